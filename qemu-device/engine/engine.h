@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The collective offload engine: the machine whose programs are descriptor
+ * sequences. It parks each sequence until the packets that it names are in the
+ * packet buffer, combines them in slot order, and sends on (Tianhe paper,
+ * sections 1.2 and 1.3; the contract is Documentation/sequence.md).
+ *
+ * The engine knows no QEMU, thread, clock, socket or allocation: it reaches the
+ * world only through struct muster_engine_world, and the caller steps it. Not
+ * thread safe: one caller at a time. No function here calls back into the
+ * caller except through the world, and the world must not call the engine back.
+ */
+#ifndef MUSTER_ENGINE_H
+#define MUSTER_ENGINE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "muster_desc.h"
+#include "muster_wire.h"
+
+struct muster_engine;
+
+/*
+ * What the engine may do to the world. `world` is the pointer given to
+ * muster_engine_create(). Optional entries may be NULL.
+ */
+struct muster_engine_world {
+	/* Monotonic time in microseconds. */
+	uint64_t (*now_us)(void *world);
+
+	/*
+	 * Read or write the memory of the process that owns a VP: len bytes at
+	 * addr inside the registered region `key`. 0, or -EFAULT where the
+	 * range is outside of the region or the access is not allowed.
+	 */
+	int (*dma_read)(void *world, uint16_t vp, uint32_t key, uint64_t addr,
+			void *buf, uint32_t len);
+	int (*dma_write)(void *world, uint16_t vp, uint32_t key, uint64_t addr,
+			 const void *buf, uint32_t len);
+
+	/*
+	 * Optional: a pointer to the same memory, which stays valid until the
+	 * region is deregistered, so that the engine may work in place. NULL
+	 * where there is none; the engine then copies.
+	 */
+	void *(*dma_map)(void *world, uint16_t vp, uint32_t key, uint64_t addr,
+			 uint64_t len, bool write);
+
+	/*
+	 * Optional: whether peers of this VP can read region `key` in place, and
+	 * a peer's region as such a place. With both, large data is not sent but
+	 * taken by the receiver from where it lies (memory rings).
+	 */
+	bool (*shareable)(void *world, uint16_t vp, uint32_t key);
+	const void *(*peer_map)(void *world, uint32_t node, uint16_t vp, uint32_t key,
+				uint64_t addr, uint64_t len);
+
+	/*
+	 * Hand a packet to the wire, which keeps a copy: 0; -EAGAIN when it has
+	 * no room now (the engine tries again at a later step); -EHOSTUNREACH
+	 * when the peer is gone (muster_engine_peer_lost() will follow).
+	 */
+	int (*send)(void *world, const struct muster_packet *packet, const void *payload);
+
+	/* Append to the VP's completion queue: 0, or -EAGAIN when it is full. */
+	int (*complete)(void *world, uint16_t vp, const struct muster_cqe *cqe);
+
+	/*
+	 * Append a point-to-point packet to the VP's receive ring: 0, or -ENOSPC
+	 * when it is full; the packet is then dropped and counted.
+	 */
+	int (*deliver)(void *world, uint16_t vp, const struct muster_packet *packet,
+		       const void *payload);
+
+	void *(*alloc)(void *world, size_t bytes);	/* zeroed, 64-byte aligned; or NULL */
+	void (*free)(void *world, void *p, size_t bytes);
+};
+
+struct muster_engine_config {
+	uint32_t node;		/* this NIC's NodeID */
+	uint32_t units;		/* 1 to MUSTER_UNITS */
+	uint32_t buffer_bytes;	/* of each unit, a multiple of MUSTER_PULSE_MAX; 0: the default */
+};
+
+/* A member of a context: where its packets go, and which life of it is meant. */
+struct muster_member {
+	uint32_t node;
+	uint16_t vp;
+	uint16_t reserved;
+	uint32_t incarnation;
+};
+
+struct muster_context_config {
+	uint8_t job;
+	uint16_t context;	/* id, agreed among the members */
+	uint16_t vp;		/* the local VP */
+	uint64_t job_key;
+	uint32_t self;		/* index of the local VP in members */
+	uint32_t nr_members;	/* 1 to MUSTER_MEMBERS_MAX */
+	const struct muster_member *members;	/* copied */
+};
+
+/* Counts since creation; monotonic. */
+struct muster_engine_counters {
+	uint64_t sequences_posted;
+	uint64_t sequences_ended;
+	uint64_t descriptors_executed;
+	uint64_t packets_in;
+	uint64_t packets_out;
+	uint64_t bytes_in;		/* payload */
+	uint64_t bytes_out;
+	uint64_t bytes_referenced;	/* taken in place from a peer */
+	uint64_t dma_read_bytes;
+	uint64_t dma_write_bytes;
+	uint64_t grants;
+	uint64_t grants_reserve;	/* of them from a context's reserve */
+	uint64_t credits;
+	uint64_t drop_malformed;	/* version, type, flags, lengths, reserved bits */
+	uint64_t drop_stranger;		/* no such context, wrong key, member or incarnation */
+	uint64_t drop_duplicate;	/* slot is filled already */
+	uint64_t drop_window;		/* number or pulse outside of the window */
+	uint64_t drop_ring_full;	/* point to point, receive ring full */
+	uint64_t drop_buffer_full;	/* packet buffer has no entry left */
+	uint64_t contexts_failed;
+	uint64_t buffer_blocks_used_max; /* of any unit */
+};
+
+/* Where a context stands, for diagnosis. */
+struct muster_context_state {
+	uint32_t number;	/* running or next sequence */
+	uint32_t queued;	/* sequences posted and not ended */
+	uint32_t pulse;		/* oldest live pulse */
+	uint8_t running;
+	uint8_t cursor;		/* slot that the oldest pulse needs next */
+	uint8_t waiting;	/* 1: for that slot; 0: for own sends or the wire */
+	uint8_t failed;		/* enum muster_status */
+	uint32_t culprit;
+};
+
+/**
+ * muster_engine_create() - make an engine.
+ * @config: copied.
+ * @world: functions, must outlive the engine.
+ * @opaque: first argument of every world function.
+ * @engine: result.
+ *
+ * Return: 0; -EINVAL for a config outside the limits; -ENOMEM.
+ */
+int muster_engine_create(const struct muster_engine_config *config,
+			 const struct muster_engine_world *world, void *opaque,
+			 struct muster_engine **engine);
+
+/** muster_engine_destroy() - end it; open contexts and VPs are closed without completions. */
+void muster_engine_destroy(struct muster_engine *engine);
+
+/** muster_engine_vp_open() - 0; -EINVAL, -EBUSY (open already), -ENOMEM. */
+int muster_engine_vp_open(struct muster_engine *engine, uint16_t vp);
+
+/** muster_engine_vp_close() - close it and its contexts: no completion, no DMA afterwards. */
+void muster_engine_vp_close(struct muster_engine *engine, uint16_t vp);
+
+/**
+ * muster_engine_context_open() - let a VP run sequences with the given members.
+ *
+ * Reserves one pulse of packet buffer in the least loaded unit, for good, so
+ * that contexts never wait for each other's room (Documentation/sequence.md).
+ * Packets that come before the context is open are dropped: open it on every
+ * member before the first sequence is posted on any.
+ *
+ * Return: 0; -EINVAL; -EEXIST; -ENOSPC when every unit has
+ * MUSTER_UNIT_CONTEXTS_MAX contexts; -ENOMEM.
+ */
+int muster_engine_context_open(struct muster_engine *engine,
+			       const struct muster_context_config *config);
+
+/** muster_engine_context_close() - no completion, DMA or packet of it afterwards. */
+void muster_engine_context_close(struct muster_engine *engine, uint16_t vp, uint8_t job,
+				 uint16_t context);
+
+/**
+ * muster_engine_post() - give a VP one whole sequence, or one point-to-point descriptor.
+ * @descs: CH to CT, or a single descriptor without C; copied.
+ *
+ * Everything is checked before anything is done; after an error nothing has
+ * changed. A sequence posted to a context that has failed is taken and completes
+ * with MUSTER_STATUS_FLUSHED.
+ *
+ * Return: 0; -EAGAIN when the queue is full (step and poll, then try again);
+ * -EINVAL for a descriptor that is not valid, with *bad (if not NULL) set to its
+ * index; -ENOENT for an unknown VP or context.
+ */
+int muster_engine_post(struct muster_engine *engine, uint16_t vp,
+		       const struct muster_desc *descs, uint32_t nr, uint32_t *bad);
+
+/**
+ * muster_engine_receive() - a packet has come from the wire.
+ * @len: bytes at payload; must equal the packet's length or it is dropped.
+ *
+ * Takes what it needs; packet and payload belong to the caller again on return.
+ * Never fails: what is wrong is counted and dropped.
+ */
+void muster_engine_receive(struct muster_engine *engine, const struct muster_packet *packet,
+			   const void *payload, uint32_t len);
+
+/**
+ * muster_engine_step() - run what can run.
+ * @budget: descriptors and packets to handle at most, so that a caller with
+ * other duties gets control back.
+ *
+ * Return: true when something is left that could run now or that the wire
+ * refused (call again); false when only an event can change anything.
+ */
+bool muster_engine_step(struct muster_engine *engine, uint32_t budget);
+
+/**
+ * muster_engine_peer_lost() - the wire has given a node up.
+ *
+ * Every context with a member there fails: its sequences complete with
+ * MUSTER_STATUS_PEER_LOST and the member's index, and the other members are told
+ * by ABORT packets.
+ */
+void muster_engine_peer_lost(struct muster_engine *engine, uint32_t node);
+
+/** muster_engine_abort() - fail a context from here and tell all members. -ENOENT. */
+int muster_engine_abort(struct muster_engine *engine, uint16_t vp, uint8_t job,
+			uint16_t context, uint8_t status, uint32_t culprit);
+
+int muster_engine_context_query(const struct muster_engine *engine, uint16_t vp, uint8_t job,
+				uint16_t context, struct muster_context_state *state);
+
+void muster_engine_counters_get(const struct muster_engine *engine,
+				struct muster_engine_counters *counters);
+
+#endif /* MUSTER_ENGINE_H */

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The wire: how a packet gets from one node to another, exactly once and in any
+ * order. Transports: memory rings between processes (ring.c), and datagram
+ * sockets, UNIX or UDP (socket.c), on which the pure part (reliable.c) repairs
+ * loss, repetition and reordering. The wire never looks into a payload.
+ *
+ * A port belongs to one thread. Nothing here blocks.
+ */
+#ifndef MUSTER_WIRE_PORT_H
+#define MUSTER_WIRE_PORT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "muster_wire.h"
+
+/* What a port tells its owner. The packet is valid during the call only. */
+struct muster_wire_events {
+	void (*receive)(void *owner, const struct muster_packet *packet, const void *payload,
+			uint32_t len);
+	/* Nothing came back from a node for the deadline, or its link ended. Once a node. */
+	void (*lost)(void *owner, uint32_t node);
+};
+
+struct muster_wire;
+
+struct muster_wire_ops {
+	/*
+	 * Send to packet->dst_node; the packet and its payload (packet->length
+	 * bytes) are copied. 0; -EAGAIN: no room now, poll() may make some;
+	 * -EHOSTUNREACH: unknown or lost.
+	 */
+	int (*send)(struct muster_wire *wire, const struct muster_packet *packet,
+		    const void *payload);
+	/* Receive what has come, at most `budget` packets, and run timers. Return: how many came. */
+	int (*poll)(struct muster_wire *wire, uint64_t now_us, int budget);
+	/* When poll() is next due although nothing comes (us, absolute); UINT64_MAX: never. */
+	uint64_t (*deadline_us)(struct muster_wire *wire);
+	/* A descriptor that becomes readable when something comes; -1: none. */
+	int (*fd)(struct muster_wire *wire);
+	void (*close)(struct muster_wire *wire);
+};
+
+struct muster_wire {
+	const struct muster_wire_ops *ops;
+	const struct muster_wire_events *events;
+	void *owner;
+	uint32_t node;
+};
+
+struct muster_wire_counters {
+	uint64_t frames_out;
+	uint64_t frames_in;
+	uint64_t retransmitted;
+	uint64_t duplicates;
+	uint64_t corrupt;	/* wrong checksum, length or version */
+	uint64_t refused;	/* other incarnation, outside of the window */
+};
+
+/**
+ * muster_wire_socket_open() - a port on a datagram socket.
+ * @spec: "unix:DIR" (node N is DIR/node-N.sock) or "udp:HOST:PORT" (node N is
+ *	HOST at PORT + N). Only numeric addresses.
+ * @node: this port's node.
+ * @incarnation: differs in every life of a node.
+ * @deadline_us: silence towards an unacknowledged packet after which a node is lost.
+ * @why: gets what was wrong, where and what to do, when the call fails.
+ *
+ * Return: 0; -EINVAL for a spec that cannot be read; or what the socket said.
+ */
+int muster_wire_socket_open(const char *spec, uint32_t node, uint32_t incarnation,
+			    uint64_t deadline_us, const struct muster_wire_events *events,
+			    void *owner, struct muster_wire **wire, char *why, size_t why_len);
+
+void muster_wire_socket_counters(const struct muster_wire *wire,
+				 struct muster_wire_counters *counters);
+
+#endif /* MUSTER_WIRE_PORT_H */

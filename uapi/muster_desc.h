@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Descriptors, completions and limits: the layouts that the library, the
+ * provider, the driver and the engine agree on. Layouts only, no logic.
+ *
+ * Everything is little endian and naturally aligned. Reserved fields must be
+ * zero and are checked. What a sequence of descriptors means is told in
+ * Documentation/sequence.md; the fields are those of the Tianhe paper (section
+ * 1.2, figure 2) and the ones that Documentation/sequence.md adds to them.
+ */
+#ifndef MUSTER_DESC_H
+#define MUSTER_DESC_H
+
+#include <linux/types.h>
+
+#ifdef __cplusplus
+#define MUSTER_STATIC_ASSERT static_assert
+#else
+#define MUSTER_STATIC_ASSERT _Static_assert
+#endif
+
+/* Every limit of the hardware, by name. A refusal names the one that was met. */
+enum muster_limit {
+	MUSTER_JOBS_MAX = 256,		/* JobID, 8 bits */
+	MUSTER_NODES_MAX = 1 << 24,	/* NodeID, 24 bits */
+	MUSTER_VPS_MAX = 2048,		/* virtual ports, 11 bits */
+	MUSTER_SLOTS_MAX = 32,		/* SeqID, 5 bits: slots of one sequence */
+	MUSTER_SOURCES_MAX = 16,	/* CPCount: slots that one descriptor waits for */
+	MUSTER_SEQ_DESCS_MAX = 64,	/* descriptors in one sequence, CH to CT */
+	MUSTER_SEQ_QUEUE_MAX = 16,	/* sequences posted and not yet ended, per context */
+	MUSTER_INLINE_MAX = 64,		/* bytes of payload in an MP descriptor */
+	MUSTER_WINDOW = 8,		/* sequences a sender may be ahead of a receiver (W) */
+	MUSTER_PULSE_MAX = 32 << 10,	/* bytes of one pulse of one transfer */
+	MUSTER_PULSES_LIVE = 4,		/* pulses of one sequence in flight at once (k) */
+	MUSTER_PULSE_COUNT_MAX = 1 << 30,
+	MUSTER_MTU = 4096,		/* payload bytes of one packet */
+	MUSTER_UNITS = 8,		/* offload units of one engine */
+	MUSTER_BUFFER_BYTES = 512 << 10, /* packet buffer of one unit */
+	MUSTER_UNIT_CONTEXTS_MAX = 8,	/* contexts of one unit: half its buffer is their reserve */
+	MUSTER_MEMBERS_MAX = 65536,	/* ranks of one context */
+};
+
+enum muster_desc_kind {
+	MUSTER_DESC_MP = 1,		/* carries its payload inline */
+	MUSTER_DESC_RDMA = 2,		/* carries addresses, length and keys */
+};
+
+/* struct muster_desc.flags */
+#define MUSTER_DESC_C			0x0001	/* collective; without it: point to point */
+#define MUSTER_DESC_CH			0x0002	/* first of its sequence */
+#define MUSTER_DESC_CT			0x0004	/* last of its sequence */
+#define MUSTER_DESC_CP			0x0008	/* send on after executing */
+#define MUSTER_DESC_SWAP_LOCAL_DATA	0x0010	/* operand: what the previous descriptor left */
+#define MUSTER_DESC_SWAP_LOCAL_VP	0x0020	/* send to where the last packet came from */
+#define MUSTER_DESC_SWAP_REMOTE_DATA	0x0040	/* packet: replaces the receiver's operand */
+#define MUSTER_DESC_SWAP_REMOTE_ADDR	0x0080	/* packet: brings address, length and key */
+#define MUSTER_DESC_REDUCE		0x0100	/* combine awaited packets into the operand */
+#define MUSTER_DESC_COLL_END		0x0200	/* the operation ends here: write the completion */
+#define MUSTER_DESC_FLAGS		0x03ff	/* all that are defined */
+
+/* Element types and operations; arithmetic rules: Documentation/arithmetic.md */
+enum muster_dtype {
+	MUSTER_DTYPE_NONE = 0,
+	MUSTER_DTYPE_F32 = 1,
+	MUSTER_DTYPE_F64 = 2,
+	MUSTER_DTYPE_I32 = 3,
+	MUSTER_DTYPE_I64 = 4,
+	MUSTER_DTYPE_U64 = 5,
+	MUSTER_DTYPE_I8 = 6,
+};
+
+enum muster_redop {
+	MUSTER_REDOP_NONE = 0,
+	MUSTER_REDOP_SUM = 1,
+	MUSTER_REDOP_MIN = 2,
+	MUSTER_REDOP_MAX = 3,
+	MUSTER_REDOP_BAND = 4,
+	MUSTER_REDOP_BOR = 5,
+};
+
+/* struct muster_desc.dest */
+#define MUSTER_DEST_NODE		0x00ffffffu	/* DestID */
+#define MUSTER_DEST_SEQ			0x1f000000u	/* SeqID: the slot it fills there */
+#define MUSTER_DEST_RESERVED		0xe0000000u
+
+/* struct muster_desc.signature: what the ranks of one operation must share */
+#define MUSTER_SIG_COLL			0xf0000000u
+#define MUSTER_SIG_TYPE			0x0f000000u
+#define MUSTER_SIG_OP			0x00f00000u
+#define MUSTER_SIG_ROOT			0x000ff000u	/* root modulo 256 */
+#define MUSTER_SIG_DIGEST		0x00000fffu	/* of count and schedule */
+
+#define MUSTER_FIELD_SHIFT(mask)	__builtin_ctz(mask)
+#define MUSTER_FIELD_GET(mask, v)	(((v) & (mask)) >> MUSTER_FIELD_SHIFT(mask))
+#define MUSTER_FIELD_PREP(mask, v)	(((__u32)(v) << MUSTER_FIELD_SHIFT(mask)) & (mask))
+
+/* Large data of an RDMA descriptor beyond its load and store ranges. */
+struct muster_desc_rdma {
+	__le64 remote_addr;	/* one-sided write, C = 0 (else SWAP_REMOTE_ADDR brings it) */
+	__le32 remote_key;
+	__le32 pulse_len;	/* bytes; in CH, the same for the whole sequence */
+	__le32 pulse_count;	/* in CH; 1 for a sequence that is not sliced */
+	__u8 reserved[44];
+};
+
+MUSTER_STATIC_ASSERT(sizeof(struct muster_desc_rdma) == 64, "size");
+
+/*
+ * One step of one rank's program. length counts the bytes of the whole
+ * transfer; pulse p covers [p * pulse_len, (p + 1) * pulse_len) of it, cut at
+ * length, and that offset is added to both addresses. A key of 0 says that
+ * there is no such range.
+ */
+struct muster_desc {
+	__u8 kind;		/* enum muster_desc_kind */
+	__u8 cp_count;		/* slots awaited, from the sequence's cursor on */
+	__le16 flags;		/* MUSTER_DESC_* */
+	__le32 dest;		/* MUSTER_DEST_*: node and slot to send to */
+	__le16 src_vp;
+	__le16 dst_vp;
+	__u8 job;
+	__u8 type;		/* enum muster_dtype */
+	__u8 op;		/* enum muster_redop */
+	__u8 inline_len;	/* MP: bytes of data[] */
+	__le16 context;
+	__u8 stage;		/* of a schedule that is cut into several sequences */
+	__u8 reserved0;
+	__le32 signature;	/* MUSTER_SIG_* */
+	__le64 cookie;		/* returned in the completion; taken from CT */
+	__le64 load_addr;	/* operand is read here */
+	__le64 store_addr;	/* result is written here */
+	__le32 load_key;	/* 0: no load range */
+	__le32 store_key;	/* 0: no store range */
+	__le64 length;		/* bytes */
+	union {
+		__u8 data[MUSTER_INLINE_MAX];
+		struct muster_desc_rdma rdma;
+	};
+};
+
+MUSTER_STATIC_ASSERT(sizeof(struct muster_desc) == 128, "size");
+MUSTER_STATIC_ASSERT(__builtin_offsetof(struct muster_desc, dest) == 4, "offset");
+MUSTER_STATIC_ASSERT(__builtin_offsetof(struct muster_desc, job) == 12, "offset");
+MUSTER_STATIC_ASSERT(__builtin_offsetof(struct muster_desc, signature) == 20, "offset");
+MUSTER_STATIC_ASSERT(__builtin_offsetof(struct muster_desc, load_addr) == 32, "offset");
+MUSTER_STATIC_ASSERT(__builtin_offsetof(struct muster_desc, length) == 56, "offset");
+MUSTER_STATIC_ASSERT(__builtin_offsetof(struct muster_desc, data) == 64, "offset");
+
+enum muster_cqe_kind {
+	MUSTER_CQE_SEQUENCE = 1,	/* a collective sequence with COLL_END has ended */
+	MUSTER_CQE_SEND = 2,		/* a point-to-point descriptor has left */
+	MUSTER_CQE_CONTEXT = 3,		/* the context failed; no further operation can succeed */
+};
+
+enum muster_status {
+	MUSTER_STATUS_OK = 0,
+	MUSTER_STATUS_MISMATCH = 1,	/* ranks called different operations */
+	MUSTER_STATUS_PEER_LOST = 2,	/* a member died or its link is gone */
+	MUSTER_STATUS_ABORTED = 3,	/* a member gave up and said so */
+	MUSTER_STATUS_MEMORY = 4,	/* a load or store range was refused */
+	MUSTER_STATUS_DESCRIPTOR = 5,	/* a descriptor was refused; nothing was done */
+	MUSTER_STATUS_PROTOCOL = 6,	/* a packet contradicts the running sequence */
+	MUSTER_STATUS_FLUSHED = 7,	/* the context failed or closed before it ran */
+};
+
+#define MUSTER_CULPRIT_NONE		0xffffffffu
+
+/*
+ * A completion. valid is written last and flips with every lap of the ring, so
+ * that a consumer needs no index from the producer.
+ */
+struct muster_cqe {
+	__le64 cookie;
+	__le32 number;		/* sequence number in its context */
+	__le16 context;
+	__u8 kind;		/* enum muster_cqe_kind */
+	__u8 status;		/* enum muster_status */
+	__le32 culprit;		/* member index, or MUSTER_CULPRIT_NONE */
+	__le32 detail;		/* MISMATCH: the other rank's signature */
+	__le32 signature;	/* this rank's */
+	__le16 vp;
+	__u8 job;
+	__u8 reserved0;
+	__u8 reserved[28];
+	__le32 valid;
+};
+
+MUSTER_STATIC_ASSERT(sizeof(struct muster_cqe) == 64, "size");
+MUSTER_STATIC_ASSERT(__builtin_offsetof(struct muster_cqe, culprit) == 16, "offset");
+MUSTER_STATIC_ASSERT(__builtin_offsetof(struct muster_cqe, vp) == 28, "offset");
+MUSTER_STATIC_ASSERT(__builtin_offsetof(struct muster_cqe, valid) == 60, "offset");
+
+#endif /* MUSTER_DESC_H */

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Packets: what engines, and later switches, say to each other. Layouts only.
+ *
+ * Little endian, naturally aligned, reserved fields zero. The wire below
+ * delivers each packet exactly once and in any order; what makes a packet safe
+ * to take late or twice all the same is its key (Documentation/sequence.md).
+ */
+#ifndef MUSTER_WIRE_H
+#define MUSTER_WIRE_H
+
+#include "muster_desc.h"
+
+#define MUSTER_PACKET_VERSION		1
+
+enum muster_packet_type {
+	MUSTER_PACKET_DATA = 1,		/* fills a slot, whole or a fragment of it */
+	MUSTER_PACKET_RTS = 2,		/* asks for room for a slot: large data asks first */
+	MUSTER_PACKET_GRANT = 3,	/* gives it, or says that the data was taken */
+	MUSTER_PACKET_CREDIT = 4,	/* the sender's window has moved */
+	MUSTER_PACKET_P2P = 5,		/* point to point: lands in the VP's receive ring */
+	MUSTER_PACKET_ABORT = 6,	/* the context has failed; arg: culprit, number: status */
+	MUSTER_PACKET_WHY = 7,		/* diagnosis: walks the chain of waits */
+	MUSTER_PACKET_TREE_UP = 8,	/* to an aggregation node: a contribution */
+	MUSTER_PACKET_TREE_DOWN = 9,	/* from an aggregation node: the result */
+};
+
+/* struct muster_packet.flags; the swap and end flags are the descriptor's */
+#define MUSTER_PACKET_SWAP_DATA		0x0001	/* the data replaces the operand */
+#define MUSTER_PACKET_SWAP_ADDR		0x0002	/* the data is address, length and key */
+#define MUSTER_PACKET_COLL_END		0x0004	/* the receiver's operation ends with this */
+#define MUSTER_PACKET_CREDIT_WANTED	0x0008	/* say when your window has moved */
+#define MUSTER_PACKET_REFERENCE		0x0010	/* RTS: the payload says where the data lies */
+#define MUSTER_PACKET_TAKEN		0x0020	/* GRANT: the data was read from there */
+#define MUSTER_PACKET_FLAGS		0x003f	/* all that are defined */
+
+/*
+ * The key of a slot is (job, dst_node, dst_vp, context, number, pulse, seq_id).
+ * Exactly one member writes a slot; src_node and src_vp say which it was.
+ */
+struct muster_packet {
+	__u8 version;		/* MUSTER_PACKET_VERSION */
+	__u8 type;		/* enum muster_packet_type */
+	__le16 flags;		/* MUSTER_PACKET_* */
+	__u8 job;
+	__u8 seq_id;		/* below MUSTER_SLOTS_MAX */
+	__u8 stage;
+	__u8 reserved;
+	__le32 src_node;
+	__le32 dst_node;
+	__le16 src_vp;
+	__le16 dst_vp;
+	__le16 context;
+	__le16 length;		/* bytes of payload that follow */
+	__le32 number;		/* of the sequence, counted by the engines */
+	__le32 pulse;
+	__le32 offset;		/* of the payload in the slot's message */
+	__le32 total;		/* bytes of the slot's message */
+	__le32 signature;	/* MUSTER_SIG_* */
+	__le32 incarnation;	/* of the sending member; a restarted one differs */
+	__le32 base;		/* oldest number that the sender has not ended */
+	__le32 arg;		/* ABORT: culprit's member index; TREE: tree */
+	__le64 job_key;		/* the job's secret; a packet without it is dropped */
+};
+
+MUSTER_STATIC_ASSERT(sizeof(struct muster_packet) == 64, "size");
+MUSTER_STATIC_ASSERT(__builtin_offsetof(struct muster_packet, src_node) == 8, "offset");
+MUSTER_STATIC_ASSERT(__builtin_offsetof(struct muster_packet, context) == 20, "offset");
+MUSTER_STATIC_ASSERT(__builtin_offsetof(struct muster_packet, number) == 24, "offset");
+MUSTER_STATIC_ASSERT(__builtin_offsetof(struct muster_packet, signature) == 40, "offset");
+MUSTER_STATIC_ASSERT(__builtin_offsetof(struct muster_packet, job_key) == 56, "offset");
+
+/* Payload of an RTS with MUSTER_PACKET_REFERENCE, and of SWAP_REMOTE_ADDR data. */
+struct muster_reference {
+	__le64 addr;
+	__le64 length;		/* bytes */
+	__le32 key;
+	__le32 reserved;
+};
+
+MUSTER_STATIC_ASSERT(sizeof(struct muster_reference) == 24, "size");
+
+#endif /* MUSTER_WIRE_H */

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The seam between the library and its devices: one table. The local device
+ * (local.c) runs engine and wire in the caller's process; the verbs device
+ * (verbs.c) drives a NIC through the provider. Nothing above this knows which.
+ *
+ * One thread at a time. No function blocks but wait().
+ */
+#ifndef MUSTER_DEV_H
+#define MUSTER_DEV_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "muster_desc.h"
+#include "muster_wire.h"
+
+struct muster_dev;
+
+enum muster_access {
+	MUSTER_ACCESS_READ = 1,		/* the NIC may load from it */
+	MUSTER_ACCESS_WRITE = 2,	/* and store to it */
+};
+
+/* Where a rank is reached. Exchanged at bootstrap, opaque above the device. */
+struct muster_address {
+	uint32_t node;
+	uint16_t vp;
+	uint16_t reserved;
+	uint32_t incarnation;
+};
+
+struct muster_dev_limits {
+	uint32_t contexts;	/* communicators at once */
+	uint32_t ring_slots;	/* point-to-point packets that the receive ring holds */
+};
+
+struct muster_dev_context {
+	uint16_t context;
+	uint8_t job;
+	uint64_t job_key;
+	uint32_t self;
+	uint32_t nr_members;
+	const struct muster_address *members;
+};
+
+struct muster_dev_ops {
+	const char *name;
+
+	/* End it: DMA stops first, then memory goes. Cannot fail. */
+	void (*close)(struct muster_dev *dev);
+
+	/* Memory that NIC and, where possible, peers work on in place. */
+	int (*mem_alloc)(struct muster_dev *dev, size_t bytes, void **addr, uint32_t *key);
+	void (*mem_free)(struct muster_dev *dev, void *addr, size_t bytes, uint32_t key);
+
+	/* The caller's own memory. -EFAULT: not mapped, or not with that access. */
+	int (*mem_register)(struct muster_dev *dev, void *addr, size_t bytes, int access,
+			    uint32_t *key);
+	void (*mem_deregister)(struct muster_dev *dev, uint32_t key);
+
+	int (*context_open)(struct muster_dev *dev, const struct muster_dev_context *context);
+	void (*context_close)(struct muster_dev *dev, uint8_t job, uint16_t context);
+
+	/* One whole sequence or one point-to-point descriptor; errors as muster_engine_post(). */
+	int (*post)(struct muster_dev *dev, const struct muster_desc *descs, uint32_t nr);
+
+	/* Next completion: 1 and *cqe, or 0. Makes progress. */
+	int (*poll)(struct muster_dev *dev, struct muster_cqe *cqe);
+
+	/*
+	 * Next point-to-point packet: 1, *packet and up to MUSTER_MTU bytes of
+	 * payload; or 0. Makes progress.
+	 */
+	int (*recv)(struct muster_dev *dev, struct muster_packet *packet, void *payload);
+
+	/* Sleep until poll or recv may have something, at most timeout_us. */
+	void (*wait)(struct muster_dev *dev, uint64_t timeout_us);
+
+	/* Fail a context everywhere. */
+	void (*abort)(struct muster_dev *dev, uint8_t job, uint16_t context, uint8_t status,
+		      uint32_t culprit);
+};
+
+/* Devices embed this first. */
+struct muster_dev {
+	const struct muster_dev_ops *ops;
+	struct muster_address address;	/* own */
+	struct muster_dev_limits limits;
+};
+
+#endif /* MUSTER_DEV_H */

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * libmuster: offloaded collective communication.
+ *
+ * A job is a set of processes (ranks) that started together; a communicator is
+ * an ordered group of them. Every rank of a communicator calls the same
+ * operations in the same order. The library turns each into a descriptor
+ * sequence that the NIC carries out, or runs the same schedule on the CPU (the
+ * host path), and always says which of the two it did and why.
+ *
+ * Errors are negative errno values; muster_error() has the sentence. A job and
+ * all that belongs to it is used by one thread at a time. Nothing is printed.
+ */
+#ifndef MUSTER_H
+#define MUSTER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct muster;
+struct muster_comm;
+struct muster_request;
+
+enum muster_type {
+	MUSTER_F32 = 1,
+	MUSTER_F64 = 2,
+	MUSTER_I32 = 3,
+	MUSTER_I64 = 4,
+	MUSTER_U64 = 5,
+	MUSTER_I8 = 6,
+};
+
+enum muster_op {
+	MUSTER_SUM = 1,
+	MUSTER_MIN = 2,
+	MUSTER_MAX = 3,
+	MUSTER_BAND = 4,	/* integer types only */
+	MUSTER_BOR = 5,
+};
+
+enum muster_offload {
+	MUSTER_OFFLOAD_OFF = 0,		/* host path */
+	MUSTER_OFFLOAD_TRY = 1,		/* NIC where it can, else host path */
+	MUSTER_OFFLOAD_FORCE = 2,	/* NIC, or the operation fails with -EOPNOTSUPP */
+};
+
+enum muster_path {
+	MUSTER_PATH_NONE = 0,	/* nothing to do: one rank, or no elements */
+	MUSTER_PATH_HOST = 1,
+	MUSTER_PATH_NIC = 2,
+	MUSTER_PATH_SWITCH = 3,
+};
+
+/*
+ * The caller's own bootstrap. allgather() is called by all ranks in the same
+ * order: it gathers `bytes` bytes of each into out, by rank, and blocks until
+ * all are there; 0 or -errno. It is used by muster_init_oob() and by
+ * muster_comm_create() and must stay usable until muster_finalize().
+ */
+struct muster_oob {
+	uint32_t rank;
+	uint32_t size;
+	int (*allgather)(void *opaque, const void *in, void *out, size_t bytes);
+	void *opaque;
+};
+
+/* ---- job ---------------------------------------------------------------- */
+
+/**
+ * muster_init() - join the job that the environment names.
+ *
+ * MUSTER_RANK and MUSTER_SIZE: this rank and how many there are.
+ * MUSTER_RENDEZVOUS: where they meet; "unix:NAME", an abstract socket's name
+ * (muster-run sets all three). MUSTER_DEVICE, MUSTER_WIRE, MUSTER_OFFLOAD,
+ * MUSTER_SCHEDULE, MUSTER_DEADLINE: see muster(7). Blocks until all ranks are
+ * there, at most the deadline (10 s).
+ *
+ * Return: 0; -EINVAL: a variable is missing or wrong; -ETIMEDOUT: ranks are
+ * missing; or what the system said. muster_error(NULL) has the sentence.
+ */
+int muster_init(struct muster **job);
+
+/** muster_init_oob() - join by the caller's own means; the same errors. */
+int muster_init_oob(const struct muster_oob *oob, struct muster **job);
+
+/**
+ * muster_finalize() - leave the job. Frees its communicators, requests and
+ * memory; ranks that still wait for this one get -ECONNRESET.
+ */
+void muster_finalize(struct muster *job);
+
+/**
+ * muster_error() - what the last failed call on this job said, in one sentence:
+ * what was wrong, where, and what to do. NULL: of muster_init(). Valid until the
+ * next failing call. Never NULL.
+ */
+const char *muster_error(const struct muster *job);
+
+/* ---- communicators ------------------------------------------------------- */
+
+/** muster_world() - the communicator of all ranks; belongs to the job. */
+struct muster_comm *muster_world(struct muster *job);
+
+/**
+ * muster_comm_create() - a communicator of some ranks of the job.
+ * @ranks: nr ranks of muster_world(), all different, in the new order; the same
+ *	on every caller.
+ *
+ * Collective over the whole job: every rank calls it, those that are not
+ * in ranks too, and get *comm = NULL. Return: 0; -EINVAL; -ENOSPC when the device has no
+ * context left; -ECONNRESET.
+ */
+int muster_comm_create(struct muster *job, uint32_t nr, const uint32_t *ranks,
+		       struct muster_comm **comm);
+
+/** muster_comm_free() - requests of it must be finished. Not for muster_world(). */
+void muster_comm_free(struct muster_comm *comm);
+
+uint32_t muster_comm_rank(const struct muster_comm *comm);
+uint32_t muster_comm_size(const struct muster_comm *comm);
+
+/** muster_comm_offload() - choose the path of later operations; the same on every rank. */
+int muster_comm_offload(struct muster_comm *comm, enum muster_offload offload);
+
+/**
+ * muster_comm_schedule() - choose the algorithm of later operations by name, or
+ * from a file ("./ring.sched": anything with a slash); NULL: the library chooses.
+ * The same on every rank. Return: 0; -EINVAL with line and reason; -ENOENT.
+ */
+int muster_comm_schedule(struct muster_comm *comm, const char *name);
+
+/* What the last finished operation of a communicator did. */
+struct muster_op_info {
+	enum muster_path path;
+	const char *why;	/* the path's reason, in words; static */
+	char schedule[32];
+	uint64_t bytes;
+	uint32_t sequences;	/* descriptor sequences of this rank, 0 on the host path */
+	uint32_t descriptors;
+	uint32_t steps;
+};
+
+void muster_comm_last(const struct muster_comm *comm, struct muster_op_info *info);
+
+/* ---- memory ---------------------------------------------------------------- */
+
+/**
+ * muster_alloc() - memory on which the NIC works in place; the fastest for large
+ * messages. Zeroed, page aligned; freed by muster_free() or muster_finalize().
+ */
+int muster_alloc(struct muster *job, size_t bytes, void **addr);
+void muster_free(struct muster *job, void *addr);
+
+/* ---- operations ---------------------------------------------------------- */
+/*
+ * count is in elements, 64 bits. Buffers hold count elements and belong to the
+ * operation until it is finished. in may equal out; otherwise they must not
+ * overlap. Argument errors (-EINVAL, -EOVERFLOW, -EFAULT) are found before
+ * anything is sent and change nothing. Later errors end the communicator, and
+ * every later operation on it returns the same: -EPROTO: ranks called different
+ * operations, types, lengths or roots; -ECONNRESET: a rank died; -ECONNABORTED:
+ * a rank gave up; -EOPNOTSUPP: MUSTER_OFFLOAD_FORCE and no NIC path.
+ */
+
+/** muster_barrier() - returns when every rank has called it. */
+int muster_barrier(struct muster_comm *comm);
+/** muster_broadcast() - root's buf to everyone's buf. */
+int muster_broadcast(struct muster_comm *comm, void *buf, uint64_t count, enum muster_type type,
+		     uint32_t root);
+/** muster_reduce() - op over all ranks' in, at root's out; out may be NULL elsewhere. */
+int muster_reduce(struct muster_comm *comm, const void *in, void *out, uint64_t count,
+		  enum muster_type type, enum muster_op op, uint32_t root);
+/** muster_allreduce() - op over all ranks' in, at everyone's out: the same bits everywhere. */
+int muster_allreduce(struct muster_comm *comm, const void *in, void *out, uint64_t count,
+		     enum muster_type type, enum muster_op op);
+
+/*
+ * The same, started: *request is to be given to muster_wait(), or to
+ * muster_test() until it says done; each frees it. Operations of a communicator
+ * run in the order in which they were started. On the local device they advance
+ * inside library calls.
+ */
+int muster_barrier_start(struct muster_comm *comm, struct muster_request **request);
+int muster_broadcast_start(struct muster_comm *comm, void *buf, uint64_t count,
+			   enum muster_type type, uint32_t root, struct muster_request **request);
+int muster_reduce_start(struct muster_comm *comm, const void *in, void *out, uint64_t count,
+			enum muster_type type, enum muster_op op, uint32_t root,
+			struct muster_request **request);
+int muster_allreduce_start(struct muster_comm *comm, const void *in, void *out, uint64_t count,
+			   enum muster_type type, enum muster_op op,
+			   struct muster_request **request);
+
+/** muster_test() - advance; *done: the request is finished and freed. Return: its result. */
+int muster_test(struct muster_request *request, bool *done);
+
+/**
+ * muster_wait() - advance until it is finished, and free it. Return: its result;
+ * -ETIMEDOUT only where MUSTER_LATE_TIMEOUT is set (seconds; default: wait for
+ * ever, as a late rank is not a dead one); the sentence then names who is late.
+ */
+int muster_wait(struct muster_request *request);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* MUSTER_H */
