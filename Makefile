@@ -20,58 +20,114 @@ MAKEFLAGS += --no-builtin-rules
 
 # ---- rooms -----------------------------------------------------------------
 
-sources = $(filter-out %_test.c,$(wildcard $(1)/*.c))
-objects = $(patsubst %.c,$(2)/%.o,$(call sources,$(1)))
-tests   = $(patsubst %.c,%,$(wildcard $(1)/*_test.c))
-
-ENGINE  := qemu-device/engine
-WIRE    := qemu-device/wire
-ROOMS   := $(ENGINE) $(WIRE) userlib
+ENGINE := qemu-device/engine
+WIRE   := qemu-device/wire
+ROOMS  := $(ENGINE) $(WIRE) userlib
 
 # Two builds of the same sources: the product, and one under sanitizers for tests.
 SAN := $(BUILD)/san
 $(SAN)/%: CFLAGS := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all \
 	-fno-omit-frame-pointer
 
-define room
-$(1)/$(2)/lib.a: $$(call objects,$(2),$(1))
-	@rm -f $$@ && ar rcs $$@ $$^
-endef
-$(foreach r,$(ROOMS),$(eval $(call room,$(BUILD),$(r)))$(eval $(call room,$(SAN),$(r))))
+sources  = $(filter-out %_test.c,$(wildcard $(1)/*.c))
+objects  = $(patsubst %.c,$(1)/%.o,$(call sources,$(2)))
+programs = $(patsubst %.c,$(1)/%,$(shell grep -ls '^int main\>' $(2)/*.c))
+room_lib = $(1)/$(2)/lib.a: $$(call objects,$(1),$(2))
+libs     = $(1)/userlib/lib.a $(1)/$(ENGINE)/lib.a $(1)/$(WIRE)/lib.a
 
-$(SAN)/%.o: %.c | tools-core
+$(foreach r,$(ROOMS),$(eval $(call room_lib,$(BUILD),$(r)))$(eval $(call room_lib,$(SAN),$(r))))
+
+%/lib.a:
+	@rm -f $@ && ar rcs $@ $^
+
+$(SAN)/%.o: %.c | setup-core
 	@mkdir -p $(@D)
 	@echo "  CC    $< (sanitized)"
 	@$(CC) $(ALL_CFLAGS) -c -o $@ $<
 
-$(BUILD)/%.o: %.c | tools-core
+$(BUILD)/%.o: %.c | setup-core
 	@mkdir -p $(@D)
 	@echo "  CC    $<"
 	@$(CC) $(ALL_CFLAGS) -c -o $@ $<
 
-libs = $(1)/userlib/lib.a $(1)/$(ENGINE)/lib.a $(1)/$(WIRE)/lib.a
+# Linked whole, so that a program sees the library as a user of the .so would.
+LINK = echo "  LD    $@"; $(CC) $(CFLAGS) -o $@ $^
 
-$(BUILD)/libmuster.so: $(call libs,$(BUILD))
+$(BUILD)/libmuster.so.0: userlib/libmuster.map $(call libs,$(BUILD))
 	@echo "  LD    $@"
-	@$(CC) -shared -Wl,-soname,libmuster.so.0 -Wl,--version-script=userlib/libmuster.map \
-		-o $@ -Wl,--whole-archive $^ -Wl,--no-whole-archive
+	@$(CC) -shared -Wl,-soname,libmuster.so.0 -Wl,--version-script=$< -o $@ \
+		-Wl,--whole-archive $(filter %.a,$^) -Wl,--no-whole-archive
+	@ln -sf libmuster.so.0 $(BUILD)/libmuster.so
 
 # ---- programs --------------------------------------------------------------
 
-TOOLS    := $(patsubst tools/%.c,$(BUILD)/tools/%,$(shell grep -ls '^int main' tools/*.c))
-EXAMPLES := $(patsubst userlib/examples/%.c,$(BUILD)/examples/%,$(wildcard userlib/examples/*.c))
+TOOLS     := $(call programs,$(BUILD),tools)
+TOOL_LIB  := $(filter-out $(TOOLS:=.o),$(call objects,$(BUILD),tools))
+EXAMPLES  := $(call programs,$(BUILD),userlib/examples)
+SELFTESTS := $(call programs,$(SAN),selftests)
+UNITS     := $(foreach r,$(ROOMS),$(patsubst %.c,$(SAN)/%,$(wildcard $(r)/*_test.c)))
+DST_PARTS := $(filter-out $(SELFTESTS:=.o),$(call objects,$(SAN),selftests))
 
-$(BUILD)/tools/%: $(BUILD)/tools/%.o $(call libs,$(BUILD))
-	@echo "  LD    $@"
-	@$(CC) $(CFLAGS) -o $@ $(filter %.o,$^) $(call libs,$(BUILD)) -lm
+$(TOOLS): %: %.o $(TOOL_LIB) $(call libs,$(BUILD))
+	@$(LINK) -ljansson -lm
 
-$(BUILD)/examples/%: $(BUILD)/userlib/examples/%.o $(call libs,$(BUILD))
-	@mkdir -p $(@D)
-	@echo "  LD    $@"
-	@$(CC) $(CFLAGS) -o $@ $< $(call libs,$(BUILD)) -lm
+$(EXAMPLES): %: %.o $(call libs,$(BUILD))
+	@$(LINK) -lm
 
-$(SAN)/%_test: $(SAN)/%_test.o $(call libs,$(SAN))
-	@echo "  LD    $@"
-	@$(CC) $(CFLAGS) -o $@ $^ -lcmocka -lm
+$(UNITS): %: %.o $(call libs,$(SAN))
+	@$(LINK) -lcmocka -lm
+
+$(SELFTESTS): %: %.o $(DST_PARTS) $(call libs,$(SAN))
+	@$(LINK) -lm
 
 .SECONDARY:
+-include $(shell test -d $(BUILD) && find $(BUILD) -name '*.d')
+
+# ---- targets -----------------------------------------------------------------
+
+.PHONY: all setup setup-core demo demo-local check bench dst model clean help
+.PHONY: check-engine check-wire check-userlib check-selftests
+
+all: $(BUILD)/libmuster.so.0 $(TOOLS) $(EXAMPLES) ## build library, tools and examples
+
+setup: ## install what is missing (says what, first)
+	@tools/setup/setup.sh core
+
+setup-core:
+	@tools/setup/setup.sh --quiet core
+
+demo: demo-local ## the main demonstration
+
+demo-local: all ## PageRank on 4 local ranks: NIC path beside host path
+	@$(BUILD)/tools/muster-run -n 4 $(BUILD)/userlib/examples/pagerank
+
+check: all $(UNITS) $(SELFTESTS) ## every test; ends with "N passed, N failed, N skipped"
+	@MUSTER_BUILD=$(abspath $(BUILD)) selftests/run.sh $(UNITS) $(wildcard selftests/*_test.sh)
+
+check-engine: $(filter $(SAN)/$(ENGINE)/%,$(UNITS)) ## unit tests of the engine
+	@MUSTER_BUILD=$(abspath $(BUILD)) selftests/run.sh $^
+
+check-wire: $(filter $(SAN)/$(WIRE)/%,$(UNITS)) ## unit tests of the wire
+	@MUSTER_BUILD=$(abspath $(BUILD)) selftests/run.sh $^
+
+check-userlib: $(filter $(SAN)/userlib/%,$(UNITS)) ## unit tests of the library
+	@MUSTER_BUILD=$(abspath $(BUILD)) selftests/run.sh $^
+
+check-selftests: all $(SELFTESTS) ## behaviour tests with real processes
+	@MUSTER_BUILD=$(abspath $(BUILD)) selftests/run.sh $(wildcard selftests/*_test.sh)
+
+bench: all ## NIC path, host path and the machine's limits in one run; writes build/bench/
+	@MUSTER_BUILD=$(abspath $(BUILD)) tools/bench.sh
+
+dst: $(SAN)/selftests/dst ## replay one simulated seed: make dst SEED=n [TRACE=1]
+	@$< $(if $(TRACE),--trace) --seeds $(or $(SEED),1) $(if $(SEED),1,$(or $(COUNT),2000))
+
+model: ## search the grant and window rules for deadlocks with spin
+	@tools/setup/setup.sh --quiet core
+	@Documentation/model/run.sh
+
+clean: ## remove the build folder
+	rm -rf $(BUILD)
+
+help: ## this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18

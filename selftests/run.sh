@@ -1,0 +1,56 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#
+# Runs test programs that print TAP, two at a time, and adds up what they said.
+# One line a program; the log of a program that fails is shown whole. Closes
+# with "N passed, N failed, N skipped" and exits 1 if anything failed.
+#
+# usage: run.sh PROGRAM...        (MUSTER_JOBS: how many at a time)
+set -u
+
+logs=$(mktemp -d) || exit 1
+trap 'rm -rf "$logs"' EXIT
+export CMOCKA_MESSAGE_OUTPUT=TAP
+jobs=${MUSTER_JOBS:-2}
+
+# A program's verdict is its TAP lines; an exit status that they do not explain is a failure too.
+run_one() {
+	local program=$1 log=$2 start=$EPOCHREALTIME status passed failed skipped
+	timeout -k 10 "${MUSTER_TEST_TIMEOUT:-900}" "$program" >"$log" 2>&1 </dev/null
+	status=$?
+	skipped=$(grep -cE '^(not )?ok\b.*# SKIP' "$log")
+	passed=$(grep -E '^ok\b' "$log" | grep -cv '# SKIP')
+	failed=$(grep -E '^not ok\b' "$log" | grep -cv '# SKIP')
+	if [ "$status" -eq 4 ] && [ $((passed + failed + skipped)) -eq 0 ]; then
+		skipped=1
+	elif [ "$status" -ne 0 ] && [ "$status" -ne 4 ] && [ "$failed" -eq 0 ]; then
+		failed=1
+		echo "# exit status $status" >>"$log"
+	elif [ $((passed + failed + skipped)) -eq 0 ]; then
+		failed=1
+		echo "# it ran no test" >>"$log"
+	fi
+	echo "$passed $failed $skipped" >"$log.sum"
+	awk -v p="$program" -v n="$passed" -v f="$failed" -v s="$skipped" -v a="$start" \
+		-v b="$EPOCHREALTIME" 'BEGIN {
+		sub(/.*\/san\//, "", p)
+		printf "%-7s %6.1f s  %4d ok%s%s  %s\n", f ? "FAILED" : "passed", b - a, n,
+			f ? ", " f " failed" : "", s ? ", " s " skipped" : "", p }'
+	[ "$failed" -eq 0 ] || sed 's/^/    /' "$log"
+	grep -E '# SKIP' "$log" | sed 's/^/        /'
+	return 0
+}
+
+i=0
+for program in "$@"; do
+	while [ "$(jobs -rp | wc -l)" -ge "$jobs" ]; do
+		wait -n
+	done
+	run_one "$(realpath "$program")" "$logs/$i" &
+	i=$((i + 1))
+done
+wait
+
+cat "$logs"/*.sum 2>/dev/null | awk -v programs="$#" '{ p += $1; f += $2; s += $3 }
+	END { if (NR != programs) f += programs - NR
+	printf "%d passed, %d failed, %d skipped\n", p, f, s; exit f > 0 || p == 0 }'
