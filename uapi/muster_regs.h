@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The device as the driver sees it: BARs, admin queue, event queue, and the
+ * rings of a virtual port. Layouts only. Used by the driver, by the QEMU adapter
+ * and, for doorbells and rings, by the provider.
+ *
+ * Little endian, naturally aligned; reserved fields zero and checked. All
+ * addresses are DMA addresses. The device reaches memory only while bus mastering
+ * is on.
+ *
+ * BAR 0: registers below. BAR 2: MUSTER_VPS_MAX doorbell pages, one a virtual
+ * port. BAR 4: MSI-X.
+ */
+#ifndef MUSTER_REGS_H
+#define MUSTER_REGS_H
+
+#include "muster_desc.h"
+#include "muster_wire.h"
+
+#define MUSTER_PCI_VENDOR		0x1af4
+#define MUSTER_PCI_DEVICE		0x10f0
+#define MUSTER_BAR_REGS			0
+#define MUSTER_BAR_DOORBELLS		2
+#define MUSTER_BAR_MSIX			4
+#define MUSTER_REGS_BYTES		0x1000
+#define MUSTER_MSIX_VECTORS		8	/* 0: admin and events; others: completion queues */
+
+/* ---- registers of BAR 0: 32 bits each, aligned; other accesses read 0 and do nothing ---- */
+
+#define MUSTER_REG_MAGIC		0x00	/* ro, MUSTER_REG_MAGIC_VALUE */
+#define MUSTER_REG_VERSION		0x04	/* ro, MUSTER_DEVICE_VERSION */
+#define MUSTER_REG_NODE			0x08	/* ro, this NIC's NodeID */
+#define MUSTER_REG_INCARNATION		0x0c	/* ro, differs after every reset */
+#define MUSTER_REG_CONTROL		0x10	/* rw, MUSTER_CONTROL_* */
+#define MUSTER_REG_STATUS		0x14	/* ro, MUSTER_STATE_* */
+#define MUSTER_REG_ADMIN_BASE_LO	0x20	/* rw while not enabled: the next eight */
+#define MUSTER_REG_ADMIN_BASE_HI	0x24
+#define MUSTER_REG_ADMIN_REPLY_LO	0x28
+#define MUSTER_REG_ADMIN_REPLY_HI	0x2c
+#define MUSTER_REG_ADMIN_ENTRIES	0x30	/* power of two, at most MUSTER_ADMIN_ENTRIES_MAX */
+#define MUSTER_REG_EVENT_BASE_LO	0x34
+#define MUSTER_REG_EVENT_BASE_HI	0x38
+#define MUSTER_REG_EVENT_ENTRIES	0x3c	/* power of two, at most MUSTER_EVENT_ENTRIES_MAX */
+#define MUSTER_REG_ADMIN_TAIL		0x40	/* wo, doorbell: commands written so far */
+#define MUSTER_REG_EVENT_HEAD		0x44	/* wo, events consumed so far */
+
+#define MUSTER_REG_MAGIC_VALUE		0x5254534d	/* "MSTR" */
+#define MUSTER_DEVICE_VERSION		1
+
+#define MUSTER_CONTROL_ENABLE		0x1	/* 0 -> 1: take the queues; 1 -> 0: quiesce */
+#define MUSTER_CONTROL_RESET		0x2	/* function reset; reads back 0 when it is done */
+
+#define MUSTER_STATE_ENABLED		0x1
+#define MUSTER_STATE_FATAL		0x2	/* admin or event queue unusable; reset to recover */
+
+enum muster_regs_limit {
+	MUSTER_ADMIN_ENTRIES_MAX = 256,
+	MUSTER_EVENT_ENTRIES_MAX = 4096,
+	MUSTER_CQS_MAX = 2048,
+	MUSTER_CQ_ENTRIES_MAX = 65536,
+	MUSTER_DQ_ENTRIES_MAX = 4096,
+	MUSTER_RQ_ENTRIES_MAX = 1024,
+	MUSTER_MRS_MAX = 65535,
+	MUSTER_MR_PAGES_MAX = 1 << 20,
+	MUSTER_CONTEXTS_MAX = MUSTER_UNITS * MUSTER_UNIT_CONTEXTS_MAX,
+};
+
+/* ---- a virtual port's doorbell page in BAR 2: 32 bits each ---- */
+
+#define MUSTER_DOORBELL_STRIDE		0x1000
+#define MUSTER_DOORBELL_DQ_TAIL		0x00	/* descriptors written so far, modulo 2^32 */
+#define MUSTER_DOORBELL_RQ_HEAD		0x04	/* receive slots given back so far */
+#define MUSTER_DOORBELL_CQ_HEAD		0x08	/* completions consumed so far */
+#define MUSTER_DOORBELL_CQ_ARM		0x0c	/* the same, and interrupt on the next one */
+
+/* ---- admin queue: commands of 64 bytes, replies of 32, same index ---- */
+
+enum muster_admin_opcode {
+	MUSTER_ADMIN_NOP = 0,
+	MUSTER_ADMIN_CQ_CREATE = 1,
+	MUSTER_ADMIN_CQ_DESTROY = 2,
+	MUSTER_ADMIN_VP_CREATE = 3,
+	MUSTER_ADMIN_VP_DESTROY = 4,	/* no DMA for it after the reply */
+	MUSTER_ADMIN_MR_REGISTER = 5,
+	MUSTER_ADMIN_MR_DEREGISTER = 6,	/* no DMA to it after the reply */
+	MUSTER_ADMIN_CONTEXT_OPEN = 7,
+	MUSTER_ADMIN_CONTEXT_CLOSE = 8,
+	MUSTER_ADMIN_CONTEXT_ABORT = 9,
+	MUSTER_ADMIN_COUNTERS = 10,
+};
+
+enum muster_admin_status {
+	MUSTER_ADMIN_OK = 0,
+	MUSTER_ADMIN_BAD_OPCODE = 1,
+	MUSTER_ADMIN_BAD_PARAMETER = 2,	/* a field out of range, or a reserved one not zero */
+	MUSTER_ADMIN_NO_OBJECT = 3,	/* no such vp, cq, mr or context */
+	MUSTER_ADMIN_BUSY = 4,		/* id in use, or object still used */
+	MUSTER_ADMIN_NO_ROOM = 5,	/* a limit of the device is met */
+	MUSTER_ADMIN_DMA = 6,		/* could not read or write the command's memory */
+};
+
+struct muster_admin_cq {
+	__le64 base;		/* struct muster_cqe ring */
+	__le32 id;		/* chosen by the driver, below MUSTER_CQS_MAX */
+	__le32 entries;		/* power of two */
+	__le32 vector;		/* MSI-X, below MUSTER_MSIX_VECTORS */
+	__le32 reserved;
+};
+
+struct muster_admin_vp {
+	__le64 dq_base;		/* struct muster_desc ring */
+	__le64 rq_base;		/* struct muster_recv_slot ring */
+	__le64 status_base;	/* struct muster_vp_status */
+	__le32 dq_entries;	/* powers of two */
+	__le32 rq_entries;
+	__le32 id;		/* chosen by the driver, below MUSTER_VPS_MAX */
+	__le32 cq;
+	__le32 pd;		/* MRs of the same pd only */
+	__le32 reserved;
+};
+
+#define MUSTER_MR_READ			0x1	/* device may load */
+#define MUSTER_MR_WRITE			0x2	/* device may store */
+
+struct muster_admin_mr {
+	__le64 iova;		/* address that descriptors use for its first byte */
+	__le64 length;		/* bytes */
+	__le64 pages;		/* array of __le64: DMA addresses of its pages */
+	__le32 nr_pages;
+	__le32 first_offset;	/* of iova in the first page */
+	__le32 id;		/* the key: chosen by the driver, 1 to MUSTER_MRS_MAX */
+	__le32 pd;
+	__u8 page_shift;	/* 12 to 30 */
+	__u8 access;		/* MUSTER_MR_* */
+	__u8 reserved[6];
+};
+
+struct muster_admin_member {
+	__le32 node;
+	__le16 vp;
+	__le16 reserved;
+	__le32 incarnation;
+	__le32 reserved2;
+};
+
+struct muster_admin_context {
+	__le64 job_key;
+	__le64 members;		/* array of struct muster_admin_member */
+	__le32 nr_members;
+	__le32 self;
+	__le32 vp;
+	__le16 context;
+	__u8 job;
+	__u8 status;		/* ABORT: enum muster_status */
+	__le32 culprit;		/* ABORT: member index */
+	__le32 reserved;
+};
+
+struct muster_admin_counters {
+	__le64 base;		/* receives struct muster_device_counters */
+	__le32 bytes;
+	__le32 reserved;
+};
+
+struct muster_admin_id {
+	__le32 id;
+	__le32 reserved;
+};
+
+struct muster_admin_command {
+	__u8 opcode;		/* enum muster_admin_opcode */
+	__u8 reserved;
+	__le16 tag;		/* returned in the reply */
+	__le32 reserved2;
+	union {
+		struct muster_admin_cq cq;
+		struct muster_admin_vp vp;
+		struct muster_admin_mr mr;
+		struct muster_admin_context context;
+		struct muster_admin_counters counters;
+		struct muster_admin_id id;	/* of what is to be destroyed */
+		__u8 raw[56];
+	};
+};
+
+/* valid is written last: 1 in the ring's first lap, then 0, then 1 ... */
+struct muster_admin_reply {
+	__le16 tag;
+	__u8 opcode;
+	__u8 status;		/* enum muster_admin_status */
+	__le32 detail;		/* BAD_PARAMETER: byte offset in the command */
+	__u8 reserved[20];
+	__le32 valid;
+};
+
+/* ---- event queue ---- */
+
+enum muster_event_kind {
+	MUSTER_EVENT_VP_ERROR = 1,	/* a ring of the VP could not be read or written */
+	MUSTER_EVENT_CQ_OVERRUN = 2,	/* more completions than room; id: cq */
+	MUSTER_EVENT_PEER_LOST = 3,	/* id: node */
+	MUSTER_EVENT_FATAL = 4,		/* the device stopped; reset it */
+};
+
+struct muster_event {
+	__u8 kind;		/* enum muster_event_kind */
+	__u8 reserved[3];
+	__le32 id;
+	__u8 reserved2[20];
+	__le32 valid;		/* as in muster_admin_reply */
+};
+
+/* ---- a virtual port's memory ---- */
+
+/* Written by the device. */
+struct muster_vp_status {
+	__le32 dq_head;		/* descriptors consumed so far, modulo 2^32 */
+	__le32 error;		/* not 0: the VP has stopped; enum muster_status */
+	__u8 reserved[56];
+};
+
+/* A point-to-point packet. valid is written last: 1 in the first lap, then 0 ... */
+struct muster_recv_slot {
+	struct muster_packet packet;
+	__u8 reserved[60];
+	__le32 valid;
+	__u8 payload[MUSTER_MTU];
+};
+
+/* Monotonic since reset. Engine counts as in struct muster_engine_counters. */
+struct muster_device_counters {
+	__le64 doorbells;
+	__le64 interrupts;
+	__le64 admin_commands;
+	__le64 dma_read_bytes;
+	__le64 dma_write_bytes;
+	__le64 sequences_posted;
+	__le64 sequences_ended;
+	__le64 descriptors_executed;
+	__le64 packets_in;
+	__le64 packets_out;
+	__le64 bytes_in;
+	__le64 bytes_out;
+	__le64 grants;
+	__le64 credits;
+	__le64 dropped;		/* for whatever reason */
+	__le64 contexts_failed;
+};
+
+MUSTER_STATIC_ASSERT(sizeof(struct muster_admin_cq) == 24, "size");
+MUSTER_STATIC_ASSERT(sizeof(struct muster_admin_vp) == 48, "size");
+MUSTER_STATIC_ASSERT(sizeof(struct muster_admin_mr) == 48, "size");
+MUSTER_STATIC_ASSERT(sizeof(struct muster_admin_member) == 16, "size");
+MUSTER_STATIC_ASSERT(sizeof(struct muster_admin_context) == 40, "size");
+MUSTER_STATIC_ASSERT(sizeof(struct muster_admin_command) == 64, "size");
+MUSTER_STATIC_ASSERT(__builtin_offsetof(struct muster_admin_command, raw) == 8, "offset");
+MUSTER_STATIC_ASSERT(sizeof(struct muster_admin_reply) == 32, "size");
+MUSTER_STATIC_ASSERT(__builtin_offsetof(struct muster_admin_reply, valid) == 28, "offset");
+MUSTER_STATIC_ASSERT(sizeof(struct muster_event) == 32, "size");
+MUSTER_STATIC_ASSERT(__builtin_offsetof(struct muster_event, valid) == 28, "offset");
+MUSTER_STATIC_ASSERT(sizeof(struct muster_vp_status) == 64, "size");
+MUSTER_STATIC_ASSERT(sizeof(struct muster_recv_slot) == 128 + MUSTER_MTU, "size");
+MUSTER_STATIC_ASSERT(__builtin_offsetof(struct muster_recv_slot, valid) == 124, "offset");
+MUSTER_STATIC_ASSERT(sizeof(struct muster_device_counters) == 128, "size");
+
+#endif /* MUSTER_REGS_H */

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Between provider and driver: what travels beside the verbs' own structures.
+ * Layouts only.
+ *
+ * Aligned to 8 bytes, reserved fields zero and checked. MUSTER_ABI_VERSION is
+ * the driver's uverbs_abi_ver; a provider that knows another range refuses the
+ * device and says both numbers.
+ */
+#ifndef MUSTER_ABI_H
+#define MUSTER_ABI_H
+
+#include <linux/types.h>
+
+#define MUSTER_ABI_VERSION	1
+#define MUSTER_DRIVER_ID	0x4d53	/* not allocated upstream; only equal on both sides */
+
+struct muster_alloc_ucontext_resp {
+	__u32 device_version;	/* MUSTER_DEVICE_VERSION */
+	__u32 node;
+	__u32 incarnation;
+	__u32 contexts_max;
+	__u32 dq_entries_max;
+	__u32 rq_entries_max;
+	__u64 reserved;
+};
+
+struct muster_alloc_pd_resp {
+	__u32 pd;
+	__u32 reserved;
+};
+
+struct muster_create_cq_resp {
+	__u32 cq;
+	__u32 entries;
+	__u64 ring_offset;	/* to mmap: struct muster_cqe[entries] */
+	__u64 ring_bytes;
+};
+
+/* IB_QPT_DRIVER: a virtual port. */
+struct muster_create_vp_cmd {
+	__u32 dq_entries;	/* powers of two */
+	__u32 rq_entries;
+	__u64 reserved;
+};
+
+struct muster_create_vp_resp {
+	__u32 vp;
+	__u32 reserved;
+	__u64 doorbell_offset;	/* to mmap: one page, write only */
+	__u64 dq_offset;	/* struct muster_desc[dq_entries] */
+	__u64 dq_bytes;
+	__u64 rq_offset;	/* struct muster_recv_slot[rq_entries] */
+	__u64 rq_bytes;
+	__u64 status_offset;	/* struct muster_vp_status, read only, one page */
+};
+
+/* ---- objects of our own (ioctl), in the driver's name space ---- */
+/*
+ * A job: JobID and its key. The kernel mints the key for the first member; the
+ * others present it. Knowing the key is what makes a process a member.
+ * A context: one communicator at one virtual port.
+ */
+#define MUSTER_UVERBS_ID_SHIFT	12	/* UVERBS_ID_NS_SHIFT */
+
+enum muster_uverbs_object {
+	MUSTER_OBJECT_JOB = 1U << MUSTER_UVERBS_ID_SHIFT,
+	MUSTER_OBJECT_CONTEXT,
+};
+
+enum muster_uverbs_method_job {
+	MUSTER_METHOD_JOB_CREATE = 1U << MUSTER_UVERBS_ID_SHIFT,
+	MUSTER_METHOD_JOB_DESTROY,
+};
+
+enum muster_uverbs_attr_job_create {
+	MUSTER_ATTR_JOB_CREATE_HANDLE = 1U << MUSTER_UVERBS_ID_SHIFT,
+	MUSTER_ATTR_JOB_CREATE_ID,	/* in, __u32: JobID */
+	MUSTER_ATTR_JOB_CREATE_KEY,	/* in, __u64: the job's key; left out: mint one */
+	MUSTER_ATTR_JOB_CREATE_RESP_KEY,	/* out, __u64 */
+};
+
+enum muster_uverbs_attr_job_destroy {
+	MUSTER_ATTR_JOB_DESTROY_HANDLE = 1U << MUSTER_UVERBS_ID_SHIFT,
+};
+
+enum muster_uverbs_method_context {
+	MUSTER_METHOD_CONTEXT_OPEN = 1U << MUSTER_UVERBS_ID_SHIFT,
+	MUSTER_METHOD_CONTEXT_CLOSE,
+	MUSTER_METHOD_CONTEXT_ABORT,
+};
+
+struct muster_abi_member {
+	__u32 node;
+	__u16 vp;
+	__u16 reserved;
+	__u32 incarnation;
+	__u32 reserved2;
+};
+
+enum muster_uverbs_attr_context_open {
+	MUSTER_ATTR_CONTEXT_OPEN_HANDLE = 1U << MUSTER_UVERBS_ID_SHIFT,
+	MUSTER_ATTR_CONTEXT_OPEN_JOB,	/* in, job handle */
+	MUSTER_ATTR_CONTEXT_OPEN_VP,	/* in, QP handle */
+	MUSTER_ATTR_CONTEXT_OPEN_ID,	/* in, __u32 */
+	MUSTER_ATTR_CONTEXT_OPEN_SELF,	/* in, __u32 */
+	MUSTER_ATTR_CONTEXT_OPEN_MEMBERS,	/* in, struct muster_abi_member[] */
+};
+
+enum muster_uverbs_attr_context_close {
+	MUSTER_ATTR_CONTEXT_CLOSE_HANDLE = 1U << MUSTER_UVERBS_ID_SHIFT,
+};
+
+enum muster_uverbs_attr_context_abort {
+	MUSTER_ATTR_CONTEXT_ABORT_HANDLE = 1U << MUSTER_UVERBS_ID_SHIFT,
+	MUSTER_ATTR_CONTEXT_ABORT_STATUS,	/* in, __u32: enum muster_status */
+	MUSTER_ATTR_CONTEXT_ABORT_CULPRIT,	/* in, __u32: member index */
+};
+
+_Static_assert(sizeof(struct muster_alloc_ucontext_resp) == 32, "size");
+_Static_assert(sizeof(struct muster_alloc_pd_resp) == 8, "size");
+_Static_assert(sizeof(struct muster_create_cq_resp) == 24, "size");
+_Static_assert(sizeof(struct muster_create_vp_cmd) == 16, "size");
+_Static_assert(sizeof(struct muster_create_vp_resp) == 56, "size");
+_Static_assert(sizeof(struct muster_abi_member) == 16, "size");
+
+#endif /* MUSTER_ABI_H */
