@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# shellcheck shell=sh disable=SC2034
+# What the set-up scripts share: where the cache lies, how they speak, and a
+# private apt that can read package sources although the machine's own
+# configuration names binaries only. Sourced by a POSIX sh under `set -eu`;
+# nothing here changes the system.
+
+MUSTER_CACHE=${MUSTER_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/muster}
+MUSTER_ROOT=$(CDPATH='' cd -- "$(dirname -- "$0")/../.." && pwd)
+# What guests run with, as links into the cache; the runner looks here.
+MUSTER_VM_DIR=$MUSTER_ROOT/build/vm
+# The distribution's own python3 and tools, whatever else stands first.
+PATH=/usr/bin:/bin:/usr/sbin:/sbin:$PATH
+export MUSTER_CACHE PATH
+
+say() {
+	printf 'setup: %s\n' "$*"
+}
+
+die() {
+	printf 'setup: %s\n' "$*" >&2
+	exit 1
+}
+
+need() {
+	for tool; do
+		command -v "$tool" >/dev/null ||
+			die "'$tool' is missing; run 'make setup' (tools/setup/setup.sh guest) first"
+	done
+}
+
+# Two checkouts may share one cache: one writes at a time.
+# usage: cache_lock NAME; held until the script ends.
+cache_lock() {
+	mkdir -p "$MUSTER_CACHE"
+	exec 9>"$MUSTER_CACHE/$1.lock"
+	flock -n 9 && return
+	say "waiting for another set-up that holds $MUSTER_CACHE/$1.lock"
+	flock 9
+}
+
+# Run a long command with its output in a log; a line every 10 s shows that it lives.
+# usage: with_log LOG WHAT COMMAND...
+with_log() {
+	log=$1 what=$2
+	shift 2
+	say "$what (log: $log)"
+	"$@" >"$log" 2>&1 &
+	pid=$!
+	trap 'kill $pid 2>/dev/null; exit 130' INT TERM
+	seconds=0
+	while kill -0 $pid 2>/dev/null; do
+		sleep 1
+		seconds=$((seconds + 1))
+		[ $((seconds % 10)) -ne 0 ] || say "  ... ${seconds} s: $(tail -n 1 "$log" | cut -c1-90)"
+	done
+	trap - INT TERM
+	wait $pid && return
+	tail -n 20 "$log" >&2
+	die "$what failed; the last lines are above, all of it in $log"
+}
+
+# The machine's sources with a deb-src beside each deb, for both file formats.
+private_sources() {
+	rm -rf "$1" && mkdir -p "$1"
+	if [ -f /etc/apt/sources.list ]; then
+		sed -n 's/^deb[[:space:]]\(.*\)/deb \1\ndeb-src \1/p' /etc/apt/sources.list >"$1/main.list"
+	fi
+	for file in /etc/apt/sources.list.d/*.list; do
+		[ ! -f "$file" ] ||
+			sed -n 's/^deb[[:space:]]\(.*\)/deb \1\ndeb-src \1/p' "$file" >"$1/${file##*/}"
+	done
+	for file in /etc/apt/sources.list.d/*.sources; do
+		[ ! -f "$file" ] || sed 's/^Types:.*/Types: deb deb-src/' "$file" >"$1/${file##*/}"
+	done
+}
+
+private_apt_config() {
+	cat <<-CONF
+		Dir::Etc::sourcelist "/dev/null";
+		Dir::Etc::sourceparts "$1/sources.list.d";
+		Dir::State::lists "$1/lists";
+		Dir::Cache "$1/cache";
+		Acquire::Languages "none";
+		Acquire::Retries "3";
+		APT::Sandbox::User "";
+	CONF
+}
+
+# After this apt-get and apt-cache of this script read the private configuration,
+# whose indexes are signed and checked as the machine's own are.
+private_apt() {
+	dir=$MUSTER_CACHE/apt
+	mkdir -p "$dir/lists/partial" "$dir/cache/archives/partial"
+	private_sources "$dir/sources.list.d"
+	private_apt_config "$dir" >"$dir/apt.conf"
+	APT_CONFIG=$dir/apt.conf
+	export APT_CONFIG
+	say "reading the package indexes, with sources, into $dir"
+	apt-get -q update >"$dir/update.log" 2>&1 ||
+		say "some package indexes could not be read (see $dir/update.log); going on with the rest"
+}

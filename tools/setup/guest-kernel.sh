@@ -1,0 +1,81 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# Fetch the distribution's 6.1 kernel for the guests, with its headers, and unpack both
+# into the cache; nothing is installed and /boot is never touched. Afterwards
+#   build/vm/vmlinux   the uncompressed kernel (boots fastest)
+#   build/vm/kernel    the unpacked packages: lib/modules, and headers for building muster.ko
+#   build/vm/release   the kernel's release name
+#   build/vm/initrd    what it boots into (initramfs.sh)
+# usage: guest-kernel.sh
+set -eu
+. "$(dirname -- "$0")/common.sh"
+
+DIR=$MUSTER_CACHE/kernel
+
+dependency() {
+	apt-cache depends "$1" | sed -n "s/^ *Depends: \($2[^ ]*\)$/\1/p" | head -n 1
+}
+
+fetch_packages() {
+	private_apt
+	image=$(dependency linux-image-amd64 linux-image-6.1)
+	[ -n "$image" ] || die "no linux-image-6.1 among the package sources; this needs Debian 12"
+	headers=linux-headers-${image#linux-image-}
+	common=$(dependency "$headers" linux-headers-)
+	mkdir -p "$DIR/download" && cd "$DIR/download"
+	with_log "$DIR/fetch.log" "fetching $image and its headers (about 85 MB)" \
+		apt-get -q download "$image" "$headers" "$common" linux-kbuild-6.1
+}
+
+# Debian's header packages name each other under /usr/src; point them into the cache.
+relocate_headers() {
+	grep -rlF /usr/src/ "$1"/usr/src/linux-headers-*/Makefile |
+		xargs -r sed -i "s|/usr/src/|$2/usr/src/|g"
+	ln -sfn "$2/usr/src/linux-headers-$release" "$1/lib/modules/$release/build"
+	rm -f "$1/lib/modules/$release/source"
+}
+
+extract_vmlinux() {
+	/usr/bin/python3 - "$1/boot/vmlinuz-$release" "$1/vmlinux" <<-'PYTHON'
+		import lzma, sys
+		image = open(sys.argv[1], "rb").read()
+		start = image.find(b"\xfd7zXZ\0")
+		if start < 0:
+		    sys.exit("no xz stream in " + sys.argv[1])
+		open(sys.argv[2], "wb").write(lzma.LZMADecompressor().decompress(image[start:]))
+	PYTHON
+	rm -r "${1:?}/boot"
+}
+
+unpack_packages() {
+	new=$DIR/root.new
+	rm -rf "$new" && mkdir -p "$new"
+	for package in "$DIR"/download/*.deb; do
+		say "unpacking ${package##*/}"
+		dpkg-deb -x "$package" "$new"
+	done
+	release=$(basename "$new"/lib/modules/*)
+	relocate_headers "$new" "$DIR/$release"
+	extract_vmlinux "$new"
+	depmod -b "$new" "$release"
+	echo "$release" >"$new/release"
+	rm -rf "${DIR:?}/$release" && mv "$new" "$DIR/$release"
+	echo "$release" >"$DIR/current"
+	rm -rf "$DIR/download"
+}
+
+fetch() {
+	need dpkg-deb depmod flock
+	cache_lock kernel
+	fetch_packages
+	unpack_packages
+}
+
+[ -f "$DIR/current" ] || fetch
+kernel=$DIR/$(cat "$DIR/current")
+mkdir -p "$MUSTER_VM_DIR"
+ln -sfn "$kernel" "$MUSTER_VM_DIR/kernel"
+ln -sfn kernel/vmlinux "$MUSTER_VM_DIR/vmlinux"
+ln -sfn kernel/release "$MUSTER_VM_DIR/release"
+"$MUSTER_ROOT/tools/setup/initramfs.sh"
+say "the guests' kernel is ready: $(cat "$kernel/release")"

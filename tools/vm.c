@@ -1,0 +1,706 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Guests as child processes. Each QEMU gets its control and rendezvous ports
+ * as one end of a socket pair, so that nothing has a name that could be left
+ * behind, and its end is seen as the end of a stream. Only the consoles and
+ * the wire's sockets lie in a directory of the cluster's own, which goes with
+ * it. A guest dies with the runner, whatever ends the runner.
+ */
+#include "vm.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+	ARGS_MAX = 96,
+	ARG_LEN = 2 * PATH_MAX,
+	CONSOLE_LINES = 15,		/* shown of a guest that died */
+	MEMORY_MIB = 768,
+	BOOT_TIMEOUT_MS = 60000,
+	SEND_TIMEOUT_S = 5,		/* a guest that takes no input for this long is lost */
+};
+
+struct guest {
+	pid_t pid;			/* 0: none or dead */
+	bool up;			/* has said hello */
+	int control;			/* -1: closed */
+	int ports[MUSTER_VM_PORTS_MAX];
+	char console[PATH_MAX];
+	size_t have;			/* bytes in buffer */
+	char buffer[sizeof(struct vm_frame) + VM_FRAME_MAX];
+	uint16_t running[VM_PROGRAMS_MAX];
+	unsigned int nr_running;
+};
+
+struct muster_vm {
+	struct muster_vm_config config;
+	struct muster_vm_events events;
+	void *arg;
+	int epoll;
+	char dir[PATH_MAX - 64];
+	unsigned int nr_guests;
+	struct guest *guests;
+	struct call {			/* the program that muster_vm_call() waits for */
+		bool active;
+		unsigned int guest;
+		uint16_t id;
+		int result;
+	} call;
+};
+
+/* ---- QEMU's command line --------------------------------------------------- */
+
+struct args {
+	char *argv[ARGS_MAX];
+	int nr;
+	bool failed;
+};
+
+__attribute__((format(printf, 2, 3)))
+static void args_add(struct args *args, const char *fmt, ...)
+{
+	char text[ARG_LEN];
+	va_list list;
+	int len;
+
+	va_start(list, fmt);
+	len = vsnprintf(text, sizeof(text), fmt, list);
+	va_end(list);
+	if (len >= (int)sizeof(text) || args->nr >= ARGS_MAX - 1 ||
+	    !(args->argv[args->nr] = strdup(text))) {
+		args->failed = true;
+		return;
+	}
+	args->argv[++args->nr] = NULL;
+}
+
+static void args_option(struct args *args, const char *option, const char *value)
+{
+	args_add(args, "%s", option);
+	args_add(args, "%s", value);
+}
+
+static void args_free(struct args *args)
+{
+	while (args->nr)
+		free(args->argv[--args->nr]);
+}
+
+static void add_machine(struct args *args, const struct muster_vm *vm, unsigned int index)
+{
+	const struct muster_vm_config *config = &vm->config;
+	char kernel[PATH_MAX + 16], path[PATH_MAX];
+
+	snprintf(kernel, sizeof(kernel), "%s/kernel", config->dir);
+	if (!realpath(kernel, path))
+		args->failed = true;
+	args_add(args, "%s/qemu-system-x86_64", config->dir);
+	args_option(args, "-L", "/usr/share/seabios");
+	args_option(args, "-L", "/usr/share/qemu");
+	args_add(args, "-nodefaults");
+	args_add(args, "-no-user-config");
+	args_add(args, "-no-reboot");
+	args_option(args, "-display", "none");
+	args_option(args, "-vga", "none");
+	args_option(args, "-machine", "q35");
+	args_option(args, "-accel", config->accel);
+	args_option(args, "-name", "muster");
+	args_add(args, "-m");
+	args_add(args, "%u", config->memory_mib);
+	args_add(args, "-kernel");
+	args_add(args, "%s/vmlinux", config->dir);
+	args_add(args, "-initrd");
+	args_add(args, "%s/initrd", config->dir);
+	args_add(args, "-append");
+	args_add(args, "console=ttyS0 loglevel=5 panic=-1 muster_agent=%s muster_kernel=%s "
+		 "muster_guest=%u", config->agent, path, index);
+	args_add(args, "-serial");
+	args_add(args, "file:%s", vm->guests[index].console);
+	args_option(args, "-fsdev",
+		    "local,id=root,path=/,security_model=none,readonly=on,multidevs=remap");
+	args_option(args, "-device", "virtio-9p-pci,fsdev=root,mount_tag=hostroot");
+	args_option(args, "-device", "virtio-rng-pci");
+}
+
+static void add_port(struct args *args, const char *id, int fd, const char *name)
+{
+	args_add(args, "-chardev");
+	args_add(args, "socket,id=%s,fd=%d", id, fd);
+	args_add(args, "-device");
+	args_add(args, "virtserialport,chardev=%s,name=%s", id, name);
+}
+
+static void add_ports(struct args *args, const struct muster_vm *vm, int control, const int *ports)
+{
+	char id[32], name[64];
+
+	args_add(args, "-device");
+	args_add(args, "virtio-serial-pci,max_ports=%d", MUSTER_VM_PORTS_MAX + 2);
+	add_port(args, "control", control, VM_PORT_CONTROL);
+	for (unsigned int i = 0; i < vm->config.nr_ports; i++) {
+		snprintf(id, sizeof(id), "rendezvous%u", i);
+		snprintf(name, sizeof(name), "%s.%u", VM_PORT_RENDEZVOUS, i);
+		add_port(args, id, ports[i], name);
+	}
+}
+
+static void add_nics(struct args *args, const struct muster_vm *vm, unsigned int index)
+{
+	const struct muster_vm_config *config = &vm->config;
+
+	for (unsigned int i = 0; i < config->nr_nics; i++) {
+		unsigned int node = index * config->nr_nics + i;
+
+		args_add(args, "-device");
+		if (config->wire)
+			args_add(args, "muster,node=%u,wire=%s%s%s", node, config->wire,
+				 config->nic_options ? "," : "",
+				 config->nic_options ? config->nic_options : "");
+		else
+			args_add(args, "muster,node=%u,wire=unix:%s%s%s", node, vm->dir,
+				 config->nic_options ? "," : "",
+				 config->nic_options ? config->nic_options : "");
+	}
+}
+
+/* ---- a guest's process ----------------------------------------------------- */
+
+/*
+ * In the child. Its own session gives QEMU its own scheduling group, and keeps
+ * the terminal's Ctrl-C to the runner, which ends guests in order.
+ */
+static void qemu_exec(struct args *args, pid_t parent, const int *keep, unsigned int nr_keep)
+{
+	sigset_t none;
+	int null = open("/dev/null", O_RDWR);
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent)
+		_exit(1);
+	setsid();
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	dup2(null, 0);
+	dup2(null, 1);
+	for (unsigned int i = 0; i < nr_keep; i++)
+		fcntl(keep[i], F_SETFD, 0);
+	execv(args->argv[0], args->argv);
+	fprintf(stderr, "cannot run %s: %s\n", args->argv[0], strerror(errno));
+	_exit(127);
+}
+
+static int watch(struct muster_vm *vm, unsigned int index)
+{
+	struct epoll_event event = { .events = EPOLLIN, .data.u32 = index };
+	struct timeval timeout = { .tv_sec = SEND_TIMEOUT_S };
+	int fd = vm->guests[index].control;
+
+	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout));
+	return epoll_ctl(vm->epoll, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
+}
+
+static int guest_start(struct muster_vm *vm, unsigned int index)
+{
+	struct guest *guest = &vm->guests[index];
+	unsigned int nr = 1 + vm->config.nr_ports, made;
+	int theirs[1 + MUSTER_VM_PORTS_MAX], pair[2], err = 0;
+	struct args args = { .nr = 0 };
+	pid_t parent = getpid();
+
+	for (made = 0; made < nr; made++) {
+		if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair)) {
+			err = -errno;
+			goto close_theirs;
+		}
+		theirs[made] = pair[1];
+		if (made)
+			guest->ports[made - 1] = pair[0];
+		else
+			guest->control = pair[0];
+	}
+	add_machine(&args, vm, index);
+	add_ports(&args, vm, theirs[0], theirs + 1);
+	add_nics(&args, vm, index);
+	if (args.failed) {
+		err = -E2BIG;
+		goto free_args;
+	}
+	guest->pid = fork();
+	if (guest->pid == 0)
+		qemu_exec(&args, parent, theirs, nr);
+	if (guest->pid < 0) {
+		err = -errno;
+		guest->pid = 0;
+		goto free_args;
+	}
+	err = watch(vm, index);
+free_args:
+	args_free(&args);
+close_theirs:
+	while (made)
+		close(theirs[--made]);
+	return err;
+}
+
+/* The last lines that the guest said, which tell most often why it died. */
+static void console_show(const struct guest *guest, unsigned int index)
+{
+	char text[4096];
+	FILE *file = fopen(guest->console, "r");
+	size_t len = 0, start;
+	int lines = 0;
+
+	if (file) {
+		if (fseek(file, -(long)sizeof(text), SEEK_END))
+			rewind(file);
+		len = fread(text, 1, sizeof(text), file);
+		fclose(file);
+	}
+	for (start = len; start > 0; start--)
+		if (text[start - 1] == '\n' && start < len && ++lines == CONSOLE_LINES)
+			break;
+	fprintf(stderr, "guest %u: %s\n", index, len ? "its console ends with" :
+		"it said nothing on its console");
+	fwrite(text + start, 1, len - start, stderr);
+}
+
+static void guest_reap(struct guest *guest)
+{
+	if (!guest->pid)
+		return;
+	kill(guest->pid, SIGKILL);
+	while (waitpid(guest->pid, NULL, 0) < 0 && errno == EINTR)
+		;
+	guest->pid = 0;
+}
+
+static void program_gone(struct muster_vm *vm, unsigned int index, uint16_t id, int status,
+			 int error)
+{
+	struct guest *guest = &vm->guests[index];
+	struct call *call = &vm->call;
+
+	for (unsigned int i = 0; i < guest->nr_running; i++)
+		if (guest->running[i] == id)
+			guest->running[i--] = guest->running[--guest->nr_running];
+	if (call->active && call->guest == index && call->id == id) {
+		call->active = false;
+		call->result = error ? -error : WIFSIGNALED(status) ? 128 + WTERMSIG(status) :
+			WEXITSTATUS(status);
+	} else if (error && vm->events.refused) {
+		vm->events.refused(vm->arg, index, id, error);
+	} else if (!error && vm->events.exited) {
+		vm->events.exited(vm->arg, index, id, status);
+	}
+}
+
+/* Its process is ended, its programs with it, and each told. */
+static void guest_lost(struct muster_vm *vm, unsigned int index, const char *why)
+{
+	struct guest *guest = &vm->guests[index];
+
+	if (guest->control < 0)
+		return;
+	close(guest->control);
+	guest->control = -1;
+	guest_reap(guest);
+	fprintf(stderr, "guest %u: %s\n", index, why);
+	console_show(guest, index);
+	while (guest->nr_running)
+		program_gone(vm, index, guest->running[0], SIGKILL, 0);
+	if (vm->events.died)
+		vm->events.died(vm->arg, index);
+}
+
+/* ---- frames ---------------------------------------------------------------- */
+
+static int frame_send(struct muster_vm *vm, unsigned int index, const struct vm_frame *frame,
+		      const void *data)
+{
+	struct guest *guest = index < vm->nr_guests ? &vm->guests[index] : NULL;
+	const char *parts[2] = { (const char *)frame, data };
+	size_t lens[2] = { sizeof(*frame), frame->length };
+
+	if (!guest)
+		return -EINVAL;
+	if (guest->control < 0)
+		return -EPIPE;
+	for (int i = 0; i < 2; i++) {
+		while (lens[i]) {
+			ssize_t n = send(guest->control, parts[i], lens[i], MSG_NOSIGNAL);
+
+			if (n < 0 && errno == EINTR)
+				continue;
+			if (n < 0) {
+				guest_lost(vm, index, "it does not take commands any more");
+				return -EPIPE;
+			}
+			parts[i] += n;
+			lens[i] -= n;
+		}
+	}
+	return 0;
+}
+
+static void frame_handle(struct muster_vm *vm, unsigned int index, const struct vm_frame *frame,
+			 const char *data)
+{
+	switch (frame->type) {
+	case VM_FRAME_HELLO:
+		vm->guests[index].up = true;
+		break;
+	case VM_FRAME_OUTPUT:
+		if (vm->events.output)
+			vm->events.output(vm->arg, index, frame->id, frame->status == 2 ? 2 : 1,
+					  data, frame->length);
+		break;
+	case VM_FRAME_EXIT:
+		program_gone(vm, index, frame->id, frame->status, 0);
+		break;
+	case VM_FRAME_REFUSED:
+		program_gone(vm, index, frame->id, 0, frame->status > 0 ? frame->status : EIO);
+		break;
+	}
+}
+
+/* Handle the whole frames in the buffer; a handler may end the guest. */
+static void frames_take(struct muster_vm *vm, unsigned int index)
+{
+	struct guest *guest = &vm->guests[index];
+	struct vm_frame frame;
+	size_t at = 0;
+
+	while (guest->control >= 0 && guest->have - at >= sizeof(frame)) {
+		memcpy(&frame, guest->buffer + at, sizeof(frame));
+		if (frame.length > VM_FRAME_MAX) {
+			guest_lost(vm, index, "its agent talks nonsense");
+			return;
+		}
+		if (guest->have - at - sizeof(frame) < frame.length)
+			break;
+		frame_handle(vm, index, &frame, guest->buffer + at + sizeof(frame));
+		at += sizeof(frame) + frame.length;
+	}
+	memmove(guest->buffer, guest->buffer + at, guest->have - at);
+	guest->have -= at;
+}
+
+static void guest_read(struct muster_vm *vm, unsigned int index)
+{
+	struct guest *guest = &vm->guests[index];
+	ssize_t n;
+
+	if (guest->control < 0)
+		return;
+	n = recv(guest->control, guest->buffer + guest->have, sizeof(guest->buffer) - guest->have,
+		 MSG_DONTWAIT);
+	if (n > 0) {
+		guest->have += n;
+		frames_take(vm, index);
+	} else if (n == 0 || (errno != EAGAIN && errno != EINTR)) {
+		guest_lost(vm, index, guest->up ? "it died" : "it died while it booted");
+	}
+}
+
+/* ---- the cluster ----------------------------------------------------------- */
+
+static int missing(const char *what, const char *path, const char *how)
+{
+	fprintf(stderr, "%s is missing (%s): %s\n", what, path, how);
+	return -ENOENT;
+}
+
+/* The kernel's command line carries the agent's path, and QEMU's options the wire's. */
+static int check_config(const struct muster_vm_config *config)
+{
+	static const char *const files[] = { "qemu-system-x86_64", "vmlinux", "initrd", "kernel" };
+	char path[PATH_MAX];
+
+	if (!config->nr_guests || config->nr_guests > MUSTER_VM_GUESTS_MAX ||
+	    config->nr_nics > MUSTER_VM_NICS_MAX || config->nr_ports > MUSTER_VM_PORTS_MAX) {
+		fprintf(stderr, "a cluster has 1 to %d guests of up to %d NICs and %d ranks\n",
+			MUSTER_VM_GUESTS_MAX, MUSTER_VM_NICS_MAX, MUSTER_VM_PORTS_MAX);
+		return -EINVAL;
+	}
+	if (config->agent[0] != '/' || strpbrk(config->agent, " \t\",")) {
+		fprintf(stderr, "the agent's path must be absolute, without spaces or commas: %s\n",
+			config->agent);
+		return -EINVAL;
+	}
+	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+		snprintf(path, sizeof(path), "%s/%s", config->dir, files[i]);
+		if (access(path, F_OK))
+			return missing("a part of the guests", path, "run 'make setup'");
+	}
+	if (access(config->agent, X_OK))
+		return missing("the guest agent", config->agent, "run 'make'");
+	return 0;
+}
+
+static int cluster_dir(struct muster_vm *vm)
+{
+	const char *base = getenv("XDG_RUNTIME_DIR");
+
+	if (!base || access(base, W_OK) || strlen(base) > 60)
+		base = "/tmp";
+	snprintf(vm->dir, sizeof(vm->dir), "%s/muster-vm-XXXXXX", base);
+	return mkdtemp(vm->dir) ? 0 : -errno;
+}
+
+static void cluster_dir_remove(struct muster_vm *vm)
+{
+	char path[PATH_MAX + 256];
+	DIR *dir = opendir(vm->dir);
+	struct dirent *entry;
+
+	while (dir && (entry = readdir(dir))) {
+		snprintf(path, sizeof(path), "%s/%s", vm->dir, entry->d_name);
+		if (entry->d_name[0] != '.')
+			unlink(path);
+	}
+	if (dir)
+		closedir(dir);
+	rmdir(vm->dir);
+}
+
+static int64_t now_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
+static int wait_up(struct muster_vm *vm)
+{
+	int64_t deadline = now_ms() + vm->config.boot_timeout_ms;
+	unsigned int i = 0;
+
+	while (i < vm->nr_guests) {
+		int64_t left = deadline - now_ms();
+
+		if (vm->guests[i].up) {
+			i++;
+			continue;
+		}
+		if (vm->guests[i].control < 0)
+			return -EIO;
+		if (left <= 0) {
+			fprintf(stderr, "guest %u: it does not answer after %u ms (accelerator %s)\n",
+				i, vm->config.boot_timeout_ms, vm->config.accel);
+			console_show(&vm->guests[i], i);
+			return -ETIMEDOUT;
+		}
+		muster_vm_step(vm, left);
+	}
+	return 0;
+}
+
+static struct muster_vm *vm_alloc(const struct muster_vm_config *config,
+				  const struct muster_vm_events *events, void *arg)
+{
+	struct muster_vm *vm = calloc(1, sizeof(*vm));
+
+	if (!vm)
+		return NULL;
+	vm->guests = calloc(config->nr_guests, sizeof(*vm->guests));
+	vm->epoll = epoll_create1(EPOLL_CLOEXEC);
+	if (!vm->guests || vm->epoll < 0 || cluster_dir(vm)) {
+		if (vm->epoll >= 0)
+			close(vm->epoll);
+		free(vm->guests);
+		free(vm);
+		return NULL;
+	}
+	vm->config = *config;
+	if (!vm->config.memory_mib)
+		vm->config.memory_mib = MEMORY_MIB;
+	if (!vm->config.boot_timeout_ms)
+		vm->config.boot_timeout_ms = BOOT_TIMEOUT_MS;
+	if (!vm->config.accel)
+		vm->config.accel = "tcg";
+	vm->events = *events;
+	vm->arg = arg;
+	vm->nr_guests = config->nr_guests;
+	for (unsigned int i = 0; i < vm->nr_guests; i++) {
+		vm->guests[i].control = -1;
+		memset(vm->guests[i].ports, -1, sizeof(vm->guests[i].ports));
+		snprintf(vm->guests[i].console, PATH_MAX, "%s/console.%u", vm->dir, i);
+	}
+	return vm;
+}
+
+int muster_vm_start(const struct muster_vm_config *config, const struct muster_vm_events *events,
+		    void *arg, struct muster_vm **vmp)
+{
+	struct muster_vm *vm;
+	int err = check_config(config);
+
+	if (err)
+		return err;
+	vm = vm_alloc(config, events, arg);
+	if (!vm)
+		return -ENOMEM;
+	for (unsigned int i = 0; i < vm->nr_guests && !err; i++)
+		err = guest_start(vm, i);
+	if (!err)
+		err = wait_up(vm);
+	if (err) {
+		muster_vm_stop(vm);
+		return err;
+	}
+	*vmp = vm;
+	return 0;
+}
+
+void muster_vm_stop(struct muster_vm *vm)
+{
+	if (!vm)
+		return;
+	for (unsigned int i = 0; i < vm->nr_guests; i++) {
+		struct guest *guest = &vm->guests[i];
+
+		guest_reap(guest);
+		if (guest->control >= 0)
+			close(guest->control);
+		for (unsigned int j = 0; j < vm->config.nr_ports; j++)
+			if (guest->ports[j] >= 0)
+				close(guest->ports[j]);
+	}
+	cluster_dir_remove(vm);
+	close(vm->epoll);
+	free(vm->guests);
+	free(vm);
+}
+
+int muster_vm_fd(const struct muster_vm *vm)
+{
+	return vm->epoll;
+}
+
+void muster_vm_step(struct muster_vm *vm, int timeout_ms)
+{
+	struct epoll_event events[16];
+	int nr = epoll_wait(vm->epoll, events, 16, timeout_ms);
+
+	for (int i = 0; i < nr; i++)
+		guest_read(vm, events[i].data.u32);
+}
+
+/* Append a string and its 0 to a frame's data; false if it does not fit. */
+static bool append(char *data, uint32_t *len, const char *string)
+{
+	size_t more = strlen(string) + 1;
+
+	if (more > VM_FRAME_MAX - *len)
+		return false;
+	memcpy(data + *len, string, more);
+	*len += more;
+	return true;
+}
+
+static bool append_program(char *data, uint32_t *len, const struct muster_vm_program *program)
+{
+	char count[16];
+	size_t nr = 0;
+
+	while (program->argv[nr])
+		nr++;
+	snprintf(count, sizeof(count), "%zu", nr);
+	if (!append(data, len, program->cwd ? program->cwd : "/") || !append(data, len, count))
+		return false;
+	for (size_t i = 0; i < nr; i++)
+		if (!append(data, len, program->argv[i]))
+			return false;
+	for (char *const *e = program->envp; e && *e; e++)
+		if (!append(data, len, *e))
+			return false;
+	return true;
+}
+
+int muster_vm_run(struct muster_vm *vm, unsigned int index, const struct muster_vm_program *program)
+{
+	struct vm_frame frame = { .type = VM_FRAME_RUN, .id = program->id,
+				  .status = program->flags };
+	char *data;
+	int err;
+
+	if (index >= vm->nr_guests || vm->guests[index].nr_running == VM_PROGRAMS_MAX)
+		return -EINVAL;
+	data = malloc(VM_FRAME_MAX);
+	if (!data)
+		return -ENOMEM;
+	err = append_program(data, &frame.length, program) ? 0 : -E2BIG;
+	if (!err)
+		err = frame_send(vm, index, &frame, data);
+	if (!err)
+		vm->guests[index].running[vm->guests[index].nr_running++] = program->id;
+	free(data);
+	return err;
+}
+
+int muster_vm_signal(struct muster_vm *vm, unsigned int index, uint16_t id, int signal)
+{
+	struct vm_frame frame = { .type = VM_FRAME_SIGNAL, .id = id, .status = signal };
+
+	return frame_send(vm, index, &frame, NULL);
+}
+
+int muster_vm_input(struct muster_vm *vm, unsigned int index, uint16_t id, const void *data,
+		    size_t len)
+{
+	struct vm_frame frame = { .type = VM_FRAME_INPUT, .id = id, .length = len };
+
+	if (len > VM_FRAME_MAX)
+		return -E2BIG;
+	return frame_send(vm, index, &frame, data);
+}
+
+int muster_vm_call(struct muster_vm *vm, unsigned int index,
+		   const struct muster_vm_program *program)
+{
+	int err = muster_vm_run(vm, index, program);
+
+	if (err)
+		return err;
+	vm->call = (struct call){ .active = true, .guest = index, .id = program->id };
+	while (vm->call.active)
+		muster_vm_step(vm, -1);
+	return vm->call.result;
+}
+
+int muster_vm_port_fd(const struct muster_vm *vm, unsigned int index, unsigned int port)
+{
+	if (index >= vm->nr_guests || port >= vm->config.nr_ports)
+		return -EINVAL;
+	return vm->guests[index].ports[port];
+}
+
+bool muster_vm_alive(const struct muster_vm *vm, unsigned int index)
+{
+	return index < vm->nr_guests && vm->guests[index].control >= 0;
+}
+
+int muster_vm_pid(const struct muster_vm *vm, unsigned int index)
+{
+	return index < vm->nr_guests ? vm->guests[index].pid : 0;
+}
+
+const char *muster_vm_console(const struct muster_vm *vm, unsigned int index)
+{
+	return vm->guests[index].console;
+}

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * The virtual machine runner against real guests. It needs what 'make setup'
+ * builds and takes some seconds; without it, it skips (exit 4) and says why.
+ * Run from the top of the checkout. MUSTER_VM_NICS=0 leaves the NICs out.
+ */
+#include "vm.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static char *const environment[] = { "PATH=/usr/bin:/bin:/usr/sbin:/sbin", "LANG=C", NULL };
+
+struct heard {
+	char out[4][8192];
+	size_t len[4];
+	int ended[4], status[4], died[4];
+};
+
+static void on_output(void *arg, unsigned int guest, uint16_t id, int fd, const char *data,
+		      size_t len)
+{
+	struct heard *heard = arg;
+	size_t room = sizeof(heard->out[0]) - 1 - heard->len[guest];
+
+	(void)id;
+	(void)fd;
+	if (len > room)
+		len = room;
+	memcpy(heard->out[guest] + heard->len[guest], data, len);
+	heard->len[guest] += len;
+}
+
+static void on_exit_of(void *arg, unsigned int guest, uint16_t id, int status)
+{
+	struct heard *heard = arg;
+
+	(void)id;
+	heard->ended[guest]++;
+	heard->status[guest] = status;
+}
+
+static void on_death(void *arg, unsigned int guest)
+{
+	((struct heard *)arg)->died[guest]++;
+}
+
+static const struct muster_vm_events events = {
+	.output = on_output, .exited = on_exit_of, .died = on_death,
+};
+
+static struct muster_vm_config config_for(unsigned int nr_guests)
+{
+	static char dir[PATH_MAX], agent[PATH_MAX + 32];
+	const char *nics = getenv("MUSTER_VM_NICS");
+	char cwd[PATH_MAX - 64];
+
+	assert_non_null(getcwd(cwd, sizeof(cwd)));
+	snprintf(dir, sizeof(dir), "%s/build/vm", cwd);
+	snprintf(agent, sizeof(agent), "%s/build/tools/guest_agent", cwd);
+	return (struct muster_vm_config){
+		.nr_guests = nr_guests, .nr_nics = nics ? strtoul(nics, NULL, 10) : 1,
+		.nr_ports = 1, .dir = dir, .agent = agent,
+	};
+}
+
+static double now_s(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec + ts.tv_nsec / 1e9;
+}
+
+static struct muster_vm_program shell(char *const argv[], uint16_t id)
+{
+	return (struct muster_vm_program){ .id = id, .argv = argv, .envp = environment };
+}
+
+static void one_guest_runs_a_program_and_gives_its_output_and_status(void **state)
+{
+	char *argv[] = { "sh", "-c", "cat /sys/bus/pci/devices/*/device; pwd; read x; echo $x; exit 7",
+			 NULL };
+	struct muster_vm_program program = shell(argv, 3);
+	struct muster_vm_config config = config_for(1);
+	struct heard heard = { .len = { 0 } };
+	struct muster_vm *vm;
+	double start = now_s();
+
+	(void)state;
+	program.cwd = "/usr/lib";
+	assert_int_equal(muster_vm_start(&config, &events, &heard, &vm), 0);
+	assert_int_equal(muster_vm_run(vm, 0, &program), 0);
+	assert_int_equal(muster_vm_input(vm, 0, 3, "salt\n", 5), 0);
+	while (!heard.ended[0])
+		muster_vm_step(vm, 100);
+	print_message("one guest to a program's end: %.1f s\n", now_s() - start);
+	assert_int_equal(WEXITSTATUS(heard.status[0]), 7);
+	assert_non_null(strstr(heard.out[0], "/usr/lib\nsalt\n"));
+	if (config.nr_nics)
+		assert_non_null(strstr(heard.out[0], "0x10f0"));
+	muster_vm_stop(vm);
+}
+
+static void four_guests_boot_side_by_side(void **state)
+{
+	char *argv[] = { "true", NULL };
+	struct muster_vm_program program = shell(argv, 1);
+	struct muster_vm_config config = config_for(4);
+	struct heard heard = { .len = { 0 } };
+	struct muster_vm *vm;
+	double start = now_s();
+
+	(void)state;
+	assert_int_equal(muster_vm_start(&config, &events, &heard, &vm), 0);
+	for (unsigned int i = 0; i < 4; i++)
+		assert_int_equal(muster_vm_call(vm, i, &program), 0);
+	print_message("four guests to a program's end: %.1f s\n", now_s() - start);
+	muster_vm_stop(vm);
+}
+
+static void a_program_gets_signals_and_a_missing_one_is_refused(void **state)
+{
+	char *sleeper[] = { "sleep", "1000", NULL }, *absent[] = { "no-such-program", NULL };
+	struct muster_vm_program program = shell(sleeper, 9);
+	struct muster_vm_config config = config_for(1);
+	struct heard heard = { .len = { 0 } };
+	struct muster_vm *vm;
+
+	(void)state;
+	assert_int_equal(muster_vm_start(&config, &events, &heard, &vm), 0);
+	assert_int_equal(muster_vm_run(vm, 0, &program), 0);
+	assert_int_equal(muster_vm_signal(vm, 0, 9, SIGTERM), 0);
+	while (!heard.ended[0])
+		muster_vm_step(vm, 100);
+	assert_true(WIFSIGNALED(heard.status[0]) && WTERMSIG(heard.status[0]) == SIGTERM);
+	program = shell(absent, 10);
+	assert_int_equal(muster_vm_call(vm, 0, &program), -ENOENT);
+	muster_vm_stop(vm);
+}
+
+static void a_rendezvous_port_is_a_stream_both_ways(void **state)
+{
+	char *argv[] = { "sh", "-c", "exec 3<>/dev/virtio-ports/org.muster.rendezvous.0; "
+			 "echo from guest >&3; head -c 9 <&3", NULL };
+	struct muster_vm_program program = shell(argv, 1);
+	struct muster_vm_config config = config_for(1);
+	struct heard heard = { .len = { 0 } };
+	struct muster_vm *vm;
+	char line[32] = "";
+	int fd;
+
+	(void)state;
+	assert_int_equal(muster_vm_start(&config, &events, &heard, &vm), 0);
+	fd = muster_vm_port_fd(vm, 0, 0);
+	assert_int_equal(muster_vm_run(vm, 0, &program), 0);
+	for (size_t have = 0; have < strlen("from guest\n");) {
+		ssize_t n = read(fd, line + have, sizeof(line) - 1 - have);
+
+		assert_true(n > 0);
+		have += n;
+	}
+	assert_string_equal(line, "from guest\n");
+	assert_int_equal(write(fd, "from host", 9), 9);
+	while (!heard.ended[0])
+		muster_vm_step(vm, 100);
+	assert_string_equal(heard.out[0], "from host");
+	muster_vm_stop(vm);
+}
+
+static void a_guest_that_dies_ends_its_programs_and_is_named(void **state)
+{
+	char *argv[] = { "sleep", "1000", NULL };
+	struct muster_vm_program program = shell(argv, 1);
+	struct muster_vm_config config = config_for(1);
+	struct heard heard = { .len = { 0 } };
+	struct muster_vm *vm;
+
+	(void)state;
+	assert_int_equal(muster_vm_start(&config, &events, &heard, &vm), 0);
+	assert_int_equal(muster_vm_run(vm, 0, &program), 0);
+	kill(muster_vm_pid(vm, 0), SIGKILL);
+	while (!heard.died[0])
+		muster_vm_step(vm, 100);
+	assert_true(heard.ended[0] == 1 && WIFSIGNALED(heard.status[0]));
+	assert_false(muster_vm_alive(vm, 0));
+	assert_int_equal(muster_vm_run(vm, 0, &program), -EPIPE);
+	muster_vm_stop(vm);
+}
+
+static void the_host_cannot_be_changed_from_a_guest(void **state)
+{
+	char *argv[] = { "sh", "-c", "echo gone >$PROBE; cat $PROBE", NULL }, probe[PATH_MAX];
+	char *env[] = { "PATH=/usr/bin:/bin", probe, NULL };
+	struct muster_vm_program program = { .id = 1, .argv = argv, .envp = env };
+	struct muster_vm_config config = config_for(1);
+	struct heard heard = { .len = { 0 } };
+	struct muster_vm *vm;
+
+	(void)state;
+	snprintf(probe, sizeof(probe), "PROBE=%.4000s/probe-of-a-guest", config.dir);
+	assert_int_equal(muster_vm_start(&config, &events, &heard, &vm), 0);
+	assert_int_equal(muster_vm_call(vm, 0, &program), 0);
+	assert_string_equal(heard.out[0], "gone\n");
+	assert_int_equal(access(probe + strlen("PROBE="), F_OK), -1);
+	muster_vm_stop(vm);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(one_guest_runs_a_program_and_gives_its_output_and_status),
+		cmocka_unit_test(four_guests_boot_side_by_side),
+		cmocka_unit_test(a_program_gets_signals_and_a_missing_one_is_refused),
+		cmocka_unit_test(a_rendezvous_port_is_a_stream_both_ways),
+		cmocka_unit_test(a_guest_that_dies_ends_its_programs_and_is_named),
+		cmocka_unit_test(the_host_cannot_be_changed_from_a_guest),
+	};
+
+	if (access("build/vm/initrd", F_OK) || access("build/vm/qemu-system-x86_64", F_OK)) {
+		printf("1..0 # SKIP the guests are not built; run 'make setup'\n");
+		return 4;
+	}
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
