@@ -1,0 +1,423 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * One rank of a behaviour test: real process, real library, real engine. The
+ * shell tests start it under muster-run with the name of a behaviour; it exits
+ * 0 when that behaviour was seen, and says on stderr what was not.
+ *
+ * usage: ranks BEHAVIOUR [ARGUMENT]
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <muster.h>
+
+static struct muster *job;
+static struct muster_comm *world;
+static uint32_t rank, size;
+
+#define EXPECT(condition, ...)							\
+	do {									\
+		if (!(condition)) {						\
+			fprintf(stderr, "rank %" PRIu32 ", line %d: ", rank, __LINE__);	\
+			fprintf(stderr, __VA_ARGS__);				\
+			fputc('\n', stderr);					\
+			exit(1);						\
+		}								\
+	} while (0)
+
+#define EXPECT_OK(call)								\
+	do {									\
+		int ret_ = (call);						\
+		EXPECT(!ret_, "%s: %s (%s)", #call, strerror(-ret_), muster_error(job)); \
+	} while (0)
+
+static const struct {
+	enum muster_type type;
+	const char *name;
+	size_t bytes;
+	bool is_float;
+} types[] = {
+	{ MUSTER_F32, "f32", 4, true },	  { MUSTER_F64, "f64", 8, true },
+	{ MUSTER_I32, "i32", 4, false },  { MUSTER_I64, "i64", 8, false },
+	{ MUSTER_U64, "u64", 8, false },  { MUSTER_I8, "i8", 1, false },
+};
+
+enum { NR_TYPES = sizeof(types) / sizeof(types[0]) };
+
+/* ---- inputs that every rank can compute for every other ---------------------- */
+
+static uint64_t mix(uint64_t z)
+{
+	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+	z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+	return z ^ (z >> 31);
+}
+
+static void element(void *at, int t, uint32_t of_rank, uint64_t index, uint64_t salt)
+{
+	uint64_t v = mix(salt + mix(index + mix(of_rank + 1)));
+	double real = (double)(int64_t)v / 0x1p40;
+	float single = (float)real;
+
+	if (types[t].is_float)
+		memcpy(at, types[t].bytes == 4 ? (void *)&single : (void *)&real, types[t].bytes);
+	else
+		memcpy(at, &v, types[t].bytes);
+}
+
+static void fill(void *buffer, int t, uint32_t of_rank, uint64_t count, uint64_t salt)
+{
+	for (uint64_t i = 0; i < count; i++)
+		element((char *)buffer + i * types[t].bytes, t, of_rank, i, salt);
+}
+
+static int64_t as_integer(const void *at, int t)
+{
+	int64_t v = 0;
+
+	memcpy(&v, at, types[t].bytes);
+	switch (types[t].bytes) {
+	case 1: return (int8_t)v;
+	case 4: return (int32_t)v;
+	default: return v;
+	}
+}
+
+static double as_real(const void *at, int t)
+{
+	double real;
+	float single;
+
+	if (types[t].bytes == 4) {
+		memcpy(&single, at, 4);
+		return single;
+	}
+	memcpy(&real, at, 8);
+	return real;
+}
+
+/* Integers exactly, floats to rounding: a plain loop over the ranks. */
+static bool plausible(const void *got, int t, enum muster_op op, uint64_t index, uint64_t salt)
+{
+	uint64_t v, acc = 0;
+	double sum = 0, magnitude = 0, low = INFINITY, high = -INFINITY;
+
+	for (uint32_t r = 0; r < size; r++) {
+		element(&v, t, r, index, salt);
+		if (types[t].is_float) {
+			double x = as_real(&v, t);
+
+			sum += x;
+			magnitude += fabs(x);
+			low = fmin(low, x);
+			high = fmax(high, x);
+			continue;
+		}
+		int64_t x = as_integer(&v, t), a = (int64_t)acc;
+		bool below = types[t].type == MUSTER_U64 ? (uint64_t)x < acc : x < a;
+
+		if (!r)
+			acc = (uint64_t)x;
+		else if (op == MUSTER_SUM)
+			acc += (uint64_t)x;
+		else if (op == MUSTER_MIN)
+			acc = below ? (uint64_t)x : acc;
+		else if (op == MUSTER_MAX)
+			acc = below ? acc : (uint64_t)x;
+		else if (op == MUSTER_BAND)
+			acc &= (uint64_t)x;
+		else
+			acc |= (uint64_t)x;
+	}
+	if (!types[t].is_float)
+		return !memcmp(got, &acc, types[t].bytes);
+	if (op == MUSTER_SUM)
+		return fabs(as_real(got, t) - sum) <= magnitude * (types[t].bytes == 4 ? 1e-5 : 1e-13);
+	return as_real(got, t) == (op == MUSTER_MIN ? low : high);
+}
+
+/* ---- behaviours ------------------------------------------------------------- */
+
+static uint64_t digest = 1;
+
+static void digest_add(const void *p, size_t bytes)
+{
+	const unsigned char *c = p;
+
+	while (bytes--)
+		digest = mix(digest ^ *c++);
+}
+
+static void expect_path(enum muster_path wanted)
+{
+	struct muster_op_info info;
+
+	muster_comm_last(world, &info);
+	EXPECT(info.path == wanted || (size == 1 && info.path == MUSTER_PATH_NONE) || !info.bytes,
+	       "path %d, not %d: %s", info.path, wanted, info.why);
+}
+
+/* One collective on both paths: the same bits, and the right ones. */
+static void both_paths(int coll, int t, enum muster_op op, uint64_t count, uint32_t root,
+		       char *in, char *nic, char *host)
+{
+	uint64_t salt = mix((uint64_t)coll * 64 + (uint64_t)t * 8 + op) + count;
+	size_t bytes = count * types[t].bytes;
+
+	for (int path = 0; path < 2; path++) {
+		char *out = path ? host : nic;
+
+		EXPECT_OK(muster_comm_offload(world, path ? MUSTER_OFFLOAD_OFF : MUSTER_OFFLOAD_FORCE));
+		fill(in, t, rank, count, salt);
+		memset(out, 0xa5, bytes);
+		if (coll == 0)
+			EXPECT_OK(muster_allreduce(world, in, out, count, types[t].type, op));
+		else if (coll == 1)
+			EXPECT_OK(muster_reduce(world, in, out, count, types[t].type, op, root));
+		else {
+			memcpy(out, in, bytes);
+			EXPECT_OK(muster_broadcast(world, out, count, types[t].type, root));
+		}
+		expect_path(path ? MUSTER_PATH_HOST : MUSTER_PATH_NIC);
+	}
+	if (coll == 1 && rank != root)
+		return;
+	EXPECT(!memcmp(nic, host, bytes), "coll %d %s op %d count %" PRIu64
+	       ": NIC and host path differ", coll, types[t].name, op, count);
+	for (uint64_t i = 0; i < count; i += 1 + count / 50) {
+		uint64_t sent;
+
+		element(&sent, t, root, i, salt);
+		EXPECT(coll == 2 ? !memcmp(nic + i * types[t].bytes, &sent, types[t].bytes) :
+		       plausible(nic + i * types[t].bytes, t, op, i, salt),
+		       "coll %d %s op %d count %" PRIu64 ": element %" PRIu64 " is wrong",
+		       coll, types[t].name, op, count, i);
+	}
+	if (coll != 1)
+		digest_add(nic, bytes);
+}
+
+/* bits [plain|registered]: every collective, type, op and some lengths on both paths. */
+static void bits(const char *memory)
+{
+	static const uint64_t counts[] = { 0, 1, 7, 8, 65, 1000, 70001 };
+	size_t room = 70001 * 8;
+	void *buffer[3];
+	uint64_t low, high;
+
+	for (int i = 0; i < 3; i++) {
+		if (memory && !strcmp(memory, "plain"))
+			EXPECT((buffer[i] = malloc(room)), "no memory");
+		else
+			EXPECT_OK(muster_alloc(job, room, &buffer[i]));
+	}
+	for (int t = 0; t < NR_TYPES; t++)
+		for (int op = MUSTER_SUM; op <= (types[t].is_float ? MUSTER_MAX : MUSTER_BOR); op++)
+			for (size_t c = 0; c < sizeof(counts) / sizeof(counts[0]); c++) {
+				if (counts[c] > 1000 && (op != MUSTER_SUM || size > 8))
+					continue;
+				for (int coll = 0; coll < (op == MUSTER_SUM ? 3 : 2); coll++)
+					both_paths(coll, t, (enum muster_op)op, counts[c],
+						   (uint32_t)(t + op) % size, buffer[0], buffer[1],
+						   buffer[2]);
+			}
+	EXPECT_OK(muster_comm_offload(world, MUSTER_OFFLOAD_FORCE));
+	EXPECT_OK(muster_barrier(world));
+	EXPECT_OK(muster_allreduce(world, &digest, &low, 1, MUSTER_U64, MUSTER_MIN));
+	EXPECT_OK(muster_allreduce(world, &digest, &high, 1, MUSTER_U64, MUSTER_MAX));
+	EXPECT(low == high, "ranks have different bits");
+	if (!rank)
+		printf("digest %016" PRIx64 "\n", digest);
+}
+
+/* victim MIB: allreduce for ever; says "ready" once; the script kills one rank. */
+static void victim(const char *mib)
+{
+	size_t bytes = (size_t)atoi(mib ? mib : "64") << 20;
+	uint32_t dead = (uint32_t)atoi(getenv("VICTIM") ? getenv("VICTIM") : "0");
+	char expected[32];
+	void *in, *out;
+	int ret;
+
+	EXPECT_OK(muster_alloc(job, bytes, &in));
+	EXPECT_OK(muster_alloc(job, bytes, &out));
+	EXPECT_OK(muster_barrier(world));
+	if (rank == dead) {
+		printf("pid %d\n", getpid());
+		fflush(stdout);
+	}
+	do
+		ret = muster_allreduce(world, in, out, bytes / 8, MUSTER_F64, MUSTER_SUM);
+	while (!ret);
+	snprintf(expected, sizeof(expected), "rank %" PRIu32, dead);
+	EXPECT(ret == -ECONNRESET, "error %d, not -ECONNRESET: %s", ret, muster_error(job));
+	EXPECT(strstr(muster_error(job), expected), "'%s' does not name %s", muster_error(job), expected);
+	ret = muster_barrier(world);
+	EXPECT(ret == -ECONNRESET, "a later operation gave %d", ret);
+	printf("%s\n", muster_error(job));
+}
+
+/* late SECONDS: rank 1 comes late by more than the deadline; nobody minds. */
+static void late(const char *seconds)
+{
+	double one = 1, sum = 0;
+
+	if (rank == 1)
+		sleep((unsigned int)atoi(seconds ? seconds : "3"));
+	EXPECT_OK(muster_allreduce(world, &one, &sum, 1, MUSTER_F64, MUSTER_SUM));
+	EXPECT(sum == size, "sum %f", sum);
+}
+
+/* toolate: with MUSTER_LATE_TIMEOUT, the wait ends and names who is late. */
+static void toolate(const char *argument)
+{
+	int ret;
+
+	(void)argument;
+	if (rank == 1) {
+		sleep(3);
+		return;
+	}
+	ret = muster_barrier(world);
+	EXPECT(ret == -ETIMEDOUT, "barrier gave %d: %s", ret, muster_error(job));
+	EXPECT(strstr(muster_error(job), "rank 1"), "'%s' does not name rank 1", muster_error(job));
+}
+
+/* mismatch WHAT: the last rank calls something else; all get -EPROTO at the latest one call later. */
+static void mismatch(const char *what)
+{
+	bool odd = rank == size - 1;
+	double in[8] = { 0 }, out[8];
+	int ret = 0;
+
+	for (int i = 0; i < 2 && !ret; i++) {
+		if (!strcmp(what, "operation") && odd)
+			ret = muster_broadcast(world, out, 4, MUSTER_F64, 0);
+		else if (!strcmp(what, "root"))
+			ret = muster_broadcast(world, out, 4, MUSTER_F64, odd ? 1 : 0);
+		else
+			ret = muster_allreduce(world, in, out, !strcmp(what, "length") && odd ? 5 : 4,
+					       !strcmp(what, "type") && odd ? MUSTER_I64 : MUSTER_F64,
+					       !strcmp(what, "op") && odd ? MUSTER_MAX : MUSTER_SUM);
+	}
+	if (!ret)
+		ret = muster_barrier(world);
+	EXPECT(ret == -EPROTO, "%s: gave %d: %s", what, ret, muster_error(job));
+	printf("%s\n", muster_error(job));
+}
+
+/* bad: argument errors, found before anything is sent; afterwards all still works. */
+static void bad(const char *argument)
+{
+	double in[4] = { 1, 2, 3, 4 }, out[4];
+	void *memory;
+
+	(void)argument;
+#define EXPECT_ERROR(error, word, call)							\
+	do {										\
+		int ret_ = (call);							\
+		EXPECT(ret_ == (error), "%s gave %d", #call, ret_);			\
+		EXPECT(strstr(muster_error(job), word), "%s: '%s' lacks '%s'", #call,	\
+		       muster_error(job), word);					\
+	} while (0)
+	EXPECT_ERROR(-EOVERFLOW, "count", muster_allreduce(world, in, out, UINT64_MAX / 4, MUSTER_F64,
+							    MUSTER_SUM));
+	EXPECT_ERROR(-EINVAL, "type", muster_allreduce(world, in, out, 4, (enum muster_type)77, MUSTER_SUM));
+	EXPECT_ERROR(-EINVAL, "op", muster_allreduce(world, in, out, 4, MUSTER_F64, (enum muster_op)9));
+	EXPECT_ERROR(-EINVAL, "f64", muster_allreduce(world, in, out, 4, MUSTER_F64, MUSTER_BAND));
+	EXPECT_ERROR(-EINVAL, "overlap", muster_allreduce(world, in, in + 1, 3, MUSTER_F64, MUSTER_SUM));
+	EXPECT_ERROR(-EFAULT, "NULL", muster_allreduce(world, NULL, out, 4, MUSTER_F64, MUSTER_SUM));
+	EXPECT_ERROR(-EINVAL, "root", muster_broadcast(world, in, 4, MUSTER_F64, size));
+	EXPECT_OK(muster_alloc(job, 4096, &memory));
+	EXPECT_ERROR(-EFAULT, "4096", muster_allreduce(world, memory, out, 4096, MUSTER_F64, MUSTER_SUM));
+	muster_free(job, memory);
+	EXPECT_OK(muster_allreduce(world, in, out, 4, MUSTER_F64, MUSTER_SUM));
+	EXPECT(out[3] == 4.0 * size, "sum %f", out[3]);
+}
+
+/* started: several operations in flight, finished out of order; groups beside the world. */
+static void started(const char *argument)
+{
+	enum { N = 6 };
+	struct muster_request *request[N];
+	struct muster_comm *half;
+	uint32_t even[64], nr = 0;
+	double in[N], out[N];
+	bool done;
+
+	(void)argument;
+	for (int i = 0; i < N; i++) {
+		in[i] = i + 1;
+		EXPECT_OK(muster_allreduce_start(world, &in[i], &out[i], 1, MUSTER_F64, MUSTER_SUM,
+						 &request[i]));
+	}
+	for (int i = N - 1; i > 0; i--)
+		EXPECT_OK(muster_wait(request[i]));
+	do
+		EXPECT_OK(muster_test(request[0], &done));
+	while (!done);
+	for (int i = 0; i < N; i++)
+		EXPECT(out[i] == (i + 1.0) * size, "operation %d: %f", i, out[i]);
+	for (uint32_t r = 0; r < size && nr < 64; r += 2)
+		even[nr++] = r;
+	EXPECT_OK(muster_comm_create(job, nr, even, &half));
+	EXPECT(!half == (rank % 2 || rank / 2 >= nr), "wrong group");
+	if (half) {
+		EXPECT_OK(muster_allreduce(half, in, out, 1, MUSTER_F64, MUSTER_SUM));
+		EXPECT(out[0] == nr, "sum over the group: %f", out[0]);
+		muster_comm_free(half);
+	}
+	EXPECT_OK(muster_barrier(world));
+}
+
+/* leaves: the last rank finalizes early; the others learn that it has left. */
+static void leaves(const char *argument)
+{
+	int ret;
+
+	(void)argument;
+	EXPECT_OK(muster_barrier(world));
+	if (rank == size - 1)
+		return;
+	ret = muster_barrier(world);
+	EXPECT(ret == -ECONNRESET, "gave %d", ret);
+	printf("%s\n", muster_error(job));
+}
+
+static const struct {
+	const char *name;
+	void (*run)(const char *argument);
+} behaviours[] = {
+	{ "bits", bits },     { "victim", victim },   { "late", late },
+	{ "toolate", toolate }, { "mismatch", mismatch }, { "bad", bad },
+	{ "started", started }, { "leaves", leaves },
+};
+
+int main(int argc, char **argv)
+{
+	for (size_t i = 0; argc > 1 && i < sizeof(behaviours) / sizeof(behaviours[0]); i++) {
+		if (strcmp(argv[1], behaviours[i].name))
+			continue;
+		int ret = muster_init(&job);
+
+		if (ret) {
+			fprintf(stderr, "%s\n", muster_error(NULL));
+			return 3;
+		}
+		world = muster_world(job);
+		rank = muster_comm_rank(world);
+		size = muster_comm_size(world);
+		behaviours[i].run(argv[2]);
+		muster_finalize(job);
+		return 0;
+	}
+	fprintf(stderr, "usage: ranks bits|victim|late|toolate|mismatch|bad|started|leaves [ARGUMENT]\n");
+	return 2;
+}
