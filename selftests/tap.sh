@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# shellcheck shell=sh
+#
+# What behaviour tests share; to be sourced: . "$(dirname "$0")/tap.sh"
+#
+#   check NAME COMMAND [ARGUMENT]...  ok when the command (mostly a function, under
+#                                     set -e) succeeds; else its output is shown
+#   skip NAME REASON                  say why a case was not tried
+#   skip_all REASON                   the same for the whole file, and end
+#   finish                            print the plan and exit: 0 pass, 1 fail, 4 skipped
+#
+# $tap_dir is a scratch folder that goes away at the end, and where tests run.
+# Programs are found in $MUSTER_BUILD, by default build/ beside selftests/.
+
+tap_home=$(cd "$(dirname "$0")" && pwd)
+MUSTER_BUILD=${MUSTER_BUILD:-$tap_home/../build}
+case $MUSTER_BUILD in
+/*) ;;
+*) MUSTER_BUILD=$PWD/$MUSTER_BUILD ;;
+esac
+export MUSTER_BUILD
+
+tap_nr=0
+tap_failed=0
+tap_skipped=0
+tap_dir=$(mktemp -d "${TMPDIR:-/tmp}/muster-test.XXXXXX") || exit 1
+trap 'cd / && rm -rf "$tap_dir"' EXIT
+trap 'exit 1' HUP INT TERM
+cd "$tap_dir" || exit 1
+
+check() {
+	tap_name=$1
+	shift
+	tap_nr=$((tap_nr + 1))
+	# Not in a condition: that would switch set -e off inside.
+	(
+		set -e
+		"$@"
+	) >"$tap_dir/.log" 2>&1
+	tap_status=$?
+	if [ $tap_status -eq 0 ]; then
+		echo "ok $tap_nr - $tap_name"
+	else
+		tap_failed=$((tap_failed + 1))
+		echo "not ok $tap_nr - $tap_name"
+		echo "# $* ended with $tap_status, after:"
+		tail -n 40 "$tap_dir/.log" | sed 's/^/# /'
+	fi
+}
+
+skip() {
+	tap_nr=$((tap_nr + 1))
+	tap_skipped=$((tap_skipped + 1))
+	echo "ok $tap_nr - $1 # SKIP $2"
+}
+
+skip_all() {
+	echo "1..0 # SKIP $1"
+	exit 4
+}
+
+finish() {
+	echo "1..$tap_nr"
+	[ $tap_failed -eq 0 ] || exit 1
+	[ $tap_skipped -lt $tap_nr ] || exit 4
+	exit 0
+}
+
+# ---- for the cases themselves --------------------------------------------------
+
+# same EXPECTED ACTUAL: fail unless they are equal, showing both.
+same() {
+	[ "$1" = "$2" ] && return
+	printf 'expected: %s\nfound:    %s\n' "$1" "$2"
+	return 1
+}
+
+# fails COMMAND [ARGUMENT]...: succeed when it does not (set -e does not mind "!").
+fails() {
+	if "$@"; then
+		return 1
+	fi
+}
+
+# status_of COMMAND [ARGUMENT]...: its exit status, as text; its output goes to ./out and ./err.
+status_of() {
+	tap_code=0
+	"$@" >out 2>err || tap_code=$?
+	echo $tap_code
+}
+
+# within SECONDS COMMAND [ARGUMENT]...: repeat it until it succeeds.
+within() {
+	tap_tries=$(($1 * 20))
+	shift
+	until "$@"; do
+		tap_tries=$((tap_tries - 1))
+		[ $tap_tries -gt 0 ] || return 1
+		sleep 0.05
+	done
+}
+
+# gone PID: is there no such process (or only its shell, a zombie)?
+gone() {
+	! grep -qs '^State:[[:space:]]*[^ZX[:space:]]' "/proc/$1/status"
+}

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * muster-run: start the ranks of a job on this machine. This file reads the
+ * options and is the front process: the one that the shell knows. It starts the
+ * keeper (run_keeper.c), passes signals on to it and takes over its exit status.
+ */
+#include "run.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "version.h"
+
+enum { GRACE_DEFAULT_MS = 12000, GRACE_MAX_S = 86400 };
+
+static const char help[] =
+	"Usage: muster-run -n RANKS [OPTION]... [--] PROGRAM [ARGUMENT]...\n"
+	"Run PROGRAM as the RANKS ranks of one Muster job on this machine.\n"
+	"\n"
+	"  -n, --ranks=RANKS     how many processes to start, 1 to 1024\n"
+	"      --no-prefix       print lines as they are, without \"[rank] \" before them\n"
+	"      --bind, --no-bind pin ranks to CPUs, round robin, or do not; without either\n"
+	"                        ranks are pinned when there are enough CPUs for all\n"
+	"      --grace=SECONDS   when a rank fails, how long the others may take to end by\n"
+	"                        themselves (12: a little more than the library's deadline)\n"
+	"  -h, --help            show this\n"
+	"  -V, --version         show the version\n"
+	"\n"
+	"Rank 0 reads the standard input. Exit status: 0 when all ranks exit with 0; else\n"
+	"that of the rank that failed first, 128+N if signal N killed it; 2 wrong usage,\n"
+	"125 muster-run itself failed, 126 PROGRAM cannot be run, 127 it is not there.\n"
+	"When muster-run ends, or is killed, nothing of what it started is left.\n";
+
+static int usage_error(const char *what, const char *value)
+{
+	fprintf(stderr, "muster-run: %s%s%s%s\nTry 'muster-run --help'.\n", what,
+		value ? " '" : "", value ? value : "", value ? "'" : "");
+	return RUN_EXIT_USAGE;
+}
+
+static int parse_ranks(const char *text, uint32_t *nr)
+{
+	char *end;
+	long value;
+
+	errno = 0;
+	value = strtol(text, &end, 10);
+	if (errno || end == text || *end || value < 1 || value > RUN_RANKS_MAX)
+		return usage_error("-n wants a number of ranks from 1 to 1024, not", text);
+	*nr = (uint32_t)value;
+	return 0;
+}
+
+static int parse_grace(const char *text, uint64_t *grace_ms)
+{
+	char *end;
+	double value = strtod(text, &end);
+
+	if (end == text || *end || !(value >= 0 && value <= GRACE_MAX_S))
+		return usage_error("--grace wants seconds from 0 to 86400, not", text);
+	*grace_ms = (uint64_t)(value * 1000);
+	return 0;
+}
+
+enum option_key { KEY_NO_PREFIX = 256, KEY_BIND, KEY_NO_BIND, KEY_GRACE };
+
+static const struct option long_options[] = {
+	{ "ranks", required_argument, NULL, 'n' },
+	{ "no-prefix", no_argument, NULL, KEY_NO_PREFIX },
+	{ "bind", no_argument, NULL, KEY_BIND },
+	{ "no-bind", no_argument, NULL, KEY_NO_BIND },
+	{ "grace", required_argument, NULL, KEY_GRACE },
+	{ "help", no_argument, NULL, 'h' },
+	{ "version", no_argument, NULL, 'V' },
+	{ NULL, 0, NULL, 0 },
+};
+
+/* Return: 0; or an exit status; or -1 when there is nothing left to do. */
+static int parse_option(int key, struct run_options *options)
+{
+	switch (key) {
+	case 'n':
+		return parse_ranks(optarg, &options->nr);
+	case KEY_NO_PREFIX:
+		options->prefix = false;
+		return 0;
+	case KEY_BIND:
+		options->bind = RUN_BIND_ON;
+		return 0;
+	case KEY_NO_BIND:
+		options->bind = RUN_BIND_OFF;
+		return 0;
+	case KEY_GRACE:
+		return parse_grace(optarg, &options->grace_ms);
+	case 'h':
+		fputs(help, stdout);
+		return -1;
+	case 'V':
+		puts("muster-run " MUSTER_VERSION);
+		return -1;
+	default:
+		fputs("Try 'muster-run --help'.\n", stderr);
+		return RUN_EXIT_USAGE;
+	}
+}
+
+static int parse_options(int argc, char **argv, struct run_options *options)
+{
+	int key, ret;
+
+	while ((key = getopt_long(argc, argv, "+n:hV", long_options, NULL)) != -1) {
+		ret = parse_option(key, options);
+		if (ret)
+			return ret;
+	}
+	if (!options->nr)
+		return usage_error("say with -n how many ranks to start", NULL);
+	if (optind == argc)
+		return usage_error("say which program to run", NULL);
+	options->argv = argv + optind;
+	return 0;
+}
+
+/* Block what the front waits for, so that nothing is lost before it does. */
+static void block_signals(sigset_t *set)
+{
+	static const int wanted[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
+	struct sigaction action;
+
+	signal(SIGCHLD, SIG_DFL);
+	sigemptyset(set);
+	sigaddset(set, SIGCHLD);
+	for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
+		sigaction(wanted[i], NULL, &action);
+		if (action.sa_handler != SIG_IGN) /* nohup stays in force */
+			sigaddset(set, wanted[i]);
+	}
+	sigprocmask(SIG_BLOCK, set, NULL);
+}
+
+/* Pass signals on until the keeper has ended. Return: its exit status. */
+static int front_wait(const sigset_t *set, pid_t keeper)
+{
+	int signal, status;
+
+	for (;;) {
+		signal = sigwaitinfo(set, NULL);
+		if (signal == SIGCHLD && waitpid(keeper, &status, WNOHANG) == keeper)
+			break;
+		if (signal > 0 && signal != SIGCHLD)
+			kill(keeper, signal);
+	}
+	run_kill_descendants();
+	if (WIFEXITED(status))
+		return WEXITSTATUS(status);
+	fprintf(stderr, "muster-run: the process that watches the ranks was killed by signal %d; "
+		"all ranks are stopped\n", WTERMSIG(status));
+	return RUN_EXIT_FAILED;
+}
+
+int main(int argc, char **argv)
+{
+	struct run_options options = { .prefix = true, .grace_ms = GRACE_DEFAULT_MS };
+	pid_t front = getpid(), keeper;
+	sigset_t set;
+	int ret;
+
+	ret = parse_options(argc, argv, &options);
+	if (ret)
+		return ret < 0 ? 0 : ret;
+	prctl(PR_SET_CHILD_SUBREAPER, 1);
+	block_signals(&set);
+	keeper = fork();
+	if (keeper < 0) {
+		perror("muster-run: cannot fork");
+		return RUN_EXIT_FAILED;
+	}
+	if (keeper == 0)
+		return run_keeper(&options, front);
+	return front_wait(&set, keeper);
+}
