@@ -66,11 +66,11 @@ uint32_t muster_schedule_hash(const struct muster_schedule *schedule);
 /**
  * muster_schedule_read() - read the text form (Documentation/schedule.md).
  * @why: gets "line N: what is wrong" on failure.
- * Return: 0; -EINVAL; -ENOMEM; nothing is allocated on failure.
+ * Return: 0; -EINVAL; -EIO; -ENOMEM; nothing is allocated on failure.
  */
 int muster_schedule_read(FILE *in, struct muster_schedule **schedule, char *why, size_t why_len);
 
-/** muster_schedule_write() - write the text form; reading it back gives an equal schedule. */
+/** muster_schedule_write() - write the text form; reading it gives an equal schedule. 0; -EIO. */
 int muster_schedule_write(const struct muster_schedule *schedule, FILE *out);
 
 /**
@@ -98,7 +98,7 @@ int muster_schedule_check(const struct muster_schedule *schedule, char *why, siz
 void muster_chunk_range(uint64_t count, uint32_t chunks, uint32_t chunk, uint64_t *first,
 			uint64_t *nr);
 
-/* The memory that a program's ranges refer to until muster_program_bind(). */
+/* The memory that a program's ranges refer to until the library puts in addresses and keys. */
 enum muster_space {
 	MUSTER_SPACE_NONE = 0,
 	MUSTER_SPACE_IN = 1,	/* the caller's contribution, never written */
@@ -126,8 +126,8 @@ struct muster_program {
 	uint32_t nr_descs;
 	uint32_t *stage_first;	/* nr_stages + 1 indices into descs */
 	struct muster_desc *descs;
-	bool is_inline;		/* MP: payload and result travel in the descriptors */
-	uint64_t bytes;
+	bool is_inline;		/* MP; where load_key is set, the caller's input goes to data[] */
+	uint64_t bytes;		/* of the whole message */
 };
 
 /**
@@ -144,5 +144,14 @@ int muster_schedule_lower(const struct muster_schedule *schedule,
 			  struct muster_program **program, char *why, size_t why_len);
 
 void muster_program_free(struct muster_program *program);
+
+/**
+ * muster_signature() - what all ranks of one operation must share (MUSTER_SIG_*).
+ * @hash: muster_schedule_hash() of the schedule that they run.
+ *
+ * Lowered descriptors carry it; the host path puts the same into its packets.
+ */
+uint32_t muster_signature(enum muster_coll coll, uint8_t type, uint8_t op, uint32_t root,
+			  uint64_t count, uint32_t hash);
 
 #endif /* MUSTER_SCHEDULE_H */
