@@ -1,0 +1,372 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * What was made of a schedule, kept by call, so that an operation that was
+ * called before costs a look-up. Programs for MUSTER_CACHE_MAX different calls
+ * are kept per communicator; the one that was not used for longest goes first.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "internal.h"
+
+static bool same_call(const struct muster_call *a, const struct muster_call *b)
+{
+	return a->count == b->count && a->coll == b->coll && a->type == b->type &&
+	       a->op == b->op && a->root == b->root && a->in_place == b->in_place;
+}
+
+/* ---- schedules -------------------------------------------------------------- */
+
+static bool is_rooted(enum muster_coll coll)
+{
+	return coll == MUSTER_COLL_BROADCAST || coll == MUSTER_COLL_REDUCE;
+}
+
+static bool file_fits(const struct muster_schedule *schedule, const struct muster_comm *comm,
+		      const struct muster_call *call)
+{
+	return schedule && schedule->coll == call->coll && schedule->ranks == comm->size &&
+	       (!is_rooted(call->coll) || schedule->root == call->root);
+}
+
+/* The user's file where it fits, the algorithm that was named where it exists, else the best. */
+static int schedule_make(struct muster_comm *comm, struct muster_entry *entry)
+{
+	const struct muster_call *call = &entry->call;
+	char why[MUSTER_WHY_MAX] = "";
+	int err = -EOPNOTSUPP;
+
+	if (file_fits(comm->schedule_file, comm, call)) {
+		entry->schedule = comm->schedule_file;
+		return 0;
+	}
+	if (*comm->schedule_name)
+		err = muster_schedule_generate(comm->schedule_name, call->coll, comm->size,
+					       call->root, call->bytes, &entry->schedule, why,
+					       sizeof(why));
+	if (err == -EOPNOTSUPP || err == -EINVAL)
+		err = muster_schedule_generate(NULL, call->coll, comm->size, call->root,
+					       call->bytes, &entry->schedule, why, sizeof(why));
+	if (err)
+		return muster_fail(comm->job, err, "no schedule for %s: %s",
+				   muster_coll_name(call->coll), why);
+	entry->schedule_owned = true;
+	return 0;
+}
+
+/* Is there a collective that the algorithm does for this many ranks? */
+static int name_check(struct muster_comm *comm, const char *name, char *why, size_t why_len)
+{
+	int err = -EINVAL, best = -EINVAL;
+
+	for (int coll = MUSTER_COLL_ALLREDUCE; coll >= MUSTER_COLL_BARRIER; coll--) {
+		struct muster_schedule *schedule;
+		char other[MUSTER_WHY_MAX];
+		bool first = coll == MUSTER_COLL_ALLREDUCE;
+
+		err = muster_schedule_generate(name, coll, comm->size, 0, 0, &schedule,
+					       first ? why : other, first ? why_len : sizeof(other));
+		if (!err) {
+			muster_schedule_free(schedule);
+			return 0;
+		}
+		if (first)
+			best = err;
+	}
+	return best;
+}
+
+static int file_load(const char *path, struct muster_schedule **schedule, char *why,
+		     size_t why_len)
+{
+	FILE *in = fopen(path, "re");
+	int err;
+
+	if (!in) {
+		err = -errno;
+		snprintf(why, why_len, "it cannot be opened: %s", strerror(-err));
+		return err;
+	}
+	err = muster_schedule_read(in, schedule, why, why_len);
+	fclose(in);
+	if (err)
+		return err;
+	err = muster_schedule_check(*schedule, why, why_len);
+	if (err)
+		muster_schedule_free(*schedule);
+	return err;
+}
+
+/* Operations that run may still use an older file: it stays until the communicator goes. */
+static int file_keep(struct muster_comm *comm, struct muster_schedule *schedule)
+{
+	struct muster_schedule **files =
+		realloc(comm->files, (comm->nr_files + 1) * sizeof(*files));
+
+	if (!files)
+		return -ENOMEM;
+	comm->files = files;
+	comm->files[comm->nr_files++] = schedule;
+	return 0;
+}
+
+static int choose_file(struct muster_comm *comm, const char *path, bool strict)
+{
+	struct muster_schedule *schedule;
+	char why[MUSTER_WHY_MAX] = "";
+	int err = file_load(path, &schedule, why, sizeof(why));
+
+	if (err)
+		return muster_fail(comm->job, err, "schedule %s: %s", path, why);
+	if (schedule->ranks != comm->size) {
+		if (strict)
+			err = muster_fail(comm->job, -EINVAL, "schedule %s: it is for %u ranks, the communicator has %u",
+					  path, schedule->ranks, comm->size);
+		muster_schedule_free(schedule);
+		return err;
+	}
+	err = file_keep(comm, schedule);
+	if (err) {
+		muster_schedule_free(schedule);
+		return muster_fail(comm->job, err, "no memory for schedule %s", path);
+	}
+	comm->schedule_file = schedule;
+	*comm->schedule_name = '\0';
+	return 0;
+}
+
+static int choose_name(struct muster_comm *comm, const char *name, bool strict)
+{
+	char why[MUSTER_WHY_MAX] = "";
+	int err;
+
+	if (strlen(name) > MUSTER_SCHEDULE_NAME_MAX)
+		return muster_fail(comm->job, -EINVAL, "schedule %.40s: names have at most %d characters; a file's path needs a slash",
+				   name, MUSTER_SCHEDULE_NAME_MAX);
+	err = name_check(comm, name, why, sizeof(why));
+	if (err && strict)
+		return muster_fail(comm->job, err, "schedule %s: %s", name, why);
+	if (err)
+		return 0;
+	strcpy(comm->schedule_name, name);
+	comm->schedule_file = NULL;
+	return 0;
+}
+
+static int choose(struct muster_comm *comm, const char *name, bool strict)
+{
+	int err = strchr(name, '/') ? choose_file(comm, name, strict) :
+				      choose_name(comm, name, strict);
+
+	if (!err)
+		muster_cache_clear(comm);
+	return err;
+}
+
+int muster_comm_schedule(struct muster_comm *comm, const char *name)
+{
+	if (name)
+		return choose(comm, name, true);
+	*comm->schedule_name = '\0';
+	comm->schedule_file = NULL;
+	muster_cache_clear(comm);
+	return 0;
+}
+
+int muster_comm_inherit(struct muster_comm *comm)
+{
+	const char *name = comm->job->settings.schedule;
+
+	/* What was meant for the world need not fit a smaller communicator. */
+	return *name ? choose(comm, name, comm->size == comm->job->oob.size) : 0;
+}
+
+/* ---- entries -------------------------------------------------------------------- */
+
+static uint32_t signature_make(const struct muster_entry *entry)
+{
+	const struct muster_call *call = &entry->call;
+	uint64_t digest = call->count * 0x9e3779b97f4a7c15ull ^
+			  muster_schedule_hash(entry->schedule);
+
+	digest *= 0x9e3779b97f4a7c15ull;
+	return MUSTER_FIELD_PREP(MUSTER_SIG_COLL, call->coll) |
+	       MUSTER_FIELD_PREP(MUSTER_SIG_TYPE, call->type) |
+	       MUSTER_FIELD_PREP(MUSTER_SIG_OP, call->op) |
+	       MUSTER_FIELD_PREP(MUSTER_SIG_ROOT, call->root % 256) |
+	       MUSTER_FIELD_PREP(MUSTER_SIG_DIGEST, digest >> 52);
+}
+
+static void entry_free(struct muster_entry *entry)
+{
+	muster_plan_free(entry->plan);
+	if (entry->program)
+		muster_program_free(entry->program);
+	free(entry->bound);
+	if (entry->schedule_owned)
+		muster_schedule_free(entry->schedule);
+	free(entry);
+}
+
+void muster_entry_put(struct muster_entry *entry)
+{
+	if (!--entry->refs && !entry->cached)
+		entry_free(entry);
+}
+
+/* Out of the cache; it lives on while requests use it. */
+static void entry_drop(struct muster_entry *entry)
+{
+	entry->cached = false;
+	entry->refs++;
+	muster_entry_put(entry);
+}
+
+static int entry_make(struct muster_comm *comm, const struct muster_call *call,
+		      struct muster_entry **result)
+{
+	struct muster_entry *entry = calloc(1, sizeof(*entry));
+	int err;
+
+	if (!entry)
+		return muster_fail(comm->job, -ENOMEM, "no memory for a schedule");
+	entry->call = *call;
+	err = schedule_make(comm, entry);
+	if (err) {
+		entry_free(entry);
+		return err;
+	}
+	entry->signature = signature_make(entry);
+	*result = entry;
+	return 0;
+}
+
+/* An empty place, or that of the entry which was not used for longest. */
+static struct muster_entry **place_find(struct muster_comm *comm)
+{
+	struct muster_entry **oldest = &comm->cache[0];
+
+	for (int i = 0; i < MUSTER_CACHE_MAX; i++) {
+		if (!comm->cache[i])
+			return &comm->cache[i];
+		if (comm->cache[i]->used < (*oldest)->used)
+			oldest = &comm->cache[i];
+	}
+	return oldest;
+}
+
+static struct muster_entry *entry_find(struct muster_comm *comm, const struct muster_call *call)
+{
+	if (comm->recent && same_call(&comm->recent->call, call))
+		return comm->recent;
+	for (int i = 0; i < MUSTER_CACHE_MAX && comm->cache[i]; i++)
+		if (same_call(&comm->cache[i]->call, call))
+			return comm->cache[i];
+	return NULL;
+}
+
+int muster_entry_get(struct muster_comm *comm, const struct muster_call *call,
+		     struct muster_entry **result)
+{
+	struct muster_entry *entry = entry_find(comm, call);
+	struct muster_entry **place;
+	int err;
+
+	if (!entry) {
+		err = entry_make(comm, call, &entry);
+		if (err)
+			return err;
+		place = place_find(comm);
+		if (*place)
+			entry_drop(*place);
+		*place = entry;
+		entry->cached = true;
+	}
+	entry->used = ++comm->clock;
+	entry->refs++;
+	comm->recent = entry;
+	*result = entry;
+	return 0;
+}
+
+int muster_entry_plan(struct muster_comm *comm, struct muster_entry *entry)
+{
+	int err;
+
+	if (entry->plan)
+		return 0;
+	err = muster_plan_create(entry->schedule, comm->rank, &entry->plan);
+	if (err)
+		return muster_fail(comm->job, err, "no memory for the host path of %s",
+				   muster_coll_name(entry->call.coll));
+	return 0;
+}
+
+static int lower(struct muster_comm *comm, struct muster_entry *entry)
+{
+	const struct muster_lower_params params = {
+		.rank = comm->rank,
+		.count = entry->call.count,
+		.type = (uint8_t)entry->call.type,
+		.op = (uint8_t)entry->call.op,
+		.job = comm->job->id,
+		.context = comm->context,
+		.members = comm->members,
+		.in_place = entry->call.in_place,
+	};
+	int err = muster_schedule_lower(entry->schedule, &params, &entry->program, entry->why,
+					sizeof(entry->why));
+
+	if (err) {
+		entry->program = NULL;
+		return err;
+	}
+	entry->bound = malloc(entry->program->nr_descs * sizeof(*entry->bound));
+	if (!entry->bound) {
+		muster_program_free(entry->program);
+		entry->program = NULL;
+		return -ENOMEM;
+	}
+	memcpy(entry->bound, entry->program->descs,
+	       entry->program->nr_descs * sizeof(*entry->bound));
+	return 0;
+}
+
+int muster_entry_lower(struct muster_comm *comm, struct muster_entry *entry)
+{
+	char detail[MUSTER_WHY_MAX];
+	int err;
+
+	if (entry->program || entry->no_program)
+		return 0;
+	err = lower(comm, entry);
+	if (!err)
+		return 0;
+	if (err != -E2BIG)
+		return muster_fail(comm->job, err, "no descriptors for %s: %s",
+				   muster_coll_name(entry->call.coll), strerror(-err));
+	entry->no_program = err;
+	memcpy(detail, entry->why, sizeof(detail));
+	snprintf(entry->why, sizeof(entry->why), "host: %.*s", (int)sizeof(entry->why) - 7, detail);
+	return 0;
+}
+
+void muster_cache_clear(struct muster_comm *comm)
+{
+	for (int i = 0; i < MUSTER_CACHE_MAX; i++) {
+		if (comm->cache[i])
+			entry_drop(comm->cache[i]);
+		comm->cache[i] = NULL;
+	}
+	comm->recent = NULL;
+}
+
+void muster_cache_close(struct muster_comm *comm)
+{
+	muster_cache_clear(comm);
+	for (uint32_t i = 0; i < comm->nr_files; i++)
+		muster_schedule_free(comm->files[i]);
+	free(comm->files);
+}

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * The collective operations: everything that can be wrong with their arguments
+ * is found here, before anything is sent or queued. What is left after that
+ * depends only on arguments that all ranks share, so all take the same path.
+ */
+#include <errno.h>
+#include <stdint.h>
+
+#include "arith.h"
+#include "internal.h"
+
+static int type_check(struct muster_comm *comm, struct muster_call *call)
+{
+	size_t size = call->type <= UINT8_MAX ? muster_dtype_size((uint8_t)call->type) : 0;
+
+	if (!size)
+		return muster_fail(comm->job, -EINVAL, "%s: there is no element type %u",
+				   muster_coll_name(call->coll), call->type);
+	if (call->count > PTRDIFF_MAX / size)
+		return muster_fail(comm->job, -EOVERFLOW, "%s: %llu elements of %zu bytes are more than memory can hold",
+				   muster_coll_name(call->coll), (unsigned long long)call->count,
+				   size);
+	call->bytes = call->count * size;
+	return 0;
+}
+
+static int op_check(struct muster_comm *comm, const struct muster_call *call)
+{
+	if (call->op < MUSTER_SUM || call->op > MUSTER_BOR)
+		return muster_fail(comm->job, -EINVAL, "%s: there is no operation %u",
+				   muster_coll_name(call->coll), call->op);
+	if (muster_arith_supported((uint8_t)call->type, (uint8_t)call->op))
+		return 0;
+	return muster_fail(comm->job, -EINVAL, "%s: %s is not defined for %s; band and bor are for integers",
+			   muster_coll_name(call->coll), muster_op_name(call->op),
+			   muster_type_name(call->type));
+}
+
+static int root_check(struct muster_comm *comm, const struct muster_call *call)
+{
+	if (call->root < comm->size)
+		return 0;
+	return muster_fail(comm->job, -EINVAL, "%s: root %u, but the communicator has %u ranks, counted from 0",
+			   muster_coll_name(call->coll), call->root, comm->size);
+}
+
+static int buffer_check(struct muster_comm *comm, const struct muster_call *call, const char *name,
+			const void *buffer)
+{
+	if (!call->bytes)
+		return 0;
+	if (!buffer)
+		return muster_fail(comm->job, -EFAULT, "%s: %s is NULL", muster_coll_name(call->coll),
+				   name);
+	if ((uintptr_t)buffer > UINTPTR_MAX - call->bytes)
+		return muster_fail(comm->job, -EFAULT, "%s: %llu bytes at %s = %p reach past the end of memory",
+				   muster_coll_name(call->coll), (unsigned long long)call->bytes,
+				   name, buffer);
+	return 0;
+}
+
+static int overlap_check(struct muster_comm *comm, const struct muster_call *call, const void *in,
+			 const void *out)
+{
+	uintptr_t a = (uintptr_t)in, b = (uintptr_t)out;
+
+	if (a == b || a + call->bytes <= b || b + call->bytes <= a)
+		return 0;
+	return muster_fail(comm->job, -EINVAL, "%s: in and out overlap; they must be the same or apart",
+			   muster_coll_name(call->coll));
+}
+
+/* What every start has in common; the sentence of an ended communicator comes again. */
+static int comm_check(struct muster_comm *comm, struct muster_request **request)
+{
+	if (!comm)
+		return -EINVAL;
+	if (!request)
+		return muster_fail(comm->job, -EINVAL, "the place for the request is NULL");
+	if (comm->failed)
+		return muster_fail(comm->job, comm->failed, "%s", comm->why);
+	return 0;
+}
+
+/* ---- started ---------------------------------------------------------------- */
+
+int muster_barrier_start(struct muster_comm *comm, struct muster_request **request)
+{
+	const struct muster_call call = { .coll = MUSTER_COLL_BARRIER, .in_place = true };
+	int err = comm_check(comm, request);
+
+	return err ? err : muster_request_start(comm, &call, NULL, NULL, request);
+}
+
+int muster_broadcast_start(struct muster_comm *comm, void *buf, uint64_t count,
+			   enum muster_type type, uint32_t root, struct muster_request **request)
+{
+	struct muster_call call = {
+		.coll = MUSTER_COLL_BROADCAST,
+		.type = type,
+		.root = root,
+		.count = count,
+		.in_place = true,
+	};
+	int err = comm_check(comm, request);
+
+	if (!err)
+		err = type_check(comm, &call);
+	if (!err)
+		err = root_check(comm, &call);
+	if (!err)
+		err = buffer_check(comm, &call, "buf", buf);
+	return err ? err : muster_request_start(comm, &call, buf, buf, request);
+}
+
+/* Away from the root out is not touched: partial results go to the library's own memory. */
+int muster_reduce_start(struct muster_comm *comm, const void *in, void *out, uint64_t count,
+			enum muster_type type, enum muster_op op, uint32_t root,
+			struct muster_request **request)
+{
+	struct muster_call call = {
+		.coll = MUSTER_COLL_REDUCE,
+		.type = type,
+		.op = op,
+		.root = root,
+		.count = count,
+	};
+	int err = comm_check(comm, request);
+	bool is_root;
+
+	if (!err)
+		err = type_check(comm, &call);
+	if (!err)
+		err = op_check(comm, &call);
+	if (!err)
+		err = root_check(comm, &call);
+	if (!err)
+		err = buffer_check(comm, &call, "in", in);
+	if (err)
+		return err;
+	is_root = comm->rank == root;
+	if (is_root)
+		err = buffer_check(comm, &call, "out", out);
+	if (is_root && !err)
+		err = overlap_check(comm, &call, in, out);
+	call.in_place = is_root && in == out;
+	return err ? err : muster_request_start(comm, &call, in, is_root ? out : NULL, request);
+}
+
+int muster_allreduce_start(struct muster_comm *comm, const void *in, void *out, uint64_t count,
+			   enum muster_type type, enum muster_op op,
+			   struct muster_request **request)
+{
+	struct muster_call call = {
+		.coll = MUSTER_COLL_ALLREDUCE,
+		.type = type,
+		.op = op,
+		.count = count,
+		.in_place = in == out,
+	};
+	int err = comm_check(comm, request);
+
+	if (!err)
+		err = type_check(comm, &call);
+	if (!err)
+		err = op_check(comm, &call);
+	if (!err)
+		err = buffer_check(comm, &call, "in", in);
+	if (!err)
+		err = buffer_check(comm, &call, "out", out);
+	if (!err)
+		err = overlap_check(comm, &call, in, out);
+	return err ? err : muster_request_start(comm, &call, in, out, request);
+}
+
+/* ---- blocking -------------------------------------------------------------------- */
+
+int muster_barrier(struct muster_comm *comm)
+{
+	struct muster_request *request;
+	int err = muster_barrier_start(comm, &request);
+
+	return err ? err : muster_wait(request);
+}
+
+int muster_broadcast(struct muster_comm *comm, void *buf, uint64_t count, enum muster_type type,
+		     uint32_t root)
+{
+	struct muster_request *request;
+	int err = muster_broadcast_start(comm, buf, count, type, root, &request);
+
+	return err ? err : muster_wait(request);
+}
+
+int muster_reduce(struct muster_comm *comm, const void *in, void *out, uint64_t count,
+		  enum muster_type type, enum muster_op op, uint32_t root)
+{
+	struct muster_request *request;
+	int err = muster_reduce_start(comm, in, out, count, type, op, root, &request);
+
+	return err ? err : muster_wait(request);
+}
+
+int muster_allreduce(struct muster_comm *comm, const void *in, void *out, uint64_t count,
+		     enum muster_type type, enum muster_op op)
+{
+	struct muster_request *request;
+	int err = muster_allreduce_start(comm, in, out, count, type, op, &request);
+
+	return err ? err : muster_wait(request);
+}
+
+int muster_comm_offload(struct muster_comm *comm, enum muster_offload offload)
+{
+	if (offload > MUSTER_OFFLOAD_FORCE)
+		return muster_fail(comm->job, -EINVAL, "muster_comm_offload: %d; allowed are off (0), try (1) and force (2)",
+				   (int)offload);
+	comm->offload = offload;
+	return 0;
+}

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Sentences: every error is noted here once, in words, and returned as -errno.
+ * A sentence says what was wrong, where, and what to do.
+ */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "internal.h"
+
+static _Thread_local char init_sentence[MUSTER_SENTENCE_MAX] = "no error";
+
+int muster_fail(struct muster *job, int err, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(job->sentence, sizeof(job->sentence), format, args);
+	va_end(args);
+	return err;
+}
+
+int muster_fail_init(int err, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(init_sentence, sizeof(init_sentence), format, args);
+	va_end(args);
+	return err;
+}
+
+const char *muster_error(const struct muster *job)
+{
+	return job ? job->sentence : init_sentence;
+}
+
+const char *muster_type_name(uint32_t type)
+{
+	static const char *const names[] = { "no type", "f32", "f64", "i32", "i64", "u64", "i8" };
+
+	return type < sizeof(names) / sizeof(names[0]) ? names[type] : "an unknown type";
+}
+
+const char *muster_op_name(uint32_t op)
+{
+	static const char *const names[] = { "no operation", "sum", "min", "max", "band", "bor" };
+
+	return op < sizeof(names) / sizeof(names[0]) ? names[op] : "an unknown operation";
+}
+
+void muster_signature_words(uint32_t signature, char *words, size_t len)
+{
+	uint32_t coll = MUSTER_FIELD_GET(MUSTER_SIG_COLL, signature);
+	const char *type = muster_type_name(MUSTER_FIELD_GET(MUSTER_SIG_TYPE, signature));
+	const char *op = muster_op_name(MUSTER_FIELD_GET(MUSTER_SIG_OP, signature));
+	uint32_t root = MUSTER_FIELD_GET(MUSTER_SIG_ROOT, signature);
+
+	if (coll == MUSTER_COLL_BARRIER)
+		snprintf(words, len, "barrier");
+	else if (coll == MUSTER_COLL_BROADCAST)
+		snprintf(words, len, "broadcast of %s with root %u", type, root);
+	else if (coll == MUSTER_COLL_REDUCE)
+		snprintf(words, len, "reduce of %s %s with root %u", type, op, root);
+	else if (coll == MUSTER_COLL_ALLREDUCE)
+		snprintf(words, len, "allreduce of %s %s", type, op);
+	else
+		snprintf(words, len, "an unknown operation");
+}
+
+int muster_status_errno(uint8_t status)
+{
+	switch (status) {
+	case MUSTER_STATUS_OK:
+		return 0;
+	case MUSTER_STATUS_MISMATCH:
+	case MUSTER_STATUS_PROTOCOL:
+		return -EPROTO;
+	case MUSTER_STATUS_PEER_LOST:
+		return -ECONNRESET;
+	case MUSTER_STATUS_ABORTED:
+	case MUSTER_STATUS_FLUSHED:
+		return -ECONNABORTED;
+	case MUSTER_STATUS_MEMORY:
+		return -EFAULT;
+	default:
+		return -EIO;
+	}
+}

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * How a communicator ends before its time: what the device or the host path
+ * found becomes one sentence that names the culprit in the communicator's own
+ * numbering, and every pending and later operation gets that same error.
+ */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "internal.h"
+
+enum { WORDS_MAX = 64 };
+
+/* Must run after the device has stopped: it gives up all memory that operations hold. */
+void muster_comm_fail(struct muster_comm *comm, int err, const char *format, ...)
+{
+	va_list args;
+
+	if (comm->failed)
+		return;
+	comm->failed = err;
+	va_start(args, format);
+	vsnprintf(comm->why, sizeof(comm->why), format, args);
+	va_end(args);
+	muster_fail(comm->job, err, "%s", comm->why);
+	muster_host_cancel(comm);
+	comm->unposted = NULL;
+	while (comm->first)
+		muster_request_finish(comm->first, err);
+}
+
+static void fail_mismatch(struct muster_comm *comm, uint32_t culprit, uint32_t theirs,
+			  uint32_t ours)
+{
+	char other[WORDS_MAX], own[WORDS_MAX];
+
+	if (!theirs || !ours) {
+		muster_comm_fail(comm, -EPROTO, "rank %u called another operation, type, length or root than the others, or took another path; all ranks must call the same in the same order%s",
+				 culprit, culprit == comm->rank ? " (that is this rank)" : "");
+		return;
+	}
+	muster_signature_words(theirs, other, sizeof(other));
+	muster_signature_words(ours, own, sizeof(own));
+	if (strcmp(other, own))
+		muster_comm_fail(comm, -EPROTO, "rank %u called %s, this rank called %s; all ranks must call the same in the same order",
+				 culprit, other, own);
+	else
+		muster_comm_fail(comm, -EPROTO, "rank %u called %s with another count, schedule or path than this rank; all ranks must use the same",
+				 culprit, other);
+}
+
+/* The culprit is not known, or it is a member. */
+static const char *culprit_words(const struct muster_comm *comm, uint32_t culprit, char *words,
+				 size_t len)
+{
+	if (culprit >= comm->size)
+		snprintf(words, len, "a rank");
+	else if (culprit == comm->rank)
+		snprintf(words, len, "rank %u (this one)", culprit);
+	else
+		snprintf(words, len, "rank %u", culprit);
+	return words;
+}
+
+void muster_comm_fail_status(struct muster_comm *comm, uint8_t status, uint32_t culprit,
+			     uint32_t theirs, uint32_t ours)
+{
+	int err = muster_status_errno(status);
+	char who[WORDS_MAX];
+
+	culprit_words(comm, culprit, who, sizeof(who));
+	switch (status) {
+	case MUSTER_STATUS_MISMATCH:
+		fail_mismatch(comm, culprit, theirs, ours);
+		break;
+	case MUSTER_STATUS_PEER_LOST:
+		muster_comm_fail(comm, err, "%s died or cannot be reached any more; free the communicator and go on without it",
+				 who);
+		break;
+	case MUSTER_STATUS_ABORTED:
+		muster_comm_fail(comm, err, "%s gave up: it freed the communicator or its wait ran out of time",
+				 who);
+		break;
+	case MUSTER_STATUS_FLUSHED:
+		muster_comm_fail(comm, err, "the communicator's context was closed by the device");
+		break;
+	case MUSTER_STATUS_MEMORY:
+		muster_comm_fail(comm, err, "the device of %s could not use a buffer: it must stay mapped until the operation is finished",
+				 who);
+		break;
+	case MUSTER_STATUS_PROTOCOL:
+		muster_comm_fail(comm, err, "%s sent what does not fit the running operation", who);
+		break;
+	default:
+		muster_comm_fail(comm, err, "the device of %s refused a descriptor (status %u)", who,
+				 status);
+	}
+}
+
+void muster_comm_abort(struct muster_comm *comm, uint8_t status, uint32_t culprit, uint32_t theirs,
+		       uint32_t ours)
+{
+	struct muster *job = comm->job;
+
+	if (comm->failed)
+		return;
+	job->dev->ops->abort(job->dev, job->id, comm->context, status, culprit);
+	muster_comm_fail_status(comm, status, culprit, theirs, ours);
+}

@@ -1,0 +1,375 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Joining and leaving a job. Every step that all ranks take together ends with
+ * an allgather that carries each rank's own success, so that one rank's trouble
+ * is an error everywhere at once and nobody waits for a rank that gave up.
+ */
+#include <errno.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "bootstrap.h"
+#include "internal.h"
+#include "local.h"
+
+#define HELLO_MAGIC 0x5453554du	/* "MUST" */
+
+/* What ranks of any version say first; its layout stays. */
+struct hello {
+	uint32_t magic;
+	uint32_t abi;
+	uint32_t rank;
+	uint32_t size;
+	int32_t status;
+	uint32_t reserved[3];
+};
+
+/* What each has to offer once its device is open. */
+struct offer {
+	int32_t status;
+	uint32_t ring_slots;
+	struct muster_address address;
+	uint64_t key;		/* rank 0's counts */
+	uint64_t ids_free[MUSTER_JOBS_MAX / 64];
+};
+
+/* JobIDs of this process: the jobs that it has joined must not share one. */
+static _Atomic uint64_t ids_used[MUSTER_JOBS_MAX / 64];
+
+int muster_job_gather(struct muster *job, const void *in, void *out, size_t bytes)
+{
+	int err = job->oob.allgather(job->oob.opaque, in, out, bytes);
+
+	if (err)
+		return muster_fail(job, err, "the ranks' exchange failed: %s; a rank is missing or has died",
+				   strerror(-err));
+	return 0;
+}
+
+/* ---- versions and settings -------------------------------------------------- */
+
+static int hello_check(struct muster *job, const struct hello *hello, uint32_t rank)
+{
+	if (hello->magic != HELLO_MAGIC)
+		return muster_fail(job, -EINVAL, "rank %u is not a libmuster process, or its library is too old",
+				   rank);
+	if (hello->abi != MUSTER_ABI)
+		return muster_fail(job, -EINVAL, "rank %u has libmuster ABI %u, this rank %u: install the same library on every rank",
+				   rank, hello->abi, MUSTER_ABI);
+	if (hello->rank != rank || hello->size != job->oob.size)
+		return muster_fail(job, -EINVAL, "in place %u there is rank %u of %u, expected is rank %u of %u: set MUSTER_RANK and MUSTER_SIZE consistently",
+				   rank, hello->rank, hello->size, rank, job->oob.size);
+	if (hello->status)
+		return muster_fail(job, hello->status, "rank %u refused to start: %s; its own message says what is wrong",
+				   rank, strerror(-hello->status));
+	return 0;
+}
+
+static int hello_exchange(struct muster *job, int status)
+{
+	struct hello mine = {
+		.magic = HELLO_MAGIC,
+		.abi = MUSTER_ABI,
+		.rank = job->oob.rank,
+		.size = job->oob.size,
+		.status = status,
+	};
+	struct hello *all = calloc(job->oob.size, sizeof(*all));
+	int err;
+
+	if (!all)
+		return muster_fail(job, -ENOMEM, "no memory for %u ranks", job->oob.size);
+	if (status) {	/* own sentence stays */
+		job->oob.allgather(job->oob.opaque, &mine, all, sizeof(mine));
+		err = status;
+	} else {
+		err = muster_job_gather(job, &mine, all, sizeof(mine));
+	}
+	for (uint32_t r = 0; r < job->oob.size && !err; r++)
+		err = hello_check(job, &all[r], r);
+	free(all);
+	return err;
+}
+
+static int differ(struct muster *job, const char *name, const char *first, uint32_t rank,
+		  const char *other)
+{
+	return muster_fail(job, -EINVAL, "%s differs: rank 0 has %s, rank %u has %s; set it to the same on every rank",
+			   name, *first ? first : "none", rank, *other ? other : "none");
+}
+
+static int settings_compare(struct muster *job, const struct muster_settings *all)
+{
+	static const char *const offloads[] = { "off", "try", "force" };
+
+	for (uint32_t r = 1; r < job->oob.size; r++) {
+		if (strncmp(all[r].device, all[0].device, sizeof(all[0].device)))
+			return differ(job, "MUSTER_DEVICE", all[0].device, r, all[r].device);
+		if (strncmp(all[r].wire, all[0].wire, sizeof(all[0].wire)))
+			return differ(job, "MUSTER_WIRE", all[0].wire, r, all[r].wire);
+		if (strncmp(all[r].schedule, all[0].schedule, sizeof(all[0].schedule)))
+			return differ(job, "MUSTER_SCHEDULE", all[0].schedule, r, all[r].schedule);
+		if (all[r].offload != all[0].offload)
+			return differ(job, "MUSTER_OFFLOAD", offloads[all[0].offload % 3], r,
+				      offloads[all[r].offload % 3]);
+	}
+	return 0;
+}
+
+static int settings_exchange(struct muster *job)
+{
+	struct muster_settings *all = calloc(job->oob.size, sizeof(*all));
+	int err;
+
+	if (!all)
+		return muster_fail(job, -ENOMEM, "no memory for %u ranks", job->oob.size);
+	err = muster_job_gather(job, &job->settings, all, sizeof(*all));
+	if (!err)
+		err = settings_compare(job, all);
+	free(all);
+	return err;
+}
+
+/* ---- device, key and JobID ------------------------------------------------------ */
+
+static void ids_offer(struct offer *offer)
+{
+	for (int i = 0; i < MUSTER_JOBS_MAX / 64; i++)
+		offer->ids_free[i] = ~atomic_load(&ids_used[i]);
+}
+
+/* The lowest JobID that is free on every rank. */
+static int id_choose(struct muster *job, const struct offer *all)
+{
+	for (int i = 0; i < MUSTER_JOBS_MAX / 64; i++) {
+		uint64_t free_ids = ~0ull;
+
+		for (uint32_t r = 0; r < job->oob.size; r++)
+			free_ids &= all[r].ids_free[i];
+		if (free_ids) {
+			job->id = (uint8_t)(64 * i + __builtin_ctzll(free_ids));
+			atomic_fetch_or(&ids_used[i], 1ull << (job->id % 64));
+			return 0;
+		}
+	}
+	return muster_fail(job, -ENOSPC, "no JobID of %d is free on every rank; leave other jobs first",
+			   MUSTER_JOBS_MAX);
+}
+
+static void id_release(struct muster *job)
+{
+	atomic_fetch_and(&ids_used[job->id / 64], ~(1ull << (job->id % 64)));
+}
+
+static int offers_take(struct muster *job, const struct offer *all)
+{
+	job->ring_free = UINT32_MAX;
+	for (uint32_t r = 0; r < job->oob.size; r++) {
+		if (all[r].status)
+			return muster_fail(job, all[r].status, "rank %u could not open its device: %s; its own message says why",
+					   r, strerror(-all[r].status));
+		job->addresses[r] = all[r].address;
+		if (all[r].ring_slots < job->ring_free)
+			job->ring_free = all[r].ring_slots;
+	}
+	job->key = all[0].key;
+	return id_choose(job, all);
+}
+
+static int offers_exchange(struct muster *job, int status)
+{
+	struct offer mine, *all = calloc(job->oob.size, sizeof(*all));
+	int err;
+
+	if (!all)
+		return muster_fail(job, -ENOMEM, "no memory for %u ranks", job->oob.size);
+	memset(&mine, 0, sizeof(mine));
+	mine.status = status;
+	ids_offer(&mine);
+	if (!status) {
+		mine.address = job->dev->address;
+		mine.ring_slots = job->dev->limits.ring_slots;
+	}
+	if (getrandom(&mine.key, sizeof(mine.key), 0) != sizeof(mine.key))
+		mine.status = -EIO;
+	if (status) {	/* own sentence stays */
+		job->oob.allgather(job->oob.opaque, &mine, all, sizeof(mine));
+		err = status;
+	} else {
+		err = muster_job_gather(job, &mine, all, sizeof(mine));
+		if (!err)
+			err = offers_take(job, all);
+	}
+	free(all);
+	return err;
+}
+
+/* ---- init and finalize -------------------------------------------------------------- */
+
+/* Ranks that outnumber the processors must not spin: each takes another's time. */
+static uint32_t spin_polls(uint32_t size)
+{
+	cpu_set_t set;
+
+	if (sched_getaffinity(0, sizeof(set), &set) || size > (uint32_t)CPU_COUNT(&set))
+		return MUSTER_SPIN_POLLS / 100;
+	return MUSTER_SPIN_POLLS;
+}
+
+static int world_open(struct muster *job)
+{
+	uint32_t *ranks = calloc(job->oob.size, sizeof(*ranks));
+	int err;
+
+	if (!ranks)
+		return muster_fail(job, -ENOMEM, "no memory for %u ranks", job->oob.size);
+	for (uint32_t r = 0; r < job->oob.size; r++)
+		ranks[r] = r;
+	err = muster_comm_open(job, job->oob.size, ranks, &job->world);
+	free(ranks);
+	return err;
+}
+
+static int agree(struct muster *job)
+{
+	char why[MUSTER_WHY_MAX];
+	int err;
+
+	err = muster_settings_read(&job->settings, why, sizeof(why));
+	if (err)
+		muster_fail(job, err, "%s", why);
+	err = hello_exchange(job, err);
+	return err ? err : settings_exchange(job);
+}
+
+static int device_open(struct muster *job, muster_dev_open *open)
+{
+	char why[MUSTER_WHY_MAX] = "";
+	int err = open(&job->oob, &job->settings, &job->dev, why, sizeof(why));
+
+	if (err)
+		muster_fail(job, err, "the %s device does not open: %s", job->settings.device,
+			    *why ? why : strerror(-err));
+	return err;
+}
+
+static int join(struct muster *job, muster_dev_open *open)
+{
+	int err;
+
+	err = agree(job);
+	if (err)
+		return err;
+	err = device_open(job, open);
+	if (err) {
+		job->dev = NULL;
+		offers_exchange(job, err);
+		return err;
+	}
+	err = offers_exchange(job, 0);
+	if (err)
+		goto err_close;
+	err = world_open(job);
+	if (err)
+		goto err_release_id;
+	return 0;
+
+err_release_id:
+	id_release(job);
+err_close:
+	job->dev->ops->close(job->dev);
+	return err;
+}
+
+static void job_free(struct muster *job)
+{
+	if (job->oob_owned)
+		muster_bootstrap_close(&job->oob);
+	free(job->regions);
+	free(job->addresses);
+	free(job);
+}
+
+int muster_job_join(const struct muster_oob *oob, bool oob_owned, muster_dev_open *open,
+		    struct muster **result)
+{
+	struct muster *job = calloc(1, sizeof(*job));
+	int err = -ENOMEM;
+
+	if (!job)
+		return muster_fail_init(-ENOMEM, "no memory for a job");
+	job->oob = *oob;
+	job->oob_owned = oob_owned;
+	job->spin_polls = spin_polls(oob->size);
+	strcpy(job->sentence, "no error");
+	job->addresses = calloc(oob->size, sizeof(*job->addresses));
+	if (job->addresses)
+		err = join(job, open);
+	if (err) {
+		muster_fail_init(err, "%s", job->addresses ? job->sentence : "no memory for a job");
+		job_free(job);
+		return err;
+	}
+	*result = job;
+	return 0;
+}
+
+static int local_open(const struct muster_oob *oob, const struct muster_settings *settings,
+		      struct muster_dev **dev, char *why, size_t why_len)
+{
+	const struct muster_local_config config = {
+		.wire = settings->wire,
+		.deadline_us = settings->deadline_us,
+	};
+
+	return muster_local_open(oob, &config, dev, why, why_len);
+}
+
+int muster_init_oob(const struct muster_oob *oob, struct muster **job)
+{
+	if (!oob || !job || !oob->allgather)
+		return muster_fail_init(-EINVAL, "muster_init_oob: oob, its allgather() or job is NULL");
+	if (!oob->size || oob->size > MUSTER_MEMBERS_MAX)
+		return muster_fail_init(-EINVAL, "muster_init_oob: %u ranks; allowed are 1 to %d",
+					oob->size, MUSTER_MEMBERS_MAX);
+	if (oob->rank >= oob->size)
+		return muster_fail_init(-EINVAL, "muster_init_oob: rank %u of %u; ranks count from 0",
+					oob->rank, oob->size);
+	return muster_job_join(oob, false, local_open, job);
+}
+
+int muster_init(struct muster **job)
+{
+	struct muster_oob oob;
+	char why[MUSTER_SENTENCE_MAX] = "";
+	int err;
+
+	if (!job)
+		return muster_fail_init(-EINVAL, "muster_init: job is NULL");
+	err = muster_bootstrap_env(&oob, why, sizeof(why));
+	if (err)
+		return muster_fail_init(err, "%s", why);
+	return muster_job_join(&oob, true, local_open, job);
+}
+
+void muster_finalize(struct muster *job)
+{
+	if (!job)
+		return;
+	while (job->comms)
+		muster_comm_close(job->comms);
+	muster_request_blocks_free(job);
+	while (job->nr_regions)
+		muster_free(job, job->regions[0].addr);
+	id_release(job);
+	job->dev->ops->close(job->dev);
+	job_free(job);
+}
+
+struct muster_comm *muster_world(struct muster *job)
+{
+	return job->world;
+}

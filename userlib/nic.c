@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * The NIC path: a cached program becomes the descriptors of one operation by
+ * filling in memory keys, addresses and inline data. Posting copies them, so the
+ * bound copy of a program serves every operation that uses it.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "internal.h"
+
+/* Where a template's range lies for this operation. */
+static void space_find(const struct muster_request *request, uint32_t space, uint32_t *key,
+		       uintptr_t *base)
+{
+	const struct muster_comm *comm = request->comm;
+
+	if (space == MUSTER_SPACE_IN) {
+		*key = request->in_pin.key;
+		*base = (uintptr_t)request->in;
+	} else if (request->entry->program->is_inline) {
+		*key = comm->bounce_key;
+		*base = (uintptr_t)comm->bounce + request->bounce * MUSTER_INLINE_MAX;
+	} else if (request->scratch) {
+		*key = comm->scratch_key;
+		*base = (uintptr_t)comm->scratch;
+	} else {
+		*key = request->out_pin.key;
+		*base = (uintptr_t)request->out;
+	}
+}
+
+/* The payload of an MP descriptor is the caller's contribution itself. */
+static void bind_inline(const struct muster_request *request, const struct muster_desc *template,
+			struct muster_desc *desc)
+{
+	memcpy(desc->data, request->in + template->load_addr, template->inline_len);
+	desc->load_key = 0;
+	desc->load_addr = 0;
+}
+
+static void bind(const struct muster_request *request, const struct muster_desc *template,
+		 struct muster_desc *desc)
+{
+	uint32_t key;
+	uintptr_t base;
+
+	if (template->kind == MUSTER_DESC_MP && template->inline_len) {
+		bind_inline(request, template, desc);
+	} else if (template->load_key) {
+		space_find(request, template->load_key, &key, &base);
+		desc->load_key = key;
+		desc->load_addr = base + template->load_addr;
+	}
+	if (template->store_key) {
+		space_find(request, template->store_key, &key, &base);
+		desc->store_key = key;
+		desc->store_addr = base + template->store_addr;
+	}
+	desc->cookie = request->number;
+}
+
+static int stage_post(struct muster_request *request)
+{
+	struct muster_entry *entry = request->entry;
+	const struct muster_program *program = entry->program;
+	struct muster_dev *dev = request->job->dev;
+	uint32_t first = program->stage_first[request->stage];
+	uint32_t end = program->stage_first[request->stage + 1];
+
+	for (uint32_t i = first; i < end; i++)
+		bind(request, &program->descs[i], &entry->bound[i]);
+	return dev->ops->post(dev, &entry->bound[first], end - first);
+}
+
+/* What must be free before the first stage can go. */
+static int begin(struct muster_request *request)
+{
+	struct muster_comm *comm = request->comm;
+	uint64_t bytes = request->entry->call.bytes;
+
+	if (request->scratch && comm->scratch_bytes < bytes) {
+		if (comm->first != request)
+			return -EAGAIN;
+		return muster_comm_scratch(comm, bytes);
+	}
+	if (!request->entry->program->is_inline)
+		return 0;
+	if (comm->posted - comm->completed == MUSTER_BOUNCE_SLOTS)
+		return -EAGAIN;
+	request->bounce = comm->posted++ % MUSTER_BOUNCE_SLOTS;
+	return 0;
+}
+
+int muster_nic_post(struct muster_request *request)
+{
+	int err;
+
+	if (request->state == MUSTER_REQUEST_QUEUED) {
+		err = begin(request);
+		if (err)
+			return err;
+		request->state = MUSTER_REQUEST_RUNNING;
+	}
+	while (request->stage < request->entry->program->nr_stages) {
+		err = stage_post(request);
+		if (err)
+			return err;
+		request->stage++;
+	}
+	return 0;
+}

@@ -1,0 +1,448 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Operations under way. Those of a communicator stand in one list in the order
+ * in which they were started; they are given to the device in that order and
+ * finish in that order. The host path runs one operation at a time, alone; the
+ * NIC takes as many as it has room for, the rest wait here.
+ *
+ * Nothing is allocated or looked up in the environment once an operation has run
+ * before: requests come from a free list, programs from the cache.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "internal.h"
+
+struct muster_request_block {
+	struct muster_request_block *next;
+	struct muster_request requests[MUSTER_REQUEST_BLOCK];
+};
+
+/* ---- requests ------------------------------------------------------------------ */
+
+static int block_add(struct muster *job)
+{
+	struct muster_request_block *block = calloc(1, sizeof(*block));
+
+	if (!block)
+		return muster_fail(job, -ENOMEM, "no memory for a request");
+	block->next = job->blocks;
+	job->blocks = block;
+	for (int i = 0; i < MUSTER_REQUEST_BLOCK; i++) {
+		block->requests[i].next = job->free_requests;
+		job->free_requests = &block->requests[i];
+	}
+	return 0;
+}
+
+static int request_new(struct muster_comm *comm, struct muster_request **request)
+{
+	struct muster *job = comm->job;
+	int err = job->free_requests ? 0 : block_add(job);
+
+	if (err)
+		return err;
+	*request = job->free_requests;
+	job->free_requests = (*request)->next;
+	**request = (struct muster_request){ .job = job, .comm = comm };
+	return 0;
+}
+
+static void request_free(struct muster_request *request)
+{
+	request->state = MUSTER_REQUEST_FREE;
+	request->next = request->job->free_requests;
+	request->job->free_requests = request;
+}
+
+void muster_request_blocks_free(struct muster *job)
+{
+	while (job->blocks) {
+		struct muster_request_block *block = job->blocks;
+
+		job->blocks = block->next;
+		free(block);
+	}
+}
+
+/* ---- starting -------------------------------------------------------------------- */
+
+/* The same on every rank: from the call, and from settings that all ranks share. */
+static int path_choose(struct muster_comm *comm, struct muster_request *request)
+{
+	struct muster_entry *entry = request->entry;
+	int err;
+
+	request->path = MUSTER_PATH_HOST;
+	if (comm->offload == MUSTER_OFFLOAD_OFF) {
+		request->why = "host: offload is off";
+		return muster_entry_plan(comm, entry);
+	}
+	err = muster_entry_lower(comm, entry);
+	if (err)
+		return err;
+	if (entry->program) {
+		request->path = MUSTER_PATH_NIC;
+		request->why = "NIC: offloaded";
+		return 0;
+	}
+	if (comm->offload == MUSTER_OFFLOAD_FORCE)
+		return muster_fail(comm->job, -EOPNOTSUPP, "offload is forced, but the NIC cannot do this %s: %s",
+				   muster_coll_name(entry->call.coll), entry->why);
+	request->why = entry->why;
+	return muster_entry_plan(comm, entry);
+}
+
+/* Only the root of a broadcast has its result from the start. */
+static bool gets_result(const struct muster_comm *comm, const struct muster_call *call)
+{
+	switch (call->coll) {
+	case MUSTER_COLL_ALLREDUCE:
+		return true;
+	case MUSTER_COLL_REDUCE:
+		return comm->rank == call->root;
+	case MUSTER_COLL_BROADCAST:
+		return comm->rank != call->root;
+	default:
+		return false;
+	}
+}
+
+/* Small data travels inside of descriptors; the rest must be known to the device. */
+static int buffers_pin(struct muster_request *request)
+{
+	const struct muster_call *call = &request->entry->call;
+	int access = MUSTER_ACCESS_READ;
+	int err = 0;
+
+	if (call->bytes <= MUSTER_INLINE_MAX &&
+	    (request->path == MUSTER_PATH_HOST || request->entry->program->is_inline))
+		return 0;
+	if (!call->in_place)
+		err = muster_pin(request->job, request->in, call->bytes, access, &request->in_pin);
+	if (err || request->scratch)
+		return err;
+	if (gets_result(request->comm, call))
+		access |= MUSTER_ACCESS_WRITE;
+	err = muster_pin(request->job, request->out, call->bytes, access, &request->out_pin);
+	if (err)
+		muster_unpin(request->job, &request->in_pin);
+	return err;
+}
+
+static void buffers_set(struct muster_request *request, const void *in, void *out)
+{
+	const struct muster_call *call = &request->entry->call;
+	bool is_inline = request->path == MUSTER_PATH_NIC && request->entry->program->is_inline;
+
+	request->in = in;
+	request->out = out;
+	request->copy_out = is_inline && gets_result(request->comm, call) ? out : NULL;
+	request->scratch = !is_inline && call->coll == MUSTER_COLL_REDUCE &&
+			   request->comm->rank != call->root;
+}
+
+static void enqueue(struct muster_comm *comm, struct muster_request *request)
+{
+	request->number = comm->number++;
+	comm->history[request->number % MUSTER_HISTORY] = (struct muster_past){
+		.signature = request->entry->signature,
+		.host = request->path == MUSTER_PATH_HOST,
+	};
+	request->state = MUSTER_REQUEST_QUEUED;
+	if (comm->first)
+		comm->end->next = request;
+	else
+		comm->first = request;
+	comm->end = request;
+	if (!comm->unposted)
+		comm->unposted = request;
+}
+
+/* One rank, or no elements: there is nobody to talk to and nothing to say. */
+static void finish_nothing(struct muster_request *request, const struct muster_call *call,
+			   const void *in, void *out)
+{
+	if (call->bytes && out && in != out)
+		memcpy(out, in, call->bytes);
+	request->state = MUSTER_REQUEST_DONE;
+	request->comm->last = (struct muster_op_info){
+		.path = MUSTER_PATH_NONE,
+		.why = request->comm->size == 1 ? "nothing to do: one rank" :
+						  "nothing to do: no elements",
+		.bytes = call->bytes,
+	};
+}
+
+static int prepare(struct muster_request *request, const struct muster_call *call, const void *in,
+		   void *out)
+{
+	struct muster_comm *comm = request->comm;
+	int err = muster_entry_get(comm, call, &request->entry);
+
+	if (err)
+		return err;
+	err = path_choose(comm, request);
+	if (err)
+		goto err_put_entry;
+	buffers_set(request, in, out);
+	err = buffers_pin(request);
+	if (err)
+		goto err_put_entry;
+	return 0;
+
+err_put_entry:
+	muster_entry_put(request->entry);
+	return err;
+}
+
+int muster_request_start(struct muster_comm *comm, const struct muster_call *call, const void *in,
+			 void *out, struct muster_request **result)
+{
+	struct muster_request *request;
+	int err = request_new(comm, &request);
+
+	if (err)
+		return err;
+	if (comm->size == 1 || (!call->bytes && call->coll != MUSTER_COLL_BARRIER)) {
+		finish_nothing(request, call, in, out);
+	} else {
+		err = prepare(request, call, in, out);
+		if (err) {
+			request_free(request);
+			return err;
+		}
+		enqueue(comm, request);
+		muster_advance(comm);
+	}
+	*result = request;
+	return 0;
+}
+
+/* ---- finishing ----------------------------------------------------------------------- */
+
+static void last_set(struct muster_comm *comm, const struct muster_request *request)
+{
+	const struct muster_entry *entry = request->entry;
+
+	comm->last = (struct muster_op_info){
+		.path = request->path,
+		.why = request->why,
+		.bytes = entry->call.bytes,
+		.steps = entry->schedule->steps,
+	};
+	memcpy(comm->last.schedule, entry->schedule->name, sizeof(comm->last.schedule));
+	if (request->path == MUSTER_PATH_NIC) {
+		comm->last.sequences = entry->program->nr_stages;
+		comm->last.descriptors = entry->program->nr_descs;
+	}
+	if (request->why == entry->why) {	/* the entry may go */
+		strcpy(comm->last_why, entry->why);
+		comm->last.why = comm->last_why;
+	}
+}
+
+void muster_request_finish(struct muster_request *request, int result)
+{
+	struct muster_comm *comm = request->comm;
+
+	comm->first = request->next;
+	if (comm->unposted == request)
+		comm->unposted = request->next;
+	if (request->path == MUSTER_PATH_NIC && request->entry->program->is_inline &&
+	    request->state == MUSTER_REQUEST_RUNNING)
+		comm->completed++;
+	if (!result) {
+		if (request->copy_out)
+			memcpy(request->copy_out,
+			       comm->bounce + request->bounce * MUSTER_INLINE_MAX,
+			       request->entry->call.bytes);
+		last_set(comm, request);
+	}
+	muster_unpin(request->job, &request->in_pin);
+	muster_unpin(request->job, &request->out_pin);
+	muster_entry_put(request->entry);
+	request->result = result;
+	request->state = MUSTER_REQUEST_DONE;
+}
+
+/* The device's word is checked: only the oldest operation can end, and only once. */
+static void sequence_take(struct muster_comm *comm, const struct muster_cqe *cqe)
+{
+	struct muster_request *request = comm->first;
+
+	if (cqe->status)
+		muster_comm_fail_status(comm, cqe->status, cqe->culprit, cqe->detail,
+					cqe->signature);
+	else if (request && request->path == MUSTER_PATH_NIC && request->number == cqe->cookie &&
+		 comm->unposted != request)
+		muster_request_finish(request, 0);
+}
+
+static void completion_take(struct muster *job, const struct muster_cqe *cqe)
+{
+	struct muster_comm *comm = muster_comm_find(job, cqe->job, cqe->context);
+
+	if (!comm)
+		return;
+	if (cqe->kind == MUSTER_CQE_SEQUENCE)
+		sequence_take(comm, cqe);
+	else if (cqe->kind == MUSTER_CQE_SEND && !cqe->status)
+		muster_channel_sent(comm, cqe->cookie);
+	else
+		muster_comm_fail_status(comm, cqe->status, cqe->culprit, cqe->detail,
+					cqe->signature);
+}
+
+/* ---- progress -------------------------------------------------------------------------- */
+
+static void nic_advance(struct muster_comm *comm, struct muster_request *request)
+{
+	int err = muster_nic_post(request);
+
+	if (!err)
+		comm->unposted = request->next;
+	else if (err == -ENOMEM)
+		muster_comm_abort(comm, MUSTER_STATUS_ABORTED, comm->rank, 0, 0);
+	else if (err != -EAGAIN)
+		muster_comm_abort(comm, MUSTER_STATUS_DESCRIPTOR, comm->rank, 0, 0);
+}
+
+void muster_advance(struct muster_comm *comm)
+{
+	struct muster_request *request;
+
+	while ((request = comm->unposted)) {
+		if (request->path == MUSTER_PATH_NIC)
+			nic_advance(comm, request);
+		else if (request == comm->first)
+			muster_host_advance(comm, request);
+		if (comm->unposted == request)
+			return;
+	}
+}
+
+bool muster_progress(struct muster *job)
+{
+	struct muster_dev *dev = job->dev;
+	struct muster_packet packet;
+	struct muster_comm *comm;
+	struct muster_cqe cqe;
+	bool some = false;
+
+	if (dev->ops->poll(dev, &cqe)) {
+		completion_take(job, &cqe);
+		some = true;
+	} else {
+		while (dev->ops->recv(dev, &packet, job->payload)) {
+			comm = muster_comm_find(job, packet.job, packet.context);
+			if (comm)
+				muster_channel_receive(comm, &packet, job->payload);
+			some = true;
+		}
+	}
+	for (comm = job->comms; comm; comm = comm->next) {
+		muster_channel_flush(comm);
+		if (comm->unposted)
+			muster_advance(comm);
+	}
+	return some;
+}
+
+/* ---- test and wait ----------------------------------------------------------------------- */
+
+static uint64_t now_us(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
+}
+
+/* The sentence of the communicator's end, if it is still there. */
+static void result_say(const struct muster_request *request)
+{
+	struct muster_comm *comm = request->job->comms;
+
+	while (comm && comm != request->comm)
+		comm = comm->next;
+	if (comm && comm->failed)
+		muster_fail(request->job, comm->failed, "%s", comm->why);
+}
+
+static int request_end(struct muster_request *request)
+{
+	int result = request->result;
+
+	if (result)
+		result_say(request);
+	request_free(request);
+	return result;
+}
+
+int muster_test(struct muster_request *request, bool *done)
+{
+	if (!request || !done)
+		return -EINVAL;
+	if (request->state != MUSTER_REQUEST_DONE)
+		muster_progress(request->job);
+	*done = request->state == MUSTER_REQUEST_DONE;
+	return *done ? request_end(request) : 0;
+}
+
+/* Give the buffers back to a caller who does not want to wait longer: the operation must end. */
+static void give_up(struct muster_request *request)
+{
+	struct muster_comm *comm = request->comm;
+	struct muster *job = request->job;
+	char names[MUSTER_WHY_MAX];
+
+	muster_channel_who_is_late(comm, request->number, names, sizeof(names));
+	if (request->state == MUSTER_REQUEST_DONE)
+		return;
+	job->dev->ops->abort(job->dev, job->id, comm->context, MUSTER_STATUS_ABORTED, comm->rank);
+	muster_comm_fail(comm, -ETIMEDOUT, "%s waited longer than MUSTER_LATE_TIMEOUT (%g s): %s",
+			 muster_coll_name(request->entry->call.coll), (double)job->settings.late_us / 1e6,
+			 names);
+}
+
+/* Sleep a little; a wait that has become too long ends here. */
+static void doze(struct muster_request *request, uint64_t *since_us)
+{
+	struct muster *job = request->job;
+	uint64_t late_us = job->settings.late_us;
+	uint64_t sleep_us = MUSTER_SLEEP_US;
+
+	if (late_us) {
+		uint64_t now = now_us();
+
+		if (!*since_us)
+			*since_us = now;
+		if (now - *since_us >= late_us) {
+			give_up(request);
+			return;
+		}
+		if (late_us - (now - *since_us) < sleep_us)
+			sleep_us = late_us - (now - *since_us);
+	}
+	job->dev->ops->wait(job->dev, sleep_us);
+}
+
+int muster_wait(struct muster_request *request)
+{
+	uint64_t since_us = 0;
+	uint32_t idle = 0;
+
+	if (!request)
+		return -EINVAL;
+	while (request->state != MUSTER_REQUEST_DONE) {
+		if (muster_progress(request->job))
+			idle = 0;
+		else if (request->state != MUSTER_REQUEST_DONE && ++idle > request->job->spin_polls)
+			doze(request, &since_us);
+	}
+	return request_end(request);
+}
