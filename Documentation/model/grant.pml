@@ -1,0 +1,382 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The grant and window rules of Documentation/sequence.md, sections 2 to 5.
+ *
+ * One process runs one lane of pulses of one rank (instance), one process is
+ * one message on its way from rank to rank (message), one carries credit
+ * between two ranks (courier). All messages are under way at once and overtake
+ * each other freely: that is the wire, exactly once and unordered. Data is not
+ * modelled, only who waits for whom; a message is one unit of room.
+ *
+ * run.sh gives the sizes and the program (programs.pml) by -D. A deadlock is an
+ * invalid end state; everything else that may not happen is an assertion.
+ * The switches NO_... each remove one rule.
+ */
+#define WINDOWED	(NUMBERS > WINDOW)	/* else nothing is ever held back */
+
+#define RANK(c, r)	((c) * RANKS + (r))
+#define PAIR(c, a, b)	(RANK(c, a) * RANKS + (b))
+#define LANE(c, r, p)	(RANK(c, r) * PULSES + (p))
+#define KEY(c, n, p, r, s) \
+	(((((c) * NUMBERS + (n)) * PULSES + (p)) * RANKS + (r)) * SLOTS + (s))
+
+#include "programs.pml"
+
+mtype = {
+	INLINE,		/* goes at once */
+	LARGE,		/* asks, then needs room at the receiver */
+	EMPTY,		/* 0 bytes: asks, needs no room */
+	REFERENCE,	/* asks, is read by the receiver from where it lies */
+};
+
+mtype = { NOWHERE, RESERVE, SHARED_BLOCKS };	/* where a message lies */
+
+typedef slot {
+	mtype kind;
+	byte from;
+	byte id;		/* of the send, in the sender's program */
+	mtype room;
+	bit opened;		/* the sender has come to its send */
+	bit asked;		/* RTS is here */
+	bit filled;		/* the message is here */
+	bit taken;		/* by reference: read or copied */
+};
+
+slot slots[CONTEXTS * NUMBERS * PULSES * RANKS * SLOTS];
+
+byte base[CONTEXTS * RANKS];		/* oldest number not ended */
+byte oldest[CONTEXTS * RANKS];		/* oldest live pulse of it */
+byte cursor[CONTEXTS * RANKS * PULSES];	/* first slot not combined */
+byte sending[CONTEXTS * RANKS * PULSES]; /* bit per open send */
+
+bit reserve_used[CONTEXTS * RANKS];
+byte shared_free[RANKS];		/* of the unit, for all contexts of a rank */
+
+#if WINDOWED
+byte seen[CONTEXTS * RANKS * RANKS];	/* [a, b]: the newest base of b that a knows */
+short wanted[CONTEXTS * RANKS * RANKS];	/* [a, b]: numbers whose end a will tell b */
+short credits[CONTEXTS * RANKS * RANKS]; /* [a, b]: CREDIT on the wire, by base */
+short asks[CONTEXTS * RANKS * RANKS];	/* [a, b]: CREDIT_WANTED on the wire, by number */
+#endif
+
+/* A second context has one pulse only, to keep the search small. */
+#define PULSES_OF(c)	((c) == 0 -> PULSES : 1)
+
+#define IS_LIVE(c, r, n, p) \
+	(base[RANK(c, r)] == (n) && oldest[RANK(c, r)] <= (p) && (p) < oldest[RANK(c, r)] + LIVE)
+#define IS_NEEDED(c, r, n, p, s) \
+	(base[RANK(c, r)] == (n) && oldest[RANK(c, r)] == (p) && cursor[LANE(c, r, p)] == (s))
+
+/* ---- room ---------------------------------------------------------------- */
+
+#ifdef NO_RESERVE
+#define RESERVE_FITS(c, r, n, p, s) false
+#elif defined(NO_NEEDED_FIRST)
+#define RESERVE_FITS(c, r, n, p, s) (!reserve_used[RANK(c, r)])
+#else
+#define RESERVE_FITS(c, r, n, p, s) (IS_NEEDED(c, r, n, p, s) && !reserve_used[RANK(c, r)])
+#endif
+#define HAS_ROOM(c, r, n, p, s) (RESERVE_FITS(c, r, n, p, s) || shared_free[r] > 0)
+
+inline take_room(m, c, r, n, p, s)
+{
+	if
+	:: RESERVE_FITS(c, r, n, p, s) ->
+		reserve_used[RANK(c, r)] = 1;
+		m.room = RESERVE;
+	:: else ->
+		assert(shared_free[r] > 0);
+		shared_free[r]--;
+		m.room = SHARED_BLOCKS;
+	fi
+}
+
+inline free_room(m, c, r)
+{
+	if
+	:: m.room == RESERVE -> reserve_used[RANK(c, r)] = 0;
+	:: m.room == SHARED_BLOCKS -> shared_free[r]++;
+	:: m.room == NOWHERE || m.room == 0 -> skip;
+	fi;
+	m.room = NOWHERE;
+}
+
+/* ---- window and credit --------------------------------------------------- */
+
+#define M	slots[KEY(c, n, p, to, s)]	/* of a process `message` */
+
+/* What is outside of this would be dropped, or find no entry. */
+inline check_entry(c, r, n, p)
+{
+	assert(base[RANK(c, r)] <= n && n < base[RANK(c, r)] + WINDOW);
+	assert(n == base[RANK(c, r)] || p < LIVE);
+	assert(n > base[RANK(c, r)] || p < oldest[RANK(c, r)] + 2 * LIVE)
+}
+
+#if WINDOWED
+
+#define IN_WINDOW(c, a, b, n)	((n) < seen[PAIR(c, a, b)] + WINDOW)
+
+inline hear(c, me, peer, newest)	/* a packet of peer, with its base, is here */
+{
+	if
+	:: newest > seen[PAIR(c, me, peer)] -> seen[PAIR(c, me, peer)] = newest;
+	:: else -> skip;
+	fi
+}
+
+#ifdef NO_PIGGYBACK
+#define NEAR_END(c, a, b, n)	false
+#else
+#define NEAR_END(c, a, b, n)	((n) >= seen[PAIR(c, a, b)] + WINDOW / 2)
+#endif
+
+inline want(c, me, peer, n)		/* peer is to hear when n has ended here */
+{
+	if
+	:: n < base[RANK(c, me)] ->
+		credits[PAIR(c, me, peer)] = credits[PAIR(c, me, peer)] | (1 << base[RANK(c, me)]);
+	:: else ->
+		wanted[PAIR(c, me, peer)] = wanted[PAIR(c, me, peer)] | (1 << n);
+	fi
+}
+
+inline answer(c, me, n)		/* n has ended here */
+{
+	peer = 0;
+	do
+	:: peer < RANKS && (wanted[PAIR(c, me, peer)] & (1 << n)) ->
+		wanted[PAIR(c, me, peer)] = wanted[PAIR(c, me, peer)] & ~(1 << n);
+		credits[PAIR(c, me, peer)] = credits[PAIR(c, me, peer)] | (1 << base[RANK(c, me)]);
+		peer++;
+	:: peer < RANKS && !(wanted[PAIR(c, me, peer)] & (1 << n)) -> peer++;
+	:: peer == RANKS -> break;
+	od;
+	peer = 0
+}
+
+/* The first packet of message M leaves and arrives; the sender's base goes with it. */
+inline leave()
+{
+	carried = base[RANK(c, M.from)];
+	near_end = NEAR_END(c, M.from, to, n)
+}
+
+inline arrive()
+{
+	check_entry(c, to, n, p);
+	hear(c, to, M.from, carried);
+	if
+	:: near_end -> want(c, to, M.from, n);
+	:: else -> skip;
+	fi;
+	near_end = 0;
+	carried = 0
+}
+
+/* Any one of the packets in a set. */
+inline pick(set, i)
+{
+	i = 0;
+	do
+	:: set & (1 << i) -> break;
+	:: set >> (i + 1) -> i++;
+	od;
+	set = set & ~(1 << i)
+}
+
+proctype courier(byte c, a, b)
+{
+	byte i;
+end:	do
+	:: atomic { credits[PAIR(c, a, b)] ->
+		pick(credits[PAIR(c, a, b)], i);
+		hear(c, b, a, i);
+		i = 0; }
+	:: atomic { asks[PAIR(c, a, b)] ->
+		pick(asks[PAIR(c, a, b)], i);
+		want(c, b, a, i);
+		i = 0; }
+	od
+}
+
+#else
+
+#define IN_WINDOW(c, a, b, n)	true
+#define hear(c, me, peer, newest) skip
+#define answer(c, me, n)	skip
+#define leave()			skip
+#define arrive()		check_entry(c, to, n, p)
+
+#endif
+
+/* ---- a message ------------------------------------------------------------ */
+
+#ifdef NO_EMPTY_ASKS
+#define GOES_AT_ONCE	(M.kind == INLINE || M.kind == EMPTY)
+#else
+#define GOES_AT_ONCE	(M.kind == INLINE)
+#endif
+
+inline close_send()
+{
+	sending[LANE(c, M.from, p)] = sending[LANE(c, M.from, p)] & ~(1 << M.id)
+}
+
+proctype message(byte c, n, p, to, s)
+{
+	byte carried;	/* base in the packet on the wire */
+	bit near_end;	/* CREDIT_WANTED in it */
+
+end:	M.opened;	/* programs need not use each slot */
+
+	if
+	:: IN_WINDOW(c, M.from, to, n) -> skip;
+#if WINDOWED
+	:: atomic { !IN_WINDOW(c, M.from, to, n) ->
+#ifndef NO_ASK
+		asks[PAIR(c, M.from, to)] = asks[PAIR(c, M.from, to)] | (1 << (n - WINDOW));
+#endif
+		}
+		IN_WINDOW(c, M.from, to, n);
+#endif
+	fi;
+
+	if
+	:: GOES_AT_ONCE ->
+		atomic { leave(); close_send(); }
+		atomic { arrive(); M.filled = 1; }
+		goto delivered;
+	:: !GOES_AT_ONCE ->
+		atomic { leave(); }
+		atomic { arrive(); M.asked = 1; }		/* RTS */
+	fi;
+
+	if
+	:: M.kind == REFERENCE ->
+		atomic { M.taken -> close_send(); }		/* GRANT with TAKEN */
+		goto delivered;
+	:: atomic { M.kind == EMPTY && IS_LIVE(c, to, n, p) -> carried = base[RANK(c, to)]; }
+	:: atomic { M.kind == LARGE && IS_LIVE(c, to, n, p) && HAS_ROOM(c, to, n, p, s) ->
+		take_room(M, c, to, n, p, s);
+		carried = base[RANK(c, to)]; }
+	fi;
+	atomic {						/* GRANT */
+		hear(c, M.from, to, carried);
+		carried = base[RANK(c, M.from)];
+		close_send();
+	}
+	atomic {						/* DATA */
+		hear(c, to, M.from, carried);
+		assert(IS_LIVE(c, to, n, p));
+		assert(M.room != RESERVE || IS_NEEDED(c, to, n, p, s));
+		carried = 0;
+		M.filled = 1;
+	}
+delivered:
+	skip
+}
+
+#undef M
+
+/* ---- an instance ---------------------------------------------------------- */
+
+#define NEXT	cursor[LANE(c, r, p)]
+#define M	slots[KEY(c, n, p, r, NEXT)]
+
+/* Open send `bit_no` of this program: to slot `at` of rank `peer`. */
+inline send(bit_no, peer, at, what)
+{
+	d_step {
+		slots[KEY(c, n, p, peer, at)].kind = what;
+		slots[KEY(c, n, p, peer, at)].from = r;
+		slots[KEY(c, n, p, peer, at)].id = bit_no;
+		slots[KEY(c, n, p, peer, at)].opened = 1;
+		sending[LANE(c, r, p)] = sending[LANE(c, r, p)] | (1 << (bit_no));
+	}
+}
+
+#define STORE_WAITS(over)	(sending[LANE(c, r, p)] & (over))
+
+/* Combine the next slot; `over`: the sends whose source the store overwrites. */
+inline await(over)
+{
+	do
+	:: atomic { M.filled && !STORE_WAITS(over) ->
+		assert(M.room != RESERVE || IS_NEEDED(c, r, n, p, NEXT));
+		M.filled = 0;
+		free_room(M, c, r);
+		NEXT++;
+		break; }
+	:: atomic { M.kind == REFERENCE && M.asked && !M.taken && !STORE_WAITS(over) ->
+		M.taken = 1;
+		NEXT++;
+		break; }
+#ifndef NO_COPY
+	:: atomic { M.kind == REFERENCE && M.asked && !M.taken && STORE_WAITS(over) &&
+		    HAS_ROOM(c, r, n, p, NEXT) ->
+		take_room(M, c, r, n, p, NEXT);
+		M.taken = 1;
+		M.filled = 1; }
+#endif
+	od
+}
+
+proctype instance(byte c, r, p)
+{
+	byte n, peer;
+
+	do
+	:: n < NUMBERS ->
+		IS_LIVE(c, r, n, p);
+		program();
+		atomic { !sending[LANE(c, r, p)] && oldest[RANK(c, r)] == p ->
+			NEXT = 0;
+			if
+			:: p + 1 < PULSES_OF(c) -> oldest[RANK(c, r)]++;
+			:: else ->
+				oldest[RANK(c, r)] = 0;
+				base[RANK(c, r)]++;
+				answer(c, r, n);
+			fi;
+			n++; }
+	:: n == NUMBERS -> break;
+	od
+}
+
+init
+{
+	byte c, n, p, r, s;
+
+	atomic {
+		for (r : 0 .. RANKS - 1) {
+			shared_free[r] = SHARED;
+		}
+		for (c : 0 .. CONTEXTS - 1) {
+			for (r : 0 .. RANKS - 1) {
+				for (p : 0 .. PULSES_OF(c) - 1) {
+					run instance(c, r, p);
+				}
+#if WINDOWED
+				for (s : 0 .. RANKS - 1) {
+					if
+					:: s != r -> run courier(c, r, s);
+					:: else -> skip;
+					fi
+				}
+#endif
+				for (n : 0 .. NUMBERS - 1) {
+					for (p : 0 .. PULSES_OF(c) - 1) {
+						for (s : 0 .. SLOTS - 1) {
+							if
+							:: EXPECTS(r, s) -> run message(c, n, p, r, s);
+							:: else -> skip;
+							fi
+						}
+					}
+				}
+			}
+		}
+		c = 0; n = 0; p = 0; r = 0; s = 0;
+	}
+}

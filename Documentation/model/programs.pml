@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * One small collective each: what rank r does in number n, pulse p. KIND is the
+ * kind of its messages. EXPECTS(r, s): whether rank r has a slot s, to save
+ * processes. await(over) combines the next slot into what the sends `over` (a
+ * bit each) read from.
+ */
+#ifdef EXCHANGE
+/* Two ranks send their whole vector and reduce the other's into it. */
+#define RANKS 2
+#define SLOTS 1
+#define EXPECTS(r, s) true
+inline program()
+{
+	send(0, 1 - r, 0, KIND);
+	await(1 << 0)
+}
+#endif
+
+#ifdef DOUBLING
+/* Recursive doubling on 4 ranks, in place. */
+#define RANKS 4
+#define SLOTS 2
+#define EXPECTS(r, s) true
+inline program()
+{
+	send(0, r ^ 1, 0, KIND);
+	await(1 << 0);
+	send(1, r ^ 2, 1, KIND);
+	await(1 << 0 | 1 << 1)
+}
+#endif
+
+#ifdef REDUCE
+/* Two children send to the root; NO_ONE_BY_ONE: it waits for both, then combines. */
+#define RANKS 3
+#define SLOTS 2
+#define EXPECTS(r, s) (r == 0)
+inline program()
+{
+	if
+	:: r == 0 ->
+#ifdef NO_ONE_BY_ONE
+		slots[KEY(c, n, p, 0, 0)].filled && slots[KEY(c, n, p, 0, 1)].filled;
+#endif
+		await(0);
+		await(0);
+	:: r != 0 ->
+		send(0, 0, r - 1, KIND);
+	fi
+}
+#endif
+
+#ifdef BROADCAST
+/* Binomial on 4 ranks, root 0, which hears nothing and runs ahead. */
+#define RANKS 4
+#define SLOTS 1
+#define EXPECTS(r, s) (r != 0)
+inline program()
+{
+	if
+	:: r == 0 ->
+		send(0, 1, 0, KIND);
+		send(1, 2, 0, KIND);
+	:: r == 1 ->
+		await(0);
+		send(0, 3, 0, KIND);
+	:: r > 1 ->
+		await(0);
+	fi
+}
+#endif
+
+#ifdef STREAM
+/* Root 0 of two ranks, for a longer window. */
+#define RANKS 2
+#define SLOTS 1
+#define EXPECTS(r, s) (r == 1)
+inline program()
+{
+	if
+	:: r == 0 -> send(0, 1, 0, KIND);
+	:: r == 1 -> await(0);
+	fi
+}
+#endif
+
+#ifdef ROOTS
+/* Rank 1 is root for more than a window; then rank 0, which never heard of rank 2. */
+#define RANKS 3
+#define SLOTS 1
+#define EXPECTS(r, s) true
+#define ROOT(n) ((n) <= WINDOW -> 1 : 0)
+inline program()
+{
+	if
+	:: r == ROOT(n) ->
+		send(0, 1 - r, 0, KIND);
+		send(1, 2, 0, KIND);
+	:: r != ROOT(n) ->
+		await(0);
+	fi
+}
+#endif
+
+#ifdef TRIANGLE
+/*
+ * Each pair of three ranks exchanges one chunk in the same step: rank r its
+ * chunk 0 with r + 1, its chunk 1 with r + 2. By the step rule only the last
+ * slot may be stored over what is sent.
+ */
+#define RANKS 3
+#define SLOTS 2
+#define EXPECTS(r, s) true
+inline program()
+{
+	send(0, (r + 1) % 3, 1, KIND);
+	send(1, (r + 2) % 3, 0, KIND);
+#ifdef NO_STEP_RULE
+	await(1 << 0);
+#else
+	await(0);
+#endif
+	await(1 << 1)
+}
+#endif
+
+#ifdef ENDS_EARLY
+/* Rank 0's part has no bytes left, rank 1's has: rank 0 must not run away. */
+#define RANKS 3
+#define SLOTS 2
+#define EXPECTS(r, s) (r == 2)
+inline program()
+{
+	if
+	:: r == 0 -> send(0, 2, 1, EMPTY);
+	:: r == 1 -> send(0, 2, 0, KIND);
+	:: r == 2 ->
+		await(0);
+		await(0);
+	fi
+}
+#endif

@@ -1,0 +1,108 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#
+# Search the instances of the grant and window model, one line each: name, what
+# was expected, states searched, seconds, and what spin found. Instances named no-*
+# lack a rule: there spin must find the error. `run.sh NAME` runs one of them and,
+# where it ends in an error, prints the steps that lead there.
+#
+# Exit: 0 all as expected, 1 not, 4 no spin or gcc here.
+
+here=$(cd "$(dirname "$0")" && pwd)
+only=$1
+
+for tool in spin gcc; do
+	command -v $tool >/dev/null || { echo "model: skipped: no $tool (apt-get install $tool)"; exit 4; }
+done
+
+work=$(mktemp -d) || exit 1
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 1
+cp "$here"/*.pml .
+
+# Sizes that an instance does not name itself.
+sizes=(CONTEXTS=1 NUMBERS=1 PULSES=1 LIVE=2 WINDOW=2 SHARED=0 KIND=LARGE)
+failed=0
+ran=0
+
+flags_of()	# NAME or NAME=VALUE..., the defaults where nothing is said
+{
+	local size set
+	for size in "${sizes[@]}"; do
+		for set; do
+			[ "${set%%=*}" = "${size%%=*}" ] && continue 2
+		done
+		echo "-D$size"
+	done
+	for set; do echo "-D$set"; done
+}
+
+search()	# flags: leaves spin's report in `report`
+{
+	rm -f pan pan.* ./*.trail
+	spin "$@" -a grant.pml >report 2>&1 &&
+	gcc -w -O1 -DSAFETY -DCOLLAPSE -DMEMLIM=1500 -DVECTORSZ=2048 -o pan pan.c >>report 2>&1 &&
+	timeout 60 ./pan -m100000 -n >>report 2>&1
+}
+
+found()		# what the report says
+{
+	if grep -q 'search depth too small\|reached -DMEMLIM\|out of memory' report; then
+		echo incomplete
+	elif grep -q 'invalid end state (at' report; then
+		echo deadlock
+	elif grep -q 'assertion violated' report; then
+		echo assertion
+	elif grep -q 'errors: 0$' report; then
+		echo none
+	else
+		echo incomplete
+	fi
+}
+
+instance()	# name, expected error, then NAME or NAME=VALUE...
+{
+	local name=$1 expected=$2 flags result states start=$SECONDS verdict="as expected"
+	shift 2
+	[ -z "$only" ] || [ "$only" = "$name" ] || return
+	ran=1
+	mapfile -t flags < <(flags_of "$@")
+	search "${flags[@]}"
+	result=$(found)
+	states=$(awk '/states, stored/ { print $1; exit }' report)
+	[ "$result" = "$expected" ] || { verdict="NOT AS EXPECTED ($expected)"; failed=1; }
+	printf '%-24s %9s states %3d s   error: %-10s %s\n' \
+		"$name" "${states:-?}" $((SECONDS - start)) "$result" "$verdict"
+	[ "$result" != incomplete ] || tail -n 5 report
+	[ -z "$only" ] || [ ! -f grant.pml.trail ] || spin "${flags[@]}" -t -p grant.pml
+}
+
+instance exchange             none      EXCHANGE PULSES=3 SHARED=1
+instance exchange-numbers     none      EXCHANGE PULSES=2 NUMBERS=2 SHARED=1
+instance exchange-window      none      EXCHANGE NUMBERS=4
+instance exchange-contexts    none      EXCHANGE PULSES=2 CONTEXTS=2 SHARED=1
+instance exchange-reference   none      EXCHANGE PULSES=3 SHARED=1 KIND=REFERENCE
+instance doubling             none      DOUBLING
+instance doubling-reference   none      DOUBLING KIND=REFERENCE
+instance reduce               none      REDUCE PULSES=2
+instance triangle             none      TRIANGLE
+instance triangle-reference   none      TRIANGLE KIND=REFERENCE
+instance ends-early           none      ENDS_EARLY PULSES=3 LIVE=1
+instance broadcast            none      BROADCAST NUMBERS=3 SHARED=1
+instance broadcast-inline     none      BROADCAST NUMBERS=3 KIND=INLINE
+instance stream               none      STREAM NUMBERS=7 WINDOW=4 KIND=INLINE
+instance stream-asks-late     none      STREAM NUMBERS=7 WINDOW=4 KIND=INLINE NO_PIGGYBACK
+instance roots                none      ROOTS NUMBERS=4
+instance roots-inline         none      ROOTS NUMBERS=4 KIND=INLINE
+instance no-reserve           deadlock  EXCHANGE PULSES=2 SHARED=1 NO_RESERVE
+instance no-reserve-contexts  deadlock  EXCHANGE CONTEXTS=2 SHARED=1 NO_RESERVE
+instance no-needed-first      assertion EXCHANGE PULSES=2 NO_NEEDED_FIRST
+instance no-copy              deadlock  EXCHANGE KIND=REFERENCE NO_COPY
+instance no-credit            deadlock  STREAM NUMBERS=7 WINDOW=4 KIND=INLINE NO_PIGGYBACK NO_ASK
+instance no-ask               deadlock  ROOTS NUMBERS=4 KIND=INLINE NO_ASK
+instance no-one-by-one        deadlock  REDUCE NO_ONE_BY_ONE
+instance no-step-rule         deadlock  TRIANGLE NO_STEP_RULE
+instance no-empty-asks        assertion ENDS_EARLY PULSES=3 LIVE=1 NO_EMPTY_ASKS
+
+[ $ran = 1 ] || { echo "model: no instance is called $only"; exit 1; }
+exit $failed
