@@ -1,0 +1,435 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Exactly-once delivery on a link (reliable.h).
+ *
+ * Each packet is a DATA frame with a number, kept and sent again until the peer
+ * has acknowledged it: by `ack`, which covers all before, or by a bit for one
+ * that came early. The receiver delivers at once and only remembers numbers.
+ *
+ * Lives: every frame names the life (incarnation) of both ends. A link learns its
+ * peer's life only from a frame that names its own present one, so no straggler
+ * of a former life can deceive it; until then it sends HELLO, and packets wait.
+ * A frame for a former life is refused and answered with a HELLO. When a frame
+ * comes from a new life, the old one is reported lost and the link begins anew.
+ */
+#include "reliable.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "crc32c.h"
+
+#define NEVER UINT64_MAX
+
+/* a is before b, in numbers that wrap */
+static bool before(uint32_t a, uint32_t b)
+{
+	return (int32_t)(a - b) < 0;
+}
+
+static struct muster_link_slot *slot_of(struct muster_link *link, uint32_t seq)
+{
+	return &link->slots[seq % MUSTER_LINK_WINDOW];
+}
+
+static void due(struct muster_link *link, uint64_t when_us)
+{
+	if (when_us < link->next_us)
+		link->next_us = when_us;
+}
+
+void muster_link_init(struct muster_link *link, const struct muster_link_config *config)
+{
+	memset(link, 0, offsetof(struct muster_link, slots));
+	link->config = *config;
+	link->oldest = link->next = link->expected = MUSTER_LINK_SEQ_FIRST;
+	link->flight_max = MUSTER_LINK_FLIGHT_FIRST;
+	link->rto_us = MUSTER_LINK_RTO_FIRST_US;
+	link->next_us = link->ack_us = NEVER;
+}
+
+/* ---- frames -------------------------------------------------------------- */
+
+static uint32_t checksum(const struct muster_frame *frame, const struct muster_packet *packet,
+			 const void *payload, size_t payload_len)
+{
+	struct muster_frame copy = *frame;
+	uint32_t crc;
+
+	copy.crc = 0;
+	crc = muster_crc32c(0, &copy, sizeof(copy));
+	if (packet)
+		crc = muster_crc32c(crc, packet, sizeof(*packet));
+	return muster_crc32c(crc, payload, payload_len);
+}
+
+int muster_frame_check(const void *datagram, size_t len, struct muster_frame *frame)
+{
+	const uint8_t *body = (const uint8_t *)datagram + sizeof(*frame);
+	struct muster_packet packet;
+
+	if (len < sizeof(*frame) || len > MUSTER_FRAME_MAX)
+		return -EBADMSG;
+	memcpy(frame, datagram, sizeof(*frame));
+	if (frame->version != MUSTER_FRAME_VERSION || frame->length != len - sizeof(*frame) ||
+	    checksum(frame, NULL, body, frame->length) != frame->crc)
+		return -EBADMSG;
+	switch (frame->type) {
+	case MUSTER_FRAME_HELLO:
+	case MUSTER_FRAME_ACK:
+	case MUSTER_FRAME_PROBE:
+		return frame->length ? -EBADMSG : 0;
+	case MUSTER_FRAME_DATA:
+		if (frame->length < sizeof(packet))
+			return -EBADMSG;
+		memcpy(&packet, body, sizeof(packet));
+		return packet.length == frame->length - sizeof(packet) ? 0 : -EBADMSG;
+	default:
+		return -EBADMSG;
+	}
+}
+
+/* Acknowledgements are for the life that sent the frames: others are told nothing. */
+static int emit(struct muster_link *link, uint8_t type, uint32_t incarnation, uint32_t seq,
+		const struct muster_link_slot *slot)
+{
+	const struct muster_packet *packet = type == MUSTER_FRAME_DATA ? &slot->packet : NULL;
+	const void *payload = packet ? slot->payload : NULL;
+	size_t payload_len = packet ? packet->length : 0;
+	struct muster_frame frame = {
+		.version = MUSTER_FRAME_VERSION,
+		.type = type,
+		.length = packet ? sizeof(*packet) + payload_len : 0,
+		.src_node = link->config.node,
+		.dst_node = link->config.peer,
+		.src_incarnation = link->config.incarnation,
+		.dst_incarnation = incarnation,
+		.seq = seq,
+	};
+	int err;
+
+	if (type != MUSTER_FRAME_HELLO) {
+		frame.ack = link->expected;
+		frame.ack_bits = link->early;
+	}
+	frame.crc = checksum(&frame, packet, payload, payload_len);
+	err = link->config.ops->emit(link->config.owner, &frame, packet, payload);
+	if (err)
+		return err;
+	link->config.counters->frames_out++;
+	if (type != MUSTER_FRAME_HELLO) {
+		link->unacked = 0;
+		link->ack_us = NEVER;
+	}
+	return 0;
+}
+
+/* ---- sending ------------------------------------------------------------- */
+
+static uint64_t backed_off(const struct muster_link *link, uint32_t tries)
+{
+	uint64_t wait = (uint64_t)link->rto_us << (tries < 8 ? tries : 8);
+
+	return wait < MUSTER_LINK_RTO_MAX_US ? wait : MUSTER_LINK_RTO_MAX_US;
+}
+
+static void transmit(struct muster_link *link, uint64_t now_us, uint32_t seq)
+{
+	struct muster_link_slot *slot = slot_of(link, seq);
+
+	if (emit(link, slot->type, link->peer_incarnation, seq, slot)) {
+		slot->due_us = now_us + MUSTER_LINK_RETRY_US;
+		due(link, slot->due_us);
+		return;
+	}
+	if (slot->tries)
+		link->config.counters->retransmitted++;
+	else
+		link->in_flight++;
+	slot->due_us = now_us + backed_off(link, slot->tries);
+	slot->tries++;
+	slot->sent_us = now_us;
+	slot->order = ++link->order;
+	due(link, slot->due_us);
+}
+
+static void say_hello(struct muster_link *link, uint64_t now_us)
+{
+	emit(link, MUSTER_FRAME_HELLO, 0, 0, NULL);
+	link->hello_us = now_us + backed_off(link, link->hellos++);
+	due(link, link->hello_us);
+}
+
+/* The next slot, which the caller has found free and filled. */
+static void begin(struct muster_link *link, uint64_t now_us, uint8_t type)
+{
+	struct muster_link_slot *slot = slot_of(link, link->next);
+
+	slot->open = true;
+	slot->type = type;
+	slot->tries = 0;
+	slot->due_us = now_us;
+	if (link->oldest == link->next++) {
+		link->progress_us = now_us;
+		due(link, now_us + link->config.deadline_us);
+	}
+	if (link->peer_incarnation && link->in_flight < link->flight_max)
+		transmit(link, now_us, link->next - 1);
+	else if (!link->peer_incarnation && !link->hellos)
+		say_hello(link, now_us);
+}
+
+int muster_link_send(struct muster_link *link, uint64_t now_us,
+		     const struct muster_packet *packet, const void *payload)
+{
+	struct muster_link_slot *slot = slot_of(link, link->next);
+
+	if (link->lost)
+		return -EHOSTUNREACH;
+	if (packet->length > MUSTER_MTU)
+		return -EMSGSIZE;
+	if (link->next - link->oldest >= MUSTER_LINK_WINDOW)
+		return -EAGAIN;
+	slot->packet = *packet;
+	if (packet->length)
+		memcpy(slot->payload, payload, packet->length);
+	begin(link, now_us, MUSTER_FRAME_DATA);
+	return 0;
+}
+
+void muster_link_watch(struct muster_link *link, uint64_t now_us)
+{
+	if (!link->lost && !link->peer_incarnation && link->oldest == link->next)
+		begin(link, now_us, MUSTER_FRAME_PROBE);
+}
+
+/* Frames that were due without an answer: send less for a while. */
+static void shrink(struct muster_link *link, uint64_t now_us)
+{
+	if (now_us < link->shrunk_us + link->rto_us)
+		return;
+	link->shrunk_us = now_us;
+	link->flight_max /= 2;
+	if (link->flight_max < MUSTER_LINK_FLIGHT_MIN)
+		link->flight_max = MUSTER_LINK_FLIGHT_MIN;
+}
+
+static void send_due(struct muster_link *link, uint64_t now_us)
+{
+	for (uint32_t seq = link->oldest; seq != link->next; seq++) {
+		struct muster_link_slot *slot = slot_of(link, seq);
+
+		if (!slot->open || (!slot->tries && link->in_flight >= link->flight_max))
+			continue;
+		if (slot->due_us > now_us) {
+			due(link, slot->due_us);
+			continue;
+		}
+		if (slot->tries)
+			shrink(link, now_us);
+		transmit(link, now_us, seq);
+	}
+}
+
+static void lose(struct muster_link *link)
+{
+	link->lost = true;
+	link->next_us = NEVER;
+	link->config.ops->lost(link->config.owner, link->config.peer);
+}
+
+void muster_link_run(struct muster_link *link, uint64_t now_us)
+{
+	if (link->lost || now_us < link->next_us)
+		return;
+	link->next_us = NEVER;
+	if (link->oldest == link->next && link->peer_incarnation) {
+		if (now_us >= link->heard_us + link->config.deadline_us / 2)
+			begin(link, now_us, MUSTER_FRAME_PROBE);
+		else
+			due(link, link->heard_us + link->config.deadline_us / 2);
+	}
+	if (link->oldest != link->next) {
+		if (now_us >= link->progress_us + link->config.deadline_us) {
+			lose(link);
+			return;
+		}
+		due(link, link->progress_us + link->config.deadline_us);
+		if (link->peer_incarnation)
+			send_due(link, now_us);
+		else if (now_us >= link->hello_us)
+			say_hello(link, now_us);
+		else
+			due(link, link->hello_us);
+	}
+	if (now_us >= link->ack_us &&
+	    emit(link, MUSTER_FRAME_ACK, link->peer_incarnation, 0, NULL))
+		link->ack_us = now_us + MUSTER_LINK_RETRY_US;
+	due(link, link->ack_us);
+}
+
+/* ---- receiving ----------------------------------------------------------- */
+
+/* Smoothed round trip and its deviation (Jacobson), from frames that were sent once (Karn). */
+static void measure(struct muster_link *link, uint64_t sample_us)
+{
+	uint32_t rtt = sample_us < MUSTER_LINK_RTO_MAX_US ? sample_us : MUSTER_LINK_RTO_MAX_US;
+	uint32_t off = rtt > link->srtt_us ? rtt - link->srtt_us : link->srtt_us - rtt;
+	uint32_t rto;
+
+	if (!link->srtt_us) {
+		link->srtt_us = rtt + 1;
+		link->rttvar_us = rtt / 2;
+	} else {
+		link->rttvar_us = (3 * link->rttvar_us + off) / 4;
+		link->srtt_us = (7 * link->srtt_us + rtt) / 8 + 1;
+	}
+	rto = link->srtt_us + 4 * link->rttvar_us + MUSTER_LINK_ACK_DELAY_US;
+	if (rto < MUSTER_LINK_RTO_MIN_US)
+		rto = MUSTER_LINK_RTO_MIN_US;
+	link->rto_us = rto < MUSTER_LINK_RTO_MAX_US ? rto : MUSTER_LINK_RTO_MAX_US;
+}
+
+static bool acknowledges(const struct muster_frame *frame, uint32_t seq)
+{
+	uint32_t ahead = seq - frame->ack - 1;
+
+	return before(seq, frame->ack) || (ahead < 64 && frame->ack_bits >> ahead & 1);
+}
+
+/* Close what has come; what many later frames have overtaken goes again at once. */
+static void take_ack(struct muster_link *link, uint64_t now_us, const struct muster_frame *frame)
+{
+	uint32_t newest = 0;
+	bool any = false;
+
+	for (uint32_t seq = link->oldest; seq != link->next; seq++) {
+		struct muster_link_slot *slot = slot_of(link, seq);
+
+		if (!slot->open || !slot->tries || !acknowledges(frame, seq))
+			continue;
+		if (!any || before(newest, slot->order))
+			newest = slot->order;
+		any = true;
+		if (slot->tries == 1)
+			measure(link, now_us - slot->sent_us);
+		slot->open = false;
+		link->in_flight--;
+		if (link->flight_max < MUSTER_LINK_WINDOW)
+			link->flight_max++;
+	}
+	if (!any)
+		return;
+	link->progress_us = now_us;
+	while (link->oldest != link->next && !slot_of(link, link->oldest)->open)
+		link->oldest++;
+	for (uint32_t seq = link->oldest; seq != link->next; seq++) {
+		struct muster_link_slot *slot = slot_of(link, seq);
+
+		if (slot->open && slot->tries && now_us - slot->sent_us > link->srtt_us &&
+		    before(slot->order + MUSTER_LINK_REORDER - 1, newest))
+			transmit(link, now_us, seq);
+	}
+	send_due(link, now_us);
+}
+
+/* Whether it is new; remembers it, and says when it must be acknowledged. */
+static bool take_number(struct muster_link *link, uint64_t now_us, uint32_t seq)
+{
+	uint32_t ahead = seq - link->expected;
+	bool came = true, gap;
+
+	if (!before(seq, link->expected)) {
+		if (ahead >= MUSTER_LINK_WINDOW) {
+			link->config.counters->refused++;
+			return false;
+		}
+		came = ahead && link->early >> (ahead - 1) & 1;
+	}
+	if (came) {
+		link->config.counters->duplicates++;
+	} else if (ahead) {
+		link->early |= 1ull << (ahead - 1);
+	} else {
+		do {
+			link->expected++;
+			gap = !(link->early & 1);
+			link->early >>= 1;
+		} while (!gap);
+	}
+	link->unacked++;
+	if (came || link->early || link->unacked >= MUSTER_LINK_ACK_EVERY)
+		link->ack_us = now_us;
+	else if (link->ack_us == NEVER)
+		link->ack_us = now_us + MUSTER_LINK_ACK_DELAY_US;
+	due(link, link->ack_us);
+	return !came;
+}
+
+/* The peer's first life that we hear of, or a new one. */
+static void meet(struct muster_link *link, uint64_t now_us, uint32_t incarnation)
+{
+	struct muster_link_config config = link->config;
+	uint32_t former = link->peer_incarnation;
+
+	if (former && !link->lost)
+		lose(link);
+	if (link->lost)
+		muster_link_init(link, &config);
+	link->former_incarnation = former;
+	link->peer_incarnation = incarnation;
+	link->heard_us = link->progress_us = now_us;
+	due(link, now_us + link->config.deadline_us / 2);
+	send_due(link, now_us);
+}
+
+/* Not known yet, or a former life of ours is meant: tell the peer who is here. */
+static void introduce(struct muster_link *link, const struct muster_frame *frame)
+{
+	if (frame->dst_incarnation && frame->type == MUSTER_FRAME_HELLO)
+		return;		/* was an answer itself */
+	emit(link, MUSTER_FRAME_HELLO, frame->src_incarnation, 0, NULL);
+}
+
+/* Whether the frame is from the peer's present life, for all that we know. */
+static bool accepted(struct muster_link *link, uint64_t now_us, const struct muster_frame *frame)
+{
+	if (frame->src_incarnation == link->peer_incarnation)
+		return !link->lost;
+	if (frame->src_incarnation == link->former_incarnation)
+		return false;
+	meet(link, now_us, frame->src_incarnation);
+	return true;
+}
+
+void muster_link_receive(struct muster_link *link, uint64_t now_us,
+			 const struct muster_frame *frame, const void *body)
+{
+	struct muster_wire_counters *counters = link->config.counters;
+	const struct muster_packet *packet = body;
+
+	if (frame->src_node != link->config.peer || frame->dst_node != link->config.node ||
+	    !frame->src_incarnation) {
+		counters->refused++;
+		return;
+	}
+	if (frame->dst_incarnation != link->config.incarnation) {
+		if (frame->dst_incarnation || frame->type != MUSTER_FRAME_HELLO)
+			counters->refused++;
+		introduce(link, frame);
+		return;
+	}
+	if (!accepted(link, now_us, frame) ||
+	    (frame->type != MUSTER_FRAME_HELLO && before(link->next, frame->ack))) {
+		counters->refused++;
+		return;
+	}
+	counters->frames_in++;
+	link->heard_us = now_us;
+	if (frame->type == MUSTER_FRAME_HELLO)
+		return;
+	take_ack(link, now_us, frame);
+	if (frame->type != MUSTER_FRAME_ACK && take_number(link, now_us, frame->seq) &&
+	    frame->type == MUSTER_FRAME_DATA)
+		link->config.ops->deliver(link->config.owner, packet, packet + 1, packet->length);
+}

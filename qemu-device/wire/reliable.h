@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Links: exactly-once delivery, in any order, between two nodes over datagrams
+ * that may be lost, repeated, reordered, delayed and corrupted. The pure part of
+ * the socket transport: no clock, socket or allocation. The caller gives the
+ * time and the storage, hands in what has come, and gets frames to send.
+ *
+ * One link for each pair of nodes, at each end. Not thread safe. Callbacks may
+ * call muster_link_send(), nothing else.
+ */
+#ifndef MUSTER_RELIABLE_H
+#define MUSTER_RELIABLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "frame.h"
+#include "wire.h"
+
+enum muster_link_limit {
+	MUSTER_LINK_WINDOW = 64,		/* packets kept until acknowledged */
+	MUSTER_LINK_FLIGHT_FIRST = 32,		/* of them on their way at first, */
+	MUSTER_LINK_FLIGHT_MIN = 4,		/* and at least, after losses */
+	MUSTER_LINK_REORDER = 3,		/* overtaken so often: taken for lost */
+	MUSTER_LINK_ACK_EVERY = 8,		/* packets until an ACK goes at once */
+	MUSTER_LINK_ACK_DELAY_US = 200,		/* else it waits so long for a ride */
+	MUSTER_LINK_RETRY_US = 100,		/* after the transport had no room */
+	MUSTER_LINK_RTO_FIRST_US = 20000,
+	MUSTER_LINK_RTO_MIN_US = 2000,
+	MUSTER_LINK_RTO_MAX_US = 200000,
+};
+
+/*
+ * Streams begin shortly before their numbers wrap, so that wrapping is an
+ * everyday matter.
+ */
+#define MUSTER_LINK_SEQ_FIRST	0xffffffc0u
+
+struct muster_link_ops {
+	/*
+	 * Send a finished frame: header, then packet and packet->length bytes of
+	 * payload, unless packet is NULL. 0: sent or lost, who knows; -EAGAIN: no
+	 * room now.
+	 */
+	int (*emit)(void *owner, const struct muster_frame *frame,
+		    const struct muster_packet *packet, const void *payload);
+	/* A packet from the peer, once; valid during the call. */
+	void (*deliver)(void *owner, const struct muster_packet *packet, const void *payload,
+			uint32_t len);
+	/* The peer is silent or has restarted. Once for each life of the peer. */
+	void (*lost)(void *owner, uint32_t peer);
+};
+
+struct muster_link_config {
+	uint32_t node;
+	uint32_t peer;
+	uint32_t incarnation;	/* of this node; not 0, differs in every life */
+	uint64_t deadline_us;	/* silence towards an unacknowledged packet until lost */
+	const struct muster_link_ops *ops;
+	void *owner;
+	struct muster_wire_counters *counters;	/* counted into; may be shared */
+};
+
+/* A packet, or a probe, until it is acknowledged. */
+struct muster_link_slot {
+	bool open;
+	uint8_t type;		/* MUSTER_FRAME_DATA or _PROBE */
+	uint32_t tries;		/* times sent; 0: waits for its turn */
+	uint32_t order;		/* of its last sending among all of the link */
+	uint64_t sent_us;
+	uint64_t due_us;	/* sent again then */
+	struct muster_packet packet;
+	uint8_t payload[MUSTER_MTU];
+};
+
+struct muster_link {
+	struct muster_link_config config;
+	uint32_t peer_incarnation;	/* 0: not heard yet */
+	uint32_t former_incarnation;	/* the life before that */
+	bool lost;			/* until the peer begins a new life */
+	uint64_t next_us;		/* nothing to do before; UINT64_MAX: at all */
+
+	/* sending: frames [oldest, next) are open or were acknowledged early */
+	uint32_t oldest, next;
+	uint32_t order;
+	uint32_t in_flight, flight_max;
+	uint32_t srtt_us, rttvar_us, rto_us;
+	uint32_t hellos;
+	uint64_t hello_us;
+	uint64_t progress_us;		/* something was acknowledged, or first became open */
+	uint64_t heard_us;		/* last frame from the peer's present life */
+	uint64_t shrunk_us;
+
+	/* receiving: all before `expected` came; bit i: expected + 1 + i as well */
+	uint32_t expected;
+	uint64_t early;
+	uint32_t unacked;		/* packets since the last acknowledgement went */
+	uint64_t ack_us;		/* when it must go; UINT64_MAX: nothing to say */
+
+	struct muster_link_slot slots[MUSTER_LINK_WINDOW];
+};
+
+/** muster_link_init() - begin; the slots need not be cleared. */
+void muster_link_init(struct muster_link *link, const struct muster_link_config *config);
+
+/**
+ * muster_link_send() - take a packet (copied), and send it as soon as the link allows.
+ *
+ * Return: 0; -EAGAIN when MUSTER_LINK_WINDOW packets are open; -EMSGSIZE above
+ * MUSTER_MTU; -EHOSTUNREACH when the peer is lost.
+ */
+int muster_link_send(struct muster_link *link, uint64_t now_us,
+		     const struct muster_packet *packet, const void *payload);
+
+/**
+ * muster_link_watch() - find out whether the peer is there, and go on doing so.
+ *
+ * A link that has heard its peer probes it whenever that was silent for half a
+ * deadline. This starts it for a peer to which nothing has been sent, so that
+ * who only waits for a node learns all the same that it is gone.
+ */
+void muster_link_watch(struct muster_link *link, uint64_t now_us);
+
+/**
+ * muster_frame_check() - whether a datagram is a frame: version, lengths, checksum.
+ * @frame: gets a copy of its header.
+ *
+ * Return: 0; -EBADMSG.
+ */
+int muster_frame_check(const void *datagram, size_t len, struct muster_frame *frame);
+
+/**
+ * muster_link_receive() - a frame has come that muster_frame_check() found good.
+ * @body: frame->length bytes behind the header, 8-byte aligned.
+ */
+void muster_link_receive(struct muster_link *link, uint64_t now_us,
+			 const struct muster_frame *frame, const void *body);
+
+/** muster_link_run() - do what is due: send again, acknowledge, give up. Cheap when nothing is. */
+void muster_link_run(struct muster_link *link, uint64_t now_us);
+
+#endif /* MUSTER_RELIABLE_H */
