@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Contexts: opened with a table of members in the least loaded unit that has a
+ * reserve left, found by (VP, job, id), and closed without a trace. The members
+ * and the hash table that finds them lie behind the context in one allocation.
+ */
+#include "internal.h"
+
+#include <errno.h>
+#include <string.h>
+
+struct context *muster_context_find(const struct muster_engine *engine, uint16_t vp, uint8_t job,
+				    uint16_t id)
+{
+	struct context *ctx;
+
+	if (vp >= MUSTER_VPS_MAX || !engine->vps[vp])
+		return NULL;
+	for (ctx = engine->vps[vp]->contexts; ctx; ctx = ctx->next_of_vp)
+		if (ctx->id == id && ctx->job == job)
+			return ctx;
+	return NULL;
+}
+
+/* ---- members ---- */
+
+/* Where the member is in the table, or the empty place where it would go. */
+static uint32_t *member_place(const struct context *ctx, uint32_t node, uint16_t vp)
+{
+	uint32_t mask = (1u << ctx->member_bits) - 1;
+	uint32_t at = (node * 0x9e3779b1u + vp * 0x85ebca77u) >> (32 - ctx->member_bits);
+
+	for (; ctx->member_table[at]; at = (at + 1) & mask) {
+		const struct member *member = &ctx->members[ctx->member_table[at] - 1];
+
+		if (member->node == node && member->vp == vp)
+			break;
+	}
+	return &ctx->member_table[at];
+}
+
+uint32_t muster_member_find(const struct context *ctx, uint32_t node, uint16_t vp)
+{
+	uint32_t index = *member_place(ctx, node, vp);
+
+	return index ? index - 1 : ctx->nr_members;
+}
+
+static int members_copy(struct context *ctx, const struct muster_member *from)
+{
+	uint32_t i, *place;
+
+	for (i = 0; i < ctx->nr_members; i++) {
+		if (from[i].node >= MUSTER_NODES_MAX || from[i].vp >= MUSTER_VPS_MAX)
+			return -EINVAL;
+		place = member_place(ctx, from[i].node, from[i].vp);
+		if (*place)
+			return -EINVAL;
+		*place = i + 1;
+		ctx->members[i].node = from[i].node;
+		ctx->members[i].vp = from[i].vp;
+		ctx->members[i].incarnation = from[i].incarnation;
+	}
+	return 0;
+}
+
+/* ---- open and close ---- */
+
+static struct unit *least_loaded(struct muster_engine *engine)
+{
+	struct unit *best = NULL, *unit;
+
+	for (unit = engine->units; unit < engine->units + engine->nr_units; unit++)
+		if (unit->nr_contexts < unit->contexts_max &&
+		    (!best || unit->nr_contexts < best->nr_contexts))
+			best = unit;
+	return best;
+}
+
+static void join_unit(struct context *ctx, struct unit *unit)
+{
+	while (unit->contexts[ctx->index])
+		ctx->index++;
+	unit->contexts[ctx->index] = ctx;
+	unit->nr_contexts++;
+	ctx->unit = unit;
+}
+
+static void header_init(struct context *ctx)
+{
+	struct muster_packet *header = &ctx->header;
+
+	header->version = MUSTER_PACKET_VERSION;
+	header->job = ctx->job;
+	header->src_node = ctx->engine->node;
+	header->src_vp = ctx->vp;
+	header->context = ctx->id;
+	header->incarnation = ctx->members[ctx->self].incarnation;
+	header->job_key = ctx->job_key;
+}
+
+static struct context *context_alloc(struct muster_engine *engine, uint32_t nr_members)
+{
+	struct context *ctx;
+	uint32_t bits = 1;
+	size_t bytes;
+
+	while (1u << bits < 2 * nr_members)
+		bits++;
+	bytes = sizeof(*ctx) + nr_members * sizeof(*ctx->members) + (sizeof(uint32_t) << bits);
+	ctx = engine->world.alloc(engine->opaque, bytes);
+	if (!ctx)
+		return NULL;
+	ctx->engine = engine;
+	ctx->bytes = bytes;
+	ctx->nr_members = nr_members;
+	ctx->members = (struct member *)(ctx + 1);
+	ctx->member_table = (uint32_t *)(ctx->members + nr_members);
+	ctx->member_bits = bits;
+	return ctx;
+}
+
+static bool config_valid(const struct muster_engine *engine,
+			 const struct muster_context_config *config)
+{
+	return config->vp < MUSTER_VPS_MAX && engine->vps[config->vp] && config->nr_members &&
+	       config->nr_members <= MUSTER_MEMBERS_MAX && config->self < config->nr_members &&
+	       config->members[config->self].node == engine->node &&
+	       config->members[config->self].vp == config->vp;
+}
+
+int muster_engine_context_open(struct muster_engine *engine,
+			       const struct muster_context_config *config)
+{
+	struct unit *unit = least_loaded(engine);
+	struct context *ctx;
+	int ret;
+
+	if (!config_valid(engine, config))
+		return -EINVAL;
+	if (muster_context_find(engine, config->vp, config->job, config->context))
+		return -EEXIST;
+	if (!unit)
+		return -ENOSPC;
+	ctx = context_alloc(engine, config->nr_members);
+	if (!ctx)
+		return -ENOMEM;
+	ctx->self = config->self;
+	ctx->vp = config->vp;
+	ctx->id = config->context;
+	ctx->job = config->job;
+	ctx->job_key = config->job_key;
+	ret = members_copy(ctx, config->members);
+	if (ret) {
+		engine->world.free(engine->opaque, ctx, ctx->bytes);
+		return ret;
+	}
+	header_init(ctx);
+	join_unit(ctx, unit);
+	ctx->next_of_vp = engine->vps[ctx->vp]->contexts;
+	engine->vps[ctx->vp]->contexts = ctx;
+	return 0;
+}
+
+void muster_context_free(struct context *ctx)
+{
+	struct muster_engine *engine = ctx->engine;
+	struct context **link = &engine->vps[ctx->vp]->contexts;
+	uint32_t i;
+
+	for (i = 0; i < MUSTER_WINDOW; i++)
+		while (ctx->arrivals[i].first)
+			muster_entry_remove(ctx, &ctx->unit->entries[ctx->arrivals[i].first]);
+	muster_context_unready(ctx);
+	while (*link != ctx)
+		link = &(*link)->next_of_vp;
+	*link = ctx->next_of_vp;
+	ctx->unit->contexts[ctx->index] = NULL;
+	ctx->unit->nr_contexts--;
+	engine->world.free(engine->opaque, ctx, ctx->bytes);
+}
+
+void muster_engine_context_close(struct muster_engine *engine, uint16_t vp, uint8_t job,
+				 uint16_t context)
+{
+	struct context *ctx = muster_context_find(engine, vp, job, context);
+
+	if (ctx)
+		muster_context_free(ctx);
+}
+
+/* ---- diagnosis ---- */
+
+int muster_engine_context_query(const struct muster_engine *engine, uint16_t vp, uint8_t job,
+				uint16_t context, struct muster_context_state *state)
+{
+	const struct context *ctx = muster_context_find(engine, vp, job, context);
+	const struct instance *inst;
+
+	if (!ctx)
+		return -ENOENT;
+	*state = (struct muster_context_state){
+		.number = ctx->base,
+		.queued = ctx->queued,
+		.running = ctx->running,
+		.failed = ctx->failure.status,
+		.culprit = ctx->failure.status ? ctx->failure.culprit : MUSTER_CULPRIT_NONE,
+	};
+	if (!ctx->running)
+		return 0;
+	inst = &ctx->instances[ctx->pulse_first % MUSTER_PULSES_LIVE];
+	state->pulse = ctx->pulse_first;
+	state->cursor = inst->slot;
+	if (ctx->pulse_first != ctx->pulse_next && inst->slot < muster_sequence_current(ctx)->nr_slots) {
+		const struct entry *entry = muster_entry_find(ctx->unit, ctx->index, ctx->base,
+							      inst->pulse, inst->slot);
+
+		state->waiting = !entry || entry->state == ENTRY_ASKED ||
+				 entry->state == ENTRY_GRANTED;
+	}
+	return 0;
+}

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * From descriptors and packets to checked, native programs. Everything comes
+ * from outside: it is read once, checked completely, and nothing has changed
+ * when it is refused. What a field means is told in Documentation/sequence.md.
+ */
+#include "internal.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "arith.h"
+
+static const struct muster_desc_rdma no_rdma;
+
+/* ---- descriptors ---- */
+
+static bool fields_valid(const struct context *ctx, const struct muster_desc *desc)
+{
+	return (desc->kind == MUSTER_DESC_MP || desc->kind == MUSTER_DESC_RDMA) &&
+	       !(desc->flags & ~MUSTER_DESC_FLAGS) && !(desc->dest & MUSTER_DEST_RESERVED) &&
+	       !desc->reserved0 && desc->src_vp == ctx->vp && desc->job == ctx->job &&
+	       desc->context == ctx->id && desc->type <= MUSTER_DTYPE_I8 &&
+	       desc->op <= MUSTER_REDOP_BOR && desc->cp_count <= MUSTER_SOURCES_MAX &&
+	       desc->inline_len <= MUSTER_INLINE_MAX;
+}
+
+/* CH on the first, CT on the last, C on all; and the same operation throughout. */
+static bool belongs(const struct muster_desc *desc, uint32_t i, uint32_t nr,
+		    const struct sequence *seq)
+{
+	return (desc->flags & MUSTER_DESC_C) && !(desc->flags & MUSTER_DESC_CH) == (i != 0) &&
+	       !(desc->flags & MUSTER_DESC_CT) == (i != nr - 1) &&
+	       !(desc->flags & MUSTER_DESC_SWAP_REMOTE_ADDR) && desc->stage == seq->stage &&
+	       desc->signature == seq->signature;
+}
+
+static bool range_valid(uint32_t key, uint64_t addr, uint64_t length)
+{
+	return !key || addr + length >= addr;
+}
+
+/* Equal ranges are worked on in place; other overlaps have no defined result. */
+static bool ranges_clash(const struct muster_desc *desc)
+{
+	return desc->load_key && desc->load_key == desc->store_key &&
+	       desc->load_addr != desc->store_addr &&
+	       desc->load_addr < desc->store_addr + desc->length &&
+	       desc->store_addr < desc->load_addr + desc->length;
+}
+
+static bool reduce_valid(const struct muster_desc *desc, uint32_t pulse_len)
+{
+	uint32_t size = muster_dtype_size(desc->type);
+
+	if (!(desc->flags & MUSTER_DESC_REDUCE))
+		return true;
+	return muster_arith_supported(desc->type, desc->op) && desc->length % size == 0 &&
+	       pulse_len % size == 0;
+}
+
+/* left: the bytes that the descriptor before left inline, or -1. */
+static bool inline_valid(const struct muster_desc *desc, const struct sequence *seq, int left)
+{
+	bool swap = desc->flags & MUSTER_DESC_SWAP_LOCAL_DATA;
+
+	if (desc->length > MUSTER_INLINE_MAX || desc->load_key || seq->pulse_count != 1)
+		return false;
+	if (swap)
+		return desc->length == (uint64_t)left && !desc->inline_len;
+	return desc->inline_len == desc->length || (!desc->inline_len && desc->cp_count);
+}
+
+static bool rdma_valid(const struct muster_desc *desc, const struct sequence *seq, uint32_t i)
+{
+	const struct muster_desc_rdma *rdma = &desc->rdma;
+	bool needs_load = (desc->flags & MUSTER_DESC_CP) || desc->store_key;
+
+	if (rdma->remote_addr || rdma->remote_key || desc->inline_len ||
+	    memcmp(rdma->reserved, no_rdma.reserved, sizeof(rdma->reserved)) ||
+	    (desc->flags & MUSTER_DESC_SWAP_LOCAL_DATA))
+		return false;
+	if (i && (rdma->pulse_len != seq->pulse_len ||
+		  (rdma->pulse_count && rdma->pulse_count != seq->pulse_count)))
+		return false;
+	if (desc->length > (uint64_t)seq->pulse_len * seq->pulse_count)
+		return false;
+	if (!desc->length)
+		return true;
+	return desc->cp_count ? desc->store_key != 0 : !needs_load || desc->load_key;
+}
+
+static int decode_step(const struct context *ctx, const struct muster_desc *desc,
+		       const struct sequence *seq, struct step *step)
+{
+	step->flags = desc->flags;
+	step->kind = desc->kind;
+	step->type = desc->type;
+	step->op = desc->op;
+	step->cp_count = desc->cp_count;
+	step->slot_first = seq->nr_slots;
+	step->slot_dest = MUSTER_FIELD_GET(MUSTER_DEST_SEQ, desc->dest);
+	step->length = desc->length;
+	step->load_addr = desc->load_addr;
+	step->load_key = desc->load_key;
+	step->store_addr = desc->store_addr;
+	step->store_key = desc->store_key;
+	step->brings_data = desc->kind == MUSTER_DESC_MP && desc->inline_len == desc->length &&
+			    !(desc->flags & MUSTER_DESC_SWAP_LOCAL_DATA);
+	if (step->brings_data)
+		memcpy(step->data, desc->data, sizeof(step->data));
+
+	if (!(desc->flags & MUSTER_DESC_CP))
+		return 0;
+	if (desc->flags & MUSTER_DESC_SWAP_LOCAL_VP)
+		return seq->nr_slots + desc->cp_count ? 0 : -EINVAL;
+	step->member_dest = muster_member_find(ctx, desc->dest & MUSTER_DEST_NODE, desc->dst_vp);
+	return step->member_dest < ctx->nr_members && step->member_dest != ctx->self ? 0 : -EINVAL;
+}
+
+/* What the first descriptor says for all. */
+static bool decode_head(const struct muster_desc *desc, struct sequence *seq)
+{
+	seq->signature = desc->signature;
+	seq->stage = desc->stage;
+	seq->nr_slots = 0;
+	seq->pulse_len = desc->kind == MUSTER_DESC_RDMA ? desc->rdma.pulse_len : 0;
+	seq->pulse_count = desc->kind == MUSTER_DESC_RDMA ? desc->rdma.pulse_count : 1;
+	return seq->pulse_len <= MUSTER_PULSE_MAX && seq->pulse_count &&
+	       seq->pulse_count <= MUSTER_PULSE_COUNT_MAX;
+}
+
+int muster_decode_sequence(const struct context *ctx, const struct muster_desc *descs, uint32_t nr,
+			   struct sequence *seq, uint32_t *bad)
+{
+	int left = -1;
+	uint32_t i, s;
+
+	for (i = 0; i < nr; i++) {
+		struct muster_desc desc = descs[i];
+
+		*bad = i;
+		if (!i && !decode_head(&desc, seq))
+			return -EINVAL;
+		if (!fields_valid(ctx, &desc) || !belongs(&desc, i, nr, seq) ||
+		    !range_valid(desc.load_key, desc.load_addr, desc.length) ||
+		    !range_valid(desc.store_key, desc.store_addr, desc.length) ||
+		    ranges_clash(&desc) || !reduce_valid(&desc, seq->pulse_len) ||
+		    seq->nr_slots + desc.cp_count > MUSTER_SLOTS_MAX)
+			return -EINVAL;
+		if (desc.kind == MUSTER_DESC_MP ? !inline_valid(&desc, seq, left) :
+						  !rdma_valid(&desc, seq, i))
+			return -EINVAL;
+		if (decode_step(ctx, &desc, seq, &seq->steps[i]))
+			return -EINVAL;
+
+		left = desc.kind == MUSTER_DESC_MP ? (int)desc.length : -1;
+		for (s = 0; s < desc.cp_count; s++)
+			seq->slot_step[seq->nr_slots++] = i;
+		seq->cookie = desc.cookie;
+		seq->coll_end = desc.flags & MUSTER_DESC_COLL_END;
+	}
+	seq->nr_steps = nr;
+	return 0;
+}
+
+int muster_decode_message(const struct context *ctx, const struct muster_desc *from,
+			  struct message *message)
+{
+	struct muster_desc desc = *from;
+
+	if (!fields_valid(ctx, &desc) || (desc.flags & ~MUSTER_DESC_COLL_END) || desc.cp_count)
+		return -EINVAL;
+	if (desc.kind == MUSTER_DESC_MP ?
+	    desc.length != desc.inline_len || desc.load_key || desc.store_key :
+	    desc.length > MUSTER_MTU || desc.inline_len || desc.store_key ||
+	    memcmp(&desc.rdma, &no_rdma, sizeof(no_rdma)) || (desc.length && !desc.load_key) ||
+	    !range_valid(desc.load_key, desc.load_addr, desc.length))
+		return -EINVAL;
+	message->member_dest = muster_member_find(ctx, desc.dest & MUSTER_DEST_NODE, desc.dst_vp);
+	if (message->member_dest >= ctx->nr_members || message->member_dest == ctx->self)
+		return -EINVAL;
+
+	message->cookie = desc.cookie;
+	message->load_addr = desc.load_addr;
+	message->load_key = desc.load_key;
+	message->signature = desc.signature;
+	message->length = desc.length;
+	message->slot = MUSTER_FIELD_GET(MUSTER_DEST_SEQ, desc.dest);
+	message->stage = desc.stage;
+	message->completes = desc.flags & MUSTER_DESC_COLL_END;
+	message->left = false;
+	if (desc.kind == MUSTER_DESC_MP)
+		memcpy(message->data, desc.data, sizeof(message->data));
+	return 0;
+}
+
+/* ---- packets ---- */
+
+/* Flags that a type may carry. WHY and TREE are not for this engine. */
+static int flags_allowed(uint8_t type)
+{
+	switch (type) {
+	case MUSTER_PACKET_DATA:
+		return MUSTER_PACKET_SWAP_DATA | MUSTER_PACKET_COLL_END |
+		       MUSTER_PACKET_CREDIT_WANTED;
+	case MUSTER_PACKET_RTS:
+		return MUSTER_PACKET_SWAP_DATA | MUSTER_PACKET_COLL_END |
+		       MUSTER_PACKET_CREDIT_WANTED | MUSTER_PACKET_REFERENCE;
+	case MUSTER_PACKET_GRANT:
+		return MUSTER_PACKET_TAKEN;
+	case MUSTER_PACKET_CREDIT:
+		return MUSTER_PACKET_CREDIT_WANTED;
+	case MUSTER_PACKET_P2P:
+	case MUSTER_PACKET_ABORT:
+		return 0;
+	default:
+		return -1;
+	}
+}
+
+/* A fragment is a whole MTU, or what is left of the message. */
+static bool data_valid(const struct muster_packet *packet)
+{
+	uint32_t left = packet->total - packet->offset;
+
+	return packet->offset <= packet->total && packet->offset % MUSTER_MTU == 0 &&
+	       packet->length == (left < MUSTER_MTU ? left : MUSTER_MTU);
+}
+
+static bool payload_valid(const struct muster_packet *packet)
+{
+	switch (packet->type) {
+	case MUSTER_PACKET_DATA:
+		return data_valid(packet);
+	case MUSTER_PACKET_P2P:
+		return !packet->offset && packet->length == packet->total;
+	case MUSTER_PACKET_RTS:
+		return !packet->offset &&
+		       packet->length == (packet->flags & MUSTER_PACKET_REFERENCE ?
+					  sizeof(struct muster_reference) : 0);
+	default:
+		return !packet->offset && !packet->length;
+	}
+}
+
+bool muster_decode_packet(const struct muster_packet *packet, uint32_t len)
+{
+	int flags = flags_allowed(packet->type);
+
+	return packet->version == MUSTER_PACKET_VERSION && flags >= 0 &&
+	       !(packet->flags & ~flags) && !packet->reserved && packet->length == len &&
+	       len <= MUSTER_MTU && packet->seq_id < MUSTER_SLOTS_MAX &&
+	       packet->total <= MUSTER_PULSE_MAX && packet->dst_vp < MUSTER_VPS_MAX &&
+	       (!packet->arg || packet->type == MUSTER_PACKET_ABORT) && payload_valid(packet);
+}

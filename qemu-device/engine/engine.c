@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * The engine as a whole: made of units, opened for VPs, given sequences, stepped.
+ * A context that may be able to go on is on the ready list, once; a step runs
+ * each in turn. Who is refused by wire or completion queue, or finds the budget
+ * spent, goes to the end of the list for the next step.
+ */
+#include "internal.h"
+
+#include <errno.h>
+
+/* ---- create and destroy ---- */
+
+static int units_create(struct muster_engine *engine, uint32_t nr, uint32_t bytes)
+{
+	int ret;
+
+	for (; engine->nr_units < nr; engine->nr_units++) {
+		ret = muster_buffer_create(engine, &engine->units[engine->nr_units], bytes);
+		if (ret)
+			return ret;
+	}
+	return 0;
+}
+
+static bool world_complete(const struct muster_engine_world *world)
+{
+	return world->now_us && world->dma_read && world->dma_write && world->send &&
+	       world->complete && world->deliver && world->alloc && world->free;
+}
+
+int muster_engine_create(const struct muster_engine_config *config,
+			 const struct muster_engine_world *world, void *opaque,
+			 struct muster_engine **result)
+{
+	uint32_t bytes = config->buffer_bytes ? config->buffer_bytes : MUSTER_BUFFER_BYTES;
+	struct muster_engine *engine;
+	int ret;
+
+	if (!world_complete(world) || config->node >= MUSTER_NODES_MAX || !config->units ||
+	    config->units > MUSTER_UNITS || bytes % MUSTER_PULSE_MAX || bytes > BUFFER_BYTES_MAX)
+		return -EINVAL;
+	engine = world->alloc(opaque, sizeof(*engine));
+	if (!engine)
+		return -ENOMEM;
+	engine->world = *world;
+	engine->opaque = opaque;
+	engine->node = config->node;
+	ret = units_create(engine, config->units, bytes);
+	if (ret) {
+		muster_engine_destroy(engine);
+		return ret;
+	}
+	*result = engine;
+	return 0;
+}
+
+void muster_engine_destroy(struct muster_engine *engine)
+{
+	uint32_t i;
+
+	for (i = 0; i < MUSTER_VPS_MAX; i++)
+		muster_engine_vp_close(engine, i);
+	while (engine->nr_units)
+		muster_buffer_destroy(engine, &engine->units[--engine->nr_units]);
+	engine->world.free(engine->opaque, engine, sizeof(*engine));
+}
+
+/* ---- VPs ---- */
+
+int muster_engine_vp_open(struct muster_engine *engine, uint16_t vp)
+{
+	if (vp >= MUSTER_VPS_MAX)
+		return -EINVAL;
+	if (engine->vps[vp])
+		return -EBUSY;
+	engine->vps[vp] = engine->world.alloc(engine->opaque, sizeof(*engine->vps[vp]));
+	return engine->vps[vp] ? 0 : -ENOMEM;
+}
+
+void muster_engine_vp_close(struct muster_engine *engine, uint16_t vp)
+{
+	if (vp >= MUSTER_VPS_MAX || !engine->vps[vp])
+		return;
+	while (engine->vps[vp]->contexts)
+		muster_context_free(engine->vps[vp]->contexts);
+	engine->world.free(engine->opaque, engine->vps[vp], sizeof(*engine->vps[vp]));
+	engine->vps[vp] = NULL;
+}
+
+/* ---- the ready list ---- */
+
+static void push(struct context **first, struct context **last, struct context *ctx)
+{
+	ctx->next_listed = NULL;
+	if (*first)
+		(*last)->next_listed = ctx;
+	else
+		*first = ctx;
+	*last = ctx;
+}
+
+void muster_context_ready(struct context *ctx)
+{
+	if (ctx->listed)
+		return;
+	ctx->listed = true;
+	push(&ctx->engine->ready_first, &ctx->engine->ready_last, ctx);
+}
+
+void muster_context_unready(struct context *ctx)
+{
+	struct muster_engine *engine = ctx->engine;
+	struct context *at = engine->ready_first, *next;
+
+	engine->ready_first = NULL;
+	for (; at; at = next) {
+		next = at->next_listed;
+		if (at != ctx)
+			push(&engine->ready_first, &engine->ready_last, at);
+	}
+	ctx->listed = false;
+}
+
+static void run(struct context *ctx)
+{
+	ctx->stalled = false;
+	ctx->wants_room = false;
+	if (!ctx->failure.status && ctx->asking_first)
+		muster_credit_run(ctx);
+	if (!ctx->failure.status && ctx->nr_messages)
+		muster_messages_run(ctx);
+	if (!ctx->failure.status)
+		muster_sequence_run(ctx);
+	if (!ctx->failure.status && ctx->asking_first)
+		muster_credit_run(ctx);
+	if (ctx->failure.status)
+		muster_context_drain(ctx);
+}
+
+bool muster_engine_step(struct muster_engine *engine, uint32_t budget)
+{
+	struct context *again_first = NULL, *again_last = NULL, *ctx;
+
+	engine->budget = budget;
+	while (engine->budget && engine->ready_first) {
+		ctx = engine->ready_first;
+		engine->ready_first = ctx->next_listed;
+		ctx->listed = false;
+		run(ctx);
+		if (ctx->stalled && !ctx->listed) {
+			ctx->listed = true;
+			push(&again_first, &again_last, ctx);
+		}
+	}
+	if (again_first && engine->ready_first)
+		engine->ready_last->next_listed = again_first;
+	else if (again_first)
+		engine->ready_first = again_first;
+	if (again_first)
+		engine->ready_last = again_last;
+	return engine->ready_first;
+}
+
+/* ---- what comes from outside ---- */
+
+int muster_engine_post(struct muster_engine *engine, uint16_t vp,
+		       const struct muster_desc *descs, uint32_t nr, uint32_t *bad)
+{
+	struct context *ctx;
+	uint32_t index = 0;
+	int ret;
+
+	if (bad)
+		*bad = 0;
+	if (!nr || nr > MUSTER_SEQ_DESCS_MAX)
+		return -EINVAL;
+	ctx = muster_context_find(engine, vp, descs->job, descs->context);
+	if (!ctx)
+		return -ENOENT;
+	if (nr == 1 && !(descs->flags & MUSTER_DESC_C))
+		return muster_message_post(ctx, descs);
+	ret = muster_sequence_post(ctx, descs, nr, &index);
+	if (bad)
+		*bad = index;
+	return ret;
+}
+
+int muster_engine_abort(struct muster_engine *engine, uint16_t vp, uint8_t job, uint16_t context,
+			uint8_t status, uint32_t culprit)
+{
+	struct context *ctx = muster_context_find(engine, vp, job, context);
+
+	if (!ctx)
+		return -ENOENT;
+	if (!status || status > MUSTER_STATUS_FLUSHED ||
+	    (culprit >= ctx->nr_members && culprit != MUSTER_CULPRIT_NONE))
+		return -EINVAL;
+	muster_context_fail(ctx, status, culprit, 0);
+	return 0;
+}
+
+static void lose(struct context *ctx, uint32_t node)
+{
+	uint32_t i;
+
+	for (i = 0; i < ctx->nr_members; i++) {
+		if (ctx->members[i].node != node || i == ctx->self)
+			continue;
+		muster_context_fail(ctx, MUSTER_STATUS_PEER_LOST, i, 0);
+		return;
+	}
+}
+
+void muster_engine_peer_lost(struct muster_engine *engine, uint32_t node)
+{
+	uint32_t i, c;
+
+	for (i = 0; i < engine->nr_units; i++)
+		for (c = 0; c < MUSTER_UNIT_CONTEXTS_MAX; c++)
+			if (engine->units[i].contexts[c])
+				lose(engine->units[i].contexts[c], node);
+}
+
+void muster_engine_counters_get(const struct muster_engine *engine,
+				struct muster_engine_counters *counters)
+{
+	*counters = engine->counters;
+}

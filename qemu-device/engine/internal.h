@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * What the files of the engine share: its state, from the outside in
+ *
+ *   engine > unit (packet buffer) > context > sequence > instance > send, entry
+ *
+ * and the functions of each file. Words are those of Documentation/sequence.md.
+ * Functions that return bool say whether the thing is done; if it is not, an
+ * event will come, or the context is `stalled` and tried again at the next step,
+ * or it has failed. Nothing outside of this folder includes this header.
+ */
+#ifndef MUSTER_ENGINE_INTERNAL_H
+#define MUSTER_ENGINE_INTERNAL_H
+
+#include "engine.h"
+
+/* Layouts are read as they lie in memory. */
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "little-endian hosts only");
+
+enum engine_limit {
+	PULSE_BLOCKS = MUSTER_PULSE_MAX / MUSTER_MTU,	/* blocks of a pulse, or of a reserve */
+	/* Slots that can be told or asked for within the window of one context. */
+	CONTEXT_ENTRIES = (MUSTER_WINDOW + 1) * MUSTER_PULSES_LIVE * MUSTER_SLOTS_MAX,
+	BUFFER_BYTES_MAX = 128 << 20,
+};
+
+/* ---- programs (decode.c) ---- */
+
+/* A descriptor that has been checked. */
+struct step {
+	uint16_t flags;			/* MUSTER_DESC_* */
+	uint8_t kind;
+	uint8_t type;
+	uint8_t op;
+	uint8_t cp_count;
+	uint8_t slot_first;		/* of those that it awaits */
+	uint8_t slot_dest;		/* at the receiver of what it sends */
+	uint32_t member_dest;
+	uint32_t load_key;
+	uint32_t store_key;
+	bool brings_data;		/* MP: data[] is the operand */
+	uint64_t length;		/* of all pulses */
+	uint64_t load_addr;
+	uint64_t store_addr;
+	uint8_t data[MUSTER_INLINE_MAX];
+};
+
+struct sequence {
+	uint64_t cookie;
+	uint32_t signature;
+	uint32_t pulse_len;
+	uint32_t pulse_count;
+	uint8_t stage;
+	uint8_t nr_steps;
+	uint8_t nr_slots;
+	bool coll_end;
+	uint8_t slot_step[MUSTER_SLOTS_MAX];	/* which step awaits a slot */
+	struct step steps[MUSTER_SEQ_DESCS_MAX];
+};
+
+/* A point-to-point message that waits for the wire. */
+struct message {
+	uint64_t cookie;
+	uint64_t load_addr;
+	uint32_t load_key;
+	uint32_t member_dest;
+	uint32_t signature;
+	uint16_t length;
+	uint8_t slot;
+	uint8_t stage;
+	bool completes;
+	bool left;			/* only its completion is missing */
+	uint8_t data[MUSTER_INLINE_MAX];
+};
+
+/* ---- the packet buffer of a unit (buffer.c) ---- */
+
+enum entry_state {
+	ENTRY_ASKED = 1,	/* RTS has come; no room yet */
+	ENTRY_REFERENCE,	/* RTS has come; the message lies in the sender's memory */
+	ENTRY_GRANTED,		/* has room; fragments arrive */
+	ENTRY_FULL,		/* the message is here */
+};
+
+/* What is known of one slot of one instance. */
+struct entry {
+	uint64_t key;
+	uint32_t number;
+	uint32_t pulse;
+	uint32_t member;	/* who wrote it */
+	uint32_t signature;
+	uint32_t total;
+	uint16_t flags;		/* MUSTER_PACKET_* */
+	uint16_t next, prev;	/* entries of the same number; next: free ones */
+	uint8_t state;
+	uint8_t slot;
+	uint8_t stage;
+	uint8_t fragments;	/* bit i: the one at offset i * MUSTER_MTU is here */
+	uint8_t nr_blocks;
+	bool in_reserve;
+	bool is_inline;
+	bool combined;		/* only TAKEN is still owed */
+	bool owes_taken;
+	union {
+		uint8_t data[MUSTER_INLINE_MAX];
+		uint16_t blocks[PULSE_BLOCKS];
+		struct muster_reference reference;
+	};
+};
+
+struct unit {
+	struct context *contexts[MUSTER_UNIT_CONTEXTS_MAX];
+	uint32_t nr_contexts;
+	uint32_t contexts_max;		/* that have a reserve */
+
+	uint8_t *blocks;		/* first the reserves, then what all share */
+	uint64_t *used;			/* a bit per block; those of reserves are always set */
+	uint32_t nr_blocks;
+	uint32_t nr_shared_free;
+	uint32_t nr_used;
+
+	struct entry *entries;		/* [0] is unused: 0 ends lists */
+	uint32_t nr_entries;
+	uint32_t nr_touched;		/* entries from here on were never used */
+	uint16_t free_first;
+	uint16_t *table;		/* open addressing; 0: empty */
+	uint32_t table_bits;
+
+	uint8_t *scratch;		/* MUSTER_MTU bytes, for memory that cannot be mapped */
+};
+
+/* ---- contexts (context.c) ---- */
+
+struct member {
+	uint32_t node;
+	uint32_t incarnation;
+	uint32_t base;			/* newest that it has told */
+	uint32_t asked;			/* tell it when this number has ended, if `asks` */
+	uint32_t next_asking;		/* index + 1, list of those that are owed a CREDIT */
+	uint16_t vp;
+	bool listed;
+	bool asks;
+	bool due;			/* CREDIT is due now */
+};
+
+/* What has come for one number of the window. */
+struct arrivals {
+	uint16_t first, last;		/* entries */
+	uint32_t credit_wanted;		/* bit per slot */
+	uint32_t writer[MUSTER_SLOTS_MAX];
+};
+
+/* A number that has ended. */
+struct ended {
+	uint32_t signature;
+	uint8_t stage;
+};
+
+enum send_phase {
+	SEND_HELD = 1,		/* by the window, or by the wire */
+	SEND_HELD_ASKED,	/* the same, and the member was asked for its base */
+	SEND_ASKED,		/* RTS has gone, GRANT has not come */
+	SEND_GRANTED,		/* fragments go */
+};
+
+struct send {
+	uint8_t phase;
+	uint8_t slot;
+	bool by_reference;
+	uint16_t flags;		/* MUSTER_PACKET_* */
+	uint32_t member;
+	uint32_t total;
+	uint32_t at;		/* next fragment */
+	uint32_t key;		/* 0: inline */
+	uint64_t addr;
+	uint8_t data[MUSTER_INLINE_MAX];
+};
+
+/* A sequence running for one pulse. */
+struct instance {
+	uint32_t pulse;
+	uint32_t member_last;	/* wrote the last packet that was combined */
+	uint8_t next;		/* step */
+	uint8_t slot;		/* the cursor: slots below are combined */
+	bool begun;		/* the next step has loaded its operand */
+	bool has_operand;	/* of the next step */
+	bool stored;		/* the store range of the next step holds its operand */
+	uint64_t open;		/* bit per step: its send is not closed */
+	uint64_t todo;		/* of these, those that wait for window or wire only */
+	uint8_t data[MUSTER_INLINE_MAX] __attribute__((aligned(32)));
+	struct send sends[MUSTER_SEQ_DESCS_MAX];
+};
+
+struct failure {
+	uint8_t status;		/* enum muster_status; 0: none */
+	uint32_t culprit;
+	uint32_t detail;
+	uint32_t number;
+	uint32_t signature;
+};
+
+struct context {
+	struct muster_engine *engine;
+	struct unit *unit;
+	struct context *next_of_vp;
+	struct context *next_listed;
+	size_t bytes;
+	uint64_t job_key;
+	uint32_t nr_members;
+	uint32_t self;
+	uint16_t vp;
+	uint16_t id;
+	uint8_t job;
+	uint8_t index;			/* in the unit */
+	bool listed;			/* on the engine's list of what can run */
+	bool stalled;			/* wire, completion queue or budget said: later */
+	bool wants_room;		/* look again when shared blocks become free */
+	bool moved;			/* something changed that lets something else go on */
+	bool reserve_used;
+	bool running;			/* the sequence `base` */
+	bool coll_end;			/* of it: a packet carried COLL_END */
+
+	uint32_t base;			/* oldest number not ended */
+	uint32_t queued;		/* sequences [base, base + queued) are posted */
+	uint32_t pulse_first;		/* live pulses are [pulse_first, pulse_next) */
+	uint32_t pulse_next;
+	uint32_t nr_ended;		/* entries of ended[] that are valid */
+	struct muster_packet header;	/* what all packets of the context share */
+
+	struct failure failure;
+	uint32_t abort_next;		/* member to tell next; nr_members: all are told */
+	bool cause_told;		/* a completion has carried the cause */
+	bool context_told;		/* MUSTER_CQE_CONTEXT is written */
+
+	uint32_t asking_first;		/* member index + 1 */
+	uint32_t messages_first, nr_messages;
+	struct arrivals arrivals[MUSTER_WINDOW];
+	struct ended ended[MUSTER_WINDOW];
+	struct message messages[MUSTER_SEQ_QUEUE_MAX];
+	struct instance instances[MUSTER_PULSES_LIVE];
+	struct sequence queue[MUSTER_SEQ_QUEUE_MAX];	/* by number */
+
+	struct member *members;		/* behind this struct, with their hash table */
+	uint32_t *member_table;		/* index + 1; 0: empty */
+	uint32_t member_bits;
+};
+
+struct vp {
+	struct context *contexts;
+};
+
+struct muster_engine {
+	struct muster_engine_world world;
+	void *opaque;
+	uint32_t node;
+	uint32_t nr_units;
+	uint32_t budget;		/* what is left of this step's */
+	struct context *ready_first, *ready_last;
+	struct vp *vps[MUSTER_VPS_MAX];
+	struct unit units[MUSTER_UNITS];
+	struct muster_engine_counters counters;
+};
+
+/* engine.c */
+/* Run the context at the next step. */
+void muster_context_ready(struct context *ctx);
+void muster_context_unready(struct context *ctx);
+
+/* context.c */
+struct context *muster_context_find(const struct muster_engine *engine, uint16_t vp, uint8_t job,
+				    uint16_t id);
+/* Index of the member, or nr_members. */
+uint32_t muster_member_find(const struct context *ctx, uint32_t node, uint16_t vp);
+void muster_context_free(struct context *ctx);
+
+/* failure.c */
+/* The first cause stays. detail: MISMATCH, the other's signature. */
+void muster_context_fail(struct context *ctx, uint8_t status, uint32_t culprit, uint32_t detail);
+/* Tell members and completion queue of a failed context what has become of it. */
+void muster_context_drain(struct context *ctx);
+/* Fills in what all completions of a context share. False: the queue is full, stalled. */
+bool muster_context_complete(struct context *ctx, struct muster_cqe *cqe);
+
+/* decode.c: 0 or -EINVAL, and *bad the index of the descriptor. */
+int muster_decode_sequence(const struct context *ctx, const struct muster_desc *descs, uint32_t nr,
+			   struct sequence *seq, uint32_t *bad);
+int muster_decode_message(const struct context *ctx, const struct muster_desc *desc,
+			  struct message *message);
+bool muster_decode_packet(const struct muster_packet *packet, uint32_t len);
+
+/* buffer.c */
+int muster_buffer_create(struct muster_engine *engine, struct unit *unit, uint32_t bytes);
+void muster_buffer_destroy(struct muster_engine *engine, struct unit *unit);
+struct entry *muster_entry_find(const struct unit *unit, uint32_t context, uint32_t number,
+				uint32_t pulse, uint32_t slot);
+/* NULL when there is none left; only key, number, pulse and slot are set. */
+struct entry *muster_entry_add(struct context *ctx, uint32_t number, uint32_t pulse,
+			       uint32_t slot);
+void muster_entry_remove(struct context *ctx, struct entry *entry);
+/* Room for entry->total bytes; in the reserve, if it may and can. */
+bool muster_room_take(struct context *ctx, struct entry *entry, bool may_use_reserve);
+void muster_room_give(struct context *ctx, struct entry *entry);
+void *muster_room_block(const struct unit *unit, const struct entry *entry, uint32_t offset);
+
+/* packet.c */
+void muster_packet_prepare(const struct context *ctx, uint8_t type, uint32_t member,
+			   struct muster_packet *packet);
+/* Whether it has gone; if not, the context is stalled or has failed. */
+bool muster_packet_send(struct context *ctx, uint32_t member, const struct muster_packet *packet,
+			const void *payload);
+
+/* landing.c */
+void muster_landing_data(struct context *ctx, uint32_t member, const struct muster_packet *packet,
+			 const void *payload);
+void muster_landing_rts(struct context *ctx, uint32_t member, const struct muster_packet *packet,
+			const void *payload);
+void muster_landing_grant_room(struct context *ctx);
+bool muster_landing_tell_taken(struct context *ctx, struct entry *entry);
+/* Whether what came for the running sequence agrees with it; else the context fails. */
+bool muster_landing_check(struct context *ctx, const struct entry *entry);
+
+/* credit.c */
+void muster_credit_receive(struct context *ctx, uint32_t member,
+			   const struct muster_packet *packet);
+void muster_credit_ended(struct context *ctx, uint32_t number);
+void muster_credit_run(struct context *ctx);
+bool muster_credit_allows(const struct context *ctx, uint32_t member);
+bool muster_credit_wanted(const struct context *ctx, uint32_t member);
+bool muster_credit_ask(struct context *ctx, uint32_t member);
+
+/* transfer.c: the sends of an instance */
+void muster_send_open(struct context *ctx, struct instance *inst, uint32_t step);
+void muster_sends_run(struct context *ctx, struct instance *inst);
+bool muster_sends_overlap(const struct instance *inst, uint32_t key, uint64_t addr, uint64_t len);
+void muster_send_granted(struct context *ctx, uint32_t member,
+			 const struct muster_packet *packet);
+
+/* memory.c: all but map() fail the context where the range is refused. */
+const void *muster_memory_source(struct context *ctx, uint32_t key, uint64_t addr, uint32_t len);
+bool muster_memory_write(struct context *ctx, uint32_t key, uint64_t addr, const void *from,
+			 uint32_t len);
+void *muster_memory_map(struct context *ctx, uint32_t key, uint64_t addr, uint64_t len,
+			bool write);
+
+/* instance.c */
+void muster_instance_start(struct instance *inst, uint32_t pulse);
+void muster_instance_run(struct context *ctx, struct instance *inst);
+bool muster_instance_ended(const struct context *ctx, const struct instance *inst);
+uint32_t muster_step_bytes(const struct sequence *seq, const struct step *step, uint32_t pulse);
+
+/* sequence.c */
+/* The oldest that has not ended. */
+const struct sequence *muster_sequence_current(const struct context *ctx);
+int muster_sequence_post(struct context *ctx, const struct muster_desc *descs, uint32_t nr,
+			 uint32_t *bad);
+void muster_sequence_run(struct context *ctx);
+
+/* p2p.c */
+int muster_message_post(struct context *ctx, const struct muster_desc *desc);
+void muster_messages_run(struct context *ctx);
+void muster_messages_flush(struct context *ctx);
+void muster_message_receive(struct context *ctx, const struct muster_packet *packet,
+			    const void *payload);
+
+#endif /* MUSTER_ENGINE_INTERNAL_H */

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * The memory of the process that owns a VP, in place where the world can map it
+ * and through the unit's scratch block where it cannot. A range that the world
+ * refuses ends the context: whoever posted it is the culprit.
+ */
+#include "internal.h"
+
+#include <string.h>
+
+void *muster_memory_map(struct context *ctx, uint32_t key, uint64_t addr, uint64_t len, bool write)
+{
+	const struct muster_engine *engine = ctx->engine;
+
+	if (!engine->world.dma_map)
+		return NULL;
+	return engine->world.dma_map(engine->opaque, ctx->vp, key, addr, len, write);
+}
+
+static void refuse(struct context *ctx)
+{
+	muster_context_fail(ctx, MUSTER_STATUS_MEMORY, ctx->self, 0);
+}
+
+/* At most MUSTER_MTU bytes; valid until the next call. NULL: the context has failed. */
+const void *muster_memory_source(struct context *ctx, uint32_t key, uint64_t addr, uint32_t len)
+{
+	struct muster_engine *engine = ctx->engine;
+	const void *in_place = muster_memory_map(ctx, key, addr, len, false);
+	void *scratch = ctx->unit->scratch;
+
+	engine->counters.dma_read_bytes += len;
+	if (in_place)
+		return in_place;
+	if (!len || !engine->world.dma_read(engine->opaque, ctx->vp, key, addr, scratch, len))
+		return scratch;
+	refuse(ctx);
+	return NULL;
+}
+
+bool muster_memory_write(struct context *ctx, uint32_t key, uint64_t addr, const void *from,
+			 uint32_t len)
+{
+	struct muster_engine *engine = ctx->engine;
+	void *in_place = muster_memory_map(ctx, key, addr, len, true);
+
+	engine->counters.dma_write_bytes += len;
+	if (in_place)
+		memcpy(in_place, from, len);
+	else if (len && engine->world.dma_write(engine->opaque, ctx->vp, key, addr, from, len))
+		refuse(ctx);
+	return !ctx->failure.status;
+}

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * The sends of an instance. Inline data goes as one packet within the window;
+ * what lies in memory asks with RTS, and goes in fragments when the GRANT has
+ * come, or is read by the receiver itself (Documentation/sequence.md, section
+ * 4). A send that is not closed at once stays open as a bit of its instance; if
+ * nothing but the wire or the window is in its way it is also a bit of `todo`.
+ */
+#include "internal.h"
+
+#include <string.h>
+
+static void prepare(const struct context *ctx, uint8_t type, const struct instance *inst,
+		    const struct send *send, struct muster_packet *packet)
+{
+	const struct sequence *seq = muster_sequence_current(ctx);
+
+	muster_packet_prepare(ctx, type, send->member, packet);
+	packet->flags = send->flags;
+	if (muster_credit_wanted(ctx, send->member))
+		packet->flags |= MUSTER_PACKET_CREDIT_WANTED;
+	packet->seq_id = send->slot;
+	packet->stage = seq->stage;
+	packet->signature = seq->signature;
+	packet->number = ctx->base;
+	packet->pulse = inst->pulse;
+	packet->total = send->total;
+}
+
+static bool send_inline(struct context *ctx, const struct instance *inst, const struct send *send,
+			const void *data)
+{
+	struct muster_packet packet;
+
+	prepare(ctx, MUSTER_PACKET_DATA, inst, send, &packet);
+	packet.length = send->total;
+	return muster_packet_send(ctx, send->member, &packet, data);
+}
+
+static bool send_rts(struct context *ctx, const struct instance *inst, struct send *send)
+{
+	const struct muster_engine *engine = ctx->engine;
+	struct muster_reference reference = {
+		.addr = send->addr, .length = send->total, .key = send->key,
+	};
+	struct muster_packet packet;
+
+	prepare(ctx, MUSTER_PACKET_RTS, inst, send, &packet);
+	send->by_reference = send->total && engine->world.shareable &&
+			     engine->world.shareable(engine->opaque, ctx->vp, send->key);
+	if (send->by_reference) {
+		packet.flags |= MUSTER_PACKET_REFERENCE;
+		packet.length = sizeof(reference);
+	}
+	return muster_packet_send(ctx, send->member, &packet, &reference);
+}
+
+/* Whether the last has gone. */
+static bool send_fragments(struct context *ctx, const struct instance *inst, struct send *send)
+{
+	struct muster_packet packet;
+	const void *data;
+	uint32_t left;
+
+	prepare(ctx, MUSTER_PACKET_DATA, inst, send, &packet);
+	for (; send->at < send->total; send->at += packet.length) {
+		left = send->total - send->at;
+		packet.offset = send->at;
+		packet.length = left < MUSTER_MTU ? left : MUSTER_MTU;
+		data = muster_memory_source(ctx, send->key, send->addr + send->at, packet.length);
+		if (!data || !muster_packet_send(ctx, send->member, &packet, data))
+			return false;
+	}
+	return true;
+}
+
+/* Whether the send is closed. data: of an inline send. */
+static bool advance(struct context *ctx, struct instance *inst, struct send *send, uint64_t bit,
+		    const void *data)
+{
+	if (send->phase == SEND_GRANTED)
+		return send_fragments(ctx, inst, send);
+	if (!muster_credit_allows(ctx, send->member)) {
+		if (send->phase == SEND_HELD && muster_credit_ask(ctx, send->member))
+			send->phase = SEND_HELD_ASKED;
+		return false;
+	}
+	if (!send->key)
+		return send_inline(ctx, inst, send, data);
+	if (send_rts(ctx, inst, send)) {
+		send->phase = SEND_ASKED;
+		inst->todo &= ~bit;
+	}
+	return false;
+}
+
+static uint16_t packet_flags(const struct step *step)
+{
+	return (step->flags & MUSTER_DESC_SWAP_REMOTE_DATA ? MUSTER_PACKET_SWAP_DATA : 0) |
+	       (step->flags & MUSTER_DESC_COLL_END ? MUSTER_PACKET_COLL_END : 0);
+}
+
+void muster_send_open(struct context *ctx, struct instance *inst, uint32_t index)
+{
+	const struct sequence *seq = muster_sequence_current(ctx);
+	const struct step *step = &seq->steps[index];
+	uint64_t offset = (uint64_t)inst->pulse * seq->pulse_len, bit = 1ull << index;
+	struct send *send = &inst->sends[index];
+
+	send->phase = SEND_HELD;
+	send->slot = step->slot_dest;
+	send->flags = packet_flags(step);
+	send->member = step->flags & MUSTER_DESC_SWAP_LOCAL_VP ? inst->member_last :
+								 step->member_dest;
+	send->total = muster_step_bytes(seq, step, inst->pulse);
+	send->at = 0;
+	send->key = step->kind == MUSTER_DESC_MP ? 0 :
+		    step->store_key ? step->store_key : step->load_key;
+	send->addr = (step->store_key ? step->store_addr : step->load_addr) + offset;
+
+	inst->open |= bit;
+	inst->todo |= bit;
+	if (advance(ctx, inst, send, bit, inst->data)) {
+		inst->open &= ~bit;
+		inst->todo &= ~bit;
+	} else if (step->kind == MUSTER_DESC_MP) {
+		memcpy(send->data, inst->data, send->total);
+	}
+}
+
+void muster_sends_run(struct context *ctx, struct instance *inst)
+{
+	uint64_t todo = inst->todo, bit;
+
+	for (; todo && !ctx->failure.status; todo &= todo - 1) {
+		struct send *send = &inst->sends[__builtin_ctzll(todo)];
+
+		bit = todo & -todo;
+		if (advance(ctx, inst, send, bit, send->data)) {
+			inst->open &= ~bit;
+			inst->todo &= ~bit;
+			ctx->moved = true;
+		}
+	}
+}
+
+bool muster_sends_overlap(const struct instance *inst, uint32_t key, uint64_t addr, uint64_t len)
+{
+	uint64_t open;
+
+	for (open = inst->open; open; open &= open - 1) {
+		const struct send *send = &inst->sends[__builtin_ctzll(open)];
+
+		if (send->key == key && send->addr < addr + len && addr < send->addr + send->total)
+			return true;
+	}
+	return false;
+}
+
+/* The send that a GRANT means, by its place at the receiver. */
+static struct instance *find_asked(struct context *ctx, uint32_t member,
+				   const struct muster_packet *packet, uint32_t *index)
+{
+	struct instance *inst = &ctx->instances[packet->pulse % MUSTER_PULSES_LIVE];
+	uint64_t open;
+
+	if (packet->pulse - ctx->pulse_first >= ctx->pulse_next - ctx->pulse_first)
+		return NULL;
+	for (open = inst->open; open; open &= open - 1) {
+		const struct send *send = &inst->sends[__builtin_ctzll(open)];
+
+		*index = __builtin_ctzll(open);
+		if (send->phase == SEND_ASKED && send->member == member &&
+		    send->slot == packet->seq_id && send->total == packet->total)
+			return inst;
+	}
+	return NULL;
+}
+
+void muster_send_granted(struct context *ctx, uint32_t member, const struct muster_packet *packet)
+{
+	struct muster_engine_counters *counters = &ctx->engine->counters;
+	bool taken = packet->flags & MUSTER_PACKET_TAKEN;
+	struct instance *inst;
+	struct send *send;
+	uint32_t index;
+
+	if (!ctx->running || packet->number != ctx->base) {
+		counters->drop_window++;
+		return;
+	}
+	inst = find_asked(ctx, member, packet, &index);
+	if (!inst) {
+		counters->drop_duplicate++;
+		return;
+	}
+	send = &inst->sends[index];
+	if (taken && send->total && !send->by_reference) {
+		counters->drop_malformed++;
+		return;
+	}
+	if (taken) {
+		inst->open &= ~(1ull << index);
+	} else {
+		send->phase = SEND_GRANTED;
+		inst->todo |= 1ull << index;
+	}
+	muster_context_ready(ctx);
+}
