@@ -12,7 +12,7 @@ CFLAGS ?= -O2 -g
 MARCH ?=
 ALL_CFLAGS = -std=gnu11 -Wall -Wextra -Wmissing-prototypes -Wstrict-prototypes -Wshadow -Werror \
 	-ffp-contract=off -fno-strict-aliasing -D_GNU_SOURCE -fPIC -MMD -MP \
-	-Iuapi -Iqemu-device/engine -Iqemu-device/wire -Iuserlib $(MARCH) $(CFLAGS)
+	-Iuapi -Iqemu-device/engine -Iqemu-device/wire -Iqemu-device/nic -Iuserlib $(MARCH) $(CFLAGS)
 
 .DEFAULT_GOAL := all
 MAKEFLAGS += --no-builtin-rules
@@ -22,7 +22,8 @@ MAKEFLAGS += --no-builtin-rules
 
 ENGINE := qemu-device/engine
 WIRE   := qemu-device/wire
-ROOMS  := $(ENGINE) $(WIRE) userlib
+NIC    := qemu-device/nic
+ROOMS  := $(ENGINE) $(WIRE) $(NIC) userlib
 
 # Two builds of the same sources: the product, and one under sanitizers for tests.
 SAN := $(BUILD)/san
@@ -34,6 +35,7 @@ objects  = $(patsubst %.c,$(1)/%.o,$(call sources,$(2)))
 programs = $(patsubst %.c,$(1)/%,$(shell grep -ls '^int main\>' $(2)/*.c))
 room_lib = $(1)/$(2)/lib.a: $$(call objects,$(1),$(2))
 libs     = $(1)/userlib/lib.a $(1)/$(ENGINE)/lib.a $(1)/$(WIRE)/lib.a
+nic_libs = $(1)/$(NIC)/lib.a $(1)/$(ENGINE)/lib.a $(1)/$(WIRE)/lib.a
 
 $(foreach r,$(ROOMS),$(eval $(call room_lib,$(BUILD),$(r)))$(eval $(call room_lib,$(SAN),$(r))))
 
@@ -64,20 +66,27 @@ $(BUILD)/libmuster.so.0: userlib/libmuster.map $(call libs,$(BUILD))
 TOOLS     := $(call programs,$(BUILD),tools)
 TOOL_LIB  := $(filter-out $(TOOLS:=.o),$(call objects,$(BUILD),tools))
 EXAMPLES  := $(call programs,$(BUILD),userlib/examples)
-SELFTESTS := $(call programs,$(SAN),selftests)
+EXAMPLE_LIB := $(filter-out $(EXAMPLES:=.o),$(call objects,$(BUILD),userlib/examples))
+SELFTESTS := $(call programs,$(BUILD),selftests) $(call programs,$(SAN),selftests)
 UNITS     := $(foreach r,$(ROOMS),$(patsubst %.c,$(SAN)/%,$(wildcard $(r)/*_test.c)))
-DST_PARTS := $(filter-out $(SELFTESTS:=.o),$(call objects,$(SAN),selftests))
+selftest_parts = $(filter-out $(SELFTESTS:=.o),$(call objects,$(1),selftests))
 
 $(TOOLS): %: %.o $(TOOL_LIB) $(call libs,$(BUILD))
 	@$(LINK) -ljansson -lm
 
-$(EXAMPLES): %: %.o $(call libs,$(BUILD))
+$(EXAMPLES): %: %.o $(EXAMPLE_LIB) $(call libs,$(BUILD))
 	@$(LINK) -lm
 
-$(UNITS): %: %.o $(call libs,$(SAN))
+$(filter-out $(SAN)/$(NIC)/%,$(UNITS)): %: %.o $(call libs,$(SAN))
 	@$(LINK) -lcmocka -lm
 
-$(SELFTESTS): %: %.o $(DST_PARTS) $(call libs,$(SAN))
+$(filter $(SAN)/$(NIC)/%,$(UNITS)): %: %.o $(call nic_libs,$(SAN))
+	@$(LINK) -lcmocka -lm
+
+$(call programs,$(BUILD),selftests): %: %.o $(call selftest_parts,$(BUILD)) $(call libs,$(BUILD))
+	@$(LINK) -lm
+
+$(call programs,$(SAN),selftests): %: %.o $(call selftest_parts,$(SAN)) $(call libs,$(SAN))
 	@$(LINK) -lm
 
 .SECONDARY:
@@ -86,7 +95,7 @@ $(SELFTESTS): %: %.o $(DST_PARTS) $(call libs,$(SAN))
 # ---- targets -----------------------------------------------------------------
 
 .PHONY: all setup setup-core demo demo-local check bench dst model clean help
-.PHONY: check-engine check-wire check-userlib check-selftests
+.PHONY: check-engine check-wire check-nic check-userlib check-selftests
 
 all: $(BUILD)/libmuster.so.0 $(TOOLS) $(EXAMPLES) ## build library, tools and examples
 
@@ -108,6 +117,9 @@ check-engine: $(filter $(SAN)/$(ENGINE)/%,$(UNITS)) ## unit tests of the engine
 	@MUSTER_BUILD=$(abspath $(BUILD)) selftests/run.sh $^
 
 check-wire: $(filter $(SAN)/$(WIRE)/%,$(UNITS)) ## unit tests of the wire
+	@MUSTER_BUILD=$(abspath $(BUILD)) selftests/run.sh $^
+
+check-nic: $(filter $(SAN)/$(NIC)/%,$(UNITS)) ## unit tests of the NIC's queues
 	@MUSTER_BUILD=$(abspath $(BUILD)) selftests/run.sh $^
 
 check-userlib: $(filter $(SAN)/userlib/%,$(UNITS)) ## unit tests of the library

@@ -1,0 +1,47 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# NIC path and host path give the same bits; so do repeated runs and every wire.
+. "$(dirname "$0")/tap.sh"
+
+ranks=$MUSTER_BUILD/selftests/ranks
+checked=$MUSTER_BUILD/san/selftests/ranks	# the same program under sanitizers
+
+run() {
+	"$MUSTER_BUILD/tools/muster-run" -n "$@"
+}
+
+# digest N PROGRAM MEMORY: what the ranks found, as a number
+digest() {
+	run "$1" "$2" bits "$3" >"out.$1.$3" || return
+	sed -n 's/.*digest //p' "out.$1.$3"
+}
+
+repeatable() {
+	first=$(digest "$1" "$ranks" registered)
+	test -n "$first"
+	same "$first" "$(digest "$1" "$ranks" registered)"
+}
+
+for n in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 32; do
+	check "$n ranks: NIC path and host path have the same bits" digest $n "$ranks" registered
+done
+check "the same bits when it is run again" repeatable 4
+
+memory_alike() {
+	same "$(digest 4 "$ranks" registered)" "$(digest 4 "$ranks" plain)"
+}
+check "the same bits on plain and on registered memory" memory_alike
+
+wire_alike() {
+	ring=$(digest 3 "$ranks" registered)
+	test -n "$ring"
+	same "$ring" "$(MUSTER_WIRE=$1 digest 3 "$ranks" registered)"
+}
+check "the same bits over UNIX sockets as over memory rings" wire_alike unix
+check "the same bits over UDP as over memory rings" wire_alike udp
+
+check "clean under sanitizers, registered memory" digest 3 "$checked" registered
+check "clean under sanitizers, plain memory" digest 5 "$checked" plain
+
+check "several operations in flight, and groups" run 5 "$checked" started
+finish

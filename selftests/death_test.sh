@@ -1,0 +1,74 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# A rank that dies is named by all others; a rank that is late is not dead.
+# MUSTER_KILLS: how often a rank is killed in mid-operation (default 10).
+. "$(dirname "$0")/tap.sh"
+
+ranks=$MUSTER_BUILD/selftests/ranks
+
+run() {
+	"$MUSTER_BUILD/tools/muster-run" "$@"
+}
+
+pid_known() {
+	grep -q 'pid [0-9]' out
+}
+
+# kill_one VICTIM MIB MILLISECONDS: kill -9 in mid-operation; the three others say so
+kill_one() {
+	VICTIM=$1 run -n 4 "$ranks" victim "$2" >out 2>err &
+	launcher=$!
+	within 20 pid_known
+	victim=$(sed -n 's/.*pid //p' out)
+	sleep "0.$3"
+	kill -9 "$victim"
+	ended=$(date +%s%N)
+	wait $launcher && return 1
+	took=$((($(date +%s%N) - ended) / 1000000))
+	cat out err
+	echo "after $took ms"
+	echo "$took" >>took
+	same 3 "$(grep -c "rank $1" out)"
+	test $took -lt 10000
+	nothing_left
+}
+
+# No process of this program, and no shared memory that was not there before.
+nothing_left() {
+	fails pgrep -f "$ranks victim"
+	same "$shm_before" "$(ls /dev/shm | wc -l)"
+}
+
+shm_before=$(ls /dev/shm | wc -l)
+kills=${MUSTER_KILLS:-10}
+i=0
+while [ $i -lt "$kills" ]; do
+	check "kill -9 of rank $((i % 4)) in a 64 MiB allreduce: the others name it" \
+		kill_one $((i % 4)) 64 $(((i * 37 + 13) % 300 + 100))
+	i=$((i + 1))
+done
+echo "# slowest: $(sort -n took | tail -n 1) ms from the kill to the end of all ranks"
+check "kill -9 of a rank in 8-byte allreduces: the others name it" kill_one 1 0 200
+
+late() {
+	MUSTER_DEADLINE=1 run -n 3 "$ranks" late 3
+}
+check "a rank that comes after the deadline is late, not dead" late
+
+late_by() {
+	MUSTER_WIRE=$1 MUSTER_DEADLINE=1 run -n 3 "$ranks" late 3
+}
+check "the same over UDP" late_by udp
+
+too_late() {
+	MUSTER_LATE_TIMEOUT=1 run -n 3 "$ranks" toolate
+}
+check "with MUSTER_LATE_TIMEOUT the wait ends and names who is late" too_late
+
+leaves() {
+	run -n 3 "$ranks" leaves >out
+	cat out
+	same 2 "$(grep -c 'rank 2' out)"
+}
+check "a rank that finalizes early is named by those that need it" leaves
+finish

@@ -1,0 +1,32 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# Engine and pure wire reach the world only through their tables.
+. "$(dirname "$0")/tap.sh"
+
+# foreign FILE...: what they need that neither they nor the list have
+foreign() {
+	nm -u "$@" | awk 'NF == 2 { print $2 }' | sort -u >needed
+	nm --defined-only "$@" | awk 'NF == 3 { print $3 }' | sort -u >own
+	comm -23 needed own | grep -vxE 'mem(cpy|move|set|cmp)|__cpu_model|__cpu_indicator_init|_GLOBAL_OFFSET_TABLE_'
+}
+
+pure() {
+	same "" "$(foreign "$@")"
+}
+
+check "the engine calls no clock, thread, socket, allocation or output" \
+	pure "$MUSTER_BUILD/qemu-device/engine/lib.a"
+check "the reliable part of the wire calls none either" \
+	pure "$MUSTER_BUILD"/qemu-device/wire/reliable.o "$MUSTER_BUILD"/qemu-device/wire/ring.o
+
+layouts() {
+	for header in "$tap_home"/../uapi/muster_*.h "$tap_home"/../uapi/rdma/*.h "$tap_home"/../userlib/muster.h \
+		"$tap_home"/../qemu-device/engine/*.h "$tap_home"/../qemu-device/wire/*.h; do
+		echo "$header"
+		gcc -std=gnu11 -Wall -Wextra -Werror -I"$tap_home/../uapi" -I"$tap_home/../userlib" \
+			-I"$tap_home/../qemu-device/engine" -I"$tap_home/../qemu-device/wire" \
+			-fsyntax-only -x c "$header"
+	done
+}
+check "every shared header compiles alone" layouts
+finish
