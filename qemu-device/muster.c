@@ -1,46 +1,402 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The Muster NIC as a PCI device of QEMU: for now a register bar whose first
- * register reads a magic number, which proves the build and the boot.
+ * The Muster NIC as a PCI device of QEMU: BARs, MSI-X, DMA and a thread around
+ * the NIC of nic/, which decides everything. The only file that knows QEMU.
+ *
+ * Locks: `lock` protects the NIC and is taken before QEMU's big lock, never
+ * after it: whoever holds the big lock drops it first (nic_lock()). Doorbells
+ * and plain registers take neither. The NIC's thread holds `lock` while it
+ * steps and takes the big lock only to raise an interrupt.
  */
 #include "qemu/osdep.h"
+#include "qemu/error-report.h"
+#include "qemu/event_notifier.h"
+#include "qemu/guest-random.h"
+#include "qemu/main-loop.h"
+#include "qemu/module.h"
+#include "qemu/rcu.h"
+#include "qemu/thread.h"
+#include "qemu/timer.h"
+#include "qapi/error.h"
+#include "hw/pci/msix.h"
 #include "hw/pci/pci.h"
+#include "hw/qdev-properties.h"
+#include "migration/vmstate.h"
 #include "qom/object.h"
+#include "sysemu/sysemu.h"
+
+#include "nic/nic.h"
+
+/* QEMU itself is built without; this file is not. */
+#pragma GCC diagnostic error "-Wall"
 
 #define TYPE_MUSTER "muster"
 OBJECT_DECLARE_SIMPLE_TYPE(MusterState, MUSTER)
 
-#define MUSTER_PCI_DEVICE 0x10f0
-#define MUSTER_MAGIC 0x4d555354u
+#define DEADLINE_MS_DEFAULT 10000
 
 struct MusterState {
     PCIDevice pci;
     MemoryRegion regs;
+    MemoryRegion doorbells;
+    Notifier exit;
+
+    struct muster_nic *nic;
+    QemuMutex lock;         /* the NIC; see above */
+    unsigned int waiting;   /* atomic: threads that want `lock`; the NIC's lets them */
+    QemuThread thread;
+    EventNotifier wake;
+    bool sleeping;          /* atomic: the thread sleeps or is about to */
+    bool stop;              /* atomic */
+
+    /* properties */
+    uint32_t node;
+    char *wire;
+    uint32_t deadline_ms;
 };
+
+/* ---- the NIC's world ---- */
+
+/* Only memory may answer: a device that is reached by DMA could call us back. */
+static const MemTxAttrs memory_only = { .memory = 1 };
+
+static int world_dma_read(void *opaque, uint64_t addr, void *buf, uint32_t len)
+{
+    MusterState *m = opaque;
+
+    return pci_dma_rw(&m->pci, addr, buf, len, DMA_DIRECTION_TO_DEVICE, memory_only) ? -EIO : 0;
+}
+
+static int world_dma_write(void *opaque, uint64_t addr, const void *buf, uint32_t len)
+{
+    MusterState *m = opaque;
+
+    return pci_dma_rw(&m->pci, addr, (void *)buf, len, DMA_DIRECTION_FROM_DEVICE,
+                      memory_only) ? -EIO : 0;
+}
+
+/* In the NIC's thread, or in a vCPU's within nic_lock(): neither holds the big lock. */
+static void world_interrupt(void *opaque, uint32_t vector)
+{
+    MusterState *m = opaque;
+
+    qemu_mutex_lock_iothread();
+    if (msix_enabled(&m->pci)) {
+        msix_notify(&m->pci, vector);
+    }
+    qemu_mutex_unlock_iothread();
+}
+
+static uint64_t world_now_us(void *opaque)
+{
+    return get_clock() / 1000;
+}
+
+static void world_kick(void *opaque)
+{
+    MusterState *m = opaque;
+
+    smp_mb();   /* what was rung, before whether the thread sleeps */
+    if (qatomic_read(&m->sleeping) && qatomic_xchg(&m->sleeping, false)) {
+        event_notifier_set(&m->wake);
+    }
+}
+
+static const struct muster_nic_world world = {
+    .dma_read = world_dma_read,
+    .dma_write = world_dma_write,
+    .interrupt = world_interrupt,
+    .now_us = world_now_us,
+    .kick = world_kick,
+};
+
+/* ---- the thread ---- */
+
+/* Keep the NIC's thread out. Drops the big lock meanwhile: see the top. */
+static bool nic_lock(MusterState *m)
+{
+    bool big = qemu_mutex_iothread_locked();
+
+    if (big) {
+        qemu_mutex_unlock_iothread();
+    }
+    qatomic_inc(&m->waiting);
+    qemu_mutex_lock(&m->lock);
+    qatomic_dec(&m->waiting);
+    return big;
+}
+
+static void nic_unlock(MusterState *m, bool big)
+{
+    qemu_mutex_unlock(&m->lock);
+    if (big) {
+        qemu_mutex_lock_iothread();
+    }
+}
+
+static uint64_t thread_step(MusterState *m, int *fd)
+{
+    uint64_t wait_us;
+
+    while (qatomic_read(&m->waiting)) {
+        g_usleep(10);
+    }
+    qemu_mutex_lock(&m->lock);
+    wait_us = muster_nic_step(m->nic);
+    *fd = muster_nic_fd(m->nic);
+    qemu_mutex_unlock(&m->lock);
+    return wait_us;
+}
+
+static void thread_sleep(MusterState *m, int wire_fd, uint64_t wait_us)
+{
+    GPollFD fds[2] = {
+        { .fd = event_notifier_get_fd(&m->wake), .events = G_IO_IN },
+        { .fd = wire_fd, .events = G_IO_IN },
+    };
+
+    qemu_poll_ns(fds, wire_fd < 0 ? 1 : 2,
+                 wait_us >= INT64_MAX / 1000 ? -1 : (int64_t)wait_us * 1000);
+    event_notifier_test_and_clear(&m->wake);
+}
+
+static void *thread_main(void *opaque)
+{
+    MusterState *m = opaque;
+    uint64_t wait_us;
+    int fd;
+
+    rcu_register_thread();
+    while (!qatomic_read(&m->stop)) {
+        if (thread_step(m, &fd) == 0) {
+            continue;
+        }
+        /* Whoever rings from here on wakes us; what was rung before, this step sees. */
+        qatomic_set(&m->sleeping, true);
+        smp_mb();
+        wait_us = qatomic_read(&m->stop) ? 0 : thread_step(m, &fd);
+        if (wait_us) {
+            thread_sleep(m, fd, wait_us);
+        }
+        qatomic_set(&m->sleeping, false);
+    }
+    rcu_unregister_thread();
+    return NULL;
+}
+
+static void thread_stop(MusterState *m)
+{
+    bool big = qemu_mutex_iothread_locked();
+
+    if (qatomic_xchg(&m->stop, true)) {
+        return;
+    }
+    event_notifier_set(&m->wake);
+    if (big) {
+        qemu_mutex_unlock_iothread();
+    }
+    qemu_thread_join(&m->thread);
+    if (big) {
+        qemu_mutex_lock_iothread();
+    }
+}
+
+/* QEMU ends without unrealizing its devices. */
+static void muster_at_exit(Notifier *notifier, void *data)
+{
+    thread_stop(container_of(notifier, MusterState, exit));
+}
+
+/* ---- BARs ---- */
 
 static uint64_t regs_read(void *opaque, hwaddr addr, unsigned size)
 {
-    return addr == 0 ? MUSTER_MAGIC : 0;
+    MusterState *m = opaque;
+
+    return muster_nic_reg_read(m->nic, addr, size);
 }
 
 static void regs_write(void *opaque, hwaddr addr, uint64_t value, unsigned size)
 {
+    MusterState *m = opaque;
+    bool big;
+
+    if (addr != MUSTER_REG_CONTROL) {
+        muster_nic_reg_write(m->nic, addr, value, size);
+        return;
+    }
+    big = nic_lock(m);
+    muster_nic_reg_write(m->nic, addr, value, size);
+    nic_unlock(m, big);
+    /* Its wire may have another descriptor now. */
+    event_notifier_set(&m->wake);
 }
+
+static uint64_t doorbell_read(void *opaque, hwaddr addr, unsigned size)
+{
+    return 0;
+}
+
+static void doorbell_write(void *opaque, hwaddr addr, uint64_t value, unsigned size)
+{
+    MusterState *m = opaque;
+
+    muster_nic_doorbell(m->nic, addr, value, size);
+}
+
+/* Every access comes through as the guest made it; the NIC ignores the odd ones. */
+#define ANY_ACCESS { .min_access_size = 1, .max_access_size = 8, .unaligned = true }
 
 static const MemoryRegionOps regs_ops = {
     .read = regs_read,
     .write = regs_write,
     .endianness = DEVICE_LITTLE_ENDIAN,
-    .impl = { .min_access_size = 4, .max_access_size = 4 },
+    .valid = ANY_ACCESS,
+    .impl = ANY_ACCESS,
 };
+
+static const MemoryRegionOps doorbell_ops = {
+    .read = doorbell_read,
+    .write = doorbell_write,
+    .endianness = DEVICE_LITTLE_ENDIAN,
+    .valid = ANY_ACCESS,
+    .impl = ANY_ACCESS,
+};
+
+static void bars_init(MusterState *m)
+{
+    memory_region_init_io(&m->regs, OBJECT(m), &regs_ops, m, "muster-regs", MUSTER_REGS_BYTES);
+    pci_register_bar(&m->pci, MUSTER_BAR_REGS, PCI_BASE_ADDRESS_MEM_TYPE_64, &m->regs);
+    memory_region_init_io(&m->doorbells, OBJECT(m), &doorbell_ops, m, "muster-doorbells",
+                          (uint64_t)MUSTER_VPS_MAX * MUSTER_DOORBELL_STRIDE);
+    /* While CONTROL acts without the big lock, another vCPU may ring: that is no recursion. */
+    m->regs.disable_reentrancy_guard = true;
+    m->doorbells.disable_reentrancy_guard = true;
+    pci_register_bar(&m->pci, MUSTER_BAR_DOORBELLS, PCI_BASE_ADDRESS_MEM_TYPE_64,
+                     &m->doorbells);
+}
+
+/* ---- life ---- */
+
+static void muster_reset(DeviceState *dev)
+{
+    MusterState *m = MUSTER(dev);
+    bool big = nic_lock(m);
+
+    muster_nic_reset(m->nic);
+    nic_unlock(m, big);
+    event_notifier_set(&m->wake);
+}
+
+static void config_write(PCIDevice *pci, uint32_t addr, uint32_t value, int len)
+{
+    pci_default_write_config(pci, addr, value, len);
+    pcie_cap_flr_write_config(pci, addr, value, len);
+}
+
+static bool nic_create(MusterState *m, Error **errp)
+{
+    struct muster_nic_config config = {
+        .node = m->node,
+        .wire = m->wire,
+        .deadline_us = (uint64_t)m->deadline_ms * 1000,
+    };
+    char why[256] = "";
+    int err;
+
+    if (!m->wire) {
+        error_setg(errp, "muster: wire is missing; give wire=unix:DIR or wire=udp:HOST:PORT");
+        return false;
+    }
+    if (m->node >= MUSTER_NODES_MAX) {
+        error_setg(errp, "muster: node %u is not below %u", m->node, MUSTER_NODES_MAX);
+        return false;
+    }
+    if (qemu_guest_getrandom(&config.incarnation, sizeof(config.incarnation), errp)) {
+        return false;
+    }
+    err = muster_nic_create(&config, &world, m, &m->nic, why, sizeof(why));
+    if (err) {
+        error_setg(errp, "muster: node %u: %s", m->node, why[0] ? why : strerror(-err));
+        return false;
+    }
+    return true;
+}
+
+static bool pci_init(MusterState *m, Error **errp)
+{
+    pci_config_set_interrupt_pin(m->pci.config, 0);
+    bars_init(m);
+    if (msix_init_exclusive_bar(&m->pci, MUSTER_MSIX_VECTORS, MUSTER_BAR_MSIX, errp)) {
+        return false;
+    }
+    for (unsigned int i = 0; i < MUSTER_MSIX_VECTORS; i++) {
+        msix_vector_use(&m->pci, i);
+    }
+    if (pcie_endpoint_cap_init(&m->pci, 0) < 0) {
+        error_setg(errp, "muster: this needs a PCI Express slot");
+        msix_uninit_exclusive_bar(&m->pci);
+        return false;
+    }
+    pcie_cap_flr_init(&m->pci);
+    return true;
+}
 
 static void muster_realize(PCIDevice *pci, Error **errp)
 {
     MusterState *m = MUSTER(pci);
+    int err;
 
-    memory_region_init_io(&m->regs, OBJECT(m), &regs_ops, m, "muster-regs", 4096);
-    pci_register_bar(pci, 0, PCI_BASE_ADDRESS_MEM_TYPE_64, &m->regs);
+    if (!nic_create(m, errp)) {
+        return;
+    }
+    if (!pci_init(m, errp)) {
+        goto err_destroy_nic;
+    }
+    err = event_notifier_init(&m->wake, 0);
+    if (err) {
+        error_setg_errno(errp, -err, "muster: no event descriptor");
+        goto err_exit_pci;
+    }
+    qemu_mutex_init(&m->lock);
+    m->exit.notify = muster_at_exit;
+    qemu_add_exit_notifier(&m->exit);
+    qemu_thread_create(&m->thread, "muster", thread_main, m, QEMU_THREAD_JOINABLE);
+    return;
+
+err_exit_pci:
+    pcie_cap_exit(pci);
+    msix_uninit_exclusive_bar(pci);
+err_destroy_nic:
+    muster_nic_destroy(m->nic);
+    m->nic = NULL;
 }
+
+static void muster_exit(PCIDevice *pci)
+{
+    MusterState *m = MUSTER(pci);
+
+    thread_stop(m);
+    qemu_remove_exit_notifier(&m->exit);
+    qemu_mutex_destroy(&m->lock);
+    event_notifier_cleanup(&m->wake);
+    pcie_cap_exit(pci);
+    msix_uninit_exclusive_bar(pci);
+    muster_nic_destroy(m->nic);
+    m->nic = NULL;
+}
+
+static Property muster_properties[] = {
+    DEFINE_PROP_UINT32("node", MusterState, node, 0),
+    DEFINE_PROP_STRING("wire", MusterState, wire),
+    DEFINE_PROP_UINT32("deadline-ms", MusterState, deadline_ms, DEADLINE_MS_DEFAULT),
+    DEFINE_PROP_END_OF_LIST(),
+};
+
+static const VMStateDescription muster_vmstate = {
+    .name = TYPE_MUSTER,
+    .unmigratable = 1,
+};
 
 static void muster_class_init(ObjectClass *klass, void *data)
 {
@@ -48,10 +404,17 @@ static void muster_class_init(ObjectClass *klass, void *data)
     PCIDeviceClass *pc = PCI_DEVICE_CLASS(klass);
 
     pc->realize = muster_realize;
-    pc->vendor_id = PCI_VENDOR_ID_REDHAT_QUMRANET;
+    pc->exit = muster_exit;
+    pc->config_write = config_write;
+    pc->vendor_id = MUSTER_PCI_VENDOR;
     pc->device_id = MUSTER_PCI_DEVICE;
     pc->class_id = PCI_CLASS_NETWORK_OTHER;
     dc->desc = "Muster collective offload NIC";
+    dc->reset = muster_reset;
+    dc->vmsd = &muster_vmstate;
+    /* nic_lock() drops the big lock within an access: the device must not go then. */
+    dc->hotpluggable = false;
+    device_class_set_props(dc, muster_properties);
     set_bit(DEVICE_CATEGORY_NETWORK, dc->categories);
 }
 

@@ -56,7 +56,7 @@ with_log() {
 	done
 	trap - INT TERM
 	wait $pid && return
-	tail -n 20 "$log" >&2
+	tail -n 20 "$log" | cut -c1-400 >&2
 	die "$what failed; the last lines are above, all of it in $log"
 }
 

@@ -3,7 +3,7 @@
 # Build QEMU with the Muster device in it and link it as build/vm/qemu-system-x86_64.
 # usage: qemu.sh
 # The distribution's QEMU source is fetched once, checked by apt against its signed
-# index, and unpacked into the cache; the device, engine and wire are laid over it as
+# index, and unpacked into the cache; the device is laid over it as
 # hw/muster. A build is kept under the checksum of all its inputs, so that an unchanged
 # tree needs no build and a changed device only its own files.
 set -eu
@@ -71,9 +71,9 @@ overlay_place() {
 	esac
 }
 
-# The engine's and the wire's files; a test is never part of the device.
+# The NIC's, the engine's and the wire's files; a test is never part of the device.
 library_sources() {
-	overlay_files | grep -E '^qemu-device/(engine|wire)/.*\.c$' | grep -v '_test\.c$' || :
+	overlay_files | grep -E '^qemu-device/(nic|engine|wire)/.*\.c$' | grep -v '_test\.c$' || :
 }
 
 lay_overlay() {

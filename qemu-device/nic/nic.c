@@ -1,0 +1,505 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * The NIC's life (power-on, enable, quiesce, reset), its registers and
+ * doorbells, and the step that turns its wheels: admin queue, wire, rings,
+ * engine. Registers and doorbells are stored atomically by whoever writes
+ * them; only the step, and a write to CONTROL, act.
+ */
+#include "nic_internal.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	STEP_PACKETS = 64,	/* taken from the wire in one step */
+	STEP_ENGINE = 256,	/* the engine's budget in one step */
+	REFUSED_WAIT_US = 100,	/* a full ring or wire says nothing when it has room again */
+};
+
+#define REG(nic, reg)	((nic)->regs[(reg) / 4])
+
+/* ---- guest memory ---------------------------------------------------------- */
+
+int nic_dma_read(struct muster_nic *nic, uint64_t addr, void *buf, uint32_t len)
+{
+	nic->counters.dma_read_bytes += len;
+	return nic->world->dma_read(nic->opaque, addr, buf, len);
+}
+
+int nic_dma_write(struct muster_nic *nic, uint64_t addr, const void *buf, uint32_t len)
+{
+	nic->counters.dma_write_bytes += len;
+	return nic->world->dma_write(nic->opaque, addr, buf, len);
+}
+
+int nic_entry_write(struct muster_nic *nic, uint64_t addr, const void *entry, uint32_t len)
+{
+	uint32_t body = len - sizeof(uint32_t);
+
+	if (nic_dma_write(nic, addr, entry, body))
+		return -EIO;
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+	return nic_dma_write(nic, addr + body, (const uint8_t *)entry + body, sizeof(uint32_t));
+}
+
+void nic_fatal(struct muster_nic *nic)
+{
+	__atomic_fetch_or(&nic->state, MUSTER_STATE_FATAL, __ATOMIC_RELEASE);
+	nic->vectors |= 1;
+}
+
+/* ---- packets --------------------------------------------------------------- */
+
+/* A packet between two VPs of this NIC; taken in by the step, as others are. */
+static int loopback_send(struct muster_nic *nic, const struct muster_packet *packet,
+			 const void *payload)
+{
+	uint32_t length = le16toh(packet->length);
+	struct nic_loopback_packet *copy;
+
+	if (nic->nr_loopback == MUSTER_NIC_LOOPBACK_MAX)
+		return -EAGAIN;
+	copy = malloc(sizeof(*copy) + length);
+	if (!copy)
+		return -EAGAIN;
+	copy->next = NULL;
+	copy->packet = *packet;
+	if (length)
+		memcpy(copy->payload, payload, length);
+	*nic->loopback_last = copy;
+	nic->loopback_last = &copy->next;
+	nic->nr_loopback++;
+	return 0;
+}
+
+static struct nic_loopback_packet *loopback_take(struct muster_nic *nic)
+{
+	struct nic_loopback_packet *first = nic->loopback;
+
+	if (!first)
+		return NULL;
+	nic->loopback = first->next;
+	if (!nic->loopback)
+		nic->loopback_last = &nic->loopback;
+	nic->nr_loopback--;
+	return first;
+}
+
+static bool loopback_run(struct muster_nic *nic)
+{
+	bool moved = nic->nr_loopback;
+
+	for (uint32_t left = nic->nr_loopback; left; left--) {
+		struct nic_loopback_packet *p = loopback_take(nic);
+
+		muster_engine_receive(nic->engine, &p->packet, p->payload,
+				      le16toh(p->packet.length));
+		free(p);
+	}
+	return moved;
+}
+
+static void loopback_drop(struct muster_nic *nic)
+{
+	struct nic_loopback_packet *p;
+
+	while ((p = loopback_take(nic)))
+		free(p);
+}
+
+static void wire_receive(void *owner, const struct muster_packet *packet, const void *payload,
+			 uint32_t len)
+{
+	struct muster_nic *nic = owner;
+
+	muster_engine_receive(nic->engine, packet, payload, len);
+}
+
+static void wire_lost(void *owner, uint32_t node)
+{
+	struct muster_nic *nic = owner;
+
+	muster_engine_peer_lost(nic->engine, node);
+	nic_event(nic, MUSTER_EVENT_PEER_LOST, node);
+}
+
+static const struct muster_wire_events wire_events = {
+	.receive = wire_receive,
+	.lost = wire_lost,
+};
+
+/* ---- the engine's world ---------------------------------------------------- */
+
+static uint64_t world_now_us(void *world)
+{
+	struct muster_nic *nic = world;
+
+	return nic->world->now_us(nic->opaque);
+}
+
+static int world_dma_read(void *world, uint16_t vp, uint32_t key, uint64_t addr, void *buf,
+			  uint32_t len)
+{
+	return nic_mr_read(world, vp, key, addr, buf, len);
+}
+
+static int world_dma_write(void *world, uint16_t vp, uint32_t key, uint64_t addr,
+			   const void *buf, uint32_t len)
+{
+	return nic_mr_write(world, vp, key, addr, buf, len);
+}
+
+static int world_send(void *world, const struct muster_packet *packet, const void *payload)
+{
+	struct muster_nic *nic = world;
+	int err = -EHOSTUNREACH;
+
+	if (le32toh(packet->dst_node) == nic->config.node)
+		err = loopback_send(nic, packet, payload);
+	else if (nic->wire)
+		err = nic->wire->ops->send(nic->wire, packet, payload);
+	if (err == -EAGAIN)
+		nic->refused = true;
+	return err;
+}
+
+static int world_complete(void *world, uint16_t vp, const struct muster_cqe *cqe)
+{
+	return nic_complete(world, vp, cqe);
+}
+
+static int world_deliver(void *world, uint16_t vp, const struct muster_packet *packet,
+			 const void *payload)
+{
+	return nic_deliver(world, vp, packet, payload);
+}
+
+static void *world_alloc(void *world, size_t bytes)
+{
+	void *p;
+
+	(void)world;
+	if (bytes > SIZE_MAX - 63)
+		return NULL;
+	bytes = (bytes + 63) & ~(size_t)63;
+	p = aligned_alloc(64, bytes);
+	return p ? memset(p, 0, bytes) : NULL;
+}
+
+static void world_free(void *world, void *p, size_t bytes)
+{
+	(void)world;
+	(void)bytes;
+	free(p);
+}
+
+static const struct muster_engine_world engine_world = {
+	.now_us = world_now_us,
+	.dma_read = world_dma_read,
+	.dma_write = world_dma_write,
+	.send = world_send,
+	.complete = world_complete,
+	.deliver = world_deliver,
+	.alloc = world_alloc,
+	.free = world_free,
+};
+
+/* ---- life ------------------------------------------------------------------ */
+
+static int inside_open(struct muster_nic *nic, char *why, size_t why_len)
+{
+	struct muster_engine_config config = { .node = nic->config.node, .units = MUSTER_UNITS };
+	int err = muster_engine_create(&config, &engine_world, nic, &nic->engine);
+
+	if (err) {
+		nic->engine = NULL;
+		return err;
+	}
+	err = muster_wire_socket_open(nic->config.wire, nic->config.node, nic->incarnation,
+				      nic->config.deadline_us, &wire_events, nic, &nic->wire,
+				      why, why_len);
+	if (err)
+		nic->wire = NULL;
+	return err;
+}
+
+static void inside_close(struct muster_nic *nic)
+{
+	if (nic->wire)
+		nic->wire->ops->close(nic->wire);
+	if (nic->engine)
+		muster_engine_destroy(nic->engine);
+	nic->wire = NULL;
+	nic->engine = NULL;
+}
+
+/* Forget all that the guest has made; no DMA for it afterwards. */
+static void quiesce(struct muster_nic *nic)
+{
+	while (nic->nr_vps)
+		nic_vp_destroy(nic, nic->vps[nic->vp_ids[0]]);
+	for (uint32_t i = 0; i < MUSTER_CQS_MAX; i++) {
+		free(nic->cqs[i]);
+		nic->cqs[i] = NULL;
+	}
+	for (uint32_t i = 1; i <= MUSTER_MRS_MAX && nic->mr_pages; i++)
+		if (nic->mrs[i])
+			nic_mr_destroy(nic, i);
+	loopback_drop(nic);
+	nic->vectors = 0;
+	__atomic_fetch_and(&nic->state, ~MUSTER_STATE_ENABLED, __ATOMIC_RELEASE);
+}
+
+int muster_nic_create(const struct muster_nic_config *config,
+		      const struct muster_nic_world *world, void *opaque,
+		      struct muster_nic **result, char *why, size_t why_len)
+{
+	struct muster_nic *nic;
+	int err;
+
+	if (config->node >= MUSTER_NODES_MAX)
+		return -EINVAL;
+	nic = calloc(1, sizeof(*nic));
+	if (!nic)
+		return -ENOMEM;
+	nic->config = *config;
+	nic->world = world;
+	nic->opaque = opaque;
+	nic->incarnation = config->incarnation;
+	nic->loopback_last = &nic->loopback;
+	err = inside_open(nic, why, why_len);
+	if (err) {
+		inside_close(nic);
+		free(nic);
+		return err;
+	}
+	*result = nic;
+	return 0;
+}
+
+void muster_nic_destroy(struct muster_nic *nic)
+{
+	quiesce(nic);
+	inside_close(nic);
+	free(nic);
+}
+
+void muster_nic_reset(struct muster_nic *nic)
+{
+	char why[256];
+
+	quiesce(nic);
+	inside_close(nic);
+	for (size_t i = 0; i < sizeof(nic->regs) / sizeof(nic->regs[0]); i++)
+		__atomic_store_n(&nic->regs[i], 0, __ATOMIC_RELAXED);
+	for (uint32_t i = 0; i < MUSTER_VPS_MAX / 64; i++)
+		__atomic_store_n(&nic->rung[i], 0, __ATOMIC_RELAXED);
+	memset(&nic->counters, 0, sizeof(nic->counters));
+	__atomic_store_n(&nic->doorbells_count, 0, __ATOMIC_RELAXED);
+	__atomic_add_fetch(&nic->incarnation, 1, __ATOMIC_RELAXED);
+	__atomic_store_n(&nic->state, 0, __ATOMIC_RELEASE);
+	if (inside_open(nic, why, sizeof(why))) {
+		inside_close(nic);
+		nic_fatal(nic);
+	}
+}
+
+/* ---- registers ------------------------------------------------------------- */
+
+static uint64_t reg64(struct muster_nic *nic, uint32_t lo)
+{
+	return (uint64_t)REG(nic, lo + 4) << 32 | REG(nic, lo);
+}
+
+static bool entries_valid(uint32_t entries, uint32_t max)
+{
+	return entries && entries <= max && !(entries & (entries - 1));
+}
+
+/* Take the queues as the registers give them; what is wrong with them is fatal. */
+static void enable(struct muster_nic *nic)
+{
+	uint64_t admin = reg64(nic, MUSTER_REG_ADMIN_BASE_LO);
+	uint64_t reply = reg64(nic, MUSTER_REG_ADMIN_REPLY_LO);
+	uint64_t event = reg64(nic, MUSTER_REG_EVENT_BASE_LO);
+	uint32_t admins = REG(nic, MUSTER_REG_ADMIN_ENTRIES);
+	uint32_t events = REG(nic, MUSTER_REG_EVENT_ENTRIES);
+
+	if (!nic->engine || !entries_valid(admins, MUSTER_ADMIN_ENTRIES_MAX) ||
+	    !entries_valid(events, MUSTER_EVENT_ENTRIES_MAX) ||
+	    admin % sizeof(struct muster_admin_command) ||
+	    reply % sizeof(struct muster_admin_reply) || event % sizeof(struct muster_event)) {
+		nic_fatal(nic);
+		return;
+	}
+	nic->admin_base = admin;
+	nic->admin_reply = reply;
+	nic->admin_entries = admins;
+	nic->admin_head = 0;
+	nic->event_base = event;
+	nic->event_entries = events;
+	nic->event_tail = 0;
+	__atomic_store_n(&REG(nic, MUSTER_REG_ADMIN_TAIL), 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&REG(nic, MUSTER_REG_EVENT_HEAD), 0, __ATOMIC_RELAXED);
+	__atomic_fetch_or(&nic->state, MUSTER_STATE_ENABLED, __ATOMIC_RELEASE);
+}
+
+static void control_write(struct muster_nic *nic, uint32_t value)
+{
+	if (value & MUSTER_CONTROL_RESET) {
+		muster_nic_reset(nic);
+		return;
+	}
+	if (nic->state & MUSTER_STATE_FATAL)
+		return;
+	if ((value & MUSTER_CONTROL_ENABLE) && !(nic->state & MUSTER_STATE_ENABLED))
+		enable(nic);
+	else if (!(value & MUSTER_CONTROL_ENABLE) && (nic->state & MUSTER_STATE_ENABLED))
+		quiesce(nic);
+}
+
+uint64_t muster_nic_reg_read(struct muster_nic *nic, uint64_t addr, unsigned int size)
+{
+	uint32_t state = __atomic_load_n(&nic->state, __ATOMIC_ACQUIRE);
+
+	if (size != 4 || addr % 4)
+		return 0;
+	switch (addr) {
+	case MUSTER_REG_MAGIC:
+		return MUSTER_REG_MAGIC_VALUE;
+	case MUSTER_REG_VERSION:
+		return MUSTER_DEVICE_VERSION;
+	case MUSTER_REG_NODE:
+		return nic->config.node;
+	case MUSTER_REG_INCARNATION:
+		return __atomic_load_n(&nic->incarnation, __ATOMIC_RELAXED);
+	case MUSTER_REG_CONTROL:
+		return state & MUSTER_STATE_ENABLED ? MUSTER_CONTROL_ENABLE : 0;
+	case MUSTER_REG_STATUS:
+		return state;
+	case MUSTER_REG_ADMIN_BASE_LO ... MUSTER_REG_EVENT_ENTRIES:
+		return __atomic_load_n(&REG(nic, addr), __ATOMIC_RELAXED);
+	default:
+		return 0;
+	}
+}
+
+void muster_nic_reg_write(struct muster_nic *nic, uint64_t addr, uint64_t value,
+			  unsigned int size)
+{
+	if (size != 4 || addr % 4)
+		return;
+	switch (addr) {
+	case MUSTER_REG_CONTROL:
+		control_write(nic, value);
+		break;
+	case MUSTER_REG_ADMIN_BASE_LO ... MUSTER_REG_EVENT_ENTRIES:
+		if (!(__atomic_load_n(&nic->state, __ATOMIC_ACQUIRE) & MUSTER_STATE_ENABLED))
+			__atomic_store_n(&REG(nic, addr), value, __ATOMIC_RELAXED);
+		break;
+	case MUSTER_REG_ADMIN_TAIL:
+		__atomic_store_n(&REG(nic, addr), value, __ATOMIC_RELEASE);
+		nic->world->kick(nic->opaque);
+		break;
+	case MUSTER_REG_EVENT_HEAD:
+		__atomic_store_n(&REG(nic, addr), value, __ATOMIC_RELEASE);
+		break;
+	}
+}
+
+void muster_nic_doorbell(struct muster_nic *nic, uint64_t addr, uint64_t value,
+			 unsigned int size)
+{
+	uint32_t vp = addr / MUSTER_DOORBELL_STRIDE, rung;
+	struct nic_doorbell *doorbell;
+	uint32_t *word;
+
+	if (size != 4 || addr % 4 || vp >= MUSTER_VPS_MAX)
+		return;
+	doorbell = &nic->doorbells[vp];
+	switch (addr % MUSTER_DOORBELL_STRIDE) {
+	case MUSTER_DOORBELL_DQ_TAIL:
+		word = &doorbell->dq_tail;
+		rung = NIC_RUNG_DQ;
+		break;
+	case MUSTER_DOORBELL_RQ_HEAD:
+		word = &doorbell->rq_head;
+		rung = NIC_RUNG_RQ;
+		break;
+	case MUSTER_DOORBELL_CQ_HEAD:
+		word = &doorbell->cq_head;
+		rung = NIC_RUNG_CQ;
+		break;
+	case MUSTER_DOORBELL_CQ_ARM:
+		word = &doorbell->cq_head;
+		rung = NIC_RUNG_ARM;
+		break;
+	default:
+		return;
+	}
+	__atomic_store_n(word, value, __ATOMIC_RELAXED);
+	__atomic_fetch_or(&doorbell->rung, rung, __ATOMIC_RELEASE);
+	__atomic_fetch_or(&nic->rung[vp / 64], 1ull << vp % 64, __ATOMIC_SEQ_CST);
+	__atomic_fetch_add(&nic->doorbells_count, 1, __ATOMIC_RELAXED);
+	nic->world->kick(nic->opaque);
+}
+
+/* ---- step ------------------------------------------------------------------ */
+
+static void interrupts_raise(struct muster_nic *nic)
+{
+	for (; nic->vectors; nic->vectors &= nic->vectors - 1) {
+		nic->counters.interrupts++;
+		nic->world->interrupt(nic->opaque, __builtin_ctz(nic->vectors));
+	}
+}
+
+/*
+ * Rings before the engine, so that it has all there is; and after it, because it
+ * may have made room for descriptors that it did not take before.
+ */
+static bool wheels_turn(struct muster_nic *nic, bool *more)
+{
+	bool moved = nic_admin_run(nic);
+
+	if (nic->wire)
+		moved |= nic->wire->ops->poll(nic->wire, world_now_us(nic), STEP_PACKETS) > 0;
+	moved |= loopback_run(nic);
+	moved |= nic_rings_run(nic);
+	*more = muster_engine_step(nic->engine, STEP_ENGINE);
+	moved |= nic_rings_run(nic);
+	return moved || nic->nr_loopback;
+}
+
+uint64_t muster_nic_step(struct muster_nic *nic)
+{
+	uint64_t wait_us = UINT64_MAX, due, now;
+	bool moved = false, more = false;
+
+	nic->refused = false;
+	if (nic->state == MUSTER_STATE_ENABLED)
+		moved = wheels_turn(nic, &more);
+	else if (nic->wire)
+		moved = nic->wire->ops->poll(nic->wire, world_now_us(nic), STEP_PACKETS) > 0;
+	interrupts_raise(nic);
+	if (moved || (more && !nic->refused))
+		return 0;
+	if (nic->refused)
+		wait_us = REFUSED_WAIT_US;
+	if (nic->wire) {
+		now = world_now_us(nic);
+		due = nic->wire->ops->deadline_us(nic->wire);
+		if (due <= now)
+			return 0;
+		if (due != UINT64_MAX && due - now < wait_us)
+			wait_us = due - now;
+	}
+	return wait_us;
+}
+
+int muster_nic_fd(const struct muster_nic *nic)
+{
+	return nic->wire ? nic->wire->ops->fd(nic->wire) : -1;
+}

@@ -1,0 +1,451 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * The admin queue: the driver's commands. Each is copied from guest memory
+ * once, decoded and checked completely, then acted on; a command that is
+ * refused has changed nothing, and its reply says why and at which byte.
+ */
+#include "nic_internal.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { COMMANDS_AT_ONCE = 16 };
+
+/* Answer of a command: status, and for BAD_PARAMETER the offset of the field. */
+struct verdict {
+	uint8_t status;
+	uint32_t detail;
+};
+
+#define OK		((struct verdict){ MUSTER_ADMIN_OK, 0 })
+#define REFUSE(why)	((struct verdict){ MUSTER_ADMIN_##why, 0 })
+#define BAD(field)	((struct verdict){ MUSTER_ADMIN_BAD_PARAMETER, \
+					   offsetof(struct muster_admin_command, field) })
+
+static struct verdict verdict_of(int err)
+{
+	switch (err) {
+	case 0:
+		return OK;
+	case -EINVAL:
+		return REFUSE(BAD_PARAMETER);
+	case -ENOENT:
+		return REFUSE(NO_OBJECT);
+	case -EEXIST:
+	case -EBUSY:
+		return REFUSE(BUSY);
+	case -EIO:
+		return REFUSE(DMA);
+	default:
+		return REFUSE(NO_ROOM);
+	}
+}
+
+static bool power_of_two(uint32_t n, uint32_t max)
+{
+	return n && n <= max && !(n & (n - 1));
+}
+
+/* Whether the command says nothing behind what it has to say. */
+static bool rest_zero(const struct muster_admin_command *cmd, size_t used)
+{
+	for (size_t i = used; i < sizeof(cmd->raw); i++)
+		if (cmd->raw[i])
+			return false;
+	return true;
+}
+
+/* ---- completion queues ----------------------------------------------------- */
+
+static struct verdict cq_create(struct muster_nic *nic, const struct muster_admin_command *cmd)
+{
+	struct nic_cq cq = {
+		.base = le64toh(cmd->cq.base),
+		.entries = le32toh(cmd->cq.entries),
+		.vector = le32toh(cmd->cq.vector),
+	};
+	uint32_t id = le32toh(cmd->cq.id);
+	struct nic_cq *made;
+
+	if (cq.base % sizeof(struct muster_cqe))
+		return BAD(cq.base);
+	if (id >= MUSTER_CQS_MAX)
+		return BAD(cq.id);
+	if (!power_of_two(cq.entries, MUSTER_CQ_ENTRIES_MAX))
+		return BAD(cq.entries);
+	if (cq.vector >= MUSTER_MSIX_VECTORS)
+		return BAD(cq.vector);
+	if (cmd->cq.reserved || !rest_zero(cmd, sizeof(cmd->cq)))
+		return BAD(cq.reserved);
+	if (nic->cqs[id])
+		return REFUSE(BUSY);
+	made = malloc(sizeof(*made));
+	if (!made)
+		return REFUSE(NO_ROOM);
+	*made = cq;
+	nic->cqs[id] = made;
+	return OK;
+}
+
+static struct verdict cq_destroy(struct muster_nic *nic, const struct muster_admin_command *cmd)
+{
+	uint32_t id = le32toh(cmd->id.id);
+
+	if (!rest_zero(cmd, 4))
+		return BAD(id.reserved);
+	if (id >= MUSTER_CQS_MAX || !nic->cqs[id])
+		return REFUSE(NO_OBJECT);
+	if (nic->cqs[id]->users)
+		return REFUSE(BUSY);
+	free(nic->cqs[id]);
+	nic->cqs[id] = NULL;
+	return OK;
+}
+
+/* ---- virtual ports --------------------------------------------------------- */
+
+static struct verdict vp_create(struct muster_nic *nic, const struct muster_admin_command *cmd)
+{
+	struct nic_vp vp = {
+		.pd = le32toh(cmd->vp.pd),
+		.cq = le32toh(cmd->vp.cq),
+		.dq_base = le64toh(cmd->vp.dq_base),
+		.rq_base = le64toh(cmd->vp.rq_base),
+		.status_base = le64toh(cmd->vp.status_base),
+		.dq_entries = le32toh(cmd->vp.dq_entries),
+		.rq_entries = le32toh(cmd->vp.rq_entries),
+	};
+	uint32_t id = le32toh(cmd->vp.id);
+
+	if (vp.dq_base % sizeof(struct muster_desc))
+		return BAD(vp.dq_base);
+	if (vp.rq_base % sizeof(uint64_t))
+		return BAD(vp.rq_base);
+	if (vp.status_base % sizeof(struct muster_vp_status))
+		return BAD(vp.status_base);
+	if (!power_of_two(vp.dq_entries, MUSTER_DQ_ENTRIES_MAX))
+		return BAD(vp.dq_entries);
+	if (!power_of_two(vp.rq_entries, MUSTER_RQ_ENTRIES_MAX))
+		return BAD(vp.rq_entries);
+	if (id >= MUSTER_VPS_MAX)
+		return BAD(vp.id);
+	if (cmd->vp.reserved || !rest_zero(cmd, sizeof(cmd->vp)))
+		return BAD(vp.reserved);
+	if (vp.cq >= MUSTER_CQS_MAX || !nic->cqs[vp.cq])
+		return REFUSE(NO_OBJECT);
+	if (nic->vps[id])
+		return REFUSE(BUSY);
+	vp.id = id;
+	return verdict_of(nic_vp_create(nic, &vp));
+}
+
+static struct verdict vp_destroy(struct muster_nic *nic, const struct muster_admin_command *cmd)
+{
+	uint32_t id = le32toh(cmd->id.id);
+
+	if (!rest_zero(cmd, 4))
+		return BAD(id.reserved);
+	if (id >= MUSTER_VPS_MAX || !nic->vps[id])
+		return REFUSE(NO_OBJECT);
+	nic_vp_destroy(nic, nic->vps[id]);
+	return OK;
+}
+
+/* ---- memory regions -------------------------------------------------------- */
+
+static struct verdict mr_check(const struct muster_admin_command *cmd, const struct nic_mr *mr,
+			       uint32_t id)
+{
+	static const uint8_t zero[sizeof(cmd->mr.reserved)];
+	uint64_t covered;
+
+	if (!mr->length || mr->iova + mr->length < mr->iova)
+		return BAD(mr.length);
+	if (mr->page_shift < 12 || mr->page_shift > 30)
+		return BAD(mr.page_shift);
+	if (mr->first_offset >> mr->page_shift)
+		return BAD(mr.first_offset);
+	if (!mr->nr_pages || mr->nr_pages > MUSTER_MR_PAGES_MAX)
+		return BAD(mr.nr_pages);
+	/* Pages as many as are needed, neither fewer nor more; no term can overflow. */
+	covered = (uint64_t)mr->nr_pages << mr->page_shift;
+	if (mr->length > covered || mr->first_offset + mr->length > covered ||
+	    (covered - (mr->first_offset + mr->length)) >> mr->page_shift)
+		return BAD(mr.nr_pages);
+	if (le64toh(cmd->mr.pages) % sizeof(uint64_t))
+		return BAD(mr.pages);
+	if (id == 0 || id > MUSTER_MRS_MAX)
+		return BAD(mr.id);
+	if (!mr->access || mr->access & ~(MUSTER_MR_READ | MUSTER_MR_WRITE))
+		return BAD(mr.access);
+	if (memcmp(cmd->mr.reserved, zero, sizeof(zero)) || !rest_zero(cmd, sizeof(cmd->mr)))
+		return BAD(mr.reserved);
+	return OK;
+}
+
+static struct verdict mr_register(struct muster_nic *nic, const struct muster_admin_command *cmd)
+{
+	struct nic_mr config = {
+		.iova = le64toh(cmd->mr.iova),
+		.length = le64toh(cmd->mr.length),
+		.pd = le32toh(cmd->mr.pd),
+		.first_offset = le32toh(cmd->mr.first_offset),
+		.nr_pages = le32toh(cmd->mr.nr_pages),
+		.page_shift = cmd->mr.page_shift,
+		.access = cmd->mr.access,
+	};
+	uint32_t id = le32toh(cmd->mr.id);
+	struct verdict verdict = mr_check(cmd, &config, id);
+	struct nic_mr *mr;
+	int err;
+
+	if (verdict.status)
+		return verdict;
+	if (nic->mrs[id])
+		return REFUSE(BUSY);
+	err = nic_mr_create(nic, &config, le64toh(cmd->mr.pages), &mr);
+	if (err == -EINVAL)
+		return BAD(mr.pages);
+	if (!err)
+		nic->mrs[id] = mr;
+	return verdict_of(err);
+}
+
+static struct verdict mr_deregister(struct muster_nic *nic, const struct muster_admin_command *cmd)
+{
+	uint32_t id = le32toh(cmd->id.id);
+
+	if (!rest_zero(cmd, 4))
+		return BAD(id.reserved);
+	if (id > MUSTER_MRS_MAX || !nic->mrs[id])
+		return REFUSE(NO_OBJECT);
+	nic_mr_destroy(nic, id);
+	return OK;
+}
+
+/* ---- contexts -------------------------------------------------------------- */
+
+static int members_read(struct muster_nic *nic, uint64_t addr, uint32_t nr,
+			struct muster_member *members)
+{
+	struct muster_admin_member from[64];
+
+	for (uint32_t i = 0; i < nr; i++) {
+		const struct muster_admin_member *m = &from[i % 64];
+		uint32_t chunk = nr - i < 64 ? nr - i : 64;
+
+		if (i % 64 == 0 && nic_dma_read(nic, addr + i * sizeof(from[0]), from,
+						chunk * sizeof(from[0])))
+			return -EIO;
+		if (m->reserved || m->reserved2)
+			return -EINVAL;
+		members[i] = (struct muster_member){
+			.node = le32toh(m->node),
+			.vp = le16toh(m->vp),
+			.incarnation = le32toh(m->incarnation),
+		};
+	}
+	return 0;
+}
+
+static struct verdict context_open(struct muster_nic *nic, const struct muster_admin_command *cmd)
+{
+	const struct muster_admin_context *c = &cmd->context;
+	uint32_t vp = le32toh(c->vp), nr = le32toh(c->nr_members);
+	struct muster_context_config config = {
+		.job = c->job,
+		.context = le16toh(c->context),
+		.job_key = le64toh(c->job_key),
+		.self = le32toh(c->self),
+		.nr_members = nr,
+	};
+	struct muster_member *members;
+	int err;
+
+	if (!nr || nr > MUSTER_MEMBERS_MAX)
+		return BAD(context.nr_members);
+	if (config.self >= nr)
+		return BAD(context.self);
+	if (c->status || c->culprit)
+		return BAD(context.status);
+	if (c->reserved || !rest_zero(cmd, sizeof(*c)))
+		return BAD(context.reserved);
+	if (vp >= MUSTER_VPS_MAX || !nic->vps[vp])
+		return REFUSE(NO_OBJECT);
+	members = malloc(nr * sizeof(*members));
+	if (!members)
+		return REFUSE(NO_ROOM);
+	config.vp = vp;
+	config.members = members;
+	err = members_read(nic, le64toh(c->members), nr, members);
+	if (!err)
+		err = muster_engine_context_open(nic->engine, &config);
+	free(members);
+	return verdict_of(err);
+}
+
+/* CLOSE and ABORT name a context by VP, job and id, and nothing else. */
+static struct verdict context_find(struct muster_nic *nic, const struct muster_admin_command *cmd)
+{
+	const struct muster_admin_context *c = &cmd->context;
+	struct muster_context_state state;
+	uint32_t vp = le32toh(c->vp);
+
+	if (c->job_key || c->members || c->nr_members || c->self)
+		return BAD(context);
+	if (c->reserved || !rest_zero(cmd, sizeof(*c)))
+		return BAD(context.reserved);
+	if (vp >= MUSTER_VPS_MAX || !nic->vps[vp] ||
+	    muster_engine_context_query(nic->engine, vp, c->job, le16toh(c->context), &state))
+		return REFUSE(NO_OBJECT);
+	return OK;
+}
+
+static struct verdict context_close(struct muster_nic *nic, const struct muster_admin_command *cmd)
+{
+	const struct muster_admin_context *c = &cmd->context;
+	struct verdict verdict = context_find(nic, cmd);
+
+	if (verdict.status)
+		return verdict;
+	if (c->status || c->culprit)
+		return BAD(context.status);
+	muster_engine_context_close(nic->engine, le32toh(c->vp), c->job, le16toh(c->context));
+	return OK;
+}
+
+static struct verdict context_abort(struct muster_nic *nic, const struct muster_admin_command *cmd)
+{
+	const struct muster_admin_context *c = &cmd->context;
+	struct verdict verdict = context_find(nic, cmd);
+
+	if (verdict.status)
+		return verdict;
+	if (c->status == MUSTER_STATUS_OK || c->status > MUSTER_STATUS_FLUSHED)
+		return BAD(context.status);
+	return verdict_of(muster_engine_abort(nic->engine, le32toh(c->vp), c->job,
+					      le16toh(c->context), c->status,
+					      le32toh(c->culprit)));
+}
+
+/* ---- counters -------------------------------------------------------------- */
+
+static void counters_fill(struct muster_nic *nic, struct muster_device_counters *to)
+{
+	const struct muster_device_counters *own = &nic->counters;
+	struct muster_engine_counters e;
+
+	muster_engine_counters_get(nic->engine, &e);
+	*to = (struct muster_device_counters){
+		.doorbells = htole64(__atomic_load_n(&nic->doorbells_count, __ATOMIC_RELAXED)),
+		.interrupts = htole64(own->interrupts),
+		.admin_commands = htole64(own->admin_commands),
+		.dma_read_bytes = htole64(own->dma_read_bytes),
+		.dma_write_bytes = htole64(own->dma_write_bytes),
+		.sequences_posted = htole64(e.sequences_posted),
+		.sequences_ended = htole64(e.sequences_ended),
+		.descriptors_executed = htole64(e.descriptors_executed),
+		.packets_in = htole64(e.packets_in),
+		.packets_out = htole64(e.packets_out),
+		.bytes_in = htole64(e.bytes_in),
+		.bytes_out = htole64(e.bytes_out),
+		.grants = htole64(e.grants),
+		.credits = htole64(e.credits),
+		.dropped = htole64(own->dropped + e.drop_malformed + e.drop_stranger +
+				   e.drop_duplicate + e.drop_window + e.drop_ring_full +
+				   e.drop_buffer_full),
+		.contexts_failed = htole64(e.contexts_failed),
+	};
+}
+
+static struct verdict counters_get(struct muster_nic *nic, const struct muster_admin_command *cmd)
+{
+	uint32_t bytes = le32toh(cmd->counters.bytes);
+	struct muster_device_counters counters;
+
+	if (bytes < 8 || bytes % 8)
+		return BAD(counters.bytes);
+	if (cmd->counters.reserved || !rest_zero(cmd, sizeof(cmd->counters)))
+		return BAD(counters.reserved);
+	if (bytes > sizeof(counters))
+		bytes = sizeof(counters);
+	counters_fill(nic, &counters);
+	return verdict_of(nic_dma_write(nic, le64toh(cmd->counters.base), &counters, bytes));
+}
+
+/* ---- the queue ------------------------------------------------------------- */
+
+static struct verdict command_run(struct muster_nic *nic, const struct muster_admin_command *cmd)
+{
+	if (cmd->reserved || cmd->reserved2)
+		return BAD(reserved);
+	switch (cmd->opcode) {
+	case MUSTER_ADMIN_NOP:
+		return rest_zero(cmd, 0) ? OK : BAD(raw);
+	case MUSTER_ADMIN_CQ_CREATE:
+		return cq_create(nic, cmd);
+	case MUSTER_ADMIN_CQ_DESTROY:
+		return cq_destroy(nic, cmd);
+	case MUSTER_ADMIN_VP_CREATE:
+		return vp_create(nic, cmd);
+	case MUSTER_ADMIN_VP_DESTROY:
+		return vp_destroy(nic, cmd);
+	case MUSTER_ADMIN_MR_REGISTER:
+		return mr_register(nic, cmd);
+	case MUSTER_ADMIN_MR_DEREGISTER:
+		return mr_deregister(nic, cmd);
+	case MUSTER_ADMIN_CONTEXT_OPEN:
+		return context_open(nic, cmd);
+	case MUSTER_ADMIN_CONTEXT_CLOSE:
+		return context_close(nic, cmd);
+	case MUSTER_ADMIN_CONTEXT_ABORT:
+		return context_abort(nic, cmd);
+	case MUSTER_ADMIN_COUNTERS:
+		return counters_get(nic, cmd);
+	default:
+		return REFUSE(BAD_OPCODE);
+	}
+}
+
+/* The next command and its reply: 0, or -EIO when the queue itself is unusable. */
+static int command_take(struct muster_nic *nic)
+{
+	uint32_t at = nic->admin_head & (nic->admin_entries - 1);
+	struct muster_admin_command cmd;
+	struct muster_admin_reply reply = { .status = 0 };
+	struct verdict verdict;
+
+	if (nic_dma_read(nic, nic->admin_base + at * sizeof(cmd), &cmd, sizeof(cmd)))
+		return -EIO;
+	verdict = command_run(nic, &cmd);
+	nic->counters.admin_commands++;
+	reply.tag = cmd.tag;
+	reply.opcode = cmd.opcode;
+	reply.status = verdict.status;
+	reply.detail = htole32(verdict.detail);
+	reply.valid = htole32(!(nic->admin_head & nic->admin_entries));
+	nic->admin_head++;
+	return nic_entry_write(nic, nic->admin_reply + at * sizeof(reply), &reply, sizeof(reply));
+}
+
+bool nic_admin_run(struct muster_nic *nic)
+{
+	uint32_t tail = __atomic_load_n(&nic->regs[MUSTER_REG_ADMIN_TAIL / 4], __ATOMIC_ACQUIRE);
+
+	if (tail == nic->admin_head)
+		return false;
+	if (tail - nic->admin_head > nic->admin_entries) {
+		nic_fatal(nic);
+		return true;
+	}
+	for (int i = 0; i < COMMANDS_AT_ONCE && nic->admin_head != tail; i++) {
+		if (command_take(nic)) {
+			nic_fatal(nic);
+			return true;
+		}
+	}
+	nic->vectors |= 1;
+	return true;
+}

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * What the files of the NIC share: nic.c (life, registers, step), nic_admin.c
+ * (commands), nic_ring.c (a VP's rings, completions, events), nic_mr.c (memory
+ * regions). Fields marked "any thread" are atomic; all else belongs to the
+ * stepping caller.
+ */
+#ifndef MUSTER_NIC_INTERNAL_H
+#define MUSTER_NIC_INTERNAL_H
+
+#include <stdbool.h>
+
+#include "engine.h"
+#include "nic.h"
+#include "wire.h"
+
+/* A VP's doorbells as last rung: any thread. */
+struct nic_doorbell {
+	uint32_t dq_tail;
+	uint32_t rq_head;
+	uint32_t cq_head;
+	uint32_t rung;		/* NIC_RUNG_* */
+};
+
+#define NIC_RUNG_DQ	0x1
+#define NIC_RUNG_RQ	0x2
+#define NIC_RUNG_CQ	0x4
+#define NIC_RUNG_ARM	0x8
+
+struct nic_cq {
+	uint64_t base;
+	uint32_t entries;
+	uint32_t vector;
+	uint32_t head;		/* consumed, as the guest says */
+	uint32_t tail;		/* written */
+	uint32_t users;		/* VPs */
+	bool armed;
+	bool overrun_told;
+};
+
+struct nic_vp {
+	uint16_t id;
+	uint32_t pd;
+	uint32_t cq;
+	uint64_t dq_base;
+	uint64_t rq_base;
+	uint64_t status_base;
+	uint32_t dq_entries;
+	uint32_t rq_entries;
+	uint32_t dq_head;	/* consumed */
+	uint32_t dq_tail;	/* as the guest says */
+	uint32_t rq_head;	/* given back, as the guest says */
+	uint32_t rq_tail;	/* written */
+	uint32_t error;		/* enum muster_status; not 0: stopped */
+	bool dq_waiting;	/* has descriptors that the engine has not taken yet */
+};
+
+struct nic_mr {
+	uint64_t iova;
+	uint64_t length;
+	uint32_t pd;
+	uint32_t first_offset;
+	uint32_t nr_pages;
+	uint8_t page_shift;
+	uint8_t access;
+	uint64_t pages[];
+};
+
+struct nic_loopback_packet {
+	struct nic_loopback_packet *next;
+	struct muster_packet packet;
+	uint8_t payload[];
+};
+
+struct muster_nic {
+	struct muster_nic_config config;
+	const struct muster_nic_world *world;
+	void *opaque;
+	struct muster_engine *engine;
+	struct muster_wire *wire;	/* NULL: the node cannot be reached until the next reset */
+
+	uint32_t regs[MUSTER_REG_EVENT_HEAD / 4 + 1];	/* any thread; as the guest wrote them */
+	uint32_t state;			/* any thread: MUSTER_STATE_* */
+	uint32_t incarnation;		/* any thread */
+	struct nic_doorbell doorbells[MUSTER_VPS_MAX];
+	uint64_t rung[MUSTER_VPS_MAX / 64];	/* any thread: VPs to look at */
+	uint64_t doorbells_count;	/* any thread */
+
+	/* taken from the registers when the device was enabled */
+	uint64_t admin_base;
+	uint64_t admin_reply;
+	uint32_t admin_entries;
+	uint32_t admin_head;
+	uint64_t event_base;
+	uint32_t event_entries;
+	uint32_t event_tail;
+
+	struct nic_cq *cqs[MUSTER_CQS_MAX];
+	struct nic_vp *vps[MUSTER_VPS_MAX];
+	struct nic_mr *mrs[MUSTER_MRS_MAX + 1];
+	uint32_t mr_pages;		/* of all regions */
+	uint16_t vp_ids[MUSTER_VPS_MAX];	/* of those that exist, in no order */
+	uint32_t nr_vps;
+
+	struct nic_loopback_packet *loopback;
+	struct nic_loopback_packet **loopback_last;
+	uint32_t nr_loopback;
+
+	bool refused;			/* in this step: a ring or the wire had no room */
+	uint32_t vectors;		/* to interrupt at the end of this step, as bits */
+	struct muster_device_counters counters;
+};
+
+/* nic.c: guest memory, counted. 0 or -EIO. */
+int nic_dma_read(struct muster_nic *nic, uint64_t addr, void *buf, uint32_t len);
+int nic_dma_write(struct muster_nic *nic, uint64_t addr, const void *buf, uint32_t len);
+/* An entry whose last word says that it is there: that word is written after the rest. */
+int nic_entry_write(struct muster_nic *nic, uint64_t addr, const void *entry, uint32_t len);
+void nic_fatal(struct muster_nic *nic);
+
+/* nic_admin.c: run what the guest has queued; true if there was something. */
+bool nic_admin_run(struct muster_nic *nic);
+
+/* nic_ring.c */
+int nic_vp_create(struct muster_nic *nic, const struct nic_vp *config);
+void nic_vp_destroy(struct muster_nic *nic, struct nic_vp *vp);
+bool nic_rings_run(struct muster_nic *nic);
+int nic_complete(struct muster_nic *nic, uint16_t vp, const struct muster_cqe *cqe);
+int nic_deliver(struct muster_nic *nic, uint16_t vp, const struct muster_packet *packet,
+		const void *payload);
+void nic_event(struct muster_nic *nic, uint8_t kind, uint32_t id);
+
+/* nic_mr.c: 0; or -EFAULT for what the region does not cover or allow. */
+int nic_mr_read(struct muster_nic *nic, uint16_t vp, uint32_t key, uint64_t addr, void *buf,
+		uint32_t len);
+int nic_mr_write(struct muster_nic *nic, uint16_t vp, uint32_t key, uint64_t addr,
+		 const void *buf, uint32_t len);
+/* 0; -EINVAL; -ENOSPC; -ENOMEM; -EIO when the page list cannot be read. */
+int nic_mr_create(struct muster_nic *nic, const struct nic_mr *config, uint64_t pages,
+		  struct nic_mr **mr);
+void nic_mr_destroy(struct muster_nic *nic, uint32_t key);
+
+#endif /* MUSTER_NIC_INTERNAL_H */

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Memory regions: the pages that the driver has pinned for a process, and the
+ * one place where an address of a descriptor becomes an address of guest
+ * memory. The page list is copied at registration, so that the guest cannot
+ * change it under a running operation.
+ */
+#include "nic_internal.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <stdlib.h>
+
+enum { PAGES_AT_ONCE = 512 };
+
+/* Page addresses come from the guest: DMA refuses what is not its memory. */
+static int pages_read(struct muster_nic *nic, struct nic_mr *mr, uint64_t addr)
+{
+	uint64_t mask = (1ull << mr->page_shift) - 1;
+
+	for (uint32_t i = 0; i < mr->nr_pages; i += PAGES_AT_ONCE) {
+		uint32_t nr = mr->nr_pages - i;
+
+		if (nr > PAGES_AT_ONCE)
+			nr = PAGES_AT_ONCE;
+		if (nic_dma_read(nic, addr + 8ull * i, &mr->pages[i], 8 * nr))
+			return -EIO;
+		for (uint32_t j = i; j < i + nr; j++) {
+			mr->pages[j] = le64toh(mr->pages[j]);
+			if (mr->pages[j] & mask)
+				return -EINVAL;
+		}
+	}
+	return 0;
+}
+
+int nic_mr_create(struct muster_nic *nic, const struct nic_mr *config, uint64_t pages,
+		  struct nic_mr **result)
+{
+	struct nic_mr *mr;
+	int err;
+
+	if (config->nr_pages > MUSTER_NIC_PAGES_MAX - nic->mr_pages)
+		return -ENOSPC;
+	mr = malloc(sizeof(*mr) + 8ull * config->nr_pages);
+	if (!mr)
+		return -ENOMEM;
+	*mr = *config;
+	err = pages_read(nic, mr, pages);
+	if (err) {
+		free(mr);
+		return err;
+	}
+	nic->mr_pages += mr->nr_pages;
+	*result = mr;
+	return 0;
+}
+
+void nic_mr_destroy(struct muster_nic *nic, uint32_t key)
+{
+	struct nic_mr *mr = nic->mrs[key];
+
+	nic->mrs[key] = NULL;
+	nic->mr_pages -= mr->nr_pages;
+	free(mr);
+}
+
+static const struct nic_mr *mr_find(const struct muster_nic *nic, uint16_t vp, uint32_t key,
+				    uint64_t addr, uint32_t len, uint8_t access)
+{
+	const struct nic_mr *mr;
+
+	if (key == 0 || key > MUSTER_MRS_MAX || vp >= MUSTER_VPS_MAX || !nic->vps[vp])
+		return NULL;
+	mr = nic->mrs[key];
+	if (!mr || mr->pd != nic->vps[vp]->pd || !(mr->access & access))
+		return NULL;
+	if (addr < mr->iova || addr - mr->iova > mr->length || mr->length - (addr - mr->iova) < len)
+		return NULL;
+	return mr;
+}
+
+/* The longest piece from offset on that is in one run of adjoining pages. */
+static uint32_t mr_piece(const struct nic_mr *mr, uint64_t offset, uint32_t len, uint64_t *dma)
+{
+	uint64_t size = 1ull << mr->page_shift, page = offset >> mr->page_shift;
+	uint64_t run = size - (offset & (size - 1));
+
+	*dma = mr->pages[page] + (offset & (size - 1));
+	while (run < len && mr->pages[page + 1] == mr->pages[page] + size) {
+		page++;
+		run += size;
+	}
+	return run < len ? run : len;
+}
+
+int nic_mr_read(struct muster_nic *nic, uint16_t vp, uint32_t key, uint64_t addr, void *buf,
+		uint32_t len)
+{
+	const struct nic_mr *mr = mr_find(nic, vp, key, addr, len, MUSTER_MR_READ);
+	uint64_t offset, dma;
+	uint32_t piece;
+
+	if (!mr)
+		return -EFAULT;
+	for (offset = addr - mr->iova + mr->first_offset; len; offset += piece, len -= piece) {
+		piece = mr_piece(mr, offset, len, &dma);
+		if (nic_dma_read(nic, dma, buf, piece))
+			return -EFAULT;
+		buf = (uint8_t *)buf + piece;
+	}
+	return 0;
+}
+
+int nic_mr_write(struct muster_nic *nic, uint16_t vp, uint32_t key, uint64_t addr,
+		 const void *buf, uint32_t len)
+{
+	const struct nic_mr *mr = mr_find(nic, vp, key, addr, len, MUSTER_MR_WRITE);
+	uint64_t offset, dma;
+	uint32_t piece;
+
+	if (!mr)
+		return -EFAULT;
+	for (offset = addr - mr->iova + mr->first_offset; len; offset += piece, len -= piece) {
+		piece = mr_piece(mr, offset, len, &dma);
+		if (nic_dma_write(nic, dma, buf, piece))
+			return -EFAULT;
+		buf = (const uint8_t *)buf + piece;
+	}
+	return 0;
+}
