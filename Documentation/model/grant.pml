@@ -64,8 +64,11 @@ short asks[CONTEXTS * RANKS * RANKS];	/* [a, b]: CREDIT_WANTED on the wire, by n
 
 #define IS_LIVE(c, r, n, p) \
 	(base[RANK(c, r)] == (n) && oldest[RANK(c, r)] <= (p) && (p) < oldest[RANK(c, r)] + LIVE)
+
+/* The next slot of the oldest pulse that still awaits one; LIVE is at most 2. */
 #define IS_NEEDED(c, r, n, p, s) \
-	(base[RANK(c, r)] == (n) && oldest[RANK(c, r)] == (p) && cursor[LANE(c, r, p)] == (s))
+	(IS_LIVE(c, r, n, p) && cursor[LANE(c, r, p)] == (s) && \
+	 (oldest[RANK(c, r)] == (p) || cursor[LANE(c, r, oldest[RANK(c, r)])] == AWAITED(r, n)))
 
 /* ---- room ---------------------------------------------------------------- */
 
@@ -256,7 +259,9 @@ end:	M.opened;	/* programs need not use each slot */
 	:: M.kind == REFERENCE ->
 		atomic { M.taken -> close_send(); }		/* GRANT with TAKEN */
 		goto delivered;
-	:: atomic { M.kind == EMPTY && IS_LIVE(c, to, n, p) -> carried = base[RANK(c, to)]; }
+	:: atomic { M.kind == EMPTY && IS_LIVE(c, to, n, p) -> M.filled = 1; }
+		close_send();					/* GRANT with TAKEN */
+		goto delivered;
 	:: atomic { M.kind == LARGE && IS_LIVE(c, to, n, p) && HAS_ROOM(c, to, n, p, s) ->
 		take_room(M, c, to, n, p, s);
 		carried = base[RANK(c, to)]; }

@@ -2,14 +2,15 @@
 /*
  * One small collective each: what rank r does in number n, pulse p. KIND is the
  * kind of its messages. EXPECTS(r, s): whether rank r has a slot s, to save
- * processes. await(over) combines the next slot into what the sends `over` (a
- * bit each) read from.
+ * processes; AWAITED(r, n): how many it awaits. await(over) combines the next
+ * slot into what the sends `over` (a bit each) read from.
  */
 #ifdef EXCHANGE
 /* Two ranks send their whole vector and reduce the other's into it. */
 #define RANKS 2
 #define SLOTS 1
 #define EXPECTS(r, s) true
+#define AWAITED(r, n) 1
 inline program()
 {
 	send(0, 1 - r, 0, KIND);
@@ -22,6 +23,7 @@ inline program()
 #define RANKS 4
 #define SLOTS 2
 #define EXPECTS(r, s) true
+#define AWAITED(r, n) 2
 inline program()
 {
 	send(0, r ^ 1, 0, KIND);
@@ -36,6 +38,7 @@ inline program()
 #define RANKS 3
 #define SLOTS 2
 #define EXPECTS(r, s) (r == 0)
+#define AWAITED(r, n) ((r) == 0 -> 2 : 0)
 inline program()
 {
 	if
@@ -56,6 +59,7 @@ inline program()
 #define RANKS 4
 #define SLOTS 1
 #define EXPECTS(r, s) (r != 0)
+#define AWAITED(r, n) ((r) == 0 -> 0 : 1)
 inline program()
 {
 	if
@@ -76,6 +80,7 @@ inline program()
 #define RANKS 2
 #define SLOTS 1
 #define EXPECTS(r, s) (r == 1)
+#define AWAITED(r, n) (r)
 inline program()
 {
 	if
@@ -90,6 +95,7 @@ inline program()
 #define RANKS 3
 #define SLOTS 1
 #define EXPECTS(r, s) true
+#define AWAITED(r, n) ((r) == ROOT(n) -> 0 : 1)
 #define ROOT(n) ((n) <= WINDOW -> 1 : 0)
 inline program()
 {
@@ -112,6 +118,7 @@ inline program()
 #define RANKS 3
 #define SLOTS 2
 #define EXPECTS(r, s) true
+#define AWAITED(r, n) 2
 inline program()
 {
 	send(0, (r + 1) % 3, 1, KIND);
@@ -130,6 +137,7 @@ inline program()
 #define RANKS 3
 #define SLOTS 2
 #define EXPECTS(r, s) (r == 2)
+#define AWAITED(r, n) ((r) == 2 -> 2 : 0)
 inline program()
 {
 	if
