@@ -25,10 +25,11 @@
 enum { ITERATIONS_MAX = 200, TOP = 10 };
 static const double damping = 0.85, tolerance = 1e-10;
 
-/* What all of this program works on: the job, its world, and the graph. */
+/* What all of this program works on: the job, its world, and the graph of a text. */
 static struct muster *job;
 static struct muster_comm *world;
 static uint32_t rank, size;
+static char *text;
 static struct graph graph;
 
 static void check(int ret, const char *what)
@@ -53,7 +54,7 @@ static void *allocate(size_t bytes)
 /* ---- the packages ---------------------------------------------------------- */
 
 /* Return: the length of the file, or -errno. */
-static int64_t read_file(const char *path, char **text)
+static int64_t read_file(const char *path)
 {
 	FILE *file = fopen(path, "re");
 	size_t len = 0, room = 0;
@@ -63,15 +64,15 @@ static int64_t read_file(const char *path, char **text)
 		return -errno;
 	do {
 		if (len == room) {
-			char *grown = realloc(*text, room = room ? 2 * room : 1 << 20);
+			char *grown = realloc(text, room = room ? 2 * room : 1 << 20);
 
 			if (!grown) {
 				ret = -ENOMEM;
 				break;
 			}
-			*text = grown;
+			text = grown;
 		}
-		len += fread(*text + len, 1, room - len, file);
+		len += fread(text + len, 1, room - len, file);
 	} while (len == room);
 	if (!ret && ferror(file))
 		ret = -errno;
@@ -82,12 +83,11 @@ static int64_t read_file(const char *path, char **text)
 /* Rank 0 reads the file and hands it to all: so all have the same graph. */
 static void load_graph(const char *path)
 {
-	char *text = NULL;
 	int64_t len = 0;
 	int ret;
 
 	if (rank == 0)
-		len = read_file(path, &text);
+		len = read_file(path);
 	check(muster_broadcast(world, &len, 1, MUSTER_I64, 0), "handing out the file's length");
 	if (len < 0) {
 		if (rank == 0)
@@ -294,6 +294,10 @@ int main(int argc, char **argv)
 	equal = same_bits(&nic, &host);
 	if (rank == 0)
 		print_all(path, &nic, &host, equal);
+	free(nic.scores);
+	free(host.scores);
+	graph_free(&graph);
+	free(text);
 	muster_finalize(job);
 	return equal ? 0 : 1;
 }

@@ -1,0 +1,383 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * muster_perf: latency and bandwidth of the collectives by size, the NIC path
+ * beside the host path in the same run. To be started by muster-run. This file
+ * reads the options and goes through collectives and sizes.
+ */
+#include "perf.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "limits.h"
+#include "version.h"
+
+enum { EXIT_USAGE = 2 };
+
+const char *const perf_collective_names[PERF_COLLECTIVES] = {
+	"allreduce", "reduce", "broadcast", "barrier",
+};
+const char *const perf_path_names[PERF_PATHS] = { "nic", "host" };
+
+static const char help[] =
+	"Usage: muster-run -n RANKS muster_perf [OPTION]... [COLLECTIVE]...\n"
+	"Measure collectives by size: NIC path and host path in turn, in one run.\n"
+	"COLLECTIVE is allreduce (default), reduce, broadcast, barrier or all.\n"
+	"\n"
+	"  -m, --sizes=[MIN:]MAX   bytes, with K, M or G (8:1M); each twice the last\n"
+	"  -i, --iterations=N      at most so many samples by size and path (10000)\n"
+	"  -x, --warmup=N          at most so many operations before them (20)\n"
+	"  -D, --seconds=S         at most so long by size (1)\n"
+	"  -t, --type=TYPE         f32, f64 (default), i32, i64, u64, i8\n"
+	"  -o, --op=OP             sum (default), min, max; band, bor for integers\n"
+	"  -r, --root=RANK         of reduce and broadcast (0)\n"
+	"  -p, --path=PATH         nic, host or both (default)\n"
+	"  -b, --buffers=WHOSE     muster: by muster_alloc() (default); malloc\n"
+	"  -c, --validate          also check the results of both paths\n"
+	"  -j, --json              print one JSON object instead of the table\n"
+	"      --against-limits[=FOLDER]\n"
+	"                          2 ranks: 8-byte allreduce, barrier and 1 MiB allreduce\n"
+	"                          beside what the bare machine can do; with FOLDER also\n"
+	"                          bench.json and bench.dat there\n"
+	"  -h, --help              show this\n"
+	"  -V, --version           show the version\n"
+	"\n"
+	"Exit status: 0; 1 when an operation failed, took another path than asked for,\n"
+	"or gave wrong or different results; 2 wrong usage.\n";
+
+void perf_die(const char *format, ...)
+{
+	va_list args;
+
+	fflush(stdout);
+	fputs("muster_perf: ", stderr);
+	va_start(args, format);
+	vfprintf(stderr, format, args);
+	va_end(args);
+	fputc('\n', stderr);
+	exit(1);
+}
+
+void perf_check(const struct perf *perf, int ret, const char *what)
+{
+	if (ret)
+		perf_die("%s: %s", what, muster_error(perf->job));
+}
+
+/* ---- options ---------------------------------------------------------------- */
+
+static void __attribute__((noreturn)) usage_error(const char *what, const char *value)
+{
+	fprintf(stderr, "muster_perf: %s '%s'\nTry 'muster_perf --help'.\n", what, value);
+	exit(EXIT_USAGE);
+}
+
+static uint64_t parse_number(const char *text, uint64_t min, uint64_t max, const char *what)
+{
+	char *end;
+	unsigned long long value;
+
+	errno = 0;
+	value = strtoull(text, &end, 10);
+	if (errno || end == text || *end || *text == '-' || value < min || value > max)
+		usage_error(what, text);
+	return value;
+}
+
+static double parse_seconds(const char *text)
+{
+	char *end;
+	double value = strtod(text, &end);
+
+	if (end == text || *end || !(value > 0 && value <= 86400))
+		usage_error("-D wants seconds from 0 to 86400, not", text);
+	return value;
+}
+
+static uint64_t parse_bytes(const char *text, char **end)
+{
+	static const char units[] = "KMG";
+	uint64_t value;
+	const char *unit;
+
+	errno = 0;
+	value = strtoull(text, end, 10);
+	if (errno || *end == text || *text == '-' || value > UINT64_MAX >> 30)
+		usage_error("-m wants [MIN:]MAX in bytes, not", text);
+	unit = **end ? strchr(units, **end) : NULL;
+	if (unit) {
+		value <<= 10 * (unit - units + 1);
+		(*end)++;
+	}
+	return value;
+}
+
+static void parse_sizes(const char *text, struct perf_options *options)
+{
+	char *end;
+
+	options->bytes_max = parse_bytes(text, &end);
+	if (*end == ':') {
+		options->bytes_min = options->bytes_max;
+		options->bytes_max = parse_bytes(end + 1, &end);
+	} else if (options->bytes_min > options->bytes_max) {
+		options->bytes_min = options->bytes_max;
+	}
+	if (*end || !options->bytes_min || options->bytes_min > options->bytes_max ||
+	    options->bytes_max > (uint64_t)1 << 40)
+		usage_error("-m wants [MIN:]MAX, MIN at least 1 and at most MAX, not", text);
+}
+
+static void parse_paths(const char *text, struct perf_options *options)
+{
+	options->paths[PERF_NIC] = !strcmp(text, "nic") || !strcmp(text, "both");
+	options->paths[PERF_HOST] = !strcmp(text, "host") || !strcmp(text, "both");
+	if (!options->paths[PERF_NIC] && !options->paths[PERF_HOST])
+		usage_error("-p is nic, host or both, not", text);
+}
+
+static void parse_buffers(const char *text, struct perf_options *options)
+{
+	options->plain = !strcmp(text, "malloc");
+	if (!options->plain && strcmp(text, "muster"))
+		usage_error("-b is muster or malloc, not", text);
+}
+
+static void parse_collective(const char *text, struct perf_options *options)
+{
+	bool all = !strcmp(text, "all"), known = all;
+
+	for (enum perf_collective c = 0; c < PERF_COLLECTIVES; c++)
+		if (all || !strcmp(text, perf_collective_names[c]))
+			known = options->collectives[c] = true;
+	if (!known)
+		usage_error("there is no collective", text);
+}
+
+enum { KEY_AGAINST_LIMITS = 256 };
+
+static const struct option long_options[] = {
+	{ "sizes", required_argument, NULL, 'm' },
+	{ "iterations", required_argument, NULL, 'i' },
+	{ "warmup", required_argument, NULL, 'x' },
+	{ "seconds", required_argument, NULL, 'D' },
+	{ "type", required_argument, NULL, 't' },
+	{ "op", required_argument, NULL, 'o' },
+	{ "root", required_argument, NULL, 'r' },
+	{ "path", required_argument, NULL, 'p' },
+	{ "buffers", required_argument, NULL, 'b' },
+	{ "validate", no_argument, NULL, 'c' },
+	{ "json", no_argument, NULL, 'j' },
+	{ "against-limits", optional_argument, NULL, KEY_AGAINST_LIMITS },
+	{ "help", no_argument, NULL, 'h' },
+	{ "version", no_argument, NULL, 'V' },
+	{ NULL, 0, NULL, 0 },
+};
+
+static void parse_option(int key, struct perf_options *options)
+{
+	switch (key) {
+	case 'm':
+		parse_sizes(optarg, options);
+		break;
+	case 'i':
+		options->samples_max = (uint32_t)parse_number(optarg, 1, PERF_SAMPLES_MAX,
+							      "-i is from 1 to 10000, not");
+		break;
+	case 'x':
+		options->warmup = (uint32_t)parse_number(optarg, 0, UINT32_MAX,
+							 "-x wants a number of operations, not");
+		break;
+	case 'D':
+		options->seconds = parse_seconds(optarg);
+		break;
+	case 't':
+		options->type = perf_type_read(optarg);
+		if (!options->type)
+			usage_error("-t is f32, f64, i32, i64, u64 or i8, not", optarg);
+		break;
+	case 'o':
+		options->op = perf_op_read(optarg);
+		if (!options->op)
+			usage_error("-o is sum, min, max, band or bor, not", optarg);
+		break;
+	case 'r':
+		options->root = (uint32_t)parse_number(optarg, 0, UINT32_MAX,
+						       "-r wants a rank, not");
+		break;
+	case 'p':
+		parse_paths(optarg, options);
+		break;
+	case 'b':
+		parse_buffers(optarg, options);
+		break;
+	case 'c':
+		options->validate = true;
+		break;
+	case 'j':
+		options->json = true;
+		break;
+	case KEY_AGAINST_LIMITS:
+		options->against_limits = true;
+		options->output = optarg;
+		break;
+	case 'h':
+		fputs(help, stdout);
+		exit(0);
+	case 'V':
+		puts("muster_perf " MUSTER_VERSION);
+		exit(0);
+	default:
+		fputs("Try 'muster_perf --help'.\n", stderr);
+		exit(EXIT_USAGE);
+	}
+}
+
+static void parse_options(int argc, char **argv, struct perf_options *options)
+{
+	int key;
+
+	while ((key = getopt_long(argc, argv, "m:i:x:D:t:o:r:p:b:cjhV", long_options, NULL)) != -1)
+		parse_option(key, options);
+	if (optind == argc)
+		options->collectives[PERF_ALLREDUCE] = true;
+	for (int i = optind; i < argc; i++)
+		parse_collective(argv[i], options);
+	if (options->against_limits)
+		options->bytes_max = LIMITS_BYTES_MAX;
+	if (options->bytes_min < perf_type_bytes(options->type))
+		options->bytes_min = perf_type_bytes(options->type);
+	if (options->bytes_max < options->bytes_min)
+		options->bytes_max = options->bytes_min;
+}
+
+/* ---- the run ------------------------------------------------------------------ */
+
+static void *allocate(const struct perf *perf, size_t bytes)
+{
+	void *memory;
+
+	if (!perf->options->plain)
+		perf_check(perf, muster_alloc(perf->job, bytes, &memory), "buffers");
+	else if (!(memory = malloc(bytes)))
+		perf_die("no memory for buffers of %zu bytes", bytes);
+	return memory;
+}
+
+static void open_job(struct perf *perf, const struct perf_options *options)
+{
+	*perf = (struct perf){ .options = options };
+	if (muster_init(&perf->job))
+		perf_die("%s", muster_error(NULL));
+	perf->world = muster_world(perf->job);
+	perf->rank = muster_comm_rank(perf->world);
+	perf->size = muster_comm_size(perf->world);
+	if (options->root >= perf->size)
+		perf_die("-r %" PRIu32 ": there are only %" PRIu32 " ranks", options->root,
+			 perf->size);
+	perf->in = allocate(perf, options->bytes_max);
+	for (enum perf_path path = 0; path < PERF_PATHS; path++) {
+		perf->out[path] = allocate(perf, options->bytes_max);
+		perf->samples[path] = calloc(PERF_SAMPLES_MAX, sizeof(double));
+		if (!perf->samples[path])
+			perf_die("no memory for the samples");
+	}
+}
+
+static void close_job(struct perf *perf)
+{
+	for (enum perf_path path = 0; path < PERF_PATHS; path++) {
+		free(perf->samples[path]);
+		if (perf->options->plain)
+			free(perf->out[path]);
+	}
+	if (perf->options->plain)
+		free(perf->in);
+	muster_finalize(perf->job);
+}
+
+static void report(const struct perf *perf, const struct perf_result *result, json_t *results)
+{
+	if (perf->rank != 0)
+		return;
+	if (results)
+		json_array_append_new(results, perf_result_json(perf, result));
+	else
+		perf_row(perf, result);
+}
+
+/* Return: whether all results were equal and right. */
+static bool run_collective(struct perf *perf, enum perf_collective collective, json_t *results)
+{
+	const struct perf_options *options = perf->options;
+	uint64_t first = collective == PERF_BARRIER ? 0 : options->bytes_min;
+	uint64_t last = collective == PERF_BARRIER ? 0 : options->bytes_max;
+	bool good = true;
+
+	if (perf->rank == 0 && !results)
+		perf_columns(perf, collective);
+	for (uint64_t bytes = first; bytes <= last; bytes *= 2) {
+		struct perf_result result;
+
+		perf_measure(perf, collective, bytes, &result);
+		good = good && result.equal && result.valid;
+		report(perf, &result, results);
+		if (!bytes)
+			break;
+	}
+	return good;
+}
+
+static bool run(struct perf *perf)
+{
+	const struct perf_options *options = perf->options;
+	json_t *results = options->json ? json_array() : NULL, *document;
+	bool good = true;
+
+	if (perf->rank == 0 && !results)
+		perf_header(perf);
+	for (enum perf_collective c = 0; c < PERF_COLLECTIVES; c++)
+		if (options->collectives[c])
+			good = run_collective(perf, c, results) && good;
+	if (results && perf->rank == 0) {
+		document = perf_header_json(perf);
+		json_object_set(document, "results", results);
+		json_dumpf(document, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
+		putchar('\n');
+		json_decref(document);
+	}
+	json_decref(results);
+	return good;
+}
+
+int main(int argc, char **argv)
+{
+	struct perf_options options = {
+		.paths = { true, true },
+		.bytes_min = 8,
+		.bytes_max = 1 << 20,
+		.samples_max = PERF_SAMPLES_MAX,
+		.warmup = 20,
+		.seconds = 1,
+		.type = MUSTER_F64,
+		.op = MUSTER_SUM,
+	};
+	struct perf perf;
+	bool good = true;
+
+	parse_options(argc, argv, &options);
+	open_job(&perf, &options);
+	if (options.against_limits)
+		perf_against_limits(&perf);
+	else
+		good = run(&perf);
+	close_job(&perf);
+	if (!good && perf.rank == 0)
+		fputs("muster_perf: results differ or are wrong, see the table\n", stderr);
+	return good ? 0 : 1;
+}

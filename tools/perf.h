@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The parts of muster_perf: options (muster_perf.c), one measurement
+ * (perf_measure.c), what is in the buffers (perf_data.c), what is printed
+ * (perf_report.c) and the comparison with the limits of the machine
+ * (perf_limits.c). Every rank runs all of it in step; rank 0 prints.
+ */
+#ifndef MUSTER_PERF_H
+#define MUSTER_PERF_H
+
+#include <jansson.h>
+#include <muster.h>
+
+enum perf_limit {
+	PERF_SAMPLES_MAX = 10000,	/* by size and path */
+	PERF_BATCH_MAX = 64,		/* operations of one sample */
+};
+
+enum perf_collective {
+	PERF_ALLREDUCE,
+	PERF_REDUCE,
+	PERF_BROADCAST,
+	PERF_BARRIER,
+	PERF_COLLECTIVES,
+};
+
+/* The two paths that are measured side by side. */
+enum perf_path {
+	PERF_NIC,
+	PERF_HOST,
+	PERF_PATHS,
+};
+
+struct perf_options {
+	bool collectives[PERF_COLLECTIVES];
+	bool paths[PERF_PATHS];
+	uint64_t bytes_min;
+	uint64_t bytes_max;
+	uint32_t samples_max;
+	uint32_t warmup;
+	double seconds;			/* by size */
+	enum muster_type type;
+	enum muster_op op;
+	uint32_t root;
+	bool plain;			/* buffers by malloc() */
+	bool validate;
+	bool json;
+	bool against_limits;
+	const char *output;		/* folder for the files of against_limits */
+};
+
+/* The job, and the buffers that all sizes use. */
+struct perf {
+	const struct perf_options *options;
+	struct muster *job;
+	struct muster_comm *world;
+	uint32_t rank;
+	uint32_t size;
+	void *in;
+	void *out[PERF_PATHS];
+	double *samples[PERF_PATHS];	/* microseconds an operation, the slowest rank's */
+};
+
+struct perf_times {
+	uint32_t samples;
+	double avg_us;
+	double min_us;
+	double p50_us;
+	double p99_us;
+	struct muster_op_info info;
+};
+
+struct perf_result {
+	enum perf_collective collective;
+	uint64_t bytes;
+	uint32_t batch;			/* operations a sample */
+	struct perf_times times[PERF_PATHS];
+	bool equal;			/* both paths gave the same bits, on every rank */
+	bool valid;			/* and what was computed apart from both (-c) */
+};
+
+extern const char *const perf_collective_names[PERF_COLLECTIVES];
+extern const char *const perf_path_names[PERF_PATHS];
+
+/** perf_die() - say what is wrong and exit with 1; muster-run ends the others. */
+void perf_die(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
+/** perf_check() - the same with the library's sentence, unless ret is 0. */
+void perf_check(const struct perf *perf, int ret, const char *what);
+
+/* ---- perf_measure.c --------------------------------------------------------- */
+
+double perf_now_us(void);
+
+/** perf_path_choose() - all operations from here on take this path or fail. */
+void perf_path_choose(const struct perf *perf, enum perf_path path);
+
+/** perf_operate() - one operation into out, and make sure of the path that it took. */
+void perf_operate(const struct perf *perf, enum perf_collective collective, uint64_t bytes,
+		  enum perf_path path);
+
+/** perf_max() - the largest of all ranks' values, on every rank. */
+double perf_max(const struct perf *perf, double value);
+
+/** perf_measure() - one size of one collective, on all chosen paths. */
+void perf_measure(struct perf *perf, enum perf_collective collective, uint64_t bytes,
+		  struct perf_result *result);
+
+/* ---- perf_data.c ------------------------------------------------------------ */
+
+size_t perf_type_bytes(enum muster_type type);
+const char *perf_type_name(enum muster_type type);
+const char *perf_op_name(enum muster_op op);
+/** Return: the type or operation of that name, 0 if there is none. */
+enum muster_type perf_type_read(const char *name);
+enum muster_op perf_op_read(const char *name);
+
+/** perf_fill() - this rank's input: values of all sizes, whose sum depends on the order. */
+void perf_fill(const struct perf *perf, void *data, uint64_t bytes);
+/** perf_fill_simple() - this rank's input: small numbers, exact in every order. */
+void perf_fill_simple(const struct perf *perf, void *data, uint64_t bytes);
+/** perf_is_right() - is data the collective's result of perf_fill_simple()? */
+bool perf_is_right(const struct perf *perf, enum perf_collective collective, const void *data,
+		   uint64_t bytes);
+
+/* ---- perf_report.c ---------------------------------------------------------- */
+
+/** perf_header() - versions, ranks, device and CPU, as text lines and as JSON. */
+void perf_header(const struct perf *perf);
+json_t *perf_header_json(const struct perf *perf);
+void perf_columns(const struct perf *perf, enum perf_collective collective);
+void perf_row(const struct perf *perf, const struct perf_result *result);
+json_t *perf_result_json(const struct perf *perf, const struct perf_result *result);
+
+/* ---- perf_limits.c ---------------------------------------------------------- */
+
+/** perf_against_limits() - what muster_perf --against-limits does. */
+void perf_against_limits(struct perf *perf);
+
+#endif /* MUSTER_PERF_H */

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * One measurement: samples of the NIC path and of the host path in turn, so that
+ * whatever else happens on the machine meets both. A sample is the time of a
+ * batch of operations, by operation; what counts is the slowest rank's. Ranks
+ * agree on how many samples they take from time to time, outside of the samples.
+ */
+#include "perf.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum {
+	BATCH_US = 20,		/* shorter operations are timed together */
+	AGREE_US = 50000,	/* from one agreement on how to go on to the next */
+	WARM_UP_US = 200000,	/* at most, by path */
+	SAMPLES_MIN = 3,
+};
+
+double perf_now_us(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (double)now.tv_sec * 1e6 + (double)now.tv_nsec / 1e3;
+}
+
+void perf_path_choose(const struct perf *perf, enum perf_path path)
+{
+	perf_check(perf, muster_comm_offload(perf->world, path == PERF_NIC ?
+					     MUSTER_OFFLOAD_FORCE : MUSTER_OFFLOAD_OFF),
+		   "choosing the path");
+}
+
+static void make_sure_of_path(const struct perf *perf, enum perf_path path)
+{
+	static const char *const names[] = { "none", "host", "NIC", "switch" };
+	enum muster_path wanted = path == PERF_NIC ? MUSTER_PATH_NIC : MUSTER_PATH_HOST;
+	struct muster_op_info info;
+
+	muster_comm_last(perf->world, &info);
+	if (info.path != wanted && info.path != MUSTER_PATH_NONE)
+		perf_die("asked for the %s path, but the operation took %s: %s",
+			 perf_path_names[path], names[info.path], info.why);
+}
+
+static int start(const struct perf *perf, enum perf_collective collective, uint64_t bytes,
+		 enum perf_path path)
+{
+	const struct perf_options *options = perf->options;
+	uint64_t count = bytes / perf_type_bytes(options->type);
+	void *out = perf->out[path];
+
+	switch (collective) {
+	case PERF_ALLREDUCE:
+		return muster_allreduce(perf->world, perf->in, out, count, options->type,
+					options->op);
+	case PERF_REDUCE:
+		return muster_reduce(perf->world, perf->in, out, count, options->type,
+				     options->op, options->root);
+	case PERF_BROADCAST:
+		return muster_broadcast(perf->world,
+					perf->rank == options->root ? perf->in : out, count,
+					options->type, options->root);
+	default:
+		return muster_barrier(perf->world);
+	}
+}
+
+void perf_operate(const struct perf *perf, enum perf_collective collective, uint64_t bytes,
+		  enum perf_path path)
+{
+	perf_check(perf, start(perf, collective, bytes, path), perf_collective_names[collective]);
+}
+
+double perf_max(const struct perf *perf, double value)
+{
+	perf_check(perf, muster_allreduce(perf->world, &value, &value, 1, MUSTER_F64, MUSTER_MAX),
+		   "agreeing on times");
+	return value;
+}
+
+/* Microseconds an operation. Ranks enter together, as one may have left the last early. */
+static double sample(const struct perf *perf, const struct perf_result *result,
+		     enum perf_path path)
+{
+	double began, took;
+
+	perf_path_choose(perf, path);
+	perf_check(perf, muster_barrier(perf->world), "barrier");
+	began = perf_now_us();
+	for (uint32_t i = 0; i < result->batch; i++)
+		perf_operate(perf, result->collective, result->bytes, path);
+	took = perf_now_us() - began;
+	make_sure_of_path(perf, path);
+	return took / result->batch;
+}
+
+/* One rank may run ahead of a broadcast or reduce: a batch of these would show only its pace. */
+static uint32_t choose_batch(enum perf_collective collective, double us)
+{
+	double batch = BATCH_US / us;
+
+	if (collective == PERF_BROADCAST || collective == PERF_REDUCE || batch < 1)
+		return 1;
+	return batch < PERF_BATCH_MAX ? (uint32_t)batch : PERF_BATCH_MAX;
+}
+
+/* First operations set things up. Return: the time of one round of all paths. */
+static double warm_up(struct perf *perf, struct perf_result *result)
+{
+	double us = 0, shortest = 1e9;
+
+	result->batch = 1;
+	for (enum perf_path path = 0; path < PERF_PATHS; path++) {
+		double last, nr;
+
+		if (!perf->options->paths[path])
+			continue;
+		last = perf_max(perf, sample(perf, result, path));
+		nr = WARM_UP_US / last;
+		if (nr > perf->options->warmup)
+			nr = perf->options->warmup;
+		for (uint32_t i = 0; i < (uint32_t)nr; i++)
+			last = sample(perf, result, path);
+		muster_comm_last(perf->world, &result->times[path].info);
+		last = perf_max(perf, last);
+		us += last;
+		shortest = last < shortest ? last : shortest;
+	}
+	result->batch = choose_batch(result->collective, shortest);
+	return us * result->batch;
+}
+
+/* Take samples for about a slice of time, as many as all ranks agreed on. */
+static uint32_t take_samples(struct perf *perf, const struct perf_result *result, uint32_t done,
+			     double round_us)
+{
+	double nr = AGREE_US / round_us;
+	uint32_t end = perf->options->samples_max;
+
+	if (nr < 1)
+		nr = 1;
+	if (nr < end - done)
+		end = done + (uint32_t)nr;
+	for (; done < end; done++)
+		for (enum perf_path path = 0; path < PERF_PATHS; path++)
+			if (perf->options->paths[path])
+				perf->samples[path][done] = sample(perf, result, path);
+	return done;
+}
+
+static int by_value(const void *a_in, const void *b_in)
+{
+	const double *a = a_in, *b = b_in;
+
+	return (*a > *b) - (*a < *b);
+}
+
+static void sum_up(const struct perf *perf, double *samples, uint32_t nr, struct perf_times *times)
+{
+	perf_check(perf, muster_allreduce(perf->world, samples, samples, nr, MUSTER_F64,
+					  MUSTER_MAX), "collecting times");
+	qsort(samples, nr, sizeof(*samples), by_value);
+	times->samples = nr;
+	times->avg_us = 0;
+	for (uint32_t i = 0; i < nr; i++)
+		times->avg_us += samples[i] / nr;
+	times->min_us = samples[0];
+	times->p50_us = samples[nr / 2];
+	times->p99_us = samples[(uint32_t)((nr - 1) * 0.99)];
+}
+
+/* Both paths once on data of its own; true when it holds on every rank. */
+static bool holds(struct perf *perf, const struct perf_result *result, bool simple)
+{
+	const struct perf_options *options = perf->options;
+	bool both = options->paths[PERF_NIC] && options->paths[PERF_HOST], ok = true;
+	bool has_result = result->collective != PERF_REDUCE || perf->rank == options->root;
+
+	(simple ? perf_fill_simple : perf_fill)(perf, perf->in, result->bytes);
+	for (enum perf_path path = 0; path < PERF_PATHS; path++) {
+		const void *out = perf->out[path];
+
+		if (!options->paths[path])
+			continue;
+		perf_path_choose(perf, path);
+		memset(perf->out[path], 0xa5, result->bytes);
+		perf_operate(perf, result->collective, result->bytes, path);
+		if (result->collective == PERF_BROADCAST && perf->rank == options->root)
+			out = perf->in;
+		if (simple && !perf_is_right(perf, result->collective, out, result->bytes))
+			ok = false;
+	}
+	if (!simple && both && has_result)
+		ok = !memcmp(perf->out[PERF_NIC], perf->out[PERF_HOST], result->bytes);
+	return perf_max(perf, !ok) == 0;
+}
+
+void perf_measure(struct perf *perf, enum perf_collective collective, uint64_t bytes,
+		  struct perf_result *result)
+{
+	const struct perf_options *options = perf->options;
+	double round_us, began, elapsed = 0;
+	uint32_t done = 0;
+
+	*result = (struct perf_result){ .collective = collective, .bytes = bytes };
+	result->equal = collective == PERF_BARRIER || holds(perf, result, false);
+	result->valid = collective == PERF_BARRIER || !options->validate ||
+			holds(perf, result, true);
+	round_us = warm_up(perf, result);
+	began = perf_now_us();
+	while (done < options->samples_max &&
+	       (done < SAMPLES_MIN || elapsed < options->seconds * 1e6)) {
+		done = take_samples(perf, result, done, round_us);
+		elapsed = perf_max(perf, perf_now_us() - began);
+		round_us = elapsed / done;
+	}
+	for (enum perf_path path = 0; path < PERF_PATHS; path++) {
+		if (!options->paths[path])
+			continue;
+		perf_path_choose(perf, path);
+		sum_up(perf, perf->samples[path], done, &result->times[path]);
+	}
+}
