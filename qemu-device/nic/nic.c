@@ -267,7 +267,7 @@ int muster_nic_create(const struct muster_nic_config *config,
 	nic->config = *config;
 	nic->world = world;
 	nic->opaque = opaque;
-	nic->incarnation = config->incarnation;
+	nic->incarnation = config->incarnation ? config->incarnation : 1;
 	nic->loopback_last = &nic->loopback;
 	err = inside_open(nic, why, why_len);
 	if (err) {
@@ -286,6 +286,12 @@ void muster_nic_destroy(struct muster_nic *nic)
 	free(nic);
 }
 
+/* 0 is nobody's. */
+static uint32_t incarnation_after(uint32_t incarnation)
+{
+	return incarnation + 1 ? incarnation + 1 : 1;
+}
+
 void muster_nic_reset(struct muster_nic *nic)
 {
 	char why[256];
@@ -298,7 +304,7 @@ void muster_nic_reset(struct muster_nic *nic)
 		__atomic_store_n(&nic->rung[i], 0, __ATOMIC_RELAXED);
 	memset(&nic->counters, 0, sizeof(nic->counters));
 	__atomic_store_n(&nic->doorbells_count, 0, __ATOMIC_RELAXED);
-	__atomic_add_fetch(&nic->incarnation, 1, __ATOMIC_RELAXED);
+	__atomic_store_n(&nic->incarnation, incarnation_after(nic->incarnation), __ATOMIC_RELAXED);
 	__atomic_store_n(&nic->state, 0, __ATOMIC_RELEASE);
 	if (inside_open(nic, why, sizeof(why))) {
 		inside_close(nic);

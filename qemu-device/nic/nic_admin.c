@@ -250,6 +250,17 @@ static int members_read(struct muster_nic *nic, uint64_t addr, uint32_t nr,
 	return 0;
 }
 
+/* Who waits for a member must learn that it is gone; one that is gone already fails it now. */
+static void members_watch(struct muster_nic *nic, const struct muster_member *members, uint32_t nr)
+{
+	for (uint32_t i = 0; i < nr; i++) {
+		if (members[i].node == nic->config.node)
+			continue;
+		if (!nic->wire || nic->wire->ops->watch(nic->wire, members[i].node))
+			muster_engine_peer_lost(nic->engine, members[i].node);
+	}
+}
+
 static struct verdict context_open(struct muster_nic *nic, const struct muster_admin_command *cmd)
 {
 	const struct muster_admin_context *c = &cmd->context;
@@ -282,6 +293,8 @@ static struct verdict context_open(struct muster_nic *nic, const struct muster_a
 	err = members_read(nic, le64toh(c->members), nr, members);
 	if (!err)
 		err = muster_engine_context_open(nic->engine, &config);
+	if (!err)
+		members_watch(nic, members, nr);
 	free(members);
 	return verdict_of(err);
 }

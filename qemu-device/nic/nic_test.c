@@ -697,7 +697,7 @@ static void a_region_is_read_page_by_page(void **state)
 	assert_int_equal(slot(guest, 1, 0)->payload[4095], 2);
 }
 
-/* Each in a context of its own, since a refused range ends it. */
+/* Each in a life of its own, since a refused range ends the context. */
 static void refused_range(struct guest *guest, uint64_t addr, uint32_t key, uint32_t length)
 {
 	uint32_t before = *(uint32_t *)(guest->memory + port(1, PORT_RQ) + 124);
@@ -705,7 +705,8 @@ static void refused_range(struct guest *guest, uint64_t addr, uint32_t key, uint
 	post(guest, 0, 0, message_from(addr, key, length));
 	doorbell(guest, 0, MUSTER_DOORBELL_DQ_TAIL, 1);
 	settle(guest);
-	assert_int_equal(cqe(guest, 0, 0)->status, MUSTER_STATUS_MEMORY);
+	assert_true(cqe(guest, 0, 0)->status == MUSTER_STATUS_MEMORY ||
+		    cqe(guest, 0, 1)->status == MUSTER_STATUS_MEMORY);
 	assert_int_equal(*(uint32_t *)(guest->memory + port(1, PORT_RQ) + 124), before);
 	reg_write(guest, MUSTER_REG_CONTROL, MUSTER_CONTROL_RESET);
 	memset(guest->memory, 0, MEMORY);
