@@ -166,12 +166,13 @@ enum send_phase {
 struct send {
 	uint8_t phase;
 	uint8_t slot;
+	bool is_inline;
 	bool by_reference;
 	uint16_t flags;		/* MUSTER_PACKET_* */
 	uint32_t member;
 	uint32_t total;
 	uint32_t at;		/* next fragment */
-	uint32_t key;		/* 0: inline */
+	uint32_t key;
 	uint64_t addr;
 	uint8_t data[MUSTER_INLINE_MAX];
 };

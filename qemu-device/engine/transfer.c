@@ -85,7 +85,7 @@ static bool advance(struct context *ctx, struct instance *inst, struct send *sen
 			send->phase = SEND_HELD_ASKED;
 		return false;
 	}
-	if (!send->key)
+	if (send->is_inline)
 		return send_inline(ctx, inst, send, data);
 	if (send_rts(ctx, inst, send)) {
 		send->phase = SEND_ASKED;
@@ -114,8 +114,8 @@ void muster_send_open(struct context *ctx, struct instance *inst, uint32_t index
 								 step->member_dest;
 	send->total = muster_step_bytes(seq, step, inst->pulse);
 	send->at = 0;
-	send->key = step->kind == MUSTER_DESC_MP ? 0 :
-		    step->store_key ? step->store_key : step->load_key;
+	send->is_inline = step->kind == MUSTER_DESC_MP;
+	send->key = step->store_key ? step->store_key : step->load_key;
 	send->addr = (step->store_key ? step->store_addr : step->load_addr) + offset;
 
 	inst->open |= bit;
@@ -123,7 +123,7 @@ void muster_send_open(struct context *ctx, struct instance *inst, uint32_t index
 	if (advance(ctx, inst, send, bit, inst->data)) {
 		inst->open &= ~bit;
 		inst->todo &= ~bit;
-	} else if (step->kind == MUSTER_DESC_MP) {
+	} else if (send->is_inline) {
 		memcpy(send->data, inst->data, send->total);
 	}
 }
@@ -151,7 +151,8 @@ bool muster_sends_overlap(const struct instance *inst, uint32_t key, uint64_t ad
 	for (open = inst->open; open; open &= open - 1) {
 		const struct send *send = &inst->sends[__builtin_ctzll(open)];
 
-		if (send->key == key && send->addr < addr + len && addr < send->addr + send->total)
+		if (!send->is_inline && send->key == key && send->addr < addr + len &&
+		    addr < send->addr + send->total)
 			return true;
 	}
 	return false;

@@ -1,0 +1,414 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * The engine runs the examples of Documentation/sequence.md: on several engines,
+ * with packets in any order, a wire and a completion queue that refuse at random.
+ */
+#include "test_world.h"
+
+#include "arith.h"
+
+enum { SEEDS = 60, RESULT = 4096 };
+
+/* Refusals, mapping and sharing vary with the seed. */
+static struct world *vary(uint32_t nr, uint64_t seed)
+{
+	struct world *w = world_create(nr, seed);
+
+	w->refuse_percent = seed % 3 * 20;
+	w->map = seed & 1;
+	w->share = seed & 2;
+	w->peers_hidden = seed % 8 == 7;
+	return w;
+}
+
+static void post_doubling(struct world *w, uint32_t rank, double value, uint64_t cookie)
+{
+	struct muster_desc descs[3] = {
+		desc_mp(MUSTER_DESC_CH, 0, &value),
+		desc_mp(MUSTER_DESC_SWAP_LOCAL_DATA | MUSTER_DESC_REDUCE, 1, NULL),
+		desc_mp(MUSTER_DESC_SWAP_LOCAL_DATA | MUSTER_DESC_REDUCE | MUSTER_DESC_CT |
+			MUSTER_DESC_COLL_END, 1, NULL),
+	};
+
+	desc_to(&descs[0], rank ^ 1, 0);
+	desc_to(&descs[1], rank ^ 2, 1);
+	desc_store(&descs[2], RESULT);
+	descs[2].cookie = cookie;
+	world_post(w, rank, descs, 3);
+}
+
+static void recursive_doubling_adds_up_on_four_ranks(void **state)
+{
+	uint64_t seed;
+	uint32_t r;
+
+	(void)state;
+	for (seed = 0; seed < SEEDS; seed++) {
+		struct world *w = vary(4, seed);
+
+		world_start(w);
+		for (r = 0; r < 4; r++)
+			post_doubling(w, r, 1 << r, 1000 + r);
+		world_run(w);
+		for (r = 0; r < 4; r++) {
+			assert_true(*world_double(w, r, RESULT) == 15);
+			assert_int_equal(w->nodes[r].nr_cqes, 1);
+			assert_int_equal(w->nodes[r].cqes[0].cookie, 1000 + r);
+			assert_int_equal(w->nodes[r].cqes[0].status, MUSTER_STATUS_OK);
+			assert_int_equal(w->nodes[r].cqes[0].kind, MUSTER_CQE_SEQUENCE);
+		}
+		world_destroy(w);
+	}
+}
+
+static void successive_allreduces_do_not_mix(void **state)
+{
+	enum { OPS = 40 };
+	uint64_t seed;
+	uint32_t r, i;
+
+	(void)state;
+	for (seed = 0; seed < SEEDS; seed++) {
+		struct world *w = vary(4, seed);
+
+		world_start(w);
+		for (i = 0; i < OPS; i++) {
+			for (r = 0; r < 4; r++) {
+				post_doubling(w, r, (1 << r) * (i + 1), i);
+				/* A fast rank: it runs as far as it can. */
+				muster_engine_step(w->nodes[0].engine, 100);
+			}
+			if (i % 8 == 7)
+				world_run(w);
+		}
+		world_run(w);
+		for (r = 0; r < 4; r++) {
+			assert_true(*world_double(w, r, RESULT) == 15 * OPS);
+			assert_int_equal(w->nodes[r].nr_cqes, OPS);
+			for (i = 0; i < OPS; i++) {
+				assert_int_equal(w->nodes[r].cqes[i].cookie, i);
+				assert_int_equal(w->nodes[r].cqes[i].number, i);
+			}
+			assert_int_equal(world_counters(w, r).credits, 0);
+		}
+		world_destroy(w);
+	}
+}
+
+static void a_tree_node_combines_its_children_in_slot_order(void **state)
+{
+	static const double values[4] = { 1, 0x1p53, 1, -0x1p53 };
+	/* ((own + slot 0) + slot 1) + slot 2: any other order gives other bits. */
+	double expected = ((values[0] + values[1]) + values[2]) + values[3];
+	uint64_t seed;
+	uint32_t r;
+
+	(void)state;
+	for (seed = 0; seed < SEEDS; seed++) {
+		struct world *w = vary(4, seed);
+		struct muster_desc root = desc_mp(MUSTER_DESC_CH | MUSTER_DESC_CT |
+						  MUSTER_DESC_REDUCE | MUSTER_DESC_COLL_END, 3,
+						  &values[0]);
+
+		desc_store(&root, RESULT);
+		world_start(w);
+		world_post(w, 0, &root, 1);
+		for (r = 1; r < 4; r++) {
+			struct muster_desc leaf = desc_mp(MUSTER_DESC_CH | MUSTER_DESC_CT, 0,
+							  &values[r]);
+
+			desc_to(&leaf, 0, r - 1);
+			world_post(w, r, &leaf, 1);
+		}
+		world_run(w);
+		assert_memory_equal(world_double(w, 0, RESULT), &expected, sizeof(expected));
+		assert_int_equal(w->nodes[1].nr_cqes, 0);
+		world_destroy(w);
+	}
+}
+
+/* Rank 0 answers whoever filled its last slot, with data that replaces. */
+static void a_low_latency_tree_answers_where_the_packet_came_from(void **state)
+{
+	double own = 2, other = 5;
+	struct world *w = world_create(2, 1);
+	struct muster_desc up[2] = {
+		desc_mp(MUSTER_DESC_CH, 0, &other),
+		desc_mp(MUSTER_DESC_SWAP_LOCAL_DATA | MUSTER_DESC_REDUCE | MUSTER_DESC_CT, 1,
+			NULL),
+	};
+	struct muster_desc root = desc_mp(MUSTER_DESC_CH | MUSTER_DESC_CT | MUSTER_DESC_REDUCE |
+					  MUSTER_DESC_COLL_END | MUSTER_DESC_SWAP_LOCAL_VP |
+					  MUSTER_DESC_SWAP_REMOTE_DATA, 1, &own);
+
+	(void)state;
+	desc_to(&root, 99, 0);
+	desc_to(&up[0], 0, 0);
+	desc_store(&up[1], RESULT);
+	world_start(w);
+	world_post(w, 0, &root, 1);
+	world_post(w, 1, up, 2);
+	world_run(w);
+	assert_true(*world_double(w, 1, RESULT) == 7);
+	/* COLL_END came with the packet, so rank 1 completes as well. */
+	assert_int_equal(w->nodes[1].nr_cqes, 1);
+	world_destroy(w);
+}
+
+/* ---- large data ---- */
+
+enum { CHUNKS = 4, IN = 0, OUT = WORLD_MEMORY / 2 };
+
+struct rabenseifner {
+	uint64_t chunk;			/* bytes */
+	uint32_t pulse_len;
+	uint32_t rank;
+	uint32_t nr;
+	struct muster_desc descs[MUSTER_SEQ_DESCS_MAX];
+};
+
+static void add_send(struct rabenseifner *p, uint64_t from, uint32_t chunk, uint32_t to,
+		     uint32_t slot)
+{
+	struct muster_desc *desc = &p->descs[p->nr++];
+
+	*desc = desc_rdma(0, 0, p->chunk, p->pulse_len);
+	desc_load(desc, from + chunk * p->chunk);
+	desc_to(desc, to, slot);
+}
+
+static void add_receive(struct rabenseifner *p, bool reduce, uint64_t operand, uint32_t chunk)
+{
+	struct muster_desc *desc = &p->descs[p->nr++];
+
+	*desc = desc_rdma(reduce ? MUSTER_DESC_REDUCE : 0, 1, p->chunk, p->pulse_len);
+	if (reduce)
+		desc_load(desc, operand + chunk * p->chunk);
+	desc_store(desc, OUT + chunk * p->chunk);
+}
+
+static void post_rabenseifner(struct world *w, uint32_t rank, uint64_t chunk, uint32_t pulse_len)
+{
+	static struct rabenseifner p;
+	uint32_t mine = rank & 2, other = mine ^ 2, far = rank ^ 2, near = rank ^ 1;
+
+	p = (struct rabenseifner){ .chunk = chunk, .pulse_len = pulse_len, .rank = rank };
+	add_send(&p, IN, other, far, 0);
+	add_send(&p, IN, other + 1, far, 1);
+	add_receive(&p, true, IN, mine);
+	add_receive(&p, true, IN, mine + 1);
+	add_send(&p, OUT, near, near, 2);
+	add_receive(&p, true, OUT, rank);
+	add_send(&p, OUT, rank, near, 3);
+	add_receive(&p, false, OUT, near);	/* over what the first send to near reads */
+	add_send(&p, OUT, mine, far, 4);
+	add_send(&p, OUT, mine + 1, far, 5);
+	add_receive(&p, false, OUT, other);
+	add_receive(&p, false, OUT, other + 1);
+	p.descs[0].flags |= MUSTER_DESC_CH;
+	p.descs[p.nr - 1].flags |= MUSTER_DESC_CT | MUSTER_DESC_COLL_END;
+	world_post(w, rank, p.descs, p.nr);
+}
+
+static void fill(struct world *w, uint32_t rank, uint64_t bytes, uint32_t op)
+{
+	double *in = world_double(w, rank, IN);
+	uint64_t i;
+
+	for (i = 0; i < bytes / sizeof(*in); i++)
+		in[i] = (rank + 1) * 1.1 + i * 0.7 + op;
+}
+
+static void check_rabenseifner(struct world *w, uint64_t bytes, uint32_t op)
+{
+	uint64_t i;
+	uint32_t r;
+
+	for (i = 0; i < bytes / 8; i++) {
+		double v[4], expected;
+
+		for (r = 0; r < 4; r++)
+			v[r] = (r + 1) * 1.1 + i * 0.7 + op;
+		expected = (v[0] + v[2]) + (v[1] + v[3]);
+		for (r = 0; r < 4; r++)
+			assert_memory_equal(world_double(w, r, OUT) + i, &expected, 8);
+	}
+}
+
+static void rabenseifner(struct world *w, uint64_t chunk, uint32_t pulse_len)
+{
+	uint32_t op, r;
+
+	world_start(w);
+	for (op = 0; op < 2; op++) {
+		for (r = 0; r < 4; r++) {
+			fill(w, r, CHUNKS * chunk, op);
+			post_rabenseifner(w, r, chunk, pulse_len);
+		}
+		world_run(w);
+		for (r = 0; r < 4; r++) {
+			assert_int_equal(w->nodes[r].nr_cqes, op + 1);
+			assert_int_equal(w->nodes[r].cqes[op].status, MUSTER_STATUS_OK);
+		}
+		check_rabenseifner(w, CHUNKS * chunk, op);
+	}
+}
+
+static void rabenseifner_runs_in_pulses_with_packets(void **state)
+{
+	uint64_t seed;
+
+	(void)state;
+	for (seed = 0; seed < SEEDS; seed++) {
+		struct world *w = vary(4, seed);
+
+		w->share = false;
+		/* From ample room down to nothing but the reserve. */
+		w->buffer_bytes = seed % 4 ? (seed % 4) * MUSTER_PULSE_MAX : 0;
+		rabenseifner(w, 40000 + seed % 5 * 8, seed % 2 ? 4096 : 12000);
+		assert_int_equal(world_counters(w, 0).bytes_referenced, 0);
+		assert_true(world_counters(w, 0).grants);
+		if (w->buffer_bytes == MUSTER_PULSE_MAX)
+			assert_true(world_counters(w, 0).grants_reserve ==
+				    world_counters(w, 0).grants);
+		world_destroy(w);
+	}
+}
+
+static void rabenseifner_runs_in_pulses_by_reference(void **state)
+{
+	uint64_t seed;
+
+	(void)state;
+	for (seed = 0; seed < SEEDS; seed++) {
+		struct world *w = vary(4, seed);
+
+		w->share = true;
+		w->peers_hidden = false;
+		w->buffer_bytes = seed % 4 ? (seed % 4) * MUSTER_PULSE_MAX : 0;
+		rabenseifner(w, 40000 + seed % 5 * 8, seed % 2 ? 4096 : 12000);
+		assert_int_equal(w->nr_sent[MUSTER_PACKET_DATA], 0);
+		assert_int_equal(world_counters(w, 0).bytes_referenced,
+				 2 * 6 * (40000 + seed % 5 * 8));
+		world_destroy(w);
+	}
+}
+
+static void what_a_peer_cannot_map_is_sent(void **state)
+{
+	struct world *w = vary(4, 3);
+
+	(void)state;
+	w->peers_hidden = true;
+	rabenseifner(w, 40000, 4096);
+	assert_int_equal(world_counters(w, 0).bytes_referenced, 0);
+	assert_true(w->nr_sent[MUSTER_PACKET_DATA] > 0);
+	world_destroy(w);
+}
+
+/* Each sends its whole vector and stores over it: the copy in section 4, or all wait. */
+static void two_ranks_exchange_whole_vectors(void **state)
+{
+	enum { BYTES = 100000, PULSE = 32768 };
+	uint64_t seed;
+	uint32_t r, i;
+
+	(void)state;
+	for (seed = 0; seed < SEEDS; seed++) {
+		struct world *w = vary(2, seed);
+
+		w->buffer_bytes = seed % 4 ? (seed % 4) * MUSTER_PULSE_MAX : 0;
+		world_start(w);
+		for (r = 0; r < 2; r++) {
+			struct muster_desc descs[2] = {
+				desc_rdma(MUSTER_DESC_CH, 0, BYTES, PULSE),
+				desc_rdma(MUSTER_DESC_CT | MUSTER_DESC_COLL_END |
+					  MUSTER_DESC_REDUCE, 1, BYTES, PULSE),
+			};
+
+			for (i = 0; i < BYTES / 8; i++)
+				world_double(w, r, OUT)[i] = r * 1000 + i;
+			desc_load(&descs[0], OUT);
+			desc_to(&descs[0], !r, 0);
+			desc_load(&descs[1], OUT);
+			desc_store(&descs[1], OUT);
+			world_post(w, r, descs, 2);
+		}
+		world_run(w);
+		for (r = 0; r < 2; r++) {
+			assert_int_equal(w->nodes[r].nr_cqes, 1);
+			for (i = 0; i < BYTES / 8; i++)
+				assert_true(world_double(w, r, OUT)[i] == 1000 + 2 * i);
+		}
+		world_destroy(w);
+	}
+}
+
+static void a_message_of_no_bytes_in_memory_is_sent_all_the_same(void **state)
+{
+	struct world *w = world_create(2, 5);
+	struct muster_desc send = desc_rdma(MUSTER_DESC_CH | MUSTER_DESC_CT | MUSTER_DESC_COLL_END,
+					    0, 0, 4096);
+	struct muster_desc receive = desc_rdma(MUSTER_DESC_CH | MUSTER_DESC_CT |
+					       MUSTER_DESC_COLL_END, 1, 0, 4096);
+
+	(void)state;
+	desc_to(&send, 1, 0);
+	world_start(w);
+	world_post(w, 0, &send, 1);
+	world_run(w);
+	assert_int_equal(w->nodes[0].nr_cqes, 0);
+	world_post(w, 1, &receive, 1);
+	world_run(w);
+	assert_int_equal(w->nodes[0].nr_cqes, 1);
+	assert_int_equal(w->nodes[1].nr_cqes, 1);
+	world_destroy(w);
+}
+
+/* A step without packets copies; a store over an open send waits for it. */
+static void a_local_copy_waits_for_the_send_that_it_would_overwrite(void **state)
+{
+	struct world *w = world_create(2, 5);
+	struct muster_desc descs[2] = {
+		desc_rdma(MUSTER_DESC_CH, 0, 8000, 8000),
+		desc_rdma(MUSTER_DESC_CT | MUSTER_DESC_COLL_END, 0, 8000, 8000),
+	};
+	struct muster_desc receive = desc_rdma(MUSTER_DESC_CH | MUSTER_DESC_CT |
+					       MUSTER_DESC_COLL_END, 1, 8000, 8000);
+
+	(void)state;
+	memset(w->nodes[0].memory, 1, 8000);
+	memset(w->nodes[0].memory + 8000, 2, 8000);
+	desc_load(&descs[0], 0);
+	desc_to(&descs[0], 1, 0);
+	desc_load(&descs[1], 8000);
+	desc_store(&descs[1], 0);
+	desc_store(&receive, 0);
+	world_start(w);
+	world_post(w, 0, descs, 2);
+	world_run(w);
+	assert_int_equal(w->nodes[0].memory[0], 1);
+	world_post(w, 1, &receive, 1);
+	world_run(w);
+	assert_int_equal(w->nodes[0].memory[7999], 2);
+	assert_int_equal(w->nodes[1].memory[7999], 1);
+	world_destroy(w);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(recursive_doubling_adds_up_on_four_ranks),
+		cmocka_unit_test(successive_allreduces_do_not_mix),
+		cmocka_unit_test(a_tree_node_combines_its_children_in_slot_order),
+		cmocka_unit_test(a_low_latency_tree_answers_where_the_packet_came_from),
+		cmocka_unit_test(rabenseifner_runs_in_pulses_with_packets),
+		cmocka_unit_test(rabenseifner_runs_in_pulses_by_reference),
+		cmocka_unit_test(what_a_peer_cannot_map_is_sent),
+		cmocka_unit_test(two_ranks_exchange_whole_vectors),
+		cmocka_unit_test(a_message_of_no_bytes_in_memory_is_sent_all_the_same),
+		cmocka_unit_test(a_local_copy_waits_for_the_send_that_it_would_overwrite),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,423 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * A world for the engine's tests: some engines, each with one VP, memory, a
+ * completion queue and a receive ring; and a wire that holds every packet until
+ * it is picked at random. Everything random comes from one seed. Memory is one
+ * region, key 1, at address 0; writing to it can be forbidden.
+ */
+#ifndef MUSTER_ENGINE_TEST_WORLD_H
+#define MUSTER_ENGINE_TEST_WORLD_H
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "engine.h"
+
+enum {
+	WORLD_NODES_MAX = 8,
+	WORLD_MEMORY = 1 << 20,
+	WORLD_FLIGHT_MAX = 4096,
+	WORLD_CQES_MAX = 1024,
+	WORLD_VP = 3,
+	WORLD_JOB = 9,
+	WORLD_CONTEXT = 77,
+	WORLD_KEY = 1,
+};
+
+#define WORLD_JOB_KEY 0x1234567890abcdefull
+
+struct world_packet {
+	struct muster_packet packet;
+	uint8_t payload[MUSTER_MTU];
+};
+
+struct world_node {
+	struct world *world;
+	uint32_t node;
+	struct muster_engine *engine;
+	uint8_t *memory;
+	struct muster_cqe cqes[WORLD_CQES_MAX];
+	uint32_t nr_cqes;
+	struct world_packet delivered;
+	uint32_t nr_delivered;
+	uint32_t ring_slots;
+	bool dead;			/* what is sent to it is refused */
+	bool idle;
+};
+
+struct world {
+	uint32_t nr;
+	uint64_t random;
+	uint32_t refuse_percent;	/* how often wire and completion queue say -EAGAIN */
+	uint32_t cq_max;
+	uint32_t buffer_bytes;
+	bool map;			/* memory can be worked on in place */
+	bool share;			/* and by peers */
+	bool peers_hidden;		/* shareable, but peers fail to map it */
+	bool read_only;
+	size_t allocated;
+	struct world_node nodes[WORLD_NODES_MAX];
+	struct world_packet *flight[WORLD_FLIGHT_MAX];
+	uint32_t nr_flight;
+	uint64_t nr_sent[MUSTER_PACKET_TREE_DOWN + 1];
+};
+
+static inline uint32_t world_random(struct world *w, uint32_t below)
+{
+	w->random = w->random * 6364136223846793005ull + 1442695040888963407ull;
+	return (w->random >> 33) % below;
+}
+
+/* ---- the table of functions ---- */
+
+static inline uint64_t world_now_us(void *opaque)
+{
+	(void)opaque;
+	return 0;
+}
+
+static inline bool world_in_region(uint16_t vp, uint32_t key, uint64_t addr, uint64_t len)
+{
+	return vp == WORLD_VP && key == WORLD_KEY && addr <= WORLD_MEMORY &&
+	       len <= WORLD_MEMORY - addr;
+}
+
+static inline int world_dma_read(void *opaque, uint16_t vp, uint32_t key, uint64_t addr, void *buf,
+				 uint32_t len)
+{
+	struct world_node *node = opaque;
+
+	if (!world_in_region(vp, key, addr, len))
+		return -EFAULT;
+	memcpy(buf, node->memory + addr, len);
+	return 0;
+}
+
+static inline int world_dma_write(void *opaque, uint16_t vp, uint32_t key, uint64_t addr,
+				  const void *buf, uint32_t len)
+{
+	struct world_node *node = opaque;
+
+	if (!world_in_region(vp, key, addr, len) || node->world->read_only)
+		return -EFAULT;
+	memcpy(node->memory + addr, buf, len);
+	return 0;
+}
+
+static inline void *world_dma_map(void *opaque, uint16_t vp, uint32_t key, uint64_t addr,
+				  uint64_t len, bool write)
+{
+	struct world_node *node = opaque;
+
+	if (!node->world->map || !world_in_region(vp, key, addr, len) ||
+	    (write && node->world->read_only))
+		return NULL;
+	return node->memory + addr;
+}
+
+static inline bool world_shareable(void *opaque, uint16_t vp, uint32_t key)
+{
+	struct world_node *node = opaque;
+
+	return node->world->share && vp == WORLD_VP && key == WORLD_KEY;
+}
+
+static inline const void *world_peer_map(void *opaque, uint32_t peer, uint16_t vp, uint32_t key,
+					 uint64_t addr, uint64_t len)
+{
+	struct world_node *node = opaque;
+
+	if (node->world->peers_hidden || peer >= node->world->nr ||
+	    !world_in_region(vp, key, addr, len))
+		return NULL;
+	return node->world->nodes[peer].memory + addr;
+}
+
+static inline int world_send(void *opaque, const struct muster_packet *packet, const void *payload)
+{
+	struct world_node *node = opaque;
+	struct world *w = node->world;
+	struct world_packet *copy;
+
+	if (packet->dst_node >= w->nr || w->nodes[packet->dst_node].dead)
+		return -EHOSTUNREACH;
+	if (w->nr_flight == WORLD_FLIGHT_MAX || world_random(w, 100) < w->refuse_percent)
+		return -EAGAIN;
+	assert_true(packet->length <= MUSTER_MTU);
+	copy = malloc(sizeof(*copy));
+	copy->packet = *packet;
+	if (packet->length)
+		memcpy(copy->payload, payload, packet->length);
+	w->flight[w->nr_flight++] = copy;
+	w->nr_sent[packet->type]++;
+	return 0;
+}
+
+static inline int world_complete(void *opaque, uint16_t vp, const struct muster_cqe *cqe)
+{
+	struct world_node *node = opaque;
+	struct world *w = node->world;
+
+	assert_int_equal(vp, WORLD_VP);
+	if (node->nr_cqes >= w->cq_max || world_random(w, 100) < w->refuse_percent)
+		return -EAGAIN;
+	node->cqes[node->nr_cqes++] = *cqe;
+	return 0;
+}
+
+static inline int world_deliver(void *opaque, uint16_t vp, const struct muster_packet *packet,
+				const void *payload)
+{
+	struct world_node *node = opaque;
+
+	assert_int_equal(vp, WORLD_VP);
+	if (node->nr_delivered == node->ring_slots)
+		return -ENOSPC;
+	node->delivered.packet = *packet;
+	memcpy(node->delivered.payload, payload, packet->length);
+	node->nr_delivered++;
+	return 0;
+}
+
+static inline void *world_alloc(void *opaque, size_t bytes)
+{
+	struct world_node *node = opaque;
+	void *p = aligned_alloc(64, (bytes + 63) / 64 * 64);
+
+	node->world->allocated += bytes;
+	return memset(p, 0, bytes);
+}
+
+static inline void world_free(void *opaque, void *p, size_t bytes)
+{
+	struct world_node *node = opaque;
+
+	node->world->allocated -= bytes;
+	free(p);
+}
+
+static const struct muster_engine_world world_table = {
+	.now_us = world_now_us,
+	.dma_read = world_dma_read,
+	.dma_write = world_dma_write,
+	.dma_map = world_dma_map,
+	.shareable = world_shareable,
+	.peer_map = world_peer_map,
+	.send = world_send,
+	.complete = world_complete,
+	.deliver = world_deliver,
+	.alloc = world_alloc,
+	.free = world_free,
+};
+
+/* ---- life ---- */
+
+static inline int world_context_open(struct world *w, uint32_t i, uint16_t id)
+{
+	struct muster_member members[WORLD_NODES_MAX] = { 0 };
+	struct muster_context_config config = {
+		.job = WORLD_JOB, .context = id, .vp = WORLD_VP, .job_key = WORLD_JOB_KEY,
+		.self = i, .nr_members = w->nr, .members = members,
+	};
+	uint32_t m;
+
+	for (m = 0; m < w->nr; m++)
+		members[m] = (struct muster_member){
+			.node = m, .vp = WORLD_VP, .incarnation = 100 + m,
+		};
+	return muster_engine_context_open(w->nodes[i].engine, &config);
+}
+
+static inline struct world *world_create(uint32_t nr, uint64_t seed)
+{
+	struct world *w = calloc(1, sizeof(*w));
+	uint32_t i;
+
+	w->nr = nr;
+	w->random = seed * 2654435761u + 1;
+	w->cq_max = WORLD_CQES_MAX;
+	for (i = 0; i < nr; i++) {
+		w->nodes[i].world = w;
+		w->nodes[i].node = i;
+		w->nodes[i].ring_slots = 16;
+		w->nodes[i].memory = calloc(1, WORLD_MEMORY);
+	}
+	return w;
+}
+
+/* After the options have been set. */
+static inline void world_start(struct world *w)
+{
+	uint32_t i;
+
+	for (i = 0; i < w->nr; i++) {
+		struct muster_engine_config config = {
+			.node = i, .units = 1, .buffer_bytes = w->buffer_bytes,
+		};
+
+		assert_int_equal(muster_engine_create(&config, &world_table, &w->nodes[i],
+						      &w->nodes[i].engine), 0);
+		assert_int_equal(muster_engine_vp_open(w->nodes[i].engine, WORLD_VP), 0);
+		assert_int_equal(world_context_open(w, i, WORLD_CONTEXT), 0);
+	}
+}
+
+static inline void world_destroy(struct world *w)
+{
+	uint32_t i;
+
+	for (i = 0; i < w->nr; i++) {
+		if (w->nodes[i].engine)
+			muster_engine_destroy(w->nodes[i].engine);
+		free(w->nodes[i].memory);
+	}
+	assert_int_equal(w->allocated, 0);
+	while (w->nr_flight)
+		free(w->flight[--w->nr_flight]);
+	free(w);
+}
+
+/* ---- time ---- */
+
+static inline void world_deliver_one(struct world *w, uint32_t which)
+{
+	struct world_packet *copy = w->flight[which];
+	struct world_node *to = &w->nodes[copy->packet.dst_node];
+	/* Its own allocation, so that reading past the end is seen. */
+	uint8_t *payload = malloc(copy->packet.length ? copy->packet.length : 1);
+
+	memcpy(payload, copy->payload, copy->packet.length);
+	w->flight[which] = w->flight[--w->nr_flight];
+	if (!to->dead)
+		muster_engine_receive(to->engine, &copy->packet, payload, copy->packet.length);
+	to->idle = false;
+	free(payload);
+	free(copy);
+}
+
+static inline bool world_all_idle(const struct world *w)
+{
+	uint32_t i;
+
+	for (i = 0; i < w->nr; i++)
+		if (!w->nodes[i].dead && !w->nodes[i].idle)
+			return false;
+	return true;
+}
+
+/* Until nothing moves any more. A completion queue that stays full is not waited for. */
+static inline void world_run(struct world *w)
+{
+	uint32_t turn, i;
+
+	for (i = 0; i < w->nr; i++)
+		w->nodes[i].idle = false;
+	for (turn = 0; turn < 2000000; turn++) {
+		if (w->nr_flight && world_random(w, 2)) {
+			world_deliver_one(w, world_random(w, w->nr_flight));
+			continue;
+		}
+		i = world_random(w, w->nr);
+		if (!w->nodes[i].dead)
+			w->nodes[i].idle = !muster_engine_step(w->nodes[i].engine,
+							       1 + world_random(w, 16)) ||
+					   w->nodes[i].nr_cqes == w->cq_max;
+		if (!w->nr_flight && world_all_idle(w))
+			return;
+	}
+	fail_msg("the world does not come to rest");
+}
+
+/* ---- descriptors ---- */
+
+#define SIGNATURE 0x41100123u
+
+static inline struct muster_desc desc_base(uint32_t flags)
+{
+	return (struct muster_desc){
+		.flags = MUSTER_DESC_C | flags, .src_vp = WORLD_VP, .dst_vp = WORLD_VP,
+		.job = WORLD_JOB, .context = WORLD_CONTEXT, .signature = SIGNATURE,
+		.type = MUSTER_DTYPE_F64, .op = MUSTER_REDOP_SUM,
+	};
+}
+
+static inline void desc_to(struct muster_desc *desc, uint32_t node, uint32_t slot)
+{
+	desc->flags |= MUSTER_DESC_CP;
+	desc->dest = MUSTER_FIELD_PREP(MUSTER_DEST_NODE, node) |
+		     MUSTER_FIELD_PREP(MUSTER_DEST_SEQ, slot);
+}
+
+/* 8 bytes inline; value NULL: brings none. */
+static inline struct muster_desc desc_mp(uint32_t flags, uint8_t cp_count, const double *value)
+{
+	struct muster_desc desc = desc_base(flags);
+
+	desc.kind = MUSTER_DESC_MP;
+	desc.cp_count = cp_count;
+	desc.length = sizeof(*value);
+	if (value) {
+		desc.inline_len = sizeof(*value);
+		memcpy(desc.data, value, sizeof(*value));
+	}
+	return desc;
+}
+
+static inline void desc_store(struct muster_desc *desc, uint64_t addr)
+{
+	desc->store_key = WORLD_KEY;
+	desc->store_addr = addr;
+}
+
+static inline void desc_load(struct muster_desc *desc, uint64_t addr)
+{
+	desc->load_key = WORLD_KEY;
+	desc->load_addr = addr;
+}
+
+static inline struct muster_desc desc_rdma(uint32_t flags, uint8_t cp_count, uint64_t length,
+					   uint32_t pulse_len)
+{
+	struct muster_desc desc = desc_base(flags);
+
+	desc.kind = MUSTER_DESC_RDMA;
+	desc.cp_count = cp_count;
+	desc.length = length;
+	desc.rdma.pulse_len = pulse_len;
+	desc.rdma.pulse_count = length ? (length + pulse_len - 1) / pulse_len : 1;
+	return desc;
+}
+
+static inline void world_post(struct world *w, uint32_t i, const struct muster_desc *descs,
+			      uint32_t nr)
+{
+	uint32_t bad = 99;
+	int ret = muster_engine_post(w->nodes[i].engine, WORLD_VP, descs, nr, &bad);
+
+	if (ret)
+		fail_msg("node %u: descriptor %u: %d", i, bad, ret);
+	w->nodes[i].idle = false;
+}
+
+static inline double *world_double(struct world *w, uint32_t i, uint64_t addr)
+{
+	return (double *)(w->nodes[i].memory + addr);
+}
+
+static inline struct muster_engine_counters world_counters(const struct world *w, uint32_t i)
+{
+	struct muster_engine_counters counters;
+
+	muster_engine_counters_get(w->nodes[i].engine, &counters);
+	return counters;
+}
+
+#endif /* MUSTER_ENGINE_TEST_WORLD_H */
