@@ -133,14 +133,15 @@ static uint64_t backed_off(const struct muster_link *link, uint32_t tries)
 	return wait < MUSTER_LINK_RTO_MAX_US ? wait : MUSTER_LINK_RTO_MAX_US;
 }
 
-static void transmit(struct muster_link *link, uint64_t now_us, uint32_t seq)
+/* Return: whether the transport had room. */
+static bool transmit(struct muster_link *link, uint64_t now_us, uint32_t seq)
 {
 	struct muster_link_slot *slot = slot_of(link, seq);
 
 	if (emit(link, slot->type, link->peer_incarnation, seq, slot)) {
 		slot->due_us = now_us + MUSTER_LINK_RETRY_US;
 		due(link, slot->due_us);
-		return;
+		return false;
 	}
 	if (slot->tries)
 		link->config.counters->retransmitted++;
@@ -151,6 +152,7 @@ static void transmit(struct muster_link *link, uint64_t now_us, uint32_t seq)
 	slot->sent_us = now_us;
 	slot->order = ++link->order;
 	due(link, slot->due_us);
+	return true;
 }
 
 static void say_hello(struct muster_link *link, uint64_t now_us)
@@ -227,7 +229,8 @@ static void send_due(struct muster_link *link, uint64_t now_us)
 		}
 		if (slot->tries)
 			shrink(link, now_us);
-		transmit(link, now_us, seq);
+		if (!transmit(link, now_us, seq))
+			break;
 	}
 }
 

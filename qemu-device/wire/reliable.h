@@ -25,7 +25,7 @@ enum muster_link_limit {
 	MUSTER_LINK_REORDER = 3,		/* overtaken so often: taken for lost */
 	MUSTER_LINK_ACK_EVERY = 8,		/* packets until an ACK goes at once */
 	MUSTER_LINK_ACK_DELAY_US = 200,		/* else it waits so long for a ride */
-	MUSTER_LINK_RETRY_US = 100,		/* after the transport had no room */
+	MUSTER_LINK_RETRY_US = 30,		/* after the transport had no room */
 	MUSTER_LINK_RTO_FIRST_US = 20000,
 	MUSTER_LINK_RTO_MIN_US = 2000,
 	MUSTER_LINK_RTO_MAX_US = 200000,

@@ -20,7 +20,10 @@
 struct muster_wire_events {
 	void (*receive)(void *owner, const struct muster_packet *packet, const void *payload,
 			uint32_t len);
-	/* Nothing came back from a node for the deadline, or its link ended. Once a node. */
+	/*
+	 * A node was silent for the deadline, its link ended, or it has begun a new
+	 * life. Once for each life; packets to a new one may be sent afterwards.
+	 */
 	void (*lost)(void *owner, uint32_t node);
 };
 
@@ -34,7 +37,16 @@ struct muster_wire_ops {
 	 */
 	int (*send)(struct muster_wire *wire, const struct muster_packet *packet,
 		    const void *payload);
-	/* Receive what has come, at most `budget` packets, and run timers. Return: how many came. */
+	/*
+	 * From now on report when this node is gone, even if nothing is sent to it: who
+	 * only waits for a packet would not learn it otherwise. For every member of a
+	 * context that is opened. Errors as send.
+	 */
+	int (*watch)(struct muster_wire *wire, uint32_t node);
+	/*
+	 * Receive what has come, at most `budget` packets, and run timers; now_us is
+	 * CLOCK_MONOTONIC. Return: how many came.
+	 */
 	int (*poll)(struct muster_wire *wire, uint64_t now_us, int budget);
 	/* When poll() is next due although nothing comes (us, absolute); UINT64_MAX: never. */
 	uint64_t (*deadline_us)(struct muster_wire *wire);
@@ -50,6 +62,10 @@ struct muster_wire {
 	uint32_t node;
 };
 
+enum muster_wire_limit {
+	MUSTER_WIRE_NODES_MAX = 4096,	/* node numbers on a socket port */
+};
+
 struct muster_wire_counters {
 	uint64_t frames_out;
 	uint64_t frames_in;
@@ -62,9 +78,9 @@ struct muster_wire_counters {
 /**
  * muster_wire_socket_open() - a port on a datagram socket.
  * @spec: "unix:DIR" (node N is DIR/node-N.sock) or "udp:HOST:PORT" (node N is
- *	HOST at PORT + N). Only numeric addresses.
+ *	HOST at PORT + N). Only numeric addresses; IPv6 in brackets.
  * @node: this port's node.
- * @incarnation: differs in every life of a node.
+ * @incarnation: differs in every life of a node; not 0.
  * @deadline_us: silence towards an unacknowledged packet after which a node is lost.
  * @why: gets what was wrong, where and what to do, when the call fails.
  *

@@ -1,0 +1,505 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * The wire on a datagram socket, UNIX or UDP: one socket a port, one link
+ * (reliable.c) for each node that it has met. A node's number says its address,
+ * and a frame counts only if it comes from the address of the node that it
+ * names. Whatever the kernel refuses is either no room now or a lost frame.
+ *
+ * There is no secret on this wire: use UDP only between hosts that trust the
+ * network between them.
+ */
+#include "wire.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "reliable.h"
+
+enum {
+	BATCH = 16,			/* datagrams of one recvmmsg */
+	SOCKET_BYTES = 4 << 20,		/* asked for; the kernel may give less */
+	DATAGRAM_ROOM = (MUSTER_FRAME_MAX + 8) / 8 * 8,	/* one byte more: too long is seen */
+};
+
+struct address {
+	union {
+		struct sockaddr any;
+		struct sockaddr_un un;
+		struct sockaddr_in in;
+		struct sockaddr_in6 in6;
+	};
+	socklen_t len;
+};
+
+struct peer {
+	struct port *port;
+	struct address address;
+	struct muster_link link;
+};
+
+struct port {
+	struct muster_wire wire;
+	int fd;
+	bool bound;
+	struct address base;		/* of node 0; UNIX: the directory */
+	struct address own;
+	uint32_t incarnation;
+	uint64_t deadline_us;
+	struct muster_wire_counters counters;
+	int came;			/* packets during this poll */
+	uint32_t nr_nodes;		/* entries of the table below */
+	struct peer **by_node;		/* NULL: not met */
+	uint32_t nr_peers;
+	struct peer **peers;		/* those that were met, nr_nodes at most */
+	struct mmsghdr headers[BATCH];
+	struct iovec parts[BATCH];
+	struct address from[BATCH];
+	uint8_t datagrams[BATCH][DATAGRAM_ROOM] __attribute__((aligned(64)));
+};
+
+static struct port *port_of(struct muster_wire *wire)
+{
+	return (struct port *)wire;	/* its first member */
+}
+
+static uint64_t clock_us(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000000ull + t.tv_nsec / 1000;
+}
+
+/* ---- addresses ----------------------------------------------------------- */
+
+__attribute__((format(printf, 3, 4)))
+static int refuse(char *why, size_t why_len, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(why, why_len, format, args);
+	va_end(args);
+	return -EINVAL;
+}
+
+static int parse_unix(struct port *port, const char *dir, char *why, size_t why_len)
+{
+	struct sockaddr_un *un = &port->base.un;
+
+	un->sun_family = AF_UNIX;
+	if (!*dir || strlen(dir) + sizeof("/node-4095.sock") > sizeof(un->sun_path))
+		return refuse(why, why_len,
+			      "wire \"unix:%s\": the directory must be named, in at most %zu bytes",
+			      dir, sizeof(un->sun_path) - sizeof("/node-4095.sock"));
+	strcpy(un->sun_path, dir);
+	return 0;
+}
+
+/* HOST:PORT, or [HOST]:PORT, both numeric. */
+static int parse_udp(struct port *port, const char *spec, char *why, size_t why_len)
+{
+	const struct addrinfo hints = {
+		.ai_family = AF_UNSPEC, .ai_socktype = SOCK_DGRAM,
+		.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV,
+	};
+	const char *colon = strrchr(spec, ':');
+	const char *first = spec, *last = colon;
+	struct addrinfo *found;
+	char host[64];
+
+	if (colon && *spec == '[' && colon > spec + 1 && colon[-1] == ']') {
+		first++;
+		last--;
+	}
+	if (!colon || last == first || (size_t)(last - first) >= sizeof(host))
+		return refuse(why, why_len, "wire \"udp:%s\": must be udp:HOST:PORT", spec);
+	memcpy(host, first, last - first);
+	host[last - first] = '\0';
+	if (getaddrinfo(host, colon + 1, &hints, &found))
+		return refuse(why, why_len,
+			      "wire \"udp:%s\": host and port must be numbers, such as 127.0.0.1:7000",
+			      spec);
+	memcpy(&port->base.any, found->ai_addr, found->ai_addrlen);
+	port->base.len = found->ai_addrlen;
+	freeaddrinfo(found);
+	return 0;
+}
+
+static int parse_spec(struct port *port, const char *spec, char *why, size_t why_len)
+{
+	if (!strncmp(spec, "unix:", 5))
+		return parse_unix(port, spec + 5, why, why_len);
+	if (!strncmp(spec, "udp:", 4))
+		return parse_udp(port, spec + 4, why, why_len);
+	return refuse(why, why_len, "wire \"%s\": must be unix:DIR or udp:HOST:PORT", spec);
+}
+
+/* Where a node listens. -ERANGE: its UDP port would be above 65535. */
+static int address_of(const struct port *port, uint32_t node, struct address *address)
+{
+	in_port_t *udp_port;
+	uint32_t number;
+
+	*address = port->base;
+	if (address->any.sa_family == AF_UNIX) {
+		char *path = address->un.sun_path;
+		size_t dir_len = strlen(path);
+
+		address->len = offsetof(struct sockaddr_un, sun_path) + dir_len + 1 +
+			       snprintf(path + dir_len, sizeof(address->un.sun_path) - dir_len,
+					"/node-%u.sock", node);
+		return 0;
+	}
+	udp_port = address->any.sa_family == AF_INET ? &address->in.sin_port
+						     : &address->in6.sin6_port;
+	number = ntohs(*udp_port) + node;
+	if (number > UINT16_MAX)
+		return -ERANGE;
+	*udp_port = htons(number);
+	return 0;
+}
+
+static bool same_address(const struct address *a, const struct address *b)
+{
+	if (a->any.sa_family != b->any.sa_family)
+		return false;
+	switch (a->any.sa_family) {
+	case AF_UNIX:
+		return a->len == b->len && !memcmp(&a->un, &b->un, a->len);
+	case AF_INET:
+		return a->in.sin_port == b->in.sin_port &&
+		       a->in.sin_addr.s_addr == b->in.sin_addr.s_addr;
+	default:
+		return a->in6.sin6_port == b->in6.sin6_port &&
+		       !memcmp(&a->in6.sin6_addr, &b->in6.sin6_addr, sizeof(a->in6.sin6_addr));
+	}
+}
+
+/* ---- links --------------------------------------------------------------- */
+
+static int peer_emit(void *owner, const struct muster_frame *frame,
+		     const struct muster_packet *packet, const void *payload)
+{
+	struct peer *peer = owner;
+	struct iovec parts[3] = {
+		{ (void *)frame, sizeof(*frame) },
+		{ (void *)packet, sizeof(*packet) },
+		{ (void *)payload, packet ? packet->length : 0 },
+	};
+	struct msghdr message = {
+		.msg_name = &peer->address.any,
+		.msg_namelen = peer->address.len,
+		.msg_iov = parts,
+		.msg_iovlen = packet ? 3 : 1,
+	};
+
+	if (sendmsg(peer->port->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 &&
+	    (errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOBUFS))
+		return -EAGAIN;
+	return 0;	/* nobody there, interrupted: as good as lost on the way */
+}
+
+static void peer_deliver(void *owner, const struct muster_packet *packet, const void *payload,
+			 uint32_t len)
+{
+	struct port *port = ((struct peer *)owner)->port;
+
+	port->came++;
+	port->wire.events->receive(port->wire.owner, packet, payload, len);
+}
+
+static void peer_lost(void *owner, uint32_t node)
+{
+	struct port *port = ((struct peer *)owner)->port;
+
+	port->wire.events->lost(port->wire.owner, node);
+}
+
+static int table_grow(struct port *port, uint32_t node)
+{
+	uint32_t nr = port->nr_nodes ? port->nr_nodes : 16;
+	struct peer **table;
+
+	while (nr <= node)
+		nr *= 2;
+	table = realloc(port->by_node, nr * sizeof(*table));
+	if (!table)
+		return -ENOMEM;
+	memset(table + port->nr_nodes, 0, (nr - port->nr_nodes) * sizeof(*table));
+	port->by_node = table;
+	table = realloc(port->peers, nr * sizeof(*table));
+	if (!table)
+		return -ENOMEM;
+	port->peers = table;
+	port->nr_nodes = nr;
+	return 0;
+}
+
+static struct peer *peer_meet(struct port *port, uint32_t node, const struct address *address)
+{
+	static const struct muster_link_ops ops = { peer_emit, peer_deliver, peer_lost };
+	struct muster_link_config config = {
+		.node = port->wire.node,
+		.peer = node,
+		.incarnation = port->incarnation,
+		.deadline_us = port->deadline_us,
+		.ops = &ops,
+		.counters = &port->counters,
+	};
+	struct peer *peer;
+
+	if (node >= port->nr_nodes && table_grow(port, node))
+		return NULL;
+	peer = malloc(sizeof(*peer));
+	if (!peer)
+		return NULL;
+	peer->port = port;
+	peer->address = *address;
+	config.owner = peer;
+	muster_link_init(&peer->link, &config);
+	port->by_node[node] = peer;
+	port->peers[port->nr_peers++] = peer;
+	return peer;
+}
+
+/* The peer that is a node, met now if need be; NULL: there can be none, or no memory. */
+static struct peer *peer_of(struct port *port, uint32_t node)
+{
+	struct address address;
+
+	if (node < port->nr_nodes && port->by_node[node])
+		return port->by_node[node];
+	if (node >= MUSTER_WIRE_NODES_MAX || node == port->wire.node ||
+	    address_of(port, node, &address))
+		return NULL;
+	return peer_meet(port, node, &address);
+}
+
+/* The peer that a frame names, if it comes from that peer's address. */
+static struct peer *peer_at(struct port *port, uint32_t node, const struct address *from)
+{
+	struct address address;
+
+	if (node >= MUSTER_WIRE_NODES_MAX || node == port->wire.node)
+		return NULL;
+	if (node < port->nr_nodes && port->by_node[node])
+		return same_address(&port->by_node[node]->address, from) ? port->by_node[node]
+									  : NULL;
+	if (address_of(port, node, &address) || !same_address(&address, from))
+		return NULL;
+	return peer_meet(port, node, &address);
+}
+
+/* ---- operations ---------------------------------------------------------- */
+
+static int port_send(struct muster_wire *wire, const struct muster_packet *packet,
+		     const void *payload)
+{
+	struct peer *peer = peer_of(port_of(wire), packet->dst_node);
+
+	if (!peer)
+		return -EHOSTUNREACH;
+	return muster_link_send(&peer->link, clock_us(), packet, payload);
+}
+
+static int port_watch(struct muster_wire *wire, uint32_t node)
+{
+	struct peer *peer = peer_of(port_of(wire), node);
+
+	if (!peer || peer->link.lost)
+		return -EHOSTUNREACH;
+	muster_link_watch(&peer->link, clock_us());
+	return 0;
+}
+
+static void take_datagram(struct port *port, uint64_t now_us, uint32_t i)
+{
+	struct muster_frame frame;
+	struct peer *peer;
+
+	if (muster_frame_check(port->datagrams[i], port->headers[i].msg_len, &frame)) {
+		port->counters.corrupt++;
+		return;
+	}
+	port->from[i].len = port->headers[i].msg_hdr.msg_namelen;
+	peer = peer_at(port, frame.src_node, &port->from[i]);
+	if (!peer) {
+		port->counters.refused++;
+		return;
+	}
+	muster_link_receive(&peer->link, now_us, &frame, port->datagrams[i] + sizeof(frame));
+}
+
+static int receive_batch(struct port *port, int most)
+{
+	for (int i = 0; i < most; i++)
+		port->headers[i].msg_hdr.msg_namelen = offsetof(struct address, len);
+	return recvmmsg(port->fd, port->headers, most, MSG_DONTWAIT, NULL);
+}
+
+static int port_poll(struct muster_wire *wire, uint64_t now_us, int budget)
+{
+	struct port *port = port_of(wire);
+
+	port->came = 0;
+	while (budget > 0) {
+		int most = budget < BATCH ? budget : BATCH;
+		int nr = receive_batch(port, most);
+
+		for (int i = 0; i < nr; i++)
+			take_datagram(port, now_us, i);
+		if (nr < most)
+			break;
+		budget -= nr;
+	}
+	for (uint32_t i = 0; i < port->nr_peers; i++)
+		muster_link_run(&port->peers[i]->link, now_us);
+	return port->came;
+}
+
+static uint64_t port_deadline_us(struct muster_wire *wire)
+{
+	struct port *port = port_of(wire);
+	uint64_t next_us = UINT64_MAX;
+
+	for (uint32_t i = 0; i < port->nr_peers; i++)
+		if (port->peers[i]->link.next_us < next_us)
+			next_us = port->peers[i]->link.next_us;
+	return next_us;
+}
+
+static int port_fd(struct muster_wire *wire)
+{
+	return port_of(wire)->fd;
+}
+
+static void port_close(struct muster_wire *wire)
+{
+	struct port *port = port_of(wire);
+
+	if (port->fd >= 0)
+		close(port->fd);
+	if (port->bound && port->own.any.sa_family == AF_UNIX)
+		unlink(port->own.un.sun_path);
+	for (uint32_t i = 0; i < port->nr_peers; i++)
+		free(port->peers[i]);
+	free(port->peers);
+	free(port->by_node);
+	free(port);
+}
+
+void muster_wire_socket_counters(const struct muster_wire *wire,
+				 struct muster_wire_counters *counters)
+{
+	*counters = ((const struct port *)wire)->counters;
+}
+
+/* ---- opening ------------------------------------------------------------- */
+
+/* A socket file of a port that ended without closing: nobody listens there any more. */
+static bool stale(const struct port *port)
+{
+	int fd, err;
+
+	if (port->own.any.sa_family != AF_UNIX)
+		return false;
+	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return false;
+	err = connect(fd, &port->own.any, port->own.len) ? errno : 0;
+	close(fd);
+	return err == ECONNREFUSED;
+}
+
+static int port_bind(struct port *port, const char *spec, char *why, size_t why_len)
+{
+	int bytes = SOCKET_BYTES, err = 0;
+
+	port->fd = socket(port->own.any.sa_family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (port->fd < 0) {
+		err = errno;
+	} else if (bind(port->fd, &port->own.any, port->own.len)) {
+		err = errno;
+		if (err == EADDRINUSE && stale(port)) {
+			unlink(port->own.un.sun_path);
+			err = bind(port->fd, &port->own.any, port->own.len) ? errno : 0;
+		}
+	}
+	if (err) {
+		refuse(why, why_len, "wire \"%s\": node %u cannot listen: %s%s", spec,
+		       port->wire.node, strerror(err),
+		       err == EADDRINUSE ? "; does this node run already?" : "");
+		return -err;
+	}
+	port->bound = true;
+	setsockopt(port->fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes));
+	setsockopt(port->fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
+	return 0;
+}
+
+static void prepare_batch(struct port *port)
+{
+	for (int i = 0; i < BATCH; i++) {
+		port->parts[i] = (struct iovec){ port->datagrams[i], DATAGRAM_ROOM };
+		port->headers[i].msg_hdr.msg_iov = &port->parts[i];
+		port->headers[i].msg_hdr.msg_iovlen = 1;
+		port->headers[i].msg_hdr.msg_name = &port->from[i].any;
+	}
+}
+
+int muster_wire_socket_open(const char *spec, uint32_t node, uint32_t incarnation,
+			    uint64_t deadline_us, const struct muster_wire_events *events,
+			    void *owner, struct muster_wire **wire, char *why, size_t why_len)
+{
+	static const struct muster_wire_ops ops = {
+		.send = port_send,
+		.watch = port_watch,
+		.poll = port_poll,
+		.deadline_us = port_deadline_us,
+		.fd = port_fd,
+		.close = port_close,
+	};
+	struct port *port;
+	int err;
+
+	if (!incarnation || node >= MUSTER_WIRE_NODES_MAX)
+		return refuse(why, why_len,
+			      "wire \"%s\": node %u must be below %u, and its incarnation not 0",
+			      spec, node, MUSTER_WIRE_NODES_MAX);
+	port = aligned_alloc(64, (sizeof(*port) + 63) / 64 * 64);
+	if (!port)
+		return -ENOMEM;
+	memset(port, 0, sizeof(*port));
+	port->wire = (struct muster_wire){ &ops, events, owner, node };
+	port->fd = -1;
+	port->incarnation = incarnation;
+	port->deadline_us = deadline_us;
+	prepare_batch(port);
+	err = parse_spec(port, spec, why, why_len);
+	if (err)
+		goto err_close;
+	err = address_of(port, node, &port->own);
+	if (err) {
+		refuse(why, why_len, "wire \"%s\": node %u has a port above 65535", spec, node);
+		goto err_close;
+	}
+	err = port_bind(port, spec, why, why_len);
+	if (err)
+		goto err_close;
+	*wire = &port->wire;
+	return 0;
+
+err_close:
+	port_close(&port->wire);
+	return err;
+}
