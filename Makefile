@@ -35,12 +35,11 @@ objects  = $(patsubst %.c,$(1)/%.o,$(call sources,$(2)))
 programs = $(patsubst %.c,$(1)/%,$(shell grep -ls '^int main\>' $(2)/*.c))
 room_lib = $(1)/$(2)/lib.a: $$(call objects,$(1),$(2))
 libs     = $(1)/userlib/lib.a $(1)/$(ENGINE)/lib.a $(1)/$(WIRE)/lib.a
-nic_libs = $(1)/$(NIC)/lib.a $(1)/$(ENGINE)/lib.a $(1)/$(WIRE)/lib.a
 
 $(foreach r,$(ROOMS),$(eval $(call room_lib,$(BUILD),$(r)))$(eval $(call room_lib,$(SAN),$(r))))
 
 %/lib.a:
-	@rm -f $@ && ar rcs $@ $^
+	@rm -f $@ && $(AR) rcs $@ $^
 
 $(SAN)/%.o: %.c | setup-core
 	@mkdir -p $(@D)
@@ -77,11 +76,15 @@ $(TOOLS): %: %.o $(TOOL_LIB) $(call libs,$(BUILD))
 $(EXAMPLES): %: %.o $(EXAMPLE_LIB) $(call libs,$(BUILD))
 	@$(LINK) -lm
 
-$(filter-out $(SAN)/$(NIC)/%,$(UNITS)): %: %.o $(call libs,$(SAN))
-	@$(LINK) -lcmocka -lm
-
-$(filter $(SAN)/$(NIC)/%,$(UNITS)): %: %.o $(call nic_libs,$(SAN))
-	@$(LINK) -lcmocka -lm
+# A room's unit tests are linked against that room and those below it.
+define unit_rule
+$(filter $(SAN)/$(1)/%,$(UNITS)): %: %.o $(foreach r,$(2),$(SAN)/$(r)/lib.a)
+	@$$(LINK) -lcmocka -lm
+endef
+$(eval $(call unit_rule,$(ENGINE),$(ENGINE)))
+$(eval $(call unit_rule,$(WIRE),$(WIRE)))
+$(eval $(call unit_rule,$(NIC),$(NIC) $(ENGINE) $(WIRE)))
+$(eval $(call unit_rule,userlib,userlib $(ENGINE) $(WIRE)))
 
 $(call programs,$(BUILD),selftests): %: %.o $(call selftest_parts,$(BUILD)) $(call libs,$(BUILD))
 	@$(LINK) -lm
