@@ -8,17 +8,16 @@
  */
 #include "vm.h"
 
+#include "vm_qemu.h"
+
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/wait.h>
@@ -26,11 +25,10 @@
 #include <unistd.h>
 
 enum {
-	ARGS_MAX = 96,
-	ARG_LEN = 2 * PATH_MAX,
 	CONSOLE_LINES = 15,		/* shown of a guest that died */
 	MEMORY_MIB = 768,
 	BOOT_TIMEOUT_MS = 60000,
+	BOOT_TIMEOUT_FAST_MS = 15000,	/* with an accelerator, which may be there and not work */
 	SEND_TIMEOUT_S = 5,		/* a guest that takes no input for this long is lost */
 };
 
@@ -62,146 +60,7 @@ struct muster_vm {
 	} call;
 };
 
-/* ---- QEMU's command line --------------------------------------------------- */
-
-struct args {
-	char *argv[ARGS_MAX];
-	int nr;
-	bool failed;
-};
-
-__attribute__((format(printf, 2, 3)))
-static void args_add(struct args *args, const char *fmt, ...)
-{
-	char text[ARG_LEN];
-	va_list list;
-	int len;
-
-	va_start(list, fmt);
-	len = vsnprintf(text, sizeof(text), fmt, list);
-	va_end(list);
-	if (len >= (int)sizeof(text) || args->nr >= ARGS_MAX - 1 ||
-	    !(args->argv[args->nr] = strdup(text))) {
-		args->failed = true;
-		return;
-	}
-	args->argv[++args->nr] = NULL;
-}
-
-static void args_option(struct args *args, const char *option, const char *value)
-{
-	args_add(args, "%s", option);
-	args_add(args, "%s", value);
-}
-
-static void args_free(struct args *args)
-{
-	while (args->nr)
-		free(args->argv[--args->nr]);
-}
-
-static void add_machine(struct args *args, const struct muster_vm *vm, unsigned int index)
-{
-	const struct muster_vm_config *config = &vm->config;
-	char kernel[PATH_MAX + 16], path[PATH_MAX];
-
-	snprintf(kernel, sizeof(kernel), "%s/kernel", config->dir);
-	if (!realpath(kernel, path))
-		args->failed = true;
-	args_add(args, "%s/qemu-system-x86_64", config->dir);
-	args_option(args, "-L", "/usr/share/seabios");
-	args_option(args, "-L", "/usr/share/qemu");
-	args_add(args, "-nodefaults");
-	args_add(args, "-no-user-config");
-	args_add(args, "-no-reboot");
-	args_option(args, "-display", "none");
-	args_option(args, "-vga", "none");
-	args_option(args, "-machine", "q35");
-	args_option(args, "-accel", config->accel);
-	args_option(args, "-name", "muster");
-	args_add(args, "-m");
-	args_add(args, "%u", config->memory_mib);
-	args_add(args, "-kernel");
-	args_add(args, "%s/vmlinux", config->dir);
-	args_add(args, "-initrd");
-	args_add(args, "%s/initrd", config->dir);
-	args_add(args, "-append");
-	args_add(args, "console=ttyS0 loglevel=5 panic=-1 muster_agent=%s muster_kernel=%s "
-		 "muster_guest=%u", config->agent, path, index);
-	args_add(args, "-serial");
-	args_add(args, "file:%s", vm->guests[index].console);
-	args_option(args, "-fsdev",
-		    "local,id=root,path=/,security_model=none,readonly=on,multidevs=remap");
-	args_option(args, "-device", "virtio-9p-pci,fsdev=root,mount_tag=hostroot");
-	args_option(args, "-device", "virtio-rng-pci");
-}
-
-static void add_port(struct args *args, const char *id, int fd, const char *name)
-{
-	args_add(args, "-chardev");
-	args_add(args, "socket,id=%s,fd=%d", id, fd);
-	args_add(args, "-device");
-	args_add(args, "virtserialport,chardev=%s,name=%s", id, name);
-}
-
-static void add_ports(struct args *args, const struct muster_vm *vm, int control, const int *ports)
-{
-	char id[32], name[64];
-
-	args_add(args, "-device");
-	args_add(args, "virtio-serial-pci,max_ports=%d", MUSTER_VM_PORTS_MAX + 2);
-	add_port(args, "control", control, VM_PORT_CONTROL);
-	for (unsigned int i = 0; i < vm->config.nr_ports; i++) {
-		snprintf(id, sizeof(id), "rendezvous%u", i);
-		snprintf(name, sizeof(name), "%s.%u", VM_PORT_RENDEZVOUS, i);
-		add_port(args, id, ports[i], name);
-	}
-}
-
-static void add_nics(struct args *args, const struct muster_vm *vm, unsigned int index)
-{
-	const struct muster_vm_config *config = &vm->config;
-
-	for (unsigned int i = 0; i < config->nr_nics; i++) {
-		unsigned int node = index * config->nr_nics + i;
-
-		args_add(args, "-device");
-		if (config->wire)
-			args_add(args, "muster,node=%u,wire=%s%s%s", node, config->wire,
-				 config->nic_options ? "," : "",
-				 config->nic_options ? config->nic_options : "");
-		else
-			args_add(args, "muster,node=%u,wire=unix:%s%s%s", node, vm->dir,
-				 config->nic_options ? "," : "",
-				 config->nic_options ? config->nic_options : "");
-	}
-}
-
 /* ---- a guest's process ----------------------------------------------------- */
-
-/*
- * In the child. Its own session gives QEMU its own scheduling group, and keeps
- * the terminal's Ctrl-C to the runner, which ends guests in order.
- */
-static void qemu_exec(struct args *args, pid_t parent, const int *keep, unsigned int nr_keep)
-{
-	sigset_t none;
-	int null = open("/dev/null", O_RDWR);
-
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (getppid() != parent)
-		_exit(1);
-	setsid();
-	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
-	dup2(null, 0);
-	dup2(null, 1);
-	for (unsigned int i = 0; i < nr_keep; i++)
-		fcntl(keep[i], F_SETFD, 0);
-	execv(args->argv[0], args->argv);
-	fprintf(stderr, "cannot run %s: %s\n", args->argv[0], strerror(errno));
-	_exit(127);
-}
 
 static int watch(struct muster_vm *vm, unsigned int index)
 {
@@ -218,13 +77,15 @@ static int guest_start(struct muster_vm *vm, unsigned int index)
 	struct guest *guest = &vm->guests[index];
 	unsigned int nr = 1 + vm->config.nr_ports, made;
 	int theirs[1 + MUSTER_VM_PORTS_MAX], pair[2], err = 0;
-	struct args args = { .nr = 0 };
-	pid_t parent = getpid();
+	const struct vm_qemu qemu = {
+		.config = &vm->config, .index = index, .dir = vm->dir, .console = guest->console,
+		.ports = theirs, .nr_ports = nr,
+	};
 
-	for (made = 0; made < nr; made++) {
+	for (made = 0; made < nr && !err; made++) {
 		if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair)) {
 			err = -errno;
-			goto close_theirs;
+			break;
 		}
 		theirs[made] = pair[1];
 		if (made)
@@ -232,25 +93,10 @@ static int guest_start(struct muster_vm *vm, unsigned int index)
 		else
 			guest->control = pair[0];
 	}
-	add_machine(&args, vm, index);
-	add_ports(&args, vm, theirs[0], theirs + 1);
-	add_nics(&args, vm, index);
-	if (args.failed) {
-		err = -E2BIG;
-		goto free_args;
-	}
-	guest->pid = fork();
-	if (guest->pid == 0)
-		qemu_exec(&args, parent, theirs, nr);
-	if (guest->pid < 0) {
-		err = -errno;
-		guest->pid = 0;
-		goto free_args;
-	}
-	err = watch(vm, index);
-free_args:
-	args_free(&args);
-close_theirs:
+	if (!err)
+		err = vm_qemu_spawn(&qemu, &guest->pid);
+	if (!err)
+		err = watch(vm, index);
 	while (made)
 		close(theirs[--made]);
 	return err;
@@ -529,10 +375,11 @@ static struct muster_vm *vm_alloc(const struct muster_vm_config *config,
 	vm->config = *config;
 	if (!vm->config.memory_mib)
 		vm->config.memory_mib = MEMORY_MIB;
-	if (!vm->config.boot_timeout_ms)
-		vm->config.boot_timeout_ms = BOOT_TIMEOUT_MS;
 	if (!vm->config.accel)
 		vm->config.accel = "tcg";
+	if (!vm->config.boot_timeout_ms)
+		vm->config.boot_timeout_ms = strncmp(vm->config.accel, "tcg", 3) ?
+			BOOT_TIMEOUT_FAST_MS : BOOT_TIMEOUT_MS;
 	vm->events = *events;
 	vm->arg = arg;
 	vm->nr_guests = config->nr_guests;

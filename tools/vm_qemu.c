@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * One guest's QEMU: its command line, and the process that dies with its parent.
+ * The guest has the host's root by 9p, a console in a file, its ports as
+ * descriptors that QEMU inherits, and Muster NICs numbered through the cluster.
+ */
+#include "vm_qemu.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+enum {
+	ARGS_MAX = 128,
+	ARG_LEN = 3 * PATH_MAX,
+};
+
+struct args {
+	char *argv[ARGS_MAX];
+	int nr;
+	bool failed;
+};
+
+__attribute__((format(printf, 2, 3)))
+static void args_add(struct args *args, const char *fmt, ...)
+{
+	char text[ARG_LEN];
+	va_list list;
+	int len;
+
+	va_start(list, fmt);
+	len = vsnprintf(text, sizeof(text), fmt, list);
+	va_end(list);
+	if (len >= (int)sizeof(text) || args->nr >= ARGS_MAX - 1 ||
+	    !(args->argv[args->nr] = strdup(text))) {
+		args->failed = true;
+		return;
+	}
+	args->argv[++args->nr] = NULL;
+}
+
+static void args_option(struct args *args, const char *option, const char *value)
+{
+	args_add(args, "%s", option);
+	args_add(args, "%s", value);
+}
+
+static void args_free(struct args *args)
+{
+	while (args->nr)
+		free(args->argv[--args->nr]);
+}
+
+static void add_machine(struct args *args, const struct vm_qemu *qemu)
+{
+	const struct muster_vm_config *config = qemu->config;
+	char kernel[PATH_MAX + 16], path[PATH_MAX];
+
+	snprintf(kernel, sizeof(kernel), "%s/kernel", config->dir);
+	if (!realpath(kernel, path))
+		args->failed = true;
+	args_add(args, "%s/qemu-system-x86_64", config->dir);
+	args_option(args, "-L", "/usr/share/seabios");
+	args_option(args, "-L", "/usr/share/qemu");
+	args_add(args, "-nodefaults");
+	args_add(args, "-no-user-config");
+	args_add(args, "-no-reboot");
+	args_option(args, "-display", "none");
+	args_option(args, "-vga", "none");
+	args_option(args, "-machine", "q35");
+	args_option(args, "-accel", config->accel);
+	args_option(args, "-name", "muster");
+	args_add(args, "-m");
+	args_add(args, "%u", config->memory_mib);
+	args_add(args, "-kernel");
+	args_add(args, "%s/vmlinux", config->dir);
+	args_add(args, "-initrd");
+	args_add(args, "%s/initrd", config->dir);
+	args_add(args, "-append");
+	args_add(args, "console=ttyS0 loglevel=5 panic=-1 muster_agent=%s muster_kernel=%s "
+		 "muster_guest=%u", config->agent, path, qemu->index);
+	args_add(args, "-serial");
+	args_add(args, "file:%s", qemu->console);
+	args_option(args, "-fsdev",
+		    "local,id=root,path=/,security_model=none,readonly=on,multidevs=remap");
+	args_option(args, "-device", "virtio-9p-pci,fsdev=root,mount_tag=hostroot");
+	args_option(args, "-device", "virtio-rng-pci");
+}
+
+static void add_port(struct args *args, const char *id, int fd, const char *name)
+{
+	args_add(args, "-chardev");
+	args_add(args, "socket,id=%s,fd=%d", id, fd);
+	args_add(args, "-device");
+	args_add(args, "virtserialport,chardev=%s,name=%s", id, name);
+}
+
+static void add_ports(struct args *args, const struct vm_qemu *qemu)
+{
+	char id[32], name[64];
+
+	args_add(args, "-device");
+	args_add(args, "virtio-serial-pci,max_ports=%d", MUSTER_VM_PORTS_MAX + 2);
+	add_port(args, "control", qemu->ports[0], VM_PORT_CONTROL);
+	for (unsigned int i = 0; i + 1 < qemu->nr_ports; i++) {
+		snprintf(id, sizeof(id), "rendezvous%u", i);
+		snprintf(name, sizeof(name), "%s.%u", VM_PORT_RENDEZVOUS, i);
+		add_port(args, id, qemu->ports[1 + i], name);
+	}
+}
+
+static void add_nics(struct args *args, const struct vm_qemu *qemu)
+{
+	const struct muster_vm_config *config = qemu->config;
+	const char *options = config->nic_options;
+	char wire[PATH_MAX];
+
+	snprintf(wire, sizeof(wire), "unix:%s", qemu->dir);
+	for (unsigned int i = 0; i < config->nr_nics; i++) {
+		args_add(args, "-device");
+		args_add(args, "muster,node=%u,wire=%s%s%s", qemu->index * config->nr_nics + i,
+			 config->wire ? config->wire : wire, options ? "," : "",
+			 options ? options : "");
+	}
+}
+
+/*
+ * In the child. Its own session gives QEMU its own scheduling group, and keeps
+ * the terminal's Ctrl-C to the runner, which ends guests in order.
+ */
+static void qemu_exec(struct args *args, pid_t parent, const struct vm_qemu *qemu)
+{
+	sigset_t none;
+	int null = open("/dev/null", O_RDWR);
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent)
+		_exit(1);
+	setsid();
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	dup2(null, 0);
+	dup2(null, 1);
+	for (unsigned int i = 0; i < qemu->nr_ports; i++)
+		fcntl(qemu->ports[i], F_SETFD, 0);
+	execv(args->argv[0], args->argv);
+	fprintf(stderr, "cannot run %s: %s\n", args->argv[0], strerror(errno));
+	_exit(127);
+}
+
+int vm_qemu_spawn(const struct vm_qemu *qemu, pid_t *pid)
+{
+	struct args args = { .nr = 0 };
+	pid_t parent = getpid();
+	int err = 0;
+
+	add_machine(&args, qemu);
+	add_ports(&args, qemu);
+	add_nics(&args, qemu);
+	if (args.failed) {
+		err = -E2BIG;
+		goto free_args;
+	}
+	*pid = fork();
+	if (*pid == 0)
+		qemu_exec(&args, parent, qemu);
+	if (*pid < 0) {
+		err = -errno;
+		*pid = 0;
+	}
+free_args:
+	args_free(&args);
+	return err;
+}

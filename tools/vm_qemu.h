@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Between vm.c, which knows guests and what they say, and vm_qemu.c, which
+ * knows how to run one: QEMU's command line and its process.
+ */
+#ifndef MUSTER_VM_QEMU_H
+#define MUSTER_VM_QEMU_H
+
+#include <sys/types.h>
+
+#include "vm.h"
+
+struct vm_qemu {
+	const struct muster_vm_config *config;	/* complete: nothing is left to a default */
+	unsigned int index;
+	const char *dir;		/* the cluster's own, for its wire */
+	const char *console;		/* file */
+	const int *ports;		/* QEMU's ends: control, then rendezvous */
+	unsigned int nr_ports;
+};
+
+/* Start it: 0 and *pid; -E2BIG for paths that are too long; or what fork said. */
+int vm_qemu_spawn(const struct vm_qemu *qemu, pid_t *pid);
+
+#endif /* MUSTER_VM_QEMU_H */
