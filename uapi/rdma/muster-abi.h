@@ -98,13 +98,20 @@ struct muster_abi_member {
 	__u32 reserved2;
 };
 
+/* An attribute holds less than 64 KiB, so the members are pointed to. */
+struct muster_abi_members {
+	__aligned_u64 addr;	/* struct muster_abi_member[nr] */
+	__u32 nr;
+	__u32 reserved;
+};
+
 enum muster_uverbs_attr_context_open {
 	MUSTER_ATTR_CONTEXT_OPEN_HANDLE = 1U << MUSTER_UVERBS_ID_SHIFT,
 	MUSTER_ATTR_CONTEXT_OPEN_JOB,	/* in, job handle */
 	MUSTER_ATTR_CONTEXT_OPEN_VP,	/* in, QP handle */
 	MUSTER_ATTR_CONTEXT_OPEN_ID,	/* in, __u32 */
 	MUSTER_ATTR_CONTEXT_OPEN_SELF,	/* in, __u32 */
-	MUSTER_ATTR_CONTEXT_OPEN_MEMBERS,	/* in, struct muster_abi_member[] */
+	MUSTER_ATTR_CONTEXT_OPEN_MEMBERS,	/* in, struct muster_abi_members */
 };
 
 enum muster_uverbs_attr_context_close {
@@ -123,5 +130,6 @@ _Static_assert(sizeof(struct muster_create_cq_resp) == 24, "size");
 _Static_assert(sizeof(struct muster_create_vp_cmd) == 16, "size");
 _Static_assert(sizeof(struct muster_create_vp_resp) == 56, "size");
 _Static_assert(sizeof(struct muster_abi_member) == 16, "size");
+_Static_assert(sizeof(struct muster_abi_members) == 16, "size");
 
 #endif /* MUSTER_ABI_H */
