@@ -201,10 +201,14 @@ static void thread_stop(MusterState *m)
     }
 }
 
-/* QEMU ends without unrealizing its devices. */
+/* QEMU ends without unrealizing its devices; the vCPUs have stopped, the wire's socket is left. */
 static void muster_at_exit(Notifier *notifier, void *data)
 {
-    thread_stop(container_of(notifier, MusterState, exit));
+    MusterState *m = container_of(notifier, MusterState, exit);
+
+    thread_stop(m);
+    muster_nic_destroy(m->nic);
+    m->nic = NULL;
 }
 
 /* ---- BARs ---- */

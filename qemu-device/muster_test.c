@@ -194,7 +194,7 @@ static int machine_start(void **state)
 	return 0;
 }
 
-/* QEMU must end by being asked to, not have ended before. */
+/* QEMU must end by being asked to, not have ended before, and leave no socket behind. */
 static int machine_stop(void **state)
 {
 	struct machine *m = *state;
@@ -204,9 +204,12 @@ static int machine_stop(void **state)
 	waitpid(m->pid, &status, 0);
 	fclose(m->in);
 	fclose(m->out);
-	rmdir(m->dir);
+	if (!WIFEXITED(status) || WEXITSTATUS(status) || rmdir(m->dir)) {
+		print_error("QEMU ended with status 0x%x or left something in %s\n", status, m->dir);
+		return -1;
+	}
 	free(m);
-	return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : -1;
+	return 0;
 }
 
 static void enable(struct machine *m)

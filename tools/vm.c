@@ -12,6 +12,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
@@ -38,6 +39,7 @@ struct guest {
 	int control;			/* -1: closed */
 	int ports[MUSTER_VM_PORTS_MAX];
 	char console[PATH_MAX];
+	char count[PATH_MAX];
 	size_t have;			/* bytes in buffer */
 	char buffer[sizeof(struct vm_frame) + VM_FRAME_MAX];
 	uint16_t running[VM_PROGRAMS_MAX];
@@ -79,7 +81,7 @@ static int guest_start(struct muster_vm *vm, unsigned int index)
 	int theirs[1 + MUSTER_VM_PORTS_MAX], pair[2], err = 0;
 	const struct vm_qemu qemu = {
 		.config = &vm->config, .index = index, .dir = vm->dir, .console = guest->console,
-		.ports = theirs, .nr_ports = nr,
+		.count = guest->count, .ports = theirs, .nr_ports = nr,
 	};
 
 	for (made = 0; made < nr && !err; made++) {
@@ -387,6 +389,7 @@ static struct muster_vm *vm_alloc(const struct muster_vm_config *config,
 		vm->guests[i].control = -1;
 		memset(vm->guests[i].ports, -1, sizeof(vm->guests[i].ports));
 		snprintf(vm->guests[i].console, PATH_MAX, "%s/console.%u", vm->dir, i);
+		snprintf(vm->guests[i].count, PATH_MAX, "%s/count.%u", vm->dir, i);
 	}
 	return vm;
 }
@@ -545,6 +548,19 @@ bool muster_vm_alive(const struct muster_vm *vm, unsigned int index)
 int muster_vm_pid(const struct muster_vm *vm, unsigned int index)
 {
 	return index < vm->nr_guests ? vm->guests[index].pid : 0;
+}
+
+uint64_t muster_vm_instructions(const struct muster_vm *vm, unsigned int index)
+{
+	uint64_t count = 0;
+	int fd = open(vm->guests[index].count, O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return 0;
+	if (read(fd, &count, sizeof(count)) != sizeof(count))
+		count = 0;
+	close(fd);
+	return count;
 }
 
 const char *muster_vm_console(const struct muster_vm *vm, unsigned int index)

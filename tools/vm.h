@@ -36,6 +36,7 @@ struct muster_vm_config {
 	const char *dir;		/* build/vm: QEMU, kernel, initrd */
 	const char *agent;		/* path of the guest_agent program */
 	const char *wire;		/* of all NICs; NULL: UNIX sockets of this cluster's own */
+	bool count_instructions;	/* a little slower; for muster_vm_instructions() */
 	const char *nic_options;	/* added to each -device muster; NULL: none */
 };
 
@@ -96,6 +97,8 @@ int muster_vm_port_fd(const struct muster_vm *vm, unsigned int guest, unsigned i
 bool muster_vm_alive(const struct muster_vm *vm, unsigned int guest);
 /* QEMU's process, for tests that kill a whole guest. */
 int muster_vm_pid(const struct muster_vm *vm, unsigned int guest);
+/* Instructions that the guest has executed since power-on, idle ones too; 0: not counted. */
+uint64_t muster_vm_instructions(const struct muster_vm *vm, unsigned int guest);
 /* Where the guest's console goes; valid until muster_vm_stop(). */
 const char *muster_vm_console(const struct muster_vm *vm, unsigned int guest);
 

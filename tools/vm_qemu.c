@@ -131,6 +131,12 @@ static void add_nics(struct args *args, const struct vm_qemu *qemu)
 	}
 }
 
+static void add_count(struct args *args, const struct vm_qemu *qemu)
+{
+	args_add(args, "-plugin");
+	args_add(args, "%s/libmuster-count.so,into=%s", qemu->config->dir, qemu->count);
+}
+
 /*
  * In the child. Its own session gives QEMU its own scheduling group, and keeps
  * the terminal's Ctrl-C to the runner, which ends guests in order.
@@ -164,6 +170,8 @@ int vm_qemu_spawn(const struct vm_qemu *qemu, pid_t *pid)
 	add_machine(&args, qemu);
 	add_ports(&args, qemu);
 	add_nics(&args, qemu);
+	if (qemu->config->count_instructions)
+		add_count(&args, qemu);
 	if (args.failed) {
 		err = -E2BIG;
 		goto free_args;

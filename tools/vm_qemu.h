@@ -15,6 +15,7 @@ struct vm_qemu {
 	unsigned int index;
 	const char *dir;		/* the cluster's own, for its wire */
 	const char *console;		/* file */
+	const char *count;		/* file of the instruction count */
 	const int *ports;		/* QEMU's ends: control, then rendezvous */
 	unsigned int nr_ports;
 };

@@ -179,6 +179,34 @@ static void a_rendezvous_port_is_a_stream_both_ways(void **state)
 	muster_vm_stop(vm);
 }
 
+/* A loop of a known length: what it costs more than a short one is what it executes. */
+static void instructions_are_counted(void **state)
+{
+	char *argv[] = { "sh", "-c", "i=0; while [ $i -lt $N ]; do i=$((i + 1)); done", NULL };
+	char *few[] = { "PATH=/bin", "N=1", NULL }, *many[] = { "PATH=/bin", "N=200000", NULL };
+	struct muster_vm_program program = { .id = 1, .argv = argv };
+	struct muster_vm_config config = config_for(1);
+	struct heard heard = { .len = { 0 } };
+	uint64_t counts[3];
+	struct muster_vm *vm;
+
+	(void)state;
+	config.count_instructions = true;
+	assert_int_equal(muster_vm_start(&config, &events, &heard, &vm), 0);
+	counts[0] = muster_vm_instructions(vm, 0);
+	program.envp = few;
+	assert_int_equal(muster_vm_call(vm, 0, &program), 0);
+	counts[1] = muster_vm_instructions(vm, 0);
+	program.envp = many;
+	assert_int_equal(muster_vm_call(vm, 0, &program), 0);
+	counts[2] = muster_vm_instructions(vm, 0);
+	print_message("boot %.0f, a short shell %.1f, a long one %.1f million instructions\n",
+		      counts[0] / 1e6, (counts[1] - counts[0]) / 1e6, (counts[2] - counts[1]) / 1e6);
+	assert_true(counts[0] > 0 && counts[2] - counts[1] > 200000 * 100ull);
+	assert_true(counts[2] - counts[1] > 3 * (counts[1] - counts[0]));
+	muster_vm_stop(vm);
+}
+
 static void a_guest_that_dies_ends_its_programs_and_is_named(void **state)
 {
 	char *argv[] = { "sleep", "1000", NULL };
@@ -224,6 +252,7 @@ int main(void)
 		cmocka_unit_test(four_guests_boot_side_by_side),
 		cmocka_unit_test(a_program_gets_signals_and_a_missing_one_is_refused),
 		cmocka_unit_test(a_rendezvous_port_is_a_stream_both_ways),
+		cmocka_unit_test(instructions_are_counted),
 		cmocka_unit_test(a_guest_that_dies_ends_its_programs_and_is_named),
 		cmocka_unit_test(the_host_cannot_be_changed_from_a_guest),
 	};

@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# Build QEMU with the Muster device in it and link it as build/vm/qemu-system-x86_64.
+# Build QEMU with the Muster device in it and link it as build/vm/qemu-system-x86_64;
+# beside it libmuster-count.so, the plugin that counts a guest's instructions.
 # usage: qemu.sh
 # The distribution's QEMU source is fetched once, checked by apt against its signed
 # index, and unpacked into the cache; the device is laid over it as
@@ -15,6 +16,7 @@ SRC=$DIR/source
 BUILD=$DIR/build
 OVERLAY=$SRC/hw/muster
 KEEP_BUILDS=4
+RESULTS="qemu-system-x86_64 hw/muster/libmuster-count.so"
 
 # Every file that goes into the overlay, as paths from the top of the checkout.
 overlay_files() {
@@ -85,27 +87,32 @@ lay_overlay() {
 	copy_changed "$DIR/sources.txt" "$OVERLAY/sources.txt"
 }
 
+# Once, and again when the options here have changed.
 configure_once() {
-	[ ! -f "$BUILD/build.ninja" ] || return 0
-	rm -rf "$BUILD" && mkdir -p "$BUILD" && cd "$BUILD"
-	with_log "$DIR/configure.log" "configuring QEMU" "$SRC/configure" \
-		--cc="ccache gcc" \
+	set -- --cc="ccache gcc" \
 		--target-list=x86_64-softmmu --with-devices-x86_64=muster \
 		--without-default-features --without-default-devices \
-		--disable-user --enable-system --enable-tcg --enable-kvm \
+		--disable-user --enable-system --enable-tcg --enable-kvm --enable-plugins \
 		--enable-attr --enable-cap-ng --enable-virtfs --enable-fdt=system \
 		--disable-docs --disable-tools --disable-werror --with-git-submodules=ignore
+	[ "$(cat "$BUILD/options" 2>/dev/null)" != "$*" ] || return 0
+	rm -rf "$BUILD" && mkdir -p "$BUILD" && cd "$BUILD"
+	with_log "$DIR/configure.log" "configuring QEMU" "$SRC/configure" "$@"
+	echo "$*" >options
 }
 
 # Programs are kept by key; the few newest stay, so that going back costs nothing.
 keep_result() {
 	mkdir -p "$DIR/bin-$key.new"
-	strip -o "$DIR/bin-$key.new/qemu-system-x86_64" "$BUILD/qemu-system-x86_64"
+	for file in $RESULTS; do
+		strip -S -o "$DIR/bin-$key.new/${file##*/}" "$BUILD/$file"
+	done
 	mv "$DIR/bin-$key.new" "$DIR/bin-$key"
 	# shellcheck disable=SC2012 # names are ours
 	ls -td "$DIR"/bin-* | tail -n +$((KEEP_BUILDS + 1)) | xargs -r rm -rf
 }
 
+# shellcheck disable=SC2086 # $RESULTS is a list
 build() {
 	need dpkg-source meson ninja ccache gcc pkg-config flock strip
 	cache_lock qemu
@@ -114,12 +121,14 @@ build() {
 	configure_once
 	export CCACHE_DIR="$MUSTER_CACHE/ccache"
 	with_log "$DIR/build.log" "building QEMU with the Muster device" \
-		ninja -C "$BUILD" -j "$(nproc)" qemu-system-x86_64
+		ninja -C "$BUILD" -j "$(nproc)" $RESULTS
 	keep_result
 }
 
 key=$(overlay_key)
 [ -x "$DIR/bin-$key/qemu-system-x86_64" ] || build
 mkdir -p "$MUSTER_VM_DIR"
-ln -sfn "$DIR/bin-$key/qemu-system-x86_64" "$MUSTER_VM_DIR/qemu-system-x86_64"
+for file in $RESULTS; do
+	ln -sfn "$DIR/bin-$key/${file##*/}" "$MUSTER_VM_DIR/${file##*/}"
+done
 say "QEMU is ready: $MUSTER_VM_DIR/qemu-system-x86_64"
