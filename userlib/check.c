@@ -65,7 +65,8 @@ static int refuse_transfer(struct checker *checker, const struct muster_transfer
 	va_start(args, format);
 	vsnprintf(reason, sizeof(reason), format, args);
 	va_end(args);
-	return refuse(checker, "step %" PRIu32 ", %" PRIu32 " -> %" PRIu32 ", chunk %" PRIu32 ": %s",
+	return refuse(checker,
+		      "step %" PRIu32 ", %" PRIu32 " -> %" PRIu32 ", chunk %" PRIu32 ": %s",
 		      t->step, t->from, t->to, t->chunk, reason);
 }
 
@@ -104,9 +105,11 @@ static int check_form(struct checker *checker)
 			err = refuse_transfer(checker, t, "no such pair among %" PRIu32 " ranks",
 					      s->ranks);
 		else if (t->chunk >= s->chunks)
-			err = refuse_transfer(checker, t, "there are %" PRIu32 " chunks", s->chunks);
+			err = refuse_transfer(checker, t, "there are %" PRIu32 " chunks",
+					      s->chunks);
 		else if (t->step > steps || t->step + 1 < steps)
-			err = refuse_transfer(checker, t, "out of order after %" PRIu32 " steps", steps);
+			err = refuse_transfer(checker, t, "out of order after %" PRIu32 " steps",
+					      steps);
 		else
 			steps = t->step + 1;
 	}
@@ -211,8 +214,8 @@ static int run_reduce(struct checker *checker, const struct muster_transfer *t, 
 	if (checker->schedule->coll == MUSTER_COLL_BROADCAST)
 		return refuse_transfer(checker, t, "a broadcast has nothing to reduce");
 	if (twice >= 0)
-		return refuse_transfer(checker, t, "counts the contribution of rank %" PRId64 " twice",
-				       twice);
+		return refuse_transfer(checker, t,
+				       "counts the contribution of rank %" PRId64 " twice", twice);
 	join_sets(checker, into, from);
 	combine_digests(into->digest, from->digest);
 	return 0;
@@ -234,7 +237,8 @@ static int run_transfer(struct checker *checker, const struct muster_transfer *t
 	struct value *into = value_to_change(checker, t->to);
 
 	if (!from->there)
-		return refuse_transfer(checker, t, "rank %" PRIu32 " has nothing to send yet", t->from);
+		return refuse_transfer(checker, t, "rank %" PRIu32 " has nothing to send yet",
+				       t->from);
 	if (checker->schedule->coll == MUSTER_COLL_BARRIER)
 		join_sets(checker, into, from);
 	else if (t->reduce)
@@ -247,13 +251,16 @@ static int run_transfer(struct checker *checker, const struct muster_transfer *t
 static int refuse_missing(struct checker *checker, uint32_t chunk, uint32_t rank, uint32_t missing)
 {
 	const struct muster_transfer *t = checker->before[rank].replaced_by;
-	int err = refuse(checker, "chunk %" PRIu32 ": rank %" PRIu32 " ends without the contribution of "
-			 "rank %" PRIu32, chunk, rank, missing);
+	int err = refuse(checker,
+			 "chunk %" PRIu32 ": rank %" PRIu32 " ends without the contribution of "
+			 "rank %" PRIu32,
+			 chunk, rank, missing);
 	size_t len = strlen(checker->why);
 
 	if (t)
-		snprintf(checker->why + len, checker->why_len - len, "; in step %" PRIu32 " rank %" PRIu32
-			 " replaced what it had", t->step, t->from);
+		snprintf(checker->why + len, checker->why_len - len,
+			 "; in step %" PRIu32 " rank %" PRIu32 " replaced what it had", t->step,
+			 t->from);
 	return err;
 }
 
@@ -264,14 +271,17 @@ static int check_result(struct checker *checker, uint32_t chunk, uint32_t rank, 
 	const struct value *value = &checker->before[rank], *other = &checker->before[first];
 
 	if (!value->there)
-		return refuse(checker, "chunk %" PRIu32 ": rank %" PRIu32 " ends without it", chunk, rank);
+		return refuse(checker, "chunk %" PRIu32 ": rank %" PRIu32 " ends without it", chunk,
+			      rank);
 	for (uint32_t r = 0; r < schedule->ranks && schedule->coll != MUSTER_COLL_BROADCAST; r++)
 		if (!in_set(value, r))
 			return refuse_missing(checker, chunk, rank, r);
 	if (schedule->coll != MUSTER_COLL_BARRIER &&
 	    memcmp(value->digest, other->digest, sizeof(value->digest)))
-		return refuse(checker, "chunk %" PRIu32 ": ranks %" PRIu32 " and %" PRIu32 " combine in "
-			      "different orders: their bits could differ", chunk, first, rank);
+		return refuse(checker,
+			      "chunk %" PRIu32 ": ranks %" PRIu32 " and %" PRIu32 " combine in "
+			      "different orders: their bits could differ",
+			      chunk, first, rank);
 	return 0;
 }
 
@@ -295,7 +305,8 @@ static int check_chunk(struct checker *checker, uint32_t chunk)
 
 	for (uint32_t rank = 0; rank < checker->schedule->ranks; rank++)
 		begin_value(checker, rank);
-	for (uint32_t i = checker->chunk_first[chunk]; i < checker->chunk_first[chunk + 1] && !err; i++) {
+	for (uint32_t i = checker->chunk_first[chunk]; i < checker->chunk_first[chunk + 1] && !err;
+	     i++) {
 		const struct muster_transfer *t = &transfers[checker->by_chunk[i]];
 
 		if (t->step != step)

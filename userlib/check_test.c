@@ -12,9 +12,9 @@
 
 #include "schedule.h"
 
-#define SCHEDULE(coll, ranks, chunks, rest) \
-	"muster-schedule 1\nname x\ncollective " coll "\nranks " #ranks "\nchunks " #chunks "\n" rest \
-	"end\n"
+#define SCHEDULE(coll, ranks, chunks, rest)                                                        \
+	"muster-schedule 1\nname x\ncollective " coll "\nranks " #ranks "\nchunks " #chunks        \
+	"\n" rest "end\n"
 
 static struct muster_schedule *read_text(const char *text)
 {
@@ -34,9 +34,11 @@ static const struct {
 	const char *reason;	/* NULL: it is right */
 } planted[] = {
 	/* counted twice: at once, and by way of another rank */
-	{ SCHEDULE("allreduce", 2, 1, "step 0\n0 -> 1 chunk 0 reduce\nstep 1\n0 -> 1 chunk 0 reduce\n"),
+	{ SCHEDULE("allreduce", 2, 1,
+		   "step 0\n0 -> 1 chunk 0 reduce\nstep 1\n0 -> 1 chunk 0 reduce\n"),
 	  "step 1, 0 -> 1, chunk 0: counts the contribution of rank 0 twice" },
-	{ SCHEDULE("reduce", 3, 2, "root 2\nstep 0\n0 -> 1 chunk 1 reduce\n0 -> 2 chunk 1 reduce\n"
+	{ SCHEDULE("reduce", 3, 2,
+		   "root 2\nstep 0\n0 -> 1 chunk 1 reduce\n0 -> 2 chunk 1 reduce\n"
 		   "0 -> 2 chunk 0 reduce\n1 -> 2 chunk 0 reduce\nstep 1\n1 -> 2 chunk 1 reduce\n"),
 	  "step 1, 1 -> 2, chunk 1: counts the contribution of rank 0 twice" },
 	/* missing */
@@ -44,7 +46,8 @@ static const struct {
 	  "chunk 0: rank 0 ends without the contribution of rank 2" },
 	{ SCHEDULE("reduce", 2, 2, "root 0\nstep 0\n1 -> 0 chunk 0 reduce\n"),
 	  "chunk 1: rank 0 ends without the contribution of rank 1" },
-	{ SCHEDULE("reduce", 3, 1, "root 0\nstep 0\n2 -> 1 chunk 0 reduce\n1 -> 0 chunk 0 reduce\n"),
+	{ SCHEDULE("reduce", 3, 1,
+		   "root 0\nstep 0\n2 -> 1 chunk 0 reduce\n1 -> 0 chunk 0 reduce\n"),
 	  "chunk 0: rank 0 ends without the contribution of rank 2" },
 	{ SCHEDULE("allreduce", 2, 1, "step 0\n0 -> 1 chunk 0 reduce\n"),
 	  "chunk 0: rank 0 ends without the contribution of rank 1" },
@@ -53,7 +56,8 @@ static const struct {
 	{ SCHEDULE("allreduce", 2, 1, ""),
 	  "chunk 0: rank 0 ends without the contribution of rank 1" },
 	/* a copy over a partial sum */
-	{ SCHEDULE("reduce", 3, 1, "root 0\nstep 0\n1 -> 0 chunk 0 reduce\nstep 1\n"
+	{ SCHEDULE("reduce", 3, 1,
+		   "root 0\nstep 0\n1 -> 0 chunk 0 reduce\nstep 1\n"
 		   "2 -> 0 chunk 0 copy\n"),
 	  "chunk 0: rank 0 ends without the contribution of rank 0; in step 1 rank 2 replaced what "
 	  "it had" },
@@ -65,19 +69,25 @@ static const struct {
 	{ SCHEDULE("broadcast", 2, 1, "root 0\nstep 0\n0 -> 1 chunk 0 reduce\n"),
 	  "step 0, 0 -> 1, chunk 0: a broadcast has nothing to reduce" },
 	/* everything is there, but (0 + 1) + 2 is not (1 + 2) + 0 */
-	{ SCHEDULE("allreduce", 3, 1, "step 0\n1 -> 0 chunk 0 reduce\n2 -> 0 chunk 0 reduce\n"
+	{ SCHEDULE("allreduce", 3, 1,
+		   "step 0\n1 -> 0 chunk 0 reduce\n2 -> 0 chunk 0 reduce\n"
 		   "2 -> 1 chunk 0 reduce\n0 -> 1 chunk 0 reduce\n"
 		   "0 -> 2 chunk 0 reduce\n1 -> 2 chunk 0 reduce\n"),
 	  "chunk 0: ranks 0 and 1 combine in different orders: their bits could differ" },
 	/* right: 0 + 1 is 1 + 0 */
-	{ SCHEDULE("allreduce", 2, 1, "step 0\n1 -> 0 chunk 0 reduce\n0 -> 1 chunk 0 reduce\n"), NULL },
+	{ SCHEDULE("allreduce", 2, 1, "step 0\n1 -> 0 chunk 0 reduce\n0 -> 1 chunk 0 reduce\n"),
+	  NULL },
 	/* right: what is read in a step is what was there before it */
-	{ SCHEDULE("reduce", 3, 1, "root 0\nstep 0\n1 -> 2 chunk 0 reduce\nstep 1\n"
-		   "1 -> 2 chunk 0 copy\n2 -> 0 chunk 0 reduce\n"), NULL },
+	{ SCHEDULE("reduce", 3, 1,
+		   "root 0\nstep 0\n1 -> 2 chunk 0 reduce\nstep 1\n"
+		   "1 -> 2 chunk 0 copy\n2 -> 0 chunk 0 reduce\n"),
+	  NULL },
 	/* right: ranks may hear of each other twice in a barrier */
-	{ SCHEDULE("barrier", 3, 1, "step 0\n0 -> 1 chunk 0 reduce\n1 -> 2 chunk 0 copy\n"
+	{ SCHEDULE("barrier", 3, 1,
+		   "step 0\n0 -> 1 chunk 0 reduce\n1 -> 2 chunk 0 copy\n"
 		   "2 -> 0 chunk 0 reduce\nstep 1\n0 -> 2 chunk 0 reduce\n1 -> 0 chunk 0 copy\n"
-		   "2 -> 1 chunk 0 reduce\n"), NULL },
+		   "2 -> 1 chunk 0 reduce\n"),
+	  NULL },
 };
 
 static void planted_faults_are_found(void **state)
@@ -90,8 +100,8 @@ static void planted_faults_are_found(void **state)
 
 		if (err != (planted[i].reason ? -EINVAL : 0) ||
 		    strcmp(why, planted[i].reason ? planted[i].reason : ""))
-			fail_msg("%s\ngave     %d \"%s\"\nexpected \"%s\"", planted[i].text, err, why,
-				 planted[i].reason ? planted[i].reason : "");
+			fail_msg("%s\ngave     %d \"%s\"\nexpected \"%s\"", planted[i].text, err,
+				 why, planted[i].reason ? planted[i].reason : "");
 		muster_schedule_free(schedule);
 	}
 }

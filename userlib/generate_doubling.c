@@ -46,7 +46,8 @@ static void fold(struct muster_builder *builder, uint32_t core, bool in)
 
 	for (uint32_t part = 0; part < nr_parts(chunks); part++, muster_builder_step(builder))
 		for (uint32_t v = core; v < ranks; v++)
-			add_part(builder, 0, chunks, part, in ? v : v - core, in ? v - core : v, in);
+			add_part(builder, 0, chunks, part, in ? v : v - core, in ? v - core : v,
+				 in);
 }
 
 /* Who sends which block of `distance` chunks to its partner at that distance. */

@@ -20,10 +20,12 @@ static struct muster_schedule *generate(const char *name, enum muster_coll coll,
 {
 	struct muster_schedule *schedule = NULL;
 	char why[200] = "";
-	int err = muster_schedule_generate(name, coll, ranks, root, bytes, &schedule, why, sizeof(why));
+	int err = muster_schedule_generate(name, coll, ranks, root, bytes, &schedule, why,
+					   sizeof(why));
 
 	if (err && err != -EOPNOTSUPP)
-		fail_msg("%s %s of %u: %s", name ? name : "default", muster_coll_name(coll), ranks, why);
+		fail_msg("%s %s of %u: %s", name ? name : "default", muster_coll_name(coll), ranks,
+			 why);
 	return schedule;
 }
 
@@ -32,7 +34,8 @@ static bool rooted(enum muster_coll coll)
 	return coll == MUSTER_COLL_BROADCAST || coll == MUSTER_COLL_REDUCE;
 }
 
-static unsigned int check_one(const char *name, enum muster_coll coll, uint32_t ranks, uint32_t root)
+static unsigned int check_one(const char *name, enum muster_coll coll, uint32_t ranks,
+			      uint32_t root)
 {
 	struct muster_schedule *schedule = generate(name, coll, ranks, root, 8);
 	char why[200];
@@ -41,7 +44,8 @@ static unsigned int check_one(const char *name, enum muster_coll coll, uint32_t 
 		return 0;
 	assert_string_equal(schedule->name, name);
 	if (muster_schedule_check(schedule, why, sizeof(why)))
-		fail_msg("%s %s of %u, root %u: %s", name, muster_coll_name(coll), ranks, root, why);
+		fail_msg("%s %s of %u, root %u: %s", name, muster_coll_name(coll), ranks, root,
+			 why);
 	muster_schedule_free(schedule);
 	return 1;
 }
@@ -52,10 +56,11 @@ static void all_that_is_generated_is_proved(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < 4; i++)
-		for (enum muster_coll coll = MUSTER_COLL_BARRIER; coll <= MUSTER_COLL_ALLREDUCE; coll++)
+		for (enum muster_coll coll = MUSTER_COLL_BARRIER; coll <= MUSTER_COLL_ALLREDUCE;
+		     coll++)
 			for (uint32_t ranks = 1; ranks <= 70; ranks++)
-				for (uint32_t root = 0; root < (rooted(coll) && ranks < 20 ? ranks : 1);
-				     root++)
+				for (uint32_t root = 0;
+				     root < (rooted(coll) && ranks < 20 ? ranks : 1); root++)
 					nr += check_one(names[i], coll, ranks, root);
 	/* 6 pairs without a root; 4 with one, which is any rank up to 19 ranks */
 	assert_int_equal(nr, 6 * 70 + 4 * (19 * 20 / 2 + 51));

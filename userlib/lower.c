@@ -99,14 +99,16 @@ static int charge_step(struct lowering *l, uint32_t begin, uint32_t end)
 		to->descs++;
 		to->slots++;
 		if (to->slots > MUSTER_SLOTS_MAX) {
-			snprintf(l->why, l->why_len, "step %" PRIu32 ": rank %" PRIu32 " receives more "
-				 "than %d messages (MUSTER_SLOTS_MAX); split the step", t->step, t->to,
-				 MUSTER_SLOTS_MAX);
+			snprintf(l->why, l->why_len,
+				 "step %" PRIu32 ": rank %" PRIu32 " receives more "
+				 "than %d messages (MUSTER_SLOTS_MAX); split the step",
+				 t->step, t->to, MUSTER_SLOTS_MAX);
 			return -E2BIG;
 		}
 		if (from->descs > MUSTER_SEQ_DESCS_MAX || to->descs > MUSTER_SEQ_DESCS_MAX) {
-			snprintf(l->why, l->why_len, "step %" PRIu32 ": rank %" PRIu32 " sends and "
-				 "receives more than %d messages (MUSTER_SEQ_DESCS_MAX); split the step",
+			snprintf(l->why, l->why_len,
+				 "step %" PRIu32 ": rank %" PRIu32 " sends and receives more "
+				 "than %d messages (MUSTER_SEQ_DESCS_MAX); split the step",
 				 t->step, from->descs > MUSTER_SEQ_DESCS_MAX ? t->from : t->to,
 				 MUSTER_SEQ_DESCS_MAX);
 			return -E2BIG;
@@ -119,7 +121,8 @@ static int begin_stage(struct lowering *l, uint32_t transfer)
 {
 	l->stage++;
 	if (l->stage == STAGES_MAX) {
-		snprintf(l->why, l->why_len, "step %" PRIu32 ": the schedule needs more than %d stages",
+		snprintf(l->why, l->why_len,
+			 "step %" PRIu32 ": the schedule needs more than %d stages",
 			 l->schedule->transfers[transfer].step, STAGES_MAX);
 		return -E2BIG;
 	}
@@ -187,9 +190,11 @@ static int check_step(struct lowering *l, uint32_t begin, uint32_t end, uint64_t
 
 		if (!bsearch(&key, sent, nr_sent, sizeof(*sent), compare_keys))
 			continue;
-		snprintf(l->why, l->why_len, "step %" PRIu32 ": rank %" PRIu32 " sends chunk %" PRIu32
-			 ", receives it, and receives more: ranks that do so can wait for each other; "
-			 "split the step", t->step, t->to, t->chunk);
+		snprintf(l->why, l->why_len,
+			 "step %" PRIu32 ": rank %" PRIu32 " sends chunk %" PRIu32 ", receives it, "
+			 "and receives more: ranks that do so can wait for each other; split the "
+			 "step",
+			 t->step, t->to, t->chunk);
 		err = -E2BIG;
 	}
 	for (i = begin; i < end; i++)
@@ -352,9 +357,10 @@ static int copy_in_rest(struct lowering *l)
 		if (l->chunks[chunk].in_out)
 			continue;
 		if (l->nr_ops == MUSTER_SEQ_DESCS_MAX) {
-			snprintf(l->why, l->why_len, "after the last step: rank %" PRIu32 " copies more "
-				 "than %d chunks (MUSTER_SEQ_DESCS_MAX)", l->params->rank,
-				 MUSTER_SEQ_DESCS_MAX);
+			snprintf(l->why, l->why_len,
+				 "after the last step: rank %" PRIu32 " copies more "
+				 "than %d chunks (MUSTER_SEQ_DESCS_MAX)",
+				 l->params->rank, MUSTER_SEQ_DESCS_MAX);
 			return -E2BIG;
 		}
 		copy_in(l, l->last, chunk);
@@ -454,12 +460,15 @@ static int cut_pulses(struct lowering *l)
 	longest = nr * muster_dtype_size(l->params->type);
 	count = longest ? divide_up(longest, MUSTER_PULSE_MAX) : 1;
 	if (count > MUSTER_PULSE_COUNT_MAX) {
-		snprintf(l->why, l->why_len, "step 0: a chunk of %" PRIu64 " bytes has more than %d pulses "
-			 "(MUSTER_PULSE_COUNT_MAX)", longest, MUSTER_PULSE_COUNT_MAX);
+		snprintf(l->why, l->why_len,
+			 "step 0: a chunk of %" PRIu64 " bytes has more than %d pulses "
+			 "(MUSTER_PULSE_COUNT_MAX)",
+			 longest, MUSTER_PULSE_COUNT_MAX);
 		return -E2BIG;
 	}
 	align = longest > MUSTER_MTU ? MUSTER_MTU : PULSE_ALIGN;
-	l->head.rdma.pulse_len = longest ? divide_up(divide_up(longest, count), align) * align : align;
+	l->head.rdma.pulse_len =
+		longest ? divide_up(divide_up(longest, count), align) * align : align;
 	l->pulse_count = count;
 	return 0;
 }
@@ -491,8 +500,8 @@ static int measure(struct lowering *l)
 
 	if (__builtin_mul_overflow(l->params->count, muster_dtype_size(l->params->type),
 				   &program->bytes)) {
-		snprintf(l->why, l->why_len, "step 0: %" PRIu64 " elements are more than 2^64 bytes",
-			 l->params->count);
+		snprintf(l->why, l->why_len,
+			 "step 0: %" PRIu64 " elements are more than 2^64 bytes", l->params->count);
 		return -E2BIG;
 	}
 	err = cut_stages(l);
@@ -540,7 +549,9 @@ int muster_schedule_lower(const struct muster_schedule *schedule,
 			  const struct muster_lower_params *params,
 			  struct muster_program **program, char *why, size_t why_len)
 {
-	struct lowering l = { .schedule = schedule, .params = params, .why = why, .why_len = why_len };
+	struct lowering l = {
+		.schedule = schedule, .params = params, .why = why, .why_len = why_len
+	};
 	int err = -ENOMEM;
 
 	l.program = calloc(1, sizeof(*l.program));

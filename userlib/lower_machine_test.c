@@ -49,7 +49,8 @@ static void fill(uint8_t type, uint8_t *to, size_t bytes)
 
 	for (size_t i = 0; i < bytes; i++)
 		to[i] = random_below(256);
-	for (size_t i = 0; i + size <= bytes && (type == MUSTER_DTYPE_F32 || type == MUSTER_DTYPE_F64);
+	for (size_t i = 0;
+	     i + size <= bytes && (type == MUSTER_DTYPE_F32 || type == MUSTER_DTYPE_F64);
 	     i += size) {
 		double d = (double)random_below(1u << 30) / (1 + random_below(1u << 20));
 		float f = d;
@@ -129,7 +130,8 @@ static void interpret(struct trial *trial)
 static void assert_inline_valid(const struct muster_desc *d, const struct muster_desc *before)
 {
 	if (d->flags & MUSTER_DESC_SWAP_LOCAL_DATA)
-		assert_true(before && before->length == d->length && !d->inline_len && !d->load_key);
+		assert_true(before && before->length == d->length && !d->inline_len &&
+			    !d->load_key);
 	else
 		assert_true(d->inline_len == d->length || (!d->inline_len && d->cp_count));
 	assert_int_equal(!d->load_key, !d->inline_len);
@@ -169,7 +171,8 @@ static void assert_sequence_valid(const struct trial *trial, uint32_t rank, uint
 				 i != end - 1 || stage != program->nr_stages - 1);
 		assert_int_equal(d->stage, stage);
 		assert_int_equal(d->signature, trial->ranks[0].program->descs[0].signature);
-		assert_true(d->job == JOB && d->context == CONTEXT && d->src_vp == members[rank].vp);
+		assert_true(d->job == JOB && d->context == CONTEXT &&
+			    d->src_vp == members[rank].vp);
 		assert_true(d->cp_count <= MUSTER_SOURCES_MAX);
 		assert_int_not_equal(d->store_key, MUSTER_SPACE_IN);
 		slots += d->cp_count;
@@ -222,7 +225,8 @@ static struct message *message_at(struct machine *m, uint32_t rank, uint32_t sta
 				  uint32_t slot)
 {
 	assert_true(stage < m->stages && pulse < m->pulses_max && slot < MUSTER_SLOTS_MAX);
-	return &m->messages[((rank * m->stages + stage) * m->pulses_max + pulse) * MUSTER_SLOTS_MAX +
+	return &m->messages[((rank * m->stages + stage) * m->pulses_max + pulse) *
+				    MUSTER_SLOTS_MAX +
 			    slot];
 }
 
@@ -306,7 +310,8 @@ static bool may_store(struct machine *m, uint32_t rank, struct instance *inst, c
 	return !is_being_sent(m, rank, inst, at, len);
 }
 
-static void put(struct machine *m, uint32_t rank, struct instance *inst, const struct muster_desc *d)
+static void put(struct machine *m, uint32_t rank, struct instance *inst,
+		const struct muster_desc *d)
 {
 	uint32_t to = d->dst_vp - members[0].vp, slot = MUSTER_FIELD_GET(MUSTER_DEST_SEQ, d->dest);
 	struct message *message;
@@ -323,7 +328,8 @@ static void put(struct machine *m, uint32_t rank, struct instance *inst, const s
 	memcpy(message->data, source_of_send(m, rank, inst, d, offset), message->length);
 }
 
-static bool begin(struct machine *m, uint32_t rank, struct instance *inst, const struct muster_desc *d)
+static bool begin(struct machine *m, uint32_t rank, struct instance *inst,
+		  const struct muster_desc *d)
 {
 	uint64_t offset;
 	uint32_t len = slice(d, inst->pulse, &offset);
@@ -365,14 +371,16 @@ static bool combine(struct machine *m, uint32_t rank, struct instance *inst,
 	if (message->swap || !(d->flags & MUSTER_DESC_REDUCE))
 		memcpy(operand, message->data, len);
 	else
-		assert_int_equal(muster_arith(d->type, d->op, operand, operand, message->data, len), 0);
+		assert_int_equal(muster_arith(d->type, d->op, operand, operand, message->data, len),
+				 0);
 	message->filled = false;
 	inst->cursor++;
 	inst->taken++;
 	return true;
 }
 
-static bool store(struct machine *m, uint32_t rank, struct instance *inst, const struct muster_desc *d)
+static bool store(struct machine *m, uint32_t rank, struct instance *inst,
+		  const struct muster_desc *d)
 {
 	if (d->kind == MUSTER_DESC_MP && d->store_key)
 		memcpy(range_at(m, rank, d->store_key, d->store_addr, 0), inst->operand, d->length);
@@ -461,7 +469,8 @@ static bool start(struct machine *m, uint32_t rank)
 		any_live |= place->instances[i].live;
 		if (place->instances[i].live || place->next_pulse == nr_pulses(head_of(m, rank)))
 			continue;
-		place->instances[i] = (struct instance){ .live = true, .pulse = place->next_pulse++ };
+		place->instances[i] =
+			(struct instance){ .live = true, .pulse = place->next_pulse++ };
 		return true;
 	}
 	if (any_live)
@@ -539,8 +548,10 @@ static void lower_all(struct trial *trial)
 			.in_place = rank->in == rank->out,
 		};
 
-		if (muster_schedule_lower(trial->schedule, &params, &rank->program, why, sizeof(why)))
-			fail_msg("%s of %u ranks: %s", trial->schedule->name, trial->schedule->ranks, why);
+		if (muster_schedule_lower(trial->schedule, &params, &rank->program, why,
+					  sizeof(why)))
+			fail_msg("%s of %u ranks: %s", trial->schedule->name,
+				 trial->schedule->ranks, why);
 		assert_true(rank->program->bytes == trial->bytes);
 		assert_int_equal(rank->program->nr_stages, trial->ranks[0].program->nr_stages);
 		for (uint32_t stage = 0; stage < rank->program->nr_stages; stage++)
@@ -587,9 +598,11 @@ static void assert_results(const struct trial *trial, uint32_t r)
 		chunk_bytes(trial, chunk, &first, &len);
 		if (has_result(schedule, r, chunk) &&
 		    memcmp(rank->out + first, rank->expected + first, len))
-			fail_msg("%s %s of %u ranks, %lu elements of type %u: rank %u has other bits "
-				 "in chunk %u", schedule->name, muster_coll_name(schedule->coll),
-				 schedule->ranks, (unsigned long)trial->count, trial->type, r, chunk);
+			fail_msg("%s %s of %u ranks, %lu elements of type %u: rank %u has other "
+				 "bits "
+				 "in chunk %u",
+				 schedule->name, muster_coll_name(schedule->coll), schedule->ranks,
+				 (unsigned long)trial->count, trial->type, r, chunk);
 	}
 }
 
@@ -619,7 +632,8 @@ static bool can_be_lowered(const struct trial *trial)
 		};
 		struct muster_program *program;
 		char why[200] = "";
-		int err = muster_schedule_lower(trial->schedule, &params, &program, why, sizeof(why));
+		int err =
+			muster_schedule_lower(trial->schedule, &params, &program, why, sizeof(why));
 
 		if (!err) {
 			muster_program_free(program);
@@ -657,16 +671,18 @@ static bool try_schedule(const struct muster_schedule *schedule, uint8_t type, u
 static void try_all_generators(uint32_t ranks, uint8_t type, uint64_t count, bool of_each)
 {
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		for (enum muster_coll coll = MUSTER_COLL_BARRIER; coll <= MUSTER_COLL_ALLREDUCE; coll++) {
+		for (enum muster_coll coll = MUSTER_COLL_BARRIER; coll <= MUSTER_COLL_ALLREDUCE;
+		     coll++) {
 			bool rooted = coll == MUSTER_COLL_BROADCAST || coll == MUSTER_COLL_REDUCE;
 			struct muster_schedule *schedule;
 			char why[200];
 
-			if (muster_schedule_generate(names[i], coll, ranks, rooted ? random_below(ranks) :
-						     0, count, &schedule, why, sizeof(why)))
+			if (muster_schedule_generate(names[i], coll, ranks,
+						     rooted ? random_below(ranks) : 0, count,
+						     &schedule, why, sizeof(why)))
 				continue;
-			assert_true(try_schedule(schedule, type, of_each ? count * schedule->chunks - 1 :
-									   count));
+			assert_true(try_schedule(schedule, type,
+						 of_each ? count * schedule->chunks - 1 : count));
 			muster_schedule_free(schedule);
 		}
 	}
@@ -683,7 +699,8 @@ static void generated_schedules_keep_their_bits(void **state)
 	for (uint32_t ranks = 1; ranks <= RANKS_MAX; ranks = ranks == 17 ? 32 : ranks + 1) {
 		for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
 			seed = ranks * 1000 + counts[i];
-			try_all_generators(ranks, types[(ranks + i) % sizeof(types)], counts[i], false);
+			try_all_generators(ranks, types[(ranks + i) % sizeof(types)], counts[i],
+					   false);
 		}
 	}
 }

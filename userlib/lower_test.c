@@ -193,7 +193,8 @@ static void one_rank_copies_or_does_nothing(void **state)
 			 { CH | CT | END, 0, 0, 0, IN, OUT, 0, 1 });
 	ASSERT_LOWERS_TO("ring", ALLREDUCE, 1, 0, 1000, false,
 			 { CH | CT | END, 0, 0, 0, IN, OUT, 0, 1000 });
-	ASSERT_LOWERS_TO("ring", ALLREDUCE, 1, 0, 1000, true, { CH | CT | END, 0, 0, 0, 0, 0, 0, 0 });
+	ASSERT_LOWERS_TO("ring", ALLREDUCE, 1, 0, 1000, true,
+			 { CH | CT | END, 0, 0, 0, 0, 0, 0, 0 });
 }
 
 static void a_barrier_has_no_data(void **state)
@@ -265,13 +266,16 @@ static void limits_are_named(void **state)
 	struct muster_builder builder;
 
 	(void)state;
-	assert_refused(star(MUSTER_COLL_REDUCE, 33), 1, "step 0: rank 0 receives more than 32 messages "
+	assert_refused(star(MUSTER_COLL_REDUCE, 33), 1,
+		       "step 0: rank 0 receives more than 32 messages "
 		       "(MUSTER_SLOTS_MAX); split the step");
-	assert_refused(star(MUSTER_COLL_BROADCAST, 65), 1, "step 0: rank 0 sends and receives more than "
+	assert_refused(star(MUSTER_COLL_BROADCAST, 65), 1,
+		       "step 0: rank 0 sends and receives more than "
 		       "64 messages (MUSTER_SEQ_DESCS_MAX); split the step");
 	assert_refused(generate("binomial", MUSTER_COLL_REDUCE, 4), 1ull << 61,
 		       "step 0: 2305843009213693952 elements are more than 2^64 bytes");
-	assert_refused(generate("binomial", MUSTER_COLL_REDUCE, 4), 1ull << 60, "step 0: a chunk of "
+	assert_refused(generate("binomial", MUSTER_COLL_REDUCE, 4), 1ull << 60,
+		       "step 0: a chunk of "
 		       "9223372036854775808 bytes has more than 1073741824 pulses "
 		       "(MUSTER_PULSE_COUNT_MAX)");
 	muster_builder_init(&builder, "ping", MUSTER_COLL_BARRIER, 2, 1, 0);
@@ -279,7 +283,8 @@ static void limits_are_named(void **state)
 		muster_builder_add(&builder, 0, 0, 1, false);
 	assert_refused(built(&builder), 0, "step 8192: the schedule needs more than 256 stages");
 	muster_builder_init(&builder, "wide", MUSTER_COLL_ALLREDUCE, 1, 65, 0);
-	assert_refused(built(&builder), 65, "after the last step: rank 0 copies more than 64 chunks "
+	assert_refused(built(&builder), 65,
+		       "after the last step: rank 0 copies more than 64 chunks "
 		       "(MUSTER_SEQ_DESCS_MAX)");
 }
 
@@ -298,7 +303,8 @@ static void stores_that_could_wait_for_each_other_are_refused(void **state)
 	schedule = built(&builder);
 	program = lower(schedule, 0, 1, false);		/* inline: nothing waits */
 	muster_program_free(program);
-	assert_refused(schedule, 1000, "step 0: rank 0 sends chunk 0, receives it, and receives more: "
+	assert_refused(schedule, 1000,
+		       "step 0: rank 0 sends chunk 0, receives it, and receives more: "
 		       "ranks that do so can wait for each other; split the step");
 }
 
@@ -349,8 +355,9 @@ static void the_signature_is_the_operations(void **state)
 {
 	struct muster_schedule *schedule = generate("ring", MUSTER_COLL_ALLREDUCE, 3);
 	struct muster_program *program = lower(schedule, 1, 100, false);
-	uint32_t signature = muster_signature(MUSTER_COLL_ALLREDUCE, MUSTER_DTYPE_F64, MUSTER_REDOP_SUM,
-					      0, 100, muster_schedule_hash(schedule));
+	uint32_t signature =
+		muster_signature(MUSTER_COLL_ALLREDUCE, MUSTER_DTYPE_F64, MUSTER_REDOP_SUM, 0, 100,
+				 muster_schedule_hash(schedule));
 
 	(void)state;
 	for (uint32_t i = 0; i < program->nr_descs; i++)

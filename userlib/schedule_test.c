@@ -82,7 +82,8 @@ static void the_builder_keeps_its_first_error(void **state)
 
 static void the_hash_covers_everything_but_the_name(void **state)
 {
-	struct muster_schedule *a = pair(MUSTER_COLL_REDUCE, true), *b = pair(MUSTER_COLL_REDUCE, true);
+	struct muster_schedule *a = pair(MUSTER_COLL_REDUCE, true),
+			       *b = pair(MUSTER_COLL_REDUCE, true);
 	struct muster_schedule *copies = pair(MUSTER_COLL_REDUCE, false);
 	uint32_t hash = muster_schedule_hash(a);
 

@@ -248,8 +248,8 @@ static int end_step(struct reader *reader)
 	for (uint32_t i = 1; i < reader->nr_seen; i++) {
 		const struct seen *a = &reader->seen[i - 1], *b = &reader->seen[i];
 
-		if (a->transfer.chunk != b->transfer.chunk || a->transfer.from != b->transfer.from ||
-		    a->transfer.to != b->transfer.to)
+		if (a->transfer.chunk != b->transfer.chunk ||
+		    a->transfer.from != b->transfer.from || a->transfer.to != b->transfer.to)
 			continue;
 		reader->line = b->line;
 		return refuse(reader, "%" PRIu32 " -> %" PRIu32 " chunk %" PRIu32 " stands in line "
@@ -270,7 +270,8 @@ static int read_step(struct reader *reader, bool first)
 	if (!err)
 		err = parse_number(reader, "step", reader->words[1], &step);
 	if (!err && step != expected)
-		err = refuse(reader, "step %s, but %" PRIu32 " is next", reader->words[1], expected);
+		err = refuse(reader, "step %s, but %" PRIu32 " is next", reader->words[1],
+			     expected);
 	if (!err && step >= MUSTER_SCHEDULE_STEPS_MAX)
 		err = refuse(reader, "more than %d steps", MUSTER_SCHEDULE_STEPS_MAX);
 	muster_builder_step(&reader->builder);
@@ -395,8 +396,8 @@ int muster_schedule_write(const struct muster_schedule *schedule, FILE *out)
 
 		if (t->step == next_step)
 			fprintf(out, "step %" PRIu32 "\n", next_step++);
-		fprintf(out, "  %" PRIu32 " -> %" PRIu32 "  chunk %" PRIu32 "  %s\n", t->from, t->to,
-			t->chunk, t->reduce ? "reduce" : "copy");
+		fprintf(out, "  %" PRIu32 " -> %" PRIu32 "  chunk %" PRIu32 "  %s\n", t->from,
+			t->to, t->chunk, t->reduce ? "reduce" : "copy");
 	}
 	fprintf(out, "end\n");
 	return fflush(out) || ferror(out) ? -EIO : 0;

@@ -47,7 +47,8 @@ static const struct {
 	{ "muster-schedule 2\n", "line 1: version 2 of the form, but this reads version 1" },
 	{ "muster-schedule\n",
 	  "line 1: \"muster-schedule\" and one word expected, not \"muster-schedule\" alone" },
-	{ "muster-schedule 1\nname\n", "line 2: \"name\" and one word expected, not \"name\" alone" },
+	{ "muster-schedule 1\nname\n",
+	  "line 2: \"name\" and one word expected, not \"name\" alone" },
 	{ "muster-schedule 1\nname a b\n",
 	  "line 2: \"name\" and one word expected, not \"name\" and more" },
 	{ "muster-schedule 1\nname abcdefghijabcdefghijabcdefghij12\n",
@@ -56,7 +57,8 @@ static const struct {
 	  "line 2: a name has only letters, digits, '.', '_' and '-'" },
 	{ "muster-schedule 1\nranks 4\n", "line 2: \"name\" and one word expected, not \"ranks\"" },
 	{ "muster-schedule 1\nname x\ncollective alltoall\n",
-	  "line 3: collective \"alltoall\", but there are barrier, broadcast, reduce and allreduce" },
+	  "line 3: collective \"alltoall\", but there are barrier, broadcast, reduce and "
+	  "allreduce" },
 	{ "muster-schedule 1\nname x\ncollective reduce\nranks 0\n",
 	  "line 4: ranks 0, but it can be 1 to 65536" },
 	{ "muster-schedule 1\nname x\ncollective reduce\nranks 99999999999999999999999\n",
@@ -72,7 +74,8 @@ static const struct {
 	{ "muster-schedule 1\nname x\ncollective reduce\nranks 4\nchunks 1\nroot 4\n",
 	  "line 6: root 4, but it can be 0 to 3" },
 	{ "", "line 1: the text ends where \"muster-schedule\" should follow" },
-	{ "muster-schedule 1\nname x\n", "line 3: the text ends where \"collective\" should follow" },
+	{ "muster-schedule 1\nname x\n",
+	  "line 3: the text ends where \"collective\" should follow" },
 	{ HEAD, "line 6: the text ends without \"end\": it is cut off" },
 	{ HEAD "root 0\n", "line 6: \"step 0\" or \"end\" expected, not \"root\"" },
 	{ HEAD LINE, "line 6: \"step 0\" or \"end\" expected, not \"0\"" },
@@ -99,7 +102,8 @@ static const struct {
 	{ STEP LINE "step 0\n", "line 8: step 0, but 1 is next" },
 	{ STEP LINE "step 2\n", "line 8: step 2, but 1 is next" },
 	{ STEP LINE, "line 8: the text ends without \"end\": it is cut off" },
-	{ STEP LINE "en", "line 8: \"FROM -> TO chunk CHUNK reduce\" (or copy), \"step\" or \"end\" "
+	{ STEP LINE "en",
+	  "line 8: \"FROM -> TO chunk CHUNK reduce\" (or copy), \"step\" or \"end\" "
 	  "expected" },
 	{ STEP LINE "end 1\n", "line 8: \"end\" stands alone" },
 	{ STEP LINE "end\n# fine\nstep 1\n", "line 10: \"step\" follows after \"end\"" },
@@ -184,17 +188,19 @@ static void assert_round_trip(const struct muster_schedule *schedule)
 
 static void what_is_written_reads_back_equal(void **state)
 {
-	static const char *const names[] = { "binomial", "recursive-doubling", "rabenseifner", "ring" };
+	static const char *const names[] = { "binomial", "recursive-doubling", "rabenseifner",
+					     "ring" };
 	char why[200];
 
 	(void)state;
 	for (size_t i = 0; i < 4; i++) {
-		for (enum muster_coll coll = MUSTER_COLL_BARRIER; coll <= MUSTER_COLL_ALLREDUCE; coll++) {
+		for (enum muster_coll coll = MUSTER_COLL_BARRIER; coll <= MUSTER_COLL_ALLREDUCE;
+		     coll++) {
 			for (uint32_t ranks = 1; ranks < 20; ranks += 3) {
 				struct muster_schedule *schedule;
 
-				if (muster_schedule_generate(names[i], coll, ranks, 0, 8, &schedule, why,
-							     sizeof(why)))
+				if (muster_schedule_generate(names[i], coll, ranks, 0, 8, &schedule,
+							     why, sizeof(why)))
 					continue;
 				assert_round_trip(schedule);
 				muster_schedule_free(schedule);
