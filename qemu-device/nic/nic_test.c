@@ -829,13 +829,73 @@ static void garbage_in_memory(struct guest *guest)
 	memcpy(guest->memory + at, &value, random32() % 2 ? 1 : 8);
 }
 
-/* A command or a descriptor that is right but for a few bytes. */
+/* A context of all four ports, as it should be. */
+static struct muster_admin_command garbage_context(struct guest *guest, uint32_t vp)
+{
+	struct muster_admin_command cmd = context_command(MUSTER_ADMIN_CONTEXT_OPEN, vp);
+
+	cmd.context.job_key = htole64(KEY);
+	cmd.context.members = htole64(LIST);
+	cmd.context.nr_members = htole32(4);
+	cmd.context.self = htole32(vp);
+	for (uint32_t i = 0; i < 4; i++) {
+		struct muster_admin_member member = {
+			.vp = htole16(i),
+			.incarnation = htole32(reg_read(guest, MUSTER_REG_INCARNATION)),
+		};
+
+		memcpy(guest->memory + LIST + i * sizeof(member), &member, sizeof(member));
+	}
+	return cmd;
+}
+
+static void flip(void *data, size_t len)
+{
+	if (random32() % 8 == 0)
+		((uint8_t *)data)[random32() % len] ^= 1 << random32() % 8;
+}
+
+/* Two descriptors: to the next port, and from the one before; small or in pulses. */
+static void garbage_sequence(struct guest *guest, uint32_t vp)
+{
+	struct muster_desc first = message(0, vp, (vp + 1) % 4, ""), last;
+	uint32_t at = le32toh(*(uint32_t *)(guest->memory + port(vp, PORT_STATUS)));
+	bool large = random32() % 2;
+
+	first.flags = htole16(MUSTER_DESC_C | MUSTER_DESC_CH | MUSTER_DESC_CP);
+	first.type = MUSTER_DTYPE_I32;
+	first.op = MUSTER_REDOP_SUM;
+	first.kind = large ? MUSTER_DESC_RDMA : MUSTER_DESC_MP;
+	first.inline_len = large ? 0 : 8;
+	first.length = htole64(large ? 8192 : 8);
+	if (large) {
+		first.load_key = htole32(1);
+		first.load_addr = htole64(0x7000000);
+		first.rdma.pulse_len = htole32(1024 << random32() % 4);
+		first.rdma.pulse_count = htole32(8192 / le32toh(first.rdma.pulse_len));
+	}
+	last = first;
+	last.flags = htole16(MUSTER_DESC_C | MUSTER_DESC_CT | MUSTER_DESC_REDUCE |
+			     MUSTER_DESC_COLL_END | (large ? 0 : MUSTER_DESC_SWAP_LOCAL_DATA));
+	last.cp_count = 1;
+	last.inline_len = 0;
+	last.store_key = htole32(2);
+	last.store_addr = htole64(0x7000000);
+	flip(&first, sizeof(first));
+	flip(&last, sizeof(last));
+	post(guest, vp, at, first);
+	post(guest, vp, at + 1, last);
+	doorbell(guest, vp, MUSTER_DOORBELL_DQ_TAIL, at + 2);
+	doorbell(guest, vp, MUSTER_DOORBELL_CQ_ARM, at);
+}
+
+/* A command or a descriptor that is right, or right but for a bit. */
 static void garbage_almost_right(struct guest *guest)
 {
 	struct muster_admin_command cmd = { .opcode = 0 };
 	uint32_t id = random32() % 4;
 
-	switch (random32() % 8) {
+	switch (random32() % 16) {
 	case 0:
 		cmd = cq_command(id);
 		break;
@@ -846,51 +906,63 @@ static void garbage_almost_right(struct guest *guest)
 		cmd = mr_command(guest, 1 + id, 0x7000000, 8192, 1 + random32() % 3);
 		break;
 	case 3:
-		cmd = context_command(MUSTER_ADMIN_CONTEXT_OPEN, id);
-		cmd.context.members = htole64(LIST);
-		cmd.context.nr_members = htole32(1 + random32() % 4);
+		cmd = garbage_context(guest, id);
 		break;
 	case 4:
 		cmd = id_command(random32() % 16, id);
 		break;
-	default:
+	case 5 ... 8:
 		post(guest, id, random32(), message(0, id, random32() % 4, "garbage"));
 		doorbell(guest, id, MUSTER_DOORBELL_DQ_TAIL, random32() % DQ);
 		return;
+	default:
+		garbage_sequence(guest, id);
+		return;
 	}
-	if (random32() % 4 == 0)
-		((uint8_t *)&cmd)[random32() % sizeof(cmd)] ^= 1 << random32() % 8;
+	flip(&cmd, sizeof(cmd));
 	memcpy(guest->memory + ADMIN + guest->admin_tail % ENTRIES * sizeof(cmd), &cmd, sizeof(cmd));
 	reg_write(guest, MUSTER_REG_ADMIN_TAIL, ++guest->admin_tail);
 }
 
+/* All four ports open and talking, from which garbage then starts. */
+static void garbage_begin(struct guest *guest)
+{
+	reg_write(guest, MUSTER_REG_CONTROL, MUSTER_CONTROL_RESET);
+	memset(guest->memory, 0, PORTS + 4 * PORT_BYTES);
+	enable(guest);
+	for (uint32_t vp = 0; vp < 4; vp++)
+		port_open(guest, vp);
+	command(guest, mr_command(guest, 1, 0x7000000, 8192, MUSTER_MR_READ));
+	command(guest, mr_command(guest, 2, 0x7000000, 8192, MUSTER_MR_READ | MUSTER_MR_WRITE));
+	for (uint32_t vp = 0; vp < 4; vp++)
+		command(guest, garbage_context(guest, vp));
+}
+
 static void garbage(struct guest *guest)
 {
-	switch (random32() % 16) {
-	case 0 ... 2:
-		muster_nic_reg_write(guest->nic, random32() % 64 ? random32() % 0x48 : random_value(),
+	switch (random32() % 64) {
+	case 0:
+		muster_nic_reg_write(guest->nic, random32() % 16 ? random32() % 0x48 : random_value(),
 				     random_value(), 1u << random32() % 4);
 		break;
-	case 3 ... 5:
+	case 1 ... 3:
 		muster_nic_doorbell(guest->nic,
 				    (random32() % 8 ? random32() % 4 : random32() % 4096) *
 				    MUSTER_DOORBELL_STRIDE + random32() % 5 * 4,
 				    random_value(), 4);
 		break;
-	case 6 ... 9:
+	case 4 ... 9:
 		garbage_in_memory(guest);
 		break;
-	case 10 ... 14:
-		garbage_almost_right(guest);
+	case 10:
+		muster_nic_reg_read(guest->nic, random32() % 0x50, 4);
 		break;
 	default:
-		muster_nic_reg_read(guest->nic, random32() % 0x50, 4);
+		garbage_almost_right(guest);
 	}
 	/* Mostly alive, or most of it would be ignored. */
-	if (reg_read(guest, MUSTER_REG_STATUS) != MUSTER_STATE_ENABLED && random32() % 16 == 0) {
-		reg_write(guest, MUSTER_REG_CONTROL, MUSTER_CONTROL_RESET);
-		enable(guest);
-	}
+	if (random32() % 256 == 0 || reg_read(guest, MUSTER_REG_STATUS) != MUSTER_STATE_ENABLED)
+		garbage_begin(guest);
 }
 
 static void no_garbage_breaks_it_and_a_reset_brings_it_back(void **state)
