@@ -43,7 +43,10 @@ enum {
 	MESSAGES = 0x130000,	/* MSI-X vectors write here */
 	LIST = 0x140000,
 	PORTS = 0x200000,
-	PORT_BYTES = 0x20000,
+	PORT_BYTES = 0x20000,	/* its CQ, then: */
+	PORT_DQ = 0x1000,
+	PORT_STATUS = 0x2000,
+	PORT_RQ = 0x4000,
 	ENTRIES = 16,
 	PCI_COMMAND = 0x04,
 	PCI_COMMAND_MEMORY = 0x2,
@@ -55,7 +58,8 @@ enum {
 struct machine {
 	pid_t pid;
 	FILE *in, *out;
-	char dir[64];
+	char dir[64];		/* of the wire */
+	uint32_t node;
 	uint32_t slot;		/* PCI address of the device, as in 0xcf8 */
 	uint32_t admin_tail;
 };
@@ -131,7 +135,7 @@ static bool becomes(struct machine *m, uint64_t addr, uint32_t mask, uint32_t va
 
 /* ---- a machine ------------------------------------------------------------- */
 
-static void qemu_exec(int fd, const char *dir, pid_t parent)
+static void qemu_exec(int fd, const struct machine *m, pid_t parent)
 {
 	char chardev[64], device[160];
 	int null = open("/dev/null", O_RDWR);
@@ -143,7 +147,7 @@ static void qemu_exec(int fd, const char *dir, pid_t parent)
 	dup2(null, 0);
 	dup2(null, 1);
 	snprintf(chardev, sizeof(chardev), "socket,id=q,fd=%d", fd);
-	snprintf(device, sizeof(device), "muster,node=7,wire=unix:%s", dir);
+	snprintf(device, sizeof(device), "muster,node=%u,wire=unix:%s", m->node, m->dir);
 	execl(QEMU, QEMU, "-nodefaults", "-no-user-config", "-display", "none", "-machine", "q35",
 	      "-accel", "qtest", "-m", "64", "-L", "/usr/share/seabios", "-L", "/usr/share/qemu",
 	      "-chardev", chardev, "-object", "qtest,id=qtest,chardev=q,log=/dev/null",
@@ -171,45 +175,62 @@ static void bars_place(struct machine *m)
 	config_write(m, PCI_COMMAND, PCI_COMMAND_MEMORY | PCI_COMMAND_MASTER);
 }
 
-static int machine_start(void **state)
+static struct machine *machine_new(uint32_t node, const char *dir)
 {
 	struct timeval timeout = { .tv_sec = 20 };
 	struct machine *m = calloc(1, sizeof(*m));
 	pid_t parent = getpid();
 	int pair[2];
 
-	strcpy(m->dir, "/tmp/muster-device-XXXXXX");
-	assert_non_null(mkdtemp(m->dir));
+	assert_non_null(m);
+	m->node = node;
+	snprintf(m->dir, sizeof(m->dir), "%s", dir);
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
 	m->pid = fork();
 	if (m->pid == 0)
-		qemu_exec(pair[1], m->dir, parent);
+		qemu_exec(pair[1], m, parent);
 	close(pair[1]);
 	setsockopt(pair[0], SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
 	m->in = fdopen(pair[0], "r");
 	m->out = fdopen(dup(pair[0]), "w");
 	pci_find(m);
 	bars_place(m);
-	*state = m;
-	return 0;
+	return m;
 }
 
-/* QEMU must end by being asked to, not have ended before, and leave no socket behind. */
-static int machine_stop(void **state)
+/* QEMU must end by being asked to, not have ended before. */
+static int machine_free(struct machine *m)
 {
-	struct machine *m = *state;
 	int status;
 
 	kill(m->pid, SIGTERM);
 	waitpid(m->pid, &status, 0);
 	fclose(m->in);
 	fclose(m->out);
-	if (!WIFEXITED(status) || WEXITSTATUS(status) || rmdir(m->dir)) {
-		print_error("QEMU ended with status 0x%x or left something in %s\n", status, m->dir);
-		return -1;
-	}
 	free(m);
+	if (!WIFEXITED(status) || WEXITSTATUS(status))
+		print_error("QEMU ended with status 0x%x\n", status);
+	return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : -1;
+}
+
+static int machine_start(void **state)
+{
+	char dir[] = "/tmp/muster-device-XXXXXX";
+
+	assert_non_null(mkdtemp(dir));
+	*state = machine_new(7, dir);
 	return 0;
+}
+
+/* It leaves no socket behind. */
+static int machine_stop(void **state)
+{
+	char dir[64];
+	int err;
+
+	strcpy(dir, ((struct machine *)*state)->dir);
+	err = machine_free(*state);
+	return rmdir(dir) ? -1 : err;
 }
 
 static void enable(struct machine *m)
@@ -342,53 +363,120 @@ static void a_function_reset_brings_a_new_life(void **state)
 	}
 }
 
-/* Two ports of this NIC, and a message from one to the other. */
-static void a_message_passes_and_interrupts(void **state)
+static void port_open(struct machine *m, uint32_t vp)
+{
+	uint64_t base = PORTS + vp * PORT_BYTES;
+	struct muster_admin_command cq = {
+		.opcode = MUSTER_ADMIN_CQ_CREATE,
+		.cq = { .base = base, .id = vp, .entries = 16, .vector = 2 + vp },
+	};
+	struct muster_admin_command create = {
+		.opcode = MUSTER_ADMIN_VP_CREATE,
+		.vp = { .dq_base = base + PORT_DQ, .status_base = base + PORT_STATUS,
+			.rq_base = base + PORT_RQ, .dq_entries = 8, .rq_entries = 4,
+			.id = vp, .cq = vp },
+	};
+
+	assert_int_equal(command(m, &cq), MUSTER_ADMIN_OK);
+	assert_int_equal(command(m, &create), MUSTER_ADMIN_OK);
+}
+
+struct place {
+	struct machine *m;
+	uint32_t vp;
+};
+
+static void context_open(const struct place *places, uint32_t nr)
+{
+	struct muster_admin_member members[2] = { { .vp = 0 } };
+
+	for (uint32_t i = 0; i < nr; i++) {
+		port_open(places[i].m, places[i].vp);
+		members[i].node = places[i].m->node;
+		members[i].vp = places[i].vp;
+		members[i].incarnation = readl(places[i].m, REGS + MUSTER_REG_INCARNATION);
+	}
+	for (uint32_t i = 0; i < nr; i++) {
+		struct muster_admin_command open = {
+			.opcode = MUSTER_ADMIN_CONTEXT_OPEN,
+			.context = { .members = LIST, .nr_members = nr, .self = i,
+				     .vp = places[i].vp, .context = 3, .job = 5, .job_key = 99 },
+		};
+
+		memory_write(places[i].m, LIST, members, sizeof(members));
+		assert_int_equal(command(places[i].m, &open), MUSTER_ADMIN_OK);
+	}
+}
+
+/* The first message that this port sends. */
+static void send_salt(const struct place *from, const struct place *to)
+{
+	uint64_t doorbells = DOORBELLS + from->vp * MUSTER_DOORBELL_STRIDE;
+	struct muster_desc desc = {
+		.kind = MUSTER_DESC_MP, .flags = MUSTER_DESC_COLL_END, .dest = to->m->node,
+		.src_vp = from->vp, .dst_vp = to->vp, .job = 5, .context = 3, .inline_len = 4,
+		.length = 4, .data = "salt",
+	};
+
+	memory_write(from->m, PORTS + from->vp * PORT_BYTES + PORT_DQ, &desc, sizeof(desc));
+	writel(from->m, doorbells + MUSTER_DOORBELL_CQ_ARM, 0);
+	writel(from->m, doorbells + MUSTER_DOORBELL_DQ_TAIL, 1);
+}
+
+static void salt_has_come(const struct place *to)
+{
+	uint64_t slot = PORTS + to->vp * PORT_BYTES + PORT_RQ;
+
+	assert_true(becomes(to->m, slot + offsetof(struct muster_recv_slot, valid), 1, 1));
+	assert_int_equal(readl(to->m, slot + offsetof(struct muster_recv_slot, payload)),
+			 0x746c6173);
+}
+
+static void a_message_passes_between_two_ports_and_interrupts(void **state)
 {
 	struct machine *m = *state;
-	struct muster_admin_member members[2] = { { .node = 7 }, { .node = 7, .vp = 1 } };
-	struct muster_desc desc = {
-		.kind = MUSTER_DESC_MP, .flags = MUSTER_DESC_COLL_END, .dest = 7, .dst_vp = 1,
-		.job = 5, .context = 3, .inline_len = 4, .length = 4, .data = "salt",
-	};
+	const struct place places[] = { { m, 0 }, { m, 1 } };
 
 	enable(m);
 	msix_enable(m);
-	for (uint32_t i = 0; i < 2; i++) {
-		uint64_t base = PORTS + i * PORT_BYTES;
-		struct muster_admin_command cq = {
-			.opcode = MUSTER_ADMIN_CQ_CREATE,
-			.cq = { .base = base, .id = i, .entries = 16, .vector = 2 + i },
-		};
-		struct muster_admin_command vp = {
-			.opcode = MUSTER_ADMIN_VP_CREATE,
-			.vp = { .dq_base = base + 0x1000, .status_base = base + 0x2000,
-				.rq_base = base + 0x4000, .dq_entries = 8, .rq_entries = 4,
-				.id = i, .cq = i },
-		};
-
-		assert_int_equal(command(m, &cq), MUSTER_ADMIN_OK);
-		assert_int_equal(command(m, &vp), MUSTER_ADMIN_OK);
-		members[i].incarnation = readl(m, REGS + MUSTER_REG_INCARNATION);
-	}
-	memory_write(m, LIST, members, sizeof(members));
-	for (uint32_t i = 0; i < 2; i++) {
-		struct muster_admin_command open = {
-			.opcode = MUSTER_ADMIN_CONTEXT_OPEN,
-			.context = { .members = LIST, .nr_members = 2, .self = i, .vp = i,
-				     .context = 3, .job = 5, .job_key = 99 },
-		};
-
-		assert_int_equal(command(m, &open), MUSTER_ADMIN_OK);
-	}
-	memory_write(m, PORTS + 0x1000, &desc, sizeof(desc));
-	writel(m, DOORBELLS + MUSTER_DOORBELL_CQ_ARM, 0);
-	writel(m, DOORBELLS + MUSTER_DOORBELL_DQ_TAIL, 1);
-	assert_true(becomes(m, PORTS + PORT_BYTES + 0x4000 + 124, 1, 1));
-	assert_int_equal(readl(m, PORTS + PORT_BYTES + 0x4000 + 128), 0x746c6173);
+	context_open(places, 2);
+	send_salt(&places[0], &places[1]);
+	salt_has_come(&places[1]);
 	assert_true(becomes(m, MESSAGES + 4 * 2, 0xff, 3));
-	assert_int_equal(readl(m, PORTS + 60), 1);
+	assert_int_equal(readl(m, PORTS + offsetof(struct muster_cqe, valid)), 1);
 	assert_int_equal(readl(m, MESSAGES + 4 * 3), 0);
+}
+
+static void messages_pass_between_two_machines(void **state)
+{
+	struct machine *m = *state, *other = machine_new(8, m->dir);
+	const struct place places[] = { { m, 0 }, { other, 1 } };
+
+	enable(m);
+	enable(other);
+	context_open(places, 2);
+	send_salt(&places[0], &places[1]);
+	salt_has_come(&places[1]);
+	send_salt(&places[1], &places[0]);
+	salt_has_come(&places[0]);
+	assert_int_equal(machine_free(other), 0);
+}
+
+static void a_node_number_is_used_once(void **state)
+{
+	struct machine *m = *state;
+	char device[256], line[512] = "";
+	FILE *qemu;
+
+	snprintf(device, sizeof(device), QEMU " -nodefaults -display none -machine q35 -accel qtest "
+		 "-L /usr/share/seabios -L /usr/share/qemu -device muster,node=7,wire=unix:%s 2>&1",
+		 m->dir);
+	qemu = popen(device, "r");
+	assert_non_null(qemu);
+	assert_non_null(fgets(line, sizeof(line), qemu));
+	assert_int_not_equal(pclose(qemu), 0);
+	assert_non_null(strstr(line, "node 7"));
+	assert_non_null(strstr(line, m->dir));
 }
 
 /* ---- garbage --------------------------------------------------------------- */
@@ -486,7 +574,9 @@ int main(void)
 		ON_A_MACHINE(without_bus_mastering_memory_stays_untouched),
 		ON_A_MACHINE(dma_never_reaches_a_device),
 		ON_A_MACHINE(a_function_reset_brings_a_new_life),
-		ON_A_MACHINE(a_message_passes_and_interrupts),
+		ON_A_MACHINE(a_message_passes_between_two_ports_and_interrupts),
+		ON_A_MACHINE(messages_pass_between_two_machines),
+		ON_A_MACHINE(a_node_number_is_used_once),
 		ON_A_MACHINE(qemu_survives_garbage_and_a_reset_brings_the_device_back),
 	};
 

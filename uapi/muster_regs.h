@@ -71,7 +71,7 @@ enum muster_regs_limit {
 #define MUSTER_DOORBELL_DQ_TAIL		0x00	/* descriptors written so far, modulo 2^32 */
 #define MUSTER_DOORBELL_RQ_HEAD		0x04	/* receive slots given back so far */
 #define MUSTER_DOORBELL_CQ_HEAD		0x08	/* completions consumed so far */
-#define MUSTER_DOORBELL_CQ_ARM		0x0c	/* the same, and interrupt on the next one */
+#define MUSTER_DOORBELL_CQ_ARM		0x0c	/* the same, and interrupt on the next one, or message */
 
 /* ---- admin queue: commands of 64 bytes, replies of 32, same index ---- */
 

@@ -591,6 +591,27 @@ static void full_rings_wait_for_their_reader(void **state)
 	assert_int_equal(le32toh(cqe(guest, 0, 2)->valid), 1);
 }
 
+static void a_full_receive_ring_drops_and_counts(void **state)
+{
+	struct guest *guest = *state;
+	struct muster_admin_command counters = {
+		.opcode = MUSTER_ADMIN_COUNTERS,
+		.counters = { .base = htole64(LIST), .bytes = htole32(1000) },
+	};
+	struct muster_device_counters *c = (void *)(guest->memory + LIST);
+
+	pair_open(guest);
+	for (uint32_t i = 0; i < RQ + 1; i++) {
+		post(guest, 0, i, message(0, 0, 1, i < RQ ? "kept" : "lost"));
+		doorbell(guest, 0, MUSTER_DOORBELL_CQ_HEAD, i);
+		doorbell(guest, 0, MUSTER_DOORBELL_DQ_TAIL, i + 1);
+		settle(guest);
+	}
+	assert_memory_equal(slot(guest, 1, 0)->payload, "kept", 4);
+	assert_int_equal(command(guest, counters).status, MUSTER_ADMIN_OK);
+	assert_int_equal(le64toh(c->dropped), 1);
+}
+
 static void an_armed_queue_interrupts_once(void **state)
 {
 	struct guest *guest = *state;
@@ -608,6 +629,12 @@ static void an_armed_queue_interrupts_once(void **state)
 	doorbell(guest, 0, MUSTER_DOORBELL_CQ_ARM, 2);
 	settle(guest);
 	assert_int_equal(guest->interrupts[1], 2);
+	for (uint32_t i = 2; i < CQ; i++) {
+		post(guest, 0, i, message(0, 0, 1, "z"));
+		doorbell(guest, 0, MUSTER_DOORBELL_DQ_TAIL, i + 1);
+		settle(guest);
+		assert_int_equal(guest->interrupts[1], 3);
+	}
 	/* the receiver was not armed */
 	assert_int_equal(guest->interrupts[2], 0);
 	doorbell(guest, 1, MUSTER_DOORBELL_CQ_ARM, 0);
@@ -1009,6 +1036,7 @@ int main(void)
 		WITH_GUEST(contexts_open_close_and_count),
 		WITH_GUEST(a_message_lands_in_the_receive_ring_and_completes),
 		WITH_GUEST(full_rings_wait_for_their_reader),
+		WITH_GUEST(a_full_receive_ring_drops_and_counts),
 		WITH_GUEST(an_armed_queue_interrupts_once),
 		WITH_GUEST(a_refused_descriptor_completes_with_its_place),
 		WITH_GUEST(a_sequence_waits_for_its_end_and_must_have_one),
