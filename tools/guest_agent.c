@@ -406,6 +406,16 @@ static void step(int signals)
 		handle_frame();
 }
 
+/* The kernel gives its first process, as environment, what it does not know itself. */
+static void host_name(void)
+{
+	const char *guest = getenv("muster_guest");
+	char name[32];
+
+	snprintf(name, sizeof(name), "guest%.20s", guest ? guest : "");
+	sethostname(name, strlen(name));
+}
+
 int main(void)
 {
 	sigset_t chld;
@@ -420,6 +430,7 @@ int main(void)
 	sigprocmask(SIG_BLOCK, &chld, NULL);
 	signal(SIGPIPE, SIG_IGN);
 	signals = signalfd(-1, &chld, SFD_CLOEXEC);
+	host_name();
 	control_open();
 	frame_send(VM_FRAME_HELLO, 0, 0, NULL, 0);
 	for (;;)

@@ -299,6 +299,26 @@ static int check_config(const struct muster_vm_config *config)
 	return 0;
 }
 
+int muster_vm_find(struct muster_vm_config *config)
+{
+	static char dir[PATH_MAX], agent[PATH_MAX];
+	const char *named = getenv("MUSTER_VM_DIR");
+	char self[PATH_MAX - 16], path[PATH_MAX];
+	ssize_t len = readlink("/proc/self/exe", self, sizeof(self) - 1);
+
+	if (len < 0)
+		return -errno;
+	self[len] = 0;
+	*strrchr(self, '/') = 0;
+	snprintf(agent, sizeof(agent), "%s/guest_agent", self);
+	snprintf(path, sizeof(path), "%s/../vm", self);
+	if (!realpath(named ? named : path, dir))
+		return missing("the folder of the guests", named ? named : path, "run 'make setup'");
+	config->dir = dir;
+	config->agent = agent;
+	return 0;
+}
+
 static int cluster_dir(struct muster_vm *vm)
 {
 	const char *base = getenv("XDG_RUNTIME_DIR");
@@ -465,7 +485,7 @@ static bool append(char *data, uint32_t *len, const char *string)
 
 static bool append_program(char *data, uint32_t *len, const struct muster_vm_program *program)
 {
-	char count[16];
+	char count[24];
 	size_t nr = 0;
 
 	while (program->argv[nr])

@@ -40,6 +40,12 @@ struct muster_vm_config {
 	const char *nic_options;	/* added to each -device muster; NULL: none */
 };
 
+/*
+ * Fill in dir and agent, for a program in build/tools: beside it, or where
+ * MUSTER_VM_DIR says. 0, or -errno after saying why. The strings are static.
+ */
+int muster_vm_find(struct muster_vm_config *config);
+
 /* Told from muster_vm_step() and muster_vm_call(). Each may be NULL. */
 struct muster_vm_events {
 	void (*output)(void *arg, unsigned int guest, uint16_t id, int fd, const char *data,

@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * muster-vm: run a command in virtual machines that share this machine's root,
+ * or open a shell in one. For tests of driver and device, and for looking
+ * around; jobs of ranks are muster-run's. Guests, output and exit status come
+ * from vm.c; this file reads the options and prints.
+ */
+#include <errno.h>
+#include <getopt.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include "version.h"
+#include "vm.h"
+
+enum {
+	LINE_BYTES = 4096,	/* a longer line is printed in pieces */
+	EXIT_USAGE = 2,
+	EXIT_BROKEN = 125,
+	PROGRAM = 1,		/* its id in every guest */
+};
+
+static const char help[] =
+	"Usage: muster-vm [OPTION]... [--] COMMAND [ARGUMENT]...\n"
+	"       muster-vm [OPTION]... --shell\n"
+	"Run COMMAND as root in virtual machines that see this machine's files, read-only\n"
+	"under a layer in memory, and that have Muster NICs joined by a wire.\n"
+	"\n"
+	"  -n, --guests=N        how many guests, side by side (1)\n"
+	"      --nics=N          Muster NICs of each (1)\n"
+	"      --memory=MIB      of each (768)\n"
+	"      --accel=NAME      tcg, or kvm where a guest really runs (tcg)\n"
+	"      --shell           a shell in guest 0, on this terminal\n"
+	"  -h, --help            show this\n"
+	"  -V, --version         show the version\n"
+	"\n"
+	"COMMAND runs in this directory with this environment and MUSTER_GUEST, the guest's\n"
+	"number, without input. With several guests lines begin with \"[guest] \". Exit\n"
+	"status: that of the first guest that fails, 128+N for signal N; 2 wrong usage, 125\n"
+	"muster-vm itself failed.\n";
+
+struct line {
+	size_t len;
+	char text[LINE_BYTES];
+};
+
+struct run {
+	bool prefix;
+	unsigned int left;		/* guests whose command still runs */
+	int status;
+	struct line lines[MUSTER_VM_GUESTS_MAX][2];
+};
+
+/* ---- output ---------------------------------------------------------------- */
+
+static void line_print(struct run *run, unsigned int guest, int fd)
+{
+	struct line *line = &run->lines[guest][fd - 1];
+	FILE *to = fd == 2 ? stderr : stdout;
+
+	if (!line->len)
+		return;
+	fprintf(to, "[%u] %.*s%s", guest, (int)line->len, line->text,
+		line->text[line->len - 1] == '\n' ? "" : "\n");
+	fflush(to);
+	line->len = 0;
+}
+
+static void on_output(void *arg, unsigned int guest, uint16_t id, int fd, const char *data,
+		      size_t len)
+{
+	struct run *run = arg;
+	struct line *line = &run->lines[guest][fd - 1];
+
+	(void)id;
+	if (!run->prefix) {
+		fwrite(data, 1, len, fd == 2 ? stderr : stdout);
+		fflush(fd == 2 ? stderr : stdout);
+		return;
+	}
+	for (size_t i = 0; i < len; i++) {
+		line->text[line->len++] = data[i];
+		if (data[i] == '\n' || line->len == sizeof(line->text))
+			line_print(run, guest, fd);
+	}
+}
+
+static void ended(struct run *run, unsigned int guest, int status)
+{
+	line_print(run, guest, 1);
+	line_print(run, guest, 2);
+	if (status && !run->status)
+		run->status = status;
+	run->left--;
+}
+
+static void on_exit_of(void *arg, unsigned int guest, uint16_t id, int status)
+{
+	(void)id;
+	ended(arg, guest, WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status));
+}
+
+static void on_refused(void *arg, unsigned int guest, uint16_t id, int error)
+{
+	(void)id;
+	fprintf(stderr, "muster-vm: guest %u cannot run the command: %s\n", guest, strerror(error));
+	ended(arg, guest, error == ENOENT ? 127 : 126);
+}
+
+static const struct muster_vm_events events = {
+	.output = on_output, .exited = on_exit_of, .refused = on_refused,
+};
+
+/* ---- running --------------------------------------------------------------- */
+
+/* This environment, and the guest's number. The caller frees the array, and [0]. */
+static char **environment(unsigned int guest)
+{
+	size_t nr = 0, at = 1;
+	char **env;
+
+	while (environ[nr])
+		nr++;
+	env = calloc(nr + 2, sizeof(*env));
+	if (!env || asprintf(&env[0], "MUSTER_GUEST=%u", guest) < 0) {
+		free(env);
+		return NULL;
+	}
+	for (size_t i = 0; i < nr; i++)
+		if (strncmp(environ[i], "MUSTER_GUEST=", strlen("MUSTER_GUEST=")))
+			env[at++] = environ[i];
+	return env;
+}
+
+static int start_in(struct muster_vm *vm, unsigned int guest, char *const *argv, int flags)
+{
+	char **env = environment(guest), *cwd = getcwd(NULL, 0);
+	struct muster_vm_program program = {
+		.id = PROGRAM, .flags = flags, .cwd = cwd, .argv = argv, .envp = env,
+	};
+	int err = env ? muster_vm_run(vm, guest, &program) : -ENOMEM;
+
+	if (!err && !(flags & VM_RUN_TERMINAL))
+		err = muster_vm_input(vm, guest, PROGRAM, NULL, 0);
+	if (err)
+		fprintf(stderr, "muster-vm: guest %u: %s\n", guest, strerror(-err));
+	if (env)
+		free(env[0]);
+	free(env);
+	free(cwd);
+	return err;
+}
+
+static int signals_open(void)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGHUP);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	return signalfd(-1, &set, SFD_CLOEXEC);
+}
+
+/* What is typed goes to guest 0. False at the end of input. */
+static bool pass_input(struct muster_vm *vm)
+{
+	char data[1024];
+	ssize_t n = read(0, data, sizeof(data));
+
+	muster_vm_input(vm, 0, PROGRAM, data, n > 0 ? n : 0);
+	return n > 0;
+}
+
+static void watch(struct muster_vm *vm, struct run *run, int signals, bool input)
+{
+	struct signalfd_siginfo info;
+
+	while (run->left) {
+		struct pollfd fds[] = {
+			{ muster_vm_fd(vm), POLLIN, 0 },
+			{ signals, POLLIN, 0 },
+			{ input ? 0 : -1, POLLIN, 0 },
+		};
+
+		if (poll(fds, 3, -1) < 0)
+			continue;
+		if (fds[0].revents)
+			muster_vm_step(vm, 0);
+		if (fds[2].revents)
+			input = pass_input(vm);
+		if (fds[1].revents && read(signals, &info, sizeof(info)) == sizeof(info)) {
+			run->status = 128 + info.ssi_signo;
+			return;
+		}
+	}
+}
+
+static int run_all(const struct muster_vm_config *config, char *const *argv, bool shell)
+{
+	struct run *run = calloc(1, sizeof(*run));
+	int signals = signals_open(), err, status;
+	struct muster_vm *vm;
+
+	if (!run || signals < 0) {
+		free(run);
+		return EXIT_BROKEN;
+	}
+	run->prefix = config->nr_guests > 1;
+	err = muster_vm_start(config, &events, run, &vm);
+	if (err) {
+		fprintf(stderr, "muster-vm: the guests did not start: %s\n", strerror(-err));
+		free(run);
+		return EXIT_BROKEN;
+	}
+	run->left = shell ? 1 : config->nr_guests;
+	for (unsigned int i = 0; i < run->left && !err; i++)
+		err = start_in(vm, i, argv, shell ? VM_RUN_TERMINAL : 0);
+	if (!err)
+		watch(vm, run, signals, shell);
+	status = err ? EXIT_BROKEN : run->status;
+	muster_vm_stop(vm);
+	free(run);
+	return status;
+}
+
+/* The guest's terminal does what this one otherwise would. */
+static int run_shell(const struct muster_vm_config *config)
+{
+	char *const argv[] = { "bash", "-i", NULL };
+	struct termios before, raw;
+	bool terminal = tcgetattr(0, &before) == 0;
+	int status;
+
+	if (terminal) {
+		raw = before;
+		cfmakeraw(&raw);
+		tcsetattr(0, TCSANOW, &raw);
+	}
+	status = run_all(config, argv, true);
+	if (terminal)
+		tcsetattr(0, TCSANOW, &before);
+	return status;
+}
+
+/* ---- options --------------------------------------------------------------- */
+
+static int usage(const char *what)
+{
+	fprintf(stderr, "muster-vm: %s\nTry 'muster-vm --help'.\n", what);
+	return EXIT_USAGE;
+}
+
+static int parse_number(const char *text, unsigned int min, unsigned int max, unsigned int *number)
+{
+	unsigned long value;
+	char *end;
+
+	errno = 0;
+	value = strtoul(text, &end, 10);
+	if (errno || end == text || *end || value < min || value > max) {
+		fprintf(stderr, "muster-vm: '%s' is not a number from %u to %u\n", text, min, max);
+		return -EINVAL;
+	}
+	*number = value;
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "guests", required_argument, NULL, 'n' },
+		{ "nics", required_argument, NULL, 'N' },
+		{ "memory", required_argument, NULL, 'm' },
+		{ "accel", required_argument, NULL, 'a' },
+		{ "shell", no_argument, NULL, 's' },
+		{ "help", no_argument, NULL, 'h' },
+		{ "version", no_argument, NULL, 'V' },
+		{ NULL, 0, NULL, 0 },
+	};
+	struct muster_vm_config config = { .nr_guests = 1, .nr_nics = 1 };
+	bool shell = false;
+	int option, err = 0;
+
+	while (!err && (option = getopt_long(argc, argv, "+n:hV", options, NULL)) != -1) {
+		switch (option) {
+		case 'n':
+			err = parse_number(optarg, 1, MUSTER_VM_GUESTS_MAX, &config.nr_guests);
+			break;
+		case 'N':
+			err = parse_number(optarg, 0, MUSTER_VM_NICS_MAX, &config.nr_nics);
+			break;
+		case 'm':
+			err = parse_number(optarg, 256, 1 << 20, &config.memory_mib);
+			break;
+		case 'a':
+			config.accel = optarg;
+			break;
+		case 's':
+			shell = true;
+			break;
+		case 'h':
+			fputs(help, stdout);
+			return 0;
+		case 'V':
+			puts("muster-vm " MUSTER_VERSION);
+			return 0;
+		default:
+			return usage("that option is not known");
+		}
+	}
+	if (err)
+		return EXIT_USAGE;
+	if (shell != (optind == argc))
+		return usage(shell ? "--shell takes no command" : "there is no command");
+	if (muster_vm_find(&config))
+		return EXIT_BROKEN;
+	return shell ? run_shell(&config) : run_all(&config, argv + optind, false);
+}
