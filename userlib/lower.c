@@ -5,9 +5,9 @@
  * It takes a schedule that the checker has passed; of others it makes some
  * program, never a fault.
  *
- * Three passes: cut the schedule into stages, for all ranks alike (cut_stages);
- * turn this rank's transfers of a stage into operations in the order in which the
- * engine shall execute them (lower_stage); write them as descriptors (emit_stage).
+ * What all ranks decide alike is in stages.c. Then, stage by stage, this rank's
+ * transfers become operations in the order in which the engine shall execute them
+ * (lower_stage), and these are written as descriptors (emit_stage).
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -17,18 +17,9 @@
 #include "arith.h"
 #include "dev.h"
 #include "schedule.h"
+#include "stages.h"
 
-enum {
-	STAGES_MAX = 256,	/* struct muster_desc.stage has 8 bits */
-	PULSE_ALIGN = 64,	/* a multiple of every element's size */
-};
-
-/* What a rank has used up of a stage's limits. */
-struct usage {
-	uint32_t stage;		/* that the counts are of, plus 1: they need no clearing */
-	uint32_t slots;
-	uint32_t descs;		/* at most: each transfer takes one, some share */
-};
+enum { PULSE_ALIGN = 64 };	/* bytes; a multiple of every element's size */
 
 /* A chunk at this rank. */
 struct chunk {
@@ -48,8 +39,8 @@ struct lowering {
 	const struct muster_schedule *schedule;
 	const struct muster_lower_params *params;
 	struct muster_program *program;
-	uint32_t stage_begin[STAGES_MAX + 1];	/* first transfer of each stage */
-	struct usage *usage;			/* by rank */
+	struct muster_stages stages;
+	uint32_t *nr_slots;			/* by rank: of this stage, so far */
 	struct chunk *chunks;
 	struct muster_desc head;		/* what all descriptors have alike */
 	uint32_t pulse_count;
@@ -67,156 +58,12 @@ struct lowering {
 	size_t why_len;
 };
 
-/* ---- stages ---------------------------------------------------------------- */
-
-static uint32_t step_end(const struct muster_schedule *schedule, uint32_t begin)
-{
-	uint32_t end = begin;
-
-	while (end < schedule->nr_transfers &&
-	       schedule->transfers[end].step == schedule->transfers[begin].step)
-		end++;
-	return end;
-}
-
-static struct usage *usage_of(struct lowering *l, uint32_t rank)
-{
-	struct usage *usage = &l->usage[rank];
-
-	if (usage->stage != l->stage + 1)
-		*usage = (struct usage){ .stage = l->stage + 1 };
-	return usage;
-}
-
-/* Charge a step to the current stage. -E2BIG: a limit is exceeded. */
-static int charge_step(struct lowering *l, uint32_t begin, uint32_t end)
-{
-	for (uint32_t i = begin; i < end; i++) {
-		const struct muster_transfer *t = &l->schedule->transfers[i];
-		struct usage *from = usage_of(l, t->from), *to = usage_of(l, t->to);
-
-		from->descs++;
-		to->descs++;
-		to->slots++;
-		if (to->slots > MUSTER_SLOTS_MAX) {
-			snprintf(l->why, l->why_len,
-				 "step %" PRIu32 ": rank %" PRIu32 " receives more "
-				 "than %d messages (MUSTER_SLOTS_MAX); split the step",
-				 t->step, t->to, MUSTER_SLOTS_MAX);
-			return -E2BIG;
-		}
-		if (from->descs > MUSTER_SEQ_DESCS_MAX || to->descs > MUSTER_SEQ_DESCS_MAX) {
-			snprintf(l->why, l->why_len,
-				 "step %" PRIu32 ": rank %" PRIu32 " sends and receives more "
-				 "than %d messages (MUSTER_SEQ_DESCS_MAX); split the step",
-				 t->step, from->descs > MUSTER_SEQ_DESCS_MAX ? t->from : t->to,
-				 MUSTER_SEQ_DESCS_MAX);
-			return -E2BIG;
-		}
-	}
-	return 0;
-}
-
-static int begin_stage(struct lowering *l, uint32_t transfer)
-{
-	l->stage++;
-	if (l->stage == STAGES_MAX) {
-		snprintf(l->why, l->why_len,
-			 "step %" PRIu32 ": the schedule needs more than %d stages",
-			 l->schedule->transfers[transfer].step, STAGES_MAX);
-		return -E2BIG;
-	}
-	l->stage_begin[l->stage] = transfer;
-	return 0;
-}
-
-/* Looks at nothing that differs between ranks, so that all cut at the same steps. */
-static int cut_stages(struct lowering *l)
-{
-	uint32_t begin, end;
-	int err;
-
-	for (begin = 0; begin < l->schedule->nr_transfers; begin = end) {
-		end = step_end(l->schedule, begin);
-		if (!charge_step(l, begin, end))
-			continue;
-		err = begin_stage(l, begin);
-		if (!err)
-			err = charge_step(l, begin, end);
-		if (err)
-			return err;
-	}
-	l->program->nr_stages = l->stage + 1;
-	l->stage_begin[l->program->nr_stages] = l->schedule->nr_transfers;
-	memset(l->usage, 0, l->schedule->ranks * sizeof(*l->usage));
-	return 0;
-}
-
-/* ---- stores that would wait for each other ------------------------------------ */
-
-static uint64_t key_of(uint32_t rank, uint32_t chunk)
-{
-	return (uint64_t)rank << 32 | chunk;
-}
-
-static int compare_keys(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return x < y ? -1 : x > y;
-}
-
-/*
- * Where a rank changes a chunk that it sends in the same step, its store waits
- * until the send has been taken, and what it receives behind that waits as well.
- * Two such ranks could wait for each other for ever. Steps before this one end
- * whatever happens; within it, nobody waits in a circle if those ranks receive
- * nothing else. @sent: room for the step.
- */
-static int check_step(struct lowering *l, uint32_t begin, uint32_t end, uint64_t *sent)
-{
-	const struct muster_transfer *transfers = l->schedule->transfers, *t;
-	uint32_t nr_sent = 0, i;
-	int err = 0;
-
-	for (i = begin; i < end; i++)
-		l->usage[transfers[i].to].slots++;
-	for (t = &transfers[begin]; t < &transfers[end]; t++)
-		if (l->usage[t->from].slots > 1)
-			sent[nr_sent++] = key_of(t->from, t->chunk);
-	qsort(sent, nr_sent, sizeof(*sent), compare_keys);
-	for (t = &transfers[begin]; t < &transfers[end] && nr_sent && !err; t++) {
-		uint64_t key = key_of(t->to, t->chunk);
-
-		if (!bsearch(&key, sent, nr_sent, sizeof(*sent), compare_keys))
-			continue;
-		snprintf(l->why, l->why_len,
-			 "step %" PRIu32 ": rank %" PRIu32 " sends chunk %" PRIu32 ", receives it, "
-			 "and receives more: ranks that do so can wait for each other; split the "
-			 "step",
-			 t->step, t->to, t->chunk);
-		err = -E2BIG;
-	}
-	for (i = begin; i < end; i++)
-		l->usage[transfers[i].to].slots = 0;
-	return err;
-}
-
-static int check_waits(struct lowering *l)
-{
-	uint64_t *sent = malloc(l->schedule->nr_transfers * sizeof(*sent) + 1);
-	uint32_t begin, end;
-	int err = sent ? 0 : -ENOMEM;
-
-	for (begin = 0; begin < l->schedule->nr_transfers && !err; begin = end) {
-		end = step_end(l->schedule, begin);
-		err = check_step(l, begin, end, sent);
-	}
-	free(sent);
-	return err;
-}
-
 /* ---- operations -------------------------------------------------------------- */
+
+static bool is_last_stage(const struct lowering *l)
+{
+	return l->stage + 1 == l->program->nr_stages;
+}
 
 /* A new one after another, which stays where it is. */
 static struct op *insert_op(struct lowering *l, uint32_t after, uint32_t chunk)
@@ -333,19 +180,35 @@ static void add_receive(struct lowering *l, const struct muster_transfer *t)
 	set_written(l, op);
 }
 
-/* Sends first: they carry what was there before the step. */
-static void lower_step(struct lowering *l, uint32_t begin, uint32_t end)
+static void lower_sends(struct lowering *l, uint32_t begin, uint32_t end, bool last)
 {
 	for (uint32_t i = begin; i < end; i++) {
 		const struct muster_transfer *t = &l->schedule->transfers[i];
-		uint32_t slot = usage_of(l, t->to)->slots++;
+		uint32_t slot;
 
+		if (l->stages.comes_last[i] != last)
+			continue;
+		slot = l->nr_slots[t->to]++;
 		if (t->from == l->params->rank)
 			add_send(l, t, slot);
 	}
+}
+
+static void lower_receives(struct lowering *l, uint32_t begin, uint32_t end, bool last)
+{
 	for (uint32_t i = begin; i < end; i++)
-		if (l->schedule->transfers[i].to == l->params->rank)
+		if (l->schedule->transfers[i].to == l->params->rank &&
+		    l->stages.comes_last[i] == last)
 			add_receive(l, &l->schedule->transfers[i]);
+}
+
+/* Sends first: they carry what was there before the step. */
+static void lower_step(struct lowering *l, uint32_t begin, uint32_t end)
+{
+	lower_sends(l, begin, end, false);
+	lower_sends(l, begin, end, true);
+	lower_receives(l, begin, end, false);
+	lower_receives(l, begin, end, true);
 }
 
 /* At the end: what no transfer brought into OUT. */
@@ -370,23 +233,19 @@ static int copy_in_rest(struct lowering *l)
 
 static int lower_stage(struct lowering *l)
 {
-	uint32_t begin, end, stage_end = l->stage_begin[l->stage + 1];
+	uint32_t begin, end, stage_end = l->stages.begin[l->stage + 1];
 
 	l->nr_ops = l->last = l->last_send_of_old = l->last_receive = 0;
 	l->ops[0].next = 0;
-	for (begin = l->stage_begin[l->stage]; begin < stage_end; begin = end) {
-		end = step_end(l->schedule, begin);
+	memset(l->nr_slots, 0, l->schedule->ranks * sizeof(*l->nr_slots));
+	for (begin = l->stages.begin[l->stage]; begin < stage_end; begin = end) {
+		end = muster_step_end(l->schedule, begin);
 		lower_step(l, begin, end);
 	}
-	return l->stage + 1 == l->program->nr_stages ? copy_in_rest(l) : 0;
+	return is_last_stage(l) ? copy_in_rest(l) : 0;
 }
 
 /* ---- descriptors --------------------------------------------------------------- */
-
-static bool is_last_stage(const struct lowering *l)
-{
-	return l->stage + 1 == l->program->nr_stages;
-}
 
 /*
  * Inline, the operand stays in the instance from one descriptor to the next: the
@@ -504,14 +363,15 @@ static int measure(struct lowering *l)
 			 "step 0: %" PRIu64 " elements are more than 2^64 bytes", l->params->count);
 		return -E2BIG;
 	}
-	err = cut_stages(l);
+	err = muster_stages_cut(schedule, &l->stages, l->why, l->why_len);
 	if (err)
 		return err;
+	program->nr_stages = l->stages.nr;
 	/* From one stage to the next data goes through memory, where there is any. */
 	program->is_inline = schedule->chunks == 1 && program->bytes <= MUSTER_INLINE_MAX &&
 			     (program->nr_stages == 1 || !program->bytes);
 	if (!program->is_inline)
-		err = check_waits(l);
+		err = muster_stages_order(schedule, &l->stages, l->why, l->why_len);
 	l->must_copy_in = !program->is_inline && !l->params->in_place &&
 			  (schedule->ranks == 1 || (schedule->coll == MUSTER_COLL_BROADCAST &&
 						    schedule->root == l->params->rank));
@@ -555,12 +415,13 @@ int muster_schedule_lower(const struct muster_schedule *schedule,
 	int err = -ENOMEM;
 
 	l.program = calloc(1, sizeof(*l.program));
-	l.usage = calloc(schedule->ranks, sizeof(*l.usage));
+	l.nr_slots = calloc(schedule->ranks, sizeof(*l.nr_slots));
 	l.chunks = calloc(schedule->chunks, sizeof(*l.chunks));
-	if (l.program && l.usage && l.chunks)
+	if (l.program && l.nr_slots && l.chunks)
 		err = lower(&l);
+	muster_stages_free(&l.stages);
 	free(l.chunks);
-	free(l.usage);
+	free(l.nr_slots);
 	if (err) {
 		if (err == -ENOMEM)
 			snprintf(why, why_len, "no memory to lower a schedule of %" PRIu32 " ranks",

@@ -304,8 +304,32 @@ static void stores_that_could_wait_for_each_other_are_refused(void **state)
 	program = lower(schedule, 0, 1, false);		/* inline: nothing waits */
 	muster_program_free(program);
 	assert_refused(schedule, 1000,
-		       "step 0: rank 0 sends chunk 0, receives it, and receives more: "
-		       "ranks that do so can wait for each other; split the step");
+		       "step 0: rank 1 receives more than one message into what it sends in the "
+		       "same step: ranks that do so can wait for each other; split the step");
+}
+
+static void a_store_that_waits_comes_last_in_its_step(void **state)
+{
+	static const struct expected expected[] = {
+		{ CH | CP, 0, 1, 1, IN, 0, 0, 100 },
+		{ REDUCE, 1, 0, 0, IN, OUT, 100, 100 },
+		{ REDUCE | CT | END, 1, 0, 0, IN, OUT, 0, 100 },
+	};
+	struct muster_schedule *schedule;
+	struct muster_program *program;
+	struct muster_builder builder;
+
+	(void)state;
+	muster_builder_init(&builder, "cross", MUSTER_COLL_ALLREDUCE, 3, 2, 0);
+	muster_builder_add(&builder, 0, 0, 1, true);
+	muster_builder_add(&builder, 0, 1, 0, true);
+	muster_builder_add(&builder, 1, 2, 0, true);
+	muster_builder_add(&builder, 1, 2, 1, true);
+	schedule = built(&builder);
+	program = lower(schedule, 0, 200, false);
+	assert_program(program, expected, 3);
+	muster_program_free(program);
+	muster_schedule_free(schedule);
 }
 
 static void all_ranks_have_the_same_stages(void **state)
@@ -380,6 +404,7 @@ int main(void)
 		cmocka_unit_test(sixteen_packets_go_into_one_descriptor),
 		cmocka_unit_test(limits_are_named),
 		cmocka_unit_test(stores_that_could_wait_for_each_other_are_refused),
+		cmocka_unit_test(a_store_that_waits_comes_last_in_its_step),
 		cmocka_unit_test(all_ranks_have_the_same_stages),
 		cmocka_unit_test(a_rank_without_work_has_an_empty_sequence_for_each_stage),
 		cmocka_unit_test(the_signature_is_the_operations),
