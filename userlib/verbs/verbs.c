@@ -1,0 +1,564 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * The verbs device behind the library's seam (dev.h): fills the descriptor
+ * queue, drains completion queue and receive ring, and sleeps on the completion
+ * channel. The NIC is distrusted: what it writes is read once and checked; when
+ * it says that it is dead, every context is reported as failed.
+ */
+#include "verbs.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "dev.h"
+#include "musterdv.h"
+
+enum {
+	DQ_ENTRIES = 1024,
+	RQ_ENTRIES = 256,
+	CQ_ENTRIES = 1024,
+};
+
+/* Something the caller opened, found again by its number. */
+struct handle {
+	struct handle *next;
+	uint32_t id;
+	union {
+		struct ibv_mr *mr;
+		struct musterdv_context *context;
+	};
+};
+
+/* A job is joined when its first context opens, and left with its last. */
+struct job {
+	struct job *next;
+	struct musterdv_job *job;
+	uint32_t contexts;
+	uint8_t id;
+};
+
+struct verbs {
+	struct muster_dev dev;
+	struct ibv_context *ctx;
+	struct ibv_comp_channel *channel;
+	struct ibv_pd *pd;
+	struct musterdv_vp *vp;
+	struct handle *mrs;
+	struct handle *contexts;	/* id: context | job << 16 */
+	struct job *jobs;
+	struct handle *told;		/* of a dead NIC: contexts before this one were reported */
+	uint32_t dq_tail;
+	uint32_t cq_head;
+	uint32_t cq_told;		/* the head that the NIC knows */
+	uint32_t rq_head;
+	uint32_t rq_told;
+	bool dead;
+};
+
+static struct verbs *to_verbs(struct muster_dev *dev)
+{
+	return (struct verbs *)dev;
+}
+
+/* ---- handles ------------------------------------------------------------------ */
+
+static struct handle *handle_add(struct handle **list, uint32_t id)
+{
+	struct handle *handle = calloc(1, sizeof(*handle));
+
+	if (!handle)
+		return NULL;
+	handle->id = id;
+	handle->next = *list;
+	*list = handle;
+	return handle;
+}
+
+static struct handle **handle_find(struct handle **list, uint32_t id)
+{
+	while (*list && (*list)->id != id)
+		list = &(*list)->next;
+	return list;
+}
+
+static void handle_remove(struct handle **place)
+{
+	struct handle *handle = *place;
+
+	*place = handle->next;
+	free(handle);
+}
+
+/* ---- memory -------------------------------------------------------------------- */
+
+static int mem_register(struct muster_dev *dev, void *addr, size_t bytes, int access, uint32_t *key)
+{
+	struct verbs *v = to_verbs(dev);
+	struct handle *handle = handle_add(&v->mrs, 0);
+
+	if (!handle)
+		return -ENOMEM;
+	handle->mr = ibv_reg_mr(v->pd, addr, bytes,
+				access & MUSTER_ACCESS_WRITE ? IBV_ACCESS_LOCAL_WRITE : 0);
+	if (!handle->mr) {
+		int err = errno ? -errno : -EIO;
+
+		handle_remove(&v->mrs);
+		return err;
+	}
+	*key = handle->id = handle->mr->lkey;
+	return 0;
+}
+
+static void mem_deregister(struct muster_dev *dev, uint32_t key)
+{
+	struct handle **place = handle_find(&to_verbs(dev)->mrs, key);
+
+	if (!*place)
+		return;
+	ibv_dereg_mr((*place)->mr);
+	handle_remove(place);
+}
+
+static int mem_alloc(struct muster_dev *dev, size_t bytes, void **addr, uint32_t *key)
+{
+	void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	int err;
+
+	if (memory == MAP_FAILED)
+		return -errno;
+	err = mem_register(dev, memory, bytes, MUSTER_ACCESS_READ | MUSTER_ACCESS_WRITE, key);
+	if (err) {
+		munmap(memory, bytes);
+		return err;
+	}
+	*addr = memory;
+	return 0;
+}
+
+static void mem_free(struct muster_dev *dev, void *addr, size_t bytes, uint32_t key)
+{
+	mem_deregister(dev, key);
+	munmap(addr, bytes);
+}
+
+/* ---- jobs and contexts ------------------------------------------------------------ */
+
+static struct job **job_find(struct verbs *v, uint8_t id)
+{
+	struct job **place = &v->jobs;
+
+	while (*place && (*place)->id != id)
+		place = &(*place)->next;
+	return place;
+}
+
+static int job_get(struct verbs *v, uint8_t id, uint64_t key, struct job **result)
+{
+	struct job *job = *job_find(v, id);
+	int err;
+
+	if (!job) {
+		job = calloc(1, sizeof(*job));
+		if (!job)
+			return -ENOMEM;
+		err = musterdv_job_create(v->ctx, id, &key, &job->job, NULL);
+		if (err) {
+			free(job);
+			return err;
+		}
+		job->id = id;
+		job->next = v->jobs;
+		v->jobs = job;
+	}
+	job->contexts++;
+	*result = job;
+	return 0;
+}
+
+static void job_put(struct verbs *v, uint8_t id)
+{
+	struct job **place = job_find(v, id), *job = *place;
+
+	if (!job || --job->contexts)
+		return;
+	musterdv_job_destroy(job->job);
+	*place = job->next;
+	free(job);
+}
+
+static int members_copy(const struct muster_dev_context *context, struct musterdv_member **result)
+{
+	struct musterdv_member *members = calloc(context->nr_members, sizeof(*members));
+
+	if (!members)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < context->nr_members; i++) {
+		members[i].node = context->members[i].node;
+		members[i].vp = context->members[i].vp;
+		members[i].incarnation = context->members[i].incarnation;
+	}
+	*result = members;
+	return 0;
+}
+
+static int context_open(struct muster_dev *dev, const struct muster_dev_context *context)
+{
+	struct verbs *v = to_verbs(dev);
+	struct musterdv_context_attr attr = {
+		.id = context->context,
+		.self = context->self,
+		.nr_members = context->nr_members,
+	};
+	struct musterdv_member *members;
+	struct handle *handle;
+	struct job *job;
+	int err;
+
+	err = members_copy(context, &members);
+	if (err)
+		return err;
+	attr.members = members;
+	err = job_get(v, context->job, context->job_key, &job);
+	if (err)
+		goto err_free_members;
+	err = -ENOMEM;
+	handle = handle_add(&v->contexts, context->context | (uint32_t)context->job << 16);
+	if (!handle)
+		goto err_put_job;
+	err = musterdv_context_open(job->job, v->vp, &attr, &handle->context);
+	if (err)
+		goto err_remove_handle;
+	free(members);
+	return 0;
+
+err_remove_handle:
+	handle_remove(&v->contexts);
+err_put_job:
+	job_put(v, context->job);
+err_free_members:
+	free(members);
+	return err;
+}
+
+static void context_close(struct muster_dev *dev, uint8_t job, uint16_t context)
+{
+	struct verbs *v = to_verbs(dev);
+	struct handle **place = handle_find(&v->contexts, context | (uint32_t)job << 16);
+
+	if (!*place)
+		return;
+	if (v->told == *place)
+		v->told = (*place)->next;
+	musterdv_context_close((*place)->context);
+	handle_remove(place);
+	job_put(v, job);
+}
+
+static void context_abort(struct muster_dev *dev, uint8_t job, uint16_t context, uint8_t status,
+			  uint32_t culprit)
+{
+	struct verbs *v = to_verbs(dev);
+	struct handle **place = handle_find(&v->contexts, context | (uint32_t)job << 16);
+
+	if (*place)
+		musterdv_context_abort((*place)->context, status, culprit);
+}
+
+/* ---- rings -------------------------------------------------------------------------- */
+
+static int post(struct muster_dev *dev, const struct muster_desc *descs, uint32_t nr)
+{
+	struct verbs *v = to_verbs(dev);
+	struct musterdv_vp *vp = v->vp;
+	uint32_t head = le32toh(*(volatile const __le32 *)&vp->status->dq_head);
+
+	if (v->dead)
+		return 0;	/* its context's failure is reported by poll() */
+	if (v->dq_tail - head > vp->dq_entries || nr > vp->dq_entries - (v->dq_tail - head))
+		return -EAGAIN;
+	for (uint32_t i = 0; i < nr; i++)
+		vp->dq[(v->dq_tail + i) & (vp->dq_entries - 1)] = descs[i];
+	v->dq_tail += nr;
+	musterdv_doorbell(vp, MUSTER_DOORBELL_DQ_TAIL, v->dq_tail);
+	return 0;
+}
+
+/* The NIC writes valid last; it alternates from lap to lap, beginning with 1. */
+static bool is_valid(const __le32 *valid, uint32_t index, uint32_t entries)
+{
+	return le32toh(__atomic_load_n(valid, __ATOMIC_ACQUIRE)) == !(index & entries);
+}
+
+static void check_dead(struct verbs *v)
+{
+	struct pollfd events = { .fd = v->ctx->async_fd, .events = POLLIN };
+	struct ibv_async_event event;
+
+	if (v->dead || poll(&events, 1, 0) <= 0)
+		return;
+	if (ibv_get_async_event(v->ctx, &event))
+		return;
+	if (event.event_type == IBV_EVENT_DEVICE_FATAL || event.event_type == IBV_EVENT_QP_FATAL ||
+	    event.event_type == IBV_EVENT_CQ_ERR) {
+		v->dead = true;
+		v->told = v->contexts;
+	}
+	ibv_ack_async_event(&event);
+}
+
+/* A dead NIC writes nothing any more: say it in its place, once for each context. */
+static int poll_dead(struct verbs *v, struct muster_cqe *cqe)
+{
+	if (!v->dead || !v->told)
+		return 0;
+	*cqe = (struct muster_cqe){
+		.context = htole16(v->told->id & 0xffff),
+		.job = v->told->id >> 16,
+		.kind = MUSTER_CQE_CONTEXT,
+		.status = MUSTER_STATUS_PEER_LOST,
+		.culprit = htole32(MUSTER_CULPRIT_NONE),
+	};
+	v->told = v->told->next;
+	return 1;
+}
+
+static int poll_cq(struct muster_dev *dev, struct muster_cqe *cqe)
+{
+	struct verbs *v = to_verbs(dev);
+	struct musterdv_vp *vp = v->vp;
+	const struct muster_cqe *entry = &vp->cq[v->cq_head & (vp->cq_entries - 1)];
+
+	if (!is_valid(&entry->valid, v->cq_head, vp->cq_entries))
+		return poll_dead(v, cqe);
+	*cqe = *entry;
+	v->cq_head++;
+	if (v->cq_head - v->cq_told >= vp->cq_entries / 4) {
+		v->cq_told = v->cq_head;
+		musterdv_doorbell(vp, MUSTER_DOORBELL_CQ_HEAD, v->cq_head);
+	}
+	return 1;
+}
+
+static int recv_p2p(struct muster_dev *dev, struct muster_packet *packet, void *payload)
+{
+	struct verbs *v = to_verbs(dev);
+	struct musterdv_vp *vp = v->vp;
+	const struct muster_recv_slot *slot = &vp->rq[v->rq_head & (vp->rq_entries - 1)];
+
+	if (!is_valid(&slot->valid, v->rq_head, vp->rq_entries))
+		return 0;
+	*packet = slot->packet;
+	v->rq_head++;
+	if (le16toh(packet->length) <= MUSTER_MTU)
+		memcpy(payload, slot->payload, le16toh(packet->length));
+	else
+		packet->length = 0;
+	if (v->rq_head - v->rq_told >= vp->rq_entries / 4) {
+		v->rq_told = v->rq_head;
+		musterdv_doorbell(vp, MUSTER_DOORBELL_RQ_HEAD, v->rq_head);
+	}
+	return 1;
+}
+
+static void wait_events(struct muster_dev *dev, uint64_t timeout_us)
+{
+	struct verbs *v = to_verbs(dev);
+	struct pollfd events[2] = {
+		{ .fd = v->channel->fd, .events = POLLIN },
+		{ .fd = v->ctx->async_fd, .events = POLLIN },
+	};
+	struct ibv_cq *cq;
+	void *opaque;
+
+	if (v->dead || musterdv_vp_arm(v->vp, v->cq_head))
+		return;
+	v->cq_told = v->cq_head;
+	poll(events, 2, (int)((timeout_us + 999) / 1000));
+	if (events[0].revents & POLLIN && !ibv_get_cq_event(v->channel, &cq, &opaque))
+		ibv_ack_cq_events(cq, 1);
+	if (events[1].revents & POLLIN)
+		check_dead(v);
+}
+
+/* ---- opening -------------------------------------------------------------------------- */
+
+static void close_verbs(struct muster_dev *dev)
+{
+	struct verbs *v = to_verbs(dev);
+
+	while (v->contexts)
+		context_close(dev, (uint8_t)(v->contexts->id >> 16), (uint16_t)v->contexts->id);
+	musterdv_vp_destroy(v->vp);
+	while (v->mrs)
+		mem_deregister(dev, v->mrs->id);
+	ibv_dealloc_pd(v->pd);
+	ibv_destroy_comp_channel(v->channel);
+	ibv_close_device(v->ctx);
+	free(v);
+}
+
+static const struct muster_dev_ops verbs_ops = {
+	.name = "verbs",
+	.close = close_verbs,
+	.mem_alloc = mem_alloc,
+	.mem_free = mem_free,
+	.mem_register = mem_register,
+	.mem_deregister = mem_deregister,
+	.context_open = context_open,
+	.context_close = context_close,
+	.post = post,
+	.poll = poll_cq,
+	.recv = recv_p2p,
+	.wait = wait_events,
+	.abort = context_abort,
+};
+
+/* Whether some PCI function is a Muster NIC, and whether a driver has it. */
+static bool find_pci(bool *driven)
+{
+	DIR *dir = opendir("/sys/bus/pci/devices");
+	struct dirent *entry;
+	bool found = false;
+
+	while (dir && (entry = readdir(dir))) {
+		char path[512], id[32] = "";
+		unsigned int vendor = 0, device = 0;
+		FILE *file;
+
+		snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/uevent", entry->d_name);
+		file = fopen(path, "re");
+		*driven = false;
+		while (file && fgets(path, sizeof(path), file)) {
+			if (!strncmp(path, "DRIVER=", 7))
+				*driven = true;
+			if (sscanf(path, "PCI_ID=%31s", id) == 1)
+				sscanf(id, "%x:%x", &vendor, &device);
+		}
+		if (file)
+			fclose(file);
+		found = vendor == MUSTER_PCI_VENDOR && device == MUSTER_PCI_DEVICE;
+		if (found)
+			break;
+	}
+	if (dir)
+		closedir(dir);
+	return found;
+}
+
+static int say_none(const char *name, char *why, size_t why_len)
+{
+	bool driven;
+
+	if (name)
+		snprintf(why, why_len, "MUSTER_NIC=%s: there is no Muster NIC of that name; ibv_devices lists them",
+			 name);
+	else if (!find_pci(&driven))
+		snprintf(why, why_len, "this machine has no Muster NIC (PCI %04x:%04x); run the program under muster-run --vm, or with MUSTER_DEVICE=local",
+			 MUSTER_PCI_VENDOR, MUSTER_PCI_DEVICE);
+	else if (!driven)
+		snprintf(why, why_len, "there is a Muster NIC, but no driver has it: load muster.ko (insmod build/kernel/muster.ko)");
+	else
+		snprintf(why, why_len, "there is a Muster NIC, but libibverbs does not know it: load ib_uverbs, and name the provider with IBV_DRIVERS=.../libmuster or in /etc/libibverbs.d/muster.driver");
+	return -ENODEV;
+}
+
+static int open_context(struct verbs *v, char *why, size_t why_len)
+{
+	const char *name = getenv("MUSTER_NIC");
+	struct ibv_device **list = ibv_get_device_list(NULL);
+	struct ibv_device *device = NULL;
+
+	for (int i = 0; list && list[i] && !device; i++)
+		if (musterdv_is_supported(list[i]) &&
+		    (!name || !strcmp(name, ibv_get_device_name(list[i]))))
+			device = list[i];
+	if (device)
+		v->ctx = ibv_open_device(device);
+	if (device && !v->ctx)
+		snprintf(why, why_len, "%s does not open: %s; the provider's own message, if any, is above",
+			 ibv_get_device_name(device), strerror(errno));
+	if (list)
+		ibv_free_device_list(list);
+	if (!device)
+		return say_none(name, why, why_len);
+	if (!v->ctx)
+		return errno ? -errno : -EIO;
+	fcntl(v->ctx->async_fd, F_SETFL, fcntl(v->ctx->async_fd, F_GETFL) | O_NONBLOCK);
+	return 0;
+}
+
+static int open_port(struct verbs *v, char *why, size_t why_len)
+{
+	struct musterdv_vp_attr attr = {
+		.dq_entries = DQ_ENTRIES,
+		.rq_entries = RQ_ENTRIES,
+		.cq_entries = CQ_ENTRIES,
+	};
+	struct musterdv_info info;
+	int err;
+
+	v->channel = ibv_create_comp_channel(v->ctx);
+	if (!v->channel) {
+		snprintf(why, why_len, "no completion channel: %s", strerror(errno));
+		return -errno;
+	}
+	fcntl(v->channel->fd, F_SETFL, fcntl(v->channel->fd, F_GETFL) | O_NONBLOCK);
+	err = -EIO;
+	v->pd = ibv_alloc_pd(v->ctx);
+	if (!v->pd) {
+		snprintf(why, why_len, "no protection domain: %s", strerror(errno));
+		goto err_destroy_channel;
+	}
+	attr.channel = v->channel;
+	err = musterdv_vp_create(v->pd, &attr, &v->vp);
+	if (err) {
+		snprintf(why, why_len, "no virtual port: %s", strerror(-err));
+		goto err_dealloc_pd;
+	}
+	musterdv_query(v->ctx, &info);
+	v->dev.address = (struct muster_address){
+		.node = info.node,
+		.vp = v->vp->vp,
+		.incarnation = info.incarnation,
+	};
+	v->dev.limits.contexts = info.contexts_max;
+	v->dev.limits.ring_slots = RQ_ENTRIES - RQ_ENTRIES / 4;	/* given back in quarters */
+	return 0;
+
+err_dealloc_pd:
+	ibv_dealloc_pd(v->pd);
+err_destroy_channel:
+	ibv_destroy_comp_channel(v->channel);
+	return err;
+}
+
+int muster_verbs_open(struct muster_dev **dev, char *why, size_t why_len)
+{
+	struct verbs *v = calloc(1, sizeof(*v));
+	int err;
+
+	if (!v)
+		return -ENOMEM;
+	err = open_context(v, why, why_len);
+	if (err)
+		goto err_free;
+	err = open_port(v, why, why_len);
+	if (err)
+		goto err_close;
+	v->dev.ops = &verbs_ops;
+	*dev = &v->dev;
+	return 0;
+
+err_close:
+	ibv_close_device(v->ctx);
+err_free:
+	free(v);
+	return err;
+}
