@@ -179,6 +179,13 @@ static uint32_t list_sent(struct planner *planner, uint32_t begin, uint32_t end)
 	return nr;
 }
 
+static int refuse_waits(struct planner *planner, const struct muster_transfer *t)
+{
+	return refuse(planner, "step %" PRIu32 ": rank %" PRIu32 " receives more than one message "
+		      "into what it sends in the same step: ranks that do so can wait for each "
+		      "other; split the step", t->step, t->to);
+}
+
 /*
  * A store over a chunk that its rank sends in the same step waits until that send
  * is taken. A rank may have one such slot in a step, and it must come last, or two
@@ -196,12 +203,7 @@ static int order_step(struct planner *planner, uint32_t begin, uint32_t end)
 		if (!bsearch(&key, planner->sent, nr_sent, sizeof(key), compare_keys))
 			continue;
 		if (planner->usage[t->to].waits++)
-			return refuse(
-				planner,
-				"step %" PRIu32 ": rank %" PRIu32 " receives more than "
-				"one message into what it sends in the same step: ranks that do "
-				"so can wait for each other; split the step",
-				t->step, t->to);
+			return refuse_waits(planner, t);
 		planner->stages->comes_last[i] = true;
 	}
 	for (uint32_t i = begin; i < end; i++)
