@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Completion queues: a ring that the device writes and a process reads. The
+ * driver never looks into it. An interrupt does not say which queue it is for, so
+ * each armed queue of its vector is told, once; to be told again a process arms
+ * it again, here and at the doorbell. So nobody piles up events for others.
+ */
+#include "muster.h"
+
+#include <linux/log2.h>
+#include <rdma/uverbs_ioctl.h>
+
+static void vector_add(struct muster_cq *cq, struct muster_vector *vector)
+{
+	unsigned long flags;
+
+	cq->vector = vector;
+	spin_lock_irqsave(&vector->lock, flags);
+	list_add_tail(&cq->vector_entry, &vector->cqs);
+	spin_unlock_irqrestore(&vector->lock, flags);
+}
+
+/* Its handler does not run any more afterwards. */
+static void vector_remove(struct muster_cq *cq)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&cq->vector->lock, flags);
+	list_del(&cq->vector_entry);
+	spin_unlock_irqrestore(&cq->vector->lock, flags);
+}
+
+static int admin_create(struct muster_dev *dev, const struct muster_cq *cq, u32 vector)
+{
+	struct muster_admin_command cmd = {
+		.opcode = MUSTER_ADMIN_CQ_CREATE,
+		.cq.base = cpu_to_le64(cq->ring->dma),
+		.cq.id = cpu_to_le32(cq->id),
+		.cq.entries = cpu_to_le32(cq->ibcq.cqe),
+		.cq.vector = cpu_to_le32(vector),
+	};
+
+	return muster_admin_run(dev, &cmd);
+}
+
+static int check(const struct ib_cq_init_attr *attr, struct ib_udata *udata)
+{
+	if (attr->flags)
+		return -EOPNOTSUPP;
+	if (!attr->cqe || attr->cqe > MUSTER_CQ_ENTRIES_MAX || !is_power_of_2(attr->cqe))
+		return -EINVAL;
+	if (!muster_udata_unused(udata) || udata->outlen < sizeof(struct muster_create_cq_resp))
+		return -EINVAL;
+	return 0;
+}
+
+static int respond(const struct muster_cq *cq, struct ib_udata *udata)
+{
+	struct muster_create_cq_resp resp = {
+		.cq = cq->id,
+		.entries = cq->ibcq.cqe,
+		.ring_offset = muster_mapping_offset(cq->ring),
+		.ring_bytes = cq->ring->bytes,
+	};
+
+	return ib_copy_to_udata(udata, &resp, sizeof(resp));
+}
+
+int muster_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
+		     MUSTER_CREATE_CQ_ARG *arg)
+{
+	struct ib_udata *udata = MUSTER_CREATE_CQ_UDATA(arg);
+	struct muster_ucontext *ucontext = rdma_udata_to_drv_context(udata, struct muster_ucontext,
+								     ibucontext);
+	struct muster_dev *dev = to_mdev(ibcq->device);
+	struct muster_cq *cq = to_mcq(ibcq);
+	u32 vector = attr->comp_vector + 1;
+	int err;
+
+	err = check(attr, udata);
+	if (err)
+		return err;
+	ibcq->cqe = attr->cqe;
+	cq->ring = muster_mapping_create(&ucontext->ibucontext, MUSTER_MAP_RING,
+					 attr->cqe * sizeof(struct muster_cqe));
+	if (IS_ERR(cq->ring))
+		return PTR_ERR(cq->ring);
+	err = xa_alloc_cyclic_irq(&dev->cqs, &cq->id, NULL, XA_LIMIT(0, MUSTER_CQS_MAX - 1),
+				  &dev->next_cq, GFP_KERNEL);
+	if (err < 0) {
+		err = err == -EBUSY ? -ENOSPC : err;
+		goto err_ring;
+	}
+	err = respond(cq, udata);
+	if (err)
+		goto err_id;
+	err = admin_create(dev, cq, vector);
+	if (err)
+		goto err_id;
+	vector_add(cq, &dev->vectors[vector]);
+	xa_store_irq(&dev->cqs, cq->id, cq, GFP_KERNEL);
+	return 0;
+
+err_id:
+	xa_erase_irq(&dev->cqs, cq->id);
+err_ring:
+	muster_mapping_remove(cq->ring);
+	return err;
+}
+
+int muster_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
+{
+	struct muster_dev *dev = to_mdev(ibcq->device);
+	struct muster_cq *cq = to_mcq(ibcq);
+
+	muster_admin_destroy(dev, MUSTER_ADMIN_CQ_DESTROY, cq->id);
+	xa_erase_irq(&dev->cqs, cq->id);
+	vector_remove(cq);
+	muster_mapping_remove(cq->ring);
+	return 0;
+}
+
+int muster_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
+{
+	struct muster_cq *cq = to_mcq(ibcq);
+	unsigned long irqflags;
+
+	if ((flags & IB_CQ_SOLICITED_MASK) != IB_CQ_NEXT_COMP)
+		return -EOPNOTSUPP;
+	spin_lock_irqsave(&cq->vector->lock, irqflags);
+	cq->armed = true;
+	spin_unlock_irqrestore(&cq->vector->lock, irqflags);
+	return 0;
+}
+
+void muster_cqs_interrupted(struct muster_vector *vector)
+{
+	struct muster_cq *cq;
+	unsigned long flags;
+
+	spin_lock_irqsave(&vector->lock, flags);
+	list_for_each_entry(cq, &vector->cqs, vector_entry) {
+		if (!cq->armed)
+			continue;
+		cq->armed = false;
+		if (cq->ibcq.comp_handler)
+			cq->ibcq.comp_handler(&cq->ibcq, cq->ibcq.cq_context);
+	}
+	spin_unlock_irqrestore(&vector->lock, flags);
+}
+
+void muster_cq_overrun(struct muster_dev *dev, u32 id)
+{
+	struct ib_event event = { .device = &dev->ibdev, .event = IB_EVENT_CQ_ERR };
+	struct muster_cq *cq;
+	unsigned long flags;
+
+	/* Under the lock, so that the queue cannot go meanwhile. */
+	xa_lock_irqsave(&dev->cqs, flags);
+	cq = xa_load(&dev->cqs, id);
+	if (cq && cq->ibcq.event_handler) {
+		event.element.cq = &cq->ibcq;
+		cq->ibcq.event_handler(&event, cq->ibcq.cq_context);
+	}
+	xa_unlock_irqrestore(&dev->cqs, flags);
+}

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * The ib_device: what it is, what it can do, and its table of operations. One
+ * port, no GIDs of a network: members find each other by node and virtual port.
+ */
+#include "muster.h"
+
+#include <rdma/ib_user_verbs.h>
+#include <rdma/uverbs_ioctl.h>
+
+/* A locally administered EUI-64: "MST" and the node. */
+static __be64 guid(const struct muster_dev *dev)
+{
+	return cpu_to_be64(0x024d535400000000ull | dev->node);
+}
+
+/* Whether the provider sent nothing, or nothing but zeros, beside the verb's own. */
+bool muster_udata_unused(struct ib_udata *udata)
+{
+	return !udata || !udata->inlen || ib_is_udata_cleared(udata, 0, udata->inlen);
+}
+
+static int query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
+			struct ib_udata *udata)
+{
+	struct muster_dev *dev = to_mdev(ibdev);
+
+	if (!muster_udata_unused(udata))
+		return -EINVAL;
+	memset(attr, 0, sizeof(*attr));
+	attr->fw_ver = MUSTER_DEVICE_VERSION;
+	attr->hw_ver = MUSTER_DEVICE_VERSION;
+	attr->vendor_id = MUSTER_PCI_VENDOR;
+	attr->vendor_part_id = MUSTER_PCI_DEVICE;
+	attr->sys_image_guid = guid(dev);
+	attr->max_mr_size = (u64)(MUSTER_RING_BYTES_MAX / sizeof(__le64)) << PAGE_SHIFT;
+	attr->page_size_cap = GENMASK(30, PAGE_SHIFT);
+	attr->max_qp = MUSTER_VPS_MAX;
+	attr->max_qp_wr = MUSTER_DQ_ENTRIES_MAX;
+	attr->max_cq = MUSTER_CQS_MAX;
+	attr->max_cqe = MUSTER_CQ_ENTRIES_MAX;
+	attr->max_mr = MUSTER_MRS_MAX;
+	attr->max_pd = MUSTER_MRS_MAX;
+	attr->max_pkeys = 1;
+	return 0;
+}
+
+static int query_port(struct ib_device *ibdev, u32 port, struct ib_port_attr *attr)
+{
+	attr->state = IB_PORT_ACTIVE;
+	attr->phys_state = IB_PORT_PHYS_STATE_LINK_UP;
+	attr->max_mtu = IB_MTU_4096;
+	attr->active_mtu = IB_MTU_4096;
+	attr->max_msg_sz = MUSTER_MTU;
+	attr->gid_tbl_len = 1;
+	attr->pkey_tbl_len = 1;
+	attr->active_width = IB_WIDTH_1X;
+	attr->active_speed = IB_SPEED_SDR;
+	return 0;
+}
+
+static int get_port_immutable(struct ib_device *ibdev, u32 port,
+			      struct ib_port_immutable *immutable)
+{
+	immutable->gid_tbl_len = 1;
+	immutable->pkey_tbl_len = 1;
+	return 0;
+}
+
+static int query_gid(struct ib_device *ibdev, u32 port, int index, union ib_gid *gid)
+{
+	gid->global.subnet_prefix = cpu_to_be64(0xfe80000000000000ull);
+	gid->global.interface_id = guid(to_mdev(ibdev));
+	return 0;
+}
+
+static int query_pkey(struct ib_device *ibdev, u32 port, u16 index, u16 *pkey)
+{
+	if (index)
+		return -EINVAL;
+	*pkey = 0xffff;
+	return 0;
+}
+
+static enum rdma_link_layer get_link_layer(struct ib_device *ibdev, u32 port)
+{
+	return IB_LINK_LAYER_UNSPECIFIED;
+}
+
+static void get_dev_fw_str(struct ib_device *ibdev, char *str)
+{
+	snprintf(str, IB_FW_VERSION_NAME_MAX, "%u", MUSTER_DEVICE_VERSION);
+}
+
+static const struct ib_device_ops ops = {
+	.owner = THIS_MODULE,
+	.driver_id = (enum rdma_driver_id)MUSTER_DRIVER_ID,
+	.uverbs_abi_ver = MUSTER_ABI_VERSION,
+
+	.query_device = query_device,
+	.query_port = query_port,
+	.query_gid = query_gid,
+	.query_pkey = query_pkey,
+	.get_port_immutable = get_port_immutable,
+	.get_link_layer = get_link_layer,
+	.get_dev_fw_str = get_dev_fw_str,
+	.alloc_hw_port_stats = muster_alloc_hw_port_stats,
+	.get_hw_stats = muster_get_hw_stats,
+
+	.alloc_ucontext = muster_alloc_ucontext,
+	.dealloc_ucontext = muster_dealloc_ucontext,
+	.disassociate_ucontext = muster_disassociate_ucontext,
+	.mmap = muster_mmap,
+	.mmap_free = muster_mmap_free,
+	.alloc_pd = muster_alloc_pd,
+	.dealloc_pd = muster_dealloc_pd,
+	.create_cq = muster_create_cq,
+	.destroy_cq = muster_destroy_cq,
+	.req_notify_cq = muster_req_notify_cq,
+	.reg_user_mr = muster_reg_user_mr,
+	.dereg_mr = muster_dereg_mr,
+	.create_qp = muster_create_vp,
+	.destroy_qp = muster_destroy_vp,
+	.query_qp = muster_query_vp,
+
+	INIT_RDMA_OBJ_SIZE(ib_ucontext, muster_ucontext, ibucontext),
+	INIT_RDMA_OBJ_SIZE(ib_pd, muster_pd, ibpd),
+	INIT_RDMA_OBJ_SIZE(ib_cq, muster_cq, ibcq),
+	INIT_RDMA_OBJ_SIZE(ib_qp, muster_vp, ibqp),
+};
+
+static const struct uapi_definition defs[] = {
+	UAPI_DEF_CHAIN(muster_job_defs),
+	UAPI_DEF_CHAIN(muster_context_defs),
+	{ }
+};
+
+int muster_ibdev_register(struct muster_dev *dev)
+{
+	struct ib_device *ibdev = &dev->ibdev;
+
+	ibdev->node_type = RDMA_NODE_UNSPECIFIED;
+	ibdev->phys_port_cnt = 1;
+	ibdev->num_comp_vectors = dev->fn->nr_vectors - 1;
+	ibdev->dev.parent = &dev->fn->pdev->dev;
+	ibdev->node_guid = guid(dev);
+	ibdev->driver_def = defs;
+	snprintf(ibdev->node_desc, sizeof(ibdev->node_desc), "Muster node %u", dev->node);
+	ib_set_device_ops(ibdev, &ops);
+	return ib_register_device(ibdev, "muster%d", &dev->fn->pdev->dev);
+}

@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * The PCI function: probe and remove, and the births and deaths of the device in
+ * it. A life ends by fencing first: reset, and bus mastering off. After that the
+ * device can touch no memory, so everything may be freed in any order and without
+ * asking it; unplugging, unbinding and resets all go this one way.
+ */
+#include "muster.h"
+
+#include <linux/delay.h>
+#include <linux/dma-mapping.h>
+#include <linux/module.h>
+
+/* ---- one life ---------------------------------------------------------------- */
+
+static int reset(struct muster_function *fn)
+{
+	unsigned long end = jiffies + msecs_to_jiffies(MUSTER_RESET_TIMEOUT_MS);
+
+	writel(MUSTER_CONTROL_RESET, fn->regs + MUSTER_REG_CONTROL);
+	while (readl(fn->regs + MUSTER_REG_CONTROL)) {
+		if (time_after(jiffies, end)) {
+			dev_err(&fn->pdev->dev, "reset does not end\n");
+			return -EIO;
+		}
+		msleep(1);
+	}
+	return 0;
+}
+
+static int identify(struct muster_dev *dev)
+{
+	struct device *device = &dev->fn->pdev->dev;
+	u32 magic = muster_reg_read(dev, MUSTER_REG_MAGIC);
+	u32 version = muster_reg_read(dev, MUSTER_REG_VERSION);
+
+	dev->node = muster_reg_read(dev, MUSTER_REG_NODE);
+	dev->incarnation = muster_reg_read(dev, MUSTER_REG_INCARNATION);
+	if (magic != MUSTER_REG_MAGIC_VALUE) {
+		dev_err(device, "not a Muster device: magic is %#x\n", magic);
+		return -ENODEV;
+	}
+	if (version != MUSTER_DEVICE_VERSION) {
+		dev_err(device, "device is of version %u, this driver is for version %u\n",
+			version, MUSTER_DEVICE_VERSION);
+		return -ENODEV;
+	}
+	if (dev->node >= MUSTER_NODES_MAX || !dev->incarnation) {
+		dev_err(device, "device says node %u, incarnation %u\n", dev->node,
+			dev->incarnation);
+		return -EIO;
+	}
+	return 0;
+}
+
+/*
+ * After this the device does no DMA and will not until its next life, and no
+ * command is sent to it. For a reason, the next life follows by itself.
+ */
+void muster_dev_fence(struct muster_dev *dev, const char *why)
+{
+	struct muster_function *fn = dev->fn;
+
+	mutex_lock(&dev->fence_lock);
+	if (!dev->fenced) {
+		pci_clear_master(fn->pdev);
+		muster_reg_write(dev, MUSTER_REG_CONTROL, MUSTER_CONTROL_RESET);
+		WRITE_ONCE(dev->fenced, true);
+		if (why) {
+			dev_err(&fn->pdev->dev, "%s: resetting the device\n", why);
+			queue_delayed_work(system_long_wq, &fn->recover,
+					   msecs_to_jiffies(MUSTER_RECOVER_DELAY_MS));
+		}
+	}
+	mutex_unlock(&dev->fence_lock);
+	wake_up_all(&dev->admin.wait);
+}
+
+static int enable(struct muster_dev *dev)
+{
+	struct muster_admin_command nop = { .opcode = MUSTER_ADMIN_NOP };
+
+	pci_set_master(dev->fn->pdev);
+	muster_reg_write(dev, MUSTER_REG_CONTROL, MUSTER_CONTROL_ENABLE);
+	if (muster_reg_read(dev, MUSTER_REG_STATUS) != MUSTER_STATE_ENABLED) {
+		dev_err(&dev->fn->pdev->dev, "device refuses its queues: status is %#x\n",
+			muster_reg_read(dev, MUSTER_REG_STATUS));
+		return -EIO;
+	}
+	return muster_admin_run(dev, &nop);
+}
+
+static void dev_init(struct muster_dev *dev, struct muster_function *fn)
+{
+	dev->fn = fn;
+	mutex_init(&dev->fence_lock);
+	xa_init_flags(&dev->vps, XA_FLAGS_ALLOC | XA_FLAGS_LOCK_IRQ);
+	xa_init_flags(&dev->cqs, XA_FLAGS_ALLOC | XA_FLAGS_LOCK_IRQ);
+	xa_init_flags(&dev->mrs, XA_FLAGS_ALLOC1);
+	ida_init(&dev->pds);
+}
+
+static void dev_free(struct muster_dev *dev)
+{
+	ida_destroy(&dev->pds);
+	xa_destroy(&dev->mrs);
+	xa_destroy(&dev->cqs);
+	xa_destroy(&dev->vps);
+	ib_dealloc_device(&dev->ibdev);
+}
+
+static int bring_up(struct muster_function *fn)
+{
+	struct muster_dev *dev = ib_alloc_device(muster_dev, ibdev);
+	int err;
+
+	if (!dev)
+		return -ENOMEM;
+	dev_init(dev, fn);
+	err = reset(fn);
+	if (err)
+		goto err_free;
+	err = identify(dev);
+	if (err)
+		goto err_free;
+	err = muster_admin_open(dev);
+	if (err)
+		goto err_free;
+	err = muster_events_open(dev);
+	if (err)
+		goto err_admin;
+	err = muster_interrupts_open(dev);
+	if (err)
+		goto err_events;
+	err = enable(dev);
+	if (err)
+		goto err_fence;
+	err = muster_ibdev_register(dev);
+	if (err)
+		goto err_fence;
+	fn->dev = dev;
+	return 0;
+
+err_fence:
+	muster_dev_fence(dev, NULL);
+	muster_interrupts_close(dev);
+err_events:
+	muster_events_close(dev);
+err_admin:
+	muster_admin_close(dev);
+err_free:
+	dev_free(dev);
+	return err;
+}
+
+static void bring_down(struct muster_function *fn)
+{
+	struct muster_dev *dev = fn->dev;
+
+	if (!dev)
+		return;
+	muster_dev_fence(dev, NULL);
+	ib_unregister_device(&dev->ibdev);
+	muster_interrupts_close(dev);
+	muster_events_close(dev);
+	muster_admin_close(dev);
+	dev_free(dev);
+	fn->dev = NULL;
+}
+
+/* ---- resets ------------------------------------------------------------------ */
+
+static void recover(struct work_struct *work)
+{
+	struct muster_function *fn = container_of(work, struct muster_function, recover.work);
+	int err;
+
+	mutex_lock(&fn->life);
+	if (!fn->removing && fn->dev && fn->dev->fenced) {
+		bring_down(fn);
+		err = bring_up(fn);
+		if (err)
+			dev_err(&fn->pdev->dev, "device stays down: error %d\n", err);
+		else
+			dev_info(&fn->pdev->dev, "device is up again\n");
+	}
+	mutex_unlock(&fn->life);
+}
+
+static void reset_prepare(struct pci_dev *pdev)
+{
+	struct muster_function *fn = pci_get_drvdata(pdev);
+
+	mutex_lock(&fn->life);
+	bring_down(fn);
+	mutex_unlock(&fn->life);
+}
+
+static void reset_done(struct pci_dev *pdev)
+{
+	struct muster_function *fn = pci_get_drvdata(pdev);
+	int err;
+
+	mutex_lock(&fn->life);
+	err = bring_up(fn);
+	mutex_unlock(&fn->life);
+	if (err)
+		dev_err(&pdev->dev, "device stays down after its reset: error %d\n", err);
+}
+
+/* ---- PCI --------------------------------------------------------------------- */
+
+static int bars_map(struct muster_function *fn)
+{
+	struct pci_dev *pdev = fn->pdev;
+	int err;
+
+	if (pci_resource_len(pdev, MUSTER_BAR_REGS) < MUSTER_REGS_BYTES ||
+	    pci_resource_len(pdev, MUSTER_BAR_DOORBELLS) <
+	    (resource_size_t)MUSTER_VPS_MAX * MUSTER_DOORBELL_STRIDE) {
+		dev_err(&pdev->dev, "BARs are too small\n");
+		return -ENODEV;
+	}
+	err = pci_request_regions(pdev, KBUILD_MODNAME);
+	if (err)
+		return err;
+	fn->regs = pci_iomap(pdev, MUSTER_BAR_REGS, MUSTER_REGS_BYTES);
+	if (!fn->regs) {
+		pci_release_regions(pdev);
+		return -ENOMEM;
+	}
+	fn->doorbells = pci_resource_start(pdev, MUSTER_BAR_DOORBELLS);
+	return 0;
+}
+
+static void bars_unmap(struct muster_function *fn)
+{
+	pci_iounmap(fn->pdev, fn->regs);
+	pci_release_regions(fn->pdev);
+}
+
+static int probe(struct pci_dev *pdev, const struct pci_device_id *id)
+{
+	struct muster_function *fn;
+	int err;
+
+	/* A doorbell page must be a page of its own, or neighbours could ring it. */
+	BUILD_BUG_ON(PAGE_SIZE != MUSTER_DOORBELL_STRIDE);
+	fn = kzalloc(sizeof(*fn), GFP_KERNEL);
+	if (!fn)
+		return -ENOMEM;
+	fn->pdev = pdev;
+	mutex_init(&fn->life);
+	INIT_DELAYED_WORK(&fn->recover, recover);
+	err = pci_enable_device_mem(pdev);
+	if (err)
+		goto err_free;
+	err = bars_map(fn);
+	if (err)
+		goto err_disable;
+	err = dma_set_mask_and_coherent(&pdev->dev, DMA_BIT_MASK(64));
+	if (err)
+		goto err_unmap;
+	dma_set_max_seg_size(&pdev->dev, UINT_MAX);
+	err = pci_alloc_irq_vectors(pdev, 2, MUSTER_MSIX_VECTORS, PCI_IRQ_MSIX);
+	if (err < 0)
+		goto err_unmap;
+	fn->nr_vectors = err;
+	pci_set_drvdata(pdev, fn);
+	mutex_lock(&fn->life);
+	err = bring_up(fn);
+	mutex_unlock(&fn->life);
+	if (err)
+		goto err_vectors;
+	return 0;
+
+err_vectors:
+	cancel_delayed_work_sync(&fn->recover);
+	pci_free_irq_vectors(pdev);
+err_unmap:
+	bars_unmap(fn);
+err_disable:
+	pci_disable_device(pdev);
+err_free:
+	kfree(fn);
+	return err;
+}
+
+static void remove(struct pci_dev *pdev)
+{
+	struct muster_function *fn = pci_get_drvdata(pdev);
+
+	mutex_lock(&fn->life);
+	fn->removing = true;
+	bring_down(fn);
+	mutex_unlock(&fn->life);
+	cancel_delayed_work_sync(&fn->recover);
+	pci_free_irq_vectors(pdev);
+	bars_unmap(fn);
+	pci_disable_device(pdev);
+	kfree(fn);
+}
+
+/* The next kernel must find a device that writes to nobody's memory. */
+static void shutdown(struct pci_dev *pdev)
+{
+	struct muster_function *fn = pci_get_drvdata(pdev);
+
+	mutex_lock(&fn->life);
+	fn->removing = true;
+	if (fn->dev)
+		muster_dev_fence(fn->dev, NULL);
+	mutex_unlock(&fn->life);
+}
+
+static const struct pci_device_id ids[] = {
+	{ PCI_DEVICE(MUSTER_PCI_VENDOR, MUSTER_PCI_DEVICE) },
+	{ }
+};
+
+static const struct pci_error_handlers error_handlers = {
+	.reset_prepare = reset_prepare,
+	.reset_done = reset_done,
+};
+
+static struct pci_driver muster_driver = {
+	.name = KBUILD_MODNAME,
+	.id_table = ids,
+	.probe = probe,
+	.remove = remove,
+	.shutdown = shutdown,
+	.err_handler = &error_handlers,
+};
+
+module_pci_driver(muster_driver);
+MODULE_DEVICE_TABLE(pci, ids);
+MODULE_DESCRIPTION("Muster: NIC that carries out collective communication");
+MODULE_LICENSE("Dual BSD/GPL");

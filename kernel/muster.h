@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * What the files of muster.ko share. The device is never on trust: what it says
+ * is read once and checked, and memory that it was given is freed only after it
+ * has confirmed to be done with it, or after it was fenced (no bus mastering).
+ *
+ * struct muster_function lives from probe to remove; struct muster_dev is one
+ * life of the device in it, from one reset to the next. A reset ends the life
+ * and all its objects, and open files with it; a new one begins as a new ib_device.
+ */
+#ifndef MUSTER_H
+#define MUSTER_H
+
+#include <linux/io.h>
+#include <linux/mutex.h>
+#include <linux/pci.h>
+#include <linux/spinlock.h>
+#include <linux/wait.h>
+#include <linux/workqueue.h>
+#include <linux/xarray.h>
+#include <rdma/ib_verbs.h>
+
+#include "compat.h"
+#include "muster_regs.h"
+#include "rdma/muster-abi.h"
+
+enum muster_driver_limit {
+	MUSTER_ADMIN_ENTRIES = 64,
+	MUSTER_EVENT_ENTRIES = 256,
+	MUSTER_ADMIN_TIMEOUT_MS = 10000,	/* a device that is silent so long is fenced */
+	MUSTER_RESET_TIMEOUT_MS = 1000,
+	MUSTER_RECOVER_DELAY_MS = 100,
+	MUSTER_RING_BYTES_MAX = 4 << 20,	/* adjoining memory that can be had at once */
+	MUSTER_RQ_ENTRIES_DRIVER_MAX = 512,	/* the largest power of two in that */
+};
+
+struct muster_dev;
+
+/* main.c: a PCI function. */
+struct muster_function {
+	struct pci_dev *pdev;
+	void __iomem *regs;
+	phys_addr_t doorbells;		/* MUSTER_VPS_MAX pages */
+	unsigned int nr_vectors;
+	struct mutex life;		/* protects dev and removing: births and deaths */
+	struct muster_dev *dev;		/* NULL: down */
+	bool removing;
+	struct delayed_work recover;
+};
+
+/* admin.c */
+struct muster_admin {
+	struct mutex lock;		/* one command at a time: protects all below */
+	wait_queue_head_t wait;		/* for its reply */
+	struct muster_admin_command *commands;
+	struct muster_admin_reply *replies;
+	dma_addr_t commands_dma;
+	dma_addr_t replies_dma;
+	u32 tail;			/* commands written so far */
+};
+
+/* event.c: touched by the interrupt thread of vector 0 only. */
+struct muster_events {
+	struct muster_event *ring;
+	dma_addr_t dma;
+	u32 head;
+};
+
+/* event.c: an MSI-X vector; vector 0 has no completion queues. */
+struct muster_vector {
+	struct muster_dev *dev;
+	spinlock_t lock;		/* protects cqs */
+	struct list_head cqs;		/* struct muster_cq.vector_entry */
+};
+
+struct muster_dev {
+	struct ib_device ibdev;
+	struct muster_function *fn;
+	u32 node;
+	u32 incarnation;
+	struct mutex fence_lock;	/* one fences */
+	bool fenced;			/* set once DMA has stopped; no command goes out any more */
+	struct muster_admin admin;
+	struct muster_events events;
+	struct muster_vector vectors[MUSTER_MSIX_VECTORS];
+	struct xarray vps;		/* id to struct muster_vp; reserved while doorbells are mapped */
+	struct xarray cqs;		/* id to struct muster_cq */
+	struct xarray mrs;		/* key to struct muster_mr */
+	struct ida pds;
+	u32 next_vp, next_cq, next_mr;	/* ids are not used again soon; protected by their xarray */
+};
+
+struct muster_ucontext {
+	struct ib_ucontext ibucontext;
+};
+
+struct muster_pd {
+	struct ib_pd ibpd;
+	u32 id;
+};
+
+enum muster_mapping_kind {
+	MUSTER_MAP_RING,		/* read and write */
+	MUSTER_MAP_STATUS,		/* read only */
+	MUSTER_MAP_DOORBELL,		/* a page of BAR 2; keeps the VP's number from being reused */
+};
+
+/* ucontext.c: something that a process may map; it goes with the last mapping. */
+struct muster_mapping {
+	struct rdma_user_mmap_entry entry;
+	struct muster_dev *dev;
+	enum muster_mapping_kind kind;
+	size_t bytes;			/* whole pages */
+	void *cpu;			/* RING, STATUS */
+	dma_addr_t dma;
+	u32 vp;				/* DOORBELL */
+};
+
+struct muster_cq {
+	struct ib_cq ibcq;
+	u32 id;
+	struct muster_mapping *ring;
+	struct muster_vector *vector;
+	struct list_head vector_entry;
+	bool armed;			/* protected by vector->lock: wants to hear of one interrupt */
+};
+
+struct muster_mr {
+	struct ib_mr ibmr;
+	struct ib_umem *umem;
+};
+
+struct muster_vp {
+	struct ib_qp ibqp;		/* qp_num is its number; usecnt counts its contexts */
+	struct muster_mapping *dq;
+	struct muster_mapping *rq;
+	struct muster_mapping *status;
+	struct muster_mapping *doorbell;
+};
+
+struct muster_job {
+	u64 key;
+	u8 id;
+	atomic_t users;			/* contexts */
+};
+
+static inline struct muster_dev *to_mdev(struct ib_device *ibdev)
+{
+	return container_of(ibdev, struct muster_dev, ibdev);
+}
+
+static inline struct muster_pd *to_mpd(struct ib_pd *ibpd)
+{
+	return container_of(ibpd, struct muster_pd, ibpd);
+}
+
+static inline struct muster_cq *to_mcq(struct ib_cq *ibcq)
+{
+	return container_of(ibcq, struct muster_cq, ibcq);
+}
+
+static inline struct muster_mr *to_mmr(struct ib_mr *ibmr)
+{
+	return container_of(ibmr, struct muster_mr, ibmr);
+}
+
+static inline struct muster_vp *to_mvp(struct ib_qp *ibqp)
+{
+	return container_of(ibqp, struct muster_vp, ibqp);
+}
+
+static inline u32 muster_reg_read(struct muster_dev *dev, u32 reg)
+{
+	return readl(dev->fn->regs + reg);
+}
+
+static inline void muster_reg_write(struct muster_dev *dev, u32 reg, u32 value)
+{
+	writel(value, dev->fn->regs + reg);
+}
+
+static inline void muster_reg_write64(struct muster_dev *dev, u32 reg, u64 value)
+{
+	muster_reg_write(dev, reg, lower_32_bits(value));
+	muster_reg_write(dev, reg + 4, upper_32_bits(value));
+}
+
+/* main.c */
+void muster_dev_fence(struct muster_dev *dev, const char *why);
+
+/* admin.c */
+int muster_admin_open(struct muster_dev *dev);
+void muster_admin_close(struct muster_dev *dev);
+int muster_admin_run(struct muster_dev *dev, struct muster_admin_command *cmd);
+void muster_admin_end(struct muster_dev *dev, struct muster_admin_command *cmd);
+void muster_admin_destroy(struct muster_dev *dev, u8 opcode, u32 id);
+
+/* event.c */
+int muster_events_open(struct muster_dev *dev);
+void muster_events_close(struct muster_dev *dev);
+int muster_interrupts_open(struct muster_dev *dev);
+void muster_interrupts_close(struct muster_dev *dev);
+
+/* device.c */
+int muster_ibdev_register(struct muster_dev *dev);
+bool muster_udata_unused(struct ib_udata *udata);
+
+/* ucontext.c */
+int muster_alloc_ucontext(struct ib_ucontext *ibucontext, struct ib_udata *udata);
+void muster_dealloc_ucontext(struct ib_ucontext *ibucontext);
+void muster_disassociate_ucontext(struct ib_ucontext *ibucontext);
+int muster_mmap(struct ib_ucontext *ibucontext, struct vm_area_struct *vma);
+void muster_mmap_free(struct rdma_user_mmap_entry *entry);
+struct muster_mapping *muster_mapping_create(struct ib_ucontext *ibucontext,
+					     enum muster_mapping_kind kind, size_t bytes);
+struct muster_mapping *muster_doorbell_create(struct ib_ucontext *ibucontext);
+void muster_mapping_remove(struct muster_mapping *mapping);
+u64 muster_mapping_offset(struct muster_mapping *mapping);
+
+/* pd.c */
+int muster_alloc_pd(struct ib_pd *ibpd, struct ib_udata *udata);
+int muster_dealloc_pd(struct ib_pd *ibpd, struct ib_udata *udata);
+
+/* cq.c */
+int muster_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
+		     MUSTER_CREATE_CQ_ARG *arg);
+int muster_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata);
+int muster_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags);
+void muster_cqs_interrupted(struct muster_vector *vector);
+void muster_cq_overrun(struct muster_dev *dev, u32 id);
+
+/* mr.c */
+struct ib_mr *muster_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length, u64 iova,
+				 int access, struct ib_udata *udata);
+int muster_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata);
+
+/* vp.c */
+int muster_create_vp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr, struct ib_udata *udata);
+int muster_destroy_vp(struct ib_qp *ibqp, struct ib_udata *udata);
+int muster_query_vp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
+		    struct ib_qp_init_attr *init_attr);
+void muster_vp_failed(struct muster_dev *dev, u32 id);
+
+/* job.c, context.c: objects of our own, for ib_device.driver_def */
+extern const struct uapi_definition muster_job_defs[];
+extern const struct uapi_definition muster_context_defs[];
+
+/* counters.c */
+struct rdma_hw_stats *muster_alloc_hw_port_stats(struct ib_device *ibdev, u32 port);
+int muster_get_hw_stats(struct ib_device *ibdev, struct rdma_hw_stats *stats, u32 port,
+			int index);
+
+#endif /* MUSTER_H */

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * An open file, and what it may map: rings, status pages, doorbells. Each is a
+ * struct muster_mapping that lives until its object has gone and its last mapping
+ * with it; so memory is never another's while someone still sees it, and a
+ * virtual port's number is not another's while someone can still ring it.
+ */
+#include "muster.h"
+
+#include <linux/dma-mapping.h>
+#include <rdma/uverbs_ioctl.h>
+
+int muster_alloc_ucontext(struct ib_ucontext *ibucontext, struct ib_udata *udata)
+{
+	struct muster_dev *dev = to_mdev(ibucontext->device);
+	struct muster_alloc_ucontext_resp resp = {
+		.device_version = MUSTER_DEVICE_VERSION,
+		.node = dev->node,
+		.incarnation = dev->incarnation,
+		.contexts_max = MUSTER_CONTEXTS_MAX,
+		.dq_entries_max = MUSTER_DQ_ENTRIES_MAX,
+		.rq_entries_max = MUSTER_RQ_ENTRIES_DRIVER_MAX,
+	};
+
+	if (!muster_udata_unused(udata) || udata->outlen < sizeof(resp))
+		return -EINVAL;
+	return ib_copy_to_udata(udata, &resp, sizeof(resp));
+}
+
+void muster_dealloc_ucontext(struct ib_ucontext *ibucontext)
+{
+}
+
+/* The core takes the mappings away and destroys the objects; nothing else is ours. */
+void muster_disassociate_ucontext(struct ib_ucontext *ibucontext)
+{
+}
+
+/* ---- mappings ------------------------------------------------------------------ */
+
+static struct muster_mapping *to_mapping(struct rdma_user_mmap_entry *entry)
+{
+	return container_of(entry, struct muster_mapping, entry);
+}
+
+/* In one piece, so that it can be mapped by page frame number. */
+static int memory_alloc(struct muster_mapping *mapping)
+{
+	struct device *dma = &mapping->dev->fn->pdev->dev;
+
+	mapping->cpu = dma_alloc_attrs(dma, mapping->bytes, &mapping->dma,
+				       GFP_KERNEL_ACCOUNT | __GFP_NOWARN,
+				       DMA_ATTR_FORCE_CONTIGUOUS);
+	if (!mapping->cpu)
+		return -ENOMEM;
+	if (!is_vmalloc_addr(mapping->cpu))
+		return 0;
+	dma_free_attrs(dma, mapping->bytes, mapping->cpu, mapping->dma,
+		       DMA_ATTR_FORCE_CONTIGUOUS);
+	return -EOPNOTSUPP;
+}
+
+static void mapping_free(struct muster_mapping *mapping)
+{
+	struct muster_dev *dev = mapping->dev;
+
+	if (mapping->kind == MUSTER_MAP_DOORBELL)
+		xa_erase_irq(&dev->vps, mapping->vp);
+	else
+		dma_free_attrs(&dev->fn->pdev->dev, mapping->bytes, mapping->cpu, mapping->dma,
+			       DMA_ATTR_FORCE_CONTIGUOUS);
+	kfree(mapping);
+}
+
+void muster_mmap_free(struct rdma_user_mmap_entry *entry)
+{
+	mapping_free(to_mapping(entry));
+}
+
+static struct muster_mapping *mapping_insert(struct ib_ucontext *ibucontext,
+					     struct muster_mapping *mapping)
+{
+	int err = rdma_user_mmap_entry_insert(ibucontext, &mapping->entry, mapping->bytes);
+
+	if (!err)
+		return mapping;
+	mapping_free(mapping);
+	return ERR_PTR(err);
+}
+
+/* Zeroed memory for the device, to be mapped. The caller removes it. */
+struct muster_mapping *muster_mapping_create(struct ib_ucontext *ibucontext,
+					     enum muster_mapping_kind kind, size_t bytes)
+{
+	struct muster_mapping *mapping = kzalloc(sizeof(*mapping), GFP_KERNEL);
+	int err;
+
+	if (!mapping)
+		return ERR_PTR(-ENOMEM);
+	mapping->dev = to_mdev(ibucontext->device);
+	mapping->kind = kind;
+	mapping->bytes = PAGE_ALIGN(bytes);
+	err = memory_alloc(mapping);
+	if (err) {
+		kfree(mapping);
+		return ERR_PTR(err);
+	}
+	return mapping_insert(ibucontext, mapping);
+}
+
+/* A free virtual port number, mapping->vp, and its doorbells. The caller removes it. */
+struct muster_mapping *muster_doorbell_create(struct ib_ucontext *ibucontext)
+{
+	struct muster_mapping *mapping = kzalloc(sizeof(*mapping), GFP_KERNEL);
+	struct muster_dev *dev = to_mdev(ibucontext->device);
+	int err;
+
+	if (!mapping)
+		return ERR_PTR(-ENOMEM);
+	mapping->dev = dev;
+	mapping->kind = MUSTER_MAP_DOORBELL;
+	mapping->bytes = PAGE_SIZE;
+	err = xa_alloc_cyclic_irq(&dev->vps, &mapping->vp, NULL, XA_LIMIT(0, MUSTER_VPS_MAX - 1),
+				  &dev->next_vp, GFP_KERNEL);
+	if (err < 0) {
+		kfree(mapping);
+		return ERR_PTR(err == -EBUSY ? -ENOSPC : err);
+	}
+	return mapping_insert(ibucontext, mapping);
+}
+
+/* The object is gone: no new mappings; it is freed when the last one goes. */
+void muster_mapping_remove(struct muster_mapping *mapping)
+{
+	rdma_user_mmap_entry_remove(&mapping->entry);
+}
+
+u64 muster_mapping_offset(struct muster_mapping *mapping)
+{
+	return rdma_user_mmap_get_offset(&mapping->entry);
+}
+
+static int mapping_map(struct ib_ucontext *ibucontext, struct vm_area_struct *vma,
+		       struct muster_mapping *mapping)
+{
+	pgprot_t prot = vma->vm_page_prot;
+	phys_addr_t phys;
+
+	if (vma->vm_flags & VM_EXEC)
+		return -EPERM;
+	vm_flags_clear(vma, VM_MAYEXEC);
+	if (mapping->kind == MUSTER_MAP_STATUS) {
+		if (vma->vm_flags & VM_WRITE)
+			return -EPERM;
+		vm_flags_clear(vma, VM_MAYWRITE);
+	}
+	if (mapping->kind == MUSTER_MAP_DOORBELL) {
+		prot = pgprot_noncached(prot);
+		phys = mapping->dev->fn->doorbells +
+		       (phys_addr_t)mapping->vp * MUSTER_DOORBELL_STRIDE;
+	} else {
+		phys = virt_to_phys(mapping->cpu);
+	}
+	return rdma_user_mmap_io(ibucontext, vma, PHYS_PFN(phys), mapping->bytes, prot,
+				 &mapping->entry);
+}
+
+/* The core finds an entry only among those of the same file, and only with its exact size. */
+int muster_mmap(struct ib_ucontext *ibucontext, struct vm_area_struct *vma)
+{
+	struct rdma_user_mmap_entry *entry = rdma_user_mmap_entry_get(ibucontext, vma);
+	int err;
+
+	if (!entry)
+		return -EINVAL;
+	err = mapping_map(ibucontext, vma, to_mapping(entry));
+	rdma_user_mmap_entry_put(entry);
+	return err;
+}

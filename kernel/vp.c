@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Virtual ports, as queue pairs of the driver's own kind: rings that a process
+ * fills and drains by itself, and a page of doorbells.
+ */
+#include "muster.h"
+
+#include <linux/log2.h>
+#include <rdma/uverbs_ioctl.h>
+
+static int check_attr(const struct ib_qp_init_attr *attr)
+{
+	const struct ib_qp_cap *cap = &attr->cap;
+
+	if (attr->qp_type != IB_QPT_DRIVER || attr->create_flags || attr->srq ||
+	    attr->rwq_ind_tbl)
+		return -EOPNOTSUPP;
+	if (!attr->send_cq || attr->send_cq != attr->recv_cq)
+		return -EINVAL;
+	/* The rings' sizes are told in struct muster_create_vp_cmd. */
+	if (cap->max_send_wr || cap->max_recv_wr || cap->max_send_sge || cap->max_recv_sge ||
+	    cap->max_inline_data)
+		return -EINVAL;
+	return 0;
+}
+
+static int decode(struct ib_udata *udata, struct muster_create_vp_cmd *cmd)
+{
+	int err;
+
+	if (udata->inlen < sizeof(*cmd) || udata->outlen < sizeof(struct muster_create_vp_resp))
+		return -EINVAL;
+	err = ib_copy_from_udata(cmd, udata, sizeof(*cmd));
+	if (err)
+		return err;
+	if (udata->inlen > sizeof(*cmd) &&
+	    !ib_is_udata_cleared(udata, sizeof(*cmd), udata->inlen - sizeof(*cmd)))
+		return -EINVAL;
+	if (cmd->reserved || !is_power_of_2(cmd->dq_entries) || !is_power_of_2(cmd->rq_entries) ||
+	    cmd->dq_entries > MUSTER_DQ_ENTRIES_MAX ||
+	    cmd->rq_entries > MUSTER_RQ_ENTRIES_DRIVER_MAX)
+		return -EINVAL;
+	return 0;
+}
+
+static void remove_mapping(struct muster_mapping *mapping)
+{
+	if (!IS_ERR_OR_NULL(mapping))
+		muster_mapping_remove(mapping);
+}
+
+/* The doorbell last: with it the number may be another's. */
+static void mappings_remove(struct muster_vp *vp)
+{
+	remove_mapping(vp->status);
+	remove_mapping(vp->rq);
+	remove_mapping(vp->dq);
+	remove_mapping(vp->doorbell);
+}
+
+static int mappings_create(struct muster_vp *vp, struct ib_ucontext *ibucontext,
+			   const struct muster_create_vp_cmd *cmd)
+{
+	struct muster_mapping **made[] = { &vp->doorbell, &vp->dq, &vp->rq, &vp->status };
+	size_t i;
+
+	vp->doorbell = muster_doorbell_create(ibucontext);
+	vp->dq = muster_mapping_create(ibucontext, MUSTER_MAP_RING,
+				       cmd->dq_entries * sizeof(struct muster_desc));
+	vp->rq = muster_mapping_create(ibucontext, MUSTER_MAP_RING,
+				       cmd->rq_entries * sizeof(struct muster_recv_slot));
+	vp->status = muster_mapping_create(ibucontext, MUSTER_MAP_STATUS, PAGE_SIZE);
+	for (i = 0; i < ARRAY_SIZE(made); i++) {
+		if (IS_ERR(*made[i])) {
+			int err = PTR_ERR(*made[i]);
+
+			mappings_remove(vp);
+			return err;
+		}
+	}
+	return 0;
+}
+
+static int respond(const struct muster_vp *vp, struct ib_udata *udata)
+{
+	struct muster_create_vp_resp resp = {
+		.vp = vp->doorbell->vp,
+		.doorbell_offset = muster_mapping_offset(vp->doorbell),
+		.dq_offset = muster_mapping_offset(vp->dq),
+		.dq_bytes = vp->dq->bytes,
+		.rq_offset = muster_mapping_offset(vp->rq),
+		.rq_bytes = vp->rq->bytes,
+		.status_offset = muster_mapping_offset(vp->status),
+	};
+
+	return ib_copy_to_udata(udata, &resp, sizeof(resp));
+}
+
+static int admin_create(struct muster_dev *dev, const struct muster_vp *vp,
+			 const struct ib_qp_init_attr *attr, struct ib_pd *ibpd,
+			 const struct muster_create_vp_cmd *sizes)
+{
+	struct muster_admin_command cmd = {
+		.opcode = MUSTER_ADMIN_VP_CREATE,
+		.vp.dq_base = cpu_to_le64(vp->dq->dma),
+		.vp.rq_base = cpu_to_le64(vp->rq->dma),
+		.vp.status_base = cpu_to_le64(vp->status->dma),
+		.vp.dq_entries = cpu_to_le32(sizes->dq_entries),
+		.vp.rq_entries = cpu_to_le32(sizes->rq_entries),
+		.vp.id = cpu_to_le32(vp->doorbell->vp),
+		.vp.cq = cpu_to_le32(to_mcq(attr->send_cq)->id),
+		.vp.pd = cpu_to_le32(to_mpd(ibpd)->id),
+	};
+
+	return muster_admin_run(dev, &cmd);
+}
+
+int muster_create_vp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr, struct ib_udata *udata)
+{
+	struct muster_ucontext *ucontext = rdma_udata_to_drv_context(udata, struct muster_ucontext,
+								     ibucontext);
+	struct muster_dev *dev = to_mdev(ibqp->device);
+	struct muster_vp *vp = to_mvp(ibqp);
+	struct muster_create_vp_cmd cmd;
+	int err;
+
+	err = check_attr(attr);
+	if (err)
+		return err;
+	err = decode(udata, &cmd);
+	if (err)
+		return err;
+	err = mappings_create(vp, &ucontext->ibucontext, &cmd);
+	if (err)
+		return err;
+	err = respond(vp, udata);
+	if (err)
+		goto err_mappings;
+	err = admin_create(dev, vp, attr, ibqp->pd, &cmd);
+	if (err)
+		goto err_mappings;
+	ibqp->qp_num = vp->doorbell->vp;
+	xa_store_irq(&dev->vps, ibqp->qp_num, vp, GFP_KERNEL);
+	return 0;
+
+err_mappings:
+	mappings_remove(vp);
+	return err;
+}
+
+/* The number stays taken until its doorbell page is unmapped everywhere. */
+int muster_destroy_vp(struct ib_qp *ibqp, struct ib_udata *udata)
+{
+	struct muster_dev *dev = to_mdev(ibqp->device);
+
+	muster_admin_destroy(dev, MUSTER_ADMIN_VP_DESTROY, ibqp->qp_num);
+	xa_store_irq(&dev->vps, ibqp->qp_num, NULL, GFP_KERNEL);
+	mappings_remove(to_mvp(ibqp));
+	return 0;
+}
+
+int muster_query_vp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
+		    struct ib_qp_init_attr *init_attr)
+{
+	const struct muster_vp_status *status = to_mvp(ibqp)->status->cpu;
+
+	memset(attr, 0, sizeof(*attr));
+	memset(init_attr, 0, sizeof(*init_attr));
+	attr->qp_state = READ_ONCE(status->error) ? IB_QPS_ERR : IB_QPS_RTS;
+	attr->cur_qp_state = attr->qp_state;
+	init_attr->qp_type = IB_QPT_DRIVER;
+	init_attr->send_cq = ibqp->send_cq;
+	init_attr->recv_cq = ibqp->recv_cq;
+	return 0;
+}
+
+void muster_vp_failed(struct muster_dev *dev, u32 id)
+{
+	struct ib_event event = { .device = &dev->ibdev, .event = IB_EVENT_QP_FATAL };
+	struct muster_vp *vp;
+	unsigned long flags;
+
+	/* Under the lock, so that the port cannot go meanwhile. */
+	xa_lock_irqsave(&dev->vps, flags);
+	vp = xa_load(&dev->vps, id);
+	if (vp && vp->ibqp.event_handler) {
+		event.element.qp = &vp->ibqp;
+		vp->ibqp.event_handler(&event, vp->ibqp.qp_context);
+	}
+	xa_unlock_irqrestore(&dev->vps, flags);
+}
