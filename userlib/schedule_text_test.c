@@ -209,6 +209,35 @@ static void what_is_written_reads_back_equal(void **state)
 	}
 }
 
+/* Damaged at a few places it is refused, or still a schedule of the right form. */
+static void damaged_text_does_no_harm(void **state)
+{
+	static const char text[] = STEP LINE "1 -> 2 chunk 1 copy\nstep 1\n" LINE "end\n";
+	unsigned int nr_read = 0;
+
+	(void)state;
+	srandom(1);
+	for (int i = 0; i < 20000; i++) {
+		struct muster_schedule *schedule;
+		char damaged[sizeof(text)], why[200];
+
+		memcpy(damaged, text, sizeof(text));
+		for (int n = random() % 3; n >= 0; n--) {
+			int byte = random() % 4 ? "0 19#\n-cs"[random() % 9] : random();
+
+			damaged[random() % strlen(text)] = byte;
+		}
+		if (read_bytes(damaged, strlen(text), &schedule, why, sizeof(why))) {
+			assert_int_equal(strncmp(why, "line ", 5), 0);
+			continue;
+		}
+		nr_read++;
+		assert_round_trip(schedule);
+		muster_schedule_free(schedule);
+	}
+	assert_in_range(nr_read, 100, 10000);
+}
+
 static void writing_to_a_full_disk_fails(void **state)
 {
 	struct muster_schedule *schedule;
@@ -246,6 +275,7 @@ int main(void)
 		cmocka_unit_test(every_cut_of_a_text_is_refused),
 		cmocka_unit_test(comments_blank_lines_and_spaces_are_free),
 		cmocka_unit_test(what_is_written_reads_back_equal),
+		cmocka_unit_test(damaged_text_does_no_harm),
 		cmocka_unit_test(writing_to_a_full_disk_fails),
 		cmocka_unit_test(a_directory_cannot_be_read),
 	};
