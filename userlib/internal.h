@@ -50,6 +50,9 @@ int muster_settings_read(struct muster_settings *settings, char *why, size_t why
 typedef int muster_dev_open(const struct muster_oob *oob, const struct muster_settings *settings,
 			    struct muster_dev **dev, char *why, size_t why_len);
 
+/** muster_device_open() - the device that the settings name (device.c). */
+muster_dev_open muster_device_open;
+
 /* A piece of muster_alloc() memory. */
 struct muster_region {
 	char *addr;

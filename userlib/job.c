@@ -13,7 +13,6 @@
 
 #include "bootstrap.h"
 #include "internal.h"
-#include "local.h"
 
 #define HELLO_MAGIC 0x5453554du	/* "MUST" */
 
@@ -247,7 +246,7 @@ static int agree(struct muster *job)
 
 static int device_open(struct muster *job, muster_dev_open *open)
 {
-	char why[MUSTER_WHY_MAX] = "";
+	char why[MUSTER_SENTENCE_MAX] = "";
 	int err = open(&job->oob, &job->settings, &job->dev, why, sizeof(why));
 
 	if (err)
@@ -317,17 +316,6 @@ int muster_job_join(const struct muster_oob *oob, bool oob_owned, muster_dev_ope
 	return 0;
 }
 
-static int local_open(const struct muster_oob *oob, const struct muster_settings *settings,
-		      struct muster_dev **dev, char *why, size_t why_len)
-{
-	const struct muster_local_config config = {
-		.wire = settings->wire,
-		.deadline_us = settings->deadline_us,
-	};
-
-	return muster_local_open(oob, &config, dev, why, why_len);
-}
-
 int muster_init_oob(const struct muster_oob *oob, struct muster **job)
 {
 	if (!oob || !job || !oob->allgather)
@@ -338,7 +326,7 @@ int muster_init_oob(const struct muster_oob *oob, struct muster **job)
 	if (oob->rank >= oob->size)
 		return muster_fail_init(-EINVAL, "muster_init_oob: rank %u of %u; ranks count from 0",
 					oob->rank, oob->size);
-	return muster_job_join(oob, false, local_open, job);
+	return muster_job_join(oob, false, muster_device_open, job);
 }
 
 int muster_init(struct muster **job)
@@ -352,7 +340,7 @@ int muster_init(struct muster **job)
 	err = muster_bootstrap_env(&oob, why, sizeof(why));
 	if (err)
 		return muster_fail_init(err, "%s", why);
-	return muster_job_join(&oob, true, local_open, job);
+	return muster_job_join(&oob, true, muster_device_open, job);
 }
 
 void muster_finalize(struct muster *job)

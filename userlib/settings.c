@@ -47,17 +47,24 @@ static int seconds_read(const char *name, uint64_t *us, char *why, size_t why_le
 
 static int device_read(struct muster_settings *settings, char *why, size_t why_len)
 {
-	static const char *const devices[] = { "local", NULL };
+	static const char *const devices[] = { "local", "verbs", NULL };
 	static const char *const wires[] = { "ring", "unix", "udp", NULL };
 	const char *device = getenv("MUSTER_DEVICE");
 	const char *wire = getenv("MUSTER_WIRE");
 	int index;
 
-	index = word_read("MUSTER_DEVICE", device ? device : "local", devices, "local", why,
-			  why_len);
+	index = word_read("MUSTER_DEVICE", device ? device : "local", devices, "local or verbs",
+			  why, why_len);
 	if (index < 0)
 		return index;
 	strcpy(settings->device, devices[index]);
+	if (index == 1 && wire) {
+		snprintf(why, why_len, "MUSTER_WIRE=%s: the verbs device's wire is its NIC's; unset it",
+			 wire);
+		return -EINVAL;
+	}
+	if (index == 1)
+		return 0;
 	index = word_read("MUSTER_WIRE", wire ? wire : "ring", wires, "ring, unix or udp", why,
 			  why_len);
 	if (index < 0)
