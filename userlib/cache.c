@@ -185,20 +185,6 @@ int muster_comm_inherit(struct muster_comm *comm)
 
 /* ---- entries -------------------------------------------------------------------- */
 
-static uint32_t signature_make(const struct muster_entry *entry)
-{
-	const struct muster_call *call = &entry->call;
-	uint64_t digest = call->count * 0x9e3779b97f4a7c15ull ^
-			  muster_schedule_hash(entry->schedule);
-
-	digest *= 0x9e3779b97f4a7c15ull;
-	return MUSTER_FIELD_PREP(MUSTER_SIG_COLL, call->coll) |
-	       MUSTER_FIELD_PREP(MUSTER_SIG_TYPE, call->type) |
-	       MUSTER_FIELD_PREP(MUSTER_SIG_OP, call->op) |
-	       MUSTER_FIELD_PREP(MUSTER_SIG_ROOT, call->root % 256) |
-	       MUSTER_FIELD_PREP(MUSTER_SIG_DIGEST, digest >> 52);
-}
-
 static void entry_free(struct muster_entry *entry)
 {
 	muster_plan_free(entry->plan);
@@ -238,7 +224,9 @@ static int entry_make(struct muster_comm *comm, const struct muster_call *call,
 		entry_free(entry);
 		return err;
 	}
-	entry->signature = signature_make(entry);
+	entry->signature = muster_signature(call->coll, (uint8_t)call->type, (uint8_t)call->op,
+					    call->root, call->count,
+					    muster_schedule_hash(entry->schedule));
 	*result = entry;
 	return 0;
 }

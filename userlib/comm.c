@@ -135,9 +135,9 @@ static int credits_choose(struct muster *job, uint32_t nr, uint32_t ring_free, u
 	if (pair <= MUSTER_CREDIT_SLOTS)
 		return muster_fail(job, -ENOSPC, "the receive rings have %u slots left, too few for another communicator of %u ranks (%u are needed); free one first",
 				   ring_free, nr, 2 * (nr - 1) * (MUSTER_CREDIT_SLOTS + 1));
-	*credits = pair - MUSTER_CREDIT_SLOTS;
-	if (*credits > MUSTER_CREDITS_MAX)
-		*credits = MUSTER_CREDITS_MAX;
+	*credits = MUSTER_CREDITS_MAX;
+	while (*credits > pair - MUSTER_CREDIT_SLOTS)
+		*credits /= 2;
 	return 0;
 }
 

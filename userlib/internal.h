@@ -12,6 +12,7 @@
 
 #include "dev.h"
 #include "muster.h"
+#include "plan.h"
 #include "schedule.h"
 
 enum muster_library_limit {
@@ -20,7 +21,7 @@ enum muster_library_limit {
 	MUSTER_CACHE_MAX = 64,		/* programs kept per communicator */
 	MUSTER_BOUNCE_SLOTS = MUSTER_SEQ_QUEUE_MAX, /* small operations at once, per communicator */
 	MUSTER_HISTORY = 64,		/* operations whose signature is remembered */
-	MUSTER_CREDITS_MAX = 64,	/* host path: fragments on their way to one member */
+	MUSTER_CREDITS_MAX = 64,	/* host path: fragments on their way to one member; 2^n */
 	MUSTER_CREDIT_SLOTS = 4,	/* ring slots for control: 2 credits, a probe, a reply */
 	MUSTER_REQUEST_BLOCK = 32,	/* requests allocated at once */
 	MUSTER_SPIN_POLLS = 2000,	/* polls without success before a wait sleeps */
@@ -268,10 +269,6 @@ int muster_nic_post(struct muster_request *request);
 
 /* ---- host.c ----------------------------------------------------------------------------- */
 
-int muster_plan_create(const struct muster_schedule *schedule, uint32_t rank,
-		       struct muster_plan **plan);
-void muster_plan_free(struct muster_plan *plan);
-
 /** muster_host_advance() - begin or go on with the oldest operation; finishes it at the end. */
 void muster_host_advance(struct muster_comm *comm, struct muster_request *request);
 /** muster_host_cancel() - forget the running operation. */
@@ -303,19 +300,23 @@ struct muster_fragment {
 
 /** muster_channel_send() - 0; -EAGAIN: no credit or no room now; -errno. */
 int muster_channel_send(struct muster_comm *comm, const struct muster_fragment *fragment);
-/** muster_channel_unsent() - fragments of an operation that read memory and have not left. */
-uint32_t muster_channel_unsent(const struct muster_comm *comm, uint32_t number);
-void muster_channel_sent(struct muster_comm *comm, uint64_t cookie);
+/** muster_channel_sent() - the device says that one message has left. */
+void muster_channel_sent(struct muster_comm *comm);
 /** muster_channel_receive() - a packet has come. */
 void muster_channel_receive(struct muster_comm *comm, const struct muster_packet *packet,
 			    const void *payload);
-/** muster_channel_deliver() - offer the host path again what was kept. */
-void muster_channel_deliver(struct muster_comm *comm);
+/**
+ * muster_channel_clashes() - the NIC path begins an operation: has a member sent
+ * something for it on the host path? The communicator has failed then.
+ */
+bool muster_channel_clashes(struct muster_comm *comm, uint32_t number);
+/** muster_channel_deliver() - offer the host path what was kept of a member. */
+void muster_channel_deliver(struct muster_comm *comm, uint32_t member);
 /** muster_channel_flush() - send control messages that found no room. */
 void muster_channel_flush(struct muster_comm *comm);
 /** muster_channel_idle() - whether everything sent has left. */
 bool muster_channel_idle(const struct muster_comm *comm);
-/** muster_channel_who_is_late() - ask all members; names those who are not at number. */
+/** muster_channel_who_is_late() - ask all members; names those that have not come to number. */
 void muster_channel_who_is_late(struct muster_comm *comm, uint32_t number, char *names,
 				size_t len);
 

@@ -118,7 +118,10 @@ struct muster_comm *muster_world(struct muster *job);
 int muster_comm_create(struct muster *job, uint32_t nr, const uint32_t *ranks,
 		       struct muster_comm **comm);
 
-/** muster_comm_free() - requests of it must be finished. Not for muster_world(). */
+/**
+ * muster_comm_free() - requests of it must be finished; those that are not get
+ * -ECONNABORTED, here and at the other ranks. Not for muster_world().
+ */
 void muster_comm_free(struct muster_comm *comm);
 
 uint32_t muster_comm_rank(const struct muster_comm *comm);
@@ -130,14 +133,16 @@ int muster_comm_offload(struct muster_comm *comm, enum muster_offload offload);
 /**
  * muster_comm_schedule() - choose the algorithm of later operations by name, or
  * from a file ("./ring.sched": anything with a slash); NULL: the library chooses.
- * The same on every rank. Return: 0; -EINVAL with line and reason; -ENOENT.
+ * It serves the operations that it can do (a file: its collective and root); for
+ * others the library chooses, and muster_comm_last() says what ran. The same on
+ * every rank. Return: 0; -EINVAL with line and reason; -ENOENT.
  */
 int muster_comm_schedule(struct muster_comm *comm, const char *name);
 
 /* What the last finished operation of a communicator did. */
 struct muster_op_info {
 	enum muster_path path;
-	const char *why;	/* the path's reason, in words; static */
+	const char *why;	/* the path's reason; valid until the next operation */
 	char schedule[32];
 	uint64_t bytes;
 	uint32_t sequences;	/* descriptor sequences of this rank, 0 on the host path */
@@ -160,11 +165,12 @@ void muster_free(struct muster *job, void *addr);
 /*
  * count is in elements, 64 bits. Buffers hold count elements and belong to the
  * operation until it is finished. in may equal out; otherwise they must not
- * overlap. Argument errors (-EINVAL, -EOVERFLOW, -EFAULT) are found before
- * anything is sent and change nothing. Later errors end the communicator, and
- * every later operation on it returns the same: -EPROTO: ranks called different
- * operations, types, lengths or roots; -ECONNRESET: a rank died; -ECONNABORTED:
- * a rank gave up; -EOPNOTSUPP: MUSTER_OFFLOAD_FORCE and no NIC path.
+ * overlap. Argument errors (-EINVAL, -EOVERFLOW, -EFAULT; -EOPNOTSUPP:
+ * MUSTER_OFFLOAD_FORCE and no NIC path) are found before anything is sent and
+ * change nothing. Later errors end the communicator, and every later operation
+ * on it returns the same: -EPROTO: ranks called different operations, types,
+ * lengths or roots; -ECONNRESET: a rank died; -ECONNABORTED: a rank gave up;
+ * -ETIMEDOUT: this rank did (MUSTER_LATE_TIMEOUT).
  */
 
 /** muster_barrier() - returns when every rank has called it. */
@@ -172,7 +178,7 @@ int muster_barrier(struct muster_comm *comm);
 /** muster_broadcast() - root's buf to everyone's buf. */
 int muster_broadcast(struct muster_comm *comm, void *buf, uint64_t count, enum muster_type type,
 		     uint32_t root);
-/** muster_reduce() - op over all ranks' in, at root's out; out may be NULL elsewhere. */
+/** muster_reduce() - op over all ranks' in, at root's out; out is not used elsewhere. */
 int muster_reduce(struct muster_comm *comm, const void *in, void *out, uint64_t count,
 		  enum muster_type type, enum muster_op op, uint32_t root);
 /** muster_allreduce() - op over all ranks' in, at everyone's out: the same bits everywhere. */

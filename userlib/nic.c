@@ -79,6 +79,8 @@ static int begin(struct muster_request *request)
 	struct muster_comm *comm = request->comm;
 	uint64_t bytes = request->entry->call.bytes;
 
+	if (muster_channel_clashes(comm, request->number))
+		return -EPROTO;
 	if (request->scratch && comm->scratch_bytes < bytes) {
 		if (comm->first != request)
 			return -EAGAIN;

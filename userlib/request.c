@@ -290,9 +290,9 @@ static void completion_take(struct muster *job, const struct muster_cqe *cqe)
 		return;
 	if (cqe->kind == MUSTER_CQE_SEQUENCE)
 		sequence_take(comm, cqe);
-	else if (cqe->kind == MUSTER_CQE_SEND && !cqe->status)
-		muster_channel_sent(comm, cqe->cookie);
-	else
+	else if (cqe->kind == MUSTER_CQE_SEND)	/* if it failed, the context did and will say why */
+		muster_channel_sent(comm);
+	else if (cqe->kind == MUSTER_CQE_CONTEXT && cqe->status)
 		muster_comm_fail_status(comm, cqe->status, cqe->culprit, cqe->detail,
 					cqe->signature);
 }

@@ -1,0 +1,379 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * The host path: runs the schedule on the CPU with messages between members. It
+ * combines in the same order and with the same arithmetic as the engine, so the
+ * bits are the same. One operation of a communicator runs at a time; it is a
+ * state machine that goes on whenever the library is called.
+ *
+ * Data is combined straight from the packet where that is allowed. What comes
+ * while it must wait (an earlier transfer into the same chunk, or a send of that
+ * chunk that has not left) is put aside, so that a member that sends never waits
+ * for one that has come to the step: all members that exchange whole vectors
+ * could wait for each other otherwise.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "arith.h"
+#include "internal.h"
+
+/* One transfer of the current step that comes in; offsets in bytes. */
+struct receive {
+	uint64_t first;
+	uint64_t bytes;
+	uint64_t arrived;
+	uint64_t combined;
+	bool begun;		/* something came, even if of 0 bytes */
+	uint8_t *aside;		/* what arrived and is not combined, at its own offset */
+};
+
+struct muster_host {
+	struct muster_request *request;	/* NULL: nothing runs */
+	uint32_t step;
+	uint32_t send;			/* the next to be posted */
+	uint64_t send_at;		/* bytes of it that are posted */
+	bool reads_memory;		/* the device still reads what this step sends */
+	struct receive *receives;
+	uint32_t max_receives;
+};
+
+/* ---- where things lie ------------------------------------------------------------ */
+
+static const struct muster_plan_step *current(const struct muster_host *host)
+{
+	return &host->request->entry->plan->steps[host->step];
+}
+
+static void chunk_bytes(const struct muster_entry *entry, uint32_t chunk, uint64_t *first,
+			uint64_t *bytes)
+{
+	size_t size = muster_dtype_size((uint8_t)entry->call.type);
+
+	muster_chunk_range(entry->call.count, entry->schedule->chunks, chunk, first, bytes);
+	*first *= size;
+	*bytes *= size;
+}
+
+static uint8_t *result_of(const struct muster_request *request)
+{
+	return request->scratch ? request->comm->scratch : request->out;
+}
+
+/* Until something has come into a chunk, it is the caller's contribution. */
+static const uint8_t *operand_of(const struct muster_request *request,
+				 const struct muster_move *move)
+{
+	return move->fresh ? request->in : result_of(request);
+}
+
+static uint32_t operand_key(const struct muster_request *request, const struct muster_move *move)
+{
+	if (move->fresh && !request->entry->call.in_place)
+		return request->in_pin.key;
+	return request->scratch ? request->comm->scratch_key : request->out_pin.key;
+}
+
+/* ---- receiving --------------------------------------------------------------------- */
+
+static bool has_arrived(const struct receive *receive)
+{
+	return receive->begun && receive->arrived == receive->bytes;
+}
+
+static bool sends_have_left(const struct muster_host *host, const struct muster_comm *comm)
+{
+	return host->send == current(host)->nr_sends &&
+	       (!host->reads_memory || muster_channel_idle(comm));
+}
+
+/* May bytes up to `end` of the transfer be combined now? */
+static bool may_combine(const struct muster_host *host, uint32_t index, uint64_t end)
+{
+	const struct muster_plan_step *step = current(host);
+	const struct muster_move *move = &step->receives[index];
+	bool clashes = move->clashes_out ||
+		       (move->clashes_in && host->request->entry->call.in_place);
+
+	if (clashes && !sends_have_left(host, host->request->comm))
+		return false;
+	for (uint32_t i = 0; i < index; i++)
+		if (step->receives[i].chunk == move->chunk && host->receives[i].combined < end)
+			return false;
+	return true;
+}
+
+static int combine(struct muster_host *host, uint32_t index, const void *data, uint64_t len)
+{
+	const struct muster_request *request = host->request;
+	const struct muster_call *call = &request->entry->call;
+	const struct muster_move *move = &current(host)->receives[index];
+	struct receive *receive = &host->receives[index];
+	uint64_t at = receive->first + receive->combined;
+	int err = 0;
+
+	if (len && move->reduce)
+		err = muster_arith((uint8_t)call->type, (uint8_t)call->op,
+				   result_of(request) + at, operand_of(request, move) + at, data, len);
+	else if (len)
+		memcpy(result_of(request) + at, data, len);
+	receive->combined += len;
+	return err;
+}
+
+static int put_aside(struct receive *receive, const void *data, uint32_t len)
+{
+	if (!receive->aside)
+		receive->aside = malloc(receive->bytes);
+	if (!receive->aside)
+		return -ENOMEM;
+	memcpy(receive->aside + receive->arrived, data, len);
+	return 0;
+}
+
+/* The first transfer of the step that still awaits something of this member. */
+static uint32_t awaited_from(const struct muster_host *host, uint32_t member)
+{
+	const struct muster_plan_step *step = current(host);
+	uint32_t i = 0;
+
+	while (i < step->nr_receives &&
+	       (step->receives[i].peer != member || has_arrived(&host->receives[i])))
+		i++;
+	return i;
+}
+
+int muster_host_take(struct muster_comm *comm, uint32_t member, uint32_t number,
+		     const void *payload, uint32_t len)
+{
+	struct muster_host *host = comm->host;
+	struct receive *receive;
+	uint64_t left;
+	uint32_t index;
+	int err = 0;
+
+	if (!host || !host->request || host->request->number != number)
+		return 0;
+	index = awaited_from(host, member);
+	if (index == current(host)->nr_receives)
+		return 0;
+	receive = &host->receives[index];
+	left = receive->bytes - receive->arrived;
+	if (len != (left < MUSTER_MTU ? left : MUSTER_MTU))
+		return -EPROTO;
+	if (receive->arrived == receive->combined &&
+	    may_combine(host, index, receive->arrived + len))
+		err = combine(host, index, payload, len);
+	else if (len)
+		err = put_aside(receive, payload, len);
+	receive->arrived += len;
+	receive->begun = true;
+	return err ? err : 1;
+}
+
+/* What was put aside and may be combined by now. */
+static int aside_combine(struct muster_host *host)
+{
+	int err = 0;
+
+	for (uint32_t i = 0; i < current(host)->nr_receives && !err; i++) {
+		struct receive *receive = &host->receives[i];
+		uint64_t at = receive->combined;
+
+		if (receive->arrived > at && may_combine(host, i, receive->arrived))
+			err = combine(host, i, receive->aside + at, receive->arrived - at);
+	}
+	return err;
+}
+
+/* ---- sending ------------------------------------------------------------------------- */
+
+/* One fragment of the current send. */
+static int fragment_send(struct muster_host *host)
+{
+	const struct muster_request *request = host->request;
+	const struct muster_move *move = &current(host)->sends[host->send];
+	struct muster_fragment fragment = {
+		.member = move->peer,
+		.number = request->number,
+		.signature = request->entry->signature,
+		.key = operand_key(request, move),
+	};
+	uint64_t first, bytes, left;
+	int err;
+
+	chunk_bytes(request->entry, move->chunk, &first, &bytes);
+	left = bytes - host->send_at;
+	fragment.len = left < MUSTER_MTU ? (uint32_t)left : MUSTER_MTU;
+	if (bytes)
+		fragment.data = operand_of(request, move) + first + host->send_at;
+	err = muster_channel_send(request->comm, &fragment);
+	if (err)
+		return err;
+	host->reads_memory |= fragment.len > MUSTER_INLINE_MAX;
+	host->send_at += fragment.len;
+	if (host->send_at == bytes) {
+		host->send++;
+		host->send_at = 0;
+	}
+	return 0;
+}
+
+static int sends_post(struct muster_host *host)
+{
+	int err = 0;
+
+	while (!err && host->send < current(host)->nr_sends)
+		err = fragment_send(host);
+	return err == -EAGAIN ? 0 : err;
+}
+
+/* ---- steps ------------------------------------------------------------------------------ */
+
+static void asides_free(struct muster_host *host, uint32_t nr)
+{
+	for (uint32_t i = 0; i < nr; i++) {
+		free(host->receives[i].aside);
+		host->receives[i].aside = NULL;
+	}
+}
+
+static void step_begin(struct muster_host *host)
+{
+	const struct muster_plan_step *step = current(host);
+
+	host->send = 0;
+	host->send_at = 0;
+	host->reads_memory = false;
+	for (uint32_t i = 0; i < step->nr_receives; i++) {
+		struct receive *receive = &host->receives[i];
+
+		*receive = (struct receive){ 0 };
+		chunk_bytes(host->request->entry, step->receives[i].chunk, &receive->first,
+			    &receive->bytes);
+	}
+}
+
+static bool step_is_done(const struct muster_host *host)
+{
+	const struct muster_plan_step *step = current(host);
+
+	if (!sends_have_left(host, host->request->comm))
+		return false;
+	for (uint32_t i = 0; i < step->nr_receives; i++)
+		if (!has_arrived(&host->receives[i]) ||
+		    host->receives[i].combined < host->receives[i].bytes)
+			return false;
+	return true;
+}
+
+static int host_begin(struct muster_comm *comm, struct muster_request *request)
+{
+	struct muster_host *host = comm->host;
+	const struct muster_plan *plan = request->entry->plan;
+	struct receive *receives;
+
+	if (!host)
+		host = comm->host = calloc(1, sizeof(*host));
+	if (!host)
+		return -ENOMEM;
+	if (request->scratch && muster_comm_scratch(comm, request->entry->call.bytes))
+		return -ENOMEM;
+	if (host->max_receives < plan->receives_max) {
+		receives = realloc(host->receives, plan->receives_max * sizeof(*receives));
+		if (!receives)
+			return -ENOMEM;
+		host->receives = receives;
+		host->max_receives = plan->receives_max;
+	}
+	host->request = request;
+	host->step = 0;
+	request->state = MUSTER_REQUEST_RUNNING;
+	if (plan->nr_steps)
+		step_begin(host);
+	return 0;
+}
+
+/* Chunks into which nothing came are the result as they were given. */
+static void untouched_copy(const struct muster_request *request)
+{
+	const struct muster_entry *entry = request->entry;
+	uint64_t first, bytes;
+
+	if (entry->call.in_place || request->scratch)
+		return;
+	for (uint32_t chunk = 0; chunk < entry->schedule->chunks; chunk++) {
+		chunk_bytes(entry, chunk, &first, &bytes);
+		if (bytes && !entry->plan->touched[chunk])
+			memcpy(request->out + first, request->in + first, bytes);
+	}
+}
+
+/* Once through the current step: post, take what was kept, combine. 1: it is done. */
+static int step_run(struct muster_comm *comm, struct muster_host *host)
+{
+	uint32_t nr_receives = current(host)->nr_receives;
+	int err = sends_post(host);
+
+	if (err)
+		return err;
+	for (uint32_t i = 0; i < nr_receives && !comm->failed; i++)
+		if (!has_arrived(&host->receives[i]))
+			muster_channel_deliver(comm, current(host)->receives[i].peer);
+	if (comm->failed)
+		return -ECANCELED;
+	err = aside_combine(host);
+	return err ? err : step_is_done(host);
+}
+
+/* Return: 1: the operation is done; 0: it waits; -errno. */
+static int steps_run(struct muster_comm *comm, struct muster_host *host)
+{
+	while (host->step < host->request->entry->plan->nr_steps) {
+		int done = step_run(comm, host);
+
+		if (done <= 0)
+			return done;
+		asides_free(host, current(host)->nr_receives);
+		host->step++;
+		if (host->step < host->request->entry->plan->nr_steps)
+			step_begin(host);
+	}
+	return 1;
+}
+
+void muster_host_advance(struct muster_comm *comm, struct muster_request *request)
+{
+	int done = request->state == MUSTER_REQUEST_QUEUED ? host_begin(comm, request) : 0;
+
+	if (!done)
+		done = steps_run(comm, comm->host);
+	if (done > 0) {
+		untouched_copy(request);
+		comm->host->request = NULL;
+		muster_request_finish(request, 0);
+	} else if (done == -ENOMEM) {
+		muster_comm_abort(comm, MUSTER_STATUS_ABORTED, comm->rank, 0, 0);
+	} else if (done < 0) {	/* unless it has failed already */
+		muster_comm_abort(comm, MUSTER_STATUS_DESCRIPTOR, comm->rank, 0, 0);
+	}
+}
+
+void muster_host_cancel(struct muster_comm *comm)
+{
+	struct muster_host *host = comm->host;
+
+	if (!host || !host->request)
+		return;
+	if (host->step < host->request->entry->plan->nr_steps)
+		asides_free(host, current(host)->nr_receives);
+	host->request = NULL;
+}
+
+void muster_host_close(struct muster_comm *comm)
+{
+	if (!comm->host)
+		return;
+	free(comm->host->receives);
+	free(comm->host);
+}
