@@ -66,6 +66,15 @@ static bool slots_left(const struct instance *inst, const struct step *step)
 	return inst->slot < step->slot_first + step->cp_count;
 }
 
+/* Rule 3: what is stored must not overwrite what is still being sent. */
+static bool store_waits(const struct sequence *seq, const struct instance *inst,
+			const struct step *step)
+{
+	uint64_t addr = step->store_addr + (uint64_t)inst->pulse * seq->pulse_len;
+
+	return inst->open && muster_sends_overlap(inst, addr, muster_step_bytes(seq, step, inst->pulse));
+}
+
 /* ---- inline ---- */
 
 static bool combine_inline(struct context *ctx, struct instance *inst, const struct step *step)
@@ -98,8 +107,11 @@ static bool run_inline(struct context *ctx, struct instance *inst, const struct 
 	while (slots_left(inst, step))
 		if (!combine_inline(ctx, inst, step))
 			return false;
-	return !step->store_key || muster_memory_write(ctx, step->store_key, step->store_addr,
-						       inst->data, step->length);
+	if (!step->store_key)
+		return true;
+	return !store_waits(muster_sequence_current(ctx), inst, step) &&
+	       muster_memory_write(ctx, step->store_key, step->store_addr, inst->data,
+				   step->length);
 }
 
 /* ---- in memory ---- */
@@ -180,16 +192,6 @@ static bool combine_message(struct context *ctx, struct instance *inst, const st
 	return true;
 }
 
-/* Rule 3: what is stored must not overwrite what is still being sent. */
-static bool store_waits(const struct sequence *seq, const struct instance *inst,
-			const struct step *step)
-{
-	uint64_t addr = step->store_addr + (uint64_t)inst->pulse * seq->pulse_len;
-
-	return inst->open && muster_sends_overlap(inst, step->store_key, addr,
-						  muster_step_bytes(seq, step, inst->pulse));
-}
-
 static const void *peer_memory(struct context *ctx, const struct entry *entry)
 {
 	const struct muster_engine *engine = ctx->engine;
@@ -199,24 +201,13 @@ static const void *peer_memory(struct context *ctx, const struct entry *entry)
 				      entry->reference.key, entry->reference.addr, entry->total);
 }
 
-static bool is_oldest_waiting(const struct context *ctx, const struct instance *inst)
-{
-	const struct sequence *seq = muster_sequence_current(ctx);
-	uint32_t pulse;
-
-	for (pulse = ctx->pulse_first; pulse != inst->pulse; pulse++)
-		if (ctx->instances[pulse % MUSTER_PULSES_LIVE].slot < seq->nr_slots)
-			return false;
-	return true;
-}
-
 /* The store waits, so the message waits here: its sender must not wait for us. */
 static bool copy_reference(struct context *ctx, struct instance *inst, struct entry *entry,
 			   const uint8_t *peer)
 {
 	uint32_t at, len;
 
-	if (!muster_room_take(ctx, entry, is_oldest_waiting(ctx, inst)))
+	if (!muster_room_take(ctx, entry, inst->pulse == ctx->pulse_first))
 		return false;
 	for (at = 0; at < entry->total; at += len) {
 		len = entry->total - at < MUSTER_MTU ? entry->total - at : MUSTER_MTU;

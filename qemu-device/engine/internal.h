@@ -332,7 +332,7 @@ bool muster_credit_ask(struct context *ctx, uint32_t member);
 /* transfer.c: the sends of an instance */
 void muster_send_open(struct context *ctx, struct instance *inst, uint32_t step);
 void muster_sends_run(struct context *ctx, struct instance *inst);
-bool muster_sends_overlap(const struct instance *inst, uint32_t key, uint64_t addr, uint64_t len);
+bool muster_sends_overlap(const struct instance *inst, uint64_t addr, uint64_t len);
 void muster_send_granted(struct context *ctx, uint32_t member,
 			 const struct muster_packet *packet);
 

@@ -231,19 +231,11 @@ static void grant(struct context *ctx, struct entry *entry, bool is_needed_next)
 }
 
 /* The entry of the slot needed next, if it has come. */
-static struct entry *needed_next(struct context *ctx)
+static struct entry *needed_next(const struct context *ctx)
 {
-	const struct sequence *seq = muster_sequence_current(ctx);
-	uint32_t pulse;
+	const struct instance *oldest = &ctx->instances[ctx->pulse_first % MUSTER_PULSES_LIVE];
 
-	for (pulse = ctx->pulse_first; pulse != ctx->pulse_next; pulse++) {
-		const struct instance *inst = &ctx->instances[pulse % MUSTER_PULSES_LIVE];
-
-		if (inst->slot < seq->nr_slots)
-			return muster_entry_find(ctx->unit, ctx->index, ctx->base, pulse,
-						 inst->slot);
-	}
-	return NULL;
+	return muster_entry_find(ctx->unit, ctx->index, ctx->base, oldest->pulse, oldest->slot);
 }
 
 /* Look again at those of the running sequence that wait for room. */

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * The window between members, and the queues that are full: nobody gets further
+ * ahead than it may, and nobody waits forever.
+ */
+#include "test_world.h"
+
+enum { RESULT = 4096 };
+
+static void post_send(struct world *w, uint32_t from, uint32_t to, double value)
+{
+	struct muster_desc desc = desc_mp(MUSTER_DESC_CH | MUSTER_DESC_CT | MUSTER_DESC_COLL_END,
+					  0, &value);
+
+	desc_to(&desc, to, 0);
+	world_post(w, from, &desc, 1);
+}
+
+static void post_receive(struct world *w, uint32_t at)
+{
+	struct muster_desc desc = desc_mp(MUSTER_DESC_CH | MUSTER_DESC_CT | MUSTER_DESC_COLL_END,
+					  1, NULL);
+
+	desc_store(&desc, RESULT);
+	world_post(w, at, &desc, 1);
+}
+
+static void post_nothing(struct world *w, uint32_t at)
+{
+	struct muster_desc desc = desc_mp(MUSTER_DESC_CH | MUSTER_DESC_CT, 0, NULL);
+
+	desc.length = 0;
+	world_post(w, at, &desc, 1);
+}
+
+static void a_root_runs_ahead_by_the_window_and_no_further(void **state)
+{
+	struct world *w = world_create(2, 1);
+	uint32_t i;
+
+	(void)state;
+	world_start(w);
+	for (i = 0; i < MUSTER_SEQ_QUEUE_MAX; i++)
+		post_send(w, 0, 1, i);
+	world_run(w);
+	assert_int_equal(w->nodes[0].nr_cqes, MUSTER_WINDOW);
+	assert_int_equal(world_counters(w, 1).drop_window, 0);
+	/* One number ended there lets one more go. */
+	post_receive(w, 1);
+	world_run(w);
+	assert_true(*world_double(w, 1, RESULT) == 0);
+	assert_int_equal(w->nodes[0].nr_cqes, MUSTER_WINDOW + 1);
+	world_destroy(w);
+}
+
+static void a_broadcast_root_goes_on_by_credit_alone(void **state)
+{
+	uint64_t seed;
+	uint32_t i, r;
+
+	(void)state;
+	for (seed = 0; seed < 40; seed++) {
+		struct world *w = world_create(2, seed);
+
+		w->refuse_percent = seed % 3 * 25;
+		world_start(w);
+		for (i = 0; i < 200; i++) {
+			while (w->nodes[0].nr_cqes + MUSTER_SEQ_QUEUE_MAX <= i) {
+				post_receive(w, 1);
+				world_run(w);
+			}
+			post_send(w, 0, 1, i);
+			if (seed & 1)
+				muster_engine_step(w->nodes[0].engine, 10);
+		}
+		for (r = w->nodes[1].nr_cqes; r < 200; r++) {
+			post_receive(w, 1);
+			world_run(w);
+			assert_true(*world_double(w, 1, RESULT) == r);
+		}
+		assert_int_equal(w->nodes[0].nr_cqes, 200);
+		assert_true(world_counters(w, 1).credits > 200 / MUSTER_WINDOW);
+		assert_int_equal(world_counters(w, 1).drop_window, 0);
+		world_destroy(w);
+	}
+}
+
+/* Number 20 is the first that these two share: the sender knows nothing of the other's base. */
+static void a_held_send_asks_a_member_that_it_has_not_heard_from(void **state)
+{
+	struct world *w = world_create(2, 7);
+	uint32_t i;
+
+	(void)state;
+	world_start(w);
+	for (i = 0; i < 20; i++) {
+		post_nothing(w, 0);
+		world_run(w);
+	}
+	post_send(w, 0, 1, 42);
+	world_run(w);
+	assert_int_equal(w->nodes[0].nr_cqes, 0);
+	for (i = 0; i < 20; i++) {
+		post_nothing(w, 1);
+		world_run(w);
+	}
+	assert_int_equal(w->nodes[0].nr_cqes, 1);
+	post_receive(w, 1);
+	world_run(w);
+	assert_true(*world_double(w, 1, RESULT) == 42);
+	/* The question, its answer, and the one that number 20 asked for. */
+	assert_int_equal(w->nr_sent[MUSTER_PACKET_CREDIT], 3);
+	world_destroy(w);
+}
+
+static void a_full_completion_queue_holds_the_sequence_back(void **state)
+{
+	struct world *w = world_create(2, 3);
+	uint32_t i;
+
+	(void)state;
+	w->cq_max = 1;
+	world_start(w);
+	for (i = 0; i < 3; i++) {
+		post_send(w, 0, 1, i);
+		post_receive(w, 1);
+	}
+	world_run(w);
+	assert_int_equal(w->nodes[1].nr_cqes, 1);
+	assert_true(*world_double(w, 1, RESULT) == 1);	/* stored, not completed */
+	for (i = 1; i < 3; i++) {
+		w->nodes[0].nr_cqes = 0;
+		w->nodes[1].nr_cqes = 0;
+		world_run(w);
+		assert_int_equal(w->nodes[1].cqes[0].number, i);
+	}
+	world_destroy(w);
+}
+
+static void a_full_queue_takes_no_more_sequences(void **state)
+{
+	struct world *w = world_create(2, 3);
+	struct muster_desc desc = desc_mp(MUSTER_DESC_CH | MUSTER_DESC_CT, 1, NULL);
+	uint32_t i;
+
+	(void)state;
+	world_start(w);
+	for (i = 0; i < MUSTER_SEQ_QUEUE_MAX; i++)
+		post_receive(w, 1);
+	assert_int_equal(muster_engine_post(w->nodes[1].engine, WORLD_VP, &desc, 1, NULL), -EAGAIN);
+	post_send(w, 0, 1, 0);
+	world_run(w);
+	post_receive(w, 1);
+	world_destroy(w);
+}
+
+static void a_query_tells_what_a_context_waits_for(void **state)
+{
+	struct world *w = world_create(2, 3);
+	struct muster_context_state query;
+
+	(void)state;
+	world_start(w);
+	post_receive(w, 1);
+	world_run(w);
+	assert_int_equal(muster_engine_context_query(w->nodes[1].engine, WORLD_VP, WORLD_JOB,
+						     WORLD_CONTEXT, &query), 0);
+	assert_int_equal(query.number, 0);
+	assert_int_equal(query.queued, 1);
+	assert_int_equal(query.running, 1);
+	assert_int_equal(query.waiting, 1);
+	assert_int_equal(query.cursor, 0);
+	assert_int_equal(query.failed, 0);
+	world_destroy(w);
+}
+
+static void contexts_without_a_reserve_are_refused(void **state)
+{
+	struct world *w = world_create(2, 3);
+	uint32_t i;
+
+	(void)state;
+	world_start(w);
+	assert_int_equal(world_context_open(w, 0, WORLD_CONTEXT), -EEXIST);
+	for (i = 1; i < MUSTER_UNIT_CONTEXTS_MAX; i++)
+		assert_int_equal(world_context_open(w, 0, WORLD_CONTEXT + i), 0);
+	assert_int_equal(world_context_open(w, 0, WORLD_CONTEXT + i), -ENOSPC);
+	muster_engine_context_close(w->nodes[0].engine, WORLD_VP, WORLD_JOB, WORLD_CONTEXT + 3);
+	assert_int_equal(world_context_open(w, 0, WORLD_CONTEXT + i), 0);
+	world_destroy(w);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_root_runs_ahead_by_the_window_and_no_further),
+		cmocka_unit_test(a_broadcast_root_goes_on_by_credit_alone),
+		cmocka_unit_test(a_held_send_asks_a_member_that_it_has_not_heard_from),
+		cmocka_unit_test(a_full_completion_queue_holds_the_sequence_back),
+		cmocka_unit_test(a_full_queue_takes_no_more_sequences),
+		cmocka_unit_test(a_query_tells_what_a_context_waits_for),
+		cmocka_unit_test(contexts_without_a_reserve_are_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
