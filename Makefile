@@ -92,12 +92,32 @@ $(call programs,$(BUILD),selftests): %: %.o $(call selftest_parts,$(BUILD)) $(ca
 $(call programs,$(SAN),selftests): %: %.o $(call selftest_parts,$(SAN)) $(call libs,$(SAN))
 	@$(LINK) -lm
 
+# ---- driver and provider -------------------------------------------------------
+
+# The library of direct verbs; libibverbs loads it under its other name, by a link, as provider.
+DV := $(BUILD)/provider/libmusterdv.so.0
+RDMA_CORE := build/rdma-core/include
+
+$(RDMA_CORE):
+	@tools/setup/rdma-core.sh
+
+$(BUILD)/provider/%.o: ALL_CFLAGS += -Iprovider -isystem $(RDMA_CORE)
+$(call objects,$(BUILD),provider): | $(RDMA_CORE)
+
+$(DV): provider/libmusterdv.map $(call objects,$(BUILD),provider)
+	@echo "  LD    $@"
+	@$(CC) -shared -Wl,-soname,$(@F) -Wl,--version-script=$< -Wl,-z,defs -o $@ \
+		$(filter %.o,$^) -libverbs
+	@ln -sf $(@F) $(@D)/libmusterdv.so
+	@ln -sf $(@F) $(@D)/libmuster-rdmav34.so
+
 .SECONDARY:
 -include $(shell test -d $(BUILD) && find $(BUILD) -name '*.d')
 
 # ---- targets -----------------------------------------------------------------
 
 .PHONY: all setup setup-core demo demo-local check bench dst model clean help
+.PHONY: kernel provider
 .PHONY: check-engine check-wire check-nic check-userlib check-selftests
 
 all: $(BUILD)/libmuster.so.0 $(TOOLS) $(EXAMPLES) ## build library, tools and examples
@@ -112,6 +132,11 @@ demo: demo-local ## the main demonstration
 
 demo-local: all ## PageRank on 4 local ranks: NIC path beside host path
 	@$(BUILD)/tools/muster-run -n 4 $(BUILD)/userlib/examples/pagerank
+
+kernel: ## build the driver for the guests' kernel: build/kernel/muster.ko
+	@tools/setup/kernel.sh
+
+provider: $(DV) ## build the rdma-core provider and libmusterdv
 
 check: all $(UNITS) $(SELFTESTS) ## every test; ends with "N passed, N failed, N skipped"
 	@MUSTER_BUILD=$(abspath $(BUILD)) selftests/run.sh $(UNITS) $(wildcard selftests/*_test.sh)
