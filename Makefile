@@ -63,12 +63,14 @@ $(BUILD)/libmuster.so.0: userlib/libmuster.map $(call libs,$(BUILD))
 # ---- programs --------------------------------------------------------------
 
 TOOLS     := $(call programs,$(BUILD),tools)
-TOOL_LIB  := $(filter-out $(TOOLS:=.o),$(call objects,$(BUILD),tools))
+TOOL_LIB  := $(BUILD)/tools/lib.a
 EXAMPLES  := $(call programs,$(BUILD),userlib/examples)
 EXAMPLE_LIB := $(filter-out $(EXAMPLES:=.o),$(call objects,$(BUILD),userlib/examples))
 SELFTESTS := $(call programs,$(BUILD),selftests) $(call programs,$(SAN),selftests)
 UNITS     := $(foreach r,$(ROOMS),$(patsubst %.c,$(SAN)/%,$(wildcard $(r)/*_test.c)))
 selftest_parts = $(filter-out $(SELFTESTS:=.o),$(call objects,$(1),selftests))
+
+$(TOOL_LIB): $(filter-out $(TOOLS:=.o),$(call objects,$(BUILD),tools))
 
 $(TOOLS): %: %.o $(TOOL_LIB) $(call libs,$(BUILD))
 	@$(LINK) -ljansson -lm
