@@ -50,6 +50,15 @@ static void stale(struct context *ctx, uint32_t member, const struct muster_pack
 	ctx->failure.signature = ended->signature;
 }
 
+/* What fills a slot for the second time is a repetition, unless it is of another operation. */
+static void repeated(struct context *ctx, uint32_t member, const struct muster_packet *packet,
+		     uint32_t signature)
+{
+	ctx->engine->counters.drop_duplicate++;
+	if (packet->signature != signature)
+		muster_context_fail(ctx, MUSTER_STATUS_MISMATCH, member, packet->signature);
+}
+
 /* ---- is it within the window? ---- */
 
 static bool is_running(const struct context *ctx, uint32_t number)
@@ -75,7 +84,7 @@ static bool within_window(struct context *ctx, uint32_t member, const struct mus
 	if (packet->pulse < first ||
 	    (is_running(ctx, packet->number) && packet->pulse < ctx->pulse_next &&
 	     packet->seq_id < ctx->instances[packet->pulse % MUSTER_PULSES_LIVE].slot)) {
-		counters->drop_duplicate++;
+		repeated(ctx, member, packet, muster_sequence_current(ctx)->signature);
 		return false;
 	}
 	return true;
@@ -114,7 +123,7 @@ static void land_fragment(struct context *ctx, uint32_t member, struct entry *en
 	uint8_t bit = 1u << packet->offset / MUSTER_MTU;
 
 	if (entry->state != ENTRY_GRANTED || entry->member != member || entry->fragments & bit) {
-		ctx->engine->counters.drop_duplicate++;
+		repeated(ctx, member, packet, entry->signature);
 		return;
 	}
 	if (entry->total != packet->total || !packet->length) {
@@ -170,7 +179,7 @@ void muster_landing_rts(struct context *ctx, uint32_t member, const struct muste
 	entry = muster_entry_find(ctx->unit, ctx->index, packet->number, packet->pulse,
 				  packet->seq_id);
 	if (entry && entry->number == packet->number) {
-		engine->counters.drop_duplicate++;
+		repeated(ctx, member, packet, entry->signature);
 		return;
 	}
 	if (!within_window(ctx, member, packet))

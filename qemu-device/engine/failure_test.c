@@ -1,0 +1,340 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * How a context ends before its time: who is named, who is told, what completes
+ * with what, and that nothing moves afterwards.
+ */
+#include "test_world.h"
+
+enum { RESULT = 4096 };
+
+static struct muster_desc send_to(uint32_t to, uint32_t slot, double value)
+{
+	struct muster_desc desc = desc_mp(MUSTER_DESC_CH | MUSTER_DESC_CT | MUSTER_DESC_COLL_END,
+					  0, &value);
+
+	desc_to(&desc, to, slot);
+	return desc;
+}
+
+static struct muster_desc receive(uint8_t cp_count)
+{
+	struct muster_desc desc = desc_mp(MUSTER_DESC_CH | MUSTER_DESC_CT | MUSTER_DESC_COLL_END,
+					  cp_count, NULL);
+
+	desc_store(&desc, RESULT);
+	return desc;
+}
+
+static const struct muster_cqe *last_cqe(const struct world *w, uint32_t i)
+{
+	assert_true(w->nodes[i].nr_cqes > 0);
+	return &w->nodes[i].cqes[w->nodes[i].nr_cqes - 1];
+}
+
+static void expect_failed(const struct world *w, uint32_t i, uint8_t status, uint32_t culprit)
+{
+	assert_int_equal(last_cqe(w, i)->kind, MUSTER_CQE_CONTEXT);
+	assert_int_equal(last_cqe(w, i)->status, status);
+	assert_int_equal(last_cqe(w, i)->culprit, culprit);
+	assert_int_equal(world_counters(w, i).contexts_failed, 1);
+}
+
+static void another_signature_is_a_mismatch_that_names_its_rank_to_all(void **state)
+{
+	uint64_t seed;
+	uint32_t r;
+
+	(void)state;
+	for (seed = 0; seed < 40; seed++) {
+		struct world *w = world_create(3, seed);
+		struct muster_desc bad = send_to(0, 1, 2), good = send_to(0, 0, 1),
+				   sink = receive(2);
+
+		w->refuse_percent = seed % 2 * 40;
+		bad.signature = 0x51200777;
+		world_start(w);
+		world_post(w, 0, &sink, 1);
+		world_post(w, 1, &good, 1);
+		world_post(w, 2, &bad, 1);
+		world_run(w);
+		for (r = 0; r < 3; r++)
+			expect_failed(w, r, MUSTER_STATUS_MISMATCH, 2);
+		assert_int_equal(w->nodes[0].nr_cqes, 2);
+		assert_int_equal(w->nodes[0].cqes[0].kind, MUSTER_CQE_SEQUENCE);
+		assert_int_equal(w->nodes[0].cqes[0].status, MUSTER_STATUS_MISMATCH);
+		assert_int_equal(w->nodes[0].cqes[0].detail, 0x51200777);
+		assert_int_equal(w->nodes[0].cqes[0].signature, SIGNATURE);
+		world_destroy(w);
+	}
+}
+
+static void a_mismatch_is_judged_by_its_own_sequence_not_by_the_one_before(void **state)
+{
+	struct world *w = world_create(2, 1);
+	struct muster_desc first = receive(1), second = receive(1), ok = send_to(0, 0, 1),
+			   bad = send_to(0, 0, 2);
+
+	(void)state;
+	bad.signature = 0x51200777;
+	world_start(w);
+	world_post(w, 0, &first, 1);
+	world_post(w, 0, &second, 1);
+	world_post(w, 1, &ok, 1);
+	world_post(w, 1, &bad, 1);
+	world_run(w);
+	assert_int_equal(w->nodes[0].nr_cqes, 3);
+	assert_int_equal(w->nodes[0].cqes[0].status, MUSTER_STATUS_OK);
+	assert_int_equal(w->nodes[0].cqes[1].status, MUSTER_STATUS_MISMATCH);
+	assert_int_equal(w->nodes[0].cqes[1].number, 1);
+	assert_true(*world_double(w, 0, RESULT) == 1);
+	world_destroy(w);
+}
+
+static void two_broadcasts_with_different_roots_both_fail(void **state)
+{
+	struct world *w = world_create(2, 1);
+	struct muster_desc from[2] = { send_to(1, 0, 1), send_to(0, 0, 2) };
+	uint32_t r;
+
+	(void)state;
+	from[1].signature |= MUSTER_FIELD_PREP(MUSTER_SIG_ROOT, 1);
+	world_start(w);
+	world_post(w, 0, &from[0], 1);
+	world_post(w, 1, &from[1], 1);
+	world_run(w);
+	for (r = 0; r < 2; r++) {
+		assert_int_equal(last_cqe(w, r)->kind, MUSTER_CQE_CONTEXT);
+		assert_int_equal(last_cqe(w, r)->status, MUSTER_STATUS_MISMATCH);
+	}
+	world_destroy(w);
+}
+
+static void other_stages_and_totals_are_mismatches(void **state)
+{
+	uint32_t way;
+
+	(void)state;
+	for (way = 0; way < 2; way++) {
+		struct world *w = world_create(2, 1);
+		struct muster_desc sink = receive(1), from = send_to(0, 0, 1);
+
+		if (way)
+			from.stage = 1;
+		else
+			from.length = from.inline_len = 16;
+		world_start(w);
+		world_post(w, 1, &from, 1);
+		world_run(w);
+		world_post(w, 0, &sink, 1);
+		world_run(w);
+		expect_failed(w, 0, MUSTER_STATUS_MISMATCH, 1);
+		expect_failed(w, 1, MUSTER_STATUS_MISMATCH, 1);
+		world_destroy(w);
+	}
+}
+
+static void a_slot_that_nobody_awaits_contradicts_the_sequence(void **state)
+{
+	struct world *w = world_create(2, 1);
+	struct muster_desc sink = receive(1), from = send_to(0, 5, 1);
+
+	(void)state;
+	world_start(w);
+	world_post(w, 0, &sink, 1);
+	world_post(w, 1, &from, 1);
+	world_run(w);
+	expect_failed(w, 0, MUSTER_STATUS_PROTOCOL, 1);
+	world_destroy(w);
+}
+
+static void an_operand_that_no_packet_brings_contradicts_the_sequence(void **state)
+{
+	struct world *w = world_create(2, 1);
+	struct muster_desc sink = receive(1), from = send_to(0, 0, 1);
+
+	(void)state;
+	sink.flags |= MUSTER_DESC_REDUCE;
+	world_start(w);
+	world_post(w, 0, &sink, 1);
+	world_post(w, 1, &from, 1);
+	world_run(w);
+	expect_failed(w, 0, MUSTER_STATUS_PROTOCOL, 1);
+	world_destroy(w);
+}
+
+static void an_abort_reaches_every_member_and_is_not_repeated(void **state)
+{
+	uint64_t seed;
+	uint32_t r;
+
+	(void)state;
+	for (seed = 0; seed < 40; seed++) {
+		struct world *w = world_create(8, seed);
+		struct muster_desc sink[3] = { receive(1), receive(1), receive(1) };
+
+		w->refuse_percent = seed % 2 * 50;
+		world_start(w);
+		for (r = 0; r < 3; r++) {
+			sink[r].cookie = r;
+			world_post(w, 4, &sink[r], 1);
+		}
+		assert_int_equal(muster_engine_abort(w->nodes[2].engine, WORLD_VP, WORLD_JOB,
+						     WORLD_CONTEXT, MUSTER_STATUS_ABORTED, 2), 0);
+		world_run(w);
+		for (r = 0; r < 8; r++)
+			expect_failed(w, r, MUSTER_STATUS_ABORTED, 2);
+		assert_int_equal(w->nr_sent[MUSTER_PACKET_ABORT], 7);
+		assert_int_equal(w->nodes[4].nr_cqes, 4);
+		for (r = 0; r < 3; r++) {
+			assert_int_equal(w->nodes[4].cqes[r].cookie, r);
+			assert_int_equal(w->nodes[4].cqes[r].culprit, 2);
+			assert_int_equal(w->nodes[4].cqes[r].status,
+					 r ? MUSTER_STATUS_FLUSHED : MUSTER_STATUS_ABORTED);
+		}
+		world_destroy(w);
+	}
+}
+
+static void what_is_posted_to_a_failed_context_is_flushed(void **state)
+{
+	struct world *w = world_create(2, 1);
+	struct muster_desc sink = receive(1);
+
+	(void)state;
+	world_start(w);
+	muster_engine_abort(w->nodes[0].engine, WORLD_VP, WORLD_JOB, WORLD_CONTEXT,
+			    MUSTER_STATUS_ABORTED, 0);
+	world_run(w);
+	world_post(w, 0, &sink, 1);
+	world_run(w);
+	assert_int_equal(w->nodes[0].nr_cqes, 2);
+	assert_int_equal(w->nodes[0].cqes[0].kind, MUSTER_CQE_CONTEXT);
+	assert_int_equal(w->nodes[0].cqes[1].kind, MUSTER_CQE_SEQUENCE);
+	assert_int_equal(w->nodes[0].cqes[1].status, MUSTER_STATUS_FLUSHED);
+	/* The first cause stays. */
+	muster_engine_peer_lost(w->nodes[0].engine, 1);
+	world_run(w);
+	assert_int_equal(w->nodes[0].nr_cqes, 2);
+	world_destroy(w);
+}
+
+static void a_lost_peer_is_named_by_all(void **state)
+{
+	struct world *w = world_create(4, 9);
+	struct muster_desc sink = receive(1);
+	uint32_t r;
+
+	(void)state;
+	world_start(w);
+	for (r = 0; r < 3; r++)
+		world_post(w, r, &sink, 1);
+	world_run(w);
+	w->nodes[3].dead = true;
+	muster_engine_peer_lost(w->nodes[1].engine, 3);
+	world_run(w);
+	for (r = 0; r < 3; r++)
+		expect_failed(w, r, MUSTER_STATUS_PEER_LOST, 3);
+	world_destroy(w);
+}
+
+static void a_peer_that_the_wire_refuses_is_lost(void **state)
+{
+	struct world *w = world_create(2, 9);
+	struct muster_desc from = send_to(1, 0, 1);
+
+	(void)state;
+	world_start(w);
+	w->nodes[1].dead = true;
+	world_post(w, 0, &from, 1);
+	world_run(w);
+	expect_failed(w, 0, MUSTER_STATUS_PEER_LOST, 1);
+	world_destroy(w);
+}
+
+static void memory_that_is_refused_ends_the_context_naming_its_owner(void **state)
+{
+	uint32_t way;
+
+	(void)state;
+	for (way = 0; way < 3; way++) {
+		struct world *w = world_create(2, 1);
+		struct muster_desc sink = receive(1), from = send_to(0, 0, 1);
+
+		w->map = way == 2;
+		w->read_only = way == 1;
+		if (way != 1)
+			sink.store_addr = WORLD_MEMORY - 4;
+		world_start(w);
+		world_post(w, 0, &sink, 1);
+		world_post(w, 1, &from, 1);
+		world_run(w);
+		expect_failed(w, 0, MUSTER_STATUS_MEMORY, 0);
+		expect_failed(w, 1, MUSTER_STATUS_MEMORY, 0);
+		world_destroy(w);
+	}
+}
+
+/* In the middle of large transfers: every block comes back, and another context goes on. */
+static void a_failure_frees_what_the_context_held(void **state)
+{
+	uint64_t seed;
+
+	(void)state;
+	for (seed = 0; seed < 40; seed++) {
+		struct world *w = world_create(2, seed);
+		struct muster_desc from = desc_rdma(MUSTER_DESC_CH | MUSTER_DESC_CT |
+						    MUSTER_DESC_COLL_END, 0, 200000, 20000);
+		struct muster_desc sink = desc_rdma(MUSTER_DESC_CH | MUSTER_DESC_CT |
+						    MUSTER_DESC_COLL_END, 1, 200000, 20000);
+		uint32_t turns = seed * 3, r;
+
+		w->buffer_bytes = 4 * MUSTER_PULSE_MAX;
+		desc_load(&from, 0);
+		desc_to(&from, 1, 0);
+		desc_store(&sink, 0);
+		world_start(w);
+		world_post(w, 0, &from, 1);
+		world_post(w, 1, &sink, 1);
+		while (turns--) {
+			if (w->nr_flight)
+				world_deliver_one(w, world_random(w, w->nr_flight));
+			muster_engine_step(w->nodes[turns % 2].engine, 3);
+		}
+		muster_engine_abort(w->nodes[0].engine, WORLD_VP, WORLD_JOB, WORLD_CONTEXT,
+				    MUSTER_STATUS_ABORTED, 0);
+		world_run(w);
+		expect_failed(w, 1, MUSTER_STATUS_ABORTED, 0);
+		for (r = 0; r < 2; r++) {
+			muster_engine_context_close(w->nodes[r].engine, WORLD_VP, WORLD_JOB,
+						    WORLD_CONTEXT);
+			assert_int_equal(world_context_open(w, r, WORLD_CONTEXT), 0);
+			memset(w->nodes[r].memory, r, 200000);
+		}
+		world_post(w, 0, &from, 1);
+		world_post(w, 1, &sink, 1);
+		world_run(w);
+		assert_int_equal(last_cqe(w, 1)->status, MUSTER_STATUS_OK);
+		assert_memory_equal(w->nodes[0].memory, w->nodes[1].memory, 200000);
+		world_destroy(w);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(another_signature_is_a_mismatch_that_names_its_rank_to_all),
+		cmocka_unit_test(a_mismatch_is_judged_by_its_own_sequence_not_by_the_one_before),
+		cmocka_unit_test(two_broadcasts_with_different_roots_both_fail),
+		cmocka_unit_test(other_stages_and_totals_are_mismatches),
+		cmocka_unit_test(a_slot_that_nobody_awaits_contradicts_the_sequence),
+		cmocka_unit_test(an_operand_that_no_packet_brings_contradicts_the_sequence),
+		cmocka_unit_test(an_abort_reaches_every_member_and_is_not_repeated),
+		cmocka_unit_test(what_is_posted_to_a_failed_context_is_flushed),
+		cmocka_unit_test(a_lost_peer_is_named_by_all),
+		cmocka_unit_test(a_peer_that_the_wire_refuses_is_lost),
+		cmocka_unit_test(memory_that_is_refused_ends_the_context_naming_its_owner),
+		cmocka_unit_test(a_failure_frees_what_the_context_held),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
