@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/sysinfo.h>
 
 #include "bootstrap.h"
 #include "internal.h"
@@ -208,14 +209,19 @@ static int offers_exchange(struct muster *job, int status)
 
 /* ---- init and finalize -------------------------------------------------------------- */
 
-/* Ranks that outnumber the processors must not spin: each takes another's time. */
+/*
+ * Ranks that outnumber the processors must not spin: each takes another's time.
+ * A rank that is bound to one processor says nothing about how many there are.
+ */
 static uint32_t spin_polls(uint32_t size)
 {
 	cpu_set_t set;
+	int cpus;
 
-	if (sched_getaffinity(0, sizeof(set), &set) || size > (uint32_t)CPU_COUNT(&set))
-		return MUSTER_SPIN_POLLS / 100;
-	return MUSTER_SPIN_POLLS;
+	cpus = sched_getaffinity(0, sizeof(set), &set) ? 1 : CPU_COUNT(&set);
+	if (cpus == 1)
+		cpus = get_nprocs();
+	return size > (uint32_t)cpus ? MUSTER_SPIN_POLLS / 100 : MUSTER_SPIN_POLLS;
 }
 
 static int world_open(struct muster *job)
