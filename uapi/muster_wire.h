@@ -17,7 +17,7 @@ enum muster_packet_type {
 	MUSTER_PACKET_DATA = 1,		/* fills a slot, whole or a fragment of it */
 	MUSTER_PACKET_RTS = 2,		/* asks for room for a slot: large data asks first */
 	MUSTER_PACKET_GRANT = 3,	/* gives it, or says that the data was taken */
-	MUSTER_PACKET_CREDIT = 4,	/* the sender's window has moved */
+	MUSTER_PACKET_CREDIT = 4,	/* the sender's window has moved; COLL_END: for good */
 	MUSTER_PACKET_P2P = 5,		/* point to point: lands in the VP's receive ring */
 	MUSTER_PACKET_ABORT = 6,	/* the context has failed; arg: culprit, number: status */
 	MUSTER_PACKET_WHY = 7,		/* diagnosis: walks the chain of waits */

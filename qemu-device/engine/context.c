@@ -185,8 +185,10 @@ void muster_engine_context_close(struct muster_engine *engine, uint16_t vp, uint
 {
 	struct context *ctx = muster_context_find(engine, vp, job, context);
 
-	if (ctx)
-		muster_context_free(ctx);
+	if (!ctx)
+		return;
+	muster_farewell_say(ctx);
+	muster_context_free(ctx);
 }
 
 /* ---- diagnosis ---- */

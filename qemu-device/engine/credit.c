@@ -44,6 +44,8 @@ void muster_credit_receive(struct context *ctx, uint32_t index,
 {
 	struct member *member = &ctx->members[index];
 
+	if (packet->flags & MUSTER_PACKET_COLL_END)
+		muster_farewell_receive(ctx, index);
 	if (!(packet->flags & MUSTER_PACKET_CREDIT_WANTED))
 		return;
 	if ((int32_t)(packet->number - ctx->base) < 0) {

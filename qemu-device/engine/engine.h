@@ -175,7 +175,12 @@ void muster_engine_vp_close(struct muster_engine *engine, uint16_t vp);
 int muster_engine_context_open(struct muster_engine *engine,
 			       const struct muster_context_config *config);
 
-/** muster_engine_context_close() - no completion, DMA or packet of it afterwards. */
+/**
+ * muster_engine_context_close() - no completion, DMA or packet of it afterwards.
+ *
+ * The other members are told, so that operations which this one has ended go on
+ * there, and those which still need it fail with MUSTER_STATUS_PEER_LOST.
+ */
 void muster_engine_context_close(struct muster_engine *engine, uint16_t vp, uint8_t job,
 				 uint16_t context);
 
@@ -222,6 +227,13 @@ bool muster_engine_step(struct muster_engine *engine, uint32_t budget);
  * by ABORT packets.
  */
 void muster_engine_peer_lost(struct muster_engine *engine, uint32_t node);
+
+/**
+ * muster_engine_peer_left() - a node went in good order: all that it had sent has been
+ * received. Contexts with a member there go on as far as that member has ended
+ * their sequences, as if it had closed its context.
+ */
+void muster_engine_peer_left(struct muster_engine *engine, uint32_t node);
 
 /** muster_engine_abort() - fail a context from here and tell all members. -ENOENT. */
 int muster_engine_abort(struct muster_engine *engine, uint16_t vp, uint8_t job,

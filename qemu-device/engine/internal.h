@@ -138,6 +138,7 @@ struct member {
 	uint32_t asked;			/* tell it when this number has ended, if `asks` */
 	uint32_t next_asking;		/* index + 1, list of those that are owed a CREDIT */
 	uint16_t vp;
+	bool left;			/* its context is closed: base is final */
 	bool listed;
 	bool asks;
 	bool due;			/* CREDIT is due now */
@@ -233,6 +234,7 @@ struct context {
 	bool cause_told;		/* a completion has carried the cause */
 	bool context_told;		/* MUSTER_CQE_CONTEXT is written */
 
+	uint32_t nr_left;		/* members that have closed their context */
 	uint32_t asking_first;		/* member index + 1 */
 	uint32_t messages_first, nr_messages;
 	struct arrivals arrivals[MUSTER_WINDOW];
@@ -319,6 +321,12 @@ void muster_landing_grant_room(struct context *ctx);
 bool muster_landing_tell_taken(struct context *ctx, struct entry *entry);
 /* Whether what came for the running sequence agrees with it; else the context fails. */
 bool muster_landing_check(struct context *ctx, const struct entry *entry);
+
+/* farewell.c: members that close their context in good order */
+void muster_farewell_say(struct context *ctx);
+void muster_farewell_receive(struct context *ctx, uint32_t member);
+/* Whether no member has left before it ended number base; else the context fails. */
+bool muster_farewell_check(struct context *ctx);
 
 /* credit.c */
 void muster_credit_receive(struct context *ctx, uint32_t member,

@@ -38,7 +38,7 @@ static bool start(struct context *ctx)
 	const struct entry *entries = ctx->unit->entries;
 	uint16_t index;
 
-	if (!ctx->queued)
+	if (!ctx->queued || !muster_farewell_check(ctx))
 		return false;
 	for (index = arrivals->first; index; index = entries[index].next)
 		if (!muster_landing_check(ctx, &entries[index]))
