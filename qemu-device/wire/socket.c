@@ -158,6 +158,8 @@ static int address_of(const struct port *port, uint32_t node, struct address *ad
 		address->len = offsetof(struct sockaddr_un, sun_path) + dir_len + 1 +
 			       snprintf(path + dir_len, sizeof(address->un.sun_path) - dir_len,
 					"/node-%u.sock", node);
+		if (*path == '@')
+			*path = '\0';	/* abstract: gone with its last process */
 		return 0;
 	}
 	udp_port = address->any.sa_family == AF_INET ? &address->in.sin_port
