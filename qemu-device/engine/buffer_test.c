@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * The packet buffer against a plain array: what was added is found until it is
+ * removed, blocks are never given twice, and a reserve serves its owner alone.
+ */
+#include "test_world.h"
+
+#include "internal.h"
+
+enum { NUMBERS = MUSTER_WINDOW, PULSES = MUSTER_PULSES_LIVE, SLOTS = MUSTER_SLOTS_MAX };
+
+/* Two contexts of one unit whose buffer holds their reserves and as much to share. */
+struct fixture {
+	struct world *w;
+	struct unit *unit;
+	struct context *ctx[2];
+};
+
+static struct fixture fixture_create(uint64_t seed)
+{
+	struct fixture f = { .w = world_create(1, seed) };
+
+	f.w->buffer_bytes = 4 * MUSTER_PULSE_MAX;
+	world_start(f.w);
+	assert_int_equal(world_context_open(f.w, 0, WORLD_CONTEXT + 1), 0);
+	f.unit = &f.w->nodes[0].engine->units[0];
+	f.ctx[0] = f.unit->contexts[0];
+	f.ctx[1] = f.unit->contexts[1];
+	return f;
+}
+
+static struct entry *find(const struct fixture *f, uint32_t c, uint32_t number, uint32_t pulse,
+			  uint32_t slot)
+{
+	return muster_entry_find(f->unit, c, number, pulse, slot);
+}
+
+static void entries_are_found_from_adding_to_removing(void **state)
+{
+	static struct entry *model[2][NUMBERS][PULSES][SLOTS];
+	struct fixture f = fixture_create(1);
+	uint32_t turn, c, n, p, s, added = 0;
+
+	(void)state;
+	for (turn = 0; turn < 60000; turn++) {
+		c = world_random(f.w, 2);
+		n = world_random(f.w, NUMBERS);
+		p = world_random(f.w, PULSES);
+		s = world_random(f.w, SLOTS);
+		assert_ptr_equal(find(&f, c, 1000000 + n, p, s), model[c][n][p][s]);
+		/* Mostly growing in the first half, mostly shrinking in the second. */
+		if (!model[c][n][p][s] && world_random(f.w, 4) > turn / 30000) {
+			model[c][n][p][s] = muster_entry_add(f.ctx[c], 1000000 + n, p, s);
+			assert_non_null(model[c][n][p][s]);
+			added++;
+		} else if (model[c][n][p][s] && world_random(f.w, 4) < 1 + 2 * (turn / 30000)) {
+			muster_entry_remove(f.ctx[c], model[c][n][p][s]);
+			model[c][n][p][s] = NULL;
+		}
+	}
+	assert_true(added > 5000);
+	world_destroy(f.w);
+}
+
+static void there_is_an_entry_for_all_that_the_window_lets_through(void **state)
+{
+	struct fixture f = fixture_create(1);
+	uint32_t c, n, p, s;
+
+	(void)state;
+	for (c = 0; c < 2; c++)
+		for (n = 0; n < NUMBERS; n++)
+			for (p = 0; p < (n ? PULSES : 2 * PULSES); p++)
+				for (s = 0; s < SLOTS; s++)
+					assert_non_null(muster_entry_add(f.ctx[c], n, p, s));
+	assert_null(muster_entry_add(f.ctx[0], 0, 2 * PULSES, 0));
+	assert_int_equal(find(&f, 1, 7, 3, 31)->slot, 31);
+	world_destroy(f.w);
+}
+
+static struct entry *entry_with(struct fixture *f, uint32_t c, uint32_t slot, uint32_t total)
+{
+	struct entry *entry = muster_entry_add(f->ctx[c], 0, 0, slot);
+
+	entry->total = total;
+	return entry;
+}
+
+static void a_reserve_serves_one_slot_of_its_owner(void **state)
+{
+	struct fixture f = fixture_create(1);
+	struct entry *shared[2], *first, *second, *other;
+	uint32_t i;
+
+	(void)state;
+	for (i = 0; i < 2; i++) {
+		shared[i] = entry_with(&f, 0, i, MUSTER_PULSE_MAX);
+		assert_true(muster_room_take(f.ctx[0], shared[i], false));
+		assert_false(shared[i]->in_reserve);
+	}
+	first = entry_with(&f, 0, 2, MUSTER_PULSE_MAX);
+	second = entry_with(&f, 0, 3, 1);
+	other = entry_with(&f, 1, 0, MUSTER_PULSE_MAX);
+	assert_false(muster_room_take(f.ctx[0], first, false));
+	assert_true(muster_room_take(f.ctx[0], first, true));
+	assert_true(first->in_reserve);
+	assert_false(muster_room_take(f.ctx[0], second, true));
+	assert_true(muster_room_take(f.ctx[1], other, true));
+	assert_true(muster_room_block(f.unit, other, 0) != muster_room_block(f.unit, first, 0));
+	assert_int_equal(f.unit->nr_used, 4 * PULSE_BLOCKS);
+
+	muster_entry_remove(f.ctx[0], first);
+	assert_true(muster_room_take(f.ctx[0], second, true));
+	assert_true(second->in_reserve);
+	world_destroy(f.w);
+}
+
+static void blocks_are_never_given_twice_and_all_come_back(void **state)
+{
+	struct fixture f = fixture_create(3);
+	struct entry *held[SLOTS] = { 0 };
+	uint8_t *block;
+	uint32_t turn, s, at;
+
+	(void)state;
+	for (turn = 0; turn < 5000; turn++) {
+		s = world_random(f.w, SLOTS);
+		if (held[s]) {
+			for (at = 0; at < held[s]->total; at += MUSTER_MTU) {
+				block = muster_room_block(f.unit, held[s], at);
+				assert_int_equal(block[0], s);
+				assert_int_equal(block[MUSTER_MTU - 1], s);
+			}
+			muster_entry_remove(f.ctx[0], held[s]);
+			held[s] = NULL;
+			continue;
+		}
+		held[s] = entry_with(&f, 0, s, 1 + world_random(f.w, MUSTER_PULSE_MAX));
+		if (!muster_room_take(f.ctx[0], held[s], world_random(f.w, 2))) {
+			muster_entry_remove(f.ctx[0], held[s]);
+			held[s] = NULL;
+			continue;
+		}
+		for (at = 0; at < held[s]->total; at += MUSTER_MTU)
+			memset(muster_room_block(f.unit, held[s], at), s, MUSTER_MTU);
+	}
+	for (s = 0; s < SLOTS; s++)
+		if (held[s])
+			muster_entry_remove(f.ctx[0], held[s]);
+	assert_int_equal(f.unit->nr_used, 0);
+	assert_int_equal(f.unit->nr_shared_free, 2 * PULSE_BLOCKS);
+	assert_true(world_counters(f.w, 0).buffer_blocks_used_max > PULSE_BLOCKS);
+	world_destroy(f.w);
+}
+
+static void blocks_that_come_back_wake_who_waits_for_them(void **state)
+{
+	struct fixture f = fixture_create(1);
+	struct entry *all = entry_with(&f, 0, 0, MUSTER_PULSE_MAX);
+	struct entry *more = entry_with(&f, 0, 1, MUSTER_PULSE_MAX);
+	struct entry *wants = entry_with(&f, 1, 0, MUSTER_MTU);
+
+	(void)state;
+	assert_true(muster_room_take(f.ctx[0], all, false));
+	assert_true(muster_room_take(f.ctx[0], more, false));
+	assert_false(muster_room_take(f.ctx[1], wants, false));
+	assert_false(f.ctx[1]->listed);
+	muster_entry_remove(f.ctx[0], more);
+	assert_true(f.ctx[1]->listed);
+	assert_true(muster_room_take(f.ctx[1], wants, false));
+	world_destroy(f.w);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(entries_are_found_from_adding_to_removing),
+		cmocka_unit_test(there_is_an_entry_for_all_that_the_window_lets_through),
+		cmocka_unit_test(a_reserve_serves_one_slot_of_its_owner),
+		cmocka_unit_test(blocks_are_never_given_twice_and_all_come_back),
+		cmocka_unit_test(blocks_that_come_back_wake_who_waits_for_them),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

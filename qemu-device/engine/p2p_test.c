@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Point to point: what is posted arrives whole, in the order in which the wire
+ * took it, and completes when it has left.
+ */
+#include "test_world.h"
+
+static struct muster_desc message(uint32_t to, uint32_t length)
+{
+	struct muster_desc desc = {
+		.kind = MUSTER_DESC_MP, .flags = MUSTER_DESC_COLL_END, .src_vp = WORLD_VP,
+		.dst_vp = WORLD_VP, .job = WORLD_JOB, .context = WORLD_CONTEXT,
+		.dest = MUSTER_FIELD_PREP(MUSTER_DEST_NODE, to) |
+			MUSTER_FIELD_PREP(MUSTER_DEST_SEQ, 17),
+		.stage = 5, .signature = 0xabcd, .cookie = 0x1122334455667788, .length = length,
+	};
+
+	if (length <= MUSTER_INLINE_MAX) {
+		desc.inline_len = length;
+		memset(desc.data, 0x5a, length);
+	} else {
+		desc.kind = MUSTER_DESC_RDMA;
+		desc_load(&desc, 1000);
+	}
+	return desc;
+}
+
+static void inline_and_loaded_messages_arrive_with_all_they_carry(void **state)
+{
+	static const uint32_t lengths[] = { 0, 1, MUSTER_INLINE_MAX, 65, MUSTER_MTU };
+	uint32_t i, b;
+
+	(void)state;
+	for (i = 0; i < sizeof(lengths) / sizeof(lengths[0]) * 2; i++) {
+		struct world *w = world_create(2, i);
+		struct muster_desc desc = message(1, lengths[i / 2]);
+		const struct muster_packet *p = &w->nodes[1].delivered.packet;
+
+		w->map = i & 1;
+		w->refuse_percent = 50;
+		memset(w->nodes[0].memory, 0x5a, 10000);
+		world_start(w);
+		world_post(w, 0, &desc, 1);
+		world_run(w);
+		assert_int_equal(w->nodes[1].nr_delivered, 1);
+		assert_int_equal(p->length, lengths[i / 2]);
+		assert_int_equal(p->number, 0x55667788);
+		assert_int_equal(p->pulse, 0x11223344);
+		assert_int_equal(p->seq_id, 17);
+		assert_int_equal(p->stage, 5);
+		assert_int_equal(p->signature, 0xabcd);
+		assert_int_equal(p->src_node, 0);
+		for (b = 0; b < p->length; b++)
+			assert_int_equal(w->nodes[1].delivered.payload[b], 0x5a);
+		assert_int_equal(w->nodes[0].nr_cqes, 1);
+		assert_int_equal(w->nodes[0].cqes[0].kind, MUSTER_CQE_SEND);
+		assert_int_equal(w->nodes[0].cqes[0].cookie, 0x1122334455667788);
+		world_destroy(w);
+	}
+}
+
+static void a_full_ring_drops_and_counts(void **state)
+{
+	struct world *w = world_create(2, 1);
+	struct muster_desc desc = message(1, 8);
+	uint32_t i;
+
+	(void)state;
+	w->nodes[1].ring_slots = 3;
+	world_start(w);
+	for (i = 0; i < 5; i++)
+		world_post(w, 0, &desc, 1);
+	world_run(w);
+	assert_int_equal(w->nodes[1].nr_delivered, 3);
+	assert_int_equal(world_counters(w, 1).drop_ring_full, 2);
+	world_destroy(w);
+}
+
+static void a_full_queue_asks_to_come_again(void **state)
+{
+	struct world *w = world_create(2, 1);
+	struct muster_desc desc = message(1, 8);
+	uint32_t i;
+
+	(void)state;
+	world_start(w);
+	for (i = 0; i < MUSTER_SEQ_QUEUE_MAX; i++)
+		world_post(w, 0, &desc, 1);
+	assert_int_equal(muster_engine_post(w->nodes[0].engine, WORLD_VP, &desc, 1, NULL), -EAGAIN);
+	world_run(w);
+	world_post(w, 0, &desc, 1);
+	world_destroy(w);
+}
+
+static void messages_of_a_failed_context_are_flushed(void **state)
+{
+	struct world *w = world_create(2, 1);
+	struct muster_desc desc = message(1, 8);
+
+	(void)state;
+	world_start(w);
+	muster_engine_abort(w->nodes[0].engine, WORLD_VP, WORLD_JOB, WORLD_CONTEXT,
+			    MUSTER_STATUS_ABORTED, 0);
+	world_post(w, 0, &desc, 1);
+	world_run(w);
+	assert_int_equal(w->nodes[0].cqes[0].kind, MUSTER_CQE_SEND);
+	assert_int_equal(w->nodes[0].cqes[0].status, MUSTER_STATUS_FLUSHED);
+	assert_int_equal(w->nodes[1].nr_delivered, 0);
+	world_destroy(w);
+}
+
+static void refused_memory_ends_the_context(void **state)
+{
+	struct world *w = world_create(2, 1);
+	struct muster_desc desc = message(1, 100);
+
+	(void)state;
+	desc.load_addr = WORLD_MEMORY - 99;
+	world_start(w);
+	world_post(w, 0, &desc, 1);
+	world_run(w);
+	assert_int_equal(w->nodes[0].nr_cqes, 2);
+	assert_int_equal(w->nodes[0].cqes[1].kind, MUSTER_CQE_CONTEXT);
+	assert_int_equal(w->nodes[0].cqes[1].status, MUSTER_STATUS_MEMORY);
+	world_destroy(w);
+}
+
+static void messages_that_make_no_sense_are_refused(void **state)
+{
+	struct world *w = world_create(2, 1);
+	struct muster_desc desc;
+	uint32_t way;
+
+	(void)state;
+	world_start(w);
+	for (way = 0; way < 9; way++) {
+		desc = message(way == 0 ? 0 : way == 1 ? 2 : 1, way < 5 ? 8 : 100);
+		desc.flags |= way == 2 ? MUSTER_DESC_CP : 0;
+		desc.inline_len -= way == 3;
+		desc.cp_count = way == 4;
+		desc.length = way == 5 ? MUSTER_MTU + 1 : desc.length;
+		desc.load_key = way == 6 ? 0 : desc.load_key;
+		desc.rdma.remote_key = way == 7;
+		desc.load_addr = way == 8 ? UINT64_MAX - 10 : desc.load_addr;
+		assert_int_equal(muster_engine_post(w->nodes[0].engine, WORLD_VP, &desc, 1, NULL),
+				 -EINVAL);
+	}
+	desc = message(1, 8);
+	desc.context++;
+	assert_int_equal(muster_engine_post(w->nodes[0].engine, WORLD_VP, &desc, 1, NULL), -ENOENT);
+	world_run(w);
+	assert_int_equal(w->nodes[0].nr_cqes, 0);
+	world_destroy(w);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(inline_and_loaded_messages_arrive_with_all_they_carry),
+		cmocka_unit_test(a_full_ring_drops_and_counts),
+		cmocka_unit_test(a_full_queue_asks_to_come_again),
+		cmocka_unit_test(messages_of_a_failed_context_are_flushed),
+		cmocka_unit_test(refused_memory_ends_the_context),
+		cmocka_unit_test(messages_that_make_no_sense_are_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
