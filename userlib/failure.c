@@ -43,6 +43,11 @@ static void fail_mismatch(struct muster_comm *comm, uint32_t culprit, uint32_t t
 	}
 	muster_signature_words(theirs, other, sizeof(other));
 	muster_signature_words(ours, own, sizeof(own));
+	if (culprit == comm->rank) {
+		muster_comm_fail(comm, -EPROTO, "another rank called something else than this rank (%u), which called %s; all ranks must call the same in the same order",
+				 culprit, other);
+		return;
+	}
 	if (strcmp(other, own))
 		muster_comm_fail(comm, -EPROTO, "rank %u called %s, this rank called %s; all ranks must call the same in the same order",
 				 culprit, other, own);

@@ -254,11 +254,18 @@ static void step_begin(struct muster_host *host)
 	}
 }
 
+/* The last word has left before the operation ends: the caller may not come back for long. */
+static bool is_last_step_open(const struct muster_host *host)
+{
+	return host->step + 1 == host->request->entry->plan->nr_steps &&
+	       !muster_channel_idle(host->request->comm);
+}
+
 static bool step_is_done(const struct muster_host *host)
 {
 	const struct muster_plan_step *step = current(host);
 
-	if (!sends_have_left(host, host->request->comm))
+	if (!sends_have_left(host, host->request->comm) || is_last_step_open(host))
 		return false;
 	for (uint32_t i = 0; i < step->nr_receives; i++)
 		if (!has_arrived(&host->receives[i]) ||

@@ -325,25 +325,34 @@ void muster_advance(struct muster_comm *comm)
 	}
 }
 
-bool muster_progress(struct muster *job)
+static bool messages_take(struct muster *job)
 {
 	struct muster_dev *dev = job->dev;
 	struct muster_packet packet;
-	struct muster_comm *comm;
-	struct muster_cqe cqe;
 	bool some = false;
 
-	if (dev->ops->poll(dev, &cqe)) {
-		completion_take(job, &cqe);
+	while (dev->ops->recv(dev, &packet, job->payload)) {
+		struct muster_comm *comm = muster_comm_find(job, packet.job, packet.context);
+
+		if (comm)
+			muster_channel_receive(comm, &packet, job->payload);
 		some = true;
-	} else {
-		while (dev->ops->recv(dev, &packet, job->payload)) {
-			comm = muster_comm_find(job, packet.job, packet.context);
-			if (comm)
-				muster_channel_receive(comm, &packet, job->payload);
-			some = true;
-		}
 	}
+	return some;
+}
+
+bool muster_progress(struct muster *job)
+{
+	struct muster_dev *dev = job->dev;
+	struct muster_comm *comm;
+	struct muster_cqe cqe = { 0 };
+	bool some = dev->ops->poll(dev, &cqe);
+
+	if (some)
+		completion_take(job, &cqe);
+	/* The end of a sequence is what somebody waits for; messages can wait. */
+	if (cqe.kind != MUSTER_CQE_SEQUENCE)
+		some |= messages_take(job);
 	for (comm = job->comms; comm; comm = comm->next) {
 		muster_channel_flush(comm);
 		if (comm->unposted)

@@ -1,0 +1,692 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Operations of N ranks over real engines: what they compute on both paths, in
+ * which order they finish, and how they end when ranks disagree, die or are late.
+ */
+#include "testing.h"
+
+#include "arith.h"
+
+static const char *const schedules[] = { NULL, "binomial", "recursive-doubling", "rabenseifner",
+					 "ring" };
+
+static void offload_all(struct test_world *world, enum muster_offload offload)
+{
+	for (uint32_t i = 0; i < world->size; i++)
+		assert_int_equal(muster_comm_offload(world->comms[i], offload), 0);
+}
+
+/* An operation of all ranks, with buffers of its own. */
+struct scene {
+	enum muster_coll coll;
+	enum muster_type type;
+	enum muster_op op;
+	uint32_t root;
+	uint64_t count;
+	bool in_place;
+	bool device_memory;
+};
+
+static void fill(void *buf, const struct scene *scene, uint32_t rank)
+{
+	uint32_t state = rank * 7919 + 17;
+
+	for (uint64_t i = 0; i < scene->count; i++) {
+		state = state * 1664525 + 1013904223;
+		double value = ((double)(int32_t)state) / 65537.0;
+
+		if (scene->type == MUSTER_F32)
+			((float *)buf)[i] = (float)value;
+		else if (scene->type == MUSTER_F64)
+			((double *)buf)[i] = value;
+		else if (scene->type == MUSTER_I32)
+			((uint32_t *)buf)[i] = state;
+		else if (scene->type == MUSTER_I8)
+			((uint8_t *)buf)[i] = (uint8_t)(state >> 24);
+		else
+			((uint64_t *)buf)[i] = (uint64_t)state << 30 ^ state;
+	}
+}
+
+static int start(struct muster_comm *comm, const struct scene *scene, void *in, void *out,
+		 struct muster_request **request)
+{
+	switch (scene->coll) {
+	case MUSTER_COLL_BARRIER:
+		return muster_barrier_start(comm, request);
+	case MUSTER_COLL_BROADCAST:
+		return muster_broadcast_start(comm, out, scene->count, scene->type, scene->root,
+					      request);
+	case MUSTER_COLL_REDUCE:
+		return muster_reduce_start(comm, in, out, scene->count, scene->type, scene->op,
+					   scene->root, request);
+	default:
+		return muster_allreduce_start(comm, in, out, scene->count, scene->type, scene->op,
+					      request);
+	}
+}
+
+struct buffers {
+	uint8_t *in;
+	uint8_t *out;
+};
+
+static void buffers_new(struct test_world *world, uint32_t rank, const struct scene *scene,
+			struct buffers *b)
+{
+	size_t bytes = scene->count * muster_dtype_size(scene->type) + 1;
+
+	if (scene->device_memory) {
+		assert_int_equal(muster_alloc(world->jobs[rank], bytes, (void **)&b->in), 0);
+		assert_int_equal(muster_alloc(world->jobs[rank], bytes, (void **)&b->out), 0);
+	} else {
+		b->in = malloc(bytes);
+		b->out = malloc(bytes);
+	}
+	memset(b->out, 0xee, bytes);
+	fill(b->in, scene, rank);
+	if (scene->coll == MUSTER_COLL_BROADCAST && rank == scene->root)
+		fill(b->out, scene, rank);
+	if (scene->in_place)
+		memcpy(b->out, b->in, bytes - 1);
+}
+
+static void buffers_free(struct test_world *world, uint32_t rank, const struct scene *scene,
+			 struct buffers *b)
+{
+	if (scene->device_memory) {
+		muster_free(world->jobs[rank], b->in);
+		muster_free(world->jobs[rank], b->out);
+	} else {
+		free(b->in);
+		free(b->out);
+	}
+}
+
+/* Run it; results[rank * bytes] gets each rank's out. Checks that in stays as it was. */
+static void play(struct test_world *world, const struct scene *scene, enum muster_path path,
+		 uint8_t *results)
+{
+	size_t bytes = scene->count * muster_dtype_size(scene->type);
+	struct muster_request *requests[TEST_RANKS_MAX];
+	struct buffers buffers[TEST_RANKS_MAX];
+	int errs[TEST_RANKS_MAX];
+
+	for (uint32_t i = 0; i < world->size; i++) {
+		struct buffers *b = &buffers[i];
+
+		buffers_new(world, i, scene, b);
+		assert_int_equal(start(world->comms[i], scene, scene->in_place ? b->out : b->in,
+				       b->out, &requests[i]), 0);
+	}
+	test_finish(world, requests, errs);
+	for (uint32_t i = 0; i < world->size; i++) {
+		uint8_t *expected = malloc(bytes + 1);
+		struct muster_op_info info;
+
+		if (errs[i])
+			fail_msg("rank %u: %s", i, muster_error(world->jobs[i]));
+		muster_comm_last(world->comms[i], &info);
+		assert_int_equal(info.path, path);
+		fill(expected, scene, i);
+		assert_memory_equal(expected, buffers[i].in, bytes);
+		memcpy(results + i * bytes, buffers[i].out, bytes);
+		buffers_free(world, i, scene, &buffers[i]);
+		free(expected);
+	}
+}
+
+/* What every rank must have, up to the order of combining: exact for integers. */
+static void reference(struct test_world *world, const struct scene *scene, uint8_t *expected)
+{
+	size_t bytes = scene->count * muster_dtype_size(scene->type);
+	uint8_t *other = malloc(bytes + 1);
+
+	fill(expected, scene, scene->coll == MUSTER_COLL_BROADCAST ? scene->root : 0);
+	for (uint32_t i = 1; i < world->size && scene->coll != MUSTER_COLL_BROADCAST; i++) {
+		fill(other, scene, i);
+		assert_int_equal(muster_arith(scene->type, scene->op, expected, expected, other,
+					      bytes), 0);
+	}
+	free(other);
+}
+
+static bool has_result(const struct scene *scene, uint32_t rank)
+{
+	return scene->coll != MUSTER_COLL_REDUCE || rank == scene->root;
+}
+
+static bool is_exact(const struct scene *scene)
+{
+	return (scene->type != MUSTER_F32 && scene->type != MUSTER_F64) ||
+	       scene->op != MUSTER_SUM || scene->coll == MUSTER_COLL_BROADCAST;
+}
+
+static void check(struct test_world *world, const struct scene *scene, const uint8_t *nic,
+		  const uint8_t *host)
+{
+	size_t bytes = scene->count * muster_dtype_size(scene->type);
+	uint8_t *expected = malloc(bytes + 1);
+	const uint8_t *first = NULL;
+
+	reference(world, scene, expected);
+	for (uint32_t i = 0; i < world->size; i++) {
+		const uint8_t *mine = nic + i * bytes;
+
+		assert_memory_equal(mine, host + i * bytes, bytes);
+		if (!has_result(scene, i))
+			continue;
+		if (!first)
+			first = mine;
+		assert_memory_equal(first, mine, bytes);
+		if (is_exact(scene))
+			assert_memory_equal(expected, mine, bytes);
+	}
+	free(expected);
+}
+
+/* The same on both paths. */
+static void compare(struct test_world *world, const struct scene *scene)
+{
+	size_t bytes = world->size * scene->count * muster_dtype_size(scene->type) + 1;
+	bool alone = world->size == 1;
+	uint8_t *nic = malloc(bytes), *host = malloc(bytes);
+
+	offload_all(world, MUSTER_OFFLOAD_FORCE);
+	play(world, scene, alone ? MUSTER_PATH_NONE : MUSTER_PATH_NIC, nic);
+	offload_all(world, MUSTER_OFFLOAD_OFF);
+	play(world, scene, alone ? MUSTER_PATH_NONE : MUSTER_PATH_HOST, host);
+	if (scene->coll != MUSTER_COLL_BARRIER)
+		check(world, scene, nic, host);
+	free(nic);
+	free(host);
+}
+
+static void compare_colls(struct test_world *world, struct scene scene)
+{
+	for (int coll = MUSTER_COLL_BROADCAST; coll <= MUSTER_COLL_ALLREDUCE; coll++) {
+		scene.coll = coll;
+		scene.root = coll == MUSTER_COLL_ALLREDUCE ? 0 : world->size - 1;
+		compare(world, &scene);
+		scene.in_place = coll == MUSTER_COLL_ALLREDUCE;
+		if (scene.in_place)
+			compare(world, &scene);
+		scene.in_place = false;
+	}
+}
+
+static void schedule_all(struct test_world *world, const char *name)
+{
+	for (uint32_t i = 0; i < world->size; i++)
+		assert_int_equal(muster_comm_schedule(world->comms[i], name), 0);
+}
+
+static void test_both_paths_give_the_same_bits_for_1_to_17_ranks(void **state)
+{
+	static const uint64_t counts[] = { 1, 7, 100, 3001 };
+
+	(void)state;
+	for (uint32_t n = 1; n <= 17; n++) {
+		struct test_world *world = test_joined(n, TEST_RING_MAX);
+		struct scene scene = { .type = MUSTER_F64, .op = MUSTER_SUM };
+
+		for (size_t s = 0; s < sizeof(schedules) / sizeof(schedules[0]); s++) {
+			schedule_all(world, schedules[s]);
+			for (size_t c = 0; c < sizeof(counts) / sizeof(counts[0]); c++) {
+				scene.count = counts[c];
+				compare_colls(world, scene);
+			}
+		}
+		scene = (struct scene){ .coll = MUSTER_COLL_BARRIER };
+		compare(world, &scene);
+		test_world_free(world);
+	}
+}
+
+static void test_both_paths_give_the_same_bits_for_all_types_and_operations(void **state)
+{
+	struct test_world *world = test_joined(5, TEST_RING_MAX);
+
+	(void)state;
+	for (int type = MUSTER_F32; type <= MUSTER_I8; type++) {
+		for (int op = MUSTER_SUM; op <= MUSTER_BOR; op++) {
+			struct scene scene = { .type = type, .op = op };
+
+			if (!muster_arith_supported(type, op))
+				continue;
+			for (scene.count = 3; scene.count < 1000; scene.count *= 31)
+				compare_colls(world, scene);
+		}
+	}
+	test_world_free(world);
+}
+
+static void test_vectors_of_many_pulses_come_out_right(void **state)
+{
+	struct test_world *world = test_joined(4, TEST_RING_MAX);
+	struct scene scene = { .type = MUSTER_I32, .op = MUSTER_SUM, .count = 300001 };
+
+	(void)state;
+	for (size_t s = 0; s < sizeof(schedules) / sizeof(schedules[0]); s++) {
+		schedule_all(world, schedules[s]);
+		compare_colls(world, scene);
+	}
+	scene.device_memory = true;
+	compare_colls(world, scene);
+	test_world_free(world);
+}
+
+static void test_packets_that_overtake_each_other_change_nothing(void **state)
+{
+	struct test_world *world = test_joined(6, TEST_RING_MAX);
+	struct scene scene = { .type = MUSTER_F64, .op = MUSTER_SUM, .count = 20000 };
+
+	(void)state;
+	for (world->seed = 1; world->seed < 4; world->seed++) {
+		uint32_t seed = world->seed;
+
+		compare_colls(world, scene);
+		world->seed = seed;
+	}
+	test_world_free(world);
+}
+
+static void test_credits_keep_the_smallest_receive_ring_from_overflowing(void **state)
+{
+	struct test_world *world = test_joined(9, 2 * 8 * (MUSTER_CREDIT_SLOTS + 1));
+	struct scene scene = { .type = MUSTER_F64, .op = MUSTER_SUM, .count = 9000 };
+
+	(void)state;
+	for (size_t s = 0; s < sizeof(schedules) / sizeof(schedules[0]); s++) {
+		schedule_all(world, schedules[s]);
+		compare_colls(world, scene);
+	}
+	assert_true(world->sent_p2p > 1000);
+	assert_int_equal(world->drops, 0);
+	test_world_free(world);
+}
+
+/* ---- order ---------------------------------------------------------------------------- */
+
+enum { MANY = 100 };
+
+/* Start MANY on every rank before any is waited for; later sums build on nothing but order. */
+static void start_many(struct test_world *world)
+{
+	static struct muster_request *requests[MANY][TEST_RANKS_MAX];
+	static int64_t values[MANY][TEST_RANKS_MAX][9];
+	int results[TEST_RANKS_MAX];
+
+	for (uint32_t i = 0; i < world->size; i++) {
+		for (int k = 0; k < MANY; k++) {
+			uint64_t count = k % 3 ? 1 : 9;	/* inline, and from memory */
+
+			for (uint64_t c = 0; c < count; c++)
+				values[k][i][c] = (int64_t)(k * i + c);
+			assert_int_equal(muster_allreduce_start(world->comms[i], values[k][i],
+								values[k][i], count, MUSTER_I64,
+								MUSTER_SUM, &requests[k][i]), 0);
+		}
+	}
+	for (int k = MANY - 1; k >= 0; k--) {	/* whoever asks last is served all the same */
+		test_finish(world, requests[k], results);
+		for (uint32_t i = 0; i < world->size; i++) {
+			assert_int_equal(results[i], 0);
+			assert_int_equal(values[k][i][0], k * world->size * (world->size - 1) / 2);
+		}
+	}
+}
+
+static void test_a_hundred_started_operations_finish_in_order_on_both_paths(void **state)
+{
+	struct test_world *world = test_joined(4, TEST_RING_MAX);
+
+	(void)state;
+	offload_all(world, MUSTER_OFFLOAD_FORCE);
+	start_many(world);
+	offload_all(world, MUSTER_OFFLOAD_OFF);
+	start_many(world);
+	test_world_free(world);
+}
+
+static void test_an_operation_waits_for_those_before_it_on_the_other_path(void **state)
+{
+	struct test_world *world = test_joined(3, TEST_RING_MAX);
+	struct muster_request *requests[6][TEST_RANKS_MAX];
+	int32_t values[6][TEST_RANKS_MAX];
+	int results[TEST_RANKS_MAX];
+
+	(void)state;
+	for (uint32_t i = 0; i < 3; i++) {
+		for (int k = 0; k < 6; k++) {
+			values[k][i] = k;
+			muster_comm_offload(world->comms[i],
+					    k % 2 ? MUSTER_OFFLOAD_OFF : MUSTER_OFFLOAD_FORCE);
+			assert_int_equal(muster_allreduce_start(world->comms[i], &values[k][i],
+								&values[k][i], 1, MUSTER_I32,
+								MUSTER_SUM, &requests[k][i]), 0);
+		}
+	}
+	for (int k = 5; k >= 0; k--) {
+		test_finish(world, requests[k], results);
+		for (uint32_t i = 0; i < 3; i++) {
+			assert_int_equal(results[i], 0);
+			assert_int_equal(values[k][i], 3 * k);
+		}
+	}
+	test_world_free(world);
+}
+
+static void test_reduces_share_a_scratch_that_grows(void **state)
+{
+	struct test_world *world = test_joined(4, TEST_RING_MAX);
+	struct muster_request *requests[8][TEST_RANKS_MAX];
+	static int32_t in[4][8][4096], out[8][4096];
+	int results[TEST_RANKS_MAX];
+
+	(void)state;
+	for (uint32_t i = 0; i < 4; i++) {
+		for (int k = 0; k < 8; k++) {
+			for (int c = 0; c < 4096; c++)
+				in[i][k][c] = (int32_t)(i + 1) * k + c;
+			assert_int_equal(muster_reduce_start(world->comms[i], in[i][k],
+							     i ? NULL : out[k], 512ull * (k + 1),
+							     MUSTER_I32, MUSTER_SUM, 0,
+							     &requests[k][i]), 0);
+		}
+	}
+	for (int k = 0; k < 8; k++) {
+		test_finish(world, requests[k], results);
+		for (int c = 0; c < 512 * (k + 1); c++)
+			assert_int_equal(out[k][c], 10 * k + 4 * c);
+	}
+	test_world_free(world);
+}
+
+static void test_the_cache_forgets_the_oldest_and_stays_right(void **state)
+{
+	struct test_world *world = test_joined(2, TEST_RING_MAX);
+	struct scene scene = { .coll = MUSTER_COLL_ALLREDUCE, .type = MUSTER_I32,
+			       .op = MUSTER_SUM };
+	int entries = 0;
+
+	(void)state;
+	for (int turn = 0; turn < 2; turn++)
+		for (scene.count = 1; scene.count < 3 * MUSTER_CACHE_MAX; scene.count += 2)
+			compare(world, &scene);
+	for (int i = 0; i < MUSTER_CACHE_MAX; i++)
+		entries += world->comms[0]->cache[i] != NULL;
+	assert_int_equal(entries, MUSTER_CACHE_MAX);
+	test_world_free(world);
+}
+
+static void test_wait_returns_when_the_others_have_posted(void **state)
+{
+	struct test_world *world = test_joined(3, TEST_RING_MAX);
+	struct muster_request *requests[3];
+	double values[3] = { 1, 2, 4 };
+
+	(void)state;
+	for (uint32_t i = 0; i < 3; i++)
+		assert_int_equal(muster_allreduce_start(world->comms[i], &values[i], &values[i], 1,
+							MUSTER_F64, MUSTER_SUM, &requests[i]), 0);
+	for (uint32_t i = 0; i < 3; i++) {
+		assert_int_equal(muster_wait(requests[i]), 0);
+		assert_true(values[i] == 7);
+	}
+	test_world_free(world);
+}
+
+/* ---- endings ------------------------------------------------------------------------------ */
+
+static void finish_all(struct test_world *world, struct muster_request **requests, int expected)
+{
+	int results[TEST_RANKS_MAX];
+
+	test_finish(world, requests, results);
+	for (uint32_t i = 0; i < world->size; i++)
+		if (!world->nodes[i].dead && results[i] != expected)
+			fail_msg("rank %u: %d: %s", i, results[i], muster_error(world->jobs[i]));
+}
+
+static void assert_says(struct muster *job, const char *words)
+{
+	if (!strstr(muster_error(job), words))
+		fail_msg("\"%s\" is not in: %s", words, muster_error(job));
+}
+
+/* Every later operation says the same. */
+static void assert_ended(struct test_world *world, uint32_t rank, int err, const char *words)
+{
+	struct muster_request *request;
+
+	assert_int_equal(muster_barrier_start(world->comms[rank], &request), err);
+	assert_says(world->jobs[rank], words);
+}
+
+static void mismatch(enum muster_offload offload)
+{
+	struct test_world *world = test_joined(3, TEST_RING_MAX);
+	struct muster_request *requests[3];
+	double values[3][20] = { { 0 } };
+	int results[3];
+
+	offload_all(world, offload);
+	for (uint32_t i = 0; i < 2; i++)
+		assert_int_equal(muster_allreduce_start(world->comms[i], values[i], values[i], 20,
+							MUSTER_F64, MUSTER_SUM, &requests[i]), 0);
+	assert_int_equal(muster_reduce_start(world->comms[2], values[2], NULL, 20, MUSTER_F64,
+					     MUSTER_MAX, 0, &requests[2]), 0);
+	/* A rank that only sends may be through already, but with this operation only. */
+	test_finish(world, requests, results);
+	assert_int_equal(results[0], -EPROTO);
+	assert_int_equal(results[1], -EPROTO);
+	assert_true(results[2] == 0 || results[2] == -EPROTO);
+	muster_progress(world->jobs[2]);
+	assert_ended(world, 2, -EPROTO, "rank");
+	assert_ended(world, 0, -EPROTO, "rank 2 called reduce of f64 max with root 0, this rank called allreduce of f64 sum");
+	test_world_free(world);
+}
+
+static void test_ranks_that_call_different_operations_are_told_which(void **state)
+{
+	(void)state;
+	mismatch(MUSTER_OFFLOAD_FORCE);
+	mismatch(MUSTER_OFFLOAD_OFF);
+}
+
+static void length_mismatch(enum muster_offload offload, uint64_t other)
+{
+	struct test_world *world = test_joined(2, TEST_RING_MAX);
+	struct muster_request *requests[2];
+	static double values[2][4000];
+
+	offload_all(world, offload);
+	for (uint32_t i = 0; i < 2; i++)
+		assert_int_equal(muster_allreduce_start(world->comms[i], values[i], values[i],
+							i ? other : 3, MUSTER_F64, MUSTER_SUM,
+							&requests[i]), 0);
+	finish_all(world, requests, -EPROTO);
+	assert_true(strstr(muster_error(world->jobs[0]), "another count") ||
+		    strstr(muster_error(world->jobs[1]), "another count"));
+	test_world_free(world);
+}
+
+static void test_ranks_with_different_lengths_are_told(void **state)
+{
+	(void)state;
+	length_mismatch(MUSTER_OFFLOAD_FORCE, 4);
+	length_mismatch(MUSTER_OFFLOAD_FORCE, 4000);
+	length_mismatch(MUSTER_OFFLOAD_OFF, 4);
+	length_mismatch(MUSTER_OFFLOAD_OFF, 4000);
+}
+
+static void root_mismatch(enum muster_offload offload)
+{
+	struct test_world *world = test_joined(2, TEST_RING_MAX);
+	struct muster_request *requests[2];
+	int results[2];
+	int32_t values[2][2] = { { 1 }, { 2 } };
+	bool told = false;
+
+	offload_all(world, offload);
+	/* Both are roots and could finish; no later operation may succeed. */
+	for (int k = 0; k < 2 && !told; k++) {
+		for (uint32_t i = 0; i < 2; i++)
+			if (muster_broadcast_start(world->comms[i], values[i], 2, MUSTER_I32, i,
+						   &requests[i])) {
+				requests[i] = NULL;
+				told = true;
+			}
+		test_finish(world, requests, results);
+		told |= results[0] == -EPROTO || results[1] == -EPROTO;
+	}
+	assert_true(told);
+	test_world_free(world);
+}
+
+static void test_two_broadcasts_with_different_roots_are_found_out(void **state)
+{
+	(void)state;
+	root_mismatch(MUSTER_OFFLOAD_FORCE);
+	root_mismatch(MUSTER_OFFLOAD_OFF);
+}
+
+static void test_ranks_on_different_paths_are_told(void **state)
+{
+	struct test_world *world = test_joined(2, TEST_RING_MAX);
+	struct muster_request *requests[2];
+	double values[2] = { 1, 2 };
+
+	(void)state;
+	muster_comm_offload(world->comms[1], MUSTER_OFFLOAD_OFF);
+	for (uint32_t i = 0; i < 2; i++)
+		assert_int_equal(muster_allreduce_start(world->comms[i], &values[i], &values[i], 1,
+							MUSTER_F64, MUSTER_SUM, &requests[i]), 0);
+	finish_all(world, requests, -EPROTO);
+	assert_ended(world, 0, -EPROTO, "path");
+	test_world_free(world);
+}
+
+static void dead_peer(enum muster_offload offload)
+{
+	struct test_world *world = test_joined(4, TEST_RING_MAX);
+	struct muster_request *requests[4] = { NULL };
+	static float values[4][50000];
+
+	offload_all(world, offload);
+	for (uint32_t i = 0; i < 4; i++)
+		if (i != 2)
+			assert_int_equal(muster_allreduce_start(world->comms[i], values[i],
+								values[i], 50000, MUSTER_F32,
+								MUSTER_SUM, &requests[i]), 0);
+	for (int turn = 0; turn < 20; turn++)
+		test_step(world);
+	test_kill(world, 2);
+	finish_all(world, requests, -ECONNRESET);
+	for (uint32_t i = 0; i < 4; i++)
+		if (i != 2)
+			assert_ended(world, i, -ECONNRESET, "rank 2 died");
+	test_world_free(world);
+}
+
+static void test_a_dead_rank_is_named_by_all_others(void **state)
+{
+	(void)state;
+	dead_peer(MUSTER_OFFLOAD_FORCE);
+	dead_peer(MUSTER_OFFLOAD_OFF);
+}
+
+static void late_rank(enum muster_offload offload)
+{
+	struct muster_request *requests[3] = { NULL };
+	int32_t values[3] = { 1, 2, 3 };
+	struct test_world *world;
+
+	setenv("MUSTER_LATE_TIMEOUT", "0.05", 1);
+	world = test_joined(3, TEST_RING_MAX);
+	unsetenv("MUSTER_LATE_TIMEOUT");
+	offload_all(world, offload);
+	for (uint32_t i = 0; i < 2; i++)
+		assert_int_equal(muster_allreduce_start(world->comms[i], &values[i], &values[i], 1,
+							MUSTER_I32, MUSTER_SUM, &requests[i]), 0);
+	assert_int_equal(muster_wait(requests[0]), -ETIMEDOUT);
+	assert_says(world->jobs[0], "MUSTER_LATE_TIMEOUT (0.05 s): rank");
+	assert_says(world->jobs[0], "2");
+	requests[0] = NULL;
+	assert_int_equal(muster_wait(requests[1]), -ECONNABORTED);
+	assert_says(world->jobs[1], "rank 0 gave up");
+	test_world_free(world);
+}
+
+static void test_a_wait_with_a_timeout_names_who_is_late(void **state)
+{
+	(void)state;
+	late_rank(MUSTER_OFFLOAD_FORCE);
+	late_rank(MUSTER_OFFLOAD_OFF);
+}
+
+static void test_a_late_rank_is_waited_for(void **state)
+{
+	struct test_world *world = test_joined(3, TEST_RING_MAX);
+	struct muster_request *requests[3] = { NULL };
+	int32_t values[3] = { 1, 2, 3 };
+	bool done;
+
+	(void)state;
+	for (uint32_t i = 0; i < 2; i++)
+		assert_int_equal(muster_allreduce_start(world->comms[i], &values[i], &values[i], 1,
+							MUSTER_I32, MUSTER_SUM, &requests[i]), 0);
+	for (int turn = 0; turn < 1000; turn++) {
+		assert_int_equal(muster_test(requests[0], &done), 0);
+		assert_false(done);
+	}
+	assert_int_equal(muster_allreduce_start(world->comms[2], &values[2], &values[2], 1,
+						MUSTER_I32, MUSTER_SUM, &requests[2]), 0);
+	finish_all(world, requests, 0);
+	assert_int_equal(values[0], 6);
+	test_world_free(world);
+}
+
+static void test_finalize_ends_what_others_wait_for(void **state)
+{
+	struct test_world *world = test_joined(2, TEST_RING_MAX);
+	struct muster_request *requests[2];
+	static float values[2][30000];
+
+	(void)state;
+	for (uint32_t i = 0; i < 2; i++)
+		assert_int_equal(muster_barrier_start(world->comms[i], &requests[i]), 0);
+	finish_all(world, requests, 0);
+	assert_int_equal(muster_allreduce_start(world->comms[0], values[0], values[0], 30000,
+						MUSTER_F32, MUSTER_SUM, &requests[0]), 0);
+	test_kill(world, 1);
+	assert_int_equal(muster_wait(requests[0]), -ECONNRESET);
+	test_world_free(world);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_both_paths_give_the_same_bits_for_1_to_17_ranks),
+		cmocka_unit_test(test_both_paths_give_the_same_bits_for_all_types_and_operations),
+		cmocka_unit_test(test_vectors_of_many_pulses_come_out_right),
+		cmocka_unit_test(test_packets_that_overtake_each_other_change_nothing),
+		cmocka_unit_test(test_credits_keep_the_smallest_receive_ring_from_overflowing),
+		cmocka_unit_test(test_a_hundred_started_operations_finish_in_order_on_both_paths),
+		cmocka_unit_test(test_an_operation_waits_for_those_before_it_on_the_other_path),
+		cmocka_unit_test(test_reduces_share_a_scratch_that_grows),
+		cmocka_unit_test(test_the_cache_forgets_the_oldest_and_stays_right),
+		cmocka_unit_test(test_wait_returns_when_the_others_have_posted),
+		cmocka_unit_test(test_ranks_that_call_different_operations_are_told_which),
+		cmocka_unit_test(test_ranks_with_different_lengths_are_told),
+		cmocka_unit_test(test_two_broadcasts_with_different_roots_are_found_out),
+		cmocka_unit_test(test_ranks_on_different_paths_are_told),
+		cmocka_unit_test(test_a_dead_rank_is_named_by_all_others),
+		cmocka_unit_test(test_a_wait_with_a_timeout_names_who_is_late),
+		cmocka_unit_test(test_a_late_rank_is_waited_for),
+		cmocka_unit_test(test_finalize_ends_what_others_wait_for),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

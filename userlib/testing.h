@@ -1,0 +1,546 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * For tests only: N ranks in one process. Each has a job of its own on a device
+ * that runs a real engine; packets travel through queues in memory. Joining and
+ * making communicators block, so each rank does them on a thread; afterwards one
+ * thread drives all ranks, and whoever polls steps every engine.
+ */
+#ifndef MUSTER_TESTING_H
+#define MUSTER_TESTING_H
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <setjmp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "engine.h"
+#include "internal.h"
+
+enum {
+	TEST_RANKS_MAX = 40,
+	TEST_REGIONS_MAX = 256,
+	TEST_CQES_MAX = 64,
+	TEST_RING_MAX = 4096,
+	TEST_GATHER_MAX = 1 << 16,
+};
+
+struct test_packet {
+	struct test_packet *next;
+	struct muster_packet packet;
+	uint8_t payload[MUSTER_MTU];
+};
+
+struct test_region {
+	char *addr;
+	size_t bytes;
+	int access;
+};
+
+struct test_world;
+
+struct test_node {
+	struct muster_dev dev;
+	struct test_world *world;
+	uint32_t node;
+	struct muster_engine *engine;
+	struct test_packet *inbox;
+	struct test_packet **inbox_end;
+	struct test_region regions[TEST_REGIONS_MAX];	/* key - 1 */
+	struct muster_cqe cqes[TEST_CQES_MAX];
+	uint32_t cqes_in, cqes_out;
+	struct test_packet *ring[TEST_RING_MAX];
+	uint32_t ring_in, ring_out;
+	uint32_t registered;		/* registrations not given back */
+	bool dead;
+	bool open_fails;
+};
+
+struct test_world {
+	uint32_t size;
+	uint32_t ring_slots;
+	uint32_t seed;			/* not 0: packets overtake each other */
+	uint32_t drops;			/* receive ring was full */
+	uint32_t sent_p2p;
+	struct test_node nodes[TEST_RANKS_MAX];
+	struct muster *jobs[TEST_RANKS_MAX];
+	struct muster_comm *comms[TEST_RANKS_MAX];	/* the world's, or what was created last */
+	int results[TEST_RANKS_MAX];
+	char said[TEST_RANKS_MAX][MUSTER_SENTENCE_MAX];
+	pthread_barrier_t barrier;
+	uint8_t gathered[TEST_GATHER_MAX];
+};
+
+/* ---- the engine's world ---------------------------------------------------------- */
+
+static inline uint64_t test_now_us(void *opaque)
+{
+	(void)opaque;
+	return 0;
+}
+
+static inline void *test_map(void *opaque, uint16_t vp, uint32_t key, uint64_t addr, uint64_t len,
+			     bool write)
+{
+	struct test_node *node = opaque;
+	struct test_region *region = &node->regions[(key - 1) % TEST_REGIONS_MAX];
+
+	(void)vp;
+	if (!key || key > TEST_REGIONS_MAX || !region->addr ||
+	    !(region->access & (write ? MUSTER_ACCESS_WRITE : MUSTER_ACCESS_READ)))
+		return NULL;
+	if (addr < (uintptr_t)region->addr || addr + len > (uintptr_t)region->addr + region->bytes)
+		return NULL;
+	return (void *)(uintptr_t)addr;
+}
+
+static inline int test_dma_read(void *opaque, uint16_t vp, uint32_t key, uint64_t addr, void *buf,
+				uint32_t len)
+{
+	void *from = test_map(opaque, vp, key, addr, len, false);
+
+	if (!from)
+		return -EFAULT;
+	memcpy(buf, from, len);
+	return 0;
+}
+
+static inline int test_dma_write(void *opaque, uint16_t vp, uint32_t key, uint64_t addr,
+				 const void *buf, uint32_t len)
+{
+	void *to = test_map(opaque, vp, key, addr, len, true);
+
+	if (!to)
+		return -EFAULT;
+	memcpy(to, buf, len);
+	return 0;
+}
+
+static inline uint32_t test_random(struct test_world *world)
+{
+	world->seed = world->seed * 1664525 + 1013904223;
+	return world->seed >> 8;
+}
+
+static inline struct test_packet *test_packet_new(const struct muster_packet *packet,
+						  const void *payload)
+{
+	struct test_packet *copy = malloc(sizeof(*copy));
+
+	copy->next = NULL;
+	copy->packet = *packet;
+	memset(copy->payload, 0, sizeof(copy->payload));
+	if (packet->length)
+		memcpy(copy->payload, payload, packet->length);
+	return copy;
+}
+
+static inline int test_send(void *opaque, const struct muster_packet *packet, const void *payload)
+{
+	struct test_node *node = opaque;
+	struct test_node *to = &node->world->nodes[packet->dst_node];
+	struct test_packet *copy, **place = to->inbox_end;
+
+	if (to->dead || !to->engine)
+		return -EHOSTUNREACH;
+	copy = test_packet_new(packet, payload);
+	node->world->sent_p2p += packet->type == MUSTER_PACKET_P2P;
+	if (node->world->seed && test_random(node->world) % 2) {	/* overtakes all */
+		copy->next = to->inbox;
+		place = &to->inbox;
+	}
+	*place = copy;
+	if (!copy->next)
+		to->inbox_end = &copy->next;
+	return 0;
+}
+
+static inline int test_complete(void *opaque, uint16_t vp, const struct muster_cqe *cqe)
+{
+	struct test_node *node = opaque;
+
+	(void)vp;
+	if (node->cqes_in - node->cqes_out == TEST_CQES_MAX)
+		return -EAGAIN;
+	node->cqes[node->cqes_in++ % TEST_CQES_MAX] = *cqe;
+	return 0;
+}
+
+static inline int test_deliver(void *opaque, uint16_t vp, const struct muster_packet *packet,
+			       const void *payload)
+{
+	struct test_node *node = opaque;
+
+	(void)vp;
+	if (node->ring_in - node->ring_out == node->world->ring_slots) {
+		node->world->drops++;
+		return -ENOSPC;
+	}
+	node->ring[node->ring_in++ % TEST_RING_MAX] = test_packet_new(packet, payload);
+	return 0;
+}
+
+static inline void *test_engine_alloc(void *opaque, size_t bytes)
+{
+	void *p = NULL;
+
+	(void)opaque;
+	if (posix_memalign(&p, 64, bytes))
+		return NULL;
+	return memset(p, 0, bytes);
+}
+
+static inline void test_engine_free(void *opaque, void *p, size_t bytes)
+{
+	(void)opaque;
+	(void)bytes;
+	free(p);
+}
+
+static const struct muster_engine_world test_engine_world = {
+	.now_us = test_now_us,
+	.dma_read = test_dma_read,
+	.dma_write = test_dma_write,
+	.dma_map = test_map,
+	.send = test_send,
+	.complete = test_complete,
+	.deliver = test_deliver,
+	.alloc = test_engine_alloc,
+	.free = test_engine_free,
+};
+
+static inline void test_step(struct test_world *world)
+{
+	for (uint32_t i = 0; i < world->size; i++) {
+		struct test_node *node = &world->nodes[i];
+		struct test_packet *packet;
+
+		if (node->dead || !node->engine)
+			continue;
+		while ((packet = node->inbox)) {
+			node->inbox = packet->next;
+			if (!node->inbox)
+				node->inbox_end = &node->inbox;
+			muster_engine_receive(node->engine, &packet->packet, packet->payload,
+					      packet->packet.length);
+			free(packet);
+		}
+		muster_engine_step(node->engine, 64);
+	}
+}
+
+/* ---- the device -------------------------------------------------------------------- */
+
+static inline struct test_node *test_node_of(struct muster_dev *dev)
+{
+	return (struct test_node *)dev;
+}
+
+static inline void test_dev_close(struct muster_dev *dev)
+{
+	struct test_node *node = test_node_of(dev);
+	struct test_packet *packet;
+
+	muster_engine_destroy(node->engine);
+	node->engine = NULL;
+	while ((packet = node->inbox)) {
+		node->inbox = packet->next;
+		free(packet);
+	}
+	node->inbox_end = &node->inbox;
+	while (node->ring_out != node->ring_in)
+		free(node->ring[node->ring_out++ % TEST_RING_MAX]);
+}
+
+static inline int test_register(struct test_node *node, void *addr, size_t bytes, int access,
+				uint32_t *key)
+{
+	for (uint32_t i = 0; i < TEST_REGIONS_MAX; i++) {
+		if (node->regions[i].addr)
+			continue;
+		node->regions[i] = (struct test_region){ addr, bytes, access };
+		node->registered++;
+		*key = i + 1;
+		return 0;
+	}
+	return -ENOSPC;
+}
+
+/* The first page is nobody's. */
+static inline int test_mem_register(struct muster_dev *dev, void *addr, size_t bytes, int access,
+				    uint32_t *key)
+{
+	if ((uintptr_t)addr < 4096)
+		return -EFAULT;
+	return test_register(test_node_of(dev), addr, bytes, access, key);
+}
+
+static inline void test_mem_deregister(struct muster_dev *dev, uint32_t key)
+{
+	struct test_node *node = test_node_of(dev);
+
+	assert_non_null(node->regions[key - 1].addr);
+	node->regions[key - 1].addr = NULL;
+	node->registered--;
+}
+
+static inline int test_mem_alloc(struct muster_dev *dev, size_t bytes, void **addr, uint32_t *key)
+{
+	*addr = test_engine_alloc(NULL, bytes);
+	return test_register(test_node_of(dev), *addr, bytes,
+			     MUSTER_ACCESS_READ | MUSTER_ACCESS_WRITE, key);
+}
+
+static inline void test_mem_free(struct muster_dev *dev, void *addr, size_t bytes, uint32_t key)
+{
+	(void)bytes;
+	test_mem_deregister(dev, key);
+	free(addr);
+}
+
+static inline int test_context_open(struct muster_dev *dev, const struct muster_dev_context *config)
+{
+	struct muster_member members[TEST_RANKS_MAX];
+	const struct muster_context_config engine_config = {
+		.job = config->job,
+		.context = config->context,
+		.vp = dev->address.vp,
+		.job_key = config->job_key,
+		.self = config->self,
+		.nr_members = config->nr_members,
+		.members = members,
+	};
+
+	for (uint32_t i = 0; i < config->nr_members; i++)
+		members[i] = (struct muster_member){
+			.node = config->members[i].node,
+			.vp = config->members[i].vp,
+			.incarnation = config->members[i].incarnation,
+		};
+	return muster_engine_context_open(test_node_of(dev)->engine, &engine_config);
+}
+
+static inline void test_context_close(struct muster_dev *dev, uint8_t job, uint16_t context)
+{
+	muster_engine_context_close(test_node_of(dev)->engine, dev->address.vp, job, context);
+}
+
+static inline int test_post(struct muster_dev *dev, const struct muster_desc *descs, uint32_t nr)
+{
+	return muster_engine_post(test_node_of(dev)->engine, dev->address.vp, descs, nr, NULL);
+}
+
+static inline int test_poll(struct muster_dev *dev, struct muster_cqe *cqe)
+{
+	struct test_node *node = test_node_of(dev);
+
+	test_step(node->world);
+	if (node->cqes_out == node->cqes_in)
+		return 0;
+	*cqe = node->cqes[node->cqes_out++ % TEST_CQES_MAX];
+	return 1;
+}
+
+static inline int test_recv(struct muster_dev *dev, struct muster_packet *packet, void *payload)
+{
+	struct test_node *node = test_node_of(dev);
+	struct test_packet *from;
+
+	if (node->ring_out == node->ring_in)
+		return 0;
+	from = node->ring[node->ring_out++ % TEST_RING_MAX];
+	*packet = from->packet;
+	memcpy(payload, from->payload, from->packet.length);
+	free(from);
+	return 1;
+}
+
+static inline void test_wait_dev(struct muster_dev *dev, uint64_t timeout_us)
+{
+	struct timespec nap = { .tv_nsec = timeout_us < 1000 ? (long)timeout_us * 1000 : 1000000 };
+
+	(void)dev;
+	nanosleep(&nap, NULL);
+}
+
+static inline void test_abort(struct muster_dev *dev, uint8_t job, uint16_t context,
+			      uint8_t status, uint32_t culprit)
+{
+	muster_engine_abort(test_node_of(dev)->engine, dev->address.vp, job, context, status,
+			    culprit);
+}
+
+static const struct muster_dev_ops test_dev_ops = {
+	.name = "test",
+	.close = test_dev_close,
+	.mem_alloc = test_mem_alloc,
+	.mem_free = test_mem_free,
+	.mem_register = test_mem_register,
+	.mem_deregister = test_mem_deregister,
+	.context_open = test_context_open,
+	.context_close = test_context_close,
+	.post = test_post,
+	.poll = test_poll,
+	.recv = test_recv,
+	.wait = test_wait_dev,
+	.abort = test_abort,
+};
+
+static inline int test_dev_open(const struct muster_oob *oob,
+				const struct muster_settings *settings, struct muster_dev **dev,
+				char *why, size_t why_len)
+{
+	struct test_node *node = oob->opaque;
+	const struct muster_engine_config config = { .node = node->node, .units = 2 };
+	int err;
+
+	(void)settings;
+	if (node->open_fails) {
+		snprintf(why, why_len, "it is broken");
+		return -ENODEV;
+	}
+	err = muster_engine_create(&config, &test_engine_world, node, &node->engine);
+	if (!err)
+		err = muster_engine_vp_open(node->engine, 0);
+	node->dev.ops = &test_dev_ops;
+	node->dev.address = (struct muster_address){ .node = node->node, .incarnation = 7 };
+	node->dev.limits.contexts = 2 * MUSTER_UNIT_CONTEXTS_MAX;
+	node->dev.limits.ring_slots = node->world->ring_slots;
+	*dev = &node->dev;
+	return err;
+}
+
+/* ---- ranks ---------------------------------------------------------------------------- */
+
+static inline int test_allgather(void *opaque, const void *in, void *out, size_t bytes)
+{
+	struct test_node *node = opaque;
+	struct test_world *world = node->world;
+
+	assert_true(bytes * world->size <= TEST_GATHER_MAX);
+	memcpy(world->gathered + node->node * bytes, in, bytes);
+	pthread_barrier_wait(&world->barrier);
+	memcpy(out, world->gathered, bytes * world->size);
+	pthread_barrier_wait(&world->barrier);
+	return 0;
+}
+
+static inline struct test_world *test_world_new(uint32_t size)
+{
+	struct test_world *world = calloc(1, sizeof(*world));
+
+	world->size = size;
+	world->ring_slots = TEST_RING_MAX;
+	for (uint32_t i = 0; i < size; i++) {
+		world->nodes[i].world = world;
+		world->nodes[i].node = i;
+		world->nodes[i].inbox_end = &world->nodes[i].inbox;
+	}
+	pthread_barrier_init(&world->barrier, NULL, size);
+	return world;
+}
+
+struct test_thread {
+	struct test_world *world;
+	uint32_t rank;
+	void *(*run)(void *thread);
+	const void *argument;
+};
+
+/* Run the same on every rank at once, each on its own thread. */
+static inline void test_all(struct test_world *world, void *(*run)(void *thread),
+			    const void *argument)
+{
+	struct test_thread all[TEST_RANKS_MAX];
+	pthread_t threads[TEST_RANKS_MAX];
+
+	for (uint32_t i = 0; i < world->size; i++) {
+		all[i] = (struct test_thread){ world, i, run, argument };
+		assert_int_equal(pthread_create(&threads[i], NULL, run, &all[i]), 0);
+	}
+	for (uint32_t i = 0; i < world->size; i++)
+		pthread_join(threads[i], NULL);
+}
+
+static inline void *test_join_run(void *opaque)
+{
+	struct test_thread *thread = opaque;
+	struct test_world *world = thread->world;
+	const struct muster_oob oob = {
+		.rank = thread->rank,
+		.size = world->size,
+		.allgather = test_allgather,
+		.opaque = &world->nodes[thread->rank],
+	};
+	int err = muster_job_join(&oob, false, test_dev_open, &world->jobs[thread->rank]);
+
+	world->results[thread->rank] = err;
+	strcpy(world->said[thread->rank], err ? muster_error(NULL) : "");
+	if (!err)
+		world->comms[thread->rank] = muster_world(world->jobs[thread->rank]);
+	return NULL;
+}
+
+/* A world whose ranks have all joined. */
+static inline struct test_world *test_joined(uint32_t size, uint32_t ring_slots)
+{
+	struct test_world *world = test_world_new(size);
+
+	world->ring_slots = ring_slots;
+	test_all(world, test_join_run, NULL);
+	for (uint32_t i = 0; i < size; i++) {
+		if (world->results[i])
+			fail_msg("rank %u: %s", i, world->said[i]);
+	}
+	return world;
+}
+
+static inline void test_world_free(struct test_world *world)
+{
+	for (uint32_t i = 0; i < world->size; i++) {
+		muster_finalize(world->jobs[i]);
+		assert_int_equal(world->nodes[i].registered, 0);
+	}
+	pthread_barrier_destroy(&world->barrier);
+	free(world);
+}
+
+/* The node's process is gone: it says nothing any more, and the others notice. */
+static inline void test_kill(struct test_world *world, uint32_t rank)
+{
+	world->nodes[rank].dead = true;
+	for (uint32_t i = 0; i < world->size; i++)
+		if (i != rank)
+			muster_engine_peer_lost(world->nodes[i].engine, rank);
+}
+
+/* Drive all ranks in turn until all requests (NULL: none) are done; results by rank. */
+static inline void test_finish(struct test_world *world, struct muster_request **requests,
+			       int *results)
+{
+	uint32_t left = 0;
+
+	for (uint32_t i = 0; i < world->size; i++)
+		left += requests[i] != NULL;
+	for (uint32_t turn = 0; left; turn++) {
+		if (turn == 100000)
+			fail_msg("%u ranks do not finish", left);
+		for (uint32_t i = 0; i < world->size; i++) {
+			bool done = false;
+
+			if (!requests[i])
+				continue;
+			results[i] = muster_test(requests[i], &done);
+			if (!done)
+				continue;
+			requests[i] = NULL;
+			left--;
+		}
+	}
+}
+
+#endif /* MUSTER_TESTING_H */
