@@ -62,7 +62,7 @@ $(BUILD)/libmuster.so.0: userlib/libmuster.map $(call libs,$(BUILD))
 
 # ---- programs --------------------------------------------------------------
 
-TOOLS     := $(call programs,$(BUILD),tools)
+TOOLS     := $(filter-out %_test,$(call programs,$(BUILD),tools))
 TOOL_LIB  := $(BUILD)/tools/lib.a
 EXAMPLES  := $(call programs,$(BUILD),userlib/examples)
 EXAMPLE_LIB := $(filter-out $(EXAMPLES:=.o),$(call objects,$(BUILD),userlib/examples))
@@ -113,13 +113,37 @@ $(DV): provider/libmusterdv.map $(call objects,$(BUILD),provider)
 	@ln -sf $(@F) $(@D)/libmusterdv.so
 	@ln -sf $(@F) $(@D)/libmuster-rdmav34.so
 
+# What runs in guests knows the direct verbs and nothing else.
+GUEST_TESTS := $(call programs,$(BUILD),selftests/guest)
+guest_parts = $(filter-out $(GUEST_TESTS:=.o),$(call objects,$(BUILD),selftests/guest))
+
+$(BUILD)/selftests/guest/%.o: ALL_CFLAGS += -Iprovider
+
+$(GUEST_TESTS): %: %.o $(guest_parts) $(DV)
+	@$(LINK) -libverbs -lcmocka -Wl,-rpath,'$$ORIGIN/../../provider'
+
+# ---- guests ----------------------------------------------------------------------
+
+# What the library loads for MUSTER_DEVICE=verbs; it finds the direct verbs beside itself.
+VERBS := $(BUILD)/libmuster-verbs.so.0
+
+$(BUILD)/userlib/verbs/%.o: ALL_CFLAGS += -Iprovider
+
+$(VERBS): userlib/verbs/libmuster-verbs.map $(call objects,$(BUILD),userlib/verbs) $(DV)
+	@echo "  LD    $@"
+	@$(CC) -shared -Wl,-soname,$(@F) -Wl,--version-script=$< -Wl,-z,defs -o $@ \
+		$(filter-out $<,$^) -libverbs -Wl,-rpath,'$$ORIGIN/provider'
+
+$(BUILD)/tools/vm_test: %: %.o $(TOOL_LIB)
+	@$(LINK) -lcmocka
+
 .SECONDARY:
 -include $(shell test -d $(BUILD) && find $(BUILD) -name '*.d')
 
 # ---- targets -----------------------------------------------------------------
 
 .PHONY: all setup setup-core demo demo-local check bench dst model clean help
-.PHONY: kernel provider
+.PHONY: kernel provider guest-tests setup-guest guests
 .PHONY: check-engine check-wire check-nic check-userlib check-selftests
 
 all: $(BUILD)/libmuster.so.0 $(TOOLS) $(EXAMPLES) ## build library, tools and examples
@@ -138,7 +162,19 @@ demo-local: all ## PageRank on 4 local ranks: NIC path beside host path
 kernel: ## build the driver for the guests' kernel: build/kernel/muster.ko
 	@tools/setup/kernel.sh
 
-provider: $(DV) ## build the rdma-core provider and libmusterdv
+guest-tests: $(GUEST_TESTS) ## build the programs that guests run as tests
+
+provider: $(DV) $(VERBS) ## build provider, direct verbs, and the library's device on them
+
+setup-guest: setup-core ## fetch and build what guests need: QEMU with the device, kernel, headers
+	@tools/setup/setup.sh --quiet guest
+	@tools/setup/qemu.sh
+	@tools/setup/guest-kernel.sh
+	@tools/setup/rdma-core.sh
+
+guests: all ## everything that runs ranks in guests (muster-run --vm)
+	@$(MAKE) --no-print-directory setup-guest
+	@$(MAKE) --no-print-directory kernel provider guest-tests
 
 check: all $(UNITS) $(SELFTESTS) ## every test; ends with "N passed, N failed, N skipped"
 	@MUSTER_BUILD=$(abspath $(BUILD)) selftests/run.sh $(UNITS) $(wildcard selftests/*_test.sh)

@@ -145,6 +145,7 @@ int muster_ibdev_register(struct muster_dev *dev)
 	ibdev->dev.parent = &dev->fn->pdev->dev;
 	ibdev->node_guid = guid(dev);
 	ibdev->driver_def = defs;
+	ibdev->uverbs_cmd_mask |= BIT_ULL(IB_USER_VERBS_CMD_REQ_NOTIFY_CQ);
 	snprintf(ibdev->node_desc, sizeof(ibdev->node_desc), "Muster node %u", dev->node);
 	ib_set_device_ops(ibdev, &ops);
 	return ib_register_device(ibdev, "muster%d", &dev->fn->pdev->dev);

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Keeps everything of the driver's open and messages going, and says "ready",
+ * until the device is taken away. Then checks that a dead device is dead cleanly:
+ * IBV_EVENT_DEVICE_FATAL has come, calls fail with EIO, rings and doorbells can
+ * still be touched, and everything can still be destroyed.
+ * Exit status 0: all of that; 1, and a line on stderr: not.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "port.h"
+
+enum { MEMORY_BYTES = 1 << 20 };
+
+static int fail(const char *what, int err)
+{
+	fprintf(stderr, "hold: %s: %s\n", what, strerror(err < 0 ? -err : err));
+	return 1;
+}
+
+static int fatal_told(struct ibv_context *ctx, int timeout_ms)
+{
+	struct pollfd fd = { .fd = ctx->async_fd, .events = POLLIN };
+	struct ibv_async_event event;
+	int fatal;
+
+	if (poll(&fd, 1, timeout_ms) != 1 || ibv_get_async_event(ctx, &event))
+		return 0;
+	fatal = event.event_type == IBV_EVENT_DEVICE_FATAL;
+	ibv_ack_async_event(&event);
+	return fatal;
+}
+
+static int dead_check(struct pair *pair)
+{
+	struct musterdv_job *job;
+	uint32_t zero = 0;
+	int err;
+
+	err = musterdv_job_create(pair->ctx, 1, NULL, &job, NULL);
+	if (err != -EIO)
+		return fail("a call on a dead device", err);
+	musterdv_doorbell(pair->vps[0], MUSTER_DOORBELL_DQ_TAIL, 1);
+	pair->vps[0]->dq[0].kind = 1;
+	zero |= pair->vps[1]->cq[0].valid | pair->vps[1]->rq[0].valid | pair->vps[1]->status->error;
+	if (zero)
+		return fail("a ring of a dead device is not zero", EINVAL);
+	return 0;
+}
+
+/* Messages until it dies: the one that is then underway may come to nothing. */
+static void traffic(struct pair *pair)
+{
+	uint32_t i = 0;
+
+	while (!fatal_told(pair->ctx, 0)) {
+		pair_put(pair, pair_message(pair, "traffic"));
+		pair_ring(pair);
+		for (int tries = 0; tries < 100 && !port_packet(pair->vps[1], i); tries++)
+			usleep(100);
+		i++;
+		musterdv_doorbell(pair->vps[0], MUSTER_DOORBELL_CQ_HEAD, i);
+		musterdv_doorbell(pair->vps[1], MUSTER_DOORBELL_RQ_HEAD, i);
+	}
+}
+
+int main(void)
+{
+	void *memory = malloc(MEMORY_BYTES);
+	struct pair pair;
+	struct ibv_mr *mr;
+	int err;
+
+	err = pair_open(&pair);
+	if (err)
+		return fail("open", err);
+	err = pair_exchange(&pair);
+	if (err)
+		return fail("exchange", err);
+	pair_close(&pair);
+	err = pair_open(&pair);
+	if (err)
+		return fail("open again", err);
+	mr = ibv_reg_mr(pair.pd, memory, MEMORY_BYTES, IBV_ACCESS_LOCAL_WRITE);
+	if (!mr)
+		return fail("register memory", errno);
+	puts("ready");
+	fflush(stdout);
+	traffic(&pair);
+	if (dead_check(&pair))
+		return 1;
+	err = ibv_dereg_mr(mr);
+	if (err)
+		return fail("deregister memory of a dead device", err);
+	err = pair_close(&pair);
+	if (err)
+		return fail("close a dead device", err);
+	free(memory);
+	return 0;
+}
