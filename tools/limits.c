@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * Bare exchanges between two processes, to hold Muster against. There are two
- * lines for each side, used in turn: a side writes its next line only after it
- * has seen the other's present one, so that the line before that was read.
+ * slots for each side, used in turn: a side fills its next slot only after it has
+ * seen the other's present one, so that the slot before that was read.
  */
 #include "limits.h"
 
@@ -13,15 +13,19 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { LINE_BYTES = 128, SPINS = 20000 };	/* two cache lines: they are fetched in pairs */
+enum {
+	LINE_BYTES = 128,	/* two cache lines: they are fetched in pairs */
+	WHOLE_MAX = 16 << 10,
+	SPINS = 20000,
+};
 
-struct line {
+struct slot {
 	_Alignas(LINE_BYTES) _Atomic uint64_t sequence;
-	double value;
+	double values[LIMITS_EXCHANGE_MAX / sizeof(double)];
 };
 
 struct limits_shared {
-	struct line lines[2][2];	/* by side, by turn */
+	struct slot slots[2][2];	/* by side, by turn */
 	_Alignas(4096) unsigned char in[2][LIMITS_BYTES_MAX];
 	_Alignas(4096) unsigned char out[2][LIMITS_BYTES_MAX];
 };
@@ -69,37 +73,47 @@ static void pause_cpu(void)
 #endif
 }
 
-static const struct line *wait_line(const struct limits *limits)
+static struct slot *next_slot(struct limits *limits)
 {
-	const struct line *line = &limits->shared->lines[!limits->self][limits->sequence & 1];
+	return &limits->shared->slots[limits->self][++limits->sequence & 1];
+}
 
-	for (uint32_t spins = 1; atomic_load_explicit(&line->sequence, memory_order_acquire) !=
+static void publish(const struct limits *limits, struct slot *slot)
+{
+	atomic_store_explicit(&slot->sequence, limits->sequence, memory_order_release);
+}
+
+static const struct slot *wait_other(const struct limits *limits)
+{
+	const struct slot *slot = &limits->shared->slots[!limits->self][limits->sequence & 1];
+
+	for (uint32_t spins = 1; atomic_load_explicit(&slot->sequence, memory_order_acquire) !=
 	     limits->sequence; spins++) {
 		if (spins % SPINS)
 			pause_cpu();
 		else
 			sched_yield();
 	}
-	return line;
-}
-
-double limit_exchange(struct limits *limits, double value)
-{
-	struct line *line = &limits->shared->lines[limits->self][++limits->sequence & 1];
-	double other;
-
-	line->value = value;
-	atomic_store_explicit(&line->sequence, limits->sequence, memory_order_release);
-	other = wait_line(limits)->value;
-	return limits->self ? other + value : value + other;
+	return slot;
 }
 
 void limit_barrier(struct limits *limits)
 {
-	struct line *line = &limits->shared->lines[limits->self][++limits->sequence & 1];
+	publish(limits, next_slot(limits));
+	wait_other(limits);
+}
 
-	atomic_store_explicit(&line->sequence, limits->sequence, memory_order_release);
-	wait_line(limits);
+void limit_exchange(struct limits *limits, size_t bytes)
+{
+	struct slot *slot = next_slot(limits);
+	const struct slot *other;
+
+	for (size_t i = 0; i < bytes / sizeof(double); i++)
+		slot->values[i] = limits->in[i];
+	publish(limits, slot);
+	other = wait_other(limits);
+	for (size_t i = 0; i < bytes / sizeof(double); i++)
+		limits->out[i] = limits->in[i] + other->values[i];
 }
 
 /* The widest vectors that this CPU has: a limit must not hang on the compiler's options. */
@@ -112,19 +126,31 @@ static void add(double *restrict sum, const double *restrict a, const double *re
 		sum[i] = a[i] + b[i];
 }
 
+static void add_range(const struct limits *limits, size_t start, size_t bytes)
+{
+	struct limits_shared *shared = limits->shared;
+
+	add((void *)(shared->out[limits->self] + start), (void *)(shared->in[0] + start),
+	    (void *)(shared->in[1] + start), bytes / sizeof(double));
+}
+
+/* Adding all is quicker than meeting once more, up to some size. */
 void limit_allreduce(struct limits *limits, size_t bytes)
 {
 	struct limits_shared *shared = limits->shared;
 	size_t half = bytes / 2 / sizeof(double) * sizeof(double);
-	size_t mine = limits->self ? half : 0, other = half - mine;
-	size_t mine_bytes = limits->self ? bytes - half : half;
+	size_t mine = limits->self ? half : 0, mine_bytes = limits->self ? bytes - half : half;
+	size_t other = limits->self ? 0 : half;
 
 	limit_barrier(limits);
-	add((void *)(shared->out[limits->self] + mine), (void *)(shared->in[0] + mine),
-	    (void *)(shared->in[1] + mine), mine_bytes / sizeof(double));
-	limit_barrier(limits);
-	memcpy(shared->out[limits->self] + other, shared->out[!limits->self] + other,
-	       bytes - mine_bytes);
+	if (bytes <= WHOLE_MAX) {
+		add_range(limits, 0, bytes);
+	} else {
+		add_range(limits, mine, mine_bytes);
+		limit_barrier(limits);
+		memcpy(shared->out[limits->self] + other, shared->out[!limits->self] + other,
+		       bytes - mine_bytes);
+	}
 	limit_barrier(limits);
 }
 

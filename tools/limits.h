@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { LIMITS_BYTES_MAX = 4 << 20 };
+enum { LIMITS_BYTES_MAX = 4 << 20, LIMITS_EXCHANGE_MAX = 512 };
 
 /* One side of the two, local to its process. */
 struct limits {
@@ -29,9 +29,9 @@ void limits_close(struct limits *limits);
 
 /** limit_barrier() - tell the other by one line of memory, wait for its line. */
 void limit_barrier(struct limits *limits);
-/** limit_exchange() - the same with 8 bytes in the line: the bare allreduce. Return: the sum. */
-double limit_exchange(struct limits *limits, double value);
-/** limit_allreduce() - each adds one half of both vectors, then copies the other's half. */
+/** limit_exchange() - the same with bytes, up to LIMITS_EXCHANGE_MAX, of in; out: the sums. */
+void limit_exchange(struct limits *limits, size_t bytes);
+/** limit_allreduce() - each adds both vectors, or one half of them and copies the other's. */
 void limit_allreduce(struct limits *limits, size_t bytes);
 /** limit_copy() - memcpy() from in to out. */
 void limit_copy(struct limits *limits, size_t bytes);

@@ -55,15 +55,10 @@ static void run_barrier(struct limits *limits, size_t bytes)
 	limit_barrier(limits);
 }
 
-static void run_exchange(struct limits *limits, size_t bytes)
-{
-	(void)bytes;
-	limit_exchange(limits, 1);
-}
-
 static const struct limit table[] = {
 	{ "barrier", 0, 2000, run_barrier },
-	{ "allreduce, 8 B", 8, 2000, run_exchange },
+	{ "allreduce, 8 B", 8, 2000, limit_exchange },
+	{ "allreduce, 8 KiB", 8 << 10, 500, limit_allreduce },
 	{ "allreduce, 64 KiB", 64 << 10, 100, limit_allreduce },
 	{ "allreduce, 1 MiB", 1 << 20, 10, limit_allreduce },
 	{ "memcpy, 64 KiB", 64 << 10, 100, limit_copy },

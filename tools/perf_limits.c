@@ -2,7 +2,8 @@
 /*
  * Muster beside the bare machine (limits.h), both measured by the same two
  * processes in turn, many short rounds of each, so that the ratio holds on a
- * machine that does other things too. Medians over the rounds.
+ * machine that does other things too, and changes its pace. All figures are
+ * medians over the rounds, the ratios too: of the ratios within each round.
  */
 #include "perf.h"
 
@@ -19,7 +20,7 @@
 enum {
 	ROUNDS = 101,
 	ROUND_US = 2000,	/* of each contender in each round, about */
-	OPERATIONS_MAX = 2000,	/* and at most so many */
+	OPERATIONS_MAX = 2048,	/* and at most so many */
 };
 
 /* The bare machine, then the paths of Muster as in enum perf_path. */
@@ -32,6 +33,8 @@ struct comparison {
 	enum perf_collective collective;
 	uint64_t bytes;
 	double us[CONTENDERS];
+	double nic_over_limit;
+	double host_over_nic;
 };
 
 struct race {
@@ -73,8 +76,8 @@ static void operate_bare(struct race *race, const struct comparison *comparison)
 {
 	if (comparison->collective == PERF_BARRIER)
 		limit_barrier(&race->limits);
-	else if (comparison->bytes <= sizeof(double))
-		limit_exchange(&race->limits, 1);
+	else if (comparison->bytes <= LIMITS_EXCHANGE_MAX)
+		limit_exchange(&race->limits, comparison->bytes);
 	else
 		limit_allreduce(&race->limits, comparison->bytes);
 }
@@ -99,17 +102,20 @@ static double time_one(struct race *race, const struct comparison *comparison,
 	return (perf_now_us() - began) / operations;
 }
 
+/* As many as fill a round; the first ones set things up. */
 static uint32_t choose_operations(struct race *race, const struct comparison *comparison,
 				  enum contender contender)
 {
-	double us, operations;
+	uint32_t operations = 1;
 
-	time_one(race, comparison, contender, 1);
-	us = perf_max(race->perf, time_one(race, comparison, contender, 3));
-	operations = ROUND_US / us;
-	if (operations < 1)
-		return 1;
-	return operations < OPERATIONS_MAX ? (uint32_t)operations : OPERATIONS_MAX;
+	while (operations < OPERATIONS_MAX) {
+		double us = time_one(race, comparison, contender, operations) * operations;
+
+		if (perf_max(race->perf, us) >= ROUND_US / 2)
+			break;
+		operations *= 2;
+	}
+	return operations;
 }
 
 static int by_value(const void *a_in, const void *b_in)
@@ -117,6 +123,21 @@ static int by_value(const void *a_in, const void *b_in)
 	const double *a = a_in, *b = b_in;
 
 	return (*a > *b) - (*a < *b);
+}
+
+static double median(double *values, uint32_t nr)
+{
+	qsort(values, nr, sizeof(*values), by_value);
+	return values[nr / 2];
+}
+
+static double median_ratio(const double *above, const double *below, uint32_t nr)
+{
+	double ratios[ROUNDS];
+
+	for (uint32_t i = 0; i < nr; i++)
+		ratios[i] = above[i] / below[i];
+	return median(ratios, nr);
 }
 
 static void compare(struct race *race, struct comparison *comparison, uint32_t rounds)
@@ -130,12 +151,13 @@ static void compare(struct race *race, struct comparison *comparison, uint32_t r
 	for (uint32_t round = 0; round < rounds; round++)
 		for (enum contender c = 0; c < CONTENDERS; c++)
 			us[c][round] = time_one(race, comparison, c, operations[c]);
-	for (enum contender c = 0; c < CONTENDERS; c++) {
+	for (enum contender c = 0; c < CONTENDERS; c++)
 		perf_check(perf, muster_allreduce(perf->world, us[c], us[c], rounds, MUSTER_F64,
 						  MUSTER_MAX), "collecting times");
-		qsort(us[c], rounds, sizeof(us[c][0]), by_value);
-		comparison->us[c] = us[c][rounds / 2];
-	}
+	comparison->nic_over_limit = median_ratio(us[NIC], us[BARE], rounds);
+	comparison->host_over_nic = median_ratio(us[HOST], us[NIC], rounds);
+	for (enum contender c = 0; c < CONTENDERS; c++)
+		comparison->us[c] = median(us[c], rounds);
 }
 
 static void print_comparison(const struct perf *perf, const struct comparison *comparison)
@@ -149,7 +171,7 @@ static void print_comparison(const struct perf *perf, const struct comparison *c
 	else
 		printf("  %18" PRIu64, comparison->bytes);
 	printf(" %10.3f %10.3f %10.3f %10.2f %10.2f\n", us[BARE], us[NIC], us[HOST],
-	       us[NIC] / us[BARE], us[HOST] / us[NIC]);
+	       comparison->nic_over_limit, comparison->host_over_nic);
 	fflush(stdout);
 }
 
@@ -165,8 +187,8 @@ static json_t *comparison_json(const struct comparison *comparison)
 		snprintf(key, sizeof(key), "%s_us", contender_names[c]);
 		json_object_set_new(json, key, json_real(comparison->us[c]));
 	}
-	json_object_set_new(json, "nic_over_limit",
-			    json_real(comparison->us[NIC] / comparison->us[BARE]));
+	json_object_set_new(json, "nic_over_limit", json_real(comparison->nic_over_limit));
+	json_object_set_new(json, "host_over_nic", json_real(comparison->host_over_nic));
 	return json;
 }
 
@@ -184,8 +206,7 @@ static double copy_speed(struct race *race, size_t bytes)
 			limit_copy(&race->limits, bytes);
 		gb_s[round] = (double)bytes * 10 / (perf_now_us() - began) / 1e3;
 	}
-	qsort(gb_s, ROUNDS, sizeof(gb_s[0]), by_value);
-	return gb_s[ROUNDS / 2];
+	return median(gb_s, ROUNDS);
 }
 
 static FILE *create_file(const char *folder, const char *name)
