@@ -60,8 +60,8 @@ static int proposals_check(struct muster *job, const struct proposal *mine,
 	*ring_free = UINT32_MAX;
 	for (uint32_t r = 0; r < job->oob.size; r++) {
 		if (all[r].status)
-			return muster_fail(job, all[r].status, "muster_comm_create: rank %u refused its arguments: %s; its own message says why",
-					   r, strerror(-all[r].status));
+			return muster_fail(job, muster_rank_errno(all[r].status), "muster_comm_create: rank %u refused its arguments: %s; its own message says why",
+					   r, strerror(-muster_rank_errno(all[r].status)));
 		if (all[r].nr != mine->nr || all[r].digest != mine->digest ||
 		    all[r].context != mine->context)
 			return muster_fail(job, -EINVAL, "muster_comm_create: rank %u names other ranks than this one; all must name the same, in the same order",
@@ -115,8 +115,8 @@ static int confirm(struct muster *job, int status)
 		err = muster_job_gather(job, &mine, all, sizeof(mine));
 	for (uint32_t r = 0; r < job->oob.size && !err; r++)
 		if (all[r])
-			err = muster_fail(job, all[r], "rank %u could not open the communicator: %s; its own message says why",
-					  r, strerror(-all[r]));
+			err = muster_fail(job, muster_rank_errno(all[r]), "rank %u could not open the communicator: %s; its own message says why",
+					  r, strerror(-muster_rank_errno(all[r])));
 	free(all);
 	return err;
 }

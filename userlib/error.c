@@ -89,3 +89,8 @@ int muster_status_errno(uint8_t status)
 		return -EIO;
 	}
 }
+
+int muster_rank_errno(int32_t status)
+{
+	return status < 0 && status > -4096 ? status : -EPROTO;
+}

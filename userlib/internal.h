@@ -103,6 +103,8 @@ const char *muster_op_name(uint32_t op);
 /** muster_signature_words() - "allreduce of f64 sum" or "broadcast of i32 with root 3". */
 void muster_signature_words(uint32_t signature, char *words, size_t len);
 int muster_status_errno(uint8_t status);
+/** muster_rank_errno() - what another rank says its error is; never 0 or above. */
+int muster_rank_errno(int32_t status);
 
 /* ---- memory.c ---------------------------------------------------------------- */
 

@@ -63,8 +63,8 @@ static int hello_check(struct muster *job, const struct hello *hello, uint32_t r
 		return muster_fail(job, -EINVAL, "in place %u there is rank %u of %u, expected is rank %u of %u: set MUSTER_RANK and MUSTER_SIZE consistently",
 				   rank, hello->rank, hello->size, rank, job->oob.size);
 	if (hello->status)
-		return muster_fail(job, hello->status, "rank %u refused to start: %s; its own message says what is wrong",
-				   rank, strerror(-hello->status));
+		return muster_fail(job, muster_rank_errno(hello->status), "rank %u refused to start: %s; its own message says what is wrong",
+				   rank, strerror(-muster_rank_errno(hello->status)));
 	return 0;
 }
 
@@ -169,8 +169,8 @@ static int offers_take(struct muster *job, const struct offer *all)
 	job->ring_free = UINT32_MAX;
 	for (uint32_t r = 0; r < job->oob.size; r++) {
 		if (all[r].status)
-			return muster_fail(job, all[r].status, "rank %u could not open its device: %s; its own message says why",
-					   r, strerror(-all[r].status));
+			return muster_fail(job, muster_rank_errno(all[r].status), "rank %u could not open its device: %s; its own message says why",
+					   r, strerror(-muster_rank_errno(all[r].status)));
 		job->addresses[r] = all[r].address;
 		if (all[r].ring_slots < job->ring_free)
 			job->ring_free = all[r].ring_slots;

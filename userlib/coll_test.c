@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Arguments of operations: whatever is wrong is found before anything is sent,
+ * said in words, and changes nothing. And what an operation says that it did.
+ */
+#include "testing.h"
+
+static struct test_world *world;
+static struct muster_comm *comm;
+static struct muster_request *request;
+static int32_t in[64], out[64];
+
+static int setup(void **state)
+{
+	(void)state;
+	world = test_joined(2, TEST_RING_MAX);
+	comm = world->comms[0];
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	test_world_free(world);
+	return 0;
+}
+
+static void refused(int err, int expected, const char *words)
+{
+	assert_int_equal(err, expected);
+	if (!strstr(muster_error(world->jobs[0]), words))
+		fail_msg("\"%s\" is not in: %s", words, muster_error(world->jobs[0]));
+}
+
+static int allreduce(const void *from, void *to, uint64_t count, int type, int op)
+{
+	return muster_allreduce_start(comm, from, to, count, type, op, &request);
+}
+
+/* After all that was refused, the ranks agree as if nothing had been called. */
+static void assert_unchanged(void)
+{
+	struct muster_request *requests[2];
+	int results[2];
+
+	for (uint32_t i = 0; i < 2; i++)
+		assert_int_equal(muster_allreduce_start(world->comms[i], in, i ? in : out, 1,
+							MUSTER_I32, MUSTER_SUM, &requests[i]), 0);
+	test_finish(world, requests, results);
+	assert_int_equal(results[0], 0);
+	assert_int_equal(results[1], 0);
+}
+
+static void test_unknown_types_and_operations_are_refused(void **state)
+{
+	(void)state;
+	refused(allreduce(in, out, 1, 0, MUSTER_SUM), -EINVAL, "no element type 0");
+	refused(allreduce(in, out, 1, 7, MUSTER_SUM), -EINVAL, "no element type 7");
+	refused(allreduce(in, out, 1, 256 + MUSTER_I32, MUSTER_SUM), -EINVAL,
+		"no element type 259");
+	refused(allreduce(in, out, 1, -1, MUSTER_SUM), -EINVAL, "no element type");
+	refused(allreduce(in, out, 1, MUSTER_I32, 0), -EINVAL, "no operation 0");
+	refused(allreduce(in, out, 1, MUSTER_I32, 6), -EINVAL, "no operation 6");
+	refused(allreduce(in, out, 1, MUSTER_I32, 256 + 1), -EINVAL, "no operation 257");
+	refused(allreduce(in, out, 1, MUSTER_F64, MUSTER_BAND), -EINVAL,
+		"allreduce: band is not defined for f64");
+	assert_unchanged();
+}
+
+static void test_counts_that_overflow_are_refused(void **state)
+{
+	(void)state;
+	refused(allreduce(in, out, 1ull << 61, MUSTER_I64, MUSTER_SUM), -EOVERFLOW,
+		"2305843009213693952 elements of 8 bytes");
+	refused(allreduce(in, out, UINT64_MAX, MUSTER_I8, MUSTER_SUM), -EOVERFLOW, "elements");
+	refused(allreduce((void *)(UINTPTR_MAX - 4), out, 2, MUSTER_I64, MUSTER_SUM), -EFAULT,
+		"past the end of memory");
+	assert_unchanged();
+}
+
+static void test_missing_buffers_are_refused(void **state)
+{
+	(void)state;
+	refused(allreduce(NULL, out, 1, MUSTER_I32, MUSTER_SUM), -EFAULT, "in is NULL");
+	refused(allreduce(in, NULL, 1, MUSTER_I32, MUSTER_SUM), -EFAULT, "out is NULL");
+	refused(muster_broadcast_start(comm, NULL, 1, MUSTER_I32, 0, &request), -EFAULT,
+		"buf is NULL");
+	refused(muster_reduce_start(comm, in, NULL, 1, MUSTER_I32, MUSTER_SUM, 0, &request),
+		-EFAULT, "out is NULL");
+	refused(allreduce((void *)8, out, 64, MUSTER_I32, MUSTER_SUM), -EFAULT,
+		"cannot be read by the device");
+	refused(muster_barrier_start(comm, NULL), -EINVAL, "request is NULL");
+	assert_int_equal(muster_barrier_start(NULL, &request), -EINVAL);
+	assert_unchanged();
+}
+
+static void test_roots_that_are_not_there_are_refused(void **state)
+{
+	(void)state;
+	refused(muster_broadcast_start(comm, in, 1, MUSTER_I32, 2, &request), -EINVAL,
+		"broadcast: root 2, but the communicator has 2 ranks");
+	refused(muster_reduce_start(comm, in, out, 1, MUSTER_I32, MUSTER_SUM, UINT32_MAX, &request),
+		-EINVAL, "root 4294967295");
+	assert_unchanged();
+}
+
+static void test_buffers_that_overlap_are_refused(void **state)
+{
+	(void)state;
+	refused(allreduce(in, in + 1, 2, MUSTER_I32, MUSTER_SUM), -EINVAL, "overlap");
+	refused(allreduce(in + 1, in, 2, MUSTER_I32, MUSTER_SUM), -EINVAL, "overlap");
+	refused(muster_reduce_start(comm, in, in + 3, 4, MUSTER_I32, MUSTER_SUM, 0, &request),
+		-EINVAL, "overlap");
+	assert_unchanged();
+}
+
+static void test_settings_are_checked(void **state)
+{
+	(void)state;
+	refused(muster_comm_offload(comm, 3), -EINVAL, "allowed are off (0), try (1) and force (2)");
+	refused(muster_comm_schedule(comm, "magic"), -EINVAL, "no schedule named \"magic\"");
+	refused(muster_comm_schedule(comm, "./none.sched"), -ENOENT, "./none.sched");
+	assert_unchanged();
+}
+
+/* ---- schedule files ------------------------------------------------------------------------ */
+
+static const char *write_file(const char *text)
+{
+	static char path[] = "/tmp/muster-coll-test-XXXXXX";
+	FILE *file;
+	int fd;
+
+	strcpy(path + sizeof(path) - 7, "XXXXXX");
+	fd = mkstemp(path);
+	assert_true(fd >= 0);
+	file = fdopen(fd, "w");
+	fputs(text, file);
+	fclose(file);
+	return path;
+}
+
+static const char *write_schedule(const char *name, enum muster_coll coll, uint32_t ranks)
+{
+	struct muster_schedule *schedule;
+	char why[MUSTER_WHY_MAX], *text;
+	const char *path;
+	size_t len;
+	FILE *to = open_memstream(&text, &len);
+
+	assert_int_equal(muster_schedule_generate(name, coll, ranks, 0, 1024, &schedule, why,
+						  sizeof(why)), 0);
+	assert_int_equal(muster_schedule_write(schedule, to), 0);
+	fclose(to);
+	path = write_file(text);
+	muster_schedule_free(schedule);
+	free(text);
+	return path;
+}
+
+static void allreduce_everywhere(uint64_t count)
+{
+	struct muster_request *requests[2];
+	static int32_t values[2][64];
+	int results[2];
+
+	for (uint32_t i = 0; i < 2; i++)
+		assert_int_equal(muster_allreduce_start(world->comms[i], values[i], values[i],
+							count, MUSTER_I32, MUSTER_SUM,
+							&requests[i]), 0);
+	test_finish(world, requests, results);
+	assert_int_equal(results[0], 0);
+}
+
+static void test_a_schedule_file_serves_what_it_describes(void **state)
+{
+	const char *path = write_schedule("ring", MUSTER_COLL_ALLREDUCE, 2);
+	struct muster_request *requests[2];
+	struct muster_op_info info;
+	int results[2];
+
+	(void)state;
+	for (uint32_t i = 0; i < 2; i++)
+		assert_int_equal(muster_comm_schedule(world->comms[i], path), 0);
+	remove(path);
+	allreduce_everywhere(64);
+	muster_comm_last(comm, &info);
+	assert_string_equal(info.schedule, "ring");
+	for (uint32_t i = 0; i < 2; i++)	/* a barrier is not in it */
+		assert_int_equal(muster_barrier_start(world->comms[i], &requests[i]), 0);
+	test_finish(world, requests, results);
+	muster_comm_last(comm, &info);
+	assert_string_equal(info.schedule, "recursive-doubling");
+}
+
+static void test_bad_schedule_files_are_refused_with_the_reason(void **state)
+{
+	const char *path = write_file("this is not a schedule\n");
+
+	(void)state;
+	refused(muster_comm_schedule(comm, path), -EINVAL, "line 1");
+	remove(path);
+	path = write_schedule("ring", MUSTER_COLL_ALLREDUCE, 3);
+	refused(muster_comm_schedule(comm, path), -EINVAL,
+		"it is for 3 ranks, the communicator has 2");
+	remove(path);
+	assert_unchanged();
+}
+
+/* ---- what it did -------------------------------------------------------------------------------- */
+
+static void test_the_last_operation_says_its_path_and_why(void **state)
+{
+	struct muster_op_info info;
+
+	(void)state;
+	muster_comm_last(comm, &info);
+	assert_int_equal(info.path, MUSTER_PATH_NONE);
+	assert_string_equal(info.why, "no operation has finished yet");
+	allreduce_everywhere(2);
+	muster_comm_last(comm, &info);
+	assert_int_equal(info.path, MUSTER_PATH_NIC);
+	assert_string_equal(info.why, "NIC: offloaded");
+	assert_int_equal(info.bytes, 8);
+	assert_int_equal(info.sequences, 1);
+	assert_true(info.descriptors > 0 && info.steps > 0);
+	for (uint32_t i = 0; i < 2; i++)
+		muster_comm_offload(world->comms[i], MUSTER_OFFLOAD_OFF);
+	allreduce_everywhere(64);
+	muster_comm_last(comm, &info);
+	assert_int_equal(info.path, MUSTER_PATH_HOST);
+	assert_string_equal(info.why, "host: offload is off");
+	assert_int_equal(info.sequences, 0);
+	assert_int_equal(allreduce(in, out, 0, MUSTER_I32, MUSTER_SUM), 0);
+	assert_int_equal(muster_wait(request), 0);
+	muster_comm_last(comm, &info);
+	assert_int_equal(info.path, MUSTER_PATH_NONE);
+	assert_string_equal(info.why, "nothing to do: no elements");
+}
+
+/* Rank 0 sends to everyone in one step: more descriptors than a sequence can have. */
+static const char *write_flat_broadcast(uint32_t ranks)
+{
+	struct muster_schedule flat = { .name = "flat", .coll = MUSTER_COLL_BROADCAST,
+					.ranks = ranks, .chunks = 4, .steps = 1 };
+	struct muster_transfer transfers[4 * TEST_RANKS_MAX];
+	const char *path;
+	char *text;
+	size_t len;
+	FILE *to = open_memstream(&text, &len);
+
+	for (uint32_t rank = 1; rank < ranks; rank++)
+		for (uint32_t chunk = 0; chunk < 4; chunk++)
+			transfers[flat.nr_transfers++] =
+				(struct muster_transfer){ .chunk = chunk, .to = rank };
+	flat.transfers = transfers;
+	assert_int_equal(muster_schedule_write(&flat, to), 0);
+	fclose(to);
+	path = write_file(text);
+	free(text);
+	return path;
+}
+
+static void broadcast_everywhere(struct test_world *wide, int expected)
+{
+	struct muster_request *requests[TEST_RANKS_MAX] = { NULL };
+	static int32_t values[TEST_RANKS_MAX][8];
+	int results[TEST_RANKS_MAX];
+
+	for (uint32_t i = 0; i < wide->size; i++) {
+		memset(values[i], i ? 0 : 7, sizeof(values[i]));
+		assert_int_equal(muster_broadcast_start(wide->comms[i], values[i], 8, MUSTER_I32, 0,
+							&requests[i]), expected);
+		if (expected)
+			requests[i] = NULL;
+	}
+	test_finish(wide, requests, results);
+	for (uint32_t i = 0; i < wide->size && !expected; i++)
+		assert_memory_equal(values[i], values[0], sizeof(values[i]));
+}
+
+static void test_what_the_nic_cannot_do_goes_to_the_host_or_is_refused(void **state)
+{
+	struct test_world *wide = test_joined(20, TEST_RING_MAX);
+	const char *path = write_flat_broadcast(20);
+	struct muster_op_info info;
+
+	(void)state;
+	for (uint32_t i = 0; i < wide->size; i++)
+		assert_int_equal(muster_comm_schedule(wide->comms[i], path), 0);
+	remove(path);
+	broadcast_everywhere(wide, 0);
+	muster_comm_last(wide->comms[3], &info);
+	assert_int_equal(info.path, MUSTER_PATH_HOST);
+	assert_non_null(strstr(info.why, "host: step 0"));
+	assert_non_null(strstr(info.why, "MUSTER_SEQ_DESCS_MAX"));
+	for (uint32_t i = 0; i < wide->size; i++)
+		muster_comm_offload(wide->comms[i], MUSTER_OFFLOAD_FORCE);
+	broadcast_everywhere(wide, -EOPNOTSUPP);
+	assert_non_null(strstr(muster_error(wide->jobs[5]), "offload is forced"));
+	test_world_free(wide);
+}
+
+static void test_one_rank_alone_copies(void **state)
+{
+	struct test_world *alone = test_joined(1, TEST_RING_MAX);
+	int32_t from[3] = { 1, 2, 3 }, to[3] = { 0 };
+	struct muster_op_info info;
+
+	(void)state;
+	assert_int_equal(muster_allreduce(alone->comms[0], from, to, 3, MUSTER_I32, MUSTER_MAX), 0);
+	assert_memory_equal(from, to, sizeof(to));
+	assert_int_equal(muster_reduce(alone->comms[0], from, to, 3, MUSTER_I32, MUSTER_SUM, 0), 0);
+	assert_int_equal(muster_broadcast(alone->comms[0], from, 3, MUSTER_I32, 0), 0);
+	assert_int_equal(muster_barrier(alone->comms[0]), 0);
+	muster_comm_last(alone->comms[0], &info);
+	assert_string_equal(info.why, "nothing to do: one rank");
+	test_world_free(alone);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_unknown_types_and_operations_are_refused, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_counts_that_overflow_are_refused, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_missing_buffers_are_refused, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_roots_that_are_not_there_are_refused, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_buffers_that_overlap_are_refused, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_settings_are_checked, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_a_schedule_file_serves_what_it_describes, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_bad_schedule_files_are_refused_with_the_reason, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_the_last_operation_says_its_path_and_why, setup, teardown),
+		cmocka_unit_test(test_what_the_nic_cannot_do_goes_to_the_host_or_is_refused),
+		cmocka_unit_test(test_one_rank_alone_copies),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
