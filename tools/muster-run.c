@@ -17,11 +17,13 @@
 #include <unistd.h>
 
 #include "version.h"
+#include "vm.h"
 
 enum { GRACE_DEFAULT_MS = 12000, GRACE_MAX_S = 86400 };
 
 static const char help[] =
 	"Usage: muster-run -n RANKS [OPTION]... [--] PROGRAM [ARGUMENT]...\n"
+	"       muster-run -n RANKS --vm --shell\n"
 	"Run PROGRAM as the RANKS ranks of one Muster job on this machine.\n"
 	"\n"
 	"  -n, --ranks=RANKS     how many processes to start, 1 to 1024\n"
@@ -30,6 +32,11 @@ static const char help[] =
 	"                        ranks are pinned when there are enough CPUs for all\n"
 	"      --grace=SECONDS   when a rank fails, how long the others may take to end by\n"
 	"                        themselves (12: a little more than the library's deadline)\n"
+	"      --vm              each rank in a virtual machine of its own, as root, with this\n"
+	"                        machine's files (changes are not kept), without input\n"
+	"      --nics=N          with --vm: Muster NICs of each, 1 to 8 (1); see MUSTER_NIC\n"
+	"      --keep            with --vm: when PROGRAM has ended, a shell in guest 0\n"
+	"      --shell           with --vm: only that shell\n"
 	"  -h, --help            show this\n"
 	"  -V, --version         show the version\n"
 	"\n"
@@ -69,7 +76,17 @@ static int parse_grace(const char *text, uint64_t *grace_ms)
 	return 0;
 }
 
-enum option_key { KEY_NO_PREFIX = 256, KEY_BIND, KEY_NO_BIND, KEY_GRACE };
+static int parse_nics(const char *text, uint32_t *nr)
+{
+	if (text[0] < '1' || text[0] > '0' + MUSTER_VM_NICS_MAX || text[1])
+		return usage_error("--nics wants a number from 1 to 8, not", text);
+	*nr = (uint32_t)(text[0] - '0');
+	return 0;
+}
+
+enum option_key {
+	KEY_NO_PREFIX = 256, KEY_BIND, KEY_NO_BIND, KEY_GRACE, KEY_VM, KEY_NICS, KEY_KEEP, KEY_SHELL,
+};
 
 static const struct option long_options[] = {
 	{ "ranks", required_argument, NULL, 'n' },
@@ -77,6 +94,10 @@ static const struct option long_options[] = {
 	{ "bind", no_argument, NULL, KEY_BIND },
 	{ "no-bind", no_argument, NULL, KEY_NO_BIND },
 	{ "grace", required_argument, NULL, KEY_GRACE },
+	{ "vm", no_argument, NULL, KEY_VM },
+	{ "nics", required_argument, NULL, KEY_NICS },
+	{ "keep", no_argument, NULL, KEY_KEEP },
+	{ "shell", no_argument, NULL, KEY_SHELL },
 	{ "help", no_argument, NULL, 'h' },
 	{ "version", no_argument, NULL, 'V' },
 	{ NULL, 0, NULL, 0 },
@@ -99,6 +120,17 @@ static int parse_option(int key, struct run_options *options)
 		return 0;
 	case KEY_GRACE:
 		return parse_grace(optarg, &options->grace_ms);
+	case KEY_VM:
+		options->vm = true;
+		return 0;
+	case KEY_NICS:
+		return parse_nics(optarg, &options->nics);
+	case KEY_KEEP:
+		options->keep = true;
+		return 0;
+	case KEY_SHELL:
+		options->keep = options->shell = true;
+		return 0;
 	case 'h':
 		fputs(help, stdout);
 		return -1;
@@ -109,6 +141,27 @@ static int parse_option(int key, struct run_options *options)
 		fputs("Try 'muster-run --help'.\n", stderr);
 		return RUN_EXIT_USAGE;
 	}
+}
+
+/* What goes together where ranks run in guests, and only there. */
+static int check_guests(struct run_options *options)
+{
+	const char *device = getenv("MUSTER_DEVICE");
+
+	if (!options->vm && (options->nics || options->keep))
+		return usage_error("--nics, --keep and --shell go with --vm only", NULL);
+	if (!options->vm)
+		return 0;
+	if (options->nr > MUSTER_VM_GUESTS_MAX)
+		return usage_error("--vm starts at most 64 guests", NULL);
+	if (options->bind == RUN_BIND_ON)
+		return usage_error("--bind does not go with --vm", NULL);
+	if (device && strcmp(device, "verbs"))
+		return usage_error("in guests the device is verbs; unset MUSTER_DEVICE, which is",
+				   device);
+	if (!options->nics)
+		options->nics = 1;
+	return 0;
 }
 
 static int parse_options(int argc, char **argv, struct run_options *options)
@@ -122,9 +175,14 @@ static int parse_options(int argc, char **argv, struct run_options *options)
 	}
 	if (!options->nr)
 		return usage_error("say with -n how many ranks to start", NULL);
-	if (optind == argc)
-		return usage_error("say which program to run", NULL);
-	options->argv = argv + optind;
+	ret = check_guests(options);
+	if (ret)
+		return ret;
+	if (options->shell != (optind == argc))
+		return usage_error(options->shell ? "--shell runs no program" :
+				   "say which program to run", NULL);
+	if (!options->shell)
+		options->argv = argv + optind;
 	return 0;
 }
 

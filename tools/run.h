@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The three parts of muster-run: options and the front process (muster-run.c),
- * the keeper that starts and watches the ranks (run_keeper.c), and the lines
- * that they print (run_output.c).
+ * The parts of muster-run: options and the front process (muster-run.c), the
+ * keeper that watches the ranks and decides when they end (run_keeper.c), the two
+ * places where they can run (run_local.c, run_guests.c), and the lines that they
+ * print (run_output.c).
  */
 #ifndef MUSTER_RUN_H
 #define MUSTER_RUN_H
 
+#include <poll.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -39,7 +41,11 @@ struct run_options {
 	bool prefix;
 	enum run_bind bind;
 	uint64_t grace_ms;
-	char *const *argv;		/* the program and its arguments */
+	bool vm;			/* each rank in a guest of its own */
+	uint32_t nics;			/* of each guest */
+	bool keep;			/* a shell in guest 0 when the ranks have ended */
+	bool shell;			/* only that */
+	char *const *argv;		/* the program and its arguments; NULL: only the shell */
 };
 
 /**
@@ -81,7 +87,84 @@ void run_sink_print(struct run_sink *sink, const char *format, ...)
 void run_sink_flush(struct run_sink *sink);
 /** run_stream_read() - take what is there, queue its whole lines. Return: was there anything? */
 bool run_stream_read(struct run_stream *stream);
+/** run_stream_put() - the same for what somebody else has read. */
+void run_stream_put(struct run_stream *stream, const char *data, size_t len);
 /** run_stream_end() - queue what is left, an unfinished line, and close. */
 void run_stream_end(struct run_stream *stream);
+
+/* ---- the keeper's state, as the places see it ------------------------------- */
+
+enum run_phase {
+	RUN_RUNNING,
+	RUN_GRACE,			/* a rank failed; the others may end by their own errors */
+	RUN_STOPPING,			/* they were told to end */
+	RUN_KILLING,
+};
+
+struct run_rank {
+	bool live;
+	pid_t pid;			/* run_local.c */
+	struct run_stream out;
+	struct run_stream err;
+};
+
+struct run {
+	const struct run_options *options;
+	const struct run_place *place;
+	void *state;			/* the place's own */
+	pid_t front;
+	int signals;			/* readable: signals have come */
+	struct run_sink out;
+	struct run_sink err;
+	enum run_phase phase;
+	uint64_t deadline_ms;		/* when the phase ends by itself; 0: never */
+	int status;
+	uint32_t live;
+	struct pollfd *polls;		/* signals, stdout, stderr, then the place's */
+	struct run_rank *ranks;
+};
+
+/* Where ranks run. The keeper decides, the place does. */
+struct run_place {
+	/* Before anything else. Return: how many poll entries it needs, or -errno. */
+	int (*open)(struct run *run);
+	/* Start all ranks and set live; or say why not with run_launch_failed(). */
+	void (*launch)(struct run *run);
+	void (*signal)(struct run *run, uint32_t rank, int signal);
+	/* What to wait for, and what to do then; fds are those that open() asked for. */
+	void (*fill)(struct run *run, struct pollfd *fds);
+	void (*step)(struct run *run, const struct pollfd *fds);
+	/* A child process has ended: run_rank_ended() for each rank that it was. */
+	void (*reap)(struct run *run);
+	/* The last of what an ended rank, or what it left behind, said. */
+	void (*drain)(struct run *run, uint32_t rank);
+	/* No rank lives. */
+	void (*finish)(struct run *run);
+	/* Whatever open() and launch() did; at any time. */
+	void (*close)(struct run *run);
+};
+
+extern const struct run_place run_place_local;
+extern const struct run_place run_place_guests;
+
+/** run_launch_failed() - why is an errno, negative; ends the run. */
+void run_launch_failed(struct run *run, uint32_t rank, int why);
+
+/**
+ * run_rank_ended() - account for it.
+ * @wait_status: as from waitpid()
+ * @batch_first: no failure was known before this batch. Of ranks that are found
+ *	dead together a signal counts before an exit status, as it is likelier to be
+ *	the cause than the effect.
+ */
+void run_rank_ended(struct run *run, uint32_t rank, int wait_status, bool batch_first);
+
+/** run_stream_fd() - what to poll so as to read it: -1 while its sink is full. */
+int run_stream_fd(const struct run_stream *stream);
+
+/** run_stream_open() - begin a stream of a rank with its prefix; fd -1: by run_stream_put(). */
+void run_stream_open(struct run *run, struct run_stream *stream, struct run_sink *sink,
+		     uint32_t rank, int fd);
+
 
 #endif /* MUSTER_RUN_H */

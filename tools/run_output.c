@@ -7,6 +7,7 @@
 #include "run.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
 #include <stdarg.h>
@@ -107,13 +108,42 @@ static void stream_put_lines(struct run_stream *stream)
 
 void run_stream_end(struct run_stream *stream)
 {
-	if (stream->fd < 0)
-		return;
 	if (stream->len)
 		stream_put(stream, stream->line, stream->len, false);
 	stream->len = 0;
-	close(stream->fd);
+	if (stream->fd >= 0)
+		close(stream->fd);
 	stream->fd = -1;
+}
+
+void run_stream_put(struct run_stream *stream, const char *data, size_t len)
+{
+	while (len) {
+		size_t room = RUN_LINE_MAX - stream->len;
+		size_t part = len < room ? len : room;
+
+		memcpy(stream->line + stream->len, data, part);
+		stream->len += part;
+		stream_put_lines(stream);
+		data += part;
+		len -= part;
+	}
+}
+
+int run_stream_fd(const struct run_stream *stream)
+{
+	return stream->sink && stream->sink->len < RUN_SINK_MAX ? stream->fd : -1;
+}
+
+void run_stream_open(struct run *run, struct run_stream *stream, struct run_sink *sink,
+		     uint32_t rank, int fd)
+{
+	if (run->options->prefix)
+		snprintf(stream->prefix, sizeof(stream->prefix), "[%u] ", rank);
+	if (fd >= 0)
+		fcntl(fd, F_SETFL, O_NONBLOCK);
+	stream->sink = sink;
+	stream->fd = fd;
 }
 
 bool run_stream_read(struct run_stream *stream)

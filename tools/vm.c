@@ -33,6 +33,8 @@ enum {
 	SEND_TIMEOUT_S = 5,		/* a guest that takes no input for this long is lost */
 };
 
+#define CANCEL UINT32_MAX	/* among the guests' indexes in epoll */
+
 struct guest {
 	pid_t pid;			/* 0: none or dead */
 	bool up;			/* has said hello */
@@ -51,6 +53,7 @@ struct muster_vm {
 	struct muster_vm_events events;
 	void *arg;
 	int epoll;
+	bool cancelled;
 	char dir[PATH_MAX - 64];
 	unsigned int nr_guests;
 	struct guest *guests;
@@ -292,7 +295,7 @@ static int check_config(const struct muster_vm_config *config)
 	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
 		snprintf(path, sizeof(path), "%s/%s", config->dir, files[i]);
 		if (access(path, F_OK))
-			return missing("a part of the guests", path, "run 'make setup'");
+			return missing("a part of the guests", path, "run 'make setup-guest'");
 	}
 	if (access(config->agent, X_OK))
 		return missing("the guest agent", config->agent, "run 'make'");
@@ -313,7 +316,7 @@ int muster_vm_find(struct muster_vm_config *config)
 	snprintf(agent, sizeof(agent), "%s/guest_agent", self);
 	snprintf(path, sizeof(path), "%s/../vm", self);
 	if (!realpath(named ? named : path, dir))
-		return missing("the folder of the guests", named ? named : path, "run 'make setup'");
+		return missing("the folder of the guests", named ? named : path, "run 'make setup-guest'");
 	config->dir = dir;
 	config->agent = agent;
 	return 0;
@@ -353,6 +356,15 @@ static int64_t now_ms(void)
 	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
 }
 
+static int watch_cancel(struct muster_vm *vm, int operation)
+{
+	struct epoll_event event = { .events = EPOLLIN, .data.u32 = CANCEL };
+
+	if (!vm->config.cancel_fd)
+		return 0;
+	return epoll_ctl(vm->epoll, operation, vm->config.cancel_fd, &event) ? -errno : 0;
+}
+
 static int wait_up(struct muster_vm *vm)
 {
 	int64_t deadline = now_ms() + vm->config.boot_timeout_ms;
@@ -367,6 +379,8 @@ static int wait_up(struct muster_vm *vm)
 		}
 		if (vm->guests[i].control < 0)
 			return -EIO;
+		if (vm->cancelled)
+			return -EINTR;
 		if (left <= 0) {
 			fprintf(stderr, "guest %u: it does not answer after %u ms (accelerator %s)\n",
 				i, vm->config.boot_timeout_ms, vm->config.accel);
@@ -428,7 +442,11 @@ int muster_vm_start(const struct muster_vm_config *config, const struct muster_v
 	for (unsigned int i = 0; i < vm->nr_guests && !err; i++)
 		err = guest_start(vm, i);
 	if (!err)
+		err = watch_cancel(vm, EPOLL_CTL_ADD);
+	if (!err)
 		err = wait_up(vm);
+	if (!err)
+		err = watch_cancel(vm, EPOLL_CTL_DEL);
 	if (err) {
 		muster_vm_stop(vm);
 		return err;
@@ -467,8 +485,12 @@ void muster_vm_step(struct muster_vm *vm, int timeout_ms)
 	struct epoll_event events[16];
 	int nr = epoll_wait(vm->epoll, events, 16, timeout_ms);
 
-	for (int i = 0; i < nr; i++)
-		guest_read(vm, events[i].data.u32);
+	for (int i = 0; i < nr; i++) {
+		if (events[i].data.u32 == CANCEL)
+			vm->cancelled = true;
+		else
+			guest_read(vm, events[i].data.u32);
+	}
 }
 
 /* Append a string and its 0 to a frame's data; false if it does not fit. */

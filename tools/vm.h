@@ -37,6 +37,7 @@ struct muster_vm_config {
 	const char *agent;		/* path of the guest_agent program */
 	const char *wire;		/* of all NICs; NULL: UNIX sockets of this cluster's own */
 	bool count_instructions;	/* a little slower; for muster_vm_instructions() */
+	int cancel_fd;			/* readable while guests boot: give up; 0: none */
 	const char *nic_options;	/* added to each -device muster; NULL: none */
 };
 
@@ -67,7 +68,8 @@ struct muster_vm_program {
 /*
  * Boot all guests side by side and wait until each answers.
  * Returns 0 and the cluster, or -errno with nothing left running: -ENOENT if
- * something is not built, -ETIMEDOUT, -EIO if a guest died while it booted.
+ * something is not built, -ETIMEDOUT, -EINTR for cancel_fd, -EIO if a guest died
+ * while it booted.
  */
 int muster_vm_start(const struct muster_vm_config *config, const struct muster_vm_events *events,
 		    void *arg, struct muster_vm **vm);

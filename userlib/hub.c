@@ -443,10 +443,9 @@ static void listen_accept(struct muster_hub *hub)
 }
 
 /* Two entries a connection, in order, so that the answers are found again. */
-static nfds_t fds_fill(const struct muster_hub *hub)
+uint32_t muster_hub_fds(const struct muster_hub *hub, struct pollfd *fds)
 {
-	struct pollfd *fds = hub->fds;
-	nfds_t nr = 0;
+	uint32_t nr = 0;
 
 	for (uint32_t i = 0; i < hub->nr_conns; i++) {
 		const struct conn *conn = &hub->conns[i];
@@ -462,12 +461,11 @@ static nfds_t fds_fill(const struct muster_hub *hub)
 
 int muster_hub_step(struct muster_hub *hub, int timeout_ms)
 {
-	uint32_t nr_conns = hub->nr_conns;
-	nfds_t nr;
+	uint32_t nr_conns = hub->nr_conns, nr;
 
 	if (hub->error)
 		return hub->error;
-	nr = fds_fill(hub);
+	nr = muster_hub_fds(hub, hub->fds);
 	if (poll(hub->fds, nr, timeout_ms) < 0)
 		return 0;	/* EINTR: the caller's loop decides */
 	/* Backwards: a stranger that goes is replaced by the last connection. */

@@ -11,6 +11,7 @@
 #ifndef MUSTER_HUB_H
 #define MUSTER_HUB_H
 
+#include <poll.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -79,6 +80,15 @@ void muster_hub_join(struct muster_hub *hub, uint32_t rank);
  * or -ENOMEM, and muster_hub_error() says why.
  */
 int muster_hub_step(struct muster_hub *hub, int timeout_ms);
+
+/**
+ * muster_hub_fds() - what to poll before the next muster_hub_step(), for a caller that
+ * waits for other things too.
+ * @fds: room for 2 * (size + MUSTER_HUB_STRANGERS_MAX) + 1 entries
+ *
+ * Return: how many entries were filled in.
+ */
+uint32_t muster_hub_fds(const struct muster_hub *hub, struct pollfd *fds);
 
 /** muster_hub_fail() - end it and tell everybody why. Return: error (negative). */
 int muster_hub_fail(struct muster_hub *hub, int error, const char *format, ...)

@@ -1,0 +1,436 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Ranks in guests: one guest a rank, all with this machine's files, joined by the
+ * wire of their NICs. The ranks meet at a hub in this process, to which each guest
+ * has a port. The driver is loaded before any rank starts. Everything is driven
+ * by one descriptor of the cluster (vm.h) and those of the hub.
+ */
+#include "run.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include "hub.h"
+#include "vm.h"
+
+enum {
+	HUB_POLLS = 2 * (MUSTER_VM_GUESTS_MAX + MUSTER_HUB_STRANGERS_MAX) + 1,
+	OWN_SETTINGS = 6,
+};
+
+enum program_id {
+	LOADER = 1,
+	RANK,
+	SHELL,
+};
+
+#define RENDEZVOUS "/dev/virtio-ports/" VM_PORT_RENDEZVOUS ".0"
+
+struct guests {
+	struct muster_vm *vm;
+	struct muster_hub *hub;
+	char build[PATH_MAX - 64];	/* where everything was built */
+	char nic_options[64];
+	uint32_t loading;		/* guests whose driver is not loaded yet */
+	bool failed;			/* one of them could not load it */
+	bool shell;			/* a shell runs in guest 0 */
+};
+
+/* ---- what a program in a guest is given -------------------------------------- */
+
+static bool is_ours(const char *setting, char *const *ours)
+{
+	size_t name = strcspn(setting, "=") + 1;
+
+	for (; *ours; ours++)
+		if (!strncmp(setting, *ours, name))
+			return true;
+	return false;
+}
+
+static void environment_free(char **env)
+{
+	for (int i = 0; env && i < OWN_SETTINGS && env[i]; i++)
+		free(env[i]);
+	free(env);
+}
+
+/* This environment, and what a rank of that guest needs. */
+static char **environment(const struct run *run, uint32_t guest)
+{
+	const struct guests *guests = run->state;
+	const char *libraries = getenv("LD_LIBRARY_PATH");
+	size_t nr = 0, at = OWN_SETTINGS;
+	char **env;
+
+	while (environ[nr])
+		nr++;
+	env = calloc(nr + OWN_SETTINGS + 1, sizeof(*env));
+	if (!env)
+		return NULL;
+	if (asprintf(&env[0], "MUSTER_RANK=%u", guest) < 0 ||
+	    asprintf(&env[1], "MUSTER_SIZE=%u", run->options->nr) < 0 ||
+	    asprintf(&env[2], "MUSTER_RENDEZVOUS=" RENDEZVOUS) < 0 ||
+	    asprintf(&env[3], "MUSTER_DEVICE=verbs") < 0 ||
+	    asprintf(&env[4], "IBV_DRIVERS=%s/provider/libmuster", guests->build) < 0 ||
+	    asprintf(&env[5], "LD_LIBRARY_PATH=%s:%s/provider%s%s", guests->build, guests->build,
+		     libraries ? ":" : "", libraries ? libraries : "") < 0) {
+		environment_free(env);
+		return NULL;
+	}
+	for (size_t i = 0; i < nr; i++)
+		if (!is_ours(environ[i], env))
+			env[at++] = environ[i];
+	return env;
+}
+
+static int program_start(struct run *run, uint32_t guest, enum program_id id, char *const *argv)
+{
+	struct guests *guests = run->state;
+	char **env = environment(run, guest), *cwd = getcwd(NULL, 0);
+	struct muster_vm_program program = {
+		.id = id, .cwd = cwd, .argv = argv, .envp = env,
+		.flags = id == SHELL ? VM_RUN_TERMINAL : 0,
+	};
+	int err = env ? muster_vm_run(guests->vm, guest, &program) : -ENOMEM;
+
+	if (!err && id != SHELL)
+		err = muster_vm_input(guests->vm, guest, id, NULL, 0);
+	environment_free(env);
+	free(cwd);
+	return err;
+}
+
+/* ---- what guests say ----------------------------------------------------------- */
+
+static void on_output(void *arg, unsigned int guest, uint16_t id, int fd, const char *data,
+		      size_t len)
+{
+	struct run *run = arg;
+
+	if (id == SHELL) {
+		fwrite(data, 1, len, stdout);
+		fflush(stdout);
+	} else {
+		run_stream_put(fd == 2 ? &run->ranks[guest].err : &run->ranks[guest].out, data, len);
+	}
+}
+
+/* Its port is closed for the hub, which tells those that wait for it. */
+static void rank_gone(struct run *run, uint32_t guest, int status)
+{
+	struct guests *guests = run->state;
+
+	if (!run->ranks[guest].live)
+		return;
+	shutdown(muster_vm_port_fd(guests->vm, guest, 0), SHUT_RD);
+	run_rank_ended(run, guest, status, !run->status);
+}
+
+static void on_exited(void *arg, unsigned int guest, uint16_t id, int status)
+{
+	struct run *run = arg;
+	struct guests *guests = run->state;
+
+	if (id == RANK) {
+		rank_gone(run, guest, status);
+	} else if (id == LOADER) {
+		guests->loading--;
+		guests->failed = guests->failed || status;
+	} else {
+		guests->shell = false;
+	}
+}
+
+static void on_refused(void *arg, unsigned int guest, uint16_t id, int error)
+{
+	struct run *run = arg;
+
+	if (id == RANK && run->ranks[guest].live)
+		run_launch_failed(run, guest, -error);
+	else if (id != RANK)
+		on_exited(arg, guest, id, RUN_EXIT_NOT_FOUND << 8);
+}
+
+static const struct muster_vm_events events = {
+	.output = on_output, .exited = on_exited, .refused = on_refused,
+};
+
+/* ---- starting --------------------------------------------------------------------- */
+
+/* A guest's NIC waits for its peers as long as the library waits for other ranks. */
+static void nic_deadline(struct guests *guests)
+{
+	const char *deadline = getenv("MUSTER_DEADLINE");
+	double seconds = deadline ? strtod(deadline, NULL) : 0;
+
+	if (seconds >= 0.001 && seconds <= 86400)
+		snprintf(guests->nic_options, sizeof(guests->nic_options), "deadline-ms=%.0f",
+			 seconds * 1000);
+}
+
+static int boot(struct run *run)
+{
+	struct guests *guests = run->state;
+	struct muster_vm_config config = {
+		.nr_guests = run->options->nr, .nr_nics = run->options->nics, .nr_ports = 1,
+		.cancel_fd = run->signals,
+	};
+	int err = muster_vm_find(&config);
+
+	nic_deadline(guests);
+	if (guests->nic_options[0])
+		config.nic_options = guests->nic_options;
+	return err ? err : muster_vm_start(&config, &events, run, &guests->vm);
+}
+
+/* Wait until something happens in the cluster. Return: 0; -EINTR if somebody wants us to end. */
+static int wait_cluster(struct run *run, int input)
+{
+	struct guests *guests = run->state;
+	struct pollfd fds[] = {
+		{ muster_vm_fd(guests->vm), POLLIN, 0 },
+		{ run->signals, POLLIN, 0 },
+		{ input, POLLIN, 0 },
+	};
+
+	if (poll(fds, 3, -1) < 0)
+		return 0;
+	if (fds[0].revents)
+		muster_vm_step(guests->vm, 0);
+	if (fds[2].revents && guests->shell) {
+		char data[1024];
+		ssize_t n = read(input, data, sizeof(data));
+
+		muster_vm_input(guests->vm, 0, SHELL, data, n > 0 ? (size_t)n : 0);
+	}
+	return fds[1].revents ? -EINTR : 0;
+}
+
+static int load_drivers(struct run *run)
+{
+	struct guests *guests = run->state;
+	char module[PATH_MAX];
+	char *const argv[] = {
+		"sh", "-c", "modprobe ib_uverbs && insmod \"$1\" && test -e /dev/infiniband/uverbs0",
+		"sh", module, NULL,
+	};
+	int err = 0;
+
+	snprintf(module, sizeof(module), "%s/kernel/muster.ko", guests->build);
+	for (uint32_t i = 0; i < run->options->nr && !err; i++) {
+		err = program_start(run, i, LOADER, argv);
+		guests->loading += !err;
+	}
+	while (!err && guests->loading && !guests->failed)
+		err = wait_cluster(run, -1);
+	if (!err && guests->failed) {
+		run_sink_print(&run->err, "muster-run: a guest could not load its driver, %s\n",
+			       module);
+		err = -ENODEV;
+	}
+	return err;
+}
+
+static int hub_open(struct run *run)
+{
+	struct guests *guests = run->state;
+	int err = muster_hub_create(run->options->nr, &guests->hub);
+
+	for (uint32_t i = 0; i < run->options->nr && !err; i++) {
+		int fd = fcntl(muster_vm_port_fd(guests->vm, i, 0), F_DUPFD_CLOEXEC, 0);
+
+		err = fd < 0 ? -errno : muster_hub_add(guests->hub, fd, 0);
+	}
+	return err;
+}
+
+/* What ended the start: a signal, or a failure of ours that was explained. */
+static int start_status(struct run *run, int err)
+{
+	struct signalfd_siginfo info;
+
+	if (err == -EINTR && read(run->signals, &info, sizeof(info)) == sizeof(info))
+		return RUN_EXIT_SIGNAL + (int)info.ssi_signo;
+	run_sink_print(&run->err, "muster-run: the guests did not start: %s\n", strerror(-err));
+	return RUN_EXIT_FAILED;
+}
+
+static void guests_launch(struct run *run)
+{
+	int err;
+
+	for (uint32_t i = 0; i < run->options->nr; i++) {
+		run_stream_open(run, &run->ranks[i].out, &run->out, i, -1);
+		run_stream_open(run, &run->ranks[i].err, &run->err, i, -1);
+	}
+	err = boot(run);
+	if (!err)
+		err = load_drivers(run);
+	if (!err)
+		err = hub_open(run);
+	if (err) {
+		run->status = start_status(run, err);
+		return;
+	}
+	for (uint32_t i = 0; i < run->options->nr && run->options->argv; i++) {
+		err = program_start(run, i, RANK, run->options->argv);
+		if (err) {
+			run_launch_failed(run, i, err);
+			return;
+		}
+		run->ranks[i].live = true;
+		run->live++;
+	}
+}
+
+/* ---- watching ----------------------------------------------------------------------- */
+
+/* One that has to be killed ends with its guest, whatever state that is in. */
+static void guests_signal(struct run *run, uint32_t rank, int signal)
+{
+	struct guests *guests = run->state;
+
+	muster_vm_signal(guests->vm, rank, RANK, signal);
+	if (signal == SIGKILL)
+		rank_gone(run, rank, SIGKILL);
+}
+
+static void guests_fill(struct run *run, struct pollfd *fds)
+{
+	struct guests *guests = run->state;
+	bool full = run->out.len >= RUN_SINK_MAX || run->err.len >= RUN_SINK_MAX;
+	uint32_t nr = muster_hub_fds(guests->hub, fds + 1);
+
+	fds[0] = (struct pollfd){ .fd = full ? -1 : muster_vm_fd(guests->vm), .events = POLLIN };
+	for (nr++; nr < 1 + HUB_POLLS; nr++)
+		fds[nr] = (struct pollfd){ .fd = -1 };
+}
+
+static void guests_step(struct run *run, const struct pollfd *fds)
+{
+	struct guests *guests = run->state;
+
+	muster_hub_step(guests->hub, 0);
+	if (fds[0].revents)
+		muster_vm_step(guests->vm, 0);
+}
+
+static void guests_reap(struct run *run)
+{
+	(void)run;	/* a QEMU; the cluster sees it by its ports */
+}
+
+static void guests_drain(struct run *run, uint32_t rank)
+{
+	(void)run;
+	(void)rank;	/* a program's output comes before its end */
+}
+
+/* ---- afterwards ------------------------------------------------------------------------ */
+
+/* The terminal of the shell in guest 0 does what ours otherwise would. */
+static void shell_run(struct run *run)
+{
+	struct guests *guests = run->state;
+	char *const argv[] = { "bash", "-i", NULL };
+	struct termios before, raw;
+	bool terminal = tcgetattr(STDIN_FILENO, &before) == 0;
+
+	run_sink_flush(&run->out);
+	run_sink_flush(&run->err);
+	fprintf(stderr, "muster-run: a shell in guest 0 of %u; its end ends the guests\n",
+		run->options->nr);
+	guests->shell = !program_start(run, 0, SHELL, argv);
+	if (terminal) {
+		raw = before;
+		cfmakeraw(&raw);
+		tcsetattr(STDIN_FILENO, TCSANOW, &raw);
+	}
+	while (guests->shell && !wait_cluster(run, STDIN_FILENO))
+		;
+	if (terminal)
+		tcsetattr(STDIN_FILENO, TCSANOW, &before);
+}
+
+static void guests_finish(struct run *run)
+{
+	struct guests *guests = run->state;
+
+	if (run->options->keep && guests->hub && muster_vm_alive(guests->vm, 0) &&
+	    run->phase <= RUN_GRACE)
+		shell_run(run);
+	muster_hub_destroy(guests->hub);
+	guests->hub = NULL;
+	muster_vm_stop(guests->vm);
+	guests->vm = NULL;
+}
+
+static int check_built(const struct guests *guests, const char *file, const char *target)
+{
+	char path[PATH_MAX];
+
+	snprintf(path, sizeof(path), "%s/%s", guests->build, file);
+	if (!access(path, R_OK))
+		return 0;
+	fprintf(stderr, "muster-run: %s is missing: run 'make %s'\n", path, target);
+	return -ENOENT;
+}
+
+static int guests_open(struct run *run)
+{
+	struct guests *guests = calloc(1, sizeof(*guests));
+	char self[PATH_MAX - 64];
+	ssize_t len = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	int err;
+
+	if (!guests || len < 0) {
+		free(guests);
+		return -ENOMEM;
+	}
+	run->state = guests;
+	self[len] = 0;
+	*strrchr(self, '/') = 0;	/* build/tools */
+	*strrchr(self, '/') = 0;
+	strcpy(guests->build, self);
+	err = check_built(guests, "kernel/muster.ko", "kernel");
+	if (!err)
+		err = check_built(guests, "provider/libmuster-rdmav34.so", "provider");
+	if (!err)
+		err = check_built(guests, "libmuster-verbs.so.0", "provider");
+	return err ? err : 1 + HUB_POLLS;
+}
+
+static void guests_close(struct run *run)
+{
+	struct guests *guests = run->state;
+
+	if (guests) {
+		muster_hub_destroy(guests->hub);
+		muster_vm_stop(guests->vm);
+	}
+	free(guests);
+	run->state = NULL;
+}
+
+const struct run_place run_place_guests = {
+	.open = guests_open,
+	.launch = guests_launch,
+	.signal = guests_signal,
+	.fill = guests_fill,
+	.step = guests_step,
+	.reap = guests_reap,
+	.drain = guests_drain,
+	.finish = guests_finish,
+	.close = guests_close,
+};

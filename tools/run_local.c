@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Ranks as processes of this machine. A rank dies with the keeper
+ * (PR_SET_PDEATHSIG), and is a session of its own: terminal signals reach only
+ * the front, which passes them on, and rank 0 may read a terminal without being
+ * its foreground.
+ */
+#include "run.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/random.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+struct local {
+	char rendezvous[64];
+	cpu_set_t cpus;		/* those to bind to; none: do not bind */
+};
+
+/* ---- starting a rank ------------------------------------------------------ */
+
+static void rank_bind(const struct local *local, uint32_t index)
+{
+	int skip = CPU_COUNT(&local->cpus), cpu = -1;
+	cpu_set_t one;
+
+	if (!skip)
+		return;
+	skip = (int)(index % (uint32_t)skip);
+	do
+		cpu++;
+	while (!CPU_ISSET(cpu, &local->cpus) || skip--);
+	CPU_ZERO(&one);
+	CPU_SET(cpu, &one);
+	sched_setaffinity(0, sizeof(one), &one);
+}
+
+static int rank_set_environment(const struct run *run, uint32_t index)
+{
+	const struct local *local = run->state;
+	char rank[16], size[16];
+
+	snprintf(rank, sizeof(rank), "%u", index);
+	snprintf(size, sizeof(size), "%u", run->options->nr);
+	if (setenv("MUSTER_RANK", rank, 1) || setenv("MUSTER_SIZE", size, 1) ||
+	    setenv("MUSTER_RENDEZVOUS", local->rendezvous, 1))
+		return -errno;
+	return 0;
+}
+
+static int rank_set_files(uint32_t index, int out, int err)
+{
+	if (index > 0) {
+		int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+		if (null < 0 || dup2(null, STDIN_FILENO) < 0)
+			return -errno;
+	}
+	if (dup2(out, STDOUT_FILENO) < 0 || dup2(err, STDERR_FILENO) < 0)
+		return -errno;
+	return 0;
+}
+
+/* In the new process. Returns only when the program could not be run. */
+static int rank_become(const struct run *run, uint32_t index, pid_t keeper, int out, int err)
+{
+	sigset_t none;
+	int ret;
+
+	setsid();
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != keeper)
+		_exit(RUN_EXIT_FAILED);
+	rank_bind(run->state, index);
+	ret = rank_set_environment(run, index);
+	if (!ret)
+		ret = rank_set_files(index, out, err);
+	if (ret)
+		return ret;
+	signal(SIGPIPE, SIG_DFL);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	execvp(run->options->argv[0], run->options->argv);
+	return -errno;
+}
+
+/* Return: 0 when the program runs, or why it does not. */
+static int rank_wait_exec(int told, pid_t pid)
+{
+	int why = 0;
+
+	while (read(told, &why, sizeof(why)) < 0 && errno == EINTR)
+		;
+	if (why)
+		waitpid(pid, NULL, 0);
+	return why;
+}
+
+/*
+ * Start one rank: a process with pipes for its output. told is closed by exec,
+ * or brings the reason why there was none.
+ */
+static int rank_launch(struct run *run, uint32_t index)
+{
+	int out[2], err[2], told[2], ret = 0;
+	struct run_rank *rank = &run->ranks[index];
+	pid_t keeper = getpid();
+
+	if (pipe2(out, O_CLOEXEC))
+		return -errno;
+	if (pipe2(err, O_CLOEXEC)) {
+		ret = -errno;
+		goto err_close_out;
+	}
+	if (pipe2(told, O_CLOEXEC)) {
+		ret = -errno;
+		goto err_close_err;
+	}
+	rank->pid = fork();
+	if (rank->pid == 0) {
+		ret = rank_become(run, index, keeper, out[1], err[1]);
+		if (write(told[1], &ret, sizeof(ret)) < 0)
+			_exit(RUN_EXIT_FAILED);
+		_exit(RUN_EXIT_NOT_FOUND);
+	}
+	if (rank->pid < 0)
+		ret = -errno;
+	close(told[1]);
+	if (!ret)
+		ret = rank_wait_exec(told[0], rank->pid);
+	close(told[0]);
+	if (ret) {
+		rank->pid = 0;
+		goto err_close_err;
+	}
+	close(out[1]);
+	close(err[1]);
+	run_stream_open(run, &rank->out, &run->out, index, out[0]);
+	run_stream_open(run, &rank->err, &run->err, index, err[0]);
+	rank->live = true;
+	run->live++;
+	return 0;
+
+err_close_err:
+	close(err[0]);
+	close(err[1]);
+err_close_out:
+	close(out[0]);
+	close(out[1]);
+	return ret;
+}
+
+static void local_launch(struct run *run)
+{
+	for (uint32_t i = 0; i < run->options->nr; i++) {
+		int ret = rank_launch(run, i);
+
+		if (ret) {
+			run_launch_failed(run, i, ret);
+			return;
+		}
+	}
+}
+
+/* ---- watching them ---------------------------------------------------------- */
+
+static void local_signal(struct run *run, uint32_t rank, int signal)
+{
+	kill(-run->ranks[rank].pid, signal);
+}
+
+static void local_fill(struct run *run, struct pollfd *fds)
+{
+	for (uint32_t i = 0; i < run->options->nr; i++) {
+		struct run_rank *rank = &run->ranks[i];
+
+		fds[2 * i] = (struct pollfd){ .fd = run_stream_fd(&rank->out), .events = POLLIN };
+		fds[2 * i + 1] = (struct pollfd){ .fd = run_stream_fd(&rank->err),
+						  .events = POLLIN };
+	}
+}
+
+static void local_step(struct run *run, const struct pollfd *fds)
+{
+	for (uint32_t i = 0; i < run->options->nr; i++) {
+		if (fds[2 * i].revents)
+			run_stream_read(&run->ranks[i].out);
+		if (fds[2 * i + 1].revents)
+			run_stream_read(&run->ranks[i].err);
+	}
+}
+
+static void local_reap(struct run *run)
+{
+	bool batch_first = !run->status;
+	int wait_status;
+	pid_t pid;
+
+	while ((pid = waitpid(-1, &wait_status, WNOHANG)) > 0)
+		for (uint32_t i = 0; i < run->options->nr; i++)
+			if (run->ranks[i].live && run->ranks[i].pid == pid)
+				run_rank_ended(run, i, wait_status, batch_first);
+}
+
+static void stream_drain(struct run_stream *stream)
+{
+	for (int reads = 0; reads < 64 && run_stream_read(stream); reads++)
+		;
+}
+
+static void local_drain(struct run *run, uint32_t rank)
+{
+	stream_drain(&run->ranks[rank].out);
+	stream_drain(&run->ranks[rank].err);
+}
+
+static void local_finish(struct run *run)
+{
+	(void)run;
+	run_kill_descendants();
+}
+
+/* ---- setting up ------------------------------------------------------------- */
+
+static void choose_cpus(const struct run_options *options, struct local *local)
+{
+	if (sched_getaffinity(0, sizeof(local->cpus), &local->cpus))
+		CPU_ZERO(&local->cpus);
+	if (options->bind == RUN_BIND_OFF ||
+	    (options->bind == RUN_BIND_AUTO && options->nr > (uint32_t)CPU_COUNT(&local->cpus)))
+		CPU_ZERO(&local->cpus);
+}
+
+static int local_open(struct run *run)
+{
+	struct local *local = calloc(1, sizeof(*local));
+	uint64_t nonce;
+
+	if (!local)
+		return -ENOMEM;
+	run->state = local;
+	if (getrandom(&nonce, sizeof(nonce), 0) != sizeof(nonce))
+		return -errno;
+	snprintf(local->rendezvous, sizeof(local->rendezvous), "unix:muster-%d-%016llx", getpid(),
+		 (unsigned long long)nonce);
+	choose_cpus(run->options, local);
+	return (int)(2 * run->options->nr);
+}
+
+static void local_close(struct run *run)
+{
+	run_kill_descendants();
+	free(run->state);
+	run->state = NULL;
+}
+
+const struct run_place run_place_local = {
+	.open = local_open,
+	.launch = local_launch,
+	.signal = local_signal,
+	.fill = local_fill,
+	.step = local_step,
+	.reap = local_reap,
+	.drain = local_drain,
+	.finish = local_finish,
+	.close = local_close,
+};
