@@ -12,9 +12,9 @@
 #include <errno.h>
 
 /* One build for every machine; the wide one is chosen when the program is loaded. */
-#if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__)
+#if !defined(CLONES) && defined(__x86_64__)
 #define CLONES __attribute__((target_clones("avx2", "default")))
-#else
+#elif !defined(CLONES)
 #define CLONES
 #endif
 

@@ -358,8 +358,12 @@ bool muster_instance_ended(const struct context *ctx, const struct instance *ins
 uint32_t muster_step_bytes(const struct sequence *seq, const struct step *step, uint32_t pulse);
 
 /* sequence.c */
-/* The oldest that has not ended. */
-const struct sequence *muster_sequence_current(const struct context *ctx);
+/* The oldest that has not ended: the running one, if there is one. */
+static inline const struct sequence *muster_sequence_current(const struct context *ctx)
+{
+	return &ctx->queue[ctx->base % MUSTER_SEQ_QUEUE_MAX];
+}
+
 int muster_sequence_post(struct context *ctx, const struct muster_desc *descs, uint32_t nr,
 			 uint32_t *bad);
 void muster_sequence_run(struct context *ctx);

@@ -8,11 +8,6 @@
 
 #include <errno.h>
 
-const struct sequence *muster_sequence_current(const struct context *ctx)
-{
-	return &ctx->queue[ctx->base % MUSTER_SEQ_QUEUE_MAX];
-}
-
 int muster_sequence_post(struct context *ctx, const struct muster_desc *descs, uint32_t nr,
 			 uint32_t *bad)
 {
