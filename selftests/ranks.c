@@ -336,7 +336,7 @@ static void bad(const char *argument)
 	EXPECT_ERROR(-EFAULT, "NULL", muster_allreduce(world, NULL, out, 4, MUSTER_F64, MUSTER_SUM));
 	EXPECT_ERROR(-EINVAL, "root", muster_broadcast(world, in, 4, MUSTER_F64, size));
 	EXPECT_OK(muster_alloc(job, 4096, &memory));
-	EXPECT_ERROR(-EFAULT, "4096", muster_allreduce(world, memory, out, 4096, MUSTER_F64, MUSTER_SUM));
+	EXPECT_ERROR(-EFAULT, "32768", muster_allreduce(world, memory, out, 4096, MUSTER_F64, MUSTER_SUM));
 	muster_free(job, memory);
 	EXPECT_OK(muster_allreduce(world, in, out, 4, MUSTER_F64, MUSTER_SUM));
 	EXPECT(out[3] == 4.0 * size, "sum %f", out[3]);

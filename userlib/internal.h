@@ -27,6 +27,7 @@ enum muster_library_limit {
 	MUSTER_SPIN_POLLS = 2000,	/* polls without success before a wait sleeps */
 	MUSTER_SLEEP_US = 10000,	/* and how long, at most */
 	MUSTER_PROBE_US = 200000,	/* how long ranks have to say where they are */
+	MUSTER_DOUBT_US = 1000000,	/* waits this long: compare notes with the others */
 	MUSTER_WHY_MAX = 192,
 };
 
@@ -318,6 +319,11 @@ void muster_channel_deliver(struct muster_comm *comm, uint32_t member);
 void muster_channel_flush(struct muster_comm *comm);
 /** muster_channel_idle() - whether everything sent has left. */
 bool muster_channel_idle(const struct muster_comm *comm);
+/**
+ * muster_channel_probe() - an operation takes long: tell all members which it is, and ask
+ * where they are. One that called something else in its place ends the communicator.
+ */
+void muster_channel_probe(struct muster_comm *comm);
 /** muster_channel_who_is_late() - ask all members; names those that have not come to number. */
 void muster_channel_who_is_late(struct muster_comm *comm, uint32_t number, char *names,
 				size_t len);

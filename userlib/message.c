@@ -206,6 +206,16 @@ static int control_post(struct muster_comm *comm, uint32_t member, enum message_
 	return message_post(comm, &desc);
 }
 
+/* Where are you, and is this what you called there? */
+static int probe_post(struct muster_comm *comm, uint32_t member)
+{
+	struct muster_desc desc = desc_make(comm, member, KIND_PROBE);
+
+	desc.cookie = comm->first->number;
+	desc.signature = comm->first->entry->signature;
+	return message_post(comm, &desc);
+}
+
 /* Half of the credits at once: so at most two such messages are on their way. */
 static bool credit_due(const struct muster_channel *channel, const struct peer *peer)
 {
@@ -363,6 +373,20 @@ static void fragment_receive(struct muster_comm *comm, uint32_t member,
 		fragment_keep(comm, member, packet, payload);
 }
 
+/*
+ * A member waits in an operation. If something else was called here in its place,
+ * both may wait for ever without ever hearing of each other otherwise.
+ */
+static void probe_check(struct muster_comm *comm, uint32_t member, uint32_t number,
+			uint32_t signature)
+{
+	const struct muster_past *past = &comm->history[number % MUSTER_HISTORY];
+	uint32_t behind = comm->number - number;
+
+	if (behind && behind <= MUSTER_HISTORY && past->signature != signature)
+		muster_comm_abort(comm, MUSTER_STATUS_MISMATCH, member, signature, past->signature);
+}
+
 /* A member cannot have taken what it was not sent. */
 static void credit_receive(struct muster_comm *comm, uint32_t member, uint32_t taken)
 {
@@ -391,6 +415,7 @@ void muster_channel_receive(struct muster_comm *comm, const struct muster_packet
 	case KIND_PROBE:
 		peer->reply_due = true;
 		control_send(comm, member);
+		probe_check(comm, member, packet->number, packet->signature);
 		break;
 	case KIND_REPLY:
 		peer->place = packet->number;
@@ -402,14 +427,14 @@ void muster_channel_receive(struct muster_comm *comm, const struct muster_packet
 
 /* ---- who is late --------------------------------------------------------------------------- */
 
-static void probe_all(struct muster_comm *comm)
+void muster_channel_probe(struct muster_comm *comm)
 {
 	for (uint32_t i = 0; i < comm->size; i++) {
 		struct peer *peer = &comm->channel->peers[i];
 
 		peer->replied = false;
 		if (i != comm->rank && !peer->probed)
-			peer->probed = !control_post(comm, i, KIND_PROBE, 0);
+			peer->probed = !probe_post(comm, i);
 	}
 }
 
@@ -450,7 +475,7 @@ void muster_channel_who_is_late(struct muster_comm *comm, uint32_t number, char 
 	struct timespec start, now;
 	int64_t waited_us = 0;
 
-	probe_all(comm);
+	muster_channel_probe(comm);
 	clock_gettime(CLOCK_MONOTONIC, &start);
 	while (!comm->failed && count_silent(comm) && waited_us < MUSTER_PROBE_US) {
 		if (!muster_progress(comm->job))

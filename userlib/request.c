@@ -418,31 +418,40 @@ static void give_up(struct muster_request *request)
 			 names);
 }
 
-/* Sleep a little; a wait that has become too long ends here. */
-static void doze(struct muster_request *request, uint64_t *since_us)
+/* How long a wait has slept. */
+struct patience {
+	uint64_t since_us;	/* 0: not yet */
+	uint64_t doubt_us;	/* when to compare notes next */
+};
+
+/* Sleep a little. A wait that takes long asks the others; one that takes too long ends here. */
+static void doze(struct muster_request *request, struct patience *patience)
 {
 	struct muster *job = request->job;
 	uint64_t late_us = job->settings.late_us;
 	uint64_t sleep_us = MUSTER_SLEEP_US;
+	uint64_t now = now_us();
 
-	if (late_us) {
-		uint64_t now = now_us();
-
-		if (!*since_us)
-			*since_us = now;
-		if (now - *since_us >= late_us) {
-			give_up(request);
-			return;
-		}
-		if (late_us - (now - *since_us) < sleep_us)
-			sleep_us = late_us - (now - *since_us);
+	if (!patience->since_us) {
+		patience->since_us = now;
+		patience->doubt_us = now + MUSTER_DOUBT_US;
 	}
+	if (late_us && now - patience->since_us >= late_us) {
+		give_up(request);
+		return;
+	}
+	if (now >= patience->doubt_us) {
+		patience->doubt_us = now + MUSTER_DOUBT_US;
+		muster_channel_probe(request->comm);
+	}
+	if (late_us && late_us - (now - patience->since_us) < sleep_us)
+		sleep_us = late_us - (now - patience->since_us);
 	job->dev->ops->wait(job->dev, sleep_us);
 }
 
 int muster_wait(struct muster_request *request)
 {
-	uint64_t since_us = 0;
+	struct patience patience = { 0 };
 	uint32_t idle = 0;
 
 	if (!request)
@@ -451,7 +460,7 @@ int muster_wait(struct muster_request *request)
 		if (muster_progress(request->job))
 			idle = 0;
 		else if (request->state != MUSTER_REQUEST_DONE && ++idle > request->job->spin_polls)
-			doze(request, &since_us);
+			doze(request, &patience);
 	}
 	return request_end(request);
 }
