@@ -7,6 +7,8 @@
  */
 #include "internal.h"
 
+#include <errno.h>
+
 bool muster_credit_allows(const struct context *ctx, uint32_t member)
 {
 	return (int32_t)(ctx->base - ctx->members[member].base) < MUSTER_WINDOW;
@@ -80,11 +82,15 @@ void muster_credit_ended(struct context *ctx, uint32_t number)
 	}
 }
 
-/* Answer whom an answer is due; who still waits stays on the list. */
+/*
+ * Answer whom an answer is due; who still waits stays on the list. A member that
+ * cannot be reached may have ended what we have ended, and left: it is not lost.
+ */
 void muster_credit_run(struct context *ctx)
 {
 	struct muster_packet packet;
 	uint32_t *link = &ctx->asking_first;
+	int ret;
 
 	while (*link) {
 		uint32_t index = *link - 1;
@@ -92,9 +98,10 @@ void muster_credit_run(struct context *ctx)
 
 		if (member->due) {
 			muster_packet_prepare(ctx, MUSTER_PACKET_CREDIT, index, &packet);
-			if (!muster_packet_send(ctx, index, &packet, NULL))
+			ret = muster_packet_try(ctx, &packet, NULL);
+			if (ret == -EAGAIN)
 				return;
-			ctx->engine->counters.credits++;
+			ctx->engine->counters.credits += !ret;
 			member->due = false;
 		}
 		if (member->asks) {

@@ -43,9 +43,7 @@ void muster_context_fail(struct context *ctx, uint8_t status, uint32_t culprit, 
 /* A member that cannot be reached needs not be told. */
 static void tell_members(struct context *ctx)
 {
-	struct muster_engine *engine = ctx->engine;
 	struct muster_packet packet;
-	int ret;
 
 	for (; ctx->abort_next < ctx->nr_members; ctx->abort_next++) {
 		if (ctx->abort_next == ctx->self)
@@ -54,13 +52,8 @@ static void tell_members(struct context *ctx)
 		packet.number = ctx->failure.status;
 		packet.arg = ctx->failure.culprit;
 		packet.signature = ctx->failure.detail;
-		ret = engine->budget ? engine->world.send(engine->opaque, &packet, NULL) : -EAGAIN;
-		if (ret == -EAGAIN) {
-			ctx->stalled = true;
+		if (muster_packet_try(ctx, &packet, NULL) == -EAGAIN)
 			return;
-		}
-		engine->budget--;
-		engine->counters.packets_out += !ret;
 	}
 }
 

@@ -319,6 +319,58 @@ static void a_failure_frees_what_the_context_held(void **state)
 	}
 }
 
+/* Rank 1 asked for credit, has ended all that it began, and is gone. */
+static void a_member_that_leaves_in_good_order_is_not_missed(void **state)
+{
+	struct world *w = world_create(3, 1);
+	struct muster_desc from = send_to(0, 0, 1), sink = receive(2), late = send_to(0, 1, 2);
+	struct muster_desc idle = desc_mp(MUSTER_DESC_CH | MUSTER_DESC_CT, 0, NULL);
+	uint32_t i;
+
+	(void)state;
+	idle.length = 0;
+	world_start(w);
+	for (i = 0; i < MUSTER_WINDOW / 2; i++)
+		world_post(w, 1, &idle, 1);
+	world_post(w, 1, &from, 1);
+	world_run(w);
+	muster_engine_context_close(w->nodes[1].engine, WORLD_VP, WORLD_JOB, WORLD_CONTEXT);
+	world_run(w);
+	w->nodes[1].dead = true;
+
+	for (i = 0; i < MUSTER_WINDOW / 2; i++) {
+		world_post(w, 0, &idle, 1);
+		world_post(w, 2, &idle, 1);
+	}
+	world_post(w, 0, &sink, 1);
+	world_post(w, 2, &late, 1);
+	world_run(w);
+	assert_int_equal(w->nodes[0].nr_cqes, 1);
+	assert_int_equal(w->nodes[0].cqes[0].status, MUSTER_STATUS_OK);
+	assert_int_equal(world_counters(w, 0).credits, 1);	/* to rank 2, who asked as well */
+	/* The next one would need it. */
+	world_post(w, 0, &sink, 1);
+	world_run(w);
+	expect_failed(w, 0, MUSTER_STATUS_PEER_LOST, 1);
+	world_destroy(w);
+}
+
+static void a_node_that_left_ends_what_it_has_not_ended(void **state)
+{
+	struct world *w = world_create(2, 1);
+	struct muster_desc sink = receive(1);
+
+	(void)state;
+	world_start(w);
+	world_post(w, 0, &sink, 1);
+	world_run(w);
+	w->nodes[1].dead = true;
+	muster_engine_peer_left(w->nodes[0].engine, 1);
+	world_run(w);
+	expect_failed(w, 0, MUSTER_STATUS_PEER_LOST, 1);
+	world_destroy(w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -334,6 +386,8 @@ int main(void)
 		cmocka_unit_test(a_peer_that_the_wire_refuses_is_lost),
 		cmocka_unit_test(memory_that_is_refused_ends_the_context_naming_its_owner),
 		cmocka_unit_test(a_failure_frees_what_the_context_held),
+		cmocka_unit_test(a_member_that_leaves_in_good_order_is_not_missed),
+		cmocka_unit_test(a_node_that_left_ends_what_it_has_not_ended),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

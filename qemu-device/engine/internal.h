@@ -308,7 +308,9 @@ void *muster_room_block(const struct unit *unit, const struct entry *entry, uint
 /* packet.c */
 void muster_packet_prepare(const struct context *ctx, uint8_t type, uint32_t member,
 			   struct muster_packet *packet);
-/* Whether it has gone; if not, the context is stalled or has failed. */
+/* 0; -EAGAIN, the context is stalled; or -EHOSTUNREACH. */
+int muster_packet_try(struct context *ctx, const struct muster_packet *packet, const void *payload);
+/* Whether it has gone; if not, the context is stalled, or has failed: it needs that member. */
 bool muster_packet_send(struct context *ctx, uint32_t member, const struct muster_packet *packet,
 			const void *payload);
 

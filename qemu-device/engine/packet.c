@@ -19,28 +19,32 @@ void muster_packet_prepare(const struct context *ctx, uint8_t type, uint32_t mem
 	packet->base = ctx->base;
 }
 
-bool muster_packet_send(struct context *ctx, uint32_t member, const struct muster_packet *packet,
-			const void *payload)
+int muster_packet_try(struct context *ctx, const struct muster_packet *packet, const void *payload)
 {
 	struct muster_engine *engine = ctx->engine;
-	int ret;
+	int ret = -EAGAIN;
 
-	if (!engine->budget) {
-		ctx->stalled = true;
-		return false;
+	if (engine->budget) {
+		engine->budget--;
+		ret = engine->world.send(engine->opaque, packet, payload);
 	}
-	engine->budget--;
-	ret = engine->world.send(engine->opaque, packet, payload);
 	if (!ret) {
 		engine->counters.packets_out++;
 		engine->counters.bytes_out += packet->length;
-		return true;
-	}
-	if (ret == -EAGAIN)
+	} else if (ret == -EAGAIN) {
 		ctx->stalled = true;
-	else
+	}
+	return ret;
+}
+
+bool muster_packet_send(struct context *ctx, uint32_t member, const struct muster_packet *packet,
+			const void *payload)
+{
+	int ret = muster_packet_try(ctx, packet, payload);
+
+	if (ret && ret != -EAGAIN)
 		muster_context_fail(ctx, MUSTER_STATUS_PEER_LOST, member, 0);
-	return false;
+	return !ret;
 }
 
 /* A base that is newer than what we know may let a held send go. */
