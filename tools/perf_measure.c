@@ -108,30 +108,39 @@ static uint32_t choose_batch(enum perf_collective collective, double us)
 	return batch < PERF_BATCH_MAX ? (uint32_t)batch : PERF_BATCH_MAX;
 }
 
-/* First operations set things up. Return: the time of one round of all paths. */
+/* Microseconds an operation, the mean of a few. The first one sets things up. */
+static double warm_up_path(const struct perf *perf, const struct perf_result *result,
+			   enum perf_path path)
+{
+	double first = perf_max(perf, sample(perf, result, path)), sum = 0;
+	uint32_t nr = perf->options->warmup;
+
+	if (nr > WARM_UP_US / first)
+		nr = (uint32_t)(WARM_UP_US / first);
+	if (!nr)
+		return first;
+	for (uint32_t i = 0; i < nr; i++)
+		sum += sample(perf, result, path);
+	return perf_max(perf, sum / nr);
+}
+
+/* Return: the time of one round of all paths. */
 static double warm_up(struct perf *perf, struct perf_result *result)
 {
-	double us = 0, shortest = 1e9;
+	double round_us = 0, shortest = 1e9;
 
 	result->batch = 1;
 	for (enum perf_path path = 0; path < PERF_PATHS; path++) {
-		double last, nr;
+		double us;
 
 		if (!perf->options->paths[path])
 			continue;
-		last = perf_max(perf, sample(perf, result, path));
-		nr = WARM_UP_US / last;
-		if (nr > perf->options->warmup)
-			nr = perf->options->warmup;
-		for (uint32_t i = 0; i < (uint32_t)nr; i++)
-			last = sample(perf, result, path);
-		muster_comm_last(perf->world, &result->times[path].info);
-		last = perf_max(perf, last);
-		us += last;
-		shortest = last < shortest ? last : shortest;
+		us = warm_up_path(perf, result, path);
+		round_us += us;
+		shortest = us < shortest ? us : shortest;
 	}
 	result->batch = choose_batch(result->collective, shortest);
-	return us * result->batch;
+	return round_us * result->batch;
 }
 
 /* Take samples for about a slice of time, as many as all ranks agreed on. */
@@ -222,6 +231,8 @@ void perf_measure(struct perf *perf, enum perf_collective collective, uint64_t b
 		if (!options->paths[path])
 			continue;
 		perf_path_choose(perf, path);
+		perf_operate(perf, collective, bytes, path);
+		muster_comm_last(perf->world, &result->times[path].info);
 		sum_up(perf, perf->samples[path], done, &result->times[path]);
 	}
 }
