@@ -137,13 +137,22 @@ $(VERBS): userlib/verbs/libmuster-verbs.map $(call objects,$(BUILD),userlib/verb
 $(BUILD)/tools/vm_test: %: %.o $(TOOL_LIB)
 	@$(LINK) -lcmocka
 
+# A provider as of the next ABI version, to see it refused.
+NEXT_ABI := $(BUILD)/selftests/guest/abi/libmuster-rdmav34.so
+
+$(NEXT_ABI): provider/libmusterdv.map $(wildcard provider/*.[ch]) uapi/rdma/muster-abi.h | $(RDMA_CORE)
+	@mkdir -p $(@D)/rdma
+	@sed 's/\(define MUSTER_ABI_VERSION\).*/\1 2/' uapi/rdma/muster-abi.h >$(@D)/rdma/muster-abi.h
+	@$(CC) -I$(@D) $(filter-out -MMD -MP,$(ALL_CFLAGS)) -Iprovider -isystem $(RDMA_CORE) -shared \
+		-Wl,--version-script=$< -o $@ provider/*.c -libverbs
+
 .SECONDARY:
 -include $(shell test -d $(BUILD) && find $(BUILD) -name '*.d')
 
 # ---- targets -----------------------------------------------------------------
 
 .PHONY: all setup setup-core demo demo-local check bench dst model clean help
-.PHONY: kernel provider guest-tests setup-guest guests
+.PHONY: kernel provider guest-tests check-guest setup-guest guests
 .PHONY: check-engine check-wire check-nic check-userlib check-selftests
 
 all: $(BUILD)/libmuster.so.0 $(TOOLS) $(EXAMPLES) ## build library, tools and examples
@@ -162,7 +171,7 @@ demo-local: all ## PageRank on 4 local ranks: NIC path beside host path
 kernel: ## build the driver for the guests' kernel: build/kernel/muster.ko
 	@tools/setup/kernel.sh
 
-guest-tests: $(GUEST_TESTS) ## build the programs that guests run as tests
+guest-tests: $(GUEST_TESTS) $(NEXT_ABI) ## build the programs that guests run as tests
 
 provider: $(DV) $(VERBS) ## build provider, direct verbs, and the library's device on them
 
@@ -193,6 +202,9 @@ check-userlib: $(filter $(SAN)/userlib/%,$(UNITS)) ## unit tests of the library
 
 check-selftests: all $(SELFTESTS) ## behaviour tests with real processes
 	@MUSTER_BUILD=$(abspath $(BUILD)) selftests/run.sh $(wildcard selftests/*_test.sh)
+
+check-guest: guests ## driver, provider and device in guests
+	@MUSTER_BUILD=$(abspath $(BUILD)) selftests/run.sh selftests/driver_test.sh
 
 bench: all ## NIC path, host path and the machine's limits in one run; writes build/bench/
 	@MUSTER_BUILD=$(abspath $(BUILD)) tools/bench.sh

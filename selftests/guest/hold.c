@@ -5,6 +5,8 @@
  * IBV_EVENT_DEVICE_FATAL has come, calls fail with EIO, rings and doorbells can
  * still be touched, and everything can still be destroyed.
  * Exit status 0: all of that; 1, and a line on stderr: not.
+ *
+ * usage: hold [--incarnation]     (says the device's incarnation, and ends)
  */
 #include <errno.h>
 #include <poll.h>
@@ -69,13 +71,28 @@ static void traffic(struct pair *pair)
 	}
 }
 
-int main(void)
+static int incarnation_print(void)
+{
+	struct ibv_context *ctx = device_open();
+	struct musterdv_info info;
+
+	if (!ctx)
+		return fail("open", errno);
+	musterdv_query(ctx, &info);
+	printf("%u\n", info.incarnation);
+	ibv_close_device(ctx);
+	return 0;
+}
+
+int main(int argc, char **argv)
 {
 	void *memory = malloc(MEMORY_BYTES);
 	struct pair pair;
 	struct ibv_mr *mr;
 	int err;
 
+	if (argc == 2 && !strcmp(argv[1], "--incarnation"))
+		return incarnation_print();
 	err = pair_open(&pair);
 	if (err)
 		return fail("open", err);

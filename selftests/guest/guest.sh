@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# shellcheck shell=sh
+#
+# What tests inside a guest share, beside tap.sh: the driver, and what the kernel
+# has to say. To be sourced first: . "$(dirname "$0")/guest.sh"
+#
+#   load, unload       the driver
+#   bdf                PCI address of the guest's Muster NIC
+#   held COMMAND...    run it while hold(1) keeps everything open; fail unless hold
+#                      finds its dead device to be dead cleanly
+#   resources          how many pds, cqs, mrs and contexts processes hold; virtual ports
+#                      are not among them, because Debian 12's rdma hides their kind
+#   kernel_quiet       fail if the kernel has warned of anything since the start
+
+MUSTER_BUILD=${MUSTER_BUILD:-$(cd "$(dirname "$0")/../../build" && pwd)}
+# shellcheck source=selftests/tap.sh
+. "$(dirname "$0")/../tap.sh"
+
+[ "$(cat /proc/1/comm)" = guest_agent ] || skip_all "this runs in a guest only (muster-vm)"
+IBV_DRIVERS=$MUSTER_BUILD/provider/libmuster
+export IBV_DRIVERS
+HOLD=$MUSTER_BUILD/selftests/guest/hold
+DRIVER=/sys/bus/pci/drivers/muster
+
+load() {
+	modprobe ib_uverbs
+	insmod "$MUSTER_BUILD/kernel/muster.ko"
+}
+
+unload() {
+	rmmod muster
+}
+
+bdf() {
+	for device in /sys/bus/pci/devices/*; do
+		[ "$(cat "$device/vendor")" != 0x1af4 ] || [ "$(cat "$device/device")" != 0x10f0 ] ||
+			basename "$device"
+	done | head -n 1
+}
+
+hold_start() {
+	"$HOLD" >hold.out 2>hold.err &
+	hold_pid=$!
+	within 10 grep -q ready hold.out || {
+		cat hold.err
+		return 1
+	}
+}
+
+held() {
+	hold_start
+	"$@"
+	wait "$hold_pid" || {
+		cat hold.err
+		return 1
+	}
+}
+
+resources() {
+	rdma res show |
+		sed -n 's/.*: pd \([0-9]*\) cq \([0-9]*\) .* mr \([0-9]*\) ctx \([0-9]*\).*/\1 \2 \3 \4/p'
+}
+
+nothing_held() {
+	fails sh -c 'echo "$1" | grep -v "^0 0 0 0$"' sh "$(resources)"
+}
+
+kernel_quiet() {
+	fails sh -c 'dmesg | grep -E -A 20 "WARNING|BUG:|Oops|Call Trace|general protection|hung task|soft lockup|refcount_t|Bad page|scheduling while"'
+}

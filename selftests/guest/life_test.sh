@@ -1,0 +1,99 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#
+# Births and deaths of the device and its processes, in a guest: loading, unloading,
+# unbinding, resets and kills while everything is open and messages are going.
+. "$(dirname "$0")/guest.sh"
+
+TIMES=${TIMES:-20}
+
+repeat() {
+	for _ in $(seq "$TIMES"); do
+		"$@"
+	done
+}
+
+load_and_unload() {
+	load
+	test -c /dev/infiniband/uverbs0
+	unload
+	fails test -e /dev/infiniband/uverbs0
+}
+
+bind() {
+	echo "$(bdf)" >$DRIVER/bind
+	within 5 test -c /dev/infiniband/uverbs0
+}
+
+unbind() {
+	echo "$(bdf)" >$DRIVER/unbind
+}
+
+unbind_and_bind() {
+	held unbind
+	bind
+}
+
+reset() {
+	echo 1 >"/sys/bus/pci/devices/$(bdf)/reset"
+}
+
+held_reset() {
+	held reset
+}
+
+unload_and_load() {
+	held unload
+	load
+}
+
+kill_holder() {
+	hold_start
+	test "$(resources)" = "1 2 1 1"
+	kill -9 "$hold_pid"
+	within 1 nothing_held
+	wait "$hold_pid" || :
+}
+
+# Unreclaimable slabs and free memory, in KiB.
+memory() {
+	echo 3 >/proc/sys/vm/drop_caches
+	sed -n 's/^SUnreclaim: *\([0-9]*\).*/\1/p' /proc/meminfo
+}
+
+# Ten times as much work must not hold more memory; caches of the slab may grow a little.
+memory_settles() {
+	repeat "$@"
+	before=$(memory)
+	repeat "$@"
+	repeat "$@"
+	after=$(memory)
+	echo "$* x $((2 * TIMES)): $before KiB before, $after KiB after"
+	test $((after - before)) -lt $((40 * TIMES))
+}
+
+second_module() {
+	fails load 2>err
+	grep -q "File exists" err
+}
+
+incarnation_changes() {
+	before=$("$MUSTER_BUILD/selftests/guest/hold" --incarnation)
+	reset
+	fails test "$before" = "$("$MUSTER_BUILD/selftests/guest/hold" --incarnation)"
+}
+
+check "the driver is loaded and unloaded $TIMES times" repeat load_and_unload
+check "the driver loads" load
+check "a second driver beside it is refused" second_module
+check "a process that is killed leaves nothing for 1 s, $TIMES times" repeat kill_holder
+check "the device is unbound under traffic, $TIMES times" repeat unbind_and_bind
+check "the device is reset under traffic, $TIMES times" repeat held_reset
+check "a reset begins a new incarnation" incarnation_changes
+check "the driver is unloaded under traffic, $TIMES times" repeat unload_and_load
+check "resets leave no memory behind" memory_settles held_reset
+check "kills leave no memory behind" memory_settles kill_holder
+check "nothing is held" nothing_held
+check "the driver unloads" unload
+check "the kernel has nothing to complain of" kernel_quiet
+finish

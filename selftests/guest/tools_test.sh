@@ -1,0 +1,57 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#
+# What the ordinary tools show of the device, in a guest.
+. "$(dirname "$0")/guest.sh"
+
+ibv_devices_shows_it() {
+	ibv_devices | grep -q "muster0.*024d5354"
+}
+
+ibv_devinfo_shows_it() {
+	ibv_devinfo -d muster0 | grep -q "PORT_ACTIVE"
+}
+
+rdma_dev_shows_it() {
+	rdma dev show muster0 | grep -q "node_guid 024d:5354"
+}
+
+rdma_res_counts() {
+	hold_start
+	same "1 2 1 1" "$(resources)"
+	rdma res show cq | grep -q "cqe 8.*comm hold"
+	rdma res show mr | grep -q "mrlen 1048576.*comm hold"
+	kill -9 "$hold_pid"
+	within 1 nothing_held
+}
+
+# usage: statistic NAME
+statistic() {
+	rdma statistic show link muster0/1 | sed -n "s/.* $1 \([0-9]*\).*/\1/p"
+}
+
+rdma_statistic_counts() {
+	before=$(statistic packets_in)
+	hold_start
+	within 5 sh -c "! rdma statistic show link muster0/1 | grep -q ' packets_in $before '"
+	kill -9 "$hold_pid"
+	test "$(statistic doorbells)" -gt 0
+	test "$(statistic admin_commands)" -gt 0
+}
+
+without_the_provider() {
+	env -u IBV_DRIVERS IBV_SHOW_WARNINGS=1 ibv_devices >out 2>&1
+	cat out
+	grep -qi "no userspace device-specific driver found" out
+}
+
+check "the driver loads" load
+check "ibv_devices shows the device" ibv_devices_shows_it
+check "ibv_devinfo shows its port" ibv_devinfo_shows_it
+check "rdma dev shows the device" rdma_dev_shows_it
+check "rdma res shows what a process holds" rdma_res_counts
+check "rdma statistic shows the device's counters" rdma_statistic_counts
+check "without the provider libibverbs says what is missing" without_the_provider
+check "the driver unloads" unload
+check "the kernel has nothing to complain of" kernel_quiet
+finish
