@@ -40,7 +40,7 @@ check "a rank outside of the size is named" \
 check "a size that is not a number is named" \
 	says MUSTER_SIZE env MUSTER_RANK=0 MUSTER_SIZE=two MUSTER_RENDEZVOUS=unix:muster-x$$ "$ranks" bad
 check "a rank that never comes is named" \
-	says 'rank 1' env MUSTER_DEADLINE=1 MUSTER_RANK=0 MUSTER_SIZE=2 \
+	says 'rank(s) 1' env MUSTER_DEADLINE=1 MUSTER_RANK=0 MUSTER_SIZE=2 \
 	MUSTER_RENDEZVOUS=unix:muster-y$$ "$ranks" bad
 check "a setting that is not defined is refused" \
 	says MUSTER_OFFLOAD env MUSTER_OFFLOAD=maybe "$MUSTER_BUILD/tools/muster-run" -n 2 "$ranks" bad

@@ -17,7 +17,8 @@ pure() {
 check "the engine calls no clock, thread, socket, allocation or output" \
 	pure "$MUSTER_BUILD/qemu-device/engine/lib.a"
 check "the reliable part of the wire calls none either" \
-	pure "$MUSTER_BUILD"/qemu-device/wire/reliable.o "$MUSTER_BUILD"/qemu-device/wire/ring.o
+	pure "$MUSTER_BUILD"/qemu-device/wire/reliable.o "$MUSTER_BUILD"/qemu-device/wire/crc32c.o \
+	"$MUSTER_BUILD"/qemu-device/wire/ring.o
 
 layouts() {
 	for header in "$tap_home"/../uapi/muster_*.h "$tap_home"/../uapi/rdma/*.h "$tap_home"/../userlib/muster.h \

@@ -209,11 +209,12 @@ static void bits(const char *memory)
 {
 	static const uint64_t counts[] = { 0, 1, 7, 8, 65, 1000, 70001 };
 	size_t room = 70001 * 8;
+	bool plain = memory && !strcmp(memory, "plain");
 	void *buffer[3];
 	uint64_t low, high;
 
 	for (int i = 0; i < 3; i++) {
-		if (memory && !strcmp(memory, "plain"))
+		if (plain)
 			EXPECT((buffer[i] = malloc(room)), "no memory");
 		else
 			EXPECT_OK(muster_alloc(job, room, &buffer[i]));
@@ -233,6 +234,8 @@ static void bits(const char *memory)
 	EXPECT_OK(muster_allreduce(world, &digest, &low, 1, MUSTER_U64, MUSTER_MIN));
 	EXPECT_OK(muster_allreduce(world, &digest, &high, 1, MUSTER_U64, MUSTER_MAX));
 	EXPECT(low == high, "ranks have different bits");
+	for (int i = 0; i < 3 && plain; i++)
+		free(buffer[i]);
 	if (!rank)
 		printf("digest %016" PRIx64 "\n", digest);
 }
@@ -240,7 +243,7 @@ static void bits(const char *memory)
 /* victim MIB: allreduce for ever; says "ready" once; the script kills one rank. */
 static void victim(const char *mib)
 {
-	size_t bytes = (size_t)atoi(mib ? mib : "64") << 20;
+	size_t bytes = ((size_t)atoi(mib ? mib : "64") << 20) + 8;
 	uint32_t dead = (uint32_t)atoi(getenv("VICTIM") ? getenv("VICTIM") : "0");
 	char expected[32];
 	void *in, *out;
