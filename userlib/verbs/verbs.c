@@ -346,6 +346,14 @@ static int poll_cq(struct muster_dev *dev, struct muster_cqe *cqe)
 	return 1;
 }
 
+static void give_back_slots(struct verbs *v)
+{
+	if (v->rq_told == v->rq_head)
+		return;
+	v->rq_told = v->rq_head;
+	musterdv_doorbell(v->vp, MUSTER_DOORBELL_RQ_HEAD, v->rq_head);
+}
+
 static int recv_p2p(struct muster_dev *dev, struct muster_packet *packet, void *payload)
 {
 	struct verbs *v = to_verbs(dev);
@@ -360,10 +368,8 @@ static int recv_p2p(struct muster_dev *dev, struct muster_packet *packet, void *
 		memcpy(payload, slot->payload, le16toh(packet->length));
 	else
 		packet->length = 0;
-	if (v->rq_head - v->rq_told >= vp->rq_entries / 4) {
-		v->rq_told = v->rq_head;
-		musterdv_doorbell(vp, MUSTER_DOORBELL_RQ_HEAD, v->rq_head);
-	}
+	if (v->rq_head - v->rq_told >= vp->rq_entries / 4)
+		give_back_slots(v);
 	return 1;
 }
 
@@ -377,7 +383,10 @@ static void wait_events(struct muster_dev *dev, uint64_t timeout_us)
 	struct ibv_cq *cq;
 	void *opaque;
 
-	if (v->dead || musterdv_vp_arm(v->vp, v->cq_head))
+	if (v->dead)
+		return;
+	give_back_slots(v);	/* one that it does not know to be free would wake us at once */
+	if (musterdv_vp_arm(v->vp, v->cq_head))
 		return;
 	v->cq_told = v->cq_head;
 	poll(events, 2, (int)((timeout_us + 999) / 1000));
