@@ -90,22 +90,49 @@ static void a_mismatch_is_judged_by_its_own_sequence_not_by_the_one_before(void 
 	world_destroy(w);
 }
 
+/* Each root has ended before it hears of the other: only its history tells. */
 static void two_broadcasts_with_different_roots_both_fail(void **state)
 {
-	struct world *w = world_create(2, 1);
-	struct muster_desc from[2] = { send_to(1, 0, 1), send_to(0, 0, 2) };
+	uint64_t seed;
 	uint32_t r;
 
 	(void)state;
-	from[1].signature |= MUSTER_FIELD_PREP(MUSTER_SIG_ROOT, 1);
-	world_start(w);
-	world_post(w, 0, &from[0], 1);
-	world_post(w, 1, &from[1], 1);
-	world_run(w);
-	for (r = 0; r < 2; r++) {
-		assert_int_equal(last_cqe(w, r)->kind, MUSTER_CQE_CONTEXT);
-		assert_int_equal(last_cqe(w, r)->status, MUSTER_STATUS_MISMATCH);
+	for (seed = 0; seed < 20; seed++) {
+		struct world *w = world_create(2, seed);
+		struct muster_desc from[2] = { send_to(1, 0, 1), send_to(0, 0, 2) };
+
+		from[1].signature |= MUSTER_FIELD_PREP(MUSTER_SIG_ROOT, 1);
+		world_start(w);
+		world_post(w, 0, &from[0], 1);
+		world_post(w, 1, &from[1], 1);
+		for (r = 0; r < 2; r++)
+			muster_engine_step(w->nodes[r].engine, 10);
+		world_deliver_one(w, !(seed % 2));	/* to rank seed % 2 */
+		world_run(w);
+		for (r = 0; r < 2; r++)
+			expect_failed(w, r, MUSTER_STATUS_MISMATCH,
+				      w->nodes[r].cqes[w->nodes[r].nr_cqes - 1].culprit);
+		assert_int_equal(last_cqe(w, seed % 2)->number, 0);
+		assert_int_equal(last_cqe(w, seed % 2)->signature, from[seed % 2].signature);
+		world_destroy(w);
 	}
+}
+
+/* Ranks 1 and 2 both believe to be the one that fills the slot. */
+static void two_operations_in_one_slot_are_a_mismatch(void **state)
+{
+	struct world *w = world_create(3, 1);
+	struct muster_desc from[2] = { send_to(0, 0, 1), send_to(0, 0, 2) };
+	uint32_t r;
+
+	(void)state;
+	from[1].signature++;
+	world_start(w);
+	for (r = 0; r < 2; r++) {
+		world_post(w, r + 1, &from[r], 1);
+		world_run(w);
+	}
+	expect_failed(w, 0, MUSTER_STATUS_MISMATCH, 2);
 	world_destroy(w);
 }
 
@@ -274,6 +301,111 @@ static void memory_that_is_refused_ends_the_context_naming_its_owner(void **stat
 	}
 }
 
+/* Each of the ranges in turn, in place and by copies, with packets and by reference. */
+static void large_ranges_that_are_refused_end_the_context(void **state)
+{
+	enum { LENGTH = 30000, RANGES = 5 };
+	uint32_t way, modes;
+
+	(void)state;
+	for (way = 0; way < RANGES; way++)
+		for (modes = 0; modes < 4; modes++) {
+			struct world *w = world_create(2, way);
+			struct muster_desc from = desc_rdma(MUSTER_DESC_CH | MUSTER_DESC_CT, 0,
+							    LENGTH, 8192);
+			struct muster_desc sink[2] = {
+				desc_rdma(MUSTER_DESC_CH, 0, LENGTH, 8192),
+				desc_rdma(MUSTER_DESC_CT | MUSTER_DESC_REDUCE, 1, LENGTH, 8192),
+			};
+			uint64_t outside = WORLD_MEMORY - 10;
+
+			w->map = modes & 1;
+			w->share = modes & 2;
+			desc_load(&from, way == 0 ? outside : 0);
+			desc_to(&from, 0, 0);
+			desc_load(&sink[0], way == 1 ? outside : 0);
+			desc_store(&sink[0], way == 2 ? outside : LENGTH);
+			desc_load(&sink[1], way == 3 ? outside : 0);
+			desc_store(&sink[1], way == 4 ? outside : 2 * LENGTH);
+			world_start(w);
+			world_post(w, 0, sink, 2);
+			world_post(w, 1, &from, 1);
+			world_run(w);
+			expect_failed(w, 0, MUSTER_STATUS_MEMORY, way == 0);
+			expect_failed(w, 1, MUSTER_STATUS_MEMORY, way == 0);
+			world_destroy(w);
+		}
+}
+
+static void a_large_operand_that_no_packet_brings_contradicts_the_sequence(void **state)
+{
+	struct world *w = world_create(2, 1);
+	struct muster_desc from = desc_rdma(MUSTER_DESC_CH | MUSTER_DESC_CT, 0, 9000, 9000);
+	struct muster_desc sink = desc_rdma(MUSTER_DESC_CH | MUSTER_DESC_CT | MUSTER_DESC_REDUCE,
+					    1, 9000, 9000);
+
+	(void)state;
+	sink.length = from.length = 8000;
+	desc_load(&from, 0);
+	desc_to(&from, 0, 0);
+	desc_store(&sink, 0);
+	world_start(w);
+	world_post(w, 0, &sink, 1);
+	world_post(w, 1, &from, 1);
+	world_run(w);
+	expect_failed(w, 0, MUSTER_STATUS_PROTOCOL, 1);
+	world_destroy(w);
+}
+
+static void without_memory_nothing_is_created_and_nothing_leaks(void **state)
+{
+	struct muster_engine_config config = { .node = 0, .units = 2 };
+	struct world *w = world_create(1, 1);
+	uint32_t left;
+	int ret = -ENOMEM;
+
+	(void)state;
+	w->allocs_limited = true;
+	for (left = 0; ret; left++) {
+		w->allocs_left = left;
+		ret = muster_engine_create(&config, &world_table, &w->nodes[0],
+					   &w->nodes[0].engine);
+		assert_true(!ret || (ret == -ENOMEM && !w->allocated));
+	}
+	assert_int_equal(left, 1 + 1 + 2 * 5);
+	w->allocs_left = 0;
+	assert_int_equal(muster_engine_vp_open(w->nodes[0].engine, WORLD_VP), -ENOMEM);
+	w->allocs_left = 1;
+	assert_int_equal(muster_engine_vp_open(w->nodes[0].engine, WORLD_VP), 0);
+	assert_int_equal(world_context_open(w, 0, WORLD_CONTEXT), -ENOMEM);
+	w->allocs_left = 1;
+	assert_int_equal(world_context_open(w, 0, WORLD_CONTEXT), 0);
+	world_destroy(w);
+}
+
+static void an_abort_that_makes_no_sense_is_refused(void **state)
+{
+	struct world *w = world_create(2, 1);
+	struct muster_engine *engine;
+	struct muster_context_state query;
+
+	(void)state;
+	world_start(w);
+	engine = w->nodes[0].engine;
+	assert_int_equal(muster_engine_abort(engine, WORLD_VP, WORLD_JOB, 1, 3, 0), -ENOENT);
+	assert_int_equal(muster_engine_context_query(engine, WORLD_VP, WORLD_JOB, 1, &query),
+			 -ENOENT);
+	assert_int_equal(muster_engine_abort(engine, WORLD_VP, WORLD_JOB, WORLD_CONTEXT, 0, 0),
+			 -EINVAL);
+	assert_int_equal(muster_engine_abort(engine, WORLD_VP, WORLD_JOB, WORLD_CONTEXT, 3, 2),
+			 -EINVAL);
+	muster_engine_context_close(engine, WORLD_VP, WORLD_JOB, 1);
+	assert_int_equal(muster_engine_context_query(engine, WORLD_VP, WORLD_JOB, WORLD_CONTEXT,
+						     &query), 0);
+	assert_int_equal(query.failed, 0);
+	world_destroy(w);
+}
+
 /* In the middle of large transfers: every block comes back, and another context goes on. */
 static void a_failure_frees_what_the_context_held(void **state)
 {
@@ -377,6 +509,7 @@ int main(void)
 		cmocka_unit_test(another_signature_is_a_mismatch_that_names_its_rank_to_all),
 		cmocka_unit_test(a_mismatch_is_judged_by_its_own_sequence_not_by_the_one_before),
 		cmocka_unit_test(two_broadcasts_with_different_roots_both_fail),
+		cmocka_unit_test(two_operations_in_one_slot_are_a_mismatch),
 		cmocka_unit_test(other_stages_and_totals_are_mismatches),
 		cmocka_unit_test(a_slot_that_nobody_awaits_contradicts_the_sequence),
 		cmocka_unit_test(an_operand_that_no_packet_brings_contradicts_the_sequence),
@@ -385,6 +518,10 @@ int main(void)
 		cmocka_unit_test(a_lost_peer_is_named_by_all),
 		cmocka_unit_test(a_peer_that_the_wire_refuses_is_lost),
 		cmocka_unit_test(memory_that_is_refused_ends_the_context_naming_its_owner),
+		cmocka_unit_test(large_ranges_that_are_refused_end_the_context),
+		cmocka_unit_test(a_large_operand_that_no_packet_brings_contradicts_the_sequence),
+		cmocka_unit_test(without_memory_nothing_is_created_and_nothing_leaks),
+		cmocka_unit_test(an_abort_that_makes_no_sense_is_refused),
 		cmocka_unit_test(a_failure_frees_what_the_context_held),
 		cmocka_unit_test(a_member_that_leaves_in_good_order_is_not_missed),
 		cmocka_unit_test(a_node_that_left_ends_what_it_has_not_ended),

@@ -70,17 +70,6 @@ static void run_instances(struct context *ctx)
 	}
 }
 
-/* Something came for it that no step awaited. */
-static bool left_over(struct context *ctx)
-{
-	uint16_t index = ctx->arrivals[ctx->base % MUSTER_WINDOW].first;
-	const struct entry *entry = &ctx->unit->entries[index];
-
-	if (index)
-		muster_context_fail(ctx, MUSTER_STATUS_PROTOCOL, entry->member, entry->signature);
-	return index;
-}
-
 static bool complete(struct context *ctx, const struct sequence *seq)
 {
 	struct muster_cqe cqe = {
@@ -94,12 +83,13 @@ static bool complete(struct context *ctx, const struct sequence *seq)
 	return !ctx->coll_end || muster_context_complete(ctx, &cqe);
 }
 
+/* Every slot has been combined, and nothing else was let in: no entry is left. */
 static void end(struct context *ctx)
 {
 	const struct sequence *seq = muster_sequence_current(ctx);
 	struct ended *ended = &ctx->ended[ctx->base % MUSTER_WINDOW];
 
-	if (left_over(ctx) || !complete(ctx, seq))
+	if (!complete(ctx, seq))
 		return;
 	ended->signature = seq->signature;
 	ended->stage = seq->stage;

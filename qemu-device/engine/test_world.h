@@ -64,6 +64,8 @@ struct world {
 	bool peers_hidden;		/* shareable, but peers fail to map it */
 	bool read_only;
 	size_t allocated;
+	uint32_t allocs_left;		/* then alloc() fails, if `allocs_limited` */
+	bool allocs_limited;
 	struct world_node nodes[WORLD_NODES_MAX];
 	struct world_packet *flight[WORLD_FLIGHT_MAX];
 	uint32_t nr_flight;
@@ -190,8 +192,11 @@ static inline int world_deliver(void *opaque, uint16_t vp, const struct muster_p
 static inline void *world_alloc(void *opaque, size_t bytes)
 {
 	struct world_node *node = opaque;
-	void *p = aligned_alloc(64, (bytes + 63) / 64 * 64);
+	void *p;
 
+	if (node->world->allocs_limited && !node->world->allocs_left--)
+		return NULL;
+	p = aligned_alloc(64, (bytes + 63) / 64 * 64);
 	node->world->allocated += bytes;
 	return memset(p, 0, bytes);
 }
