@@ -15,14 +15,14 @@ struct muster_dev;
 
 struct muster_local_config {
 	const char *wire;	/* "ring", "unix" or "udp" */
-	uint64_t deadline_us;	/* silence of a peer, on the socket wires */
+	uint64_t deadline_us;	/* how long the others may take to open theirs */
 };
 
 /**
  * muster_local_open() - meet the other ranks of the host; collective.
  *
- * Calls oob->allgather exactly once, whatever fails. @why gets the sentence of a
- * failure. Return: 0; -EINVAL; -ETIMEDOUT; or what the system said.
+ * Calls oob->allgather exactly once, unless no rank does because of the arguments
+ * or for want of memory. @why gets the sentence of a failure. Return: 0; -EINVAL; -ETIMEDOUT; or what the system said.
  */
 int muster_local_open(const struct muster_oob *oob, const struct muster_local_config *config,
 		      struct muster_dev **dev, char *why, size_t why_len);

@@ -329,7 +329,7 @@ static struct muster_region_peer *peer_entry(struct muster_regions_peer *regions
 }
 
 /* A memfd that can become smaller would be a trap for whoever reads from it. */
-static bool sound(int fd, uint64_t bytes)
+bool muster_memory_sound(int fd, uint64_t bytes)
 {
 	struct stat st;
 	int seals = fcntl(fd, F_GET_SEALS);
@@ -346,7 +346,7 @@ int muster_region_peer_map(struct muster_regions_peer *regions, uint32_t key, ui
 	int err = -EPROTO;
 
 	/* The last key of this entry was withdrawn before, if the peer is sane. */
-	if (!region || (region->key && !region->withdrawn) || !sound(fd, bytes) ||
+	if (!region || (region->key && !region->withdrawn) || !muster_memory_sound(fd, bytes) ||
 	    addr + bytes < addr)
 		goto out_close;
 	map = mmap(NULL, bytes, PROT_READ, MAP_SHARED, fd, 0);

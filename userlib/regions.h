@@ -94,6 +94,9 @@ void muster_regions_peer_close(struct muster_regions_peer *regions);
 const void *muster_region_peer_range(const struct muster_regions_peer *regions, uint32_t key,
 				     uint64_t addr, uint64_t len);
 
+/** muster_memory_sound() - whether fd is that much memory, sealed so that it stays that. */
+bool muster_memory_sound(int fd, uint64_t bytes);
+
 /** muster_memory_shared() - map a new memfd that others can map, too. 0 or -errno. */
 int muster_memory_shared(const char *name, size_t bytes, unsigned int seals, int *fd, void **addr);
 

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * All memory rings of one rank (wire/ring.h): its inbound memory, in which every
+ * other rank has a ring, and its own ring in theirs. Who sends to a sleeper
+ * wakes it: muster_rings_flush() says whom.
+ */
+#ifndef MUSTER_RINGS_H
+#define MUSTER_RINGS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ring.h"
+#include "wire.h"
+
+struct muster_rings_peer {
+	struct muster_ring_region region;	/* its inbound memory; head NULL: not mapped */
+	struct muster_ring_producer to;
+	struct muster_ring_consumer from;
+	bool ringing;		/* sent to since the last look whether it sleeps */
+	bool broken;		/* what is in `from` was never sent by a sane peer */
+};
+
+struct muster_rings {
+	uint32_t rank;
+	uint32_t size;
+	struct muster_ring_region inbound;	/* head NULL: none */
+	size_t inbound_bytes;
+	bool ringing;		/* some peer is */
+	struct muster_rings_peer *peers;
+};
+
+/** muster_rings_open() - make the inbound memory; *fd is for the others, and the caller's. */
+int muster_rings_open(struct muster_rings *rings, uint32_t rank, uint32_t size, int *fd);
+void muster_rings_close(struct muster_rings *rings);
+
+/** muster_rings_attach() - take the rings between us and a rank; fd: its inbound memory, taken. */
+int muster_rings_attach(struct muster_rings *rings, uint32_t rank, int fd);
+
+/** muster_rings_send() - 0; -EAGAIN: full; -EHOSTUNREACH: no such peer; -EPROTO: it is broken. */
+int muster_rings_send(struct muster_rings *rings, const struct muster_packet *packet,
+		      const void *payload);
+
+/**
+ * muster_rings_receive() - hand what has come from a rank to events->receive().
+ * Return: how many packets, at most budget; -EPROTO: its ring is broken.
+ */
+int muster_rings_receive(struct muster_rings *rings, uint32_t rank, int budget,
+			 const struct muster_wire_events *events, void *owner);
+
+/** muster_rings_empty() - whether nothing has come from anyone. */
+bool muster_rings_empty(const struct muster_rings *rings);
+
+/** muster_rings_flush() - after sending: call wake() for every rank that slept. */
+void muster_rings_flush(struct muster_rings *rings, void (*wake)(void *owner, uint32_t rank),
+			void *owner);
+
+#endif /* MUSTER_RINGS_H */
