@@ -1,0 +1,37 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#
+# One rank in a guest of its own, which may be the one that dies: runs 'ranks victim',
+# kills it with -9 in mid-operation if this is rank $VICTIM and MILLISECONDS are given,
+# and sees that the driver has nothing left a second later and nothing to complain of.
+# usage: victim.sh RANKS MIB [MILLISECONDS]      Exit status: that of the rank; 99: left behind.
+
+ranks=$1 mib=$2 after=${3:-}
+
+held() {
+	rdma res show | grep -v ' pd 0 cq 0 .* mr 0 ctx 0'
+}
+
+"$ranks" victim "$mib" >/run/out &
+rank=$!
+if [ "$MUSTER_RANK" = "$VICTIM" ]; then
+	until grep -q pid /run/out; do
+		sleep 0.1
+	done
+	echo "ready"
+	if [ -n "$after" ]; then
+		sleep "$(printf '%d.%03d' $((after / 1000)) $((after % 1000)))"
+		kill -9 $rank
+	fi
+fi
+wait $rank
+status=$?
+cat /run/out
+for _ in 1 2 3 4 5 6 7 8 9 10; do
+	held >/dev/null || break
+	sleep 0.1
+done
+if held || dmesg | grep -E -A 20 'WARNING|BUG:|Oops|Call Trace|general protection|hung task'; then
+	exit 99
+fi
+exit $status
