@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * How operations end when ranks disagree, die, are late or leave: who is told
+ * what, on both paths.
+ */
+#include "testing.h"
+
+static void offload_all(struct test_world *world, enum muster_offload offload)
+{
+	for (uint32_t i = 0; i < world->size; i++)
+		assert_int_equal(muster_comm_offload(world->comms[i], offload), 0);
+}
+
+static void finish_all(struct test_world *world, struct muster_request **requests, int expected)
+{
+	int results[TEST_RANKS_MAX];
+
+	test_finish(world, requests, results);
+	for (uint32_t i = 0; i < world->size; i++)
+		if (!world->nodes[i].dead && results[i] != expected)
+			fail_msg("rank %u: %d: %s", i, results[i], muster_error(world->jobs[i]));
+}
+
+static void assert_says(struct muster *job, const char *words)
+{
+	if (!strstr(muster_error(job), words))
+		fail_msg("\"%s\" is not in: %s", words, muster_error(job));
+}
+
+/* Every later operation says the same. */
+static void assert_ended(struct test_world *world, uint32_t rank, int err, const char *words)
+{
+	struct muster_request *request;
+
+	assert_int_equal(muster_barrier_start(world->comms[rank], &request), err);
+	assert_says(world->jobs[rank], words);
+}
+
+static void mismatch(enum muster_offload offload)
+{
+	struct test_world *world = test_joined(3, TEST_RING_MAX);
+	struct muster_request *requests[3];
+	double values[3][20] = { { 0 } };
+	int results[3];
+
+	offload_all(world, offload);
+	for (uint32_t i = 0; i < 2; i++)
+		assert_int_equal(muster_allreduce_start(world->comms[i], values[i], values[i], 20,
+							MUSTER_F64, MUSTER_SUM, &requests[i]), 0);
+	assert_int_equal(muster_reduce_start(world->comms[2], values[2], NULL, 20, MUSTER_F64,
+					     MUSTER_MAX, 0, &requests[2]), 0);
+	/* A rank that only sends may be through already, but with this operation only. */
+	test_finish(world, requests, results);
+	assert_int_equal(results[0], -EPROTO);
+	assert_int_equal(results[1], -EPROTO);
+	assert_true(results[2] == 0 || results[2] == -EPROTO);
+	muster_progress(world->jobs[2]);
+	assert_ended(world, 2, -EPROTO, "rank");
+	assert_ended(world, 0, -EPROTO, "rank 2 called reduce of f64 max with root 0, this rank called allreduce of f64 sum");
+	test_world_free(world);
+}
+
+static void test_ranks_that_call_different_operations_are_told_which(void **state)
+{
+	(void)state;
+	mismatch(MUSTER_OFFLOAD_FORCE);
+	mismatch(MUSTER_OFFLOAD_OFF);
+}
+
+static void length_mismatch(enum muster_offload offload, uint64_t other)
+{
+	struct test_world *world = test_joined(2, TEST_RING_MAX);
+	struct muster_request *requests[2];
+	static double values[2][4000];
+
+	offload_all(world, offload);
+	for (uint32_t i = 0; i < 2; i++)
+		assert_int_equal(muster_allreduce_start(world->comms[i], values[i], values[i],
+							i ? other : 3, MUSTER_F64, MUSTER_SUM,
+							&requests[i]), 0);
+	finish_all(world, requests, -EPROTO);
+	assert_true(strstr(muster_error(world->jobs[0]), "another count") ||
+		    strstr(muster_error(world->jobs[1]), "another count"));
+	test_world_free(world);
+}
+
+static void test_ranks_with_different_lengths_are_told(void **state)
+{
+	(void)state;
+	length_mismatch(MUSTER_OFFLOAD_FORCE, 4);
+	length_mismatch(MUSTER_OFFLOAD_FORCE, 4000);
+	length_mismatch(MUSTER_OFFLOAD_OFF, 4);
+	length_mismatch(MUSTER_OFFLOAD_OFF, 4000);
+}
+
+static void root_mismatch(enum muster_offload offload)
+{
+	struct test_world *world = test_joined(2, TEST_RING_MAX);
+	struct muster_request *requests[2];
+	int results[2];
+	int32_t values[2][2] = { { 1 }, { 2 } };
+	bool told = false;
+
+	offload_all(world, offload);
+	/* Both are roots and could finish; no later operation may succeed. */
+	for (int k = 0; k < 2 && !told; k++) {
+		for (uint32_t i = 0; i < 2; i++)
+			if (muster_broadcast_start(world->comms[i], values[i], 2, MUSTER_I32, i,
+						   &requests[i])) {
+				requests[i] = NULL;
+				told = true;
+			}
+		test_finish(world, requests, results);
+		told |= results[0] == -EPROTO || results[1] == -EPROTO;
+	}
+	assert_true(told);
+	test_world_free(world);
+}
+
+static void test_two_broadcasts_with_different_roots_are_found_out(void **state)
+{
+	(void)state;
+	root_mismatch(MUSTER_OFFLOAD_FORCE);
+	root_mismatch(MUSTER_OFFLOAD_OFF);
+}
+
+static void test_ranks_on_different_paths_are_told(void **state)
+{
+	struct test_world *world = test_joined(2, TEST_RING_MAX);
+	struct muster_request *requests[2];
+	double values[2] = { 1, 2 };
+
+	(void)state;
+	muster_comm_offload(world->comms[1], MUSTER_OFFLOAD_OFF);
+	for (uint32_t i = 0; i < 2; i++)
+		assert_int_equal(muster_allreduce_start(world->comms[i], &values[i], &values[i], 1,
+							MUSTER_F64, MUSTER_SUM, &requests[i]), 0);
+	finish_all(world, requests, -EPROTO);
+	assert_ended(world, 0, -EPROTO, "path");
+	test_world_free(world);
+}
+
+static void dead_peer(enum muster_offload offload)
+{
+	struct test_world *world = test_joined(4, TEST_RING_MAX);
+	struct muster_request *requests[4] = { NULL };
+	static float values[4][50000];
+
+	offload_all(world, offload);
+	for (uint32_t i = 0; i < 4; i++)
+		if (i != 2)
+			assert_int_equal(muster_allreduce_start(world->comms[i], values[i],
+								values[i], 50000, MUSTER_F32,
+								MUSTER_SUM, &requests[i]), 0);
+	for (int turn = 0; turn < 20; turn++)
+		test_step(world);
+	test_kill(world, 2);
+	finish_all(world, requests, -ECONNRESET);
+	for (uint32_t i = 0; i < 4; i++)
+		if (i != 2)
+			assert_ended(world, i, -ECONNRESET, "rank 2 died");
+	test_world_free(world);
+}
+
+static void test_a_dead_rank_is_named_by_all_others(void **state)
+{
+	(void)state;
+	dead_peer(MUSTER_OFFLOAD_FORCE);
+	dead_peer(MUSTER_OFFLOAD_OFF);
+}
+
+static void late_rank(enum muster_offload offload)
+{
+	struct muster_request *requests[3] = { NULL };
+	int32_t values[3] = { 1, 2, 3 };
+	struct test_world *world;
+
+	setenv("MUSTER_LATE_TIMEOUT", "0.05", 1);
+	world = test_joined(3, TEST_RING_MAX);
+	unsetenv("MUSTER_LATE_TIMEOUT");
+	offload_all(world, offload);
+	for (uint32_t i = 0; i < 2; i++)
+		assert_int_equal(muster_allreduce_start(world->comms[i], &values[i], &values[i], 1,
+							MUSTER_I32, MUSTER_SUM, &requests[i]), 0);
+	assert_int_equal(muster_wait(requests[0]), -ETIMEDOUT);
+	assert_says(world->jobs[0], "MUSTER_LATE_TIMEOUT (0.05 s): rank");
+	assert_says(world->jobs[0], "2");
+	requests[0] = NULL;
+	assert_int_equal(muster_wait(requests[1]), -ECONNABORTED);
+	assert_says(world->jobs[1], "rank 0 gave up");
+	test_world_free(world);
+}
+
+static void test_a_wait_with_a_timeout_names_who_is_late(void **state)
+{
+	(void)state;
+	late_rank(MUSTER_OFFLOAD_FORCE);
+	late_rank(MUSTER_OFFLOAD_OFF);
+}
+
+static void test_a_late_rank_is_waited_for(void **state)
+{
+	struct test_world *world = test_joined(3, TEST_RING_MAX);
+	struct muster_request *requests[3] = { NULL };
+	int32_t values[3] = { 1, 2, 3 };
+	bool done;
+
+	(void)state;
+	for (uint32_t i = 0; i < 2; i++)
+		assert_int_equal(muster_allreduce_start(world->comms[i], &values[i], &values[i], 1,
+							MUSTER_I32, MUSTER_SUM, &requests[i]), 0);
+	for (int turn = 0; turn < 1000; turn++) {
+		assert_int_equal(muster_test(requests[0], &done), 0);
+		assert_false(done);
+	}
+	assert_int_equal(muster_allreduce_start(world->comms[2], &values[2], &values[2], 1,
+						MUSTER_I32, MUSTER_SUM, &requests[2]), 0);
+	finish_all(world, requests, 0);
+	assert_int_equal(values[0], 6);
+	test_world_free(world);
+}
+
+static void test_finalize_ends_what_others_wait_for(void **state)
+{
+	struct test_world *world = test_joined(2, TEST_RING_MAX);
+	struct muster_request *requests[2];
+	static float values[2][30000];
+
+	(void)state;
+	for (uint32_t i = 0; i < 2; i++)
+		assert_int_equal(muster_barrier_start(world->comms[i], &requests[i]), 0);
+	finish_all(world, requests, 0);
+	assert_int_equal(muster_allreduce_start(world->comms[0], values[0], values[0], 30000,
+						MUSTER_F32, MUSTER_SUM, &requests[0]), 0);
+	test_kill(world, 1);
+	assert_int_equal(muster_wait(requests[0]), -ECONNRESET);
+	test_world_free(world);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_ranks_that_call_different_operations_are_told_which),
+		cmocka_unit_test(test_ranks_with_different_lengths_are_told),
+		cmocka_unit_test(test_two_broadcasts_with_different_roots_are_found_out),
+		cmocka_unit_test(test_ranks_on_different_paths_are_told),
+		cmocka_unit_test(test_a_dead_rank_is_named_by_all_others),
+		cmocka_unit_test(test_a_wait_with_a_timeout_names_who_is_late),
+		cmocka_unit_test(test_a_late_rank_is_waited_for),
+		cmocka_unit_test(test_finalize_ends_what_others_wait_for),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
