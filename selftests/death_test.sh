@@ -11,11 +11,12 @@ run() {
 }
 
 pid_known() {
-	grep -q 'pid [0-9]' out
+	grep -qs 'pid [0-9][0-9]*$' out
 }
 
 # kill_one VICTIM MIB MILLISECONDS: kill -9 in mid-operation; the three others say so
 kill_one() {
+	rm -f out
 	VICTIM=$1 run -n 4 "$ranks" victim "$2" >out 2>err &
 	launcher=$!
 	within 20 pid_known
