@@ -8,7 +8,6 @@
 #include "local_internal.h"
 
 #include <errno.h>
-#include <sched.h>
 #include <unistd.h>
 
 enum {
@@ -17,8 +16,8 @@ enum {
 	STEP_BUDGET = 4096,	/* descriptors and packets */
 	POLLS_PER_LOOK = 64,	/* at the clock */
 	SERVICE_US = 3000,	/* between two looks at the mesh, while polling */
+	POLLS_PER_TURN = 16,	/* between two looks at the clock */
 	SPIN_US = 100,		/* without a packet before wait() sleeps */
-	SPIN_CROWDED_US = 50,	/* the same where ranks share processors; yields meanwhile */
 	SLEEP_BUSY_US = 1000,	/* a full ring or socket makes room without a sound */
 	LINGER_US = 1000000,
 };
@@ -241,31 +240,41 @@ static bool has_news(const struct local *local)
 	return local->completed != local->polled || local->delivered != local->taken;
 }
 
-static void relax(bool crowded)
+static void relax(void)
 {
-	if (crowded)
-		sched_yield();
 #ifdef __x86_64__
-	else
-		__builtin_ia32_pause();
+	__builtin_ia32_pause();
 #endif
 }
 
-/* Until there is news, or nothing has come for a while, or the end. Return: whether to sleep. */
+/* Whether something came or there is news, after looking a few times. */
+static bool look_often(struct local *local)
+{
+	for (int i = 0; i < POLLS_PER_TURN; i++) {
+		if (muster_local_progress(local) || has_news(local))
+			return true;
+		relax();
+	}
+	return false;
+}
+
+/*
+ * Until there is news, or nothing has come for a while, or the end. Return: whether
+ * to sleep. Ranks that outnumber the processors sleep at once: whoever is waited
+ * for gets the processor soonest that way. (Yielding is twice as fast among a
+ * few ranks alone, and many times slower as soon as anything else runs.)
+ */
 static bool spin(struct local *local, uint64_t end_us)
 {
-	bool crowded = muster_mesh_crowded(local->mesh);
-	uint64_t quiet_us = crowded ? SPIN_CROWDED_US : SPIN_US;
 	uint64_t now = muster_local_now_us(), last = now;
 
-	while (now < end_us && now - last < quiet_us) {
-		for (int i = 0; i < (crowded ? 1 : 16); i++) {
-			if (muster_local_progress(local))
-				last = now;
-			if (has_news(local))
-				return false;
-			relax(crowded);
-		}
+	if (muster_mesh_crowded(local->mesh))
+		return true;
+	while (now < end_us && now - last < SPIN_US) {
+		if (look_often(local))
+			last = now;
+		if (has_news(local))
+			return false;
 		now = muster_local_now_us();
 	}
 	return now < end_us;
