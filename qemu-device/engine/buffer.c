@@ -116,6 +116,7 @@ struct entry *muster_entry_add(struct context *ctx, uint32_t number, uint32_t pu
 
 	if (!index)
 		return NULL;
+	unit->nr_entries_used++;
 	entry->key = entry_key(ctx->index, number, pulse, slot);
 	entry->number = number;
 	entry->pulse = pulse;
@@ -173,6 +174,7 @@ void muster_entry_remove(struct context *ctx, struct entry *entry)
 		unit->entries[entry->next].prev = entry->prev;
 	else
 		arrivals->last = entry->prev;
+	unit->nr_entries_used--;
 	entry->next = unit->free_first;
 	unit->free_first = entry - unit->entries;
 }

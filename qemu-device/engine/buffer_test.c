@@ -171,6 +171,28 @@ static void blocks_that_come_back_wake_who_waits_for_them(void **state)
 	world_destroy(f.w);
 }
 
+static void contexts_go_to_the_least_loaded_unit(void **state)
+{
+	struct world *w = world_create(1, 1);
+	const struct unit *units;
+	uint32_t i;
+
+	(void)state;
+	w->units = 3;
+	world_start(w);
+	units = w->nodes[0].engine->units;
+	for (i = 1; i < 3 * MUSTER_UNIT_CONTEXTS_MAX; i++) {
+		assert_int_equal(units[i % 3].nr_contexts, i / 3);
+		assert_int_equal(world_context_open(w, 0, WORLD_CONTEXT + i), 0);
+		assert_int_equal(units[i % 3].nr_contexts, i / 3 + 1);
+	}
+	assert_int_equal(world_context_open(w, 0, 1), -ENOSPC);
+	muster_engine_context_close(w->nodes[0].engine, WORLD_VP, WORLD_JOB, WORLD_CONTEXT + 4);
+	assert_int_equal(world_context_open(w, 0, 1), 0);
+	assert_int_equal(units[1].nr_contexts, MUSTER_UNIT_CONTEXTS_MAX);
+	world_destroy(w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -179,6 +201,7 @@ int main(void)
 		cmocka_unit_test(a_reserve_serves_one_slot_of_its_owner),
 		cmocka_unit_test(blocks_are_never_given_twice_and_all_come_back),
 		cmocka_unit_test(blocks_that_come_back_wake_who_waits_for_them),
+		cmocka_unit_test(contexts_go_to_the_least_loaded_unit),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

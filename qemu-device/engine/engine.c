@@ -225,5 +225,11 @@ void muster_engine_peer_lost(struct muster_engine *engine, uint32_t node)
 void muster_engine_counters_get(const struct muster_engine *engine,
 				struct muster_engine_counters *counters)
 {
+	uint32_t i;
+
 	*counters = engine->counters;
+	for (i = 0; i < engine->nr_units; i++) {
+		counters->buffer_blocks_used += engine->units[i].nr_used;
+		counters->buffer_entries_used += engine->units[i].nr_entries_used;
+	}
 }

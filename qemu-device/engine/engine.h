@@ -102,7 +102,7 @@ struct muster_context_config {
 	const struct muster_member *members;	/* copied */
 };
 
-/* Counts since creation; monotonic. */
+/* Counts since creation; monotonic, but for what is used now. */
 struct muster_engine_counters {
 	uint64_t sequences_posted;
 	uint64_t sequences_ended;
@@ -125,6 +125,8 @@ struct muster_engine_counters {
 	uint64_t drop_buffer_full;	/* packet buffer has no entry left */
 	uint64_t contexts_failed;
 	uint64_t buffer_blocks_used_max; /* of any unit */
+	uint64_t buffer_blocks_used;	/* now, of all units */
+	uint64_t buffer_entries_used;	/* now, of all units */
 };
 
 /* Where a context stands, for diagnosis. */

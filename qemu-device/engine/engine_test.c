@@ -317,7 +317,7 @@ static void two_ranks_exchange_whole_vectors(void **state)
 	for (seed = 0; seed < SEEDS; seed++) {
 		struct world *w = vary(2, seed);
 
-		w->buffer_bytes = seed % 4 ? (seed % 4) * MUSTER_PULSE_MAX : 0;
+		w->buffer_bytes = seed / 4 % 4 * MUSTER_PULSE_MAX;
 		world_start(w);
 		for (r = 0; r < 2; r++) {
 			struct muster_desc descs[2] = {
@@ -339,6 +339,46 @@ static void two_ranks_exchange_whole_vectors(void **state)
 			assert_int_equal(w->nodes[r].nr_cqes, 1);
 			for (i = 0; i < BYTES / 8; i++)
 				assert_true(world_double(w, r, OUT)[i] == 1000 + 2 * i);
+		}
+		world_destroy(w);
+	}
+}
+
+/* Their order is the slots', and neither the root's input nor theirs is written. */
+static void a_large_tree_node_combines_its_children_in_slot_order(void **state)
+{
+	enum { BYTES = 50000 };
+	static const double values[4] = { 1, 0x1p53, 1, -0x1p53 };
+	double expected = ((values[0] + values[1]) + values[2]) + values[3];
+	uint64_t seed;
+	uint32_t r, i;
+
+	(void)state;
+	for (seed = 0; seed < SEEDS; seed++) {
+		struct world *w = vary(4, seed);
+		struct muster_desc root = desc_rdma(MUSTER_DESC_CH | MUSTER_DESC_CT |
+						    MUSTER_DESC_REDUCE, 3, BYTES, 16384);
+
+		w->buffer_bytes = seed / 4 % 4 * MUSTER_PULSE_MAX;
+		world_start(w);
+		for (r = 0; r < 4; r++)
+			for (i = 0; i < BYTES / 8; i++)
+				world_double(w, r, IN)[i] = values[r];
+		desc_load(&root, IN);
+		desc_store(&root, OUT);
+		world_post(w, 0, &root, 1);
+		for (r = 1; r < 4; r++) {
+			struct muster_desc leaf = desc_rdma(MUSTER_DESC_CH | MUSTER_DESC_CT, 0,
+							    BYTES, 16384);
+
+			desc_load(&leaf, IN);
+			desc_to(&leaf, 0, r - 1);
+			world_post(w, r, &leaf, 1);
+		}
+		world_run(w);
+		for (i = 0; i < BYTES / 8; i++) {
+			assert_memory_equal(world_double(w, 0, OUT) + i, &expected, 8);
+			assert_true(world_double(w, 0, IN)[i] == values[0]);
 		}
 		world_destroy(w);
 	}
@@ -406,6 +446,7 @@ int main(void)
 		cmocka_unit_test(rabenseifner_runs_in_pulses_by_reference),
 		cmocka_unit_test(what_a_peer_cannot_map_is_sent),
 		cmocka_unit_test(two_ranks_exchange_whole_vectors),
+		cmocka_unit_test(a_large_tree_node_combines_its_children_in_slot_order),
 		cmocka_unit_test(a_message_of_no_bytes_in_memory_is_sent_all_the_same),
 		cmocka_unit_test(a_local_copy_waits_for_the_send_that_it_would_overwrite),
 	};

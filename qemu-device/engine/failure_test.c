@@ -226,6 +226,7 @@ static void what_is_posted_to_a_failed_context_is_flushed(void **state)
 {
 	struct world *w = world_create(2, 1);
 	struct muster_desc sink = receive(1);
+	struct muster_context_state query;
 
 	(void)state;
 	world_start(w);
@@ -242,6 +243,9 @@ static void what_is_posted_to_a_failed_context_is_flushed(void **state)
 	muster_engine_peer_lost(w->nodes[0].engine, 1);
 	world_run(w);
 	assert_int_equal(w->nodes[0].nr_cqes, 2);
+	muster_engine_context_query(w->nodes[0].engine, WORLD_VP, WORLD_JOB, WORLD_CONTEXT, &query);
+	assert_int_equal(query.failed, MUSTER_STATUS_ABORTED);
+	assert_int_equal(query.culprit, 0);
 	world_destroy(w);
 }
 

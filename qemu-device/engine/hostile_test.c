@@ -190,6 +190,8 @@ static void fragments_are_taken_once_and_in_place(void **state)
 		    p.total = 10000; p.offset = MUSTER_MTU; p.length = 1000);
 	EXPECT_DROP(w, MUSTER_PACKET_DATA, drop_malformed, p.total = 8192; p.offset = 8192;
 		    p.length = 0);
+	EXPECT_DROP(w, MUSTER_PACKET_DATA, drop_malformed,
+		    p.total = 10000; p.offset = 100; p.length = MUSTER_MTU);
 	rts.type = MUSTER_PACKET_DATA;
 	rts.length = MUSTER_MTU;
 	give(w, &rts, MUSTER_MTU);

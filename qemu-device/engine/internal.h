@@ -122,6 +122,7 @@ struct unit {
 	struct entry *entries;		/* [0] is unused: 0 ends lists */
 	uint32_t nr_entries;
 	uint32_t nr_touched;		/* entries from here on were never used */
+	uint32_t nr_entries_used;
 	uint16_t free_first;
 	uint16_t *table;		/* open addressing; 0: empty */
 	uint32_t table_bits;
