@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * The program of a simulated rank: it posts its calls in order, takes completions
+ * and judges each, and closes its contexts when all have come. It runs in turns,
+ * as often or as seldom as the plan says.
+ */
+#include "dst.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+enum { BACKOFF_MAX_US = 2000, LINGER_US = 1000, TURN_POSTS = 8 };
+
+static struct dst_comm *comm_at(const struct dst_rank *rank, uint32_t c)
+{
+	return &rank->world->comms[c];
+}
+
+/* ---- judging completions ----------------------------------------------------------- */
+
+/* Whether the plan's cause can be to blame for what a member of this communicator got. */
+static bool blamed(const struct dst_world *w, uint32_t c, uint8_t status, uint32_t culprit)
+{
+	const struct dst_comm *comm = &w->comms[c];
+	const struct dst_plan *plan = &w->plan;
+	const struct dst_rank *rank;
+
+	if (plan->cause == DST_NONE || (plan->cause != DST_DEATH && c != plan->cause_comm) ||
+	    culprit >= comm->nr)
+		return false;
+	rank = &w->ranks[comm->members[culprit]];
+	switch (plan->cause) {
+	case DST_DEATH:
+		return rank->node->dead && (status == MUSTER_STATUS_PEER_LOST ||
+					    status == MUSTER_STATUS_ABORTED);
+	case DST_MISMATCH:
+		return status == MUSTER_STATUS_MISMATCH || status == MUSTER_STATUS_PROTOCOL ||
+		       (status == MUSTER_STATUS_ABORTED && w->now_us >= DST_BOUND_US / 2);
+	case DST_ABORT:
+		return rank->index == plan->cause_rank && status == MUSTER_STATUS_ABORTED;
+	case DST_MEMORY:
+		return rank->index == plan->cause_rank && status == MUSTER_STATUS_MEMORY;
+	default:
+		return rank->index == plan->cause_rank && status == MUSTER_STATUS_PEER_LOST;
+	}
+}
+
+static void judge_failure(struct dst_rank *rank, uint32_t c, const struct muster_cqe *cqe)
+{
+	struct dst_part *part = &rank->parts[c];
+
+	if (cqe->status == MUSTER_STATUS_FLUSHED) {
+		if (!part->status && !part->told)
+			dst_fail(rank->world, "rank %u, communicator %u: a call was flushed before any failed",
+				 rank->index, c);
+		return;
+	}
+	if (part->status && cqe->kind == MUSTER_CQE_SEQUENCE)
+		dst_fail(rank->world, "rank %u, communicator %u: two calls carry the cause",
+			 rank->index, c);
+	if (!part->status)
+		part->status = cqe->status;
+	if (!blamed(rank->world, c, cqe->status, cqe->culprit))
+		dst_fail(rank->world, "rank %u, communicator %u, number %u: status %u and culprit %u, for which there is no cause",
+			 rank->index, c, cqe->number, cqe->status, cqe->culprit);
+}
+
+/* After another operation was called, data means nothing any more. */
+static bool means_something(const struct dst_world *w, uint32_t c, uint32_t call)
+{
+	return w->plan.cause != DST_MISMATCH || c != w->plan.cause_comm ||
+	       call < w->plan.cause_op;
+}
+
+static void take_sequence(struct dst_rank *rank, uint32_t c, const struct muster_cqe *cqe)
+{
+	struct dst_world *w = rank->world;
+	struct dst_part *part = &rank->parts[c];
+	struct dst_call *call = &part->calls[part->completed];
+
+	if (part->completed >= part->posting || cqe->cookie != part->completed ||
+	    cqe->number != call->number) {
+		dst_fail(w, "rank %u, communicator %u: a completion of call %" PRIu64 ", number %u; call %u, number %u was next",
+			 rank->index, c, (uint64_t)cqe->cookie, cqe->number, part->completed,
+			 call->number);
+		return;
+	}
+	if (cqe->status != MUSTER_STATUS_OK) {
+		judge_failure(rank, c, cqe);
+	} else if (part->status) {
+		dst_fail(w, "rank %u, communicator %u: call %u succeeds after a failure",
+			 rank->index, c, part->completed);
+	} else {
+		if (means_something(w, c, part->completed))
+			dst_call_right(w, comm_at(rank, c), part->self, call);
+		part->good++;
+	}
+	dst_call_seal(call);
+	part->completed++;
+}
+
+static void take(struct dst_rank *rank, const struct muster_cqe *cqe)
+{
+	struct dst_world *w = rank->world;
+	uint32_t c = 0;
+
+	dst_mix(w, cqe->cookie << 32 | cqe->number << 8 | cqe->status << 4 | cqe->kind);
+	dst_say(w, "rank %u: completion kind %u of context %u, number %u, call %u: status %u, culprit %u",
+		rank->index, cqe->kind, cqe->context, cqe->number, (unsigned)cqe->cookie,
+		cqe->status, cqe->culprit);
+	while (c < w->plan.comms && w->comms[c].id != cqe->context)
+		c++;
+	if (c == w->plan.comms || !rank->parts[c].member || rank->parts[c].closed) {
+		dst_fail(w, "rank %u: a completion for context %u, which is not open", rank->index,
+			 cqe->context);
+	} else if (cqe->kind == MUSTER_CQE_SEQUENCE) {
+		take_sequence(rank, c, cqe);
+	} else if (cqe->kind != MUSTER_CQE_CONTEXT || rank->parts[c].told) {
+		dst_fail(w, "rank %u: a completion of kind %u that nobody wanted", rank->index,
+			 cqe->kind);
+	} else {
+		judge_failure(rank, c, cqe);
+		rank->parts[c].told = true;
+	}
+}
+
+/* ---- posting ----------------------------------------------------------------------------- */
+
+static void bind(const struct dst_call *call, uint32_t key_in, struct muster_desc *desc,
+		 uint32_t cookie)
+{
+	uint32_t keys[] = { 0, call->in == call->out ? key_in + 1 : key_in, key_in + 1 };
+
+	desc->cookie = cookie;
+	if (desc->kind == MUSTER_DESC_MP && desc->inline_len) {
+		memcpy(desc->data, call->in + desc->load_addr, desc->inline_len);
+		desc->load_key = 0;
+		desc->load_addr = 0;
+	} else if (desc->load_key) {
+		desc->load_key = keys[desc->load_key];
+		desc->load_addr += (uint64_t)desc->load_key << 32;
+	}
+	if (desc->store_key) {
+		desc->store_key = keys[desc->store_key];
+		desc->store_addr += (uint64_t)desc->store_key << 32;
+	}
+}
+
+static int post_stage(struct dst_rank *rank, uint32_t c)
+{
+	struct dst_part *part = &rank->parts[c];
+	struct dst_call *call = &part->calls[part->posting];
+	uint32_t first = call->program->stage_first[call->stage];
+	uint32_t nr = call->program->stage_first[call->stage + 1] - first;
+	uint32_t key_in = 1 + (c * DST_OPS_MAX + part->posting) * 2, bad = 0;
+	struct muster_desc descs[MUSTER_SEQ_DESCS_MAX];
+	int err;
+
+	call->live = true;
+	memcpy(descs, &call->program->descs[first], nr * sizeof(descs[0]));
+	for (uint32_t i = 0; i < nr; i++)
+		bind(call, key_in, &descs[i], part->posting);
+	err = muster_engine_post(rank->node->engine, rank->vp, descs, nr, &bad);
+	if (err && err != -EAGAIN)
+		dst_fail(rank->world, "rank %u, communicator %u, call %u: stage %u is refused: %d at descriptor %u",
+			 rank->index, c, part->posting, call->stage, err, bad);
+	return err;
+}
+
+/* One call at most. Return: whether the engine had no room. */
+static bool post_call(struct dst_rank *rank, uint32_t c)
+{
+	struct dst_part *part = &rank->parts[c];
+	struct dst_call *call = &part->calls[part->posting];
+
+	if (!part->member || part->closed || part->posting == comm_at(rank, c)->nr_ops)
+		return false;
+	while (call->stage < call->program->nr_stages) {
+		if (post_stage(rank, c))
+			return true;
+		call->stage++;
+		call->number = part->number++;
+	}
+	part->posting++;
+	return false;
+}
+
+static void post_some(struct dst_rank *rank)
+{
+	struct dst_world *w = rank->world;
+	uint32_t posts = 1 + dst_below(&w->host, TURN_POSTS);
+	bool full = false, more = false;
+
+	while (posts--)
+		full |= post_call(rank, dst_below(&w->host, w->plan.comms));
+	for (uint32_t c = 0; c < w->plan.comms; c++)
+		more |= rank->parts[c].member && !rank->parts[c].closed &&
+			rank->parts[c].posting < w->comms[c].nr_ops;
+	rank->backoff_us = !full ? 1 : rank->backoff_us < BACKOFF_MAX_US ? rank->backoff_us * 2 :
+									    BACKOFF_MAX_US;
+	if (more)
+		dst_turn_at(rank, w->now_us + rank->backoff_us +
+				  dst_below(&w->host, w->plan.host_us));
+	dst_step_at(rank->node, w->now_us + 1 + dst_below(&w->host, w->plan.engine_us));
+}
+
+/* ---- closing -------------------------------------------------------------------------------- */
+
+/* What was written before the context closed and not read yet does not count. */
+static void forget_completions(struct dst_rank *rank, uint16_t context)
+{
+	uint32_t kept = rank->cq_tail;
+
+	for (uint32_t i = rank->cq_tail; i != rank->cq_head; i++)
+		if (rank->cq[i % DST_CQ_MAX].context != context)
+			rank->cq[kept++ % DST_CQ_MAX] = rank->cq[i % DST_CQ_MAX];
+	rank->cq_head = kept;
+}
+
+static void leave_rings(struct dst_node *node)
+{
+	struct dst_world *w = node->world;
+
+	for (uint32_t i = 0; i < node->nr_ranks; i++)
+		if (!dst_host_finished(node->ranks[i]))
+			return;
+	node->left = true;
+	for (uint32_t i = 0; i < w->plan.nodes; i++)
+		if (i != node->index)
+			dst_at(w, w->now_us + 1 + dst_below(&w->host, LINGER_US), DST_EVENT_LEFT, i,
+			       node->index, NULL);
+}
+
+void dst_host_close(struct dst_rank *rank, uint32_t c)
+{
+	struct dst_world *w = rank->world;
+	struct dst_part *part = &rank->parts[c];
+
+	if (part->closed)
+		return;
+	dst_say(w, "rank %u: closes communicator %u", rank->index, c);
+	muster_engine_context_close(rank->node->engine, rank->vp, w->job, w->comms[c].id);
+	part->closed = true;
+	forget_completions(rank, w->comms[c].id);
+	for (uint32_t i = 0; i < w->comms[c].nr_ops; i++)
+		if (!part->calls[i].settled)
+			dst_call_seal(&part->calls[i]);
+	dst_step_at(rank->node, w->now_us + 1);
+	if (w->plan.rings)
+		leave_rings(rank->node);
+}
+
+void dst_host_abort(struct dst_rank *rank, uint32_t c)
+{
+	struct dst_world *w = rank->world;
+	struct dst_part *part = &rank->parts[c];
+
+	if (part->closed)
+		return;
+	dst_say(w, "rank %u: aborts communicator %u", rank->index, c);
+	muster_engine_abort(rank->node->engine, rank->vp, w->job, w->comms[c].id,
+			    MUSTER_STATUS_ABORTED, part->self);
+	dst_step_at(rank->node, w->now_us + 1);
+}
+
+/* All calls have completed; after a failure, the context has said so as well. */
+static bool may_close(const struct dst_rank *rank, uint32_t c)
+{
+	const struct dst_part *part = &rank->parts[c];
+
+	return part->member && !part->closed && part->completed == rank->world->comms[c].nr_ops &&
+	       (!part->status || part->told);
+}
+
+static void close_some(struct dst_rank *rank)
+{
+	struct dst_world *w = rank->world;
+
+	for (uint32_t c = 0; c < w->plan.comms; c++) {
+		struct dst_part *part = &rank->parts[c];
+
+		if (!may_close(rank, c))
+			continue;
+		if (!part->close_us)
+			part->close_us = w->now_us + 1 + dst_below(&w->host, LINGER_US);
+		if (w->now_us >= part->close_us)
+			dst_host_close(rank, c);
+		else
+			dst_turn_at(rank, part->close_us);
+	}
+}
+
+bool dst_host_finished(const struct dst_rank *rank)
+{
+	for (uint32_t c = 0; c < rank->world->plan.comms; c++)
+		if (rank->parts[c].member && !rank->parts[c].closed)
+			return false;
+	return true;
+}
+
+void dst_host_turn(struct dst_rank *rank)
+{
+	struct dst_world *w = rank->world;
+	uint32_t some = 1 + dst_below(&w->host, DST_CQ_MAX);
+
+	if (rank->node->dead || w->now_us < rank->begin_us || dst_host_finished(rank))
+		return;
+	for (; rank->cq_tail != rank->cq_head && some; some--)
+		take(rank, &rank->cq[rank->cq_tail++ % DST_CQ_MAX]);
+	if (rank->cq_tail != rank->cq_head)
+		dst_turn_at(rank, w->now_us + 1 + dst_below(&w->host, w->plan.host_us));
+	post_some(rank);
+	close_some(rank);
+}

@@ -1,0 +1,421 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * How packets travel between simulated nodes: over real links (reliable.c) on a
+ * network that does what the plan says, over real memory rings (ring.c), or from a
+ * node to itself. At the engine's door, packets are now and then taken once more
+ * or forged, since neither must do harm.
+ */
+#include "dst.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LATENCY_US = 5, REORDER_US = 20000, REPLAY_US = 2000, RING_BUDGET = 32 };
+
+/* ---- parcels -------------------------------------------------------------------- */
+
+struct dst_parcel *dst_parcel_new(struct dst_world *w)
+{
+	struct dst_parcel *parcel = w->parcels;
+
+	if (!parcel)
+		return malloc(sizeof(*parcel));
+	w->parcels = parcel->next;
+	return parcel;
+}
+
+void dst_parcel_free(struct dst_world *w, struct dst_parcel *parcel)
+{
+	if (!parcel)
+		return;
+	parcel->next = w->parcels;
+	w->parcels = parcel;
+}
+
+static void append(struct dst_parcel *parcel, const void *bytes, size_t len)
+{
+	if (len)
+		memcpy(parcel->bytes + parcel->len, bytes, len);
+	parcel->len += len;
+}
+
+/* ---- at the engine's door -------------------------------------------------------- */
+
+static void packet_later(struct dst_node *node, const struct muster_packet *packet,
+			 const void *payload, uint64_t delay_us)
+{
+	struct dst_world *w = node->world;
+	struct dst_parcel *parcel = dst_parcel_new(w);
+
+	parcel->len = 0;
+	append(parcel, packet, sizeof(*packet));
+	append(parcel, payload, packet->length);
+	dst_at(w, w->now_us + delay_us, DST_EVENT_PACKET, node->index, 0, parcel);
+}
+
+/* The same from somebody who does not belong to the job: it must be dropped, and counted. */
+static void forge(struct dst_node *node, const struct muster_packet *packet, const void *payload)
+{
+	struct dst_world *w = node->world;
+	struct muster_engine_counters before, after;
+	struct muster_packet forged = *packet;
+
+	switch (dst_below(&w->net, 4)) {
+	case 0:
+		forged.job_key ^= 1ull << dst_below(&w->net, 64);
+		break;
+	case 1:
+		forged.incarnation ^= 1u << dst_below(&w->net, 32);
+		break;
+	case 2:
+		forged.src_node += DST_NODES_MAX;
+		break;
+	default:
+		forged.src_vp += 1000;
+		break;
+	}
+	muster_engine_counters_get(node->engine, &before);
+	muster_engine_receive(node->engine, &forged, payload, forged.length);
+	muster_engine_counters_get(node->engine, &after);
+	if (after.drop_stranger != before.drop_stranger + 1)
+		dst_fail(w, "node %u: a forged packet was not dropped", node->index);
+}
+
+static void receive(struct dst_node *node, const struct muster_packet *packet,
+		    const void *payload, uint32_t len)
+{
+	struct dst_world *w = node->world;
+
+	if (node->dead || node->left)
+		return;
+	node->activity++;
+	if (!dst_healed(w) && dst_chance(&w->net, w->plan.forge))
+		forge(node, packet, payload);
+	muster_engine_receive(node->engine, packet, payload, len);
+	if (!dst_healed(w) && dst_chance(&w->net, w->plan.replay))
+		packet_later(node, packet, payload, dst_below(&w->net, REPLAY_US));
+	dst_step_at(node, w->now_us + dst_below(&w->host, w->plan.engine_us));
+}
+
+void dst_net_packet(struct dst_node *node, struct dst_parcel *parcel)
+{
+	const struct muster_packet *packet = (const void *)parcel->bytes;
+
+	if (node->dead || node->left)
+		return;
+	node->activity++;
+	muster_engine_receive(node->engine, packet, packet + 1, packet->length);
+	dst_step_at(node, node->world->now_us + dst_below(&node->world->host,
+							   node->world->plan.engine_us));
+}
+
+/* ---- links over the network -------------------------------------------------------- */
+
+static bool inside(const struct dst_world *w, const struct dst_window *windows, uint32_t from,
+		   uint32_t to, uint64_t *end_us)
+{
+	for (uint32_t i = 0; i < DST_WINDOWS_MAX; i++) {
+		const struct dst_window *v = &windows[i];
+
+		if (v->from == from && v->to == to && w->now_us >= v->begin_us &&
+		    w->now_us < v->end_us) {
+			*end_us = v->end_us;
+			return true;
+		}
+	}
+	return false;
+}
+
+static void damage(struct dst_world *w, struct dst_parcel *parcel)
+{
+	if (dst_chance(&w->net, w->plan.corrupt)) {
+		parcel->bytes[dst_below(&w->net, parcel->len)] ^= 1 << dst_below(&w->net, 8);
+		w->nr_faults++;
+	}
+	if (dst_chance(&w->net, w->plan.truncate)) {
+		parcel->len = dst_below(&w->net, parcel->len);
+		w->nr_faults++;
+	}
+}
+
+static void launch(struct dst_world *w, uint32_t from, uint32_t to, struct dst_parcel *parcel)
+{
+	uint64_t at_us = w->now_us + LATENCY_US + dst_below(&w->net, w->plan.jitter_us);
+	uint64_t end_us;
+
+	if (inside(w, w->clogs, from, to, &end_us))
+		at_us = end_us + dst_below(&w->net, w->plan.jitter_us);
+	if (!dst_healed(w)) {
+		if (dst_chance(&w->net, w->plan.reorder)) {
+			at_us += dst_below(&w->net, REORDER_US);
+			w->nr_faults++;
+		}
+		damage(w, parcel);
+	}
+	dst_at(w, at_us, DST_EVENT_FRAME, to, from, parcel);
+}
+
+static int port_emit(void *owner, const struct muster_frame *frame,
+		     const struct muster_packet *packet, const void *payload)
+{
+	struct dst_port *port = owner;
+	struct dst_world *w = port->node->world;
+	uint32_t copies = 1;
+	uint64_t end_us;
+
+	if (!dst_healed(w)) {
+		if (dst_chance(&w->net, w->plan.link_full))
+			return -EAGAIN;
+		copies += dst_chance(&w->net, w->plan.duplicate);
+		if (inside(w, w->cuts, port->node->index, port->peer, &end_us))
+			copies = 0;
+		w->nr_faults += copies != 1;
+	}
+	for (; copies; copies--) {
+		struct dst_parcel *parcel;
+
+		if (!dst_healed(w) && dst_chance(&w->net, w->plan.drop)) {
+			w->nr_faults++;
+			continue;
+		}
+		parcel = dst_parcel_new(w);
+		parcel->len = 0;
+		append(parcel, frame, sizeof(*frame));
+		if (packet) {
+			append(parcel, packet, sizeof(*packet));
+			append(parcel, payload, packet->length);
+		}
+		launch(w, port->node->index, port->peer, parcel);
+	}
+	return 0;
+}
+
+static void port_deliver(void *owner, const struct muster_packet *packet, const void *payload,
+			 uint32_t len)
+{
+	receive(((struct dst_port *)owner)->node, packet, payload, len);
+}
+
+static void port_lost(void *owner, uint32_t peer)
+{
+	struct dst_port *port = owner;
+	struct dst_node *node = port->node;
+	struct dst_world *w = node->world;
+
+	if (node->dead)
+		return;
+	dst_say(w, "node %u: node %u is lost", node->index, peer);
+	if (!w->nodes[peer].dead)
+		dst_fail(w, "node %u has given up node %u, which lives", node->index, peer);
+	muster_engine_peer_lost(node->engine, peer);
+	dst_step_at(node, w->now_us + 1);
+}
+
+static void link_begin(struct dst_port *port)
+{
+	static const struct muster_link_ops ops = { port_emit, port_deliver, port_lost };
+	struct dst_world *w = port->node->world;
+	struct muster_link_config config = {
+		.node = port->node->index,
+		.peer = port->peer,
+		.incarnation = port->node->incarnation,
+		.deadline_us = DST_DEADLINE_US,
+		.ops = &ops,
+		.owner = port,
+		.counters = &w->counters,
+	};
+
+	muster_link_init(port->link, &config);
+}
+
+void dst_net_arrive(struct dst_node *node, uint32_t from, struct dst_parcel *parcel)
+{
+	struct dst_world *w = node->world;
+	struct muster_link *link = node->ports[from].link;
+	struct muster_frame frame;
+
+	if (node->dead && !node->reborn)
+		return;
+	if (muster_frame_check(parcel->bytes, parcel->len, &frame))
+		return;
+	muster_link_receive(link, w->now_us, &frame, parcel->bytes + sizeof(frame));
+	dst_step_at(node, link->next_us > w->now_us ? link->next_us : w->now_us + 1);
+}
+
+/* ---- rings --------------------------------------------------------------------------- */
+
+static void ring_drain(struct dst_node *node, struct dst_port *port, uint32_t budget)
+{
+	struct muster_packet packet;
+	const void *payload;
+	int got = 0;
+
+	while (budget-- && (got = muster_ring_poll(&port->in, &packet, &payload)) == 1) {
+		receive(node, &packet, payload, packet.length);
+		muster_ring_release(&port->in);
+	}
+	if (got < 0)
+		dst_fail(node->world, "node %u: the ring from node %u is broken", node->index,
+			 port->peer);
+	else if (got)
+		dst_step_at(node, node->world->now_us + 1);
+}
+
+void dst_net_end(struct dst_node *node, uint32_t peer, bool in_order)
+{
+	struct dst_port *port = &node->ports[peer];
+
+	if (node->dead || node->left || port->gone)
+		return;
+	ring_drain(node, port, UINT32_MAX);
+	port->gone = true;
+	if (in_order)
+		muster_engine_peer_left(node->engine, peer);
+	else
+		muster_engine_peer_lost(node->engine, peer);
+	dst_step_at(node, node->world->now_us + 1);
+}
+
+static int ring_send(struct dst_node *node, const struct muster_packet *packet,
+		     const void *payload)
+{
+	struct dst_world *w = node->world;
+	struct dst_port *port = &node->ports[packet->dst_node];
+	int err;
+
+	if (port->gone)
+		return -EHOSTUNREACH;
+	err = muster_ring_send(&port->out, packet, payload);
+	if (err && err != -EAGAIN)
+		dst_fail(w, "node %u: the ring to node %u is broken", node->index, port->peer);
+	if (!err)
+		dst_step_at(&w->nodes[port->peer],
+			    w->now_us + 1 + dst_below(&w->net, w->plan.jitter_us));
+	return err;
+}
+
+static void rings_begin(struct dst_world *w)
+{
+	size_t bytes = muster_ring_region_size(w->plan.nodes, DST_RING_BYTES);
+
+	memset(w->regions, 0, bytes * w->plan.nodes);
+	for (uint32_t i = 0; i < w->plan.nodes; i++)
+		muster_ring_region_init(&w->nodes[i].region, w->regions + i * bytes, bytes,
+					w->plan.nodes, DST_RING_BYTES);
+	for (uint32_t i = 0; i < w->plan.nodes; i++) {
+		for (uint32_t j = 0; j < w->plan.nodes; j++) {
+			muster_ring_consumer_init(&w->nodes[i].ports[j].in, &w->nodes[i].region, j);
+			muster_ring_producer_init(&w->nodes[i].ports[j].out, &w->nodes[j].region, i);
+		}
+	}
+}
+
+/* ---- both ------------------------------------------------------------------------------ */
+
+int dst_net_send(struct dst_node *node, const struct muster_packet *packet, const void *payload)
+{
+	struct dst_world *w = node->world;
+	uint32_t to = packet->dst_node;
+	struct muster_link *link;
+	int err;
+
+	if (to >= w->plan.nodes) {
+		dst_fail(w, "node %u: a packet for node %u, which there is not", node->index, to);
+		return -EHOSTUNREACH;
+	}
+	if (to == node->index) {
+		packet_later(node, packet, payload, 1 + dst_below(&w->net, w->plan.jitter_us));
+		return 0;
+	}
+	if (w->plan.rings)
+		return ring_send(node, packet, payload);
+	link = node->ports[to].link;
+	err = muster_link_send(link, w->now_us, packet, payload);
+	dst_step_at(node, link->next_us > w->now_us ? link->next_us : w->now_us + 1);
+	return err;
+}
+
+void dst_net_watch(struct dst_node *node, uint32_t peer)
+{
+	if (!node->world->plan.rings && peer != node->index)
+		muster_link_watch(node->ports[peer].link, node->world->now_us);
+}
+
+void dst_net_run(struct dst_node *node)
+{
+	struct dst_world *w = node->world;
+
+	for (uint32_t i = 0; i < w->plan.nodes; i++) {
+		struct muster_link *link = node->ports[i].link;
+
+		if (i == node->index)
+			continue;
+		if (w->plan.rings) {
+			ring_drain(node, &node->ports[i], RING_BUDGET);
+			continue;
+		}
+		muster_link_run(link, w->now_us);
+		dst_step_at(node, link->next_us > w->now_us ? link->next_us : w->now_us + 1);
+	}
+}
+
+static void draw_windows(struct dst_world *w, struct dst_window *windows, uint32_t nr)
+{
+	for (uint32_t i = 0; i < DST_WINDOWS_MAX; i++) {
+		windows[i] = (struct dst_window){ 0 };
+		if (i >= nr)
+			continue;
+		windows[i].from = dst_below(&w->net, w->plan.nodes);
+		windows[i].to = dst_below(&w->net, w->plan.nodes);
+		windows[i].begin_us = dst_below(&w->net, w->plan.heal_us);
+		windows[i].end_us = windows[i].begin_us +
+				    dst_below(&w->net, w->plan.heal_us - windows[i].begin_us);
+	}
+}
+
+void dst_net_begin(struct dst_world *w)
+{
+	if (!w->links)
+		w->links = malloc(sizeof(*w->links) * DST_NODES_MAX * DST_NODES_MAX);
+	if (!w->regions)
+		w->regions = aligned_alloc(4096, DST_NODES_MAX *
+					   muster_ring_region_size(DST_NODES_MAX, DST_RING_BYTES));
+	draw_windows(w, w->cuts, w->plan.cuts);
+	draw_windows(w, w->clogs, w->plan.clogs);
+	for (uint32_t i = 0; i < w->plan.nodes; i++) {
+		struct dst_node *node = &w->nodes[i];
+
+		for (uint32_t j = 0; j < w->plan.nodes; j++) {
+			node->ports[j] = (struct dst_port){ .node = node, .peer = j };
+			node->ports[j].link = &w->links[i * DST_NODES_MAX + j];
+			link_begin(&node->ports[j]);
+		}
+	}
+	if (w->plan.rings)
+		rings_begin(w);
+}
+
+/* The dead node's address is taken by a new one, which knows nothing and says hello. */
+void dst_net_rebirth(struct dst_node *node)
+{
+	node->reborn = true;
+	node->incarnation += 1000;
+	for (uint32_t j = 0; j < node->world->plan.nodes; j++) {
+		link_begin(&node->ports[j]);
+		dst_net_watch(node, j);
+	}
+	dst_step_at(node, node->world->now_us + 1);
+}
+
+void dst_net_free(struct dst_world *w)
+{
+	free(w->links);
+	free(w->regions);
+	while (w->parcels) {
+		struct dst_parcel *parcel = w->parcels;
+
+		w->parcels = parcel->next;
+		free(parcel);
+	}
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * From a seed to a plan. Each kind of fault is on in half of the seeds that can
+ * have it, with a strength that is drawn too, so that seeds differ in kind and
+ * not only in detail. Adding a draw here changes what all seeds mean.
+ */
+#include "dst.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+static const char *const cause_names[DST_CAUSES] = {
+	"none", "death", "mismatch", "abort", "memory", "close",
+};
+
+static uint32_t half(struct dst_rng *rng, uint32_t bound)
+{
+	bool on = dst_draw(rng) & 1;
+	uint32_t strength = 1 + dst_below(rng, bound);
+
+	return on ? strength : 0;
+}
+
+static void plan_hardware(struct dst_plan *plan, struct dst_rng *rng)
+{
+	static const uint32_t buffers[] = { 1, 2, 4, 8, 16 };
+	static const uint32_t budgets[] = { 1, 3, 16, 256, 100000 };
+	static const uint32_t slots[] = { 1, 2, 4, 16, 64 };
+
+	plan->vps_per_node = 1 + (dst_below(rng, 4) == 0);
+	plan->ranks = 2 + dst_below(rng, DST_RANKS_MAX - 1);
+	plan->nodes = (plan->ranks + plan->vps_per_node - 1) / plan->vps_per_node;
+	plan->comms = 1 + dst_below(rng, DST_COMMS_MAX);
+	plan->units = 1 + dst_below(rng, 2);
+	plan->buffer_bytes = buffers[dst_below(rng, 5)] * MUSTER_PULSE_MAX;
+	plan->budget = budgets[dst_below(rng, 5)];
+	plan->cq_slots = slots[dst_below(rng, 5)];
+	plan->map = dst_draw(rng) & 1;
+	plan->rings = dst_below(rng, 3) == 0;
+	plan->by_reference = dst_draw(rng) & plan->rings;
+}
+
+static void plan_faults(struct dst_plan *plan, struct dst_rng *rng)
+{
+	plan->drop = half(rng, 300);
+	plan->duplicate = half(rng, 300);
+	plan->reorder = half(rng, 400);
+	plan->corrupt = half(rng, 100);
+	plan->truncate = half(rng, 50);
+	plan->link_full = half(rng, 300);
+	plan->send_full = half(rng, 300);
+	plan->replay = half(rng, 100);
+	plan->forge = half(rng, 50);
+	plan->cuts = half(rng, 4);
+	plan->clogs = half(rng, 4);
+	plan->heal_us = 1000 + dst_below(rng, 300000);
+	plan->jitter_us = 1 + dst_below(rng, 100);
+	plan->engine_us = 1 + dst_below(rng, 50);
+	plan->host_us = 1 + (dst_below(rng, 3) ? dst_below(rng, 50) : dst_below(rng, 5000));
+	plan->late_us = dst_below(rng, 3) ? half(rng, 1000) : dst_below(rng, 5000000);
+}
+
+static void plan_cause(struct dst_plan *plan, struct dst_rng *rng)
+{
+	plan->cause = dst_draw(rng) & 1 ? DST_NONE : 1 + dst_below(rng, DST_CAUSES - 1);
+	plan->cause_rank = dst_below(rng, plan->ranks);
+	plan->cause_comm = dst_below(rng, plan->comms);
+	plan->cause_op = dst_draw(rng) % DST_OPS_MAX;
+	plan->cause_us = dst_below(rng, dst_below(rng, 4) ? 3000 : 400000);
+	plan->reborn = dst_draw(rng) & 1;
+}
+
+void dst_plan_make(struct dst_plan *plan, uint64_t seed)
+{
+	struct dst_rng rng = { seed ^ 0x706c616e };
+
+	*plan = (struct dst_plan){ .seed = seed };
+	plan_hardware(plan, &rng);
+	plan_faults(plan, &rng);
+	plan_cause(plan, &rng);
+	/* Every communicator needs a reserve at every node. */
+	while (plan->units * (plan->buffer_bytes / MUSTER_PULSE_MAX / 2 ?
+			      plan->buffer_bytes / MUSTER_PULSE_MAX / 2 : 1) <
+	       plan->comms * plan->vps_per_node)
+		plan->buffer_bytes *= 2;
+}
+
+void dst_plan_print(const struct dst_plan *plan)
+{
+	printf("  %u ranks on %u nodes, %u communicators, %u units of %u KiB, budget %u, %u completion slots\n",
+	       plan->ranks, plan->nodes, plan->comms, plan->units, plan->buffer_bytes >> 10,
+	       plan->budget, plan->cq_slots);
+	printf("  %s%s%s; jitter %u us, engine %u us, host %u us, late up to %" PRIu64 " us\n",
+	       plan->rings ? "rings" : "links", plan->by_reference ? ", by reference" : "",
+	       plan->map ? ", mapped" : "", plan->jitter_us, plan->engine_us, plan->host_us,
+	       plan->late_us);
+	printf("  per thousand: drop %u, duplicate %u, reorder %u, corrupt %u, truncate %u, link full %u, send refused %u, replay %u, forge %u\n",
+	       plan->drop, plan->duplicate, plan->reorder, plan->corrupt, plan->truncate,
+	       plan->link_full, plan->send_full, plan->replay, plan->forge);
+	printf("  %u cuts, %u clogs; healed after %" PRIu64 " us\n", plan->cuts, plan->clogs,
+	       plan->heal_us);
+	printf("  cause: %s", cause_names[plan->cause]);
+	if (plan->cause != DST_NONE)
+		printf(" of rank %u, communicator %u, operation %u, at %" PRIu64 " us%s",
+		       plan->cause_rank, plan->cause_comm, plan->cause_op, plan->cause_us,
+		       plan->reborn ? ", reborn" : "");
+	printf("\n");
+}
