@@ -67,7 +67,8 @@ static int name_check(struct muster_comm *comm, const char *name, char *why, siz
 		bool first = coll == MUSTER_COLL_ALLREDUCE;
 
 		err = muster_schedule_generate(name, coll, comm->size, 0, 0, &schedule,
-					       first ? why : other, first ? why_len : sizeof(other));
+					       first ? why : other,
+					       first ? why_len : sizeof(other));
 		if (!err) {
 			muster_schedule_free(schedule);
 			return 0;

@@ -207,7 +207,7 @@ static void test_bad_schedule_files_are_refused_with_the_reason(void **state)
 	assert_unchanged();
 }
 
-/* ---- what it did -------------------------------------------------------------------------------- */
+/* ---- what it did --------------------------------------------------------------- */
 
 static void test_the_last_operation_says_its_path_and_why(void **state)
 {
@@ -318,18 +318,20 @@ static void test_one_rank_alone_copies(void **state)
 	test_world_free(alone);
 }
 
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_unknown_types_and_operations_are_refused, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_counts_that_overflow_are_refused, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_missing_buffers_are_refused, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_roots_that_are_not_there_are_refused, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_buffers_that_overlap_are_refused, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_settings_are_checked, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_a_schedule_file_serves_what_it_describes, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_bad_schedule_files_are_refused_with_the_reason, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_the_last_operation_says_its_path_and_why, setup, teardown),
+		TEST(test_unknown_types_and_operations_are_refused),
+		TEST(test_counts_that_overflow_are_refused),
+		TEST(test_missing_buffers_are_refused),
+		TEST(test_roots_that_are_not_there_are_refused),
+		TEST(test_buffers_that_overlap_are_refused),
+		TEST(test_settings_are_checked),
+		TEST(test_a_schedule_file_serves_what_it_describes),
+		TEST(test_bad_schedule_files_are_refused_with_the_reason),
+		TEST(test_the_last_operation_says_its_path_and_why),
 		cmocka_unit_test(test_what_the_nic_cannot_do_goes_to_the_host_or_is_refused),
 		cmocka_unit_test(test_one_rank_alone_copies),
 	};

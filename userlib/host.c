@@ -114,7 +114,8 @@ static int combine(struct muster_host *host, uint32_t index, const void *data, u
 
 	if (len && move->reduce)
 		err = muster_arith((uint8_t)call->type, (uint8_t)call->op,
-				   result_of(request) + at, operand_of(request, move) + at, data, len);
+				   result_of(request) + at, operand_of(request, move) + at, data,
+				   len);
 	else if (len)
 		memcpy(result_of(request) + at, data, len);
 	receive->combined += len;

@@ -47,7 +47,7 @@ static void flat_reduce(struct test_world *world, enum muster_offload offload, d
 		assert_int_equal(results[i], 0);
 }
 
-static void test_what_comes_in_one_step_is_combined_as_listed_not_as_it_arrives(void **state)
+static void test_what_comes_in_one_step_is_combined_as_listed(void **state)
 {
 	struct test_world *world = test_joined(RANKS, TEST_RING_MAX);
 	static double expected[COUNT], got[COUNT];
@@ -168,7 +168,7 @@ static void test_packets_of_strangers_are_dropped(void **state)
 
 /* ---- paths that differ ------------------------------------------------------------------- */
 
-static void test_what_came_early_on_the_host_path_is_seen_when_the_nic_path_begins(void **state)
+static void test_what_came_early_on_the_host_path_ends_the_nic_path(void **state)
 {
 	struct test_world *world = test_joined(2, TEST_RING_MAX);
 	struct muster_request *requests[2];
@@ -196,12 +196,12 @@ static void test_what_came_early_on_the_host_path_is_seen_when_the_nic_path_begi
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_what_comes_in_one_step_is_combined_as_listed_not_as_it_arrives),
+		cmocka_unit_test(test_what_comes_in_one_step_is_combined_as_listed),
 		cmocka_unit_test(test_a_fragment_of_a_wrong_length_ends_the_communicator),
 		cmocka_unit_test(test_a_fragment_beyond_the_credits_ends_the_communicator),
 		cmocka_unit_test(test_credits_that_were_never_given_are_not_believed),
 		cmocka_unit_test(test_packets_of_strangers_are_dropped),
-		cmocka_unit_test(test_what_came_early_on_the_host_path_is_seen_when_the_nic_path_begins),
+		cmocka_unit_test(test_what_came_early_on_the_host_path_ends_the_nic_path),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -42,10 +42,11 @@ static _Atomic uint64_t ids_used[MUSTER_JOBS_MAX / 64];
 int muster_job_gather(struct muster *job, const void *in, void *out, size_t bytes)
 {
 	int err = job->oob.allgather(job->oob.opaque, in, out, bytes);
+	const char *why = err && job->oob_owned ? muster_bootstrap_error(&job->oob) : "";
 
 	if (err)
-		return muster_fail(job, err, "the ranks' exchange failed: %s; a rank is missing or has died",
-				   strerror(-err));
+		return muster_fail(job, err, "the ranks' exchange failed, as one is missing or has died: %s",
+				   *why ? why : strerror(-err));
 	return 0;
 }
 

@@ -188,9 +188,9 @@ static void test_members_get_their_new_rank_and_others_nothing(void **state)
 	assert_int_equal(muster_comm_rank(world->comms[2]), 2);
 	for (uint32_t i = 0; i < 4; i++)
 		if (world->comms[i])
-			assert_int_equal(muster_reduce_start(world->comms[i], &values[i], &values[i],
-							     1, MUSTER_I64, MUSTER_SUM, 2,
-							     &requests[i]), 0);
+			assert_int_equal(muster_reduce_start(world->comms[i], &values[i],
+							     &values[i], 1, MUSTER_I64,
+							     MUSTER_SUM, 2, &requests[i]), 0);
 	test_finish(world, requests, results);
 	assert_int_equal(values[2], 1101);
 	for (uint32_t i = 0; i < 4; i++)
@@ -302,6 +302,7 @@ static void test_memory_is_found_by_any_address_inside_and_freed_once(void **sta
 {
 	struct test_world *world = test_joined(1, TEST_RING_MAX);
 	struct muster *job = world->jobs[0];
+	const int access = MUSTER_ACCESS_WRITE;
 	char *areas[20];
 	struct muster_pin pin;
 
@@ -310,9 +311,9 @@ static void test_memory_is_found_by_any_address_inside_and_freed_once(void **sta
 		assert_int_equal(muster_alloc(job, 1000 + i, (void **)&areas[i]), 0);
 	for (int i = 0; i < 20; i++) {
 		assert_int_equal(areas[i][999], 0);
-		assert_int_equal(muster_pin(job, areas[i] + 900, 100 + i, MUSTER_ACCESS_WRITE, &pin), 0);
+		assert_int_equal(muster_pin(job, areas[i] + 900, 100 + i, access, &pin), 0);
 		assert_false(pin.owned);
-		assert_int_equal(muster_pin(job, areas[i] + 900, 101 + i, MUSTER_ACCESS_WRITE, &pin), 0);
+		assert_int_equal(muster_pin(job, areas[i] + 900, 101 + i, access, &pin), 0);
 		assert_true(pin.owned);
 		muster_unpin(job, &pin);
 	}

@@ -290,7 +290,7 @@ static void completion_take(struct muster *job, const struct muster_cqe *cqe)
 		return;
 	if (cqe->kind == MUSTER_CQE_SEQUENCE)
 		sequence_take(comm, cqe);
-	else if (cqe->kind == MUSTER_CQE_SEND)	/* if it failed, the context did and will say why */
+	else if (cqe->kind == MUSTER_CQE_SEND)	/* a failed context says why by itself */
 		muster_channel_sent(comm);
 	else if (cqe->kind == MUSTER_CQE_CONTEXT && cqe->status)
 		muster_comm_fail_status(comm, cqe->status, cqe->culprit, cqe->detail,
@@ -414,8 +414,8 @@ static void give_up(struct muster_request *request)
 		return;
 	job->dev->ops->abort(job->dev, job->id, comm->context, MUSTER_STATUS_ABORTED, comm->rank);
 	muster_comm_fail(comm, -ETIMEDOUT, "%s waited longer than MUSTER_LATE_TIMEOUT (%g s): %s",
-			 muster_coll_name(request->entry->call.coll), (double)job->settings.late_us / 1e6,
-			 names);
+			 muster_coll_name(request->entry->call.coll),
+			 (double)job->settings.late_us / 1e6, names);
 }
 
 /* How long a wait has slept. */

@@ -68,7 +68,7 @@ struct test_world {
 	uint32_t sent_p2p;
 	struct test_node nodes[TEST_RANKS_MAX];
 	struct muster *jobs[TEST_RANKS_MAX];
-	struct muster_comm *comms[TEST_RANKS_MAX];	/* the world's, or what was created last */
+	struct muster_comm *comms[TEST_RANKS_MAX];	/* the world's, or the last one made */
 	int results[TEST_RANKS_MAX];
 	char said[TEST_RANKS_MAX][MUSTER_SENTENCE_MAX];
 	pthread_barrier_t barrier;
