@@ -23,7 +23,7 @@ static int reset(struct muster_function *fn)
 			dev_err(&fn->pdev->dev, "reset does not end\n");
 			return -EIO;
 		}
-		msleep(1);
+		usleep_range(100, 1000);
 	}
 	return 0;
 }

@@ -50,7 +50,7 @@ static void page_list_free(struct muster_dev *dev, struct page_list *list)
 }
 
 static int admin_register(struct muster_dev *dev, const struct muster_mr *mr, u32 key,
-			   int access)
+			  int access)
 {
 	struct muster_admin_command cmd = { .opcode = MUSTER_ADMIN_MR_REGISTER };
 	struct page_list list;

@@ -83,11 +83,11 @@ struct muster_dev {
 	struct muster_admin admin;
 	struct muster_events events;
 	struct muster_vector vectors[MUSTER_MSIX_VECTORS];
-	struct xarray vps;		/* id to struct muster_vp; reserved while doorbells are mapped */
+	struct xarray vps;		/* id to struct muster_vp; taken while it can be rung */
 	struct xarray cqs;		/* id to struct muster_cq */
 	struct xarray mrs;		/* key to struct muster_mr */
 	struct ida pds;
-	u32 next_vp, next_cq, next_mr;	/* ids are not used again soon; protected by their xarray */
+	u32 next_vp, next_cq, next_mr;	/* so that ids are not used again soon */
 };
 
 struct muster_ucontext {
@@ -102,7 +102,7 @@ struct muster_pd {
 enum muster_mapping_kind {
 	MUSTER_MAP_RING,		/* read and write */
 	MUSTER_MAP_STATUS,		/* read only */
-	MUSTER_MAP_DOORBELL,		/* a page of BAR 2; keeps the VP's number from being reused */
+	MUSTER_MAP_DOORBELL,		/* a page of BAR 2; keeps the VP's number taken */
 };
 
 /* ucontext.c: something that a process may map; it goes with the last mapping. */
@@ -122,7 +122,7 @@ struct muster_cq {
 	struct muster_mapping *ring;
 	struct muster_vector *vector;
 	struct list_head vector_entry;
-	bool armed;			/* protected by vector->lock: wants to hear of one interrupt */
+	bool armed;			/* wants to hear of an interrupt; under vector->lock */
 };
 
 struct muster_mr {

@@ -97,8 +97,8 @@ static int respond(const struct muster_vp *vp, struct ib_udata *udata)
 }
 
 static int admin_create(struct muster_dev *dev, const struct muster_vp *vp,
-			 const struct ib_qp_init_attr *attr, struct ib_pd *ibpd,
-			 const struct muster_create_vp_cmd *sizes)
+			const struct ib_qp_init_attr *attr, struct ib_pd *ibpd,
+			const struct muster_create_vp_cmd *sizes)
 {
 	struct muster_admin_command cmd = {
 		.opcode = MUSTER_ADMIN_VP_CREATE,

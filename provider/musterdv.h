@@ -102,9 +102,9 @@ int musterdv_vp_create(struct ibv_pd *pd, const struct musterdv_vp_attr *attr,
 /**
  * musterdv_vp_destroy() - stop the device's work for it, then free the rings.
  *
- * Close its contexts first.
- * Return: 0; -EBUSY if contexts are open or completion events are not
- * acknowledged; then nothing is destroyed.
+ * Close its contexts first. Blocks until the events that ibv_get_cq_event() has
+ * given out are acknowledged.
+ * Return: 0; -EBUSY if contexts are open; then nothing is destroyed.
  */
 int musterdv_vp_destroy(struct musterdv_vp *vp);
 
