@@ -6,8 +6,7 @@
 . "$(dirname "$0")/guest.sh"
 
 another_abi() {
-	IBV_DRIVERS=$MUSTER_BUILD/selftests/guest/abi/libmuster \
-		ibv_devices >out 2>&1
+	IBV_DRIVERS=$MUSTER_BUILD/selftests/guest/abi/libmuster ibv_devices >out 2>&1
 	cat out
 	grep -q "does not support the kernel ABI of 1 (supports 2 to 2)" out
 	fails grep -q "^ *muster0" out
