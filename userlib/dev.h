@@ -4,7 +4,7 @@
  * (local.c) runs engine and wire in the caller's process; the verbs device
  * (verbs.c) drives a NIC through the provider. Nothing above this knows which.
  *
- * One thread at a time. No function blocks but wait().
+ * One thread at a time. No function blocks but wait() and settle().
  */
 #ifndef MUSTER_DEV_H
 #define MUSTER_DEV_H
@@ -77,6 +77,12 @@ struct muster_dev_ops {
 
 	/* Sleep until poll or recv may have something, at most timeout_us. */
 	void (*wait)(struct muster_dev *dev, uint64_t timeout_us);
+
+	/*
+	 * Before the caller blocks somewhere else: see, for at most a second, that
+	 * what was sent reaches its receivers without us. NULL: it always does.
+	 */
+	void (*settle)(struct muster_dev *dev);
 
 	/* Fail a context everywhere. */
 	void (*abort)(struct muster_dev *dev, uint8_t job, uint16_t context, uint8_t status,

@@ -41,9 +41,13 @@ static _Atomic uint64_t ids_used[MUSTER_JOBS_MAX / 64];
 
 int muster_job_gather(struct muster *job, const void *in, void *out, size_t bytes)
 {
-	int err = job->oob.allgather(job->oob.opaque, in, out, bytes);
-	const char *why = err && job->oob_owned ? muster_bootstrap_error(&job->oob) : "";
+	const char *why;
+	int err;
 
+	if (job->dev && job->dev->ops->settle)
+		job->dev->ops->settle(job->dev);
+	err = job->oob.allgather(job->oob.opaque, in, out, bytes);
+	why = err && job->oob_owned ? muster_bootstrap_error(&job->oob) : "";
 	if (err)
 		return muster_fail(job, err, "the ranks' exchange failed, as one is missing or has died: %s",
 				   *why ? why : strerror(-err));

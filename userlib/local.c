@@ -216,10 +216,15 @@ static void local_free(struct local *local)
 	free(local);
 }
 
+static void settle(struct muster_dev *dev)
+{
+	muster_local_settle(to_local(dev));
+}
+
 /* What was sent last must be out before the mesh says good-bye. */
 static void local_close(struct muster_dev *dev)
 {
-	muster_local_linger(to_local(dev));
+	muster_local_settle(to_local(dev));
 	local_free(to_local(dev));
 }
 
@@ -236,6 +241,7 @@ static const struct muster_dev_ops local_ops = {
 	.poll = poll_completion,
 	.recv = receive,
 	.wait = wait_event,
+	.settle = settle,
 	.abort = abort_context,
 };
 

@@ -80,7 +80,7 @@ void muster_local_step(struct local *local);
 bool muster_local_progress(struct local *local);
 /** muster_local_wait() - sleep until there is news for poll() or recv(), or the time is over. */
 void muster_local_wait(struct local *local, uint64_t timeout_us);
-/** muster_local_linger() - before the end: what the wire refused or may lose goes out. */
-void muster_local_linger(struct local *local);
+/** muster_local_settle() - what the wire refused or may lose goes out, if it can in a second. */
+void muster_local_settle(struct local *local);
 
 #endif /* MUSTER_LOCAL_INTERNAL_H */

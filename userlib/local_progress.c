@@ -19,7 +19,7 @@ enum {
 	POLLS_PER_TURN = 16,	/* between two looks at the clock */
 	SPIN_US = 100,		/* without a packet before wait() sleeps */
 	SLEEP_BUSY_US = 1000,	/* a full ring or socket makes room without a sound */
-	LINGER_US = 1000000,
+	SETTLE_US = 1000000,
 };
 
 /* ---- memory that peers map -------------------------------------------------------- */
@@ -315,17 +315,25 @@ void muster_local_wait(struct local *local, uint64_t timeout_us)
 	muster_local_progress(local);
 }
 
-void muster_local_linger(struct local *local)
+/* Sockets: nothing to send again and nothing to acknowledge; keep-alives are far away. */
+static bool settled(struct local *local, bool came)
 {
-	uint64_t end_us = muster_local_now_us() + LINGER_US;
+	if (came || local->busy)
+		return false;
+	return !local->wire || local->wire->ops->deadline_us(local->wire) >
+			       muster_local_now_us() + 2 * SETTLE_US;
+}
 
-	while (muster_local_now_us() < end_us) {
-		bool came = muster_local_progress(local);
+void muster_local_settle(struct local *local)
+{
+	uint64_t end_us = muster_local_now_us() + SETTLE_US;
+	bool came;
 
-		if (local->wire ? local->wire->ops->deadline_us(local->wire) == UINT64_MAX :
-				  !came && !local->busy)
+	do {
+		came = muster_local_progress(local);
+		if (settled(local, came))
 			return;
 		if (!came)
 			muster_mesh_wait(local->mesh, SLEEP_BUSY_US);
-	}
+	} while (muster_local_now_us() < end_us);
 }

@@ -49,7 +49,7 @@ static inline void test_rank_main(int rank, int size, const char *name, test_ran
 	char text[16], why[512];
 	struct muster_oob oob;
 
-	alarm(60);	/* a hang is a failure */
+	alarm(20);	/* a hang is a failure */
 	setenv("MUSTER_RENDEZVOUS", name, 1);
 	snprintf(text, sizeof(text), "%d", size);
 	setenv("MUSTER_SIZE", text, 1);
