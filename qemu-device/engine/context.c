@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * Contexts: opened with a table of members in the least loaded unit that has a
- * reserve left, found by (VP, job, id), and closed without a trace. The members
+ * reserve left, found by (VP, job, id), and closed: its owner and its unit forget
+ * it at once, and it goes when the members have been told (farewell.c). The members
  * and the hash table that finds them lie behind the context in one allocation.
  */
 #include "internal.h"
@@ -162,22 +163,47 @@ int muster_engine_context_open(struct muster_engine *engine,
 	return 0;
 }
 
-void muster_context_free(struct context *ctx)
+/* Its owner and its unit forget it. */
+static void detach(struct context *ctx)
 {
-	struct muster_engine *engine = ctx->engine;
-	struct context **link = &engine->vps[ctx->vp]->contexts;
+	struct context **link = &ctx->engine->vps[ctx->vp]->contexts;
 	uint32_t i;
 
 	for (i = 0; i < MUSTER_WINDOW; i++)
 		while (ctx->arrivals[i].first)
 			muster_entry_remove(ctx, &ctx->unit->entries[ctx->arrivals[i].first]);
-	muster_context_unready(ctx);
 	while (*link != ctx)
 		link = &(*link)->next_of_vp;
 	*link = ctx->next_of_vp;
 	ctx->unit->contexts[ctx->index] = NULL;
 	ctx->unit->nr_contexts--;
+	ctx->unit = NULL;
+}
+
+void muster_context_free(struct context *ctx)
+{
+	struct muster_engine *engine = ctx->engine;
+
+	if (ctx->closed)
+		engine->nr_closed--;
+	else
+		detach(ctx);
+	muster_context_unready(ctx);
 	engine->world.free(engine->opaque, ctx, ctx->bytes);
+}
+
+void muster_context_close(struct context *ctx)
+{
+	struct muster_engine *engine = ctx->engine;
+
+	detach(ctx);
+	ctx->closed = true;
+	engine->nr_closed++;
+	engine->budget = ctx->nr_members;
+	if (muster_farewell_say(ctx) || engine->nr_closed > CLOSED_MAX)
+		muster_context_free(ctx);
+	else
+		muster_context_ready(ctx);
 }
 
 void muster_engine_context_close(struct muster_engine *engine, uint16_t vp, uint8_t job,
@@ -185,10 +211,8 @@ void muster_engine_context_close(struct muster_engine *engine, uint16_t vp, uint
 {
 	struct context *ctx = muster_context_find(engine, vp, job, context);
 
-	if (!ctx)
-		return;
-	muster_farewell_say(ctx);
-	muster_context_free(ctx);
+	if (ctx)
+		muster_context_close(ctx);
 }
 
 /* ---- diagnosis ---- */

@@ -59,8 +59,13 @@ void muster_engine_destroy(struct muster_engine *engine)
 {
 	uint32_t i;
 
-	for (i = 0; i < MUSTER_VPS_MAX; i++)
+	for (i = 0; i < MUSTER_VPS_MAX; i++) {
+		while (engine->vps[i] && engine->vps[i]->contexts)
+			muster_context_free(engine->vps[i]->contexts);
 		muster_engine_vp_close(engine, i);
+	}
+	while (engine->ready_first)
+		muster_context_free(engine->ready_first);
 	while (engine->nr_units)
 		muster_buffer_destroy(engine, &engine->units[--engine->nr_units]);
 	engine->world.free(engine->opaque, engine, sizeof(*engine));
@@ -83,7 +88,7 @@ void muster_engine_vp_close(struct muster_engine *engine, uint16_t vp)
 	if (vp >= MUSTER_VPS_MAX || !engine->vps[vp])
 		return;
 	while (engine->vps[vp]->contexts)
-		muster_context_free(engine->vps[vp]->contexts);
+		muster_context_close(engine->vps[vp]->contexts);
 	engine->world.free(engine->opaque, engine->vps[vp], sizeof(*engine->vps[vp]));
 	engine->vps[vp] = NULL;
 }
@@ -122,9 +127,16 @@ void muster_context_unready(struct context *ctx)
 	ctx->listed = false;
 }
 
-static void run(struct context *ctx)
+/* Return: whether it must be tried again at the next step. */
+static bool run(struct context *ctx)
 {
 	ctx->stalled = false;
+	if (ctx->closed) {
+		if (!muster_farewell_say(ctx))
+			return true;
+		muster_context_free(ctx);
+		return false;
+	}
 	ctx->wants_room = false;
 	if (!ctx->failure.status && ctx->asking_first)
 		muster_credit_run(ctx);
@@ -136,6 +148,7 @@ static void run(struct context *ctx)
 		muster_credit_run(ctx);
 	if (ctx->failure.status)
 		muster_context_drain(ctx);
+	return ctx->stalled && !ctx->listed;
 }
 
 bool muster_engine_step(struct muster_engine *engine, uint32_t budget)
@@ -147,8 +160,7 @@ bool muster_engine_step(struct muster_engine *engine, uint32_t budget)
 		ctx = engine->ready_first;
 		engine->ready_first = ctx->next_listed;
 		ctx->listed = false;
-		run(ctx);
-		if (ctx->stalled && !ctx->listed) {
+		if (run(ctx)) {
 			ctx->listed = true;
 			push(&again_first, &again_last, ctx);
 		}

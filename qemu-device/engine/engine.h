@@ -154,13 +154,13 @@ int muster_engine_create(const struct muster_engine_config *config,
 			 const struct muster_engine_world *world, void *opaque,
 			 struct muster_engine **engine);
 
-/** muster_engine_destroy() - end it; open contexts and VPs are closed without completions. */
+/** muster_engine_destroy() - end it, at once: no completions, and nobody is told. */
 void muster_engine_destroy(struct muster_engine *engine);
 
 /** muster_engine_vp_open() - 0; -EINVAL, -EBUSY (open already), -ENOMEM. */
 int muster_engine_vp_open(struct muster_engine *engine, uint16_t vp);
 
-/** muster_engine_vp_close() - close it and its contexts: no completion, no DMA afterwards. */
+/** muster_engine_vp_close() - close it, and its contexts as muster_engine_context_close(). */
 void muster_engine_vp_close(struct muster_engine *engine, uint16_t vp);
 
 /**
@@ -180,8 +180,9 @@ int muster_engine_context_open(struct muster_engine *engine,
 /**
  * muster_engine_context_close() - no completion, DMA or packet of it afterwards.
  *
- * The other members are told, so that operations which this one has ended go on
- * there, and those which still need it fail with MUSTER_STATUS_PEER_LOST.
+ * The other members are told, now or by the next steps as the wire allows, so that
+ * operations which this one has ended go on there, and those which still need it
+ * fail with MUSTER_STATUS_PEER_LOST; or why it had failed, if it had.
  */
 void muster_engine_context_close(struct muster_engine *engine, uint16_t vp, uint8_t job,
 				 uint16_t context);

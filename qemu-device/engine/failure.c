@@ -40,23 +40,6 @@ void muster_context_fail(struct context *ctx, uint8_t status, uint32_t culprit, 
 	muster_context_ready(ctx);
 }
 
-/* A member that cannot be reached needs not be told. */
-static void tell_members(struct context *ctx)
-{
-	struct muster_packet packet;
-
-	for (; ctx->abort_next < ctx->nr_members; ctx->abort_next++) {
-		if (ctx->abort_next == ctx->self)
-			continue;
-		muster_packet_prepare(ctx, MUSTER_PACKET_ABORT, ctx->abort_next, &packet);
-		packet.number = ctx->failure.status;
-		packet.arg = ctx->failure.culprit;
-		packet.signature = ctx->failure.detail;
-		if (muster_packet_try(ctx, &packet, NULL) == -EAGAIN)
-			return;
-	}
-}
-
 /* The first completion carries the cause, the others were flushed. */
 static bool flush_sequence(struct context *ctx)
 {
@@ -97,7 +80,7 @@ static bool tell_owner(struct context *ctx)
 
 void muster_context_drain(struct context *ctx)
 {
-	tell_members(ctx);
+	muster_farewell_say(ctx);
 	muster_messages_flush(ctx);
 	while (ctx->queued)
 		if (!flush_sequence(ctx))

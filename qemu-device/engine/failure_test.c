@@ -491,6 +491,39 @@ static void a_member_that_leaves_in_good_order_is_not_missed(void **state)
 	world_destroy(w);
 }
 
+/* The wire takes nothing while rank 1 closes, whether it has failed or not. */
+static void a_member_that_closes_tells_all_even_if_the_wire_was_full(void **state)
+{
+	struct muster_desc sink = receive(1);
+	uint32_t r, fails;
+
+	(void)state;
+	for (fails = 0; fails < 2; fails++) {
+		struct world *w = world_create(4, 1);
+		uint32_t status = fails ? MUSTER_STATUS_ABORTED : MUSTER_STATUS_PEER_LOST;
+
+		world_start(w);
+		for (r = 0; r < 4; r++)
+			world_post(w, r, &sink, 1);
+		world_run(w);
+		w->refuse_percent = 100;
+		if (fails)
+			muster_engine_abort(w->nodes[1].engine, WORLD_VP, WORLD_JOB, WORLD_CONTEXT,
+					    status, 1);
+		muster_engine_context_close(w->nodes[1].engine, WORLD_VP, WORLD_JOB,
+					    WORLD_CONTEXT);
+		assert_true(muster_engine_step(w->nodes[1].engine, 100));
+		assert_int_equal(world_context_open(w, 1, WORLD_CONTEXT + 1), 0);
+		muster_engine_vp_close(w->nodes[1].engine, WORLD_VP);
+		w->refuse_percent = 0;
+		world_run(w);
+		for (r = 0; r < 4; r++)
+			if (r != 1)
+				expect_failed(w, r, status, 1);
+		world_destroy(w);
+	}
+}
+
 static void a_node_that_left_ends_what_it_has_not_ended(void **state)
 {
 	struct world *w = world_create(2, 1);
@@ -528,6 +561,7 @@ int main(void)
 		cmocka_unit_test(an_abort_that_makes_no_sense_is_refused),
 		cmocka_unit_test(a_failure_frees_what_the_context_held),
 		cmocka_unit_test(a_member_that_leaves_in_good_order_is_not_missed),
+		cmocka_unit_test(a_member_that_closes_tells_all_even_if_the_wire_was_full),
 		cmocka_unit_test(a_node_that_left_ends_what_it_has_not_ended),
 	};
 

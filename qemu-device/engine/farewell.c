@@ -1,25 +1,41 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Leaving in good order (Documentation/sequence.md, section 6). A member that
- * closes its context says its final base. Sequences below it do not need that
- * member any more; one that does can never end, and fails. Nothing is repeated:
- * who could not be told, because the wire was full, finds out from the wire.
+ * Leaving, in good order and otherwise (Documentation/sequence.md, section 6). A
+ * context that has failed tells every member why. One that closes says its final
+ * base: sequences below it do not need that member any more; one that does can
+ * never end, and fails. A closed context stays, invisible to its owner, until
+ * the wire has taken what it has to say.
  */
 #include "internal.h"
 
-void muster_farewell_say(struct context *ctx)
-{
-	struct muster_engine *engine = ctx->engine;
-	struct muster_packet packet;
-	uint32_t i;
+#include <errno.h>
 
-	for (i = 0; i < ctx->nr_members && !ctx->failure.status; i++) {
-		if (i == ctx->self || ctx->members[i].left)
-			continue;
-		muster_packet_prepare(ctx, MUSTER_PACKET_CREDIT, i, &packet);
-		packet.flags = MUSTER_PACKET_COLL_END;
-		engine->counters.packets_out += !engine->world.send(engine->opaque, &packet, NULL);
+static void prepare(const struct context *ctx, uint32_t member, struct muster_packet *packet)
+{
+	if (!ctx->failure.status) {
+		muster_packet_prepare(ctx, MUSTER_PACKET_CREDIT, member, packet);
+		packet->flags = MUSTER_PACKET_COLL_END;
+		return;
 	}
+	muster_packet_prepare(ctx, MUSTER_PACKET_ABORT, member, packet);
+	packet->number = ctx->failure.status;
+	packet->arg = ctx->failure.culprit;
+	packet->signature = ctx->failure.detail;
+}
+
+/* A member that cannot be reached needs not be told. */
+bool muster_farewell_say(struct context *ctx)
+{
+	struct muster_packet packet;
+
+	for (; ctx->told_next < ctx->nr_members; ctx->told_next++) {
+		if (ctx->told_next == ctx->self || ctx->members[ctx->told_next].left)
+			continue;
+		prepare(ctx, ctx->told_next, &packet);
+		if (muster_packet_try(ctx, &packet, NULL) == -EAGAIN)
+			return false;
+	}
+	return true;
 }
 
 bool muster_farewell_check(struct context *ctx)

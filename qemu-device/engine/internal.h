@@ -22,6 +22,7 @@ enum engine_limit {
 	/* Slots that can be told or asked for within the window of one context. */
 	CONTEXT_ENTRIES = (MUSTER_WINDOW + 1) * MUSTER_PULSES_LIVE * MUSTER_SLOTS_MAX,
 	BUFFER_BYTES_MAX = 128 << 20,
+	CLOSED_MAX = 64,		/* contexts that are closed and not yet told to all */
 };
 
 /* ---- programs (decode.c) ---- */
@@ -221,6 +222,7 @@ struct context {
 	bool moved;			/* something changed that lets something else go on */
 	bool reserve_used;
 	bool running;			/* the sequence `base` */
+	bool closed;			/* for its owner; stays until all members are told */
 	bool coll_end;			/* of it: a packet carried COLL_END */
 
 	uint32_t base;			/* oldest number not ended */
@@ -231,7 +233,7 @@ struct context {
 	struct muster_packet header;	/* what all packets of the context share */
 
 	struct failure failure;
-	uint32_t abort_next;		/* member to tell next; nr_members: all are told */
+	uint32_t told_next;		/* member to tell next of failure or end; nr_members: all know */
 	bool cause_told;		/* a completion has carried the cause */
 	bool context_told;		/* MUSTER_CQE_CONTEXT is written */
 
@@ -260,6 +262,7 @@ struct muster_engine {
 	uint32_t nr_units;
 	uint32_t budget;		/* what is left of this step's */
 	struct context *ready_first, *ready_last;
+	uint32_t nr_closed;		/* contexts that only have to tell their members */
 	struct vp *vps[MUSTER_VPS_MAX];
 	struct unit units[MUSTER_UNITS];
 	struct muster_engine_counters counters;
@@ -275,6 +278,8 @@ struct context *muster_context_find(const struct muster_engine *engine, uint16_t
 				    uint16_t id);
 /* Index of the member, or nr_members. */
 uint32_t muster_member_find(const struct context *ctx, uint32_t node, uint16_t vp);
+/* No completion, DMA or received packet of it afterwards; told to the members. */
+void muster_context_close(struct context *ctx);
 void muster_context_free(struct context *ctx);
 
 /* failure.c */
@@ -326,7 +331,8 @@ bool muster_landing_tell_taken(struct context *ctx, struct entry *entry);
 bool muster_landing_check(struct context *ctx, const struct entry *entry);
 
 /* farewell.c: members that close their context in good order */
-void muster_farewell_say(struct context *ctx);
+/* Tell the members that it has failed or ended. False: the wire is full, stalled. */
+bool muster_farewell_say(struct context *ctx);
 void muster_farewell_receive(struct context *ctx, uint32_t member);
 /* Whether no member has left before it ended number base; else the context fails. */
 bool muster_farewell_check(struct context *ctx);

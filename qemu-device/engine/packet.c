@@ -66,7 +66,7 @@ static void receive_abort(struct context *ctx, const struct muster_packet *packe
 		return;
 	}
 	muster_context_fail(ctx, status, packet->arg, packet->signature);
-	ctx->abort_next = ctx->nr_members;	/* who told us tells all */
+	ctx->told_next = ctx->nr_members;	/* who told us tells all */
 }
 
 static void dispatch(struct context *ctx, uint32_t member, const struct muster_packet *packet,
