@@ -251,14 +251,25 @@ static int members_read(struct muster_nic *nic, uint64_t addr, uint32_t nr,
 }
 
 /* Who waits for a member must learn that it is gone; one that is gone already fails it now. */
-static void members_watch(struct muster_nic *nic, const struct muster_member *members, uint32_t nr)
+static bool watch(struct muster_nic *nic, const struct muster_member *member)
 {
-	for (uint32_t i = 0; i < nr; i++) {
-		if (members[i].node == nic->config.node)
-			continue;
-		if (!nic->wire || nic->wire->ops->watch(nic->wire, members[i].node))
-			muster_engine_peer_lost(nic->engine, members[i].node);
-	}
+	return member->node == nic->config.node ||
+	       (nic->wire &&
+		!nic->wire->ops->watch(nic->wire, member->node, member->incarnation));
+}
+
+/* Former lives of the members are lost before the context is there, which means the new ones. */
+static int open_watched(struct muster_nic *nic, const struct muster_context_config *config)
+{
+	int err;
+
+	for (uint32_t i = 0; i < config->nr_members; i++)
+		watch(nic, &config->members[i]);
+	err = muster_engine_context_open(nic->engine, config);
+	for (uint32_t i = 0; i < config->nr_members && !err; i++)
+		if (!watch(nic, &config->members[i]))
+			muster_engine_peer_lost(nic->engine, config->members[i].node);
+	return err;
 }
 
 static struct verdict context_open(struct muster_nic *nic, const struct muster_admin_command *cmd)
@@ -292,9 +303,7 @@ static struct verdict context_open(struct muster_nic *nic, const struct muster_a
 	config.members = members;
 	err = members_read(nic, le64toh(c->members), nr, members);
 	if (!err)
-		err = muster_engine_context_open(nic->engine, &config);
-	if (!err)
-		members_watch(nic, members, nr);
+		err = open_watched(nic, &config);
 	free(members);
 	return verdict_of(err);
 }

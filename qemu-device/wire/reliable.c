@@ -199,12 +199,6 @@ int muster_link_send(struct muster_link *link, uint64_t now_us,
 	return 0;
 }
 
-void muster_link_watch(struct muster_link *link, uint64_t now_us)
-{
-	if (!link->lost && !link->peer_incarnation && link->oldest == link->next)
-		begin(link, now_us, MUSTER_FRAME_PROBE);
-}
-
 /* Frames that were due without an answer: send less for a while. */
 static void shrink(struct muster_link *link, uint64_t now_us)
 {
@@ -239,6 +233,37 @@ static void lose(struct muster_link *link)
 	link->lost = true;
 	link->next_us = NEVER;
 	link->config.ops->lost(link->config.owner, link->config.peer);
+}
+
+/* Nothing is known of the peer but that its former life is over. */
+static void begin_anew(struct muster_link *link)
+{
+	struct muster_link_config config = link->config;
+	uint32_t former = link->peer_incarnation;
+
+	muster_link_init(link, &config);
+	link->former_incarnation = former;
+}
+
+int muster_link_watch(struct muster_link *link, uint64_t now_us, uint32_t incarnation)
+{
+	bool known = link->peer_incarnation || link->awaited_incarnation;
+
+	if (incarnation == link->peer_incarnation ||
+	    (link->lost && incarnation == link->awaited_incarnation))
+		return link->lost ? -EHOSTUNREACH : 0;
+	if (incarnation == link->former_incarnation)
+		return -EHOSTUNREACH;
+	if (incarnation == link->awaited_incarnation)
+		return 0;
+	if (known && !link->lost)
+		lose(link);
+	if (link->lost)
+		begin_anew(link);
+	link->awaited_incarnation = incarnation;
+	if (link->oldest == link->next)
+		begin(link, now_us, MUSTER_FRAME_PROBE);
+	return 0;
 }
 
 void muster_link_run(struct muster_link *link, uint64_t now_us)
@@ -372,14 +397,12 @@ static bool take_number(struct muster_link *link, uint64_t now_us, uint32_t seq)
 /* The peer's first life that we hear of, or a new one. */
 static void meet(struct muster_link *link, uint64_t now_us, uint32_t incarnation)
 {
-	struct muster_link_config config = link->config;
-	uint32_t former = link->peer_incarnation;
+	bool missed = link->awaited_incarnation && link->awaited_incarnation != incarnation;
 
-	if (former && !link->lost)
+	if (!link->lost && (link->peer_incarnation || missed))
 		lose(link);
 	if (link->lost)
-		muster_link_init(link, &config);
-	link->former_incarnation = former;
+		begin_anew(link);
 	link->peer_incarnation = incarnation;
 	link->heard_us = link->progress_us = now_us;
 	due(link, now_us + link->config.deadline_us / 2);

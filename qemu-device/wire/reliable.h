@@ -78,6 +78,7 @@ struct muster_link {
 	struct muster_link_config config;
 	uint32_t peer_incarnation;	/* 0: not heard yet */
 	uint32_t former_incarnation;	/* the life before that */
+	uint32_t awaited_incarnation;	/* the owner watches for this one; 0: for any */
 	bool lost;			/* until the peer begins a new life */
 	uint64_t next_us;		/* nothing to do before; UINT64_MAX: at all */
 
@@ -116,11 +117,16 @@ int muster_link_send(struct muster_link *link, uint64_t now_us,
 /**
  * muster_link_watch() - find out whether the peer is there, and go on doing so.
  *
+ * @incarnation: the life that is meant. Another one that answers means that it is
+ *	over; and where another one was known, that one is over.
+ *
  * A link that has heard its peer probes it whenever that was silent for half a
  * deadline. This starts it for a peer to which nothing has been sent, so that
- * who only waits for a node learns all the same that it is gone.
+ * who only waits for a node learns all the same that it is gone. May call lost().
+ *
+ * Return: 0; -EHOSTUNREACH when that life is over.
  */
-void muster_link_watch(struct muster_link *link, uint64_t now_us);
+int muster_link_watch(struct muster_link *link, uint64_t now_us, uint32_t incarnation);
 
 /**
  * muster_frame_check() - whether a datagram is a frame: version, lengths, checksum.

@@ -376,7 +376,7 @@ static void a_peer_that_never_was_there_is_lost(void **state)
 	(void)state;
 	begin(6);
 	w.faults.cut[1] = true;
-	muster_link_watch(&w.ends[0].link, w.now_us);
+	assert_int_equal(muster_link_watch(&w.ends[0].link, w.now_us, 22), 0);
 	advance_until(w.now_us + DEADLINE_US + 100000);
 	assert_int_equal(w.ends[0].lost, 1);
 }
@@ -385,7 +385,7 @@ static void who_only_waits_learns_that_the_peer_is_gone(void **state)
 {
 	(void)state;
 	begin(7);
-	muster_link_watch(&w.ends[0].link, w.now_us);
+	assert_int_equal(muster_link_watch(&w.ends[0].link, w.now_us, 22), 0);
 	advance_until(w.now_us + DEADLINE_US * 10);
 	assert_int_equal(w.ends[0].lost, 0);
 	assert_int_equal(w.ends[1].lost, 0);
@@ -436,6 +436,40 @@ static void a_new_life_that_speaks_first_is_reported(void **state)
 	advance_until(w.now_us + 100000);
 	assert_int_equal(w.ends[0].lost, 1);
 	assert_int_equal(w.ends[0].came[7], 1);
+}
+
+static void a_life_that_ended_before_it_was_met_is_lost(void **state)
+{
+	(void)state;
+	begin(13);
+	begin_life(1, 33);
+	assert_int_equal(muster_link_watch(&w.ends[0].link, w.now_us, 22), 0);
+	assert_int_equal(try_send(0, 3), 0);
+	advance_until(w.now_us + 100000);
+	assert_int_equal(w.ends[0].lost, 1);
+	assert_int_equal(w.ends[1].came[3], 0);
+	assert_int_equal(muster_link_watch(&w.ends[0].link, w.now_us, 33), 0);
+	exchange(100, 100);
+	assert_exactly_once(1, 100);
+	assert_int_equal(w.ends[0].lost, 1);
+}
+
+static void a_new_life_that_is_watched_ends_the_former(void **state)
+{
+	(void)state;
+	begin(14);
+	exchange(10, 10);
+	begin_life(1, 33);
+	assert_int_equal(muster_link_watch(&w.ends[0].link, w.now_us, 33), 0);
+	assert_int_equal(w.ends[0].lost, 1);
+	assert_int_equal(muster_link_watch(&w.ends[0].link, w.now_us, 22), -EHOSTUNREACH);
+	w.ends[0].lost = 0;
+	memset(w.ends[0].came, 0, sizeof(w.ends[0].came));
+	exchange(100, 100);
+	assert_exactly_once(0, 100);
+	assert_exactly_once(1, 100);
+	advance_until(w.now_us + DEADLINE_US * 3);
+	assert_int_equal(w.ends[0].lost, 0);
 }
 
 static void stragglers_of_a_former_life_are_refused(void **state)
@@ -515,6 +549,8 @@ int main(void)
 		cmocka_unit_test(a_late_peer_gets_everything),
 		cmocka_unit_test(a_new_life_is_reported_and_can_be_talked_to),
 		cmocka_unit_test(a_new_life_that_speaks_first_is_reported),
+		cmocka_unit_test(a_life_that_ended_before_it_was_met_is_lost),
+		cmocka_unit_test(a_new_life_that_is_watched_ends_the_former),
 		cmocka_unit_test(stragglers_of_a_former_life_are_refused),
 		cmocka_unit_test(frames_for_others_and_acks_of_nothing_are_refused),
 	};

@@ -314,14 +314,11 @@ static int port_send(struct muster_wire *wire, const struct muster_packet *packe
 	return muster_link_send(&peer->link, clock_us(), packet, payload);
 }
 
-static int port_watch(struct muster_wire *wire, uint32_t node)
+static int port_watch(struct muster_wire *wire, uint32_t node, uint32_t incarnation)
 {
 	struct peer *peer = peer_of(port_of(wire), node);
 
-	if (!peer || peer->link.lost)
-		return -EHOSTUNREACH;
-	muster_link_watch(&peer->link, clock_us());
-	return 0;
+	return peer ? muster_link_watch(&peer->link, clock_us(), incarnation) : -EHOSTUNREACH;
 }
 
 static void take_datagram(struct port *port, uint64_t now_us, uint32_t i)

@@ -230,14 +230,14 @@ static void a_peer_that_has_gone_is_lost(void **state)
 	assert_int_equal(try_send(0, 1, 10), 0);
 	poll_until_lost(0, 1);
 	assert_int_equal(try_send(0, 1, 11), -EHOSTUNREACH);
-	assert_int_equal(t.owners[0].wire->ops->watch(t.owners[0].wire, 1), -EHOSTUNREACH);
+	assert_int_equal(t.owners[0].wire->ops->watch(t.owners[0].wire, 1, 6), -EHOSTUNREACH);
 }
 
 static void a_watched_peer_that_never_comes_is_lost(void **state)
 {
 	(void)state;
 	must_open(t.unix_spec, 0, 5);
-	assert_int_equal(t.owners[0].wire->ops->watch(t.owners[0].wire, 1), 0);
+	assert_int_equal(t.owners[0].wire->ops->watch(t.owners[0].wire, 1, 6), 0);
 	poll_until_lost(0, 1);
 }
 

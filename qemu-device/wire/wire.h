@@ -38,11 +38,12 @@ struct muster_wire_ops {
 	int (*send)(struct muster_wire *wire, const struct muster_packet *packet,
 		    const void *payload);
 	/*
-	 * From now on report when this node is gone, even if nothing is sent to it: who
-	 * only waits for a packet would not learn it otherwise. For every member of a
-	 * context that is opened. Errors as send.
+	 * From now on report when this life of a node is gone, even if nothing is sent
+	 * to it: who only waits for a packet would not learn it otherwise. For every
+	 * member, before its context is opened: if an earlier life was known, that one is
+	 * reported lost at once. 0; -EHOSTUNREACH: unknown, or gone already.
 	 */
-	int (*watch)(struct muster_wire *wire, uint32_t node);
+	int (*watch)(struct muster_wire *wire, uint32_t node, uint32_t incarnation);
 	/*
 	 * Receive what has come, at most `budget` packets, and run timers; now_us is
 	 * CLOCK_MONOTONIC. Return: how many came.
