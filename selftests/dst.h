@@ -277,7 +277,7 @@ void dst_net_arrive(struct dst_node *node, uint32_t from, struct dst_parcel *par
 /* An event's packet reaches the engine. */
 void dst_net_packet(struct dst_node *node, struct dst_parcel *parcel);
 void dst_net_run(struct dst_node *node);
-void dst_net_watch(struct dst_node *node, uint32_t peer);
+void dst_net_watch(struct dst_node *node, uint32_t peer, uint32_t incarnation);
 /* Rings: node learns that a peer has died, or has left in good order. */
 void dst_net_end(struct dst_node *node, uint32_t peer, bool in_order);
 void dst_net_free(struct dst_world *w);

@@ -218,20 +218,6 @@ static void forget_completions(struct dst_rank *rank, uint16_t context)
 	rank->cq_head = kept;
 }
 
-static void leave_rings(struct dst_node *node)
-{
-	struct dst_world *w = node->world;
-
-	for (uint32_t i = 0; i < node->nr_ranks; i++)
-		if (!dst_host_finished(node->ranks[i]))
-			return;
-	node->left = true;
-	for (uint32_t i = 0; i < w->plan.nodes; i++)
-		if (i != node->index)
-			dst_at(w, w->now_us + 1 + dst_below(&w->host, LINGER_US), DST_EVENT_LEFT, i,
-			       node->index, NULL);
-}
-
 void dst_host_close(struct dst_rank *rank, uint32_t c)
 {
 	struct dst_world *w = rank->world;
@@ -247,8 +233,6 @@ void dst_host_close(struct dst_rank *rank, uint32_t c)
 		if (!part->calls[i].settled)
 			dst_call_seal(&part->calls[i]);
 	dst_step_at(rank->node, w->now_us + 1);
-	if (w->plan.rings)
-		leave_rings(rank->node);
 }
 
 void dst_host_abort(struct dst_rank *rank, uint32_t c)

@@ -336,10 +336,10 @@ int dst_net_send(struct dst_node *node, const struct muster_packet *packet, cons
 	return err;
 }
 
-void dst_net_watch(struct dst_node *node, uint32_t peer)
+void dst_net_watch(struct dst_node *node, uint32_t peer, uint32_t incarnation)
 {
 	if (!node->world->plan.rings && peer != node->index)
-		muster_link_watch(node->ports[peer].link, node->world->now_us);
+		muster_link_watch(node->ports[peer].link, node->world->now_us, incarnation);
 }
 
 void dst_net_run(struct dst_node *node)
@@ -403,7 +403,7 @@ void dst_net_rebirth(struct dst_node *node)
 	node->incarnation += 1000;
 	for (uint32_t j = 0; j < node->world->plan.nodes; j++) {
 		link_begin(&node->ports[j]);
-		dst_net_watch(node, j);
+		dst_net_watch(node, j, node->world->nodes[j].incarnation);
 	}
 	dst_step_at(node, node->world->now_us + 1);
 }

@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { LEAVE_US = 1000 };
+
 static struct dst_rank *rank_of(struct dst_node *node, uint16_t vp)
 {
 	for (uint32_t i = 0; i < node->nr_ranks; i++)
@@ -218,7 +220,7 @@ static int open_contexts(struct dst_node *node, struct dst_rank *rank)
 				.vp = comm->addresses[m].vp,
 				.incarnation = comm->addresses[m].incarnation,
 			};
-			dst_net_watch(node, members[m].node);
+			dst_net_watch(node, members[m].node, members[m].incarnation);
 		}
 		err = muster_engine_context_open(node->engine, &config);
 	}
@@ -273,6 +275,21 @@ void dst_node_end(struct dst_node *node)
 			 node->allocated);
 }
 
+/* A process ends when its engine has nothing to say any more; its peers see its rings end. */
+static void leave(struct dst_node *node)
+{
+	struct dst_world *w = node->world;
+
+	for (uint32_t i = 0; i < node->nr_ranks; i++)
+		if (!dst_host_finished(node->ranks[i]))
+			return;
+	node->left = true;
+	for (uint32_t i = 0; i < w->plan.nodes; i++)
+		if (i != node->index)
+			dst_at(w, w->now_us + 1 + dst_below(&w->host, LEAVE_US), DST_EVENT_LEFT, i,
+			       node->index, NULL);
+}
+
 void dst_node_step(struct dst_node *node)
 {
 	struct dst_world *w = node->world;
@@ -284,6 +301,8 @@ void dst_node_step(struct dst_node *node)
 		return;
 	busy = muster_engine_step(node->engine, w->plan.budget);
 	node->idle = node->activity == before ? node->idle + 1 : 0;
+	if (!busy && w->plan.rings)
+		leave(node);
 	/* What the wire or a queue refuses now may take long: look less and less often. */
 	if (busy)
 		dst_step_at(node, w->now_us + 1 + dst_below(&w->host, w->plan.engine_us) +
