@@ -15,6 +15,8 @@ struct muster_context {
 	struct muster_dev *dev;
 	struct muster_job *job;		/* one of its users */
 	struct ib_qp *vp;		/* likewise */
+	struct list_head entry;		/* in the file's muster_ucontext.contexts */
+	u32 self;
 	u16 id;
 };
 
@@ -132,6 +134,46 @@ static int decode(struct uverbs_attr_bundle *attrs, struct open_args *args)
 	return 0;
 }
 
+static struct muster_ucontext *ucontext_of(const struct muster_context *context)
+{
+	return to_mucontext(context->vp->pd->uobject->context);
+}
+
+static void context_enlist(struct muster_context *context)
+{
+	struct muster_ucontext *ucontext = ucontext_of(context);
+
+	mutex_lock(&ucontext->lock);
+	list_add(&context->entry, &ucontext->contexts);
+	mutex_unlock(&ucontext->lock);
+}
+
+static void context_delist(struct muster_context *context)
+{
+	struct muster_ucontext *ucontext = ucontext_of(context);
+
+	mutex_lock(&ucontext->lock);
+	list_del_init(&context->entry);
+	mutex_unlock(&ucontext->lock);
+}
+
+/* Their process ends: the other members learn that it is lost, before anything is taken away. */
+void muster_contexts_orphan(struct muster_ucontext *ucontext)
+{
+	struct muster_context *context, *next;
+
+	mutex_lock(&ucontext->lock);
+	list_for_each_entry_safe(context, next, &ucontext->contexts, entry) {
+		struct muster_admin_command cmd = command(context, MUSTER_ADMIN_CONTEXT_ABORT);
+
+		cmd.context.status = MUSTER_STATUS_PEER_LOST;
+		cmd.context.culprit = cpu_to_le32(context->self);
+		muster_admin_run(context->dev, &cmd);
+		list_del_init(&context->entry);
+	}
+	mutex_unlock(&ucontext->lock);
+}
+
 static int UVERBS_HANDLER(MUSTER_METHOD_CONTEXT_OPEN)(struct uverbs_attr_bundle *attrs)
 {
 	struct ib_uobject *uobj = uverbs_attr_get_uobject(attrs, MUSTER_ATTR_CONTEXT_OPEN_HANDLE);
@@ -149,6 +191,7 @@ static int UVERBS_HANDLER(MUSTER_METHOD_CONTEXT_OPEN)(struct uverbs_attr_bundle 
 	context->job = args.job;
 	context->vp = args.vp;
 	context->id = args.id;
+	context->self = args.self;
 	err = admin_open(context, &args);
 	if (err) {
 		kfree(context);
@@ -156,6 +199,7 @@ static int UVERBS_HANDLER(MUSTER_METHOD_CONTEXT_OPEN)(struct uverbs_attr_bundle 
 	}
 	atomic_inc(&context->job->users);
 	atomic_inc(&context->vp->usecnt);
+	context_enlist(context);
 	uobj->object = context;
 	uverbs_finalize_uobj_create(attrs, MUSTER_ATTR_CONTEXT_OPEN_HANDLE);
 	return 0;
@@ -167,6 +211,7 @@ static int context_cleanup(struct ib_uobject *uobj, enum rdma_remove_reason why,
 	struct muster_context *context = uobj->object;
 	struct muster_admin_command cmd = command(context, MUSTER_ADMIN_CONTEXT_CLOSE);
 
+	context_delist(context);
 	muster_admin_end(context->dev, &cmd);
 	atomic_dec(&context->vp->usecnt);
 	atomic_dec(&context->job->users);

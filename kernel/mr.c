@@ -121,11 +121,18 @@ err_free:
 	return ERR_PTR(err);
 }
 
+/*
+ * The core takes a dying process's newest objects away first, so its memory before
+ * its contexts. Their operations would fail for want of a buffer, as if by a fault
+ * of the process; so it is said first what has happened.
+ */
 int muster_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 {
 	struct muster_dev *dev = to_mdev(ibmr->device);
 	struct muster_mr *mr = to_mmr(ibmr);
 
+	if (current->flags & PF_EXITING)
+		muster_contexts_orphan(to_mucontext(ibmr->uobject->context));
 	muster_admin_destroy(dev, MUSTER_ADMIN_MR_DEREGISTER, ibmr->lkey);
 	xa_erase(&dev->mrs, ibmr->lkey);
 	ib_umem_release(mr->umem);

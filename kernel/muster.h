@@ -92,6 +92,8 @@ struct muster_dev {
 
 struct muster_ucontext {
 	struct ib_ucontext ibucontext;
+	struct mutex lock;		/* protects contexts */
+	struct list_head contexts;	/* context.c; those open at ports of this file */
 };
 
 struct muster_pd {
@@ -147,6 +149,11 @@ struct muster_job {
 static inline struct muster_dev *to_mdev(struct ib_device *ibdev)
 {
 	return container_of(ibdev, struct muster_dev, ibdev);
+}
+
+static inline struct muster_ucontext *to_mucontext(struct ib_ucontext *ibucontext)
+{
+	return container_of(ibucontext, struct muster_ucontext, ibucontext);
 }
 
 static inline struct muster_pd *to_mpd(struct ib_pd *ibpd)
@@ -244,6 +251,7 @@ void muster_vp_failed(struct muster_dev *dev, u32 id);
 /* job.c, context.c: objects of our own, for ib_device.driver_def */
 extern const struct uapi_definition muster_job_defs[];
 extern const struct uapi_definition muster_context_defs[];
+void muster_contexts_orphan(struct muster_ucontext *ucontext);
 
 /* counters.c */
 struct rdma_hw_stats *muster_alloc_hw_port_stats(struct ib_device *ibdev, u32 port);

@@ -12,6 +12,7 @@
 
 int muster_alloc_ucontext(struct ib_ucontext *ibucontext, struct ib_udata *udata)
 {
+	struct muster_ucontext *ucontext = to_mucontext(ibucontext);
 	struct muster_dev *dev = to_mdev(ibucontext->device);
 	struct muster_alloc_ucontext_resp resp = {
 		.device_version = MUSTER_DEVICE_VERSION,
@@ -24,11 +25,14 @@ int muster_alloc_ucontext(struct ib_ucontext *ibucontext, struct ib_udata *udata
 
 	if (!muster_udata_unused(udata) || udata->outlen < sizeof(resp))
 		return -EINVAL;
+	mutex_init(&ucontext->lock);
+	INIT_LIST_HEAD(&ucontext->contexts);
 	return ib_copy_to_udata(udata, &resp, sizeof(resp));
 }
 
 void muster_dealloc_ucontext(struct ib_ucontext *ibucontext)
 {
+	mutex_destroy(&to_mucontext(ibucontext)->lock);
 }
 
 /* The core takes the mappings away and destroys the objects; nothing else is ours. */
