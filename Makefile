@@ -134,6 +134,12 @@ $(VERBS): userlib/verbs/libmuster-verbs.map $(call objects,$(BUILD),userlib/verb
 	@$(CC) -shared -Wl,-soname,$(@F) -Wl,--version-script=$< -Wl,-z,defs -o $@ \
 		$(filter-out $<,$^) -libverbs -Wl,-rpath,'$$ORIGIN/provider'
 
+# The runner with real guests; and the device behind QEMU's test protocol, without any.
+VM_UNITS := $(BUILD)/qemu-device/muster_test $(BUILD)/tools/vm_test
+
+$(BUILD)/qemu-device/muster_test: %: %.o
+	@$(LINK) -lcmocka
+
 $(BUILD)/tools/vm_test: %: %.o $(TOOL_LIB)
 	@$(LINK) -lcmocka
 
@@ -152,7 +158,7 @@ $(NEXT_ABI): provider/libmusterdv.map $(wildcard provider/*.[ch]) uapi/rdma/must
 # ---- targets -----------------------------------------------------------------
 
 .PHONY: all setup setup-core demo demo-local check bench dst model clean help
-.PHONY: kernel provider guest-tests check-guest setup-guest guests
+.PHONY: kernel provider guest-tests check-guest check-local setup-guest guests
 .PHONY: check-engine check-wire check-nic check-userlib check-selftests
 
 all: $(BUILD)/libmuster.so.0 $(TOOLS) $(EXAMPLES) ## build library, tools and examples
@@ -163,13 +169,14 @@ setup: ## install what is missing (says what, first)
 setup-core:
 	@tools/setup/setup.sh --quiet core
 
-demo: demo-local ## the main demonstration
+demo: guests ## PageRank in 4 virtual machines and on the local device, both paths, side by side
+	@tools/demo.sh $(abspath $(BUILD))
 
 demo-local: all ## PageRank on 4 local ranks: NIC path beside host path
 	@$(BUILD)/tools/muster-run -n 4 $(BUILD)/userlib/examples/pagerank
 
 kernel: ## build the driver for the guests' kernel: build/kernel/muster.ko
-	@tools/setup/kernel.sh
+	+@tools/setup/kernel.sh
 
 guest-tests: $(GUEST_TESTS) $(NEXT_ABI) ## build the programs that guests run as tests
 
@@ -185,8 +192,16 @@ guests: all ## everything that runs ranks in guests (muster-run --vm)
 	@$(MAKE) --no-print-directory setup-guest
 	@$(MAKE) --no-print-directory kernel provider guest-tests
 
-check: all $(UNITS) $(SELFTESTS) ## every test; ends with "N passed, N failed, N skipped"
-	@MUSTER_BUILD=$(abspath $(BUILD)) selftests/run.sh $(UNITS) $(wildcard selftests/*_test.sh)
+# Tests with guests need both CPUs for themselves: after the others, one at a time.
+GUEST_CHECKS := selftests/driver_test.sh selftests/guests_test.sh
+LOCAL_CHECKS := $(filter-out $(GUEST_CHECKS),$(wildcard selftests/*_test.sh))
+
+check: guests $(UNITS) $(SELFTESTS) $(VM_UNITS) ## every test; ends with "N passed, N failed, N skipped"
+	@MUSTER_BUILD=$(abspath $(BUILD)) selftests/run.sh $(UNITS) $(LOCAL_CHECKS) \
+		--alone $(VM_UNITS) $(GUEST_CHECKS)
+
+check-local: all $(UNITS) $(SELFTESTS) ## the tests that need no virtual machine
+	@MUSTER_BUILD=$(abspath $(BUILD)) selftests/run.sh $(UNITS) $(LOCAL_CHECKS)
 
 check-engine: $(filter $(SAN)/$(ENGINE)/%,$(UNITS)) ## unit tests of the engine
 	@MUSTER_BUILD=$(abspath $(BUILD)) selftests/run.sh $^
@@ -201,10 +216,10 @@ check-userlib: $(filter $(SAN)/userlib/%,$(UNITS)) ## unit tests of the library
 	@MUSTER_BUILD=$(abspath $(BUILD)) selftests/run.sh $^
 
 check-selftests: all $(SELFTESTS) ## behaviour tests with real processes
-	@MUSTER_BUILD=$(abspath $(BUILD)) selftests/run.sh $(wildcard selftests/*_test.sh)
+	@MUSTER_BUILD=$(abspath $(BUILD)) selftests/run.sh $(LOCAL_CHECKS)
 
-check-guest: guests ## driver, provider and device in guests
-	@MUSTER_BUILD=$(abspath $(BUILD)) selftests/run.sh selftests/driver_test.sh
+check-guest: guests $(BUILD)/selftests/ranks $(VM_UNITS) ## device, driver, provider and jobs in guests
+	@MUSTER_BUILD=$(abspath $(BUILD)) selftests/run.sh --alone $(VM_UNITS) $(GUEST_CHECKS)
 
 bench: all ## NIC path, host path and the machine's limits in one run; writes build/bench/
 	@MUSTER_BUILD=$(abspath $(BUILD)) tools/bench.sh

@@ -5,7 +5,8 @@
 # One line a program; the log of a program that fails is shown whole. Closes
 # with "N passed, N failed, N skipped" and exits 1 if anything failed.
 #
-# usage: run.sh PROGRAM...        (MUSTER_JOBS: how many at a time)
+# usage: run.sh PROGRAM... [--alone PROGRAM...]
+# Those after --alone run one at a time, after the others. MUSTER_JOBS: how many at a time.
 set -u
 
 logs=$(mktemp -d) || exit 1
@@ -42,7 +43,14 @@ run_one() {
 }
 
 i=0
+programs=0
 for program in "$@"; do
+	if [ "$program" = --alone ]; then
+		wait
+		jobs=1
+		continue
+	fi
+	programs=$((programs + 1))
 	while [ "$(jobs -rp | wc -l)" -ge "$jobs" ]; do
 		wait -n
 	done
@@ -51,6 +59,6 @@ for program in "$@"; do
 done
 wait
 
-cat "$logs"/*.sum 2>/dev/null | awk -v programs="$#" '{ p += $1; f += $2; s += $3 }
+cat "$logs"/*.sum 2>/dev/null | awk -v programs="$programs" '{ p += $1; f += $2; s += $3 }
 	END { if (NR != programs) f += programs - NR
 	printf "%d passed, %d failed, %d skipped\n", p, f, s; exit f > 0 || p == 0 }'
