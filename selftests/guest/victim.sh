@@ -15,7 +15,7 @@ held() {
 "$ranks" victim "$mib" >/run/out &
 rank=$!
 if [ "$MUSTER_RANK" = "$VICTIM" ]; then
-	until grep -q pid /run/out; do
+	until grep -q pid /run/out || ! kill -0 $rank; do
 		sleep 0.1
 	done
 	echo "ready"

@@ -1,0 +1,142 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#
+# Jobs whose ranks run in guests, one each: the same bits as anywhere else, the same
+# errors, and deaths of ranks and of whole guests that the others name.
+# MUSTER_KILLS: how often each kind is killed (2; 20 for a release).
+. "$(dirname "$0")/tap.sh"
+
+run=$MUSTER_BUILD/tools/muster-run
+ranks=$MUSTER_BUILD/selftests/ranks
+victim=$tap_home/guest/victim.sh
+kills=${MUSTER_KILLS:-2}
+
+[ -x "$MUSTER_BUILD/vm/qemu-system-x86_64" ] && [ -f "$MUSTER_BUILD/vm/vmlinux" ] ||
+	skip_all "there is nothing to run guests with; make check-guest builds it"
+[ -f "$MUSTER_BUILD/kernel/muster.ko" ] && [ -f "$MUSTER_BUILD/libmuster-verbs.so.0" ] ||
+	skip_all "driver or provider is not built; make check-guest builds them"
+
+in_guests() {
+	timeout 240 "$run" --vm -n "$@"
+}
+
+digest() {
+	sed -n 's/.*digest //p' "$1"
+}
+
+# ---- the same bits -------------------------------------------------------------------
+
+same_bits() {
+	"$run" -n "$1" "$ranks" bits >local
+	in_guests "$1" "$ranks" bits "$2" >guests
+	cat local guests
+	test -n "$(digest local)"
+	same "$(digest local)" "$(digest guests)"
+}
+check "4 guests: NIC path and host path have the bits of the local device" same_bits 4 registered
+check "the same on plain memory" same_bits 3 plain
+
+# ---- errors and ends -------------------------------------------------------------------
+
+check "several operations in flight, and groups" in_guests 3 "$ranks" started
+check "ranks that call different operations are told" in_guests 3 "$ranks" mismatch operation
+check "bad arguments are found before anything is sent" in_guests 2 "$ranks" bad
+
+statuses_are_passed_on() {
+	same 7 "$(status_of in_guests 2 sh -c 'exit $((7 * MUSTER_RANK))')"
+	grep -q 'rank 1 exited with status 7' err
+	same 127 "$(status_of in_guests 1 /no/such/program)"
+	grep -q "cannot run '/no/such/program'" err
+}
+check "exit statuses are passed on, and what cannot be run is named" statuses_are_passed_on
+
+output_has_its_rank() {
+	in_guests 2 sh -c 'echo out; echo err >&2; id -u' >out 2>err
+	same "[0] 0,[0] out,[1] 0,[1] out" "$(sort out | paste -sd,)"
+	same "[0] err,[1] err" "$(sort err | paste -sd,)"
+}
+check "lines begin with their rank" output_has_its_rank
+
+guests_of() {
+	pgrep -P "$(pgrep -P "$1" | paste -sd,)" -f "$2"
+}
+
+interrupt_ends_all() {
+	"$run" --vm -n 2 sh -c 'echo up; sleep 1000' >out 2>err &
+	launcher=$!
+	within 60 grep -q '\[1\] up' out
+	pids=$(guests_of $launcher muster_guest=)
+	same 2 "$(echo "$pids" | wc -l)"
+	kill -HUP $launcher
+	status=0
+	wait $launcher || status=$?
+	same 129 $status
+	for pid in $pids; do
+		within 2 gone "$pid"
+	done
+}
+check "a signal ends programs and guests" interrupt_ends_all
+
+interrupt_while_booting() {
+	"$run" --vm -n 2 true >out 2>err &
+	launcher=$!
+	sleep 0.5
+	kill -TERM $launcher
+	status=0
+	wait $launcher || status=$?
+	same 143 $status
+}
+check "a signal while the guests boot ends them too" interrupt_while_booting
+
+misuse() {
+	same 2 "$(status_of "$run" -n 2 --nics=2 true)"
+	same 2 "$(status_of "$run" -n 2 --vm --bind true)"
+	same 2 "$(MUSTER_DEVICE=local status_of "$run" -n 2 --vm true)"
+	grep -q MUSTER_DEVICE err
+}
+check "options that do not go together are refused" misuse
+
+# ---- deaths ----------------------------------------------------------------------------
+
+# How a job of 4 with a dead rank must end: the others exit with 0 and name it.
+ended() {
+	cat out err
+	same 137 "$2"
+	same 3 "$(grep -c "^\[[^$1]\] .*rank $1" out)"
+	same 1 "$(grep -c '^muster-run: rank' err)"
+}
+
+# kill_rank RANK MIB MILLISECONDS
+kill_rank() {
+	export VICTIM="$1"
+	status=$(status_of in_guests 4 "$victim" "$ranks" "$2" "$3")
+	ended "$1" "$status"
+}
+
+# kill_guest RANK MIB MILLISECONDS: the QEMU of one guest
+kill_guest() {
+	export VICTIM="$1"
+	"$run" --vm -n 4 "$victim" "$ranks" "$2" >out 2>err &
+	launcher=$!
+	within 60 grep -q ready out
+	sleep "$(printf '%d.%03d' $(($3 / 1000)) $(($3 % 1000)))"
+	kill -9 "$(guests_of $launcher "muster_guest=$1")"
+	killed=$(date +%s%N)
+	status=0
+	wait $launcher || status=$?
+	took=$((($(date +%s%N) - killed) / 1000000))
+	echo "after $took ms"
+	ended "$1" "$status"
+	grep -q "^guest $1: it died" err
+	test $took -lt 15000
+}
+
+i=0
+while [ $i -lt "$kills" ]; do
+	check "kill -9 of rank $((i % 4)) in its guest: the others name it, nothing is left" \
+		kill_rank $((i % 4)) $((1 + i % 3 * 7)) $(((i * 137 + 113) % 900))
+	check "kill -9 of guest $((3 - i % 4)): the others name its rank" \
+		kill_guest $((3 - i % 4)) $((1 + i % 3 * 7)) $(((i * 171 + 57) % 900))
+	i=$((i + 1))
+done
+finish
