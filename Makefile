@@ -158,7 +158,7 @@ $(NEXT_ABI): provider/libmusterdv.map $(wildcard provider/*.[ch]) uapi/rdma/must
 # ---- targets -----------------------------------------------------------------
 
 .PHONY: all setup setup-core demo demo-local check bench dst model clean help
-.PHONY: kernel provider guest-tests check-guest check-local setup-guest guests
+.PHONY: kernel provider guest-tests check-guest check-local setup-guest guests bench-guest
 .PHONY: check-engine check-wire check-nic check-userlib check-selftests
 
 all: $(BUILD)/libmuster.so.0 $(TOOLS) $(EXAMPLES) ## build library, tools and examples
@@ -223,6 +223,9 @@ check-guest: guests $(BUILD)/selftests/ranks $(VM_UNITS) ## device, driver, prov
 
 bench: all ## NIC path, host path and the machine's limits in one run; writes build/bench/
 	@MUSTER_BUILD=$(abspath $(BUILD)) tools/bench.sh
+
+bench-guest: guests ## what offload saves in 4 guests, counted: doorbells, interrupts, DMA, instructions
+	@$(BUILD)/tools/muster-run -n 4 --vm --count --no-prefix $(BUILD)/tools/muster_count
 
 dst: $(SAN)/selftests/dst ## replay one simulated seed: make dst SEED=n [TRACE=1]
 	@$< $(if $(TRACE),--trace) --seeds $(or $(SEED),1) $(if $(SEED),1,$(or $(COUNT),2000))

@@ -35,6 +35,7 @@ static const char help[] =
 	"      --vm              each rank in a virtual machine of its own, as root, with this\n"
 	"                        machine's files (changes are not kept), without input\n"
 	"      --nics=N          with --vm: Muster NICs of each, 1 to 8 (1); see MUSTER_NIC\n"
+	"      --count           with --vm: count their instructions, for muster_count\n"
 	"      --keep            with --vm: when PROGRAM has ended, a shell in guest 0\n"
 	"      --shell           with --vm: only that shell\n"
 	"  -h, --help            show this\n"
@@ -86,6 +87,7 @@ static int parse_nics(const char *text, uint32_t *nr)
 
 enum option_key {
 	KEY_NO_PREFIX = 256, KEY_BIND, KEY_NO_BIND, KEY_GRACE, KEY_VM, KEY_NICS, KEY_KEEP, KEY_SHELL,
+	KEY_COUNT,
 };
 
 static const struct option long_options[] = {
@@ -96,6 +98,7 @@ static const struct option long_options[] = {
 	{ "grace", required_argument, NULL, KEY_GRACE },
 	{ "vm", no_argument, NULL, KEY_VM },
 	{ "nics", required_argument, NULL, KEY_NICS },
+	{ "count", no_argument, NULL, KEY_COUNT },
 	{ "keep", no_argument, NULL, KEY_KEEP },
 	{ "shell", no_argument, NULL, KEY_SHELL },
 	{ "help", no_argument, NULL, 'h' },
@@ -125,6 +128,9 @@ static int parse_option(int key, struct run_options *options)
 		return 0;
 	case KEY_NICS:
 		return parse_nics(optarg, &options->nics);
+	case KEY_COUNT:
+		options->count = true;
+		return 0;
 	case KEY_KEEP:
 		options->keep = true;
 		return 0;
@@ -148,8 +154,8 @@ static int check_guests(struct run_options *options)
 {
 	const char *device = getenv("MUSTER_DEVICE");
 
-	if (!options->vm && (options->nics || options->keep))
-		return usage_error("--nics, --keep and --shell go with --vm only", NULL);
+	if (!options->vm && (options->nics || options->keep || options->count))
+		return usage_error("--nics, --count, --keep and --shell go with --vm only", NULL);
 	if (!options->vm)
 		return 0;
 	if (options->nr > MUSTER_VM_GUESTS_MAX)

@@ -45,6 +45,7 @@ struct run_options {
 	uint32_t nics;			/* of each guest */
 	bool keep;			/* a shell in guest 0 when the ranks have ended */
 	bool shell;			/* only that */
+	bool count;			/* the guests' instructions, for MUSTER_INSTRUCTIONS */
 	char *const *argv;		/* the program and its arguments; NULL: only the shell */
 };
 

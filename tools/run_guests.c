@@ -25,7 +25,9 @@
 
 enum {
 	HUB_POLLS = 2 * (MUSTER_VM_GUESTS_MAX + MUSTER_HUB_STRANGERS_MAX) + 1,
-	OWN_SETTINGS = 6,
+	POLLS = 1 + MUSTER_VM_GUESTS_MAX + HUB_POLLS,	/* cluster, counts, hub */
+	OWN_SETTINGS = 7,
+	COUNT_PORT = 1,			/* rendezvous is port 0 */
 };
 
 enum program_id {
@@ -34,7 +36,7 @@ enum program_id {
 	SHELL,
 };
 
-#define RENDEZVOUS "/dev/virtio-ports/" VM_PORT_RENDEZVOUS ".0"
+#define PORT "/dev/virtio-ports/" VM_PORT_RENDEZVOUS
 
 struct guests {
 	struct muster_vm *vm;
@@ -44,6 +46,7 @@ struct guests {
 	uint32_t loading;		/* guests whose driver is not loaded yet */
 	bool failed;			/* one of them could not load it */
 	bool shell;			/* a shell runs in guest 0 */
+	int counts[MUSTER_VM_GUESTS_MAX];	/* ports that tell instructions; -1: none */
 };
 
 /* ---- what a program in a guest is given -------------------------------------- */
@@ -80,11 +83,13 @@ static char **environment(const struct run *run, uint32_t guest)
 		return NULL;
 	if (asprintf(&env[0], "MUSTER_RANK=%u", guest) < 0 ||
 	    asprintf(&env[1], "MUSTER_SIZE=%u", run->options->nr) < 0 ||
-	    asprintf(&env[2], "MUSTER_RENDEZVOUS=" RENDEZVOUS) < 0 ||
+	    asprintf(&env[2], "MUSTER_RENDEZVOUS=" PORT ".0") < 0 ||
 	    asprintf(&env[3], "MUSTER_DEVICE=verbs") < 0 ||
 	    asprintf(&env[4], "IBV_DRIVERS=%s/provider/libmuster", guests->build) < 0 ||
 	    asprintf(&env[5], "LD_LIBRARY_PATH=%s:%s/provider%s%s", guests->build, guests->build,
-		     libraries ? ":" : "", libraries ? libraries : "") < 0) {
+		     libraries ? ":" : "", libraries ? libraries : "") < 0 ||
+	    asprintf(&env[6], "MUSTER_INSTRUCTIONS=%s",
+		     run->options->count ? PORT ".1" : "") < 0) {
 		environment_free(env);
 		return NULL;
 	}
@@ -183,15 +188,21 @@ static int boot(struct run *run)
 {
 	struct guests *guests = run->state;
 	struct muster_vm_config config = {
-		.nr_guests = run->options->nr, .nr_nics = run->options->nics, .nr_ports = 1,
-		.cancel_fd = run->signals,
+		.nr_guests = run->options->nr, .nr_nics = run->options->nics,
+		.nr_ports = run->options->count ? 2 : 1,
+		.count_instructions = run->options->count, .cancel_fd = run->signals,
 	};
 	int err = muster_vm_find(&config);
 
 	nic_deadline(guests);
 	if (guests->nic_options[0])
 		config.nic_options = guests->nic_options;
-	return err ? err : muster_vm_start(&config, &events, run, &guests->vm);
+	if (!err)
+		err = muster_vm_start(&config, &events, run, &guests->vm);
+	for (uint32_t i = 0; i < MUSTER_VM_GUESTS_MAX; i++)
+		guests->counts[i] = err || !run->options->count || i >= run->options->nr ? -1 :
+			muster_vm_port_fd(guests->vm, i, COUNT_PORT);
+	return err;
 }
 
 /* Wait until something happens in the cluster. Return: 0; -EINTR if somebody wants us to end. */
@@ -310,17 +321,34 @@ static void guests_fill(struct run *run, struct pollfd *fds)
 {
 	struct guests *guests = run->state;
 	bool full = run->out.len >= RUN_SINK_MAX || run->err.len >= RUN_SINK_MAX;
-	uint32_t nr = muster_hub_fds(guests->hub, fds + 1);
+	uint32_t nr = 1;
 
 	fds[0] = (struct pollfd){ .fd = full ? -1 : muster_vm_fd(guests->vm), .events = POLLIN };
-	for (nr++; nr < 1 + HUB_POLLS; nr++)
+	for (uint32_t i = 0; i < MUSTER_VM_GUESTS_MAX; i++)
+		fds[nr++] = (struct pollfd){ .fd = guests->counts[i], .events = POLLIN };
+	nr += muster_hub_fds(guests->hub, fds + nr);
+	for (; nr < POLLS; nr++)
 		fds[nr] = (struct pollfd){ .fd = -1 };
+}
+
+/* Each byte asks how many instructions that guest has executed. */
+static void tell_instructions(struct guests *guests, uint32_t guest)
+{
+	uint64_t count = muster_vm_instructions(guests->vm, guest);
+	char asked;
+
+	if (read(guests->counts[guest], &asked, 1) != 1 ||
+	    send(guests->counts[guest], &count, sizeof(count), MSG_DONTWAIT) != sizeof(count))
+		guests->counts[guest] = -1;
 }
 
 static void guests_step(struct run *run, const struct pollfd *fds)
 {
 	struct guests *guests = run->state;
 
+	for (uint32_t i = 0; i < MUSTER_VM_GUESTS_MAX; i++)
+		if (fds[1 + i].revents)
+			tell_instructions(guests, i);
 	muster_hub_step(guests->hub, 0);
 	if (fds[0].revents)
 		muster_vm_step(guests->vm, 0);
@@ -408,7 +436,7 @@ static int guests_open(struct run *run)
 		err = check_built(guests, "provider/libmuster-rdmav34.so", "provider");
 	if (!err)
 		err = check_built(guests, "libmuster-verbs.so.0", "provider");
-	return err ? err : 1 + HUB_POLLS;
+	return err ? err : POLLS;
 }
 
 static void guests_close(struct run *run)
