@@ -24,6 +24,11 @@ digest() {
 	sed -n 's/.*digest //p' "$1"
 }
 
+# guests_of LAUNCHER PATTERN: pids of its QEMUs
+guests_of() {
+	pgrep -P "$(pgrep -P "$1" | paste -sd,)" -f "$2"
+}
+
 # ---- the same bits -------------------------------------------------------------------
 
 same_bits() {
@@ -56,10 +61,6 @@ output_has_its_rank() {
 	same "[0] err,[1] err" "$(sort err | paste -sd,)"
 }
 check "lines begin with their rank" output_has_its_rank
-
-guests_of() {
-	pgrep -P "$(pgrep -P "$1" | paste -sd,)" -f "$2"
-}
 
 interrupt_ends_all() {
 	"$run" --vm -n 2 sh -c 'echo up; sleep 1000' >out 2>err &
