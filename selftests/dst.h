@@ -172,6 +172,8 @@ struct dst_port {
 	struct muster_ring_producer out;
 	struct muster_ring_consumer in;
 	bool gone;			/* rings: its end was reported */
+	uint64_t sent;			/* packets that the peer was sent */
+	uint64_t delivered;		/* packets that came from it */
 };
 
 struct dst_node {
@@ -280,6 +282,8 @@ void dst_net_run(struct dst_node *node);
 void dst_net_watch(struct dst_node *node, uint32_t peer, uint32_t incarnation);
 /* Rings: node learns that a peer has died, or has left in good order. */
 void dst_net_end(struct dst_node *node, uint32_t peer, bool in_order);
+/* At the end: what was sent has come. */
+void dst_net_check(struct dst_world *w);
 void dst_net_free(struct dst_world *w);
 
 /* dst_node.c */
@@ -295,7 +299,7 @@ void dst_host_abort(struct dst_rank *rank, uint32_t comm);
 
 /* dst_op.c */
 int dst_op_make(struct dst_world *w, struct dst_comm *comm, struct dst_op *op, bool large);
-/* The same but for its type or count. */
+/* The same but for its type, count or root. */
 void dst_op_alter(struct dst_world *w, struct dst_op *wrong, const struct dst_op *op);
 int dst_call_make(struct dst_world *w, struct dst_comm *comm, uint32_t member,
 		  const struct dst_op *op, struct dst_call *call, uint8_t *in);

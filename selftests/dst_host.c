@@ -10,7 +10,12 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { BACKOFF_MAX_US = 2000, LINGER_US = 1000, TURN_POSTS = 8 };
+enum {
+	BACKOFF_MAX_US = 50000,
+	LINGER_US = 1000,
+	NOTICE_US = 5000000,	/* as long as a packet that tells of a mismatch may take */
+	TURN_POSTS = 8,
+};
 
 static struct dst_comm *comm_at(const struct dst_rank *rank, uint32_t c)
 {
@@ -66,11 +71,9 @@ static void judge_failure(struct dst_rank *rank, uint32_t c, const struct muster
 			 rank->index, c, cqe->number, cqe->status, cqe->culprit);
 }
 
-/* After another operation was called, data means nothing any more. */
-static bool means_something(const struct dst_world *w, uint32_t c, uint32_t call)
+static bool mismatches(const struct dst_world *w, uint32_t c)
 {
-	return w->plan.cause != DST_MISMATCH || c != w->plan.cause_comm ||
-	       call < w->plan.cause_op;
+	return w->plan.cause == DST_MISMATCH && c == w->plan.cause_comm;
 }
 
 static void take_sequence(struct dst_rank *rank, uint32_t c, const struct muster_cqe *cqe)
@@ -92,7 +95,8 @@ static void take_sequence(struct dst_rank *rank, uint32_t c, const struct muster
 		dst_fail(w, "rank %u, communicator %u: call %u succeeds after a failure",
 			 rank->index, c, part->completed);
 	} else {
-		if (means_something(w, c, part->completed))
+		/* After another operation was called, data means nothing any more. */
+		if (!mismatches(w, c) || part->completed < w->plan.cause_op)
 			dst_call_right(w, comm_at(rank, c), part->self, call);
 		part->good++;
 	}
@@ -267,7 +271,8 @@ static void close_some(struct dst_rank *rank)
 		if (!may_close(rank, c))
 			continue;
 		if (!part->close_us)
-			part->close_us = w->now_us + 1 + dst_below(&w->host, LINGER_US);
+			part->close_us = w->now_us + 1 + dst_below(&w->host, LINGER_US) +
+					 (mismatches(w, c) ? NOTICE_US : 0);
 		if (w->now_us >= part->close_us)
 			dst_host_close(rank, c);
 		else

@@ -191,10 +191,42 @@ static int port_emit(void *owner, const struct muster_frame *frame,
 	return 0;
 }
 
+/* To a new life of a node, others have only goodbyes to say. */
+static bool suits_reborn(const struct muster_packet *packet)
+{
+	return packet->type == MUSTER_PACKET_ABORT ||
+	       (packet->type == MUSTER_PACKET_CREDIT && packet->flags & MUSTER_PACKET_COLL_END);
+}
+
 static void port_deliver(void *owner, const struct muster_packet *packet, const void *payload,
 			 uint32_t len)
 {
-	receive(((struct dst_port *)owner)->node, packet, payload, len);
+	struct dst_port *port = owner;
+	struct dst_node *node = port->node;
+	struct dst_world *w = node->world;
+
+	if (!node->reborn && ++port->delivered > w->nodes[port->peer].ports[node->index].sent)
+		dst_fail(w, "node %u: node %u has sent less than has come", node->index,
+			 port->peer);
+	if (node->reborn && !suits_reborn(packet))
+		dst_fail(w, "node %u: a packet of type %u for its former life", node->index,
+			 packet->type);
+	receive(node, packet, payload, len);
+}
+
+void dst_net_check(struct dst_world *w)
+{
+	for (uint32_t i = 0; i < w->plan.nodes && !w->plan.rings; i++) {
+		for (uint32_t j = 0; j < w->plan.nodes; j++) {
+			struct dst_port *from = &w->nodes[i].ports[j], *to = &w->nodes[j].ports[i];
+
+			if (i != j && !from->node->dead && !to->node->dead &&
+			    from->link->oldest == from->link->next && from->sent != to->delivered)
+				dst_fail(w, "node %u: of %llu packets from node %u, %llu have come", j,
+					 (unsigned long long)from->sent, i,
+					 (unsigned long long)to->delivered);
+		}
+	}
 }
 
 static void port_lost(void *owner, uint32_t peer)
@@ -331,7 +363,9 @@ int dst_net_send(struct dst_node *node, const struct muster_packet *packet, cons
 	if (w->plan.rings)
 		return ring_send(node, packet, payload);
 	link = node->ports[to].link;
+	node->ports[to].sent++;		/* what is sent may come before the call returns */
 	err = muster_link_send(link, w->now_us, packet, payload);
+	node->ports[to].sent -= err != 0;
 	dst_step_at(node, link->next_us > w->now_us ? link->next_us : w->now_us + 1);
 	return err;
 }

@@ -306,5 +306,5 @@ void dst_node_step(struct dst_node *node)
 	/* What the wire or a queue refuses now may take long: look less and less often. */
 	if (busy)
 		dst_step_at(node, w->now_us + 1 + dst_below(&w->host, w->plan.engine_us) +
-				  (1ull << (node->idle < 10 ? node->idle : 10)));
+				  (1ull << (node->idle < 14 ? node->idle : 14)));
 }

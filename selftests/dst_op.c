@@ -250,7 +250,7 @@ static bool has_result(const struct dst_op *op, uint32_t member)
 
 static void expect(struct dst_world *w, struct dst_op *op, const struct vectors *in, uint32_t nr)
 {
-	struct vectors v;
+	struct vectors v = { { NULL } };
 	uint32_t root = op->schedule->root;
 
 	for (uint32_t m = 0; m < nr; m++) {
@@ -297,11 +297,13 @@ static void draw_schedule(struct dst_world *w, struct dst_op *op, enum muster_co
 
 int dst_op_make(struct dst_world *w, struct dst_comm *comm, struct dst_op *op, bool large)
 {
-	enum muster_coll coll = 1 + dst_below(&w->data, 8);
+	static const enum muster_coll colls[] = {
+		MUSTER_COLL_BARRIER, MUSTER_COLL_BROADCAST, MUSTER_COLL_BROADCAST,
+		MUSTER_COLL_REDUCE, MUSTER_COLL_ALLREDUCE, MUSTER_COLL_ALLREDUCE,
+	};
+	enum muster_coll coll = colls[dst_below(&w->data, 6)];
 	struct vectors in;
 
-	if (coll > MUSTER_COLL_ALLREDUCE)
-		coll = MUSTER_COLL_ALLREDUCE;
 	if (coll != MUSTER_COLL_BARRIER) {
 		op->type = 1 + dst_below(&w->data, MUSTER_DTYPE_I8);
 		op->count = draw_bytes(w, large) / muster_dtype_size(op->type);
@@ -340,6 +342,11 @@ void dst_op_alter(struct dst_world *w, struct dst_op *wrong, const struct dst_op
 	wrong->owned = NULL;
 	if (op->schedule->coll == MUSTER_COLL_BARRIER) {
 		wrong->type = MUSTER_DTYPE_I64;	/* some other operation without data */
+		return;
+	}
+	if (op->schedule->coll == MUSTER_COLL_BROADCAST && dst_below(&w->data, 2)) {
+		wrong->schedule = schedule_named(w, 0, MUSTER_COLL_BROADCAST, op->schedule->ranks,
+						 (op->schedule->root + 1) % op->schedule->ranks);
 		return;
 	}
 	wrong->count = op->count ? op->count - 1 - dst_below(&w->data, op->count) : 7;

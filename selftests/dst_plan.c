@@ -23,7 +23,7 @@ static uint32_t half(struct dst_rng *rng, uint32_t bound)
 
 static void plan_hardware(struct dst_plan *plan, struct dst_rng *rng)
 {
-	static const uint32_t buffers[] = { 1, 2, 4, 8, 16 };
+	static const uint32_t buffers[] = { 1, 2, 4, 8 };
 	static const uint32_t budgets[] = { 1, 3, 16, 256, 100000 };
 	static const uint32_t slots[] = { 1, 2, 4, 16, 64 };
 
@@ -32,7 +32,7 @@ static void plan_hardware(struct dst_plan *plan, struct dst_rng *rng)
 	plan->nodes = (plan->ranks + plan->vps_per_node - 1) / plan->vps_per_node;
 	plan->comms = 1 + dst_below(rng, DST_COMMS_MAX);
 	plan->units = 1 + dst_below(rng, 2);
-	plan->buffer_bytes = buffers[dst_below(rng, 5)] * MUSTER_PULSE_MAX;
+	plan->buffer_bytes = buffers[dst_below(rng, 4)] * MUSTER_PULSE_MAX;
 	plan->budget = budgets[dst_below(rng, 5)];
 	plan->cq_slots = slots[dst_below(rng, 5)];
 	plan->map = dst_draw(rng) & 1;

@@ -384,10 +384,28 @@ static void run(struct dst_world *w)
 	}
 }
 
+/* Not everybody can have called the same, so somebody must have noticed. */
+static void check_mismatch(struct dst_world *w)
+{
+	const struct dst_comm *comm = &w->comms[w->plan.cause_comm];
+
+	if (w->plan.cause != DST_MISMATCH)
+		return;
+	for (uint32_t m = 0; m < comm->nr; m++)
+		if (w->ranks[comm->members[m]].parts[w->plan.cause_comm].told)
+			return;
+	dst_fail(w, "communicator %u: nobody has noticed that member's call %u differs",
+		 w->plan.cause_comm, w->plan.cause_op);
+}
+
 static void end(struct dst_world *w)
 {
 	while (w->heap_nr)
 		dst_parcel_free(w, pop(w).parcel);
+	if (!w->failed) {
+		dst_net_check(w);
+		check_mismatch(w);
+	}
 	for (uint32_t n = 0; n < w->plan.nodes; n++)
 		dst_node_end(&w->nodes[n]);
 	for (uint32_t c = 0; c < w->plan.comms; c++) {
