@@ -291,13 +291,18 @@ int muster_comm_create(struct muster *job, uint32_t nr, const uint32_t *ranks,
 
 /* ---- ending one -------------------------------------------------------------------- */
 
-/* What was sent last must leave before the context goes, or others wait for ever. */
-static void drain(struct muster_comm *comm)
+/*
+ * What was sent last must leave before the context goes, or others wait for ever.
+ * sleeps: for how long to try; UINT32_MAX: until it has.
+ */
+static void drain(struct muster_comm *comm, uint32_t sleeps)
 {
-	for (uint32_t turn = 0; !comm->failed && !muster_channel_idle(comm); turn++) {
+	for (uint32_t turn = 0; sleeps && !comm->failed && !muster_channel_idle(comm); turn++) {
 		muster_channel_flush(comm);
-		if (!muster_progress(comm->job) && turn > comm->job->spin_polls)
-			comm->job->dev->ops->wait(comm->job->dev, MUSTER_SLEEP_US);
+		if (muster_progress(comm->job) || turn <= comm->job->spin_polls)
+			continue;
+		comm->job->dev->ops->wait(comm->job->dev, MUSTER_SLEEP_US);
+		sleeps -= sleeps != UINT32_MAX;
 	}
 }
 
@@ -316,7 +321,9 @@ void muster_comm_close(struct muster_comm *comm)
 
 	if (comm->first)
 		muster_comm_abort(comm, MUSTER_STATUS_ABORTED, comm->rank, 0, 0);
-	drain(comm);
+	drain(comm, UINT32_MAX);
+	muster_channel_leave(comm);
+	drain(comm, MUSTER_LEAVE_SLEEPS);
 	unlink_comm(comm);
 	job->ring_free += muster_channel_slots(comm->size, muster_channel_credits(comm));
 	job->dev->ops->context_close(job->dev, job->id, comm->context);

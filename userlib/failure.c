@@ -81,7 +81,7 @@ void muster_comm_fail_status(struct muster_comm *comm, uint8_t status, uint32_t 
 		fail_mismatch(comm, culprit, theirs, ours);
 		break;
 	case MUSTER_STATUS_PEER_LOST:
-		muster_comm_fail(comm, err, "%s died or cannot be reached any more; free the communicator and go on without it",
+		muster_comm_fail(comm, err, "%s has died or left the job; free the communicator and go on without it",
 				 who);
 		break;
 	case MUSTER_STATUS_ABORTED:

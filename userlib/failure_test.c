@@ -158,7 +158,7 @@ static void dead_peer(enum muster_offload offload)
 	finish_all(world, requests, -ECONNRESET);
 	for (uint32_t i = 0; i < 4; i++)
 		if (i != 2)
-			assert_ended(world, i, -ECONNRESET, "rank 2 died");
+			assert_ended(world, i, -ECONNRESET, "rank 2 has died");
 	test_world_free(world);
 }
 

@@ -352,8 +352,13 @@ static int steps_run(struct muster_comm *comm, struct muster_host *host)
 
 void muster_host_advance(struct muster_comm *comm, struct muster_request *request)
 {
-	int done = request->state == MUSTER_REQUEST_QUEUED ? host_begin(comm, request) : 0;
+	int done = 0;
 
+	if (request->state == MUSTER_REQUEST_QUEUED) {
+		if (muster_channel_left(comm, request->number))
+			return;
+		done = host_begin(comm, request);
+	}
 	if (!done)
 		done = steps_run(comm, comm->host);
 	if (done > 0) {

@@ -22,10 +22,11 @@ enum muster_library_limit {
 	MUSTER_BOUNCE_SLOTS = MUSTER_SEQ_QUEUE_MAX, /* small operations at once, per communicator */
 	MUSTER_HISTORY = 64,		/* operations whose signature is remembered */
 	MUSTER_CREDITS_MAX = 64,	/* host path: fragments on their way to one member; 2^n */
-	MUSTER_CREDIT_SLOTS = 4,	/* ring slots for control: 2 credits, a probe, a reply */
+	MUSTER_CREDIT_SLOTS = 5,	/* of control: 2 credits, a probe, a reply, a good-bye */
 	MUSTER_REQUEST_BLOCK = 32,	/* requests allocated at once */
 	MUSTER_SPIN_POLLS = 2000,	/* polls without success before a wait sleeps */
 	MUSTER_SLEEP_US = 10000,	/* and how long, at most */
+	MUSTER_LEAVE_SLEEPS = 50,	/* such sleeps at most, to say good-bye */
 	MUSTER_PROBE_US = 200000,	/* how long ranks have to say where they are */
 	MUSTER_DOUBT_US = 1000000,	/* waits this long: compare notes with the others */
 	MUSTER_WHY_MAX = 192,
@@ -317,6 +318,10 @@ bool muster_channel_clashes(struct muster_comm *comm, uint32_t number);
 void muster_channel_deliver(struct muster_comm *comm, uint32_t member);
 /** muster_channel_flush() - send control messages that found no room. */
 void muster_channel_flush(struct muster_comm *comm);
+/** muster_channel_leave() - tell all members that no further operation is joined from here. */
+void muster_channel_leave(struct muster_comm *comm);
+/** muster_channel_left() - whether a member left before that operation, which then has failed. */
+bool muster_channel_left(struct muster_comm *comm, uint32_t number);
 /** muster_channel_idle() - whether everything sent has left. */
 bool muster_channel_idle(const struct muster_comm *comm);
 /**

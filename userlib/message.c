@@ -24,6 +24,7 @@ enum message_kind {
 	KIND_CREDIT = 1,	/* number: fragments taken */
 	KIND_PROBE = 2,		/* where are you? */
 	KIND_REPLY = 3,		/* number: of the operation that I am in */
+	KIND_LEAVE = 4,		/* number: of the first operation that I will not be in */
 };
 
 struct kept {
@@ -38,7 +39,9 @@ struct peer {
 	uint32_t acked;		/* of them it has taken */
 	uint32_t taken;		/* fragments of its own that were taken here */
 	uint32_t reported;	/* of them it knows */
-	uint32_t place;		/* in the job's operations, by its last reply */
+	uint32_t place;		/* in the job's operations, by its last reply, or its last of all */
+	bool left;		/* for good, at that place */
+	bool leave_due;		/* it is to be told that we leave */
 	bool probed;		/* a probe is on its way; one at a time */
 	bool replied;
 	bool reply_due;
@@ -54,6 +57,7 @@ struct muster_channel {
 	uint32_t credits;
 	uint32_t open;		/* messages that have not left */
 	uint32_t nr_kept;
+	uint32_t nr_left;
 	bool control_due;	/* a control message found no room */
 	struct address_index *index;	/* members by address */
 	struct peer peers[];
@@ -245,6 +249,12 @@ static void control_send(struct muster_comm *comm, uint32_t member)
 		else
 			peer->reply_due = false;
 	}
+	if (peer->leave_due) {
+		if (control_post(comm, member, KIND_LEAVE, comm->number))
+			channel->control_due = true;
+		else
+			peer->leave_due = false;
+	}
 }
 
 void muster_channel_flush(struct muster_comm *comm)
@@ -253,7 +263,15 @@ void muster_channel_flush(struct muster_comm *comm)
 		return;
 	comm->channel->control_due = false;
 	for (uint32_t i = 0; i < comm->size; i++)
-		control_send(comm, i);
+		if (i != comm->rank)
+			control_send(comm, i);
+}
+
+void muster_channel_leave(struct muster_comm *comm)
+{
+	for (uint32_t i = 0; i < comm->size; i++)
+		comm->channel->peers[i].leave_due = i != comm->rank;
+	comm->channel->control_due = true;
 }
 
 /* ---- receiving --------------------------------------------------------------------------- */
@@ -396,6 +414,34 @@ static void credit_receive(struct muster_comm *comm, uint32_t member, uint32_t t
 		peer->acked = taken;
 }
 
+bool muster_channel_left(struct muster_comm *comm, uint32_t number)
+{
+	const struct muster_channel *channel = comm->channel;
+
+	for (uint32_t i = 0; channel->nr_left && i < comm->size; i++) {
+		const struct peer *peer = &channel->peers[i];
+
+		if (peer->left && (int32_t)(number - peer->place) >= 0) {
+			muster_comm_abort(comm, MUSTER_STATUS_PEER_LOST, i, 0, 0);
+			return true;
+		}
+	}
+	return false;
+}
+
+static void leave_receive(struct muster_comm *comm, uint32_t member, uint32_t number)
+{
+	struct peer *peer = &comm->channel->peers[member];
+
+	if (peer->left)
+		return;
+	peer->left = true;
+	peer->place = number;
+	comm->channel->nr_left++;
+	if (comm->first && comm->first->path == MUSTER_PATH_HOST)
+		muster_channel_left(comm, comm->first->number);
+}
+
 void muster_channel_receive(struct muster_comm *comm, const struct muster_packet *packet,
 			    const void *payload)
 {
@@ -418,9 +464,13 @@ void muster_channel_receive(struct muster_comm *comm, const struct muster_packet
 		probe_check(comm, member, packet->number, packet->signature);
 		break;
 	case KIND_REPLY:
-		peer->place = packet->number;
+		if (!peer->left)
+			peer->place = packet->number;
 		peer->replied = true;
 		peer->probed = false;
+		break;
+	case KIND_LEAVE:
+		leave_receive(comm, member, packet->number);
 		break;
 	}
 }
