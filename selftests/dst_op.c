@@ -414,10 +414,13 @@ void dst_call_seal(struct dst_call *call)
 	memset(call->out, SEAL, call->op->bytes);
 }
 
+static bool all_seal(const uint8_t *p, uint64_t bytes)
+{
+	return !bytes || (*p == SEAL && !memcmp(p, p + 1, bytes - 1));
+}
+
 bool dst_call_sealed(const struct dst_call *call)
 {
-	for (uint64_t i = 0; i < call->op->bytes; i++)
-		if (call->in[i] != SEAL || call->out[i] != SEAL)
-			return false;
-	return guarded(call->in, call->op->bytes) && guarded(call->out, call->op->bytes);
+	return all_seal(call->in, call->op->bytes) && all_seal(call->out, call->op->bytes) &&
+	       guarded(call->in, call->op->bytes) && guarded(call->out, call->op->bytes);
 }

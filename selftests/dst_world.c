@@ -269,7 +269,8 @@ static void die(struct dst_world *w)
 			dst_at(w, w->now_us + 100 + dst_below(&w->net, 5000), DST_EVENT_LOST, i,
 			       node->index, NULL);
 	if (!w->plan.rings && w->plan.reborn)
-		dst_at(w, w->now_us + 1000 + dst_below(&w->net, 2 * DST_DEADLINE_US),
+		dst_at(w, w->now_us + 100 + dst_below(&w->net, dst_below(&w->net, 2) ? 20000 :
+						      2 * DST_DEADLINE_US),
 		       DST_EVENT_REBIRTH, node->index, 0, NULL);
 }
 
