@@ -192,13 +192,13 @@ guests: all ## everything that runs ranks in guests (muster-run --vm)
 	@$(MAKE) --no-print-directory setup-guest
 	@$(MAKE) --no-print-directory kernel provider guest-tests
 
-# Tests with guests need both CPUs for themselves: after the others, one at a time.
+# Tests with guests need the CPUs for themselves: after the others; the longest first.
 GUEST_CHECKS := selftests/driver_test.sh selftests/guests_test.sh
 LOCAL_CHECKS := $(filter-out $(GUEST_CHECKS),$(wildcard selftests/*_test.sh))
 
 check: guests $(UNITS) $(SELFTESTS) $(VM_UNITS) ## every test; ends with "N passed, N failed, N skipped"
 	@MUSTER_BUILD=$(abspath $(BUILD)) selftests/run.sh $(UNITS) $(LOCAL_CHECKS) \
-		--alone $(VM_UNITS) $(GUEST_CHECKS)
+		--then $(GUEST_CHECKS) $(VM_UNITS)
 
 check-local: all $(UNITS) $(SELFTESTS) ## the tests that need no virtual machine
 	@MUSTER_BUILD=$(abspath $(BUILD)) selftests/run.sh $(UNITS) $(LOCAL_CHECKS)
@@ -219,7 +219,7 @@ check-selftests: all $(SELFTESTS) ## behaviour tests with real processes
 	@MUSTER_BUILD=$(abspath $(BUILD)) selftests/run.sh $(LOCAL_CHECKS)
 
 check-guest: guests $(BUILD)/selftests/ranks $(VM_UNITS) ## device, driver, provider and jobs in guests
-	@MUSTER_BUILD=$(abspath $(BUILD)) selftests/run.sh --alone $(VM_UNITS) $(GUEST_CHECKS)
+	@MUSTER_BUILD=$(abspath $(BUILD)) selftests/run.sh $(GUEST_CHECKS) $(VM_UNITS)
 
 bench: all ## NIC path, host path and the machine's limits in one run; writes build/bench/
 	@MUSTER_BUILD=$(abspath $(BUILD)) tools/bench.sh

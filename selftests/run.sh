@@ -5,8 +5,8 @@
 # One line a program; the log of a program that fails is shown whole. Closes
 # with "N passed, N failed, N skipped" and exits 1 if anything failed.
 #
-# usage: run.sh PROGRAM... [--alone PROGRAM...]
-# Those after --alone run one at a time, after the others. MUSTER_JOBS: how many at a time.
+# usage: run.sh PROGRAM... [--then PROGRAM...]
+# Those after --then begin when the others have ended. MUSTER_JOBS: how many at a time.
 set -u
 
 logs=$(mktemp -d) || exit 1
@@ -45,9 +45,8 @@ run_one() {
 i=0
 programs=0
 for program in "$@"; do
-	if [ "$program" = --alone ]; then
+	if [ "$program" = --then ]; then
 		wait
-		jobs=1
 		continue
 	fi
 	programs=$((programs + 1))

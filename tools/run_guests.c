@@ -46,6 +46,7 @@ struct guests {
 	uint32_t loading;		/* guests whose driver is not loaded yet */
 	bool failed;			/* one of them could not load it */
 	bool shell;			/* a shell runs in guest 0 */
+	int stop;			/* readable: somebody wants us to end */
 	int counts[MUSTER_VM_GUESTS_MAX];	/* ports that tell instructions; -1: none */
 };
 
@@ -190,7 +191,7 @@ static int boot(struct run *run)
 	struct muster_vm_config config = {
 		.nr_guests = run->options->nr, .nr_nics = run->options->nics,
 		.nr_ports = run->options->count ? 2 : 1,
-		.count_instructions = run->options->count, .cancel_fd = run->signals,
+		.count_instructions = run->options->count, .cancel_fd = guests->stop,
 	};
 	int err = muster_vm_find(&config);
 
@@ -211,7 +212,7 @@ static int wait_cluster(struct run *run, int input)
 	struct guests *guests = run->state;
 	struct pollfd fds[] = {
 		{ muster_vm_fd(guests->vm), POLLIN, 0 },
-		{ run->signals, POLLIN, 0 },
+		{ guests->stop, POLLIN, 0 },
 		{ input, POLLIN, 0 },
 	};
 
@@ -269,9 +270,10 @@ static int hub_open(struct run *run)
 /* What ended the start: a signal, or a failure of ours that was explained. */
 static int start_status(struct run *run, int err)
 {
+	struct guests *guests = run->state;
 	struct signalfd_siginfo info;
 
-	if (err == -EINTR && read(run->signals, &info, sizeof(info)) == sizeof(info))
+	if (err == -EINTR && read(guests->stop, &info, sizeof(info)) == sizeof(info))
 		return RUN_EXIT_SIGNAL + (int)info.ssi_signo;
 	run_sink_print(&run->err, "muster-run: the guests did not start: %s\n", strerror(-err));
 	return RUN_EXIT_FAILED;
@@ -404,6 +406,16 @@ static void guests_finish(struct run *run)
 	guests->vm = NULL;
 }
 
+/* As run->signals, but for SIGCHLD: a guest that dies is the cluster's matter. */
+static int open_stop(void)
+{
+	sigset_t set;
+
+	sigprocmask(SIG_SETMASK, NULL, &set);
+	sigdelset(&set, SIGCHLD);
+	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
 static int check_built(const struct guests *guests, const char *file, const char *target)
 {
 	char path[PATH_MAX];
@@ -431,7 +443,8 @@ static int guests_open(struct run *run)
 	*strrchr(self, '/') = 0;	/* build/tools */
 	*strrchr(self, '/') = 0;
 	strcpy(guests->build, self);
-	err = check_built(guests, "kernel/muster.ko", "kernel");
+	guests->stop = open_stop();
+	err = guests->stop < 0 ? -errno : check_built(guests, "kernel/muster.ko", "kernel");
 	if (!err)
 		err = check_built(guests, "provider/libmuster-rdmav34.so", "provider");
 	if (!err)
@@ -446,6 +459,8 @@ static void guests_close(struct run *run)
 	if (guests) {
 		muster_hub_destroy(guests->hub);
 		muster_vm_stop(guests->vm);
+		if (guests->stop >= 0)
+			close(guests->stop);
 	}
 	free(guests);
 	run->state = NULL;
