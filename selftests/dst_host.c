@@ -35,6 +35,9 @@ static bool blamed(const struct dst_world *w, uint32_t c, uint8_t status, uint32
 	    culprit >= comm->nr)
 		return false;
 	rank = &w->ranks[comm->members[culprit]];
+	/* Who was told of the cause and left at once may be missed before the cause is known. */
+	if (status == MUSTER_STATUS_PEER_LOST && rank->parts[c].told && rank->parts[c].closed)
+		return true;
 	switch (plan->cause) {
 	case DST_DEATH:
 		return rank->node->dead && (status == MUSTER_STATUS_PEER_LOST ||
