@@ -473,6 +473,7 @@ static void a_member_that_leaves_in_good_order_is_not_missed(void **state)
 	muster_engine_context_close(w->nodes[1].engine, WORLD_VP, WORLD_JOB, WORLD_CONTEXT);
 	world_run(w);
 	w->nodes[1].dead = true;
+	muster_engine_peer_lost(w->nodes[0].engine, 1);	/* its machine went down, too */
 
 	for (i = 0; i < MUSTER_WINDOW / 2; i++) {
 		world_post(w, 0, &idle, 1);

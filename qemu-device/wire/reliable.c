@@ -266,6 +266,12 @@ int muster_link_watch(struct muster_link *link, uint64_t now_us, uint32_t incarn
 	return 0;
 }
 
+void muster_link_gone(struct muster_link *link)
+{
+	if (link->peer_incarnation && !link->lost)
+		lose(link);
+}
+
 void muster_link_run(struct muster_link *link, uint64_t now_us)
 {
 	if (link->lost || now_us < link->next_us)

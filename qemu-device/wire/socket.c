@@ -43,6 +43,7 @@ struct address {
 struct peer {
 	struct port *port;
 	struct address address;
+	bool gone;			/* nobody listens at its address any more */
 	struct muster_link link;
 };
 
@@ -205,9 +206,13 @@ static int peer_emit(void *owner, const struct muster_frame *frame,
 		.msg_iovlen = packet ? 3 : 1,
 	};
 
-	if (sendmsg(peer->port->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 &&
-	    (errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOBUFS))
+	if (sendmsg(peer->port->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
+		return 0;
+	if (errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOBUFS)
 		return -EAGAIN;
+	/* On this host the kernel knows; over UDP such news may be forged or of a router's making. */
+	if ((errno == ECONNREFUSED || errno == ENOENT) && peer->address.any.sa_family == AF_UNIX)
+		peer->gone = true;
 	return 0;	/* nobody there, interrupted: as good as lost on the way */
 }
 
@@ -266,6 +271,7 @@ static struct peer *peer_meet(struct port *port, uint32_t node, const struct add
 	if (!peer)
 		return NULL;
 	peer->port = port;
+	peer->gone = false;
 	peer->address = *address;
 	config.owner = peer;
 	muster_link_init(&peer->link, &config);
@@ -336,7 +342,16 @@ static void take_datagram(struct port *port, uint64_t now_us, uint32_t i)
 		port->counters.refused++;
 		return;
 	}
+	peer->gone = false;
 	muster_link_receive(&peer->link, now_us, &frame, port->datagrams[i] + sizeof(frame));
+}
+
+static void peer_run(struct peer *peer, uint64_t now_us)
+{
+	muster_link_run(&peer->link, now_us);
+	if (peer->gone)
+		muster_link_gone(&peer->link);
+	peer->gone = false;
 }
 
 static int receive_batch(struct port *port, int most)
@@ -362,7 +377,7 @@ static int port_poll(struct muster_wire *wire, uint64_t now_us, int budget)
 		budget -= nr;
 	}
 	for (uint32_t i = 0; i < port->nr_peers; i++)
-		muster_link_run(&port->peers[i]->link, now_us);
+		peer_run(port->peers[i], now_us);
 	return port->came;
 }
 

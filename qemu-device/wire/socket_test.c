@@ -233,6 +233,20 @@ static void a_peer_that_has_gone_is_lost(void **state)
 	assert_int_equal(t.owners[0].wire->ops->watch(t.owners[0].wire, 1, 6), -EHOSTUNREACH);
 }
 
+static void a_unix_peer_that_has_gone_is_lost_at_once(void **state)
+{
+	uint64_t start_us = now_us();
+
+	(void)state;
+	must_open(t.unix_spec, 0, 5);
+	must_open(t.unix_spec, 1, 6);
+	exchange(0, 1, 10);
+	close_port(1);
+	assert_int_equal(try_send(0, 1, 10), 0);
+	poll_until_lost(0, 1);
+	assert_true(now_us() - start_us < DEADLINE_US);
+}
+
 static void a_watched_peer_that_never_comes_is_lost(void **state)
 {
 	(void)state;
@@ -391,6 +405,7 @@ int main(void)
 		TEST(packets_come_once_over_ipv6),
 		TEST(packets_come_once_though_frames_are_lost_and_repeated),
 		TEST(a_peer_that_has_gone_is_lost),
+		TEST(a_unix_peer_that_has_gone_is_lost_at_once),
 		TEST(a_watched_peer_that_never_comes_is_lost),
 		TEST(a_restarted_peer_is_lost_and_can_be_talked_to),
 		TEST(unknown_nodes_are_unreachable),
