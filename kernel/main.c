@@ -63,8 +63,10 @@ void muster_dev_fence(struct muster_dev *dev, const char *why)
 
 	mutex_lock(&dev->fence_lock);
 	if (!dev->fenced) {
-		pci_clear_master(fn->pdev);
+		/* In this order, so that peers hear of a reset and not of failing DMA. */
 		muster_reg_write(dev, MUSTER_REG_CONTROL, MUSTER_CONTROL_RESET);
+		muster_reg_read(dev, MUSTER_REG_STATUS);	/* the write has arrived */
+		pci_clear_master(fn->pdev);
 		WRITE_ONCE(dev->fenced, true);
 		if (why) {
 			dev_err(&fn->pdev->dev, "%s: resetting the device\n", why);

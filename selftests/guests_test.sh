@@ -115,6 +115,15 @@ kill_rank() {
 	ended "$1" "$status"
 }
 
+# The rank whose NIC it was lives on and learns it too.
+reset_nic() {
+	export VICTIM="$1"
+	same 0 "$(status_of in_guests 4 --grace=30 "$victim" "$ranks" "$2" "$3" reset)"
+	cat out err
+	same 4 "$(grep -c "rank $1 .*has died or left\|rank $1 died" out)"
+}
+check "a NIC that is reset under a job: all ranks learn whose it was" reset_nic 1 4 300
+
 # kill_guest RANK MIB MILLISECONDS: the QEMU of one guest
 kill_guest() {
 	export VICTIM="$1"

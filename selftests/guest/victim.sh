@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
 # One rank in a guest of its own, which may be the one that dies: runs 'ranks victim',
-# kills it with -9 in mid-operation if this is rank $VICTIM and MILLISECONDS are given,
-# and sees that the driver has nothing left a second later and nothing to complain of.
-# usage: victim.sh RANKS MIB [MILLISECONDS]      Exit status: that of the rank; 99: left behind.
+# kills it with -9, or resets its NIC, in mid-operation if this is rank $VICTIM, and sees
+# that the driver has nothing left a second later and nothing to complain of.
+# usage: victim.sh RANKS MIB [MILLISECONDS [kill|reset]]
+# Exit status: that of the rank; 99: left behind.
 
-ranks=$1 mib=$2 after=${3:-}
+ranks=$1 mib=$2 after=${3:-} how=${4:-kill}
 
 held() {
 	rdma res show | grep -v ' pd 0 cq 0 .* mr 0 ctx 0'
@@ -21,7 +22,10 @@ if [ "$MUSTER_RANK" = "$VICTIM" ]; then
 	echo "ready"
 	if [ -n "$after" ]; then
 		sleep "$(printf '%d.%03d' $((after / 1000)) $((after % 1000)))"
-		kill -9 $rank
+		case $how in
+		kill) kill -9 $rank ;;
+		reset) echo 1 >/sys/class/infiniband/muster0/device/reset ;;
+		esac
 	fi
 fi
 wait $rank

@@ -3,7 +3,7 @@
  * The verbs device behind the library's seam (dev.h): fills the descriptor
  * queue, drains completion queue and receive ring, and sleeps on the completion
  * channel. The NIC is distrusted: what it writes is read once and checked; when
- * it says that it is dead, every context is reported as failed.
+ * it is dead, every context is reported as failed.
  */
 #include "verbs.h"
 
@@ -29,6 +29,7 @@ enum {
 struct handle {
 	struct handle *next;
 	uint32_t id;
+	uint32_t self;			/* of a context: this rank's place in it */
 	union {
 		struct ibv_mr *mr;
 		struct musterdv_context *context;
@@ -232,6 +233,7 @@ static int context_open(struct muster_dev *dev, const struct muster_dev_context 
 	handle = handle_add(&v->contexts, context->context | (uint32_t)context->job << 16);
 	if (!handle)
 		goto err_put_job;
+	handle->self = context->self;
 	err = musterdv_context_open(job->job, v->vp, &attr, &handle->context);
 	if (err)
 		goto err_remove_handle;
@@ -290,7 +292,11 @@ static int post(struct muster_dev *dev, const struct muster_desc *descs, uint32_
 	return 0;
 }
 
-/* The NIC writes valid last; it alternates from lap to lap, beginning with 1. */
+/*
+ * The NIC writes valid last; it alternates from lap to lap, beginning with 1. The
+ * zeros that a dead NIC's rings read as are valid in every second lap, but no entry
+ * of the NIC's is all zero.
+ */
 static bool is_valid(const __le32 *valid, uint32_t index, uint32_t entries)
 {
 	return le32toh(__atomic_load_n(valid, __ATOMIC_ACQUIRE)) == !(index & entries);
@@ -313,7 +319,7 @@ static void check_dead(struct verbs *v)
 	ibv_ack_async_event(&event);
 }
 
-/* A dead NIC writes nothing any more: say it in its place, once for each context. */
+/* A dead NIC writes nothing any more: say in its place that this rank is lost, once a context. */
 static int poll_dead(struct verbs *v, struct muster_cqe *cqe)
 {
 	if (!v->dead || !v->told)
@@ -323,7 +329,7 @@ static int poll_dead(struct verbs *v, struct muster_cqe *cqe)
 		.job = v->told->id >> 16,
 		.kind = MUSTER_CQE_CONTEXT,
 		.status = MUSTER_STATUS_PEER_LOST,
-		.culprit = htole32(MUSTER_CULPRIT_NONE),
+		.culprit = htole32(v->told->self),
 	};
 	v->told = v->told->next;
 	return 1;
@@ -338,6 +344,10 @@ static int poll_cq(struct muster_dev *dev, struct muster_cqe *cqe)
 	if (!is_valid(&entry->valid, v->cq_head, vp->cq_entries))
 		return poll_dead(v, cqe);
 	*cqe = *entry;
+	if (!cqe->kind) {
+		check_dead(v);
+		return poll_dead(v, cqe);
+	}
 	v->cq_head++;
 	if (v->cq_head - v->cq_told >= vp->cq_entries / 4) {
 		v->cq_told = v->cq_head;
@@ -363,6 +373,10 @@ static int recv_p2p(struct muster_dev *dev, struct muster_packet *packet, void *
 	if (!is_valid(&slot->valid, v->rq_head, vp->rq_entries))
 		return 0;
 	*packet = slot->packet;
+	if (!packet->version) {
+		check_dead(v);
+		return 0;
+	}
 	v->rq_head++;
 	if (le16toh(packet->length) <= MUSTER_MTU)
 		memcpy(payload, slot->payload, le16toh(packet->length));
@@ -386,8 +400,10 @@ static void wait_events(struct muster_dev *dev, uint64_t timeout_us)
 	if (v->dead)
 		return;
 	give_back_slots(v);	/* one that it does not know to be free would wake us at once */
-	if (musterdv_vp_arm(v->vp, v->cq_head))
+	if (musterdv_vp_arm(v->vp, v->cq_head)) {
+		check_dead(v);
 		return;
+	}
 	v->cq_told = v->cq_head;
 	poll(events, 2, (int)((timeout_us + 999) / 1000));
 	if (events[0].revents & POLLIN && !ibv_get_cq_event(v->channel, &cq, &opaque))
