@@ -48,6 +48,13 @@ static const char *setting(const char *name, const char *unset)
 	return value ? value : unset;
 }
 
+/* A NIC's wire is not ours to choose, nor to see. */
+static const char *wire_name(void)
+{
+	return strcmp(setting("MUSTER_DEVICE", "local"), "local") ? "of the NIC" :
+		setting("MUSTER_WIRE", "ring");
+}
+
 json_t *perf_header_json(const struct perf *perf)
 {
 	char cpu[128], date[32];
@@ -61,7 +68,7 @@ json_t *perf_header_json(const struct perf *perf)
 			 "schema", "muster/1", "tool", "muster_perf", "version", MUSTER_VERSION,
 			 "date", date, "cpu", cpu, "cpus", nr_cpus(), "ranks", (int)perf->size,
 			 "device", setting("MUSTER_DEVICE", "local"),
-			 "wire", setting("MUSTER_WIRE", "ring"), "kernel", system.release,
+			 "wire", wire_name(), "kernel", system.release,
 			 "buffers", perf->options->plain ? "malloc" : "muster_alloc");
 }
 

@@ -420,11 +420,17 @@ static int check_gone(struct muster_hub *hub)
 {
 	bool waited = hub->phase == MEETING || (hub->phase == COLLECTING && hub->pieces);
 
-	for (uint32_t i = 0; i < hub->nr_conns && waited; i++)
-		if (hub->conns[i].gone && !hub->conns[i].ready)
-			return muster_hub_fail(hub, -ECONNRESET, "rank %u (process %d) has died or "
-					       "left the job while others wait for it",
-					       hub->conns[i].rank, hub->conns[i].pid);
+	for (uint32_t i = 0; i < hub->nr_conns && waited; i++) {
+		const struct conn *conn = &hub->conns[i];
+		char process[32] = "";
+
+		if (!conn->gone || conn->ready)
+			continue;
+		if (conn->pid)
+			snprintf(process, sizeof(process), " (process %d)", conn->pid);
+		return muster_hub_fail(hub, -ECONNRESET, "rank %u%s has died or left the job while "
+				       "others wait for it", conn->rank, process);
+	}
 	return 0;
 }
 
