@@ -47,7 +47,7 @@ void muster_credit_receive(struct context *ctx, uint32_t index,
 	struct member *member = &ctx->members[index];
 
 	if (packet->flags & MUSTER_PACKET_COLL_END)
-		muster_farewell_receive(ctx, index);
+		muster_farewell_receive(ctx, index, packet);
 	if (!(packet->flags & MUSTER_PACKET_CREDIT_WANTED))
 		return;
 	if ((int32_t)(packet->number - ctx->base) < 0) {
@@ -98,7 +98,7 @@ void muster_credit_run(struct context *ctx)
 
 		if (member->due) {
 			muster_packet_prepare(ctx, MUSTER_PACKET_CREDIT, index, &packet);
-			ret = muster_packet_try(ctx, &packet, NULL);
+			ret = muster_packet_try(ctx, index, &packet, NULL);
 			if (ret == -EAGAIN)
 				return;
 			ctx->engine->counters.credits += !ret;

@@ -217,7 +217,8 @@ static void lose(struct context *ctx, uint32_t node)
 	uint32_t i;
 
 	for (i = 0; i < ctx->nr_members; i++) {
-		if (ctx->members[i].node != node || i == ctx->self || ctx->members[i].left)
+		if (ctx->members[i].node != node || i == ctx->self ||
+		    muster_farewell_complete(&ctx->members[i]))
 			continue;
 		muster_context_fail(ctx, MUSTER_STATUS_PEER_LOST, i, 0);
 		return;

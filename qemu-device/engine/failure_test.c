@@ -525,6 +525,39 @@ static void a_member_that_closes_tells_all_even_if_the_wire_was_full(void **stat
 	}
 }
 
+/* Rank 1 sends, closes and dies; the wire has carried the farewell alone, or both. */
+static void a_member_that_left_is_missed_if_what_it_had_sent_is_lost(void **state)
+{
+	struct muster_desc from = send_to(0, 0, 1), sink = receive(1);
+	uint32_t both;
+
+	(void)state;
+	for (both = 0; both < 2; both++) {
+		struct world *w = world_create(2, 1);
+
+		world_start(w);
+		world_post(w, 1, &from, 1);
+		muster_engine_step(w->nodes[1].engine, 100);
+		muster_engine_context_close(w->nodes[1].engine, WORLD_VP, WORLD_JOB,
+					    WORLD_CONTEXT);
+		assert_int_equal(w->nr_flight, 2);
+		world_deliver_one(w, 1);
+		if (both)
+			world_deliver_one(w, 0);
+		w->nodes[1].dead = true;
+		muster_engine_peer_lost(w->nodes[0].engine, 1);
+		world_post(w, 0, &sink, 1);
+		if (!both)
+			free(w->flight[--w->nr_flight]);
+		world_run(w);
+		if (both)
+			assert_int_equal(last_cqe(w, 0)->status, MUSTER_STATUS_OK);
+		else
+			expect_failed(w, 0, MUSTER_STATUS_PEER_LOST, 1);
+		world_destroy(w);
+	}
+}
+
 static void a_node_that_left_ends_what_it_has_not_ended(void **state)
 {
 	struct world *w = world_create(2, 1);
@@ -563,6 +596,7 @@ int main(void)
 		cmocka_unit_test(a_failure_frees_what_the_context_held),
 		cmocka_unit_test(a_member_that_leaves_in_good_order_is_not_missed),
 		cmocka_unit_test(a_member_that_closes_tells_all_even_if_the_wire_was_full),
+		cmocka_unit_test(a_member_that_left_is_missed_if_what_it_had_sent_is_lost),
 		cmocka_unit_test(a_node_that_left_ends_what_it_has_not_ended),
 	};
 

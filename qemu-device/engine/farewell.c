@@ -2,8 +2,8 @@
 /*
  * Leaving, in good order and otherwise (Documentation/sequence.md, section 6). A
  * context that has failed tells every member why. One that closes says its final
- * base: sequences below it do not need that member any more; one that does can
- * never end, and fails. A closed context stays, invisible to its owner, until
+ * base: sequences below it do not need that member any more, once all that it had
+ * sent has come; one that does can never end, and fails. A closed context stays, invisible to its owner, until
  * the wire has taken what it has to say.
  */
 #include "internal.h"
@@ -15,6 +15,7 @@ static void prepare(const struct context *ctx, uint32_t member, struct muster_pa
 	if (!ctx->failure.status) {
 		muster_packet_prepare(ctx, MUSTER_PACKET_CREDIT, member, packet);
 		packet->flags = MUSTER_PACKET_COLL_END;
+		packet->number = ctx->members[member].sent;
 		return;
 	}
 	muster_packet_prepare(ctx, MUSTER_PACKET_ABORT, member, packet);
@@ -32,7 +33,7 @@ bool muster_farewell_say(struct context *ctx)
 		if (ctx->told_next == ctx->self || ctx->members[ctx->told_next].left)
 			continue;
 		prepare(ctx, ctx->told_next, &packet);
-		if (muster_packet_try(ctx, &packet, NULL) == -EAGAIN)
+		if (muster_packet_try(ctx, ctx->told_next, &packet, NULL) == -EAGAIN)
 			return false;
 	}
 	return true;
@@ -53,7 +54,7 @@ bool muster_farewell_check(struct context *ctx)
 	return true;
 }
 
-void muster_farewell_receive(struct context *ctx, uint32_t index)
+static void left(struct context *ctx, uint32_t index)
 {
 	struct member *member = &ctx->members[index];
 
@@ -65,13 +66,33 @@ void muster_farewell_receive(struct context *ctx, uint32_t index)
 		muster_farewell_check(ctx);
 }
 
+void muster_farewell_receive(struct context *ctx, uint32_t index,
+			     const struct muster_packet *packet)
+{
+	struct member *member = &ctx->members[index];
+
+	member->received--;		/* was counted like any other */
+	if (!member->left)
+		member->said = packet->number;
+	left(ctx, index);
+}
+
+/* Its farewell may have overtaken what went before, and that may be lost with its node. */
+bool muster_farewell_complete(const struct member *member)
+{
+	return member->left &&
+	       (member->all_came || (int32_t)(member->received - member->said) >= 0);
+}
+
 static void leave(struct context *ctx, uint32_t node)
 {
 	uint32_t i;
 
 	for (i = 0; i < ctx->nr_members && !ctx->failure.status; i++)
-		if (i != ctx->self && ctx->members[i].node == node)
-			muster_farewell_receive(ctx, i);
+		if (i != ctx->self && ctx->members[i].node == node) {
+			ctx->members[i].all_came = true;
+			left(ctx, i);
+		}
 }
 
 void muster_engine_peer_left(struct muster_engine *engine, uint32_t node)

@@ -139,8 +139,12 @@ struct member {
 	uint32_t base;			/* newest that it has told */
 	uint32_t asked;			/* tell it when this number has ended, if `asks` */
 	uint32_t next_asking;		/* index + 1, list of those that are owed a CREDIT */
+	uint32_t sent;			/* packets to it, but for the farewell */
+	uint32_t received;		/* packets from it, but for the farewell */
+	uint32_t said;			/* how many it had sent, by its farewell */
 	uint16_t vp;
 	bool left;			/* its context is closed: base is final */
+	bool all_came;			/* what it had sent has been received, says the caller */
 	bool listed;
 	bool asks;
 	bool due;			/* CREDIT is due now */
@@ -315,7 +319,8 @@ void *muster_room_block(const struct unit *unit, const struct entry *entry, uint
 void muster_packet_prepare(const struct context *ctx, uint8_t type, uint32_t member,
 			   struct muster_packet *packet);
 /* 0; -EAGAIN, the context is stalled; or -EHOSTUNREACH. */
-int muster_packet_try(struct context *ctx, const struct muster_packet *packet, const void *payload);
+int muster_packet_try(struct context *ctx, uint32_t member, const struct muster_packet *packet,
+		      const void *payload);
 /* Whether it has gone; if not, the context is stalled, or has failed: it needs that member. */
 bool muster_packet_send(struct context *ctx, uint32_t member, const struct muster_packet *packet,
 			const void *payload);
@@ -333,7 +338,10 @@ bool muster_landing_check(struct context *ctx, const struct entry *entry);
 /* farewell.c: members that close their context in good order */
 /* Tell the members that it has failed or ended. False: the wire is full, stalled. */
 bool muster_farewell_say(struct context *ctx);
-void muster_farewell_receive(struct context *ctx, uint32_t member);
+void muster_farewell_receive(struct context *ctx, uint32_t index,
+			     const struct muster_packet *packet);
+/* Whether the member has left, and nothing that it had sent is still to come. */
+bool muster_farewell_complete(const struct member *member);
 /* Whether no member has left before it ended number base; else the context fails. */
 bool muster_farewell_check(struct context *ctx);
 

@@ -19,7 +19,8 @@ void muster_packet_prepare(const struct context *ctx, uint8_t type, uint32_t mem
 	packet->base = ctx->base;
 }
 
-int muster_packet_try(struct context *ctx, const struct muster_packet *packet, const void *payload)
+int muster_packet_try(struct context *ctx, uint32_t member, const struct muster_packet *packet,
+		      const void *payload)
 {
 	struct muster_engine *engine = ctx->engine;
 	int ret = -EAGAIN;
@@ -29,6 +30,7 @@ int muster_packet_try(struct context *ctx, const struct muster_packet *packet, c
 		ret = engine->world.send(engine->opaque, packet, payload);
 	}
 	if (!ret) {
+		ctx->members[member].sent++;
 		engine->counters.packets_out++;
 		engine->counters.bytes_out += packet->length;
 	} else if (ret == -EAGAIN) {
@@ -40,7 +42,7 @@ int muster_packet_try(struct context *ctx, const struct muster_packet *packet, c
 bool muster_packet_send(struct context *ctx, uint32_t member, const struct muster_packet *packet,
 			const void *payload)
 {
-	int ret = muster_packet_try(ctx, packet, payload);
+	int ret = muster_packet_try(ctx, member, packet, payload);
 
 	if (ret && ret != -EAGAIN)
 		muster_context_fail(ctx, MUSTER_STATUS_PEER_LOST, member, 0);
@@ -120,5 +122,6 @@ void muster_engine_receive(struct muster_engine *engine, const struct muster_pac
 		return;
 	}
 	note_base(ctx, member, packet.base);
+	ctx->members[member].received++;
 	dispatch(ctx, member, &packet, payload);
 }
