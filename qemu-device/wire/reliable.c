@@ -138,6 +138,7 @@ static bool transmit(struct muster_link *link, uint64_t now_us, uint32_t seq)
 {
 	struct muster_link_slot *slot = slot_of(link, seq);
 
+	link->tries += seq == link->oldest;
 	if (emit(link, slot->type, link->peer_incarnation, seq, slot)) {
 		slot->due_us = now_us + MUSTER_LINK_RETRY_US;
 		due(link, slot->due_us);
@@ -158,6 +159,7 @@ static bool transmit(struct muster_link *link, uint64_t now_us, uint32_t seq)
 static void say_hello(struct muster_link *link, uint64_t now_us)
 {
 	emit(link, MUSTER_FRAME_HELLO, 0, 0, NULL);
+	link->tries++;
 	link->hello_us = now_us + backed_off(link, link->hellos++);
 	due(link, link->hello_us);
 }
@@ -173,7 +175,7 @@ static void begin(struct muster_link *link, uint64_t now_us, uint8_t type)
 	slot->due_us = now_us;
 	if (link->oldest == link->next++) {
 		link->progress_us = now_us;
-		due(link, now_us + link->config.deadline_us);
+		link->tries = 0;
 	}
 	if (link->peer_incarnation && link->in_flight < link->flight_max)
 		transmit(link, now_us, link->next - 1);
@@ -272,6 +274,19 @@ void muster_link_gone(struct muster_link *link)
 		lose(link);
 }
 
+/*
+ * Time alone proves nothing: it may have been us who stood still. So the last of
+ * a number of tries must have had its time as well.
+ */
+static bool in_vain(struct muster_link *link, uint64_t now_us)
+{
+	uint64_t last_us = link->peer_incarnation ? slot_of(link, link->oldest)->due_us :
+						    link->hello_us;
+
+	return now_us >= link->progress_us + link->config.deadline_us && now_us >= last_us &&
+	       link->tries >= MUSTER_LINK_TRIES_MIN;
+}
+
 void muster_link_run(struct muster_link *link, uint64_t now_us)
 {
 	if (link->lost || now_us < link->next_us)
@@ -284,11 +299,10 @@ void muster_link_run(struct muster_link *link, uint64_t now_us)
 			due(link, link->heard_us + link->config.deadline_us / 2);
 	}
 	if (link->oldest != link->next) {
-		if (now_us >= link->progress_us + link->config.deadline_us) {
+		if (in_vain(link, now_us)) {
 			lose(link);
 			return;
 		}
-		due(link, link->progress_us + link->config.deadline_us);
 		if (link->peer_incarnation)
 			send_due(link, now_us);
 		else if (now_us >= link->hello_us)
@@ -355,6 +369,7 @@ static void take_ack(struct muster_link *link, uint64_t now_us, const struct mus
 	if (!any)
 		return;
 	link->progress_us = now_us;
+	link->tries = 0;
 	while (link->oldest != link->next && !slot_of(link, link->oldest)->open)
 		link->oldest++;
 	for (uint32_t seq = link->oldest; seq != link->next; seq++) {
@@ -411,6 +426,7 @@ static void meet(struct muster_link *link, uint64_t now_us, uint32_t incarnation
 		begin_anew(link);
 	link->peer_incarnation = incarnation;
 	link->heard_us = link->progress_us = now_us;
+	link->tries = 0;
 	due(link, now_us + link->config.deadline_us / 2);
 	send_due(link, now_us);
 }

@@ -26,6 +26,7 @@ enum muster_link_limit {
 	MUSTER_LINK_ACK_EVERY = 8,		/* packets until an ACK goes at once */
 	MUSTER_LINK_ACK_DELAY_US = 200,		/* else it waits so long for a ride */
 	MUSTER_LINK_RETRY_US = 30,		/* after the transport had no room */
+	MUSTER_LINK_TRIES_MIN = 5,		/* before a peer is lost, however late it is */
 	MUSTER_LINK_RTO_FIRST_US = 20000,
 	MUSTER_LINK_RTO_MIN_US = 2000,
 	MUSTER_LINK_RTO_MAX_US = 200000,
@@ -56,7 +57,7 @@ struct muster_link_config {
 	uint32_t node;
 	uint32_t peer;
 	uint32_t incarnation;	/* of this node; not 0, differs in every life */
-	uint64_t deadline_us;	/* silence towards an unacknowledged packet until lost */
+	uint64_t deadline_us;	/* silence towards an unacknowledged packet until lost; about */
 	const struct muster_link_ops *ops;
 	void *owner;
 	struct muster_wire_counters *counters;	/* counted into; may be shared */
@@ -88,6 +89,7 @@ struct muster_link {
 	uint32_t in_flight, flight_max;
 	uint32_t srtt_us, rttvar_us, rto_us;
 	uint32_t hellos;
+	uint32_t tries;			/* of the oldest, or to say hello, since progress_us */
 	uint64_t hello_us;
 	uint64_t progress_us;		/* something was acknowledged, or first became open */
 	uint64_t heard_us;		/* last frame from the peer's present life */

@@ -362,7 +362,7 @@ static void a_silent_peer_is_lost_after_the_deadline(void **state)
 	assert_int_equal(try_send(0, 10), 0);
 	advance_until(w.now_us + DEADLINE_US - 50000);
 	assert_int_equal(w.ends[0].lost, 0);
-	advance_until(w.now_us + 100000);
+	advance_until(w.now_us + 50000 + MUSTER_LINK_RTO_MAX_US);
 	assert_int_equal(w.ends[0].lost, 1);
 	assert_int_equal(try_send(0, 11), -EHOSTUNREACH);
 	w.faults.cut[1] = false;
@@ -371,13 +371,30 @@ static void a_silent_peer_is_lost_after_the_deadline(void **state)
 	assert_int_equal(w.ends[1].lost, 1);	/* its probes are not answered any more */
 }
 
+/* The frame was lost, and then we did not run for longer than the deadline. */
+static void who_stood_still_does_not_blame_the_peer(void **state)
+{
+	(void)state;
+	begin(15);
+	exchange(10, 10);
+	w.faults.cut[1] = true;
+	assert_int_equal(try_send(0, 10), 0);
+	while (w.nr_flying)
+		advance(UINT64_MAX);
+	w.faults.cut[1] = false;
+	w.now_us += 2 * DEADLINE_US;
+	exchange(0, 0);
+	assert_int_equal(w.ends[0].lost, 0);
+	assert_int_equal(w.ends[1].came[10], 1);
+}
+
 static void a_peer_that_never_was_there_is_lost(void **state)
 {
 	(void)state;
 	begin(6);
 	w.faults.cut[1] = true;
 	assert_int_equal(muster_link_watch(&w.ends[0].link, w.now_us, 22), 0);
-	advance_until(w.now_us + DEADLINE_US + 100000);
+	advance_until(w.now_us + DEADLINE_US + MUSTER_LINK_RTO_MAX_US);
 	assert_int_equal(w.ends[0].lost, 1);
 }
 
@@ -544,6 +561,7 @@ int main(void)
 		cmocka_unit_test(every_flipped_bit_is_seen),
 		cmocka_unit_test(a_full_window_refuses_and_recovers),
 		cmocka_unit_test(a_silent_peer_is_lost_after_the_deadline),
+		cmocka_unit_test(who_stood_still_does_not_blame_the_peer),
 		cmocka_unit_test(a_peer_that_never_was_there_is_lost),
 		cmocka_unit_test(who_only_waits_learns_that_the_peer_is_gone),
 		cmocka_unit_test(a_late_peer_gets_everything),
