@@ -10,6 +10,7 @@
  *   dst_net.c    links over a faulty network, or memory rings, or the node itself
  *   dst_node.c   a NIC: what an engine may do to the world
  *   dst_host.c   a rank's program: posts, takes completions, judges them, closes
+ *   dst_message.c its point-to-point messages
  *   dst_op.c     operations: schedules, data, and the result that is expected
  */
 #ifndef MUSTER_DST_H
@@ -30,6 +31,7 @@ enum dst_limit {
 	DST_RANKS_MAX = 8,
 	DST_COMMS_MAX = 3,
 	DST_OPS_MAX = 40,		/* of one communicator */
+	DST_MESSAGES_MAX = 20,		/* of one member in a communicator */
 	DST_CQ_MAX = 64,
 	DST_WINDOWS_MAX = 4,
 	DST_RING_BYTES = MUSTER_RING_BYTES_MIN,
@@ -100,6 +102,8 @@ struct dst_plan {
 };
 
 void dst_plan_make(struct dst_plan *plan, uint64_t seed);
+/* Whether the cause may show in a communicator. */
+bool dst_plan_touches(const struct dst_plan *plan, uint32_t comm);
 void dst_plan_print(const struct dst_plan *plan);
 
 /* ---- operations ------------------------------------------------------------------ */
@@ -134,6 +138,9 @@ struct dst_comm {
 	uint32_t nr_ops;
 	struct dst_op ops[DST_OPS_MAX];
 	struct dst_op wrong;			/* what the cause's rank calls instead */
+	uint32_t nr_messages;			/* that each member sends */
+	uint8_t message_to[DST_RANKS_MAX][DST_MESSAGES_MAX];
+	uint32_t messages_for[DST_RANKS_MAX];
 };
 
 /* ---- ranks and nodes ------------------------------------------------------------- */
@@ -148,6 +155,8 @@ struct dst_part {
 	uint32_t number;		/* next of its sequences */
 	uint8_t status;			/* first failure */
 	uint64_t close_us;
+	uint32_t messages_posted, messages_completed, messages_came;
+	uint32_t messages_from[DST_RANKS_MAX];	/* bit per message */
 	struct dst_call calls[DST_OPS_MAX];
 };
 
@@ -296,6 +305,15 @@ bool dst_host_finished(const struct dst_rank *rank);
 void dst_host_turn(struct dst_rank *rank);
 void dst_host_close(struct dst_rank *rank, uint32_t comm);
 void dst_host_abort(struct dst_rank *rank, uint32_t comm);
+
+/* dst_message.c */
+void dst_messages_make(struct dst_world *w, struct dst_comm *comm);
+/* The next one. 0; -EAGAIN; -ENOENT: there is none. */
+int dst_message_post(struct dst_rank *rank, uint32_t comm);
+void dst_message_complete(struct dst_rank *rank, uint32_t comm, const struct muster_cqe *cqe);
+void dst_message_deliver(struct dst_rank *rank, const struct muster_packet *packet,
+			 const void *payload);
+bool dst_messages_done(const struct dst_rank *rank, uint32_t comm);
 
 /* dst_op.c */
 int dst_op_make(struct dst_world *w, struct dst_comm *comm, struct dst_op *op, bool large);

@@ -31,8 +31,7 @@ static bool blamed(const struct dst_world *w, uint32_t c, uint8_t status, uint32
 	const struct dst_plan *plan = &w->plan;
 	const struct dst_rank *rank;
 
-	if (plan->cause == DST_NONE || (plan->cause != DST_DEATH && c != plan->cause_comm) ||
-	    culprit >= comm->nr)
+	if (!dst_plan_touches(plan, c) || culprit >= comm->nr)
 		return false;
 	rank = &w->ranks[comm->members[culprit]];
 	/* Who was told of the cause and left at once may be missed before the cause is known. */
@@ -123,6 +122,8 @@ static void take(struct dst_rank *rank, const struct muster_cqe *cqe)
 			 cqe->context);
 	} else if (cqe->kind == MUSTER_CQE_SEQUENCE) {
 		take_sequence(rank, c, cqe);
+	} else if (cqe->kind == MUSTER_CQE_SEND) {
+		dst_message_complete(rank, c, cqe);
 	} else if (cqe->kind != MUSTER_CQE_CONTEXT || rank->parts[c].told) {
 		dst_fail(w, "rank %u: a completion of kind %u that nobody wanted", rank->index,
 			 cqe->kind);
@@ -175,21 +176,36 @@ static int post_stage(struct dst_rank *rank, uint32_t c)
 	return err;
 }
 
-/* One call at most. Return: whether the engine had no room. */
-static bool post_call(struct dst_rank *rank, uint32_t c)
+/* The next call. 0; -EAGAIN; -ENOENT: there is none. */
+static int post_call(struct dst_rank *rank, uint32_t c)
 {
 	struct dst_part *part = &rank->parts[c];
 	struct dst_call *call = &part->calls[part->posting];
 
 	if (!part->member || part->closed || part->posting == comm_at(rank, c)->nr_ops)
-		return false;
+		return -ENOENT;
 	while (call->stage < call->program->nr_stages) {
-		if (post_stage(rank, c))
-			return true;
+		int err = post_stage(rank, c);
+
+		if (err)
+			return err;
 		call->stage++;
 		call->number = part->number++;
 	}
 	part->posting++;
+	return 0;
+}
+
+static bool has_more(const struct dst_rank *rank)
+{
+	for (uint32_t c = 0; c < rank->world->plan.comms; c++) {
+		const struct dst_part *part = &rank->parts[c];
+
+		if (part->member && !part->closed &&
+		    (part->posting < comm_at(rank, c)->nr_ops ||
+		     part->messages_posted < comm_at(rank, c)->nr_messages))
+			return true;
+	}
 	return false;
 }
 
@@ -197,16 +213,16 @@ static void post_some(struct dst_rank *rank)
 {
 	struct dst_world *w = rank->world;
 	uint32_t posts = 1 + dst_below(&w->host, TURN_POSTS);
-	bool full = false, more = false;
+	bool posted = false;
 
-	while (posts--)
-		full |= post_call(rank, dst_below(&w->host, w->plan.comms));
-	for (uint32_t c = 0; c < w->plan.comms; c++)
-		more |= rank->parts[c].member && !rank->parts[c].closed &&
-			rank->parts[c].posting < w->comms[c].nr_ops;
-	rank->backoff_us = !full ? 1 : rank->backoff_us < BACKOFF_MAX_US ? rank->backoff_us * 2 :
-									    BACKOFF_MAX_US;
-	if (more)
+	while (posts--) {
+		uint32_t c = dst_below(&w->host, w->plan.comms);
+
+		posted |= !(dst_below(&w->host, 2) ? post_call(rank, c) : dst_message_post(rank, c));
+	}
+	rank->backoff_us = posted ? 1 : rank->backoff_us < BACKOFF_MAX_US ? rank->backoff_us * 2 :
+									     BACKOFF_MAX_US;
+	if (has_more(rank))
 		dst_turn_at(rank, w->now_us + rank->backoff_us +
 				  dst_below(&w->host, w->plan.host_us));
 	dst_step_at(rank->node, w->now_us + 1 + dst_below(&w->host, w->plan.engine_us));
@@ -261,6 +277,7 @@ static bool may_close(const struct dst_rank *rank, uint32_t c)
 	const struct dst_part *part = &rank->parts[c];
 
 	return part->member && !part->closed && part->completed == rank->world->comms[c].nr_ops &&
+	       dst_messages_done(rank, c) &&
 	       (!part->status || part->told);
 }
 

@@ -93,7 +93,9 @@ static void receive(struct dst_node *node, const struct muster_packet *packet,
 	if (!dst_healed(w) && dst_chance(&w->net, w->plan.forge))
 		forge(node, packet, payload);
 	muster_engine_receive(node->engine, packet, payload, len);
-	if (!dst_healed(w) && dst_chance(&w->net, w->plan.replay))
+	/* What has no slot cannot be known again: there the wire must do it. */
+	if (!dst_healed(w) && packet->type != MUSTER_PACKET_P2P &&
+	    dst_chance(&w->net, w->plan.replay))
 		packet_later(node, packet, payload, dst_below(&w->net, REPLAY_US));
 	dst_step_at(node, w->now_us + dst_below(&w->host, w->plan.engine_us));
 }

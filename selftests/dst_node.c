@@ -164,10 +164,13 @@ static int world_deliver(void *opaque, uint16_t vp, const struct muster_packet *
 			 const void *payload)
 {
 	struct dst_node *node = opaque;
+	struct dst_rank *rank = rank_of(node, vp);
 
-	(void)payload;
-	dst_fail(node->world, "node %u: a point-to-point packet of type %u for VP %u, which nobody sent",
-		 node->index, packet->type, vp);
+	if (rank)
+		dst_message_deliver(rank, packet, payload);
+	else
+		dst_fail(node->world, "node %u: a message for VP %u, which there is not",
+			 node->index, vp);
 	return 0;
 }
 

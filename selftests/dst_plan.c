@@ -68,6 +68,8 @@ static void plan_cause(struct dst_plan *plan, struct dst_rng *rng)
 	plan->cause_op = dst_draw(rng) % DST_OPS_MAX;
 	plan->cause_us = dst_below(rng, dst_below(rng, 4) ? 3000 : 400000);
 	plan->reborn = dst_draw(rng) & 1;
+	if (plan->cause == DST_DEATH)
+		plan->replay = 0;	/* whether all of a dead node's packets have come is counted */
 }
 
 void dst_plan_make(struct dst_plan *plan, uint64_t seed)
@@ -83,6 +85,11 @@ void dst_plan_make(struct dst_plan *plan, uint64_t seed)
 			      plan->buffer_bytes / MUSTER_PULSE_MAX / 2 : 1) <
 	       plan->comms * plan->vps_per_node)
 		plan->buffer_bytes *= 2;
+}
+
+bool dst_plan_touches(const struct dst_plan *plan, uint32_t comm)
+{
+	return plan->cause == DST_DEATH || (plan->cause != DST_NONE && comm == plan->cause_comm);
 }
 
 void dst_plan_print(const struct dst_plan *plan)

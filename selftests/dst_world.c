@@ -188,6 +188,7 @@ static int draw_comm(struct dst_world *w, struct dst_comm *comm)
 	memset(comm, 0, sizeof(*comm));
 	comm->id = 1 + dst_below(&w->data, 20000) * DST_COMMS_MAX + (comm - w->comms);
 	draw_members(w, comm);
+	dst_messages_make(w, comm);
 	comm->nr_ops = 1 + dst_below(&w->data, large ? 6 : dst_below(&w->data, 3) ? 12 :
 						DST_OPS_MAX);
 	for (uint32_t i = 0; i < comm->nr_ops; i++) {
