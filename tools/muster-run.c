@@ -7,6 +7,7 @@
 #include "run.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
 #include <signal.h>
 #include <stdio.h>
@@ -86,8 +87,8 @@ static int parse_nics(const char *text, uint32_t *nr)
 }
 
 enum option_key {
-	KEY_NO_PREFIX = 256, KEY_BIND, KEY_NO_BIND, KEY_GRACE, KEY_VM, KEY_NICS, KEY_KEEP, KEY_SHELL,
-	KEY_COUNT,
+	KEY_NO_PREFIX = 256, KEY_BIND, KEY_NO_BIND, KEY_GRACE, KEY_VM, KEY_NICS, KEY_KEEP,
+	KEY_SHELL, KEY_COUNT,
 };
 
 static const struct option long_options[] = {
@@ -192,6 +193,20 @@ static int parse_options(int argc, char **argv, struct run_options *options)
 	return 0;
 }
 
+/*
+ * Where a standard stream is closed, the next file that is opened would take its
+ * place and get what ranks print. What cannot be written is an error; input is empty.
+ */
+static int hold_streams(void)
+{
+	int fd;
+
+	do {
+		fd = open("/dev/null", O_RDONLY);
+	} while (fd >= 0 && fd <= STDERR_FILENO);
+	return fd < 0 ? -errno : close(fd);
+}
+
 /* Block what the front waits for, so that nothing is lost before it does. */
 static void block_signals(sigset_t *set)
 {
@@ -236,6 +251,8 @@ int main(int argc, char **argv)
 	sigset_t set;
 	int ret;
 
+	if (hold_streams())
+		return RUN_EXIT_FAILED;
 	ret = parse_options(argc, argv, &options);
 	if (ret)
 		return ret < 0 ? 0 : ret;

@@ -251,8 +251,8 @@ int main(int argc, char **argv)
 	rank = muster_comm_rank(world);
 	size = muster_comm_size(world);
 	if (!rank)
-		printf("Allreduce of f64, sum, %" PRIu32 " ranks; all but the times of one operation and "
-		       "rank\n\n%9s  %-4s %10s %10s %12s %12s %13s %11s %11s\n", size, "bytes",
+		printf("Allreduce of f64, sum, %" PRIu32 " ranks; all but the times of one "
+		       "operation and rank\n\n%9s  %-4s %10s %10s %12s %12s %13s %11s %11s\n", size, "bytes",
 		       "path", "doorbells", "interrupts", "DMA read B", "DMA write B",
 		       "instructions", "us", "operations");
 	if (argc == 1) {

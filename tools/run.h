@@ -97,7 +97,7 @@ void run_stream_end(struct run_stream *stream);
 
 enum run_phase {
 	RUN_RUNNING,
-	RUN_GRACE,			/* a rank failed; the others may end by their own errors */
+	RUN_GRACE,			/* a rank failed; the others may end by themselves */
 	RUN_STOPPING,			/* they were told to end */
 	RUN_KILLING,
 };

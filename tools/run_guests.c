@@ -128,7 +128,8 @@ static void on_output(void *arg, unsigned int guest, uint16_t id, int fd, const 
 		fwrite(data, 1, len, stdout);
 		fflush(stdout);
 	} else {
-		run_stream_put(fd == 2 ? &run->ranks[guest].err : &run->ranks[guest].out, data, len);
+		run_stream_put(fd == 2 ? &run->ranks[guest].err : &run->ranks[guest].out, data,
+			       len);
 	}
 }
 
@@ -234,7 +235,8 @@ static int load_drivers(struct run *run)
 	struct guests *guests = run->state;
 	char module[PATH_MAX];
 	char *const argv[] = {
-		"sh", "-c", "modprobe ib_uverbs && insmod \"$1\" && test -e /dev/infiniband/uverbs0",
+		"sh", "-c",
+		"modprobe ib_uverbs && insmod \"$1\" && test -e /dev/infiniband/uverbs0",
 		"sh", module, NULL,
 	};
 	int err = 0;

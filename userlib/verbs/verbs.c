@@ -53,7 +53,7 @@ struct verbs {
 	struct handle *mrs;
 	struct handle *contexts;	/* id: context | job << 16 */
 	struct job *jobs;
-	struct handle *told;		/* of a dead NIC: contexts before this one were reported */
+	struct handle *told;		/* of a dead NIC: contexts before it were reported */
 	uint32_t dq_tail;
 	uint32_t cq_head;
 	uint32_t cq_told;		/* the head that the NIC knows */
@@ -129,7 +129,8 @@ static void mem_deregister(struct muster_dev *dev, uint32_t key)
 
 static int mem_alloc(struct muster_dev *dev, size_t bytes, void **addr, uint32_t *key)
 {
-	void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+			    0);
 	int err;
 
 	if (memory == MAP_FAILED)
