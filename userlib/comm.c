@@ -15,6 +15,7 @@ struct proposal {
 	int32_t status;
 	uint32_t nr;
 	uint64_t digest;	/* of ranks */
+	uint64_t taken;		/* bit i: context + i is in use here */
 	uint32_t ring_free;
 	uint16_t context;
 	uint16_t reserved;
@@ -54,9 +55,25 @@ static int ranks_check(struct muster *job, uint32_t nr, const uint32_t *ranks)
 	return err;
 }
 
-static int proposals_check(struct muster *job, const struct proposal *mine,
-			   const struct proposal *all, uint32_t *ring_free)
+/* Numbers come round again after 65,536 communicators; some may still be open. */
+static uint64_t contexts_taken(const struct muster *job)
 {
+	uint64_t taken = 0;
+
+	for (const struct muster_comm *comm = job->comms; comm; comm = comm->next) {
+		uint16_t ahead = comm->context - job->next_context;
+
+		if (ahead < 64)
+			taken |= 1ull << ahead;
+	}
+	return taken;
+}
+
+static int proposals_check(struct muster *job, const struct proposal *mine,
+			   const struct proposal *all, uint32_t *ring_free, uint16_t *context)
+{
+	uint64_t taken = 0;
+
 	*ring_free = UINT32_MAX;
 	for (uint32_t r = 0; r < job->oob.size; r++) {
 		if (all[r].status)
@@ -68,25 +85,31 @@ static int proposals_check(struct muster *job, const struct proposal *mine,
 					   r);
 		if (all[r].ring_free < *ring_free)
 			*ring_free = all[r].ring_free;
+		taken |= all[r].taken;
 	}
+	if (taken == UINT64_MAX)
+		return muster_fail(job, -ENOSPC, "the 64 contexts from %u on are in use at some rank; free a communicator first",
+				   mine->context);
+	*context = (uint16_t)(mine->context + __builtin_ctzll(~taken));
 	return 0;
 }
 
-/* Agree on the ranks, and on how full the fullest receive ring is. */
+/* Agree on the ranks, on a context, and on how full the fullest receive ring is. */
 static int propose(struct muster *job, int status, uint32_t nr, const uint32_t *ranks,
-		   uint32_t *ring_free)
+		   uint32_t *ring_free, uint16_t *context)
 {
 	struct proposal mine = {
 		.status = status,
 		.nr = nr,
 		.digest = status ? 0 : ranks_digest(nr, ranks),
+		.taken = contexts_taken(job),
 		.ring_free = job->ring_free,
 		.context = job->next_context,
 	};
 	struct proposal *all = calloc(job->oob.size, sizeof(*all));
 	int err;
 
-	job->next_context++;
+	job->next_context++;	/* in any case, as at all other ranks */
 	if (!all)
 		return muster_fail(job, -ENOMEM, "no memory for %u ranks", job->oob.size);
 	if (status) {	/* own sentence stays */
@@ -95,7 +118,9 @@ static int propose(struct muster *job, int status, uint32_t nr, const uint32_t *
 	} else {
 		err = muster_job_gather(job, &mine, all, sizeof(mine));
 		if (!err)
-			err = proposals_check(job, &mine, all, ring_free);
+			err = proposals_check(job, &mine, all, ring_free, context);
+		if (!err)
+			job->next_context = *context + 1;
 	}
 	free(all);
 	return err;
@@ -252,12 +277,12 @@ static bool is_member(const struct muster *job, uint32_t nr, const uint32_t *ran
 int muster_comm_open(struct muster *job, uint32_t nr, const uint32_t *ranks,
 		     struct muster_comm **comm)
 {
-	uint16_t context = job->next_context;
 	uint32_t ring_free = 0, credits;
+	uint16_t context = 0;
 	int err;
 
 	*comm = NULL;
-	err = propose(job, ranks_check(job, nr, ranks), nr, ranks, &ring_free);
+	err = propose(job, ranks_check(job, nr, ranks), nr, ranks, &ring_free, &context);
 	if (err)
 		return err;
 	err = credits_choose(job, nr, ring_free, &credits);

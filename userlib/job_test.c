@@ -257,6 +257,26 @@ static void exhaust(uint32_t ring_slots, const char *words)
 	test_world_free(world);
 }
 
+static void test_numbers_of_contexts_come_round_and_pass_over_open_ones(void **state)
+{
+	const struct wish some = { 1, { 2 }, TEST_RANKS_MAX, 0, { 0 } };
+	const struct wish others = { 2, { 0, 1 }, TEST_RANKS_MAX, 0, { 0 } };
+	struct test_world *world = test_joined(3, TEST_RING_MAX);
+
+	(void)state;
+	test_all(world, create_run, &some);	/* context 1, in use at rank 2 alone */
+	for (uint32_t i = 0; i < 3; i++)
+		world->jobs[i]->next_context = UINT16_MAX;
+	for (int turn = 0; turn < 2; turn++) {
+		test_all(world, create_run, &others);
+		for (uint32_t i = 0; i < 3; i++)
+			assert_int_equal(world->results[i], 0);
+		assert_int_equal(world->comms[0]->context, turn ? 2 : UINT16_MAX);
+		assert_int_equal(world->comms[1]->context, turn ? 2 : UINT16_MAX);
+	}
+	test_world_free(world);
+}
+
 static void test_creation_beyond_the_contexts_is_refused_everywhere(void **state)
 {
 	(void)state;
@@ -338,6 +358,7 @@ int main(void)
 		cmocka_unit_test(test_arguments_of_init_are_checked),
 		cmocka_unit_test(test_members_get_their_new_rank_and_others_nothing),
 		cmocka_unit_test(test_bad_ranks_are_refused_everywhere),
+		cmocka_unit_test(test_numbers_of_contexts_come_round_and_pass_over_open_ones),
 		cmocka_unit_test(test_creation_beyond_the_contexts_is_refused_everywhere),
 		cmocka_unit_test(test_creation_beyond_the_receive_ring_is_refused_everywhere),
 		cmocka_unit_test(test_the_world_cannot_be_freed),

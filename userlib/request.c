@@ -392,10 +392,20 @@ static int request_end(struct muster_request *request)
 	return result;
 }
 
+/* It may have become another operation's since; as long as it has not, say so. */
+static int fail_freed(struct muster_request *request)
+{
+	return muster_fail(request->job, -EINVAL, "the request was finished and freed before: give it to muster_wait() once, or to muster_test() until it says done");
+}
+
 int muster_test(struct muster_request *request, bool *done)
 {
 	if (!request || !done)
 		return -EINVAL;
+	if (request->state == MUSTER_REQUEST_FREE) {
+		*done = true;
+		return fail_freed(request);
+	}
 	if (request->state != MUSTER_REQUEST_DONE)
 		muster_progress(request->job);
 	*done = request->state == MUSTER_REQUEST_DONE;
@@ -456,6 +466,8 @@ int muster_wait(struct muster_request *request)
 
 	if (!request)
 		return -EINVAL;
+	if (request->state == MUSTER_REQUEST_FREE)
+		return fail_freed(request);
 	while (request->state != MUSTER_REQUEST_DONE) {
 		if (muster_progress(request->job))
 			idle = 0;

@@ -437,6 +437,28 @@ static void test_wait_returns_when_the_others_have_posted(void **state)
 	test_world_free(world);
 }
 
+static void test_a_request_that_was_freed_is_refused(void **state)
+{
+	struct test_world *world = test_joined(2, TEST_RING_MAX);
+	struct muster_request *requests[2];
+	bool done = false;
+
+	(void)state;
+	for (uint32_t i = 0; i < 2; i++)
+		assert_int_equal(muster_barrier_start(world->comms[i], &requests[i]), 0);
+	for (uint32_t i = 0; i < 2; i++)
+		assert_int_equal(muster_wait(requests[i]), 0);
+	assert_int_equal(muster_wait(requests[0]), -EINVAL);
+	assert_non_null(strstr(muster_error(world->jobs[0]), "finished and freed before"));
+	assert_int_equal(muster_test(requests[1], &done), -EINVAL);
+	assert_true(done);
+	assert_int_equal(muster_barrier_start(world->comms[0], &requests[0]), 0);
+	assert_int_equal(muster_barrier_start(world->comms[1], &requests[1]), 0);
+	for (uint32_t i = 0; i < 2; i++)
+		assert_int_equal(muster_wait(requests[i]), 0);
+	test_world_free(world);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -450,6 +472,7 @@ int main(void)
 		cmocka_unit_test(test_reduces_share_a_scratch_that_grows),
 		cmocka_unit_test(test_the_cache_forgets_the_oldest_and_stays_right),
 		cmocka_unit_test(test_wait_returns_when_the_others_have_posted),
+		cmocka_unit_test(test_a_request_that_was_freed_is_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
