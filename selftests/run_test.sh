@@ -230,6 +230,15 @@ end_leaves_nothing() {
 }
 check "when the ranks end, what they left behind ends too" end_leaves_nothing
 
+closed_streams_are_no_files_of_ours() {
+	code=0
+	timeout 20 "$run" -n 2 sh -c 'cat; echo said' <&- >&- 2>err || code=$?
+	same 125 $code
+	grep -q "cannot write the ranks' output: Bad file descriptor" err
+	timeout 20 "$run" -n 2 true <&- >&- 2>&-
+}
+check "closed standard streams are not taken for others" closed_streams_are_no_files_of_ours
+
 signal_ends_all() {
 	start_family
 	kill -"$1" $pid
