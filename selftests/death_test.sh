@@ -62,7 +62,9 @@ late_by() {
 check "the same over UDP" late_by udp
 
 too_late() {
-	MUSTER_LATE_TIMEOUT=1 run -n 3 "$ranks" toolate
+	MUSTER_LATE_TIMEOUT=1 run -n 3 "$ranks" toolate >out
+	cat out
+	grep -q 'rank 1' out
 }
 check "with MUSTER_LATE_TIMEOUT the wait ends and names who is late" too_late
 

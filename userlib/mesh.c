@@ -17,6 +17,7 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
@@ -440,19 +441,40 @@ static int meet(struct muster_mesh *mesh, const struct muster_oob *oob,
 	return err;
 }
 
+/*
+ * Descriptors that are under way count against the soft limit of open files, all of a
+ * user's together, and every rank sends two to every other. As long as they meet, the
+ * hard limit counts.
+ */
+static int meet_all(struct muster_mesh *mesh, const struct muster_oob *oob,
+		    const struct muster_mesh_config *config, char *why, size_t why_len)
+{
+	struct rlimit limit, raised;
+	int listen_fd = -1;
+	int err;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit))
+		return -errno;
+	raised = limit;
+	raised.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &raised);	/* fewer ranks fit where it is refused */
+	err = meet(mesh, oob, config, &listen_fd, why, why_len);
+	fd_close(&listen_fd);
+	setrlimit(RLIMIT_NOFILE, &limit);
+	return err;
+}
+
 int muster_mesh_open(const struct muster_oob *oob, const struct muster_mesh_config *config,
 		     struct muster_mesh **result, char *why, size_t why_len)
 {
 	struct muster_mesh *mesh = mesh_new(oob, config);
-	int listen_fd = -1;
 	int err;
 
 	if (!mesh) {
 		snprintf(why, why_len, "no memory or no file descriptors for %u ranks", oob->size);
 		return -ENOMEM;
 	}
-	err = meet(mesh, oob, config, &listen_fd, why, why_len);
-	fd_close(&listen_fd);
+	err = meet_all(mesh, oob, config, why, why_len);
 	if (err)
 		mesh_free(mesh);
 	else
