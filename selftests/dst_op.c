@@ -344,7 +344,9 @@ void dst_op_alter(struct dst_world *w, struct dst_op *wrong, const struct dst_op
 		wrong->type = MUSTER_DTYPE_I64;	/* some other operation without data */
 		return;
 	}
-	if (op->schedule->coll == MUSTER_COLL_BROADCAST && dst_below(&w->data, 2)) {
+	/* Two roots of two members would both be content, were it not for the signature. */
+	if (op->schedule->coll == MUSTER_COLL_BROADCAST &&
+	    (op->schedule->ranks == 2 || dst_below(&w->data, 2))) {
 		wrong->schedule = schedule_named(w, 0, MUSTER_COLL_BROADCAST, op->schedule->ranks,
 						 (op->schedule->root + 1) % op->schedule->ranks);
 		return;
