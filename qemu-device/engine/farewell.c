@@ -2,9 +2,9 @@
 /*
  * Leaving, in good order and otherwise (Documentation/sequence.md, section 6). A
  * context that has failed tells every member why. One that closes says its final
- * base: sequences below it do not need that member any more, once all that it had
- * sent has come; one that does can never end, and fails. A closed context stays, invisible to its owner, until
- * the wire has taken what it has to say.
+ * base: sequences below it do not need that member any more, once all that it
+ * had sent has come; one that does can never end, and fails. A closed context
+ * stays, invisible to its owner, until the wire has taken what it has to say.
  */
 #include "internal.h"
 

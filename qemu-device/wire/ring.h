@@ -111,7 +111,7 @@ int muster_ring_region_init(struct muster_ring_region *region, void *mem, size_t
  */
 int muster_ring_region_attach(struct muster_ring_region *region, void *mem, size_t bytes);
 
-/** muster_ring_producer_init() - the end that writes. Once for each ring. -EINVAL: no such source. */
+/** muster_ring_producer_init() - the end that writes; once for each ring. 0; -EINVAL: no such. */
 int muster_ring_producer_init(struct muster_ring_producer *producer,
 			      const struct muster_ring_region *region, uint32_t source);
 
