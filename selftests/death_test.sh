@@ -19,16 +19,20 @@ kill_one() {
 	rm -f out
 	VICTIM=$1 run -n 4 "$ranks" victim "$2" >out 2>err &
 	launcher=$!
+	trap 'kill $launcher 2>/dev/null' EXIT
 	within 20 pid_known
 	victim=$(sed -n 's/.*pid //p' out)
 	sleep "0.$3"
 	kill -9 "$victim"
 	ended=$(date +%s%N)
-	wait $launcher && return 1
+	status=0
+	wait $launcher || status=$?
+	trap - EXIT
 	took=$((($(date +%s%N) - ended) / 1000000))
 	cat out err
 	echo "after $took ms"
 	echo "$took" >>took
+	same 137 $status
 	same 3 "$(grep -c "rank $1" out)"
 	test $took -lt 10000
 	nothing_left

@@ -130,12 +130,14 @@ kill_guest() {
 	: >out
 	"$run" --vm -n 4 --grace=30 "$victim" "$ranks" "$2" >out 2>err &
 	launcher=$!
+	trap 'kill $launcher 2>/dev/null' EXIT
 	within 60 grep -q ready out
 	sleep "$(printf '%d.%03d' $(($3 / 1000)) $(($3 % 1000)))"
 	kill -9 "$(guests_of $launcher "muster_guest=$1")"
 	killed=$(date +%s%N)
 	status=0
 	wait $launcher || status=$?
+	trap - EXIT
 	took=$((($(date +%s%N) - killed) / 1000000))
 	echo "after $took ms"
 	ended "$1" "$status"
