@@ -15,7 +15,7 @@ DIR=$MUSTER_CACHE/qemu
 SRC=$DIR/source
 BUILD=$DIR/build
 OVERLAY=$SRC/hw/muster
-KEEP_BUILDS=4
+KEEP_BUILDS=16
 RESULTS="qemu-system-x86_64 hw/muster/libmuster-count.so"
 
 # Every file that goes into the overlay, as paths from the top of the checkout.
