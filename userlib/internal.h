@@ -12,7 +12,7 @@
 
 #include "dev.h"
 #include "muster.h"
-#include "plan.h"
+#include "host_plan.h"
 #include "schedule.h"
 
 enum muster_library_limit {

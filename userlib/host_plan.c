@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "plan.h"
+#include "host_plan.h"
 
 static bool is_mine(const struct muster_transfer *transfer, uint32_t rank)
 {

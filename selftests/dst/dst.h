@@ -5,13 +5,13 @@
  * workload and every fault, so a run can be repeated exactly.
  *
  *   dst.c        seeds, arguments and what is printed
- *   dst_plan.c   from a seed to what shall happen
- *   dst_world.c  virtual time: events, the life of a run, what must hold at its end
- *   dst_net.c    links over a faulty network, or memory rings, or the node itself
- *   dst_node.c   a NIC: what an engine may do to the world
- *   dst_host.c   a rank's program: posts, takes completions, judges them, closes
- *   dst_message.c its point-to-point messages
- *   dst_op.c     operations: schedules, data, and the result that is expected
+ *   plan.c       from a seed to what shall happen
+ *   world.c      virtual time: events, the life of a run, what must hold at its end
+ *   net.c        links over a faulty network, or memory rings, or the node itself
+ *   node.c       a NIC: what an engine may do to the world
+ *   host.c       a rank's program: posts, takes completions, judges them, closes
+ *   message.c    its point-to-point messages
+ *   op.c         operations: schedules, data, and the result that is expected
  */
 #ifndef MUSTER_DST_H
 #define MUSTER_DST_H
@@ -263,7 +263,7 @@ struct dst_world {
 	uint8_t *regions;		/* and for the nodes' inbound regions */
 };
 
-/* dst_world.c */
+/* world.c */
 struct dst_world *dst_world_new(void);
 void dst_world_free(struct dst_world *w);
 /* Run one seed: true if everything held, else w->why says what did not. */
@@ -278,7 +278,7 @@ uint8_t *dst_memory(struct dst_world *w, size_t bytes);
 void dst_step_at(struct dst_node *node, uint64_t at_us);
 void dst_turn_at(struct dst_rank *rank, uint64_t at_us);
 
-/* dst_net.c */
+/* net.c */
 void dst_net_begin(struct dst_world *w);
 void dst_net_rebirth(struct dst_node *node);
 struct dst_parcel *dst_parcel_new(struct dst_world *w);
@@ -295,18 +295,18 @@ void dst_net_end(struct dst_node *node, uint32_t peer, bool in_order);
 void dst_net_check(struct dst_world *w);
 void dst_net_free(struct dst_world *w);
 
-/* dst_node.c */
+/* node.c */
 int dst_node_begin(struct dst_node *node);
 void dst_node_end(struct dst_node *node);
 void dst_node_step(struct dst_node *node);
 
-/* dst_host.c */
+/* host.c */
 bool dst_host_finished(const struct dst_rank *rank);
 void dst_host_turn(struct dst_rank *rank);
 void dst_host_close(struct dst_rank *rank, uint32_t comm);
 void dst_host_abort(struct dst_rank *rank, uint32_t comm);
 
-/* dst_message.c */
+/* message.c */
 void dst_messages_make(struct dst_world *w, struct dst_comm *comm);
 /* The next one. 0; -EAGAIN; -ENOENT: there is none. */
 int dst_message_post(struct dst_rank *rank, uint32_t comm);
@@ -315,7 +315,7 @@ void dst_message_deliver(struct dst_rank *rank, const struct muster_packet *pack
 			 const void *payload);
 bool dst_messages_done(const struct dst_rank *rank, uint32_t comm);
 
-/* dst_op.c */
+/* op.c */
 int dst_op_make(struct dst_world *w, struct dst_comm *comm, struct dst_op *op, bool large);
 /* The same but for its type, count or root. */
 void dst_op_alter(struct dst_world *w, struct dst_op *wrong, const struct dst_op *op);

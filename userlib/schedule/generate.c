@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "schedule_build.h"
+#include "build.h"
 
 #define BARRIER		(1u << MUSTER_COLL_BARRIER)
 #define BROADCAST	(1u << MUSTER_COLL_BROADCAST)

@@ -4,7 +4,7 @@
  * process, in place; that of its peers, where they have shared it; and queues that
  * the library empties. Nothing here calls the engine back.
  */
-#include "local_internal.h"
+#include "internal.h"
 
 #include <endian.h>
 #include <errno.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * What the files of the local device share: local.c opens it and is its table of
- * operations, local_world.c is what its engine sees of the world, and
- * local_progress.c moves packets, sleeps, and hears of deaths.
+ * operations, world.c is what its engine sees of the world, and
+ * progress.c moves packets, sleeps, and hears of deaths.
  */
 #ifndef MUSTER_LOCAL_INTERNAL_H
 #define MUSTER_LOCAL_INTERNAL_H
@@ -61,11 +61,11 @@ struct local {
 
 uint64_t muster_local_now_us(void);
 
-/* ---- local_world.c ---- */
+/* ---- world.c ---- */
 
 const struct muster_engine_world *muster_local_world(bool rings);
 
-/* ---- local_progress.c ---- */
+/* ---- progress.c ---- */
 
 extern const struct muster_mesh_events muster_local_mesh_events;
 extern const struct muster_wire_events muster_local_wire_events;

@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "local_internal.h"
+#include "internal.h"
 #include "test_ranks.h"
 
 enum { JOB = 3, CONTEXT = 5 };

@@ -3,8 +3,8 @@
  * One rank's part of a schedule, as the host path runs it: steps, each with what
  * the rank sends and what it receives, in the order of the schedule.
  */
-#ifndef MUSTER_PLAN_H
-#define MUSTER_PLAN_H
+#ifndef MUSTER_HOST_PLAN_H
+#define MUSTER_HOST_PLAN_H
 
 #include "schedule.h"
 
@@ -37,4 +37,4 @@ int muster_plan_create(const struct muster_schedule *schedule, uint32_t rank,
 		       struct muster_plan **plan);
 void muster_plan_free(struct muster_plan *plan);
 
-#endif /* MUSTER_PLAN_H */
+#endif /* MUSTER_HOST_PLAN_H */

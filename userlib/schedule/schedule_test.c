@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "schedule_build.h"
+#include "build.h"
 
 static struct muster_schedule *pair(enum muster_coll coll, bool reduce)
 {

@@ -4,7 +4,7 @@
  * root will do: "place" v is rank (root + v) mod ranks. Place v has its subtree
  * in places v to v + 2^k - 1, where 2^k is the lowest bit set in v.
  */
-#include "schedule_build.h"
+#include "build.h"
 
 static void add(struct muster_builder *builder, uint32_t from, uint32_t to, bool reduce)
 {

@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "dev.h"
-#include "schedule_build.h"
+#include "build.h"
 
 #define C	MUSTER_DESC_C
 #define CH	MUSTER_DESC_CH

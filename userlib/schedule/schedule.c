@@ -12,7 +12,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#include "schedule_build.h"
+#include "build.h"
 
 enum { TRANSFERS_FIRST = 16 };
 

@@ -18,7 +18,7 @@
 
 #include "arith.h"
 #include "dev.h"
-#include "schedule_build.h"
+#include "build.h"
 
 enum { RANKS_MAX = 32, JOB = 7, CONTEXT = 300 };
 

@@ -4,7 +4,7 @@
  * all links are busy at once. The allreduce is a reduce-scatter followed by an
  * allgather; the broadcast is a chain down which the chunks follow each other.
  */
-#include "schedule_build.h"
+#include "build.h"
 
 /* In step s rank r passes on the chunk that it got in step s - 1. */
 static void allreduce(struct muster_builder *builder)

@@ -5,7 +5,7 @@
  * takes a system call. A death is told to the engine only when all that the dead
  * had sent before is handled: it may say who died first.
  */
-#include "local_internal.h"
+#include "internal.h"
 
 #include <errno.h>
 #include <unistd.h>

@@ -8,7 +8,7 @@
  * of two that there is, form the core. A place beyond it folds: it gives what it
  * has to its partner in the core first, and gets the result from it last.
  */
-#include "schedule_build.h"
+#include "build.h"
 
 static uint32_t core_size(uint32_t ranks)
 {

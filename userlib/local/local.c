@@ -15,7 +15,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-#include "local_internal.h"
+#include "internal.h"
 
 /*
  * A local rank that is merely late answers nothing, for as long as it computes.
