@@ -6,6 +6,7 @@
  */
 #include "vm_qemu.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -15,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <time.h>
 #include <unistd.h>
 
 enum {
@@ -203,4 +205,39 @@ int vm_qemu_spawn(const struct vm_qemu *qemu, pid_t *pid)
 free_args:
 	args_free(&args);
 	return err;
+}
+
+/* How long a thread was ready to run and did not. */
+static uint64_t thread_delay_ns(pid_t pid, const char *thread)
+{
+	unsigned long long delay = 0;
+	char path[64];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%.20s/schedstat", pid, thread);
+	file = fopen(path, "re");
+	if (file && fscanf(file, "%*u %llu", &delay) != 1)
+		delay = 0;
+	if (file)
+		fclose(file);
+	return delay;
+}
+
+int64_t vm_qemu_clock_ms(pid_t pid)
+{
+	struct dirent *thread;
+	struct timespec ts;
+	uint64_t delay = 0;
+	char path[32];
+	DIR *threads;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	threads = opendir(path);
+	while (threads && (thread = readdir(threads)))
+		if (thread->d_name[0] != '.')
+			delay += thread_delay_ns(pid, thread->d_name);
+	if (threads)
+		closedir(threads);
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (int64_t)ts.tv_sec * 1000 + ((int64_t)ts.tv_nsec - (int64_t)delay) / 1000000;
 }
