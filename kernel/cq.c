@@ -10,6 +10,11 @@
 #include <linux/log2.h>
 #include <rdma/uverbs_ioctl.h>
 
+static const struct muster_ring_layout cqe_layout = {
+	.stride = sizeof(struct muster_cqe),
+	.mark = offsetof(struct muster_cqe, kind),
+};
+
 static void vector_add(struct muster_cq *cq, struct muster_vector *vector)
 {
 	unsigned long flags;
@@ -81,8 +86,8 @@ int muster_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 	if (err)
 		return err;
 	ibcq->cqe = attr->cqe;
-	cq->ring = muster_mapping_create(&ucontext->ibucontext, MUSTER_MAP_RING,
-					 attr->cqe * sizeof(struct muster_cqe));
+	cq->ring = muster_mapping_create(&ucontext->ibucontext, MUSTER_MAP_FROM_DEVICE,
+					 attr->cqe * sizeof(struct muster_cqe), cqe_layout);
 	if (IS_ERR(cq->ring))
 		return PTR_ERR(cq->ring);
 	err = xa_alloc_cyclic_irq(&dev->cqs, &cq->id, NULL, XA_LIMIT(0, MUSTER_CQS_MAX - 1),

@@ -87,6 +87,8 @@ struct muster_dev {
 	struct xarray cqs;		/* id to struct muster_cq */
 	struct xarray mrs;		/* key to struct muster_mr */
 	struct ida pds;
+	struct mutex mappings_lock;	/* protects mappings */
+	struct list_head mappings;	/* struct muster_mapping.dev_entry: memory, not doorbells */
 	u32 next_vp, next_cq, next_mr;	/* so that ids are not used again soon */
 };
 
@@ -102,9 +104,19 @@ struct muster_pd {
 };
 
 enum muster_mapping_kind {
-	MUSTER_MAP_RING,		/* read and write */
-	MUSTER_MAP_STATUS,		/* read only */
+	MUSTER_MAP_FROM_PROCESS,	/* read and write */
+	MUSTER_MAP_FROM_DEVICE,		/* read only; zero when the device has died */
 	MUSTER_MAP_DOORBELL,		/* a page of BAR 2; keeps the VP's number taken */
+};
+
+/*
+ * A ring as the device writes it: each entry has one byte that is never zero in an
+ * entry that is there. It is the first to go when the device has died, so who finds
+ * it after reading an entry has read the whole of it.
+ */
+struct muster_ring_layout {
+	size_t stride;			/* 0: no ring */
+	size_t mark;
 };
 
 /* ucontext.c: something that a process may map; it goes with the last mapping. */
@@ -113,8 +125,10 @@ struct muster_mapping {
 	struct muster_dev *dev;
 	enum muster_mapping_kind kind;
 	size_t bytes;			/* whole pages */
-	void *cpu;			/* RING, STATUS */
+	struct list_head dev_entry;	/* of memory; DOORBELL has none of these four */
+	void *cpu;
 	dma_addr_t dma;
+	struct muster_ring_layout layout;
 	u32 vp;				/* DOORBELL */
 };
 
@@ -219,10 +233,12 @@ void muster_disassociate_ucontext(struct ib_ucontext *ibucontext);
 int muster_mmap(struct ib_ucontext *ibucontext, struct vm_area_struct *vma);
 void muster_mmap_free(struct rdma_user_mmap_entry *entry);
 struct muster_mapping *muster_mapping_create(struct ib_ucontext *ibucontext,
-					     enum muster_mapping_kind kind, size_t bytes);
+					     enum muster_mapping_kind kind, size_t bytes,
+					     struct muster_ring_layout layout);
 struct muster_mapping *muster_doorbell_create(struct ib_ucontext *ibucontext);
 void muster_mapping_remove(struct muster_mapping *mapping);
 u64 muster_mapping_offset(struct muster_mapping *mapping);
+void muster_mappings_clear(struct muster_dev *dev);
 
 /* pd.c */
 int muster_alloc_pd(struct ib_pd *ibpd, struct ib_udata *udata);

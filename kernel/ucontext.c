@@ -68,11 +68,15 @@ static void mapping_free(struct muster_mapping *mapping)
 {
 	struct muster_dev *dev = mapping->dev;
 
-	if (mapping->kind == MUSTER_MAP_DOORBELL)
+	if (mapping->kind == MUSTER_MAP_DOORBELL) {
 		xa_erase_irq(&dev->vps, mapping->vp);
-	else
+	} else {
+		mutex_lock(&dev->mappings_lock);
+		list_del(&mapping->dev_entry);
+		mutex_unlock(&dev->mappings_lock);
 		dma_free_attrs(&dev->fn->pdev->dev, mapping->bytes, mapping->cpu, mapping->dma,
 			       DMA_ATTR_FORCE_CONTIGUOUS);
+	}
 	kfree(mapping);
 }
 
@@ -94,22 +98,58 @@ static struct muster_mapping *mapping_insert(struct ib_ucontext *ibucontext,
 
 /* Zeroed memory for the device, to be mapped. The caller removes it. */
 struct muster_mapping *muster_mapping_create(struct ib_ucontext *ibucontext,
-					     enum muster_mapping_kind kind, size_t bytes)
+					     enum muster_mapping_kind kind, size_t bytes,
+					     struct muster_ring_layout layout)
 {
 	struct muster_mapping *mapping = kzalloc(sizeof(*mapping), GFP_KERNEL);
+	struct muster_dev *dev = to_mdev(ibucontext->device);
 	int err;
 
 	if (!mapping)
 		return ERR_PTR(-ENOMEM);
-	mapping->dev = to_mdev(ibucontext->device);
+	mapping->dev = dev;
 	mapping->kind = kind;
 	mapping->bytes = PAGE_ALIGN(bytes);
+	mapping->layout = layout;
 	err = memory_alloc(mapping);
 	if (err) {
 		kfree(mapping);
 		return ERR_PTR(err);
 	}
+	mutex_lock(&dev->mappings_lock);
+	list_add(&mapping->dev_entry, &dev->mappings);
+	mutex_unlock(&dev->mappings_lock);
 	return mapping_insert(ibucontext, mapping);
+}
+
+static void mapping_clear(struct muster_mapping *mapping)
+{
+	const struct muster_ring_layout *layout = &mapping->layout;
+	size_t at;
+
+	if (layout->stride) {
+		for (at = 0; at + layout->stride <= mapping->bytes; at += layout->stride)
+			WRITE_ONCE(*((u8 *)mapping->cpu + at + layout->mark), 0);
+		smp_wmb();	/* the marks before the rest, see struct muster_ring_layout */
+	}
+	memset(mapping->cpu, 0, mapping->bytes);
+}
+
+/*
+ * Of a fenced device: what it has written reads as zero, before processes are told. The
+ * core takes mappings away as well, but only after it has told.
+ */
+void muster_mappings_clear(struct muster_dev *dev)
+{
+	struct muster_mapping *mapping;
+
+	mutex_lock(&dev->mappings_lock);
+	list_for_each_entry(mapping, &dev->mappings, dev_entry) {
+		if (mapping->kind == MUSTER_MAP_FROM_DEVICE)
+			mapping_clear(mapping);
+		cond_resched();
+	}
+	mutex_unlock(&dev->mappings_lock);
 }
 
 /* A free virtual port number, mapping->vp, and its doorbells. The caller removes it. */
@@ -153,7 +193,7 @@ static int mapping_map(struct ib_ucontext *ibucontext, struct vm_area_struct *vm
 	if (vma->vm_flags & VM_EXEC)
 		return -EPERM;
 	vm_flags_clear(vma, VM_MAYEXEC);
-	if (mapping->kind == MUSTER_MAP_STATUS) {
+	if (mapping->kind == MUSTER_MAP_FROM_DEVICE) {
 		if (vma->vm_flags & VM_WRITE)
 			return -EPERM;
 		vm_flags_clear(vma, VM_MAYWRITE);

@@ -8,6 +8,12 @@
 #include <linux/log2.h>
 #include <rdma/uverbs_ioctl.h>
 
+static const struct muster_ring_layout no_layout;
+static const struct muster_ring_layout slot_layout = {
+	.stride = sizeof(struct muster_recv_slot),
+	.mark = offsetof(struct muster_recv_slot, packet.version),
+};
+
 static int check_attr(const struct ib_qp_init_attr *attr)
 {
 	const struct ib_qp_cap *cap = &attr->cap;
@@ -65,11 +71,13 @@ static int mappings_create(struct muster_vp *vp, struct ib_ucontext *ibucontext,
 	size_t i;
 
 	vp->doorbell = muster_doorbell_create(ibucontext);
-	vp->dq = muster_mapping_create(ibucontext, MUSTER_MAP_RING,
-				       cmd->dq_entries * sizeof(struct muster_desc));
-	vp->rq = muster_mapping_create(ibucontext, MUSTER_MAP_RING,
-				       cmd->rq_entries * sizeof(struct muster_recv_slot));
-	vp->status = muster_mapping_create(ibucontext, MUSTER_MAP_STATUS, PAGE_SIZE);
+	vp->dq = muster_mapping_create(ibucontext, MUSTER_MAP_FROM_PROCESS,
+				       cmd->dq_entries * sizeof(struct muster_desc), no_layout);
+	vp->rq = muster_mapping_create(ibucontext, MUSTER_MAP_FROM_DEVICE,
+				       cmd->rq_entries * sizeof(struct muster_recv_slot),
+				       slot_layout);
+	vp->status = muster_mapping_create(ibucontext, MUSTER_MAP_FROM_DEVICE, PAGE_SIZE,
+					   no_layout);
 	for (i = 0; i < ARRAY_SIZE(made); i++) {
 		if (IS_ERR(*made[i])) {
 			int err = PTR_ERR(*made[i]);

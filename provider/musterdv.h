@@ -19,8 +19,9 @@
  * load; others are refused with EOPNOTSUPP.
  *
  * When the device is reset or goes away, every open ibv_context becomes dead: it
- * gets IBV_EVENT_DEVICE_FATAL, its rings read as zero, doorbells go nowhere, and
- * calls return -EIO. What it holds must still be destroyed, which then works.
+ * gets IBV_EVENT_DEVICE_FATAL; what the device has written (completions, packets,
+ * status) reads as zero from before that event on, and is mapped read only; doorbells
+ * go nowhere, and calls return -EIO. What it holds must still be destroyed, which then works.
  */
 #ifndef MUSTERDV_H
 #define MUSTERDV_H
