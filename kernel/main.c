@@ -102,10 +102,16 @@ static void dev_init(struct muster_dev *dev, struct muster_function *fn)
 	ida_init(&dev->pds);
 	mutex_init(&dev->mappings_lock);
 	INIT_LIST_HEAD(&dev->mappings);
+	muster_share_init(&dev->vps_share, MUSTER_VPS_MAX);
+	muster_share_init(&dev->cqs_share, MUSTER_CQS_MAX);
+	muster_share_init(&dev->contexts_share, MUSTER_CONTEXTS_MAX);
 }
 
 static void dev_free(struct muster_dev *dev)
 {
+	muster_share_destroy(&dev->contexts_share);
+	muster_share_destroy(&dev->cqs_share);
+	muster_share_destroy(&dev->vps_share);
 	mutex_destroy(&dev->mappings_lock);
 	ida_destroy(&dev->pds);
 	xa_destroy(&dev->mrs);

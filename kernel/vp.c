@@ -92,7 +92,7 @@ static int mappings_create(struct muster_vp *vp, struct ib_ucontext *ibucontext,
 static int respond(const struct muster_vp *vp, struct ib_udata *udata)
 {
 	struct muster_create_vp_resp resp = {
-		.vp = vp->doorbell->vp,
+		.vp = vp->doorbell->number.vp,
 		.doorbell_offset = muster_mapping_offset(vp->doorbell),
 		.dq_offset = muster_mapping_offset(vp->dq),
 		.dq_bytes = vp->dq->bytes,
@@ -115,7 +115,7 @@ static int admin_create(struct muster_dev *dev, const struct muster_vp *vp,
 		.vp.status_base = cpu_to_le64(vp->status->dma),
 		.vp.dq_entries = cpu_to_le32(sizes->dq_entries),
 		.vp.rq_entries = cpu_to_le32(sizes->rq_entries),
-		.vp.id = cpu_to_le32(vp->doorbell->vp),
+		.vp.id = cpu_to_le32(vp->doorbell->number.vp),
 		.vp.cq = cpu_to_le32(to_mcq(attr->send_cq)->id),
 		.vp.pd = cpu_to_le32(to_mpd(ibpd)->id),
 	};
@@ -147,7 +147,7 @@ int muster_create_vp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr, struct ib
 	err = admin_create(dev, vp, attr, ibqp->pd, &cmd);
 	if (err)
 		goto err_mappings;
-	ibqp->qp_num = vp->doorbell->vp;
+	ibqp->qp_num = vp->doorbell->number.vp;
 	xa_store_irq(&dev->vps, ibqp->qp_num, vp, GFP_KERNEL);
 	return 0;
 
