@@ -23,6 +23,7 @@ enum engine_limit {
 	CONTEXT_ENTRIES = (MUSTER_WINDOW + 1) * MUSTER_PULSES_LIVE * MUSTER_SLOTS_MAX,
 	BUFFER_BYTES_MAX = 128 << 20,
 	CLOSED_MAX = 64,		/* contexts that are closed and not yet told to all */
+	BASE_AGE_MAX = 1 << 30,		/* how far a member's base is remembered to lie back */
 };
 
 /* ---- programs (decode.c) ---- */
@@ -136,7 +137,7 @@ struct unit {
 struct member {
 	uint32_t node;
 	uint32_t incarnation;
-	uint32_t base;			/* newest that it has told */
+	uint32_t base;			/* newest that it has told; or at least so much */
 	uint32_t asked;			/* tell it when this number has ended, if `asks` */
 	uint32_t next_asking;		/* index + 1, list of those that are owed a CREDIT */
 	uint32_t sent;			/* packets to it, but for the farewell */

@@ -5,6 +5,8 @@
  */
 #include "test_world.h"
 
+#include "internal.h"
+
 enum { RESULT = 4096 };
 
 static void post_send(struct world *w, uint32_t from, uint32_t to, double value)
@@ -111,6 +113,50 @@ static void a_held_send_asks_a_member_that_it_has_not_heard_from(void **state)
 	/* The question, its answer, and the one that number 20 asked for. */
 	assert_int_equal(w->nr_sent[MUSTER_PACKET_CREDIT], 3);
 	world_destroy(w);
+}
+
+/* As if both had ended so many numbers in which neither spoke to the other. */
+static void leap(struct world *w, uint32_t numbers)
+{
+	uint32_t node;
+
+	for (node = 0; node < 2; node++) {
+		muster_context_find(w->nodes[node].engine, WORLD_VP, WORLD_JOB,
+				    WORLD_CONTEXT)->base += numbers;
+		post_nothing(w, node);
+		post_nothing(w, node);
+	}
+	world_run(w);
+}
+
+static void who_has_never_spoken_can_do_so_after_any_number(void **state)
+{
+	uint32_t leaps, i;
+
+	(void)state;
+	for (leaps = 0; leaps < 40; leaps++) {
+		struct world *w = world_create(2, leaps);
+
+		world_start(w);
+		for (i = 0; i < leaps; i++)
+			leap(w, 1u << 28);
+		/* The one is ahead when it is asked. */
+		for (i = 0; i < 4; i++)
+			post_nothing(w, 1);
+		world_run(w);
+		for (i = 0; i < 4; i++)
+			post_nothing(w, 0);
+		for (i = 0; i < 12; i++) {
+			post_send(w, 0, 1, i);
+			post_receive(w, 1);
+		}
+		world_run(w);
+		assert_int_equal(w->nodes[0].nr_cqes, 12);
+		assert_int_equal(w->nodes[1].nr_cqes, 12);
+		assert_true(*world_double(w, 1, RESULT) == 11);
+		assert_int_equal(world_counters(w, 1).drop_window, 0);
+		world_destroy(w);
+	}
 }
 
 static void a_full_completion_queue_holds_the_sequence_back(void **state)
@@ -244,6 +290,7 @@ int main(void)
 		cmocka_unit_test(a_root_runs_ahead_by_the_window_and_no_further),
 		cmocka_unit_test(a_broadcast_root_goes_on_by_credit_alone),
 		cmocka_unit_test(a_held_send_asks_a_member_that_it_has_not_heard_from),
+		cmocka_unit_test(who_has_never_spoken_can_do_so_after_any_number),
 		cmocka_unit_test(a_full_completion_queue_holds_the_sequence_back),
 		cmocka_unit_test(a_full_queue_takes_no_more_sequences),
 		cmocka_unit_test(a_query_tells_what_a_context_waits_for),
