@@ -210,7 +210,10 @@ static const struct muster_engine_world engine_world = {
 
 static int inside_open(struct muster_nic *nic, char *why, size_t why_len)
 {
-	struct muster_engine_config config = { .node = nic->config.node, .units = MUSTER_UNITS };
+	struct muster_engine_config config = {
+		.node = nic->config.node, .units = MUSTER_UNITS,
+		.hash_key = { nic->config.hash_key[0], nic->config.hash_key[1] },
+	};
 	int err = muster_engine_create(&config, &engine_world, nic, &nic->engine);
 
 	if (err) {
@@ -247,6 +250,7 @@ static void quiesce(struct muster_nic *nic)
 	for (uint32_t i = 1; i <= MUSTER_MRS_MAX && nic->mr_pages; i++)
 		if (nic->mrs[i])
 			nic_mr_destroy(nic, i);
+	nic_admin_drop(nic);
 	loopback_drop(nic);
 	nic->vectors = 0;
 	__atomic_fetch_and(&nic->state, ~MUSTER_STATE_ENABLED, __ATOMIC_RELEASE);
