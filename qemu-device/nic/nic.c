@@ -11,10 +11,12 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 enum {
 	STEP_PACKETS = 64,	/* taken from the wire in one step */
 	STEP_ENGINE = 256,	/* the engine's budget in one step */
+	ALLOC_MAP = 256 << 10,	/* bytes; contexts with many members */
 	REFUSED_WAIT_US = 100,	/* a full ring or wire says nothing when it has room again */
 };
 
@@ -183,6 +185,10 @@ static void *world_alloc(void *world, size_t bytes)
 	(void)world;
 	if (bytes > SIZE_MAX - 63)
 		return NULL;
+	if (bytes >= ALLOC_MAP) {	/* becomes zero as it is used, not in this step */
+		p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		return p == MAP_FAILED ? NULL : p;
+	}
 	bytes = (bytes + 63) & ~(size_t)63;
 	p = aligned_alloc(64, bytes);
 	return p ? memset(p, 0, bytes) : NULL;
@@ -191,8 +197,10 @@ static void *world_alloc(void *world, size_t bytes)
 static void world_free(void *world, void *p, size_t bytes)
 {
 	(void)world;
-	(void)bytes;
-	free(p);
+	if (bytes >= ALLOC_MAP)
+		munmap(p, bytes);
+	else
+		free(p);
 }
 
 static const struct muster_engine_world engine_world = {
