@@ -95,7 +95,10 @@ static int context_open(struct muster_dev *dev, const struct muster_dev_context 
 
 static void context_close(struct muster_dev *dev, uint8_t job, uint16_t context)
 {
-	muster_engine_context_close(to_local(dev)->engine, dev->address.vp, job, context);
+	struct local *local = to_local(dev);
+
+	muster_engine_context_close(local->engine, dev->address.vp, job, context);
+	muster_local_step(local);	/* members may be left to tell */
 }
 
 static int post(struct muster_dev *dev, const struct muster_desc *descs, uint32_t nr)
