@@ -12,7 +12,7 @@ CFLAGS ?= -O2 -g
 MARCH ?=
 ALL_CFLAGS = -std=gnu11 -Wall -Wextra -Wmissing-prototypes -Wstrict-prototypes -Wshadow -Werror \
 	-ffp-contract=off -fno-strict-aliasing -D_GNU_SOURCE -fPIC -MMD -MP \
-	-Iuapi -Iqemu-device/engine -Iqemu-device/wire -Iqemu-device/nic -Iuserlib $(MARCH) $(CFLAGS)
+	-Iuapi -Iqemu-device/engine -Iqemu-device/wire -Iqemu-device/nic -Iqemu-device/bump -Iuserlib $(MARCH) $(CFLAGS)
 
 .DEFAULT_GOAL := all
 MAKEFLAGS += --no-builtin-rules
@@ -23,7 +23,8 @@ MAKEFLAGS += --no-builtin-rules
 ENGINE := qemu-device/engine
 WIRE   := qemu-device/wire
 NIC    := qemu-device/nic
-ROOMS  := $(ENGINE) $(WIRE) $(NIC) userlib
+BUMP   := qemu-device/bump
+ROOMS  := $(ENGINE) $(WIRE) $(NIC) $(BUMP) userlib
 
 # Two builds of the same sources: the product, and one under sanitizers for tests.
 SAN := $(BUILD)/san
@@ -86,12 +87,13 @@ endef
 $(eval $(call unit_rule,$(ENGINE),$(ENGINE)))
 $(eval $(call unit_rule,$(WIRE),$(WIRE)))
 $(eval $(call unit_rule,$(NIC),$(NIC) $(ENGINE) $(WIRE)))
+$(eval $(call unit_rule,$(BUMP),$(BUMP) $(ENGINE)))
 $(eval $(call unit_rule,userlib,userlib $(ENGINE) $(WIRE)))
 
-$(call programs,$(BUILD),selftests): %: %.o $(call selftest_parts,$(BUILD)) $(call libs,$(BUILD))
+$(call programs,$(BUILD),selftests): %: %.o $(call selftest_parts,$(BUILD)) $(BUILD)/$(BUMP)/lib.a $(call libs,$(BUILD))
 	@$(LINK) -lm
 
-$(call programs,$(SAN),selftests): %: %.o $(call selftest_parts,$(SAN)) $(call libs,$(SAN))
+$(call programs,$(SAN),selftests): %: %.o $(call selftest_parts,$(SAN)) $(SAN)/$(BUMP)/lib.a $(call libs,$(SAN))
 	@$(LINK) -lm
 
 # ---- driver and provider -------------------------------------------------------
@@ -159,7 +161,7 @@ $(NEXT_ABI): provider/libmusterdv.map $(wildcard provider/*.[ch]) uapi/rdma/must
 
 .PHONY: all setup setup-core demo demo-local check bench dst model clean help
 .PHONY: kernel provider guest-tests check-guest check-local setup-guest guests bench-guest
-.PHONY: check-engine check-wire check-nic check-userlib check-selftests
+.PHONY: check-bump check-engine check-wire check-nic check-userlib check-selftests
 
 all: $(BUILD)/libmuster.so.0 $(TOOLS) $(EXAMPLES) ## build library, tools and examples
 
@@ -211,6 +213,9 @@ check-wire: $(filter $(SAN)/$(WIRE)/%,$(UNITS)) ## unit tests of the wire
 
 check-nic: $(filter $(SAN)/$(NIC)/%,$(UNITS)) ## unit tests of the NIC's queues
 	@MUSTER_BUILD=$(abspath $(BUILD)) selftests/run.sh $^
+
+check-bump: all $(filter $(SAN)/$(BUMP)/%,$(UNITS)) $(SELFTESTS) ## the bump in the wire: unit tests, simulated networks
+	@MUSTER_BUILD=$(abspath $(BUILD)) selftests/run.sh $(filter $(SAN)/$(BUMP)/%,$^) $(wildcard selftests/bump*_test.sh)
 
 check-userlib: $(filter $(SAN)/userlib/%,$(UNITS)) ## unit tests of the library
 	@MUSTER_BUILD=$(abspath $(BUILD)) selftests/run.sh $^
