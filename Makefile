@@ -23,10 +23,11 @@ MAKEFLAGS += --no-builtin-rules
 ENGINE := qemu-device/engine
 WIRE   := qemu-device/wire
 NIC    := qemu-device/nic
+BUMP   := qemu-device/bump
 SCHEDULE  := userlib/schedule
 BOOTSTRAP := userlib/bootstrap
 LOCAL     := userlib/local
-ROOMS  := $(ENGINE) $(WIRE) $(NIC) $(SCHEDULE) $(BOOTSTRAP) $(LOCAL) userlib
+ROOMS  := $(ENGINE) $(WIRE) $(NIC) $(BUMP) $(SCHEDULE) $(BOOTSTRAP) $(LOCAL) userlib
 # What libmuster is made of, from the top down.
 LIBRARY := userlib $(LOCAL) $(BOOTSTRAP) $(SCHEDULE) $(ENGINE) $(WIRE)
 
@@ -91,15 +92,18 @@ endef
 $(eval $(call unit_rule,$(ENGINE),$(ENGINE)))
 $(eval $(call unit_rule,$(WIRE),$(WIRE)))
 $(eval $(call unit_rule,$(NIC),$(NIC) $(ENGINE) $(WIRE)))
+$(eval $(call unit_rule,$(BUMP),$(BUMP) $(ENGINE)))
 $(eval $(call unit_rule,$(SCHEDULE),$(SCHEDULE) $(ENGINE)))
 $(eval $(call unit_rule,$(BOOTSTRAP),$(BOOTSTRAP)))
 $(eval $(call unit_rule,$(LOCAL),$(LOCAL) $(BOOTSTRAP) $(ENGINE) $(WIRE)))
 $(eval $(call unit_rule,userlib,$(LIBRARY)))
 
-$(filter $(BUILD)/selftests/%,$(SELFTESTS)): %: %.o $(call selftest_parts,$(BUILD)) $(call libs,$(BUILD))
+$(filter $(BUILD)/selftests/%,$(SELFTESTS)): %: %.o $(call selftest_parts,$(BUILD)) $(BUILD)/$(BUMP)/lib.a \
+		$(call libs,$(BUILD))
 	@$(LINK) -lm
 
-$(filter $(SAN)/selftests/%,$(SELFTESTS)): %: %.o $(call selftest_parts,$(SAN)) $(call libs,$(SAN))
+$(filter $(SAN)/selftests/%,$(SELFTESTS)): %: %.o $(call selftest_parts,$(SAN)) $(SAN)/$(BUMP)/lib.a \
+		$(call libs,$(SAN))
 	@$(LINK) -lm
 
 # ---- driver and provider -------------------------------------------------------
@@ -167,7 +171,7 @@ $(NEXT_ABI): provider/libmusterdv.map $(wildcard provider/*.[ch]) uapi/rdma/must
 
 .PHONY: all setup setup-core demo demo-local check bench dst model clean help
 .PHONY: kernel provider guest-tests check-guest check-local setup-guest guests bench-guest
-.PHONY: check-engine check-wire check-nic check-userlib check-selftests
+.PHONY: check-bump check-engine check-wire check-nic check-userlib check-selftests
 
 all: $(BUILD)/libmuster.so.0 $(TOOLS) $(EXAMPLES) ## build library, tools and examples
 
@@ -219,6 +223,9 @@ check-wire: $(filter $(SAN)/$(WIRE)/%,$(UNITS)) ## unit tests of the wire
 
 check-nic: $(filter $(SAN)/$(NIC)/%,$(UNITS)) ## unit tests of the NIC's queues
 	@MUSTER_BUILD=$(abspath $(BUILD)) selftests/run.sh $^
+
+check-bump: all $(filter $(SAN)/$(BUMP)/%,$(UNITS)) $(SELFTESTS) ## the bump in the wire: unit tests, simulated networks
+	@MUSTER_BUILD=$(abspath $(BUILD)) selftests/run.sh $(filter $(SAN)/$(BUMP)/%,$^) $(wildcard selftests/bump*_test.sh)
 
 check-userlib: $(filter $(SAN)/userlib/%,$(UNITS)) ## unit tests of the library
 	@MUSTER_BUILD=$(abspath $(BUILD)) selftests/run.sh $^
