@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * Joining and leaving a job. Every step that all ranks take together ends with
- * an allgather that carries each rank's own success, so that one rank's trouble
- * is an error everywhere at once and nobody waits for a rank that gave up.
+ * an exchange (exchange.c) that carries each rank's own success.
  */
 #include <errno.h>
 #include <sched.h>
@@ -16,6 +15,8 @@
 #include "internal.h"
 
 #define HELLO_MAGIC 0x5453554du	/* "MUST" */
+
+_Static_assert(sizeof(struct muster_settings) <= MUSTER_EXCHANGE_JOIN, "size");
 
 /* What ranks of any version say first; its layout stays. */
 struct hello {
@@ -36,23 +37,10 @@ struct offer {
 	uint64_t ids_free[MUSTER_JOBS_MAX / 64];
 };
 
+_Static_assert(sizeof(struct offer) <= MUSTER_EXCHANGE_JOIN, "size");
+
 /* JobIDs of this process: the jobs that it has joined must not share one. */
 static _Atomic uint64_t ids_used[MUSTER_JOBS_MAX / 64];
-
-int muster_job_gather(struct muster *job, const void *in, void *out, size_t bytes)
-{
-	const char *why;
-	int err;
-
-	if (job->dev && job->dev->ops->settle)
-		job->dev->ops->settle(job->dev);
-	err = job->oob.allgather(job->oob.opaque, in, out, bytes);
-	why = err && job->oob_owned ? muster_bootstrap_error(&job->oob) : "";
-	if (err)
-		return muster_fail(job, err, "the ranks' exchange failed, as one is missing or has died: %s",
-				   *why ? why : strerror(-err));
-	return 0;
-}
 
 /* ---- versions and settings -------------------------------------------------- */
 
@@ -82,20 +70,13 @@ static int hello_exchange(struct muster *job, int status)
 		.size = job->oob.size,
 		.status = status,
 	};
-	struct hello *all = calloc(job->oob.size, sizeof(*all));
-	int err;
+	const void *said;
+	const struct hello *all;
+	int err = muster_exchange(job, status, &mine, sizeof(mine), &said);
 
-	if (!all)
-		return muster_fail(job, -ENOMEM, "no memory for %u ranks", job->oob.size);
-	if (status) {	/* own sentence stays */
-		job->oob.allgather(job->oob.opaque, &mine, all, sizeof(mine));
-		err = status;
-	} else {
-		err = muster_job_gather(job, &mine, all, sizeof(mine));
-	}
+	all = said;
 	for (uint32_t r = 0; r < job->oob.size && !err; r++)
 		err = hello_check(job, &all[r], r);
-	free(all);
 	return err;
 }
 
@@ -126,16 +107,10 @@ static int settings_compare(struct muster *job, const struct muster_settings *al
 
 static int settings_exchange(struct muster *job)
 {
-	struct muster_settings *all = calloc(job->oob.size, sizeof(*all));
-	int err;
+	const void *all;
+	int err = muster_exchange(job, 0, &job->settings, sizeof(job->settings), &all);
 
-	if (!all)
-		return muster_fail(job, -ENOMEM, "no memory for %u ranks", job->oob.size);
-	err = muster_job_gather(job, &job->settings, all, sizeof(*all));
-	if (!err)
-		err = settings_compare(job, all);
-	free(all);
-	return err;
+	return err ? err : settings_compare(job, all);
 }
 
 /* ---- device, key and JobID ------------------------------------------------------ */
@@ -186,11 +161,10 @@ static int offers_take(struct muster *job, const struct offer *all)
 
 static int offers_exchange(struct muster *job, int status)
 {
-	struct offer mine, *all = calloc(job->oob.size, sizeof(*all));
+	struct offer mine;
+	const void *all;
 	int err;
 
-	if (!all)
-		return muster_fail(job, -ENOMEM, "no memory for %u ranks", job->oob.size);
 	memset(&mine, 0, sizeof(mine));
 	mine.status = status;
 	ids_offer(&mine);
@@ -200,16 +174,8 @@ static int offers_exchange(struct muster *job, int status)
 	}
 	if (getrandom(&mine.key, sizeof(mine.key), 0) != sizeof(mine.key))
 		mine.status = -EIO;
-	if (status) {	/* own sentence stays */
-		job->oob.allgather(job->oob.opaque, &mine, all, sizeof(mine));
-		err = status;
-	} else {
-		err = muster_job_gather(job, &mine, all, sizeof(mine));
-		if (!err)
-			err = offers_take(job, all);
-	}
-	free(all);
-	return err;
+	err = muster_exchange(job, status, &mine, sizeof(mine), &all);
+	return err ? err : offers_take(job, all);
 }
 
 /* ---- init and finalize -------------------------------------------------------------- */
@@ -229,17 +195,16 @@ static uint32_t spin_polls(uint32_t size)
 	return size > (uint32_t)cpus ? MUSTER_SPIN_POLLS / 100 : MUSTER_SPIN_POLLS;
 }
 
-static int world_open(struct muster *job)
+static int world_open(struct muster *job, uint32_t *ranks)
 {
-	uint32_t *ranks = calloc(job->oob.size, sizeof(*ranks));
+	struct muster_comm *world;
 	int err;
 
-	if (!ranks)
-		return muster_fail(job, -ENOMEM, "no memory for %u ranks", job->oob.size);
 	for (uint32_t r = 0; r < job->oob.size; r++)
 		ranks[r] = r;
-	err = muster_comm_open(job, job->oob.size, ranks, &job->world);
-	free(ranks);
+	err = muster_comm_open(job, job->oob.size, ranks, &world);
+	if (!err)
+		job->world = world;
 	return err;
 }
 
@@ -266,7 +231,7 @@ static int device_open(struct muster *job, muster_dev_open *open)
 	return err;
 }
 
-static int join(struct muster *job, muster_dev_open *open)
+static int join(struct muster *job, muster_dev_open *open, uint32_t *ranks)
 {
 	int err;
 
@@ -282,7 +247,7 @@ static int join(struct muster *job, muster_dev_open *open)
 	err = offers_exchange(job, 0);
 	if (err)
 		goto err_close;
-	err = world_open(job);
+	err = world_open(job, ranks);
 	if (err)
 		goto err_release_id;
 	return 0;
@@ -298,16 +263,36 @@ static void job_free(struct muster *job)
 {
 	if (job->oob_owned)
 		muster_bootstrap_close(&job->oob);
+	muster_exchange_close(job);
 	free(job->regions);
 	free(job->addresses);
 	free(job);
+}
+
+/* Room for all that is said until the job is joined; nobody knows of us before there is. */
+static int join_with_room(struct muster *job, muster_dev_open *open)
+{
+	uint32_t *ranks = calloc(job->oob.size, sizeof(*ranks));
+	int err;
+
+	job->addresses = calloc(job->oob.size, sizeof(*job->addresses));
+	if (!ranks || !job->addresses)
+		err = muster_fail(job, -ENOMEM, "no memory for %u ranks", job->oob.size);
+	else
+		err = muster_exchange_open(job, MUSTER_EXCHANGE_JOIN);
+	if (!err)
+		err = join(job, open, ranks);
+	if (!err)
+		muster_exchange_shrink(job, MUSTER_EXCHANGE_LATER);
+	free(ranks);
+	return err;
 }
 
 int muster_job_join(const struct muster_oob *oob, bool oob_owned, muster_dev_open *open,
 		    struct muster **result)
 {
 	struct muster *job = calloc(1, sizeof(*job));
-	int err = -ENOMEM;
+	int err;
 
 	if (!job)
 		return muster_fail_init(-ENOMEM, "no memory for a job");
@@ -315,11 +300,9 @@ int muster_job_join(const struct muster_oob *oob, bool oob_owned, muster_dev_ope
 	job->oob_owned = oob_owned;
 	job->spin_polls = spin_polls(oob->size);
 	strcpy(job->sentence, "no error");
-	job->addresses = calloc(oob->size, sizeof(*job->addresses));
-	if (job->addresses)
-		err = join(job, open);
+	err = join_with_room(job, open);
 	if (err) {
-		muster_fail_init(err, "%s", job->addresses ? job->sentence : "no memory for a job");
+		muster_fail_init(err, "%s", job->sentence);
 		job_free(job);
 		return err;
 	}
