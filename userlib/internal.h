@@ -242,6 +242,12 @@ void muster_comm_fail_status(struct muster_comm *comm, uint8_t status, uint32_t 
 /** muster_comm_abort() - fail it here and at all members. */
 void muster_comm_abort(struct muster_comm *comm, uint8_t status, uint32_t culprit, uint32_t theirs,
 		       uint32_t ours);
+/**
+ * muster_comm_give_up() - this rank alone cannot go on: the same, but here with the error
+ * and the sentence that were just noted; all others are told that it was this rank.
+ * Return: err.
+ */
+int muster_comm_give_up(struct muster_comm *comm, int err);
 /** muster_comm_scratch() - see that the scratch has that many bytes; nothing uses it now. */
 int muster_comm_scratch(struct muster_comm *comm, uint64_t bytes);
 

@@ -172,8 +172,9 @@ void muster_free(struct muster *job, void *addr);
  * MUSTER_OFFLOAD_FORCE and no NIC path) are found before anything is sent and
  * change nothing. Later errors end the communicator, and every later operation
  * on it returns the same: -EPROTO: ranks called different operations, types,
- * lengths or roots; -ECONNRESET: a rank died; -ECONNABORTED: a rank gave up;
- * -ETIMEDOUT: this rank did (MUSTER_LATE_TIMEOUT).
+ * lengths or roots; -ECONNRESET: a rank died; -ECONNABORTED: a rank gave up, its
+ * own error being -ETIMEDOUT (MUSTER_LATE_TIMEOUT), or -ENOMEM or another of the
+ * system's that it met alone, in a start too.
  */
 
 /** muster_barrier() - returns when every rank has called it. */

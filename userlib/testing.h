@@ -58,6 +58,7 @@ struct test_node {
 	uint32_t registered;		/* registrations not given back */
 	bool dead;
 	bool open_fails;
+	int register_err;		/* not 0: what registering memory says */
 };
 
 struct test_world {
@@ -290,9 +291,11 @@ static inline int test_mem_register(struct muster_dev *dev, void *addr, size_t b
 				    uint32_t *key)
 {
 	struct test_node *node = test_lock(dev);
-	int err = (uintptr_t)addr < 4096 ? -EFAULT :
-					   test_register(node, addr, bytes, access, key);
+	int err = node->register_err;
 
+	if (!err)
+		err = (uintptr_t)addr < 4096 ? -EFAULT :
+					       test_register(node, addr, bytes, access, key);
 	test_unlock(node);
 	return err;
 }
