@@ -79,7 +79,8 @@ static int name_check(struct muster_comm *comm, const char *name, char *why, siz
 	return best;
 }
 
-static int file_load(const char *path, struct muster_schedule **schedule, char *why,
+/* The form alone: what is not for this communicator is not worth its proof. */
+static int file_read(const char *path, struct muster_schedule **schedule, char *why,
 		     size_t why_len)
 {
 	FILE *in = fopen(path, "re");
@@ -92,11 +93,6 @@ static int file_load(const char *path, struct muster_schedule **schedule, char *
 	}
 	err = muster_schedule_read(in, schedule, why, why_len);
 	fclose(in);
-	if (err)
-		return err;
-	err = muster_schedule_check(*schedule, why, why_len);
-	if (err)
-		muster_schedule_free(*schedule);
 	return err;
 }
 
@@ -117,7 +113,7 @@ static int choose_file(struct muster_comm *comm, const char *path, bool strict)
 {
 	struct muster_schedule *schedule;
 	char why[MUSTER_WHY_MAX] = "";
-	int err = file_load(path, &schedule, why, sizeof(why));
+	int err = file_read(path, &schedule, why, sizeof(why));
 
 	if (err)
 		return muster_fail(comm->job, err, "schedule %s: %s", path, why);
@@ -125,17 +121,25 @@ static int choose_file(struct muster_comm *comm, const char *path, bool strict)
 		if (strict)
 			err = muster_fail(comm->job, -EINVAL, "schedule %s: it is for %u ranks, the communicator has %u",
 					  path, schedule->ranks, comm->size);
-		muster_schedule_free(schedule);
-		return err;
+		goto err_free;
+	}
+	err = muster_schedule_check(schedule, why, sizeof(why));
+	if (err) {
+		muster_fail(comm->job, err, "schedule %s: %s", path, why);
+		goto err_free;
 	}
 	err = file_keep(comm, schedule);
 	if (err) {
-		muster_schedule_free(schedule);
-		return muster_fail(comm->job, err, "no memory for schedule %s", path);
+		muster_fail(comm->job, err, "no memory for schedule %s", path);
+		goto err_free;
 	}
 	comm->schedule_file = schedule;
 	*comm->schedule_name = '\0';
 	return 0;
+
+err_free:
+	muster_schedule_free(schedule);
+	return err;
 }
 
 static int choose_name(struct muster_comm *comm, const char *name, bool strict)
