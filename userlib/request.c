@@ -96,19 +96,20 @@ static int path_choose(struct muster_comm *comm, struct muster_request *request)
 	return muster_entry_plan(comm, entry);
 }
 
-/* Only the root of a broadcast has its result from the start. */
+/* Only the root of a broadcast has its result from the start. No default: none is forgotten. */
 static bool gets_result(const struct muster_comm *comm, const struct muster_call *call)
 {
 	switch (call->coll) {
+	case MUSTER_COLL_BARRIER:
+		return false;
 	case MUSTER_COLL_ALLREDUCE:
 		return true;
 	case MUSTER_COLL_REDUCE:
 		return comm->rank == call->root;
 	case MUSTER_COLL_BROADCAST:
 		return comm->rank != call->root;
-	default:
-		return false;
 	}
+	return true;
 }
 
 /* Small data travels inside of descriptors; the rest must be known to the device. */
