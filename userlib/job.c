@@ -5,7 +5,6 @@
  */
 #include <errno.h>
 #include <sched.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -34,13 +33,9 @@ struct offer {
 	uint32_t ring_slots;
 	struct muster_address address;
 	uint64_t key;		/* rank 0's counts */
-	uint64_t ids_free[MUSTER_JOBS_MAX / 64];
 };
 
 _Static_assert(sizeof(struct offer) <= MUSTER_EXCHANGE_JOIN, "size");
-
-/* JobIDs of this process: the jobs that it has joined must not share one. */
-static _Atomic uint64_t ids_used[MUSTER_JOBS_MAX / 64];
 
 /* ---- versions and settings -------------------------------------------------- */
 
@@ -113,37 +108,9 @@ static int settings_exchange(struct muster *job)
 	return err ? err : settings_compare(job, all);
 }
 
-/* ---- device, key and JobID ------------------------------------------------------ */
+/* ---- device and key ------------------------------------------------------ */
 
-static void ids_offer(struct offer *offer)
-{
-	for (int i = 0; i < MUSTER_JOBS_MAX / 64; i++)
-		offer->ids_free[i] = ~atomic_load(&ids_used[i]);
-}
-
-/* The lowest JobID that is free on every rank. */
-static int id_choose(struct muster *job, const struct offer *all)
-{
-	for (int i = 0; i < MUSTER_JOBS_MAX / 64; i++) {
-		uint64_t free_ids = ~0ull;
-
-		for (uint32_t r = 0; r < job->oob.size; r++)
-			free_ids &= all[r].ids_free[i];
-		if (free_ids) {
-			job->id = (uint8_t)(64 * i + __builtin_ctzll(free_ids));
-			atomic_fetch_or(&ids_used[i], 1ull << (job->id % 64));
-			return 0;
-		}
-	}
-	return muster_fail(job, -ENOSPC, "no JobID of %d is free on every rank; leave other jobs first",
-			   MUSTER_JOBS_MAX);
-}
-
-static void id_release(struct muster *job)
-{
-	atomic_fetch_and(&ids_used[job->id / 64], ~(1ull << (job->id % 64)));
-}
-
+/* JobIDs of two jobs may be equal: VPs and keys tell their packets apart. */
 static int offers_take(struct muster *job, const struct offer *all)
 {
 	job->ring_free = UINT32_MAX;
@@ -156,7 +123,8 @@ static int offers_take(struct muster *job, const struct offer *all)
 			job->ring_free = all[r].ring_slots;
 	}
 	job->key = all[0].key;
-	return id_choose(job, all);
+	job->id = (uint8_t)job->key;
+	return 0;
 }
 
 static int offers_exchange(struct muster *job, int status)
@@ -167,7 +135,6 @@ static int offers_exchange(struct muster *job, int status)
 
 	memset(&mine, 0, sizeof(mine));
 	mine.status = status;
-	ids_offer(&mine);
 	if (!status) {
 		mine.address = job->dev->address;
 		mine.ring_slots = job->dev->limits.ring_slots;
@@ -249,11 +216,9 @@ static int join(struct muster *job, muster_dev_open *open, uint32_t *ranks)
 		goto err_close;
 	err = world_open(job, ranks);
 	if (err)
-		goto err_release_id;
+		goto err_close;
 	return 0;
 
-err_release_id:
-	id_release(job);
 err_close:
 	job->dev->ops->close(job->dev);
 	return err;
@@ -346,7 +311,6 @@ void muster_finalize(struct muster *job)
 	muster_request_blocks_free(job);
 	while (job->nr_regions)
 		muster_free(job, job->regions[0].addr);
-	id_release(job);
 	job->dev->ops->close(job->dev);
 	job_free(job);
 }

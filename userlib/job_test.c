@@ -71,6 +71,35 @@ static void test_a_broken_device_is_an_error_everywhere(void **state)
 	assert_all_refused(world, -ENODEV, "device");
 }
 
+/* Each in a thread of its own; nothing is shared but the process. */
+static void *join_often(void *opaque)
+{
+	struct test_world *world;
+
+	for (int turn = 0; turn < 20; turn++) {
+		world = test_joined(2, TEST_RING_MAX);
+		for (uint32_t i = 0; i < 2; i++)
+			if (world->jobs[i]->id != (uint8_t)world->jobs[1 - i]->key)
+				*(bool *)opaque = true;
+		test_world_free(world);
+	}
+	return NULL;
+}
+
+static void test_jobs_of_one_process_need_not_agree_on_their_ids(void **state)
+{
+	bool differ[3] = { false };
+	pthread_t threads[3];
+
+	(void)state;
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, join_often, &differ[i]), 0);
+	for (int i = 0; i < 3; i++)
+		pthread_join(threads[i], NULL);
+	for (int i = 0; i < 3; i++)
+		assert_false(differ[i]);
+}
+
 /* ---- an allgather that lies about rank 1 -------------------------------------------- */
 
 static int call;		/* of the allgather that lies */
@@ -397,6 +426,7 @@ int main(void)
 		cmocka_unit_test(test_a_bad_setting_is_refused_with_name_value_and_what_is_allowed),
 		cmocka_unit_test(test_a_missing_schedule_file_is_refused_with_its_name),
 		cmocka_unit_test(test_a_broken_device_is_an_error_everywhere),
+		cmocka_unit_test(test_jobs_of_one_process_need_not_agree_on_their_ids),
 		cmocka_unit_test(test_ranks_of_another_version_or_size_are_refused),
 		cmocka_unit_test(test_ranks_with_other_settings_are_refused_with_who_has_what),
 		cmocka_unit_test(test_arguments_of_init_are_checked),
