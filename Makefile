@@ -203,7 +203,7 @@ guests: all ## everything that runs ranks in guests (muster-run --vm)
 	@$(MAKE) --no-print-directory kernel provider guest-tests
 
 # Tests with guests need the CPUs for themselves: after the others; the longest first.
-GUEST_CHECKS := selftests/driver_test.sh selftests/guests_test.sh
+GUEST_CHECKS := selftests/driver_test.sh selftests/guests_test.sh selftests/boot_test.sh
 LOCAL_CHECKS := $(filter-out $(GUEST_CHECKS),$(wildcard selftests/*_test.sh))
 
 check: guests $(UNITS) $(SELFTESTS) $(VM_UNITS) ## every test; ends with "N passed, N failed, N skipped"

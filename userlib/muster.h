@@ -93,7 +93,8 @@ int muster_init_oob(const struct muster_oob *oob, struct muster **job);
 
 /**
  * muster_finalize() - leave the job. Frees its communicators, requests and
- * memory; ranks that still wait for this one get -ECONNRESET.
+ * memory; ranks that still wait for this one get -ECONNRESET. Waits for ranks that
+ * are late in taking what was sent to them, as long as MUSTER_DEADLINE.
  */
 void muster_finalize(struct muster *job);
 

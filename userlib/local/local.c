@@ -23,6 +23,8 @@
  */
 #define SILENCE_US	(365ull * 86400 * 1000000)
 
+enum { SETTLE_US = 1000000 };	/* before the caller blocks elsewhere, where others may do so, too */
+
 static struct local *to_local(struct muster_dev *dev)
 {
 	return (struct local *)dev;
@@ -93,7 +95,10 @@ static int context_open(struct muster_dev *dev, const struct muster_dev_context 
 
 static void context_close(struct muster_dev *dev, uint8_t job, uint16_t context)
 {
-	muster_engine_context_close(to_local(dev)->engine, dev->address.vp, job, context);
+	struct local *local = to_local(dev);
+
+	muster_engine_context_close(local->engine, dev->address.vp, job, context);
+	muster_local_step(local);	/* members may be left to tell */
 }
 
 static int post(struct muster_dev *dev, const struct muster_desc *descs, uint32_t nr)
@@ -218,13 +223,13 @@ static void local_free(struct local *local)
 
 static void settle(struct muster_dev *dev)
 {
-	muster_local_settle(to_local(dev));
+	muster_local_settle(to_local(dev), SETTLE_US);
 }
 
-/* What was sent last must be out before the mesh says good-bye. */
+/* What was sent last must be out before the mesh says good-bye: who is late has time. */
 static void local_close(struct muster_dev *dev)
 {
-	muster_local_settle(to_local(dev));
+	muster_local_settle(to_local(dev), to_local(dev)->deadline_us);
 	local_free(to_local(dev));
 }
 
@@ -329,6 +334,7 @@ int muster_local_open(const struct muster_oob *oob, const struct muster_local_co
 	local = local_new(oob);
 	if (!local)
 		return -ENOMEM;
+	local->deadline_us = config->deadline_us;
 	mesh.error = parts_open(local, rings, &mesh.inbound_fd, why, why_len);
 	mesh.owner = local;
 	note_fill(mesh.note);
