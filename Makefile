@@ -97,6 +97,8 @@ $(eval $(call unit_rule,$(SCHEDULE),$(SCHEDULE) $(ENGINE)))
 $(eval $(call unit_rule,$(BOOTSTRAP),$(BOOTSTRAP)))
 $(eval $(call unit_rule,$(LOCAL),$(LOCAL) $(BOOTSTRAP) $(ENGINE) $(WIRE)))
 $(eval $(call unit_rule,userlib,$(LIBRARY)))
+# It decides which allocation fails.
+$(SAN)/userlib/nomem_test: LINK += -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc
 
 $(filter $(BUILD)/selftests/%,$(SELFTESTS)): %: %.o $(call selftest_parts,$(BUILD)) $(BUILD)/$(BUMP)/lib.a \
 		$(call libs,$(BUILD))

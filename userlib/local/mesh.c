@@ -24,6 +24,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "limit.h"
+
 enum {
 	EVENTS_AT_ONCE = 32,
 	FDS_MAX = 2,	/* with one message */
@@ -449,18 +451,13 @@ static int meet(struct muster_mesh *mesh, const struct muster_oob *oob,
 static int meet_all(struct muster_mesh *mesh, const struct muster_oob *oob,
 		    const struct muster_mesh_config *config, char *why, size_t why_len)
 {
-	struct rlimit limit, raised;
 	int listen_fd = -1;
 	int err;
 
-	if (getrlimit(RLIMIT_NOFILE, &limit))
-		return -errno;
-	raised = limit;
-	raised.rlim_cur = limit.rlim_max;
-	setrlimit(RLIMIT_NOFILE, &raised);	/* fewer ranks fit where it is refused */
+	muster_limit_raise();	/* fewer ranks fit where it is refused */
 	err = meet(mesh, oob, config, &listen_fd, why, why_len);
 	fd_close(&listen_fd);
-	setrlimit(RLIMIT_NOFILE, &limit);
+	muster_limit_restore();
 	return err;
 }
 
