@@ -115,7 +115,10 @@ static int message_send(int fd, const struct muster_mesh_message *message, const
 	return -EHOSTUNREACH;
 }
 
-/* 1: a message, with fds or -1; 0: none now; -ECONNRESET: end of file, or garbage. */
+/*
+ * 1: a message, with fds or -1; 0: none now; -ECONNRESET: end of file, or garbage. At our
+ * own limit of open files the kernel leaves descriptors out: no fault of the sender's.
+ */
 static int message_receive(int fd, struct muster_mesh_message *message, int fds[FDS_MAX])
 {
 	union {
@@ -138,7 +141,7 @@ static int message_receive(int fd, struct muster_mesh_message *message, int fds[
 	head = CMSG_FIRSTHDR(&msg);
 	if (head && head->cmsg_level == SOL_SOCKET && head->cmsg_type == SCM_RIGHTS)
 		memcpy(fds, CMSG_DATA(head), head->cmsg_len - CMSG_LEN(0));
-	if (n == sizeof(*message) && !(msg.msg_flags & (MSG_TRUNC | MSG_CTRUNC)))
+	if (n == sizeof(*message) && !(msg.msg_flags & MSG_TRUNC))
 		return 1;
 	for (int i = 0; i < FDS_MAX; i++)
 		fd_close(&fds[i]);

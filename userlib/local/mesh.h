@@ -42,7 +42,7 @@ struct muster_mesh_message {
 _Static_assert(sizeof(struct muster_mesh_message) == 24, "size");
 
 struct muster_mesh_events {
-	/* REGION or WITHDRAW; fd is the receiver's to close, or -1. */
+	/* REGION or WITHDRAW; fd is the receiver's to close, or -1: none, or no descriptor free. */
 	void (*message)(void *owner, uint32_t rank, const struct muster_mesh_message *message,
 			int fd);
 	/* The connection to a rank has ended, by its death or because it left. Once a rank. */

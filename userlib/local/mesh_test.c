@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 
 #include <cmocka.h>
 
@@ -91,6 +92,47 @@ static void ranks_pass_memory(void **state)
 	(void)state;
 	assert_int_equal(test_ranks(2, passes_memory, NULL), 0);
 	assert_int_equal(test_ranks(5, passes_memory, NULL), 0);
+}
+
+/* Let no further file be opened here. */
+static void limit_open_files(void)
+{
+	int next = dup(0);
+	struct rlimit limit = { .rlim_cur = (rlim_t)next, .rlim_max = (rlim_t)next };
+
+	close(next);
+	EXPECT(next > 0 && !setrlimit(RLIMIT_NOFILE, &limit));
+}
+
+/* At the limit of open files memory does not arrive; its sender lives all the same. */
+static void has_no_descriptor_left(struct muster_oob *oob, const void *argument)
+{
+	struct muster_mesh_message message = { .kind = MUSTER_MESH_REGION, .key = 7 };
+	struct heard heard;
+	struct muster_mesh *mesh = mesh_open(oob, &heard);
+
+	(void)argument;
+	if (oob->rank == 1)
+		limit_open_files();
+	test_barrier(oob);
+	if (oob->rank == 0) {
+		EXPECT(!muster_mesh_send(mesh, 1, &message, 0));
+		message.key = 8;
+		EXPECT(!muster_mesh_send(mesh, 1, &message, -1));
+	}
+	while (oob->rank == 1 && heard.nr < 2) {
+		muster_mesh_wait(mesh, 5000000);
+		EXPECT(!heard.lost[0] && heard.nr && heard.fd == -1);
+	}
+	EXPECT(oob->rank == 0 || heard.message.key == 8);
+	test_barrier(oob);
+	muster_mesh_close(mesh);
+}
+
+static void a_peer_lives_at_our_limit_of_open_files(void **state)
+{
+	(void)state;
+	assert_int_equal(test_ranks(2, has_no_descriptor_left, NULL), 0);
 }
 
 static void sleeps(struct muster_oob *oob, const void *argument)
@@ -215,6 +257,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(ranks_pass_memory),
+		cmocka_unit_test(a_peer_lives_at_our_limit_of_open_files),
 		cmocka_unit_test(a_sleeper_wakes_when_it_is_woken),
 		cmocka_unit_test(all_hear_of_a_death_within_a_second),
 		cmocka_unit_test(a_rank_that_leaves_is_not_dead),
