@@ -49,11 +49,11 @@ struct muster_engine_world {
 			 uint64_t len, bool write);
 
 	/*
-	 * Optional: whether peers of this VP can read region `key` in place, and
+	 * Optional: whether a node can read this VP's region `key` in place, and
 	 * a peer's region as such a place. With both, large data is not sent but
 	 * taken by the receiver from where it lies (memory rings).
 	 */
-	bool (*shareable)(void *world, uint16_t vp, uint32_t key);
+	bool (*shareable)(void *world, uint16_t vp, uint32_t key, uint32_t node);
 	const void *(*peer_map)(void *world, uint32_t node, uint16_t vp, uint32_t key,
 				uint64_t addr, uint64_t len);
 

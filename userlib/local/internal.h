@@ -34,6 +34,7 @@ struct peer {
 	bool ended;		/* its connection has; all that came before is yet to be handled */
 	bool left;		/* in good order */
 	bool lost;		/* and now the engine knows, too */
+	bool full;		/* has no room for announcements now */
 };
 
 struct local {

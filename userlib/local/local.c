@@ -35,7 +35,7 @@ static int mem_alloc(struct muster_dev *dev, size_t bytes, void **addr, uint32_t
 	struct local *local = to_local(dev);
 	int err = muster_region_alloc(&local->memory, bytes, addr, key);
 
-	if (!err && !local->wire)
+	if (!err)
 		muster_local_announce(local);
 	return err;
 }
@@ -47,10 +47,7 @@ static void mem_free(struct muster_dev *dev, void *addr, size_t bytes, uint32_t 
 	(void)addr;
 	(void)bytes;
 	muster_region_withdraw(&local->memory, key);
-	if (local->wire)
-		muster_region_forget(muster_region_find(&local->memory, key));
-	else
-		muster_local_announce(local);
+	muster_local_announce(local);
 }
 
 static int mem_register(struct muster_dev *dev, void *addr, size_t bytes, int access,
@@ -279,7 +276,7 @@ static int engine_open(struct local *local, bool rings)
 
 	if (!err)
 		err = muster_engine_vp_open(local->engine, local->dev.address.vp);
-	return err ? err : muster_regions_open(&local->memory);
+	return err ? err : muster_regions_open(&local->memory, rings ? local->size : 0);
 }
 
 /* All that can fail alone; the mesh then tells the others. */

@@ -274,6 +274,77 @@ static void shared_memory_is_read_in_place_and_other_memory_is_sent(void **state
 		assert_int_equal(test_ranks(2, transfers, &cases[i]), 0);
 }
 
+static int count_fds(void)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	int nr = 0;
+
+	while (readdir(dir))
+		nr++;
+	closedir(dir);
+	return nr;
+}
+
+static bool known(struct muster_dev *dev, uint32_t key, uint32_t rank)
+{
+	return muster_region_find(&((struct local *)dev)->memory, key)->known[rank];
+}
+
+/* Regions that somebody has to be told of still. */
+static uint32_t keys_in_use(struct muster_dev *dev)
+{
+	const struct muster_regions_own *memory = &((struct local *)dev)->memory;
+	uint32_t nr = 0;
+
+	for (uint32_t i = 0; i < memory->nr; i++)
+		nr += memory->table[i].key != 0;
+	return nr;
+}
+
+/*
+ * Rank 1 computes while rank 0 allocates and frees more than the mesh has room for;
+ * then rank 2 reads rank 0's memory, and rank 1 comes back.
+ */
+static void announces_past_one_that_computes(struct muster_oob *oob, const void *argument)
+{
+	enum { REGIONS = 600, BYTES = 300000 };
+	struct muster_dev *dev = dev_open(oob, argument);
+	uint32_t key, keys[REGIONS];
+	void *memory[REGIONS];
+	struct muster_desc desc;
+	int fds = count_fds();
+
+	context_open(oob, dev);
+	for (int i = 0; i < REGIONS && oob->rank == 0; i++)
+		EXPECT(!dev->ops->mem_alloc(dev, 1, &memory[i], &keys[i]));
+	for (int i = 0; i < REGIONS && oob->rank == 0; i++)
+		dev->ops->mem_free(dev, memory[i], 1, keys[i]);
+	EXPECT(count_fds() == fds);
+	if (oob->rank != 1) {
+		EXPECT(!dev->ops->mem_alloc(dev, BYTES, &memory[0], &key));
+		while (oob->rank == 0 && !known(dev, key, 2))	/* it is only slow */
+			dev->ops->wait(dev, 10000);
+		desc = transfer(memory[0], key, BYTES, oob->rank == 0);
+		if (oob->rank == 0)
+			desc.dest = 2;
+		EXPECT(!dev->ops->post(dev, &desc, 1));
+		EXPECT(completion(dev).status == MUSTER_STATUS_OK);
+		EXPECT(bytes_referenced(dev) == (oob->rank == 2 ? BYTES : 0));
+		dev->ops->mem_free(dev, memory[0], BYTES, key);
+	}
+	test_barrier(oob);
+	while (oob->rank ? !((struct local *)dev)->peers[0].ended : keys_in_use(dev))
+		dev->ops->wait(dev, 10000);
+	EXPECT(oob->rank || count_fds() == fds);
+	dev->ops->close(dev);
+}
+
+static void one_that_computes_keeps_no_other_from_memory(void **state)
+{
+	(void)state;
+	assert_int_equal(test_ranks(3, announces_past_one_that_computes, "ring"), 0);
+}
+
 /* ---- the end ------------------------------------------------------------------------ */
 
 static void dies(struct muster_oob *oob, const void *argument)
@@ -352,17 +423,6 @@ static void a_rank_that_leaves_fails_nothing_by_itself(void **state)
 		assert_int_equal(test_ranks(3, leaves, wires[i]), 0);
 }
 
-static int count_fds(void)
-{
-	DIR *dir = opendir("/proc/self/fd");
-	int nr = 0;
-
-	while (readdir(dir))
-		nr++;
-	closedir(dir);
-	return nr;
-}
-
 static int count_lines(const char *path, const char *what)
 {
 	FILE *file = fopen(path, "r");
@@ -421,6 +481,7 @@ int main(void)
 		cmocka_unit_test(every_wire_carries_messages),
 		cmocka_unit_test(a_sleeper_wakes_when_a_packet_comes),
 		cmocka_unit_test(shared_memory_is_read_in_place_and_other_memory_is_sent),
+		cmocka_unit_test(one_that_computes_keeps_no_other_from_memory),
 		cmocka_unit_test(all_name_the_dead_within_a_second),
 		cmocka_unit_test(who_only_polls_hears_of_a_death),
 		cmocka_unit_test(a_rank_that_leaves_fails_nothing_by_itself),

@@ -65,13 +65,13 @@ static int dma_write(void *world, uint16_t vp, uint32_t key, uint64_t addr, cons
 	return 0;
 }
 
-static bool shareable(void *world, uint16_t vp, uint32_t key)
+static bool shareable(void *world, uint16_t vp, uint32_t key, uint32_t node)
 {
 	const struct local *local = world;
 	const struct muster_region_own *region = muster_region_find(&local->memory, key);
 
 	(void)vp;
-	return region && region->shared && region->announced == local->size;
+	return region && region->shared && node < local->size && region->known[node];
 }
 
 /* The announcement was sent before the packet that refers to it: it may wait in the mesh. */
