@@ -58,6 +58,12 @@ struct muster_engine_world {
 				uint64_t addr, uint64_t len);
 
 	/*
+	 * With peer_map: whether a peer has ended a context, and may have given back
+	 * the memory that it lent there. Asked after each reading of it.
+	 */
+	bool (*peer_ended)(void *world, uint32_t node, uint8_t job, uint16_t context);
+
+	/*
 	 * Hand a packet to the wire, which keeps a copy: 0; -EAGAIN when it has
 	 * no room now (the engine tries again at a later step); -EHOSTUNREACH
 	 * when the peer is gone (muster_engine_peer_lost() will follow).

@@ -225,3 +225,22 @@ bool muster_ring_wants_wake(const struct muster_ring_region *region)
 		return false;
 	return __atomic_exchange_n(sleeping, 0, __ATOMIC_SEQ_CST) != 0;
 }
+
+/* ---- signs --------------------------------------------------------------- */
+
+void muster_ring_sign(const struct muster_ring_region *region, uint16_t sign, bool on)
+{
+	uint64_t *word = &region->head->signs[sign / 64], bit = 1ull << sign % 64;
+
+	if (on)
+		__atomic_fetch_or(word, bit, __ATOMIC_RELAXED);
+	else
+		__atomic_fetch_and(word, ~bit, __ATOMIC_RELAXED);
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+}
+
+bool muster_ring_signed(const struct muster_ring_region *region, uint16_t sign)
+{
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	return __atomic_load_n(&region->head->signs[sign / 64], __ATOMIC_RELAXED) >> sign % 64 & 1;
+}

@@ -3,7 +3,7 @@
  * Memory rings: packets between two processes of one machine, over memory that
  * both have mapped. One producer, one consumer, no system call, no lock.
  *
- * A process owns one inbound region: a header page and one ring for every
+ * A process owns one inbound region: a header and one ring for every
  * source. Peers map it and write into their own ring. Nothing in a region is
  * trusted: indices live in the handles below, which are private, and whatever is
  * read from shared memory is read once and checked. A producer that starts anew
@@ -23,11 +23,12 @@ enum muster_ring_limit {
 	MUSTER_RING_BYTES_MIN = 16 << 10,	/* of one ring; a power of two */
 	MUSTER_RING_BYTES_MAX = 1 << 30,
 	MUSTER_RING_SOURCES_MAX = 4096,
+	MUSTER_RING_SIGNS = 65536,		/* bits that the owner sets for its peers */
 };
 
 #define MUSTER_RING_MAGIC	0x7265747375316d67ull
 
-/* First page of a region. */
+/* The head of a region. */
 struct muster_ring_head {
 	uint64_t magic;		/* written last: the region is ready */
 	uint32_t sources;
@@ -35,9 +36,10 @@ struct muster_ring_head {
 	uint8_t pad0[112];
 	uint32_t sleeping;	/* the owner sleeps, or is about to: wake it */
 	uint8_t pad1[3964];
+	uint64_t signs[MUSTER_RING_SIGNS / 64];	/* what they mean is owner's and peers' affair */
 };
 
-MUSTER_STATIC_ASSERT(sizeof(struct muster_ring_head) == 4096, "size");
+MUSTER_STATIC_ASSERT(sizeof(struct muster_ring_head) == 3 * 4096, "size");
 MUSTER_STATIC_ASSERT(__builtin_offsetof(struct muster_ring_head, sleeping) == 128, "own line");
 
 /* In front of each ring's lines; written by the consumer alone. */
@@ -159,5 +161,13 @@ void muster_ring_sleep_end(const struct muster_ring_region *region);
  * Once for a batch of sends is enough. Only one of several senders is told so.
  */
 bool muster_ring_wants_wake(const struct muster_ring_region *region);
+
+/**
+ * muster_ring_sign() - the owner sets or clears a bit. Whoever sees what the owner does
+ * afterwards sees the bit, too, even where that is a plain store.
+ */
+void muster_ring_sign(const struct muster_ring_region *region, uint16_t sign, bool on);
+/** muster_ring_signed() - a peer looks at it, after all that it has read before. */
+bool muster_ring_signed(const struct muster_ring_region *region, uint16_t sign);
 
 #endif /* MUSTER_RING_H */

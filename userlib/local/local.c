@@ -84,6 +84,8 @@ static int context_open(struct muster_dev *dev, const struct muster_dev_context 
 	}
 	config.members = members;
 	err = muster_engine_context_open(local->engine, &config);
+	if (!err && !local->wire)
+		muster_ring_sign(&local->rings.inbound, context->context, false);
 	free(members);
 	return err;
 }
@@ -140,6 +142,7 @@ static void abort_context(struct muster_dev *dev, uint8_t job, uint16_t context,
 	struct local *local = to_local(dev);
 
 	muster_engine_abort(local->engine, dev->address.vp, job, context, status, culprit);
+	muster_local_give_back(local, context);
 	muster_local_step(local);
 }
 

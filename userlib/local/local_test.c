@@ -345,6 +345,50 @@ static void one_that_computes_keeps_no_other_from_memory(void **state)
 	assert_int_equal(test_ranks(3, announces_past_one_that_computes, "ring"), 0);
 }
 
+/*
+ * Rank 0 lends its memory to rank 1, which computes; gives up, while the ring has no
+ * room to say so; and writes there. Rank 1 must not take that for what was sent.
+ */
+static void lends_and_gives_up(struct muster_oob *oob, const void *argument)
+{
+	enum { BYTES = 30000, MESSAGES = 10000 };
+	struct muster_dev *dev = dev_open(oob, argument);
+	struct muster_desc full = { .kind = MUSTER_DESC_MP, .dest = 1, .job = JOB,
+				    .context = CONTEXT };
+	struct muster_desc desc;
+	struct muster_cqe cqe;
+	uint32_t key;
+	void *memory;
+
+	context_open(oob, dev);
+	EXPECT(!dev->ops->mem_alloc(dev, BYTES, &memory, &key));
+	desc = transfer(memory, key, BYTES, oob->rank == 0);
+	memset(memory, 'a', BYTES);
+	if (oob->rank == 0) {
+		EXPECT(!dev->ops->post(dev, &desc, 1));
+		for (int i = 0; i < MESSAGES && dev->ops->post(dev, &full, 1) != -EAGAIN; i++)
+			;
+		dev->ops->abort(dev, JOB, CONTEXT, MUSTER_STATUS_ABORTED, 0);
+		memset(memory, 'b', BYTES);
+	}
+	test_barrier(oob);
+	if (oob->rank == 1)
+		EXPECT(!dev->ops->post(dev, &desc, 1));
+	do {
+		cqe = completion(dev);
+	} while (cqe.kind == MUSTER_CQE_SEND);
+	EXPECT(cqe.status == MUSTER_STATUS_ABORTED && cqe.culprit == 0);
+	dev->ops->settle(dev);
+	test_barrier(oob);
+	dev->ops->close(dev);
+}
+
+static void memory_that_was_lent_and_given_back_counts_for_nothing(void **state)
+{
+	(void)state;
+	assert_int_equal(test_ranks(2, lends_and_gives_up, "ring"), 0);
+}
+
 /* ---- the end ------------------------------------------------------------------------ */
 
 static void dies(struct muster_oob *oob, const void *argument)
@@ -482,6 +526,7 @@ int main(void)
 		cmocka_unit_test(a_sleeper_wakes_when_a_packet_comes),
 		cmocka_unit_test(shared_memory_is_read_in_place_and_other_memory_is_sent),
 		cmocka_unit_test(one_that_computes_keeps_no_other_from_memory),
+		cmocka_unit_test(memory_that_was_lent_and_given_back_counts_for_nothing),
 		cmocka_unit_test(all_name_the_dead_within_a_second),
 		cmocka_unit_test(who_only_polls_hears_of_a_death),
 		cmocka_unit_test(a_rank_that_leaves_fails_nothing_by_itself),
