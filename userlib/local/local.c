@@ -92,7 +92,10 @@ static int context_open(struct muster_dev *dev, const struct muster_dev_context 
 
 static void context_close(struct muster_dev *dev, uint8_t job, uint16_t context)
 {
-	muster_engine_context_close(to_local(dev)->engine, dev->address.vp, job, context);
+	struct local *local = to_local(dev);
+
+	muster_engine_context_close(local->engine, dev->address.vp, job, context);
+	muster_local_step(local);	/* it may have to say so later: see that we are busy then */
 }
 
 static int post(struct muster_dev *dev, const struct muster_desc *descs, uint32_t nr)
@@ -327,9 +330,11 @@ int muster_local_open(const struct muster_oob *oob, const struct muster_local_co
 	if (err)
 		return err;
 	local = local_new(oob);
-	if (!local)
-		return -ENOMEM;
-	mesh.error = parts_open(local, rings, &mesh.inbound_fd, why, why_len);
+	mesh.error = local ? parts_open(local, rings, &mesh.inbound_fd, why, why_len) : -ENOMEM;
+	if (!local) {
+		snprintf(why, why_len, "no memory for a device of %u ranks", oob->size);
+		return muster_mesh_open(oob, &mesh, NULL, why, why_len);
+	}
 	mesh.owner = local;
 	note_fill(mesh.note);
 	err = muster_mesh_open(oob, &mesh, &local->mesh, why, why_len);

@@ -479,6 +479,43 @@ static int count_lines(const char *path, const char *what)
 	return nr;
 }
 
+/* Rank 0 closes its context when its ring to rank 1 has no room, and then does nothing else. */
+static void leaves_a_full_ring(struct muster_oob *oob, const void *argument)
+{
+	struct muster_dev *dev = dev_open(oob, argument);
+	const struct muster_ring_producer *to = &((struct local *)dev)->rings.peers[1].to;
+	struct muster_desc desc;
+	struct muster_cqe cqe;
+	char memory[8];
+	uint32_t key;
+
+	context_open(oob, dev);
+	if (oob->rank == 0) {
+		while (to->pos + 3 <= to->nr_lines)	/* a packet takes two, and one behind it */
+			message_post(dev, 1, 1);
+		EXPECT(!((struct local *)dev)->busy);
+		dev->ops->context_close(dev, JOB, CONTEXT);
+	}
+	test_barrier(oob);
+	if (oob->rank == 0) {
+		while (!((struct local *)dev)->peers[1].ended)
+			dev->ops->wait(dev, 100000);
+	} else {
+		EXPECT(!dev->ops->mem_register(dev, memory, sizeof(memory), 3, &key));
+		desc = transfer(memory, key, sizeof(memory), false);
+		EXPECT(!dev->ops->post(dev, &desc, 1));
+		cqe = completion(dev);
+		EXPECT(cqe.status == MUSTER_STATUS_PEER_LOST && cqe.culprit == 0);
+	}
+	dev->ops->close(dev);
+}
+
+static void a_good_bye_waits_for_room_and_for_nothing_else(void **state)
+{
+	(void)state;
+	assert_int_equal(test_ranks(2, leaves_a_full_ring, "ring"), 0);
+}
+
 static void opens_and_closes(struct muster_oob *oob, const void *argument)
 {
 	int fds = count_fds();
@@ -530,6 +567,7 @@ int main(void)
 		cmocka_unit_test(all_name_the_dead_within_a_second),
 		cmocka_unit_test(who_only_polls_hears_of_a_death),
 		cmocka_unit_test(a_rank_that_leaves_fails_nothing_by_itself),
+		cmocka_unit_test(a_good_bye_waits_for_room_and_for_nothing_else),
 		cmocka_unit_test(closing_gives_everything_back),
 		cmocka_unit_test(another_wire_is_refused_with_those_that_there_are),
 	};

@@ -27,6 +27,7 @@
 enum {
 	EVENTS_AT_ONCE = 32,
 	FDS_MAX = 2,	/* with one message */
+	FILES_PER_PEER = 3,	/* connection, process, wake-up; and memory until it is mapped */
 	NAME_LEN = 6,	/* of an autobound socket: NUL and five digits */
 };
 
@@ -371,21 +372,47 @@ static struct muster_mesh *mesh_new(const struct muster_oob *oob,
 	mesh->owner = config->owner;
 	mesh->rank = oob->rank;
 	mesh->size = oob->size;
-	mesh->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	mesh->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	mesh->epoll_fd = -1;
+	mesh->wake_fd = -1;
 	mesh->cards = calloc(oob->size, sizeof(*mesh->cards));
 	mesh->peers = calloc(oob->size, sizeof(*mesh->peers));
 	for (uint32_t rank = 0; rank < oob->size && mesh->peers; rank++)
 		mesh->peers[rank] = (struct peer){ -1, -1, -1, -1, false };
-	if (mesh->epoll_fd >= 0 && mesh->wake_fd >= 0 && mesh->cards && mesh->peers)
+	if (mesh->cards && mesh->peers)
 		return mesh;
 	mesh_free(mesh);
 	return NULL;
 }
 
+/* What every mesh needs, however many ranks it has. */
+static int files_open(struct muster_mesh *mesh, struct card *card, int *listen_fd)
+{
+	mesh->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (mesh->epoll_fd < 0)
+		return -errno;
+	mesh->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	if (mesh->wake_fd < 0)
+		return -errno;
+	return listen_open(card, mesh->size, listen_fd);
+}
+
+/* An error in words; where a limit was met, with that limit. */
+static void error_words(int err, char *words, size_t len)
+{
+	struct rlimit limit = { 0 };
+
+	if (err != -EMFILE && err != -ETOOMANYREFS) {
+		snprintf(words, len, "%s", strerror(-err));
+		return;
+	}
+	getrlimit(RLIMIT_NOFILE, &limit);
+	snprintf(words, len, "%s: the limit is %llu (ulimit -n), and each rank needs %d of them for every other",
+		 strerror(-err), (unsigned long long)limit.rlim_cur, FILES_PER_PEER);
+}
+
 /* Own card; what has failed so far goes out with it. */
-static void card_fill(struct card *card, const struct muster_mesh_config *config, uint32_t size,
-		      int *listen_fd, const char *why)
+static void card_fill(struct muster_mesh *mesh, struct card *card,
+		      const struct muster_mesh_config *config, int *listen_fd, const char *why)
 {
 	card->error = config->error;
 	card->pid = getpid();
@@ -395,9 +422,11 @@ static void card_fill(struct card *card, const struct muster_mesh_config *config
 	if (!card->error && getrandom(&card->secret, sizeof(card->secret), 0) < 0)
 		card->error = -errno;
 	if (!card->error)
-		card->error = listen_open(card, size, listen_fd);
-	snprintf(card->why, sizeof(card->why), "%s",
-		 config->error ? why : strerror(-card->error));
+		card->error = files_open(mesh, card, listen_fd);
+	if (config->error)
+		snprintf(card->why, sizeof(card->why), "%s", why);
+	else
+		error_words(card->error, card->why, sizeof(card->why));
 }
 
 static int cards_check(const struct muster_mesh *mesh, char *why, size_t why_len)
@@ -420,10 +449,11 @@ static int meet(struct muster_mesh *mesh, const struct muster_oob *oob,
 		const struct muster_mesh_config *config, int *listen_fd, char *why, size_t why_len)
 {
 	struct card card = { 0 };
+	char words[128];
 	uint32_t rank;
 	int err;
 
-	card_fill(&card, config, oob->size, listen_fd, why);
+	card_fill(mesh, &card, config, listen_fd, why);
 	err = oob->allgather(oob->opaque, &card, mesh->cards, sizeof(card));
 	if (err) {
 		snprintf(why, why_len, "the ranks' exchange failed: %s", strerror(-err));
@@ -436,10 +466,11 @@ static int meet(struct muster_mesh *mesh, const struct muster_oob *oob,
 			  &rank);
 	if (!err)
 		err = watch_all(mesh);
+	error_words(err, words, sizeof(words));
 	if (err)
 		snprintf(why, why_len, "rank %u (process %u) cannot be reached: %s; the local device "
 			 "needs all ranks on one host, in one network namespace, of one user", rank,
-			 rank < mesh->size ? mesh->cards[rank].pid : 0, strerror(-err));
+			 rank < mesh->size ? mesh->cards[rank].pid : 0, words);
 	mesh->crowded = count_crowded(mesh);
 	return err;
 }
@@ -474,7 +505,7 @@ int muster_mesh_open(const struct muster_oob *oob, const struct muster_mesh_conf
 	int err;
 
 	if (!mesh) {
-		snprintf(why, why_len, "no memory or no file descriptors for %u ranks", oob->size);
+		snprintf(why, why_len, "no memory for what %u ranks say", oob->size);
 		return -ENOMEM;
 	}
 	err = meet_all(mesh, oob, config, why, why_len);

@@ -253,6 +253,31 @@ static void all_say_why_one_could_not_open(void **state)
 	assert_int_equal(test_ranks(3, fails_at_one, NULL), 0);
 }
 
+/* argument: what is missing. */
+static void lacks_something(struct muster_oob *oob, const void *argument)
+{
+	static const struct muster_mesh_events events = { on_message, on_lost };
+	struct muster_mesh_config config = { .events = &events, .deadline_us = 5000000,
+					     .inbound_fd = -1 };
+	struct muster_mesh *mesh;
+	char why[256] = "";
+	struct rlimit limit;
+
+	(void)argument;
+	EXPECT(!getrlimit(RLIMIT_NOFILE, &limit));
+	if (oob->rank == 1)
+		limit_open_files();
+	EXPECT(muster_mesh_open(oob, &config, &mesh, why, sizeof(why)) == -EMFILE);
+	EXPECT(strstr(why, oob->rank == 1 ? "ulimit -n" : "rank 1: "));
+	test_barrier(oob);	/* the exchange is still in step */
+}
+
+static void all_hear_who_has_no_descriptor_for_the_mesh(void **state)
+{
+	(void)state;
+	assert_int_equal(test_ranks(3, lacks_something, NULL), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -261,6 +286,7 @@ int main(void)
 		cmocka_unit_test(a_sleeper_wakes_when_it_is_woken),
 		cmocka_unit_test(all_hear_of_a_death_within_a_second),
 		cmocka_unit_test(a_rank_that_leaves_is_not_dead),
+		cmocka_unit_test(all_hear_who_has_no_descriptor_for_the_mesh),
 		cmocka_unit_test(all_say_why_one_could_not_open),
 	};
 
