@@ -240,12 +240,16 @@ static int hear_hello(struct muster_mesh *mesh, int fd, uint64_t end_us, uint32_
 	if (n < 0)
 		return n;
 	*rank = le32toh(hello.key);
-	if (le32toh(hello.kind) == MUSTER_MESH_HELLO && *rank < mesh->size && fds[0] >= 0 &&
-	    le64toh(hello.addr) == mesh->cards[mesh->rank].secret)
+	if (le32toh(hello.kind) != MUSTER_MESH_HELLO || *rank >= mesh->size ||
+	    le64toh(hello.addr) != mesh->cards[mesh->rank].secret)
+		n = -EPERM;
+	else if (fds[0] < 0)
+		n = -EMFILE;	/* it was sent, but we have no room */
+	if (n > 0)
 		return 0;
 	fd_close(&fds[0]);
 	fd_close(&fds[1]);
-	return -EPERM;
+	return n;
 }
 
 static int connect_below(struct muster_mesh *mesh, uint32_t rank, int inbound_fd)
@@ -273,14 +277,14 @@ static int accept_above(struct muster_mesh *mesh, int listen_fd, int inbound_fd,
 		return err;
 	fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC);
 	if (fd < 0)
-		return 0;
+		return errno == EMFILE || errno == ENFILE ? -errno : 0;
 	err = peer_process(fd, &pidfd);
 	if (!err)
 		err = hear_hello(mesh, fd, end_us, &rank, fds);
 	if (err || rank <= mesh->rank || mesh->peers[rank].fd >= 0) {
 		fd_close(&fd);
 		fd_close(&pidfd);
-		return err == -ETIMEDOUT ? err : 0;
+		return err == -ETIMEDOUT || err == -EMFILE ? err : 0;
 	}
 	mesh->peers[rank] = (struct peer){ fd, pidfd, fds[0], fds[1], false };
 	err = say_hello(mesh, rank, inbound_fd);
