@@ -389,6 +389,42 @@ static void memory_that_was_lent_and_given_back_counts_for_nothing(void **state)
 	assert_int_equal(test_ranks(2, lends_and_gives_up, "ring"), 0);
 }
 
+/* The kernel writes there for us, and does not crash over it. */
+static bool writable(const void *there)
+{
+	int ends[2];
+	bool is;
+
+	EXPECT(!pipe(ends) && write(ends[1], there, 1) == 1);
+	is = read(ends[0], (void *)(uintptr_t)there, 1) == 1;
+	close(ends[0]);
+	close(ends[1]);
+	return is;
+}
+
+static void looks_at_its_rings(struct muster_oob *oob, const void *argument)
+{
+	struct muster_dev *dev = dev_open(oob, argument);
+	const struct muster_rings *rings = &((struct local *)dev)->rings;
+
+	for (uint32_t rank = 0; rank < oob->size; rank++) {
+		const struct muster_rings_peer *peer = &rings->peers[rank];
+
+		if (rank == oob->rank)
+			continue;
+		EXPECT(writable(peer->to.lines) && !writable(peer->to.control));
+		EXPECT(writable(peer->from.control) && !writable(peer->from.lines));
+	}
+	test_barrier(oob);
+	dev->ops->close(dev);
+}
+
+static void each_end_of_a_ring_can_write_only_what_is_its_own(void **state)
+{
+	(void)state;
+	assert_int_equal(test_ranks(3, looks_at_its_rings, "ring"), 0);
+}
+
 /* ---- the end ------------------------------------------------------------------------ */
 
 static void dies(struct muster_oob *oob, const void *argument)
@@ -564,6 +600,7 @@ int main(void)
 		cmocka_unit_test(shared_memory_is_read_in_place_and_other_memory_is_sent),
 		cmocka_unit_test(one_that_computes_keeps_no_other_from_memory),
 		cmocka_unit_test(memory_that_was_lent_and_given_back_counts_for_nothing),
+		cmocka_unit_test(each_end_of_a_ring_can_write_only_what_is_its_own),
 		cmocka_unit_test(all_name_the_dead_within_a_second),
 		cmocka_unit_test(who_only_polls_hears_of_a_death),
 		cmocka_unit_test(a_rank_that_leaves_fails_nothing_by_itself),
