@@ -74,7 +74,7 @@ EXAMPLES  := $(call programs,$(BUILD),userlib/examples)
 EXAMPLE_LIB := $(filter-out $(EXAMPLES:=.o),$(call objects,$(BUILD),userlib/examples))
 SELFTESTS := $(foreach b,$(BUILD) $(SAN),$(call programs,$(b),selftests) $(call programs,$(b),selftests/dst))
 UNITS     := $(foreach r,$(ROOMS),$(patsubst %.c,$(SAN)/%,$(wildcard $(r)/*_test.c)))
-selftest_parts = $(filter-out $(SELFTESTS:=.o),$(call objects,$(1),selftests/dst))
+selftest_parts = $(filter-out $(SELFTESTS:=.o),$(call objects,$(1),selftests) $(call objects,$(1),selftests/dst))
 
 $(TOOL_LIB): $(filter-out $(TOOLS:=.o),$(call objects,$(BUILD),tools))
 
