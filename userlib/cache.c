@@ -19,16 +19,11 @@ static bool same_call(const struct muster_call *a, const struct muster_call *b)
 
 /* ---- schedules -------------------------------------------------------------- */
 
-static bool is_rooted(enum muster_coll coll)
-{
-	return coll == MUSTER_COLL_BROADCAST || coll == MUSTER_COLL_REDUCE;
-}
-
 static bool file_fits(const struct muster_schedule *schedule, const struct muster_comm *comm,
 		      const struct muster_call *call)
 {
 	return schedule && schedule->coll == call->coll && schedule->ranks == comm->size &&
-	       (!is_rooted(call->coll) || schedule->root == call->root);
+	       (!muster_coll_rooted(call->coll) || schedule->root == call->root);
 }
 
 /* The user's file where it fits, the algorithm that was named where it exists, else the best. */
