@@ -26,8 +26,9 @@ NIC    := qemu-device/nic
 SCHEDULE  := userlib/schedule
 BOOTSTRAP := userlib/bootstrap
 LOCAL     := userlib/local
-ROOMS  := $(ENGINE) $(WIRE) $(NIC) $(SCHEDULE) $(BOOTSTRAP) $(LOCAL) userlib
-# What libmuster is made of, from the top down.
+SYNTH     := userlib/synth
+ROOMS  := $(ENGINE) $(WIRE) $(NIC) $(SCHEDULE) $(BOOTSTRAP) $(LOCAL) $(SYNTH) userlib
+# What libmuster is made of, from the top down. The synthesizer is no part of it: it alone needs Z3.
 LIBRARY := userlib $(LOCAL) $(BOOTSTRAP) $(SCHEDULE) $(ENGINE) $(WIRE)
 
 # Two builds of the same sources: the product, and one under sanitizers for tests.
@@ -86,7 +87,7 @@ $(EXAMPLES): %: %.o $(EXAMPLE_LIB) $(call libs,$(BUILD))
 # A room's unit tests are linked against that room and those below it.
 define unit_rule
 $(patsubst %.c,$(SAN)/%,$(wildcard $(1)/*_test.c)): %: %.o $(foreach r,$(2),$(SAN)/$(r)/lib.a)
-	@$$(LINK) -lcmocka -lm
+	@$$(LINK) -lcmocka $(3) -lm
 endef
 $(eval $(call unit_rule,$(ENGINE),$(ENGINE)))
 $(eval $(call unit_rule,$(WIRE),$(WIRE)))
@@ -95,6 +96,7 @@ $(eval $(call unit_rule,$(SCHEDULE),$(SCHEDULE) $(ENGINE)))
 $(eval $(call unit_rule,$(BOOTSTRAP),$(BOOTSTRAP)))
 $(eval $(call unit_rule,$(LOCAL),$(LOCAL) $(BOOTSTRAP) $(ENGINE) $(WIRE)))
 $(eval $(call unit_rule,userlib,$(LIBRARY)))
+$(eval $(call unit_rule,$(SYNTH),$(SYNTH) $(SCHEDULE) $(ENGINE),-lz3))
 
 $(filter $(BUILD)/selftests/%,$(SELFTESTS)): %: %.o $(call selftest_parts,$(BUILD)) $(call libs,$(BUILD))
 	@$(LINK) -lm
