@@ -366,9 +366,9 @@ void muster_host_advance(struct muster_comm *comm, struct muster_request *reques
 		comm->host->request = NULL;
 		muster_request_finish(request, 0);
 	} else if (done == -ENOMEM) {
-		muster_comm_abort(comm, MUSTER_STATUS_ABORTED, comm->rank, 0, 0);
+		muster_comm_abort(comm, MUSTER_STATUS_ABORTED, comm->rank, NULL, NULL);
 	} else if (done < 0) {	/* unless it has failed already */
-		muster_comm_abort(comm, MUSTER_STATUS_DESCRIPTOR, comm->rank, 0, 0);
+		muster_comm_abort(comm, MUSTER_STATUS_DESCRIPTOR, comm->rank, NULL, NULL);
 	}
 }
 

@@ -324,7 +324,7 @@ static inline int test_context_open(struct muster_dev *dev, const struct muster_
 	return muster_engine_context_open(test_node_of(dev)->engine, &engine_config);
 }
 
-static inline void test_context_close(struct muster_dev *dev, uint8_t job, uint16_t context)
+static inline void test_context_close(struct muster_dev *dev, uint8_t job, uint32_t context)
 {
 	muster_engine_context_close(test_node_of(dev)->engine, dev->address.vp, job, context);
 }
@@ -367,7 +367,7 @@ static inline void test_wait_dev(struct muster_dev *dev, uint64_t timeout_us)
 	nanosleep(&nap, NULL);
 }
 
-static inline void test_abort(struct muster_dev *dev, uint8_t job, uint16_t context,
+static inline void test_abort(struct muster_dev *dev, uint8_t job, uint32_t context,
 			      uint8_t status, uint32_t culprit)
 {
 	muster_engine_abort(test_node_of(dev)->engine, dev->address.vp, job, context, status,

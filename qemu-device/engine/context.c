@@ -11,7 +11,7 @@
 #include <string.h>
 
 struct context *muster_context_find(const struct muster_engine *engine, uint16_t vp, uint8_t job,
-				    uint16_t id)
+				    uint32_t id)
 {
 	struct context *ctx;
 
@@ -52,7 +52,7 @@ static int members_copy(struct context *ctx, const struct muster_member *from)
 	uint32_t i, *place;
 
 	for (i = 0; i < ctx->nr_members; i++) {
-		if (from[i].node >= MUSTER_NODES_MAX || from[i].vp >= MUSTER_VPS_MAX)
+		if (from[i].node >= MUSTER_NODE_AGGREGATION || from[i].vp >= MUSTER_VPS_MAX)
 			return -EINVAL;
 		place = member_place(ctx, from[i].node, from[i].vp);
 		if (*place)
@@ -96,6 +96,8 @@ static void header_init(struct context *ctx)
 	header->src_node = ctx->engine->node;
 	header->src_vp = ctx->vp;
 	header->context = ctx->id;
+	header->life = ctx->life;
+	header->src_member = ctx->self;
 	header->incarnation = ctx->members[ctx->self].incarnation;
 	header->job_key = ctx->job_key;
 }
@@ -149,6 +151,7 @@ int muster_engine_context_open(struct muster_engine *engine,
 	ctx->self = config->self;
 	ctx->vp = config->vp;
 	ctx->id = config->context;
+	ctx->life = config->life;
 	ctx->job = config->job;
 	ctx->job_key = config->job_key;
 	ret = members_copy(ctx, config->members);
@@ -207,7 +210,7 @@ void muster_context_close(struct context *ctx)
 }
 
 void muster_engine_context_close(struct muster_engine *engine, uint16_t vp, uint8_t job,
-				 uint16_t context)
+				 uint32_t context)
 {
 	struct context *ctx = muster_context_find(engine, vp, job, context);
 
@@ -218,7 +221,7 @@ void muster_engine_context_close(struct muster_engine *engine, uint16_t vp, uint
 /* ---- diagnosis ---- */
 
 int muster_engine_context_query(const struct muster_engine *engine, uint16_t vp, uint8_t job,
-				uint16_t context, struct muster_context_state *state)
+				uint32_t context, struct muster_context_state *state)
 {
 	const struct context *ctx = muster_context_find(engine, vp, job, context);
 	const struct instance *inst;

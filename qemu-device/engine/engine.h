@@ -94,7 +94,8 @@ struct muster_member {
 
 struct muster_context_config {
 	uint8_t job;
-	uint16_t context;	/* id, agreed among the members */
+	uint32_t context;	/* id, agreed among the members */
+	uint32_t life;		/* of this use of the id, agreed likewise */
 	uint16_t vp;		/* the local VP */
 	uint64_t job_key;
 	uint32_t self;		/* index of the local VP in members */
@@ -185,7 +186,7 @@ int muster_engine_context_open(struct muster_engine *engine,
  * fail with MUSTER_STATUS_PEER_LOST; or why it had failed, if it had.
  */
 void muster_engine_context_close(struct muster_engine *engine, uint16_t vp, uint8_t job,
-				 uint16_t context);
+				 uint32_t context);
 
 /**
  * muster_engine_post() - give a VP one whole sequence, or one point-to-point descriptor.
@@ -240,10 +241,10 @@ void muster_engine_peer_left(struct muster_engine *engine, uint32_t node);
 
 /** muster_engine_abort() - fail a context from here and tell all members. -ENOENT. */
 int muster_engine_abort(struct muster_engine *engine, uint16_t vp, uint8_t job,
-			uint16_t context, uint8_t status, uint32_t culprit);
+			uint32_t context, uint8_t status, uint32_t culprit);
 
 int muster_engine_context_query(const struct muster_engine *engine, uint16_t vp, uint8_t job,
-				uint16_t context, struct muster_context_state *state);
+				uint32_t context, struct muster_context_state *state);
 
 void muster_engine_counters_get(const struct muster_engine *engine,
 				struct muster_engine_counters *counters);

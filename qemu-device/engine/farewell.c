@@ -21,7 +21,7 @@ static void prepare(const struct context *ctx, uint32_t member, struct muster_pa
 	muster_packet_prepare(ctx, MUSTER_PACKET_ABORT, member, packet);
 	packet->number = ctx->failure.status;
 	packet->arg = ctx->failure.culprit;
-	packet->signature = ctx->failure.detail;
+	packet->signature = ctx->failure.other;
 }
 
 /* A member that cannot be reached needs not be told. */
@@ -47,7 +47,7 @@ bool muster_farewell_check(struct context *ctx)
 		const struct member *member = &ctx->members[i];
 
 		if (member->left && (int32_t)(ctx->base - member->base) >= 0) {
-			muster_context_fail(ctx, MUSTER_STATUS_PEER_LOST, i, 0);
+			muster_context_fail(ctx, MUSTER_STATUS_PEER_LOST, i, NULL);
 			return false;
 		}
 	}

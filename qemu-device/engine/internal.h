@@ -14,6 +14,8 @@
 
 #include "engine.h"
 
+#include <string.h>
+
 /* Layouts are read as they lie in memory. */
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "little-endian hosts only");
 
@@ -46,12 +48,18 @@ struct step {
 	uint8_t data[MUSTER_INLINE_MAX];
 };
 
+static inline bool muster_signatures_equal(const struct muster_signature *a,
+					   const struct muster_signature *b)
+{
+	return !memcmp(a, b, sizeof(*a));
+}
+
 struct sequence {
 	uint64_t cookie;
-	uint32_t signature;
+	struct muster_signature signature;
 	uint32_t pulse_len;
 	uint32_t pulse_count;
-	uint8_t stage;
+	uint16_t stage;
 	uint8_t nr_steps;
 	uint8_t nr_slots;
 	bool coll_end;
@@ -65,10 +73,10 @@ struct message {
 	uint64_t load_addr;
 	uint32_t load_key;
 	uint32_t member_dest;
-	uint32_t signature;
+	struct muster_signature signature;
 	uint16_t length;
+	uint16_t stage;
 	uint8_t slot;
-	uint8_t stage;
 	bool completes;
 	bool left;			/* only its completion is missing */
 	uint8_t data[MUSTER_INLINE_MAX];
@@ -89,13 +97,13 @@ struct entry {
 	uint32_t number;
 	uint32_t pulse;
 	uint32_t member;	/* who wrote it */
-	uint32_t signature;
+	struct muster_signature signature;
 	uint32_t total;
 	uint16_t flags;		/* MUSTER_PACKET_* */
 	uint16_t next, prev;	/* entries of the same number; next: free ones */
+	uint16_t stage;
 	uint8_t state;
 	uint8_t slot;
-	uint8_t stage;
 	uint8_t fragments;	/* bit i: the one at offset i * MUSTER_MTU is here */
 	uint8_t nr_blocks;
 	bool in_reserve;
@@ -159,8 +167,8 @@ struct arrivals {
 
 /* A number that has ended. */
 struct ended {
-	uint32_t signature;
-	uint8_t stage;
+	struct muster_signature signature;
+	uint16_t stage;
 };
 
 enum send_phase {
@@ -202,9 +210,9 @@ struct instance {
 struct failure {
 	uint8_t status;		/* enum muster_status; 0: none */
 	uint32_t culprit;
-	uint32_t detail;
 	uint32_t number;
-	uint32_t signature;
+	struct muster_signature ours;
+	struct muster_signature other;	/* MISMATCH */
 };
 
 struct context {
@@ -216,8 +224,9 @@ struct context {
 	uint64_t job_key;
 	uint32_t nr_members;
 	uint32_t self;
+	uint32_t id;
+	uint32_t life;
 	uint16_t vp;
-	uint16_t id;
 	uint8_t job;
 	uint8_t index;			/* in the unit */
 	bool listed;			/* on the engine's list of what can run */
@@ -279,7 +288,7 @@ void muster_context_unready(struct context *ctx);
 
 /* context.c */
 struct context *muster_context_find(const struct muster_engine *engine, uint16_t vp, uint8_t job,
-				    uint16_t id);
+				    uint32_t id);
 /* Index of the member, or nr_members. */
 uint32_t muster_member_find(const struct context *ctx, uint32_t node, uint16_t vp);
 /* No completion, DMA or received packet of it afterwards; told to the members. */
@@ -287,8 +296,9 @@ void muster_context_close(struct context *ctx);
 void muster_context_free(struct context *ctx);
 
 /* failure.c */
-/* The first cause stays. detail: MISMATCH, the other's signature. */
-void muster_context_fail(struct context *ctx, uint8_t status, uint32_t culprit, uint32_t detail);
+/* The first cause stays. other: MISMATCH, the culprit's signature; or NULL. */
+void muster_context_fail(struct context *ctx, uint8_t status, uint32_t culprit,
+			 const struct muster_signature *other);
 /* Tell members and completion queue of a failed context what has become of it. */
 void muster_context_drain(struct context *ctx);
 /* Fills in what all completions of a context share. False: the queue is full, stalled. */

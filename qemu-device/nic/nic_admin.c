@@ -275,10 +275,11 @@ static int open_watched(struct muster_nic *nic, const struct muster_context_conf
 static struct verdict context_open(struct muster_nic *nic, const struct muster_admin_command *cmd)
 {
 	const struct muster_admin_context *c = &cmd->context;
-	uint32_t vp = le32toh(c->vp), nr = le32toh(c->nr_members);
+	uint32_t vp = le16toh(c->vp), nr = le32toh(c->nr_members);
 	struct muster_context_config config = {
 		.job = c->job,
-		.context = le16toh(c->context),
+		.context = le32toh(c->context),
+		.life = le32toh(c->life),
 		.job_key = le64toh(c->job_key),
 		.self = le32toh(c->self),
 		.nr_members = nr,
@@ -292,8 +293,8 @@ static struct verdict context_open(struct muster_nic *nic, const struct muster_a
 		return BAD(context.self);
 	if (c->status || c->culprit)
 		return BAD(context.status);
-	if (c->reserved || !rest_zero(cmd, sizeof(*c)))
-		return BAD(context.reserved);
+	if (!rest_zero(cmd, sizeof(*c)))
+		return BAD(raw[sizeof(*c)]);
 	if (vp >= MUSTER_VPS_MAX || !nic->vps[vp])
 		return REFUSE(NO_OBJECT);
 	members = malloc(nr * sizeof(*members));
@@ -313,14 +314,14 @@ static struct verdict context_find(struct muster_nic *nic, const struct muster_a
 {
 	const struct muster_admin_context *c = &cmd->context;
 	struct muster_context_state state;
-	uint32_t vp = le32toh(c->vp);
+	uint32_t vp = le16toh(c->vp);
 
-	if (c->job_key || c->members || c->nr_members || c->self)
+	if (c->job_key || c->members || c->nr_members || c->self || c->life)
 		return BAD(context);
-	if (c->reserved || !rest_zero(cmd, sizeof(*c)))
-		return BAD(context.reserved);
+	if (!rest_zero(cmd, sizeof(*c)))
+		return BAD(raw[sizeof(*c)]);
 	if (vp >= MUSTER_VPS_MAX || !nic->vps[vp] ||
-	    muster_engine_context_query(nic->engine, vp, c->job, le16toh(c->context), &state))
+	    muster_engine_context_query(nic->engine, vp, c->job, le32toh(c->context), &state))
 		return REFUSE(NO_OBJECT);
 	return OK;
 }
@@ -334,7 +335,7 @@ static struct verdict context_close(struct muster_nic *nic, const struct muster_
 		return verdict;
 	if (c->status || c->culprit)
 		return BAD(context.status);
-	muster_engine_context_close(nic->engine, le32toh(c->vp), c->job, le16toh(c->context));
+	muster_engine_context_close(nic->engine, le16toh(c->vp), c->job, le32toh(c->context));
 	return OK;
 }
 
@@ -347,8 +348,8 @@ static struct verdict context_abort(struct muster_nic *nic, const struct muster_
 		return verdict;
 	if (c->status == MUSTER_STATUS_OK || c->status > MUSTER_STATUS_FLUSHED)
 		return BAD(context.status);
-	return verdict_of(muster_engine_abort(nic->engine, le32toh(c->vp), c->job,
-					      le16toh(c->context), c->status,
+	return verdict_of(muster_engine_abort(nic->engine, le16toh(c->vp), c->job,
+					      le32toh(c->context), c->status,
 					      le32toh(c->culprit)));
 }
 
