@@ -322,6 +322,9 @@ static int lower(struct muster_comm *comm, struct muster_entry *entry)
 	}
 	memcpy(entry->bound, entry->program->descs,
 	       entry->program->nr_descs * sizeof(*entry->bound));
+	for (uint32_t i = 0; i < entry->program->nr_descs; i++)	/* data[] is the caller's alone */
+		if (entry->bound[i].inline_len)
+			memset(entry->bound[i].data, 0, sizeof(entry->bound[i].data));
 	return 0;
 }
 

@@ -53,12 +53,11 @@ const char *muster_op_name(uint32_t op)
 	return op < sizeof(names) / sizeof(names[0]) ? names[op] : "an unknown operation";
 }
 
-void muster_signature_words(uint32_t signature, char *words, size_t len)
+void muster_signature_words(const struct muster_signature *signature, char *words, size_t len)
 {
-	uint32_t coll = MUSTER_FIELD_GET(MUSTER_SIG_COLL, signature);
-	const char *type = muster_type_name(MUSTER_FIELD_GET(MUSTER_SIG_TYPE, signature));
-	const char *op = muster_op_name(MUSTER_FIELD_GET(MUSTER_SIG_OP, signature));
-	uint32_t root = MUSTER_FIELD_GET(MUSTER_SIG_ROOT, signature);
+	const char *type = muster_type_name(signature->type);
+	const char *op = muster_op_name(signature->op);
+	uint32_t coll = signature->coll, root = signature->root;
 	const struct muster_coll_row *row = muster_coll_row(coll);
 	char with_root[32] = "";
 
