@@ -216,6 +216,8 @@ struct muster_comm {
 	struct muster_request *unposted; /* the first that the device has not all of */
 	uint32_t number;		/* of the next operation */
 	struct muster_past history[MUSTER_HISTORY];
+	uint32_t sequences;		/* given to the device */
+	uint32_t sequences_ended;	/* of them, as far as completions have told */
 	uint32_t posted;		/* small operations given to the device */
 	uint32_t completed;
 	uint8_t *bounce;		/* their results, by order */
@@ -275,6 +277,7 @@ struct muster_request {
 	struct muster_pin out_pin;
 	uint32_t number;
 	uint32_t stage;		/* next to be posted */
+	uint32_t sequence;	/* number of the last one posted */
 	uint32_t bounce;
 	enum muster_path path;
 	enum muster_request_state state;

@@ -58,17 +58,29 @@ static void bind(const struct muster_request *request, const struct muster_desc 
 	desc->cookie = request->number;
 }
 
+/*
+ * A NIC takes the descriptors of a process in order: a sequence that finds the queue of
+ * its context full would hold up other communicators. It is not posted before one ends.
+ */
 static int stage_post(struct muster_request *request)
 {
 	struct muster_entry *entry = request->entry;
+	struct muster_comm *comm = request->comm;
 	const struct muster_program *program = entry->program;
 	struct muster_dev *dev = request->job->dev;
 	uint32_t first = program->stage_first[request->stage];
 	uint32_t end = program->stage_first[request->stage + 1];
 
+	int err;
+
+	if (comm->sequences - comm->sequences_ended == MUSTER_SEQ_QUEUE_MAX)
+		return -EAGAIN;
 	for (uint32_t i = first; i < end; i++)
 		bind(request, &program->descs[i], &entry->bound[i]);
-	return dev->ops->post(dev, &entry->bound[first], end - first);
+	err = dev->ops->post(dev, &entry->bound[first], end - first);
+	if (!err)
+		request->sequence = comm->sequences++;
+	return err;
 }
 
 /* What must be free before the first stage can go. */

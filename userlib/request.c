@@ -272,16 +272,23 @@ void muster_request_finish(struct muster_request *request, int result)
 	request->state = MUSTER_REQUEST_DONE;
 }
 
-/* The device's word is checked: only the oldest operation can end, and only once. */
+/*
+ * The device's word is checked: only the oldest operation can end, only once, and with
+ * its last sequence. Those before that tell their end to make room for others.
+ */
 static void sequence_take(struct muster_comm *comm, const struct muster_cqe *cqe)
 {
 	struct muster_request *request = comm->first;
 
-	if (cqe->status)
+	if (cqe->status) {
 		muster_comm_fail_status(comm, cqe->status, cqe->culprit, &cqe->other,
 					&cqe->signature);
-	else if (request && request->path == MUSTER_PATH_NIC && request->number == cqe->cookie &&
-		 comm->unposted != request)
+		return;
+	}
+	if (cqe->number - comm->sequences_ended < comm->sequences - comm->sequences_ended)
+		comm->sequences_ended = cqe->number + 1;
+	if (request && request->path == MUSTER_PATH_NIC && request->number == cqe->cookie &&
+	    comm->unposted != request && cqe->number == request->sequence)
 		muster_request_finish(request, 0);
 }
 

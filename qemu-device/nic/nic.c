@@ -251,6 +251,7 @@ static void quiesce(struct muster_nic *nic)
 {
 	while (nic->nr_vps)
 		nic_vp_destroy(nic, nic->vps[nic->vp_ids[0]]);
+	nic_admin_drop(nic);
 	for (uint32_t i = 0; i < MUSTER_CQS_MAX; i++) {
 		free(nic->cqs[i]);
 		nic->cqs[i] = NULL;
@@ -258,7 +259,6 @@ static void quiesce(struct muster_nic *nic)
 	for (uint32_t i = 1; i <= MUSTER_MRS_MAX && nic->mr_pages; i++)
 		if (nic->mrs[i])
 			nic_mr_destroy(nic, i);
-	nic_admin_drop(nic);
 	loopback_drop(nic);
 	nic->vectors = 0;
 	__atomic_fetch_and(&nic->state, ~MUSTER_STATE_ENABLED, __ATOMIC_RELEASE);

@@ -189,6 +189,22 @@ static struct verdict mr_check(const struct muster_admin_command *cmd, const str
 	return OK;
 }
 
+/* As far as one step goes: nic->registering stays if there is more to do. */
+static struct verdict mr_register_on(struct muster_nic *nic)
+{
+	struct nic_mr *mr = nic->registering;
+	int err = nic_mr_read_on(nic, mr);
+
+	if (!err && mr->nr_read < mr->nr_pages)
+		return OK;
+	nic->registering = NULL;
+	if (err)
+		nic_mr_free(nic, mr);
+	else
+		nic->mrs[le32toh(nic->command.mr.id)] = mr;
+	return err == -EINVAL ? BAD(mr.pages) : verdict_of(err);
+}
+
 static struct verdict mr_register(struct muster_nic *nic, const struct muster_admin_command *cmd)
 {
 	struct nic_mr config = {
@@ -199,22 +215,18 @@ static struct verdict mr_register(struct muster_nic *nic, const struct muster_ad
 		.nr_pages = le32toh(cmd->mr.nr_pages),
 		.page_shift = cmd->mr.page_shift,
 		.access = cmd->mr.access,
+		.list = le64toh(cmd->mr.pages),
 	};
 	uint32_t id = le32toh(cmd->mr.id);
 	struct verdict verdict = mr_check(cmd, &config, id);
-	struct nic_mr *mr;
 	int err;
 
 	if (verdict.status)
 		return verdict;
 	if (nic->mrs[id])
 		return REFUSE(BUSY);
-	err = nic_mr_create(nic, &config, le64toh(cmd->mr.pages), &mr);
-	if (err == -EINVAL)
-		return BAD(mr.pages);
-	if (!err)
-		nic->mrs[id] = mr;
-	return verdict_of(err);
+	err = nic_mr_begin(nic, &config, &nic->registering);
+	return err ? verdict_of(err) : mr_register_on(nic);
 }
 
 static struct verdict mr_deregister(struct muster_nic *nic, const struct muster_admin_command *cmd)
@@ -496,6 +508,11 @@ static int reply_write(struct muster_nic *nic, struct verdict verdict)
 	return nic_entry_write(nic, nic->admin_reply + at * sizeof(reply), &reply, sizeof(reply));
 }
 
+static bool unfinished(const struct muster_nic *nic)
+{
+	return nic->opening || nic->registering;
+}
+
 /*
  * Go on with the command that runs, or take the next, and reply to it unless there is
  * more to do: 0, or -EIO when the queue itself is unusable.
@@ -507,13 +524,15 @@ static int command_advance(struct muster_nic *nic)
 
 	if (nic->opening) {
 		verdict = context_open_on(nic);
+	} else if (nic->registering) {
+		verdict = mr_register_on(nic);
 	} else {
 		if (nic_dma_read(nic, nic->admin_base + at * sizeof(nic->command), &nic->command,
 				 sizeof(nic->command)))
 			return -EIO;
 		verdict = command_run(nic, &nic->command);
 	}
-	return nic->opening ? 0 : reply_write(nic, verdict);
+	return unfinished(nic) ? 0 : reply_write(nic, verdict);
 }
 
 bool nic_admin_run(struct muster_nic *nic)
@@ -532,12 +551,15 @@ bool nic_admin_run(struct muster_nic *nic)
 			nic_fatal(nic);
 			return true;
 		}
-	} while (++i < COMMANDS_AT_ONCE && nic->admin_head != tail && !nic->opening);
+	} while (++i < COMMANDS_AT_ONCE && nic->admin_head != tail && !unfinished(nic));
 	return true;
 }
 
 void nic_admin_drop(struct muster_nic *nic)
 {
+	if (nic->registering)
+		nic_mr_free(nic, nic->registering);
+	nic->registering = NULL;
 	free(nic->opening);
 	nic->opening = NULL;
 }

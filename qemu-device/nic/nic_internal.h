@@ -74,6 +74,8 @@ struct nic_mr {
 	uint32_t nr_pages;
 	uint8_t page_shift;
 	uint8_t access;
+	uint32_t nr_read;		/* pages read so far, */
+	uint64_t list;			/* from here in guest memory */
 	uint64_t pages[];
 };
 
@@ -104,6 +106,7 @@ struct muster_nic {
 	uint32_t admin_head;
 	struct muster_admin_command command;	/* the one that runs */
 	struct nic_opening *opening;		/* a CONTEXT_OPEN that is not finished; or NULL */
+	struct nic_mr *registering;		/* an MR_REGISTER that is not finished; or NULL */
 	uint64_t event_base;
 	uint32_t event_entries;
 	uint32_t event_tail;
@@ -152,9 +155,11 @@ int nic_mr_read(struct muster_nic *nic, uint16_t vp, uint32_t key, uint64_t addr
 		uint32_t len);
 int nic_mr_write(struct muster_nic *nic, uint16_t vp, uint32_t key, uint64_t addr,
 		 const void *buf, uint32_t len);
-/* 0; -EINVAL; -ENOSPC; -ENOMEM; -EIO when the page list cannot be read. */
-int nic_mr_create(struct muster_nic *nic, const struct nic_mr *config, uint64_t pages,
-		  struct nic_mr **mr);
+/* Begun, then read on until nr_read is nr_pages: 0; -ENOSPC; -ENOMEM. */
+int nic_mr_begin(struct muster_nic *nic, const struct nic_mr *config, struct nic_mr **mr);
+/* As much of its page list as a step may take: 0; -EINVAL; -EIO when it cannot be read. */
+int nic_mr_read_on(struct muster_nic *nic, struct nic_mr *mr);
+void nic_mr_free(struct muster_nic *nic, struct nic_mr *mr);
 void nic_mr_destroy(struct muster_nic *nic, uint32_t key);
 
 #endif /* MUSTER_NIC_INTERNAL_H */

@@ -618,6 +618,44 @@ static void others_are_served_while_a_crowd_is_let_in(void **state)
 			 MUSTER_ADMIN_OK);
 }
 
+static void others_are_served_while_a_long_page_list_is_read(void **state)
+{
+	enum { PAGES = 1 << 17 };
+	struct guest *guest = *state;
+	struct muster_admin_command cmd = mr_command(guest, 1, 0, 4096, MUSTER_MR_READ);
+	struct muster_admin_reply reply;
+
+	pair_open(guest);
+	for (uint32_t bad = 0; bad < 2; bad++) {
+		cmd.mr.pages = htole64(CROWD);
+		cmd.mr.nr_pages = htole32(PAGES);
+		cmd.mr.length = htole64((uint64_t)PAGES << 12);
+		memset(guest->memory + CROWD, 0, 8 * PAGES);
+		guest->memory[CROWD + 8 * PAGES - 8] = bad;
+		command_give(guest, cmd);
+		for (uint32_t i = 5 * bad; i < 5 * bad + 5; i++) {
+			post(guest, 0, i, message(0, 0, 1, "by the way"));
+			doorbell(guest, 0, MUSTER_DOORBELL_DQ_TAIL, i + 1);
+			doorbell(guest, 0, MUSTER_DOORBELL_CQ_HEAD, i);
+			doorbell(guest, 1, MUSTER_DOORBELL_RQ_HEAD, i);
+			muster_nic_step(guest->nic);
+			muster_nic_step(guest->nic);
+			assert_int_equal(le32toh(slot(guest, 1, i)->valid), !(i / RQ & 1));
+			assert_false(command_answered(guest, &reply));
+		}
+		settle(guest);
+		assert_true(command_answered(guest, &reply));
+		assert_int_equal(reply.status, bad ? MUSTER_ADMIN_BAD_PARAMETER : MUSTER_ADMIN_OK);
+		cmd.mr.id = htole32(2);
+	}
+	assert_int_equal(command(guest, id_command(MUSTER_ADMIN_MR_DEREGISTER, 2)).status,
+			 MUSTER_ADMIN_NO_OBJECT);
+	/* And forgotten with this life, half read. */
+	command_give(guest, cmd);
+	muster_nic_step(guest->nic);
+	reg_write(guest, MUSTER_REG_CONTROL, MUSTER_CONTROL_RESET);
+}
+
 /* After so many steps: while members are read, or while they are added. */
 static void a_crowd_is_forgotten_with_the_life_that_it_came_to(void **state)
 {
@@ -1151,6 +1189,7 @@ int main(void)
 		WITH_GUEST(contexts_open_close_and_count),
 		WITH_GUEST(others_are_served_while_a_crowd_is_let_in),
 		WITH_GUEST(a_crowd_is_forgotten_with_the_life_that_it_came_to),
+		WITH_GUEST(others_are_served_while_a_long_page_list_is_read),
 		WITH_GUEST(a_crowd_with_a_wrong_member_is_turned_away),
 		WITH_GUEST(a_message_lands_in_the_receive_ring_and_completes),
 		WITH_GUEST(full_rings_wait_for_their_reader),
