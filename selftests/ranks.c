@@ -47,6 +47,7 @@ static const struct {
 	{ MUSTER_F32, "f32", 4, true },	  { MUSTER_F64, "f64", 8, true },
 	{ MUSTER_I32, "i32", 4, false },  { MUSTER_I64, "i64", 8, false },
 	{ MUSTER_U64, "u64", 8, false },  { MUSTER_I8, "i8", 1, false },
+	{ MUSTER_U32, "u32", 4, false },
 };
 
 enum { NR_TYPES = sizeof(types) / sizeof(types[0]) };
@@ -85,7 +86,7 @@ static int64_t as_integer(const void *at, int t)
 	memcpy(&v, at, types[t].bytes);
 	switch (types[t].bytes) {
 	case 1: return (int8_t)v;
-	case 4: return (int32_t)v;
+	case 4: return types[t].type == MUSTER_U32 ? v : (int32_t)v;
 	default: return v;
 	}
 }
@@ -101,6 +102,21 @@ static double as_real(const void *at, int t)
 	}
 	memcpy(&real, at, 8);
 	return real;
+}
+
+static uint64_t combine(enum muster_op op, uint64_t a, uint64_t b, bool below)
+{
+	switch (op) {
+	case MUSTER_SUM: return a + b;
+	case MUSTER_MIN: return below ? b : a;
+	case MUSTER_MAX: return below ? a : b;
+	case MUSTER_BAND: return a & b;
+	case MUSTER_BOR: return a | b;
+	case MUSTER_BXOR: return a ^ b;
+	case MUSTER_LAND: return a && b;
+	case MUSTER_LOR: return a || b;
+	default: return !a != !b;
+	}
 }
 
 /* Integers exactly, floats to rounding: a plain loop over the ranks. */
@@ -123,18 +139,7 @@ static bool plausible(const void *got, int t, enum muster_op op, uint64_t index,
 		int64_t x = as_integer(&v, t), a = (int64_t)acc;
 		bool below = types[t].type == MUSTER_U64 ? (uint64_t)x < acc : x < a;
 
-		if (!r)
-			acc = (uint64_t)x;
-		else if (op == MUSTER_SUM)
-			acc += (uint64_t)x;
-		else if (op == MUSTER_MIN)
-			acc = below ? (uint64_t)x : acc;
-		else if (op == MUSTER_MAX)
-			acc = below ? acc : (uint64_t)x;
-		else if (op == MUSTER_BAND)
-			acc &= (uint64_t)x;
-		else
-			acc |= (uint64_t)x;
+		acc = r ? combine(op, acc, (uint64_t)x, below) : (uint64_t)x;
 	}
 	if (!types[t].is_float)
 		return !memcmp(got, &acc, types[t].bytes);
@@ -220,7 +225,7 @@ static void bits(const char *memory)
 			EXPECT_OK(muster_alloc(job, room, &buffer[i]));
 	}
 	for (int t = 0; t < NR_TYPES; t++)
-		for (int op = MUSTER_SUM; op <= (types[t].is_float ? MUSTER_MAX : MUSTER_BOR); op++)
+		for (int op = MUSTER_SUM; op <= (types[t].is_float ? MUSTER_MAX : MUSTER_LXOR); op++)
 			for (size_t c = 0; c < sizeof(counts) / sizeof(counts[0]); c++) {
 				if (counts[c] > 1000 && (op != MUSTER_SUM || size > 8))
 					continue;

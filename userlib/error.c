@@ -39,14 +39,16 @@ const char *muster_error(const struct muster *job)
 
 const char *muster_type_name(uint32_t type)
 {
-	static const char *const names[] = { "no type", "f32", "f64", "i32", "i64", "u64", "i8" };
+	static const char *const names[] = { "no type", "f32", "f64", "i32", "i64", "u64", "i8",
+					     "u32" };
 
 	return type < sizeof(names) / sizeof(names[0]) ? names[type] : "an unknown type";
 }
 
 const char *muster_op_name(uint32_t op)
 {
-	static const char *const names[] = { "no operation", "sum", "min", "max", "band", "bor" };
+	static const char *const names[] = { "no operation", "sum", "min", "max", "band", "bor",
+					     "bxor", "land", "lor", "lxor" };
 
 	return op < sizeof(names) / sizeof(names[0]) ? names[op] : "an unknown operation";
 }

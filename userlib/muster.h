@@ -33,14 +33,19 @@ enum muster_type {
 	MUSTER_I64 = 4,
 	MUSTER_U64 = 5,
 	MUSTER_I8 = 6,
+	MUSTER_U32 = 7,
 };
 
 enum muster_op {
 	MUSTER_SUM = 1,
 	MUSTER_MIN = 2,
 	MUSTER_MAX = 3,
-	MUSTER_BAND = 4,	/* integer types only */
+	MUSTER_BAND = 4,	/* this and the following: integer types only */
 	MUSTER_BOR = 5,
+	MUSTER_BXOR = 6,
+	MUSTER_LAND = 7,	/* logical: not zero is true; the result is 1 or 0 */
+	MUSTER_LOR = 8,
+	MUSTER_LXOR = 9,
 };
 
 enum muster_offload {
