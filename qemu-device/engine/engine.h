@@ -49,13 +49,19 @@ struct muster_engine_world {
 			 uint64_t len, bool write);
 
 	/*
-	 * Optional: whether peers of this VP can read region `key` in place, and
+	 * Optional: whether a node can read this VP's region `key` in place, and
 	 * a peer's region as such a place. With both, large data is not sent but
 	 * taken by the receiver from where it lies (memory rings).
 	 */
-	bool (*shareable)(void *world, uint16_t vp, uint32_t key);
+	bool (*shareable)(void *world, uint16_t vp, uint32_t key, uint32_t node);
 	const void *(*peer_map)(void *world, uint32_t node, uint16_t vp, uint32_t key,
 				uint64_t addr, uint64_t len);
+
+	/*
+	 * With peer_map: whether a peer has ended a context, and may have given back
+	 * the memory that it lent there. Asked after each reading of it.
+	 */
+	bool (*peer_ended)(void *world, uint32_t node, uint8_t job, uint16_t context);
 
 	/*
 	 * Hand a packet to the wire, which keeps a copy: 0; -EAGAIN when it has

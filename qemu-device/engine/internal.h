@@ -84,6 +84,7 @@ enum entry_state {
 	ENTRY_REFERENCE,	/* RTS has come; the message lies in the sender's memory */
 	ENTRY_GRANTED,		/* has room; fragments arrive */
 	ENTRY_FULL,		/* the message is here */
+	ENTRY_VOID,		/* its memory was given back before it was read: an ABORT follows */
 };
 
 /* What is known of one slot of one instance. */

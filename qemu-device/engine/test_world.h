@@ -127,8 +127,9 @@ static inline void *world_dma_map(void *opaque, uint16_t vp, uint32_t key, uint6
 	return node->memory + addr;
 }
 
-static inline bool world_shareable(void *opaque, uint16_t vp, uint32_t key)
+static inline bool world_shareable(void *opaque, uint16_t vp, uint32_t key, uint32_t peer)
 {
+	(void)peer;
 	struct world_node *node = opaque;
 
 	return node->world->share && vp == WORLD_VP && key == WORLD_KEY;
