@@ -340,7 +340,8 @@ static void bad(const char *argument)
 	EXPECT_ERROR(-EOVERFLOW, "elements", muster_allreduce(world, in, out, UINT64_MAX / 4, MUSTER_F64,
 							    MUSTER_SUM));
 	EXPECT_ERROR(-EINVAL, "type", muster_allreduce(world, in, out, 4, (enum muster_type)77, MUSTER_SUM));
-	EXPECT_ERROR(-EINVAL, "operation", muster_allreduce(world, in, out, 4, MUSTER_F64, (enum muster_op)9));
+	EXPECT_ERROR(-EINVAL, "operation", muster_allreduce(world, in, out, 4, MUSTER_F64,
+							    (enum muster_op)(MUSTER_REDOP_LAST + 1)));
 	EXPECT_ERROR(-EINVAL, "f64", muster_allreduce(world, in, out, 4, MUSTER_F64, MUSTER_BAND));
 	EXPECT_ERROR(-EINVAL, "overlap", muster_allreduce(world, in, in + 1, 3, MUSTER_F64, MUSTER_SUM));
 	EXPECT_ERROR(-EFAULT, "NULL", muster_allreduce(world, NULL, out, 4, MUSTER_F64, MUSTER_SUM));
