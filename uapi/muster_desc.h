@@ -62,31 +62,47 @@ enum muster_desc_kind {
 #define MUSTER_DESC_KEEP		0x0800	/* CH: keep the program, run it by START */
 #define MUSTER_DESC_FLAGS		0x03ff	/* all that this version takes; the others are refused */
 
-/* Element types and operations; arithmetic rules: Documentation/arithmetic.md */
+/*
+ * Element types, a line each: MUSTER_DTYPE_*, its number, its name, the bytes of an
+ * element, and whether it is a floating point type. Whoever needs a list of them
+ * makes it from this one. Arithmetic rules: Documentation/arithmetic.md
+ */
+#define MUSTER_DTYPES(type)	\
+	type(F32, 1, "f32", 4, 1) \
+	type(F64, 2, "f64", 8, 1) \
+	type(I32, 3, "i32", 4, 0) \
+	type(I64, 4, "i64", 8, 0) \
+	type(U64, 5, "u64", 8, 0) \
+	type(I8, 6, "i8", 1, 0)	\
+	type(U32, 7, "u32", 4, 0)
+
+/* Operations, a line each: MUSTER_REDOP_*, its number, its name. */
+#define MUSTER_REDOPS(op)	\
+	op(SUM, 1, "sum")	\
+	op(MIN, 2, "min")	\
+	op(MAX, 3, "max")	\
+	op(BAND, 4, "band")	\
+	op(BOR, 5, "bor")	\
+	op(BXOR, 6, "bxor")	\
+	op(LAND, 7, "land")	\
+	op(LOR, 8, "lor")	\
+	op(LXOR, 9, "lxor")
+
+#define MUSTER_DTYPE_ENUM(name, number, ...) MUSTER_DTYPE_##name = number,
+#define MUSTER_REDOP_ENUM(name, number, ...) MUSTER_REDOP_##name = number,
+
 enum muster_dtype {
 	MUSTER_DTYPE_NONE = 0,
-	MUSTER_DTYPE_F32 = 1,
-	MUSTER_DTYPE_F64 = 2,
-	MUSTER_DTYPE_I32 = 3,
-	MUSTER_DTYPE_I64 = 4,
-	MUSTER_DTYPE_U64 = 5,
-	MUSTER_DTYPE_I8 = 6,
-	MUSTER_DTYPE_U32 = 7,
-	MUSTER_DTYPE_LAST = MUSTER_DTYPE_U32,
+	MUSTER_DTYPES(MUSTER_DTYPE_ENUM)
+	MUSTER_DTYPE_END,
+	MUSTER_DTYPE_LAST = MUSTER_DTYPE_END - 1,
 };
 
 enum muster_redop {
 	MUSTER_REDOP_NONE = 0,
-	MUSTER_REDOP_SUM = 1,
-	MUSTER_REDOP_MIN = 2,
-	MUSTER_REDOP_MAX = 3,
-	MUSTER_REDOP_BAND = 4,
-	MUSTER_REDOP_BOR = 5,
-	MUSTER_REDOP_BXOR = 6,
-	MUSTER_REDOP_LAND = 7,
-	MUSTER_REDOP_LOR = 8,
-	MUSTER_REDOP_LXOR = 9,
-	MUSTER_REDOP_LAST = MUSTER_REDOP_LXOR,
+	MUSTER_REDOPS(MUSTER_REDOP_ENUM)
+	MUSTER_REDOP_END,
+	MUSTER_REDOP_LAST = MUSTER_REDOP_END - 1,
 };
 
 /* struct muster_desc.dest */
