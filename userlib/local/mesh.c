@@ -4,9 +4,14 @@
  * the kernel chose, connects to the ranks below it and accepts those above. Names,
  * processors and a secret travel in one allgather; the secret and the peer's user
  * id keep strangers out. Everything that is waited for hangs on one epoll.
+ *
+ * Descriptors are few, open and under way: two for each other rank, and rank 0 alone
+ * sends one to each while they meet. Who is woken answers with its eventfd, which those
+ * that wake it often keep, up to a number.
  */
 #include "mesh.h"
 
+#include <dirent.h>
 #include <endian.h>
 #include <errno.h>
 #include <poll.h>
@@ -26,8 +31,9 @@
 
 enum {
 	EVENTS_AT_ONCE = 32,
-	FDS_MAX = 2,	/* with one message */
-	FILES_PER_PEER = 3,	/* connection, process, wake-up; and memory until it is mapped */
+	FILES_PER_PEER = 2,	/* its connection and its process */
+	WAKERS_MAX = 64,	/* eventfds of others */
+	RETRY_US = 1000,
 	NAME_LEN = 6,	/* of an autobound socket: NUL and five digits */
 };
 
@@ -42,8 +48,8 @@ enum watch {
 struct peer {
 	int fd;		/* -1: no connection, or none any more */
 	int pidfd;
-	int wake_fd;
-	int inbound_fd;
+	int wake_fd;	/* -1: wake it by a message */
+	bool offered;	/* it has ours */
 	bool said_bye;
 };
 
@@ -65,7 +71,9 @@ struct muster_mesh {
 	uint32_t rank;
 	uint32_t size;
 	int epoll_fd;
+	int memory_fd;
 	int wake_fd;
+	uint32_t nr_wakers;
 	bool crowded;
 	struct card *cards;
 	struct peer *peers;
@@ -88,25 +96,25 @@ static void fd_close(int *fd)
 
 /* ---- messages ---------------------------------------------------------------- */
 
-static int message_send(int fd, const struct muster_mesh_message *message, const int *fds,
-			size_t nr_fds, int flags)
+/* passed: a descriptor that goes with it, or -1. */
+static int message_send(int fd, const struct muster_mesh_message *message, int passed, int flags)
 {
 	union {
 		struct cmsghdr head;
-		char bytes[CMSG_SPACE(FDS_MAX * sizeof(int))];
+		char bytes[CMSG_SPACE(sizeof(int))];
 	} control = { 0 };
 	struct iovec iov = { .iov_base = (void *)message, .iov_len = sizeof(*message) };
 	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
 	struct cmsghdr *head;
 
-	if (nr_fds) {
+	if (passed >= 0) {
 		msg.msg_control = &control;
-		msg.msg_controllen = CMSG_SPACE(nr_fds * sizeof(int));
+		msg.msg_controllen = sizeof(control);
 		head = CMSG_FIRSTHDR(&msg);
 		head->cmsg_level = SOL_SOCKET;
 		head->cmsg_type = SCM_RIGHTS;
-		head->cmsg_len = CMSG_LEN(nr_fds * sizeof(int));
-		memcpy(CMSG_DATA(head), fds, nr_fds * sizeof(int));
+		head->cmsg_len = CMSG_LEN(sizeof(int));
+		memcpy(CMSG_DATA(head), &passed, sizeof(int));
 	}
 	if (sendmsg(fd, &msg, MSG_NOSIGNAL | flags) == (ssize_t)sizeof(*message))
 		return 0;
@@ -117,14 +125,14 @@ static int message_send(int fd, const struct muster_mesh_message *message, const
 }
 
 /*
- * 1: a message, with fds or -1; 0: none now; -ECONNRESET: end of file, or garbage. At our
+ * 1: a message, with a descriptor or -1; 0: none now; -ECONNRESET: end of file, or garbage. At our
  * own limit of open files the kernel leaves descriptors out: no fault of the sender's.
  */
-static int message_receive(int fd, struct muster_mesh_message *message, int fds[FDS_MAX])
+static int message_receive(int fd, struct muster_mesh_message *message, int *passed)
 {
 	union {
 		struct cmsghdr head;
-		char bytes[CMSG_SPACE(FDS_MAX * sizeof(int))];
+		char bytes[CMSG_SPACE(sizeof(int))];
 	} control;
 	struct iovec iov = { .iov_base = message, .iov_len = sizeof(*message) };
 	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control,
@@ -132,20 +140,19 @@ static int message_receive(int fd, struct muster_mesh_message *message, int fds[
 	struct cmsghdr *head;
 	ssize_t n;
 
-	for (int i = 0; i < FDS_MAX; i++)
-		fds[i] = -1;
+	*passed = -1;
 	do {	/* a reset is told once and first; what was sent before it is still there */
 		n = recvmsg(fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 	} while (n < 0 && (errno == EINTR || errno == ECONNRESET));
 	if (n < 0)
 		return errno == EAGAIN ? 0 : -ECONNRESET;
 	head = CMSG_FIRSTHDR(&msg);
-	if (head && head->cmsg_level == SOL_SOCKET && head->cmsg_type == SCM_RIGHTS)
-		memcpy(fds, CMSG_DATA(head), head->cmsg_len - CMSG_LEN(0));
+	if (head && head->cmsg_level == SOL_SOCKET && head->cmsg_type == SCM_RIGHTS &&
+	    head->cmsg_len == CMSG_LEN(sizeof(int)))
+		memcpy(passed, CMSG_DATA(head), sizeof(int));
 	if (n == sizeof(*message) && !(msg.msg_flags & MSG_TRUNC))
 		return 1;
-	for (int i = 0; i < FDS_MAX; i++)
-		fd_close(&fds[i]);
+	fd_close(passed);
 	return -ECONNRESET;
 }
 
@@ -184,17 +191,26 @@ static int watch(struct muster_mesh *mesh, int fd, enum watch kind, uint32_t ran
 	return epoll_ctl(mesh->epoll_fd, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
 }
 
-/* HELLO: key is the sender's rank, addr the receiver's secret. */
-static int say_hello(struct muster_mesh *mesh, uint32_t rank, int inbound_fd)
+/*
+ * HELLO: key is the sender's rank, addr the receiver's secret, bytes whether memory comes
+ * with it. Descriptors that are under way are limited: they land when others receive.
+ */
+static int say_hello(struct muster_mesh *mesh, uint32_t rank, int memory_fd, uint64_t end_us)
 {
 	struct muster_mesh_message hello = {
 		.kind = htole32(MUSTER_MESH_HELLO),
 		.key = htole32(mesh->rank),
 		.addr = htole64(mesh->cards[rank].secret),
+		.bytes = htole64(memory_fd >= 0),
 	};
-	int fds[FDS_MAX] = { mesh->wake_fd, inbound_fd };
+	int err;
 
-	return message_send(mesh->peers[rank].fd, &hello, fds, inbound_fd < 0 ? 1 : 2, 0);
+	while ((err = message_send(mesh->peers[rank].fd, &hello, memory_fd, 0)) == -EAGAIN) {
+		if (now_us() >= end_us)
+			return -ETOOMANYREFS;
+		usleep(RETRY_US);
+	}
+	return err;
 }
 
 /* The process at the other end: ours, and what tells us of its end. */
@@ -225,17 +241,16 @@ static int readable(int fd, uint64_t end_us)
 }
 
 /* The hello that must come first; says who it is. */
-static int hear_hello(struct muster_mesh *mesh, int fd, uint64_t end_us, uint32_t *rank,
-		      int fds[FDS_MAX])
+static int hear_hello(struct muster_mesh *mesh, int fd, uint64_t end_us, uint32_t *rank)
 {
 	struct muster_mesh_message hello;
-	int n = 0, err;
+	int n = 0, memory_fd, err;
 
 	while (!n) {
 		err = readable(fd, end_us);
 		if (err)
 			return err;
-		n = message_receive(fd, &hello, fds);
+		n = message_receive(fd, &hello, &memory_fd);
 	}
 	if (n < 0)
 		return n;
@@ -243,16 +258,16 @@ static int hear_hello(struct muster_mesh *mesh, int fd, uint64_t end_us, uint32_
 	if (le32toh(hello.kind) != MUSTER_MESH_HELLO || *rank >= mesh->size ||
 	    le64toh(hello.addr) != mesh->cards[mesh->rank].secret)
 		n = -EPERM;
-	else if (fds[0] < 0)
+	else if (memory_fd < 0 && hello.bytes)
 		n = -EMFILE;	/* it was sent, but we have no room */
-	if (n > 0)
-		return 0;
-	fd_close(&fds[0]);
-	fd_close(&fds[1]);
-	return n;
+	else if (memory_fd >= 0 && *rank == 0 && mesh->memory_fd < 0)
+		mesh->memory_fd = memory_fd;
+	if (mesh->memory_fd != memory_fd)
+		fd_close(&memory_fd);
+	return n > 0 ? 0 : n;
 }
 
-static int connect_below(struct muster_mesh *mesh, uint32_t rank, int inbound_fd)
+static int connect_below(struct muster_mesh *mesh, uint32_t rank, uint64_t end_us)
 {
 	struct peer *peer = &mesh->peers[rank];
 	struct sockaddr_un addr;
@@ -263,13 +278,13 @@ static int connect_below(struct muster_mesh *mesh, uint32_t rank, int inbound_fd
 	if (peer->fd < 0 || connect(peer->fd, (struct sockaddr *)&addr, len))
 		return -errno;
 	err = peer_process(peer->fd, &peer->pidfd);
-	return err ? err : say_hello(mesh, rank, inbound_fd);
+	return err ? err : say_hello(mesh, rank, -1, end_us);
 }
 
 /* Someone from above, or a stranger, who is sent away: 1: a rank; 0: a stranger. */
-static int accept_above(struct muster_mesh *mesh, int listen_fd, int inbound_fd, uint64_t end_us)
+static int accept_above(struct muster_mesh *mesh, int listen_fd, int memory_fd, uint64_t end_us)
 {
-	int fds[FDS_MAX], pidfd = -1, fd, err;
+	int pidfd = -1, fd, err;
 	uint32_t rank = 0;
 
 	err = readable(listen_fd, end_us);
@@ -280,30 +295,30 @@ static int accept_above(struct muster_mesh *mesh, int listen_fd, int inbound_fd,
 		return errno == EMFILE || errno == ENFILE ? -errno : 0;
 	err = peer_process(fd, &pidfd);
 	if (!err)
-		err = hear_hello(mesh, fd, end_us, &rank, fds);
+		err = hear_hello(mesh, fd, end_us, &rank);
 	if (err || rank <= mesh->rank || mesh->peers[rank].fd >= 0) {
 		fd_close(&fd);
 		fd_close(&pidfd);
 		return err == -ETIMEDOUT || err == -EMFILE ? err : 0;
 	}
-	mesh->peers[rank] = (struct peer){ fd, pidfd, fds[0], fds[1], false };
-	err = say_hello(mesh, rank, inbound_fd);
+	mesh->peers[rank] = (struct peer){ .fd = fd, .pidfd = pidfd, .wake_fd = -1 };
+	err = say_hello(mesh, rank, mesh->rank ? -1 : memory_fd, end_us);
 	return err ? err : 1;
 }
 
-static int connect_all(struct muster_mesh *mesh, int listen_fd, int inbound_fd, uint64_t end_us,
+static int connect_all(struct muster_mesh *mesh, int listen_fd, int memory_fd, uint64_t end_us,
 		       uint32_t *rank)
 {
 	uint32_t above = mesh->size - 1 - mesh->rank, other;
-	int fds[FDS_MAX], err;
+	int err;
 
 	for (*rank = 0; *rank < mesh->rank; ++*rank) {
-		err = connect_below(mesh, *rank, inbound_fd);
+		err = connect_below(mesh, *rank, end_us);
 		if (err)
 			return err;
 	}
 	while (above) {
-		err = accept_above(mesh, listen_fd, inbound_fd, end_us);
+		err = accept_above(mesh, listen_fd, memory_fd, end_us);
 		for (*rank = mesh->rank + 1; *rank < mesh->size && mesh->peers[*rank].fd >= 0;)
 			++*rank;
 		if (err < 0)
@@ -311,11 +326,9 @@ static int connect_all(struct muster_mesh *mesh, int listen_fd, int inbound_fd, 
 		above -= err;
 	}
 	for (*rank = 0; *rank < mesh->rank; ++*rank) {
-		err = hear_hello(mesh, mesh->peers[*rank].fd, end_us, &other, fds);
+		err = hear_hello(mesh, mesh->peers[*rank].fd, end_us, &other);
 		if (err)
 			return err;
-		mesh->peers[*rank].wake_fd = fds[0];
-		mesh->peers[*rank].inbound_fd = fds[1];
 	}
 	return 0;
 }
@@ -356,9 +369,9 @@ static void mesh_free(struct muster_mesh *mesh)
 		fd_close(&peer->fd);
 		fd_close(&peer->pidfd);
 		fd_close(&peer->wake_fd);
-		fd_close(&peer->inbound_fd);
 	}
 	fd_close(&mesh->wake_fd);
+	fd_close(&mesh->memory_fd);
 	fd_close(&mesh->epoll_fd);
 	free(mesh->peers);
 	free(mesh->cards);
@@ -377,26 +390,44 @@ static struct muster_mesh *mesh_new(const struct muster_oob *oob,
 	mesh->rank = oob->rank;
 	mesh->size = oob->size;
 	mesh->epoll_fd = -1;
+	mesh->memory_fd = -1;
 	mesh->wake_fd = -1;
 	mesh->cards = calloc(oob->size, sizeof(*mesh->cards));
 	mesh->peers = calloc(oob->size, sizeof(*mesh->peers));
 	for (uint32_t rank = 0; rank < oob->size && mesh->peers; rank++)
-		mesh->peers[rank] = (struct peer){ -1, -1, -1, -1, false };
+		mesh->peers[rank] = (struct peer){ .fd = -1, .pidfd = -1, .wake_fd = -1 };
 	if (mesh->cards && mesh->peers)
 		return mesh;
 	mesh_free(mesh);
 	return NULL;
 }
 
-/* What every mesh needs, however many ranks it has. */
+/* Whether a limit of open files leaves room for nr more. */
+static bool files_fit(rlim_t limit, uint32_t nr)
+{
+	DIR *open = opendir("/proc/self/fd");
+
+	for (; open && readdir(open); nr++)
+		;	/* . and .. and the folder itself are counted as well */
+	if (open)
+		closedir(open);
+	return nr <= limit;
+}
+
 static int files_open(struct muster_mesh *mesh, struct card *card, int *listen_fd)
 {
+	struct rlimit limit;
+
 	mesh->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (mesh->epoll_fd < 0)
 		return -errno;
 	mesh->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	if (mesh->wake_fd < 0)
 		return -errno;
+	/* Who sees now that it cannot have enough tells all at once. */
+	if (getrlimit(RLIMIT_NOFILE, &limit) ||
+	    !files_fit(limit.rlim_cur, FILES_PER_PEER * (mesh->size - 1)))
+		return -EMFILE;
 	return listen_open(card, mesh->size, listen_fd);
 }
 
@@ -466,7 +497,7 @@ static int meet(struct muster_mesh *mesh, const struct muster_oob *oob,
 	err = cards_check(mesh, why, why_len);
 	if (err)
 		return err;
-	err = connect_all(mesh, *listen_fd, config->inbound_fd, now_us() + config->deadline_us,
+	err = connect_all(mesh, *listen_fd, config->memory_fd, now_us() + config->deadline_us,
 			  &rank);
 	if (!err)
 		err = watch_all(mesh);
@@ -479,11 +510,7 @@ static int meet(struct muster_mesh *mesh, const struct muster_oob *oob,
 	return err;
 }
 
-/*
- * Descriptors that are under way count against the soft limit of open files, all of a
- * user's together, and every rank sends two to every other. As long as they meet, the
- * hard limit counts.
- */
+/* Descriptors, open and under way, count against the soft limit; here the hard one counts. */
 static int meet_all(struct muster_mesh *mesh, const struct muster_oob *oob,
 		    const struct muster_mesh_config *config, char *why, size_t why_len)
 {
@@ -526,17 +553,17 @@ void muster_mesh_close(struct muster_mesh *mesh)
 
 	for (uint32_t rank = 0; rank < mesh->size; rank++)
 		if (mesh->peers[rank].fd >= 0)
-			message_send(mesh->peers[rank].fd, &bye, NULL, 0, MSG_DONTWAIT);
+			message_send(mesh->peers[rank].fd, &bye, -1, MSG_DONTWAIT);
 	mesh_free(mesh);
 }
 
 /* ---- what peers have told ---------------------------------------------------------- */
 
-int muster_mesh_inbound(struct muster_mesh *mesh, uint32_t rank)
+int muster_mesh_memory(struct muster_mesh *mesh)
 {
-	int fd = mesh->peers[rank].inbound_fd;
+	int fd = mesh->memory_fd;
 
-	mesh->peers[rank].inbound_fd = -1;
+	mesh->memory_fd = -1;
 	return fd;
 }
 
@@ -564,17 +591,21 @@ int muster_mesh_send(struct muster_mesh *mesh, uint32_t rank,
 
 	if (mesh->peers[rank].fd < 0)
 		return -EHOSTUNREACH;
-	return message_send(mesh->peers[rank].fd, &little, &fd, fd >= 0, MSG_DONTWAIT);
+	return message_send(mesh->peers[rank].fd, &little, fd, MSG_DONTWAIT);
 }
 
 void muster_mesh_wake(struct muster_mesh *mesh, uint32_t rank)
 {
+	const struct muster_mesh_message wake = { .kind = htole32(MUSTER_MESH_WAKE) };
 	uint64_t one = 1;
 
-	/* It fails when the peer is awake 2^64 times already, or gone: both are fine. */
+	/* It fails when the peer is awake 2^64 times already: the message does no harm. */
 	if (mesh->peers[rank].wake_fd >= 0 &&
-	    write(mesh->peers[rank].wake_fd, &one, sizeof(one)) < 0)
+	    write(mesh->peers[rank].wake_fd, &one, sizeof(one)) == sizeof(one))
 		return;
+	/* Where there is no room, there is something to wake up for already. */
+	if (mesh->peers[rank].fd >= 0)
+		message_send(mesh->peers[rank].fd, &wake, -1, MSG_DONTWAIT);
 }
 
 int muster_mesh_watch(struct muster_mesh *mesh, int fd)
@@ -592,12 +623,32 @@ static void peer_end(struct muster_mesh *mesh, uint32_t rank)
 		epoll_ctl(mesh->epoll_fd, EPOLL_CTL_DEL, peer->pidfd, NULL);
 	fd_close(&peer->fd);
 	fd_close(&peer->pidfd);
+	mesh->nr_wakers -= peer->wake_fd >= 0;
 	fd_close(&peer->wake_fd);
 	mesh->events->lost(mesh->owner, rank, peer->said_bye);
 }
 
+/* Somebody wakes us, and will again: our eventfd is the cheaper way. */
+static void waker_offer(struct muster_mesh *mesh, struct peer *peer)
+{
+	const struct muster_mesh_message waker = { .kind = htole32(MUSTER_MESH_WAKER) };
+
+	if (!peer->offered)
+		peer->offered = !message_send(peer->fd, &waker, mesh->wake_fd, MSG_DONTWAIT);
+}
+
+static void waker_take(struct muster_mesh *mesh, struct peer *peer, int fd)
+{
+	if (fd < 0 || peer->wake_fd >= 0 || mesh->nr_wakers == WAKERS_MAX) {
+		fd_close(&fd);
+		return;
+	}
+	peer->wake_fd = fd;
+	mesh->nr_wakers++;
+}
+
 static int peer_take(struct muster_mesh *mesh, uint32_t rank,
-		     const struct muster_mesh_message *little, int fds[FDS_MAX])
+		     const struct muster_mesh_message *little, int fd)
 {
 	struct muster_mesh_message message = {
 		.kind = le32toh(little->kind),
@@ -606,12 +657,19 @@ static int peer_take(struct muster_mesh *mesh, uint32_t rank,
 		.bytes = le64toh(little->bytes),
 	};
 
-	fd_close(&fds[1]);
 	if (message.kind == MUSTER_MESH_REGION || message.kind == MUSTER_MESH_WITHDRAW) {
-		mesh->events->message(mesh->owner, rank, &message, fds[0]);
+		mesh->events->message(mesh->owner, rank, &message, fd);
 		return 0;
 	}
-	fd_close(&fds[0]);
+	if (message.kind == MUSTER_MESH_WAKER) {
+		waker_take(mesh, &mesh->peers[rank], fd);
+		return 0;
+	}
+	fd_close(&fd);
+	if (message.kind == MUSTER_MESH_WAKE) {
+		waker_offer(mesh, &mesh->peers[rank]);
+		return 0;
+	}
 	mesh->peers[rank].said_bye = message.kind == MUSTER_MESH_BYE;
 	return -ECONNRESET;	/* BYE, or nothing that we know: the end in any case */
 }
@@ -620,14 +678,13 @@ static void peer_service(struct muster_mesh *mesh, uint32_t rank, bool dead)
 {
 	struct peer *peer = &mesh->peers[rank];
 	struct muster_mesh_message message;
-	int fds[FDS_MAX];
-	int n = 1;
+	int n = 1, fd;
 
 	if (peer->fd < 0)
 		return;		/* an earlier event of the same batch */
 	while (n > 0) {
-		n = message_receive(peer->fd, &message, fds);
-		if (n > 0 && peer_take(mesh, rank, &message, fds))
+		n = message_receive(peer->fd, &message, &fd);
+		if (n > 0 && peer_take(mesh, rank, &message, fd))
 			n = -ECONNRESET;
 	}
 	if (n < 0 || dead)
