@@ -1,40 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The mesh (mesh.h). Every rank listens on an abstract socket with a name that
- * the kernel chose, connects to the ranks below it and accepts those above. Names,
- * processors and a secret travel in one allgather; the secret and the peer's user
- * id keep strangers out. Everything that is waited for hangs on one epoll.
- *
- * Descriptors are few, open and under way: two for each other rank, and rank 0 alone
- * sends one to each while they meet. Who is woken answers with its eventfd, which those
- * that wake it often keep, up to a number.
+ * The mesh (mesh.h) as it runs: everything that is waited for hangs on one epoll. Who is
+ * woken answers with its eventfd, which those that wake it often keep, up to a number.
  */
-#include "mesh.h"
+#include "mesh_internal.h"
 
-#include <dirent.h>
 #include <endian.h>
 #include <errno.h>
-#include <poll.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
-#include <sys/random.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
-#include <sys/un.h>
-#include <time.h>
-#include <unistd.h>
 
 enum {
 	EVENTS_AT_ONCE = 32,
-	FILES_PER_PEER = 2,	/* its connection and its process */
 	WAKERS_MAX = 64,	/* eventfds of others */
-	RETRY_US = 1000,
-	NAME_LEN = 6,	/* of an autobound socket: NUL and five digits */
 };
 
 /* What an epoll event is about: kind in the upper half, rank in the lower. */
@@ -45,143 +26,7 @@ enum watch {
 	WATCH_OTHER,
 };
 
-struct peer {
-	int fd;		/* -1: no connection, or none any more */
-	int pidfd;
-	int wake_fd;	/* -1: wake it by a message */
-	bool offered;	/* it has ours */
-	bool said_bye;
-};
-
-/* One rank's part of the allgather. */
-struct card {
-	int32_t error;
-	uint32_t pid;
-	uint64_t secret;
-	char name[NAME_LEN];
-	uint16_t name_len;
-	uint8_t note[MUSTER_MESH_NOTE];
-	char why[128];
-	cpu_set_t cpus;
-};
-
-struct muster_mesh {
-	const struct muster_mesh_events *events;
-	void *owner;
-	uint32_t rank;
-	uint32_t size;
-	int epoll_fd;
-	int memory_fd;
-	int wake_fd;
-	uint32_t nr_wakers;
-	bool crowded;
-	struct card *cards;
-	struct peer *peers;
-};
-
-static uint64_t now_us(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * 1000000ull + ts.tv_nsec / 1000;
-}
-
-static void fd_close(int *fd)
-{
-	if (*fd >= 0)
-		close(*fd);
-	*fd = -1;
-}
-
-/* ---- messages ---------------------------------------------------------------- */
-
-/* passed: a descriptor that goes with it, or -1. */
-static int message_send(int fd, const struct muster_mesh_message *message, int passed, int flags)
-{
-	union {
-		struct cmsghdr head;
-		char bytes[CMSG_SPACE(sizeof(int))];
-	} control = { 0 };
-	struct iovec iov = { .iov_base = (void *)message, .iov_len = sizeof(*message) };
-	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
-	struct cmsghdr *head;
-
-	if (passed >= 0) {
-		msg.msg_control = &control;
-		msg.msg_controllen = sizeof(control);
-		head = CMSG_FIRSTHDR(&msg);
-		head->cmsg_level = SOL_SOCKET;
-		head->cmsg_type = SCM_RIGHTS;
-		head->cmsg_len = CMSG_LEN(sizeof(int));
-		memcpy(CMSG_DATA(head), &passed, sizeof(int));
-	}
-	if (sendmsg(fd, &msg, MSG_NOSIGNAL | flags) == (ssize_t)sizeof(*message))
-		return 0;
-	/* Descriptors under way are limited, too: they land when the peers receive. */
-	if (errno == EAGAIN || errno == EINTR || errno == ETOOMANYREFS || errno == ENOBUFS)
-		return -EAGAIN;
-	return -EHOSTUNREACH;
-}
-
-/*
- * 1: a message, with a descriptor or -1; 0: none now; -ECONNRESET: end of file, or garbage. At our
- * own limit of open files the kernel leaves descriptors out: no fault of the sender's.
- */
-static int message_receive(int fd, struct muster_mesh_message *message, int *passed)
-{
-	union {
-		struct cmsghdr head;
-		char bytes[CMSG_SPACE(sizeof(int))];
-	} control;
-	struct iovec iov = { .iov_base = message, .iov_len = sizeof(*message) };
-	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control,
-			      .msg_controllen = sizeof(control) };
-	struct cmsghdr *head;
-	ssize_t n;
-
-	*passed = -1;
-	do {	/* a reset is told once and first; what was sent before it is still there */
-		n = recvmsg(fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-	} while (n < 0 && (errno == EINTR || errno == ECONNRESET));
-	if (n < 0)
-		return errno == EAGAIN ? 0 : -ECONNRESET;
-	head = CMSG_FIRSTHDR(&msg);
-	if (head && head->cmsg_level == SOL_SOCKET && head->cmsg_type == SCM_RIGHTS &&
-	    head->cmsg_len == CMSG_LEN(sizeof(int)))
-		memcpy(passed, CMSG_DATA(head), sizeof(int));
-	if (n == sizeof(*message) && !(msg.msg_flags & MSG_TRUNC))
-		return 1;
-	fd_close(passed);
-	return -ECONNRESET;
-}
-
-/* ---- meeting ------------------------------------------------------------------ */
-
-static socklen_t card_address(const struct card *card, struct sockaddr_un *addr)
-{
-	*addr = (struct sockaddr_un){ .sun_family = AF_UNIX };
-	memcpy(addr->sun_path, card->name, sizeof(card->name));
-	return offsetof(struct sockaddr_un, sun_path) + card->name_len;
-}
-
-/* A listening socket with a name of the kernel's choice. */
-static int listen_open(struct card *card, uint32_t size, int *listen_fd)
-{
-	struct sockaddr_un addr = { .sun_family = AF_UNIX };
-	socklen_t len = sizeof(addr);
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-
-	*listen_fd = fd;
-	if (fd < 0 || bind(fd, (struct sockaddr *)&addr, sizeof(sa_family_t)) ||
-	    listen(fd, size) || getsockname(fd, (struct sockaddr *)&addr, &len))
-		return -errno;
-	card->name_len = len - offsetof(struct sockaddr_un, sun_path);
-	if (card->name_len > NAME_LEN)
-		return -ENAMETOOLONG;
-	memcpy(card->name, addr.sun_path, card->name_len);
-	return 0;
-}
+/* ---- opening and closing -------------------------------------------------------- */
 
 static int watch(struct muster_mesh *mesh, int fd, enum watch kind, uint32_t rank)
 {
@@ -189,148 +34,6 @@ static int watch(struct muster_mesh *mesh, int fd, enum watch kind, uint32_t ran
 				     .data.u64 = (uint64_t)kind << 32 | rank };
 
 	return epoll_ctl(mesh->epoll_fd, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
-}
-
-/*
- * HELLO: key is the sender's rank, addr the receiver's secret, bytes whether memory comes
- * with it. Descriptors that are under way are limited: they land when others receive.
- */
-static int say_hello(struct muster_mesh *mesh, uint32_t rank, int memory_fd, uint64_t end_us)
-{
-	struct muster_mesh_message hello = {
-		.kind = htole32(MUSTER_MESH_HELLO),
-		.key = htole32(mesh->rank),
-		.addr = htole64(mesh->cards[rank].secret),
-		.bytes = htole64(memory_fd >= 0),
-	};
-	int err;
-
-	while ((err = message_send(mesh->peers[rank].fd, &hello, memory_fd, 0)) == -EAGAIN) {
-		if (now_us() >= end_us)
-			return -ETOOMANYREFS;
-		usleep(RETRY_US);
-	}
-	return err;
-}
-
-/* The process at the other end: ours, and what tells us of its end. */
-static int peer_process(int fd, int *pidfd)
-{
-	struct ucred cred;
-	socklen_t len = sizeof(cred);
-
-	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len))
-		return -errno;
-	if (cred.uid != geteuid())
-		return -EPERM;
-	*pidfd = cred.pid ? syscall(SYS_pidfd_open, cred.pid, 0) : -1;
-	return 0;
-}
-
-static int readable(int fd, uint64_t end_us)
-{
-	struct pollfd pfd = { .fd = fd, .events = POLLIN };
-	uint64_t now;
-
-	do {
-		now = now_us();
-		if (now >= end_us)
-			return -ETIMEDOUT;
-	} while (poll(&pfd, 1, (end_us - now) / 1000 + 1) <= 0);
-	return 0;
-}
-
-/* The hello that must come first; says who it is. */
-static int hear_hello(struct muster_mesh *mesh, int fd, uint64_t end_us, uint32_t *rank)
-{
-	struct muster_mesh_message hello;
-	int n = 0, memory_fd, err;
-
-	while (!n) {
-		err = readable(fd, end_us);
-		if (err)
-			return err;
-		n = message_receive(fd, &hello, &memory_fd);
-	}
-	if (n < 0)
-		return n;
-	*rank = le32toh(hello.key);
-	if (le32toh(hello.kind) != MUSTER_MESH_HELLO || *rank >= mesh->size ||
-	    le64toh(hello.addr) != mesh->cards[mesh->rank].secret)
-		n = -EPERM;
-	else if (memory_fd < 0 && hello.bytes)
-		n = -EMFILE;	/* it was sent, but we have no room */
-	else if (memory_fd >= 0 && *rank == 0 && mesh->memory_fd < 0)
-		mesh->memory_fd = memory_fd;
-	if (mesh->memory_fd != memory_fd)
-		fd_close(&memory_fd);
-	return n > 0 ? 0 : n;
-}
-
-static int connect_below(struct muster_mesh *mesh, uint32_t rank, uint64_t end_us)
-{
-	struct peer *peer = &mesh->peers[rank];
-	struct sockaddr_un addr;
-	socklen_t len = card_address(&mesh->cards[rank], &addr);
-	int err;
-
-	peer->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	if (peer->fd < 0 || connect(peer->fd, (struct sockaddr *)&addr, len))
-		return -errno;
-	err = peer_process(peer->fd, &peer->pidfd);
-	return err ? err : say_hello(mesh, rank, -1, end_us);
-}
-
-/* Someone from above, or a stranger, who is sent away: 1: a rank; 0: a stranger. */
-static int accept_above(struct muster_mesh *mesh, int listen_fd, int memory_fd, uint64_t end_us)
-{
-	int pidfd = -1, fd, err;
-	uint32_t rank = 0;
-
-	err = readable(listen_fd, end_us);
-	if (err)
-		return err;
-	fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC);
-	if (fd < 0)
-		return errno == EMFILE || errno == ENFILE ? -errno : 0;
-	err = peer_process(fd, &pidfd);
-	if (!err)
-		err = hear_hello(mesh, fd, end_us, &rank);
-	if (err || rank <= mesh->rank || mesh->peers[rank].fd >= 0) {
-		fd_close(&fd);
-		fd_close(&pidfd);
-		return err == -ETIMEDOUT || err == -EMFILE ? err : 0;
-	}
-	mesh->peers[rank] = (struct peer){ .fd = fd, .pidfd = pidfd, .wake_fd = -1 };
-	err = say_hello(mesh, rank, mesh->rank ? -1 : memory_fd, end_us);
-	return err ? err : 1;
-}
-
-static int connect_all(struct muster_mesh *mesh, int listen_fd, int memory_fd, uint64_t end_us,
-		       uint32_t *rank)
-{
-	uint32_t above = mesh->size - 1 - mesh->rank, other;
-	int err;
-
-	for (*rank = 0; *rank < mesh->rank; ++*rank) {
-		err = connect_below(mesh, *rank, end_us);
-		if (err)
-			return err;
-	}
-	while (above) {
-		err = accept_above(mesh, listen_fd, memory_fd, end_us);
-		for (*rank = mesh->rank + 1; *rank < mesh->size && mesh->peers[*rank].fd >= 0;)
-			++*rank;
-		if (err < 0)
-			return err;
-		above -= err;
-	}
-	for (*rank = 0; *rank < mesh->rank; ++*rank) {
-		err = hear_hello(mesh, mesh->peers[*rank].fd, end_us, &other);
-		if (err)
-			return err;
-	}
-	return 0;
 }
 
 static int watch_all(struct muster_mesh *mesh)
@@ -348,18 +51,6 @@ static int watch_all(struct muster_mesh *mesh)
 	}
 	return err;
 }
-
-static bool count_crowded(const struct muster_mesh *mesh)
-{
-	cpu_set_t cpus;
-
-	CPU_ZERO(&cpus);
-	for (uint32_t rank = 0; rank < mesh->size; rank++)
-		CPU_OR(&cpus, &cpus, &mesh->cards[rank].cpus);
-	return mesh->size > (uint32_t)CPU_COUNT(&cpus);
-}
-
-/* ---- opening and closing -------------------------------------------------------- */
 
 static void mesh_free(struct muster_mesh *mesh)
 {
@@ -402,133 +93,6 @@ static struct muster_mesh *mesh_new(const struct muster_oob *oob,
 	return NULL;
 }
 
-/* Whether a limit of open files leaves room for nr more. */
-static bool files_fit(rlim_t limit, uint32_t nr)
-{
-	DIR *open = opendir("/proc/self/fd");
-
-	for (; open && readdir(open); nr++)
-		;	/* . and .. and the folder itself are counted as well */
-	if (open)
-		closedir(open);
-	return nr <= limit;
-}
-
-static int files_open(struct muster_mesh *mesh, struct card *card, int *listen_fd)
-{
-	struct rlimit limit;
-
-	mesh->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	if (mesh->epoll_fd < 0)
-		return -errno;
-	mesh->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-	if (mesh->wake_fd < 0)
-		return -errno;
-	/* Who sees now that it cannot have enough tells all at once. */
-	if (getrlimit(RLIMIT_NOFILE, &limit) ||
-	    !files_fit(limit.rlim_cur, FILES_PER_PEER * (mesh->size - 1)))
-		return -EMFILE;
-	return listen_open(card, mesh->size, listen_fd);
-}
-
-/* An error in words; where a limit was met, with that limit. */
-static void error_words(int err, char *words, size_t len)
-{
-	struct rlimit limit = { 0 };
-
-	if (err != -EMFILE && err != -ETOOMANYREFS) {
-		snprintf(words, len, "%s", strerror(-err));
-		return;
-	}
-	getrlimit(RLIMIT_NOFILE, &limit);
-	snprintf(words, len, "%s: the limit is %llu (ulimit -n), and each rank needs %d of them for every other",
-		 strerror(-err), (unsigned long long)limit.rlim_cur, FILES_PER_PEER);
-}
-
-/* Own card; what has failed so far goes out with it. */
-static void card_fill(struct muster_mesh *mesh, struct card *card,
-		      const struct muster_mesh_config *config, int *listen_fd, const char *why)
-{
-	card->error = config->error;
-	card->pid = getpid();
-	memcpy(card->note, config->note, sizeof(card->note));
-	if (sched_getaffinity(0, sizeof(card->cpus), &card->cpus))
-		CPU_SET(0, &card->cpus);
-	if (!card->error && getrandom(&card->secret, sizeof(card->secret), 0) < 0)
-		card->error = -errno;
-	if (!card->error)
-		card->error = files_open(mesh, card, listen_fd);
-	if (config->error)
-		snprintf(card->why, sizeof(card->why), "%s", why);
-	else
-		error_words(card->error, card->why, sizeof(card->why));
-}
-
-static int cards_check(const struct muster_mesh *mesh, char *why, size_t why_len)
-{
-	for (uint32_t rank = 0; rank < mesh->size; rank++) {
-		const struct card *card = &mesh->cards[rank];
-
-		if (!card->error)
-			continue;
-		if (rank == mesh->rank)
-			snprintf(why, why_len, "%.127s", card->why);
-		else
-			snprintf(why, why_len, "rank %u: %.127s", rank, card->why);
-		return card->error;
-	}
-	return 0;
-}
-
-static int meet(struct muster_mesh *mesh, const struct muster_oob *oob,
-		const struct muster_mesh_config *config, int *listen_fd, char *why, size_t why_len)
-{
-	struct card card = { 0 };
-	char words[128];
-	uint32_t rank;
-	int err;
-
-	card_fill(mesh, &card, config, listen_fd, why);
-	err = oob->allgather(oob->opaque, &card, mesh->cards, sizeof(card));
-	if (err) {
-		snprintf(why, why_len, "the ranks' exchange failed: %s", strerror(-err));
-		return err;
-	}
-	err = cards_check(mesh, why, why_len);
-	if (err)
-		return err;
-	err = connect_all(mesh, *listen_fd, config->memory_fd, now_us() + config->deadline_us,
-			  &rank);
-	if (!err)
-		err = watch_all(mesh);
-	error_words(err, words, sizeof(words));
-	if (err)
-		snprintf(why, why_len, "rank %u (process %u) cannot be reached: %s; the local device "
-			 "needs all ranks on one host, in one network namespace, of one user", rank,
-			 rank < mesh->size ? mesh->cards[rank].pid : 0, words);
-	mesh->crowded = count_crowded(mesh);
-	return err;
-}
-
-/* Descriptors, open and under way, count against the soft limit; here the hard one counts. */
-static int meet_all(struct muster_mesh *mesh, const struct muster_oob *oob,
-		    const struct muster_mesh_config *config, char *why, size_t why_len)
-{
-	struct rlimit limit, raised;
-	int listen_fd = -1;
-	int err;
-
-	if (getrlimit(RLIMIT_NOFILE, &limit))
-		return -errno;
-	raised = limit;
-	raised.rlim_cur = limit.rlim_max;
-	setrlimit(RLIMIT_NOFILE, &raised);	/* fewer ranks fit where it is refused */
-	err = meet(mesh, oob, config, &listen_fd, why, why_len);
-	fd_close(&listen_fd);
-	setrlimit(RLIMIT_NOFILE, &limit);
-	return err;
-}
-
 int muster_mesh_open(const struct muster_oob *oob, const struct muster_mesh_config *config,
 		     struct muster_mesh **result, char *why, size_t why_len)
 {
@@ -539,7 +103,13 @@ int muster_mesh_open(const struct muster_oob *oob, const struct muster_mesh_conf
 		snprintf(why, why_len, "no memory for what %u ranks say", oob->size);
 		return -ENOMEM;
 	}
-	err = meet_all(mesh, oob, config, why, why_len);
+	err = muster_mesh_meet(mesh, oob, config, why, why_len);
+	if (!err) {
+		err = watch_all(mesh);
+		if (err)
+			snprintf(why, why_len, "the other ranks cannot be watched: %s",
+				 strerror(-err));
+	}
 	if (err)
 		mesh_free(mesh);
 	else
@@ -553,7 +123,7 @@ void muster_mesh_close(struct muster_mesh *mesh)
 
 	for (uint32_t rank = 0; rank < mesh->size; rank++)
 		if (mesh->peers[rank].fd >= 0)
-			message_send(mesh->peers[rank].fd, &bye, -1, MSG_DONTWAIT);
+			muster_mesh_message_send(mesh->peers[rank].fd, &bye, -1, MSG_DONTWAIT);
 	mesh_free(mesh);
 }
 
@@ -591,7 +161,7 @@ int muster_mesh_send(struct muster_mesh *mesh, uint32_t rank,
 
 	if (mesh->peers[rank].fd < 0)
 		return -EHOSTUNREACH;
-	return message_send(mesh->peers[rank].fd, &little, fd, MSG_DONTWAIT);
+	return muster_mesh_message_send(mesh->peers[rank].fd, &little, fd, MSG_DONTWAIT);
 }
 
 void muster_mesh_wake(struct muster_mesh *mesh, uint32_t rank)
@@ -605,7 +175,7 @@ void muster_mesh_wake(struct muster_mesh *mesh, uint32_t rank)
 		return;
 	/* Where there is no room, there is something to wake up for already. */
 	if (mesh->peers[rank].fd >= 0)
-		message_send(mesh->peers[rank].fd, &wake, -1, MSG_DONTWAIT);
+		muster_mesh_message_send(mesh->peers[rank].fd, &wake, -1, MSG_DONTWAIT);
 }
 
 int muster_mesh_watch(struct muster_mesh *mesh, int fd)
@@ -634,7 +204,7 @@ static void waker_offer(struct muster_mesh *mesh, struct peer *peer)
 	const struct muster_mesh_message waker = { .kind = htole32(MUSTER_MESH_WAKER) };
 
 	if (!peer->offered)
-		peer->offered = !message_send(peer->fd, &waker, mesh->wake_fd, MSG_DONTWAIT);
+		peer->offered = !muster_mesh_message_send(peer->fd, &waker, mesh->wake_fd, MSG_DONTWAIT);
 }
 
 static void waker_take(struct muster_mesh *mesh, struct peer *peer, int fd)
@@ -683,7 +253,7 @@ static void peer_service(struct muster_mesh *mesh, uint32_t rank, bool dead)
 	if (peer->fd < 0)
 		return;		/* an earlier event of the same batch */
 	while (n > 0) {
-		n = message_receive(peer->fd, &message, &fd);
+		n = muster_mesh_message_receive(peer->fd, &message, &fd);
 		if (n > 0 && peer_take(mesh, rank, &message, fd))
 			n = -ECONNRESET;
 	}
