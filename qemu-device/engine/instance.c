@@ -331,6 +331,12 @@ static bool run_rdma(struct context *ctx, struct instance *inst, const struct st
 
 /* ---- the program ---- */
 
+static bool budget_spent(struct context *ctx)
+{
+	ctx->stalled |= !ctx->engine->budget;
+	return !ctx->engine->budget;
+}
+
 void muster_instance_run(struct context *ctx, struct instance *inst)
 {
 	const struct sequence *seq = muster_sequence_current(ctx);
@@ -341,11 +347,11 @@ void muster_instance_run(struct context *ctx, struct instance *inst)
 	while (inst->next < seq->nr_steps && !ctx->failure.status) {
 		const struct step *step = &seq->steps[inst->next];
 
-		if (!engine->budget) {
-			ctx->stalled = true;
+		if (budget_spent(ctx))
 			return;
-		}
 		if (!(step->kind == MUSTER_DESC_MP ? run_inline : run_rdma)(ctx, inst, step))
+			return;
+		if (budget_spent(ctx))	/* on the answer to its last packet */
 			return;
 		engine->budget--;
 		engine->counters.descriptors_executed++;

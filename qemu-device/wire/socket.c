@@ -52,7 +52,8 @@ union credentials {
 struct peer {
 	struct port *port;
 	struct address address;
-	bool gone;			/* nobody listens at its address any more */
+	uint32_t gone;			/* the life at whose address nobody listens; 0: none */
+	uint64_t gone_read;		/* port.reads when that was seen */
 	struct muster_link link;
 };
 
@@ -65,7 +66,7 @@ struct port {
 	uint32_t incarnation;
 	uint64_t deadline_us;
 	struct muster_wire_counters counters;
-	int came;			/* packets during this poll */
+	uint64_t reads;			/* of the socket, so far */
 	uint32_t nr_nodes;		/* entries of the table below */
 	struct peer **by_node;		/* NULL: not met */
 	uint32_t nr_peers;
@@ -200,6 +201,12 @@ static bool same_address(const struct address *a, const struct address *b)
 
 /* ---- links --------------------------------------------------------------- */
 
+static void peer_refused(struct peer *peer)
+{
+	peer->gone = peer->link.peer_incarnation;
+	peer->gone_read = peer->port->reads;
+}
+
 static int peer_emit(void *owner, const struct muster_frame *frame,
 		     const struct muster_packet *packet, const void *payload)
 {
@@ -222,7 +229,7 @@ static int peer_emit(void *owner, const struct muster_frame *frame,
 		return -EAGAIN;
 	/* On this host the kernel knows; over UDP such news may be forged or of a router's making. */
 	if ((errno == ECONNREFUSED || errno == ENOENT) && peer->address.any.sa_family == AF_UNIX)
-		peer->gone = true;
+		peer_refused(peer);
 	return 0;	/* nobody there, interrupted: as good as lost on the way */
 }
 
@@ -231,7 +238,6 @@ static void peer_deliver(void *owner, const struct muster_packet *packet, const 
 {
 	struct port *port = ((struct peer *)owner)->port;
 
-	port->came++;
 	port->wire.events->receive(port->wire.owner, packet, payload, len);
 }
 
@@ -281,7 +287,7 @@ static struct peer *peer_meet(struct port *port, uint32_t node, const struct add
 	if (!peer)
 		return NULL;
 	peer->port = port;
-	peer->gone = false;
+	peer->gone = 0;
 	peer->address = *address;
 	config.owner = peer;
 	muster_link_init(&peer->link, &config);
@@ -337,6 +343,14 @@ static int port_watch(struct muster_wire *wire, uint32_t node, uint32_t incarnat
 	return peer ? muster_link_watch(&peer->link, clock_us(), incarnation) : -EHOSTUNREACH;
 }
 
+static void port_gone(struct muster_wire *wire, uint32_t node)
+{
+	struct port *port = port_of(wire);
+
+	if (node < port->nr_nodes && port->by_node[node])
+		muster_link_gone(&port->by_node[node]->link);
+}
+
 /* Over UDP nobody can tell. */
 static bool same_user(const struct port *port, const struct msghdr *message)
 {
@@ -370,20 +384,27 @@ static void take_datagram(struct port *port, uint64_t now_us, uint32_t i)
 		port->counters.refused++;
 		return;
 	}
-	peer->gone = false;
 	muster_link_receive(&peer->link, now_us, &frame, port->datagrams[i] + sizeof(frame));
 }
 
-static void peer_run(struct peer *peer, uint64_t now_us)
+/*
+ * A peer that is gone has left all that it sent in our socket, its last
+ * acknowledgement as well. So its end counts only once the socket was found empty
+ * after we had heard of it.
+ */
+static void peer_run(struct peer *peer, uint64_t now_us, bool empty)
 {
+	if (peer->gone && empty && peer->gone_read < peer->port->reads) {
+		if (peer->gone == peer->link.peer_incarnation)
+			muster_link_gone(&peer->link);
+		peer->gone = 0;
+	}
 	muster_link_run(&peer->link, now_us);
-	if (peer->gone)
-		muster_link_gone(&peer->link);
-	peer->gone = false;
 }
 
 static int receive_batch(struct port *port, int most)
 {
+	port->reads++;
 	for (int i = 0; i < most; i++) {
 		port->headers[i].msg_hdr.msg_namelen = offsetof(struct address, len);
 		port->headers[i].msg_hdr.msg_controllen = sizeof(port->credentials[i]);
@@ -394,21 +415,21 @@ static int receive_batch(struct port *port, int most)
 static int port_poll(struct muster_wire *wire, uint64_t now_us, int budget)
 {
 	struct port *port = port_of(wire);
+	bool empty = false;
+	int came = 0;
 
-	port->came = 0;
-	while (budget > 0) {
-		int most = budget < BATCH ? budget : BATCH;
+	while (came < budget && !empty) {
+		int most = budget - came < BATCH ? budget - came : BATCH;
 		int nr = receive_batch(port, most);
 
 		for (int i = 0; i < nr; i++)
 			take_datagram(port, now_us, i);
-		if (nr < most)
-			break;
-		budget -= nr;
+		came += nr > 0 ? nr : 0;
+		empty = nr < most;
 	}
 	for (uint32_t i = 0; i < port->nr_peers; i++)
-		peer_run(port->peers[i], now_us);
-	return port->came;
+		peer_run(port->peers[i], now_us, empty);
+	return came;
 }
 
 static uint64_t port_deadline_us(struct muster_wire *wire)
@@ -416,9 +437,12 @@ static uint64_t port_deadline_us(struct muster_wire *wire)
 	struct port *port = port_of(wire);
 	uint64_t next_us = UINT64_MAX;
 
-	for (uint32_t i = 0; i < port->nr_peers; i++)
+	for (uint32_t i = 0; i < port->nr_peers; i++) {
+		if (port->peers[i]->gone)
+			return 0;
 		if (port->peers[i]->link.next_us < next_us)
 			next_us = port->peers[i]->link.next_us;
+	}
 	return next_us;
 }
 
@@ -510,6 +534,7 @@ int muster_wire_socket_open(const char *spec, uint32_t node, uint32_t incarnatio
 	static const struct muster_wire_ops ops = {
 		.send = port_send,
 		.watch = port_watch,
+		.gone = port_gone,
 		.poll = port_poll,
 		.deadline_us = port_deadline_us,
 		.fd = port_fd,

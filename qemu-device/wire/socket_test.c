@@ -248,6 +248,28 @@ static void a_unix_peer_that_has_gone_is_lost_at_once(void **state)
 	assert_true(now_us() - start_us < DEADLINE_US);
 }
 
+/* The kernel refuses our acknowledgements while packets lie in our socket still. */
+static void what_a_peer_sent_before_it_went_is_taken_first(void **state)
+{
+	uint64_t later_us;
+
+	(void)state;
+	must_open(t.unix_spec, 0, 5);
+	must_open(t.unix_spec, 1, 6);
+	exchange(0, 1, 10);
+	for (uint32_t n = 10; n < 18; n++)
+		assert_int_equal(try_send(1, 0, n), 0);
+	close_port(1);
+	later_us = now_us();
+	for (int i = 0; i < 20; i++) {
+		later_us += 1000;
+		t.owners[0].wire->ops->poll(t.owners[0].wire, later_us, 1);
+	}
+	for (uint32_t n = 10; n < 18; n++)
+		assert_int_equal(t.owners[0].came[1][n], 1);
+	assert_int_equal(t.owners[0].lost[1], 1);
+}
+
 static void a_watched_peer_that_never_comes_is_lost(void **state)
 {
 	(void)state;
@@ -448,6 +470,7 @@ int main(void)
 		TEST(packets_come_once_though_frames_are_lost_and_repeated),
 		TEST(a_peer_that_has_gone_is_lost),
 		TEST(a_unix_peer_that_has_gone_is_lost_at_once),
+		TEST(what_a_peer_sent_before_it_went_is_taken_first),
 		TEST(a_watched_peer_that_never_comes_is_lost),
 		TEST(a_restarted_peer_is_lost_and_can_be_talked_to),
 		TEST(unknown_nodes_are_unreachable),

@@ -45,8 +45,14 @@ struct muster_wire_ops {
 	 */
 	int (*watch)(struct muster_wire *wire, uint32_t node, uint32_t incarnation);
 	/*
-	 * Receive what has come, at most `budget` packets, and run timers; now_us is
-	 * CLOCK_MONOTONIC. Return: how many came.
+	 * The owner has heard elsewhere that a node is not there any more: nothing needs
+	 * to reach it, and what comes from it is refused. Reports it lost.
+	 */
+	void (*gone)(struct muster_wire *wire, uint32_t node);
+	/*
+	 * Receive what has come, at most `budget` frames, and run timers; now_us is
+	 * CLOCK_MONOTONIC. Return: how many came, acknowledgements as well; 0: no more
+	 * is there.
 	 */
 	int (*poll)(struct muster_wire *wire, uint64_t now_us, int budget);
 	/* When poll() is next due although nothing comes (us, absolute); UINT64_MAX: never. */

@@ -41,6 +41,7 @@ struct local {
 	struct muster_dev dev;
 	uint32_t rank;
 	uint32_t size;
+	uint64_t deadline_us;	/* how long a rank may be late before the others go */
 	struct muster_engine *engine;
 	struct muster_mesh *mesh;
 	struct muster_wire *wire;	/* NULL: rings */
@@ -83,7 +84,10 @@ void muster_local_step(struct local *local);
 bool muster_local_progress(struct local *local);
 /** muster_local_wait() - sleep until there is news for poll() or recv(), or the time is over. */
 void muster_local_wait(struct local *local, uint64_t timeout_us);
-/** muster_local_settle() - what the wire refused or may lose goes out, if it can in a second. */
-void muster_local_settle(struct local *local);
+/**
+ * muster_local_settle() - see that what the wire refused or may lose comes to its
+ * receivers; gives up when nothing has moved for patience_us.
+ */
+void muster_local_settle(struct local *local, uint64_t patience_us);
 
 #endif /* MUSTER_LOCAL_INTERNAL_H */

@@ -23,6 +23,8 @@
  */
 #define SILENCE_US	(365ull * 86400 * 1000000)
 
+enum { SETTLE_US = 1000000 };	/* before the caller blocks elsewhere, where others may do so, too */
+
 static struct local *to_local(struct muster_dev *dev)
 {
 	return (struct local *)dev;
@@ -218,13 +220,13 @@ static void local_free(struct local *local)
 
 static void settle(struct muster_dev *dev)
 {
-	muster_local_settle(to_local(dev));
+	muster_local_settle(to_local(dev), SETTLE_US);
 }
 
-/* What was sent last must be out before the mesh says good-bye. */
+/* What was sent last must be out before the mesh says good-bye: who is late has time. */
 static void local_close(struct muster_dev *dev)
 {
-	muster_local_settle(to_local(dev));
+	muster_local_settle(to_local(dev), to_local(dev)->deadline_us);
 	local_free(to_local(dev));
 }
 
@@ -332,6 +334,7 @@ int muster_local_open(const struct muster_oob *oob, const struct muster_local_co
 		snprintf(why, why_len, "no memory for a device of %u ranks", oob->size);
 		return muster_mesh_open(oob, &mesh, NULL, why, why_len);
 	}
+	local->deadline_us = config->deadline_us;
 	mesh.owner = local;
 	note_fill(mesh.note);
 	err = muster_mesh_open(oob, &mesh, &local->mesh, why, why_len);

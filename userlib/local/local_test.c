@@ -503,6 +503,73 @@ static void a_rank_that_leaves_fails_nothing_by_itself(void **state)
 		assert_int_equal(test_ranks(3, leaves, wires[i]), 0);
 }
 
+/* The wire refuses what is for the one who left; others are still heard. */
+static void is_left(struct muster_oob *oob, const void *argument)
+{
+	struct muster_dev *dev = dev_open(oob, argument);
+	double end = test_seconds() + 10;
+	struct muster_packet packet;
+	uint64_t value = 0;
+
+	context_open(oob, dev);
+	if (oob->rank == 0) {
+		message_post(dev, 1, 7);
+	} else if (oob->rank == 1) {
+		while (!message_take(dev, &packet, &value))
+			EXPECT(test_seconds() < end);
+		message_post(dev, 0, 8);
+	}
+	dev->ops->settle(dev);
+	test_barrier(oob);
+	if (oob->rank == 0)
+		dev->ops->close(dev);
+	test_barrier(oob);
+	if (oob->rank == 1)
+		message_post(dev, 0, 9);
+	test_barrier(oob);
+	if (oob->rank == 2)
+		message_post(dev, 1, 10);
+	while (oob->rank == 1 && value != 10) {
+		EXPECT(test_seconds() < end);
+		message_take(dev, &packet, &value);
+	}
+	if (oob->rank)
+		dev->ops->close(dev);
+}
+
+static void who_sends_to_one_that_left_still_hears_the_others(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(test_ranks(3, is_left, wires[i]), 0);
+}
+
+/* More than a socket takes at once, for one who does not look for a while. */
+static void is_late(struct muster_oob *oob, const void *argument)
+{
+	enum { MESSAGES = 60, LATE_US = 1500000 };
+	struct muster_dev *dev = dev_open(oob, argument);
+	double end = test_seconds() + 15;
+	struct muster_packet packet;
+	uint64_t value;
+
+	context_open(oob, dev);
+	for (uint64_t i = 0; oob->rank == 0 && i < MESSAGES; i++)
+		message_post(dev, 1, i);
+	if (oob->rank == 1)
+		usleep(LATE_US);
+	for (int left = MESSAGES; oob->rank == 1 && left; left -= message_take(dev, &packet, &value))
+		EXPECT(test_seconds() < end);
+	dev->ops->close(dev);
+}
+
+static void who_closes_waits_for_one_who_is_late(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(test_ranks(2, is_late, wires[i]), 0);
+}
+
 static int count_lines(const char *path, const char *what)
 {
 	FILE *file = fopen(path, "r");
@@ -604,6 +671,8 @@ int main(void)
 		cmocka_unit_test(all_name_the_dead_within_a_second),
 		cmocka_unit_test(who_only_polls_hears_of_a_death),
 		cmocka_unit_test(a_rank_that_leaves_fails_nothing_by_itself),
+		cmocka_unit_test(who_sends_to_one_that_left_still_hears_the_others),
+		cmocka_unit_test(who_closes_waits_for_one_who_is_late),
 		cmocka_unit_test(a_good_bye_waits_for_room_and_for_nothing_else),
 		cmocka_unit_test(closing_gives_everything_back),
 		cmocka_unit_test(another_wire_is_refused_with_those_that_there_are),

@@ -25,6 +25,8 @@
 #include <sys/un.h>
 #include <time.h>
 
+#include "limit.h"
+
 enum {
 	FILES_PER_PEER = 2,	/* its connection and its process */
 	RETRY_US = 1000,
@@ -329,17 +331,12 @@ static int meet(struct muster_mesh *mesh, const struct muster_oob *oob,
 int muster_mesh_meet(struct muster_mesh *mesh, const struct muster_oob *oob,
 		     const struct muster_mesh_config *config, char *why, size_t why_len)
 {
-	struct rlimit limit, raised;
 	int listen_fd = -1;
 	int err;
 
-	if (getrlimit(RLIMIT_NOFILE, &limit))
-		return -errno;
-	raised = limit;
-	raised.rlim_cur = limit.rlim_max;
-	setrlimit(RLIMIT_NOFILE, &raised);	/* fewer ranks fit where it is refused */
+	muster_limit_raise();	/* fewer ranks fit where it is refused */
 	err = meet(mesh, oob, config, &listen_fd, why, why_len);
 	fd_close(&listen_fd);
-	setrlimit(RLIMIT_NOFILE, &limit);
+	muster_limit_restore();
 	return err;
 }

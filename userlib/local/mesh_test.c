@@ -2,6 +2,7 @@
 /* The mesh between real processes: memory passes, sleepers wake, deaths are heard. */
 #include <dirent.h>
 #include <errno.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -57,6 +58,43 @@ static struct muster_mesh *mesh_open(struct muster_oob *oob, struct heard *heard
 		fprintf(stderr, "%s\n", why);
 	EXPECT(!*why);
 	return mesh;
+}
+
+static int alone(void *opaque, const void *in, void *out, size_t bytes)
+{
+	(void)opaque;
+	memcpy(out, in, bytes);
+	return 0;
+}
+
+static void *opens_often(void *opaque)
+{
+	struct muster_oob oob = { .rank = 0, .size = 1, .allgather = alone };
+	struct heard heard;
+
+	(void)opaque;
+	for (int i = 0; i < 1000; i++)
+		muster_mesh_close(mesh_open(&oob, &heard));
+	return NULL;
+}
+
+static void jobs_in_several_threads_leave_the_limit_of_files_alone(void **state)
+{
+	struct rlimit before, limit, after;
+	pthread_t threads[3];
+
+	(void)state;
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	limit = before;
+	limit.rlim_cur = limit.rlim_max / 2;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, opens_often, NULL), 0);
+	for (int i = 0; i < 3; i++)
+		pthread_join(threads[i], NULL);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &after), 0);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	assert_int_equal(after.rlim_cur, limit.rlim_cur);
 }
 
 static void passes_memory(struct muster_oob *oob, const void *argument)
@@ -322,6 +360,7 @@ static void all_hear_who_has_no_descriptor_for_the_mesh(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(jobs_in_several_threads_leave_the_limit_of_files_alone),
 		cmocka_unit_test(ranks_pass_memory),
 		cmocka_unit_test(a_peer_lives_at_our_limit_of_open_files),
 		cmocka_unit_test(a_sleeper_wakes_when_it_is_woken),

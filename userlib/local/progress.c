@@ -19,7 +19,7 @@ enum {
 	POLLS_PER_TURN = 16,	/* between two looks at the clock */
 	SPIN_US = 100,		/* without a packet before wait() sleeps */
 	SLEEP_BUSY_US = 1000,	/* a full ring or socket makes room without a sound */
-	SETTLE_US = 1000000,
+	OPEN_US = 2000000,	/* what the wire repeats or owes is due sooner, a keep-alive later */
 };
 
 /* ---- memory that peers map -------------------------------------------------------- */
@@ -136,12 +136,14 @@ static void wire_receive(void *owner, const struct muster_packet *packet, const 
 	muster_engine_receive(local->engine, packet, payload, len);
 }
 
+/*
+ * The mesh says so as well, and it alone knows whether that was a death: who leaves in
+ * good order may be gone from the wire first.
+ */
 static void wire_lost(void *owner, uint32_t node)
 {
-	struct local *local = owner;
-
-	if (node < local->size)
-		muster_local_end(local, node);
+	(void)owner;
+	(void)node;
 }
 
 const struct muster_wire_events muster_local_wire_events = {
@@ -209,6 +211,8 @@ static void tell_lost(struct local *local)
 		if (!peer->ended || peer->lost)
 			continue;
 		peer->lost = true;
+		if (local->wire)
+			local->wire->ops->gone(local->wire, rank);
 		/* Over sockets its farewell may be under way still; it comes by itself. */
 		if (!peer->left)
 			muster_engine_peer_lost(local->engine, rank);
@@ -334,18 +338,27 @@ void muster_local_wait(struct local *local, uint64_t timeout_us)
 	muster_local_progress(local);
 }
 
-/* Sockets: nothing to send again and nothing to acknowledge; keep-alives are far away. */
+/* Sockets: nothing to send again and nothing to acknowledge. */
 static bool settled(struct local *local, bool came)
 {
 	if (came || local->busy)
 		return false;
 	return !local->wire || local->wire->ops->deadline_us(local->wire) >
-			       muster_local_now_us() + 2 * SETTLE_US;
+			       muster_local_now_us() + OPEN_US;
 }
 
-void muster_local_settle(struct local *local)
+static uint64_t packets_out(struct local *local)
 {
-	uint64_t end_us = muster_local_now_us() + SETTLE_US;
+	struct muster_engine_counters counters;
+
+	muster_engine_counters_get(local->engine, &counters);
+	return counters.packets_out;
+}
+
+/* A slow receiver is told from one that does not look by what still moves. */
+void muster_local_settle(struct local *local, uint64_t patience_us)
+{
+	uint64_t moved_us = muster_local_now_us(), sent = packets_out(local), now;
 	bool came;
 
 	do {
@@ -354,5 +367,9 @@ void muster_local_settle(struct local *local)
 			return;
 		if (!came)
 			muster_mesh_wait(local->mesh, SLEEP_BUSY_US);
-	} while (muster_local_now_us() < end_us);
+		now = muster_local_now_us();
+		if (came || packets_out(local) != sent)
+			moved_us = now;
+		sent = packets_out(local);
+	} while (now < moved_us + patience_us);
 }

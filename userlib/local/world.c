@@ -147,10 +147,11 @@ static int send_wire(void *world, const struct muster_packet *packet, const void
 {
 	struct local *local = world;
 	uint32_t rank = le32toh(packet->dst_node);
+	int err = -EHOSTUNREACH;
 
-	if (rank < local->size && local->peers[rank].lost)
-		return 0;	/* as above */
-	return local->wire->ops->send(local->wire, packet, payload);
+	if (rank < local->size && !local->peers[rank].lost)
+		err = local->wire->ops->send(local->wire, packet, payload);
+	return err == -EHOSTUNREACH ? 0 : err;	/* as above */
 }
 
 static int complete(void *world, uint16_t vp, const struct muster_cqe *cqe)
