@@ -45,7 +45,7 @@ int muster_mesh_message_receive(int fd, struct muster_mesh_message *message, int
 	} control;
 	struct iovec iov = { .iov_base = message, .iov_len = sizeof(*message) };
 	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control,
-			      .msg_controllen = sizeof(control) };
+			      .msg_controllen = CMSG_LEN(sizeof(int)) };	/* one, no second */
 	struct cmsghdr *head;
 	ssize_t n;
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* The mesh between real processes: memory passes, sleepers wake, deaths are heard. */
 #include <dirent.h>
+#include <endian.h>
 #include <errno.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -10,10 +11,11 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 
 #include <cmocka.h>
 
-#include "mesh.h"
+#include "mesh_internal.h"
 #include "test_ranks.h"
 
 struct heard {
@@ -191,6 +193,52 @@ static void a_peer_lives_at_our_limit_of_open_files(void **state)
 	assert_int_equal(test_ranks(2, has_no_descriptor_left, NULL), 0);
 }
 
+static int count_fds(void)
+{
+	DIR *open = opendir("/proc/self/fd");
+	int nr = 0;
+
+	while (readdir(open))
+		nr++;
+	closedir(open);
+	return nr;
+}
+
+/* Rank 0 sends two descriptors, where there is one at most. */
+static void sends_two(struct muster_oob *oob, const void *argument)
+{
+	struct muster_mesh_message message = { .kind = htole32(MUSTER_MESH_REGION) };
+	struct iovec part = { &message, sizeof(message) };
+	union {
+		struct cmsghdr head;
+		char bytes[CMSG_SPACE(2 * sizeof(int))];
+	} two = { .head = { .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS,
+			    .cmsg_len = CMSG_LEN(2 * sizeof(int)) } };
+	struct msghdr sent = { .msg_iov = &part, .msg_iovlen = 1, .msg_control = &two,
+			       .msg_controllen = sizeof(two) };
+	struct heard heard;
+	struct muster_mesh *mesh = mesh_open(oob, &heard);
+	int fds = count_fds();
+
+	(void)argument;
+	memset(CMSG_DATA(&two.head), 0, 2 * sizeof(int));
+	if (oob->rank == 0)
+		EXPECT(sendmsg(mesh->peers[1].fd, &sent, 0) == sizeof(message));
+	while (oob->rank == 1 && !heard.nr)
+		muster_mesh_wait(mesh, 5000000);
+	if (oob->rank == 1 && heard.fd >= 0)
+		close(heard.fd);
+	EXPECT(count_fds() == fds);
+	test_barrier(oob);
+	muster_mesh_close(mesh);
+}
+
+static void what_comes_with_a_message_does_not_stay(void **state)
+{
+	(void)state;
+	assert_int_equal(test_ranks(2, sends_two, NULL), 0);
+}
+
 static void sleeps(struct muster_oob *oob, const void *argument)
 {
 	struct heard heard;
@@ -363,6 +411,7 @@ int main(void)
 		cmocka_unit_test(jobs_in_several_threads_leave_the_limit_of_files_alone),
 		cmocka_unit_test(ranks_pass_memory),
 		cmocka_unit_test(a_peer_lives_at_our_limit_of_open_files),
+		cmocka_unit_test(what_comes_with_a_message_does_not_stay),
 		cmocka_unit_test(a_sleeper_wakes_when_it_is_woken),
 		cmocka_unit_test(all_hear_of_a_death_within_a_second),
 		cmocka_unit_test(a_rank_that_leaves_is_not_dead),
