@@ -84,7 +84,8 @@ bool muster_mesh_crowded(const struct muster_mesh *mesh);
 
 /**
  * muster_mesh_send() - REGION or WITHDRAW to a rank. @fd: to pass on, or -1.
- * Return: 0; -EAGAIN: no room, try again later; -EHOSTUNREACH.
+ * Return: 0; -EAGAIN: no room, try again later; -ETOOMANYREFS: later, and to others neither;
+ * -EHOSTUNREACH.
  */
 int muster_mesh_send(struct muster_mesh *mesh, uint32_t rank,
 		     const struct muster_mesh_message *message, int fd);

@@ -57,7 +57,8 @@ static inline void fd_close(int *fd)
 
 /**
  * muster_mesh_message_send() - passed: a descriptor that goes with it, or -1.
- * Return: 0; -EAGAIN: no room, or too many descriptors are under way; -EHOSTUNREACH.
+ * Return: 0; -EAGAIN: no room; -ETOOMANYREFS: descriptors under way are limited, all of a
+ * user's together, and land when the peers receive; -EHOSTUNREACH.
  */
 int muster_mesh_message_send(int fd, const struct muster_mesh_message *message, int passed,
 			     int flags);

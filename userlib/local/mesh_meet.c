@@ -81,12 +81,12 @@ static int say_hello(struct muster_mesh *mesh, uint32_t rank, int memory_fd, uin
 	};
 	int err;
 
-	while ((err = muster_mesh_message_send(mesh->peers[rank].fd, &hello, memory_fd, 0)) == -EAGAIN) {
-		if (now_us() >= end_us)
-			return -ETOOMANYREFS;
+	for (;;) {
+		err = muster_mesh_message_send(mesh->peers[rank].fd, &hello, memory_fd, 0);
+		if ((err != -EAGAIN && err != -ETOOMANYREFS) || now_us() >= end_us)
+			return err;
 		usleep(RETRY_US);
 	}
-	return err;
 }
 
 /* The process at the other end: ours, and what tells us of its end. */

@@ -31,8 +31,9 @@ int muster_mesh_message_send(int fd, const struct muster_mesh_message *message, 
 	}
 	if (sendmsg(fd, &msg, MSG_NOSIGNAL | flags) == (ssize_t)sizeof(*message))
 		return 0;
-	/* Descriptors under way are limited, too: they land when the peers receive. */
-	if (errno == EAGAIN || errno == EINTR || errno == ETOOMANYREFS || errno == ENOBUFS)
+	if (errno == ETOOMANYREFS)
+		return -ETOOMANYREFS;
+	if (errno == EAGAIN || errno == EINTR || errno == ENOBUFS)
 		return -EAGAIN;
 	return -EHOSTUNREACH;
 }
