@@ -96,20 +96,16 @@ static int path_choose(struct muster_comm *comm, struct muster_request *request)
 	return muster_entry_plan(comm, entry);
 }
 
-/* Only the root of a broadcast has its result from the start. No default: none is forgotten. */
+/* Where only the root has anything, it has its result from the start. */
 static bool gets_result(const struct muster_comm *comm, const struct muster_call *call)
 {
-	switch (call->coll) {
-	case MUSTER_COLL_BARRIER:
+	const struct muster_coll_row *row = muster_coll_row(call->coll);
+
+	if (!row->has_data)
 		return false;
-	case MUSTER_COLL_ALLREDUCE:
-		return true;
-	case MUSTER_COLL_REDUCE:
+	if (row->needs == MUSTER_WHO_ROOT)
 		return comm->rank == call->root;
-	case MUSTER_COLL_BROADCAST:
-		return comm->rank != call->root;
-	}
-	return true;
+	return row->has != MUSTER_WHO_ROOT || comm->rank != call->root;
 }
 
 /* Small data travels inside of descriptors; the rest must be known to the device. */
