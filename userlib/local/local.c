@@ -187,20 +187,17 @@ static int socket_open(struct local *local, const char *kind, char *why, size_t 
 	return err ? err : muster_mesh_watch(local->mesh, local->wire->ops->fd(local->wire));
 }
 
-static int rings_attach(struct local *local, char *why, size_t why_len)
+static int rings_attach(struct local *local, int own_fd, char *why, size_t why_len)
 {
-	for (uint32_t rank = 0; rank < local->size; rank++) {
-		int err = rank == local->rank ? 0 :
-			  muster_rings_attach(&local->rings, rank,
-					      muster_mesh_inbound(local->mesh, rank));
+	int fd = local->rank ? muster_mesh_memory(local->mesh) : own_fd;
+	int err = muster_rings_attach(&local->rings, fd);
 
-		if (!err)
-			continue;
-		snprintf(why, why_len, "the memory ring of rank %u cannot be mapped: %s", rank,
-			 strerror(-err));
-		return err;
-	}
-	return 0;
+	if (local->rank && fd >= 0)
+		close(fd);
+	if (err)
+		snprintf(why, why_len, "the memory of %u ranks' rings cannot be mapped: %s",
+			 local->size, strerror(-err));
+	return err;
 }
 
 /* ---- opening and closing ------------------------------------------------------------ */
@@ -289,12 +286,12 @@ static int engine_open(struct local *local, bool rings)
 }
 
 /* All that can fail alone; the mesh then tells the others. */
-static int parts_open(struct local *local, bool rings, int *inbound_fd, char *why, size_t why_len)
+static int parts_open(struct local *local, bool rings, int *memory_fd, char *why, size_t why_len)
 {
 	int err = engine_open(local, rings);
 
 	if (!err && rings)
-		err = muster_rings_open(&local->rings, local->rank, local->size, inbound_fd);
+		err = muster_rings_open(&local->rings, local->rank, local->size, memory_fd);
 	if (err)
 		snprintf(why, why_len, "no room for an engine and its rings: %s", strerror(-err));
 	return err;
@@ -323,7 +320,7 @@ int muster_local_open(const struct muster_oob *oob, const struct muster_local_co
 	struct muster_mesh_config mesh = {
 		.events = &muster_local_mesh_events,
 		.deadline_us = config->deadline_us,
-		.inbound_fd = -1,
+		.memory_fd = -1,
 	};
 	bool rings = !strcmp(config->wire, "ring");
 	struct local *local;
@@ -333,7 +330,7 @@ int muster_local_open(const struct muster_oob *oob, const struct muster_local_co
 	if (err)
 		return err;
 	local = local_new(oob);
-	mesh.error = local ? parts_open(local, rings, &mesh.inbound_fd, why, why_len) : -ENOMEM;
+	mesh.error = local ? parts_open(local, rings, &mesh.memory_fd, why, why_len) : -ENOMEM;
 	if (!local) {
 		snprintf(why, why_len, "no memory for a device of %u ranks", oob->size);
 		return muster_mesh_open(oob, &mesh, NULL, why, why_len);
@@ -342,11 +339,11 @@ int muster_local_open(const struct muster_oob *oob, const struct muster_local_co
 	mesh.owner = local;
 	note_fill(mesh.note);
 	err = muster_mesh_open(oob, &mesh, &local->mesh, why, why_len);
-	if (mesh.inbound_fd >= 0)
-		close(mesh.inbound_fd);
 	if (!err)
-		err = rings ? rings_attach(local, why, why_len) :
+		err = rings ? rings_attach(local, mesh.memory_fd, why, why_len) :
 			      socket_open(local, config->wire, why, why_len);
+	if (mesh.memory_fd >= 0)
+		close(mesh.memory_fd);
 	if (err)
 		local_free(local);
 	else

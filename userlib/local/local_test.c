@@ -319,7 +319,7 @@ static void announces_past_one_that_computes(struct muster_oob *oob, const void 
 		EXPECT(!dev->ops->mem_alloc(dev, 1, &memory[i], &keys[i]));
 	for (int i = 0; i < REGIONS && oob->rank == 0; i++)
 		dev->ops->mem_free(dev, memory[i], 1, keys[i]);
-	EXPECT(count_fds() == fds);
+	EXPECT(count_fds() <= fds + 2);	/* eventfds of the others */
 	if (oob->rank != 1) {
 		EXPECT(!dev->ops->mem_alloc(dev, BYTES, &memory[0], &key));
 		while (oob->rank == 0 && !known(dev, key, 2))	/* it is only slow */
@@ -335,7 +335,7 @@ static void announces_past_one_that_computes(struct muster_oob *oob, const void 
 	test_barrier(oob);
 	while (oob->rank ? !((struct local *)dev)->peers[0].ended : keys_in_use(dev))
 		dev->ops->wait(dev, 10000);
-	EXPECT(oob->rank || count_fds() == fds);
+	EXPECT(oob->rank || count_fds() <= fds + 2);
 	dev->ops->close(dev);
 }
 
