@@ -258,7 +258,7 @@ static bool watch(struct muster_nic *nic, const struct muster_member *member)
 		!nic->wire->ops->watch(nic->wire, member->node, member->incarnation));
 }
 
-/* Former lives of the members are lost before the context is there, which means the new ones. */
+/* Watched before, so that nothing of the members is missed; and after, as one may be lost. */
 static int open_watched(struct muster_nic *nic, const struct muster_context_config *config)
 {
 	int err;

@@ -231,11 +231,18 @@ static void peer_deliver(void *owner, const struct muster_packet *packet, const 
 	port->wire.events->receive(port->wire.owner, packet, payload, len);
 }
 
-static void peer_lost(void *owner, uint32_t node)
+static void peer_lost(void *owner, uint32_t node, uint32_t present)
 {
 	struct port *port = ((struct peer *)owner)->port;
 
-	port->wire.events->lost(port->wire.owner, node);
+	port->wire.events->lost(port->wire.owner, node, present);
+}
+
+static void peer_met(void *owner, uint32_t node, uint32_t present)
+{
+	struct port *port = ((struct peer *)owner)->port;
+
+	port->wire.events->met(port->wire.owner, node, present);
 }
 
 static int table_grow(struct port *port, uint32_t node)
@@ -260,7 +267,8 @@ static int table_grow(struct port *port, uint32_t node)
 
 static struct peer *peer_meet(struct port *port, uint32_t node, const struct address *address)
 {
-	static const struct muster_link_ops ops = { peer_emit, peer_deliver, peer_lost };
+	static const struct muster_link_ops ops = { peer_emit, peer_deliver, peer_lost,
+						    peer_met };
 	struct muster_link_config config = {
 		.node = port->wire.node,
 		.peer = node,
@@ -316,14 +324,14 @@ static struct peer *peer_at(struct port *port, uint32_t node, const struct addre
 
 /* ---- operations ---------------------------------------------------------- */
 
-static int port_send(struct muster_wire *wire, const struct muster_packet *packet,
-		     const void *payload)
+static int port_send(struct muster_wire *wire, uint32_t incarnation,
+		     const struct muster_packet *packet, const void *payload)
 {
 	struct peer *peer = peer_of(port_of(wire), packet->dst_node);
 
 	if (!peer)
 		return -EHOSTUNREACH;
-	return muster_link_send(&peer->link, clock_us(), packet, payload);
+	return muster_link_send(&peer->link, clock_us(), incarnation, packet, payload);
 }
 
 static int port_watch(struct muster_wire *wire, uint32_t node, uint32_t incarnation)

@@ -27,6 +27,7 @@ enum { PACKETS = 2000, DEADLINE_US = 300000, PORTS = 3, PATIENCE_US = 20000000 }
 struct owner {
 	struct muster_wire *wire;
 	uint32_t node;
+	uint32_t incarnation;
 	uint8_t came[PORTS][PACKETS];	/* by source */
 	uint32_t nr_came;
 	uint32_t lost[PORTS];
@@ -88,21 +89,29 @@ static void receive(void *opaque, const struct muster_packet *packet, const void
 	owner->nr_came++;
 }
 
-static void lost(void *opaque, uint32_t node)
+static void met(void *opaque, uint32_t node, uint32_t present)
+{
+	(void)opaque;
+	assert_true(node < PORTS && present);
+}
+
+static void lost(void *opaque, uint32_t node, uint32_t present)
 {
 	struct owner *owner = opaque;
 
+	(void)present;
 	assert_true(node < PORTS);
 	owner->lost[node]++;
 }
 
 static int open_port(const char *spec, uint32_t node, uint32_t incarnation, char *why)
 {
-	static const struct muster_wire_events events = { receive, lost };
+	static const struct muster_wire_events events = { receive, lost, met };
 	struct owner *owner = &t.owners[node % PORTS];
 
 	memset(owner, 0, sizeof(*owner));
 	owner->node = node;
+	owner->incarnation = incarnation;
 	return muster_wire_socket_open(spec, node, incarnation, DEADLINE_US, &events, owner,
 				       &owner->wire, why, 256);
 }
@@ -131,7 +140,9 @@ static int try_send(uint32_t from, uint32_t to, uint32_t n)
 
 	for (uint32_t i = 0; i < packet.length; i++)
 		payload[i] = n + i * 3;
-	return t.owners[from].wire->ops->send(t.owners[from].wire, &packet, payload);
+	return t.owners[from].wire->ops->send(t.owners[from].wire,
+					      to < PORTS ? t.owners[to].incarnation : 1,
+					      &packet, payload);
 }
 
 static void poll_all(void)
