@@ -5,8 +5,11 @@
  * and a frame counts only if it comes from the address of the node that it
  * names. Whatever the kernel refuses is either no room now or a lost frame.
  *
- * There is no secret on this wire: use UDP only between hosts that trust the
- * network between them.
+ * There is no secret on this wire. UNIX: whoever has this process's user id is
+ * trusted, and could claim any node that does not run; frames of other users are
+ * refused, but one of them may take a node's free name and hear what is sent to it
+ * (in a directory that only its owner may write to, it cannot). UDP: use it only
+ * between hosts that trust the network between them.
  */
 #include "wire.h"
 
@@ -40,6 +43,12 @@ struct address {
 	socklen_t len;
 };
 
+/* Who sent a datagram on this host. */
+union credentials {
+	struct cmsghdr head;
+	char bytes[CMSG_SPACE(sizeof(struct ucred))];
+};
+
 struct peer {
 	struct port *port;
 	struct address address;
@@ -65,6 +74,7 @@ struct port {
 	struct mmsghdr headers[BATCH];
 	struct iovec parts[BATCH];
 	struct address from[BATCH];
+	union credentials credentials[BATCH];
 	uint8_t datagrams[BATCH][DATAGRAM_ROOM] __attribute__((aligned(64)));
 };
 
@@ -349,11 +359,29 @@ static void port_gone(struct muster_wire *wire, uint32_t node)
 		muster_link_gone(&port->by_node[node]->link);
 }
 
+/* Over UDP nobody can tell. */
+static bool same_user(const struct port *port, const struct msghdr *message)
+{
+	const struct cmsghdr *head = CMSG_FIRSTHDR(message);
+	struct ucred sender;
+
+	if (port->base.any.sa_family != AF_UNIX)
+		return true;
+	if (!head || head->cmsg_level != SOL_SOCKET || head->cmsg_type != SCM_CREDENTIALS)
+		return false;
+	memcpy(&sender, CMSG_DATA(head), sizeof(sender));
+	return sender.uid == getuid();
+}
+
 static void take_datagram(struct port *port, uint64_t now_us, uint32_t i)
 {
 	struct muster_frame frame;
 	struct peer *peer;
 
+	if (!same_user(port, &port->headers[i].msg_hdr)) {
+		port->counters.refused++;
+		return;
+	}
 	if (muster_frame_check(port->datagrams[i], port->headers[i].msg_len, &frame)) {
 		port->counters.corrupt++;
 		return;
@@ -385,8 +413,10 @@ static void peer_run(struct peer *peer, uint64_t now_us, bool empty)
 static int receive_batch(struct port *port, int most)
 {
 	port->reads++;
-	for (int i = 0; i < most; i++)
+	for (int i = 0; i < most; i++) {
 		port->headers[i].msg_hdr.msg_namelen = offsetof(struct address, len);
+		port->headers[i].msg_hdr.msg_controllen = sizeof(port->credentials[i]);
+	}
 	return recvmmsg(port->fd, port->headers, most, MSG_DONTWAIT, NULL);
 }
 
@@ -469,10 +499,11 @@ static bool stale(const struct port *port)
 
 static int port_bind(struct port *port, const char *spec, char *why, size_t why_len)
 {
-	int bytes = SOCKET_BYTES, err = 0;
+	int bytes = SOCKET_BYTES, on = 1, err = 0;
 
 	port->fd = socket(port->own.any.sa_family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	if (port->fd < 0) {
+	if (port->fd < 0 || (port->own.any.sa_family == AF_UNIX &&
+			     setsockopt(port->fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)))) {
 		err = errno;
 	} else if (bind(port->fd, &port->own.any, port->own.len)) {
 		err = errno;
@@ -500,6 +531,7 @@ static void prepare_batch(struct port *port)
 		port->headers[i].msg_hdr.msg_iov = &port->parts[i];
 		port->headers[i].msg_hdr.msg_iovlen = 1;
 		port->headers[i].msg_hdr.msg_name = &port->from[i].any;
+		port->headers[i].msg_hdr.msg_control = &port->credentials[i];
 	}
 }
 

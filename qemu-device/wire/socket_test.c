@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -343,6 +344,47 @@ static void frames_from_a_wrong_address_are_refused(void **state)
 	assert_int_equal(counters.frames_out, 0);
 }
 
+/* Says hello to node 0 as node 1, from that node's very address, as another user. */
+static void pretend_as_nobody(const char *name, struct muster_frame frame)
+{
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_DGRAM, 0);
+	int path = snprintf(addr.sun_path + 1, sizeof(addr.sun_path) - 1, "%s/node-1.sock", name);
+	socklen_t len = offsetof(struct sockaddr_un, sun_path) + 1 + path + 1;
+
+	if (setresuid(65534, 65534, 65534) || bind(fd, (struct sockaddr *)&addr, len))
+		_exit(1);
+	addr.sun_path[1 + path - strlen("1.sock")] = '0';
+	_exit(sendto(fd, &frame, sizeof(frame), 0, (struct sockaddr *)&addr, len) !=
+	      sizeof(frame));
+}
+
+static void frames_of_another_user_are_refused(void **state)
+{
+	struct muster_frame frame = {
+		.version = MUSTER_FRAME_VERSION, .type = MUSTER_FRAME_HELLO,
+		.src_node = 1, .dst_node = 0, .src_incarnation = 6,
+	};
+	struct muster_wire_counters counters;
+	char name[32], spec[40];
+	int status;
+
+	(void)state;
+	if (geteuid())
+		skip();		/* only root can become another */
+	snprintf(name, sizeof(name), "muster-test-%d", getpid());
+	snprintf(spec, sizeof(spec), "unix:@%s", name);
+	must_open(spec, 0, 5);
+	frame.crc = muster_crc32c(0, &frame, sizeof(frame));
+	if (fork() == 0)
+		pretend_as_nobody(name, frame);
+	assert_true(wait(&status) > 0 && status == 0);
+	poll_all();
+	muster_wire_socket_counters(t.owners[0].wire, &counters);
+	assert_int_equal(counters.refused, 1);
+	assert_int_equal(counters.frames_out, 0);
+}
+
 static void a_spec_that_cannot_be_read_says_why(void **state)
 {
 	const char *const specs[] = {
@@ -444,6 +486,7 @@ int main(void)
 		TEST(a_restarted_peer_is_lost_and_can_be_talked_to),
 		TEST(unknown_nodes_are_unreachable),
 		TEST(frames_from_a_wrong_address_are_refused),
+		TEST(frames_of_another_user_are_refused),
 		TEST(a_spec_that_cannot_be_read_says_why),
 		TEST(a_node_that_runs_already_is_not_disturbed),
 		TEST(the_file_of_a_crashed_node_is_replaced),

@@ -87,9 +87,9 @@ struct muster_wire_counters {
 
 /**
  * muster_wire_socket_open() - a port on a datagram socket.
- * @spec: "unix:DIR" (node N is DIR/node-N.sock; a DIR
- *	that starts with @ is an abstract name, not a directory) or "udp:HOST:PORT" (node N is
- *	HOST at PORT + N). Only numeric addresses; IPv6 in brackets.
+ * @spec: "unix:DIR" (node N is DIR/node-N.sock; a DIR that starts with @ is an
+ *	abstract name, not a directory; all nodes are of one user) or "udp:HOST:PORT"
+ *	(node N is HOST at PORT + N). Only numeric addresses; IPv6 in brackets.
  * @node: this port's node.
  * @incarnation: differs in every life of a node; not 0.
  * @deadline_us: silence towards an unacknowledged packet after which a node is lost.

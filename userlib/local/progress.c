@@ -24,51 +24,70 @@ enum {
 
 /* ---- memory that peers map -------------------------------------------------------- */
 
-/* Tell peers from *next on; false: one has no room now. */
-static bool tell_peers(struct local *local, const struct muster_mesh_message *message, int fd,
-		       uint32_t *next)
+/* Who is not told yet that a region is there or, once it is withdrawn, that it is gone. */
+static uint32_t untold(const struct local *local, const struct muster_region_own *region)
 {
-	for (; *next < local->size; ++*next)
-		if (*next != local->rank &&
-		    muster_mesh_send(local->mesh, *next, message, fd) == -EAGAIN)
-			return false;
-	return true;
+	return region->withdrawn || !local->memory.ranks ? region->nr_known :
+							   local->size - 1 - region->nr_known;
 }
 
-static bool region_announce(struct local *local, struct muster_region_own *region)
+/* One that has no room now, as it computes, keeps nobody else waiting. */
+static void tell_peers(struct local *local, struct muster_region_own *region)
 {
-	struct muster_mesh_message message = {
+	const struct muster_mesh_message message = {
 		.kind = region->withdrawn ? MUSTER_MESH_WITHDRAW : MUSTER_MESH_REGION,
 		.key = region->key,
 		.addr = region->addr,
 		.bytes = region->bytes,
 	};
 
-	if (region->withdrawn) {
-		if (!tell_peers(local, &message, -1, &region->told))
-			return false;
-		muster_region_forget(region);
-		return true;
+	for (uint32_t rank = 0; rank < local->size; rank++) {
+		struct peer *peer = &local->peers[rank];
+
+		if (rank == local->rank || peer->full || region->known[rank] != region->withdrawn)
+			continue;
+		peer->full = muster_mesh_send(local->mesh, rank, &message, region->fd) == -EAGAIN;
+		if (!peer->full)
+			muster_region_told(region, rank);
 	}
-	if (!tell_peers(local, &message, region->fd, &region->announced))
+}
+
+static bool region_announce(struct local *local, struct muster_region_own *region)
+{
+	if (untold(local, region))
+		tell_peers(local, region);
+	if (untold(local, region))
 		return false;
-	close(region->fd);
+	if (region->withdrawn)
+		muster_region_forget(region);
+	else if (region->fd >= 0)
+		close(region->fd);
 	region->fd = -1;
 	return true;
 }
 
-/* A region that not all know yet is copied from, as if it were not shared. */
+/* A region that a peer does not know yet is sent to it, as if it were not shared. */
 void muster_local_announce(struct local *local)
 {
 	local->announcing = false;
+	for (uint32_t rank = 0; rank < local->size; rank++)
+		local->peers[rank].full = false;
 	for (uint32_t i = 0; i < local->memory.nr; i++) {
 		struct muster_region_own *region = &local->memory.table[i];
 
-		if (region->key && region->shared &&
-		    (region->withdrawn || region->announced < local->size) &&
-		    !region_announce(local, region))
+		if (region->key && region->shared && !region_announce(local, region))
 			local->announcing = true;
 	}
+}
+
+/*
+ * A peer may be reading what was lent in a context that has failed here. It looks at this
+ * afterwards; so it must be set before the owner hears of the failure, and writes there.
+ */
+void muster_local_give_back(struct local *local, uint16_t context)
+{
+	if (!local->wire)
+		muster_ring_sign(&local->rings.inbound, context, true);
 }
 
 /* ---- what mesh and wire say --------------------------------------------------------- */

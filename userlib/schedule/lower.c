@@ -165,7 +165,7 @@ static bool can_join(const struct lowering *l, const struct op *op, uint32_t chu
 
 static void add_receive(struct lowering *l, const struct muster_transfer *t)
 {
-	bool reduces = t->reduce && l->schedule->coll != MUSTER_COLL_BARRIER;
+	bool reduces = t->reduce && muster_coll_row(l->schedule->coll)->has_data;
 	uint16_t reduce = reduces ? MUSTER_DESC_REDUCE : 0;
 	struct op *op = &l->ops[l->last_receive];
 
@@ -253,9 +253,8 @@ static int lower_stage(struct lowering *l)
  */
 static void emit_inline(const struct lowering *l, struct muster_desc *desc, bool first, bool last)
 {
-	bool has_result = l->schedule->coll != MUSTER_COLL_BARRIER &&
-			  (l->schedule->coll != MUSTER_COLL_REDUCE ||
-			   l->params->rank == l->schedule->root);
+	bool has_result = muster_coll_row(l->schedule->coll)->has_data &&
+			  muster_coll_needs(l->schedule, 0, l->params->rank);
 	bool copies = desc->cp_count && !(desc->flags & MUSTER_DESC_REDUCE);
 	bool lies_in_out = l->params->in_place && !l->chunks[0].in_out;
 
@@ -357,6 +356,11 @@ static int measure(struct lowering *l)
 	struct muster_program *program = l->program;
 	int err;
 
+	if (muster_coll_row(schedule->coll)->has == MUSTER_WHO_OWNER && !l->params->in_place) {
+		snprintf(l->why, l->why_len, "step 0: %s is lowered in place only",
+			 muster_coll_name(schedule->coll));
+		return -E2BIG;
+	}
 	if (__builtin_mul_overflow(l->params->count, muster_dtype_size(l->params->type),
 				   &program->bytes)) {
 		snprintf(l->why, l->why_len,
@@ -373,7 +377,8 @@ static int measure(struct lowering *l)
 	if (!program->is_inline)
 		err = muster_stages_order(schedule, &l->stages, l->why, l->why_len);
 	l->must_copy_in = !program->is_inline && !l->params->in_place &&
-			  (schedule->ranks == 1 || (schedule->coll == MUSTER_COLL_BROADCAST &&
+			  (schedule->ranks == 1 || (muster_coll_row(schedule->coll)->has ==
+						    MUSTER_WHO_ROOT &&
 						    schedule->root == l->params->rank));
 	return err ? err : set_head(l);
 }

@@ -16,21 +16,6 @@
 
 enum { TRANSFERS_FIRST = 16 };
 
-const char *muster_coll_name(enum muster_coll coll)
-{
-	switch (coll) {
-	case MUSTER_COLL_BARRIER:
-		return "barrier";
-	case MUSTER_COLL_BROADCAST:
-		return "broadcast";
-	case MUSTER_COLL_REDUCE:
-		return "reduce";
-	case MUSTER_COLL_ALLREDUCE:
-		return "allreduce";
-	}
-	return "unknown";
-}
-
 void muster_schedule_free(struct muster_schedule *schedule)
 {
 	if (!schedule)
@@ -88,7 +73,8 @@ void muster_builder_init(struct muster_builder *builder, const char *name, enum 
 	} };
 	snprintf(schedule->name, sizeof(schedule->name), "%s", name);
 	if (!ranks || ranks > MUSTER_SCHEDULE_RANKS_MAX || !chunks ||
-	    chunks > MUSTER_SCHEDULE_CHUNKS_MAX || root >= ranks)
+	    chunks > MUSTER_SCHEDULE_CHUNKS_MAX || root >= ranks ||
+	    chunks % muster_coll_chunks_unit(coll, ranks))
 		builder->err = -EINVAL;
 }
 

@@ -27,6 +27,29 @@ enum muster_coll {
 	MUSTER_COLL_BROADCAST = 2,
 	MUSTER_COLL_REDUCE = 3,
 	MUSTER_COLL_ALLREDUCE = 4,
+	MUSTER_COLL_REDUCE_SCATTER = 5,
+	MUSTER_COLL_ALLGATHER = 6,
+	MUSTER_COLL_GATHER = 7,
+	MUSTER_COLL_SCATTER = 8,
+	MUSTER_COLL_ALLTOALL = 9,
+	MUSTER_COLL_END			/* one more than the last */
+};
+
+/* Which ranks a chunk concerns. Of G chunks rank r owns those from r * G / ranks on. */
+enum muster_who {
+	MUSTER_WHO_ALL,
+	MUSTER_WHO_ROOT,
+	MUSTER_WHO_OWNER,
+	MUSTER_WHO_PARTNER,		/* rank j, if the chunk is in the j-th share of its owner */
+};
+
+/* What a collective means; there is no more to it (collectives.c has the table). */
+struct muster_coll_row {
+	const char *name;
+	enum muster_who has;		/* contribute to a chunk, at the start */
+	enum muster_who needs;		/* must have the combination of them all, at the end */
+	bool combines;			/* else a chunk has one contribution, which travels */
+	bool has_data;			/* else it only matters who has heard of whom */
 };
 
 enum muster_schedule_limit {
@@ -51,12 +74,26 @@ struct muster_schedule {
 	uint32_t ranks;
 	uint32_t chunks;
 	uint32_t steps;
-	uint32_t root;		/* broadcast and reduce; else 0 */
+	uint32_t root;		/* where there is one (muster_coll_rooted()); else 0 */
 	uint32_t nr_transfers;
 	struct muster_transfer *transfers;	/* by step, then as listed */
 };
 
+/** muster_coll_row() - what a collective means; NULL: there is none of this number. */
+const struct muster_coll_row *muster_coll_row(enum muster_coll coll);
+
 const char *muster_coll_name(enum muster_coll coll);
+/** muster_coll_rooted() - whether one rank is its root. */
+bool muster_coll_rooted(enum muster_coll coll);
+
+/** muster_coll_chunks_unit() - the chunks of its schedules are a multiple of this. */
+uint64_t muster_coll_chunks_unit(enum muster_coll coll, uint32_t ranks);
+
+/** muster_coll_has() - whether a rank contributes to a chunk; of a schedule of right form. */
+bool muster_coll_has(const struct muster_schedule *schedule, uint32_t chunk, uint32_t rank);
+
+/** muster_coll_needs() - whether a rank must have a chunk's result. */
+bool muster_coll_needs(const struct muster_schedule *schedule, uint32_t chunk, uint32_t rank);
 
 void muster_schedule_free(struct muster_schedule *schedule);
 
@@ -113,7 +150,7 @@ struct muster_lower_params {
 	uint8_t job;
 	uint16_t context;
 	const struct muster_address *members;	/* by rank (dev.h) */
-	bool in_place;		/* input is in OUT already (broadcast, in == out) */
+	bool in_place;		/* input is in OUT already */
 };
 
 /*
@@ -137,6 +174,8 @@ struct muster_program {
  * needs more than MUSTER_SLOTS_MAX slots or MUSTER_SEQ_DESCS_MAX descriptors, and
  * slices large chunks into pulses. Messages of one chunk and at most
  * MUSTER_INLINE_MAX bytes become MP descriptors.
+ * A rank that has only a part of the message at the start needs in_place: OUT is the
+ * whole message there, with that part in its place.
  * Return: 0; -E2BIG with why naming the limit and the step; -ENOMEM.
  */
 int muster_schedule_lower(const struct muster_schedule *schedule,
