@@ -127,8 +127,7 @@ static int emit(struct muster_link *link, uint8_t type, uint32_t incarnation, ui
 
 /* ---- sending ------------------------------------------------------------- */
 
-/* For whom the slots are; not 0 when one is open. */
-static uint32_t meant(const struct muster_link *link)
+uint32_t muster_link_meant(const struct muster_link *link)
 {
 	return link->peer_incarnation ? link->peer_incarnation : link->awaited_incarnation;
 }
@@ -146,7 +145,7 @@ static bool transmit(struct muster_link *link, uint64_t now_us, uint32_t seq)
 	struct muster_link_slot *slot = slot_of(link, seq);
 
 	link->tries += seq == link->oldest;
-	if (emit(link, slot->type, meant(link), seq, slot)) {
+	if (emit(link, slot->type, muster_link_meant(link), seq, slot)) {
 		slot->due_us = now_us + MUSTER_LINK_RETRY_US;
 		due(link, slot->due_us);
 		return false;
@@ -201,9 +200,9 @@ static int address(struct muster_link *link, uint64_t now_us, uint32_t incarnati
 {
 	if (link->lost || !incarnation || incarnation == link->former_incarnation)
 		return -EHOSTUNREACH;
-	if (!meant(link))
+	if (!muster_link_meant(link))
 		link->awaited_incarnation = incarnation;
-	if (incarnation == meant(link))
+	if (incarnation == muster_link_meant(link))
 		return 0;
 	ask(link, now_us);
 	return -EAGAIN;
@@ -282,15 +281,20 @@ int muster_link_watch(struct muster_link *link, uint64_t now_us, uint32_t incarn
 {
 	int err;
 
-	if (link->lost && incarnation != meant(link))
+	if (link->lost && incarnation != muster_link_meant(link))
 		begin_anew(link);
-	link->again |= link->asking && incarnation != meant(link);
+	link->again |= link->asking && incarnation != muster_link_meant(link);
 	err = address(link, now_us, incarnation);
 	if (err)
 		return err == -EAGAIN ? 0 : err;
 	if (!link->peer_incarnation && link->oldest == link->next)
 		begin(link, now_us, MUSTER_FRAME_PROBE);
 	return 0;
+}
+
+bool muster_link_unused(const struct muster_link *link)
+{
+	return !link->peer_incarnation && link->oldest == link->next && !link->asking;
 }
 
 void muster_link_gone(struct muster_link *link)
@@ -460,7 +464,7 @@ static void meet(struct muster_link *link, uint64_t now_us, uint32_t incarnation
 {
 	bool ended = link->peer_incarnation && !link->lost;
 
-	if (link->lost || (meant(link) && meant(link) != incarnation))
+	if (link->lost || (muster_link_meant(link) && muster_link_meant(link) != incarnation))
 		begin_anew(link);
 	link->peer_incarnation = incarnation;
 	link->heard_us = link->progress_us = now_us;
@@ -504,12 +508,14 @@ static void take_answer(struct muster_link *link, uint64_t now_us)
 /* Whether the frame is from the peer's present life, for all that we know. */
 static bool accepted(struct muster_link *link, uint64_t now_us, const struct muster_frame *frame)
 {
+	uint32_t known;
+
 	if (frame->src_incarnation == link->peer_incarnation)
 		return !link->lost;
 	if (frame->src_incarnation == link->former_incarnation)
 		return false;
-	if ((meant(link) && meant(link) != frame->src_incarnation && !answers(link, frame)) ||
-	    (link->lost && !answers(link, frame))) {
+	known = muster_link_meant(link);
+	if ((link->lost || (known && known != frame->src_incarnation)) && !answers(link, frame)) {
 		ask(link, now_us);
 		return false;
 	}

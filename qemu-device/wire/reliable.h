@@ -161,6 +161,12 @@ void muster_link_receive(struct muster_link *link, uint64_t now_us,
 /** muster_link_run() - do what is due: send again, acknowledge, give up. Cheap when nothing is. */
 void muster_link_run(struct muster_link *link, uint64_t now_us);
 
+/** muster_link_meant() - the peer's life that is known, or else the one sought; or 0. */
+uint32_t muster_link_meant(const struct muster_link *link);
+
+/** muster_link_unused() - the peer was not heard, and nothing is to be said to it. */
+bool muster_link_unused(const struct muster_link *link);
+
 /** muster_link_gone() - the peer is known not to be there any more; calls lost(). */
 void muster_link_gone(struct muster_link *link);
 

@@ -83,6 +83,7 @@ struct muster_wire_counters {
 	uint64_t duplicates;
 	uint64_t corrupt;	/* wrong checksum, length or version */
 	uint64_t refused;	/* other incarnation, outside of the window */
+	uint64_t links;		/* now, of a port: to nodes that are there or sought */
 };
 
 /**
