@@ -146,12 +146,14 @@ static inline struct test_packet *test_packet_new(const struct muster_packet *pa
 	return copy;
 }
 
-static inline int test_send(void *opaque, const struct muster_packet *packet, const void *payload)
+static inline int test_send(void *opaque, uint32_t incarnation, const struct muster_packet *packet,
+			    const void *payload)
 {
 	struct test_node *node = opaque;
 	struct test_node *to = &node->world->nodes[packet->dst_node];
 	struct test_packet *copy, **place = to->inbox_end;
 
+	(void)incarnation;
 	if (to->dead || !to->engine)
 		return -EHOSTUNREACH;
 	copy = test_packet_new(packet, payload);

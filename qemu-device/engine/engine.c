@@ -216,7 +216,8 @@ int muster_engine_abort(struct muster_engine *engine, uint16_t vp, uint8_t job, 
 	return 0;
 }
 
-static void lose(struct context *ctx, uint32_t node)
+/* Any life of the node but the present one; 0: every one. */
+static void lose(struct context *ctx, uint32_t node, uint32_t present)
 {
 	uint32_t i;
 
@@ -224,6 +225,7 @@ static void lose(struct context *ctx, uint32_t node)
 		return;
 	for (i = 0; i < ctx->nr_members; i++) {
 		if (ctx->members[i].node != node || i == ctx->self ||
+		    (present && ctx->members[i].incarnation == present) ||
 		    muster_farewell_complete(&ctx->members[i]))
 			continue;
 		muster_context_fail(ctx, MUSTER_STATUS_PEER_LOST, i, NULL);
@@ -231,14 +233,20 @@ static void lose(struct context *ctx, uint32_t node)
 	}
 }
 
-void muster_engine_peer_lost(struct muster_engine *engine, uint32_t node)
+void muster_engine_peer_present(struct muster_engine *engine, uint32_t node,
+				uint32_t incarnation)
 {
 	uint32_t i, c;
 
 	for (i = 0; i < engine->nr_units; i++)
 		for (c = 0; c < MUSTER_UNIT_CONTEXTS_MAX; c++)
 			if (engine->units[i].contexts[c])
-				lose(engine->units[i].contexts[c], node);
+				lose(engine->units[i].contexts[c], node, incarnation);
+}
+
+void muster_engine_peer_lost(struct muster_engine *engine, uint32_t node)
+{
+	muster_engine_peer_present(engine, node, 0);
 }
 
 void muster_engine_counters_get(const struct muster_engine *engine,

@@ -64,11 +64,13 @@ struct muster_engine_world {
 	bool (*peer_ended)(void *world, uint32_t node, uint8_t job, uint32_t context);
 
 	/*
-	 * Hand a packet to the wire, which keeps a copy: 0; -EAGAIN when it has
-	 * no room now (the engine tries again at a later step); -EHOSTUNREACH
-	 * when the peer is gone (muster_engine_peer_lost() will follow).
+	 * Hand a packet for that life of its node to the wire, which keeps a copy:
+	 * 0; -EAGAIN when it has no room now (the engine tries again at a later
+	 * step); -EHOSTUNREACH when the peer is gone (muster_engine_peer_lost()
+	 * will follow).
 	 */
-	int (*send)(void *world, const struct muster_packet *packet, const void *payload);
+	int (*send)(void *world, uint32_t incarnation, const struct muster_packet *packet,
+		    const void *payload);
 
 	/* Append to the VP's completion queue: 0, or -EAGAIN when it is full. */
 	int (*complete)(void *world, uint16_t vp, const struct muster_cqe *cqe);
@@ -260,6 +262,10 @@ bool muster_engine_step(struct muster_engine *engine, uint32_t budget);
  * by ABORT packets.
  */
 void muster_engine_peer_lost(struct muster_engine *engine, uint32_t node);
+
+/** muster_engine_peer_present() - of this node that life is there (0: none): others of it are lost. */
+void muster_engine_peer_present(struct muster_engine *engine, uint32_t node,
+				uint32_t incarnation);
 
 /**
  * muster_engine_peer_left() - a node went in good order: all that it had sent has been

@@ -27,7 +27,8 @@ int muster_packet_try(struct context *ctx, uint32_t member, const struct muster_
 
 	if (engine->budget) {
 		engine->budget--;
-		ret = engine->world.send(engine->opaque, packet, payload);
+		ret = engine->world.send(engine->opaque, ctx->members[member].incarnation, packet,
+					 payload);
 	}
 	if (!ret) {
 		ctx->members[member].sent++;

@@ -147,12 +147,14 @@ static inline const void *world_peer_map(void *opaque, uint32_t peer, uint16_t v
 	return node->world->nodes[peer].memory + addr;
 }
 
-static inline int world_send(void *opaque, const struct muster_packet *packet, const void *payload)
+static inline int world_send(void *opaque, uint32_t incarnation, const struct muster_packet *packet,
+			     const void *payload)
 {
 	struct world_node *node = opaque;
 	struct world *w = node->world;
 	struct world_packet *copy;
 
+	assert_int_equal(incarnation, 100 + packet->dst_node);
 	if (packet->dst_node >= w->nr || w->nodes[packet->dst_node].dead)
 		return -EHOSTUNREACH;
 	if (w->nr_flight == WORLD_FLIGHT_MAX || world_random(w, 100) < w->refuse_percent)

@@ -119,17 +119,25 @@ static void wire_receive(void *owner, const struct muster_packet *packet, const 
 	muster_engine_receive(nic->engine, packet, payload, len);
 }
 
-static void wire_lost(void *owner, uint32_t node)
+static void wire_met(void *owner, uint32_t node, uint32_t present)
 {
 	struct muster_nic *nic = owner;
 
-	muster_engine_peer_lost(nic->engine, node);
+	muster_engine_peer_present(nic->engine, node, present);
+}
+
+static void wire_lost(void *owner, uint32_t node, uint32_t present)
+{
+	struct muster_nic *nic = owner;
+
+	muster_engine_peer_present(nic->engine, node, present);
 	nic_event(nic, MUSTER_EVENT_PEER_LOST, node);
 }
 
 static const struct muster_wire_events wire_events = {
 	.receive = wire_receive,
 	.lost = wire_lost,
+	.met = wire_met,
 };
 
 /* ---- the engine's world ---------------------------------------------------- */
@@ -153,7 +161,8 @@ static int world_dma_write(void *world, uint16_t vp, uint32_t key, uint64_t addr
 	return nic_mr_write(world, vp, key, addr, buf, len);
 }
 
-static int world_send(void *world, const struct muster_packet *packet, const void *payload)
+static int world_send(void *world, uint32_t incarnation, const struct muster_packet *packet,
+		      const void *payload)
 {
 	struct muster_nic *nic = world;
 	int err = -EHOSTUNREACH;
@@ -161,7 +170,7 @@ static int world_send(void *world, const struct muster_packet *packet, const voi
 	if (le32toh(packet->dst_node) == nic->config.node)
 		err = loopback_send(nic, packet, payload);
 	else if (nic->wire)
-		err = nic->wire->ops->send(nic->wire, packet, payload);
+		err = nic->wire->ops->send(nic->wire, incarnation, packet, payload);
 	if (err == -EAGAIN)
 		nic->refused = true;
 	return err;

@@ -270,7 +270,6 @@ static bool watch(struct muster_nic *nic, const struct muster_member *member)
 		!nic->wire->ops->watch(nic->wire, member->node, member->incarnation));
 }
 
-/* Former lives of the members are lost before the context is there, which means the new ones. */
 static int opening_read(struct muster_nic *nic, struct nic_opening *opening, uint32_t nr)
 {
 	struct muster_member *members = &opening->members[opening->read];
@@ -280,8 +279,6 @@ static int opening_read(struct muster_nic *nic, struct nic_opening *opening, uin
 	if (err)
 		return err;
 	opening->read += nr;
-	for (uint32_t i = 0; i < nr; i++)
-		watch(nic, &members[i]);
 	return 0;
 }
 

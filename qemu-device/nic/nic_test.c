@@ -969,6 +969,60 @@ static void two_nics_sum_a_number(void **state)
 	}
 }
 
+/* A context of VP 1 that names a life of node 1 that there is not. */
+static void wrong_life_open(struct guest *guest)
+{
+	struct muster_admin_member members[] = {
+		{ .node = htole32(0), .vp = htole16(1), .incarnation = htole32(100) },
+		{ .node = htole32(1), .vp = htole16(0), .incarnation = htole32(4711) },
+	};
+	struct muster_admin_command cmd = context_command(MUSTER_ADMIN_CONTEXT_OPEN, 1);
+
+	cmd.context.job_key = htole64(KEY + 1);
+	cmd.context.members = htole64(LIST);
+	cmd.context.nr_members = htole32(2);
+	memcpy(guest->memory + LIST, members, sizeof(members));
+	assert_int_equal(command(guest, cmd).status, MUSTER_ADMIN_OK);
+}
+
+static void who_names_a_wrong_life_of_a_node_fails_alone(void **state)
+{
+	struct guest *guests[2] = { guest_new(0), guest_new(1) };
+	const struct place places[] = { { guests[0], 0, 0 }, { guests[1], 1, 0 } };
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		port_open(guests[i], 0);
+		command(guests[i], mr_command(guests[i], 1, 0x7000000, 4096, MUSTER_MR_WRITE));
+	}
+	port_open(guests[0], 1);
+	context_open(places, 2);
+	post_allreduce(guests[0], 1, 1.25);
+	for (int i = 0; i < 100; i++) {
+		settle(guests[0]);
+		settle(guests[1]);
+	}
+	wrong_life_open(guests[0]);
+	for (int i = 0; i < 100000 && !cqe(guests[0], 1, 0)->valid; i++) {
+		settle(guests[0]);
+		settle(guests[1]);
+	}
+	assert_int_equal(cqe(guests[0], 1, 0)->kind, MUSTER_CQE_CONTEXT);
+	assert_int_equal(cqe(guests[0], 1, 0)->status, MUSTER_STATUS_PEER_LOST);
+	assert_int_equal(event(guests[0], 0)->valid, 0);
+	post_allreduce(guests[1], 0, 2.5);
+	for (int i = 0; i < 100000 && (!cqe(guests[0], 0, 0)->valid || !cqe(guests[1], 0, 0)->valid);
+	     i++) {
+		settle(guests[0]);
+		settle(guests[1]);
+	}
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(cqe(guests[i], 0, 0)->kind, MUSTER_CQE_SEQUENCE);
+		assert_int_equal(cqe(guests[i], 0, 0)->status, MUSTER_STATUS_OK);
+		guest_free(guests[i]);
+	}
+}
+
 /* ---- garbage --------------------------------------------------------------- */
 
 static uint64_t random_state;
@@ -1201,6 +1255,7 @@ int main(void)
 		WITH_GUEST(a_region_is_read_page_by_page),
 		WITH_GUEST(memory_that_was_not_given_is_refused),
 		cmocka_unit_test(two_nics_sum_a_number),
+		cmocka_unit_test(who_names_a_wrong_life_of_a_node_fails_alone),
 		WITH_GUEST(no_garbage_breaks_it_and_a_reset_brings_it_back),
 	};
 

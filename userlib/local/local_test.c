@@ -129,6 +129,31 @@ static void every_wire_carries_messages(void **state)
 	assert_int_equal(test_ranks(1, talks, wires[0]), 0);
 }
 
+/* Who has sent computes: nothing of it may wait for another call of the sender. */
+static void computes(struct muster_oob *oob, const void *argument)
+{
+	struct muster_dev *dev = dev_open(oob, argument);
+	double end = test_seconds() + 10;
+	struct muster_packet packet;
+	uint64_t value = 0;
+
+	context_open(oob, dev);
+	if (oob->rank == 0)
+		message_post(dev, 1, 7);
+	while (oob->rank == 1 && !message_take(dev, &packet, &value))
+		EXPECT(test_seconds() < end);
+	EXPECT(value == (oob->rank == 1 ? 7 : 0));
+	test_barrier(oob);
+	dev->ops->close(dev);
+}
+
+static void a_first_message_needs_its_sender_no_more(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(test_ranks(2, computes, wires[i]), 0);
+}
+
 static void sleeps(struct muster_oob *oob, const void *argument)
 {
 	struct muster_dev *dev = dev_open(oob, argument);
@@ -663,6 +688,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_wire_carries_messages),
+		cmocka_unit_test(a_first_message_needs_its_sender_no_more),
 		cmocka_unit_test(a_sleeper_wakes_when_a_packet_comes),
 		cmocka_unit_test(shared_memory_is_read_in_place_and_other_memory_is_sent),
 		cmocka_unit_test(one_that_computes_keeps_no_other_from_memory),

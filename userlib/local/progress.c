@@ -150,15 +150,17 @@ static void wire_receive(void *owner, const struct muster_packet *packet, const 
  * The mesh says so as well, and it alone knows whether that was a death: who leaves in
  * good order may be gone from the wire first.
  */
-static void wire_lost(void *owner, uint32_t node)
+static void wire_lost(void *owner, uint32_t node, uint32_t present)
 {
 	(void)owner;
 	(void)node;
+	(void)present;
 }
 
 const struct muster_wire_events muster_local_wire_events = {
 	.receive = wire_receive,
 	.lost = wire_lost,
+	.met = wire_lost,
 };
 
 /* ---- packets -------------------------------------------------------------------------- */
