@@ -39,14 +39,16 @@ const char *muster_error(const struct muster *job)
 
 const char *muster_type_name(uint32_t type)
 {
-	static const char *const names[] = { "no type", "f32", "f64", "i32", "i64", "u64", "i8" };
+	static const char *const names[] = { "no type", "f32", "f64", "i32", "i64", "u64", "i8",
+					     "u32" };
 
 	return type < sizeof(names) / sizeof(names[0]) ? names[type] : "an unknown type";
 }
 
 const char *muster_op_name(uint32_t op)
 {
-	static const char *const names[] = { "no operation", "sum", "min", "max", "band", "bor" };
+	static const char *const names[] = { "no operation", "sum", "min", "max", "band", "bor",
+					     "bxor", "land", "lor", "lxor" };
 
 	return op < sizeof(names) / sizeof(names[0]) ? names[op] : "an unknown operation";
 }
@@ -54,20 +56,20 @@ const char *muster_op_name(uint32_t op)
 void muster_signature_words(uint32_t signature, char *words, size_t len)
 {
 	uint32_t coll = MUSTER_FIELD_GET(MUSTER_SIG_COLL, signature);
-	const char *type = muster_type_name(MUSTER_FIELD_GET(MUSTER_SIG_TYPE, signature));
-	const char *op = muster_op_name(MUSTER_FIELD_GET(MUSTER_SIG_OP, signature));
-	uint32_t root = MUSTER_FIELD_GET(MUSTER_SIG_ROOT, signature);
+	uint32_t type = MUSTER_FIELD_GET(MUSTER_SIG_TYPE, signature);
+	uint32_t op = MUSTER_FIELD_GET(MUSTER_SIG_OP, signature);
+	char root[32] = "";
 
-	if (coll == MUSTER_COLL_BARRIER)
-		snprintf(words, len, "barrier");
-	else if (coll == MUSTER_COLL_BROADCAST)
-		snprintf(words, len, "broadcast of %s with root %u", type, root);
-	else if (coll == MUSTER_COLL_REDUCE)
-		snprintf(words, len, "reduce of %s %s with root %u", type, op, root);
-	else if (coll == MUSTER_COLL_ALLREDUCE)
-		snprintf(words, len, "allreduce of %s %s", type, op);
-	else
+	if (coll < MUSTER_COLL_FIRST || coll > MUSTER_COLL_LAST) {
 		snprintf(words, len, "an unknown operation");
+		return;
+	}
+	if (muster_coll_is_rooted(coll))
+		snprintf(root, sizeof(root), " with root %u",
+			 MUSTER_FIELD_GET(MUSTER_SIG_ROOT, signature));
+	snprintf(words, len, "%s%s%s%s%s%s", muster_coll_name(coll),
+		 type ? " of " : "", type ? muster_type_name(type) : "",
+		 op ? " " : "", op ? muster_op_name(op) : "", root);
 }
 
 int muster_status_errno(uint8_t status)

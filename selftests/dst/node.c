@@ -88,8 +88,9 @@ static void *world_dma_map(void *opaque, uint16_t vp, uint32_t key, uint64_t add
 	return range(opaque, vp, key, addr, len, write);
 }
 
-static bool world_shareable(void *opaque, uint16_t vp, uint32_t key)
+static bool world_shareable(void *opaque, uint16_t vp, uint32_t key, uint32_t peer)
 {
+	(void)peer;
 	(void)opaque;
 	(void)vp;
 	return key % 3 != 0;	/* some memory is the caller's own, which peers do not see */

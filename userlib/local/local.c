@@ -23,6 +23,8 @@
  */
 #define SILENCE_US	(365ull * 86400 * 1000000)
 
+enum { SETTLE_US = 1000000 };	/* before the caller blocks elsewhere, where others may do so, too */
+
 static struct local *to_local(struct muster_dev *dev)
 {
 	return (struct local *)dev;
@@ -35,7 +37,7 @@ static int mem_alloc(struct muster_dev *dev, size_t bytes, void **addr, uint32_t
 	struct local *local = to_local(dev);
 	int err = muster_region_alloc(&local->memory, bytes, addr, key);
 
-	if (!err && !local->wire)
+	if (!err)
 		muster_local_announce(local);
 	return err;
 }
@@ -47,10 +49,7 @@ static void mem_free(struct muster_dev *dev, void *addr, size_t bytes, uint32_t 
 	(void)addr;
 	(void)bytes;
 	muster_region_withdraw(&local->memory, key);
-	if (local->wire)
-		muster_region_forget(muster_region_find(&local->memory, key));
-	else
-		muster_local_announce(local);
+	muster_local_announce(local);
 }
 
 static int mem_register(struct muster_dev *dev, void *addr, size_t bytes, int access,
@@ -87,13 +86,18 @@ static int context_open(struct muster_dev *dev, const struct muster_dev_context 
 	}
 	config.members = members;
 	err = muster_engine_context_open(local->engine, &config);
+	if (!err && !local->wire)
+		muster_ring_sign(&local->rings.inbound, context->context, false);
 	free(members);
 	return err;
 }
 
 static void context_close(struct muster_dev *dev, uint8_t job, uint16_t context)
 {
-	muster_engine_context_close(to_local(dev)->engine, dev->address.vp, job, context);
+	struct local *local = to_local(dev);
+
+	muster_engine_context_close(local->engine, dev->address.vp, job, context);
+	muster_local_step(local);	/* it may have to say so later: see that we are busy then */
 }
 
 static int post(struct muster_dev *dev, const struct muster_desc *descs, uint32_t nr)
@@ -143,6 +147,7 @@ static void abort_context(struct muster_dev *dev, uint8_t job, uint16_t context,
 	struct local *local = to_local(dev);
 
 	muster_engine_abort(local->engine, dev->address.vp, job, context, status, culprit);
+	muster_local_give_back(local, context);
 	muster_local_step(local);
 }
 
@@ -218,13 +223,13 @@ static void local_free(struct local *local)
 
 static void settle(struct muster_dev *dev)
 {
-	muster_local_settle(to_local(dev));
+	muster_local_settle(to_local(dev), SETTLE_US);
 }
 
-/* What was sent last must be out before the mesh says good-bye. */
+/* What was sent last must be out before the mesh says good-bye: who is late has time. */
 static void local_close(struct muster_dev *dev)
 {
-	muster_local_settle(to_local(dev));
+	muster_local_settle(to_local(dev), to_local(dev)->deadline_us);
 	local_free(to_local(dev));
 }
 
@@ -279,7 +284,7 @@ static int engine_open(struct local *local, bool rings)
 
 	if (!err)
 		err = muster_engine_vp_open(local->engine, local->dev.address.vp);
-	return err ? err : muster_regions_open(&local->memory);
+	return err ? err : muster_regions_open(&local->memory, rings ? local->size : 0);
 }
 
 /* All that can fail alone; the mesh then tells the others. */
@@ -327,9 +332,12 @@ int muster_local_open(const struct muster_oob *oob, const struct muster_local_co
 	if (err)
 		return err;
 	local = local_new(oob);
-	if (!local)
-		return -ENOMEM;
-	mesh.error = parts_open(local, rings, &mesh.inbound_fd, why, why_len);
+	mesh.error = local ? parts_open(local, rings, &mesh.inbound_fd, why, why_len) : -ENOMEM;
+	if (!local) {
+		snprintf(why, why_len, "no memory for a device of %u ranks", oob->size);
+		return muster_mesh_open(oob, &mesh, NULL, why, why_len);
+	}
+	local->deadline_us = config->deadline_us;
 	mesh.owner = local;
 	note_fill(mesh.note);
 	err = muster_mesh_open(oob, &mesh, &local->mesh, why, why_len);

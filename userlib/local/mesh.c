@@ -24,9 +24,12 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "limit.h"
+
 enum {
 	EVENTS_AT_ONCE = 32,
 	FDS_MAX = 2,	/* with one message */
+	FILES_PER_PEER = 3,	/* connection, process, wake-up; and memory until it is mapped */
 	NAME_LEN = 6,	/* of an autobound socket: NUL and five digits */
 };
 
@@ -115,7 +118,10 @@ static int message_send(int fd, const struct muster_mesh_message *message, const
 	return -EHOSTUNREACH;
 }
 
-/* 1: a message, with fds or -1; 0: none now; -ECONNRESET: end of file, or garbage. */
+/*
+ * 1: a message, with fds or -1; 0: none now; -ECONNRESET: end of file, or garbage. At our
+ * own limit of open files the kernel leaves descriptors out: no fault of the sender's.
+ */
 static int message_receive(int fd, struct muster_mesh_message *message, int fds[FDS_MAX])
 {
 	union {
@@ -138,7 +144,7 @@ static int message_receive(int fd, struct muster_mesh_message *message, int fds[
 	head = CMSG_FIRSTHDR(&msg);
 	if (head && head->cmsg_level == SOL_SOCKET && head->cmsg_type == SCM_RIGHTS)
 		memcpy(fds, CMSG_DATA(head), head->cmsg_len - CMSG_LEN(0));
-	if (n == sizeof(*message) && !(msg.msg_flags & (MSG_TRUNC | MSG_CTRUNC)))
+	if (n == sizeof(*message) && !(msg.msg_flags & MSG_TRUNC))
 		return 1;
 	for (int i = 0; i < FDS_MAX; i++)
 		fd_close(&fds[i]);
@@ -236,12 +242,16 @@ static int hear_hello(struct muster_mesh *mesh, int fd, uint64_t end_us, uint32_
 	if (n < 0)
 		return n;
 	*rank = le32toh(hello.key);
-	if (le32toh(hello.kind) == MUSTER_MESH_HELLO && *rank < mesh->size && fds[0] >= 0 &&
-	    le64toh(hello.addr) == mesh->cards[mesh->rank].secret)
+	if (le32toh(hello.kind) != MUSTER_MESH_HELLO || *rank >= mesh->size ||
+	    le64toh(hello.addr) != mesh->cards[mesh->rank].secret)
+		n = -EPERM;
+	else if (fds[0] < 0)
+		n = -EMFILE;	/* it was sent, but we have no room */
+	if (n > 0)
 		return 0;
 	fd_close(&fds[0]);
 	fd_close(&fds[1]);
-	return -EPERM;
+	return n;
 }
 
 static int connect_below(struct muster_mesh *mesh, uint32_t rank, int inbound_fd)
@@ -269,14 +279,14 @@ static int accept_above(struct muster_mesh *mesh, int listen_fd, int inbound_fd,
 		return err;
 	fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC);
 	if (fd < 0)
-		return 0;
+		return errno == EMFILE || errno == ENFILE ? -errno : 0;
 	err = peer_process(fd, &pidfd);
 	if (!err)
 		err = hear_hello(mesh, fd, end_us, &rank, fds);
 	if (err || rank <= mesh->rank || mesh->peers[rank].fd >= 0) {
 		fd_close(&fd);
 		fd_close(&pidfd);
-		return err == -ETIMEDOUT ? err : 0;
+		return err == -ETIMEDOUT || err == -EMFILE ? err : 0;
 	}
 	mesh->peers[rank] = (struct peer){ fd, pidfd, fds[0], fds[1], false };
 	err = say_hello(mesh, rank, inbound_fd);
@@ -368,21 +378,47 @@ static struct muster_mesh *mesh_new(const struct muster_oob *oob,
 	mesh->owner = config->owner;
 	mesh->rank = oob->rank;
 	mesh->size = oob->size;
-	mesh->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	mesh->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	mesh->epoll_fd = -1;
+	mesh->wake_fd = -1;
 	mesh->cards = calloc(oob->size, sizeof(*mesh->cards));
 	mesh->peers = calloc(oob->size, sizeof(*mesh->peers));
 	for (uint32_t rank = 0; rank < oob->size && mesh->peers; rank++)
 		mesh->peers[rank] = (struct peer){ -1, -1, -1, -1, false };
-	if (mesh->epoll_fd >= 0 && mesh->wake_fd >= 0 && mesh->cards && mesh->peers)
+	if (mesh->cards && mesh->peers)
 		return mesh;
 	mesh_free(mesh);
 	return NULL;
 }
 
+/* What every mesh needs, however many ranks it has. */
+static int files_open(struct muster_mesh *mesh, struct card *card, int *listen_fd)
+{
+	mesh->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (mesh->epoll_fd < 0)
+		return -errno;
+	mesh->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	if (mesh->wake_fd < 0)
+		return -errno;
+	return listen_open(card, mesh->size, listen_fd);
+}
+
+/* An error in words; where a limit was met, with that limit. */
+static void error_words(int err, char *words, size_t len)
+{
+	struct rlimit limit = { 0 };
+
+	if (err != -EMFILE && err != -ETOOMANYREFS) {
+		snprintf(words, len, "%s", strerror(-err));
+		return;
+	}
+	getrlimit(RLIMIT_NOFILE, &limit);
+	snprintf(words, len, "%s: the limit is %llu (ulimit -n), and each rank needs %d of them for every other",
+		 strerror(-err), (unsigned long long)limit.rlim_cur, FILES_PER_PEER);
+}
+
 /* Own card; what has failed so far goes out with it. */
-static void card_fill(struct card *card, const struct muster_mesh_config *config, uint32_t size,
-		      int *listen_fd, const char *why)
+static void card_fill(struct muster_mesh *mesh, struct card *card,
+		      const struct muster_mesh_config *config, int *listen_fd, const char *why)
 {
 	card->error = config->error;
 	card->pid = getpid();
@@ -392,9 +428,11 @@ static void card_fill(struct card *card, const struct muster_mesh_config *config
 	if (!card->error && getrandom(&card->secret, sizeof(card->secret), 0) < 0)
 		card->error = -errno;
 	if (!card->error)
-		card->error = listen_open(card, size, listen_fd);
-	snprintf(card->why, sizeof(card->why), "%s",
-		 config->error ? why : strerror(-card->error));
+		card->error = files_open(mesh, card, listen_fd);
+	if (config->error)
+		snprintf(card->why, sizeof(card->why), "%s", why);
+	else
+		error_words(card->error, card->why, sizeof(card->why));
 }
 
 static int cards_check(const struct muster_mesh *mesh, char *why, size_t why_len)
@@ -417,10 +455,11 @@ static int meet(struct muster_mesh *mesh, const struct muster_oob *oob,
 		const struct muster_mesh_config *config, int *listen_fd, char *why, size_t why_len)
 {
 	struct card card = { 0 };
+	char words[128];
 	uint32_t rank;
 	int err;
 
-	card_fill(&card, config, oob->size, listen_fd, why);
+	card_fill(mesh, &card, config, listen_fd, why);
 	err = oob->allgather(oob->opaque, &card, mesh->cards, sizeof(card));
 	if (err) {
 		snprintf(why, why_len, "the ranks' exchange failed: %s", strerror(-err));
@@ -433,10 +472,11 @@ static int meet(struct muster_mesh *mesh, const struct muster_oob *oob,
 			  &rank);
 	if (!err)
 		err = watch_all(mesh);
+	error_words(err, words, sizeof(words));
 	if (err)
 		snprintf(why, why_len, "rank %u (process %u) cannot be reached: %s; the local device "
 			 "needs all ranks on one host, in one network namespace, of one user", rank,
-			 rank < mesh->size ? mesh->cards[rank].pid : 0, strerror(-err));
+			 rank < mesh->size ? mesh->cards[rank].pid : 0, words);
 	mesh->crowded = count_crowded(mesh);
 	return err;
 }
@@ -449,18 +489,13 @@ static int meet(struct muster_mesh *mesh, const struct muster_oob *oob,
 static int meet_all(struct muster_mesh *mesh, const struct muster_oob *oob,
 		    const struct muster_mesh_config *config, char *why, size_t why_len)
 {
-	struct rlimit limit, raised;
 	int listen_fd = -1;
 	int err;
 
-	if (getrlimit(RLIMIT_NOFILE, &limit))
-		return -errno;
-	raised = limit;
-	raised.rlim_cur = limit.rlim_max;
-	setrlimit(RLIMIT_NOFILE, &raised);	/* fewer ranks fit where it is refused */
+	muster_limit_raise();	/* fewer ranks fit where it is refused */
 	err = meet(mesh, oob, config, &listen_fd, why, why_len);
 	fd_close(&listen_fd);
-	setrlimit(RLIMIT_NOFILE, &limit);
+	muster_limit_restore();
 	return err;
 }
 
@@ -471,7 +506,7 @@ int muster_mesh_open(const struct muster_oob *oob, const struct muster_mesh_conf
 	int err;
 
 	if (!mesh) {
-		snprintf(why, why_len, "no memory or no file descriptors for %u ranks", oob->size);
+		snprintf(why, why_len, "no memory for what %u ranks say", oob->size);
 		return -ENOMEM;
 	}
 	err = meet_all(mesh, oob, config, why, why_len);

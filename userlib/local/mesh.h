@@ -42,7 +42,7 @@ struct muster_mesh_message {
 _Static_assert(sizeof(struct muster_mesh_message) == 24, "size");
 
 struct muster_mesh_events {
-	/* REGION or WITHDRAW; fd is the receiver's to close, or -1. */
+	/* REGION or WITHDRAW; fd is the receiver's to close, or -1: none, or no descriptor free. */
 	void (*message)(void *owner, uint32_t rank, const struct muster_mesh_message *message,
 			int fd);
 	/* The connection to a rank has ended, by its death or because it left. Once a rank. */
@@ -61,8 +61,9 @@ struct muster_mesh_config {
 /**
  * muster_mesh_open() - connect with all other ranks; collective.
  *
- * Calls oob->allgather exactly once, whatever fails. Return: 0; the error of the
- * first rank that had one; -ETIMEDOUT; -ECONNRESET.
+ * Calls oob->allgather exactly once, whatever fails; except that a rank which has no
+ * memory for the answer returns -ENOMEM without. Return: 0; the error of the first rank
+ * that had one; -ETIMEDOUT; -ECONNRESET.
  */
 int muster_mesh_open(const struct muster_oob *oob, const struct muster_mesh_config *config,
 		     struct muster_mesh **mesh, char *why, size_t why_len);

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* The mesh between real processes: memory passes, sleepers wake, deaths are heard. */
 #include <errno.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 
 #include <cmocka.h>
 
@@ -57,6 +59,43 @@ static struct muster_mesh *mesh_open(struct muster_oob *oob, struct heard *heard
 	return mesh;
 }
 
+static int alone(void *opaque, const void *in, void *out, size_t bytes)
+{
+	(void)opaque;
+	memcpy(out, in, bytes);
+	return 0;
+}
+
+static void *opens_often(void *opaque)
+{
+	struct muster_oob oob = { .rank = 0, .size = 1, .allgather = alone };
+	struct heard heard;
+
+	(void)opaque;
+	for (int i = 0; i < 1000; i++)
+		muster_mesh_close(mesh_open(&oob, &heard));
+	return NULL;
+}
+
+static void jobs_in_several_threads_leave_the_limit_of_files_alone(void **state)
+{
+	struct rlimit before, limit, after;
+	pthread_t threads[3];
+
+	(void)state;
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	limit = before;
+	limit.rlim_cur = limit.rlim_max / 2;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, opens_often, NULL), 0);
+	for (int i = 0; i < 3; i++)
+		pthread_join(threads[i], NULL);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &after), 0);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	assert_int_equal(after.rlim_cur, limit.rlim_cur);
+}
+
 static void passes_memory(struct muster_oob *oob, const void *argument)
 {
 	struct muster_mesh_message message = { .kind = MUSTER_MESH_REGION, .key = 7,
@@ -91,6 +130,47 @@ static void ranks_pass_memory(void **state)
 	(void)state;
 	assert_int_equal(test_ranks(2, passes_memory, NULL), 0);
 	assert_int_equal(test_ranks(5, passes_memory, NULL), 0);
+}
+
+/* Let no further file be opened here. */
+static void limit_open_files(void)
+{
+	int next = dup(0);
+	struct rlimit limit = { .rlim_cur = (rlim_t)next, .rlim_max = (rlim_t)next };
+
+	close(next);
+	EXPECT(next > 0 && !setrlimit(RLIMIT_NOFILE, &limit));
+}
+
+/* At the limit of open files memory does not arrive; its sender lives all the same. */
+static void has_no_descriptor_left(struct muster_oob *oob, const void *argument)
+{
+	struct muster_mesh_message message = { .kind = MUSTER_MESH_REGION, .key = 7 };
+	struct heard heard;
+	struct muster_mesh *mesh = mesh_open(oob, &heard);
+
+	(void)argument;
+	if (oob->rank == 1)
+		limit_open_files();
+	test_barrier(oob);
+	if (oob->rank == 0) {
+		EXPECT(!muster_mesh_send(mesh, 1, &message, 0));
+		message.key = 8;
+		EXPECT(!muster_mesh_send(mesh, 1, &message, -1));
+	}
+	while (oob->rank == 1 && heard.nr < 2) {
+		muster_mesh_wait(mesh, 5000000);
+		EXPECT(!heard.lost[0] && heard.nr && heard.fd == -1);
+	}
+	EXPECT(oob->rank == 0 || heard.message.key == 8);
+	test_barrier(oob);
+	muster_mesh_close(mesh);
+}
+
+static void a_peer_lives_at_our_limit_of_open_files(void **state)
+{
+	(void)state;
+	assert_int_equal(test_ranks(2, has_no_descriptor_left, NULL), 0);
 }
 
 static void sleeps(struct muster_oob *oob, const void *argument)
@@ -211,13 +291,41 @@ static void all_say_why_one_could_not_open(void **state)
 	assert_int_equal(test_ranks(3, fails_at_one, NULL), 0);
 }
 
+/* argument: what is missing. */
+static void lacks_something(struct muster_oob *oob, const void *argument)
+{
+	static const struct muster_mesh_events events = { on_message, on_lost };
+	struct muster_mesh_config config = { .events = &events, .deadline_us = 5000000,
+					     .inbound_fd = -1 };
+	struct muster_mesh *mesh;
+	char why[256] = "";
+	struct rlimit limit;
+
+	(void)argument;
+	EXPECT(!getrlimit(RLIMIT_NOFILE, &limit));
+	if (oob->rank == 1)
+		limit_open_files();
+	EXPECT(muster_mesh_open(oob, &config, &mesh, why, sizeof(why)) == -EMFILE);
+	EXPECT(strstr(why, oob->rank == 1 ? "ulimit -n" : "rank 1: "));
+	test_barrier(oob);	/* the exchange is still in step */
+}
+
+static void all_hear_who_has_no_descriptor_for_the_mesh(void **state)
+{
+	(void)state;
+	assert_int_equal(test_ranks(3, lacks_something, NULL), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(jobs_in_several_threads_leave_the_limit_of_files_alone),
 		cmocka_unit_test(ranks_pass_memory),
+		cmocka_unit_test(a_peer_lives_at_our_limit_of_open_files),
 		cmocka_unit_test(a_sleeper_wakes_when_it_is_woken),
 		cmocka_unit_test(all_hear_of_a_death_within_a_second),
 		cmocka_unit_test(a_rank_that_leaves_is_not_dead),
+		cmocka_unit_test(all_hear_who_has_no_descriptor_for_the_mesh),
 		cmocka_unit_test(all_say_why_one_could_not_open),
 	};
 

@@ -32,9 +32,9 @@ enum {
 
 /* ---- the table of own memory ------------------------------------------------- */
 
-int muster_regions_open(struct muster_regions_own *regions)
+int muster_regions_open(struct muster_regions_own *regions, uint32_t ranks)
 {
-	*regions = (struct muster_regions_own){ .probe = { -1, -1 } };
+	*regions = (struct muster_regions_own){ .probe = { -1, -1 }, .ranks = ranks };
 	return pipe2(regions->probe, O_CLOEXEC | O_NONBLOCK) ? -errno : 0;
 }
 
@@ -230,33 +230,51 @@ static size_t page_round(size_t bytes)
 	return (bytes + page - 1) / page * page;
 }
 
+static void fd_close(struct muster_region_own *region)
+{
+	if (region->fd >= 0)
+		close(region->fd);
+	region->fd = -1;
+}
+
 int muster_region_alloc(struct muster_regions_own *regions, size_t bytes, void **addr,
 			uint32_t *key)
 {
 	size_t mapped = page_round(bytes);
 	struct muster_region_own *region;
+	bool *known;
 	void *start;
 	int fd, err;
 
 	if (!bytes || mapped < bytes || mapped > SIZE_MAX / 4)
 		return -ENOMEM;
+	known = calloc(regions->ranks + 1, sizeof(*known));
+	if (!known)
+		return -ENOMEM;
 	err = muster_memory_shared("muster", mapped, F_SEAL_FUTURE_WRITE, &fd, &start);
 	if (err)
-		return err;
+		goto err_free;
 	err = region_new(regions, &region);
-	if (err) {
-		munmap(start, mapped);
-		close(fd);
-		return err;
-	}
+	if (err)
+		goto err_unmap;
 	region->access = MUSTER_ACCESS_READ | MUSTER_ACCESS_WRITE;
 	region->shared = true;
 	region->addr = (uintptr_t)start;
 	region->bytes = mapped;
 	region->fd = fd;
+	region->known = known;
+	if (!regions->ranks)
+		fd_close(region);
 	*addr = start;
 	*key = region->key;
 	return 0;
+
+err_unmap:
+	munmap(start, mapped);
+	close(fd);
+err_free:
+	free(known);
+	return err;
 }
 
 void muster_region_withdraw(struct muster_regions_own *regions, uint32_t key)
@@ -266,14 +284,21 @@ void muster_region_withdraw(struct muster_regions_own *regions, uint32_t key)
 	if (!region || !region->shared || region->withdrawn)
 		return;
 	munmap((void *)(uintptr_t)region->addr, region->bytes);
+	fd_close(region);	/* who has not heard of it never will */
 	region->withdrawn = true;
+}
+
+void muster_region_told(struct muster_region_own *region, uint32_t rank)
+{
+	region->known[rank] = !region->withdrawn;
+	region->nr_known += region->withdrawn ? -1 : 1;
 }
 
 void muster_region_forget(struct muster_region_own *region)
 {
-	if (region->fd >= 0)
-		close(region->fd);
-	region->fd = -1;
+	fd_close(region);
+	free(region->known);
+	region->known = NULL;
 	region->key = 0;
 }
 

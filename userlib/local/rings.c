@@ -18,7 +18,38 @@ enum {
 	RING_BYTES_FEW = 256 << 10,	/* of each ring, up to RANKS_FEW ranks */
 	RING_BYTES_MANY = 64 << 10,
 	RANKS_FEW = 8,
+	PAGE = 4096,
 };
+
+/*
+ * What the other end writes is mapped for reading. (Rings lie on pages of 4 KiB; where the
+ * kernel's are larger, nothing is kept from anybody.)
+ */
+static int protect(void *addr, size_t bytes, int access)
+{
+	if (sysconf(_SC_PAGESIZE) > PAGE)
+		access = PROT_READ | PROT_WRITE;
+	return mprotect(addr, bytes, access) ? -errno : 0;
+}
+
+static int protect_own(struct muster_rings *rings)
+{
+	size_t bytes;
+	void *lines = muster_ring_lines(&rings->inbound, 0, &bytes);
+
+	return protect(lines, rings->size * bytes, PROT_READ);
+}
+
+static int protect_peer(const struct muster_rings *rings, const struct muster_ring_region *region)
+{
+	size_t bytes;
+	void *lines = muster_ring_lines(region, rings->rank, &bytes);
+	int err = protect(region->head, rings->inbound_bytes, PROT_READ);
+
+	if (!err)
+		err = protect(region->head, PAGE, PROT_READ | PROT_WRITE);
+	return err ? err : protect(lines, bytes, PROT_READ | PROT_WRITE);
+}
 
 int muster_rings_open(struct muster_rings *rings, uint32_t rank, uint32_t size, int *fd)
 {
@@ -34,7 +65,8 @@ int muster_rings_open(struct muster_rings *rings, uint32_t rank, uint32_t size, 
 	err = muster_memory_shared("muster-rings", bytes, 0, fd, &memory);
 	if (err)
 		return err;
-	return muster_ring_region_init(&rings->inbound, memory, bytes, size, ring_bytes);
+	err = muster_ring_region_init(&rings->inbound, memory, bytes, size, ring_bytes);
+	return err ? err : protect_own(rings);
 }
 
 void muster_rings_close(struct muster_rings *rings)
@@ -60,10 +92,11 @@ int muster_rings_attach(struct muster_rings *rings, uint32_t rank, int fd)
 		close(fd);
 	if (memory == MAP_FAILED)
 		return -EPROTO;
-	err = muster_ring_region_attach(&peer->region, memory, rings->inbound_bytes);
-	if (!err && peer->region.sources != rings->size)
-		err = -EPROTO;
+	err = muster_ring_region_init(&peer->region, memory, rings->inbound_bytes, rings->size,
+				      rings->inbound.ring_bytes);
 	peer->region.head = memory;	/* to be unmapped */
+	if (!err)
+		err = protect_peer(rings, &peer->region);
 	if (!err)
 		err = muster_ring_producer_init(&peer->to, &peer->region, rings->rank);
 	return err ? err : muster_ring_consumer_init(&peer->from, &rings->inbound, rank);

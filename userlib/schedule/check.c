@@ -76,7 +76,7 @@ static int check_head(struct checker *checker)
 {
 	const struct muster_schedule *s = checker->schedule;
 
-	if (s->coll < MUSTER_COLL_BARRIER || s->coll > MUSTER_COLL_ALLREDUCE)
+	if (s->coll < MUSTER_COLL_FIRST || s->coll > MUSTER_COLL_LAST)
 		return refuse(checker, "there is no collective %d", (int)s->coll);
 	if (!s->ranks || s->ranks > MUSTER_SCHEDULE_RANKS_MAX)
 		return refuse(checker, "%" PRIu32 " ranks, but there can be 1 to %d", s->ranks,

@@ -31,6 +31,11 @@ const char *muster_coll_name(enum muster_coll coll)
 	return "unknown";
 }
 
+bool muster_coll_is_rooted(enum muster_coll coll)
+{
+	return coll == MUSTER_COLL_BROADCAST || coll == MUSTER_COLL_REDUCE;
+}
+
 void muster_schedule_free(struct muster_schedule *schedule)
 {
 	if (!schedule)

@@ -27,6 +27,9 @@ enum muster_coll {
 	MUSTER_COLL_BROADCAST = 2,
 	MUSTER_COLL_REDUCE = 3,
 	MUSTER_COLL_ALLREDUCE = 4,
+
+	MUSTER_COLL_FIRST = MUSTER_COLL_BARRIER,
+	MUSTER_COLL_LAST = MUSTER_COLL_ALLREDUCE,
 };
 
 enum muster_schedule_limit {
@@ -57,6 +60,8 @@ struct muster_schedule {
 };
 
 const char *muster_coll_name(enum muster_coll coll);
+/** muster_coll_is_rooted() - whether one rank is its root. */
+bool muster_coll_is_rooted(enum muster_coll coll);
 
 void muster_schedule_free(struct muster_schedule *schedule);
 

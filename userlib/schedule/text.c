@@ -189,6 +189,19 @@ static int read_name(struct reader *reader, char name[MUSTER_SCHEDULE_NAME_MAX +
 	return 0;
 }
 
+static int refuse_coll(struct reader *reader, const char *word)
+{
+	char names[128] = "";
+	size_t len = 0;
+
+	for (enum muster_coll coll = MUSTER_COLL_FIRST;
+	     coll <= MUSTER_COLL_LAST && len < sizeof(names); coll++)
+		len += snprintf(names + len, sizeof(names) - len, "%s%s",
+				coll == MUSTER_COLL_FIRST ? "" :
+				coll == MUSTER_COLL_LAST ? " and " : ", ", muster_coll_name(coll));
+	return refuse(reader, "collective \"%s\", but there are %s", word, names);
+}
+
 static int read_coll(struct reader *reader, enum muster_coll *coll)
 {
 	const char *word;
@@ -196,11 +209,10 @@ static int read_coll(struct reader *reader, enum muster_coll *coll)
 
 	if (err)
 		return err;
-	for (*coll = MUSTER_COLL_BARRIER; *coll <= MUSTER_COLL_ALLREDUCE; (*coll)++)
+	for (*coll = MUSTER_COLL_FIRST; *coll <= MUSTER_COLL_LAST; (*coll)++)
 		if (!strcmp(word, muster_coll_name(*coll)))
 			return 0;
-	return refuse(reader, "collective \"%s\", but there are barrier, broadcast, reduce and "
-		      "allreduce", word);
+	return refuse_coll(reader, word);
 }
 
 static int read_heads(struct reader *reader)
@@ -220,7 +232,7 @@ static int read_heads(struct reader *reader)
 	if (!err)
 		err = read_head_number(reader, "chunks", 1, coll == MUSTER_COLL_BARRIER ? 1 :
 				       MUSTER_SCHEDULE_CHUNKS_MAX, &chunks);
-	if (!err && (coll == MUSTER_COLL_BROADCAST || coll == MUSTER_COLL_REDUCE))
+	if (!err && muster_coll_is_rooted(coll))
 		err = read_head_number(reader, "root", 0, ranks - 1, &root);
 	if (!err)
 		muster_builder_init(&reader->builder, name, coll, ranks, chunks, root);
