@@ -75,6 +75,7 @@ $(BUILD)/libmuster.so.0: userlib/libmuster.map $(call libs,$(BUILD))
 
 TOOLS     := $(filter-out %_test,$(call programs,$(BUILD),tools))
 TOOL_LIB  := $(BUILD)/tools/lib.a
+KEEP      := $(BUILD)/tools/keep
 EXAMPLES  := $(call programs,$(BUILD),userlib/examples)
 EXAMPLE_LIB := $(filter-out $(EXAMPLES:=.o),$(call objects,$(BUILD),userlib/examples))
 SELFTESTS := $(foreach b,$(BUILD) $(SAN),$(call programs,$(b),selftests) $(call programs,$(b),selftests/dst))
@@ -220,40 +221,40 @@ SLOW_CHECKS := selftests/compilers_test.sh
 LOCAL_CHECKS := $(filter-out $(GUEST_CHECKS) $(SLOW_CHECKS),$(wildcard selftests/*_test.sh))
 
 check: guests $(UNITS) $(SELFTESTS) $(VM_UNITS) ## every test; ends with "N passed, N failed, N skipped"
-	@MUSTER_BUILD=$(abspath $(BUILD)) selftests/run.sh $(UNITS) $(LOCAL_CHECKS) \
+	@MUSTER_BUILD=$(abspath $(BUILD)) exec selftests/run.sh $(UNITS) $(LOCAL_CHECKS) \
 		--then $(GUEST_CHECKS) $(VM_UNITS)
 
 check-all: check check-compilers ## every test, and those that take long
 
-check-compilers: $(RDMA_CORE) ## gcc and clang, -O0 to -O3: everything compiles without a warning
-	@MUSTER_BUILD=$(abspath $(BUILD)) selftests/run.sh selftests/compilers_test.sh
+check-compilers: $(RDMA_CORE) | $(KEEP) ## gcc and clang, -O0 to -O3: everything compiles without a warning
+	@MUSTER_BUILD=$(abspath $(BUILD)) exec selftests/run.sh selftests/compilers_test.sh
 
 # All that is compiled for this machine, linked or not; for compilers_test.sh.
 compile: $(patsubst %.c,$(BUILD)/%.o,$(wildcard $(addsuffix /*.c,$(ROOMS) $(OTHER_ROOMS))))
 
-check-local: all $(UNITS) $(SELFTESTS) ## the tests that need no virtual machine
-	@MUSTER_BUILD=$(abspath $(BUILD)) selftests/run.sh $(UNITS) $(LOCAL_CHECKS)
+check-local: all $(UNITS) $(SELFTESTS) | $(KEEP) ## the tests that need no virtual machine
+	@MUSTER_BUILD=$(abspath $(BUILD)) exec selftests/run.sh $(UNITS) $(LOCAL_CHECKS)
 
-check-engine: $(filter $(SAN)/$(ENGINE)/%,$(UNITS)) ## unit tests of the engine
-	@MUSTER_BUILD=$(abspath $(BUILD)) selftests/run.sh $^
+check-engine: $(filter $(SAN)/$(ENGINE)/%,$(UNITS)) | $(KEEP) ## unit tests of the engine
+	@MUSTER_BUILD=$(abspath $(BUILD)) exec selftests/run.sh $^
 
-check-wire: $(filter $(SAN)/$(WIRE)/%,$(UNITS)) ## unit tests of the wire
-	@MUSTER_BUILD=$(abspath $(BUILD)) selftests/run.sh $^
+check-wire: $(filter $(SAN)/$(WIRE)/%,$(UNITS)) | $(KEEP) ## unit tests of the wire
+	@MUSTER_BUILD=$(abspath $(BUILD)) exec selftests/run.sh $^
 
-check-nic: $(filter $(SAN)/$(NIC)/%,$(UNITS)) ## unit tests of the NIC's queues
-	@MUSTER_BUILD=$(abspath $(BUILD)) selftests/run.sh $^
+check-nic: $(filter $(SAN)/$(NIC)/%,$(UNITS)) | $(KEEP) ## unit tests of the NIC's queues
+	@MUSTER_BUILD=$(abspath $(BUILD)) exec selftests/run.sh $^
 
-check-bump: all $(filter $(SAN)/$(BUMP)/%,$(UNITS)) $(SELFTESTS) ## the bump in the wire: unit tests, simulated networks
-	@MUSTER_BUILD=$(abspath $(BUILD)) selftests/run.sh $(filter $(SAN)/$(BUMP)/%,$^) $(wildcard selftests/bump*_test.sh)
+check-bump: all $(filter $(SAN)/$(BUMP)/%,$(UNITS)) $(SELFTESTS) | $(KEEP) ## the bump in the wire: unit tests, simulated networks
+	@MUSTER_BUILD=$(abspath $(BUILD)) exec selftests/run.sh $(filter $(SAN)/$(BUMP)/%,$^) $(wildcard selftests/bump*_test.sh)
 
-check-userlib: $(filter $(SAN)/userlib/%,$(UNITS)) ## unit tests of the library
-	@MUSTER_BUILD=$(abspath $(BUILD)) selftests/run.sh $^
+check-userlib: $(filter $(SAN)/userlib/%,$(UNITS)) | $(KEEP) ## unit tests of the library
+	@MUSTER_BUILD=$(abspath $(BUILD)) exec selftests/run.sh $^
 
-check-selftests: all $(SELFTESTS) ## behaviour tests with real processes
-	@MUSTER_BUILD=$(abspath $(BUILD)) selftests/run.sh $(LOCAL_CHECKS)
+check-selftests: all $(SELFTESTS) | $(KEEP) ## behaviour tests with real processes
+	@MUSTER_BUILD=$(abspath $(BUILD)) exec selftests/run.sh $(LOCAL_CHECKS)
 
 check-guest: guests $(BUILD)/selftests/ranks $(VM_UNITS) ## device, driver, provider and jobs in guests
-	@MUSTER_BUILD=$(abspath $(BUILD)) selftests/run.sh $(GUEST_CHECKS) $(VM_UNITS)
+	@MUSTER_BUILD=$(abspath $(BUILD)) exec selftests/run.sh $(GUEST_CHECKS) $(VM_UNITS)
 
 bench: all ## NIC path, host path and the machine's limits in one run; writes build/bench/
 	@MUSTER_BUILD=$(abspath $(BUILD)) tools/bench.sh
