@@ -181,7 +181,7 @@ $(NEXT_ABI): provider/libmusterdv.map $(wildcard provider/*.[ch]) uapi/rdma/must
 
 .PHONY: all setup setup-core demo demo-local check bench dst model clean help
 .PHONY: kernel provider guest-tests check-guest check-local setup-guest guests bench-guest
-.PHONY: check-all check-compilers compile
+.PHONY: check-all check-compilers check-aarch64 compile
 .PHONY: check-bump check-engine check-wire check-nic check-userlib check-selftests
 
 all: $(BUILD)/libmuster.so.0 $(TOOLS) $(EXAMPLES) ## build library, tools and examples
@@ -217,17 +217,20 @@ guests: all ## everything that runs ranks in guests (muster-run --vm)
 
 # Tests with guests need the CPUs for themselves: after the others; the longest first.
 GUEST_CHECKS := selftests/driver_test.sh selftests/guests_test.sh selftests/boot_test.sh
-SLOW_CHECKS := selftests/compilers_test.sh
+SLOW_CHECKS := selftests/compilers_test.sh selftests/aarch64_test.sh
 LOCAL_CHECKS := $(filter-out $(GUEST_CHECKS) $(SLOW_CHECKS),$(wildcard selftests/*_test.sh))
 
 check: guests $(UNITS) $(SELFTESTS) $(VM_UNITS) ## every test; ends with "N passed, N failed, N skipped"
 	@MUSTER_BUILD=$(abspath $(BUILD)) exec selftests/run.sh $(UNITS) $(LOCAL_CHECKS) \
 		--then $(GUEST_CHECKS) $(VM_UNITS)
 
-check-all: check check-compilers ## every test, and those that take long
+check-all: check check-compilers check-aarch64 ## every test, and those that take long
 
 check-compilers: $(RDMA_CORE) | $(KEEP) ## gcc and clang, -O0 to -O3: everything compiles without a warning
 	@MUSTER_BUILD=$(abspath $(BUILD)) exec selftests/run.sh selftests/compilers_test.sh
+
+check-aarch64: all $(BUILD)/selftests/ranks ## cross-compiled ranks under qemu-aarch64: the same bits
+	@MUSTER_BUILD=$(abspath $(BUILD)) exec selftests/run.sh selftests/aarch64_test.sh
 
 # All that is compiled for this machine, linked or not; for compilers_test.sh.
 compile: $(patsubst %.c,$(BUILD)/%.o,$(wildcard $(addsuffix /*.c,$(ROOMS) $(OTHER_ROOMS))))
