@@ -33,8 +33,8 @@ same_bits() {
 # usage: orders OBJECT: it stores with release and loads with acquire
 orders() {
 	aarch64-linux-gnu-objdump -d "$build/$1" >code
-	grep -qw -e stlr -e 'dmb' code
-	grep -qw -e ldar -e ldapr -e 'dmb' code
+	grep -qwE 'stlrb?' code
+	grep -qwE 'ldap?rb?|ldarb?' code
 }
 
 check "everything below the ranks compiles for aarch64" it_compiles
