@@ -30,8 +30,9 @@ BUMP   := qemu-device/bump
 SCHEDULE  := userlib/schedule
 BOOTSTRAP := userlib/bootstrap
 LOCAL     := userlib/local
-ROOMS  := $(ENGINE) $(WIRE) $(NIC) $(BUMP) $(SCHEDULE) $(BOOTSTRAP) $(LOCAL) userlib
-# What libmuster is made of, from the top down.
+SYNTH     := userlib/synth
+ROOMS  := $(ENGINE) $(WIRE) $(NIC) $(BUMP) $(SCHEDULE) $(BOOTSTRAP) $(LOCAL) $(SYNTH) userlib
+# What libmuster is made of, from the top down. The synthesizer is no part of it: it alone needs Z3.
 LIBRARY := userlib $(LOCAL) $(BOOTSTRAP) $(SCHEDULE) $(ENGINE) $(WIRE)
 
 OTHER_ROOMS := userlib/verbs userlib/examples provider tools selftests selftests/guest
@@ -93,7 +94,7 @@ $(EXAMPLES): %: %.o $(EXAMPLE_LIB) $(call libs,$(BUILD))
 # A room's unit tests are linked against that room and those below it.
 define unit_rule
 $(patsubst %.c,$(SAN)/%,$(wildcard $(1)/*_test.c)): %: %.o $(foreach r,$(2),$(SAN)/$(r)/lib.a)
-	@$$(LINK) -lcmocka -lm
+	@$$(LINK) -lcmocka $(3) -lm
 endef
 $(eval $(call unit_rule,$(ENGINE),$(ENGINE)))
 $(eval $(call unit_rule,$(WIRE),$(WIRE)))
@@ -105,6 +106,7 @@ $(eval $(call unit_rule,$(LOCAL),$(LOCAL) $(BOOTSTRAP) $(ENGINE) $(WIRE)))
 $(eval $(call unit_rule,userlib,$(LIBRARY)))
 # It decides which allocation fails.
 $(SAN)/userlib/nomem_test: LINK += -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc
+$(eval $(call unit_rule,$(SYNTH),$(SYNTH) $(SCHEDULE) $(ENGINE),-lz3))
 
 $(filter $(BUILD)/selftests/%,$(SELFTESTS)): %: %.o $(call selftest_parts,$(BUILD)) $(BUILD)/$(BUMP)/lib.a \
 		$(call libs,$(BUILD))
@@ -170,7 +172,7 @@ NEXT_ABI := $(BUILD)/selftests/guest/abi/libmuster-rdmav34.so
 
 $(NEXT_ABI): provider/libmusterdv.map $(wildcard provider/*.[ch]) uapi/rdma/muster-abi.h | $(RDMA_CORE)
 	@mkdir -p $(@D)/rdma
-	@sed 's/\(define MUSTER_ABI_VERSION\).*/\1 2/' uapi/rdma/muster-abi.h >$(@D)/rdma/muster-abi.h
+	@sed 's/\(define MUSTER_ABI_VERSION\).*/\1 3/' uapi/rdma/muster-abi.h >$(@D)/rdma/muster-abi.h
 	@$(CC) -I$(@D) $(filter-out -MMD -MP,$(ALL_CFLAGS)) -Iprovider -isystem $(RDMA_CORE) -shared \
 		-Wl,--version-script=$< -o $@ provider/*.c -libverbs
 

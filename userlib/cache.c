@@ -23,7 +23,7 @@ static bool file_fits(const struct muster_schedule *schedule, const struct muste
 		      const struct muster_call *call)
 {
 	return schedule && schedule->coll == call->coll && schedule->ranks == comm->size &&
-	       (!muster_coll_is_rooted(call->coll) || schedule->root == call->root);
+	       (!muster_coll_rooted(call->coll) || schedule->root == call->root);
 }
 
 /* The user's file where it fits, the algorithm that was named where it exists, else the best. */
@@ -59,7 +59,7 @@ static int name_check(struct muster_comm *comm, const char *name, char *why, siz
 {
 	int err = -EOPNOTSUPP;
 
-	for (enum muster_coll coll = MUSTER_COLL_FIRST; coll <= MUSTER_COLL_LAST; coll++) {
+	for (enum muster_coll coll = MUSTER_COLL_BARRIER; coll < MUSTER_COLL_END; coll++) {
 		struct muster_schedule *schedule;
 		char reason[MUSTER_WHY_MAX] = "";
 		int other = muster_schedule_generate(name, coll, comm->size, 0, 0, &schedule,
@@ -322,6 +322,9 @@ static int lower(struct muster_comm *comm, struct muster_entry *entry)
 	}
 	memcpy(entry->bound, entry->program->descs,
 	       entry->program->nr_descs * sizeof(*entry->bound));
+	for (uint32_t i = 0; i < entry->program->nr_descs; i++)	/* data[] is the caller's alone */
+		if (entry->bound[i].inline_len)
+			memset(entry->bound[i].data, 0, sizeof(entry->bound[i].data));
 	return 0;
 }
 

@@ -43,7 +43,8 @@ struct muster_dev_limits {
 };
 
 struct muster_dev_context {
-	uint16_t context;
+	uint32_t context;
+	uint32_t life;		/* of this use of the id: packets of another are dropped */
 	uint8_t job;
 	uint64_t job_key;
 	uint32_t self;
@@ -70,7 +71,7 @@ struct muster_dev_ops {
 	void (*mem_deregister)(struct muster_dev *dev, uint32_t key);
 
 	int (*context_open)(struct muster_dev *dev, const struct muster_dev_context *context);
-	void (*context_close)(struct muster_dev *dev, uint8_t job, uint16_t context);
+	void (*context_close)(struct muster_dev *dev, uint8_t job, uint32_t context);
 
 	/* One whole sequence or one point-to-point descriptor; errors as muster_engine_post(). */
 	int (*post)(struct muster_dev *dev, const struct muster_desc *descs, uint32_t nr);
@@ -94,7 +95,7 @@ struct muster_dev_ops {
 	void (*settle)(struct muster_dev *dev);
 
 	/* Fail a context everywhere. */
-	void (*abort)(struct muster_dev *dev, uint8_t job, uint16_t context, uint8_t status,
+	void (*abort)(struct muster_dev *dev, uint8_t job, uint32_t context, uint8_t status,
 		      uint32_t culprit);
 };
 

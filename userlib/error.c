@@ -53,23 +53,23 @@ const char *muster_op_name(uint32_t op)
 	return op < sizeof(names) / sizeof(names[0]) ? names[op] : "an unknown operation";
 }
 
-void muster_signature_words(uint32_t signature, char *words, size_t len)
+void muster_signature_words(const struct muster_signature *signature, char *words, size_t len)
 {
-	uint32_t coll = MUSTER_FIELD_GET(MUSTER_SIG_COLL, signature);
-	uint32_t type = MUSTER_FIELD_GET(MUSTER_SIG_TYPE, signature);
-	uint32_t op = MUSTER_FIELD_GET(MUSTER_SIG_OP, signature);
-	char root[32] = "";
+	const char *type = muster_type_name(signature->type);
+	const char *op = muster_op_name(signature->op);
+	uint32_t coll = signature->coll, root = signature->root;
+	const struct muster_coll_row *row = muster_coll_row(coll);
+	char with_root[32] = "";
 
-	if (coll < MUSTER_COLL_FIRST || coll > MUSTER_COLL_LAST) {
+	if (muster_coll_rooted(coll))
+		snprintf(with_root, sizeof(with_root), " with root %u", root);
+	if (!row)
 		snprintf(words, len, "an unknown operation");
-		return;
-	}
-	if (muster_coll_is_rooted(coll))
-		snprintf(root, sizeof(root), " with root %u",
-			 MUSTER_FIELD_GET(MUSTER_SIG_ROOT, signature));
-	snprintf(words, len, "%s%s%s%s%s%s", muster_coll_name(coll),
-		 type ? " of " : "", type ? muster_type_name(type) : "",
-		 op ? " " : "", op ? muster_op_name(op) : "", root);
+	else if (!row->has_data)
+		snprintf(words, len, "%s", row->name);
+	else
+		snprintf(words, len, "%s of %s%s%s%s", row->name, type, row->combines ? " " : "",
+			 row->combines ? op : "", with_root);
 }
 
 int muster_status_errno(uint8_t status)

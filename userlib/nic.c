@@ -34,9 +34,7 @@ static void space_find(const struct muster_request *request, uint32_t space, uin
 static void bind_inline(const struct muster_request *request, const struct muster_desc *template,
 			struct muster_desc *desc)
 {
-	memcpy(desc->data, request->in + template->load_addr, template->inline_len);
-	desc->load_key = 0;
-	desc->load_addr = 0;
+	memcpy(desc->data, request->in + template->range.load_addr, template->inline_len);
 }
 
 static void bind(const struct muster_request *request, const struct muster_desc *template,
@@ -47,10 +45,10 @@ static void bind(const struct muster_request *request, const struct muster_desc 
 
 	if (template->kind == MUSTER_DESC_MP && template->inline_len) {
 		bind_inline(request, template, desc);
-	} else if (template->load_key) {
-		space_find(request, template->load_key, &key, &base);
-		desc->load_key = key;
-		desc->load_addr = base + template->load_addr;
+	} else if (template->range.load_key) {
+		space_find(request, template->range.load_key, &key, &base);
+		desc->range.load_key = key;
+		desc->range.load_addr = base + template->range.load_addr;
 	}
 	if (template->store_key) {
 		space_find(request, template->store_key, &key, &base);

@@ -96,20 +96,16 @@ static int path_choose(struct muster_comm *comm, struct muster_request *request)
 	return muster_entry_plan(comm, entry);
 }
 
-/* Only the root of a broadcast has its result from the start. No default: none is forgotten. */
+/* Where only the root has anything, it has its result from the start. */
 static bool gets_result(const struct muster_comm *comm, const struct muster_call *call)
 {
-	switch (call->coll) {
-	case MUSTER_COLL_BARRIER:
+	const struct muster_coll_row *row = muster_coll_row(call->coll);
+
+	if (!row->has_data)
 		return false;
-	case MUSTER_COLL_ALLREDUCE:
-		return true;
-	case MUSTER_COLL_REDUCE:
+	if (row->needs == MUSTER_WHO_ROOT)
 		return comm->rank == call->root;
-	case MUSTER_COLL_BROADCAST:
-		return comm->rank != call->root;
-	}
-	return true;
+	return row->has != MUSTER_WHO_ROOT || comm->rank != call->root;
 }
 
 /* Small data travels inside of descriptors; the rest must be known to the device. */
@@ -282,8 +278,8 @@ static void sequence_take(struct muster_comm *comm, const struct muster_cqe *cqe
 	struct muster_request *request = comm->first;
 
 	if (cqe->status)
-		muster_comm_fail_status(comm, cqe->status, cqe->culprit, cqe->detail,
-					cqe->signature);
+		muster_comm_fail_status(comm, cqe->status, cqe->culprit, &cqe->other,
+					&cqe->signature);
 	else if (request && request->path == MUSTER_PATH_NIC && request->number == cqe->cookie &&
 		 comm->unposted != request)
 		muster_request_finish(request, 0);
@@ -300,8 +296,8 @@ static void completion_take(struct muster *job, const struct muster_cqe *cqe)
 	else if (cqe->kind == MUSTER_CQE_SEND)	/* a failed context says why by itself */
 		muster_channel_sent(comm);
 	else if (cqe->kind == MUSTER_CQE_CONTEXT && cqe->status)
-		muster_comm_fail_status(comm, cqe->status, cqe->culprit, cqe->detail,
-					cqe->signature);
+		muster_comm_fail_status(comm, cqe->status, cqe->culprit, &cqe->other,
+					&cqe->signature);
 }
 
 /* ---- progress -------------------------------------------------------------------------- */
@@ -313,7 +309,7 @@ static void nic_advance(struct muster_comm *comm, struct muster_request *request
 	if (!err)
 		comm->unposted = request->next;
 	else if (err != -EAGAIN)	/* unless it has failed already */
-		muster_comm_abort(comm, MUSTER_STATUS_DESCRIPTOR, comm->rank, 0, 0);
+		muster_comm_abort(comm, MUSTER_STATUS_DESCRIPTOR, comm->rank, NULL, NULL);
 }
 
 void muster_advance(struct muster_comm *comm)

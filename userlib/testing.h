@@ -354,7 +354,7 @@ static inline int test_context_open(struct muster_dev *dev, const struct muster_
 	return err;
 }
 
-static inline void test_context_close(struct muster_dev *dev, uint8_t job, uint16_t context)
+static inline void test_context_close(struct muster_dev *dev, uint8_t job, uint32_t context)
 {
 	struct test_node *node = test_lock(dev);
 
@@ -408,7 +408,7 @@ static inline void test_wait_dev(struct muster_dev *dev, uint64_t timeout_us)
 	nanosleep(&nap, NULL);
 }
 
-static inline void test_abort(struct muster_dev *dev, uint8_t job, uint16_t context,
+static inline void test_abort(struct muster_dev *dev, uint8_t job, uint32_t context,
 			      uint8_t status, uint32_t culprit)
 {
 	struct test_node *node = test_lock(dev);

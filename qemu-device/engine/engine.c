@@ -37,7 +37,7 @@ int muster_engine_create(const struct muster_engine_config *config,
 	struct muster_engine *engine;
 	int ret;
 
-	if (!world_complete(world) || config->node >= MUSTER_NODES_MAX || !config->units ||
+	if (!world_complete(world) || config->node >= MUSTER_NODE_AGGREGATION || !config->units ||
 	    config->units > MUSTER_UNITS || bytes % MUSTER_PULSE_MAX || bytes > BUFFER_BYTES_MAX)
 		return -EINVAL;
 	engine = world->alloc(opaque, sizeof(*engine));
@@ -202,7 +202,7 @@ int muster_engine_post(struct muster_engine *engine, uint16_t vp,
 	return ret;
 }
 
-int muster_engine_abort(struct muster_engine *engine, uint16_t vp, uint8_t job, uint16_t context,
+int muster_engine_abort(struct muster_engine *engine, uint16_t vp, uint8_t job, uint32_t context,
 			uint8_t status, uint32_t culprit)
 {
 	struct context *ctx = muster_context_find(engine, vp, job, context);
@@ -212,7 +212,7 @@ int muster_engine_abort(struct muster_engine *engine, uint16_t vp, uint8_t job, 
 	if (!status || status > MUSTER_STATUS_FLUSHED ||
 	    (culprit >= ctx->nr_members && culprit != MUSTER_CULPRIT_NONE))
 		return -EINVAL;
-	muster_context_fail(ctx, status, culprit, 0);
+	muster_context_fail(ctx, status, culprit, NULL);
 	return 0;
 }
 
@@ -226,7 +226,7 @@ static void lose(struct context *ctx, uint32_t node)
 		if (ctx->members[i].node != node || i == ctx->self ||
 		    muster_farewell_complete(&ctx->members[i]))
 			continue;
-		muster_context_fail(ctx, MUSTER_STATUS_PEER_LOST, i, 0);
+		muster_context_fail(ctx, MUSTER_STATUS_PEER_LOST, i, NULL);
 		return;
 	}
 }

@@ -397,6 +397,8 @@ uint64_t muster_nic_reg_read(struct muster_nic *nic, uint64_t addr, unsigned int
 		return state & MUSTER_STATE_ENABLED ? MUSTER_CONTROL_ENABLE : 0;
 	case MUSTER_REG_STATUS:
 		return state;
+	case MUSTER_REG_CAPABILITIES:
+		return 0;	/* none of what is laid down for later */
 	case MUSTER_REG_ADMIN_BASE_LO ... MUSTER_REG_EVENT_ENTRIES:
 		return __atomic_load_n(&REG(nic, addr), __ATOMIC_RELAXED);
 	default:

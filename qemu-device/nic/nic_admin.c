@@ -328,7 +328,7 @@ static struct verdict context_open_on(struct muster_nic *nic)
 static struct verdict context_open(struct muster_nic *nic, const struct muster_admin_command *cmd)
 {
 	const struct muster_admin_context *c = &cmd->context;
-	uint32_t vp = le32toh(c->vp), nr = le32toh(c->nr_members), self = le32toh(c->self);
+	uint32_t vp = le16toh(c->vp), nr = le32toh(c->nr_members), self = le32toh(c->self);
 	struct nic_opening *opening;
 
 	if (!nr || nr > MUSTER_MEMBERS_MAX)
@@ -337,8 +337,8 @@ static struct verdict context_open(struct muster_nic *nic, const struct muster_a
 		return BAD(context.self);
 	if (c->status || c->culprit)
 		return BAD(context.status);
-	if (c->reserved || !rest_zero(cmd, sizeof(*c)))
-		return BAD(context.reserved);
+	if (!rest_zero(cmd, sizeof(*c)))
+		return BAD(raw[sizeof(*c)]);
 	if (vp >= MUSTER_VPS_MAX || !nic->vps[vp])
 		return REFUSE(NO_OBJECT);
 	opening = malloc(sizeof(*opening) + nr * sizeof(opening->members[0]));
@@ -346,7 +346,7 @@ static struct verdict context_open(struct muster_nic *nic, const struct muster_a
 		return REFUSE(NO_ROOM);
 	*opening = (struct nic_opening){
 		.config = {
-			.job = c->job, .context = le16toh(c->context), .vp = vp,
+			.job = c->job, .context = le32toh(c->context), .life = le32toh(c->life), .vp = vp,
 			.job_key = le64toh(c->job_key), .self = self, .nr_members = nr,
 		},
 		.addr = le64toh(c->members),
@@ -361,14 +361,14 @@ static struct verdict context_find(struct muster_nic *nic, const struct muster_a
 {
 	const struct muster_admin_context *c = &cmd->context;
 	struct muster_context_state state;
-	uint32_t vp = le32toh(c->vp);
+	uint32_t vp = le16toh(c->vp);
 
-	if (c->job_key || c->members || c->nr_members || c->self)
+	if (c->job_key || c->members || c->nr_members || c->self || c->life)
 		return BAD(context);
-	if (c->reserved || !rest_zero(cmd, sizeof(*c)))
-		return BAD(context.reserved);
+	if (!rest_zero(cmd, sizeof(*c)))
+		return BAD(raw[sizeof(*c)]);
 	if (vp >= MUSTER_VPS_MAX || !nic->vps[vp] ||
-	    muster_engine_context_query(nic->engine, vp, c->job, le16toh(c->context), &state))
+	    muster_engine_context_query(nic->engine, vp, c->job, le32toh(c->context), &state))
 		return REFUSE(NO_OBJECT);
 	return OK;
 }
@@ -382,7 +382,7 @@ static struct verdict context_close(struct muster_nic *nic, const struct muster_
 		return verdict;
 	if (c->status || c->culprit)
 		return BAD(context.status);
-	muster_engine_context_close(nic->engine, le32toh(c->vp), c->job, le16toh(c->context));
+	muster_engine_context_close(nic->engine, le16toh(c->vp), c->job, le32toh(c->context));
 	return OK;
 }
 
@@ -395,8 +395,8 @@ static struct verdict context_abort(struct muster_nic *nic, const struct muster_
 		return verdict;
 	if (c->status == MUSTER_STATUS_OK || c->status > MUSTER_STATUS_FLUSHED)
 		return BAD(context.status);
-	return verdict_of(muster_engine_abort(nic->engine, le32toh(c->vp), c->job,
-					      le16toh(c->context), c->status,
+	return verdict_of(muster_engine_abort(nic->engine, le16toh(c->vp), c->job,
+					      le32toh(c->context), c->status,
 					      le32toh(c->culprit)));
 }
 

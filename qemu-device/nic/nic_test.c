@@ -373,6 +373,7 @@ static void registers_say_what_the_device_is(void **state)
 	assert_int_equal(reg_read(guest, MUSTER_REG_VERSION), MUSTER_DEVICE_VERSION);
 	assert_int_equal(reg_read(guest, MUSTER_REG_NODE), 0);
 	assert_int_equal(reg_read(guest, MUSTER_REG_INCARNATION), 100);
+	assert_int_equal(reg_read(guest, MUSTER_REG_CAPABILITIES), 0);
 	assert_int_equal(reg_read(guest, MUSTER_REG_STATUS), MUSTER_STATE_ENABLED);
 	assert_int_equal(reg_read(guest, MUSTER_REG_CONTROL), MUSTER_CONTROL_ENABLE);
 }
@@ -759,7 +760,7 @@ static void a_refused_descriptor_completes_with_its_place(void **state)
 	struct muster_desc desc = message(0, 0, 1, "x");
 
 	pair_open(guest);
-	desc.reserved0 = 1;
+	desc.signature.reserved = 1;
 	post(guest, 0, 0, desc);
 	post(guest, 0, 1, message(0, 0, 1, "x"));
 	doorbell(guest, 0, MUSTER_DOORBELL_DQ_TAIL, 2);
@@ -810,8 +811,8 @@ static struct muster_desc message_from(uint64_t addr, uint32_t key, uint32_t len
 	struct muster_desc desc = message(0, 0, 1, "");
 
 	desc.kind = MUSTER_DESC_RDMA;
-	desc.load_addr = htole64(addr);
-	desc.load_key = htole32(key);
+	desc.range.load_addr = htole64(addr);
+	desc.range.load_key = htole32(key);
 	desc.length = htole64(length);
 	return desc;
 }
@@ -883,9 +884,9 @@ static void post_allreduce(struct guest *guest, uint32_t other, double value)
 	struct muster_desc first = message(other, 0, 0, ""), last;
 
 	first.flags = htole16(MUSTER_DESC_C | MUSTER_DESC_CH | MUSTER_DESC_CP);
-	first.type = MUSTER_DTYPE_F64;
-	first.op = MUSTER_REDOP_SUM;
-	first.signature = htole32(0x77);
+	first.signature.type = MUSTER_DTYPE_F64;
+	first.signature.op = MUSTER_REDOP_SUM;
+	first.signature.digest = htole64(0x77);
 	first.inline_len = 8;
 	first.length = htole64(8);
 	memcpy(first.data, &value, 8);
@@ -894,6 +895,7 @@ static void post_allreduce(struct guest *guest, uint32_t other, double value)
 			     MUSTER_DESC_REDUCE | MUSTER_DESC_COLL_END);
 	last.cp_count = 1;
 	last.inline_len = 0;
+	memset(last.data, 0, sizeof(last.data));
 	last.store_addr = htole64(0x7000000);
 	last.store_key = htole32(1);
 	post(guest, 0, 0, first);
@@ -1001,22 +1003,24 @@ static void garbage_sequence(struct guest *guest, uint32_t vp)
 	bool large = random32() % 2;
 
 	first.flags = htole16(MUSTER_DESC_C | MUSTER_DESC_CH | MUSTER_DESC_CP);
-	first.type = MUSTER_DTYPE_I32;
-	first.op = MUSTER_REDOP_SUM;
+	first.signature.type = MUSTER_DTYPE_I32;
+	first.signature.op = MUSTER_REDOP_SUM;
 	first.kind = large ? MUSTER_DESC_RDMA : MUSTER_DESC_MP;
 	first.inline_len = large ? 0 : 8;
 	first.length = htole64(large ? 8192 : 8);
 	if (large) {
-		first.load_key = htole32(1);
-		first.load_addr = htole64(0x7000000);
-		first.rdma.pulse_len = htole32(1024 << random32() % 4);
-		first.rdma.pulse_count = htole32(8192 / le32toh(first.rdma.pulse_len));
+		first.range.load_key = htole32(1);
+		first.range.load_addr = htole64(0x7000000);
+		first.range.pulse_len = htole32(1024 << random32() % 4);
+		first.range.pulse_count = htole32(8192 / le32toh(first.range.pulse_len));
 	}
 	last = first;
 	last.flags = htole16(MUSTER_DESC_C | MUSTER_DESC_CT | MUSTER_DESC_REDUCE |
 			     MUSTER_DESC_COLL_END | (large ? 0 : MUSTER_DESC_SWAP_LOCAL_DATA));
 	last.cp_count = 1;
 	last.inline_len = 0;
+	if (!large)
+		memset(last.data, 0, sizeof(last.data));
 	last.store_key = htole32(2);
 	last.store_addr = htole64(0x7000000);
 	flip(&first, sizeof(first));

@@ -69,10 +69,16 @@ static void forge(struct dst_node *node, const struct muster_packet *packet, con
 		forged.incarnation ^= 1u << dst_below(&w->net, 32);
 		break;
 	case 2:
-		forged.src_node += DST_NODES_MAX;
+		if (packet->number % 2)
+			forged.src_node += DST_NODES_MAX;
+		else
+			forged.life++;
 		break;
 	default:
-		forged.src_vp += 1000;
+		if (packet->number % 2)
+			forged.src_vp += 1000;
+		else
+			forged.src_member += 1000;
 		break;
 	}
 	muster_engine_counters_get(node->engine, &before);

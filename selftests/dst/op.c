@@ -298,7 +298,7 @@ static uint64_t draw_bytes(struct dst_world *w, bool large)
 static void draw_schedule(struct dst_world *w, struct dst_op *op, enum muster_coll coll,
 			  uint32_t ranks)
 {
-	bool rooted = muster_coll_is_rooted(coll);
+	bool rooted = muster_coll_rooted(coll);
 	uint32_t root = rooted ? dst_below(&w->data, ranks) : 0;
 	uint32_t name = dst_below(&w->data, 5);
 

@@ -254,8 +254,8 @@ static void the_device_reads_registered_memory(void **state)
 		uint8_t *from = memory + START + i * 25013;
 
 		desc.kind = MUSTER_DESC_RDMA;
-		desc.load_addr = htole64((uintptr_t)from);
-		desc.load_key = htole32(mr->lkey);
+		desc.range.load_addr = htole64((uintptr_t)from);
+		desc.range.load_key = htole32(mr->lkey);
 		desc.length = htole64(PIECE);
 		pair_put(pair, desc);
 		pair_ring(pair);

@@ -69,6 +69,7 @@ static int context_open(struct muster_dev *dev, const struct muster_dev_context 
 	struct muster_context_config config = {
 		.job = context->job,
 		.context = context->context,
+		.life = context->life,
 		.vp = dev->address.vp,
 		.job_key = context->job_key,
 		.self = context->self,
@@ -92,7 +93,7 @@ static int context_open(struct muster_dev *dev, const struct muster_dev_context 
 	return err;
 }
 
-static void context_close(struct muster_dev *dev, uint8_t job, uint16_t context)
+static void context_close(struct muster_dev *dev, uint8_t job, uint32_t context)
 {
 	struct local *local = to_local(dev);
 
@@ -141,7 +142,7 @@ static void wait_event(struct muster_dev *dev, uint64_t timeout_us)
 	muster_local_wait(to_local(dev), timeout_us);
 }
 
-static void abort_context(struct muster_dev *dev, uint8_t job, uint16_t context, uint8_t status,
+static void abort_context(struct muster_dev *dev, uint8_t job, uint32_t context, uint8_t status,
 			  uint32_t culprit)
 {
 	struct local *local = to_local(dev);

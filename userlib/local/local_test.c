@@ -174,17 +174,17 @@ static struct muster_desc transfer(const void *memory, uint32_t key, uint64_t by
 	struct muster_desc desc = {
 		.kind = MUSTER_DESC_RDMA,
 		.flags = MUSTER_DESC_C | MUSTER_DESC_CH | MUSTER_DESC_CT | MUSTER_DESC_COLL_END,
-		.job = JOB, .context = CONTEXT, .type = MUSTER_DTYPE_I8,
-		.signature = 77, .length = bytes,
-		.rdma = { .pulse_len = MUSTER_PULSE_MAX,
-			  .pulse_count = (bytes + MUSTER_PULSE_MAX - 1) / MUSTER_PULSE_MAX },
+		.job = JOB, .context = CONTEXT,
+		.signature = { .type = MUSTER_DTYPE_I8, .digest = 77 }, .length = bytes,
+		.range = { .pulse_len = MUSTER_PULSE_MAX,
+			   .pulse_count = (bytes + MUSTER_PULSE_MAX - 1) / MUSTER_PULSE_MAX },
 	};
 
 	if (sends) {
 		desc.flags |= MUSTER_DESC_CP;
 		desc.dest = 1;
-		desc.load_addr = (uintptr_t)memory;
-		desc.load_key = key;
+		desc.range.load_addr = (uintptr_t)memory;
+		desc.range.load_key = key;
 	} else {
 		desc.cp_count = 1;
 		desc.store_addr = (uintptr_t)memory;

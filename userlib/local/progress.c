@@ -84,7 +84,7 @@ void muster_local_announce(struct local *local)
  * A peer may be reading what was lent in a context that has failed here. It looks at this
  * afterwards; so it must be set before the owner hears of the failure, and writes there.
  */
-void muster_local_give_back(struct local *local, uint16_t context)
+void muster_local_give_back(struct local *local, uint32_t context)
 {
 	if (!local->wire)
 		muster_ring_sign(&local->rings.inbound, context, true);

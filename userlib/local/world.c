@@ -118,7 +118,7 @@ static void world_free(void *world, void *memory, size_t bytes)
 }
 
 /* Its job is ours: there is no other in these rings. */
-static bool peer_ended(void *world, uint32_t node, uint8_t job, uint16_t context)
+static bool peer_ended(void *world, uint32_t node, uint8_t job, uint32_t context)
 {
 	const struct local *local = world;
 

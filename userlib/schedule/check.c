@@ -31,6 +31,7 @@ struct value {
 
 struct checker {
 	const struct muster_schedule *schedule;
+	const struct muster_coll_row *coll;
 	size_t set_words;
 	uint32_t *by_chunk;		/* indices of transfers, by chunk, step and listing */
 	uint32_t *chunk_first;		/* chunks + 1 indices into by_chunk */
@@ -39,6 +40,7 @@ struct checker {
 	uint32_t *changed;		/* ranks that changed in this step */
 	uint32_t nr_changed;
 	bool *has_changed;		/* by rank */
+	struct value contributors;	/* of the chunk: who has it at the start */
 	uint64_t *sets;			/* memory of all sets */
 	char *why;
 	size_t why_len;
@@ -76,7 +78,7 @@ static int check_head(struct checker *checker)
 {
 	const struct muster_schedule *s = checker->schedule;
 
-	if (s->coll < MUSTER_COLL_FIRST || s->coll > MUSTER_COLL_LAST)
+	if (!checker->coll)
 		return refuse(checker, "there is no collective %d", (int)s->coll);
 	if (!s->ranks || s->ranks > MUSTER_SCHEDULE_RANKS_MAX)
 		return refuse(checker, "%" PRIu32 " ranks, but there can be 1 to %d", s->ranks,
@@ -84,6 +86,10 @@ static int check_head(struct checker *checker)
 	if (!s->chunks || s->chunks > MUSTER_SCHEDULE_CHUNKS_MAX)
 		return refuse(checker, "%" PRIu32 " chunks, but there can be 1 to %d", s->chunks,
 			      MUSTER_SCHEDULE_CHUNKS_MAX);
+	if (s->chunks % muster_coll_chunks_unit(s->coll, s->ranks))
+		return refuse(checker, "%" PRIu32 " chunks, but in %s of %" PRIu32 " ranks it is a "
+			      "multiple of %" PRIu64, s->chunks, checker->coll->name, s->ranks,
+			      muster_coll_chunks_unit(s->coll, s->ranks));
 	if (s->root >= s->ranks)
 		return refuse(checker, "root %" PRIu32 ", but there are %" PRIu32 " ranks", s->root,
 			      s->ranks);
@@ -120,11 +126,6 @@ static int check_form(struct checker *checker)
 }
 
 /* ---- values -------------------------------------------------------------- */
-
-static bool in_set(const struct value *value, uint32_t rank)
-{
-	return value->set[rank / WORD_BITS] >> (rank % WORD_BITS) & 1;
-}
 
 /* The first rank that is in a and, as wanted, in b or not in b; or -1. */
 static int64_t first_in(const struct checker *checker, const struct value *a, const struct value *b,
@@ -167,18 +168,23 @@ static void combine_digests(uint64_t into[2], const uint64_t from[2])
 	}
 }
 
-/* What a rank has before the first step: its own contribution, or in a broadcast nothing. */
-static void begin_value(const struct checker *checker, uint32_t rank)
+static void add_to_set(struct value *value, uint32_t rank)
 {
-	const struct muster_schedule *schedule = checker->schedule;
+	value->set[rank / WORD_BITS] |= 1ull << (rank % WORD_BITS);
+}
+
+/* What a rank has before the first step: its own contribution, or nothing. */
+static void begin_value(struct checker *checker, uint32_t chunk, uint32_t rank)
+{
 	struct value *value = &checker->before[rank];
 
 	memset(value->set, 0, checker->set_words * sizeof(*value->set));
 	value->replaced_by = NULL;
-	value->there = schedule->coll != MUSTER_COLL_BROADCAST || rank == schedule->root;
+	value->there = muster_coll_has(checker->schedule, chunk, rank);
 	if (!value->there)
 		return;
-	value->set[rank / WORD_BITS] = 1ull << (rank % WORD_BITS);
+	add_to_set(value, rank);
+	add_to_set(&checker->contributors, rank);
 	for (int i = 0; i < 2; i++)
 		value->digest[i] = XXH64(&rank, sizeof(rank), i);
 }
@@ -211,8 +217,9 @@ static int run_reduce(struct checker *checker, const struct muster_transfer *t, 
 {
 	int64_t twice = first_in(checker, into, from, true);
 
-	if (checker->schedule->coll == MUSTER_COLL_BROADCAST)
-		return refuse_transfer(checker, t, "a broadcast has nothing to reduce");
+	if (!checker->coll->combines)
+		return refuse_transfer(checker, t, "there is nothing to reduce in %s",
+				       checker->coll->name);
 	if (twice >= 0)
 		return refuse_transfer(checker, t,
 				       "counts the contribution of rank %" PRId64 " twice", twice);
@@ -239,7 +246,7 @@ static int run_transfer(struct checker *checker, const struct muster_transfer *t
 	if (!from->there)
 		return refuse_transfer(checker, t, "rank %" PRIu32 " has nothing to send yet",
 				       t->from);
-	if (checker->schedule->coll == MUSTER_COLL_BARRIER)
+	if (!checker->coll->has_data)
 		join_sets(checker, into, from);
 	else if (t->reduce)
 		return run_reduce(checker, t, into, from);
@@ -264,19 +271,19 @@ static int refuse_missing(struct checker *checker, uint32_t chunk, uint32_t rank
 	return err;
 }
 
-/* Whether a rank must have the result, and has it; the same as rank `first` has. */
+/* Whether a rank that needs the result has it; the same as rank `first` has. */
 static int check_result(struct checker *checker, uint32_t chunk, uint32_t rank, uint32_t first)
 {
-	const struct muster_schedule *schedule = checker->schedule;
 	const struct value *value = &checker->before[rank], *other = &checker->before[first];
+	int64_t missing;
 
 	if (!value->there)
 		return refuse(checker, "chunk %" PRIu32 ": rank %" PRIu32 " ends without it", chunk,
 			      rank);
-	for (uint32_t r = 0; r < schedule->ranks && schedule->coll != MUSTER_COLL_BROADCAST; r++)
-		if (!in_set(value, r))
-			return refuse_missing(checker, chunk, rank, r);
-	if (schedule->coll != MUSTER_COLL_BARRIER &&
+	missing = first_in(checker, &checker->contributors, value, false);
+	if (missing >= 0)
+		return refuse_missing(checker, chunk, rank, missing);
+	if (checker->coll->has_data &&
 	    memcmp(value->digest, other->digest, sizeof(value->digest)))
 		return refuse(checker,
 			      "chunk %" PRIu32 ": ranks %" PRIu32 " and %" PRIu32 " combine in "
@@ -287,13 +294,16 @@ static int check_result(struct checker *checker, uint32_t chunk, uint32_t rank, 
 
 static int check_results(struct checker *checker, uint32_t chunk)
 {
-	const struct muster_schedule *schedule = checker->schedule;
+	uint32_t ranks = checker->schedule->ranks, first = ranks;
 	int err = 0;
 
-	if (schedule->coll == MUSTER_COLL_REDUCE)
-		return check_result(checker, chunk, schedule->root, schedule->root);
-	for (uint32_t rank = 0; rank < schedule->ranks && !err; rank++)
-		err = check_result(checker, chunk, rank, schedule->root);
+	for (uint32_t rank = 0; rank < ranks && !err; rank++) {
+		if (!muster_coll_needs(checker->schedule, chunk, rank))
+			continue;
+		if (first == ranks)
+			first = rank;
+		err = check_result(checker, chunk, rank, first);
+	}
 	return err;
 }
 
@@ -303,8 +313,9 @@ static int check_chunk(struct checker *checker, uint32_t chunk)
 	uint32_t step = 0;
 	int err = 0;
 
+	memset(checker->contributors.set, 0, checker->set_words * sizeof(uint64_t));
 	for (uint32_t rank = 0; rank < checker->schedule->ranks; rank++)
-		begin_value(checker, rank);
+		begin_value(checker, chunk, rank);
 	for (uint32_t i = checker->chunk_first[chunk]; i < checker->chunk_first[chunk + 1] && !err;
 	     i++) {
 		const struct muster_transfer *t = &transfers[checker->by_chunk[i]];
@@ -359,7 +370,7 @@ static int checker_begin(struct checker *checker)
 	checker->after = calloc(ranks, sizeof(*checker->after));
 	checker->changed = calloc(ranks, sizeof(*checker->changed));
 	checker->has_changed = calloc(ranks, sizeof(*checker->has_changed));
-	checker->sets = calloc(2 * ranks * words, sizeof(*checker->sets));
+	checker->sets = calloc((2 * ranks + 1) * words, sizeof(*checker->sets));
 	if (!checker->by_chunk || !checker->chunk_first || !checker->before || !checker->after ||
 	    !checker->changed || !checker->has_changed || !checker->sets) {
 		checker_end(checker);
@@ -370,13 +381,17 @@ static int checker_begin(struct checker *checker)
 		checker->before[rank].set = checker->sets + rank * words;
 		checker->after[rank].set = checker->sets + (ranks + rank) * words;
 	}
+	checker->contributors.set = checker->sets + 2 * ranks * words;
 	sort_by_chunk(checker);
 	return 0;
 }
 
 int muster_schedule_check(const struct muster_schedule *schedule, char *why, size_t why_len)
 {
-	struct checker checker = { .schedule = schedule, .why = why, .why_len = why_len };
+	struct checker checker = {
+		.schedule = schedule, .coll = muster_coll_row(schedule->coll), .why = why,
+		.why_len = why_len,
+	};
 	int err = check_form(&checker);
 
 	if (!err)

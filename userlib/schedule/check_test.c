@@ -67,13 +67,36 @@ static const struct {
 	{ SCHEDULE("broadcast", 3, 1, "root 0\nstep 0\n0 -> 1 chunk 0 copy\n"),
 	  "chunk 0: rank 2 ends without it" },
 	{ SCHEDULE("broadcast", 2, 1, "root 0\nstep 0\n0 -> 1 chunk 0 reduce\n"),
-	  "step 0, 0 -> 1, chunk 0: a broadcast has nothing to reduce" },
+	  "step 0, 0 -> 1, chunk 0: there is nothing to reduce in broadcast" },
 	/* everything is there, but (0 + 1) + 2 is not (1 + 2) + 0 */
 	{ SCHEDULE("allreduce", 3, 1,
 		   "step 0\n1 -> 0 chunk 0 reduce\n2 -> 0 chunk 0 reduce\n"
 		   "2 -> 1 chunk 0 reduce\n0 -> 1 chunk 0 reduce\n"
 		   "0 -> 2 chunk 0 reduce\n1 -> 2 chunk 0 reduce\n"),
 	  "chunk 0: ranks 0 and 1 combine in different orders: their bits could differ" },
+	/* who owns a chunk, whose it shall be */
+	{ SCHEDULE("allgather", 2, 4,
+		   "step 0\n0 -> 1 chunk 0 copy\n0 -> 1 chunk 1 copy\n1 -> 0 chunk 2 copy\n"),
+	  "chunk 3: rank 0 ends without it" },
+	{ SCHEDULE("allgather", 2, 2, "step 0\n1 -> 0 chunk 0 copy\n"),
+	  "step 0, 1 -> 0, chunk 0: rank 1 has nothing to send yet" },
+	{ SCHEDULE("scatter", 2, 2, "root 1\nstep 0\n1 -> 0 chunk 1 copy\n"),
+	  "chunk 0: rank 0 ends without it" },
+	{ SCHEDULE("gather", 3, 3, "root 2\nstep 0\n0 -> 2 chunk 0 copy\n"),
+	  "chunk 1: rank 2 ends without it" },
+	{ SCHEDULE("alltoall", 2, 4, "step 0\n0 -> 1 chunk 1 copy\n1 -> 0 chunk 3 copy\n"),
+	  "chunk 2: rank 0 ends without it" },
+	{ SCHEDULE("reduce-scatter", 2, 2, "step 0\n1 -> 0 chunk 0 reduce\n"),
+	  "chunk 1: rank 1 ends without the contribution of rank 0" },
+	{ SCHEDULE("alltoall", 2, 4, "step 0\n0 -> 1 chunk 1 reduce\n1 -> 0 chunk 2 copy\n"),
+	  "step 0, 0 -> 1, chunk 1: there is nothing to reduce in alltoall" },
+	{ SCHEDULE("allgather", 2, 2, "step 0\n0 -> 1 chunk 0 copy\n1 -> 0 chunk 1 copy\n"), NULL },
+	{ SCHEDULE("gather", 3, 3, "root 2\nstep 0\n0 -> 2 chunk 0 copy\n1 -> 2 chunk 1 copy\n"),
+	  NULL },
+	{ SCHEDULE("scatter", 2, 2, "root 1\nstep 0\n1 -> 0 chunk 0 copy\n"), NULL },
+	{ SCHEDULE("alltoall", 2, 4, "step 0\n0 -> 1 chunk 1 copy\n1 -> 0 chunk 2 copy\n"), NULL },
+	{ SCHEDULE("reduce-scatter", 2, 2,
+		   "step 0\n1 -> 0 chunk 0 reduce\n0 -> 1 chunk 1 reduce\n"), NULL },
 	/* right: 0 + 1 is 1 + 0 */
 	{ SCHEDULE("allreduce", 2, 1, "step 0\n1 -> 0 chunk 0 reduce\n0 -> 1 chunk 0 reduce\n"),
 	  NULL },
@@ -132,6 +155,11 @@ static void a_schedule_of_a_wrong_form_is_refused(void **state)
 	bad = good;
 	bad.chunks = 0;
 	assert_int_equal(muster_schedule_check(&bad, why, sizeof(why)), -EINVAL);
+	bad = good;
+	bad.coll = MUSTER_COLL_ALLGATHER;
+	bad.chunks = 2;
+	assert_int_equal(muster_schedule_check(&bad, why, sizeof(why)), -EINVAL);
+	assert_string_equal(why, "2 chunks, but in allgather of 3 ranks it is a multiple of 3");
 	transfers[1].step = 2;
 	assert_int_equal(muster_schedule_check(&good, why, sizeof(why)), -EINVAL);
 	assert_string_equal(why, "step 2, 1 -> 2, chunk 0: out of order after 1 steps");

@@ -72,7 +72,7 @@ static int check_arguments(const char *name, const struct generator *generator,
 			   enum muster_coll coll, uint32_t ranks, uint32_t root, char *why,
 			   size_t why_len)
 {
-	bool rooted = muster_coll_is_rooted(coll);
+	bool rooted = muster_coll_rooted(coll);
 
 	if (!generator) {
 		snprintf(why, why_len, "there is no schedule named \"%.40s\": take binomial, "
@@ -104,7 +104,7 @@ int muster_schedule_generate(const char *name, enum muster_coll coll, uint32_t r
 	struct muster_builder builder;
 	int err;
 
-	if (coll < MUSTER_COLL_FIRST || coll > MUSTER_COLL_LAST) {
+	if (!muster_coll_row(coll)) {
 		snprintf(why, why_len, "there is no collective %d", (int)coll);
 		return -EINVAL;
 	}

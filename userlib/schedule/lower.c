@@ -75,7 +75,7 @@ static struct op *insert_op(struct lowering *l, uint32_t after, uint32_t chunk)
 	muster_chunk_range(l->params->count, l->schedule->chunks, chunk, &first, &nr);
 	*op = (struct op){ .desc = l->head, .chunk = chunk, .next = l->ops[after].next };
 	op->desc.length = nr * size;
-	op->desc.load_addr = first * size;
+	op->desc.range.load_addr = first * size;
 	op->desc.store_addr = first * size;
 	l->ops[after].next = index;
 	if (l->last == after)
@@ -110,7 +110,7 @@ static struct op *copy_in(struct lowering *l, uint32_t after, uint32_t chunk)
 {
 	struct op *op = insert_op(l, after, chunk);
 
-	op->desc.load_key = MUSTER_SPACE_IN;
+	op->desc.range.load_key = MUSTER_SPACE_IN;
 	op->desc.store_key = MUSTER_SPACE_OUT;
 	set_written(l, op);
 	return op;
@@ -133,7 +133,7 @@ static struct op *sending_op(struct lowering *l, uint32_t chunk)
 		op = copy_in(l, after, chunk);
 	} else {
 		op = insert_op(l, after, chunk);
-		op->desc.load_key = space_of(l, chunk);
+		op->desc.range.load_key = space_of(l, chunk);
 	}
 	if (is_new(l, chunk))
 		state->last_op = index_of(l, op);
@@ -165,14 +165,14 @@ static bool can_join(const struct lowering *l, const struct op *op, uint32_t chu
 
 static void add_receive(struct lowering *l, const struct muster_transfer *t)
 {
-	bool reduces = t->reduce && l->schedule->coll != MUSTER_COLL_BARRIER;
+	bool reduces = t->reduce && muster_coll_row(l->schedule->coll)->has_data;
 	uint16_t reduce = reduces ? MUSTER_DESC_REDUCE : 0;
 	struct op *op = &l->ops[l->last_receive];
 
 	if (!can_join(l, op, t->chunk, reduce)) {
 		op = insert_op(l, l->last, t->chunk);
 		op->desc.flags |= reduce;
-		op->desc.load_key = reduces ? space_of(l, t->chunk) : MUSTER_SPACE_NONE;
+		op->desc.range.load_key = reduces ? space_of(l, t->chunk) : MUSTER_SPACE_NONE;
 		op->desc.store_key = MUSTER_SPACE_OUT;
 		l->last_receive = index_of(l, op);
 	}
@@ -253,15 +253,14 @@ static int lower_stage(struct lowering *l)
  */
 static void emit_inline(const struct lowering *l, struct muster_desc *desc, bool first, bool last)
 {
-	bool has_result = l->schedule->coll != MUSTER_COLL_BARRIER &&
-			  (l->schedule->coll != MUSTER_COLL_REDUCE ||
-			   l->params->rank == l->schedule->root);
+	bool has_result = muster_coll_row(l->schedule->coll)->has_data &&
+			  muster_coll_needs(l->schedule, 0, l->params->rank);
 	bool copies = desc->cp_count && !(desc->flags & MUSTER_DESC_REDUCE);
 	bool lies_in_out = l->params->in_place && !l->chunks[0].in_out;
 
-	desc->load_key = desc->store_key = MUSTER_SPACE_NONE;
+	desc->range.load_key = desc->store_key = MUSTER_SPACE_NONE;
 	if (first && !copies && desc->length) {
-		desc->load_key = MUSTER_SPACE_IN;
+		desc->range.load_key = MUSTER_SPACE_IN;
 		desc->inline_len = desc->length;
 	} else if (!first && !copies) {
 		desc->flags |= MUSTER_DESC_SWAP_LOCAL_DATA;
@@ -281,7 +280,7 @@ static void emit(struct lowering *l, const struct op *op, bool first, bool last)
 	if (first)
 		desc->flags |= MUSTER_DESC_CH;
 	if (first && !l->program->is_inline)
-		desc->rdma.pulse_count = l->pulse_count;
+		desc->range.pulse_count = l->pulse_count;
 	if (last)
 		desc->flags |= MUSTER_DESC_CT;
 	if (last && is_last_stage(l))
@@ -326,7 +325,7 @@ static int cut_pulses(struct lowering *l)
 		return -E2BIG;
 	}
 	align = longest > MUSTER_MTU ? MUSTER_MTU : PULSE_ALIGN;
-	l->head.rdma.pulse_len =
+	l->head.range.pulse_len =
 		longest ? divide_up(divide_up(longest, count), align) * align : align;
 	l->pulse_count = count;
 	return 0;
@@ -341,8 +340,6 @@ static int set_head(struct lowering *l)
 		.flags = MUSTER_DESC_C,
 		.src_vp = params->members[params->rank].vp,
 		.job = params->job,
-		.type = params->type,
-		.op = params->op,
 		.context = params->context,
 		.signature = muster_signature(l->schedule->coll, params->type, params->op,
 					      l->schedule->root, params->count,
@@ -357,6 +354,11 @@ static int measure(struct lowering *l)
 	struct muster_program *program = l->program;
 	int err;
 
+	if (muster_coll_row(schedule->coll)->has == MUSTER_WHO_OWNER && !l->params->in_place) {
+		snprintf(l->why, l->why_len, "step 0: %s is lowered in place only",
+			 muster_coll_name(schedule->coll));
+		return -E2BIG;
+	}
 	if (__builtin_mul_overflow(l->params->count, muster_dtype_size(l->params->type),
 				   &program->bytes)) {
 		snprintf(l->why, l->why_len,
@@ -373,7 +375,8 @@ static int measure(struct lowering *l)
 	if (!program->is_inline)
 		err = muster_stages_order(schedule, &l->stages, l->why, l->why_len);
 	l->must_copy_in = !program->is_inline && !l->params->in_place &&
-			  (schedule->ranks == 1 || (schedule->coll == MUSTER_COLL_BROADCAST &&
+			  (schedule->ranks == 1 || (muster_coll_row(schedule->coll)->has ==
+						    MUSTER_WHO_ROOT &&
 						    schedule->root == l->params->rank));
 	return err ? err : set_head(l);
 }

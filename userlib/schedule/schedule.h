@@ -27,9 +27,29 @@ enum muster_coll {
 	MUSTER_COLL_BROADCAST = 2,
 	MUSTER_COLL_REDUCE = 3,
 	MUSTER_COLL_ALLREDUCE = 4,
+	MUSTER_COLL_REDUCE_SCATTER = 5,
+	MUSTER_COLL_ALLGATHER = 6,
+	MUSTER_COLL_GATHER = 7,
+	MUSTER_COLL_SCATTER = 8,
+	MUSTER_COLL_ALLTOALL = 9,
+	MUSTER_COLL_END			/* one more than the last */
+};
 
-	MUSTER_COLL_FIRST = MUSTER_COLL_BARRIER,
-	MUSTER_COLL_LAST = MUSTER_COLL_ALLREDUCE,
+/* Which ranks a chunk concerns. Of G chunks rank r owns those from r * G / ranks on. */
+enum muster_who {
+	MUSTER_WHO_ALL,
+	MUSTER_WHO_ROOT,
+	MUSTER_WHO_OWNER,
+	MUSTER_WHO_PARTNER,		/* rank j, if the chunk is in the j-th share of its owner */
+};
+
+/* What a collective means; there is no more to it (collectives.c has the table). */
+struct muster_coll_row {
+	const char *name;
+	enum muster_who has;		/* contribute to a chunk, at the start */
+	enum muster_who needs;		/* must have the combination of them all, at the end */
+	bool combines;			/* else a chunk has one contribution, which travels */
+	bool has_data;			/* else it only matters who has heard of whom */
 };
 
 enum muster_schedule_limit {
@@ -54,19 +74,31 @@ struct muster_schedule {
 	uint32_t ranks;
 	uint32_t chunks;
 	uint32_t steps;
-	uint32_t root;		/* broadcast and reduce; else 0 */
+	uint32_t root;		/* where there is one (muster_coll_rooted()); else 0 */
 	uint32_t nr_transfers;
 	struct muster_transfer *transfers;	/* by step, then as listed */
 };
 
+/** muster_coll_row() - what a collective means; NULL: there is none of this number. */
+const struct muster_coll_row *muster_coll_row(enum muster_coll coll);
+
 const char *muster_coll_name(enum muster_coll coll);
-/** muster_coll_is_rooted() - whether one rank is its root. */
-bool muster_coll_is_rooted(enum muster_coll coll);
+/** muster_coll_rooted() - whether one rank is its root. */
+bool muster_coll_rooted(enum muster_coll coll);
+
+/** muster_coll_chunks_unit() - the chunks of its schedules are a multiple of this. */
+uint64_t muster_coll_chunks_unit(enum muster_coll coll, uint32_t ranks);
+
+/** muster_coll_has() - whether a rank contributes to a chunk; of a schedule of right form. */
+bool muster_coll_has(const struct muster_schedule *schedule, uint32_t chunk, uint32_t rank);
+
+/** muster_coll_needs() - whether a rank must have a chunk's result. */
+bool muster_coll_needs(const struct muster_schedule *schedule, uint32_t chunk, uint32_t rank);
 
 void muster_schedule_free(struct muster_schedule *schedule);
 
 /** muster_schedule_hash() - a digest of everything but the name; the same on every rank. */
-uint32_t muster_schedule_hash(const struct muster_schedule *schedule);
+uint64_t muster_schedule_hash(const struct muster_schedule *schedule);
 
 /**
  * muster_schedule_read() - read the text form (Documentation/schedule.md).
@@ -116,9 +148,9 @@ struct muster_lower_params {
 	uint8_t type;		/* enum muster_dtype */
 	uint8_t op;
 	uint8_t job;
-	uint16_t context;
+	uint32_t context;
 	const struct muster_address *members;	/* by rank (dev.h) */
-	bool in_place;		/* input is in OUT already (broadcast, in == out) */
+	bool in_place;		/* input is in OUT already */
 };
 
 /*
@@ -142,6 +174,8 @@ struct muster_program {
  * needs more than MUSTER_SLOTS_MAX slots or MUSTER_SEQ_DESCS_MAX descriptors, and
  * slices large chunks into pulses. Messages of one chunk and at most
  * MUSTER_INLINE_MAX bytes become MP descriptors.
+ * A rank that has only a part of the message at the start needs in_place: OUT is the
+ * whole message there, with that part in its place.
  * Return: 0; -E2BIG with why naming the limit and the step; -ENOMEM.
  */
 int muster_schedule_lower(const struct muster_schedule *schedule,
@@ -151,12 +185,14 @@ int muster_schedule_lower(const struct muster_schedule *schedule,
 void muster_program_free(struct muster_program *program);
 
 /**
- * muster_signature() - what all ranks of one operation must share (MUSTER_SIG_*).
+ * muster_signature() - what all ranks of one operation must share.
  * @hash: muster_schedule_hash() of the schedule that they run.
  *
  * Lowered descriptors carry it; the host path puts the same into its packets.
  */
-uint32_t muster_signature(enum muster_coll coll, uint8_t type, uint8_t op, uint32_t root,
-			  uint64_t count, uint32_t hash);
+struct muster_signature muster_signature(enum muster_coll coll, uint8_t type, uint8_t op,
+					 uint32_t root, uint64_t count, uint64_t hash);
+
+bool muster_signatures_agree(const struct muster_signature *a, const struct muster_signature *b);
 
 #endif /* MUSTER_SCHEDULE_H */

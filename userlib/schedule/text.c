@@ -189,30 +189,36 @@ static int read_name(struct reader *reader, char name[MUSTER_SCHEDULE_NAME_MAX +
 	return 0;
 }
 
-static int refuse_coll(struct reader *reader, const char *word)
-{
-	char names[128] = "";
-	size_t len = 0;
-
-	for (enum muster_coll coll = MUSTER_COLL_FIRST;
-	     coll <= MUSTER_COLL_LAST && len < sizeof(names); coll++)
-		len += snprintf(names + len, sizeof(names) - len, "%s%s",
-				coll == MUSTER_COLL_FIRST ? "" :
-				coll == MUSTER_COLL_LAST ? " and " : ", ", muster_coll_name(coll));
-	return refuse(reader, "collective \"%s\", but there are %s", word, names);
-}
-
 static int read_coll(struct reader *reader, enum muster_coll *coll)
 {
+	char names[LINE_MAX_BYTES];	/* the table is ours: they fit */
+	size_t names_len = 0;
 	const char *word;
 	int err = read_head(reader, "collective", &word);
 
 	if (err)
 		return err;
-	for (*coll = MUSTER_COLL_FIRST; *coll <= MUSTER_COLL_LAST; (*coll)++)
+	for (*coll = MUSTER_COLL_BARRIER; *coll < MUSTER_COLL_END; (*coll)++) {
 		if (!strcmp(word, muster_coll_name(*coll)))
 			return 0;
-	return refuse_coll(reader, word);
+		names_len += snprintf(names + names_len, sizeof(names) - names_len, " %s",
+				      muster_coll_name(*coll));
+	}
+	return refuse(reader, "collective \"%s\", but there are:%s", word, names);
+}
+
+/* A barrier has one; where ranks own chunks, each owns as many. */
+static int read_chunks(struct reader *reader, enum muster_coll coll, uint32_t ranks,
+		       uint32_t *chunks)
+{
+	uint64_t unit = muster_coll_chunks_unit(coll, ranks);
+	int err = read_head_number(reader, "chunks", 1, muster_coll_row(coll)->has_data ?
+				   MUSTER_SCHEDULE_CHUNKS_MAX : 1, chunks);
+
+	if (!err && *chunks % unit)
+		return refuse(reader, "chunks %" PRIu32 ", but in %s of %" PRIu32 " ranks it is a "
+			      "multiple of %" PRIu64, *chunks, muster_coll_name(coll), ranks, unit);
+	return err;
 }
 
 static int read_heads(struct reader *reader)
@@ -230,9 +236,8 @@ static int read_heads(struct reader *reader)
 	if (!err)
 		err = read_head_number(reader, "ranks", 1, MUSTER_SCHEDULE_RANKS_MAX, &ranks);
 	if (!err)
-		err = read_head_number(reader, "chunks", 1, coll == MUSTER_COLL_BARRIER ? 1 :
-				       MUSTER_SCHEDULE_CHUNKS_MAX, &chunks);
-	if (!err && muster_coll_is_rooted(coll))
+		err = read_chunks(reader, coll, ranks, &chunks);
+	if (!err && muster_coll_rooted(coll))
 		err = read_head_number(reader, "root", 0, ranks - 1, &root);
 	if (!err)
 		muster_builder_init(&reader->builder, name, coll, ranks, chunks, root);
@@ -403,7 +408,7 @@ int muster_schedule_write(const struct muster_schedule *schedule, FILE *out)
 	fprintf(out, "muster-schedule " TEXT_VERSION "\nname %s\ncollective %s\nranks %" PRIu32
 		"\nchunks %" PRIu32 "\n", schedule->name, muster_coll_name(schedule->coll),
 		schedule->ranks, schedule->chunks);
-	if (schedule->coll == MUSTER_COLL_BROADCAST || schedule->coll == MUSTER_COLL_REDUCE)
+	if (muster_coll_rooted(schedule->coll))
 		fprintf(out, "root %" PRIu32 "\n", schedule->root);
 	for (uint32_t i = 0; i < schedule->nr_transfers; i++) {
 		const struct muster_transfer *t = &schedule->transfers[i];

@@ -56,9 +56,15 @@ static const struct {
 	{ "muster-schedule 1\nname ../x\n",
 	  "line 2: a name has only letters, digits, '.', '_' and '-'" },
 	{ "muster-schedule 1\nranks 4\n", "line 2: \"name\" and one word expected, not \"ranks\"" },
-	{ "muster-schedule 1\nname x\ncollective alltoall\n",
-	  "line 3: collective \"alltoall\", but there are barrier, broadcast, reduce and "
-	  "allreduce" },
+	{ "muster-schedule 1\nname x\ncollective gossip\n",
+	  "line 3: collective \"gossip\", but there are: barrier broadcast reduce allreduce "
+	  "reduce-scatter allgather gather scatter alltoall" },
+	{ "muster-schedule 1\nname x\ncollective allgather\nranks 4\nchunks 6\n",
+	  "line 5: chunks 6, but in allgather of 4 ranks it is a multiple of 4" },
+	{ "muster-schedule 1\nname x\ncollective alltoall\nranks 4\nchunks 12\n",
+	  "line 5: chunks 12, but in alltoall of 4 ranks it is a multiple of 16" },
+	{ "muster-schedule 1\nname x\ncollective scatter\nranks 4\nchunks 4\nstep 0\n",
+	  "line 6: \"root\" and one word expected, not \"step\"" },
 	{ "muster-schedule 1\nname x\ncollective reduce\nranks 0\n",
 	  "line 4: ranks 0, but it can be 1 to 65536" },
 	{ "muster-schedule 1\nname x\ncollective reduce\nranks 99999999999999999999999\n",
