@@ -4,7 +4,13 @@
  * (local.c) runs engine and wire in the caller's process; the verbs device
  * (verbs.c) drives a NIC through the provider. Nothing above this knows which.
  *
- * One thread at a time. No function blocks but wait(), settle() and close().
+ * One thread at a time. wait(), settle() and close() block. Those that make or end memory
+ * or a context do not wait for peers, but on a NIC for the kernel, which gives a NIC that is
+ * silent 10 s. Nothing else blocks.
+ *
+ * Errors are -errno and leave nothing changed: -ENOMEM everywhere, -ENOSPC when the device
+ * has no room for one more, and what the kernel said; post() -EAGAIN when its queue is
+ * full. What goes wrong later is told by completions.
  */
 #ifndef MUSTER_DEV_H
 #define MUSTER_DEV_H

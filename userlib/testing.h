@@ -141,7 +141,7 @@ static inline struct test_packet *test_packet_new(const struct muster_packet *pa
 	copy->next = NULL;
 	copy->packet = *packet;
 	memset(copy->payload, 0, sizeof(copy->payload));
-	if (packet->length)
+	if (payload)
 		memcpy(copy->payload, payload, packet->length);
 	return copy;
 }

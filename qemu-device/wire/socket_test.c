@@ -422,8 +422,8 @@ static void a_spec_that_cannot_be_read_says_why(void **state)
 	const char *const specs[] = {
 		"", "tcp:127.0.0.1:7000", "unix:", "udp:127.0.0.1", "udp:localhost:7000",
 		"udp:127.0.0.1:http", "udp::7000", "udp:[]:7000", "udp:127.0.0.1:65535",
-		"unix:/a/directory/whose/name/is/so/long/that/no/socket/can/be/put/into/it/"
-		"because/the/kernel/has/108/bytes/for/it",
+		("unix:/a/directory/whose/name/is/so/long/that/no/socket/can/be/put/into/it/"
+		 "because/the/kernel/has/108/bytes/for/it"),
 	};
 	char why[256];
 
