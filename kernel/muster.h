@@ -165,6 +165,7 @@ struct muster_cq {
 	struct muster_vector *vector;
 	struct list_head vector_entry;
 	bool armed;			/* wants to hear of an interrupt; under vector->lock */
+	bool overrun;			/* its process was told; under dev->cqs's lock */
 };
 
 struct muster_mr {
@@ -178,6 +179,7 @@ struct muster_vp {
 	struct muster_mapping *rq;
 	struct muster_mapping *status;
 	struct muster_mapping *doorbell;
+	bool failed;			/* and its process was told; under dev->vps's lock */
 };
 
 struct muster_job {
