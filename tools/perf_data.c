@@ -16,12 +16,14 @@ struct word {
 
 static const struct word types[] = {
 	{ "f32", MUSTER_F32 }, { "f64", MUSTER_F64 }, { "i32", MUSTER_I32 },
-	{ "i64", MUSTER_I64 }, { "u64", MUSTER_U64 }, { "i8", MUSTER_I8 }, { NULL, 0 },
+	{ "i64", MUSTER_I64 }, { "u64", MUSTER_U64 }, { "i8", MUSTER_I8 },
+	{ "u32", MUSTER_U32 }, { NULL, 0 },
 };
 
 static const struct word ops[] = {
 	{ "sum", MUSTER_SUM }, { "min", MUSTER_MIN }, { "max", MUSTER_MAX },
-	{ "band", MUSTER_BAND }, { "bor", MUSTER_BOR }, { NULL, 0 },
+	{ "band", MUSTER_BAND }, { "bor", MUSTER_BOR }, { "bxor", MUSTER_BXOR },
+	{ "land", MUSTER_LAND }, { "lor", MUSTER_LOR }, { "lxor", MUSTER_LXOR }, { NULL, 0 },
 };
 
 static int word_read(const struct word *word, const char *name)
@@ -65,6 +67,7 @@ size_t perf_type_bytes(enum muster_type type)
 		return 1;
 	case MUSTER_F32:
 	case MUSTER_I32:
+	case MUSTER_U32:
 		return 4;
 	default:
 		return 8;
@@ -142,6 +145,14 @@ static int64_t combine(enum muster_op op, int64_t a, int64_t b)
 		return a & b;
 	case MUSTER_BOR:
 		return a | b;
+	case MUSTER_BXOR:
+		return a ^ b;
+	case MUSTER_LAND:
+		return a && b;
+	case MUSTER_LOR:
+		return a || b;
+	case MUSTER_LXOR:
+		return !a != !b;
 	default:
 		return a + b;
 	}

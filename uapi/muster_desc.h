@@ -67,6 +67,8 @@ enum muster_dtype {
 	MUSTER_DTYPE_I64 = 4,
 	MUSTER_DTYPE_U64 = 5,
 	MUSTER_DTYPE_I8 = 6,
+	MUSTER_DTYPE_U32 = 7,
+	MUSTER_DTYPE_LAST = MUSTER_DTYPE_U32,
 };
 
 enum muster_redop {
@@ -76,6 +78,11 @@ enum muster_redop {
 	MUSTER_REDOP_MAX = 3,
 	MUSTER_REDOP_BAND = 4,
 	MUSTER_REDOP_BOR = 5,
+	MUSTER_REDOP_BXOR = 6,
+	MUSTER_REDOP_LAND = 7,
+	MUSTER_REDOP_LOR = 8,
+	MUSTER_REDOP_LXOR = 9,
+	MUSTER_REDOP_LAST = MUSTER_REDOP_LXOR,
 };
 
 /* struct muster_desc.dest */

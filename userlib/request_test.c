@@ -39,7 +39,7 @@ static void fill(void *buf, const struct scene *scene, uint32_t rank)
 			((float *)buf)[i] = (float)value;
 		else if (scene->type == MUSTER_F64)
 			((double *)buf)[i] = value;
-		else if (scene->type == MUSTER_I32)
+		else if (scene->type == MUSTER_I32 || scene->type == MUSTER_U32)
 			((uint32_t *)buf)[i] = state;
 		else if (scene->type == MUSTER_I8)
 			((uint8_t *)buf)[i] = (uint8_t)(state >> 24);
@@ -248,8 +248,8 @@ static void test_both_paths_give_the_same_bits_for_all_types_and_operations(void
 	struct test_world *world = test_joined(5, TEST_RING_MAX);
 
 	(void)state;
-	for (int type = MUSTER_F32; type <= MUSTER_I8; type++) {
-		for (int op = MUSTER_SUM; op <= MUSTER_BOR; op++) {
+	for (int type = MUSTER_F32; type <= (int)MUSTER_DTYPE_LAST; type++) {
+		for (int op = MUSTER_SUM; op <= (int)MUSTER_REDOP_LAST; op++) {
 			struct scene scene = { .type = type, .op = op };
 
 			if (!muster_arith_supported(type, op))

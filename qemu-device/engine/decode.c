@@ -20,8 +20,8 @@ static bool fields_valid(const struct context *ctx, const struct muster_desc *de
 	return (desc->kind == MUSTER_DESC_MP || desc->kind == MUSTER_DESC_RDMA) &&
 	       !(desc->flags & ~MUSTER_DESC_FLAGS) && !(desc->dest & MUSTER_DEST_RESERVED) &&
 	       !desc->reserved0 && desc->src_vp == ctx->vp && desc->job == ctx->job &&
-	       desc->context == ctx->id && desc->type <= MUSTER_DTYPE_I8 &&
-	       desc->op <= MUSTER_REDOP_BOR && desc->cp_count <= MUSTER_SOURCES_MAX &&
+	       desc->context == ctx->id && desc->type <= MUSTER_DTYPE_LAST &&
+	       desc->op <= MUSTER_REDOP_LAST && desc->cp_count <= MUSTER_SOURCES_MAX &&
 	       desc->inline_len <= MUSTER_INLINE_MAX;
 }
 

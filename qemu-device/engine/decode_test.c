@@ -69,8 +69,8 @@ static void inline_programs_are_checked(void **state)
 	REFUSE_MP(1, d[1].context++);
 	REFUSE_MP(1, d[1].stage++);
 	REFUSE_MP(2, d[2].signature++);
-	REFUSE_MP(0, d[0].type = 7);
-	REFUSE_MP(0, d[0].op = 6);
+	REFUSE_MP(0, d[0].type = MUSTER_DTYPE_LAST + 1);
+	REFUSE_MP(0, d[0].op = MUSTER_REDOP_LAST + 1);
 	REFUSE_MP(1, d[1].op = 0);
 	REFUSE_MP(1, d[1].op = MUSTER_REDOP_BAND);	/* of doubles */
 	REFUSE_MP(0, d[0].flags &= ~MUSTER_DESC_CH);
