@@ -131,7 +131,7 @@ static void wire_lost(void *owner, uint32_t node, uint32_t present)
 	struct muster_nic *nic = owner;
 
 	muster_engine_peer_present(nic->engine, node, present);
-	nic_event(nic, MUSTER_EVENT_PEER_LOST, node);
+	nic_event_lost(nic, node);
 }
 
 static const struct muster_wire_events wire_events = {
@@ -434,6 +434,7 @@ void muster_nic_reg_write(struct muster_nic *nic, uint64_t addr, uint64_t value,
 		break;
 	case MUSTER_REG_EVENT_HEAD:
 		__atomic_store_n(&REG(nic, addr), value, __ATOMIC_RELEASE);
+		nic->world->kick(nic->opaque);
 		break;
 	}
 }
@@ -499,6 +500,7 @@ static bool wheels_turn(struct muster_nic *nic, bool *more)
 	moved |= nic_rings_run(nic);
 	*more = muster_engine_step(nic->engine, STEP_ENGINE);
 	moved |= nic_rings_run(nic);
+	nic_events_run(nic);
 	return moved || nic->nr_loopback;
 }
 

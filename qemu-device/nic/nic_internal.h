@@ -35,7 +35,8 @@ struct nic_cq {
 	uint32_t tail;		/* written */
 	uint32_t users;		/* VPs */
 	bool armed;
-	bool overrun_told;
+	bool overrun_told;	/* since the head last moved */
+	bool event_owed;	/* CQ_OVERRUN, when there is room for it */
 };
 
 struct nic_vp {
@@ -53,6 +54,7 @@ struct nic_vp {
 	uint32_t rq_tail;	/* written */
 	uint32_t error;		/* enum muster_status; not 0: stopped */
 	bool dq_waiting;	/* has descriptors that the engine has not taken yet */
+	bool event_owed;	/* VP_ERROR, when there is room for it */
 };
 
 /* A context whose members are read, watched and added, some in each step. */
@@ -110,6 +112,7 @@ struct muster_nic {
 	uint64_t event_base;
 	uint32_t event_entries;
 	uint32_t event_tail;
+	bool events_owed;		/* by some VP or CQ */
 
 	struct nic_cq *cqs[MUSTER_CQS_MAX];
 	struct nic_vp *vps[MUSTER_VPS_MAX];
@@ -148,7 +151,8 @@ bool nic_rings_run(struct muster_nic *nic);
 int nic_complete(struct muster_nic *nic, uint16_t vp, const struct muster_cqe *cqe);
 int nic_deliver(struct muster_nic *nic, uint16_t vp, const struct muster_packet *packet,
 		const void *payload);
-void nic_event(struct muster_nic *nic, uint8_t kind, uint32_t id);
+void nic_event_lost(struct muster_nic *nic, uint32_t node);
+void nic_events_run(struct muster_nic *nic);
 
 /* nic_mr.c: 0; or -EFAULT for what the region does not cover or allow. */
 int nic_mr_read(struct muster_nic *nic, uint16_t vp, uint32_t key, uint64_t addr, void *buf,

@@ -741,6 +741,56 @@ static void full_rings_wait_for_their_reader(void **state)
 	assert_int_equal(le32toh(cqe(guest, 0, 2)->valid), 1);
 }
 
+static void a_full_completion_queue_is_told_once_until_it_moves(void **state)
+{
+	struct guest *guest = *state;
+
+	pair_open(guest);
+	for (uint32_t i = 0; i < CQ + 3; i++)
+		post(guest, 0, i, message(0, 0, 1, "x"));
+	doorbell(guest, 0, MUSTER_DOORBELL_DQ_TAIL, CQ + 3);
+	for (int i = 0; i < 100; i++) {
+		settle(guest);
+		doorbell(guest, 0, MUSTER_DOORBELL_CQ_HEAD, i % 2 ? 0 : 1000);
+	}
+	assert_int_equal(event(guest, 0)->kind, MUSTER_EVENT_CQ_OVERRUN);
+	assert_int_equal(le32toh(event(guest, 0)->valid), 1);
+	assert_int_equal(le32toh(event(guest, 1)->valid), 0);
+	doorbell(guest, 0, MUSTER_DOORBELL_CQ_HEAD, 1);
+	settle(guest);
+	assert_int_equal(le32toh(event(guest, 1)->valid), 1);
+	assert_int_equal(le32toh(event(guest, 2)->valid), 0);
+}
+
+static void port_fail(struct guest *guest, uint32_t vp)
+{
+	doorbell(guest, vp, MUSTER_DOORBELL_DQ_TAIL, DQ + 1);
+	settle(guest);
+}
+
+static void an_event_waits_for_room_in_its_ring(void **state)
+{
+	struct guest *guest = *state;
+
+	port_open(guest, 0);
+	port_open(guest, 1);
+	for (uint32_t i = 0; i < EVENTS; i++) {
+		port_fail(guest, 0);
+		assert_int_equal(le32toh(event(guest, i)->valid), 1);
+		assert_int_equal(command(guest, id_command(MUSTER_ADMIN_VP_DESTROY, 0)).status, 0);
+		assert_int_equal(command(guest, vp_command(0)).status, 0);
+	}
+	port_fail(guest, 1);
+	assert_int_equal(le32toh(event(guest, 0)->id), 0);
+	guest->kicks = 0;
+	reg_write(guest, MUSTER_REG_EVENT_HEAD, 1);
+	assert_int_equal(guest->kicks, 1);
+	settle(guest);
+	assert_int_equal(event(guest, 0)->kind, MUSTER_EVENT_VP_ERROR);
+	assert_int_equal(le32toh(event(guest, 0)->id), 1);
+	assert_int_equal(le32toh(event(guest, 0)->valid), 0);
+}
+
 static void a_full_receive_ring_drops_and_counts(void **state)
 {
 	struct guest *guest = *state;
@@ -790,6 +840,22 @@ static void an_armed_queue_interrupts_once(void **state)
 	doorbell(guest, 1, MUSTER_DOORBELL_CQ_ARM, 0);
 	settle(guest);
 	assert_int_equal(guest->interrupts[2], 1);
+}
+
+static void arming_with_an_impossible_head_is_no_interrupt(void **state)
+{
+	struct guest *guest = *state;
+
+	pair_open(guest);
+	for (uint32_t i = 1; i < 100; i++) {
+		doorbell(guest, 0, MUSTER_DOORBELL_CQ_ARM, i * 1000);
+		settle(guest);
+	}
+	assert_int_equal(guest->interrupts[1], 0);
+	post(guest, 0, 0, message(0, 0, 1, "x"));
+	doorbell(guest, 0, MUSTER_DOORBELL_DQ_TAIL, 1);
+	settle(guest);
+	assert_int_equal(guest->interrupts[1], 1);
 }
 
 static void a_refused_descriptor_completes_with_its_place(void **state)
@@ -1247,6 +1313,9 @@ int main(void)
 		WITH_GUEST(a_crowd_with_a_wrong_member_is_turned_away),
 		WITH_GUEST(a_message_lands_in_the_receive_ring_and_completes),
 		WITH_GUEST(full_rings_wait_for_their_reader),
+		WITH_GUEST(a_full_completion_queue_is_told_once_until_it_moves),
+		WITH_GUEST(an_event_waits_for_room_in_its_ring),
+		WITH_GUEST(arming_with_an_impossible_head_is_no_interrupt),
 		WITH_GUEST(a_full_receive_ring_drops_and_counts),
 		WITH_GUEST(an_armed_queue_interrupts_once),
 		WITH_GUEST(a_refused_descriptor_completes_with_its_place),
