@@ -12,7 +12,7 @@ CFLAGS ?= -O2 -g
 MARCH ?=
 ALL_CFLAGS = -std=gnu11 -Wall -Wextra -Wmissing-prototypes -Wstrict-prototypes -Wshadow -Werror \
 	-ffp-contract=off -fno-strict-aliasing -D_GNU_SOURCE -fPIC -MMD -MP \
-	-Iuapi -Iqemu-device/engine -Iqemu-device/wire -Iqemu-device/nic -Iqemu-device/bump -Iuserlib $(MARCH) $(CFLAGS)
+	-Iuapi $(ROOMS:%=-I%) $(MARCH) $(CFLAGS)
 
 .DEFAULT_GOAL := all
 MAKEFLAGS += --no-builtin-rules
@@ -24,7 +24,13 @@ ENGINE := qemu-device/engine
 WIRE   := qemu-device/wire
 NIC    := qemu-device/nic
 BUMP   := qemu-device/bump
-ROOMS  := $(ENGINE) $(WIRE) $(NIC) $(BUMP) userlib
+SCHEDULE  := userlib/schedule
+BOOTSTRAP := userlib/bootstrap
+LOCAL     := userlib/local
+SYNTH     := userlib/synth
+ROOMS  := $(ENGINE) $(WIRE) $(NIC) $(BUMP) $(SCHEDULE) $(BOOTSTRAP) $(LOCAL) $(SYNTH) userlib
+# What libmuster is made of, from the top down. The synthesizer is no part of it: it alone needs Z3.
+LIBRARY := userlib $(LOCAL) $(BOOTSTRAP) $(SCHEDULE) $(ENGINE) $(WIRE)
 
 # Two builds of the same sources: the product, and one under sanitizers for tests.
 SAN := $(BUILD)/san
@@ -35,7 +41,7 @@ sources  = $(filter-out %_test.c,$(wildcard $(1)/*.c))
 objects  = $(patsubst %.c,$(1)/%.o,$(call sources,$(2)))
 programs = $(patsubst %.c,$(1)/%,$(shell grep -ls '^int main\>' $(2)/*.c))
 room_lib = $(1)/$(2)/lib.a: $$(call objects,$(1),$(2))
-libs     = $(1)/userlib/lib.a $(1)/$(ENGINE)/lib.a $(1)/$(WIRE)/lib.a
+libs     = $(LIBRARY:%=$(1)/%/lib.a)
 
 $(foreach r,$(ROOMS),$(eval $(call room_lib,$(BUILD),$(r)))$(eval $(call room_lib,$(SAN),$(r))))
 
@@ -67,9 +73,9 @@ TOOLS     := $(filter-out %_test,$(call programs,$(BUILD),tools))
 TOOL_LIB  := $(BUILD)/tools/lib.a
 EXAMPLES  := $(call programs,$(BUILD),userlib/examples)
 EXAMPLE_LIB := $(filter-out $(EXAMPLES:=.o),$(call objects,$(BUILD),userlib/examples))
-SELFTESTS := $(call programs,$(BUILD),selftests) $(call programs,$(SAN),selftests)
+SELFTESTS := $(foreach b,$(BUILD) $(SAN),$(call programs,$(b),selftests) $(call programs,$(b),selftests/dst))
 UNITS     := $(foreach r,$(ROOMS),$(patsubst %.c,$(SAN)/%,$(wildcard $(r)/*_test.c)))
-selftest_parts = $(filter-out $(SELFTESTS:=.o),$(call objects,$(1),selftests))
+selftest_parts = $(filter-out $(SELFTESTS:=.o),$(call objects,$(1),selftests) $(call objects,$(1),selftests/dst))
 
 $(TOOL_LIB): $(filter-out $(TOOLS:=.o),$(call objects,$(BUILD),tools))
 
@@ -81,19 +87,27 @@ $(EXAMPLES): %: %.o $(EXAMPLE_LIB) $(call libs,$(BUILD))
 
 # A room's unit tests are linked against that room and those below it.
 define unit_rule
-$(filter $(SAN)/$(1)/%,$(UNITS)): %: %.o $(foreach r,$(2),$(SAN)/$(r)/lib.a)
-	@$$(LINK) -lcmocka -lm
+$(patsubst %.c,$(SAN)/%,$(wildcard $(1)/*_test.c)): %: %.o $(foreach r,$(2),$(SAN)/$(r)/lib.a)
+	@$$(LINK) -lcmocka $(3) -lm
 endef
 $(eval $(call unit_rule,$(ENGINE),$(ENGINE)))
 $(eval $(call unit_rule,$(WIRE),$(WIRE)))
 $(eval $(call unit_rule,$(NIC),$(NIC) $(ENGINE) $(WIRE)))
 $(eval $(call unit_rule,$(BUMP),$(BUMP) $(ENGINE)))
-$(eval $(call unit_rule,userlib,userlib $(ENGINE) $(WIRE)))
+$(eval $(call unit_rule,$(SCHEDULE),$(SCHEDULE) $(ENGINE)))
+$(eval $(call unit_rule,$(BOOTSTRAP),$(BOOTSTRAP)))
+$(eval $(call unit_rule,$(LOCAL),$(LOCAL) $(BOOTSTRAP) $(ENGINE) $(WIRE)))
+$(eval $(call unit_rule,userlib,$(LIBRARY)))
+# It decides which allocation fails.
+$(SAN)/userlib/nomem_test: LINK += -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc
+$(eval $(call unit_rule,$(SYNTH),$(SYNTH) $(SCHEDULE) $(ENGINE),-lz3))
 
-$(call programs,$(BUILD),selftests): %: %.o $(call selftest_parts,$(BUILD)) $(BUILD)/$(BUMP)/lib.a $(call libs,$(BUILD))
+$(filter $(BUILD)/selftests/%,$(SELFTESTS)): %: %.o $(call selftest_parts,$(BUILD)) $(BUILD)/$(BUMP)/lib.a \
+		$(call libs,$(BUILD))
 	@$(LINK) -lm
 
-$(call programs,$(SAN),selftests): %: %.o $(call selftest_parts,$(SAN)) $(SAN)/$(BUMP)/lib.a $(call libs,$(SAN))
+$(filter $(SAN)/selftests/%,$(SELFTESTS)): %: %.o $(call selftest_parts,$(SAN)) $(SAN)/$(BUMP)/lib.a \
+		$(call libs,$(SAN))
 	@$(LINK) -lm
 
 # ---- driver and provider -------------------------------------------------------
@@ -195,7 +209,7 @@ guests: all ## everything that runs ranks in guests (muster-run --vm)
 	@$(MAKE) --no-print-directory kernel provider guest-tests
 
 # Tests with guests need the CPUs for themselves: after the others; the longest first.
-GUEST_CHECKS := selftests/driver_test.sh selftests/guests_test.sh
+GUEST_CHECKS := selftests/driver_test.sh selftests/guests_test.sh selftests/boot_test.sh
 LOCAL_CHECKS := $(filter-out $(GUEST_CHECKS),$(wildcard selftests/*_test.sh))
 
 check: guests $(UNITS) $(SELFTESTS) $(VM_UNITS) ## every test; ends with "N passed, N failed, N skipped"
@@ -232,7 +246,7 @@ bench: all ## NIC path, host path and the machine's limits in one run; writes bu
 bench-guest: guests ## what offload saves in 4 guests, counted: doorbells, interrupts, DMA, instructions
 	@$(BUILD)/tools/muster-run -n 4 --vm --count --no-prefix $(BUILD)/tools/muster_count
 
-dst: $(SAN)/selftests/dst ## replay one simulated seed: make dst SEED=n [TRACE=1]
+dst: $(SAN)/selftests/dst/dst ## replay one simulated seed: make dst SEED=n [TRACE=1]
 	@$< $(if $(TRACE),--trace) --seeds $(or $(SEED),1) $(if $(SEED),1,$(or $(COUNT),2000))
 
 model: ## search the grant and window rules for deadlocks with spin

@@ -18,6 +18,7 @@ struct muster_context {
 	struct list_head entry;		/* in the file's muster_ucontext.contexts */
 	u32 self;
 	u16 id;
+	kuid_t user;			/* whose share it is of */
 };
 
 /* The members as the device reads them; freed when it has. */
@@ -192,17 +193,24 @@ static int UVERBS_HANDLER(MUSTER_METHOD_CONTEXT_OPEN)(struct uverbs_attr_bundle 
 	context->vp = args.vp;
 	context->id = args.id;
 	context->self = args.self;
+	err = muster_share_take(&context->dev->contexts_share, &context->user);
+	if (err)
+		goto err_free;
 	err = admin_open(context, &args);
-	if (err) {
-		kfree(context);
-		return err;
-	}
+	if (err)
+		goto err_share;
 	atomic_inc(&context->job->users);
 	atomic_inc(&context->vp->usecnt);
 	context_enlist(context);
 	uobj->object = context;
 	uverbs_finalize_uobj_create(attrs, MUSTER_ATTR_CONTEXT_OPEN_HANDLE);
 	return 0;
+
+err_share:
+	muster_share_give(&context->dev->contexts_share, context->user);
+err_free:
+	kfree(context);
+	return err;
 }
 
 static int context_cleanup(struct ib_uobject *uobj, enum rdma_remove_reason why,
@@ -215,6 +223,7 @@ static int context_cleanup(struct ib_uobject *uobj, enum rdma_remove_reason why,
 	muster_admin_end(context->dev, &cmd);
 	atomic_dec(&context->vp->usecnt);
 	atomic_dec(&context->job->users);
+	muster_share_give(&context->dev->contexts_share, context->user);
 	kfree(context);
 	return 0;
 }

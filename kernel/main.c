@@ -100,10 +100,19 @@ static void dev_init(struct muster_dev *dev, struct muster_function *fn)
 	xa_init_flags(&dev->cqs, XA_FLAGS_ALLOC | XA_FLAGS_LOCK_IRQ);
 	xa_init_flags(&dev->mrs, XA_FLAGS_ALLOC1);
 	ida_init(&dev->pds);
+	mutex_init(&dev->mappings_lock);
+	INIT_LIST_HEAD(&dev->mappings);
+	muster_share_init(&dev->vps_share, MUSTER_VPS_MAX);
+	muster_share_init(&dev->cqs_share, MUSTER_CQS_MAX);
+	muster_share_init(&dev->contexts_share, MUSTER_CONTEXTS_MAX);
 }
 
 static void dev_free(struct muster_dev *dev)
 {
+	muster_share_destroy(&dev->contexts_share);
+	muster_share_destroy(&dev->cqs_share);
+	muster_share_destroy(&dev->vps_share);
+	mutex_destroy(&dev->mappings_lock);
 	ida_destroy(&dev->pds);
 	xa_destroy(&dev->mrs);
 	xa_destroy(&dev->cqs);
@@ -162,6 +171,7 @@ static void bring_down(struct muster_function *fn)
 	if (!dev)
 		return;
 	muster_dev_fence(dev, NULL);
+	muster_mappings_clear(dev);
 	ib_unregister_device(&dev->ibdev);
 	muster_interrupts_close(dev);
 	muster_events_close(dev);

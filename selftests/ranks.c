@@ -388,6 +388,50 @@ static void started(const char *argument)
 	EXPECT_OK(muster_barrier(world));
 }
 
+/* One rank calls the library while an operation runs; the others wait for the operation first. */
+static void call_between(uint32_t first, uint64_t count, uint32_t nr, const uint32_t *all)
+{
+	double *in = calloc(count, sizeof(*in)), *out = calloc(count, sizeof(*out));
+	struct muster_comm *old, *comm;
+	struct muster_request *request;
+	void *memory;
+
+	EXPECT_OK(muster_comm_create(job, nr, all, &old));
+	in[count - 1] = rank;
+	EXPECT_OK(muster_allreduce_start(world, in, out, count, MUSTER_F64, MUSTER_SUM, &request));
+	if (rank != first)
+		EXPECT_OK(muster_wait(request));
+	EXPECT_OK(muster_alloc(job, 1 << 20, &memory));
+	muster_comm_free(old);
+	EXPECT_OK(muster_comm_create(job, nr, all, &comm));
+	muster_free(job, memory);
+	if (rank == first)
+		EXPECT_OK(muster_wait(request));
+	EXPECT(out[count - 1] == size * (size - 1) / 2, "sum %f", out[count - 1]);
+	EXPECT_OK(muster_barrier(comm));
+	muster_comm_free(comm);
+	free(in);
+	free(out);
+}
+
+/* creates: no call stops what was started before, whoever makes it, on whichever path. */
+static void creates(const char *argument)
+{
+	static const uint64_t counts[] = { 1, 1000, 300000 };
+	uint32_t all[64];
+
+	(void)argument;
+	EXPECT(size <= 64, "%" PRIu32 " ranks", size);
+	for (uint32_t i = 0; i < size; i++)
+		all[i] = i;
+	for (enum muster_offload offload = MUSTER_OFFLOAD_OFF; offload <= MUSTER_OFFLOAD_TRY; offload++) {
+		EXPECT_OK(muster_comm_offload(world, offload));
+		for (uint32_t i = 0; i < 3; i++)
+			for (uint32_t first = 0; first < size; first++)
+				call_between(first, counts[i], size, all);
+	}
+}
+
 /* leaves: the last rank finalizes early; the others learn it, at the latest one operation later. */
 static void leaves(const char *argument)
 {
@@ -409,7 +453,7 @@ static const struct {
 } behaviours[] = {
 	{ "bits", bits },     { "victim", victim },   { "late", late },
 	{ "toolate", toolate }, { "mismatch", mismatch }, { "bad", bad },
-	{ "started", started }, { "leaves", leaves },
+	{ "started", started }, { "creates", creates }, { "leaves", leaves },
 };
 
 int main(int argc, char **argv)
@@ -430,6 +474,6 @@ int main(int argc, char **argv)
 		muster_finalize(job);
 		return 0;
 	}
-	fprintf(stderr, "usage: ranks bits|victim|late|toolate|mismatch|bad|started|leaves [ARGUMENT]\n");
+	fprintf(stderr, "usage: ranks bits|victim|late|toolate|mismatch|bad|started|creates|leaves [ARGUMENT]\n");
 	return 2;
 }

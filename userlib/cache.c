@@ -19,16 +19,11 @@ static bool same_call(const struct muster_call *a, const struct muster_call *b)
 
 /* ---- schedules -------------------------------------------------------------- */
 
-static bool is_rooted(enum muster_coll coll)
-{
-	return coll == MUSTER_COLL_BROADCAST || coll == MUSTER_COLL_REDUCE;
-}
-
 static bool file_fits(const struct muster_schedule *schedule, const struct muster_comm *comm,
 		      const struct muster_call *call)
 {
 	return schedule && schedule->coll == call->coll && schedule->ranks == comm->size &&
-	       (!is_rooted(call->coll) || schedule->root == call->root);
+	       (!muster_coll_rooted(call->coll) || schedule->root == call->root);
 }
 
 /* The user's file where it fits, the algorithm that was named where it exists, else the best. */
@@ -56,30 +51,34 @@ static int schedule_make(struct muster_comm *comm, struct muster_entry *entry)
 	return 0;
 }
 
-/* Is there a collective that the algorithm does for this many ranks? */
+/*
+ * Is there a collective that the algorithm does for this many ranks? The reason why
+ * there is none is that of one which it does at all.
+ */
 static int name_check(struct muster_comm *comm, const char *name, char *why, size_t why_len)
 {
-	int err = -EINVAL, best = -EINVAL;
+	int err = -EOPNOTSUPP;
 
-	for (int coll = MUSTER_COLL_ALLREDUCE; coll >= MUSTER_COLL_BARRIER; coll--) {
+	for (enum muster_coll coll = MUSTER_COLL_BARRIER; coll < MUSTER_COLL_END; coll++) {
 		struct muster_schedule *schedule;
-		char other[MUSTER_WHY_MAX];
-		bool first = coll == MUSTER_COLL_ALLREDUCE;
+		char reason[MUSTER_WHY_MAX] = "";
+		int other = muster_schedule_generate(name, coll, comm->size, 0, 0, &schedule,
+						     reason, sizeof(reason));
 
-		err = muster_schedule_generate(name, coll, comm->size, 0, 0, &schedule,
-					       first ? why : other,
-					       first ? why_len : sizeof(other));
-		if (!err) {
+		if (!other) {
 			muster_schedule_free(schedule);
 			return 0;
 		}
-		if (first)
-			best = err;
+		if (other != -EOPNOTSUPP) {
+			err = other;
+			snprintf(why, why_len, "%s", reason);
+		}
 	}
-	return best;
+	return err;
 }
 
-static int file_load(const char *path, struct muster_schedule **schedule, char *why,
+/* The form alone: what is not for this communicator is not worth its proof. */
+static int file_read(const char *path, struct muster_schedule **schedule, char *why,
 		     size_t why_len)
 {
 	FILE *in = fopen(path, "re");
@@ -92,11 +91,6 @@ static int file_load(const char *path, struct muster_schedule **schedule, char *
 	}
 	err = muster_schedule_read(in, schedule, why, why_len);
 	fclose(in);
-	if (err)
-		return err;
-	err = muster_schedule_check(*schedule, why, why_len);
-	if (err)
-		muster_schedule_free(*schedule);
 	return err;
 }
 
@@ -117,7 +111,7 @@ static int choose_file(struct muster_comm *comm, const char *path, bool strict)
 {
 	struct muster_schedule *schedule;
 	char why[MUSTER_WHY_MAX] = "";
-	int err = file_load(path, &schedule, why, sizeof(why));
+	int err = file_read(path, &schedule, why, sizeof(why));
 
 	if (err)
 		return muster_fail(comm->job, err, "schedule %s: %s", path, why);
@@ -125,17 +119,25 @@ static int choose_file(struct muster_comm *comm, const char *path, bool strict)
 		if (strict)
 			err = muster_fail(comm->job, -EINVAL, "schedule %s: it is for %u ranks, the communicator has %u",
 					  path, schedule->ranks, comm->size);
-		muster_schedule_free(schedule);
-		return err;
+		goto err_free;
+	}
+	err = muster_schedule_check(schedule, why, sizeof(why));
+	if (err) {
+		muster_fail(comm->job, err, "schedule %s: %s", path, why);
+		goto err_free;
 	}
 	err = file_keep(comm, schedule);
 	if (err) {
-		muster_schedule_free(schedule);
-		return muster_fail(comm->job, err, "no memory for schedule %s", path);
+		muster_fail(comm->job, err, "no memory for schedule %s", path);
+		goto err_free;
 	}
 	comm->schedule_file = schedule;
 	*comm->schedule_name = '\0';
 	return 0;
+
+err_free:
+	muster_schedule_free(schedule);
+	return err;
 }
 
 static int choose_name(struct muster_comm *comm, const char *name, bool strict)

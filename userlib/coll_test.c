@@ -204,6 +204,12 @@ static void test_bad_schedule_files_are_refused_with_the_reason(void **state)
 	refused(muster_comm_schedule(comm, path), -EINVAL,
 		"it is for 3 ranks, the communicator has 2");
 	remove(path);
+	/* Its proof would take 1 GiB and find what it lacks. */
+	path = write_file("muster-schedule 1\nname x\ncollective allreduce\nranks 65536\n"
+			  "chunks 1\nstep 0\n  0 -> 1  chunk 0  reduce\nend\n");
+	refused(muster_comm_schedule(comm, path), -EINVAL,
+		"it is for 65536 ranks, the communicator has 2");
+	remove(path);
 	assert_unchanged();
 }
 

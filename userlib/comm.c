@@ -21,6 +21,8 @@ struct proposal {
 	uint16_t reserved;
 };
 
+_Static_assert(sizeof(struct proposal) <= MUSTER_EXCHANGE_LATER, "size");
+
 static uint64_t ranks_digest(uint32_t nr, const uint32_t *ranks)
 {
 	uint64_t digest = 0xcbf29ce484222325ull;	/* FNV-1a */
@@ -106,43 +108,31 @@ static int propose(struct muster *job, int status, uint32_t nr, const uint32_t *
 		.ring_free = job->ring_free,
 		.context = job->next_context,
 	};
-	struct proposal *all = calloc(job->oob.size, sizeof(*all));
+	const void *all;
 	int err;
 
 	job->next_context++;	/* in any case, as at all other ranks */
-	if (!all)
-		return muster_fail(job, -ENOMEM, "no memory for %u ranks", job->oob.size);
-	if (status) {	/* own sentence stays */
-		job->oob.allgather(job->oob.opaque, &mine, all, sizeof(mine));
-		err = status;
-	} else {
-		err = muster_job_gather(job, &mine, all, sizeof(mine));
-		if (!err)
-			err = proposals_check(job, &mine, all, ring_free, context);
-		if (!err)
-			job->next_context = *context + 1;
-	}
-	free(all);
+	err = muster_exchange(job, status, &mine, sizeof(mine), &all);
+	if (!err)
+		err = proposals_check(job, &mine, all, ring_free, context);
+	if (!err)
+		job->next_context = *context + 1;
 	return err;
 }
 
 /* Has it come about everywhere? */
 static int confirm(struct muster *job, int status)
 {
-	int32_t mine = status, *all = calloc(job->oob.size, sizeof(*all));
-	int err = status;
+	int32_t mine = status;
+	const void *said;
+	const int32_t *all;
+	int err = muster_exchange(job, status, &mine, sizeof(mine), &said);
 
-	if (!all)
-		return muster_fail(job, -ENOMEM, "no memory for %u ranks", job->oob.size);
-	if (status)
-		job->oob.allgather(job->oob.opaque, &mine, all, sizeof(mine));
-	else
-		err = muster_job_gather(job, &mine, all, sizeof(mine));
+	all = said;
 	for (uint32_t r = 0; r < job->oob.size && !err; r++)
 		if (all[r])
 			err = muster_fail(job, muster_rank_errno(all[r]), "rank %u could not open the communicator: %s; its own message says why",
 					  r, strerror(-muster_rank_errno(all[r])));
-	free(all);
 	return err;
 }
 

@@ -4,7 +4,7 @@
  * (local.c) runs engine and wire in the caller's process; the verbs device
  * (verbs.c) drives a NIC through the provider. Nothing above this knows which.
  *
- * One thread at a time. No function blocks but wait() and settle().
+ * One thread at a time. No function blocks but wait(), settle() and close().
  */
 #ifndef MUSTER_DEV_H
 #define MUSTER_DEV_H
@@ -48,7 +48,10 @@ struct muster_dev_context {
 struct muster_dev_ops {
 	const char *name;
 
-	/* End it: DMA stops first, then memory goes. Cannot fail. */
+	/*
+	 * End it: DMA stops first, then memory goes. Cannot fail. The local device first
+	 * waits until what it has sent is taken, or nothing moves for its deadline.
+	 */
 	void (*close)(struct muster_dev *dev);
 
 	/* Memory that NIC and, where possible, peers work on in place. */
@@ -79,8 +82,8 @@ struct muster_dev_ops {
 	void (*wait)(struct muster_dev *dev, uint64_t timeout_us);
 
 	/*
-	 * Before the caller blocks somewhere else: see, for at most a second, that
-	 * what was sent reaches its receivers without us. NULL: it always does.
+	 * Before the caller blocks somewhere else: see, until nothing has moved for a
+	 * second, that what was sent reaches its receivers without us. NULL: it always does.
 	 */
 	void (*settle)(struct muster_dev *dev);
 

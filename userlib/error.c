@@ -59,17 +59,18 @@ void muster_signature_words(uint32_t signature, char *words, size_t len)
 	const char *type = muster_type_name(MUSTER_FIELD_GET(MUSTER_SIG_TYPE, signature));
 	const char *op = muster_op_name(MUSTER_FIELD_GET(MUSTER_SIG_OP, signature));
 	uint32_t root = MUSTER_FIELD_GET(MUSTER_SIG_ROOT, signature);
+	const struct muster_coll_row *row = muster_coll_row(coll);
+	char with_root[32] = "";
 
-	if (coll == MUSTER_COLL_BARRIER)
-		snprintf(words, len, "barrier");
-	else if (coll == MUSTER_COLL_BROADCAST)
-		snprintf(words, len, "broadcast of %s with root %u", type, root);
-	else if (coll == MUSTER_COLL_REDUCE)
-		snprintf(words, len, "reduce of %s %s with root %u", type, op, root);
-	else if (coll == MUSTER_COLL_ALLREDUCE)
-		snprintf(words, len, "allreduce of %s %s", type, op);
-	else
+	if (muster_coll_rooted(coll))
+		snprintf(with_root, sizeof(with_root), " with root %u", root);
+	if (!row)
 		snprintf(words, len, "an unknown operation");
+	else if (!row->has_data)
+		snprintf(words, len, "%s", row->name);
+	else
+		snprintf(words, len, "%s of %s%s%s%s", row->name, type, row->combines ? " " : "",
+			 row->combines ? op : "", with_root);
 }
 
 int muster_status_errno(uint8_t status)

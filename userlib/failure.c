@@ -85,7 +85,7 @@ void muster_comm_fail_status(struct muster_comm *comm, uint8_t status, uint32_t 
 				 who);
 		break;
 	case MUSTER_STATUS_ABORTED:
-		muster_comm_fail(comm, err, "%s gave up: it freed the communicator or its wait ran out of time",
+		muster_comm_fail(comm, err, "%s gave up: it freed the communicator, its wait ran out of time, or it had no memory; its own message says why",
 				 who);
 		break;
 	case MUSTER_STATUS_FLUSHED:
@@ -113,4 +113,15 @@ void muster_comm_abort(struct muster_comm *comm, uint8_t status, uint32_t culpri
 		return;
 	job->dev->ops->abort(job->dev, job->id, comm->context, status, culprit);
 	muster_comm_fail_status(comm, status, culprit, theirs, ours);
+}
+
+int muster_comm_give_up(struct muster_comm *comm, int err)
+{
+	struct muster *job = comm->job;
+
+	if (comm->failed)
+		return err;
+	job->dev->ops->abort(job->dev, job->id, comm->context, MUSTER_STATUS_ABORTED, comm->rank);
+	muster_comm_fail(comm, err, "%s", job->sentence);
+	return err;
 }

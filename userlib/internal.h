@@ -2,7 +2,8 @@
 /*
  * What the files of the library core share: job, communicator, request, and the
  * cache of what was made of a schedule. Everything is reached from one struct
- * muster, which one thread uses at a time; there are no locks.
+ * muster, which one thread uses at a time; there are no locks. (Only the caller's
+ * allgather() runs on a thread of its own; see exchange.c.)
  *
  * Who calls whom: coll -> request -> (cache, host) -> message -> device. Errors
  * are noted by muster_fail() where they are found and returned upwards.
@@ -12,7 +13,7 @@
 
 #include "dev.h"
 #include "muster.h"
-#include "plan.h"
+#include "host_plan.h"
 #include "schedule.h"
 
 enum muster_library_limit {
@@ -71,6 +72,7 @@ struct muster {
 	uint8_t id;			/* JobID */
 	uint64_t key;
 	struct muster_address *addresses;	/* by rank */
+	void *exchanged;		/* by rank: what was said last (exchange.c) */
 	struct muster_comm *world;
 	struct muster_comm *comms;	/* all, world included */
 	uint16_t next_context;
@@ -89,8 +91,26 @@ struct muster {
 int muster_job_join(const struct muster_oob *oob, bool oob_owned, muster_dev_open *open,
 		    struct muster **job);
 
-/** muster_job_gather() - allgather, with a sentence when it fails. */
-int muster_job_gather(struct muster *job, const void *in, void *out, size_t bytes);
+/* ---- exchange.c: what each rank tells all others ------------------------------ */
+
+enum muster_exchange_bytes {	/* of one rank at once; room for all is held */
+	MUSTER_EXCHANGE_JOIN = 320,
+	MUSTER_EXCHANGE_LATER = 40,
+};
+
+/** muster_exchange_open() - room for pieces of that size, so that later nothing is missing. */
+int muster_exchange_open(struct muster *job, size_t piece_bytes);
+/** muster_exchange_shrink() - later pieces are at most that long. */
+void muster_exchange_shrink(struct muster *job, size_t piece_bytes);
+void muster_exchange_close(struct muster *job);
+/**
+ * muster_exchange() - collective over the job: tell all, hear all; operations go on meanwhile.
+ * @status: of this rank; what it says of it in mine. Its sentence stays, and it is returned.
+ * @all: what they said, by rank; valid until the next exchange.
+ * Return: 0; status; what the allgather said, with a sentence.
+ */
+int muster_exchange(struct muster *job, int status, const void *mine, size_t bytes,
+		    const void **all);
 
 /* ---- error.c ---------------------------------------------------------------- */
 
@@ -222,6 +242,12 @@ void muster_comm_fail_status(struct muster_comm *comm, uint8_t status, uint32_t 
 /** muster_comm_abort() - fail it here and at all members. */
 void muster_comm_abort(struct muster_comm *comm, uint8_t status, uint32_t culprit, uint32_t theirs,
 		       uint32_t ours);
+/**
+ * muster_comm_give_up() - this rank alone cannot go on: the same, but here with the error
+ * and the sentence that were just noted; all others are told that it was this rank.
+ * Return: err.
+ */
+int muster_comm_give_up(struct muster_comm *comm, int err);
 /** muster_comm_scratch() - see that the scratch has that many bytes; nothing uses it now. */
 int muster_comm_scratch(struct muster_comm *comm, uint64_t bytes);
 

@@ -326,9 +326,14 @@ static void fragment_keep(struct muster_comm *comm, uint32_t member,
 
 	if (!peer->kept)
 		peer->kept = calloc(channel->credits, sizeof(*peer->kept));
-	if (!kept || !peer->kept || peer->kept[packet->pulse % channel->credits]) {
+	if (!kept || !peer->kept) {
 		free(kept);
-		muster_comm_abort(comm, MUSTER_STATUS_ABORTED, comm->rank, 0, 0);
+		muster_comm_give_up(comm, muster_fail(comm->job, -ENOMEM, "no memory for what came early"));
+		return;
+	}
+	if (peer->kept[packet->pulse % channel->credits]) {
+		free(kept);
+		muster_comm_abort(comm, MUSTER_STATUS_PROTOCOL, member, 0, 0);
 		return;
 	}
 	kept->number = packet->number;

@@ -78,13 +78,15 @@ static int begin(struct muster_request *request)
 {
 	struct muster_comm *comm = request->comm;
 	uint64_t bytes = request->entry->call.bytes;
+	int err;
 
 	if (muster_channel_clashes(comm, request->number))
 		return -EPROTO;
 	if (request->scratch && comm->scratch_bytes < bytes) {
 		if (comm->first != request)
 			return -EAGAIN;
-		return muster_comm_scratch(comm, bytes);
+		err = muster_comm_scratch(comm, bytes);
+		return err ? muster_comm_give_up(comm, err) : 0;
 	}
 	if (!request->entry->program->is_inline)
 		return 0;

@@ -3,7 +3,7 @@
  * For tests only: N ranks in one process. Each has a job of its own on a device
  * that runs a real engine; packets travel through queues in memory. Joining and
  * making communicators block, so each rank does them on a thread; afterwards one
- * thread drives all ranks, and whoever polls steps every engine.
+ * thread drives all ranks. Whoever polls steps every engine, under one lock.
  */
 #ifndef MUSTER_TESTING_H
 #define MUSTER_TESTING_H
@@ -58,6 +58,7 @@ struct test_node {
 	uint32_t registered;		/* registrations not given back */
 	bool dead;
 	bool open_fails;
+	int register_err;		/* not 0: what registering memory says */
 };
 
 struct test_world {
@@ -72,6 +73,7 @@ struct test_world {
 	int results[TEST_RANKS_MAX];
 	char said[TEST_RANKS_MAX][MUSTER_SENTENCE_MAX];
 	pthread_barrier_t barrier;
+	pthread_mutex_t lock;		/* engines, inboxes, rings */
 	uint8_t gathered[TEST_GATHER_MAX];
 };
 
@@ -240,9 +242,22 @@ static inline struct test_node *test_node_of(struct muster_dev *dev)
 	return (struct test_node *)dev;
 }
 
-static inline void test_dev_close(struct muster_dev *dev)
+static inline struct test_node *test_lock(struct muster_dev *dev)
 {
 	struct test_node *node = test_node_of(dev);
+
+	pthread_mutex_lock(&node->world->lock);
+	return node;
+}
+
+static inline void test_unlock(struct test_node *node)
+{
+	pthread_mutex_unlock(&node->world->lock);
+}
+
+static inline void test_dev_close(struct muster_dev *dev)
+{
+	struct test_node *node = test_lock(dev);
 	struct test_packet *packet;
 
 	muster_engine_destroy(node->engine);
@@ -254,6 +269,7 @@ static inline void test_dev_close(struct muster_dev *dev)
 	node->inbox_end = &node->inbox;
 	while (node->ring_out != node->ring_in)
 		free(node->ring[node->ring_out++ % TEST_RING_MAX]);
+	test_unlock(node);
 }
 
 static inline int test_register(struct test_node *node, void *addr, size_t bytes, int access,
@@ -274,25 +290,35 @@ static inline int test_register(struct test_node *node, void *addr, size_t bytes
 static inline int test_mem_register(struct muster_dev *dev, void *addr, size_t bytes, int access,
 				    uint32_t *key)
 {
-	if ((uintptr_t)addr < 4096)
-		return -EFAULT;
-	return test_register(test_node_of(dev), addr, bytes, access, key);
+	struct test_node *node = test_lock(dev);
+	int err = node->register_err;
+
+	if (!err)
+		err = (uintptr_t)addr < 4096 ? -EFAULT :
+					       test_register(node, addr, bytes, access, key);
+	test_unlock(node);
+	return err;
 }
 
 static inline void test_mem_deregister(struct muster_dev *dev, uint32_t key)
 {
-	struct test_node *node = test_node_of(dev);
+	struct test_node *node = test_lock(dev);
 
 	assert_non_null(node->regions[key - 1].addr);
 	node->regions[key - 1].addr = NULL;
 	node->registered--;
+	test_unlock(node);
 }
 
 static inline int test_mem_alloc(struct muster_dev *dev, size_t bytes, void **addr, uint32_t *key)
 {
+	struct test_node *node = test_lock(dev);
+	int err;
+
 	*addr = test_engine_alloc(NULL, bytes);
-	return test_register(test_node_of(dev), *addr, bytes,
-			     MUSTER_ACCESS_READ | MUSTER_ACCESS_WRITE, key);
+	err = test_register(node, *addr, bytes, MUSTER_ACCESS_READ | MUSTER_ACCESS_WRITE, key);
+	test_unlock(node);
+	return err;
 }
 
 static inline void test_mem_free(struct muster_dev *dev, void *addr, size_t bytes, uint32_t key)
@@ -304,6 +330,7 @@ static inline void test_mem_free(struct muster_dev *dev, void *addr, size_t byte
 
 static inline int test_context_open(struct muster_dev *dev, const struct muster_dev_context *config)
 {
+	struct test_node *node = test_lock(dev);
 	struct muster_member members[TEST_RANKS_MAX];
 	const struct muster_context_config engine_config = {
 		.job = config->job,
@@ -314,6 +341,7 @@ static inline int test_context_open(struct muster_dev *dev, const struct muster_
 		.nr_members = config->nr_members,
 		.members = members,
 	};
+	int err;
 
 	for (uint32_t i = 0; i < config->nr_members; i++)
 		members[i] = (struct muster_member){
@@ -321,38 +349,51 @@ static inline int test_context_open(struct muster_dev *dev, const struct muster_
 			.vp = config->members[i].vp,
 			.incarnation = config->members[i].incarnation,
 		};
-	return muster_engine_context_open(test_node_of(dev)->engine, &engine_config);
+	err = muster_engine_context_open(node->engine, &engine_config);
+	test_unlock(node);
+	return err;
 }
 
 static inline void test_context_close(struct muster_dev *dev, uint8_t job, uint16_t context)
 {
-	muster_engine_context_close(test_node_of(dev)->engine, dev->address.vp, job, context);
+	struct test_node *node = test_lock(dev);
+
+	muster_engine_context_close(node->engine, dev->address.vp, job, context);
+	test_unlock(node);
 }
 
 static inline int test_post(struct muster_dev *dev, const struct muster_desc *descs, uint32_t nr)
 {
-	return muster_engine_post(test_node_of(dev)->engine, dev->address.vp, descs, nr, NULL);
+	struct test_node *node = test_lock(dev);
+	int err = muster_engine_post(node->engine, dev->address.vp, descs, nr, NULL);
+
+	test_unlock(node);
+	return err;
 }
 
 static inline int test_poll(struct muster_dev *dev, struct muster_cqe *cqe)
 {
-	struct test_node *node = test_node_of(dev);
+	struct test_node *node = test_lock(dev);
+	int some;
 
 	test_step(node->world);
-	if (node->cqes_out == node->cqes_in)
-		return 0;
-	*cqe = node->cqes[node->cqes_out++ % TEST_CQES_MAX];
-	return 1;
+	some = node->cqes_out != node->cqes_in;
+	if (some)
+		*cqe = node->cqes[node->cqes_out++ % TEST_CQES_MAX];
+	test_unlock(node);
+	return some;
 }
 
 static inline int test_recv(struct muster_dev *dev, struct muster_packet *packet, void *payload)
 {
-	struct test_node *node = test_node_of(dev);
-	struct test_packet *from;
+	struct test_node *node = test_lock(dev);
+	struct test_packet *from = NULL;
 
-	if (node->ring_out == node->ring_in)
+	if (node->ring_out != node->ring_in)
+		from = node->ring[node->ring_out++ % TEST_RING_MAX];
+	test_unlock(node);
+	if (!from)
 		return 0;
-	from = node->ring[node->ring_out++ % TEST_RING_MAX];
 	*packet = from->packet;
 	memcpy(payload, from->payload, from->packet.length);
 	free(from);
@@ -370,8 +411,10 @@ static inline void test_wait_dev(struct muster_dev *dev, uint64_t timeout_us)
 static inline void test_abort(struct muster_dev *dev, uint8_t job, uint16_t context,
 			      uint8_t status, uint32_t culprit)
 {
-	muster_engine_abort(test_node_of(dev)->engine, dev->address.vp, job, context, status,
-			    culprit);
+	struct test_node *node = test_lock(dev);
+
+	muster_engine_abort(node->engine, dev->address.vp, job, context, status, culprit);
+	test_unlock(node);
 }
 
 static const struct muster_dev_ops test_dev_ops = {
@@ -403,6 +446,7 @@ static inline int test_dev_open(const struct muster_oob *oob,
 		snprintf(why, why_len, "it is broken");
 		return -ENODEV;
 	}
+	test_lock(&node->dev);
 	err = muster_engine_create(&config, &test_engine_world, node, &node->engine);
 	if (!err)
 		err = muster_engine_vp_open(node->engine, 0);
@@ -411,6 +455,7 @@ static inline int test_dev_open(const struct muster_oob *oob,
 	node->dev.limits.contexts = 2 * MUSTER_UNIT_CONTEXTS_MAX;
 	node->dev.limits.ring_slots = node->world->ring_slots;
 	*dev = &node->dev;
+	test_unlock(node);
 	return err;
 }
 
@@ -441,6 +486,7 @@ static inline struct test_world *test_world_new(uint32_t size)
 		world->nodes[i].inbox_end = &world->nodes[i].inbox;
 	}
 	pthread_barrier_init(&world->barrier, NULL, size);
+	pthread_mutex_init(&world->lock, NULL);
 	return world;
 }
 
@@ -505,6 +551,7 @@ static inline void test_world_free(struct test_world *world)
 		muster_finalize(world->jobs[i]);
 		assert_int_equal(world->nodes[i].registered, 0);
 	}
+	pthread_mutex_destroy(&world->lock);
 	pthread_barrier_destroy(&world->barrier);
 	free(world);
 }

@@ -46,6 +46,8 @@ int muster_engine_create(const struct muster_engine_config *config,
 	engine->world = *world;
 	engine->opaque = opaque;
 	engine->node = config->node;
+	engine->hash_key[0] = config->hash_key[0];
+	engine->hash_key[1] = config->hash_key[1];
 	ret = units_create(engine, config->units, bytes);
 	if (ret) {
 		muster_engine_destroy(engine);
@@ -131,6 +133,8 @@ void muster_context_unready(struct context *ctx)
 static bool run(struct context *ctx)
 {
 	ctx->stalled = false;
+	if (muster_context_is_opening(ctx))
+		return false;
 	if (ctx->closed) {
 		if (!muster_farewell_say(ctx))
 			return true;
@@ -216,6 +220,8 @@ static void lose(struct context *ctx, uint32_t node)
 {
 	uint32_t i;
 
+	if (ctx->failure.status || !muster_member_may_be_at(ctx, node))
+		return;
 	for (i = 0; i < ctx->nr_members; i++) {
 		if (ctx->members[i].node != node || i == ctx->self ||
 		    muster_farewell_complete(&ctx->members[i]))

@@ -22,7 +22,10 @@ enum engine_limit {
 	/* Slots that can be told or asked for within the window of one context. */
 	CONTEXT_ENTRIES = (MUSTER_WINDOW + 1) * MUSTER_PULSES_LIVE * MUSTER_SLOTS_MAX,
 	BUFFER_BYTES_MAX = 128 << 20,
-	CLOSED_MAX = 64,		/* contexts that are closed and not yet told to all */
+	CLOSED_MAX = 64,		/* closed and not yet told to all: no more are opened then */
+	CLOSE_BUDGET = 64,		/* members told at once when it closes; steps tell the rest */
+	NODE_BITS = 4096,		/* nodes by which a context is found that a loss concerns */
+	BASE_AGE_MAX = 1 << 30,		/* how far a member's base is remembered to lie back */
 };
 
 /* ---- programs (decode.c) ---- */
@@ -81,6 +84,7 @@ enum entry_state {
 	ENTRY_REFERENCE,	/* RTS has come; the message lies in the sender's memory */
 	ENTRY_GRANTED,		/* has room; fragments arrive */
 	ENTRY_FULL,		/* the message is here */
+	ENTRY_VOID,		/* its memory was given back before it was read: an ABORT follows */
 };
 
 /* What is known of one slot of one instance. */
@@ -136,7 +140,7 @@ struct unit {
 struct member {
 	uint32_t node;
 	uint32_t incarnation;
-	uint32_t base;			/* newest that it has told */
+	uint32_t base;			/* newest that it has told; or at least so much */
 	uint32_t asked;			/* tell it when this number has ended, if `asks` */
 	uint32_t next_asking;		/* index + 1, list of those that are owed a CREDIT */
 	uint32_t sent;			/* packets to it, but for the farewell */
@@ -214,7 +218,8 @@ struct context {
 	struct context *next_listed;
 	size_t bytes;
 	uint64_t job_key;
-	uint32_t nr_members;
+	uint32_t nr_members;		/* there so far */
+	uint32_t members_wanted;	/* open with the last of them */
 	uint32_t self;
 	uint16_t vp;
 	uint16_t id;
@@ -242,6 +247,8 @@ struct context {
 	bool context_told;		/* MUSTER_CQE_CONTEXT is written */
 
 	uint32_t nr_left;		/* members that have closed their context */
+	uint32_t left_first;		/* of them, the one that ended the fewest numbers, */
+	uint32_t left_base;		/* and its final base */
 	uint32_t asking_first;		/* member index + 1 */
 	uint32_t messages_first, nr_messages;
 	struct arrivals arrivals[MUSTER_WINDOW];
@@ -253,6 +260,7 @@ struct context {
 	struct member *members;		/* behind this struct, with their hash table */
 	uint32_t *member_table;		/* index + 1; 0: empty */
 	uint32_t member_bits;
+	uint64_t nodes[NODE_BITS / 64];	/* a bit per node, modulo: a member is there */
 };
 
 struct vp {
@@ -263,6 +271,7 @@ struct muster_engine {
 	struct muster_engine_world world;
 	void *opaque;
 	uint32_t node;
+	uint64_t hash_key[2];
 	uint32_t nr_units;
 	uint32_t budget;		/* what is left of this step's */
 	struct context *ready_first, *ready_last;
@@ -278,13 +287,24 @@ void muster_context_ready(struct context *ctx);
 void muster_context_unready(struct context *ctx);
 
 /* context.c */
+/* An open one; those that are still being opened take part in nothing. */
 struct context *muster_context_find(const struct muster_engine *engine, uint16_t vp, uint8_t job,
 				    uint16_t id);
-/* Index of the member, or nr_members. */
-uint32_t muster_member_find(const struct context *ctx, uint32_t node, uint16_t vp);
+static inline bool muster_context_is_opening(const struct context *ctx)
+{
+	return ctx->nr_members < ctx->members_wanted;
+}
 /* No completion, DMA or received packet of it afterwards; told to the members. */
 void muster_context_close(struct context *ctx);
 void muster_context_free(struct context *ctx);
+
+/* member.c */
+/* Index of the member, or nr_members. */
+uint32_t muster_member_find(const struct context *ctx, uint32_t node, uint16_t vp);
+/* False: none is. */
+bool muster_member_may_be_at(const struct context *ctx, uint32_t node);
+/* The next one: 0; -EINVAL: out of range, there already, or not where self must be. */
+int muster_member_add(struct context *ctx, const struct muster_member *from);
 
 /* failure.c */
 /* The first cause stays. detail: MISMATCH, the other's signature. */

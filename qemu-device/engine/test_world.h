@@ -60,6 +60,7 @@ struct world {
 	uint32_t cq_max;
 	uint32_t buffer_bytes;
 	uint32_t units;			/* 0: one */
+	uint64_t hash_key;
 	bool map;			/* memory can be worked on in place */
 	bool share;			/* and by peers */
 	bool peers_hidden;		/* shareable, but peers fail to map it */
@@ -126,8 +127,9 @@ static inline void *world_dma_map(void *opaque, uint16_t vp, uint32_t key, uint6
 	return node->memory + addr;
 }
 
-static inline bool world_shareable(void *opaque, uint16_t vp, uint32_t key)
+static inline bool world_shareable(void *opaque, uint16_t vp, uint32_t key, uint32_t peer)
 {
+	(void)peer;
 	struct world_node *node = opaque;
 
 	return node->world->share && vp == WORLD_VP && key == WORLD_KEY;
@@ -267,7 +269,7 @@ static inline void world_start(struct world *w)
 	for (i = 0; i < w->nr; i++) {
 		struct muster_engine_config config = {
 			.node = i, .units = w->units ? w->units : 1,
-			.buffer_bytes = w->buffer_bytes,
+			.buffer_bytes = w->buffer_bytes, .hash_key = { w->hash_key, 1 },
 		};
 
 		assert_int_equal(muster_engine_create(&config, &world_table, &w->nodes[i],

@@ -11,10 +11,12 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 enum {
 	STEP_PACKETS = 64,	/* taken from the wire in one step */
 	STEP_ENGINE = 256,	/* the engine's budget in one step */
+	ALLOC_MAP = 256 << 10,	/* bytes; contexts with many members */
 	REFUSED_WAIT_US = 100,	/* a full ring or wire says nothing when it has room again */
 };
 
@@ -183,6 +185,10 @@ static void *world_alloc(void *world, size_t bytes)
 	(void)world;
 	if (bytes > SIZE_MAX - 63)
 		return NULL;
+	if (bytes >= ALLOC_MAP) {	/* becomes zero as it is used, not in this step */
+		p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		return p == MAP_FAILED ? NULL : p;
+	}
 	bytes = (bytes + 63) & ~(size_t)63;
 	p = aligned_alloc(64, bytes);
 	return p ? memset(p, 0, bytes) : NULL;
@@ -191,8 +197,10 @@ static void *world_alloc(void *world, size_t bytes)
 static void world_free(void *world, void *p, size_t bytes)
 {
 	(void)world;
-	(void)bytes;
-	free(p);
+	if (bytes >= ALLOC_MAP)
+		munmap(p, bytes);
+	else
+		free(p);
 }
 
 static const struct muster_engine_world engine_world = {
@@ -210,7 +218,10 @@ static const struct muster_engine_world engine_world = {
 
 static int inside_open(struct muster_nic *nic, char *why, size_t why_len)
 {
-	struct muster_engine_config config = { .node = nic->config.node, .units = MUSTER_UNITS };
+	struct muster_engine_config config = {
+		.node = nic->config.node, .units = MUSTER_UNITS,
+		.hash_key = { nic->config.hash_key[0], nic->config.hash_key[1] },
+	};
 	int err = muster_engine_create(&config, &engine_world, nic, &nic->engine);
 
 	if (err) {
@@ -247,6 +258,7 @@ static void quiesce(struct muster_nic *nic)
 	for (uint32_t i = 1; i <= MUSTER_MRS_MAX && nic->mr_pages; i++)
 		if (nic->mrs[i])
 			nic_mr_destroy(nic, i);
+	nic_admin_drop(nic);
 	loopback_drop(nic);
 	nic->vectors = 0;
 	__atomic_fetch_and(&nic->state, ~MUSTER_STATE_ENABLED, __ATOMIC_RELEASE);

@@ -55,6 +55,17 @@ struct nic_vp {
 	bool dq_waiting;	/* has descriptors that the engine has not taken yet */
 };
 
+/* A context whose members are read, watched and added, some in each step. */
+struct nic_opening {
+	struct muster_context_config config;
+	uint64_t addr;			/* of the members in guest memory */
+	uint32_t read;			/* members copied and watched */
+	uint32_t added;			/* to the engine's context */
+	uint32_t lost;			/* the first that could not be watched; MUSTER_CULPRIT_NONE */
+	bool begun;			/* the engine's context is there */
+	struct muster_member members[];
+};
+
 struct nic_mr {
 	uint64_t iova;
 	uint64_t length;
@@ -91,6 +102,8 @@ struct muster_nic {
 	uint64_t admin_reply;
 	uint32_t admin_entries;
 	uint32_t admin_head;
+	struct muster_admin_command command;	/* the one that runs */
+	struct nic_opening *opening;		/* a CONTEXT_OPEN that is not finished; or NULL */
 	uint64_t event_base;
 	uint32_t event_entries;
 	uint32_t event_tail;
@@ -118,8 +131,12 @@ int nic_dma_write(struct muster_nic *nic, uint64_t addr, const void *buf, uint32
 int nic_entry_write(struct muster_nic *nic, uint64_t addr, const void *entry, uint32_t len);
 void nic_fatal(struct muster_nic *nic);
 
-/* nic_admin.c: run what the guest has queued; true if there was something. */
+/*
+ * nic_admin.c: run what the guest has queued, for a bounded while; true if there was
+ * something. A long command goes on in the next steps. drop() forgets it.
+ */
 bool nic_admin_run(struct muster_nic *nic);
+void nic_admin_drop(struct muster_nic *nic);
 
 /* nic_ring.c */
 int nic_vp_create(struct muster_nic *nic, const struct nic_vp *config);

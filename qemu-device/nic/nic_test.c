@@ -40,6 +40,7 @@ enum {
 	PORT_CQ = 0x2000,
 	PORT_RQ = 0x4000,
 	DATA = 0x100000,
+	CROWD = 0x200000,	/* members of a context with all that there can be */
 	PD = 7,
 	JOB = 5,
 	CONTEXT = 3,
@@ -197,18 +198,31 @@ static int no_guest(void **state)
 
 /* ---- a driver -------------------------------------------------------------- */
 
+static void command_give(struct guest *guest, struct muster_admin_command cmd)
+{
+	cmd.tag = htole16(guest->admin_tail + 40);
+	memcpy(guest->memory + ADMIN + guest->admin_tail % ENTRIES * sizeof(cmd), &cmd,
+	       sizeof(cmd));
+	reg_write(guest, MUSTER_REG_ADMIN_TAIL, ++guest->admin_tail);
+}
+
+/* The answer to the last command, once it is there. */
+static bool command_answered(struct guest *guest, struct muster_admin_reply *reply)
+{
+	uint32_t last = guest->admin_tail - 1;
+
+	memcpy(reply, guest->memory + REPLY + last % ENTRIES * sizeof(*reply), sizeof(*reply));
+	return le32toh(reply->valid) == !(last / ENTRIES & 1);
+}
+
 static struct muster_admin_reply command(struct guest *guest, struct muster_admin_command cmd)
 {
-	uint32_t at = guest->admin_tail % ENTRIES, lap = guest->admin_tail / ENTRIES;
 	struct muster_admin_reply reply;
 
-	cmd.tag = htole16(guest->admin_tail + 40);
-	memcpy(guest->memory + ADMIN + at * sizeof(cmd), &cmd, sizeof(cmd));
-	reg_write(guest, MUSTER_REG_ADMIN_TAIL, ++guest->admin_tail);
+	command_give(guest, cmd);
 	settle(guest);
-	memcpy(&reply, guest->memory + REPLY + at * sizeof(reply), sizeof(reply));
-	assert_int_equal(le32toh(reply.valid), !(lap & 1));
-	assert_int_equal(reply.tag, cmd.tag);
+	assert_true(command_answered(guest, &reply));
+	assert_int_equal(le16toh(reply.tag), guest->admin_tail - 1 + 40);
 	assert_int_equal(reply.opcode, cmd.opcode);
 	return reply;
 }
@@ -547,6 +561,103 @@ static void contexts_open_close_and_count(void **state)
 	assert_int_equal(le64toh(c->admin_commands), guest->admin_tail - 1);
 	assert_int_equal(le64toh(c->interrupts), guest->interrupts[0] - 1);
 	assert_true(le64toh(c->dma_read_bytes) >= guest->admin_tail * 64);
+}
+
+/* All there can be, at nodes that the wire does not know; VP 2 is the last of them. */
+static struct muster_admin_command crowd_command(struct guest *guest)
+{
+	struct muster_admin_command cmd = context_command(MUSTER_ADMIN_CONTEXT_OPEN, 2);
+
+	for (uint32_t i = 0; i < MUSTER_MEMBERS_MAX; i++) {
+		bool self = i == MUSTER_MEMBERS_MAX - 1;
+		struct muster_admin_member member = {
+			.node = htole32(self ? 0 : 5000 + i / MUSTER_VPS_MAX),
+			.vp = htole16(self ? 2 : i % MUSTER_VPS_MAX),
+			.incarnation = htole32(self ? reg_read(guest, MUSTER_REG_INCARNATION) : 1),
+		};
+
+		memcpy(guest->memory + CROWD + i * sizeof(member), &member, sizeof(member));
+	}
+	cmd.context.members = htole64(CROWD);
+	cmd.context.nr_members = htole32(MUSTER_MEMBERS_MAX);
+	cmd.context.self = htole32(MUSTER_MEMBERS_MAX - 1);
+	return cmd;
+}
+
+static void others_are_served_while_a_crowd_is_let_in(void **state)
+{
+	struct guest *guest = *state;
+	struct muster_admin_reply reply;
+
+	pair_open(guest);
+	port_open(guest, 2);
+	command_give(guest, crowd_command(guest));
+	for (uint32_t i = 0; i < 100; i++) {
+		post(guest, 0, i, message(0, 0, 1, "by the way"));
+		doorbell(guest, 0, MUSTER_DOORBELL_DQ_TAIL, i + 1);
+		doorbell(guest, 0, MUSTER_DOORBELL_CQ_HEAD, i);
+		doorbell(guest, 1, MUSTER_DOORBELL_RQ_HEAD, i);
+		muster_nic_step(guest->nic);
+		muster_nic_step(guest->nic);
+		assert_int_equal(le32toh(slot(guest, 1, i)->valid), !(i / RQ & 1));
+		assert_int_equal(le32toh(cqe(guest, 0, i)->valid), !(i / CQ & 1));
+		assert_false(command_answered(guest, &reply));
+	}
+	settle(guest);
+	assert_true(command_answered(guest, &reply));
+	assert_int_equal(reply.status, MUSTER_ADMIN_OK);
+	/* It is there, and knows whom it cannot reach; the other context does not care. */
+	assert_int_equal(le32toh(cqe(guest, 2, 0)->valid), 1);
+	assert_int_equal(cqe(guest, 2, 0)->kind, MUSTER_CQE_CONTEXT);
+	assert_int_equal(cqe(guest, 2, 0)->status, MUSTER_STATUS_PEER_LOST);
+	assert_int_equal(le32toh(cqe(guest, 2, 0)->culprit), 0);
+	assert_int_equal(command(guest, context_command(MUSTER_ADMIN_CONTEXT_CLOSE, 2)).status,
+			 MUSTER_ADMIN_OK);
+	assert_int_equal(command(guest, context_command(MUSTER_ADMIN_CONTEXT_CLOSE, 0)).status,
+			 MUSTER_ADMIN_OK);
+}
+
+/* After so many steps: while members are read, or while they are added. */
+static void a_crowd_is_forgotten_with_the_life_that_it_came_to(void **state)
+{
+	struct guest *guest = *state;
+
+	for (uint32_t steps = 1; steps < 500; steps += 60) {
+		port_open(guest, 2);
+		command_give(guest, crowd_command(guest));
+		for (uint32_t i = 0; i < steps; i++)
+			muster_nic_step(guest->nic);
+		reg_write(guest, MUSTER_REG_CONTROL, steps & 4 ? MUSTER_CONTROL_RESET : 0);
+		memset(guest->memory + REPLY, 0, ENTRIES * sizeof(struct muster_admin_reply));
+		enable(guest);
+		settle(guest);
+		assert_int_equal(guest->memory[REPLY], 0);
+	}
+	pair_open(guest);
+}
+
+static void a_crowd_with_a_wrong_member_is_turned_away(void **state)
+{
+	static const uint32_t places[] = { 1, 100, 30000, MUSTER_MEMBERS_MAX - 2 };
+	struct guest *guest = *state;
+	struct muster_admin_command cmd;
+
+	port_open(guest, 2);
+	for (uint32_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+		struct muster_admin_member *members = (void *)(guest->memory + CROWD);
+
+		cmd = crowd_command(guest);
+		members[places[i]] = members[0];
+		assert_int_equal(command(guest, cmd).status, MUSTER_ADMIN_BAD_PARAMETER);
+		cmd = crowd_command(guest);
+		members[places[i]].reserved = 1;
+		assert_int_equal(command(guest, cmd).status, MUSTER_ADMIN_BAD_PARAMETER);
+	}
+	cmd.context.members = htole64(MEMORY - 0x10000);	/* ends in the middle */
+	assert_int_equal(command(guest, cmd).status, MUSTER_ADMIN_DMA);
+	assert_int_equal(command(guest, context_command(MUSTER_ADMIN_CONTEXT_CLOSE, 2)).status,
+			 MUSTER_ADMIN_NO_OBJECT);
+	assert_int_equal(command(guest, crowd_command(guest)).status, MUSTER_ADMIN_OK);
 }
 
 /* ---- rings ----------------------------------------------------------------- */
@@ -1034,6 +1145,9 @@ int main(void)
 		WITH_GUEST(a_region_must_fit_its_pages),
 		WITH_GUEST(page_lists_have_a_limit_in_all),
 		WITH_GUEST(contexts_open_close_and_count),
+		WITH_GUEST(others_are_served_while_a_crowd_is_let_in),
+		WITH_GUEST(a_crowd_is_forgotten_with_the_life_that_it_came_to),
+		WITH_GUEST(a_crowd_with_a_wrong_member_is_turned_away),
 		WITH_GUEST(a_message_lands_in_the_receive_ring_and_completes),
 		WITH_GUEST(full_rings_wait_for_their_reader),
 		WITH_GUEST(a_full_receive_ring_drops_and_counts),

@@ -270,7 +270,7 @@ int muster_link_watch(struct muster_link *link, uint64_t now_us, uint32_t incarn
 
 void muster_link_gone(struct muster_link *link)
 {
-	if (link->peer_incarnation && !link->lost)
+	if (!link->lost)
 		lose(link);
 }
 

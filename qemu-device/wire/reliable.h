@@ -148,7 +148,7 @@ void muster_link_receive(struct muster_link *link, uint64_t now_us,
 /** muster_link_run() - do what is due: send again, acknowledge, give up. Cheap when nothing is. */
 void muster_link_run(struct muster_link *link, uint64_t now_us);
 
-/** muster_link_gone() - the transport knows that a peer which was there is not any more. */
+/** muster_link_gone() - the peer is known not to be there any more; calls lost(). */
 void muster_link_gone(struct muster_link *link);
 
 #endif /* MUSTER_RELIABLE_H */

@@ -5,8 +5,11 @@
  * and a frame counts only if it comes from the address of the node that it
  * names. Whatever the kernel refuses is either no room now or a lost frame.
  *
- * There is no secret on this wire: use UDP only between hosts that trust the
- * network between them.
+ * There is no secret on this wire. UNIX: whoever has this process's user id is
+ * trusted, and could claim any node that does not run; frames of other users are
+ * refused, but one of them may take a node's free name and hear what is sent to it
+ * (in a directory that only its owner may write to, it cannot). UDP: use it only
+ * between hosts that trust the network between them.
  */
 #include "wire.h"
 
@@ -40,10 +43,17 @@ struct address {
 	socklen_t len;
 };
 
+/* Who sent a datagram on this host. */
+union credentials {
+	struct cmsghdr head;
+	char bytes[CMSG_SPACE(sizeof(struct ucred))];
+};
+
 struct peer {
 	struct port *port;
 	struct address address;
-	bool gone;			/* nobody listens at its address any more */
+	uint32_t gone;			/* the life at whose address nobody listens; 0: none */
+	uint64_t gone_read;		/* port.reads when that was seen */
 	struct muster_link link;
 };
 
@@ -56,7 +66,7 @@ struct port {
 	uint32_t incarnation;
 	uint64_t deadline_us;
 	struct muster_wire_counters counters;
-	int came;			/* packets during this poll */
+	uint64_t reads;			/* of the socket, so far */
 	uint32_t nr_nodes;		/* entries of the table below */
 	struct peer **by_node;		/* NULL: not met */
 	uint32_t nr_peers;
@@ -64,6 +74,7 @@ struct port {
 	struct mmsghdr headers[BATCH];
 	struct iovec parts[BATCH];
 	struct address from[BATCH];
+	union credentials credentials[BATCH];
 	uint8_t datagrams[BATCH][DATAGRAM_ROOM] __attribute__((aligned(64)));
 };
 
@@ -190,6 +201,12 @@ static bool same_address(const struct address *a, const struct address *b)
 
 /* ---- links --------------------------------------------------------------- */
 
+static void peer_refused(struct peer *peer)
+{
+	peer->gone = peer->link.peer_incarnation;
+	peer->gone_read = peer->port->reads;
+}
+
 static int peer_emit(void *owner, const struct muster_frame *frame,
 		     const struct muster_packet *packet, const void *payload)
 {
@@ -212,7 +229,7 @@ static int peer_emit(void *owner, const struct muster_frame *frame,
 		return -EAGAIN;
 	/* On this host the kernel knows; over UDP such news may be forged or of a router's making. */
 	if ((errno == ECONNREFUSED || errno == ENOENT) && peer->address.any.sa_family == AF_UNIX)
-		peer->gone = true;
+		peer_refused(peer);
 	return 0;	/* nobody there, interrupted: as good as lost on the way */
 }
 
@@ -221,7 +238,6 @@ static void peer_deliver(void *owner, const struct muster_packet *packet, const 
 {
 	struct port *port = ((struct peer *)owner)->port;
 
-	port->came++;
 	port->wire.events->receive(port->wire.owner, packet, payload, len);
 }
 
@@ -271,7 +287,7 @@ static struct peer *peer_meet(struct port *port, uint32_t node, const struct add
 	if (!peer)
 		return NULL;
 	peer->port = port;
-	peer->gone = false;
+	peer->gone = 0;
 	peer->address = *address;
 	config.owner = peer;
 	muster_link_init(&peer->link, &config);
@@ -327,11 +343,37 @@ static int port_watch(struct muster_wire *wire, uint32_t node, uint32_t incarnat
 	return peer ? muster_link_watch(&peer->link, clock_us(), incarnation) : -EHOSTUNREACH;
 }
 
+static void port_gone(struct muster_wire *wire, uint32_t node)
+{
+	struct port *port = port_of(wire);
+
+	if (node < port->nr_nodes && port->by_node[node])
+		muster_link_gone(&port->by_node[node]->link);
+}
+
+/* Over UDP nobody can tell. */
+static bool same_user(const struct port *port, const struct msghdr *message)
+{
+	const struct cmsghdr *head = CMSG_FIRSTHDR(message);
+	struct ucred sender;
+
+	if (port->base.any.sa_family != AF_UNIX)
+		return true;
+	if (!head || head->cmsg_level != SOL_SOCKET || head->cmsg_type != SCM_CREDENTIALS)
+		return false;
+	memcpy(&sender, CMSG_DATA(head), sizeof(sender));
+	return sender.uid == getuid();
+}
+
 static void take_datagram(struct port *port, uint64_t now_us, uint32_t i)
 {
 	struct muster_frame frame;
 	struct peer *peer;
 
+	if (!same_user(port, &port->headers[i].msg_hdr)) {
+		port->counters.refused++;
+		return;
+	}
 	if (muster_frame_check(port->datagrams[i], port->headers[i].msg_len, &frame)) {
 		port->counters.corrupt++;
 		return;
@@ -342,43 +384,52 @@ static void take_datagram(struct port *port, uint64_t now_us, uint32_t i)
 		port->counters.refused++;
 		return;
 	}
-	peer->gone = false;
 	muster_link_receive(&peer->link, now_us, &frame, port->datagrams[i] + sizeof(frame));
 }
 
-static void peer_run(struct peer *peer, uint64_t now_us)
+/*
+ * A peer that is gone has left all that it sent in our socket, its last
+ * acknowledgement as well. So its end counts only once the socket was found empty
+ * after we had heard of it.
+ */
+static void peer_run(struct peer *peer, uint64_t now_us, bool empty)
 {
+	if (peer->gone && empty && peer->gone_read < peer->port->reads) {
+		if (peer->gone == peer->link.peer_incarnation)
+			muster_link_gone(&peer->link);
+		peer->gone = 0;
+	}
 	muster_link_run(&peer->link, now_us);
-	if (peer->gone)
-		muster_link_gone(&peer->link);
-	peer->gone = false;
 }
 
 static int receive_batch(struct port *port, int most)
 {
-	for (int i = 0; i < most; i++)
+	port->reads++;
+	for (int i = 0; i < most; i++) {
 		port->headers[i].msg_hdr.msg_namelen = offsetof(struct address, len);
+		port->headers[i].msg_hdr.msg_controllen = sizeof(port->credentials[i]);
+	}
 	return recvmmsg(port->fd, port->headers, most, MSG_DONTWAIT, NULL);
 }
 
 static int port_poll(struct muster_wire *wire, uint64_t now_us, int budget)
 {
 	struct port *port = port_of(wire);
+	bool empty = false;
+	int came = 0;
 
-	port->came = 0;
-	while (budget > 0) {
-		int most = budget < BATCH ? budget : BATCH;
+	while (came < budget && !empty) {
+		int most = budget - came < BATCH ? budget - came : BATCH;
 		int nr = receive_batch(port, most);
 
 		for (int i = 0; i < nr; i++)
 			take_datagram(port, now_us, i);
-		if (nr < most)
-			break;
-		budget -= nr;
+		came += nr > 0 ? nr : 0;
+		empty = nr < most;
 	}
 	for (uint32_t i = 0; i < port->nr_peers; i++)
-		peer_run(port->peers[i], now_us);
-	return port->came;
+		peer_run(port->peers[i], now_us, empty);
+	return came;
 }
 
 static uint64_t port_deadline_us(struct muster_wire *wire)
@@ -386,9 +437,12 @@ static uint64_t port_deadline_us(struct muster_wire *wire)
 	struct port *port = port_of(wire);
 	uint64_t next_us = UINT64_MAX;
 
-	for (uint32_t i = 0; i < port->nr_peers; i++)
+	for (uint32_t i = 0; i < port->nr_peers; i++) {
+		if (port->peers[i]->gone)
+			return 0;
 		if (port->peers[i]->link.next_us < next_us)
 			next_us = port->peers[i]->link.next_us;
+	}
 	return next_us;
 }
 
@@ -437,10 +491,11 @@ static bool stale(const struct port *port)
 
 static int port_bind(struct port *port, const char *spec, char *why, size_t why_len)
 {
-	int bytes = SOCKET_BYTES, err = 0;
+	int bytes = SOCKET_BYTES, on = 1, err = 0;
 
 	port->fd = socket(port->own.any.sa_family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	if (port->fd < 0) {
+	if (port->fd < 0 || (port->own.any.sa_family == AF_UNIX &&
+			     setsockopt(port->fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)))) {
 		err = errno;
 	} else if (bind(port->fd, &port->own.any, port->own.len)) {
 		err = errno;
@@ -468,6 +523,7 @@ static void prepare_batch(struct port *port)
 		port->headers[i].msg_hdr.msg_iov = &port->parts[i];
 		port->headers[i].msg_hdr.msg_iovlen = 1;
 		port->headers[i].msg_hdr.msg_name = &port->from[i].any;
+		port->headers[i].msg_hdr.msg_control = &port->credentials[i];
 	}
 }
 
@@ -478,6 +534,7 @@ int muster_wire_socket_open(const char *spec, uint32_t node, uint32_t incarnatio
 	static const struct muster_wire_ops ops = {
 		.send = port_send,
 		.watch = port_watch,
+		.gone = port_gone,
 		.poll = port_poll,
 		.deadline_us = port_deadline_us,
 		.fd = port_fd,

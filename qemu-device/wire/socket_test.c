@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -247,6 +248,28 @@ static void a_unix_peer_that_has_gone_is_lost_at_once(void **state)
 	assert_true(now_us() - start_us < DEADLINE_US);
 }
 
+/* The kernel refuses our acknowledgements while packets lie in our socket still. */
+static void what_a_peer_sent_before_it_went_is_taken_first(void **state)
+{
+	uint64_t later_us;
+
+	(void)state;
+	must_open(t.unix_spec, 0, 5);
+	must_open(t.unix_spec, 1, 6);
+	exchange(0, 1, 10);
+	for (uint32_t n = 10; n < 18; n++)
+		assert_int_equal(try_send(1, 0, n), 0);
+	close_port(1);
+	later_us = now_us();
+	for (int i = 0; i < 20; i++) {
+		later_us += 1000;
+		t.owners[0].wire->ops->poll(t.owners[0].wire, later_us, 1);
+	}
+	for (uint32_t n = 10; n < 18; n++)
+		assert_int_equal(t.owners[0].came[1][n], 1);
+	assert_int_equal(t.owners[0].lost[1], 1);
+}
+
 static void a_watched_peer_that_never_comes_is_lost(void **state)
 {
 	(void)state;
@@ -307,6 +330,47 @@ static void frames_from_a_wrong_address_are_refused(void **state)
 	muster_wire_socket_counters(t.owners[0].wire, &counters);
 	assert_int_equal(counters.refused, 1);
 	assert_int_equal(counters.corrupt, 2);
+	assert_int_equal(counters.frames_out, 0);
+}
+
+/* Says hello to node 0 as node 1, from that node's very address, as another user. */
+static void pretend_as_nobody(const char *name, struct muster_frame frame)
+{
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_DGRAM, 0);
+	int path = snprintf(addr.sun_path + 1, sizeof(addr.sun_path) - 1, "%s/node-1.sock", name);
+	socklen_t len = offsetof(struct sockaddr_un, sun_path) + 1 + path + 1;
+
+	if (setresuid(65534, 65534, 65534) || bind(fd, (struct sockaddr *)&addr, len))
+		_exit(1);
+	addr.sun_path[1 + path - strlen("1.sock")] = '0';
+	_exit(sendto(fd, &frame, sizeof(frame), 0, (struct sockaddr *)&addr, len) !=
+	      sizeof(frame));
+}
+
+static void frames_of_another_user_are_refused(void **state)
+{
+	struct muster_frame frame = {
+		.version = MUSTER_FRAME_VERSION, .type = MUSTER_FRAME_HELLO,
+		.src_node = 1, .dst_node = 0, .src_incarnation = 6,
+	};
+	struct muster_wire_counters counters;
+	char name[32], spec[40];
+	int status;
+
+	(void)state;
+	if (geteuid())
+		skip();		/* only root can become another */
+	snprintf(name, sizeof(name), "muster-test-%d", getpid());
+	snprintf(spec, sizeof(spec), "unix:@%s", name);
+	must_open(spec, 0, 5);
+	frame.crc = muster_crc32c(0, &frame, sizeof(frame));
+	if (fork() == 0)
+		pretend_as_nobody(name, frame);
+	assert_true(wait(&status) > 0 && status == 0);
+	poll_all();
+	muster_wire_socket_counters(t.owners[0].wire, &counters);
+	assert_int_equal(counters.refused, 1);
 	assert_int_equal(counters.frames_out, 0);
 }
 
@@ -406,10 +470,12 @@ int main(void)
 		TEST(packets_come_once_though_frames_are_lost_and_repeated),
 		TEST(a_peer_that_has_gone_is_lost),
 		TEST(a_unix_peer_that_has_gone_is_lost_at_once),
+		TEST(what_a_peer_sent_before_it_went_is_taken_first),
 		TEST(a_watched_peer_that_never_comes_is_lost),
 		TEST(a_restarted_peer_is_lost_and_can_be_talked_to),
 		TEST(unknown_nodes_are_unreachable),
 		TEST(frames_from_a_wrong_address_are_refused),
+		TEST(frames_of_another_user_are_refused),
 		TEST(a_spec_that_cannot_be_read_says_why),
 		TEST(a_node_that_runs_already_is_not_disturbed),
 		TEST(the_file_of_a_crashed_node_is_replaced),

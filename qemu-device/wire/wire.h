@@ -45,8 +45,14 @@ struct muster_wire_ops {
 	 */
 	int (*watch)(struct muster_wire *wire, uint32_t node, uint32_t incarnation);
 	/*
-	 * Receive what has come, at most `budget` packets, and run timers; now_us is
-	 * CLOCK_MONOTONIC. Return: how many came.
+	 * The owner has heard elsewhere that a node is not there any more: nothing needs
+	 * to reach it, and what comes from it is refused. Reports it lost.
+	 */
+	void (*gone)(struct muster_wire *wire, uint32_t node);
+	/*
+	 * Receive what has come, at most `budget` frames, and run timers; now_us is
+	 * CLOCK_MONOTONIC. Return: how many came, acknowledgements as well; 0: no more
+	 * is there.
 	 */
 	int (*poll)(struct muster_wire *wire, uint64_t now_us, int budget);
 	/* When poll() is next due although nothing comes (us, absolute); UINT64_MAX: never. */
@@ -78,9 +84,9 @@ struct muster_wire_counters {
 
 /**
  * muster_wire_socket_open() - a port on a datagram socket.
- * @spec: "unix:DIR" (node N is DIR/node-N.sock; a DIR
- *	that starts with @ is an abstract name, not a directory) or "udp:HOST:PORT" (node N is
- *	HOST at PORT + N). Only numeric addresses; IPv6 in brackets.
+ * @spec: "unix:DIR" (node N is DIR/node-N.sock; a DIR that starts with @ is an
+ *	abstract name, not a directory; all nodes are of one user) or "udp:HOST:PORT"
+ *	(node N is HOST at PORT + N). Only numeric addresses; IPv6 in brackets.
  * @node: this port's node.
  * @incarnation: differs in every life of a node; not 0.
  * @deadline_us: silence towards an unacknowledged packet after which a node is lost.

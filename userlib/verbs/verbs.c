@@ -295,12 +295,19 @@ static int post(struct muster_dev *dev, const struct muster_desc *descs, uint32_
 
 /*
  * The NIC writes valid last; it alternates from lap to lap, beginning with 1. The
- * zeros that a dead NIC's rings read as are valid in every second lap, but no entry
- * of the NIC's is all zero.
+ * zeros that a dead NIC's rings read as are valid in every second lap, so an entry
+ * has been read whole only if its mark, which is never zero in an entry of the
+ * NIC's and goes first when it dies, is still there afterwards.
  */
 static bool is_valid(const __le32 *valid, uint32_t index, uint32_t entries)
 {
 	return le32toh(__atomic_load_n(valid, __ATOMIC_ACQUIRE)) == !(index & entries);
+}
+
+static bool is_whole(const uint8_t *mark)
+{
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	return __atomic_load_n(mark, __ATOMIC_RELAXED);
 }
 
 static void check_dead(struct verbs *v)
@@ -345,7 +352,7 @@ static int poll_cq(struct muster_dev *dev, struct muster_cqe *cqe)
 	if (!is_valid(&entry->valid, v->cq_head, vp->cq_entries))
 		return poll_dead(v, cqe);
 	*cqe = *entry;
-	if (!cqe->kind) {
+	if (!is_whole(&entry->kind)) {
 		check_dead(v);
 		return poll_dead(v, cqe);
 	}
@@ -374,15 +381,15 @@ static int recv_p2p(struct muster_dev *dev, struct muster_packet *packet, void *
 	if (!is_valid(&slot->valid, v->rq_head, vp->rq_entries))
 		return 0;
 	*packet = slot->packet;
-	if (!packet->version) {
-		check_dead(v);
-		return 0;
-	}
-	v->rq_head++;
 	if (le16toh(packet->length) <= MUSTER_MTU)
 		memcpy(payload, slot->payload, le16toh(packet->length));
 	else
 		packet->length = 0;
+	if (!is_whole(&slot->packet.version)) {
+		check_dead(v);
+		return 0;
+	}
+	v->rq_head++;
 	if (v->rq_head - v->rq_told >= vp->rq_entries / 4)
 		give_back_slots(v);
 	return 1;

@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The simulated world: engines, links and rings as they are, between simulated
+ * hosts on a simulated network, in virtual time. One 64-bit seed decides the
+ * workload and every fault, so a run can be repeated exactly.
+ *
+ *   dst.c        seeds, arguments and what is printed
+ *   plan.c       from a seed to what shall happen
+ *   world.c      virtual time: events, the life of a run, what must hold at its end
+ *   net.c        links over a faulty network, or memory rings, or the node itself
+ *   node.c       a NIC: what an engine may do to the world
+ *   host.c       a rank's program: posts, takes completions, judges them, closes
+ *   message.c    its point-to-point messages
+ *   op.c         operations: schedules, data, and the result that is expected
+ */
+#ifndef MUSTER_DST_H
+#define MUSTER_DST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "dev.h"
+#include "engine.h"
+#include "reliable.h"
+#include "ring.h"
+#include "schedule.h"
+
+enum dst_limit {
+	DST_NODES_MAX = 8,
+	DST_RANKS_MAX = 8,
+	DST_COMMS_MAX = 3,
+	DST_OPS_MAX = 40,		/* of one communicator */
+	DST_MESSAGES_MAX = 20,		/* of one member in a communicator */
+	DST_CQ_MAX = 64,
+	DST_WINDOWS_MAX = 4,
+	DST_RING_BYTES = MUSTER_RING_BYTES_MIN,
+	DST_ARENA_BYTES = 64 << 20,	/* buffers of all ranks */
+	DST_EVENTS_MAX = 4000000,	/* of one run */
+	DST_DEADLINE_US = 2000000,	/* of links */
+	DST_BOUND_US = 30000000,	/* everything must have ended */
+	DST_WHY_MAX = 400,
+};
+
+/* ---- randomness ------------------------------------------------------------- */
+
+struct dst_rng {
+	uint64_t state;
+};
+
+static inline uint64_t dst_draw(struct dst_rng *rng)
+{
+	uint64_t z = (rng->state += 0x9e3779b97f4a7c15ull);
+
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
+	z = (z ^ z >> 27) * 0x94d049bb133111ebull;
+	return z ^ z >> 31;
+}
+
+/* 0 to bound - 1; 0 for bound 0 */
+static inline uint64_t dst_below(struct dst_rng *rng, uint64_t bound)
+{
+	return bound ? dst_draw(rng) % bound : 0;
+}
+
+static inline bool dst_chance(struct dst_rng *rng, uint32_t permille)
+{
+	return permille && dst_below(rng, 1000) < permille;
+}
+
+/* ---- the plan ------------------------------------------------------------------ */
+
+/* What ends a communicator before its time; everything else heals. */
+enum dst_cause {
+	DST_NONE,
+	DST_DEATH,	/* a node is silent from a moment on */
+	DST_MISMATCH,	/* a rank calls another operation */
+	DST_ABORT,	/* a rank gives up */
+	DST_MEMORY,	/* a rank's memory is refused */
+	DST_CLOSE,	/* a rank closes its context too early */
+	DST_CAUSES,
+};
+
+struct dst_plan {
+	uint64_t seed;
+	uint32_t nodes, vps_per_node, ranks, comms;
+	uint32_t units, buffer_bytes, budget, cq_slots;
+	bool rings;			/* else links over a faulty network */
+	bool by_reference;		/* rings: peers' memory is read in place */
+	bool map;			/* the engine may work on memory in place */
+	/* Per thousand, until all is healed. */
+	uint32_t drop, duplicate, reorder, corrupt, truncate, link_full, send_full;
+	uint32_t replay, forge;		/* of packets, at the engine */
+	uint32_t cuts, clogs;		/* how many, of one direction each */
+	uint64_t heal_us;
+	uint32_t jitter_us, engine_us, host_us;
+	uint64_t late_us;		/* at most, of ranks */
+	enum dst_cause cause;
+	uint32_t cause_rank, cause_comm, cause_op;
+	uint64_t cause_us;
+	bool reborn;			/* DEATH: the node comes back as another */
+};
+
+void dst_plan_make(struct dst_plan *plan, uint64_t seed);
+/* Whether the cause may show in a communicator. */
+bool dst_plan_touches(const struct dst_plan *plan, uint32_t comm);
+void dst_plan_print(const struct dst_plan *plan);
+
+/* ---- operations ------------------------------------------------------------------ */
+
+/* What all members call. */
+struct dst_op {
+	const struct muster_schedule *schedule;
+	struct muster_schedule *owned;	/* the same, if it is not kept */
+	uint8_t type, op;
+	uint64_t count, bytes;
+	uint8_t *expected;		/* where there is a result */
+};
+
+/* One member's part in it. */
+struct dst_call {
+	const struct dst_op *op;
+	struct muster_program *program;
+	uint8_t *in, *out;		/* equal: in place */
+	uint64_t in_hash;
+	uint32_t stage;			/* next to be posted */
+	uint32_t number;		/* of its last stage */
+	bool live;			/* the NIC may use its memory */
+	bool settled;			/* has completed, or never will: memory is sealed */
+	bool refused;			/* MEMORY: accesses fail */
+};
+
+struct dst_comm {
+	uint16_t id;
+	uint32_t nr;
+	uint32_t members[DST_RANKS_MAX];	/* ranks, in any order */
+	struct muster_address addresses[DST_RANKS_MAX];
+	uint32_t nr_ops;
+	struct dst_op ops[DST_OPS_MAX];
+	struct dst_op wrong;			/* what the cause's rank calls instead */
+	uint32_t nr_messages;			/* that each member sends */
+	uint8_t message_to[DST_RANKS_MAX][DST_MESSAGES_MAX];
+	uint32_t messages_for[DST_RANKS_MAX];
+};
+
+/* ---- ranks and nodes ------------------------------------------------------------- */
+
+/* A rank in a communicator. */
+struct dst_part {
+	bool member, closed, told;	/* told: MUSTER_CQE_CONTEXT came */
+	uint32_t self;
+	uint32_t posting;		/* call that is being posted */
+	uint32_t completed;		/* calls that have completed */
+	uint32_t good;			/* of them with success */
+	uint32_t number;		/* next of its sequences */
+	uint8_t status;			/* first failure */
+	uint64_t close_us;
+	uint32_t messages_posted, messages_completed, messages_came;
+	uint32_t messages_from[DST_RANKS_MAX];	/* bit per message */
+	struct dst_call calls[DST_OPS_MAX];
+};
+
+struct dst_rank {
+	struct dst_world *world;
+	struct dst_node *node;
+	uint32_t index;
+	uint16_t vp;
+	uint64_t turn_us;		/* UINT64_MAX: none planned */
+	uint64_t begin_us;
+	uint32_t backoff_us;
+	struct muster_cqe cq[DST_CQ_MAX];
+	uint32_t cq_head, cq_tail;
+	struct dst_part parts[DST_COMMS_MAX];
+};
+
+/* One end of a link. */
+struct dst_port {
+	struct dst_node *node;
+	uint32_t peer;
+	struct muster_link *link;
+	struct muster_ring_producer out;
+	struct muster_ring_consumer in;
+	bool gone;			/* rings: its end was reported */
+	uint64_t sent;			/* packets that the peer was sent */
+	uint64_t delivered;		/* packets that came from it */
+};
+
+struct dst_node {
+	struct dst_world *world;
+	uint32_t index;
+	uint32_t incarnation;
+	bool dead, reborn, left;
+	struct muster_engine *engine;
+	size_t allocated;
+	uint64_t step_us;		/* UINT64_MAX: none planned */
+	uint64_t activity;		/* packets, completions, accesses */
+	uint32_t idle;			/* steps without any */
+	uint32_t nr_ranks;
+	struct dst_rank *ranks[DST_RANKS_MAX];
+	struct muster_ring_region region;
+	struct dst_port ports[DST_NODES_MAX];
+};
+
+/* ---- the world -------------------------------------------------------------------- */
+
+enum dst_event_type {
+	DST_EVENT_STEP = 1,	/* a node runs its wire and its engine */
+	DST_EVENT_TURN,		/* a rank's program runs */
+	DST_EVENT_FRAME,	/* a datagram arrives at a node */
+	DST_EVENT_PACKET,	/* a packet arrives at a node's engine: from itself, or again */
+	DST_EVENT_LOST,		/* rings: node learns that the other one is dead */
+	DST_EVENT_LEFT,		/* rings: node learns that the other one has left */
+	DST_EVENT_CAUSE,	/* what the plan has in mind */
+	DST_EVENT_REBIRTH,
+};
+
+/* A datagram or packet under way. */
+struct dst_parcel {
+	struct dst_parcel *next;	/* free ones */
+	uint32_t len;
+	uint8_t bytes[MUSTER_FRAME_MAX + 8] __attribute__((aligned(8)));
+};
+
+struct dst_event {
+	uint64_t at_us;
+	uint64_t order;
+	uint32_t type;
+	uint16_t target, other;
+	struct dst_parcel *parcel;
+};
+
+/* From one node to another, for a while. */
+struct dst_window {
+	uint32_t from, to;
+	uint64_t begin_us, end_us;
+};
+
+struct dst_world {
+	struct dst_plan plan;
+	struct dst_rng net, host, data;
+	uint64_t now_us;
+	uint64_t hash;			/* of all that happened */
+	bool trace;
+	bool failed;
+	char why[DST_WHY_MAX];
+	uint64_t nr_events, nr_packets, nr_faults;
+	uint8_t job;
+	uint64_t job_key;
+	struct dst_window cuts[DST_WINDOWS_MAX];	/* what is sent meanwhile is lost */
+	struct dst_window clogs[DST_WINDOWS_MAX];	/* or arrives at the end */
+	struct muster_wire_counters counters;
+	struct dst_node nodes[DST_NODES_MAX];
+	struct dst_rank ranks[DST_RANKS_MAX];
+	struct dst_comm comms[DST_COMMS_MAX];
+	uint8_t *arena;
+	size_t arena_used;
+
+	struct dst_event *heap;
+	uint32_t heap_nr, heap_max;
+	uint64_t order;
+	struct dst_parcel *parcels;	/* free ones */
+	struct muster_link *links;	/* storage for all pairs */
+	uint8_t *regions;		/* and for the nodes' inbound regions */
+};
+
+/* world.c */
+struct dst_world *dst_world_new(void);
+void dst_world_free(struct dst_world *w);
+/* Run one seed: true if everything held, else w->why says what did not. */
+bool dst_world_run(struct dst_world *w, uint64_t seed);
+void dst_at(struct dst_world *w, uint64_t at_us, enum dst_event_type type, uint32_t target,
+	    uint32_t other, struct dst_parcel *parcel);
+void dst_mix(struct dst_world *w, uint64_t value);
+bool dst_healed(const struct dst_world *w);
+__attribute__((format(printf, 2, 3))) void dst_fail(struct dst_world *w, const char *format, ...);
+__attribute__((format(printf, 2, 3))) void dst_say(struct dst_world *w, const char *format, ...);
+uint8_t *dst_memory(struct dst_world *w, size_t bytes);
+void dst_step_at(struct dst_node *node, uint64_t at_us);
+void dst_turn_at(struct dst_rank *rank, uint64_t at_us);
+
+/* net.c */
+void dst_net_begin(struct dst_world *w);
+void dst_net_rebirth(struct dst_node *node);
+struct dst_parcel *dst_parcel_new(struct dst_world *w);
+void dst_parcel_free(struct dst_world *w, struct dst_parcel *parcel);
+int dst_net_send(struct dst_node *node, const struct muster_packet *packet, const void *payload);
+void dst_net_arrive(struct dst_node *node, uint32_t from, struct dst_parcel *parcel);
+/* An event's packet reaches the engine. */
+void dst_net_packet(struct dst_node *node, struct dst_parcel *parcel);
+void dst_net_run(struct dst_node *node);
+void dst_net_watch(struct dst_node *node, uint32_t peer, uint32_t incarnation);
+/* Rings: node learns that a peer has died, or has left in good order. */
+void dst_net_end(struct dst_node *node, uint32_t peer, bool in_order);
+/* At the end: what was sent has come. */
+void dst_net_check(struct dst_world *w);
+void dst_net_free(struct dst_world *w);
+
+/* node.c */
+int dst_node_begin(struct dst_node *node);
+void dst_node_end(struct dst_node *node);
+void dst_node_step(struct dst_node *node);
+
+/* host.c */
+bool dst_host_finished(const struct dst_rank *rank);
+void dst_host_turn(struct dst_rank *rank);
+void dst_host_close(struct dst_rank *rank, uint32_t comm);
+void dst_host_abort(struct dst_rank *rank, uint32_t comm);
+
+/* message.c */
+void dst_messages_make(struct dst_world *w, struct dst_comm *comm);
+/* The next one. 0; -EAGAIN; -ENOENT: there is none. */
+int dst_message_post(struct dst_rank *rank, uint32_t comm);
+void dst_message_complete(struct dst_rank *rank, uint32_t comm, const struct muster_cqe *cqe);
+void dst_message_deliver(struct dst_rank *rank, const struct muster_packet *packet,
+			 const void *payload);
+bool dst_messages_done(const struct dst_rank *rank, uint32_t comm);
+
+/* op.c */
+int dst_op_make(struct dst_world *w, struct dst_comm *comm, struct dst_op *op, bool large);
+/* The same but for its type, count or root. */
+void dst_op_alter(struct dst_world *w, struct dst_op *wrong, const struct dst_op *op);
+int dst_call_make(struct dst_world *w, struct dst_comm *comm, uint32_t member,
+		  const struct dst_op *op, struct dst_call *call, uint8_t *in);
+/* Result and contribution are what they must be; w->why says if not. */
+bool dst_call_right(struct dst_world *w, const struct dst_comm *comm, uint32_t member,
+		    const struct dst_call *call);
+/* From now on the memory must not be touched. */
+void dst_call_seal(struct dst_call *call);
+bool dst_call_sealed(const struct dst_call *call);
+uint64_t dst_hash(const void *bytes, size_t len);
+
+#endif /* MUSTER_DST_H */

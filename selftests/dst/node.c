@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * A simulated NIC: an engine and what it may do to the world. Memory is known by
+ * key and address: each call of an operation has a region for its input and one
+ * for its output, which end with the call. An access outside of a region, or to
+ * one that has ended, is a fault of the engine and fails the run.
+ */
+#include "dst.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LEAVE_US = 1000 };
+
+static struct dst_rank *rank_of(struct dst_node *node, uint16_t vp)
+{
+	for (uint32_t i = 0; i < node->nr_ranks; i++)
+		if (node->ranks[i]->vp == vp)
+			return node->ranks[i];
+	return NULL;
+}
+
+/* ---- memory ------------------------------------------------------------------- */
+
+/* The call that a key belongs to: 1 + ((comm * calls + call) * 2 + out). */
+static struct dst_call *call_of(struct dst_rank *rank, uint32_t key, bool *out)
+{
+	uint32_t index = key - 1, call = index / 2;
+
+	if (!rank || !key || call >= DST_COMMS_MAX * DST_OPS_MAX)
+		return NULL;
+	*out = index & 1;
+	return &rank->parts[call / DST_OPS_MAX].calls[call % DST_OPS_MAX];
+}
+
+/* Where a range lies; NULL after dst_fail(), or where the plan says that it is refused. */
+static uint8_t *range(struct dst_node *node, uint16_t vp, uint32_t key, uint64_t addr,
+		      uint64_t len, bool write)
+{
+	struct dst_world *w = node->world;
+	bool out = false;
+	struct dst_call *call = call_of(rank_of(node, vp), key, &out);
+	uint64_t offset = addr - ((uint64_t)key << 32);
+
+	node->activity++;
+	if (call && call->refused)
+		return NULL;
+	if (!call || !call->live || offset > call->op->bytes || len > call->op->bytes - offset) {
+		dst_fail(w, "node %u: access to %" PRIu64 " bytes at offset %" PRIu64 " of key %u, which %s",
+			 node->index, len, offset, key,
+			 call && call->live ? "is shorter" : "has ended");
+		return NULL;
+	}
+	if (write && !out) {
+		dst_fail(w, "node %u: write to the input of a call, key %u", node->index, key);
+		return NULL;
+	}
+	return (out ? call->out : call->in) + offset;
+}
+
+static int world_dma_read(void *opaque, uint16_t vp, uint32_t key, uint64_t addr, void *buf,
+			  uint32_t len)
+{
+	const uint8_t *p = range(opaque, vp, key, addr, len, false);
+
+	if (!p)
+		return -EFAULT;
+	memcpy(buf, p, len);
+	return 0;
+}
+
+static int world_dma_write(void *opaque, uint16_t vp, uint32_t key, uint64_t addr,
+			   const void *buf, uint32_t len)
+{
+	uint8_t *p = range(opaque, vp, key, addr, len, true);
+
+	if (!p)
+		return -EFAULT;
+	memcpy(p, buf, len);
+	return 0;
+}
+
+static void *world_dma_map(void *opaque, uint16_t vp, uint32_t key, uint64_t addr, uint64_t len,
+			   bool write)
+{
+	return range(opaque, vp, key, addr, len, write);
+}
+
+static bool world_shareable(void *opaque, uint16_t vp, uint32_t key, uint32_t peer)
+{
+	(void)peer;
+	(void)opaque;
+	(void)vp;
+	return key % 3 != 0;	/* some memory is the caller's own, which peers do not see */
+}
+
+/* A peer's region may have ended meanwhile, if its communicator has failed: no fault of ours. */
+static const void *world_peer_map(void *opaque, uint32_t peer, uint16_t vp, uint32_t key,
+				  uint64_t addr, uint64_t len)
+{
+	struct dst_node *node = opaque;
+	bool out = false;
+	struct dst_call *call;
+	uint64_t offset = addr - ((uint64_t)key << 32);
+
+	node->activity++;
+	if (peer >= node->world->plan.nodes)
+		return NULL;
+	call = call_of(rank_of(&node->world->nodes[peer], vp), key, &out);
+	if (!call || !call->live || offset > call->op->bytes || len > call->op->bytes - offset)
+		return NULL;
+	return (out ? call->out : call->in) + offset;
+}
+
+/* ---- the rest of the world ---------------------------------------------------------- */
+
+static uint64_t world_now_us(void *opaque)
+{
+	return ((struct dst_node *)opaque)->world->now_us;
+}
+
+static int world_send(void *opaque, const struct muster_packet *packet, const void *payload)
+{
+	struct dst_node *node = opaque;
+	struct dst_world *w = node->world;
+	int err = -EAGAIN;
+
+	if (dst_healed(w) || !dst_chance(&w->net, w->plan.send_full))
+		err = dst_net_send(node, packet, payload);
+	dst_say(w, "node %u -> %u: packet %u of context %u, number %u, pulse %u, slot %u, flags %x, %u bytes at %u of %u: %d",
+		node->index, packet->dst_node, packet->type, packet->context, packet->number,
+		packet->pulse, packet->seq_id, packet->flags, packet->length, packet->offset,
+		packet->total, err);
+	if (err == -EAGAIN)
+		return err;
+	node->activity++;
+	w->nr_packets++;
+	dst_mix(w, (uint64_t)packet->number << 32 | packet->pulse << 16 | packet->type << 8 |
+		   packet->seq_id);
+	return err;
+}
+
+static int world_complete(void *opaque, uint16_t vp, const struct muster_cqe *cqe)
+{
+	struct dst_node *node = opaque;
+	struct dst_rank *rank = rank_of(node, vp);
+
+	if (!rank) {
+		dst_fail(node->world, "node %u: a completion for VP %u, which there is not",
+			 node->index, vp);
+		return 0;
+	}
+	if (rank->cq_head - rank->cq_tail >= node->world->plan.cq_slots)
+		return -EAGAIN;
+	rank->cq[rank->cq_head++ % DST_CQ_MAX] = *cqe;
+	node->activity++;
+	dst_turn_at(rank, node->world->now_us + 1 +
+			  dst_below(&node->world->host, node->world->plan.host_us));
+	return 0;
+}
+
+static int world_deliver(void *opaque, uint16_t vp, const struct muster_packet *packet,
+			 const void *payload)
+{
+	struct dst_node *node = opaque;
+	struct dst_rank *rank = rank_of(node, vp);
+
+	if (rank)
+		dst_message_deliver(rank, packet, payload);
+	else
+		dst_fail(node->world, "node %u: a message for VP %u, which there is not",
+			 node->index, vp);
+	return 0;
+}
+
+static void *world_alloc(void *opaque, size_t bytes)
+{
+	struct dst_node *node = opaque;
+	size_t whole = (bytes + 63) / 64 * 64;
+	void *p = aligned_alloc(64, whole);
+
+	if (!p)
+		return NULL;
+	memset(p, 0, whole);
+	node->allocated += bytes;
+	return p;
+}
+
+static void world_free(void *opaque, void *p, size_t bytes)
+{
+	struct dst_node *node = opaque;
+
+	node->allocated -= bytes;
+	free(p);
+}
+
+/* ---- life ------------------------------------------------------------------------------ */
+
+static int open_contexts(struct dst_node *node, struct dst_rank *rank)
+{
+	struct dst_world *w = node->world;
+	struct muster_member members[DST_RANKS_MAX];
+	int err = 0;
+
+	for (uint32_t c = 0; c < w->plan.comms && !err; c++) {
+		const struct dst_comm *comm = &w->comms[c];
+		struct muster_context_config config = {
+			.job = w->job,
+			.context = comm->id,
+			.vp = rank->vp,
+			.job_key = w->job_key,
+			.self = rank->parts[c].self,
+			.nr_members = comm->nr,
+			.members = members,
+		};
+
+		if (!rank->parts[c].member)
+			continue;
+		for (uint32_t m = 0; m < comm->nr; m++) {
+			members[m] = (struct muster_member){
+				.node = comm->addresses[m].node,
+				.vp = comm->addresses[m].vp,
+				.incarnation = comm->addresses[m].incarnation,
+			};
+			dst_net_watch(node, members[m].node, members[m].incarnation);
+		}
+		err = muster_engine_context_open(node->engine, &config);
+	}
+	return err;
+}
+
+int dst_node_begin(struct dst_node *node)
+{
+	const struct dst_plan *plan = &node->world->plan;
+	struct muster_engine_config config = {
+		.node = node->index, .units = plan->units, .buffer_bytes = plan->buffer_bytes,
+	};
+	struct muster_engine_world functions = {
+		.now_us = world_now_us,
+		.dma_read = world_dma_read,
+		.dma_write = world_dma_write,
+		.dma_map = plan->map ? world_dma_map : NULL,
+		.shareable = plan->by_reference ? world_shareable : NULL,
+		.peer_map = plan->by_reference ? world_peer_map : NULL,
+		.send = world_send,
+		.complete = world_complete,
+		.deliver = world_deliver,
+		.alloc = world_alloc,
+		.free = world_free,
+	};
+	int err = muster_engine_create(&config, &functions, node, &node->engine);
+
+	for (uint32_t i = 0; i < node->nr_ranks && !err; i++) {
+		err = muster_engine_vp_open(node->engine, node->ranks[i]->vp);
+		if (!err)
+			err = open_contexts(node, node->ranks[i]);
+	}
+	return err;
+}
+
+/* Everything is closed: nothing may be left. */
+void dst_node_end(struct dst_node *node)
+{
+	struct muster_engine_counters counters;
+	struct dst_world *w = node->world;
+
+	if (!node->engine)
+		return;
+	muster_engine_counters_get(node->engine, &counters);
+	if (!w->failed && !node->dead && (counters.buffer_blocks_used || counters.buffer_entries_used))
+		dst_fail(w, "node %u: %" PRIu64 " blocks and %" PRIu64 " entries are still used after all contexts are closed",
+			 node->index, counters.buffer_blocks_used, counters.buffer_entries_used);
+	muster_engine_destroy(node->engine);
+	node->engine = NULL;
+	if (node->allocated)
+		dst_fail(w, "node %u: the engine has kept %zu bytes", node->index,
+			 node->allocated);
+}
+
+/* A process ends when its engine has nothing to say any more; its peers see its rings end. */
+static void leave(struct dst_node *node)
+{
+	struct dst_world *w = node->world;
+
+	for (uint32_t i = 0; i < node->nr_ranks; i++)
+		if (!dst_host_finished(node->ranks[i]))
+			return;
+	node->left = true;
+	for (uint32_t i = 0; i < w->plan.nodes; i++)
+		if (i != node->index)
+			dst_at(w, w->now_us + 1 + dst_below(&w->host, LEAVE_US), DST_EVENT_LEFT, i,
+			       node->index, NULL);
+}
+
+void dst_node_step(struct dst_node *node)
+{
+	struct dst_world *w = node->world;
+	uint64_t before = node->activity;
+	bool busy;
+
+	dst_net_run(node);
+	if (node->reborn)
+		return;
+	busy = muster_engine_step(node->engine, w->plan.budget);
+	node->idle = node->activity == before ? node->idle + 1 : 0;
+	if (!busy && w->plan.rings)
+		leave(node);
+	/* What the wire or a queue refuses now may take long: look less and less often. */
+	if (busy)
+		dst_step_at(node, w->now_us + 1 + dst_below(&w->host, w->plan.engine_us) +
+				  (1ull << (node->idle < 14 ? node->idle : 14)));
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * What the files of the local device share: local.c opens it and is its table of
+ * operations, world.c is what its engine sees of the world, and
+ * progress.c moves packets, sleeps, and hears of deaths.
+ */
+#ifndef MUSTER_LOCAL_INTERNAL_H
+#define MUSTER_LOCAL_INTERNAL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "dev.h"
+#include "engine.h"
+#include "local.h"
+#include "mesh.h"
+#include "regions.h"
+#include "rings.h"
+#include "wire.h"
+
+enum local_limit {
+	COMPLETIONS = 2048,		/* a power of two */
+	RECEIVE_SLOTS_PER_RANK = 140,	/* point to point */
+	RECEIVE_SLOTS_MAX = 4096,
+};
+
+struct received {
+	struct muster_packet packet;
+	uint8_t payload[MUSTER_MTU];
+};
+
+struct peer {
+	struct muster_regions_peer memory;
+	bool ended;		/* its connection has; all that came before is yet to be handled */
+	bool left;		/* in good order */
+	bool lost;		/* and now the engine knows, too */
+	bool full;		/* has no room for announcements now */
+};
+
+struct local {
+	struct muster_dev dev;
+	uint32_t rank;
+	uint32_t size;
+	uint64_t deadline_us;	/* how long a rank may be late before the others go */
+	struct muster_engine *engine;
+	struct muster_mesh *mesh;
+	struct muster_wire *wire;	/* NULL: rings */
+	struct muster_rings rings;
+	struct muster_regions_own memory;
+	bool announcing;	/* not all peers know of every region, or that it is gone */
+	bool busy;		/* the engine could go on */
+	bool ended;		/* some peer is, and not lost */
+	uint32_t polls;
+	uint64_t serviced_us;	/* when the mesh was looked at last */
+	struct peer *peers;
+	uint32_t completed;	/* both count up */
+	uint32_t polled;
+	struct muster_cqe completions[COMPLETIONS];
+	uint32_t delivered;	/* both start again whenever all is taken: warm memory */
+	uint32_t taken;
+	struct received *received;
+};
+
+uint64_t muster_local_now_us(void);
+
+/* ---- world.c ---- */
+
+const struct muster_engine_world *muster_local_world(bool rings);
+
+/* ---- progress.c ---- */
+
+extern const struct muster_mesh_events muster_local_mesh_events;
+extern const struct muster_wire_events muster_local_wire_events;
+
+/** muster_local_announce() - tell peers of regions that are new or gone, as there is room. */
+void muster_local_announce(struct local *local);
+/** muster_local_give_back() - no peer may count on memory that was lent in a context. */
+void muster_local_give_back(struct local *local, uint16_t context);
+/** muster_local_end() - a peer is not there any more, or not sane. */
+void muster_local_end(struct local *local, uint32_t rank);
+/** muster_local_step() - let the engine run; wake whom it sent to. */
+void muster_local_step(struct local *local);
+/** muster_local_progress() - handle what has come. Return: whether anything had. */
+bool muster_local_progress(struct local *local);
+/** muster_local_wait() - sleep until there is news for poll() or recv(), or the time is over. */
+void muster_local_wait(struct local *local, uint64_t timeout_us);
+/**
+ * muster_local_settle() - see that what the wire refused or may lose comes to its
+ * receivers; gives up when nothing has moved for patience_us.
+ */
+void muster_local_settle(struct local *local, uint64_t patience_us);
+
+#endif /* MUSTER_LOCAL_INTERNAL_H */

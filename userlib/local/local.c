@@ -1,0 +1,354 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * The local device (local.h): one engine, stepped by its owner inside calls;
+ * packets go over memory rings, or over sockets where that is asked for; memory
+ * that was allocated here is mapped by all peers, so that they combine from it in
+ * place. This file opens and closes it and is its table of operations.
+ */
+#include "local.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "internal.h"
+
+/*
+ * A local rank that is merely late answers nothing, for as long as it computes.
+ * Deaths are heard from the mesh, so silence on a socket never means one.
+ */
+#define SILENCE_US	(365ull * 86400 * 1000000)
+
+enum { SETTLE_US = 1000000 };	/* before the caller blocks elsewhere, where others may do so, too */
+
+static struct local *to_local(struct muster_dev *dev)
+{
+	return (struct local *)dev;
+}
+
+/* ---- operations ---------------------------------------------------------------- */
+
+static int mem_alloc(struct muster_dev *dev, size_t bytes, void **addr, uint32_t *key)
+{
+	struct local *local = to_local(dev);
+	int err = muster_region_alloc(&local->memory, bytes, addr, key);
+
+	if (!err)
+		muster_local_announce(local);
+	return err;
+}
+
+static void mem_free(struct muster_dev *dev, void *addr, size_t bytes, uint32_t key)
+{
+	struct local *local = to_local(dev);
+
+	(void)addr;
+	(void)bytes;
+	muster_region_withdraw(&local->memory, key);
+	muster_local_announce(local);
+}
+
+static int mem_register(struct muster_dev *dev, void *addr, size_t bytes, int access,
+			uint32_t *key)
+{
+	return muster_region_register(&to_local(dev)->memory, addr, bytes, access, key);
+}
+
+static void mem_deregister(struct muster_dev *dev, uint32_t key)
+{
+	muster_region_deregister(&to_local(dev)->memory, key);
+}
+
+static int context_open(struct muster_dev *dev, const struct muster_dev_context *context)
+{
+	struct local *local = to_local(dev);
+	struct muster_context_config config = {
+		.job = context->job,
+		.context = context->context,
+		.vp = dev->address.vp,
+		.job_key = context->job_key,
+		.self = context->self,
+		.nr_members = context->nr_members,
+	};
+	struct muster_member *members = calloc(context->nr_members, sizeof(*members));
+	int err;
+
+	if (!members)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < context->nr_members; i++) {
+		members[i].node = context->members[i].node;
+		members[i].vp = context->members[i].vp;
+		members[i].incarnation = context->members[i].incarnation;
+	}
+	config.members = members;
+	err = muster_engine_context_open(local->engine, &config);
+	if (!err && !local->wire)
+		muster_ring_sign(&local->rings.inbound, context->context, false);
+	free(members);
+	return err;
+}
+
+static void context_close(struct muster_dev *dev, uint8_t job, uint16_t context)
+{
+	struct local *local = to_local(dev);
+
+	muster_engine_context_close(local->engine, dev->address.vp, job, context);
+	muster_local_step(local);	/* it may have to say so later: see that we are busy then */
+}
+
+static int post(struct muster_dev *dev, const struct muster_desc *descs, uint32_t nr)
+{
+	struct local *local = to_local(dev);
+	int err = muster_engine_post(local->engine, dev->address.vp, descs, nr, NULL);
+
+	if (!err)
+		muster_local_step(local);
+	return err;
+}
+
+static int poll_completion(struct muster_dev *dev, struct muster_cqe *cqe)
+{
+	struct local *local = to_local(dev);
+
+	if (local->polled == local->completed)
+		muster_local_progress(local);
+	if (local->polled == local->completed)
+		return 0;
+	*cqe = local->completions[local->polled++ % COMPLETIONS];
+	return 1;
+}
+
+/* Both queues fill in the same steps, and poll() was asked first: no step of its own. */
+static int receive(struct muster_dev *dev, struct muster_packet *packet, void *payload)
+{
+	struct local *local = to_local(dev);
+	const struct received *slot;
+
+	if (local->taken == local->delivered)
+		return 0;
+	slot = &local->received[local->taken++ % dev->limits.ring_slots];
+	*packet = slot->packet;
+	memcpy(payload, slot->payload, le16toh(packet->length));
+	return 1;
+}
+
+static void wait_event(struct muster_dev *dev, uint64_t timeout_us)
+{
+	muster_local_wait(to_local(dev), timeout_us);
+}
+
+static void abort_context(struct muster_dev *dev, uint8_t job, uint16_t context, uint8_t status,
+			  uint32_t culprit)
+{
+	struct local *local = to_local(dev);
+
+	muster_engine_abort(local->engine, dev->address.vp, job, context, status, culprit);
+	muster_local_give_back(local, context);
+	muster_local_step(local);
+}
+
+/* ---- the wire -------------------------------------------------------------------- */
+
+/* What rank 0's note holds: a number from which all make the name of their socket. */
+static void note_fill(uint8_t note[MUSTER_MESH_NOTE])
+{
+	uint64_t name;
+
+	if (getrandom(&name, sizeof(name), 0) != sizeof(name))
+		name = (uint64_t)getpid() << 32 | muster_local_now_us();
+	memcpy(note, &name, sizeof(name));
+}
+
+/*
+ * Neither leaves anything behind: the UNIX name is abstract, and 127.0.0.0/8 has
+ * addresses enough for a job to have one to itself.
+ */
+static int socket_open(struct local *local, const char *kind, char *why, size_t why_len)
+{
+	uint64_t name;
+	char spec[64];
+	int err;
+
+	memcpy(&name, muster_mesh_note(local->mesh, 0), sizeof(name));
+	if (!strcmp(kind, "udp"))
+		snprintf(spec, sizeof(spec), "udp:127.%u.%u.%u:%u", 1 + (unsigned)(name % 254),
+			 (unsigned)(name >> 8 & 255), 1 + (unsigned)((name >> 16) % 254),
+			 20000 + (unsigned)((name >> 32) % 10000));
+	else
+		snprintf(spec, sizeof(spec), "unix:@muster-%016llx", (unsigned long long)name);
+	err = muster_wire_socket_open(spec, local->rank, local->dev.address.incarnation,
+				      SILENCE_US, &muster_local_wire_events, local, &local->wire,
+				      why, why_len);
+	return err ? err : muster_mesh_watch(local->mesh, local->wire->ops->fd(local->wire));
+}
+
+static int rings_attach(struct local *local, char *why, size_t why_len)
+{
+	for (uint32_t rank = 0; rank < local->size; rank++) {
+		int err = rank == local->rank ? 0 :
+			  muster_rings_attach(&local->rings, rank,
+					      muster_mesh_inbound(local->mesh, rank));
+
+		if (!err)
+			continue;
+		snprintf(why, why_len, "the memory ring of rank %u cannot be mapped: %s", rank,
+			 strerror(-err));
+		return err;
+	}
+	return 0;
+}
+
+/* ---- opening and closing ------------------------------------------------------------ */
+
+static void local_free(struct local *local)
+{
+	if (local->engine)
+		muster_engine_destroy(local->engine);
+	if (local->wire)
+		local->wire->ops->close(local->wire);
+	if (local->mesh)
+		muster_mesh_close(local->mesh);
+	muster_rings_close(&local->rings);
+	for (uint32_t rank = 0; rank < local->size && local->peers; rank++)
+		muster_regions_peer_close(&local->peers[rank].memory);
+	muster_regions_close(&local->memory);
+	free(local->received);
+	free(local->peers);
+	free(local);
+}
+
+static void settle(struct muster_dev *dev)
+{
+	muster_local_settle(to_local(dev), SETTLE_US);
+}
+
+/* What was sent last must be out before the mesh says good-bye: who is late has time. */
+static void local_close(struct muster_dev *dev)
+{
+	muster_local_settle(to_local(dev), to_local(dev)->deadline_us);
+	local_free(to_local(dev));
+}
+
+static const struct muster_dev_ops local_ops = {
+	.name = "local",
+	.close = local_close,
+	.mem_alloc = mem_alloc,
+	.mem_free = mem_free,
+	.mem_register = mem_register,
+	.mem_deregister = mem_deregister,
+	.context_open = context_open,
+	.context_close = context_close,
+	.post = post,
+	.poll = poll_completion,
+	.recv = receive,
+	.wait = wait_event,
+	.settle = settle,
+	.abort = abort_context,
+};
+
+static struct local *local_new(const struct muster_oob *oob)
+{
+	struct local *local = calloc(1, sizeof(*local));
+	uint64_t slots = (uint64_t)oob->size * RECEIVE_SLOTS_PER_RANK;
+
+	if (!local)
+		return NULL;
+	local->rank = oob->rank;
+	local->size = oob->size;
+	local->dev.ops = &local_ops;
+	local->dev.address.node = oob->rank;
+	local->dev.limits.contexts = MUSTER_UNITS * MUSTER_UNIT_CONTEXTS_MAX;
+	local->dev.limits.ring_slots = slots < RECEIVE_SLOTS_MAX ? slots : RECEIVE_SLOTS_MAX;
+	while (!local->dev.address.incarnation)
+		if (getrandom(&local->dev.address.incarnation, sizeof(uint32_t), 0) < 0)
+			local->dev.address.incarnation = getpid();
+	local->memory.probe[0] = -1;
+	local->memory.probe[1] = -1;
+	local->peers = calloc(oob->size, sizeof(*local->peers));
+	local->received = calloc(local->dev.limits.ring_slots, sizeof(*local->received));
+	if (local->peers && local->received)
+		return local;
+	local_free(local);
+	return NULL;
+}
+
+static int engine_open(struct local *local, bool rings)
+{
+	const struct muster_engine_config config = { .node = local->rank, .units = MUSTER_UNITS };
+	int err = muster_engine_create(&config, muster_local_world(rings), local,
+				       &local->engine);
+
+	if (!err)
+		err = muster_engine_vp_open(local->engine, local->dev.address.vp);
+	return err ? err : muster_regions_open(&local->memory, rings ? local->size : 0);
+}
+
+/* All that can fail alone; the mesh then tells the others. */
+static int parts_open(struct local *local, bool rings, int *inbound_fd, char *why, size_t why_len)
+{
+	int err = engine_open(local, rings);
+
+	if (!err && rings)
+		err = muster_rings_open(&local->rings, local->rank, local->size, inbound_fd);
+	if (err)
+		snprintf(why, why_len, "no room for an engine and its rings: %s", strerror(-err));
+	return err;
+}
+
+static int config_check(const struct muster_oob *oob, const struct muster_local_config *config,
+			char *why, size_t why_len)
+{
+	if (strcmp(config->wire, "ring") && strcmp(config->wire, "unix") &&
+	    strcmp(config->wire, "udp")) {
+		snprintf(why, why_len, "MUSTER_WIRE=%.32s: the local device has ring, unix and udp",
+			 config->wire);
+		return -EINVAL;
+	}
+	if (oob->size > MUSTER_MESH_RANKS_MAX) {
+		snprintf(why, why_len, "%u ranks: the local device takes at most %d on one host",
+			 oob->size, MUSTER_MESH_RANKS_MAX);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+int muster_local_open(const struct muster_oob *oob, const struct muster_local_config *config,
+		      struct muster_dev **dev, char *why, size_t why_len)
+{
+	struct muster_mesh_config mesh = {
+		.events = &muster_local_mesh_events,
+		.deadline_us = config->deadline_us,
+		.inbound_fd = -1,
+	};
+	bool rings = !strcmp(config->wire, "ring");
+	struct local *local;
+	int err;
+
+	err = config_check(oob, config, why, why_len);	/* the same on every rank */
+	if (err)
+		return err;
+	local = local_new(oob);
+	mesh.error = local ? parts_open(local, rings, &mesh.inbound_fd, why, why_len) : -ENOMEM;
+	if (!local) {
+		snprintf(why, why_len, "no memory for a device of %u ranks", oob->size);
+		return muster_mesh_open(oob, &mesh, NULL, why, why_len);
+	}
+	local->deadline_us = config->deadline_us;
+	mesh.owner = local;
+	note_fill(mesh.note);
+	err = muster_mesh_open(oob, &mesh, &local->mesh, why, why_len);
+	if (mesh.inbound_fd >= 0)
+		close(mesh.inbound_fd);
+	if (!err)
+		err = rings ? rings_attach(local, why, why_len) :
+			      socket_open(local, config->wire, why, why_len);
+	if (err)
+		local_free(local);
+	else
+		*dev = &local->dev;
+	return err;
+}

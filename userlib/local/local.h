@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The local device: engine and wire in the caller's process, for ranks of one
+ * host. No VM, no root, nothing left behind. It advances only inside calls.
+ */
+#ifndef MUSTER_LOCAL_H
+#define MUSTER_LOCAL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "muster.h"
+
+struct muster_dev;
+
+struct muster_local_config {
+	const char *wire;	/* "ring", "unix" or "udp" */
+	/* how long the others may take to open theirs; to take what was sent to them last */
+	uint64_t deadline_us;
+};
+
+/**
+ * muster_local_open() - meet the other ranks of the host; collective.
+ *
+ * Calls oob->allgather exactly once, unless no rank does because of the arguments
+ * or for want of memory. @why gets the sentence of a failure. Return: 0; -EINVAL; -ETIMEDOUT; or what the system said.
+ */
+int muster_local_open(const struct muster_oob *oob, const struct muster_local_config *config,
+		      struct muster_dev **dev, char *why, size_t why_len);
+
+#endif /* MUSTER_LOCAL_H */

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The mesh: one connection between each two ranks of a host. It passes memory,
+ * wakes sleepers, and notices deaths: by end of file, and by a pidfd where a
+ * child of the dead still holds the socket. Nothing of it has a name in a file
+ * system, so nothing is left when a rank is killed.
+ *
+ * One thread at a time. Only muster_mesh_open() and muster_mesh_wait() block.
+ */
+#ifndef MUSTER_MESH_H
+#define MUSTER_MESH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <linux/types.h>
+
+#include "muster.h"
+
+struct muster_mesh;
+
+enum muster_mesh_kind {
+	MUSTER_MESH_HELLO = 1,		/* brings wake-up and inbound memory */
+	MUSTER_MESH_REGION = 2,		/* memory that the receiver may read; brings it */
+	MUSTER_MESH_WITHDRAW = 3,	/* and may not any more */
+	MUSTER_MESH_BYE = 4,		/* the sender leaves: not a death */
+};
+
+enum muster_mesh_limit {
+	MUSTER_MESH_RANKS_MAX = 1024,	/* of one host */
+	MUSTER_MESH_NOTE = 16,		/* bytes of struct muster_mesh_config.note */
+};
+
+struct muster_mesh_message {
+	__le32 kind;	/* enum muster_mesh_kind */
+	__le32 key;
+	__le64 addr;
+	__le64 bytes;
+};
+
+_Static_assert(sizeof(struct muster_mesh_message) == 24, "size");
+
+struct muster_mesh_events {
+	/* REGION or WITHDRAW; fd is the receiver's to close, or -1: none, or no descriptor free. */
+	void (*message)(void *owner, uint32_t rank, const struct muster_mesh_message *message,
+			int fd);
+	/* The connection to a rank has ended, by its death or because it left. Once a rank. */
+	void (*lost)(void *owner, uint32_t rank, bool left);
+};
+
+struct muster_mesh_config {
+	const struct muster_mesh_events *events;
+	void *owner;
+	uint64_t deadline_us;
+	int inbound_fd;		/* memory into which the others write; stays the caller's */
+	int error;		/* the caller cannot go on: tell the others, with why */
+	uint8_t note[MUSTER_MESH_NOTE];	/* for the others, see muster_mesh_note() */
+};
+
+/**
+ * muster_mesh_open() - connect with all other ranks; collective.
+ *
+ * Calls oob->allgather exactly once, whatever fails; except that a rank which has no
+ * memory for the answer returns -ENOMEM without. Return: 0; the error of the first rank
+ * that had one; -ETIMEDOUT; -ECONNRESET.
+ */
+int muster_mesh_open(const struct muster_oob *oob, const struct muster_mesh_config *config,
+		     struct muster_mesh **mesh, char *why, size_t why_len);
+
+/** muster_mesh_close() - say BYE and end it. */
+void muster_mesh_close(struct muster_mesh *mesh);
+
+/** muster_mesh_inbound() - the memory of a rank into which we write; the caller's, once. */
+int muster_mesh_inbound(struct muster_mesh *mesh, uint32_t rank);
+
+/** muster_mesh_note() - what a rank gave as config.note. */
+const uint8_t *muster_mesh_note(const struct muster_mesh *mesh, uint32_t rank);
+
+/** muster_mesh_crowded() - whether the ranks outnumber the processors that they may use. */
+bool muster_mesh_crowded(const struct muster_mesh *mesh);
+
+/**
+ * muster_mesh_send() - REGION or WITHDRAW to a rank. @fd: to pass on, or -1.
+ * Return: 0; -EAGAIN: no room, try again later; -EHOSTUNREACH.
+ */
+int muster_mesh_send(struct muster_mesh *mesh, uint32_t rank,
+		     const struct muster_mesh_message *message, int fd);
+
+/** muster_mesh_wake() - end the muster_mesh_wait() of a rank. */
+void muster_mesh_wake(struct muster_mesh *mesh, uint32_t rank);
+
+/** muster_mesh_watch() - let muster_mesh_wait() end when fd is readable, too. Return: 0 or -errno. */
+int muster_mesh_watch(struct muster_mesh *mesh, int fd);
+
+/** muster_mesh_service() - take messages and notice deaths, without blocking. */
+void muster_mesh_service(struct muster_mesh *mesh);
+
+/** muster_mesh_wait() - the same, after sleeping until there is something, at most timeout_us. */
+void muster_mesh_wait(struct muster_mesh *mesh, uint64_t timeout_us);
+
+#endif /* MUSTER_MESH_H */

@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* The mesh between real processes: memory passes, sleepers wake, deaths are heard. */
+#include <errno.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+
+#include <cmocka.h>
+
+#include "mesh.h"
+#include "test_ranks.h"
+
+struct heard {
+	struct muster_mesh_message message;
+	uint32_t from;
+	int fd;
+	int nr;
+	int lost[TEST_RANKS_MAX];	/* times */
+	bool left[TEST_RANKS_MAX];
+};
+
+static void on_message(void *owner, uint32_t rank, const struct muster_mesh_message *message,
+		       int fd)
+{
+	struct heard *heard = owner;
+
+	heard->message = *message;
+	heard->from = rank;
+	heard->fd = fd;
+	heard->nr++;
+}
+
+static void on_lost(void *owner, uint32_t rank, bool left)
+{
+	struct heard *heard = owner;
+
+	heard->lost[rank]++;
+	heard->left[rank] = left;
+}
+
+static struct muster_mesh *mesh_open(struct muster_oob *oob, struct heard *heard)
+{
+	static const struct muster_mesh_events events = { on_message, on_lost };
+	struct muster_mesh_config config = { .events = &events, .owner = heard,
+					     .deadline_us = 10000000, .inbound_fd = -1 };
+	struct muster_mesh *mesh;
+	char why[256] = "";
+
+	memset(heard, 0, sizeof(*heard));
+	config.note[0] = 'a' + oob->rank;
+	if (muster_mesh_open(oob, &config, &mesh, why, sizeof(why)))
+		fprintf(stderr, "%s\n", why);
+	EXPECT(!*why);
+	return mesh;
+}
+
+static int alone(void *opaque, const void *in, void *out, size_t bytes)
+{
+	(void)opaque;
+	memcpy(out, in, bytes);
+	return 0;
+}
+
+static void *opens_often(void *opaque)
+{
+	struct muster_oob oob = { .rank = 0, .size = 1, .allgather = alone };
+	struct heard heard;
+
+	(void)opaque;
+	for (int i = 0; i < 1000; i++)
+		muster_mesh_close(mesh_open(&oob, &heard));
+	return NULL;
+}
+
+static void jobs_in_several_threads_leave_the_limit_of_files_alone(void **state)
+{
+	struct rlimit before, limit, after;
+	pthread_t threads[3];
+
+	(void)state;
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	limit = before;
+	limit.rlim_cur = limit.rlim_max / 2;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, opens_often, NULL), 0);
+	for (int i = 0; i < 3; i++)
+		pthread_join(threads[i], NULL);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &after), 0);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	assert_int_equal(after.rlim_cur, limit.rlim_cur);
+}
+
+static void passes_memory(struct muster_oob *oob, const void *argument)
+{
+	struct muster_mesh_message message = { .kind = MUSTER_MESH_REGION, .key = 7,
+					       .addr = 1ull << 40, .bytes = 4096 };
+	struct heard heard;
+	struct muster_mesh *mesh = mesh_open(oob, &heard);
+	char text[8] = "";
+	int fd;
+
+	(void)argument;
+	for (uint32_t rank = 0; rank < oob->size; rank++)
+		EXPECT(muster_mesh_note(mesh, rank)[0] == 'a' + rank);
+	if (oob->rank == 1) {
+		fd = memfd_create("test", MFD_CLOEXEC);
+		EXPECT(write(fd, "memory", 7) == 7);
+		for (uint32_t rank = 0; rank < oob->size; rank++)
+			EXPECT(rank == 1 || !muster_mesh_send(mesh, rank, &message, fd));
+		close(fd);
+	} else {
+		muster_mesh_wait(mesh, 5000000);
+		EXPECT(heard.nr == 1 && heard.from == 1 && heard.fd >= 0);
+		EXPECT(heard.message.key == 7 && heard.message.addr == 1ull << 40);
+		EXPECT(pread(heard.fd, text, 7, 0) == 7 && !strcmp(text, "memory"));
+		close(heard.fd);
+	}
+	test_barrier(oob);
+	muster_mesh_close(mesh);
+}
+
+static void ranks_pass_memory(void **state)
+{
+	(void)state;
+	assert_int_equal(test_ranks(2, passes_memory, NULL), 0);
+	assert_int_equal(test_ranks(5, passes_memory, NULL), 0);
+}
+
+/* Let no further file be opened here. */
+static void limit_open_files(void)
+{
+	int next = dup(0);
+	struct rlimit limit = { .rlim_cur = (rlim_t)next, .rlim_max = (rlim_t)next };
+
+	close(next);
+	EXPECT(next > 0 && !setrlimit(RLIMIT_NOFILE, &limit));
+}
+
+/* At the limit of open files memory does not arrive; its sender lives all the same. */
+static void has_no_descriptor_left(struct muster_oob *oob, const void *argument)
+{
+	struct muster_mesh_message message = { .kind = MUSTER_MESH_REGION, .key = 7 };
+	struct heard heard;
+	struct muster_mesh *mesh = mesh_open(oob, &heard);
+
+	(void)argument;
+	if (oob->rank == 1)
+		limit_open_files();
+	test_barrier(oob);
+	if (oob->rank == 0) {
+		EXPECT(!muster_mesh_send(mesh, 1, &message, 0));
+		message.key = 8;
+		EXPECT(!muster_mesh_send(mesh, 1, &message, -1));
+	}
+	while (oob->rank == 1 && heard.nr < 2) {
+		muster_mesh_wait(mesh, 5000000);
+		EXPECT(!heard.lost[0] && heard.nr && heard.fd == -1);
+	}
+	EXPECT(oob->rank == 0 || heard.message.key == 8);
+	test_barrier(oob);
+	muster_mesh_close(mesh);
+}
+
+static void a_peer_lives_at_our_limit_of_open_files(void **state)
+{
+	(void)state;
+	assert_int_equal(test_ranks(2, has_no_descriptor_left, NULL), 0);
+}
+
+static void sleeps(struct muster_oob *oob, const void *argument)
+{
+	struct heard heard;
+	struct muster_mesh *mesh = mesh_open(oob, &heard);
+	double start = test_seconds();
+
+	(void)argument;
+	if (oob->rank == 0) {
+		usleep(100000);
+		muster_mesh_wake(mesh, 1);
+	} else {
+		muster_mesh_wait(mesh, 20000000);
+		EXPECT(test_seconds() - start > 0.05);
+		EXPECT(test_seconds() - start < 5);
+		start = test_seconds();
+		muster_mesh_wait(mesh, 50000);	/* once is once */
+		EXPECT(test_seconds() - start > 0.04);
+	}
+	test_barrier(oob);
+	muster_mesh_close(mesh);
+}
+
+static void a_sleeper_wakes_when_it_is_woken(void **state)
+{
+	(void)state;
+	assert_int_equal(test_ranks(2, sleeps, NULL), 0);
+}
+
+static void wait_for_loss(struct muster_mesh *mesh, const struct heard *heard, uint32_t rank)
+{
+	double end = test_seconds() + 5;
+
+	while (!heard->lost[rank] && test_seconds() < end)
+		muster_mesh_wait(mesh, 5000000);
+	EXPECT(heard->lost[rank] == 1);
+}
+
+/* argument: whether it leaves a child behind that holds its sockets open. */
+static void dies(struct muster_oob *oob, const void *argument)
+{
+	struct heard heard;
+	struct muster_mesh *mesh = mesh_open(oob, &heard);
+	double start = test_seconds();
+
+	if (oob->rank == 2) {
+		if (argument && fork() == 0) {
+			usleep(2000000);
+			_exit(0);
+		}
+		kill(getpid(), SIGKILL);
+	}
+	wait_for_loss(mesh, &heard, 2);
+	EXPECT(!heard.left[2]);
+	EXPECT(test_seconds() - start < 1);
+	EXPECT(muster_mesh_send(mesh, 2, &heard.message, -1) == -EHOSTUNREACH);
+	muster_mesh_wake(mesh, 2);
+	start = test_seconds();
+	muster_mesh_wait(mesh, 20000);	/* and then there is silence */
+	EXPECT(test_seconds() - start > 0.01);
+	EXPECT(heard.lost[2] == 1);
+	usleep(100000);			/* for the others to see the same */
+	muster_mesh_close(mesh);
+}
+
+static void all_hear_of_a_death_within_a_second(void **state)
+{
+	(void)state;
+	assert_int_equal(test_ranks(4, dies, NULL), 0);
+	assert_int_equal(test_ranks(4, dies, "with a child"), 0);
+}
+
+/* What it sent before it left is heard first. */
+static void leaves(struct muster_oob *oob, const void *argument)
+{
+	struct muster_mesh_message message = { .kind = MUSTER_MESH_WITHDRAW, .key = 1 };
+	struct heard heard;
+	struct muster_mesh *mesh = mesh_open(oob, &heard);
+
+	(void)argument;
+	if (oob->rank == 1)
+		EXPECT(!muster_mesh_send(mesh, 0, &message, -1));	/* it never reads that */
+	test_barrier(oob);
+	for (int i = 0; i < 10 && oob->rank == 0; i++)
+		EXPECT(!muster_mesh_send(mesh, 1, &message, -1));
+	if (oob->rank == 1) {
+		usleep(50000);
+		wait_for_loss(mesh, &heard, 0);
+		EXPECT(heard.nr == 10 && heard.left[0]);
+	}
+	muster_mesh_close(mesh);
+}
+
+static void a_rank_that_leaves_is_not_dead(void **state)
+{
+	(void)state;
+	assert_int_equal(test_ranks(2, leaves, NULL), 0);
+}
+
+static void fails_at_one(struct muster_oob *oob, const void *argument)
+{
+	static const struct muster_mesh_events events = { on_message, on_lost };
+	struct muster_mesh_config config = { .events = &events, .deadline_us = 5000000,
+					     .inbound_fd = -1 };
+	char why[256] = "the disk is on fire";
+	struct muster_mesh *mesh;
+
+	(void)argument;
+	config.error = oob->rank == 1 ? -EIO : 0;
+	EXPECT(muster_mesh_open(oob, &config, &mesh, why, sizeof(why)) == -EIO);
+	EXPECT(!strcmp(why, oob->rank == 1 ? "the disk is on fire" : "rank 1: the disk is on fire"));
+}
+
+static void all_say_why_one_could_not_open(void **state)
+{
+	(void)state;
+	assert_int_equal(test_ranks(3, fails_at_one, NULL), 0);
+}
+
+/* argument: what is missing. */
+static void lacks_something(struct muster_oob *oob, const void *argument)
+{
+	static const struct muster_mesh_events events = { on_message, on_lost };
+	struct muster_mesh_config config = { .events = &events, .deadline_us = 5000000,
+					     .inbound_fd = -1 };
+	struct muster_mesh *mesh;
+	char why[256] = "";
+	struct rlimit limit;
+
+	(void)argument;
+	EXPECT(!getrlimit(RLIMIT_NOFILE, &limit));
+	if (oob->rank == 1)
+		limit_open_files();
+	EXPECT(muster_mesh_open(oob, &config, &mesh, why, sizeof(why)) == -EMFILE);
+	EXPECT(strstr(why, oob->rank == 1 ? "ulimit -n" : "rank 1: "));
+	test_barrier(oob);	/* the exchange is still in step */
+}
+
+static void all_hear_who_has_no_descriptor_for_the_mesh(void **state)
+{
+	(void)state;
+	assert_int_equal(test_ranks(3, lacks_something, NULL), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(jobs_in_several_threads_leave_the_limit_of_files_alone),
+		cmocka_unit_test(ranks_pass_memory),
+		cmocka_unit_test(a_peer_lives_at_our_limit_of_open_files),
+		cmocka_unit_test(a_sleeper_wakes_when_it_is_woken),
+		cmocka_unit_test(all_hear_of_a_death_within_a_second),
+		cmocka_unit_test(a_rank_that_leaves_is_not_dead),
+		cmocka_unit_test(all_hear_who_has_no_descriptor_for_the_mesh),
+		cmocka_unit_test(all_say_why_one_could_not_open),
+	};
+
+	return cmocka_run_group_tests_name("mesh", tests, NULL, NULL);
+}

@@ -1,0 +1,375 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Progress of the local device: packets from the wire go to the engine, the
+ * engine steps, sleepers are woken. The mesh is looked at now and then, as that
+ * takes a system call. A death is told to the engine only when all that the dead
+ * had sent before is handled: it may say who died first.
+ */
+#include "internal.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+enum {
+	DRAIN_AT_ONCE = 64,	/* packets of one ring before the engine steps */
+	DRAIN_TURNS = 1024,	/* of what came before a death, at most */
+	STEP_BUDGET = 4096,	/* descriptors and packets */
+	POLLS_PER_LOOK = 64,	/* at the clock */
+	SERVICE_US = 3000,	/* between two looks at the mesh, while polling */
+	POLLS_PER_TURN = 16,	/* between two looks at the clock */
+	SPIN_US = 100,		/* without a packet before wait() sleeps */
+	SLEEP_BUSY_US = 1000,	/* a full ring or socket makes room without a sound */
+	OPEN_US = 2000000,	/* what the wire repeats or owes is due sooner, a keep-alive later */
+};
+
+/* ---- memory that peers map -------------------------------------------------------- */
+
+/* Who is not told yet that a region is there or, once it is withdrawn, that it is gone. */
+static uint32_t untold(const struct local *local, const struct muster_region_own *region)
+{
+	return region->withdrawn || !local->memory.ranks ? region->nr_known :
+							   local->size - 1 - region->nr_known;
+}
+
+/* One that has no room now, as it computes, keeps nobody else waiting. */
+static void tell_peers(struct local *local, struct muster_region_own *region)
+{
+	const struct muster_mesh_message message = {
+		.kind = region->withdrawn ? MUSTER_MESH_WITHDRAW : MUSTER_MESH_REGION,
+		.key = region->key,
+		.addr = region->addr,
+		.bytes = region->bytes,
+	};
+
+	for (uint32_t rank = 0; rank < local->size; rank++) {
+		struct peer *peer = &local->peers[rank];
+
+		if (rank == local->rank || peer->full || region->known[rank] != region->withdrawn)
+			continue;
+		peer->full = muster_mesh_send(local->mesh, rank, &message, region->fd) == -EAGAIN;
+		if (!peer->full)
+			muster_region_told(region, rank);
+	}
+}
+
+static bool region_announce(struct local *local, struct muster_region_own *region)
+{
+	if (untold(local, region))
+		tell_peers(local, region);
+	if (untold(local, region))
+		return false;
+	if (region->withdrawn)
+		muster_region_forget(region);
+	else if (region->fd >= 0)
+		close(region->fd);
+	region->fd = -1;
+	return true;
+}
+
+/* A region that a peer does not know yet is sent to it, as if it were not shared. */
+void muster_local_announce(struct local *local)
+{
+	local->announcing = false;
+	for (uint32_t rank = 0; rank < local->size; rank++)
+		local->peers[rank].full = false;
+	for (uint32_t i = 0; i < local->memory.nr; i++) {
+		struct muster_region_own *region = &local->memory.table[i];
+
+		if (region->key && region->shared && !region_announce(local, region))
+			local->announcing = true;
+	}
+}
+
+/*
+ * A peer may be reading what was lent in a context that has failed here. It looks at this
+ * afterwards; so it must be set before the owner hears of the failure, and writes there.
+ */
+void muster_local_give_back(struct local *local, uint16_t context)
+{
+	if (!local->wire)
+		muster_ring_sign(&local->rings.inbound, context, true);
+}
+
+/* ---- what mesh and wire say --------------------------------------------------------- */
+
+void muster_local_end(struct local *local, uint32_t rank)
+{
+	local->peers[rank].ended = true;
+	local->ended = true;
+}
+
+static void mesh_message(void *owner, uint32_t rank, const struct muster_mesh_message *message,
+			 int fd)
+{
+	struct local *local = owner;
+	struct muster_regions_peer *memory = &local->peers[rank].memory;
+
+	if (message->kind == MUSTER_MESH_REGION && fd >= 0) {
+		/* If it cannot be mapped here, its owner's messages come by copy: not an error. */
+		muster_region_peer_map(memory, message->key, message->addr, message->bytes, fd);
+		return;
+	}
+	if (fd >= 0)
+		close(fd);
+	if (message->kind == MUSTER_MESH_WITHDRAW)
+		muster_region_peer_withdraw(memory, message->key);
+}
+
+static void mesh_lost(void *owner, uint32_t rank, bool left)
+{
+	struct local *local = owner;
+
+	local->peers[rank].left = left;
+	muster_local_end(local, rank);
+}
+
+const struct muster_mesh_events muster_local_mesh_events = {
+	.message = mesh_message,
+	.lost = mesh_lost,
+};
+
+static void wire_receive(void *owner, const struct muster_packet *packet, const void *payload,
+			 uint32_t len)
+{
+	struct local *local = owner;
+
+	muster_engine_receive(local->engine, packet, payload, len);
+}
+
+/*
+ * The mesh says so as well, and it alone knows whether that was a death: who leaves in
+ * good order may be gone from the wire first.
+ */
+static void wire_lost(void *owner, uint32_t node)
+{
+	(void)owner;
+	(void)node;
+}
+
+const struct muster_wire_events muster_local_wire_events = {
+	.receive = wire_receive,
+	.lost = wire_lost,
+};
+
+/* ---- packets -------------------------------------------------------------------------- */
+
+static int drain_rank(struct local *local, uint32_t rank)
+{
+	int nr = muster_rings_receive(&local->rings, rank, DRAIN_AT_ONCE,
+				      &muster_local_wire_events, local);
+
+	if (nr >= 0)
+		return nr;
+	muster_local_end(local, rank);
+	return 0;
+}
+
+static int drain(struct local *local)
+{
+	int nr = 0;
+
+	if (local->wire)
+		return local->wire->ops->poll(local->wire, muster_local_now_us(), DRAIN_AT_ONCE);
+	for (uint32_t rank = 0; rank < local->size; rank++)
+		if (rank != local->rank && !local->peers[rank].ended)
+			nr += drain_rank(local, rank);
+	return nr;
+}
+
+static void wake(void *owner, uint32_t rank)
+{
+	struct local *local = owner;
+
+	muster_mesh_wake(local->mesh, rank);
+}
+
+void muster_local_step(struct local *local)
+{
+	local->busy = muster_engine_step(local->engine, STEP_BUDGET);
+	if (!local->wire)
+		muster_rings_flush(&local->rings, wake, local);
+}
+
+static void handle_all_from(struct local *local, uint32_t rank)
+{
+	for (int turn = 0; turn < DRAIN_TURNS; turn++) {
+		if (!(local->wire ? drain(local) : drain_rank(local, rank)))
+			return;
+		muster_local_step(local);
+	}
+}
+
+static void tell_lost(struct local *local)
+{
+	local->ended = false;
+	for (uint32_t rank = 0; rank < local->size; rank++)
+		if (local->peers[rank].ended && !local->peers[rank].lost)
+			handle_all_from(local, rank);
+	for (uint32_t rank = 0; rank < local->size; rank++) {
+		struct peer *peer = &local->peers[rank];
+
+		if (!peer->ended || peer->lost)
+			continue;
+		peer->lost = true;
+		if (local->wire)
+			local->wire->ops->gone(local->wire, rank);
+		/* Over sockets its farewell may be under way still; it comes by itself. */
+		if (!peer->left)
+			muster_engine_peer_lost(local->engine, rank);
+		else if (!local->wire)
+			muster_engine_peer_left(local->engine, rank);
+	}
+	muster_local_step(local);
+}
+
+/* What is not for the hot path: deaths, announcements, memory that peers took back. */
+static void service(struct local *local)
+{
+	muster_mesh_service(local->mesh);
+	if (local->announcing)
+		muster_local_announce(local);
+	for (uint32_t rank = 0; rank < local->size; rank++)
+		if (local->peers[rank].memory.nr_withdrawn)
+			muster_regions_peer_sweep(&local->peers[rank].memory);
+}
+
+static void look(struct local *local)
+{
+	uint64_t now = muster_local_now_us();
+
+	if (now - local->serviced_us < SERVICE_US)
+		return;
+	local->serviced_us = now;
+	service(local);
+}
+
+bool muster_local_progress(struct local *local)
+{
+	bool came = drain(local) > 0;
+
+	if (came || local->busy)
+		muster_local_step(local);
+	if (++local->polls % POLLS_PER_LOOK == 0)
+		look(local);
+	if (local->ended)
+		tell_lost(local);
+	return came;
+}
+
+/* ---- waiting ----------------------------------------------------------------------------- */
+
+static bool has_news(const struct local *local)
+{
+	return local->completed != local->polled || local->delivered != local->taken;
+}
+
+static void relax(void)
+{
+#ifdef __x86_64__
+	__builtin_ia32_pause();
+#endif
+}
+
+/* Whether something came or there is news, after looking a few times. */
+static bool look_often(struct local *local)
+{
+	for (int i = 0; i < POLLS_PER_TURN; i++) {
+		if (muster_local_progress(local) || has_news(local))
+			return true;
+		relax();
+	}
+	return false;
+}
+
+/*
+ * Until there is news, or nothing has come for a while, or the end. Return: whether
+ * to sleep. Ranks that outnumber the processors sleep at once: whoever is waited
+ * for gets the processor soonest that way. (Yielding is twice as fast among a
+ * few ranks alone, and many times slower as soon as anything else runs.)
+ */
+static bool spin(struct local *local, uint64_t end_us)
+{
+	uint64_t now = muster_local_now_us(), last = now;
+
+	if (muster_mesh_crowded(local->mesh))
+		return true;
+	while (now < end_us && now - last < SPIN_US) {
+		if (look_often(local))
+			last = now;
+		if (has_news(local))
+			return false;
+		now = muster_local_now_us();
+	}
+	return now < end_us;
+}
+
+/* The rings are looked at once more after we said that we sleep: no wake-up gets lost. */
+static void sleep_rings(struct local *local, uint64_t timeout_us)
+{
+	muster_ring_sleep_begin(&local->rings.inbound);
+	if (muster_rings_empty(&local->rings))
+		muster_mesh_wait(local->mesh, timeout_us);
+	muster_ring_sleep_end(&local->rings.inbound);
+}
+
+static void sleep_wire(struct local *local, uint64_t timeout_us)
+{
+	uint64_t due = local->wire->ops->deadline_us(local->wire), now = muster_local_now_us();
+
+	if (due > now)
+		muster_mesh_wait(local->mesh, due - now < timeout_us ? due - now : timeout_us);
+}
+
+void muster_local_wait(struct local *local, uint64_t timeout_us)
+{
+	uint64_t end_us = muster_local_now_us() + timeout_us, now;
+
+	if (has_news(local) || !spin(local, end_us))
+		return;
+	now = muster_local_now_us();
+	timeout_us = end_us > now ? end_us - now : 0;
+	if (local->busy && timeout_us > SLEEP_BUSY_US)
+		timeout_us = SLEEP_BUSY_US;
+	if (local->wire)
+		sleep_wire(local, timeout_us);
+	else
+		sleep_rings(local, timeout_us);
+	service(local);
+	muster_local_progress(local);
+}
+
+/* Sockets: nothing to send again and nothing to acknowledge. */
+static bool settled(struct local *local, bool came)
+{
+	if (came || local->busy)
+		return false;
+	return !local->wire || local->wire->ops->deadline_us(local->wire) >
+			       muster_local_now_us() + OPEN_US;
+}
+
+static uint64_t packets_out(struct local *local)
+{
+	struct muster_engine_counters counters;
+
+	muster_engine_counters_get(local->engine, &counters);
+	return counters.packets_out;
+}
+
+/* A slow receiver is told from one that does not look by what still moves. */
+void muster_local_settle(struct local *local, uint64_t patience_us)
+{
+	uint64_t moved_us = muster_local_now_us(), sent = packets_out(local), now;
+	bool came;
+
+	do {
+		came = muster_local_progress(local);
+		if (settled(local, came))
+			return;
+		if (!came)
+			muster_mesh_wait(local->mesh, SLEEP_BUSY_US);
+		now = muster_local_now_us();
+		if (came || packets_out(local) != sent)
+			moved_us = now;
+		sent = packets_out(local);
+	} while (now < moved_us + patience_us);
+}

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * What the engine of the local device sees of the world: the memory of its own
+ * process, in place; that of its peers, where they have shared it; and queues that
+ * the library empties. Nothing here calls the engine back.
+ */
+#include "internal.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+
+enum {
+	MAPPED_FROM = 128 << 10,	/* bytes from which on memory comes from the system, zeroed */
+};
+
+uint64_t muster_local_now_us(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000;
+}
+
+static uint64_t now_us(void *world)
+{
+	(void)world;
+	return muster_local_now_us();
+}
+
+/* ---- memory ------------------------------------------------------------------- */
+
+static void *dma_map(void *world, uint16_t vp, uint32_t key, uint64_t addr, uint64_t len,
+		     bool write)
+{
+	struct local *local = world;
+
+	(void)vp;
+	return muster_region_range(&local->memory, key, addr, len,
+				   write ? MUSTER_ACCESS_WRITE : MUSTER_ACCESS_READ);
+}
+
+static int dma_read(void *world, uint16_t vp, uint32_t key, uint64_t addr, void *buf,
+		    uint32_t len)
+{
+	const void *memory = dma_map(world, vp, key, addr, len, false);
+
+	if (!memory)
+		return -EFAULT;
+	memcpy(buf, memory, len);
+	return 0;
+}
+
+static int dma_write(void *world, uint16_t vp, uint32_t key, uint64_t addr, const void *buf,
+		     uint32_t len)
+{
+	void *memory = dma_map(world, vp, key, addr, len, true);
+
+	if (!memory)
+		return -EFAULT;
+	memcpy(memory, buf, len);
+	return 0;
+}
+
+static bool shareable(void *world, uint16_t vp, uint32_t key, uint32_t node)
+{
+	const struct local *local = world;
+	const struct muster_region_own *region = muster_region_find(&local->memory, key);
+
+	(void)vp;
+	return region && region->shared && node < local->size && region->known[node];
+}
+
+/* The announcement was sent before the packet that refers to it: it may wait in the mesh. */
+static const void *peer_map(void *world, uint32_t node, uint16_t vp, uint32_t key, uint64_t addr,
+			    uint64_t len)
+{
+	struct local *local = world;
+	const void *memory;
+
+	(void)vp;
+	if (node >= local->size)
+		return NULL;
+	memory = muster_region_peer_range(&local->peers[node].memory, key, addr, len);
+	if (memory)
+		return memory;
+	muster_mesh_service(local->mesh);
+	return muster_region_peer_range(&local->peers[node].memory, key, addr, len);
+}
+
+static void *world_alloc(void *world, size_t bytes)
+{
+	size_t rounded = (bytes + 63) / 64 * 64;
+	void *memory;
+
+	(void)world;
+	if (rounded < bytes)
+		return NULL;
+	if (bytes >= MAPPED_FROM) {
+		memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+			      -1, 0);
+		return memory == MAP_FAILED ? NULL : memory;
+	}
+	memory = aligned_alloc(64, rounded);
+	return memory ? memset(memory, 0, rounded) : NULL;
+}
+
+static void world_free(void *world, void *memory, size_t bytes)
+{
+	(void)world;
+	if (bytes >= MAPPED_FROM)
+		munmap(memory, bytes);
+	else
+		free(memory);
+}
+
+/* Its job is ours: there is no other in these rings. */
+static bool peer_ended(void *world, uint32_t node, uint8_t job, uint16_t context)
+{
+	const struct local *local = world;
+
+	(void)job;
+	return node < local->size && muster_ring_signed(&local->rings.peers[node].region, context);
+}
+
+/* ---- packets and completions ------------------------------------------------------ */
+
+static int send_ring(void *world, const struct muster_packet *packet, const void *payload)
+{
+	struct local *local = world;
+	uint32_t rank = le32toh(packet->dst_node);
+	int err;
+
+	if (rank < local->size && local->peers[rank].ended)
+		return 0;	/* nobody reads it; what follows from that, the engine hears soon */
+	err = muster_rings_send(&local->rings, packet, payload);
+	if (err != -EPROTO)
+		return err;
+	muster_local_end(local, rank);
+	return 0;
+}
+
+static int send_wire(void *world, const struct muster_packet *packet, const void *payload)
+{
+	struct local *local = world;
+	uint32_t rank = le32toh(packet->dst_node);
+	int err = -EHOSTUNREACH;
+
+	if (rank < local->size && !local->peers[rank].lost)
+		err = local->wire->ops->send(local->wire, packet, payload);
+	return err == -EHOSTUNREACH ? 0 : err;	/* as above */
+}
+
+static int complete(void *world, uint16_t vp, const struct muster_cqe *cqe)
+{
+	struct local *local = world;
+
+	(void)vp;
+	if (local->completed - local->polled == COMPLETIONS)
+		return -EAGAIN;
+	if (cqe->status)
+		muster_local_give_back(local, cqe->context);
+	local->completions[local->completed++ % COMPLETIONS] = *cqe;
+	return 0;
+}
+
+static int deliver(void *world, uint16_t vp, const struct muster_packet *packet,
+		   const void *payload)
+{
+	struct local *local = world;
+	uint32_t slots = local->dev.limits.ring_slots;
+	struct received *slot;
+
+	(void)vp;
+	if (local->delivered - local->taken == slots)
+		return -ENOSPC;
+	if (local->delivered == local->taken)
+		local->delivered = local->taken = 0;
+	slot = &local->received[local->delivered++ % slots];
+	slot->packet = *packet;
+	memcpy(slot->payload, payload, le16toh(packet->length));
+	return 0;
+}
+
+const struct muster_engine_world *muster_local_world(bool rings)
+{
+	static const struct muster_engine_world ring_world = {
+		.now_us = now_us,
+		.dma_read = dma_read,
+		.dma_write = dma_write,
+		.dma_map = dma_map,
+		.shareable = shareable,
+		.peer_map = peer_map,
+		.peer_ended = peer_ended,
+		.send = send_ring,
+		.complete = complete,
+		.deliver = deliver,
+		.alloc = world_alloc,
+		.free = world_free,
+	};
+	/* Over sockets everything is copied, as between machines. */
+	static const struct muster_engine_world wire_world = {
+		.now_us = now_us,
+		.dma_read = dma_read,
+		.dma_write = dma_write,
+		.dma_map = dma_map,
+		.send = send_wire,
+		.complete = complete,
+		.deliver = deliver,
+		.alloc = world_alloc,
+		.free = world_free,
+	};
+
+	return rings ? &ring_world : &wire_world;
+}

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * What each collective means: a row says who contributes to a chunk at the start
+ * and who must have the combination of all contributions at the end (SCCL, tables
+ * 1 and 2). Text form, checker and messages follow from the row alone.
+ */
+#include "schedule.h"
+
+static const struct muster_coll_row rows[] = {
+	[MUSTER_COLL_BARRIER] = { "barrier", MUSTER_WHO_ALL, MUSTER_WHO_ALL, true, false },
+	[MUSTER_COLL_BROADCAST] = { "broadcast", MUSTER_WHO_ROOT, MUSTER_WHO_ALL, false, true },
+	[MUSTER_COLL_REDUCE] = { "reduce", MUSTER_WHO_ALL, MUSTER_WHO_ROOT, true, true },
+	[MUSTER_COLL_ALLREDUCE] = { "allreduce", MUSTER_WHO_ALL, MUSTER_WHO_ALL, true, true },
+	[MUSTER_COLL_REDUCE_SCATTER] = { "reduce-scatter", MUSTER_WHO_ALL, MUSTER_WHO_OWNER, true,
+					 true },
+	[MUSTER_COLL_ALLGATHER] = { "allgather", MUSTER_WHO_OWNER, MUSTER_WHO_ALL, false, true },
+	[MUSTER_COLL_GATHER] = { "gather", MUSTER_WHO_OWNER, MUSTER_WHO_ROOT, false, true },
+	[MUSTER_COLL_SCATTER] = { "scatter", MUSTER_WHO_ROOT, MUSTER_WHO_OWNER, false, true },
+	[MUSTER_COLL_ALLTOALL] = { "alltoall", MUSTER_WHO_OWNER, MUSTER_WHO_PARTNER, false, true },
+};
+
+const struct muster_coll_row *muster_coll_row(enum muster_coll coll)
+{
+	if ((size_t)coll >= sizeof(rows) / sizeof(rows[0]) || !rows[coll].name)
+		return NULL;
+	return &rows[coll];
+}
+
+const char *muster_coll_name(enum muster_coll coll)
+{
+	const struct muster_coll_row *row = muster_coll_row(coll);
+
+	return row ? row->name : "unknown";
+}
+
+bool muster_coll_rooted(enum muster_coll coll)
+{
+	const struct muster_coll_row *row = muster_coll_row(coll);
+
+	return row && (row->has == MUSTER_WHO_ROOT || row->needs == MUSTER_WHO_ROOT);
+}
+
+uint64_t muster_coll_chunks_unit(enum muster_coll coll, uint32_t ranks)
+{
+	const struct muster_coll_row *row = muster_coll_row(coll);
+	bool owned = row && (row->has == MUSTER_WHO_OWNER || row->needs == MUSTER_WHO_OWNER);
+
+	if (row && row->needs == MUSTER_WHO_PARTNER)
+		return (uint64_t)ranks * ranks;
+	return owned ? ranks : 1;
+}
+
+static bool concerns(enum muster_who who, const struct muster_schedule *schedule, uint32_t chunk,
+		     uint32_t rank)
+{
+	uint32_t each = schedule->chunks / schedule->ranks;
+
+	switch (who) {
+	case MUSTER_WHO_ROOT:
+		return rank == schedule->root;
+	case MUSTER_WHO_OWNER:
+		return rank == chunk / each;
+	case MUSTER_WHO_PARTNER:
+		return rank == chunk % each / (each / schedule->ranks);
+	case MUSTER_WHO_ALL:
+		break;
+	}
+	return true;
+}
+
+bool muster_coll_has(const struct muster_schedule *schedule, uint32_t chunk, uint32_t rank)
+{
+	return concerns(muster_coll_row(schedule->coll)->has, schedule, chunk, rank);
+}
+
+bool muster_coll_needs(const struct muster_schedule *schedule, uint32_t chunk, uint32_t rank)
+{
+	return concerns(muster_coll_row(schedule->coll)->needs, schedule, chunk, rank);
+}

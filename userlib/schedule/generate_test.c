@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Every generator, for every number of ranks and root that it takes, passes the
+ * checker and has the number of steps that its algorithm is known for.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "schedule.h"
+
+static const char *const names[] = { "binomial", "recursive-doubling", "rabenseifner", "ring" };
+
+static struct muster_schedule *generate(const char *name, enum muster_coll coll, uint32_t ranks,
+					uint32_t root, uint64_t bytes)
+{
+	struct muster_schedule *schedule = NULL;
+	char why[200] = "";
+	int err = muster_schedule_generate(name, coll, ranks, root, bytes, &schedule, why,
+					   sizeof(why));
+
+	if (err && err != -EOPNOTSUPP)
+		fail_msg("%s %s of %u: %s", name ? name : "default", muster_coll_name(coll), ranks,
+			 why);
+	return schedule;
+}
+
+static bool rooted(enum muster_coll coll)
+{
+	return coll == MUSTER_COLL_BROADCAST || coll == MUSTER_COLL_REDUCE;
+}
+
+static unsigned int check_one(const char *name, enum muster_coll coll, uint32_t ranks,
+			      uint32_t root)
+{
+	struct muster_schedule *schedule = generate(name, coll, ranks, root, 8);
+	char why[200];
+
+	if (!schedule)
+		return 0;
+	assert_string_equal(schedule->name, name);
+	if (muster_schedule_check(schedule, why, sizeof(why)))
+		fail_msg("%s %s of %u, root %u: %s", name, muster_coll_name(coll), ranks, root,
+			 why);
+	muster_schedule_free(schedule);
+	return 1;
+}
+
+static void all_that_is_generated_is_proved(void **state)
+{
+	unsigned int nr = 0;
+
+	(void)state;
+	for (size_t i = 0; i < 4; i++)
+		for (enum muster_coll coll = MUSTER_COLL_BARRIER; coll <= MUSTER_COLL_ALLREDUCE;
+		     coll++)
+			for (uint32_t ranks = 1; ranks <= 70; ranks++)
+				for (uint32_t root = 0;
+				     root < (rooted(coll) && ranks < 20 ? ranks : 1); root++)
+					nr += check_one(names[i], coll, ranks, root);
+	/* 6 pairs without a root; 4 with one, which is any rank up to 19 ranks */
+	assert_int_equal(nr, 6 * 70 + 4 * (19 * 20 / 2 + 51));
+}
+
+static void steps_are_as_few_as_known(void **state)
+{
+	static const struct {
+		const char *name;
+		enum muster_coll coll;
+		uint32_t ranks, steps;
+	} known[] = {
+		{ "binomial", MUSTER_COLL_BROADCAST, 8, 3 },
+		{ "binomial", MUSTER_COLL_REDUCE, 9, 4 },
+		{ "binomial", MUSTER_COLL_ALLREDUCE, 8, 6 },
+		{ "recursive-doubling", MUSTER_COLL_ALLREDUCE, 8, 3 },
+		{ "recursive-doubling", MUSTER_COLL_BARRIER, 9, 5 },
+		{ "rabenseifner", MUSTER_COLL_ALLREDUCE, 8, 6 },
+		{ "rabenseifner", MUSTER_COLL_ALLREDUCE, 12, 8 },
+		{ "rabenseifner", MUSTER_COLL_REDUCE, 12, 7 },
+		{ "ring", MUSTER_COLL_ALLREDUCE, 5, 8 },
+		{ "ring", MUSTER_COLL_BROADCAST, 5, 8 },
+		{ "ring", MUSTER_COLL_BROADCAST, 1, 0 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+		struct muster_schedule *schedule = generate(known[i].name, known[i].coll,
+							    known[i].ranks, 0, 8);
+
+		assert_int_equal(schedule->steps, known[i].steps);
+		muster_schedule_free(schedule);
+	}
+}
+
+static void assert_choice(enum muster_coll coll, uint32_t ranks, uint64_t bytes, const char *name)
+{
+	struct muster_schedule *schedule = generate(NULL, coll, ranks, 0, bytes);
+
+	assert_string_equal(schedule->name, name);
+	muster_schedule_free(schedule);
+}
+
+static void the_choice_follows_size_and_ranks(void **state)
+{
+	(void)state;
+	assert_choice(MUSTER_COLL_BARRIER, 7, 0, "recursive-doubling");
+	assert_choice(MUSTER_COLL_BROADCAST, 7, 1 << 20, "binomial");
+	assert_choice(MUSTER_COLL_REDUCE, 7, 1 << 20, "binomial");
+	assert_choice(MUSTER_COLL_ALLREDUCE, 4, 8, "recursive-doubling");
+	assert_choice(MUSTER_COLL_ALLREDUCE, 4, 1 << 20, "rabenseifner");
+	assert_choice(MUSTER_COLL_ALLREDUCE, 5, 1 << 20, "ring");
+	assert_choice(MUSTER_COLL_ALLREDUCE, 5, 10000, "rabenseifner");
+	assert_choice(MUSTER_COLL_ALLREDUCE, 17, 1 << 20, "rabenseifner");
+	assert_choice(MUSTER_COLL_ALLREDUCE, 2000, 1 << 20, "recursive-doubling");
+}
+
+static void assert_refused(const char *name, enum muster_coll coll, uint32_t ranks, uint32_t root,
+			   int err, const char *reason)
+{
+	struct muster_schedule *schedule = NULL;
+	char why[200] = "";
+
+	assert_int_equal(muster_schedule_generate(name, coll, ranks, root, 8, &schedule, why,
+						  sizeof(why)), err);
+	assert_string_equal(why, reason);
+	assert_null(schedule);
+}
+
+static void wrong_arguments_are_refused(void **state)
+{
+	(void)state;
+	assert_refused("rings", MUSTER_COLL_ALLREDUCE, 4, 0, -EINVAL, "there is no schedule named "
+		       "\"rings\": take binomial, recursive-doubling, rabenseifner or ring");
+	assert_refused("ring", MUSTER_COLL_REDUCE, 4, 0, -EOPNOTSUPP, "ring does not do reduce");
+	assert_refused("ring", 99, 4, 0, -EINVAL, "there is no collective 99");
+	assert_refused("ring", MUSTER_COLL_ALLREDUCE, 0, 0, -EINVAL,
+		       "ring of 0 ranks: there can be 1 to 1024");
+	assert_refused("ring", MUSTER_COLL_ALLREDUCE, 1025, 0, -EINVAL,
+		       "ring of 1025 ranks: there can be 1 to 1024");
+	assert_refused("binomial", MUSTER_COLL_REDUCE, 4, 4, -EINVAL,
+		       "root 4, but it can be 0 to 3 in reduce of 4 ranks");
+	assert_refused("binomial", MUSTER_COLL_ALLREDUCE, 4, 1, -EINVAL,
+		       "root 1, but it can be 0 to 0 in allreduce of 4 ranks");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(all_that_is_generated_is_proved),
+		cmocka_unit_test(steps_are_as_few_as_known),
+		cmocka_unit_test(the_choice_follows_size_and_ranks),
+		cmocka_unit_test(wrong_arguments_are_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

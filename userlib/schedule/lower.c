@@ -1,0 +1,448 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * The lowering: from a schedule to one rank's descriptor sequences, as
+ * Documentation/sequence.md reads them and Documentation/schedule.md explains.
+ * It takes a schedule that the checker has passed; of others it makes some
+ * program, never a fault.
+ *
+ * What all ranks decide alike is in stages.c. Then, stage by stage, this rank's
+ * transfers become operations in the order in which the engine shall execute them
+ * (lower_stage), and these are written as descriptors (emit_stage).
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "arith.h"
+#include "dev.h"
+#include "schedule.h"
+#include "stages.h"
+
+enum { PULSE_ALIGN = 64 };	/* bytes; a multiple of every element's size */
+
+/* A chunk at this rank. */
+struct chunk {
+	bool in_out;		/* its value is in OUT, no longer in IN */
+	uint32_t stage;		/* in which it was last written, plus 1 */
+	uint32_t last_op;	/* of that stage: wrote it, or sent it since */
+};
+
+/* A descriptor to be, in a list in order of execution. */
+struct op {
+	struct muster_desc desc;
+	uint32_t chunk;
+	uint32_t next;		/* 0: the last */
+};
+
+struct lowering {
+	const struct muster_schedule *schedule;
+	const struct muster_lower_params *params;
+	struct muster_program *program;
+	struct muster_stages stages;
+	uint32_t *nr_slots;			/* by rank: of this stage, so far */
+	struct chunk *chunks;
+	struct muster_desc head;		/* what all descriptors have alike */
+	uint32_t pulse_count;
+	bool must_copy_in;			/* has the result from the beginning, but in IN */
+
+	/* The stage that is being lowered; ops[0] only begins the list. */
+	uint32_t stage;
+	struct op ops[MUSTER_SEQ_DESCS_MAX + 1];
+	uint32_t nr_ops;
+	uint32_t last;			/* end of the list */
+	uint32_t last_send_of_old;	/* end of the sends of what was there before the stage */
+	uint32_t last_receive;		/* 0: none yet */
+
+	char *why;
+	size_t why_len;
+};
+
+/* ---- operations -------------------------------------------------------------- */
+
+static bool is_last_stage(const struct lowering *l)
+{
+	return l->stage + 1 == l->program->nr_stages;
+}
+
+/* A new one after another, which stays where it is. */
+static struct op *insert_op(struct lowering *l, uint32_t after, uint32_t chunk)
+{
+	uint32_t index = ++l->nr_ops;
+	struct op *op = &l->ops[index];
+	uint64_t first, nr, size = muster_dtype_size(l->params->type);
+
+	muster_chunk_range(l->params->count, l->schedule->chunks, chunk, &first, &nr);
+	*op = (struct op){ .desc = l->head, .chunk = chunk, .next = l->ops[after].next };
+	op->desc.length = nr * size;
+	op->desc.load_addr = first * size;
+	op->desc.store_addr = first * size;
+	l->ops[after].next = index;
+	if (l->last == after)
+		l->last = index;
+	return op;
+}
+
+static uint32_t index_of(const struct lowering *l, const struct op *op)
+{
+	return op - l->ops;
+}
+
+static uint32_t space_of(const struct lowering *l, uint32_t chunk)
+{
+	return l->chunks[chunk].in_out || l->params->in_place ? MUSTER_SPACE_OUT : MUSTER_SPACE_IN;
+}
+
+static bool is_new(const struct lowering *l, uint32_t chunk)
+{
+	return l->chunks[chunk].stage == l->stage + 1;
+}
+
+/* This rank has now the chunk's value in OUT, by op. */
+static void set_written(struct lowering *l, const struct op *op)
+{
+	l->chunks[op->chunk] = (struct chunk){
+		.in_out = true, .stage = l->stage + 1, .last_op = index_of(l, op),
+	};
+}
+
+static struct op *copy_in(struct lowering *l, uint32_t after, uint32_t chunk)
+{
+	struct op *op = insert_op(l, after, chunk);
+
+	op->desc.load_key = MUSTER_SPACE_IN;
+	op->desc.store_key = MUSTER_SPACE_OUT;
+	set_written(l, op);
+	return op;
+}
+
+/*
+ * The operation that shall send a chunk: the one that wrote it in this stage, if
+ * it sends nothing yet, else a new one directly after those that did. What was
+ * there before the stage is sent before anything is awaited.
+ */
+static struct op *sending_op(struct lowering *l, uint32_t chunk)
+{
+	struct chunk *state = &l->chunks[chunk];
+	uint32_t after = is_new(l, chunk) ? state->last_op : l->last_send_of_old;
+	struct op *op = &l->ops[after];
+
+	if (is_new(l, chunk) && !(op->desc.flags & MUSTER_DESC_CP))
+		return op;
+	if (!state->in_out && l->must_copy_in) {
+		op = copy_in(l, after, chunk);
+	} else {
+		op = insert_op(l, after, chunk);
+		op->desc.load_key = space_of(l, chunk);
+	}
+	if (is_new(l, chunk))
+		state->last_op = index_of(l, op);
+	if (l->last_send_of_old == after)
+		l->last_send_of_old = index_of(l, op);
+	return op;
+}
+
+static void add_send(struct lowering *l, const struct muster_transfer *t, uint32_t slot)
+{
+	const struct muster_address *to = &l->params->members[t->to];
+	struct muster_desc *desc = &sending_op(l, t->chunk)->desc;
+
+	desc->flags |= MUSTER_DESC_CP;
+	if (!t->reduce)
+		desc->flags |= MUSTER_DESC_SWAP_REMOTE_DATA;
+	desc->dest = MUSTER_FIELD_PREP(MUSTER_DEST_NODE, to->node) |
+		     MUSTER_FIELD_PREP(MUSTER_DEST_SEQ, slot);
+	desc->dst_vp = to->vp;
+}
+
+/* Whether one more packet can be combined where the last one was. */
+static bool can_join(const struct lowering *l, const struct op *op, uint32_t chunk, uint16_t reduce)
+{
+	return l->last_receive && op->chunk == chunk && op->desc.cp_count < MUSTER_SOURCES_MAX &&
+	       !(op->desc.flags & MUSTER_DESC_CP) &&
+	       (op->desc.flags & MUSTER_DESC_REDUCE) == reduce;
+}
+
+static void add_receive(struct lowering *l, const struct muster_transfer *t)
+{
+	bool reduces = t->reduce && muster_coll_row(l->schedule->coll)->has_data;
+	uint16_t reduce = reduces ? MUSTER_DESC_REDUCE : 0;
+	struct op *op = &l->ops[l->last_receive];
+
+	if (!can_join(l, op, t->chunk, reduce)) {
+		op = insert_op(l, l->last, t->chunk);
+		op->desc.flags |= reduce;
+		op->desc.load_key = reduces ? space_of(l, t->chunk) : MUSTER_SPACE_NONE;
+		op->desc.store_key = MUSTER_SPACE_OUT;
+		l->last_receive = index_of(l, op);
+	}
+	op->desc.cp_count++;
+	set_written(l, op);
+}
+
+static void lower_sends(struct lowering *l, uint32_t begin, uint32_t end, bool last)
+{
+	for (uint32_t i = begin; i < end; i++) {
+		const struct muster_transfer *t = &l->schedule->transfers[i];
+		uint32_t slot;
+
+		if (l->stages.comes_last[i] != last)
+			continue;
+		slot = l->nr_slots[t->to]++;
+		if (t->from == l->params->rank)
+			add_send(l, t, slot);
+	}
+}
+
+static void lower_receives(struct lowering *l, uint32_t begin, uint32_t end, bool last)
+{
+	for (uint32_t i = begin; i < end; i++)
+		if (l->schedule->transfers[i].to == l->params->rank &&
+		    l->stages.comes_last[i] == last)
+			add_receive(l, &l->schedule->transfers[i]);
+}
+
+/* Sends first: they carry what was there before the step. */
+static void lower_step(struct lowering *l, uint32_t begin, uint32_t end)
+{
+	lower_sends(l, begin, end, false);
+	lower_sends(l, begin, end, true);
+	lower_receives(l, begin, end, false);
+	lower_receives(l, begin, end, true);
+}
+
+/* At the end: what no transfer brought into OUT. */
+static int copy_in_rest(struct lowering *l)
+{
+	if (!l->must_copy_in)
+		return 0;
+	for (uint32_t chunk = 0; chunk < l->schedule->chunks; chunk++) {
+		if (l->chunks[chunk].in_out)
+			continue;
+		if (l->nr_ops == MUSTER_SEQ_DESCS_MAX) {
+			snprintf(l->why, l->why_len,
+				 "after the last step: rank %" PRIu32 " copies more "
+				 "than %d chunks (MUSTER_SEQ_DESCS_MAX)",
+				 l->params->rank, MUSTER_SEQ_DESCS_MAX);
+			return -E2BIG;
+		}
+		copy_in(l, l->last, chunk);
+	}
+	return 0;
+}
+
+static int lower_stage(struct lowering *l)
+{
+	uint32_t begin, end, stage_end = l->stages.begin[l->stage + 1];
+
+	l->nr_ops = l->last = l->last_send_of_old = l->last_receive = 0;
+	l->ops[0].next = 0;
+	memset(l->nr_slots, 0, l->schedule->ranks * sizeof(*l->nr_slots));
+	for (begin = l->stages.begin[l->stage]; begin < stage_end; begin = end) {
+		end = muster_step_end(l->schedule, begin);
+		lower_step(l, begin, end);
+	}
+	return is_last_stage(l) ? copy_in_rest(l) : 0;
+}
+
+/* ---- descriptors --------------------------------------------------------------- */
+
+/*
+ * Inline, the operand stays in the instance from one descriptor to the next: the
+ * first takes it from the caller, the last stores it. A copy needs no operand.
+ */
+static void emit_inline(const struct lowering *l, struct muster_desc *desc, bool first, bool last)
+{
+	bool has_result = muster_coll_row(l->schedule->coll)->has_data &&
+			  muster_coll_needs(l->schedule, 0, l->params->rank);
+	bool copies = desc->cp_count && !(desc->flags & MUSTER_DESC_REDUCE);
+	bool lies_in_out = l->params->in_place && !l->chunks[0].in_out;
+
+	desc->load_key = desc->store_key = MUSTER_SPACE_NONE;
+	if (first && !copies && desc->length) {
+		desc->load_key = MUSTER_SPACE_IN;
+		desc->inline_len = desc->length;
+	} else if (!first && !copies) {
+		desc->flags |= MUSTER_DESC_SWAP_LOCAL_DATA;
+	}
+	if (last && has_result && !lies_in_out && desc->length)
+		desc->store_key = MUSTER_SPACE_OUT;
+}
+
+static void emit(struct lowering *l, const struct op *op, bool first, bool last)
+{
+	struct muster_desc *desc = &l->program->descs[l->program->nr_descs++];
+
+	*desc = op->desc;
+	desc->stage = l->stage;
+	if (l->program->is_inline)
+		emit_inline(l, desc, first, last && is_last_stage(l));
+	if (first)
+		desc->flags |= MUSTER_DESC_CH;
+	if (first && !l->program->is_inline)
+		desc->rdma.pulse_count = l->pulse_count;
+	if (last)
+		desc->flags |= MUSTER_DESC_CT;
+	if (last && is_last_stage(l))
+		desc->flags |= MUSTER_DESC_COLL_END;
+}
+
+static void emit_stage(struct lowering *l)
+{
+	l->program->stage_first[l->stage] = l->program->nr_descs;
+	if (!l->nr_ops) {
+		/* Nothing to do, but the stage has its number all the same. */
+		struct op *op = insert_op(l, 0, 0);
+
+		if (!l->program->is_inline)
+			op->desc.length = 0;
+	}
+	for (uint32_t i = l->ops[0].next; i; i = l->ops[i].next)
+		emit(l, &l->ops[i], i == l->ops[0].next, !l->ops[i].next);
+	l->program->stage_first[l->stage + 1] = l->program->nr_descs;
+}
+
+/* ---- the whole ------------------------------------------------------------------- */
+
+static uint64_t divide_up(uint64_t a, uint64_t b)
+{
+	return a / b + (a % b != 0);
+}
+
+/* As few pulses as can be, of about the same length, of whole packets. */
+static int cut_pulses(struct lowering *l)
+{
+	uint64_t first, nr, longest, count, align;
+
+	muster_chunk_range(l->params->count, l->schedule->chunks, 0, &first, &nr);
+	longest = nr * muster_dtype_size(l->params->type);
+	count = longest ? divide_up(longest, MUSTER_PULSE_MAX) : 1;
+	if (count > MUSTER_PULSE_COUNT_MAX) {
+		snprintf(l->why, l->why_len,
+			 "step 0: a chunk of %" PRIu64 " bytes has more than %d pulses "
+			 "(MUSTER_PULSE_COUNT_MAX)",
+			 longest, MUSTER_PULSE_COUNT_MAX);
+		return -E2BIG;
+	}
+	align = longest > MUSTER_MTU ? MUSTER_MTU : PULSE_ALIGN;
+	l->head.rdma.pulse_len =
+		longest ? divide_up(divide_up(longest, count), align) * align : align;
+	l->pulse_count = count;
+	return 0;
+}
+
+static int set_head(struct lowering *l)
+{
+	const struct muster_lower_params *params = l->params;
+
+	l->head = (struct muster_desc){
+		.kind = l->program->is_inline ? MUSTER_DESC_MP : MUSTER_DESC_RDMA,
+		.flags = MUSTER_DESC_C,
+		.src_vp = params->members[params->rank].vp,
+		.job = params->job,
+		.type = params->type,
+		.op = params->op,
+		.context = params->context,
+		.signature = muster_signature(l->schedule->coll, params->type, params->op,
+					      l->schedule->root, params->count,
+					      muster_schedule_hash(l->schedule)),
+	};
+	return l->program->is_inline ? 0 : cut_pulses(l);
+}
+
+static int measure(struct lowering *l)
+{
+	const struct muster_schedule *schedule = l->schedule;
+	struct muster_program *program = l->program;
+	int err;
+
+	if (muster_coll_row(schedule->coll)->has == MUSTER_WHO_OWNER && !l->params->in_place) {
+		snprintf(l->why, l->why_len, "step 0: %s is lowered in place only",
+			 muster_coll_name(schedule->coll));
+		return -E2BIG;
+	}
+	if (__builtin_mul_overflow(l->params->count, muster_dtype_size(l->params->type),
+				   &program->bytes)) {
+		snprintf(l->why, l->why_len,
+			 "step 0: %" PRIu64 " elements are more than 2^64 bytes", l->params->count);
+		return -E2BIG;
+	}
+	err = muster_stages_cut(schedule, &l->stages, l->why, l->why_len);
+	if (err)
+		return err;
+	program->nr_stages = l->stages.nr;
+	/* From one stage to the next data goes through memory, where there is any. */
+	program->is_inline = schedule->chunks == 1 && program->bytes <= MUSTER_INLINE_MAX &&
+			     (program->nr_stages == 1 || !program->bytes);
+	if (!program->is_inline)
+		err = muster_stages_order(schedule, &l->stages, l->why, l->why_len);
+	l->must_copy_in = !program->is_inline && !l->params->in_place &&
+			  (schedule->ranks == 1 || (muster_coll_row(schedule->coll)->has ==
+						    MUSTER_WHO_ROOT &&
+						    schedule->root == l->params->rank));
+	return err ? err : set_head(l);
+}
+
+static int allocate(struct lowering *l)
+{
+	struct muster_program *program = l->program;
+	size_t room = program->nr_stages + MUSTER_SEQ_DESCS_MAX;
+
+	for (uint32_t i = 0; i < l->schedule->nr_transfers; i++)
+		room += l->schedule->transfers[i].from == l->params->rank ||
+			l->schedule->transfers[i].to == l->params->rank;
+	program->stage_first = calloc(program->nr_stages + 1, sizeof(*program->stage_first));
+	program->descs = calloc(room, sizeof(*program->descs));
+	return program->stage_first && program->descs ? 0 : -ENOMEM;
+}
+
+static int lower(struct lowering *l)
+{
+	int err = measure(l);
+
+	if (!err)
+		err = allocate(l);
+	for (l->stage = 0; !err && l->stage < l->program->nr_stages; l->stage++) {
+		err = lower_stage(l);
+		if (!err)
+			emit_stage(l);
+	}
+	return err;
+}
+
+int muster_schedule_lower(const struct muster_schedule *schedule,
+			  const struct muster_lower_params *params,
+			  struct muster_program **program, char *why, size_t why_len)
+{
+	struct lowering l = {
+		.schedule = schedule, .params = params, .why = why, .why_len = why_len
+	};
+	int err = -ENOMEM;
+
+	l.program = calloc(1, sizeof(*l.program));
+	l.nr_slots = calloc(schedule->ranks, sizeof(*l.nr_slots));
+	l.chunks = calloc(schedule->chunks, sizeof(*l.chunks));
+	if (l.program && l.nr_slots && l.chunks)
+		err = lower(&l);
+	muster_stages_free(&l.stages);
+	free(l.chunks);
+	free(l.nr_slots);
+	if (err) {
+		if (err == -ENOMEM)
+			snprintf(why, why_len, "no memory to lower a schedule of %" PRIu32 " ranks",
+				 schedule->ranks);
+		muster_program_free(l.program);
+		return err;
+	}
+	*program = l.program;
+	return 0;
+}
+
+void muster_program_free(struct muster_program *program)
+{
+	if (!program)
+		return;
+	free(program->stage_first);
+	free(program->descs);
+	free(program);
+}

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * The schedule as an object: how it is built, freed, named and told apart, and
+ * how a message is cut into its chunks. The hash covers all that the ranks must
+ * agree on; the name is only for people.
+ */
+#include <endian.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "build.h"
+
+enum { TRANSFERS_FIRST = 16 };
+
+void muster_schedule_free(struct muster_schedule *schedule)
+{
+	if (!schedule)
+		return;
+	free(schedule->transfers);
+	free(schedule);
+}
+
+uint32_t muster_schedule_hash(const struct muster_schedule *schedule)
+{
+	uint32_t head[] = {
+		htole32(schedule->coll), htole32(schedule->ranks), htole32(schedule->chunks),
+		htole32(schedule->steps), htole32(schedule->root), htole32(schedule->nr_transfers),
+	};
+	XXH32_hash_t hash = XXH32(head, sizeof(head), 0);
+
+	for (uint32_t i = 0; i < schedule->nr_transfers; i++) {
+		const struct muster_transfer *t = &schedule->transfers[i];
+		uint32_t words[] = {
+			htole32(t->step), htole32(t->chunk), htole32(t->from), htole32(t->to),
+			htole32(t->reduce),
+		};
+
+		hash = XXH32(words, sizeof(words), hash);
+	}
+	return hash;
+}
+
+void muster_chunk_range(uint64_t count, uint32_t chunks, uint32_t chunk, uint64_t *first,
+			uint64_t *nr)
+{
+	uint64_t each = count / chunks, longer = count % chunks;
+
+	*first = chunk * each + (chunk < longer ? chunk : longer);
+	*nr = each + (chunk < longer);
+}
+
+uint32_t muster_signature(enum muster_coll coll, uint8_t type, uint8_t op, uint32_t root,
+			  uint64_t count, uint32_t hash)
+{
+	uint64_t le_count = htole64(count);
+
+	return MUSTER_FIELD_PREP(MUSTER_SIG_COLL, coll) | MUSTER_FIELD_PREP(MUSTER_SIG_TYPE, type) |
+	       MUSTER_FIELD_PREP(MUSTER_SIG_OP, op) | MUSTER_FIELD_PREP(MUSTER_SIG_ROOT, root) |
+	       MUSTER_FIELD_PREP(MUSTER_SIG_DIGEST, XXH32(&le_count, sizeof(le_count), hash));
+}
+
+void muster_builder_init(struct muster_builder *builder, const char *name, enum muster_coll coll,
+			 uint32_t ranks, uint32_t chunks, uint32_t root)
+{
+	struct muster_schedule *schedule = &builder->schedule;
+
+	*builder = (struct muster_builder){ .schedule = {
+		.coll = coll, .ranks = ranks, .chunks = chunks, .root = root,
+	} };
+	snprintf(schedule->name, sizeof(schedule->name), "%s", name);
+	if (!ranks || ranks > MUSTER_SCHEDULE_RANKS_MAX || !chunks ||
+	    chunks > MUSTER_SCHEDULE_CHUNKS_MAX || root >= ranks ||
+	    chunks % muster_coll_chunks_unit(coll, ranks))
+		builder->err = -EINVAL;
+}
+
+void muster_builder_step(struct muster_builder *builder)
+{
+	builder->step = builder->schedule.steps;
+}
+
+/* The room doubles whenever it is full, so the count alone says how much there is. */
+static int make_room(struct muster_schedule *schedule)
+{
+	uint32_t nr = schedule->nr_transfers, room;
+	struct muster_transfer *transfers;
+
+	if (nr && (nr < TRANSFERS_FIRST || (nr & (nr - 1))))
+		return 0;
+	if (nr >= MUSTER_SCHEDULE_TRANSFERS_MAX)
+		return -EINVAL;
+	room = nr ? nr * 2 : TRANSFERS_FIRST;
+	transfers = realloc(schedule->transfers, room * sizeof(*transfers));
+	if (!transfers)
+		return -ENOMEM;
+	schedule->transfers = transfers;
+	return 0;
+}
+
+void muster_builder_add(struct muster_builder *builder, uint32_t chunk, uint32_t from, uint32_t to,
+			bool reduce)
+{
+	struct muster_schedule *schedule = &builder->schedule;
+
+	if (builder->err)
+		return;
+	if (from >= schedule->ranks || to >= schedule->ranks || from == to ||
+	    chunk >= schedule->chunks || builder->step >= MUSTER_SCHEDULE_STEPS_MAX)
+		builder->err = -EINVAL;
+	else
+		builder->err = make_room(schedule);
+	if (builder->err)
+		return;
+	schedule->transfers[schedule->nr_transfers++] = (struct muster_transfer){
+		.step = builder->step, .chunk = chunk, .from = from, .to = to, .reduce = reduce,
+	};
+	schedule->steps = builder->step + 1;
+}
+
+int muster_builder_end(struct muster_builder *builder, struct muster_schedule **schedule)
+{
+	struct muster_schedule *made = builder->err ? NULL : malloc(sizeof(*made));
+
+	if (!made) {
+		muster_builder_abandon(builder);
+		return builder->err ? builder->err : -ENOMEM;
+	}
+	*made = builder->schedule;
+	*schedule = made;
+	return 0;
+}
+
+void muster_builder_abandon(struct muster_builder *builder)
+{
+	free(builder->schedule.transfers);
+	builder->schedule.transfers = NULL;
+}

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The schedule: a collective algorithm as data. Ranks, chunks, steps, and
+ * transfers (chunk, from, to, step, copy or reduce), as in SCCL (section 3.2
+ * there). Generators make schedules, files hold them, the checker proves them,
+ * the lowering turns them into descriptor sequences, and the host path
+ * interprets the very same thing. Pure: no I/O but on the caller's streams.
+ *
+ * All transfers of a step read what was there before the step. What a rank
+ * receives in one step it combines in the order in which the transfers are
+ * listed. A chunk is 1/chunks of the message, cut by muster_chunk_range().
+ */
+#ifndef MUSTER_SCHEDULE_H
+#define MUSTER_SCHEDULE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "muster_desc.h"
+
+struct muster_address;
+
+enum muster_coll {
+	MUSTER_COLL_BARRIER = 1,
+	MUSTER_COLL_BROADCAST = 2,
+	MUSTER_COLL_REDUCE = 3,
+	MUSTER_COLL_ALLREDUCE = 4,
+	MUSTER_COLL_REDUCE_SCATTER = 5,
+	MUSTER_COLL_ALLGATHER = 6,
+	MUSTER_COLL_GATHER = 7,
+	MUSTER_COLL_SCATTER = 8,
+	MUSTER_COLL_ALLTOALL = 9,
+	MUSTER_COLL_END			/* one more than the last */
+};
+
+/* Which ranks a chunk concerns. Of G chunks rank r owns those from r * G / ranks on. */
+enum muster_who {
+	MUSTER_WHO_ALL,
+	MUSTER_WHO_ROOT,
+	MUSTER_WHO_OWNER,
+	MUSTER_WHO_PARTNER,		/* rank j, if the chunk is in the j-th share of its owner */
+};
+
+/* What a collective means; there is no more to it (collectives.c has the table). */
+struct muster_coll_row {
+	const char *name;
+	enum muster_who has;		/* contribute to a chunk, at the start */
+	enum muster_who needs;		/* must have the combination of them all, at the end */
+	bool combines;			/* else a chunk has one contribution, which travels */
+	bool has_data;			/* else it only matters who has heard of whom */
+};
+
+enum muster_schedule_limit {
+	MUSTER_SCHEDULE_RANKS_MAX = 65536,
+	MUSTER_SCHEDULE_CHUNKS_MAX = 65536,
+	MUSTER_SCHEDULE_STEPS_MAX = 1 << 20,
+	MUSTER_SCHEDULE_TRANSFERS_MAX = 1 << 26,
+	MUSTER_SCHEDULE_NAME_MAX = 31,
+};
+
+struct muster_transfer {
+	uint32_t step;
+	uint32_t chunk;
+	uint32_t from;
+	uint32_t to;
+	bool reduce;		/* combine into what `to` has; else replace it */
+};
+
+struct muster_schedule {
+	char name[MUSTER_SCHEDULE_NAME_MAX + 1];
+	enum muster_coll coll;
+	uint32_t ranks;
+	uint32_t chunks;
+	uint32_t steps;
+	uint32_t root;		/* where there is one (muster_coll_rooted()); else 0 */
+	uint32_t nr_transfers;
+	struct muster_transfer *transfers;	/* by step, then as listed */
+};
+
+/** muster_coll_row() - what a collective means; NULL: there is none of this number. */
+const struct muster_coll_row *muster_coll_row(enum muster_coll coll);
+
+const char *muster_coll_name(enum muster_coll coll);
+/** muster_coll_rooted() - whether one rank is its root. */
+bool muster_coll_rooted(enum muster_coll coll);
+
+/** muster_coll_chunks_unit() - the chunks of its schedules are a multiple of this. */
+uint64_t muster_coll_chunks_unit(enum muster_coll coll, uint32_t ranks);
+
+/** muster_coll_has() - whether a rank contributes to a chunk; of a schedule of right form. */
+bool muster_coll_has(const struct muster_schedule *schedule, uint32_t chunk, uint32_t rank);
+
+/** muster_coll_needs() - whether a rank must have a chunk's result. */
+bool muster_coll_needs(const struct muster_schedule *schedule, uint32_t chunk, uint32_t rank);
+
+void muster_schedule_free(struct muster_schedule *schedule);
+
+/** muster_schedule_hash() - a digest of everything but the name; the same on every rank. */
+uint32_t muster_schedule_hash(const struct muster_schedule *schedule);
+
+/**
+ * muster_schedule_read() - read the text form (Documentation/schedule.md).
+ * @why: gets "line N: what is wrong" on failure.
+ * Return: 0; -EINVAL; -EIO; -ENOMEM; nothing is allocated on failure.
+ */
+int muster_schedule_read(FILE *in, struct muster_schedule **schedule, char *why, size_t why_len);
+
+/** muster_schedule_write() - write the text form; reading it gives an equal schedule. 0; -EIO. */
+int muster_schedule_write(const struct muster_schedule *schedule, FILE *out);
+
+/**
+ * muster_schedule_generate() - make one by name.
+ * @name: "binomial", "recursive-doubling", "rabenseifner", "ring"; NULL: the one
+ *	that suits coll, ranks and bytes.
+ * Return: 0; -EINVAL (unknown name, root or rank count); -EOPNOTSUPP (this name
+ * does not do this collective); -ENOMEM. why as above.
+ */
+int muster_schedule_generate(const char *name, enum muster_coll coll, uint32_t ranks,
+			     uint32_t root, uint64_t bytes, struct muster_schedule **schedule,
+			     char *why, size_t why_len);
+
+/**
+ * muster_schedule_check() - prove by symbolic execution that it computes its collective.
+ *
+ * Each contribution is counted exactly once, nothing is sent that is not there,
+ * every rank that must have the result has it, and all of them have the same
+ * expression, up to op(a, b) = op(b, a): the same bits.
+ * Return: 0; -EINVAL with why naming step, ranks and chunk; -ENOMEM.
+ */
+int muster_schedule_check(const struct muster_schedule *schedule, char *why, size_t why_len);
+
+/** muster_chunk_range() - elements [*first, *first + *nr) of a message of count elements. */
+void muster_chunk_range(uint64_t count, uint32_t chunks, uint32_t chunk, uint64_t *first,
+			uint64_t *nr);
+
+/* The memory that a program's ranges refer to until the library puts in addresses and keys. */
+enum muster_space {
+	MUSTER_SPACE_NONE = 0,
+	MUSTER_SPACE_IN = 1,	/* the caller's contribution, never written */
+	MUSTER_SPACE_OUT = 2,	/* result, or scratch of the same size */
+};
+
+struct muster_lower_params {
+	uint32_t rank;
+	uint64_t count;		/* elements */
+	uint8_t type;		/* enum muster_dtype */
+	uint8_t op;
+	uint8_t job;
+	uint16_t context;
+	const struct muster_address *members;	/* by rank (dev.h) */
+	bool in_place;		/* input is in OUT already */
+};
+
+/*
+ * One rank's descriptors for one schedule, as a template: load_key and store_key
+ * hold an enum muster_space, the addresses offsets into it. Stages are separate
+ * sequences, one after the other in descs.
+ */
+struct muster_program {
+	uint32_t nr_stages;
+	uint32_t nr_descs;
+	uint32_t *stage_first;	/* nr_stages + 1 indices into descs */
+	struct muster_desc *descs;
+	bool is_inline;		/* MP; where load_key is set, the caller's input goes to data[] */
+	uint64_t bytes;		/* of the whole message */
+};
+
+/**
+ * muster_schedule_lower() - one rank's program.
+ *
+ * Cuts the schedule into stages at the same steps on every rank, so that none
+ * needs more than MUSTER_SLOTS_MAX slots or MUSTER_SEQ_DESCS_MAX descriptors, and
+ * slices large chunks into pulses. Messages of one chunk and at most
+ * MUSTER_INLINE_MAX bytes become MP descriptors.
+ * A rank that has only a part of the message at the start needs in_place: OUT is the
+ * whole message there, with that part in its place.
+ * Return: 0; -E2BIG with why naming the limit and the step; -ENOMEM.
+ */
+int muster_schedule_lower(const struct muster_schedule *schedule,
+			  const struct muster_lower_params *params,
+			  struct muster_program **program, char *why, size_t why_len);
+
+void muster_program_free(struct muster_program *program);
+
+/**
+ * muster_signature() - what all ranks of one operation must share (MUSTER_SIG_*).
+ * @hash: muster_schedule_hash() of the schedule that they run.
+ *
+ * Lowered descriptors carry it; the host path puts the same into its packets.
+ */
+uint32_t muster_signature(enum muster_coll coll, uint8_t type, uint8_t op, uint32_t root,
+			  uint64_t count, uint32_t hash);
+
+#endif /* MUSTER_SCHEDULE_H */
