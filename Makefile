@@ -85,7 +85,7 @@ selftest_parts = $(filter-out $(SELFTESTS:=.o),$(call objects,$(1),selftests) $(
 
 $(TOOL_LIB): $(filter-out $(TOOLS:=.o),$(call objects,$(BUILD),tools))
 
-$(TOOLS): %: %.o $(TOOL_LIB) $(call libs,$(BUILD))
+$(TOOLS): %: %.o $(TOOL_LIB) $(BUILD)/$(BUMP)/lib.a $(call libs,$(BUILD))
 	@$(LINK) -ljansson -lm
 
 $(EXAMPLES): %: %.o $(EXAMPLE_LIB) $(call libs,$(BUILD))

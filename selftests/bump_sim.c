@@ -249,8 +249,8 @@ static void on_frame(struct net *net, uint32_t host, const uint8_t *data, uint32
 	if (header.message != MUSTER_BUMP_ERROR || !header.status)
 		errx(1, "seed %lu: message %u to a host", sim->seed, header.message);
 	if (!sim->disaster)
-		errx(1, "seed %lu: error %u for operation %u of rank %u", sim->seed, header.status,
-		     op, r);
+		errx(1, "seed %lu: error %u for operation %u of rank %u (%u elements, loss %u of 1000)",
+		     sim->seed, header.status, op, r, net->topology.nr, net->loss);
 	sim->errors++;
 	group->ranks[r].end = RANK_ERROR;
 }
@@ -317,7 +317,7 @@ static void draw_faults(struct sim *sim)
 	struct net *net = sim->net;
 
 	if (draw(sim, 4)) {
-		net->loss = draw(sim, net->topology.nr > 16 ? 10 : 100);
+		net->loss = draw(sim, net->topology.nr > 16 ? 10 : net->topology.nr > 8 ? 40 : 100);
 		net->repeat = draw(sim, 100);
 		net->jitter_us = draw(sim, 3) * 40;
 	}
