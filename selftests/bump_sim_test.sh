@@ -7,6 +7,7 @@
 sim=$MUSTER_BUILD/san/selftests/bump_sim
 
 check "${MUSTER_SEEDS:-200} seeds of the simulated network of bumps" "$sim" 1 "${MUSTER_SEEDS:-200}"
+check "the bits of the library's schedules" "$MUSTER_BUILD/san/selftests/bump_bits"
 for hosts in 255 1024; do
 	check "$hosts hosts" "$sim" --hosts $hosts 1 2
 done
