@@ -53,6 +53,27 @@ latency() {
 	done
 }
 
+# ---- a solver ---------------------------------------------------------------------
+
+# The same program on both, in turns: seconds, seconds in allreduces, residual.
+solver() {
+	gcc -O2 -I"$home/../uapi" -o "$scratch/lattice" "$home/mpi/lattice.c"
+	mpicc -O2 -DUSE_MPI -o "$scratch/lattice-mpi" "$home/mpi/lattice.c"
+	say "# what hosts seconds in_allreduces residual; side ${SIDE:-4}, ${ITERATIONS:-2000} iterations" |
+		tee "$out/solver.dat"
+	for hosts in ${HOSTS:-2 4 8}; do
+		for _ in 1 2 3; do
+			say "bump $hosts $("$run" --bump=cube --no-prefix -n "$hosts" \
+				"$scratch/lattice" "${SIDE:-4}" "${ITERATIONS:-2000}")"
+			say "mpi $hosts $(mpi eth1 "$hosts" "$scratch/lattice-mpi" "${SIDE:-4}" \
+				"${ITERATIONS:-2000}")"
+		done
+	done | tee -a "$out/solver.dat"
+	awk '!/#/ { t[$1 " " $2] += $3; hosts[$2] }
+		END { for (h in hosts) printf "%d hosts: MPI takes %.2f times as long as the bump\n", h,
+			t["mpi " h] / t["bump " h] }' "$out/solver.dat" | sort -n | tee -a "$out/solver.dat"
+}
+
 # ---- other traffic ----------------------------------------------------------------
 
 # copy OPTIONS: bits per second and retransmissions from host 1 to host 0
@@ -99,7 +120,7 @@ model() {
 	cat "$out/model.dat"
 }
 
-for part in ${*:-model latency traffic}; do
+for part in ${*:-model latency solver traffic}; do
 	$part
 done
 if [ -f "$out/latency.dat" ] && [ -f "$out/model.dat" ]; then
