@@ -171,7 +171,9 @@ void muster_cq_overrun(struct muster_dev *dev, u32 id)
 	/* Under the lock, so that the queue cannot go meanwhile. */
 	xa_lock_irqsave(&dev->cqs, flags);
 	cq = xa_load(&dev->cqs, id);
-	if (cq && cq->ibcq.event_handler) {
+	/* Once in its life: until its process reads it, each costs memory of the kernel's. */
+	if (cq && !cq->overrun && cq->ibcq.event_handler) {
+		cq->overrun = true;
 		event.element.cq = &cq->ibcq;
 		cq->ibcq.event_handler(&event, cq->ibcq.cq_context);
 	}

@@ -29,7 +29,8 @@ enum muster_driver_limit {
 	MUSTER_EVENT_ENTRIES = 256,
 	MUSTER_ADMIN_TIMEOUT_MS = 10000,	/* a device that is silent so long is fenced */
 	MUSTER_RESET_TIMEOUT_MS = 1000,
-	MUSTER_RECOVER_DELAY_MS = 100,
+	MUSTER_RECOVER_DELAY_MS = 100,	/* doubled each time that it fails */
+	MUSTER_RECOVER_DELAY_MAX_MS = 30000,
 	MUSTER_RING_BYTES_MAX = 4 << 20,	/* adjoining memory that can be had at once */
 	MUSTER_RQ_ENTRIES_DRIVER_MAX = 512,	/* the largest power of two in that */
 };
@@ -42,9 +43,11 @@ struct muster_function {
 	void __iomem *regs;
 	phys_addr_t doorbells;		/* MUSTER_VPS_MAX pages */
 	unsigned int nr_vectors;
-	struct mutex life;		/* protects dev and removing: births and deaths */
+	struct mutex life;		/* protects the next four: births and deaths */
 	struct muster_dev *dev;		/* NULL: down */
 	bool removing;
+	bool resetting;			/* by the PCI core */
+	unsigned int recover_delay_ms;	/* after the next birth that fails */
 	struct delayed_work recover;
 };
 
@@ -165,6 +168,7 @@ struct muster_cq {
 	struct muster_vector *vector;
 	struct list_head vector_entry;
 	bool armed;			/* wants to hear of an interrupt; under vector->lock */
+	bool overrun;			/* its process was told; under dev->cqs's lock */
 };
 
 struct muster_mr {
@@ -178,6 +182,7 @@ struct muster_vp {
 	struct muster_mapping *rq;
 	struct muster_mapping *status;
 	struct muster_mapping *doorbell;
+	bool failed;			/* and its process was told; under dev->vps's lock */
 };
 
 struct muster_job {

@@ -167,14 +167,13 @@ int muster_destroy_vp(struct ib_qp *ibqp, struct ib_udata *udata)
 	return 0;
 }
 
+/* Of its memory nothing: a port that is being destroyed can still be asked by `rdma res`. */
 int muster_query_vp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 		    struct ib_qp_init_attr *init_attr)
 {
-	const struct muster_vp_status *status = to_mvp(ibqp)->status->cpu;
-
 	memset(attr, 0, sizeof(*attr));
 	memset(init_attr, 0, sizeof(*init_attr));
-	attr->qp_state = READ_ONCE(status->error) ? IB_QPS_ERR : IB_QPS_RTS;
+	attr->qp_state = READ_ONCE(to_mvp(ibqp)->failed) ? IB_QPS_ERR : IB_QPS_RTS;
 	attr->cur_qp_state = attr->qp_state;
 	init_attr->qp_type = IB_QPT_DRIVER;
 	init_attr->send_cq = ibqp->send_cq;
@@ -191,7 +190,8 @@ void muster_vp_failed(struct muster_dev *dev, u32 id)
 	/* Under the lock, so that the port cannot go meanwhile. */
 	xa_lock_irqsave(&dev->vps, flags);
 	vp = xa_load(&dev->vps, id);
-	if (vp && vp->ibqp.event_handler) {
+	if (vp && !vp->failed && vp->ibqp.event_handler) {
+		WRITE_ONCE(vp->failed, true);
 		event.element.qp = &vp->ibqp;
 		vp->ibqp.event_handler(&event, vp->ibqp.qp_context);
 	}

@@ -165,8 +165,8 @@ struct musterdv_member {
 };
 
 struct musterdv_context_attr {
-	uint16_t id;			/* unique in the VP and job */
-	uint16_t reserved;		/* zero */
+	uint32_t id;			/* unique in the VP and job */
+	uint32_t life;			/* of this use of the id, the same at all members */
 	uint32_t self;			/* this process's place among the members */
 	uint32_t nr_members;		/* at most MUSTER_MEMBERS_MAX */
 	const struct musterdv_member *members;	/* copied */

@@ -19,7 +19,7 @@ export TIMES
 in_guest() {
 	seconds=$1
 	shift
-	timeout "$seconds" "$VM" "$@"
+	timeout --foreground "$seconds" "$VM" "$@"
 }
 
 check "the ordinary tools show the device" in_guest 120 -- "$GUEST/tools_test.sh"

@@ -17,7 +17,7 @@ kills=${MUSTER_KILLS:-1}
 	skip_all "driver or provider is not built; make check-guest builds them"
 
 in_guests() {
-	timeout 240 "$run" --vm -n "$@"
+	timeout --foreground 240 "$run" --vm -n "$@"
 }
 
 digest() {

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include <muster.h>
+#include <muster_desc.h>
 
 static struct muster *job;
 static struct muster_comm *world;
@@ -44,10 +45,8 @@ static const struct {
 	size_t bytes;
 	bool is_float;
 } types[] = {
-	{ MUSTER_F32, "f32", 4, true },	  { MUSTER_F64, "f64", 8, true },
-	{ MUSTER_I32, "i32", 4, false },  { MUSTER_I64, "i64", 8, false },
-	{ MUSTER_U64, "u64", 8, false },  { MUSTER_I8, "i8", 1, false },
-	{ MUSTER_U32, "u32", 4, false },
+#define TYPE(name, number, word, bytes, is_float) { MUSTER_##name, word, bytes, is_float },
+	MUSTER_DTYPES(TYPE)
 };
 
 enum { NR_TYPES = sizeof(types) / sizeof(types[0]) };
@@ -225,7 +224,7 @@ static void bits(const char *memory)
 			EXPECT_OK(muster_alloc(job, room, &buffer[i]));
 	}
 	for (int t = 0; t < NR_TYPES; t++)
-		for (int op = MUSTER_SUM; op <= (types[t].is_float ? MUSTER_MAX : MUSTER_LXOR); op++)
+		for (int op = MUSTER_SUM; op <= (types[t].is_float ? MUSTER_REDOP_MAX : MUSTER_REDOP_LAST); op++)
 			for (size_t c = 0; c < sizeof(counts) / sizeof(counts[0]); c++) {
 				if (counts[c] > 1000 && (op != MUSTER_SUM || size > 8))
 					continue;
@@ -341,7 +340,8 @@ static void bad(const char *argument)
 	EXPECT_ERROR(-EOVERFLOW, "elements", muster_allreduce(world, in, out, UINT64_MAX / 4, MUSTER_F64,
 							    MUSTER_SUM));
 	EXPECT_ERROR(-EINVAL, "type", muster_allreduce(world, in, out, 4, (enum muster_type)77, MUSTER_SUM));
-	EXPECT_ERROR(-EINVAL, "operation", muster_allreduce(world, in, out, 4, MUSTER_F64, (enum muster_op)9));
+	EXPECT_ERROR(-EINVAL, "operation", muster_allreduce(world, in, out, 4, MUSTER_F64,
+							    (enum muster_op)(MUSTER_REDOP_LAST + 1)));
 	EXPECT_ERROR(-EINVAL, "f64", muster_allreduce(world, in, out, 4, MUSTER_F64, MUSTER_BAND));
 	EXPECT_ERROR(-EINVAL, "overlap", muster_allreduce(world, in, in + 1, 3, MUSTER_F64, MUSTER_SUM));
 	EXPECT_ERROR(-EFAULT, "NULL", muster_allreduce(world, NULL, out, 4, MUSTER_F64, MUSTER_SUM));

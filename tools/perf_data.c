@@ -9,22 +9,19 @@
 #include <math.h>
 #include <string.h>
 
+#include "muster_desc.h"
+
 struct word {
 	const char *name;
 	int value;
+	size_t bytes;
 };
 
-static const struct word types[] = {
-	{ "f32", MUSTER_F32 }, { "f64", MUSTER_F64 }, { "i32", MUSTER_I32 },
-	{ "i64", MUSTER_I64 }, { "u64", MUSTER_U64 }, { "i8", MUSTER_I8 },
-	{ "u32", MUSTER_U32 }, { NULL, 0 },
-};
+#define TYPE(name, number, word, bytes, ...) { word, MUSTER_##name, bytes },
+#define OP(name, number, word) { word, MUSTER_##name, 0 },
 
-static const struct word ops[] = {
-	{ "sum", MUSTER_SUM }, { "min", MUSTER_MIN }, { "max", MUSTER_MAX },
-	{ "band", MUSTER_BAND }, { "bor", MUSTER_BOR }, { "bxor", MUSTER_BXOR },
-	{ "land", MUSTER_LAND }, { "lor", MUSTER_LOR }, { "lxor", MUSTER_LXOR }, { NULL, 0 },
-};
+static const struct word types[] = { MUSTER_DTYPES(TYPE) { NULL, 0, 0 } };
+static const struct word ops[] = { MUSTER_REDOPS(OP) { NULL, 0, 0 } };
 
 static int word_read(const struct word *word, const char *name)
 {
@@ -62,16 +59,11 @@ const char *perf_op_name(enum muster_op op)
 
 size_t perf_type_bytes(enum muster_type type)
 {
-	switch (type) {
-	case MUSTER_I8:
-		return 1;
-	case MUSTER_F32:
-	case MUSTER_I32:
-	case MUSTER_U32:
-		return 4;
-	default:
-		return 8;
-	}
+	const struct word *word = types;
+
+	while (word->name && word->value != (int)type)
+		word++;
+	return word->bytes;
 }
 
 static void put_float(enum muster_type type, void *data, uint64_t i, double value)

@@ -295,6 +295,16 @@ int muster_entry_plan(struct muster_comm *comm, struct muster_entry *entry)
 	return 0;
 }
 
+/* Of a long program some stages tell their end, too: one at least of all that can be queued. */
+static void tell_stages(struct muster_entry *entry)
+{
+	const struct muster_program *program = entry->program;
+	uint32_t each = MUSTER_SEQ_QUEUE_MAX / 2;
+
+	for (uint32_t stage = each; stage < program->nr_stages; stage += each)
+		entry->bound[program->stage_first[stage] - 1].flags |= MUSTER_DESC_COLL_END;
+}
+
 static int lower(struct muster_comm *comm, struct muster_entry *entry)
 {
 	const struct muster_lower_params params = {
@@ -322,6 +332,10 @@ static int lower(struct muster_comm *comm, struct muster_entry *entry)
 	}
 	memcpy(entry->bound, entry->program->descs,
 	       entry->program->nr_descs * sizeof(*entry->bound));
+	for (uint32_t i = 0; i < entry->program->nr_descs; i++)	/* data[] is the caller's alone */
+		if (entry->bound[i].inline_len)
+			memset(entry->bound[i].data, 0, sizeof(entry->bound[i].data));
+	tell_stages(entry);
 	return 0;
 }
 

@@ -27,7 +27,7 @@ static int type_check(struct muster_comm *comm, struct muster_call *call)
 
 static int op_check(struct muster_comm *comm, const struct muster_call *call)
 {
-	if (call->op < MUSTER_SUM || call->op > MUSTER_LXOR)
+	if (!call->op || call->op > MUSTER_REDOP_LAST)
 		return muster_fail(comm->job, -EINVAL, "%s: there is no operation %u",
 				   muster_coll_name(call->coll), call->op);
 	if (muster_arith_supported((uint8_t)call->type, (uint8_t)call->op))

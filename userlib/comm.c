@@ -17,8 +17,7 @@ struct proposal {
 	uint64_t digest;	/* of ranks */
 	uint64_t taken;		/* bit i: context + i is in use here */
 	uint32_t ring_free;
-	uint16_t context;
-	uint16_t reserved;
+	uint32_t context;
 };
 
 _Static_assert(sizeof(struct proposal) <= MUSTER_EXCHANGE_LATER, "size");
@@ -57,13 +56,13 @@ static int ranks_check(struct muster *job, uint32_t nr, const uint32_t *ranks)
 	return err;
 }
 
-/* Numbers come round again after 65,536 communicators; some may still be open. */
+/* Numbers come round again after 2^32 communicators; some may still be open. */
 static uint64_t contexts_taken(const struct muster *job)
 {
 	uint64_t taken = 0;
 
 	for (const struct muster_comm *comm = job->comms; comm; comm = comm->next) {
-		uint16_t ahead = comm->context - job->next_context;
+		uint32_t ahead = comm->context - job->next_context;
 
 		if (ahead < 64)
 			taken |= 1ull << ahead;
@@ -72,7 +71,7 @@ static uint64_t contexts_taken(const struct muster *job)
 }
 
 static int proposals_check(struct muster *job, const struct proposal *mine,
-			   const struct proposal *all, uint32_t *ring_free, uint16_t *context)
+			   const struct proposal *all, uint32_t *ring_free, uint32_t *context)
 {
 	uint64_t taken = 0;
 
@@ -92,13 +91,13 @@ static int proposals_check(struct muster *job, const struct proposal *mine,
 	if (taken == UINT64_MAX)
 		return muster_fail(job, -ENOSPC, "the 64 contexts from %u on are in use at some rank; free a communicator first",
 				   mine->context);
-	*context = (uint16_t)(mine->context + __builtin_ctzll(~taken));
+	*context = mine->context + __builtin_ctzll(~taken);
 	return 0;
 }
 
 /* Agree on the ranks, on a context, and on how full the fullest receive ring is. */
 static int propose(struct muster *job, int status, uint32_t nr, const uint32_t *ranks,
-		   uint32_t *ring_free, uint16_t *context)
+		   uint32_t *ring_free, uint32_t *context)
 {
 	struct proposal mine = {
 		.status = status,
@@ -112,6 +111,7 @@ static int propose(struct muster *job, int status, uint32_t nr, const uint32_t *
 	int err;
 
 	job->next_context++;	/* in any case, as at all other ranks */
+	job->lives++;
 	err = muster_exchange(job, status, &mine, sizeof(mine), &all);
 	if (!err)
 		err = proposals_check(job, &mine, all, ring_free, context);
@@ -161,6 +161,7 @@ static int context_open(struct muster_comm *comm)
 	struct muster *job = comm->job;
 	const struct muster_dev_context config = {
 		.context = comm->context,
+		.life = comm->life,
 		.job = job->id,
 		.job_key = job->key,
 		.self = comm->rank,
@@ -215,7 +216,7 @@ static int members_set(struct muster_comm *comm, uint32_t nr, const uint32_t *ra
 	return 0;
 }
 
-static int comm_build(struct muster *job, uint16_t context, uint32_t nr, const uint32_t *ranks,
+static int comm_build(struct muster *job, uint32_t context, uint32_t nr, const uint32_t *ranks,
 		      uint32_t credits, struct muster_comm **result)
 {
 	struct muster_comm *comm = calloc(1, sizeof(*comm));
@@ -225,6 +226,7 @@ static int comm_build(struct muster *job, uint16_t context, uint32_t nr, const u
 		return muster_fail(job, -ENOMEM, "no memory for a communicator");
 	comm->job = job;
 	comm->context = context;
+	comm->life = job->lives;
 	comm->offload = job->settings.offload;
 	comm->last.why = "no operation has finished yet";
 	err = members_set(comm, nr, ranks);
@@ -268,7 +270,7 @@ int muster_comm_open(struct muster *job, uint32_t nr, const uint32_t *ranks,
 		     struct muster_comm **comm)
 {
 	uint32_t ring_free = 0, credits;
-	uint16_t context = 0;
+	uint32_t context = 0;
 	int err;
 
 	*comm = NULL;
@@ -335,7 +337,7 @@ void muster_comm_close(struct muster_comm *comm)
 	struct muster *job = comm->job;
 
 	if (comm->first)
-		muster_comm_abort(comm, MUSTER_STATUS_ABORTED, comm->rank, 0, 0);
+		muster_comm_abort(comm, MUSTER_STATUS_ABORTED, comm->rank, NULL, NULL);
 	drain(comm, UINT32_MAX);
 	muster_channel_leave(comm);
 	drain(comm, MUSTER_LEAVE_SLEEPS);
@@ -366,7 +368,7 @@ void muster_comm_free(struct muster_comm *comm)
 
 /* ---- questions ------------------------------------------------------------------------ */
 
-struct muster_comm *muster_comm_find(struct muster *job, uint8_t id, uint16_t context)
+struct muster_comm *muster_comm_find(struct muster *job, uint8_t id, uint32_t context)
 {
 	struct muster_comm *comm = job->comms;
 

@@ -377,7 +377,7 @@ void muster_host_advance(struct muster_comm *comm, struct muster_request *reques
 		comm->host->request = NULL;
 		muster_request_finish(request, 0);
 	} else if (done < 0) {	/* unless it has failed already */
-		muster_comm_abort(comm, MUSTER_STATUS_DESCRIPTOR, comm->rank, 0, 0);
+		muster_comm_abort(comm, MUSTER_STATUS_DESCRIPTOR, comm->rank, NULL, NULL);
 	}
 }
 

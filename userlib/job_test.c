@@ -339,13 +339,13 @@ static void test_numbers_of_contexts_come_round_and_pass_over_open_ones(void **s
 	(void)state;
 	test_all(world, create_run, &some);	/* context 1, in use at rank 2 alone */
 	for (uint32_t i = 0; i < 3; i++)
-		world->jobs[i]->next_context = UINT16_MAX;
+		world->jobs[i]->next_context = UINT32_MAX;
 	for (int turn = 0; turn < 2; turn++) {
 		test_all(world, create_run, &others);
 		for (uint32_t i = 0; i < 3; i++)
 			assert_int_equal(world->results[i], 0);
-		assert_int_equal(world->comms[0]->context, turn ? 2 : UINT16_MAX);
-		assert_int_equal(world->comms[1]->context, turn ? 2 : UINT16_MAX);
+		assert_int_equal(world->comms[0]->context, turn ? 2 : UINT32_MAX);
+		assert_int_equal(world->comms[1]->context, turn ? 2 : UINT32_MAX);
 	}
 	test_world_free(world);
 }

@@ -272,16 +272,23 @@ void muster_request_finish(struct muster_request *request, int result)
 	request->state = MUSTER_REQUEST_DONE;
 }
 
-/* The device's word is checked: only the oldest operation can end, and only once. */
+/*
+ * The device's word is checked: only the oldest operation can end, only once, and with
+ * its last sequence. Those before that tell their end to make room for others.
+ */
 static void sequence_take(struct muster_comm *comm, const struct muster_cqe *cqe)
 {
 	struct muster_request *request = comm->first;
 
-	if (cqe->status)
-		muster_comm_fail_status(comm, cqe->status, cqe->culprit, cqe->detail,
-					cqe->signature);
-	else if (request && request->path == MUSTER_PATH_NIC && request->number == cqe->cookie &&
-		 comm->unposted != request)
+	if (cqe->status) {
+		muster_comm_fail_status(comm, cqe->status, cqe->culprit, &cqe->other,
+					&cqe->signature);
+		return;
+	}
+	if (cqe->number - comm->sequences_ended < comm->sequences - comm->sequences_ended)
+		comm->sequences_ended = cqe->number + 1;
+	if (request && request->path == MUSTER_PATH_NIC && request->number == cqe->cookie &&
+	    comm->unposted != request && cqe->number == request->sequence)
 		muster_request_finish(request, 0);
 }
 
@@ -296,8 +303,8 @@ static void completion_take(struct muster *job, const struct muster_cqe *cqe)
 	else if (cqe->kind == MUSTER_CQE_SEND)	/* a failed context says why by itself */
 		muster_channel_sent(comm);
 	else if (cqe->kind == MUSTER_CQE_CONTEXT && cqe->status)
-		muster_comm_fail_status(comm, cqe->status, cqe->culprit, cqe->detail,
-					cqe->signature);
+		muster_comm_fail_status(comm, cqe->status, cqe->culprit, &cqe->other,
+					&cqe->signature);
 }
 
 /* ---- progress -------------------------------------------------------------------------- */
@@ -309,7 +316,7 @@ static void nic_advance(struct muster_comm *comm, struct muster_request *request
 	if (!err)
 		comm->unposted = request->next;
 	else if (err != -EAGAIN)	/* unless it has failed already */
-		muster_comm_abort(comm, MUSTER_STATUS_DESCRIPTOR, comm->rank, 0, 0);
+		muster_comm_abort(comm, MUSTER_STATUS_DESCRIPTOR, comm->rank, NULL, NULL);
 }
 
 void muster_advance(struct muster_comm *comm)

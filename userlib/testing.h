@@ -27,6 +27,7 @@ enum {
 	TEST_CQES_MAX = 64,
 	TEST_RING_MAX = 4096,
 	TEST_GATHER_MAX = 1 << 16,
+	TEST_QUEUE_MAX = 1024,
 };
 
 struct test_packet {
@@ -55,6 +56,9 @@ struct test_node {
 	uint32_t cqes_in, cqes_out;
 	struct test_packet *ring[TEST_RING_MAX];
 	uint32_t ring_in, ring_out;
+	/* Descriptors on their way to the engine, if world->one_queue; whole sequences. */
+	struct muster_desc queue[TEST_QUEUE_MAX];
+	uint32_t queue_in, queue_out;
 	uint32_t registered;		/* registrations not given back */
 	bool dead;
 	bool open_fails;
@@ -65,6 +69,7 @@ struct test_world {
 	uint32_t size;
 	uint32_t ring_slots;
 	uint32_t seed;			/* not 0: packets overtake each other */
+	bool one_queue;			/* as a NIC has: what the engine refuses holds up the rest */
 	uint32_t drops;			/* receive ring was full */
 	uint32_t sent_p2p;
 	struct test_node nodes[TEST_RANKS_MAX];
@@ -136,17 +141,19 @@ static inline struct test_packet *test_packet_new(const struct muster_packet *pa
 	copy->next = NULL;
 	copy->packet = *packet;
 	memset(copy->payload, 0, sizeof(copy->payload));
-	if (packet->length)
+	if (payload)
 		memcpy(copy->payload, payload, packet->length);
 	return copy;
 }
 
-static inline int test_send(void *opaque, const struct muster_packet *packet, const void *payload)
+static inline int test_send(void *opaque, uint32_t incarnation, const struct muster_packet *packet,
+			    const void *payload)
 {
 	struct test_node *node = opaque;
 	struct test_node *to = &node->world->nodes[packet->dst_node];
 	struct test_packet *copy, **place = to->inbox_end;
 
+	(void)incarnation;
 	if (to->dead || !to->engine)
 		return -EHOSTUNREACH;
 	copy = test_packet_new(packet, payload);
@@ -215,6 +222,24 @@ static const struct muster_engine_world test_engine_world = {
 	.free = test_engine_free,
 };
 
+/* The first sequence of the queue, or message, to the engine; false: none, or it waits. */
+static inline bool test_queue_take(struct test_node *node)
+{
+	struct muster_desc descs[MUSTER_SEQ_DESCS_MAX];
+	uint32_t nr = 0;
+
+	if (node->queue_out == node->queue_in)
+		return false;
+	do {
+		descs[nr] = node->queue[(node->queue_out + nr) % TEST_QUEUE_MAX];
+	} while (descs[nr].flags & MUSTER_DESC_C && !(descs[nr++].flags & MUSTER_DESC_CT));
+	nr += !nr;
+	if (muster_engine_post(node->engine, 0, descs, nr, NULL))
+		return false;
+	node->queue_out += nr;
+	return true;
+}
+
 static inline void test_step(struct test_world *world)
 {
 	for (uint32_t i = 0; i < world->size; i++) {
@@ -231,6 +256,8 @@ static inline void test_step(struct test_world *world)
 					      packet->packet.length);
 			free(packet);
 		}
+		while (test_queue_take(node))
+			;
 		muster_engine_step(node->engine, 64);
 	}
 }
@@ -354,7 +381,7 @@ static inline int test_context_open(struct muster_dev *dev, const struct muster_
 	return err;
 }
 
-static inline void test_context_close(struct muster_dev *dev, uint8_t job, uint16_t context)
+static inline void test_context_close(struct muster_dev *dev, uint8_t job, uint32_t context)
 {
 	struct test_node *node = test_lock(dev);
 
@@ -365,8 +392,15 @@ static inline void test_context_close(struct muster_dev *dev, uint8_t job, uint1
 static inline int test_post(struct muster_dev *dev, const struct muster_desc *descs, uint32_t nr)
 {
 	struct test_node *node = test_lock(dev);
-	int err = muster_engine_post(node->engine, dev->address.vp, descs, nr, NULL);
+	int err = 0;
 
+	if (!node->world->one_queue)
+		err = muster_engine_post(node->engine, dev->address.vp, descs, nr, NULL);
+	else if (nr > TEST_QUEUE_MAX - (node->queue_in - node->queue_out))
+		err = -EAGAIN;
+	else
+		while (nr--)
+			node->queue[node->queue_in++ % TEST_QUEUE_MAX] = *descs++;
 	test_unlock(node);
 	return err;
 }
@@ -408,7 +442,7 @@ static inline void test_wait_dev(struct muster_dev *dev, uint64_t timeout_us)
 	nanosleep(&nap, NULL);
 }
 
-static inline void test_abort(struct muster_dev *dev, uint8_t job, uint16_t context,
+static inline void test_abort(struct muster_dev *dev, uint8_t job, uint32_t context,
 			      uint8_t status, uint32_t culprit)
 {
 	struct test_node *node = test_lock(dev);

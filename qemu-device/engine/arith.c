@@ -10,6 +10,7 @@
 #include "arith.h"
 
 #include <errno.h>
+#include <stdbool.h>
 
 /* One build for every machine; the wide one is chosen when the program is loaded. */
 #if !defined(CLONES) && defined(__x86_64__)
@@ -218,42 +219,24 @@ static int apply_logical(unsigned int pair, uint8_t *dst, const uint8_t *a, cons
 	}
 }
 
+static const struct {
+	uint8_t size;
+	bool is_float;
+} types[] = {
+#define TYPE(name, number, word, bytes, is_float) [number] = { bytes, is_float },
+	MUSTER_DTYPES(TYPE)
+};
+
 size_t muster_dtype_size(uint8_t type)
 {
-	switch (type) {
-	case MUSTER_DTYPE_F32:
-	case MUSTER_DTYPE_I32:
-	case MUSTER_DTYPE_U32:
-		return 4;
-	case MUSTER_DTYPE_F64:
-	case MUSTER_DTYPE_I64:
-	case MUSTER_DTYPE_U64:
-		return 8;
-	case MUSTER_DTYPE_I8:
-		return 1;
-	default:
-		return 0;
-	}
+	return type <= MUSTER_DTYPE_LAST ? types[type].size : 0;
 }
 
 int muster_arith_supported(uint8_t type, uint8_t op)
 {
-	switch (op) {
-	case MUSTER_REDOP_SUM:
-	case MUSTER_REDOP_MIN:
-	case MUSTER_REDOP_MAX:
-		return muster_dtype_size(type) != 0;
-	case MUSTER_REDOP_BAND:
-	case MUSTER_REDOP_BOR:
-	case MUSTER_REDOP_BXOR:
-	case MUSTER_REDOP_LAND:
-	case MUSTER_REDOP_LOR:
-	case MUSTER_REDOP_LXOR:
-		return muster_dtype_size(type) && type != MUSTER_DTYPE_F32 &&
-		       type != MUSTER_DTYPE_F64;
-	default:
+	if (!muster_dtype_size(type) || !op || op > MUSTER_REDOP_LAST)
 		return 0;
-	}
+	return op <= MUSTER_REDOP_MAX || !types[type].is_float;
 }
 
 int muster_arith(uint8_t type, uint8_t op, void *dst, const void *a, const void *b, size_t bytes)

@@ -12,7 +12,7 @@
 
 /* Open, or begun. */
 static struct context *find(const struct muster_engine *engine, uint16_t vp, uint8_t job,
-			    uint16_t id)
+			    uint32_t id)
 {
 	struct context *ctx;
 
@@ -25,7 +25,7 @@ static struct context *find(const struct muster_engine *engine, uint16_t vp, uin
 }
 
 struct context *muster_context_find(const struct muster_engine *engine, uint16_t vp, uint8_t job,
-				    uint16_t id)
+				    uint32_t id)
 {
 	struct context *ctx = find(engine, vp, job, id);
 
@@ -63,6 +63,8 @@ static void header_init(struct context *ctx)
 	header->src_node = ctx->engine->node;
 	header->src_vp = ctx->vp;
 	header->context = ctx->id;
+	header->life = ctx->life;
+	header->src_member = ctx->self;
 	header->incarnation = ctx->members[ctx->self].incarnation;
 	header->job_key = ctx->job_key;
 }
@@ -113,6 +115,7 @@ int muster_engine_context_begin(struct muster_engine *engine,
 	ctx->self = config->self;
 	ctx->vp = config->vp;
 	ctx->id = config->context;
+	ctx->life = config->life;
 	ctx->job = config->job;
 	ctx->job_key = config->job_key;
 	join_unit(ctx, unit);
@@ -122,7 +125,7 @@ int muster_engine_context_begin(struct muster_engine *engine,
 }
 
 int muster_engine_context_add(struct muster_engine *engine, uint16_t vp, uint8_t job,
-			      uint16_t context, const struct muster_member *members, uint32_t nr)
+			      uint32_t context, const struct muster_member *members, uint32_t nr)
 {
 	struct context *ctx = find(engine, vp, job, context);
 	uint32_t i;
@@ -205,7 +208,7 @@ void muster_context_close(struct context *ctx)
 }
 
 void muster_engine_context_close(struct muster_engine *engine, uint16_t vp, uint8_t job,
-				 uint16_t context)
+				 uint32_t context)
 {
 	struct context *ctx = find(engine, vp, job, context);
 
@@ -216,7 +219,7 @@ void muster_engine_context_close(struct muster_engine *engine, uint16_t vp, uint
 /* ---- diagnosis ---- */
 
 int muster_engine_context_query(const struct muster_engine *engine, uint16_t vp, uint8_t job,
-				uint16_t context, struct muster_context_state *state)
+				uint32_t context, struct muster_context_state *state)
 {
 	const struct context *ctx = muster_context_find(engine, vp, job, context);
 	const struct instance *inst;

@@ -21,7 +21,7 @@ static void prepare(const struct context *ctx, uint32_t member, struct muster_pa
 	muster_packet_prepare(ctx, MUSTER_PACKET_ABORT, member, packet);
 	packet->number = ctx->failure.status;
 	packet->arg = ctx->failure.culprit;
-	packet->signature = ctx->failure.detail;
+	packet->signature = ctx->failure.other;
 }
 
 /* A member that cannot be reached needs not be told. */
@@ -43,7 +43,7 @@ bool muster_farewell_check(struct context *ctx)
 {
 	if (!ctx->nr_left || (int32_t)(ctx->base - ctx->left_base) < 0)
 		return true;
-	muster_context_fail(ctx, MUSTER_STATUS_PEER_LOST, ctx->left_first, 0);
+	muster_context_fail(ctx, MUSTER_STATUS_PEER_LOST, ctx->left_first, NULL);
 	return false;
 }
 

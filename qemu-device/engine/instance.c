@@ -47,7 +47,7 @@ static bool replaces(const struct step *step, const struct entry *entry)
 /* The packet should have brought the operand, which nothing else does. */
 static bool operand_missing(struct context *ctx, const struct entry *entry)
 {
-	muster_context_fail(ctx, MUSTER_STATUS_PROTOCOL, entry->member, entry->signature);
+	muster_context_fail(ctx, MUSTER_STATUS_PROTOCOL, entry->member, &entry->signature);
 	return false;
 }
 

@@ -14,6 +14,8 @@
 
 #include "engine.h"
 
+#include <string.h>
+
 /* Layouts are read as they lie in memory. */
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "little-endian hosts only");
 
@@ -49,12 +51,18 @@ struct step {
 	uint8_t data[MUSTER_INLINE_MAX];
 };
 
+static inline bool muster_signatures_equal(const struct muster_signature *a,
+					   const struct muster_signature *b)
+{
+	return !memcmp(a, b, sizeof(*a));
+}
+
 struct sequence {
 	uint64_t cookie;
-	uint32_t signature;
+	struct muster_signature signature;
 	uint32_t pulse_len;
 	uint32_t pulse_count;
-	uint8_t stage;
+	uint16_t stage;
 	uint8_t nr_steps;
 	uint8_t nr_slots;
 	bool coll_end;
@@ -68,10 +76,10 @@ struct message {
 	uint64_t load_addr;
 	uint32_t load_key;
 	uint32_t member_dest;
-	uint32_t signature;
+	struct muster_signature signature;
 	uint16_t length;
+	uint16_t stage;
 	uint8_t slot;
-	uint8_t stage;
 	bool completes;
 	bool left;			/* only its completion is missing */
 	uint8_t data[MUSTER_INLINE_MAX];
@@ -93,13 +101,13 @@ struct entry {
 	uint32_t number;
 	uint32_t pulse;
 	uint32_t member;	/* who wrote it */
-	uint32_t signature;
+	struct muster_signature signature;
 	uint32_t total;
 	uint16_t flags;		/* MUSTER_PACKET_* */
 	uint16_t next, prev;	/* entries of the same number; next: free ones */
+	uint16_t stage;
 	uint8_t state;
 	uint8_t slot;
-	uint8_t stage;
 	uint8_t fragments;	/* bit i: the one at offset i * MUSTER_MTU is here */
 	uint8_t nr_blocks;
 	bool in_reserve;
@@ -163,8 +171,8 @@ struct arrivals {
 
 /* A number that has ended. */
 struct ended {
-	uint32_t signature;
-	uint8_t stage;
+	struct muster_signature signature;
+	uint16_t stage;
 };
 
 enum send_phase {
@@ -206,9 +214,9 @@ struct instance {
 struct failure {
 	uint8_t status;		/* enum muster_status; 0: none */
 	uint32_t culprit;
-	uint32_t detail;
 	uint32_t number;
-	uint32_t signature;
+	struct muster_signature ours;
+	struct muster_signature other;	/* MISMATCH */
 };
 
 struct context {
@@ -221,8 +229,9 @@ struct context {
 	uint32_t nr_members;		/* there so far */
 	uint32_t members_wanted;	/* open with the last of them */
 	uint32_t self;
+	uint32_t id;
+	uint32_t life;
 	uint16_t vp;
-	uint16_t id;
 	uint8_t job;
 	uint8_t index;			/* in the unit */
 	bool listed;			/* on the engine's list of what can run */
@@ -289,7 +298,7 @@ void muster_context_unready(struct context *ctx);
 /* context.c */
 /* An open one; those that are still being opened take part in nothing. */
 struct context *muster_context_find(const struct muster_engine *engine, uint16_t vp, uint8_t job,
-				    uint16_t id);
+				    uint32_t id);
 static inline bool muster_context_is_opening(const struct context *ctx)
 {
 	return ctx->nr_members < ctx->members_wanted;
@@ -307,8 +316,9 @@ bool muster_member_may_be_at(const struct context *ctx, uint32_t node);
 int muster_member_add(struct context *ctx, const struct muster_member *from);
 
 /* failure.c */
-/* The first cause stays. detail: MISMATCH, the other's signature. */
-void muster_context_fail(struct context *ctx, uint8_t status, uint32_t culprit, uint32_t detail);
+/* The first cause stays. other: MISMATCH, the culprit's signature; or NULL. */
+void muster_context_fail(struct context *ctx, uint8_t status, uint32_t culprit,
+			 const struct muster_signature *other);
 /* Tell members and completion queue of a failed context what has become of it. */
 void muster_context_drain(struct context *ctx);
 /* Fills in what all completions of a context share. False: the queue is full, stalled. */

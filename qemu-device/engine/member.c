@@ -82,7 +82,7 @@ int muster_member_add(struct context *ctx, const struct muster_member *from)
 	struct member *member = &ctx->members[ctx->nr_members];
 	uint32_t *place;
 
-	if (from->node >= MUSTER_NODES_MAX || from->vp >= MUSTER_VPS_MAX)
+	if (from->node >= MUSTER_NODE_AGGREGATION || from->vp >= MUSTER_VPS_MAX)
 		return -EINVAL;
 	if (ctx->nr_members == ctx->self &&
 	    (from->node != ctx->engine->node || from->vp != ctx->vp))

@@ -23,7 +23,7 @@ static uint32_t choose_colliding(struct muster_member *members)
 	for (vp = 0; vp < MUSTER_VPS_MAX; vp++)
 		for (hash = 0; hash < 1 << 15; hash++) {
 			node = (hash - vp * b) * inverse;
-			if (node >= MUSTER_NODES_MAX || (!node && vp == WORLD_VP))
+			if (node >= MUSTER_NODE_AGGREGATION || (!node && vp == WORLD_VP))
 				continue;
 			members[nr++] = (struct muster_member){ .node = node, .vp = vp };
 			if (nr == CHOSEN - 1)

@@ -189,6 +189,22 @@ static struct verdict mr_check(const struct muster_admin_command *cmd, const str
 	return OK;
 }
 
+/* As far as one step goes: nic->registering stays if there is more to do. */
+static struct verdict mr_register_on(struct muster_nic *nic)
+{
+	struct nic_mr *mr = nic->registering;
+	int err = nic_mr_read_on(nic, mr);
+
+	if (!err && mr->nr_read < mr->nr_pages)
+		return OK;
+	nic->registering = NULL;
+	if (err)
+		nic_mr_free(nic, mr);
+	else
+		nic->mrs[le32toh(nic->command.mr.id)] = mr;
+	return err == -EINVAL ? BAD(mr.pages) : verdict_of(err);
+}
+
 static struct verdict mr_register(struct muster_nic *nic, const struct muster_admin_command *cmd)
 {
 	struct nic_mr config = {
@@ -199,22 +215,18 @@ static struct verdict mr_register(struct muster_nic *nic, const struct muster_ad
 		.nr_pages = le32toh(cmd->mr.nr_pages),
 		.page_shift = cmd->mr.page_shift,
 		.access = cmd->mr.access,
+		.list = le64toh(cmd->mr.pages),
 	};
 	uint32_t id = le32toh(cmd->mr.id);
 	struct verdict verdict = mr_check(cmd, &config, id);
-	struct nic_mr *mr;
 	int err;
 
 	if (verdict.status)
 		return verdict;
 	if (nic->mrs[id])
 		return REFUSE(BUSY);
-	err = nic_mr_create(nic, &config, le64toh(cmd->mr.pages), &mr);
-	if (err == -EINVAL)
-		return BAD(mr.pages);
-	if (!err)
-		nic->mrs[id] = mr;
-	return verdict_of(err);
+	err = nic_mr_begin(nic, &config, &nic->registering);
+	return err ? verdict_of(err) : mr_register_on(nic);
 }
 
 static struct verdict mr_deregister(struct muster_nic *nic, const struct muster_admin_command *cmd)
@@ -258,7 +270,6 @@ static bool watch(struct muster_nic *nic, const struct muster_member *member)
 		!nic->wire->ops->watch(nic->wire, member->node, member->incarnation));
 }
 
-/* Former lives of the members are lost before the context is there, which means the new ones. */
 static int opening_read(struct muster_nic *nic, struct nic_opening *opening, uint32_t nr)
 {
 	struct muster_member *members = &opening->members[opening->read];
@@ -268,8 +279,6 @@ static int opening_read(struct muster_nic *nic, struct nic_opening *opening, uin
 	if (err)
 		return err;
 	opening->read += nr;
-	for (uint32_t i = 0; i < nr; i++)
-		watch(nic, &members[i]);
 	return 0;
 }
 
@@ -328,7 +337,7 @@ static struct verdict context_open_on(struct muster_nic *nic)
 static struct verdict context_open(struct muster_nic *nic, const struct muster_admin_command *cmd)
 {
 	const struct muster_admin_context *c = &cmd->context;
-	uint32_t vp = le32toh(c->vp), nr = le32toh(c->nr_members), self = le32toh(c->self);
+	uint32_t vp = le16toh(c->vp), nr = le32toh(c->nr_members), self = le32toh(c->self);
 	struct nic_opening *opening;
 
 	if (!nr || nr > MUSTER_MEMBERS_MAX)
@@ -337,8 +346,8 @@ static struct verdict context_open(struct muster_nic *nic, const struct muster_a
 		return BAD(context.self);
 	if (c->status || c->culprit)
 		return BAD(context.status);
-	if (c->reserved || !rest_zero(cmd, sizeof(*c)))
-		return BAD(context.reserved);
+	if (!rest_zero(cmd, sizeof(*c)))
+		return BAD(raw[sizeof(*c)]);
 	if (vp >= MUSTER_VPS_MAX || !nic->vps[vp])
 		return REFUSE(NO_OBJECT);
 	opening = malloc(sizeof(*opening) + nr * sizeof(opening->members[0]));
@@ -346,7 +355,7 @@ static struct verdict context_open(struct muster_nic *nic, const struct muster_a
 		return REFUSE(NO_ROOM);
 	*opening = (struct nic_opening){
 		.config = {
-			.job = c->job, .context = le16toh(c->context), .vp = vp,
+			.job = c->job, .context = le32toh(c->context), .life = le32toh(c->life), .vp = vp,
 			.job_key = le64toh(c->job_key), .self = self, .nr_members = nr,
 		},
 		.addr = le64toh(c->members),
@@ -361,14 +370,14 @@ static struct verdict context_find(struct muster_nic *nic, const struct muster_a
 {
 	const struct muster_admin_context *c = &cmd->context;
 	struct muster_context_state state;
-	uint32_t vp = le32toh(c->vp);
+	uint32_t vp = le16toh(c->vp);
 
-	if (c->job_key || c->members || c->nr_members || c->self)
+	if (c->job_key || c->members || c->nr_members || c->self || c->life)
 		return BAD(context);
-	if (c->reserved || !rest_zero(cmd, sizeof(*c)))
-		return BAD(context.reserved);
+	if (!rest_zero(cmd, sizeof(*c)))
+		return BAD(raw[sizeof(*c)]);
 	if (vp >= MUSTER_VPS_MAX || !nic->vps[vp] ||
-	    muster_engine_context_query(nic->engine, vp, c->job, le16toh(c->context), &state))
+	    muster_engine_context_query(nic->engine, vp, c->job, le32toh(c->context), &state))
 		return REFUSE(NO_OBJECT);
 	return OK;
 }
@@ -382,7 +391,7 @@ static struct verdict context_close(struct muster_nic *nic, const struct muster_
 		return verdict;
 	if (c->status || c->culprit)
 		return BAD(context.status);
-	muster_engine_context_close(nic->engine, le32toh(c->vp), c->job, le16toh(c->context));
+	muster_engine_context_close(nic->engine, le16toh(c->vp), c->job, le32toh(c->context));
 	return OK;
 }
 
@@ -395,8 +404,8 @@ static struct verdict context_abort(struct muster_nic *nic, const struct muster_
 		return verdict;
 	if (c->status == MUSTER_STATUS_OK || c->status > MUSTER_STATUS_FLUSHED)
 		return BAD(context.status);
-	return verdict_of(muster_engine_abort(nic->engine, le32toh(c->vp), c->job,
-					      le16toh(c->context), c->status,
+	return verdict_of(muster_engine_abort(nic->engine, le16toh(c->vp), c->job,
+					      le32toh(c->context), c->status,
 					      le32toh(c->culprit)));
 }
 
@@ -496,6 +505,11 @@ static int reply_write(struct muster_nic *nic, struct verdict verdict)
 	return nic_entry_write(nic, nic->admin_reply + at * sizeof(reply), &reply, sizeof(reply));
 }
 
+static bool unfinished(const struct muster_nic *nic)
+{
+	return nic->opening || nic->registering;
+}
+
 /*
  * Go on with the command that runs, or take the next, and reply to it unless there is
  * more to do: 0, or -EIO when the queue itself is unusable.
@@ -507,13 +521,15 @@ static int command_advance(struct muster_nic *nic)
 
 	if (nic->opening) {
 		verdict = context_open_on(nic);
+	} else if (nic->registering) {
+		verdict = mr_register_on(nic);
 	} else {
 		if (nic_dma_read(nic, nic->admin_base + at * sizeof(nic->command), &nic->command,
 				 sizeof(nic->command)))
 			return -EIO;
 		verdict = command_run(nic, &nic->command);
 	}
-	return nic->opening ? 0 : reply_write(nic, verdict);
+	return unfinished(nic) ? 0 : reply_write(nic, verdict);
 }
 
 bool nic_admin_run(struct muster_nic *nic)
@@ -532,12 +548,15 @@ bool nic_admin_run(struct muster_nic *nic)
 			nic_fatal(nic);
 			return true;
 		}
-	} while (++i < COMMANDS_AT_ONCE && nic->admin_head != tail && !nic->opening);
+	} while (++i < COMMANDS_AT_ONCE && nic->admin_head != tail && !unfinished(nic));
 	return true;
 }
 
 void nic_admin_drop(struct muster_nic *nic)
 {
+	if (nic->registering)
+		nic_mr_free(nic, nic->registering);
+	nic->registering = NULL;
 	free(nic->opening);
 	nic->opening = NULL;
 }

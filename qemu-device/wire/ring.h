@@ -61,7 +61,7 @@ struct muster_ring_record {
 	uint8_t payload[];
 };
 
-MUSTER_STATIC_ASSERT(__builtin_offsetof(struct muster_ring_record, payload) == 72, "offset");
+MUSTER_STATIC_ASSERT(__builtin_offsetof(struct muster_ring_record, payload) == 104, "offset");
 
 /* A region as this process has mapped it. */
 struct muster_ring_region {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * The wire on a datagram socket, UNIX or UDP: one socket a port, one link
- * (reliable.c) for each node that it has met. A node's number says its address,
+ * (reliable.c) for each node that is there or sought, in a heap by when it is due:
+ * the others cost nothing, and who is lost is forgotten. A node's number says its address,
  * and a frame counts only if it comes from the address of the node that it
  * names. Whatever the kernel refuses is either no room now or a lost frame.
  *
@@ -51,6 +52,7 @@ union credentials {
 
 struct peer {
 	struct port *port;
+	uint32_t at;			/* its place in the heap */
 	struct address address;
 	uint32_t gone;			/* the life at whose address nobody listens; 0: none */
 	uint64_t gone_read;		/* port.reads when that was seen */
@@ -68,9 +70,11 @@ struct port {
 	struct muster_wire_counters counters;
 	uint64_t reads;			/* of the socket, so far */
 	uint32_t nr_nodes;		/* entries of the table below */
-	struct peer **by_node;		/* NULL: not met */
+	struct peer **by_node;		/* NULL: no link */
+	uint32_t *ended;		/* of each node, the life that was lost last; or 0 */
 	uint32_t nr_peers;
-	struct peer **peers;		/* those that were met, nr_nodes at most */
+	struct peer **peers;		/* all that have a link: a heap, the next due first */
+	uint32_t nr_gone;		/* of them, with `gone` set */
 	struct mmsghdr headers[BATCH];
 	struct iovec parts[BATCH];
 	struct address from[BATCH];
@@ -203,6 +207,8 @@ static bool same_address(const struct address *a, const struct address *b)
 
 static void peer_refused(struct peer *peer)
 {
+	if (!peer->gone && peer->link.peer_incarnation)
+		peer->port->nr_gone++;
 	peer->gone = peer->link.peer_incarnation;
 	peer->gone_read = peer->port->reads;
 }
@@ -241,17 +247,82 @@ static void peer_deliver(void *owner, const struct muster_packet *packet, const 
 	port->wire.events->receive(port->wire.owner, packet, payload, len);
 }
 
-static void peer_lost(void *owner, uint32_t node)
+static void peer_lost(void *owner, uint32_t node, uint32_t present)
 {
 	struct port *port = ((struct peer *)owner)->port;
 
-	port->wire.events->lost(port->wire.owner, node);
+	port->wire.events->lost(port->wire.owner, node, present);
+}
+
+static void peer_met(void *owner, uint32_t node, uint32_t present)
+{
+	struct port *port = ((struct peer *)owner)->port;
+
+	port->wire.events->met(port->wire.owner, node, present);
+}
+
+/* ---- the heap ------------------------------------------------------------ */
+
+static void heap_put(struct port *port, uint32_t at, struct peer *peer)
+{
+	port->peers[at] = peer;
+	peer->at = at;
+}
+
+/* A peer's time has changed, or it has come to another one's place. */
+static void heap_fix(struct port *port, struct peer *peer)
+{
+	uint64_t next_us = peer->link.next_us;
+	uint32_t at = peer->at, child;
+
+	while (at && port->peers[(at - 1) / 2]->link.next_us > next_us) {
+		heap_put(port, at, port->peers[(at - 1) / 2]);
+		at = (at - 1) / 2;
+	}
+	while ((child = 2 * at + 1) < port->nr_peers) {
+		if (child + 1 < port->nr_peers &&
+		    port->peers[child + 1]->link.next_us < port->peers[child]->link.next_us)
+			child++;
+		if (port->peers[child]->link.next_us >= next_us)
+			break;
+		heap_put(port, at, port->peers[child]);
+		at = child;
+	}
+	heap_put(port, at, peer);
+}
+
+/* ---- peers --------------------------------------------------------------- */
+
+/* What is kept of it is which life was lost. */
+static void peer_forget(struct port *port, struct peer *peer)
+{
+	struct peer *last = port->peers[--port->nr_peers];
+
+	if (peer->link.lost)
+		port->ended[peer->link.config.peer] = muster_link_meant(&peer->link);
+	port->by_node[peer->link.config.peer] = NULL;
+	port->nr_gone -= peer->gone != 0;
+	if (last != peer) {
+		heap_put(port, peer->at, last);
+		heap_fix(port, last);
+	}
+	free(peer);
+}
+
+/* After anything was done with a link. Who is lost, or was never there, needs none. */
+static void peer_settle(struct port *port, struct peer *peer)
+{
+	if (peer->link.lost || muster_link_unused(&peer->link))
+		peer_forget(port, peer);
+	else
+		heap_fix(port, peer);
 }
 
 static int table_grow(struct port *port, uint32_t node)
 {
 	uint32_t nr = port->nr_nodes ? port->nr_nodes : 16;
 	struct peer **table;
+	uint32_t *ended;
 
 	while (nr <= node)
 		nr *= 2;
@@ -264,13 +335,19 @@ static int table_grow(struct port *port, uint32_t node)
 	if (!table)
 		return -ENOMEM;
 	port->peers = table;
+	ended = realloc(port->ended, nr * sizeof(*ended));
+	if (!ended)
+		return -ENOMEM;
+	memset(ended + port->nr_nodes, 0, (nr - port->nr_nodes) * sizeof(*ended));
+	port->ended = ended;
 	port->nr_nodes = nr;
 	return 0;
 }
 
 static struct peer *peer_meet(struct port *port, uint32_t node, const struct address *address)
 {
-	static const struct muster_link_ops ops = { peer_emit, peer_deliver, peer_lost };
+	static const struct muster_link_ops ops = { peer_emit, peer_deliver, peer_lost,
+						    peer_met };
 	struct muster_link_config config = {
 		.node = port->wire.node,
 		.peer = node,
@@ -291,8 +368,11 @@ static struct peer *peer_meet(struct port *port, uint32_t node, const struct add
 	peer->address = *address;
 	config.owner = peer;
 	muster_link_init(&peer->link, &config);
+	peer->link.former_incarnation = port->ended[node];
+	peer->link.question = clock_us();	/* not those of an earlier link to this node */
 	port->by_node[node] = peer;
-	port->peers[port->nr_peers++] = peer;
+	heap_put(port, port->nr_peers++, peer);
+	heap_fix(port, peer);
 	return peer;
 }
 
@@ -326,29 +406,41 @@ static struct peer *peer_at(struct port *port, uint32_t node, const struct addre
 
 /* ---- operations ---------------------------------------------------------- */
 
-static int port_send(struct muster_wire *wire, const struct muster_packet *packet,
-		     const void *payload)
+static int port_send(struct muster_wire *wire, uint32_t incarnation,
+		     const struct muster_packet *packet, const void *payload)
 {
 	struct peer *peer = peer_of(port_of(wire), packet->dst_node);
 
+	int err;
+
 	if (!peer)
 		return -EHOSTUNREACH;
-	return muster_link_send(&peer->link, clock_us(), packet, payload);
+	err = muster_link_send(&peer->link, clock_us(), incarnation, packet, payload);
+	peer_settle(port_of(wire), peer);
+	return err;
 }
 
 static int port_watch(struct muster_wire *wire, uint32_t node, uint32_t incarnation)
 {
 	struct peer *peer = peer_of(port_of(wire), node);
 
-	return peer ? muster_link_watch(&peer->link, clock_us(), incarnation) : -EHOSTUNREACH;
+	int err;
+
+	if (!peer)
+		return -EHOSTUNREACH;
+	err = muster_link_watch(&peer->link, clock_us(), incarnation);
+	peer_settle(port_of(wire), peer);
+	return err;
 }
 
 static void port_gone(struct muster_wire *wire, uint32_t node)
 {
 	struct port *port = port_of(wire);
 
-	if (node < port->nr_nodes && port->by_node[node])
-		muster_link_gone(&port->by_node[node]->link);
+	if (node >= port->nr_nodes || !port->by_node[node])
+		return;
+	muster_link_gone(&port->by_node[node]->link);
+	peer_settle(port, port->by_node[node]);
 }
 
 /* Over UDP nobody can tell. */
@@ -385,6 +477,7 @@ static void take_datagram(struct port *port, uint64_t now_us, uint32_t i)
 		return;
 	}
 	muster_link_receive(&peer->link, now_us, &frame, port->datagrams[i] + sizeof(frame));
+	peer_settle(port, peer);
 }
 
 /*
@@ -392,14 +485,32 @@ static void take_datagram(struct port *port, uint64_t now_us, uint32_t i)
  * acknowledgement as well. So its end counts only once the socket was found empty
  * after we had heard of it.
  */
-static void peer_run(struct peer *peer, uint64_t now_us, bool empty)
+static void peers_end(struct port *port)
 {
-	if (peer->gone && empty && peer->gone_read < peer->port->reads) {
+	for (uint32_t node = 0; node < port->nr_nodes && port->nr_gone; node++) {
+		struct peer *peer = port->by_node[node];
+
+		if (!peer || !peer->gone || peer->gone_read == port->reads)
+			continue;
 		if (peer->gone == peer->link.peer_incarnation)
 			muster_link_gone(&peer->link);
 		peer->gone = 0;
+		port->nr_gone--;
+		peer_settle(port, peer);
 	}
-	muster_link_run(&peer->link, now_us);
+}
+
+/* Each at most once, whatever the clock says. */
+static void peers_run(struct port *port, uint64_t now_us)
+{
+	for (uint32_t left = port->nr_peers; left && port->nr_peers; left--) {
+		struct peer *peer = port->peers[0];
+
+		if (peer->link.next_us > now_us)
+			break;
+		muster_link_run(&peer->link, now_us);
+		peer_settle(port, peer);
+	}
 }
 
 static int receive_batch(struct port *port, int most)
@@ -427,23 +538,19 @@ static int port_poll(struct muster_wire *wire, uint64_t now_us, int budget)
 		came += nr > 0 ? nr : 0;
 		empty = nr < most;
 	}
-	for (uint32_t i = 0; i < port->nr_peers; i++)
-		peer_run(port->peers[i], now_us, empty);
+	if (empty)
+		peers_end(port);
+	peers_run(port, now_us);
 	return came;
 }
 
 static uint64_t port_deadline_us(struct muster_wire *wire)
 {
 	struct port *port = port_of(wire);
-	uint64_t next_us = UINT64_MAX;
 
-	for (uint32_t i = 0; i < port->nr_peers; i++) {
-		if (port->peers[i]->gone)
-			return 0;
-		if (port->peers[i]->link.next_us < next_us)
-			next_us = port->peers[i]->link.next_us;
-	}
-	return next_us;
+	if (port->nr_gone)
+		return 0;
+	return port->nr_peers ? port->peers[0]->link.next_us : UINT64_MAX;
 }
 
 static int port_fd(struct muster_wire *wire)
@@ -462,6 +569,7 @@ static void port_close(struct muster_wire *wire)
 	for (uint32_t i = 0; i < port->nr_peers; i++)
 		free(port->peers[i]);
 	free(port->peers);
+	free(port->ended);
 	free(port->by_node);
 	free(port);
 }
@@ -470,6 +578,7 @@ void muster_wire_socket_counters(const struct muster_wire *wire,
 				 struct muster_wire_counters *counters)
 {
 	*counters = ((const struct port *)wire)->counters;
+	counters->links = ((const struct port *)wire)->nr_peers;
 }
 
 /* ---- opening ------------------------------------------------------------- */

@@ -28,9 +28,11 @@ enum { PACKETS = 2000, DEADLINE_US = 300000, PORTS = 3, PATIENCE_US = 20000000 }
 struct owner {
 	struct muster_wire *wire;
 	uint32_t node;
+	uint32_t incarnation;
 	uint8_t came[PORTS][PACKETS];	/* by source */
 	uint32_t nr_came;
 	uint32_t lost[PORTS];
+	uint32_t nr_lost;
 };
 
 static struct {
@@ -89,21 +91,31 @@ static void receive(void *opaque, const struct muster_packet *packet, const void
 	owner->nr_came++;
 }
 
-static void lost(void *opaque, uint32_t node)
+static void met(void *opaque, uint32_t node, uint32_t present)
+{
+	(void)opaque;
+	assert_true(node < PORTS);
+	assert_true(present);
+}
+
+static void lost(void *opaque, uint32_t node, uint32_t present)
 {
 	struct owner *owner = opaque;
 
-	assert_true(node < PORTS);
-	owner->lost[node]++;
+	(void)present;
+	owner->nr_lost++;
+	if (node < PORTS)
+		owner->lost[node]++;
 }
 
 static int open_port(const char *spec, uint32_t node, uint32_t incarnation, char *why)
 {
-	static const struct muster_wire_events events = { receive, lost };
+	static const struct muster_wire_events events = { receive, lost, met };
 	struct owner *owner = &t.owners[node % PORTS];
 
 	memset(owner, 0, sizeof(*owner));
 	owner->node = node;
+	owner->incarnation = incarnation;
 	return muster_wire_socket_open(spec, node, incarnation, DEADLINE_US, &events, owner,
 				       &owner->wire, why, 256);
 }
@@ -132,7 +144,9 @@ static int try_send(uint32_t from, uint32_t to, uint32_t n)
 
 	for (uint32_t i = 0; i < packet.length; i++)
 		payload[i] = n + i * 3;
-	return t.owners[from].wire->ops->send(t.owners[from].wire, &packet, payload);
+	return t.owners[from].wire->ops->send(t.owners[from].wire,
+					      to < PORTS ? t.owners[to].incarnation : 1,
+					      &packet, payload);
 }
 
 static void poll_all(void)
@@ -278,6 +292,35 @@ static void a_watched_peer_that_never_comes_is_lost(void **state)
 	poll_until_lost(0, 1);
 }
 
+/* Nodes that somebody named once, and that were never there. */
+static void absent_nodes_are_forgotten(void **state)
+{
+	enum { ABSENT = 500 };
+	struct muster_wire_counters counters;
+	uint64_t end_us = now_us() + PATIENCE_US;
+	struct muster_wire *wire;
+
+	(void)state;
+	must_open(t.unix_spec, 0, 5);
+	must_open(t.unix_spec, 1, 6);
+	exchange(0, 1, 10);
+	wire = t.owners[0].wire;
+	for (uint32_t node = 0; node < ABSENT; node++)
+		assert_int_equal(wire->ops->watch(wire, PORTS + node, 7), 0);
+	muster_wire_socket_counters(wire, &counters);
+	assert_int_equal(counters.links, ABSENT + 1);
+	while (t.owners[0].nr_lost < ABSENT) {
+		poll_all();
+		assert_true(now_us() < end_us);
+	}
+	muster_wire_socket_counters(wire, &counters);
+	assert_int_equal(counters.links, 1);
+	assert_int_equal(t.owners[0].lost[1], 0);
+	assert_int_equal(wire->ops->watch(wire, PORTS, 7), -EHOSTUNREACH);
+	muster_wire_socket_counters(wire, &counters);
+	assert_int_equal(counters.links, 1);
+}
+
 static void a_restarted_peer_is_lost_and_can_be_talked_to(void **state)
 {
 	(void)state;
@@ -379,8 +422,8 @@ static void a_spec_that_cannot_be_read_says_why(void **state)
 	const char *const specs[] = {
 		"", "tcp:127.0.0.1:7000", "unix:", "udp:127.0.0.1", "udp:localhost:7000",
 		"udp:127.0.0.1:http", "udp::7000", "udp:[]:7000", "udp:127.0.0.1:65535",
-		"unix:/a/directory/whose/name/is/so/long/that/no/socket/can/be/put/into/it/"
-		"because/the/kernel/has/108/bytes/for/it",
+		("unix:/a/directory/whose/name/is/so/long/that/no/socket/can/be/put/into/it/"
+		 "because/the/kernel/has/108/bytes/for/it"),
 	};
 	char why[256];
 
@@ -472,6 +515,7 @@ int main(void)
 		TEST(a_unix_peer_that_has_gone_is_lost_at_once),
 		TEST(what_a_peer_sent_before_it_went_is_taken_first),
 		TEST(a_watched_peer_that_never_comes_is_lost),
+		TEST(absent_nodes_are_forgotten),
 		TEST(a_restarted_peer_is_lost_and_can_be_talked_to),
 		TEST(unknown_nodes_are_unreachable),
 		TEST(frames_from_a_wrong_address_are_refused),

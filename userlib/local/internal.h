@@ -75,7 +75,7 @@ extern const struct muster_wire_events muster_local_wire_events;
 /** muster_local_announce() - tell peers of regions that are new or gone, as there is room. */
 void muster_local_announce(struct local *local);
 /** muster_local_give_back() - no peer may count on memory that was lent in a context. */
-void muster_local_give_back(struct local *local, uint16_t context);
+void muster_local_give_back(struct local *local, uint32_t context);
 /** muster_local_end() - a peer is not there any more, or not sane. */
 void muster_local_end(struct local *local, uint32_t rank);
 /** muster_local_step() - let the engine run; wake whom it sent to. */

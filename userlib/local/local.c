@@ -69,6 +69,7 @@ static int context_open(struct muster_dev *dev, const struct muster_dev_context 
 	struct muster_context_config config = {
 		.job = context->job,
 		.context = context->context,
+		.life = context->life,
 		.vp = dev->address.vp,
 		.job_key = context->job_key,
 		.self = context->self,
@@ -92,7 +93,7 @@ static int context_open(struct muster_dev *dev, const struct muster_dev_context 
 	return err;
 }
 
-static void context_close(struct muster_dev *dev, uint8_t job, uint16_t context)
+static void context_close(struct muster_dev *dev, uint8_t job, uint32_t context)
 {
 	struct local *local = to_local(dev);
 
@@ -141,7 +142,7 @@ static void wait_event(struct muster_dev *dev, uint64_t timeout_us)
 	muster_local_wait(to_local(dev), timeout_us);
 }
 
-static void abort_context(struct muster_dev *dev, uint8_t job, uint16_t context, uint8_t status,
+static void abort_context(struct muster_dev *dev, uint8_t job, uint32_t context, uint8_t status,
 			  uint32_t culprit)
 {
 	struct local *local = to_local(dev);
@@ -186,20 +187,17 @@ static int socket_open(struct local *local, const char *kind, char *why, size_t 
 	return err ? err : muster_mesh_watch(local->mesh, local->wire->ops->fd(local->wire));
 }
 
-static int rings_attach(struct local *local, char *why, size_t why_len)
+static int rings_attach(struct local *local, int own_fd, char *why, size_t why_len)
 {
-	for (uint32_t rank = 0; rank < local->size; rank++) {
-		int err = rank == local->rank ? 0 :
-			  muster_rings_attach(&local->rings, rank,
-					      muster_mesh_inbound(local->mesh, rank));
+	int fd = local->rank ? muster_mesh_memory(local->mesh) : own_fd;
+	int err = muster_rings_attach(&local->rings, fd);
 
-		if (!err)
-			continue;
-		snprintf(why, why_len, "the memory ring of rank %u cannot be mapped: %s", rank,
-			 strerror(-err));
-		return err;
-	}
-	return 0;
+	if (local->rank && fd >= 0)
+		close(fd);
+	if (err)
+		snprintf(why, why_len, "the memory of %u ranks' rings cannot be mapped: %s",
+			 local->size, strerror(-err));
+	return err;
 }
 
 /* ---- opening and closing ------------------------------------------------------------ */
@@ -288,12 +286,12 @@ static int engine_open(struct local *local, bool rings)
 }
 
 /* All that can fail alone; the mesh then tells the others. */
-static int parts_open(struct local *local, bool rings, int *inbound_fd, char *why, size_t why_len)
+static int parts_open(struct local *local, bool rings, int *memory_fd, char *why, size_t why_len)
 {
 	int err = engine_open(local, rings);
 
 	if (!err && rings)
-		err = muster_rings_open(&local->rings, local->rank, local->size, inbound_fd);
+		err = muster_rings_open(&local->rings, local->rank, local->size, memory_fd);
 	if (err)
 		snprintf(why, why_len, "no room for an engine and its rings: %s", strerror(-err));
 	return err;
@@ -322,7 +320,7 @@ int muster_local_open(const struct muster_oob *oob, const struct muster_local_co
 	struct muster_mesh_config mesh = {
 		.events = &muster_local_mesh_events,
 		.deadline_us = config->deadline_us,
-		.inbound_fd = -1,
+		.memory_fd = -1,
 	};
 	bool rings = !strcmp(config->wire, "ring");
 	struct local *local;
@@ -332,7 +330,7 @@ int muster_local_open(const struct muster_oob *oob, const struct muster_local_co
 	if (err)
 		return err;
 	local = local_new(oob);
-	mesh.error = local ? parts_open(local, rings, &mesh.inbound_fd, why, why_len) : -ENOMEM;
+	mesh.error = local ? parts_open(local, rings, &mesh.memory_fd, why, why_len) : -ENOMEM;
 	if (!local) {
 		snprintf(why, why_len, "no memory for a device of %u ranks", oob->size);
 		return muster_mesh_open(oob, &mesh, NULL, why, why_len);
@@ -341,11 +339,11 @@ int muster_local_open(const struct muster_oob *oob, const struct muster_local_co
 	mesh.owner = local;
 	note_fill(mesh.note);
 	err = muster_mesh_open(oob, &mesh, &local->mesh, why, why_len);
-	if (mesh.inbound_fd >= 0)
-		close(mesh.inbound_fd);
 	if (!err)
-		err = rings ? rings_attach(local, why, why_len) :
+		err = rings ? rings_attach(local, mesh.memory_fd, why, why_len) :
 			      socket_open(local, config->wire, why, why_len);
+	if (mesh.memory_fd >= 0)
+		close(mesh.memory_fd);
 	if (err)
 		local_free(local);
 	else

@@ -31,8 +31,11 @@ static uint32_t untold(const struct local *local, const struct muster_region_own
 							   local->size - 1 - region->nr_known;
 }
 
-/* One that has no room now, as it computes, keeps nobody else waiting. */
-static void tell_peers(struct local *local, struct muster_region_own *region)
+/*
+ * One that has no room now, as it computes, keeps nobody else waiting. Return: false: too
+ * many descriptors are under way, and no other can be told now.
+ */
+static bool tell_peers(struct local *local, struct muster_region_own *region)
 {
 	const struct muster_mesh_message message = {
 		.kind = region->withdrawn ? MUSTER_MESH_WITHDRAW : MUSTER_MESH_REGION,
@@ -40,22 +43,27 @@ static void tell_peers(struct local *local, struct muster_region_own *region)
 		.addr = region->addr,
 		.bytes = region->bytes,
 	};
+	int err;
 
 	for (uint32_t rank = 0; rank < local->size; rank++) {
 		struct peer *peer = &local->peers[rank];
 
 		if (rank == local->rank || peer->full || region->known[rank] != region->withdrawn)
 			continue;
-		peer->full = muster_mesh_send(local->mesh, rank, &message, region->fd) == -EAGAIN;
+		err = muster_mesh_send(local->mesh, rank, &message, region->fd);
+		if (err == -ETOOMANYREFS)
+			return false;
+		peer->full = err == -EAGAIN;
 		if (!peer->full)
 			muster_region_told(region, rank);
 	}
+	return true;
 }
 
-static bool region_announce(struct local *local, struct muster_region_own *region)
+static bool region_announce(struct local *local, struct muster_region_own *region, bool *may_send)
 {
-	if (untold(local, region))
-		tell_peers(local, region);
+	if (untold(local, region) && (*may_send || region->withdrawn))
+		*may_send &= tell_peers(local, region);
 	if (untold(local, region))
 		return false;
 	if (region->withdrawn)
@@ -69,13 +77,15 @@ static bool region_announce(struct local *local, struct muster_region_own *regio
 /* A region that a peer does not know yet is sent to it, as if it were not shared. */
 void muster_local_announce(struct local *local)
 {
+	bool may_send = true;
+
 	local->announcing = false;
 	for (uint32_t rank = 0; rank < local->size; rank++)
 		local->peers[rank].full = false;
 	for (uint32_t i = 0; i < local->memory.nr; i++) {
 		struct muster_region_own *region = &local->memory.table[i];
 
-		if (region->key && region->shared && !region_announce(local, region))
+		if (region->key && region->shared && !region_announce(local, region, &may_send))
 			local->announcing = true;
 	}
 }
@@ -84,7 +94,7 @@ void muster_local_announce(struct local *local)
  * A peer may be reading what was lent in a context that has failed here. It looks at this
  * afterwards; so it must be set before the owner hears of the failure, and writes there.
  */
-void muster_local_give_back(struct local *local, uint16_t context)
+void muster_local_give_back(struct local *local, uint32_t context)
 {
 	if (!local->wire)
 		muster_ring_sign(&local->rings.inbound, context, true);
@@ -140,15 +150,17 @@ static void wire_receive(void *owner, const struct muster_packet *packet, const 
  * The mesh says so as well, and it alone knows whether that was a death: who leaves in
  * good order may be gone from the wire first.
  */
-static void wire_lost(void *owner, uint32_t node)
+static void wire_lost(void *owner, uint32_t node, uint32_t present)
 {
 	(void)owner;
 	(void)node;
+	(void)present;
 }
 
 const struct muster_wire_events muster_local_wire_events = {
 	.receive = wire_receive,
 	.lost = wire_lost,
+	.met = wire_lost,
 };
 
 /* ---- packets -------------------------------------------------------------------------- */

@@ -196,30 +196,37 @@ static void *map_aligned(int fd, size_t bytes)
 	return start;
 }
 
-int muster_memory_shared(const char *name, size_t bytes, unsigned int seals, int *fd, void **addr)
+int muster_memory_file(const char *name, size_t bytes, int *fd)
 {
 	int err;
 
 	*fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (*fd < 0)
 		return -errno;
-	if (ftruncate(*fd, bytes))
-		goto err_close;
-	*addr = map_aligned(*fd, bytes);
-	if (*addr == MAP_FAILED)
-		goto err_close;
-	if (fcntl(*fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL | seals))
-		goto err_unmap;
-	return 0;
-
-err_unmap:
+	if (!ftruncate(*fd, bytes) && !fcntl(*fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW))
+		return 0;
 	err = -errno;
-	munmap(*addr, bytes);
 	close(*fd);
+	*fd = -1;
 	return err;
-err_close:
-	err = -errno;
-	close(*fd);
+}
+
+/* Memory that others can map, too, but only to read it. */
+static int map_shared(size_t bytes, int *fd, void **addr)
+{
+	int err = muster_memory_file("muster", bytes, fd);
+
+	if (err)
+		return err;
+	*addr = map_aligned(*fd, bytes);
+	if (*addr == MAP_FAILED) {
+		err = -errno;
+	} else if (fcntl(*fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE | F_SEAL_SEAL)) {
+		err = -errno;
+		munmap(*addr, bytes);
+	}
+	if (err)
+		close(*fd);
 	return err;
 }
 
@@ -251,7 +258,7 @@ int muster_region_alloc(struct muster_regions_own *regions, size_t bytes, void *
 	known = calloc(regions->ranks + 1, sizeof(*known));
 	if (!known)
 		return -ENOMEM;
-	err = muster_memory_shared("muster", mapped, F_SEAL_FUTURE_WRITE, &fd, &start);
+	err = map_shared(mapped, &fd, &start);
 	if (err)
 		goto err_free;
 	err = region_new(regions, &region);

@@ -100,7 +100,7 @@ const void *muster_region_peer_range(const struct muster_regions_peer *regions, 
 /** muster_memory_sound() - whether fd is that much memory, sealed so that it stays that. */
 bool muster_memory_sound(int fd, uint64_t bytes);
 
-/** muster_memory_shared() - map a new memfd that others can map, too. 0 or -errno. */
-int muster_memory_shared(const char *name, size_t bytes, unsigned int seals, int *fd, void **addr);
+/** muster_memory_file() - a new memfd of zeros that stays that long. 0 or -errno. */
+int muster_memory_file(const char *name, size_t bytes, int *fd);
 
 #endif /* MUSTER_REGIONS_H */

@@ -118,7 +118,7 @@ static void world_free(void *world, void *memory, size_t bytes)
 }
 
 /* Its job is ours: there is no other in these rings. */
-static bool peer_ended(void *world, uint32_t node, uint8_t job, uint16_t context)
+static bool peer_ended(void *world, uint32_t node, uint8_t job, uint32_t context)
 {
 	const struct local *local = world;
 
@@ -128,12 +128,14 @@ static bool peer_ended(void *world, uint32_t node, uint8_t job, uint16_t context
 
 /* ---- packets and completions ------------------------------------------------------ */
 
-static int send_ring(void *world, const struct muster_packet *packet, const void *payload)
+static int send_ring(void *world, uint32_t incarnation, const struct muster_packet *packet,
+		     const void *payload)
 {
 	struct local *local = world;
 	uint32_t rank = le32toh(packet->dst_node);
 	int err;
 
+	(void)incarnation;	/* a ring is its process's */
 	if (rank < local->size && local->peers[rank].ended)
 		return 0;	/* nobody reads it; what follows from that, the engine hears soon */
 	err = muster_rings_send(&local->rings, packet, payload);
@@ -143,14 +145,15 @@ static int send_ring(void *world, const struct muster_packet *packet, const void
 	return 0;
 }
 
-static int send_wire(void *world, const struct muster_packet *packet, const void *payload)
+static int send_wire(void *world, uint32_t incarnation, const struct muster_packet *packet,
+		     const void *payload)
 {
 	struct local *local = world;
 	uint32_t rank = le32toh(packet->dst_node);
 	int err = -EHOSTUNREACH;
 
 	if (rank < local->size && !local->peers[rank].lost)
-		err = local->wire->ops->send(local->wire, packet, payload);
+		err = local->wire->ops->send(local->wire, incarnation, packet, payload);
 	return err == -EHOSTUNREACH ? 0 : err;	/* as above */
 }
 

@@ -40,7 +40,7 @@ static void color_links(struct search *search)
 	const struct muster_topology *topology = search->topology;
 
 	for (uint32_t i = 0; i < topology->nr_limits; i++) {
-		const struct muster_limit *limit = &topology->limits[i];
+		const struct muster_link_limit *limit = &topology->limits[i];
 
 		for (uint32_t j = 0; j < limit->nr_links; j++) {
 			const struct muster_link *link = &topology->links[limit->links[j]];
@@ -60,7 +60,7 @@ static int compare_links(const void *a, const void *b)
 
 /* A limit as a number that depends on bandwidth and the set of links (after image). */
 static uint64_t limit_digest(const struct muster_topology *topology,
-			     const struct muster_limit *limit, const uint32_t *image)
+			     const struct muster_link_limit *limit, const uint32_t *image)
 {
 	uint64_t sum = 0;
 

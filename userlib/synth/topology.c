@@ -82,7 +82,7 @@ int muster_topology_add_limit(struct muster_topology *topology, uint32_t bandwid
 	}
 	if (nr_links)
 		memcpy(copy, links, nr_links * sizeof(*copy));
-	topology->limits[topology->nr_limits++] = (struct muster_limit){
+	topology->limits[topology->nr_limits++] = (struct muster_link_limit){
 		.bandwidth = bandwidth, .nr_links = nr_links, .links = copy,
 	};
 	return 0;
@@ -121,7 +121,7 @@ int muster_topology_reverse(const struct muster_topology *topology,
 bool muster_topology_usable(const struct muster_topology *topology, uint32_t link)
 {
 	for (uint32_t i = 0; i < topology->nr_limits; i++) {
-		const struct muster_limit *limit = &topology->limits[i];
+		const struct muster_link_limit *limit = &topology->limits[i];
 
 		for (uint32_t j = 0; j < limit->nr_links && !limit->bandwidth; j++)
 			if (limit->links[j] == link)
@@ -182,7 +182,7 @@ uint64_t muster_topology_hash(const struct muster_topology *topology)
 		hash = XXH64(pair, sizeof(pair), hash);
 	}
 	for (uint32_t i = 0; i < topology->nr_limits; i++) {
-		const struct muster_limit *limit = &topology->limits[i];
+		const struct muster_link_limit *limit = &topology->limits[i];
 
 		hash = XXH64(&(uint32_t){ htole32(limit->bandwidth) }, 4, hash);
 		for (uint32_t j = 0; j < limit->nr_links; j++)

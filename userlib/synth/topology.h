@@ -26,7 +26,7 @@ struct muster_link {
 	uint32_t from, to;
 };
 
-struct muster_limit {
+struct muster_link_limit {
 	uint32_t bandwidth;		/* chunks a round, of all links together */
 	uint32_t nr_links;
 	uint32_t *links;
@@ -38,7 +38,7 @@ struct muster_topology {
 	uint32_t nr_links;
 	uint32_t nr_limits;
 	struct muster_link *links;
-	struct muster_limit *limits;
+	struct muster_link_limit *limits;
 };
 
 /** muster_topology_new() - nodes without links. NULL: no memory. */

@@ -94,7 +94,8 @@ static void a_dgx1_node_has_six_links_each_way(void **state)
 
 		for (uint32_t b = 0; b < 8; b++) {
 			out += bandwidth_of(topology, a, b);
-			assert_int_equal(bandwidth_of(topology, a, b), bandwidth_of(topology, b, a));
+			assert_int_equal(bandwidth_of(topology, a, b),
+					 bandwidth_of(topology, b, a));
 		}
 		assert_int_equal(out, 6);
 	}
@@ -116,7 +117,8 @@ static void a_ring_of_two_in_a_torus_has_both_its_directions(void **state)
 
 static void text_reads_back_equal(void **state)
 {
-	static const char text[] = HEAD "link 0 -- 1 2 # a comment\nlink 1 -> 2 1\n\nlink 2 -> 0 0\n"
+	static const char text[] = HEAD "link 0 -- 1 2 # a comment\nlink 1 -> 2 1\n\n"
+		"link 2 -> 0 0\n"
 		"bus 1 1 2 3\nout 2 1\nin 1 3\nlimit 5 0->1 1->2 3->0\nend\n";
 	struct muster_topology *first, *second;
 	char why[400] = "", *written;

@@ -262,7 +262,7 @@ int muster_topology_write(const struct muster_topology *topology, FILE *out)
 	fprintf(out, "muster-topology " TEXT_VERSION "\nname %s\nnodes %" PRIu32 "\n",
 		topology->name, topology->nodes);
 	for (uint32_t i = 0; i < topology->nr_limits; i++) {
-		const struct muster_limit *limit = &topology->limits[i];
+		const struct muster_link_limit *limit = &topology->limits[i];
 		const struct muster_link *link = &topology->links[limit->links[0]];
 
 		if (limit->nr_links == 1 && !joined[limit->links[0]]) {

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * A file's name is the digest of its instance, whole: topology, places, steps and
+ * rounds. It appears under its name only when it is complete. What does not read,
+ * or does not verify, is as if it were not there.
+ */
+#include <endian.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "store.h"
+#include "words.h"
+
+static void path_of(const char *folder, const struct muster_instance *instance, char *path,
+		    size_t len)
+{
+	uint32_t numbers[] = {
+		htole32(instance->chunks), htole32(instance->steps), htole32(instance->rounds),
+	};
+	size_t places = (size_t)instance->chunks * instance->topology->nodes;
+	XXH128_hash_t hash;
+
+	hash = XXH3_128bits_withSeed(numbers, sizeof(numbers),
+				     muster_topology_hash(instance->topology));
+	hash = XXH3_128bits_withSeed(instance->pre, places, hash.low64 ^ hash.high64 << 1);
+	hash = XXH3_128bits_withSeed(instance->post, places, hash.low64 ^ hash.high64 << 1);
+	snprintf(path, len, "%s/%016" PRIx64 "%016" PRIx64 ".solved", folder, (uint64_t)hash.high64,
+		 (uint64_t)hash.low64);
+}
+
+/* send STEP CHUNK LINK */
+static int read_sends(struct muster_words *words, const struct muster_instance *instance,
+		      struct muster_solution *solution)
+{
+	size_t room = (size_t)instance->chunks * instance->topology->nodes;
+	int err;
+
+	solution->sends = calloc(room + 1, sizeof(*solution->sends));
+	if (!solution->sends)
+		return -ENOMEM;
+	while (!(err = muster_words_next(words)) && words->nr == 4 && solution->nr_sends < room) {
+		struct muster_send *send = &solution->sends[solution->nr_sends++];
+
+		err = muster_words_number(words, "step", words->word[1], 0, instance->steps - 1,
+					  &send->step);
+		if (!err)
+			err = muster_words_number(words, "chunk", words->word[2], 0,
+						  instance->chunks - 1, &send->chunk);
+		if (!err)
+			err = muster_words_number(words, "link", words->word[3], 0,
+						  instance->topology->nr_links - 1, &send->link);
+		if (err)
+			return err;
+	}
+	if (!err && (words->nr != 1 || strcmp(words->word[0], "end")))
+		err = muster_words_refuse(words, "\"end\" expected");
+	return err;
+}
+
+static int read_answer(FILE *in, const struct muster_instance *instance,
+		       struct muster_solved *solved)
+{
+	struct muster_words *words = calloc(1, sizeof(*words));
+	struct muster_solution *solution = calloc(1, sizeof(*solution));
+	const char *word;
+	int err = words && solution ? 0 : -ENOMEM;
+
+	if (!err) {
+		*words = (struct muster_words){ .in = in, .why = solved->why,
+						.why_len = sizeof(solved->why) };
+		err = muster_words_head(words, "muster-solved", &word);
+	}
+	if (!err && strcmp(word, "1"))
+		err = -EINVAL;
+	if (!err)
+		err = muster_words_head(words, "proof", &word);
+	if (!err && !strcmp(word, "refuted")) {
+		solved->proof = MUSTER_PROOF_REFUTED;
+	} else if (!err) {
+		solution->steps = instance->steps;
+		err = read_sends(words, instance, solution);
+		if (!err)
+			err = muster_solution_verify(instance, solution, solved->why,
+						     sizeof(solved->why));
+		if (!err) {
+			solved->proof = MUSTER_PROOF_FOUND;
+			solved->solution = solution;
+			solution = NULL;
+		}
+	}
+	muster_solution_free(solution);
+	free(words);
+	return err;
+}
+
+static bool find_answer(const char *path, const struct muster_instance *instance,
+			struct muster_solved *solved)
+{
+	FILE *in = fopen(path, "re");
+	int err;
+
+	*solved = (struct muster_solved){ .proof = MUSTER_PROOF_UNKNOWN };
+	if (!in)
+		return false;
+	err = read_answer(in, instance, solved);
+	fclose(in);
+	if (err)
+		return false;
+	snprintf(solved->why, sizeof(solved->why), "solved before");
+	return true;
+}
+
+static void keep_answer(const char *folder, const char *path, const struct muster_solved *solved)
+{
+	char draft[PATH_MAX];
+	FILE *out;
+	bool good;
+
+	mkdir(folder, 0777);
+	snprintf(draft, sizeof(draft), "%s.%d", path, (int)getpid());
+	out = fopen(draft, "we");
+	if (!out)
+		return;
+	fprintf(out, "muster-solved 1\nproof %s\n", muster_proof_name(solved->proof));
+	for (uint32_t i = 0; solved->solution && i < solved->solution->nr_sends; i++)
+		fprintf(out, "send %" PRIu32 " %" PRIu32 " %" PRIu32 "\n",
+			solved->solution->sends[i].step, solved->solution->sends[i].chunk,
+			solved->solution->sends[i].link);
+	fprintf(out, "end\n");
+	good = !fflush(out) && !ferror(out);
+	if (fclose(out) || !good || rename(draft, path))
+		unlink(draft);
+}
+
+int muster_store_solve(const char *folder, const struct muster_instance *instance,
+		       const struct muster_solve_options *options, struct muster_solved *solved)
+{
+	char path[PATH_MAX - 32];
+	int err;
+
+	if (!folder)
+		return muster_solve(instance, options, solved);
+	path_of(folder, instance, path, sizeof(path));
+	if (find_answer(path, instance, solved))
+		return 0;
+	err = muster_solve(instance, options, solved);
+	if (!err && solved->proof != MUSTER_PROOF_UNKNOWN)
+		keep_answer(folder, path, solved);
+	return err;
+}

@@ -1,0 +1,346 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * What is found is right, what is refuted cannot be, and the ways to find out
+ * agree with each other.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "build.h"
+#include "flow.h"
+#include "store.h"
+#include "synth.h"
+
+static struct muster_topology *make(const char *spec)
+{
+	struct muster_topology *topology;
+	char why[400];
+
+	if (muster_topology_make(spec, &topology, why, sizeof(why)))
+		fail_msg("%s: %s", spec, why);
+	return topology;
+}
+
+static struct muster_topology *read_topology(const char *text)
+{
+	FILE *in = fmemopen((void *)text, strlen(text), "r");
+	struct muster_topology *topology;
+	char why[400];
+
+	if (muster_topology_read(in, &topology, why, sizeof(why)))
+		fail_msg("%s", why);
+	fclose(in);
+	return topology;
+}
+
+static const struct {
+	const char *topology;
+	enum muster_coll coll;
+	uint32_t root, chunks, steps, rounds;
+	enum muster_proof proof;
+	const char *why;		/* NULL: any */
+} cases[] = {
+	{ "dgx1", MUSTER_COLL_ALLGATHER, 0, 2, 2, 3, MUSTER_PROOF_FOUND, NULL },
+	{ "dgx1", MUSTER_COLL_ALLREDUCE, 0, 16, 4, 6, MUSTER_PROOF_FOUND, NULL },
+	{ "dgx1", MUSTER_COLL_REDUCE_SCATTER, 0, 8, 2, 2, MUSTER_PROOF_FOUND, NULL },
+	{ "dgx1", MUSTER_COLL_REDUCE, 5, 6, 3, 3, MUSTER_PROOF_FOUND, NULL },
+	{ "dgx1", MUSTER_COLL_BROADCAST, 3, 2, 2, 2, MUSTER_PROOF_FOUND, NULL },
+	{ "dgx1", MUSTER_COLL_GATHER, 1, 6, 3, 7, MUSTER_PROOF_FOUND, "as a flow" },
+	{ "dgx1", MUSTER_COLL_SCATTER, 1, 48, 3, 7, MUSTER_PROOF_FOUND, "as a flow" },
+	{ "dgx1", MUSTER_COLL_ALLTOALL, 0, 8, 2, 3, MUSTER_PROOF_FOUND, NULL },
+	{ "dgx1", MUSTER_COLL_ALLGATHER, 0, 3, 2, 4, MUSTER_PROOF_REFUTED,
+	  "the full formula has no model" },
+	{ "dgx1", MUSTER_COLL_ALLGATHER, 0, 1, 1, 9, MUSTER_PROOF_REFUTED,
+	  "1 steps, but node 4 is 2 hops from node 0" },
+	{ "dgx1", MUSTER_COLL_ALLGATHER, 0, 7, 3, 8, MUSTER_PROOF_REFUTED,
+	  "8 rounds, but 49 chunks must enter the nodes {0}, where 6 a round can" },
+	{ "ring:5", MUSTER_COLL_GATHER, 0, 1, 2, 2, MUSTER_PROOF_FOUND, NULL },
+	{ "ring:6", MUSTER_COLL_GATHER, 0, 2, 3, 5, MUSTER_PROOF_FOUND, NULL },
+	{ "star:4", MUSTER_COLL_GATHER, 1, 1, 2, 3, MUSTER_PROOF_FOUND, NULL },
+	{ "star:4", MUSTER_COLL_GATHER, 1, 1, 2, 2, MUSTER_PROOF_REFUTED, NULL },
+	{ "line:3", MUSTER_COLL_ALLREDUCE, 0, 3, 4, 4, MUSTER_PROOF_FOUND, NULL },
+	{ "hypercube:2", MUSTER_COLL_ALLTOALL, 0, 4, 2, 2, MUSTER_PROOF_FOUND, NULL },
+};
+
+static void found_and_refuted_as_known(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct muster_topology *topology = make(cases[i].topology);
+		const struct muster_synth_request request = {
+			.topology = topology, .coll = cases[i].coll, .root = cases[i].root,
+			.chunks = cases[i].chunks, .steps = cases[i].steps,
+			.rounds = cases[i].rounds,
+		};
+		struct muster_synth_result result;
+		int err = muster_synthesize(&request, &result);
+
+		if (err || result.proof != cases[i].proof || !result.schedule !=
+		    (cases[i].proof != MUSTER_PROOF_FOUND) ||
+		    (cases[i].why && strcmp(result.why, cases[i].why)))
+			fail_msg("%s %s (%u, %u, %u): %d, %s: %s", cases[i].topology,
+				 muster_coll_name(cases[i].coll), cases[i].chunks, cases[i].steps,
+				 cases[i].rounds, err, muster_proof_name(result.proof), result.why);
+		muster_schedule_free(result.schedule);
+		muster_topology_free(topology);
+	}
+}
+
+static void wrong_requests_are_refused(void **state)
+{
+	struct muster_topology *topology = make("dgx1");
+	struct muster_synth_request request = {
+		.topology = topology, .coll = MUSTER_COLL_ALLREDUCE, .chunks = 8, .steps = 3,
+		.rounds = 4,
+	};
+	struct muster_synth_result result;
+
+	(void)state;
+	assert_int_equal(muster_synthesize(&request, &result), -EINVAL);
+	request.steps = 4;
+	request.chunks = 4;
+	assert_int_equal(muster_synthesize(&request, &result), -EINVAL);
+	request.coll = MUSTER_COLL_BARRIER;
+	assert_int_equal(muster_synthesize(&request, &result), -EINVAL);
+	request.coll = MUSTER_COLL_BROADCAST;
+	request.root = 8;
+	assert_int_equal(muster_synthesize(&request, &result), -EINVAL);
+	assert_string_equal(result.why, "root 8, but there are 8 nodes");
+	muster_topology_free(topology);
+}
+
+static enum muster_proof solve(const struct muster_instance *instance,
+			       const struct muster_solve_options *options)
+{
+	struct muster_solved solved;
+	char why[200];
+
+	assert_int_equal(muster_solve(instance, options, &solved), 0);
+	if (solved.proof == MUSTER_PROOF_FOUND)
+		assert_int_equal(muster_solution_verify(instance, solved.solution, why,
+							sizeof(why)), 0);
+	muster_solution_free(solved.solution);
+	return solved.proof;
+}
+
+static uint64_t seed = 5;
+
+static uint32_t random_below(uint32_t bound)
+{
+	seed = seed * 6364136223846793005ull + 1442695040888963407ull;
+	return (seed >> 33) % bound;
+}
+
+/* Places at random over a topology with shared limits. */
+static struct muster_instance *random_instance(const struct muster_topology *topology)
+{
+	uint32_t chunks = 1 + random_below(5), steps = 1 + random_below(3);
+	struct muster_instance *instance = muster_instance_new(topology, chunks, steps,
+							       steps + random_below(2));
+
+	for (uint32_t chunk = 0; chunk < chunks; chunk++) {
+		instance->pre[chunk * topology->nodes + random_below(topology->nodes)] = true;
+		for (uint32_t node = 0; node < topology->nodes; node++)
+			instance->post[chunk * topology->nodes + node] = !random_below(2);
+	}
+	return instance;
+}
+
+static void the_encodings_agree(void **state)
+{
+	static const char *const texts[] = {
+		"muster-topology 1\nname x\nnodes 4\nlink 0 -- 1 2\nlink 1 -- 2 1\nlink 2 -> 3 1\n"
+		"link 3 -> 0 1\nend\n",
+		"muster-topology 1\nname x\nnodes 4\nlink 0 -- 3 1\nbus 1 0 1 2\nout 1 0\nend\n",
+		"muster-topology 1\nname x\nnodes 3\nlink 0 -- 1 1\nlink 1 -- 2 1\nlink 2 -- 0 0\n"
+		"end\n",
+	};
+	const struct muster_solve_options plain = { .plain = true }, full = { .full_only = true };
+	const struct muster_solve_options all = { .jobs = 2 };
+	unsigned int seen[3] = { 0 };
+
+	(void)state;
+	for (int i = 0; i < 60; i++) {
+		struct muster_topology *topology = read_topology(texts[i % 3]);
+		struct muster_instance *instance = random_instance(topology);
+		enum muster_proof proof = solve(instance, &plain);
+
+		seen[proof]++;
+		assert_int_equal(solve(instance, &full), proof);
+		assert_int_equal(solve(instance, &all), proof);
+		muster_instance_free(instance);
+		muster_topology_free(topology);
+	}
+	assert_true(!seen[MUSTER_PROOF_UNKNOWN] && seen[MUSTER_PROOF_FOUND] > 10 &&
+		    seen[MUSTER_PROOF_REFUTED] > 10);
+}
+
+static void flows_agree_with_the_formula(void **state)
+{
+	const struct muster_solve_options full = { .full_only = true };
+	unsigned int seen[3] = { 0 };
+
+	(void)state;
+	for (int i = 0; i < 40; i++) {
+		struct muster_topology *topology = make(i & 1 ? "line:4" : "star:4");
+		struct muster_instance *instance;
+		struct muster_solution *solution = NULL;
+		enum muster_proof proof;
+		char why[200];
+		uint32_t steps = 1 + random_below(4);
+
+		assert_int_equal(muster_instance_make(topology, i & 2 ? MUSTER_COLL_GATHER :
+						      MUSTER_COLL_SCATTER, random_below(4),
+						      i & 2 ? 1 + random_below(2) :
+						      4 + 4 * random_below(2), steps,
+						      steps + random_below(3), &instance, why,
+						      sizeof(why)), 0);
+		assert_true(muster_flow_suits(instance));
+		assert_int_equal(muster_flow_solve(instance, &proof, &solution), 0);
+		if (solution)
+			assert_int_equal(muster_solution_verify(instance, solution, why,
+								sizeof(why)), 0);
+		assert_int_equal(solve(instance, &full), proof);
+		seen[proof]++;
+		muster_solution_free(solution);
+		muster_instance_free(instance);
+		muster_topology_free(topology);
+	}
+	assert_true(seen[MUSTER_PROOF_FOUND] > 5 && seen[MUSTER_PROOF_REFUTED] > 5);
+}
+
+struct frontier {
+	unsigned int nr;
+	struct muster_pareto_point points[8];
+};
+
+static void keep_point(const struct muster_pareto_point *point,
+		       const struct muster_synth_result *result, void *arg)
+{
+	struct frontier *frontier = arg;
+
+	assert_non_null(result->schedule);
+	assert_in_range(frontier->nr, 0, 7);
+	frontier->points[frontier->nr++] = *point;
+}
+
+static void the_frontier_of_an_allgather_is_known(void **state)
+{
+	struct muster_topology *topology = make("dgx1");
+	const struct muster_synth_request request = {
+		.topology = topology, .coll = MUSTER_COLL_ALLGATHER,
+	};
+	struct frontier frontier = { 0 };
+	const struct muster_pareto_options options = {
+		.extra_rounds = 4, .found = keep_point, .arg = &frontier,
+	};
+	char why[200];
+
+	(void)state;
+	assert_int_equal(muster_pareto(&request, &options, why, sizeof(why)), 0);
+	assert_int_equal(frontier.nr, 2);
+	assert_true(frontier.points[0].least_steps && frontier.points[0].proved);
+	assert_int_equal(frontier.points[0].steps, 2);
+	assert_int_equal(frontier.points[0].rounds * 2, frontier.points[0].chunks * 3);
+	assert_true(frontier.points[1].least_rounds && frontier.points[1].proved);
+	assert_int_equal(frontier.points[1].steps, 3);
+	assert_int_equal(frontier.points[1].rounds, 7);
+	assert_int_equal(frontier.points[1].chunks, 6);
+	muster_topology_free(topology);
+}
+
+static void what_was_solved_is_kept(void **state)
+{
+	char folder[] = "/tmp/muster-synth-XXXXXX", command[64];
+	struct muster_topology *topology = make("dgx1");
+	struct muster_synth_request request = {
+		.topology = topology, .coll = MUSTER_COLL_ALLGATHER, .chunks = 1, .steps = 2,
+		.rounds = 2, .folder = mkdtemp(folder),
+	};
+	struct muster_synth_result first, second;
+
+	(void)state;
+	assert_int_equal(muster_synthesize(&request, &first), 0);
+	assert_int_equal(muster_synthesize(&request, &second), 0);
+	assert_string_equal(second.why, "solved before");
+	assert_true(muster_schedule_hash(first.schedule) == muster_schedule_hash(second.schedule));
+	muster_schedule_free(second.schedule);
+	snprintf(command, sizeof(command), "sed -i '3s/.*/send 1 0 0/' %s/*", folder);
+	assert_int_equal(system(command), 0);
+	assert_int_equal(muster_synthesize(&request, &second), 0);
+	assert_int_equal(second.proof, MUSTER_PROOF_FOUND);
+	assert_string_not_equal(second.why, "solved before");
+	snprintf(command, sizeof(command), "rm -r %s", folder);
+	assert_int_equal(system(command), 0);
+	muster_schedule_free(first.schedule);
+	muster_schedule_free(second.schedule);
+	muster_topology_free(topology);
+}
+
+static void conditions_of_a_file_are_solved(void **state)
+{
+	static const char good[] = "muster-conditions 1\nchunks 2\nchunk 0 at 0 to 1 2\n"
+				   "chunk 1 at 0 1 to 3\nend\n";
+	static const char bad[] = "muster-conditions 1\nchunks 2\nchunk 0 at 0 to 1 9\n";
+	struct muster_topology *topology = make("ring:4");
+	const struct muster_solve_options options = { 0 };
+	struct muster_instance *instance;
+	char why[200];
+	FILE *in = fmemopen((void *)good, strlen(good), "r");
+
+	(void)state;
+	assert_int_equal(muster_instance_read(in, topology, 2, 2, &instance, why, sizeof(why)), 0);
+	assert_int_equal(solve(instance, &options), MUSTER_PROOF_FOUND);
+	muster_instance_free(instance);
+	fclose(in);
+	in = fmemopen((void *)bad, strlen(bad), "r");
+	assert_int_equal(muster_instance_read(in, topology, 2, 2, &instance, why, sizeof(why)),
+			 -EINVAL);
+	assert_string_equal(why, "line 3: node 9, but it can be 0 to 3");
+	fclose(in);
+	muster_topology_free(topology);
+}
+
+static void wrong_solutions_are_refused(void **state)
+{
+	struct muster_topology *topology = make("line:3");
+	struct muster_send sends[] = { { 0, 0, 0 }, { 1, 0, 2 } };
+	struct muster_solution solution = { 2, 2, sends };
+	struct muster_instance *instance;
+	char why[200];
+
+	(void)state;
+	assert_int_equal(muster_instance_make(topology, MUSTER_COLL_BROADCAST, 0, 1, 2, 2,
+					      &instance, why, sizeof(why)), 0);
+	assert_int_equal(muster_solution_verify(instance, &solution, why, sizeof(why)), 0);
+	sends[1].step = 0;
+	assert_int_equal(muster_solution_verify(instance, &solution, why, sizeof(why)), -EINVAL);
+	assert_string_equal(why, "step 0, 1 -> 2, chunk 0: it is not there yet");
+	solution.nr_sends = 1;
+	assert_int_equal(muster_solution_verify(instance, &solution, why, sizeof(why)), -EINVAL);
+	assert_string_equal(why, "chunk 0 does not reach node 2");
+	muster_instance_free(instance);
+	muster_topology_free(topology);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(found_and_refuted_as_known),
+		cmocka_unit_test(wrong_requests_are_refused),
+		cmocka_unit_test(the_encodings_agree),
+		cmocka_unit_test(flows_agree_with_the_formula),
+		cmocka_unit_test(the_frontier_of_an_allgather_is_known),
+		cmocka_unit_test(what_was_solved_is_kept),
+		cmocka_unit_test(conditions_of_a_file_are_solved),
+		cmocka_unit_test(wrong_solutions_are_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
