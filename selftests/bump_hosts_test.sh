@@ -65,6 +65,25 @@ traffic() {
 }
 check "other traffic passes while allreduces run" traffic
 
+check "a VLAN tag passes" "$run" --bump -n 3 python3 "$tap_home/bump_vlan.py"
+
+usage() {
+	bumpd=$MUSTER_BUILD/tools/muster-bumpd
+	same 2 "$(status_of "$run" -n 2 --per-host 2 true)"
+	same 2 "$(status_of "$run" -n 3 --bump --per-host 2 true)"
+	same 2 "$(status_of "$run" -n 2 --bump --vm true)"
+	same 125 "$(status_of "$run" -n 2 --bump=star true)"
+	for wrong in "" "-e0" "-e2 -n2 -k1 -Hx" "-e0 -n2 -Hx" "-e0 -n2 -kx -Hx" "-e0 -n2 -k1 -Hx -p9" \
+		"-e0 -n2 -k1 -Hx -tstar" "-e0 -n2 -k1 -Hx -t./none" "-e0 -n2 -k1 -Hx --faults=1"; do
+		# shellcheck disable=SC2086 # a list of options
+		same 2 "$(status_of "$bumpd" $wrong)"
+		grep -q muster-bumpd: err
+	done
+	same 1 "$(status_of "$bumpd" -e0 -n1 -k1 -Hnone)"
+	grep -q "port 'none'" err
+}
+check "wrong usage is refused" usage
+
 # Two hosts whose bumps are joined by UDP, as they would be on two machines.
 cat >tunnel.sh <<'END'
 	ip link set lo up
