@@ -10,6 +10,7 @@
 #define MUSTER_RUN_H
 
 #include <poll.h>
+#include <sched.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -160,6 +161,9 @@ void run_bump_close(struct run *run);
 
 extern const struct run_place run_place_local;
 extern const struct run_place run_place_guests;
+
+/** run_bind() - this process to one of the CPUs, round robin; none: to all. */
+void run_bind(const cpu_set_t *cpus, uint32_t index);
 
 /** run_launch_failed() - why is an errno, negative; ends the run. */
 void run_launch_failed(struct run *run, uint32_t rank, int why);

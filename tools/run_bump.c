@@ -102,7 +102,8 @@ static int namespaces_make(struct run_bump *net)
 			    net->home < 0 ? net->home : net->fabric);
 	/* The fabric's devices are wires: nothing of its own goes over them. */
 	write_file("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1");
-	return setns(net->home, CLONE_NEWNET) ? -errno : 0;
+	/* From a user namespace there is no way back; the fabric will do for the keeper. */
+	return setns(net->home, CLONE_NEWNET) && errno != EPERM ? -errno : 0;
 }
 
 /* ---- devices ---- */
@@ -160,8 +161,18 @@ static void write_fabric(const struct run_bump *net, FILE *to)
 			fprintf(to, "link set b%up%u up\n", e, port);
 }
 
+/* To compare with: eth1 of all hosts at one bridge of the kernel, without bumps. */
+static void write_bridge(const struct run_bump *net, FILE *to)
+{
+	fprintf(to, "link add bridge type bridge\nlink set bridge up\n");
+	for (uint32_t e = 0; e < net->hosts; e++)
+		fprintf(to, "link add d%u type veth peer name eth1 netns /proc/%d/fd/%d\n"
+			"link set d%u master bridge up\n", e, getpid(), net->namespaces[e], e);
+}
+
 static int devices_make(const struct run_bump *net)
 {
+	bool bridged = getenv("MUSTER_BUMP_BRIDGE");
 	FILE *commands;
 	pid_t pid;
 	int ret = ip_begin(net->fabric, &commands, &pid);
@@ -169,6 +180,8 @@ static int devices_make(const struct run_bump *net)
 	if (ret)
 		return fail("cannot start ip", ret);
 	write_fabric(net, commands);
+	if (bridged)
+		write_bridge(net, commands);
 	ret = ip_end(commands, pid);
 	for (uint32_t host = 0; host < net->hosts && !ret; host++) {
 		ret = ip_begin(net->namespaces[host], &commands, &pid);
@@ -176,12 +189,27 @@ static int devices_make(const struct run_bump *net)
 			return fail("cannot start ip", ret);
 		fprintf(commands, "link set lo up\naddr add 10.77.%u.%u/16 dev eth0\n"
 			"link set eth0 up\n", (host + 1) >> 8, (host + 1) & 255);
+		if (bridged)
+			fprintf(commands, "addr add 10.78.%u.%u/16 dev eth1\nlink set eth1 up\n",
+				(host + 1) >> 8, (host + 1) & 255);
 		ret = ip_end(commands, pid);
 	}
 	return ret;
 }
 
 /* ---- bumps ---- */
+
+/*
+ * One CPU for a bump: what it sends from two of them may change its order on the way
+ * (a virtual device has a queue for each CPU), which TCP takes for a loss.
+ */
+static void bump_bind(uint32_t e)
+{
+	cpu_set_t cpus;
+
+	if (!sched_getaffinity(0, sizeof(cpus), &cpus))
+		run_bind(&cpus, e);
+}
 
 /* In the new process. Options of one's own are in MUSTER_BUMPD_OPTIONS. */
 static void bump_become(const struct run *run, const struct run_bump *net, uint32_t e, pid_t keeper)
@@ -196,6 +224,7 @@ static void bump_become(const struct run *run, const struct run_bump *net, uint3
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != keeper || len < 0 || setns(net->fabric, CLONE_NEWNET))
 		_exit(127);
+	bump_bind(e);
 	program[len] = '\0';
 	strcpy(strrchr(program, '/'), "/muster-bumpd");
 	argv[nr++] = program;

@@ -25,9 +25,9 @@ struct local {
 
 /* ---- starting a rank ------------------------------------------------------ */
 
-static void rank_bind(const struct local *local, uint32_t index)
+void run_bind(const cpu_set_t *cpus, uint32_t index)
 {
-	int skip = CPU_COUNT(&local->cpus), cpu = -1;
+	int skip = CPU_COUNT(cpus), cpu = -1;
 	cpu_set_t one;
 
 	if (!skip)
@@ -35,7 +35,7 @@ static void rank_bind(const struct local *local, uint32_t index)
 	skip = (int)(index % (uint32_t)skip);
 	do
 		cpu++;
-	while (!CPU_ISSET(cpu, &local->cpus) || skip--);
+	while (!CPU_ISSET(cpu, cpus) || skip--);
 	CPU_ZERO(&one);
 	CPU_SET(cpu, &one);
 	sched_setaffinity(0, sizeof(one), &one);
@@ -77,7 +77,7 @@ static int rank_become(const struct run *run, uint32_t index, pid_t keeper, int 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != keeper)
 		_exit(RUN_EXIT_FAILED);
-	rank_bind(run->state, index);
+	run_bind(&((struct local *)run->state)->cpus, index);
 	ret = rank_set_environment(run, index);
 	if (!ret && run->bump)
 		ret = run_bump_enter(run, index);

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "cipe.h"
+#include "cycles.h"
 #include "test_net.h"
 
 enum { ANSWERS_MAX = 256 };
@@ -515,6 +516,32 @@ static void topologies_are_read_and_judged(void **state)
 	assert_true(muster_bump_topology_make(&topology, "ring", MUSTER_BUMP_HOSTS_MAX + 1));
 }
 
+/* The paper's bump takes 25 cycles. */
+static void a_head_is_through_in_no_more_cycles_than_the_papers(void **state)
+{
+	static const uint8_t types[] = { MUSTER_DTYPE_I32, MUSTER_DTYPE_U32, MUSTER_DTYPE_F64 };
+	struct cycles cycles;
+
+	(void)state;
+	for (uint32_t width = 64; width <= 256; width *= 4)
+		for (int t = 0; t < 3; t++)
+			for (uint8_t redop = 1; redop <= MUSTER_REDOP_LXOR; redop++)
+				for (uint32_t operands = 1; operands <= 2; operands++) {
+					cycles_count(width, types[t], redop, operands, &cycles);
+					assert_true(cycles.total <= 25);
+					assert_int_equal(cycles.total, cycles.parse + cycles.look_up +
+							 cycles.decide + cycles.instruct +
+							 cycles.decode + cycles.adders +
+							 cycles.leave);
+				}
+	cycles_count(64, MUSTER_DTYPE_F64, MUSTER_REDOP_SUM, 2, &cycles);
+	assert_int_equal(cycles.total, 14);
+	cycles_count(256, MUSTER_DTYPE_F64, MUSTER_REDOP_SUM, 2, &cycles);
+	assert_int_equal(cycles.total, 16);
+	cycles_count(256, MUSTER_DTYPE_I32, MUSTER_REDOP_SUM, 2, &cycles);
+	assert_int_equal(cycles.total, 8);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -535,6 +562,7 @@ int main(void)
 		cmocka_unit_test(what_is_lost_is_asked_for),
 		cmocka_unit_test(an_instruction_that_is_not_defined_is_refused),
 		cmocka_unit_test(topologies_are_read_and_judged),
+		cmocka_unit_test(a_head_is_through_in_no_more_cycles_than_the_papers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
