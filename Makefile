@@ -81,6 +81,13 @@ $(TOOL_LIB): $(filter-out $(TOOLS:=.o),$(call objects,$(BUILD),tools))
 $(TOOLS): %: %.o $(TOOL_LIB) $(call libs,$(BUILD))
 	@$(LINK) -ljansson -lm
 
+# The synthesizer: the only program that needs Z3.
+SYNTH_TOOL := $(BUILD)/tools/muster-synth
+
+$(SYNTH_TOOL): $(call objects,$(BUILD),tools/synth) $(BUILD)/$(SYNTH)/lib.a $(BUILD)/$(SCHEDULE)/lib.a \
+		$(BUILD)/$(ENGINE)/lib.a
+	@$(LINK) -lz3 -ljansson -lm
+
 $(EXAMPLES): %: %.o $(EXAMPLE_LIB) $(call libs,$(BUILD))
 	@$(LINK) -lm
 
@@ -96,7 +103,7 @@ $(eval $(call unit_rule,$(SCHEDULE),$(SCHEDULE) $(ENGINE)))
 $(eval $(call unit_rule,$(BOOTSTRAP),$(BOOTSTRAP)))
 $(eval $(call unit_rule,$(LOCAL),$(LOCAL) $(BOOTSTRAP) $(ENGINE) $(WIRE)))
 $(eval $(call unit_rule,userlib,$(LIBRARY)))
-$(eval $(call unit_rule,$(SYNTH),$(SYNTH) $(SCHEDULE) $(ENGINE),-lz3))
+$(eval $(call unit_rule,$(SYNTH),$(SYNTH) $(SCHEDULE) $(ENGINE),-lz3 -ljansson))
 
 $(filter $(BUILD)/selftests/%,$(SELFTESTS)): %: %.o $(call selftest_parts,$(BUILD)) $(call libs,$(BUILD))
 	@$(LINK) -lm
@@ -169,9 +176,10 @@ $(NEXT_ABI): provider/libmusterdv.map $(wildcard provider/*.[ch]) uapi/rdma/must
 
 .PHONY: all setup setup-core demo demo-local check bench dst model clean help
 .PHONY: kernel provider guest-tests check-guest check-local setup-guest guests bench-guest
+.PHONY: check-synth synth-tables torus-tables
 .PHONY: check-engine check-wire check-nic check-userlib check-selftests
 
-all: $(BUILD)/libmuster.so.0 $(TOOLS) $(EXAMPLES) ## build library, tools and examples
+all: $(BUILD)/libmuster.so.0 $(TOOLS) $(SYNTH_TOOL) $(EXAMPLES) ## build library, tools and examples
 
 setup: ## install what is missing (says what, first)
 	@tools/setup/setup.sh core
@@ -221,6 +229,16 @@ check-wire: $(filter $(SAN)/$(WIRE)/%,$(UNITS)) ## unit tests of the wire
 
 check-nic: $(filter $(SAN)/$(NIC)/%,$(UNITS)) ## unit tests of the NIC's queues
 	@MUSTER_BUILD=$(abspath $(BUILD)) selftests/run.sh $^
+
+check-synth: all $(filter $(SAN)/$(SYNTH)/%,$(UNITS)) ## unit tests of the synthesizer, and its command
+	@MUSTER_BUILD=$(abspath $(BUILD)) selftests/run.sh $(filter %_test,$^) selftests/synth_test.sh
+
+synth-tables: $(SYNTH_TOOL) ## tables 4 and 5 of the SCCL paper: found, checked, labels proved [COMPARE=1]
+	@$< tables $(if $(COMPARE),--compare --seeds 3) --cpu 120
+
+torus-tables: $(SYNTH_TOOL) ## the torus allgather: sizes by step, buffers, efficiency
+	@for shape in 6x6x6x6x6x6 2.6x2.6x2.6 2.10x2.10x2.10; do \
+		for how in "" --balanced; do echo "$$shape $$how"; $< torus $$shape $$how || exit; done; done
 
 check-userlib: $(filter $(SAN)/userlib/%,$(UNITS)) ## unit tests of the library
 	@MUSTER_BUILD=$(abspath $(BUILD)) selftests/run.sh $^
