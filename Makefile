@@ -10,7 +10,10 @@ BUILD ?= build
 CC := gcc
 CFLAGS ?= -O2 -g
 MARCH ?=
-ALL_CFLAGS = -std=gnu11 -Wall -Wextra -Wmissing-prototypes -Wstrict-prototypes -Wshadow -Werror \
+# Not empty: a warning is an error. CI sets it; another compiler's new warning stops no user.
+WERROR ?=
+ALL_CFLAGS = -std=gnu11 -Wall -Wextra -Wmissing-prototypes -Wstrict-prototypes -Wshadow \
+	$(if $(WERROR),-Werror) \
 	-ffp-contract=off -fno-strict-aliasing -D_GNU_SOURCE -fPIC -MMD -MP \
 	-Iuapi $(ROOMS:%=-I%) $(MARCH) $(CFLAGS)
 
@@ -23,13 +26,16 @@ MAKEFLAGS += --no-builtin-rules
 ENGINE := qemu-device/engine
 WIRE   := qemu-device/wire
 NIC    := qemu-device/nic
+BUMP   := qemu-device/bump
 SCHEDULE  := userlib/schedule
 BOOTSTRAP := userlib/bootstrap
 LOCAL     := userlib/local
 SYNTH     := userlib/synth
-ROOMS  := $(ENGINE) $(WIRE) $(NIC) $(SCHEDULE) $(BOOTSTRAP) $(LOCAL) $(SYNTH) userlib
+ROOMS  := $(ENGINE) $(WIRE) $(NIC) $(BUMP) $(SCHEDULE) $(BOOTSTRAP) $(LOCAL) $(SYNTH) userlib
 # What libmuster is made of, from the top down. The synthesizer is no part of it: it alone needs Z3.
 LIBRARY := userlib $(LOCAL) $(BOOTSTRAP) $(SCHEDULE) $(ENGINE) $(WIRE)
+
+OTHER_ROOMS := userlib/verbs userlib/examples provider tools tools/synth selftests selftests/guest
 
 # Two builds of the same sources: the product, and one under sanitizers for tests.
 SAN := $(BUILD)/san
@@ -70,15 +76,16 @@ $(BUILD)/libmuster.so.0: userlib/libmuster.map $(call libs,$(BUILD))
 
 TOOLS     := $(filter-out %_test,$(call programs,$(BUILD),tools))
 TOOL_LIB  := $(BUILD)/tools/lib.a
+KEEP      := $(BUILD)/tools/keep
 EXAMPLES  := $(call programs,$(BUILD),userlib/examples)
 EXAMPLE_LIB := $(filter-out $(EXAMPLES:=.o),$(call objects,$(BUILD),userlib/examples))
 SELFTESTS := $(foreach b,$(BUILD) $(SAN),$(call programs,$(b),selftests) $(call programs,$(b),selftests/dst))
 UNITS     := $(foreach r,$(ROOMS),$(patsubst %.c,$(SAN)/%,$(wildcard $(r)/*_test.c)))
-selftest_parts = $(filter-out $(SELFTESTS:=.o),$(call objects,$(1),selftests/dst))
+selftest_parts = $(filter-out $(SELFTESTS:=.o),$(call objects,$(1),selftests) $(call objects,$(1),selftests/dst))
 
 $(TOOL_LIB): $(filter-out $(TOOLS:=.o),$(call objects,$(BUILD),tools))
 
-$(TOOLS): %: %.o $(TOOL_LIB) $(call libs,$(BUILD))
+$(TOOLS): %: %.o $(TOOL_LIB) $(BUILD)/$(BUMP)/lib.a $(call libs,$(BUILD))
 	@$(LINK) -ljansson -lm
 
 # The synthesizer: the only program that needs Z3.
@@ -99,16 +106,21 @@ endef
 $(eval $(call unit_rule,$(ENGINE),$(ENGINE)))
 $(eval $(call unit_rule,$(WIRE),$(WIRE)))
 $(eval $(call unit_rule,$(NIC),$(NIC) $(ENGINE) $(WIRE)))
+$(eval $(call unit_rule,$(BUMP),$(BUMP) $(ENGINE)))
 $(eval $(call unit_rule,$(SCHEDULE),$(SCHEDULE) $(ENGINE)))
 $(eval $(call unit_rule,$(BOOTSTRAP),$(BOOTSTRAP)))
 $(eval $(call unit_rule,$(LOCAL),$(LOCAL) $(BOOTSTRAP) $(ENGINE) $(WIRE)))
 $(eval $(call unit_rule,userlib,$(LIBRARY)))
+# It decides which allocation fails.
+$(SAN)/userlib/nomem_test: LINK += -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc
 $(eval $(call unit_rule,$(SYNTH),$(SYNTH) $(SCHEDULE) $(ENGINE),-lz3 -ljansson))
 
-$(filter $(BUILD)/selftests/%,$(SELFTESTS)): %: %.o $(call selftest_parts,$(BUILD)) $(call libs,$(BUILD))
+$(filter $(BUILD)/selftests/%,$(SELFTESTS)): %: %.o $(call selftest_parts,$(BUILD)) $(BUILD)/$(BUMP)/lib.a \
+		$(call libs,$(BUILD))
 	@$(LINK) -lm
 
-$(filter $(SAN)/selftests/%,$(SELFTESTS)): %: %.o $(call selftest_parts,$(SAN)) $(call libs,$(SAN))
+$(filter $(SAN)/selftests/%,$(SELFTESTS)): %: %.o $(call selftest_parts,$(SAN)) $(SAN)/$(BUMP)/lib.a \
+		$(call libs,$(SAN))
 	@$(LINK) -lm
 
 # ---- driver and provider -------------------------------------------------------
@@ -120,7 +132,9 @@ RDMA_CORE := build/rdma-core/include
 $(RDMA_CORE):
 	@tools/setup/rdma-core.sh
 
-$(BUILD)/provider/%.o: ALL_CFLAGS += -Iprovider -isystem $(RDMA_CORE)
+# Commands to the kernel are the core's part, which ends in an empty array, and ours behind it.
+$(BUILD)/provider/%.o: ALL_CFLAGS += -Iprovider -isystem $(RDMA_CORE) \
+	-Wno-gnu-variable-sized-type-not-at-end
 $(call objects,$(BUILD),provider): | $(RDMA_CORE)
 
 $(DV): provider/libmusterdv.map $(call objects,$(BUILD),provider)
@@ -165,7 +179,7 @@ NEXT_ABI := $(BUILD)/selftests/guest/abi/libmuster-rdmav34.so
 
 $(NEXT_ABI): provider/libmusterdv.map $(wildcard provider/*.[ch]) uapi/rdma/muster-abi.h | $(RDMA_CORE)
 	@mkdir -p $(@D)/rdma
-	@sed 's/\(define MUSTER_ABI_VERSION\).*/\1 2/' uapi/rdma/muster-abi.h >$(@D)/rdma/muster-abi.h
+	@sed 's/\(define MUSTER_ABI_VERSION\).*/\1 3/' uapi/rdma/muster-abi.h >$(@D)/rdma/muster-abi.h
 	@$(CC) -I$(@D) $(filter-out -MMD -MP,$(ALL_CFLAGS)) -Iprovider -isystem $(RDMA_CORE) -shared \
 		-Wl,--version-script=$< -o $@ provider/*.c -libverbs
 
@@ -177,7 +191,8 @@ $(NEXT_ABI): provider/libmusterdv.map $(wildcard provider/*.[ch]) uapi/rdma/must
 .PHONY: all setup setup-core demo demo-local check bench dst model clean help
 .PHONY: kernel provider guest-tests check-guest check-local setup-guest guests bench-guest
 .PHONY: check-synth synth-tables torus-tables
-.PHONY: check-engine check-wire check-nic check-userlib check-selftests
+.PHONY: check-all check-compilers check-aarch64 compile
+.PHONY: check-bump check-engine check-wire check-nic check-userlib check-selftests
 
 all: $(BUILD)/libmuster.so.0 $(TOOLS) $(SYNTH_TOOL) $(EXAMPLES) ## build library, tools and examples
 
@@ -211,27 +226,33 @@ guests: all ## everything that runs ranks in guests (muster-run --vm)
 	@$(MAKE) --no-print-directory kernel provider guest-tests
 
 # Tests with guests need the CPUs for themselves: after the others; the longest first.
-GUEST_CHECKS := selftests/driver_test.sh selftests/guests_test.sh
-LOCAL_CHECKS := $(filter-out $(GUEST_CHECKS),$(wildcard selftests/*_test.sh))
+GUEST_CHECKS := selftests/driver_test.sh selftests/guests_test.sh selftests/boot_test.sh
+SLOW_CHECKS := selftests/compilers_test.sh selftests/aarch64_test.sh
+LOCAL_CHECKS := $(filter-out $(GUEST_CHECKS) $(SLOW_CHECKS),$(wildcard selftests/*_test.sh))
 
 check: guests $(UNITS) $(SELFTESTS) $(VM_UNITS) ## every test; ends with "N passed, N failed, N skipped"
-	@MUSTER_BUILD=$(abspath $(BUILD)) selftests/run.sh $(UNITS) $(LOCAL_CHECKS) \
+	@MUSTER_BUILD=$(abspath $(BUILD)) exec selftests/run.sh $(UNITS) $(LOCAL_CHECKS) \
 		--then $(GUEST_CHECKS) $(VM_UNITS)
 
-check-local: all $(UNITS) $(SELFTESTS) ## the tests that need no virtual machine
-	@MUSTER_BUILD=$(abspath $(BUILD)) selftests/run.sh $(UNITS) $(LOCAL_CHECKS)
+check-all: check check-compilers check-aarch64 ## every test, and those that take long
 
-check-engine: $(filter $(SAN)/$(ENGINE)/%,$(UNITS)) ## unit tests of the engine
-	@MUSTER_BUILD=$(abspath $(BUILD)) selftests/run.sh $^
+check-compilers: $(RDMA_CORE) | $(KEEP) ## gcc and clang, -O0 to -O3: everything compiles without a warning
+	@MUSTER_BUILD=$(abspath $(BUILD)) exec selftests/run.sh selftests/compilers_test.sh
 
-check-wire: $(filter $(SAN)/$(WIRE)/%,$(UNITS)) ## unit tests of the wire
-	@MUSTER_BUILD=$(abspath $(BUILD)) selftests/run.sh $^
+check-aarch64: all $(BUILD)/selftests/ranks ## cross-compiled ranks under qemu-aarch64: the same bits
+	@MUSTER_BUILD=$(abspath $(BUILD)) exec selftests/run.sh selftests/aarch64_test.sh
 
-check-nic: $(filter $(SAN)/$(NIC)/%,$(UNITS)) ## unit tests of the NIC's queues
-	@MUSTER_BUILD=$(abspath $(BUILD)) selftests/run.sh $^
+# All that is compiled for this machine, linked or not; for compilers_test.sh.
+compile: $(patsubst %.c,$(BUILD)/%.o,$(wildcard $(addsuffix /*.c,$(ROOMS) $(OTHER_ROOMS))))
 
-check-synth: all $(filter $(SAN)/$(SYNTH)/%,$(UNITS)) ## unit tests of the synthesizer, and its command
-	@MUSTER_BUILD=$(abspath $(BUILD)) selftests/run.sh $(filter %_test,$^) selftests/synth_test.sh
+check-local: all $(UNITS) $(SELFTESTS) | $(KEEP) ## the tests that need no virtual machine
+	@MUSTER_BUILD=$(abspath $(BUILD)) exec selftests/run.sh $(UNITS) $(LOCAL_CHECKS)
+
+# The units of the synthesizer, and what runs its schedules.
+SYNTH_UNITS := $(filter $(SAN)/$(SYNTH)/%,$(UNITS))
+
+check-synth: all $(SYNTH_UNITS) $(BUILD)/selftests/scheduled | $(KEEP) ## the synthesizer: unit tests, command, its schedules run
+	@MUSTER_BUILD=$(abspath $(BUILD)) exec selftests/run.sh $(SYNTH_UNITS) selftests/synth_test.sh
 
 synth-tables: $(SYNTH_TOOL) ## tables 4 and 5 of the SCCL paper: found, checked, labels proved [COMPARE=1]
 	@$< tables $(if $(COMPARE),--compare --seeds 3) --cpu 120
@@ -240,14 +261,26 @@ torus-tables: $(SYNTH_TOOL) ## the torus allgather: sizes by step, buffers, effi
 	@for shape in 6x6x6x6x6x6 2.6x2.6x2.6 2.10x2.10x2.10; do \
 		for how in "" --balanced; do echo "$$shape $$how"; $< torus $$shape $$how || exit; done; done
 
-check-userlib: $(filter $(SAN)/userlib/%,$(UNITS)) ## unit tests of the library
-	@MUSTER_BUILD=$(abspath $(BUILD)) selftests/run.sh $^
+check-engine: $(filter $(SAN)/$(ENGINE)/%,$(UNITS)) | $(KEEP) ## unit tests of the engine
+	@MUSTER_BUILD=$(abspath $(BUILD)) exec selftests/run.sh $^
 
-check-selftests: all $(SELFTESTS) ## behaviour tests with real processes
-	@MUSTER_BUILD=$(abspath $(BUILD)) selftests/run.sh $(LOCAL_CHECKS)
+check-wire: $(filter $(SAN)/$(WIRE)/%,$(UNITS)) | $(KEEP) ## unit tests of the wire
+	@MUSTER_BUILD=$(abspath $(BUILD)) exec selftests/run.sh $^
+
+check-nic: $(filter $(SAN)/$(NIC)/%,$(UNITS)) | $(KEEP) ## unit tests of the NIC's queues
+	@MUSTER_BUILD=$(abspath $(BUILD)) exec selftests/run.sh $^
+
+check-bump: all $(filter $(SAN)/$(BUMP)/%,$(UNITS)) $(SELFTESTS) | $(KEEP) ## the bump in the wire: unit tests, simulated networks
+	@MUSTER_BUILD=$(abspath $(BUILD)) exec selftests/run.sh $(filter $(SAN)/$(BUMP)/%,$^) $(wildcard selftests/bump*_test.sh)
+
+check-userlib: $(filter $(SAN)/userlib/%,$(UNITS)) | $(KEEP) ## unit tests of the library
+	@MUSTER_BUILD=$(abspath $(BUILD)) exec selftests/run.sh $^
+
+check-selftests: all $(SELFTESTS) | $(KEEP) ## behaviour tests with real processes
+	@MUSTER_BUILD=$(abspath $(BUILD)) exec selftests/run.sh $(LOCAL_CHECKS)
 
 check-guest: guests $(BUILD)/selftests/ranks $(VM_UNITS) ## device, driver, provider and jobs in guests
-	@MUSTER_BUILD=$(abspath $(BUILD)) selftests/run.sh $(GUEST_CHECKS) $(VM_UNITS)
+	@MUSTER_BUILD=$(abspath $(BUILD)) exec selftests/run.sh $(GUEST_CHECKS) $(VM_UNITS)
 
 bench: all ## NIC path, host path and the machine's limits in one run; writes build/bench/
 	@MUSTER_BUILD=$(abspath $(BUILD)) tools/bench.sh

@@ -17,7 +17,8 @@ struct muster_context {
 	struct ib_qp *vp;		/* likewise */
 	struct list_head entry;		/* in the file's muster_ucontext.contexts */
 	u32 self;
-	u16 id;
+	u32 id;
+	kuid_t user;			/* whose share it is of */
 };
 
 /* The members as the device reads them; freed when it has. */
@@ -31,6 +32,7 @@ struct open_args {
 	struct muster_job *job;
 	struct ib_qp *vp;
 	u32 id;
+	u32 life;
 	u32 self;
 	struct muster_abi_members members;
 };
@@ -89,8 +91,8 @@ static struct muster_admin_command command(const struct muster_context *context,
 {
 	return (struct muster_admin_command) {
 		.opcode = opcode,
-		.context.vp = cpu_to_le32(context->vp->qp_num),
-		.context.context = cpu_to_le16(context->id),
+		.context.vp = cpu_to_le16(context->vp->qp_num),
+		.context.context = cpu_to_le32(context->id),
 		.context.job = context->job->id,
 	};
 }
@@ -107,6 +109,7 @@ static int admin_open(const struct muster_context *context, const struct open_ar
 	cmd.context.job_key = cpu_to_le64(context->job->key);
 	cmd.context.members = cpu_to_le64(list.dma);
 	cmd.context.nr_members = cpu_to_le32(list.nr);
+	cmd.context.life = cpu_to_le32(args->life);
 	cmd.context.self = cpu_to_le32(args->self);
 	err = muster_admin_run(context->dev, &cmd);
 	member_list_free(context->dev, &list);
@@ -123,12 +126,14 @@ static int decode(struct uverbs_attr_bundle *attrs, struct open_args *args)
 		return -EINVAL;
 	err = uverbs_copy_from(&args->id, attrs, MUSTER_ATTR_CONTEXT_OPEN_ID);
 	if (!err)
+		err = uverbs_copy_from(&args->life, attrs, MUSTER_ATTR_CONTEXT_OPEN_LIFE);
+	if (!err)
 		err = uverbs_copy_from(&args->self, attrs, MUSTER_ATTR_CONTEXT_OPEN_SELF);
 	if (!err)
 		err = uverbs_copy_from(&args->members, attrs, MUSTER_ATTR_CONTEXT_OPEN_MEMBERS);
 	if (err)
 		return err;
-	if (args->id > U16_MAX || args->members.reserved || !args->members.nr ||
+	if (args->members.reserved || !args->members.nr ||
 	    args->members.nr > MUSTER_MEMBERS_MAX || args->self >= args->members.nr)
 		return -EINVAL;
 	return 0;
@@ -192,17 +197,24 @@ static int UVERBS_HANDLER(MUSTER_METHOD_CONTEXT_OPEN)(struct uverbs_attr_bundle 
 	context->vp = args.vp;
 	context->id = args.id;
 	context->self = args.self;
+	err = muster_share_take(&context->dev->contexts_share, &context->user);
+	if (err)
+		goto err_free;
 	err = admin_open(context, &args);
-	if (err) {
-		kfree(context);
-		return err;
-	}
+	if (err)
+		goto err_share;
 	atomic_inc(&context->job->users);
 	atomic_inc(&context->vp->usecnt);
 	context_enlist(context);
 	uobj->object = context;
 	uverbs_finalize_uobj_create(attrs, MUSTER_ATTR_CONTEXT_OPEN_HANDLE);
 	return 0;
+
+err_share:
+	muster_share_give(&context->dev->contexts_share, context->user);
+err_free:
+	kfree(context);
+	return err;
 }
 
 static int context_cleanup(struct ib_uobject *uobj, enum rdma_remove_reason why,
@@ -215,6 +227,7 @@ static int context_cleanup(struct ib_uobject *uobj, enum rdma_remove_reason why,
 	muster_admin_end(context->dev, &cmd);
 	atomic_dec(&context->vp->usecnt);
 	atomic_dec(&context->job->users);
+	muster_share_give(&context->dev->contexts_share, context->user);
 	kfree(context);
 	return 0;
 }
@@ -250,6 +263,7 @@ DECLARE_UVERBS_NAMED_METHOD(MUSTER_METHOD_CONTEXT_OPEN,
 	UVERBS_ATTR_IDR(MUSTER_ATTR_CONTEXT_OPEN_VP, UVERBS_OBJECT_QP,
 			UVERBS_ACCESS_READ, UA_MANDATORY),
 	UVERBS_ATTR_PTR_IN(MUSTER_ATTR_CONTEXT_OPEN_ID, UVERBS_ATTR_TYPE(u32), UA_MANDATORY),
+	UVERBS_ATTR_PTR_IN(MUSTER_ATTR_CONTEXT_OPEN_LIFE, UVERBS_ATTR_TYPE(u32), UA_MANDATORY),
 	UVERBS_ATTR_PTR_IN(MUSTER_ATTR_CONTEXT_OPEN_SELF, UVERBS_ATTR_TYPE(u32), UA_MANDATORY),
 	UVERBS_ATTR_PTR_IN(MUSTER_ATTR_CONTEXT_OPEN_MEMBERS,
 			   UVERBS_ATTR_TYPE(struct muster_abi_members), UA_MANDATORY));

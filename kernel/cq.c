@@ -10,6 +10,11 @@
 #include <linux/log2.h>
 #include <rdma/uverbs_ioctl.h>
 
+static const struct muster_ring_layout cqe_layout = {
+	.stride = sizeof(struct muster_cqe),
+	.mark = offsetof(struct muster_cqe, kind),
+};
+
 static void vector_add(struct muster_cq *cq, struct muster_vector *vector)
 {
 	unsigned long flags;
@@ -80,11 +85,16 @@ int muster_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 	err = check(attr, udata);
 	if (err)
 		return err;
+	err = muster_share_take(&dev->cqs_share, &cq->user);
+	if (err)
+		return err;
 	ibcq->cqe = attr->cqe;
-	cq->ring = muster_mapping_create(&ucontext->ibucontext, MUSTER_MAP_RING,
-					 attr->cqe * sizeof(struct muster_cqe));
-	if (IS_ERR(cq->ring))
-		return PTR_ERR(cq->ring);
+	cq->ring = muster_mapping_create(&ucontext->ibucontext, MUSTER_MAP_FROM_DEVICE,
+					 attr->cqe * sizeof(struct muster_cqe), cqe_layout);
+	if (IS_ERR(cq->ring)) {
+		err = PTR_ERR(cq->ring);
+		goto err_share;
+	}
 	err = xa_alloc_cyclic_irq(&dev->cqs, &cq->id, NULL, XA_LIMIT(0, MUSTER_CQS_MAX - 1),
 				  &dev->next_cq, GFP_KERNEL);
 	if (err < 0) {
@@ -105,6 +115,8 @@ err_id:
 	xa_erase_irq(&dev->cqs, cq->id);
 err_ring:
 	muster_mapping_remove(cq->ring);
+err_share:
+	muster_share_give(&dev->cqs_share, cq->user);
 	return err;
 }
 
@@ -117,6 +129,7 @@ int muster_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 	xa_erase_irq(&dev->cqs, cq->id);
 	vector_remove(cq);
 	muster_mapping_remove(cq->ring);
+	muster_share_give(&dev->cqs_share, cq->user);
 	return 0;
 }
 
@@ -158,7 +171,9 @@ void muster_cq_overrun(struct muster_dev *dev, u32 id)
 	/* Under the lock, so that the queue cannot go meanwhile. */
 	xa_lock_irqsave(&dev->cqs, flags);
 	cq = xa_load(&dev->cqs, id);
-	if (cq && cq->ibcq.event_handler) {
+	/* Once in its life: until its process reads it, each costs memory of the kernel's. */
+	if (cq && !cq->overrun && cq->ibcq.event_handler) {
+		cq->overrun = true;
 		event.element.cq = &cq->ibcq;
 		cq->ibcq.event_handler(&event, cq->ibcq.cq_context);
 	}

@@ -100,10 +100,19 @@ static void dev_init(struct muster_dev *dev, struct muster_function *fn)
 	xa_init_flags(&dev->cqs, XA_FLAGS_ALLOC | XA_FLAGS_LOCK_IRQ);
 	xa_init_flags(&dev->mrs, XA_FLAGS_ALLOC1);
 	ida_init(&dev->pds);
+	mutex_init(&dev->mappings_lock);
+	INIT_LIST_HEAD(&dev->mappings);
+	muster_share_init(&dev->vps_share, MUSTER_VPS_MAX);
+	muster_share_init(&dev->cqs_share, MUSTER_CQS_MAX);
+	muster_share_init(&dev->contexts_share, MUSTER_CONTEXTS_MAX);
 }
 
 static void dev_free(struct muster_dev *dev)
 {
+	muster_share_destroy(&dev->contexts_share);
+	muster_share_destroy(&dev->cqs_share);
+	muster_share_destroy(&dev->vps_share);
+	mutex_destroy(&dev->mappings_lock);
 	ida_destroy(&dev->pds);
 	xa_destroy(&dev->mrs);
 	xa_destroy(&dev->cqs);
@@ -162,6 +171,7 @@ static void bring_down(struct muster_function *fn)
 	if (!dev)
 		return;
 	muster_dev_fence(dev, NULL);
+	muster_mappings_clear(dev);
 	ib_unregister_device(&dev->ibdev);
 	muster_interrupts_close(dev);
 	muster_events_close(dev);
@@ -172,19 +182,31 @@ static void bring_down(struct muster_function *fn)
 
 /* ---- resets ------------------------------------------------------------------ */
 
+/* What a life needs may be missing for a while only, so there is always another try. */
+static void bring_back(struct muster_function *fn)
+{
+	int err = bring_up(fn);
+
+	if (!err) {
+		fn->recover_delay_ms = MUSTER_RECOVER_DELAY_MS;
+		dev_info(&fn->pdev->dev, "device is up again\n");
+		return;
+	}
+	dev_err(&fn->pdev->dev, "device stays down: error %d; next try in %u ms\n", err,
+		fn->recover_delay_ms);
+	mod_delayed_work(system_long_wq, &fn->recover, msecs_to_jiffies(fn->recover_delay_ms));
+	fn->recover_delay_ms = min_t(unsigned int, 2 * fn->recover_delay_ms,
+				     MUSTER_RECOVER_DELAY_MAX_MS);
+}
+
 static void recover(struct work_struct *work)
 {
 	struct muster_function *fn = container_of(work, struct muster_function, recover.work);
-	int err;
 
 	mutex_lock(&fn->life);
-	if (!fn->removing && fn->dev && fn->dev->fenced) {
+	if (!fn->removing && !fn->resetting && (!fn->dev || fn->dev->fenced)) {
 		bring_down(fn);
-		err = bring_up(fn);
-		if (err)
-			dev_err(&fn->pdev->dev, "device stays down: error %d\n", err);
-		else
-			dev_info(&fn->pdev->dev, "device is up again\n");
+		bring_back(fn);
 	}
 	mutex_unlock(&fn->life);
 }
@@ -194,6 +216,7 @@ static void reset_prepare(struct pci_dev *pdev)
 	struct muster_function *fn = pci_get_drvdata(pdev);
 
 	mutex_lock(&fn->life);
+	fn->resetting = true;
 	bring_down(fn);
 	mutex_unlock(&fn->life);
 }
@@ -201,13 +224,12 @@ static void reset_prepare(struct pci_dev *pdev)
 static void reset_done(struct pci_dev *pdev)
 {
 	struct muster_function *fn = pci_get_drvdata(pdev);
-	int err;
 
 	mutex_lock(&fn->life);
-	err = bring_up(fn);
+	fn->resetting = false;
+	if (!fn->removing)
+		bring_back(fn);
 	mutex_unlock(&fn->life);
-	if (err)
-		dev_err(&pdev->dev, "device stays down after its reset: error %d\n", err);
 }
 
 /* ---- PCI --------------------------------------------------------------------- */
@@ -254,6 +276,7 @@ static int probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	fn->pdev = pdev;
 	mutex_init(&fn->life);
 	INIT_DELAYED_WORK(&fn->recover, recover);
+	fn->recover_delay_ms = MUSTER_RECOVER_DELAY_MS;
 	err = pci_enable_device_mem(pdev);
 	if (err)
 		goto err_free;

@@ -122,16 +122,18 @@ err_free:
 }
 
 /*
- * The core takes a dying process's newest objects away first, so its memory before
- * its contexts. Their operations would fail for want of a buffer, as if by a fault
- * of the process; so it is said first what has happened.
+ * The core takes the newest objects of a closed file away first, so memory before
+ * contexts. Their operations would fail for want of a buffer, as if by a fault of
+ * the process; so it is said first what has happened. A file is closed at its
+ * process's death, at exec, or by whoever held it, or that process's memory, last:
+ * in each case not in the memory that was registered.
  */
 int muster_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 {
 	struct muster_dev *dev = to_mdev(ibmr->device);
 	struct muster_mr *mr = to_mmr(ibmr);
 
-	if (current->flags & PF_EXITING)
+	if (current->mm != mr->umem->owning_mm)
 		muster_contexts_orphan(to_mucontext(ibmr->uobject->context));
 	muster_admin_destroy(dev, MUSTER_ADMIN_MR_DEREGISTER, ibmr->lkey);
 	xa_erase(&dev->mrs, ibmr->lkey);

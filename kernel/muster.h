@@ -29,7 +29,8 @@ enum muster_driver_limit {
 	MUSTER_EVENT_ENTRIES = 256,
 	MUSTER_ADMIN_TIMEOUT_MS = 10000,	/* a device that is silent so long is fenced */
 	MUSTER_RESET_TIMEOUT_MS = 1000,
-	MUSTER_RECOVER_DELAY_MS = 100,
+	MUSTER_RECOVER_DELAY_MS = 100,	/* doubled each time that it fails */
+	MUSTER_RECOVER_DELAY_MAX_MS = 30000,
 	MUSTER_RING_BYTES_MAX = 4 << 20,	/* adjoining memory that can be had at once */
 	MUSTER_RQ_ENTRIES_DRIVER_MAX = 512,	/* the largest power of two in that */
 };
@@ -42,9 +43,11 @@ struct muster_function {
 	void __iomem *regs;
 	phys_addr_t doorbells;		/* MUSTER_VPS_MAX pages */
 	unsigned int nr_vectors;
-	struct mutex life;		/* protects dev and removing: births and deaths */
+	struct mutex life;		/* protects the next four: births and deaths */
 	struct muster_dev *dev;		/* NULL: down */
 	bool removing;
+	bool resetting;			/* by the PCI core */
+	unsigned int recover_delay_ms;	/* after the next birth that fails */
 	struct delayed_work recover;
 };
 
@@ -73,6 +76,29 @@ struct muster_vector {
 	struct list_head cqs;		/* struct muster_cq.vector_entry */
 };
 
+/* quota.c: memory that counts for its process's RLIMIT_MEMLOCK. */
+struct muster_pin {
+	struct mm_struct *mm;
+	unsigned long pages;
+};
+
+/* quota.c: something that the device has max of, and how many each user holds. */
+struct muster_share {
+	struct mutex lock;		/* protects users and used */
+	struct xarray users;		/* kuid to its number, as a value */
+	u32 max;
+	u32 used;
+};
+
+/* quota.c: a virtual port's number. */
+struct muster_number {
+	u32 vp;
+	kuid_t user;
+#ifdef CONFIG_CGROUP_RDMA
+	struct rdma_cgroup *group;
+#endif
+};
+
 struct muster_dev {
 	struct ib_device ibdev;
 	struct muster_function *fn;
@@ -87,6 +113,9 @@ struct muster_dev {
 	struct xarray cqs;		/* id to struct muster_cq */
 	struct xarray mrs;		/* key to struct muster_mr */
 	struct ida pds;
+	struct mutex mappings_lock;	/* protects mappings */
+	struct list_head mappings;	/* struct muster_mapping.dev_entry: memory, not doorbells */
+	struct muster_share vps_share, cqs_share, contexts_share;
 	u32 next_vp, next_cq, next_mr;	/* so that ids are not used again soon */
 };
 
@@ -102,9 +131,19 @@ struct muster_pd {
 };
 
 enum muster_mapping_kind {
-	MUSTER_MAP_RING,		/* read and write */
-	MUSTER_MAP_STATUS,		/* read only */
+	MUSTER_MAP_FROM_PROCESS,	/* read and write */
+	MUSTER_MAP_FROM_DEVICE,		/* read only; zero when the device has died */
 	MUSTER_MAP_DOORBELL,		/* a page of BAR 2; keeps the VP's number taken */
+};
+
+/*
+ * A ring as the device writes it: each entry has one byte that is never zero in an
+ * entry that is there. It is the first to go when the device has died, so who finds
+ * it after reading an entry has read the whole of it.
+ */
+struct muster_ring_layout {
+	size_t stride;			/* 0: no ring */
+	size_t mark;
 };
 
 /* ucontext.c: something that a process may map; it goes with the last mapping. */
@@ -113,18 +152,23 @@ struct muster_mapping {
 	struct muster_dev *dev;
 	enum muster_mapping_kind kind;
 	size_t bytes;			/* whole pages */
-	void *cpu;			/* RING, STATUS */
+	struct list_head dev_entry;	/* of memory; DOORBELL has none of these five */
+	struct muster_pin pin;
+	void *cpu;
 	dma_addr_t dma;
-	u32 vp;				/* DOORBELL */
+	struct muster_ring_layout layout;
+	struct muster_number number;	/* DOORBELL */
 };
 
 struct muster_cq {
 	struct ib_cq ibcq;
+	kuid_t user;			/* whose share it is of */
 	u32 id;
 	struct muster_mapping *ring;
 	struct muster_vector *vector;
 	struct list_head vector_entry;
 	bool armed;			/* wants to hear of an interrupt; under vector->lock */
+	bool overrun;			/* its process was told; under dev->cqs's lock */
 };
 
 struct muster_mr {
@@ -138,6 +182,7 @@ struct muster_vp {
 	struct muster_mapping *rq;
 	struct muster_mapping *status;
 	struct muster_mapping *doorbell;
+	bool failed;			/* and its process was told; under dev->vps's lock */
 };
 
 struct muster_job {
@@ -219,10 +264,22 @@ void muster_disassociate_ucontext(struct ib_ucontext *ibucontext);
 int muster_mmap(struct ib_ucontext *ibucontext, struct vm_area_struct *vma);
 void muster_mmap_free(struct rdma_user_mmap_entry *entry);
 struct muster_mapping *muster_mapping_create(struct ib_ucontext *ibucontext,
-					     enum muster_mapping_kind kind, size_t bytes);
+					     enum muster_mapping_kind kind, size_t bytes,
+					     struct muster_ring_layout layout);
 struct muster_mapping *muster_doorbell_create(struct ib_ucontext *ibucontext);
 void muster_mapping_remove(struct muster_mapping *mapping);
 u64 muster_mapping_offset(struct muster_mapping *mapping);
+void muster_mappings_clear(struct muster_dev *dev);
+
+/* quota.c */
+int muster_pin_charge(struct muster_pin *pin, size_t bytes);
+void muster_pin_uncharge(struct muster_pin *pin);
+void muster_share_init(struct muster_share *share, u32 max);
+void muster_share_destroy(struct muster_share *share);
+int muster_share_take(struct muster_share *share, kuid_t *user);
+void muster_share_give(struct muster_share *share, kuid_t user);
+int muster_number_take(struct muster_dev *dev, struct muster_number *number);
+void muster_number_give(struct muster_dev *dev, struct muster_number *number);
 
 /* pd.c */
 int muster_alloc_pd(struct ib_pd *ibpd, struct ib_udata *udata);

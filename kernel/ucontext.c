@@ -51,28 +51,45 @@ static struct muster_mapping *to_mapping(struct rdma_user_mmap_entry *entry)
 static int memory_alloc(struct muster_mapping *mapping)
 {
 	struct device *dma = &mapping->dev->fn->pdev->dev;
+	int err;
 
+	err = muster_pin_charge(&mapping->pin, mapping->bytes);
+	if (err)
+		return err;
+	err = -ENOMEM;
 	mapping->cpu = dma_alloc_attrs(dma, mapping->bytes, &mapping->dma,
 				       GFP_KERNEL_ACCOUNT | __GFP_NOWARN,
 				       DMA_ATTR_FORCE_CONTIGUOUS);
 	if (!mapping->cpu)
-		return -ENOMEM;
+		goto err_pin;
 	if (!is_vmalloc_addr(mapping->cpu))
 		return 0;
+	err = -EOPNOTSUPP;
 	dma_free_attrs(dma, mapping->bytes, mapping->cpu, mapping->dma,
 		       DMA_ATTR_FORCE_CONTIGUOUS);
-	return -EOPNOTSUPP;
+err_pin:
+	muster_pin_uncharge(&mapping->pin);
+	return err;
+}
+
+static void memory_free(struct muster_mapping *mapping)
+{
+	struct muster_dev *dev = mapping->dev;
+
+	mutex_lock(&dev->mappings_lock);
+	list_del(&mapping->dev_entry);
+	mutex_unlock(&dev->mappings_lock);
+	dma_free_attrs(&dev->fn->pdev->dev, mapping->bytes, mapping->cpu, mapping->dma,
+		       DMA_ATTR_FORCE_CONTIGUOUS);
+	muster_pin_uncharge(&mapping->pin);
 }
 
 static void mapping_free(struct muster_mapping *mapping)
 {
-	struct muster_dev *dev = mapping->dev;
-
 	if (mapping->kind == MUSTER_MAP_DOORBELL)
-		xa_erase_irq(&dev->vps, mapping->vp);
+		muster_number_give(mapping->dev, &mapping->number);
 	else
-		dma_free_attrs(&dev->fn->pdev->dev, mapping->bytes, mapping->cpu, mapping->dma,
-			       DMA_ATTR_FORCE_CONTIGUOUS);
+		memory_free(mapping);
 	kfree(mapping);
 }
 
@@ -94,41 +111,75 @@ static struct muster_mapping *mapping_insert(struct ib_ucontext *ibucontext,
 
 /* Zeroed memory for the device, to be mapped. The caller removes it. */
 struct muster_mapping *muster_mapping_create(struct ib_ucontext *ibucontext,
-					     enum muster_mapping_kind kind, size_t bytes)
+					     enum muster_mapping_kind kind, size_t bytes,
+					     struct muster_ring_layout layout)
 {
-	struct muster_mapping *mapping = kzalloc(sizeof(*mapping), GFP_KERNEL);
-	int err;
-
-	if (!mapping)
-		return ERR_PTR(-ENOMEM);
-	mapping->dev = to_mdev(ibucontext->device);
-	mapping->kind = kind;
-	mapping->bytes = PAGE_ALIGN(bytes);
-	err = memory_alloc(mapping);
-	if (err) {
-		kfree(mapping);
-		return ERR_PTR(err);
-	}
-	return mapping_insert(ibucontext, mapping);
-}
-
-/* A free virtual port number, mapping->vp, and its doorbells. The caller removes it. */
-struct muster_mapping *muster_doorbell_create(struct ib_ucontext *ibucontext)
-{
-	struct muster_mapping *mapping = kzalloc(sizeof(*mapping), GFP_KERNEL);
+	struct muster_mapping *mapping = kzalloc(sizeof(*mapping), GFP_KERNEL_ACCOUNT);
 	struct muster_dev *dev = to_mdev(ibucontext->device);
 	int err;
 
 	if (!mapping)
 		return ERR_PTR(-ENOMEM);
 	mapping->dev = dev;
+	mapping->kind = kind;
+	mapping->bytes = PAGE_ALIGN(bytes);
+	mapping->layout = layout;
+	err = memory_alloc(mapping);
+	if (err) {
+		kfree(mapping);
+		return ERR_PTR(err);
+	}
+	mutex_lock(&dev->mappings_lock);
+	list_add(&mapping->dev_entry, &dev->mappings);
+	mutex_unlock(&dev->mappings_lock);
+	return mapping_insert(ibucontext, mapping);
+}
+
+static void mapping_clear(struct muster_mapping *mapping)
+{
+	const struct muster_ring_layout *layout = &mapping->layout;
+	size_t at;
+
+	if (layout->stride) {
+		for (at = 0; at + layout->stride <= mapping->bytes; at += layout->stride)
+			WRITE_ONCE(*((u8 *)mapping->cpu + at + layout->mark), 0);
+		smp_wmb();	/* the marks before the rest, see struct muster_ring_layout */
+	}
+	memset(mapping->cpu, 0, mapping->bytes);
+}
+
+/*
+ * Of a fenced device: what it has written reads as zero, before processes are told. The
+ * core takes mappings away as well, but only after it has told.
+ */
+void muster_mappings_clear(struct muster_dev *dev)
+{
+	struct muster_mapping *mapping;
+
+	mutex_lock(&dev->mappings_lock);
+	list_for_each_entry(mapping, &dev->mappings, dev_entry) {
+		if (mapping->kind == MUSTER_MAP_FROM_DEVICE)
+			mapping_clear(mapping);
+		cond_resched();
+	}
+	mutex_unlock(&dev->mappings_lock);
+}
+
+/* A free virtual port number, and its doorbells. The caller removes it. */
+struct muster_mapping *muster_doorbell_create(struct ib_ucontext *ibucontext)
+{
+	struct muster_mapping *mapping = kzalloc(sizeof(*mapping), GFP_KERNEL_ACCOUNT);
+	int err;
+
+	if (!mapping)
+		return ERR_PTR(-ENOMEM);
+	mapping->dev = to_mdev(ibucontext->device);
 	mapping->kind = MUSTER_MAP_DOORBELL;
 	mapping->bytes = PAGE_SIZE;
-	err = xa_alloc_cyclic_irq(&dev->vps, &mapping->vp, NULL, XA_LIMIT(0, MUSTER_VPS_MAX - 1),
-				  &dev->next_vp, GFP_KERNEL);
-	if (err < 0) {
+	err = muster_number_take(mapping->dev, &mapping->number);
+	if (err) {
 		kfree(mapping);
-		return ERR_PTR(err == -EBUSY ? -ENOSPC : err);
+		return ERR_PTR(err);
 	}
 	return mapping_insert(ibucontext, mapping);
 }
@@ -153,7 +204,7 @@ static int mapping_map(struct ib_ucontext *ibucontext, struct vm_area_struct *vm
 	if (vma->vm_flags & VM_EXEC)
 		return -EPERM;
 	vm_flags_clear(vma, VM_MAYEXEC);
-	if (mapping->kind == MUSTER_MAP_STATUS) {
+	if (mapping->kind == MUSTER_MAP_FROM_DEVICE) {
 		if (vma->vm_flags & VM_WRITE)
 			return -EPERM;
 		vm_flags_clear(vma, VM_MAYWRITE);
@@ -161,7 +212,7 @@ static int mapping_map(struct ib_ucontext *ibucontext, struct vm_area_struct *vm
 	if (mapping->kind == MUSTER_MAP_DOORBELL) {
 		prot = pgprot_noncached(prot);
 		phys = mapping->dev->fn->doorbells +
-		       (phys_addr_t)mapping->vp * MUSTER_DOORBELL_STRIDE;
+		       (phys_addr_t)mapping->number.vp * MUSTER_DOORBELL_STRIDE;
 	} else {
 		phys = virt_to_phys(mapping->cpu);
 	}

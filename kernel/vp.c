@@ -8,6 +8,12 @@
 #include <linux/log2.h>
 #include <rdma/uverbs_ioctl.h>
 
+static const struct muster_ring_layout no_layout;
+static const struct muster_ring_layout slot_layout = {
+	.stride = sizeof(struct muster_recv_slot),
+	.mark = offsetof(struct muster_recv_slot, packet.version),
+};
+
 static int check_attr(const struct ib_qp_init_attr *attr)
 {
 	const struct ib_qp_cap *cap = &attr->cap;
@@ -65,11 +71,13 @@ static int mappings_create(struct muster_vp *vp, struct ib_ucontext *ibucontext,
 	size_t i;
 
 	vp->doorbell = muster_doorbell_create(ibucontext);
-	vp->dq = muster_mapping_create(ibucontext, MUSTER_MAP_RING,
-				       cmd->dq_entries * sizeof(struct muster_desc));
-	vp->rq = muster_mapping_create(ibucontext, MUSTER_MAP_RING,
-				       cmd->rq_entries * sizeof(struct muster_recv_slot));
-	vp->status = muster_mapping_create(ibucontext, MUSTER_MAP_STATUS, PAGE_SIZE);
+	vp->dq = muster_mapping_create(ibucontext, MUSTER_MAP_FROM_PROCESS,
+				       cmd->dq_entries * sizeof(struct muster_desc), no_layout);
+	vp->rq = muster_mapping_create(ibucontext, MUSTER_MAP_FROM_DEVICE,
+				       cmd->rq_entries * sizeof(struct muster_recv_slot),
+				       slot_layout);
+	vp->status = muster_mapping_create(ibucontext, MUSTER_MAP_FROM_DEVICE, PAGE_SIZE,
+					   no_layout);
 	for (i = 0; i < ARRAY_SIZE(made); i++) {
 		if (IS_ERR(*made[i])) {
 			int err = PTR_ERR(*made[i]);
@@ -84,7 +92,7 @@ static int mappings_create(struct muster_vp *vp, struct ib_ucontext *ibucontext,
 static int respond(const struct muster_vp *vp, struct ib_udata *udata)
 {
 	struct muster_create_vp_resp resp = {
-		.vp = vp->doorbell->vp,
+		.vp = vp->doorbell->number.vp,
 		.doorbell_offset = muster_mapping_offset(vp->doorbell),
 		.dq_offset = muster_mapping_offset(vp->dq),
 		.dq_bytes = vp->dq->bytes,
@@ -107,7 +115,7 @@ static int admin_create(struct muster_dev *dev, const struct muster_vp *vp,
 		.vp.status_base = cpu_to_le64(vp->status->dma),
 		.vp.dq_entries = cpu_to_le32(sizes->dq_entries),
 		.vp.rq_entries = cpu_to_le32(sizes->rq_entries),
-		.vp.id = cpu_to_le32(vp->doorbell->vp),
+		.vp.id = cpu_to_le32(vp->doorbell->number.vp),
 		.vp.cq = cpu_to_le32(to_mcq(attr->send_cq)->id),
 		.vp.pd = cpu_to_le32(to_mpd(ibpd)->id),
 	};
@@ -139,7 +147,7 @@ int muster_create_vp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr, struct ib
 	err = admin_create(dev, vp, attr, ibqp->pd, &cmd);
 	if (err)
 		goto err_mappings;
-	ibqp->qp_num = vp->doorbell->vp;
+	ibqp->qp_num = vp->doorbell->number.vp;
 	xa_store_irq(&dev->vps, ibqp->qp_num, vp, GFP_KERNEL);
 	return 0;
 
@@ -159,14 +167,13 @@ int muster_destroy_vp(struct ib_qp *ibqp, struct ib_udata *udata)
 	return 0;
 }
 
+/* Of its memory nothing: a port that is being destroyed can still be asked by `rdma res`. */
 int muster_query_vp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 		    struct ib_qp_init_attr *init_attr)
 {
-	const struct muster_vp_status *status = to_mvp(ibqp)->status->cpu;
-
 	memset(attr, 0, sizeof(*attr));
 	memset(init_attr, 0, sizeof(*init_attr));
-	attr->qp_state = READ_ONCE(status->error) ? IB_QPS_ERR : IB_QPS_RTS;
+	attr->qp_state = READ_ONCE(to_mvp(ibqp)->failed) ? IB_QPS_ERR : IB_QPS_RTS;
 	attr->cur_qp_state = attr->qp_state;
 	init_attr->qp_type = IB_QPT_DRIVER;
 	init_attr->send_cq = ibqp->send_cq;
@@ -183,7 +190,8 @@ void muster_vp_failed(struct muster_dev *dev, u32 id)
 	/* Under the lock, so that the port cannot go meanwhile. */
 	xa_lock_irqsave(&dev->vps, flags);
 	vp = xa_load(&dev->vps, id);
-	if (vp && vp->ibqp.event_handler) {
+	if (vp && !vp->failed && vp->ibqp.event_handler) {
+		WRITE_ONCE(vp->failed, true);
 		event.element.qp = &vp->ibqp;
 		vp->ibqp.event_handler(&event, vp->ibqp.qp_context);
 	}

@@ -88,7 +88,7 @@ static int context_ioctl(struct musterdv_context *context, const struct musterdv
 			 const struct musterdv_vp *vp, const struct musterdv_context_attr *attr,
 			 const struct muster_abi_member *members)
 {
-	DECLARE_COMMAND_BUFFER(cmd, MUSTER_OBJECT_CONTEXT, MUSTER_METHOD_CONTEXT_OPEN, 6);
+	DECLARE_COMMAND_BUFFER(cmd, MUSTER_OBJECT_CONTEXT, MUSTER_METHOD_CONTEXT_OPEN, 7);
 	struct ib_uverbs_attr *handle = fill_attr_out_obj(cmd, MUSTER_ATTR_CONTEXT_OPEN_HANDLE);
 	struct muster_abi_members list = {
 		.addr = (uintptr_t)members,
@@ -99,6 +99,7 @@ static int context_ioctl(struct musterdv_context *context, const struct musterdv
 	fill_attr_in_obj(cmd, MUSTER_ATTR_CONTEXT_OPEN_JOB, job->handle);
 	fill_attr_in_obj(cmd, MUSTER_ATTR_CONTEXT_OPEN_VP, vp->qp->handle);
 	fill_attr_in_uint32(cmd, MUSTER_ATTR_CONTEXT_OPEN_ID, attr->id);
+	fill_attr_in_uint32(cmd, MUSTER_ATTR_CONTEXT_OPEN_LIFE, attr->life);
 	fill_attr_in_uint32(cmd, MUSTER_ATTR_CONTEXT_OPEN_SELF, attr->self);
 	fill_attr_in_ptr(cmd, MUSTER_ATTR_CONTEXT_OPEN_MEMBERS, &list);
 	err = execute_ioctl(context->ibvctx, cmd);
@@ -115,7 +116,7 @@ int musterdv_context_open(struct musterdv_job *job, struct musterdv_vp *vp,
 	struct muster_abi_member *members;
 	int err = -ENOMEM;
 
-	if (!attr->nr_members || attr->nr_members > MUSTER_MEMBERS_MAX || attr->reserved ||
+	if (!attr->nr_members || attr->nr_members > MUSTER_MEMBERS_MAX ||
 	    job->ibvctx != vp->qp->context)
 		return -EINVAL;
 	members = members_copy(attr);

@@ -19,8 +19,9 @@
  * load; others are refused with EOPNOTSUPP.
  *
  * When the device is reset or goes away, every open ibv_context becomes dead: it
- * gets IBV_EVENT_DEVICE_FATAL, its rings read as zero, doorbells go nowhere, and
- * calls return -EIO. What it holds must still be destroyed, which then works.
+ * gets IBV_EVENT_DEVICE_FATAL; what the device has written (completions, packets,
+ * status) reads as zero from before that event on, and is mapped read only; doorbells
+ * go nowhere, and calls return -EIO. What it holds must still be destroyed, which then works.
  */
 #ifndef MUSTERDV_H
 #define MUSTERDV_H
@@ -93,8 +94,9 @@ struct musterdv_vp {
  * @pd: memory registered with it is the memory that the VP's descriptors may use.
  *
  * Return: 0; -EINVAL for a size that is no power of two or beyond the limit;
- * -ENOSPC when the device has no VP or CQ left; -ENOMEM, also for rings that the
- * kernel finds no adjoining pages for; -EIO for a dead device.
+ * -ENOSPC when the device has no VP or CQ left for this user; -EAGAIN at a limit of
+ * the rdma cgroup; -ENOMEM, also for rings that the kernel finds no adjoining pages
+ * for, or that exceed RLIMIT_MEMLOCK; -EIO for a dead device.
  */
 int musterdv_vp_create(struct ibv_pd *pd, const struct musterdv_vp_attr *attr,
 		       struct musterdv_vp **vp);
@@ -163,8 +165,8 @@ struct musterdv_member {
 };
 
 struct musterdv_context_attr {
-	uint16_t id;			/* unique in the VP and job */
-	uint16_t reserved;		/* zero */
+	uint32_t id;			/* unique in the VP and job */
+	uint32_t life;			/* of this use of the id, the same at all members */
 	uint32_t self;			/* this process's place among the members */
 	uint32_t nr_members;		/* at most MUSTER_MEMBERS_MAX */
 	const struct musterdv_member *members;	/* copied */
@@ -175,7 +177,7 @@ struct musterdv_context_attr {
  *
  * Return: 0; -EINVAL for members or self that make no sense (self must be this VP
  * of this node); -EBUSY if the id is in use; -ENOSPC when the device has no room
- * for more contexts; -ENOMEM; -EIO for a dead device.
+ * for more contexts of this user; -EAGAIN at a limit of the rdma cgroup; -ENOMEM; -EIO for a dead device.
  */
 int musterdv_context_open(struct musterdv_job *job, struct musterdv_vp *vp,
 			  const struct musterdv_context_attr *attr,

@@ -316,7 +316,8 @@ static bool nic_create(MusterState *m, Error **errp)
         error_setg(errp, "muster: node %u is not below %u", m->node, MUSTER_NODES_MAX);
         return false;
     }
-    if (qemu_guest_getrandom(&config.incarnation, sizeof(config.incarnation), errp)) {
+    if (qemu_guest_getrandom(&config.incarnation, sizeof(config.incarnation), errp) ||
+        qemu_guest_getrandom(config.hash_key, sizeof(config.hash_key), errp)) {
         return false;
     }
     err = muster_nic_create(&config, &world, m, &m->nic, why, sizeof(why));

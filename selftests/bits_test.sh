@@ -44,4 +44,11 @@ check "clean under sanitizers, registered memory" digest 3 "$checked" registered
 check "clean under sanitizers, plain memory" digest 5 "$checked" plain
 
 check "several operations in flight, and groups" run 5 "$checked" started
+
+creates_over() {
+	MUSTER_WIRE=$1 run 4 "$checked" creates
+}
+for wire in ring unix udp; do
+	check "no call stops what was started before it ($wire)" creates_over $wire
+done
 finish

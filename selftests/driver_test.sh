@@ -19,12 +19,13 @@ export TIMES
 in_guest() {
 	seconds=$1
 	shift
-	timeout "$seconds" "$VM" "$@"
+	timeout --foreground "$seconds" "$VM" "$@"
 }
 
 check "the ordinary tools show the device" in_guest 120 -- "$GUEST/tools_test.sh"
 check "the direct verbs do what they say" in_guest 120 -- "$GUEST/dv_test.sh"
 check "what does not fit together is refused" in_guest 120 --nics=2 -- "$GUEST/refuse_test.sh"
+check "one user does not get everything" in_guest 300 -- "$GUEST/quota_test.sh"
 check "without a device the driver waits" in_guest 60 --nics=0 -- "$GUEST/no_device_test.sh"
 check "births and deaths leave nothing behind" in_guest 900 -- "$GUEST/life_test.sh"
 finish

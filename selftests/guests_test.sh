@@ -17,7 +17,7 @@ kills=${MUSTER_KILLS:-1}
 	skip_all "driver or provider is not built; make check-guest builds them"
 
 in_guests() {
-	timeout 240 "$run" --vm -n "$@"
+	timeout --foreground 240 "$run" --vm -n "$@"
 }
 
 digest() {
@@ -44,6 +44,7 @@ check "the same on plain memory" same_bits 3 plain
 # ---- errors and ends -------------------------------------------------------------------
 
 check "several operations in flight, and groups" in_guests 3 "$ranks" started
+check "no call stops what was started before it" in_guests 3 "$ranks" creates
 check "ranks that call different operations are told" in_guests 3 "$ranks" mismatch operation
 check "bad arguments are found before anything is sent" in_guests 2 "$ranks" bad
 

@@ -28,7 +28,7 @@ all_collectives() {
 check "all collectives, both paths, with the same bits and right results" all_collectives
 
 types_and_ops() {
-	for pair in f32:sum f64:min i32:max i64:band u64:bor i8:sum; do
+	for pair in f32:sum f64:min i32:max i64:band u64:bor i8:sum u32:lxor i64:bxor i32:land; do
 		"$run" -n 3 --no-prefix "$perf" -c -D 0.01 -m 64:1K -t ${pair%:*} -o ${pair#*:} \
 			allreduce reduce -r 2 >out
 		same 10 "$(grep -c 'equal  *pass' out)"

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include <muster.h>
+#include <muster_desc.h>
 
 static struct muster *job;
 static struct muster_comm *world;
@@ -44,9 +45,8 @@ static const struct {
 	size_t bytes;
 	bool is_float;
 } types[] = {
-	{ MUSTER_F32, "f32", 4, true },	  { MUSTER_F64, "f64", 8, true },
-	{ MUSTER_I32, "i32", 4, false },  { MUSTER_I64, "i64", 8, false },
-	{ MUSTER_U64, "u64", 8, false },  { MUSTER_I8, "i8", 1, false },
+#define TYPE(name, number, word, bytes, is_float) { MUSTER_##name, word, bytes, is_float },
+	MUSTER_DTYPES(TYPE)
 };
 
 enum { NR_TYPES = sizeof(types) / sizeof(types[0]) };
@@ -85,7 +85,7 @@ static int64_t as_integer(const void *at, int t)
 	memcpy(&v, at, types[t].bytes);
 	switch (types[t].bytes) {
 	case 1: return (int8_t)v;
-	case 4: return (int32_t)v;
+	case 4: return types[t].type == MUSTER_U32 ? v : (int32_t)v;
 	default: return v;
 	}
 }
@@ -101,6 +101,21 @@ static double as_real(const void *at, int t)
 	}
 	memcpy(&real, at, 8);
 	return real;
+}
+
+static uint64_t combine(enum muster_op op, uint64_t a, uint64_t b, bool below)
+{
+	switch (op) {
+	case MUSTER_SUM: return a + b;
+	case MUSTER_MIN: return below ? b : a;
+	case MUSTER_MAX: return below ? a : b;
+	case MUSTER_BAND: return a & b;
+	case MUSTER_BOR: return a | b;
+	case MUSTER_BXOR: return a ^ b;
+	case MUSTER_LAND: return a && b;
+	case MUSTER_LOR: return a || b;
+	default: return !a != !b;
+	}
 }
 
 /* Integers exactly, floats to rounding: a plain loop over the ranks. */
@@ -123,18 +138,7 @@ static bool plausible(const void *got, int t, enum muster_op op, uint64_t index,
 		int64_t x = as_integer(&v, t), a = (int64_t)acc;
 		bool below = types[t].type == MUSTER_U64 ? (uint64_t)x < acc : x < a;
 
-		if (!r)
-			acc = (uint64_t)x;
-		else if (op == MUSTER_SUM)
-			acc += (uint64_t)x;
-		else if (op == MUSTER_MIN)
-			acc = below ? (uint64_t)x : acc;
-		else if (op == MUSTER_MAX)
-			acc = below ? acc : (uint64_t)x;
-		else if (op == MUSTER_BAND)
-			acc &= (uint64_t)x;
-		else
-			acc |= (uint64_t)x;
+		acc = r ? combine(op, acc, (uint64_t)x, below) : (uint64_t)x;
 	}
 	if (!types[t].is_float)
 		return !memcmp(got, &acc, types[t].bytes);
@@ -220,7 +224,7 @@ static void bits(const char *memory)
 			EXPECT_OK(muster_alloc(job, room, &buffer[i]));
 	}
 	for (int t = 0; t < NR_TYPES; t++)
-		for (int op = MUSTER_SUM; op <= (types[t].is_float ? MUSTER_MAX : MUSTER_BOR); op++)
+		for (int op = MUSTER_SUM; op <= (types[t].is_float ? MUSTER_REDOP_MAX : MUSTER_REDOP_LAST); op++)
 			for (size_t c = 0; c < sizeof(counts) / sizeof(counts[0]); c++) {
 				if (counts[c] > 1000 && (op != MUSTER_SUM || size > 8))
 					continue;
@@ -336,7 +340,8 @@ static void bad(const char *argument)
 	EXPECT_ERROR(-EOVERFLOW, "elements", muster_allreduce(world, in, out, UINT64_MAX / 4, MUSTER_F64,
 							    MUSTER_SUM));
 	EXPECT_ERROR(-EINVAL, "type", muster_allreduce(world, in, out, 4, (enum muster_type)77, MUSTER_SUM));
-	EXPECT_ERROR(-EINVAL, "operation", muster_allreduce(world, in, out, 4, MUSTER_F64, (enum muster_op)9));
+	EXPECT_ERROR(-EINVAL, "operation", muster_allreduce(world, in, out, 4, MUSTER_F64,
+							    (enum muster_op)(MUSTER_REDOP_LAST + 1)));
 	EXPECT_ERROR(-EINVAL, "f64", muster_allreduce(world, in, out, 4, MUSTER_F64, MUSTER_BAND));
 	EXPECT_ERROR(-EINVAL, "overlap", muster_allreduce(world, in, in + 1, 3, MUSTER_F64, MUSTER_SUM));
 	EXPECT_ERROR(-EFAULT, "NULL", muster_allreduce(world, NULL, out, 4, MUSTER_F64, MUSTER_SUM));
@@ -383,6 +388,50 @@ static void started(const char *argument)
 	EXPECT_OK(muster_barrier(world));
 }
 
+/* One rank calls the library while an operation runs; the others wait for the operation first. */
+static void call_between(uint32_t first, uint64_t count, uint32_t nr, const uint32_t *all)
+{
+	double *in = calloc(count, sizeof(*in)), *out = calloc(count, sizeof(*out));
+	struct muster_comm *old, *comm;
+	struct muster_request *request;
+	void *memory;
+
+	EXPECT_OK(muster_comm_create(job, nr, all, &old));
+	in[count - 1] = rank;
+	EXPECT_OK(muster_allreduce_start(world, in, out, count, MUSTER_F64, MUSTER_SUM, &request));
+	if (rank != first)
+		EXPECT_OK(muster_wait(request));
+	EXPECT_OK(muster_alloc(job, 1 << 20, &memory));
+	muster_comm_free(old);
+	EXPECT_OK(muster_comm_create(job, nr, all, &comm));
+	muster_free(job, memory);
+	if (rank == first)
+		EXPECT_OK(muster_wait(request));
+	EXPECT(out[count - 1] == size * (size - 1) / 2, "sum %f", out[count - 1]);
+	EXPECT_OK(muster_barrier(comm));
+	muster_comm_free(comm);
+	free(in);
+	free(out);
+}
+
+/* creates: no call stops what was started before, whoever makes it, on whichever path. */
+static void creates(const char *argument)
+{
+	static const uint64_t counts[] = { 1, 1000, 300000 };
+	uint32_t all[64];
+
+	(void)argument;
+	EXPECT(size <= 64, "%" PRIu32 " ranks", size);
+	for (uint32_t i = 0; i < size; i++)
+		all[i] = i;
+	for (enum muster_offload offload = MUSTER_OFFLOAD_OFF; offload <= MUSTER_OFFLOAD_TRY; offload++) {
+		EXPECT_OK(muster_comm_offload(world, offload));
+		for (uint32_t i = 0; i < 3; i++)
+			for (uint32_t first = 0; first < size; first++)
+				call_between(first, counts[i], size, all);
+	}
+}
+
 /* leaves: the last rank finalizes early; the others learn it, at the latest one operation later. */
 static void leaves(const char *argument)
 {
@@ -404,7 +453,7 @@ static const struct {
 } behaviours[] = {
 	{ "bits", bits },     { "victim", victim },   { "late", late },
 	{ "toolate", toolate }, { "mismatch", mismatch }, { "bad", bad },
-	{ "started", started }, { "leaves", leaves },
+	{ "started", started }, { "creates", creates }, { "leaves", leaves },
 };
 
 int main(int argc, char **argv)
@@ -425,6 +474,6 @@ int main(int argc, char **argv)
 		muster_finalize(job);
 		return 0;
 	}
-	fprintf(stderr, "usage: ranks bits|victim|late|toolate|mismatch|bad|started|leaves [ARGUMENT]\n");
+	fprintf(stderr, "usage: ranks bits|victim|late|toolate|mismatch|bad|started|creates|leaves [ARGUMENT]\n");
 	return 2;
 }

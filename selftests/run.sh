@@ -7,17 +7,23 @@
 #
 # usage: run.sh PROGRAM... [--then PROGRAM...]
 # Those after --then begin when the others have ended. MUSTER_JOBS: how many at a time.
+# When this ends, however, so does everything that it started (tools/keep.c).
 set -u
+
+keep=${MUSTER_BUILD:-build}/tools/keep
+[ -n "${MUSTER_KEPT:-}" ] || MUSTER_KEPT=yes exec "$keep" "$0" "$@"
+unset MUSTER_KEPT
 
 logs=$(mktemp -d) || exit 1
 trap 'rm -rf "$logs"' EXIT
+trap 'kill $(jobs -p); wait; exit 143' HUP INT TERM
 export CMOCKA_MESSAGE_OUTPUT=TAP
 jobs=${MUSTER_JOBS:-2}
 
 # A program's verdict is its TAP lines; an exit status that they do not explain is a failure too.
 run_one() {
 	local program=$1 log=$2 start=$EPOCHREALTIME status passed failed skipped
-	timeout -k 10 "${MUSTER_TEST_TIMEOUT:-900}" "$program" >"$log" 2>&1 </dev/null
+	"$keep" -t "${MUSTER_TEST_TIMEOUT:-900}" "$program" >"$log" 2>&1 </dev/null
 	status=$?
 	skipped=$(grep -cE '^(not )?ok\b.*# SKIP' "$log")
 	passed=$(grep -E '^ok\b' "$log" | grep -cv '# SKIP')

@@ -118,7 +118,10 @@ void limit_exchange(struct limits *limits, size_t bytes)
 
 /* The widest vectors that this CPU has: a limit must not hang on the compiler's options. */
 #if defined(__x86_64__)
-__attribute__((optimize("O3"), target_clones("avx512f", "avx2", "default")))
+__attribute__((target_clones("avx512f", "avx2", "default")))
+#endif
+#if __has_attribute(optimize)
+__attribute__((optimize("O3")))
 #endif
 static void add(double *restrict sum, const double *restrict a, const double *restrict b, size_t nr)
 {

@@ -17,6 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "muster_bump.h"
 #include "version.h"
 #include "vm.h"
 
@@ -39,6 +40,10 @@ static const char help[] =
 	"      --count           with --vm: count their instructions, for muster_count\n"
 	"      --keep            with --vm: when PROGRAM has ended, a shell in guest 0\n"
 	"      --shell           with --vm: only that shell\n"
+	"      --bump[=TOPOLOGY] each rank at a host of its own (a network namespace), with a bump\n"
+	"                        in its wire; joined as ring (default), tree, torus, cube, or a\n"
+	"                        file says, lines \"A B\"; see MUSTER_BUMP\n"
+	"      --per-host=N      with --bump: so many ranks at each host (1)\n"
 	"  -h, --help            show this\n"
 	"  -V, --version         show the version\n"
 	"\n"
@@ -86,9 +91,20 @@ static int parse_nics(const char *text, uint32_t *nr)
 	return 0;
 }
 
+static int parse_per_host(const char *text, uint32_t *nr)
+{
+	char *end;
+	unsigned long value = strtoul(text, &end, 10);
+
+	if (end == text || *end || value < 1 || value > MUSTER_BUMP_LOCAL_MAX)
+		return usage_error("--per-host wants a number from 1 to 16, not", text);
+	*nr = (uint32_t)value;
+	return 0;
+}
+
 enum option_key {
 	KEY_NO_PREFIX = 256, KEY_BIND, KEY_NO_BIND, KEY_GRACE, KEY_VM, KEY_NICS, KEY_KEEP,
-	KEY_SHELL, KEY_COUNT,
+	KEY_SHELL, KEY_COUNT, KEY_BUMP, KEY_PER_HOST,
 };
 
 static const struct option long_options[] = {
@@ -102,6 +118,8 @@ static const struct option long_options[] = {
 	{ "count", no_argument, NULL, KEY_COUNT },
 	{ "keep", no_argument, NULL, KEY_KEEP },
 	{ "shell", no_argument, NULL, KEY_SHELL },
+	{ "bump", optional_argument, NULL, KEY_BUMP },
+	{ "per-host", required_argument, NULL, KEY_PER_HOST },
 	{ "help", no_argument, NULL, 'h' },
 	{ "version", no_argument, NULL, 'V' },
 	{ NULL, 0, NULL, 0 },
@@ -138,6 +156,11 @@ static int parse_option(int key, struct run_options *options)
 	case KEY_SHELL:
 		options->keep = options->shell = true;
 		return 0;
+	case KEY_BUMP:
+		options->bump = optarg ? optarg : "ring";
+		return 0;
+	case KEY_PER_HOST:
+		return parse_per_host(optarg, &options->per_host);
 	case 'h':
 		fputs(help, stdout);
 		return -1;
@@ -171,6 +194,22 @@ static int check_guests(struct run_options *options)
 	return 0;
 }
 
+/* The same for hosts with bumps. */
+static int check_bump(struct run_options *options)
+{
+	if (!options->bump && options->per_host)
+		return usage_error("--per-host goes with --bump only", NULL);
+	if (!options->per_host)
+		options->per_host = 1;
+	if (options->bump && options->vm)
+		return usage_error("--bump does not go with --vm", NULL);
+	if (options->bump && options->nr % options->per_host)
+		return usage_error("each host has as many ranks: -n is no multiple of --per-host", NULL);
+	if (options->bump && options->nr / options->per_host > RUN_BUMPS_MAX)
+		return usage_error("--bump starts at most 64 hosts", NULL);
+	return 0;
+}
+
 static int parse_options(int argc, char **argv, struct run_options *options)
 {
 	int key, ret;
@@ -183,6 +222,8 @@ static int parse_options(int argc, char **argv, struct run_options *options)
 	if (!options->nr)
 		return usage_error("say with -n how many ranks to start", NULL);
 	ret = check_guests(options);
+	if (!ret)
+		ret = check_bump(options);
 	if (ret)
 		return ret;
 	if (options->shell != (optind == argc))

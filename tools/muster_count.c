@@ -52,7 +52,7 @@ static uint32_t rank, size;
 static int instructions = -1;		/* the launcher's port that tells them */
 static char nic[256];			/* its name under SYSFS */
 
-static void die(const char *what, const char *why)
+static void __attribute__((noreturn)) die(const char *what, const char *why)
 {
 	fprintf(stderr, "muster_count: %s: %s\n", what, why);
 	exit(1);

@@ -33,8 +33,9 @@ static const char help[] =
 	"  -i, --iterations=N      at most so many samples by size and path (10000)\n"
 	"  -x, --warmup=N          at most so many operations before them (20)\n"
 	"  -D, --seconds=S         at most so long by size (1)\n"
-	"  -t, --type=TYPE         f32, f64 (default), i32, i64, u64, i8\n"
-	"  -o, --op=OP             sum (default), min, max; band, bor for integers\n"
+	"  -t, --type=TYPE         f32, f64 (default), i32, i64, u32, u64, i8\n"
+	"  -o, --op=OP             sum (default), min, max; for integers also band,\n"
+	"                          bor, bxor, land, lor, lxor\n"
 	"  -r, --root=RANK         of reduce and broadcast (0)\n"
 	"  -p, --path=PATH         nic, host or both (default)\n"
 	"  -b, --buffers=WHOSE     muster: by muster_alloc() (default); malloc\n"
@@ -199,12 +200,12 @@ static void parse_option(int key, struct perf_options *options)
 	case 't':
 		options->type = perf_type_read(optarg);
 		if (!options->type)
-			usage_error("-t is f32, f64, i32, i64, u64 or i8, not", optarg);
+			usage_error("-t is f32, f64, i32, i64, u32, u64 or i8, not", optarg);
 		break;
 	case 'o':
 		options->op = perf_op_read(optarg);
 		if (!options->op)
-			usage_error("-o is sum, min, max, band or bor, not", optarg);
+			usage_error("-o is sum, min, max, band, bor, bxor, land, lor or lxor, not", optarg);
 		break;
 	case 'r':
 		options->root = (uint32_t)parse_number(optarg, 0, UINT32_MAX,

@@ -9,20 +9,19 @@
 #include <math.h>
 #include <string.h>
 
+#include "muster_desc.h"
+
 struct word {
 	const char *name;
 	int value;
+	size_t bytes;
 };
 
-static const struct word types[] = {
-	{ "f32", MUSTER_F32 }, { "f64", MUSTER_F64 }, { "i32", MUSTER_I32 },
-	{ "i64", MUSTER_I64 }, { "u64", MUSTER_U64 }, { "i8", MUSTER_I8 }, { NULL, 0 },
-};
+#define TYPE(name, number, word, bytes, ...) { word, MUSTER_##name, bytes },
+#define OP(name, number, word) { word, MUSTER_##name, 0 },
 
-static const struct word ops[] = {
-	{ "sum", MUSTER_SUM }, { "min", MUSTER_MIN }, { "max", MUSTER_MAX },
-	{ "band", MUSTER_BAND }, { "bor", MUSTER_BOR }, { NULL, 0 },
-};
+static const struct word types[] = { MUSTER_DTYPES(TYPE) { NULL, 0, 0 } };
+static const struct word ops[] = { MUSTER_REDOPS(OP) { NULL, 0, 0 } };
 
 static int word_read(const struct word *word, const char *name)
 {
@@ -60,15 +59,11 @@ const char *perf_op_name(enum muster_op op)
 
 size_t perf_type_bytes(enum muster_type type)
 {
-	switch (type) {
-	case MUSTER_I8:
-		return 1;
-	case MUSTER_F32:
-	case MUSTER_I32:
-		return 4;
-	default:
-		return 8;
-	}
+	const struct word *word = types;
+
+	while (word->name && word->value != (int)type)
+		word++;
+	return word->bytes;
 }
 
 static void put_float(enum muster_type type, void *data, uint64_t i, double value)
@@ -142,6 +137,14 @@ static int64_t combine(enum muster_op op, int64_t a, int64_t b)
 		return a & b;
 	case MUSTER_BOR:
 		return a | b;
+	case MUSTER_BXOR:
+		return a ^ b;
+	case MUSTER_LAND:
+		return a && b;
+	case MUSTER_LOR:
+		return a || b;
+	case MUSTER_LXOR:
+		return !a != !b;
 	default:
 		return a + b;
 	}

@@ -2,7 +2,8 @@
 /*
  * The parts of muster-run: options and the front process (muster-run.c), the
  * keeper that watches the ranks and decides when they end (run_keeper.c), the two
- * places where they can run (run_local.c, run_guests.c), and the lines that they
+ * places where they can run (run_local.c, run_guests.c), the network of hosts with
+ * bumps that local ranks can have (run_bump.c), and the lines that they
  * print (run_output.c).
  */
 #ifndef MUSTER_RUN_H
@@ -16,6 +17,7 @@
 
 enum run_limit {
 	RUN_RANKS_MAX = 1024,
+	RUN_BUMPS_MAX = 64,
 	RUN_LINE_MAX = 64 << 10,	/* a longer line is printed in pieces */
 	RUN_SINK_MAX = 1 << 20,		/* waiting for our reader; then ranks wait too */
 	RUN_STOP_MS = 2000,		/* from SIGTERM to SIGKILL */
@@ -46,6 +48,8 @@ struct run_options {
 	bool keep;			/* a shell in guest 0 when the ranks have ended */
 	bool shell;			/* only that */
 	bool count;			/* the guests' instructions, for MUSTER_INSTRUCTIONS */
+	const char *bump;		/* hosts with bumps, joined so; NULL: none */
+	uint32_t per_host;		/* ranks of each of them */
 	char *const *argv;		/* the program and its arguments; NULL: only the shell */
 };
 
@@ -113,6 +117,7 @@ struct run {
 	const struct run_options *options;
 	const struct run_place *place;
 	void *state;			/* the place's own */
+	struct run_bump *bump;		/* the network of hosts with bumps, if there is one */
 	pid_t front;
 	int signals;			/* readable: signals have come */
 	struct run_sink out;
@@ -144,6 +149,14 @@ struct run_place {
 	/* Whatever open() and launch() did; at any time. */
 	void (*close)(struct run *run);
 };
+
+/* Hosts with bumps, for ranks of run_place_local. */
+/** run_bump_open() - make the network and its bumps. Return: 0 or -errno; it has been said why. */
+int run_bump_open(struct run *run);
+/** run_bump_enter() - a rank's process goes to its host. Return: 0 or -errno. */
+int run_bump_enter(const struct run *run, uint32_t rank);
+/** run_bump_close() - forget it; what ran in it has been killed. */
+void run_bump_close(struct run *run);
 
 extern const struct run_place run_place_local;
 extern const struct run_place run_place_guests;

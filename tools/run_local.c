@@ -79,6 +79,8 @@ static int rank_become(const struct run *run, uint32_t index, pid_t keeper, int 
 		_exit(RUN_EXIT_FAILED);
 	rank_bind(run->state, index);
 	ret = rank_set_environment(run, index);
+	if (!ret && run->bump)
+		ret = run_bump_enter(run, index);
 	if (!ret)
 		ret = rank_set_files(index, out, err);
 	if (ret)
@@ -250,12 +252,19 @@ static int local_open(struct run *run)
 	snprintf(local->rendezvous, sizeof(local->rendezvous), "unix:muster-%d-%016llx", getpid(),
 		 (unsigned long long)nonce);
 	choose_cpus(run->options, local);
+	if (run->options->bump) {
+		int ret = run_bump_open(run);
+
+		if (ret)
+			return ret;
+	}
 	return (int)(2 * run->options->nr);
 }
 
 static void local_close(struct run *run)
 {
 	run_kill_descendants();
+	run_bump_close(run);
 	free(run->state);
 	run->state = NULL;
 }

@@ -22,7 +22,6 @@
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 enum {
@@ -30,7 +29,8 @@ enum {
 	MEMORY_MIB = 768,
 	BOOT_TIMEOUT_MS = 60000,
 	BOOT_TIMEOUT_FAST_MS = 15000,	/* with an accelerator, which may be there and not work */
-	SEND_TIMEOUT_S = 5,		/* a guest that takes no input for this long is lost */
+	SEND_TIMEOUT_MS = 5000,		/* a guest that takes no input for this long is lost */
+	CLOCK_STEP_MS = 500,		/* how often a guest's clock is looked at */
 };
 
 #define CANCEL UINT32_MAX	/* among the guests' indexes in epoll */
@@ -70,7 +70,7 @@ struct muster_vm {
 static int watch(struct muster_vm *vm, unsigned int index)
 {
 	struct epoll_event event = { .events = EPOLLIN, .data.u32 = index };
-	struct timeval timeout = { .tv_sec = SEND_TIMEOUT_S };
+	struct timeval timeout = { .tv_usec = CLOCK_STEP_MS * 1000 };
 	int fd = vm->guests[index].control;
 
 	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout));
@@ -179,12 +179,23 @@ static void guest_lost(struct muster_vm *vm, unsigned int index, const char *why
 
 /* ---- frames ---------------------------------------------------------------- */
 
+/* May a guest whose port is full go on so? Its time begins with the first question. */
+static bool may_be_slow(const struct guest *guest, int64_t *deadline)
+{
+	int64_t now = vm_qemu_clock_ms(guest->pid);
+
+	if (!*deadline)
+		*deadline = now + SEND_TIMEOUT_MS;
+	return now < *deadline;
+}
+
 static int frame_send(struct muster_vm *vm, unsigned int index, const struct vm_frame *frame,
 		      const void *data)
 {
 	struct guest *guest = index < vm->nr_guests ? &vm->guests[index] : NULL;
 	const char *parts[2] = { (const char *)frame, data };
 	size_t lens[2] = { sizeof(*frame), frame->length };
+	int64_t deadline = 0;
 
 	if (!guest)
 		return -EINVAL;
@@ -194,7 +205,8 @@ static int frame_send(struct muster_vm *vm, unsigned int index, const struct vm_
 		while (lens[i]) {
 			ssize_t n = send(guest->control, parts[i], lens[i], MSG_NOSIGNAL);
 
-			if (n < 0 && errno == EINTR)
+			if (n < 0 && (errno == EINTR ||
+				      (errno == EAGAIN && may_be_slow(guest, &deadline))))
 				continue;
 			if (n < 0) {
 				guest_lost(vm, index, "it does not take commands any more");
@@ -348,14 +360,6 @@ static void cluster_dir_remove(struct muster_vm *vm)
 	rmdir(vm->dir);
 }
 
-static int64_t now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
-
 static int watch_cancel(struct muster_vm *vm, int operation)
 {
 	struct epoll_event event = { .events = EPOLLIN, .data.u32 = CANCEL };
@@ -365,29 +369,23 @@ static int watch_cancel(struct muster_vm *vm, int operation)
 	return epoll_ctl(vm->epoll, operation, vm->config.cancel_fd, &event) ? -errno : 0;
 }
 
-static int wait_up(struct muster_vm *vm)
+static int wait_up(struct muster_vm *vm, unsigned int index)
 {
-	int64_t deadline = now_ms() + vm->config.boot_timeout_ms;
-	unsigned int i = 0;
+	struct guest *guest = &vm->guests[index];
+	int64_t deadline = vm_qemu_clock_ms(guest->pid) + vm->config.boot_timeout_ms;
 
-	while (i < vm->nr_guests) {
-		int64_t left = deadline - now_ms();
-
-		if (vm->guests[i].up) {
-			i++;
-			continue;
-		}
-		if (vm->guests[i].control < 0)
+	while (!guest->up) {
+		if (guest->control < 0)
 			return -EIO;
 		if (vm->cancelled)
 			return -EINTR;
-		if (left <= 0) {
+		if (vm_qemu_clock_ms(guest->pid) >= deadline) {
 			fprintf(stderr, "guest %u: it does not answer after %u ms (accelerator %s)\n",
-				i, vm->config.boot_timeout_ms, vm->config.accel);
-			console_show(&vm->guests[i], i);
+				index, vm->config.boot_timeout_ms, vm->config.accel);
+			console_show(guest, index);
 			return -ETIMEDOUT;
 		}
-		muster_vm_step(vm, left);
+		muster_vm_step(vm, CLOCK_STEP_MS);
 	}
 	return 0;
 }
@@ -443,8 +441,8 @@ int muster_vm_start(const struct muster_vm_config *config, const struct muster_v
 		err = guest_start(vm, i);
 	if (!err)
 		err = watch_cancel(vm, EPOLL_CTL_ADD);
-	if (!err)
-		err = wait_up(vm);
+	for (unsigned int i = 0; i < vm->nr_guests && !err; i++)
+		err = wait_up(vm, i);
 	if (!err)
 		err = watch_cancel(vm, EPOLL_CTL_DEL);
 	if (err) {

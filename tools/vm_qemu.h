@@ -23,4 +23,10 @@ struct vm_qemu {
 /* Start it: 0 and *pid; -E2BIG for paths that are too long; or what fork said. */
 int vm_qemu_spawn(const struct vm_qemu *qemu, pid_t *pid);
 
+/*
+ * A clock that stands while its threads wait for a CPU (while several do it even goes
+ * back), so that a guest is not taken for hung because the host is busy.
+ */
+int64_t vm_qemu_clock_ms(pid_t pid);
+
 #endif /* MUSTER_VM_QEMU_H */

@@ -8,12 +8,14 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -128,6 +130,74 @@ static void four_guests_boot_side_by_side(void **state)
 		assert_int_equal(muster_vm_call(vm, i, &program), 0);
 	print_message("four guests to a program's end: %.1f s\n", now_s() - start);
 	muster_vm_stop(vm);
+}
+
+static pid_t hogs[4];
+static cpu_set_t cpus;
+
+/* A process that wants a CPU all the time; its session gives it a share like QEMU's own. */
+static pid_t hog_start(void)
+{
+	pid_t pid = fork();
+
+	if (pid)
+		return pid;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	setsid();
+	for (;;)
+		;
+}
+
+static int hogs_start(void **state)
+{
+	cpu_set_t one;
+
+	(void)state;
+	sched_getaffinity(0, sizeof(cpus), &cpus);
+	CPU_ZERO(&one);
+	CPU_SET(sched_getcpu(), &one);
+	for (int i = 0; i < 4; i++)
+		hogs[i] = 0;
+	return sched_setaffinity(0, sizeof(one), &one);
+}
+
+static int hogs_end(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 4 && hogs[i] > 0; i++) {
+		kill(hogs[i], SIGKILL);
+		waitpid(hogs[i], NULL, 0);
+	}
+	return sched_setaffinity(0, sizeof(cpus), &cpus);
+}
+
+/* Return: how many seconds of a CPU it took. */
+static double boot(const struct muster_vm_config *config)
+{
+	struct heard heard = { .len = { 0 } };
+	struct muster_vm *vm;
+	struct timespec used;
+	clockid_t clock;
+
+	assert_int_equal(muster_vm_start(config, &events, &heard, &vm), 0);
+	assert_int_equal(clock_getcpuclockid(muster_vm_pid(vm, 0), &clock), 0);
+	assert_int_equal(clock_gettime(clock, &used), 0);
+	muster_vm_stop(vm);
+	return used.tv_sec + used.tv_nsec / 1e9;
+}
+
+/* Five processes share a CPU, and the guest may take twice what it takes alone. */
+static void a_guest_that_waits_for_a_cpu_has_not_hung(void **state)
+{
+	struct muster_vm_config config = config_for(1);
+	double alone = boot(&config), start = now_s();
+
+	(void)state;
+	for (int i = 0; i < 4; i++)
+		hogs[i] = hog_start();
+	config.boot_timeout_ms = 1000 + 2000 * alone;
+	boot(&config);
+	print_message("%.1f s of a CPU alone, %.1f s beside four others\n", alone, now_s() - start);
 }
 
 static void a_program_gets_signals_and_a_missing_one_is_refused(void **state)
@@ -250,6 +320,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(one_guest_runs_a_program_and_gives_its_output_and_status),
 		cmocka_unit_test(four_guests_boot_side_by_side),
+		cmocka_unit_test_setup_teardown(a_guest_that_waits_for_a_cpu_has_not_hung,
+						hogs_start, hogs_end),
 		cmocka_unit_test(a_program_gets_signals_and_a_missing_one_is_refused),
 		cmocka_unit_test(a_rendezvous_port_is_a_stream_both_ways),
 		cmocka_unit_test(instructions_are_counted),

@@ -23,6 +23,7 @@
 enum muster_limit {
 	MUSTER_JOBS_MAX = 256,		/* JobID, 8 bits */
 	MUSTER_NODES_MAX = 1 << 24,	/* NodeID, 24 bits */
+	MUSTER_NODE_AGGREGATION = 0xff0000, /* from here on: aggregation nodes, never members */
 	MUSTER_VPS_MAX = 2048,		/* virtual ports, 11 bits */
 	MUSTER_SLOTS_MAX = 32,		/* SeqID, 5 bits: slots of one sequence */
 	MUSTER_SOURCES_MAX = 16,	/* CPCount: slots that one descriptor waits for */
@@ -43,6 +44,7 @@ enum muster_limit {
 enum muster_desc_kind {
 	MUSTER_DESC_MP = 1,		/* carries its payload inline */
 	MUSTER_DESC_RDMA = 2,		/* carries addresses, length and keys */
+	MUSTER_DESC_START = 3,		/* runs a program that was kept; not built yet, refused */
 };
 
 /* struct muster_desc.flags */
@@ -56,26 +58,51 @@ enum muster_desc_kind {
 #define MUSTER_DESC_SWAP_REMOTE_ADDR	0x0080	/* packet: brings address, length and key */
 #define MUSTER_DESC_REDUCE		0x0100	/* combine awaited packets into the operand */
 #define MUSTER_DESC_COLL_END		0x0200	/* the operation ends here: write the completion */
-#define MUSTER_DESC_FLAGS		0x03ff	/* all that are defined */
+#define MUSTER_DESC_FORWARD		0x0400	/* send each segment as it comes */
+#define MUSTER_DESC_KEEP		0x0800	/* CH: keep the program, run it by START */
+#define MUSTER_DESC_FLAGS		0x03ff	/* all that this version takes; the others are refused */
 
-/* Element types and operations; arithmetic rules: Documentation/arithmetic.md */
+/*
+ * Element types, a line each: MUSTER_DTYPE_*, its number, its name, the bytes of an
+ * element, and whether it is a floating point type. Whoever needs a list of them
+ * makes it from this one. Arithmetic rules: Documentation/arithmetic.md
+ */
+#define MUSTER_DTYPES(type)	\
+	type(F32, 1, "f32", 4, 1) \
+	type(F64, 2, "f64", 8, 1) \
+	type(I32, 3, "i32", 4, 0) \
+	type(I64, 4, "i64", 8, 0) \
+	type(U64, 5, "u64", 8, 0) \
+	type(I8, 6, "i8", 1, 0)	\
+	type(U32, 7, "u32", 4, 0)
+
+/* Operations, a line each: MUSTER_REDOP_*, its number, its name. */
+#define MUSTER_REDOPS(op)	\
+	op(SUM, 1, "sum")	\
+	op(MIN, 2, "min")	\
+	op(MAX, 3, "max")	\
+	op(BAND, 4, "band")	\
+	op(BOR, 5, "bor")	\
+	op(BXOR, 6, "bxor")	\
+	op(LAND, 7, "land")	\
+	op(LOR, 8, "lor")	\
+	op(LXOR, 9, "lxor")
+
+#define MUSTER_DTYPE_ENUM(name, number, ...) MUSTER_DTYPE_##name = number,
+#define MUSTER_REDOP_ENUM(name, number, ...) MUSTER_REDOP_##name = number,
+
 enum muster_dtype {
 	MUSTER_DTYPE_NONE = 0,
-	MUSTER_DTYPE_F32 = 1,
-	MUSTER_DTYPE_F64 = 2,
-	MUSTER_DTYPE_I32 = 3,
-	MUSTER_DTYPE_I64 = 4,
-	MUSTER_DTYPE_U64 = 5,
-	MUSTER_DTYPE_I8 = 6,
+	MUSTER_DTYPES(MUSTER_DTYPE_ENUM)
+	MUSTER_DTYPE_END,
+	MUSTER_DTYPE_LAST = MUSTER_DTYPE_END - 1,
 };
 
 enum muster_redop {
 	MUSTER_REDOP_NONE = 0,
-	MUSTER_REDOP_SUM = 1,
-	MUSTER_REDOP_MIN = 2,
-	MUSTER_REDOP_MAX = 3,
-	MUSTER_REDOP_BAND = 4,
-	MUSTER_REDOP_BOR = 5,
+	MUSTER_REDOPS(MUSTER_REDOP_ENUM)
+	MUSTER_REDOP_END,
+	MUSTER_REDOP_LAST = MUSTER_REDOP_END - 1,
 };
 
 /* struct muster_desc.dest */
@@ -83,27 +110,39 @@ enum muster_redop {
 #define MUSTER_DEST_SEQ			0x1f000000u	/* SeqID: the slot it fills there */
 #define MUSTER_DEST_RESERVED		0xe0000000u
 
-/* struct muster_desc.signature: what the ranks of one operation must share */
-#define MUSTER_SIG_COLL			0xf0000000u
-#define MUSTER_SIG_TYPE			0x0f000000u
-#define MUSTER_SIG_OP			0x00f00000u
-#define MUSTER_SIG_ROOT			0x000ff000u	/* root modulo 256 */
-#define MUSTER_SIG_DIGEST		0x00000fffu	/* of count and schedule */
+/*
+ * What the ranks of one operation must share. The engine compares all of it and
+ * reads type and op; the library knows the collectives by number.
+ */
+struct muster_signature {
+	__u8 coll;		/* the library's collective */
+	__u8 type;		/* enum muster_dtype; of every element of the sequence */
+	__u8 op;		/* enum muster_redop; of every REDUCE */
+	__u8 reserved;
+	__le32 root;		/* 0 where there is none */
+	__le64 digest;		/* of all else that must agree: counts, schedule */
+};
+
+MUSTER_STATIC_ASSERT(sizeof(struct muster_signature) == 16, "size");
 
 #define MUSTER_FIELD_SHIFT(mask)	__builtin_ctz(mask)
 #define MUSTER_FIELD_GET(mask, v)	(((v) & (mask)) >> MUSTER_FIELD_SHIFT(mask))
 #define MUSTER_FIELD_PREP(mask, v)	(((__u32)(v) << MUSTER_FIELD_SHIFT(mask)) & (mask))
 
-/* Large data of an RDMA descriptor beyond its load and store ranges. */
-struct muster_desc_rdma {
+/* Where data lies, and how it is sliced: a descriptor without inline data. */
+struct muster_desc_range {
+	__le64 load_addr;	/* operand is read here */
 	__le64 remote_addr;	/* one-sided write, C = 0 (else SWAP_REMOTE_ADDR brings it) */
+	__le32 load_key;	/* 0: no load range */
 	__le32 remote_key;
 	__le32 pulse_len;	/* bytes; in CH, the same for the whole sequence */
 	__le32 pulse_count;	/* in CH; 1 for a sequence that is not sliced */
-	__u8 reserved[44];
+	__le32 pulses_live;	/* in CH; how many at once; 0: MUSTER_PULSES_LIVE */
+	__le32 numbers;		/* in CH|CT that awaits and sends nothing: it ends so many; 0: one */
+	__u8 reserved[24];
 };
 
-MUSTER_STATIC_ASSERT(sizeof(struct muster_desc_rdma) == 64, "size");
+MUSTER_STATIC_ASSERT(sizeof(struct muster_desc_range) == 64, "size");
 
 /*
  * One step of one rank's program. length counts the bytes of the whole
@@ -119,30 +158,26 @@ struct muster_desc {
 	__le16 src_vp;
 	__le16 dst_vp;
 	__u8 job;
-	__u8 type;		/* enum muster_dtype */
-	__u8 op;		/* enum muster_redop */
-	__u8 inline_len;	/* MP: bytes of data[] */
-	__le16 context;
-	__u8 stage;		/* of a schedule that is cut into several sequences */
-	__u8 reserved0;
-	__le32 signature;	/* MUSTER_SIG_* */
-	__le64 cookie;		/* returned in the completion; taken from CT */
-	__le64 load_addr;	/* operand is read here */
-	__le64 store_addr;	/* result is written here */
-	__le32 load_key;	/* 0: no load range */
+	__u8 inline_len;	/* MP: bytes of data[]; 0: range, if there is an operand */
+	__le16 stage;		/* of a schedule that is cut into several sequences */
+	__le32 context;
 	__le32 store_key;	/* 0: no store range */
+	struct muster_signature signature;
+	__le64 cookie;		/* returned in the completion; taken from CT */
+	__le64 store_addr;	/* result is written here */
 	__le64 length;		/* bytes */
 	union {
 		__u8 data[MUSTER_INLINE_MAX];
-		struct muster_desc_rdma rdma;
+		struct muster_desc_range range;
 	};
 };
 
 MUSTER_STATIC_ASSERT(sizeof(struct muster_desc) == 128, "size");
 MUSTER_STATIC_ASSERT(__builtin_offsetof(struct muster_desc, dest) == 4, "offset");
 MUSTER_STATIC_ASSERT(__builtin_offsetof(struct muster_desc, job) == 12, "offset");
-MUSTER_STATIC_ASSERT(__builtin_offsetof(struct muster_desc, signature) == 20, "offset");
-MUSTER_STATIC_ASSERT(__builtin_offsetof(struct muster_desc, load_addr) == 32, "offset");
+MUSTER_STATIC_ASSERT(__builtin_offsetof(struct muster_desc, context) == 16, "offset");
+MUSTER_STATIC_ASSERT(__builtin_offsetof(struct muster_desc, signature) == 24, "offset");
+MUSTER_STATIC_ASSERT(__builtin_offsetof(struct muster_desc, store_addr) == 48, "offset");
 MUSTER_STATIC_ASSERT(__builtin_offsetof(struct muster_desc, length) == 56, "offset");
 MUSTER_STATIC_ASSERT(__builtin_offsetof(struct muster_desc, data) == 64, "offset");
 
@@ -171,23 +206,23 @@ enum muster_status {
  */
 struct muster_cqe {
 	__le64 cookie;
+	struct muster_signature signature;	/* this rank's */
+	struct muster_signature other;		/* MISMATCH: the other rank's */
 	__le32 number;		/* sequence number in its context */
-	__le16 context;
+	__le32 context;
+	__le32 culprit;		/* member index, or MUSTER_CULPRIT_NONE */
+	__le16 vp;
 	__u8 kind;		/* enum muster_cqe_kind */
 	__u8 status;		/* enum muster_status */
-	__le32 culprit;		/* member index, or MUSTER_CULPRIT_NONE */
-	__le32 detail;		/* MISMATCH: the other rank's signature */
-	__le32 signature;	/* this rank's */
-	__le16 vp;
 	__u8 job;
-	__u8 reserved0;
-	__u8 reserved[28];
+	__u8 bad;		/* DESCRIPTOR: which of the sequence */
+	__u8 reserved[2];
 	__le32 valid;
 };
 
 MUSTER_STATIC_ASSERT(sizeof(struct muster_cqe) == 64, "size");
-MUSTER_STATIC_ASSERT(__builtin_offsetof(struct muster_cqe, culprit) == 16, "offset");
-MUSTER_STATIC_ASSERT(__builtin_offsetof(struct muster_cqe, vp) == 28, "offset");
+MUSTER_STATIC_ASSERT(__builtin_offsetof(struct muster_cqe, number) == 40, "offset");
+MUSTER_STATIC_ASSERT(__builtin_offsetof(struct muster_cqe, vp) == 52, "offset");
 MUSTER_STATIC_ASSERT(__builtin_offsetof(struct muster_cqe, valid) == 60, "offset");
 
 #endif /* MUSTER_DESC_H */

@@ -33,6 +33,7 @@
 #define MUSTER_REG_INCARNATION		0x0c	/* ro, differs after every reset */
 #define MUSTER_REG_CONTROL		0x10	/* rw, MUSTER_CONTROL_* */
 #define MUSTER_REG_STATUS		0x14	/* ro, MUSTER_STATE_* */
+#define MUSTER_REG_CAPABILITIES		0x18	/* ro, MUSTER_CAP_* */
 #define MUSTER_REG_ADMIN_BASE_LO	0x20	/* rw while not enabled: the next eight */
 #define MUSTER_REG_ADMIN_BASE_HI	0x24
 #define MUSTER_REG_ADMIN_REPLY_LO	0x28
@@ -45,7 +46,20 @@
 #define MUSTER_REG_EVENT_HEAD		0x44	/* wo, events consumed so far */
 
 #define MUSTER_REG_MAGIC_VALUE		0x5254534d	/* "MSTR" */
-#define MUSTER_DEVICE_VERSION		1
+#define MUSTER_DEVICE_VERSION		2
+
+/* What Documentation/sequence.md, section 9, lays down; a bit that is not set is refused. */
+#define MUSTER_CAP_WRITE		0x001	/* one-sided writes, SWAP_REMOTE_ADDR */
+#define MUSTER_CAP_PULSES		0x002	/* pulses_live */
+#define MUSTER_CAP_NUMBERS		0x004	/* idle numbers */
+#define MUSTER_CAP_FORWARD		0x008
+#define MUSTER_CAP_KEEP			0x010	/* KEEP and START */
+#define MUSTER_CAP_TREE			0x020
+#define MUSTER_CAP_RAILS		0x040
+#define MUSTER_CAP_WHY			0x080
+#define MUSTER_CAP_TRACE		0x100
+#define MUSTER_CAP_QP			0x200
+#define MUSTER_CAP_VECTOR_NAMES		0x400	/* interrupts that name their queue */
 
 #define MUSTER_CONTROL_ENABLE		0x1	/* 0 -> 1: take the queues; 1 -> 0: quiesce */
 #define MUSTER_CONTROL_RESET		0x2	/* function reset; reads back 0 when it is done */
@@ -148,12 +162,12 @@ struct muster_admin_context {
 	__le64 members;		/* array of struct muster_admin_member */
 	__le32 nr_members;
 	__le32 self;
-	__le32 vp;
-	__le16 context;
+	__le32 context;
+	__le32 life;		/* OPEN: of this use of the id, the same at all members */
+	__le16 vp;
 	__u8 job;
 	__u8 status;		/* ABORT: enum muster_status */
 	__le32 culprit;		/* ABORT: member index */
-	__le32 reserved;
 };
 
 struct muster_admin_counters {
@@ -222,7 +236,7 @@ struct muster_vp_status {
 /* A point-to-point packet. valid is written last: 1 in the first lap, then 0 ... */
 struct muster_recv_slot {
 	struct muster_packet packet;
-	__u8 reserved[60];
+	__u8 reserved[28];
 	__le32 valid;
 	__u8 payload[MUSTER_MTU];
 };

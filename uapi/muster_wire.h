@@ -11,7 +11,7 @@
 
 #include "muster_desc.h"
 
-#define MUSTER_PACKET_VERSION		1
+#define MUSTER_PACKET_VERSION		2
 
 enum muster_packet_type {
 	MUSTER_PACKET_DATA = 1,		/* fills a slot, whole or a fragment of it */
@@ -22,7 +22,9 @@ enum muster_packet_type {
 	MUSTER_PACKET_ABORT = 6,	/* the context has failed; arg: culprit, number: status */
 	MUSTER_PACKET_WHY = 7,		/* diagnosis: walks the chain of waits */
 	MUSTER_PACKET_TREE_UP = 8,	/* to an aggregation node: a contribution */
-	MUSTER_PACKET_TREE_DOWN = 9,	/* from an aggregation node: the result */
+	MUSTER_PACKET_TREE_DOWN = 9,	/* from an aggregation node: the result; may come twice */
+	MUSTER_PACKET_WRITE = 10,	/* one-sided: goes to address and key, takes no slot */
+	MUSTER_PACKET_QP = 11,		/* a queue pair's: not the engine's */
 };
 
 /* struct muster_packet.flags; the swap and end flags are the descriptor's */
@@ -35,8 +37,9 @@ enum muster_packet_type {
 #define MUSTER_PACKET_FLAGS		0x003f	/* all that are defined */
 
 /*
- * The key of a slot is (job, dst_node, dst_vp, context, number, pulse, seq_id).
- * Exactly one member writes a slot; src_node and src_vp say which it was.
+ * The key of a slot is (job, dst_node, dst_vp, context, life, number, pulse,
+ * seq_id). Exactly one member writes a slot; src_member says which it was, and its
+ * node, VP and incarnation must be those of that member.
  */
 struct muster_packet {
 	__u8 version;		/* MUSTER_PACKET_VERSION */
@@ -44,31 +47,36 @@ struct muster_packet {
 	__le16 flags;		/* MUSTER_PACKET_* */
 	__u8 job;
 	__u8 seq_id;		/* below MUSTER_SLOTS_MAX */
-	__u8 stage;
-	__u8 reserved;
+	__le16 stage;
 	__le32 src_node;
 	__le32 dst_node;
 	__le16 src_vp;
 	__le16 dst_vp;
-	__le16 context;
-	__le16 length;		/* bytes of payload that follow */
+	__le32 context;
+	__le32 life;		/* of the context: ids come round, lives do not */
+	__le32 src_member;	/* the sender's place among the members */
 	__le32 number;		/* of the sequence, counted by the engines */
 	__le32 pulse;
 	__le32 offset;		/* of the payload in the slot's message */
 	__le32 total;		/* bytes of the slot's message */
-	__le32 signature;	/* MUSTER_SIG_* */
+	struct muster_signature signature;
 	__le32 incarnation;	/* of the sending member; a restarted one differs */
 	__le32 base;		/* oldest number that the sender has not ended */
-	__le32 arg;		/* ABORT: culprit's member index; TREE: tree */
+	__le32 arg;		/* ABORT: culprit's member index */
+	__le16 length;		/* bytes of payload that follow */
+	__le16 tree;		/* TREE: which of the network's; else 0 */
+	__le32 group;		/* TREE: which aggregation group on it; else 0 */
+	__le32 reserved;
 	__le64 job_key;		/* the job's secret; a packet without it is dropped */
 };
 
-MUSTER_STATIC_ASSERT(sizeof(struct muster_packet) == 64, "size");
+MUSTER_STATIC_ASSERT(sizeof(struct muster_packet) == 96, "size");
 MUSTER_STATIC_ASSERT(__builtin_offsetof(struct muster_packet, src_node) == 8, "offset");
 MUSTER_STATIC_ASSERT(__builtin_offsetof(struct muster_packet, context) == 20, "offset");
-MUSTER_STATIC_ASSERT(__builtin_offsetof(struct muster_packet, number) == 24, "offset");
-MUSTER_STATIC_ASSERT(__builtin_offsetof(struct muster_packet, signature) == 40, "offset");
-MUSTER_STATIC_ASSERT(__builtin_offsetof(struct muster_packet, job_key) == 56, "offset");
+MUSTER_STATIC_ASSERT(__builtin_offsetof(struct muster_packet, number) == 32, "offset");
+MUSTER_STATIC_ASSERT(__builtin_offsetof(struct muster_packet, signature) == 48, "offset");
+MUSTER_STATIC_ASSERT(__builtin_offsetof(struct muster_packet, length) == 76, "offset");
+MUSTER_STATIC_ASSERT(__builtin_offsetof(struct muster_packet, job_key) == 88, "offset");
 
 /* Payload of an RTS with MUSTER_PACKET_REFERENCE, and of SWAP_REMOTE_ADDR data. */
 struct muster_reference {

@@ -51,30 +51,34 @@ static int schedule_make(struct muster_comm *comm, struct muster_entry *entry)
 	return 0;
 }
 
-/* Is there a collective that the algorithm does for this many ranks? */
+/*
+ * Is there a collective that the algorithm does for this many ranks? The reason why
+ * there is none is that of one which it does at all.
+ */
 static int name_check(struct muster_comm *comm, const char *name, char *why, size_t why_len)
 {
-	int err = -EINVAL, best = -EINVAL;
+	int err = -EOPNOTSUPP;
 
-	for (int coll = MUSTER_COLL_ALLREDUCE; coll >= MUSTER_COLL_BARRIER; coll--) {
+	for (enum muster_coll coll = MUSTER_COLL_BARRIER; coll < MUSTER_COLL_END; coll++) {
 		struct muster_schedule *schedule;
-		char other[MUSTER_WHY_MAX];
-		bool first = coll == MUSTER_COLL_ALLREDUCE;
+		char reason[MUSTER_WHY_MAX] = "";
+		int other = muster_schedule_generate(name, coll, comm->size, 0, 0, &schedule,
+						     reason, sizeof(reason));
 
-		err = muster_schedule_generate(name, coll, comm->size, 0, 0, &schedule,
-					       first ? why : other,
-					       first ? why_len : sizeof(other));
-		if (!err) {
+		if (!other) {
 			muster_schedule_free(schedule);
 			return 0;
 		}
-		if (first)
-			best = err;
+		if (other != -EOPNOTSUPP) {
+			err = other;
+			snprintf(why, why_len, "%s", reason);
+		}
 	}
-	return best;
+	return err;
 }
 
-static int file_load(const char *path, struct muster_schedule **schedule, char *why,
+/* The form alone: what is not for this communicator is not worth its proof. */
+static int file_read(const char *path, struct muster_schedule **schedule, char *why,
 		     size_t why_len)
 {
 	FILE *in = fopen(path, "re");
@@ -87,11 +91,6 @@ static int file_load(const char *path, struct muster_schedule **schedule, char *
 	}
 	err = muster_schedule_read(in, schedule, why, why_len);
 	fclose(in);
-	if (err)
-		return err;
-	err = muster_schedule_check(*schedule, why, why_len);
-	if (err)
-		muster_schedule_free(*schedule);
 	return err;
 }
 
@@ -112,7 +111,7 @@ static int choose_file(struct muster_comm *comm, const char *path, bool strict)
 {
 	struct muster_schedule *schedule;
 	char why[MUSTER_WHY_MAX] = "";
-	int err = file_load(path, &schedule, why, sizeof(why));
+	int err = file_read(path, &schedule, why, sizeof(why));
 
 	if (err)
 		return muster_fail(comm->job, err, "schedule %s: %s", path, why);
@@ -120,17 +119,25 @@ static int choose_file(struct muster_comm *comm, const char *path, bool strict)
 		if (strict)
 			err = muster_fail(comm->job, -EINVAL, "schedule %s: it is for %u ranks, the communicator has %u",
 					  path, schedule->ranks, comm->size);
-		muster_schedule_free(schedule);
-		return err;
+		goto err_free;
+	}
+	err = muster_schedule_check(schedule, why, sizeof(why));
+	if (err) {
+		muster_fail(comm->job, err, "schedule %s: %s", path, why);
+		goto err_free;
 	}
 	err = file_keep(comm, schedule);
 	if (err) {
-		muster_schedule_free(schedule);
-		return muster_fail(comm->job, err, "no memory for schedule %s", path);
+		muster_fail(comm->job, err, "no memory for schedule %s", path);
+		goto err_free;
 	}
 	comm->schedule_file = schedule;
 	*comm->schedule_name = '\0';
 	return 0;
+
+err_free:
+	muster_schedule_free(schedule);
+	return err;
 }
 
 static int choose_name(struct muster_comm *comm, const char *name, bool strict)
@@ -288,6 +295,16 @@ int muster_entry_plan(struct muster_comm *comm, struct muster_entry *entry)
 	return 0;
 }
 
+/* Of a long program some stages tell their end, too: one at least of all that can be queued. */
+static void tell_stages(struct muster_entry *entry)
+{
+	const struct muster_program *program = entry->program;
+	uint32_t each = MUSTER_SEQ_QUEUE_MAX / 2;
+
+	for (uint32_t stage = each; stage < program->nr_stages; stage += each)
+		entry->bound[program->stage_first[stage] - 1].flags |= MUSTER_DESC_COLL_END;
+}
+
 static int lower(struct muster_comm *comm, struct muster_entry *entry)
 {
 	const struct muster_lower_params params = {
@@ -315,6 +332,10 @@ static int lower(struct muster_comm *comm, struct muster_entry *entry)
 	}
 	memcpy(entry->bound, entry->program->descs,
 	       entry->program->nr_descs * sizeof(*entry->bound));
+	for (uint32_t i = 0; i < entry->program->nr_descs; i++)	/* data[] is the caller's alone */
+		if (entry->bound[i].inline_len)
+			memset(entry->bound[i].data, 0, sizeof(entry->bound[i].data));
+	tell_stages(entry);
 	return 0;
 }
 

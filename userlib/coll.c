@@ -27,12 +27,12 @@ static int type_check(struct muster_comm *comm, struct muster_call *call)
 
 static int op_check(struct muster_comm *comm, const struct muster_call *call)
 {
-	if (call->op < MUSTER_SUM || call->op > MUSTER_BOR)
+	if (!call->op || call->op > MUSTER_REDOP_LAST)
 		return muster_fail(comm->job, -EINVAL, "%s: there is no operation %u",
 				   muster_coll_name(call->coll), call->op);
 	if (muster_arith_supported((uint8_t)call->type, (uint8_t)call->op))
 		return 0;
-	return muster_fail(comm->job, -EINVAL, "%s: %s is not defined for %s; band and bor are for integers",
+	return muster_fail(comm->job, -EINVAL, "%s: %s is not defined for %s; only sum, min and max are",
 			   muster_coll_name(call->coll), muster_op_name(call->op),
 			   muster_type_name(call->type));
 }

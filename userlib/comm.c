@@ -17,9 +17,10 @@ struct proposal {
 	uint64_t digest;	/* of ranks */
 	uint64_t taken;		/* bit i: context + i is in use here */
 	uint32_t ring_free;
-	uint16_t context;
-	uint16_t reserved;
+	uint32_t context;
 };
+
+_Static_assert(sizeof(struct proposal) <= MUSTER_EXCHANGE_LATER, "size");
 
 static uint64_t ranks_digest(uint32_t nr, const uint32_t *ranks)
 {
@@ -55,13 +56,13 @@ static int ranks_check(struct muster *job, uint32_t nr, const uint32_t *ranks)
 	return err;
 }
 
-/* Numbers come round again after 65,536 communicators; some may still be open. */
+/* Numbers come round again after 2^32 communicators; some may still be open. */
 static uint64_t contexts_taken(const struct muster *job)
 {
 	uint64_t taken = 0;
 
 	for (const struct muster_comm *comm = job->comms; comm; comm = comm->next) {
-		uint16_t ahead = comm->context - job->next_context;
+		uint32_t ahead = comm->context - job->next_context;
 
 		if (ahead < 64)
 			taken |= 1ull << ahead;
@@ -70,7 +71,7 @@ static uint64_t contexts_taken(const struct muster *job)
 }
 
 static int proposals_check(struct muster *job, const struct proposal *mine,
-			   const struct proposal *all, uint32_t *ring_free, uint16_t *context)
+			   const struct proposal *all, uint32_t *ring_free, uint32_t *context)
 {
 	uint64_t taken = 0;
 
@@ -90,13 +91,13 @@ static int proposals_check(struct muster *job, const struct proposal *mine,
 	if (taken == UINT64_MAX)
 		return muster_fail(job, -ENOSPC, "the 64 contexts from %u on are in use at some rank; free a communicator first",
 				   mine->context);
-	*context = (uint16_t)(mine->context + __builtin_ctzll(~taken));
+	*context = mine->context + __builtin_ctzll(~taken);
 	return 0;
 }
 
 /* Agree on the ranks, on a context, and on how full the fullest receive ring is. */
 static int propose(struct muster *job, int status, uint32_t nr, const uint32_t *ranks,
-		   uint32_t *ring_free, uint16_t *context)
+		   uint32_t *ring_free, uint32_t *context)
 {
 	struct proposal mine = {
 		.status = status,
@@ -106,43 +107,32 @@ static int propose(struct muster *job, int status, uint32_t nr, const uint32_t *
 		.ring_free = job->ring_free,
 		.context = job->next_context,
 	};
-	struct proposal *all = calloc(job->oob.size, sizeof(*all));
+	const void *all;
 	int err;
 
 	job->next_context++;	/* in any case, as at all other ranks */
-	if (!all)
-		return muster_fail(job, -ENOMEM, "no memory for %u ranks", job->oob.size);
-	if (status) {	/* own sentence stays */
-		job->oob.allgather(job->oob.opaque, &mine, all, sizeof(mine));
-		err = status;
-	} else {
-		err = muster_job_gather(job, &mine, all, sizeof(mine));
-		if (!err)
-			err = proposals_check(job, &mine, all, ring_free, context);
-		if (!err)
-			job->next_context = *context + 1;
-	}
-	free(all);
+	job->lives++;
+	err = muster_exchange(job, status, &mine, sizeof(mine), &all);
+	if (!err)
+		err = proposals_check(job, &mine, all, ring_free, context);
+	if (!err)
+		job->next_context = *context + 1;
 	return err;
 }
 
 /* Has it come about everywhere? */
 static int confirm(struct muster *job, int status)
 {
-	int32_t mine = status, *all = calloc(job->oob.size, sizeof(*all));
-	int err = status;
+	int32_t mine = status;
+	const void *said;
+	const int32_t *all;
+	int err = muster_exchange(job, status, &mine, sizeof(mine), &said);
 
-	if (!all)
-		return muster_fail(job, -ENOMEM, "no memory for %u ranks", job->oob.size);
-	if (status)
-		job->oob.allgather(job->oob.opaque, &mine, all, sizeof(mine));
-	else
-		err = muster_job_gather(job, &mine, all, sizeof(mine));
+	all = said;
 	for (uint32_t r = 0; r < job->oob.size && !err; r++)
 		if (all[r])
 			err = muster_fail(job, muster_rank_errno(all[r]), "rank %u could not open the communicator: %s; its own message says why",
 					  r, strerror(-muster_rank_errno(all[r])));
-	free(all);
 	return err;
 }
 
@@ -171,6 +161,7 @@ static int context_open(struct muster_comm *comm)
 	struct muster *job = comm->job;
 	const struct muster_dev_context config = {
 		.context = comm->context,
+		.life = comm->life,
 		.job = job->id,
 		.job_key = job->key,
 		.self = comm->rank,
@@ -225,7 +216,7 @@ static int members_set(struct muster_comm *comm, uint32_t nr, const uint32_t *ra
 	return 0;
 }
 
-static int comm_build(struct muster *job, uint16_t context, uint32_t nr, const uint32_t *ranks,
+static int comm_build(struct muster *job, uint32_t context, uint32_t nr, const uint32_t *ranks,
 		      uint32_t credits, struct muster_comm **result)
 {
 	struct muster_comm *comm = calloc(1, sizeof(*comm));
@@ -235,6 +226,7 @@ static int comm_build(struct muster *job, uint16_t context, uint32_t nr, const u
 		return muster_fail(job, -ENOMEM, "no memory for a communicator");
 	comm->job = job;
 	comm->context = context;
+	comm->life = job->lives;
 	comm->offload = job->settings.offload;
 	comm->last.why = "no operation has finished yet";
 	err = members_set(comm, nr, ranks);
@@ -278,7 +270,7 @@ int muster_comm_open(struct muster *job, uint32_t nr, const uint32_t *ranks,
 		     struct muster_comm **comm)
 {
 	uint32_t ring_free = 0, credits;
-	uint16_t context = 0;
+	uint32_t context = 0;
 	int err;
 
 	*comm = NULL;
@@ -345,7 +337,7 @@ void muster_comm_close(struct muster_comm *comm)
 	struct muster *job = comm->job;
 
 	if (comm->first)
-		muster_comm_abort(comm, MUSTER_STATUS_ABORTED, comm->rank, 0, 0);
+		muster_comm_abort(comm, MUSTER_STATUS_ABORTED, comm->rank, NULL, NULL);
 	drain(comm, UINT32_MAX);
 	muster_channel_leave(comm);
 	drain(comm, MUSTER_LEAVE_SLEEPS);
@@ -376,7 +368,7 @@ void muster_comm_free(struct muster_comm *comm)
 
 /* ---- questions ------------------------------------------------------------------------ */
 
-struct muster_comm *muster_comm_find(struct muster *job, uint8_t id, uint16_t context)
+struct muster_comm *muster_comm_find(struct muster *job, uint8_t id, uint32_t context)
 {
 	struct muster_comm *comm = job->comms;
 

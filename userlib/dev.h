@@ -4,7 +4,13 @@
  * (local.c) runs engine and wire in the caller's process; the verbs device
  * (verbs.c) drives a NIC through the provider. Nothing above this knows which.
  *
- * One thread at a time. No function blocks but wait() and settle().
+ * One thread at a time. wait(), settle() and close() block. Those that make or end memory
+ * or a context do not wait for peers, but on a NIC for the kernel, which gives a NIC that is
+ * silent 10 s. Nothing else blocks.
+ *
+ * Errors are -errno and leave nothing changed: -ENOMEM everywhere, -ENOSPC when the device
+ * has no room for one more, and what the kernel said; post() -EAGAIN when its queue is
+ * full. What goes wrong later is told by completions.
  */
 #ifndef MUSTER_DEV_H
 #define MUSTER_DEV_H
@@ -37,7 +43,8 @@ struct muster_dev_limits {
 };
 
 struct muster_dev_context {
-	uint16_t context;
+	uint32_t context;
+	uint32_t life;		/* of this use of the id: packets of another are dropped */
 	uint8_t job;
 	uint64_t job_key;
 	uint32_t self;
@@ -48,7 +55,10 @@ struct muster_dev_context {
 struct muster_dev_ops {
 	const char *name;
 
-	/* End it: DMA stops first, then memory goes. Cannot fail. */
+	/*
+	 * End it: DMA stops first, then memory goes. Cannot fail. The local device first
+	 * waits until what it has sent is taken, or nothing moves for its deadline.
+	 */
 	void (*close)(struct muster_dev *dev);
 
 	/* Memory that NIC and, where possible, peers work on in place. */
@@ -61,7 +71,7 @@ struct muster_dev_ops {
 	void (*mem_deregister)(struct muster_dev *dev, uint32_t key);
 
 	int (*context_open)(struct muster_dev *dev, const struct muster_dev_context *context);
-	void (*context_close)(struct muster_dev *dev, uint8_t job, uint16_t context);
+	void (*context_close)(struct muster_dev *dev, uint8_t job, uint32_t context);
 
 	/* One whole sequence or one point-to-point descriptor; errors as muster_engine_post(). */
 	int (*post)(struct muster_dev *dev, const struct muster_desc *descs, uint32_t nr);
@@ -79,13 +89,13 @@ struct muster_dev_ops {
 	void (*wait)(struct muster_dev *dev, uint64_t timeout_us);
 
 	/*
-	 * Before the caller blocks somewhere else: see, for at most a second, that
-	 * what was sent reaches its receivers without us. NULL: it always does.
+	 * Before the caller blocks somewhere else: see, until nothing has moved for a
+	 * second, that what was sent reaches its receivers without us. NULL: it always does.
 	 */
 	void (*settle)(struct muster_dev *dev);
 
 	/* Fail a context everywhere. */
-	void (*abort)(struct muster_dev *dev, uint8_t job, uint16_t context, uint8_t status,
+	void (*abort)(struct muster_dev *dev, uint8_t job, uint32_t context, uint8_t status,
 		      uint32_t culprit);
 };
 

@@ -37,26 +37,32 @@ const char *muster_error(const struct muster *job)
 	return job ? job->sentence : init_sentence;
 }
 
+/* The public names of types and operations are those of the device, all of them. */
+#define IS_SAME(name, number, ...) _Static_assert(MUSTER_##name == number, #name);
+MUSTER_DTYPES(IS_SAME)
+MUSTER_REDOPS(IS_SAME)
+
+#define NAME(name, number, word, ...) [number] = word,
+
 const char *muster_type_name(uint32_t type)
 {
-	static const char *const names[] = { "no type", "f32", "f64", "i32", "i64", "u64", "i8" };
+	static const char *const names[] = { "no type", MUSTER_DTYPES(NAME) };
 
-	return type < sizeof(names) / sizeof(names[0]) ? names[type] : "an unknown type";
+	return type <= MUSTER_DTYPE_LAST ? names[type] : "an unknown type";
 }
 
 const char *muster_op_name(uint32_t op)
 {
-	static const char *const names[] = { "no operation", "sum", "min", "max", "band", "bor" };
+	static const char *const names[] = { "no operation", MUSTER_REDOPS(NAME) };
 
-	return op < sizeof(names) / sizeof(names[0]) ? names[op] : "an unknown operation";
+	return op <= MUSTER_REDOP_LAST ? names[op] : "an unknown operation";
 }
 
-void muster_signature_words(uint32_t signature, char *words, size_t len)
+void muster_signature_words(const struct muster_signature *signature, char *words, size_t len)
 {
-	uint32_t coll = MUSTER_FIELD_GET(MUSTER_SIG_COLL, signature);
-	const char *type = muster_type_name(MUSTER_FIELD_GET(MUSTER_SIG_TYPE, signature));
-	const char *op = muster_op_name(MUSTER_FIELD_GET(MUSTER_SIG_OP, signature));
-	uint32_t root = MUSTER_FIELD_GET(MUSTER_SIG_ROOT, signature);
+	const char *type = muster_type_name(signature->type);
+	const char *op = muster_op_name(signature->op);
+	uint32_t coll = signature->coll, root = signature->root;
 	const struct muster_coll_row *row = muster_coll_row(coll);
 	char with_root[32] = "";
 

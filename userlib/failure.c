@@ -31,12 +31,19 @@ void muster_comm_fail(struct muster_comm *comm, int err, const char *format, ...
 		muster_request_finish(comm->first, err);
 }
 
-static void fail_mismatch(struct muster_comm *comm, uint32_t culprit, uint32_t theirs,
-			  uint32_t ours)
+/* A signature without a collective says nothing, as NULL. */
+static bool says_nothing(const struct muster_signature *signature)
+{
+	return !signature || !signature->coll;
+}
+
+static void fail_mismatch(struct muster_comm *comm, uint32_t culprit,
+			  const struct muster_signature *theirs,
+			  const struct muster_signature *ours)
 {
 	char other[WORDS_MAX], own[WORDS_MAX];
 
-	if (!theirs || !ours) {
+	if (says_nothing(theirs) || says_nothing(ours)) {
 		muster_comm_fail(comm, -EPROTO, "rank %u called another operation, type, length or root than the others, or took another path; all ranks must call the same in the same order%s",
 				 culprit, culprit == comm->rank ? " (that is this rank)" : "");
 		return;
@@ -70,7 +77,8 @@ static const char *culprit_words(const struct muster_comm *comm, uint32_t culpri
 }
 
 void muster_comm_fail_status(struct muster_comm *comm, uint8_t status, uint32_t culprit,
-			     uint32_t theirs, uint32_t ours)
+			     const struct muster_signature *theirs,
+			     const struct muster_signature *ours)
 {
 	int err = muster_status_errno(status);
 	char who[WORDS_MAX];
@@ -85,7 +93,7 @@ void muster_comm_fail_status(struct muster_comm *comm, uint8_t status, uint32_t 
 				 who);
 		break;
 	case MUSTER_STATUS_ABORTED:
-		muster_comm_fail(comm, err, "%s gave up: it freed the communicator or its wait ran out of time",
+		muster_comm_fail(comm, err, "%s gave up: it freed the communicator, its wait ran out of time, or it had no memory; its own message says why",
 				 who);
 		break;
 	case MUSTER_STATUS_FLUSHED:
@@ -104,8 +112,8 @@ void muster_comm_fail_status(struct muster_comm *comm, uint8_t status, uint32_t 
 	}
 }
 
-void muster_comm_abort(struct muster_comm *comm, uint8_t status, uint32_t culprit, uint32_t theirs,
-		       uint32_t ours)
+void muster_comm_abort(struct muster_comm *comm, uint8_t status, uint32_t culprit,
+		       const struct muster_signature *theirs, const struct muster_signature *ours)
 {
 	struct muster *job = comm->job;
 
@@ -113,4 +121,15 @@ void muster_comm_abort(struct muster_comm *comm, uint8_t status, uint32_t culpri
 		return;
 	job->dev->ops->abort(job->dev, job->id, comm->context, status, culprit);
 	muster_comm_fail_status(comm, status, culprit, theirs, ours);
+}
+
+int muster_comm_give_up(struct muster_comm *comm, int err)
+{
+	struct muster *job = comm->job;
+
+	if (comm->failed)
+		return err;
+	job->dev->ops->abort(job->dev, job->id, comm->context, MUSTER_STATUS_ABORTED, comm->rank);
+	muster_comm_fail(comm, err, "%s", job->sentence);
+	return err;
 }

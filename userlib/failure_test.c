@@ -220,6 +220,56 @@ static void test_a_late_rank_is_waited_for(void **state)
 	test_world_free(world);
 }
 
+/* The others are in the operation already, and start another one after it. */
+static void refused_registration(enum muster_offload offload)
+{
+	struct test_world *world = test_joined(3, TEST_RING_MAX);
+	struct muster_request *requests[3] = { NULL };
+	static float values[3][5000];
+	int results[3];
+
+	offload_all(world, offload);
+	world->nodes[1].register_err = -ENOMEM;
+	for (uint32_t i = 0; i < 3; i++)
+		assert_int_equal(muster_allreduce_start(world->comms[i], values[i], values[i], 5000,
+							MUSTER_F32, MUSTER_SUM, &requests[i]),
+				 i == 1 ? -ENOMEM : 0);
+	assert_says(world->jobs[1], "cannot be written by the device");
+	requests[1] = NULL;
+	test_finish(world, requests, results);
+	assert_int_equal(results[0], -ECONNABORTED);
+	assert_int_equal(results[2], -ECONNABORTED);
+	world->nodes[1].register_err = 0;
+	assert_ended(world, 0, -ECONNABORTED, "rank 1 gave up");
+	assert_ended(world, 1, -ENOMEM, "cannot be written by the device");
+	assert_ended(world, 2, -ECONNABORTED, "rank 1 gave up");
+	test_world_free(world);
+}
+
+static void test_a_registration_refused_to_one_rank_ends_the_communicator_everywhere(void **state)
+{
+	(void)state;
+	refused_registration(MUSTER_OFFLOAD_FORCE);
+	refused_registration(MUSTER_OFFLOAD_OFF);
+}
+
+/* An argument error, as muster.h says: the rank may call again. */
+static void test_a_buffer_that_is_not_there_changes_nothing(void **state)
+{
+	struct test_world *world = test_joined(2, TEST_RING_MAX);
+	struct muster_request *requests[2];
+	static float values[2][5000];
+
+	(void)state;
+	assert_int_equal(muster_allreduce_start(world->comms[0], (void *)64, values[0], 5000,
+						MUSTER_F32, MUSTER_SUM, &requests[0]), -EFAULT);
+	for (uint32_t i = 0; i < 2; i++)
+		assert_int_equal(muster_allreduce_start(world->comms[i], values[i], values[i], 5000,
+							MUSTER_F32, MUSTER_SUM, &requests[i]), 0);
+	finish_all(world, requests, 0);
+	test_world_free(world);
+}
+
 static void test_finalize_ends_what_others_wait_for(void **state)
 {
 	struct test_world *world = test_joined(2, TEST_RING_MAX);
@@ -247,6 +297,8 @@ int main(void)
 		cmocka_unit_test(test_a_dead_rank_is_named_by_all_others),
 		cmocka_unit_test(test_a_wait_with_a_timeout_names_who_is_late),
 		cmocka_unit_test(test_a_late_rank_is_waited_for),
+		cmocka_unit_test(test_a_registration_refused_to_one_rank_ends_the_communicator_everywhere),
+		cmocka_unit_test(test_a_buffer_that_is_not_there_changes_nothing),
 		cmocka_unit_test(test_finalize_ends_what_others_wait_for),
 	};
 

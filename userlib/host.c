@@ -122,12 +122,18 @@ static int combine(struct muster_host *host, uint32_t index, const void *data, u
 	return err;
 }
 
-static int put_aside(struct receive *receive, const void *data, uint32_t len)
+static int no_memory(struct muster_comm *comm)
+{
+	return muster_comm_give_up(comm, muster_fail(comm->job, -ENOMEM, "no memory for the host path"));
+}
+
+static int put_aside(struct muster_comm *comm, struct receive *receive, const void *data,
+		     uint32_t len)
 {
 	if (!receive->aside)
 		receive->aside = malloc(receive->bytes);
 	if (!receive->aside)
-		return -ENOMEM;
+		return no_memory(comm);
 	memcpy(receive->aside + receive->arrived, data, len);
 	return 0;
 }
@@ -166,10 +172,12 @@ int muster_host_take(struct muster_comm *comm, uint32_t member, uint32_t number,
 	    may_combine(host, index, receive->arrived + len))
 		err = combine(host, index, payload, len);
 	else if (len)
-		err = put_aside(receive, payload, len);
+		err = put_aside(comm, receive, payload, len);
+	if (err)
+		return err;
 	receive->arrived += len;
 	receive->begun = true;
-	return err ? err : 1;
+	return 1;
 }
 
 /* What was put aside and may be combined by now. */
@@ -280,17 +288,20 @@ static int host_begin(struct muster_comm *comm, struct muster_request *request)
 	struct muster_host *host = comm->host;
 	const struct muster_plan *plan = request->entry->plan;
 	struct receive *receives;
+	int err = 0;
 
 	if (!host)
 		host = comm->host = calloc(1, sizeof(*host));
 	if (!host)
-		return -ENOMEM;
-	if (request->scratch && muster_comm_scratch(comm, request->entry->call.bytes))
-		return -ENOMEM;
+		return no_memory(comm);
+	if (request->scratch)
+		err = muster_comm_scratch(comm, request->entry->call.bytes);
+	if (err)
+		return muster_comm_give_up(comm, err);
 	if (host->max_receives < plan->receives_max) {
 		receives = realloc(host->receives, plan->receives_max * sizeof(*receives));
 		if (!receives)
-			return -ENOMEM;
+			return no_memory(comm);
 		host->receives = receives;
 		host->max_receives = plan->receives_max;
 	}
@@ -365,10 +376,8 @@ void muster_host_advance(struct muster_comm *comm, struct muster_request *reques
 		untouched_copy(request);
 		comm->host->request = NULL;
 		muster_request_finish(request, 0);
-	} else if (done == -ENOMEM) {
-		muster_comm_abort(comm, MUSTER_STATUS_ABORTED, comm->rank, 0, 0);
 	} else if (done < 0) {	/* unless it has failed already */
-		muster_comm_abort(comm, MUSTER_STATUS_DESCRIPTOR, comm->rank, 0, 0);
+		muster_comm_abort(comm, MUSTER_STATUS_DESCRIPTOR, comm->rank, NULL, NULL);
 	}
 }
 

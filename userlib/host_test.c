@@ -65,9 +65,11 @@ static void test_what_comes_in_one_step_is_combined_as_listed(void **state)
 
 /* ---- packets that lie ------------------------------------------------------------------ */
 
+static const struct muster_signature none;
+
 /* A packet from rank 1 for rank 0, as the engine would deliver it. */
 static void forge(struct test_world *world, uint8_t stage, uint32_t number, uint32_t place,
-		  uint32_t signature, uint16_t length)
+		  const struct muster_signature *signature, uint16_t length)
 {
 	static const uint8_t payload[MUSTER_MTU];
 	const struct muster_packet packet = {
@@ -75,10 +77,11 @@ static void forge(struct test_world *world, uint8_t stage, uint32_t number, uint
 		.job = world->jobs[0]->id,
 		.context = world->comms[0]->context,
 		.src_node = 1,
+		.src_member = 1,
 		.stage = stage,
 		.number = number,
 		.pulse = place,
-		.signature = signature,
+		.signature = *signature,
 		.length = length,
 	};
 
@@ -101,7 +104,7 @@ static void assert_forged_is_refused(uint32_t place, uint16_t length)
 	struct test_world *world = test_joined(2, TEST_RING_MAX);
 	struct muster_request *request = start_host(world);
 
-	forge(world, 0, 0, place, world->comms[0]->recent->signature, length);
+	forge(world, 0, 0, place, &world->comms[0]->recent->signature, length);
 	assert_int_equal(muster_wait(request), -EPROTO);
 	assert_non_null(strstr(muster_error(world->jobs[0]), "rank 1 sent what does not fit"));
 	test_world_free(world);
@@ -130,8 +133,8 @@ static void test_credits_that_were_never_given_are_not_believed(void **state)
 	int results[2];
 
 	(void)state;
-	forge(world, 1, 1000000, 0, 0, 0);	/* taken: far more than was sent */
-	forge(world, 9, 0, 0, 0, 0);		/* a kind that does not exist */
+	forge(world, 1, 1000000, 0, &none, 0);	/* taken: far more than was sent */
+	forge(world, 9, 0, 0, &none, 0);		/* a kind that does not exist */
 	for (uint32_t i = 0; i < 2; i++) {
 		muster_comm_offload(world->comms[i], MUSTER_OFFLOAD_OFF);
 		muster_comm_schedule(world->comms[i], "recursive-doubling");

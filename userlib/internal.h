@@ -2,7 +2,8 @@
 /*
  * What the files of the library core share: job, communicator, request, and the
  * cache of what was made of a schedule. Everything is reached from one struct
- * muster, which one thread uses at a time; there are no locks.
+ * muster, which one thread uses at a time; there are no locks. (Only the caller's
+ * allgather() runs on a thread of its own; see exchange.c.)
  *
  * Who calls whom: coll -> request -> (cache, host) -> message -> device. Errors
  * are noted by muster_fail() where they are found and returned upwards.
@@ -71,9 +72,11 @@ struct muster {
 	uint8_t id;			/* JobID */
 	uint64_t key;
 	struct muster_address *addresses;	/* by rank */
+	void *exchanged;		/* by rank: what was said last (exchange.c) */
 	struct muster_comm *world;
 	struct muster_comm *comms;	/* all, world included */
-	uint16_t next_context;
+	uint32_t next_context;
+	uint32_t lives;			/* communicators made so far; at all ranks alike */
 	uint32_t ring_free;		/* receive ring slots that no communicator holds */
 	uint32_t spin_polls;
 	struct muster_region *regions;	/* by address */
@@ -89,8 +92,26 @@ struct muster {
 int muster_job_join(const struct muster_oob *oob, bool oob_owned, muster_dev_open *open,
 		    struct muster **job);
 
-/** muster_job_gather() - allgather, with a sentence when it fails. */
-int muster_job_gather(struct muster *job, const void *in, void *out, size_t bytes);
+/* ---- exchange.c: what each rank tells all others ------------------------------ */
+
+enum muster_exchange_bytes {	/* of one rank at once; room for all is held */
+	MUSTER_EXCHANGE_JOIN = 320,
+	MUSTER_EXCHANGE_LATER = 40,
+};
+
+/** muster_exchange_open() - room for pieces of that size, so that later nothing is missing. */
+int muster_exchange_open(struct muster *job, size_t piece_bytes);
+/** muster_exchange_shrink() - later pieces are at most that long. */
+void muster_exchange_shrink(struct muster *job, size_t piece_bytes);
+void muster_exchange_close(struct muster *job);
+/**
+ * muster_exchange() - collective over the job: tell all, hear all; operations go on meanwhile.
+ * @status: of this rank; what it says of it in mine. Its sentence stays, and it is returned.
+ * @all: what they said, by rank; valid until the next exchange.
+ * Return: 0; status; what the allgather said, with a sentence.
+ */
+int muster_exchange(struct muster *job, int status, const void *mine, size_t bytes,
+		    const void **all);
 
 /* ---- error.c ---------------------------------------------------------------- */
 
@@ -103,7 +124,7 @@ int muster_fail_init(int err, const char *format, ...) __attribute__((format(pri
 const char *muster_type_name(uint32_t type);
 const char *muster_op_name(uint32_t op);
 /** muster_signature_words() - "allreduce of f64 sum" or "broadcast of i32 with root 3". */
-void muster_signature_words(uint32_t signature, char *words, size_t len);
+void muster_signature_words(const struct muster_signature *signature, char *words, size_t len);
 int muster_status_errno(uint8_t status);
 /** muster_rank_errno() - what another rank says its error is; never 0 or above. */
 int muster_rank_errno(int32_t status);
@@ -134,7 +155,7 @@ struct muster_call {
 
 struct muster_entry {
 	struct muster_call call;
-	uint32_t signature;
+	struct muster_signature signature;
 	uint32_t refs;			/* requests that use it */
 	bool cached;			/* else freed with the last of them */
 	uint64_t used;			/* the communicator's clock at the last use */
@@ -164,14 +185,15 @@ int muster_comm_inherit(struct muster_comm *comm);
 /* ---- comm.c --------------------------------------------------------------------- */
 
 struct muster_past {
-	uint32_t signature;
+	struct muster_signature signature;
 	bool host;
 };
 
 struct muster_comm {
 	struct muster *job;
 	struct muster_comm *next;
-	uint16_t context;
+	uint32_t context;
+	uint32_t life;
 	uint32_t rank;
 	uint32_t size;
 	struct muster_address *members;
@@ -194,6 +216,8 @@ struct muster_comm {
 	struct muster_request *unposted; /* the first that the device has not all of */
 	uint32_t number;		/* of the next operation */
 	struct muster_past history[MUSTER_HISTORY];
+	uint32_t sequences;		/* given to the device */
+	uint32_t sequences_ended;	/* of them, as far as completions have told */
 	uint32_t posted;		/* small operations given to the device */
 	uint32_t completed;
 	uint8_t *bounce;		/* their results, by order */
@@ -211,17 +235,24 @@ int muster_comm_open(struct muster *job, uint32_t nr, const uint32_t *ranks,
 		     struct muster_comm **comm);
 /** muster_comm_close() - as muster_comm_free(), for the world too. */
 void muster_comm_close(struct muster_comm *comm);
-struct muster_comm *muster_comm_find(struct muster *job, uint8_t id, uint16_t context);
+struct muster_comm *muster_comm_find(struct muster *job, uint8_t id, uint32_t context);
 /* failure.c */
 /** muster_comm_fail() - end it: all pending and later operations get err and the sentence. */
 void muster_comm_fail(struct muster_comm *comm, int err, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 /** muster_comm_fail_status() - the same from what the device said. */
 void muster_comm_fail_status(struct muster_comm *comm, uint8_t status, uint32_t culprit,
-			     uint32_t theirs, uint32_t ours);
+			     const struct muster_signature *theirs,
+			     const struct muster_signature *ours);
 /** muster_comm_abort() - fail it here and at all members. */
-void muster_comm_abort(struct muster_comm *comm, uint8_t status, uint32_t culprit, uint32_t theirs,
-		       uint32_t ours);
+void muster_comm_abort(struct muster_comm *comm, uint8_t status, uint32_t culprit,
+		       const struct muster_signature *theirs, const struct muster_signature *ours);
+/**
+ * muster_comm_give_up() - this rank alone cannot go on: the same, but here with the error
+ * and the sentence that were just noted; all others are told that it was this rank.
+ * Return: err.
+ */
+int muster_comm_give_up(struct muster_comm *comm, int err);
 /** muster_comm_scratch() - see that the scratch has that many bytes; nothing uses it now. */
 int muster_comm_scratch(struct muster_comm *comm, uint64_t bytes);
 
@@ -246,6 +277,7 @@ struct muster_request {
 	struct muster_pin out_pin;
 	uint32_t number;
 	uint32_t stage;		/* next to be posted */
+	uint32_t sequence;	/* number of the last one posted */
 	uint32_t bounce;
 	enum muster_path path;
 	enum muster_request_state state;
@@ -296,7 +328,7 @@ uint32_t muster_channel_slots(uint32_t size, uint32_t credits);
 struct muster_fragment {
 	uint32_t member;
 	uint32_t number;	/* of the operation */
-	uint32_t signature;
+	struct muster_signature signature;
 	const void *data;
 	uint32_t len;
 	uint32_t key;		/* of the memory at data; not needed for inline data */

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * Joining and leaving a job. Every step that all ranks take together ends with
- * an allgather that carries each rank's own success, so that one rank's trouble
- * is an error everywhere at once and nobody waits for a rank that gave up.
+ * an exchange (exchange.c) that carries each rank's own success.
  */
 #include <errno.h>
 #include <sched.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -16,6 +14,8 @@
 #include "internal.h"
 
 #define HELLO_MAGIC 0x5453554du	/* "MUST" */
+
+_Static_assert(sizeof(struct muster_settings) <= MUSTER_EXCHANGE_JOIN, "size");
 
 /* What ranks of any version say first; its layout stays. */
 struct hello {
@@ -33,26 +33,9 @@ struct offer {
 	uint32_t ring_slots;
 	struct muster_address address;
 	uint64_t key;		/* rank 0's counts */
-	uint64_t ids_free[MUSTER_JOBS_MAX / 64];
 };
 
-/* JobIDs of this process: the jobs that it has joined must not share one. */
-static _Atomic uint64_t ids_used[MUSTER_JOBS_MAX / 64];
-
-int muster_job_gather(struct muster *job, const void *in, void *out, size_t bytes)
-{
-	const char *why;
-	int err;
-
-	if (job->dev && job->dev->ops->settle)
-		job->dev->ops->settle(job->dev);
-	err = job->oob.allgather(job->oob.opaque, in, out, bytes);
-	why = err && job->oob_owned ? muster_bootstrap_error(&job->oob) : "";
-	if (err)
-		return muster_fail(job, err, "the ranks' exchange failed, as one is missing or has died: %s",
-				   *why ? why : strerror(-err));
-	return 0;
-}
+_Static_assert(sizeof(struct offer) <= MUSTER_EXCHANGE_JOIN, "size");
 
 /* ---- versions and settings -------------------------------------------------- */
 
@@ -82,20 +65,13 @@ static int hello_exchange(struct muster *job, int status)
 		.size = job->oob.size,
 		.status = status,
 	};
-	struct hello *all = calloc(job->oob.size, sizeof(*all));
-	int err;
+	const void *said;
+	const struct hello *all;
+	int err = muster_exchange(job, status, &mine, sizeof(mine), &said);
 
-	if (!all)
-		return muster_fail(job, -ENOMEM, "no memory for %u ranks", job->oob.size);
-	if (status) {	/* own sentence stays */
-		job->oob.allgather(job->oob.opaque, &mine, all, sizeof(mine));
-		err = status;
-	} else {
-		err = muster_job_gather(job, &mine, all, sizeof(mine));
-	}
+	all = said;
 	for (uint32_t r = 0; r < job->oob.size && !err; r++)
 		err = hello_check(job, &all[r], r);
-	free(all);
 	return err;
 }
 
@@ -126,49 +102,15 @@ static int settings_compare(struct muster *job, const struct muster_settings *al
 
 static int settings_exchange(struct muster *job)
 {
-	struct muster_settings *all = calloc(job->oob.size, sizeof(*all));
-	int err;
+	const void *all;
+	int err = muster_exchange(job, 0, &job->settings, sizeof(job->settings), &all);
 
-	if (!all)
-		return muster_fail(job, -ENOMEM, "no memory for %u ranks", job->oob.size);
-	err = muster_job_gather(job, &job->settings, all, sizeof(*all));
-	if (!err)
-		err = settings_compare(job, all);
-	free(all);
-	return err;
+	return err ? err : settings_compare(job, all);
 }
 
-/* ---- device, key and JobID ------------------------------------------------------ */
+/* ---- device and key ------------------------------------------------------ */
 
-static void ids_offer(struct offer *offer)
-{
-	for (int i = 0; i < MUSTER_JOBS_MAX / 64; i++)
-		offer->ids_free[i] = ~atomic_load(&ids_used[i]);
-}
-
-/* The lowest JobID that is free on every rank. */
-static int id_choose(struct muster *job, const struct offer *all)
-{
-	for (int i = 0; i < MUSTER_JOBS_MAX / 64; i++) {
-		uint64_t free_ids = ~0ull;
-
-		for (uint32_t r = 0; r < job->oob.size; r++)
-			free_ids &= all[r].ids_free[i];
-		if (free_ids) {
-			job->id = (uint8_t)(64 * i + __builtin_ctzll(free_ids));
-			atomic_fetch_or(&ids_used[i], 1ull << (job->id % 64));
-			return 0;
-		}
-	}
-	return muster_fail(job, -ENOSPC, "no JobID of %d is free on every rank; leave other jobs first",
-			   MUSTER_JOBS_MAX);
-}
-
-static void id_release(struct muster *job)
-{
-	atomic_fetch_and(&ids_used[job->id / 64], ~(1ull << (job->id % 64)));
-}
-
+/* JobIDs of two jobs may be equal: VPs and keys tell their packets apart. */
 static int offers_take(struct muster *job, const struct offer *all)
 {
 	job->ring_free = UINT32_MAX;
@@ -181,35 +123,26 @@ static int offers_take(struct muster *job, const struct offer *all)
 			job->ring_free = all[r].ring_slots;
 	}
 	job->key = all[0].key;
-	return id_choose(job, all);
+	job->id = (uint8_t)job->key;
+	return 0;
 }
 
 static int offers_exchange(struct muster *job, int status)
 {
-	struct offer mine, *all = calloc(job->oob.size, sizeof(*all));
+	struct offer mine;
+	const void *all;
 	int err;
 
-	if (!all)
-		return muster_fail(job, -ENOMEM, "no memory for %u ranks", job->oob.size);
 	memset(&mine, 0, sizeof(mine));
 	mine.status = status;
-	ids_offer(&mine);
 	if (!status) {
 		mine.address = job->dev->address;
 		mine.ring_slots = job->dev->limits.ring_slots;
 	}
 	if (getrandom(&mine.key, sizeof(mine.key), 0) != sizeof(mine.key))
 		mine.status = -EIO;
-	if (status) {	/* own sentence stays */
-		job->oob.allgather(job->oob.opaque, &mine, all, sizeof(mine));
-		err = status;
-	} else {
-		err = muster_job_gather(job, &mine, all, sizeof(mine));
-		if (!err)
-			err = offers_take(job, all);
-	}
-	free(all);
-	return err;
+	err = muster_exchange(job, status, &mine, sizeof(mine), &all);
+	return err ? err : offers_take(job, all);
 }
 
 /* ---- init and finalize -------------------------------------------------------------- */
@@ -229,17 +162,16 @@ static uint32_t spin_polls(uint32_t size)
 	return size > (uint32_t)cpus ? MUSTER_SPIN_POLLS / 100 : MUSTER_SPIN_POLLS;
 }
 
-static int world_open(struct muster *job)
+static int world_open(struct muster *job, uint32_t *ranks)
 {
-	uint32_t *ranks = calloc(job->oob.size, sizeof(*ranks));
+	struct muster_comm *world;
 	int err;
 
-	if (!ranks)
-		return muster_fail(job, -ENOMEM, "no memory for %u ranks", job->oob.size);
 	for (uint32_t r = 0; r < job->oob.size; r++)
 		ranks[r] = r;
-	err = muster_comm_open(job, job->oob.size, ranks, &job->world);
-	free(ranks);
+	err = muster_comm_open(job, job->oob.size, ranks, &world);
+	if (!err)
+		job->world = world;
 	return err;
 }
 
@@ -266,7 +198,7 @@ static int device_open(struct muster *job, muster_dev_open *open)
 	return err;
 }
 
-static int join(struct muster *job, muster_dev_open *open)
+static int join(struct muster *job, muster_dev_open *open, uint32_t *ranks)
 {
 	int err;
 
@@ -282,13 +214,11 @@ static int join(struct muster *job, muster_dev_open *open)
 	err = offers_exchange(job, 0);
 	if (err)
 		goto err_close;
-	err = world_open(job);
+	err = world_open(job, ranks);
 	if (err)
-		goto err_release_id;
+		goto err_close;
 	return 0;
 
-err_release_id:
-	id_release(job);
 err_close:
 	job->dev->ops->close(job->dev);
 	return err;
@@ -298,16 +228,36 @@ static void job_free(struct muster *job)
 {
 	if (job->oob_owned)
 		muster_bootstrap_close(&job->oob);
+	muster_exchange_close(job);
 	free(job->regions);
 	free(job->addresses);
 	free(job);
+}
+
+/* Room for all that is said until the job is joined; nobody knows of us before there is. */
+static int join_with_room(struct muster *job, muster_dev_open *open)
+{
+	uint32_t *ranks = calloc(job->oob.size, sizeof(*ranks));
+	int err;
+
+	job->addresses = calloc(job->oob.size, sizeof(*job->addresses));
+	if (!ranks || !job->addresses)
+		err = muster_fail(job, -ENOMEM, "no memory for %u ranks", job->oob.size);
+	else
+		err = muster_exchange_open(job, MUSTER_EXCHANGE_JOIN);
+	if (!err)
+		err = join(job, open, ranks);
+	if (!err)
+		muster_exchange_shrink(job, MUSTER_EXCHANGE_LATER);
+	free(ranks);
+	return err;
 }
 
 int muster_job_join(const struct muster_oob *oob, bool oob_owned, muster_dev_open *open,
 		    struct muster **result)
 {
 	struct muster *job = calloc(1, sizeof(*job));
-	int err = -ENOMEM;
+	int err;
 
 	if (!job)
 		return muster_fail_init(-ENOMEM, "no memory for a job");
@@ -315,11 +265,9 @@ int muster_job_join(const struct muster_oob *oob, bool oob_owned, muster_dev_ope
 	job->oob_owned = oob_owned;
 	job->spin_polls = spin_polls(oob->size);
 	strcpy(job->sentence, "no error");
-	job->addresses = calloc(oob->size, sizeof(*job->addresses));
-	if (job->addresses)
-		err = join(job, open);
+	err = join_with_room(job, open);
 	if (err) {
-		muster_fail_init(err, "%s", job->addresses ? job->sentence : "no memory for a job");
+		muster_fail_init(err, "%s", job->sentence);
 		job_free(job);
 		return err;
 	}
@@ -363,7 +311,6 @@ void muster_finalize(struct muster *job)
 	muster_request_blocks_free(job);
 	while (job->nr_regions)
 		muster_free(job, job->regions[0].addr);
-	id_release(job);
 	job->dev->ops->close(job->dev);
 	job_free(job);
 }

@@ -71,6 +71,35 @@ static void test_a_broken_device_is_an_error_everywhere(void **state)
 	assert_all_refused(world, -ENODEV, "device");
 }
 
+/* Each in a thread of its own; nothing is shared but the process. */
+static void *join_often(void *opaque)
+{
+	struct test_world *world;
+
+	for (int turn = 0; turn < 20; turn++) {
+		world = test_joined(2, TEST_RING_MAX);
+		for (uint32_t i = 0; i < 2; i++)
+			if (world->jobs[i]->id != (uint8_t)world->jobs[1 - i]->key)
+				*(bool *)opaque = true;
+		test_world_free(world);
+	}
+	return NULL;
+}
+
+static void test_jobs_of_one_process_need_not_agree_on_their_ids(void **state)
+{
+	bool differ[3] = { false };
+	pthread_t threads[3];
+
+	(void)state;
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, join_often, &differ[i]), 0);
+	for (int i = 0; i < 3; i++)
+		pthread_join(threads[i], NULL);
+	for (int i = 0; i < 3; i++)
+		assert_false(differ[i]);
+}
+
 /* ---- an allgather that lies about rank 1 -------------------------------------------- */
 
 static int call;		/* of the allgather that lies */
@@ -198,6 +227,50 @@ static void test_members_get_their_new_rank_and_others_nothing(void **state)
 	test_world_free(world);
 }
 
+/* Rank `wish->odd_rank` creates between start and wait, the others after their wait. */
+static void *work_and_create_run(void *opaque)
+{
+	struct test_thread *thread = opaque;
+	const struct wish *wish = thread->argument;
+	struct test_world *world = thread->world;
+	struct muster_comm *all = muster_world(world->jobs[thread->rank]);
+	bool creates_first = thread->rank == wish->odd_rank;
+	struct muster_request *request;
+	double values[1000] = { [999] = thread->rank };
+
+	assert_int_equal(muster_allreduce_start(all, values, values, 1000, MUSTER_F64, MUSTER_SUM,
+						&request), 0);
+	if (!creates_first)
+		assert_int_equal(muster_wait(request), 0);
+	world->results[thread->rank] = muster_comm_create(world->jobs[thread->rank], wish->nr,
+							  wish->ranks,
+							  &world->comms[thread->rank]);
+	if (creates_first)
+		assert_int_equal(muster_wait(request), 0);
+	assert_true(values[999] == world->size * (world->size - 1) / 2);
+	return NULL;
+}
+
+static void test_creation_lets_what_was_started_before_go_on(void **state)
+{
+	struct wish wish = { 2, { 3, 1 }, 0, 0, { 0 } };
+	struct test_world *world = test_joined(4, TEST_RING_MAX);
+
+	(void)state;
+	for (int turn = 0; turn < 8; turn++) {
+		wish.odd_rank = turn / 2;
+		for (uint32_t i = 0; i < 4; i++)
+			muster_comm_offload(muster_world(world->jobs[i]), turn % 2 ?
+					    MUSTER_OFFLOAD_OFF : MUSTER_OFFLOAD_FORCE);
+		test_all(world, work_and_create_run, &wish);
+		for (uint32_t i = 0; i < 4; i++) {
+			assert_int_equal(world->results[i], 0);
+			muster_comm_free(world->comms[i]);
+		}
+	}
+	test_world_free(world);
+}
+
 static void refused_wish(const struct wish *wish, int err, const char *words)
 {
 	struct test_world *world = test_joined(4, TEST_RING_MAX);
@@ -266,13 +339,13 @@ static void test_numbers_of_contexts_come_round_and_pass_over_open_ones(void **s
 	(void)state;
 	test_all(world, create_run, &some);	/* context 1, in use at rank 2 alone */
 	for (uint32_t i = 0; i < 3; i++)
-		world->jobs[i]->next_context = UINT16_MAX;
+		world->jobs[i]->next_context = UINT32_MAX;
 	for (int turn = 0; turn < 2; turn++) {
 		test_all(world, create_run, &others);
 		for (uint32_t i = 0; i < 3; i++)
 			assert_int_equal(world->results[i], 0);
-		assert_int_equal(world->comms[0]->context, turn ? 2 : UINT16_MAX);
-		assert_int_equal(world->comms[1]->context, turn ? 2 : UINT16_MAX);
+		assert_int_equal(world->comms[0]->context, turn ? 2 : UINT32_MAX);
+		assert_int_equal(world->comms[1]->context, turn ? 2 : UINT32_MAX);
 	}
 	test_world_free(world);
 }
@@ -353,10 +426,12 @@ int main(void)
 		cmocka_unit_test(test_a_bad_setting_is_refused_with_name_value_and_what_is_allowed),
 		cmocka_unit_test(test_a_missing_schedule_file_is_refused_with_its_name),
 		cmocka_unit_test(test_a_broken_device_is_an_error_everywhere),
+		cmocka_unit_test(test_jobs_of_one_process_need_not_agree_on_their_ids),
 		cmocka_unit_test(test_ranks_of_another_version_or_size_are_refused),
 		cmocka_unit_test(test_ranks_with_other_settings_are_refused_with_who_has_what),
 		cmocka_unit_test(test_arguments_of_init_are_checked),
 		cmocka_unit_test(test_members_get_their_new_rank_and_others_nothing),
+		cmocka_unit_test(test_creation_lets_what_was_started_before_go_on),
 		cmocka_unit_test(test_bad_ranks_are_refused_everywhere),
 		cmocka_unit_test(test_numbers_of_contexts_come_round_and_pass_over_open_ones),
 		cmocka_unit_test(test_creation_beyond_the_contexts_is_refused_everywhere),

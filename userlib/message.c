@@ -29,7 +29,7 @@ enum message_kind {
 
 struct kept {
 	uint32_t number;
-	uint32_t signature;
+	struct muster_signature signature;
 	uint32_t len;
 	uint8_t data[];
 };
@@ -48,60 +48,25 @@ struct peer {
 	struct kept **kept;	/* by place in the stream modulo credits; NULL: none yet */
 };
 
-struct address_index {
-	uint64_t address;
-	uint32_t member;
-};
-
 struct muster_channel {
 	uint32_t credits;
 	uint32_t open;		/* messages that have not left */
 	uint32_t nr_kept;
 	uint32_t nr_left;
 	bool control_due;	/* a control message found no room */
-	struct address_index *index;	/* members by address */
 	struct peer peers[];
 };
 
 /* ---- opening --------------------------------------------------------------------- */
-
-static uint64_t address_key(uint32_t node, uint16_t vp)
-{
-	return (uint64_t)node << 16 | vp;
-}
-
-static int index_compare(const void *a, const void *b)
-{
-	const struct address_index *x = a, *y = b;
-
-	return (x->address > y->address) - (x->address < y->address);
-}
-
-static int index_build(struct muster_comm *comm, struct muster_channel *channel)
-{
-	channel->index = calloc(comm->size, sizeof(*channel->index));
-	if (!channel->index)
-		return -ENOMEM;
-	for (uint32_t i = 0; i < comm->size; i++) {
-		const struct muster_address *member = &comm->members[i];
-
-		channel->index[i].address = address_key(member->node, member->vp);
-		channel->index[i].member = i;
-	}
-	qsort(channel->index, comm->size, sizeof(*channel->index), index_compare);
-	return 0;
-}
 
 int muster_channel_open(struct muster_comm *comm, uint32_t credits)
 {
 	struct muster_channel *channel =
 		calloc(1, sizeof(*channel) + comm->size * sizeof(struct peer));
 
-	if (!channel || index_build(comm, channel)) {
-		free(channel);
+	if (!channel)
 		return muster_fail(comm->job, -ENOMEM, "no memory for the messages of %u members",
 				   comm->size);
-	}
 	channel->credits = credits;
 	comm->channel = channel;
 	return 0;
@@ -120,7 +85,6 @@ void muster_channel_close(struct muster_comm *comm)
 {
 	for (uint32_t i = 0; i < comm->size; i++)
 		kept_free(comm->channel, &comm->channel->peers[i]);
-	free(comm->channel->index);
 	free(comm->channel);
 }
 
@@ -186,8 +150,8 @@ int muster_channel_send(struct muster_comm *comm, const struct muster_fragment *
 			memcpy(desc.data, fragment->data, fragment->len);
 	} else {
 		desc.kind = MUSTER_DESC_RDMA;
-		desc.load_key = fragment->key;
-		desc.load_addr = (uintptr_t)fragment->data;
+		desc.range.load_key = fragment->key;
+		desc.range.load_addr = (uintptr_t)fragment->data;
 	}
 	err = message_post(comm, &desc);
 	if (!err)
@@ -276,29 +240,18 @@ void muster_channel_leave(struct muster_comm *comm)
 
 /* ---- receiving --------------------------------------------------------------------------- */
 
-static uint32_t member_find(const struct muster_comm *comm, const struct muster_packet *packet)
-{
-	const struct address_index wanted = {
-		.address = address_key(packet->src_node, packet->src_vp),
-	};
-	const struct address_index *found = bsearch(&wanted, comm->channel->index, comm->size,
-						    sizeof(wanted), index_compare);
-
-	return found ? found->member : MUSTER_CULPRIT_NONE;
-}
-
 /* An operation that began here already: is it the sender's too, and on the same path? */
 static bool call_matches(struct muster_comm *comm, uint32_t member, uint32_t number,
-			 uint32_t signature)
+			 const struct muster_signature *signature)
 {
 	const struct muster_past *past = &comm->history[number % MUSTER_HISTORY];
 	uint32_t behind = comm->number - number;
 
 	if (!behind || behind > MUSTER_HISTORY)
 		return true;
-	if (past->host && past->signature == signature)
+	if (past->host && muster_signatures_agree(&past->signature, signature))
 		return true;
-	muster_comm_abort(comm, MUSTER_STATUS_MISMATCH, member, signature, past->signature);
+	muster_comm_abort(comm, MUSTER_STATUS_MISMATCH, member, signature, &past->signature);
 	return false;
 }
 
@@ -309,7 +262,7 @@ static bool fragment_offer(struct muster_comm *comm, uint32_t member, uint32_t n
 	int taken = muster_host_take(comm, member, number, data, len);
 
 	if (taken < 0)
-		muster_comm_abort(comm, MUSTER_STATUS_PROTOCOL, member, 0, 0);
+		muster_comm_abort(comm, MUSTER_STATUS_PROTOCOL, member, NULL, NULL);
 	if (taken <= 0)
 		return false;
 	comm->channel->peers[member].taken++;
@@ -326,9 +279,14 @@ static void fragment_keep(struct muster_comm *comm, uint32_t member,
 
 	if (!peer->kept)
 		peer->kept = calloc(channel->credits, sizeof(*peer->kept));
-	if (!kept || !peer->kept || peer->kept[packet->pulse % channel->credits]) {
+	if (!kept || !peer->kept) {
 		free(kept);
-		muster_comm_abort(comm, MUSTER_STATUS_ABORTED, comm->rank, 0, 0);
+		muster_comm_give_up(comm, muster_fail(comm->job, -ENOMEM, "no memory for what came early"));
+		return;
+	}
+	if (peer->kept[packet->pulse % channel->credits]) {
+		free(kept);
+		muster_comm_abort(comm, MUSTER_STATUS_PROTOCOL, member, NULL, NULL);
 		return;
 	}
 	kept->number = packet->number;
@@ -350,7 +308,7 @@ void muster_channel_deliver(struct muster_comm *comm, uint32_t member)
 	struct kept **place, *kept;
 
 	while ((place = kept_next(channel, &channel->peers[member])) && (kept = *place)) {
-		if (!call_matches(comm, member, kept->number, kept->signature) ||
+		if (!call_matches(comm, member, kept->number, &kept->signature) ||
 		    !fragment_offer(comm, member, kept->number, kept->data, kept->len))
 			return;
 		*place = NULL;
@@ -367,7 +325,7 @@ bool muster_channel_clashes(struct muster_comm *comm, uint32_t number)
 		struct kept **place = kept_next(channel, &channel->peers[i]);
 
 		if (place && *place && (*place)->number == number &&
-		    !call_matches(comm, i, number, (*place)->signature))
+		    !call_matches(comm, i, number, &(*place)->signature))
 			return true;
 	}
 	return false;
@@ -380,10 +338,10 @@ static void fragment_receive(struct muster_comm *comm, uint32_t member,
 	uint32_t ahead = packet->pulse - peer->taken;
 
 	if (ahead >= comm->channel->credits) {
-		muster_comm_abort(comm, MUSTER_STATUS_PROTOCOL, member, 0, 0);
+		muster_comm_abort(comm, MUSTER_STATUS_PROTOCOL, member, NULL, NULL);
 		return;
 	}
-	if (!call_matches(comm, member, packet->number, packet->signature))
+	if (!call_matches(comm, member, packet->number, &packet->signature))
 		return;
 	if (!ahead && fragment_offer(comm, member, packet->number, payload, packet->length))
 		muster_channel_deliver(comm, member);
@@ -396,13 +354,13 @@ static void fragment_receive(struct muster_comm *comm, uint32_t member,
  * both may wait for ever without ever hearing of each other otherwise.
  */
 static void probe_check(struct muster_comm *comm, uint32_t member, uint32_t number,
-			uint32_t signature)
+			const struct muster_signature *signature)
 {
 	const struct muster_past *past = &comm->history[number % MUSTER_HISTORY];
 	uint32_t behind = comm->number - number;
 
-	if (behind && behind <= MUSTER_HISTORY && past->signature != signature)
-		muster_comm_abort(comm, MUSTER_STATUS_MISMATCH, member, signature, past->signature);
+	if (behind && behind <= MUSTER_HISTORY && !muster_signatures_agree(&past->signature, signature))
+		muster_comm_abort(comm, MUSTER_STATUS_MISMATCH, member, signature, &past->signature);
 }
 
 /* A member cannot have taken what it was not sent. */
@@ -422,7 +380,7 @@ bool muster_channel_left(struct muster_comm *comm, uint32_t number)
 		const struct peer *peer = &channel->peers[i];
 
 		if (peer->left && (int32_t)(number - peer->place) >= 0) {
-			muster_comm_abort(comm, MUSTER_STATUS_PEER_LOST, i, 0, 0);
+			muster_comm_abort(comm, MUSTER_STATUS_PEER_LOST, i, NULL, NULL);
 			return true;
 		}
 	}
@@ -445,10 +403,10 @@ static void leave_receive(struct muster_comm *comm, uint32_t member, uint32_t nu
 void muster_channel_receive(struct muster_comm *comm, const struct muster_packet *packet,
 			    const void *payload)
 {
-	uint32_t member = member_find(comm, packet);
+	uint32_t member = packet->src_member;	/* the device has checked it; we, that it is one */
 	struct peer *peer;
 
-	if (comm->failed || member == MUSTER_CULPRIT_NONE)
+	if (comm->failed || member >= comm->size || member == comm->rank)
 		return;
 	peer = &comm->channel->peers[member];
 	switch (packet->stage) {
@@ -461,7 +419,7 @@ void muster_channel_receive(struct muster_comm *comm, const struct muster_packet
 	case KIND_PROBE:
 		peer->reply_due = true;
 		control_send(comm, member);
-		probe_check(comm, member, packet->number, packet->signature);
+		probe_check(comm, member, packet->number, &packet->signature);
 		break;
 	case KIND_REPLY:
 		if (!peer->left)

@@ -33,14 +33,19 @@ enum muster_type {
 	MUSTER_I64 = 4,
 	MUSTER_U64 = 5,
 	MUSTER_I8 = 6,
+	MUSTER_U32 = 7,
 };
 
 enum muster_op {
 	MUSTER_SUM = 1,
 	MUSTER_MIN = 2,
 	MUSTER_MAX = 3,
-	MUSTER_BAND = 4,	/* integer types only */
+	MUSTER_BAND = 4,	/* this and the following: integer types only */
 	MUSTER_BOR = 5,
+	MUSTER_BXOR = 6,
+	MUSTER_LAND = 7,	/* logical: not zero is true; the result is 1 or 0 */
+	MUSTER_LOR = 8,
+	MUSTER_LXOR = 9,
 };
 
 enum muster_offload {
@@ -59,8 +64,10 @@ enum muster_path {
 /*
  * The caller's own bootstrap. allgather() is called by all ranks in the same
  * order: it gathers `bytes` bytes of each into out, by rank, and blocks until
- * all are there; 0 or -errno. It is used by muster_init_oob() and by
- * muster_comm_create() and must stay usable until muster_finalize().
+ * all are there; 0 or -errno. It is used by muster_init_oob(), on the caller's
+ * thread, and by muster_comm_create(), on a thread that lasts as long as the
+ * call: the caller's goes on with the job's operations meanwhile. It must stay
+ * usable until muster_finalize().
  */
 struct muster_oob {
 	uint32_t rank;
@@ -78,7 +85,8 @@ struct muster_oob {
  * MUSTER_RENDEZVOUS: where they meet; "unix:NAME", an abstract socket's name
  * (muster-run sets all three). MUSTER_DEVICE, MUSTER_WIRE, MUSTER_OFFLOAD,
  * MUSTER_SCHEDULE, MUSTER_DEADLINE: see muster(7). Blocks until all ranks are
- * there, at most the deadline (10 s).
+ * there, at most the deadline (10 s); a process that is in another job already
+ * goes on with that one's operations on another thread, or finishes them first.
  *
  * Return: 0; -EINVAL: a variable is missing or wrong; -ETIMEDOUT: ranks are
  * missing; or what the system said. muster_error(NULL) has the sentence.
@@ -90,7 +98,8 @@ int muster_init_oob(const struct muster_oob *oob, struct muster **job);
 
 /**
  * muster_finalize() - leave the job. Frees its communicators, requests and
- * memory; ranks that still wait for this one get -ECONNRESET.
+ * memory; ranks that still wait for this one get -ECONNRESET. Waits for ranks that
+ * are late in taking what was sent to them, as long as MUSTER_DEADLINE.
  */
 void muster_finalize(struct muster *job);
 
@@ -112,8 +121,8 @@ struct muster_comm *muster_world(struct muster *job);
  *	on every caller.
  *
  * Collective over the whole job: every rank calls it, those that are not
- * in ranks too, and get *comm = NULL. Return: 0; -EINVAL; -ENOSPC when the device has no
- * context left; -ECONNRESET.
+ * in ranks too, and get *comm = NULL. What was started before goes on meanwhile.
+ * Return: 0; -EINVAL; -ENOSPC when the device has no context left; -ECONNRESET.
  */
 int muster_comm_create(struct muster *job, uint32_t nr, const uint32_t *ranks,
 		       struct muster_comm **comm);
@@ -169,8 +178,9 @@ void muster_free(struct muster *job, void *addr);
  * MUSTER_OFFLOAD_FORCE and no NIC path) are found before anything is sent and
  * change nothing. Later errors end the communicator, and every later operation
  * on it returns the same: -EPROTO: ranks called different operations, types,
- * lengths or roots; -ECONNRESET: a rank died; -ECONNABORTED: a rank gave up;
- * -ETIMEDOUT: this rank did (MUSTER_LATE_TIMEOUT).
+ * lengths or roots; -ECONNRESET: a rank died; -ECONNABORTED: a rank gave up, its
+ * own error being -ETIMEDOUT (MUSTER_LATE_TIMEOUT), or -ENOMEM or another of the
+ * system's that it met alone, in a start too.
  */
 
 /** muster_barrier() - returns when every rank has called it. */
@@ -189,7 +199,7 @@ int muster_allreduce(struct muster_comm *comm, const void *in, void *out, uint64
  * The same, started: *request is to be given to muster_wait(), or to
  * muster_test() until it says done; each frees it. Operations of a communicator
  * run in the order in which they were started. On the local device they advance
- * inside library calls.
+ * inside library calls: inside all that can wait for another rank.
  */
 int muster_barrier_start(struct muster_comm *comm, struct muster_request **request);
 int muster_broadcast_start(struct muster_comm *comm, void *buf, uint64_t count,

@@ -34,9 +34,7 @@ static void space_find(const struct muster_request *request, uint32_t space, uin
 static void bind_inline(const struct muster_request *request, const struct muster_desc *template,
 			struct muster_desc *desc)
 {
-	memcpy(desc->data, request->in + template->load_addr, template->inline_len);
-	desc->load_key = 0;
-	desc->load_addr = 0;
+	memcpy(desc->data, request->in + template->range.load_addr, template->inline_len);
 }
 
 static void bind(const struct muster_request *request, const struct muster_desc *template,
@@ -47,10 +45,10 @@ static void bind(const struct muster_request *request, const struct muster_desc 
 
 	if (template->kind == MUSTER_DESC_MP && template->inline_len) {
 		bind_inline(request, template, desc);
-	} else if (template->load_key) {
-		space_find(request, template->load_key, &key, &base);
-		desc->load_key = key;
-		desc->load_addr = base + template->load_addr;
+	} else if (template->range.load_key) {
+		space_find(request, template->range.load_key, &key, &base);
+		desc->range.load_key = key;
+		desc->range.load_addr = base + template->range.load_addr;
 	}
 	if (template->store_key) {
 		space_find(request, template->store_key, &key, &base);
@@ -60,17 +58,29 @@ static void bind(const struct muster_request *request, const struct muster_desc 
 	desc->cookie = request->number;
 }
 
+/*
+ * A NIC takes the descriptors of a process in order: a sequence that finds the queue of
+ * its context full would hold up other communicators. It is not posted before one ends.
+ */
 static int stage_post(struct muster_request *request)
 {
 	struct muster_entry *entry = request->entry;
+	struct muster_comm *comm = request->comm;
 	const struct muster_program *program = entry->program;
 	struct muster_dev *dev = request->job->dev;
 	uint32_t first = program->stage_first[request->stage];
 	uint32_t end = program->stage_first[request->stage + 1];
 
+	int err;
+
+	if (comm->sequences - comm->sequences_ended == MUSTER_SEQ_QUEUE_MAX)
+		return -EAGAIN;
 	for (uint32_t i = first; i < end; i++)
 		bind(request, &program->descs[i], &entry->bound[i]);
-	return dev->ops->post(dev, &entry->bound[first], end - first);
+	err = dev->ops->post(dev, &entry->bound[first], end - first);
+	if (!err)
+		request->sequence = comm->sequences++;
+	return err;
 }
 
 /* What must be free before the first stage can go. */
@@ -78,13 +88,15 @@ static int begin(struct muster_request *request)
 {
 	struct muster_comm *comm = request->comm;
 	uint64_t bytes = request->entry->call.bytes;
+	int err;
 
 	if (muster_channel_clashes(comm, request->number))
 		return -EPROTO;
 	if (request->scratch && comm->scratch_bytes < bytes) {
 		if (comm->first != request)
 			return -EAGAIN;
-		return muster_comm_scratch(comm, bytes);
+		err = muster_comm_scratch(comm, bytes);
+		return err ? muster_comm_give_up(comm, err) : 0;
 	}
 	if (!request->entry->program->is_inline)
 		return 0;

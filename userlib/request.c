@@ -96,19 +96,16 @@ static int path_choose(struct muster_comm *comm, struct muster_request *request)
 	return muster_entry_plan(comm, entry);
 }
 
-/* Only the root of a broadcast has its result from the start. */
+/* Where only the root has anything, it has its result from the start. */
 static bool gets_result(const struct muster_comm *comm, const struct muster_call *call)
 {
-	switch (call->coll) {
-	case MUSTER_COLL_ALLREDUCE:
-		return true;
-	case MUSTER_COLL_REDUCE:
-		return comm->rank == call->root;
-	case MUSTER_COLL_BROADCAST:
-		return comm->rank != call->root;
-	default:
+	const struct muster_coll_row *row = muster_coll_row(call->coll);
+
+	if (!row->has_data)
 		return false;
-	}
+	if (row->needs == MUSTER_WHO_ROOT)
+		return comm->rank == call->root;
+	return row->has != MUSTER_WHO_ROOT || comm->rank != call->root;
 }
 
 /* Small data travels inside of descriptors; the rest must be known to the device. */
@@ -199,6 +196,12 @@ err_put_entry:
 	return err;
 }
 
+/* What muster.h calls an argument error: the others wait for this rank to call again. */
+static bool is_argument_error(int err)
+{
+	return err == -EINVAL || err == -EOVERFLOW || err == -EFAULT || err == -EOPNOTSUPP;
+}
+
 int muster_request_start(struct muster_comm *comm, const struct muster_call *call, const void *in,
 			 void *out, struct muster_request **result)
 {
@@ -206,14 +209,14 @@ int muster_request_start(struct muster_comm *comm, const struct muster_call *cal
 	int err = request_new(comm, &request);
 
 	if (err)
-		return err;
+		return muster_comm_give_up(comm, err);
 	if (comm->size == 1 || (!call->bytes && call->coll != MUSTER_COLL_BARRIER)) {
 		finish_nothing(request, call, in, out);
 	} else {
 		err = prepare(request, call, in, out);
 		if (err) {
 			request_free(request);
-			return err;
+			return is_argument_error(err) ? err : muster_comm_give_up(comm, err);
 		}
 		enqueue(comm, request);
 		muster_advance(comm);
@@ -269,16 +272,23 @@ void muster_request_finish(struct muster_request *request, int result)
 	request->state = MUSTER_REQUEST_DONE;
 }
 
-/* The device's word is checked: only the oldest operation can end, and only once. */
+/*
+ * The device's word is checked: only the oldest operation can end, only once, and with
+ * its last sequence. Those before that tell their end to make room for others.
+ */
 static void sequence_take(struct muster_comm *comm, const struct muster_cqe *cqe)
 {
 	struct muster_request *request = comm->first;
 
-	if (cqe->status)
-		muster_comm_fail_status(comm, cqe->status, cqe->culprit, cqe->detail,
-					cqe->signature);
-	else if (request && request->path == MUSTER_PATH_NIC && request->number == cqe->cookie &&
-		 comm->unposted != request)
+	if (cqe->status) {
+		muster_comm_fail_status(comm, cqe->status, cqe->culprit, &cqe->other,
+					&cqe->signature);
+		return;
+	}
+	if (cqe->number - comm->sequences_ended < comm->sequences - comm->sequences_ended)
+		comm->sequences_ended = cqe->number + 1;
+	if (request && request->path == MUSTER_PATH_NIC && request->number == cqe->cookie &&
+	    comm->unposted != request && cqe->number == request->sequence)
 		muster_request_finish(request, 0);
 }
 
@@ -293,8 +303,8 @@ static void completion_take(struct muster *job, const struct muster_cqe *cqe)
 	else if (cqe->kind == MUSTER_CQE_SEND)	/* a failed context says why by itself */
 		muster_channel_sent(comm);
 	else if (cqe->kind == MUSTER_CQE_CONTEXT && cqe->status)
-		muster_comm_fail_status(comm, cqe->status, cqe->culprit, cqe->detail,
-					cqe->signature);
+		muster_comm_fail_status(comm, cqe->status, cqe->culprit, &cqe->other,
+					&cqe->signature);
 }
 
 /* ---- progress -------------------------------------------------------------------------- */
@@ -305,10 +315,8 @@ static void nic_advance(struct muster_comm *comm, struct muster_request *request
 
 	if (!err)
 		comm->unposted = request->next;
-	else if (err == -ENOMEM)
-		muster_comm_abort(comm, MUSTER_STATUS_ABORTED, comm->rank, 0, 0);
-	else if (err != -EAGAIN)
-		muster_comm_abort(comm, MUSTER_STATUS_DESCRIPTOR, comm->rank, 0, 0);
+	else if (err != -EAGAIN)	/* unless it has failed already */
+		muster_comm_abort(comm, MUSTER_STATUS_DESCRIPTOR, comm->rank, NULL, NULL);
 }
 
 void muster_advance(struct muster_comm *comm)
@@ -422,10 +430,10 @@ static void give_up(struct muster_request *request)
 	muster_channel_who_is_late(comm, request->number, names, sizeof(names));
 	if (request->state == MUSTER_REQUEST_DONE)
 		return;
-	job->dev->ops->abort(job->dev, job->id, comm->context, MUSTER_STATUS_ABORTED, comm->rank);
-	muster_comm_fail(comm, -ETIMEDOUT, "%s waited longer than MUSTER_LATE_TIMEOUT (%g s): %s",
-			 muster_coll_name(request->entry->call.coll),
-			 (double)job->settings.late_us / 1e6, names);
+	muster_fail(job, -ETIMEDOUT, "%s waited longer than MUSTER_LATE_TIMEOUT (%g s): %s",
+		    muster_coll_name(request->entry->call.coll),
+		    (double)job->settings.late_us / 1e6, names);
+	muster_comm_give_up(comm, -ETIMEDOUT);
 }
 
 /* How long a wait has slept. */

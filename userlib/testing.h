@@ -3,7 +3,7 @@
  * For tests only: N ranks in one process. Each has a job of its own on a device
  * that runs a real engine; packets travel through queues in memory. Joining and
  * making communicators block, so each rank does them on a thread; afterwards one
- * thread drives all ranks, and whoever polls steps every engine.
+ * thread drives all ranks. Whoever polls steps every engine, under one lock.
  */
 #ifndef MUSTER_TESTING_H
 #define MUSTER_TESTING_H
@@ -27,6 +27,7 @@ enum {
 	TEST_CQES_MAX = 64,
 	TEST_RING_MAX = 4096,
 	TEST_GATHER_MAX = 1 << 16,
+	TEST_QUEUE_MAX = 1024,
 };
 
 struct test_packet {
@@ -55,15 +56,20 @@ struct test_node {
 	uint32_t cqes_in, cqes_out;
 	struct test_packet *ring[TEST_RING_MAX];
 	uint32_t ring_in, ring_out;
+	/* Descriptors on their way to the engine, if world->one_queue; whole sequences. */
+	struct muster_desc queue[TEST_QUEUE_MAX];
+	uint32_t queue_in, queue_out;
 	uint32_t registered;		/* registrations not given back */
 	bool dead;
 	bool open_fails;
+	int register_err;		/* not 0: what registering memory says */
 };
 
 struct test_world {
 	uint32_t size;
 	uint32_t ring_slots;
 	uint32_t seed;			/* not 0: packets overtake each other */
+	bool one_queue;			/* as a NIC has: what the engine refuses holds up the rest */
 	uint32_t drops;			/* receive ring was full */
 	uint32_t sent_p2p;
 	struct test_node nodes[TEST_RANKS_MAX];
@@ -72,6 +78,7 @@ struct test_world {
 	int results[TEST_RANKS_MAX];
 	char said[TEST_RANKS_MAX][MUSTER_SENTENCE_MAX];
 	pthread_barrier_t barrier;
+	pthread_mutex_t lock;		/* engines, inboxes, rings */
 	uint8_t gathered[TEST_GATHER_MAX];
 };
 
@@ -134,17 +141,19 @@ static inline struct test_packet *test_packet_new(const struct muster_packet *pa
 	copy->next = NULL;
 	copy->packet = *packet;
 	memset(copy->payload, 0, sizeof(copy->payload));
-	if (packet->length)
+	if (payload)
 		memcpy(copy->payload, payload, packet->length);
 	return copy;
 }
 
-static inline int test_send(void *opaque, const struct muster_packet *packet, const void *payload)
+static inline int test_send(void *opaque, uint32_t incarnation, const struct muster_packet *packet,
+			    const void *payload)
 {
 	struct test_node *node = opaque;
 	struct test_node *to = &node->world->nodes[packet->dst_node];
 	struct test_packet *copy, **place = to->inbox_end;
 
+	(void)incarnation;
 	if (to->dead || !to->engine)
 		return -EHOSTUNREACH;
 	copy = test_packet_new(packet, payload);
@@ -213,6 +222,24 @@ static const struct muster_engine_world test_engine_world = {
 	.free = test_engine_free,
 };
 
+/* The first sequence of the queue, or message, to the engine; false: none, or it waits. */
+static inline bool test_queue_take(struct test_node *node)
+{
+	struct muster_desc descs[MUSTER_SEQ_DESCS_MAX];
+	uint32_t nr = 0;
+
+	if (node->queue_out == node->queue_in)
+		return false;
+	do {
+		descs[nr] = node->queue[(node->queue_out + nr) % TEST_QUEUE_MAX];
+	} while (descs[nr].flags & MUSTER_DESC_C && !(descs[nr++].flags & MUSTER_DESC_CT));
+	nr += !nr;
+	if (muster_engine_post(node->engine, 0, descs, nr, NULL))
+		return false;
+	node->queue_out += nr;
+	return true;
+}
+
 static inline void test_step(struct test_world *world)
 {
 	for (uint32_t i = 0; i < world->size; i++) {
@@ -229,6 +256,8 @@ static inline void test_step(struct test_world *world)
 					      packet->packet.length);
 			free(packet);
 		}
+		while (test_queue_take(node))
+			;
 		muster_engine_step(node->engine, 64);
 	}
 }
@@ -240,9 +269,22 @@ static inline struct test_node *test_node_of(struct muster_dev *dev)
 	return (struct test_node *)dev;
 }
 
-static inline void test_dev_close(struct muster_dev *dev)
+static inline struct test_node *test_lock(struct muster_dev *dev)
 {
 	struct test_node *node = test_node_of(dev);
+
+	pthread_mutex_lock(&node->world->lock);
+	return node;
+}
+
+static inline void test_unlock(struct test_node *node)
+{
+	pthread_mutex_unlock(&node->world->lock);
+}
+
+static inline void test_dev_close(struct muster_dev *dev)
+{
+	struct test_node *node = test_lock(dev);
 	struct test_packet *packet;
 
 	muster_engine_destroy(node->engine);
@@ -254,6 +296,7 @@ static inline void test_dev_close(struct muster_dev *dev)
 	node->inbox_end = &node->inbox;
 	while (node->ring_out != node->ring_in)
 		free(node->ring[node->ring_out++ % TEST_RING_MAX]);
+	test_unlock(node);
 }
 
 static inline int test_register(struct test_node *node, void *addr, size_t bytes, int access,
@@ -274,25 +317,35 @@ static inline int test_register(struct test_node *node, void *addr, size_t bytes
 static inline int test_mem_register(struct muster_dev *dev, void *addr, size_t bytes, int access,
 				    uint32_t *key)
 {
-	if ((uintptr_t)addr < 4096)
-		return -EFAULT;
-	return test_register(test_node_of(dev), addr, bytes, access, key);
+	struct test_node *node = test_lock(dev);
+	int err = node->register_err;
+
+	if (!err)
+		err = (uintptr_t)addr < 4096 ? -EFAULT :
+					       test_register(node, addr, bytes, access, key);
+	test_unlock(node);
+	return err;
 }
 
 static inline void test_mem_deregister(struct muster_dev *dev, uint32_t key)
 {
-	struct test_node *node = test_node_of(dev);
+	struct test_node *node = test_lock(dev);
 
 	assert_non_null(node->regions[key - 1].addr);
 	node->regions[key - 1].addr = NULL;
 	node->registered--;
+	test_unlock(node);
 }
 
 static inline int test_mem_alloc(struct muster_dev *dev, size_t bytes, void **addr, uint32_t *key)
 {
+	struct test_node *node = test_lock(dev);
+	int err;
+
 	*addr = test_engine_alloc(NULL, bytes);
-	return test_register(test_node_of(dev), *addr, bytes,
-			     MUSTER_ACCESS_READ | MUSTER_ACCESS_WRITE, key);
+	err = test_register(node, *addr, bytes, MUSTER_ACCESS_READ | MUSTER_ACCESS_WRITE, key);
+	test_unlock(node);
+	return err;
 }
 
 static inline void test_mem_free(struct muster_dev *dev, void *addr, size_t bytes, uint32_t key)
@@ -304,6 +357,7 @@ static inline void test_mem_free(struct muster_dev *dev, void *addr, size_t byte
 
 static inline int test_context_open(struct muster_dev *dev, const struct muster_dev_context *config)
 {
+	struct test_node *node = test_lock(dev);
 	struct muster_member members[TEST_RANKS_MAX];
 	const struct muster_context_config engine_config = {
 		.job = config->job,
@@ -314,6 +368,7 @@ static inline int test_context_open(struct muster_dev *dev, const struct muster_
 		.nr_members = config->nr_members,
 		.members = members,
 	};
+	int err;
 
 	for (uint32_t i = 0; i < config->nr_members; i++)
 		members[i] = (struct muster_member){
@@ -321,38 +376,58 @@ static inline int test_context_open(struct muster_dev *dev, const struct muster_
 			.vp = config->members[i].vp,
 			.incarnation = config->members[i].incarnation,
 		};
-	return muster_engine_context_open(test_node_of(dev)->engine, &engine_config);
+	err = muster_engine_context_open(node->engine, &engine_config);
+	test_unlock(node);
+	return err;
 }
 
-static inline void test_context_close(struct muster_dev *dev, uint8_t job, uint16_t context)
+static inline void test_context_close(struct muster_dev *dev, uint8_t job, uint32_t context)
 {
-	muster_engine_context_close(test_node_of(dev)->engine, dev->address.vp, job, context);
+	struct test_node *node = test_lock(dev);
+
+	muster_engine_context_close(node->engine, dev->address.vp, job, context);
+	test_unlock(node);
 }
 
 static inline int test_post(struct muster_dev *dev, const struct muster_desc *descs, uint32_t nr)
 {
-	return muster_engine_post(test_node_of(dev)->engine, dev->address.vp, descs, nr, NULL);
+	struct test_node *node = test_lock(dev);
+	int err = 0;
+
+	if (!node->world->one_queue)
+		err = muster_engine_post(node->engine, dev->address.vp, descs, nr, NULL);
+	else if (nr > TEST_QUEUE_MAX - (node->queue_in - node->queue_out))
+		err = -EAGAIN;
+	else
+		while (nr--)
+			node->queue[node->queue_in++ % TEST_QUEUE_MAX] = *descs++;
+	test_unlock(node);
+	return err;
 }
 
 static inline int test_poll(struct muster_dev *dev, struct muster_cqe *cqe)
 {
-	struct test_node *node = test_node_of(dev);
+	struct test_node *node = test_lock(dev);
+	int some;
 
 	test_step(node->world);
-	if (node->cqes_out == node->cqes_in)
-		return 0;
-	*cqe = node->cqes[node->cqes_out++ % TEST_CQES_MAX];
-	return 1;
+	some = node->cqes_out != node->cqes_in;
+	if (some)
+		*cqe = node->cqes[node->cqes_out++ % TEST_CQES_MAX];
+	test_unlock(node);
+	return some;
 }
 
 static inline int test_recv(struct muster_dev *dev, struct muster_packet *packet, void *payload)
 {
-	struct test_node *node = test_node_of(dev);
-	struct test_packet *from;
+	struct test_node *node = test_lock(dev);
+	struct test_packet *from = NULL;
 
-	if (node->ring_out == node->ring_in)
+	if (node->ring_out != node->ring_in)
+		from = node->ring[node->ring_out++ % TEST_RING_MAX];
+	test_unlock(node);
+	if (!from)
 		return 0;
-	from = node->ring[node->ring_out++ % TEST_RING_MAX];
 	*packet = from->packet;
 	memcpy(payload, from->payload, from->packet.length);
 	free(from);
@@ -367,11 +442,13 @@ static inline void test_wait_dev(struct muster_dev *dev, uint64_t timeout_us)
 	nanosleep(&nap, NULL);
 }
 
-static inline void test_abort(struct muster_dev *dev, uint8_t job, uint16_t context,
+static inline void test_abort(struct muster_dev *dev, uint8_t job, uint32_t context,
 			      uint8_t status, uint32_t culprit)
 {
-	muster_engine_abort(test_node_of(dev)->engine, dev->address.vp, job, context, status,
-			    culprit);
+	struct test_node *node = test_lock(dev);
+
+	muster_engine_abort(node->engine, dev->address.vp, job, context, status, culprit);
+	test_unlock(node);
 }
 
 static const struct muster_dev_ops test_dev_ops = {
@@ -403,6 +480,7 @@ static inline int test_dev_open(const struct muster_oob *oob,
 		snprintf(why, why_len, "it is broken");
 		return -ENODEV;
 	}
+	test_lock(&node->dev);
 	err = muster_engine_create(&config, &test_engine_world, node, &node->engine);
 	if (!err)
 		err = muster_engine_vp_open(node->engine, 0);
@@ -411,6 +489,7 @@ static inline int test_dev_open(const struct muster_oob *oob,
 	node->dev.limits.contexts = 2 * MUSTER_UNIT_CONTEXTS_MAX;
 	node->dev.limits.ring_slots = node->world->ring_slots;
 	*dev = &node->dev;
+	test_unlock(node);
 	return err;
 }
 
@@ -441,6 +520,7 @@ static inline struct test_world *test_world_new(uint32_t size)
 		world->nodes[i].inbox_end = &world->nodes[i].inbox;
 	}
 	pthread_barrier_init(&world->barrier, NULL, size);
+	pthread_mutex_init(&world->lock, NULL);
 	return world;
 }
 
@@ -505,6 +585,7 @@ static inline void test_world_free(struct test_world *world)
 		muster_finalize(world->jobs[i]);
 		assert_int_equal(world->nodes[i].registered, 0);
 	}
+	pthread_mutex_destroy(&world->lock);
 	pthread_barrier_destroy(&world->barrier);
 	free(world);
 }

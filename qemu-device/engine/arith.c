@@ -10,6 +10,7 @@
 #include "arith.h"
 
 #include <errno.h>
+#include <stdbool.h>
 
 /* One build for every machine; the wide one is chosen when the program is loaded. */
 #if !defined(CLONES) && defined(__x86_64__)
@@ -64,6 +65,10 @@ VECTOR(u64, uint64_t);
 #define SUM(x, y)	((x) + (y))
 #define BAND(x, y)	((x) & (y))
 #define BOR(x, y)	((x) | (y))
+#define BXOR(x, y)	((x) ^ (y))
+#define LAND(x, y)	((((x) != 0) & ((y) != 0)) & 1)
+#define LOR(x, y)	((((x) != 0) | ((y) != 0)) & 1)
+#define LXOR(x, y)	((((x) != 0) ^ ((y) != 0)) & 1)
 #define MIN(x, y)	(((x) & ((x) < (y))) | ((y) & ~((x) < (y))))
 #define MAX(x, y)	(((x) & ((x) > (y))) | ((y) & ~((x) > (y))))
 
@@ -81,7 +86,7 @@ VECTOR(u64, uint64_t);
 #define FMIN(x, y, I, NAN_BITS) FPICK(x, y, I, NAN_BITS, (x) < (y), (I)(x) | (I)(y))
 #define FMAX(x, y, I, NAN_BITS) FPICK(x, y, I, NAN_BITS, (x) > (y), (I)(x) & (I)(y))
 
-#define PAIR(type, op) ((type) * 8 + (op))
+#define PAIR(type, op) ((type) * 16 + (op))
 
 CLONES
 static int apply(unsigned int pair, uint8_t *dst, const uint8_t *a, const uint8_t *b, size_t bytes)
@@ -108,6 +113,7 @@ static int apply(unsigned int pair, uint8_t *dst, const uint8_t *a, const uint8_
 		APPLY_FLOAT(f64, i64, FMAX);
 		return 0;
 	case PAIR(MUSTER_DTYPE_I32, MUSTER_REDOP_SUM):
+	case PAIR(MUSTER_DTYPE_U32, MUSTER_REDOP_SUM):
 		APPLY(u32, SUM);
 		return 0;
 	case PAIR(MUSTER_DTYPE_I32, MUSTER_REDOP_MIN):
@@ -115,6 +121,12 @@ static int apply(unsigned int pair, uint8_t *dst, const uint8_t *a, const uint8_
 		return 0;
 	case PAIR(MUSTER_DTYPE_I32, MUSTER_REDOP_MAX):
 		APPLY(i32, MAX);
+		return 0;
+	case PAIR(MUSTER_DTYPE_U32, MUSTER_REDOP_MIN):
+		APPLY(u32, MIN);
+		return 0;
+	case PAIR(MUSTER_DTYPE_U32, MUSTER_REDOP_MAX):
+		APPLY(u32, MAX);
 		return 0;
 	case PAIR(MUSTER_DTYPE_I64, MUSTER_REDOP_SUM):
 	case PAIR(MUSTER_DTYPE_U64, MUSTER_REDOP_SUM):
@@ -145,55 +157,93 @@ static int apply(unsigned int pair, uint8_t *dst, const uint8_t *a, const uint8_
 	case PAIR(MUSTER_DTYPE_I64, MUSTER_REDOP_BAND):
 	case PAIR(MUSTER_DTYPE_U64, MUSTER_REDOP_BAND):
 	case PAIR(MUSTER_DTYPE_I8, MUSTER_REDOP_BAND):
+	case PAIR(MUSTER_DTYPE_U32, MUSTER_REDOP_BAND):
 		APPLY(u8, BAND);
 		return 0;
 	case PAIR(MUSTER_DTYPE_I32, MUSTER_REDOP_BOR):
 	case PAIR(MUSTER_DTYPE_I64, MUSTER_REDOP_BOR):
 	case PAIR(MUSTER_DTYPE_U64, MUSTER_REDOP_BOR):
 	case PAIR(MUSTER_DTYPE_I8, MUSTER_REDOP_BOR):
+	case PAIR(MUSTER_DTYPE_U32, MUSTER_REDOP_BOR):
 		APPLY(u8, BOR);
+		return 0;
+	case PAIR(MUSTER_DTYPE_I32, MUSTER_REDOP_BXOR):
+	case PAIR(MUSTER_DTYPE_I64, MUSTER_REDOP_BXOR):
+	case PAIR(MUSTER_DTYPE_U64, MUSTER_REDOP_BXOR):
+	case PAIR(MUSTER_DTYPE_I8, MUSTER_REDOP_BXOR):
+	case PAIR(MUSTER_DTYPE_U32, MUSTER_REDOP_BXOR):
+		APPLY(u8, BXOR);
 		return 0;
 	default:
 		return -EINVAL;
 	}
 }
 
+/* Whether an element is zero depends on its size alone. */
+CLONES
+static int apply_logical(unsigned int pair, uint8_t *dst, const uint8_t *a, const uint8_t *b,
+			 size_t bytes)
+{
+	size_t at = 0;
+
+	switch (pair) {
+	case PAIR(1, MUSTER_REDOP_LAND):
+		APPLY(u8, LAND);
+		return 0;
+	case PAIR(4, MUSTER_REDOP_LAND):
+		APPLY(u32, LAND);
+		return 0;
+	case PAIR(8, MUSTER_REDOP_LAND):
+		APPLY(u64, LAND);
+		return 0;
+	case PAIR(1, MUSTER_REDOP_LOR):
+		APPLY(u8, LOR);
+		return 0;
+	case PAIR(4, MUSTER_REDOP_LOR):
+		APPLY(u32, LOR);
+		return 0;
+	case PAIR(8, MUSTER_REDOP_LOR):
+		APPLY(u64, LOR);
+		return 0;
+	case PAIR(1, MUSTER_REDOP_LXOR):
+		APPLY(u8, LXOR);
+		return 0;
+	case PAIR(4, MUSTER_REDOP_LXOR):
+		APPLY(u32, LXOR);
+		return 0;
+	case PAIR(8, MUSTER_REDOP_LXOR):
+		APPLY(u64, LXOR);
+		return 0;
+	default:
+		return -EINVAL;
+	}
+}
+
+static const struct {
+	uint8_t size;
+	bool is_float;
+} types[] = {
+#define TYPE(name, number, word, bytes, is_float) [number] = { bytes, is_float },
+	MUSTER_DTYPES(TYPE)
+};
+
 size_t muster_dtype_size(uint8_t type)
 {
-	switch (type) {
-	case MUSTER_DTYPE_F32:
-	case MUSTER_DTYPE_I32:
-		return 4;
-	case MUSTER_DTYPE_F64:
-	case MUSTER_DTYPE_I64:
-	case MUSTER_DTYPE_U64:
-		return 8;
-	case MUSTER_DTYPE_I8:
-		return 1;
-	default:
-		return 0;
-	}
+	return type <= MUSTER_DTYPE_LAST ? types[type].size : 0;
 }
 
 int muster_arith_supported(uint8_t type, uint8_t op)
 {
-	switch (op) {
-	case MUSTER_REDOP_SUM:
-	case MUSTER_REDOP_MIN:
-	case MUSTER_REDOP_MAX:
-		return muster_dtype_size(type) != 0;
-	case MUSTER_REDOP_BAND:
-	case MUSTER_REDOP_BOR:
-		return muster_dtype_size(type) && type != MUSTER_DTYPE_F32 &&
-		       type != MUSTER_DTYPE_F64;
-	default:
+	if (!muster_dtype_size(type) || !op || op > MUSTER_REDOP_LAST)
 		return 0;
-	}
+	return op <= MUSTER_REDOP_MAX || !types[type].is_float;
 }
 
 int muster_arith(uint8_t type, uint8_t op, void *dst, const void *a, const void *b, size_t bytes)
 {
 	if (!muster_arith_supported(type, op) || bytes % muster_dtype_size(type))
 		return -EINVAL;
+	if (op == MUSTER_REDOP_LAND || op == MUSTER_REDOP_LOR || op == MUSTER_REDOP_LXOR)
+		return apply_logical(PAIR(muster_dtype_size(type), op), dst, a, b, bytes);
 	return apply(PAIR(type, op), dst, a, b, bytes);
 }

@@ -15,7 +15,7 @@
 /** muster_dtype_size() - bytes of an element, 0 for an unknown type. */
 size_t muster_dtype_size(uint8_t type);
 
-/** muster_arith_supported() - whether the pair is defined (bitwise ops: integers only). */
+/** muster_arith_supported() - whether the pair is defined; integers alone are combined by bits. */
 int muster_arith_supported(uint8_t type, uint8_t op);
 
 /**

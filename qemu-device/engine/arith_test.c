@@ -88,8 +88,16 @@ static uint64_t reference_int(uint8_t op, uint64_t x, uint64_t y, int less)
 		return less ? y : x;
 	case MUSTER_REDOP_BAND:
 		return x & y;
-	default:
+	case MUSTER_REDOP_BOR:
 		return x | y;
+	case MUSTER_REDOP_BXOR:
+		return x ^ y;
+	case MUSTER_REDOP_LAND:
+		return x && y;
+	case MUSTER_REDOP_LOR:
+		return x || y;
+	default:
+		return !x != !y;
 	}
 }
 
@@ -110,6 +118,9 @@ static void reference(uint8_t type, uint8_t op, uint8_t *dst, const uint8_t *a, 
 	case MUSTER_DTYPE_I32:
 		r = reference_int(op, x, y, (int32_t)x < (int32_t)y);
 		break;
+	case MUSTER_DTYPE_U32:
+		r = reference_int(op, x, y, (uint32_t)x < (uint32_t)y);
+		break;
 	case MUSTER_DTYPE_I64:
 		r = reference_int(op, x, y, (int64_t)x < (int64_t)y);
 		break;
@@ -123,7 +134,7 @@ static void reference(uint8_t type, uint8_t op, uint8_t *dst, const uint8_t *a, 
 	memcpy(dst, &r, size);
 }
 
-/* ---- operands: random bits, and for floats often a special value ---- */
+/* ---- operands: random bits, often a special float, or one bit of an integer, or none ---- */
 
 static void fill(uint8_t type, uint8_t *p, size_t nr)
 {
@@ -136,6 +147,8 @@ static void fill(uint8_t type, uint8_t *p, size_t nr)
 			v = f64_values[v / 4 % (sizeof(f64_values) / 8)];
 		if (type == MUSTER_DTYPE_F32 && v % 4)
 			v = f32_values[v / 4 % (sizeof(f32_values) / 4)];
+		if (type != MUSTER_DTYPE_F64 && type != MUSTER_DTYPE_F32 && v % 4 == 0)
+			v = v % 8 ? 1ULL << (v >> 8) % (8 * size) : 0;
 		memcpy(p + i * size, &v, size);
 	}
 }
@@ -145,8 +158,8 @@ static void for_each_pair(void (*check)(uint8_t type, uint8_t op, size_t nr))
 	uint8_t type, op;
 	size_t nr;
 
-	for (type = MUSTER_DTYPE_F32; type <= MUSTER_DTYPE_I8; type++)
-		for (op = MUSTER_REDOP_SUM; op <= MUSTER_REDOP_BOR; op++)
+	for (type = MUSTER_DTYPE_F32; type <= MUSTER_DTYPE_LAST; type++)
+		for (op = MUSTER_REDOP_SUM; op <= MUSTER_REDOP_LAST; op++)
 			for (nr = 0; nr <= ELEMENTS && muster_arith_supported(type, op); nr++)
 				check(type, op, nr);
 }
@@ -224,6 +237,20 @@ static void zeros_keep_their_order(void **state)
 	assert_memory_equal(&r, &plus, 8);
 }
 
+/* Of a wide element any byte may be the one that is not zero. */
+static void a_logical_value_is_that_of_the_whole_element(void **state)
+{
+	uint32_t a[2] = { 0x100, 0 }, b[2] = { 0x80000000, 0x100 }, r[2];
+
+	(void)state;
+	muster_arith(MUSTER_DTYPE_U32, MUSTER_REDOP_LAND, r, a, b, 8);
+	assert_true(r[0] == 1 && r[1] == 0);
+	muster_arith(MUSTER_DTYPE_I32, MUSTER_REDOP_LXOR, r, a, b, 8);
+	assert_true(r[0] == 0 && r[1] == 1);
+	muster_arith(MUSTER_DTYPE_I64, MUSTER_REDOP_LOR, r, a, b, 8);
+	assert_true(r[0] == 1 && r[1] == 0);
+}
+
 static void integer_sums_wrap(void **state)
 {
 	int64_t big = INT64_MAX, one = 1, r;
@@ -248,10 +275,11 @@ static void what_is_not_defined_is_refused(void **state)
 				assert_int_equal(muster_arith(type, op, d, d, d, 8), -EINVAL);
 	assert_int_equal(muster_arith_supported(MUSTER_DTYPE_F32, MUSTER_REDOP_BAND), 0);
 	assert_int_equal(muster_arith_supported(MUSTER_DTYPE_F64, MUSTER_REDOP_BOR), 0);
+	assert_int_equal(muster_arith_supported(MUSTER_DTYPE_F64, MUSTER_REDOP_LXOR), 0);
 	assert_int_equal(muster_arith(MUSTER_DTYPE_F64, MUSTER_REDOP_SUM, d, d, d, 12), -EINVAL);
 	assert_true(d[0] == 1 && d[1] == 2);
 	assert_int_equal(muster_dtype_size(MUSTER_DTYPE_NONE), 0);
-	assert_int_equal(muster_dtype_size(MUSTER_DTYPE_I8 + 1), 0);
+	assert_int_equal(muster_dtype_size(MUSTER_DTYPE_LAST + 1), 0);
 }
 
 int main(void)
@@ -261,6 +289,7 @@ int main(void)
 		cmocka_unit_test(operands_may_be_exchanged_bit_for_bit),
 		cmocka_unit_test(the_result_may_replace_an_operand),
 		cmocka_unit_test(zeros_keep_their_order),
+		cmocka_unit_test(a_logical_value_is_that_of_the_whole_element),
 		cmocka_unit_test(integer_sums_wrap),
 		cmocka_unit_test(what_is_not_defined_is_refused),
 	};

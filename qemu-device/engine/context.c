@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Contexts: opened with a table of members in the least loaded unit that has a
- * reserve left, found by (VP, job, id), and closed: its owner and its unit forget
- * it at once, and it goes when the members have been told (farewell.c). The members
- * and the hash table that finds them lie behind the context in one allocation.
+ * Contexts: begun in the least loaded unit that has a reserve left, open when all
+ * members have been added, found by (VP, job, id), and closed: its owner and its unit
+ * forget it at once, and it goes when the members have been told (farewell.c). The
+ * members and the hash table that finds them lie behind it in one allocation.
  */
 #include "internal.h"
 
 #include <errno.h>
 #include <string.h>
 
-struct context *muster_context_find(const struct muster_engine *engine, uint16_t vp, uint8_t job,
-				    uint16_t id)
+/* Open, or begun. */
+static struct context *find(const struct muster_engine *engine, uint16_t vp, uint8_t job,
+			    uint32_t id)
 {
 	struct context *ctx;
 
@@ -23,46 +24,12 @@ struct context *muster_context_find(const struct muster_engine *engine, uint16_t
 	return NULL;
 }
 
-/* ---- members ---- */
-
-/* Where the member is in the table, or the empty place where it would go. */
-static uint32_t *member_place(const struct context *ctx, uint32_t node, uint16_t vp)
+struct context *muster_context_find(const struct muster_engine *engine, uint16_t vp, uint8_t job,
+				    uint32_t id)
 {
-	uint32_t mask = (1u << ctx->member_bits) - 1;
-	uint32_t at = (node * 0x9e3779b1u + vp * 0x85ebca77u) >> (32 - ctx->member_bits);
+	struct context *ctx = find(engine, vp, job, id);
 
-	for (; ctx->member_table[at]; at = (at + 1) & mask) {
-		const struct member *member = &ctx->members[ctx->member_table[at] - 1];
-
-		if (member->node == node && member->vp == vp)
-			break;
-	}
-	return &ctx->member_table[at];
-}
-
-uint32_t muster_member_find(const struct context *ctx, uint32_t node, uint16_t vp)
-{
-	uint32_t index = *member_place(ctx, node, vp);
-
-	return index ? index - 1 : ctx->nr_members;
-}
-
-static int members_copy(struct context *ctx, const struct muster_member *from)
-{
-	uint32_t i, *place;
-
-	for (i = 0; i < ctx->nr_members; i++) {
-		if (from[i].node >= MUSTER_NODES_MAX || from[i].vp >= MUSTER_VPS_MAX)
-			return -EINVAL;
-		place = member_place(ctx, from[i].node, from[i].vp);
-		if (*place)
-			return -EINVAL;
-		*place = i + 1;
-		ctx->members[i].node = from[i].node;
-		ctx->members[i].vp = from[i].vp;
-		ctx->members[i].incarnation = from[i].incarnation;
-	}
-	return 0;
+	return ctx && !muster_context_is_opening(ctx) ? ctx : NULL;
 }
 
 /* ---- open and close ---- */
@@ -96,6 +63,8 @@ static void header_init(struct context *ctx)
 	header->src_node = ctx->engine->node;
 	header->src_vp = ctx->vp;
 	header->context = ctx->id;
+	header->life = ctx->life;
+	header->src_member = ctx->self;
 	header->incarnation = ctx->members[ctx->self].incarnation;
 	header->job_key = ctx->job_key;
 }
@@ -114,7 +83,7 @@ static struct context *context_alloc(struct muster_engine *engine, uint32_t nr_m
 		return NULL;
 	ctx->engine = engine;
 	ctx->bytes = bytes;
-	ctx->nr_members = nr_members;
+	ctx->members_wanted = nr_members;
 	ctx->members = (struct member *)(ctx + 1);
 	ctx->member_table = (uint32_t *)(ctx->members + nr_members);
 	ctx->member_bits = bits;
@@ -125,23 +94,20 @@ static bool config_valid(const struct muster_engine *engine,
 			 const struct muster_context_config *config)
 {
 	return config->vp < MUSTER_VPS_MAX && engine->vps[config->vp] && config->nr_members &&
-	       config->nr_members <= MUSTER_MEMBERS_MAX && config->self < config->nr_members &&
-	       config->members[config->self].node == engine->node &&
-	       config->members[config->self].vp == config->vp;
+	       config->nr_members <= MUSTER_MEMBERS_MAX && config->self < config->nr_members;
 }
 
-int muster_engine_context_open(struct muster_engine *engine,
-			       const struct muster_context_config *config)
+int muster_engine_context_begin(struct muster_engine *engine,
+				const struct muster_context_config *config)
 {
 	struct unit *unit = least_loaded(engine);
 	struct context *ctx;
-	int ret;
 
 	if (!config_valid(engine, config))
 		return -EINVAL;
-	if (muster_context_find(engine, config->vp, config->job, config->context))
+	if (find(engine, config->vp, config->job, config->context))
 		return -EEXIST;
-	if (!unit)
+	if (!unit || engine->nr_closed >= CLOSED_MAX)
 		return -ENOSPC;
 	ctx = context_alloc(engine, config->nr_members);
 	if (!ctx)
@@ -149,18 +115,49 @@ int muster_engine_context_open(struct muster_engine *engine,
 	ctx->self = config->self;
 	ctx->vp = config->vp;
 	ctx->id = config->context;
+	ctx->life = config->life;
 	ctx->job = config->job;
 	ctx->job_key = config->job_key;
-	ret = members_copy(ctx, config->members);
-	if (ret) {
-		engine->world.free(engine->opaque, ctx, ctx->bytes);
-		return ret;
-	}
-	header_init(ctx);
 	join_unit(ctx, unit);
 	ctx->next_of_vp = engine->vps[ctx->vp]->contexts;
 	engine->vps[ctx->vp]->contexts = ctx;
 	return 0;
+}
+
+int muster_engine_context_add(struct muster_engine *engine, uint16_t vp, uint8_t job,
+			      uint32_t context, const struct muster_member *members, uint32_t nr)
+{
+	struct context *ctx = find(engine, vp, job, context);
+	uint32_t i;
+	int ret = 0;
+
+	if (!ctx)
+		return -ENOENT;
+	if (nr > ctx->members_wanted - ctx->nr_members)
+		return -EINVAL;
+	for (i = 0; i < nr && !ret; i++)
+		ret = muster_member_add(ctx, &members[i]);
+	if (ret) {
+		muster_context_free(ctx);
+		return ret;
+	}
+	if (!muster_context_is_opening(ctx)) {
+		header_init(ctx);
+		if (ctx->failure.status)
+			muster_context_ready(ctx);	/* all can be told now */
+	}
+	return 0;
+}
+
+int muster_engine_context_open(struct muster_engine *engine,
+			       const struct muster_context_config *config)
+{
+	int ret = muster_engine_context_begin(engine, config);
+
+	if (ret)
+		return ret;
+	return muster_engine_context_add(engine, config->vp, config->job, config->context,
+					 config->members, config->nr_members);
 }
 
 /* Its owner and its unit forget it. */
@@ -196,20 +193,24 @@ void muster_context_close(struct context *ctx)
 {
 	struct muster_engine *engine = ctx->engine;
 
+	if (muster_context_is_opening(ctx)) {
+		muster_context_free(ctx);	/* nobody knows of it */
+		return;
+	}
 	detach(ctx);
 	ctx->closed = true;
 	engine->nr_closed++;
-	engine->budget = ctx->nr_members;
-	if (muster_farewell_say(ctx) || engine->nr_closed > CLOSED_MAX)
+	engine->budget = CLOSE_BUDGET;
+	if (muster_farewell_say(ctx))
 		muster_context_free(ctx);
 	else
 		muster_context_ready(ctx);
 }
 
 void muster_engine_context_close(struct muster_engine *engine, uint16_t vp, uint8_t job,
-				 uint16_t context)
+				 uint32_t context)
 {
-	struct context *ctx = muster_context_find(engine, vp, job, context);
+	struct context *ctx = find(engine, vp, job, context);
 
 	if (ctx)
 		muster_context_close(ctx);
@@ -218,7 +219,7 @@ void muster_engine_context_close(struct muster_engine *engine, uint16_t vp, uint
 /* ---- diagnosis ---- */
 
 int muster_engine_context_query(const struct muster_engine *engine, uint16_t vp, uint8_t job,
-				uint16_t context, struct muster_context_state *state)
+				uint32_t context, struct muster_context_state *state)
 {
 	const struct context *ctx = muster_context_find(engine, vp, job, context);
 	const struct instance *inst;

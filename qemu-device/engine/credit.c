@@ -60,12 +60,27 @@ void muster_credit_receive(struct context *ctx, uint32_t index,
 	muster_context_ready(ctx);
 }
 
+/*
+ * Numbers are compared by their difference, which has a sign up to 2^31 only. What a
+ * member told long ago is taken for a newer base, as far out of the window as before:
+ * one member for each number that ends, so every one in time.
+ */
+static void keep_comparable(struct context *ctx)
+{
+	struct member *member = &ctx->members[ctx->base % ctx->nr_members];
+	uint32_t oldest = ctx->base - BASE_AGE_MAX;
+
+	if (!member->left && (int32_t)(oldest - member->base) > 0)
+		member->base = oldest;
+}
+
 /* Called when base has just moved past number. */
 void muster_credit_ended(struct context *ctx, uint32_t number)
 {
 	struct arrivals *arrivals = &ctx->arrivals[number % MUSTER_WINDOW];
 	uint32_t slot, index;
 
+	keep_comparable(ctx);
 	while (arrivals->credit_wanted) {
 		slot = __builtin_ctz(arrivals->credit_wanted);
 		arrivals->credit_wanted &= arrivals->credit_wanted - 1;

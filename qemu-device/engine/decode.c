@@ -11,7 +11,7 @@
 
 #include "arith.h"
 
-static const struct muster_desc_rdma no_rdma;
+static const struct muster_desc_range no_range;
 
 /* ---- descriptors ---- */
 
@@ -19,9 +19,9 @@ static bool fields_valid(const struct context *ctx, const struct muster_desc *de
 {
 	return (desc->kind == MUSTER_DESC_MP || desc->kind == MUSTER_DESC_RDMA) &&
 	       !(desc->flags & ~MUSTER_DESC_FLAGS) && !(desc->dest & MUSTER_DEST_RESERVED) &&
-	       !desc->reserved0 && desc->src_vp == ctx->vp && desc->job == ctx->job &&
-	       desc->context == ctx->id && desc->type <= MUSTER_DTYPE_I8 &&
-	       desc->op <= MUSTER_REDOP_BOR && desc->cp_count <= MUSTER_SOURCES_MAX &&
+	       !desc->signature.reserved && desc->src_vp == ctx->vp && desc->job == ctx->job &&
+	       desc->context == ctx->id && desc->signature.type <= MUSTER_DTYPE_LAST &&
+	       desc->signature.op <= MUSTER_REDOP_LAST && desc->cp_count <= MUSTER_SOURCES_MAX &&
 	       desc->inline_len <= MUSTER_INLINE_MAX;
 }
 
@@ -32,7 +32,7 @@ static bool belongs(const struct muster_desc *desc, uint32_t i, uint32_t nr,
 	return (desc->flags & MUSTER_DESC_C) && !(desc->flags & MUSTER_DESC_CH) == (i != 0) &&
 	       !(desc->flags & MUSTER_DESC_CT) == (i != nr - 1) &&
 	       !(desc->flags & MUSTER_DESC_SWAP_REMOTE_ADDR) && desc->stage == seq->stage &&
-	       desc->signature == seq->signature;
+	       muster_signatures_equal(&desc->signature, &seq->signature);
 }
 
 static bool range_valid(uint32_t key, uint64_t addr, uint64_t length)
@@ -43,19 +43,21 @@ static bool range_valid(uint32_t key, uint64_t addr, uint64_t length)
 /* Equal ranges are worked on in place; other overlaps have no defined result. */
 static bool ranges_clash(const struct muster_desc *desc)
 {
-	return desc->load_key && desc->load_key == desc->store_key &&
-	       desc->load_addr != desc->store_addr &&
-	       desc->load_addr < desc->store_addr + desc->length &&
-	       desc->store_addr < desc->load_addr + desc->length;
+	const struct muster_desc_range *range = &desc->range;
+
+	return range->load_key && range->load_key == desc->store_key &&
+	       range->load_addr != desc->store_addr &&
+	       range->load_addr < desc->store_addr + desc->length &&
+	       desc->store_addr < range->load_addr + desc->length;
 }
 
 static bool reduce_valid(const struct muster_desc *desc, uint32_t pulse_len)
 {
-	uint32_t size = muster_dtype_size(desc->type);
+	uint32_t size = muster_dtype_size(desc->signature.type);
 
 	if (!(desc->flags & MUSTER_DESC_REDUCE))
 		return true;
-	return muster_arith_supported(desc->type, desc->op) && desc->length % size == 0 &&
+	return muster_arith_supported(desc->signature.type, desc->signature.op) && desc->length % size == 0 &&
 	       pulse_len % size == 0;
 }
 
@@ -64,7 +66,8 @@ static bool inline_valid(const struct muster_desc *desc, const struct sequence *
 {
 	bool swap = desc->flags & MUSTER_DESC_SWAP_LOCAL_DATA;
 
-	if (desc->length > MUSTER_INLINE_MAX || desc->load_key || seq->pulse_count != 1)
+	if (desc->length > MUSTER_INLINE_MAX || seq->pulse_count != 1 ||
+	    (!desc->inline_len && memcmp(&desc->range, &no_range, sizeof(no_range))))
 		return false;
 	if (swap)
 		return desc->length == (uint64_t)left && !desc->inline_len;
@@ -73,21 +76,23 @@ static bool inline_valid(const struct muster_desc *desc, const struct sequence *
 
 static bool rdma_valid(const struct muster_desc *desc, const struct sequence *seq, uint32_t i)
 {
-	const struct muster_desc_rdma *rdma = &desc->rdma;
+	const struct muster_desc_range *range = &desc->range;
 	bool needs_load = (desc->flags & MUSTER_DESC_CP) || desc->store_key;
 
-	if (rdma->remote_addr || rdma->remote_key || desc->inline_len ||
-	    memcmp(rdma->reserved, no_rdma.reserved, sizeof(rdma->reserved)) ||
-	    (desc->flags & MUSTER_DESC_SWAP_LOCAL_DATA))
+	if (range->remote_addr || range->remote_key || range->pulses_live || range->numbers ||
+	    desc->inline_len ||
+	    memcmp(range->reserved, no_range.reserved, sizeof(range->reserved)) ||
+	    (desc->flags & MUSTER_DESC_SWAP_LOCAL_DATA) ||
+	    !range_valid(range->load_key, range->load_addr, desc->length) || ranges_clash(desc))
 		return false;
-	if (i && (rdma->pulse_len != seq->pulse_len ||
-		  (rdma->pulse_count && rdma->pulse_count != seq->pulse_count)))
+	if (i && (range->pulse_len != seq->pulse_len ||
+		  (range->pulse_count && range->pulse_count != seq->pulse_count)))
 		return false;
 	if (desc->length > (uint64_t)seq->pulse_len * seq->pulse_count)
 		return false;
 	if (!desc->length)
 		return true;
-	return desc->cp_count ? desc->store_key != 0 : !needs_load || desc->load_key;
+	return desc->cp_count ? desc->store_key != 0 : !needs_load || range->load_key;
 }
 
 static int decode_step(const struct context *ctx, const struct muster_desc *desc,
@@ -95,14 +100,14 @@ static int decode_step(const struct context *ctx, const struct muster_desc *desc
 {
 	step->flags = desc->flags;
 	step->kind = desc->kind;
-	step->type = desc->type;
-	step->op = desc->op;
+	step->type = desc->signature.type;
+	step->op = desc->signature.op;
 	step->cp_count = desc->cp_count;
 	step->slot_first = seq->nr_slots;
 	step->slot_dest = MUSTER_FIELD_GET(MUSTER_DEST_SEQ, desc->dest);
 	step->length = desc->length;
-	step->load_addr = desc->load_addr;
-	step->load_key = desc->load_key;
+	step->load_addr = desc->inline_len ? 0 : desc->range.load_addr;
+	step->load_key = desc->inline_len ? 0 : desc->range.load_key;
 	step->store_addr = desc->store_addr;
 	step->store_key = desc->store_key;
 	step->brings_data = desc->kind == MUSTER_DESC_MP && desc->inline_len == desc->length &&
@@ -124,8 +129,8 @@ static bool decode_head(const struct muster_desc *desc, struct sequence *seq)
 	seq->signature = desc->signature;
 	seq->stage = desc->stage;
 	seq->nr_slots = 0;
-	seq->pulse_len = desc->kind == MUSTER_DESC_RDMA ? desc->rdma.pulse_len : 0;
-	seq->pulse_count = desc->kind == MUSTER_DESC_RDMA ? desc->rdma.pulse_count : 1;
+	seq->pulse_len = desc->kind == MUSTER_DESC_RDMA ? desc->range.pulse_len : 0;
+	seq->pulse_count = desc->kind == MUSTER_DESC_RDMA ? desc->range.pulse_count : 1;
 	return seq->pulse_len <= MUSTER_PULSE_MAX && seq->pulse_count &&
 	       seq->pulse_count <= MUSTER_PULSE_COUNT_MAX;
 }
@@ -143,9 +148,8 @@ int muster_decode_sequence(const struct context *ctx, const struct muster_desc *
 		if (!i && !decode_head(&desc, seq))
 			return -EINVAL;
 		if (!fields_valid(ctx, &desc) || !belongs(&desc, i, nr, seq) ||
-		    !range_valid(desc.load_key, desc.load_addr, desc.length) ||
 		    !range_valid(desc.store_key, desc.store_addr, desc.length) ||
-		    ranges_clash(&desc) || !reduce_valid(&desc, seq->pulse_len) ||
+		    !reduce_valid(&desc, seq->pulse_len) ||
 		    seq->nr_slots + desc.cp_count > MUSTER_SLOTS_MAX)
 			return -EINVAL;
 		if (desc.kind == MUSTER_DESC_MP ? !inline_valid(&desc, seq, left) :
@@ -164,26 +168,38 @@ int muster_decode_sequence(const struct context *ctx, const struct muster_desc *
 	return 0;
 }
 
+/* Inline, or one packet's worth of memory; nothing else is said. */
+static bool message_valid(const struct muster_desc *desc)
+{
+	struct muster_desc_range range = desc->range;
+
+	if (desc->store_key)
+		return false;
+	if (desc->inline_len)
+		return desc->kind == MUSTER_DESC_MP && desc->length == desc->inline_len;
+	range.load_key = 0;
+	range.load_addr = 0;
+	return !memcmp(&range, &no_range, sizeof(no_range)) &&
+	       (desc->kind == MUSTER_DESC_MP ? !desc->length && !desc->range.load_key :
+		desc->length <= MUSTER_MTU && (!desc->length || desc->range.load_key) &&
+		range_valid(desc->range.load_key, desc->range.load_addr, desc->length));
+}
+
 int muster_decode_message(const struct context *ctx, const struct muster_desc *from,
 			  struct message *message)
 {
 	struct muster_desc desc = *from;
 
-	if (!fields_valid(ctx, &desc) || (desc.flags & ~MUSTER_DESC_COLL_END) || desc.cp_count)
-		return -EINVAL;
-	if (desc.kind == MUSTER_DESC_MP ?
-	    desc.length != desc.inline_len || desc.load_key || desc.store_key :
-	    desc.length > MUSTER_MTU || desc.inline_len || desc.store_key ||
-	    memcmp(&desc.rdma, &no_rdma, sizeof(no_rdma)) || (desc.length && !desc.load_key) ||
-	    !range_valid(desc.load_key, desc.load_addr, desc.length))
+	if (!fields_valid(ctx, &desc) || (desc.flags & ~MUSTER_DESC_COLL_END) ||
+	    desc.cp_count || !message_valid(&desc))
 		return -EINVAL;
 	message->member_dest = muster_member_find(ctx, desc.dest & MUSTER_DEST_NODE, desc.dst_vp);
 	if (message->member_dest >= ctx->nr_members || message->member_dest == ctx->self)
 		return -EINVAL;
 
 	message->cookie = desc.cookie;
-	message->load_addr = desc.load_addr;
-	message->load_key = desc.load_key;
+	message->load_addr = desc.inline_len ? 0 : desc.range.load_addr;
+	message->load_key = desc.inline_len ? 0 : desc.range.load_key;
 	message->signature = desc.signature;
 	message->length = desc.length;
 	message->slot = MUSTER_FIELD_GET(MUSTER_DEST_SEQ, desc.dest);
@@ -249,7 +265,8 @@ bool muster_decode_packet(const struct muster_packet *packet, uint32_t len)
 	int flags = flags_allowed(packet->type);
 
 	return packet->version == MUSTER_PACKET_VERSION && flags >= 0 &&
-	       !(packet->flags & ~flags) && !packet->reserved && packet->length == len &&
+	       !(packet->flags & ~flags) && !packet->reserved && !packet->tree &&
+	       !packet->group && !packet->signature.reserved && packet->length == len &&
 	       len <= MUSTER_MTU && packet->seq_id < MUSTER_SLOTS_MAX &&
 	       packet->total <= MUSTER_PULSE_MAX && packet->dst_vp < MUSTER_VPS_MAX &&
 	       (!packet->arg || packet->type == MUSTER_PACKET_ABORT) && payload_valid(packet);

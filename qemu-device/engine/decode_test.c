@@ -58,21 +58,25 @@ static void inline_programs_are_checked(void **state)
 {
 	(void)state;
 	REFUSE_MP(0, d[0].kind = 0);
-	REFUSE_MP(1, d[1].kind = 3);
-	REFUSE_MP(1, d[1].flags |= 0x400);
+	REFUSE_MP(1, d[1].kind = 4);
+	REFUSE_MP(0, d[0].kind = MUSTER_DESC_START);	/* these are for later */
+	REFUSE_MP(0, d[0].flags |= MUSTER_DESC_KEEP);
+	REFUSE_MP(1, d[1].flags |= MUSTER_DESC_FORWARD);
 	REFUSE_MP(1, d[1].flags |= 0x8000);
 	REFUSE_MP(1, d[1].flags |= MUSTER_DESC_SWAP_REMOTE_ADDR);
 	REFUSE_MP(0, d[0].dest |= 0x20000000);
-	REFUSE_MP(2, d[2].reserved0 = 1);
+	REFUSE_MP(2, d[2].signature.reserved = 1);
 	REFUSE_MP(1, d[1].src_vp++);
 	REFUSE_MP(1, d[1].job++);
 	REFUSE_MP(1, d[1].context++);
 	REFUSE_MP(1, d[1].stage++);
-	REFUSE_MP(2, d[2].signature++);
-	REFUSE_MP(0, d[0].type = 7);
-	REFUSE_MP(0, d[0].op = 6);
-	REFUSE_MP(1, d[1].op = 0);
-	REFUSE_MP(1, d[1].op = MUSTER_REDOP_BAND);	/* of doubles */
+	REFUSE_MP(2, d[2].signature.digest++);
+	REFUSE_MP(2, d[2].signature.coll++);
+	REFUSE_MP(2, d[2].signature.root++);
+	REFUSE_MP(0, d[0].signature.type = MUSTER_DTYPE_LAST + 1);
+	REFUSE_MP(0, d[0].signature.op = MUSTER_REDOP_LAST + 1);
+	REFUSE_MP(1, d[0].signature.op = d[1].signature.op = 0);
+	REFUSE_MP(1, d[0].signature.op = d[1].signature.op = MUSTER_REDOP_BAND);	/* of doubles */
 	REFUSE_MP(0, d[0].flags &= ~MUSTER_DESC_CH);
 	REFUSE_MP(1, d[1].flags |= MUSTER_DESC_CH);
 	REFUSE_MP(1, d[1].flags |= MUSTER_DESC_CT);
@@ -86,7 +90,8 @@ static void inline_programs_are_checked(void **state)
 	REFUSE_MP(1, d[1].length = 16);
 	REFUSE_MP(1, d[1].inline_len = 8);
 	REFUSE_MP(0, d[0].flags |= MUSTER_DESC_SWAP_LOCAL_DATA; d[0].inline_len = 0);
-	REFUSE_MP(0, desc_load(&d[0], 0));
+	REFUSE_MP(1, desc_load(&d[1], 0));
+	REFUSE_MP(1, d[1].range.numbers = 1);
 	REFUSE_MP(2, d[2].store_addr = UINT64_MAX - 3);
 	REFUSE_MP(0, desc_to(&d[0], 0, 0));		/* itself */
 	REFUSE_MP(0, desc_to(&d[0], 3, 0));		/* no member */
@@ -111,22 +116,24 @@ static void inline_programs_are_checked(void **state)
 static void programs_on_memory_are_checked(void **state)
 {
 	(void)state;
-	REFUSE_RDMA(0, d[0].rdma.pulse_len = MUSTER_PULSE_MAX + 8);
-	REFUSE_RDMA(0, d[0].rdma.pulse_count = 0);
-	REFUSE_RDMA(0, d[0].rdma.pulse_count = 2);		/* too few for the length */
-	REFUSE_RDMA(0, d[0].rdma.pulse_count = 0xffffffff);
-	REFUSE_RDMA(1, d[1].rdma.pulse_count = 4);
-	REFUSE_RDMA(1, d[1].rdma.pulse_len = 16384 - 8);
-	REFUSE_RDMA(0, d[0].rdma.reserved[43] = 1);
-	REFUSE_RDMA(0, d[0].rdma.remote_addr = 1);
-	REFUSE_RDMA(0, d[0].rdma.remote_key = 1);
+	REFUSE_RDMA(0, d[0].range.pulse_len = MUSTER_PULSE_MAX + 8);
+	REFUSE_RDMA(0, d[0].range.pulse_count = 0);
+	REFUSE_RDMA(0, d[0].range.pulse_count = 2);		/* too few for the length */
+	REFUSE_RDMA(0, d[0].range.pulse_count = 0xffffffff);
+	REFUSE_RDMA(1, d[1].range.pulse_count = 4);
+	REFUSE_RDMA(1, d[1].range.pulse_len = 16384 - 8);
+	REFUSE_RDMA(0, d[0].range.reserved[23] = 1);
+	REFUSE_RDMA(0, d[0].range.remote_addr = 1);
+	REFUSE_RDMA(0, d[0].range.remote_key = 1);
+	REFUSE_RDMA(0, d[0].range.pulses_live = 2);
+	REFUSE_RDMA(0, d[0].range.numbers = 2);
 	REFUSE_RDMA(0, d[0].inline_len = 1);
 	REFUSE_RDMA(1, d[1].flags |= MUSTER_DESC_SWAP_LOCAL_DATA);
 	REFUSE_RDMA(1, d[1].length = 39999);			/* not whole elements */
-	REFUSE_RDMA(1, d[0].rdma.pulse_len = d[1].rdma.pulse_len = 16388);
-	REFUSE_RDMA(0, d[0].load_key = 0);			/* nothing to send */
+	REFUSE_RDMA(1, d[0].range.pulse_len = d[1].range.pulse_len = 16388);
+	REFUSE_RDMA(0, d[0].range.load_key = 0);			/* nothing to send */
 	REFUSE_RDMA(1, d[1].store_key = 0);			/* nowhere to combine */
-	REFUSE_RDMA(0, d[0].load_addr = UINT64_MAX - 100);
+	REFUSE_RDMA(0, d[0].range.load_addr = UINT64_MAX - 100);
 	REFUSE_RDMA(1, d[1].store_addr = 39999);		/* ranges that overlap in part */
 	REFUSE_RDMA(1, d[1].length = UINT64_MAX - 7);
 }
@@ -180,6 +187,7 @@ static void engines_and_contexts_outside_of_the_limits_are_refused(void **state)
 {
 	static const struct muster_engine_config bad[] = {
 		{ .node = MUSTER_NODES_MAX, .units = 1 },
+		{ .node = MUSTER_NODE_AGGREGATION, .units = 1 },
 		{ .units = 0 },
 		{ .units = MUSTER_UNITS + 1 },
 		{ .units = 1, .buffer_bytes = MUSTER_MTU },
@@ -210,6 +218,8 @@ static void engines_and_contexts_outside_of_the_limits_are_refused(void **state)
 	members[1] = members[0];
 	assert_int_equal(muster_engine_context_open(engine, &config), -EINVAL);
 	members[1].node = MUSTER_NODES_MAX;
+	assert_int_equal(muster_engine_context_open(engine, &config), -EINVAL);
+	members[1].node = MUSTER_NODE_AGGREGATION;
 	assert_int_equal(muster_engine_context_open(engine, &config), -EINVAL);
 	members[1].node = 5;
 	assert_int_equal(muster_engine_context_open(engine, &config), 0);

@@ -37,7 +37,7 @@ int muster_engine_create(const struct muster_engine_config *config,
 	struct muster_engine *engine;
 	int ret;
 
-	if (!world_complete(world) || config->node >= MUSTER_NODES_MAX || !config->units ||
+	if (!world_complete(world) || config->node >= MUSTER_NODE_AGGREGATION || !config->units ||
 	    config->units > MUSTER_UNITS || bytes % MUSTER_PULSE_MAX || bytes > BUFFER_BYTES_MAX)
 		return -EINVAL;
 	engine = world->alloc(opaque, sizeof(*engine));
@@ -46,6 +46,8 @@ int muster_engine_create(const struct muster_engine_config *config,
 	engine->world = *world;
 	engine->opaque = opaque;
 	engine->node = config->node;
+	engine->hash_key[0] = config->hash_key[0];
+	engine->hash_key[1] = config->hash_key[1];
 	ret = units_create(engine, config->units, bytes);
 	if (ret) {
 		muster_engine_destroy(engine);
@@ -131,6 +133,8 @@ void muster_context_unready(struct context *ctx)
 static bool run(struct context *ctx)
 {
 	ctx->stalled = false;
+	if (muster_context_is_opening(ctx))
+		return false;
 	if (ctx->closed) {
 		if (!muster_farewell_say(ctx))
 			return true;
@@ -198,7 +202,7 @@ int muster_engine_post(struct muster_engine *engine, uint16_t vp,
 	return ret;
 }
 
-int muster_engine_abort(struct muster_engine *engine, uint16_t vp, uint8_t job, uint16_t context,
+int muster_engine_abort(struct muster_engine *engine, uint16_t vp, uint8_t job, uint32_t context,
 			uint8_t status, uint32_t culprit)
 {
 	struct context *ctx = muster_context_find(engine, vp, job, context);
@@ -208,31 +212,41 @@ int muster_engine_abort(struct muster_engine *engine, uint16_t vp, uint8_t job, 
 	if (!status || status > MUSTER_STATUS_FLUSHED ||
 	    (culprit >= ctx->nr_members && culprit != MUSTER_CULPRIT_NONE))
 		return -EINVAL;
-	muster_context_fail(ctx, status, culprit, 0);
+	muster_context_fail(ctx, status, culprit, NULL);
 	return 0;
 }
 
-static void lose(struct context *ctx, uint32_t node)
+/* Any life of the node but the present one; 0: every one. */
+static void lose(struct context *ctx, uint32_t node, uint32_t present)
 {
 	uint32_t i;
 
+	if (ctx->failure.status || !muster_member_may_be_at(ctx, node))
+		return;
 	for (i = 0; i < ctx->nr_members; i++) {
 		if (ctx->members[i].node != node || i == ctx->self ||
+		    (present && ctx->members[i].incarnation == present) ||
 		    muster_farewell_complete(&ctx->members[i]))
 			continue;
-		muster_context_fail(ctx, MUSTER_STATUS_PEER_LOST, i, 0);
+		muster_context_fail(ctx, MUSTER_STATUS_PEER_LOST, i, NULL);
 		return;
 	}
 }
 
-void muster_engine_peer_lost(struct muster_engine *engine, uint32_t node)
+void muster_engine_peer_present(struct muster_engine *engine, uint32_t node,
+				uint32_t incarnation)
 {
 	uint32_t i, c;
 
 	for (i = 0; i < engine->nr_units; i++)
 		for (c = 0; c < MUSTER_UNIT_CONTEXTS_MAX; c++)
 			if (engine->units[i].contexts[c])
-				lose(engine->units[i].contexts[c], node);
+				lose(engine->units[i].contexts[c], node, incarnation);
+}
+
+void muster_engine_peer_lost(struct muster_engine *engine, uint32_t node)
+{
+	muster_engine_peer_present(engine, node, 0);
 }
 
 void muster_engine_counters_get(const struct muster_engine *engine,

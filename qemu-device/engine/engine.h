@@ -49,20 +49,28 @@ struct muster_engine_world {
 			 uint64_t len, bool write);
 
 	/*
-	 * Optional: whether peers of this VP can read region `key` in place, and
+	 * Optional: whether a node can read this VP's region `key` in place, and
 	 * a peer's region as such a place. With both, large data is not sent but
 	 * taken by the receiver from where it lies (memory rings).
 	 */
-	bool (*shareable)(void *world, uint16_t vp, uint32_t key);
+	bool (*shareable)(void *world, uint16_t vp, uint32_t key, uint32_t node);
 	const void *(*peer_map)(void *world, uint32_t node, uint16_t vp, uint32_t key,
 				uint64_t addr, uint64_t len);
 
 	/*
-	 * Hand a packet to the wire, which keeps a copy: 0; -EAGAIN when it has
-	 * no room now (the engine tries again at a later step); -EHOSTUNREACH
-	 * when the peer is gone (muster_engine_peer_lost() will follow).
+	 * With peer_map: whether a peer has ended a context, and may have given back
+	 * the memory that it lent there. Asked after each reading of it.
 	 */
-	int (*send)(void *world, const struct muster_packet *packet, const void *payload);
+	bool (*peer_ended)(void *world, uint32_t node, uint8_t job, uint32_t context);
+
+	/*
+	 * Hand a packet for that life of its node to the wire, which keeps a copy:
+	 * 0; -EAGAIN when it has no room now (the engine tries again at a later
+	 * step); -EHOSTUNREACH when the peer is gone (muster_engine_peer_lost()
+	 * will follow).
+	 */
+	int (*send)(void *world, uint32_t incarnation, const struct muster_packet *packet,
+		    const void *payload);
 
 	/* Append to the VP's completion queue: 0, or -EAGAIN when it is full. */
 	int (*complete)(void *world, uint16_t vp, const struct muster_cqe *cqe);
@@ -82,6 +90,7 @@ struct muster_engine_config {
 	uint32_t node;		/* this NIC's NodeID */
 	uint32_t units;		/* 1 to MUSTER_UNITS */
 	uint32_t buffer_bytes;	/* of each unit, a multiple of MUSTER_PULSE_MAX; 0: the default */
+	uint64_t hash_key[2];	/* secret, where strangers choose the members: it hashes them */
 };
 
 /* A member of a context: where its packets go, and which life of it is meant. */
@@ -94,7 +103,8 @@ struct muster_member {
 
 struct muster_context_config {
 	uint8_t job;
-	uint16_t context;	/* id, agreed among the members */
+	uint32_t context;	/* id, agreed among the members */
+	uint32_t life;		/* of this use of the id, agreed likewise */
 	uint16_t vp;		/* the local VP */
 	uint64_t job_key;
 	uint32_t self;		/* index of the local VP in members */
@@ -172,10 +182,32 @@ void muster_engine_vp_close(struct muster_engine *engine, uint16_t vp);
  * member before the first sequence is posted on any.
  *
  * Return: 0; -EINVAL; -EEXIST; -ENOSPC when every unit has
- * MUSTER_UNIT_CONTEXTS_MAX contexts; -ENOMEM.
+ * MUSTER_UNIT_CONTEXTS_MAX contexts, or too many that were closed still have members
+ * to tell (step, then try again); -ENOMEM.
  */
 int muster_engine_context_open(struct muster_engine *engine,
 			       const struct muster_context_config *config);
+
+/**
+ * muster_engine_context_begin() - the same in pieces, for tables that are long.
+ *
+ * config->members is not looked at. The context has its reserve from now on, but it is
+ * open with its last member only: before that nobody can post to it or abort it, and
+ * packets for it are dropped. A member there that is lost meanwhile fails it all the same.
+ *
+ * Return: as muster_engine_context_open().
+ */
+int muster_engine_context_begin(struct muster_engine *engine,
+				const struct muster_context_config *config);
+
+/**
+ * muster_engine_context_add() - add the next members of a context that was begun.
+ *
+ * Return: 0; -ENOENT; -EINVAL for a member that is not valid or there already: the
+ * context is gone then; or for more members than are wanted.
+ */
+int muster_engine_context_add(struct muster_engine *engine, uint16_t vp, uint8_t job,
+			      uint32_t context, const struct muster_member *members, uint32_t nr);
 
 /**
  * muster_engine_context_close() - no completion, DMA or packet of it afterwards.
@@ -185,7 +217,7 @@ int muster_engine_context_open(struct muster_engine *engine,
  * fail with MUSTER_STATUS_PEER_LOST; or why it had failed, if it had.
  */
 void muster_engine_context_close(struct muster_engine *engine, uint16_t vp, uint8_t job,
-				 uint16_t context);
+				 uint32_t context);
 
 /**
  * muster_engine_post() - give a VP one whole sequence, or one point-to-point descriptor.
@@ -231,6 +263,10 @@ bool muster_engine_step(struct muster_engine *engine, uint32_t budget);
  */
 void muster_engine_peer_lost(struct muster_engine *engine, uint32_t node);
 
+/** muster_engine_peer_present() - of this node that life is there (0: none): others of it are lost. */
+void muster_engine_peer_present(struct muster_engine *engine, uint32_t node,
+				uint32_t incarnation);
+
 /**
  * muster_engine_peer_left() - a node went in good order: all that it had sent has been
  * received. Contexts with a member there go on as far as that member has ended
@@ -240,10 +276,10 @@ void muster_engine_peer_left(struct muster_engine *engine, uint32_t node);
 
 /** muster_engine_abort() - fail a context from here and tell all members. -ENOENT. */
 int muster_engine_abort(struct muster_engine *engine, uint16_t vp, uint8_t job,
-			uint16_t context, uint8_t status, uint32_t culprit);
+			uint32_t context, uint8_t status, uint32_t culprit);
 
 int muster_engine_context_query(const struct muster_engine *engine, uint16_t vp, uint8_t job,
-				uint16_t context, struct muster_context_state *state);
+				uint32_t context, struct muster_context_state *state);
 
 void muster_engine_counters_get(const struct muster_engine *engine,
 				struct muster_engine_counters *counters);

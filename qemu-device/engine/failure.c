@@ -21,7 +21,8 @@ bool muster_context_complete(struct context *ctx, struct muster_cqe *cqe)
 	return false;
 }
 
-void muster_context_fail(struct context *ctx, uint8_t status, uint32_t culprit, uint32_t detail)
+void muster_context_fail(struct context *ctx, uint8_t status, uint32_t culprit,
+			 const struct muster_signature *other)
 {
 	uint32_t i;
 
@@ -29,9 +30,11 @@ void muster_context_fail(struct context *ctx, uint8_t status, uint32_t culprit, 
 		return;
 	ctx->failure.status = status;
 	ctx->failure.culprit = culprit;
-	ctx->failure.detail = detail;
 	ctx->failure.number = ctx->base;
-	ctx->failure.signature = ctx->queued ? muster_sequence_current(ctx)->signature : 0;
+	if (other)
+		ctx->failure.other = *other;
+	if (ctx->queued)
+		ctx->failure.ours = muster_sequence_current(ctx)->signature;
 	for (i = 0; i < MUSTER_WINDOW; i++)
 		while (ctx->arrivals[i].first)
 			muster_entry_remove(ctx, &ctx->unit->entries[ctx->arrivals[i].first]);
@@ -50,7 +53,7 @@ static bool flush_sequence(struct context *ctx)
 		.cookie = seq->cookie,
 		.number = ctx->base,
 		.culprit = ctx->failure.culprit,
-		.detail = ctx->failure.detail,
+		.other = ctx->failure.other,
 		.signature = seq->signature,
 	};
 
@@ -71,8 +74,8 @@ static bool tell_owner(struct context *ctx)
 		.status = ctx->failure.status,
 		.number = ctx->failure.number,
 		.culprit = ctx->failure.culprit,
-		.detail = ctx->failure.detail,
-		.signature = ctx->failure.signature,
+		.other = ctx->failure.other,
+		.signature = ctx->failure.ours,
 	};
 
 	return muster_context_complete(ctx, &cqe);

@@ -21,7 +21,7 @@ static void prepare(const struct context *ctx, uint32_t member, struct muster_pa
 	muster_packet_prepare(ctx, MUSTER_PACKET_ABORT, member, packet);
 	packet->number = ctx->failure.status;
 	packet->arg = ctx->failure.culprit;
-	packet->signature = ctx->failure.detail;
+	packet->signature = ctx->failure.other;
 }
 
 /* A member that cannot be reached needs not be told. */
@@ -41,17 +41,10 @@ bool muster_farewell_say(struct context *ctx)
 
 bool muster_farewell_check(struct context *ctx)
 {
-	uint32_t i;
-
-	for (i = 0; ctx->nr_left && i < ctx->nr_members; i++) {
-		const struct member *member = &ctx->members[i];
-
-		if (member->left && (int32_t)(ctx->base - member->base) >= 0) {
-			muster_context_fail(ctx, MUSTER_STATUS_PEER_LOST, i, 0);
-			return false;
-		}
-	}
-	return true;
+	if (!ctx->nr_left || (int32_t)(ctx->base - ctx->left_base) < 0)
+		return true;
+	muster_context_fail(ctx, MUSTER_STATUS_PEER_LOST, ctx->left_first, NULL);
+	return false;
 }
 
 static void left(struct context *ctx, uint32_t index)
@@ -61,7 +54,10 @@ static void left(struct context *ctx, uint32_t index)
 	if (member->left)
 		return;
 	member->left = true;
-	ctx->nr_left++;
+	if (!ctx->nr_left++ || (int32_t)(member->base - ctx->left_base) < 0) {
+		ctx->left_first = index;
+		ctx->left_base = member->base;
+	}
 	if (ctx->running)
 		muster_farewell_check(ctx);
 }
@@ -88,6 +84,8 @@ static void leave(struct context *ctx, uint32_t node)
 {
 	uint32_t i;
 
+	if (!muster_member_may_be_at(ctx, node))
+		return;
 	for (i = 0; i < ctx->nr_members && !ctx->failure.status; i++)
 		if (i != ctx->self && ctx->members[i].node == node) {
 			ctx->members[i].all_came = true;

@@ -13,7 +13,8 @@ static struct muster_packet honest(uint8_t type)
 {
 	return (struct muster_packet){
 		.version = MUSTER_PACKET_VERSION, .type = type, .job = WORLD_JOB, .src_node = 1,
-		.src_vp = WORLD_VP, .dst_vp = WORLD_VP, .context = WORLD_CONTEXT,
+		.src_vp = WORLD_VP, .dst_vp = WORLD_VP, .src_member = 1,
+		.context = WORLD_CONTEXT, .life = WORLD_LIFE,
 		.length = type == MUSTER_PACKET_DATA ? 8 : 0, .total = 8, .signature = SIGNATURE,
 		.incarnation = 101, .job_key = WORLD_JOB_KEY,
 	};
@@ -81,8 +82,11 @@ static void malformed_packets_are_dropped(void **state)
 	(void)state;
 	expect_drop(w, &lying, 7, COUNTER(drop_malformed));
 	expect_drop(w, &lying, 9, COUNTER(drop_malformed));
-	EXPECT_DROP(w, MUSTER_PACKET_DATA, drop_malformed, p.version = 2);
+	EXPECT_DROP(w, MUSTER_PACKET_DATA, drop_malformed, p.version = 1);
 	EXPECT_DROP(w, MUSTER_PACKET_DATA, drop_malformed, p.reserved = 1);
+	EXPECT_DROP(w, MUSTER_PACKET_DATA, drop_malformed, p.signature.reserved = 1);
+	EXPECT_DROP(w, MUSTER_PACKET_DATA, drop_malformed, p.tree = 1);
+	EXPECT_DROP(w, MUSTER_PACKET_DATA, drop_malformed, p.group = 1);
 	EXPECT_DROP(w, MUSTER_PACKET_DATA, drop_malformed, p.flags = 0x40);
 	EXPECT_DROP(w, MUSTER_PACKET_DATA, drop_malformed, p.flags = MUSTER_PACKET_TAKEN);
 	EXPECT_DROP(w, MUSTER_PACKET_DATA, drop_malformed, p.flags = MUSTER_PACKET_SWAP_ADDR);
@@ -125,10 +129,31 @@ static void strangers_are_dropped(void **state)
 	EXPECT_DROP(w, MUSTER_PACKET_DATA, drop_stranger, p.dst_node++);
 	EXPECT_DROP(w, MUSTER_PACKET_DATA, drop_stranger, p.dst_vp++);
 	EXPECT_DROP(w, MUSTER_PACKET_DATA, drop_stranger, p.incarnation++);
+	EXPECT_DROP(w, MUSTER_PACKET_DATA, drop_stranger, p.life++);	/* an id that came round */
+	EXPECT_DROP(w, MUSTER_PACKET_DATA, drop_stranger, p.src_member = 2);
+	EXPECT_DROP(w, MUSTER_PACKET_DATA, drop_stranger, p.src_member = 0xffffffff);
 	/* Not even from ourselves. */
-	EXPECT_DROP(w, MUSTER_PACKET_DATA, drop_stranger, p.src_node = 0; p.incarnation = 100);
+	EXPECT_DROP(w, MUSTER_PACKET_DATA, drop_stranger,
+		    p.src_node = p.src_member = 0; p.incarnation = 100);
 	EXPECT_DROP(w, MUSTER_PACKET_ABORT, drop_stranger,
 		    p.number = MUSTER_STATUS_ABORTED; p.job_key = 0);
+	world_destroy(w);
+}
+
+/* The id of a context comes round; what was sent in its former life may still be on its way. */
+static void packets_of_a_former_life_change_nothing(void **state)
+{
+	struct world *w = waiting_world(1);
+	struct muster_engine *engine = w->nodes[0].engine;
+	uint8_t type;
+
+	(void)state;
+	muster_engine_context_close(engine, WORLD_VP, WORLD_JOB, WORLD_CONTEXT);
+	world_run(w);
+	assert_int_equal(world_context_open_life(w, 0, WORLD_CONTEXT, WORLD_LIFE + 1), 0);
+	for (type = MUSTER_PACKET_DATA; type <= MUSTER_PACKET_ABORT; type++)
+		EXPECT_DROP(w, type, drop_stranger, p.base = 7; p.length = p.total = 0);
+	EXPECT_DROP(w, MUSTER_PACKET_DATA, drop_window, p.life++; p.number = MUSTER_WINDOW);
 	world_destroy(w);
 }
 
@@ -249,7 +274,7 @@ static struct muster_packet mad_packet(struct world *w)
 	if (p.type == MUSTER_PACKET_RTS && p.flags & MUSTER_PACKET_REFERENCE)
 		p.length = 24;
 	if (!world_random(w, 30))
-		randomize(w, (uint8_t *)&p + world_random(w, 60), 4);
+		randomize(w, (uint8_t *)&p + world_random(w, 92), 4);
 	return p;
 }
 
@@ -368,6 +393,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(malformed_packets_are_dropped),
 		cmocka_unit_test(strangers_are_dropped),
+		cmocka_unit_test(packets_of_a_former_life_change_nothing),
 		cmocka_unit_test(what_lies_outside_of_the_window_is_dropped),
 		cmocka_unit_test(a_slot_is_filled_once),
 		cmocka_unit_test(fragments_are_taken_once_and_in_place),

@@ -47,7 +47,7 @@ static bool replaces(const struct step *step, const struct entry *entry)
 /* The packet should have brought the operand, which nothing else does. */
 static bool operand_missing(struct context *ctx, const struct entry *entry)
 {
-	muster_context_fail(ctx, MUSTER_STATUS_PROTOCOL, entry->member, entry->signature);
+	muster_context_fail(ctx, MUSTER_STATUS_PROTOCOL, entry->member, &entry->signature);
 	return false;
 }
 
@@ -201,6 +201,19 @@ static const void *peer_memory(struct context *ctx, const struct entry *entry)
 				      entry->reference.key, entry->reference.addr, entry->total);
 }
 
+/* What was read there counts for nothing if the sender did not wait for it. */
+static bool given_back(const struct context *ctx, struct entry *entry)
+{
+	const struct muster_engine *engine = ctx->engine;
+	uint32_t node = ctx->members[entry->member].node;
+
+	if (!engine->world.peer_ended ||
+	    !engine->world.peer_ended(engine->opaque, node, ctx->job, ctx->id))
+		return false;
+	entry->state = ENTRY_VOID;
+	return true;
+}
+
 /* The store waits, so the message waits here: its sender must not wait for us. */
 static bool copy_reference(struct context *ctx, struct instance *inst, struct entry *entry,
 			   const uint8_t *peer)
@@ -213,6 +226,8 @@ static bool copy_reference(struct context *ctx, struct instance *inst, struct en
 		len = entry->total - at < MUSTER_MTU ? entry->total - at : MUSTER_MTU;
 		memcpy(muster_room_block(ctx->unit, entry, at), peer + at, len);
 	}
+	if (given_back(ctx, entry))
+		return false;
 	ctx->engine->counters.bytes_referenced += entry->total;
 	entry->state = ENTRY_FULL;
 	entry->owes_taken = true;
@@ -234,7 +249,7 @@ static bool combine_reference(struct context *ctx, struct instance *inst, const 
 			muster_landing_tell_taken(ctx, entry);
 		return false;
 	}
-	if (!combine_message(ctx, inst, step, entry, peer))
+	if (!combine_message(ctx, inst, step, entry, peer) || given_back(ctx, entry))
 		return false;
 	ctx->engine->counters.bytes_referenced += entry->total;
 	entry->combined = true;
@@ -261,7 +276,8 @@ static bool combine_slot(struct context *ctx, struct instance *inst, const struc
 	struct entry *entry = muster_entry_find(ctx->unit, ctx->index, ctx->base, inst->pulse,
 						inst->slot);
 
-	if (!entry || entry->state == ENTRY_ASKED || entry->state == ENTRY_GRANTED)
+	if (!entry || entry->state == ENTRY_ASKED || entry->state == ENTRY_GRANTED ||
+	    entry->state == ENTRY_VOID)
 		return false;
 	if (!entry->combined) {
 		if (!inst->has_operand && !replaces(step, entry))
@@ -315,6 +331,12 @@ static bool run_rdma(struct context *ctx, struct instance *inst, const struct st
 
 /* ---- the program ---- */
 
+static bool budget_spent(struct context *ctx)
+{
+	ctx->stalled |= !ctx->engine->budget;
+	return !ctx->engine->budget;
+}
+
 void muster_instance_run(struct context *ctx, struct instance *inst)
 {
 	const struct sequence *seq = muster_sequence_current(ctx);
@@ -325,11 +347,11 @@ void muster_instance_run(struct context *ctx, struct instance *inst)
 	while (inst->next < seq->nr_steps && !ctx->failure.status) {
 		const struct step *step = &seq->steps[inst->next];
 
-		if (!engine->budget) {
-			ctx->stalled = true;
+		if (budget_spent(ctx))
 			return;
-		}
 		if (!(step->kind == MUSTER_DESC_MP ? run_inline : run_rdma)(ctx, inst, step))
+			return;
+		if (budget_spent(ctx))	/* on the answer to its last packet */
 			return;
 		engine->budget--;
 		engine->counters.descriptors_executed++;

@@ -14,6 +14,8 @@
 
 #include "engine.h"
 
+#include <string.h>
+
 /* Layouts are read as they lie in memory. */
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "little-endian hosts only");
 
@@ -22,7 +24,10 @@ enum engine_limit {
 	/* Slots that can be told or asked for within the window of one context. */
 	CONTEXT_ENTRIES = (MUSTER_WINDOW + 1) * MUSTER_PULSES_LIVE * MUSTER_SLOTS_MAX,
 	BUFFER_BYTES_MAX = 128 << 20,
-	CLOSED_MAX = 64,		/* contexts that are closed and not yet told to all */
+	CLOSED_MAX = 64,		/* closed and not yet told to all: no more are opened then */
+	CLOSE_BUDGET = 64,		/* members told at once when it closes; steps tell the rest */
+	NODE_BITS = 4096,		/* nodes by which a context is found that a loss concerns */
+	BASE_AGE_MAX = 1 << 30,		/* how far a member's base is remembered to lie back */
 };
 
 /* ---- programs (decode.c) ---- */
@@ -46,12 +51,18 @@ struct step {
 	uint8_t data[MUSTER_INLINE_MAX];
 };
 
+static inline bool muster_signatures_equal(const struct muster_signature *a,
+					   const struct muster_signature *b)
+{
+	return !memcmp(a, b, sizeof(*a));
+}
+
 struct sequence {
 	uint64_t cookie;
-	uint32_t signature;
+	struct muster_signature signature;
 	uint32_t pulse_len;
 	uint32_t pulse_count;
-	uint8_t stage;
+	uint16_t stage;
 	uint8_t nr_steps;
 	uint8_t nr_slots;
 	bool coll_end;
@@ -65,10 +76,10 @@ struct message {
 	uint64_t load_addr;
 	uint32_t load_key;
 	uint32_t member_dest;
-	uint32_t signature;
+	struct muster_signature signature;
 	uint16_t length;
+	uint16_t stage;
 	uint8_t slot;
-	uint8_t stage;
 	bool completes;
 	bool left;			/* only its completion is missing */
 	uint8_t data[MUSTER_INLINE_MAX];
@@ -81,6 +92,7 @@ enum entry_state {
 	ENTRY_REFERENCE,	/* RTS has come; the message lies in the sender's memory */
 	ENTRY_GRANTED,		/* has room; fragments arrive */
 	ENTRY_FULL,		/* the message is here */
+	ENTRY_VOID,		/* its memory was given back before it was read: an ABORT follows */
 };
 
 /* What is known of one slot of one instance. */
@@ -89,13 +101,13 @@ struct entry {
 	uint32_t number;
 	uint32_t pulse;
 	uint32_t member;	/* who wrote it */
-	uint32_t signature;
+	struct muster_signature signature;
 	uint32_t total;
 	uint16_t flags;		/* MUSTER_PACKET_* */
 	uint16_t next, prev;	/* entries of the same number; next: free ones */
+	uint16_t stage;
 	uint8_t state;
 	uint8_t slot;
-	uint8_t stage;
 	uint8_t fragments;	/* bit i: the one at offset i * MUSTER_MTU is here */
 	uint8_t nr_blocks;
 	bool in_reserve;
@@ -136,7 +148,7 @@ struct unit {
 struct member {
 	uint32_t node;
 	uint32_t incarnation;
-	uint32_t base;			/* newest that it has told */
+	uint32_t base;			/* newest that it has told; or at least so much */
 	uint32_t asked;			/* tell it when this number has ended, if `asks` */
 	uint32_t next_asking;		/* index + 1, list of those that are owed a CREDIT */
 	uint32_t sent;			/* packets to it, but for the farewell */
@@ -159,8 +171,8 @@ struct arrivals {
 
 /* A number that has ended. */
 struct ended {
-	uint32_t signature;
-	uint8_t stage;
+	struct muster_signature signature;
+	uint16_t stage;
 };
 
 enum send_phase {
@@ -202,9 +214,9 @@ struct instance {
 struct failure {
 	uint8_t status;		/* enum muster_status; 0: none */
 	uint32_t culprit;
-	uint32_t detail;
 	uint32_t number;
-	uint32_t signature;
+	struct muster_signature ours;
+	struct muster_signature other;	/* MISMATCH */
 };
 
 struct context {
@@ -214,10 +226,12 @@ struct context {
 	struct context *next_listed;
 	size_t bytes;
 	uint64_t job_key;
-	uint32_t nr_members;
+	uint32_t nr_members;		/* there so far */
+	uint32_t members_wanted;	/* open with the last of them */
 	uint32_t self;
+	uint32_t id;
+	uint32_t life;
 	uint16_t vp;
-	uint16_t id;
 	uint8_t job;
 	uint8_t index;			/* in the unit */
 	bool listed;			/* on the engine's list of what can run */
@@ -242,6 +256,8 @@ struct context {
 	bool context_told;		/* MUSTER_CQE_CONTEXT is written */
 
 	uint32_t nr_left;		/* members that have closed their context */
+	uint32_t left_first;		/* of them, the one that ended the fewest numbers, */
+	uint32_t left_base;		/* and its final base */
 	uint32_t asking_first;		/* member index + 1 */
 	uint32_t messages_first, nr_messages;
 	struct arrivals arrivals[MUSTER_WINDOW];
@@ -253,6 +269,7 @@ struct context {
 	struct member *members;		/* behind this struct, with their hash table */
 	uint32_t *member_table;		/* index + 1; 0: empty */
 	uint32_t member_bits;
+	uint64_t nodes[NODE_BITS / 64];	/* a bit per node, modulo: a member is there */
 };
 
 struct vp {
@@ -263,6 +280,7 @@ struct muster_engine {
 	struct muster_engine_world world;
 	void *opaque;
 	uint32_t node;
+	uint64_t hash_key[2];
 	uint32_t nr_units;
 	uint32_t budget;		/* what is left of this step's */
 	struct context *ready_first, *ready_last;
@@ -278,17 +296,29 @@ void muster_context_ready(struct context *ctx);
 void muster_context_unready(struct context *ctx);
 
 /* context.c */
+/* An open one; those that are still being opened take part in nothing. */
 struct context *muster_context_find(const struct muster_engine *engine, uint16_t vp, uint8_t job,
-				    uint16_t id);
-/* Index of the member, or nr_members. */
-uint32_t muster_member_find(const struct context *ctx, uint32_t node, uint16_t vp);
+				    uint32_t id);
+static inline bool muster_context_is_opening(const struct context *ctx)
+{
+	return ctx->nr_members < ctx->members_wanted;
+}
 /* No completion, DMA or received packet of it afterwards; told to the members. */
 void muster_context_close(struct context *ctx);
 void muster_context_free(struct context *ctx);
 
+/* member.c */
+/* Index of the member, or nr_members. */
+uint32_t muster_member_find(const struct context *ctx, uint32_t node, uint16_t vp);
+/* False: none is. */
+bool muster_member_may_be_at(const struct context *ctx, uint32_t node);
+/* The next one: 0; -EINVAL: out of range, there already, or not where self must be. */
+int muster_member_add(struct context *ctx, const struct muster_member *from);
+
 /* failure.c */
-/* The first cause stays. detail: MISMATCH, the other's signature. */
-void muster_context_fail(struct context *ctx, uint8_t status, uint32_t culprit, uint32_t detail);
+/* The first cause stays. other: MISMATCH, the culprit's signature; or NULL. */
+void muster_context_fail(struct context *ctx, uint8_t status, uint32_t culprit,
+			 const struct muster_signature *other);
 /* Tell members and completion queue of a failed context what has become of it. */
 void muster_context_drain(struct context *ctx);
 /* Fills in what all completions of a context share. False: the queue is full, stalled. */

@@ -15,7 +15,8 @@ static uint8_t judge(const struct sequence *seq, const struct entry *entry)
 {
 	const struct step *step;
 
-	if (entry->signature != seq->signature || entry->stage != seq->stage)
+	if (!muster_signatures_equal(&entry->signature, &seq->signature) ||
+	    entry->stage != seq->stage)
 		return MUSTER_STATUS_MISMATCH;
 	if (entry->slot >= seq->nr_slots || entry->pulse >= seq->pulse_count)
 		return MUSTER_STATUS_PROTOCOL;
@@ -31,7 +32,7 @@ bool muster_landing_check(struct context *ctx, const struct entry *entry)
 	uint8_t status = judge(muster_sequence_current(ctx), entry);
 
 	if (status)
-		muster_context_fail(ctx, status, entry->member, entry->signature);
+		muster_context_fail(ctx, status, entry->member, &entry->signature);
 	return !status;
 }
 
@@ -43,20 +44,21 @@ static void stale(struct context *ctx, uint32_t member, const struct muster_pack
 
 	ctx->engine->counters.drop_window++;
 	if (age > ctx->nr_ended ||
-	    (ended->signature == packet->signature && ended->stage == packet->stage))
+	    (muster_signatures_equal(&ended->signature, &packet->signature) &&
+	     ended->stage == packet->stage))
 		return;
-	muster_context_fail(ctx, MUSTER_STATUS_MISMATCH, member, packet->signature);
+	muster_context_fail(ctx, MUSTER_STATUS_MISMATCH, member, &packet->signature);
 	ctx->failure.number = packet->number;
-	ctx->failure.signature = ended->signature;
+	ctx->failure.ours = ended->signature;
 }
 
 /* What fills a slot for the second time is a repetition, unless it is of another operation. */
 static void repeated(struct context *ctx, uint32_t member, const struct muster_packet *packet,
-		     uint32_t signature)
+		     const struct muster_signature *signature)
 {
 	ctx->engine->counters.drop_duplicate++;
-	if (packet->signature != signature)
-		muster_context_fail(ctx, MUSTER_STATUS_MISMATCH, member, packet->signature);
+	if (!muster_signatures_equal(&packet->signature, signature))
+		muster_context_fail(ctx, MUSTER_STATUS_MISMATCH, member, &packet->signature);
 }
 
 /* ---- is it within the window? ---- */
@@ -84,7 +86,7 @@ static bool within_window(struct context *ctx, uint32_t member, const struct mus
 	if (packet->pulse < first ||
 	    (is_running(ctx, packet->number) && packet->pulse < ctx->pulse_next &&
 	     packet->seq_id < ctx->instances[packet->pulse % MUSTER_PULSES_LIVE].slot)) {
-		repeated(ctx, member, packet, muster_sequence_current(ctx)->signature);
+		repeated(ctx, member, packet, &muster_sequence_current(ctx)->signature);
 		return false;
 	}
 	return true;
@@ -123,7 +125,7 @@ static void land_fragment(struct context *ctx, uint32_t member, struct entry *en
 	uint8_t bit = 1u << packet->offset / MUSTER_MTU;
 
 	if (entry->state != ENTRY_GRANTED || entry->member != member || entry->fragments & bit) {
-		repeated(ctx, member, packet, entry->signature);
+		repeated(ctx, member, packet, &entry->signature);
 		return;
 	}
 	if (entry->total != packet->total || !packet->length) {
@@ -179,7 +181,7 @@ void muster_landing_rts(struct context *ctx, uint32_t member, const struct muste
 	entry = muster_entry_find(ctx->unit, ctx->index, packet->number, packet->pulse,
 				  packet->seq_id);
 	if (entry && entry->number == packet->number) {
-		repeated(ctx, member, packet, entry->signature);
+		repeated(ctx, member, packet, &entry->signature);
 		return;
 	}
 	if (!within_window(ctx, member, packet))

@@ -19,7 +19,7 @@ void *muster_memory_map(struct context *ctx, uint32_t key, uint64_t addr, uint64
 
 static void refuse(struct context *ctx)
 {
-	muster_context_fail(ctx, MUSTER_STATUS_MEMORY, ctx->self, 0);
+	muster_context_fail(ctx, MUSTER_STATUS_MEMORY, ctx->self, NULL);
 }
 
 /* At most MUSTER_MTU bytes; valid until the next call. NULL: the context has failed. */

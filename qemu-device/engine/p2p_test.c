@@ -12,7 +12,7 @@ static struct muster_desc message(uint32_t to, uint32_t length)
 		.dst_vp = WORLD_VP, .job = WORLD_JOB, .context = WORLD_CONTEXT,
 		.dest = MUSTER_FIELD_PREP(MUSTER_DEST_NODE, to) |
 			MUSTER_FIELD_PREP(MUSTER_DEST_SEQ, 17),
-		.stage = 5, .signature = 0xabcd, .cookie = 0x1122334455667788, .length = length,
+		.stage = 5, .signature.digest = 0xabcd, .cookie = 0x1122334455667788, .length = length,
 	};
 
 	if (length <= MUSTER_INLINE_MAX) {
@@ -48,7 +48,7 @@ static void inline_and_loaded_messages_arrive_with_all_they_carry(void **state)
 		assert_int_equal(p->pulse, 0x11223344);
 		assert_int_equal(p->seq_id, 17);
 		assert_int_equal(p->stage, 5);
-		assert_int_equal(p->signature, 0xabcd);
+		assert_int_equal(p->signature.digest, 0xabcd);
 		assert_int_equal(p->src_node, 0);
 		for (b = 0; b < p->length; b++)
 			assert_int_equal(w->nodes[1].delivered.payload[b], 0x5a);
@@ -115,7 +115,7 @@ static void refused_memory_ends_the_context(void **state)
 	struct muster_desc desc = message(1, 100);
 
 	(void)state;
-	desc.load_addr = WORLD_MEMORY - 99;
+	desc.range.load_addr = WORLD_MEMORY - 99;
 	world_start(w);
 	world_post(w, 0, &desc, 1);
 	world_run(w);
@@ -139,9 +139,9 @@ static void messages_that_make_no_sense_are_refused(void **state)
 		desc.inline_len -= way == 3;
 		desc.cp_count = way == 4;
 		desc.length = way == 5 ? MUSTER_MTU + 1 : desc.length;
-		desc.load_key = way == 6 ? 0 : desc.load_key;
-		desc.rdma.remote_key = way == 7;
-		desc.load_addr = way == 8 ? UINT64_MAX - 10 : desc.load_addr;
+		desc.range.load_key = way == 6 ? 0 : desc.range.load_key;
+		desc.range.remote_key = way == 7;
+		desc.range.load_addr = way == 8 ? UINT64_MAX - 10 : desc.range.load_addr;
 		assert_int_equal(muster_engine_post(w->nodes[0].engine, WORLD_VP, &desc, 1, NULL),
 				 -EINVAL);
 	}

@@ -27,7 +27,8 @@ int muster_packet_try(struct context *ctx, uint32_t member, const struct muster_
 
 	if (engine->budget) {
 		engine->budget--;
-		ret = engine->world.send(engine->opaque, packet, payload);
+		ret = engine->world.send(engine->opaque, ctx->members[member].incarnation, packet,
+					 payload);
 	}
 	if (!ret) {
 		ctx->members[member].sent++;
@@ -45,7 +46,7 @@ bool muster_packet_send(struct context *ctx, uint32_t member, const struct muste
 	int ret = muster_packet_try(ctx, member, packet, payload);
 
 	if (ret && ret != -EAGAIN)
-		muster_context_fail(ctx, MUSTER_STATUS_PEER_LOST, member, 0);
+		muster_context_fail(ctx, MUSTER_STATUS_PEER_LOST, member, NULL);
 	return !ret;
 }
 
@@ -67,7 +68,7 @@ static void receive_abort(struct context *ctx, const struct muster_packet *packe
 		ctx->engine->counters.drop_malformed++;
 		return;
 	}
-	muster_context_fail(ctx, status, packet->arg, packet->signature);
+	muster_context_fail(ctx, status, packet->arg, &packet->signature);
 	ctx->told_next = ctx->nr_members;	/* who told us tells all */
 }
 
@@ -96,6 +97,18 @@ static void dispatch(struct context *ctx, uint32_t member, const struct muster_p
 	}
 }
 
+/* What it says of its sender must be so of the member that it names. */
+static bool from_member(const struct context *ctx, const struct muster_packet *packet)
+{
+	const struct member *member;
+
+	if (packet->src_member >= ctx->nr_members || packet->src_member == ctx->self)
+		return false;
+	member = &ctx->members[packet->src_member];
+	return packet->src_node == member->node && packet->src_vp == member->vp &&
+	       packet->incarnation == member->incarnation;
+}
+
 void muster_engine_receive(struct muster_engine *engine, const struct muster_packet *from,
 			   const void *payload, uint32_t len)
 {
@@ -111,13 +124,12 @@ void muster_engine_receive(struct muster_engine *engine, const struct muster_pac
 	}
 	ctx = muster_context_find(engine, packet.dst_vp, packet.job, packet.context);
 	if (!ctx || packet.dst_node != engine->node || packet.job_key != ctx->job_key ||
-	    ctx->failure.status) {
+	    packet.life != ctx->life || ctx->failure.status) {
 		engine->counters.drop_stranger++;
 		return;
 	}
-	member = muster_member_find(ctx, packet.src_node, packet.src_vp);
-	if (member == ctx->nr_members || member == ctx->self ||
-	    packet.incarnation != ctx->members[member].incarnation) {
+	member = packet.src_member;
+	if (!from_member(ctx, &packet)) {
 		engine->counters.drop_stranger++;
 		return;
 	}

@@ -29,6 +29,7 @@ enum {
 	WORLD_VP = 3,
 	WORLD_JOB = 9,
 	WORLD_CONTEXT = 77,
+	WORLD_LIFE = 5,
 	WORLD_KEY = 1,
 };
 
@@ -60,6 +61,7 @@ struct world {
 	uint32_t cq_max;
 	uint32_t buffer_bytes;
 	uint32_t units;			/* 0: one */
+	uint64_t hash_key;
 	bool map;			/* memory can be worked on in place */
 	bool share;			/* and by peers */
 	bool peers_hidden;		/* shareable, but peers fail to map it */
@@ -126,8 +128,9 @@ static inline void *world_dma_map(void *opaque, uint16_t vp, uint32_t key, uint6
 	return node->memory + addr;
 }
 
-static inline bool world_shareable(void *opaque, uint16_t vp, uint32_t key)
+static inline bool world_shareable(void *opaque, uint16_t vp, uint32_t key, uint32_t peer)
 {
+	(void)peer;
 	struct world_node *node = opaque;
 
 	return node->world->share && vp == WORLD_VP && key == WORLD_KEY;
@@ -144,12 +147,14 @@ static inline const void *world_peer_map(void *opaque, uint32_t peer, uint16_t v
 	return node->world->nodes[peer].memory + addr;
 }
 
-static inline int world_send(void *opaque, const struct muster_packet *packet, const void *payload)
+static inline int world_send(void *opaque, uint32_t incarnation, const struct muster_packet *packet,
+			     const void *payload)
 {
 	struct world_node *node = opaque;
 	struct world *w = node->world;
 	struct world_packet *copy;
 
+	assert_int_equal(incarnation, 100 + packet->dst_node);
 	if (packet->dst_node >= w->nr || w->nodes[packet->dst_node].dead)
 		return -EHOSTUNREACH;
 	if (w->nr_flight == WORLD_FLIGHT_MAX || world_random(w, 100) < w->refuse_percent)
@@ -226,12 +231,12 @@ static const struct muster_engine_world world_table = {
 
 /* ---- life ---- */
 
-static inline int world_context_open(struct world *w, uint32_t i, uint16_t id)
+static inline int world_context_open_life(struct world *w, uint32_t i, uint32_t id, uint32_t life)
 {
 	struct muster_member members[WORLD_NODES_MAX] = { 0 };
 	struct muster_context_config config = {
-		.job = WORLD_JOB, .context = id, .vp = WORLD_VP, .job_key = WORLD_JOB_KEY,
-		.self = i, .nr_members = w->nr, .members = members,
+		.job = WORLD_JOB, .context = id, .life = life, .vp = WORLD_VP,
+		.job_key = WORLD_JOB_KEY, .self = i, .nr_members = w->nr, .members = members,
 	};
 	uint32_t m;
 
@@ -240,6 +245,11 @@ static inline int world_context_open(struct world *w, uint32_t i, uint16_t id)
 			.node = m, .vp = WORLD_VP, .incarnation = 100 + m,
 		};
 	return muster_engine_context_open(w->nodes[i].engine, &config);
+}
+
+static inline int world_context_open(struct world *w, uint32_t i, uint32_t id)
+{
+	return world_context_open_life(w, i, id, WORLD_LIFE);
 }
 
 static inline struct world *world_create(uint32_t nr, uint64_t seed)
@@ -267,7 +277,7 @@ static inline void world_start(struct world *w)
 	for (i = 0; i < w->nr; i++) {
 		struct muster_engine_config config = {
 			.node = i, .units = w->units ? w->units : 1,
-			.buffer_bytes = w->buffer_bytes,
+			.buffer_bytes = w->buffer_bytes, .hash_key = { w->hash_key, 1 },
 		};
 
 		assert_int_equal(muster_engine_create(&config, &world_table, &w->nodes[i],
@@ -345,14 +355,17 @@ static inline void world_run(struct world *w)
 
 /* ---- descriptors ---- */
 
-#define SIGNATURE 0x41100123u
+static const struct muster_signature SIGNATURE = {
+	.coll = 4, .type = MUSTER_DTYPE_F64, .op = MUSTER_REDOP_SUM, .digest = 0x123456789abcdef0,
+};
+
+#define assert_signature(is, expected)	assert_memory_equal(&(is), &(expected), sizeof(SIGNATURE))
 
 static inline struct muster_desc desc_base(uint32_t flags)
 {
 	return (struct muster_desc){
 		.flags = MUSTER_DESC_C | flags, .src_vp = WORLD_VP, .dst_vp = WORLD_VP,
 		.job = WORLD_JOB, .context = WORLD_CONTEXT, .signature = SIGNATURE,
-		.type = MUSTER_DTYPE_F64, .op = MUSTER_REDOP_SUM,
 	};
 }
 
@@ -386,8 +399,8 @@ static inline void desc_store(struct muster_desc *desc, uint64_t addr)
 
 static inline void desc_load(struct muster_desc *desc, uint64_t addr)
 {
-	desc->load_key = WORLD_KEY;
-	desc->load_addr = addr;
+	desc->range.load_key = WORLD_KEY;
+	desc->range.load_addr = addr;
 }
 
 static inline struct muster_desc desc_rdma(uint32_t flags, uint8_t cp_count, uint64_t length,
@@ -398,8 +411,8 @@ static inline struct muster_desc desc_rdma(uint32_t flags, uint8_t cp_count, uin
 	desc.kind = MUSTER_DESC_RDMA;
 	desc.cp_count = cp_count;
 	desc.length = length;
-	desc.rdma.pulse_len = pulse_len;
-	desc.rdma.pulse_count = length ? (length + pulse_len - 1) / pulse_len : 1;
+	desc.range.pulse_len = pulse_len;
+	desc.range.pulse_count = length ? (length + pulse_len - 1) / pulse_len : 1;
 	return desc;
 }
 

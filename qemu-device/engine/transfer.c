@@ -47,7 +47,8 @@ static bool send_rts(struct context *ctx, const struct instance *inst, struct se
 
 	prepare(ctx, MUSTER_PACKET_RTS, inst, send, &packet);
 	send->by_reference = send->total && engine->world.shareable &&
-			     engine->world.shareable(engine->opaque, ctx->vp, send->key);
+			     engine->world.shareable(engine->opaque, ctx->vp, send->key,
+						     ctx->members[send->member].node);
 	if (send->by_reference) {
 		packet.flags |= MUSTER_PACKET_REFERENCE;
 		packet.length = sizeof(reference);

@@ -5,6 +5,8 @@
  */
 #include "test_world.h"
 
+#include "internal.h"
+
 enum { RESULT = 4096 };
 
 static void post_send(struct world *w, uint32_t from, uint32_t to, double value)
@@ -113,6 +115,50 @@ static void a_held_send_asks_a_member_that_it_has_not_heard_from(void **state)
 	world_destroy(w);
 }
 
+/* As if both had ended so many numbers in which neither spoke to the other. */
+static void leap(struct world *w, uint32_t numbers)
+{
+	uint32_t node;
+
+	for (node = 0; node < 2; node++) {
+		muster_context_find(w->nodes[node].engine, WORLD_VP, WORLD_JOB,
+				    WORLD_CONTEXT)->base += numbers;
+		post_nothing(w, node);
+		post_nothing(w, node);
+	}
+	world_run(w);
+}
+
+static void who_has_never_spoken_can_do_so_after_any_number(void **state)
+{
+	uint32_t leaps, i;
+
+	(void)state;
+	for (leaps = 0; leaps < 40; leaps++) {
+		struct world *w = world_create(2, leaps);
+
+		world_start(w);
+		for (i = 0; i < leaps; i++)
+			leap(w, 1u << 28);
+		/* The one is ahead when it is asked. */
+		for (i = 0; i < 4; i++)
+			post_nothing(w, 1);
+		world_run(w);
+		for (i = 0; i < 4; i++)
+			post_nothing(w, 0);
+		for (i = 0; i < 12; i++) {
+			post_send(w, 0, 1, i);
+			post_receive(w, 1);
+		}
+		world_run(w);
+		assert_int_equal(w->nodes[0].nr_cqes, 12);
+		assert_int_equal(w->nodes[1].nr_cqes, 12);
+		assert_true(*world_double(w, 1, RESULT) == 11);
+		assert_int_equal(world_counters(w, 1).drop_window, 0);
+		world_destroy(w);
+	}
+}
+
 static void a_full_completion_queue_holds_the_sequence_back(void **state)
 {
 	struct world *w = world_create(2, 3);
@@ -174,6 +220,54 @@ static void a_query_tells_what_a_context_waits_for(void **state)
 	world_destroy(w);
 }
 
+/* Steps of `budget` until nothing is left; none may do more than it was allowed. */
+static void step_within(struct world *w, uint32_t node, uint32_t budget)
+{
+	struct muster_engine_counters before = world_counters(w, node), after;
+	bool more;
+
+	do {
+		more = muster_engine_step(w->nodes[node].engine, budget);
+		after = world_counters(w, node);
+		assert_in_range(after.descriptors_executed - before.descriptors_executed +
+				after.packets_out - before.packets_out, 0, budget);
+		before = after;
+	} while (more);
+}
+
+/* The answer to a packet may take the last of a step: the descriptor then waits for the next. */
+static void a_step_does_no_more_than_its_budget(void **state)
+{
+	struct muster_desc idle[MUSTER_SEQ_DESCS_MAX], send, sink;
+	uint32_t budget, i;
+
+	(void)state;
+	for (i = 0; i < MUSTER_SEQ_DESCS_MAX; i++) {
+		idle[i] = desc_mp(i == 0 ? MUSTER_DESC_CH : 0, 0, NULL);
+		idle[i].length = 0;
+	}
+	idle[i - 1].flags |= MUSTER_DESC_CT;
+	send = desc_rdma(MUSTER_DESC_CH | MUSTER_DESC_CT, 0, 4096, 4096);
+	desc_load(&send, 0);
+	desc_to(&send, 1, 0);
+	sink = desc_rdma(MUSTER_DESC_CH | MUSTER_DESC_CT, 1, 4096, 4096);
+	desc_store(&sink, RESULT);
+	for (budget = 1; budget < 6; budget++) {
+		struct world *w = world_create(2, budget);
+
+		w->map = w->share = true;
+		world_start(w);
+		world_post(w, 0, &send, 1);
+		world_run(w);
+		world_post(w, 1, &sink, 1);
+		for (i = 0; i < MUSTER_SEQ_QUEUE_MAX - 1; i++)
+			world_post(w, 1, idle, MUSTER_SEQ_DESCS_MAX);
+		step_within(w, 1, budget);
+		assert_int_equal(world_counters(w, 1).sequences_ended, MUSTER_SEQ_QUEUE_MAX);
+		world_destroy(w);
+	}
+}
+
 static void contexts_without_a_reserve_are_refused(void **state)
 {
 	struct world *w = world_create(2, 3);
@@ -196,9 +290,11 @@ int main(void)
 		cmocka_unit_test(a_root_runs_ahead_by_the_window_and_no_further),
 		cmocka_unit_test(a_broadcast_root_goes_on_by_credit_alone),
 		cmocka_unit_test(a_held_send_asks_a_member_that_it_has_not_heard_from),
+		cmocka_unit_test(who_has_never_spoken_can_do_so_after_any_number),
 		cmocka_unit_test(a_full_completion_queue_holds_the_sequence_back),
 		cmocka_unit_test(a_full_queue_takes_no_more_sequences),
 		cmocka_unit_test(a_query_tells_what_a_context_waits_for),
+		cmocka_unit_test(a_step_does_no_more_than_its_budget),
 		cmocka_unit_test(contexts_without_a_reserve_are_refused),
 	};
 

@@ -11,10 +11,12 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 enum {
 	STEP_PACKETS = 64,	/* taken from the wire in one step */
 	STEP_ENGINE = 256,	/* the engine's budget in one step */
+	ALLOC_MAP = 256 << 10,	/* bytes; contexts with many members */
 	REFUSED_WAIT_US = 100,	/* a full ring or wire says nothing when it has room again */
 };
 
@@ -117,17 +119,25 @@ static void wire_receive(void *owner, const struct muster_packet *packet, const 
 	muster_engine_receive(nic->engine, packet, payload, len);
 }
 
-static void wire_lost(void *owner, uint32_t node)
+static void wire_met(void *owner, uint32_t node, uint32_t present)
 {
 	struct muster_nic *nic = owner;
 
-	muster_engine_peer_lost(nic->engine, node);
-	nic_event(nic, MUSTER_EVENT_PEER_LOST, node);
+	muster_engine_peer_present(nic->engine, node, present);
+}
+
+static void wire_lost(void *owner, uint32_t node, uint32_t present)
+{
+	struct muster_nic *nic = owner;
+
+	muster_engine_peer_present(nic->engine, node, present);
+	nic_event_lost(nic, node);
 }
 
 static const struct muster_wire_events wire_events = {
 	.receive = wire_receive,
 	.lost = wire_lost,
+	.met = wire_met,
 };
 
 /* ---- the engine's world ---------------------------------------------------- */
@@ -151,7 +161,8 @@ static int world_dma_write(void *world, uint16_t vp, uint32_t key, uint64_t addr
 	return nic_mr_write(world, vp, key, addr, buf, len);
 }
 
-static int world_send(void *world, const struct muster_packet *packet, const void *payload)
+static int world_send(void *world, uint32_t incarnation, const struct muster_packet *packet,
+		      const void *payload)
 {
 	struct muster_nic *nic = world;
 	int err = -EHOSTUNREACH;
@@ -159,7 +170,7 @@ static int world_send(void *world, const struct muster_packet *packet, const voi
 	if (le32toh(packet->dst_node) == nic->config.node)
 		err = loopback_send(nic, packet, payload);
 	else if (nic->wire)
-		err = nic->wire->ops->send(nic->wire, packet, payload);
+		err = nic->wire->ops->send(nic->wire, incarnation, packet, payload);
 	if (err == -EAGAIN)
 		nic->refused = true;
 	return err;
@@ -183,6 +194,10 @@ static void *world_alloc(void *world, size_t bytes)
 	(void)world;
 	if (bytes > SIZE_MAX - 63)
 		return NULL;
+	if (bytes >= ALLOC_MAP) {	/* becomes zero as it is used, not in this step */
+		p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		return p == MAP_FAILED ? NULL : p;
+	}
 	bytes = (bytes + 63) & ~(size_t)63;
 	p = aligned_alloc(64, bytes);
 	return p ? memset(p, 0, bytes) : NULL;
@@ -191,8 +206,10 @@ static void *world_alloc(void *world, size_t bytes)
 static void world_free(void *world, void *p, size_t bytes)
 {
 	(void)world;
-	(void)bytes;
-	free(p);
+	if (bytes >= ALLOC_MAP)
+		munmap(p, bytes);
+	else
+		free(p);
 }
 
 static const struct muster_engine_world engine_world = {
@@ -210,7 +227,10 @@ static const struct muster_engine_world engine_world = {
 
 static int inside_open(struct muster_nic *nic, char *why, size_t why_len)
 {
-	struct muster_engine_config config = { .node = nic->config.node, .units = MUSTER_UNITS };
+	struct muster_engine_config config = {
+		.node = nic->config.node, .units = MUSTER_UNITS,
+		.hash_key = { nic->config.hash_key[0], nic->config.hash_key[1] },
+	};
 	int err = muster_engine_create(&config, &engine_world, nic, &nic->engine);
 
 	if (err) {
@@ -240,6 +260,7 @@ static void quiesce(struct muster_nic *nic)
 {
 	while (nic->nr_vps)
 		nic_vp_destroy(nic, nic->vps[nic->vp_ids[0]]);
+	nic_admin_drop(nic);
 	for (uint32_t i = 0; i < MUSTER_CQS_MAX; i++) {
 		free(nic->cqs[i]);
 		nic->cqs[i] = NULL;
@@ -385,6 +406,8 @@ uint64_t muster_nic_reg_read(struct muster_nic *nic, uint64_t addr, unsigned int
 		return state & MUSTER_STATE_ENABLED ? MUSTER_CONTROL_ENABLE : 0;
 	case MUSTER_REG_STATUS:
 		return state;
+	case MUSTER_REG_CAPABILITIES:
+		return 0;	/* none of what is laid down for later */
 	case MUSTER_REG_ADMIN_BASE_LO ... MUSTER_REG_EVENT_ENTRIES:
 		return __atomic_load_n(&REG(nic, addr), __ATOMIC_RELAXED);
 	default:
@@ -411,6 +434,7 @@ void muster_nic_reg_write(struct muster_nic *nic, uint64_t addr, uint64_t value,
 		break;
 	case MUSTER_REG_EVENT_HEAD:
 		__atomic_store_n(&REG(nic, addr), value, __ATOMIC_RELEASE);
+		nic->world->kick(nic->opaque);
 		break;
 	}
 }
@@ -476,6 +500,7 @@ static bool wheels_turn(struct muster_nic *nic, bool *more)
 	moved |= nic_rings_run(nic);
 	*more = muster_engine_step(nic->engine, STEP_ENGINE);
 	moved |= nic_rings_run(nic);
+	nic_events_run(nic);
 	return moved || nic->nr_loopback;
 }
 

@@ -43,6 +43,7 @@ struct muster_nic_config {
 	uint32_t incarnation;	/* of this life; counts up with every reset */
 	const char *wire;	/* as muster_wire_socket_open() reads it; must outlive the NIC */
 	uint64_t deadline_us;	/* after which a silent node is lost */
+	uint64_t hash_key[2];	/* secret; the guest chooses what is hashed with it */
 };
 
 /**

@@ -11,7 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { COMMANDS_AT_ONCE = 16 };
+enum {
+	COMMANDS_AT_ONCE = 16,
+	MEMBERS_AT_ONCE = 64,	/* read by one access to guest memory */
+	MEMBERS_A_STEP = 256,	/* read or added in one step; the others have their turn between */
+};
 
 /* Answer of a command: status, and for BAD_PARAMETER the offset of the field. */
 struct verdict {
@@ -185,6 +189,22 @@ static struct verdict mr_check(const struct muster_admin_command *cmd, const str
 	return OK;
 }
 
+/* As far as one step goes: nic->registering stays if there is more to do. */
+static struct verdict mr_register_on(struct muster_nic *nic)
+{
+	struct nic_mr *mr = nic->registering;
+	int err = nic_mr_read_on(nic, mr);
+
+	if (!err && mr->nr_read < mr->nr_pages)
+		return OK;
+	nic->registering = NULL;
+	if (err)
+		nic_mr_free(nic, mr);
+	else
+		nic->mrs[le32toh(nic->command.mr.id)] = mr;
+	return err == -EINVAL ? BAD(mr.pages) : verdict_of(err);
+}
+
 static struct verdict mr_register(struct muster_nic *nic, const struct muster_admin_command *cmd)
 {
 	struct nic_mr config = {
@@ -195,22 +215,18 @@ static struct verdict mr_register(struct muster_nic *nic, const struct muster_ad
 		.nr_pages = le32toh(cmd->mr.nr_pages),
 		.page_shift = cmd->mr.page_shift,
 		.access = cmd->mr.access,
+		.list = le64toh(cmd->mr.pages),
 	};
 	uint32_t id = le32toh(cmd->mr.id);
 	struct verdict verdict = mr_check(cmd, &config, id);
-	struct nic_mr *mr;
 	int err;
 
 	if (verdict.status)
 		return verdict;
 	if (nic->mrs[id])
 		return REFUSE(BUSY);
-	err = nic_mr_create(nic, &config, le64toh(cmd->mr.pages), &mr);
-	if (err == -EINVAL)
-		return BAD(mr.pages);
-	if (!err)
-		nic->mrs[id] = mr;
-	return verdict_of(err);
+	err = nic_mr_begin(nic, &config, &nic->registering);
+	return err ? verdict_of(err) : mr_register_on(nic);
 }
 
 static struct verdict mr_deregister(struct muster_nic *nic, const struct muster_admin_command *cmd)
@@ -230,21 +246,17 @@ static struct verdict mr_deregister(struct muster_nic *nic, const struct muster_
 static int members_read(struct muster_nic *nic, uint64_t addr, uint32_t nr,
 			struct muster_member *members)
 {
-	struct muster_admin_member from[64];
+	struct muster_admin_member from[MEMBERS_AT_ONCE];
 
+	if (nic_dma_read(nic, addr, from, nr * sizeof(from[0])))
+		return -EIO;
 	for (uint32_t i = 0; i < nr; i++) {
-		const struct muster_admin_member *m = &from[i % 64];
-		uint32_t chunk = nr - i < 64 ? nr - i : 64;
-
-		if (i % 64 == 0 && nic_dma_read(nic, addr + i * sizeof(from[0]), from,
-						chunk * sizeof(from[0])))
-			return -EIO;
-		if (m->reserved || m->reserved2)
+		if (from[i].reserved || from[i].reserved2)
 			return -EINVAL;
 		members[i] = (struct muster_member){
-			.node = le32toh(m->node),
-			.vp = le16toh(m->vp),
-			.incarnation = le32toh(m->incarnation),
+			.node = le32toh(from[i].node),
+			.vp = le16toh(from[i].vp),
+			.incarnation = le32toh(from[i].incarnation),
 		};
 	}
 	return 0;
@@ -258,54 +270,99 @@ static bool watch(struct muster_nic *nic, const struct muster_member *member)
 		!nic->wire->ops->watch(nic->wire, member->node, member->incarnation));
 }
 
-/* Former lives of the members are lost before the context is there, which means the new ones. */
-static int open_watched(struct muster_nic *nic, const struct muster_context_config *config)
+static int opening_read(struct muster_nic *nic, struct nic_opening *opening, uint32_t nr)
 {
-	int err;
+	struct muster_member *members = &opening->members[opening->read];
+	uint64_t addr = opening->addr + opening->read * sizeof(struct muster_admin_member);
+	int err = members_read(nic, addr, nr, members);
 
-	for (uint32_t i = 0; i < config->nr_members; i++)
-		watch(nic, &config->members[i]);
-	err = muster_engine_context_open(nic->engine, config);
-	for (uint32_t i = 0; i < config->nr_members && !err; i++)
-		if (!watch(nic, &config->members[i]))
-			muster_engine_peer_lost(nic->engine, config->members[i].node);
+	if (err)
+		return err;
+	opening->read += nr;
+	return 0;
+}
+
+static int opening_add(struct muster_nic *nic, struct nic_opening *opening, uint32_t nr)
+{
+	const struct muster_context_config *config = &opening->config;
+	const struct muster_member *members = &opening->members[opening->added];
+	int err = 0;
+
+	if (!opening->begun)
+		err = muster_engine_context_begin(nic->engine, config);
+	if (err)
+		return err;
+	opening->begun = true;
+	err = muster_engine_context_add(nic->engine, config->vp, config->job, config->context,
+					members, nr);
+	for (uint32_t i = 0; i < nr && !err; i++)
+		if (!watch(nic, &members[i]) && opening->lost == MUSTER_CULPRIT_NONE)
+			opening->lost = opening->added + i;
+	opening->added += nr;
 	return err;
+}
+
+static void opening_end(struct muster_nic *nic, const struct nic_opening *opening)
+{
+	const struct muster_context_config *config = &opening->config;
+
+	if (opening->lost != MUSTER_CULPRIT_NONE)
+		muster_engine_abort(nic->engine, config->vp, config->job, config->context,
+				    MUSTER_STATUS_PEER_LOST, opening->lost);
+}
+
+/* As far as one step goes: nic->opening stays if there is more to do. */
+static struct verdict context_open_on(struct muster_nic *nic)
+{
+	struct nic_opening *opening = nic->opening;
+	uint32_t nr = opening->config.nr_members, left = MEMBERS_A_STEP, some;
+	int err = 0;
+
+	for (; left && !err && opening->added < nr; left -= some) {
+		bool reads = opening->read < nr;
+
+		some = nr - (reads ? opening->read : opening->added);
+		some = some < MEMBERS_AT_ONCE ? some : MEMBERS_AT_ONCE;
+		some = some < left ? some : left;
+		err = (reads ? opening_read : opening_add)(nic, opening, some);
+	}
+	if (!err && opening->added < nr)
+		return OK;
+	if (!err)
+		opening_end(nic, opening);
+	nic_admin_drop(nic);
+	return verdict_of(err);
 }
 
 static struct verdict context_open(struct muster_nic *nic, const struct muster_admin_command *cmd)
 {
 	const struct muster_admin_context *c = &cmd->context;
-	uint32_t vp = le32toh(c->vp), nr = le32toh(c->nr_members);
-	struct muster_context_config config = {
-		.job = c->job,
-		.context = le16toh(c->context),
-		.job_key = le64toh(c->job_key),
-		.self = le32toh(c->self),
-		.nr_members = nr,
-	};
-	struct muster_member *members;
-	int err;
+	uint32_t vp = le16toh(c->vp), nr = le32toh(c->nr_members), self = le32toh(c->self);
+	struct nic_opening *opening;
 
 	if (!nr || nr > MUSTER_MEMBERS_MAX)
 		return BAD(context.nr_members);
-	if (config.self >= nr)
+	if (self >= nr)
 		return BAD(context.self);
 	if (c->status || c->culprit)
 		return BAD(context.status);
-	if (c->reserved || !rest_zero(cmd, sizeof(*c)))
-		return BAD(context.reserved);
+	if (!rest_zero(cmd, sizeof(*c)))
+		return BAD(raw[sizeof(*c)]);
 	if (vp >= MUSTER_VPS_MAX || !nic->vps[vp])
 		return REFUSE(NO_OBJECT);
-	members = malloc(nr * sizeof(*members));
-	if (!members)
+	opening = malloc(sizeof(*opening) + nr * sizeof(opening->members[0]));
+	if (!opening)
 		return REFUSE(NO_ROOM);
-	config.vp = vp;
-	config.members = members;
-	err = members_read(nic, le64toh(c->members), nr, members);
-	if (!err)
-		err = open_watched(nic, &config);
-	free(members);
-	return verdict_of(err);
+	*opening = (struct nic_opening){
+		.config = {
+			.job = c->job, .context = le32toh(c->context), .life = le32toh(c->life), .vp = vp,
+			.job_key = le64toh(c->job_key), .self = self, .nr_members = nr,
+		},
+		.addr = le64toh(c->members),
+		.lost = MUSTER_CULPRIT_NONE,
+	};
+	nic->opening = opening;
+	return context_open_on(nic);
 }
 
 /* CLOSE and ABORT name a context by VP, job and id, and nothing else. */
@@ -313,14 +370,14 @@ static struct verdict context_find(struct muster_nic *nic, const struct muster_a
 {
 	const struct muster_admin_context *c = &cmd->context;
 	struct muster_context_state state;
-	uint32_t vp = le32toh(c->vp);
+	uint32_t vp = le16toh(c->vp);
 
-	if (c->job_key || c->members || c->nr_members || c->self)
+	if (c->job_key || c->members || c->nr_members || c->self || c->life)
 		return BAD(context);
-	if (c->reserved || !rest_zero(cmd, sizeof(*c)))
-		return BAD(context.reserved);
+	if (!rest_zero(cmd, sizeof(*c)))
+		return BAD(raw[sizeof(*c)]);
 	if (vp >= MUSTER_VPS_MAX || !nic->vps[vp] ||
-	    muster_engine_context_query(nic->engine, vp, c->job, le16toh(c->context), &state))
+	    muster_engine_context_query(nic->engine, vp, c->job, le32toh(c->context), &state))
 		return REFUSE(NO_OBJECT);
 	return OK;
 }
@@ -334,7 +391,7 @@ static struct verdict context_close(struct muster_nic *nic, const struct muster_
 		return verdict;
 	if (c->status || c->culprit)
 		return BAD(context.status);
-	muster_engine_context_close(nic->engine, le32toh(c->vp), c->job, le16toh(c->context));
+	muster_engine_context_close(nic->engine, le16toh(c->vp), c->job, le32toh(c->context));
 	return OK;
 }
 
@@ -347,8 +404,8 @@ static struct verdict context_abort(struct muster_nic *nic, const struct muster_
 		return verdict;
 	if (c->status == MUSTER_STATUS_OK || c->status > MUSTER_STATUS_FLUSHED)
 		return BAD(context.status);
-	return verdict_of(muster_engine_abort(nic->engine, le32toh(c->vp), c->job,
-					      le16toh(c->context), c->status,
+	return verdict_of(muster_engine_abort(nic->engine, le16toh(c->vp), c->job,
+					      le32toh(c->context), c->status,
 					      le32toh(c->culprit)));
 }
 
@@ -431,30 +488,54 @@ static struct verdict command_run(struct muster_nic *nic, const struct muster_ad
 	}
 }
 
-/* The next command and its reply: 0, or -EIO when the queue itself is unusable. */
-static int command_take(struct muster_nic *nic)
+static int reply_write(struct muster_nic *nic, struct verdict verdict)
 {
 	uint32_t at = nic->admin_head & (nic->admin_entries - 1);
-	struct muster_admin_command cmd;
-	struct muster_admin_reply reply = { .status = 0 };
+	struct muster_admin_reply reply = {
+		.tag = nic->command.tag,
+		.opcode = nic->command.opcode,
+		.status = verdict.status,
+		.detail = htole32(verdict.detail),
+		.valid = htole32(!(nic->admin_head & nic->admin_entries)),
+	};
+
+	nic->counters.admin_commands++;
+	nic->admin_head++;
+	nic->vectors |= 1;
+	return nic_entry_write(nic, nic->admin_reply + at * sizeof(reply), &reply, sizeof(reply));
+}
+
+static bool unfinished(const struct muster_nic *nic)
+{
+	return nic->opening || nic->registering;
+}
+
+/*
+ * Go on with the command that runs, or take the next, and reply to it unless there is
+ * more to do: 0, or -EIO when the queue itself is unusable.
+ */
+static int command_advance(struct muster_nic *nic)
+{
+	uint32_t at = nic->admin_head & (nic->admin_entries - 1);
 	struct verdict verdict;
 
-	if (nic_dma_read(nic, nic->admin_base + at * sizeof(cmd), &cmd, sizeof(cmd)))
-		return -EIO;
-	verdict = command_run(nic, &cmd);
-	nic->counters.admin_commands++;
-	reply.tag = cmd.tag;
-	reply.opcode = cmd.opcode;
-	reply.status = verdict.status;
-	reply.detail = htole32(verdict.detail);
-	reply.valid = htole32(!(nic->admin_head & nic->admin_entries));
-	nic->admin_head++;
-	return nic_entry_write(nic, nic->admin_reply + at * sizeof(reply), &reply, sizeof(reply));
+	if (nic->opening) {
+		verdict = context_open_on(nic);
+	} else if (nic->registering) {
+		verdict = mr_register_on(nic);
+	} else {
+		if (nic_dma_read(nic, nic->admin_base + at * sizeof(nic->command), &nic->command,
+				 sizeof(nic->command)))
+			return -EIO;
+		verdict = command_run(nic, &nic->command);
+	}
+	return unfinished(nic) ? 0 : reply_write(nic, verdict);
 }
 
 bool nic_admin_run(struct muster_nic *nic)
 {
 	uint32_t tail = __atomic_load_n(&nic->regs[MUSTER_REG_ADMIN_TAIL / 4], __ATOMIC_ACQUIRE);
+	int i = 0;
 
 	if (tail == nic->admin_head)
 		return false;
@@ -462,12 +543,20 @@ bool nic_admin_run(struct muster_nic *nic)
 		nic_fatal(nic);
 		return true;
 	}
-	for (int i = 0; i < COMMANDS_AT_ONCE && nic->admin_head != tail; i++) {
-		if (command_take(nic)) {
+	do {
+		if (command_advance(nic)) {
 			nic_fatal(nic);
 			return true;
 		}
-	}
-	nic->vectors |= 1;
+	} while (++i < COMMANDS_AT_ONCE && nic->admin_head != tail && !unfinished(nic));
 	return true;
+}
+
+void nic_admin_drop(struct muster_nic *nic)
+{
+	if (nic->registering)
+		nic_mr_free(nic, nic->registering);
+	nic->registering = NULL;
+	free(nic->opening);
+	nic->opening = NULL;
 }

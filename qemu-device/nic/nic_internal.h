@@ -35,7 +35,8 @@ struct nic_cq {
 	uint32_t tail;		/* written */
 	uint32_t users;		/* VPs */
 	bool armed;
-	bool overrun_told;
+	bool overrun_told;	/* since the head last moved */
+	bool event_owed;	/* CQ_OVERRUN, when there is room for it */
 };
 
 struct nic_vp {
@@ -53,6 +54,18 @@ struct nic_vp {
 	uint32_t rq_tail;	/* written */
 	uint32_t error;		/* enum muster_status; not 0: stopped */
 	bool dq_waiting;	/* has descriptors that the engine has not taken yet */
+	bool event_owed;	/* VP_ERROR, when there is room for it */
+};
+
+/* A context whose members are read, watched and added, some in each step. */
+struct nic_opening {
+	struct muster_context_config config;
+	uint64_t addr;			/* of the members in guest memory */
+	uint32_t read;			/* members copied and watched */
+	uint32_t added;			/* to the engine's context */
+	uint32_t lost;			/* the first that could not be watched; MUSTER_CULPRIT_NONE */
+	bool begun;			/* the engine's context is there */
+	struct muster_member members[];
 };
 
 struct nic_mr {
@@ -63,6 +76,8 @@ struct nic_mr {
 	uint32_t nr_pages;
 	uint8_t page_shift;
 	uint8_t access;
+	uint32_t nr_read;		/* pages read so far, */
+	uint64_t list;			/* from here in guest memory */
 	uint64_t pages[];
 };
 
@@ -91,9 +106,13 @@ struct muster_nic {
 	uint64_t admin_reply;
 	uint32_t admin_entries;
 	uint32_t admin_head;
+	struct muster_admin_command command;	/* the one that runs */
+	struct nic_opening *opening;		/* a CONTEXT_OPEN that is not finished; or NULL */
+	struct nic_mr *registering;		/* an MR_REGISTER that is not finished; or NULL */
 	uint64_t event_base;
 	uint32_t event_entries;
 	uint32_t event_tail;
+	bool events_owed;		/* by some VP or CQ */
 
 	struct nic_cq *cqs[MUSTER_CQS_MAX];
 	struct nic_vp *vps[MUSTER_VPS_MAX];
@@ -118,8 +137,12 @@ int nic_dma_write(struct muster_nic *nic, uint64_t addr, const void *buf, uint32
 int nic_entry_write(struct muster_nic *nic, uint64_t addr, const void *entry, uint32_t len);
 void nic_fatal(struct muster_nic *nic);
 
-/* nic_admin.c: run what the guest has queued; true if there was something. */
+/*
+ * nic_admin.c: run what the guest has queued, for a bounded while; true if there was
+ * something. A long command goes on in the next steps. drop() forgets it.
+ */
 bool nic_admin_run(struct muster_nic *nic);
+void nic_admin_drop(struct muster_nic *nic);
 
 /* nic_ring.c */
 int nic_vp_create(struct muster_nic *nic, const struct nic_vp *config);
@@ -128,16 +151,19 @@ bool nic_rings_run(struct muster_nic *nic);
 int nic_complete(struct muster_nic *nic, uint16_t vp, const struct muster_cqe *cqe);
 int nic_deliver(struct muster_nic *nic, uint16_t vp, const struct muster_packet *packet,
 		const void *payload);
-void nic_event(struct muster_nic *nic, uint8_t kind, uint32_t id);
+void nic_event_lost(struct muster_nic *nic, uint32_t node);
+void nic_events_run(struct muster_nic *nic);
 
 /* nic_mr.c: 0; or -EFAULT for what the region does not cover or allow. */
 int nic_mr_read(struct muster_nic *nic, uint16_t vp, uint32_t key, uint64_t addr, void *buf,
 		uint32_t len);
 int nic_mr_write(struct muster_nic *nic, uint16_t vp, uint32_t key, uint64_t addr,
 		 const void *buf, uint32_t len);
-/* 0; -EINVAL; -ENOSPC; -ENOMEM; -EIO when the page list cannot be read. */
-int nic_mr_create(struct muster_nic *nic, const struct nic_mr *config, uint64_t pages,
-		  struct nic_mr **mr);
+/* Begun, then read on until nr_read is nr_pages: 0; -ENOSPC; -ENOMEM. */
+int nic_mr_begin(struct muster_nic *nic, const struct nic_mr *config, struct nic_mr **mr);
+/* As much of its page list as a step may take: 0; -EINVAL; -EIO when it cannot be read. */
+int nic_mr_read_on(struct muster_nic *nic, struct nic_mr *mr);
+void nic_mr_free(struct muster_nic *nic, struct nic_mr *mr);
 void nic_mr_destroy(struct muster_nic *nic, uint32_t key);
 
 #endif /* MUSTER_NIC_INTERNAL_H */

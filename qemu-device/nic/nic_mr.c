@@ -11,34 +11,44 @@
 #include <errno.h>
 #include <stdlib.h>
 
-enum { PAGES_AT_ONCE = 512 };
+enum {
+	PAGES_AT_ONCE = 512,	/* of a list, read by one access to guest memory */
+	PAGES_A_STEP = 8192,
+};
 
 /* Page addresses come from the guest: DMA refuses what is not its memory. */
-static int pages_read(struct muster_nic *nic, struct nic_mr *mr, uint64_t addr)
+static int pages_read(struct muster_nic *nic, struct nic_mr *mr, uint32_t nr)
 {
 	uint64_t mask = (1ull << mr->page_shift) - 1;
+	uint64_t *pages = &mr->pages[mr->nr_read];
 
-	for (uint32_t i = 0; i < mr->nr_pages; i += PAGES_AT_ONCE) {
-		uint32_t nr = mr->nr_pages - i;
-
-		if (nr > PAGES_AT_ONCE)
-			nr = PAGES_AT_ONCE;
-		if (nic_dma_read(nic, addr + 8ull * i, &mr->pages[i], 8 * nr))
-			return -EIO;
-		for (uint32_t j = i; j < i + nr; j++) {
-			mr->pages[j] = le64toh(mr->pages[j]);
-			if (mr->pages[j] & mask)
-				return -EINVAL;
-		}
+	if (nic_dma_read(nic, mr->list + 8ull * mr->nr_read, pages, 8 * nr))
+		return -EIO;
+	for (uint32_t i = 0; i < nr; i++) {
+		pages[i] = le64toh(pages[i]);
+		if (pages[i] & mask)
+			return -EINVAL;
 	}
+	mr->nr_read += nr;
 	return 0;
 }
 
-int nic_mr_create(struct muster_nic *nic, const struct nic_mr *config, uint64_t pages,
-		  struct nic_mr **result)
+int nic_mr_read_on(struct muster_nic *nic, struct nic_mr *mr)
+{
+	uint32_t left, nr;
+	int err = 0;
+
+	for (left = PAGES_A_STEP; left && mr->nr_read < mr->nr_pages && !err; left -= nr) {
+		nr = mr->nr_pages - mr->nr_read;
+		nr = nr < PAGES_AT_ONCE ? nr : PAGES_AT_ONCE;
+		err = pages_read(nic, mr, nr);
+	}
+	return err;
+}
+
+int nic_mr_begin(struct muster_nic *nic, const struct nic_mr *config, struct nic_mr **result)
 {
 	struct nic_mr *mr;
-	int err;
 
 	if (config->nr_pages > MUSTER_NIC_PAGES_MAX - nic->mr_pages)
 		return -ENOSPC;
@@ -46,23 +56,21 @@ int nic_mr_create(struct muster_nic *nic, const struct nic_mr *config, uint64_t 
 	if (!mr)
 		return -ENOMEM;
 	*mr = *config;
-	err = pages_read(nic, mr, pages);
-	if (err) {
-		free(mr);
-		return err;
-	}
 	nic->mr_pages += mr->nr_pages;
 	*result = mr;
 	return 0;
 }
 
-void nic_mr_destroy(struct muster_nic *nic, uint32_t key)
+void nic_mr_free(struct muster_nic *nic, struct nic_mr *mr)
 {
-	struct nic_mr *mr = nic->mrs[key];
-
-	nic->mrs[key] = NULL;
 	nic->mr_pages -= mr->nr_pages;
 	free(mr);
+}
+
+void nic_mr_destroy(struct muster_nic *nic, uint32_t key)
+{
+	nic_mr_free(nic, nic->mrs[key]);
+	nic->mrs[key] = NULL;
 }
 
 static const struct nic_mr *mr_find(const struct muster_nic *nic, uint16_t vp, uint32_t key,

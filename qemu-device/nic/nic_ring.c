@@ -30,24 +30,69 @@ static void interrupt(struct muster_nic *nic, uint32_t vector)
 
 /* ---- events ---------------------------------------------------------------- */
 
-/* An event that finds the ring full is dropped: the driver has bigger worries. */
-void nic_event(struct muster_nic *nic, uint8_t kind, uint32_t id)
+/* False: there is no room for it. */
+static bool event_write(struct muster_nic *nic, uint8_t kind, uint32_t id)
 {
 	uint32_t head = __atomic_load_n(&nic->regs[MUSTER_REG_EVENT_HEAD / 4], __ATOMIC_ACQUIRE);
 	uint32_t at = nic->event_tail & (nic->event_entries - 1);
 	struct muster_event event = { .kind = kind, .id = htole32(id) };
 
-	if (!(nic->state & MUSTER_STATE_ENABLED) || nic->event_tail - head >= nic->event_entries) {
-		nic->counters.dropped++;
-		return;
-	}
+	if (!(nic->state & MUSTER_STATE_ENABLED) || nic->event_tail - head >= nic->event_entries)
+		return false;
 	event.valid = lap_valid(nic->event_tail, nic->event_entries);
 	if (nic_entry_write(nic, nic->event_base + at * sizeof(event), &event, sizeof(event))) {
 		nic_fatal(nic);
-		return;
+		return true;
 	}
 	nic->event_tail++;
 	interrupt(nic, 0);
+	return true;
+}
+
+/* Of a node; when there is no room it is dropped: the driver only logs it. */
+void nic_event_lost(struct muster_nic *nic, uint32_t node)
+{
+	if (!event_write(nic, MUSTER_EVENT_PEER_LOST, node))
+		nic->counters.dropped++;
+}
+
+/* Of an object: once, as soon as there is room, so that nobody's is crowded out. */
+static void event_owe(struct muster_nic *nic, bool *owed)
+{
+	*owed = true;
+	nic->events_owed = true;
+}
+
+static bool event_pay(struct muster_nic *nic, bool *owed, uint8_t kind, uint32_t id)
+{
+	if (*owed && !event_write(nic, kind, id))
+		return false;
+	*owed = false;
+	return true;
+}
+
+/* True when all are told. */
+static bool events_pay(struct muster_nic *nic)
+{
+	for (uint32_t i = 0; i < nic->nr_vps; i++) {
+		struct nic_vp *vp = nic->vps[nic->vp_ids[i]];
+
+		if (!event_pay(nic, &vp->event_owed, MUSTER_EVENT_VP_ERROR, vp->id))
+			return false;
+	}
+	for (uint32_t id = 0; id < MUSTER_CQS_MAX; id++) {
+		struct nic_cq *cq = nic->cqs[id];
+
+		if (cq && !event_pay(nic, &cq->event_owed, MUSTER_EVENT_CQ_OVERRUN, id))
+			return false;
+	}
+	return true;
+}
+
+void nic_events_run(struct muster_nic *nic)
+{
+	if (nic->events_owed)
+		nic->events_owed = !events_pay(nic);
 }
 
 /* ---- virtual ports --------------------------------------------------------- */
@@ -98,7 +143,7 @@ static void vp_stop(struct muster_nic *nic, struct nic_vp *vp, uint32_t why)
 	vp->dq_waiting = false;
 	/* If this cannot be written either, the event tells it. */
 	(void)nic_dma_write(nic, vp->status_base, &status, sizeof(status));
-	nic_event(nic, MUSTER_EVENT_VP_ERROR, vp->id);
+	event_owe(nic, &vp->event_owed);
 }
 
 /* ---- completions ----------------------------------------------------------- */
@@ -122,7 +167,7 @@ int nic_complete(struct muster_nic *nic, uint16_t id, const struct muster_cqe *c
 	cq = nic->cqs[vp->cq];
 	if (cq->tail - cq->head >= cq->entries) {
 		if (!cq->overrun_told)
-			nic_event(nic, MUSTER_EVENT_CQ_OVERRUN, vp->cq);
+			event_owe(nic, &cq->event_owed);
 		cq->overrun_told = true;
 		nic->refused = true;
 		return -EAGAIN;
@@ -228,7 +273,7 @@ static int sequence_refuse(struct muster_nic *nic, const struct nic_vp *vp,
 		.kind = collective ? MUSTER_CQE_SEQUENCE : MUSTER_CQE_SEND,
 		.status = MUSTER_STATUS_DESCRIPTOR,
 		.culprit = htole32(MUSTER_CULPRIT_NONE),
-		.detail = htole32(bad),
+		.bad = bad,
 		.signature = last->signature,
 		.vp = htole16(vp->id),
 		.job = last->job,
@@ -290,19 +335,22 @@ static void rung_dq(struct muster_nic *nic, struct nic_vp *vp, uint32_t tail)
 	vp->dq_waiting = true;
 }
 
-/* Armed with something unseen already: tell at once, or it would be told never. */
+/*
+ * A head that is not possible is not believed. Armed with something unseen already:
+ * tell at once, or it would be told never.
+ */
 static void rung_cq(struct muster_nic *nic, struct nic_vp *vp, uint32_t head, bool arm)
 {
 	struct nic_cq *cq = nic->cqs[vp->cq];
 
-	if (head - cq->head <= cq->tail - cq->head) {
+	if (head != cq->head && head - cq->head <= cq->tail - cq->head) {
 		cq->head = head;
 		cq->overrun_told = false;
 	}
 	if (!arm)
 		return;
 	cq->armed = true;
-	if (cq->tail != head || vp->rq_tail != vp->rq_head)
+	if (cq->tail != cq->head || vp->rq_tail != vp->rq_head)
 		cq_notify(nic, cq);
 }
 

@@ -40,6 +40,7 @@ enum {
 	PORT_CQ = 0x2000,
 	PORT_RQ = 0x4000,
 	DATA = 0x100000,
+	CROWD = 0x200000,	/* members of a context with all that there can be */
 	PD = 7,
 	JOB = 5,
 	CONTEXT = 3,
@@ -197,18 +198,31 @@ static int no_guest(void **state)
 
 /* ---- a driver -------------------------------------------------------------- */
 
+static void command_give(struct guest *guest, struct muster_admin_command cmd)
+{
+	cmd.tag = htole16(guest->admin_tail + 40);
+	memcpy(guest->memory + ADMIN + guest->admin_tail % ENTRIES * sizeof(cmd), &cmd,
+	       sizeof(cmd));
+	reg_write(guest, MUSTER_REG_ADMIN_TAIL, ++guest->admin_tail);
+}
+
+/* The answer to the last command, once it is there. */
+static bool command_answered(struct guest *guest, struct muster_admin_reply *reply)
+{
+	uint32_t last = guest->admin_tail - 1;
+
+	memcpy(reply, guest->memory + REPLY + last % ENTRIES * sizeof(*reply), sizeof(*reply));
+	return le32toh(reply->valid) == !(last / ENTRIES & 1);
+}
+
 static struct muster_admin_reply command(struct guest *guest, struct muster_admin_command cmd)
 {
-	uint32_t at = guest->admin_tail % ENTRIES, lap = guest->admin_tail / ENTRIES;
 	struct muster_admin_reply reply;
 
-	cmd.tag = htole16(guest->admin_tail + 40);
-	memcpy(guest->memory + ADMIN + at * sizeof(cmd), &cmd, sizeof(cmd));
-	reg_write(guest, MUSTER_REG_ADMIN_TAIL, ++guest->admin_tail);
+	command_give(guest, cmd);
 	settle(guest);
-	memcpy(&reply, guest->memory + REPLY + at * sizeof(reply), sizeof(reply));
-	assert_int_equal(le32toh(reply.valid), !(lap & 1));
-	assert_int_equal(reply.tag, cmd.tag);
+	assert_true(command_answered(guest, &reply));
+	assert_int_equal(le16toh(reply.tag), guest->admin_tail - 1 + 40);
 	assert_int_equal(reply.opcode, cmd.opcode);
 	return reply;
 }
@@ -359,6 +373,7 @@ static void registers_say_what_the_device_is(void **state)
 	assert_int_equal(reg_read(guest, MUSTER_REG_VERSION), MUSTER_DEVICE_VERSION);
 	assert_int_equal(reg_read(guest, MUSTER_REG_NODE), 0);
 	assert_int_equal(reg_read(guest, MUSTER_REG_INCARNATION), 100);
+	assert_int_equal(reg_read(guest, MUSTER_REG_CAPABILITIES), 0);
 	assert_int_equal(reg_read(guest, MUSTER_REG_STATUS), MUSTER_STATE_ENABLED);
 	assert_int_equal(reg_read(guest, MUSTER_REG_CONTROL), MUSTER_CONTROL_ENABLE);
 }
@@ -549,6 +564,141 @@ static void contexts_open_close_and_count(void **state)
 	assert_true(le64toh(c->dma_read_bytes) >= guest->admin_tail * 64);
 }
 
+/* All there can be, at nodes that the wire does not know; VP 2 is the last of them. */
+static struct muster_admin_command crowd_command(struct guest *guest)
+{
+	struct muster_admin_command cmd = context_command(MUSTER_ADMIN_CONTEXT_OPEN, 2);
+
+	for (uint32_t i = 0; i < MUSTER_MEMBERS_MAX; i++) {
+		bool self = i == MUSTER_MEMBERS_MAX - 1;
+		struct muster_admin_member member = {
+			.node = htole32(self ? 0 : 5000 + i / MUSTER_VPS_MAX),
+			.vp = htole16(self ? 2 : i % MUSTER_VPS_MAX),
+			.incarnation = htole32(self ? reg_read(guest, MUSTER_REG_INCARNATION) : 1),
+		};
+
+		memcpy(guest->memory + CROWD + i * sizeof(member), &member, sizeof(member));
+	}
+	cmd.context.members = htole64(CROWD);
+	cmd.context.nr_members = htole32(MUSTER_MEMBERS_MAX);
+	cmd.context.self = htole32(MUSTER_MEMBERS_MAX - 1);
+	return cmd;
+}
+
+static void others_are_served_while_a_crowd_is_let_in(void **state)
+{
+	struct guest *guest = *state;
+	struct muster_admin_reply reply;
+
+	pair_open(guest);
+	port_open(guest, 2);
+	command_give(guest, crowd_command(guest));
+	for (uint32_t i = 0; i < 100; i++) {
+		post(guest, 0, i, message(0, 0, 1, "by the way"));
+		doorbell(guest, 0, MUSTER_DOORBELL_DQ_TAIL, i + 1);
+		doorbell(guest, 0, MUSTER_DOORBELL_CQ_HEAD, i);
+		doorbell(guest, 1, MUSTER_DOORBELL_RQ_HEAD, i);
+		muster_nic_step(guest->nic);
+		muster_nic_step(guest->nic);
+		assert_int_equal(le32toh(slot(guest, 1, i)->valid), !(i / RQ & 1));
+		assert_int_equal(le32toh(cqe(guest, 0, i)->valid), !(i / CQ & 1));
+		assert_false(command_answered(guest, &reply));
+	}
+	settle(guest);
+	assert_true(command_answered(guest, &reply));
+	assert_int_equal(reply.status, MUSTER_ADMIN_OK);
+	/* It is there, and knows whom it cannot reach; the other context does not care. */
+	assert_int_equal(le32toh(cqe(guest, 2, 0)->valid), 1);
+	assert_int_equal(cqe(guest, 2, 0)->kind, MUSTER_CQE_CONTEXT);
+	assert_int_equal(cqe(guest, 2, 0)->status, MUSTER_STATUS_PEER_LOST);
+	assert_int_equal(le32toh(cqe(guest, 2, 0)->culprit), 0);
+	assert_int_equal(command(guest, context_command(MUSTER_ADMIN_CONTEXT_CLOSE, 2)).status,
+			 MUSTER_ADMIN_OK);
+	assert_int_equal(command(guest, context_command(MUSTER_ADMIN_CONTEXT_CLOSE, 0)).status,
+			 MUSTER_ADMIN_OK);
+}
+
+static void others_are_served_while_a_long_page_list_is_read(void **state)
+{
+	enum { PAGES = 1 << 17 };
+	struct guest *guest = *state;
+	struct muster_admin_command cmd = mr_command(guest, 1, 0, 4096, MUSTER_MR_READ);
+	struct muster_admin_reply reply;
+
+	pair_open(guest);
+	for (uint32_t bad = 0; bad < 2; bad++) {
+		cmd.mr.pages = htole64(CROWD);
+		cmd.mr.nr_pages = htole32(PAGES);
+		cmd.mr.length = htole64((uint64_t)PAGES << 12);
+		memset(guest->memory + CROWD, 0, 8 * PAGES);
+		guest->memory[CROWD + 8 * PAGES - 8] = bad;
+		command_give(guest, cmd);
+		for (uint32_t i = 5 * bad; i < 5 * bad + 5; i++) {
+			post(guest, 0, i, message(0, 0, 1, "by the way"));
+			doorbell(guest, 0, MUSTER_DOORBELL_DQ_TAIL, i + 1);
+			doorbell(guest, 0, MUSTER_DOORBELL_CQ_HEAD, i);
+			doorbell(guest, 1, MUSTER_DOORBELL_RQ_HEAD, i);
+			muster_nic_step(guest->nic);
+			muster_nic_step(guest->nic);
+			assert_int_equal(le32toh(slot(guest, 1, i)->valid), !(i / RQ & 1));
+			assert_false(command_answered(guest, &reply));
+		}
+		settle(guest);
+		assert_true(command_answered(guest, &reply));
+		assert_int_equal(reply.status, bad ? MUSTER_ADMIN_BAD_PARAMETER : MUSTER_ADMIN_OK);
+		cmd.mr.id = htole32(2);
+	}
+	assert_int_equal(command(guest, id_command(MUSTER_ADMIN_MR_DEREGISTER, 2)).status,
+			 MUSTER_ADMIN_NO_OBJECT);
+	/* And forgotten with this life, half read. */
+	command_give(guest, cmd);
+	muster_nic_step(guest->nic);
+	reg_write(guest, MUSTER_REG_CONTROL, MUSTER_CONTROL_RESET);
+}
+
+/* After so many steps: while members are read, or while they are added. */
+static void a_crowd_is_forgotten_with_the_life_that_it_came_to(void **state)
+{
+	struct guest *guest = *state;
+
+	for (uint32_t steps = 1; steps < 500; steps += 60) {
+		port_open(guest, 2);
+		command_give(guest, crowd_command(guest));
+		for (uint32_t i = 0; i < steps; i++)
+			muster_nic_step(guest->nic);
+		reg_write(guest, MUSTER_REG_CONTROL, steps & 4 ? MUSTER_CONTROL_RESET : 0);
+		memset(guest->memory + REPLY, 0, ENTRIES * sizeof(struct muster_admin_reply));
+		enable(guest);
+		settle(guest);
+		assert_int_equal(guest->memory[REPLY], 0);
+	}
+	pair_open(guest);
+}
+
+static void a_crowd_with_a_wrong_member_is_turned_away(void **state)
+{
+	static const uint32_t places[] = { 1, 100, 30000, MUSTER_MEMBERS_MAX - 2 };
+	struct guest *guest = *state;
+	struct muster_admin_command cmd;
+
+	port_open(guest, 2);
+	for (uint32_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+		struct muster_admin_member *members = (void *)(guest->memory + CROWD);
+
+		cmd = crowd_command(guest);
+		members[places[i]] = members[0];
+		assert_int_equal(command(guest, cmd).status, MUSTER_ADMIN_BAD_PARAMETER);
+		cmd = crowd_command(guest);
+		members[places[i]].reserved = 1;
+		assert_int_equal(command(guest, cmd).status, MUSTER_ADMIN_BAD_PARAMETER);
+	}
+	cmd.context.members = htole64(MEMORY - 0x10000);	/* ends in the middle */
+	assert_int_equal(command(guest, cmd).status, MUSTER_ADMIN_DMA);
+	assert_int_equal(command(guest, context_command(MUSTER_ADMIN_CONTEXT_CLOSE, 2)).status,
+			 MUSTER_ADMIN_NO_OBJECT);
+	assert_int_equal(command(guest, crowd_command(guest)).status, MUSTER_ADMIN_OK);
+}
+
 /* ---- rings ----------------------------------------------------------------- */
 
 static void a_message_lands_in_the_receive_ring_and_completes(void **state)
@@ -589,6 +739,56 @@ static void full_rings_wait_for_their_reader(void **state)
 	assert_int_equal(le32toh(cqe(guest, 0, 0)->valid), 0);
 	assert_int_equal(le32toh(cqe(guest, 0, 1)->valid), 0);
 	assert_int_equal(le32toh(cqe(guest, 0, 2)->valid), 1);
+}
+
+static void a_full_completion_queue_is_told_once_until_it_moves(void **state)
+{
+	struct guest *guest = *state;
+
+	pair_open(guest);
+	for (uint32_t i = 0; i < CQ + 3; i++)
+		post(guest, 0, i, message(0, 0, 1, "x"));
+	doorbell(guest, 0, MUSTER_DOORBELL_DQ_TAIL, CQ + 3);
+	for (int i = 0; i < 100; i++) {
+		settle(guest);
+		doorbell(guest, 0, MUSTER_DOORBELL_CQ_HEAD, i % 2 ? 0 : 1000);
+	}
+	assert_int_equal(event(guest, 0)->kind, MUSTER_EVENT_CQ_OVERRUN);
+	assert_int_equal(le32toh(event(guest, 0)->valid), 1);
+	assert_int_equal(le32toh(event(guest, 1)->valid), 0);
+	doorbell(guest, 0, MUSTER_DOORBELL_CQ_HEAD, 1);
+	settle(guest);
+	assert_int_equal(le32toh(event(guest, 1)->valid), 1);
+	assert_int_equal(le32toh(event(guest, 2)->valid), 0);
+}
+
+static void port_fail(struct guest *guest, uint32_t vp)
+{
+	doorbell(guest, vp, MUSTER_DOORBELL_DQ_TAIL, DQ + 1);
+	settle(guest);
+}
+
+static void an_event_waits_for_room_in_its_ring(void **state)
+{
+	struct guest *guest = *state;
+
+	port_open(guest, 0);
+	port_open(guest, 1);
+	for (uint32_t i = 0; i < EVENTS; i++) {
+		port_fail(guest, 0);
+		assert_int_equal(le32toh(event(guest, i)->valid), 1);
+		assert_int_equal(command(guest, id_command(MUSTER_ADMIN_VP_DESTROY, 0)).status, 0);
+		assert_int_equal(command(guest, vp_command(0)).status, 0);
+	}
+	port_fail(guest, 1);
+	assert_int_equal(le32toh(event(guest, 0)->id), 0);
+	guest->kicks = 0;
+	reg_write(guest, MUSTER_REG_EVENT_HEAD, 1);
+	assert_int_equal(guest->kicks, 1);
+	settle(guest);
+	assert_int_equal(event(guest, 0)->kind, MUSTER_EVENT_VP_ERROR);
+	assert_int_equal(le32toh(event(guest, 0)->id), 1);
+	assert_int_equal(le32toh(event(guest, 0)->valid), 0);
 }
 
 static void a_full_receive_ring_drops_and_counts(void **state)
@@ -642,13 +842,29 @@ static void an_armed_queue_interrupts_once(void **state)
 	assert_int_equal(guest->interrupts[2], 1);
 }
 
+static void arming_with_an_impossible_head_is_no_interrupt(void **state)
+{
+	struct guest *guest = *state;
+
+	pair_open(guest);
+	for (uint32_t i = 1; i < 100; i++) {
+		doorbell(guest, 0, MUSTER_DOORBELL_CQ_ARM, i * 1000);
+		settle(guest);
+	}
+	assert_int_equal(guest->interrupts[1], 0);
+	post(guest, 0, 0, message(0, 0, 1, "x"));
+	doorbell(guest, 0, MUSTER_DOORBELL_DQ_TAIL, 1);
+	settle(guest);
+	assert_int_equal(guest->interrupts[1], 1);
+}
+
 static void a_refused_descriptor_completes_with_its_place(void **state)
 {
 	struct guest *guest = *state;
 	struct muster_desc desc = message(0, 0, 1, "x");
 
 	pair_open(guest);
-	desc.reserved0 = 1;
+	desc.signature.reserved = 1;
 	post(guest, 0, 0, desc);
 	post(guest, 0, 1, message(0, 0, 1, "x"));
 	doorbell(guest, 0, MUSTER_DOORBELL_DQ_TAIL, 2);
@@ -699,8 +915,8 @@ static struct muster_desc message_from(uint64_t addr, uint32_t key, uint32_t len
 	struct muster_desc desc = message(0, 0, 1, "");
 
 	desc.kind = MUSTER_DESC_RDMA;
-	desc.load_addr = htole64(addr);
-	desc.load_key = htole32(key);
+	desc.range.load_addr = htole64(addr);
+	desc.range.load_key = htole32(key);
 	desc.length = htole64(length);
 	return desc;
 }
@@ -772,9 +988,9 @@ static void post_allreduce(struct guest *guest, uint32_t other, double value)
 	struct muster_desc first = message(other, 0, 0, ""), last;
 
 	first.flags = htole16(MUSTER_DESC_C | MUSTER_DESC_CH | MUSTER_DESC_CP);
-	first.type = MUSTER_DTYPE_F64;
-	first.op = MUSTER_REDOP_SUM;
-	first.signature = htole32(0x77);
+	first.signature.type = MUSTER_DTYPE_F64;
+	first.signature.op = MUSTER_REDOP_SUM;
+	first.signature.digest = htole64(0x77);
 	first.inline_len = 8;
 	first.length = htole64(8);
 	memcpy(first.data, &value, 8);
@@ -783,6 +999,7 @@ static void post_allreduce(struct guest *guest, uint32_t other, double value)
 			     MUSTER_DESC_REDUCE | MUSTER_DESC_COLL_END);
 	last.cp_count = 1;
 	last.inline_len = 0;
+	memset(last.data, 0, sizeof(last.data));
 	last.store_addr = htole64(0x7000000);
 	last.store_key = htole32(1);
 	post(guest, 0, 0, first);
@@ -814,6 +1031,60 @@ static void two_nics_sum_a_number(void **state)
 		assert_int_equal(cqe(guests[i], 0, 0)->status, MUSTER_STATUS_OK);
 		memcpy(&sum, guests[i]->memory + DATA + 0x10000, sizeof(sum));
 		assert_true(sum == 3.75);
+		guest_free(guests[i]);
+	}
+}
+
+/* A context of VP 1 that names a life of node 1 that there is not. */
+static void wrong_life_open(struct guest *guest)
+{
+	struct muster_admin_member members[] = {
+		{ .node = htole32(0), .vp = htole16(1), .incarnation = htole32(100) },
+		{ .node = htole32(1), .vp = htole16(0), .incarnation = htole32(4711) },
+	};
+	struct muster_admin_command cmd = context_command(MUSTER_ADMIN_CONTEXT_OPEN, 1);
+
+	cmd.context.job_key = htole64(KEY + 1);
+	cmd.context.members = htole64(LIST);
+	cmd.context.nr_members = htole32(2);
+	memcpy(guest->memory + LIST, members, sizeof(members));
+	assert_int_equal(command(guest, cmd).status, MUSTER_ADMIN_OK);
+}
+
+static void who_names_a_wrong_life_of_a_node_fails_alone(void **state)
+{
+	struct guest *guests[2] = { guest_new(0), guest_new(1) };
+	const struct place places[] = { { guests[0], 0, 0 }, { guests[1], 1, 0 } };
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		port_open(guests[i], 0);
+		command(guests[i], mr_command(guests[i], 1, 0x7000000, 4096, MUSTER_MR_WRITE));
+	}
+	port_open(guests[0], 1);
+	context_open(places, 2);
+	post_allreduce(guests[0], 1, 1.25);
+	for (int i = 0; i < 100; i++) {
+		settle(guests[0]);
+		settle(guests[1]);
+	}
+	wrong_life_open(guests[0]);
+	for (int i = 0; i < 100000 && !cqe(guests[0], 1, 0)->valid; i++) {
+		settle(guests[0]);
+		settle(guests[1]);
+	}
+	assert_int_equal(cqe(guests[0], 1, 0)->kind, MUSTER_CQE_CONTEXT);
+	assert_int_equal(cqe(guests[0], 1, 0)->status, MUSTER_STATUS_PEER_LOST);
+	assert_int_equal(event(guests[0], 0)->valid, 0);
+	post_allreduce(guests[1], 0, 2.5);
+	for (int i = 0; i < 100000 && (!cqe(guests[0], 0, 0)->valid || !cqe(guests[1], 0, 0)->valid);
+	     i++) {
+		settle(guests[0]);
+		settle(guests[1]);
+	}
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(cqe(guests[i], 0, 0)->kind, MUSTER_CQE_SEQUENCE);
+		assert_int_equal(cqe(guests[i], 0, 0)->status, MUSTER_STATUS_OK);
 		guest_free(guests[i]);
 	}
 }
@@ -890,22 +1161,24 @@ static void garbage_sequence(struct guest *guest, uint32_t vp)
 	bool large = random32() % 2;
 
 	first.flags = htole16(MUSTER_DESC_C | MUSTER_DESC_CH | MUSTER_DESC_CP);
-	first.type = MUSTER_DTYPE_I32;
-	first.op = MUSTER_REDOP_SUM;
+	first.signature.type = MUSTER_DTYPE_I32;
+	first.signature.op = MUSTER_REDOP_SUM;
 	first.kind = large ? MUSTER_DESC_RDMA : MUSTER_DESC_MP;
 	first.inline_len = large ? 0 : 8;
 	first.length = htole64(large ? 8192 : 8);
 	if (large) {
-		first.load_key = htole32(1);
-		first.load_addr = htole64(0x7000000);
-		first.rdma.pulse_len = htole32(1024 << random32() % 4);
-		first.rdma.pulse_count = htole32(8192 / le32toh(first.rdma.pulse_len));
+		first.range.load_key = htole32(1);
+		first.range.load_addr = htole64(0x7000000);
+		first.range.pulse_len = htole32(1024 << random32() % 4);
+		first.range.pulse_count = htole32(8192 / le32toh(first.range.pulse_len));
 	}
 	last = first;
 	last.flags = htole16(MUSTER_DESC_C | MUSTER_DESC_CT | MUSTER_DESC_REDUCE |
 			     MUSTER_DESC_COLL_END | (large ? 0 : MUSTER_DESC_SWAP_LOCAL_DATA));
 	last.cp_count = 1;
 	last.inline_len = 0;
+	if (!large)
+		memset(last.data, 0, sizeof(last.data));
 	last.store_key = htole32(2);
 	last.store_addr = htole64(0x7000000);
 	flip(&first, sizeof(first));
@@ -1034,8 +1307,15 @@ int main(void)
 		WITH_GUEST(a_region_must_fit_its_pages),
 		WITH_GUEST(page_lists_have_a_limit_in_all),
 		WITH_GUEST(contexts_open_close_and_count),
+		WITH_GUEST(others_are_served_while_a_crowd_is_let_in),
+		WITH_GUEST(a_crowd_is_forgotten_with_the_life_that_it_came_to),
+		WITH_GUEST(others_are_served_while_a_long_page_list_is_read),
+		WITH_GUEST(a_crowd_with_a_wrong_member_is_turned_away),
 		WITH_GUEST(a_message_lands_in_the_receive_ring_and_completes),
 		WITH_GUEST(full_rings_wait_for_their_reader),
+		WITH_GUEST(a_full_completion_queue_is_told_once_until_it_moves),
+		WITH_GUEST(an_event_waits_for_room_in_its_ring),
+		WITH_GUEST(arming_with_an_impossible_head_is_no_interrupt),
 		WITH_GUEST(a_full_receive_ring_drops_and_counts),
 		WITH_GUEST(an_armed_queue_interrupts_once),
 		WITH_GUEST(a_refused_descriptor_completes_with_its_place),
@@ -1044,6 +1324,7 @@ int main(void)
 		WITH_GUEST(a_region_is_read_page_by_page),
 		WITH_GUEST(memory_that_was_not_given_is_refused),
 		cmocka_unit_test(two_nics_sum_a_number),
+		cmocka_unit_test(who_names_a_wrong_life_of_a_node_fails_alone),
 		WITH_GUEST(no_garbage_breaks_it_and_a_reset_brings_it_back),
 	};
 

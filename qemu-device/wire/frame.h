@@ -27,7 +27,7 @@ struct muster_frame {
 	__le32 dst_node;
 	__le32 src_incarnation;
 	__le32 dst_incarnation;	/* the life of dst_node that is meant; 0: not known yet */
-	__le32 seq;		/* DATA, PROBE: its place in the stream */
+	__le32 seq;		/* DATA, PROBE: its place in the stream; HELLO: question's number */
 	__le32 ack;		/* every frame before this one has come */
 	__le64 ack_bits;	/* bit i: frame ack + 1 + i has come */
 };

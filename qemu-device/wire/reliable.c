@@ -6,11 +6,12 @@
  * has acknowledged it: by `ack`, which covers all before, or by a bit for one
  * that came early. The receiver delivers at once and only remembers numbers.
  *
- * Lives: every frame names the life (incarnation) of both ends. A link learns its
- * peer's life only from a frame that names its own present one, so no straggler
- * of a former life can deceive it; until then it sends HELLO, and packets wait.
- * A frame for a former life is refused and answered with a HELLO. When a frame
- * comes from a new life, the old one is reported lost and the link begins anew.
+ * Lives: every frame names the life (incarnation) of both ends. Who sends names the
+ * life that is meant, so nothing waits for an introduction. Another life than the one
+ * that a link knows or awaits is believed only when it answers a question, a HELLO
+ * with a number of its own: no straggler of a former life, and nobody's mere word,
+ * can end a life. When it has answered, the old one is reported lost and the link
+ * begins anew. A frame for another life is refused and answered with a HELLO.
  */
 #include "reliable.h"
 
@@ -126,6 +127,11 @@ static int emit(struct muster_link *link, uint8_t type, uint32_t incarnation, ui
 
 /* ---- sending ------------------------------------------------------------- */
 
+uint32_t muster_link_meant(const struct muster_link *link)
+{
+	return link->peer_incarnation ? link->peer_incarnation : link->awaited_incarnation;
+}
+
 static uint64_t backed_off(const struct muster_link *link, uint32_t tries)
 {
 	uint64_t wait = (uint64_t)link->rto_us << (tries < 8 ? tries : 8);
@@ -139,7 +145,7 @@ static bool transmit(struct muster_link *link, uint64_t now_us, uint32_t seq)
 	struct muster_link_slot *slot = slot_of(link, seq);
 
 	link->tries += seq == link->oldest;
-	if (emit(link, slot->type, link->peer_incarnation, seq, slot)) {
+	if (emit(link, slot->type, muster_link_meant(link), seq, slot)) {
 		slot->due_us = now_us + MUSTER_LINK_RETRY_US;
 		due(link, slot->due_us);
 		return false;
@@ -156,12 +162,20 @@ static bool transmit(struct muster_link *link, uint64_t now_us, uint32_t seq)
 	return true;
 }
 
-static void say_hello(struct muster_link *link, uint64_t now_us)
+/* Who is there now? Repeated until it is answered, at most for a deadline. */
+static void ask(struct muster_link *link, uint64_t now_us)
 {
-	emit(link, MUSTER_FRAME_HELLO, 0, 0, NULL);
-	link->tries++;
-	link->hello_us = now_us + backed_off(link, link->hellos++);
-	due(link, link->hello_us);
+	if (!link->asking) {
+		link->asking = true;
+		link->asked_us = now_us;
+		link->asked_times = 0;
+		link->question += link->question == UINT32_MAX ? 2 : 1;
+	} else if (now_us < link->ask_us) {
+		return;
+	}
+	emit(link, MUSTER_FRAME_HELLO, 0, link->question, NULL);
+	link->ask_us = now_us + backed_off(link, link->asked_times++);
+	due(link, link->ask_us);
 }
 
 /* The next slot, which the caller has found free and filled. */
@@ -177,21 +191,34 @@ static void begin(struct muster_link *link, uint64_t now_us, uint8_t type)
 		link->progress_us = now_us;
 		link->tries = 0;
 	}
-	if (link->peer_incarnation && link->in_flight < link->flight_max)
+	if (link->in_flight < link->flight_max)
 		transmit(link, now_us, link->next - 1);
-	else if (!link->peer_incarnation && !link->hellos)
-		say_hello(link, now_us);
 }
 
-int muster_link_send(struct muster_link *link, uint64_t now_us,
+/* Whether what is meant for this life goes into the link's slots: 0, or as _send(). */
+static int address(struct muster_link *link, uint64_t now_us, uint32_t incarnation)
+{
+	if (link->lost || !incarnation || incarnation == link->former_incarnation)
+		return -EHOSTUNREACH;
+	if (!muster_link_meant(link))
+		link->awaited_incarnation = incarnation;
+	if (incarnation == muster_link_meant(link))
+		return 0;
+	ask(link, now_us);
+	return -EAGAIN;
+}
+
+int muster_link_send(struct muster_link *link, uint64_t now_us, uint32_t incarnation,
 		     const struct muster_packet *packet, const void *payload)
 {
 	struct muster_link_slot *slot = slot_of(link, link->next);
+	int err;
 
-	if (link->lost)
-		return -EHOSTUNREACH;
 	if (packet->length > MUSTER_MTU)
 		return -EMSGSIZE;
+	err = address(link, now_us, incarnation);
+	if (err)
+		return err;
 	if (link->next - link->oldest >= MUSTER_LINK_WINDOW)
 		return -EAGAIN;
 	slot->packet = *packet;
@@ -234,43 +261,45 @@ static void lose(struct muster_link *link)
 {
 	link->lost = true;
 	link->next_us = NEVER;
-	link->config.ops->lost(link->config.owner, link->config.peer);
+	link->config.ops->lost(link->config.owner, link->config.peer, 0);
 }
 
 /* Nothing is known of the peer but that its former life is over. */
 static void begin_anew(struct muster_link *link)
 {
 	struct muster_link_config config = link->config;
-	uint32_t former = link->peer_incarnation;
+	uint32_t former = link->peer_incarnation ? link->peer_incarnation :
+						   link->former_incarnation;
+	uint32_t question = link->question;
 
 	muster_link_init(link, &config);
 	link->former_incarnation = former;
+	link->question = question;
 }
 
 int muster_link_watch(struct muster_link *link, uint64_t now_us, uint32_t incarnation)
 {
-	bool known = link->peer_incarnation || link->awaited_incarnation;
+	int err;
 
-	if (incarnation == link->peer_incarnation ||
-	    (link->lost && incarnation == link->awaited_incarnation))
-		return link->lost ? -EHOSTUNREACH : 0;
-	if (incarnation == link->former_incarnation)
-		return -EHOSTUNREACH;
-	if (incarnation == link->awaited_incarnation)
-		return 0;
-	if (known && !link->lost)
-		lose(link);
-	if (link->lost)
+	if (link->lost && incarnation != muster_link_meant(link))
 		begin_anew(link);
-	link->awaited_incarnation = incarnation;
-	if (link->oldest == link->next)
+	link->again |= link->asking && incarnation != muster_link_meant(link);
+	err = address(link, now_us, incarnation);
+	if (err)
+		return err == -EAGAIN ? 0 : err;
+	if (!link->peer_incarnation && link->oldest == link->next)
 		begin(link, now_us, MUSTER_FRAME_PROBE);
 	return 0;
 }
 
+bool muster_link_unused(const struct muster_link *link)
+{
+	return !link->peer_incarnation && link->oldest == link->next && !link->asking;
+}
+
 void muster_link_gone(struct muster_link *link)
 {
-	if (link->peer_incarnation && !link->lost)
+	if (!link->lost)
 		lose(link);
 }
 
@@ -280,11 +309,29 @@ void muster_link_gone(struct muster_link *link)
  */
 static bool in_vain(struct muster_link *link, uint64_t now_us)
 {
-	uint64_t last_us = link->peer_incarnation ? slot_of(link, link->oldest)->due_us :
-						    link->hello_us;
-
-	return now_us >= link->progress_us + link->config.deadline_us && now_us >= last_us &&
+	return now_us >= link->progress_us + link->config.deadline_us &&
+	       now_us >= slot_of(link, link->oldest)->due_us &&
 	       link->tries >= MUSTER_LINK_TRIES_MIN;
+}
+
+/* No other life has said that it is there: who means one does so in vain. */
+static void resolve(struct muster_link *link)
+{
+	link->asking = link->again = false;
+	if (link->peer_incarnation)
+		link->config.ops->met(link->config.owner, link->config.peer,
+				      link->peer_incarnation);
+}
+
+static void ask_again(struct muster_link *link, uint64_t now_us)
+{
+	if (now_us >= link->asked_us + link->config.deadline_us && now_us >= link->ask_us &&
+	    link->asked_times >= MUSTER_LINK_TRIES_MIN) {
+		resolve(link);
+		return;
+	}
+	ask(link, now_us);
+	due(link, link->ask_us);
 }
 
 void muster_link_run(struct muster_link *link, uint64_t now_us)
@@ -303,13 +350,10 @@ void muster_link_run(struct muster_link *link, uint64_t now_us)
 			lose(link);
 			return;
 		}
-		if (link->peer_incarnation)
-			send_due(link, now_us);
-		else if (now_us >= link->hello_us)
-			say_hello(link, now_us);
-		else
-			due(link, link->hello_us);
+		send_due(link, now_us);
 	}
+	if (link->asking)
+		ask_again(link, now_us);
 	if (now_us >= link->ack_us &&
 	    emit(link, MUSTER_FRAME_ACK, link->peer_incarnation, 0, NULL))
 		link->ack_us = now_us + MUSTER_LINK_RETRY_US;
@@ -418,34 +462,63 @@ static bool take_number(struct muster_link *link, uint64_t now_us, uint32_t seq)
 /* The peer's first life that we hear of, or a new one. */
 static void meet(struct muster_link *link, uint64_t now_us, uint32_t incarnation)
 {
-	bool missed = link->awaited_incarnation && link->awaited_incarnation != incarnation;
+	bool ended = link->peer_incarnation && !link->lost;
 
-	if (!link->lost && (link->peer_incarnation || missed))
-		lose(link);
-	if (link->lost)
+	if (link->lost || (muster_link_meant(link) && muster_link_meant(link) != incarnation))
 		begin_anew(link);
 	link->peer_incarnation = incarnation;
 	link->heard_us = link->progress_us = now_us;
 	link->tries = 0;
 	due(link, now_us + link->config.deadline_us / 2);
 	send_due(link, now_us);
+	if (ended)
+		link->config.ops->lost(link->config.owner, link->config.peer, incarnation);
+	else
+		link->config.ops->met(link->config.owner, link->config.peer, incarnation);
 }
 
-/* Not known yet, or a former life of ours is meant: tell the peer who is here. */
+/* A question, or another life of ours is meant: tell the peer who is here. */
 static void introduce(struct muster_link *link, const struct muster_frame *frame)
 {
-	if (frame->dst_incarnation && frame->type == MUSTER_FRAME_HELLO)
+	bool hello = frame->type == MUSTER_FRAME_HELLO;
+
+	if (hello && frame->dst_incarnation)
 		return;		/* was an answer itself */
-	emit(link, MUSTER_FRAME_HELLO, frame->src_incarnation, 0, NULL);
+	emit(link, MUSTER_FRAME_HELLO, frame->src_incarnation, hello ? frame->seq : 0, NULL);
+}
+
+static bool answers(const struct muster_link *link, const struct muster_frame *frame)
+{
+	return frame->type == MUSTER_FRAME_HELLO && link->asking && frame->seq == link->question;
+}
+
+/* What was asked for after the question went is not answered by it. */
+static void take_answer(struct muster_link *link, uint64_t now_us)
+{
+	bool again = link->again;
+
+	if (!again) {
+		resolve(link);
+		return;
+	}
+	link->asking = link->again = false;
+	ask(link, now_us);
 }
 
 /* Whether the frame is from the peer's present life, for all that we know. */
 static bool accepted(struct muster_link *link, uint64_t now_us, const struct muster_frame *frame)
 {
+	uint32_t known;
+
 	if (frame->src_incarnation == link->peer_incarnation)
 		return !link->lost;
 	if (frame->src_incarnation == link->former_incarnation)
 		return false;
+	known = muster_link_meant(link);
+	if ((link->lost || (known && known != frame->src_incarnation)) && !answers(link, frame)) {
+		ask(link, now_us);
+		return false;
+	}
 	meet(link, now_us, frame->src_incarnation);
 	return true;
 }
@@ -474,8 +547,11 @@ void muster_link_receive(struct muster_link *link, uint64_t now_us,
 	}
 	counters->frames_in++;
 	link->heard_us = now_us;
-	if (frame->type == MUSTER_FRAME_HELLO)
+	if (frame->type == MUSTER_FRAME_HELLO) {
+		if (answers(link, frame))
+			take_answer(link, now_us);
 		return;
+	}
 	take_ack(link, now_us, frame);
 	if (frame->type != MUSTER_FRAME_ACK && take_number(link, now_us, frame->seq) &&
 	    frame->type == MUSTER_FRAME_DATA)

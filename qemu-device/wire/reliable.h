@@ -49,8 +49,13 @@ struct muster_link_ops {
 	/* A packet from the peer, once; valid during the call. */
 	void (*deliver)(void *owner, const struct muster_packet *packet, const void *payload,
 			uint32_t len);
-	/* The peer is silent or has restarted. Once for each life of the peer. */
-	void (*lost)(void *owner, uint32_t peer);
+	/*
+	 * A life of the peer that was there, or awaited, is over. Once for each. Another one
+	 * is there now, `present`; or 0: nobody answers.
+	 */
+	void (*lost)(void *owner, uint32_t peer, uint32_t present);
+	/* This life of the peer is there, and no other: who means another does so in vain. */
+	void (*met)(void *owner, uint32_t peer, uint32_t present);
 };
 
 struct muster_link_config {
@@ -79,7 +84,7 @@ struct muster_link {
 	struct muster_link_config config;
 	uint32_t peer_incarnation;	/* 0: not heard yet */
 	uint32_t former_incarnation;	/* the life before that */
-	uint32_t awaited_incarnation;	/* the owner watches for this one; 0: for any */
+	uint32_t awaited_incarnation;	/* the first that was meant, until one is heard; or 0 */
 	bool lost;			/* until the peer begins a new life */
 	uint64_t next_us;		/* nothing to do before; UINT64_MAX: at all */
 
@@ -88,12 +93,18 @@ struct muster_link {
 	uint32_t order;
 	uint32_t in_flight, flight_max;
 	uint32_t srtt_us, rttvar_us, rto_us;
-	uint32_t hellos;
-	uint32_t tries;			/* of the oldest, or to say hello, since progress_us */
-	uint64_t hello_us;
+	uint32_t tries;			/* of the oldest, since progress_us */
 	uint64_t progress_us;		/* something was acknowledged, or first became open */
 	uint64_t heard_us;		/* last frame from the peer's present life */
 	uint64_t shrunk_us;
+
+	/* asking who is there, because another life was meant or heard */
+	bool asking;
+	bool again;			/* another was meant after the question went */
+	uint32_t question;		/* its number, of all that were asked */
+	uint32_t asked_times;
+	uint64_t asked_us;		/* at first, */
+	uint64_t ask_us;		/* and again then */
 
 	/* receiving: all before `expected` came; bit i: expected + 1 + i as well */
 	uint32_t expected;
@@ -109,18 +120,20 @@ void muster_link_init(struct muster_link *link, const struct muster_link_config 
 
 /**
  * muster_link_send() - take a packet (copied), and send it as soon as the link allows.
+ * @incarnation: the peer's life that is meant.
  *
- * Return: 0; -EAGAIN when MUSTER_LINK_WINDOW packets are open; -EMSGSIZE above
- * MUSTER_MTU; -EHOSTUNREACH when the peer is lost.
+ * Return: 0; -EAGAIN when MUSTER_LINK_WINDOW packets are open, or while it is found out
+ * whether that life is there, as another one was known; -EMSGSIZE above MUSTER_MTU;
+ * -EHOSTUNREACH when it is over, or the peer lost.
  */
-int muster_link_send(struct muster_link *link, uint64_t now_us,
+int muster_link_send(struct muster_link *link, uint64_t now_us, uint32_t incarnation,
 		     const struct muster_packet *packet, const void *payload);
 
 /**
  * muster_link_watch() - find out whether the peer is there, and go on doing so.
  *
- * @incarnation: the life that is meant. Another one that answers means that it is
- *	over; and where another one was known, that one is over.
+ * @incarnation: the life that is meant. Where another one is known, the peer is asked:
+ *	lost() or met() tell what came of it. The mere word of the caller ends nothing.
  *
  * A link that has heard its peer probes it whenever that was silent for half a
  * deadline. This starts it for a peer to which nothing has been sent, so that
@@ -148,7 +161,13 @@ void muster_link_receive(struct muster_link *link, uint64_t now_us,
 /** muster_link_run() - do what is due: send again, acknowledge, give up. Cheap when nothing is. */
 void muster_link_run(struct muster_link *link, uint64_t now_us);
 
-/** muster_link_gone() - the transport knows that a peer which was there is not any more. */
+/** muster_link_meant() - the peer's life that is known, or else the one sought; or 0. */
+uint32_t muster_link_meant(const struct muster_link *link);
+
+/** muster_link_unused() - the peer was not heard, and nothing is to be said to it. */
+bool muster_link_unused(const struct muster_link *link);
+
+/** muster_link_gone() - the peer is known not to be there any more; calls lost(). */
 void muster_link_gone(struct muster_link *link);
 
 #endif /* MUSTER_RELIABLE_H */

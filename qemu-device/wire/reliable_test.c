@@ -32,8 +32,10 @@ struct faults {		/* per thousand */
 struct end {
 	struct muster_link link;
 	uint32_t node;
+	uint32_t means;			/* the other's life */
 	uint32_t came[PACKETS];
 	uint32_t lost;
+	uint32_t present;		/* what lost() or met() said last */
 };
 
 static struct world {
@@ -123,17 +125,25 @@ static void deliver(void *owner, const struct muster_packet *packet, const void 
 	end->came[packet->number]++;
 }
 
-static void lost(void *owner, uint32_t peer)
+static void met(void *owner, uint32_t peer, uint32_t present)
 {
 	struct end *end = owner;
 
 	assert_int_equal(peer, 1 - end->node);
+	end->present = present;
+}
+
+static void lost(void *owner, uint32_t peer, uint32_t present)
+{
+	struct end *end = owner;
+
+	met(owner, peer, present);
 	end->lost++;
 }
 
 static void begin_life(uint32_t node, uint32_t incarnation)
 {
-	static const struct muster_link_ops ops = { emit, deliver, lost };
+	static const struct muster_link_ops ops = { emit, deliver, lost, met };
 	struct end *end = &w.ends[node];
 	struct muster_link_config config = {
 		.node = node,
@@ -146,7 +156,7 @@ static void begin_life(uint32_t node, uint32_t incarnation)
 	};
 
 	memset(end->came, 0, sizeof(end->came));
-	end->lost = 0;
+	end->lost = end->present = 0;
 	end->node = node;
 	muster_link_init(&end->link, &config);
 }
@@ -214,6 +224,8 @@ static void begin(uint64_t seed)
 	w.now_us = 1000;
 	begin_life(0, 11);
 	begin_life(1, 22);
+	w.ends[0].means = 22;
+	w.ends[1].means = 11;
 }
 
 static int try_send(uint32_t from, uint32_t n)
@@ -224,7 +236,8 @@ static int try_send(uint32_t from, uint32_t n)
 	uint8_t payload[MUSTER_MTU];
 
 	payload_of(from, n, payload);
-	return muster_link_send(&w.ends[from].link, w.now_us, &packet, payload);
+	return muster_link_send(&w.ends[from].link, w.now_us, w.ends[from].means, &packet,
+				payload);
 }
 
 static void exchange(uint32_t count0, uint32_t count1)
@@ -437,6 +450,8 @@ static void a_new_life_is_reported_and_can_be_talked_to(void **state)
 	assert_int_equal(w.ends[1].came[5], 0);
 	memset(w.ends[0].came, 0, sizeof(w.ends[0].came));
 	w.ends[0].lost = 0;
+	assert_int_equal(try_send(0, 5), -EHOSTUNREACH);
+	w.ends[0].means = 33;
 	exchange(100, 100);
 	assert_exactly_once(0, 100);
 	assert_exactly_once(1, 100);
@@ -463,12 +478,13 @@ static void a_life_that_ended_before_it_was_met_is_lost(void **state)
 	assert_int_equal(muster_link_watch(&w.ends[0].link, w.now_us, 22), 0);
 	assert_int_equal(try_send(0, 3), 0);
 	advance_until(w.now_us + 100000);
-	assert_int_equal(w.ends[0].lost, 1);
+	assert_int_equal(w.ends[0].present, 33);
 	assert_int_equal(w.ends[1].came[3], 0);
 	assert_int_equal(muster_link_watch(&w.ends[0].link, w.now_us, 33), 0);
+	w.ends[0].means = 33;
 	exchange(100, 100);
 	assert_exactly_once(1, 100);
-	assert_int_equal(w.ends[0].lost, 1);
+	assert_int_equal(w.ends[0].lost, 0);
 }
 
 static void a_new_life_that_is_watched_ends_the_former(void **state)
@@ -478,7 +494,12 @@ static void a_new_life_that_is_watched_ends_the_former(void **state)
 	exchange(10, 10);
 	begin_life(1, 33);
 	assert_int_equal(muster_link_watch(&w.ends[0].link, w.now_us, 33), 0);
+	w.ends[0].means = 33;
+	assert_int_equal(try_send(0, 3), -EAGAIN);	/* nothing for it goes to the former */
+	assert_int_equal(w.ends[0].lost, 0);
+	advance_until(w.now_us + 100000);
 	assert_int_equal(w.ends[0].lost, 1);
+	assert_int_equal(w.ends[0].present, 33);
 	assert_int_equal(muster_link_watch(&w.ends[0].link, w.now_us, 22), -EHOSTUNREACH);
 	w.ends[0].lost = 0;
 	memset(w.ends[0].came, 0, sizeof(w.ends[0].came));
@@ -487,6 +508,57 @@ static void a_new_life_that_is_watched_ends_the_former(void **state)
 	assert_exactly_once(1, 100);
 	advance_until(w.now_us + DEADLINE_US * 3);
 	assert_int_equal(w.ends[0].lost, 0);
+}
+
+/* Somebody here means a life that there is not: all others must not notice. */
+static void only_its_own_frames_end_a_life(void **state)
+{
+	(void)state;
+	begin(15);
+	exchange(10, 10);
+	for (uint32_t i = 0; i < 20; i++) {
+		w.ends[0].present = 0;
+		assert_int_equal(muster_link_watch(&w.ends[0].link, w.now_us, 100 + i), 0);
+		w.ends[0].means = 100 + i;
+		assert_int_equal(try_send(0, 1), -EAGAIN);
+		w.ends[0].means = 22;
+		assert_int_equal(try_send(0, 10 + i), 0);
+		advance_until(w.now_us + 100000);
+		assert_int_equal(w.ends[0].present, 22);
+	}
+	assert_exactly_once(1, 30);
+	assert_int_equal(w.ends[0].lost, 0);
+	/* Nor does a question that nobody answers, as long as the peer is heard. */
+	w.ends[0].present = 0;
+	assert_int_equal(muster_link_watch(&w.ends[0].link, w.now_us, 99), 0);
+	assert_int_equal(muster_link_watch(&w.ends[0].link, w.now_us, 98), 0);
+	advance_until(w.now_us + 3 * DEADLINE_US);
+	assert_int_equal(w.ends[0].present, 22);
+	assert_int_equal(w.ends[0].lost, 0);
+}
+
+/* Nor do those who mean the wrong one first. */
+static void who_means_the_right_life_is_served_after_who_means_a_wrong_one(void **state)
+{
+	(void)state;
+	begin(16);
+	assert_int_equal(muster_link_watch(&w.ends[0].link, w.now_us, 99), 0);
+	assert_int_equal(muster_link_watch(&w.ends[0].link, w.now_us, 22), 0);
+	advance_until(w.now_us + 100000);
+	assert_int_equal(w.ends[0].present, 22);
+	exchange(10, 10);
+	assert_exactly_once(1, 10);
+	assert_exactly_once(0, 10);
+}
+
+static void the_first_packet_waits_for_no_answer(void **state)
+{
+	(void)state;
+	begin(17);
+	w.faults.cut[0] = true;
+	assert_int_equal(try_send(0, 1), 0);
+	advance_until(w.now_us + 1000);
+	assert_int_equal(w.ends[1].came[1], 1);
 }
 
 static void stragglers_of_a_former_life_are_refused(void **state)
@@ -569,6 +641,9 @@ int main(void)
 		cmocka_unit_test(a_new_life_that_speaks_first_is_reported),
 		cmocka_unit_test(a_life_that_ended_before_it_was_met_is_lost),
 		cmocka_unit_test(a_new_life_that_is_watched_ends_the_former),
+		cmocka_unit_test(only_its_own_frames_end_a_life),
+		cmocka_unit_test(who_means_the_right_life_is_served_after_who_means_a_wrong_one),
+		cmocka_unit_test(the_first_packet_waits_for_no_answer),
 		cmocka_unit_test(stragglers_of_a_former_life_are_refused),
 		cmocka_unit_test(frames_for_others_and_acks_of_nothing_are_refused),
 	};

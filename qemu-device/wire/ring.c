@@ -29,60 +29,50 @@ static bool numbers_fit(uint32_t sources, uint32_t ring_bytes)
 	       !(ring_bytes & (ring_bytes - 1));
 }
 
+static size_t page_round(size_t bytes)
+{
+	return (bytes + PAGE - 1) / PAGE * PAGE;
+}
+
 static size_t ring_stride(uint32_t ring_bytes)
 {
-	size_t bytes = sizeof(struct muster_ring_control) + (size_t)ring_bytes + SPILL_BYTES;
+	return page_round((size_t)ring_bytes + SPILL_BYTES);
+}
 
-	return (bytes + PAGE - 1) / PAGE * PAGE;
+static size_t rings_offset(uint32_t sources)
+{
+	return page_round(sizeof(struct muster_ring_head) +
+			  sources * sizeof(struct muster_ring_control));
 }
 
 size_t muster_ring_region_size(uint32_t sources, uint32_t ring_bytes)
 {
 	if (!numbers_fit(sources, ring_bytes))
 		return 0;
-	return sizeof(struct muster_ring_head) + sources * ring_stride(ring_bytes);
+	return rings_offset(sources) + sources * ring_stride(ring_bytes);
 }
 
 int muster_ring_region_init(struct muster_ring_region *region, void *mem, size_t bytes,
 			    uint32_t sources, uint32_t ring_bytes)
 {
-	struct muster_ring_head *head = mem;
 	size_t size = muster_ring_region_size(sources, ring_bytes);
 
 	if (!size || bytes < size)
 		return -EINVAL;
-	head->sources = sources;
-	head->ring_bytes = ring_bytes;
-	__atomic_store_n(&head->magic, MUSTER_RING_MAGIC, __ATOMIC_RELEASE);
-	*region = (struct muster_ring_region){ head, sources, ring_bytes };
+	*region = (struct muster_ring_region){ mem, sources, ring_bytes };
 	return 0;
 }
 
-int muster_ring_region_attach(struct muster_ring_region *region, void *mem, size_t bytes)
+void *muster_ring_lines(const struct muster_ring_region *region, uint32_t source, size_t *bytes)
 {
-	struct muster_ring_head *head = mem;
-	uint32_t sources, ring_bytes;
-	size_t size;
-
-	if (bytes < sizeof(*head))
-		return -EPROTO;
-	if (__atomic_load_n(&head->magic, __ATOMIC_ACQUIRE) != MUSTER_RING_MAGIC)
-		return -EAGAIN;
-	sources = __atomic_load_n(&head->sources, __ATOMIC_RELAXED);
-	ring_bytes = __atomic_load_n(&head->ring_bytes, __ATOMIC_RELAXED);
-	size = muster_ring_region_size(sources, ring_bytes);
-	if (!size || bytes < size)
-		return -EPROTO;
-	*region = (struct muster_ring_region){ head, sources, ring_bytes };
-	return 0;
+	*bytes = ring_stride(region->ring_bytes);
+	return (uint8_t *)region->head + rings_offset(region->sources) + source * *bytes;
 }
 
-static struct muster_ring_control *ring_of(const struct muster_ring_region *region,
-					   uint32_t source)
+static struct muster_ring_control *control_of(const struct muster_ring_region *region,
+					      uint32_t source)
 {
-	uint8_t *base = (uint8_t *)region->head + sizeof(*region->head);
-
-	return (void *)(base + source * ring_stride(region->ring_bytes));
+	return (struct muster_ring_control *)(region->head + 1) + source;
 }
 
 /* ---- producer ------------------------------------------------------------ */
@@ -90,11 +80,15 @@ static struct muster_ring_control *ring_of(const struct muster_ring_region *regi
 int muster_ring_producer_init(struct muster_ring_producer *producer,
 			      const struct muster_ring_region *region, uint32_t source)
 {
+	size_t bytes;
+
 	if (source >= region->sources)
 		return -EINVAL;
 	*producer = (struct muster_ring_producer){
-		.control = ring_of(region, source),
-		.lines = (uint8_t *)(ring_of(region, source) + 1),
+		.used = &region->head->used[source / 64],
+		.used_bit = 1ull << source % 64,
+		.control = control_of(region, source),
+		.lines = muster_ring_lines(region, source, &bytes),
 		.nr_lines = region->ring_bytes / MUSTER_RING_LINE,
 	};
 	return 0;
@@ -150,6 +144,8 @@ int muster_ring_send(struct muster_ring_producer *producer, const struct muster_
 		memcpy(record->payload, payload, length);
 	word = (uint64_t)producer->count++ << 32 | MUSTER_RING_WORD_VALID | length;
 	__atomic_store_n(&record->word, word, __ATOMIC_RELEASE);
+	if (!producer->pos)
+		__atomic_fetch_or(producer->used, producer->used_bit, __ATOMIC_RELEASE);
 	producer->pos = next;
 	return 0;
 }
@@ -159,14 +155,27 @@ int muster_ring_send(struct muster_ring_producer *producer, const struct muster_
 int muster_ring_consumer_init(struct muster_ring_consumer *consumer,
 			      const struct muster_ring_region *region, uint32_t source)
 {
+	size_t bytes;
+
 	if (source >= region->sources)
 		return -EINVAL;
 	*consumer = (struct muster_ring_consumer){
-		.control = ring_of(region, source),
-		.lines = (uint8_t *)(ring_of(region, source) + 1),
+		.used = &region->head->used[source / 64],
+		.used_bit = 1ull << source % 64,
+		.control = control_of(region, source),
+		.lines = muster_ring_lines(region, source, &bytes),
 		.nr_lines = region->ring_bytes / MUSTER_RING_LINE,
 	};
 	return 0;
+}
+
+/* Without looking into its lines: that would give it a page. */
+static bool never_used(struct muster_ring_consumer *consumer)
+{
+	if (!(__atomic_load_n(consumer->used, __ATOMIC_ACQUIRE) & consumer->used_bit))
+		return true;
+	consumer->used_bit = 0;
+	return false;
 }
 
 int muster_ring_poll(struct muster_ring_consumer *consumer, struct muster_packet *packet,
@@ -176,6 +185,8 @@ int muster_ring_poll(struct muster_ring_consumer *consumer, struct muster_packet
 	uint64_t word;
 	uint32_t length;
 
+	if (consumer->used_bit && never_used(consumer))
+		return 0;
 	record = record_at(consumer->lines, consumer->nr_lines, consumer->pos);
 	word = __atomic_load_n(&record->word, __ATOMIC_ACQUIRE);
 	if (!word)
@@ -224,4 +235,23 @@ bool muster_ring_wants_wake(const struct muster_ring_region *region)
 	if (!__atomic_load_n(sleeping, __ATOMIC_RELAXED))
 		return false;
 	return __atomic_exchange_n(sleeping, 0, __ATOMIC_SEQ_CST) != 0;
+}
+
+/* ---- signs --------------------------------------------------------------- */
+
+void muster_ring_sign(const struct muster_ring_region *region, uint16_t sign, bool on)
+{
+	uint64_t *word = &region->head->signs[sign / 64], bit = 1ull << sign % 64;
+
+	if (on)
+		__atomic_fetch_or(word, bit, __ATOMIC_RELAXED);
+	else
+		__atomic_fetch_and(word, ~bit, __ATOMIC_RELAXED);
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+}
+
+bool muster_ring_signed(const struct muster_ring_region *region, uint16_t sign)
+{
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	return __atomic_load_n(&region->head->signs[sign / 64], __ATOMIC_RELAXED) >> sign % 64 & 1;
 }

@@ -3,8 +3,9 @@
  * Memory rings: packets between two processes of one machine, over memory that
  * both have mapped. One producer, one consumer, no system call, no lock.
  *
- * A process owns one inbound region: a header page and one ring for every
- * source. Peers map it and write into their own ring. Nothing in a region is
+ * A process owns one inbound region: a head, what it alone writes, and one ring
+ * for every source, which that source alone writes. Peers map it; a ring that was
+ * never used is never touched, so it needs no memory. Nothing in a region is
  * trusted: indices live in the handles below, which are private, and whatever is
  * read from shared memory is read once and checked. A producer that starts anew
  * needs a new ring; waking a sleeper is the caller's business.
@@ -23,24 +24,22 @@ enum muster_ring_limit {
 	MUSTER_RING_BYTES_MIN = 16 << 10,	/* of one ring; a power of two */
 	MUSTER_RING_BYTES_MAX = 1 << 30,
 	MUSTER_RING_SOURCES_MAX = 4096,
+	MUSTER_RING_SIGNS = 65536,		/* bits that the owner sets for its peers */
 };
 
-#define MUSTER_RING_MAGIC	0x7265747375316d67ull
-
-/* First page of a region. */
+/* The head of a region. On its first page all write, on the others the owner. */
 struct muster_ring_head {
-	uint64_t magic;		/* written last: the region is ready */
-	uint32_t sources;
-	uint32_t ring_bytes;
-	uint8_t pad0[112];
 	uint32_t sleeping;	/* the owner sleeps, or is about to: wake it */
-	uint8_t pad1[3964];
+	uint8_t pad0[124];
+	uint64_t used[MUSTER_RING_SOURCES_MAX / 64];	/* a bit a source: its ring has been */
+	uint8_t pad1[3456];
+	uint64_t signs[MUSTER_RING_SIGNS / 64];	/* what they mean is owner's and peers' affair */
 };
 
-MUSTER_STATIC_ASSERT(sizeof(struct muster_ring_head) == 4096, "size");
-MUSTER_STATIC_ASSERT(__builtin_offsetof(struct muster_ring_head, sleeping) == 128, "own line");
+MUSTER_STATIC_ASSERT(sizeof(struct muster_ring_head) == 3 * 4096, "size");
+MUSTER_STATIC_ASSERT(__builtin_offsetof(struct muster_ring_head, signs) == 4096, "own page");
 
-/* In front of each ring's lines; written by the consumer alone. */
+/* Of each ring, behind the head; written by the consumer alone. */
 struct muster_ring_control {
 	uint64_t consumed;	/* position of the consumer, in lines */
 	uint8_t pad[120];
@@ -62,7 +61,7 @@ struct muster_ring_record {
 	uint8_t payload[];
 };
 
-MUSTER_STATIC_ASSERT(__builtin_offsetof(struct muster_ring_record, payload) == 72, "offset");
+MUSTER_STATIC_ASSERT(__builtin_offsetof(struct muster_ring_record, payload) == 104, "offset");
 
 /* A region as this process has mapped it. */
 struct muster_ring_region {
@@ -72,6 +71,8 @@ struct muster_ring_region {
 };
 
 struct muster_ring_producer {
+	uint64_t *used;		/* where to say that the ring is */
+	uint64_t used_bit;
 	struct muster_ring_control *control;
 	uint8_t *lines;
 	uint64_t nr_lines;
@@ -81,6 +82,8 @@ struct muster_ring_producer {
 };
 
 struct muster_ring_consumer {
+	const uint64_t *used;
+	uint64_t used_bit;	/* 0: it is, and we know */
 	struct muster_ring_control *control;
 	uint8_t *lines;
 	uint64_t nr_lines;
@@ -93,7 +96,8 @@ struct muster_ring_consumer {
 size_t muster_ring_region_size(uint32_t sources, uint32_t ring_bytes);
 
 /**
- * muster_ring_region_init() - make a region in memory that is all zero (a new memfd).
+ * muster_ring_region_init() - a region in memory that was all zero (a new memfd), at
+ * its owner or at a peer.
  * @mem: page aligned, muster_ring_region_size() bytes; stays the caller's.
  * @ring_bytes: of each ring; a power of two within the limits.
  *
@@ -103,13 +107,10 @@ int muster_ring_region_init(struct muster_ring_region *region, void *mem, size_t
 			    uint32_t sources, uint32_t ring_bytes);
 
 /**
- * muster_ring_region_attach() - use a region that a peer has made.
- * @bytes: how much of it is mapped.
- *
- * Return: 0; -EAGAIN when it is not ready yet; -EPROTO when what it says about
- * itself is outside the limits or more than is mapped.
+ * muster_ring_lines() - where the ring of a source lies: whole pages that it alone writes.
+ * What is before the first ring, the owner alone writes, but for the first page.
  */
-int muster_ring_region_attach(struct muster_ring_region *region, void *mem, size_t bytes);
+void *muster_ring_lines(const struct muster_ring_region *region, uint32_t source, size_t *bytes);
 
 /** muster_ring_producer_init() - the end that writes; once for each ring. 0; -EINVAL: no such. */
 int muster_ring_producer_init(struct muster_ring_producer *producer,
@@ -159,5 +160,13 @@ void muster_ring_sleep_end(const struct muster_ring_region *region);
  * Once for a batch of sends is enough. Only one of several senders is told so.
  */
 bool muster_ring_wants_wake(const struct muster_ring_region *region);
+
+/**
+ * muster_ring_sign() - the owner sets or clears a bit. Whoever sees what the owner does
+ * afterwards sees the bit, too, even where that is a plain store.
+ */
+void muster_ring_sign(const struct muster_ring_region *region, uint16_t sign, bool on);
+/** muster_ring_signed() - a peer looks at it, after all that it has read before. */
+bool muster_ring_signed(const struct muster_ring_region *region, uint16_t sign);
 
 #endif /* MUSTER_RING_H */

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * The wire on a datagram socket, UNIX or UDP: one socket a port, one link
- * (reliable.c) for each node that it has met. A node's number says its address,
+ * (reliable.c) for each node that is there or sought, in a heap by when it is due:
+ * the others cost nothing, and who is lost is forgotten. A node's number says its address,
  * and a frame counts only if it comes from the address of the node that it
  * names. Whatever the kernel refuses is either no room now or a lost frame.
  *
- * There is no secret on this wire: use UDP only between hosts that trust the
- * network between them.
+ * There is no secret on this wire. UNIX: whoever has this process's user id is
+ * trusted, and could claim any node that does not run; frames of other users are
+ * refused, but one of them may take a node's free name and hear what is sent to it
+ * (in a directory that only its owner may write to, it cannot). UDP: use it only
+ * between hosts that trust the network between them.
  */
 #include "wire.h"
 
@@ -40,10 +44,18 @@ struct address {
 	socklen_t len;
 };
 
+/* Who sent a datagram on this host. */
+union credentials {
+	struct cmsghdr head;
+	char bytes[CMSG_SPACE(sizeof(struct ucred))];
+};
+
 struct peer {
 	struct port *port;
+	uint32_t at;			/* its place in the heap */
 	struct address address;
-	bool gone;			/* nobody listens at its address any more */
+	uint32_t gone;			/* the life at whose address nobody listens; 0: none */
+	uint64_t gone_read;		/* port.reads when that was seen */
 	struct muster_link link;
 };
 
@@ -56,14 +68,17 @@ struct port {
 	uint32_t incarnation;
 	uint64_t deadline_us;
 	struct muster_wire_counters counters;
-	int came;			/* packets during this poll */
+	uint64_t reads;			/* of the socket, so far */
 	uint32_t nr_nodes;		/* entries of the table below */
-	struct peer **by_node;		/* NULL: not met */
+	struct peer **by_node;		/* NULL: no link */
+	uint32_t *ended;		/* of each node, the life that was lost last; or 0 */
 	uint32_t nr_peers;
-	struct peer **peers;		/* those that were met, nr_nodes at most */
+	struct peer **peers;		/* all that have a link: a heap, the next due first */
+	uint32_t nr_gone;		/* of them, with `gone` set */
 	struct mmsghdr headers[BATCH];
 	struct iovec parts[BATCH];
 	struct address from[BATCH];
+	union credentials credentials[BATCH];
 	uint8_t datagrams[BATCH][DATAGRAM_ROOM] __attribute__((aligned(64)));
 };
 
@@ -190,6 +205,14 @@ static bool same_address(const struct address *a, const struct address *b)
 
 /* ---- links --------------------------------------------------------------- */
 
+static void peer_refused(struct peer *peer)
+{
+	if (!peer->gone && peer->link.peer_incarnation)
+		peer->port->nr_gone++;
+	peer->gone = peer->link.peer_incarnation;
+	peer->gone_read = peer->port->reads;
+}
+
 static int peer_emit(void *owner, const struct muster_frame *frame,
 		     const struct muster_packet *packet, const void *payload)
 {
@@ -212,7 +235,7 @@ static int peer_emit(void *owner, const struct muster_frame *frame,
 		return -EAGAIN;
 	/* On this host the kernel knows; over UDP such news may be forged or of a router's making. */
 	if ((errno == ECONNREFUSED || errno == ENOENT) && peer->address.any.sa_family == AF_UNIX)
-		peer->gone = true;
+		peer_refused(peer);
 	return 0;	/* nobody there, interrupted: as good as lost on the way */
 }
 
@@ -221,21 +244,85 @@ static void peer_deliver(void *owner, const struct muster_packet *packet, const 
 {
 	struct port *port = ((struct peer *)owner)->port;
 
-	port->came++;
 	port->wire.events->receive(port->wire.owner, packet, payload, len);
 }
 
-static void peer_lost(void *owner, uint32_t node)
+static void peer_lost(void *owner, uint32_t node, uint32_t present)
 {
 	struct port *port = ((struct peer *)owner)->port;
 
-	port->wire.events->lost(port->wire.owner, node);
+	port->wire.events->lost(port->wire.owner, node, present);
+}
+
+static void peer_met(void *owner, uint32_t node, uint32_t present)
+{
+	struct port *port = ((struct peer *)owner)->port;
+
+	port->wire.events->met(port->wire.owner, node, present);
+}
+
+/* ---- the heap ------------------------------------------------------------ */
+
+static void heap_put(struct port *port, uint32_t at, struct peer *peer)
+{
+	port->peers[at] = peer;
+	peer->at = at;
+}
+
+/* A peer's time has changed, or it has come to another one's place. */
+static void heap_fix(struct port *port, struct peer *peer)
+{
+	uint64_t next_us = peer->link.next_us;
+	uint32_t at = peer->at, child;
+
+	while (at && port->peers[(at - 1) / 2]->link.next_us > next_us) {
+		heap_put(port, at, port->peers[(at - 1) / 2]);
+		at = (at - 1) / 2;
+	}
+	while ((child = 2 * at + 1) < port->nr_peers) {
+		if (child + 1 < port->nr_peers &&
+		    port->peers[child + 1]->link.next_us < port->peers[child]->link.next_us)
+			child++;
+		if (port->peers[child]->link.next_us >= next_us)
+			break;
+		heap_put(port, at, port->peers[child]);
+		at = child;
+	}
+	heap_put(port, at, peer);
+}
+
+/* ---- peers --------------------------------------------------------------- */
+
+/* What is kept of it is which life was lost. */
+static void peer_forget(struct port *port, struct peer *peer)
+{
+	struct peer *last = port->peers[--port->nr_peers];
+
+	if (peer->link.lost)
+		port->ended[peer->link.config.peer] = muster_link_meant(&peer->link);
+	port->by_node[peer->link.config.peer] = NULL;
+	port->nr_gone -= peer->gone != 0;
+	if (last != peer) {
+		heap_put(port, peer->at, last);
+		heap_fix(port, last);
+	}
+	free(peer);
+}
+
+/* After anything was done with a link. Who is lost, or was never there, needs none. */
+static void peer_settle(struct port *port, struct peer *peer)
+{
+	if (peer->link.lost || muster_link_unused(&peer->link))
+		peer_forget(port, peer);
+	else
+		heap_fix(port, peer);
 }
 
 static int table_grow(struct port *port, uint32_t node)
 {
 	uint32_t nr = port->nr_nodes ? port->nr_nodes : 16;
 	struct peer **table;
+	uint32_t *ended;
 
 	while (nr <= node)
 		nr *= 2;
@@ -248,13 +335,19 @@ static int table_grow(struct port *port, uint32_t node)
 	if (!table)
 		return -ENOMEM;
 	port->peers = table;
+	ended = realloc(port->ended, nr * sizeof(*ended));
+	if (!ended)
+		return -ENOMEM;
+	memset(ended + port->nr_nodes, 0, (nr - port->nr_nodes) * sizeof(*ended));
+	port->ended = ended;
 	port->nr_nodes = nr;
 	return 0;
 }
 
 static struct peer *peer_meet(struct port *port, uint32_t node, const struct address *address)
 {
-	static const struct muster_link_ops ops = { peer_emit, peer_deliver, peer_lost };
+	static const struct muster_link_ops ops = { peer_emit, peer_deliver, peer_lost,
+						    peer_met };
 	struct muster_link_config config = {
 		.node = port->wire.node,
 		.peer = node,
@@ -271,12 +364,15 @@ static struct peer *peer_meet(struct port *port, uint32_t node, const struct add
 	if (!peer)
 		return NULL;
 	peer->port = port;
-	peer->gone = false;
+	peer->gone = 0;
 	peer->address = *address;
 	config.owner = peer;
 	muster_link_init(&peer->link, &config);
+	peer->link.former_incarnation = port->ended[node];
+	peer->link.question = clock_us();	/* not those of an earlier link to this node */
 	port->by_node[node] = peer;
-	port->peers[port->nr_peers++] = peer;
+	heap_put(port, port->nr_peers++, peer);
+	heap_fix(port, peer);
 	return peer;
 }
 
@@ -310,21 +406,55 @@ static struct peer *peer_at(struct port *port, uint32_t node, const struct addre
 
 /* ---- operations ---------------------------------------------------------- */
 
-static int port_send(struct muster_wire *wire, const struct muster_packet *packet,
-		     const void *payload)
+static int port_send(struct muster_wire *wire, uint32_t incarnation,
+		     const struct muster_packet *packet, const void *payload)
 {
 	struct peer *peer = peer_of(port_of(wire), packet->dst_node);
 
+	int err;
+
 	if (!peer)
 		return -EHOSTUNREACH;
-	return muster_link_send(&peer->link, clock_us(), packet, payload);
+	err = muster_link_send(&peer->link, clock_us(), incarnation, packet, payload);
+	peer_settle(port_of(wire), peer);
+	return err;
 }
 
 static int port_watch(struct muster_wire *wire, uint32_t node, uint32_t incarnation)
 {
 	struct peer *peer = peer_of(port_of(wire), node);
 
-	return peer ? muster_link_watch(&peer->link, clock_us(), incarnation) : -EHOSTUNREACH;
+	int err;
+
+	if (!peer)
+		return -EHOSTUNREACH;
+	err = muster_link_watch(&peer->link, clock_us(), incarnation);
+	peer_settle(port_of(wire), peer);
+	return err;
+}
+
+static void port_gone(struct muster_wire *wire, uint32_t node)
+{
+	struct port *port = port_of(wire);
+
+	if (node >= port->nr_nodes || !port->by_node[node])
+		return;
+	muster_link_gone(&port->by_node[node]->link);
+	peer_settle(port, port->by_node[node]);
+}
+
+/* Over UDP nobody can tell. */
+static bool same_user(const struct port *port, const struct msghdr *message)
+{
+	const struct cmsghdr *head = CMSG_FIRSTHDR(message);
+	struct ucred sender;
+
+	if (port->base.any.sa_family != AF_UNIX)
+		return true;
+	if (!head || head->cmsg_level != SOL_SOCKET || head->cmsg_type != SCM_CREDENTIALS)
+		return false;
+	memcpy(&sender, CMSG_DATA(head), sizeof(sender));
+	return sender.uid == getuid();
 }
 
 static void take_datagram(struct port *port, uint64_t now_us, uint32_t i)
@@ -332,6 +462,10 @@ static void take_datagram(struct port *port, uint64_t now_us, uint32_t i)
 	struct muster_frame frame;
 	struct peer *peer;
 
+	if (!same_user(port, &port->headers[i].msg_hdr)) {
+		port->counters.refused++;
+		return;
+	}
 	if (muster_frame_check(port->datagrams[i], port->headers[i].msg_len, &frame)) {
 		port->counters.corrupt++;
 		return;
@@ -342,54 +476,81 @@ static void take_datagram(struct port *port, uint64_t now_us, uint32_t i)
 		port->counters.refused++;
 		return;
 	}
-	peer->gone = false;
 	muster_link_receive(&peer->link, now_us, &frame, port->datagrams[i] + sizeof(frame));
+	peer_settle(port, peer);
 }
 
-static void peer_run(struct peer *peer, uint64_t now_us)
+/*
+ * A peer that is gone has left all that it sent in our socket, its last
+ * acknowledgement as well. So its end counts only once the socket was found empty
+ * after we had heard of it.
+ */
+static void peers_end(struct port *port)
 {
-	muster_link_run(&peer->link, now_us);
-	if (peer->gone)
-		muster_link_gone(&peer->link);
-	peer->gone = false;
+	for (uint32_t node = 0; node < port->nr_nodes && port->nr_gone; node++) {
+		struct peer *peer = port->by_node[node];
+
+		if (!peer || !peer->gone || peer->gone_read == port->reads)
+			continue;
+		if (peer->gone == peer->link.peer_incarnation)
+			muster_link_gone(&peer->link);
+		peer->gone = 0;
+		port->nr_gone--;
+		peer_settle(port, peer);
+	}
+}
+
+/* Each at most once, whatever the clock says. */
+static void peers_run(struct port *port, uint64_t now_us)
+{
+	for (uint32_t left = port->nr_peers; left && port->nr_peers; left--) {
+		struct peer *peer = port->peers[0];
+
+		if (peer->link.next_us > now_us)
+			break;
+		muster_link_run(&peer->link, now_us);
+		peer_settle(port, peer);
+	}
 }
 
 static int receive_batch(struct port *port, int most)
 {
-	for (int i = 0; i < most; i++)
+	port->reads++;
+	for (int i = 0; i < most; i++) {
 		port->headers[i].msg_hdr.msg_namelen = offsetof(struct address, len);
+		port->headers[i].msg_hdr.msg_controllen = sizeof(port->credentials[i]);
+	}
 	return recvmmsg(port->fd, port->headers, most, MSG_DONTWAIT, NULL);
 }
 
 static int port_poll(struct muster_wire *wire, uint64_t now_us, int budget)
 {
 	struct port *port = port_of(wire);
+	bool empty = false;
+	int came = 0;
 
-	port->came = 0;
-	while (budget > 0) {
-		int most = budget < BATCH ? budget : BATCH;
+	while (came < budget && !empty) {
+		int most = budget - came < BATCH ? budget - came : BATCH;
 		int nr = receive_batch(port, most);
 
 		for (int i = 0; i < nr; i++)
 			take_datagram(port, now_us, i);
-		if (nr < most)
-			break;
-		budget -= nr;
+		came += nr > 0 ? nr : 0;
+		empty = nr < most;
 	}
-	for (uint32_t i = 0; i < port->nr_peers; i++)
-		peer_run(port->peers[i], now_us);
-	return port->came;
+	if (empty)
+		peers_end(port);
+	peers_run(port, now_us);
+	return came;
 }
 
 static uint64_t port_deadline_us(struct muster_wire *wire)
 {
 	struct port *port = port_of(wire);
-	uint64_t next_us = UINT64_MAX;
 
-	for (uint32_t i = 0; i < port->nr_peers; i++)
-		if (port->peers[i]->link.next_us < next_us)
-			next_us = port->peers[i]->link.next_us;
-	return next_us;
+	if (port->nr_gone)
+		return 0;
+	return port->nr_peers ? port->peers[0]->link.next_us : UINT64_MAX;
 }
 
 static int port_fd(struct muster_wire *wire)
@@ -408,6 +569,7 @@ static void port_close(struct muster_wire *wire)
 	for (uint32_t i = 0; i < port->nr_peers; i++)
 		free(port->peers[i]);
 	free(port->peers);
+	free(port->ended);
 	free(port->by_node);
 	free(port);
 }
@@ -416,6 +578,7 @@ void muster_wire_socket_counters(const struct muster_wire *wire,
 				 struct muster_wire_counters *counters)
 {
 	*counters = ((const struct port *)wire)->counters;
+	counters->links = ((const struct port *)wire)->nr_peers;
 }
 
 /* ---- opening ------------------------------------------------------------- */
@@ -437,10 +600,11 @@ static bool stale(const struct port *port)
 
 static int port_bind(struct port *port, const char *spec, char *why, size_t why_len)
 {
-	int bytes = SOCKET_BYTES, err = 0;
+	int bytes = SOCKET_BYTES, on = 1, err = 0;
 
 	port->fd = socket(port->own.any.sa_family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	if (port->fd < 0) {
+	if (port->fd < 0 || (port->own.any.sa_family == AF_UNIX &&
+			     setsockopt(port->fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)))) {
 		err = errno;
 	} else if (bind(port->fd, &port->own.any, port->own.len)) {
 		err = errno;
@@ -468,6 +632,7 @@ static void prepare_batch(struct port *port)
 		port->headers[i].msg_hdr.msg_iov = &port->parts[i];
 		port->headers[i].msg_hdr.msg_iovlen = 1;
 		port->headers[i].msg_hdr.msg_name = &port->from[i].any;
+		port->headers[i].msg_hdr.msg_control = &port->credentials[i];
 	}
 }
 
@@ -478,6 +643,7 @@ int muster_wire_socket_open(const char *spec, uint32_t node, uint32_t incarnatio
 	static const struct muster_wire_ops ops = {
 		.send = port_send,
 		.watch = port_watch,
+		.gone = port_gone,
 		.poll = port_poll,
 		.deadline_us = port_deadline_us,
 		.fd = port_fd,

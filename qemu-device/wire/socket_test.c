@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -27,9 +28,11 @@ enum { PACKETS = 2000, DEADLINE_US = 300000, PORTS = 3, PATIENCE_US = 20000000 }
 struct owner {
 	struct muster_wire *wire;
 	uint32_t node;
+	uint32_t incarnation;
 	uint8_t came[PORTS][PACKETS];	/* by source */
 	uint32_t nr_came;
 	uint32_t lost[PORTS];
+	uint32_t nr_lost;
 };
 
 static struct {
@@ -88,21 +91,31 @@ static void receive(void *opaque, const struct muster_packet *packet, const void
 	owner->nr_came++;
 }
 
-static void lost(void *opaque, uint32_t node)
+static void met(void *opaque, uint32_t node, uint32_t present)
+{
+	(void)opaque;
+	assert_true(node < PORTS);
+	assert_true(present);
+}
+
+static void lost(void *opaque, uint32_t node, uint32_t present)
 {
 	struct owner *owner = opaque;
 
-	assert_true(node < PORTS);
-	owner->lost[node]++;
+	(void)present;
+	owner->nr_lost++;
+	if (node < PORTS)
+		owner->lost[node]++;
 }
 
 static int open_port(const char *spec, uint32_t node, uint32_t incarnation, char *why)
 {
-	static const struct muster_wire_events events = { receive, lost };
+	static const struct muster_wire_events events = { receive, lost, met };
 	struct owner *owner = &t.owners[node % PORTS];
 
 	memset(owner, 0, sizeof(*owner));
 	owner->node = node;
+	owner->incarnation = incarnation;
 	return muster_wire_socket_open(spec, node, incarnation, DEADLINE_US, &events, owner,
 				       &owner->wire, why, 256);
 }
@@ -131,7 +144,9 @@ static int try_send(uint32_t from, uint32_t to, uint32_t n)
 
 	for (uint32_t i = 0; i < packet.length; i++)
 		payload[i] = n + i * 3;
-	return t.owners[from].wire->ops->send(t.owners[from].wire, &packet, payload);
+	return t.owners[from].wire->ops->send(t.owners[from].wire,
+					      to < PORTS ? t.owners[to].incarnation : 1,
+					      &packet, payload);
 }
 
 static void poll_all(void)
@@ -247,12 +262,63 @@ static void a_unix_peer_that_has_gone_is_lost_at_once(void **state)
 	assert_true(now_us() - start_us < DEADLINE_US);
 }
 
+/* The kernel refuses our acknowledgements while packets lie in our socket still. */
+static void what_a_peer_sent_before_it_went_is_taken_first(void **state)
+{
+	uint64_t later_us;
+
+	(void)state;
+	must_open(t.unix_spec, 0, 5);
+	must_open(t.unix_spec, 1, 6);
+	exchange(0, 1, 10);
+	for (uint32_t n = 10; n < 18; n++)
+		assert_int_equal(try_send(1, 0, n), 0);
+	close_port(1);
+	later_us = now_us();
+	for (int i = 0; i < 20; i++) {
+		later_us += 1000;
+		t.owners[0].wire->ops->poll(t.owners[0].wire, later_us, 1);
+	}
+	for (uint32_t n = 10; n < 18; n++)
+		assert_int_equal(t.owners[0].came[1][n], 1);
+	assert_int_equal(t.owners[0].lost[1], 1);
+}
+
 static void a_watched_peer_that_never_comes_is_lost(void **state)
 {
 	(void)state;
 	must_open(t.unix_spec, 0, 5);
 	assert_int_equal(t.owners[0].wire->ops->watch(t.owners[0].wire, 1, 6), 0);
 	poll_until_lost(0, 1);
+}
+
+/* Nodes that somebody named once, and that were never there. */
+static void absent_nodes_are_forgotten(void **state)
+{
+	enum { ABSENT = 500 };
+	struct muster_wire_counters counters;
+	uint64_t end_us = now_us() + PATIENCE_US;
+	struct muster_wire *wire;
+
+	(void)state;
+	must_open(t.unix_spec, 0, 5);
+	must_open(t.unix_spec, 1, 6);
+	exchange(0, 1, 10);
+	wire = t.owners[0].wire;
+	for (uint32_t node = 0; node < ABSENT; node++)
+		assert_int_equal(wire->ops->watch(wire, PORTS + node, 7), 0);
+	muster_wire_socket_counters(wire, &counters);
+	assert_int_equal(counters.links, ABSENT + 1);
+	while (t.owners[0].nr_lost < ABSENT) {
+		poll_all();
+		assert_true(now_us() < end_us);
+	}
+	muster_wire_socket_counters(wire, &counters);
+	assert_int_equal(counters.links, 1);
+	assert_int_equal(t.owners[0].lost[1], 0);
+	assert_int_equal(wire->ops->watch(wire, PORTS, 7), -EHOSTUNREACH);
+	muster_wire_socket_counters(wire, &counters);
+	assert_int_equal(counters.links, 1);
 }
 
 static void a_restarted_peer_is_lost_and_can_be_talked_to(void **state)
@@ -310,13 +376,54 @@ static void frames_from_a_wrong_address_are_refused(void **state)
 	assert_int_equal(counters.frames_out, 0);
 }
 
+/* Says hello to node 0 as node 1, from that node's very address, as another user. */
+static void pretend_as_nobody(const char *name, struct muster_frame frame)
+{
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_DGRAM, 0);
+	int path = snprintf(addr.sun_path + 1, sizeof(addr.sun_path) - 1, "%s/node-1.sock", name);
+	socklen_t len = offsetof(struct sockaddr_un, sun_path) + 1 + path + 1;
+
+	if (setresuid(65534, 65534, 65534) || bind(fd, (struct sockaddr *)&addr, len))
+		_exit(1);
+	addr.sun_path[1 + path - strlen("1.sock")] = '0';
+	_exit(sendto(fd, &frame, sizeof(frame), 0, (struct sockaddr *)&addr, len) !=
+	      sizeof(frame));
+}
+
+static void frames_of_another_user_are_refused(void **state)
+{
+	struct muster_frame frame = {
+		.version = MUSTER_FRAME_VERSION, .type = MUSTER_FRAME_HELLO,
+		.src_node = 1, .dst_node = 0, .src_incarnation = 6,
+	};
+	struct muster_wire_counters counters;
+	char name[32], spec[40];
+	int status;
+
+	(void)state;
+	if (geteuid())
+		skip();		/* only root can become another */
+	snprintf(name, sizeof(name), "muster-test-%d", getpid());
+	snprintf(spec, sizeof(spec), "unix:@%s", name);
+	must_open(spec, 0, 5);
+	frame.crc = muster_crc32c(0, &frame, sizeof(frame));
+	if (fork() == 0)
+		pretend_as_nobody(name, frame);
+	assert_true(wait(&status) > 0 && status == 0);
+	poll_all();
+	muster_wire_socket_counters(t.owners[0].wire, &counters);
+	assert_int_equal(counters.refused, 1);
+	assert_int_equal(counters.frames_out, 0);
+}
+
 static void a_spec_that_cannot_be_read_says_why(void **state)
 {
 	const char *const specs[] = {
 		"", "tcp:127.0.0.1:7000", "unix:", "udp:127.0.0.1", "udp:localhost:7000",
 		"udp:127.0.0.1:http", "udp::7000", "udp:[]:7000", "udp:127.0.0.1:65535",
-		"unix:/a/directory/whose/name/is/so/long/that/no/socket/can/be/put/into/it/"
-		"because/the/kernel/has/108/bytes/for/it",
+		("unix:/a/directory/whose/name/is/so/long/that/no/socket/can/be/put/into/it/"
+		 "because/the/kernel/has/108/bytes/for/it"),
 	};
 	char why[256];
 
@@ -406,10 +513,13 @@ int main(void)
 		TEST(packets_come_once_though_frames_are_lost_and_repeated),
 		TEST(a_peer_that_has_gone_is_lost),
 		TEST(a_unix_peer_that_has_gone_is_lost_at_once),
+		TEST(what_a_peer_sent_before_it_went_is_taken_first),
 		TEST(a_watched_peer_that_never_comes_is_lost),
+		TEST(absent_nodes_are_forgotten),
 		TEST(a_restarted_peer_is_lost_and_can_be_talked_to),
 		TEST(unknown_nodes_are_unreachable),
 		TEST(frames_from_a_wrong_address_are_refused),
+		TEST(frames_of_another_user_are_refused),
 		TEST(a_spec_that_cannot_be_read_says_why),
 		TEST(a_node_that_runs_already_is_not_disturbed),
 		TEST(the_file_of_a_crashed_node_is_replaced),

@@ -21,32 +21,41 @@ struct muster_wire_events {
 	void (*receive)(void *owner, const struct muster_packet *packet, const void *payload,
 			uint32_t len);
 	/*
-	 * A node was silent for the deadline, its link ended, or it has begun a new
-	 * life. Once for each life; packets to a new one may be sent afterwards.
+	 * A node was silent for the deadline, its link ended (present: 0), or it has begun
+	 * a new life (present: that one). Once for each life; packets to a new one may be
+	 * sent afterwards. Whoever means another life than `present` has lost it.
 	 */
-	void (*lost)(void *owner, uint32_t node);
+	void (*lost)(void *owner, uint32_t node, uint32_t present);
+	/* No life has ended, but this one is there, and whoever means another does so in vain. */
+	void (*met)(void *owner, uint32_t node, uint32_t present);
 };
 
 struct muster_wire;
 
 struct muster_wire_ops {
 	/*
-	 * Send to packet->dst_node; the packet and its payload (packet->length
+	 * Send to that life of packet->dst_node; the packet and its payload (packet->length
 	 * bytes) are copied. 0; -EAGAIN: no room now, poll() may make some;
 	 * -EHOSTUNREACH: unknown or lost.
 	 */
-	int (*send)(struct muster_wire *wire, const struct muster_packet *packet,
-		    const void *payload);
+	int (*send)(struct muster_wire *wire, uint32_t incarnation,
+		    const struct muster_packet *packet, const void *payload);
 	/*
 	 * From now on report when this life of a node is gone, even if nothing is sent
-	 * to it: who only waits for a packet would not learn it otherwise. For every
-	 * member, before its context is opened: if an earlier life was known, that one is
-	 * reported lost at once. 0; -EHOSTUNREACH: unknown, or gone already.
+	 * to it: who only waits for a packet would not learn it otherwise. If another life
+	 * is known, the node is asked which it is: only its own frames end a life.
+	 * 0; -EHOSTUNREACH: unknown, or gone already.
 	 */
 	int (*watch)(struct muster_wire *wire, uint32_t node, uint32_t incarnation);
 	/*
-	 * Receive what has come, at most `budget` packets, and run timers; now_us is
-	 * CLOCK_MONOTONIC. Return: how many came.
+	 * The owner has heard elsewhere that a node is not there any more: nothing needs
+	 * to reach it, and what comes from it is refused. Reports it lost.
+	 */
+	void (*gone)(struct muster_wire *wire, uint32_t node);
+	/*
+	 * Receive what has come, at most `budget` frames, and run timers; now_us is
+	 * CLOCK_MONOTONIC. Return: how many came, acknowledgements as well; 0: no more
+	 * is there.
 	 */
 	int (*poll)(struct muster_wire *wire, uint64_t now_us, int budget);
 	/* When poll() is next due although nothing comes (us, absolute); UINT64_MAX: never. */
@@ -74,13 +83,14 @@ struct muster_wire_counters {
 	uint64_t duplicates;
 	uint64_t corrupt;	/* wrong checksum, length or version */
 	uint64_t refused;	/* other incarnation, outside of the window */
+	uint64_t links;		/* now, of a port: to nodes that are there or sought */
 };
 
 /**
  * muster_wire_socket_open() - a port on a datagram socket.
- * @spec: "unix:DIR" (node N is DIR/node-N.sock; a DIR
- *	that starts with @ is an abstract name, not a directory) or "udp:HOST:PORT" (node N is
- *	HOST at PORT + N). Only numeric addresses; IPv6 in brackets.
+ * @spec: "unix:DIR" (node N is DIR/node-N.sock; a DIR that starts with @ is an
+ *	abstract name, not a directory; all nodes are of one user) or "udp:HOST:PORT"
+ *	(node N is HOST at PORT + N). Only numeric addresses; IPv6 in brackets.
  * @node: this port's node.
  * @incarnation: differs in every life of a node; not 0.
  * @deadline_us: silence towards an unacknowledged packet after which a node is lost.

@@ -283,7 +283,8 @@ void dst_net_begin(struct dst_world *w);
 void dst_net_rebirth(struct dst_node *node);
 struct dst_parcel *dst_parcel_new(struct dst_world *w);
 void dst_parcel_free(struct dst_world *w, struct dst_parcel *parcel);
-int dst_net_send(struct dst_node *node, const struct muster_packet *packet, const void *payload);
+int dst_net_send(struct dst_node *node, uint32_t incarnation, const struct muster_packet *packet,
+		 const void *payload);
 void dst_net_arrive(struct dst_node *node, uint32_t from, struct dst_parcel *parcel);
 /* An event's packet reaches the engine. */
 void dst_net_packet(struct dst_node *node, struct dst_parcel *parcel);

@@ -142,12 +142,13 @@ static void bind(const struct dst_call *call, uint32_t key_in, struct muster_des
 
 	desc->cookie = cookie;
 	if (desc->kind == MUSTER_DESC_MP && desc->inline_len) {
-		memcpy(desc->data, call->in + desc->load_addr, desc->inline_len);
-		desc->load_key = 0;
-		desc->load_addr = 0;
-	} else if (desc->load_key) {
-		desc->load_key = keys[desc->load_key];
-		desc->load_addr += (uint64_t)desc->load_key << 32;
+		const uint8_t *from = call->in + desc->range.load_addr;
+
+		memset(desc->data, 0, sizeof(desc->data));
+		memcpy(desc->data, from, desc->inline_len);
+	} else if (desc->range.load_key) {
+		desc->range.load_key = keys[desc->range.load_key];
+		desc->range.load_addr += (uint64_t)desc->range.load_key << 32;
 	}
 	if (desc->store_key) {
 		desc->store_key = keys[desc->store_key];

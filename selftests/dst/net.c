@@ -69,10 +69,16 @@ static void forge(struct dst_node *node, const struct muster_packet *packet, con
 		forged.incarnation ^= 1u << dst_below(&w->net, 32);
 		break;
 	case 2:
-		forged.src_node += DST_NODES_MAX;
+		if (packet->number % 2)
+			forged.src_node += DST_NODES_MAX;
+		else
+			forged.life++;
 		break;
 	default:
-		forged.src_vp += 1000;
+		if (packet->number % 2)
+			forged.src_vp += 1000;
+		else
+			forged.src_member += 1000;
 		break;
 	}
 	muster_engine_counters_get(node->engine, &before);
@@ -231,7 +237,18 @@ void dst_net_check(struct dst_world *w)
 	}
 }
 
-static void port_lost(void *owner, uint32_t peer)
+static void port_met(void *owner, uint32_t peer, uint32_t present)
+{
+	struct dst_port *port = owner;
+	struct dst_node *node = port->node;
+
+	if (node->dead)
+		return;
+	muster_engine_peer_present(node->engine, peer, present);
+	dst_step_at(node, node->world->now_us + 1);
+}
+
+static void port_lost(void *owner, uint32_t peer, uint32_t present)
 {
 	struct dst_port *port = owner;
 	struct dst_node *node = port->node;
@@ -242,13 +259,13 @@ static void port_lost(void *owner, uint32_t peer)
 	dst_say(w, "node %u: node %u is lost", node->index, peer);
 	if (!w->nodes[peer].dead)
 		dst_fail(w, "node %u has given up node %u, which lives", node->index, peer);
-	muster_engine_peer_lost(node->engine, peer);
-	dst_step_at(node, w->now_us + 1);
+	port_met(owner, peer, present);
 }
 
 static void link_begin(struct dst_port *port)
 {
-	static const struct muster_link_ops ops = { port_emit, port_deliver, port_lost };
+	static const struct muster_link_ops ops = { port_emit, port_deliver, port_lost,
+						    port_met };
 	struct dst_world *w = port->node->world;
 	struct muster_link_config config = {
 		.node = port->node->index,
@@ -347,7 +364,8 @@ static void rings_begin(struct dst_world *w)
 
 /* ---- both ------------------------------------------------------------------------------ */
 
-int dst_net_send(struct dst_node *node, const struct muster_packet *packet, const void *payload)
+int dst_net_send(struct dst_node *node, uint32_t incarnation, const struct muster_packet *packet,
+		 const void *payload)
 {
 	struct dst_world *w = node->world;
 	uint32_t to = packet->dst_node;
@@ -366,7 +384,7 @@ int dst_net_send(struct dst_node *node, const struct muster_packet *packet, cons
 		return ring_send(node, packet, payload);
 	link = node->ports[to].link;
 	node->ports[to].sent++;		/* what is sent may come before the call returns */
-	err = muster_link_send(link, w->now_us, packet, payload);
+	err = muster_link_send(link, w->now_us, incarnation, packet, payload);
 	node->ports[to].sent -= err != 0;
 	dst_step_at(node, link->next_us > w->now_us ? link->next_us : w->now_us + 1);
 	return err;

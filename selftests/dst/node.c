@@ -88,8 +88,9 @@ static void *world_dma_map(void *opaque, uint16_t vp, uint32_t key, uint64_t add
 	return range(opaque, vp, key, addr, len, write);
 }
 
-static bool world_shareable(void *opaque, uint16_t vp, uint32_t key)
+static bool world_shareable(void *opaque, uint16_t vp, uint32_t key, uint32_t peer)
 {
+	(void)peer;
 	(void)opaque;
 	(void)vp;
 	return key % 3 != 0;	/* some memory is the caller's own, which peers do not see */
@@ -120,14 +121,15 @@ static uint64_t world_now_us(void *opaque)
 	return ((struct dst_node *)opaque)->world->now_us;
 }
 
-static int world_send(void *opaque, const struct muster_packet *packet, const void *payload)
+static int world_send(void *opaque, uint32_t incarnation, const struct muster_packet *packet,
+		      const void *payload)
 {
 	struct dst_node *node = opaque;
 	struct dst_world *w = node->world;
 	int err = -EAGAIN;
 
 	if (dst_healed(w) || !dst_chance(&w->net, w->plan.send_full))
-		err = dst_net_send(node, packet, payload);
+		err = dst_net_send(node, incarnation, packet, payload);
 	dst_say(w, "node %u -> %u: packet %u of context %u, number %u, pulse %u, slot %u, flags %x, %u bytes at %u of %u: %d",
 		node->index, packet->dst_node, packet->type, packet->context, packet->number,
 		packet->pulse, packet->seq_id, packet->flags, packet->length, packet->offset,

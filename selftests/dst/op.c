@@ -191,6 +191,7 @@ static int64_t integer(uint8_t type, const uint8_t *p)
 {
 	int64_t value = 0;
 	int32_t narrow;
+	uint32_t unsigned_narrow;
 
 	switch (type) {
 	case MUSTER_DTYPE_I8:
@@ -198,6 +199,9 @@ static int64_t integer(uint8_t type, const uint8_t *p)
 	case MUSTER_DTYPE_I32:
 		memcpy(&narrow, p, sizeof(narrow));
 		return narrow;
+	case MUSTER_DTYPE_U32:
+		memcpy(&unsigned_narrow, p, sizeof(unsigned_narrow));
+		return unsigned_narrow;
 	default:
 		memcpy(&value, p, sizeof(value));
 		return value;
@@ -217,8 +221,16 @@ static int64_t fold(uint8_t type, uint8_t op, int64_t a, int64_t b)
 		return less ? b : a;
 	case MUSTER_REDOP_BAND:
 		return a & b;
-	default:
+	case MUSTER_REDOP_BOR:
 		return a | b;
+	case MUSTER_REDOP_BXOR:
+		return a ^ b;
+	case MUSTER_REDOP_LAND:
+		return a && b;
+	case MUSTER_REDOP_LOR:
+		return a || b;
+	default:
+		return !a != !b;
 	}
 }
 
@@ -286,7 +298,7 @@ static uint64_t draw_bytes(struct dst_world *w, bool large)
 static void draw_schedule(struct dst_world *w, struct dst_op *op, enum muster_coll coll,
 			  uint32_t ranks)
 {
-	bool rooted = coll == MUSTER_COLL_BROADCAST || coll == MUSTER_COLL_REDUCE;
+	bool rooted = muster_coll_rooted(coll);
 	uint32_t root = rooted ? dst_below(&w->data, ranks) : 0;
 	uint32_t name = dst_below(&w->data, 5);
 
@@ -305,13 +317,13 @@ int dst_op_make(struct dst_world *w, struct dst_comm *comm, struct dst_op *op, b
 	struct vectors in;
 
 	if (coll != MUSTER_COLL_BARRIER) {
-		op->type = 1 + dst_below(&w->data, MUSTER_DTYPE_I8);
+		op->type = 1 + dst_below(&w->data, MUSTER_DTYPE_LAST);
 		op->count = draw_bytes(w, large) / muster_dtype_size(op->type);
 		op->bytes = op->count * muster_dtype_size(op->type);
 	}
 	if (coll == MUSTER_COLL_REDUCE || coll == MUSTER_COLL_ALLREDUCE) {
 		do {
-			op->op = 1 + dst_below(&w->data, MUSTER_REDOP_BOR);
+			op->op = 1 + dst_below(&w->data, MUSTER_REDOP_LAST);
 		} while (!muster_arith_supported(op->type, op->op));
 	}
 	draw_schedule(w, op, coll, comm->nr);

@@ -8,7 +8,7 @@
 another_abi() {
 	IBV_DRIVERS=$MUSTER_BUILD/selftests/guest/abi/libmuster ibv_devices >out 2>&1
 	cat out
-	grep -q "does not support the kernel ABI of 1 (supports 2 to 2)" out
+	grep -q "does not support the kernel ABI of 2 (supports 3 to 3)" out
 	fails grep -q "^ *muster0" out
 }
 
@@ -40,11 +40,24 @@ master_off_and_call() {
 		:
 }
 
+# Registers that read as all ones: what it takes for a life not to begin.
+memory_off_and_on() {
+	bdf=$(bdf)
+	setpci_byte "$bdf" 4 0
+	echo 1 >"/sys/bus/pci/devices/$bdf/reset"
+	test ! -e "/sys/bus/pci/devices/$bdf/infiniband"
+	dmesg | grep -q "device stays down"
+	setpci_byte "$bdf" 4 2
+	within 60 test -e "/sys/bus/pci/devices/$bdf/infiniband"
+	"$HOLD" --incarnation
+}
+
 check "the driver loads" load
 check "two NICs are two devices" two_devices
 check "a provider of another ABI version says both numbers" another_abi
 check "a device that does not answer is reset and comes back" device_fails
 check "two NICs are two devices again" two_devices
+check "a device that does not come back at once is tried again" memory_off_and_on
 check "nothing is held" nothing_held
 check "the driver unloads" unload
 check "the kernel has nothing to complain of" kernel_quiet

@@ -25,6 +25,18 @@ rdma_res_counts() {
 	within 1 nothing_held
 }
 
+# Every port is asked for its state; some while it is being destroyed.
+rdma_res_asks_what_goes() {
+	"$MUSTER_BUILD/selftests/guest/hoard" numbers 0 >hoard.out 2>&1 &
+	hoard_pid=$!
+	until [ -s hoard.out ]; do
+		rdma res show qp >/dev/null
+	done
+	kill -9 "$hoard_pid"
+	same "2048 ENOSPC" "$(cat hoard.out)"
+	within 5 nothing_held
+}
+
 # usage: statistic NAME
 statistic() {
 	rdma statistic show link muster0/1 | sed -n "s/.* $1 \([0-9]*\).*/\1/p"
@@ -50,6 +62,7 @@ check "ibv_devices shows the device" ibv_devices_shows_it
 check "ibv_devinfo shows its port" ibv_devinfo_shows_it
 check "rdma dev shows the device" rdma_dev_shows_it
 check "rdma res shows what a process holds" rdma_res_counts
+check "rdma res asks ports that come and go" rdma_res_asks_what_goes
 check "rdma statistic shows the device's counters" rdma_statistic_counts
 check "without the provider libibverbs says what is missing" without_the_provider
 check "the driver unloads" unload

@@ -22,9 +22,11 @@ fetch_packages() {
 	[ -n "$image" ] || die "no linux-image-6.1 among the package sources; this needs Debian 12"
 	headers=linux-headers-${image#linux-image-}
 	common=$(dependency "$headers" linux-headers-)
-	mkdir -p "$DIR/download" && cd "$DIR/download"
-	with_log "$DIR/fetch.log" "fetching $image and its headers (about 85 MB)" \
-		apt-get -q download "$image" "$headers" "$common" linux-kbuild-6.1
+	mkdir -p "$DIR/download"
+	# Elsewhere for this alone: the folder goes away before the script ends.
+	(cd "$DIR/download" &&
+		with_log "$DIR/fetch.log" "fetching $image and its headers (about 85 MB)" \
+			apt-get -q download "$image" "$headers" "$common" linux-kbuild-6.1)
 }
 
 # Debian's header packages name each other under /usr/src; point them into the cache.

@@ -12,7 +12,7 @@
 
 #include <linux/types.h>
 
-#define MUSTER_ABI_VERSION	1
+#define MUSTER_ABI_VERSION	2
 #define MUSTER_DRIVER_ID	0x4d53	/* not allocated upstream; only equal on both sides */
 
 struct muster_alloc_ucontext_resp {
@@ -110,6 +110,7 @@ enum muster_uverbs_attr_context_open {
 	MUSTER_ATTR_CONTEXT_OPEN_JOB,	/* in, job handle */
 	MUSTER_ATTR_CONTEXT_OPEN_VP,	/* in, QP handle */
 	MUSTER_ATTR_CONTEXT_OPEN_ID,	/* in, __u32 */
+	MUSTER_ATTR_CONTEXT_OPEN_LIFE,	/* in, __u32: of this use of the id */
 	MUSTER_ATTR_CONTEXT_OPEN_SELF,	/* in, __u32 */
 	MUSTER_ATTR_CONTEXT_OPEN_MEMBERS,	/* in, struct muster_abi_members */
 };

@@ -13,7 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -367,6 +369,49 @@ static void garbage_at_the_rendezvous_is_refused_by_rank_and_hub(void **state)
 	close(to_hub[1]);
 }
 
+/* Where a step meets the limit of open files, it says so, and not "try again" for ever. */
+static void step_under_limit(struct muster_hub *hub, rlim_t files, int expected)
+{
+	struct rlimit limit, low;
+	int err;
+
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	low = limit;
+	low.rlim_cur = files;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &low), 0);
+	err = muster_hub_step(hub, 1000);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	assert_int_equal(err, expected);
+	assert_non_null(strstr(muster_hub_error(hub), "ulimit -n"));
+	muster_hub_destroy(hub);
+}
+
+static void the_limit_of_open_files_is_named(void **state)
+{
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	socklen_t len = sizeof(addr);
+	struct muster_hub *hub;
+	int pair[2], to_hub, fd;
+
+	(void)state;
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+	assert_int_equal(muster_hub_create(2, &hub), 0);
+	assert_int_equal(muster_hub_add(hub, pair[0], 0), 0);
+	step_under_limit(hub, 2, -EINVAL);	/* to poll so many is refused */
+	close(pair[1]);
+
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	assert_int_equal(bind(fd, (struct sockaddr *)&addr, sizeof(sa_family_t)), 0);
+	assert_int_equal(getsockname(fd, (struct sockaddr *)&addr, &len), 0);
+	assert_int_equal(listen(fd, 2), 0);
+	to_hub = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_int_equal(connect(to_hub, (struct sockaddr *)&addr, len), 0);
+	assert_int_equal(muster_hub_create(2, &hub), 0);
+	muster_hub_listen(hub, fd);
+	step_under_limit(hub, to_hub + 1, -EMFILE);	/* and so is to accept */
+	close(to_hub);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -382,6 +427,7 @@ int main(void)
 		cmocka_unit_test_setup(all_name_a_rank_that_dies_before_it_gathers, setup),
 		cmocka_unit_test_setup(all_name_a_rank_that_gathers_another_length, setup),
 		cmocka_unit_test_setup(a_launchers_hub_serves_ranks_over_descriptors, setup),
+		cmocka_unit_test_setup(the_limit_of_open_files_is_named, setup),
 		cmocka_unit_test_setup(garbage_at_the_rendezvous_is_refused_by_rank_and_hub,
 				       setup),
 	};

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -434,12 +435,25 @@ static int check_gone(struct muster_hub *hub)
 	return 0;
 }
 
+/* The kernel refuses one descriptor more, or to poll so many: it will the next time, too. */
+static int too_many_files(struct muster_hub *hub, int error)
+{
+	struct rlimit limit = { 0 };
+
+	getrlimit(RLIMIT_NOFILE, &limit);
+	return muster_hub_fail(hub, error, "%u ranks cannot meet: two open files for each are too "
+			       "many where the limit is %llu (%s); raise it with ulimit -n",
+			       hub->size, (unsigned long long)limit.rlim_cur, strerror(-error));
+}
+
 static void listen_accept(struct muster_hub *hub)
 {
 	struct ucred cred;
 	socklen_t len = sizeof(cred);
 	int fd = accept4(hub->listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
+	if (fd < 0 && (errno == EMFILE || errno == ENFILE))
+		too_many_files(hub, -errno);
 	if (fd < 0)
 		return;
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) || cred.uid != geteuid())
@@ -473,7 +487,7 @@ int muster_hub_step(struct muster_hub *hub, int timeout_ms)
 		return hub->error;
 	nr = muster_hub_fds(hub, hub->fds);
 	if (poll(hub->fds, nr, timeout_ms) < 0)
-		return 0;	/* EINTR: the caller's loop decides */
+		return errno == EINTR ? 0 : too_many_files(hub, -errno);
 	/* Backwards: a stranger that goes is replaced by the last connection. */
 	for (uint32_t i = nr_conns; i-- > 0 && !hub->error;) {
 		struct conn *conn = &hub->conns[i];

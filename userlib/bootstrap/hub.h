@@ -76,8 +76,8 @@ void muster_hub_join(struct muster_hub *hub, uint32_t rank);
 /**
  * muster_hub_step() - wait for something to do, at most timeout_ms (-1: for ever), and do it.
  *
- * Return: 0; once the hub has failed: -EINVAL, -EPROTO, -ECONNRESET, -ETIMEDOUT
- * or -ENOMEM, and muster_hub_error() says why.
+ * Return: 0; once the hub has failed: -EINVAL, -EPROTO, -ECONNRESET, -ETIMEDOUT,
+ * -EMFILE or -ENOMEM, and muster_hub_error() says why.
  */
 int muster_hub_step(struct muster_hub *hub, int timeout_ms);
 

@@ -34,12 +34,14 @@ struct peer {
 	bool ended;		/* its connection has; all that came before is yet to be handled */
 	bool left;		/* in good order */
 	bool lost;		/* and now the engine knows, too */
+	bool full;		/* has no room for announcements now */
 };
 
 struct local {
 	struct muster_dev dev;
 	uint32_t rank;
 	uint32_t size;
+	uint64_t deadline_us;	/* how long a rank may be late before the others go */
 	struct muster_engine *engine;
 	struct muster_mesh *mesh;
 	struct muster_wire *wire;	/* NULL: rings */
@@ -72,6 +74,8 @@ extern const struct muster_wire_events muster_local_wire_events;
 
 /** muster_local_announce() - tell peers of regions that are new or gone, as there is room. */
 void muster_local_announce(struct local *local);
+/** muster_local_give_back() - no peer may count on memory that was lent in a context. */
+void muster_local_give_back(struct local *local, uint32_t context);
 /** muster_local_end() - a peer is not there any more, or not sane. */
 void muster_local_end(struct local *local, uint32_t rank);
 /** muster_local_step() - let the engine run; wake whom it sent to. */
@@ -80,7 +84,10 @@ void muster_local_step(struct local *local);
 bool muster_local_progress(struct local *local);
 /** muster_local_wait() - sleep until there is news for poll() or recv(), or the time is over. */
 void muster_local_wait(struct local *local, uint64_t timeout_us);
-/** muster_local_settle() - what the wire refused or may lose goes out, if it can in a second. */
-void muster_local_settle(struct local *local);
+/**
+ * muster_local_settle() - see that what the wire refused or may lose comes to its
+ * receivers; gives up when nothing has moved for patience_us.
+ */
+void muster_local_settle(struct local *local, uint64_t patience_us);
 
 #endif /* MUSTER_LOCAL_INTERNAL_H */

@@ -23,6 +23,8 @@
  */
 #define SILENCE_US	(365ull * 86400 * 1000000)
 
+enum { SETTLE_US = 1000000 };	/* before the caller blocks elsewhere, where others may do so, too */
+
 static struct local *to_local(struct muster_dev *dev)
 {
 	return (struct local *)dev;
@@ -35,7 +37,7 @@ static int mem_alloc(struct muster_dev *dev, size_t bytes, void **addr, uint32_t
 	struct local *local = to_local(dev);
 	int err = muster_region_alloc(&local->memory, bytes, addr, key);
 
-	if (!err && !local->wire)
+	if (!err)
 		muster_local_announce(local);
 	return err;
 }
@@ -47,10 +49,7 @@ static void mem_free(struct muster_dev *dev, void *addr, size_t bytes, uint32_t 
 	(void)addr;
 	(void)bytes;
 	muster_region_withdraw(&local->memory, key);
-	if (local->wire)
-		muster_region_forget(muster_region_find(&local->memory, key));
-	else
-		muster_local_announce(local);
+	muster_local_announce(local);
 }
 
 static int mem_register(struct muster_dev *dev, void *addr, size_t bytes, int access,
@@ -70,6 +69,7 @@ static int context_open(struct muster_dev *dev, const struct muster_dev_context 
 	struct muster_context_config config = {
 		.job = context->job,
 		.context = context->context,
+		.life = context->life,
 		.vp = dev->address.vp,
 		.job_key = context->job_key,
 		.self = context->self,
@@ -87,13 +87,18 @@ static int context_open(struct muster_dev *dev, const struct muster_dev_context 
 	}
 	config.members = members;
 	err = muster_engine_context_open(local->engine, &config);
+	if (!err && !local->wire)
+		muster_ring_sign(&local->rings.inbound, context->context, false);
 	free(members);
 	return err;
 }
 
-static void context_close(struct muster_dev *dev, uint8_t job, uint16_t context)
+static void context_close(struct muster_dev *dev, uint8_t job, uint32_t context)
 {
-	muster_engine_context_close(to_local(dev)->engine, dev->address.vp, job, context);
+	struct local *local = to_local(dev);
+
+	muster_engine_context_close(local->engine, dev->address.vp, job, context);
+	muster_local_step(local);	/* it may have to say so later: see that we are busy then */
 }
 
 static int post(struct muster_dev *dev, const struct muster_desc *descs, uint32_t nr)
@@ -137,12 +142,13 @@ static void wait_event(struct muster_dev *dev, uint64_t timeout_us)
 	muster_local_wait(to_local(dev), timeout_us);
 }
 
-static void abort_context(struct muster_dev *dev, uint8_t job, uint16_t context, uint8_t status,
+static void abort_context(struct muster_dev *dev, uint8_t job, uint32_t context, uint8_t status,
 			  uint32_t culprit)
 {
 	struct local *local = to_local(dev);
 
 	muster_engine_abort(local->engine, dev->address.vp, job, context, status, culprit);
+	muster_local_give_back(local, context);
 	muster_local_step(local);
 }
 
@@ -181,20 +187,17 @@ static int socket_open(struct local *local, const char *kind, char *why, size_t 
 	return err ? err : muster_mesh_watch(local->mesh, local->wire->ops->fd(local->wire));
 }
 
-static int rings_attach(struct local *local, char *why, size_t why_len)
+static int rings_attach(struct local *local, int own_fd, char *why, size_t why_len)
 {
-	for (uint32_t rank = 0; rank < local->size; rank++) {
-		int err = rank == local->rank ? 0 :
-			  muster_rings_attach(&local->rings, rank,
-					      muster_mesh_inbound(local->mesh, rank));
+	int fd = local->rank ? muster_mesh_memory(local->mesh) : own_fd;
+	int err = muster_rings_attach(&local->rings, fd);
 
-		if (!err)
-			continue;
-		snprintf(why, why_len, "the memory ring of rank %u cannot be mapped: %s", rank,
-			 strerror(-err));
-		return err;
-	}
-	return 0;
+	if (local->rank && fd >= 0)
+		close(fd);
+	if (err)
+		snprintf(why, why_len, "the memory of %u ranks' rings cannot be mapped: %s",
+			 local->size, strerror(-err));
+	return err;
 }
 
 /* ---- opening and closing ------------------------------------------------------------ */
@@ -218,13 +221,13 @@ static void local_free(struct local *local)
 
 static void settle(struct muster_dev *dev)
 {
-	muster_local_settle(to_local(dev));
+	muster_local_settle(to_local(dev), SETTLE_US);
 }
 
-/* What was sent last must be out before the mesh says good-bye. */
+/* What was sent last must be out before the mesh says good-bye: who is late has time. */
 static void local_close(struct muster_dev *dev)
 {
-	muster_local_settle(to_local(dev));
+	muster_local_settle(to_local(dev), to_local(dev)->deadline_us);
 	local_free(to_local(dev));
 }
 
@@ -279,16 +282,16 @@ static int engine_open(struct local *local, bool rings)
 
 	if (!err)
 		err = muster_engine_vp_open(local->engine, local->dev.address.vp);
-	return err ? err : muster_regions_open(&local->memory);
+	return err ? err : muster_regions_open(&local->memory, rings ? local->size : 0);
 }
 
 /* All that can fail alone; the mesh then tells the others. */
-static int parts_open(struct local *local, bool rings, int *inbound_fd, char *why, size_t why_len)
+static int parts_open(struct local *local, bool rings, int *memory_fd, char *why, size_t why_len)
 {
 	int err = engine_open(local, rings);
 
 	if (!err && rings)
-		err = muster_rings_open(&local->rings, local->rank, local->size, inbound_fd);
+		err = muster_rings_open(&local->rings, local->rank, local->size, memory_fd);
 	if (err)
 		snprintf(why, why_len, "no room for an engine and its rings: %s", strerror(-err));
 	return err;
@@ -317,7 +320,7 @@ int muster_local_open(const struct muster_oob *oob, const struct muster_local_co
 	struct muster_mesh_config mesh = {
 		.events = &muster_local_mesh_events,
 		.deadline_us = config->deadline_us,
-		.inbound_fd = -1,
+		.memory_fd = -1,
 	};
 	bool rings = !strcmp(config->wire, "ring");
 	struct local *local;
@@ -327,17 +330,20 @@ int muster_local_open(const struct muster_oob *oob, const struct muster_local_co
 	if (err)
 		return err;
 	local = local_new(oob);
-	if (!local)
-		return -ENOMEM;
-	mesh.error = parts_open(local, rings, &mesh.inbound_fd, why, why_len);
+	mesh.error = local ? parts_open(local, rings, &mesh.memory_fd, why, why_len) : -ENOMEM;
+	if (!local) {
+		snprintf(why, why_len, "no memory for a device of %u ranks", oob->size);
+		return muster_mesh_open(oob, &mesh, NULL, why, why_len);
+	}
+	local->deadline_us = config->deadline_us;
 	mesh.owner = local;
 	note_fill(mesh.note);
 	err = muster_mesh_open(oob, &mesh, &local->mesh, why, why_len);
-	if (mesh.inbound_fd >= 0)
-		close(mesh.inbound_fd);
 	if (!err)
-		err = rings ? rings_attach(local, why, why_len) :
+		err = rings ? rings_attach(local, mesh.memory_fd, why, why_len) :
 			      socket_open(local, config->wire, why, why_len);
+	if (mesh.memory_fd >= 0)
+		close(mesh.memory_fd);
 	if (err)
 		local_free(local);
 	else

@@ -15,7 +15,8 @@ struct muster_dev;
 
 struct muster_local_config {
 	const char *wire;	/* "ring", "unix" or "udp" */
-	uint64_t deadline_us;	/* how long the others may take to open theirs */
+	/* how long the others may take to open theirs; to take what was sent to them last */
+	uint64_t deadline_us;
 };
 
 /**

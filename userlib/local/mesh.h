@@ -21,10 +21,12 @@
 struct muster_mesh;
 
 enum muster_mesh_kind {
-	MUSTER_MESH_HELLO = 1,		/* brings wake-up and inbound memory */
+	MUSTER_MESH_HELLO = 1,		/* rank 0's brings the memory that all share */
 	MUSTER_MESH_REGION = 2,		/* memory that the receiver may read; brings it */
 	MUSTER_MESH_WITHDRAW = 3,	/* and may not any more */
 	MUSTER_MESH_BYE = 4,		/* the sender leaves: not a death */
+	MUSTER_MESH_WAKE = 5,		/* nothing but that it comes */
+	MUSTER_MESH_WAKER = 6,		/* brings what wakes the sender faster from now on */
 };
 
 enum muster_mesh_limit {
@@ -42,7 +44,7 @@ struct muster_mesh_message {
 _Static_assert(sizeof(struct muster_mesh_message) == 24, "size");
 
 struct muster_mesh_events {
-	/* REGION or WITHDRAW; fd is the receiver's to close, or -1. */
+	/* REGION or WITHDRAW; fd is the receiver's to close, or -1: none, or no descriptor free. */
 	void (*message)(void *owner, uint32_t rank, const struct muster_mesh_message *message,
 			int fd);
 	/* The connection to a rank has ended, by its death or because it left. Once a rank. */
@@ -53,7 +55,7 @@ struct muster_mesh_config {
 	const struct muster_mesh_events *events;
 	void *owner;
 	uint64_t deadline_us;
-	int inbound_fd;		/* memory into which the others write; stays the caller's */
+	int memory_fd;		/* rank 0: memory for all; stays the caller's; -1: none */
 	int error;		/* the caller cannot go on: tell the others, with why */
 	uint8_t note[MUSTER_MESH_NOTE];	/* for the others, see muster_mesh_note() */
 };
@@ -61,8 +63,9 @@ struct muster_mesh_config {
 /**
  * muster_mesh_open() - connect with all other ranks; collective.
  *
- * Calls oob->allgather exactly once, whatever fails. Return: 0; the error of the
- * first rank that had one; -ETIMEDOUT; -ECONNRESET.
+ * Calls oob->allgather exactly once, whatever fails; except that a rank which has no
+ * memory for the answer returns -ENOMEM without. Return: 0; the error of the first rank
+ * that had one; -ETIMEDOUT; -ECONNRESET.
  */
 int muster_mesh_open(const struct muster_oob *oob, const struct muster_mesh_config *config,
 		     struct muster_mesh **mesh, char *why, size_t why_len);
@@ -70,8 +73,8 @@ int muster_mesh_open(const struct muster_oob *oob, const struct muster_mesh_conf
 /** muster_mesh_close() - say BYE and end it. */
 void muster_mesh_close(struct muster_mesh *mesh);
 
-/** muster_mesh_inbound() - the memory of a rank into which we write; the caller's, once. */
-int muster_mesh_inbound(struct muster_mesh *mesh, uint32_t rank);
+/** muster_mesh_memory() - what rank 0 gave to us others, or -1; the caller's, once. */
+int muster_mesh_memory(struct muster_mesh *mesh);
 
 /** muster_mesh_note() - what a rank gave as config.note. */
 const uint8_t *muster_mesh_note(const struct muster_mesh *mesh, uint32_t rank);
@@ -81,7 +84,8 @@ bool muster_mesh_crowded(const struct muster_mesh *mesh);
 
 /**
  * muster_mesh_send() - REGION or WITHDRAW to a rank. @fd: to pass on, or -1.
- * Return: 0; -EAGAIN: no room, try again later; -EHOSTUNREACH.
+ * Return: 0; -EAGAIN: no room, try again later; -ETOOMANYREFS: later, and to others neither;
+ * -EHOSTUNREACH.
  */
 int muster_mesh_send(struct muster_mesh *mesh, uint32_t rank,
 		     const struct muster_mesh_message *message, int fd);

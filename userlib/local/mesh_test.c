@@ -1,16 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* The mesh between real processes: memory passes, sleepers wake, deaths are heard. */
+#include <dirent.h>
+#include <endian.h>
 #include <errno.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
 
 #include <cmocka.h>
 
-#include "mesh.h"
+#include "mesh_internal.h"
 #include "test_ranks.h"
 
 struct heard {
@@ -45,7 +50,7 @@ static struct muster_mesh *mesh_open(struct muster_oob *oob, struct heard *heard
 {
 	static const struct muster_mesh_events events = { on_message, on_lost };
 	struct muster_mesh_config config = { .events = &events, .owner = heard,
-					     .deadline_us = 10000000, .inbound_fd = -1 };
+					     .deadline_us = 10000000, .memory_fd = -1 };
 	struct muster_mesh *mesh;
 	char why[256] = "";
 
@@ -55,6 +60,43 @@ static struct muster_mesh *mesh_open(struct muster_oob *oob, struct heard *heard
 		fprintf(stderr, "%s\n", why);
 	EXPECT(!*why);
 	return mesh;
+}
+
+static int alone(void *opaque, const void *in, void *out, size_t bytes)
+{
+	(void)opaque;
+	memcpy(out, in, bytes);
+	return 0;
+}
+
+static void *opens_often(void *opaque)
+{
+	struct muster_oob oob = { .rank = 0, .size = 1, .allgather = alone };
+	struct heard heard;
+
+	(void)opaque;
+	for (int i = 0; i < 1000; i++)
+		muster_mesh_close(mesh_open(&oob, &heard));
+	return NULL;
+}
+
+static void jobs_in_several_threads_leave_the_limit_of_files_alone(void **state)
+{
+	struct rlimit before, limit, after;
+	pthread_t threads[3];
+
+	(void)state;
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	limit = before;
+	limit.rlim_cur = limit.rlim_max / 2;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, opens_often, NULL), 0);
+	for (int i = 0; i < 3; i++)
+		pthread_join(threads[i], NULL);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &after), 0);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	assert_int_equal(after.rlim_cur, limit.rlim_cur);
 }
 
 static void passes_memory(struct muster_oob *oob, const void *argument)
@@ -91,6 +133,110 @@ static void ranks_pass_memory(void **state)
 	(void)state;
 	assert_int_equal(test_ranks(2, passes_memory, NULL), 0);
 	assert_int_equal(test_ranks(5, passes_memory, NULL), 0);
+}
+
+static void set_limit(rlim_t files)
+{
+	struct rlimit limit = { .rlim_cur = files, .rlim_max = files };
+
+	EXPECT(!setrlimit(RLIMIT_NOFILE, &limit));
+}
+
+/* Let no further file be opened here. */
+static void open_no_more(void)
+{
+	int lowest = dup(0);
+
+	close(lowest);
+	set_limit((rlim_t)lowest);
+}
+
+/* Let only so many be opened. */
+static void open_few_more(rlim_t more)
+{
+	DIR *open = opendir("/proc/self/fd");
+
+	while (readdir(open))
+		more++;
+	closedir(open);
+	set_limit(more - 3);	/* without . and .. and the folder itself */
+}
+
+/* At the limit of open files memory does not arrive; its sender lives all the same. */
+static void has_no_descriptor_left(struct muster_oob *oob, const void *argument)
+{
+	struct muster_mesh_message message = { .kind = MUSTER_MESH_REGION, .key = 7 };
+	struct heard heard;
+	struct muster_mesh *mesh = mesh_open(oob, &heard);
+
+	(void)argument;
+	if (oob->rank == 1)
+		open_no_more();
+	test_barrier(oob);
+	if (oob->rank == 0) {
+		EXPECT(!muster_mesh_send(mesh, 1, &message, 0));
+		message.key = 8;
+		EXPECT(!muster_mesh_send(mesh, 1, &message, -1));
+	}
+	while (oob->rank == 1 && heard.nr < 2) {
+		muster_mesh_wait(mesh, 5000000);
+		EXPECT(!heard.lost[0] && heard.nr && heard.fd == -1);
+	}
+	EXPECT(oob->rank == 0 || heard.message.key == 8);
+	test_barrier(oob);
+	muster_mesh_close(mesh);
+}
+
+static void a_peer_lives_at_our_limit_of_open_files(void **state)
+{
+	(void)state;
+	assert_int_equal(test_ranks(2, has_no_descriptor_left, NULL), 0);
+}
+
+static int count_fds(void)
+{
+	DIR *open = opendir("/proc/self/fd");
+	int nr = 0;
+
+	while (readdir(open))
+		nr++;
+	closedir(open);
+	return nr;
+}
+
+/* Rank 0 sends two descriptors, where there is one at most. */
+static void sends_two(struct muster_oob *oob, const void *argument)
+{
+	struct muster_mesh_message message = { .kind = htole32(MUSTER_MESH_REGION) };
+	struct iovec part = { &message, sizeof(message) };
+	union {
+		struct cmsghdr head;
+		char bytes[CMSG_SPACE(2 * sizeof(int))];
+	} two = { .head = { .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS,
+			    .cmsg_len = CMSG_LEN(2 * sizeof(int)) } };
+	struct msghdr sent = { .msg_iov = &part, .msg_iovlen = 1, .msg_control = &two,
+			       .msg_controllen = sizeof(two) };
+	struct heard heard;
+	struct muster_mesh *mesh = mesh_open(oob, &heard);
+	int fds = count_fds();
+
+	(void)argument;
+	memset(CMSG_DATA(&two.head), 0, 2 * sizeof(int));
+	if (oob->rank == 0)
+		EXPECT(sendmsg(mesh->peers[1].fd, &sent, 0) == sizeof(message));
+	while (oob->rank == 1 && !heard.nr)
+		muster_mesh_wait(mesh, 5000000);
+	if (oob->rank == 1 && heard.fd >= 0)
+		close(heard.fd);
+	EXPECT(count_fds() == fds);
+	test_barrier(oob);
+	muster_mesh_close(mesh);
+}
+
+static void what_comes_with_a_message_does_not_stay(void **state)
+{
+	(void)state;
+	assert_int_equal(test_ranks(2, sends_two, NULL), 0);
 }
 
 static void sleeps(struct muster_oob *oob, const void *argument)
@@ -195,7 +341,7 @@ static void fails_at_one(struct muster_oob *oob, const void *argument)
 {
 	static const struct muster_mesh_events events = { on_message, on_lost };
 	struct muster_mesh_config config = { .events = &events, .deadline_us = 5000000,
-					     .inbound_fd = -1 };
+					     .memory_fd = -1 };
 	char why[256] = "the disk is on fire";
 	struct muster_mesh *mesh;
 
@@ -211,13 +357,66 @@ static void all_say_why_one_could_not_open(void **state)
 	assert_int_equal(test_ranks(3, fails_at_one, NULL), 0);
 }
 
+/* Of another user than root, whose descriptors under way are limited as well. */
+static void meets_with_few(struct muster_oob *oob, const void *argument)
+{
+	struct muster_mesh_message message = { .kind = MUSTER_MESH_WITHDRAW };
+	struct muster_mesh *mesh;
+	struct heard heard;
+
+	(void)argument;
+	EXPECT(geteuid() || !setresuid(65534, 65534, 65534));
+	open_few_more(2 * oob->size + 6);
+	mesh = mesh_open(oob, &heard);
+	for (uint32_t rank = 0; rank < oob->size; rank++)
+		EXPECT(rank == oob->rank || !muster_mesh_send(mesh, rank, &message, -1));
+	while (heard.nr < (int)oob->size - 1)
+		muster_mesh_wait(mesh, 5000000);
+	test_barrier(oob);
+	muster_mesh_close(mesh);
+}
+
+static void a_mesh_takes_two_descriptors_a_rank(void **state)
+{
+	(void)state;
+	assert_int_equal(test_ranks(TEST_RANKS_MAX, meets_with_few, NULL), 0);
+}
+
+/* argument: how many descriptors rank 1 has. */
+static void lacks_descriptors(struct muster_oob *oob, const void *argument)
+{
+	static const struct muster_mesh_events events = { on_message, on_lost };
+	struct muster_mesh_config config = { .events = &events, .deadline_us = 5000000,
+					     .memory_fd = -1 };
+	struct muster_mesh *mesh;
+	char why[256] = "";
+
+	if (oob->rank == 1)
+		open_few_more(*(const rlim_t *)argument);
+	EXPECT(muster_mesh_open(oob, &config, &mesh, why, sizeof(why)) == -EMFILE);
+	EXPECT(strstr(why, oob->rank == 1 ? "ulimit -n" : "rank 1: "));
+	test_barrier(oob);	/* the exchange is still in step */
+}
+
+static void all_hear_who_has_no_descriptor_for_the_mesh(void **state)
+{
+	(void)state;
+	for (rlim_t more = 0; more < 6; more++)
+		assert_int_equal(test_ranks(3, lacks_descriptors, &more), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(jobs_in_several_threads_leave_the_limit_of_files_alone),
 		cmocka_unit_test(ranks_pass_memory),
+		cmocka_unit_test(a_peer_lives_at_our_limit_of_open_files),
+		cmocka_unit_test(what_comes_with_a_message_does_not_stay),
 		cmocka_unit_test(a_sleeper_wakes_when_it_is_woken),
 		cmocka_unit_test(all_hear_of_a_death_within_a_second),
 		cmocka_unit_test(a_rank_that_leaves_is_not_dead),
+		cmocka_unit_test(a_mesh_takes_two_descriptors_a_rank),
+		cmocka_unit_test(all_hear_who_has_no_descriptor_for_the_mesh),
 		cmocka_unit_test(all_say_why_one_could_not_open),
 	};
 

@@ -19,56 +19,85 @@ enum {
 	POLLS_PER_TURN = 16,	/* between two looks at the clock */
 	SPIN_US = 100,		/* without a packet before wait() sleeps */
 	SLEEP_BUSY_US = 1000,	/* a full ring or socket makes room without a sound */
-	SETTLE_US = 1000000,
+	OPEN_US = 2000000,	/* what the wire repeats or owes is due sooner, a keep-alive later */
 };
 
 /* ---- memory that peers map -------------------------------------------------------- */
 
-/* Tell peers from *next on; false: one has no room now. */
-static bool tell_peers(struct local *local, const struct muster_mesh_message *message, int fd,
-		       uint32_t *next)
+/* Who is not told yet that a region is there or, once it is withdrawn, that it is gone. */
+static uint32_t untold(const struct local *local, const struct muster_region_own *region)
 {
-	for (; *next < local->size; ++*next)
-		if (*next != local->rank &&
-		    muster_mesh_send(local->mesh, *next, message, fd) == -EAGAIN)
-			return false;
-	return true;
+	return region->withdrawn || !local->memory.ranks ? region->nr_known :
+							   local->size - 1 - region->nr_known;
 }
 
-static bool region_announce(struct local *local, struct muster_region_own *region)
+/*
+ * One that has no room now, as it computes, keeps nobody else waiting. Return: false: too
+ * many descriptors are under way, and no other can be told now.
+ */
+static bool tell_peers(struct local *local, struct muster_region_own *region)
 {
-	struct muster_mesh_message message = {
+	const struct muster_mesh_message message = {
 		.kind = region->withdrawn ? MUSTER_MESH_WITHDRAW : MUSTER_MESH_REGION,
 		.key = region->key,
 		.addr = region->addr,
 		.bytes = region->bytes,
 	};
+	int err;
 
-	if (region->withdrawn) {
-		if (!tell_peers(local, &message, -1, &region->told))
+	for (uint32_t rank = 0; rank < local->size; rank++) {
+		struct peer *peer = &local->peers[rank];
+
+		if (rank == local->rank || peer->full || region->known[rank] != region->withdrawn)
+			continue;
+		err = muster_mesh_send(local->mesh, rank, &message, region->fd);
+		if (err == -ETOOMANYREFS)
 			return false;
-		muster_region_forget(region);
-		return true;
+		peer->full = err == -EAGAIN;
+		if (!peer->full)
+			muster_region_told(region, rank);
 	}
-	if (!tell_peers(local, &message, region->fd, &region->announced))
+	return true;
+}
+
+static bool region_announce(struct local *local, struct muster_region_own *region, bool *may_send)
+{
+	if (untold(local, region) && (*may_send || region->withdrawn))
+		*may_send &= tell_peers(local, region);
+	if (untold(local, region))
 		return false;
-	close(region->fd);
+	if (region->withdrawn)
+		muster_region_forget(region);
+	else if (region->fd >= 0)
+		close(region->fd);
 	region->fd = -1;
 	return true;
 }
 
-/* A region that not all know yet is copied from, as if it were not shared. */
+/* A region that a peer does not know yet is sent to it, as if it were not shared. */
 void muster_local_announce(struct local *local)
 {
+	bool may_send = true;
+
 	local->announcing = false;
+	for (uint32_t rank = 0; rank < local->size; rank++)
+		local->peers[rank].full = false;
 	for (uint32_t i = 0; i < local->memory.nr; i++) {
 		struct muster_region_own *region = &local->memory.table[i];
 
-		if (region->key && region->shared &&
-		    (region->withdrawn || region->announced < local->size) &&
-		    !region_announce(local, region))
+		if (region->key && region->shared && !region_announce(local, region, &may_send))
 			local->announcing = true;
 	}
+}
+
+/*
+ * A peer may be reading what was lent in a context that has failed here. It looks at this
+ * afterwards; so it must be set before the owner hears of the failure, and writes there.
+ */
+void muster_local_give_back(struct local *local, uint32_t context)
+{
+	if (!local->wire)
+		muster_ring_sign(&local->rings.inbound, context, true);
 }
 
 /* ---- what mesh and wire say --------------------------------------------------------- */
@@ -117,17 +146,21 @@ static void wire_receive(void *owner, const struct muster_packet *packet, const 
 	muster_engine_receive(local->engine, packet, payload, len);
 }
 
-static void wire_lost(void *owner, uint32_t node)
+/*
+ * The mesh says so as well, and it alone knows whether that was a death: who leaves in
+ * good order may be gone from the wire first.
+ */
+static void wire_lost(void *owner, uint32_t node, uint32_t present)
 {
-	struct local *local = owner;
-
-	if (node < local->size)
-		muster_local_end(local, node);
+	(void)owner;
+	(void)node;
+	(void)present;
 }
 
 const struct muster_wire_events muster_local_wire_events = {
 	.receive = wire_receive,
 	.lost = wire_lost,
+	.met = wire_lost,
 };
 
 /* ---- packets -------------------------------------------------------------------------- */
@@ -190,6 +223,8 @@ static void tell_lost(struct local *local)
 		if (!peer->ended || peer->lost)
 			continue;
 		peer->lost = true;
+		if (local->wire)
+			local->wire->ops->gone(local->wire, rank);
 		/* Over sockets its farewell may be under way still; it comes by itself. */
 		if (!peer->left)
 			muster_engine_peer_lost(local->engine, rank);
@@ -315,18 +350,27 @@ void muster_local_wait(struct local *local, uint64_t timeout_us)
 	muster_local_progress(local);
 }
 
-/* Sockets: nothing to send again and nothing to acknowledge; keep-alives are far away. */
+/* Sockets: nothing to send again and nothing to acknowledge. */
 static bool settled(struct local *local, bool came)
 {
 	if (came || local->busy)
 		return false;
 	return !local->wire || local->wire->ops->deadline_us(local->wire) >
-			       muster_local_now_us() + 2 * SETTLE_US;
+			       muster_local_now_us() + OPEN_US;
 }
 
-void muster_local_settle(struct local *local)
+static uint64_t packets_out(struct local *local)
 {
-	uint64_t end_us = muster_local_now_us() + SETTLE_US;
+	struct muster_engine_counters counters;
+
+	muster_engine_counters_get(local->engine, &counters);
+	return counters.packets_out;
+}
+
+/* A slow receiver is told from one that does not look by what still moves. */
+void muster_local_settle(struct local *local, uint64_t patience_us)
+{
+	uint64_t moved_us = muster_local_now_us(), sent = packets_out(local), now;
 	bool came;
 
 	do {
@@ -335,5 +379,9 @@ void muster_local_settle(struct local *local)
 			return;
 		if (!came)
 			muster_mesh_wait(local->mesh, SLEEP_BUSY_US);
-	} while (muster_local_now_us() < end_us);
+		now = muster_local_now_us();
+		if (came || packets_out(local) != sent)
+			moved_us = now;
+		sent = packets_out(local);
+	} while (now < moved_us + patience_us);
 }

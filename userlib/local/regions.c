@@ -32,9 +32,9 @@ enum {
 
 /* ---- the table of own memory ------------------------------------------------- */
 
-int muster_regions_open(struct muster_regions_own *regions)
+int muster_regions_open(struct muster_regions_own *regions, uint32_t ranks)
 {
-	*regions = (struct muster_regions_own){ .probe = { -1, -1 } };
+	*regions = (struct muster_regions_own){ .probe = { -1, -1 }, .ranks = ranks };
 	return pipe2(regions->probe, O_CLOEXEC | O_NONBLOCK) ? -errno : 0;
 }
 
@@ -196,30 +196,37 @@ static void *map_aligned(int fd, size_t bytes)
 	return start;
 }
 
-int muster_memory_shared(const char *name, size_t bytes, unsigned int seals, int *fd, void **addr)
+int muster_memory_file(const char *name, size_t bytes, int *fd)
 {
 	int err;
 
 	*fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (*fd < 0)
 		return -errno;
-	if (ftruncate(*fd, bytes))
-		goto err_close;
-	*addr = map_aligned(*fd, bytes);
-	if (*addr == MAP_FAILED)
-		goto err_close;
-	if (fcntl(*fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL | seals))
-		goto err_unmap;
-	return 0;
-
-err_unmap:
+	if (!ftruncate(*fd, bytes) && !fcntl(*fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW))
+		return 0;
 	err = -errno;
-	munmap(*addr, bytes);
 	close(*fd);
+	*fd = -1;
 	return err;
-err_close:
-	err = -errno;
-	close(*fd);
+}
+
+/* Memory that others can map, too, but only to read it. */
+static int map_shared(size_t bytes, int *fd, void **addr)
+{
+	int err = muster_memory_file("muster", bytes, fd);
+
+	if (err)
+		return err;
+	*addr = map_aligned(*fd, bytes);
+	if (*addr == MAP_FAILED) {
+		err = -errno;
+	} else if (fcntl(*fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE | F_SEAL_SEAL)) {
+		err = -errno;
+		munmap(*addr, bytes);
+	}
+	if (err)
+		close(*fd);
 	return err;
 }
 
@@ -230,33 +237,51 @@ static size_t page_round(size_t bytes)
 	return (bytes + page - 1) / page * page;
 }
 
+static void fd_close(struct muster_region_own *region)
+{
+	if (region->fd >= 0)
+		close(region->fd);
+	region->fd = -1;
+}
+
 int muster_region_alloc(struct muster_regions_own *regions, size_t bytes, void **addr,
 			uint32_t *key)
 {
 	size_t mapped = page_round(bytes);
 	struct muster_region_own *region;
+	bool *known;
 	void *start;
 	int fd, err;
 
 	if (!bytes || mapped < bytes || mapped > SIZE_MAX / 4)
 		return -ENOMEM;
-	err = muster_memory_shared("muster", mapped, F_SEAL_FUTURE_WRITE, &fd, &start);
+	known = calloc(regions->ranks + 1, sizeof(*known));
+	if (!known)
+		return -ENOMEM;
+	err = map_shared(mapped, &fd, &start);
 	if (err)
-		return err;
+		goto err_free;
 	err = region_new(regions, &region);
-	if (err) {
-		munmap(start, mapped);
-		close(fd);
-		return err;
-	}
+	if (err)
+		goto err_unmap;
 	region->access = MUSTER_ACCESS_READ | MUSTER_ACCESS_WRITE;
 	region->shared = true;
 	region->addr = (uintptr_t)start;
 	region->bytes = mapped;
 	region->fd = fd;
+	region->known = known;
+	if (!regions->ranks)
+		fd_close(region);
 	*addr = start;
 	*key = region->key;
 	return 0;
+
+err_unmap:
+	munmap(start, mapped);
+	close(fd);
+err_free:
+	free(known);
+	return err;
 }
 
 void muster_region_withdraw(struct muster_regions_own *regions, uint32_t key)
@@ -266,14 +291,21 @@ void muster_region_withdraw(struct muster_regions_own *regions, uint32_t key)
 	if (!region || !region->shared || region->withdrawn)
 		return;
 	munmap((void *)(uintptr_t)region->addr, region->bytes);
+	fd_close(region);	/* who has not heard of it never will */
 	region->withdrawn = true;
+}
+
+void muster_region_told(struct muster_region_own *region, uint32_t rank)
+{
+	region->known[rank] = !region->withdrawn;
+	region->nr_known += region->withdrawn ? -1 : 1;
 }
 
 void muster_region_forget(struct muster_region_own *region)
 {
-	if (region->fd >= 0)
-		close(region->fd);
-	region->fd = -1;
+	fd_close(region);
+	free(region->known);
+	region->known = NULL;
 	region->key = 0;
 }
 

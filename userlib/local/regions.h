@@ -24,9 +24,9 @@ struct muster_region_own {
 	bool withdrawn;		/* not any more; kept until all peers know */
 	uint64_t addr;
 	uint64_t bytes;
-	int fd;			/* shared: its memory, until every peer has it */
-	uint32_t announced;	/* peers below this rank know it */
-	uint32_t told;		/* and, once it is withdrawn, that */
+	int fd;			/* shared: its memory, until every peer has it, or it is withdrawn */
+	bool *known;		/* shared: by rank, who was told of it and not of its end */
+	uint32_t nr_known;
 };
 
 /* Of a peer, as it is mapped here. */
@@ -42,6 +42,7 @@ struct muster_regions_own {
 	struct muster_region_own *table;
 	uint32_t nr;		/* entries of the table; key & 0xffff is the index plus one */
 	uint32_t generation;
+	uint32_t ranks;		/* who may be told of memory; 0: nobody ever is */
 	int probe[2];		/* a pipe */
 };
 
@@ -51,8 +52,8 @@ struct muster_regions_peer {
 	uint32_t nr_withdrawn;
 };
 
-/** muster_regions_open() - 0 or -errno. */
-int muster_regions_open(struct muster_regions_own *regions);
+/** muster_regions_open() - ranks: how many there are to tell of memory, if any. 0 or -errno. */
+int muster_regions_open(struct muster_regions_own *regions, uint32_t ranks);
 /** muster_regions_close() - unmaps what was allocated. */
 void muster_regions_close(struct muster_regions_own *regions);
 
@@ -67,9 +68,11 @@ void muster_region_deregister(struct muster_regions_own *regions, uint32_t key);
 /** muster_region_alloc() - zeroed memory in a sealed memfd, with a key. -ENOMEM, -ENOSPC, ... */
 int muster_region_alloc(struct muster_regions_own *regions, size_t bytes, void **addr,
 			uint32_t *key);
-/** muster_region_withdraw() - unmap it; the entry stays until muster_region_forget(). */
+/** muster_region_withdraw() - give it up; the key stays until muster_region_forget(). */
 void muster_region_withdraw(struct muster_regions_own *regions, uint32_t key);
-/** muster_region_forget() - every peer knows that it was withdrawn: free the key. */
+/** muster_region_told() - a rank was told that it is there or, once it is withdrawn, gone. */
+void muster_region_told(struct muster_region_own *region, uint32_t rank);
+/** muster_region_forget() - nobody knows it any more: free the key. */
 void muster_region_forget(struct muster_region_own *region);
 
 /** muster_region_find() - by key; NULL for a key of nothing. Valid until the next call here. */
@@ -97,7 +100,7 @@ const void *muster_region_peer_range(const struct muster_regions_peer *regions, 
 /** muster_memory_sound() - whether fd is that much memory, sealed so that it stays that. */
 bool muster_memory_sound(int fd, uint64_t bytes);
 
-/** muster_memory_shared() - map a new memfd that others can map, too. 0 or -errno. */
-int muster_memory_shared(const char *name, size_t bytes, unsigned int seals, int *fd, void **addr);
+/** muster_memory_file() - a new memfd of zeros that stays that long. 0 or -errno. */
+int muster_memory_file(const char *name, size_t bytes, int *fd);
 
 #endif /* MUSTER_REGIONS_H */

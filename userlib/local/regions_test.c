@@ -23,7 +23,7 @@ static struct muster_regions_own own;
 static int setup(void **state)
 {
 	(void)state;
-	return muster_regions_open(&own);
+	return muster_regions_open(&own, 2);
 }
 
 static int teardown(void **state)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * The rings of one rank (rings.h). All ranks of a job compute the same sizes, so
- * memory of another size is refused. A ring belongs to one rank: nobody speaks for
- * another in it.
+ * smaller memory is refused. A ring belongs to one rank: nobody speaks for another
+ * in it, and what the other end writes is mapped for reading.
  */
 #include "rings.h"
 
@@ -18,55 +18,91 @@ enum {
 	RING_BYTES_FEW = 256 << 10,	/* of each ring, up to RANKS_FEW ranks */
 	RING_BYTES_MANY = 64 << 10,
 	RANKS_FEW = 8,
+	PAGE = 4096,
 };
 
 int muster_rings_open(struct muster_rings *rings, uint32_t rank, uint32_t size, int *fd)
 {
 	uint32_t ring_bytes = size <= RANKS_FEW ? RING_BYTES_FEW : RING_BYTES_MANY;
-	size_t bytes = muster_ring_region_size(size, ring_bytes);
-	void *memory;
-	int err;
 
-	*rings = (struct muster_rings){ .rank = rank, .size = size, .inbound_bytes = bytes };
+	*rings = (struct muster_rings){
+		.rank = rank, .size = size, .ring_bytes = ring_bytes,
+		.region_bytes = muster_ring_region_size(size, ring_bytes),
+	};
 	rings->peers = calloc(size, sizeof(*rings->peers));
 	if (!rings->peers)
 		return -ENOMEM;
-	err = muster_memory_shared("muster-rings", bytes, 0, fd, &memory);
-	if (err)
-		return err;
-	return muster_ring_region_init(&rings->inbound, memory, bytes, size, ring_bytes);
+	return rank ? 0 : muster_memory_file("muster-rings", size * rings->region_bytes, fd);
 }
 
 void muster_rings_close(struct muster_rings *rings)
 {
-	for (uint32_t rank = 0; rank < rings->size && rings->peers; rank++)
-		if (rings->peers[rank].region.head)
-			munmap(rings->peers[rank].region.head, rings->inbound_bytes);
 	free(rings->peers);
-	if (rings->inbound.head)
-		munmap(rings->inbound.head, rings->inbound_bytes);
+	if (rings->memory)
+		munmap(rings->memory, rings->size * rings->region_bytes);
 }
 
-int muster_rings_attach(struct muster_rings *rings, uint32_t rank, int fd)
+/* Rings lie on pages of 4 KiB; where the kernel's are larger, nothing is kept from anybody. */
+static bool can_protect(void)
+{
+	return sysconf(_SC_PAGESIZE) <= PAGE;
+}
+
+static int let_write(void *addr, size_t bytes)
+{
+	if (!can_protect())
+		return 0;
+	return mprotect(addr, bytes, PROT_READ | PROT_WRITE) ? -errno : 0;
+}
+
+static int attach_peer(struct muster_rings *rings, uint32_t rank)
 {
 	struct muster_rings_peer *peer = &rings->peers[rank];
-	void *memory = MAP_FAILED;
-	int err;
+	size_t bytes;
+	void *lines = muster_ring_lines(&peer->region, rings->rank, &bytes);
+	int err = let_write(peer->region.head, PAGE);
 
-	/* Shorter memory must fail here, and not when it is written to. */
-	if (muster_memory_sound(fd, rings->inbound_bytes))
-		memory = mmap(NULL, rings->inbound_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (fd >= 0)
-		close(fd);
-	if (memory == MAP_FAILED)
-		return -EPROTO;
-	err = muster_ring_region_attach(&peer->region, memory, rings->inbound_bytes);
-	if (!err && peer->region.sources != rings->size)
-		err = -EPROTO;
-	peer->region.head = memory;	/* to be unmapped */
+	if (!err)
+		err = let_write(lines, bytes);
 	if (!err)
 		err = muster_ring_producer_init(&peer->to, &peer->region, rings->rank);
 	return err ? err : muster_ring_consumer_init(&peer->from, &rings->inbound, rank);
+}
+
+static int attach_own(struct muster_rings *rings)
+{
+	void *head = rings->inbound.head;
+	size_t bytes;
+
+	return let_write(head, (char *)muster_ring_lines(&rings->inbound, 0, &bytes) -
+			       (char *)head);
+}
+
+int muster_rings_attach(struct muster_rings *rings, int fd)
+{
+	size_t bytes = rings->size * rings->region_bytes;
+	int err = 0;
+
+	/* Shorter memory must fail here, and not when it is written to. */
+	if (!muster_memory_sound(fd, bytes))
+		return -EPROTO;
+	rings->memory = mmap(NULL, bytes, can_protect() ? PROT_READ : PROT_READ | PROT_WRITE,
+			     MAP_SHARED, fd, 0);
+	if (rings->memory == MAP_FAILED) {
+		rings->memory = NULL;
+		return -errno;
+	}
+	for (uint32_t rank = 0; rank < rings->size && !err; rank++)
+		err = muster_ring_region_init(&rings->peers[rank].region,
+					      (char *)rings->memory + rank * rings->region_bytes,
+					      rings->region_bytes, rings->size, rings->ring_bytes);
+	rings->inbound = rings->peers[rings->rank].region;
+	if (!err)
+		err = attach_own(rings);
+	for (uint32_t rank = 0; rank < rings->size && !err; rank++)
+		if (rank != rings->rank)
+			err = attach_peer(rings, rank);
+	return err;
 }
 
 int muster_rings_send(struct muster_rings *rings, const struct muster_packet *packet,

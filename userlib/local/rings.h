@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * All memory rings of one rank (wire/ring.h): its inbound memory, in which every
- * other rank has a ring, and its own ring in theirs. Who sends to a sleeper
- * wakes it: muster_rings_flush() says whom.
+ * All memory rings of one rank (wire/ring.h): its inbound region, in which every
+ * other rank has a ring, and its own ring in theirs. The regions of all lie in one
+ * memory, which rank 0 makes; it is vast and sparse: a ring that is not used takes
+ * none. Who sends to a sleeper wakes it: muster_rings_flush() says whom.
  */
 #ifndef MUSTER_RINGS_H
 #define MUSTER_RINGS_H
@@ -15,7 +16,7 @@
 #include "wire.h"
 
 struct muster_rings_peer {
-	struct muster_ring_region region;	/* its inbound memory; head NULL: not mapped */
+	struct muster_ring_region region;	/* its inbound one */
 	struct muster_ring_producer to;
 	struct muster_ring_consumer from;
 	bool ringing;		/* sent to since the last look whether it sleeps */
@@ -25,18 +26,20 @@ struct muster_rings_peer {
 struct muster_rings {
 	uint32_t rank;
 	uint32_t size;
-	struct muster_ring_region inbound;	/* head NULL: none */
-	size_t inbound_bytes;
+	uint32_t ring_bytes;
+	size_t region_bytes;
+	void *memory;		/* of all ranks' regions, by rank; NULL: not mapped */
+	struct muster_ring_region inbound;
 	bool ringing;		/* some peer is */
 	struct muster_rings_peer *peers;
 };
 
-/** muster_rings_open() - make the inbound memory; *fd is for the others, and the caller's. */
+/** muster_rings_open() - rank 0 makes the memory; its *fd is for all, and the caller's. */
 int muster_rings_open(struct muster_rings *rings, uint32_t rank, uint32_t size, int *fd);
 void muster_rings_close(struct muster_rings *rings);
 
-/** muster_rings_attach() - take the rings between us and a rank; fd: its inbound memory, taken. */
-int muster_rings_attach(struct muster_rings *rings, uint32_t rank, int fd);
+/** muster_rings_attach() - map the memory that rank 0 has made; fd stays the caller's. */
+int muster_rings_attach(struct muster_rings *rings, int fd);
 
 /** muster_rings_send() - 0; -EAGAIN: full; -EHOSTUNREACH: no such peer; -EPROTO: it is broken. */
 int muster_rings_send(struct muster_rings *rings, const struct muster_packet *packet,

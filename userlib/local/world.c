@@ -65,13 +65,13 @@ static int dma_write(void *world, uint16_t vp, uint32_t key, uint64_t addr, cons
 	return 0;
 }
 
-static bool shareable(void *world, uint16_t vp, uint32_t key)
+static bool shareable(void *world, uint16_t vp, uint32_t key, uint32_t node)
 {
 	const struct local *local = world;
 	const struct muster_region_own *region = muster_region_find(&local->memory, key);
 
 	(void)vp;
-	return region && region->shared && region->announced == local->size;
+	return region && region->shared && node < local->size && region->known[node];
 }
 
 /* The announcement was sent before the packet that refers to it: it may wait in the mesh. */
@@ -117,14 +117,25 @@ static void world_free(void *world, void *memory, size_t bytes)
 		free(memory);
 }
 
+/* Its job is ours: there is no other in these rings. */
+static bool peer_ended(void *world, uint32_t node, uint8_t job, uint32_t context)
+{
+	const struct local *local = world;
+
+	(void)job;
+	return node < local->size && muster_ring_signed(&local->rings.peers[node].region, context);
+}
+
 /* ---- packets and completions ------------------------------------------------------ */
 
-static int send_ring(void *world, const struct muster_packet *packet, const void *payload)
+static int send_ring(void *world, uint32_t incarnation, const struct muster_packet *packet,
+		     const void *payload)
 {
 	struct local *local = world;
 	uint32_t rank = le32toh(packet->dst_node);
 	int err;
 
+	(void)incarnation;	/* a ring is its process's */
 	if (rank < local->size && local->peers[rank].ended)
 		return 0;	/* nobody reads it; what follows from that, the engine hears soon */
 	err = muster_rings_send(&local->rings, packet, payload);
@@ -134,14 +145,16 @@ static int send_ring(void *world, const struct muster_packet *packet, const void
 	return 0;
 }
 
-static int send_wire(void *world, const struct muster_packet *packet, const void *payload)
+static int send_wire(void *world, uint32_t incarnation, const struct muster_packet *packet,
+		     const void *payload)
 {
 	struct local *local = world;
 	uint32_t rank = le32toh(packet->dst_node);
+	int err = -EHOSTUNREACH;
 
-	if (rank < local->size && local->peers[rank].lost)
-		return 0;	/* as above */
-	return local->wire->ops->send(local->wire, packet, payload);
+	if (rank < local->size && !local->peers[rank].lost)
+		err = local->wire->ops->send(local->wire, incarnation, packet, payload);
+	return err == -EHOSTUNREACH ? 0 : err;	/* as above */
 }
 
 static int complete(void *world, uint16_t vp, const struct muster_cqe *cqe)
@@ -151,6 +164,8 @@ static int complete(void *world, uint16_t vp, const struct muster_cqe *cqe)
 	(void)vp;
 	if (local->completed - local->polled == COMPLETIONS)
 		return -EAGAIN;
+	if (cqe->status)
+		muster_local_give_back(local, cqe->context);
 	local->completions[local->completed++ % COMPLETIONS] = *cqe;
 	return 0;
 }
@@ -182,6 +197,7 @@ const struct muster_engine_world *muster_local_world(bool rings)
 		.dma_map = dma_map,
 		.shareable = shareable,
 		.peer_map = peer_map,
+		.peer_ended = peer_ended,
 		.send = send_ring,
 		.complete = complete,
 		.deliver = deliver,

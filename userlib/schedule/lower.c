@@ -75,7 +75,7 @@ static struct op *insert_op(struct lowering *l, uint32_t after, uint32_t chunk)
 	muster_chunk_range(l->params->count, l->schedule->chunks, chunk, &first, &nr);
 	*op = (struct op){ .desc = l->head, .chunk = chunk, .next = l->ops[after].next };
 	op->desc.length = nr * size;
-	op->desc.load_addr = first * size;
+	op->desc.range.load_addr = first * size;
 	op->desc.store_addr = first * size;
 	l->ops[after].next = index;
 	if (l->last == after)
@@ -110,7 +110,7 @@ static struct op *copy_in(struct lowering *l, uint32_t after, uint32_t chunk)
 {
 	struct op *op = insert_op(l, after, chunk);
 
-	op->desc.load_key = MUSTER_SPACE_IN;
+	op->desc.range.load_key = MUSTER_SPACE_IN;
 	op->desc.store_key = MUSTER_SPACE_OUT;
 	set_written(l, op);
 	return op;
@@ -133,7 +133,7 @@ static struct op *sending_op(struct lowering *l, uint32_t chunk)
 		op = copy_in(l, after, chunk);
 	} else {
 		op = insert_op(l, after, chunk);
-		op->desc.load_key = space_of(l, chunk);
+		op->desc.range.load_key = space_of(l, chunk);
 	}
 	if (is_new(l, chunk))
 		state->last_op = index_of(l, op);
@@ -172,7 +172,7 @@ static void add_receive(struct lowering *l, const struct muster_transfer *t)
 	if (!can_join(l, op, t->chunk, reduce)) {
 		op = insert_op(l, l->last, t->chunk);
 		op->desc.flags |= reduce;
-		op->desc.load_key = reduces ? space_of(l, t->chunk) : MUSTER_SPACE_NONE;
+		op->desc.range.load_key = reduces ? space_of(l, t->chunk) : MUSTER_SPACE_NONE;
 		op->desc.store_key = MUSTER_SPACE_OUT;
 		l->last_receive = index_of(l, op);
 	}
@@ -258,9 +258,9 @@ static void emit_inline(const struct lowering *l, struct muster_desc *desc, bool
 	bool copies = desc->cp_count && !(desc->flags & MUSTER_DESC_REDUCE);
 	bool lies_in_out = l->params->in_place && !l->chunks[0].in_out;
 
-	desc->load_key = desc->store_key = MUSTER_SPACE_NONE;
+	desc->range.load_key = desc->store_key = MUSTER_SPACE_NONE;
 	if (first && !copies && desc->length) {
-		desc->load_key = MUSTER_SPACE_IN;
+		desc->range.load_key = MUSTER_SPACE_IN;
 		desc->inline_len = desc->length;
 	} else if (!first && !copies) {
 		desc->flags |= MUSTER_DESC_SWAP_LOCAL_DATA;
@@ -280,7 +280,7 @@ static void emit(struct lowering *l, const struct op *op, bool first, bool last)
 	if (first)
 		desc->flags |= MUSTER_DESC_CH;
 	if (first && !l->program->is_inline)
-		desc->rdma.pulse_count = l->pulse_count;
+		desc->range.pulse_count = l->pulse_count;
 	if (last)
 		desc->flags |= MUSTER_DESC_CT;
 	if (last && is_last_stage(l))
@@ -325,7 +325,7 @@ static int cut_pulses(struct lowering *l)
 		return -E2BIG;
 	}
 	align = longest > MUSTER_MTU ? MUSTER_MTU : PULSE_ALIGN;
-	l->head.rdma.pulse_len =
+	l->head.range.pulse_len =
 		longest ? divide_up(divide_up(longest, count), align) * align : align;
 	l->pulse_count = count;
 	return 0;
@@ -340,8 +340,6 @@ static int set_head(struct lowering *l)
 		.flags = MUSTER_DESC_C,
 		.src_vp = params->members[params->rank].vp,
 		.job = params->job,
-		.type = params->type,
-		.op = params->op,
 		.context = params->context,
 		.signature = muster_signature(l->schedule->coll, params->type, params->op,
 					      l->schedule->root, params->count,

@@ -131,25 +131,25 @@ static void assert_inline_valid(const struct muster_desc *d, const struct muster
 {
 	if (d->flags & MUSTER_DESC_SWAP_LOCAL_DATA)
 		assert_true(before && before->length == d->length && !d->inline_len &&
-			    !d->load_key);
+			    !d->range.load_key);
 	else
 		assert_true(d->inline_len == d->length || (!d->inline_len && d->cp_count));
-	assert_int_equal(!d->load_key, !d->inline_len);
+	assert_int_equal(!d->range.load_key, !d->inline_len);
 	assert_true(d->length <= MUSTER_INLINE_MAX);
 }
 
 static void assert_rdma_valid(const struct muster_desc *d, const struct muster_desc *head)
 {
-	assert_int_equal(d->rdma.pulse_len, head->rdma.pulse_len);
-	assert_int_equal(d->rdma.pulse_len % 64, 0);
-	assert_in_range(d->rdma.pulse_len, 64, MUSTER_PULSE_MAX);
-	assert_int_equal(!d->rdma.pulse_count, d != head);
-	assert_true(d->length <= (uint64_t)head->rdma.pulse_len * head->rdma.pulse_count);
+	assert_int_equal(d->range.pulse_len, head->range.pulse_len);
+	assert_int_equal(d->range.pulse_len % 64, 0);
+	assert_in_range(d->range.pulse_len, 64, MUSTER_PULSE_MAX);
+	assert_int_equal(!d->range.pulse_count, d != head);
+	assert_true(d->length <= (uint64_t)head->range.pulse_len * head->range.pulse_count);
 	assert_false(d->inline_len || d->flags & MUSTER_DESC_SWAP_LOCAL_DATA);
 	if (d->cp_count)
 		assert_int_equal(d->store_key, MUSTER_SPACE_OUT);
 	else if (d->flags & MUSTER_DESC_CP || d->store_key)
-		assert_int_not_equal(d->load_key, 0);
+		assert_int_not_equal(d->range.load_key, 0);
 }
 
 static void assert_sequence_valid(const struct trial *trial, uint32_t rank, uint32_t stage)
@@ -170,7 +170,8 @@ static void assert_sequence_valid(const struct trial *trial, uint32_t rank, uint
 		assert_int_equal(!(d->flags & MUSTER_DESC_COLL_END),
 				 i != end - 1 || stage != program->nr_stages - 1);
 		assert_int_equal(d->stage, stage);
-		assert_int_equal(d->signature, trial->ranks[0].program->descs[0].signature);
+		assert_true(muster_signatures_agree(&d->signature,
+						    &trial->ranks[0].program->descs[0].signature));
 		assert_true(d->job == JOB && d->context == CONTEXT &&
 			    d->src_vp == members[rank].vp);
 		assert_true(d->cp_count <= MUSTER_SOURCES_MAX);
@@ -249,7 +250,7 @@ static uint32_t nr_slots(const struct muster_desc *d)
 
 static uint32_t nr_pulses(const struct muster_desc *head)
 {
-	return head->kind == MUSTER_DESC_MP ? 1 : head->rdma.pulse_count;
+	return head->kind == MUSTER_DESC_MP ? 1 : head->range.pulse_count;
 }
 
 /* The bytes of a descriptor that a pulse covers. */
@@ -257,11 +258,11 @@ static uint32_t slice(const struct muster_desc *d, uint32_t pulse, uint64_t *off
 {
 	uint64_t left;
 
-	*offset = d->kind == MUSTER_DESC_MP ? 0 : (uint64_t)pulse * d->rdma.pulse_len;
+	*offset = d->kind == MUSTER_DESC_MP ? 0 : (uint64_t)pulse * d->range.pulse_len;
 	if (*offset >= d->length)
 		return 0;
 	left = d->length - *offset;
-	return d->kind == MUSTER_DESC_RDMA && left > d->rdma.pulse_len ? d->rdma.pulse_len : left;
+	return d->kind == MUSTER_DESC_RDMA && left > d->range.pulse_len ? d->range.pulse_len : left;
 }
 
 static uint8_t *range_at(struct machine *m, uint32_t rank, uint32_t space, uint64_t addr,
@@ -280,7 +281,7 @@ static uint8_t *source_of_send(struct machine *m, uint32_t rank, struct instance
 		return inst->operand;
 	if (d->store_key)
 		return range_at(m, rank, d->store_key, d->store_addr, offset);
-	return range_at(m, rank, d->load_key, d->load_addr, offset);
+	return range_at(m, rank, d->range.load_key, d->range.load_addr, offset);
 }
 
 static bool overlaps(const uint8_t *a, uint32_t a_len, const uint8_t *b, uint32_t b_len)
@@ -346,14 +347,14 @@ static bool begin(struct machine *m, uint32_t rank, struct instance *inst,
 	uint8_t *store;
 
 	if (d->kind == MUSTER_DESC_MP) {
-		if (d->load_key)
-			memcpy(inst->operand, range_at(m, rank, d->load_key, 0, 0), len);
+		if (d->range.load_key)
+			memcpy(inst->operand, range_at(m, rank, d->range.load_key, 0, 0), len);
 	} else if (d->store_key) {
 		store = range_at(m, rank, d->store_key, d->store_addr, offset);
 		if (!may_store(m, rank, inst, store, len))
 			return false;
-		if (d->load_key && len)
-			memmove(store, range_at(m, rank, d->load_key, d->load_addr, offset), len);
+		if (d->range.load_key && len)
+			memmove(store, range_at(m, rank, d->range.load_key, d->range.load_addr, offset), len);
 	}
 	inst->taken = 0;
 	inst->phase = COMBINE;
@@ -381,7 +382,7 @@ static bool combine(struct machine *m, uint32_t rank, struct instance *inst,
 	if (message->swap || !(d->flags & MUSTER_DESC_REDUCE))
 		memcpy(operand, message->data, len);
 	else
-		assert_int_equal(muster_arith(d->type, d->op, operand, operand, message->data, len),
+		assert_int_equal(muster_arith(d->signature.type, d->signature.op, operand, operand, message->data, len),
 				 0);
 	message->filled = false;
 	inst->cursor++;

@@ -91,11 +91,11 @@ static void assert_program(const struct muster_program *program, const struct ex
 
 		assert_int_equal(d->flags, e->flags | C);
 		assert_int_equal(d->cp_count, e->cp_count);
-		assert_int_equal(d->load_key, e->load);
+		assert_int_equal(d->range.load_key, e->load);
 		assert_int_equal(d->store_key, e->store);
 		assert_int_equal(d->length, e->length * 8);
 		if (e->load)
-			assert_int_equal(d->load_addr, e->at * 8);
+			assert_int_equal(d->range.load_addr, e->at * 8);
 		if (e->store)
 			assert_int_equal(d->store_addr, e->at * 8);
 		assert_int_equal(d->dst_vp, e->flags & CP ? members[e->to].vp : 0);
@@ -212,15 +212,15 @@ static void a_large_message_is_the_same_few_descriptors_for_each_pulse(void **st
 	struct muster_program *large = lower(schedule, 0, 8 << 20, false);
 
 	(void)state;
-	assert_int_equal(small->descs[0].rdma.pulse_len, 832);
-	assert_int_equal(small->descs[0].rdma.pulse_count, 1);
-	assert_int_equal(large->descs[0].rdma.pulse_len, MUSTER_PULSE_MAX);
-	assert_int_equal(large->descs[0].rdma.pulse_count, (16 << 20) / MUSTER_PULSE_MAX);
+	assert_int_equal(small->descs[0].range.pulse_len, 832);
+	assert_int_equal(small->descs[0].range.pulse_count, 1);
+	assert_int_equal(large->descs[0].range.pulse_len, MUSTER_PULSE_MAX);
+	assert_int_equal(large->descs[0].range.pulse_count, (16 << 20) / MUSTER_PULSE_MAX);
 	assert_int_equal(large->nr_descs, small->nr_descs);
 	muster_program_free(large);
 	large = lower(schedule, 0, 4 * 4097, false);	/* chunks of 32776 bytes */
-	assert_int_equal(large->descs[0].rdma.pulse_len, 5 * MUSTER_MTU);
-	assert_int_equal(large->descs[0].rdma.pulse_count, 2);
+	assert_int_equal(large->descs[0].range.pulse_len, 5 * MUSTER_MTU);
+	assert_int_equal(large->descs[0].range.pulse_count, 2);
 	muster_program_free(large);
 	muster_program_free(small);
 	muster_schedule_free(schedule);
@@ -379,13 +379,13 @@ static void the_signature_is_the_operations(void **state)
 {
 	struct muster_schedule *schedule = generate("ring", MUSTER_COLL_ALLREDUCE, 3);
 	struct muster_program *program = lower(schedule, 1, 100, false);
-	uint32_t signature =
+	struct muster_signature signature =
 		muster_signature(MUSTER_COLL_ALLREDUCE, MUSTER_DTYPE_F64, MUSTER_REDOP_SUM, 0, 100,
 				 muster_schedule_hash(schedule));
 
 	(void)state;
 	for (uint32_t i = 0; i < program->nr_descs; i++)
-		assert_int_equal(program->descs[i].signature, signature);
+		assert_true(muster_signatures_agree(&program->descs[i].signature, &signature));
 	muster_program_free(program);
 	muster_schedule_free(schedule);
 }

@@ -24,13 +24,13 @@ void muster_schedule_free(struct muster_schedule *schedule)
 	free(schedule);
 }
 
-uint32_t muster_schedule_hash(const struct muster_schedule *schedule)
+uint64_t muster_schedule_hash(const struct muster_schedule *schedule)
 {
 	uint32_t head[] = {
 		htole32(schedule->coll), htole32(schedule->ranks), htole32(schedule->chunks),
 		htole32(schedule->steps), htole32(schedule->root), htole32(schedule->nr_transfers),
 	};
-	XXH32_hash_t hash = XXH32(head, sizeof(head), 0);
+	uint64_t hash = XXH64(head, sizeof(head), 0);
 
 	for (uint32_t i = 0; i < schedule->nr_transfers; i++) {
 		const struct muster_transfer *t = &schedule->transfers[i];
@@ -39,7 +39,7 @@ uint32_t muster_schedule_hash(const struct muster_schedule *schedule)
 			htole32(t->reduce),
 		};
 
-		hash = XXH32(words, sizeof(words), hash);
+		hash = XXH64(words, sizeof(words), hash);
 	}
 	return hash;
 }
@@ -53,14 +53,20 @@ void muster_chunk_range(uint64_t count, uint32_t chunks, uint32_t chunk, uint64_
 	*nr = each + (chunk < longer);
 }
 
-uint32_t muster_signature(enum muster_coll coll, uint8_t type, uint8_t op, uint32_t root,
-			  uint64_t count, uint32_t hash)
+struct muster_signature muster_signature(enum muster_coll coll, uint8_t type, uint8_t op,
+					 uint32_t root, uint64_t count, uint64_t hash)
 {
 	uint64_t le_count = htole64(count);
 
-	return MUSTER_FIELD_PREP(MUSTER_SIG_COLL, coll) | MUSTER_FIELD_PREP(MUSTER_SIG_TYPE, type) |
-	       MUSTER_FIELD_PREP(MUSTER_SIG_OP, op) | MUSTER_FIELD_PREP(MUSTER_SIG_ROOT, root) |
-	       MUSTER_FIELD_PREP(MUSTER_SIG_DIGEST, XXH32(&le_count, sizeof(le_count), hash));
+	return (struct muster_signature){
+		.coll = coll, .type = type, .op = op, .root = htole32(root),
+		.digest = htole64(XXH64(&le_count, sizeof(le_count), hash)),
+	};
+}
+
+bool muster_signatures_agree(const struct muster_signature *a, const struct muster_signature *b)
+{
+	return !memcmp(a, b, sizeof(*a));
 }
 
 void muster_builder_init(struct muster_builder *builder, const char *name, enum muster_coll coll,

@@ -83,7 +83,7 @@ struct muster_schedule {
 const struct muster_coll_row *muster_coll_row(enum muster_coll coll);
 
 const char *muster_coll_name(enum muster_coll coll);
-
+/** muster_coll_rooted() - whether one rank is its root. */
 bool muster_coll_rooted(enum muster_coll coll);
 
 /** muster_coll_chunks_unit() - the chunks of its schedules are a multiple of this. */
@@ -98,7 +98,7 @@ bool muster_coll_needs(const struct muster_schedule *schedule, uint32_t chunk, u
 void muster_schedule_free(struct muster_schedule *schedule);
 
 /** muster_schedule_hash() - a digest of everything but the name; the same on every rank. */
-uint32_t muster_schedule_hash(const struct muster_schedule *schedule);
+uint64_t muster_schedule_hash(const struct muster_schedule *schedule);
 
 /**
  * muster_schedule_read() - read the text form (Documentation/schedule.md).
@@ -148,7 +148,7 @@ struct muster_lower_params {
 	uint8_t type;		/* enum muster_dtype */
 	uint8_t op;
 	uint8_t job;
-	uint16_t context;
+	uint32_t context;
 	const struct muster_address *members;	/* by rank (dev.h) */
 	bool in_place;		/* input is in OUT already */
 };
@@ -185,12 +185,14 @@ int muster_schedule_lower(const struct muster_schedule *schedule,
 void muster_program_free(struct muster_program *program);
 
 /**
- * muster_signature() - what all ranks of one operation must share (MUSTER_SIG_*).
+ * muster_signature() - what all ranks of one operation must share.
  * @hash: muster_schedule_hash() of the schedule that they run.
  *
  * Lowered descriptors carry it; the host path puts the same into its packets.
  */
-uint32_t muster_signature(enum muster_coll coll, uint8_t type, uint8_t op, uint32_t root,
-			  uint64_t count, uint32_t hash);
+struct muster_signature muster_signature(enum muster_coll coll, uint8_t type, uint8_t op,
+					 uint32_t root, uint64_t count, uint64_t hash);
+
+bool muster_signatures_agree(const struct muster_signature *a, const struct muster_signature *b);
 
 #endif /* MUSTER_SCHEDULE_H */

@@ -85,7 +85,7 @@ static void the_hash_covers_everything_but_the_name(void **state)
 	struct muster_schedule *a = pair(MUSTER_COLL_REDUCE, true),
 			       *b = pair(MUSTER_COLL_REDUCE, true);
 	struct muster_schedule *copies = pair(MUSTER_COLL_REDUCE, false);
-	uint32_t hash = muster_schedule_hash(a);
+	uint64_t hash = muster_schedule_hash(a);
 
 	(void)state;
 	b->name[0] = 'q';
@@ -101,22 +101,47 @@ static void the_hash_covers_everything_but_the_name(void **state)
 	muster_schedule_free(copies);
 }
 
+static bool agrees(const struct muster_signature *a, struct muster_signature b)
+{
+	return muster_signatures_agree(a, &b);
+}
+
 static void signatures_differ_with_each_part(void **state)
 {
-	uint32_t base = muster_signature(MUSTER_COLL_REDUCE, MUSTER_DTYPE_F64, MUSTER_REDOP_SUM, 1,
-					 100, 7);
+	const enum muster_coll coll = MUSTER_COLL_REDUCE;
+	const uint8_t type = MUSTER_DTYPE_F64, op = MUSTER_REDOP_SUM;
+	struct muster_signature base = muster_signature(coll, type, op, 1, 100, 7);
 
 	(void)state;
-	assert_int_equal(MUSTER_FIELD_GET(MUSTER_SIG_COLL, base), MUSTER_COLL_REDUCE);
-	assert_int_equal(MUSTER_FIELD_GET(MUSTER_SIG_TYPE, base), MUSTER_DTYPE_F64);
-	assert_int_equal(MUSTER_FIELD_GET(MUSTER_SIG_OP, base), MUSTER_REDOP_SUM);
-	assert_int_equal(MUSTER_FIELD_GET(MUSTER_SIG_ROOT, base), 1);
-	assert_int_not_equal(base, muster_signature(MUSTER_COLL_REDUCE, MUSTER_DTYPE_F64,
-						    MUSTER_REDOP_SUM, 1, 101, 7));
-	assert_int_not_equal(base, muster_signature(MUSTER_COLL_REDUCE, MUSTER_DTYPE_F64,
-						    MUSTER_REDOP_SUM, 1, 100, 8));
-	assert_int_equal(base, muster_signature(MUSTER_COLL_REDUCE, MUSTER_DTYPE_F64,
-						MUSTER_REDOP_SUM, 257, 100, 7));
+	assert_int_equal(base.coll, coll);
+	assert_int_equal(base.type, type);
+	assert_int_equal(base.op, op);
+	assert_int_equal(base.root, 1);
+	assert_true(agrees(&base, muster_signature(coll, type, op, 1, 100, 7)));
+	assert_false(agrees(&base, muster_signature(coll + 1, type, op, 1, 100, 7)));
+	assert_false(agrees(&base, muster_signature(coll, type + 1, op, 1, 100, 7)));
+	assert_false(agrees(&base, muster_signature(coll, type, op + 1, 1, 100, 7)));
+	assert_false(agrees(&base, muster_signature(coll, type, op, 257, 100, 7)));
+	assert_false(agrees(&base, muster_signature(coll, type, op, 1, 101, 7)));
+	assert_false(agrees(&base, muster_signature(coll, type, op, 1, 100, 8)));
+}
+
+/* 12 bits of digest let one pair in 4,096 pass. */
+static void many_counts_have_as_many_signatures(void **state)
+{
+	enum { COUNTS = 20000 };
+	static uint64_t seen[1 << 16];
+
+	(void)state;
+	for (uint64_t count = 1; count <= COUNTS; count++) {
+		uint64_t digest = muster_signature(MUSTER_COLL_REDUCE, MUSTER_DTYPE_F64,
+						   MUSTER_REDOP_SUM, 0, count, 7).digest;
+		uint32_t at = digest % (1 << 16);
+
+		for (; seen[at]; at = (at + 1) % (1 << 16))
+			assert_int_not_equal(seen[at], digest);
+		seen[at] = digest;
+	}
 }
 
 int main(void)
@@ -127,6 +152,7 @@ int main(void)
 		cmocka_unit_test(the_builder_keeps_its_first_error),
 		cmocka_unit_test(the_hash_covers_everything_but_the_name),
 		cmocka_unit_test(signatures_differ_with_each_part),
+		cmocka_unit_test(many_counts_have_as_many_signatures),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

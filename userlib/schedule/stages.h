@@ -9,7 +9,7 @@
 
 #include "schedule.h"
 
-enum { MUSTER_STAGES_MAX = 256 };	/* struct muster_desc.stage has 8 bits */
+enum { MUSTER_STAGES_MAX = 256 };	/* struct muster_desc.stage has 16 bits */
 
 struct muster_stages {
 	uint32_t nr;

@@ -41,7 +41,7 @@ struct reader {
 };
 
 __attribute__((format(printf, 2, 3)))
-static int refuse(struct reader *reader, const char *format, ...)
+static void say_why(struct reader *reader, const char *format, ...)
 {
 	int n = snprintf(reader->why, reader->why_len, "line %lu: ", reader->line);
 	va_list args;
@@ -50,8 +50,10 @@ static int refuse(struct reader *reader, const char *format, ...)
 	if (n >= 0 && (size_t)n < reader->why_len)
 		vsnprintf(reader->why + n, reader->why_len - n, format, args);
 	va_end(args);
-	return -EINVAL;
 }
+
+/* An expression, so that compilers see that it is never 0. */
+#define refuse(reader, ...)	(say_why(reader, __VA_ARGS__), -EINVAL)
 
 /* The next line without its end and comment: 1; 0 at the end of the input; or -errno. */
 static int read_line(struct reader *reader)
@@ -69,7 +71,7 @@ static int read_line(struct reader *reader)
 	}
 	reader->text[len] = '\0';
 	if (ferror(reader->in)) {
-		refuse(reader, "cannot be read: %s", strerror(errno));
+		say_why(reader, "cannot be read: %s", strerror(errno));
 		return -EIO;
 	}
 	reader->text[strcspn(reader->text, "#")] = '\0';
@@ -394,7 +396,7 @@ int muster_schedule_read(FILE *in, struct muster_schedule **schedule, char *why,
 	else
 		muster_builder_abandon(&reader.builder);
 	if (err == -ENOMEM)
-		refuse(&reader, "out of memory");
+		say_why(&reader, "out of memory");
 	free(reader.seen);
 	return err;
 }

@@ -28,7 +28,7 @@ enum {
 /* Something the caller opened, found again by its number. */
 struct handle {
 	struct handle *next;
-	uint32_t id;
+	uint64_t id;
 	uint32_t self;			/* of a context: this rank's place in it */
 	union {
 		struct ibv_mr *mr;
@@ -51,7 +51,7 @@ struct verbs {
 	struct ibv_pd *pd;
 	struct musterdv_vp *vp;
 	struct handle *mrs;
-	struct handle *contexts;	/* id: context | job << 16 */
+	struct handle *contexts;	/* id: context_id() */
 	struct job *jobs;
 	struct handle *told;		/* of a dead NIC: contexts before it were reported */
 	uint32_t dq_tail;
@@ -69,7 +69,12 @@ static struct verbs *to_verbs(struct muster_dev *dev)
 
 /* ---- handles ------------------------------------------------------------------ */
 
-static struct handle *handle_add(struct handle **list, uint32_t id)
+static uint64_t context_id(uint8_t job, uint32_t context)
+{
+	return (uint64_t)job << 32 | context;
+}
+
+static struct handle *handle_add(struct handle **list, uint64_t id)
 {
 	struct handle *handle = calloc(1, sizeof(*handle));
 
@@ -81,7 +86,7 @@ static struct handle *handle_add(struct handle **list, uint32_t id)
 	return handle;
 }
 
-static struct handle **handle_find(struct handle **list, uint32_t id)
+static struct handle **handle_find(struct handle **list, uint64_t id)
 {
 	while (*list && (*list)->id != id)
 		list = &(*list)->next;
@@ -113,7 +118,8 @@ static int mem_register(struct muster_dev *dev, void *addr, size_t bytes, int ac
 		handle_remove(&v->mrs);
 		return err;
 	}
-	*key = handle->id = handle->mr->lkey;
+	handle->id = handle->mr->lkey;
+	*key = handle->mr->lkey;
 	return 0;
 }
 
@@ -215,6 +221,7 @@ static int context_open(struct muster_dev *dev, const struct muster_dev_context 
 	struct verbs *v = to_verbs(dev);
 	struct musterdv_context_attr attr = {
 		.id = context->context,
+		.life = context->life,
 		.self = context->self,
 		.nr_members = context->nr_members,
 	};
@@ -231,7 +238,7 @@ static int context_open(struct muster_dev *dev, const struct muster_dev_context 
 	if (err)
 		goto err_free_members;
 	err = -ENOMEM;
-	handle = handle_add(&v->contexts, context->context | (uint32_t)context->job << 16);
+	handle = handle_add(&v->contexts, context_id(context->job, context->context));
 	if (!handle)
 		goto err_put_job;
 	handle->self = context->self;
@@ -250,10 +257,10 @@ err_free_members:
 	return err;
 }
 
-static void context_close(struct muster_dev *dev, uint8_t job, uint16_t context)
+static void context_close(struct muster_dev *dev, uint8_t job, uint32_t context)
 {
 	struct verbs *v = to_verbs(dev);
-	struct handle **place = handle_find(&v->contexts, context | (uint32_t)job << 16);
+	struct handle **place = handle_find(&v->contexts, context_id(job, context));
 
 	if (!*place)
 		return;
@@ -264,11 +271,11 @@ static void context_close(struct muster_dev *dev, uint8_t job, uint16_t context)
 	job_put(v, job);
 }
 
-static void context_abort(struct muster_dev *dev, uint8_t job, uint16_t context, uint8_t status,
+static void context_abort(struct muster_dev *dev, uint8_t job, uint32_t context, uint8_t status,
 			  uint32_t culprit)
 {
 	struct verbs *v = to_verbs(dev);
-	struct handle **place = handle_find(&v->contexts, context | (uint32_t)job << 16);
+	struct handle **place = handle_find(&v->contexts, context_id(job, context));
 
 	if (*place)
 		musterdv_context_abort((*place)->context, status, culprit);
@@ -295,12 +302,19 @@ static int post(struct muster_dev *dev, const struct muster_desc *descs, uint32_
 
 /*
  * The NIC writes valid last; it alternates from lap to lap, beginning with 1. The
- * zeros that a dead NIC's rings read as are valid in every second lap, but no entry
- * of the NIC's is all zero.
+ * zeros that a dead NIC's rings read as are valid in every second lap, so an entry
+ * has been read whole only if its mark, which is never zero in an entry of the
+ * NIC's and goes first when it dies, is still there afterwards.
  */
 static bool is_valid(const __le32 *valid, uint32_t index, uint32_t entries)
 {
 	return le32toh(__atomic_load_n(valid, __ATOMIC_ACQUIRE)) == !(index & entries);
+}
+
+static bool is_whole(const uint8_t *mark)
+{
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	return __atomic_load_n(mark, __ATOMIC_RELAXED);
 }
 
 static void check_dead(struct verbs *v)
@@ -326,8 +340,8 @@ static int poll_dead(struct verbs *v, struct muster_cqe *cqe)
 	if (!v->dead || !v->told)
 		return 0;
 	*cqe = (struct muster_cqe){
-		.context = htole16(v->told->id & 0xffff),
-		.job = v->told->id >> 16,
+		.context = htole32((uint32_t)v->told->id),
+		.job = v->told->id >> 32,
 		.kind = MUSTER_CQE_CONTEXT,
 		.status = MUSTER_STATUS_PEER_LOST,
 		.culprit = htole32(v->told->self),
@@ -345,7 +359,7 @@ static int poll_cq(struct muster_dev *dev, struct muster_cqe *cqe)
 	if (!is_valid(&entry->valid, v->cq_head, vp->cq_entries))
 		return poll_dead(v, cqe);
 	*cqe = *entry;
-	if (!cqe->kind) {
+	if (!is_whole(&entry->kind)) {
 		check_dead(v);
 		return poll_dead(v, cqe);
 	}
@@ -374,15 +388,15 @@ static int recv_p2p(struct muster_dev *dev, struct muster_packet *packet, void *
 	if (!is_valid(&slot->valid, v->rq_head, vp->rq_entries))
 		return 0;
 	*packet = slot->packet;
-	if (!packet->version) {
-		check_dead(v);
-		return 0;
-	}
-	v->rq_head++;
 	if (le16toh(packet->length) <= MUSTER_MTU)
 		memcpy(payload, slot->payload, le16toh(packet->length));
 	else
 		packet->length = 0;
+	if (!is_whole(&slot->packet.version)) {
+		check_dead(v);
+		return 0;
+	}
+	v->rq_head++;
 	if (v->rq_head - v->rq_told >= vp->rq_entries / 4)
 		give_back_slots(v);
 	return 1;
@@ -420,7 +434,7 @@ static void close_verbs(struct muster_dev *dev)
 	struct verbs *v = to_verbs(dev);
 
 	while (v->contexts)
-		context_close(dev, (uint8_t)(v->contexts->id >> 16), (uint16_t)v->contexts->id);
+		context_close(dev, (uint8_t)(v->contexts->id >> 32), (uint32_t)v->contexts->id);
 	musterdv_vp_destroy(v->vp);
 	while (v->mrs)
 		mem_deregister(dev, v->mrs->id);

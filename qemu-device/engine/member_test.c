@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Long tables of members: addresses that were chosen to collide, a context that is
+ * opened in pieces, and one that closes with thousands to tell.
+ */
+#include "test_world.h"
+
+#include "internal.h"
+
+enum { CHOSEN = MUSTER_MEMBERS_MAX, CLUSTER_MAX = 600, ID = 5 };
+
+/*
+ * Addresses that a plain multiplicative hash of 32 bits puts into one place of 2^17:
+ * node * A + vp * B, of which A can be undone.
+ */
+static uint32_t choose_colliding(struct muster_member *members)
+{
+	const uint32_t a = 0x9e3779b1u, b = 0x85ebca77u;
+	uint32_t inverse = a, nr = 0, vp, hash, node;
+
+	while (inverse * a != 1)
+		inverse *= 2 - a * inverse;
+	for (vp = 0; vp < MUSTER_VPS_MAX; vp++)
+		for (hash = 0; hash < 1 << 15; hash++) {
+			node = (hash - vp * b) * inverse;
+			if (node >= MUSTER_NODE_AGGREGATION || (!node && vp == WORLD_VP))
+				continue;
+			members[nr++] = (struct muster_member){ .node = node, .vp = vp };
+			if (nr == CHOSEN - 1)
+				return nr;
+		}
+	return nr;
+}
+
+static struct muster_context_config config_of(uint32_t nr, struct muster_member *members)
+{
+	members[nr - 1] = (struct muster_member){ .node = 0, .vp = WORLD_VP, .incarnation = 100 };
+	return (struct muster_context_config){
+		.job = WORLD_JOB, .context = ID, .vp = WORLD_VP, .job_key = WORLD_JOB_KEY,
+		.self = nr - 1, .nr_members = nr, .members = members,
+	};
+}
+
+/* The longest run of places that a search may have to walk. */
+static uint32_t longest_cluster(const struct context *ctx)
+{
+	uint32_t at, run = 0, longest = 0;
+
+	for (at = 0; at < 1u << ctx->member_bits; at++) {
+		run = ctx->member_table[at] ? run + 1 : 0;
+		longest = run > longest ? run : longest;
+	}
+	return longest;
+}
+
+static void nobody_can_choose_members_that_collide(void **state)
+{
+	static struct muster_member members[CHOSEN];
+	uint64_t seed;
+
+	(void)state;
+	assert_int_equal(choose_colliding(members), CHOSEN - 1);
+	for (seed = 0; seed < 3; seed++) {
+		struct muster_context_config config = config_of(CHOSEN, members);
+		struct world *w = world_create(1, seed);
+		const struct context *ctx;
+
+		w->hash_key = seed * 0x123456789abcdefull;
+		world_start(w);
+		assert_int_equal(muster_engine_context_open(w->nodes[0].engine, &config), 0);
+		ctx = muster_context_find(w->nodes[0].engine, WORLD_VP, WORLD_JOB, ID);
+		assert_in_range(longest_cluster(ctx), 1, CLUSTER_MAX);
+		assert_int_equal(muster_member_find(ctx, members[77].node, members[77].vp), 77);
+		assert_int_equal(muster_member_find(ctx, 1, WORLD_VP + 1), CHOSEN);
+		world_destroy(w);
+	}
+}
+
+static void another_key_puts_members_elsewhere(void **state)
+{
+	struct world *w[2];
+	const struct context *ctx[2];
+	uint32_t i;
+
+	(void)state;
+	for (i = 0; i < 2; i++) {
+		w[i] = world_create(8, 1);
+		w[i]->hash_key = i;
+		world_start(w[i]);
+		ctx[i] = w[i]->nodes[0].engine->units[0].contexts[0];
+	}
+	assert_memory_not_equal(ctx[0]->member_table, ctx[1]->member_table,
+				sizeof(uint32_t) << ctx[0]->member_bits);
+	for (i = 0; i < 2; i++)
+		world_destroy(w[i]);
+}
+
+/* ---- opened in pieces ---- */
+
+static int add(struct world *w, const struct muster_member *members, uint32_t nr)
+{
+	return muster_engine_context_add(w->nodes[0].engine, WORLD_VP, WORLD_JOB, ID, members, nr);
+}
+
+/* Members 1 and 2 at nodes of the world, the last is node 0 itself. */
+static struct world *half_open(struct muster_member *members)
+{
+	struct world *w = world_create(3, 1);
+	struct muster_context_config config;
+	uint32_t i;
+
+	for (i = 0; i < 2; i++)
+		members[i] = (struct muster_member){ .node = i + 1, .vp = WORLD_VP,
+						     .incarnation = 101 + i };
+	config = config_of(3, members);
+	world_start(w);
+	assert_int_equal(muster_engine_context_begin(w->nodes[0].engine, &config), 0);
+	assert_int_equal(add(w, members, 1), 0);
+	return w;
+}
+
+static void a_context_is_open_with_its_last_member(void **state)
+{
+	struct muster_desc desc = desc_mp(MUSTER_DESC_CH | MUSTER_DESC_CT, 1, NULL);
+	struct muster_packet packet = {
+		.version = MUSTER_PACKET_VERSION, .type = MUSTER_PACKET_DATA, .job = WORLD_JOB,
+		.src_node = 1, .src_vp = WORLD_VP, .dst_vp = WORLD_VP, .context = ID,
+		.length = 8, .total = 8, .signature = SIGNATURE, .incarnation = 101,
+		.job_key = WORLD_JOB_KEY,
+	};
+	struct muster_member members[3];
+	struct world *w = half_open(members);
+	struct muster_engine *engine = w->nodes[0].engine;
+	struct muster_context_config config = config_of(3, members);
+	uint64_t value = 1;
+
+	(void)state;
+	desc.context = ID;
+	assert_int_equal(muster_engine_context_begin(engine, &config), -EEXIST);
+	assert_int_equal(muster_engine_post(engine, WORLD_VP, &desc, 1, NULL), -ENOENT);
+	muster_engine_receive(engine, &packet, &value, sizeof(value));
+	assert_int_equal(world_counters(w, 0).drop_stranger, 1);
+	assert_int_equal(add(w, &members[1], 3), -EINVAL);
+	assert_int_equal(add(w, &members[1], 2), 0);
+	assert_int_equal(muster_engine_post(engine, WORLD_VP, &desc, 1, NULL), 0);
+	muster_engine_receive(engine, &packet, &value, sizeof(value));
+	world_run(w);
+	assert_int_equal(world_counters(w, 0).drop_stranger, 1);
+	assert_int_equal(world_counters(w, 0).sequences_ended, 1);
+	world_destroy(w);
+}
+
+static void a_member_that_is_not_valid_ends_the_opening(void **state)
+{
+	struct muster_member members[3];
+	struct world *w = half_open(members);
+
+	(void)state;
+	assert_int_equal(add(w, &members[0], 1), -EINVAL);
+	assert_int_equal(add(w, &members[1], 1), -ENOENT);
+	world_destroy(w);
+	w = half_open(members);
+	assert_int_equal(add(w, &(struct muster_member){ .node = 0, .vp = WORLD_VP }, 1), 0);
+	assert_int_equal(add(w, &members[1], 1), -EINVAL);	/* where self must be */
+	assert_int_equal(add(w, &members[1], 1), -ENOENT);
+	world_destroy(w);
+	w = half_open(members);
+	muster_engine_context_close(w->nodes[0].engine, WORLD_VP, WORLD_JOB, ID);
+	assert_int_equal(add(w, &members[1], 1), -ENOENT);
+	world_run(w);
+	assert_int_equal(world_counters(w, 0).packets_out, 0);
+	world_destroy(w);
+}
+
+static void a_member_lost_meanwhile_fails_the_context_once_it_is_open(void **state)
+{
+	struct muster_member members[3];
+	struct world *w = half_open(members);
+	struct muster_context_state query;
+
+	(void)state;
+	muster_engine_peer_lost(w->nodes[0].engine, 2);		/* not a member yet */
+	muster_engine_peer_lost(w->nodes[0].engine, 1);
+	world_run(w);
+	w->nodes[0].nr_cqes = 0;	/* of the other context */
+	assert_int_equal(add(w, &members[1], 2), 0);
+	world_run(w);
+	assert_int_equal(muster_engine_context_query(w->nodes[0].engine, WORLD_VP, WORLD_JOB, ID,
+						     &query), 0);
+	assert_int_equal(query.failed, MUSTER_STATUS_PEER_LOST);
+	assert_int_equal(query.culprit, 0);
+	assert_int_equal(w->nodes[0].nr_cqes, 1);
+	assert_int_equal(w->nodes[0].cqes[0].kind, MUSTER_CQE_CONTEXT);
+	world_destroy(w);
+}
+
+/* ---- closed ---- */
+
+static void a_close_tells_a_few_at_once_and_the_rest_by_and_by(void **state)
+{
+	enum { NR = 2000 };
+	static struct muster_member members[NR];
+	struct muster_context_config config;
+	struct world *w = world_create(2, 1);
+	struct muster_engine *engine;
+	uint32_t i;
+
+	(void)state;
+	for (i = 0; i < NR - 1; i++)
+		members[i] = (struct muster_member){ .node = 1, .vp = i, .incarnation = 101 };
+	config = config_of(NR, members);
+	world_start(w);
+	engine = w->nodes[0].engine;
+	assert_int_equal(muster_engine_context_open(engine, &config), 0);
+	muster_engine_context_close(engine, WORLD_VP, WORLD_JOB, ID);
+	assert_in_range(world_counters(w, 0).packets_out, 1, CLOSE_BUDGET);
+	while (muster_engine_step(engine, 16))
+		;
+	assert_int_equal(world_counters(w, 0).packets_out, NR - 1);
+	world_destroy(w);
+}
+
+/* Who opens and closes while the wire is full keeps nobody's farewell from being said. */
+static void closed_contexts_wait_to_be_told_and_none_is_forgotten(void **state)
+{
+	struct world *w = world_create(2, 1);
+	uint32_t opened;
+
+	(void)state;
+	world_start(w);
+	w->refuse_percent = 100;
+	for (opened = 0; opened < 1000; opened++) {
+		if (world_context_open(w, 0, opened % 8))
+			break;
+		muster_engine_context_close(w->nodes[0].engine, WORLD_VP, WORLD_JOB, opened % 8);
+	}
+	assert_int_equal(opened, CLOSED_MAX);
+	assert_int_equal(world_context_open(w, 0, 0), -ENOSPC);
+	w->refuse_percent = 0;
+	world_run(w);
+	assert_int_equal(world_counters(w, 0).packets_out, opened);
+	assert_int_equal(world_context_open(w, 0, 0), 0);
+	world_destroy(w);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(nobody_can_choose_members_that_collide),
+		cmocka_unit_test(another_key_puts_members_elsewhere),
+		cmocka_unit_test(a_context_is_open_with_its_last_member),
+		cmocka_unit_test(a_member_that_is_not_valid_ends_the_opening),
+		cmocka_unit_test(a_member_lost_meanwhile_fails_the_context_once_it_is_open),
+		cmocka_unit_test(a_close_tells_a_few_at_once_and_the_rest_by_and_by),
+		cmocka_unit_test(closed_contexts_wait_to_be_told_and_none_is_forgotten),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,152 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# Hosts (network namespaces) with bumps in their wires, and what becomes of them.
+. "$(dirname "$0")/tap.sh"
+
+run=$MUSTER_BUILD/tools/muster-run
+hosts=$MUSTER_BUILD/selftests/bump_hosts
+
+"$run" --bump -n 1 true >/dev/null 2>why || skip_all "no network namespaces here: $(head -n 1 why)"
+
+for case in 2:ring 3:tree 5:cube 8:torus 16:tree; do
+	n=${case%:*}
+	check "$n hosts, joined as ${case#*:}: every algorithm, operation and type is right" \
+		"$run" --bump="${case#*:}" -n "$n" "$hosts" check
+done
+check "3 ranks a host" "$run" --bump=torus -n 12 --per-host 3 "$hosts" check
+
+digest() {
+	"$run" --bump=torus -n 8 --per-host 2 "$hosts" check >out
+	sed -n 's/.*digest //p' out
+}
+
+same_bits() {
+	first=$(digest)
+	test -n "$first"
+	same "$first" "$(digest)"
+	export MUSTER_BUMPD_OPTIONS="--faults=10,10,10"
+	same "$first" "$(digest)"
+}
+check "the same bits again, and where links lose, repeat and reorder 1 %" same_bits
+
+window() {
+	MUSTER_BUMPD_OPTIONS="--faults=10,10,10" "$run" --bump -n 4 "$hosts" window
+}
+check "many operations at once, with faults" window
+
+clients() {
+	"$run" --bump -n 3 "$MUSTER_BUILD/tools/bump_client" >out
+	same 3 "$(grep -c 'the sum is 6$' out)"
+	"$run" --bump -n 3 python3 "$tap_home/../tools/bump_client.py" >out
+	same 3 "$(grep -c 'the sum is 6$' out)"
+}
+check "clients of plain sockets, in C and in Python" clients
+
+file() {
+	printf '# a star\n0 1\n0 2\n0 3\n' >star
+	"$run" --bump=./star -n 4 "$hosts" check
+	printf '0 1\n2 3\n' >apart
+	same 125 "$(status_of "$run" --bump=./apart -n 4 "$hosts" check)"
+}
+check "joined as a file says" file
+
+# Ranks that compute while rank 0 and rank 1 also talk to each other.
+traffic() {
+	cat >both.sh <<-'END'
+		"$1" sum 3 &
+		python3 "$2" 64 1000 || exit 1
+		wait $!
+	END
+	"$run" --bump=tree -n 4 sh both.sh "$hosts" "$tap_home/bump_traffic.py" >out
+	cat out
+	grep -q 'checksums agree' out
+	grep -q ' 0 of 1000 echoes lost' out
+	grep -q 'operations right' out
+}
+check "other traffic passes while allreduces run" traffic
+
+# ---- deaths ---------------------------------------------------------------------
+
+# Every rank of "$@" says what ended it; nobody says a wrong sum, nobody hangs.
+named() {
+	cat out err
+	fails grep -q 'is [0-9a-f]*, not' err
+	grep -qE 'no answer|error [89]' err
+}
+
+host_dies() {
+	cat >victim.sh <<-'END'
+		[ "$MUSTER_RANK" != 2 ] || { "$1" sum 1 & sleep 0.5; kill -9 $! $$; }
+		exec "$1" sum 60
+	END
+	export BUMP_DEADLINE=2
+	fails timeout 60 "$run" --bump -n 4 sh victim.sh "$hosts" >out 2>err
+	named
+}
+check "a host that dies: the others are told" host_dies
+
+# bump ELEMENT KEY: the process id of that bump
+bump() {
+	pgrep -f -- "^[^ ]*muster-bumpd .*-e$1 .*$2 "
+}
+
+started() {
+	[ "$(grep -c key out)" = 3 ]
+}
+
+start_ranks() {
+	"$run" --bump -n 3 sh -c 'echo "key $MUSTER_BUMP_KEY pid $$"; exec "$0" sum "$1"' \
+		"$hosts" "$1" >out 2>err &
+	runner=$!
+	within 60 started
+	key=-k$(sed -n 's/.*key \([0-9a-f]*\) .*/\1/p' out | head -n 1)
+}
+
+bump_dies() {
+	export BUMP_DEADLINE=2
+	start_ranks 60
+	kill -9 "$(bump 1 "$key")"
+	fails wait $runner
+	named
+}
+check "a bump that dies: all ranks are told" bump_dies
+
+bump_restarts() {
+	export BUMP_DEADLINE=3
+	start_ranks 3
+	victim=$(bump 1 "$key")
+	other=$(bump 0 "$key")
+	tr '\0' '\n' <"/proc/$victim/cmdline" >command
+	kill -9 "$victim"
+	xargs -d '\n' nsenter --net="/proc/$other/ns/net" <command >log 2>&1 &
+	within 10 grep -q ready log
+	status=0
+	wait $runner || status=$?
+	kill "$(bump 1 "$key")"
+	echo "status $status"
+	cat out err log
+	[ $status -eq 0 ] || named
+}
+check "a bump that is restarted: right, or a named error" bump_restarts
+
+all_gone() {
+	for pid in $1; do
+		gone "$pid" || return 1
+	done
+}
+
+nothing_left() {
+	devices=$(ls /sys/class/net)
+	start_ranks 60
+	pids=$(sed -n 's/.*pid //p' out)
+	bumps=$(for e in 0 1 2; do bump $e "$key"; done)
+	same 6 "$(echo $pids $bumps | wc -w)"
+	space=$(readlink "/proc/${pids%%[!0-9]*}/ns/net")
+	kill -9 $runner
+	wait $runner || true
+	within 10 all_gone "$pids $bumps"
+	fails sh -c 'readlink /proc/[0-9]*/ns/net 2>/dev/null | grep -qxF "$0"' "$space"
+	same "$devices" "$(ls /sys/class/net)"
+}
+check "when the runner is killed no process, namespace or device is left" nothing_left
+finish

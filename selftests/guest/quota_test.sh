@@ -1,0 +1,78 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#
+# One user's greed is not another's want, in a guest: users without rights take all
+# they can get of the device while others use it.
+. "$(dirname "$0")/guest.sh"
+
+HOARD=$MUSTER_BUILD/selftests/guest/hoard
+GROUPS_DIR=$tap_dir/cgroup
+
+# usage: hoard_start WHAT UID; leaves what it said in $hoarded.
+hoard_start() {
+	rm -f hoard.out
+	"$HOARD" "$@" >hoard.out 2>hoard.err &
+	hoard_pid=$!
+	within 120 grep -q . hoard.out hoard.err
+	cat hoard.err
+	hoarded=$(cat hoard.out)
+	echo "taken: $hoarded"
+}
+
+hoard_end() {
+	kill -9 "$hoard_pid"
+	wait "$hoard_pid" || :
+}
+
+# usage: leaves_some WHAT MOST: another user gets some while the first holds no more than MOST.
+leaves_some() {
+	hoard_start "$1" 65534
+	first=$hoarded first_pid=$hoard_pid
+	hoard_start "$1" 65533
+	hoard_end
+	kill -9 "$first_pid"
+	same "$2 ENOSPC" "$first"
+	fails same "0 ENOSPC" "$hoarded"
+}
+
+# A domain and 7 numbers; a port is a completion queue and a queue pair besides.
+group_counts_numbers() {
+	mkdir "$GROUPS_DIR"
+	mount -t cgroup2 none "$GROUPS_DIR"
+	echo +rdma >"$GROUPS_DIR/cgroup.subtree_control"
+	mkdir "$GROUPS_DIR/greedy"
+	echo "muster0 hca_object=10" >"$GROUPS_DIR/greedy/rdma.max"
+	echo 0 >"$GROUPS_DIR/greedy/cgroup.procs"
+	hoard_start numbers 65534
+	echo 0 >"$GROUPS_DIR/cgroup.procs"
+	current=$(cat "$GROUPS_DIR/greedy/rdma.current")
+	hoard_end
+	# A group that goes with a limit of its own leaves a dangling pointer in the 6.1 kernel.
+	echo "muster0 hca_object=max" >"$GROUPS_DIR/greedy/rdma.max"
+	within 5 rmdir "$GROUPS_DIR/greedy"
+	umount "$GROUPS_DIR"
+	echo "$current"
+	same "7 EAGAIN" "$hoarded"
+	echo "$current" | grep -q "hca_object=8 *$"
+}
+
+# 512 entries of each: 2112 KiB for packets, 32 for completions, 64 for descriptors, 4 for status.
+rings_count_as_locked() {
+	ulimit -l 8192
+	hoard_start rings 65534
+	hoard_end
+	same "3 ENOMEM" "$hoarded"
+	hoard_start rings 65534
+	hoard_end
+	same "3 ENOMEM" "$hoarded"
+}
+
+check "the driver loads" load
+check "rings count as locked memory" rings_count_as_locked
+check "the numbers of ports count for the rdma cgroup" group_counts_numbers
+check "one user does not get all numbers of ports" leaves_some numbers 1792
+check "one user does not get all contexts" leaves_some contexts 56
+check "nothing is held" nothing_held
+check "the driver unloads" unload
+check "the kernel has nothing to complain of" kernel_quiet
+finish
