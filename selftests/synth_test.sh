@@ -86,6 +86,70 @@ tori() {
 }
 check "the torus allgather is made, proved and drawn" tori
 
+# runs RANKS TOPOLOGY COLLECTIVE ROOT CHUNKS STEPS ROUNDS: synthesized, then run by so many ranks
+runs() {
+	"$synth" solve -t "$2" -c "$3" -r "$4" -o run "$5" "$6" "$7"
+	"$MUSTER_BUILD/tools/muster-run" -n "$1" --no-bind "$MUSTER_BUILD/selftests/scheduled" ./run
+}
+
+runs_all() {
+	while read -r line; do
+		# shellcheck disable=SC2086 # a line is several arguments
+		runs $line </dev/null
+	done
+}
+
+dgx1() {
+	runs_all <<-END
+		8 dgx1 allgather 0 2 2 3
+		8 dgx1 allreduce 0 16 4 6
+		8 dgx1 alltoall 0 24 2 8
+		8 dgx1 gather 3 6 3 7
+		8 dgx1 reduce 5 6 3 3
+	END
+}
+check "on DGX-1 they run through the engines, to the bit: 2-step allgather, 4-step allreduce, others" dgx1
+
+others() {
+	runs_all <<-END
+		6 ring:6 broadcast 0 2 3 3
+		6 ring:6 reduce 1 2 3 3
+		6 ring:6 allgather 0 2 3 5
+		6 ring:6 alltoall 0 6 3 5
+		5 line:5 broadcast 0 1 4 4
+		5 line:5 allreduce 0 5 8 8
+		5 line:5 gather 0 1 4 4
+		5 line:5 scatter 4 5 4 4
+		8 hypercube:3 allgather 0 3 3 7
+		8 hypercube:3 reduce-scatter 0 24 3 7
+		8 hypercube:3 alltoall 0 8 3 4
+		8 hypercube:3 allreduce 0 24 6 14
+		6 mesh:2x3 allgather 0 1 3 4
+		6 mesh:2x3 gather 0 1 3 3
+		6 mesh:2x3 broadcast 5 2 3 3
+		6 mesh:2x3 reduce-scatter 0 6 3 4
+		4 star:4 gather 1 1 2 3
+		4 star:4 scatter 1 4 2 3
+		4 star:4 allgather 0 1 2 4
+		4 star:4 reduce 1 1 2 2
+	END
+}
+check "20 on five other topologies run through the engines, to the bit" others
+
+torus_runs() {
+	"$synth" torus 2x2x2x2 --fit -o run >/dev/null
+	"$MUSTER_BUILD/tools/muster-run" -n 16 --no-bind "$MUSTER_BUILD/selftests/scheduled" ./run
+}
+check "the torus allgather of 2x2x2x2 runs through the engines, to the bit" torus_runs
+
+chosen() {
+	"$synth" solve -t dgx1 -c allreduce 48 6 14 -o file
+	MUSTER_SCHEDULE=./file "$MUSTER_BUILD/tools/muster-run" -n 8 --no-bind \
+		"$MUSTER_BUILD/tools/muster_perf" -c -m 4K:64K -D 0.2 allreduce >said
+	grep -qE ' 65536 .*equal +pass .*dgx1-allreduce-48-6-14' said
+}
+check "MUSTER_SCHEDULE takes one for the library's own calls" chosen
+
 apart() {
 	ldd "$MUSTER_BUILD/libmuster.so.0" "$MUSTER_BUILD/tools/muster-run" >libraries
 	if grep -q z3 libraries; then return 1; fi

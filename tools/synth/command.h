@@ -18,7 +18,7 @@ struct settings {
 	uint32_t datum_bytes;
 	uint64_t buffer_bytes;
 	unsigned int seeds;
-	bool balanced, no_split, compare;
+	bool balanced, no_split, compare, fit;
 };
 
 /** die() - say why and end: 1: it cannot be done; 2: it was asked wrongly. */

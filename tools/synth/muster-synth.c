@@ -33,6 +33,7 @@ static const char help[] =
 	"                         gather, scatter, alltoall\n"
 	"  -r, --root=RANK        where there is one (0)\n"
 	"  -f, --form=FORM        schedule (what the library loads), sends, json, picture (SVG)\n"
+	"      --fit              split steps that are more than the NIC takes at once\n"
 	"  -o, --output=FILE      instead of standard output; pareto: a folder\n"
 	"      --conditions=FILE  places of chunks instead of a collective (solve)\n"
 	"  -k, --extra-rounds=K   pareto: at most K more rounds than steps (2)\n"
@@ -55,7 +56,7 @@ static const char help[] =
 
 enum {
 	CONDITIONS = 256, STEPS_MAX, CHUNKS_MAX, CPU, SEED, SEEDS, COMPARE, CACHE, PLAIN, FULL,
-	BALANCED, NO_SPLIT, DATUM, BUFFER,
+	BALANCED, NO_SPLIT, DATUM, BUFFER, FIT,
 };
 
 enum { CHUNKS = MUSTER_INSTANCE_CHUNKS_MAX, STEPS = MUSTER_INSTANCE_STEPS_MAX };
@@ -83,6 +84,7 @@ static const struct option options[] = {
 	{ "no-split", no_argument, NULL, NO_SPLIT },
 	{ "datum", required_argument, NULL, DATUM },
 	{ "buffer", required_argument, NULL, BUFFER },
+	{ "fit", no_argument, NULL, FIT },
 	{ "help", no_argument, NULL, 'h' },
 	{ "version", no_argument, NULL, 'V' },
 	{ 0 },
@@ -143,6 +145,7 @@ static void set(struct settings *s, int option)
 	case PLAIN: s->request.solve.plain = true; break;
 	case FULL: s->request.solve.full_only = true; break;
 	case BALANCED: s->balanced = true; break;
+	case FIT: s->fit = true; break;
 	case NO_SPLIT: s->no_split = true; break;
 	case DATUM: s->datum_bytes = number("bytes", optarg, UINT32_MAX); break;
 	case BUFFER: s->buffer_bytes = number("bytes", optarg, UINT32_MAX); break;
@@ -179,8 +182,20 @@ static void need_topology(const struct settings *s)
 		die(2, "which topology? --topology=WHICH");
 }
 
-void write_schedule(const struct settings *s, const struct muster_schedule *schedule)
+static struct muster_schedule *fit(const struct muster_schedule *schedule)
 {
+	struct muster_schedule *fitted;
+	char why[300] = "no memory";
+
+	if (muster_synth_fit(schedule, &fitted, why, sizeof(why)))
+		die(1, "%s", why);
+	return fitted;
+}
+
+void write_schedule(const struct settings *s, const struct muster_schedule *given)
+{
+	struct muster_schedule *fitted = s->fit ? fit(given) : NULL;
+	const struct muster_schedule *schedule = fitted ? fitted : given;
 	FILE *out = open_output(s);
 	char why[300] = "it cannot be written";
 	int err;
@@ -199,6 +214,7 @@ void write_schedule(const struct settings *s, const struct muster_schedule *sche
 	if (err)
 		die(1, "%s", why);
 	close_output(s, out);
+	muster_schedule_free(fitted);
 }
 
 static int status_of(enum muster_proof proof)
