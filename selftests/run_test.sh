@@ -266,6 +266,19 @@ keeper_of() {
 	cat "/proc/$1/task/$1/children"
 }
 
+# The limit of open files is what poll() takes at most.
+unwatched_ranks_end() {
+	start_family
+	prlimit --pid "$(keeper_of $pid | tr -d ' ')" --nofile=1
+	kill -CHLD "$(keeper_of $pid | tr -d ' ')"
+	code=0
+	wait $pid || code=$?
+	same 125 $code
+	grep -q "cannot watch the ranks: Invalid argument" err
+	family_is_gone
+}
+check "ranks that cannot be watched any more are ended" unwatched_ranks_end
+
 killed_keeper_leaves_nothing() {
 	start_family
 	kill -9 $(keeper_of $pid)
