@@ -195,6 +195,7 @@ bump_dies() {
 	kill -9 "$(bump 1 "$key")"
 	fails wait $runner
 	named
+	grep -q 'the bump of host 1 was killed by signal 9' err
 }
 check "a bump that dies: all ranks are told" bump_dies
 
