@@ -22,7 +22,7 @@
 
 #include "topology.h"
 
-enum { ARGUMENTS_MAX = 64, TEXT_MAX = 64 };
+enum { ARGUMENTS_MAX = 64, TEXT_MAX = 64, STOP_MS = 1000 };
 
 struct run_bump {
 	uint32_t hosts;
@@ -359,12 +359,32 @@ void run_bump_ended(struct run *run, pid_t pid, int wait_status)
 	for (uint32_t e = 0; run->bump && e < run->bump->hosts; e++) {
 		if (run->bump->bumps[e] != pid)
 			continue;
+		run->bump->bumps[e] = 0;
 		if (WIFSIGNALED(wait_status))
 			run_sink_print(&run->err, "muster-run: the bump of host %u was killed by signal %d\n",
 				       e, WTERMSIG(wait_status));
 		else
 			run_sink_print(&run->err, "muster-run: the bump of host %u exited with status %d\n",
 				       e, WEXITSTATUS(wait_status));
+	}
+}
+
+/* Politely, so that they say what they have counted. */
+void run_bump_stop(struct run *run)
+{
+	struct run_bump *net = run->bump;
+	uint32_t left = 0;
+
+	for (uint32_t e = 0; net && e < net->hosts; e++)
+		if (net->bumps[e] && !kill(net->bumps[e], SIGTERM))
+			left++;
+	for (int tries = 0; left && tries < STOP_MS; tries++) {
+		for (uint32_t e = 0; e < net->hosts; e++)
+			if (net->bumps[e] && waitpid(net->bumps[e], NULL, WNOHANG)) {
+				net->bumps[e] = 0;
+				left--;
+			}
+		poll(NULL, 0, left ? 1 : 0);
 	}
 }
 

@@ -226,7 +226,7 @@ static void local_drain(struct run *run, uint32_t rank)
 
 static void local_finish(struct run *run)
 {
-	(void)run;
+	run_bump_stop(run);
 	run_kill_descendants();
 }
 
