@@ -85,7 +85,9 @@ copy() {
 			kill $!
 			exit 0
 		fi
-		until iperf3 -c 10.77.0.1 -t 1 -J >"$1" 2>/dev/null; do sleep 0.1; done
+		until iperf3 -c 10.77.0.1 -t 1 -J >"$1" 2>/dev/null && grep -q sum_received "$1"; do
+			sleep 0.1
+		done
 		touch "$1.end"
 	END
 	rm -f "$scratch/iperf.json.end"
