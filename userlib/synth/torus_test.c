@@ -60,7 +60,8 @@ static uint64_t choose(unsigned int n, unsigned int k)
 static void six_rings_of_six_count_as_they_must(void **state)
 {
 	static const uint64_t counts[] = {
-		12, 12, 6, 240, 120, 15, 1960, 520, 20, 8160, 1200, 15, 17292, 1452, 6, 14896, 728, 1
+		12, 12, 6, 240, 120, 15, 1960, 520, 20, 8160, 1200, 15,
+		17292, 1452, 6, 14896, 728, 1
 	};
 	struct muster_torus_plan *plan = make_plan("6x6x6x6x6x6", SPLIT);
 	struct muster_torus_report report;
