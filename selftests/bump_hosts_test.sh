@@ -65,6 +65,15 @@ traffic() {
 }
 check "other traffic passes while allreduces run" traffic
 
+counters() {
+	MUSTER_BUMPD_OPTIONS="-j -c $PWD/counters" "$run" --bump -n 3 "$hosts" check >out
+	python3 -c 'import json
+bumps = sorted(map(json.loads, open("counters")), key=lambda b: b["element"])
+assert [b["element"] for b in bumps] == [0, 1, 2], bumps
+assert all(b["operations"] == 760 and not b["dropped_bad"] for b in bumps), bumps'
+}
+check "bumps leave their counters" counters
+
 check "a VLAN tag passes" "$run" --bump -n 3 python3 "$tap_home/bump_vlan.py"
 
 usage() {
@@ -195,6 +204,7 @@ bump_dies() {
 	kill -9 "$(bump 1 "$key")"
 	fails wait $runner
 	named
+	grep -q 'the bump of host 1 was killed by signal 9' err
 }
 check "a bump that dies: all ranks are told" bump_dies
 

@@ -79,9 +79,18 @@ solver() {
 # copy OPTIONS: bits per second and retransmissions from host 1 to host 0
 copy() {
 	cat >"$scratch/copy.sh" <<-'END'
-		[ "$MUSTER_RANK" != 0 ] || exec iperf3 -s -1 >/dev/null
-		until iperf3 -c 10.77.0.1 -t 1 -J >"$1" 2>/dev/null; do sleep 0.1; done
+		if [ "$MUSTER_RANK" = 0 ]; then
+			iperf3 -s >/dev/null 2>&1 &
+			until [ -e "$1.end" ]; do sleep 0.1; done
+			kill $!
+			exit 0
+		fi
+		until iperf3 -c 10.77.0.1 -t 1 -J >"$1" 2>/dev/null && grep -q sum_received "$1"; do
+			sleep 0.1
+		done
+		touch "$1.end"
 	END
+	rm -f "$scratch/iperf.json.end"
 	MUSTER_BUMPD_OPTIONS=$1 "$run" --bump -n 2 sh "$scratch/copy.sh" "$scratch/iperf.json"
 	python3 -c 'import json, sys
 end = json.load(open(sys.argv[1]))["end"]

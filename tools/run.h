@@ -156,6 +156,10 @@ struct run_place {
 int run_bump_open(struct run *run);
 /** run_bump_enter() - a rank's process goes to its host. Return: 0 or -errno. */
 int run_bump_enter(const struct run *run, uint32_t rank);
+/** run_bump_ended() - a process ended that is no rank: if it was a bump, say so. */
+void run_bump_ended(struct run *run, pid_t pid, int wait_status);
+/** run_bump_stop() - no rank lives: end the bumps. */
+void run_bump_stop(struct run *run);
 /** run_bump_close() - forget it; what ran in it has been killed. */
 void run_bump_close(struct run *run);
 

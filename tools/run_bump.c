@@ -22,7 +22,7 @@
 
 #include "topology.h"
 
-enum { ARGUMENTS_MAX = 64, TEXT_MAX = 64 };
+enum { ARGUMENTS_MAX = 64, TEXT_MAX = 64, STOP_MS = 1000 };
 
 struct run_bump {
 	uint32_t hosts;
@@ -32,6 +32,7 @@ struct run_bump {
 	int home, fabric;		/* network namespaces */
 	int *namespaces;		/* of hosts */
 	int *said;			/* by bump: its standard output */
+	pid_t *bumps;
 	struct muster_bump_topology topology;
 };
 
@@ -263,6 +264,7 @@ static int bump_start(struct run *run, struct run_bump *net, uint32_t e)
 	}
 	close(out[1]);
 	net->said[e] = out[0];
+	net->bumps[e] = pid;
 	return pid < 0 ? -errno : 0;
 }
 
@@ -318,7 +320,8 @@ int run_bump_open(struct run *run)
 	net->hosts = run->options->nr / net->per_host;
 	net->namespaces = calloc(net->hosts, sizeof(int));
 	net->said = calloc(net->hosts, sizeof(int));
-	if (!net->namespaces || !net->said ||
+	net->bumps = calloc(net->hosts, sizeof(pid_t));
+	if (!net->namespaces || !net->said || !net->bumps ||
 	    getrandom(&net->key, sizeof(net->key), 0) != sizeof(net->key) ||
 	    getrandom(&net->group, sizeof(net->group), 0) != sizeof(net->group))
 		return -ENOMEM;
@@ -351,6 +354,40 @@ int run_bump_enter(const struct run *run, uint32_t rank)
 	return 0;
 }
 
+void run_bump_ended(struct run *run, pid_t pid, int wait_status)
+{
+	for (uint32_t e = 0; run->bump && e < run->bump->hosts; e++) {
+		if (run->bump->bumps[e] != pid)
+			continue;
+		run->bump->bumps[e] = 0;
+		if (WIFSIGNALED(wait_status))
+			run_sink_print(&run->err, "muster-run: the bump of host %u was killed by signal %d\n",
+				       e, WTERMSIG(wait_status));
+		else
+			run_sink_print(&run->err, "muster-run: the bump of host %u exited with status %d\n",
+				       e, WEXITSTATUS(wait_status));
+	}
+}
+
+/* Politely, so that they say what they have counted. */
+void run_bump_stop(struct run *run)
+{
+	struct run_bump *net = run->bump;
+	uint32_t left = 0;
+
+	for (uint32_t e = 0; net && e < net->hosts; e++)
+		if (net->bumps[e] && !kill(net->bumps[e], SIGTERM))
+			left++;
+	for (int tries = 0; left && tries < STOP_MS; tries++) {
+		for (uint32_t e = 0; e < net->hosts; e++)
+			if (net->bumps[e] && waitpid(net->bumps[e], NULL, WNOHANG)) {
+				net->bumps[e] = 0;
+				left--;
+			}
+		poll(NULL, 0, left ? 1 : 0);
+	}
+}
+
 void run_bump_close(struct run *run)
 {
 	struct run_bump *net = run->bump;
@@ -359,6 +396,7 @@ void run_bump_close(struct run *run)
 		return;
 	free(net->namespaces);
 	free(net->said);
+	free(net->bumps);
 	free(net);
 	run->bump = NULL;
 }

@@ -204,10 +204,12 @@ static void local_reap(struct run *run)
 	int wait_status;
 	pid_t pid;
 
-	while ((pid = waitpid(-1, &wait_status, WNOHANG)) > 0)
+	while ((pid = waitpid(-1, &wait_status, WNOHANG)) > 0) {
+		run_bump_ended(run, pid, wait_status);
 		for (uint32_t i = 0; i < run->options->nr; i++)
 			if (run->ranks[i].live && run->ranks[i].pid == pid)
 				run_rank_ended(run, i, wait_status, batch_first);
+	}
 }
 
 static void stream_drain(struct run_stream *stream)
@@ -224,7 +226,7 @@ static void local_drain(struct run *run, uint32_t rank)
 
 static void local_finish(struct run *run)
 {
-	(void)run;
+	run_bump_stop(run);
 	run_kill_descendants();
 }
 

@@ -471,6 +471,26 @@ static void what_is_lost_is_asked_for(void **state)
 	net_free(net);
 }
 
+/* Its receiver may be asleep for long by then: it is not to miss it for a single loss. */
+static void what_was_asked_for_too_early_is_sent_twice(void **state)
+{
+	struct net *net = new_net("ring", 3);
+	struct muster_bump_header header = allreduce(3, 1);
+
+	(void)state;
+	header.algorithm = MUSTER_BUMP_RING;
+	for (uint32_t i = 1; i < 3; i++)
+		ask_rank(net, i, header, i, 1);
+	settle(net);
+	assert_int_equal(counters(net, 1)->repaired, 0);
+	ask_rank(net, 0, header, 0, 1);
+	settle(net);
+	assert_int_equal(nr_answers, 3);
+	assert_int_equal(counters(net, 1)->repaired, 1);
+	assert_int_equal(counters(net, 2)->duplicates, 1);
+	net_free(net);
+}
+
 static void an_instruction_that_is_not_defined_is_refused(void **state)
 {
 	const uint8_t a[8] = { 1 }, b[8] = { 2 }, *const operands[] = { a, b };
@@ -560,6 +580,7 @@ int main(void)
 		cmocka_unit_test(it_answers_for_its_address),
 		cmocka_unit_test(one_packet_is_copied_for_several_neighbours),
 		cmocka_unit_test(what_is_lost_is_asked_for),
+		cmocka_unit_test(what_was_asked_for_too_early_is_sent_twice),
 		cmocka_unit_test(an_instruction_that_is_not_defined_is_refused),
 		cmocka_unit_test(topologies_are_read_and_judged),
 		cmocka_unit_test(a_head_is_through_in_no_more_cycles_than_the_papers),
