@@ -139,7 +139,8 @@ void muster_chunk_range(uint64_t count, uint32_t chunks, uint32_t chunk, uint64_
 enum muster_space {
 	MUSTER_SPACE_NONE = 0,
 	MUSTER_SPACE_IN = 1,	/* the caller's contribution, never written */
-	MUSTER_SPACE_OUT = 2,	/* result, or scratch of the same size */
+	MUSTER_SPACE_OUT = 2,	/* result, or what stands for it where there is none */
+	MUSTER_SPACE_SCRATCH = 3, /* beside it: what comes while that in OUT is being sent */
 };
 
 struct muster_lower_params {
@@ -165,6 +166,7 @@ struct muster_program {
 	struct muster_desc *descs;
 	bool is_inline;		/* MP; where load_key is set, the caller's input goes to data[] */
 	uint64_t bytes;		/* of the whole message */
+	uint64_t scratch_bytes;	/* of MUSTER_SPACE_SCRATCH; 0: unused */
 };
 
 /**
