@@ -61,6 +61,22 @@ resumes() {
 }
 check "a search that is repeated goes on from what it kept" resumes
 
+# Ended in the middle: what was solved until then is not solved again.
+interrupted() {
+	"$synth" pareto -t dgx1 -c allgather -k 4 --cache stopped >first &
+	pid=$!
+	until [ -s first ] && [ "$(grep -c '' first)" -ge 3 ]; do
+		kill -0 $pid
+		sleep 0.02
+	done
+	kill -KILL $pid
+	wait $pid || true
+	"$synth" pareto -t dgx1 -c allgather -k 4 --cache stopped >second
+	test "$(grep -c 'solved before' second)" -ge 3
+	grep -q '^(6, 3, 7)  fewest rounds per chunk' second
+}
+check "a search that is killed loses nothing that it had solved" interrupted
+
 baselines() {
 	"$synth" baseline -t dgx1 -c allgather -o rings
 	"$synth" check -t dgx1 rings | grep -q '48 chunks, 7 steps, 7 rounds'

@@ -374,15 +374,19 @@ static void all_say_why_one_could_not_open(void **state)
 	assert_int_equal(test_ranks(3, fails_at_one, NULL), 0);
 }
 
-/* Of another user than root, whose descriptors under way are limited as well. */
+/*
+ * Of another user than root, whose descriptors under way are limited as well: of one
+ * for each run of this test, as all processes of a user count together.
+ */
 static void meets_with_few(struct muster_oob *oob, const void *argument)
 {
 	struct muster_mesh_message message = { .kind = MUSTER_MESH_WITHDRAW };
+	uid_t user = 10000 + (uid_t)getppid() % 50000;
 	struct muster_mesh *mesh;
 	struct heard heard;
 
 	(void)argument;
-	EXPECT(geteuid() || !setresuid(65534, 65534, 65534));
+	EXPECT(geteuid() || !setresuid(user, user, user));
 	open_few_more(2 * oob->size + 6);
 	mesh = mesh_open(oob, &heard);
 	for (uint32_t rank = 0; rank < oob->size; rank++)

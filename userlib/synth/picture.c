@@ -94,7 +94,8 @@ static void begin(FILE *out, unsigned int width, unsigned int height)
 {
 	fprintf(out, "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%u\" height=\"%u\" "
 		"font-family=\"sans-serif\">\n<defs><marker id=\"a\" viewBox=\"0 0 8 8\" "
-		"refX=\"6\" refY=\"4\" markerWidth=\"7\" markerHeight=\"7\" markerUnits=\"userSpaceOnUse\" "
+		"refX=\"6\" refY=\"4\" markerWidth=\"7\" markerHeight=\"7\" "
+		"markerUnits=\"userSpaceOnUse\" "
 		"orient=\"auto\"><path d=\"M0 0L8 4L0 8z\" fill=\"#333\"/></marker></defs>\n"
 		"<rect width=\"100%%\" height=\"100%%\" fill=\"#fff\"/>\n", width, height);
 }

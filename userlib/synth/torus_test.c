@@ -18,7 +18,7 @@ enum way { BLOCKS, SPLIT, BALANCED, WAYS };
 
 static struct muster_torus_plan *make_plan(const char *shape, enum way way)
 {
-	struct muster_torus_plan *plan;
+	struct muster_torus_plan *plan = NULL;
 	struct muster_torus torus;
 	char why[200];
 	int err = muster_torus_read(shape, &torus, why, sizeof(why));
