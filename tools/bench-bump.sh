@@ -1,9 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # The bump in the wire beside Open MPI over TCP between the same hosts (network
-# namespaces), past the bumps over a bridge of the kernel, and through them, in turns; other traffic through bumps beside a plain forwarder; and what
-# bumps as logic would take, in modelled time. Writes build/bench-bump/. Open MPI polls,
-# so where hosts are more than CPUs its figures tell of that, and not of its network.
+# namespaces), past the bumps over a bridge of the kernel, and through them, in turns;
+# other traffic through bumps beside a plain forwarder; and what bumps as logic would
+# take, in modelled time. Writes build/bench-bump/. Open MPI polls, so where hosts are
+# more than CPUs its figures tell of that, and not of its network.
 # COUNT: allreduces of each measurement (100000). ROUNDS: of other traffic (21).
 # HOSTS, SIZES: lists ("2 4 8", "8 32 128 256").
 set -eu
