@@ -21,7 +21,8 @@ enum {
 	SPIN_US = 100,		/* without a packet before wait() sleeps */
 	YIELD_US = 1000,	/* the same where ranks share processors, and yield */
 	YIELD_LONG_US = 500,	/* so late come back: somebody else is at work there */
-	YIELDS_FEW = 8,	/* between two late ones, and yielding does not pay */
+	YIELD_LATE = 8,		/* a late one outweighs so many that were not */
+	YIELD_LATE_MAX = 3 * YIELD_LATE,
 	YIELD_PAUSE_US = 30000,	/* then not again for so long, for each rank of the job */
 	SLEEP_BUSY_US = 1000,	/* a full ring or socket makes room without a sound */
 	OPEN_US = 2000000,	/* what the wire repeats or owes is due sooner, a keep-alive later */
@@ -324,12 +325,14 @@ static bool spin(struct local *local, uint64_t end_us)
 static void yield_judge(struct local *local, uint64_t before, uint64_t now)
 {
 	if (now - before < YIELD_LONG_US) {
-		local->yields++;
+		local->lateness -= local->lateness > 0;
 		return;
 	}
-	if (local->yields < YIELDS_FEW)
-		local->yield_again_us = now + (uint64_t)YIELD_PAUSE_US * local->size;
-	local->yields = 0;
+	local->lateness += YIELD_LATE;
+	if (local->lateness < YIELD_LATE_MAX)
+		return;
+	local->lateness -= YIELD_LATE;
+	local->yield_again_us = now + (uint64_t)YIELD_PAUSE_US * local->size;
 }
 
 /*
