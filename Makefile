@@ -189,7 +189,7 @@ $(NEXT_ABI): provider/libmusterdv.map $(wildcard provider/*.[ch]) uapi/rdma/must
 # ---- targets -----------------------------------------------------------------
 
 .PHONY: all setup setup-core demo demo-local check bench dst model clean help
-.PHONY: kernel provider guest-tests check-guest check-local setup-guest guests bench-guest
+.PHONY: kernel provider guest-tests check-guest check-local setup-guest guests bench-guest bench-bump
 .PHONY: check-synth synth-tables torus-tables
 .PHONY: check-all check-compilers check-aarch64 compile
 .PHONY: check-bump check-engine check-wire check-nic check-userlib check-selftests
@@ -284,6 +284,10 @@ check-guest: guests $(BUILD)/selftests/ranks $(VM_UNITS) ## device, driver, prov
 
 bench: all ## NIC path, host path and the machine's limits in one run; writes build/bench/
 	@MUSTER_BUILD=$(abspath $(BUILD)) tools/bench.sh
+
+bench-bump: all $(BUILD)/selftests/bump_hosts $(BUILD)/selftests/bump_model ## the bump in the wire beside Open MPI over TCP, and a plain forwarder
+	@tools/setup/setup.sh --quiet bump
+	@MUSTER_BUILD=$(abspath $(BUILD)) tools/bench-bump.sh
 
 bench-guest: guests ## what offload saves in 4 guests, counted: doorbells, interrupts, DMA, instructions
 	@$(BUILD)/tools/muster-run -n 4 --vm --count --no-prefix $(BUILD)/tools/muster_count

@@ -222,7 +222,7 @@ struct muster_comm {
 	uint32_t completed;
 	uint8_t *bounce;		/* their results, by order */
 	uint32_t bounce_key;
-	void *scratch;			/* reduce away from the root */
+	void *scratch;			/* what is no result, or not yet */
 	size_t scratch_bytes;
 	uint32_t scratch_key;
 

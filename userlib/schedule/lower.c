@@ -8,6 +8,9 @@
  * What all ranks decide alike is in stages.c. Then, stage by stage, this rank's
  * transfers become operations in the order in which the engine shall execute them
  * (lower_stage), and these are written as descriptors (emit_stage).
+ *
+ * No message is stored over what this rank sends in the same step: it goes to
+ * SCRATCH while the value in OUT is being sent, and to OUT while that in SCRATCH is.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -23,7 +26,10 @@ enum { PULSE_ALIGN = 64 };	/* bytes; a multiple of every element's size */
 
 /* A chunk at this rank. */
 struct chunk {
-	bool in_out;		/* its value is in OUT, no longer in IN */
+	uint8_t space;		/* where its value is */
+	uint8_t first;		/* OUT or SCRATCH: where it goes from IN */
+	uint8_t sent_space;	/* from where it was sent last */
+	uint32_t sent_step;	/* and in which step, plus 1 */
 	uint32_t stage;		/* in which it was last written, plus 1 */
 	uint32_t last_op;	/* of that stage: wrote it, or sent it since */
 };
@@ -45,6 +51,7 @@ struct lowering {
 	struct muster_desc head;		/* what all descriptors have alike */
 	uint32_t pulse_count;
 	bool must_copy_in;			/* has the result from the beginning, but in IN */
+	uint32_t next_copy;			/* the first chunk not looked at behind the last step */
 
 	/* The stage that is being lowered; ops[0] only begins the list. */
 	uint32_t stage;
@@ -88,33 +95,97 @@ static uint32_t index_of(const struct lowering *l, const struct op *op)
 	return op - l->ops;
 }
 
-static uint32_t space_of(const struct lowering *l, uint32_t chunk)
-{
-	return l->chunks[chunk].in_out || l->params->in_place ? MUSTER_SPACE_OUT : MUSTER_SPACE_IN;
-}
-
 static bool is_new(const struct lowering *l, uint32_t chunk)
 {
 	return l->chunks[chunk].stage == l->stage + 1;
 }
 
-/* This rank has now the chunk's value in OUT, by op. */
-static void set_written(struct lowering *l, const struct op *op)
+/* This rank has now the chunk's value in a space, by op. */
+static void set_written(struct lowering *l, struct op *op, uint8_t space)
 {
-	l->chunks[op->chunk] = (struct chunk){
-		.in_out = true, .stage = l->stage + 1, .last_op = index_of(l, op),
-	};
+	struct chunk *chunk = &l->chunks[op->chunk];
+
+	op->desc.store_key = space;
+	chunk->space = space;
+	chunk->stage = l->stage + 1;
+	chunk->last_op = index_of(l, op);
 }
 
-static struct op *copy_in(struct lowering *l, uint32_t after, uint32_t chunk)
+static struct op *copy(struct lowering *l, uint32_t after, uint32_t chunk, uint8_t space)
 {
 	struct op *op = insert_op(l, after, chunk);
 
-	op->desc.range.load_key = MUSTER_SPACE_IN;
-	op->desc.store_key = MUSTER_SPACE_OUT;
-	set_written(l, op);
+	op->desc.range.load_key = l->chunks[chunk].space;
+	set_written(l, op, space);
 	return op;
 }
+
+/* ---- where values go ------------------------------------------------------------ */
+
+/* The root of a broadcast keeps what it sends. */
+static bool is_copied_in(const struct lowering *l, const struct chunk *chunk)
+{
+	return l->must_copy_in && chunk->space == MUSTER_SPACE_IN;
+}
+
+static void set_sent(struct chunk *chunk, uint32_t step)
+{
+	chunk->sent_space = chunk->space;
+	chunk->sent_step = step + 1;
+}
+
+/* Where what comes in a step is stored: not over what is sent in it. */
+static uint8_t space_for(const struct chunk *chunk, uint32_t step)
+{
+	uint8_t space = chunk->space == MUSTER_SPACE_IN ? chunk->first : chunk->space;
+
+	if (chunk->sent_step == step + 1 && chunk->sent_space == space)
+		return MUSTER_SPACE_OUT + MUSTER_SPACE_SCRATCH - space;
+	return space;
+}
+
+static void follow_step(struct lowering *l, uint32_t begin, uint32_t end)
+{
+	for (uint32_t i = begin; i < end; i++) {
+		const struct muster_transfer *t = &l->schedule->transfers[i];
+		struct chunk *chunk = &l->chunks[t->chunk];
+
+		if (t->from != l->params->rank)
+			continue;
+		if (is_copied_in(l, chunk))
+			chunk->space = chunk->first;
+		set_sent(chunk, t->step);
+	}
+	for (uint32_t i = begin; i < end; i++) {
+		const struct muster_transfer *t = &l->schedule->transfers[i];
+
+		if (t->to == l->params->rank)
+			l->chunks[t->chunk].space = space_for(&l->chunks[t->chunk], t->step);
+	}
+}
+
+/* Where a chunk goes from IN decides where it ends: that shall be OUT. */
+static void set_spaces(struct lowering *l)
+{
+	uint8_t space = l->params->in_place ? MUSTER_SPACE_OUT : MUSTER_SPACE_IN;
+	uint32_t begin, end;
+
+	for (uint32_t i = 0; i < l->schedule->chunks; i++)
+		l->chunks[i] = (struct chunk){ .space = space, .first = MUSTER_SPACE_OUT };
+	for (begin = 0; begin < l->schedule->nr_transfers; begin = end) {
+		end = muster_step_end(l->schedule, begin);
+		follow_step(l, begin, end);
+	}
+	for (uint32_t i = 0; i < l->schedule->chunks; i++) {
+		bool other = !l->params->in_place && l->chunks[i].space == MUSTER_SPACE_SCRATCH;
+
+		l->chunks[i] = (struct chunk){
+			.space = space, .first = other ? MUSTER_SPACE_SCRATCH : MUSTER_SPACE_OUT,
+		};
+	}
+}
+
+/* ---- transfers ------------------------------------------------------------------- */
 
 /*
  * The operation that shall send a chunk: the one that wrote it in this stage, if
@@ -129,11 +200,11 @@ static struct op *sending_op(struct lowering *l, uint32_t chunk)
 
 	if (is_new(l, chunk) && !(op->desc.flags & MUSTER_DESC_CP))
 		return op;
-	if (!state->in_out && l->must_copy_in) {
-		op = copy_in(l, after, chunk);
+	if (is_copied_in(l, state)) {
+		op = copy(l, after, chunk, state->first);
 	} else {
 		op = insert_op(l, after, chunk);
-		op->desc.range.load_key = space_of(l, chunk);
+		op->desc.range.load_key = state->space;
 	}
 	if (is_new(l, chunk))
 		state->last_op = index_of(l, op);
@@ -153,6 +224,7 @@ static void add_send(struct lowering *l, const struct muster_transfer *t, uint32
 	desc->dest = MUSTER_FIELD_PREP(MUSTER_DEST_NODE, to->node) |
 		     MUSTER_FIELD_PREP(MUSTER_DEST_SEQ, slot);
 	desc->dst_vp = to->vp;
+	set_sent(&l->chunks[t->chunk], t->step);
 }
 
 /* Whether one more packet can be combined where the last one was. */
@@ -167,71 +239,57 @@ static void add_receive(struct lowering *l, const struct muster_transfer *t)
 {
 	bool reduces = t->reduce && muster_coll_row(l->schedule->coll)->has_data;
 	uint16_t reduce = reduces ? MUSTER_DESC_REDUCE : 0;
+	struct chunk *chunk = &l->chunks[t->chunk];
 	struct op *op = &l->ops[l->last_receive];
 
 	if (!can_join(l, op, t->chunk, reduce)) {
 		op = insert_op(l, l->last, t->chunk);
 		op->desc.flags |= reduce;
-		op->desc.range.load_key = reduces ? space_of(l, t->chunk) : MUSTER_SPACE_NONE;
-		op->desc.store_key = MUSTER_SPACE_OUT;
+		op->desc.range.load_key = reduces ? chunk->space : MUSTER_SPACE_NONE;
 		l->last_receive = index_of(l, op);
 	}
 	op->desc.cp_count++;
-	set_written(l, op);
-}
-
-static void lower_sends(struct lowering *l, uint32_t begin, uint32_t end, bool last)
-{
-	for (uint32_t i = begin; i < end; i++) {
-		const struct muster_transfer *t = &l->schedule->transfers[i];
-		uint32_t slot;
-
-		if (l->stages.comes_last[i] != last)
-			continue;
-		slot = l->nr_slots[t->to]++;
-		if (t->from == l->params->rank)
-			add_send(l, t, slot);
-	}
-}
-
-static void lower_receives(struct lowering *l, uint32_t begin, uint32_t end, bool last)
-{
-	for (uint32_t i = begin; i < end; i++)
-		if (l->schedule->transfers[i].to == l->params->rank &&
-		    l->stages.comes_last[i] == last)
-			add_receive(l, &l->schedule->transfers[i]);
+	set_written(l, op, space_for(chunk, t->step));
 }
 
 /* Sends first: they carry what was there before the step. */
 static void lower_step(struct lowering *l, uint32_t begin, uint32_t end)
 {
-	lower_sends(l, begin, end, false);
-	lower_sends(l, begin, end, true);
-	lower_receives(l, begin, end, false);
-	lower_receives(l, begin, end, true);
-}
+	for (uint32_t i = begin; i < end; i++) {
+		const struct muster_transfer *t = &l->schedule->transfers[i];
+		uint32_t slot = l->nr_slots[t->to]++;
 
-/* At the end: what no transfer brought into OUT. */
-static int copy_in_rest(struct lowering *l)
-{
-	if (!l->must_copy_in)
-		return 0;
-	for (uint32_t chunk = 0; chunk < l->schedule->chunks; chunk++) {
-		if (l->chunks[chunk].in_out)
-			continue;
-		if (l->nr_ops == MUSTER_SEQ_DESCS_MAX) {
-			snprintf(l->why, l->why_len,
-				 "after the last step: rank %" PRIu32 " copies more "
-				 "than %d chunks (MUSTER_SEQ_DESCS_MAX)",
-				 l->params->rank, MUSTER_SEQ_DESCS_MAX);
-			return -E2BIG;
-		}
-		copy_in(l, l->last, chunk);
+		if (t->from == l->params->rank)
+			add_send(l, t, slot);
 	}
-	return 0;
+	for (uint32_t i = begin; i < end; i++)
+		if (l->schedule->transfers[i].to == l->params->rank)
+			add_receive(l, &l->schedule->transfers[i]);
 }
 
-static int lower_stage(struct lowering *l)
+/* Whether a chunk must be brought to OUT behind the last step. */
+static bool is_elsewhere(const struct lowering *l, uint32_t chunk)
+{
+	const struct chunk *state = &l->chunks[chunk];
+
+	return is_copied_in(l, state) ||
+	       (state->space == MUSTER_SPACE_SCRATCH &&
+		muster_coll_needs(l->schedule, chunk, l->params->rank));
+}
+
+/* As many as there is room for; stages.c has seen to it that there are stages enough. */
+static void copy_rest(struct lowering *l)
+{
+	for (; l->next_copy < l->schedule->chunks; l->next_copy++) {
+		if (!is_elsewhere(l, l->next_copy))
+			continue;
+		if (l->nr_ops == MUSTER_SEQ_DESCS_MAX)
+			return;
+		copy(l, l->last, l->next_copy, MUSTER_SPACE_OUT);
+	}
+}
+
+static void lower_stage(struct lowering *l)
 {
 	uint32_t begin, end, stage_end = l->stages.begin[l->stage + 1];
 
@@ -242,7 +300,8 @@ static int lower_stage(struct lowering *l)
 		end = muster_step_end(l->schedule, begin);
 		lower_step(l, begin, end);
 	}
-	return is_last_stage(l) ? copy_in_rest(l) : 0;
+	if (!l->program->is_inline && l->stage >= l->stages.first_copy)
+		copy_rest(l);
 }
 
 /* ---- descriptors --------------------------------------------------------------- */
@@ -256,7 +315,7 @@ static void emit_inline(const struct lowering *l, struct muster_desc *desc, bool
 	bool has_result = muster_coll_row(l->schedule->coll)->has_data &&
 			  muster_coll_needs(l->schedule, 0, l->params->rank);
 	bool copies = desc->cp_count && !(desc->flags & MUSTER_DESC_REDUCE);
-	bool lies_in_out = l->params->in_place && !l->chunks[0].in_out;
+	bool lies_in_out = l->params->in_place && !l->chunks[0].stage;
 
 	desc->range.load_key = desc->store_key = MUSTER_SPACE_NONE;
 	if (first && !copies && desc->length) {
@@ -275,6 +334,9 @@ static void emit(struct lowering *l, const struct op *op, bool first, bool last)
 
 	*desc = op->desc;
 	desc->stage = l->stage;
+	if (desc->store_key == MUSTER_SPACE_SCRATCH && !l->program->is_inline &&
+	    desc->store_addr + desc->length > l->program->scratch_bytes)
+		l->program->scratch_bytes = desc->store_addr + desc->length;
 	if (l->program->is_inline)
 		emit_inline(l, desc, first, last && is_last_stage(l));
 	if (first)
@@ -373,7 +435,8 @@ static int measure(struct lowering *l)
 	program->is_inline = schedule->chunks == 1 && program->bytes <= MUSTER_INLINE_MAX &&
 			     (program->nr_stages == 1 || !program->bytes);
 	if (!program->is_inline)
-		err = muster_stages_order(schedule, &l->stages, l->why, l->why_len);
+		err = muster_stages_copy(schedule, &l->stages, l->why, l->why_len);
+	program->nr_stages = l->stages.nr;
 	l->must_copy_in = !program->is_inline && !l->params->in_place &&
 			  (schedule->ranks == 1 || (muster_coll_row(schedule->coll)->has ==
 						    MUSTER_WHO_ROOT &&
@@ -384,7 +447,7 @@ static int measure(struct lowering *l)
 static int allocate(struct lowering *l)
 {
 	struct muster_program *program = l->program;
-	size_t room = program->nr_stages + MUSTER_SEQ_DESCS_MAX;
+	size_t room = program->nr_stages + l->schedule->chunks;
 
 	for (uint32_t i = 0; i < l->schedule->nr_transfers; i++)
 		room += l->schedule->transfers[i].from == l->params->rank ||
@@ -400,12 +463,14 @@ static int lower(struct lowering *l)
 
 	if (!err)
 		err = allocate(l);
-	for (l->stage = 0; !err && l->stage < l->program->nr_stages; l->stage++) {
-		err = lower_stage(l);
-		if (!err)
-			emit_stage(l);
+	if (err)
+		return err;
+	set_spaces(l);
+	for (l->stage = 0; l->stage < l->program->nr_stages; l->stage++) {
+		lower_stage(l);
+		emit_stage(l);
 	}
-	return err;
+	return 0;
 }
 
 int muster_schedule_lower(const struct muster_schedule *schedule,
@@ -422,7 +487,6 @@ int muster_schedule_lower(const struct muster_schedule *schedule,
 	l.chunks = calloc(schedule->chunks, sizeof(*l.chunks));
 	if (l.program && l.nr_slots && l.chunks)
 		err = lower(&l);
-	muster_stages_free(&l.stages);
 	free(l.chunks);
 	free(l.nr_slots);
 	if (err) {

@@ -24,6 +24,7 @@
 #define END	MUSTER_DESC_COLL_END
 #define IN	MUSTER_SPACE_IN
 #define OUT	MUSTER_SPACE_OUT
+#define SCRATCH	MUSTER_SPACE_SCRATCH
 
 enum { RANKS_MAX = 128 };
 
@@ -282,14 +283,36 @@ static void limits_are_named(void **state)
 	for (uint32_t i = 0; i < 256 * 32 + 1; i++, muster_builder_step(&builder))
 		muster_builder_add(&builder, 0, 0, 1, false);
 	assert_refused(built(&builder), 0, "step 8192: the schedule needs more than 256 stages");
-	muster_builder_init(&builder, "wide", MUSTER_COLL_ALLREDUCE, 1, 65, 0);
-	assert_refused(built(&builder), 65,
-		       "after the last step: rank 0 copies more than 64 chunks "
-		       "(MUSTER_SEQ_DESCS_MAX)");
 }
 
-static void stores_that_could_wait_for_each_other_are_refused(void **state)
+static void what_comes_is_not_stored_over_what_is_sent(void **state)
 {
+	(void)state;
+	ASSERT_LOWERS_TO("recursive-doubling", ALLREDUCE, 2, 0, 100, false,
+			 { CH | CP, 0, 1, 0, IN, 0, 0, 100 },
+			 { CT | REDUCE | END, 1, 0, 0, IN, OUT, 0, 100 });
+	ASSERT_LOWERS_TO("recursive-doubling", ALLREDUCE, 2, 0, 100, true,
+			 { CH | CP, 0, 1, 0, OUT, 0, 0, 100 },
+			 { REDUCE, 1, 0, 0, OUT, SCRATCH, 0, 100 },
+			 { CT | END, 0, 0, 0, SCRATCH, OUT, 0, 100 });
+	/* where a chunk moves twice it ends where it shall, without a copy */
+	ASSERT_LOWERS_TO("recursive-doubling", ALLREDUCE, 4, 0, 100, false,
+			 { CH | CP, 0, 1, 0, IN, 0, 0, 100 },
+			 { REDUCE | CP, 1, 2, 1, IN, SCRATCH, 0, 100 },
+			 { CT | REDUCE | END, 1, 0, 0, SCRATCH, OUT, 0, 100 });
+	ASSERT_LOWERS_TO("recursive-doubling", ALLREDUCE, 4, 0, 100, true,
+			 { CH | CP, 0, 1, 0, OUT, 0, 0, 100 },
+			 { REDUCE | CP, 1, 2, 1, OUT, SCRATCH, 0, 100 },
+			 { CT | REDUCE | END, 1, 0, 0, SCRATCH, OUT, 0, 100 });
+}
+
+static void several_messages_may_come_into_what_is_sent(void **state)
+{
+	static const struct expected expected[] = {
+		{ CH | CP, 0, 1, 1, OUT, 0, 0, 1000 },
+		{ REDUCE, 2, 0, 0, OUT, SCRATCH, 0, 1000 },
+		{ CT | END, 0, 0, 0, SCRATCH, OUT, 0, 1000 },
+	};
 	struct muster_schedule *schedule;
 	struct muster_program *program;
 	struct muster_builder builder;
@@ -301,19 +324,23 @@ static void stores_that_could_wait_for_each_other_are_refused(void **state)
 	muster_builder_add(&builder, 0, 0, 1, true);
 	muster_builder_add(&builder, 0, 1, 0, true);
 	schedule = built(&builder);
-	program = lower(schedule, 0, 1, false);		/* inline: nothing waits */
+	program = lower(schedule, 0, 1000, true);
+	assert_program(program, expected, 3);
+	assert_int_equal(program->scratch_bytes, 8000);
 	muster_program_free(program);
-	assert_refused(schedule, 1000,
-		       "step 0: rank 1 receives more than one message into what it sends in the "
-		       "same step: ranks that do so can wait for each other; split the step");
+	program = lower(schedule, 0, 1, true);	/* inline: nothing is in memory */
+	assert_int_equal(program->scratch_bytes, 0);
+	muster_program_free(program);
+	muster_schedule_free(schedule);
 }
 
-static void a_store_that_waits_comes_last_in_its_step(void **state)
+static void slots_are_in_the_order_of_step_and_listing(void **state)
 {
 	static const struct expected expected[] = {
-		{ CH | CP, 0, 1, 1, IN, 0, 0, 100 },
-		{ REDUCE, 1, 0, 0, IN, OUT, 100, 100 },
-		{ REDUCE | CT | END, 1, 0, 0, IN, OUT, 0, 100 },
+		{ CH | CP, 0, 1, 0, OUT, 0, 0, 100 },
+		{ REDUCE, 1, 0, 0, OUT, SCRATCH, 0, 100 },
+		{ REDUCE, 1, 0, 0, OUT, OUT, 100, 100 },
+		{ CT | END, 0, 0, 0, SCRATCH, OUT, 0, 100 },
 	};
 	struct muster_schedule *schedule;
 	struct muster_program *program;
@@ -326,9 +353,45 @@ static void a_store_that_waits_comes_last_in_its_step(void **state)
 	muster_builder_add(&builder, 1, 2, 0, true);
 	muster_builder_add(&builder, 1, 2, 1, true);
 	schedule = built(&builder);
-	program = lower(schedule, 0, 200, false);
-	assert_program(program, expected, 3);
+	program = lower(schedule, 0, 200, true);
+	assert_program(program, expected, 4);
+	assert_int_equal(program->scratch_bytes, 800);
 	muster_program_free(program);
+	muster_schedule_free(schedule);
+}
+
+/* Two ranks exchange 65 chunks, 32 in a step. */
+static struct muster_schedule *exchange_of_65(void)
+{
+	struct muster_builder builder;
+
+	muster_builder_init(&builder, "cross", MUSTER_COLL_ALLREDUCE, 2, 65, 0);
+	for (uint32_t i = 0; i < 65; i++) {
+		muster_builder_add(&builder, i, 0, 1, true);
+		muster_builder_add(&builder, i, 1, 0, true);
+		if (i % 32 == 31)
+			muster_builder_step(&builder);
+	}
+	return built(&builder);
+}
+
+static void copies_that_have_no_room_take_stages_of_their_own_on_all_ranks(void **state)
+{
+	struct muster_schedule *schedule = exchange_of_65();
+
+	(void)state;
+	for (uint32_t rank = 0; rank < 2; rank++) {
+		struct muster_program *program = lower(schedule, rank, 6500, !rank);
+		uint32_t first = program->stage_first[3];
+
+		assert_int_equal(program->nr_stages, 5);
+		assert_int_equal(program->stage_first[4] - first, rank ? 1 : 64);
+		assert_int_equal(program->nr_descs - program->stage_first[4], 1);
+		assert_int_equal(program->descs[first].store_key, rank ? 0 : OUT);
+		assert_int_equal(program->descs[first].range.load_key, rank ? 0 : SCRATCH);
+		assert_int_equal(program->descs[first].cp_count, 0);
+		muster_program_free(program);
+	}
 	muster_schedule_free(schedule);
 }
 
@@ -403,8 +466,10 @@ int main(void)
 		cmocka_unit_test(a_large_message_is_the_same_few_descriptors_for_each_pulse),
 		cmocka_unit_test(sixteen_packets_go_into_one_descriptor),
 		cmocka_unit_test(limits_are_named),
-		cmocka_unit_test(stores_that_could_wait_for_each_other_are_refused),
-		cmocka_unit_test(a_store_that_waits_comes_last_in_its_step),
+		cmocka_unit_test(what_comes_is_not_stored_over_what_is_sent),
+		cmocka_unit_test(several_messages_may_come_into_what_is_sent),
+		cmocka_unit_test(slots_are_in_the_order_of_step_and_listing),
+		cmocka_unit_test(copies_that_have_no_room_take_stages_of_their_own_on_all_ranks),
 		cmocka_unit_test(all_ranks_have_the_same_stages),
 		cmocka_unit_test(a_rank_without_work_has_an_empty_sequence_for_each_stage),
 		cmocka_unit_test(the_signature_is_the_operations),
