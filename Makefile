@@ -181,7 +181,7 @@ $(NEXT_ABI): provider/libmusterdv.map $(wildcard provider/*.[ch]) uapi/rdma/must
 
 # ---- targets -----------------------------------------------------------------
 
-.PHONY: all setup setup-core demo demo-local check bench dst model clean help
+.PHONY: all setup setup-core demo demo-local check bench bench-parts dst model clean help
 .PHONY: kernel provider guest-tests check-guest check-local setup-guest guests bench-guest
 .PHONY: check-all check-compilers check-aarch64 compile
 .PHONY: check-bump check-engine check-wire check-nic check-userlib check-selftests
@@ -263,6 +263,9 @@ check-guest: guests $(BUILD)/selftests/ranks $(VM_UNITS) ## device, driver, prov
 
 bench: all ## NIC path, host path and the machine's limits in one run; writes build/bench/
 	@MUSTER_BUILD=$(abspath $(BUILD)) tools/bench.sh
+
+bench-parts: $(BUILD)/tools/muster_parts ## what a rank's own part of a schedule costs among 65,536
+	@$<
 
 bench-guest: guests ## what offload saves in 4 guests, counted: doorbells, interrupts, DMA, instructions
 	@$(BUILD)/tools/muster-run -n 4 --vm --count --no-prefix $(BUILD)/tools/muster_count
