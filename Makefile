@@ -191,7 +191,7 @@ $(NEXT_ABI): provider/libmusterdv.map $(wildcard provider/*.[ch]) uapi/rdma/must
 
 # ---- targets -----------------------------------------------------------------
 
-.PHONY: all setup setup-core demo demo-local check bench bench-mpi dst model clean help
+.PHONY: all setup setup-core demo demo-local check bench bench-mpi bench-parts dst model clean help
 .PHONY: kernel headers provider guest-tests check-guest check-local setup-guest guests bench-guest bench-bump
 .PHONY: check-synth synth-tables torus-tables
 .PHONY: check-all check-compilers check-aarch64 compile
@@ -299,6 +299,9 @@ bench-mpi: all ## Muster beside Debian's Open MPI and MPICH, which it installs
 bench-bump: all $(BUILD)/selftests/bump_hosts $(BUILD)/selftests/bump_model ## the bump in the wire beside Open MPI over TCP, and a plain forwarder
 	@tools/setup/setup.sh --quiet bump
 	@MUSTER_BUILD=$(abspath $(BUILD)) tools/bench-bump.sh
+
+bench-parts: $(BUILD)/tools/muster_parts ## what a rank's own part of a schedule costs among 65,536
+	@$<
 
 bench-guest: guests ## what offload saves in 4 guests, counted: doorbells, interrupts, DMA, instructions
 	@$(BUILD)/tools/muster-run -n 4 --vm --count --no-prefix $(BUILD)/tools/muster_count
