@@ -25,9 +25,9 @@ struct local {
 
 /* ---- starting a rank ------------------------------------------------------ */
 
-static void rank_bind(const struct local *local, uint32_t index)
+void run_bind(const cpu_set_t *cpus, uint32_t index)
 {
-	int skip = CPU_COUNT(&local->cpus), cpu = -1;
+	int skip = CPU_COUNT(cpus), cpu = -1;
 	cpu_set_t one;
 
 	if (!skip)
@@ -35,7 +35,7 @@ static void rank_bind(const struct local *local, uint32_t index)
 	skip = (int)(index % (uint32_t)skip);
 	do
 		cpu++;
-	while (!CPU_ISSET(cpu, &local->cpus) || skip--);
+	while (!CPU_ISSET(cpu, cpus) || skip--);
 	CPU_ZERO(&one);
 	CPU_SET(cpu, &one);
 	sched_setaffinity(0, sizeof(one), &one);
@@ -77,7 +77,7 @@ static int rank_become(const struct run *run, uint32_t index, pid_t keeper, int 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != keeper)
 		_exit(RUN_EXIT_FAILED);
-	rank_bind(run->state, index);
+	run_bind(&((struct local *)run->state)->cpus, index);
 	ret = rank_set_environment(run, index);
 	if (!ret && run->bump)
 		ret = run_bump_enter(run, index);
@@ -204,10 +204,12 @@ static void local_reap(struct run *run)
 	int wait_status;
 	pid_t pid;
 
-	while ((pid = waitpid(-1, &wait_status, WNOHANG)) > 0)
+	while ((pid = waitpid(-1, &wait_status, WNOHANG)) > 0) {
+		run_bump_ended(run, pid, wait_status);
 		for (uint32_t i = 0; i < run->options->nr; i++)
 			if (run->ranks[i].live && run->ranks[i].pid == pid)
 				run_rank_ended(run, i, wait_status, batch_first);
+	}
 }
 
 static void stream_drain(struct run_stream *stream)
@@ -224,7 +226,7 @@ static void local_drain(struct run *run, uint32_t rank)
 
 static void local_finish(struct run *run)
 {
-	(void)run;
+	run_bump_stop(run);
 	run_kill_descendants();
 }
 

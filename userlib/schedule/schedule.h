@@ -68,7 +68,11 @@ struct muster_transfer {
 	bool reduce;		/* combine into what `to` has; else replace it */
 };
 
+struct muster_generator;
+
 struct muster_schedule {
+	/* Says what each rank does (part.h); NULL: all transfers are listed. */
+	const struct muster_generator *generator;
 	char name[MUSTER_SCHEDULE_NAME_MAX + 1];
 	enum muster_coll coll;
 	uint32_t ranks;
@@ -111,12 +115,20 @@ int muster_schedule_read(FILE *in, struct muster_schedule **schedule, char *why,
 int muster_schedule_write(const struct muster_schedule *schedule, FILE *out);
 
 /**
- * muster_schedule_generate() - make one by name.
+ * muster_schedule_by_rank() - take an algorithm by name; nothing is listed.
  * @name: "binomial", "recursive-doubling", "rabenseifner", "ring"; NULL: the one
  *	that suits coll, ranks and bytes.
+ *
+ * It can be lowered, run and freed; whoever looks at transfers needs
+ * muster_schedule_generate().
  * Return: 0; -EINVAL (unknown name, root or rank count); -EOPNOTSUPP (this name
  * does not do this collective); -ENOMEM. why as above.
  */
+int muster_schedule_by_rank(const char *name, enum muster_coll coll, uint32_t ranks, uint32_t root,
+			    uint64_t bytes, struct muster_schedule **schedule, char *why,
+			    size_t why_len);
+
+/** muster_schedule_generate() - the same with the transfers of all ranks listed. */
 int muster_schedule_generate(const char *name, enum muster_coll coll, uint32_t ranks,
 			     uint32_t root, uint64_t bytes, struct muster_schedule **schedule,
 			     char *why, size_t why_len);
