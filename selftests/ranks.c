@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -447,6 +448,21 @@ static void leaves(const char *argument)
 	printf("%s\n", muster_error(job));
 }
 
+/* crowd: prints how often this rank slept in 100 barriers. */
+static void crowd(const char *argument)
+{
+	enum { BARRIERS = 2000 };
+	struct rusage before, after;
+
+	(void)argument;
+	EXPECT_OK(muster_barrier(world));
+	getrusage(RUSAGE_SELF, &before);
+	for (int i = 0; i < BARRIERS; i++)
+		EXPECT_OK(muster_barrier(world));
+	getrusage(RUSAGE_SELF, &after);
+	printf("%ld\n", (after.ru_nvcsw - before.ru_nvcsw) * 100 / BARRIERS);
+}
+
 static const struct {
 	const char *name;
 	void (*run)(const char *argument);
@@ -454,6 +470,7 @@ static const struct {
 	{ "bits", bits },     { "victim", victim },   { "late", late },
 	{ "toolate", toolate }, { "mismatch", mismatch }, { "bad", bad },
 	{ "started", started }, { "creates", creates }, { "leaves", leaves },
+	{ "crowd", crowd },
 };
 
 int main(int argc, char **argv)

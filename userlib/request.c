@@ -96,14 +96,17 @@ static int path_choose(struct muster_comm *comm, struct muster_request *request)
 	return muster_entry_plan(comm, entry);
 }
 
-/* Where only the root has anything, it has its result from the start. */
+/*
+ * Where only the root has anything, it has its result from the start. Of what does not
+ * combine any rank may be on the way, so that it lies in its buffer for a while.
+ */
 static bool gets_result(const struct muster_comm *comm, const struct muster_call *call)
 {
 	const struct muster_coll_row *row = muster_coll_row(call->coll);
 
 	if (!row->has_data)
 		return false;
-	if (row->needs == MUSTER_WHO_ROOT)
+	if (row->needs == MUSTER_WHO_ROOT && row->combines)
 		return comm->rank == call->root;
 	return row->has != MUSTER_WHO_ROOT || comm->rank != call->root;
 }

@@ -12,6 +12,8 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 
 #include <cmocka.h>
 
@@ -24,7 +26,7 @@ static const char *const wires[] = { "ring", "unix", "udp" };
 
 static struct muster_dev *dev_open(struct muster_oob *oob, const char *wire)
 {
-	const struct muster_local_config config = { .wire = wire, .deadline_us = 10000000 };
+	const struct muster_local_config config = { .wire = wire, .deadline_us = TEST_EVER_US };
 	struct muster_dev *dev = NULL;
 	char why[256] = "";
 
@@ -62,16 +64,14 @@ static void message_post(struct muster_dev *dev, uint32_t to, uint64_t value)
 	EXPECT(!err);
 }
 
-/* The next completion, within 5 s. */
+/* The next completion. */
 static struct muster_cqe completion(struct muster_dev *dev)
 {
-	double end = test_seconds() + 5;
 	struct muster_cqe cqe;
 
-	while (!dev->ops->poll(dev, &cqe)) {
-		EXPECT(test_seconds() < end);
-		dev->ops->wait(dev, 100000);
-	}
+	while (!dev->ops->poll(dev, &cqe))
+		dev->ops->wait(dev, TEST_EVER_US);
+	test_moved();
 	return cqe;
 }
 
@@ -96,7 +96,6 @@ static void talks(struct muster_oob *oob, const void *argument)
 	struct muster_dev *dev = dev_open(oob, argument);
 	uint64_t value, sums[TEST_RANKS_MAX] = { 0 };
 	uint32_t left = EACH * (oob->size - 1);
-	double end = test_seconds() + 20;
 	struct muster_packet packet;
 
 	EXPECT(dev->limits.ring_slots >= left);
@@ -110,8 +109,7 @@ static void talks(struct muster_oob *oob, const void *argument)
 			sums[packet.src_node] += value;
 			left--;
 		} else {
-			EXPECT(test_seconds() < end);
-			dev->ops->wait(dev, 10000);
+			dev->ops->wait(dev, TEST_EVER_US);
 		}
 	}
 	for (uint32_t rank = 0; rank < oob->size; rank++)
@@ -133,7 +131,6 @@ static void every_wire_carries_messages(void **state)
 static void computes(struct muster_oob *oob, const void *argument)
 {
 	struct muster_dev *dev = dev_open(oob, argument);
-	double end = test_seconds() + 10;
 	struct muster_packet packet;
 	uint64_t value = 0;
 
@@ -141,7 +138,7 @@ static void computes(struct muster_oob *oob, const void *argument)
 	if (oob->rank == 0)
 		message_post(dev, 1, 7);
 	while (oob->rank == 1 && !message_take(dev, &packet, &value))
-		EXPECT(test_seconds() < end);
+		;
 	EXPECT(value == (oob->rank == 1 ? 7 : 0));
 	test_barrier(oob);
 	dev->ops->close(dev);
@@ -157,7 +154,6 @@ static void a_first_message_needs_its_sender_no_more(void **state)
 static void sleeps(struct muster_oob *oob, const void *argument)
 {
 	struct muster_dev *dev = dev_open(oob, argument);
-	double start = test_seconds(), now;
 	struct muster_packet packet;
 	uint64_t value;
 
@@ -167,19 +163,13 @@ static void sleeps(struct muster_oob *oob, const void *argument)
 			usleep(5000);
 			message_post(dev, 1, round);
 		} else {
-			start = test_seconds();
 			while (!message_take(dev, &packet, &value))
-				dev->ops->wait(dev, 10000000);
-			now = test_seconds();
+				dev->ops->wait(dev, TEST_EVER_US);
 			EXPECT(value == round);
-			EXPECT(now - start < 1);
 		}
 	}
-	start = test_seconds();
 	if (oob->rank == 1)
-		dev->ops->wait(dev, 30000);
-	now = test_seconds();
-	EXPECT(oob->rank == 0 || now - start < 2);
+		dev->ops->wait(dev, 30000);	/* ends without any packet */
 	dev->ops->settle(dev);
 	test_barrier(oob);
 	dev->ops->close(dev);
@@ -359,7 +349,7 @@ static void announces_past_one_that_computes(struct muster_oob *oob, const void 
 	}
 	test_barrier(oob);
 	while (oob->rank ? !((struct local *)dev)->peers[0].ended : keys_in_use(dev))
-		dev->ops->wait(dev, 10000);
+		dev->ops->wait(dev, 10000);	/* told by nothing but a look */
 	EXPECT(oob->rank || count_fds() <= fds + 2);
 	dev->ops->close(dev);
 }
@@ -455,20 +445,18 @@ static void each_end_of_a_ring_can_write_only_what_is_its_own(void **state)
 static void dies(struct muster_oob *oob, const void *argument)
 {
 	struct muster_dev *dev = dev_open(oob, argument);
-	double start = test_seconds();
 	struct muster_cqe cqe;
 
 	context_open(oob, dev);
 	if (oob->rank == 2)
 		kill(getpid(), SIGKILL);
-	cqe = completion(dev);
-	EXPECT(test_seconds() - start < 1);
+	cqe = completion(dev);		/* no deadline ends this wait */
 	EXPECT(cqe.kind == MUSTER_CQE_CONTEXT && cqe.status == MUSTER_STATUS_PEER_LOST);
 	EXPECT(cqe.culprit == 2);
 	dev->ops->close(dev);
 }
 
-static void all_name_the_dead_within_a_second(void **state)
+static void all_name_the_dead_without_a_deadline(void **state)
 {
 	(void)state;
 	for (int i = 0; i < 3; i++)
@@ -481,16 +469,12 @@ static void dies_to_a_poller(struct muster_oob *oob, const void *argument)
 {
 	struct muster_dev *dev = dev_open(oob, argument);
 	struct muster_cqe cqe = { 0 };
-	double start;
 
 	context_open(oob, dev);
 	if (oob->rank == 1)
 		kill(getpid(), SIGKILL);
-	start = test_seconds();
-	while (!dev->ops->poll(dev, &cqe)) {
-		EXPECT(test_seconds() - start < 2);
+	while (!dev->ops->poll(dev, &cqe))
 		usleep(1000);
-	}
 	EXPECT(cqe.status == MUSTER_STATUS_PEER_LOST && cqe.culprit == 1);
 	dev->ops->close(dev);
 }
@@ -532,7 +516,6 @@ static void a_rank_that_leaves_fails_nothing_by_itself(void **state)
 static void is_left(struct muster_oob *oob, const void *argument)
 {
 	struct muster_dev *dev = dev_open(oob, argument);
-	double end = test_seconds() + 10;
 	struct muster_packet packet;
 	uint64_t value = 0;
 
@@ -541,7 +524,7 @@ static void is_left(struct muster_oob *oob, const void *argument)
 		message_post(dev, 1, 7);
 	} else if (oob->rank == 1) {
 		while (!message_take(dev, &packet, &value))
-			EXPECT(test_seconds() < end);
+			;
 		message_post(dev, 0, 8);
 	}
 	dev->ops->settle(dev);
@@ -554,10 +537,8 @@ static void is_left(struct muster_oob *oob, const void *argument)
 	test_barrier(oob);
 	if (oob->rank == 2)
 		message_post(dev, 1, 10);
-	while (oob->rank == 1 && value != 10) {
-		EXPECT(test_seconds() < end);
+	while (oob->rank == 1 && value != 10)
 		message_take(dev, &packet, &value);
-	}
 	if (oob->rank)
 		dev->ops->close(dev);
 }
@@ -574,7 +555,6 @@ static void is_late(struct muster_oob *oob, const void *argument)
 {
 	enum { MESSAGES = 60, LATE_US = 1500000 };
 	struct muster_dev *dev = dev_open(oob, argument);
-	double end = test_seconds() + 15;
 	struct muster_packet packet;
 	uint64_t value;
 
@@ -583,8 +563,8 @@ static void is_late(struct muster_oob *oob, const void *argument)
 		message_post(dev, 1, i);
 	if (oob->rank == 1)
 		usleep(LATE_US);
-	for (int left = MESSAGES; oob->rank == 1 && left; left -= message_take(dev, &packet, &value))
-		EXPECT(test_seconds() < end);
+	for (int left = MESSAGES; oob->rank == 1 && left;)
+		left -= message_take(dev, &packet, &value);
 	dev->ops->close(dev);
 }
 
@@ -644,16 +624,34 @@ static void a_good_bye_waits_for_room_and_for_nothing_else(void **state)
 	assert_int_equal(test_ranks(2, leaves_a_full_ring, "ring"), 0);
 }
 
+/* As /proc/net/unix shows it, where other jobs' are as well; "no socket" if it has none. */
+static void socket_name(struct muster_dev *dev, char name[128])
+{
+	const struct local *local = (struct local *)dev;
+	struct sockaddr_un address = { 0 };
+	socklen_t len = sizeof(address);
+
+	strcpy(name, "no socket");
+	if (!local->wire)
+		return;
+	EXPECT(!getsockname(local->wire->ops->fd(local->wire), (void *)&address, &len));
+	if (address.sun_family == AF_UNIX)
+		snprintf(name, 128, "@%s", address.sun_path + 1);
+}
+
 static void opens_and_closes(struct muster_oob *oob, const void *argument)
 {
 	int fds = count_fds();
 	struct muster_dev *dev;
+	char name[128];
 	void *memory;
 	uint32_t key;
 
 	for (int round = 0; round < 3; round++) {
 		dev = dev_open(oob, argument);
 		context_open(oob, dev);
+		socket_name(dev, name);
+		EXPECT(count_lines("/proc/net/unix", name) == !strcmp(argument, "unix"));
 		EXPECT(!dev->ops->mem_alloc(dev, 3 << 20, &memory, &key));
 		test_barrier(oob);
 		dev->ops->poll(dev, &(struct muster_cqe){ 0 });
@@ -661,8 +659,8 @@ static void opens_and_closes(struct muster_oob *oob, const void *argument)
 		test_barrier(oob);
 		EXPECT(count_fds() == fds);
 		EXPECT(!count_lines("/proc/self/maps", "memfd:muster"));
+		EXPECT(!count_lines("/proc/net/unix", name));
 	}
-	EXPECT(!count_lines("/proc/net/unix", "@muster-0"));
 }
 
 static void closing_gives_everything_back(void **state)
@@ -694,7 +692,7 @@ int main(void)
 		cmocka_unit_test(one_that_computes_keeps_no_other_from_memory),
 		cmocka_unit_test(memory_that_was_lent_and_given_back_counts_for_nothing),
 		cmocka_unit_test(each_end_of_a_ring_can_write_only_what_is_its_own),
-		cmocka_unit_test(all_name_the_dead_within_a_second),
+		cmocka_unit_test(all_name_the_dead_without_a_deadline),
 		cmocka_unit_test(who_only_polls_hears_of_a_death),
 		cmocka_unit_test(a_rank_that_leaves_fails_nothing_by_itself),
 		cmocka_unit_test(who_sends_to_one_that_left_still_hears_the_others),

@@ -10,6 +10,7 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "attempt.h"
 #include "bounds.h"
@@ -344,10 +345,19 @@ static int solve_flow(struct portfolio *p)
 	return 0;
 }
 
+static double own_seconds(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+	return now.tv_sec + now.tv_nsec / 1e9;
+}
+
 int muster_solve(const struct muster_instance *instance,
 		 const struct muster_solve_options *options, struct muster_solved *solved)
 {
 	struct portfolio *p = calloc(1, sizeof(*p));
+	double began = own_seconds();
 	struct muster_bounds bounds;
 	int err = p ? muster_bounds(instance, &bounds) : -ENOMEM;
 
@@ -370,6 +380,7 @@ int muster_solve(const struct muster_instance *instance,
 	if (!err && !options->plain && !options->full_only &&
 	    solved->proof == MUSTER_PROOF_UNKNOWN)
 		err = run_portfolio(p, &bounds);
+	solved->cpu_seconds += own_seconds() - began;
 	free(p);
 	return err;
 }
