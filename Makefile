@@ -292,9 +292,6 @@ check-guest: guests $(BUILD)/selftests/ranks $(VM_UNITS) ## device, driver, prov
 bench: all ## NIC path, host path and the machine's limits in one run; writes build/bench/
 	@MUSTER_BUILD=$(abspath $(BUILD)) tools/bench.sh
 
-bench-parts: $(BUILD)/tools/muster_parts ## what a rank's own part of a schedule costs among 65,536
-	@$<
-
 bench-mpi: all ## Muster beside Debian's Open MPI and MPICH, which it installs
 	@tools/setup/setup.sh --quiet core mpi
 	@MUSTER_BUILD=$(abspath $(BUILD)) tools/bench_mpi.sh
@@ -302,6 +299,9 @@ bench-mpi: all ## Muster beside Debian's Open MPI and MPICH, which it installs
 bench-bump: all $(BUILD)/selftests/bump_hosts $(BUILD)/selftests/bump_model ## the bump in the wire beside Open MPI over TCP, and a plain forwarder
 	@tools/setup/setup.sh --quiet bump
 	@MUSTER_BUILD=$(abspath $(BUILD)) tools/bench-bump.sh
+
+bench-parts: $(BUILD)/tools/muster_parts ## what a rank's own part of a schedule costs among 65,536
+	@$<
 
 bench-guest: guests ## what offload saves in 4 guests, counted: doorbells, interrupts, DMA, instructions
 	@$(BUILD)/tools/muster-run -n 4 --vm --count --no-prefix $(BUILD)/tools/muster_count

@@ -366,24 +366,23 @@ static int steps_run(struct muster_comm *comm, struct muster_host *host)
 	return 1;
 }
 
-void muster_host_advance(struct muster_comm *comm, struct muster_request *request)
+int muster_host_advance(struct muster_request *request)
 {
+	struct muster_comm *comm = request->comm;
 	int done = 0;
 
 	if (request->state == MUSTER_REQUEST_QUEUED) {
 		if (muster_channel_left(comm, request->number))
-			return;
+			return MUSTER_RUN_AGAIN;
 		done = host_begin(comm, request);
 	}
 	if (!done)
 		done = steps_run(comm, comm->host);
-	if (done > 0) {
-		untouched_copy(request);
-		comm->host->request = NULL;
-		muster_request_finish(request, 0);
-	} else if (done < 0) {	/* unless it has failed already */
-		muster_comm_abort(comm, MUSTER_STATUS_DESCRIPTOR, comm->rank, NULL, NULL);
-	}
+	if (done <= 0)
+		return done ? done : MUSTER_RUN_AGAIN;
+	untouched_copy(request);
+	comm->host->request = NULL;
+	return MUSTER_RUN_DONE;
 }
 
 void muster_host_cancel(struct muster_comm *comm)
