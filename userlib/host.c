@@ -30,7 +30,7 @@ struct receive {
 
 struct muster_host {
 	struct muster_request *request;	/* NULL: nothing runs */
-	uint32_t step;
+	bool in_step;			/* of its plan; else all are done */
 	uint32_t send;			/* the next to be posted */
 	uint64_t send_at;		/* bytes of it that are posted */
 	bool reads_memory;		/* the device still reads what this step sends */
@@ -42,7 +42,7 @@ struct muster_host {
 
 static const struct muster_plan_step *current(const struct muster_host *host)
 {
-	return &host->request->entry->plan->steps[host->step];
+	return &host->request->entry->plan->step;
 }
 
 static void chunk_bytes(const struct muster_entry *entry, uint32_t chunk, uint32_t nr,
@@ -267,7 +267,7 @@ static void step_begin(struct muster_host *host)
 /* The last word has left before the operation ends: the caller may not come back for long. */
 static bool is_last_step_open(const struct muster_host *host)
 {
-	return host->step + 1 == host->request->entry->plan->nr_steps &&
+	return !host->request->entry->plan->has_message &&
 	       !muster_channel_idle(host->request->comm);
 }
 
@@ -284,10 +284,17 @@ static bool step_is_done(const struct muster_host *host)
 	return true;
 }
 
+static void step_next(struct muster_host *host)
+{
+	host->in_step = muster_plan_next(host->request->entry->plan);
+	if (host->in_step)
+		step_begin(host);
+}
+
 static int host_begin(struct muster_comm *comm, struct muster_request *request)
 {
 	struct muster_host *host = comm->host;
-	const struct muster_plan *plan = request->entry->plan;
+	struct muster_plan *plan = request->entry->plan;
 	struct receive *receives;
 	int err = 0;
 
@@ -299,18 +306,17 @@ static int host_begin(struct muster_comm *comm, struct muster_request *request)
 		err = muster_comm_scratch(comm, request->entry->call.bytes);
 	if (err)
 		return muster_comm_give_up(comm, err);
-	if (host->max_receives < plan->receives_max) {
-		receives = realloc(host->receives, plan->receives_max * sizeof(*receives));
+	if (host->max_receives < plan->moves_max) {
+		receives = realloc(host->receives, plan->moves_max * sizeof(*receives));
 		if (!receives)
 			return no_memory(comm);
 		host->receives = receives;
-		host->max_receives = plan->receives_max;
+		host->max_receives = plan->moves_max;
 	}
 	host->request = request;
-	host->step = 0;
 	request->state = MUSTER_REQUEST_RUNNING;
-	if (plan->nr_steps)
-		step_begin(host);
+	muster_plan_rewind(plan);
+	step_next(host);
 	return 0;
 }
 
@@ -349,15 +355,13 @@ static int step_run(struct muster_comm *comm, struct muster_host *host)
 /* Return: 1: the operation is done; 0: it waits; -errno. */
 static int steps_run(struct muster_comm *comm, struct muster_host *host)
 {
-	while (host->step < host->request->entry->plan->nr_steps) {
+	while (host->in_step) {
 		int done = step_run(comm, host);
 
 		if (done <= 0)
 			return done;
 		asides_free(host, current(host)->nr_receives);
-		host->step++;
-		if (host->step < host->request->entry->plan->nr_steps)
-			step_begin(host);
+		step_next(host);
 	}
 	return 1;
 }
@@ -387,7 +391,7 @@ void muster_host_cancel(struct muster_comm *comm)
 
 	if (!host || !host->request)
 		return;
-	if (host->step < host->request->entry->plan->nr_steps)
+	if (host->in_step)
 		asides_free(host, current(host)->nr_receives);
 	host->request = NULL;
 }

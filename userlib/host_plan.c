@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * A plan: one rank's part of a schedule, made once and then run many times by
- * the host path. Steps in which the rank has nothing to do are left out; those
- * of others are met through the messages alone.
+ * A plan: one rank's part of a schedule, walked by the host path in each operation.
+ * Steps in which the rank has nothing to do are left out; those of others are met
+ * through the messages alone.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "host_plan.h"
-#include "part.h"
 
 bool muster_moves_meet(const struct muster_move *a, const struct muster_move *b)
 {
@@ -29,83 +28,91 @@ static void clashes_find(const struct muster_plan_step *step, struct muster_move
 	}
 }
 
-/* The next message; those of a step come one after the other, sends first. */
-static void move_add(struct muster_plan *plan, const struct muster_message *message,
-		     struct muster_move *move)
+/* All messages of a step: sends come first. */
+static void moves_take(struct muster_plan *plan)
 {
-	struct muster_plan_step *step = &plan->steps[plan->nr_steps - 1];
+	struct muster_message *message = &plan->message;
+	uint32_t step = message->step, nr = 0;
 
-	*move = (struct muster_move){
-		.peer = message->peer, .first = message->first, .nr = message->nr,
-		.reduce = !message->is_send && message->reduce,
-		.fresh = !plan->touched[message->first],
-	};
-	if (message->is_send) {
-		step->nr_sends++;
-		return;
+	for (; plan->has_message && message->step == step; nr++) {
+		plan->moves[nr] = (struct muster_move){
+			.peer = message->peer, .first = message->first, .nr = message->nr,
+			.reduce = !message->is_send && message->reduce,
+		};
+		plan->step.nr_sends += message->is_send;
+		plan->step.nr_receives += !message->is_send;
+		plan->has_message = muster_part_next(&plan->part, message);
 	}
-	if (!step->nr_receives++)
-		step->receives = move;
-	clashes_find(step, move);
-	memset(&plan->touched[move->first], true, move->nr);
-	if (step->nr_receives > plan->receives_max)
-		plan->receives_max = step->nr_receives;
+	plan->step.sends = plan->moves;
+	plan->step.receives = plan->moves + plan->step.nr_sends;
 }
 
-static void count(struct muster_part *part, uint32_t *nr_steps, uint32_t *nr_moves)
+bool muster_plan_next(struct muster_plan *plan)
 {
-	uint32_t last_step = UINT32_MAX;
-	struct muster_message message;
+	struct muster_plan_step *step = &plan->step;
 
-	while (muster_part_next(part, &message)) {
-		*nr_moves += 1;
-		*nr_steps += message.step != last_step;
-		last_step = message.step;
+	*step = (struct muster_plan_step){ 0 };
+	if (!plan->has_message)
+		return false;
+	moves_take(plan);
+	for (uint32_t i = 0; i < step->nr_sends; i++)
+		step->sends[i].fresh = !plan->touched[step->sends[i].first];
+	for (uint32_t i = 0; i < step->nr_receives; i++) {
+		struct muster_move *move = &step->receives[i];
+
+		move->fresh = !plan->touched[move->first];
+		clashes_find(step, move);
+		memset(&plan->touched[move->first], true, move->nr);
 	}
-	muster_part_end(part);
+	return true;
 }
 
-static void fill(struct muster_plan *plan, struct muster_part *part)
+static void walk_begin(struct muster_plan *plan)
 {
-	struct muster_move *move = plan->moves;
-	uint32_t last_step = UINT32_MAX;
-	struct muster_message message;
+	/* Without stages, so it cannot fail. */
+	muster_part_begin(&plan->part, plan->schedule, plan->rank, UINT32_MAX, NULL);
+	plan->has_message = muster_part_next(&plan->part, &plan->message);
+}
 
-	for (; muster_part_next(part, &message); move++) {
-		if (message.step != last_step)
-			plan->steps[plan->nr_steps++] =
-				(struct muster_plan_step){ .sends = move, .receives = move };
-		last_step = message.step;
-		move_add(plan, &message, move);
+void muster_plan_rewind(struct muster_plan *plan)
+{
+	memset(plan->touched, 0, plan->schedule->chunks * sizeof(*plan->touched));
+	walk_begin(plan);
+}
+
+/* The most messages of one step. */
+static uint32_t moves_count(struct muster_plan *plan)
+{
+	uint32_t step = UINT32_MAX, nr = 0, max = 0;
+
+	walk_begin(plan);
+	while (plan->has_message) {
+		nr = plan->message.step == step ? nr + 1 : 1;
+		max = nr > max ? nr : max;
+		step = plan->message.step;
+		plan->has_message = muster_part_next(&plan->part, &plan->message);
 	}
-	muster_part_end(part);
+	return max;
 }
 
 int muster_plan_create(const struct muster_schedule *schedule, uint32_t rank,
 		       struct muster_plan **result)
 {
 	struct muster_plan *plan = calloc(1, sizeof(*plan));
-	uint32_t nr_steps = 0, nr_moves = 0;
-	struct muster_part part;
 
 	if (!plan)
 		return -ENOMEM;
-	if (muster_part_begin(&part, schedule, rank, UINT32_MAX, NULL))
-		goto err_free_plan;
-	count(&part, &nr_steps, &nr_moves);
-	plan->steps = calloc(nr_steps + 1, sizeof(*plan->steps));
-	plan->moves = calloc(nr_moves + 1, sizeof(*plan->moves));
+	plan->schedule = schedule;
+	plan->rank = rank;
+	plan->moves_max = moves_count(plan);
+	plan->moves = calloc(plan->moves_max + 1, sizeof(*plan->moves));
 	plan->touched = calloc(schedule->chunks, sizeof(*plan->touched));
-	if (!plan->steps || !plan->moves || !plan->touched ||
-	    muster_part_begin(&part, schedule, rank, UINT32_MAX, NULL))
-		goto err_free_plan;
-	fill(plan, &part);
+	if (!plan->moves || !plan->touched) {
+		muster_plan_free(plan);
+		return -ENOMEM;
+	}
 	*result = plan;
 	return 0;
-
-err_free_plan:
-	muster_plan_free(plan);
-	return -ENOMEM;
 }
 
 void muster_plan_free(struct muster_plan *plan)
@@ -114,6 +121,5 @@ void muster_plan_free(struct muster_plan *plan)
 		return;
 	free(plan->touched);
 	free(plan->moves);
-	free(plan->steps);
 	free(plan);
 }
