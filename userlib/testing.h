@@ -486,7 +486,7 @@ static inline int test_dev_open(const struct muster_oob *oob,
 		err = muster_engine_vp_open(node->engine, 0);
 	node->dev.ops = &test_dev_ops;
 	node->dev.address = (struct muster_address){ .node = node->node, .incarnation = 7 };
-	node->dev.limits.contexts = 2 * MUSTER_UNIT_CONTEXTS_MAX;
+	node->dev.limits.contexts = MUSTER_CONTEXTS_MAX;
 	node->dev.limits.ring_slots = node->world->ring_slots;
 	*dev = &node->dev;
 	test_unlock(node);

@@ -254,6 +254,9 @@ static void rabenseifner(struct world *w, uint64_t chunk, uint32_t pulse_len)
 	}
 }
 
+/* From ample room down to none. */
+static const uint32_t BUFFERS[] = { 0, MUSTER_ENGINE_NO_BUFFER, MUSTER_MTU, MUSTER_PULSE_MAX };
+
 static void rabenseifner_runs_in_pulses_with_packets(void **state)
 {
 	uint64_t seed;
@@ -263,12 +266,11 @@ static void rabenseifner_runs_in_pulses_with_packets(void **state)
 		struct world *w = vary(4, seed);
 
 		w->share = false;
-		/* From ample room down to nothing but the reserve. */
-		w->buffer_bytes = seed % 4 ? (seed % 4) * MUSTER_PULSE_MAX : 0;
+		w->buffer_bytes = BUFFERS[seed % 4];
 		rabenseifner(w, 40000 + seed % 5 * 8, seed % 2 ? 4096 : 12000);
 		assert_int_equal(world_counters(w, 0).bytes_referenced, 0);
 		assert_true(world_counters(w, 0).grants);
-		if (w->buffer_bytes == MUSTER_PULSE_MAX)
+		if (w->buffer_bytes == MUSTER_ENGINE_NO_BUFFER)
 			assert_true(world_counters(w, 0).grants_reserve ==
 				    world_counters(w, 0).grants);
 		world_destroy(w);
@@ -285,7 +287,7 @@ static void rabenseifner_runs_in_pulses_by_reference(void **state)
 
 		w->share = true;
 		w->peers_hidden = false;
-		w->buffer_bytes = seed % 4 ? (seed % 4) * MUSTER_PULSE_MAX : 0;
+		w->buffer_bytes = BUFFERS[seed % 4];
 		rabenseifner(w, 40000 + seed % 5 * 8, seed % 2 ? 4096 : 12000);
 		assert_int_equal(w->nr_sent[MUSTER_PACKET_DATA], 0);
 		assert_int_equal(world_counters(w, 0).bytes_referenced,

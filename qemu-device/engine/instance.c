@@ -12,17 +12,6 @@
 
 #include "arith.h"
 
-uint32_t muster_step_bytes(const struct sequence *seq, const struct step *step, uint32_t pulse)
-{
-	uint64_t done = (uint64_t)pulse * seq->pulse_len;
-
-	if (step->kind == MUSTER_DESC_MP)
-		return step->length;
-	if (done >= step->length)
-		return 0;
-	return step->length - done < seq->pulse_len ? step->length - done : seq->pulse_len;
-}
-
 void muster_instance_start(struct instance *inst, uint32_t pulse)
 {
 	inst->pulse = pulse;
@@ -58,7 +47,7 @@ static void slot_done(struct context *ctx, struct instance *inst, struct entry *
 	inst->slot++;
 	ctx->coll_end |= !!(entry->flags & MUSTER_PACKET_COLL_END);
 	ctx->moved = true;
-	muster_entry_remove(ctx, entry);
+	muster_entry_remove(entry);
 }
 
 static bool slots_left(const struct instance *inst, const struct step *step)
@@ -79,8 +68,7 @@ static bool store_waits(const struct sequence *seq, const struct instance *inst,
 
 static bool combine_inline(struct context *ctx, struct instance *inst, const struct step *step)
 {
-	struct entry *entry = muster_entry_find(ctx->unit, ctx->index, ctx->base, inst->pulse,
-						inst->slot);
+	struct entry *entry = muster_entry_find(ctx, ctx->base, inst->pulse, inst->slot);
 
 	if (!entry)
 		return false;
@@ -181,7 +169,7 @@ static bool combine_message(struct context *ctx, struct instance *inst, const st
 
 	span_of(ctx, inst, step, &span);
 	for (at = 0; at < span.bytes; at += len) {
-		const void *from = peer ? peer + at : muster_room_block(ctx->unit, entry, at);
+		const void *from = peer ? peer + at : muster_room_block(entry, at);
 
 		len = span.bytes - at;
 		if (len > MUSTER_MTU && !(peer && span.store && (span.operand || replace)))
@@ -220,11 +208,11 @@ static bool copy_reference(struct context *ctx, struct instance *inst, struct en
 {
 	uint32_t at, len;
 
-	if (!muster_room_take(ctx, entry, inst->pulse == ctx->pulse_first))
+	if (!muster_room_take(entry, inst->pulse == ctx->pulse_first))
 		return false;
 	for (at = 0; at < entry->total; at += len) {
 		len = entry->total - at < MUSTER_MTU ? entry->total - at : MUSTER_MTU;
-		memcpy(muster_room_block(ctx->unit, entry, at), peer + at, len);
+		memcpy(muster_room_block(entry, at), peer + at, len);
 	}
 	if (given_back(ctx, entry))
 		return false;
@@ -273,8 +261,7 @@ static bool combine_full(struct context *ctx, struct instance *inst, const struc
 
 static bool combine_slot(struct context *ctx, struct instance *inst, const struct step *step)
 {
-	struct entry *entry = muster_entry_find(ctx->unit, ctx->index, ctx->base, inst->pulse,
-						inst->slot);
+	struct entry *entry = muster_entry_find(ctx, ctx->base, inst->pulse, inst->slot);
 
 	if (!entry || entry->state == ENTRY_ASKED || entry->state == ENTRY_GRANTED ||
 	    entry->state == ENTRY_VOID)

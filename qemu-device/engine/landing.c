@@ -85,7 +85,7 @@ static bool within_window(struct context *ctx, uint32_t member, const struct mus
 	}
 	if (packet->pulse < first ||
 	    (is_running(ctx, packet->number) && packet->pulse < ctx->pulse_next &&
-	     packet->seq_id < ctx->instances[packet->pulse % MUSTER_PULSES_LIVE].slot)) {
+	     packet->seq_id < muster_instance(ctx, packet->pulse)->slot)) {
 		repeated(ctx, member, packet, &muster_sequence_current(ctx)->signature);
 		return false;
 	}
@@ -96,13 +96,10 @@ static bool within_window(struct context *ctx, uint32_t member, const struct mus
 
 static struct entry *land(struct context *ctx, uint32_t member, const struct muster_packet *packet)
 {
-	struct arrivals *arrivals = &ctx->arrivals[packet->number % MUSTER_WINDOW];
 	struct entry *entry = muster_entry_add(ctx, packet->number, packet->pulse, packet->seq_id);
 
-	if (!entry) {
-		ctx->engine->counters.drop_buffer_full++;
+	if (!entry)
 		return NULL;
-	}
 	entry->member = member;
 	entry->signature = packet->signature;
 	entry->stage = packet->stage;
@@ -112,10 +109,8 @@ static struct entry *land(struct context *ctx, uint32_t member, const struct mus
 	if (is_running(ctx, packet->number) && !muster_landing_check(ctx, entry))
 		return NULL;
 
-	if (packet->flags & MUSTER_PACKET_CREDIT_WANTED) {
-		arrivals->credit_wanted |= 1u << packet->seq_id;
-		arrivals->writer[packet->seq_id] = member;
-	}
+	if (packet->flags & MUSTER_PACKET_CREDIT_WANTED)
+		muster_credit_note(ctx, member, packet->number);
 	return entry;
 }
 
@@ -132,7 +127,7 @@ static void land_fragment(struct context *ctx, uint32_t member, struct entry *en
 		ctx->engine->counters.drop_malformed++;
 		return;
 	}
-	memcpy(muster_room_block(ctx->unit, entry, packet->offset), payload, packet->length);
+	memcpy(muster_room_block(entry, packet->offset), payload, packet->length);
 	entry->fragments |= bit;
 	if (entry->fragments == (1u << entry->nr_blocks) - 1) {
 		entry->state = ENTRY_FULL;
@@ -143,10 +138,10 @@ static void land_fragment(struct context *ctx, uint32_t member, struct entry *en
 void muster_landing_data(struct context *ctx, uint32_t member, const struct muster_packet *packet,
 			 const void *payload)
 {
-	struct entry *entry = muster_entry_find(ctx->unit, ctx->index, packet->number,
-						packet->pulse, packet->seq_id);
+	struct entry *entry = muster_entry_find(ctx, packet->number, packet->pulse,
+						packet->seq_id);
 
-	if (entry && entry->number == packet->number) {
+	if (entry) {
 		land_fragment(ctx, member, entry, packet, payload);
 		return;
 	}
@@ -178,9 +173,8 @@ void muster_landing_rts(struct context *ctx, uint32_t member, const struct muste
 			return;
 		}
 	}
-	entry = muster_entry_find(ctx->unit, ctx->index, packet->number, packet->pulse,
-				  packet->seq_id);
-	if (entry && entry->number == packet->number) {
+	entry = muster_entry_find(ctx, packet->number, packet->pulse, packet->seq_id);
+	if (entry) {
 		repeated(ctx, member, packet, &entry->signature);
 		return;
 	}
@@ -227,11 +221,11 @@ static void grant(struct context *ctx, struct entry *entry, bool is_needed_next)
 {
 	struct muster_engine_counters *counters = &ctx->engine->counters;
 
-	if (entry->total && !muster_room_take(ctx, entry, is_needed_next))
+	if (entry->total && !muster_room_take(entry, is_needed_next))
 		return;
 	if (!send_grant(ctx, entry, !entry->total)) {
 		if (!ctx->failure.status)
-			muster_room_give(ctx, entry);
+			muster_room_give(entry);
 		return;
 	}
 	counters->grants++;
@@ -244,26 +238,28 @@ static void grant(struct context *ctx, struct entry *entry, bool is_needed_next)
 /* The entry of the slot needed next, if it has come. */
 static struct entry *needed_next(const struct context *ctx)
 {
-	const struct instance *oldest = &ctx->instances[ctx->pulse_first % MUSTER_PULSES_LIVE];
+	const struct instance *oldest = muster_instance(ctx, ctx->pulse_first);
 
-	return muster_entry_find(ctx->unit, ctx->index, ctx->base, oldest->pulse, oldest->slot);
+	return muster_entry_find(ctx, ctx->base, oldest->pulse, oldest->slot);
 }
 
 /* Look again at those of the running sequence that wait for room. */
 void muster_landing_grant_room(struct context *ctx)
 {
 	const struct arrivals *arrivals = &ctx->arrivals[ctx->base % MUSTER_WINDOW];
-	struct entry *next, *entry;
-	uint16_t index;
+	struct entry *needed, *entry, *next;
 
 	if (!arrivals->first)
 		return;
-	next = needed_next(ctx);
-	if (next && next->state == ENTRY_ASKED)
-		grant(ctx, next, true);
-	for (index = arrivals->first; index && !ctx->failure.status; index = entry->next) {
-		entry = &ctx->unit->entries[index];
-		if (entry->state == ENTRY_ASKED && entry->pulse < ctx->pulse_next && entry != next)
+	needed = needed_next(ctx);
+	if (needed && needed->state == ENTRY_ASKED)
+		grant(ctx, needed, true);
+	if (ctx->failure.status)
+		return;
+	for (entry = arrivals->first; entry && !ctx->failure.status; entry = next) {
+		next = entry->next;
+		if (entry->state == ENTRY_ASKED && entry->pulse < ctx->pulse_next &&
+		    entry != needed)
 			grant(ctx, entry, false);
 	}
 }

@@ -12,10 +12,6 @@ set -eu
 
 DIR=$MUSTER_CACHE/kernel
 
-dependency() {
-	apt-cache depends "$1" | sed -n "s/^ *Depends: \($2[^ ]*\)$/\1/p" | head -n 1
-}
-
 fetch_packages() {
 	private_apt
 	image=$(dependency linux-image-amd64 linux-image-6.1)
@@ -27,14 +23,6 @@ fetch_packages() {
 	(cd "$DIR/download" &&
 		with_log "$DIR/fetch.log" "fetching $image and its headers (about 85 MB)" \
 			apt-get -q download "$image" "$headers" "$common" linux-kbuild-6.1)
-}
-
-# Debian's header packages name each other under /usr/src; point them into the cache.
-relocate_headers() {
-	grep -rlF /usr/src/ "$1"/usr/src/linux-headers-*/Makefile |
-		xargs -r sed -i "s|/usr/src/|$2/usr/src/|g"
-	ln -sfn "$2/usr/src/linux-headers-$release" "$1/lib/modules/$release/build"
-	rm -f "$1/lib/modules/$release/source"
 }
 
 extract_vmlinux() {
@@ -49,15 +37,13 @@ extract_vmlinux() {
 	rm -r "${1:?}/boot"
 }
 
-unpack_packages() {
+lay_out_kernel() {
 	new=$DIR/root.new
-	rm -rf "$new" && mkdir -p "$new"
-	for package in "$DIR"/download/*.deb; do
-		say "unpacking ${package##*/}"
-		dpkg-deb -x "$package" "$new"
-	done
+	unpack_packages "$DIR/download" "$new"
 	release=$(basename "$new"/lib/modules/*)
 	relocate_headers "$new" "$DIR/$release"
+	ln -sfn "$DIR/$release/usr/src/linux-headers-$release" "$new/lib/modules/$release/build"
+	rm -f "$new/lib/modules/$release/source"
 	extract_vmlinux "$new"
 	depmod -b "$new" "$release"
 	echo "$release" >"$new/release"
@@ -70,7 +56,7 @@ fetch() {
 	need dpkg-deb depmod flock
 	cache_lock kernel
 	fetch_packages
-	unpack_packages
+	lay_out_kernel
 }
 
 [ -f "$DIR/current" ] || fetch
