@@ -4,7 +4,8 @@
  * of one instance to its entry, and a bitmap of blocks for what entries cannot hold
  * themselves. There is an entry for every slot that the window lets through:
  * they come in chunks, as they are needed, so the windows alone bound their number.
- * Blocks are for all contexts of the unit alike, first come first served.
+ * Blocks are for all contexts of the unit alike, first come first served: they let
+ * messages come before their turn, and nobody needs one to go on.
  */
 #include "internal.h"
 
@@ -186,7 +187,6 @@ struct entry *muster_entry_add(struct context *ctx, uint32_t number, uint32_t pu
 	entry->slot = slot;
 	entry->fragments = 0;
 	entry->nr_blocks = 0;
-	entry->in_reserve = false;
 	entry->combined = false;
 	entry->owes_taken = false;
 
@@ -293,38 +293,20 @@ void muster_room_forgo(struct context *ctx)
 		unit->waiting_last = ctx->prev_waiting;
 }
 
-static bool reserve_take(struct entry *entry)
-{
-	struct context *ctx = entry->owner;
-
-	if (ctx->reserve_used)
-		return false;
-	if (!ctx->reserve)
-		ctx->reserve = muster_pool_take(ctx->engine, MUSTER_PULSE_MAX);
-	if (!ctx->reserve) {
-		ctx->stalled = true;
-		return false;
-	}
-	ctx->reserve_used = true;
-	entry->in_reserve = true;
-	return true;
-}
-
-bool muster_room_take(struct entry *entry, bool may_use_reserve)
+bool muster_room_take(struct entry *entry)
 {
 	struct context *ctx = entry->owner;
 	struct unit *unit = ctx->unit;
 	uint32_t nr = (entry->total + MUSTER_MTU - 1) / MUSTER_MTU;
 	uint32_t i, word = 0;
 
-	if (nr <= unit->nr_free) {
-		unit->nr_free -= nr;
-		for (i = 0; i < nr; i++)
-			entry->blocks[i] = block_take(unit, &word);
-	} else if (!may_use_reserve || !reserve_take(entry)) {
+	if (nr > unit->nr_free) {
 		wait_for_blocks(ctx);
 		return false;
 	}
+	unit->nr_free -= nr;
+	for (i = 0; i < nr; i++)
+		entry->blocks[i] = block_take(unit, &word);
 	entry->nr_blocks = nr;
 	count_used(ctx, nr);
 	return true;
@@ -344,30 +326,21 @@ static void wake_waiting(struct unit *unit, uint32_t nr)
 
 void muster_room_give(struct entry *entry)
 {
-	struct context *ctx = entry->owner;
-	struct unit *unit = ctx->unit;
+	struct unit *unit = entry->owner->unit;
 	uint32_t nr = entry->nr_blocks, i;
 
+	if (!nr)
+		return;
+	for (i = 0; i < nr; i++)
+		unit->used[entry->blocks[i] / 64] &= ~(1ull << entry->blocks[i] % 64);
 	entry->nr_blocks = 0;
 	unit->nr_used -= nr;
-	if (entry->in_reserve) {
-		ctx->reserve_used = false;
-		entry->in_reserve = false;
-		muster_pool_give(ctx->engine, ctx->reserve, MUSTER_PULSE_MAX);
-		ctx->reserve = NULL;
-	} else if (nr) {
-		for (i = 0; i < nr; i++)
-			unit->used[entry->blocks[i] / 64] &= ~(1ull << entry->blocks[i] % 64);
-		unit->nr_free += nr;
-		wake_waiting(unit, nr);
-	}
+	unit->nr_free += nr;
+	wake_waiting(unit, nr);
 }
 
 void *muster_room_block(const struct entry *entry, uint32_t offset)
 {
-	const struct context *ctx = entry->owner;
-
-	if (entry->in_reserve)
-		return ctx->reserve + offset;
-	return ctx->unit->blocks + (size_t)entry->blocks[offset / MUSTER_MTU] * MUSTER_MTU;
+	return entry->owner->unit->blocks +
+	       (size_t)entry->blocks[offset / MUSTER_MTU] * MUSTER_MTU;
 }

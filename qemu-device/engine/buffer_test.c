@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * The packet buffer against a plain array: what was added is found until it is
- * removed, blocks are never given twice, and a reserve serves its owner alone.
+ * removed, and blocks are never given twice.
  */
 #include "test_world.h"
 
@@ -93,35 +93,6 @@ static struct entry *entry_with(struct fixture *f, uint32_t c, uint32_t slot, ui
 	return entry;
 }
 
-static void a_reserve_serves_one_slot_of_its_owner(void **state)
-{
-	struct fixture f = fixture_create(1);
-	struct entry *shared[2], *first, *second, *other;
-	uint32_t i;
-
-	(void)state;
-	for (i = 0; i < 2; i++) {
-		shared[i] = entry_with(&f, 0, i, MUSTER_PULSE_MAX);
-		assert_true(muster_room_take(shared[i], false));
-		assert_false(shared[i]->in_reserve);
-	}
-	first = entry_with(&f, 0, 2, MUSTER_PULSE_MAX);
-	second = entry_with(&f, 0, 3, 1);
-	other = entry_with(&f, 1, 0, MUSTER_PULSE_MAX);
-	assert_false(muster_room_take(first, false));
-	assert_true(muster_room_take(first, true));
-	assert_true(first->in_reserve);
-	assert_false(muster_room_take(second, true));
-	assert_true(muster_room_take(other, true));
-	assert_true(muster_room_block(other, 0) != muster_room_block(first, 0));
-	assert_int_equal(f.unit->nr_used, 4 * PULSE_BLOCKS);
-
-	muster_entry_remove(first);
-	assert_true(muster_room_take(second, true));
-	assert_true(second->in_reserve);
-	world_destroy(f.w);
-}
-
 static void blocks_are_never_given_twice_and_all_come_back(void **state)
 {
 	struct fixture f = fixture_create(3);
@@ -143,7 +114,7 @@ static void blocks_are_never_given_twice_and_all_come_back(void **state)
 			continue;
 		}
 		held[s] = entry_with(&f, 0, s, 1 + world_random(f.w, MUSTER_PULSE_MAX));
-		if (!muster_room_take(held[s], world_random(f.w, 2))) {
+		if (!muster_room_take(held[s])) {
 			muster_entry_remove(held[s]);
 			held[s] = NULL;
 			continue;
@@ -168,13 +139,13 @@ static void blocks_that_come_back_wake_who_waits_for_them(void **state)
 	struct entry *wants = entry_with(&f, 1, 0, MUSTER_MTU);
 
 	(void)state;
-	assert_true(muster_room_take(all, false));
-	assert_true(muster_room_take(more, false));
-	assert_false(muster_room_take(wants, false));
+	assert_true(muster_room_take(all));
+	assert_true(muster_room_take(more));
+	assert_false(muster_room_take(wants));
 	assert_false(f.ctx[1]->listed);
 	muster_entry_remove(more);
 	assert_true(f.ctx[1]->listed);
-	assert_true(muster_room_take(wants, false));
+	assert_true(muster_room_take(wants));
 	world_destroy(f.w);
 }
 
@@ -205,7 +176,6 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(entries_are_found_from_adding_to_removing),
 		cmocka_unit_test(there_is_an_entry_for_all_that_the_window_lets_through_while_it_is_needed),
-		cmocka_unit_test(a_reserve_serves_one_slot_of_its_owner),
 		cmocka_unit_test(blocks_are_never_given_twice_and_all_come_back),
 		cmocka_unit_test(blocks_that_come_back_wake_who_waits_for_them),
 		cmocka_unit_test(contexts_go_to_the_least_loaded_unit),

@@ -261,6 +261,15 @@ void muster_engine_context_close(struct muster_engine *engine, uint16_t vp, uint
 
 /* ---- diagnosis ---- */
 
+/* Its store waits for a send of its own. */
+static bool inst_waits(const struct context *ctx, const struct instance *inst)
+{
+	const struct sequence *seq = muster_sequence_current(ctx);
+
+	return inst->next < seq->nr_steps &&
+	       muster_combine_waits(seq, inst, &seq->steps[inst->next]);
+}
+
 int muster_engine_context_query(const struct muster_engine *engine, uint16_t vp, uint8_t job,
 				uint32_t context, struct muster_context_state *state)
 {
@@ -287,8 +296,9 @@ int muster_engine_context_query(const struct muster_engine *engine, uint16_t vp,
 		const struct entry *entry = muster_entry_find(ctx, ctx->base, inst->pulse,
 							      inst->slot);
 
-		state->waiting = !entry || entry->state == ENTRY_ASKED ||
-				 entry->state == ENTRY_GRANTED;
+		state->waiting = !entry || entry->state == ENTRY_GRANTED ||
+				 entry->state == ENTRY_STREAMED ||
+				 (entry->state == ENTRY_ASKED && !inst_waits(ctx, inst));
 	}
 	return 0;
 }

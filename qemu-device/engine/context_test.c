@@ -174,6 +174,54 @@ static void an_incast_loses_nothing(void **state)
 	world_destroy(w);
 }
 
+/* Three ranks, many contexts in a ring, each begun elsewhere first: no block, or one for all. */
+static void rings_over_many_contexts_need_no_room(void **state)
+{
+	enum { CONTEXTS = 48, BYTES = 8000, AT = 65536 };
+	static const uint32_t buffers[] = { MUSTER_ENGINE_NO_BUFFER, MUSTER_MTU, 2 * MUSTER_MTU };
+	uint32_t seed, r, i, c;
+
+	(void)state;
+	for (seed = 0; seed < 12; seed++) {
+		struct world *w = world_create(3, seed);
+
+		w->share = seed / 3 % 2;
+		w->map = seed / 6;
+		w->buffer_bytes = buffers[seed % 3];
+		world_start(w);
+		for (r = 0; r < 3; r++) {
+			open_many(w, r, 1000, CONTEXTS);
+			for (i = 0; i < BYTES / 8; i++)
+				world_double(w, r, 0)[i] = r + i;
+		}
+		for (i = 0; i < CONTEXTS; i++)
+			for (r = 0; r < 3; r++) {
+				struct muster_desc descs[2] = {
+					desc_rdma(MUSTER_DESC_CH, 0, BYTES, BYTES),
+					desc_rdma(MUSTER_DESC_CT | MUSTER_DESC_REDUCE |
+						  MUSTER_DESC_COLL_END, 1, BYTES, BYTES),
+				};
+
+				c = (i * (6 * r + 1) + r) % CONTEXTS;
+				desc_load(&descs[0], 0);
+				desc_to(&descs[0], (r + 1) % 3, 0);
+				desc_load(&descs[1], 0);
+				desc_store(&descs[1], AT + c * 8192);
+				descs[0].context = descs[1].context = 1000 + c;
+				world_post(w, r, descs, 2);
+			}
+		world_run(w);
+		for (r = 0; r < 3; r++) {
+			assert_int_equal(w->nodes[r].nr_cqes, CONTEXTS);
+			for (c = 0; c < CONTEXTS; c++)
+				for (i = 0; i < BYTES / 8; i++)
+					assert_true(world_double(w, r, AT + c * 8192)[i] ==
+						    r + (r + 2) % 3 + 2 * i);
+		}
+		world_destroy(w);
+	}
+}
+
 /* Whatever allocation fails, the context ends or goes on, and nothing is left behind. */
 static void without_memory_a_context_ends_or_goes_on(void **state)
 {
@@ -224,6 +272,7 @@ int main(void)
 		cmocka_unit_test(a_step_costs_nothing_for_those_that_are_idle),
 		cmocka_unit_test(there_is_a_limit_to_open_ones),
 		cmocka_unit_test(an_incast_loses_nothing),
+		cmocka_unit_test(rings_over_many_contexts_need_no_room),
 		cmocka_unit_test(without_memory_a_context_ends_or_goes_on),
 	};
 

@@ -128,7 +128,7 @@ struct muster_engine_counters {
 	uint64_t dma_read_bytes;
 	uint64_t dma_write_bytes;
 	uint64_t grants;
-	uint64_t grants_reserve;	/* of them without blocks of the unit */
+	uint64_t grants_streamed;	/* of them without room: combined as it comes */
 	uint64_t credits;
 	uint64_t drop_malformed;	/* version, type, flags, lengths, reserved bits */
 	uint64_t drop_stranger;		/* no such context, wrong key, member or incarnation */

@@ -20,7 +20,7 @@
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "little-endian hosts only");
 
 enum engine_limit {
-	PULSE_BLOCKS = MUSTER_PULSE_MAX / MUSTER_MTU,	/* blocks of a pulse, or of a reserve */
+	PULSE_BLOCKS = MUSTER_PULSE_MAX / MUSTER_MTU,	/* blocks of a pulse */
 	ENTRIES_CHUNK = 128,		/* entries of a packet buffer, allocated together */
 	BUFFER_BYTES_MAX = 128 << 20,
 	CLOSED_MAX = MUSTER_CONTEXTS_MAX, /* closed and not yet told to all: no more are opened then */
@@ -96,6 +96,7 @@ enum entry_state {
 	ENTRY_ASKED = 1,	/* RTS has come; no room yet */
 	ENTRY_REFERENCE,	/* RTS has come; the message lies in the sender's memory */
 	ENTRY_GRANTED,		/* has room; fragments arrive */
+	ENTRY_STREAMED,		/* its turn has come: fragments are combined as they arrive */
 	ENTRY_FULL,		/* the message is here */
 	ENTRY_VOID,		/* its memory was given back before it was read: an ABORT follows */
 };
@@ -116,7 +117,6 @@ struct entry {
 	uint8_t slot;
 	uint8_t fragments;	/* bit i: the one at offset i * MUSTER_MTU is here */
 	uint8_t nr_blocks;
-	bool in_reserve;
 	bool is_inline;
 	bool combined;		/* only TAKEN is still owed */
 	bool owes_taken;
@@ -140,7 +140,7 @@ struct unit {
 	uint64_t *used;			/* a bit per block */
 	uint32_t nr_blocks;
 	uint32_t nr_free;
-	uint32_t nr_used;		/* blocks and reserves */
+	uint32_t nr_used;
 	struct context *waiting_first, *waiting_last; /* for blocks */
 
 	struct entry_chunk *chunks;
@@ -261,7 +261,6 @@ struct context {
 	bool stalled;			/* wire, completion queue, memory or budget said: later */
 	bool wants_room;		/* look again when blocks become free */
 	bool moved;			/* something changed that lets something else go on */
-	bool reserve_used;
 	bool running;			/* the sequence `base` */
 	bool closed;			/* for its owner; stays until all members are told */
 	bool coll_end;			/* of it: a packet carried COLL_END */
@@ -288,7 +287,6 @@ struct context {
 	void *instances;		/* of the running sequence */
 	size_t instance_bytes;		/* of each */
 	size_t instances_bytes;		/* of all */
-	uint8_t *reserve;
 	struct muster_packet header;	/* what all packets of the context share */
 	struct failure failure;
 	struct arrivals arrivals[MUSTER_WINDOW];
@@ -407,8 +405,8 @@ struct entry *muster_entry_add(struct context *ctx, uint32_t number, uint32_t pu
 			       uint32_t slot);
 void muster_entry_remove(struct entry *entry);
 void muster_entries_remove(struct context *ctx);
-/* Room for entry->total bytes; in the reserve, if it may and can. */
-bool muster_room_take(struct entry *entry, bool may_use_reserve);
+/* Blocks for entry->total bytes; false: wakes the context when there are some. */
+bool muster_room_take(struct entry *entry);
 void muster_room_give(struct entry *entry);
 /* Wait no longer for blocks. */
 void muster_room_forgo(struct context *ctx);
@@ -429,10 +427,27 @@ void muster_landing_data(struct context *ctx, uint32_t member, const struct must
 			 const void *payload);
 void muster_landing_rts(struct context *ctx, uint32_t member, const struct muster_packet *packet,
 			const void *payload);
-void muster_landing_grant_room(struct context *ctx);
-bool muster_landing_tell_taken(struct context *ctx, struct entry *entry);
 /* Whether what came for the running sequence agrees with it; else the context fails. */
 bool muster_landing_check(struct context *ctx, const struct entry *entry);
+
+/* combine.c */
+bool muster_combine_replaces(const struct step *step, const struct entry *entry);
+/* Fails the context: the packet should have brought what nothing else does. */
+bool muster_combine_operand_missing(struct context *ctx, const struct entry *entry);
+/* Rule 3: what is stored must not overwrite what is still being sent. */
+bool muster_combine_waits(const struct sequence *seq, const struct instance *inst,
+			  const struct step *step);
+/* peer: the message in the sender's memory; else it is in the entry's blocks. */
+bool muster_combine_message(struct context *ctx, struct instance *inst, const struct step *step,
+			    const struct entry *entry, const uint8_t *peer);
+/* Of a slot whose turn it is. */
+bool muster_combine_fragment(struct context *ctx, const struct entry *entry, uint32_t at,
+			     const void *from, uint32_t len);
+
+/* grant.c */
+/* Look again at those who asked for slots of the running sequence. */
+void muster_grant_run(struct context *ctx);
+bool muster_grant_tell_taken(struct context *ctx, struct entry *entry);
 
 /* farewell.c: members that close their context in good order */
 /* Tell the members that it has failed or ended. False: the wire is full, stalled. */

@@ -114,12 +114,28 @@ static struct entry *land(struct context *ctx, uint32_t member, const struct mus
 	return entry;
 }
 
+static bool is_whole(const struct entry *entry)
+{
+	return entry->fragments == (1u << (entry->total + MUSTER_MTU - 1) / MUSTER_MTU) - 1;
+}
+
+/* To where it belongs at once, if its turn had come when it was granted; else to its block. */
+static bool take_fragment(struct context *ctx, struct entry *entry,
+			  const struct muster_packet *packet, const void *payload)
+{
+	if (entry->state == ENTRY_STREAMED)
+		return muster_combine_fragment(ctx, entry, packet->offset, payload,
+					       packet->length);
+	memcpy(muster_room_block(entry, packet->offset), payload, packet->length);
+	return true;
+}
+
 static void land_fragment(struct context *ctx, uint32_t member, struct entry *entry,
 			  const struct muster_packet *packet, const void *payload)
 {
 	uint8_t bit = 1u << packet->offset / MUSTER_MTU;
 
-	if (entry->state != ENTRY_GRANTED || entry->member != member || entry->fragments & bit) {
+	if ((entry->state != ENTRY_GRANTED && entry->state != ENTRY_STREAMED) || entry->member != member || entry->fragments & bit) {
 		repeated(ctx, member, packet, &entry->signature);
 		return;
 	}
@@ -127,12 +143,17 @@ static void land_fragment(struct context *ctx, uint32_t member, struct entry *en
 		ctx->engine->counters.drop_malformed++;
 		return;
 	}
-	memcpy(muster_room_block(entry, packet->offset), payload, packet->length);
+	if (!take_fragment(ctx, entry, packet, payload))
+		return;
 	entry->fragments |= bit;
-	if (entry->fragments == (1u << entry->nr_blocks) - 1) {
-		entry->state = ENTRY_FULL;
-		muster_context_ready(ctx);
+	if (!is_whole(entry))
+		return;
+	if (entry->state == ENTRY_STREAMED) {
+		entry->combined = true;
+		muster_instance(ctx, entry->pulse)->stored = true;
 	}
+	entry->state = ENTRY_FULL;
+	muster_context_ready(ctx);
 }
 
 void muster_landing_data(struct context *ctx, uint32_t member, const struct muster_packet *packet,
@@ -189,77 +210,4 @@ void muster_landing_rts(struct context *ctx, uint32_t member, const struct muste
 		entry->reference = reference;
 	}
 	muster_context_ready(ctx);
-}
-
-/* ---- answering ---- */
-
-static bool send_grant(struct context *ctx, const struct entry *entry, bool taken)
-{
-	struct muster_packet packet;
-
-	muster_packet_prepare(ctx, MUSTER_PACKET_GRANT, entry->member, &packet);
-	packet.flags = taken ? MUSTER_PACKET_TAKEN : 0;
-	packet.seq_id = entry->slot;
-	packet.stage = entry->stage;
-	packet.signature = entry->signature;
-	packet.number = entry->number;
-	packet.pulse = entry->pulse;
-	packet.total = entry->total;
-	return muster_packet_send(ctx, entry->member, &packet, NULL);
-}
-
-bool muster_landing_tell_taken(struct context *ctx, struct entry *entry)
-{
-	if (!send_grant(ctx, entry, true))
-		return false;
-	entry->owes_taken = false;
-	return true;
-}
-
-/* Messages of 0 bytes need no room, and are here once they have asked. */
-static void grant(struct context *ctx, struct entry *entry, bool is_needed_next)
-{
-	struct muster_engine_counters *counters = &ctx->engine->counters;
-
-	if (entry->total && !muster_room_take(entry, is_needed_next))
-		return;
-	if (!send_grant(ctx, entry, !entry->total)) {
-		if (!ctx->failure.status)
-			muster_room_give(entry);
-		return;
-	}
-	counters->grants++;
-	counters->grants_reserve += entry->in_reserve;
-	entry->state = entry->total ? ENTRY_GRANTED : ENTRY_FULL;
-	if (!entry->total)
-		ctx->moved = true;
-}
-
-/* The entry of the slot needed next, if it has come. */
-static struct entry *needed_next(const struct context *ctx)
-{
-	const struct instance *oldest = muster_instance(ctx, ctx->pulse_first);
-
-	return muster_entry_find(ctx, ctx->base, oldest->pulse, oldest->slot);
-}
-
-/* Look again at those of the running sequence that wait for room. */
-void muster_landing_grant_room(struct context *ctx)
-{
-	const struct arrivals *arrivals = &ctx->arrivals[ctx->base % MUSTER_WINDOW];
-	struct entry *needed, *entry, *next;
-
-	if (!arrivals->first)
-		return;
-	needed = needed_next(ctx);
-	if (needed && needed->state == ENTRY_ASKED)
-		grant(ctx, needed, true);
-	if (ctx->failure.status)
-		return;
-	for (entry = arrivals->first; entry && !ctx->failure.status; entry = next) {
-		next = entry->next;
-		if (entry->state == ENTRY_ASKED && entry->pulse < ctx->pulse_next &&
-		    entry != needed)
-			grant(ctx, entry, false);
-	}
 }

@@ -165,6 +165,6 @@ void muster_sequence_run(struct context *ctx)
 		if (ctx->pulse_first == muster_sequence_current(ctx)->pulse_count)
 			end(ctx);
 		else
-			muster_landing_grant_room(ctx);
+			muster_grant_run(ctx);
 	} while (ctx->moved && !ctx->failure.status);
 }
