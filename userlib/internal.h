@@ -328,16 +328,20 @@ int muster_host_advance(struct muster_request *request);
 /** muster_host_cancel() - forget the running operation. */
 void muster_host_cancel(struct muster_comm *comm);
 void muster_host_close(struct muster_comm *comm);
-/**
- * muster_host_take() - the next fragment of a member's stream.
- * Return: 1: used; 0: not now; -errno: it does not fit what is awaited.
- */
+/** muster_host_take() - what its channels hand the next fragment of a member's stream to. */
 int muster_host_take(struct muster_comm *comm, uint32_t member, uint32_t number,
 		     const void *payload, uint32_t len);
 
 /* ---- message.c: ordered streams between members, with credits ----------------------------- */
 
-int muster_channel_open(struct muster_comm *comm, uint32_t credits);
+/**
+ * The next fragment of a member's stream.
+ * Return: 1: used; 0: not now; -errno: it does not fit what is awaited.
+ */
+typedef int muster_channel_take(struct muster_comm *comm, uint32_t member, uint32_t number,
+				const void *payload, uint32_t len);
+
+int muster_channel_open(struct muster_comm *comm, uint32_t credits, muster_channel_take *take);
 uint32_t muster_channel_credits(const struct muster_comm *comm);
 void muster_channel_close(struct muster_comm *comm);
 /** muster_channel_slots() - receive ring slots of a communicator with that many credits. */
@@ -364,7 +368,7 @@ void muster_channel_receive(struct muster_comm *comm, const struct muster_packet
  * something for it on the host path? The communicator has failed then.
  */
 bool muster_channel_clashes(struct muster_comm *comm, uint32_t number);
-/** muster_channel_deliver() - offer the host path what was kept of a member. */
+/** muster_channel_deliver() - offer to take() what was kept of a member. */
 void muster_channel_deliver(struct muster_comm *comm, uint32_t member);
 /** muster_channel_flush() - send control messages that found no room. */
 void muster_channel_flush(struct muster_comm *comm);
@@ -379,8 +383,10 @@ bool muster_channel_idle(const struct muster_comm *comm);
  * where they are. One that called something else in its place ends the communicator.
  */
 void muster_channel_probe(struct muster_comm *comm);
-/** muster_channel_who_is_late() - ask all members; names those that have not come to number. */
-void muster_channel_who_is_late(struct muster_comm *comm, uint32_t number, char *names,
+/** muster_channel_silent() - how many members have not answered the last probe. */
+uint32_t muster_channel_silent(const struct muster_comm *comm);
+/** muster_channel_who_is_late() - by their answers; names those that have not come to number. */
+void muster_channel_who_is_late(const struct muster_comm *comm, uint32_t number, char *names,
 				size_t len);
 
 #endif /* MUSTER_INTERNAL_H */

@@ -112,6 +112,18 @@ int muster_test(struct muster_request *request, bool *done)
 	return *done ? muster_request_end(request) : 0;
 }
 
+/* Ask all members where they are, and wait a while for their answers. */
+static void ask(struct muster_comm *comm)
+{
+	struct muster_dev *dev = comm->job->dev;
+	uint64_t end_us = now_us() + MUSTER_PROBE_US;
+
+	muster_channel_probe(comm);
+	while (!comm->failed && muster_channel_silent(comm) && now_us() < end_us)
+		if (!muster_progress(comm->job))
+			dev->ops->wait(dev, MUSTER_SLEEP_US);
+}
+
 /* Give the buffers back to a caller who does not want to wait longer: the operation must end. */
 static void give_up(struct muster_request *request)
 {
@@ -119,6 +131,7 @@ static void give_up(struct muster_request *request)
 	struct muster *job = request->job;
 	char names[MUSTER_WHY_MAX];
 
+	ask(comm);
 	muster_channel_who_is_late(comm, request->number, names, sizeof(names));
 	if (request->state == MUSTER_REQUEST_DONE)
 		return;

@@ -240,10 +240,9 @@ static void tell_lost(struct local *local)
 	muster_local_step(local);
 }
 
-/* What is not for the hot path: deaths, announcements, memory that peers took back. */
-static void service(struct local *local)
+/* What is not for the hot path, after deaths: announcements, memory that peers took back. */
+static void tidy(struct local *local)
 {
-	muster_mesh_service(local->mesh);
 	if (local->announcing)
 		muster_local_announce(local);
 	for (uint32_t rank = 0; rank < local->size; rank++)
@@ -258,7 +257,8 @@ static void look(struct local *local)
 	if (now - local->serviced_us < SERVICE_US)
 		return;
 	local->serviced_us = now;
-	service(local);
+	muster_mesh_service(local->mesh);
+	tidy(local);
 }
 
 bool muster_local_progress(struct local *local)
@@ -388,7 +388,7 @@ void muster_local_wait(struct local *local, uint64_t timeout_us)
 		sleep_wire(local, timeout_us);
 	else
 		sleep_rings(local, timeout_us);
-	service(local);
+	tidy(local);
 	muster_local_progress(local);
 }
 
