@@ -192,8 +192,8 @@ $(NEXT_ABI): provider/libmusterdv.map $(wildcard provider/*.[ch]) uapi/rdma/must
 # ---- targets -----------------------------------------------------------------
 
 .PHONY: all setup setup-core demo demo-local check bench bench-mpi bench-parts dst model clean help
-.PHONY: kernel headers provider guest-tests check-guest check-local setup-guest guests bench-guest bench-bump
-.PHONY: check-synth synth-tables torus-tables
+.PHONY: kernel headers provider guest-tests check-guest check-kernel check-local setup-guest guests
+.PHONY: bench-guest bench-bump check-synth synth-tables torus-tables
 .PHONY: check-all check-compilers check-aarch64 compile
 .PHONY: check-bump check-engine check-wire check-nic check-userlib check-selftests
 
@@ -211,7 +211,7 @@ demo: guests ## PageRank in 4 virtual machines and on the local device, both pat
 demo-local: all ## PageRank on 4 local ranks: NIC path beside host path
 	@$(BUILD)/tools/muster-run -n 4 $(BUILD)/userlib/examples/pagerank
 
-kernel: ## build the driver: build/kernel/muster.ko; KERNEL=6.12: compile it for that kernel
+kernel: ## build the driver: build/kernel/muster.ko; KERNEL=6.12, debug: for that kernel
 	+@KERNEL=$(KERNEL) tools/setup/kernel.sh
 
 guest-tests: $(GUEST_TESTS) $(NEXT_ABI) ## build the programs that guests run as tests
@@ -227,6 +227,15 @@ setup-guest: setup-core ## fetch and build what guests need: QEMU with the devic
 guests: all ## everything that runs ranks in guests (muster-run --vm)
 	@$(MAKE) --no-print-directory setup-guest
 	@$(MAKE) --no-print-directory kernel provider guest-tests
+
+# The kernel that watches has a folder of its own, is slow, and takes its time.
+KERNEL_debug := MUSTER_VM_DIR=$(abspath build/vm-debug) MUSTER_PATIENCE=10 \
+	MUSTER_TEST_TIMEOUT=9000 MUSTER_MODULE=$(abspath build/kernel-debug/muster.ko)
+
+check-kernel: guests ## the driver in guests; KERNEL=debug: under KASAN, lockdep, kmemleak, DMA debugging
+	$(if $(filter 6.1 debug,$(KERNEL)),,$(error guests run under KERNEL=6.1 or debug))
+	@MUSTER_BUILD=$(abspath $(BUILD)) $(KERNEL_$(KERNEL)) exec \
+		selftests/run.sh selftests/driver_test.sh
 
 # Tests with guests need the CPUs for themselves: after the others; the longest first.
 GUEST_CHECKS := selftests/driver_test.sh selftests/guests_test.sh selftests/boot_test.sh

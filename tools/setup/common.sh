@@ -7,8 +7,9 @@
 
 MUSTER_CACHE=${MUSTER_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/muster}
 MUSTER_ROOT=$(CDPATH='' cd -- "$(dirname -- "$0")/../.." && pwd)
-# What guests run with, as links into the cache; the runner looks here.
-MUSTER_VM_DIR=$MUSTER_ROOT/build/vm
+# What guests run with, as links into the cache; the runner looks here. Another kernel's
+# set-up says where.
+MUSTER_VM_DIR=${SETUP_VM_DIR:-$MUSTER_ROOT/build/vm}
 # The distribution's own python3 and tools, whatever else stands first.
 PATH=/usr/bin:/bin:/usr/sbin:/sbin:$PATH
 export MUSTER_CACHE PATH

@@ -13,6 +13,7 @@ set -eu
 DIR=$MUSTER_CACHE/kernel
 
 fetch_packages() {
+	# shellcheck disable=SC2119 # the machine's own sources
 	private_apt
 	image=$(dependency linux-image-amd64 linux-image-6.1)
 	[ -n "$image" ] || die "no linux-image-6.1 among the package sources; this needs Debian 12"

@@ -3,7 +3,7 @@
 # Build muster.ko in a mirror of kernel/ made of links, so that nothing is written beside
 # the sources: for the guests' kernel into build/kernel/, for another into build/kernel-KERNEL/.
 # usage: kernel.sh [ARGUMENT OF MAKE]...     (W=1, or C=2 CF=-D__CHECK_ENDIAN__)
-# KERNEL: 6.1 (what guests run), or 6.12 (headers alone).
+# KERNEL: 6.1 (what guests run), 6.12 (headers alone), or debug (6.1 that watches the driver).
 set -eu
 . "$(dirname -- "$0")/common.sh"
 
@@ -21,7 +21,11 @@ case $KERNEL in
 	"$MUSTER_ROOT/tools/setup/kernel-headers.sh" "$KERNEL"
 	headers=$MUSTER_ROOT/build/headers-$KERNEL
 	;;
-*) die "KERNEL=$KERNEL: the driver is built for 6.1 and 6.12" ;;
+debug)
+	"$MUSTER_ROOT/tools/setup/debug-kernel.sh"
+	headers=$MUSTER_ROOT/build/vm-debug/kernel/headers
+	;;
+*) die "KERNEL=$KERNEL: there are 6.1, 6.12 and debug" ;;
 esac
 
 mkdir -p "$OUT/mirror/kernel"
