@@ -6,8 +6,9 @@
  * program, never a fault.
  *
  * What all ranks decide alike is in part.c, and in stages.c where transfers are
- * listed. Then, stage by stage, this rank's messages become operations in the order in which the engine shall execute them
- * (lower_stage), and these are written as descriptors (emit_stage).
+ * listed. Then, stage by stage, this rank's messages become operations in the order
+ * in which the engine shall execute them (lower_stage), and these are written as
+ * descriptors (emit_stage).
  *
  * No message is stored over what this rank sends in the same step: it goes to
  * SCRATCH while the value in OUT is being sent, and to OUT while that in SCRATCH is.

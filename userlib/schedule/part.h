@@ -2,9 +2,10 @@
 /*
  * One rank's part of a schedule, walked and not stored: what it sends and what it
  * receives, step by step, in time and memory of that part alone, unless the schedule
- * lists the transfers of all ranks. Of a generated one, steps, stages and slots are closed forms, which sender and receiver
- * each compute from its parameters. In a step a rank sends at most one range of
- * chunks and receives at most one, and all ranges of a step are of the same length.
+ * lists the transfers of all ranks. Of a generated one, steps, stages and slots are
+ * closed forms, which sender and receiver each compute from its parameters. In a step
+ * a rank sends at most one range of chunks and receives at most one, and all ranges of
+ * a step are of the same length.
  */
 #ifndef MUSTER_PART_H
 #define MUSTER_PART_H
