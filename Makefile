@@ -125,6 +125,9 @@ $(filter $(SAN)/selftests/%,$(SELFTESTS)): %: %.o $(call selftest_parts,$(SAN)) 
 
 # ---- driver and provider -------------------------------------------------------
 
+# Which kernel the driver is built for.
+KERNEL ?= 6.1
+
 # The library of direct verbs; libibverbs loads it under its other name, by a link, as provider.
 DV := $(BUILD)/provider/libmusterdv.so.0
 RDMA_CORE := build/rdma-core/include
@@ -188,9 +191,9 @@ $(NEXT_ABI): provider/libmusterdv.map $(wildcard provider/*.[ch]) uapi/rdma/must
 
 # ---- targets -----------------------------------------------------------------
 
-.PHONY: all setup setup-core demo demo-local check bench dst model clean help
-.PHONY: kernel provider guest-tests check-guest check-local setup-guest guests bench-guest bench-bump
-.PHONY: check-synth synth-tables torus-tables
+.PHONY: all setup setup-core demo demo-local check bench bench-mpi bench-parts dst model clean help
+.PHONY: kernel headers provider guest-tests check-guest check-kernel check-local setup-guest guests
+.PHONY: bench-guest bench-bump check-synth synth-tables torus-tables
 .PHONY: check-all check-compilers check-aarch64 compile
 .PHONY: check-bump check-engine check-wire check-nic check-userlib check-selftests
 
@@ -208,8 +211,8 @@ demo: guests ## PageRank in 4 virtual machines and on the local device, both pat
 demo-local: all ## PageRank on 4 local ranks: NIC path beside host path
 	@$(BUILD)/tools/muster-run -n 4 $(BUILD)/userlib/examples/pagerank
 
-kernel: ## build the driver for the guests' kernel: build/kernel/muster.ko
-	+@tools/setup/kernel.sh
+kernel: ## build the driver: build/kernel/muster.ko; KERNEL=6.12, debug: for that kernel
+	+@KERNEL=$(KERNEL) tools/setup/kernel.sh
 
 guest-tests: $(GUEST_TESTS) $(NEXT_ABI) ## build the programs that guests run as tests
 
@@ -225,12 +228,25 @@ guests: all ## everything that runs ranks in guests (muster-run --vm)
 	@$(MAKE) --no-print-directory setup-guest
 	@$(MAKE) --no-print-directory kernel provider guest-tests
 
+# The kernel that watches has a folder of its own, is slow, and takes its time.
+KERNEL_debug := MUSTER_VM_DIR=$(abspath build/vm-debug) MUSTER_PATIENCE=10 \
+	MUSTER_TEST_TIMEOUT=9000 MUSTER_MODULE=$(abspath build/kernel-debug/muster.ko)
+
+check-kernel: guests ## the driver in guests; KERNEL=debug: under KASAN, lockdep, kmemleak, DMA debugging
+	$(if $(filter 6.1 debug,$(KERNEL)),,$(error guests run under KERNEL=6.1 or debug))
+	@MUSTER_BUILD=$(abspath $(BUILD)) $(KERNEL_$(KERNEL)) exec \
+		selftests/run.sh selftests/driver_test.sh
+
 # Tests with guests need the CPUs for themselves: after the others; the longest first.
 GUEST_CHECKS := selftests/driver_test.sh selftests/guests_test.sh selftests/boot_test.sh
 SLOW_CHECKS := selftests/compilers_test.sh selftests/aarch64_test.sh
 LOCAL_CHECKS := $(filter-out $(GUEST_CHECKS) $(SLOW_CHECKS),$(wildcard selftests/*_test.sh))
 
-check: guests $(UNITS) $(SELFTESTS) $(VM_UNITS) ## every test; ends with "N passed, N failed, N skipped"
+# A newer kernel's headers; where they cannot be had its test is skipped and says so.
+headers:
+	-@tools/setup/kernel-headers.sh 6.12
+
+check: guests headers $(UNITS) $(SELFTESTS) $(VM_UNITS) ## every test; ends with "N passed, N failed, N skipped"
 	@MUSTER_BUILD=$(abspath $(BUILD)) exec selftests/run.sh $(UNITS) $(LOCAL_CHECKS) \
 		--then $(GUEST_CHECKS) $(VM_UNITS)
 
@@ -285,9 +301,16 @@ check-guest: guests $(BUILD)/selftests/ranks $(VM_UNITS) ## device, driver, prov
 bench: all ## NIC path, host path and the machine's limits in one run; writes build/bench/
 	@MUSTER_BUILD=$(abspath $(BUILD)) tools/bench.sh
 
+bench-mpi: all ## Muster beside Debian's Open MPI and MPICH, which it installs
+	@tools/setup/setup.sh --quiet core mpi
+	@MUSTER_BUILD=$(abspath $(BUILD)) tools/bench_mpi.sh
+
 bench-bump: all $(BUILD)/selftests/bump_hosts $(BUILD)/selftests/bump_model ## the bump in the wire beside Open MPI over TCP, and a plain forwarder
 	@tools/setup/setup.sh --quiet bump
 	@MUSTER_BUILD=$(abspath $(BUILD)) tools/bench-bump.sh
+
+bench-parts: $(BUILD)/tools/muster_parts ## what a rank's own part of a schedule costs among 65,536
+	@$<
 
 bench-guest: guests ## what offload saves in 4 guests, counted: doorbells, interrupts, DMA, instructions
 	@$(BUILD)/tools/muster-run -n 4 --vm --count --no-prefix $(BUILD)/tools/muster_count

@@ -1,22 +1,30 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# The top of the checkout is an out-of-tree module as any other, and neither sparse nor the
-# kernel's additional warnings have anything to say. MUSTER_KERNEL_BUILD: another kernel's headers.
+# The top of the checkout is an out-of-tree module as any other, for the oldest and the newest
+# kernel that it is for, and neither sparse nor the kernel's additional warnings have anything to say.
 . "$(dirname "$0")/tap.sh"
 
-headers=$MUSTER_BUILD/vm/kernel/lib/modules/$(cat "$MUSTER_BUILD/vm/release" 2>/dev/null)/build
-headers=${MUSTER_KERNEL_BUILD:-$headers}
+guests=$MUSTER_BUILD/vm/kernel/lib/modules/$(cat "$MUSTER_BUILD/vm/release" 2>/dev/null)/build
 command -v sparse >/dev/null || skip_all "sparse is not installed (make setup-guest)"
-[ -d "$headers" ] || skip_all "there are no headers of the guests' kernel; make setup-guest fetches them"
+[ -d "$guests" ] || skip_all "there are no headers of the guests' kernel; make setup-guest fetches them"
 
+# usage: module_is_built HEADERS
 module_is_built() {
+	rm -rf top && mkdir top && cd top
 	cp -r "$tap_home/../Kbuild" "$tap_home/../kernel" "$tap_home/../uapi" .
-	make -s -C "$headers" M="$PWD" CONFIG_DEBUG_INFO_BTF_MODULES= W=1 C=1 \
-		CF=-D__CHECK_ENDIAN__ >said 2>&1
-	cat said
-	test ! -s said
+	make -s -j2 -C "$1" M="$PWD" CONFIG_DEBUG_INFO_BTF_MODULES= W=1 C=1 \
+		CF=-D__CHECK_ENDIAN__ >../said 2>&1
+	cat ../said
+	test ! -s ../said
 	modinfo -F name kernel/muster.ko | grep -qx muster
 }
-check "make -C /lib/modules/.../build M=\$PWD builds the driver, sparse and W=1 are quiet" module_is_built
+
+says="make -C /lib/modules/.../build M=\$PWD builds the driver, sparse and W=1 are quiet"
+check "6.1: $says" module_is_built "$guests"
+if [ -d "$MUSTER_BUILD/headers-6.12" ]; then
+	check "6.12: $says" module_is_built "$MUSTER_BUILD/headers-6.12"
+else
+	skip "6.12: $says" "there are no headers of it; make kernel KERNEL=6.12 fetches them"
+fi
 finish

@@ -47,6 +47,15 @@ bind_goes_round() {
 }
 check "--bind gives each rank one CPU in turn, and too many ranks are not bound" bind_goes_round
 
+# The kernel shares out processors by session: a rank that yields gives way to its own alone.
+ranks_are_one_session() {
+	"$run" -n 3 --no-prefix sh -c 'ps -o sid= -p $$' >out
+	same 1 "$(sort -u out | wc -l)"
+	"$run" -n 3 --no-prefix sh -c 'ps -o pgid= -p $$' >out
+	same 3 "$(sort -u out | wc -l)"
+}
+check "ranks are one session, and each its own process group" ranks_are_one_session
+
 # ---- what they print ----------------------------------------------------------------
 
 lines_have_prefixes() {

@@ -8,9 +8,8 @@ set output dir."/latency.png"
 set title "Allreduce of 8 bytes on network namespaces of one machine"
 set xlabel "hosts"
 set ylabel "microseconds"
-set yrange [0:]
-set style fill solid 0.6
-set boxwidth 0.8
+set logscale y
+set yrange [1:*]
 pick(what, column) = sprintf("< awk '$1 == \"%s\" && $3 == 8 { print $2, $%d }' %s/latency.dat", what, column, dir)
 plot pick("mpi", 5) using 1:2 with linespoints title "Open MPI, TCP: median", \
      pick("mpi", 4) using 1:2 with linespoints title "Open MPI, TCP: mean", \
@@ -20,8 +19,6 @@ plot pick("mpi", 5) using 1:2 with linespoints title "Open MPI, TCP: median", \
 set output dir."/model.png"
 set title "Allreduce of 8 bytes by bumps, modelled"
 set logscale x 2
-set logscale y
-set yrange [1:*]
 plot dir."/model.dat" using 1:2 with linespoints title "1 GbE, ring", \
      "" using 1:5 with linespoints title "1 GbE, torus", \
      "" using 1:3 with linespoints title "1 GbE, tree", \

@@ -42,6 +42,7 @@ struct guests {
 	struct muster_vm *vm;
 	struct muster_hub *hub;
 	char build[PATH_MAX - 64];	/* where everything was built */
+	char module[PATH_MAX];		/* the driver of the guests' kernel */
 	char nic_options[64];
 	uint32_t loading;		/* guests whose driver is not loaded yet */
 	bool failed;			/* one of them could not load it */
@@ -233,15 +234,13 @@ static int wait_cluster(struct run *run, int input)
 static int load_drivers(struct run *run)
 {
 	struct guests *guests = run->state;
-	char module[PATH_MAX];
 	char *const argv[] = {
 		"sh", "-c",
 		"modprobe ib_uverbs && insmod \"$1\" && test -e /dev/infiniband/uverbs0",
-		"sh", module, NULL,
+		"sh", guests->module, NULL,
 	};
 	int err = 0;
 
-	snprintf(module, sizeof(module), "%s/kernel/muster.ko", guests->build);
 	for (uint32_t i = 0; i < run->options->nr && !err; i++) {
 		err = program_start(run, i, LOADER, argv);
 		guests->loading += !err;
@@ -250,7 +249,7 @@ static int load_drivers(struct run *run)
 		err = wait_cluster(run, -1);
 	if (!err && guests->failed) {
 		run_sink_print(&run->err, "muster-run: a guest could not load its driver, %s\n",
-			       module);
+			       guests->module);
 		err = -ENODEV;
 	}
 	return err;
@@ -418,15 +417,32 @@ static int open_stop(void)
 	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
+static int check_file(const char *path, const char *target)
+{
+	if (!access(path, R_OK))
+		return 0;
+	fprintf(stderr, "muster-run: %s is missing: run 'make %s'\n", path, target);
+	return -ENOENT;
+}
+
 static int check_built(const struct guests *guests, const char *file, const char *target)
 {
 	char path[PATH_MAX];
 
 	snprintf(path, sizeof(path), "%s/%s", guests->build, file);
-	if (!access(path, R_OK))
-		return 0;
-	fprintf(stderr, "muster-run: %s is missing: run 'make %s'\n", path, target);
-	return -ENOENT;
+	return check_file(path, target);
+}
+
+static int find_module(struct guests *guests)
+{
+	const char *named = getenv("MUSTER_MODULE");
+
+	if (named)
+		snprintf(guests->module, sizeof(guests->module), "%s", named);
+	else
+		snprintf(guests->module, sizeof(guests->module), "%s/kernel/muster.ko",
+			 guests->build);
+	return check_file(guests->module, "kernel");
 }
 
 static int guests_open(struct run *run)
@@ -446,7 +462,7 @@ static int guests_open(struct run *run)
 	*strrchr(self, '/') = 0;
 	strcpy(guests->build, self);
 	guests->stop = open_stop();
-	err = guests->stop < 0 ? -errno : check_built(guests, "kernel/muster.ko", "kernel");
+	err = guests->stop < 0 ? -errno : find_module(guests);
 	if (!err)
 		err = check_built(guests, "provider/libmuster-rdmav34.so", "provider");
 	if (!err)

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * Ranks as processes of this machine. A rank dies with the keeper
- * (PR_SET_PDEATHSIG), and is a session of its own: terminal signals reach only
- * the front, which passes them on, and rank 0 may read a terminal without being
- * its foreground.
+ * (PR_SET_PDEATHSIG), and is a process group of its own in the keeper's session:
+ * terminal signals reach only the front, which passes them on, and rank 0 may read a
+ * terminal without being its foreground. The kernel shares out processors by session
+ * (autogroup): only within one can a rank that waits yield to another.
  */
 #include "run.h"
 
@@ -73,7 +74,7 @@ static int rank_become(const struct run *run, uint32_t index, pid_t keeper, int 
 	sigset_t none;
 	int ret;
 
-	setsid();
+	setpgid(0, 0);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != keeper)
 		_exit(RUN_EXIT_FAILED);

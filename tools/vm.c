@@ -408,7 +408,7 @@ static struct muster_vm *vm_alloc(const struct muster_vm_config *config,
 	}
 	vm->config = *config;
 	if (!vm->config.memory_mib)
-		vm->config.memory_mib = MEMORY_MIB;
+		vm->config.memory_mib = vm_qemu_memory_mib(config->dir, MEMORY_MIB);
 	if (!vm->config.accel)
 		vm->config.accel = "tcg";
 	if (!vm->config.boot_timeout_ms)

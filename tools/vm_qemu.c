@@ -60,19 +60,28 @@ static void args_free(struct args *args)
 		free(args->argv[--args->nr]);
 }
 
-/* What this kernel wants on its command line besides, one line in a file beside it. */
-static void read_cmdline(const struct muster_vm_config *config, char *words, int size)
+/* What a kernel wants besides: one line in a file beside it. */
+static void read_line(const char *dir, const char *name, char *words, int size)
 {
 	char path[PATH_MAX + 16];
 	FILE *file;
 
-	snprintf(path, sizeof(path), "%s/cmdline", config->dir);
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
 	file = fopen(path, "re");
 	if (!file || !fgets(words, size, file))
 		words[0] = 0;
 	words[strcspn(words, "\n")] = 0;
 	if (file)
 		fclose(file);
+}
+
+unsigned int vm_qemu_memory_mib(const char *dir, unsigned int otherwise)
+{
+	unsigned int mib = otherwise;
+	char words[32];
+
+	read_line(dir, "memory", words, sizeof(words));
+	return sscanf(words, "%u", &mib) == 1 ? mib : otherwise;
 }
 
 static void add_machine(struct args *args, const struct vm_qemu *qemu)
@@ -100,11 +109,15 @@ static void add_machine(struct args *args, const struct vm_qemu *qemu)
 	args_add(args, "%s/vmlinux", config->dir);
 	args_add(args, "-initrd");
 	args_add(args, "%s/initrd", config->dir);
-	read_cmdline(config, words, sizeof(words));
+	read_line(config->dir, "cmdline", words, sizeof(words));
 	args_add(args, "-append");
-	/* A host that is busy gives no ticks while the kernel counts them: it must not look. */
-	args_add(args, "console=ttyS0 loglevel=5 panic=-1 no_timer_check muster_agent=%s "
-		 "muster_kernel=%s muster_guest=%u %s", config->agent, path, qemu->index, words);
+	/*
+	 * A host that is busy gives no ticks while the kernel counts them: it must not look. Nor
+	 * is a guest stuck that got no CPU for a while: 120 s for a lockup, 300 s for a stall.
+	 */
+	args_add(args, "console=ttyS0 loglevel=5 panic=-1 no_timer_check watchdog_thresh=60 "
+		 "rcupdate.rcu_cpu_stall_timeout=300 muster_agent=%s muster_kernel=%s "
+		 "muster_guest=%u %s", config->agent, path, qemu->index, words);
 	args_add(args, "-serial");
 	args_add(args, "file:%s", qemu->console);
 	args_option(args, "-fsdev",

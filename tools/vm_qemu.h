@@ -23,6 +23,9 @@ struct vm_qemu {
 /* Start it: 0 and *pid; -E2BIG for paths that are too long; or what fork said. */
 int vm_qemu_spawn(const struct vm_qemu *qemu, pid_t *pid);
 
+/* How much the kernel in that folder wants, if it says so in a file "memory". */
+unsigned int vm_qemu_memory_mib(const char *dir, unsigned int otherwise);
+
 /*
  * A clock that stands while its threads wait for a CPU (while several do it even goes
  * back), so that a guest is not taken for hung because the host is busy.

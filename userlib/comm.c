@@ -235,7 +235,7 @@ static int comm_build(struct muster *job, uint32_t context, uint32_t nr, const u
 	err = bounce_open(comm);
 	if (err)
 		goto err_free_members;
-	err = muster_channel_open(comm, credits);
+	err = muster_channel_open(comm, credits, muster_host_take);
 	if (err)
 		goto err_close_bounce;
 	err = context_open(comm);

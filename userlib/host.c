@@ -30,7 +30,7 @@ struct receive {
 
 struct muster_host {
 	struct muster_request *request;	/* NULL: nothing runs */
-	uint32_t step;
+	bool in_step;			/* of its plan; else all are done */
 	uint32_t send;			/* the next to be posted */
 	uint64_t send_at;		/* bytes of it that are posted */
 	bool reads_memory;		/* the device still reads what this step sends */
@@ -42,15 +42,15 @@ struct muster_host {
 
 static const struct muster_plan_step *current(const struct muster_host *host)
 {
-	return &host->request->entry->plan->steps[host->step];
+	return &host->request->entry->plan->step;
 }
 
-static void chunk_bytes(const struct muster_entry *entry, uint32_t chunk, uint64_t *first,
-			uint64_t *bytes)
+static void chunk_bytes(const struct muster_entry *entry, uint32_t chunk, uint32_t nr,
+			uint64_t *first, uint64_t *bytes)
 {
 	size_t size = muster_dtype_size((uint8_t)entry->call.type);
 
-	muster_chunk_range(entry->call.count, entry->schedule->chunks, chunk, first, bytes);
+	muster_chunks_range(entry->call.count, entry->schedule->chunks, chunk, nr, first, bytes);
 	*first *= size;
 	*bytes *= size;
 }
@@ -60,7 +60,7 @@ static uint8_t *result_of(const struct muster_request *request)
 	return request->scratch ? request->comm->scratch : request->out;
 }
 
-/* Until something has come into a chunk, it is the caller's contribution. */
+/* Until something has come into chunks, they are the caller's contribution. */
 static const uint8_t *operand_of(const struct muster_request *request,
 				 const struct muster_move *move)
 {
@@ -98,7 +98,8 @@ static bool may_combine(const struct muster_host *host, uint32_t index, uint64_t
 	if (clashes && !sends_have_left(host, host->request->comm))
 		return false;
 	for (uint32_t i = 0; i < index; i++)
-		if (step->receives[i].chunk == move->chunk && host->receives[i].combined < end)
+		if (muster_moves_meet(&step->receives[i], move) &&
+		    host->receives[i].combined < end)
 			return false;
 	return true;
 }
@@ -211,7 +212,7 @@ static int fragment_send(struct muster_host *host)
 	uint64_t first, bytes, left;
 	int err;
 
-	chunk_bytes(request->entry, move->chunk, &first, &bytes);
+	chunk_bytes(request->entry, move->first, move->nr, &first, &bytes);
 	left = bytes - host->send_at;
 	fragment.len = left < MUSTER_MTU ? (uint32_t)left : MUSTER_MTU;
 	if (bytes)
@@ -258,15 +259,15 @@ static void step_begin(struct muster_host *host)
 		struct receive *receive = &host->receives[i];
 
 		*receive = (struct receive){ 0 };
-		chunk_bytes(host->request->entry, step->receives[i].chunk, &receive->first,
-			    &receive->bytes);
+		chunk_bytes(host->request->entry, step->receives[i].first, step->receives[i].nr,
+			    &receive->first, &receive->bytes);
 	}
 }
 
 /* The last word has left before the operation ends: the caller may not come back for long. */
 static bool is_last_step_open(const struct muster_host *host)
 {
-	return host->step + 1 == host->request->entry->plan->nr_steps &&
+	return !host->request->entry->plan->has_message &&
 	       !muster_channel_idle(host->request->comm);
 }
 
@@ -283,10 +284,17 @@ static bool step_is_done(const struct muster_host *host)
 	return true;
 }
 
+static void step_next(struct muster_host *host)
+{
+	host->in_step = muster_plan_next(host->request->entry->plan);
+	if (host->in_step)
+		step_begin(host);
+}
+
 static int host_begin(struct muster_comm *comm, struct muster_request *request)
 {
 	struct muster_host *host = comm->host;
-	const struct muster_plan *plan = request->entry->plan;
+	struct muster_plan *plan = request->entry->plan;
 	struct receive *receives;
 	int err = 0;
 
@@ -298,18 +306,17 @@ static int host_begin(struct muster_comm *comm, struct muster_request *request)
 		err = muster_comm_scratch(comm, request->entry->call.bytes);
 	if (err)
 		return muster_comm_give_up(comm, err);
-	if (host->max_receives < plan->receives_max) {
-		receives = realloc(host->receives, plan->receives_max * sizeof(*receives));
+	if (host->max_receives < plan->moves_max) {
+		receives = realloc(host->receives, plan->moves_max * sizeof(*receives));
 		if (!receives)
 			return no_memory(comm);
 		host->receives = receives;
-		host->max_receives = plan->receives_max;
+		host->max_receives = plan->moves_max;
 	}
 	host->request = request;
-	host->step = 0;
 	request->state = MUSTER_REQUEST_RUNNING;
-	if (plan->nr_steps)
-		step_begin(host);
+	muster_plan_rewind(plan);
+	step_next(host);
 	return 0;
 }
 
@@ -322,7 +329,7 @@ static void untouched_copy(const struct muster_request *request)
 	if (entry->call.in_place || request->scratch)
 		return;
 	for (uint32_t chunk = 0; chunk < entry->schedule->chunks; chunk++) {
-		chunk_bytes(entry, chunk, &first, &bytes);
+		chunk_bytes(entry, chunk, 1, &first, &bytes);
 		if (bytes && !entry->plan->touched[chunk])
 			memcpy(request->out + first, request->in + first, bytes);
 	}
@@ -348,37 +355,34 @@ static int step_run(struct muster_comm *comm, struct muster_host *host)
 /* Return: 1: the operation is done; 0: it waits; -errno. */
 static int steps_run(struct muster_comm *comm, struct muster_host *host)
 {
-	while (host->step < host->request->entry->plan->nr_steps) {
+	while (host->in_step) {
 		int done = step_run(comm, host);
 
 		if (done <= 0)
 			return done;
 		asides_free(host, current(host)->nr_receives);
-		host->step++;
-		if (host->step < host->request->entry->plan->nr_steps)
-			step_begin(host);
+		step_next(host);
 	}
 	return 1;
 }
 
-void muster_host_advance(struct muster_comm *comm, struct muster_request *request)
+int muster_host_advance(struct muster_request *request)
 {
+	struct muster_comm *comm = request->comm;
 	int done = 0;
 
 	if (request->state == MUSTER_REQUEST_QUEUED) {
 		if (muster_channel_left(comm, request->number))
-			return;
+			return MUSTER_RUN_AGAIN;
 		done = host_begin(comm, request);
 	}
 	if (!done)
 		done = steps_run(comm, comm->host);
-	if (done > 0) {
-		untouched_copy(request);
-		comm->host->request = NULL;
-		muster_request_finish(request, 0);
-	} else if (done < 0) {	/* unless it has failed already */
-		muster_comm_abort(comm, MUSTER_STATUS_DESCRIPTOR, comm->rank, NULL, NULL);
-	}
+	if (done <= 0)
+		return done ? done : MUSTER_RUN_AGAIN;
+	untouched_copy(request);
+	comm->host->request = NULL;
+	return MUSTER_RUN_DONE;
 }
 
 void muster_host_cancel(struct muster_comm *comm)
@@ -387,7 +391,7 @@ void muster_host_cancel(struct muster_comm *comm)
 
 	if (!host || !host->request)
 		return;
-	if (host->step < host->request->entry->plan->nr_steps)
+	if (host->in_step)
 		asides_free(host, current(host)->nr_receives);
 	host->request = NULL;
 }

@@ -1,64 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * A plan: one rank's part of a schedule, made once and then run many times by
- * the host path. Steps in which the rank has nothing to do are left out; those
- * of others are met through the messages alone.
+ * A plan: one rank's part of a schedule, walked by the host path in each operation.
+ * Steps in which the rank has nothing to do are left out; those of others are met
+ * through the messages alone.
  */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "host_plan.h"
 
-static bool is_mine(const struct muster_transfer *transfer, uint32_t rank)
+bool muster_moves_meet(const struct muster_move *a, const struct muster_move *b)
 {
-	return transfer->from == rank || transfer->to == rank;
+	return a->first < b->first + b->nr && b->first < a->first + a->nr;
 }
 
-/* Where the step ends to which transfer t belongs. */
-static uint32_t step_end(const struct muster_schedule *schedule, uint32_t t)
-{
-	uint32_t end = t;
-
-	while (end < schedule->nr_transfers &&
-	       schedule->transfers[end].step == schedule->transfers[t].step)
-		end++;
-	return end;
-}
-
-static void count(const struct muster_schedule *schedule, uint32_t rank, uint32_t *nr_steps,
-		  uint32_t *nr_moves)
-{
-	uint32_t last_step = UINT32_MAX;
-
-	for (uint32_t t = 0; t < schedule->nr_transfers; t++) {
-		const struct muster_transfer *transfer = &schedule->transfers[t];
-
-		if (!is_mine(transfer, rank))
-			continue;
-		*nr_moves += 1;
-		*nr_steps += transfer->step != last_step;
-		last_step = transfer->step;
-	}
-}
-
-static void sends_add(struct muster_plan *plan, struct muster_plan_step *step,
-		      const struct muster_transfer *from, const struct muster_transfer *end,
-		      uint32_t rank)
-{
-	for (; from < end; from++)
-		if (from->from == rank)
-			step->sends[step->nr_sends++] = (struct muster_move){
-				.peer = from->to,
-				.chunk = from->chunk,
-				.fresh = !plan->touched[from->chunk],
-			};
-}
-
-/* Is the chunk being sent while something comes into it? */
+/* Is any of it being sent while something comes into it? */
 static void clashes_find(const struct muster_plan_step *step, struct muster_move *receive)
 {
 	for (uint32_t i = 0; i < step->nr_sends; i++) {
-		if (step->sends[i].chunk != receive->chunk)
+		if (!muster_moves_meet(&step->sends[i], receive))
 			continue;
 		if (step->sends[i].fresh)
 			receive->clashes_in = true;
@@ -67,64 +28,89 @@ static void clashes_find(const struct muster_plan_step *step, struct muster_move
 	}
 }
 
-static void receives_add(struct muster_plan *plan, struct muster_plan_step *step,
-			 const struct muster_transfer *from, const struct muster_transfer *end,
-			 uint32_t rank)
+/* All messages of a step: sends come first. */
+static void moves_take(struct muster_plan *plan)
 {
-	step->receives = step->sends + step->nr_sends;
-	for (; from < end; from++) {
-		struct muster_move *move = &step->receives[step->nr_receives];
+	struct muster_message *message = &plan->message;
+	uint32_t step = message->step, nr = 0;
 
-		if (from->to != rank)
-			continue;
-		*move = (struct muster_move){
-			.peer = from->from,
-			.chunk = from->chunk,
-			.reduce = from->reduce,
-			.fresh = !plan->touched[from->chunk],
+	for (; plan->has_message && message->step == step; nr++) {
+		plan->moves[nr] = (struct muster_move){
+			.peer = message->peer, .first = message->first, .nr = message->nr,
+			.reduce = !message->is_send && message->reduce,
 		};
-		clashes_find(step, move);
-		plan->touched[from->chunk] = true;
-		step->nr_receives++;
+		plan->step.nr_sends += message->is_send;
+		plan->step.nr_receives += !message->is_send;
+		plan->has_message = muster_part_next(&plan->part, message);
 	}
-	if (step->nr_receives > plan->receives_max)
-		plan->receives_max = step->nr_receives;
+	plan->step.sends = plan->moves;
+	plan->step.receives = plan->moves + plan->step.nr_sends;
 }
 
-static void fill(struct muster_plan *plan, const struct muster_schedule *schedule, uint32_t rank)
+bool muster_plan_next(struct muster_plan *plan)
 {
-	struct muster_move *moves = plan->moves;
-	uint32_t end;
+	struct muster_plan_step *step = &plan->step;
 
-	for (uint32_t t = 0; t < schedule->nr_transfers; t = end) {
-		struct muster_plan_step *step = &plan->steps[plan->nr_steps];
+	*step = (struct muster_plan_step){ 0 };
+	if (!plan->has_message)
+		return false;
+	moves_take(plan);
+	for (uint32_t i = 0; i < step->nr_sends; i++)
+		step->sends[i].fresh = !plan->touched[step->sends[i].first];
+	for (uint32_t i = 0; i < step->nr_receives; i++) {
+		struct muster_move *move = &step->receives[i];
 
-		end = step_end(schedule, t);
-		step->sends = moves;
-		sends_add(plan, step, &schedule->transfers[t], &schedule->transfers[end], rank);
-		receives_add(plan, step, &schedule->transfers[t], &schedule->transfers[end], rank);
-		moves += step->nr_sends + step->nr_receives;
-		plan->nr_steps += moves != step->sends;
+		move->fresh = !plan->touched[move->first];
+		clashes_find(step, move);
+		memset(&plan->touched[move->first], true, move->nr);
 	}
+	return true;
+}
+
+static void walk_begin(struct muster_plan *plan)
+{
+	/* Without stages, so it cannot fail. */
+	muster_part_begin(&plan->part, plan->schedule, plan->rank, UINT32_MAX, NULL);
+	plan->has_message = muster_part_next(&plan->part, &plan->message);
+}
+
+void muster_plan_rewind(struct muster_plan *plan)
+{
+	memset(plan->touched, 0, plan->schedule->chunks * sizeof(*plan->touched));
+	walk_begin(plan);
+}
+
+/* The most messages of one step. */
+static uint32_t moves_count(struct muster_plan *plan)
+{
+	uint32_t step = UINT32_MAX, nr = 0, max = 0;
+
+	walk_begin(plan);
+	while (plan->has_message) {
+		nr = plan->message.step == step ? nr + 1 : 1;
+		max = nr > max ? nr : max;
+		step = plan->message.step;
+		plan->has_message = muster_part_next(&plan->part, &plan->message);
+	}
+	return max;
 }
 
 int muster_plan_create(const struct muster_schedule *schedule, uint32_t rank,
 		       struct muster_plan **result)
 {
 	struct muster_plan *plan = calloc(1, sizeof(*plan));
-	uint32_t nr_steps = 1, nr_moves = 0;	/* one spare: filled, then found empty */
 
 	if (!plan)
 		return -ENOMEM;
-	count(schedule, rank, &nr_steps, &nr_moves);
-	plan->steps = calloc(nr_steps, sizeof(*plan->steps));
-	plan->moves = calloc(nr_moves + 1, sizeof(*plan->moves));
+	plan->schedule = schedule;
+	plan->rank = rank;
+	plan->moves_max = moves_count(plan);
+	plan->moves = calloc(plan->moves_max + 1, sizeof(*plan->moves));
 	plan->touched = calloc(schedule->chunks, sizeof(*plan->touched));
-	if (!plan->steps || !plan->moves || !plan->touched) {
+	if (!plan->moves || !plan->touched) {
 		muster_plan_free(plan);
 		return -ENOMEM;
 	}
-	fill(plan, schedule, rank);
 	*result = plan;
 	return 0;
 }
@@ -135,6 +121,5 @@ void muster_plan_free(struct muster_plan *plan)
 		return;
 	free(plan->touched);
 	free(plan->moves);
-	free(plan->steps);
 	free(plan);
 }

@@ -280,6 +280,7 @@ struct muster_request {
 	uint32_t sequence;	/* number of the last one posted */
 	uint32_t bounce;
 	enum muster_path path;
+	int (*run)(struct muster_request *request);	/* on that path (choose.c) */
 	enum muster_request_state state;
 	bool scratch;		/* its result goes to the communicator's scratch */
 	int result;
@@ -291,12 +292,29 @@ int muster_request_start(struct muster_comm *comm, const struct muster_call *cal
 			 void *out, struct muster_request **request);
 /** muster_request_finish() - the first of its communicator is done. */
 void muster_request_finish(struct muster_request *request, int result);
+/** muster_request_end() - of one that is done: free it. Return: its result. */
+int muster_request_end(struct muster_request *request);
 /** muster_request_blocks_free() - all requests of a job; none is in use. */
 void muster_request_blocks_free(struct muster *job);
 /** muster_advance() - post and run what can. */
 void muster_advance(struct muster_comm *comm);
+
+/* ---- progress.c --------------------------------------------------------------------------- */
+
 /** muster_progress() - take what the device has; true when it had something. */
 bool muster_progress(struct muster *job);
+
+/* ---- choose.c ----------------------------------------------------------------------------- */
+
+/* What a path says of an operation that it runs; else -errno: it cannot go on. */
+enum muster_run {
+	MUSTER_RUN_AGAIN,	/* call again */
+	MUSTER_RUN_POSTED,	/* the device has all of it, and tells its end */
+	MUSTER_RUN_DONE,
+};
+
+/** muster_path_choose() - set a request's path, why and run(); the same on every rank. */
+int muster_path_choose(struct muster_request *request);
 
 /* ---- nic.c ------------------------------------------------------------------------------- */
 
@@ -305,21 +323,25 @@ int muster_nic_post(struct muster_request *request);
 
 /* ---- host.c ----------------------------------------------------------------------------- */
 
-/** muster_host_advance() - begin or go on with the oldest operation; finishes it at the end. */
-void muster_host_advance(struct muster_comm *comm, struct muster_request *request);
+/** muster_host_advance() - begin or go on with the oldest operation. Return: as run(). */
+int muster_host_advance(struct muster_request *request);
 /** muster_host_cancel() - forget the running operation. */
 void muster_host_cancel(struct muster_comm *comm);
 void muster_host_close(struct muster_comm *comm);
-/**
- * muster_host_take() - the next fragment of a member's stream.
- * Return: 1: used; 0: not now; -errno: it does not fit what is awaited.
- */
+/** muster_host_take() - what its channels hand the next fragment of a member's stream to. */
 int muster_host_take(struct muster_comm *comm, uint32_t member, uint32_t number,
 		     const void *payload, uint32_t len);
 
 /* ---- message.c: ordered streams between members, with credits ----------------------------- */
 
-int muster_channel_open(struct muster_comm *comm, uint32_t credits);
+/**
+ * The next fragment of a member's stream.
+ * Return: 1: used; 0: not now; -errno: it does not fit what is awaited.
+ */
+typedef int muster_channel_take(struct muster_comm *comm, uint32_t member, uint32_t number,
+				const void *payload, uint32_t len);
+
+int muster_channel_open(struct muster_comm *comm, uint32_t credits, muster_channel_take *take);
 uint32_t muster_channel_credits(const struct muster_comm *comm);
 void muster_channel_close(struct muster_comm *comm);
 /** muster_channel_slots() - receive ring slots of a communicator with that many credits. */
@@ -346,7 +368,7 @@ void muster_channel_receive(struct muster_comm *comm, const struct muster_packet
  * something for it on the host path? The communicator has failed then.
  */
 bool muster_channel_clashes(struct muster_comm *comm, uint32_t number);
-/** muster_channel_deliver() - offer the host path what was kept of a member. */
+/** muster_channel_deliver() - offer to take() what was kept of a member. */
 void muster_channel_deliver(struct muster_comm *comm, uint32_t member);
 /** muster_channel_flush() - send control messages that found no room. */
 void muster_channel_flush(struct muster_comm *comm);
@@ -361,8 +383,10 @@ bool muster_channel_idle(const struct muster_comm *comm);
  * where they are. One that called something else in its place ends the communicator.
  */
 void muster_channel_probe(struct muster_comm *comm);
-/** muster_channel_who_is_late() - ask all members; names those that have not come to number. */
-void muster_channel_who_is_late(struct muster_comm *comm, uint32_t number, char *names,
+/** muster_channel_silent() - how many members have not answered the last probe. */
+uint32_t muster_channel_silent(const struct muster_comm *comm);
+/** muster_channel_who_is_late() - by their answers; names those that have not come to number. */
+void muster_channel_who_is_late(const struct muster_comm *comm, uint32_t number, char *names,
 				size_t len);
 
 #endif /* MUSTER_INTERNAL_H */

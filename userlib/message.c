@@ -15,7 +15,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "internal.h"
 
@@ -54,12 +53,13 @@ struct muster_channel {
 	uint32_t nr_kept;
 	uint32_t nr_left;
 	bool control_due;	/* a control message found no room */
+	muster_channel_take *take;
 	struct peer peers[];
 };
 
 /* ---- opening --------------------------------------------------------------------- */
 
-int muster_channel_open(struct muster_comm *comm, uint32_t credits)
+int muster_channel_open(struct muster_comm *comm, uint32_t credits, muster_channel_take *take)
 {
 	struct muster_channel *channel =
 		calloc(1, sizeof(*channel) + comm->size * sizeof(struct peer));
@@ -68,6 +68,7 @@ int muster_channel_open(struct muster_comm *comm, uint32_t credits)
 		return muster_fail(comm->job, -ENOMEM, "no memory for the messages of %u members",
 				   comm->size);
 	channel->credits = credits;
+	channel->take = take;
 	comm->channel = channel;
 	return 0;
 }
@@ -259,7 +260,7 @@ static bool call_matches(struct muster_comm *comm, uint32_t member, uint32_t num
 static bool fragment_offer(struct muster_comm *comm, uint32_t member, uint32_t number,
 			   const void *data, uint32_t len)
 {
-	int taken = muster_host_take(comm, member, number, data, len);
+	int taken = comm->channel->take(comm, member, number, data, len);
 
 	if (taken < 0)
 		muster_comm_abort(comm, MUSTER_STATUS_PROTOCOL, member, NULL, NULL);
@@ -454,7 +455,7 @@ static bool is_late(const struct muster_comm *comm, uint32_t member, uint32_t nu
 	       (!peer->replied || (int32_t)(peer->place - number) < 0);
 }
 
-static uint32_t count_silent(const struct muster_comm *comm)
+uint32_t muster_channel_silent(const struct muster_comm *comm)
 {
 	uint32_t silent = 0;
 
@@ -463,7 +464,8 @@ static uint32_t count_silent(const struct muster_comm *comm)
 	return silent;
 }
 
-static void names_write(const struct muster_comm *comm, uint32_t number, char *names, size_t len)
+void muster_channel_who_is_late(const struct muster_comm *comm, uint32_t number, char *names,
+				size_t len)
 {
 	size_t at = 0;
 
@@ -474,23 +476,4 @@ static void names_write(const struct muster_comm *comm, uint32_t number, char *n
 		snprintf(names + at, len - at, "%s late", strchr(names, ',') ? " are" : " is");
 	else
 		snprintf(names, len, "all ranks are in the operation");
-}
-
-void muster_channel_who_is_late(struct muster_comm *comm, uint32_t number, char *names,
-				size_t len)
-{
-	struct muster_dev *dev = comm->job->dev;
-	struct timespec start, now;
-	int64_t waited_us = 0;
-
-	muster_channel_probe(comm);
-	clock_gettime(CLOCK_MONOTONIC, &start);
-	while (!comm->failed && count_silent(comm) && waited_us < MUSTER_PROBE_US) {
-		if (!muster_progress(comm->job))
-			dev->ops->wait(dev, MUSTER_SLEEP_US);
-		clock_gettime(CLOCK_MONOTONIC, &now);
-		waited_us = (now.tv_sec - start.tv_sec) * 1000000 +
-			    (now.tv_nsec - start.tv_nsec) / 1000;
-	}
-	names_write(comm, number, names, len);
 }

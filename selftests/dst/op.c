@@ -384,6 +384,7 @@ int dst_call_make(struct dst_world *w, struct dst_comm *comm, uint32_t member,
 		.members = comm->addresses,
 		.in_place = !dst_below(&w->data, 3),
 	};
+	struct muster_schedule *by_rank;
 	char why[DST_WHY_MAX] = "";
 	int err;
 
@@ -394,7 +395,12 @@ int dst_call_make(struct dst_world *w, struct dst_comm *comm, uint32_t member,
 	if (!call->out)
 		return -ENOMEM;
 	call->in_hash = dst_hash(call->in, op->bytes);
-	err = muster_schedule_lower(op->schedule, &params, &call->program, why, sizeof(why));
+	err = muster_schedule_by_rank(op->schedule->name, op->schedule->coll, comm->nr,
+				      op->schedule->root, 0, &by_rank, why, sizeof(why));
+	if (!err) {
+		err = muster_schedule_lower(by_rank, &params, &call->program, why, sizeof(why));
+		muster_schedule_free(by_rank);
+	}
 	if (err)
 		dst_fail(w, "schedule %s of %u ranks cannot be lowered: %s", op->schedule->name,
 			 comm->nr, why);

@@ -7,8 +7,9 @@
 
 MUSTER_CACHE=${MUSTER_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/muster}
 MUSTER_ROOT=$(CDPATH='' cd -- "$(dirname -- "$0")/../.." && pwd)
-# What guests run with, as links into the cache; the runner looks here.
-MUSTER_VM_DIR=$MUSTER_ROOT/build/vm
+# What guests run with, as links into the cache; the runner looks here. Another kernel's
+# set-up says where.
+MUSTER_VM_DIR=${SETUP_VM_DIR:-$MUSTER_ROOT/build/vm}
 # The distribution's own python3 and tools, whatever else stands first.
 PATH=/usr/bin:/bin:/usr/sbin:/sbin:$PATH
 export MUSTER_CACHE PATH
@@ -75,6 +76,19 @@ private_sources() {
 	done
 }
 
+# One more suite from where the machine's own release comes from, signed as that is.
+other_suite() {
+	rm -rf "$1" && mkdir -p "$1"
+	keyring=/usr/share/keyrings/debian-archive-keyring.gpg
+	[ -f "$keyring" ] || keyring=
+	apt-get indextargets --format '$(RELEASE) $(SITE)' "Release: $(codename)" |
+		sed -n "1s|[^ ]* \(.*\)|deb ${keyring:+[signed-by=$keyring]} \1 $2 main|p" >"$1/main.list"
+}
+
+codename() {
+	sed -n 's/^VERSION_CODENAME=//p' /etc/os-release
+}
+
 private_apt_config() {
 	cat <<-CONF
 		Dir::Etc::sourcelist "/dev/null";
@@ -89,14 +103,42 @@ private_apt_config() {
 
 # After this apt-get and apt-cache of this script read the private configuration,
 # whose indexes are signed and checked as the machine's own are.
+# usage: private_apt [SUITE]: the machine's own sources, or that suite of them alone.
 private_apt() {
-	dir=$MUSTER_CACHE/apt
+	dir=$MUSTER_CACHE/apt${1:+-$1}
 	mkdir -p "$dir/lists/partial" "$dir/cache/archives/partial"
-	private_sources "$dir/sources.list.d"
+	if [ -n "${1:-}" ]; then
+		other_suite "$dir/sources.list.d" "$1"
+	else
+		private_sources "$dir/sources.list.d"
+	fi
 	private_apt_config "$dir" >"$dir/apt.conf"
 	APT_CONFIG=$dir/apt.conf
 	export APT_CONFIG
 	say "reading the package indexes, with sources, into $dir"
 	apt-get -q update >"$dir/update.log" 2>&1 ||
 		say "some package indexes could not be read (see $dir/update.log); going on with the rest"
+}
+
+# ---- the distribution's kernel packages, unpacked and not installed -------------
+
+# usage: dependency PACKAGE PREFIX: the first package of that prefix that it needs.
+dependency() {
+	apt-cache depends "$1" | sed -n "s/^ *Depends: \($2[^ ]*\)$/\1/p" | head -n 1
+}
+
+# usage: unpack_packages FOLDER ROOT
+unpack_packages() {
+	rm -rf "$2" && mkdir -p "$2"
+	for package in "$1"/*.deb; do
+		say "unpacking ${package##*/}"
+		dpkg-deb -x "$package" "$2"
+	done
+}
+
+# Debian's header packages name each other under /usr/src; point them to where they will lie.
+# usage: relocate_headers ROOT PLACE
+relocate_headers() {
+	grep -rlF /usr/src/ "$1"/usr/src/linux-headers-*/Makefile |
+		xargs -r sed -i "s|/usr/src/|$2/usr/src/|g"
 }

@@ -24,6 +24,7 @@ for word in $(cat /proc/cmdline); do
 	esac
 done
 for module in /modules/*; do
+	[ -f "$module" ] || continue	# all built in
 	insmod "$module" || fail "cannot load $module"
 done
 

@@ -12,11 +12,8 @@ set -eu
 
 DIR=$MUSTER_CACHE/kernel
 
-dependency() {
-	apt-cache depends "$1" | sed -n "s/^ *Depends: \($2[^ ]*\)$/\1/p" | head -n 1
-}
-
 fetch_packages() {
+	# shellcheck disable=SC2119 # the machine's own sources
 	private_apt
 	image=$(dependency linux-image-amd64 linux-image-6.1)
 	[ -n "$image" ] || die "no linux-image-6.1 among the package sources; this needs Debian 12"
@@ -27,14 +24,6 @@ fetch_packages() {
 	(cd "$DIR/download" &&
 		with_log "$DIR/fetch.log" "fetching $image and its headers (about 85 MB)" \
 			apt-get -q download "$image" "$headers" "$common" linux-kbuild-6.1)
-}
-
-# Debian's header packages name each other under /usr/src; point them into the cache.
-relocate_headers() {
-	grep -rlF /usr/src/ "$1"/usr/src/linux-headers-*/Makefile |
-		xargs -r sed -i "s|/usr/src/|$2/usr/src/|g"
-	ln -sfn "$2/usr/src/linux-headers-$release" "$1/lib/modules/$release/build"
-	rm -f "$1/lib/modules/$release/source"
 }
 
 extract_vmlinux() {
@@ -49,15 +38,13 @@ extract_vmlinux() {
 	rm -r "${1:?}/boot"
 }
 
-unpack_packages() {
+lay_out_kernel() {
 	new=$DIR/root.new
-	rm -rf "$new" && mkdir -p "$new"
-	for package in "$DIR"/download/*.deb; do
-		say "unpacking ${package##*/}"
-		dpkg-deb -x "$package" "$new"
-	done
+	unpack_packages "$DIR/download" "$new"
 	release=$(basename "$new"/lib/modules/*)
 	relocate_headers "$new" "$DIR/$release"
+	ln -sfn "$DIR/$release/usr/src/linux-headers-$release" "$new/lib/modules/$release/build"
+	rm -f "$new/lib/modules/$release/source"
 	extract_vmlinux "$new"
 	depmod -b "$new" "$release"
 	echo "$release" >"$new/release"
@@ -70,7 +57,7 @@ fetch() {
 	need dpkg-deb depmod flock
 	cache_lock kernel
 	fetch_packages
-	unpack_packages
+	lay_out_kernel
 }
 
 [ -f "$DIR/current" ] || fetch

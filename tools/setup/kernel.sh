@@ -1,20 +1,32 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# Build muster.ko for the guests' kernel into build/kernel/, in a mirror of kernel/ made
-# of links, so that nothing is written beside the sources.
+# Build muster.ko in a mirror of kernel/ made of links, so that nothing is written beside
+# the sources: for the guests' kernel into build/kernel/, for another into build/kernel-KERNEL/.
 # usage: kernel.sh [ARGUMENT OF MAKE]...     (W=1, or C=2 CF=-D__CHECK_ENDIAN__)
-# MUSTER_KERNEL_BUILD names another kernel's headers (/lib/modules/RELEASE/build).
+# KERNEL: 6.1 (what guests run), 6.12 (headers alone), or debug (6.1 that watches the driver).
 set -eu
 . "$(dirname -- "$0")/common.sh"
 
 need make gcc-12
-OUT=$MUSTER_ROOT/build/kernel
-headers=${MUSTER_KERNEL_BUILD:-}
-if [ -z "$headers" ]; then
+KERNEL=${KERNEL:-6.1}
+OUT=$MUSTER_ROOT/build/kernel-$KERNEL
+case $KERNEL in
+6.1)
+	OUT=$MUSTER_ROOT/build/kernel
 	[ -f "$MUSTER_VM_DIR/release" ] ||
 		die "no guest kernel yet; run tools/setup/guest-kernel.sh first"
 	headers=$MUSTER_VM_DIR/kernel/lib/modules/$(cat "$MUSTER_VM_DIR/release")/build
-fi
+	;;
+6.12)
+	"$MUSTER_ROOT/tools/setup/kernel-headers.sh" "$KERNEL"
+	headers=$MUSTER_ROOT/build/headers-$KERNEL
+	;;
+debug)
+	"$MUSTER_ROOT/tools/setup/debug-kernel.sh"
+	headers=$MUSTER_ROOT/build/vm-debug/kernel/headers
+	;;
+*) die "KERNEL=$KERNEL: there are 6.1, 6.12 and debug" ;;
+esac
 
 mkdir -p "$OUT/mirror/kernel"
 ln -sfn "$MUSTER_ROOT/uapi" "$OUT/mirror/uapi"

@@ -33,6 +33,7 @@ overlay_key() {
 # One version after another, newest first: a mirror may lack single files.
 fetch_source() {
 	mkdir -p "$DIR/download"
+	# shellcheck disable=SC2119 # the machine's own sources
 	private_apt
 	for version in $(apt-cache showsrc qemu | sed -n "s/^Version: \(.*:$SERIES.*\)/\1/p" |
 		sort -rVu); do

@@ -33,6 +33,8 @@ static int watch(struct muster_mesh *mesh, int fd, enum watch kind, uint32_t ran
 	struct epoll_event event = { .events = EPOLLIN | EPOLLRDHUP,
 				     .data.u64 = (uint64_t)kind << 32 | rank };
 
+	if (kind == WATCH_WAKE)
+		event.events = EPOLLIN | EPOLLET;	/* once for each write: nobody reads it */
 	return epoll_ctl(mesh->epoll_fd, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
 }
 
@@ -264,7 +266,6 @@ static void peer_service(struct muster_mesh *mesh, uint32_t rank, bool dead)
 static void event_handle(struct muster_mesh *mesh, const struct epoll_event *event)
 {
 	uint32_t rank = event->data.u64 & UINT32_MAX;
-	uint64_t count;
 
 	switch (event->data.u64 >> 32) {
 	case WATCH_SOCKET:
@@ -272,10 +273,6 @@ static void event_handle(struct muster_mesh *mesh, const struct epoll_event *eve
 		break;
 	case WATCH_PROCESS:
 		peer_service(mesh, rank, true);
-		break;
-	case WATCH_WAKE:
-		if (read(mesh->wake_fd, &count, sizeof(count)) < 0)
-			break;	/* somebody else's event: no harm */
 		break;
 	}
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * Schedules by name, and which name suits an operation. The choice depends on
- * nothing but its arguments, so all ranks make the same one, and what it chooses
- * can always be lowered (Documentation/schedule.md has the reasons).
+ * nothing but its arguments, so all ranks make the same one
+ * (Documentation/schedule.md has the reasons).
  */
 #include <errno.h>
 #include <stdio.h>
@@ -28,7 +28,7 @@ static const char *choose_allreduce(uint32_t ranks, uint64_t bytes)
 {
 	bool folds = ranks & (ranks - 1);
 
-	if (bytes <= LARGE_BYTES || ranks > SQUARE_RANKS)
+	if (bytes <= LARGE_BYTES)
 		return "recursive-doubling";
 	if (folds && ranks <= RING_RANKS && bytes / ranks >= RING_CHUNK_BYTES)
 		return "ring";

@@ -160,6 +160,7 @@ const struct muster_generator muster_generate_rabenseifner = {
 	.name = "rabenseifner",
 	.colls = 1u << MUSTER_COLL_REDUCE | 1u << MUSTER_COLL_ALLREDUCE,
 	.version = 1,
+	.ranged = true,
 	.chunks = core_chunks,
 	.steps = steps,
 	.step = step_kind,

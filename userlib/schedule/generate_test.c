@@ -89,7 +89,7 @@ static uint64_t digest_of(const struct muster_schedule *schedule, uint32_t rank,
 	uint64_t digest = 1;
 
 	*nr = 0;
-	muster_part_begin(&part, schedule, rank, grain);
+	muster_part_begin(&part, schedule, rank, grain, NULL);
 	while (muster_part_next(&part, &m)) {
 		const uint32_t words[] = { m.step, m.first, m.nr, m.stage, m.slot, m.reduce };
 
@@ -110,7 +110,7 @@ static uint32_t assert_dense(const struct muster_schedule *schedule, uint32_t ra
 	struct muster_message m;
 	struct muster_part part;
 
-	muster_part_begin(&part, schedule, rank, grain);
+	muster_part_begin(&part, schedule, rank, grain, NULL);
 	while (muster_part_next(&part, &m)) {
 		uint32_t i = 0;
 
@@ -233,8 +233,11 @@ static void steps_are_as_few_as_known(void **state)
 
 static void assert_choice(enum muster_coll coll, uint32_t ranks, uint64_t bytes, const char *name)
 {
-	struct muster_schedule *schedule = generate(NULL, coll, ranks, 0, bytes);
+	struct muster_schedule *schedule;
+	char why[200];
 
+	assert_int_equal(muster_schedule_by_rank(NULL, coll, ranks, 0, bytes, &schedule, why,
+						 sizeof(why)), 0);
 	assert_string_equal(schedule->name, name);
 	muster_schedule_free(schedule);
 }
@@ -250,7 +253,33 @@ static void the_choice_follows_size_and_ranks(void **state)
 	assert_choice(MUSTER_COLL_ALLREDUCE, 5, 1 << 20, "ring");
 	assert_choice(MUSTER_COLL_ALLREDUCE, 5, 10000, "rabenseifner");
 	assert_choice(MUSTER_COLL_ALLREDUCE, 17, 1 << 20, "rabenseifner");
-	assert_choice(MUSTER_COLL_ALLREDUCE, 2000, 1 << 20, "recursive-doubling");
+	assert_choice(MUSTER_COLL_ALLREDUCE, 2000, 1 << 20, "rabenseifner");
+	assert_choice(MUSTER_COLL_ALLREDUCE, 65536, 1 << 30, "rabenseifner");
+}
+
+static uint64_t hash_of(const char *name, uint32_t ranks, uint32_t root)
+{
+	struct muster_schedule *schedule;
+	char why[200];
+	uint64_t hash;
+
+	assert_int_equal(muster_schedule_by_rank(name, MUSTER_COLL_REDUCE, ranks, root, 0,
+						 &schedule, why, sizeof(why)), 0);
+	hash = muster_schedule_hash(schedule);
+	muster_schedule_free(schedule);
+	return hash;
+}
+
+static void generator_and_parameters_are_told_apart(void **state)
+{
+	/* of two ranks both do the same */
+	uint64_t hash = hash_of("binomial", 2, 0);
+
+	(void)state;
+	assert_true(hash == hash_of("binomial", 2, 0));
+	assert_true(hash != hash_of("rabenseifner", 2, 0));
+	assert_true(hash != hash_of("binomial", 3, 0));
+	assert_true(hash != hash_of("binomial", 2, 1));
 }
 
 static void assert_refused(const char *name, enum muster_coll coll, uint32_t ranks, uint32_t root,
@@ -291,6 +320,7 @@ int main(void)
 		cmocka_unit_test(parts_of_thousands_agree),
 		cmocka_unit_test(steps_are_as_few_as_known),
 		cmocka_unit_test(the_choice_follows_size_and_ranks),
+		cmocka_unit_test(generator_and_parameters_are_told_apart),
 		cmocka_unit_test(wrong_arguments_are_refused),
 	};
 

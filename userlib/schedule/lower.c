@@ -5,8 +5,8 @@
  * It takes a schedule that the checker has passed; of others it makes some
  * program, never a fault.
  *
- * What all ranks decide alike is in stages.c. Then, stage by stage, this rank's
- * transfers become operations in the order in which the engine shall execute them
+ * What all ranks decide alike is in part.c, and in stages.c where transfers are
+ * listed. Then, stage by stage, this rank's messages become operations in the order in which the engine shall execute them
  * (lower_stage), and these are written as descriptors (emit_stage).
  *
  * No message is stored over what this rank sends in the same step: it goes to
@@ -19,7 +19,7 @@
 
 #include "arith.h"
 #include "dev.h"
-#include "schedule.h"
+#include "part.h"
 #include "stages.h"
 
 enum { PULSE_ALIGN = 64 };	/* bytes; a multiple of every element's size */
@@ -31,13 +31,15 @@ struct chunk {
 	uint8_t sent_space;	/* from where it was sent last */
 	uint32_t sent_step;	/* and in which step, plus 1 */
 	uint32_t stage;		/* in which it was last written, plus 1 */
-	uint32_t last_op;	/* of that stage: wrote it, or sent it since */
+	uint32_t writer;	/* the operation */
+	uint32_t last_op;	/* that wrote it, or sent it since */
 };
 
 /* A descriptor to be, in a list in order of execution. */
 struct op {
 	struct muster_desc desc;
-	uint32_t chunk;
+	uint32_t first;		/* chunks [first, first + nr) */
+	uint32_t nr;
 	uint32_t next;		/* 0: the last */
 };
 
@@ -46,7 +48,10 @@ struct lowering {
 	const struct muster_lower_params *params;
 	struct muster_program *program;
 	struct muster_stages stages;
-	uint32_t *nr_slots;			/* by rank: of this stage, so far */
+	struct muster_part part;
+	struct muster_message message;		/* the next one, unless all were had */
+	bool has_message;
+	uint32_t grain;				/* chunks of a message, at most */
 	struct chunk *chunks;
 	struct muster_desc head;		/* what all descriptors have alike */
 	uint32_t pulse_count;
@@ -73,14 +78,16 @@ static bool is_last_stage(const struct lowering *l)
 }
 
 /* A new one after another, which stays where it is. */
-static struct op *insert_op(struct lowering *l, uint32_t after, uint32_t chunk)
+static struct op *insert_op(struct lowering *l, uint32_t after, uint32_t chunk, uint32_t nr_chunks)
 {
 	uint32_t index = ++l->nr_ops;
 	struct op *op = &l->ops[index];
 	uint64_t first, nr, size = muster_dtype_size(l->params->type);
 
-	muster_chunk_range(l->params->count, l->schedule->chunks, chunk, &first, &nr);
-	*op = (struct op){ .desc = l->head, .chunk = chunk, .next = l->ops[after].next };
+	muster_chunks_range(l->params->count, l->schedule->chunks, chunk, nr_chunks, &first, &nr);
+	*op = (struct op){
+		.desc = l->head, .first = chunk, .nr = nr_chunks, .next = l->ops[after].next,
+	};
 	op->desc.length = nr * size;
 	op->desc.range.load_addr = first * size;
 	op->desc.store_addr = first * size;
@@ -100,20 +107,22 @@ static bool is_new(const struct lowering *l, uint32_t chunk)
 	return l->chunks[chunk].stage == l->stage + 1;
 }
 
-/* This rank has now the chunk's value in a space, by op. */
+/* This rank has now the chunks' values in a space, by op. */
 static void set_written(struct lowering *l, struct op *op, uint8_t space)
 {
-	struct chunk *chunk = &l->chunks[op->chunk];
-
 	op->desc.store_key = space;
-	chunk->space = space;
-	chunk->stage = l->stage + 1;
-	chunk->last_op = index_of(l, op);
+	for (struct chunk *chunk = &l->chunks[op->first]; chunk < &l->chunks[op->first + op->nr];
+	     chunk++) {
+		chunk->space = space;
+		chunk->stage = l->stage + 1;
+		chunk->writer = chunk->last_op = index_of(l, op);
+	}
 }
 
-static struct op *copy(struct lowering *l, uint32_t after, uint32_t chunk, uint8_t space)
+static struct op *copy(struct lowering *l, uint32_t after, uint32_t chunk, uint32_t nr,
+		       uint8_t space)
 {
-	struct op *op = insert_op(l, after, chunk);
+	struct op *op = insert_op(l, after, chunk, nr);
 
 	op->desc.range.load_key = l->chunks[chunk].space;
 	set_written(l, op, space);
@@ -128,10 +137,13 @@ static bool is_copied_in(const struct lowering *l, const struct chunk *chunk)
 	return l->must_copy_in && chunk->space == MUSTER_SPACE_IN;
 }
 
-static void set_sent(struct chunk *chunk, uint32_t step)
+static void set_sent(struct lowering *l, const struct muster_message *m)
 {
-	chunk->sent_space = chunk->space;
-	chunk->sent_step = step + 1;
+	for (struct chunk *chunk = &l->chunks[m->first]; chunk < &l->chunks[m->first + m->nr];
+	     chunk++) {
+		chunk->sent_space = chunk->space;
+		chunk->sent_step = m->step + 1;
+	}
 }
 
 /* Where what comes in a step is stored: not over what is sent in it. */
@@ -144,127 +156,19 @@ static uint8_t space_for(const struct chunk *chunk, uint32_t step)
 	return space;
 }
 
-static void follow_step(struct lowering *l, uint32_t begin, uint32_t end)
+/* What a message does to the places of values. */
+static void follow(struct lowering *l, const struct muster_message *m)
 {
-	for (uint32_t i = begin; i < end; i++) {
-		const struct muster_transfer *t = &l->schedule->transfers[i];
-		struct chunk *chunk = &l->chunks[t->chunk];
+	for (uint32_t i = m->first; i < m->first + m->nr; i++) {
+		struct chunk *chunk = &l->chunks[i];
 
-		if (t->from != l->params->rank)
-			continue;
-		if (is_copied_in(l, chunk))
+		if (!m->is_send)
+			chunk->space = space_for(chunk, m->step);
+		else if (is_copied_in(l, chunk))
 			chunk->space = chunk->first;
-		set_sent(chunk, t->step);
 	}
-	for (uint32_t i = begin; i < end; i++) {
-		const struct muster_transfer *t = &l->schedule->transfers[i];
-
-		if (t->to == l->params->rank)
-			l->chunks[t->chunk].space = space_for(&l->chunks[t->chunk], t->step);
-	}
-}
-
-/* Where a chunk goes from IN decides where it ends: that shall be OUT. */
-static void set_spaces(struct lowering *l)
-{
-	uint8_t space = l->params->in_place ? MUSTER_SPACE_OUT : MUSTER_SPACE_IN;
-	uint32_t begin, end;
-
-	for (uint32_t i = 0; i < l->schedule->chunks; i++)
-		l->chunks[i] = (struct chunk){ .space = space, .first = MUSTER_SPACE_OUT };
-	for (begin = 0; begin < l->schedule->nr_transfers; begin = end) {
-		end = muster_step_end(l->schedule, begin);
-		follow_step(l, begin, end);
-	}
-	for (uint32_t i = 0; i < l->schedule->chunks; i++) {
-		bool other = !l->params->in_place && l->chunks[i].space == MUSTER_SPACE_SCRATCH;
-
-		l->chunks[i] = (struct chunk){
-			.space = space, .first = other ? MUSTER_SPACE_SCRATCH : MUSTER_SPACE_OUT,
-		};
-	}
-}
-
-/* ---- transfers ------------------------------------------------------------------- */
-
-/*
- * The operation that shall send a chunk: the one that wrote it in this stage, if
- * it sends nothing yet, else a new one directly after those that did. What was
- * there before the stage is sent before anything is awaited.
- */
-static struct op *sending_op(struct lowering *l, uint32_t chunk)
-{
-	struct chunk *state = &l->chunks[chunk];
-	uint32_t after = is_new(l, chunk) ? state->last_op : l->last_send_of_old;
-	struct op *op = &l->ops[after];
-
-	if (is_new(l, chunk) && !(op->desc.flags & MUSTER_DESC_CP))
-		return op;
-	if (is_copied_in(l, state)) {
-		op = copy(l, after, chunk, state->first);
-	} else {
-		op = insert_op(l, after, chunk);
-		op->desc.range.load_key = state->space;
-	}
-	if (is_new(l, chunk))
-		state->last_op = index_of(l, op);
-	if (l->last_send_of_old == after)
-		l->last_send_of_old = index_of(l, op);
-	return op;
-}
-
-static void add_send(struct lowering *l, const struct muster_transfer *t, uint32_t slot)
-{
-	const struct muster_address *to = &l->params->members[t->to];
-	struct muster_desc *desc = &sending_op(l, t->chunk)->desc;
-
-	desc->flags |= MUSTER_DESC_CP;
-	if (!t->reduce)
-		desc->flags |= MUSTER_DESC_SWAP_REMOTE_DATA;
-	desc->dest = MUSTER_FIELD_PREP(MUSTER_DEST_NODE, to->node) |
-		     MUSTER_FIELD_PREP(MUSTER_DEST_SEQ, slot);
-	desc->dst_vp = to->vp;
-	set_sent(&l->chunks[t->chunk], t->step);
-}
-
-/* Whether one more packet can be combined where the last one was. */
-static bool can_join(const struct lowering *l, const struct op *op, uint32_t chunk, uint16_t reduce)
-{
-	return l->last_receive && op->chunk == chunk && op->desc.cp_count < MUSTER_SOURCES_MAX &&
-	       !(op->desc.flags & MUSTER_DESC_CP) &&
-	       (op->desc.flags & MUSTER_DESC_REDUCE) == reduce;
-}
-
-static void add_receive(struct lowering *l, const struct muster_transfer *t)
-{
-	bool reduces = t->reduce && muster_coll_row(l->schedule->coll)->has_data;
-	uint16_t reduce = reduces ? MUSTER_DESC_REDUCE : 0;
-	struct chunk *chunk = &l->chunks[t->chunk];
-	struct op *op = &l->ops[l->last_receive];
-
-	if (!can_join(l, op, t->chunk, reduce)) {
-		op = insert_op(l, l->last, t->chunk);
-		op->desc.flags |= reduce;
-		op->desc.range.load_key = reduces ? chunk->space : MUSTER_SPACE_NONE;
-		l->last_receive = index_of(l, op);
-	}
-	op->desc.cp_count++;
-	set_written(l, op, space_for(chunk, t->step));
-}
-
-/* Sends first: they carry what was there before the step. */
-static void lower_step(struct lowering *l, uint32_t begin, uint32_t end)
-{
-	for (uint32_t i = begin; i < end; i++) {
-		const struct muster_transfer *t = &l->schedule->transfers[i];
-		uint32_t slot = l->nr_slots[t->to]++;
-
-		if (t->from == l->params->rank)
-			add_send(l, t, slot);
-	}
-	for (uint32_t i = begin; i < end; i++)
-		if (l->schedule->transfers[i].to == l->params->rank)
-			add_receive(l, &l->schedule->transfers[i]);
+	if (m->is_send)
+		set_sent(l, m);
 }
 
 /* Whether a chunk must be brought to OUT behind the last step. */
@@ -277,7 +181,134 @@ static bool is_elsewhere(const struct lowering *l, uint32_t chunk)
 		muster_coll_needs(l->schedule, chunk, l->params->rank));
 }
 
-/* As many as there is room for; stages.c has seen to it that there are stages enough. */
+static int walk_begin(struct lowering *l)
+{
+	int err = muster_part_begin(&l->part, l->schedule, l->params->rank, l->grain, &l->stages);
+
+	l->has_message = !err && muster_part_next(&l->part, &l->message);
+	return err;
+}
+
+static void walk_on(struct lowering *l)
+{
+	l->has_message = muster_part_next(&l->part, &l->message);
+}
+
+/*
+ * Where a chunk goes from IN decides where it ends: that shall be OUT. Once through all
+ * messages, without making anything; room: how many descriptors there can be.
+ */
+static int set_spaces(struct lowering *l, size_t *room)
+{
+	uint8_t space = l->params->in_place ? MUSTER_SPACE_OUT : MUSTER_SPACE_IN;
+	int err = walk_begin(l);
+
+	for (uint32_t i = 0; i < l->schedule->chunks; i++)
+		l->chunks[i] = (struct chunk){ .space = space, .first = MUSTER_SPACE_OUT };
+	for (*room = 0; l->has_message; walk_on(l), ++*room)
+		follow(l, &l->message);
+	for (uint32_t i = 0; i < l->schedule->chunks; i++) {
+		bool other = !l->params->in_place && l->chunks[i].space == MUSTER_SPACE_SCRATCH;
+
+		*room += is_elsewhere(l, i);
+		l->chunks[i] = (struct chunk){
+			.space = space, .first = other ? MUSTER_SPACE_SCRATCH : MUSTER_SPACE_OUT,
+		};
+	}
+	muster_part_end(&l->part);
+	return err;
+}
+
+/* ---- messages -------------------------------------------------------------------- */
+
+/* The chunk of a message that this rank wrote last, in this stage; NULL: it wrote none. */
+static struct chunk *newest(struct lowering *l, const struct muster_message *m)
+{
+	struct chunk *found = NULL;
+
+	for (uint32_t i = m->first; i < m->first + m->nr; i++)
+		if (is_new(l, i) && (!found || l->chunks[i].writer > found->writer))
+			found = &l->chunks[i];
+	return found;
+}
+
+static bool is_of(const struct op *op, const struct muster_message *m)
+{
+	return op->first == m->first && op->nr == m->nr;
+}
+
+/*
+ * The operation that shall send a range: the one that wrote it in this stage, if
+ * it sends nothing yet, else a new one directly after those that did. What was
+ * there before the stage is sent before anything is awaited.
+ */
+static struct op *sending_op(struct lowering *l, const struct muster_message *m)
+{
+	struct chunk *state = &l->chunks[m->first], *written = newest(l, m);
+	uint32_t after = written ? written->last_op : l->last_send_of_old;
+	struct op *op = &l->ops[after];
+
+	if (written && !(op->desc.flags & MUSTER_DESC_CP) && is_of(op, m))
+		return op;
+	if (is_copied_in(l, state)) {
+		op = copy(l, after, m->first, m->nr, state->first);
+	} else {
+		op = insert_op(l, after, m->first, m->nr);
+		op->desc.range.load_key = state->space;
+	}
+	for (uint32_t i = m->first; i < m->first + m->nr; i++)
+		if (is_new(l, i))
+			l->chunks[i].last_op = index_of(l, op);
+	if (l->last_send_of_old == after)
+		l->last_send_of_old = index_of(l, op);
+	return op;
+}
+
+static void add_send(struct lowering *l, const struct muster_message *m)
+{
+	const struct muster_address *to = &l->params->members[m->peer];
+	struct muster_desc *desc = &sending_op(l, m)->desc;
+
+	desc->flags |= MUSTER_DESC_CP;
+	if (!m->reduce)
+		desc->flags |= MUSTER_DESC_SWAP_REMOTE_DATA;
+	desc->dest = MUSTER_FIELD_PREP(MUSTER_DEST_NODE, to->node) |
+		     MUSTER_FIELD_PREP(MUSTER_DEST_SEQ, m->slot);
+	desc->dst_vp = to->vp;
+	set_sent(l, m);
+}
+
+/* Whether one more packet can be combined where the last one was: nothing was sent since. */
+static bool can_join(const struct lowering *l, const struct op *op, const struct muster_message *m,
+		     uint16_t reduce)
+{
+	if (!l->last_receive || !is_of(op, m) || op->desc.cp_count == MUSTER_SOURCES_MAX ||
+	    op->desc.flags & MUSTER_DESC_CP || (op->desc.flags & MUSTER_DESC_REDUCE) != reduce)
+		return false;
+	for (uint32_t i = m->first; i < m->first + m->nr; i++)
+		if (l->chunks[i].last_op != l->last_receive)
+			return false;
+	return true;
+}
+
+static void add_receive(struct lowering *l, const struct muster_message *m)
+{
+	bool reduces = m->reduce && muster_coll_row(l->schedule->coll)->has_data;
+	uint16_t reduce = reduces ? MUSTER_DESC_REDUCE : 0;
+	struct chunk *chunk = &l->chunks[m->first];
+	struct op *op = &l->ops[l->last_receive];
+
+	if (!can_join(l, op, m, reduce)) {
+		op = insert_op(l, l->last, m->first, m->nr);
+		op->desc.flags |= reduce;
+		op->desc.range.load_key = reduces ? chunk->space : MUSTER_SPACE_NONE;
+		l->last_receive = index_of(l, op);
+	}
+	op->desc.cp_count++;
+	set_written(l, op, space_for(chunk, m->step));
+}
+
+/* As many as there is room for: there are stages enough for all. */
 static void copy_rest(struct lowering *l)
 {
 	for (; l->next_copy < l->schedule->chunks; l->next_copy++) {
@@ -285,20 +316,19 @@ static void copy_rest(struct lowering *l)
 			continue;
 		if (l->nr_ops == MUSTER_SEQ_DESCS_MAX)
 			return;
-		copy(l, l->last, l->next_copy, MUSTER_SPACE_OUT);
+		copy(l, l->last, l->next_copy, 1, MUSTER_SPACE_OUT);
 	}
 }
 
 static void lower_stage(struct lowering *l)
 {
-	uint32_t begin, end, stage_end = l->stages.begin[l->stage + 1];
-
 	l->nr_ops = l->last = l->last_send_of_old = l->last_receive = 0;
 	l->ops[0].next = 0;
-	memset(l->nr_slots, 0, l->schedule->ranks * sizeof(*l->nr_slots));
-	for (begin = l->stages.begin[l->stage]; begin < stage_end; begin = end) {
-		end = muster_step_end(l->schedule, begin);
-		lower_step(l, begin, end);
+	for (; l->has_message && l->message.stage == l->stage; walk_on(l)) {
+		if (l->message.is_send)
+			add_send(l, &l->message);
+		else
+			add_receive(l, &l->message);
 	}
 	if (!l->program->is_inline && l->stage >= l->stages.first_copy)
 		copy_rest(l);
@@ -354,7 +384,7 @@ static void emit_stage(struct lowering *l)
 	l->program->stage_first[l->stage] = l->program->nr_descs;
 	if (!l->nr_ops) {
 		/* Nothing to do, but the stage has its number all the same. */
-		struct op *op = insert_op(l, 0, 0);
+		struct op *op = insert_op(l, 0, 0, 1);
 
 		if (!l->program->is_inline)
 			op->desc.length = 0;
@@ -371,13 +401,35 @@ static uint64_t divide_up(uint64_t a, uint64_t b)
 	return a / b + (a % b != 0);
 }
 
+/* Bytes of the longest chunk. */
+static uint64_t longest_chunk(const struct lowering *l)
+{
+	uint64_t first, nr;
+
+	muster_chunk_range(l->params->count, l->schedule->chunks, 0, &first, &nr);
+	return nr * muster_dtype_size(l->params->type);
+}
+
+/*
+ * A message of several chunks is one pulse: a part of it may be sent on by itself, and
+ * what a pulse sends must not depend on others.
+ */
+static uint32_t grain_of(const struct lowering *l)
+{
+	uint64_t longest = longest_chunk(l), grain = l->schedule->chunks;
+
+	if (!l->schedule->generator)
+		return 1;
+	if (longest && MUSTER_PULSE_MAX / longest < grain)
+		grain = MUSTER_PULSE_MAX / longest;
+	return grain ? grain : 1;
+}
+
 /* As few pulses as can be, of about the same length, of whole packets. */
 static int cut_pulses(struct lowering *l)
 {
-	uint64_t first, nr, longest, count, align;
+	uint64_t longest = longest_chunk(l) * l->grain, count, align;
 
-	muster_chunk_range(l->params->count, l->schedule->chunks, 0, &first, &nr);
-	longest = nr * muster_dtype_size(l->params->type);
 	count = longest ? divide_up(longest, MUSTER_PULSE_MAX) : 1;
 	if (count > MUSTER_PULSE_COUNT_MAX) {
 		snprintf(l->why, l->why_len,
@@ -427,7 +479,8 @@ static int measure(struct lowering *l)
 			 "step 0: %" PRIu64 " elements are more than 2^64 bytes", l->params->count);
 		return -E2BIG;
 	}
-	err = muster_stages_cut(schedule, &l->stages, l->why, l->why_len);
+	l->grain = grain_of(l);
+	err = muster_stages_cut(schedule, l->grain, &l->stages, l->why, l->why_len);
 	if (err)
 		return err;
 	program->nr_stages = l->stages.nr;
@@ -444,14 +497,11 @@ static int measure(struct lowering *l)
 	return err ? err : set_head(l);
 }
 
-static int allocate(struct lowering *l)
+static int allocate(struct lowering *l, size_t room)
 {
 	struct muster_program *program = l->program;
-	size_t room = program->nr_stages + l->schedule->chunks;
 
-	for (uint32_t i = 0; i < l->schedule->nr_transfers; i++)
-		room += l->schedule->transfers[i].from == l->params->rank ||
-			l->schedule->transfers[i].to == l->params->rank;
+	room += program->nr_stages;	/* a stage may have nothing to do */
 	program->stage_first = calloc(program->nr_stages + 1, sizeof(*program->stage_first));
 	program->descs = calloc(room, sizeof(*program->descs));
 	return program->stage_first && program->descs ? 0 : -ENOMEM;
@@ -459,17 +509,22 @@ static int allocate(struct lowering *l)
 
 static int lower(struct lowering *l)
 {
+	size_t room;
 	int err = measure(l);
 
 	if (!err)
-		err = allocate(l);
+		err = set_spaces(l, &room);
+	if (!err)
+		err = allocate(l, room);
+	if (!err)
+		err = walk_begin(l);
 	if (err)
 		return err;
-	set_spaces(l);
 	for (l->stage = 0; l->stage < l->program->nr_stages; l->stage++) {
 		lower_stage(l);
 		emit_stage(l);
 	}
+	muster_part_end(&l->part);
 	return 0;
 }
 
@@ -483,12 +538,10 @@ int muster_schedule_lower(const struct muster_schedule *schedule,
 	int err = -ENOMEM;
 
 	l.program = calloc(1, sizeof(*l.program));
-	l.nr_slots = calloc(schedule->ranks, sizeof(*l.nr_slots));
 	l.chunks = calloc(schedule->chunks, sizeof(*l.chunks));
-	if (l.program && l.nr_slots && l.chunks)
+	if (l.program && l.chunks)
 		err = lower(&l);
 	free(l.chunks);
-	free(l.nr_slots);
 	if (err) {
 		if (err == -ENOMEM)
 			snprintf(why, why_len, "no memory to lower a schedule of %" PRIu32 " ranks",

@@ -71,7 +71,8 @@ struct rank {
 };
 
 struct trial {
-	const struct muster_schedule *schedule;
+	const struct muster_schedule *schedule;	/* all transfers */
+	const struct muster_schedule *lowered;	/* the same, or not listed */
 	uint8_t type, op;
 	uint64_t count;
 	size_t bytes;
@@ -592,7 +593,7 @@ static void lower_all(struct trial *trial)
 			.in_place = rank->in == rank->out,
 		};
 
-		if (muster_schedule_lower(trial->schedule, &params, &rank->program, why,
+		if (muster_schedule_lower(trial->lowered, &params, &rank->program, why,
 					  sizeof(why)))
 			fail_msg("%s of %u ranks: %s", trial->schedule->name,
 				 trial->schedule->ranks, why);
@@ -667,11 +668,12 @@ static void trial_end(struct trial *trial)
 	}
 }
 
-static void try_schedule(const struct muster_schedule *schedule, uint8_t type, uint64_t count)
+static void try_schedule(const struct muster_schedule *schedule,
+			 const struct muster_schedule *lowered, uint8_t type, uint64_t count)
 {
 	bool barrier = schedule->coll == MUSTER_COLL_BARRIER;
 	struct trial trial = {
-		.schedule = schedule, .count = barrier ? 0 : count,
+		.schedule = schedule, .lowered = lowered, .count = barrier ? 0 : count,
 		.type = barrier ? MUSTER_DTYPE_NONE : type,
 		.op = barrier || schedule->coll == MUSTER_COLL_BROADCAST ? MUSTER_REDOP_NONE :
 									    MUSTER_REDOP_SUM,
@@ -684,25 +686,30 @@ static void try_schedule(const struct muster_schedule *schedule, uint8_t type, u
 	trial_end(&trial);
 }
 
-/* count: of each chunk, or of the message. */
+/* By rank, now and then from the list. count: of each chunk, or of the message. */
+static void try_generator(const char *name, enum muster_coll coll, uint32_t ranks, uint8_t type,
+			  uint64_t count, bool of_each)
+{
+	uint32_t root = muster_coll_rooted(coll) ? random_below(ranks) : 0;
+	struct muster_schedule *listed, *by_rank;
+	char why[200];
+
+	if (muster_schedule_generate(name, coll, ranks, root, count, &listed, why, sizeof(why)))
+		return;
+	assert_int_equal(muster_schedule_by_rank(name, coll, ranks, root, count, &by_rank, why,
+						 sizeof(why)), 0);
+	try_schedule(listed, random_below(4) ? by_rank : listed, type,
+		     of_each ? count * listed->chunks - 1 : count);
+	muster_schedule_free(by_rank);
+	muster_schedule_free(listed);
+}
+
 static void try_all_generators(uint32_t ranks, uint8_t type, uint64_t count, bool of_each)
 {
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		for (enum muster_coll coll = MUSTER_COLL_BARRIER; coll <= MUSTER_COLL_ALLREDUCE;
-		     coll++) {
-			bool rooted = coll == MUSTER_COLL_BROADCAST || coll == MUSTER_COLL_REDUCE;
-			struct muster_schedule *schedule;
-			char why[200];
-
-			if (muster_schedule_generate(names[i], coll, ranks,
-						     rooted ? random_below(ranks) : 0, count,
-						     &schedule, why, sizeof(why)))
-				continue;
-			try_schedule(schedule, type,
-				     of_each ? count * schedule->chunks - 1 : count);
-			muster_schedule_free(schedule);
-		}
-	}
+		     coll++)
+			try_generator(names[i], coll, ranks, type, count, of_each);
 }
 
 static const uint8_t types[] = { MUSTER_DTYPE_F64, MUSTER_DTYPE_F32, MUSTER_DTYPE_I64,
@@ -710,7 +717,7 @@ static const uint8_t types[] = { MUSTER_DTYPE_F64, MUSTER_DTYPE_F32, MUSTER_DTYP
 
 static void generated_schedules_keep_their_bits(void **state)
 {
-	static const uint64_t counts[] = { 0, 1, 2, 7, 8, 9, 64, 1000 };
+	static const uint64_t counts[] = { 0, 1, 2, 7, 8, 9, 64, 1000, 20000 };
 
 	(void)state;
 	for (uint32_t ranks = 1; ranks <= RANKS_MAX; ranks = ranks == 17 ? 32 : ranks + 1) {
@@ -762,7 +769,7 @@ static void any_transfers_keep_their_bits(void **state)
 
 		seed = s;
 		schedule = generate_noise();
-		try_schedule(schedule, MUSTER_DTYPE_F64, s % 16 ? random_below(40) : 9000);
+		try_schedule(schedule, schedule, MUSTER_DTYPE_F64, s % 16 ? random_below(40) : 9000);
 		muster_schedule_free(schedule);
 	}
 }

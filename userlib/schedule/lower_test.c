@@ -26,7 +26,7 @@
 #define OUT	MUSTER_SPACE_OUT
 #define SCRATCH	MUSTER_SPACE_SCRATCH
 
-enum { RANKS_MAX = 128 };
+enum { RANKS_MAX = 65536 };
 
 static struct muster_address members[RANKS_MAX];
 
@@ -36,6 +36,16 @@ static struct muster_schedule *generate(const char *name, enum muster_coll coll,
 	char why[200];
 
 	if (muster_schedule_generate(name, coll, ranks, 0, 8, &schedule, why, sizeof(why)))
+		fail_msg("%s", why);
+	return schedule;
+}
+
+static struct muster_schedule *by_rank(const char *name, enum muster_coll coll, uint32_t ranks)
+{
+	struct muster_schedule *schedule;
+	char why[200];
+
+	if (muster_schedule_by_rank(name, coll, ranks, 0, 8, &schedule, why, sizeof(why)))
 		fail_msg("%s", why);
 	return schedule;
 }
@@ -166,6 +176,85 @@ static void a_chunk_that_is_sent_twice_is_sent_from_a_descriptor_of_its_own(void
 			 { CP | REMOTE, 1, 2, 5, 0, OUT, 100, 100 },
 			 { 0, 1, 0, 0, 0, OUT, 200, 100 },
 			 { CT | END, 1, 0, 0, 0, OUT, 300, 100 });
+}
+
+static void assert_by_rank(const char *name, enum muster_coll coll, uint32_t ranks, uint32_t rank,
+			   uint64_t count, const struct expected *expected, uint32_t nr)
+{
+	struct muster_schedule *schedule = by_rank(name, coll, ranks);
+	struct muster_program *program = lower(schedule, rank, count, false);
+
+	assert_program(program, expected, nr);
+	muster_program_free(program);
+	muster_schedule_free(schedule);
+}
+
+static void what_is_generated_sends_ranges_of_chunks(void **state)
+{
+	static const struct expected halves[] = {
+		{ CH | CP, 0, 2, 0, IN, 0, 200, 200 },
+		{ REDUCE, 1, 0, 0, IN, OUT, 0, 200 },
+		{ CP, 0, 1, 1, OUT, 0, 100, 100 },
+		{ REDUCE | CP | REMOTE, 1, 1, 2, OUT, OUT, 0, 100 },
+		{ 0, 1, 0, 0, 0, OUT, 100, 100 },
+		{ CP | REMOTE, 0, 2, 3, OUT, 0, 0, 200 },
+		{ CT | END, 1, 0, 0, 0, OUT, 200, 200 },
+	};
+	static const struct expected doubles[] = {
+		{ CH | CP, 0, 1, 0, IN, 0, 0, 1000 },
+		{ REDUCE | CP, 1, 2, 1, IN, SCRATCH, 0, 1000 },
+		{ CT | REDUCE | END, 1, 0, 0, SCRATCH, OUT, 0, 1000 },
+	};
+
+	(void)state;
+	assert_by_rank("rabenseifner", MUSTER_COLL_ALLREDUCE, 4, 0, 400, halves, 7);
+	assert_by_rank("recursive-doubling", MUSTER_COLL_ALLREDUCE, 4, 0, 1000, doubles, 3);
+}
+
+static uint32_t count_sends(const struct muster_program *program)
+{
+	uint32_t nr = 0;
+
+	for (uint32_t i = 0; i < program->nr_descs; i++)
+		nr += program->descs[i].flags & CP ? 1 : 0;
+	return nr;
+}
+
+static void as_few_messages_as_pulses_allow(void **state)
+{
+	static const struct {
+		uint32_t bytes, sends, stages, pulses;
+	} known[] = {
+		{ 16 << 10, 16, 1, 1 },			/* 64 bytes a chunk: 8 steps each way */
+		{ 256 << 10, 2 * (4 + 2 + 6), 1, 1 },	/* 1 KiB: 32 of them are a pulse */
+		{ 8 << 20, 2 * 255, 16, 1 },		/* 32 KiB: each chunk a message */
+		{ 16 << 20, 2 * 255, 16, 2 },
+	};
+	struct muster_schedule *schedule = by_rank("rabenseifner", MUSTER_COLL_ALLREDUCE, 256);
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+		struct muster_program *program = lower(schedule, 77, known[i].bytes / 8, false);
+
+		assert_int_equal(count_sends(program), known[i].sends);
+		assert_int_equal(program->nr_stages, known[i].stages);
+		assert_int_equal(program->descs[0].range.pulse_count, known[i].pulses);
+		muster_program_free(program);
+	}
+	muster_schedule_free(schedule);
+}
+
+static void a_part_of_65536_ranks_is_lowered_by_itself(void **state)
+{
+	struct muster_schedule *schedule = by_rank("rabenseifner", MUSTER_COLL_ALLREDUCE, 65536);
+	struct muster_program *program = lower(schedule, 17, 1 << 17, false);
+
+	(void)state;
+	assert_int_equal(program->nr_stages, 3);	/* 16 messages in the first and last step */
+	muster_program_free(program);
+	muster_schedule_free(schedule);
+	assert_refused(by_rank("ring", MUSTER_COLL_ALLREDUCE, 65536), 1 << 20,
+		       "the schedule needs 4096 stages, more than 256");
 }
 
 static void a_broadcast_copies(void **state)
@@ -460,6 +549,9 @@ int main(void)
 		cmocka_unit_test(an_inner_node_takes_three_children_in_one_descriptor),
 		cmocka_unit_test(halving_and_doubling_send_from_where_they_wrote),
 		cmocka_unit_test(a_chunk_that_is_sent_twice_is_sent_from_a_descriptor_of_its_own),
+		cmocka_unit_test(what_is_generated_sends_ranges_of_chunks),
+		cmocka_unit_test(as_few_messages_as_pulses_allow),
+		cmocka_unit_test(a_part_of_65536_ranks_is_lowered_by_itself),
 		cmocka_unit_test(a_broadcast_copies),
 		cmocka_unit_test(one_rank_copies_or_does_nothing),
 		cmocka_unit_test(a_barrier_has_no_data),
@@ -476,6 +568,6 @@ int main(void)
 	};
 
 	for (uint32_t r = 0; r < RANKS_MAX; r++)
-		members[r] = (struct muster_address){ .node = 1000 + r, .vp = 5 + r };
+		members[r] = (struct muster_address){ .node = 1000 + r, .vp = 5 + r % 1024 };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

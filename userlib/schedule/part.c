@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Walking one rank's part of a generated schedule. The generator says in constant
- * time what a rank does in a step and how much another has received before it;
- * here that becomes messages with their stages and slots.
+ * Walking one rank's part of a schedule. A generator says in constant time what a
+ * rank does in a step and how much another has received before it; here that
+ * becomes messages with their stages and slots. Of listed transfers they are counted.
  */
 #include "part.h"
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "build.h"
+#include "stages.h"
 
 static uint32_t divide_up(uint32_t a, uint32_t b)
 {
@@ -59,8 +61,9 @@ static void set_place(const struct muster_part *part, struct muster_message *mes
 	message->step = part->ranged ? part->rounds[step] : step;
 	message->stage = part->ranged ? part->stage[step] : step / MUSTER_SLOTS_MAX;
 	begin = part->ranged ? part->stage_begin[step] : step - step % MUSTER_SLOTS_MAX;
-	message->slot = part->generator->received(part, receiver, step) -
-			part->generator->received(part, receiver, begin) + part->next;
+	message->slot = part->generator->received(part, receiver, step) + part->next;
+	if (begin)
+		message->slot -= part->generator->received(part, receiver, begin);
 }
 
 /* ---- walking ---------------------------------------------------------------------- */
@@ -85,17 +88,30 @@ static void load_step(struct muster_part *part)
 	set_end(part);
 }
 
-void muster_part_begin(struct muster_part *part, const struct muster_schedule *schedule,
-		       uint32_t rank, uint32_t grain)
+int muster_part_begin(struct muster_part *part, const struct muster_schedule *schedule,
+		      uint32_t rank, uint32_t grain, const struct muster_stages *stages)
 {
 	*part = (struct muster_part){
 		.schedule = schedule, .generator = schedule->generator, .rank = rank,
-		.grain = grain, .ranged = schedule->steps <= MUSTER_RANGED_STEPS_MAX,
+		.grain = grain, .stages = stages,
 		.nr_stages = schedule->steps ? divide_up(schedule->steps, MUSTER_SLOTS_MAX) : 1,
 	};
+	if (!part->generator) {
+		part->end = muster_step_end(schedule, 0);
+		if (stages)
+			part->nr_slots = calloc(schedule->ranks, sizeof(*part->nr_slots));
+		return part->nr_slots || !stages ? 0 : -ENOMEM;
+	}
+	part->ranged = part->generator->ranged;
 	if (part->ranged)
 		fill_tables(part);
 	load_step(part);
+	return 0;
+}
+
+void muster_part_end(struct muster_part *part)
+{
+	free(part->nr_slots);
 }
 
 /* The other direction, the rest of a long step, or the next step. */
@@ -119,10 +135,55 @@ static uint32_t peer_of(const struct muster_part *part)
 	return part->receiving ? part->exchange.from : part->exchange.to;
 }
 
+/* ---- listed ------------------------------------------------------------------------- */
+
+/* The same step again, for what is received, or the next one. */
+static void turn_listed(struct muster_part *part)
+{
+	const struct muster_stages *stages = part->stages;
+
+	part->receiving = !part->receiving;
+	if (!part->receiving) {
+		part->begin = part->end;
+		part->end = muster_step_end(part->schedule, part->end);
+	}
+	part->next = part->begin;
+	if (part->receiving || !stages || part->begin != stages->begin[part->now + 1])
+		return;
+	part->now++;
+	memset(part->nr_slots, 0, part->schedule->ranks * sizeof(*part->nr_slots));
+}
+
+static bool next_listed(struct muster_part *part, struct muster_message *message)
+{
+	while (part->begin < part->schedule->nr_transfers) {
+		const struct muster_transfer *t = &part->schedule->transfers[part->next];
+		uint32_t slot;
+
+		if (part->next == part->end) {
+			turn_listed(part);
+			continue;
+		}
+		part->next++;
+		slot = part->receiving || !part->stages ? 0 : part->nr_slots[t->to]++;
+		if ((part->receiving ? t->to : t->from) != part->rank)
+			continue;
+		*message = (struct muster_message){
+			.step = t->step, .peer = part->receiving ? t->from : t->to,
+			.first = t->chunk, .nr = 1, .stage = part->now, .slot = slot,
+			.is_send = !part->receiving, .reduce = t->reduce,
+		};
+		return true;
+	}
+	return false;
+}
+
 bool muster_part_next(struct muster_part *part, struct muster_message *message)
 {
 	uint32_t peer, begin;
 
+	if (!part->generator)
+		return next_listed(part, message);
 	while (part->step < part->schedule->steps &&
 	       (part->next == part->end || peer_of(part) == MUSTER_NOBODY))
 		turn(part);
@@ -174,7 +235,7 @@ int muster_parts_collect(const struct muster_schedule *generated, uint32_t grain
 	muster_builder_init(&builder, generated->name, generated->coll, generated->ranks,
 			    generated->chunks, generated->root);
 	for (uint32_t rank = 0; rank < generated->ranks; rank++) {
-		muster_part_begin(&walks[rank].part, generated, rank, grain);
+		muster_part_begin(&walks[rank].part, generated, rank, grain, NULL);
 		walks[rank].ended = !muster_part_next(&walks[rank].part, &walks[rank].message);
 	}
 	for (uint32_t step = 0; ended < generated->ranks; step++, muster_builder_step(&builder)) {

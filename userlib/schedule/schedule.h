@@ -101,7 +101,10 @@ bool muster_coll_needs(const struct muster_schedule *schedule, uint32_t chunk, u
 
 void muster_schedule_free(struct muster_schedule *schedule);
 
-/** muster_schedule_hash() - a digest of everything but the name; the same on every rank. */
+/**
+ * muster_schedule_hash() - a digest, the same on every rank: of everything but the name,
+ * or, where nothing is listed, of the generator's name and version and its parameters.
+ */
 uint64_t muster_schedule_hash(const struct muster_schedule *schedule);
 
 /**
@@ -146,6 +149,10 @@ int muster_schedule_check(const struct muster_schedule *schedule, char *why, siz
 /** muster_chunk_range() - elements [*first, *first + *nr) of a message of count elements. */
 void muster_chunk_range(uint64_t count, uint32_t chunks, uint32_t chunk, uint64_t *first,
 			uint64_t *nr);
+
+/** muster_chunks_range() - the same of chunks [chunk, chunk + nr_chunks). */
+void muster_chunks_range(uint64_t count, uint32_t chunks, uint32_t chunk, uint32_t nr_chunks,
+			 uint64_t *first, uint64_t *nr);
 
 /* The memory that a program's ranges refer to until the library puts in addresses and keys. */
 enum muster_space {

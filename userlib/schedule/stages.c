@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Stages: decided from all transfers of all ranks, so that every rank comes to the
- * same result, and in time linear in them.
+ * Stages of listed schedules: decided from all transfers of all ranks, so that every
+ * rank comes to the same result, and in time linear in them. Of generated ones they
+ * are closed forms (part.c).
  */
 #include "stages.h"
+
+#include "part.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -125,15 +128,31 @@ static int cut(struct planner *planner)
 	return err;
 }
 
-int muster_stages_cut(const struct muster_schedule *schedule, struct muster_stages *stages,
-		      char *why, size_t why_len)
+static int cut_generated(struct planner *planner, uint32_t grain)
+{
+	struct muster_stages *stages = planner->stages;
+	struct muster_part part;
+
+	muster_part_begin(&part, planner->schedule, 0, grain, NULL);
+	if (part.nr_stages > MUSTER_STAGES_MAX)
+		return refuse(planner, "the schedule needs %" PRIu32 " stages, more than %d",
+			      part.nr_stages, MUSTER_STAGES_MAX);
+	stages->nr = part.nr_stages;
+	stages->first_copy = part.nr_stages - 1;	/* at most one chunk, of few messages */
+	return 0;
+}
+
+int muster_stages_cut(const struct muster_schedule *schedule, uint32_t grain,
+		      struct muster_stages *stages, char *why, size_t why_len)
 {
 	struct planner planner = {
 		.schedule = schedule, .stages = stages, .why = why, .why_len = why_len,
-		.usage = calloc(schedule->ranks, sizeof(*planner.usage)),
 	};
 	int err = -ENOMEM;
 
+	if (schedule->generator)
+		return cut_generated(&planner, grain);
+	planner.usage = calloc(schedule->ranks, sizeof(*planner.usage));
 	stages->nr = 0;
 	if (planner.usage)
 		err = cut(&planner);
@@ -252,19 +271,21 @@ static uint32_t most_copies(struct parts *parts, uint32_t last_begin, bool *fit)
 int muster_stages_copy(const struct muster_schedule *schedule, struct muster_stages *stages,
 		       char *why, size_t why_len)
 {
-	struct parts parts = {
-		.schedule = schedule,
-		.first = calloc(schedule->ranks + 1, sizeof(*parts.first)),
-		.of = calloc(2 * (size_t)schedule->nr_transfers + 1, sizeof(*parts.of)),
-		.homes = calloc(schedule->chunks, sizeof(*parts.homes)),
-	};
+	struct parts parts = { .schedule = schedule };
 	struct planner planner = {
 		.schedule = schedule, .stages = stages, .why = why, .why_len = why_len,
 	};
 	uint32_t most = 0;
 	bool fit = true;
-	int err = parts.first && parts.of && parts.homes ? 0 : -ENOMEM;
+	int err = 0;
 
+	if (schedule->generator)
+		return 0;
+	parts.first = calloc(schedule->ranks + 1, sizeof(*parts.first));
+	parts.of = calloc(2 * (size_t)schedule->nr_transfers + 1, sizeof(*parts.of));
+	parts.homes = calloc(schedule->chunks, sizeof(*parts.homes));
+	if (!parts.first || !parts.of || !parts.homes)
+		err = -ENOMEM;
 	if (!err) {
 		sort_parts(&parts);
 		most = most_copies(&parts, stages->begin[stages->nr - 1], &fit);

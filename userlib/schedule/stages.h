@@ -13,7 +13,7 @@ enum { MUSTER_STAGES_MAX = 256 };	/* struct muster_desc.stage has 16 bits */
 
 struct muster_stages {
 	uint32_t nr;
-	uint32_t begin[MUSTER_STAGES_MAX + 1];	/* first transfer of each; then the end */
+	uint32_t begin[MUSTER_STAGES_MAX + 1];	/* listed: first transfer of each; then the end */
 	uint32_t first_copy;			/* the first that has room for copies */
 };
 
@@ -24,8 +24,8 @@ uint32_t muster_step_end(const struct muster_schedule *schedule, uint32_t begin)
  * muster_stages_cut() - cut where a rank's slots or descriptors would be exceeded.
  * Return: 0; -E2BIG (limit and step); -ENOMEM.
  */
-int muster_stages_cut(const struct muster_schedule *schedule, struct muster_stages *stages,
-		      char *why, size_t why_len);
+int muster_stages_cut(const struct muster_schedule *schedule, uint32_t grain,
+		      struct muster_stages *stages, char *why, size_t why_len);
 
 /**
  * muster_stages_copy() - see that there is room for what ranks copy behind the last step.

@@ -11,7 +11,7 @@
 #include "show.h"
 
 enum {
-	PANEL = 320, MARGIN = 40, COLUMNS = 4, CELL_W = 34, CELL_H = 20, LABEL_W = 110,
+	PANEL = 320, MARGIN = 40, COLUMNS = 4, CELL_W = 34, CELL_H = 20, LABEL_W = 110, TITLE_W = 480,
 };
 
 struct panel {
@@ -136,8 +136,10 @@ int muster_show_picture(const struct muster_schedule *schedule,
 
 /* ---- the field of a torus ----------------------------------------------------------- */
 
-static void draw_cell(FILE *out, uint32_t step, uint32_t channel, double share, double load)
+/* most: of the step's channels; a step may have nothing to do. */
+static void draw_cell(FILE *out, uint32_t step, uint32_t channel, double load, double most)
 {
+	double share = most > 0 ? load / most : 0;
 	int shade = 255 - (int)(share * 200);
 	unsigned int x = LABEL_W + step * CELL_W, y = MARGIN + channel * CELL_H;
 
@@ -150,9 +152,10 @@ int muster_show_torus(const struct muster_torus_plan *plan,
 		      const struct muster_torus_report *report, FILE *out)
 {
 	uint32_t channels = 2 * plan->torus.rings;
+	uint32_t width = LABEL_W + plan->steps * CELL_W + MARGIN;
 
-	begin(out, LABEL_W + plan->steps * CELL_W + MARGIN, MARGIN + channels * CELL_H + MARGIN);
-	fprintf(out, "<text x=\"8\" y=\"20\" font-size=\"12\">data by channel and step; %.1f %% of "
+	begin(out, width > TITLE_W ? width : TITLE_W, MARGIN + channels * CELL_H + MARGIN);
+	fprintf(out, "<text x=\"8\" y=\"20\" font-size=\"10\">data by channel and step; %.1f %% of "
 		"the receive bound; darker: nearer to the step's busiest</text>\n",
 		100 * report->efficiency);
 	for (uint32_t c = 0; c < channels; c++) {
@@ -160,9 +163,9 @@ int muster_show_torus(const struct muster_torus_plan *plan,
 			") %s</text>\n", MARGIN + c * CELL_H + 14, c / 2,
 			plan->torus.size[c / 2], c & 1 ? "down" : "up");
 		for (uint32_t step = 0; step < plan->steps; step++)
-			draw_cell(out, step, c, (double)report->load[step * channels + c] /
-				  report->busiest[step], (double)report->load[step * channels + c] /
-				  plan->parts);
+			draw_cell(out, step, c,
+				  (double)report->load[step * channels + c] / plan->parts,
+				  (double)report->busiest[step] / plan->parts);
 	}
 	return end(out);
 }

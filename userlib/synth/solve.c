@@ -319,7 +319,7 @@ static int run_portfolio(struct portfolio *p, const struct muster_bounds *bounds
 	double seconds = p->options->plain || p->options->full_only ? p->budget : 0.25;
 	int err = make_kinds(p, bounds);
 
-	for (unsigned int wave = 0; !err && !is_done(p); wave++, seconds *= 4)
+	for (unsigned int wave = 0; !err && !is_done(p); wave++, seconds *= wave & 1 ? 1 : 2)
 		err = run_wave(p, seconds, wave);
 	for (int i = 0; i < p->nr_kinds; i++) {
 		muster_instance_free(p->kinds[i].instance);
