@@ -22,6 +22,10 @@
 
 #include "programs.pml"
 
+#ifndef IS_MEMBER
+#define IS_MEMBER(c, r)	true
+#endif
+
 mtype = {
 	INLINE,		/* goes at once */
 	LARGE,		/* asks, then needs room at the receiver */
@@ -341,7 +345,10 @@ init
 		for (c : 0 .. CONTEXTS - 1) {
 			for (r : 0 .. RANKS - 1) {
 				for (p : 0 .. PULSES_OF(c) - 1) {
-					run instance(c, r, p);
+					if
+					:: IS_MEMBER(c, r) -> run instance(c, r, p);
+					:: else -> skip;
+					fi
 				}
 #if WINDOWED
 				for (s : 0 .. RANKS - 1) {

@@ -2,8 +2,8 @@
 /*
  * One small collective each: what rank r does in number n, pulse p. KIND is the
  * kind of its messages. EXPECTS(r, s): whether rank r has a slot s, to save
- * processes; AWAITED(r, n): how many it awaits. await(over) combines the next
- * slot into what the sends `over` (a bit each) read from.
+ * processes. await(over) combines the next slot into what the sends `over` (a bit
+ * each) read from.
  *
  * What comes in a step is stored beside what is sent in it, so over nothing, and the
  * next step sends from there and stores over what the one before had sent. NO_SCRATCH
@@ -20,7 +20,6 @@
 #define RANKS 2
 #define SLOTS 1
 #define EXPECTS(r, s) true
-#define AWAITED(r, n) 1
 inline program()
 {
 	send(0, 1 - r, 0, KIND);
@@ -33,7 +32,6 @@ inline program()
 #define RANKS 4
 #define SLOTS 2
 #define EXPECTS(r, s) true
-#define AWAITED(r, n) 2
 inline program()
 {
 	send(0, r ^ 1, 0, KIND);
@@ -48,7 +46,6 @@ inline program()
 #define RANKS 3
 #define SLOTS 2
 #define EXPECTS(r, s) (r == 0)
-#define AWAITED(r, n) ((r) == 0 -> 2 : 0)
 inline program()
 {
 	if
@@ -69,7 +66,6 @@ inline program()
 #define RANKS 4
 #define SLOTS 1
 #define EXPECTS(r, s) (r != 0)
-#define AWAITED(r, n) ((r) == 0 -> 0 : 1)
 inline program()
 {
 	if
@@ -90,7 +86,6 @@ inline program()
 #define RANKS 2
 #define SLOTS 1
 #define EXPECTS(r, s) (r == 1)
-#define AWAITED(r, n) (r)
 inline program()
 {
 	if
@@ -105,7 +100,6 @@ inline program()
 #define RANKS 3
 #define SLOTS 1
 #define EXPECTS(r, s) true
-#define AWAITED(r, n) ((r) == ROOT(n) -> 0 : 1)
 #define ROOT(n) ((n) <= WINDOW -> 1 : 0)
 inline program()
 {
@@ -127,7 +121,6 @@ inline program()
 #define RANKS 3
 #define SLOTS 2
 #define EXPECTS(r, s) true
-#define AWAITED(r, n) 2
 inline program()
 {
 	send(0, (r + 1) % 3, 1, KIND);
@@ -138,14 +131,15 @@ inline program()
 #endif
 
 #ifdef RING
-/* Each of three ranks passes its whole vector on. */
+/* Contexts of two of three ranks each, which exchange whole vectors: 0 and 1, 1 and 2. */
 #define RANKS 3
 #define SLOTS 1
-#define EXPECTS(r, s) true
-#define AWAITED(r, n) 1
+#define IS_MEMBER(c, r) ((r) == (c) || (r) == ((c) + 1) % 3)
+#define PEER(c, r) ((2 * (c) + 1 - (r)) % 3)
+#define EXPECTS(r, s) IS_MEMBER(c, r)
 inline program()
 {
-	send(0, (r + 1) % 3, 0, KIND);
+	send(0, PEER(c, r), 0, KIND);
 	await(SAME_STEP(1 << 0))
 }
 #endif
@@ -155,7 +149,6 @@ inline program()
 #define RANKS 3
 #define SLOTS 2
 #define EXPECTS(r, s) (r == 2)
-#define AWAITED(r, n) ((r) == 2 -> 2 : 0)
 inline program()
 {
 	if

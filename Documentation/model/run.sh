@@ -87,8 +87,7 @@ instance doubling-reference   none      DOUBLING KIND=REFERENCE
 instance reduce               none      REDUCE PULSES=2
 instance triangle             none      TRIANGLE
 instance triangle-reference   none      TRIANGLE KIND=REFERENCE
-instance ring-contexts        none      RING CONTEXTS=3
-instance ring-contexts-block  none      RING CONTEXTS=2 ROOM=1
+instance ring                 none      RING CONTEXTS=2 ROOM=1
 instance ends-early           none      ENDS_EARLY PULSES=3 LIVE=1
 instance broadcast            none      BROADCAST NUMBERS=3 ROOM=1
 instance broadcast-inline     none      BROADCAST NUMBERS=3 KIND=INLINE
@@ -96,11 +95,9 @@ instance stream               none      STREAM NUMBERS=7 WINDOW=4 KIND=INLINE
 instance stream-asks-late     none      STREAM NUMBERS=7 WINDOW=4 KIND=INLINE NO_PIGGYBACK
 instance roots                none      ROOTS NUMBERS=4
 instance roots-inline         none      ROOTS NUMBERS=4 KIND=INLINE
-instance no-stream            deadlock  EXCHANGE PULSES=2 ROOM=1 NO_STREAM
-instance no-stream-contexts   deadlock  RING CONTEXTS=2 ROOM=1 NO_STREAM
+instance no-stream            deadlock  REDUCE ROOM=1 NO_STREAM
 instance no-scratch           deadlock  EXCHANGE NO_SCRATCH
 instance no-scratch-reference deadlock  EXCHANGE NO_SCRATCH KIND=REFERENCE
-instance no-scratch-contexts  deadlock  RING CONTEXTS=3 ROOM=1 NO_SCRATCH
 instance no-grant-waits       assertion DOUBLING NO_GRANT_WAITS
 instance no-credit            deadlock  STREAM NUMBERS=7 WINDOW=4 KIND=INLINE NO_PIGGYBACK NO_ASK
 instance no-ask               deadlock  ROOTS NUMBERS=4 KIND=INLINE NO_ASK
