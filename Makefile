@@ -35,7 +35,7 @@ ROOMS  := $(ENGINE) $(WIRE) $(NIC) $(BUMP) $(SCHEDULE) $(BOOTSTRAP) $(LOCAL) $(S
 # What libmuster is made of, from the top down. The synthesizer is no part of it: it alone needs Z3.
 LIBRARY := userlib $(LOCAL) $(BOOTSTRAP) $(SCHEDULE) $(ENGINE) $(WIRE)
 
-OTHER_ROOMS := userlib/verbs userlib/examples provider tools selftests selftests/guest
+OTHER_ROOMS := userlib/verbs userlib/examples provider tools tools/synth selftests selftests/guest
 
 # Two builds of the same sources: the product, and one under sanitizers for tests.
 SAN := $(BUILD)/san
@@ -88,6 +88,13 @@ $(TOOL_LIB): $(filter-out $(TOOLS:=.o),$(call objects,$(BUILD),tools))
 $(TOOLS): %: %.o $(TOOL_LIB) $(BUILD)/$(BUMP)/lib.a $(call libs,$(BUILD))
 	@$(LINK) -ljansson -lm
 
+# The synthesizer: the only program that needs Z3.
+SYNTH_TOOL := $(BUILD)/tools/muster-synth
+
+$(SYNTH_TOOL): $(call objects,$(BUILD),tools/synth) $(BUILD)/$(SYNTH)/lib.a $(BUILD)/$(SCHEDULE)/lib.a \
+		$(BUILD)/$(ENGINE)/lib.a
+	@$(LINK) -lz3 -ljansson -lm
+
 $(EXAMPLES): %: %.o $(EXAMPLE_LIB) $(call libs,$(BUILD))
 	@$(LINK) -lm
 
@@ -106,7 +113,7 @@ $(eval $(call unit_rule,$(LOCAL),$(LOCAL) $(BOOTSTRAP) $(ENGINE) $(WIRE)))
 $(eval $(call unit_rule,userlib,$(LIBRARY)))
 # It decides which allocation fails.
 $(SAN)/userlib/nomem_test: LINK += -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc
-$(eval $(call unit_rule,$(SYNTH),$(SYNTH) $(SCHEDULE) $(ENGINE),-lz3))
+$(eval $(call unit_rule,$(SYNTH),$(SYNTH) $(SCHEDULE) $(ENGINE),-lz3 -ljansson))
 
 $(filter $(BUILD)/selftests/%,$(SELFTESTS)): %: %.o $(call selftest_parts,$(BUILD)) $(BUILD)/$(BUMP)/lib.a \
 		$(call libs,$(BUILD))
@@ -184,13 +191,13 @@ $(NEXT_ABI): provider/libmusterdv.map $(wildcard provider/*.[ch]) uapi/rdma/must
 
 # ---- targets -----------------------------------------------------------------
 
-.PHONY: all setup setup-core demo demo-local check bench dst model clean help
-.PHONY: kernel headers provider guest-tests check-guest check-kernel check-local setup-guest guests \
-	bench-guest
+.PHONY: all setup setup-core demo demo-local check bench bench-mpi bench-parts dst model clean help
+.PHONY: kernel headers provider guest-tests check-guest check-kernel check-local setup-guest guests
+.PHONY: bench-guest bench-bump check-synth synth-tables torus-tables
 .PHONY: check-all check-compilers check-aarch64 compile
 .PHONY: check-bump check-engine check-wire check-nic check-userlib check-selftests
 
-all: $(BUILD)/libmuster.so.0 $(TOOLS) $(EXAMPLES) ## build library, tools and examples
+all: $(BUILD)/libmuster.so.0 $(TOOLS) $(SYNTH_TOOL) $(EXAMPLES) ## build library, tools and examples
 
 setup: ## install what is missing (says what, first)
 	@tools/setup/setup.sh core
@@ -257,6 +264,19 @@ compile: $(patsubst %.c,$(BUILD)/%.o,$(wildcard $(addsuffix /*.c,$(ROOMS) $(OTHE
 check-local: all $(UNITS) $(SELFTESTS) | $(KEEP) ## the tests that need no virtual machine
 	@MUSTER_BUILD=$(abspath $(BUILD)) exec selftests/run.sh $(UNITS) $(LOCAL_CHECKS)
 
+# The units of the synthesizer, and what runs its schedules.
+SYNTH_UNITS := $(filter $(SAN)/$(SYNTH)/%,$(UNITS))
+
+check-synth: all $(SYNTH_UNITS) $(BUILD)/selftests/scheduled | $(KEEP) ## the synthesizer: unit tests, command, its schedules run
+	@MUSTER_BUILD=$(abspath $(BUILD)) exec selftests/run.sh $(SYNTH_UNITS) selftests/synth_test.sh
+
+synth-tables: $(SYNTH_TOOL) ## tables 4 and 5 of the SCCL paper: found, checked, labels proved [COMPARE=1]
+	@$< tables $(if $(COMPARE),--compare --seeds 3) --cpu 120
+
+torus-tables: $(SYNTH_TOOL) ## the torus allgather: sizes by step, buffers, efficiency
+	@for shape in 6x6x6x6x6x6 2.6x2.6x2.6 2.10x2.10x2.10; do \
+		for how in "" --balanced; do echo "$$shape $$how"; $< torus $$shape $$how || exit; done; done
+
 check-engine: $(filter $(SAN)/$(ENGINE)/%,$(UNITS)) | $(KEEP) ## unit tests of the engine
 	@MUSTER_BUILD=$(abspath $(BUILD)) exec selftests/run.sh $^
 
@@ -280,6 +300,17 @@ check-guest: guests $(BUILD)/selftests/ranks $(VM_UNITS) ## device, driver, prov
 
 bench: all ## NIC path, host path and the machine's limits in one run; writes build/bench/
 	@MUSTER_BUILD=$(abspath $(BUILD)) tools/bench.sh
+
+bench-mpi: all ## Muster beside Debian's Open MPI and MPICH, which it installs
+	@tools/setup/setup.sh --quiet core mpi
+	@MUSTER_BUILD=$(abspath $(BUILD)) tools/bench_mpi.sh
+
+bench-bump: all $(BUILD)/selftests/bump_hosts $(BUILD)/selftests/bump_model ## the bump in the wire beside Open MPI over TCP, and a plain forwarder
+	@tools/setup/setup.sh --quiet bump
+	@MUSTER_BUILD=$(abspath $(BUILD)) tools/bench-bump.sh
+
+bench-parts: $(BUILD)/tools/muster_parts ## what a rank's own part of a schedule costs among 65,536
+	@$<
 
 bench-guest: guests ## what offload saves in 4 guests, counted: doorbells, interrupts, DMA, instructions
 	@$(BUILD)/tools/muster-run -n 4 --vm --count --no-prefix $(BUILD)/tools/muster_count

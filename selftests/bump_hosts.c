@@ -7,7 +7,7 @@
  *                                  against plain formulas; rank 0 prints a digest
  *        bump_hosts sum [SECONDS]  allreduces for so long, each checked (5)
  *        bump_hosts window         many operations unanswered at once
- * BUMP_DEADLINE: seconds after which a rank gives an operation up (10).
+ * BUMP_DEADLINE: seconds after which a rank gives an operation up (60).
  */
 #include <arpa/inet.h>
 #include <endian.h>
@@ -100,7 +100,7 @@ static void give_up(struct datagram *ask)
 static void call(struct datagram *ask, uint32_t bytes, struct datagram *answer)
 {
 	const char *seconds = getenv("BUMP_DEADLINE");
-	uint64_t deadline = now_us() + 1000000 * (seconds ? strtoull(seconds, NULL, 10) : 10);
+	uint64_t deadline = now_us() + 1000000 * (seconds ? strtoull(seconds, NULL, 10) : 60);
 	ssize_t len;
 
 	for (;;) {

@@ -65,6 +65,102 @@ traffic() {
 }
 check "other traffic passes while allreduces run" traffic
 
+counters() {
+	MUSTER_BUMPD_OPTIONS="-j -c $PWD/counters" "$run" --bump -n 3 "$hosts" check >out
+	python3 -c 'import json
+bumps = sorted(map(json.loads, open("counters")), key=lambda b: b["element"])
+assert [b["element"] for b in bumps] == [0, 1, 2], bumps
+assert all(b["operations"] == 760 and not b["dropped_bad"] for b in bumps), bumps'
+}
+check "bumps leave their counters" counters
+
+check "a VLAN tag passes" "$run" --bump -n 3 python3 "$tap_home/bump_vlan.py"
+
+usage() {
+	bumpd=$MUSTER_BUILD/tools/muster-bumpd
+	same 2 "$(status_of "$run" -n 2 --per-host 2 true)"
+	same 2 "$(status_of "$run" -n 3 --bump --per-host 2 true)"
+	same 2 "$(status_of "$run" -n 2 --bump --vm true)"
+	same 125 "$(status_of "$run" -n 2 --bump=star true)"
+	for wrong in "" "-e0" "-e2 -n2 -k1 -Hx" "-e0 -n2 -Hx" "-e0 -n2 -kx -Hx" "-e0 -n2 -k1 -Hx -p9" \
+		"-e0 -n2 -k1 -Hx -tstar" "-e0 -n2 -k1 -Hx -t./none" "-e0 -n2 -k1 -Hx --faults=1"; do
+		# shellcheck disable=SC2086 # a list of options
+		same 2 "$(status_of "$bumpd" $wrong)"
+		grep -q muster-bumpd: err
+	done
+	same 1 "$(status_of "$bumpd" -e0 -n1 -k1 -Hnone)"
+	grep -q "port 'none'" err
+}
+check "wrong usage is refused" usage
+
+# Two hosts whose bumps are joined by UDP, as they would be on two machines.
+cat >tunnel.sh <<'END'
+	ip link set lo up
+	pids=
+	for h in 0 1; do
+		unshare -n sleep 100 &
+		host=$!
+		pids="$pids $host"
+		until [ "$(readlink /proc/$host/ns/net)" != "$(readlink /proc/self/ns/net)" ]; do
+			sleep 0.01
+		done
+		ip link add v$h type veth peer name eth0 netns $host
+		ip link set v$h up
+		nsenter --net=/proc/$host/ns/net sh -c "ip addr add 10.77.0.$((h + 1))/16 dev eth0
+			ip link set eth0 up"
+		"$1" -e $h -n 2 -k 77 -H v$h -j \
+			-p $((1 - h))=udp:127.0.0.1:700$h,127.0.0.1:700$((1 - h)) >bump.$h &
+		pids="$pids $!"
+		until grep -q ready bump.$h; do
+			sleep 0.01
+		done
+	done
+	set -- "$2" "$3" $pids
+	export MUSTER_SIZE=2 MUSTER_BUMP_KEY=77 MUSTER_BUMP_GROUP=1 MUSTER_BUMP_HOSTS=2 \
+		MUSTER_BUMP_LOCAL_RANK=0 MUSTER_BUMP_LOCAL_RANKS=1
+	for program in "$1 check" "$2 16 100"; do
+		MUSTER_RANK=0 nsenter --net=/proc/$3/ns/net $program &
+		other=$!
+		MUSTER_RANK=1 nsenter --net=/proc/$5/ns/net $program || exit
+		wait $other || exit
+	done
+	kill $4 $6
+	wait $4 $6
+	kill $3 $5
+END
+
+tunnel() {
+	timeout 60 unshare -n sh tunnel.sh "$MUSTER_BUILD/tools/muster-bumpd" "$hosts" \
+		"$tap_home/bump_traffic.py" >out
+	cat out
+	grep -q 'operations right' out
+	grep -q 'checksums agree' out
+	for h in 0 1; do
+		tail -n 1 bump.$h | python3 -c 'import json, sys
+counters = json.load(sys.stdin)
+assert counters["schema"] == "muster/1" and counters["operations"] == counters["responses"]
+assert counters["operations"] > 700 and counters["passed_bytes"] > 16 << 20, counters'
+	done
+}
+if [ "$(id -u)" -eq 0 ]; then
+	check "bumps joined by UDP; counters as JSON" tunnel
+else
+	skip "bumps joined by UDP" "it takes root"
+fi
+
+without_root() {
+	chmod 755 .
+	cp "$run" "$MUSTER_BUILD/tools/muster-bumpd" "$hosts" .
+	setpriv --reuid=65534 --regid=65534 --clear-groups ./muster-run --bump -n 3 ./bump_hosts check
+}
+if [ "$(id -u)" -ne 0 ]; then
+	skip "without root" "all of it was"
+elif setpriv --reuid=65534 --regid=65534 --clear-groups unshare -Un true 2>/dev/null; then
+	check "without root" without_root
+else
+	skip "without root" "nobody may make user namespaces here"
+fi
+
 # ---- deaths ---------------------------------------------------------------------
 
 # Every rank of "$@" says what ended it; nobody says a wrong sum, nobody hangs.
@@ -108,6 +204,7 @@ bump_dies() {
 	kill -9 "$(bump 1 "$key")"
 	fails wait $runner
 	named
+	grep -q 'the bump of host 1 was killed by signal 9' err
 }
 check "a bump that dies: all ranks are told" bump_dies
 

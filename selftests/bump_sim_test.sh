@@ -6,8 +6,9 @@
 
 sim=$MUSTER_BUILD/san/selftests/bump_sim
 
-check "${MUSTER_SEEDS:-200} seeds of the simulated network of bumps" "$sim" 1 "${MUSTER_SEEDS:-200}"
+check "${MUSTER_SEEDS:-120} seeds of the simulated network of bumps" "$sim" 1 "${MUSTER_SEEDS:-120}"
+check "the bits of the library's schedules" "$MUSTER_BUILD/san/selftests/bump_bits"
 for hosts in 255 1024; do
-	check "$hosts hosts" "$sim" --hosts $hosts 1 2
+	check "$hosts hosts" "$sim" --hosts $hosts 1 1
 done
 finish

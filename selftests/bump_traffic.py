@@ -58,7 +58,7 @@ def copy(mib):
 def echoes(nr):
     s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     s.connect(("10.77.0.1", PORT))
-    s.settimeout(2)
+    s.settimeout(30)
     lost = 0
     for i in range(nr):
         # Large ones too: up to what Ethernet takes.

@@ -45,6 +45,7 @@ check "the same on plain memory" same_bits 3 plain
 
 check "several operations in flight, and groups" in_guests 3 "$ranks" started
 check "no call stops what was started before it" in_guests 3 "$ranks" creates
+check "one communicator waits for no other's queue" in_guests 2 "$ranks" overtakes
 check "ranks that call different operations are told" in_guests 3 "$ranks" mismatch operation
 check "bad arguments are found before anything is sent" in_guests 2 "$ranks" bad
 

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# Engine and pure wire reach the world only through their tables.
+# Engine, bump and pure wire reach the world only through their tables.
 . "$(dirname "$0")/tap.sh"
 
 # foreign FILE...: what they need that neither they nor the list have
@@ -20,12 +20,19 @@ check "the reliable part of the wire calls none either" \
 	pure "$MUSTER_BUILD"/qemu-device/wire/reliable.o "$MUSTER_BUILD"/qemu-device/wire/crc32c.o \
 	"$MUSTER_BUILD"/qemu-device/wire/ring.o
 
+bump=$MUSTER_BUILD/qemu-device/bump
+check "the bump calls none either, and knows of the engine only its arithmetic" \
+	pure "$bump"/bump.o "$bump"/cfe.o "$bump"/cipe.o "$bump"/cycles.o "$bump"/frame.o "$bump"/group.o \
+	"$bump"/operation.o "$bump"/program.o "$bump"/queues.o "$bump"/repair.o \
+	"$MUSTER_BUILD"/qemu-device/engine/arith.o
+
 layouts() {
 	for header in "$tap_home"/../uapi/muster_*.h "$tap_home"/../uapi/rdma/*.h "$tap_home"/../userlib/muster.h \
-		"$tap_home"/../qemu-device/engine/*.h "$tap_home"/../qemu-device/wire/*.h; do
+		"$tap_home"/../qemu-device/engine/*.h "$tap_home"/../qemu-device/wire/*.h "$tap_home"/../qemu-device/bump/*.h; do
 		echo "$header"
 		gcc -std=gnu11 -Wall -Wextra -Werror -I"$tap_home/../uapi" -I"$tap_home/../userlib" \
 			-I"$tap_home/../qemu-device/engine" -I"$tap_home/../qemu-device/wire" \
+			-I"$tap_home/../qemu-device/bump" \
 			-fsyntax-only -x c "$header"
 	done
 }

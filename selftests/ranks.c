@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -432,6 +433,47 @@ static void creates(const char *argument)
 	}
 }
 
+/*
+ * overtakes: rank 0 has more started on one communicator than a NIC queues of it, and then
+ * starts on another, where the others wait for it before they begin with the first.
+ */
+static void overtakes(const char *argument)
+{
+	enum { N = 40, COUNT = 1024 };	/* two queues' worth; of 8 KiB each */
+	struct muster_request *request[N], *other;
+	struct muster_comm *comm;
+	uint32_t all[64];
+	double in = 1, out;
+	void *memory;
+	double *many;
+
+	(void)argument;
+	EXPECT(size <= 64, "%" PRIu32 " ranks", size);
+	for (uint32_t i = 0; i < size; i++)
+		all[i] = i;
+	EXPECT_OK(muster_comm_create(job, size, all, &comm));
+	EXPECT_OK(muster_alloc(job, 2 * N * COUNT * sizeof(*many), &memory));
+	many = memory;
+	for (int i = 0; i < N * COUNT; i++)
+		many[i] = i;
+	if (rank)
+		EXPECT_OK(muster_allreduce(comm, &in, &out, 1, MUSTER_F64, MUSTER_SUM));
+	for (int i = 0; i < N; i++)
+		EXPECT_OK(muster_allreduce_start(world, many + i * COUNT, many + (N + i) * COUNT,
+						 COUNT, MUSTER_F64, MUSTER_SUM, &request[i]));
+	if (!rank) {
+		EXPECT_OK(muster_allreduce_start(comm, &in, &out, 1, MUSTER_F64, MUSTER_SUM, &other));
+		EXPECT_OK(muster_wait(other));
+	}
+	EXPECT(out == size, "sum %f", out);
+	for (int i = 0; i < N; i++)
+		EXPECT_OK(muster_wait(request[i]));
+	for (int i = 0; i < N * COUNT; i++)
+		EXPECT(many[N * COUNT + i] == (double)i * size, "element %d", i);
+	muster_free(job, memory);
+	muster_comm_free(comm);
+}
+
 /* leaves: the last rank finalizes early; the others learn it, at the latest one operation later. */
 static void leaves(const char *argument)
 {
@@ -447,6 +489,21 @@ static void leaves(const char *argument)
 	printf("%s\n", muster_error(job));
 }
 
+/* crowd: prints how often this rank slept in 100 barriers. */
+static void crowd(const char *argument)
+{
+	enum { BARRIERS = 2000 };
+	struct rusage before, after;
+
+	(void)argument;
+	EXPECT_OK(muster_barrier(world));
+	getrusage(RUSAGE_SELF, &before);
+	for (int i = 0; i < BARRIERS; i++)
+		EXPECT_OK(muster_barrier(world));
+	getrusage(RUSAGE_SELF, &after);
+	printf("%ld\n", (after.ru_nvcsw - before.ru_nvcsw) * 100 / BARRIERS);
+}
+
 static const struct {
 	const char *name;
 	void (*run)(const char *argument);
@@ -454,6 +511,8 @@ static const struct {
 	{ "bits", bits },     { "victim", victim },   { "late", late },
 	{ "toolate", toolate }, { "mismatch", mismatch }, { "bad", bad },
 	{ "started", started }, { "creates", creates }, { "leaves", leaves },
+	{ "crowd", crowd },
+	{ "overtakes", overtakes },
 };
 
 int main(int argc, char **argv)
@@ -474,6 +533,6 @@ int main(int argc, char **argv)
 		muster_finalize(job);
 		return 0;
 	}
-	fprintf(stderr, "usage: ranks bits|victim|late|toolate|mismatch|bad|started|creates|leaves [ARGUMENT]\n");
+	fprintf(stderr, "usage: ranks bits|victim|late|toolate|mismatch|bad|started|creates|leaves|overtakes [ARGUMENT]\n");
 	return 2;
 }

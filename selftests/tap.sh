@@ -20,6 +20,7 @@ case $MUSTER_BUILD in
 esac
 export MUSTER_BUILD
 
+tap_cpus=$(nproc)
 tap_nr=0
 tap_failed=0
 tap_skipped=0
@@ -89,14 +90,18 @@ status_of() {
 	echo $tap_code
 }
 
-# within SECONDS COMMAND [ARGUMENT]...: repeat it until it succeeds.
+# within SECONDS COMMAND [ARGUMENT]...: repeat it until it succeeds. The seconds are those of a
+# machine that is not busy: while N times as many processes want to run as there are
+# processors, a second counts for 1/N of one.
 within() {
-	tap_tries=$(($1 * 20))
+	tap_left=$(($1 * 1000))
 	shift
 	until "$@"; do
-		tap_tries=$((tap_tries - 1))
-		[ $tap_tries -gt 0 ] || return 1
+		[ $tap_left -gt 0 ] || return 1
 		sleep 0.05
+		read -r _ _ _ tap_running _ </proc/loadavg
+		tap_running=$((${tap_running%/*} > tap_cpus ? ${tap_running%/*} : tap_cpus))
+		tap_left=$((tap_left - (50 * tap_cpus + tap_running - 1) / tap_running))
 	done
 }
 

@@ -20,7 +20,7 @@ struct bump_port {
 	bool tunnel;
 	bool ready;			/* there may be frames */
 	uint8_t *frame;			/* BUMP_FRAME_MAX */
-	uint64_t in, out, dropped;	/* frames */
+	uint64_t missed;		/* frames that came when the queue was full, so far as known */
 };
 
 /* Faults on purpose, of 1,000 frames that leave for neighbours: to test with. */
@@ -39,5 +39,7 @@ void bump_port_close(struct bump_port *port);
 bool bump_port_receive(struct bump_port *port, struct muster_bump_frame *frame);
 /** bump_port_send() - false: the queue is full, or the device does not take it. */
 bool bump_port_send(struct bump_port *port, const struct muster_bump_frame *frame);
+/** bump_port_missed() - how many frames came when the queue was full, since it was opened. */
+uint64_t bump_port_missed(struct bump_port *port);
 
 #endif /* MUSTER_BUMP_PORTS_H */

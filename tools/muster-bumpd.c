@@ -41,6 +41,7 @@ static const char help[] =
 	"      --faults=L,R,O       lose, repeat, reorder so many of 1,000 frames to neighbours\n"
 	"      --seed=N             of the faults\n"
 	"  -j, --json               counters as JSON\n"
+	"  -c, --counters=FILE      append counters to it, not to the standard output\n"
 	"  -h, --help               show this\n"
 	"  -V, --version            show the version\n"
 	"\n"
@@ -59,6 +60,7 @@ struct options {
 	uint32_t address;
 	uint16_t udp_port;
 	bool plain, json;
+	const char *counters;
 	struct bump_faults faults;
 };
 
@@ -148,7 +150,7 @@ static const struct option long_options[] = {
 	{ "address", required_argument, NULL, 'a' }, { "udp-port", required_argument, NULL, 'u' },
 	{ "plain", no_argument, NULL, KEY_PLAIN }, { "faults", required_argument, NULL, KEY_FAULTS },
 	{ "seed", required_argument, NULL, KEY_SEED }, { "json", no_argument, NULL, 'j' },
-	{ "help", no_argument, NULL, 'h' }, { "version", no_argument, NULL, 'V' },
+	{ "counters", required_argument, NULL, 'c' }, { "help", no_argument, NULL, 'h' }, { "version", no_argument, NULL, 'V' },
 	{ NULL, 0, NULL, 0 },
 };
 
@@ -190,6 +192,9 @@ static int parse_option(int key, struct options *options)
 	case 'j':
 		options->json = true;
 		return 0;
+	case 'c':
+		options->counters = optarg;
+		return 0;
 	case 'h':
 		fputs(help, stdout);
 		return -1;
@@ -206,7 +211,7 @@ static int parse_options(int argc, char **argv, struct options *options)
 {
 	int key, ret;
 
-	while ((key = getopt_long(argc, argv, "e:n:t:H:p:k:a:u:jhV", long_options, NULL)) != -1) {
+	while ((key = getopt_long(argc, argv, "e:n:t:H:p:k:a:u:c:jhV", long_options, NULL)) != -1) {
 		ret = parse_option(key, options);
 		if (ret)
 			return ret;
@@ -315,24 +320,43 @@ static const struct {
 	COUNTER(live), COUNTER(groups),
 };
 
-static void print_counters(const struct daemon *daemon)
+static void print_one(const struct daemon *daemon, FILE *to, const char *name, uint64_t value)
+{
+	fprintf(to, daemon->options.json ? ", \"%s\": %" PRIu64 : "%-16s %12" PRIu64 "\n", name, value);
+}
+
+static void print_all(struct daemon *daemon, FILE *to)
 {
 	const char *counters = daemon->bump ? (const char *)muster_bump_counters(daemon->bump) : NULL;
-	const char *format = daemon->options.json ? ", \"%s\": %" PRIu64 : "%-16s %12" PRIu64 "\n";
-	uint64_t value;
+	bool json = daemon->options.json;
+	uint64_t value, missed = 0;
 
-	if (daemon->options.json)
-		printf("{\"schema\": \"muster/1\", \"element\": %u", daemon->options.element);
-	else
-		printf("element %u\n", daemon->options.element);
+	fprintf(to, json ? "{\"schema\": \"muster/1\", \"element\": %u" : "element %u\n",
+		daemon->options.element);
 	for (size_t i = 0; counters && i < sizeof(counter_names) / sizeof(counter_names[0]); i++) {
 		memcpy(&value, counters + counter_names[i].at, sizeof(value));
-		printf(format, counter_names[i].name, value);
+		print_one(daemon, to, counter_names[i].name, value);
 	}
 	if (!counters)
-		printf(format, "passed", daemon->frames);
-	puts(daemon->options.json ? "}" : "");
-	fflush(stdout);
+		print_one(daemon, to, "passed", daemon->frames);
+	for (uint32_t port = 0; port < daemon->nr_ports; port++)
+		missed += bump_port_missed(&daemon->ports[port]);
+	print_one(daemon, to, "missed", missed);
+	fputs(json ? "}\n" : "\n", to);
+}
+
+/* In one write, as other bumps may append to the same file. */
+static void print_counters(struct daemon *daemon)
+{
+	FILE *to = daemon->options.counters ? fopen(daemon->options.counters, "ae") : stdout;
+
+	if (!to)
+		return;
+	print_all(daemon, to);
+	if (to == stdout)
+		fflush(to);
+	else
+		fclose(to);
 }
 
 /* ---- opening ---- */

@@ -10,6 +10,7 @@
 #define MUSTER_RUN_H
 
 #include <poll.h>
+#include <sched.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -155,11 +156,18 @@ struct run_place {
 int run_bump_open(struct run *run);
 /** run_bump_enter() - a rank's process goes to its host. Return: 0 or -errno. */
 int run_bump_enter(const struct run *run, uint32_t rank);
+/** run_bump_ended() - a process ended that is no rank: if it was a bump, say so. */
+void run_bump_ended(struct run *run, pid_t pid, int wait_status);
+/** run_bump_stop() - no rank lives: end the bumps. */
+void run_bump_stop(struct run *run);
 /** run_bump_close() - forget it; what ran in it has been killed. */
 void run_bump_close(struct run *run);
 
 extern const struct run_place run_place_local;
 extern const struct run_place run_place_guests;
+
+/** run_bind() - this process to one of the CPUs, round robin; none: to all. */
+void run_bind(const cpu_set_t *cpus, uint32_t index);
 
 /** run_launch_failed() - why is an errno, negative; ends the run. */
 void run_launch_failed(struct run *run, uint32_t rank, int why);

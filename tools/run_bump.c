@@ -22,7 +22,7 @@
 
 #include "topology.h"
 
-enum { ARGUMENTS_MAX = 64, TEXT_MAX = 64 };
+enum { ARGUMENTS_MAX = 64, TEXT_MAX = 64, STOP_MS = 1000 };
 
 struct run_bump {
 	uint32_t hosts;
@@ -32,6 +32,7 @@ struct run_bump {
 	int home, fabric;		/* network namespaces */
 	int *namespaces;		/* of hosts */
 	int *said;			/* by bump: its standard output */
+	pid_t *bumps;
 	struct muster_bump_topology topology;
 };
 
@@ -102,7 +103,8 @@ static int namespaces_make(struct run_bump *net)
 			    net->home < 0 ? net->home : net->fabric);
 	/* The fabric's devices are wires: nothing of its own goes over them. */
 	write_file("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1");
-	return setns(net->home, CLONE_NEWNET) ? -errno : 0;
+	/* From a user namespace there is no way back; the fabric will do for the keeper. */
+	return setns(net->home, CLONE_NEWNET) && errno != EPERM ? -errno : 0;
 }
 
 /* ---- devices ---- */
@@ -160,8 +162,18 @@ static void write_fabric(const struct run_bump *net, FILE *to)
 			fprintf(to, "link set b%up%u up\n", e, port);
 }
 
+/* To compare with: eth1 of all hosts at one bridge of the kernel, without bumps. */
+static void write_bridge(const struct run_bump *net, FILE *to)
+{
+	fprintf(to, "link add bridge type bridge\nlink set bridge up\n");
+	for (uint32_t e = 0; e < net->hosts; e++)
+		fprintf(to, "link add d%u type veth peer name eth1 netns /proc/%d/fd/%d\n"
+			"link set d%u master bridge up\n", e, getpid(), net->namespaces[e], e);
+}
+
 static int devices_make(const struct run_bump *net)
 {
+	bool bridged = getenv("MUSTER_BUMP_BRIDGE");
 	FILE *commands;
 	pid_t pid;
 	int ret = ip_begin(net->fabric, &commands, &pid);
@@ -169,6 +181,8 @@ static int devices_make(const struct run_bump *net)
 	if (ret)
 		return fail("cannot start ip", ret);
 	write_fabric(net, commands);
+	if (bridged)
+		write_bridge(net, commands);
 	ret = ip_end(commands, pid);
 	for (uint32_t host = 0; host < net->hosts && !ret; host++) {
 		ret = ip_begin(net->namespaces[host], &commands, &pid);
@@ -176,12 +190,27 @@ static int devices_make(const struct run_bump *net)
 			return fail("cannot start ip", ret);
 		fprintf(commands, "link set lo up\naddr add 10.77.%u.%u/16 dev eth0\n"
 			"link set eth0 up\n", (host + 1) >> 8, (host + 1) & 255);
+		if (bridged)
+			fprintf(commands, "addr add 10.78.%u.%u/16 dev eth1\nlink set eth1 up\n",
+				(host + 1) >> 8, (host + 1) & 255);
 		ret = ip_end(commands, pid);
 	}
 	return ret;
 }
 
 /* ---- bumps ---- */
+
+/*
+ * One CPU for a bump: what it sends from two of them may change its order on the way
+ * (a virtual device has a queue for each CPU), which TCP takes for a loss.
+ */
+static void bump_bind(uint32_t e)
+{
+	cpu_set_t cpus;
+
+	if (!sched_getaffinity(0, sizeof(cpus), &cpus))
+		run_bind(&cpus, e);
+}
 
 /* In the new process. Options of one's own are in MUSTER_BUMPD_OPTIONS. */
 static void bump_become(const struct run *run, const struct run_bump *net, uint32_t e, pid_t keeper)
@@ -196,6 +225,7 @@ static void bump_become(const struct run *run, const struct run_bump *net, uint3
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != keeper || len < 0 || setns(net->fabric, CLONE_NEWNET))
 		_exit(127);
+	bump_bind(e);
 	program[len] = '\0';
 	strcpy(strrchr(program, '/'), "/muster-bumpd");
 	argv[nr++] = program;
@@ -234,6 +264,7 @@ static int bump_start(struct run *run, struct run_bump *net, uint32_t e)
 	}
 	close(out[1]);
 	net->said[e] = out[0];
+	net->bumps[e] = pid;
 	return pid < 0 ? -errno : 0;
 }
 
@@ -289,7 +320,8 @@ int run_bump_open(struct run *run)
 	net->hosts = run->options->nr / net->per_host;
 	net->namespaces = calloc(net->hosts, sizeof(int));
 	net->said = calloc(net->hosts, sizeof(int));
-	if (!net->namespaces || !net->said ||
+	net->bumps = calloc(net->hosts, sizeof(pid_t));
+	if (!net->namespaces || !net->said || !net->bumps ||
 	    getrandom(&net->key, sizeof(net->key), 0) != sizeof(net->key) ||
 	    getrandom(&net->group, sizeof(net->group), 0) != sizeof(net->group))
 		return -ENOMEM;
@@ -322,6 +354,40 @@ int run_bump_enter(const struct run *run, uint32_t rank)
 	return 0;
 }
 
+void run_bump_ended(struct run *run, pid_t pid, int wait_status)
+{
+	for (uint32_t e = 0; run->bump && e < run->bump->hosts; e++) {
+		if (run->bump->bumps[e] != pid)
+			continue;
+		run->bump->bumps[e] = 0;
+		if (WIFSIGNALED(wait_status))
+			run_sink_print(&run->err, "muster-run: the bump of host %u was killed by signal %d\n",
+				       e, WTERMSIG(wait_status));
+		else
+			run_sink_print(&run->err, "muster-run: the bump of host %u exited with status %d\n",
+				       e, WEXITSTATUS(wait_status));
+	}
+}
+
+/* Politely, so that they say what they have counted. */
+void run_bump_stop(struct run *run)
+{
+	struct run_bump *net = run->bump;
+	uint32_t left = 0;
+
+	for (uint32_t e = 0; net && e < net->hosts; e++)
+		if (net->bumps[e] && !kill(net->bumps[e], SIGTERM))
+			left++;
+	for (int tries = 0; left && tries < STOP_MS; tries++) {
+		for (uint32_t e = 0; e < net->hosts; e++)
+			if (net->bumps[e] && waitpid(net->bumps[e], NULL, WNOHANG)) {
+				net->bumps[e] = 0;
+				left--;
+			}
+		poll(NULL, 0, left ? 1 : 0);
+	}
+}
+
 void run_bump_close(struct run *run)
 {
 	struct run_bump *net = run->bump;
@@ -330,6 +396,7 @@ void run_bump_close(struct run *run)
 		return;
 	free(net->namespaces);
 	free(net->said);
+	free(net->bumps);
 	free(net);
 	run->bump = NULL;
 }

@@ -21,7 +21,10 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { OWN_POLLS = 3 };		/* signals, stdout, stderr */
+enum {
+	OWN_POLLS = 3,		/* signals, stdout, stderr */
+	UNWATCHED_MS = 10,	/* between looks at ranks that cannot be waited for */
+};
 
 static uint64_t now_ms(void)
 {
@@ -202,6 +205,16 @@ static void flush(struct run *run, struct run_sink *sink)
 		  sink->error == EPIPE ? RUN_EXIT_SIGNAL + SIGPIPE : RUN_EXIT_FAILED);
 }
 
+static void wait_failed(struct run *run, int error)
+{
+	if (run->phase < RUN_STOPPING) {
+		run_sink_print(&run->err, "muster-run: cannot watch the ranks: %s\n",
+			       strerror(error));
+		interrupt(run, SIGTERM, RUN_EXIT_FAILED);
+	}
+	poll(NULL, 0, UNWATCHED_MS);
+}
+
 static int poll_timeout(const struct run *run)
 {
 	uint64_t now = now_ms();
@@ -211,7 +224,11 @@ static int poll_timeout(const struct run *run)
 	return run->deadline_ms > now ? (int)(run->deadline_ms - now) : 0;
 }
 
-/* nr: how many of the place's entries count. */
+/*
+ * nr: how many of the place's entries count. Where the system does not let us wait (more
+ * entries than RLIMIT_NOFILE, which some other process may lower; no memory), nobody would
+ * hear of anything again: then all is looked at, and everything ends.
+ */
 static void wait_for_events(struct run *run, uint32_t nr)
 {
 	struct pollfd *slots = run->polls;
@@ -221,9 +238,12 @@ static void wait_for_events(struct run *run, uint32_t nr)
 	slots[2] = (struct pollfd){ .fd = run->err.len ? run->err.fd : -1, .events = POLLOUT };
 	if (nr)
 		run->place->fill(run, slots + OWN_POLLS);
-	if (poll(slots, OWN_POLLS + nr, poll_timeout(run)) < 0)
-		for (uint32_t i = 0; i < OWN_POLLS + nr; i++)
-			slots[i].revents = 0;
+	if (poll(slots, OWN_POLLS + nr, poll_timeout(run)) >= 0)
+		return;
+	if (errno != EINTR)
+		wait_failed(run, errno);
+	for (uint32_t i = 0; i < OWN_POLLS + nr; i++)
+		slots[i].revents = 0;
 }
 
 static void watch(struct run *run, uint32_t nr)

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * Ranks as processes of this machine. A rank dies with the keeper
- * (PR_SET_PDEATHSIG), and is a session of its own: terminal signals reach only
- * the front, which passes them on, and rank 0 may read a terminal without being
- * its foreground.
+ * (PR_SET_PDEATHSIG), and is a process group of its own in the keeper's session:
+ * terminal signals reach only the front, which passes them on, and rank 0 may read a
+ * terminal without being its foreground. The kernel shares out processors by session
+ * (autogroup): only within one can a rank that waits yield to another.
  */
 #include "run.h"
 
@@ -25,9 +26,9 @@ struct local {
 
 /* ---- starting a rank ------------------------------------------------------ */
 
-static void rank_bind(const struct local *local, uint32_t index)
+void run_bind(const cpu_set_t *cpus, uint32_t index)
 {
-	int skip = CPU_COUNT(&local->cpus), cpu = -1;
+	int skip = CPU_COUNT(cpus), cpu = -1;
 	cpu_set_t one;
 
 	if (!skip)
@@ -35,7 +36,7 @@ static void rank_bind(const struct local *local, uint32_t index)
 	skip = (int)(index % (uint32_t)skip);
 	do
 		cpu++;
-	while (!CPU_ISSET(cpu, &local->cpus) || skip--);
+	while (!CPU_ISSET(cpu, cpus) || skip--);
 	CPU_ZERO(&one);
 	CPU_SET(cpu, &one);
 	sched_setaffinity(0, sizeof(one), &one);
@@ -73,11 +74,11 @@ static int rank_become(const struct run *run, uint32_t index, pid_t keeper, int 
 	sigset_t none;
 	int ret;
 
-	setsid();
+	setpgid(0, 0);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != keeper)
 		_exit(RUN_EXIT_FAILED);
-	rank_bind(run->state, index);
+	run_bind(&((struct local *)run->state)->cpus, index);
 	ret = rank_set_environment(run, index);
 	if (!ret && run->bump)
 		ret = run_bump_enter(run, index);
@@ -204,10 +205,12 @@ static void local_reap(struct run *run)
 	int wait_status;
 	pid_t pid;
 
-	while ((pid = waitpid(-1, &wait_status, WNOHANG)) > 0)
+	while ((pid = waitpid(-1, &wait_status, WNOHANG)) > 0) {
+		run_bump_ended(run, pid, wait_status);
 		for (uint32_t i = 0; i < run->options->nr; i++)
 			if (run->ranks[i].live && run->ranks[i].pid == pid)
 				run_rank_ended(run, i, wait_status, batch_first);
+	}
 }
 
 static void stream_drain(struct run_stream *stream)
@@ -224,7 +227,7 @@ static void local_drain(struct run *run, uint32_t rank)
 
 static void local_finish(struct run *run)
 {
-	(void)run;
+	run_bump_stop(run);
 	run_kill_descendants();
 }
 

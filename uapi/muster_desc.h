@@ -37,7 +37,7 @@ enum muster_limit {
 	MUSTER_MTU = 4096,		/* payload bytes of one packet */
 	MUSTER_UNITS = 8,		/* offload units of one engine */
 	MUSTER_BUFFER_BYTES = 512 << 10, /* packet buffer of one unit */
-	MUSTER_UNIT_CONTEXTS_MAX = 8,	/* contexts of one unit: half its buffer is their reserve */
+	MUSTER_CONTEXTS_MAX = 4096,	/* contexts of one engine */
 	MUSTER_MEMBERS_MAX = 65536,	/* ranks of one context */
 };
 

@@ -76,7 +76,6 @@ enum muster_regs_limit {
 	MUSTER_RQ_ENTRIES_MAX = 1024,
 	MUSTER_MRS_MAX = 65535,
 	MUSTER_MR_PAGES_MAX = 1 << 20,
-	MUSTER_CONTEXTS_MAX = MUSTER_UNITS * MUSTER_UNIT_CONTEXTS_MAX,
 };
 
 /* ---- a virtual port's doorbell page in BAR 2: 32 bits each ---- */

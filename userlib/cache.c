@@ -38,12 +38,12 @@ static int schedule_make(struct muster_comm *comm, struct muster_entry *entry)
 		return 0;
 	}
 	if (*comm->schedule_name)
-		err = muster_schedule_generate(comm->schedule_name, call->coll, comm->size,
-					       call->root, call->bytes, &entry->schedule, why,
-					       sizeof(why));
+		err = muster_schedule_by_rank(comm->schedule_name, call->coll, comm->size,
+					      call->root, call->bytes, &entry->schedule, why,
+					      sizeof(why));
 	if (err == -EOPNOTSUPP || err == -EINVAL)
-		err = muster_schedule_generate(NULL, call->coll, comm->size, call->root,
-					       call->bytes, &entry->schedule, why, sizeof(why));
+		err = muster_schedule_by_rank(NULL, call->coll, comm->size, call->root,
+					      call->bytes, &entry->schedule, why, sizeof(why));
 	if (err)
 		return muster_fail(comm->job, err, "no schedule for %s: %s",
 				   muster_coll_name(call->coll), why);
@@ -62,8 +62,8 @@ static int name_check(struct muster_comm *comm, const char *name, char *why, siz
 	for (enum muster_coll coll = MUSTER_COLL_BARRIER; coll < MUSTER_COLL_END; coll++) {
 		struct muster_schedule *schedule;
 		char reason[MUSTER_WHY_MAX] = "";
-		int other = muster_schedule_generate(name, coll, comm->size, 0, 0, &schedule,
-						     reason, sizeof(reason));
+		int other = muster_schedule_by_rank(name, coll, comm->size, 0, 0, &schedule,
+						    reason, sizeof(reason));
 
 		if (!other) {
 			muster_schedule_free(schedule);

@@ -407,7 +407,7 @@ int muster_comm_scratch(struct muster_comm *comm, uint64_t bytes)
 	comm->scratch_bytes = 0;
 	err = dev->ops->mem_alloc(dev, bytes, &comm->scratch, &comm->scratch_key);
 	if (err)
-		return muster_fail(comm->job, err, "no %llu bytes of device memory for a reduce away from its root: %s",
+		return muster_fail(comm->job, err, "no %llu bytes of device memory for what is not yet a result: %s",
 				   (unsigned long long)bytes, strerror(-err));
 	comm->scratch_bytes = bytes;
 	return 0;

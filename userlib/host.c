@@ -45,12 +45,12 @@ static const struct muster_plan_step *current(const struct muster_host *host)
 	return &host->request->entry->plan->steps[host->step];
 }
 
-static void chunk_bytes(const struct muster_entry *entry, uint32_t chunk, uint64_t *first,
-			uint64_t *bytes)
+static void chunk_bytes(const struct muster_entry *entry, uint32_t chunk, uint32_t nr,
+			uint64_t *first, uint64_t *bytes)
 {
 	size_t size = muster_dtype_size((uint8_t)entry->call.type);
 
-	muster_chunk_range(entry->call.count, entry->schedule->chunks, chunk, first, bytes);
+	muster_chunks_range(entry->call.count, entry->schedule->chunks, chunk, nr, first, bytes);
 	*first *= size;
 	*bytes *= size;
 }
@@ -60,7 +60,7 @@ static uint8_t *result_of(const struct muster_request *request)
 	return request->scratch ? request->comm->scratch : request->out;
 }
 
-/* Until something has come into a chunk, it is the caller's contribution. */
+/* Until something has come into chunks, they are the caller's contribution. */
 static const uint8_t *operand_of(const struct muster_request *request,
 				 const struct muster_move *move)
 {
@@ -98,7 +98,8 @@ static bool may_combine(const struct muster_host *host, uint32_t index, uint64_t
 	if (clashes && !sends_have_left(host, host->request->comm))
 		return false;
 	for (uint32_t i = 0; i < index; i++)
-		if (step->receives[i].chunk == move->chunk && host->receives[i].combined < end)
+		if (muster_moves_meet(&step->receives[i], move) &&
+		    host->receives[i].combined < end)
 			return false;
 	return true;
 }
@@ -211,7 +212,7 @@ static int fragment_send(struct muster_host *host)
 	uint64_t first, bytes, left;
 	int err;
 
-	chunk_bytes(request->entry, move->chunk, &first, &bytes);
+	chunk_bytes(request->entry, move->first, move->nr, &first, &bytes);
 	left = bytes - host->send_at;
 	fragment.len = left < MUSTER_MTU ? (uint32_t)left : MUSTER_MTU;
 	if (bytes)
@@ -258,8 +259,8 @@ static void step_begin(struct muster_host *host)
 		struct receive *receive = &host->receives[i];
 
 		*receive = (struct receive){ 0 };
-		chunk_bytes(host->request->entry, step->receives[i].chunk, &receive->first,
-			    &receive->bytes);
+		chunk_bytes(host->request->entry, step->receives[i].first, step->receives[i].nr,
+			    &receive->first, &receive->bytes);
 	}
 }
 
@@ -322,7 +323,7 @@ static void untouched_copy(const struct muster_request *request)
 	if (entry->call.in_place || request->scratch)
 		return;
 	for (uint32_t chunk = 0; chunk < entry->schedule->chunks; chunk++) {
-		chunk_bytes(entry, chunk, &first, &bytes);
+		chunk_bytes(entry, chunk, 1, &first, &bytes);
 		if (bytes && !entry->plan->touched[chunk])
 			memcpy(request->out + first, request->in + first, bytes);
 	}
@@ -361,24 +362,23 @@ static int steps_run(struct muster_comm *comm, struct muster_host *host)
 	return 1;
 }
 
-void muster_host_advance(struct muster_comm *comm, struct muster_request *request)
+int muster_host_advance(struct muster_request *request)
 {
+	struct muster_comm *comm = request->comm;
 	int done = 0;
 
 	if (request->state == MUSTER_REQUEST_QUEUED) {
 		if (muster_channel_left(comm, request->number))
-			return;
+			return MUSTER_RUN_AGAIN;
 		done = host_begin(comm, request);
 	}
 	if (!done)
 		done = steps_run(comm, comm->host);
-	if (done > 0) {
-		untouched_copy(request);
-		comm->host->request = NULL;
-		muster_request_finish(request, 0);
-	} else if (done < 0) {	/* unless it has failed already */
-		muster_comm_abort(comm, MUSTER_STATUS_DESCRIPTOR, comm->rank, NULL, NULL);
-	}
+	if (done <= 0)
+		return done ? done : MUSTER_RUN_AGAIN;
+	untouched_copy(request);
+	comm->host->request = NULL;
+	return MUSTER_RUN_DONE;
 }
 
 void muster_host_cancel(struct muster_comm *comm)

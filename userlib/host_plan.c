@@ -6,59 +6,21 @@
  */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "host_plan.h"
+#include "part.h"
 
-static bool is_mine(const struct muster_transfer *transfer, uint32_t rank)
+bool muster_moves_meet(const struct muster_move *a, const struct muster_move *b)
 {
-	return transfer->from == rank || transfer->to == rank;
+	return a->first < b->first + b->nr && b->first < a->first + a->nr;
 }
 
-/* Where the step ends to which transfer t belongs. */
-static uint32_t step_end(const struct muster_schedule *schedule, uint32_t t)
-{
-	uint32_t end = t;
-
-	while (end < schedule->nr_transfers &&
-	       schedule->transfers[end].step == schedule->transfers[t].step)
-		end++;
-	return end;
-}
-
-static void count(const struct muster_schedule *schedule, uint32_t rank, uint32_t *nr_steps,
-		  uint32_t *nr_moves)
-{
-	uint32_t last_step = UINT32_MAX;
-
-	for (uint32_t t = 0; t < schedule->nr_transfers; t++) {
-		const struct muster_transfer *transfer = &schedule->transfers[t];
-
-		if (!is_mine(transfer, rank))
-			continue;
-		*nr_moves += 1;
-		*nr_steps += transfer->step != last_step;
-		last_step = transfer->step;
-	}
-}
-
-static void sends_add(struct muster_plan *plan, struct muster_plan_step *step,
-		      const struct muster_transfer *from, const struct muster_transfer *end,
-		      uint32_t rank)
-{
-	for (; from < end; from++)
-		if (from->from == rank)
-			step->sends[step->nr_sends++] = (struct muster_move){
-				.peer = from->to,
-				.chunk = from->chunk,
-				.fresh = !plan->touched[from->chunk],
-			};
-}
-
-/* Is the chunk being sent while something comes into it? */
+/* Is any of it being sent while something comes into it? */
 static void clashes_find(const struct muster_plan_step *step, struct muster_move *receive)
 {
 	for (uint32_t i = 0; i < step->nr_sends; i++) {
-		if (step->sends[i].chunk != receive->chunk)
+		if (!muster_moves_meet(&step->sends[i], receive))
 			continue;
 		if (step->sends[i].fresh)
 			receive->clashes_in = true;
@@ -67,66 +29,83 @@ static void clashes_find(const struct muster_plan_step *step, struct muster_move
 	}
 }
 
-static void receives_add(struct muster_plan *plan, struct muster_plan_step *step,
-			 const struct muster_transfer *from, const struct muster_transfer *end,
-			 uint32_t rank)
+/* The next message; those of a step come one after the other, sends first. */
+static void move_add(struct muster_plan *plan, const struct muster_message *message,
+		     struct muster_move *move)
 {
-	step->receives = step->sends + step->nr_sends;
-	for (; from < end; from++) {
-		struct muster_move *move = &step->receives[step->nr_receives];
+	struct muster_plan_step *step = &plan->steps[plan->nr_steps - 1];
 
-		if (from->to != rank)
-			continue;
-		*move = (struct muster_move){
-			.peer = from->from,
-			.chunk = from->chunk,
-			.reduce = from->reduce,
-			.fresh = !plan->touched[from->chunk],
-		};
-		clashes_find(step, move);
-		plan->touched[from->chunk] = true;
-		step->nr_receives++;
+	*move = (struct muster_move){
+		.peer = message->peer, .first = message->first, .nr = message->nr,
+		.reduce = !message->is_send && message->reduce,
+		.fresh = !plan->touched[message->first],
+	};
+	if (message->is_send) {
+		step->nr_sends++;
+		return;
 	}
+	if (!step->nr_receives++)
+		step->receives = move;
+	clashes_find(step, move);
+	memset(&plan->touched[move->first], true, move->nr);
 	if (step->nr_receives > plan->receives_max)
 		plan->receives_max = step->nr_receives;
 }
 
-static void fill(struct muster_plan *plan, const struct muster_schedule *schedule, uint32_t rank)
+static void count(struct muster_part *part, uint32_t *nr_steps, uint32_t *nr_moves)
 {
-	struct muster_move *moves = plan->moves;
-	uint32_t end;
+	uint32_t last_step = UINT32_MAX;
+	struct muster_message message;
 
-	for (uint32_t t = 0; t < schedule->nr_transfers; t = end) {
-		struct muster_plan_step *step = &plan->steps[plan->nr_steps];
-
-		end = step_end(schedule, t);
-		step->sends = moves;
-		sends_add(plan, step, &schedule->transfers[t], &schedule->transfers[end], rank);
-		receives_add(plan, step, &schedule->transfers[t], &schedule->transfers[end], rank);
-		moves += step->nr_sends + step->nr_receives;
-		plan->nr_steps += moves != step->sends;
+	while (muster_part_next(part, &message)) {
+		*nr_moves += 1;
+		*nr_steps += message.step != last_step;
+		last_step = message.step;
 	}
+	muster_part_end(part);
+}
+
+static void fill(struct muster_plan *plan, struct muster_part *part)
+{
+	struct muster_move *move = plan->moves;
+	uint32_t last_step = UINT32_MAX;
+	struct muster_message message;
+
+	for (; muster_part_next(part, &message); move++) {
+		if (message.step != last_step)
+			plan->steps[plan->nr_steps++] =
+				(struct muster_plan_step){ .sends = move, .receives = move };
+		last_step = message.step;
+		move_add(plan, &message, move);
+	}
+	muster_part_end(part);
 }
 
 int muster_plan_create(const struct muster_schedule *schedule, uint32_t rank,
 		       struct muster_plan **result)
 {
 	struct muster_plan *plan = calloc(1, sizeof(*plan));
-	uint32_t nr_steps = 1, nr_moves = 0;	/* one spare: filled, then found empty */
+	uint32_t nr_steps = 0, nr_moves = 0;
+	struct muster_part part;
 
 	if (!plan)
 		return -ENOMEM;
-	count(schedule, rank, &nr_steps, &nr_moves);
-	plan->steps = calloc(nr_steps, sizeof(*plan->steps));
+	if (muster_part_begin(&part, schedule, rank, UINT32_MAX, NULL))
+		goto err_free_plan;
+	count(&part, &nr_steps, &nr_moves);
+	plan->steps = calloc(nr_steps + 1, sizeof(*plan->steps));
 	plan->moves = calloc(nr_moves + 1, sizeof(*plan->moves));
 	plan->touched = calloc(schedule->chunks, sizeof(*plan->touched));
-	if (!plan->steps || !plan->moves || !plan->touched) {
-		muster_plan_free(plan);
-		return -ENOMEM;
-	}
-	fill(plan, schedule, rank);
+	if (!plan->steps || !plan->moves || !plan->touched ||
+	    muster_part_begin(&part, schedule, rank, UINT32_MAX, NULL))
+		goto err_free_plan;
+	fill(plan, &part);
 	*result = plan;
 	return 0;
+
+err_free_plan:
+	muster_plan_free(plan);
+	return -ENOMEM;
 }
 
 void muster_plan_free(struct muster_plan *plan)

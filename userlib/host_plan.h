@@ -10,10 +10,11 @@
 
 struct muster_move {
 	uint32_t peer;
-	uint32_t chunk;
+	uint32_t first;		/* chunks [first, first + nr) */
+	uint32_t nr;
 	bool reduce;
-	bool fresh;		/* nothing came into the chunk before: it is the input still */
-	bool clashes_in;	/* receive: the step also sends the chunk, from the input */
+	bool fresh;		/* nothing came into the chunks before: they are the input still */
+	bool clashes_in;	/* receive: the step also sends some of them, from the input */
 	bool clashes_out;	/* or from the result */
 };
 
@@ -31,6 +32,9 @@ struct muster_plan {
 	struct muster_move *moves;	/* of all steps */
 	bool *touched;			/* by chunk: something came into it */
 };
+
+/** muster_moves_meet() - whether they have chunks in common. */
+bool muster_moves_meet(const struct muster_move *a, const struct muster_move *b);
 
 /** muster_plan_create() - 0 or -ENOMEM. */
 int muster_plan_create(const struct muster_schedule *schedule, uint32_t rank,

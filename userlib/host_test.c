@@ -9,6 +9,19 @@ enum { RANKS = 7, COUNT = 3000 };
 
 /* ---- the order of combining ------------------------------------------------------- */
 
+static void choose(struct test_world *world, const struct muster_schedule *schedule)
+{
+	char path[] = "/tmp/muster-host-test-XXXXXX";
+	int fd = mkstemp(path);
+	FILE *to = fdopen(fd, "w");
+
+	assert_int_equal(muster_schedule_write(schedule, to), 0);
+	fclose(to);
+	for (uint32_t i = 0; i < RANKS; i++)
+		assert_int_equal(muster_comm_schedule(world->comms[i], path), 0);
+	remove(path);
+}
+
 /* All send to rank 0 in one step, the highest first. */
 static void choose_flat_reduce(struct test_world *world)
 {
@@ -16,20 +29,29 @@ static void choose_flat_reduce(struct test_world *world)
 	const struct muster_schedule flat = { .name = "flat", .coll = MUSTER_COLL_REDUCE,
 					      .ranks = RANKS, .chunks = 1, .steps = 1,
 					      .nr_transfers = RANKS - 1, .transfers = transfers };
-	char path[] = "/tmp/muster-host-test-XXXXXX";
-	int fd = mkstemp(path);
-	FILE *to = fdopen(fd, "w");
 
 	for (uint32_t i = 0; i < RANKS - 1; i++)
 		transfers[i] = (struct muster_transfer){ .from = RANKS - 1 - i, .reduce = true };
-	assert_int_equal(muster_schedule_write(&flat, to), 0);
-	fclose(to);
-	for (uint32_t i = 0; i < RANKS; i++)
-		assert_int_equal(muster_comm_schedule(world->comms[i], path), 0);
-	remove(path);
+	choose(world, &flat);
 }
 
-static void flat_reduce(struct test_world *world, enum muster_offload offload, double *out)
+/* Ranks away from the root exchange what they have, then one of them tells the root. */
+static void choose_exchanging_reduce(struct test_world *world)
+{
+	static struct muster_transfer transfers[] = {
+		{ 0, 0, 1, 2, true }, { 0, 0, 2, 1, true },
+		{ 0, 0, 3, 4, true }, { 0, 0, 4, 3, true },
+		{ 1, 0, 1, 3, true }, { 1, 0, 3, 1, true }, { 1, 0, 5, 6, true },
+		{ 2, 0, 1, 0, true }, { 2, 0, 6, 0, true },
+	};
+	const struct muster_schedule schedule = { .name = "exchanging", .coll = MUSTER_COLL_REDUCE,
+						  .ranks = RANKS, .chunks = 1, .steps = 3,
+						  .nr_transfers = 9, .transfers = transfers };
+
+	choose(world, &schedule);
+}
+
+static void reduce(struct test_world *world, enum muster_offload offload, double *out)
 {
 	static double in[RANKS][COUNT];
 	struct muster_request *requests[RANKS];
@@ -54,11 +76,27 @@ static void test_what_comes_in_one_step_is_combined_as_listed(void **state)
 
 	(void)state;
 	choose_flat_reduce(world);
-	flat_reduce(world, MUSTER_OFFLOAD_FORCE, expected);
+	reduce(world, MUSTER_OFFLOAD_FORCE, expected);
 	for (uint32_t seed = 1; seed < 20; seed++) {
 		world->seed = seed;
-		flat_reduce(world, seed % 4 ? MUSTER_OFFLOAD_OFF : MUSTER_OFFLOAD_FORCE, got);
+		reduce(world, seed % 4 ? MUSTER_OFFLOAD_OFF : MUSTER_OFFLOAD_FORCE, got);
 		assert_memory_equal(expected, got, sizeof(got));
+	}
+	test_world_free(world);
+}
+
+static void test_ranks_without_a_result_may_exchange(void **state)
+{
+	struct test_world *world = test_joined(RANKS, TEST_RING_MAX);
+	static double expected[COUNT], got[COUNT];
+
+	(void)state;
+	choose_exchanging_reduce(world);
+	reduce(world, MUSTER_OFFLOAD_OFF, expected);
+	for (uint32_t seed = 1; seed < 20; seed++) {
+		world->seed = seed;
+		reduce(world, MUSTER_OFFLOAD_FORCE, got);
+		assert_memory_equal(got, expected, sizeof(got));
 	}
 	test_world_free(world);
 }
@@ -200,6 +238,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_what_comes_in_one_step_is_combined_as_listed),
+		cmocka_unit_test(test_ranks_without_a_result_may_exchange),
 		cmocka_unit_test(test_a_fragment_of_a_wrong_length_ends_the_communicator),
 		cmocka_unit_test(test_a_fragment_beyond_the_credits_ends_the_communicator),
 		cmocka_unit_test(test_credits_that_were_never_given_are_not_believed),

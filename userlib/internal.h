@@ -222,7 +222,7 @@ struct muster_comm {
 	uint32_t completed;
 	uint8_t *bounce;		/* their results, by order */
 	uint32_t bounce_key;
-	void *scratch;			/* reduce away from the root */
+	void *scratch;			/* what is no result, or not yet */
 	size_t scratch_bytes;
 	uint32_t scratch_key;
 
@@ -280,6 +280,7 @@ struct muster_request {
 	uint32_t sequence;	/* number of the last one posted */
 	uint32_t bounce;
 	enum muster_path path;
+	int (*run)(struct muster_request *request);	/* on that path (choose.c) */
 	enum muster_request_state state;
 	bool scratch;		/* its result goes to the communicator's scratch */
 	int result;
@@ -291,12 +292,29 @@ int muster_request_start(struct muster_comm *comm, const struct muster_call *cal
 			 void *out, struct muster_request **request);
 /** muster_request_finish() - the first of its communicator is done. */
 void muster_request_finish(struct muster_request *request, int result);
+/** muster_request_end() - of one that is done: free it. Return: its result. */
+int muster_request_end(struct muster_request *request);
 /** muster_request_blocks_free() - all requests of a job; none is in use. */
 void muster_request_blocks_free(struct muster *job);
 /** muster_advance() - post and run what can. */
 void muster_advance(struct muster_comm *comm);
+
+/* ---- progress.c --------------------------------------------------------------------------- */
+
 /** muster_progress() - take what the device has; true when it had something. */
 bool muster_progress(struct muster *job);
+
+/* ---- choose.c ----------------------------------------------------------------------------- */
+
+/* What a path says of an operation that it runs; else -errno: it cannot go on. */
+enum muster_run {
+	MUSTER_RUN_AGAIN,	/* call again */
+	MUSTER_RUN_POSTED,	/* the device has all of it, and tells its end */
+	MUSTER_RUN_DONE,
+};
+
+/** muster_path_choose() - set a request's path, why and run(); the same on every rank. */
+int muster_path_choose(struct muster_request *request);
 
 /* ---- nic.c ------------------------------------------------------------------------------- */
 
@@ -305,8 +323,8 @@ int muster_nic_post(struct muster_request *request);
 
 /* ---- host.c ----------------------------------------------------------------------------- */
 
-/** muster_host_advance() - begin or go on with the oldest operation; finishes it at the end. */
-void muster_host_advance(struct muster_comm *comm, struct muster_request *request);
+/** muster_host_advance() - begin or go on with the oldest operation. Return: as run(). */
+int muster_host_advance(struct muster_request *request);
 /** muster_host_cancel() - forget the running operation. */
 void muster_host_cancel(struct muster_comm *comm);
 void muster_host_close(struct muster_comm *comm);

@@ -148,7 +148,8 @@ static int offers_exchange(struct muster *job, int status)
 /* ---- init and finalize -------------------------------------------------------------- */
 
 /*
- * Ranks that outnumber the processors must not spin: each takes another's time.
+ * Ranks that outnumber the processors must not spin: each takes another's time. The
+ * device's wait() gives it away.
  * A rank that is bound to one processor says nothing about how many there are.
  */
 static uint32_t spin_polls(uint32_t size)
@@ -159,7 +160,7 @@ static uint32_t spin_polls(uint32_t size)
 	cpus = sched_getaffinity(0, sizeof(set), &set) ? 1 : CPU_COUNT(&set);
 	if (cpus == 1)
 		cpus = get_nprocs();
-	return size > (uint32_t)cpus ? MUSTER_SPIN_POLLS / 100 : MUSTER_SPIN_POLLS;
+	return size > (uint32_t)cpus ? 0 : MUSTER_SPIN_POLLS;
 }
 
 static int world_open(struct muster *job, uint32_t *ranks)

@@ -9,6 +9,12 @@
 
 #include "internal.h"
 
+/* The communicator's scratch: first what stands for OUT, then the program's own. */
+static uint64_t scratch_of_out(const struct muster_request *request)
+{
+	return request->scratch ? (request->entry->call.bytes + 63) / 64 * 64 : 0;
+}
+
 /* Where a template's range lies for this operation. */
 static void space_find(const struct muster_request *request, uint32_t space, uint32_t *key,
 		       uintptr_t *base)
@@ -21,6 +27,9 @@ static void space_find(const struct muster_request *request, uint32_t space, uin
 	} else if (request->entry->program->is_inline) {
 		*key = comm->bounce_key;
 		*base = (uintptr_t)comm->bounce + request->bounce * MUSTER_INLINE_MAX;
+	} else if (space == MUSTER_SPACE_SCRATCH) {
+		*key = comm->scratch_key;
+		*base = (uintptr_t)comm->scratch + scratch_of_out(request);
 	} else if (request->scratch) {
 		*key = comm->scratch_key;
 		*base = (uintptr_t)comm->scratch;
@@ -87,12 +96,12 @@ static int stage_post(struct muster_request *request)
 static int begin(struct muster_request *request)
 {
 	struct muster_comm *comm = request->comm;
-	uint64_t bytes = request->entry->call.bytes;
+	uint64_t bytes = scratch_of_out(request) + request->entry->program->scratch_bytes;
 	int err;
 
 	if (muster_channel_clashes(comm, request->number))
 		return -EPROTO;
-	if (request->scratch && comm->scratch_bytes < bytes) {
+	if (comm->scratch_bytes < bytes) {
 		if (comm->first != request)
 			return -EAGAIN;
 		err = muster_comm_scratch(comm, bytes);

@@ -26,6 +26,7 @@ enum {
 	TEST_REGIONS_MAX = 256,
 	TEST_CQES_MAX = 64,
 	TEST_RING_MAX = 4096,
+	TEST_CONTEXTS_MAX = 16,		/* that its device has */
 	TEST_GATHER_MAX = 1 << 16,
 	TEST_QUEUE_MAX = 1024,
 };
@@ -49,6 +50,7 @@ struct test_node {
 	struct test_world *world;
 	uint32_t node;
 	struct muster_engine *engine;
+	uint32_t nr_contexts;
 	struct test_packet *inbox;
 	struct test_packet **inbox_end;
 	struct test_region regions[TEST_REGIONS_MAX];	/* key - 1 */
@@ -376,7 +378,9 @@ static inline int test_context_open(struct muster_dev *dev, const struct muster_
 			.vp = config->members[i].vp,
 			.incarnation = config->members[i].incarnation,
 		};
-	err = muster_engine_context_open(node->engine, &engine_config);
+	err = node->nr_contexts == node->dev.limits.contexts ? -ENOSPC :
+	      muster_engine_context_open(node->engine, &engine_config);
+	node->nr_contexts += !err;
 	test_unlock(node);
 	return err;
 }
@@ -386,6 +390,7 @@ static inline void test_context_close(struct muster_dev *dev, uint8_t job, uint3
 	struct test_node *node = test_lock(dev);
 
 	muster_engine_context_close(node->engine, dev->address.vp, job, context);
+	node->nr_contexts--;
 	test_unlock(node);
 }
 
@@ -486,7 +491,7 @@ static inline int test_dev_open(const struct muster_oob *oob,
 		err = muster_engine_vp_open(node->engine, 0);
 	node->dev.ops = &test_dev_ops;
 	node->dev.address = (struct muster_address){ .node = node->node, .incarnation = 7 };
-	node->dev.limits.contexts = 2 * MUSTER_UNIT_CONTEXTS_MAX;
+	node->dev.limits.contexts = TEST_CONTEXTS_MAX;
 	node->dev.limits.ring_slots = node->world->ring_slots;
 	*dev = &node->dev;
 	test_unlock(node);

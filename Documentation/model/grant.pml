@@ -29,7 +29,7 @@ mtype = {
 	REFERENCE,	/* asks, is read by the receiver from where it lies */
 };
 
-mtype = { NOWHERE, RESERVE, SHARED_BLOCKS };	/* where a message lies */
+mtype = { NOWHERE, BLOCKS, STREAMED };	/* where a message goes: STREAMED is its place itself */
 
 typedef slot {
 	mtype kind;
@@ -39,7 +39,7 @@ typedef slot {
 	bit opened;		/* the sender has come to its send */
 	bit asked;		/* RTS is here */
 	bit filled;		/* the message is here */
-	bit taken;		/* by reference: read or copied */
+	bit taken;		/* by reference: read */
 };
 
 slot slots[CONTEXTS * NUMBERS * PULSES * RANKS * SLOTS];
@@ -49,8 +49,7 @@ byte oldest[CONTEXTS * RANKS];		/* oldest live pulse of it */
 byte cursor[CONTEXTS * RANKS * PULSES];	/* first slot not combined */
 byte sending[CONTEXTS * RANKS * PULSES]; /* bit per open send */
 
-bit reserve_used[CONTEXTS * RANKS];
-byte shared_free[RANKS];		/* of the unit, for all contexts of a rank */
+byte blocks_free[RANKS];		/* of the unit, for all contexts of a rank */
 
 #if WINDOWED
 byte seen[CONTEXTS * RANKS * RANKS];	/* [a, b]: the newest base of b that a knows */
@@ -65,41 +64,13 @@ short asks[CONTEXTS * RANKS * RANKS];	/* [a, b]: CREDIT_WANTED on the wire, by n
 #define IS_LIVE(c, r, n, p) \
 	(base[RANK(c, r)] == (n) && oldest[RANK(c, r)] <= (p) && (p) < oldest[RANK(c, r)] + LIVE)
 
-/* The next slot of the oldest pulse that still awaits one; LIVE is at most 2. */
-#define IS_NEEDED(c, r, n, p, s) \
-	(IS_LIVE(c, r, n, p) && cursor[LANE(c, r, p)] == (s) && \
-	 (oldest[RANK(c, r)] == (p) || cursor[LANE(c, r, oldest[RANK(c, r)])] == AWAITED(r, n)))
-
 /* ---- room ---------------------------------------------------------------- */
 
-#ifdef NO_RESERVE
-#define RESERVE_FITS(c, r, n, p, s) false
-#elif defined(NO_NEEDED_FIRST)
-#define RESERVE_FITS(c, r, n, p, s) (!reserve_used[RANK(c, r)])
-#else
-#define RESERVE_FITS(c, r, n, p, s) (IS_NEEDED(c, r, n, p, s) && !reserve_used[RANK(c, r)])
-#endif
-#define HAS_ROOM(c, r, n, p, s) (RESERVE_FITS(c, r, n, p, s) || shared_free[r] > 0)
-
-inline take_room(m, c, r, n, p, s)
+inline free_room(m, r)
 {
 	if
-	:: RESERVE_FITS(c, r, n, p, s) ->
-		reserve_used[RANK(c, r)] = 1;
-		m.room = RESERVE;
-	:: else ->
-		assert(shared_free[r] > 0);
-		shared_free[r]--;
-		m.room = SHARED_BLOCKS;
-	fi
-}
-
-inline free_room(m, c, r)
-{
-	if
-	:: m.room == RESERVE -> reserve_used[RANK(c, r)] = 0;
-	:: m.room == SHARED_BLOCKS -> shared_free[r]++;
-	:: m.room == NOWHERE || m.room == 0 -> skip;
+	:: m.room == BLOCKS -> blocks_free[r]++;
+	:: m.room != BLOCKS -> skip;
 	fi;
 	m.room = NOWHERE;
 }
@@ -262,8 +233,12 @@ end:	M.opened;	/* programs need not use each slot */
 	:: atomic { M.kind == EMPTY && IS_LIVE(c, to, n, p) -> M.filled = 1; }
 		close_send();					/* GRANT with TAKEN */
 		goto delivered;
-	:: atomic { M.kind == LARGE && IS_LIVE(c, to, n, p) && HAS_ROOM(c, to, n, p, s) ->
-		take_room(M, c, to, n, p, s);
+	:: atomic { M.kind == LARGE && M.room == STREAMED ->
+		carried = base[RANK(c, to)]; }
+	:: atomic { M.kind == LARGE && M.room != STREAMED && IS_LIVE(c, to, n, p) &&
+		    blocks_free[to] > 0 ->
+		blocks_free[to]--;
+		M.room = BLOCKS;
 		carried = base[RANK(c, to)]; }
 	fi;
 	atomic {						/* GRANT */
@@ -274,7 +249,6 @@ end:	M.opened;	/* programs need not use each slot */
 	atomic {						/* DATA */
 		hear(c, to, M.from, carried);
 		assert(IS_LIVE(c, to, n, p));
-		assert(M.room != RESERVE || IS_NEEDED(c, to, n, p, s));
 		carried = 0;
 		M.filled = 1;
 	}
@@ -303,26 +277,33 @@ inline send(bit_no, peer, at, what)
 
 #define STORE_WAITS(over)	(sending[LANE(c, r, p)] & (over))
 
-/* Combine the next slot; `over`: the sends whose source the store overwrites. */
+#ifdef NO_GRANT_WAITS
+#define MAY_STREAM(over)	true
+#else
+#define MAY_STREAM(over)	(!STORE_WAITS(over))
+#endif
+
+/*
+ * The turn of the next slot has come: combine it into what the sends `over` read from.
+ * What asks for it and has no blocks is combined as it comes.
+ */
 inline await(over)
 {
 	do
-	:: atomic { M.filled && !STORE_WAITS(over) ->
-		assert(M.room != RESERVE || IS_NEEDED(c, r, n, p, NEXT));
+	:: atomic { M.filled && (M.room == STREAMED || !STORE_WAITS(over)) ->
+		assert(!STORE_WAITS(over));
 		M.filled = 0;
-		free_room(M, c, r);
+		free_room(M, r);
 		NEXT++;
 		break; }
 	:: atomic { M.kind == REFERENCE && M.asked && !M.taken && !STORE_WAITS(over) ->
 		M.taken = 1;
 		NEXT++;
 		break; }
-#ifndef NO_COPY
-	:: atomic { M.kind == REFERENCE && M.asked && !M.taken && STORE_WAITS(over) &&
-		    HAS_ROOM(c, r, n, p, NEXT) ->
-		take_room(M, c, r, n, p, NEXT);
-		M.taken = 1;
-		M.filled = 1; }
+#ifndef NO_STREAM
+	:: atomic { M.kind == LARGE && M.asked && !M.filled && M.room != BLOCKS &&
+		    M.room != STREAMED && MAY_STREAM(over) ->
+		M.room = STREAMED; }
 #endif
 	od
 }
@@ -355,7 +336,7 @@ init
 
 	atomic {
 		for (r : 0 .. RANKS - 1) {
-			shared_free[r] = SHARED;
+			blocks_free[r] = ROOM;
 		}
 		for (c : 0 .. CONTEXTS - 1) {
 			for (r : 0 .. RANKS - 1) {

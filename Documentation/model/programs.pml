@@ -4,7 +4,17 @@
  * kind of its messages. EXPECTS(r, s): whether rank r has a slot s, to save
  * processes; AWAITED(r, n): how many it awaits. await(over) combines the next
  * slot into what the sends `over` (a bit each) read from.
+ *
+ * What comes in a step is stored beside what is sent in it, so over nothing, and the
+ * next step sends from there and stores over what the one before had sent. NO_SCRATCH
+ * has one place only.
  */
+#ifdef NO_SCRATCH
+#define SAME_STEP(over)	(over)
+#else
+#define SAME_STEP(over)	0
+#endif
+
 #ifdef EXCHANGE
 /* Two ranks send their whole vector and reduce the other's into it. */
 #define RANKS 2
@@ -14,12 +24,12 @@
 inline program()
 {
 	send(0, 1 - r, 0, KIND);
-	await(1 << 0)
+	await(SAME_STEP(1 << 0))
 }
 #endif
 
 #ifdef DOUBLING
-/* Recursive doubling on 4 ranks, in place. */
+/* Recursive doubling on 4 ranks. */
 #define RANKS 4
 #define SLOTS 2
 #define EXPECTS(r, s) true
@@ -27,9 +37,9 @@ inline program()
 inline program()
 {
 	send(0, r ^ 1, 0, KIND);
-	await(1 << 0);
+	await(SAME_STEP(1 << 0));
 	send(1, r ^ 2, 1, KIND);
-	await(1 << 0 | 1 << 1)
+	await(1 << 0 | SAME_STEP(1 << 1))
 }
 #endif
 
@@ -112,8 +122,7 @@ inline program()
 #ifdef TRIANGLE
 /*
  * Each pair of three ranks exchanges one chunk in the same step: rank r its
- * chunk 0 with r + 1, its chunk 1 with r + 2. By the step rule only the last
- * slot may be stored over what is sent.
+ * chunk 0 with r + 1, its chunk 1 with r + 2.
  */
 #define RANKS 3
 #define SLOTS 2
@@ -123,12 +132,21 @@ inline program()
 {
 	send(0, (r + 1) % 3, 1, KIND);
 	send(1, (r + 2) % 3, 0, KIND);
-#ifdef NO_STEP_RULE
-	await(1 << 0);
-#else
-	await(0);
+	await(SAME_STEP(1 << 0));
+	await(SAME_STEP(1 << 1))
+}
 #endif
-	await(1 << 1)
+
+#ifdef RING
+/* Each of three ranks passes its whole vector on. */
+#define RANKS 3
+#define SLOTS 1
+#define EXPECTS(r, s) true
+#define AWAITED(r, n) 1
+inline program()
+{
+	send(0, (r + 1) % 3, 0, KIND);
+	await(SAME_STEP(1 << 0))
 }
 #endif
 

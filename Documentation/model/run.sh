@@ -21,7 +21,7 @@ cd "$work" || exit 1
 cp "$here"/*.pml .
 
 # Sizes that an instance does not name itself.
-sizes=(CONTEXTS=1 NUMBERS=1 PULSES=1 LIVE=2 WINDOW=2 SHARED=0 KIND=LARGE)
+sizes=(CONTEXTS=1 NUMBERS=1 PULSES=1 LIVE=2 WINDOW=2 ROOM=0 KIND=LARGE)
 failed=0
 ran=0
 
@@ -42,7 +42,7 @@ search()	# flags: leaves spin's report in `report`
 	rm -f pan pan.* ./*.trail
 	spin "$@" -a grant.pml >report 2>&1 &&
 	gcc -w -O1 -DSAFETY -DCOLLAPSE -DMEMLIM=1500 -DVECTORSZ=2048 -o pan pan.c >>report 2>&1 &&
-	timeout 60 ./pan -m100000 -n >>report 2>&1
+	timeout 300 ./pan -m100000 -n >>report 2>&1
 }
 
 found()		# what the report says
@@ -77,31 +77,34 @@ instance()	# name, expected error, then NAME or NAME=VALUE...
 	[ -z "$only" ] || [ ! -f grant.pml.trail ] || spin "${flags[@]}" -t -p grant.pml
 }
 
-instance exchange             none      EXCHANGE PULSES=3 SHARED=1
-instance exchange-numbers     none      EXCHANGE PULSES=2 NUMBERS=2 SHARED=1
+instance exchange             none      EXCHANGE PULSES=3 ROOM=1
+instance exchange-numbers     none      EXCHANGE PULSES=2 NUMBERS=2
 instance exchange-window      none      EXCHANGE NUMBERS=4
-instance exchange-contexts    none      EXCHANGE PULSES=2 CONTEXTS=2 SHARED=1
-instance exchange-reference   none      EXCHANGE PULSES=3 SHARED=1 KIND=REFERENCE
+instance exchange-contexts    none      EXCHANGE CONTEXTS=2 ROOM=1
+instance exchange-reference   none      EXCHANGE PULSES=3 KIND=REFERENCE
 instance doubling             none      DOUBLING
 instance doubling-reference   none      DOUBLING KIND=REFERENCE
 instance reduce               none      REDUCE PULSES=2
 instance triangle             none      TRIANGLE
 instance triangle-reference   none      TRIANGLE KIND=REFERENCE
+instance ring-contexts        none      RING CONTEXTS=3
+instance ring-contexts-block  none      RING CONTEXTS=2 ROOM=1
 instance ends-early           none      ENDS_EARLY PULSES=3 LIVE=1
-instance broadcast            none      BROADCAST NUMBERS=3 SHARED=1
+instance broadcast            none      BROADCAST NUMBERS=3 ROOM=1
 instance broadcast-inline     none      BROADCAST NUMBERS=3 KIND=INLINE
 instance stream               none      STREAM NUMBERS=7 WINDOW=4 KIND=INLINE
 instance stream-asks-late     none      STREAM NUMBERS=7 WINDOW=4 KIND=INLINE NO_PIGGYBACK
 instance roots                none      ROOTS NUMBERS=4
 instance roots-inline         none      ROOTS NUMBERS=4 KIND=INLINE
-instance no-reserve           deadlock  EXCHANGE PULSES=2 SHARED=1 NO_RESERVE
-instance no-reserve-contexts  deadlock  EXCHANGE CONTEXTS=2 SHARED=1 NO_RESERVE
-instance no-needed-first      assertion EXCHANGE PULSES=2 NO_NEEDED_FIRST
-instance no-copy              deadlock  EXCHANGE KIND=REFERENCE NO_COPY
+instance no-stream            deadlock  EXCHANGE PULSES=2 ROOM=1 NO_STREAM
+instance no-stream-contexts   deadlock  RING CONTEXTS=2 ROOM=1 NO_STREAM
+instance no-scratch           deadlock  EXCHANGE NO_SCRATCH
+instance no-scratch-reference deadlock  EXCHANGE NO_SCRATCH KIND=REFERENCE
+instance no-scratch-contexts  deadlock  RING CONTEXTS=3 ROOM=1 NO_SCRATCH
+instance no-grant-waits       assertion DOUBLING NO_GRANT_WAITS
 instance no-credit            deadlock  STREAM NUMBERS=7 WINDOW=4 KIND=INLINE NO_PIGGYBACK NO_ASK
 instance no-ask               deadlock  ROOTS NUMBERS=4 KIND=INLINE NO_ASK
 instance no-one-by-one        deadlock  REDUCE NO_ONE_BY_ONE
-instance no-step-rule         deadlock  TRIANGLE NO_STEP_RULE
 instance no-empty-asks        assertion ENDS_EARLY PULSES=3 LIVE=1 NO_EMPTY_ASKS
 
 [ $ran = 1 ] || { echo "model: no instance is called $only"; exit 1; }

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "cipe.h"
+#include "cycles.h"
 #include "test_net.h"
 
 enum { ANSWERS_MAX = 256 };
@@ -470,6 +471,26 @@ static void what_is_lost_is_asked_for(void **state)
 	net_free(net);
 }
 
+/* Its receiver may be asleep for long by then: it is not to miss it for a single loss. */
+static void what_was_asked_for_too_early_is_sent_twice(void **state)
+{
+	struct net *net = new_net("ring", 3);
+	struct muster_bump_header header = allreduce(3, 1);
+
+	(void)state;
+	header.algorithm = MUSTER_BUMP_RING;
+	for (uint32_t i = 1; i < 3; i++)
+		ask_rank(net, i, header, i, 1);
+	settle(net);
+	assert_int_equal(counters(net, 1)->repaired, 0);
+	ask_rank(net, 0, header, 0, 1);
+	settle(net);
+	assert_int_equal(nr_answers, 3);
+	assert_int_equal(counters(net, 1)->repaired, 1);
+	assert_int_equal(counters(net, 2)->duplicates, 1);
+	net_free(net);
+}
+
 static void an_instruction_that_is_not_defined_is_refused(void **state)
 {
 	const uint8_t a[8] = { 1 }, b[8] = { 2 }, *const operands[] = { a, b };
@@ -515,6 +536,32 @@ static void topologies_are_read_and_judged(void **state)
 	assert_true(muster_bump_topology_make(&topology, "ring", MUSTER_BUMP_HOSTS_MAX + 1));
 }
 
+/* The paper's bump takes 25 cycles. */
+static void a_head_is_through_in_no_more_cycles_than_the_papers(void **state)
+{
+	static const uint8_t types[] = { MUSTER_DTYPE_I32, MUSTER_DTYPE_U32, MUSTER_DTYPE_F64 };
+	struct cycles cycles;
+
+	(void)state;
+	for (uint32_t width = 64; width <= 256; width *= 4)
+		for (int t = 0; t < 3; t++)
+			for (uint8_t redop = 1; redop <= MUSTER_REDOP_LXOR; redop++)
+				for (uint32_t operands = 1; operands <= 2; operands++) {
+					cycles_count(width, types[t], redop, operands, &cycles);
+					assert_true(cycles.total <= 25);
+					assert_int_equal(cycles.total, cycles.parse + cycles.look_up +
+							 cycles.decide + cycles.instruct +
+							 cycles.decode + cycles.adders +
+							 cycles.leave);
+				}
+	cycles_count(64, MUSTER_DTYPE_F64, MUSTER_REDOP_SUM, 2, &cycles);
+	assert_int_equal(cycles.total, 14);
+	cycles_count(256, MUSTER_DTYPE_F64, MUSTER_REDOP_SUM, 2, &cycles);
+	assert_int_equal(cycles.total, 16);
+	cycles_count(256, MUSTER_DTYPE_I32, MUSTER_REDOP_SUM, 2, &cycles);
+	assert_int_equal(cycles.total, 8);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -533,8 +580,10 @@ int main(void)
 		cmocka_unit_test(it_answers_for_its_address),
 		cmocka_unit_test(one_packet_is_copied_for_several_neighbours),
 		cmocka_unit_test(what_is_lost_is_asked_for),
+		cmocka_unit_test(what_was_asked_for_too_early_is_sent_twice),
 		cmocka_unit_test(an_instruction_that_is_not_defined_is_refused),
 		cmocka_unit_test(topologies_are_read_and_judged),
+		cmocka_unit_test(a_head_is_through_in_no_more_cycles_than_the_papers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

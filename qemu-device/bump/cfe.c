@@ -276,6 +276,8 @@ static void want_take(struct muster_bump *bump, const struct packet *packet)
 		return;
 	}
 	at = state_find(op, STATE_SAY, packet);
+	if (at < op->program.nr && at >= op->next)
+		op->wanted |= 1ull << at;
 	if (at < op->program.nr && at < op->next) {
 		bump->counters.repaired++;
 		operation_say(bump, op, at);

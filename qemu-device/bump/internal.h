@@ -64,6 +64,7 @@ struct operation {
 	uint32_t next;		/* state to be executed */
 	struct buffer *heard[PROGRAM_STATES_MAX];	/* by state: what it awaits, if it has come */
 	struct buffer *said[PROGRAM_STATES_MAX];	/* by state: what it has sent */
+	uint64_t wanted;	/* mask of states that were asked for before they were there */
 	struct buffer *registers[NR_REGISTERS];
 	struct operation *live_next;	/* RUNNING: the list of those that may have to ask */
 	struct operation **live_link;

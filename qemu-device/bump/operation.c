@@ -198,6 +198,17 @@ static void multicast(struct muster_bump *bump, const struct operation *op, uint
 		frame_to_bumps(bump, ports, &header, op->said[first]);
 }
 
+/* Who has asked in vain asks less and less often: a loss would keep it waiting for long. */
+static void say_again(struct muster_bump *bump, const struct operation *op, uint32_t first,
+		      uint32_t nr)
+{
+	for (uint32_t i = first; i < first + nr; i++)
+		if (op->wanted & 1ull << i) {
+			bump->counters.repaired++;
+			operation_say(bump, op, i);
+		}
+}
+
 /* Return: how many states it was; 0: no memory. */
 static uint32_t say(struct muster_bump *bump, struct operation *op)
 {
@@ -213,6 +224,7 @@ static uint32_t say(struct muster_bump *bump, struct operation *op)
 		op->said[op->next + nr] = buffer_get(data);
 	buffer_put(bump, data);
 	multicast(bump, op, op->next, nr);
+	say_again(bump, op, op->next, nr);
 	return nr;
 }
 

@@ -10,8 +10,11 @@
  */
 #include "program.h"
 
-#include <assert.h>
 #include <stdbool.h>
+
+/* Of all programs the longest is that of a tree's root: it hears, goes down, and says to each bit. */
+MUSTER_STATIC_ASSERT(MUSTER_BUMP_HOSTS_MAX == 1 << 10, "bits");
+MUSTER_STATIC_ASSERT(PROGRAM_STATES_MAX >= 3 * 10 + 1, "states");
 
 /* Steps: packets between the same two members differ in them. */
 enum { STEP_UP = 0, STEP_DOWN = 1, STEP_COLUMN_UP = 2, STEP_COLUMN_DOWN = 3, STEP_ROUND = 4 };
@@ -19,7 +22,6 @@ enum { STEP_UP = 0, STEP_DOWN = 1, STEP_COLUMN_UP = 2, STEP_COLUMN_DOWN = 3, STE
 static void add(struct program *program, enum state_kind kind, int does, uint32_t step,
 		uint32_t peer, uint32_t arg)
 {
-	assert(program->nr < PROGRAM_STATES_MAX);
 	program->states[program->nr++] = (struct state){
 		.kind = (uint8_t)kind, .does = (uint8_t)does, .step = (uint8_t)step,
 		.peer = (uint16_t)peer, .arg = (uint8_t)arg,

@@ -2,7 +2,7 @@
 /*
  * Losses between bumps are repaired by those who miss something: an operation
  * whose next state has not heard its packet for a while asks the sender for it,
- * and again after twice as long. A sender that has not come so far ignores it.
+ * and again after twice as long. A sender that has not come so far notes it.
  */
 #include "internal.h"
 

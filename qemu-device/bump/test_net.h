@@ -51,6 +51,7 @@ struct net {
 	uint64_t now, order, rng;
 	uint32_t loss, repeat;		/* of 1,000 frames, on every link */
 	uint32_t delay_us, jitter_us;
+	uint32_t (*delay)(struct net *net, uint32_t port, uint32_t len);	/* instead, if set */
 	uint64_t frames;
 	uint32_t refuse_alloc;		/* of 1,000 */
 	void (*to_host)(struct net *net, uint32_t host, const uint8_t *data, uint32_t len);
@@ -128,7 +129,7 @@ static inline void net_link(struct net *net, uint32_t node, uint32_t port, const
 
 	net->frames++;
 	while (copies--)
-		net_deliver(net, net->now + net->delay_us +
+		net_deliver(net, net->now + (net->delay ? net->delay(net, port, len) : net->delay_us) +
 			    (net->jitter_us ? net_random(net) % net->jitter_us : 0), node, port,
 			    data, len);
 }

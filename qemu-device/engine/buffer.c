@@ -1,61 +1,39 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The packet buffer of a unit (Tianhe paper, section 1.3): an open-addressing
- * hash table from the key of a slot to its entry, and a bitmap of blocks for
- * what entries cannot hold themselves. Each context owns a reserve of one pulse
- * of blocks; the blocks behind the reserves are shared. There is an entry for
- * every slot that the window lets through, so the window alone bounds the table.
+ * The packet buffer of a unit (Tianhe paper, section 1.3): a hash table from a slot
+ * of one instance to its entry, and a bitmap of blocks for what entries cannot hold
+ * themselves. There is an entry for every slot that the window lets through:
+ * they come in chunks, as they are needed, so the windows alone bound their number.
+ * Blocks are for all contexts of the unit alike, first come first served: they let
+ * messages come before their turn, and nobody needs one to go on.
  */
 #include "internal.h"
 
 #include <errno.h>
-#include <string.h>
 
-/* Numbers within a window differ in their low 24 bits. */
-static uint64_t entry_key(uint32_t context, uint32_t number, uint32_t pulse, uint32_t slot)
-{
-	return (uint64_t)number << 40 | (uint64_t)pulse << 8 | context << 5 | slot;
-}
+enum { TABLE_BITS_MIN = 8 };
 
-static uint32_t home(const struct unit *unit, uint64_t key)
-{
-	return (key * 0x9e3779b97f4a7c15ull) >> (64 - unit->table_bits);
-}
-
-static uint32_t mask(const struct unit *unit)
-{
-	return (1u << unit->table_bits) - 1;
-}
+static bool table_grow(struct muster_engine *engine, struct unit *unit, uint32_t bits);
 
 int muster_buffer_create(struct muster_engine *engine, struct unit *unit, uint32_t bytes)
 {
 	const struct muster_engine_world *world = &engine->world;
-	uint32_t half = bytes / MUSTER_PULSE_MAX / 2;
-	uint32_t i, reserved;
+	uint32_t i;
 
-	unit->contexts_max = half > MUSTER_UNIT_CONTEXTS_MAX ? MUSTER_UNIT_CONTEXTS_MAX :
-			     half ? half : 1;
 	unit->nr_blocks = bytes / MUSTER_MTU;
-	unit->nr_entries = 1 + unit->contexts_max * CONTEXT_ENTRIES;
-	unit->nr_touched = 1;
-	for (unit->table_bits = 1; 1u << unit->table_bits < 2 * unit->nr_entries; )
-		unit->table_bits++;
-
-	unit->blocks = world->alloc(engine->opaque, bytes);
-	unit->used = world->alloc(engine->opaque, (unit->nr_blocks + 63) / 64 * 8);
-	unit->entries = world->alloc(engine->opaque, unit->nr_entries * sizeof(*unit->entries));
-	unit->table = world->alloc(engine->opaque, sizeof(*unit->table) << unit->table_bits);
+	unit->nr_free = unit->nr_blocks;
+	if (unit->nr_blocks) {
+		unit->blocks = world->alloc(engine->opaque, bytes);
+		unit->used = world->alloc(engine->opaque, (unit->nr_blocks + 63) / 64 * 8);
+	}
 	unit->scratch = world->alloc(engine->opaque, MUSTER_MTU);
-	if (!unit->blocks || !unit->used || !unit->entries || !unit->table || !unit->scratch) {
+	if (!unit->scratch || !table_grow(engine, unit, TABLE_BITS_MIN) ||
+	    (unit->nr_blocks && (!unit->blocks || !unit->used))) {
 		muster_buffer_destroy(engine, unit);
 		return -ENOMEM;
 	}
-
-	reserved = unit->contexts_max * PULSE_BLOCKS;
-	unit->nr_shared_free = unit->nr_blocks - reserved;
-	for (i = 0; i < (unit->nr_blocks + 63) / 64 * 64; i++)
-		if (i < reserved || i >= unit->nr_blocks)
-			unit->used[i / 64] |= 1ull << i % 64;
+	for (i = unit->nr_blocks; i < (unit->nr_blocks + 63) / 64 * 64; i++)
+		unit->used[i / 64] |= 1ull << i % 64;
 	return 0;
 }
 
@@ -65,11 +43,23 @@ static void give_back(struct muster_engine *engine, void *p, size_t bytes)
 		engine->world.free(engine->opaque, p, bytes);
 }
 
+/* All but the given one; every entry is free. */
+static void chunks_free(struct muster_engine *engine, struct unit *unit,
+			struct entry_chunk *keep)
+{
+	while (unit->chunks != keep) {
+		struct entry_chunk *chunk = unit->chunks;
+
+		unit->chunks = chunk->next;
+		give_back(engine, chunk, sizeof(*chunk));
+	}
+}
+
 void muster_buffer_destroy(struct muster_engine *engine, struct unit *unit)
 {
+	chunks_free(engine, unit, NULL);
 	give_back(engine, unit->scratch, MUSTER_MTU);
 	give_back(engine, unit->table, sizeof(*unit->table) << unit->table_bits);
-	give_back(engine, unit->entries, unit->nr_entries * sizeof(*unit->entries));
 	give_back(engine, unit->used, (unit->nr_blocks + 63) / 64 * 8);
 	give_back(engine, unit->blocks, (size_t)unit->nr_blocks * MUSTER_MTU);
 	memset(unit, 0, sizeof(*unit));
@@ -77,106 +67,175 @@ void muster_buffer_destroy(struct muster_engine *engine, struct unit *unit)
 
 /* ---- entries ---- */
 
-/* Where the key is, or the empty place where it would go. */
-static uint32_t place(const struct unit *unit, uint64_t key)
+/* Whoever chooses numbers and contexts does not know the key. */
+static struct entry **bucket(const struct context *ctx, uint32_t number, uint32_t pulse,
+			     uint32_t slot)
 {
-	uint32_t at = home(unit, key);
+	const struct muster_engine *engine = ctx->engine;
+	uint64_t which = ctx->id ^ (uint64_t)ctx->vp << 32 ^ (uint64_t)ctx->job << 48;
+	uint64_t when = (uint64_t)number << 32 | pulse << 5 | slot;
+	uint64_t hash = which * (engine->hash_key[0] ^ 0x9e3779b97f4a7c15ull);
 
-	while (unit->table[at] && unit->entries[unit->table[at]].key != key)
-		at = (at + 1) & mask(unit);
-	return at;
+	hash = (when ^ hash ^ hash >> 32) * ((engine->hash_key[1] ^ 0xd6e8feb86659fd92ull) | 1);
+	return &ctx->unit->table[hash >> (64 - ctx->unit->table_bits)];
 }
 
-struct entry *muster_entry_find(const struct unit *unit, uint32_t context, uint32_t number,
-				uint32_t pulse, uint32_t slot)
+static struct entry **bucket_of(const struct entry *entry)
 {
-	uint16_t index = unit->table[place(unit, entry_key(context, number, pulse, slot))];
-
-	return index ? &unit->entries[index] : NULL;
+	return bucket(entry->owner, entry->number, entry->pulse, entry->slot);
 }
 
-static uint16_t entry_take(struct unit *unit)
+/* Without memory the chains get longer: whether it worked matters the first time only. */
+static bool table_grow(struct muster_engine *engine, struct unit *unit, uint32_t bits)
 {
-	uint16_t index = unit->free_first;
+	struct entry **old = unit->table, *entry, *next;
+	uint32_t old_bits = unit->table_bits, i;
+	struct entry **table = engine->world.alloc(engine->opaque, sizeof(*table) << bits);
 
-	if (index)
-		unit->free_first = unit->entries[index].next;
-	else if (unit->nr_touched < unit->nr_entries)
-		index = unit->nr_touched++;
-	return index;
+	if (!table)
+		return false;
+	unit->table = table;
+	unit->table_bits = bits;
+	if (!old)
+		return true;
+	for (i = 0; i < 1u << old_bits; i++)
+		for (entry = old[i]; entry; entry = next) {
+			struct entry **to = bucket_of(entry);
+
+			next = entry->next_hashed;
+			entry->next_hashed = *to;
+			*to = entry;
+		}
+	give_back(engine, old, sizeof(*old) << old_bits);
+	return true;
+}
+
+struct entry *muster_entry_find(const struct context *ctx, uint32_t number, uint32_t pulse,
+				uint32_t slot)
+{
+	struct entry *entry = *bucket(ctx, number, pulse, slot);
+
+	while (entry && (entry->owner != ctx || entry->number != number ||
+			 entry->pulse != pulse || entry->slot != slot))
+		entry = entry->next_hashed;
+	return entry;
+}
+
+static void chunk_add(struct muster_engine *engine, struct unit *unit)
+{
+	struct entry_chunk *chunk = engine->world.alloc(engine->opaque, sizeof(*chunk));
+	uint32_t i;
+
+	if (!chunk)
+		return;
+	chunk->next = unit->chunks;
+	unit->chunks = chunk;
+	for (i = 0; i < ENTRIES_CHUNK; i++) {
+		chunk->entries[i].next_hashed = unit->free_entries;
+		unit->free_entries = &chunk->entries[i];
+	}
+}
+
+/* The last one has gone: what a burst had needed goes too. */
+static void chunks_trim(struct muster_engine *engine, struct unit *unit)
+{
+	struct entry_chunk *first = unit->chunks;
+	uint32_t i;
+
+	if (!first->next)
+		return;
+	unit->chunks = first->next;
+	chunks_free(engine, unit, NULL);
+	first->next = NULL;
+	unit->chunks = first;
+	unit->free_entries = NULL;
+	for (i = 0; i < ENTRIES_CHUNK; i++) {
+		first->entries[i].next_hashed = unit->free_entries;
+		unit->free_entries = &first->entries[i];
+	}
+}
+
+static struct entry *entry_take(struct context *ctx)
+{
+	struct unit *unit = ctx->unit;
+	struct entry *entry;
+
+	if (!unit->free_entries)
+		chunk_add(ctx->engine, unit);
+	entry = unit->free_entries;
+	if (!entry)
+		return NULL;
+	unit->free_entries = entry->next_hashed;
+	if (unit->nr_entries_used++ == 1u << unit->table_bits)
+		table_grow(ctx->engine, unit, unit->table_bits + 1);
+	return entry;
 }
 
 struct entry *muster_entry_add(struct context *ctx, uint32_t number, uint32_t pulse,
 			       uint32_t slot)
 {
-	struct unit *unit = ctx->unit;
 	struct arrivals *arrivals = &ctx->arrivals[number % MUSTER_WINDOW];
-	uint16_t index = entry_take(unit);
-	struct entry *entry = &unit->entries[index];
+	struct entry *entry = entry_take(ctx), **first;
 
-	if (!index)
+	if (!entry) {
+		muster_context_starve(ctx);
 		return NULL;
-	unit->nr_entries_used++;
-	entry->key = entry_key(ctx->index, number, pulse, slot);
+	}
+	entry->owner = ctx;
 	entry->number = number;
 	entry->pulse = pulse;
 	entry->slot = slot;
 	entry->fragments = 0;
 	entry->nr_blocks = 0;
-	entry->in_reserve = false;
 	entry->combined = false;
 	entry->owes_taken = false;
 
-	entry->next = 0;
+	entry->next = NULL;
 	entry->prev = arrivals->last;
 	if (arrivals->last)
-		unit->entries[arrivals->last].next = index;
+		arrivals->last->next = entry;
 	else
-		arrivals->first = index;
-	arrivals->last = index;
+		arrivals->first = entry;
+	arrivals->last = entry;
 
-	unit->table[place(unit, entry->key)] = index;
+	first = bucket_of(entry);
+	entry->next_hashed = *first;
+	*first = entry;
 	return entry;
 }
 
-/* Move what follows in the same cluster up, so that every key is found without gaps. */
-static void table_remove(struct unit *unit, uint64_t key)
+void muster_entry_remove(struct entry *entry)
 {
-	uint32_t hole = place(unit, key), at = hole;
-
-	for (;;) {
-		at = (at + 1) & mask(unit);
-		if (!unit->table[at])
-			break;
-		uint32_t from = home(unit, unit->entries[unit->table[at]].key);
-
-		/* It may move unless its home lies behind the hole. */
-		if (((at - from) & mask(unit)) >= ((at - hole) & mask(unit))) {
-			unit->table[hole] = unit->table[at];
-			hole = at;
-		}
-	}
-	unit->table[hole] = 0;
-}
-
-void muster_entry_remove(struct context *ctx, struct entry *entry)
-{
+	struct context *ctx = entry->owner;
 	struct unit *unit = ctx->unit;
 	struct arrivals *arrivals = &ctx->arrivals[entry->number % MUSTER_WINDOW];
+	struct entry **link = bucket_of(entry);
 
-	muster_room_give(ctx, entry);
-	table_remove(unit, entry->key);
+	muster_room_give(entry);
+	while (*link != entry)
+		link = &(*link)->next_hashed;
+	*link = entry->next_hashed;
 	if (entry->prev)
-		unit->entries[entry->prev].next = entry->next;
+		entry->prev->next = entry->next;
 	else
 		arrivals->first = entry->next;
 	if (entry->next)
-		unit->entries[entry->next].prev = entry->prev;
+		entry->next->prev = entry->prev;
 	else
 		arrivals->last = entry->prev;
-	unit->nr_entries_used--;
-	entry->next = unit->free_first;
-	unit->free_first = entry - unit->entries;
+	entry->next_hashed = unit->free_entries;
+	unit->free_entries = entry;
+	if (!--unit->nr_entries_used)
+		chunks_trim(ctx->engine, unit);
+}
+
+void muster_entries_remove(struct context *ctx)
+{
+	uint32_t i;
+
+	for (i = 0; i < MUSTER_WINDOW; i++)
+		while (ctx->arrivals[i].first)
+			muster_entry_remove(ctx->arrivals[i].first);
 }
 
 /* ---- blocks ---- */
@@ -201,58 +260,87 @@ static uint16_t block_take(struct unit *unit, uint32_t *word)
 	return *word * 64 + bit;
 }
 
-bool muster_room_take(struct context *ctx, struct entry *entry, bool may_use_reserve)
+static void wait_for_blocks(struct context *ctx)
 {
+	struct unit *unit = ctx->unit;
+
+	if (ctx->wants_room)
+		return;
+	ctx->wants_room = true;
+	ctx->next_waiting = NULL;
+	ctx->prev_waiting = unit->waiting_last;
+	if (unit->waiting_last)
+		unit->waiting_last->next_waiting = ctx;
+	else
+		unit->waiting_first = ctx;
+	unit->waiting_last = ctx;
+}
+
+void muster_room_forgo(struct context *ctx)
+{
+	struct unit *unit = ctx->unit;
+
+	if (!ctx->wants_room)
+		return;
+	ctx->wants_room = false;
+	if (ctx->prev_waiting)
+		ctx->prev_waiting->next_waiting = ctx->next_waiting;
+	else
+		unit->waiting_first = ctx->next_waiting;
+	if (ctx->next_waiting)
+		ctx->next_waiting->prev_waiting = ctx->prev_waiting;
+	else
+		unit->waiting_last = ctx->prev_waiting;
+}
+
+bool muster_room_take(struct entry *entry)
+{
+	struct context *ctx = entry->owner;
 	struct unit *unit = ctx->unit;
 	uint32_t nr = (entry->total + MUSTER_MTU - 1) / MUSTER_MTU;
 	uint32_t i, word = 0;
 
-	if (may_use_reserve && !ctx->reserve_used) {
-		ctx->reserve_used = true;
-		entry->in_reserve = true;
-		for (i = 0; i < nr; i++)
-			entry->blocks[i] = ctx->index * PULSE_BLOCKS + i;
-	} else if (nr <= unit->nr_shared_free) {
-		unit->nr_shared_free -= nr;
-		for (i = 0; i < nr; i++)
-			entry->blocks[i] = block_take(unit, &word);
-	} else {
-		ctx->wants_room = true;
+	if (nr > unit->nr_free) {
+		wait_for_blocks(ctx);
 		return false;
 	}
+	unit->nr_free -= nr;
+	for (i = 0; i < nr; i++)
+		entry->blocks[i] = block_take(unit, &word);
 	entry->nr_blocks = nr;
 	count_used(ctx, nr);
 	return true;
 }
 
-static void wake_waiting(struct unit *unit)
+/* As many as there are blocks to be had: the others have nothing to look for. */
+static void wake_waiting(struct unit *unit, uint32_t nr)
 {
-	uint32_t i;
+	struct context *ctx;
 
-	for (i = 0; i < unit->contexts_max; i++)
-		if (unit->contexts[i] && unit->contexts[i]->wants_room)
-			muster_context_ready(unit->contexts[i]);
-}
-
-void muster_room_give(struct context *ctx, struct entry *entry)
-{
-	struct unit *unit = ctx->unit;
-	uint32_t i;
-
-	if (entry->in_reserve) {
-		ctx->reserve_used = false;
-		entry->in_reserve = false;
-	} else if (entry->nr_blocks) {
-		for (i = 0; i < entry->nr_blocks; i++)
-			unit->used[entry->blocks[i] / 64] &= ~(1ull << entry->blocks[i] % 64);
-		unit->nr_shared_free += entry->nr_blocks;
-		wake_waiting(unit);
+	for (; nr && unit->waiting_first; nr--) {
+		ctx = unit->waiting_first;
+		muster_room_forgo(ctx);
+		muster_context_ready(ctx);
 	}
-	unit->nr_used -= entry->nr_blocks;
-	entry->nr_blocks = 0;
 }
 
-void *muster_room_block(const struct unit *unit, const struct entry *entry, uint32_t offset)
+void muster_room_give(struct entry *entry)
 {
-	return unit->blocks + (size_t)entry->blocks[offset / MUSTER_MTU] * MUSTER_MTU;
+	struct unit *unit = entry->owner->unit;
+	uint32_t nr = entry->nr_blocks, i;
+
+	if (!nr)
+		return;
+	for (i = 0; i < nr; i++)
+		unit->used[entry->blocks[i] / 64] &= ~(1ull << entry->blocks[i] % 64);
+	entry->nr_blocks = 0;
+	unit->nr_used -= nr;
+	unit->nr_free += nr;
+	wake_waiting(unit, nr);
+}
+
+void *muster_room_block(const struct entry *entry, uint32_t offset)
+{
+	return entry->owner->unit->blocks +
+	       (size_t)entry->blocks[offset / MUSTER_MTU] * MUSTER_MTU;
 }

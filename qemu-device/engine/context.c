@@ -1,27 +1,34 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Contexts: begun in the least loaded unit that has a reserve left, open when all
- * members have been added, found by (VP, job, id), and closed: its owner and its unit
+ * Contexts: begun in the least loaded unit, open when all members have been added,
+ * found by (VP, job, id) in one hash table, and closed: its owner and its unit
  * forget it at once, and it goes when the members have been told (farewell.c). The
- * members and the hash table that finds them lie behind it in one allocation.
+ * members and the tables that find them lie behind it in one allocation.
  */
 #include "internal.h"
 
 #include <errno.h>
 #include <string.h>
 
+/* Tenants choose the ids, but do not know the key. */
+static struct context **bucket(const struct muster_engine *engine, uint16_t vp, uint8_t job,
+			       uint32_t id)
+{
+	uint64_t odd = (engine->hash_key[0] ^ 0x9e3779b97f4a7c15ull) | 1;
+	uint64_t hash = ((uint64_t)vp << 48 ^ (uint64_t)job << 32 ^ id) * odd;
+
+	return (struct context **)&engine->contexts[(hash >> 32) % CONTEXT_BUCKETS];
+}
+
 /* Open, or begun. */
 static struct context *find(const struct muster_engine *engine, uint16_t vp, uint8_t job,
 			    uint32_t id)
 {
-	struct context *ctx;
+	struct context *ctx = *bucket(engine, vp, job, id);
 
-	if (vp >= MUSTER_VPS_MAX || !engine->vps[vp])
-		return NULL;
-	for (ctx = engine->vps[vp]->contexts; ctx; ctx = ctx->next_of_vp)
-		if (ctx->id == id && ctx->job == job)
-			return ctx;
-	return NULL;
+	while (ctx && (ctx->id != id || ctx->vp != vp || ctx->job != job))
+		ctx = ctx->next_hashed;
+	return ctx;
 }
 
 struct context *muster_context_find(const struct muster_engine *engine, uint16_t vp, uint8_t job,
@@ -32,6 +39,16 @@ struct context *muster_context_find(const struct muster_engine *engine, uint16_t
 	return ctx && !muster_context_is_opening(ctx) ? ctx : NULL;
 }
 
+struct context *muster_context_next(const struct muster_engine *engine, uint32_t *next,
+				    const struct context *before)
+{
+	struct context *ctx = before ? before->next_hashed : NULL;
+
+	while (!ctx && *next < CONTEXT_BUCKETS)
+		ctx = engine->contexts[(*next)++];
+	return ctx;
+}
+
 /* ---- open and close ---- */
 
 static struct unit *least_loaded(struct muster_engine *engine)
@@ -39,19 +56,53 @@ static struct unit *least_loaded(struct muster_engine *engine)
 	struct unit *best = NULL, *unit;
 
 	for (unit = engine->units; unit < engine->units + engine->nr_units; unit++)
-		if (unit->nr_contexts < unit->contexts_max &&
-		    (!best || unit->nr_contexts < best->nr_contexts))
+		if (!best || unit->nr_contexts < best->nr_contexts)
 			best = unit;
 	return best;
 }
 
-static void join_unit(struct context *ctx, struct unit *unit)
+/* Its unit, its VP and those who look for it know it. */
+static void attach(struct context *ctx)
 {
-	while (unit->contexts[ctx->index])
-		ctx->index++;
-	unit->contexts[ctx->index] = ctx;
-	unit->nr_contexts++;
-	ctx->unit = unit;
+	struct muster_engine *engine = ctx->engine;
+	struct context **first = bucket(engine, ctx->vp, ctx->job, ctx->id);
+	struct vp *vp = engine->vps[ctx->vp];
+
+	ctx->next_hashed = *first;
+	*first = ctx;
+	ctx->next_of_vp = vp->contexts;
+	if (vp->contexts)
+		vp->contexts->prev_of_vp = ctx;
+	vp->contexts = ctx;
+	ctx->unit = least_loaded(engine);
+	ctx->unit->nr_contexts++;
+	engine->nr_contexts++;
+}
+
+static void detach(struct context *ctx)
+{
+	struct muster_engine *engine = ctx->engine;
+	struct context **link = bucket(engine, ctx->vp, ctx->job, ctx->id);
+
+	muster_sequence_stop(ctx);
+	while (ctx->messages_first)
+		muster_message_forget(ctx);
+	while (ctx->first)
+		muster_sequence_forget(ctx);
+	muster_entries_remove(ctx);
+	muster_room_forgo(ctx);
+	while (*link != ctx)
+		link = &(*link)->next_hashed;
+	*link = ctx->next_hashed;
+	if (ctx->prev_of_vp)
+		ctx->prev_of_vp->next_of_vp = ctx->next_of_vp;
+	else
+		engine->vps[ctx->vp]->contexts = ctx->next_of_vp;
+	if (ctx->next_of_vp)
+		ctx->next_of_vp->prev_of_vp = ctx->prev_of_vp;
+	ctx->unit->nr_contexts--;
+	ctx->unit = NULL;
+	engine->nr_contexts--;
 }
 
 static void header_init(struct context *ctx)
@@ -69,6 +120,7 @@ static void header_init(struct context *ctx)
 	header->job_key = ctx->job_key;
 }
 
+/* The table of addresses is at most half full: 8 to 16 bytes a member, and 2 to 4 bits for nodes. */
 static struct context *context_alloc(struct muster_engine *engine, uint32_t nr_members)
 {
 	struct context *ctx;
@@ -77,7 +129,8 @@ static struct context *context_alloc(struct muster_engine *engine, uint32_t nr_m
 
 	while (1u << bits < 2 * nr_members)
 		bits++;
-	bytes = sizeof(*ctx) + nr_members * sizeof(*ctx->members) + (sizeof(uint32_t) << bits);
+	bytes = sizeof(*ctx) + nr_members * sizeof(*ctx->members) + ((1ul << bits) + 63) / 64 * 8 +
+		(sizeof(uint32_t) << bits);
 	ctx = engine->world.alloc(engine->opaque, bytes);
 	if (!ctx)
 		return NULL;
@@ -85,9 +138,17 @@ static struct context *context_alloc(struct muster_engine *engine, uint32_t nr_m
 	ctx->bytes = bytes;
 	ctx->members_wanted = nr_members;
 	ctx->members = (struct member *)(ctx + 1);
-	ctx->member_table = (uint32_t *)(ctx->members + nr_members);
+	ctx->nodes = (uint64_t *)(ctx->members + nr_members);
+	ctx->member_table = (uint32_t *)(ctx->nodes + ((1ul << bits) + 63) / 64);
 	ctx->member_bits = bits;
+	engine->nr_members += nr_members;
 	return ctx;
+}
+
+static bool has_place(const struct muster_engine *engine, uint32_t nr_members)
+{
+	return engine->nr_contexts < MUSTER_CONTEXTS_MAX && engine->nr_closed < CLOSED_MAX &&
+	       nr_members <= MEMBERS_ALL_MAX - engine->nr_members;
 }
 
 static bool config_valid(const struct muster_engine *engine,
@@ -100,14 +161,13 @@ static bool config_valid(const struct muster_engine *engine,
 int muster_engine_context_begin(struct muster_engine *engine,
 				const struct muster_context_config *config)
 {
-	struct unit *unit = least_loaded(engine);
 	struct context *ctx;
 
 	if (!config_valid(engine, config))
 		return -EINVAL;
 	if (find(engine, config->vp, config->job, config->context))
 		return -EEXIST;
-	if (!unit || engine->nr_closed >= CLOSED_MAX)
+	if (!has_place(engine, config->nr_members))
 		return -ENOSPC;
 	ctx = context_alloc(engine, config->nr_members);
 	if (!ctx)
@@ -118,9 +178,7 @@ int muster_engine_context_begin(struct muster_engine *engine,
 	ctx->life = config->life;
 	ctx->job = config->job;
 	ctx->job_key = config->job_key;
-	join_unit(ctx, unit);
-	ctx->next_of_vp = engine->vps[ctx->vp]->contexts;
-	engine->vps[ctx->vp]->contexts = ctx;
+	attach(ctx);
 	return 0;
 }
 
@@ -160,23 +218,6 @@ int muster_engine_context_open(struct muster_engine *engine,
 					 config->members, config->nr_members);
 }
 
-/* Its owner and its unit forget it. */
-static void detach(struct context *ctx)
-{
-	struct context **link = &ctx->engine->vps[ctx->vp]->contexts;
-	uint32_t i;
-
-	for (i = 0; i < MUSTER_WINDOW; i++)
-		while (ctx->arrivals[i].first)
-			muster_entry_remove(ctx, &ctx->unit->entries[ctx->arrivals[i].first]);
-	while (*link != ctx)
-		link = &(*link)->next_of_vp;
-	*link = ctx->next_of_vp;
-	ctx->unit->contexts[ctx->index] = NULL;
-	ctx->unit->nr_contexts--;
-	ctx->unit = NULL;
-}
-
 void muster_context_free(struct context *ctx)
 {
 	struct muster_engine *engine = ctx->engine;
@@ -186,6 +227,8 @@ void muster_context_free(struct context *ctx)
 	else
 		detach(ctx);
 	muster_context_unready(ctx);
+	muster_pool_give(engine, ctx->peers, ctx->peers_max * sizeof(*ctx->peers));
+	engine->nr_members -= ctx->members_wanted;
 	engine->world.free(engine->opaque, ctx, ctx->bytes);
 }
 
@@ -218,6 +261,15 @@ void muster_engine_context_close(struct muster_engine *engine, uint16_t vp, uint
 
 /* ---- diagnosis ---- */
 
+/* Its store waits for a send of its own. */
+static bool inst_waits(const struct context *ctx, const struct instance *inst)
+{
+	const struct sequence *seq = muster_sequence_current(ctx);
+
+	return inst->next < seq->nr_steps &&
+	       muster_combine_waits(seq, inst, &seq->steps[inst->next]);
+}
+
 int muster_engine_context_query(const struct muster_engine *engine, uint16_t vp, uint8_t job,
 				uint32_t context, struct muster_context_state *state)
 {
@@ -235,15 +287,18 @@ int muster_engine_context_query(const struct muster_engine *engine, uint16_t vp,
 	};
 	if (!ctx->running)
 		return 0;
-	inst = &ctx->instances[ctx->pulse_first % MUSTER_PULSES_LIVE];
 	state->pulse = ctx->pulse_first;
+	if (ctx->pulse_first == ctx->pulse_next)
+		return 0;
+	inst = muster_instance(ctx, ctx->pulse_first);
 	state->cursor = inst->slot;
-	if (ctx->pulse_first != ctx->pulse_next && inst->slot < muster_sequence_current(ctx)->nr_slots) {
-		const struct entry *entry = muster_entry_find(ctx->unit, ctx->index, ctx->base,
-							      inst->pulse, inst->slot);
+	if (inst->slot < muster_sequence_current(ctx)->nr_slots) {
+		const struct entry *entry = muster_entry_find(ctx, ctx->base, inst->pulse,
+							      inst->slot);
 
-		state->waiting = !entry || entry->state == ENTRY_ASKED ||
-				 entry->state == ENTRY_GRANTED;
+		state->waiting = !entry || entry->state == ENTRY_GRANTED ||
+				 entry->state == ENTRY_STREAMED ||
+				 (entry->state == ENTRY_ASKED && !inst_waits(ctx, inst));
 	}
 	return 0;
 }

@@ -3,20 +3,27 @@
  * The window between members, both ends of it (Documentation/sequence.md,
  * section 3): how far a send may run ahead, asking for news of a member's base,
  * and answering those who asked ours. Who is owed an answer is on a list through
- * the member table, so nothing here grows.
+ * the peers, so nothing here grows.
  */
 #include "internal.h"
 
 #include <errno.h>
 
+static int32_t ahead(const struct context *ctx, uint32_t member)
+{
+	const struct peer *peer = muster_member_peer(ctx, member);
+
+	return ctx->base - (peer ? peer->base : ctx->base_unheard);
+}
+
 bool muster_credit_allows(const struct context *ctx, uint32_t member)
 {
-	return (int32_t)(ctx->base - ctx->members[member].base) < MUSTER_WINDOW;
+	return ahead(ctx, member) < MUSTER_WINDOW;
 }
 
 bool muster_credit_wanted(const struct context *ctx, uint32_t member)
 {
-	return (int32_t)(ctx->base - ctx->members[member].base) >= MUSTER_WINDOW / 2;
+	return ahead(ctx, member) >= MUSTER_WINDOW / 2;
 }
 
 /* A send is held back: have the member say when it has ended the number in the way. */
@@ -30,33 +37,40 @@ bool muster_credit_ask(struct context *ctx, uint32_t member)
 	return muster_packet_send(ctx, member, &packet, NULL);
 }
 
-static void list(struct context *ctx, uint32_t index)
+static void list(struct context *ctx, struct peer *peer)
 {
-	struct member *member = &ctx->members[index];
-
-	if (member->listed)
+	if (peer->listed)
 		return;
-	member->listed = true;
-	member->next_asking = ctx->asking_first;
-	ctx->asking_first = index + 1;
+	peer->listed = true;
+	peer->next_asking = ctx->asking_first;
+	ctx->asking_first = peer - ctx->peers + 1;
+}
+
+/* A message of a number that has not ended asks. */
+void muster_credit_note(struct context *ctx, uint32_t member, uint32_t number)
+{
+	struct peer *peer = muster_member_peer(ctx, member);
+
+	peer->wanted |= 1u << number % MUSTER_WINDOW;
+	list(ctx, peer);
 }
 
 void muster_credit_receive(struct context *ctx, uint32_t index,
 			   const struct muster_packet *packet)
 {
-	struct member *member = &ctx->members[index];
+	struct peer *peer = muster_member_peer(ctx, index);
 
 	if (packet->flags & MUSTER_PACKET_COLL_END)
 		muster_farewell_receive(ctx, index, packet);
 	if (!(packet->flags & MUSTER_PACKET_CREDIT_WANTED))
 		return;
 	if ((int32_t)(packet->number - ctx->base) < 0) {
-		member->due = true;
+		peer->due = true;
 	} else {
-		member->asks = true;
-		member->asked = packet->number;
+		peer->asks = true;
+		peer->asked = packet->number;
 	}
-	list(ctx, index);
+	list(ctx, peer);
 	muster_context_ready(ctx);
 }
 
@@ -67,32 +81,35 @@ void muster_credit_receive(struct context *ctx, uint32_t index,
  */
 static void keep_comparable(struct context *ctx)
 {
-	struct member *member = &ctx->members[ctx->base % ctx->nr_members];
 	uint32_t oldest = ctx->base - BASE_AGE_MAX;
+	struct peer *peer;
 
-	if (!member->left && (int32_t)(oldest - member->base) > 0)
-		member->base = oldest;
+	if ((int32_t)(oldest - ctx->base_unheard) > 0)
+		ctx->base_unheard = oldest;
+	if (!ctx->nr_peers)
+		return;
+	peer = &ctx->peers[ctx->base % ctx->nr_peers];
+	if (!peer->left && (int32_t)(oldest - peer->base) > 0)
+		peer->base = oldest;
 }
 
 /* Called when base has just moved past number. */
 void muster_credit_ended(struct context *ctx, uint32_t number)
 {
-	struct arrivals *arrivals = &ctx->arrivals[number % MUSTER_WINDOW];
-	uint32_t slot, index;
+	uint8_t bit = 1u << number % MUSTER_WINDOW;
+	struct peer *peer;
+	uint32_t index;
 
 	keep_comparable(ctx);
-	while (arrivals->credit_wanted) {
-		slot = __builtin_ctz(arrivals->credit_wanted);
-		arrivals->credit_wanted &= arrivals->credit_wanted - 1;
-		ctx->members[arrivals->writer[slot]].due = true;
-		list(ctx, arrivals->writer[slot]);
-	}
-	for (index = ctx->asking_first; index; index = ctx->members[index - 1].next_asking) {
-		struct member *member = &ctx->members[index - 1];
-
-		if (member->asks && (int32_t)(member->asked - ctx->base) < 0) {
-			member->asks = false;
-			member->due = true;
+	for (index = ctx->asking_first; index; index = peer->next_asking) {
+		peer = &ctx->peers[index - 1];
+		if (peer->wanted & bit) {
+			peer->wanted &= ~bit;
+			peer->due = true;
+		}
+		if (peer->asks && (int32_t)(peer->asked - ctx->base) < 0) {
+			peer->asks = false;
+			peer->due = true;
 		}
 	}
 }
@@ -108,22 +125,21 @@ void muster_credit_run(struct context *ctx)
 	int ret;
 
 	while (*link) {
-		uint32_t index = *link - 1;
-		struct member *member = &ctx->members[index];
+		struct peer *peer = &ctx->peers[*link - 1];
 
-		if (member->due) {
-			muster_packet_prepare(ctx, MUSTER_PACKET_CREDIT, index, &packet);
-			ret = muster_packet_try(ctx, index, &packet, NULL);
+		if (peer->due) {
+			muster_packet_prepare(ctx, MUSTER_PACKET_CREDIT, peer->member, &packet);
+			ret = muster_packet_try(ctx, peer->member, &packet, NULL);
 			if (ret == -EAGAIN)
 				return;
 			ctx->engine->counters.credits += !ret;
-			member->due = false;
+			peer->due = false;
 		}
-		if (member->asks) {
-			link = &member->next_asking;
+		if (peer->asks || peer->wanted) {
+			link = &peer->next_asking;
 		} else {
-			member->listed = false;
-			*link = member->next_asking;
+			peer->listed = false;
+			*link = peer->next_asking;
 		}
 	}
 }

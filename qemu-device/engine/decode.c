@@ -168,6 +168,17 @@ int muster_decode_sequence(const struct context *ctx, const struct muster_desc *
 	return 0;
 }
 
+uint32_t muster_step_bytes(const struct sequence *seq, const struct step *step, uint32_t pulse)
+{
+	uint64_t done = (uint64_t)pulse * seq->pulse_len;
+
+	if (step->kind == MUSTER_DESC_MP)
+		return step->length;
+	if (done >= step->length)
+		return 0;
+	return step->length - done < seq->pulse_len ? step->length - done : seq->pulse_len;
+}
+
 /* Inline, or one packet's worth of memory; nothing else is said. */
 static bool message_valid(const struct muster_desc *desc)
 {

@@ -190,7 +190,7 @@ static void engines_and_contexts_outside_of_the_limits_are_refused(void **state)
 		{ .node = MUSTER_NODE_AGGREGATION, .units = 1 },
 		{ .units = 0 },
 		{ .units = MUSTER_UNITS + 1 },
-		{ .units = 1, .buffer_bytes = MUSTER_MTU },
+		{ .units = 1, .buffer_bytes = MUSTER_MTU - 1 },
 	};
 	struct muster_member members[2] = { { .node = 0, .vp = WORLD_VP }, { .node = 1 } };
 	struct muster_context_config config = {

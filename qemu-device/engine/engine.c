@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * The engine as a whole: made of units, opened for VPs, given sequences, stepped.
- * A context that may be able to go on is on the ready list, once; a step runs
- * each in turn. Who is refused by wire or completion queue, or finds the budget
- * spent, goes to the end of the list for the next step.
+ * A step runs each context of the ready list in turn. Who is refused by wire or
+ * completion queue, or finds the budget spent, goes back to the end of the list for
+ * the next step.
  */
 #include "internal.h"
 
@@ -29,16 +29,23 @@ static bool world_complete(const struct muster_engine_world *world)
 	       world->complete && world->deliver && world->alloc && world->free;
 }
 
+static uint32_t buffer_bytes(const struct muster_engine_config *config)
+{
+	if (config->buffer_bytes == MUSTER_ENGINE_NO_BUFFER)
+		return 0;
+	return config->buffer_bytes ? config->buffer_bytes : MUSTER_BUFFER_BYTES;
+}
+
 int muster_engine_create(const struct muster_engine_config *config,
 			 const struct muster_engine_world *world, void *opaque,
 			 struct muster_engine **result)
 {
-	uint32_t bytes = config->buffer_bytes ? config->buffer_bytes : MUSTER_BUFFER_BYTES;
+	uint32_t bytes = buffer_bytes(config);
 	struct muster_engine *engine;
 	int ret;
 
 	if (!world_complete(world) || config->node >= MUSTER_NODE_AGGREGATION || !config->units ||
-	    config->units > MUSTER_UNITS || bytes % MUSTER_PULSE_MAX || bytes > BUFFER_BYTES_MAX)
+	    config->units > MUSTER_UNITS || bytes % MUSTER_MTU || bytes > BUFFER_BYTES_MAX)
 		return -EINVAL;
 	engine = world->alloc(opaque, sizeof(*engine));
 	if (!engine)
@@ -68,6 +75,7 @@ void muster_engine_destroy(struct muster_engine *engine)
 	}
 	while (engine->ready_first)
 		muster_context_free(engine->ready_first);
+	muster_pool_destroy(engine);
 	while (engine->nr_units)
 		muster_buffer_destroy(engine, &engine->units[--engine->nr_units]);
 	engine->world.free(engine->opaque, engine, sizeof(*engine));
@@ -95,39 +103,7 @@ void muster_engine_vp_close(struct muster_engine *engine, uint16_t vp)
 	engine->vps[vp] = NULL;
 }
 
-/* ---- the ready list ---- */
-
-static void push(struct context **first, struct context **last, struct context *ctx)
-{
-	ctx->next_listed = NULL;
-	if (*first)
-		(*last)->next_listed = ctx;
-	else
-		*first = ctx;
-	*last = ctx;
-}
-
-void muster_context_ready(struct context *ctx)
-{
-	if (ctx->listed)
-		return;
-	ctx->listed = true;
-	push(&ctx->engine->ready_first, &ctx->engine->ready_last, ctx);
-}
-
-void muster_context_unready(struct context *ctx)
-{
-	struct muster_engine *engine = ctx->engine;
-	struct context *at = engine->ready_first, *next;
-
-	engine->ready_first = NULL;
-	for (; at; at = next) {
-		next = at->next_listed;
-		if (at != ctx)
-			push(&engine->ready_first, &engine->ready_last, at);
-	}
-	ctx->listed = false;
-}
+/* ---- steps ---- */
 
 /* Return: whether it must be tried again at the next step. */
 static bool run(struct context *ctx)
@@ -141,7 +117,7 @@ static bool run(struct context *ctx)
 		muster_context_free(ctx);
 		return false;
 	}
-	ctx->wants_room = false;
+	muster_room_forgo(ctx);
 	if (!ctx->failure.status && ctx->asking_first)
 		muster_credit_run(ctx);
 	if (!ctx->failure.status && ctx->nr_messages)
@@ -157,24 +133,18 @@ static bool run(struct context *ctx)
 
 bool muster_engine_step(struct muster_engine *engine, uint32_t budget)
 {
-	struct context *again_first = NULL, *again_last = NULL, *ctx;
+	struct context *again = NULL, *ctx;
 
 	engine->budget = budget;
-	while (engine->budget && engine->ready_first) {
-		ctx = engine->ready_first;
-		engine->ready_first = ctx->next_listed;
-		ctx->listed = false;
+	while (engine->budget && (ctx = muster_ready_take(engine)))
 		if (run(ctx)) {
-			ctx->listed = true;
-			push(&again_first, &again_last, ctx);
+			ctx->next_ready = again;
+			again = ctx;
 		}
+	for (; again; again = ctx) {
+		ctx = again->next_ready;
+		muster_context_ready(again);
 	}
-	if (again_first && engine->ready_first)
-		engine->ready_last->next_listed = again_first;
-	else if (again_first)
-		engine->ready_first = again_first;
-	if (again_first)
-		engine->ready_last = again_last;
 	return engine->ready_first;
 }
 
@@ -226,7 +196,7 @@ static void lose(struct context *ctx, uint32_t node, uint32_t present)
 	for (i = 0; i < ctx->nr_members; i++) {
 		if (ctx->members[i].node != node || i == ctx->self ||
 		    (present && ctx->members[i].incarnation == present) ||
-		    muster_farewell_complete(&ctx->members[i]))
+		    muster_farewell_complete(muster_member_peer(ctx, i)))
 			continue;
 		muster_context_fail(ctx, MUSTER_STATUS_PEER_LOST, i, NULL);
 		return;
@@ -236,12 +206,11 @@ static void lose(struct context *ctx, uint32_t node, uint32_t present)
 void muster_engine_peer_present(struct muster_engine *engine, uint32_t node,
 				uint32_t incarnation)
 {
-	uint32_t i, c;
+	struct context *ctx = NULL;
+	uint32_t bucket = 0;
 
-	for (i = 0; i < engine->nr_units; i++)
-		for (c = 0; c < MUSTER_UNIT_CONTEXTS_MAX; c++)
-			if (engine->units[i].contexts[c])
-				lose(engine->units[i].contexts[c], node, incarnation);
+	while ((ctx = muster_context_next(engine, &bucket, ctx)))
+		lose(ctx, node, incarnation);
 }
 
 void muster_engine_peer_lost(struct muster_engine *engine, uint32_t node)

@@ -86,10 +86,13 @@ struct muster_engine_world {
 	void (*free)(void *world, void *p, size_t bytes);
 };
 
+#define MUSTER_ENGINE_NO_BUFFER	0xffffffffu
+
 struct muster_engine_config {
 	uint32_t node;		/* this NIC's NodeID */
 	uint32_t units;		/* 1 to MUSTER_UNITS */
-	uint32_t buffer_bytes;	/* of each unit, a multiple of MUSTER_PULSE_MAX; 0: the default */
+	uint32_t buffer_bytes;	/* of each unit, a multiple of MUSTER_MTU; 0: the default;
+				   MUSTER_ENGINE_NO_BUFFER: none */
 	uint64_t hash_key[2];	/* secret, where strangers choose the members: it hashes them */
 };
 
@@ -125,14 +128,13 @@ struct muster_engine_counters {
 	uint64_t dma_read_bytes;
 	uint64_t dma_write_bytes;
 	uint64_t grants;
-	uint64_t grants_reserve;	/* of them from a context's reserve */
+	uint64_t grants_streamed;	/* of them without room: combined as it comes */
 	uint64_t credits;
 	uint64_t drop_malformed;	/* version, type, flags, lengths, reserved bits */
 	uint64_t drop_stranger;		/* no such context, wrong key, member or incarnation */
 	uint64_t drop_duplicate;	/* slot is filled already */
 	uint64_t drop_window;		/* number or pulse outside of the window */
 	uint64_t drop_ring_full;	/* point to point, receive ring full */
-	uint64_t drop_buffer_full;	/* packet buffer has no entry left */
 	uint64_t contexts_failed;
 	uint64_t buffer_blocks_used_max; /* of any unit */
 	uint64_t buffer_blocks_used;	/* now, of all units */
@@ -176,13 +178,11 @@ void muster_engine_vp_close(struct muster_engine *engine, uint16_t vp);
 /**
  * muster_engine_context_open() - let a VP run sequences with the given members.
  *
- * Reserves one pulse of packet buffer in the least loaded unit, for good, so
- * that contexts never wait for each other's room (Documentation/sequence.md).
  * Packets that come before the context is open are dropped: open it on every
  * member before the first sequence is posted on any.
  *
- * Return: 0; -EINVAL; -EEXIST; -ENOSPC when every unit has
- * MUSTER_UNIT_CONTEXTS_MAX contexts, or too many that were closed still have members
+ * Return: 0; -EINVAL; -EEXIST; -ENOSPC when there are MUSTER_CONTEXTS_MAX contexts
+ * or too many members in all of them, or too many that were closed still have members
  * to tell (step, then try again); -ENOMEM.
  */
 int muster_engine_context_open(struct muster_engine *engine,
@@ -191,7 +191,7 @@ int muster_engine_context_open(struct muster_engine *engine,
 /**
  * muster_engine_context_begin() - the same in pieces, for tables that are long.
  *
- * config->members is not looked at. The context has its reserve from now on, but it is
+ * config->members is not looked at. The context has its place from now on, but it is
  * open with its last member only: before that nobody can post to it or abort it, and
  * packets for it are dropped. A member there that is lost meanwhile fails it all the same.
  *
@@ -229,7 +229,7 @@ void muster_engine_context_close(struct muster_engine *engine, uint16_t vp, uint
  *
  * Return: 0; -EAGAIN when the queue is full (step and poll, then try again);
  * -EINVAL for a descriptor that is not valid, with *bad (if not NULL) set to its
- * index; -ENOENT for an unknown VP or context.
+ * index; -ENOENT for an unknown VP or context; -ENOMEM.
  */
 int muster_engine_post(struct muster_engine *engine, uint16_t vp,
 		       const struct muster_desc *descs, uint32_t nr, uint32_t *bad);

@@ -254,6 +254,9 @@ static void rabenseifner(struct world *w, uint64_t chunk, uint32_t pulse_len)
 	}
 }
 
+/* From ample room down to none. */
+static const uint32_t BUFFERS[] = { 0, MUSTER_ENGINE_NO_BUFFER, MUSTER_MTU, MUSTER_PULSE_MAX };
+
 static void rabenseifner_runs_in_pulses_with_packets(void **state)
 {
 	uint64_t seed;
@@ -263,13 +266,12 @@ static void rabenseifner_runs_in_pulses_with_packets(void **state)
 		struct world *w = vary(4, seed);
 
 		w->share = false;
-		/* From ample room down to nothing but the reserve. */
-		w->buffer_bytes = seed % 4 ? (seed % 4) * MUSTER_PULSE_MAX : 0;
+		w->buffer_bytes = BUFFERS[seed % 4];
 		rabenseifner(w, 40000 + seed % 5 * 8, seed % 2 ? 4096 : 12000);
 		assert_int_equal(world_counters(w, 0).bytes_referenced, 0);
 		assert_true(world_counters(w, 0).grants);
-		if (w->buffer_bytes == MUSTER_PULSE_MAX)
-			assert_true(world_counters(w, 0).grants_reserve ==
+		if (w->buffer_bytes == MUSTER_ENGINE_NO_BUFFER)
+			assert_true(world_counters(w, 0).grants_streamed ==
 				    world_counters(w, 0).grants);
 		world_destroy(w);
 	}
@@ -285,7 +287,7 @@ static void rabenseifner_runs_in_pulses_by_reference(void **state)
 
 		w->share = true;
 		w->peers_hidden = false;
-		w->buffer_bytes = seed % 4 ? (seed % 4) * MUSTER_PULSE_MAX : 0;
+		w->buffer_bytes = BUFFERS[seed % 4];
 		rabenseifner(w, 40000 + seed % 5 * 8, seed % 2 ? 4096 : 12000);
 		assert_int_equal(w->nr_sent[MUSTER_PACKET_DATA], 0);
 		assert_int_equal(world_counters(w, 0).bytes_referenced,
@@ -306,10 +308,28 @@ static void what_a_peer_cannot_map_is_sent(void **state)
 	world_destroy(w);
 }
 
-/* Each sends its whole vector and stores over it: the copy in section 4, or all wait. */
+static void post_exchange(struct world *w, uint32_t r, uint64_t from, uint64_t to, uint64_t bytes)
+{
+	enum { PULSE = 32768 };
+	struct muster_desc descs[2] = {
+		desc_rdma(MUSTER_DESC_CH, 0, bytes, PULSE),
+		desc_rdma(MUSTER_DESC_CT | MUSTER_DESC_COLL_END | MUSTER_DESC_REDUCE, 1, bytes, PULSE),
+	};
+	uint32_t i;
+
+	for (i = 0; i < bytes / 8; i++)
+		world_double(w, r, from)[i] = r * 1000 + i;
+	desc_load(&descs[0], from);
+	desc_to(&descs[0], !r, 0);
+	desc_load(&descs[1], from);
+	desc_store(&descs[1], to);
+	world_post(w, r, descs, 2);
+}
+
+/* Each sends its whole vector and stores beside it: with any room, or none. */
 static void two_ranks_exchange_whole_vectors(void **state)
 {
-	enum { BYTES = 100000, PULSE = 32768 };
+	enum { BYTES = 100000 };
 	uint64_t seed;
 	uint32_t r, i;
 
@@ -317,28 +337,48 @@ static void two_ranks_exchange_whole_vectors(void **state)
 	for (seed = 0; seed < SEEDS; seed++) {
 		struct world *w = vary(2, seed);
 
-		w->buffer_bytes = seed / 4 % 4 * MUSTER_PULSE_MAX;
+		w->buffer_bytes = BUFFERS[seed / 4 % 4];
 		world_start(w);
-		for (r = 0; r < 2; r++) {
-			struct muster_desc descs[2] = {
-				desc_rdma(MUSTER_DESC_CH, 0, BYTES, PULSE),
-				desc_rdma(MUSTER_DESC_CT | MUSTER_DESC_COLL_END |
-					  MUSTER_DESC_REDUCE, 1, BYTES, PULSE),
-			};
-
-			for (i = 0; i < BYTES / 8; i++)
-				world_double(w, r, OUT)[i] = r * 1000 + i;
-			desc_load(&descs[0], OUT);
-			desc_to(&descs[0], !r, 0);
-			desc_load(&descs[1], OUT);
-			desc_store(&descs[1], OUT);
-			world_post(w, r, descs, 2);
-		}
+		for (r = 0; r < 2; r++)
+			post_exchange(w, r, IN, OUT, BYTES);
 		world_run(w);
 		for (r = 0; r < 2; r++) {
 			assert_int_equal(w->nodes[r].nr_cqes, 1);
 			for (i = 0; i < BYTES / 8; i++)
 				assert_true(world_double(w, r, OUT)[i] == 1000 + 2 * i);
+		}
+		world_destroy(w);
+	}
+}
+
+/* A program that stores over what it sends waits for its own send, writes nothing, and says so. */
+static void an_exchange_in_place_without_room_waits_and_tells_why(void **state)
+{
+	enum { BYTES = 8000 };
+	struct muster_context_state query;
+	uint32_t share, r, i;
+
+	(void)state;
+	for (share = 0; share < 2; share++) {
+		struct world *w = world_create(2, share);
+
+		w->share = share;
+		w->map = share;
+		w->buffer_bytes = MUSTER_ENGINE_NO_BUFFER;
+		world_start(w);
+		for (r = 0; r < 2; r++)
+			post_exchange(w, r, OUT, OUT, BYTES);
+		world_run(w);
+		for (r = 0; r < 2; r++) {
+			assert_int_equal(muster_engine_context_query(w->nodes[r].engine, WORLD_VP,
+								     WORLD_JOB, WORLD_CONTEXT,
+								     &query), 0);
+			assert_int_equal(query.running, 1);
+			assert_int_equal(query.cursor, 0);
+			assert_int_equal(query.waiting, 0);	/* for its own send */
+			assert_int_equal(w->nodes[r].nr_cqes, 0);
+			for (i = 0; i < BYTES / 8; i++)
+				assert_true(world_double(w, r, OUT)[i] == r * 1000 + i);
 		}
 		world_destroy(w);
 	}
@@ -359,7 +399,7 @@ static void a_large_tree_node_combines_its_children_in_slot_order(void **state)
 		struct muster_desc root = desc_rdma(MUSTER_DESC_CH | MUSTER_DESC_CT |
 						    MUSTER_DESC_REDUCE, 3, BYTES, 16384);
 
-		w->buffer_bytes = seed / 4 % 4 * MUSTER_PULSE_MAX;
+		w->buffer_bytes = BUFFERS[seed / 4 % 4];
 		world_start(w);
 		for (r = 0; r < 4; r++)
 			for (i = 0; i < BYTES / 8; i++)
@@ -446,6 +486,7 @@ int main(void)
 		cmocka_unit_test(rabenseifner_runs_in_pulses_by_reference),
 		cmocka_unit_test(what_a_peer_cannot_map_is_sent),
 		cmocka_unit_test(two_ranks_exchange_whole_vectors),
+		cmocka_unit_test(an_exchange_in_place_without_room_waits_and_tells_why),
 		cmocka_unit_test(a_large_tree_node_combines_its_children_in_slot_order),
 		cmocka_unit_test(a_message_of_no_bytes_in_memory_is_sent_all_the_same),
 		cmocka_unit_test(a_local_copy_waits_for_the_send_that_it_would_overwrite),

@@ -12,10 +12,12 @@
 
 static void prepare(const struct context *ctx, uint32_t member, struct muster_packet *packet)
 {
+	const struct peer *peer = muster_member_peer(ctx, member);
+
 	if (!ctx->failure.status) {
 		muster_packet_prepare(ctx, MUSTER_PACKET_CREDIT, member, packet);
 		packet->flags = MUSTER_PACKET_COLL_END;
-		packet->number = ctx->members[member].sent;
+		packet->number = peer ? peer->sent : 0;
 		return;
 	}
 	muster_packet_prepare(ctx, MUSTER_PACKET_ABORT, member, packet);
@@ -28,9 +30,11 @@ static void prepare(const struct context *ctx, uint32_t member, struct muster_pa
 bool muster_farewell_say(struct context *ctx)
 {
 	struct muster_packet packet;
+	const struct peer *peer;
 
 	for (; ctx->told_next < ctx->nr_members; ctx->told_next++) {
-		if (ctx->told_next == ctx->self || ctx->members[ctx->told_next].left)
+		peer = muster_member_peer(ctx, ctx->told_next);
+		if (ctx->told_next == ctx->self || (peer && peer->left))
 			continue;
 		prepare(ctx, ctx->told_next, &packet);
 		if (muster_packet_try(ctx, ctx->told_next, &packet, NULL) == -EAGAIN)
@@ -47,16 +51,14 @@ bool muster_farewell_check(struct context *ctx)
 	return false;
 }
 
-static void left(struct context *ctx, uint32_t index)
+static void left(struct context *ctx, struct peer *peer)
 {
-	struct member *member = &ctx->members[index];
-
-	if (member->left)
+	if (peer->left)
 		return;
-	member->left = true;
-	if (!ctx->nr_left++ || (int32_t)(member->base - ctx->left_base) < 0) {
-		ctx->left_first = index;
-		ctx->left_base = member->base;
+	peer->left = true;
+	if (!ctx->nr_left++ || (int32_t)(peer->base - ctx->left_base) < 0) {
+		ctx->left_first = peer->member;
+		ctx->left_base = peer->base;
 	}
 	if (ctx->running)
 		muster_farewell_check(ctx);
@@ -65,40 +67,43 @@ static void left(struct context *ctx, uint32_t index)
 void muster_farewell_receive(struct context *ctx, uint32_t index,
 			     const struct muster_packet *packet)
 {
-	struct member *member = &ctx->members[index];
+	struct peer *peer = muster_member_peer(ctx, index);
 
-	member->received--;		/* was counted like any other */
-	if (!member->left)
-		member->said = packet->number;
-	left(ctx, index);
+	peer->received--;		/* was counted like any other */
+	if (!peer->left)
+		peer->said = packet->number;
+	left(ctx, peer);
 }
 
 /* Its farewell may have overtaken what went before, and that may be lost with its node. */
-bool muster_farewell_complete(const struct member *member)
+bool muster_farewell_complete(const struct peer *peer)
 {
-	return member->left &&
-	       (member->all_came || (int32_t)(member->received - member->said) >= 0);
+	return peer && peer->left &&
+	       (peer->all_came || (int32_t)(peer->received - peer->said) >= 0);
 }
 
 static void leave(struct context *ctx, uint32_t node)
 {
+	struct peer *peer;
 	uint32_t i;
 
 	if (!muster_member_may_be_at(ctx, node))
 		return;
 	for (i = 0; i < ctx->nr_members && !ctx->failure.status; i++)
 		if (i != ctx->self && ctx->members[i].node == node) {
-			ctx->members[i].all_came = true;
-			left(ctx, i);
+			peer = muster_member_meet(ctx, i);
+			if (!peer)
+				return;
+			peer->all_came = true;
+			left(ctx, peer);
 		}
 }
 
 void muster_engine_peer_left(struct muster_engine *engine, uint32_t node)
 {
-	uint32_t i, c;
+	struct context *ctx = NULL;
+	uint32_t bucket = 0;
 
-	for (i = 0; i < engine->nr_units; i++)
-		for (c = 0; c < MUSTER_UNIT_CONTEXTS_MAX; c++)
-			if (engine->units[i].contexts[c])
-				leave(engine->units[i].contexts[c], node);
+	while ((ctx = muster_context_next(engine, &bucket, ctx)))
+		leave(ctx, node);
 }

@@ -3,25 +3,13 @@
  * One run of a sequence for one pulse: load, combine in slot order, store, send
  * (Documentation/sequence.md, section 2). It goes as far as it can and is called
  * again when something has come. Inline data is kept here; what lies in memory
- * is combined there, in the store range, piece by piece from the packet buffer
- * or straight from the sender's memory.
+ * is combined there, in the store range (combine.c).
  */
 #include "internal.h"
 
 #include <string.h>
 
 #include "arith.h"
-
-uint32_t muster_step_bytes(const struct sequence *seq, const struct step *step, uint32_t pulse)
-{
-	uint64_t done = (uint64_t)pulse * seq->pulse_len;
-
-	if (step->kind == MUSTER_DESC_MP)
-		return step->length;
-	if (done >= step->length)
-		return 0;
-	return step->length - done < seq->pulse_len ? step->length - done : seq->pulse_len;
-}
 
 void muster_instance_start(struct instance *inst, uint32_t pulse)
 {
@@ -39,18 +27,6 @@ bool muster_instance_ended(const struct context *ctx, const struct instance *ins
 	return inst->next == muster_sequence_current(ctx)->nr_steps && !inst->open;
 }
 
-static bool replaces(const struct step *step, const struct entry *entry)
-{
-	return entry->flags & MUSTER_PACKET_SWAP_DATA || !(step->flags & MUSTER_DESC_REDUCE);
-}
-
-/* The packet should have brought the operand, which nothing else does. */
-static bool operand_missing(struct context *ctx, const struct entry *entry)
-{
-	muster_context_fail(ctx, MUSTER_STATUS_PROTOCOL, entry->member, &entry->signature);
-	return false;
-}
-
 static void slot_done(struct context *ctx, struct instance *inst, struct entry *entry)
 {
 	inst->member_last = entry->member;
@@ -58,7 +34,7 @@ static void slot_done(struct context *ctx, struct instance *inst, struct entry *
 	inst->slot++;
 	ctx->coll_end |= !!(entry->flags & MUSTER_PACKET_COLL_END);
 	ctx->moved = true;
-	muster_entry_remove(ctx, entry);
+	muster_entry_remove(entry);
 }
 
 static bool slots_left(const struct instance *inst, const struct step *step)
@@ -66,31 +42,21 @@ static bool slots_left(const struct instance *inst, const struct step *step)
 	return inst->slot < step->slot_first + step->cp_count;
 }
 
-/* Rule 3: what is stored must not overwrite what is still being sent. */
-static bool store_waits(const struct sequence *seq, const struct instance *inst,
-			const struct step *step)
-{
-	uint64_t addr = step->store_addr + (uint64_t)inst->pulse * seq->pulse_len;
-
-	return inst->open && muster_sends_overlap(inst, addr, muster_step_bytes(seq, step, inst->pulse));
-}
-
 /* ---- inline ---- */
 
 static bool combine_inline(struct context *ctx, struct instance *inst, const struct step *step)
 {
-	struct entry *entry = muster_entry_find(ctx->unit, ctx->index, ctx->base, inst->pulse,
-						inst->slot);
+	struct entry *entry = muster_entry_find(ctx, ctx->base, inst->pulse, inst->slot);
 
 	if (!entry)
 		return false;
-	if (replaces(step, entry))
+	if (muster_combine_replaces(step, entry))
 		memcpy(inst->data, entry->data, sizeof(inst->data));
 	else if (inst->has_operand)
 		muster_arith(step->type, step->op, inst->data, inst->data, entry->data,
 			     step->length);
 	else
-		return operand_missing(ctx, entry);
+		return muster_combine_operand_missing(ctx, entry);
 	slot_done(ctx, inst, entry);
 	return true;
 }
@@ -109,88 +75,12 @@ static bool run_inline(struct context *ctx, struct instance *inst, const struct 
 			return false;
 	if (!step->store_key)
 		return true;
-	return !store_waits(muster_sequence_current(ctx), inst, step) &&
+	return !muster_combine_waits(muster_sequence_current(ctx), inst, step) &&
 	       muster_memory_write(ctx, step->store_key, step->store_addr, inst->data,
 				   step->length);
 }
 
 /* ---- in memory ---- */
-
-/* What a step works on in its pulse, mapped where that is possible. */
-struct span {
-	uint64_t load_addr;
-	uint64_t store_addr;
-	uint32_t bytes;
-	uint32_t operand_key;		/* of load or store, whichever holds the operand */
-	uint64_t operand_addr;
-	const uint8_t *operand;
-	uint8_t *store;
-};
-
-static void span_of(struct context *ctx, const struct instance *inst, const struct step *step,
-		    struct span *span)
-{
-	const struct sequence *seq = muster_sequence_current(ctx);
-	uint64_t offset = (uint64_t)inst->pulse * seq->pulse_len;
-
-	span->bytes = muster_step_bytes(seq, step, inst->pulse);
-	span->load_addr = step->load_addr + offset;
-	span->store_addr = step->store_addr + offset;
-	span->operand_key = inst->stored ? step->store_key : step->load_key;
-	span->operand_addr = inst->stored ? span->store_addr : span->load_addr;
-	if (!span->bytes)
-		return;
-	span->store = muster_memory_map(ctx, step->store_key, span->store_addr, span->bytes, true);
-	if (span->operand_key)
-		span->operand = muster_memory_map(ctx, span->operand_key, span->operand_addr,
-						  span->bytes, false);
-}
-
-/* store[at..] = operand[at..] op from, or = from */
-static bool combine_piece(struct context *ctx, const struct step *step, const struct span *span,
-			  uint32_t at, const void *from, uint32_t len, bool replace)
-{
-	struct muster_engine_counters *counters = &ctx->engine->counters;
-	const void *operand;
-	void *to;
-
-	if (replace)
-		return muster_memory_write(ctx, step->store_key, span->store_addr + at, from, len);
-	if (span->operand && span->store) {
-		counters->dma_read_bytes += len;
-		counters->dma_write_bytes += len;
-		muster_arith(step->type, step->op, span->store + at, span->operand + at, from,
-			     len);
-		return true;
-	}
-	operand = muster_memory_source(ctx, span->operand_key, span->operand_addr + at, len);
-	if (!operand)
-		return false;
-	to = ctx->unit->scratch;
-	muster_arith(step->type, step->op, to, operand, from, len);
-	return muster_memory_write(ctx, step->store_key, span->store_addr + at, to, len);
-}
-
-/* peer: the message in the sender's memory; else it is in the entry's blocks. */
-static bool combine_message(struct context *ctx, struct instance *inst, const struct step *step,
-			    const struct entry *entry, const uint8_t *peer)
-{
-	bool replace = replaces(step, entry);
-	struct span span = { 0 };
-	uint32_t at, len;
-
-	span_of(ctx, inst, step, &span);
-	for (at = 0; at < span.bytes; at += len) {
-		const void *from = peer ? peer + at : muster_room_block(ctx->unit, entry, at);
-
-		len = span.bytes - at;
-		if (len > MUSTER_MTU && !(peer && span.store && (span.operand || replace)))
-			len = MUSTER_MTU;
-		if (!combine_piece(ctx, step, &span, at, from, len, replace))
-			return false;
-	}
-	return true;
-}
 
 static const void *peer_memory(struct context *ctx, const struct entry *entry)
 {
@@ -214,26 +104,6 @@ static bool given_back(const struct context *ctx, struct entry *entry)
 	return true;
 }
 
-/* The store waits, so the message waits here: its sender must not wait for us. */
-static bool copy_reference(struct context *ctx, struct instance *inst, struct entry *entry,
-			   const uint8_t *peer)
-{
-	uint32_t at, len;
-
-	if (!muster_room_take(ctx, entry, inst->pulse == ctx->pulse_first))
-		return false;
-	for (at = 0; at < entry->total; at += len) {
-		len = entry->total - at < MUSTER_MTU ? entry->total - at : MUSTER_MTU;
-		memcpy(muster_room_block(ctx->unit, entry, at), peer + at, len);
-	}
-	if (given_back(ctx, entry))
-		return false;
-	ctx->engine->counters.bytes_referenced += entry->total;
-	entry->state = ENTRY_FULL;
-	entry->owes_taken = true;
-	return true;
-}
-
 static bool combine_reference(struct context *ctx, struct instance *inst, const struct step *step,
 			      struct entry *entry)
 {
@@ -244,50 +114,32 @@ static bool combine_reference(struct context *ctx, struct instance *inst, const 
 		ctx->moved = true;
 		return false;
 	}
-	if (store_waits(muster_sequence_current(ctx), inst, step)) {
-		if (copy_reference(ctx, inst, entry, peer))
-			muster_landing_tell_taken(ctx, entry);
-		return false;
-	}
-	if (!combine_message(ctx, inst, step, entry, peer) || given_back(ctx, entry))
+	if (!muster_combine_message(ctx, inst, step, entry, peer) || given_back(ctx, entry))
 		return false;
 	ctx->engine->counters.bytes_referenced += entry->total;
-	entry->combined = true;
 	entry->owes_taken = true;
-	return true;
-}
-
-static bool combine_full(struct context *ctx, struct instance *inst, const struct step *step,
-			 struct entry *entry)
-{
-	if (store_waits(muster_sequence_current(ctx), inst, step)) {
-		if (entry->owes_taken)
-			muster_landing_tell_taken(ctx, entry);
-		return false;
-	}
-	if (!combine_message(ctx, inst, step, entry, NULL))
-		return false;
-	entry->combined = true;
 	return true;
 }
 
 static bool combine_slot(struct context *ctx, struct instance *inst, const struct step *step)
 {
-	struct entry *entry = muster_entry_find(ctx->unit, ctx->index, ctx->base, inst->pulse,
-						inst->slot);
+	struct entry *entry = muster_entry_find(ctx, ctx->base, inst->pulse, inst->slot);
 
-	if (!entry || entry->state == ENTRY_ASKED || entry->state == ENTRY_GRANTED ||
-	    entry->state == ENTRY_VOID)
+	if (!entry || (entry->state != ENTRY_REFERENCE && entry->state != ENTRY_FULL))
 		return false;
 	if (!entry->combined) {
-		if (!inst->has_operand && !replaces(step, entry))
-			return operand_missing(ctx, entry);
-		if (!(entry->state == ENTRY_REFERENCE ? combine_reference :
-							combine_full)(ctx, inst, step, entry))
+		if (!inst->has_operand && !muster_combine_replaces(step, entry))
+			return muster_combine_operand_missing(ctx, entry);
+		if (muster_combine_waits(muster_sequence_current(ctx), inst, step))
 			return false;
+		if (entry->state == ENTRY_REFERENCE ?
+		    !combine_reference(ctx, inst, step, entry) :
+		    !muster_combine_message(ctx, inst, step, entry, NULL))
+			return false;
+		entry->combined = true;
 		inst->stored = true;
 	}
-	if (entry->owes_taken && !muster_landing_tell_taken(ctx, entry))
+	if (entry->owes_taken && !muster_grant_tell_taken(ctx, entry))
 		return false;
 	slot_done(ctx, inst, entry);
 	return true;
@@ -303,7 +155,7 @@ static bool copy_local(struct context *ctx, const struct instance *inst, const s
 
 	if (step->load_key == step->store_key && step->load_addr == step->store_addr)
 		return true;
-	if (store_waits(seq, inst, step))
+	if (muster_combine_waits(seq, inst, step))
 		return false;
 	for (at = 0; at < bytes; at += len) {
 		len = bytes - at < MUSTER_MTU ? bytes - at : MUSTER_MTU;

@@ -20,13 +20,15 @@
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "little-endian hosts only");
 
 enum engine_limit {
-	PULSE_BLOCKS = MUSTER_PULSE_MAX / MUSTER_MTU,	/* blocks of a pulse, or of a reserve */
-	/* Slots that can be told or asked for within the window of one context. */
-	CONTEXT_ENTRIES = (MUSTER_WINDOW + 1) * MUSTER_PULSES_LIVE * MUSTER_SLOTS_MAX,
+	PULSE_BLOCKS = MUSTER_PULSE_MAX / MUSTER_MTU,	/* blocks of a pulse */
+	ENTRIES_CHUNK = 128,		/* entries of a packet buffer, allocated together */
 	BUFFER_BYTES_MAX = 128 << 20,
-	CLOSED_MAX = 64,		/* closed and not yet told to all: no more are opened then */
+	CLOSED_MAX = MUSTER_CONTEXTS_MAX, /* closed and not yet told to all: no more are opened then */
 	CLOSE_BUDGET = 64,		/* members told at once when it closes; steps tell the rest */
-	NODE_BITS = 4096,		/* nodes by which a context is found that a loss concerns */
+	MEMBERS_ALL_MAX = 64 * MUSTER_MEMBERS_MAX, /* of all contexts of an engine */
+	CONTEXT_BUCKETS = 2048,		/* of the table that finds contexts */
+	POOL_CLASSES = 10,		/* sizes of what the pool keeps: 64 bytes, 128, ... */
+	POOL_KEEP_BYTES = 256 << 10,	/* that the pool keeps free */
 	BASE_AGE_MAX = 1 << 30,		/* how far a member's base is remembered to lie back */
 };
 
@@ -58,6 +60,8 @@ static inline bool muster_signatures_equal(const struct muster_signature *a,
 }
 
 struct sequence {
+	struct sequence *next;		/* of the context, in order of number */
+	size_t bytes;
 	uint64_t cookie;
 	struct muster_signature signature;
 	uint32_t pulse_len;
@@ -67,11 +71,12 @@ struct sequence {
 	uint8_t nr_slots;
 	bool coll_end;
 	uint8_t slot_step[MUSTER_SLOTS_MAX];	/* which step awaits a slot */
-	struct step steps[MUSTER_SEQ_DESCS_MAX];
+	struct step steps[];
 };
 
 /* A point-to-point message that waits for the wire. */
 struct message {
+	struct message *next;
 	uint64_t cookie;
 	uint64_t load_addr;
 	uint32_t load_key;
@@ -91,26 +96,27 @@ enum entry_state {
 	ENTRY_ASKED = 1,	/* RTS has come; no room yet */
 	ENTRY_REFERENCE,	/* RTS has come; the message lies in the sender's memory */
 	ENTRY_GRANTED,		/* has room; fragments arrive */
+	ENTRY_STREAMED,		/* its turn has come: fragments are combined as they arrive */
 	ENTRY_FULL,		/* the message is here */
 	ENTRY_VOID,		/* its memory was given back before it was read: an ABORT follows */
 };
 
 /* What is known of one slot of one instance. */
 struct entry {
-	uint64_t key;
+	struct context *owner;
+	struct entry *next_hashed;	/* of the same bucket; or of the free ones */
+	struct entry *next, *prev;	/* of the same number */
 	uint32_t number;
 	uint32_t pulse;
 	uint32_t member;	/* who wrote it */
-	struct muster_signature signature;
 	uint32_t total;
+	struct muster_signature signature;
 	uint16_t flags;		/* MUSTER_PACKET_* */
-	uint16_t next, prev;	/* entries of the same number; next: free ones */
 	uint16_t stage;
 	uint8_t state;
 	uint8_t slot;
 	uint8_t fragments;	/* bit i: the one at offset i * MUSTER_MTU is here */
 	uint8_t nr_blocks;
-	bool in_reserve;
 	bool is_inline;
 	bool combined;		/* only TAKEN is still owed */
 	bool owes_taken;
@@ -121,23 +127,26 @@ struct entry {
 	};
 };
 
+/* Entries come in chunks, as many as are needed at once. */
+struct entry_chunk {
+	struct entry_chunk *next;
+	struct entry entries[ENTRIES_CHUNK];
+};
+
 struct unit {
-	struct context *contexts[MUSTER_UNIT_CONTEXTS_MAX];
 	uint32_t nr_contexts;
-	uint32_t contexts_max;		/* that have a reserve */
 
-	uint8_t *blocks;		/* first the reserves, then what all share */
-	uint64_t *used;			/* a bit per block; those of reserves are always set */
+	uint8_t *blocks;
+	uint64_t *used;			/* a bit per block */
 	uint32_t nr_blocks;
-	uint32_t nr_shared_free;
+	uint32_t nr_free;
 	uint32_t nr_used;
+	struct context *waiting_first, *waiting_last; /* for blocks */
 
-	struct entry *entries;		/* [0] is unused: 0 ends lists */
-	uint32_t nr_entries;
-	uint32_t nr_touched;		/* entries from here on were never used */
+	struct entry_chunk *chunks;
+	struct entry *free_entries;
 	uint32_t nr_entries_used;
-	uint16_t free_first;
-	uint16_t *table;		/* open addressing; 0: empty */
+	struct entry **table;		/* hash table of 1 << table_bits chains */
 	uint32_t table_bits;
 
 	uint8_t *scratch;		/* MUSTER_MTU bytes, for memory that cannot be mapped */
@@ -145,16 +154,24 @@ struct unit {
 
 /* ---- contexts (context.c) ---- */
 
+/* What is known of each. */
 struct member {
 	uint32_t node;
 	uint32_t incarnation;
+	uint32_t peer;			/* index in peers + 1; 0: nothing was exchanged yet */
+	uint16_t vp;
+};
+
+/* Of a member that something was exchanged with. */
+struct peer {
+	uint32_t member;		/* its index */
 	uint32_t base;			/* newest that it has told; or at least so much */
 	uint32_t asked;			/* tell it when this number has ended, if `asks` */
 	uint32_t next_asking;		/* index + 1, list of those that are owed a CREDIT */
 	uint32_t sent;			/* packets to it, but for the farewell */
 	uint32_t received;		/* packets from it, but for the farewell */
 	uint32_t said;			/* how many it had sent, by its farewell */
-	uint16_t vp;
+	uint8_t wanted;			/* bit number % MUSTER_WINDOW: tell it when that has ended */
 	bool left;			/* its context is closed: base is final */
 	bool all_came;			/* what it had sent has been received, says the caller */
 	bool listed;
@@ -162,11 +179,12 @@ struct member {
 	bool due;			/* CREDIT is due now */
 };
 
+_Static_assert(sizeof(struct member) == 16, "what a member costs at rest");
+_Static_assert(MUSTER_WINDOW <= 8, "bits of peer.wanted");
+
 /* What has come for one number of the window. */
 struct arrivals {
-	uint16_t first, last;		/* entries */
-	uint32_t credit_wanted;		/* bit per slot */
-	uint32_t writer[MUSTER_SLOTS_MAX];
+	struct entry *first, *last;
 };
 
 /* A number that has ended. */
@@ -208,7 +226,7 @@ struct instance {
 	uint64_t open;		/* bit per step: its send is not closed */
 	uint64_t todo;		/* of these, those that wait for window or wire only */
 	uint8_t data[MUSTER_INLINE_MAX] __attribute__((aligned(32)));
-	struct send sends[MUSTER_SEQ_DESCS_MAX];
+	struct send sends[];		/* one for each step of the sequence */
 };
 
 struct failure {
@@ -219,11 +237,17 @@ struct failure {
 	struct muster_signature other;	/* MISMATCH */
 };
 
+/*
+ * At rest it is this, its members and the tables that find them, in one allocation.
+ * Everything else it has from the pool while it needs it.
+ */
 struct context {
 	struct muster_engine *engine;
 	struct unit *unit;
-	struct context *next_of_vp;
-	struct context *next_listed;
+	struct context *next_hashed;
+	struct context *next_of_vp, *prev_of_vp;
+	struct context *next_ready, *prev_ready;
+	struct context *next_waiting, *prev_waiting; /* of the unit, for blocks */
 	size_t bytes;
 	uint64_t job_key;
 	uint32_t nr_members;		/* there so far */
@@ -233,47 +257,57 @@ struct context {
 	uint32_t life;
 	uint16_t vp;
 	uint8_t job;
-	uint8_t index;			/* in the unit */
 	bool listed;			/* on the engine's list of what can run */
-	bool stalled;			/* wire, completion queue or budget said: later */
-	bool wants_room;		/* look again when shared blocks become free */
+	bool stalled;			/* wire, completion queue, memory or budget said: later */
+	bool wants_room;		/* look again when blocks become free */
 	bool moved;			/* something changed that lets something else go on */
-	bool reserve_used;
 	bool running;			/* the sequence `base` */
 	bool closed;			/* for its owner; stays until all members are told */
 	bool coll_end;			/* of it: a packet carried COLL_END */
+	bool cause_told;		/* a completion has carried the cause */
+	bool context_told;		/* MUSTER_CQE_CONTEXT is written */
 
 	uint32_t base;			/* oldest number not ended */
+	uint32_t base_unheard;		/* of members that have told nothing: at least so much */
 	uint32_t queued;		/* sequences [base, base + queued) are posted */
 	uint32_t pulse_first;		/* live pulses are [pulse_first, pulse_next) */
 	uint32_t pulse_next;
 	uint32_t nr_ended;		/* entries of ended[] that are valid */
-	struct muster_packet header;	/* what all packets of the context share */
-
-	struct failure failure;
 	uint32_t told_next;		/* member to tell next of failure or end; nr_members: all know */
-	bool cause_told;		/* a completion has carried the cause */
-	bool context_told;		/* MUSTER_CQE_CONTEXT is written */
 
 	uint32_t nr_left;		/* members that have closed their context */
 	uint32_t left_first;		/* of them, the one that ended the fewest numbers, */
 	uint32_t left_base;		/* and its final base */
-	uint32_t asking_first;		/* member index + 1 */
-	uint32_t messages_first, nr_messages;
+	uint32_t asking_first;		/* index in peers + 1 */
+	uint32_t nr_peers, peers_max;
+	struct peer *peers;
+	uint32_t nr_messages;
+	struct message *messages_first, *messages_last;
+	struct sequence *first, *last;	/* posted; the first is number `base` */
+	void *instances;		/* of the running sequence */
+	size_t instance_bytes;		/* of each */
+	size_t instances_bytes;		/* of all */
+	struct muster_packet header;	/* what all packets of the context share */
+	struct failure failure;
 	struct arrivals arrivals[MUSTER_WINDOW];
 	struct ended ended[MUSTER_WINDOW];
-	struct message messages[MUSTER_SEQ_QUEUE_MAX];
-	struct instance instances[MUSTER_PULSES_LIVE];
-	struct sequence queue[MUSTER_SEQ_QUEUE_MAX];	/* by number */
 
-	struct member *members;		/* behind this struct, with their hash table */
+	struct member *members;		/* behind this struct, with what finds them: */
+	uint64_t *nodes;		/* a bit per node, modulo their number: a member is there */
 	uint32_t *member_table;		/* index + 1; 0: empty */
-	uint32_t member_bits;
-	uint64_t nodes[NODE_BITS / 64];	/* a bit per node, modulo: a member is there */
+	uint32_t member_bits;		/* of both */
 };
+
+_Static_assert(sizeof(struct context) <= 1024, "what an idle one costs");
 
 struct vp {
 	struct context *contexts;
+};
+
+/* Memory that was given back, by size. */
+struct pool {
+	struct pool_item *free[POOL_CLASSES];
+	size_t kept;
 };
 
 struct muster_engine {
@@ -284,16 +318,28 @@ struct muster_engine {
 	uint32_t nr_units;
 	uint32_t budget;		/* what is left of this step's */
 	struct context *ready_first, *ready_last;
+	uint32_t nr_contexts;		/* open, or being opened */
 	uint32_t nr_closed;		/* contexts that only have to tell their members */
+	uint32_t nr_members;		/* of both */
+	struct context *contexts[CONTEXT_BUCKETS];
 	struct vp *vps[MUSTER_VPS_MAX];
 	struct unit units[MUSTER_UNITS];
+	struct pool pool;
 	struct muster_engine_counters counters;
 };
 
-/* engine.c */
+/* pool.c */
+/* Not zeroed; NULL when the world has none. */
+void *muster_pool_take(struct muster_engine *engine, size_t bytes);
+void muster_pool_give(struct muster_engine *engine, void *p, size_t bytes);
+void muster_pool_destroy(struct muster_engine *engine);
+
+/* ready.c */
 /* Run the context at the next step. */
 void muster_context_ready(struct context *ctx);
 void muster_context_unready(struct context *ctx);
+/* The next to run, off the list; NULL. */
+struct context *muster_ready_take(struct muster_engine *engine);
 
 /* context.c */
 /* An open one; those that are still being opened take part in nothing. */
@@ -306,6 +352,9 @@ static inline bool muster_context_is_opening(const struct context *ctx)
 /* No completion, DMA or received packet of it afterwards; told to the members. */
 void muster_context_close(struct context *ctx);
 void muster_context_free(struct context *ctx);
+/* Of all open contexts, in no order: *next starts at 0. NULL: that was the last. */
+struct context *muster_context_next(const struct muster_engine *engine, uint32_t *next,
+				    const struct context *before);
 
 /* member.c */
 /* Index of the member, or nr_members. */
@@ -314,15 +363,28 @@ uint32_t muster_member_find(const struct context *ctx, uint32_t node, uint16_t v
 bool muster_member_may_be_at(const struct context *ctx, uint32_t node);
 /* The next one: 0; -EINVAL: out of range, there already, or not where self must be. */
 int muster_member_add(struct context *ctx, const struct muster_member *from);
+/* NULL: nothing was exchanged with it yet. */
+static inline struct peer *muster_member_peer(const struct context *ctx, uint32_t index)
+{
+	uint32_t peer = ctx->members[index].peer;
+
+	return peer ? &ctx->peers[peer - 1] : NULL;
+}
+/* The same, made where there is none; it moves with the next. NULL: the context has failed. */
+struct peer *muster_member_meet(struct context *ctx, uint32_t index);
 
 /* failure.c */
 /* The first cause stays. other: MISMATCH, the culprit's signature; or NULL. */
 void muster_context_fail(struct context *ctx, uint8_t status, uint32_t culprit,
 			 const struct muster_signature *other);
-/* Tell members and completion queue of a failed context what has become of it. */
-void muster_context_drain(struct context *ctx);
+/* Fails it where memory is out. */
+void muster_context_starve(struct context *ctx);
 /* Fills in what all completions of a context share. False: the queue is full, stalled. */
 bool muster_context_complete(struct context *ctx, struct muster_cqe *cqe);
+
+/* drain.c */
+/* Tell members and completion queue of a failed context what has become of it. */
+void muster_context_drain(struct context *ctx);
 
 /* decode.c: 0 or -EINVAL, and *bad the index of the descriptor. */
 int muster_decode_sequence(const struct context *ctx, const struct muster_desc *descs, uint32_t nr,
@@ -330,20 +392,25 @@ int muster_decode_sequence(const struct context *ctx, const struct muster_desc *
 int muster_decode_message(const struct context *ctx, const struct muster_desc *desc,
 			  struct message *message);
 bool muster_decode_packet(const struct muster_packet *packet, uint32_t len);
+/* What a step moves in a pulse. */
+uint32_t muster_step_bytes(const struct sequence *seq, const struct step *step, uint32_t pulse);
 
 /* buffer.c */
 int muster_buffer_create(struct muster_engine *engine, struct unit *unit, uint32_t bytes);
 void muster_buffer_destroy(struct muster_engine *engine, struct unit *unit);
-struct entry *muster_entry_find(const struct unit *unit, uint32_t context, uint32_t number,
-				uint32_t pulse, uint32_t slot);
-/* NULL when there is none left; only key, number, pulse and slot are set. */
+struct entry *muster_entry_find(const struct context *ctx, uint32_t number, uint32_t pulse,
+				uint32_t slot);
+/* NULL: no memory, the context has failed; only number, pulse and slot are set. */
 struct entry *muster_entry_add(struct context *ctx, uint32_t number, uint32_t pulse,
 			       uint32_t slot);
-void muster_entry_remove(struct context *ctx, struct entry *entry);
-/* Room for entry->total bytes; in the reserve, if it may and can. */
-bool muster_room_take(struct context *ctx, struct entry *entry, bool may_use_reserve);
-void muster_room_give(struct context *ctx, struct entry *entry);
-void *muster_room_block(const struct unit *unit, const struct entry *entry, uint32_t offset);
+void muster_entry_remove(struct entry *entry);
+void muster_entries_remove(struct context *ctx);
+/* Blocks for entry->total bytes; false: wakes the context when there are some. */
+bool muster_room_take(struct entry *entry);
+void muster_room_give(struct entry *entry);
+/* Wait no longer for blocks. */
+void muster_room_forgo(struct context *ctx);
+void *muster_room_block(const struct entry *entry, uint32_t offset);
 
 /* packet.c */
 void muster_packet_prepare(const struct context *ctx, uint8_t type, uint32_t member,
@@ -360,10 +427,27 @@ void muster_landing_data(struct context *ctx, uint32_t member, const struct must
 			 const void *payload);
 void muster_landing_rts(struct context *ctx, uint32_t member, const struct muster_packet *packet,
 			const void *payload);
-void muster_landing_grant_room(struct context *ctx);
-bool muster_landing_tell_taken(struct context *ctx, struct entry *entry);
 /* Whether what came for the running sequence agrees with it; else the context fails. */
 bool muster_landing_check(struct context *ctx, const struct entry *entry);
+
+/* combine.c */
+bool muster_combine_replaces(const struct step *step, const struct entry *entry);
+/* Fails the context: the packet should have brought what nothing else does. */
+bool muster_combine_operand_missing(struct context *ctx, const struct entry *entry);
+/* Rule 3: what is stored must not overwrite what is still being sent. */
+bool muster_combine_waits(const struct sequence *seq, const struct instance *inst,
+			  const struct step *step);
+/* peer: the message in the sender's memory; else it is in the entry's blocks. */
+bool muster_combine_message(struct context *ctx, struct instance *inst, const struct step *step,
+			    const struct entry *entry, const uint8_t *peer);
+/* Of a slot whose turn it is. */
+bool muster_combine_fragment(struct context *ctx, const struct entry *entry, uint32_t at,
+			     const void *from, uint32_t len);
+
+/* grant.c */
+/* Look again at those who asked for slots of the running sequence. */
+void muster_grant_run(struct context *ctx);
+bool muster_grant_tell_taken(struct context *ctx, struct entry *entry);
 
 /* farewell.c: members that close their context in good order */
 /* Tell the members that it has failed or ended. False: the wire is full, stalled. */
@@ -371,13 +455,14 @@ bool muster_farewell_say(struct context *ctx);
 void muster_farewell_receive(struct context *ctx, uint32_t index,
 			     const struct muster_packet *packet);
 /* Whether the member has left, and nothing that it had sent is still to come. */
-bool muster_farewell_complete(const struct member *member);
+bool muster_farewell_complete(const struct peer *peer);
 /* Whether no member has left before it ended number base; else the context fails. */
 bool muster_farewell_check(struct context *ctx);
 
 /* credit.c */
 void muster_credit_receive(struct context *ctx, uint32_t member,
 			   const struct muster_packet *packet);
+void muster_credit_note(struct context *ctx, uint32_t member, uint32_t number);
 void muster_credit_ended(struct context *ctx, uint32_t number);
 void muster_credit_run(struct context *ctx);
 bool muster_credit_allows(const struct context *ctx, uint32_t member);
@@ -402,23 +487,33 @@ void *muster_memory_map(struct context *ctx, uint32_t key, uint64_t addr, uint64
 void muster_instance_start(struct instance *inst, uint32_t pulse);
 void muster_instance_run(struct context *ctx, struct instance *inst);
 bool muster_instance_ended(const struct context *ctx, const struct instance *inst);
-uint32_t muster_step_bytes(const struct sequence *seq, const struct step *step, uint32_t pulse);
 
 /* sequence.c */
 /* The oldest that has not ended: the running one, if there is one. */
 static inline const struct sequence *muster_sequence_current(const struct context *ctx)
 {
-	return &ctx->queue[ctx->base % MUSTER_SEQ_QUEUE_MAX];
+	return ctx->first;
+}
+
+/* Of a live pulse of the running sequence. */
+static inline struct instance *muster_instance(const struct context *ctx, uint32_t pulse)
+{
+	return (struct instance *)((uint8_t *)ctx->instances +
+				   pulse % MUSTER_PULSES_LIVE * ctx->instance_bytes);
 }
 
 int muster_sequence_post(struct context *ctx, const struct muster_desc *descs, uint32_t nr,
 			 uint32_t *bad);
 void muster_sequence_run(struct context *ctx);
+/* The running one stops; and the first of those posted goes. */
+void muster_sequence_stop(struct context *ctx);
+void muster_sequence_forget(struct context *ctx);
 
 /* p2p.c */
 int muster_message_post(struct context *ctx, const struct muster_desc *desc);
 void muster_messages_run(struct context *ctx);
 void muster_messages_flush(struct context *ctx);
+void muster_message_forget(struct context *ctx);
 void muster_message_receive(struct context *ctx, const struct muster_packet *packet,
 			    const void *payload);
 

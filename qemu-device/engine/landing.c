@@ -85,7 +85,7 @@ static bool within_window(struct context *ctx, uint32_t member, const struct mus
 	}
 	if (packet->pulse < first ||
 	    (is_running(ctx, packet->number) && packet->pulse < ctx->pulse_next &&
-	     packet->seq_id < ctx->instances[packet->pulse % MUSTER_PULSES_LIVE].slot)) {
+	     packet->seq_id < muster_instance(ctx, packet->pulse)->slot)) {
 		repeated(ctx, member, packet, &muster_sequence_current(ctx)->signature);
 		return false;
 	}
@@ -96,13 +96,10 @@ static bool within_window(struct context *ctx, uint32_t member, const struct mus
 
 static struct entry *land(struct context *ctx, uint32_t member, const struct muster_packet *packet)
 {
-	struct arrivals *arrivals = &ctx->arrivals[packet->number % MUSTER_WINDOW];
 	struct entry *entry = muster_entry_add(ctx, packet->number, packet->pulse, packet->seq_id);
 
-	if (!entry) {
-		ctx->engine->counters.drop_buffer_full++;
+	if (!entry)
 		return NULL;
-	}
 	entry->member = member;
 	entry->signature = packet->signature;
 	entry->stage = packet->stage;
@@ -112,11 +109,25 @@ static struct entry *land(struct context *ctx, uint32_t member, const struct mus
 	if (is_running(ctx, packet->number) && !muster_landing_check(ctx, entry))
 		return NULL;
 
-	if (packet->flags & MUSTER_PACKET_CREDIT_WANTED) {
-		arrivals->credit_wanted |= 1u << packet->seq_id;
-		arrivals->writer[packet->seq_id] = member;
-	}
+	if (packet->flags & MUSTER_PACKET_CREDIT_WANTED)
+		muster_credit_note(ctx, member, packet->number);
 	return entry;
+}
+
+static bool is_whole(const struct entry *entry)
+{
+	return entry->fragments == (1u << (entry->total + MUSTER_MTU - 1) / MUSTER_MTU) - 1;
+}
+
+/* To where it belongs at once, if its turn had come when it was granted; else to its block. */
+static bool take_fragment(struct context *ctx, struct entry *entry,
+			  const struct muster_packet *packet, const void *payload)
+{
+	if (entry->state == ENTRY_STREAMED)
+		return muster_combine_fragment(ctx, entry, packet->offset, payload,
+					       packet->length);
+	memcpy(muster_room_block(entry, packet->offset), payload, packet->length);
+	return true;
 }
 
 static void land_fragment(struct context *ctx, uint32_t member, struct entry *entry,
@@ -124,7 +135,7 @@ static void land_fragment(struct context *ctx, uint32_t member, struct entry *en
 {
 	uint8_t bit = 1u << packet->offset / MUSTER_MTU;
 
-	if (entry->state != ENTRY_GRANTED || entry->member != member || entry->fragments & bit) {
+	if ((entry->state != ENTRY_GRANTED && entry->state != ENTRY_STREAMED) || entry->member != member || entry->fragments & bit) {
 		repeated(ctx, member, packet, &entry->signature);
 		return;
 	}
@@ -132,21 +143,26 @@ static void land_fragment(struct context *ctx, uint32_t member, struct entry *en
 		ctx->engine->counters.drop_malformed++;
 		return;
 	}
-	memcpy(muster_room_block(ctx->unit, entry, packet->offset), payload, packet->length);
+	if (!take_fragment(ctx, entry, packet, payload))
+		return;
 	entry->fragments |= bit;
-	if (entry->fragments == (1u << entry->nr_blocks) - 1) {
-		entry->state = ENTRY_FULL;
-		muster_context_ready(ctx);
+	if (!is_whole(entry))
+		return;
+	if (entry->state == ENTRY_STREAMED) {
+		entry->combined = true;
+		muster_instance(ctx, entry->pulse)->stored = true;
 	}
+	entry->state = ENTRY_FULL;
+	muster_context_ready(ctx);
 }
 
 void muster_landing_data(struct context *ctx, uint32_t member, const struct muster_packet *packet,
 			 const void *payload)
 {
-	struct entry *entry = muster_entry_find(ctx->unit, ctx->index, packet->number,
-						packet->pulse, packet->seq_id);
+	struct entry *entry = muster_entry_find(ctx, packet->number, packet->pulse,
+						packet->seq_id);
 
-	if (entry && entry->number == packet->number) {
+	if (entry) {
 		land_fragment(ctx, member, entry, packet, payload);
 		return;
 	}
@@ -178,9 +194,8 @@ void muster_landing_rts(struct context *ctx, uint32_t member, const struct muste
 			return;
 		}
 	}
-	entry = muster_entry_find(ctx->unit, ctx->index, packet->number, packet->pulse,
-				  packet->seq_id);
-	if (entry && entry->number == packet->number) {
+	entry = muster_entry_find(ctx, packet->number, packet->pulse, packet->seq_id);
+	if (entry) {
 		repeated(ctx, member, packet, &entry->signature);
 		return;
 	}
@@ -195,75 +210,4 @@ void muster_landing_rts(struct context *ctx, uint32_t member, const struct muste
 		entry->reference = reference;
 	}
 	muster_context_ready(ctx);
-}
-
-/* ---- answering ---- */
-
-static bool send_grant(struct context *ctx, const struct entry *entry, bool taken)
-{
-	struct muster_packet packet;
-
-	muster_packet_prepare(ctx, MUSTER_PACKET_GRANT, entry->member, &packet);
-	packet.flags = taken ? MUSTER_PACKET_TAKEN : 0;
-	packet.seq_id = entry->slot;
-	packet.stage = entry->stage;
-	packet.signature = entry->signature;
-	packet.number = entry->number;
-	packet.pulse = entry->pulse;
-	packet.total = entry->total;
-	return muster_packet_send(ctx, entry->member, &packet, NULL);
-}
-
-bool muster_landing_tell_taken(struct context *ctx, struct entry *entry)
-{
-	if (!send_grant(ctx, entry, true))
-		return false;
-	entry->owes_taken = false;
-	return true;
-}
-
-/* Messages of 0 bytes need no room, and are here once they have asked. */
-static void grant(struct context *ctx, struct entry *entry, bool is_needed_next)
-{
-	struct muster_engine_counters *counters = &ctx->engine->counters;
-
-	if (entry->total && !muster_room_take(ctx, entry, is_needed_next))
-		return;
-	if (!send_grant(ctx, entry, !entry->total)) {
-		if (!ctx->failure.status)
-			muster_room_give(ctx, entry);
-		return;
-	}
-	counters->grants++;
-	counters->grants_reserve += entry->in_reserve;
-	entry->state = entry->total ? ENTRY_GRANTED : ENTRY_FULL;
-	if (!entry->total)
-		ctx->moved = true;
-}
-
-/* The entry of the slot needed next, if it has come. */
-static struct entry *needed_next(const struct context *ctx)
-{
-	const struct instance *oldest = &ctx->instances[ctx->pulse_first % MUSTER_PULSES_LIVE];
-
-	return muster_entry_find(ctx->unit, ctx->index, ctx->base, oldest->pulse, oldest->slot);
-}
-
-/* Look again at those of the running sequence that wait for room. */
-void muster_landing_grant_room(struct context *ctx)
-{
-	const struct arrivals *arrivals = &ctx->arrivals[ctx->base % MUSTER_WINDOW];
-	struct entry *next, *entry;
-	uint16_t index;
-
-	if (!arrivals->first)
-		return;
-	next = needed_next(ctx);
-	if (next && next->state == ENTRY_ASKED)
-		grant(ctx, next, true);
-	for (index = arrivals->first; index && !ctx->failure.status; index = entry->next) {
-		entry = &ctx->unit->entries[index];
-		if (entry->state == ENTRY_ASKED && entry->pulse < ctx->pulse_next && entry != next)
-			grant(ctx, entry, false);
-	}
 }

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * The members of a context: a table by index, and a hash table (open addressing)
- * that finds them by address. Whoever opens a context chooses its addresses, so the
+ * that finds them by address. Of those that something was exchanged with there is more. Whoever opens a context chooses its addresses, so the
  * hash is SipHash-1-3 with the engine's key: nobody can choose ones that collide.
  */
 #include "internal.h"
 
 #include <errno.h>
+#include <string.h>
 
 static uint64_t rotate(uint64_t v, uint32_t bits)
 {
@@ -74,13 +75,14 @@ uint32_t muster_member_find(const struct context *ctx, uint32_t node, uint16_t v
 
 bool muster_member_may_be_at(const struct context *ctx, uint32_t node)
 {
-	return ctx->nodes[node % NODE_BITS / 64] >> node % 64 & 1;
+	node &= (1u << ctx->member_bits) - 1;
+	return ctx->nodes[node / 64] >> node % 64 & 1;
 }
 
 int muster_member_add(struct context *ctx, const struct muster_member *from)
 {
 	struct member *member = &ctx->members[ctx->nr_members];
-	uint32_t *place;
+	uint32_t *place, bit;
 
 	if (from->node >= MUSTER_NODE_AGGREGATION || from->vp >= MUSTER_VPS_MAX)
 		return -EINVAL;
@@ -93,7 +95,39 @@ int muster_member_add(struct context *ctx, const struct muster_member *from)
 	member->node = from->node;
 	member->vp = from->vp;
 	member->incarnation = from->incarnation;
-	ctx->nodes[from->node % NODE_BITS / 64] |= 1ull << from->node % 64;
+	bit = from->node & ((1u << ctx->member_bits) - 1);
+	ctx->nodes[bit / 64] |= 1ull << bit % 64;
 	*place = ++ctx->nr_members;
 	return 0;
+}
+
+static bool peers_grow(struct context *ctx)
+{
+	uint32_t max = ctx->peers_max ? 2 * ctx->peers_max : 2;
+	struct peer *peers = muster_pool_take(ctx->engine, max * sizeof(*peers));
+
+	if (!peers)
+		return false;
+	if (ctx->nr_peers)
+		memcpy(peers, ctx->peers, ctx->nr_peers * sizeof(*peers));
+	muster_pool_give(ctx->engine, ctx->peers, ctx->peers_max * sizeof(*peers));
+	ctx->peers = peers;
+	ctx->peers_max = max;
+	return true;
+}
+
+struct peer *muster_member_meet(struct context *ctx, uint32_t index)
+{
+	struct peer *peer = muster_member_peer(ctx, index);
+
+	if (peer)
+		return peer;
+	if (ctx->nr_peers == ctx->peers_max && !peers_grow(ctx)) {
+		muster_context_starve(ctx);
+		return NULL;
+	}
+	peer = &ctx->peers[ctx->nr_peers++];
+	*peer = (struct peer){ .member = index, .base = ctx->base_unheard };
+	ctx->members[index].peer = ctx->nr_peers;
+	return peer;
 }

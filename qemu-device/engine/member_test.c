@@ -87,7 +87,7 @@ static void another_key_puts_members_elsewhere(void **state)
 		w[i] = world_create(8, 1);
 		w[i]->hash_key = i;
 		world_start(w[i]);
-		ctx[i] = w[i]->nodes[0].engine->units[0].contexts[0];
+		ctx[i] = w[i]->nodes[0].engine->vps[WORLD_VP]->contexts;
 	}
 	assert_memory_not_equal(ctx[0]->member_table, ctx[1]->member_table,
 				sizeof(uint32_t) << ctx[0]->member_bits);
@@ -229,7 +229,7 @@ static void closed_contexts_wait_to_be_told_and_none_is_forgotten(void **state)
 	(void)state;
 	world_start(w);
 	w->refuse_percent = 100;
-	for (opened = 0; opened < 1000; opened++) {
+	for (opened = 0; opened < 2 * CLOSED_MAX; opened++) {
 		if (world_context_open(w, 0, opened % 8))
 			break;
 		muster_engine_context_close(w->nodes[0].engine, WORLD_VP, WORLD_JOB, opened % 8);

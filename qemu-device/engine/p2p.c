@@ -2,28 +2,45 @@
 /*
  * Point to point (Documentation/sequence.md, section 7): a descriptor without C
  * is one packet to a member's receive ring. Messages leave in the order in which
- * they were posted; the ring of those that wait for the wire or for room in the
+ * they were posted; the list of those that wait for the wire or for room in the
  * completion queue is the only thing kept.
  */
 #include "internal.h"
 
 #include <errno.h>
 
-static struct message *oldest(struct context *ctx)
+void muster_message_forget(struct context *ctx)
 {
-	return &ctx->messages[ctx->messages_first % MUSTER_SEQ_QUEUE_MAX];
+	struct message *message = ctx->messages_first;
+
+	ctx->messages_first = message->next;
+	if (!message->next)
+		ctx->messages_last = NULL;
+	ctx->nr_messages--;
+	muster_pool_give(ctx->engine, message, sizeof(*message));
 }
 
 int muster_message_post(struct context *ctx, const struct muster_desc *desc)
 {
-	uint32_t at = ctx->messages_first + ctx->nr_messages;
+	struct message *message;
 	int ret;
 
 	if (ctx->nr_messages == MUSTER_SEQ_QUEUE_MAX)
 		return -EAGAIN;
-	ret = muster_decode_message(ctx, desc, &ctx->messages[at % MUSTER_SEQ_QUEUE_MAX]);
-	if (ret)
+	message = muster_pool_take(ctx->engine, sizeof(*message));
+	if (!message)
+		return -ENOMEM;
+	ret = muster_decode_message(ctx, desc, message);
+	if (ret) {
+		muster_pool_give(ctx->engine, message, sizeof(*message));
 		return ret;
+	}
+	message->next = NULL;
+	if (ctx->messages_last)
+		ctx->messages_last->next = message;
+	else
+		ctx->messages_first = message;
+	ctx->messages_last = message;
 	ctx->nr_messages++;
 	muster_context_ready(ctx);
 	return 0;
@@ -63,16 +80,10 @@ static bool complete(struct context *ctx, const struct message *message, uint8_t
 	return !message->completes || muster_context_complete(ctx, &cqe);
 }
 
-static void forget(struct context *ctx)
-{
-	ctx->messages_first++;
-	ctx->nr_messages--;
-}
-
 void muster_messages_run(struct context *ctx)
 {
-	for (; ctx->nr_messages; forget(ctx)) {
-		struct message *message = oldest(ctx);
+	for (; ctx->nr_messages; muster_message_forget(ctx)) {
+		struct message *message = ctx->messages_first;
 
 		if (!message->left)
 			message->left = leave(ctx, message);
@@ -84,8 +95,8 @@ void muster_messages_run(struct context *ctx)
 /* The context has failed: what has not left never will. */
 void muster_messages_flush(struct context *ctx)
 {
-	for (; ctx->nr_messages; forget(ctx)) {
-		const struct message *message = oldest(ctx);
+	for (; ctx->nr_messages; muster_message_forget(ctx)) {
+		const struct message *message = ctx->messages_first;
 
 		if (!complete(ctx, message, message->left ? MUSTER_STATUS_OK :
 							    MUSTER_STATUS_FLUSHED))

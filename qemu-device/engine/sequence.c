@@ -2,52 +2,102 @@
 /*
  * The sequences of a context: posted, run one at a time in order of number, each
  * as up to MUSTER_PULSES_LIVE instances at once, and ended with a completion.
- * The queue is a ring by number; the running sequence is number `base`.
+ * The queue is a list by number; the running sequence is number `base`.
  */
 #include "internal.h"
 
 #include <errno.h>
 
+static struct sequence *sequence_new(struct context *ctx, uint32_t nr_steps)
+{
+	size_t bytes = sizeof(struct sequence) + nr_steps * sizeof(struct step);
+	struct sequence *seq = muster_pool_take(ctx->engine, bytes);
+
+	if (seq) {
+		seq->next = NULL;
+		seq->bytes = bytes;
+	}
+	return seq;
+}
+
 int muster_sequence_post(struct context *ctx, const struct muster_desc *descs, uint32_t nr,
 			 uint32_t *bad)
 {
-	uint32_t number = ctx->base + ctx->queued;
+	struct sequence *seq;
 	int ret;
 
 	if (ctx->queued == MUSTER_SEQ_QUEUE_MAX)
 		return -EAGAIN;
-	ret = muster_decode_sequence(ctx, descs, nr, &ctx->queue[number % MUSTER_SEQ_QUEUE_MAX],
-				     bad);
-	if (ret)
+	seq = sequence_new(ctx, nr);
+	if (!seq)
+		return -ENOMEM;
+	ret = muster_decode_sequence(ctx, descs, nr, seq, bad);
+	if (ret) {
+		muster_pool_give(ctx->engine, seq, seq->bytes);
 		return ret;
+	}
+	if (ctx->last)
+		ctx->last->next = seq;
+	else
+		ctx->first = seq;
+	ctx->last = seq;
 	ctx->queued++;
 	ctx->engine->counters.sequences_posted++;
 	muster_context_ready(ctx);
 	return 0;
 }
 
+void muster_sequence_forget(struct context *ctx)
+{
+	struct sequence *seq = ctx->first;
+
+	ctx->first = seq->next;
+	if (!ctx->first)
+		ctx->last = NULL;
+	ctx->queued--;
+	muster_pool_give(ctx->engine, seq, seq->bytes);
+}
+
+void muster_sequence_stop(struct context *ctx)
+{
+	ctx->running = false;
+	muster_pool_give(ctx->engine, ctx->instances, ctx->instances_bytes);
+	ctx->instances = NULL;
+}
+
+/* As many as can be live at once. */
+static bool instances_new(struct context *ctx)
+{
+	const struct sequence *seq = muster_sequence_current(ctx);
+	uint32_t nr = seq->pulse_count < MUSTER_PULSES_LIVE ? seq->pulse_count :
+							      MUSTER_PULSES_LIVE;
+	size_t bytes = sizeof(struct instance) + seq->nr_steps * sizeof(struct send);
+
+	bytes = (bytes + _Alignof(struct instance) - 1) & ~(_Alignof(struct instance) - 1);
+	ctx->instance_bytes = bytes;
+	ctx->instances_bytes = nr * bytes;
+	ctx->instances = muster_pool_take(ctx->engine, ctx->instances_bytes);
+	ctx->stalled |= !ctx->instances;
+	return ctx->instances;
+}
+
 /* What came before it ran is judged now. */
 static bool start(struct context *ctx)
 {
-	const struct arrivals *arrivals = &ctx->arrivals[ctx->base % MUSTER_WINDOW];
-	const struct entry *entries = ctx->unit->entries;
-	uint16_t index;
+	const struct entry *entry = ctx->arrivals[ctx->base % MUSTER_WINDOW].first;
 
 	if (!ctx->queued || !muster_farewell_check(ctx))
 		return false;
-	for (index = arrivals->first; index; index = entries[index].next)
-		if (!muster_landing_check(ctx, &entries[index]))
+	for (; entry; entry = entry->next)
+		if (!muster_landing_check(ctx, entry))
 			return false;
+	if (!instances_new(ctx))
+		return false;
 	ctx->running = true;
 	ctx->coll_end = muster_sequence_current(ctx)->coll_end;
 	ctx->pulse_first = 0;
 	ctx->pulse_next = 0;
 	return true;
-}
-
-static struct instance *live(struct context *ctx, uint32_t pulse)
-{
-	return &ctx->instances[pulse % MUSTER_PULSES_LIVE];
 }
 
 static void run_instances(struct context *ctx)
@@ -57,14 +107,14 @@ static void run_instances(struct context *ctx)
 
 	for (; ctx->pulse_next - ctx->pulse_first < MUSTER_PULSES_LIVE &&
 	       ctx->pulse_next < seq->pulse_count; ctx->pulse_next++)
-		muster_instance_start(live(ctx, ctx->pulse_next), ctx->pulse_next);
+		muster_instance_start(muster_instance(ctx, ctx->pulse_next), ctx->pulse_next);
 	for (pulse = ctx->pulse_first; pulse != ctx->pulse_next; pulse++) {
-		muster_instance_run(ctx, live(ctx, pulse));
+		muster_instance_run(ctx, muster_instance(ctx, pulse));
 		if (ctx->failure.status)
 			return;
 	}
 	while (ctx->pulse_first != ctx->pulse_next &&
-	       muster_instance_ended(ctx, live(ctx, ctx->pulse_first))) {
+	       muster_instance_ended(ctx, muster_instance(ctx, ctx->pulse_first))) {
 		ctx->pulse_first++;
 		ctx->moved = true;
 	}
@@ -95,8 +145,8 @@ static void end(struct context *ctx)
 	ended->stage = seq->stage;
 	if (ctx->nr_ended < MUSTER_WINDOW)
 		ctx->nr_ended++;
-	ctx->running = false;
-	ctx->queued--;
+	muster_sequence_stop(ctx);
+	muster_sequence_forget(ctx);
 	ctx->base++;
 	ctx->moved = true;
 	ctx->engine->counters.sequences_ended++;
@@ -115,6 +165,6 @@ void muster_sequence_run(struct context *ctx)
 		if (ctx->pulse_first == muster_sequence_current(ctx)->pulse_count)
 			end(ctx);
 		else
-			muster_landing_grant_room(ctx);
+			muster_grant_run(ctx);
 	} while (ctx->moved && !ctx->failure.status);
 }

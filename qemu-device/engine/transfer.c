@@ -163,11 +163,12 @@ bool muster_sends_overlap(const struct instance *inst, uint64_t addr, uint64_t l
 static struct instance *find_asked(struct context *ctx, uint32_t member,
 				   const struct muster_packet *packet, uint32_t *index)
 {
-	struct instance *inst = &ctx->instances[packet->pulse % MUSTER_PULSES_LIVE];
+	struct instance *inst;
 	uint64_t open;
 
 	if (packet->pulse - ctx->pulse_first >= ctx->pulse_next - ctx->pulse_first)
 		return NULL;
+	inst = muster_instance(ctx, packet->pulse);
 	for (open = inst->open; open; open &= open - 1) {
 		const struct send *send = &inst->sends[__builtin_ctzll(open)];
 

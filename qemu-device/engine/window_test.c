@@ -268,22 +268,6 @@ static void a_step_does_no_more_than_its_budget(void **state)
 	}
 }
 
-static void contexts_without_a_reserve_are_refused(void **state)
-{
-	struct world *w = world_create(2, 3);
-	uint32_t i;
-
-	(void)state;
-	world_start(w);
-	assert_int_equal(world_context_open(w, 0, WORLD_CONTEXT), -EEXIST);
-	for (i = 1; i < MUSTER_UNIT_CONTEXTS_MAX; i++)
-		assert_int_equal(world_context_open(w, 0, WORLD_CONTEXT + i), 0);
-	assert_int_equal(world_context_open(w, 0, WORLD_CONTEXT + i), -ENOSPC);
-	muster_engine_context_close(w->nodes[0].engine, WORLD_VP, WORLD_JOB, WORLD_CONTEXT + 3);
-	assert_int_equal(world_context_open(w, 0, WORLD_CONTEXT + i), 0);
-	world_destroy(w);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -295,7 +279,6 @@ int main(void)
 		cmocka_unit_test(a_full_queue_takes_no_more_sequences),
 		cmocka_unit_test(a_query_tells_what_a_context_waits_for),
 		cmocka_unit_test(a_step_does_no_more_than_its_budget),
-		cmocka_unit_test(contexts_without_a_reserve_are_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -433,8 +433,7 @@ static void counters_fill(struct muster_nic *nic, struct muster_device_counters 
 		.grants = htole64(e.grants),
 		.credits = htole64(e.credits),
 		.dropped = htole64(own->dropped + e.drop_malformed + e.drop_stranger +
-				   e.drop_duplicate + e.drop_window + e.drop_ring_full +
-				   e.drop_buffer_full),
+				   e.drop_duplicate + e.drop_window + e.drop_ring_full),
 		.contexts_failed = htole64(e.contexts_failed),
 	};
 }

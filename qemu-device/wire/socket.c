@@ -15,9 +15,7 @@
 #include "wire.h"
 
 #include <errno.h>
-#include <netdb.h>
 #include <netinet/in.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,22 +24,13 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "address.h"
 #include "reliable.h"
 
 enum {
 	BATCH = 16,			/* datagrams of one recvmmsg */
 	SOCKET_BYTES = 4 << 20,		/* asked for; the kernel may give less */
 	DATAGRAM_ROOM = (MUSTER_FRAME_MAX + 8) / 8 * 8,	/* one byte more: too long is seen */
-};
-
-struct address {
-	union {
-		struct sockaddr any;
-		struct sockaddr_un un;
-		struct sockaddr_in in;
-		struct sockaddr_in6 in6;
-	};
-	socklen_t len;
 };
 
 /* Who sent a datagram on this host. */
@@ -53,7 +42,7 @@ union credentials {
 struct peer {
 	struct port *port;
 	uint32_t at;			/* its place in the heap */
-	struct address address;
+	struct muster_address address;
 	uint32_t gone;			/* the life at whose address nobody listens; 0: none */
 	uint64_t gone_read;		/* port.reads when that was seen */
 	struct muster_link link;
@@ -63,8 +52,8 @@ struct port {
 	struct muster_wire wire;
 	int fd;
 	bool bound;
-	struct address base;		/* of node 0; UNIX: the directory */
-	struct address own;
+	struct muster_address base;		/* of node 0; UNIX: the directory */
+	struct muster_address own;
 	uint32_t incarnation;
 	uint64_t deadline_us;
 	struct muster_wire_counters counters;
@@ -77,7 +66,7 @@ struct port {
 	uint32_t nr_gone;		/* of them, with `gone` set */
 	struct mmsghdr headers[BATCH];
 	struct iovec parts[BATCH];
-	struct address from[BATCH];
+	struct muster_address from[BATCH];
 	union credentials credentials[BATCH];
 	uint8_t datagrams[BATCH][DATAGRAM_ROOM] __attribute__((aligned(64)));
 };
@@ -93,114 +82,6 @@ static uint64_t clock_us(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &t);
 	return t.tv_sec * 1000000ull + t.tv_nsec / 1000;
-}
-
-/* ---- addresses ----------------------------------------------------------- */
-
-__attribute__((format(printf, 3, 4)))
-static int refuse(char *why, size_t why_len, const char *format, ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(why, why_len, format, args);
-	va_end(args);
-	return -EINVAL;
-}
-
-static int parse_unix(struct port *port, const char *dir, char *why, size_t why_len)
-{
-	struct sockaddr_un *un = &port->base.un;
-
-	un->sun_family = AF_UNIX;
-	if (!*dir || strlen(dir) + sizeof("/node-4095.sock") > sizeof(un->sun_path))
-		return refuse(why, why_len,
-			      "wire \"unix:%s\": the directory must be named, in at most %zu bytes",
-			      dir, sizeof(un->sun_path) - sizeof("/node-4095.sock"));
-	strcpy(un->sun_path, dir);
-	return 0;
-}
-
-/* HOST:PORT, or [HOST]:PORT, both numeric. */
-static int parse_udp(struct port *port, const char *spec, char *why, size_t why_len)
-{
-	const struct addrinfo hints = {
-		.ai_family = AF_UNSPEC, .ai_socktype = SOCK_DGRAM,
-		.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV,
-	};
-	const char *colon = strrchr(spec, ':');
-	const char *first = spec, *last = colon;
-	struct addrinfo *found;
-	char host[64];
-
-	if (colon && *spec == '[' && colon > spec + 1 && colon[-1] == ']') {
-		first++;
-		last--;
-	}
-	if (!colon || last == first || (size_t)(last - first) >= sizeof(host))
-		return refuse(why, why_len, "wire \"udp:%s\": must be udp:HOST:PORT", spec);
-	memcpy(host, first, last - first);
-	host[last - first] = '\0';
-	if (getaddrinfo(host, colon + 1, &hints, &found))
-		return refuse(why, why_len,
-			      "wire \"udp:%s\": host and port must be numbers, such as 127.0.0.1:7000",
-			      spec);
-	memcpy(&port->base.any, found->ai_addr, found->ai_addrlen);
-	port->base.len = found->ai_addrlen;
-	freeaddrinfo(found);
-	return 0;
-}
-
-static int parse_spec(struct port *port, const char *spec, char *why, size_t why_len)
-{
-	if (!strncmp(spec, "unix:", 5))
-		return parse_unix(port, spec + 5, why, why_len);
-	if (!strncmp(spec, "udp:", 4))
-		return parse_udp(port, spec + 4, why, why_len);
-	return refuse(why, why_len, "wire \"%s\": must be unix:DIR or udp:HOST:PORT", spec);
-}
-
-/* Where a node listens. -ERANGE: its UDP port would be above 65535. */
-static int address_of(const struct port *port, uint32_t node, struct address *address)
-{
-	in_port_t *udp_port;
-	uint32_t number;
-
-	*address = port->base;
-	if (address->any.sa_family == AF_UNIX) {
-		char *path = address->un.sun_path;
-		size_t dir_len = strlen(path);
-
-		address->len = offsetof(struct sockaddr_un, sun_path) + dir_len + 1 +
-			       snprintf(path + dir_len, sizeof(address->un.sun_path) - dir_len,
-					"/node-%u.sock", node);
-		if (*path == '@')
-			*path = '\0';	/* abstract: gone with its last process */
-		return 0;
-	}
-	udp_port = address->any.sa_family == AF_INET ? &address->in.sin_port
-						     : &address->in6.sin6_port;
-	number = ntohs(*udp_port) + node;
-	if (number > UINT16_MAX)
-		return -ERANGE;
-	*udp_port = htons(number);
-	return 0;
-}
-
-static bool same_address(const struct address *a, const struct address *b)
-{
-	if (a->any.sa_family != b->any.sa_family)
-		return false;
-	switch (a->any.sa_family) {
-	case AF_UNIX:
-		return a->len == b->len && !memcmp(&a->un, &b->un, a->len);
-	case AF_INET:
-		return a->in.sin_port == b->in.sin_port &&
-		       a->in.sin_addr.s_addr == b->in.sin_addr.s_addr;
-	default:
-		return a->in6.sin6_port == b->in6.sin6_port &&
-		       !memcmp(&a->in6.sin6_addr, &b->in6.sin6_addr, sizeof(a->in6.sin6_addr));
-	}
 }
 
 /* ---- links --------------------------------------------------------------- */
@@ -344,7 +225,8 @@ static int table_grow(struct port *port, uint32_t node)
 	return 0;
 }
 
-static struct peer *peer_meet(struct port *port, uint32_t node, const struct address *address)
+static struct peer *peer_meet(struct port *port, uint32_t node,
+			      const struct muster_address *address)
 {
 	static const struct muster_link_ops ops = { peer_emit, peer_deliver, peer_lost,
 						    peer_met };
@@ -379,27 +261,28 @@ static struct peer *peer_meet(struct port *port, uint32_t node, const struct add
 /* The peer that is a node, met now if need be; NULL: there can be none, or no memory. */
 static struct peer *peer_of(struct port *port, uint32_t node)
 {
-	struct address address;
+	struct muster_address address;
 
 	if (node < port->nr_nodes && port->by_node[node])
 		return port->by_node[node];
 	if (node >= MUSTER_WIRE_NODES_MAX || node == port->wire.node ||
-	    address_of(port, node, &address))
+	    muster_address_of(&port->base, node, &address))
 		return NULL;
 	return peer_meet(port, node, &address);
 }
 
 /* The peer that a frame names, if it comes from that peer's address. */
-static struct peer *peer_at(struct port *port, uint32_t node, const struct address *from)
+static struct peer *peer_at(struct port *port, uint32_t node,
+			    const struct muster_address *from)
 {
-	struct address address;
+	struct muster_address address;
 
 	if (node >= MUSTER_WIRE_NODES_MAX || node == port->wire.node)
 		return NULL;
 	if (node < port->nr_nodes && port->by_node[node])
-		return same_address(&port->by_node[node]->address, from) ? port->by_node[node]
+		return muster_address_same(&port->by_node[node]->address, from) ? port->by_node[node]
 									  : NULL;
-	if (address_of(port, node, &address) || !same_address(&address, from))
+	if (muster_address_of(&port->base, node, &address) || !muster_address_same(&address, from))
 		return NULL;
 	return peer_meet(port, node, &address);
 }
@@ -517,7 +400,7 @@ static int receive_batch(struct port *port, int most)
 {
 	port->reads++;
 	for (int i = 0; i < most; i++) {
-		port->headers[i].msg_hdr.msg_namelen = offsetof(struct address, len);
+		port->headers[i].msg_hdr.msg_namelen = offsetof(struct muster_address, len);
 		port->headers[i].msg_hdr.msg_controllen = sizeof(port->credentials[i]);
 	}
 	return recvmmsg(port->fd, port->headers, most, MSG_DONTWAIT, NULL);
@@ -614,7 +497,7 @@ static int port_bind(struct port *port, const char *spec, char *why, size_t why_
 		}
 	}
 	if (err) {
-		refuse(why, why_len, "wire \"%s\": node %u cannot listen: %s%s", spec,
+		muster_wire_refuse(why, why_len, "wire \"%s\": node %u cannot listen: %s%s", spec,
 		       port->wire.node, strerror(err),
 		       err == EADDRINUSE ? "; does this node run already?" : "");
 		return -err;
@@ -653,7 +536,7 @@ int muster_wire_socket_open(const char *spec, uint32_t node, uint32_t incarnatio
 	int err;
 
 	if (!incarnation || node >= MUSTER_WIRE_NODES_MAX)
-		return refuse(why, why_len,
+		return muster_wire_refuse(why, why_len,
 			      "wire \"%s\": node %u must be below %u, and its incarnation not 0",
 			      spec, node, MUSTER_WIRE_NODES_MAX);
 	port = aligned_alloc(64, (sizeof(*port) + 63) / 64 * 64);
@@ -665,12 +548,13 @@ int muster_wire_socket_open(const char *spec, uint32_t node, uint32_t incarnatio
 	port->incarnation = incarnation;
 	port->deadline_us = deadline_us;
 	prepare_batch(port);
-	err = parse_spec(port, spec, why, why_len);
+	err = muster_address_parse(&port->base, spec, why, why_len);
 	if (err)
 		goto err_close;
-	err = address_of(port, node, &port->own);
+	err = muster_address_of(&port->base, node, &port->own);
 	if (err) {
-		refuse(why, why_len, "wire \"%s\": node %u has a port above 65535", spec, node);
+		muster_wire_refuse(why, why_len, "wire \"%s\": node %u has a port above 65535",
+				   spec, node);
 		goto err_close;
 	}
 	err = port_bind(port, spec, why, why_len);

@@ -122,6 +122,7 @@ struct dst_call {
 	const struct dst_op *op;
 	struct muster_program *program;
 	uint8_t *in, *out;		/* equal: in place */
+	uint8_t *scratch;
 	uint64_t in_hash;
 	uint32_t stage;			/* next to be posted */
 	uint32_t number;		/* of its last stage */

@@ -138,7 +138,8 @@ static void take(struct dst_rank *rank, const struct muster_cqe *cqe)
 static void bind(const struct dst_call *call, uint32_t key_in, struct muster_desc *desc,
 		 uint32_t cookie)
 {
-	uint32_t keys[] = { 0, call->in == call->out ? key_in + 1 : key_in, key_in + 1 };
+	uint32_t keys[] = { 0, call->in == call->out ? key_in + 1 : key_in, key_in + 1,
+			    key_in + 2 };
 
 	desc->cookie = cookie;
 	if (desc->kind == MUSTER_DESC_MP && desc->inline_len) {
@@ -162,7 +163,7 @@ static int post_stage(struct dst_rank *rank, uint32_t c)
 	struct dst_call *call = &part->calls[part->posting];
 	uint32_t first = call->program->stage_first[call->stage];
 	uint32_t nr = call->program->stage_first[call->stage + 1] - first;
-	uint32_t key_in = 1 + (c * DST_OPS_MAX + part->posting) * 2, bad = 0;
+	uint32_t key_in = 1 + (c * DST_OPS_MAX + part->posting) * 3, bad = 0;
 	struct muster_desc descs[MUSTER_SEQ_DESCS_MAX];
 	int err;
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * A simulated NIC: an engine and what it may do to the world. Memory is known by
- * key and address: each call of an operation has a region for its input and one
- * for its output, which end with the call. An access outside of a region, or to
+ * key and address: each call of an operation has a region for its input, one for
+ * its output and its scratch, which end with the call. An access outside of a region, or to
  * one that has ended, is a fault of the engine and fails the run.
  */
 #include "dst.h"
@@ -24,15 +24,25 @@ static struct dst_rank *rank_of(struct dst_node *node, uint16_t vp)
 
 /* ---- memory ------------------------------------------------------------------- */
 
-/* The call that a key belongs to: 1 + ((comm * calls + call) * 2 + out). */
-static struct dst_call *call_of(struct dst_rank *rank, uint32_t key, bool *out)
+enum region { REGION_IN, REGION_OUT, REGION_SCRATCH };
+
+/* The call that a key belongs to: 1 + ((comm * calls + call) * 3 + region). */
+static struct dst_call *call_of(struct dst_rank *rank, uint32_t key, enum region *region)
 {
-	uint32_t index = key - 1, call = index / 2;
+	uint32_t index = key - 1, call = index / 3;
 
 	if (!rank || !key || call >= DST_COMMS_MAX * DST_OPS_MAX)
 		return NULL;
-	*out = index & 1;
+	*region = index % 3;
 	return &rank->parts[call / DST_OPS_MAX].calls[call % DST_OPS_MAX];
+}
+
+static uint8_t *region_of(const struct dst_call *call, enum region region, uint64_t *bytes)
+{
+	*bytes = region == REGION_SCRATCH ? call->program->scratch_bytes : call->op->bytes;
+	if (region == REGION_SCRATCH)
+		return call->scratch;
+	return region == REGION_OUT ? call->out : call->in;
 }
 
 /* Where a range lies; NULL after dst_fail(), or where the plan says that it is refused. */
@@ -40,24 +50,27 @@ static uint8_t *range(struct dst_node *node, uint16_t vp, uint32_t key, uint64_t
 		      uint64_t len, bool write)
 {
 	struct dst_world *w = node->world;
-	bool out = false;
-	struct dst_call *call = call_of(rank_of(node, vp), key, &out);
-	uint64_t offset = addr - ((uint64_t)key << 32);
+	enum region region = REGION_IN;
+	struct dst_call *call = call_of(rank_of(node, vp), key, &region);
+	uint64_t offset = addr - ((uint64_t)key << 32), bytes = 0;
+	uint8_t *p = NULL;
 
 	node->activity++;
 	if (call && call->refused)
 		return NULL;
-	if (!call || !call->live || offset > call->op->bytes || len > call->op->bytes - offset) {
+	if (call && call->live)
+		p = region_of(call, region, &bytes);
+	if (!p || offset > bytes || len > bytes - offset) {
 		dst_fail(w, "node %u: access to %" PRIu64 " bytes at offset %" PRIu64 " of key %u, which %s",
 			 node->index, len, offset, key,
 			 call && call->live ? "is shorter" : "has ended");
 		return NULL;
 	}
-	if (write && !out) {
+	if (write && region == REGION_IN) {
 		dst_fail(w, "node %u: write to the input of a call, key %u", node->index, key);
 		return NULL;
 	}
-	return (out ? call->out : call->in) + offset;
+	return p + offset;
 }
 
 static int world_dma_read(void *opaque, uint16_t vp, uint32_t key, uint64_t addr, void *buf,
@@ -93,7 +106,7 @@ static bool world_shareable(void *opaque, uint16_t vp, uint32_t key, uint32_t pe
 	(void)peer;
 	(void)opaque;
 	(void)vp;
-	return key % 3 != 0;	/* some memory is the caller's own, which peers do not see */
+	return key % 4 != 0;	/* some memory is the caller's own, which peers do not see */
 }
 
 /* A peer's region may have ended meanwhile, if its communicator has failed: no fault of ours. */
@@ -101,17 +114,19 @@ static const void *world_peer_map(void *opaque, uint32_t peer, uint16_t vp, uint
 				  uint64_t addr, uint64_t len)
 {
 	struct dst_node *node = opaque;
-	bool out = false;
+	enum region region = REGION_IN;
 	struct dst_call *call;
-	uint64_t offset = addr - ((uint64_t)key << 32);
+	uint64_t offset = addr - ((uint64_t)key << 32), bytes;
+	uint8_t *p;
 
 	node->activity++;
 	if (peer >= node->world->plan.nodes)
 		return NULL;
-	call = call_of(rank_of(&node->world->nodes[peer], vp), key, &out);
-	if (!call || !call->live || offset > call->op->bytes || len > call->op->bytes - offset)
+	call = call_of(rank_of(&node->world->nodes[peer], vp), key, &region);
+	if (!call || !call->live)
 		return NULL;
-	return (out ? call->out : call->in) + offset;
+	p = region_of(call, region, &bytes);
+	return offset > bytes || len > bytes - offset ? NULL : p + offset;
 }
 
 /* ---- the rest of the world ---------------------------------------------------------- */

@@ -110,15 +110,19 @@ static void fill(struct dst_rng *rng, uint8_t type, uint8_t *to, uint64_t bytes)
 	}
 }
 
-static uint8_t *buffer(struct dst_world *w, uint64_t bytes)
+static uint8_t *skewed(struct dst_world *w, uint64_t bytes, size_t skew)
 {
-	size_t skew = dst_below(&w->data, 2) ? dst_below(&w->data, 64) : 0;
 	uint8_t *p = dst_memory(w, skew + bytes + GUARD_BYTES);
 
 	if (!p)
 		return NULL;
 	memset(p + skew + bytes, GUARD, GUARD_BYTES);
 	return p + skew;
+}
+
+static uint8_t *buffer(struct dst_world *w, uint64_t bytes)
+{
+	return skewed(w, bytes, dst_below(&w->data, 2) ? dst_below(&w->data, 64) : 0);
 }
 
 static bool guarded(const uint8_t *p, uint64_t bytes)
@@ -380,6 +384,7 @@ int dst_call_make(struct dst_world *w, struct dst_comm *comm, uint32_t member,
 		.members = comm->addresses,
 		.in_place = !dst_below(&w->data, 3),
 	};
+	struct muster_schedule *by_rank;
 	char why[DST_WHY_MAX] = "";
 	int err;
 
@@ -390,11 +395,19 @@ int dst_call_make(struct dst_world *w, struct dst_comm *comm, uint32_t member,
 	if (!call->out)
 		return -ENOMEM;
 	call->in_hash = dst_hash(call->in, op->bytes);
-	err = muster_schedule_lower(op->schedule, &params, &call->program, why, sizeof(why));
+	err = muster_schedule_by_rank(op->schedule->name, op->schedule->coll, comm->nr,
+				      op->schedule->root, 0, &by_rank, why, sizeof(why));
+	if (!err) {
+		err = muster_schedule_lower(by_rank, &params, &call->program, why, sizeof(why));
+		muster_schedule_free(by_rank);
+	}
 	if (err)
 		dst_fail(w, "schedule %s of %u ranks cannot be lowered: %s", op->schedule->name,
 			 comm->nr, why);
-	return err;
+	if (err)
+		return err;
+	call->scratch = skewed(w, call->program->scratch_bytes, 0);
+	return call->scratch ? 0 : -ENOMEM;
 }
 
 /* ---- judging ------------------------------------------------------------------------------------ */
@@ -409,7 +422,8 @@ bool dst_call_right(struct dst_world *w, const struct dst_comm *comm, uint32_t m
 		what = "its result has wrong bits";
 	else if (call->in != call->out && dst_hash(call->in, op->bytes) != call->in_hash)
 		what = "its contribution was changed";
-	else if (!guarded(call->in, op->bytes) || !guarded(call->out, op->bytes))
+	else if (!guarded(call->in, op->bytes) || !guarded(call->out, op->bytes) ||
+		 !guarded(call->scratch, call->program->scratch_bytes))
 		what = "memory behind its buffers was changed";
 	if (what)
 		dst_fail(w, "member %u of communicator %u: %s %s (%s, %llu bytes of type %u, op %u) succeeded, but %s",
@@ -426,6 +440,7 @@ void dst_call_seal(struct dst_call *call)
 	call->settled = true;
 	memset(call->in, SEAL, call->op->bytes);
 	memset(call->out, SEAL, call->op->bytes);
+	memset(call->scratch, SEAL, call->program->scratch_bytes);
 }
 
 static bool all_seal(const uint8_t *p, uint64_t bytes)
@@ -436,5 +451,7 @@ static bool all_seal(const uint8_t *p, uint64_t bytes)
 bool dst_call_sealed(const struct dst_call *call)
 {
 	return all_seal(call->in, call->op->bytes) && all_seal(call->out, call->op->bytes) &&
-	       guarded(call->in, call->op->bytes) && guarded(call->out, call->op->bytes);
+	       all_seal(call->scratch, call->program->scratch_bytes) &&
+	       guarded(call->in, call->op->bytes) && guarded(call->out, call->op->bytes) &&
+	       guarded(call->scratch, call->program->scratch_bytes);
 }

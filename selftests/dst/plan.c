@@ -23,7 +23,9 @@ static uint32_t half(struct dst_rng *rng, uint32_t bound)
 
 static void plan_hardware(struct dst_plan *plan, struct dst_rng *rng)
 {
-	static const uint32_t buffers[] = { 1, 2, 4, 8 };
+	static const uint32_t buffers[] = {
+		MUSTER_ENGINE_NO_BUFFER, MUSTER_MTU, 2 * MUSTER_PULSE_MAX, 8 * MUSTER_PULSE_MAX,
+	};
 	static const uint32_t budgets[] = { 1, 3, 16, 256, 100000 };
 	static const uint32_t slots[] = { 1, 2, 4, 16, 64 };
 
@@ -32,7 +34,7 @@ static void plan_hardware(struct dst_plan *plan, struct dst_rng *rng)
 	plan->nodes = (plan->ranks + plan->vps_per_node - 1) / plan->vps_per_node;
 	plan->comms = 1 + dst_below(rng, DST_COMMS_MAX);
 	plan->units = 1 + dst_below(rng, 2);
-	plan->buffer_bytes = buffers[dst_below(rng, 4)] * MUSTER_PULSE_MAX;
+	plan->buffer_bytes = buffers[dst_below(rng, 4)];
 	plan->budget = budgets[dst_below(rng, 5)];
 	plan->cq_slots = slots[dst_below(rng, 5)];
 	plan->map = dst_draw(rng) & 1;
@@ -80,11 +82,6 @@ void dst_plan_make(struct dst_plan *plan, uint64_t seed)
 	plan_hardware(plan, &rng);
 	plan_faults(plan, &rng);
 	plan_cause(plan, &rng);
-	/* Every communicator needs a reserve at every node. */
-	while (plan->units * (plan->buffer_bytes / MUSTER_PULSE_MAX / 2 ?
-			      plan->buffer_bytes / MUSTER_PULSE_MAX / 2 : 1) <
-	       plan->comms * plan->vps_per_node)
-		plan->buffer_bytes *= 2;
 }
 
 bool dst_plan_touches(const struct dst_plan *plan, uint32_t comm)
@@ -95,7 +92,8 @@ bool dst_plan_touches(const struct dst_plan *plan, uint32_t comm)
 void dst_plan_print(const struct dst_plan *plan)
 {
 	printf("  %u ranks on %u nodes, %u communicators, %u units of %u KiB, budget %u, %u completion slots\n",
-	       plan->ranks, plan->nodes, plan->comms, plan->units, plan->buffer_bytes >> 10,
+	       plan->ranks, plan->nodes, plan->comms, plan->units,
+	       plan->buffer_bytes == MUSTER_ENGINE_NO_BUFFER ? 0 : plan->buffer_bytes >> 10,
 	       plan->budget, plan->cq_slots);
 	printf("  %s%s%s; jitter %u us, engine %u us, host %u us, late up to %" PRIu64 " us\n",
 	       plan->rings ? "rings" : "links", plan->by_reference ? ", by reference" : "",

@@ -40,8 +40,8 @@ unload() {
 bdf() {
 	for device in /sys/bus/pci/devices/*; do
 		[ "$(cat "$device/vendor")" != 0x1af4 ] || [ "$(cat "$device/device")" != 0x10f0 ] ||
-			basename "$device"
-	done | head -n 1
+			echo "${device##*/}"
+	done | sed -n 1p
 }
 
 hold_start() {

@@ -3,13 +3,16 @@
  * Takes as much of something as it gets, as a user without any rights, says how
  * much that was and which error ended it, and keeps it until it is killed.
  *
- * usage: hoard numbers|contexts|rings UID
+ * usage: hoard numbers|contexts|rings|absent|colliding UID
  *   numbers   virtual ports, each destroyed again but for its doorbells, which were moved
  *   contexts  of one member each, at one port
  *   rings     ports with the largest rings
+ *   absent    CROWDS contexts of as many members as there can be, at nodes that are not there
+ *   colliding the same, with addresses that a plain multiplicative hash puts into one place
  */
 #include <err.h>
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +20,8 @@
 #include <unistd.h>
 
 #include "port.h"
+
+enum { CROWDS = 8 };
 
 static struct ibv_context *ctx;
 static struct ibv_pd *pd;
@@ -60,28 +65,70 @@ static int rings_take(void)
 	return port_take(512, &vp);
 }
 
-static int context_take(void)
+/* The first of them is we. */
+static int context_open(struct musterdv_member *members, uint32_t nr)
 {
 	static struct musterdv_job *job;
 	static struct musterdv_vp *vp;
 	static uint16_t id;
-	struct musterdv_member member = { };
-	struct musterdv_context_attr attr = { .id = id++, .nr_members = 1, .members = &member };
+	struct musterdv_context_attr attr = { .id = id++, .nr_members = nr, .members = members };
 	struct musterdv_context *context;
 	struct musterdv_info info;
 
 	if (!vp && (port_take(8, &vp) || musterdv_job_create(ctx, PORT_JOB, NULL, &job, NULL)))
 		errx(1, "no port or job");
 	musterdv_query(ctx, &info);
-	member.node = info.node;
-	member.vp = vp->vp;
-	member.incarnation = info.incarnation;
+	members[0].node = info.node;
+	members[0].vp = vp->vp;
+	members[0].incarnation = info.incarnation;
 	return musterdv_context_open(job, vp, &attr, &context);
+}
+
+static int context_take(void)
+{
+	struct musterdv_member member = { };
+
+	return context_open(&member, 1);
+}
+
+static int crowd_take(uint32_t nodes, uint32_t ports)
+{
+	static struct musterdv_member members[MUSTER_MEMBERS_MAX];
+
+	for (uint32_t i = 0; i < MUSTER_MEMBERS_MAX; i++) {
+		members[i].node = 4000 - i % nodes;
+		members[i].vp = i / nodes % ports;
+		members[i].incarnation = 7;
+	}
+	return context_open(members, MUSTER_MEMBERS_MAX);
+}
+
+static int absent_take(void)
+{
+	return crowd_take(3000, 100);
+}
+
+/* node * A + vp * B is small: of A there is an inverse. */
+static int colliding_take(void)
+{
+	static struct musterdv_member members[MUSTER_MEMBERS_MAX];
+	const uint32_t a = 0x9e3779b1, b = 0x85ebca77;
+	uint32_t inverse = a, nr = 1, node;
+
+	while (inverse * a != 1)
+		inverse *= 2 - a * inverse;
+	for (uint32_t i = 0; nr < MUSTER_MEMBERS_MAX && i < MUSTER_VPS_MAX << 15; i++) {
+		node = ((i & 0x7fff) - (i >> 15) * b) * inverse;
+		if (node && node < MUSTER_NODE_AGGREGATION)
+			members[nr++] = (struct musterdv_member){ .node = node, .vp = i >> 15,
+								  .incarnation = 7 };
+	}
+	return context_open(members, nr);
 }
 
 int main(int argc, char **argv)
 {
-	int (*take)(void) = NULL, taken, error = 0;
+	int (*take)(void) = NULL, taken, error = 0, most = INT_MAX;
 
 	if (argc == 3 && !strcmp(argv[1], "numbers"))
 		take = number_take;
@@ -89,17 +136,23 @@ int main(int argc, char **argv)
 		take = context_take;
 	if (argc == 3 && !strcmp(argv[1], "rings"))
 		take = rings_take;
+	if (argc == 3 && !strcmp(argv[1], "absent"))
+		take = absent_take;
+	if (argc == 3 && !strcmp(argv[1], "colliding"))
+		take = colliding_take;
+	if (take == absent_take || take == colliding_take)
+		most = CROWDS;
 	if (!take)
-		errx(2, "usage: hoard numbers|contexts|rings UID");
+		errx(2, "usage: hoard numbers|contexts|rings|absent|colliding UID");
 	if (setuid((uid_t)atoi(argv[2])))
 		err(1, "setuid");
 	ctx = device_open();
 	pd = ctx ? ibv_alloc_pd(ctx) : NULL;
 	if (!pd)
 		err(1, "open");
-	for (taken = 0; !error; taken++)
-		error = take();
-	printf("%d %s\n", taken - 1, strerrorname_np(-error));
+	for (taken = 0; taken < most && !(error = take()); taken++)
+		;
+	printf("%d %s\n", taken, error ? strerrorname_np(-error) : "");
 	fflush(stdout);
 	pause();
 	return 0;

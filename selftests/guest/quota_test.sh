@@ -67,7 +67,43 @@ rings_count_as_locked() {
 	same "3 ENOMEM" "$hoarded"
 }
 
+# usage: reads_slowest: of admin commands of ours until the other has done its, in ms
+reads_slowest() {
+	slowest=0
+	while kill -0 "$hoard_pid" && ! grep -q . hoard.out hoard.err; do
+		began=$(date +%s%N)
+		cat /sys/class/infiniband/muster0/ports/1/hw_counters/doorbells
+		took=$((($(date +%s%N) - began) / 1000000))
+		[ $took -lt $slowest ] || slowest=$took
+	done >/dev/null
+	echo "slowest command beside it: $slowest ms"
+}
+
+# A command that is not answered for 10 s would reset the device, and end the holder's traffic.
+crowd_holds_up_nobody() {
+	before=$("$HOLD" --incarnation)
+	hold_start
+	rm -f hoard.out
+	"$HOARD" "$1" 65534 >hoard.out 2>hoard.err &
+	hoard_pid=$!
+	reads_slowest
+	cat hoard.out hoard.err
+	began=$(date +%s%N)
+	hoard_end
+	echo "its end took $((($(date +%s%N) - began) / 1000000)) ms"
+	kill -0 "$hold_pid"
+	kill -9 "$hold_pid"
+	wait "$hold_pid" || :
+	same "8 " "$(cat hoard.out)"
+	same "$before" "$("$HOLD" --incarnation)"
+	fails sh -c 'dmesg | grep "does not answer"'
+	echo "# $1: slowest command beside it $slowest ms" >>"$tap_dir/figures"
+}
+
 check "the driver loads" load
+check "who names 65536 absent members holds up nobody" crowd_holds_up_nobody absent
+check "nor does who names 65536 whose addresses collide" crowd_holds_up_nobody colliding
+cat "$tap_dir/figures"
 check "rings count as locked memory" rings_count_as_locked
 check "the numbers of ports count for the rdma cgroup" group_counts_numbers
 check "one user does not get all numbers of ports" leaves_some numbers 1792

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # Install the Debian packages that Muster needs and that are missing.
-# usage: setup.sh [--quiet] core|guest...     (--quiet: no word where nothing is missing)
+# usage: setup.sh [--quiet] core|guest|mpi...     (--quiet: no word where nothing is missing)
 # It says what it installs first, asks nothing, may be interrupted and repeated.
 set -eu
 . "$(dirname -- "$0")/common.sh"
@@ -9,7 +9,7 @@ set -eu
 # The names in one list, without comments.
 packages() {
 	list=$MUSTER_ROOT/tools/setup/packages.$1
-	[ -f "$list" ] || die "there is no package list '$1'; usage: setup.sh core|guest"
+	[ -f "$list" ] || die "there is no package list '$1'; usage: setup.sh core|guest|mpi"
 	sed 's/#.*//' "$list"
 }
 
@@ -47,7 +47,7 @@ command -v apt-get >/dev/null || die "this is not a Debian system: install the p
 tools/setup/packages.* by your own means"
 quiet=
 [ "${1:-}" != --quiet ] || { quiet=yes; shift; }
-[ $# -gt 0 ] || die "usage: setup.sh core|guest..."
+[ $# -gt 0 ] || die "usage: setup.sh core|guest|mpi..."
 wanted=
 for set; do
 	packages "$set" >/dev/null

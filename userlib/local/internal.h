@@ -52,6 +52,8 @@ struct local {
 	bool ended;		/* some peer is, and not lost */
 	uint32_t polls;
 	uint64_t serviced_us;	/* when the mesh was looked at last */
+	uint32_t lateness;	/* of yields */
+	uint64_t yield_again_us; /* not before */
 	struct peer *peers;
 	uint32_t completed;	/* both count up */
 	uint32_t polled;

@@ -259,7 +259,7 @@ static struct local *local_new(const struct muster_oob *oob)
 	local->size = oob->size;
 	local->dev.ops = &local_ops;
 	local->dev.address.node = oob->rank;
-	local->dev.limits.contexts = MUSTER_UNITS * MUSTER_UNIT_CONTEXTS_MAX;
+	local->dev.limits.contexts = MUSTER_CONTEXTS_MAX;
 	local->dev.limits.ring_slots = slots < RECEIVE_SLOTS_MAX ? slots : RECEIVE_SLOTS_MAX;
 	while (!local->dev.address.incarnation)
 		if (getrandom(&local->dev.address.incarnation, sizeof(uint32_t), 0) < 0)

@@ -8,6 +8,7 @@
 #include "internal.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <unistd.h>
 
 enum {
@@ -18,6 +19,11 @@ enum {
 	SERVICE_US = 3000,	/* between two looks at the mesh, while polling */
 	POLLS_PER_TURN = 16,	/* between two looks at the clock */
 	SPIN_US = 100,		/* without a packet before wait() sleeps */
+	YIELD_US = 1000,	/* the same where ranks share processors, and yield */
+	YIELD_LONG_US = 500,	/* so late come back: somebody else is at work there */
+	YIELD_LATE = 8,		/* a late one outweighs so many that were not */
+	YIELD_LATE_MAX = 3 * YIELD_LATE,
+	YIELD_PAUSE_US = 30000,	/* then not again for so long, for each rank of the job */
 	SLEEP_BUSY_US = 1000,	/* a full ring or socket makes room without a sound */
 	OPEN_US = 2000000,	/* what the wire repeats or owes is due sooner, a keep-alive later */
 };
@@ -294,23 +300,58 @@ static bool look_often(struct local *local)
 }
 
 /*
- * Until there is news, or nothing has come for a while, or the end. Return: whether
- * to sleep. Ranks that outnumber the processors sleep at once: whoever is waited
- * for gets the processor soonest that way. (Yielding is twice as fast among a
- * few ranks alone, and many times slower as soon as anything else runs.)
+ * Until there is news, or nothing has come for a while, or the end.
+ * Return: whether to sleep.
  */
 static bool spin(struct local *local, uint64_t end_us)
 {
 	uint64_t now = muster_local_now_us(), last = now;
 
-	if (muster_mesh_crowded(local->mesh))
-		return true;
 	while (now < end_us && now - last < SPIN_US) {
 		if (look_often(local))
 			last = now;
 		if (has_news(local))
 			return false;
 		now = muster_local_now_us();
+	}
+	return now < end_us;
+}
+
+/*
+ * A yield that is answered late went to somebody who computes for a whole slice of time.
+ * Now and then that is just another's share of the machine; but where it is the rule, it is
+ * better to sleep: who is woken is put before who computes, who yields is put behind.
+ */
+static void yield_judge(struct local *local, uint64_t before, uint64_t now)
+{
+	if (now - before < YIELD_LONG_US) {
+		local->lateness -= local->lateness > 0;
+		return;
+	}
+	local->lateness += YIELD_LATE;
+	if (local->lateness < YIELD_LATE_MAX)
+		return;
+	local->lateness -= YIELD_LATE;
+	local->yield_again_us = now + (uint64_t)YIELD_PAUSE_US * local->size;
+}
+
+/*
+ * The same for ranks that outnumber the processors: each gives its own to the next, which
+ * may be the one that it waits for. That is quicker than to sleep and be woken.
+ */
+static bool give_way(struct local *local, uint64_t end_us)
+{
+	uint64_t now = muster_local_now_us(), last = now, before;
+
+	while (now < end_us && now - last < YIELD_US && now >= local->yield_again_us) {
+		sched_yield();
+		before = now;
+		now = muster_local_now_us();
+		yield_judge(local, before, now);
+		if (muster_local_progress(local))
+			last = now;
+		if (has_news(local))
+			return false;
 	}
 	return now < end_us;
 }
@@ -336,7 +377,8 @@ void muster_local_wait(struct local *local, uint64_t timeout_us)
 {
 	uint64_t end_us = muster_local_now_us() + timeout_us, now;
 
-	if (has_news(local) || !spin(local, end_us))
+	if (has_news(local) ||
+	    !(muster_mesh_crowded(local->mesh) ? give_way : spin)(local, end_us))
 		return;
 	now = muster_local_now_us();
 	timeout_us = end_us > now ? end_us - now : 0;

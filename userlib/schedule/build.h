@@ -33,17 +33,4 @@ int muster_builder_end(struct muster_builder *builder, struct muster_schedule **
 /** muster_builder_abandon() - free what is there. */
 void muster_builder_abandon(struct muster_builder *builder);
 
-/*
- * The generators: each begins the builder and adds the transfers of a collective
- * that it is known for (generate.c). One rank gives a schedule without transfers.
- */
-void muster_generate_binomial(struct muster_builder *builder, enum muster_coll coll,
-			      uint32_t ranks, uint32_t root);
-void muster_generate_doubling(struct muster_builder *builder, enum muster_coll coll,
-			      uint32_t ranks, uint32_t root);
-void muster_generate_rabenseifner(struct muster_builder *builder, enum muster_coll coll,
-				  uint32_t ranks, uint32_t root);
-void muster_generate_ring(struct muster_builder *builder, enum muster_coll coll, uint32_t ranks,
-			  uint32_t root);
-
 #endif /* MUSTER_SCHEDULE_BUILD_H */

@@ -8,95 +8,162 @@
  * of two that there is, form the core. A place beyond it folds: it gives what it
  * has to its partner in the core first, and gets the result from it last.
  */
-#include "build.h"
+#include "part.h"
 
-static uint32_t core_size(uint32_t ranks)
-{
-	uint32_t core = 1;
-
-	while (core <= ranks / 2)
-		core <<= 1;
-	return core;
-}
-
-/*
- * nr chunks from `first`, less those that belong to another part. A step in which
- * a rank receives more than it has slots could not be lowered, so steps of many
- * chunks are split into parts; chunks are independent, so any part may be first.
- */
-static void add_part(struct muster_builder *builder, uint32_t first, uint32_t nr, uint32_t part,
-		     uint32_t from, uint32_t to, bool reduce)
-{
-	const struct muster_schedule *schedule = &builder->schedule;
-	uint32_t begin = part * MUSTER_SLOTS_MAX, end = begin + MUSTER_SLOTS_MAX;
-
-	for (uint32_t i = begin; i < end && i < nr; i++)
-		muster_builder_add(builder, first + i, (schedule->root + from) % schedule->ranks,
-				   (schedule->root + to) % schedule->ranks, reduce);
-}
-
-static uint32_t nr_parts(uint32_t nr)
-{
-	return (nr + MUSTER_SLOTS_MAX - 1) / MUSTER_SLOTS_MAX;
-}
-
-static void fold(struct muster_builder *builder, uint32_t core, bool in)
-{
-	uint32_t ranks = builder->schedule.ranks, chunks = builder->schedule.chunks;
-
-	for (uint32_t part = 0; part < nr_parts(chunks); part++, muster_builder_step(builder))
-		for (uint32_t v = core; v < ranks; v++)
-			add_part(builder, 0, chunks, part, in ? v : v - core, in ? v - core : v,
-				 in);
-}
-
-/* Who sends which block of `distance` chunks to its partner at that distance. */
-enum exchange {
-	HALVE,		/* all: the partner's block, which the partner reduces */
-	DOUBLE,		/* all: their own, which is complete */
-	GATHER,		/* the upper ones: their own */
+/* What follows from the head of a schedule. */
+struct shape {
+	uint32_t k, core;
+	uint32_t folds;		/* 1: a step in which places beyond the core give */
+	uint32_t halves;	/* steps of recursive halving */
+	bool ends_at_root;	/* the rest are a gather */
 };
 
-static void exchange(struct muster_builder *builder, uint32_t core, uint32_t distance,
-		     enum exchange what)
+static struct shape shape_of(const struct muster_schedule *schedule)
 {
-	for (uint32_t part = 0; part < nr_parts(distance); part++, muster_builder_step(builder)) {
-		for (uint32_t v = 0; v < core; v++) {
-			uint32_t partner = v ^ distance, owner = what == HALVE ? partner : v;
+	uint32_t k = 31 - (uint32_t)__builtin_clz(schedule->ranks), core = 1u << k;
 
-			if (what == GATHER && (v & (2 * distance - 1)) != distance)
-				continue;
-			add_part(builder, owner & ~(distance - 1), distance, part, v, partner,
-				 what == HALVE);
-		}
+	return (struct shape){
+		.k = k, .core = core, .folds = schedule->ranks != core,
+		.halves = schedule->generator == &muster_generate_rabenseifner ? k : 0,
+		.ends_at_root = schedule->coll == MUSTER_COLL_REDUCE,
+	};
+}
+
+static uint32_t one_chunk(uint32_t ranks)
+{
+	(void)ranks;
+	return 1;
+}
+
+static uint32_t core_chunks(uint32_t ranks)
+{
+	return 1u << (31 - (uint32_t)__builtin_clz(ranks));
+}
+
+static uint32_t steps(const struct muster_schedule *schedule)
+{
+	struct shape shape = shape_of(schedule);
+
+	return shape.folds + shape.halves + shape.k + (shape.folds && !shape.ends_at_root);
+}
+
+static bool folds_in(const struct shape *shape, uint32_t step)
+{
+	return step < shape->folds;
+}
+
+static bool folds_out(const struct shape *shape, uint32_t step)
+{
+	return step == shape->folds + shape->halves + shape->k;
+}
+
+static uint32_t distance_at(const struct shape *shape, uint32_t step)
+{
+	uint32_t i = step - shape->folds;
+
+	return i < shape->halves ? shape->core >> (i + 1) : 1u << (i - shape->halves);
+}
+
+static struct muster_step_kind step_kind(const struct muster_schedule *schedule, uint32_t step)
+{
+	struct shape shape = shape_of(schedule);
+	struct muster_step_kind kind = { .nr = schedule->chunks, .reduce = true };
+
+	if (folds_in(&shape, step))
+		return kind;
+	kind.reduce = !folds_out(&shape, step) &&
+		      (!shape.halves || step < shape.folds + shape.halves);
+	if (!folds_out(&shape, step) && shape.halves)
+		kind.nr = distance_at(&shape, step);
+	return kind;
+}
+
+static void fold(const struct shape *shape, uint32_t places, uint32_t v, bool in,
+		 struct muster_exchange *exchange)
+{
+	uint32_t partner = v < shape->core ? v + shape->core : v - shape->core;
+
+	if (partner >= places)
+		return;
+	if ((v < shape->core) == in)
+		exchange->from = partner;
+	else
+		exchange->to = partner;
+}
+
+/* Halving: the partner's block, which it reduces; doubling: one's own, which is complete. */
+static void meet(const struct shape *shape, uint32_t v, uint32_t step,
+		 struct muster_exchange *exchange)
+{
+	uint32_t distance = distance_at(shape, step), partner = v ^ distance;
+	bool halves = step < shape->folds + shape->halves;
+	bool gathers = shape->ends_at_root && !halves;
+
+	if (shape->halves) {
+		exchange->sent = (halves ? partner : v) & ~(distance - 1);
+		exchange->received = (halves ? v : partner) & ~(distance - 1);
 	}
+	if (!gathers || (v & (2 * distance - 1)) == distance)
+		exchange->to = partner;
+	if (!gathers || !(v & (2 * distance - 1)))
+		exchange->from = partner;
 }
 
-void muster_generate_rabenseifner(struct muster_builder *builder, enum muster_coll coll,
-				  uint32_t ranks, uint32_t root)
+static uint32_t rank_of(const struct muster_schedule *schedule, uint32_t v)
 {
-	enum exchange last = coll == MUSTER_COLL_REDUCE ? GATHER : DOUBLE;
-	uint32_t core = core_size(ranks);
-
-	muster_builder_init(builder, "rabenseifner", coll, ranks, core, root);
-	fold(builder, core, true);
-	for (uint32_t distance = core / 2; distance; distance /= 2)
-		exchange(builder, core, distance, HALVE);
-	for (uint32_t distance = 1; distance < core; distance *= 2)
-		exchange(builder, core, distance, last);
-	if (coll == MUSTER_COLL_ALLREDUCE)
-		fold(builder, core, false);
+	return v == MUSTER_NOBODY ? v : (schedule->root + v) % schedule->ranks;
 }
 
-void muster_generate_doubling(struct muster_builder *builder, enum muster_coll coll,
-			      uint32_t ranks, uint32_t root)
+static void exchange(const struct muster_schedule *schedule, uint32_t rank, uint32_t step,
+		     struct muster_exchange *exchange)
 {
-	uint32_t core = core_size(ranks);
+	uint32_t v = (rank + schedule->ranks - schedule->root) % schedule->ranks;
+	struct shape shape = shape_of(schedule);
 
-	muster_builder_init(builder, "recursive-doubling", coll, ranks, 1, root);
-	fold(builder, core, true);
-	for (uint32_t distance = 1; distance < core; distance *= 2, muster_builder_step(builder))
-		for (uint32_t v = 0; v < core; v++)
-			muster_builder_add(builder, 0, v, v ^ distance, true);
-	fold(builder, core, false);
+	if (folds_in(&shape, step) || folds_out(&shape, step))
+		fold(&shape, schedule->ranks, v, folds_in(&shape, step), exchange);
+	else if (v < shape.core)
+		meet(&shape, v, step, exchange);
+	exchange->to = rank_of(schedule, exchange->to);
+	exchange->from = rank_of(schedule, exchange->from);
 }
+
+/* A place of the core receives in every step before the last fold, but for a gather's. */
+static uint32_t received(const struct muster_part *part, uint32_t rank, uint32_t step)
+{
+	const struct muster_schedule *schedule = part->schedule;
+	uint32_t v = (rank + schedule->ranks - schedule->root) % schedule->ranks;
+	struct shape shape = shape_of(schedule);
+	uint32_t end = shape.folds + shape.halves + shape.k, unmet = 0;
+
+	if (v >= shape.core)
+		return 0;
+	if (shape.ends_at_root && v)
+		end = shape.folds + shape.halves + (uint32_t)__builtin_ctz(v);
+	if (step && shape.folds && v + shape.core >= schedule->ranks)
+		unmet = muster_part_messages(part, 1);
+	return muster_part_messages(part, step < end ? step : end) - unmet;
+}
+
+const struct muster_generator muster_generate_doubling = {
+	.name = "recursive-doubling",
+	.colls = 1u << MUSTER_COLL_BARRIER | 1u << MUSTER_COLL_ALLREDUCE,
+	.version = 1,
+	.chunks = one_chunk,
+	.steps = steps,
+	.step = step_kind,
+	.exchange = exchange,
+	.received = received,
+};
+
+const struct muster_generator muster_generate_rabenseifner = {
+	.name = "rabenseifner",
+	.colls = 1u << MUSTER_COLL_REDUCE | 1u << MUSTER_COLL_ALLREDUCE,
+	.version = 1,
+	.ranged = true,
+	.chunks = core_chunks,
+	.steps = steps,
+	.step = step_kind,
+	.exchange = exchange,
+	.received = received,
+};

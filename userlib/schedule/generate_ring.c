@@ -4,39 +4,84 @@
  * all links are busy at once. The allreduce is a reduce-scatter followed by an
  * allgather; the broadcast is a chain down which the chunks follow each other.
  */
-#include "build.h"
+#include "part.h"
+
+static uint32_t chunks(uint32_t ranks)
+{
+	return ranks;
+}
+
+static uint32_t steps(const struct muster_schedule *schedule)
+{
+	return 2 * (schedule->ranks - 1);	/* the broadcast's last rank hears from there on */
+}
+
+static bool is_broadcast(const struct muster_schedule *schedule)
+{
+	return schedule->coll == MUSTER_COLL_BROADCAST;
+}
+
+static struct muster_step_kind step_kind(const struct muster_schedule *schedule, uint32_t step)
+{
+	return (struct muster_step_kind){
+		.nr = 1, .reduce = !is_broadcast(schedule) && step < schedule->ranks - 1,
+	};
+}
+
+static uint32_t place_of(const struct muster_schedule *schedule, uint32_t rank)
+{
+	return (rank + schedule->ranks - schedule->root) % schedule->ranks;
+}
+
+/* In step s place v sends chunk s - v, if there is one, to the next place, if there is one. */
+static void broadcast(const struct muster_schedule *schedule, uint32_t rank, uint32_t step,
+		      struct muster_exchange *exchange)
+{
+	uint32_t ranks = schedule->ranks, v = place_of(schedule, rank);
+
+	exchange->sent = step - v;
+	exchange->received = step + 1 - v;
+	if (v < ranks - 1 && step >= v && step - v < ranks)
+		exchange->to = (rank + 1) % ranks;
+	if (v && step + 1 >= v && step + 1 - v < ranks)
+		exchange->from = (rank + ranks - 1) % ranks;
+}
 
 /* In step s rank r passes on the chunk that it got in step s - 1. */
-static void allreduce(struct muster_builder *builder)
+static void exchange(const struct muster_schedule *schedule, uint32_t rank, uint32_t step,
+		     struct muster_exchange *exchange)
 {
-	uint32_t ranks = builder->schedule.ranks;
+	uint32_t ranks = schedule->ranks;
 
-	for (uint32_t step = 0; step < 2 * (ranks - 1); step++, muster_builder_step(builder))
-		for (uint32_t r = 0; r < ranks; r++)
-			muster_builder_add(builder, (r + 2 * ranks - step) % ranks, r,
-					   (r + 1) % ranks, step < ranks - 1);
-}
-
-static void broadcast(struct muster_builder *builder)
-{
-	uint32_t ranks = builder->schedule.ranks, chunks = builder->schedule.chunks;
-	uint32_t root = builder->schedule.root;
-
-	for (uint32_t step = 0; step < chunks + ranks - 2; step++, muster_builder_step(builder))
-		for (uint32_t place = 0; place < ranks - 1; place++)
-			if (step >= place && step - place < chunks)
-				muster_builder_add(builder, step - place, (root + place) % ranks,
-						   (root + place + 1) % ranks, false);
-}
-
-void muster_generate_ring(struct muster_builder *builder, enum muster_coll coll, uint32_t ranks,
-			  uint32_t root)
-{
-	muster_builder_init(builder, "ring", coll, ranks, ranks, root);
-	if (ranks == 1)
+	if (is_broadcast(schedule)) {
+		broadcast(schedule, rank, step, exchange);
 		return;
-	if (coll == MUSTER_COLL_ALLREDUCE)
-		allreduce(builder);
-	else
-		broadcast(builder);
+	}
+	exchange->to = rank + 1 == ranks ? 0 : rank + 1;
+	exchange->from = rank ? rank - 1 : ranks - 1;
+	exchange->sent = (rank + 2 * ranks - step) % ranks;
+	exchange->received = (rank + 2 * ranks - step - 1) % ranks;
 }
+
+static uint32_t received(const struct muster_part *part, uint32_t rank, uint32_t step)
+{
+	uint32_t ranks = part->schedule->ranks, v;
+
+	if (!is_broadcast(part->schedule))
+		return step;
+	v = place_of(part->schedule, rank);
+	if (!v || step + 1 < v)
+		return 0;
+	return step + 1 - v < ranks ? step + 1 - v : ranks;
+}
+
+const struct muster_generator muster_generate_ring = {
+	.name = "ring",
+	.colls = 1u << MUSTER_COLL_BROADCAST | 1u << MUSTER_COLL_ALLREDUCE,
+	.version = 1,
+	.chunks = chunks,
+	.steps = steps,
+	.step = step_kind,
+	.exchange = exchange,
+	.received = received,
+};

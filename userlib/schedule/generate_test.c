@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "schedule.h"
+#include "part.h"
 
 static const char *const names[] = { "binomial", "recursive-doubling", "rabenseifner", "ring" };
 
@@ -66,6 +66,141 @@ static void all_that_is_generated_is_proved(void **state)
 	assert_int_equal(nr, 6 * 70 + 4 * (19 * 20 / 2 + 51));
 }
 
+static void large_ones_are_proved(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < 4; i++) {
+		for (enum muster_coll coll = MUSTER_COLL_BARRIER; coll <= MUSTER_COLL_ALLREDUCE;
+		     coll++) {
+			check_one(names[i], coll, 257, rooted(coll) ? 100 : 0);
+			check_one(names[i], coll, 1000, rooted(coll) ? 999 : 0);
+		}
+	}
+}
+
+/* ---- parts that agree ------------------------------------------------------------ */
+
+/* The messages of one pair in one direction, in order: a digest of all that both must know. */
+static uint64_t digest_of(const struct muster_schedule *schedule, uint32_t rank, uint32_t peer,
+			  uint32_t grain, bool sends, uint32_t *nr)
+{
+	struct muster_message m;
+	struct muster_part part;
+	uint64_t digest = 1;
+
+	*nr = 0;
+	muster_part_begin(&part, schedule, rank, grain, NULL);
+	while (muster_part_next(&part, &m)) {
+		const uint32_t words[] = { m.step, m.first, m.nr, m.stage, m.slot, m.reduce };
+
+		if (m.peer != peer || m.is_send != sends)
+			continue;
+		for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+			digest = (digest ^ words[i]) * 0x9e3779b97f4a7c15ull;
+		*nr += 1;
+	}
+	return digest;
+}
+
+/* A rank's slots are dense in each stage, in its own order; peers it has are told. */
+static uint32_t assert_dense(const struct muster_schedule *schedule, uint32_t rank, uint32_t grain,
+			     uint32_t *peers, uint32_t peers_max)
+{
+	uint32_t nr_peers = 0, stage = 0, slots = 0, step = 0, descs = 0;
+	struct muster_message m;
+	struct muster_part part;
+
+	muster_part_begin(&part, schedule, rank, grain, NULL);
+	while (muster_part_next(&part, &m)) {
+		uint32_t i = 0;
+
+		assert_true(m.stage >= stage && m.step >= step && m.stage < part.nr_stages);
+		assert_true(m.nr && m.nr <= grain && m.first + m.nr <= schedule->chunks &&
+			    m.first < schedule->chunks);
+		assert_true(m.peer < schedule->ranks && m.peer != rank);
+		if (m.stage != stage)
+			slots = descs = 0;
+		stage = m.stage;
+		step = m.step;
+		assert_true(++descs <= MUSTER_SEQ_DESCS_MAX);
+		assert_true(m.slot < MUSTER_SLOTS_MAX);
+		if (!m.is_send)
+			assert_int_equal(m.slot, slots++);
+		while (i < nr_peers && peers[i] != m.peer)
+			i++;
+		if (i == nr_peers && i < peers_max)
+			peers[nr_peers++] = m.peer;
+	}
+	return nr_peers;
+}
+
+static void assert_rank_agrees(const struct muster_schedule *schedule, uint32_t rank,
+			       uint32_t grain)
+{
+	uint32_t peers[64], nr = assert_dense(schedule, rank, grain, peers, 64);
+
+	for (uint32_t i = 0; i < nr; i++) {
+		uint32_t sent, received;
+		uint64_t there = digest_of(schedule, rank, peers[i], grain, true, &sent);
+
+		assert_true(there == digest_of(schedule, peers[i], rank, grain, false, &received));
+		assert_int_equal(sent, received);
+		there = digest_of(schedule, rank, peers[i], grain, false, &received);
+		assert_true(there == digest_of(schedule, peers[i], rank, grain, true, &sent));
+		assert_int_equal(sent, received);
+	}
+}
+
+/* Every rank, or some: the first ones, the last ones, powers of two and what is beside them. */
+static void assert_parts_agree(const char *name, enum muster_coll coll, uint32_t ranks,
+			       uint32_t root, uint32_t grain, bool every)
+{
+	struct muster_schedule *schedule;
+	char why[200];
+
+	if (muster_schedule_by_rank(name, coll, ranks, root, 0, &schedule, why, sizeof(why)))
+		return;
+	for (uint32_t rank = 0; every && rank < ranks; rank++)
+		assert_rank_agrees(schedule, rank, grain);
+	for (uint32_t bit = 1; !every && bit < ranks; bit <<= 3) {
+		assert_rank_agrees(schedule, bit, grain);
+		assert_rank_agrees(schedule, (root + bit) % ranks, grain);
+		assert_rank_agrees(schedule, ranks - bit, grain);
+		assert_rank_agrees(schedule, bit - 1, grain);
+	}
+	muster_schedule_free(schedule);
+}
+
+static void parts_agree(void **state)
+{
+	static const uint32_t grains[] = { 1, 3, UINT32_MAX };
+
+	(void)state;
+	for (size_t i = 0; i < 4; i++)
+		for (enum muster_coll coll = MUSTER_COLL_BARRIER; coll <= MUSTER_COLL_ALLREDUCE;
+		     coll++)
+			for (uint32_t ranks = 1; ranks <= 70; ranks++)
+				for (size_t g = 0; g < 3; g++)
+					assert_parts_agree(names[i], coll, ranks,
+							   rooted(coll) ? ranks / 3 : 0,
+							   grains[g], true);
+}
+
+static void parts_of_thousands_agree(void **state)
+{
+	static const uint32_t sizes[] = { 257, 1000, 4096, 5000, 65535, 65536 };
+
+	(void)state;
+	for (size_t i = 0; i < 4; i++)
+		for (enum muster_coll coll = MUSTER_COLL_BARRIER; coll <= MUSTER_COLL_ALLREDUCE;
+		     coll++)
+			for (size_t n = 0; n < sizeof(sizes) / sizeof(sizes[0]); n++)
+				assert_parts_agree(names[i], coll, sizes[n],
+						   rooted(coll) ? sizes[n] / 3 : 0,
+						   sizes[n] < 5000 ? 100 : UINT32_MAX,
+						   sizes[n] < 300);
+}
+
 static void steps_are_as_few_as_known(void **state)
 {
 	static const struct {
@@ -98,8 +233,11 @@ static void steps_are_as_few_as_known(void **state)
 
 static void assert_choice(enum muster_coll coll, uint32_t ranks, uint64_t bytes, const char *name)
 {
-	struct muster_schedule *schedule = generate(NULL, coll, ranks, 0, bytes);
+	struct muster_schedule *schedule;
+	char why[200];
 
+	assert_int_equal(muster_schedule_by_rank(NULL, coll, ranks, 0, bytes, &schedule, why,
+						 sizeof(why)), 0);
 	assert_string_equal(schedule->name, name);
 	muster_schedule_free(schedule);
 }
@@ -115,7 +253,33 @@ static void the_choice_follows_size_and_ranks(void **state)
 	assert_choice(MUSTER_COLL_ALLREDUCE, 5, 1 << 20, "ring");
 	assert_choice(MUSTER_COLL_ALLREDUCE, 5, 10000, "rabenseifner");
 	assert_choice(MUSTER_COLL_ALLREDUCE, 17, 1 << 20, "rabenseifner");
-	assert_choice(MUSTER_COLL_ALLREDUCE, 2000, 1 << 20, "recursive-doubling");
+	assert_choice(MUSTER_COLL_ALLREDUCE, 2000, 1 << 20, "rabenseifner");
+	assert_choice(MUSTER_COLL_ALLREDUCE, 65536, 1 << 30, "rabenseifner");
+}
+
+static uint64_t hash_of(const char *name, uint32_t ranks, uint32_t root)
+{
+	struct muster_schedule *schedule;
+	char why[200];
+	uint64_t hash;
+
+	assert_int_equal(muster_schedule_by_rank(name, MUSTER_COLL_REDUCE, ranks, root, 0,
+						 &schedule, why, sizeof(why)), 0);
+	hash = muster_schedule_hash(schedule);
+	muster_schedule_free(schedule);
+	return hash;
+}
+
+static void generator_and_parameters_are_told_apart(void **state)
+{
+	/* of two ranks both do the same */
+	uint64_t hash = hash_of("binomial", 2, 0);
+
+	(void)state;
+	assert_true(hash == hash_of("binomial", 2, 0));
+	assert_true(hash != hash_of("rabenseifner", 2, 0));
+	assert_true(hash != hash_of("binomial", 3, 0));
+	assert_true(hash != hash_of("binomial", 2, 1));
 }
 
 static void assert_refused(const char *name, enum muster_coll coll, uint32_t ranks, uint32_t root,
@@ -138,9 +302,9 @@ static void wrong_arguments_are_refused(void **state)
 	assert_refused("ring", MUSTER_COLL_REDUCE, 4, 0, -EOPNOTSUPP, "ring does not do reduce");
 	assert_refused("ring", 99, 4, 0, -EINVAL, "there is no collective 99");
 	assert_refused("ring", MUSTER_COLL_ALLREDUCE, 0, 0, -EINVAL,
-		       "ring of 0 ranks: there can be 1 to 1024");
+		       "ring of 0 ranks: there can be 1 to 65536");
 	assert_refused("ring", MUSTER_COLL_ALLREDUCE, 1025, 0, -EINVAL,
-		       "ring of 1025 ranks: there can be 1 to 1024");
+		       "all transfers of ring of 1025 ranks: there can be 1 to 1024");
 	assert_refused("binomial", MUSTER_COLL_REDUCE, 4, 4, -EINVAL,
 		       "root 4, but it can be 0 to 3 in reduce of 4 ranks");
 	assert_refused("binomial", MUSTER_COLL_ALLREDUCE, 4, 1, -EINVAL,
@@ -151,8 +315,12 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(all_that_is_generated_is_proved),
+		cmocka_unit_test(large_ones_are_proved),
+		cmocka_unit_test(parts_agree),
+		cmocka_unit_test(parts_of_thousands_agree),
 		cmocka_unit_test(steps_are_as_few_as_known),
 		cmocka_unit_test(the_choice_follows_size_and_ranks),
+		cmocka_unit_test(generator_and_parameters_are_told_apart),
 		cmocka_unit_test(wrong_arguments_are_refused),
 	};
 

@@ -4,44 +4,78 @@
  * root will do: "place" v is rank (root + v) mod ranks. Place v has its subtree
  * in places v to v + 2^k - 1, where 2^k is the lowest bit set in v.
  */
-#include "build.h"
+#include "part.h"
 
-static void add(struct muster_builder *builder, uint32_t from, uint32_t to, bool reduce)
+static uint32_t depth(uint32_t ranks)
 {
-	const struct muster_schedule *schedule = &builder->schedule;
-
-	muster_builder_add(builder, 0, (schedule->root + from) % schedule->ranks,
-			   (schedule->root + to) % schedule->ranks, reduce);
+	return ranks > 1 ? 32 - (uint32_t)__builtin_clz(ranks - 1) : 0;
 }
 
-/* Upwards: a parent hears its smallest subtree first. */
-static void gather(struct muster_builder *builder)
+static uint32_t chunks(uint32_t ranks)
 {
-	uint32_t ranks = builder->schedule.ranks;
-
-	for (uint32_t bit = 1; bit < ranks; bit <<= 1, muster_builder_step(builder))
-		for (uint32_t v = bit; v < ranks; v += 2 * bit)
-			add(builder, v, v - bit, true);
+	(void)ranks;
+	return 1;
 }
 
-/* Downwards: the largest subtree is served first. */
-static void spread(struct muster_builder *builder)
+/* Steps upwards, in which a parent hears its smallest subtree first. */
+static uint32_t gathers(const struct muster_schedule *schedule)
 {
-	uint32_t ranks = builder->schedule.ranks, top = 1;
-
-	while (top < ranks)
-		top <<= 1;
-	for (uint32_t bit = top >> 1; bit; bit >>= 1, muster_builder_step(builder))
-		for (uint32_t v = bit; v < ranks; v += 2 * bit)
-			add(builder, v - bit, v, false);
+	return schedule->coll == MUSTER_COLL_BROADCAST ? 0 : depth(schedule->ranks);
 }
 
-void muster_generate_binomial(struct muster_builder *builder, enum muster_coll coll,
-			      uint32_t ranks, uint32_t root)
+/* Then downwards: the largest subtree is served first. */
+static uint32_t steps(const struct muster_schedule *schedule)
 {
-	muster_builder_init(builder, "binomial", coll, ranks, 1, root);
-	if (coll != MUSTER_COLL_BROADCAST)
-		gather(builder);
-	if (coll != MUSTER_COLL_REDUCE)
-		spread(builder);
+	return gathers(schedule) +
+	       (schedule->coll == MUSTER_COLL_REDUCE ? 0 : depth(schedule->ranks));
 }
+
+static struct muster_step_kind step_kind(const struct muster_schedule *schedule, uint32_t step)
+{
+	return (struct muster_step_kind){ .nr = 1, .reduce = step < gathers(schedule) };
+}
+
+static void exchange(const struct muster_schedule *schedule, uint32_t rank, uint32_t step,
+		     struct muster_exchange *exchange)
+{
+	uint32_t ranks = schedule->ranks, v = (rank + ranks - schedule->root) % ranks;
+	bool up = step < gathers(schedule);
+	uint32_t bit = 1u << (up ? step : steps(schedule) - 1 - step);
+	bool is_child = (v & (2 * bit - 1)) == bit;
+	bool is_parent = !(v & (2 * bit - 1)) && v + bit < ranks;
+	uint32_t other = (rank + (is_child ? ranks - bit : bit)) % ranks;
+
+	if (is_child ? up : is_parent && !up)
+		exchange->to = other;
+	else if (is_child || is_parent)
+		exchange->from = other;
+}
+
+static uint32_t min(uint32_t a, uint32_t b)
+{
+	return a < b ? a : b;
+}
+
+static uint32_t received(const struct muster_part *part, uint32_t rank, uint32_t step)
+{
+	const struct muster_schedule *schedule = part->schedule;
+	uint32_t ranks = schedule->ranks, v = (rank + ranks - schedule->root) % ranks;
+	uint32_t height = v ? (uint32_t)__builtin_ctz(v) : depth(ranks);
+	uint32_t up = min(min(step, gathers(schedule)), min(height, depth(ranks - v)));
+	bool down = v && schedule->coll != MUSTER_COLL_REDUCE &&
+		    step > steps(schedule) - 1 - height;
+
+	return up + down;
+}
+
+const struct muster_generator muster_generate_binomial = {
+	.name = "binomial",
+	.colls = 1u << MUSTER_COLL_BARRIER | 1u << MUSTER_COLL_BROADCAST |
+		 1u << MUSTER_COLL_REDUCE | 1u << MUSTER_COLL_ALLREDUCE,
+	.version = 1,
+	.chunks = chunks,
+	.steps = steps,
+	.step = step_kind,
+	.exchange = exchange,
+	.received = received,
+};

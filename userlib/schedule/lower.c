@@ -5,9 +5,12 @@
  * It takes a schedule that the checker has passed; of others it makes some
  * program, never a fault.
  *
- * What all ranks decide alike is in stages.c. Then, stage by stage, this rank's
- * transfers become operations in the order in which the engine shall execute them
+ * What all ranks decide alike is in part.c, and in stages.c where transfers are
+ * listed. Then, stage by stage, this rank's messages become operations in the order in which the engine shall execute them
  * (lower_stage), and these are written as descriptors (emit_stage).
+ *
+ * No message is stored over what this rank sends in the same step: it goes to
+ * SCRATCH while the value in OUT is being sent, and to OUT while that in SCRATCH is.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -16,22 +19,27 @@
 
 #include "arith.h"
 #include "dev.h"
-#include "schedule.h"
+#include "part.h"
 #include "stages.h"
 
 enum { PULSE_ALIGN = 64 };	/* bytes; a multiple of every element's size */
 
 /* A chunk at this rank. */
 struct chunk {
-	bool in_out;		/* its value is in OUT, no longer in IN */
+	uint8_t space;		/* where its value is */
+	uint8_t first;		/* OUT or SCRATCH: where it goes from IN */
+	uint8_t sent_space;	/* from where it was sent last */
+	uint32_t sent_step;	/* and in which step, plus 1 */
 	uint32_t stage;		/* in which it was last written, plus 1 */
-	uint32_t last_op;	/* of that stage: wrote it, or sent it since */
+	uint32_t writer;	/* the operation */
+	uint32_t last_op;	/* that wrote it, or sent it since */
 };
 
 /* A descriptor to be, in a list in order of execution. */
 struct op {
 	struct muster_desc desc;
-	uint32_t chunk;
+	uint32_t first;		/* chunks [first, first + nr) */
+	uint32_t nr;
 	uint32_t next;		/* 0: the last */
 };
 
@@ -40,11 +48,15 @@ struct lowering {
 	const struct muster_lower_params *params;
 	struct muster_program *program;
 	struct muster_stages stages;
-	uint32_t *nr_slots;			/* by rank: of this stage, so far */
+	struct muster_part part;
+	struct muster_message message;		/* the next one, unless all were had */
+	bool has_message;
+	uint32_t grain;				/* chunks of a message, at most */
 	struct chunk *chunks;
 	struct muster_desc head;		/* what all descriptors have alike */
 	uint32_t pulse_count;
 	bool must_copy_in;			/* has the result from the beginning, but in IN */
+	uint32_t next_copy;			/* the first chunk not looked at behind the last step */
 
 	/* The stage that is being lowered; ops[0] only begins the list. */
 	uint32_t stage;
@@ -66,14 +78,16 @@ static bool is_last_stage(const struct lowering *l)
 }
 
 /* A new one after another, which stays where it is. */
-static struct op *insert_op(struct lowering *l, uint32_t after, uint32_t chunk)
+static struct op *insert_op(struct lowering *l, uint32_t after, uint32_t chunk, uint32_t nr_chunks)
 {
 	uint32_t index = ++l->nr_ops;
 	struct op *op = &l->ops[index];
 	uint64_t first, nr, size = muster_dtype_size(l->params->type);
 
-	muster_chunk_range(l->params->count, l->schedule->chunks, chunk, &first, &nr);
-	*op = (struct op){ .desc = l->head, .chunk = chunk, .next = l->ops[after].next };
+	muster_chunks_range(l->params->count, l->schedule->chunks, chunk, nr_chunks, &first, &nr);
+	*op = (struct op){
+		.desc = l->head, .first = chunk, .nr = nr_chunks, .next = l->ops[after].next,
+	};
 	op->desc.length = nr * size;
 	op->desc.range.load_addr = first * size;
 	op->desc.store_addr = first * size;
@@ -88,161 +102,236 @@ static uint32_t index_of(const struct lowering *l, const struct op *op)
 	return op - l->ops;
 }
 
-static uint32_t space_of(const struct lowering *l, uint32_t chunk)
-{
-	return l->chunks[chunk].in_out || l->params->in_place ? MUSTER_SPACE_OUT : MUSTER_SPACE_IN;
-}
-
 static bool is_new(const struct lowering *l, uint32_t chunk)
 {
 	return l->chunks[chunk].stage == l->stage + 1;
 }
 
-/* This rank has now the chunk's value in OUT, by op. */
-static void set_written(struct lowering *l, const struct op *op)
+/* This rank has now the chunks' values in a space, by op. */
+static void set_written(struct lowering *l, struct op *op, uint8_t space)
 {
-	l->chunks[op->chunk] = (struct chunk){
-		.in_out = true, .stage = l->stage + 1, .last_op = index_of(l, op),
-	};
+	op->desc.store_key = space;
+	for (struct chunk *chunk = &l->chunks[op->first]; chunk < &l->chunks[op->first + op->nr];
+	     chunk++) {
+		chunk->space = space;
+		chunk->stage = l->stage + 1;
+		chunk->writer = chunk->last_op = index_of(l, op);
+	}
 }
 
-static struct op *copy_in(struct lowering *l, uint32_t after, uint32_t chunk)
+static struct op *copy(struct lowering *l, uint32_t after, uint32_t chunk, uint32_t nr,
+		       uint8_t space)
 {
-	struct op *op = insert_op(l, after, chunk);
+	struct op *op = insert_op(l, after, chunk, nr);
 
-	op->desc.range.load_key = MUSTER_SPACE_IN;
-	op->desc.store_key = MUSTER_SPACE_OUT;
-	set_written(l, op);
+	op->desc.range.load_key = l->chunks[chunk].space;
+	set_written(l, op, space);
 	return op;
 }
 
+/* ---- where values go ------------------------------------------------------------ */
+
+/* The root of a broadcast keeps what it sends. */
+static bool is_copied_in(const struct lowering *l, const struct chunk *chunk)
+{
+	return l->must_copy_in && chunk->space == MUSTER_SPACE_IN;
+}
+
+static void set_sent(struct lowering *l, const struct muster_message *m)
+{
+	for (struct chunk *chunk = &l->chunks[m->first]; chunk < &l->chunks[m->first + m->nr];
+	     chunk++) {
+		chunk->sent_space = chunk->space;
+		chunk->sent_step = m->step + 1;
+	}
+}
+
+/* Where what comes in a step is stored: not over what is sent in it. */
+static uint8_t space_for(const struct chunk *chunk, uint32_t step)
+{
+	uint8_t space = chunk->space == MUSTER_SPACE_IN ? chunk->first : chunk->space;
+
+	if (chunk->sent_step == step + 1 && chunk->sent_space == space)
+		return MUSTER_SPACE_OUT + MUSTER_SPACE_SCRATCH - space;
+	return space;
+}
+
+/* What a message does to the places of values. */
+static void follow(struct lowering *l, const struct muster_message *m)
+{
+	for (uint32_t i = m->first; i < m->first + m->nr; i++) {
+		struct chunk *chunk = &l->chunks[i];
+
+		if (!m->is_send)
+			chunk->space = space_for(chunk, m->step);
+		else if (is_copied_in(l, chunk))
+			chunk->space = chunk->first;
+	}
+	if (m->is_send)
+		set_sent(l, m);
+}
+
+/* Whether a chunk must be brought to OUT behind the last step. */
+static bool is_elsewhere(const struct lowering *l, uint32_t chunk)
+{
+	const struct chunk *state = &l->chunks[chunk];
+
+	return is_copied_in(l, state) ||
+	       (state->space == MUSTER_SPACE_SCRATCH &&
+		muster_coll_needs(l->schedule, chunk, l->params->rank));
+}
+
+static int walk_begin(struct lowering *l)
+{
+	int err = muster_part_begin(&l->part, l->schedule, l->params->rank, l->grain, &l->stages);
+
+	l->has_message = !err && muster_part_next(&l->part, &l->message);
+	return err;
+}
+
+static void walk_on(struct lowering *l)
+{
+	l->has_message = muster_part_next(&l->part, &l->message);
+}
+
 /*
- * The operation that shall send a chunk: the one that wrote it in this stage, if
+ * Where a chunk goes from IN decides where it ends: that shall be OUT. Once through all
+ * messages, without making anything; room: how many descriptors there can be.
+ */
+static int set_spaces(struct lowering *l, size_t *room)
+{
+	uint8_t space = l->params->in_place ? MUSTER_SPACE_OUT : MUSTER_SPACE_IN;
+	int err = walk_begin(l);
+
+	for (uint32_t i = 0; i < l->schedule->chunks; i++)
+		l->chunks[i] = (struct chunk){ .space = space, .first = MUSTER_SPACE_OUT };
+	for (*room = 0; l->has_message; walk_on(l), ++*room)
+		follow(l, &l->message);
+	for (uint32_t i = 0; i < l->schedule->chunks; i++) {
+		bool other = !l->params->in_place && l->chunks[i].space == MUSTER_SPACE_SCRATCH;
+
+		*room += is_elsewhere(l, i);
+		l->chunks[i] = (struct chunk){
+			.space = space, .first = other ? MUSTER_SPACE_SCRATCH : MUSTER_SPACE_OUT,
+		};
+	}
+	muster_part_end(&l->part);
+	return err;
+}
+
+/* ---- messages -------------------------------------------------------------------- */
+
+/* The chunk of a message that this rank wrote last, in this stage; NULL: it wrote none. */
+static struct chunk *newest(struct lowering *l, const struct muster_message *m)
+{
+	struct chunk *found = NULL;
+
+	for (uint32_t i = m->first; i < m->first + m->nr; i++)
+		if (is_new(l, i) && (!found || l->chunks[i].writer > found->writer))
+			found = &l->chunks[i];
+	return found;
+}
+
+static bool is_of(const struct op *op, const struct muster_message *m)
+{
+	return op->first == m->first && op->nr == m->nr;
+}
+
+/*
+ * The operation that shall send a range: the one that wrote it in this stage, if
  * it sends nothing yet, else a new one directly after those that did. What was
  * there before the stage is sent before anything is awaited.
  */
-static struct op *sending_op(struct lowering *l, uint32_t chunk)
+static struct op *sending_op(struct lowering *l, const struct muster_message *m)
 {
-	struct chunk *state = &l->chunks[chunk];
-	uint32_t after = is_new(l, chunk) ? state->last_op : l->last_send_of_old;
+	struct chunk *state = &l->chunks[m->first], *written = newest(l, m);
+	uint32_t after = written ? written->last_op : l->last_send_of_old;
 	struct op *op = &l->ops[after];
 
-	if (is_new(l, chunk) && !(op->desc.flags & MUSTER_DESC_CP))
+	if (written && !(op->desc.flags & MUSTER_DESC_CP) && is_of(op, m))
 		return op;
-	if (!state->in_out && l->must_copy_in) {
-		op = copy_in(l, after, chunk);
+	if (is_copied_in(l, state)) {
+		op = copy(l, after, m->first, m->nr, state->first);
 	} else {
-		op = insert_op(l, after, chunk);
-		op->desc.range.load_key = space_of(l, chunk);
+		op = insert_op(l, after, m->first, m->nr);
+		op->desc.range.load_key = state->space;
 	}
-	if (is_new(l, chunk))
-		state->last_op = index_of(l, op);
+	for (uint32_t i = m->first; i < m->first + m->nr; i++)
+		if (is_new(l, i))
+			l->chunks[i].last_op = index_of(l, op);
 	if (l->last_send_of_old == after)
 		l->last_send_of_old = index_of(l, op);
 	return op;
 }
 
-static void add_send(struct lowering *l, const struct muster_transfer *t, uint32_t slot)
+static void add_send(struct lowering *l, const struct muster_message *m)
 {
-	const struct muster_address *to = &l->params->members[t->to];
-	struct muster_desc *desc = &sending_op(l, t->chunk)->desc;
+	const struct muster_address *to = &l->params->members[m->peer];
+	struct muster_desc *desc = &sending_op(l, m)->desc;
 
 	desc->flags |= MUSTER_DESC_CP;
-	if (!t->reduce)
+	if (!m->reduce)
 		desc->flags |= MUSTER_DESC_SWAP_REMOTE_DATA;
 	desc->dest = MUSTER_FIELD_PREP(MUSTER_DEST_NODE, to->node) |
-		     MUSTER_FIELD_PREP(MUSTER_DEST_SEQ, slot);
+		     MUSTER_FIELD_PREP(MUSTER_DEST_SEQ, m->slot);
 	desc->dst_vp = to->vp;
+	set_sent(l, m);
 }
 
-/* Whether one more packet can be combined where the last one was. */
-static bool can_join(const struct lowering *l, const struct op *op, uint32_t chunk, uint16_t reduce)
+/* Whether one more packet can be combined where the last one was: nothing was sent since. */
+static bool can_join(const struct lowering *l, const struct op *op, const struct muster_message *m,
+		     uint16_t reduce)
 {
-	return l->last_receive && op->chunk == chunk && op->desc.cp_count < MUSTER_SOURCES_MAX &&
-	       !(op->desc.flags & MUSTER_DESC_CP) &&
-	       (op->desc.flags & MUSTER_DESC_REDUCE) == reduce;
+	if (!l->last_receive || !is_of(op, m) || op->desc.cp_count == MUSTER_SOURCES_MAX ||
+	    op->desc.flags & MUSTER_DESC_CP || (op->desc.flags & MUSTER_DESC_REDUCE) != reduce)
+		return false;
+	for (uint32_t i = m->first; i < m->first + m->nr; i++)
+		if (l->chunks[i].last_op != l->last_receive)
+			return false;
+	return true;
 }
 
-static void add_receive(struct lowering *l, const struct muster_transfer *t)
+static void add_receive(struct lowering *l, const struct muster_message *m)
 {
-	bool reduces = t->reduce && muster_coll_row(l->schedule->coll)->has_data;
+	bool reduces = m->reduce && muster_coll_row(l->schedule->coll)->has_data;
 	uint16_t reduce = reduces ? MUSTER_DESC_REDUCE : 0;
+	struct chunk *chunk = &l->chunks[m->first];
 	struct op *op = &l->ops[l->last_receive];
 
-	if (!can_join(l, op, t->chunk, reduce)) {
-		op = insert_op(l, l->last, t->chunk);
+	if (!can_join(l, op, m, reduce)) {
+		op = insert_op(l, l->last, m->first, m->nr);
 		op->desc.flags |= reduce;
-		op->desc.range.load_key = reduces ? space_of(l, t->chunk) : MUSTER_SPACE_NONE;
-		op->desc.store_key = MUSTER_SPACE_OUT;
+		op->desc.range.load_key = reduces ? chunk->space : MUSTER_SPACE_NONE;
 		l->last_receive = index_of(l, op);
 	}
 	op->desc.cp_count++;
-	set_written(l, op);
+	set_written(l, op, space_for(chunk, m->step));
 }
 
-static void lower_sends(struct lowering *l, uint32_t begin, uint32_t end, bool last)
+/* As many as there is room for: there are stages enough for all. */
+static void copy_rest(struct lowering *l)
 {
-	for (uint32_t i = begin; i < end; i++) {
-		const struct muster_transfer *t = &l->schedule->transfers[i];
-		uint32_t slot;
-
-		if (l->stages.comes_last[i] != last)
+	for (; l->next_copy < l->schedule->chunks; l->next_copy++) {
+		if (!is_elsewhere(l, l->next_copy))
 			continue;
-		slot = l->nr_slots[t->to]++;
-		if (t->from == l->params->rank)
-			add_send(l, t, slot);
+		if (l->nr_ops == MUSTER_SEQ_DESCS_MAX)
+			return;
+		copy(l, l->last, l->next_copy, 1, MUSTER_SPACE_OUT);
 	}
 }
 
-static void lower_receives(struct lowering *l, uint32_t begin, uint32_t end, bool last)
+static void lower_stage(struct lowering *l)
 {
-	for (uint32_t i = begin; i < end; i++)
-		if (l->schedule->transfers[i].to == l->params->rank &&
-		    l->stages.comes_last[i] == last)
-			add_receive(l, &l->schedule->transfers[i]);
-}
-
-/* Sends first: they carry what was there before the step. */
-static void lower_step(struct lowering *l, uint32_t begin, uint32_t end)
-{
-	lower_sends(l, begin, end, false);
-	lower_sends(l, begin, end, true);
-	lower_receives(l, begin, end, false);
-	lower_receives(l, begin, end, true);
-}
-
-/* At the end: what no transfer brought into OUT. */
-static int copy_in_rest(struct lowering *l)
-{
-	if (!l->must_copy_in)
-		return 0;
-	for (uint32_t chunk = 0; chunk < l->schedule->chunks; chunk++) {
-		if (l->chunks[chunk].in_out)
-			continue;
-		if (l->nr_ops == MUSTER_SEQ_DESCS_MAX) {
-			snprintf(l->why, l->why_len,
-				 "after the last step: rank %" PRIu32 " copies more "
-				 "than %d chunks (MUSTER_SEQ_DESCS_MAX)",
-				 l->params->rank, MUSTER_SEQ_DESCS_MAX);
-			return -E2BIG;
-		}
-		copy_in(l, l->last, chunk);
-	}
-	return 0;
-}
-
-static int lower_stage(struct lowering *l)
-{
-	uint32_t begin, end, stage_end = l->stages.begin[l->stage + 1];
-
 	l->nr_ops = l->last = l->last_send_of_old = l->last_receive = 0;
 	l->ops[0].next = 0;
-	memset(l->nr_slots, 0, l->schedule->ranks * sizeof(*l->nr_slots));
-	for (begin = l->stages.begin[l->stage]; begin < stage_end; begin = end) {
-		end = muster_step_end(l->schedule, begin);
-		lower_step(l, begin, end);
+	for (; l->has_message && l->message.stage == l->stage; walk_on(l)) {
+		if (l->message.is_send)
+			add_send(l, &l->message);
+		else
+			add_receive(l, &l->message);
 	}
-	return is_last_stage(l) ? copy_in_rest(l) : 0;
+	if (!l->program->is_inline && l->stage >= l->stages.first_copy)
+		copy_rest(l);
 }
 
 /* ---- descriptors --------------------------------------------------------------- */
@@ -256,7 +345,7 @@ static void emit_inline(const struct lowering *l, struct muster_desc *desc, bool
 	bool has_result = muster_coll_row(l->schedule->coll)->has_data &&
 			  muster_coll_needs(l->schedule, 0, l->params->rank);
 	bool copies = desc->cp_count && !(desc->flags & MUSTER_DESC_REDUCE);
-	bool lies_in_out = l->params->in_place && !l->chunks[0].in_out;
+	bool lies_in_out = l->params->in_place && !l->chunks[0].stage;
 
 	desc->range.load_key = desc->store_key = MUSTER_SPACE_NONE;
 	if (first && !copies && desc->length) {
@@ -275,6 +364,9 @@ static void emit(struct lowering *l, const struct op *op, bool first, bool last)
 
 	*desc = op->desc;
 	desc->stage = l->stage;
+	if (desc->store_key == MUSTER_SPACE_SCRATCH && !l->program->is_inline &&
+	    desc->store_addr + desc->length > l->program->scratch_bytes)
+		l->program->scratch_bytes = desc->store_addr + desc->length;
 	if (l->program->is_inline)
 		emit_inline(l, desc, first, last && is_last_stage(l));
 	if (first)
@@ -292,7 +384,7 @@ static void emit_stage(struct lowering *l)
 	l->program->stage_first[l->stage] = l->program->nr_descs;
 	if (!l->nr_ops) {
 		/* Nothing to do, but the stage has its number all the same. */
-		struct op *op = insert_op(l, 0, 0);
+		struct op *op = insert_op(l, 0, 0, 1);
 
 		if (!l->program->is_inline)
 			op->desc.length = 0;
@@ -309,13 +401,35 @@ static uint64_t divide_up(uint64_t a, uint64_t b)
 	return a / b + (a % b != 0);
 }
 
+/* Bytes of the longest chunk. */
+static uint64_t longest_chunk(const struct lowering *l)
+{
+	uint64_t first, nr;
+
+	muster_chunk_range(l->params->count, l->schedule->chunks, 0, &first, &nr);
+	return nr * muster_dtype_size(l->params->type);
+}
+
+/*
+ * A message of several chunks is one pulse: a part of it may be sent on by itself, and
+ * what a pulse sends must not depend on others.
+ */
+static uint32_t grain_of(const struct lowering *l)
+{
+	uint64_t longest = longest_chunk(l), grain = l->schedule->chunks;
+
+	if (!l->schedule->generator)
+		return 1;
+	if (longest && MUSTER_PULSE_MAX / longest < grain)
+		grain = MUSTER_PULSE_MAX / longest;
+	return grain ? grain : 1;
+}
+
 /* As few pulses as can be, of about the same length, of whole packets. */
 static int cut_pulses(struct lowering *l)
 {
-	uint64_t first, nr, longest, count, align;
+	uint64_t longest = longest_chunk(l) * l->grain, count, align;
 
-	muster_chunk_range(l->params->count, l->schedule->chunks, 0, &first, &nr);
-	longest = nr * muster_dtype_size(l->params->type);
 	count = longest ? divide_up(longest, MUSTER_PULSE_MAX) : 1;
 	if (count > MUSTER_PULSE_COUNT_MAX) {
 		snprintf(l->why, l->why_len,
@@ -365,7 +479,8 @@ static int measure(struct lowering *l)
 			 "step 0: %" PRIu64 " elements are more than 2^64 bytes", l->params->count);
 		return -E2BIG;
 	}
-	err = muster_stages_cut(schedule, &l->stages, l->why, l->why_len);
+	l->grain = grain_of(l);
+	err = muster_stages_cut(schedule, l->grain, &l->stages, l->why, l->why_len);
 	if (err)
 		return err;
 	program->nr_stages = l->stages.nr;
@@ -373,7 +488,8 @@ static int measure(struct lowering *l)
 	program->is_inline = schedule->chunks == 1 && program->bytes <= MUSTER_INLINE_MAX &&
 			     (program->nr_stages == 1 || !program->bytes);
 	if (!program->is_inline)
-		err = muster_stages_order(schedule, &l->stages, l->why, l->why_len);
+		err = muster_stages_copy(schedule, &l->stages, l->why, l->why_len);
+	program->nr_stages = l->stages.nr;
 	l->must_copy_in = !program->is_inline && !l->params->in_place &&
 			  (schedule->ranks == 1 || (muster_coll_row(schedule->coll)->has ==
 						    MUSTER_WHO_ROOT &&
@@ -381,14 +497,11 @@ static int measure(struct lowering *l)
 	return err ? err : set_head(l);
 }
 
-static int allocate(struct lowering *l)
+static int allocate(struct lowering *l, size_t room)
 {
 	struct muster_program *program = l->program;
-	size_t room = program->nr_stages + MUSTER_SEQ_DESCS_MAX;
 
-	for (uint32_t i = 0; i < l->schedule->nr_transfers; i++)
-		room += l->schedule->transfers[i].from == l->params->rank ||
-			l->schedule->transfers[i].to == l->params->rank;
+	room += program->nr_stages;	/* a stage may have nothing to do */
 	program->stage_first = calloc(program->nr_stages + 1, sizeof(*program->stage_first));
 	program->descs = calloc(room, sizeof(*program->descs));
 	return program->stage_first && program->descs ? 0 : -ENOMEM;
@@ -396,16 +509,23 @@ static int allocate(struct lowering *l)
 
 static int lower(struct lowering *l)
 {
+	size_t room;
 	int err = measure(l);
 
 	if (!err)
-		err = allocate(l);
-	for (l->stage = 0; !err && l->stage < l->program->nr_stages; l->stage++) {
-		err = lower_stage(l);
-		if (!err)
-			emit_stage(l);
+		err = set_spaces(l, &room);
+	if (!err)
+		err = allocate(l, room);
+	if (!err)
+		err = walk_begin(l);
+	if (err)
+		return err;
+	for (l->stage = 0; l->stage < l->program->nr_stages; l->stage++) {
+		lower_stage(l);
+		emit_stage(l);
 	}
-	return err;
+	muster_part_end(&l->part);
+	return 0;
 }
 
 int muster_schedule_lower(const struct muster_schedule *schedule,
@@ -418,13 +538,10 @@ int muster_schedule_lower(const struct muster_schedule *schedule,
 	int err = -ENOMEM;
 
 	l.program = calloc(1, sizeof(*l.program));
-	l.nr_slots = calloc(schedule->ranks, sizeof(*l.nr_slots));
 	l.chunks = calloc(schedule->chunks, sizeof(*l.chunks));
-	if (l.program && l.nr_slots && l.chunks)
+	if (l.program && l.chunks)
 		err = lower(&l);
-	muster_stages_free(&l.stages);
 	free(l.chunks);
-	free(l.nr_slots);
 	if (err) {
 		if (err == -ENOMEM)
 			snprintf(why, why_len, "no memory to lower a schedule of %" PRIu32 " ranks",

@@ -24,8 +24,9 @@
 #define END	MUSTER_DESC_COLL_END
 #define IN	MUSTER_SPACE_IN
 #define OUT	MUSTER_SPACE_OUT
+#define SCRATCH	MUSTER_SPACE_SCRATCH
 
-enum { RANKS_MAX = 128 };
+enum { RANKS_MAX = 65536 };
 
 static struct muster_address members[RANKS_MAX];
 
@@ -35,6 +36,16 @@ static struct muster_schedule *generate(const char *name, enum muster_coll coll,
 	char why[200];
 
 	if (muster_schedule_generate(name, coll, ranks, 0, 8, &schedule, why, sizeof(why)))
+		fail_msg("%s", why);
+	return schedule;
+}
+
+static struct muster_schedule *by_rank(const char *name, enum muster_coll coll, uint32_t ranks)
+{
+	struct muster_schedule *schedule;
+	char why[200];
+
+	if (muster_schedule_by_rank(name, coll, ranks, 0, 8, &schedule, why, sizeof(why)))
 		fail_msg("%s", why);
 	return schedule;
 }
@@ -167,6 +178,85 @@ static void a_chunk_that_is_sent_twice_is_sent_from_a_descriptor_of_its_own(void
 			 { CT | END, 1, 0, 0, 0, OUT, 300, 100 });
 }
 
+static void assert_by_rank(const char *name, enum muster_coll coll, uint32_t ranks, uint32_t rank,
+			   uint64_t count, const struct expected *expected, uint32_t nr)
+{
+	struct muster_schedule *schedule = by_rank(name, coll, ranks);
+	struct muster_program *program = lower(schedule, rank, count, false);
+
+	assert_program(program, expected, nr);
+	muster_program_free(program);
+	muster_schedule_free(schedule);
+}
+
+static void what_is_generated_sends_ranges_of_chunks(void **state)
+{
+	static const struct expected halves[] = {
+		{ CH | CP, 0, 2, 0, IN, 0, 200, 200 },
+		{ REDUCE, 1, 0, 0, IN, OUT, 0, 200 },
+		{ CP, 0, 1, 1, OUT, 0, 100, 100 },
+		{ REDUCE | CP | REMOTE, 1, 1, 2, OUT, OUT, 0, 100 },
+		{ 0, 1, 0, 0, 0, OUT, 100, 100 },
+		{ CP | REMOTE, 0, 2, 3, OUT, 0, 0, 200 },
+		{ CT | END, 1, 0, 0, 0, OUT, 200, 200 },
+	};
+	static const struct expected doubles[] = {
+		{ CH | CP, 0, 1, 0, IN, 0, 0, 1000 },
+		{ REDUCE | CP, 1, 2, 1, IN, SCRATCH, 0, 1000 },
+		{ CT | REDUCE | END, 1, 0, 0, SCRATCH, OUT, 0, 1000 },
+	};
+
+	(void)state;
+	assert_by_rank("rabenseifner", MUSTER_COLL_ALLREDUCE, 4, 0, 400, halves, 7);
+	assert_by_rank("recursive-doubling", MUSTER_COLL_ALLREDUCE, 4, 0, 1000, doubles, 3);
+}
+
+static uint32_t count_sends(const struct muster_program *program)
+{
+	uint32_t nr = 0;
+
+	for (uint32_t i = 0; i < program->nr_descs; i++)
+		nr += program->descs[i].flags & CP ? 1 : 0;
+	return nr;
+}
+
+static void as_few_messages_as_pulses_allow(void **state)
+{
+	static const struct {
+		uint32_t bytes, sends, stages, pulses;
+	} known[] = {
+		{ 16 << 10, 16, 1, 1 },			/* 64 bytes a chunk: 8 steps each way */
+		{ 256 << 10, 2 * (4 + 2 + 6), 1, 1 },	/* 1 KiB: 32 of them are a pulse */
+		{ 8 << 20, 2 * 255, 16, 1 },		/* 32 KiB: each chunk a message */
+		{ 16 << 20, 2 * 255, 16, 2 },
+	};
+	struct muster_schedule *schedule = by_rank("rabenseifner", MUSTER_COLL_ALLREDUCE, 256);
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+		struct muster_program *program = lower(schedule, 77, known[i].bytes / 8, false);
+
+		assert_int_equal(count_sends(program), known[i].sends);
+		assert_int_equal(program->nr_stages, known[i].stages);
+		assert_int_equal(program->descs[0].range.pulse_count, known[i].pulses);
+		muster_program_free(program);
+	}
+	muster_schedule_free(schedule);
+}
+
+static void a_part_of_65536_ranks_is_lowered_by_itself(void **state)
+{
+	struct muster_schedule *schedule = by_rank("rabenseifner", MUSTER_COLL_ALLREDUCE, 65536);
+	struct muster_program *program = lower(schedule, 17, 1 << 17, false);
+
+	(void)state;
+	assert_int_equal(program->nr_stages, 3);	/* 16 messages in the first and last step */
+	muster_program_free(program);
+	muster_schedule_free(schedule);
+	assert_refused(by_rank("ring", MUSTER_COLL_ALLREDUCE, 65536), 1 << 20,
+		       "the schedule needs 4096 stages, more than 256");
+}
+
 static void a_broadcast_copies(void **state)
 {
 	(void)state;
@@ -282,14 +372,36 @@ static void limits_are_named(void **state)
 	for (uint32_t i = 0; i < 256 * 32 + 1; i++, muster_builder_step(&builder))
 		muster_builder_add(&builder, 0, 0, 1, false);
 	assert_refused(built(&builder), 0, "step 8192: the schedule needs more than 256 stages");
-	muster_builder_init(&builder, "wide", MUSTER_COLL_ALLREDUCE, 1, 65, 0);
-	assert_refused(built(&builder), 65,
-		       "after the last step: rank 0 copies more than 64 chunks "
-		       "(MUSTER_SEQ_DESCS_MAX)");
 }
 
-static void stores_that_could_wait_for_each_other_are_refused(void **state)
+static void what_comes_is_not_stored_over_what_is_sent(void **state)
 {
+	(void)state;
+	ASSERT_LOWERS_TO("recursive-doubling", ALLREDUCE, 2, 0, 100, false,
+			 { CH | CP, 0, 1, 0, IN, 0, 0, 100 },
+			 { CT | REDUCE | END, 1, 0, 0, IN, OUT, 0, 100 });
+	ASSERT_LOWERS_TO("recursive-doubling", ALLREDUCE, 2, 0, 100, true,
+			 { CH | CP, 0, 1, 0, OUT, 0, 0, 100 },
+			 { REDUCE, 1, 0, 0, OUT, SCRATCH, 0, 100 },
+			 { CT | END, 0, 0, 0, SCRATCH, OUT, 0, 100 });
+	/* where a chunk moves twice it ends where it shall, without a copy */
+	ASSERT_LOWERS_TO("recursive-doubling", ALLREDUCE, 4, 0, 100, false,
+			 { CH | CP, 0, 1, 0, IN, 0, 0, 100 },
+			 { REDUCE | CP, 1, 2, 1, IN, SCRATCH, 0, 100 },
+			 { CT | REDUCE | END, 1, 0, 0, SCRATCH, OUT, 0, 100 });
+	ASSERT_LOWERS_TO("recursive-doubling", ALLREDUCE, 4, 0, 100, true,
+			 { CH | CP, 0, 1, 0, OUT, 0, 0, 100 },
+			 { REDUCE | CP, 1, 2, 1, OUT, SCRATCH, 0, 100 },
+			 { CT | REDUCE | END, 1, 0, 0, SCRATCH, OUT, 0, 100 });
+}
+
+static void several_messages_may_come_into_what_is_sent(void **state)
+{
+	static const struct expected expected[] = {
+		{ CH | CP, 0, 1, 1, OUT, 0, 0, 1000 },
+		{ REDUCE, 2, 0, 0, OUT, SCRATCH, 0, 1000 },
+		{ CT | END, 0, 0, 0, SCRATCH, OUT, 0, 1000 },
+	};
 	struct muster_schedule *schedule;
 	struct muster_program *program;
 	struct muster_builder builder;
@@ -301,19 +413,23 @@ static void stores_that_could_wait_for_each_other_are_refused(void **state)
 	muster_builder_add(&builder, 0, 0, 1, true);
 	muster_builder_add(&builder, 0, 1, 0, true);
 	schedule = built(&builder);
-	program = lower(schedule, 0, 1, false);		/* inline: nothing waits */
+	program = lower(schedule, 0, 1000, true);
+	assert_program(program, expected, 3);
+	assert_int_equal(program->scratch_bytes, 8000);
 	muster_program_free(program);
-	assert_refused(schedule, 1000,
-		       "step 0: rank 1 receives more than one message into what it sends in the "
-		       "same step: ranks that do so can wait for each other; split the step");
+	program = lower(schedule, 0, 1, true);	/* inline: nothing is in memory */
+	assert_int_equal(program->scratch_bytes, 0);
+	muster_program_free(program);
+	muster_schedule_free(schedule);
 }
 
-static void a_store_that_waits_comes_last_in_its_step(void **state)
+static void slots_are_in_the_order_of_step_and_listing(void **state)
 {
 	static const struct expected expected[] = {
-		{ CH | CP, 0, 1, 1, IN, 0, 0, 100 },
-		{ REDUCE, 1, 0, 0, IN, OUT, 100, 100 },
-		{ REDUCE | CT | END, 1, 0, 0, IN, OUT, 0, 100 },
+		{ CH | CP, 0, 1, 0, OUT, 0, 0, 100 },
+		{ REDUCE, 1, 0, 0, OUT, SCRATCH, 0, 100 },
+		{ REDUCE, 1, 0, 0, OUT, OUT, 100, 100 },
+		{ CT | END, 0, 0, 0, SCRATCH, OUT, 0, 100 },
 	};
 	struct muster_schedule *schedule;
 	struct muster_program *program;
@@ -326,9 +442,45 @@ static void a_store_that_waits_comes_last_in_its_step(void **state)
 	muster_builder_add(&builder, 1, 2, 0, true);
 	muster_builder_add(&builder, 1, 2, 1, true);
 	schedule = built(&builder);
-	program = lower(schedule, 0, 200, false);
-	assert_program(program, expected, 3);
+	program = lower(schedule, 0, 200, true);
+	assert_program(program, expected, 4);
+	assert_int_equal(program->scratch_bytes, 800);
 	muster_program_free(program);
+	muster_schedule_free(schedule);
+}
+
+/* Two ranks exchange 65 chunks, 32 in a step. */
+static struct muster_schedule *exchange_of_65(void)
+{
+	struct muster_builder builder;
+
+	muster_builder_init(&builder, "cross", MUSTER_COLL_ALLREDUCE, 2, 65, 0);
+	for (uint32_t i = 0; i < 65; i++) {
+		muster_builder_add(&builder, i, 0, 1, true);
+		muster_builder_add(&builder, i, 1, 0, true);
+		if (i % 32 == 31)
+			muster_builder_step(&builder);
+	}
+	return built(&builder);
+}
+
+static void copies_that_have_no_room_take_stages_of_their_own_on_all_ranks(void **state)
+{
+	struct muster_schedule *schedule = exchange_of_65();
+
+	(void)state;
+	for (uint32_t rank = 0; rank < 2; rank++) {
+		struct muster_program *program = lower(schedule, rank, 6500, !rank);
+		uint32_t first = program->stage_first[3];
+
+		assert_int_equal(program->nr_stages, 5);
+		assert_int_equal(program->stage_first[4] - first, rank ? 1 : 64);
+		assert_int_equal(program->nr_descs - program->stage_first[4], 1);
+		assert_int_equal(program->descs[first].store_key, rank ? 0 : OUT);
+		assert_int_equal(program->descs[first].range.load_key, rank ? 0 : SCRATCH);
+		assert_int_equal(program->descs[first].cp_count, 0);
+		muster_program_free(program);
+	}
 	muster_schedule_free(schedule);
 }
 
@@ -397,20 +549,25 @@ int main(void)
 		cmocka_unit_test(an_inner_node_takes_three_children_in_one_descriptor),
 		cmocka_unit_test(halving_and_doubling_send_from_where_they_wrote),
 		cmocka_unit_test(a_chunk_that_is_sent_twice_is_sent_from_a_descriptor_of_its_own),
+		cmocka_unit_test(what_is_generated_sends_ranges_of_chunks),
+		cmocka_unit_test(as_few_messages_as_pulses_allow),
+		cmocka_unit_test(a_part_of_65536_ranks_is_lowered_by_itself),
 		cmocka_unit_test(a_broadcast_copies),
 		cmocka_unit_test(one_rank_copies_or_does_nothing),
 		cmocka_unit_test(a_barrier_has_no_data),
 		cmocka_unit_test(a_large_message_is_the_same_few_descriptors_for_each_pulse),
 		cmocka_unit_test(sixteen_packets_go_into_one_descriptor),
 		cmocka_unit_test(limits_are_named),
-		cmocka_unit_test(stores_that_could_wait_for_each_other_are_refused),
-		cmocka_unit_test(a_store_that_waits_comes_last_in_its_step),
+		cmocka_unit_test(what_comes_is_not_stored_over_what_is_sent),
+		cmocka_unit_test(several_messages_may_come_into_what_is_sent),
+		cmocka_unit_test(slots_are_in_the_order_of_step_and_listing),
+		cmocka_unit_test(copies_that_have_no_room_take_stages_of_their_own_on_all_ranks),
 		cmocka_unit_test(all_ranks_have_the_same_stages),
 		cmocka_unit_test(a_rank_without_work_has_an_empty_sequence_for_each_stage),
 		cmocka_unit_test(the_signature_is_the_operations),
 	};
 
 	for (uint32_t r = 0; r < RANKS_MAX; r++)
-		members[r] = (struct muster_address){ .node = 1000 + r, .vp = 5 + r };
+		members[r] = (struct muster_address){ .node = 1000 + r, .vp = 5 + r % 1024 };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

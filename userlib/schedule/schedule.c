@@ -13,6 +13,7 @@
 #include <xxhash.h>
 
 #include "build.h"
+#include "part.h"
 
 enum { TRANSFERS_FIRST = 16 };
 
@@ -31,6 +32,13 @@ uint64_t muster_schedule_hash(const struct muster_schedule *schedule)
 		htole32(schedule->steps), htole32(schedule->root), htole32(schedule->nr_transfers),
 	};
 	uint64_t hash = XXH64(head, sizeof(head), 0);
+
+	if (schedule->generator) {
+		uint32_t version = htole32(schedule->generator->version);
+
+		hash = XXH64(schedule->name, strlen(schedule->name), hash);
+		return XXH64(&version, sizeof(version), hash);
+	}
 
 	for (uint32_t i = 0; i < schedule->nr_transfers; i++) {
 		const struct muster_transfer *t = &schedule->transfers[i];
@@ -51,6 +59,17 @@ void muster_chunk_range(uint64_t count, uint32_t chunks, uint32_t chunk, uint64_
 
 	*first = chunk * each + (chunk < longer ? chunk : longer);
 	*nr = each + (chunk < longer);
+}
+
+void muster_chunks_range(uint64_t count, uint32_t chunks, uint32_t chunk, uint32_t nr_chunks,
+			 uint64_t *first, uint64_t *nr)
+{
+	uint64_t last;
+
+	muster_chunk_range(count, chunks, chunk + nr_chunks - 1, &last, nr);
+	*nr += last;
+	muster_chunk_range(count, chunks, chunk, first, &last);
+	*nr -= *first;
 }
 
 struct muster_signature muster_signature(enum muster_coll coll, uint8_t type, uint8_t op,

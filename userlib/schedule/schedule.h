@@ -68,7 +68,11 @@ struct muster_transfer {
 	bool reduce;		/* combine into what `to` has; else replace it */
 };
 
+struct muster_generator;
+
 struct muster_schedule {
+	/* Says what each rank does (part.h); NULL: all transfers are listed. */
+	const struct muster_generator *generator;
 	char name[MUSTER_SCHEDULE_NAME_MAX + 1];
 	enum muster_coll coll;
 	uint32_t ranks;
@@ -97,7 +101,10 @@ bool muster_coll_needs(const struct muster_schedule *schedule, uint32_t chunk, u
 
 void muster_schedule_free(struct muster_schedule *schedule);
 
-/** muster_schedule_hash() - a digest of everything but the name; the same on every rank. */
+/**
+ * muster_schedule_hash() - a digest, the same on every rank: of everything but the name,
+ * or, where nothing is listed, of the generator's name and version and its parameters.
+ */
 uint64_t muster_schedule_hash(const struct muster_schedule *schedule);
 
 /**
@@ -111,12 +118,20 @@ int muster_schedule_read(FILE *in, struct muster_schedule **schedule, char *why,
 int muster_schedule_write(const struct muster_schedule *schedule, FILE *out);
 
 /**
- * muster_schedule_generate() - make one by name.
+ * muster_schedule_by_rank() - take an algorithm by name; nothing is listed.
  * @name: "binomial", "recursive-doubling", "rabenseifner", "ring"; NULL: the one
  *	that suits coll, ranks and bytes.
+ *
+ * It can be lowered, run and freed; whoever looks at transfers needs
+ * muster_schedule_generate().
  * Return: 0; -EINVAL (unknown name, root or rank count); -EOPNOTSUPP (this name
  * does not do this collective); -ENOMEM. why as above.
  */
+int muster_schedule_by_rank(const char *name, enum muster_coll coll, uint32_t ranks, uint32_t root,
+			    uint64_t bytes, struct muster_schedule **schedule, char *why,
+			    size_t why_len);
+
+/** muster_schedule_generate() - the same with the transfers of all ranks listed. */
 int muster_schedule_generate(const char *name, enum muster_coll coll, uint32_t ranks,
 			     uint32_t root, uint64_t bytes, struct muster_schedule **schedule,
 			     char *why, size_t why_len);
@@ -135,11 +150,16 @@ int muster_schedule_check(const struct muster_schedule *schedule, char *why, siz
 void muster_chunk_range(uint64_t count, uint32_t chunks, uint32_t chunk, uint64_t *first,
 			uint64_t *nr);
 
+/** muster_chunks_range() - the same of chunks [chunk, chunk + nr_chunks). */
+void muster_chunks_range(uint64_t count, uint32_t chunks, uint32_t chunk, uint32_t nr_chunks,
+			 uint64_t *first, uint64_t *nr);
+
 /* The memory that a program's ranges refer to until the library puts in addresses and keys. */
 enum muster_space {
 	MUSTER_SPACE_NONE = 0,
 	MUSTER_SPACE_IN = 1,	/* the caller's contribution, never written */
-	MUSTER_SPACE_OUT = 2,	/* result, or scratch of the same size */
+	MUSTER_SPACE_OUT = 2,	/* result, or what stands for it where there is none */
+	MUSTER_SPACE_SCRATCH = 3, /* beside it: what comes while that in OUT is being sent */
 };
 
 struct muster_lower_params {
@@ -165,6 +185,7 @@ struct muster_program {
 	struct muster_desc *descs;
 	bool is_inline;		/* MP; where load_key is set, the caller's input goes to data[] */
 	uint64_t bytes;		/* of the whole message */
+	uint64_t scratch_bytes;	/* of MUSTER_SPACE_SCRATCH; 0: unused */
 };
 
 /**

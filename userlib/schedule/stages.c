@@ -1,29 +1,30 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Stages and the order of slots: decided from all transfers of all ranks, so that
- * every rank comes to the same result, and in time linear in the transfers (but
- * for sorting those of a step whose order matters).
+ * Stages of listed schedules: decided from all transfers of all ranks, so that every
+ * rank comes to the same result, and in time linear in them. Of generated ones they
+ * are closed forms (part.c).
  */
 #include "stages.h"
+
+#include "part.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Counts of a rank in the stage that is being filled, or in one step. */
 struct usage {
 	uint32_t stage;		/* that the counts are of, plus 1: they need no clearing */
 	uint32_t slots;
 	uint32_t descs;		/* at most: each transfer takes one, some share */
-	uint32_t waits;		/* slots that are stored over what the rank sends in the step */
 };
 
 struct planner {
 	const struct muster_schedule *schedule;
 	struct muster_stages *stages;
 	struct usage *usage;		/* by rank */
-	uint64_t *sent;			/* room for keys of a step */
 	char *why;
 	size_t why_len;
 };
@@ -100,7 +101,9 @@ static int begin_stage(struct planner *planner, uint32_t transfer)
 
 	if (stages->nr == MUSTER_STAGES_MAX)
 		return refuse(planner, "step %" PRIu32 ": the schedule needs more than %d stages",
-			      planner->schedule->transfers[transfer].step, MUSTER_STAGES_MAX);
+			      transfer < planner->schedule->nr_transfers ?
+			      planner->schedule->transfers[transfer].step :
+			      planner->schedule->steps, MUSTER_STAGES_MAX);
 	stages->begin[stages->nr++] = transfer;
 	return 0;
 }
@@ -125,108 +128,174 @@ static int cut(struct planner *planner)
 	return err;
 }
 
-int muster_stages_cut(const struct muster_schedule *schedule, struct muster_stages *stages,
-		      char *why, size_t why_len)
+static int cut_generated(struct planner *planner, uint32_t grain)
 {
-	struct planner planner = {
-		.schedule = schedule, .stages = stages, .why = why, .why_len = why_len,
-		.usage = calloc(schedule->ranks, sizeof(*planner.usage)),
-	};
-	int err = -ENOMEM;
+	struct muster_stages *stages = planner->stages;
+	struct muster_part part;
 
-	stages->nr = 0;
-	stages->comes_last = calloc(schedule->nr_transfers + 1, sizeof(*stages->comes_last));
-	if (planner.usage && stages->comes_last)
-		err = cut(&planner);
-	free(planner.usage);
-	if (err)
-		muster_stages_free(stages);
-	return err;
-}
-
-void muster_stages_free(struct muster_stages *stages)
-{
-	free(stages->comes_last);
-	stages->comes_last = NULL;
-}
-
-/* ---- the step rule ------------------------------------------------------------- */
-
-static uint64_t key_of(uint32_t rank, uint32_t chunk)
-{
-	return (uint64_t)rank << 32 | chunk;
-}
-
-static int compare_keys(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return x < y ? -1 : x > y;
-}
-
-/* What those ranks send that receive several messages in this step: sorted keys. */
-static uint32_t list_sent(struct planner *planner, uint32_t begin, uint32_t end)
-{
-	const struct muster_transfer *transfers = planner->schedule->transfers;
-	uint32_t nr = 0;
-
-	for (uint32_t i = begin; i < end; i++)
-		planner->usage[transfers[i].to].slots++;
-	for (uint32_t i = begin; i < end; i++)
-		if (planner->usage[transfers[i].from].slots > 1)
-			planner->sent[nr++] = key_of(transfers[i].from, transfers[i].chunk);
-	qsort(planner->sent, nr, sizeof(*planner->sent), compare_keys);
-	return nr;
-}
-
-static int refuse_waits(struct planner *planner, const struct muster_transfer *t)
-{
-	return refuse(planner, "step %" PRIu32 ": rank %" PRIu32 " receives more than one message "
-		      "into what it sends in the same step: ranks that do so can wait for each "
-		      "other; split the step", t->step, t->to);
-}
-
-/*
- * A store over a chunk that its rank sends in the same step waits until that send
- * is taken. A rank may have one such slot in a step, and it must come last, or two
- * ranks could wait for each other. All ranks are judged as if they were in place.
- */
-static int order_step(struct planner *planner, uint32_t begin, uint32_t end)
-{
-	const struct muster_transfer *transfers = planner->schedule->transfers;
-	uint32_t nr_sent = list_sent(planner, begin, end);
-
-	for (uint32_t i = begin; i < end && nr_sent; i++) {
-		const struct muster_transfer *t = &transfers[i];
-		uint64_t key = key_of(t->to, t->chunk);
-
-		if (!bsearch(&key, planner->sent, nr_sent, sizeof(key), compare_keys))
-			continue;
-		if (planner->usage[t->to].waits++)
-			return refuse_waits(planner, t);
-		planner->stages->comes_last[i] = true;
-	}
-	for (uint32_t i = begin; i < end; i++)
-		planner->usage[transfers[i].to] = (struct usage){ 0 };
+	muster_part_begin(&part, planner->schedule, 0, grain, NULL);
+	if (part.nr_stages > MUSTER_STAGES_MAX)
+		return refuse(planner, "the schedule needs %" PRIu32 " stages, more than %d",
+			      part.nr_stages, MUSTER_STAGES_MAX);
+	stages->nr = part.nr_stages;
+	stages->first_copy = part.nr_stages - 1;	/* at most one chunk, of few messages */
 	return 0;
 }
 
-int muster_stages_order(const struct muster_schedule *schedule, struct muster_stages *stages,
-			char *why, size_t why_len)
+int muster_stages_cut(const struct muster_schedule *schedule, uint32_t grain,
+		      struct muster_stages *stages, char *why, size_t why_len)
 {
 	struct planner planner = {
 		.schedule = schedule, .stages = stages, .why = why, .why_len = why_len,
-		.usage = calloc(schedule->ranks, sizeof(*planner.usage)),
-		.sent = calloc(schedule->nr_transfers + 1, sizeof(*planner.sent)),
 	};
-	uint32_t begin, end;
-	int err = planner.usage && planner.sent ? 0 : -ENOMEM;
+	int err = -ENOMEM;
 
-	for (begin = 0; begin < schedule->nr_transfers && !err; begin = end) {
-		end = muster_step_end(schedule, begin);
-		err = order_step(&planner, begin, end);
-	}
-	free(planner.sent);
+	if (schedule->generator)
+		return cut_generated(&planner, grain);
+	planner.usage = calloc(schedule->ranks, sizeof(*planner.usage));
+	stages->nr = 0;
+	if (planner.usage)
+		err = cut(&planner);
 	free(planner.usage);
+	return err;
+}
+
+/* ---- copies behind the last step ------------------------------------------------- */
+
+/* A chunk at the rank that is looked at, as if it were in place. */
+struct home {
+	uint32_t rank;		/* that the rest is of, plus 1: it needs no clearing */
+	uint32_t sent;		/* step in which it was sent last, plus 1 */
+	uint32_t came;		/* step in which it came while it was being sent, plus 1 */
+	bool away;		/* an odd number of these: its value is not where it began */
+};
+
+struct parts {
+	const struct muster_schedule *schedule;
+	uint32_t *first;	/* ranks + 1 indices into of */
+	uint32_t *of;		/* by rank: what it sends or receives, in order */
+	struct home *homes;	/* by chunk */
+};
+
+static void sort_parts(struct parts *parts)
+{
+	const struct muster_schedule *schedule = parts->schedule;
+	uint32_t *first = parts->first;
+
+	for (uint32_t i = 0; i < schedule->nr_transfers; i++) {
+		first[schedule->transfers[i].from + 1]++;
+		first[schedule->transfers[i].to + 1]++;
+	}
+	for (uint32_t r = 0; r < schedule->ranks; r++)
+		first[r + 1] += first[r];
+	for (uint32_t i = 0; i < schedule->nr_transfers; i++) {
+		parts->of[first[schedule->transfers[i].from]++] = i;
+		parts->of[first[schedule->transfers[i].to]++] = i;
+	}
+	memmove(first + 1, first, schedule->ranks * sizeof(*first));
+	first[0] = 0;
+}
+
+static struct home *home_of(struct parts *parts, uint32_t rank, uint32_t chunk)
+{
+	struct home *home = &parts->homes[chunk];
+
+	if (home->rank != rank + 1)
+		*home = (struct home){ .rank = rank + 1 };
+	return home;
+}
+
+/* A rank's transfers [begin, end) of one step. */
+static void follow_step(struct parts *parts, uint32_t rank, uint32_t begin, uint32_t end)
+{
+	for (uint32_t i = begin; i < end; i++) {
+		const struct muster_transfer *t = &parts->schedule->transfers[parts->of[i]];
+		struct home *home = home_of(parts, rank, t->chunk);
+
+		if (t->from == rank)
+			home->sent = t->step + 1;
+	}
+	for (uint32_t i = begin; i < end; i++) {
+		const struct muster_transfer *t = &parts->schedule->transfers[parts->of[i]];
+		struct home *home = home_of(parts, rank, t->chunk);
+
+		if (t->to != rank || home->sent != t->step + 1 || home->came == t->step + 1)
+			continue;
+		home->came = t->step + 1;
+		home->away = !home->away;
+	}
+}
+
+/* At most so many chunks a rank copies, whether it is in place or not. */
+static uint32_t count_copies(struct parts *parts, uint32_t rank)
+{
+	const struct muster_schedule *schedule = parts->schedule;
+	bool keeps = schedule->ranks == 1 || (rank == schedule->root &&
+		     muster_coll_row(schedule->coll)->has == MUSTER_WHO_ROOT);
+	uint32_t begin, end, nr = 0;
+
+	for (begin = parts->first[rank]; begin < parts->first[rank + 1]; begin = end) {
+		for (end = begin + 1; end < parts->first[rank + 1] &&
+		     schedule->transfers[parts->of[end]].step ==
+		     schedule->transfers[parts->of[begin]].step; end++)
+			;
+		follow_step(parts, rank, begin, end);
+	}
+	for (uint32_t chunk = 0; chunk < schedule->chunks; chunk++) {
+		bool touched = parts->homes[chunk].rank == rank + 1;
+
+		nr += touched ? parts->homes[chunk].away : keeps;
+	}
+	return nr;
+}
+
+/* The most copies of any rank, and whether all have room for theirs in the last stage. */
+static uint32_t most_copies(struct parts *parts, uint32_t last_begin, bool *fit)
+{
+	uint32_t most = 0;
+
+	*fit = true;
+	for (uint32_t rank = 0; rank < parts->schedule->ranks; rank++) {
+		uint32_t nr = count_copies(parts, rank), i = parts->first[rank + 1], descs = 0;
+
+		while (i > parts->first[rank] && parts->of[i - 1] >= last_begin) {
+			i--;
+			descs++;
+		}
+		*fit &= nr + descs <= MUSTER_SEQ_DESCS_MAX;
+		most = nr > most ? nr : most;
+	}
+	return most;
+}
+
+int muster_stages_copy(const struct muster_schedule *schedule, struct muster_stages *stages,
+		       char *why, size_t why_len)
+{
+	struct parts parts = { .schedule = schedule };
+	struct planner planner = {
+		.schedule = schedule, .stages = stages, .why = why, .why_len = why_len,
+	};
+	uint32_t most = 0;
+	bool fit = true;
+	int err = 0;
+
+	if (schedule->generator)
+		return 0;
+	parts.first = calloc(schedule->ranks + 1, sizeof(*parts.first));
+	parts.of = calloc(2 * (size_t)schedule->nr_transfers + 1, sizeof(*parts.of));
+	parts.homes = calloc(schedule->chunks, sizeof(*parts.homes));
+	if (!parts.first || !parts.of || !parts.homes)
+		err = -ENOMEM;
+	if (!err) {
+		sort_parts(&parts);
+		most = most_copies(&parts, stages->begin[stages->nr - 1], &fit);
+	}
+	stages->first_copy = fit ? stages->nr - 1 : stages->nr;
+	for (uint32_t i = 0; i < most && !fit && !err; i += MUSTER_SEQ_DESCS_MAX)
+		err = begin_stage(&planner, schedule->nr_transfers);
+	stages->begin[stages->nr] = schedule->nr_transfers;
+	free(parts.homes);
+	free(parts.of);
+	free(parts.first);
 	return err;
 }

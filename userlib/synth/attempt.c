@@ -17,6 +17,8 @@
 #include "attempt.h"
 #include "encode.h"
 
+#define MEMORY_MAX_MB	"6000"	/* of Z3, in one attempt */
+
 struct answer {
 	uint32_t proof;
 	uint32_t steps;
@@ -85,10 +87,12 @@ static void __attribute__((noreturn)) run(const struct muster_attempt *attempt, 
 		.instance = attempt->instance, .quotient = attempt->quotient,
 		.window = attempt->window,
 	};
-	Z3_config config = Z3_mk_config();
+	Z3_config config;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	setitimer(ITIMER_PROF, &limit, NULL);
+	Z3_global_param_set("memory_max_size", MEMORY_MAX_MB);
+	config = Z3_mk_config();
 	encoding.z3 = Z3_mk_context(config);
 	encoding.solver = make_solver(encoding.z3, attempt);
 	if (attempt->plain ? muster_encode_plain(&encoding) : muster_encode_quick(&encoding))

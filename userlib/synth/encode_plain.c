@@ -19,6 +19,7 @@ struct plain {
 	Z3_sort boolean, integer;
 	Z3_ast *rounds;			/* by step, from 1 as in the paper */
 	Z3_ast *args;
+	bool *usable;			/* by link */
 };
 
 static Z3_ast number(const struct plain *p, int value)
@@ -83,8 +84,7 @@ static void constrain_arrival(struct plain *p, uint32_t chunk, uint32_t node)
 	if (muster_has(p->instance, chunk, node))
 		return;
 	for (uint32_t link = 0; link < p->topology->nr_links; link++)
-		if (p->topology->links[link].to == node &&
-		    muster_topology_usable(p->topology, link))
+		if (p->topology->links[link].to == node && p->usable[link])
 			p->args[nr++] = Z3_mk_ite(p->z3, sent_over(p, chunk, link), number(p, 1),
 						  number(p, 0));
 	assert_it(p, Z3_mk_implies(p->z3, in_time,
@@ -158,13 +158,16 @@ int muster_encode_plain(struct muster_encoding *encoding)
 	encoding->times = calloc((size_t)instance->chunks * topology->nodes, sizeof(Z3_ast));
 	p.rounds = calloc(instance->steps + 1, sizeof(Z3_ast));
 	p.args = calloc(sends + 1, sizeof(Z3_ast));
-	if (!encoding->sent || !encoding->times || !p.rounds || !p.args) {
+	p.usable = muster_topology_usable(topology);
+	if (!encoding->sent || !encoding->times || !p.rounds || !p.args || !p.usable) {
+		free(p.usable);
 		free(p.args);
 		free(p.rounds);
 		return -ENOMEM;
 	}
 	make_unknowns(&p);
 	constrain(&p);
+	free(p.usable);
 	free(p.args);
 	free(p.rounds);
 	return 0;

@@ -370,7 +370,7 @@ static int quick_begin(struct quick *q)
 	q->hops = muster_topology_distances(q->topology);
 	q->earliest = calloc(places, sizeof(uint32_t));
 	q->latest = calloc(places, sizeof(uint32_t));
-	q->usable = calloc(q->links + 1, sizeof(bool));
+	q->usable = muster_topology_usable(q->topology);
 	q->there = calloc(places * (q->steps + 1), sizeof(Z3_ast));
 	q->extra = calloc(q->steps * q->extras + 1, sizeof(Z3_ast));
 	q->args = calloc(sends + q->steps * q->extras + 2, sizeof(Z3_ast));
@@ -396,8 +396,6 @@ int muster_encode_quick(struct muster_encoding *encoding)
 
 	if (err)
 		return err;
-	for (uint32_t link = 0; link < q.links; link++)
-		q.usable[link] = muster_topology_usable(q.topology, link);
 	for (uint32_t chunk = 0; chunk < instance->chunks; chunk++)
 		bound_chunk(&q, chunk);
 	make_sent(&q);

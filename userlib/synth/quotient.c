@@ -233,6 +233,26 @@ static int best_first(const void *left, const void *right)
 	return a->nr_sends < b->nr_sends ? -1 : a->nr_sends > b->nr_sends;
 }
 
+/* Different symmetries may divide alike. */
+static int drop_equal(const struct muster_instance *instance, struct muster_quotient *quotients,
+		      int nr)
+{
+	size_t bytes = (size_t)instance->chunks * instance->topology->nr_links * sizeof(uint32_t);
+	int kept = 0;
+
+	for (int i = 0; i < nr; i++) {
+		int same = 0;
+
+		while (same < kept && memcmp(quotients[same].send, quotients[i].send, bytes))
+			same++;
+		if (same < kept)
+			free_quotient(&quotients[i]);
+		else
+			quotients[kept++] = quotients[i];
+	}
+	return kept;
+}
+
 /* Each symmetry alone, pairs of the first ones, and all of them together. */
 static int combine(const struct muster_instance *instance, const struct symmetry *symmetries,
 		   int nr, struct muster_quotient *quotients)
@@ -258,6 +278,7 @@ static int combine(const struct muster_instance *instance, const struct symmetry
 			free_quotient(&quotients[--made]);
 		return err;
 	}
+	made = drop_equal(instance, quotients, made);
 	qsort(quotients, made, sizeof(*quotients), best_first);
 	return made;
 }

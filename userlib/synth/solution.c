@@ -78,8 +78,8 @@ static int verify_rounds(const struct muster_instance *instance,
 	}
 	if (solution->steps > instance->steps || rounds > instance->rounds) {
 		snprintf(why, why_len, "it takes %" PRIu32 " steps and %" PRIu64 " rounds, but "
-			 "there are %" PRIu32 " and %" PRIu32, solution->steps, rounds, instance->steps,
-			 instance->rounds);
+			 "there are %" PRIu32 " and %" PRIu32, solution->steps, rounds,
+			 instance->steps, instance->rounds);
 		return -EINVAL;
 	}
 	return 0;
@@ -110,7 +110,8 @@ static int verify_send(const struct muster_instance *instance, const struct must
 	}
 	if (since[(size_t)send->chunk * nodes + link->from] > send->step) {
 		snprintf(why, why_len, "step %" PRIu32 ", %" PRIu32 " -> %" PRIu32 ", chunk "
-			 "%" PRIu32 ": it is not there yet", send->step, link->from, link->to, send->chunk);
+			 "%" PRIu32 ": it is not there yet", send->step, link->from, link->to,
+			 send->chunk);
 		return -EINVAL;
 	}
 	if (since[(size_t)send->chunk * nodes + link->to] > send->step + 1)

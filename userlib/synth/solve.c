@@ -10,6 +10,7 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "attempt.h"
 #include "bounds.h"
@@ -318,7 +319,7 @@ static int run_portfolio(struct portfolio *p, const struct muster_bounds *bounds
 	double seconds = p->options->plain || p->options->full_only ? p->budget : 0.25;
 	int err = make_kinds(p, bounds);
 
-	for (unsigned int wave = 0; !err && !is_done(p); wave++, seconds *= 4)
+	for (unsigned int wave = 0; !err && !is_done(p); wave++, seconds *= wave & 1 ? 1 : 2)
 		err = run_wave(p, seconds, wave);
 	for (int i = 0; i < p->nr_kinds; i++) {
 		muster_instance_free(p->kinds[i].instance);
@@ -344,10 +345,19 @@ static int solve_flow(struct portfolio *p)
 	return 0;
 }
 
+static double own_seconds(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+	return now.tv_sec + now.tv_nsec / 1e9;
+}
+
 int muster_solve(const struct muster_instance *instance,
 		 const struct muster_solve_options *options, struct muster_solved *solved)
 {
 	struct portfolio *p = calloc(1, sizeof(*p));
+	double began = own_seconds();
 	struct muster_bounds bounds;
 	int err = p ? muster_bounds(instance, &bounds) : -ENOMEM;
 
@@ -370,6 +380,7 @@ int muster_solve(const struct muster_instance *instance,
 	if (!err && !options->plain && !options->full_only &&
 	    solved->proof == MUSTER_PROOF_UNKNOWN)
 		err = run_portfolio(p, &bounds);
+	solved->cpu_seconds += own_seconds() - began;
 	free(p);
 	return err;
 }

@@ -26,7 +26,7 @@ struct muster_solve_options {
 struct muster_solved {
 	enum muster_proof proof;
 	struct muster_solution *solution;	/* if found */
-	double cpu_seconds;			/* of all attempts, ended or not */
+	double cpu_seconds;			/* our own, and of all attempts, ended or not */
 	char why[256];				/* if refuted: by what; else how found */
 };
 

@@ -56,6 +56,15 @@ int muster_synth_loads(const struct muster_schedule *schedule,
 		       const struct muster_topology *topology, uint32_t **loads, char *why,
 		       size_t why_len);
 
+/**
+ * muster_synth_fit() - the same with steps split where a rank would have more messages in
+ * one than the NIC takes (MUSTER_SLOTS_MAX, MUSTER_SEQ_DESCS_MAX). What comes out has
+ * passed the checker.
+ * Return: 0; -EINVAL with why: the steps cannot be split; -ENOMEM.
+ */
+int muster_synth_fit(const struct muster_schedule *schedule, struct muster_schedule **fitted,
+		     char *why, size_t why_len);
+
 /* One point of the frontier. */
 struct muster_pareto_point {
 	uint32_t chunks, steps, rounds;

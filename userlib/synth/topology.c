@@ -32,16 +32,52 @@ void muster_topology_free(struct muster_topology *topology)
 		free(topology->limits[i].links);
 	free(topology->limits);
 	free(topology->links);
+	free(topology->index);
 	free(topology);
+}
+
+/* Where a link stands in the index, or would. */
+static uint32_t place_of(const struct muster_topology *topology, uint32_t from, uint32_t to)
+{
+	uint32_t ends[2] = { from, to };
+	uint32_t at = XXH32(ends, sizeof(ends), 0) & (topology->index_room - 1);
+
+	while (topology->index[at]) {
+		const struct muster_link *link = &topology->links[topology->index[at] - 1];
+
+		if (link->from == from && link->to == to)
+			break;
+		at = (at + 1) & (topology->index_room - 1);
+	}
+	return at;
 }
 
 int64_t muster_topology_find_link(const struct muster_topology *topology, uint32_t from,
 				  uint32_t to)
 {
+	uint32_t at = topology->index_room ? place_of(topology, from, to) : 0;
+
+	return topology->index_room && topology->index[at] ? (int64_t)topology->index[at] - 1 :
+							     -ENOENT;
+}
+
+/* Never more than half full. */
+static int grow_index(struct muster_topology *topology)
+{
+	uint32_t room = topology->index_room ? 2 * topology->index_room : 16;
+	uint32_t *grown;
+
+	if (2 * topology->nr_links < topology->index_room)
+		return 0;
+	grown = calloc(room, sizeof(*grown));
+	if (!grown)
+		return -ENOMEM;
+	free(topology->index);
+	topology->index = grown;
+	topology->index_room = room;
 	for (uint32_t i = 0; i < topology->nr_links; i++)
-		if (topology->links[i].from == from && topology->links[i].to == to)
-			return i;
-	return -ENOENT;
+		grown[place_of(topology, topology->links[i].from, topology->links[i].to)] = i + 1;
+	return 0;
 }
 
 /* One more element; the room doubles whenever the count is a power of two. */
@@ -64,10 +100,14 @@ int64_t muster_topology_add_link(struct muster_topology *topology, uint32_t from
 
 	if (found >= 0)
 		return found;
-	if (grow((void **)&topology->links, topology->nr_links, sizeof(*topology->links)))
+	if (topology->nr_links == MUSTER_TOPOLOGY_LINKS_MAX)
+		return -E2BIG;
+	if (grow((void **)&topology->links, topology->nr_links, sizeof(*topology->links)) ||
+	    grow_index(topology))
 		return -ENOMEM;
 	topology->links[topology->nr_links] = (struct muster_link){ from, to };
-	return topology->nr_links++;
+	topology->index[place_of(topology, from, to)] = ++topology->nr_links;
+	return topology->nr_links - 1;
 }
 
 int muster_topology_add_limit(struct muster_topology *topology, uint32_t bandwidth,
@@ -118,16 +158,20 @@ int muster_topology_reverse(const struct muster_topology *topology,
 	return err;
 }
 
-bool muster_topology_usable(const struct muster_topology *topology, uint32_t link)
+bool *muster_topology_usable(const struct muster_topology *topology)
 {
+	bool *usable = malloc(topology->nr_links + 1);
+
+	if (!usable)
+		return NULL;
+	memset(usable, true, topology->nr_links + 1);
 	for (uint32_t i = 0; i < topology->nr_limits; i++) {
 		const struct muster_link_limit *limit = &topology->limits[i];
 
 		for (uint32_t j = 0; j < limit->nr_links && !limit->bandwidth; j++)
-			if (limit->links[j] == link)
-				return false;
+			usable[limit->links[j]] = false;
 	}
-	return true;
+	return usable;
 }
 
 /* Hops from one node; rounds of relaxation, as many as the farthest node needs. */
@@ -155,15 +199,13 @@ static void measure_from(const struct muster_topology *topology, const bool *usa
 uint32_t *muster_topology_distances(const struct muster_topology *topology)
 {
 	uint32_t *hops = malloc((size_t)topology->nodes * topology->nodes * sizeof(*hops));
-	bool *usable = malloc(topology->nr_links + 1);
+	bool *usable = muster_topology_usable(topology);
 
 	if (!hops || !usable) {
 		free(usable);
 		free(hops);
 		return NULL;
 	}
-	for (uint32_t i = 0; i < topology->nr_links; i++)
-		usable[i] = muster_topology_usable(topology, i);
 	for (uint32_t node = 0; node < topology->nodes; node++)
 		measure_from(topology, usable, node, hops + (size_t)node * topology->nodes);
 	free(usable);

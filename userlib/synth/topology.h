@@ -39,6 +39,8 @@ struct muster_topology {
 	uint32_t nr_limits;
 	struct muster_link *links;
 	struct muster_link_limit *limits;
+	uint32_t *index;		/* of links + 1, by a digest of their ends */
+	uint32_t index_room;
 };
 
 /** muster_topology_new() - nodes without links. NULL: no memory. */
@@ -46,7 +48,7 @@ struct muster_topology *muster_topology_new(const char *name, uint32_t nodes);
 
 void muster_topology_free(struct muster_topology *topology);
 
-/** muster_topology_add_link() - its index, new or not; -ENOMEM. */
+/** muster_topology_add_link() - its index, new or not; -ENOMEM; -E2BIG. */
 int64_t muster_topology_add_link(struct muster_topology *topology, uint32_t from, uint32_t to);
 
 /** muster_topology_find_link() - its index; -ENOENT. */
@@ -57,7 +59,7 @@ int64_t muster_topology_find_link(const struct muster_topology *topology, uint32
 int muster_topology_add_limit(struct muster_topology *topology, uint32_t bandwidth,
 			      const uint32_t *links, uint32_t nr_links);
 
-/** muster_topology_join() - a link with a limit of its own. 0; -ENOMEM. */
+/** muster_topology_join() - a link with a limit of its own. 0; -ENOMEM; -E2BIG. */
 int muster_topology_join(struct muster_topology *topology, uint32_t from, uint32_t to,
 			 uint32_t bandwidth);
 
@@ -80,8 +82,11 @@ int muster_topology_write(const struct muster_topology *topology, FILE *out);
 int muster_topology_reverse(const struct muster_topology *topology,
 			    struct muster_topology **reversed);
 
-/** muster_topology_usable() - whether a link can carry anything: no limit of it is 0. */
-bool muster_topology_usable(const struct muster_topology *topology, uint32_t link);
+/**
+ * muster_topology_usable() - by link, whether it can carry anything: no limit of it is 0.
+ * Return: to be freed; NULL: no memory.
+ */
+bool *muster_topology_usable(const struct muster_topology *topology);
 
 /**
  * muster_topology_distances() - hops from each node to each over usable links.

@@ -184,7 +184,8 @@ static int run_maker(const struct maker *maker, const char *spec, const char *si
 	err = made ? maker->run(made, &shape) : -ENOMEM;
 	if (err) {
 		muster_topology_free(made);
-		snprintf(why, why_len, "no memory for %.60s", spec);
+		snprintf(why, why_len, "\"%.60s\": %s", spec, err == -E2BIG ?
+			 "that are too many links" : "no memory");
 		return err;
 	}
 	*topology = made;

@@ -62,7 +62,8 @@ static const struct {
 	{ "dgx1", 8, 32, 2, 4 }, { "z52", 8, 16, 4, 16 }, { "ring:5", 5, 10, 2, 10 },
 	{ "line:4", 4, 6, 3, 2 }, { "star:5", 5, 8, 2, 24 }, { "full:5", 5, 20, 1, 120 },
 	{ "hypercube:3", 8, 24, 3, 48 }, { "mesh:3x2", 6, 14, 3, 4 },
-	{ "torus:4x4", 16, 64, 4, 384 }, { "torus:2x4x2x4", 64, 384, 6, 0 },
+	{ "torus:4x4", 16, 64, 4, 384 }, { "full:300", 300, 89700, 1, 0 },
+	{ "torus:2x4x2x4", 64, 384, 6, 0 },
 };
 
 static void known_topologies_are_what_they_should_be(void **state)
@@ -121,6 +122,7 @@ static void text_reads_back_equal(void **state)
 		"link 2 -> 0 0\n"
 		"bus 1 1 2 3\nout 2 1\nin 1 3\nlimit 5 0->1 1->2 3->0\nend\n";
 	struct muster_topology *first, *second;
+	bool *usable;
 	char why[400] = "", *written;
 	size_t len;
 	FILE *out = open_memstream(&written, &len);
@@ -130,8 +132,10 @@ static void text_reads_back_equal(void **state)
 		fail_msg("%s", why);
 	assert_int_equal(first->nr_links, 10);
 	assert_int_equal(first->nr_limits, 8);
-	assert_false(muster_topology_usable(first, muster_topology_find_link(first, 2, 0)));
-	assert_true(muster_topology_usable(first, muster_topology_find_link(first, 0, 1)));
+	usable = muster_topology_usable(first);
+	assert_false(usable[muster_topology_find_link(first, 2, 0)]);
+	assert_true(usable[muster_topology_find_link(first, 0, 1)]);
+	free(usable);
 	assert_int_equal(muster_topology_write(first, out), 0);
 	fclose(out);
 	if (read_text(written, &second, why, sizeof(why)))
@@ -188,7 +192,7 @@ static void wrong_names_and_sizes_are_refused(void **state)
 {
 	static const char *const specs[] = {
 		"ring", "ring:", "ring:0", "ring:1", "ring:x", "ring:4x4", "mesh:4y4", "torus:4x",
-		"torus:100x100", "hypercube:40", "full:-3", "dgx1:2", "/nowhere",
+		"torus:100x100", "hypercube:40", "full:-3", "dgx1:2", "/nowhere", "full:4096",
 	};
 	struct muster_topology *topology;
 	char why[400];
@@ -197,6 +201,32 @@ static void wrong_names_and_sizes_are_refused(void **state)
 	for (size_t i = 0; i < sizeof(specs) / sizeof(specs[0]); i++)
 		if (!muster_topology_make(specs[i], &topology, why, sizeof(why)))
 			fail_msg("%s was taken", specs[i]);
+}
+
+/* Bytes of a good text changed at random: read or refused, with a line; never more. */
+static void spoiled_text_is_read_or_refused(void **state)
+{
+	static const char text[] = HEAD "link 0 -- 1 2\nlink 1 -> 2 1\nbus 1 1 2 3\nout 2 1\n"
+		"limit 5 0->1 1->2 3->0\nend\n";
+	static const char bytes[] = "0123456789 \n->-x#\t\r";
+	uint64_t seed = 3;
+
+	(void)state;
+	for (int i = 0; i < 5000; i++) {
+		struct muster_topology *topology = NULL;
+		char spoiled[sizeof(text)], why[400] = "";
+
+		memcpy(spoiled, text, sizeof(text));
+		for (int j = 0; j <= i % 4; j++) {
+			seed = seed * 6364136223846793005ull + 1442695040888963407ull;
+			spoiled[(seed >> 33) % (sizeof(text) - 1)] =
+				bytes[(seed >> 50) % (sizeof(bytes) - 1)];
+		}
+		if (!read_text(spoiled, &topology, why, sizeof(why)))
+			muster_topology_free(topology);
+		else if (strncmp(why, "line ", 5))
+			fail_msg("\"%s\" gave \"%s\"", spoiled, why);
+	}
 }
 
 int main(void)
@@ -208,6 +238,7 @@ int main(void)
 		cmocka_unit_test(text_reads_back_equal),
 		cmocka_unit_test(wrong_text_is_refused_with_line_and_reason),
 		cmocka_unit_test(wrong_names_and_sizes_are_refused),
+		cmocka_unit_test(spoiled_text_is_read_or_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -68,9 +68,6 @@ static int add_to_limit(struct reader *reader, uint32_t from, uint32_t to)
 	link = muster_topology_add_link(reader->topology, from, to);
 	if (link < 0)
 		return link;
-	if (link >= MUSTER_TOPOLOGY_LINKS_MAX)
-		return muster_words_refuse(&reader->words, "more than %d links",
-					   MUSTER_TOPOLOGY_LINKS_MAX);
 	for (uint32_t i = 0; i < reader->nr_links; i++)
 		if (reader->links[i] == link)
 			return muster_words_refuse(&reader->words, "%" PRIu32 "->%" PRIu32
@@ -242,6 +239,9 @@ int muster_topology_read(FILE *in, struct muster_topology **topology, char *why,
 	err = read_heads(reader);
 	if (!err)
 		err = read_body(reader);
+	if (err == -E2BIG)
+		err = muster_words_refuse(&reader->words, "more than %d links",
+					  MUSTER_TOPOLOGY_LINKS_MAX);
 	if (err == -ENOMEM)
 		muster_words_refuse(&reader->words, "out of memory");
 	if (err)

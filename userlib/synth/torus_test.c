@@ -18,7 +18,7 @@ enum way { BLOCKS, SPLIT, BALANCED, WAYS };
 
 static struct muster_torus_plan *make_plan(const char *shape, enum way way)
 {
-	struct muster_torus_plan *plan;
+	struct muster_torus_plan *plan = NULL;
 	struct muster_torus torus;
 	char why[200];
 	int err = muster_torus_read(shape, &torus, why, sizeof(why));
@@ -60,7 +60,8 @@ static uint64_t choose(unsigned int n, unsigned int k)
 static void six_rings_of_six_count_as_they_must(void **state)
 {
 	static const uint64_t counts[] = {
-		12, 12, 6, 240, 120, 15, 1960, 520, 20, 8160, 1200, 15, 17292, 1452, 6, 14896, 728, 1
+		12, 12, 6, 240, 120, 15, 1960, 520, 20, 8160, 1200, 15,
+		17292, 1452, 6, 14896, 728, 1
 	};
 	struct muster_torus_plan *plan = make_plan("6x6x6x6x6x6", SPLIT);
 	struct muster_torus_report report;

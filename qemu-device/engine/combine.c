@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * From a message to the store range (Documentation/sequence.md, section 2): from the
+ * packet buffer, from the sender's memory, or each fragment as it comes. Elements
+ * are independent, so it does not matter which piece is first; the operand is the
+ * load range for the first message of a descriptor, the store range afterwards.
+ */
+#include "internal.h"
+
+#include "arith.h"
+
+bool muster_combine_replaces(const struct step *step, const struct entry *entry)
+{
+	return entry->flags & MUSTER_PACKET_SWAP_DATA || !(step->flags & MUSTER_DESC_REDUCE);
+}
+
+bool muster_combine_operand_missing(struct context *ctx, const struct entry *entry)
+{
+	muster_context_fail(ctx, MUSTER_STATUS_PROTOCOL, entry->member, &entry->signature);
+	return false;
+}
+
+bool muster_combine_waits(const struct sequence *seq, const struct instance *inst,
+			  const struct step *step)
+{
+	uint64_t addr = step->store_addr + (uint64_t)inst->pulse * seq->pulse_len;
+
+	return inst->open && muster_sends_overlap(inst, addr, muster_step_bytes(seq, step, inst->pulse));
+}
+
+/* What a step works on in its pulse, mapped where that is possible. */
+struct span {
+	uint64_t load_addr;
+	uint64_t store_addr;
+	uint32_t bytes;
+	uint32_t operand_key;		/* of load or store, whichever holds the operand */
+	uint64_t operand_addr;
+	const uint8_t *operand;
+	uint8_t *store;
+};
+
+static void span_of(struct context *ctx, const struct instance *inst, const struct step *step,
+		    struct span *span)
+{
+	const struct sequence *seq = muster_sequence_current(ctx);
+	uint64_t offset = (uint64_t)inst->pulse * seq->pulse_len;
+
+	span->bytes = muster_step_bytes(seq, step, inst->pulse);
+	span->load_addr = step->load_addr + offset;
+	span->store_addr = step->store_addr + offset;
+	span->operand_key = inst->stored ? step->store_key : step->load_key;
+	span->operand_addr = inst->stored ? span->store_addr : span->load_addr;
+	if (!span->bytes)
+		return;
+	span->store = muster_memory_map(ctx, step->store_key, span->store_addr, span->bytes, true);
+	if (span->operand_key)
+		span->operand = muster_memory_map(ctx, span->operand_key, span->operand_addr,
+						  span->bytes, false);
+}
+
+/* store[at..] = operand[at..] op from, or = from */
+static bool piece(struct context *ctx, const struct step *step, const struct span *span,
+		  uint32_t at, const void *from, uint32_t len, bool replace)
+{
+	struct muster_engine_counters *counters = &ctx->engine->counters;
+	const void *operand;
+	void *to;
+
+	if (replace)
+		return muster_memory_write(ctx, step->store_key, span->store_addr + at, from, len);
+	if (span->operand && span->store) {
+		counters->dma_read_bytes += len;
+		counters->dma_write_bytes += len;
+		muster_arith(step->type, step->op, span->store + at, span->operand + at, from,
+			     len);
+		return true;
+	}
+	operand = muster_memory_source(ctx, span->operand_key, span->operand_addr + at, len);
+	if (!operand)
+		return false;
+	to = ctx->unit->scratch;
+	muster_arith(step->type, step->op, to, operand, from, len);
+	return muster_memory_write(ctx, step->store_key, span->store_addr + at, to, len);
+}
+
+bool muster_combine_message(struct context *ctx, struct instance *inst, const struct step *step,
+			    const struct entry *entry, const uint8_t *peer)
+{
+	bool replace = muster_combine_replaces(step, entry);
+	struct span span = { 0 };
+	uint32_t at, len;
+
+	span_of(ctx, inst, step, &span);
+	for (at = 0; at < span.bytes; at += len) {
+		const void *from = peer ? peer + at : muster_room_block(entry, at);
+
+		len = span.bytes - at;
+		if (len > MUSTER_MTU && !(peer && span.store && (span.operand || replace)))
+			len = MUSTER_MTU;
+		if (!piece(ctx, step, &span, at, from, len, replace))
+			return false;
+	}
+	return true;
+}
+
+bool muster_combine_fragment(struct context *ctx, const struct entry *entry, uint32_t at,
+			     const void *from, uint32_t len)
+{
+	const struct instance *inst = muster_instance(ctx, entry->pulse);
+	const struct step *step = &muster_sequence_current(ctx)->steps[inst->next];
+	struct span span = { 0 };
+
+	span_of(ctx, inst, step, &span);
+	return piece(ctx, step, &span, at, from, len, muster_combine_replaces(step, entry));
+}

@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Contexts by the thousand: what an idle one costs in memory and steps, all of them
+ * busy at once, and many senders to one receiver.
+ */
+#include "test_world.h"
+
+#include "internal.h"
+
+enum { NR = 4000, MEMBERS = 64, RESULT = 4096 };
+
+static uint32_t open_many(struct world *w, uint32_t node, uint32_t first, uint32_t nr)
+{
+	uint32_t i;
+
+	for (i = 0; i < nr; i++)
+		assert_int_equal(world_context_open(w, node, first + i), 0);
+	return nr;
+}
+
+static void an_idle_context_costs_a_kibibyte_and_its_members(void **state)
+{
+	static struct muster_member members[MEMBERS];
+	struct muster_context_config config = {
+		.job = WORLD_JOB, .life = WORLD_LIFE, .vp = WORLD_VP, .job_key = WORLD_JOB_KEY,
+		.nr_members = MEMBERS, .members = members,
+	};
+	struct world *w = world_create(1, 1);
+	size_t before;
+	uint32_t i;
+
+	(void)state;
+	for (i = 0; i < MEMBERS; i++)
+		members[i] = (struct muster_member){
+			.node = i, .vp = WORLD_VP, .incarnation = 100 + i,
+		};
+	world_start(w);
+	before = w->allocated;
+	for (i = 0; i < NR; i++) {
+		config.context = 1000 + i;
+		assert_int_equal(muster_engine_context_open(w->nodes[0].engine, &config), 0);
+	}
+	/* Beside it the table that finds a member by its address, half full. */
+	assert_in_range((w->allocated - before) / NR, MEMBERS * 16,
+			1024 + MEMBERS * 16 + 2 * MEMBERS * sizeof(uint32_t) + 2 * MEMBERS / 8);
+	world_destroy(w);
+}
+
+static void post_exchange(struct world *w, uint32_t node, uint32_t context)
+{
+	double value = 1 + node + context;
+	struct muster_desc descs[2] = {
+		desc_mp(MUSTER_DESC_CH, 0, &value),
+		desc_mp(MUSTER_DESC_CT | MUSTER_DESC_REDUCE | MUSTER_DESC_SWAP_LOCAL_DATA |
+			MUSTER_DESC_COLL_END, 1, NULL),
+	};
+
+	descs[0].context = context;
+	descs[1].context = context;
+	desc_to(&descs[0], !node, 0);
+	desc_store(&descs[1], RESULT + context % 1024 * 8);
+	world_post(w, node, descs, 2);
+}
+
+/* Each has one operation outstanding, started in another order on each rank. */
+static void all_of_them_can_be_busy_at_once_and_rest_again(void **state)
+{
+	struct world *w = world_create(2, 5);
+	size_t rested = 0;
+	uint32_t round, node, i;
+
+	(void)state;
+	world_start(w);
+	for (node = 0; node < 2; node++)
+		open_many(w, node, 1000, 500);
+	for (round = 0; round < 3; round++) {
+		for (i = 0; i < 500; i++) {
+			post_exchange(w, 0, 1000 + i);
+			post_exchange(w, 1, 1000 + (i * 7 + 3) % 500);
+		}
+		world_run(w);
+		for (node = 0; node < 2; node++) {
+			assert_int_equal(w->nodes[node].nr_cqes, 500);
+			for (i = 0; i < 500; i++)
+				assert_int_equal(w->nodes[node].cqes[i].status, MUSTER_STATUS_OK);
+			w->nodes[node].nr_cqes = 0;
+		}
+		if (round)
+			assert_int_equal(w->allocated, rested);
+		rested = w->allocated;
+	}
+	world_destroy(w);
+}
+
+static void a_step_costs_nothing_for_those_that_are_idle(void **state)
+{
+	struct world *w = world_create(2, 5);
+	uint32_t node, bucket = 0, others = 0;
+	struct context *ctx = NULL;
+
+	(void)state;
+	world_start(w);
+	for (node = 0; node < 2; node++)
+		open_many(w, node, 1000, NR);
+	post_exchange(w, 0, WORLD_CONTEXT);
+	/* Only what is on the ready list is looked at by a step. */
+	while ((ctx = muster_context_next(w->nodes[0].engine, &bucket, ctx)))
+		others += ctx->listed && ctx->id != WORLD_CONTEXT;
+	assert_int_equal(others, 0);
+	assert_ptr_equal(w->nodes[0].engine->ready_first, w->nodes[0].engine->ready_last);
+	post_exchange(w, 1, WORLD_CONTEXT);
+	world_run(w);
+	assert_int_equal(w->nodes[0].nr_cqes, 1);
+	assert_int_equal(w->nodes[1].nr_cqes, 1);
+	assert_false(muster_engine_step(w->nodes[0].engine, 1000));
+	world_destroy(w);
+}
+
+static void there_is_a_limit_to_open_ones(void **state)
+{
+	struct world *w = world_create(1, 1);
+
+	(void)state;
+	world_start(w);
+	assert_int_equal(world_context_open(w, 0, WORLD_CONTEXT), -EEXIST);
+	open_many(w, 0, 1000, MUSTER_CONTEXTS_MAX - 1);
+	assert_int_equal(world_context_open(w, 0, 1), -ENOSPC);
+	muster_engine_context_close(w->nodes[0].engine, WORLD_VP, WORLD_JOB, 1003);
+	assert_int_equal(world_context_open(w, 0, 1), 0);
+	muster_engine_vp_close(w->nodes[0].engine, WORLD_VP);
+	assert_int_equal(w->nodes[0].engine->nr_contexts, 0);
+	assert_int_equal(w->nodes[0].engine->nr_members, 0);
+	world_destroy(w);
+}
+
+/* All send as far ahead as they may to one that has posted nothing yet. */
+static void an_incast_loses_nothing(void **state)
+{
+	enum { CONTEXTS = 64, SENDERS = 7 };
+	struct world *w = world_create(1 + SENDERS, 9);
+	struct muster_desc desc;
+	uint32_t node, c, n;
+	double value = 1, zero = 0;
+
+	(void)state;
+	world_start(w);
+	for (node = 0; node <= SENDERS; node++)
+		open_many(w, node, 1000, CONTEXTS);
+	for (n = 0; n < MUSTER_WINDOW; n++)
+		for (c = 0; c < CONTEXTS; c++)
+			for (node = 1; node <= SENDERS; node++) {
+				desc = desc_mp(MUSTER_DESC_CH | MUSTER_DESC_CT, 0, &value);
+				desc.context = 1000 + c;
+				desc_to(&desc, 0, node - 1);
+				world_post(w, node, &desc, 1);
+			}
+	world_run(w);
+	assert_int_equal(world_counters(w, 0).buffer_entries_used,
+			 MUSTER_WINDOW * CONTEXTS * SENDERS);
+	for (n = 0; n < MUSTER_WINDOW; n++)
+		for (c = 0; c < CONTEXTS; c++) {
+			desc = desc_mp(MUSTER_DESC_CH | MUSTER_DESC_CT | MUSTER_DESC_REDUCE |
+				       MUSTER_DESC_COLL_END, SENDERS, &zero);
+			desc.context = 1000 + c;
+			desc_store(&desc, RESULT + (n * CONTEXTS + c) * 8);
+			world_post(w, 0, &desc, 1);
+		}
+	world_run(w);
+	assert_int_equal(w->nodes[0].nr_cqes, MUSTER_WINDOW * CONTEXTS);
+	for (c = 0; c < MUSTER_WINDOW * CONTEXTS; c++)
+		assert_true(*world_double(w, 0, RESULT + c * 8) == SENDERS);
+	assert_int_equal(world_counters(w, 0).drop_window, 0);
+	assert_int_equal(world_counters(w, 0).buffer_entries_used, 0);
+	world_destroy(w);
+}
+
+/* Three ranks, many contexts in a ring, each begun elsewhere first: no block, or one for all. */
+static void rings_over_many_contexts_need_no_room(void **state)
+{
+	enum { CONTEXTS = 48, BYTES = 8000, AT = 65536 };
+	static const uint32_t buffers[] = { MUSTER_ENGINE_NO_BUFFER, MUSTER_MTU, 2 * MUSTER_MTU };
+	uint32_t seed, r, i, c;
+
+	(void)state;
+	for (seed = 0; seed < 12; seed++) {
+		struct world *w = world_create(3, seed);
+
+		w->share = seed / 3 % 2;
+		w->map = seed / 6;
+		w->buffer_bytes = buffers[seed % 3];
+		world_start(w);
+		for (r = 0; r < 3; r++) {
+			open_many(w, r, 1000, CONTEXTS);
+			for (i = 0; i < BYTES / 8; i++)
+				world_double(w, r, 0)[i] = r + i;
+		}
+		for (i = 0; i < CONTEXTS; i++)
+			for (r = 0; r < 3; r++) {
+				struct muster_desc descs[2] = {
+					desc_rdma(MUSTER_DESC_CH, 0, BYTES, BYTES),
+					desc_rdma(MUSTER_DESC_CT | MUSTER_DESC_REDUCE |
+						  MUSTER_DESC_COLL_END, 1, BYTES, BYTES),
+				};
+
+				c = (i * (6 * r + 1) + r) % CONTEXTS;
+				desc_load(&descs[0], 0);
+				desc_to(&descs[0], (r + 1) % 3, 0);
+				desc_load(&descs[1], 0);
+				desc_store(&descs[1], AT + c * 8192);
+				descs[0].context = descs[1].context = 1000 + c;
+				world_post(w, r, descs, 2);
+			}
+		world_run(w);
+		for (r = 0; r < 3; r++) {
+			assert_int_equal(w->nodes[r].nr_cqes, CONTEXTS);
+			for (c = 0; c < CONTEXTS; c++)
+				for (i = 0; i < BYTES / 8; i++)
+					assert_true(world_double(w, r, AT + c * 8192)[i] ==
+						    r + (r + 2) % 3 + 2 * i);
+		}
+		world_destroy(w);
+	}
+}
+
+/* Whatever allocation fails, the context ends or goes on, and nothing is left behind. */
+static void without_memory_a_context_ends_or_goes_on(void **state)
+{
+	uint32_t allowed, node, ended = 0;
+
+	(void)state;
+	for (allowed = 0; allowed < 24; allowed++) {
+		struct world *w = world_create(2, allowed);
+		struct muster_desc desc;
+		int ret = 0;
+
+		world_start(w);
+		w->allocs_left = allowed;
+		w->allocs_limited = true;
+		for (node = 0; node < 2 && !ret; node++) {
+			desc = desc_rdma(MUSTER_DESC_CH | MUSTER_DESC_CT | MUSTER_DESC_COLL_END, node,
+					 20000, 8192);
+			if (node) {
+				desc_store(&desc, 65536);
+			} else {
+				desc_load(&desc, 0);
+				desc_to(&desc, 1, 0);
+			}
+			ret = muster_engine_post(w->nodes[node].engine, WORLD_VP, &desc, 1, NULL);
+			assert_true(!ret || ret == -ENOMEM);
+		}
+		for (node = 0; node < 100 && !ret; node++) {
+			muster_engine_step(w->nodes[node % 2].engine, 100);
+			while (w->nr_flight)
+				world_deliver_one(w, 0);
+		}
+		w->allocs_limited = false;
+		if (!ret) {
+			world_run(w);
+			assert_int_equal(w->nodes[0].nr_cqes, w->nodes[1].nr_cqes);
+			ended += w->nodes[1].cqes[0].status == MUSTER_STATUS_OK;
+		}
+		world_destroy(w);
+	}
+	assert_true(ended);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(an_idle_context_costs_a_kibibyte_and_its_members),
+		cmocka_unit_test(all_of_them_can_be_busy_at_once_and_rest_again),
+		cmocka_unit_test(a_step_costs_nothing_for_those_that_are_idle),
+		cmocka_unit_test(there_is_a_limit_to_open_ones),
+		cmocka_unit_test(an_incast_loses_nothing),
+		cmocka_unit_test(rings_over_many_contexts_need_no_room),
+		cmocka_unit_test(without_memory_a_context_ends_or_goes_on),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * The end of a context that has failed (Documentation/sequence.md, section 6):
+ * every member is told and every posted sequence completes, as wire and completion
+ * queue allow.
+ */
+#include "internal.h"
+
+/* The first completion carries the cause, the others were flushed. */
+static bool flush_sequence(struct context *ctx)
+{
+	const struct sequence *seq = muster_sequence_current(ctx);
+	struct muster_cqe cqe = {
+		.kind = MUSTER_CQE_SEQUENCE,
+		.status = ctx->cause_told ? MUSTER_STATUS_FLUSHED : ctx->failure.status,
+		.cookie = seq->cookie,
+		.number = ctx->base,
+		.culprit = ctx->failure.culprit,
+		.other = ctx->failure.other,
+		.signature = seq->signature,
+	};
+
+	if (seq->coll_end) {
+		if (!muster_context_complete(ctx, &cqe))
+			return false;
+		ctx->cause_told = true;
+	}
+	ctx->base++;
+	muster_sequence_forget(ctx);
+	return true;
+}
+
+static bool tell_owner(struct context *ctx)
+{
+	struct muster_cqe cqe = {
+		.kind = MUSTER_CQE_CONTEXT,
+		.status = ctx->failure.status,
+		.number = ctx->failure.number,
+		.culprit = ctx->failure.culprit,
+		.other = ctx->failure.other,
+		.signature = ctx->failure.ours,
+	};
+
+	return muster_context_complete(ctx, &cqe);
+}
+
+void muster_context_drain(struct context *ctx)
+{
+	muster_sequence_stop(ctx);
+	muster_farewell_say(ctx);
+	muster_messages_flush(ctx);
+	while (ctx->queued)
+		if (!flush_sequence(ctx))
+			return;
+	if (ctx->context_told)
+		return;
+	ctx->context_told = tell_owner(ctx);
+	ctx->cause_told |= ctx->context_told;
+}

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Packets on their way in, to whom they are for. What comes is checked in three
+ * gates, each with a counter of its own: is it well formed (decode.c), is it from a
+ * member of one of our contexts, and is it within the window (landing.c). Only then
+ * does it change anything.
+ */
+#include "internal.h"
+
+/* A base that is newer than what we know may let a held send go. */
+static void note_base(struct context *ctx, struct peer *peer, uint32_t base)
+{
+	if ((int32_t)(base - peer->base) <= 0)
+		return;
+	peer->base = base;
+	muster_context_ready(ctx);
+}
+
+static void receive_abort(struct context *ctx, const struct muster_packet *packet)
+{
+	uint32_t status = packet->number;
+
+	if (status == MUSTER_STATUS_OK || status > MUSTER_STATUS_FLUSHED ||
+	    (packet->arg >= ctx->nr_members && packet->arg != MUSTER_CULPRIT_NONE)) {
+		ctx->engine->counters.drop_malformed++;
+		return;
+	}
+	muster_context_fail(ctx, status, packet->arg, &packet->signature);
+	ctx->told_next = ctx->nr_members;	/* who told us tells all */
+}
+
+static void dispatch(struct context *ctx, uint32_t member, const struct muster_packet *packet,
+		     const void *payload)
+{
+	switch (packet->type) {
+	case MUSTER_PACKET_DATA:
+		muster_landing_data(ctx, member, packet, payload);
+		break;
+	case MUSTER_PACKET_RTS:
+		muster_landing_rts(ctx, member, packet, payload);
+		break;
+	case MUSTER_PACKET_GRANT:
+		muster_send_granted(ctx, member, packet);
+		break;
+	case MUSTER_PACKET_CREDIT:
+		muster_credit_receive(ctx, member, packet);
+		break;
+	case MUSTER_PACKET_P2P:
+		muster_message_receive(ctx, packet, payload);
+		break;
+	case MUSTER_PACKET_ABORT:
+		receive_abort(ctx, packet);
+		break;
+	}
+}
+
+/* What it says of its sender must be so of the member that it names. */
+static bool from_member(const struct context *ctx, const struct muster_packet *packet)
+{
+	const struct member *member;
+
+	if (packet->src_member >= ctx->nr_members || packet->src_member == ctx->self)
+		return false;
+	member = &ctx->members[packet->src_member];
+	return packet->src_node == member->node && packet->src_vp == member->vp &&
+	       packet->incarnation == member->incarnation;
+}
+
+void muster_engine_receive(struct muster_engine *engine, const struct muster_packet *from,
+			   const void *payload, uint32_t len)
+{
+	struct muster_packet packet = *from;
+	struct context *ctx;
+	struct peer *peer;
+
+	engine->counters.packets_in++;
+	engine->counters.bytes_in += len;
+	if (!muster_decode_packet(&packet, len)) {
+		engine->counters.drop_malformed++;
+		return;
+	}
+	ctx = muster_context_find(engine, packet.dst_vp, packet.job, packet.context);
+	if (!ctx || packet.dst_node != engine->node || packet.job_key != ctx->job_key ||
+	    packet.life != ctx->life || ctx->failure.status) {
+		engine->counters.drop_stranger++;
+		return;
+	}
+	if (!from_member(ctx, &packet)) {
+		engine->counters.drop_stranger++;
+		return;
+	}
+	peer = muster_member_meet(ctx, packet.src_member);
+	if (!peer)
+		return;
+	note_base(ctx, peer, packet.base);
+	peer->received++;
+	dispatch(ctx, packet.src_member, &packet, payload);
+}

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * A node's address on the socket wire: read from the wire's text, counted up from the
+ * address of node 0, and compared with where a frame came from.
+ */
+#include "address.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+int muster_wire_refuse(char *why, size_t why_len, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(why, why_len, format, args);
+	va_end(args);
+	return -EINVAL;
+}
+
+static int parse_unix(struct muster_address *base, const char *dir, char *why, size_t why_len)
+{
+	struct sockaddr_un *un = &base->un;
+
+	un->sun_family = AF_UNIX;
+	if (!*dir || strlen(dir) + sizeof("/node-4095.sock") > sizeof(un->sun_path))
+		return muster_wire_refuse(why, why_len,
+			      "wire \"unix:%s\": the directory must be named, in at most %zu bytes",
+			      dir, sizeof(un->sun_path) - sizeof("/node-4095.sock"));
+	strcpy(un->sun_path, dir);
+	return 0;
+}
+
+/* HOST:PORT, or [HOST]:PORT, both numeric. */
+static int parse_udp(struct muster_address *base, const char *spec, char *why, size_t why_len)
+{
+	const struct addrinfo hints = {
+		.ai_family = AF_UNSPEC, .ai_socktype = SOCK_DGRAM,
+		.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV,
+	};
+	const char *colon = strrchr(spec, ':');
+	const char *first = spec, *last = colon;
+	struct addrinfo *found;
+	char host[64];
+
+	if (colon && *spec == '[' && colon > spec + 1 && colon[-1] == ']') {
+		first++;
+		last--;
+	}
+	if (!colon || last == first || (size_t)(last - first) >= sizeof(host))
+		return muster_wire_refuse(why, why_len, "wire \"udp:%s\": must be udp:HOST:PORT",
+					  spec);
+	memcpy(host, first, last - first);
+	host[last - first] = '\0';
+	if (getaddrinfo(host, colon + 1, &hints, &found))
+		return muster_wire_refuse(why, why_len,
+			      "wire \"udp:%s\": host and port must be numbers, such as 127.0.0.1:7000",
+			      spec);
+	memcpy(&base->any, found->ai_addr, found->ai_addrlen);
+	base->len = found->ai_addrlen;
+	freeaddrinfo(found);
+	return 0;
+}
+
+int muster_address_parse(struct muster_address *base, const char *spec, char *why,
+			 size_t why_len)
+{
+	if (!strncmp(spec, "unix:", 5))
+		return parse_unix(base, spec + 5, why, why_len);
+	if (!strncmp(spec, "udp:", 4))
+		return parse_udp(base, spec + 4, why, why_len);
+	return muster_wire_refuse(why, why_len, "wire \"%s\": must be unix:DIR or udp:HOST:PORT",
+				  spec);
+}
+
+int muster_address_of(const struct muster_address *base, uint32_t node,
+		      struct muster_address *address)
+{
+	in_port_t *udp_port;
+	uint32_t number;
+
+	*address = *base;
+	if (address->any.sa_family == AF_UNIX) {
+		char *path = address->un.sun_path;
+		size_t dir_len = strlen(path);
+
+		address->len = offsetof(struct sockaddr_un, sun_path) + dir_len + 1 +
+			       snprintf(path + dir_len, sizeof(address->un.sun_path) - dir_len,
+					"/node-%u.sock", node);
+		if (*path == '@')
+			*path = '\0';	/* abstract: gone with its last process */
+		return 0;
+	}
+	udp_port = address->any.sa_family == AF_INET ? &address->in.sin_port
+						     : &address->in6.sin6_port;
+	number = ntohs(*udp_port) + node;
+	if (number > UINT16_MAX)
+		return -ERANGE;
+	*udp_port = htons(number);
+	return 0;
+}
+
+bool muster_address_same(const struct muster_address *a, const struct muster_address *b)
+{
+	if (a->any.sa_family != b->any.sa_family)
+		return false;
+	switch (a->any.sa_family) {
+	case AF_UNIX:
+		return a->len == b->len && !memcmp(&a->un, &b->un, a->len);
+	case AF_INET:
+		return a->in.sin_port == b->in.sin_port &&
+		       a->in.sin_addr.s_addr == b->in.sin_addr.s_addr;
+	default:
+		return a->in6.sin6_port == b->in6.sin6_port &&
+		       !memcmp(&a->in6.sin6_addr, &b->in6.sin6_addr, sizeof(a->in6.sin6_addr));
+	}
+}

@@ -1,0 +1,174 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# The command muster-synth: what it makes is right, and what it refuses it explains.
+. "$(dirname "$0")/tap.sh"
+
+synth=$MUSTER_BUILD/tools/muster-synth
+
+solves() {
+	"$synth" solve -t dgx1 -c allreduce 16 4 6 -o allreduce
+	"$synth" check -t dgx1 allreduce | grep -q '16 chunks, 4 steps, 6 rounds on dgx1'
+	"$synth" solve -t dgx1 -c gather -r 3 6 3 7 -f json -o gather.json
+	"$synth" check -t dgx1 gather.json | grep -q 'right gather of 8 ranks, 48 chunks, 3 steps, 7 rounds'
+	"$synth" show gather.json -o gather
+	"$synth" show gather -f json | cmp - gather.json
+	"$synth" show -t dgx1 allreduce -f sends | grep -qE '^send [0-9]+ from [0-7] to [0-7] at step 2$'
+	"$synth" show -t dgx1 allreduce -f picture | tail -n 1 | grep -q '</svg>'
+}
+check "it makes schedules, shows them, and reads them back" solves
+
+refutes() {
+	status=0
+	"$synth" solve -t dgx1 -c allgather 3 2 4 2>said || status=$?
+	same 3 "$status"
+	grep -q '^refuted: the full formula has no model' said
+	status=0
+	"$synth" solve -t dgx1 -c allgather 2 1 9 2>said || status=$?
+	same 3 "$status"
+	grep -q '^refuted: 1 steps, but node 4 is 2 hops from node 0' said
+}
+check "what cannot be is refuted, with the bound that forbids it" refutes
+
+refuse() {
+	status=0
+	"$@" 2>said >/dev/null || status=$?
+	same 2 "$status"
+}
+
+refuses() {
+	printf 'muster-topology 1\nname x\nnodes 4\nlink 0 -> 7 1\nend\n' >bad
+	refuse "$synth" topology -t bad
+	grep -q 'bad: line 4: node 7, but it can be 0 to 3' said
+	printf 'muster-schedule 1\nname x\ncollective allgather\nranks 2\nchunks 3\n' >bad
+	refuse "$synth" check bad
+	grep -q 'bad: line 5: chunks 3, but' said
+	printf '{ "name": "x",\n oops' >bad
+	refuse "$synth" check bad
+	grep -q 'bad: line 2' said
+	refuse "$synth" topology -t nowhere
+	refuse "$synth" solve -t dgx1 2 2
+	refuse "$synth" solve -t dgx1 -c allreduce 7 4 4
+	refuse "$synth" torus 4y4
+	refuse "$synth" dance
+}
+check "wrong files and requests are refused with the reason" refuses
+
+resumes() {
+	"$synth" pareto -t ring:4 -c broadcast --steps-max 3 --cache kept >first
+	"$synth" pareto -t ring:4 -c broadcast --steps-max 3 --cache kept >second
+	grep -q 'solved before' second
+	same "$(grep -c '' first)" "$(grep -c 'solved before' second)"
+}
+check "a search that is repeated goes on from what it kept" resumes
+
+# Ended in the middle: what was solved until then is not solved again.
+interrupted() {
+	"$synth" pareto -t dgx1 -c allgather -k 4 --cache stopped >first &
+	pid=$!
+	until [ -s first ] && [ "$(grep -c '' first)" -ge 3 ]; do
+		kill -0 $pid
+		sleep 0.02
+	done
+	kill -KILL $pid
+	wait $pid || true
+	"$synth" pareto -t dgx1 -c allgather -k 4 --cache stopped >second
+	test "$(grep -c 'solved before' second)" -ge 3
+	grep -q '^(6, 3, 7)  fewest rounds per chunk' second
+}
+check "a search that is killed loses nothing that it had solved" interrupted
+
+baselines() {
+	"$synth" baseline -t dgx1 -c allgather -o rings
+	"$synth" check -t dgx1 rings | grep -q '48 chunks, 7 steps, 7 rounds'
+	"$synth" baseline -t dgx1 -c allreduce -o rings
+	"$synth" check -t dgx1 rings | grep -q '48 chunks, 14 steps, 14 rounds'
+	for m in 1 2 5; do
+		"$synth" baseline -t dgx1 -c broadcast -r 4 -m $m -o rings
+		"$synth" check -t dgx1 rings | grep -q " $((6 * m)) chunks, $((6 + m)) steps, $((6 + m)) rounds"
+		"$synth" baseline -t z52 -c reduce -m $m -o rings
+		"$synth" check -t z52 rings | grep -q " $((2 * m)) chunks, $((6 + m)) steps, $((6 + m)) rounds"
+	done
+}
+check "the schedules by hand cost what the paper says" baselines
+
+tori() {
+	"$synth" torus 6x6x6x6x6x6 >said
+	grep -q 'efficiency 100.00 %' said
+	grep -q '^largest buffer: 22995 data' said
+	"$synth" torus 2.4x2.4 --balanced -o all >/dev/null
+	"$synth" check -t torus:2x4x2x4 all | grep -q 'right allgather of 64 ranks'
+	"$synth" torus 2.10x2.10x2.10 --balanced -f picture -o all.svg >said
+	tail -n 1 all.svg | grep -q '</svg>'
+}
+check "the torus allgather is made, proved and drawn" tori
+
+# runs RANKS TOPOLOGY COLLECTIVE ROOT CHUNKS STEPS ROUNDS: synthesized, then run by so many ranks
+runs() {
+	"$synth" solve -t "$2" -c "$3" -r "$4" -o run "$5" "$6" "$7"
+	"$MUSTER_BUILD/tools/muster-run" -n "$1" --no-bind "$MUSTER_BUILD/selftests/scheduled" ./run
+}
+
+runs_all() {
+	while read -r line; do
+		# shellcheck disable=SC2086 # a line is several arguments
+		runs $line </dev/null
+	done
+}
+
+dgx1() {
+	runs_all <<-END
+		8 dgx1 allgather 0 2 2 3
+		8 dgx1 allreduce 0 16 4 6
+		8 dgx1 alltoall 0 24 2 8
+		8 dgx1 gather 3 6 3 7
+		8 dgx1 reduce 5 6 3 3
+	END
+}
+check "on DGX-1 they run through the engines, to the bit: 2-step allgather, 4-step allreduce, others" dgx1
+
+others() {
+	runs_all <<-END
+		6 ring:6 broadcast 0 2 3 3
+		6 ring:6 reduce 1 2 3 3
+		6 ring:6 allgather 0 2 3 5
+		6 ring:6 alltoall 0 6 3 5
+		5 line:5 broadcast 0 1 4 4
+		5 line:5 allreduce 0 5 8 8
+		5 line:5 gather 0 1 4 4
+		5 line:5 scatter 4 5 4 4
+		8 hypercube:3 allgather 0 3 3 7
+		8 hypercube:3 reduce-scatter 0 24 3 7
+		8 hypercube:3 alltoall 0 8 3 4
+		8 hypercube:3 allreduce 0 24 6 14
+		6 mesh:2x3 allgather 0 1 3 4
+		6 mesh:2x3 gather 0 1 3 3
+		6 mesh:2x3 broadcast 5 2 3 3
+		6 mesh:2x3 reduce-scatter 0 6 3 4
+		4 star:4 gather 1 1 2 3
+		4 star:4 scatter 1 4 2 3
+		4 star:4 allgather 0 1 2 4
+		4 star:4 reduce 1 1 2 2
+	END
+}
+check "20 on five other topologies run through the engines, to the bit" others
+
+torus_runs() {
+	"$synth" torus 2x2x2x2 --fit -o run >/dev/null
+	"$MUSTER_BUILD/tools/muster-run" -n 16 --no-bind "$MUSTER_BUILD/selftests/scheduled" ./run
+}
+check "the torus allgather of 2x2x2x2 runs through the engines, to the bit" torus_runs
+
+chosen() {
+	"$synth" solve -t dgx1 -c allreduce 48 6 14 -o file
+	MUSTER_SCHEDULE=./file "$MUSTER_BUILD/tools/muster-run" -n 8 --no-bind \
+		"$MUSTER_BUILD/tools/muster_perf" -c -m 4K:64K -D 0.2 allreduce >said
+	grep -qE ' 65536 .*equal +pass .*dgx1-allreduce-48-6-14' said
+}
+check "MUSTER_SCHEDULE takes one for the library's own calls" chosen
+
+apart() {
+	ldd "$MUSTER_BUILD/libmuster.so.0" "$MUSTER_BUILD/tools/muster-run" >libraries
+	if grep -q z3 libraries; then return 1; fi
+}
+check "nothing else of Muster needs Z3" apart
+finish

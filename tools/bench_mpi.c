@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * The same loops over Muster and, built with -DBENCH_MPI, over an MPI: 8-byte allreduce,
+ * barrier and 1 MiB allreduce, one line each: name, then microseconds an operation, of the
+ * slowest rank: the best tenth, median and mean of many batches. tools/bench_mpi.sh runs
+ * them in turn. usage: bench_mpi SECONDS NAME...
+ */
+#include <err.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum {
+	BATCHES_MAX = 20000,
+	BYTES_MAX = 1 << 20,
+};
+
+/* ---- what differs ------------------------------------------------------------ */
+
+#ifdef BENCH_MPI
+#include <mpi.h>
+
+static int rank;
+
+static void begin(double **in, double **out)
+{
+	MPI_Init(NULL, NULL);
+	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+	if (MPI_Alloc_mem(BYTES_MAX, MPI_INFO_NULL, in) || MPI_Alloc_mem(BYTES_MAX, MPI_INFO_NULL, out))
+		errx(1, "no memory");
+}
+
+static void end(void)
+{
+	MPI_Finalize();
+}
+
+static void barrier(void)
+{
+	MPI_Barrier(MPI_COMM_WORLD);
+}
+
+static void sum(const double *in, double *out, size_t count)
+{
+	MPI_Allreduce(in, out, (int)count, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+}
+
+static void most(double *values, size_t count)
+{
+	MPI_Allreduce(MPI_IN_PLACE, values, (int)count, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+}
+#else
+#include <muster.h>
+
+static int rank;
+static struct muster *job;
+
+static void check(int ret)
+{
+	if (ret)
+		errx(1, "%s", muster_error(job));
+}
+
+static void begin(double **in, double **out)
+{
+	check(muster_init(&job));
+	rank = (int)muster_comm_rank(muster_world(job));
+	check(muster_alloc(job, BYTES_MAX, (void **)in));
+	check(muster_alloc(job, BYTES_MAX, (void **)out));
+}
+
+static void end(void)
+{
+	muster_finalize(job);
+}
+
+static void barrier(void)
+{
+	check(muster_barrier(muster_world(job)));
+}
+
+static void sum(const double *in, double *out, size_t count)
+{
+	check(muster_allreduce(muster_world(job), in, out, count, MUSTER_F64, MUSTER_SUM));
+}
+
+static void most(double *values, size_t count)
+{
+	check(muster_allreduce(muster_world(job), values, values, count, MUSTER_F64, MUSTER_MAX));
+}
+#endif
+
+/* ---- what is the same ----------------------------------------------------------- */
+
+struct measure {
+	const char *name;
+	size_t bytes;		/* 0: a barrier */
+	int batch;		/* operations timed together */
+};
+
+static const struct measure measures[] = {
+	{ "allreduce-8", 8, 20 },
+	{ "barrier", 0, 20 },
+	{ "allreduce-1M", BYTES_MAX, 1 },
+};
+
+static double now_us(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (double)now.tv_sec * 1e6 + (double)now.tv_nsec / 1e3;
+}
+
+static double batch(const struct measure *measure, const double *in, double *out)
+{
+	double began;
+
+	barrier();
+	began = now_us();
+	for (int i = 0; i < measure->batch; i++) {
+		if (measure->bytes)
+			sum(in, out, measure->bytes / sizeof(*in));
+		else
+			barrier();
+	}
+	return (now_us() - began) / measure->batch;
+}
+
+static int by_value(const void *a_in, const void *b_in)
+{
+	const double *a = a_in, *b = b_in;
+
+	return (*a > *b) - (*a < *b);
+}
+
+/* Every rank goes on as long as any one has time left, asked once every few batches. */
+static void run(const struct measure *measure, double seconds, const double *in, double *out)
+{
+	static double times[BATCHES_MAX];
+	double began = now_us(), left, mean = 0;
+	int nr = 0;
+
+	for (int i = 0; i < 10; i++)
+		batch(measure, in, out);
+	do {
+		for (int i = 0; i < 50; i++)
+			times[nr++] = batch(measure, in, out);
+		left = began + seconds * 1e6 - now_us();
+		most(&left, 1);
+	} while (left > 0 && nr + 50 <= BATCHES_MAX);
+	most(times, (size_t)nr);
+	qsort(times, (size_t)nr, sizeof(*times), by_value);
+	for (int i = 0; i < nr; i++)
+		mean += times[i] / nr;
+	if (!rank)
+		printf("%s %.2f %.2f %.2f\n", measure->name, times[nr / 10], times[nr / 2], mean);
+}
+
+int main(int argc, char **argv)
+{
+	double *in, *out;
+
+	if (argc < 3)
+		errx(2, "usage: bench_mpi SECONDS NAME...");
+	begin(&in, &out);
+	for (size_t i = 0; i < BYTES_MAX / sizeof(*in); i++)
+		in[i] = rank + 1;
+	memset(out, 0, BYTES_MAX);
+	for (int arg = 2; arg < argc; arg++)
+		for (size_t i = 0; i < sizeof(measures) / sizeof(*measures); i++)
+			if (!strcmp(argv[arg], measures[i].name))
+				run(&measures[i], atof(argv[1]), in, out);
+	end();
+	return 0;
+}

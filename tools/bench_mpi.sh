@@ -1,0 +1,98 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#
+# make bench-mpi: Muster beside Debian's Open MPI and MPICH: the same loops (bench_mpi.c) in
+# turn, several times over; of all runs the median is printed. Takes about a minute.
+set -eu
+
+here=$(cd "$(dirname "$0")" && pwd)
+build=${MUSTER_BUILD:-$here/../build}
+turns=${TURNS:-5}
+seconds=${SECONDS_EACH:-0.5}
+samples=$(mktemp "${TMPDIR:-/tmp}/muster-bench.XXXXXX")
+trap 'rm -f "$samples"' EXIT
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+
+for mpi in openmpi mpich; do
+	"mpicc.$mpi" -DBENCH_MPI -D_GNU_SOURCE -O2 -o "$build/tools/bench_mpi.$mpi" "$here/bench_mpi.c"
+done
+
+# usage: muster RANKS MEASURE..., and so on
+muster() {
+	ranks=$1
+	shift
+	"$build/tools/muster-run" -n "$ranks" --no-prefix "$build/tools/bench_mpi" "$seconds" "$@"
+}
+
+openmpi() {
+	ranks=$1
+	shift
+	mpirun.openmpi --oversubscribe --bind-to none --mca mpi_yield_when_idle 1 -n "$ranks" \
+		"$build/tools/bench_mpi.openmpi" "$seconds" "$@"
+}
+
+mpich() {
+	ranks=$1
+	shift
+	mpirun.mpich -n "$ranks" "$build/tools/bench_mpi.mpich" "$seconds" "$@"
+}
+
+# usage: take RANKS MEASURE...
+take() {
+	for library in muster openmpi mpich; do
+		# It spins without yielding, for tens of milliseconds an operation.
+		if [ $library = mpich ] && [ "$1" -gt "$(nproc)" ]; then
+			continue
+		fi
+		"$library" "$@" | sed "s/^/$1 $library /" >>"$samples"
+	done
+}
+
+turn=0
+while [ $turn -lt "$turns" ]; do
+	turn=$((turn + 1))
+	take 2 allreduce-8 barrier allreduce-1M
+	take 4 allreduce-8 barrier
+done
+
+echo "# microseconds an operation, of the slowest rank, on $(nproc) processors, load $(cut -d' ' -f1 /proc/loadavg);"
+echo "# of $turns runs in turn the median of their best tenths, medians and means"
+echo "# ratio: Muster's median over that of the line's library"
+echo "# openmpi: mpi_yield_when_idle; mpich: only where each rank has a processor"
+sort -k1,1n -k3,3 -k2,2r "$samples" | awk '
+function median(list,    v, n, i, j, t) {
+	n = split(list, v, " ")
+	for (i = 2; i <= n; i++)
+		for (j = i; j > 1 && v[j - 1] + 0 > v[j] + 0; j--) {
+			t = v[j]; v[j] = v[j - 1]; v[j - 1] = t
+		}
+	return v[int((n + 1) / 2)]
+}
+function flush() {
+	if (key == "")
+		return
+	split(key, k, " ")
+	p50 = median(medians)
+	table[++rows] = key " " median(tenths) " " p50 " " median(means)
+	if (k[2] == "muster")
+		muster[k[1] " " k[3]] = p50
+}
+{
+	if ($1 " " $2 " " $3 != key) {
+		flush()
+		key = $1 " " $2 " " $3
+		tenths = medians = means = ""
+	}
+	tenths = tenths " " $4
+	medians = medians " " $5
+	means = means " " $6
+}
+END {
+	flush()
+	printf "%5s  %-12s  %-8s %10s %10s %10s %8s\n", "ranks", "operation", "library", "p10", "p50", "mean", "ratio"
+	for (i = 1; i <= rows; i++) {
+		split(table[i], r, " ")
+		printf "%5d  %-12s  %-8s %10.2f %10.2f %10.2f %8.2f\n", r[1], r[3], r[2], r[4], r[5], r[6], \
+			muster[r[1] " " r[3]] / r[5]
+	}
+}'

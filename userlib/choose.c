@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Which path an operation takes: one table, a row for each, the cheapest first. The first
+ * that can do the operation runs it; why those before cannot is what muster_comm_last()
+ * says. All follows from the call and from settings that all ranks share: every rank
+ * chooses the same.
+ */
+#include <errno.h>
+
+#include "internal.h"
+
+struct path {
+	enum muster_path path;
+	/*
+	 * Whether it can do the operation, and why or why not (untouched: what was said before
+	 * holds); if it can, what run() needs is made. Return: 1; 0; -errno with a sentence.
+	 */
+	int (*available)(struct muster_comm *comm, struct muster_entry *entry, const char **why);
+	/* Return: enum muster_run, or -errno. */
+	int (*run)(struct muster_request *request);
+};
+
+/* ---- NIC ------------------------------------------------------------------------------- */
+
+static int nic_available(struct muster_comm *comm, struct muster_entry *entry, const char **why)
+{
+	int err;
+
+	if (comm->offload == MUSTER_OFFLOAD_OFF) {
+		*why = "host: offload is off";
+		return 0;
+	}
+	err = muster_entry_lower(comm, entry);
+	if (err)
+		return err;
+	*why = entry->program ? "NIC: offloaded" : entry->why;
+	return entry->program != NULL;
+}
+
+static int nic_run(struct muster_request *request)
+{
+	int err = muster_nic_post(request);
+
+	if (err == -EAGAIN)
+		return MUSTER_RUN_AGAIN;
+	return err ? err : MUSTER_RUN_POSTED;
+}
+
+/* ---- host ------------------------------------------------------------------------------ */
+
+static int host_available(struct muster_comm *comm, struct muster_entry *entry, const char **why)
+{
+	int err;
+
+	if (comm->offload == MUSTER_OFFLOAD_FORCE)
+		return muster_fail(comm->job, -EOPNOTSUPP, "offload is forced, but the NIC cannot do this %s: %s",
+				   muster_coll_name(entry->call.coll), *why);
+	err = muster_entry_plan(comm, entry);
+	return err ? err : 1;
+}
+
+/* One operation at a time, alone. */
+static int host_run(struct muster_request *request)
+{
+	return request == request->comm->first ? muster_host_advance(request) : MUSTER_RUN_AGAIN;
+}
+
+/* ---- the table --------------------------------------------------------------------------- */
+
+static const struct path paths[] = {
+	{ MUSTER_PATH_NIC, nic_available, nic_run },
+	{ MUSTER_PATH_HOST, host_available, host_run },
+};
+
+/* The last row can do everything, or says why it must not. */
+int muster_path_choose(struct muster_request *request)
+{
+	const struct path *path = paths;
+	int ret;
+
+	while (!(ret = path->available(request->comm, request->entry, &request->why)))
+		path++;
+	if (ret < 0)
+		return ret;
+	request->path = path->path;
+	request->run = path->run;
+	return 0;
+}

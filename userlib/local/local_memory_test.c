@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* The local device between real processes: shared memory is read in place, and given back. */
+#include <sys/resource.h>
+
+#include "test_local.h"
+
+static uint64_t bytes_referenced(struct muster_dev *dev)
+{
+	struct muster_engine_counters counters;
+
+	muster_engine_counters_get(((struct local *)dev)->engine, &counters);
+	return counters.bytes_referenced;
+}
+
+struct transfer_case {
+	const char *wire;
+	bool shared;		/* allocated by the device, else registered */
+	bool in_place;		/* what is to be expected */
+	bool full;		/* rank 1 can open no more files, and has memory of its own */
+};
+
+/* Let no further file be opened here. */
+static void limit_open_files(void)
+{
+	int next = dup(0);
+	struct rlimit limit = { .rlim_cur = (rlim_t)next, .rlim_max = (rlim_t)next };
+
+	close(next);
+	EXPECT(next > 0 && !setrlimit(RLIMIT_NOFILE, &limit));
+}
+
+/* Rank 0's memory goes to rank 1, by sequences of one descriptor. */
+static void transfers(struct muster_oob *oob, const void *argument)
+{
+	enum { BYTES = 300000, ROUNDS = 5 };
+	const struct transfer_case *it = argument;
+	struct muster_dev *dev = dev_open(oob, it->wire);
+	bool shared = it->shared && !(it->full && oob->rank == 1);
+	struct muster_desc desc;
+	struct muster_cqe cqe;
+	uint32_t key;
+	void *memory;
+
+	context_open(oob, dev);
+	if (it->full && oob->rank == 1)
+		limit_open_files();
+	for (int round = 0; round < ROUNDS; round++) {
+		if (shared) {
+			EXPECT(!dev->ops->mem_alloc(dev, BYTES, &memory, &key));
+		} else {
+			memory = calloc(1, BYTES);
+			EXPECT(!dev->ops->mem_register(dev, memory, BYTES, 3, &key));
+		}
+		if (oob->rank == 0)
+			memset(memory, 'a' + round, BYTES);
+		desc = transfer(memory, key, BYTES, oob->rank == 0);
+		EXPECT(!dev->ops->post(dev, &desc, 1));
+		cqe = completion(dev);
+		EXPECT(cqe.status == MUSTER_STATUS_OK && cqe.number == (uint32_t)round);
+		for (int i = 0; i < BYTES; i++)
+			EXPECT(((char *)memory)[i] == 'a' + round);
+		if (shared) {
+			dev->ops->mem_free(dev, memory, BYTES, key);
+		} else {
+			dev->ops->mem_deregister(dev, key);
+			free(memory);
+		}
+	}
+	EXPECT(bytes_referenced(dev) == (it->in_place && oob->rank == 1 ? ROUNDS * BYTES : 0));
+	dev->ops->settle(dev);
+	test_barrier(oob);
+	dev->ops->close(dev);
+}
+
+static void shared_memory_is_read_in_place_and_other_memory_is_sent(void **state)
+{
+	static const struct transfer_case cases[] = {
+		{ "ring", true, true, false }, { "ring", false, false, false },
+		{ "unix", true, false, false }, { "udp", false, false, false },
+		{ "ring", true, false, true },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		assert_int_equal(test_ranks(2, transfers, &cases[i]), 0);
+}
+
+static bool known(struct muster_dev *dev, uint32_t key, uint32_t rank)
+{
+	return muster_region_find(&((struct local *)dev)->memory, key)->known[rank];
+}
+
+/* Regions that somebody has to be told of still. */
+static uint32_t keys_in_use(struct muster_dev *dev)
+{
+	const struct muster_regions_own *memory = &((struct local *)dev)->memory;
+	uint32_t nr = 0;
+
+	for (uint32_t i = 0; i < memory->nr; i++)
+		nr += memory->table[i].key != 0;
+	return nr;
+}
+
+/*
+ * Rank 1 computes while rank 0 allocates and frees more than the mesh has room for;
+ * then rank 2 reads rank 0's memory, and rank 1 comes back.
+ */
+static void announces_past_one_that_computes(struct muster_oob *oob, const void *argument)
+{
+	enum { REGIONS = 600, BYTES = 300000 };
+	struct muster_dev *dev = dev_open(oob, argument);
+	uint32_t key, keys[REGIONS];
+	void *memory[REGIONS];
+	struct muster_desc desc;
+	int fds = count_fds();
+
+	context_open(oob, dev);
+	for (int i = 0; i < REGIONS && oob->rank == 0; i++)
+		EXPECT(!dev->ops->mem_alloc(dev, 1, &memory[i], &keys[i]));
+	for (int i = 0; i < REGIONS && oob->rank == 0; i++)
+		dev->ops->mem_free(dev, memory[i], 1, keys[i]);
+	EXPECT(count_fds() <= fds + 2);	/* eventfds of the others */
+	if (oob->rank != 1) {
+		EXPECT(!dev->ops->mem_alloc(dev, BYTES, &memory[0], &key));
+		while (oob->rank == 0 && !known(dev, key, 2))	/* it is only slow */
+			dev->ops->wait(dev, 10000);
+		desc = transfer(memory[0], key, BYTES, oob->rank == 0);
+		if (oob->rank == 0)
+			desc.dest = 2;
+		EXPECT(!dev->ops->post(dev, &desc, 1));
+		EXPECT(completion(dev).status == MUSTER_STATUS_OK);
+		EXPECT(bytes_referenced(dev) == (oob->rank == 2 ? BYTES : 0));
+		dev->ops->mem_free(dev, memory[0], BYTES, key);
+	}
+	test_barrier(oob);
+	while (oob->rank ? !((struct local *)dev)->peers[0].ended : keys_in_use(dev))
+		dev->ops->wait(dev, 10000);	/* told by nothing but a look */
+	EXPECT(oob->rank || count_fds() <= fds + 2);
+	dev->ops->close(dev);
+}
+
+static void one_that_computes_keeps_no_other_from_memory(void **state)
+{
+	(void)state;
+	assert_int_equal(test_ranks(3, announces_past_one_that_computes, "ring"), 0);
+}
+
+/*
+ * Rank 0 lends its memory to rank 1, which computes; gives up, while the ring has no
+ * room to say so; and writes there. Rank 1 must not take that for what was sent.
+ */
+static void lends_and_gives_up(struct muster_oob *oob, const void *argument)
+{
+	enum { BYTES = 30000, MESSAGES = 10000 };
+	struct muster_dev *dev = dev_open(oob, argument);
+	struct muster_desc full = { .kind = MUSTER_DESC_MP, .dest = 1, .job = JOB,
+				    .context = CONTEXT };
+	struct muster_desc desc;
+	struct muster_cqe cqe;
+	uint32_t key;
+	void *memory;
+
+	context_open(oob, dev);
+	EXPECT(!dev->ops->mem_alloc(dev, BYTES, &memory, &key));
+	desc = transfer(memory, key, BYTES, oob->rank == 0);
+	memset(memory, 'a', BYTES);
+	if (oob->rank == 0) {
+		EXPECT(!dev->ops->post(dev, &desc, 1));
+		for (int i = 0; i < MESSAGES && dev->ops->post(dev, &full, 1) != -EAGAIN; i++)
+			;
+		dev->ops->abort(dev, JOB, CONTEXT, MUSTER_STATUS_ABORTED, 0);
+		memset(memory, 'b', BYTES);
+	}
+	test_barrier(oob);
+	if (oob->rank == 1)
+		EXPECT(!dev->ops->post(dev, &desc, 1));
+	do {
+		cqe = completion(dev);
+	} while (cqe.kind == MUSTER_CQE_SEND);
+	EXPECT(cqe.status == MUSTER_STATUS_ABORTED && cqe.culprit == 0);
+	dev->ops->settle(dev);
+	test_barrier(oob);
+	dev->ops->close(dev);
+}
+
+static void memory_that_was_lent_and_given_back_counts_for_nothing(void **state)
+{
+	(void)state;
+	assert_int_equal(test_ranks(2, lends_and_gives_up, "ring"), 0);
+}
+
+/* The kernel writes there for us, and does not crash over it. */
+static bool writable(const void *there)
+{
+	int ends[2];
+	bool is;
+
+	EXPECT(!pipe(ends) && write(ends[1], there, 1) == 1);
+	is = read(ends[0], (void *)(uintptr_t)there, 1) == 1;
+	close(ends[0]);
+	close(ends[1]);
+	return is;
+}
+
+static void looks_at_its_rings(struct muster_oob *oob, const void *argument)
+{
+	struct muster_dev *dev = dev_open(oob, argument);
+	const struct muster_rings *rings = &((struct local *)dev)->rings;
+
+	for (uint32_t rank = 0; rank < oob->size; rank++) {
+		const struct muster_rings_peer *peer = &rings->peers[rank];
+
+		if (rank == oob->rank)
+			continue;
+		EXPECT(writable(peer->to.lines) && !writable(peer->to.control));
+		EXPECT(writable(peer->from.control) && !writable(peer->from.lines));
+	}
+	test_barrier(oob);
+	dev->ops->close(dev);
+}
+
+static void each_end_of_a_ring_can_write_only_what_is_its_own(void **state)
+{
+	(void)state;
+	assert_int_equal(test_ranks(3, looks_at_its_rings, "ring"), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(shared_memory_is_read_in_place_and_other_memory_is_sent),
+		cmocka_unit_test(one_that_computes_keeps_no_other_from_memory),
+		cmocka_unit_test(memory_that_was_lent_and_given_back_counts_for_nothing),
+		cmocka_unit_test(each_end_of_a_ring_can_write_only_what_is_its_own),
+	};
+
+	return cmocka_run_group_tests_name("local memory", tests, NULL, NULL);
+}

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * What drives operations on: completions and messages are taken from the device and given
+ * to whom they concern, and what waits for room is tried again. Test and wait do so until
+ * their request is done; a wait that takes long sleeps, asks the others and may give up.
+ */
+#include <errno.h>
+#include <time.h>
+
+#include "internal.h"
+
+/* ---- what the device has --------------------------------------------------------------- */
+
+/*
+ * The device's word is checked: only the oldest operation can end, only once, and with
+ * its last sequence. Those before that tell their end to make room for others.
+ */
+static void sequence_take(struct muster_comm *comm, const struct muster_cqe *cqe)
+{
+	struct muster_request *request = comm->first;
+
+	if (cqe->status) {
+		muster_comm_fail_status(comm, cqe->status, cqe->culprit, &cqe->other,
+					&cqe->signature);
+		return;
+	}
+	if (cqe->number - comm->sequences_ended < comm->sequences - comm->sequences_ended)
+		comm->sequences_ended = cqe->number + 1;
+	if (request && request->path == MUSTER_PATH_NIC && request->number == cqe->cookie &&
+	    comm->unposted != request && cqe->number == request->sequence)
+		muster_request_finish(request, 0);
+}
+
+static void completion_take(struct muster *job, const struct muster_cqe *cqe)
+{
+	struct muster_comm *comm = muster_comm_find(job, cqe->job, cqe->context);
+
+	if (!comm)
+		return;
+	if (cqe->kind == MUSTER_CQE_SEQUENCE)
+		sequence_take(comm, cqe);
+	else if (cqe->kind == MUSTER_CQE_SEND)	/* a failed context says why by itself */
+		muster_channel_sent(comm);
+	else if (cqe->kind == MUSTER_CQE_CONTEXT && cqe->status)
+		muster_comm_fail_status(comm, cqe->status, cqe->culprit, &cqe->other,
+					&cqe->signature);
+}
+
+static bool messages_take(struct muster *job)
+{
+	struct muster_dev *dev = job->dev;
+	struct muster_packet packet;
+	bool some = false;
+
+	while (dev->ops->recv(dev, &packet, job->payload)) {
+		struct muster_comm *comm = muster_comm_find(job, packet.job, packet.context);
+
+		if (comm)
+			muster_channel_receive(comm, &packet, job->payload);
+		some = true;
+	}
+	return some;
+}
+
+bool muster_progress(struct muster *job)
+{
+	struct muster_dev *dev = job->dev;
+	struct muster_comm *comm;
+	struct muster_cqe cqe = { 0 };
+	bool some = dev->ops->poll(dev, &cqe);
+
+	if (some)
+		completion_take(job, &cqe);
+	/* The end of a sequence is what somebody waits for; messages can wait. */
+	if (cqe.kind != MUSTER_CQE_SEQUENCE)
+		some |= messages_take(job);
+	for (comm = job->comms; comm; comm = comm->next) {
+		muster_channel_flush(comm);
+		if (comm->unposted)
+			muster_advance(comm);
+	}
+	return some;
+}
+
+/* ---- test and wait ----------------------------------------------------------------------- */
+
+static uint64_t now_us(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
+}
+
+/* It may have become another operation's since; as long as it has not, say so. */
+static int fail_freed(struct muster_request *request)
+{
+	return muster_fail(request->job, -EINVAL, "the request was finished and freed before: give it to muster_wait() once, or to muster_test() until it says done");
+}
+
+int muster_test(struct muster_request *request, bool *done)
+{
+	if (!request || !done)
+		return -EINVAL;
+	if (request->state == MUSTER_REQUEST_FREE) {
+		*done = true;
+		return fail_freed(request);
+	}
+	if (request->state != MUSTER_REQUEST_DONE)
+		muster_progress(request->job);
+	*done = request->state == MUSTER_REQUEST_DONE;
+	return *done ? muster_request_end(request) : 0;
+}
+
+/* Give the buffers back to a caller who does not want to wait longer: the operation must end. */
+static void give_up(struct muster_request *request)
+{
+	struct muster_comm *comm = request->comm;
+	struct muster *job = request->job;
+	char names[MUSTER_WHY_MAX];
+
+	muster_channel_who_is_late(comm, request->number, names, sizeof(names));
+	if (request->state == MUSTER_REQUEST_DONE)
+		return;
+	muster_fail(job, -ETIMEDOUT, "%s waited longer than MUSTER_LATE_TIMEOUT (%g s): %s",
+		    muster_coll_name(request->entry->call.coll),
+		    (double)job->settings.late_us / 1e6, names);
+	muster_comm_give_up(comm, -ETIMEDOUT);
+}
+
+/* How long a wait has slept. */
+struct patience {
+	uint64_t since_us;	/* 0: not yet */
+	uint64_t doubt_us;	/* when to compare notes next */
+};
+
+/* Sleep a little. A wait that takes long asks the others; one that takes too long ends here. */
+static void doze(struct muster_request *request, struct patience *patience)
+{
+	struct muster *job = request->job;
+	uint64_t late_us = job->settings.late_us;
+	uint64_t sleep_us = MUSTER_SLEEP_US;
+	uint64_t now = now_us();
+
+	if (!patience->since_us) {
+		patience->since_us = now;
+		patience->doubt_us = now + MUSTER_DOUBT_US;
+	}
+	if (late_us && now - patience->since_us >= late_us) {
+		give_up(request);
+		return;
+	}
+	if (now >= patience->doubt_us) {
+		patience->doubt_us = now + MUSTER_DOUBT_US;
+		muster_channel_probe(request->comm);
+	}
+	if (late_us && late_us - (now - patience->since_us) < sleep_us)
+		sleep_us = late_us - (now - patience->since_us);
+	job->dev->ops->wait(job->dev, sleep_us);
+}
+
+int muster_wait(struct muster_request *request)
+{
+	struct patience patience = { 0 };
+	uint32_t idle = 0;
+
+	if (!request)
+		return -EINVAL;
+	if (request->state == MUSTER_REQUEST_FREE)
+		return fail_freed(request);
+	while (request->state != MUSTER_REQUEST_DONE) {
+		if (muster_progress(request->job))
+			idle = 0;
+		else if (request->state != MUSTER_REQUEST_DONE && ++idle > request->job->spin_polls)
+			doze(request, &patience);
+	}
+	return muster_request_end(request);
+}

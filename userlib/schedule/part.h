@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * One rank's part of a schedule, walked and not stored: what it sends and what it
+ * receives, step by step, in time and memory of that part alone, unless the schedule
+ * lists the transfers of all ranks. Of a generated one, steps, stages and slots are closed forms, which sender and receiver
+ * each compute from its parameters. In a step a rank sends at most one range of
+ * chunks and receives at most one, and all ranges of a step are of the same length.
+ */
+#ifndef MUSTER_PART_H
+#define MUSTER_PART_H
+
+#include "schedule.h"
+
+enum {
+	MUSTER_NOBODY = 0xffffffffu,
+	MUSTER_RANGED_STEPS_MAX = 36,	/* of generators with ranges of several chunks */
+};
+
+/* What a rank does in one step. */
+struct muster_exchange {
+	uint32_t to;		/* or MUSTER_NOBODY */
+	uint32_t from;
+	uint32_t sent;		/* the first chunk of the range */
+	uint32_t received;
+};
+
+struct muster_step_kind {
+	uint32_t nr;		/* chunks of every range */
+	bool reduce;
+};
+
+struct muster_part;
+struct muster_stages;
+
+struct muster_generator {
+	const char *name;
+	unsigned int colls;	/* bits by enum muster_coll */
+	uint32_t version;	/* another one for other transfers */
+	bool ranged;		/* has ranges of several chunks; else all are of one */
+	uint32_t (*chunks)(uint32_t ranks);
+	uint32_t (*steps)(const struct muster_schedule *schedule);
+	struct muster_step_kind (*step)(const struct muster_schedule *schedule, uint32_t step);
+	void (*exchange)(const struct muster_schedule *schedule, uint32_t rank, uint32_t step,
+			 struct muster_exchange *exchange);
+	/* Messages that a rank has received before a step; see muster_part_messages(). */
+	uint32_t (*received)(const struct muster_part *part, uint32_t rank, uint32_t step);
+};
+
+extern const struct muster_generator muster_generate_binomial;
+extern const struct muster_generator muster_generate_doubling;
+extern const struct muster_generator muster_generate_rabenseifner;
+extern const struct muster_generator muster_generate_ring;
+
+/* One message of one rank. */
+struct muster_message {
+	uint32_t step;
+	uint32_t peer;
+	uint32_t first;		/* chunks [first, first + nr) */
+	uint32_t nr;
+	uint32_t stage;
+	uint32_t slot;		/* of a send: at the receiver */
+	bool is_send;
+	bool reduce;		/* else it replaces what the receiver has */
+};
+
+struct muster_part {
+	const struct muster_schedule *schedule;
+	const struct muster_generator *generator;
+	uint32_t rank;
+	uint32_t grain;		/* chunks of a message at most: longer ranges are several */
+	bool ranged;		/* the tables are filled */
+	uint32_t messages[MUSTER_RANGED_STEPS_MAX + 1];	/* of all steps before */
+	uint32_t rounds[MUSTER_RANGED_STEPS_MAX + 1];	/* steps, when none is too long */
+	uint32_t stage[MUSTER_RANGED_STEPS_MAX + 1];	/* the first one of a step */
+	uint32_t stage_begin[MUSTER_RANGED_STEPS_MAX + 1]; /* and its first step */
+	uint32_t nr_stages;
+
+	/* Listed: where stages begin (NULL: not asked), and slots of the stage by rank. */
+	const struct muster_stages *stages;
+	uint32_t *nr_slots;
+	uint32_t begin;		/* the step's first transfer */
+	uint32_t now;		/* stage */
+
+	/* Where the walk is: the next message of step, unless there is none. */
+	uint32_t step;
+	struct muster_step_kind kind;
+	struct muster_exchange exchange;
+	uint32_t nr_messages;	/* of the step, in each direction */
+	uint32_t next;
+	uint32_t end;		/* of those that have room in one step */
+	bool receiving;
+};
+
+/**
+ * muster_part_begin() - begin to walk.
+ *
+ * A range of more than grain chunks is several messages, and a step of more than
+ * MUSTER_SLOTS_MAX messages several steps: chunks do not depend on each other. Within
+ * a step what is sent comes first.
+ * @stages: of a schedule that is listed, if stages and slots are wanted; each listed
+ *	transfer is a message.
+ * Return: 0; -ENOMEM, with stages only.
+ */
+int muster_part_begin(struct muster_part *part, const struct muster_schedule *schedule,
+		      uint32_t rank, uint32_t grain, const struct muster_stages *stages);
+void muster_part_end(struct muster_part *part);
+
+/** muster_part_next() - the next message; false: there is none. */
+bool muster_part_next(struct muster_part *part, struct muster_message *message);
+
+/** muster_part_messages() - how many a rank has received before a step, if one range in each. */
+uint32_t muster_part_messages(const struct muster_part *part, uint32_t step);
+
+/** muster_parts_collect() - the transfers of all ranks, as they send them. 0; -ENOMEM; -EINVAL. */
+int muster_parts_collect(const struct muster_schedule *generated, uint32_t grain,
+			 struct muster_schedule **schedule);
+
+#endif /* MUSTER_PART_H */
