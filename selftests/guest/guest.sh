@@ -83,8 +83,8 @@ no_leaks() {
 }
 
 kernel_quiet() {
-	no_leaks
 	fails sh -c 'dmesg | grep -E -A 20 "$1"' sh "WARNING|BUG:|Oops|Call Trace|general protection|\
 hung task|soft lockup|refcount_t|Bad page|scheduling while|UBSAN|DMA-API|\
 turning off the locking correctness|leak detector disabled"
+	no_leaks
 }
