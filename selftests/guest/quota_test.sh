@@ -107,7 +107,7 @@ cat "$tap_dir/figures"
 check "rings count as locked memory" rings_count_as_locked
 check "the numbers of ports count for the rdma cgroup" group_counts_numbers
 check "one user does not get all numbers of ports" leaves_some numbers 1792
-check "one user does not get all contexts" leaves_some contexts 56
+check "one user does not get all contexts" leaves_some contexts 3584
 check "nothing is held" nothing_held
 check "the driver unloads" unload
 check "the kernel has nothing to complain of" kernel_quiet
