@@ -31,6 +31,7 @@ leaves_some() {
 	hoard_start "$1" 65533
 	hoard_end
 	kill -9 "$first_pid"
+	wait "$first_pid" || :
 	same "$2 ENOSPC" "$first"
 	fails same "0 ENOSPC" "$hoarded"
 }
