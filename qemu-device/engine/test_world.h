@@ -51,6 +51,7 @@ struct world_node {
 	uint32_t nr_delivered;
 	uint32_t ring_slots;
 	bool dead;			/* what is sent to it is refused */
+	bool full;			/* and this for now */
 	bool idle;
 };
 
@@ -157,7 +158,7 @@ static inline int world_send(void *opaque, uint32_t incarnation, const struct mu
 	assert_int_equal(incarnation, 100 + packet->dst_node);
 	if (packet->dst_node >= w->nr || w->nodes[packet->dst_node].dead)
 		return -EHOSTUNREACH;
-	if (w->nr_flight == WORLD_FLIGHT_MAX || world_random(w, 100) < w->refuse_percent)
+	if (w->nodes[packet->dst_node].full || w->nr_flight == WORLD_FLIGHT_MAX || world_random(w, 100) < w->refuse_percent)
 		return -EAGAIN;
 	assert_true(packet->length <= MUSTER_MTU);
 	copy = malloc(sizeof(*copy));
