@@ -111,6 +111,9 @@ static int begin(struct muster_request *request)
 		return 0;
 	if (comm->posted - comm->completed == MUSTER_BOUNCE_SLOTS)
 		return -EAGAIN;
+	err = muster_comm_bounce(comm);
+	if (err)
+		return muster_comm_give_up(comm, err);
 	request->bounce = comm->posted++ % MUSTER_BOUNCE_SLOTS;
 	return 0;
 }
