@@ -61,6 +61,19 @@ resumes() {
 }
 check "a search that is repeated goes on from what it kept" resumes
 
+measured() {
+	for seed in 1 2 1; do
+		status=0
+		"$synth" solve -t dgx1 --plain --cpu 1 --seed $seed --cache plain 5 6 6 2>>said || status=$?
+		same 4 "$status"
+	done
+	same 1 "$(grep -c 'unknown: solved before (1.0' said)"
+	"$synth" solve -t dgx1 --cache plain 1 2 2 2>said >/dev/null
+	"$synth" solve -t dgx1 --plain --cache plain 1 2 2 2>>said >/dev/null
+	same 0 "$(grep -c 'solved before' said)"
+}
+check "what the plain encoding took is kept by seed, time-outs too, and apart from answers" measured
+
 # Ended in the middle: what was solved until then is not solved again.
 interrupted() {
 	"$synth" pareto -t dgx1 -c allgather -k 4 --cache stopped >first &
