@@ -116,6 +116,51 @@ tori() {
 }
 check "the torus allgather is made, proved and drawn" tori
 
+by_hand() {
+	cat >scan <<-END
+		muster-schedule 1
+		name scan-by-hand
+		collective scan
+		ranks 4
+		chunks 1
+		step 0
+		  0 -> 1 chunk 0 reduce
+		  1 -> 2 chunk 0 reduce
+		  2 -> 3 chunk 0 reduce
+		step 1
+		  0 -> 2 chunk 0 reduce
+		  1 -> 3 chunk 0 reduce
+		end
+	END
+	# Rank 4 is a switch that combines; rank 3 has its chunk 1 from rank 0, as rank 1 has it.
+	cat >custom <<-END
+		muster-schedule 1
+		name custom-by-hand
+		collective custom
+		ranks 5
+		chunks 2
+		chunk 0 sum 0 1 2 to 0 1 2 3
+		chunk 1 at 0 1 to 3
+		step 0
+		  0 -> 4 chunk 0 copy
+		  1 -> 4 chunk 0 reduce
+		  2 -> 4 chunk 0 reduce
+		  0 -> 3 chunk 1 copy
+		step 1
+		  4 -> 0 chunk 0 copy
+		  4 -> 1 chunk 0 copy
+		  4 -> 2 chunk 0 copy
+		  4 -> 3 chunk 0 copy
+		end
+	END
+	"$MUSTER_BUILD/tools/muster-run" -n 4 --no-bind "$MUSTER_BUILD/selftests/scheduled" ./scan
+	"$MUSTER_BUILD/tools/muster-run" -n 5 --no-bind "$MUSTER_BUILD/selftests/scheduled" ./custom
+	"$synth" show custom -f json -o custom.json
+	"$synth" show custom.json -o again
+	"$synth" show custom | cmp - again
+}
+check "scan and a file's own conditions run through the engines, to the bit" by_hand
+
 # runs RANKS TOPOLOGY COLLECTIVE ROOT CHUNKS STEPS ROUNDS: synthesized, then run by so many ranks
 runs() {
 	"$synth" solve -t "$2" -c "$3" -r "$4" -o run "$5" "$6" "$7"
