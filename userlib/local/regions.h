@@ -22,6 +22,7 @@ struct muster_region_own {
 	uint8_t access;		/* MUSTER_ACCESS_* */
 	bool shared;		/* peers may map it */
 	bool withdrawn;		/* not any more; kept until all peers know */
+	uint64_t life;		/* differs from region to region; keys come round */
 	uint64_t addr;
 	uint64_t bytes;
 	int fd;			/* shared: its memory, until every peer has it, or it is withdrawn */
@@ -41,7 +42,7 @@ struct muster_region_peer {
 struct muster_regions_own {
 	struct muster_region_own *table;
 	uint32_t nr;		/* entries of the table; key & 0xffff is the index plus one */
-	uint32_t generation;
+	uint64_t generation;	/* regions so far */
 	uint32_t ranks;		/* who may be told of memory; 0: nobody ever is */
 	int probe[2];		/* a pipe */
 };
