@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Where the NIC puts small results: a block for each communicator that has had one.
+ * Where the NIC puts small results, and takes operands of what it keeps: a block for
+ * each communicator that has had one.
  * Blocks come from chunks that are registered once and kept until the job ends, so
  * that thousands of communicators need few registrations and no mappings.
  */
@@ -11,8 +12,8 @@
 #include "internal.h"
 
 enum {
-	BLOCK_BYTES = MUSTER_BOUNCE_SLOTS * MUSTER_INLINE_MAX,
-	BLOCKS = 64,		/* of a chunk */
+	BLOCK_BYTES = (MUSTER_BOUNCE_SLOTS + MUSTER_KEPT_SLOTS) * MUSTER_INLINE_MAX,
+	BLOCKS = 16,		/* of a chunk */
 	PAGE = 4096,
 };
 

@@ -199,6 +199,7 @@ void muster_comm_close(struct muster_comm *comm)
 	unlink_comm(comm);
 	muster_host_close(comm);
 	muster_cache_close(comm);
+	muster_kept_close(comm);
 	if (comm->scratch)
 		job->dev->ops->mem_free(job->dev, comm->scratch, comm->scratch_bytes,
 					comm->scratch_key);

@@ -25,7 +25,6 @@ static bool flush_sequence(struct context *ctx)
 			return false;
 		ctx->cause_told = true;
 	}
-	ctx->base++;
 	muster_sequence_forget(ctx);
 	return true;
 }
