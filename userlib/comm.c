@@ -194,7 +194,7 @@ void muster_comm_close(struct muster_comm *comm)
 		muster_comm_abort(comm, MUSTER_STATUS_ABORTED, comm->rank, NULL, NULL);
 	if (comm->size > 1)
 		job->dev->ops->context_close(job->dev, job->id, comm->context);
-	muster_messages_take(job);	/* the last of it */
+	muster_device_empty(job);	/* the id may be used again from now on */
 	muster_channel_close(comm);
 	unlink_comm(comm);
 	muster_host_close(comm);

@@ -388,6 +388,38 @@ static void test_what_is_under_way_when_it_is_freed_comes_to_its_end(void **stat
 	test_world_free(world);
 }
 
+/* What a device says of a context that has failed must not meet the next of that id. */
+static void test_an_id_that_comes_round_inherits_nothing(void **state)
+{
+	struct test_world *world = test_joined(2, TEST_RING_MAX);
+	struct muster_request *requests[TEST_RANKS_MAX];
+	double values[2] = { 1, 2 };
+	int results[2];
+
+	(void)state;
+	for (int turn = 0; turn < 4; turn++) {
+		test_all(world, dup_run, NULL);
+		assert_all_made(world);
+		for (uint32_t i = 0; i < 2; i++) {
+			assert_int_equal(world->comms[i]->context, 1);
+			assert_int_equal(muster_allreduce_start(world->comms[i], &values[i],
+								&values[i], 1, MUSTER_F64,
+								MUSTER_SUM, &requests[i]), 0);
+		}
+		test_finish(world, requests, results);
+		assert_int_equal(results[0] | results[1], 0);
+		assert_int_equal(muster_allreduce_start(world->comms[0], &values[0], &values[0], 1,
+							MUSTER_F64, MUSTER_SUM, &requests[0]), 0);
+		muster_comm_abort(world->comms[0], MUSTER_STATUS_ABORTED, 0, NULL, NULL);
+		assert_int_equal(muster_wait(requests[0]), -ECONNABORTED);
+		for (int poll = 0; poll < 100 && !world->comms[1]->failed; poll++)
+			muster_progress(world->jobs[1]);
+		assert_int_equal(world->comms[1]->failed, -ECONNABORTED);
+		free_all(world);
+	}
+	test_world_free(world);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -400,6 +432,7 @@ int main(void)
 		cmocka_unit_test(test_a_refusal_at_one_rank_is_told_to_all),
 		cmocka_unit_test(test_creation_beyond_the_contexts_is_refused_everywhere),
 		cmocka_unit_test(test_ids_that_are_in_use_anywhere_are_passed_over),
+		cmocka_unit_test(test_an_id_that_comes_round_inherits_nothing),
 		cmocka_unit_test(test_the_world_cannot_be_freed),
 		cmocka_unit_test(test_what_is_under_way_when_it_is_freed_comes_to_its_end),
 	};

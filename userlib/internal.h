@@ -363,8 +363,8 @@ void muster_advance(struct muster_comm *comm);
 
 /** muster_progress() - take what the device has; true when it had something. */
 bool muster_progress(struct muster *job);
-/** muster_messages_take() - of it, the messages alone. */
-bool muster_messages_take(struct muster *job);
+/** muster_device_empty() - all of it, and no more: nothing is left of a context that was closed. */
+void muster_device_empty(struct muster *job);
 
 /* ---- choose.c ----------------------------------------------------------------------------- */
 

@@ -70,7 +70,7 @@ static void message_take(struct muster *job, const struct muster_packet *packet)
 	}
 }
 
-bool muster_messages_take(struct muster *job)
+static bool messages_take(struct muster *job)
 {
 	struct muster_packet packet;
 	bool some = false;
@@ -80,6 +80,15 @@ bool muster_messages_take(struct muster *job)
 		some = true;
 	}
 	return some;
+}
+
+void muster_device_empty(struct muster *job)
+{
+	struct muster_cqe cqe;
+
+	while (job->dev->ops->poll(job->dev, &cqe))
+		completion_take(job, &cqe);
+	messages_take(job);
 }
 
 bool muster_progress(struct muster *job)
@@ -92,7 +101,7 @@ bool muster_progress(struct muster *job)
 		completion_take(job, &cqe);
 	/* The end of a sequence is what somebody waits for; messages can wait. */
 	if (cqe.kind != MUSTER_CQE_SEQUENCE)
-		some |= muster_messages_take(job);
+		some |= messages_take(job);
 	muster_links_flush(job);
 	muster_comms_visit(job);
 	return some;
