@@ -398,6 +398,8 @@ void muster_kept_close(struct muster_comm *comm);
 
 /** muster_host_advance() - begin or go on with the oldest operation. Return: as run(). */
 int muster_host_advance(struct muster_request *request);
+/** muster_host_sends_to() - whether the running step is not through with sending to a member. */
+bool muster_host_sends_to(const struct muster_comm *comm, uint32_t member);
 /** muster_host_cancel() - forget the running operation. */
 void muster_host_cancel(struct muster_comm *comm);
 void muster_host_close(struct muster_comm *comm);
@@ -451,6 +453,23 @@ struct muster_control {
 		} about;
 		struct muster_agreement agreement;
 	};
+};
+
+/* Of each rank of the job; what it says that another has sent is never more than that. */
+struct muster_link {
+	uint32_t sent;		/* messages that it was sent */
+	uint32_t limit;		/* it takes so many in all */
+	uint32_t read;		/* messages of its own that were read here, or never will be */
+	uint32_t told;		/* of them it may send so many; told - read <= window */
+	uint32_t window;	/* slots of the own ring that are set aside for it */
+	uint32_t heard;		/* the job's clock when it was read last */
+	uint8_t epoch;		/* of told: raised by each recall */
+	uint8_t epoch_there;	/* of limit */
+	bool due;		/* it is to be told more; what found no room */
+	bool recalling;		/* it was asked to give back, and has not answered */
+	bool return_due;	/* we were */
+	bool has[2];
+	struct muster_agreement early[2];	/* what it said before it was asked: up, down */
 };
 
 /** muster_links_open() - 0; -ENOSPC, on all ranks: the receive rings are too small. */

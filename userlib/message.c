@@ -416,7 +416,8 @@ static void gone_receive(struct muster_comm *comm, uint32_t member)
 	struct peer *peer = &comm->channel->peers[member];
 
 	peer->probes = 0;
-	if (peer->left || peer->gone++ < 1 || !peer->awaited)
+	if (peer->left || peer->gone++ < 1 ||
+	    (!peer->awaited && !muster_host_sends_to(comm, member)))
 		return;
 	muster_comm_abort(comm, MUSTER_STATUS_PEER_LOST, member, NULL, NULL);
 }
