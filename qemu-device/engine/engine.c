@@ -126,7 +126,7 @@ static bool run(struct context *ctx)
 		muster_copies_run(ctx);
 	if (!ctx->failure.status && ctx->asking_first)
 		muster_credit_run(ctx);
-	if (!ctx->failure.status && ctx->nr_messages)
+	if (!ctx->failure.status && ctx->nr_messages)	/* else drain does */
 		muster_messages_run(ctx);
 	if (!ctx->failure.status)
 		muster_sequence_run(ctx);

@@ -91,7 +91,8 @@ struct message {
 	uint16_t stage;
 	uint8_t slot;
 	bool completes;
-	bool left;			/* only its completion is missing */
+	bool left;			/* or never will; only its completion is missing */
+	uint8_t status;			/* then: enum muster_status */
 	uint8_t data[MUSTER_INLINE_MAX];
 };
 
@@ -573,7 +574,6 @@ void muster_kept_forget(struct context *ctx);
 /* p2p.c */
 int muster_message_post(struct context *ctx, const struct muster_desc *desc);
 void muster_messages_run(struct context *ctx);
-void muster_messages_flush(struct context *ctx);
 void muster_message_forget(struct context *ctx);
 void muster_message_receive(struct context *ctx, const struct muster_packet *packet,
 			    const void *payload);

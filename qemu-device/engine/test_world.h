@@ -52,6 +52,7 @@ struct world_node {
 	uint32_t ring_slots;
 	uint64_t key_life;		/* of the region; 0: it is gone */
 	bool dead;			/* what is sent to it is refused */
+	bool full;			/* and this for now */
 	bool idle;
 };
 
@@ -165,7 +166,7 @@ static inline int world_send(void *opaque, uint32_t incarnation, const struct mu
 	assert_int_equal(incarnation, 100 + packet->dst_node);
 	if (packet->dst_node >= w->nr || w->nodes[packet->dst_node].dead)
 		return -EHOSTUNREACH;
-	if (w->nr_flight == WORLD_FLIGHT_MAX || world_random(w, 100) < w->refuse_percent)
+	if (w->nodes[packet->dst_node].full || w->nr_flight == WORLD_FLIGHT_MAX || world_random(w, 100) < w->refuse_percent)
 		return -EAGAIN;
 	assert_true(packet->length <= MUSTER_MTU);
 	copy = malloc(sizeof(*copy));

@@ -74,16 +74,18 @@ static int dma_write(void *world, uint16_t vp, uint32_t key, uint64_t addr, cons
 	return 0;
 }
 
+/* A peer that does not know the region is told now, before the packet that refers to it. */
 static bool shareable(void *world, uint16_t vp, uint32_t key, uint32_t node)
 {
-	const struct local *local = world;
-	const struct muster_region_own *region = muster_region_find(&local->memory, key);
+	struct local *local = world;
+	struct muster_region_own *region = muster_region_find(&local->memory, key);
 
 	(void)vp;
-	return region && region->shared && node < local->size && region->known[node];
+	return region && region->shared && node < local->size &&
+	       (muster_region_known(region, node) || muster_local_share(local, region, node));
 }
 
-/* The announcement was sent before the packet that refers to it: it may wait in the mesh. */
+/* What was told before the packet that refers to it may wait in the mesh. */
 static const void *peer_map(void *world, uint32_t node, uint16_t vp, uint32_t key, uint64_t addr,
 			    uint64_t len)
 {
