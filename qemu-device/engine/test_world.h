@@ -22,7 +22,7 @@
 #include "engine.h"
 
 enum {
-	WORLD_NODES_MAX = 8,
+	WORLD_NODES_MAX = 16,
 	WORLD_MEMORY = 1 << 20,
 	WORLD_FLIGHT_MAX = 4096,
 	WORLD_CQES_MAX = 1024,
