@@ -262,10 +262,13 @@ static struct muster_entry *entry_find(struct muster_comm *comm, const struct mu
 int muster_entry_get(struct muster_comm *comm, const struct muster_call *call,
 		     struct muster_entry **result)
 {
-	struct muster_entry *entry = entry_find(comm, call);
+	struct muster_entry *entry;
 	struct muster_entry **place;
-	int err;
+	int err = muster_comm_remember(comm);
 
+	if (err)
+		return err;
+	entry = entry_find(comm, call);
 	if (!entry) {
 		err = entry_make(comm, call, &entry);
 		if (err)
@@ -361,7 +364,7 @@ int muster_entry_lower(struct muster_comm *comm, struct muster_entry *entry)
 
 void muster_cache_clear(struct muster_comm *comm)
 {
-	for (int i = 0; i < MUSTER_CACHE_MAX; i++) {
+	for (int i = 0; comm->cache && i < MUSTER_CACHE_MAX; i++) {
 		if (comm->cache[i])
 			entry_drop(comm->cache[i]);
 		comm->cache[i] = NULL;

@@ -229,6 +229,7 @@ struct muster_comm {
 	uint32_t rank;
 	uint32_t size;
 	uint32_t created;		/* communicators that all of its members have made of it */
+	uint32_t ids_from;		/* where they look for the next id */
 	bool active;			/* it is to be visited */
 	bool again;			/* and after this visit, too: something found no room */
 	bool freed;			/* by its owner; closed when nothing of it is under way */
@@ -244,7 +245,7 @@ struct muster_comm {
 	struct muster_op_info last;
 	char last_why[MUSTER_WHY_MAX];	/* where last.why is not static */
 
-	struct muster_entry *cache[MUSTER_CACHE_MAX];
+	struct muster_entry **cache;	/* MUSTER_CACHE_MAX of them; NULL: nothing was called yet */
 	struct muster_entry *recent;	/* found last time */
 	uint64_t clock;
 
@@ -252,14 +253,14 @@ struct muster_comm {
 	struct muster_request *end;
 	struct muster_request *unposted; /* the first that the device has not all of */
 	uint32_t number;		/* of the next operation */
-	struct muster_past *history;	/* MUSTER_HISTORY of them; NULL: nothing was called yet */
+	struct muster_past *history;	/* MUSTER_HISTORY of them, as cache */
 	uint32_t sequences;		/* given to the device */
 	uint32_t sequences_ended;	/* of them, as far as completions have told */
 	uint32_t posted;		/* small operations given to the device */
 	uint32_t completed;
 	uint8_t *bounce;		/* their results, by order; then the slots of kept ones; or NULL */
 	uint32_t bounce_key;
-	struct muster_kept *kept[MUSTER_KEPT_SLOTS];
+	struct muster_kept **kept;	/* MUSTER_KEPT_SLOTS of them, as cache */
 	void *scratch;			/* what is no result, or not yet */
 	size_t scratch_bytes;
 	uint32_t scratch_key;
@@ -354,6 +355,10 @@ int muster_request_start(struct muster_comm *comm, const struct muster_call *cal
 void muster_request_finish(struct muster_request *request, int result);
 /** muster_request_end() - of one that is done: free it. Return: its result. */
 int muster_request_end(struct muster_request *request);
+/** muster_comm_remember() - see that there is memory for its operations, from the first one on. */
+int muster_comm_remember(struct muster_comm *comm);
+/** muster_comm_forget() - what it remembered of its operations, when cache and kept are closed. */
+void muster_comm_forget(struct muster_comm *comm);
 /** muster_request_blocks_free() - all requests of a job; none is in use. */
 void muster_request_blocks_free(struct muster *job);
 /** muster_advance() - post and run what can. */

@@ -66,6 +66,26 @@ static void test_rings_that_are_too_small_for_the_ranks_are_refused_everywhere(v
 	free(world);
 }
 
+/* As in guests: every rank speaks to all in turn, and many at once. */
+static void test_eighteen_ranks_share_rings_of_192(void **state)
+{
+	struct test_world *world = test_joined(18, 192);
+	struct muster_request *requests[TEST_RANKS_MAX];
+	int results[TEST_RANKS_MAX];
+
+	(void)state;
+	offload_off(world);
+	for (uint32_t root = 0; root < 18; root += 5)
+		broadcast(world, root, COUNT_MAX);
+	for (uint32_t i = 0; i < 18; i++)
+		assert_int_equal(muster_allreduce_start(world->comms[i], values[i], values[i],
+							COUNT_MAX, MUSTER_F64, MUSTER_SUM,
+							&requests[i]), 0);
+	test_finish(world, requests, results);
+	assert_int_equal(world->drops, 0);
+	test_world_free(world);
+}
+
 enum { UNREAD = 14 };
 
 /* Rank 1 sends on all of them what rank 0 does not ask for, and then both work on the world. */
@@ -183,6 +203,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_rings_that_are_too_small_for_the_ranks_are_refused_everywhere),
+		cmocka_unit_test(test_eighteen_ranks_share_rings_of_192),
 		cmocka_unit_test(test_what_is_not_read_holds_up_no_other),
 		cmocka_unit_test(test_credits_outlive_communicators),
 		cmocka_unit_test(test_who_waits_for_one_that_has_closed_is_told),
