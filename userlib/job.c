@@ -307,6 +307,8 @@ void muster_finalize(struct muster *job)
 {
 	if (!job)
 		return;
+	if (job->dev->ops->leave)
+		job->dev->ops->leave(job->dev);
 	while (job->comms)
 		muster_comm_close(job->comms);
 	muster_request_blocks_free(job);
