@@ -115,7 +115,8 @@ static int region_new(struct muster_regions_own *regions, struct muster_region_o
 	}
 	*region = &regions->table[index];
 	**region = (struct muster_region_own){
-		.key = ++regions->generation << INDEX_BITS | (index + 1),
+		.life = ++regions->generation,
+		.key = (uint32_t)regions->generation << INDEX_BITS | (index + 1),
 		.fd = -1,
 	};
 	return 0;

@@ -23,6 +23,7 @@ struct muster_region_own {
 	uint8_t access;		/* MUSTER_ACCESS_* */
 	bool shared;		/* allocated here; peers may map it */
 	bool withdrawn;		/* not any more; kept until all who knew of it know */
+	uint64_t life;		/* differs from region to region; keys come round */
 	uint64_t addr;
 	uint64_t bytes;
 	int fd;			/* shared: its memory, as long as peers can be told of it; or -1 */
@@ -42,7 +43,7 @@ struct muster_region_peer {
 struct muster_regions_own {
 	struct muster_region_own *table;
 	uint32_t nr;		/* entries of the table; key & 0xffff is the index plus one */
-	uint32_t generation;
+	uint64_t generation;	/* regions so far */
 	uint32_t ranks;		/* who may be told of memory; 0: nobody ever is */
 	int probe[2];		/* a pipe */
 	uint32_t files[MUSTER_REGION_FILES_MAX];	/* keys of those that had an fd last */

@@ -43,6 +43,15 @@ static void *dma_map(void *world, uint16_t vp, uint32_t key, uint64_t addr, uint
 				   write ? MUSTER_ACCESS_WRITE : MUSTER_ACCESS_READ);
 }
 
+static uint64_t key_life(void *world, uint16_t vp, uint32_t key)
+{
+	const struct local *local = world;
+	const struct muster_region_own *region = muster_region_find(&local->memory, key);
+
+	(void)vp;
+	return region && !region->withdrawn ? region->life : 0;
+}
+
 static int dma_read(void *world, uint16_t vp, uint32_t key, uint64_t addr, void *buf,
 		    uint32_t len)
 {
@@ -196,6 +205,7 @@ const struct muster_engine_world *muster_local_world(bool rings)
 		.now_us = now_us,
 		.dma_read = dma_read,
 		.dma_write = dma_write,
+		.key_life = key_life,
 		.dma_map = dma_map,
 		.shareable = shareable,
 		.peer_map = peer_map,
@@ -211,6 +221,7 @@ const struct muster_engine_world *muster_local_world(bool rings)
 		.now_us = now_us,
 		.dma_read = dma_read,
 		.dma_write = dma_write,
+		.key_life = key_life,
 		.dma_map = dma_map,
 		.send = send_wire,
 		.complete = complete,
