@@ -179,12 +179,13 @@ static int context_open(struct muster_comm *comm)
 	return 0;
 }
 
+enum { BOUNCE_BYTES = (MUSTER_BOUNCE_SLOTS + MUSTER_KEPT_SLOTS) * MUSTER_INLINE_MAX };
+
 static int bounce_open(struct muster_comm *comm)
 {
 	struct muster *job = comm->job;
 	void *bounce;
-	int err = job->dev->ops->mem_alloc(job->dev, MUSTER_BOUNCE_SLOTS * MUSTER_INLINE_MAX,
-					   &bounce, &comm->bounce_key);
+	int err = job->dev->ops->mem_alloc(job->dev, BOUNCE_BYTES, &bounce, &comm->bounce_key);
 
 	if (err)
 		return muster_fail(job, err, "no device memory for small results: %s", strerror(-err));
@@ -196,8 +197,7 @@ static void bounce_close(struct muster_comm *comm)
 {
 	struct muster_dev *dev = comm->job->dev;
 
-	dev->ops->mem_free(dev, comm->bounce, MUSTER_BOUNCE_SLOTS * MUSTER_INLINE_MAX,
-			   comm->bounce_key);
+	dev->ops->mem_free(dev, comm->bounce, BOUNCE_BYTES, comm->bounce_key);
 }
 
 static int members_set(struct muster_comm *comm, uint32_t nr, const uint32_t *ranks)
@@ -347,6 +347,7 @@ void muster_comm_close(struct muster_comm *comm)
 	muster_channel_close(comm);
 	muster_host_close(comm);
 	muster_cache_close(comm);
+	muster_kept_close(comm);
 	if (comm->scratch)
 		job->dev->ops->mem_free(job->dev, comm->scratch, comm->scratch_bytes,
 					comm->scratch_key);

@@ -21,6 +21,7 @@ enum muster_library_limit {
 	MUSTER_SENTENCE_MAX = 512,	/* bytes of an error's sentence */
 	MUSTER_CACHE_MAX = 64,		/* programs kept per communicator */
 	MUSTER_BOUNCE_SLOTS = MUSTER_SEQ_QUEUE_MAX, /* small operations at once, per communicator */
+	MUSTER_KEPT_SLOTS = 48,		/* programs that the device keeps, per communicator */
 	MUSTER_HISTORY = 64,		/* operations whose signature is remembered */
 	MUSTER_CREDITS_MAX = 64,	/* host path: fragments on their way to one member; 2^n */
 	MUSTER_CREDIT_SLOTS = 5,	/* of control: 2 credits, a probe, a reply, a good-bye */
@@ -78,6 +79,7 @@ struct muster {
 	uint32_t next_context;
 	uint32_t lives;			/* communicators made so far; at all ranks alike */
 	uint32_t ring_free;		/* receive ring slots that no communicator holds */
+	uint32_t kept_descs;		/* that the device keeps for all communicators */
 	uint32_t spin_polls;
 	struct muster_region *regions;	/* by address */
 	size_t nr_regions;
@@ -163,6 +165,9 @@ struct muster_entry {
 	bool schedule_owned;		/* else the user's file */
 	struct muster_program *program;	/* NULL: not lowered, or not possible */
 	struct muster_desc *bound;	/* the program with keys and addresses filled in */
+	struct muster_kept *kept;	/* the program as the device keeps it; NULL: it does not */
+	bool posted;			/* the program was, */
+	bool keep_tried;		/* and may not be kept */
 	struct muster_plan *plan;	/* host path; NULL until it is first used */
 	int no_program;			/* why there is none: -errno, 0: not tried yet */
 	char why[MUSTER_WHY_MAX];	/* and in words */
@@ -183,6 +188,16 @@ void muster_cache_close(struct muster_comm *comm);
 int muster_comm_inherit(struct muster_comm *comm);
 
 /* ---- comm.c --------------------------------------------------------------------- */
+
+/* A small program that the device keeps, and the place of its operand and result. */
+struct muster_kept {
+	struct muster_desc start;	/* runs it; its cookie is the number of the slot */
+	uint8_t *data;
+	uint32_t operand_bytes;
+	bool owned;			/* an entry of the cache has it */
+	bool busy;			/* it runs; others are posted meanwhile */
+	uint32_t nr_descs;		/* that the device keeps under its cookie; 0: none yet */
+};
 
 struct muster_past {
 	struct muster_signature signature;
@@ -220,8 +235,9 @@ struct muster_comm {
 	uint32_t sequences_ended;	/* of them, as far as completions have told */
 	uint32_t posted;		/* small operations given to the device */
 	uint32_t completed;
-	uint8_t *bounce;		/* their results, by order */
+	uint8_t *bounce;		/* their results, by order; then the slots of kept ones */
 	uint32_t bounce_key;
+	struct muster_kept *kept[MUSTER_KEPT_SLOTS];
 	void *scratch;			/* what is no result, or not yet */
 	size_t scratch_bytes;
 	uint32_t scratch_key;
@@ -273,12 +289,15 @@ struct muster_request {
 	const uint8_t *in;
 	uint8_t *out;
 	uint8_t *copy_out;	/* small results: where they go at the end, or NULL */
+	const uint8_t *result_at; /* and where they come from */
+	struct muster_kept *kept; /* it runs by this, or NULL */
 	struct muster_pin in_pin;
 	struct muster_pin out_pin;
 	uint32_t number;
 	uint32_t stage;		/* next to be posted */
 	uint32_t sequence;	/* number of the last one posted */
 	uint32_t bounce;
+	uint64_t cookie;	/* of its completion */
 	enum muster_path path;
 	int (*run)(struct muster_request *request);	/* on that path (choose.c) */
 	enum muster_request_state state;
@@ -320,6 +339,17 @@ int muster_path_choose(struct muster_request *request);
 
 /** muster_nic_post() - 0: the device has all of it; -EAGAIN: call again later; -errno. */
 int muster_nic_post(struct muster_request *request);
+/** muster_nic_ended() - of a small one that was posted: its place is free again. */
+void muster_nic_ended(struct muster_request *request);
+
+/* ---- keep.c: programs that the device keeps ----------------------------------------------- */
+
+/** muster_kept_post() - run a small operation by a kept program: 0; 1: it must be posted; -errno. */
+int muster_kept_post(struct muster_request *request);
+/** muster_kept_release() - the entry goes; what the device keeps stays for the next to replace. */
+void muster_kept_release(struct muster_entry *entry);
+/** muster_kept_close() - of a communicator whose context is closed. */
+void muster_kept_close(struct muster_comm *comm);
 
 /* ---- host.c ----------------------------------------------------------------------------- */
 

@@ -230,16 +230,13 @@ void muster_request_finish(struct muster_request *request, int result)
 	comm->first = request->next;
 	if (comm->unposted == request)
 		comm->unposted = request->next;
-	if (request->path == MUSTER_PATH_NIC && request->entry->program->is_inline &&
-	    request->state == MUSTER_REQUEST_RUNNING)
-		comm->completed++;
 	if (!result) {
 		if (request->copy_out)
-			memcpy(request->copy_out,
-			       comm->bounce + request->bounce * MUSTER_INLINE_MAX,
-			       request->entry->call.bytes);
+			memcpy(request->copy_out, request->result_at, request->entry->call.bytes);
 		last_set(comm, request);
 	}
+	if (request->path == MUSTER_PATH_NIC)
+		muster_nic_ended(request);
 	muster_unpin(request->job, &request->in_pin);
 	muster_unpin(request->job, &request->out_pin);
 	muster_entry_put(request->entry);

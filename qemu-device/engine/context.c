@@ -87,8 +87,8 @@ static void detach(struct context *ctx)
 	muster_sequence_stop(ctx);
 	while (ctx->messages_first)
 		muster_message_forget(ctx);
-	while (ctx->first)
-		muster_sequence_forget(ctx);
+	muster_sequences_drop(ctx);
+	muster_kept_forget(ctx);
 	muster_entries_remove(ctx);
 	muster_room_forgo(ctx);
 	while (*link != ctx)

@@ -25,8 +25,8 @@ static int units_create(struct muster_engine *engine, uint32_t nr, uint32_t byte
 
 static bool world_complete(const struct muster_engine_world *world)
 {
-	return world->now_us && world->dma_read && world->dma_write && world->send &&
-	       world->complete && world->deliver && world->alloc && world->free;
+	return world->now_us && world->dma_read && world->dma_write && world->key_life &&
+	       world->send && world->complete && world->deliver && world->alloc && world->free;
 }
 
 static uint32_t buffer_bytes(const struct muster_engine_config *config)
@@ -120,7 +120,7 @@ static bool run(struct context *ctx)
 	muster_room_forgo(ctx);
 	if (!ctx->failure.status && ctx->asking_first)
 		muster_credit_run(ctx);
-	if (!ctx->failure.status && ctx->nr_messages)
+	if (!ctx->failure.status && ctx->nr_messages)	/* else drain does */
 		muster_messages_run(ctx);
 	if (!ctx->failure.status)
 		muster_sequence_run(ctx);
@@ -166,6 +166,8 @@ int muster_engine_post(struct muster_engine *engine, uint16_t vp,
 		return -ENOENT;
 	if (nr == 1 && !(descs->flags & MUSTER_DESC_C))
 		return muster_message_post(ctx, descs);
+	if (descs->kind == MUSTER_DESC_START)
+		return nr == 1 ? muster_sequence_restart(ctx, descs) : -EINVAL;
 	ret = muster_sequence_post(ctx, descs, nr, &index);
 	if (bad)
 		*bad = index;

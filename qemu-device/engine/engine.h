@@ -49,6 +49,12 @@ struct muster_engine_world {
 			 uint64_t len, bool write);
 
 	/*
+	 * Which registration the key names now: a number that none has had before, or 0
+	 * where there is none. Keys come round, these do not.
+	 */
+	uint64_t (*key_life)(void *world, uint16_t vp, uint32_t key);
+
+	/*
 	 * Optional: whether a node can read this VP's region `key` in place, and
 	 * a peer's region as such a place. With both, large data is not sent but
 	 * taken by the receiver from where it lies (memory rings).
@@ -221,7 +227,7 @@ void muster_engine_context_close(struct muster_engine *engine, uint16_t vp, uint
 
 /**
  * muster_engine_post() - give a VP one whole sequence, or one point-to-point descriptor.
- * @descs: CH to CT, or a single descriptor without C; copied.
+ * @descs: CH to CT, a single START, or a single descriptor without C; copied.
  *
  * Everything is checked before anything is done; after an error nothing has
  * changed. A sequence posted to a context that has failed is taken and completes
@@ -229,7 +235,8 @@ void muster_engine_context_close(struct muster_engine *engine, uint16_t vp, uint
  *
  * Return: 0; -EAGAIN when the queue is full (step and poll, then try again);
  * -EINVAL for a descriptor that is not valid, with *bad (if not NULL) set to its
- * index; -ENOENT for an unknown VP or context; -ENOMEM.
+ * index; -ENOENT for an unknown VP or context; -ENOSPC for one more program to keep
+ * than the context or the VP may; -ENOMEM.
  */
 int muster_engine_post(struct muster_engine *engine, uint16_t vp,
 		       const struct muster_desc *descs, uint32_t nr, uint32_t *bad);

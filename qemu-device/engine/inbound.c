@@ -81,7 +81,8 @@ void muster_engine_receive(struct muster_engine *engine, const struct muster_pac
 	}
 	ctx = muster_context_find(engine, packet.dst_vp, packet.job, packet.context);
 	if (!ctx || packet.dst_node != engine->node || packet.job_key != ctx->job_key ||
-	    packet.life != ctx->life || ctx->failure.status) {
+	    packet.life != ctx->life ||
+	    (ctx->failure.status && packet.type != MUSTER_PACKET_P2P)) {
 		engine->counters.drop_stranger++;
 		return;
 	}

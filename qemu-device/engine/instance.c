@@ -61,15 +61,25 @@ static bool combine_inline(struct context *ctx, struct instance *inst, const str
 	return true;
 }
 
+static bool load_inline(struct context *ctx, struct instance *inst, const struct step *step)
+{
+	const void *from = step->brings_data ? step->data : NULL;
+
+	if (step->load_key)
+		from = muster_memory_source(ctx, step->load_key, step->load_addr, step->length);
+	if (ctx->failure.status)
+		return false;
+	if (from)
+		memcpy(inst->data, from, step->length);
+	inst->has_operand = from || step->flags & MUSTER_DESC_SWAP_LOCAL_DATA;
+	inst->begun = true;
+	return true;
+}
+
 static bool run_inline(struct context *ctx, struct instance *inst, const struct step *step)
 {
-	if (!inst->begun) {
-		inst->has_operand = step->brings_data ||
-				    step->flags & MUSTER_DESC_SWAP_LOCAL_DATA;
-		if (step->brings_data)
-			memcpy(inst->data, step->data, sizeof(inst->data));
-		inst->begun = true;
-	}
+	if (!inst->begun && !load_inline(ctx, inst, step))
+		return false;
 	while (slots_left(inst, step))
 		if (!combine_inline(ctx, inst, step))
 			return false;

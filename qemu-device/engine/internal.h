@@ -50,6 +50,8 @@ struct step {
 	uint64_t length;		/* of all pulses */
 	uint64_t load_addr;
 	uint64_t store_addr;
+	uint64_t load_life;		/* of a kept program: what the keys named then */
+	uint64_t store_life;
 	uint8_t data[MUSTER_INLINE_MAX];
 };
 
@@ -59,9 +61,12 @@ static inline bool muster_signatures_equal(const struct muster_signature *a,
 	return !memcmp(a, b, sizeof(*a));
 }
 
+/* One that was posted, or is kept, or both; it may be posted many times. */
 struct sequence {
-	struct sequence *next;		/* of the context, in order of number */
+	struct sequence *next_kept;
 	size_t bytes;
+	uint32_t refs;			/* places in the queue, and one if it is kept */
+	bool kept;
 	uint64_t cookie;
 	struct muster_signature signature;
 	uint32_t pulse_len;
@@ -86,7 +91,8 @@ struct message {
 	uint16_t stage;
 	uint8_t slot;
 	bool completes;
-	bool left;			/* only its completion is missing */
+	bool left;			/* or never will; only its completion is missing */
+	uint8_t status;			/* then: enum muster_status */
 	uint8_t data[MUSTER_INLINE_MAX];
 };
 
@@ -283,7 +289,9 @@ struct context {
 	struct peer *peers;
 	uint32_t nr_messages;
 	struct message *messages_first, *messages_last;
-	struct sequence *first, *last;	/* posted; the first is number `base` */
+	struct sequence *queue[MUSTER_SEQ_QUEUE_MAX]; /* posted, by number */
+	struct sequence *kept;		/* the last that was asked for first */
+	uint32_t nr_kept;
 	void *instances;		/* of the running sequence */
 	size_t instance_bytes;		/* of each */
 	size_t instances_bytes;		/* of all */
@@ -302,6 +310,7 @@ _Static_assert(sizeof(struct context) <= 1024, "what an idle one costs");
 
 struct vp {
 	struct context *contexts;
+	uint32_t nr_kept_descs;		/* of all its contexts */
 };
 
 /* Memory that was given back, by size. */
@@ -389,6 +398,8 @@ void muster_context_drain(struct context *ctx);
 /* decode.c: 0 or -EINVAL, and *bad the index of the descriptor. */
 int muster_decode_sequence(const struct context *ctx, const struct muster_desc *descs, uint32_t nr,
 			   struct sequence *seq, uint32_t *bad);
+/* 0 or -EINVAL: START says nothing but whose it is and which program. */
+int muster_decode_start(const struct context *ctx, const struct muster_desc *desc);
 int muster_decode_message(const struct context *ctx, const struct muster_desc *desc,
 			  struct message *message);
 bool muster_decode_packet(const struct muster_packet *packet, uint32_t len);
@@ -492,7 +503,7 @@ bool muster_instance_ended(const struct context *ctx, const struct instance *ins
 /* The oldest that has not ended: the running one, if there is one. */
 static inline const struct sequence *muster_sequence_current(const struct context *ctx)
 {
-	return ctx->first;
+	return ctx->queue[ctx->base % MUSTER_SEQ_QUEUE_MAX];
 }
 
 /* Of a live pulse of the running sequence. */
@@ -504,15 +515,29 @@ static inline struct instance *muster_instance(const struct context *ctx, uint32
 
 int muster_sequence_post(struct context *ctx, const struct muster_desc *descs, uint32_t nr,
 			 uint32_t *bad);
+/* START: the one that is kept under that cookie, once more. */
+int muster_sequence_restart(struct context *ctx, const struct muster_desc *desc);
 void muster_sequence_run(struct context *ctx);
-/* The running one stops; and the first of those posted goes. */
+/* The running one stops; and the first of those posted goes, and base is the next. */
 void muster_sequence_stop(struct context *ctx);
 void muster_sequence_forget(struct context *ctx);
+/* All that are posted; base stays. */
+void muster_sequences_drop(struct context *ctx);
+/* One reference less. */
+void muster_sequence_put(struct context *ctx, struct sequence *seq);
+
+/* keep.c: programs that stay */
+/* NULL: none is kept under that cookie. */
+struct sequence *muster_kept_find(struct context *ctx, uint64_t cookie);
+/* In the place of the one with its cookie, if there is one. -ENOSPC: one too many. */
+int muster_kept_add(struct context *ctx, struct sequence *seq);
+/* Whether its keys name what they named when it was kept; else the context fails. */
+bool muster_kept_check(struct context *ctx, const struct sequence *seq);
+void muster_kept_forget(struct context *ctx);
 
 /* p2p.c */
 int muster_message_post(struct context *ctx, const struct muster_desc *desc);
 void muster_messages_run(struct context *ctx);
-void muster_messages_flush(struct context *ctx);
 void muster_message_forget(struct context *ctx);
 void muster_message_receive(struct context *ctx, const struct muster_packet *packet,
 			    const void *payload);

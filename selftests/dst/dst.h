@@ -157,6 +157,7 @@ struct dst_part {
 	uint8_t status;			/* first failure */
 	uint64_t close_us;
 	uint32_t messages_posted, messages_completed, messages_came;
+	uint32_t messages_left;			/* bit per message; as the next */
 	uint32_t messages_from[DST_RANKS_MAX];	/* bit per message */
 	struct dst_call calls[DST_OPS_MAX];
 };

@@ -95,6 +95,14 @@ static int world_dma_write(void *opaque, uint16_t vp, uint32_t key, uint64_t add
 	return 0;
 }
 
+/* A key is one region's and never comes round. */
+static uint64_t world_key_life(void *opaque, uint16_t vp, uint32_t key)
+{
+	(void)opaque;
+	(void)vp;
+	return key;
+}
+
 static void *world_dma_map(void *opaque, uint16_t vp, uint32_t key, uint64_t addr, uint64_t len,
 			   bool write)
 {
@@ -257,6 +265,7 @@ int dst_node_begin(struct dst_node *node)
 		.now_us = world_now_us,
 		.dma_read = world_dma_read,
 		.dma_write = world_dma_write,
+		.key_life = world_key_life,
 		.dma_map = plan->map ? world_dma_map : NULL,
 		.shareable = plan->by_reference ? world_shareable : NULL,
 		.peer_map = plan->by_reference ? world_peer_map : NULL,
