@@ -247,6 +247,30 @@ chosen() {
 }
 check "MUSTER_SCHEDULE takes one for the library's own calls" chosen
 
+# Each size its own schedule and lowering; the bits are those of the host path.
+tuned() {
+	"$synth" solve -t dgx1 -c allreduce 8 4 4 -o short
+	"$synth" solve -t dgx1 -c allreduce --direct 1 3 3 -o direct
+	cat >tuning <<-END
+		muster-tuning 1
+		allreduce 64   ./direct
+		allreduce 512  ./direct memory
+		allreduce 4K   ./short barrier
+		allreduce 32K  ./short
+		allreduce any  rabenseifner pulse=4096
+		end
+	END
+	MUSTER_SCHEDULE=./tuning "$MUSTER_BUILD/tools/muster-run" -n 8 --no-bind \
+		"$MUSTER_BUILD/tools/muster_perf" -c -m 64:256K -D 0.1 allreduce >said
+	grep -qE ' 64 .*equal +pass .*dgx1-allreduce-1-3-3' said
+	grep -qE ' 512 .*equal +pass .*dgx1-allreduce-1-3-3' said
+	grep -qE ' 4096 .*equal +pass .*dgx1-allreduce-8-4-4' said
+	grep -qE ' 32768 .*equal +pass .*dgx1-allreduce-8-4-4' said
+	grep -qE ' 262144 .*equal +pass .*rabenseifner' said
+	if grep -q fail said; then return 1; fi
+}
+check "a tuning file chooses schedule and lowering by size" tuned
+
 apart() {
 	ldd "$MUSTER_BUILD/libmuster.so.0" "$MUSTER_BUILD/tools/muster-run" >libraries
 	if grep -q z3 libraries; then return 1; fi
