@@ -247,6 +247,16 @@ chosen() {
 }
 check "MUSTER_SCHEDULE takes one for the library's own calls" chosen
 
+fabric() {
+	"$MUSTER_BUILD/tools/muster-run" -n 4 --no-bind "$MUSTER_BUILD/tools/muster_topology" -s 20000 -o here
+	same 12 "$(grep -cE '^link [0-3] -> [0-3] [1-9][0-9]*  # [0-9.]+ MB/s$' here)"
+	"$synth" topology -t here >said
+	grep -q '^# allreduce: at least 2 steps' said
+	"$synth" solve -t here -c allreduce --direct 1 2 2 -o file
+	"$MUSTER_BUILD/tools/muster-run" -n 4 --no-bind "$MUSTER_BUILD/selftests/scheduled" ./file
+}
+check "the topology of a running job is measured, and a schedule is made for it" fabric
+
 # Each size its own schedule and lowering; the bits are those of the host path.
 tuned() {
 	"$synth" solve -t dgx1 -c allreduce 8 4 4 -o short
