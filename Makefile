@@ -300,7 +300,7 @@ check-userlib: $(filter $(SAN)/userlib/%,$(UNITS)) | $(KEEP) ## unit tests of th
 check-selftests: all $(SELFTESTS) | $(KEEP) ## behaviour tests with real processes
 	@MUSTER_BUILD=$(abspath $(BUILD)) exec selftests/run.sh $(LOCAL_CHECKS)
 
-check-guest: guests $(BUILD)/selftests/ranks $(VM_UNITS) ## device, driver, provider and jobs in guests
+check-guest: guests $(BUILD)/selftests/ranks $(BUILD)/selftests/scheduled $(VM_UNITS) ## device, driver, provider and jobs in guests
 	@MUSTER_BUILD=$(abspath $(BUILD)) exec selftests/run.sh $(GUEST_CHECKS) $(VM_UNITS)
 
 bench: all ## NIC path, host path and the machine's limits in one run; writes build/bench/

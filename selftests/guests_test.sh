@@ -41,6 +41,15 @@ same_bits() {
 check "4 guests: NIC path and host path have the bits of the local device" same_bits 4 registered
 check "the same on plain memory" same_bits 3 plain
 
+# What it computes is compared with the schedule, interpreted step by step, in each guest.
+synthesized() {
+	"$MUSTER_BUILD/tools/muster-synth" solve -t dgx1 -c allgather 2 2 3 -o allgather
+	"$MUSTER_BUILD/tools/muster-synth" solve -t dgx1 -c allreduce 16 4 6 -o allreduce
+	timeout --foreground 400 "$run" --vm -n 8 "$MUSTER_BUILD/selftests/scheduled" \
+		"$PWD/allgather" "$PWD/allreduce"
+}
+check "8 guests: 2-step allgather and 4-step allreduce of DGX-1, to the bit" synthesized
+
 # ---- errors and ends -------------------------------------------------------------------
 
 check "several operations in flight, and groups" in_guests 3 "$ranks" started
