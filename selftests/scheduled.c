@@ -75,7 +75,8 @@ static void begin(uint8_t *vector, const struct vector *v, uint32_t of_rank)
 
 		chunk_at(v, chunk, &first, &len);
 		if (muster_coll_has(schedule, chunk, of_rank))
-			put_numbers(vector + first, v, of_rank, chunk, len);
+			put_numbers(vector + first, v,
+				    muster_coll_origin(schedule, chunk, of_rank), chunk, len);
 	}
 }
 

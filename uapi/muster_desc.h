@@ -29,6 +29,8 @@ enum muster_limit {
 	MUSTER_SOURCES_MAX = 16,	/* CPCount: slots that one descriptor waits for */
 	MUSTER_SEQ_DESCS_MAX = 64,	/* descriptors in one sequence, CH to CT */
 	MUSTER_SEQ_QUEUE_MAX = 16,	/* sequences posted and not yet ended, per context */
+	MUSTER_KEPT_MAX = 64,		/* programs kept, per context */
+	MUSTER_KEPT_DESCS_MAX = 8192,	/* descriptors of all programs that a VP has kept */
 	MUSTER_INLINE_MAX = 64,		/* bytes of payload in an MP descriptor */
 	MUSTER_WINDOW = 8,		/* sequences a sender may be ahead of a receiver (W) */
 	MUSTER_PULSE_MAX = 32 << 10,	/* bytes of one pulse of one transfer */
@@ -44,7 +46,7 @@ enum muster_limit {
 enum muster_desc_kind {
 	MUSTER_DESC_MP = 1,		/* carries its payload inline */
 	MUSTER_DESC_RDMA = 2,		/* carries addresses, length and keys */
-	MUSTER_DESC_START = 3,		/* runs a program that was kept; not built yet, refused */
+	MUSTER_DESC_START = 3,		/* runs the program that was kept under its cookie */
 };
 
 /* struct muster_desc.flags */
@@ -59,8 +61,8 @@ enum muster_desc_kind {
 #define MUSTER_DESC_REDUCE		0x0100	/* combine awaited packets into the operand */
 #define MUSTER_DESC_COLL_END		0x0200	/* the operation ends here: write the completion */
 #define MUSTER_DESC_FORWARD		0x0400	/* send each segment as it comes */
-#define MUSTER_DESC_KEEP		0x0800	/* CH: keep the program, run it by START */
-#define MUSTER_DESC_FLAGS		0x03ff	/* all that this version takes; the others are refused */
+#define MUSTER_DESC_KEEP		0x0800	/* CH: keep the program; run it again by START */
+#define MUSTER_DESC_FLAGS		0x0bff	/* all that this version takes; the others are refused */
 
 /*
  * Element types, a line each: MUSTER_DTYPE_*, its number, its name, the bytes of an
@@ -129,7 +131,7 @@ MUSTER_STATIC_ASSERT(sizeof(struct muster_signature) == 16, "size");
 #define MUSTER_FIELD_GET(mask, v)	(((v) & (mask)) >> MUSTER_FIELD_SHIFT(mask))
 #define MUSTER_FIELD_PREP(mask, v)	(((__u32)(v) << MUSTER_FIELD_SHIFT(mask)) & (mask))
 
-/* Where data lies, and how it is sliced: a descriptor without inline data. */
+/* Where data lies, and how it is sliced: a descriptor without inline data. MP: the load range only. */
 struct muster_desc_range {
 	__le64 load_addr;	/* operand is read here */
 	__le64 remote_addr;	/* one-sided write, C = 0 (else SWAP_REMOTE_ADDR brings it) */
@@ -158,7 +160,7 @@ struct muster_desc {
 	__le16 src_vp;
 	__le16 dst_vp;
 	__u8 job;
-	__u8 inline_len;	/* MP: bytes of data[]; 0: range, if there is an operand */
+	__u8 inline_len;	/* MP: bytes of data[]; 0: the load range, if there is one */
 	__le16 stage;		/* of a schedule that is cut into several sequences */
 	__le32 context;
 	__le32 store_key;	/* 0: no store range */

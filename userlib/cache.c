@@ -191,6 +191,7 @@ int muster_comm_inherit(struct muster_comm *comm)
 static void entry_free(struct muster_entry *entry)
 {
 	muster_plan_free(entry->plan);
+	muster_kept_release(entry);
 	if (entry->program)
 		muster_program_free(entry->program);
 	free(entry->bound);

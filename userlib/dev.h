@@ -40,6 +40,7 @@ struct muster_address {
 struct muster_dev_limits {
 	uint32_t contexts;	/* communicators at once */
 	uint32_t ring_slots;	/* point-to-point packets that the receive ring holds */
+	uint32_t kept_descs;	/* descriptors of all programs that are kept at once; 0: it keeps none */
 };
 
 struct muster_dev_context {
@@ -73,7 +74,7 @@ struct muster_dev_ops {
 	int (*context_open)(struct muster_dev *dev, const struct muster_dev_context *context);
 	void (*context_close)(struct muster_dev *dev, uint8_t job, uint32_t context);
 
-	/* One whole sequence or one point-to-point descriptor; errors as muster_engine_post(). */
+	/* A whole sequence, a START, or a point-to-point descriptor; errors as muster_engine_post(). */
 	int (*post)(struct muster_dev *dev, const struct muster_desc *descs, uint32_t nr);
 
 	/* Next completion: 1 and *cqe, or 0. Makes progress. */

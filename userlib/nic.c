@@ -64,7 +64,7 @@ static void bind(const struct muster_request *request, const struct muster_desc 
 		desc->store_key = key;
 		desc->store_addr = base + template->store_addr;
 	}
-	desc->cookie = request->number;
+	desc->cookie = request->cookie;
 }
 
 /*
@@ -107,12 +107,26 @@ static int begin(struct muster_request *request)
 		err = muster_comm_scratch(comm, bytes);
 		return err ? muster_comm_give_up(comm, err) : 0;
 	}
+	request->cookie = request->number;
 	if (!request->entry->program->is_inline)
 		return 0;
 	if (comm->posted - comm->completed == MUSTER_BOUNCE_SLOTS)
 		return -EAGAIN;
+	err = muster_comm_bounce(comm);
+	if (err)
+		return muster_comm_give_up(comm, err);
+	request->entry->posted = true;
 	request->bounce = comm->posted++ % MUSTER_BOUNCE_SLOTS;
+	request->result_at = comm->bounce + request->bounce * MUSTER_INLINE_MAX;
 	return 0;
+}
+
+void muster_nic_ended(struct muster_request *request)
+{
+	if (request->kept)
+		request->kept->busy = false;
+	else if (request->entry->program->is_inline && request->state == MUSTER_REQUEST_RUNNING)
+		request->comm->completed++;
 }
 
 int muster_nic_post(struct muster_request *request)
@@ -120,6 +134,9 @@ int muster_nic_post(struct muster_request *request)
 	int err;
 
 	if (request->state == MUSTER_REQUEST_QUEUED) {
+		err = muster_kept_post(request);
+		if (err <= 0)
+			return err;
 		err = begin(request);
 		if (err)
 			return err;

@@ -41,6 +41,7 @@ struct test_region {
 	char *addr;
 	size_t bytes;
 	int access;
+	uint64_t life;
 };
 
 struct test_world;
@@ -54,6 +55,7 @@ struct test_node {
 	struct test_packet *inbox;
 	struct test_packet **inbox_end;
 	struct test_region regions[TEST_REGIONS_MAX];	/* key - 1 */
+	uint64_t lives;			/* regions so far */
 	struct muster_cqe cqes[TEST_CQES_MAX];
 	uint32_t cqes_in, cqes_out;
 	struct test_packet *ring[TEST_RING_MAX];
@@ -105,6 +107,15 @@ static inline void *test_map(void *opaque, uint16_t vp, uint32_t key, uint64_t a
 	if (addr < (uintptr_t)region->addr || addr + len > (uintptr_t)region->addr + region->bytes)
 		return NULL;
 	return (void *)(uintptr_t)addr;
+}
+
+static inline uint64_t test_key_life(void *opaque, uint16_t vp, uint32_t key)
+{
+	const struct test_node *node = opaque;
+
+	(void)vp;
+	return key && key <= TEST_REGIONS_MAX && node->regions[key - 1].addr ?
+		       node->regions[key - 1].life : 0;
 }
 
 static inline int test_dma_read(void *opaque, uint16_t vp, uint32_t key, uint64_t addr, void *buf,
@@ -216,6 +227,7 @@ static const struct muster_engine_world test_engine_world = {
 	.now_us = test_now_us,
 	.dma_read = test_dma_read,
 	.dma_write = test_dma_write,
+	.key_life = test_key_life,
 	.dma_map = test_map,
 	.send = test_send,
 	.complete = test_complete,
@@ -307,7 +319,7 @@ static inline int test_register(struct test_node *node, void *addr, size_t bytes
 	for (uint32_t i = 0; i < TEST_REGIONS_MAX; i++) {
 		if (node->regions[i].addr)
 			continue;
-		node->regions[i] = (struct test_region){ addr, bytes, access };
+		node->regions[i] = (struct test_region){ addr, bytes, access, ++node->lives };
 		node->registered++;
 		*key = i + 1;
 		return 0;
@@ -364,6 +376,7 @@ static inline int test_context_open(struct muster_dev *dev, const struct muster_
 	const struct muster_context_config engine_config = {
 		.job = config->job,
 		.context = config->context,
+		.life = config->life,
 		.vp = dev->address.vp,
 		.job_key = config->job_key,
 		.self = config->self,
@@ -492,6 +505,7 @@ static inline int test_dev_open(const struct muster_oob *oob,
 	node->dev.ops = &test_dev_ops;
 	node->dev.address = (struct muster_address){ .node = node->node, .incarnation = 7 };
 	node->dev.limits.contexts = TEST_CONTEXTS_MAX;
+	node->dev.limits.kept_descs = MUSTER_KEPT_DESCS_MAX;
 	node->dev.limits.ring_slots = node->world->ring_slots;
 	*dev = &node->dev;
 	test_unlock(node);

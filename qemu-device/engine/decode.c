@@ -30,6 +30,7 @@ static bool belongs(const struct muster_desc *desc, uint32_t i, uint32_t nr,
 		    const struct sequence *seq)
 {
 	return (desc->flags & MUSTER_DESC_C) && !(desc->flags & MUSTER_DESC_CH) == (i != 0) &&
+	       (!i || !(desc->flags & MUSTER_DESC_KEEP)) &&
 	       !(desc->flags & MUSTER_DESC_CT) == (i != nr - 1) &&
 	       !(desc->flags & MUSTER_DESC_SWAP_REMOTE_ADDR) && desc->stage == seq->stage &&
 	       muster_signatures_equal(&desc->signature, &seq->signature);
@@ -61,17 +62,30 @@ static bool reduce_valid(const struct muster_desc *desc, uint32_t pulse_len)
 	       pulse_len % size == 0;
 }
 
+/* The load range and nothing else. */
+static bool range_loads(struct muster_desc_range range, uint64_t length)
+{
+	bool valid = range_valid(range.load_key, range.load_addr, length) &&
+		     (range.load_key || !range.load_addr);
+
+	range.load_key = 0;
+	range.load_addr = 0;
+	return valid && !memcmp(&range, &no_range, sizeof(no_range));
+}
+
 /* left: the bytes that the descriptor before left inline, or -1. */
 static bool inline_valid(const struct muster_desc *desc, const struct sequence *seq, int left)
 {
-	bool swap = desc->flags & MUSTER_DESC_SWAP_LOCAL_DATA;
+	uint32_t load_key = desc->inline_len ? 0 : desc->range.load_key;
 
 	if (desc->length > MUSTER_INLINE_MAX || seq->pulse_count != 1 ||
-	    (!desc->inline_len && memcmp(&desc->range, &no_range, sizeof(no_range))))
+	    (!desc->inline_len && !range_loads(desc->range, desc->length)) ||
+	    (desc->inline_len && seq->kept))
 		return false;
-	if (swap)
-		return desc->length == (uint64_t)left && !desc->inline_len;
-	return desc->inline_len == desc->length || (!desc->inline_len && desc->cp_count);
+	if (desc->flags & MUSTER_DESC_SWAP_LOCAL_DATA)
+		return desc->length == (uint64_t)left && !desc->inline_len && !load_key;
+	return desc->inline_len == desc->length ||
+	       (!desc->inline_len && (desc->cp_count || load_key));
 }
 
 static bool rdma_valid(const struct muster_desc *desc, const struct sequence *seq, uint32_t i)
@@ -111,7 +125,7 @@ static int decode_step(const struct context *ctx, const struct muster_desc *desc
 	step->store_addr = desc->store_addr;
 	step->store_key = desc->store_key;
 	step->brings_data = desc->kind == MUSTER_DESC_MP && desc->inline_len == desc->length &&
-			    !(desc->flags & MUSTER_DESC_SWAP_LOCAL_DATA);
+			    !step->load_key && !(desc->flags & MUSTER_DESC_SWAP_LOCAL_DATA);
 	if (step->brings_data)
 		memcpy(step->data, desc->data, sizeof(step->data));
 
@@ -129,6 +143,7 @@ static bool decode_head(const struct muster_desc *desc, struct sequence *seq)
 	seq->signature = desc->signature;
 	seq->stage = desc->stage;
 	seq->nr_slots = 0;
+	seq->kept = desc->flags & MUSTER_DESC_KEEP;
 	seq->pulse_len = desc->kind == MUSTER_DESC_RDMA ? desc->range.pulse_len : 0;
 	seq->pulse_count = desc->kind == MUSTER_DESC_RDMA ? desc->range.pulse_count : 1;
 	return seq->pulse_len <= MUSTER_PULSE_MAX && seq->pulse_count &&
@@ -177,6 +192,20 @@ uint32_t muster_step_bytes(const struct sequence *seq, const struct step *step, 
 	if (done >= step->length)
 		return 0;
 	return step->length - done < seq->pulse_len ? step->length - done : seq->pulse_len;
+}
+
+int muster_decode_start(const struct context *ctx, const struct muster_desc *from)
+{
+	struct muster_desc plain = {
+		.kind = MUSTER_DESC_START,
+		.flags = MUSTER_DESC_C | MUSTER_DESC_CH | MUSTER_DESC_CT,
+		.src_vp = ctx->vp,
+		.job = ctx->job,
+		.context = ctx->id,
+		.cookie = from->cookie,
+	};
+
+	return memcmp(from, &plain, sizeof(plain)) ? -EINVAL : 0;
 }
 
 /* Inline, or one packet's worth of memory; nothing else is said. */

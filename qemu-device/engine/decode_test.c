@@ -59,9 +59,9 @@ static void inline_programs_are_checked(void **state)
 	(void)state;
 	REFUSE_MP(0, d[0].kind = 0);
 	REFUSE_MP(1, d[1].kind = 4);
-	REFUSE_MP(0, d[0].kind = MUSTER_DESC_START);	/* these are for later */
-	REFUSE_MP(0, d[0].flags |= MUSTER_DESC_KEEP);
-	REFUSE_MP(1, d[1].flags |= MUSTER_DESC_FORWARD);
+	REFUSE_MP(0, d[0].kind = MUSTER_DESC_START);
+	REFUSE_MP(0, d[0].flags |= MUSTER_DESC_KEEP);	/* with data[] */
+	REFUSE_MP(1, d[1].flags |= MUSTER_DESC_FORWARD);	/* for later */
 	REFUSE_MP(1, d[1].flags |= 0x8000);
 	REFUSE_MP(1, d[1].flags |= MUSTER_DESC_SWAP_REMOTE_ADDR);
 	REFUSE_MP(0, d[0].dest |= 0x20000000);
@@ -84,7 +84,7 @@ static void inline_programs_are_checked(void **state)
 	REFUSE_MP(1, d[1].flags &= ~MUSTER_DESC_C);
 	REFUSE_MP(1, d[1].cp_count = MUSTER_SOURCES_MAX + 1);
 	REFUSE_MP(0, d[0].inline_len = 7);
-	REFUSE_MP(0, d[0].inline_len = 0);
+	REFUSE_MP(0, d[0].inline_len = 0; memset(d[0].data, 0, sizeof(d[0].data)));
 	REFUSE_MP(0, d[0].inline_len = d[0].length = MUSTER_INLINE_MAX + 1);
 	REFUSE_MP(0, d[0].length = 1ull << 32 | 8);
 	REFUSE_MP(1, d[1].length = 16);

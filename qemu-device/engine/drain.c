@@ -25,7 +25,6 @@ static bool flush_sequence(struct context *ctx)
 			return false;
 		ctx->cause_told = true;
 	}
-	ctx->base++;
 	muster_sequence_forget(ctx);
 	return true;
 }
@@ -48,7 +47,7 @@ void muster_context_drain(struct context *ctx)
 {
 	muster_sequence_stop(ctx);
 	muster_farewell_say(ctx);
-	muster_messages_flush(ctx);
+	muster_messages_run(ctx);
 	while (ctx->queued)
 		if (!flush_sequence(ctx))
 			return;

@@ -49,6 +49,12 @@ struct muster_engine_world {
 			 uint64_t len, bool write);
 
 	/*
+	 * Which registration the key names now: a number that none has had before, or 0
+	 * where there is none. Keys come round, these do not.
+	 */
+	uint64_t (*key_life)(void *world, uint16_t vp, uint32_t key);
+
+	/*
 	 * Optional: whether a node can read this VP's region `key` in place, and
 	 * a peer's region as such a place. With both, large data is not sent but
 	 * taken by the receiver from where it lies (memory rings).
@@ -130,6 +136,8 @@ struct muster_engine_counters {
 	uint64_t grants;
 	uint64_t grants_streamed;	/* of them without room: combined as it comes */
 	uint64_t credits;
+	uint64_t unasked;		/* messages that came without asking, and found room */
+	uint64_t unasked_refused;	/* and those that did not */
 	uint64_t drop_malformed;	/* version, type, flags, lengths, reserved bits */
 	uint64_t drop_stranger;		/* no such context, wrong key, member or incarnation */
 	uint64_t drop_duplicate;	/* slot is filled already */
@@ -139,6 +147,7 @@ struct muster_engine_counters {
 	uint64_t buffer_blocks_used_max; /* of any unit */
 	uint64_t buffer_blocks_used;	/* now, of all units */
 	uint64_t buffer_entries_used;	/* now, of all units */
+	uint64_t contexts_closing;	/* now: closed, but not all members have been told */
 };
 
 /* Where a context stands, for diagnosis. */
@@ -212,8 +221,9 @@ int muster_engine_context_add(struct muster_engine *engine, uint16_t vp, uint8_t
 /**
  * muster_engine_context_close() - no completion, DMA or packet of it afterwards.
  *
- * The other members are told, now or by the next steps as the wire allows, so that
- * operations which this one has ended go on there, and those which still need it
+ * The other members are told, now or by the next steps as the wire allows, and when they
+ * have what was sent to them without asking, so that operations which this one has ended
+ * go on there, and those which still need it
  * fail with MUSTER_STATUS_PEER_LOST; or why it had failed, if it had.
  */
 void muster_engine_context_close(struct muster_engine *engine, uint16_t vp, uint8_t job,
@@ -221,7 +231,7 @@ void muster_engine_context_close(struct muster_engine *engine, uint16_t vp, uint
 
 /**
  * muster_engine_post() - give a VP one whole sequence, or one point-to-point descriptor.
- * @descs: CH to CT, or a single descriptor without C; copied.
+ * @descs: CH to CT, a single START, or a single descriptor without C; copied.
  *
  * Everything is checked before anything is done; after an error nothing has
  * changed. A sequence posted to a context that has failed is taken and completes
@@ -229,7 +239,8 @@ void muster_engine_context_close(struct muster_engine *engine, uint16_t vp, uint
  *
  * Return: 0; -EAGAIN when the queue is full (step and poll, then try again);
  * -EINVAL for a descriptor that is not valid, with *bad (if not NULL) set to its
- * index; -ENOENT for an unknown VP or context; -ENOMEM.
+ * index; -ENOENT for an unknown VP or context; -ENOSPC for one more program to keep
+ * than the context or the VP may; -ENOMEM.
  */
 int muster_engine_post(struct muster_engine *engine, uint16_t vp,
 		       const struct muster_desc *descs, uint32_t nr, uint32_t *bad);

@@ -1,23 +1,29 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * Point to point (Documentation/sequence.md, section 7): a descriptor without C
- * is one packet to a member's receive ring. Messages leave in the order in which
- * they were posted; the list of those that wait for the wire or for room in the
- * completion queue is the only thing kept.
+ * is one packet to a member's receive ring. One that waits for the wire holds up no
+ * other; the list of those that wait, for it or for room in the completion queue, is
+ * the only thing kept. A context that has failed still carries what is inline: its
+ * members' libraries may have to speak of other contexts.
  */
 #include "internal.h"
 
 #include <errno.h>
 
-void muster_message_forget(struct context *ctx)
+static void forget(struct context *ctx, struct message **place, struct message *before)
 {
-	struct message *message = ctx->messages_first;
+	struct message *message = *place;
 
-	ctx->messages_first = message->next;
-	if (!message->next)
-		ctx->messages_last = NULL;
+	*place = message->next;
+	if (ctx->messages_last == message)
+		ctx->messages_last = before;
 	ctx->nr_messages--;
 	muster_pool_give(ctx->engine, message, sizeof(*message));
+}
+
+void muster_message_forget(struct context *ctx)
+{
+	forget(ctx, &ctx->messages_first, NULL);
 }
 
 int muster_message_post(struct context *ctx, const struct muster_desc *desc)
@@ -46,16 +52,20 @@ int muster_message_post(struct context *ctx, const struct muster_desc *desc)
 	return 0;
 }
 
-static bool leave(struct context *ctx, const struct message *message)
+/* Return: 0; -EAGAIN: the wire has no room; or it never will leave. */
+static int send(struct context *ctx, const struct message *message)
 {
 	struct muster_packet packet;
 	const void *data = message->data;
 
-	if (message->load_key)
+	if (message->load_key) {
+		if (ctx->failure.status)
+			return -ECANCELED;
 		data = muster_memory_source(ctx, message->load_key, message->load_addr,
 					    message->length);
-	if (!data)
-		return false;
+	}
+	if (!data || !muster_member_meet(ctx, message->member_dest))
+		return -ECANCELED;
 	muster_packet_prepare(ctx, MUSTER_PACKET_P2P, message->member_dest, &packet);
 	packet.seq_id = message->slot;
 	packet.stage = message->stage;
@@ -64,16 +74,30 @@ static bool leave(struct context *ctx, const struct message *message)
 	packet.pulse = message->cookie >> 32;
 	packet.total = message->length;
 	packet.length = message->length;
-	return muster_packet_send(ctx, message->member_dest, &packet, data);
+	return muster_packet_try(ctx, message->member_dest, &packet, data);
 }
 
-static bool complete(struct context *ctx, const struct message *message, uint8_t status)
+/* Whether it waits no longer. */
+static bool leave(struct context *ctx, struct message *message)
+{
+	int ret = send(ctx, message);
+
+	if (ret == -EAGAIN)
+		return false;
+	if (ret == -EHOSTUNREACH)
+		muster_context_fail(ctx, MUSTER_STATUS_PEER_LOST, message->member_dest, NULL);
+	message->status = ret ? MUSTER_STATUS_FLUSHED : MUSTER_STATUS_OK;
+	return true;
+}
+
+static bool complete(struct context *ctx, const struct message *message)
 {
 	struct muster_cqe cqe = {
 		.kind = MUSTER_CQE_SEND,
-		.status = status,
+		.status = message->status,
 		.cookie = message->cookie,
-		.culprit = status ? ctx->failure.culprit : MUSTER_CULPRIT_NONE,
+		.number = message->member_dest,
+		.culprit = message->status ? ctx->failure.culprit : MUSTER_CULPRIT_NONE,
 		.signature = message->signature,
 	};
 
@@ -82,25 +106,17 @@ static bool complete(struct context *ctx, const struct message *message, uint8_t
 
 void muster_messages_run(struct context *ctx)
 {
-	for (; ctx->nr_messages; muster_message_forget(ctx)) {
-		struct message *message = ctx->messages_first;
+	struct message **place = &ctx->messages_first, *message, *before = NULL;
 
+	while ((message = *place)) {
 		if (!message->left)
 			message->left = leave(ctx, message);
-		if (!message->left || !complete(ctx, message, MUSTER_STATUS_OK))
-			return;
-	}
-}
-
-/* The context has failed: what has not left never will. */
-void muster_messages_flush(struct context *ctx)
-{
-	for (; ctx->nr_messages; muster_message_forget(ctx)) {
-		const struct message *message = ctx->messages_first;
-
-		if (!complete(ctx, message, message->left ? MUSTER_STATUS_OK :
-							    MUSTER_STATUS_FLUSHED))
-			return;
+		if (message->left && complete(ctx, message)) {
+			forget(ctx, place, before);
+			continue;
+		}
+		before = message;
+		place = &message->next;
 	}
 }
 

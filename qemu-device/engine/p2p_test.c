@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Point to point: what is posted arrives whole, in the order in which the wire
- * took it, and completes when it has left.
+ * Point to point: what is posted arrives whole, completes when it has left, and
+ * waits for nothing but its own receiver.
  */
 #include "test_world.h"
 
@@ -55,6 +55,7 @@ static void inline_and_loaded_messages_arrive_with_all_they_carry(void **state)
 		assert_int_equal(w->nodes[0].nr_cqes, 1);
 		assert_int_equal(w->nodes[0].cqes[0].kind, MUSTER_CQE_SEND);
 		assert_int_equal(w->nodes[0].cqes[0].cookie, 0x1122334455667788);
+		assert_int_equal(w->nodes[0].cqes[0].number, 1);
 		world_destroy(w);
 	}
 }
@@ -92,20 +93,59 @@ static void a_full_queue_asks_to_come_again(void **state)
 	world_destroy(w);
 }
 
-static void messages_of_a_failed_context_are_flushed(void **state)
+static void who_takes_nothing_holds_up_no_other(void **state)
 {
-	struct world *w = world_create(2, 1);
+	struct world *w = world_create(3, 1);
 	struct muster_desc desc = message(1, 8);
+	uint32_t i;
 
 	(void)state;
 	world_start(w);
-	muster_engine_abort(w->nodes[0].engine, WORLD_VP, WORLD_JOB, WORLD_CONTEXT,
-			    MUSTER_STATUS_ABORTED, 0);
+	w->nodes[1].full = true;
+	for (i = 0; i < 4; i++)
+		world_post(w, 0, &desc, 1);
+	desc = message(2, 8);
+	desc.flags = 0;
 	world_post(w, 0, &desc, 1);
-	world_run(w);
-	assert_int_equal(w->nodes[0].cqes[0].kind, MUSTER_CQE_SEND);
-	assert_int_equal(w->nodes[0].cqes[0].status, MUSTER_STATUS_FLUSHED);
+	for (i = 0; i < 10 && !w->nodes[2].nr_delivered; i++) {
+		muster_engine_step(w->nodes[0].engine, 100);
+		while (w->nr_flight)
+			world_deliver_one(w, 0);
+	}
+	assert_int_equal(w->nodes[2].nr_delivered, 1);
 	assert_int_equal(w->nodes[1].nr_delivered, 0);
+	assert_int_equal(w->nodes[0].nr_cqes, 0);
+	w->nodes[1].full = false;
+	world_run(w);
+	assert_int_equal(w->nodes[1].nr_delivered, 4);
+	assert_int_equal(w->nodes[0].nr_cqes, 4);
+	world_destroy(w);
+}
+
+/* What is inline speaks of other contexts, too; memory may be its owner's again. */
+static void a_failed_context_carries_what_is_inline_and_flushes_the_rest(void **state)
+{
+	struct world *w = world_create(3, 1);
+	struct muster_desc inlined = message(1, 8), loaded = message(1, 100);
+
+	(void)state;
+	world_start(w);
+	w->nodes[2].dead = true;
+	muster_engine_peer_lost(w->nodes[0].engine, 2);
+	world_run(w);
+	assert_int_equal(world_counters(w, 1).contexts_failed, 1);
+	assert_int_equal(w->nodes[0].nr_cqes, 1);
+	world_post(w, 0, &loaded, 1);
+	world_post(w, 0, &inlined, 1);
+	inlined = message(2, 8);
+	world_post(w, 0, &inlined, 1);
+	world_run(w);
+	assert_int_equal(w->nodes[0].nr_cqes, 4);
+	assert_int_equal(w->nodes[0].cqes[1].status, MUSTER_STATUS_FLUSHED);
+	assert_int_equal(w->nodes[0].cqes[2].status, MUSTER_STATUS_OK);
+	assert_int_equal(w->nodes[0].cqes[3].status, MUSTER_STATUS_FLUSHED);
+	assert_int_equal(w->nodes[1].nr_delivered, 1);
+	assert_int_equal(w->nodes[1].delivered.packet.length, 8);
 	world_destroy(w);
 }
 
@@ -159,7 +199,8 @@ int main(void)
 		cmocka_unit_test(inline_and_loaded_messages_arrive_with_all_they_carry),
 		cmocka_unit_test(a_full_ring_drops_and_counts),
 		cmocka_unit_test(a_full_queue_asks_to_come_again),
-		cmocka_unit_test(messages_of_a_failed_context_are_flushed),
+		cmocka_unit_test(who_takes_nothing_holds_up_no_other),
+		cmocka_unit_test(a_failed_context_carries_what_is_inline_and_flushes_the_rest),
 		cmocka_unit_test(refused_memory_ends_the_context),
 		cmocka_unit_test(messages_that_make_no_sense_are_refused),
 	};

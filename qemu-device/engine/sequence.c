@@ -2,7 +2,7 @@
 /*
  * The sequences of a context: posted, run one at a time in order of number, each
  * as up to MUSTER_PULSES_LIVE instances at once, and ended with a completion.
- * The queue is a list by number; the running sequence is number `base`.
+ * They wait by number; the running sequence is number `base`.
  */
 #include "internal.h"
 
@@ -14,10 +14,24 @@ static struct sequence *sequence_new(struct context *ctx, uint32_t nr_steps)
 	struct sequence *seq = muster_pool_take(ctx->engine, bytes);
 
 	if (seq) {
-		seq->next = NULL;
 		seq->bytes = bytes;
+		seq->refs = 1;
+		seq->kept = false;
 	}
 	return seq;
+}
+
+void muster_sequence_put(struct context *ctx, struct sequence *seq)
+{
+	if (!--seq->refs)
+		muster_pool_give(ctx->engine, seq, seq->bytes);
+}
+
+static void enqueue(struct context *ctx, struct sequence *seq)
+{
+	ctx->queue[(ctx->base + ctx->queued++) % MUSTER_SEQ_QUEUE_MAX] = seq;
+	ctx->engine->counters.sequences_posted++;
+	muster_context_ready(ctx);
 }
 
 int muster_sequence_post(struct context *ctx, const struct muster_desc *descs, uint32_t nr,
@@ -32,30 +46,44 @@ int muster_sequence_post(struct context *ctx, const struct muster_desc *descs, u
 	if (!seq)
 		return -ENOMEM;
 	ret = muster_decode_sequence(ctx, descs, nr, seq, bad);
-	if (ret) {
-		muster_pool_give(ctx->engine, seq, seq->bytes);
-		return ret;
-	}
-	if (ctx->last)
-		ctx->last->next = seq;
+	if (!ret && descs->flags & MUSTER_DESC_KEEP)
+		ret = muster_kept_add(ctx, seq);
+	if (ret)
+		muster_sequence_put(ctx, seq);
 	else
-		ctx->first = seq;
-	ctx->last = seq;
-	ctx->queued++;
-	ctx->engine->counters.sequences_posted++;
-	muster_context_ready(ctx);
+		enqueue(ctx, seq);
+	return ret;
+}
+
+int muster_sequence_restart(struct context *ctx, const struct muster_desc *desc)
+{
+	struct sequence *seq;
+	int ret = muster_decode_start(ctx, desc);
+
+	if (ret)
+		return ret;
+	if (ctx->queued == MUSTER_SEQ_QUEUE_MAX)
+		return -EAGAIN;
+	seq = muster_kept_find(ctx, desc->cookie);
+	if (!seq)
+		return -EINVAL;
+	seq->refs++;
+	enqueue(ctx, seq);
 	return 0;
 }
 
 void muster_sequence_forget(struct context *ctx)
 {
-	struct sequence *seq = ctx->first;
-
-	ctx->first = seq->next;
-	if (!ctx->first)
-		ctx->last = NULL;
+	muster_sequence_put(ctx, ctx->queue[ctx->base % MUSTER_SEQ_QUEUE_MAX]);
 	ctx->queued--;
-	muster_pool_give(ctx->engine, seq, seq->bytes);
+	ctx->base++;
+}
+
+void muster_sequences_drop(struct context *ctx)
+{
+	while (ctx->queued)
+		muster_sequence_put(ctx, ctx->queue[(ctx->base + --ctx->queued) %
+						    MUSTER_SEQ_QUEUE_MAX]);
 }
 
 void muster_sequence_stop(struct context *ctx)
@@ -91,6 +119,9 @@ static bool start(struct context *ctx)
 	for (; entry; entry = entry->next)
 		if (!muster_landing_check(ctx, entry))
 			return false;
+	if (muster_sequence_current(ctx)->kept &&
+	    !muster_kept_check(ctx, muster_sequence_current(ctx)))
+		return false;
 	if (!instances_new(ctx))
 		return false;
 	ctx->running = true;
@@ -147,7 +178,6 @@ static void end(struct context *ctx)
 		ctx->nr_ended++;
 	muster_sequence_stop(ctx);
 	muster_sequence_forget(ctx);
-	ctx->base++;
 	ctx->moved = true;
 	ctx->engine->counters.sequences_ended++;
 	muster_credit_ended(ctx, ctx->base - 1);

@@ -22,7 +22,7 @@
 #include "engine.h"
 
 enum {
-	WORLD_NODES_MAX = 8,
+	WORLD_NODES_MAX = 16,
 	WORLD_MEMORY = 1 << 20,
 	WORLD_FLIGHT_MAX = 4096,
 	WORLD_CQES_MAX = 1024,
@@ -50,7 +50,9 @@ struct world_node {
 	struct world_packet delivered;
 	uint32_t nr_delivered;
 	uint32_t ring_slots;
+	uint64_t key_life;		/* of the region; 0: it is gone */
 	bool dead;			/* what is sent to it is refused */
+	bool full;			/* and this for now */
 	bool idle;
 };
 
@@ -93,6 +95,13 @@ static inline bool world_in_region(uint16_t vp, uint32_t key, uint64_t addr, uin
 {
 	return vp == WORLD_VP && key == WORLD_KEY && addr <= WORLD_MEMORY &&
 	       len <= WORLD_MEMORY - addr;
+}
+
+static inline uint64_t world_key_life(void *opaque, uint16_t vp, uint32_t key)
+{
+	struct world_node *node = opaque;
+
+	return vp == WORLD_VP && key == WORLD_KEY ? node->key_life : 0;
 }
 
 static inline int world_dma_read(void *opaque, uint16_t vp, uint32_t key, uint64_t addr, void *buf,
@@ -157,7 +166,7 @@ static inline int world_send(void *opaque, uint32_t incarnation, const struct mu
 	assert_int_equal(incarnation, 100 + packet->dst_node);
 	if (packet->dst_node >= w->nr || w->nodes[packet->dst_node].dead)
 		return -EHOSTUNREACH;
-	if (w->nr_flight == WORLD_FLIGHT_MAX || world_random(w, 100) < w->refuse_percent)
+	if (w->nodes[packet->dst_node].full || w->nr_flight == WORLD_FLIGHT_MAX || world_random(w, 100) < w->refuse_percent)
 		return -EAGAIN;
 	assert_true(packet->length <= MUSTER_MTU);
 	copy = malloc(sizeof(*copy));
@@ -219,6 +228,7 @@ static const struct muster_engine_world world_table = {
 	.now_us = world_now_us,
 	.dma_read = world_dma_read,
 	.dma_write = world_dma_write,
+	.key_life = world_key_life,
 	.dma_map = world_dma_map,
 	.shareable = world_shareable,
 	.peer_map = world_peer_map,
@@ -264,6 +274,7 @@ static inline struct world *world_create(uint32_t nr, uint64_t seed)
 		w->nodes[i].world = w;
 		w->nodes[i].node = i;
 		w->nodes[i].ring_slots = 16;
+		w->nodes[i].key_life = 1;
 		w->nodes[i].memory = calloc(1, WORLD_MEMORY);
 	}
 	return w;

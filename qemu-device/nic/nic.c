@@ -161,6 +161,11 @@ static int world_dma_write(void *world, uint16_t vp, uint32_t key, uint64_t addr
 	return nic_mr_write(world, vp, key, addr, buf, len);
 }
 
+static uint64_t world_key_life(void *world, uint16_t vp, uint32_t key)
+{
+	return nic_mr_life(world, vp, key);
+}
+
 static int world_send(void *world, uint32_t incarnation, const struct muster_packet *packet,
 		      const void *payload)
 {
@@ -216,6 +221,7 @@ static const struct muster_engine_world engine_world = {
 	.now_us = world_now_us,
 	.dma_read = world_dma_read,
 	.dma_write = world_dma_write,
+	.key_life = world_key_life,
 	.send = world_send,
 	.complete = world_complete,
 	.deliver = world_deliver,
@@ -407,7 +413,7 @@ uint64_t muster_nic_reg_read(struct muster_nic *nic, uint64_t addr, unsigned int
 	case MUSTER_REG_STATUS:
 		return state;
 	case MUSTER_REG_CAPABILITIES:
-		return 0;	/* none of what is laid down for later */
+		return MUSTER_CAP_KEEP;	/* the rest is laid down for later */
 	case MUSTER_REG_ADMIN_BASE_LO ... MUSTER_REG_EVENT_ENTRIES:
 		return __atomic_load_n(&REG(nic, addr), __ATOMIC_RELAXED);
 	default:

@@ -71,6 +71,7 @@ struct nic_opening {
 struct nic_mr {
 	uint64_t iova;
 	uint64_t length;
+	uint64_t life;			/* differs from region to region; keys come round */
 	uint32_t pd;
 	uint32_t first_offset;
 	uint32_t nr_pages;
@@ -118,6 +119,7 @@ struct muster_nic {
 	struct nic_vp *vps[MUSTER_VPS_MAX];
 	struct nic_mr *mrs[MUSTER_MRS_MAX + 1];
 	uint32_t mr_pages;		/* of all regions */
+	uint64_t mr_lives;		/* regions registered so far */
 	uint16_t vp_ids[MUSTER_VPS_MAX];	/* of those that exist, in no order */
 	uint32_t nr_vps;
 
@@ -159,6 +161,8 @@ int nic_mr_read(struct muster_nic *nic, uint16_t vp, uint32_t key, uint64_t addr
 		uint32_t len);
 int nic_mr_write(struct muster_nic *nic, uint16_t vp, uint32_t key, uint64_t addr,
 		 const void *buf, uint32_t len);
+/* 0: the VP has no such region. */
+uint64_t nic_mr_life(const struct muster_nic *nic, uint16_t vp, uint32_t key);
 /* Begun, then read on until nr_read is nr_pages: 0; -ENOSPC; -ENOMEM. */
 int nic_mr_begin(struct muster_nic *nic, const struct nic_mr *config, struct nic_mr **mr);
 /* As much of its page list as a step may take: 0; -EINVAL; -EIO when it cannot be read. */

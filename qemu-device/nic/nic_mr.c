@@ -56,6 +56,7 @@ int nic_mr_begin(struct muster_nic *nic, const struct nic_mr *config, struct nic
 	if (!mr)
 		return -ENOMEM;
 	*mr = *config;
+	mr->life = ++nic->mr_lives;
 	nic->mr_pages += mr->nr_pages;
 	*result = mr;
 	return 0;
@@ -73,15 +74,29 @@ void nic_mr_destroy(struct muster_nic *nic, uint32_t key)
 	nic->mrs[key] = NULL;
 }
 
-static const struct nic_mr *mr_find(const struct muster_nic *nic, uint16_t vp, uint32_t key,
-				    uint64_t addr, uint32_t len, uint8_t access)
+static const struct nic_mr *mr_of_vp(const struct muster_nic *nic, uint16_t vp, uint32_t key)
 {
 	const struct nic_mr *mr;
 
 	if (key == 0 || key > MUSTER_MRS_MAX || vp >= MUSTER_VPS_MAX || !nic->vps[vp])
 		return NULL;
 	mr = nic->mrs[key];
-	if (!mr || mr->pd != nic->vps[vp]->pd || !(mr->access & access))
+	return mr && mr->pd == nic->vps[vp]->pd ? mr : NULL;
+}
+
+uint64_t nic_mr_life(const struct muster_nic *nic, uint16_t vp, uint32_t key)
+{
+	const struct nic_mr *mr = mr_of_vp(nic, vp, key);
+
+	return mr ? mr->life : 0;
+}
+
+static const struct nic_mr *mr_find(const struct muster_nic *nic, uint16_t vp, uint32_t key,
+				    uint64_t addr, uint32_t len, uint8_t access)
+{
+	const struct nic_mr *mr = mr_of_vp(nic, vp, key);
+
+	if (!mr || !(mr->access & access))
 		return NULL;
 	if (addr < mr->iova || addr - mr->iova > mr->length || mr->length - (addr - mr->iova) < len)
 		return NULL;

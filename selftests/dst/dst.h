@@ -157,6 +157,7 @@ struct dst_part {
 	uint8_t status;			/* first failure */
 	uint64_t close_us;
 	uint32_t messages_posted, messages_completed, messages_came;
+	uint32_t messages_left;			/* bit per message; as the next */
 	uint32_t messages_from[DST_RANKS_MAX];	/* bit per message */
 	struct dst_call calls[DST_OPS_MAX];
 };
@@ -300,6 +301,8 @@ void dst_net_free(struct dst_world *w);
 /* node.c */
 int dst_node_begin(struct dst_node *node);
 void dst_node_end(struct dst_node *node);
+/* Whether all members have been told of the contexts that are closed. */
+bool dst_node_has_told(const struct dst_node *node);
 void dst_node_step(struct dst_node *node);
 
 /* host.c */

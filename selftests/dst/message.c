@@ -23,12 +23,6 @@ static uint32_t fill(uint32_t from, uint32_t index, uint8_t *bytes)
 	return len;
 }
 
-/* The last one wants it, since closing forgets what has not left. */
-static bool wants_completion(const struct dst_comm *comm, uint32_t index)
-{
-	return index % 3 != 0 || index + 1 >= comm->nr_messages;
-}
-
 void dst_messages_make(struct dst_world *w, struct dst_comm *comm)
 {
 	comm->nr_messages = dst_below(&w->data, 2) ? dst_below(&w->data, DST_MESSAGES_MAX + 1) : 0;
@@ -52,7 +46,7 @@ int dst_message_post(struct dst_rank *rank, uint32_t c)
 	const struct muster_address *to;
 	struct muster_desc desc = {
 		.kind = MUSTER_DESC_MP,
-		.flags = wants_completion(comm, index) ? MUSTER_DESC_COLL_END : 0,
+		.flags = MUSTER_DESC_COLL_END,	/* closing forgets what has not left */
 		.src_vp = rank->vp,
 		.job = rank->world->job,
 		.context = comm->id,
@@ -75,23 +69,25 @@ int dst_message_post(struct dst_rank *rank, uint32_t c)
 	return err;
 }
 
-/* Completions come in the order of posting. */
+/* Completions come in the order in which the wire took them, each once. */
 void dst_message_complete(struct dst_rank *rank, uint32_t c, const struct muster_cqe *cqe)
 {
 	const struct dst_comm *comm = &rank->world->comms[c];
 	struct dst_part *part = &rank->parts[c];
-	uint32_t index = part->messages_completed;
+	uint32_t index = (uint32_t)cqe->cookie - 0x1000;
 
-	while (!wants_completion(comm, index))
-		index++;
-	part->messages_completed = index + 1;
-	if (index >= part->messages_posted || cqe->cookie != cookie_of(part->self, index))
-		dst_fail(rank->world, "rank %u, communicator %u: a completion of message %llx, %u was next",
-			 rank->index, c, (unsigned long long)cqe->cookie, index);
-	if (cqe->status && (cqe->status != MUSTER_STATUS_FLUSHED ||
-			    !dst_plan_touches(&rank->world->plan, c)))
+	if (index >= part->messages_posted || cqe->cookie != cookie_of(part->self, index) ||
+	    part->messages_left >> index & 1 || cqe->number != comm->message_to[part->self][index])
+		dst_fail(rank->world, "rank %u, communicator %u: a completion of message %llx to member %u",
+			 rank->index, c, (unsigned long long)cqe->cookie, cqe->number);
+	else if (cqe->status && (cqe->status != MUSTER_STATUS_FLUSHED ||
+				 !dst_plan_touches(&rank->world->plan, c)))
 		dst_fail(rank->world, "rank %u, communicator %u: message %u has failed with status %u",
 			 rank->index, c, index, cqe->status);
+	if (rank->world->failed)
+		return;
+	part->messages_left |= 1u << index;
+	part->messages_completed++;
 }
 
 void dst_message_deliver(struct dst_rank *rank, const struct muster_packet *packet,

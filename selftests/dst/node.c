@@ -95,6 +95,14 @@ static int world_dma_write(void *opaque, uint16_t vp, uint32_t key, uint64_t add
 	return 0;
 }
 
+/* A key is one region's and never comes round. */
+static uint64_t world_key_life(void *opaque, uint16_t vp, uint32_t key)
+{
+	(void)opaque;
+	(void)vp;
+	return key;
+}
+
 static void *world_dma_map(void *opaque, uint16_t vp, uint32_t key, uint64_t addr, uint64_t len,
 			   bool write)
 {
@@ -257,6 +265,7 @@ int dst_node_begin(struct dst_node *node)
 		.now_us = world_now_us,
 		.dma_read = world_dma_read,
 		.dma_write = world_dma_write,
+		.key_life = world_key_life,
 		.dma_map = plan->map ? world_dma_map : NULL,
 		.shareable = plan->by_reference ? world_shareable : NULL,
 		.peer_map = plan->by_reference ? world_peer_map : NULL,
@@ -295,6 +304,16 @@ void dst_node_end(struct dst_node *node)
 			 node->allocated);
 }
 
+bool dst_node_has_told(const struct dst_node *node)
+{
+	struct muster_engine_counters counters;
+
+	if (!node->engine)
+		return true;
+	muster_engine_counters_get(node->engine, &counters);
+	return !counters.contexts_closing;
+}
+
 /* A process ends when its engine has nothing to say any more; its peers see its rings end. */
 static void leave(struct dst_node *node)
 {
@@ -321,7 +340,7 @@ void dst_node_step(struct dst_node *node)
 		return;
 	busy = muster_engine_step(node->engine, w->plan.budget);
 	node->idle = node->activity == before ? node->idle + 1 : 0;
-	if (!busy && w->plan.rings)
+	if (!busy && w->plan.rings && dst_node_has_told(node))
 		leave(node);
 	/* What the wire or a queue refuses now may take long: look less and less often. */
 	if (busy)

@@ -21,7 +21,7 @@
 enum local_limit {
 	COMPLETIONS = 2048,		/* a power of two */
 	RECEIVE_SLOTS_PER_RANK = 140,	/* point to point */
-	RECEIVE_SLOTS_MAX = 4096,
+	RECEIVE_SLOTS_MAX = 16384,	/* only those that are used take memory */
 };
 
 struct received {
@@ -34,7 +34,7 @@ struct peer {
 	bool ended;		/* its connection has; all that came before is yet to be handled */
 	bool left;		/* in good order */
 	bool lost;		/* and now the engine knows, too */
-	bool full;		/* has no room for announcements now */
+	bool full;		/* has no room for withdrawals now */
 };
 
 struct local {
@@ -47,7 +47,8 @@ struct local {
 	struct muster_wire *wire;	/* NULL: rings */
 	struct muster_rings rings;
 	struct muster_regions_own memory;
-	bool announcing;	/* not all peers know of every region, or that it is gone */
+	bool withdrawing;	/* not all peers that knew of a region know that it is gone */
+	bool sweeping;		/* some peer has withdrawn one */
 	bool busy;		/* the engine could go on */
 	bool ended;		/* some peer is, and not lost */
 	uint32_t polls;
@@ -74,8 +75,10 @@ const struct muster_engine_world *muster_local_world(bool rings);
 extern const struct muster_mesh_events muster_local_mesh_events;
 extern const struct muster_wire_events muster_local_wire_events;
 
-/** muster_local_announce() - tell peers of regions that are new or gone, as there is room. */
-void muster_local_announce(struct local *local);
+/** muster_local_share() - let a peer map a region of ours. Return: whether it will. */
+bool muster_local_share(struct local *local, struct muster_region_own *region, uint32_t rank);
+/** muster_local_withdraw() - tell peers of regions that are gone, as there is room. */
+void muster_local_withdraw(struct local *local);
 /** muster_local_give_back() - no peer may count on memory that was lent in a context. */
 void muster_local_give_back(struct local *local, uint32_t context);
 /** muster_local_end() - a peer is not there any more, or not sane. */

@@ -2,8 +2,8 @@
 /*
  * The local device (local.h): one engine, stepped by its owner inside calls;
  * packets go over memory rings, or over sockets where that is asked for; memory
- * that was allocated here is mapped by all peers, so that they combine from it in
- * place. This file opens and closes it and is its table of operations.
+ * that was allocated here is mapped by the peers that it is sent to, so that they combine
+ * from it in place. This file opens and closes it and is its table of operations.
  */
 #include "local.h"
 
@@ -34,12 +34,7 @@ static struct local *to_local(struct muster_dev *dev)
 
 static int mem_alloc(struct muster_dev *dev, size_t bytes, void **addr, uint32_t *key)
 {
-	struct local *local = to_local(dev);
-	int err = muster_region_alloc(&local->memory, bytes, addr, key);
-
-	if (!err)
-		muster_local_announce(local);
-	return err;
+	return muster_region_alloc(&to_local(dev)->memory, bytes, addr, key);
 }
 
 static void mem_free(struct muster_dev *dev, void *addr, size_t bytes, uint32_t key)
@@ -49,7 +44,7 @@ static void mem_free(struct muster_dev *dev, void *addr, size_t bytes, uint32_t 
 	(void)addr;
 	(void)bytes;
 	muster_region_withdraw(&local->memory, key);
-	muster_local_announce(local);
+	muster_local_withdraw(local);
 }
 
 static int mem_register(struct muster_dev *dev, void *addr, size_t bytes, int access,
@@ -154,27 +149,16 @@ static void abort_context(struct muster_dev *dev, uint8_t job, uint32_t context,
 
 /* ---- the wire -------------------------------------------------------------------- */
 
-/* What rank 0's note holds: a number from which all make the name of their socket. */
-static void note_fill(uint8_t note[MUSTER_MESH_NOTE])
-{
-	uint64_t name;
-
-	if (getrandom(&name, sizeof(name), 0) != sizeof(name))
-		name = (uint64_t)getpid() << 32 | muster_local_now_us();
-	memcpy(note, &name, sizeof(name));
-}
-
 /*
  * Neither leaves anything behind: the UNIX name is abstract, and 127.0.0.0/8 has
  * addresses enough for a job to have one to itself.
  */
 static int socket_open(struct local *local, const char *kind, char *why, size_t why_len)
 {
-	uint64_t name;
+	uint64_t name = muster_mesh_number(local->mesh);
 	char spec[64];
 	int err;
 
-	memcpy(&name, muster_mesh_note(local->mesh, 0), sizeof(name));
 	if (!strcmp(kind, "udp"))
 		snprintf(spec, sizeof(spec), "udp:127.%u.%u.%u:%u", 1 + (unsigned)(name % 254),
 			 (unsigned)(name >> 8 & 255), 1 + (unsigned)((name >> 16) % 254),
@@ -260,6 +244,7 @@ static struct local *local_new(const struct muster_oob *oob)
 	local->dev.ops = &local_ops;
 	local->dev.address.node = oob->rank;
 	local->dev.limits.contexts = MUSTER_CONTEXTS_MAX;
+	local->dev.limits.kept_descs = MUSTER_KEPT_DESCS_MAX;
 	local->dev.limits.ring_slots = slots < RECEIVE_SLOTS_MAX ? slots : RECEIVE_SLOTS_MAX;
 	while (!local->dev.address.incarnation)
 		if (getrandom(&local->dev.address.incarnation, sizeof(uint32_t), 0) < 0)
@@ -337,7 +322,6 @@ int muster_local_open(const struct muster_oob *oob, const struct muster_local_co
 	}
 	local->deadline_us = config->deadline_us;
 	mesh.owner = local;
-	note_fill(mesh.note);
 	err = muster_mesh_open(oob, &mesh, &local->mesh, why, why_len);
 	if (!err)
 		err = rings ? rings_attach(local, mesh.memory_fd, why, why_len) :

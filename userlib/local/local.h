@@ -22,8 +22,9 @@ struct muster_local_config {
 /**
  * muster_local_open() - meet the other ranks of the host; collective.
  *
- * Calls oob->allgather exactly once, unless no rank does because of the arguments
- * or for want of memory. @why gets the sentence of a failure. Return: 0; -EINVAL; -ETIMEDOUT; or what the system said.
+ * Calls oob->allgather as often as all others, unless no rank does because of the arguments
+ * or one lacks memory. @why gets the sentence of a failure. Return: 0; -EINVAL; -ETIMEDOUT;
+ * or what the system said.
  */
 int muster_local_open(const struct muster_oob *oob, const struct muster_local_config *config,
 		      struct muster_dev **dev, char *why, size_t why_len);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The mesh (mesh.h) as it runs: everything that is waited for hangs on one epoll. Who is
- * woken answers with its eventfd, which those that wake it often keep, up to a number.
+ * The mesh (mesh.h) as its owner uses it: opening and closing, sending, and waiting for
+ * what mesh_hear.c takes.
  */
 #include "mesh_internal.h"
 
@@ -13,44 +13,27 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
-enum {
-	EVENTS_AT_ONCE = 32,
-	WAKERS_MAX = 64,	/* eventfds of others */
-};
+#include "limit.h"
 
-/* What an epoll event is about: kind in the upper half, rank in the lower. */
-enum watch {
-	WATCH_SOCKET,
-	WATCH_PROCESS,
-	WATCH_WAKE,	/* own eventfd */
-	WATCH_OTHER,
+enum {
+	LOOK_MS = 10,		/* between looks at who has ended */
+	WATCHED_AT_ONCE = 8,
 };
 
 /* ---- opening and closing -------------------------------------------------------- */
 
-static int watch(struct muster_mesh *mesh, int fd, enum watch kind, uint32_t rank)
-{
-	struct epoll_event event = { .events = EPOLLIN | EPOLLRDHUP,
-				     .data.u64 = (uint64_t)kind << 32 | rank };
-
-	if (kind == WATCH_WAKE)
-		event.events = EPOLLIN | EPOLLET;	/* once for each write: nobody reads it */
-	return epoll_ctl(mesh->epoll_fd, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
-}
-
+/* Of what rank 0 waits for, lives_fd has the processes. */
 static int watch_all(struct muster_mesh *mesh)
 {
-	int err = watch(mesh, mesh->wake_fd, WATCH_WAKE, 0);
+	int err = muster_mesh_watch_for(mesh, mesh->wake_fd, MUSTER_WATCH_WAKE, 0);
 
-	for (uint32_t rank = 0; rank < mesh->size && !err; rank++) {
-		struct peer *peer = &mesh->peers[rank];
-
-		if (rank == mesh->rank)
-			continue;
-		err = watch(mesh, peer->fd, WATCH_SOCKET, rank);
-		if (!err && peer->pidfd >= 0)
-			err = watch(mesh, peer->pidfd, WATCH_PROCESS, rank);
-	}
+	if (!err)
+		err = muster_mesh_watch_for(mesh, mesh->listen_fd, MUSTER_WATCH_LISTEN, 0);
+	for (uint32_t rank = 0; rank < mesh->size && !err; rank++)
+		if (mesh->peers[rank].fd >= 0)
+			err = muster_mesh_watch_for(mesh, mesh->peers[rank].fd, MUSTER_WATCH_SOCKET, rank);
+	if (!err && mesh->rank && mesh->peers[0].pidfd >= 0)
+		err = muster_mesh_watch_for(mesh, mesh->peers[0].pidfd, MUSTER_WATCH_PROCESS, 0);
 	return err;
 }
 
@@ -60,9 +43,14 @@ static void mesh_free(struct muster_mesh *mesh)
 		struct peer *peer = &mesh->peers[rank];
 
 		fd_close(&peer->fd);
+		fd_close(&peer->second);
 		fd_close(&peer->pidfd);
 		fd_close(&peer->wake_fd);
 	}
+	for (int i = 0; i < STRANGERS_MAX; i++)
+		fd_close(&mesh->strangers[i]);
+	muster_mesh_lives_close(mesh);
+	fd_close(&mesh->listen_fd);
 	fd_close(&mesh->wake_fd);
 	fd_close(&mesh->memory_fd);
 	fd_close(&mesh->epoll_fd);
@@ -83,13 +71,18 @@ static struct muster_mesh *mesh_new(const struct muster_oob *oob,
 	mesh->rank = oob->rank;
 	mesh->size = oob->size;
 	mesh->epoll_fd = -1;
+	mesh->listen_fd = -1;
 	mesh->memory_fd = -1;
 	mesh->wake_fd = -1;
+	mesh->lives_fd = -1;
+	memset(mesh->strangers, -1, sizeof(mesh->strangers));
 	mesh->cards = calloc(oob->size, sizeof(*mesh->cards));
+	mesh->ends = calloc(oob->size, 2 * sizeof(*mesh->ends));
 	mesh->peers = calloc(oob->size, sizeof(*mesh->peers));
 	for (uint32_t rank = 0; rank < oob->size && mesh->peers; rank++)
-		mesh->peers[rank] = (struct peer){ .fd = -1, .pidfd = -1, .wake_fd = -1 };
-	if (mesh->cards && mesh->peers)
+		mesh->peers[rank] = (struct peer){ .fd = -1, .second = -1, .pidfd = -1,
+						   .wake_fd = -1 };
+	if (mesh->cards && mesh->ends && mesh->peers)
 		return mesh;
 	mesh_free(mesh);
 	return NULL;
@@ -121,11 +114,7 @@ int muster_mesh_open(const struct muster_oob *oob, const struct muster_mesh_conf
 
 void muster_mesh_close(struct muster_mesh *mesh)
 {
-	struct muster_mesh_message bye = { .kind = htole32(MUSTER_MESH_BYE) };
-
-	for (uint32_t rank = 0; rank < mesh->size; rank++)
-		if (mesh->peers[rank].fd >= 0)
-			muster_mesh_message_send(mesh->peers[rank].fd, &bye, -1, MSG_DONTWAIT);
+	muster_mesh_sign_off(mesh);
 	mesh_free(mesh);
 }
 
@@ -139,9 +128,9 @@ int muster_mesh_memory(struct muster_mesh *mesh)
 	return fd;
 }
 
-const uint8_t *muster_mesh_note(const struct muster_mesh *mesh, uint32_t rank)
+uint64_t muster_mesh_number(const struct muster_mesh *mesh)
 {
-	return mesh->cards[rank].note;
+	return mesh->cards[0].number;
 }
 
 bool muster_mesh_crowded(const struct muster_mesh *mesh)
@@ -149,7 +138,30 @@ bool muster_mesh_crowded(const struct muster_mesh *mesh)
 	return mesh->crowded;
 }
 
-/* ---- running ------------------------------------------------------------------------ */
+/* ---- sending ------------------------------------------------------------------------ */
+
+/* Return: 0: peer->fd is there; -EHOSTUNREACH: it has ended; -EAGAIN or -errno: not now. */
+static int peer_reach(struct muster_mesh *mesh, uint32_t rank, uint32_t connections_max)
+{
+	struct peer *peer = &mesh->peers[rank];
+	int err;
+
+	if (peer->ended || rank == mesh->rank)
+		return -EHOSTUNREACH;
+	if (peer->fd >= 0)
+		return 0;
+	if (mesh->nr_made >= connections_max)
+		return -EAGAIN;
+	err = muster_mesh_connect(mesh, rank);
+	if (err)
+		return err == -ECONNREFUSED ? -EHOSTUNREACH : err;
+	err = muster_mesh_watch_for(mesh, peer->fd, MUSTER_WATCH_SOCKET, rank);
+	if (err)
+		fd_close(&peer->fd);
+	else
+		mesh->nr_made++;
+	return err;
+}
 
 int muster_mesh_send(struct muster_mesh *mesh, uint32_t rank,
 		     const struct muster_mesh_message *message, int fd)
@@ -160,9 +172,10 @@ int muster_mesh_send(struct muster_mesh *mesh, uint32_t rank,
 		.addr = htole64(message->addr),
 		.bytes = htole64(message->bytes),
 	};
+	int err = peer_reach(mesh, rank, CONNECTIONS_MAX);
 
-	if (mesh->peers[rank].fd < 0)
-		return -EHOSTUNREACH;
+	if (err)
+		return err;
 	return muster_mesh_message_send(mesh->peers[rank].fd, &little, fd, MSG_DONTWAIT);
 }
 
@@ -176,128 +189,69 @@ void muster_mesh_wake(struct muster_mesh *mesh, uint32_t rank)
 	    write(mesh->peers[rank].wake_fd, &one, sizeof(one)) == sizeof(one))
 		return;
 	/* Where there is no room, there is something to wake up for already. */
-	if (mesh->peers[rank].fd >= 0)
+	if (!peer_reach(mesh, rank, CONNECTIONS_MAX))
 		muster_mesh_message_send(mesh->peers[rank].fd, &wake, -1, MSG_DONTWAIT);
 }
 
 int muster_mesh_watch(struct muster_mesh *mesh, int fd)
 {
-	return watch(mesh, fd, WATCH_OTHER, 0);
+	return muster_mesh_watch_for(mesh, fd, MUSTER_WATCH_OTHER, 0);
 }
 
-static void peer_end(struct muster_mesh *mesh, uint32_t rank)
-{
-	struct peer *peer = &mesh->peers[rank];
-
-	/* Closing is not enough: a child of ours may have them, too. */
-	epoll_ctl(mesh->epoll_fd, EPOLL_CTL_DEL, peer->fd, NULL);
-	if (peer->pidfd >= 0)
-		epoll_ctl(mesh->epoll_fd, EPOLL_CTL_DEL, peer->pidfd, NULL);
-	fd_close(&peer->fd);
-	fd_close(&peer->pidfd);
-	mesh->nr_wakers -= peer->wake_fd >= 0;
-	fd_close(&peer->wake_fd);
-	mesh->events->lost(mesh->owner, rank, peer->said_bye);
-}
-
-/* Somebody wakes us, and will again: our eventfd is the cheaper way. */
-static void waker_offer(struct muster_mesh *mesh, struct peer *peer)
-{
-	const struct muster_mesh_message waker = { .kind = htole32(MUSTER_MESH_WAKER) };
-
-	if (!peer->offered)
-		peer->offered = !muster_mesh_message_send(peer->fd, &waker, mesh->wake_fd, MSG_DONTWAIT);
-}
-
-static void waker_take(struct muster_mesh *mesh, struct peer *peer, int fd)
-{
-	if (fd < 0 || peer->wake_fd >= 0 || mesh->nr_wakers == WAKERS_MAX) {
-		fd_close(&fd);
-		return;
-	}
-	peer->wake_fd = fd;
-	mesh->nr_wakers++;
-}
-
-static int peer_take(struct muster_mesh *mesh, uint32_t rank,
-		     const struct muster_mesh_message *little, int fd)
-{
-	struct muster_mesh_message message = {
-		.kind = le32toh(little->kind),
-		.key = le32toh(little->key),
-		.addr = le64toh(little->addr),
-		.bytes = le64toh(little->bytes),
-	};
-
-	if (message.kind == MUSTER_MESH_REGION || message.kind == MUSTER_MESH_WITHDRAW) {
-		mesh->events->message(mesh->owner, rank, &message, fd);
-		return 0;
-	}
-	if (message.kind == MUSTER_MESH_WAKER) {
-		waker_take(mesh, &mesh->peers[rank], fd);
-		return 0;
-	}
-	fd_close(&fd);
-	if (message.kind == MUSTER_MESH_WAKE) {
-		waker_offer(mesh, &mesh->peers[rank]);
-		return 0;
-	}
-	mesh->peers[rank].said_bye = message.kind == MUSTER_MESH_BYE;
-	return -ECONNRESET;	/* BYE, or nothing that we know: the end in any case */
-}
-
-static void peer_service(struct muster_mesh *mesh, uint32_t rank, bool dead)
-{
-	struct peer *peer = &mesh->peers[rank];
-	struct muster_mesh_message message;
-	int n = 1, fd;
-
-	if (peer->fd < 0)
-		return;		/* an earlier event of the same batch */
-	while (n > 0) {
-		n = muster_mesh_message_receive(peer->fd, &message, &fd);
-		if (n > 0 && peer_take(mesh, rank, &message, fd))
-			n = -ECONNRESET;
-	}
-	if (n < 0 || dead)
-		peer_end(mesh, rank);
-}
-
-static void event_handle(struct muster_mesh *mesh, const struct epoll_event *event)
-{
-	uint32_t rank = event->data.u64 & UINT32_MAX;
-
-	switch (event->data.u64 >> 32) {
-	case WATCH_SOCKET:
-		peer_service(mesh, rank, false);
-		break;
-	case WATCH_PROCESS:
-		peer_service(mesh, rank, true);
-		break;
-	}
-}
-
-static void events_take(struct muster_mesh *mesh, int timeout_ms)
-{
-	struct epoll_event events[EVENTS_AT_ONCE];
-	int nr;
-
-	do {
-		nr = epoll_wait(mesh->epoll_fd, events, EVENTS_AT_ONCE, timeout_ms);
-		for (int i = 0; i < nr; i++)
-			event_handle(mesh, &events[i]);
-		timeout_ms = 0;
-	} while (nr == EVENTS_AT_ONCE);
-}
+/* ---- running ------------------------------------------------------------------------ */
 
 void muster_mesh_service(struct muster_mesh *mesh)
 {
-	events_take(mesh, 0);
+	muster_mesh_hear_all(mesh, 0);
+	muster_mesh_lives_take(mesh);
 }
 
+/* Who ends without a connection to us is heard of only if we make one. Return: nothing to do. */
+static bool watch_one(struct muster_mesh *mesh, uint32_t rank)
+{
+	struct peer *peer = &mesh->peers[rank];
+	int err;
+
+	if (peer->ended || rank == mesh->rank || peer->pidfd >= 0)
+		return true;
+	err = peer_reach(mesh, rank, mesh->size);
+	if (!err) {
+		peer->pidfd = muster_mesh_pidfd(peer->fd);
+		if (peer->pidfd >= 0)
+			return !muster_mesh_watch_for(mesh, peer->pidfd, MUSTER_WATCH_PROCESS, rank);
+		err = errno == ESRCH ? -EHOSTUNREACH : 0;	/* of another pid namespace: fd tells */
+	}
+	if (err == -EHOSTUNREACH)
+		muster_mesh_dead(mesh, rank);
+	return !err;
+}
+
+/* Rank 0 has ended, and lives_fd with it. As all end some time there is no haste. */
+static void watch_others(struct muster_mesh *mesh)
+{
+	if (!mesh->rank || !mesh->peers[0].ended || mesh->nr_watched >= mesh->size)
+		return;
+	muster_limit_raise();
+	for (int i = 0; i < WATCHED_AT_ONCE && mesh->nr_watched < mesh->size; i++) {
+		bool done = watch_one(mesh, mesh->next_watched++ % mesh->size);
+
+		mesh->nr_watched = done ? mesh->nr_watched + 1 : 0;
+	}
+	muster_limit_restore();
+}
+
+/* Nobody can sleep on lives_fd: it goes on to tell of ends that are known. */
 void muster_mesh_wait(struct muster_mesh *mesh, uint64_t timeout_us)
 {
-	uint64_t ms = (timeout_us + 999) / 1000;
+	uint64_t end_us = muster_mesh_now_us() + timeout_us, now, ms;
+	uint32_t ended = mesh->nr_ended;
+	int came;
 
-	events_take(mesh, ms > 3600000 ? 3600000 : ms);
+	do {
+		watch_others(mesh);
+		now = muster_mesh_now_us();
+		ms = now < end_us ? (end_us - now + 999) / 1000 : 0;
+		came = muster_mesh_hear_all(mesh, ms < LOOK_MS ? ms : LOOK_MS);
+		muster_mesh_lives_take(mesh);
+	} while (!came && mesh->nr_ended == ended && ms > LOOK_MS);
 }

@@ -55,7 +55,6 @@ static struct muster_mesh *mesh_open(struct muster_oob *oob, struct heard *heard
 	char why[256] = "";
 
 	memset(heard, 0, sizeof(*heard));
-	config.note[0] = 'a' + oob->rank;
 	if (muster_mesh_open(oob, &config, &mesh, why, sizeof(why)))
 		fprintf(stderr, "%s\n", why);
 	EXPECT(!*why);
@@ -105,12 +104,15 @@ static void passes_memory(struct muster_oob *oob, const void *argument)
 					       .addr = 1ull << 40, .bytes = 4096 };
 	struct heard heard;
 	struct muster_mesh *mesh = mesh_open(oob, &heard);
+	uint64_t number, numbers[TEST_RANKS_MAX];
 	char text[8] = "";
 	int fd;
 
 	(void)argument;
+	number = muster_mesh_number(mesh);
+	EXPECT(!oob->allgather(oob->opaque, &number, numbers, sizeof(number)));
 	for (uint32_t rank = 0; rank < oob->size; rank++)
-		EXPECT(muster_mesh_note(mesh, rank)[0] == 'a' + rank);
+		EXPECT(numbers[rank] == number);
 	if (oob->rank == 1) {
 		fd = memfd_create("test", MFD_CLOEXEC);
 		EXPECT(write(fd, "memory", 7) == 7);
@@ -315,6 +317,37 @@ static void dies(struct muster_oob *oob, const void *argument)
 	muster_mesh_close(mesh);
 }
 
+/* Rank 0, over which the others hear of ends, leaves or dies first; then rank 2. */
+static void dies_after_the_first(struct muster_oob *oob, const void *argument)
+{
+	const bool *leaves = argument;
+	struct heard heard;
+	struct muster_mesh *mesh = mesh_open(oob, &heard);
+
+	if (oob->rank == 0 && *leaves) {
+		muster_mesh_close(mesh);
+		return;
+	}
+	if (oob->rank == 0)
+		kill(getpid(), SIGKILL);
+	wait_for_loss(mesh, &heard, 0);
+	EXPECT(heard.left[0] == *leaves);
+	if (oob->rank == 2)
+		kill(getpid(), SIGKILL);
+	wait_for_loss(mesh, &heard, 2);
+	EXPECT(!heard.left[2]);
+	muster_mesh_close(mesh);
+}
+
+static void all_hear_of_a_death_after_that_of_rank_0(void **state)
+{
+	static const bool leaves[] = { false, true };
+
+	(void)state;
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(test_ranks(TEST_RANKS_MAX, dies_after_the_first, &leaves[i]), 0);
+}
+
 static void all_hear_of_a_death_whoever_holds_its_sockets(void **state)
 {
 	int ends[2];
@@ -352,6 +385,37 @@ static void a_rank_that_leaves_is_not_dead(void **state)
 {
 	(void)state;
 	assert_int_equal(test_ranks(2, leaves, NULL), 0);
+}
+
+/* argument: how many messages each sends to each at once, with what memory. */
+static void all_talk(struct muster_oob *oob, const void *argument)
+{
+	struct muster_mesh_message message = { .kind = MUSTER_MESH_WITHDRAW };
+	struct heard heard;
+	int before = count_fds(), nr = *(const int *)argument, met;
+	struct muster_mesh *mesh = mesh_open(oob, &heard);
+
+	met = count_fds() - before;
+	EXPECT(met <= (oob->rank ? 6 : 4 + 2 * ((int)oob->size - 1)));
+	test_barrier(oob);
+	for (int i = 0; i < nr; i++)
+		for (uint32_t rank = 0; rank < oob->size; rank++)
+			while (rank != oob->rank && muster_mesh_send(mesh, rank, &message, -1))
+				muster_mesh_service(mesh);
+	while (heard.nr < nr * ((int)oob->size - 1))
+		muster_mesh_wait(mesh, TEST_EVER_US);
+	EXPECT(heard.nr == nr * ((int)oob->size - 1) && !nr_lost(&heard));
+	test_barrier(oob);
+	muster_mesh_close(mesh);
+}
+
+static void connections_are_made_when_they_are_needed(void **state)
+{
+	static const int nr[] = { 0, 1, 20 };
+
+	(void)state;
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(test_ranks(TEST_RANKS_MAX, all_talk, &nr[i]), 0);
 }
 
 static void fails_at_one(struct muster_oob *oob, const void *argument)
@@ -435,6 +499,8 @@ int main(void)
 		cmocka_unit_test(what_comes_with_a_message_does_not_stay),
 		cmocka_unit_test(a_sleeper_wakes_when_it_is_woken),
 		cmocka_unit_test(all_hear_of_a_death_whoever_holds_its_sockets),
+		cmocka_unit_test(all_hear_of_a_death_after_that_of_rank_0),
+		cmocka_unit_test(connections_are_made_when_they_are_needed),
 		cmocka_unit_test(a_rank_that_leaves_is_not_dead),
 		cmocka_unit_test(a_mesh_takes_two_descriptors_a_rank),
 		cmocka_unit_test(all_hear_who_has_no_descriptor_for_the_mesh),

@@ -30,69 +30,55 @@ enum {
 
 /* ---- memory that peers map -------------------------------------------------------- */
 
-/* Who is not told yet that a region is there or, once it is withdrawn, that it is gone. */
-static uint32_t untold(const struct local *local, const struct muster_region_own *region)
-{
-	return region->withdrawn || !local->memory.ranks ? region->nr_known :
-							   local->size - 1 - region->nr_known;
-}
-
-/*
- * One that has no room now, as it computes, keeps nobody else waiting. Return: false: too
- * many descriptors are under way, and no other can be told now.
- */
-static bool tell_peers(struct local *local, struct muster_region_own *region)
+bool muster_local_share(struct local *local, struct muster_region_own *region, uint32_t rank)
 {
 	const struct muster_mesh_message message = {
-		.kind = region->withdrawn ? MUSTER_MESH_WITHDRAW : MUSTER_MESH_REGION,
+		.kind = MUSTER_MESH_REGION,
 		.key = region->key,
 		.addr = region->addr,
 		.bytes = region->bytes,
 	};
-	int err;
 
-	for (uint32_t rank = 0; rank < local->size; rank++) {
+	if (region->fd < 0 || muster_mesh_send(local->mesh, rank, &message, region->fd))
+		return false;	/* what is sent from it goes as if it were not shared */
+	muster_region_told(region, rank);
+	return true;
+}
+
+/* One that has no room now, as it computes, keeps nobody else waiting. */
+static void tell_peers(struct local *local, struct muster_region_own *region)
+{
+	const struct muster_mesh_message message = {
+		.kind = MUSTER_MESH_WITHDRAW,
+		.key = region->key,
+	};
+
+	for (uint32_t rank = 0; rank < local->size && region->nr_known; rank++) {
 		struct peer *peer = &local->peers[rank];
 
-		if (rank == local->rank || peer->full || region->known[rank] != region->withdrawn)
+		if (peer->full || !muster_region_known(region, rank))
 			continue;
-		err = muster_mesh_send(local->mesh, rank, &message, region->fd);
-		if (err == -ETOOMANYREFS)
-			return false;
-		peer->full = err == -EAGAIN;
+		peer->full = muster_mesh_send(local->mesh, rank, &message, -1) == -EAGAIN;
 		if (!peer->full)
 			muster_region_told(region, rank);
 	}
-	return true;
 }
 
-static bool region_announce(struct local *local, struct muster_region_own *region, bool *may_send)
+void muster_local_withdraw(struct local *local)
 {
-	if (untold(local, region) && (*may_send || region->withdrawn))
-		*may_send &= tell_peers(local, region);
-	if (untold(local, region))
-		return false;
-	if (region->withdrawn)
-		muster_region_forget(region);
-	else if (region->fd >= 0)
-		close(region->fd);
-	region->fd = -1;
-	return true;
-}
-
-/* A region that a peer does not know yet is sent to it, as if it were not shared. */
-void muster_local_announce(struct local *local)
-{
-	bool may_send = true;
-
-	local->announcing = false;
+	local->withdrawing = false;
 	for (uint32_t rank = 0; rank < local->size; rank++)
 		local->peers[rank].full = false;
 	for (uint32_t i = 0; i < local->memory.nr; i++) {
 		struct muster_region_own *region = &local->memory.table[i];
 
-		if (region->key && region->shared && !region_announce(local, region, &may_send))
-			local->announcing = true;
+		if (!region->key || !region->withdrawn)
+			continue;
+		tell_peers(local, region);
+		if (region->nr_known)
+			local->withdrawing = true;
+		else
+			muster_region_forget(region);
 	}
 }
 
@@ -127,8 +113,10 @@ static void mesh_message(void *owner, uint32_t rank, const struct muster_mesh_me
 	}
 	if (fd >= 0)
 		close(fd);
-	if (message->kind == MUSTER_MESH_WITHDRAW)
+	if (message->kind == MUSTER_MESH_WITHDRAW) {
 		muster_region_peer_withdraw(memory, message->key);
+		local->sweeping = true;
+	}
 }
 
 static void mesh_lost(void *owner, uint32_t rank, bool left)
@@ -188,9 +176,14 @@ static int drain(struct local *local)
 
 	if (local->wire)
 		return local->wire->ops->poll(local->wire, muster_local_now_us(), DRAIN_AT_ONCE);
-	for (uint32_t rank = 0; rank < local->size; rank++)
-		if (rank != local->rank && !local->peers[rank].ended)
-			nr += drain_rank(local, rank);
+	for (uint32_t word = 0; word < muster_rings_words(&local->rings); word++)
+		for (uint64_t used = muster_rings_used(&local->rings, word); used;
+		     used &= used - 1) {
+			uint32_t rank = 64 * word + __builtin_ctzll(used);
+
+			if (!local->peers[rank].ended)
+				nr += drain_rank(local, rank);
+		}
 	return nr;
 }
 
@@ -240,14 +233,15 @@ static void tell_lost(struct local *local)
 	muster_local_step(local);
 }
 
-/* What is not for the hot path, after deaths: announcements, memory that peers took back. */
+/* What is not for the hot path, after deaths: memory that we or peers took back. */
 static void tidy(struct local *local)
 {
-	if (local->announcing)
-		muster_local_announce(local);
-	for (uint32_t rank = 0; rank < local->size; rank++)
+	if (local->withdrawing)
+		muster_local_withdraw(local);
+	for (uint32_t rank = 0; rank < local->size && local->sweeping; rank++)
 		if (local->peers[rank].memory.nr_withdrawn)
 			muster_regions_peer_sweep(&local->peers[rank].memory);
+	local->sweeping = false;
 }
 
 static void look(struct local *local)
@@ -392,10 +386,16 @@ void muster_local_wait(struct local *local, uint64_t timeout_us)
 	muster_local_progress(local);
 }
 
-/* Sockets: nothing to send again and nothing to acknowledge. */
+/*
+ * Every member has what was sent to it, and knows that we go. Sockets: nothing to send
+ * again and nothing to acknowledge.
+ */
 static bool settled(struct local *local, bool came)
 {
-	if (came || local->busy)
+	struct muster_engine_counters counters;
+
+	muster_engine_counters_get(local->engine, &counters);
+	if (came || local->busy || counters.contexts_closing)
 		return false;
 	return !local->wire || local->wire->ops->deadline_us(local->wire) >
 			       muster_local_now_us() + OPEN_US;

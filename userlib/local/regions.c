@@ -25,6 +25,7 @@
 
 enum {
 	HUGE = 2 << 20,
+	SHARED_FROM = 4096 + 1,	/* bytes; less goes as a packet anyhow */
 	INDEX_BITS = 16,
 	INDEX_MASK = (1 << INDEX_BITS) - 1,
 	TABLE_FIRST = 64,
@@ -114,7 +115,8 @@ static int region_new(struct muster_regions_own *regions, struct muster_region_o
 	}
 	*region = &regions->table[index];
 	**region = (struct muster_region_own){
-		.key = ++regions->generation << INDEX_BITS | (index + 1),
+		.life = ++regions->generation,
+		.key = (uint32_t)regions->generation << INDEX_BITS | (index + 1),
 		.fd = -1,
 	};
 	return 0;
@@ -176,16 +178,16 @@ void muster_region_deregister(struct muster_regions_own *regions, uint32_t key)
 /* Large memory starts at a huge page's boundary, or there could be none in it. */
 static void *map_aligned(int fd, size_t bytes)
 {
+	int flags = MAP_SHARED | (fd < 0 ? MAP_ANONYMOUS : 0);
 	uint8_t *reserved, *start;
 
 	if (bytes < HUGE)
-		return mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+		return mmap(NULL, bytes, PROT_READ | PROT_WRITE, flags, fd, 0);
 	reserved = mmap(NULL, bytes + HUGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (reserved == MAP_FAILED)
 		return MAP_FAILED;
 	start = (uint8_t *)(((uintptr_t)reserved + HUGE - 1) & ~(uintptr_t)(HUGE - 1));
-	if (mmap(start, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) ==
-	    MAP_FAILED) {
+	if (mmap(start, bytes, PROT_READ | PROT_WRITE, flags | MAP_FIXED, fd, 0) == MAP_FAILED) {
 		munmap(reserved, bytes + HUGE);
 		return MAP_FAILED;
 	}
@@ -211,17 +213,18 @@ int muster_memory_file(const char *name, size_t bytes, int *fd)
 	return err;
 }
 
-/* Memory that others can map, too, but only to read it. */
-static int map_shared(size_t bytes, int *fd, void **addr)
+/* Memory that others can map, too, but only to read it; share: unless it cannot be. */
+static int map_memory(size_t bytes, bool share, int *fd, void **addr)
 {
-	int err = muster_memory_file("muster", bytes, fd);
+	int err = share ? muster_memory_file("muster", bytes, fd) : 0;
 
-	if (err)
+	if (err && err != -EMFILE && err != -ENFILE)
 		return err;
 	*addr = map_aligned(*fd, bytes);
-	if (*addr == MAP_FAILED) {
-		err = -errno;
-	} else if (fcntl(*fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE | F_SEAL_SEAL)) {
+	err = *addr == MAP_FAILED ? -errno : 0;
+	if (*fd < 0)
+		return err;
+	if (!err && fcntl(*fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE | F_SEAL_SEAL)) {
 		err = -errno;
 		munmap(*addr, bytes);
 	}
@@ -244,21 +247,33 @@ static void fd_close(struct muster_region_own *region)
 	region->fd = -1;
 }
 
+/* The caller's program needs descriptors, too: the oldest goes where there are too many. */
+static void file_keep(struct muster_regions_own *regions, const struct muster_region_own *region)
+{
+	uint32_t *place = &regions->files[regions->next_file++ % MUSTER_REGION_FILES_MAX];
+	struct muster_region_own *oldest = muster_region_find(regions, *place);
+
+	if (oldest)
+		fd_close(oldest);
+	*place = region->key;
+}
+
 int muster_region_alloc(struct muster_regions_own *regions, size_t bytes, void **addr,
 			uint32_t *key)
 {
 	size_t mapped = page_round(bytes);
 	struct muster_region_own *region;
-	bool *known;
+	bool share = regions->ranks && bytes >= SHARED_FROM;
+	uint8_t *known;
 	void *start;
-	int fd, err;
+	int fd = -1, err;
 
 	if (!bytes || mapped < bytes || mapped > SIZE_MAX / 4)
 		return -ENOMEM;
-	known = calloc(regions->ranks + 1, sizeof(*known));
+	known = calloc(regions->ranks / 8 + 1, sizeof(*known));
 	if (!known)
 		return -ENOMEM;
-	err = map_shared(mapped, &fd, &start);
+	err = map_memory(mapped, share, &fd, &start);
 	if (err)
 		goto err_free;
 	err = region_new(regions, &region);
@@ -270,15 +285,16 @@ int muster_region_alloc(struct muster_regions_own *regions, size_t bytes, void *
 	region->bytes = mapped;
 	region->fd = fd;
 	region->known = known;
-	if (!regions->ranks)
-		fd_close(region);
+	if (fd >= 0)
+		file_keep(regions, region);
 	*addr = start;
 	*key = region->key;
 	return 0;
 
 err_unmap:
 	munmap(start, mapped);
-	close(fd);
+	if (fd >= 0)
+		close(fd);
 err_free:
 	free(known);
 	return err;
@@ -297,7 +313,7 @@ void muster_region_withdraw(struct muster_regions_own *regions, uint32_t key)
 
 void muster_region_told(struct muster_region_own *region, uint32_t rank)
 {
-	region->known[rank] = !region->withdrawn;
+	region->known[rank / 8] ^= 1 << rank % 8;
 	region->nr_known += region->withdrawn ? -1 : 1;
 }
 

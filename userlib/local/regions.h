@@ -2,7 +2,7 @@
 /*
  * The memory that the local device may touch: tables from keys to ranges. Own
  * memory is registered where it lies, or allocated so that peers can map it; a
- * peer's memory is mapped read-only when it is announced, and only that can be
+ * peer's memory is mapped read-only when it says so, and only that can be
  * reached. Keys are never used twice in a row for different ranges.
  */
 #ifndef MUSTER_REGIONS_H
@@ -14,18 +14,20 @@
 
 enum {
 	MUSTER_REGIONS_MAX = 65535,	/* at once */
+	MUSTER_REGION_FILES_MAX = 256,	/* of them, the newest that peers can still be told of */
 };
 
 /* Of this process. */
 struct muster_region_own {
 	uint32_t key;		/* 0: free */
 	uint8_t access;		/* MUSTER_ACCESS_* */
-	bool shared;		/* peers may map it */
-	bool withdrawn;		/* not any more; kept until all peers know */
+	bool shared;		/* allocated here; peers may map it */
+	bool withdrawn;		/* not any more; kept until all who knew of it know */
+	uint64_t life;		/* differs from region to region; keys come round */
 	uint64_t addr;
 	uint64_t bytes;
-	int fd;			/* shared: its memory, until every peer has it, or it is withdrawn */
-	bool *known;		/* shared: by rank, who was told of it and not of its end */
+	int fd;			/* shared: its memory, as long as peers can be told of it; or -1 */
+	uint8_t *known;		/* shared: a bit a rank, who was told of it and not of its end */
 	uint32_t nr_known;
 };
 
@@ -41,9 +43,11 @@ struct muster_region_peer {
 struct muster_regions_own {
 	struct muster_region_own *table;
 	uint32_t nr;		/* entries of the table; key & 0xffff is the index plus one */
-	uint32_t generation;
+	uint64_t generation;	/* regions so far */
 	uint32_t ranks;		/* who may be told of memory; 0: nobody ever is */
 	int probe[2];		/* a pipe */
+	uint32_t files[MUSTER_REGION_FILES_MAX];	/* keys of those that had an fd last */
+	uint32_t next_file;
 };
 
 struct muster_regions_peer {
@@ -65,13 +69,21 @@ int muster_region_register(struct muster_regions_own *regions, void *addr, size_
 			   int access, uint32_t *key);
 void muster_region_deregister(struct muster_regions_own *regions, uint32_t key);
 
-/** muster_region_alloc() - zeroed memory in a sealed memfd, with a key. -ENOMEM, -ENOSPC, ... */
+/**
+ * muster_region_alloc() - zeroed memory with a key, in a sealed memfd if it is more than a
+ * page, as no less is read in place. -ENOMEM, -ENOSPC, ...
+ */
 int muster_region_alloc(struct muster_regions_own *regions, size_t bytes, void **addr,
 			uint32_t *key);
 /** muster_region_withdraw() - give it up; the key stays until muster_region_forget(). */
 void muster_region_withdraw(struct muster_regions_own *regions, uint32_t key);
 /** muster_region_told() - a rank was told that it is there or, once it is withdrawn, gone. */
 void muster_region_told(struct muster_region_own *region, uint32_t rank);
+/** muster_region_known() - whether a rank was told that it is there, and not that it is gone. */
+static inline bool muster_region_known(const struct muster_region_own *region, uint32_t rank)
+{
+	return region->known[rank / 8] >> rank % 8 & 1;
+}
 /** muster_region_forget() - nobody knows it any more: free the key. */
 void muster_region_forget(struct muster_region_own *region);
 

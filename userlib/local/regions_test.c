@@ -154,7 +154,7 @@ static void many_keys_stay_apart(void **state)
 
 static void allocated_memory_is_zero_and_others_can_only_read_it(void **state)
 {
-	static const size_t sizes[] = { 1, PAGE, 5 << 20 };
+	static const size_t sizes[] = { PAGE + 1, 2 * PAGE, 5 << 20 };
 
 	(void)state;
 	for (int i = 0; i < 3; i++) {
@@ -179,6 +179,38 @@ static void allocated_memory_is_zero_and_others_can_only_read_it(void **state)
 	}
 	assert_int_equal(muster_region_alloc(&own, SIZE_MAX, &(void *){ NULL }, &(uint32_t){ 0 }),
 			 -ENOMEM);
+}
+
+static void memory_up_to_a_page_takes_no_file(void **state)
+{
+	static const size_t sizes[] = { 1, PAGE };
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		uint8_t *memory;
+		uint32_t key;
+
+		assert_int_equal(muster_region_alloc(&own, sizes[i], (void **)&memory, &key), 0);
+		assert_int_equal(muster_region_find(&own, key)->fd, -1);
+		memset(memory, 0x5a, sizes[i]);
+		assert_ptr_equal(muster_region_range(&own, key, (uintptr_t)memory, 1, RW), memory);
+		muster_region_withdraw(&own, key);
+		muster_region_forget(muster_region_find(&own, key));
+	}
+}
+
+/* The program needs descriptors, too. */
+static void only_so_many_regions_have_a_file(void **state)
+{
+	enum { NR = MUSTER_REGION_FILES_MAX + 10 };
+	static uint32_t keys[NR];
+	void *memory;
+
+	(void)state;
+	for (int i = 0; i < NR; i++)
+		assert_int_equal(muster_region_alloc(&own, 2 * PAGE, &memory, &keys[i]), 0);
+	for (int i = 0; i < NR; i++)
+		assert_int_equal(muster_region_find(&own, keys[i])->fd >= 0, i >= 10);
 }
 
 static void a_peers_region_is_readable_until_it_is_swept(void **state)
@@ -254,6 +286,8 @@ int main(void)
 		TEST(probing_changes_nothing),
 		TEST(many_keys_stay_apart),
 		TEST(allocated_memory_is_zero_and_others_can_only_read_it),
+		TEST(memory_up_to_a_page_takes_no_file),
+		TEST(only_so_many_regions_have_a_file),
 		TEST(a_peers_region_is_readable_until_it_is_swept),
 		TEST(a_peers_trap_is_refused),
 	};

@@ -17,20 +17,24 @@
 enum {
 	RING_BYTES_FEW = 256 << 10,	/* of each ring, up to RANKS_FEW ranks */
 	RING_BYTES_MANY = 64 << 10,
+	RING_BYTES_MOST = MUSTER_RING_BYTES_MIN,
 	RANKS_FEW = 8,
+	RANKS_MANY = 64,
 	PAGE = 4096,
 };
 
 int muster_rings_open(struct muster_rings *rings, uint32_t rank, uint32_t size, int *fd)
 {
-	uint32_t ring_bytes = size <= RANKS_FEW ? RING_BYTES_FEW : RING_BYTES_MANY;
+	uint32_t ring_bytes = size <= RANKS_FEW ? RING_BYTES_FEW :
+			      size <= RANKS_MANY ? RING_BYTES_MANY : RING_BYTES_MOST;
 
 	*rings = (struct muster_rings){
 		.rank = rank, .size = size, .ring_bytes = ring_bytes,
 		.region_bytes = muster_ring_region_size(size, ring_bytes),
 	};
 	rings->peers = calloc(size, sizeof(*rings->peers));
-	if (!rings->peers)
+	rings->ringing = calloc(size, sizeof(*rings->ringing));
+	if (!rings->peers || !rings->ringing)
 		return -ENOMEM;
 	return rank ? 0 : muster_memory_file("muster-rings", size * rings->region_bytes, fd);
 }
@@ -38,6 +42,7 @@ int muster_rings_open(struct muster_rings *rings, uint32_t rank, uint32_t size, 
 void muster_rings_close(struct muster_rings *rings)
 {
 	free(rings->peers);
+	free(rings->ringing);
 	if (rings->memory)
 		munmap(rings->memory, rings->size * rings->region_bytes);
 }
@@ -55,18 +60,15 @@ static int let_write(void *addr, size_t bytes)
 	return mprotect(addr, bytes, PROT_READ | PROT_WRITE) ? -errno : 0;
 }
 
-static int attach_peer(struct muster_rings *rings, uint32_t rank)
+/* Our ring at a peer, when we first send to it. */
+static int ring_open(struct muster_rings *rings, struct muster_rings_peer *peer)
 {
-	struct muster_rings_peer *peer = &rings->peers[rank];
 	size_t bytes;
 	void *lines = muster_ring_lines(&peer->region, rings->rank, &bytes);
-	int err = let_write(peer->region.head, PAGE);
 
-	if (!err)
-		err = let_write(lines, bytes);
-	if (!err)
-		err = muster_ring_producer_init(&peer->to, &peer->region, rings->rank);
-	return err ? err : muster_ring_consumer_init(&peer->from, &rings->inbound, rank);
+	if (let_write(peer->region.head, PAGE) || let_write(lines, bytes))
+		return -EAGAIN;
+	return muster_ring_producer_init(&peer->to, &peer->region, rings->rank);
 }
 
 static int attach_own(struct muster_rings *rings)
@@ -101,7 +103,8 @@ int muster_rings_attach(struct muster_rings *rings, int fd)
 		err = attach_own(rings);
 	for (uint32_t rank = 0; rank < rings->size && !err; rank++)
 		if (rank != rings->rank)
-			err = attach_peer(rings, rank);
+			err = muster_ring_consumer_init(&rings->peers[rank].from,
+							&rings->inbound, rank);
 	return err;
 }
 
@@ -115,10 +118,12 @@ int muster_rings_send(struct muster_rings *rings, const struct muster_packet *pa
 	if (rank >= rings->size || rank == rings->rank)
 		return -EHOSTUNREACH;
 	peer = &rings->peers[rank];
-	err = muster_ring_send(&peer->to, packet, payload);
-	if (!err) {
+	err = peer->to.lines ? 0 : ring_open(rings, peer);
+	if (!err)
+		err = muster_ring_send(&peer->to, packet, payload);
+	if (!err && !peer->ringing) {
 		peer->ringing = true;
-		rings->ringing = true;
+		rings->ringing[rings->nr_ringing++] = rank;
 	}
 	return err;
 }
@@ -148,27 +153,27 @@ int muster_rings_receive(struct muster_rings *rings, uint32_t rank, int budget,
 
 bool muster_rings_empty(const struct muster_rings *rings)
 {
+	struct muster_rings_peer *peer;
 	struct muster_packet packet;
 	const void *payload;
 
-	for (uint32_t rank = 0; rank < rings->size; rank++)
-		if (rank != rings->rank && !rings->peers[rank].broken &&
-		    muster_ring_poll(&rings->peers[rank].from, &packet, &payload))
-			return false;
+	for (uint32_t word = 0; word < muster_rings_words(rings); word++)
+		for (uint64_t used = muster_rings_used(rings, word); used; used &= used - 1) {
+			peer = &rings->peers[64 * word + __builtin_ctzll(used)];
+			if (!peer->broken &&
+			    muster_ring_poll(&peer->from, &packet, &payload))
+				return false;
+		}
 	return true;
 }
 
 void muster_rings_flush(struct muster_rings *rings, void (*wake)(void *owner, uint32_t rank),
 			void *owner)
 {
-	if (!rings->ringing)
-		return;
-	rings->ringing = false;
-	for (uint32_t rank = 0; rank < rings->size; rank++) {
+	while (rings->nr_ringing) {
+		uint32_t rank = rings->ringing[--rings->nr_ringing];
 		struct muster_rings_peer *peer = &rings->peers[rank];
 
-		if (!peer->ringing)
-			continue;
 		peer->ringing = false;
 		if (muster_ring_wants_wake(&peer->region))
 			wake(owner, rank);

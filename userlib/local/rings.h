@@ -3,7 +3,7 @@
  * All memory rings of one rank (wire/ring.h): its inbound region, in which every
  * other rank has a ring, and its own ring in theirs. The regions of all lie in one
  * memory, which rank 0 makes; it is vast and sparse: a ring that is not used takes
- * none. Who sends to a sleeper wakes it: muster_rings_flush() says whom.
+ * none, nor is it set up. Who sends to a sleeper wakes it: muster_rings_flush() says whom.
  */
 #ifndef MUSTER_RINGS_H
 #define MUSTER_RINGS_H
@@ -17,7 +17,7 @@
 
 struct muster_rings_peer {
 	struct muster_ring_region region;	/* its inbound one */
-	struct muster_ring_producer to;
+	struct muster_ring_producer to;	/* without lines: not used yet */
 	struct muster_ring_consumer from;
 	bool ringing;		/* sent to since the last look whether it sleeps */
 	bool broken;		/* what is in `from` was never sent by a sane peer */
@@ -30,7 +30,8 @@ struct muster_rings {
 	size_t region_bytes;
 	void *memory;		/* of all ranks' regions, by rank; NULL: not mapped */
 	struct muster_ring_region inbound;
-	bool ringing;		/* some peer is */
+	uint32_t nr_ringing;
+	uint32_t *ringing;	/* who are */
 	struct muster_rings_peer *peers;
 };
 
@@ -41,7 +42,10 @@ void muster_rings_close(struct muster_rings *rings);
 /** muster_rings_attach() - map the memory that rank 0 has made; fd stays the caller's. */
 int muster_rings_attach(struct muster_rings *rings, int fd);
 
-/** muster_rings_send() - 0; -EAGAIN: full; -EHOSTUNREACH: no such peer; -EPROTO: it is broken. */
+/**
+ * muster_rings_send() - 0; -EAGAIN: full, or no memory to map it now; -EHOSTUNREACH: no such
+ * peer; -EPROTO: it is broken.
+ */
 int muster_rings_send(struct muster_rings *rings, const struct muster_packet *packet,
 		      const void *payload);
 
@@ -51,6 +55,26 @@ int muster_rings_send(struct muster_rings *rings, const struct muster_packet *pa
  */
 int muster_rings_receive(struct muster_rings *rings, uint32_t rank, int budget,
 			 const struct muster_wire_events *events, void *owner);
+
+/** muster_rings_words() - of the bits below. */
+static inline uint32_t muster_rings_words(const struct muster_rings *rings)
+{
+	return (rings->size + 63) / 64;
+}
+
+/**
+ * muster_rings_used() - a bit for each of 64 other ranks, from 64 * word on: something has
+ * come from it, or somebody says so.
+ */
+static inline uint64_t muster_rings_used(const struct muster_rings *rings, uint32_t word)
+{
+	uint64_t used = __atomic_load_n(&rings->inbound.head->used[word], __ATOMIC_RELAXED);
+	uint32_t ranks = rings->size - 64 * word;
+
+	if (ranks < 64)
+		used &= (1ull << ranks) - 1;
+	return word == rings->rank / 64 ? used & ~(1ull << rings->rank % 64) : used;
+}
 
 /** muster_rings_empty() - whether nothing has come from anyone. */
 bool muster_rings_empty(const struct muster_rings *rings);

@@ -43,6 +43,15 @@ static void *dma_map(void *world, uint16_t vp, uint32_t key, uint64_t addr, uint
 				   write ? MUSTER_ACCESS_WRITE : MUSTER_ACCESS_READ);
 }
 
+static uint64_t key_life(void *world, uint16_t vp, uint32_t key)
+{
+	const struct local *local = world;
+	const struct muster_region_own *region = muster_region_find(&local->memory, key);
+
+	(void)vp;
+	return region && !region->withdrawn ? region->life : 0;
+}
+
 static int dma_read(void *world, uint16_t vp, uint32_t key, uint64_t addr, void *buf,
 		    uint32_t len)
 {
@@ -65,16 +74,18 @@ static int dma_write(void *world, uint16_t vp, uint32_t key, uint64_t addr, cons
 	return 0;
 }
 
+/* A peer that does not know the region is told now, before the packet that refers to it. */
 static bool shareable(void *world, uint16_t vp, uint32_t key, uint32_t node)
 {
-	const struct local *local = world;
-	const struct muster_region_own *region = muster_region_find(&local->memory, key);
+	struct local *local = world;
+	struct muster_region_own *region = muster_region_find(&local->memory, key);
 
 	(void)vp;
-	return region && region->shared && node < local->size && region->known[node];
+	return region && region->shared && node < local->size &&
+	       (muster_region_known(region, node) || muster_local_share(local, region, node));
 }
 
-/* The announcement was sent before the packet that refers to it: it may wait in the mesh. */
+/* What was told before the packet that refers to it may wait in the mesh. */
 static const void *peer_map(void *world, uint32_t node, uint16_t vp, uint32_t key, uint64_t addr,
 			    uint64_t len)
 {
@@ -194,6 +205,7 @@ const struct muster_engine_world *muster_local_world(bool rings)
 		.now_us = now_us,
 		.dma_read = dma_read,
 		.dma_write = dma_write,
+		.key_life = key_life,
 		.dma_map = dma_map,
 		.shareable = shareable,
 		.peer_map = peer_map,
@@ -209,6 +221,7 @@ const struct muster_engine_world *muster_local_world(bool rings)
 		.now_us = now_us,
 		.dma_read = dma_read,
 		.dma_write = dma_write,
+		.key_life = key_life,
 		.dma_map = dma_map,
 		.send = send_wire,
 		.complete = complete,

@@ -20,6 +20,9 @@ struct muster_builder {
 void muster_builder_init(struct muster_builder *builder, const char *name, enum muster_coll coll,
 			 uint32_t ranks, uint32_t chunks, uint32_t root);
 
+/** muster_builder_places() - of a custom schedule, which needs them: by chunk and rank. */
+void muster_builder_places(struct muster_builder *builder, const uint8_t *places);
+
 /** muster_builder_step() - end the step; one without transfers is not ended. */
 void muster_builder_step(struct muster_builder *builder);
 

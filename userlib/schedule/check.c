@@ -93,6 +93,8 @@ static int check_head(struct checker *checker)
 	if (s->root >= s->ranks)
 		return refuse(checker, "root %" PRIu32 ", but there are %" PRIu32 " ranks", s->root,
 			      s->ranks);
+	if (s->coll == MUSTER_COLL_CUSTOM && !s->places)
+		return refuse(checker, "a custom schedule that does not say where chunks are");
 	if (s->nr_transfers > MUSTER_SCHEDULE_TRANSFERS_MAX)
 		return refuse(checker, "more than %d transfers", MUSTER_SCHEDULE_TRANSFERS_MAX);
 	return 0;
@@ -177,16 +179,18 @@ static void add_to_set(struct value *value, uint32_t rank)
 static void begin_value(struct checker *checker, uint32_t chunk, uint32_t rank)
 {
 	struct value *value = &checker->before[rank];
+	uint32_t origin;
 
 	memset(value->set, 0, checker->set_words * sizeof(*value->set));
 	value->replaced_by = NULL;
 	value->there = muster_coll_has(checker->schedule, chunk, rank);
 	if (!value->there)
 		return;
-	add_to_set(value, rank);
-	add_to_set(&checker->contributors, rank);
+	origin = muster_coll_origin(checker->schedule, chunk, rank);
+	add_to_set(value, origin);
+	add_to_set(&checker->contributors, origin);
 	for (int i = 0; i < 2; i++)
-		value->digest[i] = XXH64(&rank, sizeof(rank), i);
+		value->digest[i] = XXH64(&origin, sizeof(origin), i);
 }
 
 /* ---- running ------------------------------------------------------------- */
@@ -220,6 +224,9 @@ static int run_reduce(struct checker *checker, const struct muster_transfer *t, 
 	if (!checker->coll->combines)
 		return refuse_transfer(checker, t, "there is nothing to reduce in %s",
 				       checker->coll->name);
+	if (!into->there)
+		return refuse_transfer(checker, t, "rank %" PRIu32 " has nothing yet to combine "
+				       "it with", t->to);
 	if (twice >= 0)
 		return refuse_transfer(checker, t,
 				       "counts the contribution of rank %" PRId64 " twice", twice);
@@ -271,6 +278,19 @@ static int refuse_missing(struct checker *checker, uint32_t chunk, uint32_t rank
 	return err;
 }
 
+/* Nothing of a rank behind it has come into a rank's result. */
+static int check_prefix(struct checker *checker, uint32_t chunk, uint32_t rank)
+{
+	const uint64_t *set = checker->before[rank].set;
+
+	for (uint32_t other = rank + 1; other < checker->schedule->ranks; other++)
+		if (set[other / WORD_BITS] >> other % WORD_BITS & 1)
+			return refuse(checker, "chunk %" PRIu32 ": rank %" PRIu32 " ends with the "
+				      "contribution of rank %" PRIu32 ", which is behind it", chunk,
+				      rank, other);
+	return 0;
+}
+
 /* Whether a rank that needs the result has it; the same as rank `first` has. */
 static int check_result(struct checker *checker, uint32_t chunk, uint32_t rank, uint32_t first)
 {
@@ -281,8 +301,10 @@ static int check_result(struct checker *checker, uint32_t chunk, uint32_t rank, 
 		return refuse(checker, "chunk %" PRIu32 ": rank %" PRIu32 " ends without it", chunk,
 			      rank);
 	missing = first_in(checker, &checker->contributors, value, false);
-	if (missing >= 0)
+	if (missing >= 0 && !(checker->coll->prefix && missing > rank))
 		return refuse_missing(checker, chunk, rank, missing);
+	if (checker->coll->prefix)
+		return check_prefix(checker, chunk, rank);
 	if (checker->coll->has_data &&
 	    memcmp(value->digest, other->digest, sizeof(value->digest)))
 		return refuse(checker,

@@ -97,6 +97,27 @@ static const struct {
 	{ SCHEDULE("alltoall", 2, 4, "step 0\n0 -> 1 chunk 1 copy\n1 -> 0 chunk 2 copy\n"), NULL },
 	{ SCHEDULE("reduce-scatter", 2, 2,
 		   "step 0\n1 -> 0 chunk 0 reduce\n0 -> 1 chunk 1 reduce\n"), NULL },
+	/* scan: of oneself and those before */
+	{ SCHEDULE("scan", 3, 1,
+		   "step 0\n0 -> 1 chunk 0 reduce\n1 -> 2 chunk 0 reduce\nstep 1\n"
+		   "0 -> 2 chunk 0 reduce\n"), NULL },
+	{ SCHEDULE("scan", 3, 1, "step 0\n0 -> 1 chunk 0 reduce\n1 -> 2 chunk 0 reduce\n"),
+	  "chunk 0: rank 2 ends without the contribution of rank 0" },
+	{ SCHEDULE("scan", 2, 1, "step 0\n0 -> 1 chunk 0 reduce\n1 -> 0 chunk 0 reduce\n"),
+	  "chunk 0: rank 0 ends with the contribution of rank 1, which is behind it" },
+	/* custom: the same at several, or contributions, and who only helps */
+	{ SCHEDULE("custom", 4, 2, "chunk 0 at 0 1 to 2 3\nchunk 1 sum 0 1 to 2 3\n"
+		   "step 0\n0 -> 2 chunk 0 copy\n1 -> 3 chunk 0 copy\n0 -> 2 chunk 1 copy\n"
+		   "1 -> 2 chunk 1 reduce\nstep 1\n2 -> 3 chunk 1 copy\n"), NULL },
+	{ SCHEDULE("custom", 3, 1, "chunk 0 at 0 1 to 2\n"
+		   "step 0\n0 -> 2 chunk 0 copy\n1 -> 2 chunk 0 reduce\n"),
+	  "step 0, 1 -> 2, chunk 0: counts the contribution of rank 0 twice" },
+	{ SCHEDULE("custom", 3, 1, "chunk 0 sum 0 1 to 2\nstep 0\n0 -> 2 chunk 0 reduce\n"
+		   "1 -> 2 chunk 0 reduce\n"),
+	  "step 0, 0 -> 2, chunk 0: rank 2 has nothing yet to combine it with" },
+	{ SCHEDULE("custom", 3, 1, "chunk 0 sum 0 1 to 1 2\nstep 0\n0 -> 2 chunk 0 copy\n"
+		   "1 -> 2 chunk 0 reduce\n"),
+	  "chunk 0: rank 1 ends without the contribution of rank 0" },
 	/* right: 0 + 1 is 1 + 0 */
 	{ SCHEDULE("allreduce", 2, 1, "step 0\n1 -> 0 chunk 0 reduce\n0 -> 1 chunk 0 reduce\n"),
 	  NULL },

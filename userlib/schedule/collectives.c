@@ -7,16 +7,24 @@
 #include "schedule.h"
 
 static const struct muster_coll_row rows[] = {
-	[MUSTER_COLL_BARRIER] = { "barrier", MUSTER_WHO_ALL, MUSTER_WHO_ALL, true, false },
-	[MUSTER_COLL_BROADCAST] = { "broadcast", MUSTER_WHO_ROOT, MUSTER_WHO_ALL, false, true },
-	[MUSTER_COLL_REDUCE] = { "reduce", MUSTER_WHO_ALL, MUSTER_WHO_ROOT, true, true },
-	[MUSTER_COLL_ALLREDUCE] = { "allreduce", MUSTER_WHO_ALL, MUSTER_WHO_ALL, true, true },
+	[MUSTER_COLL_BARRIER] = { "barrier", MUSTER_WHO_ALL, MUSTER_WHO_ALL, true, false, false },
+	[MUSTER_COLL_BROADCAST] = { "broadcast", MUSTER_WHO_ROOT, MUSTER_WHO_ALL, false, true,
+				    false },
+	[MUSTER_COLL_REDUCE] = { "reduce", MUSTER_WHO_ALL, MUSTER_WHO_ROOT, true, true, false },
+	[MUSTER_COLL_ALLREDUCE] = { "allreduce", MUSTER_WHO_ALL, MUSTER_WHO_ALL, true, true,
+				    false },
 	[MUSTER_COLL_REDUCE_SCATTER] = { "reduce-scatter", MUSTER_WHO_ALL, MUSTER_WHO_OWNER, true,
-					 true },
-	[MUSTER_COLL_ALLGATHER] = { "allgather", MUSTER_WHO_OWNER, MUSTER_WHO_ALL, false, true },
-	[MUSTER_COLL_GATHER] = { "gather", MUSTER_WHO_OWNER, MUSTER_WHO_ROOT, false, true },
-	[MUSTER_COLL_SCATTER] = { "scatter", MUSTER_WHO_ROOT, MUSTER_WHO_OWNER, false, true },
-	[MUSTER_COLL_ALLTOALL] = { "alltoall", MUSTER_WHO_OWNER, MUSTER_WHO_PARTNER, false, true },
+					 true, false },
+	[MUSTER_COLL_ALLGATHER] = { "allgather", MUSTER_WHO_OWNER, MUSTER_WHO_ALL, false, true,
+				    false },
+	[MUSTER_COLL_GATHER] = { "gather", MUSTER_WHO_OWNER, MUSTER_WHO_ROOT, false, true, false },
+	[MUSTER_COLL_SCATTER] = { "scatter", MUSTER_WHO_ROOT, MUSTER_WHO_OWNER, false, true,
+				  false },
+	[MUSTER_COLL_ALLTOALL] = { "alltoall", MUSTER_WHO_OWNER, MUSTER_WHO_PARTNER, false, true,
+				   false },
+	[MUSTER_COLL_SCAN] = { "scan", MUSTER_WHO_ALL, MUSTER_WHO_ALL, true, true, true },
+	[MUSTER_COLL_CUSTOM] = { "custom", MUSTER_WHO_PLACES, MUSTER_WHO_PLACES, true, true,
+				 false },
 };
 
 const struct muster_coll_row *muster_coll_row(enum muster_coll coll)
@@ -63,17 +71,46 @@ static bool concerns(enum muster_who who, const struct muster_schedule *schedule
 	case MUSTER_WHO_PARTNER:
 		return rank == chunk % each / (each / schedule->ranks);
 	case MUSTER_WHO_ALL:
+	case MUSTER_WHO_PLACES:
 		break;
 	}
 	return true;
 }
 
+static uint8_t place_of(const struct muster_schedule *schedule, uint32_t chunk, uint32_t rank)
+{
+	return schedule->places[(size_t)chunk * schedule->ranks + rank];
+}
+
 bool muster_coll_has(const struct muster_schedule *schedule, uint32_t chunk, uint32_t rank)
 {
+	if (schedule->coll == MUSTER_COLL_CUSTOM)
+		return place_of(schedule, chunk, rank) & MUSTER_PLACE_HAS;
 	return concerns(muster_coll_row(schedule->coll)->has, schedule, chunk, rank);
+}
+
+uint32_t muster_coll_origin(const struct muster_schedule *schedule, uint32_t chunk, uint32_t rank)
+{
+	uint32_t first = 0;
+
+	if (schedule->coll != MUSTER_COLL_CUSTOM ||
+	    place_of(schedule, chunk, rank) & MUSTER_PLACE_OWN)
+		return rank;
+	while (first < rank && !(place_of(schedule, chunk, first) & MUSTER_PLACE_HAS))
+		first++;
+	return first;
 }
 
 bool muster_coll_needs(const struct muster_schedule *schedule, uint32_t chunk, uint32_t rank)
 {
+	if (schedule->coll == MUSTER_COLL_CUSTOM)
+		return place_of(schedule, chunk, rank) & MUSTER_PLACE_NEEDS;
 	return concerns(muster_coll_row(schedule->coll)->needs, schedule, chunk, rank);
+}
+
+bool muster_coll_in_place(enum muster_coll coll)
+{
+	const struct muster_coll_row *row = muster_coll_row(coll);
+
+	return row->has == MUSTER_WHO_OWNER || row->has == MUSTER_WHO_PLACES || row->prefix;
 }

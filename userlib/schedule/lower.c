@@ -469,7 +469,7 @@ static int measure(struct lowering *l)
 	struct muster_program *program = l->program;
 	int err;
 
-	if (muster_coll_row(schedule->coll)->has == MUSTER_WHO_OWNER && !l->params->in_place) {
+	if (muster_coll_in_place(schedule->coll) && !l->params->in_place) {
 		snprintf(l->why, l->why_len, "step 0: %s is lowered in place only",
 			 muster_coll_name(schedule->coll));
 		return -E2BIG;
@@ -485,8 +485,12 @@ static int measure(struct lowering *l)
 	if (err)
 		return err;
 	program->nr_stages = l->stages.nr;
-	/* From one stage to the next data goes through memory, where there is any. */
+	/*
+	 * From one stage to the next data goes through memory, where there is any; and a rank
+	 * that begins with a part of it may end with that, never stored.
+	 */
 	program->is_inline = schedule->chunks == 1 && program->bytes <= MUSTER_INLINE_MAX &&
+			     !muster_coll_in_place(schedule->coll) &&
 			     (program->nr_stages == 1 || !program->bytes);
 	if (!program->is_inline)
 		err = muster_stages_copy(schedule, &l->stages, l->why, l->why_len);

@@ -21,6 +21,7 @@ void muster_schedule_free(struct muster_schedule *schedule)
 {
 	if (!schedule)
 		return;
+	free(schedule->places);
 	free(schedule->transfers);
 	free(schedule);
 }
@@ -49,6 +50,8 @@ uint64_t muster_schedule_hash(const struct muster_schedule *schedule)
 
 		hash = XXH64(words, sizeof(words), hash);
 	}
+	if (schedule->places)
+		hash = XXH64(schedule->places, (size_t)schedule->chunks * schedule->ranks, hash);
 	return hash;
 }
 
@@ -103,6 +106,23 @@ void muster_builder_init(struct muster_builder *builder, const char *name, enum 
 		builder->err = -EINVAL;
 }
 
+void muster_builder_places(struct muster_builder *builder, const uint8_t *places)
+{
+	struct muster_schedule *schedule = &builder->schedule;
+	size_t nr = (size_t)schedule->chunks * schedule->ranks;
+
+	if (builder->err)
+		return;
+	if (schedule->coll != MUSTER_COLL_CUSTOM || nr > MUSTER_SCHEDULE_PLACES_MAX)
+		builder->err = -EINVAL;
+	else
+		schedule->places = malloc(nr);
+	if (schedule->places)
+		memcpy(schedule->places, places, nr);
+	else if (!builder->err)
+		builder->err = -ENOMEM;
+}
+
 void muster_builder_step(struct muster_builder *builder)
 {
 	builder->step = builder->schedule.steps;
@@ -148,8 +168,12 @@ void muster_builder_add(struct muster_builder *builder, uint32_t chunk, uint32_t
 
 int muster_builder_end(struct muster_builder *builder, struct muster_schedule **schedule)
 {
-	struct muster_schedule *made = builder->err ? NULL : malloc(sizeof(*made));
+	struct muster_schedule *made;
 
+	if (!builder->err && builder->schedule.coll == MUSTER_COLL_CUSTOM &&
+	    !builder->schedule.places)
+		builder->err = -EINVAL;
+	made = builder->err ? NULL : malloc(sizeof(*made));
 	if (!made) {
 		muster_builder_abandon(builder);
 		return builder->err ? builder->err : -ENOMEM;
@@ -161,6 +185,8 @@ int muster_builder_end(struct muster_builder *builder, struct muster_schedule **
 
 void muster_builder_abandon(struct muster_builder *builder)
 {
+	free(builder->schedule.places);
 	free(builder->schedule.transfers);
 	builder->schedule.transfers = NULL;
+	builder->schedule.places = NULL;
 }

@@ -32,6 +32,8 @@ enum muster_coll {
 	MUSTER_COLL_GATHER = 7,
 	MUSTER_COLL_SCATTER = 8,
 	MUSTER_COLL_ALLTOALL = 9,
+	MUSTER_COLL_SCAN = 10,		/* inclusive */
+	MUSTER_COLL_CUSTOM = 11,	/* by the schedule's own places */
 	MUSTER_COLL_END			/* one more than the last */
 };
 
@@ -41,6 +43,14 @@ enum muster_who {
 	MUSTER_WHO_ROOT,
 	MUSTER_WHO_OWNER,
 	MUSTER_WHO_PARTNER,		/* rank j, if the chunk is in the j-th share of its owner */
+	MUSTER_WHO_PLACES,		/* as the schedule says itself */
+};
+
+/* What a rank has to do with a chunk, in a custom schedule. */
+enum muster_place {
+	MUSTER_PLACE_HAS = 1,		/* at the start: the same as others who have it, or, */
+	MUSTER_PLACE_OWN = 2,		/* with this, a contribution of its own */
+	MUSTER_PLACE_NEEDS = 4,
 };
 
 /* What a collective means; there is no more to it (collectives.c has the table). */
@@ -50,6 +60,7 @@ struct muster_coll_row {
 	enum muster_who needs;		/* must have the combination of them all, at the end */
 	bool combines;			/* else a chunk has one contribution, which travels */
 	bool has_data;			/* else it only matters who has heard of whom */
+	bool prefix;			/* a rank's result is of itself and the ranks before */
 };
 
 enum muster_schedule_limit {
@@ -58,6 +69,7 @@ enum muster_schedule_limit {
 	MUSTER_SCHEDULE_STEPS_MAX = 1 << 20,
 	MUSTER_SCHEDULE_TRANSFERS_MAX = 1 << 26,
 	MUSTER_SCHEDULE_NAME_MAX = 31,
+	MUSTER_SCHEDULE_PLACES_MAX = 1 << 24,
 };
 
 struct muster_transfer {
@@ -81,6 +93,7 @@ struct muster_schedule {
 	uint32_t root;		/* where there is one (muster_coll_rooted()); else 0 */
 	uint32_t nr_transfers;
 	struct muster_transfer *transfers;	/* by step, then as listed */
+	uint8_t *places;	/* custom: enum muster_place, by chunk and rank; else NULL */
 };
 
 /** muster_coll_row() - what a collective means; NULL: there is none of this number. */
@@ -96,8 +109,14 @@ uint64_t muster_coll_chunks_unit(enum muster_coll coll, uint32_t ranks);
 /** muster_coll_has() - whether a rank contributes to a chunk; of a schedule of right form. */
 bool muster_coll_has(const struct muster_schedule *schedule, uint32_t chunk, uint32_t rank);
 
+/** muster_coll_origin() - whose contribution a rank has that has one: of the same, the first's. */
+uint32_t muster_coll_origin(const struct muster_schedule *schedule, uint32_t chunk, uint32_t rank);
+
 /** muster_coll_needs() - whether a rank must have a chunk's result. */
 bool muster_coll_needs(const struct muster_schedule *schedule, uint32_t chunk, uint32_t rank);
+
+/** muster_coll_in_place() - whether it runs in place alone: not all ranks begin with it all. */
+bool muster_coll_in_place(enum muster_coll coll);
 
 void muster_schedule_free(struct muster_schedule *schedule);
 

@@ -17,8 +17,8 @@
 #define NAME_BYTES	"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
 
 enum {
-	LINE_MAX_BYTES = 255,
-	WORDS_MAX = 8,		/* no line has so many */
+	LINE_MAX_BYTES = 16383,	/* of lists of ranks; all else is short */
+	WORDS_MAX = 8192,
 };
 
 struct seen {
@@ -191,7 +191,7 @@ static int read_name(struct reader *reader, char name[MUSTER_SCHEDULE_NAME_MAX +
 
 static int read_coll(struct reader *reader, enum muster_coll *coll)
 {
-	char names[LINE_MAX_BYTES];	/* the table is ours: they fit */
+	char names[256];	/* the table is ours: they fit */
 	size_t names_len = 0;
 	const char *word;
 	int err = read_head(reader, "collective", &word);
@@ -205,6 +205,62 @@ static int read_coll(struct reader *reader, enum muster_coll *coll)
 				      muster_coll_name(*coll));
 	}
 	return refuse(reader, "collective \"%s\", but there are:%s", word, names);
+}
+
+/* chunk CHUNK at|sum RANK ... to RANK ... */
+static int read_chunk_places(struct reader *reader, uint32_t chunk, uint8_t *places)
+{
+	uint8_t place = MUSTER_PLACE_HAS;
+	uint32_t rank, number;
+	bool sum, needed = false;
+	int err = read_words(reader);
+
+	if (err)
+		return err;
+	sum = reader->nr_words > 5 && !strcmp(reader->words[2], "sum");
+	if (reader->nr_words < 6 || strcmp(reader->words[0], "chunk") ||
+	    (!sum && strcmp(reader->words[2], "at")))
+		return refuse(reader, "\"chunk %" PRIu32 " at RANK ... to RANK ...\" expected (or "
+			      "sum instead of at)", chunk);
+	err = parse_in_range(reader, "chunk", reader->words[1], chunk, chunk, &number);
+	if (sum)
+		place |= MUSTER_PLACE_OWN;
+	for (uint32_t i = 3; i < reader->nr_words && !err; i++) {
+		if (i > 3 && !needed && !strcmp(reader->words[i], "to")) {
+			place = MUSTER_PLACE_NEEDS;
+			needed = i + 1 < reader->nr_words;
+			continue;
+		}
+		err = parse_index(reader, "rank", reader->words[i],
+				  reader->builder.schedule.ranks, &rank);
+		if (!err)
+			places[rank] |= place;
+	}
+	if (!err && !needed)
+		err = refuse(reader, "\"to\" and the ranks that need it are missing");
+	return err;
+}
+
+/* Of a custom schedule: a line a chunk. */
+static int read_places(struct reader *reader)
+{
+	const struct muster_schedule *schedule = &reader->builder.schedule;
+	uint64_t nr = (uint64_t)schedule->chunks * schedule->ranks;
+	uint8_t *places;
+	int err = 0;
+
+	if (nr > MUSTER_SCHEDULE_PLACES_MAX)
+		return refuse(reader, "%" PRIu32 " chunks of %" PRIu32 " ranks are more than %d",
+			      schedule->chunks, schedule->ranks, MUSTER_SCHEDULE_PLACES_MAX);
+	places = calloc(nr, 1);
+	if (!places)
+		return -ENOMEM;
+	for (uint32_t chunk = 0; chunk < schedule->chunks && !err; chunk++)
+		err = read_chunk_places(reader, chunk, places + (size_t)chunk * schedule->ranks);
+	if (!err)
+		muster_builder_places(&reader->builder, places);
+	free(places);
+	return err;
 }
 
 /* A barrier has one; where ranks own chunks, each owns as many. */
@@ -241,6 +297,8 @@ static int read_heads(struct reader *reader)
 		err = read_head_number(reader, "root", 0, ranks - 1, &root);
 	if (!err)
 		muster_builder_init(&reader->builder, name, coll, ranks, chunks, root);
+	if (!err && coll == MUSTER_COLL_CUSTOM)
+		err = read_places(reader);
 	return err;
 }
 
@@ -386,19 +444,48 @@ static int read_steps(struct reader *reader)
 
 int muster_schedule_read(FILE *in, struct muster_schedule **schedule, char *why, size_t why_len)
 {
-	struct reader reader = { .in = in, .why = why, .why_len = why_len };
-	int err = read_heads(&reader);
+	struct reader *reader = calloc(1, sizeof(*reader));
+	int err;
 
+	if (!reader)
+		return -ENOMEM;
+	*reader = (struct reader){ .in = in, .why = why, .why_len = why_len };
+	err = read_heads(reader);
 	if (!err)
-		err = read_steps(&reader);
+		err = read_steps(reader);
 	if (!err)
-		err = muster_builder_end(&reader.builder, schedule);
+		err = muster_builder_end(&reader->builder, schedule);
 	else
-		muster_builder_abandon(&reader.builder);
+		muster_builder_abandon(&reader->builder);
 	if (err == -ENOMEM)
-		say_why(&reader, "out of memory");
-	free(reader.seen);
+		say_why(reader, "out of memory");
+	free(reader->seen);
+	free(reader);
 	return err;
+}
+
+static void write_ranks(const struct muster_schedule *schedule, uint32_t chunk, uint8_t place,
+			FILE *out)
+{
+	for (uint32_t rank = 0; rank < schedule->ranks; rank++)
+		if (schedule->places[(size_t)chunk * schedule->ranks + rank] & place)
+			fprintf(out, " %" PRIu32, rank);
+}
+
+static void write_places(const struct muster_schedule *schedule, FILE *out)
+{
+	for (uint32_t chunk = 0; chunk < schedule->chunks; chunk++) {
+		const uint8_t *places = schedule->places + (size_t)chunk * schedule->ranks;
+		bool sum = false;
+
+		for (uint32_t rank = 0; rank < schedule->ranks; rank++)
+			sum |= places[rank] & MUSTER_PLACE_OWN;
+		fprintf(out, "chunk %" PRIu32 " %s", chunk, sum ? "sum" : "at");
+		write_ranks(schedule, chunk, MUSTER_PLACE_HAS, out);
+		fprintf(out, " to");
+		write_ranks(schedule, chunk, MUSTER_PLACE_NEEDS, out);
+		fprintf(out, "\n");
+	}
 }
 
 int muster_schedule_write(const struct muster_schedule *schedule, FILE *out)
@@ -410,6 +497,8 @@ int muster_schedule_write(const struct muster_schedule *schedule, FILE *out)
 		schedule->ranks, schedule->chunks);
 	if (muster_coll_rooted(schedule->coll))
 		fprintf(out, "root %" PRIu32 "\n", schedule->root);
+	if (schedule->places)
+		write_places(schedule, out);
 	for (uint32_t i = 0; i < schedule->nr_transfers; i++) {
 		const struct muster_transfer *t = &schedule->transfers[i];
 

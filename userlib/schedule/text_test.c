@@ -14,6 +14,7 @@
 #include "schedule.h"
 
 #define HEAD	"muster-schedule 1\nname x\ncollective allreduce\nranks 4\nchunks 2\n"
+#define CUSTOM	"muster-schedule 1\nname x\ncollective custom\nranks 4\nchunks 2\n"
 #define STEP	HEAD "step 0\n"
 #define LINE	"0 -> 1 chunk 0 reduce\n"
 
@@ -58,7 +59,7 @@ static const struct {
 	{ "muster-schedule 1\nranks 4\n", "line 2: \"name\" and one word expected, not \"ranks\"" },
 	{ "muster-schedule 1\nname x\ncollective gossip\n",
 	  "line 3: collective \"gossip\", but there are: barrier broadcast reduce allreduce "
-	  "reduce-scatter allgather gather scatter alltoall" },
+	  "reduce-scatter allgather gather scatter alltoall scan custom" },
 	{ "muster-schedule 1\nname x\ncollective allgather\nranks 4\nchunks 6\n",
 	  "line 5: chunks 6, but in allgather of 4 ranks it is a multiple of 4" },
 	{ "muster-schedule 1\nname x\ncollective alltoall\nranks 4\nchunks 12\n",
@@ -99,7 +100,20 @@ static const struct {
 	  "line 7: \"FROM -> TO chunk CHUNK reduce\" (or copy), \"step\" or \"end\" expected" },
 	{ STEP "0 <- 1 chunk 0 copy\n",
 	  "line 7: \"FROM -> TO chunk CHUNK reduce\" (or copy), \"step\" or \"end\" expected" },
-	{ STEP "0 -> 1 chunk 0 copy 1 2 3\n", "line 7: too many words" },
+	{ STEP "0 -> 1 chunk 0 copy 1 2 3\n",
+	  "line 7: \"FROM -> TO chunk CHUNK reduce\" (or copy), \"step\" or \"end\" expected" },
+	{ CUSTOM "step 0\n",
+	  "line 6: \"chunk 0 at RANK ... to RANK ...\" expected (or sum instead of at)" },
+	{ CUSTOM "chunk 1 at 0 to 1\n", "line 6: chunk 1, but it can be 0 to 0" },
+	{ CUSTOM "chunk 0 at 0 to 4\n", "line 6: rank 4, but there are 4 ranks (0 to 3)" },
+	{ CUSTOM "chunk 0 at 0 1 2\n", "line 6: \"to\" and the ranks that need it are missing" },
+	{ CUSTOM "chunk 0 at 0 1 to\n",
+	  "line 6: \"to\" and the ranks that need it are missing" },
+	{ CUSTOM "chunk 0 at to 1 2\n", "line 6: rank \"to\" is not a number" },
+	{ CUSTOM "chunk 0 at 0 to 1\nstep 0\n",
+	  "line 7: \"chunk 1 at RANK ... to RANK ...\" expected (or sum instead of at)" },
+	{ "muster-schedule 1\nname x\ncollective custom\nranks 65536\nchunks 65536\n",
+	  "line 5: 65536 chunks of 65536 ranks are more than 16777216" },
 	{ STEP LINE "0 -> 1 chunk 1 copy\n" LINE "end\n",
 	  "line 9: 0 -> 1 chunk 0 stands in line 7 already" },
 	{ STEP "step 1\n", "line 7: step 0 is empty" },
@@ -124,12 +138,12 @@ static void wrong_text_is_refused_with_line_and_reason(void **state)
 
 static void long_lines_and_binary_are_refused(void **state)
 {
-	char text[2000] = HEAD;
+	static char text[20000] = HEAD;
 	size_t len = strlen(text);
 
 	(void)state;
-	memset(text + len, ' ', 256);
-	assert_refused(text, len + 256, "line 6: longer than 255 bytes");
+	memset(text + len, ' ', 16384);
+	assert_refused(text, len + 16384, "line 6: longer than 16383 bytes");
 	text[len + 4] = '\0';
 	assert_refused(text, len + 100, "line 6: byte 0: this is not text");
 }
@@ -273,9 +287,33 @@ static void a_directory_cannot_be_read(void **state)
 	fclose(in);
 }
 
+static void a_custom_schedule_reads_back_equal(void **state)
+{
+	static const char text[] =
+		CUSTOM "chunk 0 at 0 1 to 2 3\nchunk 1 sum 0 3 to 1\nstep 0\n"
+		"  0 -> 2  chunk 0  copy\n  1 -> 3  chunk 0  copy\n  0 -> 1  chunk 1  copy\n"
+		"  3 -> 1  chunk 1  reduce\nend\n";
+	struct muster_schedule *schedule;
+	char written[1000] = "", why[200];
+	FILE *out = fmemopen(written, sizeof(written), "w");
+	uint64_t hash;
+
+	(void)state;
+	if (read_bytes(text, strlen(text), &schedule, why, sizeof(why)))
+		fail_msg("%s", why);
+	assert_int_equal(muster_schedule_write(schedule, out), 0);
+	fclose(out);
+	assert_string_equal(written, text);
+	hash = muster_schedule_hash(schedule);
+	schedule->places[0] ^= MUSTER_PLACE_NEEDS;
+	assert_int_not_equal(muster_schedule_hash(schedule), hash);
+	muster_schedule_free(schedule);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_custom_schedule_reads_back_equal),
 		cmocka_unit_test(wrong_text_is_refused_with_line_and_reason),
 		cmocka_unit_test(long_lines_and_binary_are_refused),
 		cmocka_unit_test(every_cut_of_a_text_is_refused),

@@ -100,6 +100,8 @@ int muster_synth_fit(const struct muster_schedule *schedule, struct muster_sched
 
 	muster_builder_init(&f.builder, schedule->name, schedule->coll, schedule->ranks,
 			    schedule->chunks, schedule->root);
+	if (schedule->places)
+		muster_builder_places(&f.builder, schedule->places);
 	err = f.part ? fit_steps(&f) : -ENOMEM;
 	free(f.part);
 	free(f.rooms);

@@ -107,6 +107,34 @@ int muster_show_sends(const struct muster_schedule *schedule,
 
 /* ---- JSON ------------------------------------------------------------------------ */
 
+static json_t *json_of_ranks(const struct muster_schedule *schedule, uint32_t chunk, uint8_t place)
+{
+	json_t *ranks = json_array();
+
+	for (uint32_t rank = 0; rank < schedule->ranks; rank++)
+		if (schedule->places[(size_t)chunk * schedule->ranks + rank] & place)
+			json_array_append_new(ranks, json_integer(rank));
+	return ranks;
+}
+
+/* Of a custom schedule: {"at": [...], "to": [...]} by chunk, or "sum". */
+static int add_places(const struct muster_schedule *schedule, json_t *root)
+{
+	json_t *places = json_array();
+	int err = 0;
+
+	for (uint32_t chunk = 0; chunk < schedule->chunks && !err; chunk++) {
+		json_t *own = json_of_ranks(schedule, chunk, MUSTER_PLACE_OWN);
+		json_t *one = json_pack("{s:o, s:o}", json_array_size(own) ? "sum" : "at",
+					json_of_ranks(schedule, chunk, MUSTER_PLACE_HAS), "to",
+					json_of_ranks(schedule, chunk, MUSTER_PLACE_NEEDS));
+
+		err = json_array_append_new(places, one) ? -ENOMEM : 0;
+		json_decref(own);
+	}
+	return json_object_set_new(root, "places", places) || err ? -ENOMEM : 0;
+}
+
 int muster_show_json(const struct muster_schedule *schedule, FILE *out)
 {
 	json_t *transfers = json_array();
@@ -118,6 +146,8 @@ int muster_show_json(const struct muster_schedule *schedule, FILE *out)
 
 	if (!err && muster_coll_rooted(schedule->coll))
 		err = json_object_set_new(root, "root", json_integer(schedule->root)) ? -ENOMEM : 0;
+	if (!err && schedule->places)
+		err = add_places(schedule, root);
 	for (uint32_t i = 0; i < schedule->nr_transfers && !err; i++) {
 		const struct muster_transfer *t = &schedule->transfers[i];
 		json_t *one = json_pack("{s:I, s:I, s:I, s:I, s:b}", "step", (json_int_t)t->step,
@@ -162,6 +192,31 @@ static int write_transfers(const json_t *transfers, FILE *out, char *why, size_t
 	return 0;
 }
 
+static void write_ranks(const char *word, const json_t *ranks, FILE *out)
+{
+	const json_t *rank;
+	size_t index;
+
+	fprintf(out, " %s", word);
+	json_array_foreach(ranks, index, rank)
+		fprintf(out, " %lld", (long long)json_integer_value(rank));
+}
+
+static void write_places(const json_t *places, FILE *out)
+{
+	const json_t *one;
+	size_t chunk;
+
+	json_array_foreach(places, chunk, one) {
+		const json_t *sum = json_object_get(one, "sum");
+
+		fprintf(out, "chunk %zu", chunk);
+		write_ranks(sum ? "sum" : "at", sum ? sum : json_object_get(one, "at"), out);
+		write_ranks("to", json_object_get(one, "to"), out);
+		fprintf(out, "\n");
+	}
+}
+
 /* The same in the text form. */
 static int write_text(json_t *root, FILE *out, char *why, size_t why_len)
 {
@@ -185,6 +240,7 @@ static int write_text(json_t *root, FILE *out, char *why, size_t why_len)
 	root_rank = json_object_get(root, "root");
 	if (root_rank)
 		fprintf(out, "root %lld\n", (long long)json_integer_value(root_rank));
+	write_places(json_object_get(root, "places"), out);
 	if (write_transfers(transfers, out, why, why_len))
 		return -EINVAL;
 	fprintf(out, "end\n");

@@ -27,6 +27,7 @@ struct muster_solved {
 	enum muster_proof proof;
 	struct muster_solution *solution;	/* if found */
 	double cpu_seconds;			/* our own, and of all attempts, ended or not */
+	bool kept;				/* it was solved before (store.h) */
 	char why[256];				/* if refuted: by what; else how found */
 };
 

@@ -2,7 +2,8 @@
 /*
  * A file's name is the digest of its instance, whole: topology, places, steps and
  * rounds. It appears under its name only when it is complete. What does not read,
- * or does not verify, is as if it were not there.
+ * or does not verify, is as if it were not there. What the plain encoding did is kept
+ * apart, by seed and limit, time-outs too: it is measured, and would only do it again.
  */
 #include <endian.h>
 #include <errno.h>
@@ -19,9 +20,10 @@
 #include "store.h"
 #include "words.h"
 
-static void path_of(const char *folder, const struct muster_instance *instance, char *path,
-		    size_t len)
+static void path_of(const char *folder, const struct muster_instance *instance,
+		    const struct muster_solve_options *options, char *path, size_t len)
 {
+	char measured[64] = "";
 	uint32_t numbers[] = {
 		htole32(instance->chunks), htole32(instance->steps), htole32(instance->rounds),
 	};
@@ -32,8 +34,11 @@ static void path_of(const char *folder, const struct muster_instance *instance, 
 				     muster_topology_hash(instance->topology));
 	hash = XXH3_128bits_withSeed(instance->pre, places, hash.low64 ^ hash.high64 << 1);
 	hash = XXH3_128bits_withSeed(instance->post, places, hash.low64 ^ hash.high64 << 1);
-	snprintf(path, len, "%s/%016" PRIx64 "%016" PRIx64 ".solved", folder, (uint64_t)hash.high64,
-		 (uint64_t)hash.low64);
+	if (options->plain)
+		snprintf(measured, sizeof(measured), "-plain-%u-%u", options->seed,
+			 options->cpu_seconds);
+	snprintf(path, len, "%s/%016" PRIx64 "%016" PRIx64 "%s.solved", folder,
+		 (uint64_t)hash.high64, (uint64_t)hash.low64, measured);
 }
 
 /* send STEP CHUNK LINK */
@@ -65,43 +70,61 @@ static int read_sends(struct muster_words *words, const struct muster_instance *
 	return err;
 }
 
+static int read_head(struct muster_words *words, enum muster_proof *proof, double *cpu_seconds)
+{
+	uint32_t microseconds;
+	const char *word;
+	int err = muster_words_head(words, "muster-solved", &word);
+
+	if (!err && strcmp(word, "2"))
+		err = -EINVAL;
+	if (!err)
+		err = muster_words_head(words, "microseconds", &word);
+	if (!err)
+		err = muster_words_number(words, "time", word, 0, UINT32_MAX, &microseconds);
+	if (!err)
+		err = muster_words_head(words, "proof", &word);
+	if (err)
+		return err;
+	*cpu_seconds = microseconds / 1e6;
+	for (*proof = MUSTER_PROOF_UNKNOWN; *proof <= MUSTER_PROOF_REFUTED; ++*proof)
+		if (!strcmp(word, muster_proof_name(*proof)))
+			return 0;
+	return -EINVAL;
+}
+
 static int read_answer(FILE *in, const struct muster_instance *instance,
 		       struct muster_solved *solved)
 {
 	struct muster_words *words = calloc(1, sizeof(*words));
 	struct muster_solution *solution = calloc(1, sizeof(*solution));
-	const char *word;
+	enum muster_proof proof;
 	int err = words && solution ? 0 : -ENOMEM;
 
 	if (!err) {
 		*words = (struct muster_words){ .in = in, .why = solved->why,
 						.why_len = sizeof(solved->why) };
-		err = muster_words_head(words, "muster-solved", &word);
+		err = read_head(words, &proof, &solved->cpu_seconds);
 	}
-	if (!err && strcmp(word, "1"))
-		err = -EINVAL;
-	if (!err)
-		err = muster_words_head(words, "proof", &word);
-	if (!err && !strcmp(word, "refuted")) {
-		solved->proof = MUSTER_PROOF_REFUTED;
-	} else if (!err) {
+	if (!err && proof == MUSTER_PROOF_FOUND) {
 		solution->steps = instance->steps;
 		err = read_sends(words, instance, solution);
 		if (!err)
 			err = muster_solution_verify(instance, solution, solved->why,
 						     sizeof(solved->why));
 		if (!err) {
-			solved->proof = MUSTER_PROOF_FOUND;
 			solved->solution = solution;
 			solution = NULL;
 		}
 	}
+	if (!err)
+		solved->proof = proof;
 	muster_solution_free(solution);
 	free(words);
 	return err;
 }
 
-static bool find_answer(const char *path, const struct muster_instance *instance,
+static bool find_answer(const char *path, const struct muster_instance *instance, bool plain,
 			struct muster_solved *solved)
 {
 	FILE *in = fopen(path, "re");
@@ -114,6 +137,9 @@ static bool find_answer(const char *path, const struct muster_instance *instance
 	fclose(in);
 	if (err)
 		return false;
+	if (!plain)
+		solved->cpu_seconds = 0;	/* but it is what was measured, if that is the use */
+	solved->kept = true;
 	snprintf(solved->why, sizeof(solved->why), "solved before");
 	return true;
 }
@@ -129,7 +155,8 @@ static void keep_answer(const char *folder, const char *path, const struct muste
 	out = fopen(draft, "we");
 	if (!out)
 		return;
-	fprintf(out, "muster-solved 1\nproof %s\n", muster_proof_name(solved->proof));
+	fprintf(out, "muster-solved 2\nmicroseconds %.0f\nproof %s\n",
+		solved->cpu_seconds * 1e6, muster_proof_name(solved->proof));
 	for (uint32_t i = 0; solved->solution && i < solved->solution->nr_sends; i++)
 		fprintf(out, "send %" PRIu32 " %" PRIu32 " %" PRIu32 "\n",
 			solved->solution->sends[i].step, solved->solution->sends[i].chunk,
@@ -148,11 +175,11 @@ int muster_store_solve(const char *folder, const struct muster_instance *instanc
 
 	if (!folder)
 		return muster_solve(instance, options, solved);
-	path_of(folder, instance, path, sizeof(path));
-	if (find_answer(path, instance, solved))
+	path_of(folder, instance, options, path, sizeof(path));
+	if (find_answer(path, instance, options->plain, solved))
 		return 0;
 	err = muster_solve(instance, options, solved);
-	if (!err && solved->proof != MUSTER_PROOF_UNKNOWN)
+	if (!err && (options->plain || solved->proof != MUSTER_PROOF_UNKNOWN))
 		keep_answer(folder, path, solved);
 	return err;
 }

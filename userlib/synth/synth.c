@@ -236,6 +236,7 @@ static int solve_base(const struct muster_synth_request *request,
 		return err;
 	result->proof = solved.proof;
 	result->cpu_seconds += solved.cpu_seconds;
+	result->kept |= solved.kept;
 	snprintf(result->why, sizeof(result->why), "%s", solved.why);
 	*solution = solved.solution;
 	return 0;

@@ -25,6 +25,7 @@ struct muster_synth_result {
 	enum muster_proof proof;
 	struct muster_schedule *schedule;	/* if found */
 	double cpu_seconds;
+	bool kept;				/* an answer of the folder is in it */
 	char why[256];
 };
 

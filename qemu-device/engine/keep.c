@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Programs that are kept (Documentation/sequence.md, section 3): a sequence, checked
+ * and bound, stays under its cookie and is started again by that alone. It lies in the
+ * engine's memory, where its owner cannot change it, and counts against the quota of
+ * its VP. What its keys named is remembered, so that it does not run over memory which
+ * has got the number of a key that was given back.
+ */
+#include "internal.h"
+
+#include <errno.h>
+
+/* To the front: what is started again and again is found at once. */
+struct sequence *muster_kept_find(struct context *ctx, uint64_t cookie)
+{
+	struct sequence **link = &ctx->kept, *seq;
+
+	while (*link && (*link)->cookie != cookie)
+		link = &(*link)->next_kept;
+	seq = *link;
+	if (seq && link != &ctx->kept) {
+		*link = seq->next_kept;
+		seq->next_kept = ctx->kept;
+		ctx->kept = seq;
+	}
+	return seq;
+}
+
+/* The one in front. */
+static void forget_first(struct context *ctx)
+{
+	struct sequence *seq = ctx->kept;
+
+	ctx->kept = seq->next_kept;
+	ctx->nr_kept--;
+	ctx->engine->vps[ctx->vp]->nr_kept_descs -= seq->nr_steps;
+	muster_sequence_put(ctx, seq);
+}
+
+static uint64_t life_of(const struct context *ctx, uint32_t key)
+{
+	const struct muster_engine *engine = ctx->engine;
+
+	return key ? engine->world.key_life(engine->opaque, ctx->vp, key) : 0;
+}
+
+int muster_kept_add(struct context *ctx, struct sequence *seq)
+{
+	struct vp *vp = ctx->engine->vps[ctx->vp];
+	const struct sequence *old = muster_kept_find(ctx, seq->cookie);
+	uint32_t nr_descs = vp->nr_kept_descs - (old ? old->nr_steps : 0) + seq->nr_steps;
+	struct step *step;
+
+	if ((!old && ctx->nr_kept == MUSTER_KEPT_MAX) || nr_descs > MUSTER_KEPT_DESCS_MAX)
+		return -ENOSPC;
+	if (old)
+		forget_first(ctx);
+	for (step = seq->steps; step < seq->steps + seq->nr_steps; step++) {
+		step->load_life = life_of(ctx, step->load_key);
+		step->store_life = life_of(ctx, step->store_key);
+	}
+	seq->next_kept = ctx->kept;
+	ctx->kept = seq;
+	seq->refs++;
+	ctx->nr_kept++;
+	vp->nr_kept_descs = nr_descs;
+	return 0;
+}
+
+bool muster_kept_check(struct context *ctx, const struct sequence *seq)
+{
+	const struct step *step;
+
+	for (step = seq->steps; step < seq->steps + seq->nr_steps; step++)
+		if (life_of(ctx, step->load_key) != step->load_life ||
+		    life_of(ctx, step->store_key) != step->store_life) {
+			muster_context_fail(ctx, MUSTER_STATUS_MEMORY, ctx->self, NULL);
+			return false;
+		}
+	return true;
+}
+
+void muster_kept_forget(struct context *ctx)
+{
+	while (ctx->kept)
+		forget_first(ctx);
+}
