@@ -159,6 +159,24 @@ int muster_pin(struct muster *job, const void *addr, uint64_t bytes, int access,
 	       struct muster_pin *pin);
 void muster_unpin(struct muster *job, struct muster_pin *pin);
 
+/* ---- tuning.c: a schedule and how it is lowered, by collective and size ---------- */
+
+struct muster_tuning;
+
+/** muster_tuning_read() - a tuning file (muster(7)), with the files that it names. 0; -errno. */
+int muster_tuning_read(const char *path, FILE *in, struct muster_tuning **tuning, char *why,
+		       size_t why_len);
+void muster_tuning_free(struct muster_tuning *tuning);
+
+/**
+ * muster_tuning_choose() - the first line that serves a call.
+ * @owned: whether the schedule is the caller's to free.
+ * Return: 0; -ENOENT: there is none; -ENOMEM.
+ */
+int muster_tuning_choose(const struct muster_tuning *tuning, enum muster_coll coll, uint32_t ranks,
+			 uint32_t root, uint64_t bytes, struct muster_schedule **schedule,
+			 bool *owned);
+
 /* ---- cache.c: schedules and what was made of them ----------------------------- */
 
 struct muster_call {
@@ -238,6 +256,9 @@ struct muster_comm {
 	enum muster_offload offload;
 	char schedule_name[MUSTER_SCHEDULE_NAME_MAX + 1];	/* empty: the library chooses */
 	struct muster_schedule *schedule_file;	/* the user's own, for what it fits */
+	struct muster_tuning *tuning;	/* or the user's choice by size */
+	struct muster_tuning **tunings;	/* all that were ever chosen */
+	uint32_t nr_tunings;
 	struct muster_schedule **files;	/* all that were ever chosen */
 	uint32_t nr_files;
 	int failed;			/* the error that every later operation gets */

@@ -164,7 +164,8 @@ int muster_comm_offload(struct muster_comm *comm, enum muster_offload offload);
 
 /**
  * muster_comm_schedule() - choose the algorithm of later operations by name, or
- * from a file ("./ring.sched": anything with a slash); NULL: the library chooses.
+ * from a file ("./ring.sched": anything with a slash), which may be a tuning file
+ * (muster(7)); NULL: the library chooses.
  * It serves the operations that it can do (a file: its collective and root); for
  * others the library chooses, and muster_comm_last() says what ran. The same on
  * every rank. Return: 0; -EINVAL with line and reason; -ENOENT.

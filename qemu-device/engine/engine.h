@@ -285,6 +285,12 @@ void muster_engine_peer_present(struct muster_engine *engine, uint32_t node,
  */
 void muster_engine_peer_left(struct muster_engine *engine, uint32_t node);
 
+/**
+ * muster_engine_leave() - from now on contexts that are closed in good order say nothing: this
+ * node goes, and its peers will hear of that as of muster_engine_peer_left().
+ */
+void muster_engine_leave(struct muster_engine *engine);
+
 /** muster_engine_abort() - fail a context from here and tell all members. -ENOENT. */
 int muster_engine_abort(struct muster_engine *engine, uint16_t vp, uint8_t job,
 			uint32_t context, uint8_t status, uint32_t culprit);

@@ -558,6 +558,27 @@ static void a_member_that_left_is_missed_if_what_it_had_sent_is_lost(void **stat
 	}
 }
 
+/* But one that has failed still tells why. */
+static void who_leaves_with_its_node_says_no_farewell(void **state)
+{
+	(void)state;
+	for (int fails = 0; fails < 2; fails++) {
+		struct world *w = world_create(3, 1);
+
+		world_start(w);
+		muster_engine_leave(w->nodes[1].engine);
+		if (fails)
+			muster_engine_abort(w->nodes[1].engine, WORLD_VP, WORLD_JOB, WORLD_CONTEXT,
+					    MUSTER_STATUS_ABORTED, 1);
+		muster_engine_context_close(w->nodes[1].engine, WORLD_VP, WORLD_JOB,
+					    WORLD_CONTEXT);
+		muster_engine_step(w->nodes[1].engine, 100);
+		assert_int_equal(w->nr_flight, fails ? 2 : 0);
+		world_run(w);
+		world_destroy(w);
+	}
+}
+
 static void a_node_that_left_ends_what_it_has_not_ended(void **state)
 {
 	struct world *w = world_create(2, 1);
@@ -597,6 +618,7 @@ int main(void)
 		cmocka_unit_test(a_member_that_leaves_in_good_order_is_not_missed),
 		cmocka_unit_test(a_member_that_closes_tells_all_even_if_the_wire_was_full),
 		cmocka_unit_test(a_member_that_left_is_missed_if_what_it_had_sent_is_lost),
+		cmocka_unit_test(who_leaves_with_its_node_says_no_farewell),
 		cmocka_unit_test(a_node_that_left_ends_what_it_has_not_ended),
 	};
 

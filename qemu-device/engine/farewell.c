@@ -32,6 +32,8 @@ bool muster_farewell_say(struct context *ctx)
 	struct muster_packet packet;
 	const struct peer *peer;
 
+	if (ctx->engine->leaving && !ctx->failure.status)
+		return true;
 	for (; ctx->told_next < ctx->nr_members; ctx->told_next++) {
 		peer = muster_member_peer(ctx, ctx->told_next);
 		if (ctx->told_next == ctx->self || (peer && peer->left))
@@ -99,6 +101,11 @@ static void leave(struct context *ctx, uint32_t node)
 			peer->all_came = true;
 			left(ctx, peer);
 		}
+}
+
+void muster_engine_leave(struct muster_engine *engine)
+{
+	engine->leaving = true;
 }
 
 void muster_engine_peer_left(struct muster_engine *engine, uint32_t node)
