@@ -21,8 +21,12 @@
 
 #include "engine.h"
 
+#ifndef WORLD_NODES
+#define WORLD_NODES 16			/* a test of more says so before */
+#endif
+
 enum {
-	WORLD_NODES_MAX = 8,
+	WORLD_NODES_MAX = WORLD_NODES,
 	WORLD_MEMORY = 1 << 20,
 	WORLD_FLIGHT_MAX = 4096,
 	WORLD_CQES_MAX = 1024,
