@@ -45,7 +45,9 @@ static int request_new(struct muster_comm *comm, struct muster_request **request
 		return err;
 	*request = job->free_requests;
 	job->free_requests = (*request)->next;
-	**request = (struct muster_request){ .job = job, .comm = comm };
+	**request = (struct muster_request){
+		.job = job, .comm = comm, .context = comm->context,
+	};
 	return 0;
 }
 
@@ -117,6 +119,17 @@ static void buffers_set(struct muster_request *request, const void *in, void *ou
 			   request->comm->rank != call->root;
 }
 
+/* The signatures of the last operations, from the first one on. */
+static int history_open(struct muster_comm *comm)
+{
+	if (comm->history)
+		return 0;
+	comm->history = calloc(MUSTER_HISTORY, sizeof(*comm->history));
+	if (!comm->history)
+		return muster_fail(comm->job, -ENOMEM, "no memory for the communicator's history");
+	return 0;
+}
+
 static void enqueue(struct muster_comm *comm, struct muster_request *request)
 {
 	request->number = comm->number++;
@@ -153,8 +166,10 @@ static int prepare(struct muster_request *request, const struct muster_call *cal
 		   void *out)
 {
 	struct muster_comm *comm = request->comm;
-	int err = muster_entry_get(comm, call, &request->entry);
+	int err = history_open(comm);
 
+	if (!err)
+		err = muster_entry_get(comm, call, &request->entry);
 	if (err)
 		return err;
 	err = muster_path_choose(request);
@@ -242,16 +257,17 @@ void muster_request_finish(struct muster_request *request, int result)
 	muster_entry_put(request->entry);
 	request->result = result;
 	request->state = MUSTER_REQUEST_DONE;
+	if (comm->unposted || comm->freed)
+		muster_comm_activate(comm);
 }
 
 /* The sentence of the communicator's end, if it is still there. */
 static void result_say(const struct muster_request *request)
 {
-	struct muster_comm *comm = request->job->comms;
+	const struct muster_comm *comm =
+		muster_comm_find(request->job, request->job->id, request->context);
 
-	while (comm && comm != request->comm)
-		comm = comm->next;
-	if (comm && comm->failed)
+	if (comm && comm == request->comm && comm->failed)
 		muster_fail(request->job, comm->failed, "%s", comm->why);
 }
 
@@ -280,7 +296,11 @@ void muster_advance(struct muster_comm *comm)
 			muster_request_finish(request, 0);
 		else if (ret < 0)	/* unless it has failed already */
 			muster_comm_abort(comm, MUSTER_STATUS_DESCRIPTOR, comm->rank, NULL, NULL);
+		/* Who runs on the CPU is woken by what comes; who waits for room asks again. */
+		comm->again |= ret == MUSTER_RUN_AGAIN && request->path == MUSTER_PATH_NIC;
 		if (comm->unposted == request)
-			return;
+			break;
 	}
+	if (comm->again)
+		muster_comm_activate(comm);
 }

@@ -31,6 +31,7 @@ mtype = {
 	LARGE,		/* asks, then needs room at the receiver */
 	EMPTY,		/* 0 bytes: asks, needs no room */
 	REFERENCE,	/* asks, is read by the receiver from where it lies */
+	EAGER,		/* goes at once if there is room for a copy; else as LARGE */
 };
 
 mtype = { NOWHERE, BLOCKS, STREAMED };	/* where a message goes: STREAMED is its place itself */
@@ -54,6 +55,7 @@ byte cursor[CONTEXTS * RANKS * PULSES];	/* first slot not combined */
 byte sending[CONTEXTS * RANKS * PULSES]; /* bit per open send */
 
 byte blocks_free[RANKS];		/* of the unit, for all contexts of a rank */
+byte copies_free[RANKS];		/* the same, for what it sends unasked */
 
 #if WINDOWED
 byte seen[CONTEXTS * RANKS * RANKS];	/* [a, b]: the newest base of b that a knows */
@@ -196,6 +198,16 @@ end:	do
 #define GOES_AT_ONCE	(M.kind == INLINE)
 #endif
 
+#define ASKS_FOR_ROOM	(M.kind == LARGE || M.kind == EAGER)
+#define IS_AWAITED	(IS_LIVE(c, to, n, p) && cursor[LANE(c, to, p)] == s && !sending[LANE(c, to, p)])
+
+/* What is closed may have been stored over: only a copy is left to be sent. */
+#ifdef NO_COPY
+#define SEND_AGAIN	assert(sending[LANE(c, M.from, p)] & (1 << M.id))
+#else
+#define SEND_AGAIN	skip
+#endif
+
 inline close_send()
 {
 	sending[LANE(c, M.from, p)] = sending[LANE(c, M.from, p)] & ~(1 << M.id)
@@ -205,6 +217,7 @@ proctype message(byte c, n, p, to, s)
 {
 	byte carried;	/* base in the packet on the wire */
 	bit near_end;	/* CREDIT_WANTED in it */
+	bit unasked;	/* its send was closed when it went */
 
 end:	M.opened;	/* programs need not use each slot */
 
@@ -225,11 +238,35 @@ end:	M.opened;	/* programs need not use each slot */
 		atomic { leave(); close_send(); }
 		atomic { arrive(); M.filled = 1; }
 		goto delivered;
-	:: !GOES_AT_ONCE ->
+	:: atomic { M.kind == EAGER && copies_free[M.from] > 0 ->
+		copies_free[M.from]--;
+		unasked = 1;
+		leave();
+		close_send(); }
+		atomic {
+			arrive();
+			if
+			:: IS_AWAITED -> M.filled = 1;
+			:: !IS_AWAITED && blocks_free[to] > 0 ->
+				blocks_free[to]--;
+				M.room = BLOCKS;
+				M.filled = 1;
+#ifndef NO_REFUSAL
+			:: !IS_AWAITED && !blocks_free[to] -> M.asked = 1;
+#else
+			:: !IS_AWAITED && !blocks_free[to] -> skip;
+#endif
+			fi;
+		}
+		if
+		:: M.asked -> goto asked;
+		:: !M.asked -> goto delivered;
+		fi;
+	:: !GOES_AT_ONCE && !(M.kind == EAGER && copies_free[M.from] > 0) ->
 		atomic { leave(); }
 		atomic { arrive(); M.asked = 1; }		/* RTS */
 	fi;
-
+asked:
 	if
 	:: M.kind == REFERENCE ->
 		atomic { M.taken -> close_send(); }		/* GRANT with TAKEN */
@@ -237,9 +274,9 @@ end:	M.opened;	/* programs need not use each slot */
 	:: atomic { M.kind == EMPTY && IS_LIVE(c, to, n, p) -> M.filled = 1; }
 		close_send();					/* GRANT with TAKEN */
 		goto delivered;
-	:: atomic { M.kind == LARGE && M.room == STREAMED ->
+	:: atomic { ASKS_FOR_ROOM && M.room == STREAMED ->
 		carried = base[RANK(c, to)]; }
-	:: atomic { M.kind == LARGE && M.room != STREAMED && IS_LIVE(c, to, n, p) &&
+	:: atomic { ASKS_FOR_ROOM && M.room != STREAMED && IS_LIVE(c, to, n, p) &&
 		    blocks_free[to] > 0 ->
 		blocks_free[to]--;
 		M.room = BLOCKS;
@@ -248,7 +285,10 @@ end:	M.opened;	/* programs need not use each slot */
 	atomic {						/* GRANT */
 		hear(c, M.from, to, carried);
 		carried = base[RANK(c, M.from)];
-		close_send();
+		if
+		:: unasked -> SEND_AGAIN;
+		:: !unasked -> close_send();
+		fi;
 	}
 	atomic {						/* DATA */
 		hear(c, to, M.from, carried);
@@ -257,7 +297,10 @@ end:	M.opened;	/* programs need not use each slot */
 		M.filled = 1;
 	}
 delivered:
-	skip
+	if
+	:: unasked -> copies_free[M.from]++;
+	:: !unasked -> skip;
+	fi
 }
 
 #undef M
@@ -305,7 +348,7 @@ inline await(over)
 		NEXT++;
 		break; }
 #ifndef NO_STREAM
-	:: atomic { M.kind == LARGE && M.asked && !M.filled && M.room != BLOCKS &&
+	:: atomic { (M.kind == LARGE || M.kind == EAGER) && M.asked && !M.filled && M.room != BLOCKS &&
 		    M.room != STREAMED && MAY_STREAM(over) ->
 		M.room = STREAMED; }
 #endif
@@ -341,6 +384,7 @@ init
 	atomic {
 		for (r : 0 .. RANKS - 1) {
 			blocks_free[r] = ROOM;
+			copies_free[r] = COPIES;
 		}
 		for (c : 0 .. CONTEXTS - 1) {
 			for (r : 0 .. RANKS - 1) {

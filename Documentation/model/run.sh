@@ -21,7 +21,7 @@ cd "$work" || exit 1
 cp "$here"/*.pml .
 
 # Sizes that an instance does not name itself.
-sizes=(CONTEXTS=1 NUMBERS=1 PULSES=1 LIVE=2 WINDOW=2 ROOM=0 KIND=LARGE)
+sizes=(CONTEXTS=1 NUMBERS=1 PULSES=1 LIVE=2 WINDOW=2 ROOM=0 COPIES=1 KIND=LARGE)
 failed=0
 ran=0
 
@@ -95,6 +95,13 @@ instance stream               none      STREAM NUMBERS=7 WINDOW=4 KIND=INLINE
 instance stream-asks-late     none      STREAM NUMBERS=7 WINDOW=4 KIND=INLINE NO_PIGGYBACK
 instance roots                none      ROOTS NUMBERS=4
 instance roots-inline         none      ROOTS NUMBERS=4 KIND=INLINE
+instance exchange-eager       none      EXCHANGE NUMBERS=2 ROOM=1 KIND=EAGER
+instance exchange-eager-none  none      EXCHANGE NUMBERS=2 COPIES=2 KIND=EAGER
+instance exchange-eager-asks  none      EXCHANGE NUMBERS=2 ROOM=1 COPIES=0 KIND=EAGER
+instance exchange-eager-two   none      EXCHANGE CONTEXTS=2 ROOM=1 KIND=EAGER
+instance reduce-eager         none      REDUCE NUMBERS=2 ROOM=1 COPIES=2 KIND=EAGER
+instance broadcast-eager      none      BROADCAST NUMBERS=2 ROOM=1 COPIES=2 KIND=EAGER
+instance stream-eager         none      STREAM NUMBERS=5 WINDOW=4 ROOM=1 COPIES=2 KIND=EAGER
 instance no-stream            deadlock  REDUCE ROOM=1 NO_STREAM
 instance no-scratch           deadlock  EXCHANGE NO_SCRATCH
 instance no-scratch-reference deadlock  EXCHANGE NO_SCRATCH KIND=REFERENCE
@@ -102,6 +109,9 @@ instance no-grant-waits       assertion DOUBLING NO_GRANT_WAITS
 instance no-credit            deadlock  STREAM NUMBERS=7 WINDOW=4 KIND=INLINE NO_PIGGYBACK NO_ASK
 instance no-ask               deadlock  ROOTS NUMBERS=4 KIND=INLINE NO_ASK
 instance no-one-by-one        deadlock  REDUCE NO_ONE_BY_ONE
+instance no-copy              assertion REDUCE NUMBERS=2 COPIES=2 KIND=EAGER NO_COPY
+instance no-refusal           deadlock  REDUCE NUMBERS=2 KIND=EAGER NO_REFUSAL
+instance no-one-pulse         assertion REDUCE PULSES=3 LIVE=1 ROOM=2 COPIES=2 KIND=EAGER
 instance no-empty-asks        assertion ENDS_EARLY PULSES=3 LIVE=1 NO_EMPTY_ASKS
 
 [ $ran = 1 ] || { echo "model: no instance is called $only"; exit 1; }

@@ -155,7 +155,7 @@ static void chunks_trim(struct muster_engine *engine, struct unit *unit)
 	}
 }
 
-static struct entry *entry_take(struct context *ctx)
+struct entry *muster_entry_take(struct context *ctx)
 {
 	struct unit *unit = ctx->unit;
 	struct entry *entry;
@@ -168,27 +168,40 @@ static struct entry *entry_take(struct context *ctx)
 	unit->free_entries = entry->next_hashed;
 	if (unit->nr_entries_used++ == 1u << unit->table_bits)
 		table_grow(ctx->engine, unit, unit->table_bits + 1);
+	entry->owner = ctx;
+	entry->fragments = 0;
+	entry->nr_blocks = 0;
+	entry->unasked = false;
+	entry->combined = false;
+	entry->owes_taken = false;
+	entry->asked = false;
 	return entry;
+}
+
+void muster_entry_give(struct entry *entry)
+{
+	struct unit *unit = entry->owner->unit;
+
+	muster_room_give(entry);
+	entry->next_hashed = unit->free_entries;
+	unit->free_entries = entry;
+	if (!--unit->nr_entries_used)
+		chunks_trim(entry->owner->engine, unit);
 }
 
 struct entry *muster_entry_add(struct context *ctx, uint32_t number, uint32_t pulse,
 			       uint32_t slot)
 {
 	struct arrivals *arrivals = &ctx->arrivals[number % MUSTER_WINDOW];
-	struct entry *entry = entry_take(ctx), **first;
+	struct entry *entry = muster_entry_take(ctx), **first;
 
 	if (!entry) {
 		muster_context_starve(ctx);
 		return NULL;
 	}
-	entry->owner = ctx;
 	entry->number = number;
 	entry->pulse = pulse;
 	entry->slot = slot;
-	entry->fragments = 0;
-	entry->nr_blocks = 0;
-	entry->combined = false;
-	entry->owes_taken = false;
 
 	entry->next = NULL;
 	entry->prev = arrivals->last;
@@ -206,12 +219,9 @@ struct entry *muster_entry_add(struct context *ctx, uint32_t number, uint32_t pu
 
 void muster_entry_remove(struct entry *entry)
 {
-	struct context *ctx = entry->owner;
-	struct unit *unit = ctx->unit;
-	struct arrivals *arrivals = &ctx->arrivals[entry->number % MUSTER_WINDOW];
+	struct arrivals *arrivals = &entry->owner->arrivals[entry->number % MUSTER_WINDOW];
 	struct entry **link = bucket_of(entry);
 
-	muster_room_give(entry);
 	while (*link != entry)
 		link = &(*link)->next_hashed;
 	*link = entry->next_hashed;
@@ -223,10 +233,7 @@ void muster_entry_remove(struct entry *entry)
 		entry->next->prev = entry->prev;
 	else
 		arrivals->last = entry->prev;
-	entry->next_hashed = unit->free_entries;
-	unit->free_entries = entry;
-	if (!--unit->nr_entries_used)
-		chunks_trim(ctx->engine, unit);
+	muster_entry_give(entry);
 }
 
 void muster_entries_remove(struct context *ctx)
@@ -312,6 +319,32 @@ bool muster_room_take(struct entry *entry)
 	return true;
 }
 
+/*
+ * However much one VP sends or is sent, as many blocks as it has are left: so the next
+ * VP finds some, and those that are granted can be. (See muster_room_give() for the count.)
+ */
+bool muster_room_take_unasked(struct entry *entry)
+{
+	struct vp *vp = entry->owner->engine->vps[entry->owner->vp];
+	struct unit *unit = entry->owner->unit;
+	uint32_t word = 0;
+
+	if (vp->nr_unasked >= unit->nr_free)
+		return false;
+	unit->nr_free--;
+	entry->blocks[0] = block_take(unit, &word);
+	entry->nr_blocks = 1;
+	entry->unasked = true;
+	vp->nr_unasked++;
+	count_used(entry->owner, 1);
+	return true;
+}
+
+bool muster_room_is_scarce(const struct context *ctx)
+{
+	return ctx->unit->nr_used > ctx->unit->nr_blocks / 4;
+}
+
 /* As many as there are blocks to be had: the others have nothing to look for. */
 static void wake_waiting(struct unit *unit, uint32_t nr)
 {
@@ -331,6 +364,8 @@ void muster_room_give(struct entry *entry)
 
 	if (!nr)
 		return;
+	if (entry->unasked)
+		entry->owner->engine->vps[entry->owner->vp]->nr_unasked--;
 	for (i = 0; i < nr; i++)
 		unit->used[entry->blocks[i] / 64] &= ~(1ull << entry->blocks[i] % 64);
 	entry->nr_blocks = 0;
@@ -341,6 +376,8 @@ void muster_room_give(struct entry *entry)
 
 void *muster_room_block(const struct entry *entry, uint32_t offset)
 {
+	if (!entry->nr_blocks)
+		return (void *)(entry->data + offset);
 	return entry->owner->unit->blocks +
 	       (size_t)entry->blocks[offset / MUSTER_MTU] * MUSTER_MTU;
 }

@@ -26,9 +26,20 @@ static struct context *find(const struct muster_engine *engine, uint16_t vp, uin
 {
 	struct context *ctx = *bucket(engine, vp, job, id);
 
-	while (ctx && (ctx->id != id || ctx->vp != vp || ctx->job != job))
+	while (ctx && (ctx->id != id || ctx->vp != vp || ctx->job != job || ctx->closed))
 		ctx = ctx->next_hashed;
 	return ctx;
+}
+
+struct context *muster_context_of(const struct muster_engine *engine,
+				  const struct muster_packet *packet)
+{
+	struct context *ctx = *bucket(engine, packet->dst_vp, packet->job, packet->context);
+
+	while (ctx && (ctx->id != packet->context || ctx->vp != packet->dst_vp ||
+		       ctx->job != packet->job || ctx->life != packet->life))
+		ctx = ctx->next_hashed;
+	return ctx && !muster_context_is_opening(ctx) ? ctx : NULL;
 }
 
 struct context *muster_context_find(const struct muster_engine *engine, uint16_t vp, uint8_t job,
@@ -79,10 +90,10 @@ static void attach(struct context *ctx)
 	engine->nr_contexts++;
 }
 
+/* Nothing is done for its owner any more. What was sent unasked may be asked for yet. */
 static void detach(struct context *ctx)
 {
 	struct muster_engine *engine = ctx->engine;
-	struct context **link = bucket(engine, ctx->vp, ctx->job, ctx->id);
 
 	muster_sequence_stop(ctx);
 	while (ctx->messages_first)
@@ -90,19 +101,26 @@ static void detach(struct context *ctx)
 	muster_sequences_drop(ctx);
 	muster_kept_forget(ctx);
 	muster_entries_remove(ctx);
+	muster_copies_disown(ctx);
 	muster_room_forgo(ctx);
-	while (*link != ctx)
-		link = &(*link)->next_hashed;
-	*link = ctx->next_hashed;
 	if (ctx->prev_of_vp)
 		ctx->prev_of_vp->next_of_vp = ctx->next_of_vp;
 	else
 		engine->vps[ctx->vp]->contexts = ctx->next_of_vp;
 	if (ctx->next_of_vp)
 		ctx->next_of_vp->prev_of_vp = ctx->prev_of_vp;
-	ctx->unit->nr_contexts--;
-	ctx->unit = NULL;
 	engine->nr_contexts--;
+}
+
+/* Nor found by packets. */
+static void unlink_context(struct context *ctx)
+{
+	struct context **link = bucket(ctx->engine, ctx->vp, ctx->job, ctx->id);
+
+	while (*link != ctx)
+		link = &(*link)->next_hashed;
+	*link = ctx->next_hashed;
+	ctx->unit->nr_contexts--;
 }
 
 static void header_init(struct context *ctx)
@@ -226,6 +244,8 @@ void muster_context_free(struct context *ctx)
 		engine->nr_closed--;
 	else
 		detach(ctx);
+	muster_copies_remove(ctx);
+	unlink_context(ctx);
 	muster_context_unready(ctx);
 	muster_pool_give(engine, ctx->peers, ctx->peers_max * sizeof(*ctx->peers));
 	engine->nr_members -= ctx->members_wanted;
@@ -244,7 +264,8 @@ void muster_context_close(struct context *ctx)
 	ctx->closed = true;
 	engine->nr_closed++;
 	engine->budget = CLOSE_BUDGET;
-	if (muster_farewell_say(ctx))
+	muster_copies_run(ctx);
+	if (!ctx->copies && muster_farewell_say(ctx))
 		muster_context_free(ctx);
 	else
 		muster_context_ready(ctx);

@@ -73,8 +73,9 @@ void muster_engine_destroy(struct muster_engine *engine)
 			muster_context_free(engine->vps[i]->contexts);
 		muster_engine_vp_close(engine, i);
 	}
-	while (engine->ready_first)
-		muster_context_free(engine->ready_first);
+	for (i = 0; i < CONTEXT_BUCKETS; i++)		/* those that are closed, too */
+		while (engine->contexts[i])
+			muster_context_free(engine->contexts[i]);
 	muster_pool_destroy(engine);
 	while (engine->nr_units)
 		muster_buffer_destroy(engine, &engine->units[--engine->nr_units]);
@@ -112,12 +113,17 @@ static bool run(struct context *ctx)
 	if (muster_context_is_opening(ctx))
 		return false;
 	if (ctx->closed) {
-		if (!muster_farewell_say(ctx))
-			return true;
-		muster_context_free(ctx);
-		return false;
+		muster_credit_run(ctx);
+		muster_copies_run(ctx);
+		if (!ctx->copies && muster_farewell_say(ctx)) {
+			muster_context_free(ctx);
+			return false;
+		}
+		return ctx->stalled && !ctx->listed;
 	}
 	muster_room_forgo(ctx);
+	if (ctx->copies)
+		muster_copies_run(ctx);
 	if (!ctx->failure.status && ctx->asking_first)
 		muster_credit_run(ctx);
 	if (!ctx->failure.status && ctx->nr_messages)	/* else drain does */
@@ -197,8 +203,12 @@ static void lose(struct context *ctx, uint32_t node, uint32_t present)
 		return;
 	for (i = 0; i < ctx->nr_members; i++) {
 		if (ctx->members[i].node != node || i == ctx->self ||
-		    (present && ctx->members[i].incarnation == present) ||
-		    muster_farewell_complete(muster_member_peer(ctx, i)))
+		    (present && ctx->members[i].incarnation == present))
+			continue;
+		muster_copies_forget(ctx, i);
+		if (ctx->closed)
+			muster_context_ready(ctx);
+		if (ctx->closed || muster_farewell_complete(muster_member_peer(ctx, i)))
 			continue;
 		muster_context_fail(ctx, MUSTER_STATUS_PEER_LOST, i, NULL);
 		return;
@@ -226,6 +236,7 @@ void muster_engine_counters_get(const struct muster_engine *engine,
 	uint32_t i;
 
 	*counters = engine->counters;
+	counters->contexts_closing = engine->nr_closed;
 	for (i = 0; i < engine->nr_units; i++) {
 		counters->buffer_blocks_used += engine->units[i].nr_used;
 		counters->buffer_entries_used += engine->units[i].nr_entries_used;

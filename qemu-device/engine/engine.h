@@ -136,6 +136,8 @@ struct muster_engine_counters {
 	uint64_t grants;
 	uint64_t grants_streamed;	/* of them without room: combined as it comes */
 	uint64_t credits;
+	uint64_t unasked;		/* messages that came without asking, and found room */
+	uint64_t unasked_refused;	/* and those that did not */
 	uint64_t drop_malformed;	/* version, type, flags, lengths, reserved bits */
 	uint64_t drop_stranger;		/* no such context, wrong key, member or incarnation */
 	uint64_t drop_duplicate;	/* slot is filled already */
@@ -145,6 +147,7 @@ struct muster_engine_counters {
 	uint64_t buffer_blocks_used_max; /* of any unit */
 	uint64_t buffer_blocks_used;	/* now, of all units */
 	uint64_t buffer_entries_used;	/* now, of all units */
+	uint64_t contexts_closing;	/* now: closed, but not all members have been told */
 };
 
 /* Where a context stands, for diagnosis. */
@@ -218,8 +221,9 @@ int muster_engine_context_add(struct muster_engine *engine, uint16_t vp, uint8_t
 /**
  * muster_engine_context_close() - no completion, DMA or packet of it afterwards.
  *
- * The other members are told, now or by the next steps as the wire allows, so that
- * operations which this one has ended go on there, and those which still need it
+ * The other members are told, now or by the next steps as the wire allows, and when they
+ * have what was sent to them without asking, so that operations which this one has ended
+ * go on there, and those which still need it
  * fail with MUSTER_STATUS_PEER_LOST; or why it had failed, if it had.
  */
 void muster_engine_context_close(struct muster_engine *engine, uint16_t vp, uint8_t job,

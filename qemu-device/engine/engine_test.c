@@ -437,11 +437,19 @@ static void a_message_of_no_bytes_in_memory_is_sent_all_the_same(void **state)
 	world_start(w);
 	world_post(w, 0, &send, 1);
 	world_run(w);
-	assert_int_equal(w->nodes[0].nr_cqes, 0);
+	assert_int_equal(w->nodes[0].nr_cqes, 1);
 	world_post(w, 1, &receive, 1);
 	world_run(w);
-	assert_int_equal(w->nodes[0].nr_cqes, 1);
 	assert_int_equal(w->nodes[1].nr_cqes, 1);
+
+	send.range.pulse_count = receive.range.pulse_count = 2;	/* these ask */
+	world_post(w, 0, &send, 1);
+	world_run(w);
+	assert_int_equal(w->nodes[0].nr_cqes, 1);
+	world_post(w, 1, &receive, 1);
+	world_run(w);
+	assert_int_equal(w->nodes[0].nr_cqes, 2);
+	assert_int_equal(w->nodes[1].nr_cqes, 2);
 	world_destroy(w);
 }
 

@@ -33,6 +33,7 @@ void muster_context_fail(struct context *ctx, uint8_t status, uint32_t culprit,
 	if (ctx->queued)
 		ctx->failure.ours = muster_sequence_current(ctx)->signature;
 	muster_entries_remove(ctx);
+	muster_copies_remove(ctx);
 	ctx->running = false;
 	ctx->engine->counters.contexts_failed++;
 	muster_context_ready(ctx);

@@ -60,6 +60,8 @@ static void left(struct context *ctx, struct peer *peer)
 		ctx->left_first = peer->member;
 		ctx->left_base = peer->base;
 	}
+	muster_copies_release(ctx, peer);
+	muster_context_ready(ctx);
 	if (ctx->running)
 		muster_farewell_check(ctx);
 }

@@ -29,17 +29,6 @@ bool muster_grant_tell_taken(struct context *ctx, struct entry *entry)
 	return true;
 }
 
-/* Whether what comes for the slot can be combined as it comes. */
-static bool has_turn(const struct context *ctx, const struct entry *entry)
-{
-	const struct sequence *seq = muster_sequence_current(ctx);
-	const struct instance *inst = muster_instance(ctx, entry->pulse);
-
-	return inst->begun && entry->slot == inst->slot &&
-	       seq->slot_step[entry->slot] == inst->next &&
-	       !muster_combine_waits(seq, inst, &seq->steps[inst->next]);
-}
-
 static void stream(struct context *ctx, struct entry *entry)
 {
 	const struct instance *inst = muster_instance(ctx, entry->pulse);
@@ -89,7 +78,7 @@ void muster_grant_run(struct context *ctx)
 			continue;
 		if (!entry->total)
 			take_empty(ctx, entry);
-		else if (has_turn(ctx, entry))
+		else if (muster_instance_awaits(ctx, entry->pulse, entry->slot))
 			stream(ctx, entry);
 		else
 			keep(ctx, entry);

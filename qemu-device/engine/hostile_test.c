@@ -98,7 +98,8 @@ static void malformed_packets_are_dropped(void **state)
 	EXPECT_DROP(w, MUSTER_PACKET_DATA, drop_malformed, p.total = 0xffffffff);
 	EXPECT_DROP(w, MUSTER_PACKET_DATA, drop_malformed, p.arg = 1);
 	EXPECT_DROP(w, MUSTER_PACKET_DATA, drop_malformed, p.dst_vp = 0xffff);
-	EXPECT_DROP(w, MUSTER_PACKET_DATA, drop_malformed, p.length = p.total = 100);
+	EXPECT_DROP(w, MUSTER_PACKET_DATA, drop_malformed, p.length = MUSTER_MTU; p.total = 5000);
+	EXPECT_DROP(w, MUSTER_PACKET_DATA, drop_malformed, p.pulse = 1);
 	EXPECT_DROP(w, MUSTER_PACKET_RTS, drop_malformed, p.total = MUSTER_PULSE_MAX + 1);
 	EXPECT_DROP(w, MUSTER_PACKET_RTS, drop_malformed, p.length = 24);
 	EXPECT_DROP(w, MUSTER_PACKET_RTS, drop_malformed, p.flags = MUSTER_PACKET_REFERENCE);

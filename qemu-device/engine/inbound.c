@@ -13,13 +13,27 @@ static void note_base(struct context *ctx, struct peer *peer, uint32_t base)
 	if ((int32_t)(base - peer->base) <= 0)
 		return;
 	peer->base = base;
+	if (ctx->copies)
+		muster_copies_release(ctx, peer);
 	muster_context_ready(ctx);
+}
+
+/* A context that is closed has nothing else to wait for. */
+static bool concerns_copies(const struct muster_packet *packet)
+{
+	return packet->type == MUSTER_PACKET_GRANT || packet->type == MUSTER_PACKET_CREDIT ||
+	       packet->type == MUSTER_PACKET_ABORT;
 }
 
 static void receive_abort(struct context *ctx, const struct muster_packet *packet)
 {
 	uint32_t status = packet->number;
 
+	if (ctx->closed) {
+		muster_copies_remove(ctx);
+		muster_context_ready(ctx);
+		return;
+	}
 	if (status == MUSTER_STATUS_OK || status > MUSTER_STATUS_FLUSHED ||
 	    (packet->arg >= ctx->nr_members && packet->arg != MUSTER_CULPRIT_NONE)) {
 		ctx->engine->counters.drop_malformed++;
@@ -79,14 +93,11 @@ void muster_engine_receive(struct muster_engine *engine, const struct muster_pac
 		engine->counters.drop_malformed++;
 		return;
 	}
-	ctx = muster_context_find(engine, packet.dst_vp, packet.job, packet.context);
+	ctx = muster_context_of(engine, &packet);
 	if (!ctx || packet.dst_node != engine->node || packet.job_key != ctx->job_key ||
-	    packet.life != ctx->life ||
-	    (ctx->failure.status && packet.type != MUSTER_PACKET_P2P)) {
-		engine->counters.drop_stranger++;
-		return;
-	}
-	if (!from_member(ctx, &packet)) {
+	    !from_member(ctx, &packet) ||
+	    (ctx->failure.status && packet.type != MUSTER_PACKET_P2P) ||
+	    (ctx->closed && !concerns_copies(&packet))) {
 		engine->counters.drop_stranger++;
 		return;
 	}

@@ -27,14 +27,23 @@ bool muster_instance_ended(const struct context *ctx, const struct instance *ins
 	return inst->next == muster_sequence_current(ctx)->nr_steps && !inst->open;
 }
 
-static void slot_done(struct context *ctx, struct instance *inst, struct entry *entry)
+bool muster_instance_awaits(const struct context *ctx, uint32_t pulse, uint32_t slot)
+{
+	const struct sequence *seq = muster_sequence_current(ctx);
+	const struct instance *inst = muster_instance(ctx, pulse);
+
+	return pulse - ctx->pulse_first < ctx->pulse_next - ctx->pulse_first && inst->begun &&
+	       slot == inst->slot && slot < seq->nr_slots && seq->slot_step[slot] == inst->next &&
+	       !muster_combine_waits(seq, inst, &seq->steps[inst->next]);
+}
+
+static void slot_done(struct context *ctx, struct instance *inst, const struct entry *entry)
 {
 	inst->member_last = entry->member;
 	inst->has_operand = true;
 	inst->slot++;
 	ctx->coll_end |= !!(entry->flags & MUSTER_PACKET_COLL_END);
 	ctx->moved = true;
-	muster_entry_remove(entry);
 }
 
 static bool slots_left(const struct instance *inst, const struct step *step)
@@ -44,20 +53,26 @@ static bool slots_left(const struct instance *inst, const struct step *step)
 
 /* ---- inline ---- */
 
+static bool take_inline(struct context *ctx, struct instance *inst, const struct step *step,
+			const struct entry *entry, const void *from)
+{
+	if (muster_combine_replaces(step, entry))
+		memcpy(inst->data, from, step->length);
+	else if (inst->has_operand)
+		muster_arith(step->type, step->op, inst->data, inst->data, from, step->length);
+	else
+		return muster_combine_operand_missing(ctx, entry);
+	slot_done(ctx, inst, entry);
+	return true;
+}
+
 static bool combine_inline(struct context *ctx, struct instance *inst, const struct step *step)
 {
 	struct entry *entry = muster_entry_find(ctx, ctx->base, inst->pulse, inst->slot);
 
-	if (!entry)
+	if (!entry || !take_inline(ctx, inst, step, entry, entry->data))
 		return false;
-	if (muster_combine_replaces(step, entry))
-		memcpy(inst->data, entry->data, sizeof(inst->data));
-	else if (inst->has_operand)
-		muster_arith(step->type, step->op, inst->data, inst->data, entry->data,
-			     step->length);
-	else
-		return muster_combine_operand_missing(ctx, entry);
-	slot_done(ctx, inst, entry);
+	muster_entry_remove(entry);
 	return true;
 }
 
@@ -152,6 +167,7 @@ static bool combine_slot(struct context *ctx, struct instance *inst, const struc
 	if (entry->owes_taken && !muster_grant_tell_taken(ctx, entry))
 		return false;
 	slot_done(ctx, inst, entry);
+	muster_entry_remove(entry);
 	return true;
 }
 
@@ -189,6 +205,24 @@ static bool run_rdma(struct context *ctx, struct instance *inst, const struct st
 			return false;
 	return step->cp_count || !step->store_key || !step->load_key ||
 	       copy_local(ctx, inst, step);
+}
+
+/* ---- at once ---- */
+
+bool muster_instance_take(struct context *ctx, const struct entry *entry, const void *payload)
+{
+	struct instance *inst = muster_instance(ctx, entry->pulse);
+	const struct step *step = &muster_sequence_current(ctx)->steps[inst->next];
+
+	if (step->kind == MUSTER_DESC_MP)
+		return take_inline(ctx, inst, step, entry, payload);
+	if (!inst->has_operand && !muster_combine_replaces(step, entry))
+		return muster_combine_operand_missing(ctx, entry);
+	if (entry->total && !muster_combine_fragment(ctx, entry, 0, payload, entry->total))
+		return false;
+	inst->stored = true;
+	slot_done(ctx, inst, entry);
+	return true;
 }
 
 /* ---- the program ---- */

@@ -105,6 +105,7 @@ enum entry_state {
 	ENTRY_STREAMED,		/* its turn has come: fragments are combined as they arrive */
 	ENTRY_FULL,		/* the message is here */
 	ENTRY_VOID,		/* its memory was given back before it was read: an ABORT follows */
+	ENTRY_COPY,		/* of what was sent without asking: the receiver may yet ask for it */
 };
 
 /* What is known of one slot of one instance. */
@@ -123,9 +124,10 @@ struct entry {
 	uint8_t slot;
 	uint8_t fragments;	/* bit i: the one at offset i * MUSTER_MTU is here */
 	uint8_t nr_blocks;
-	bool is_inline;
+	bool unasked;		/* DATA came without asking, or was sent so */
 	bool combined;		/* only TAKEN is still owed */
 	bool owes_taken;
+	bool asked;		/* of a copy: the member is to say that it has ended its number */
 	union {
 		uint8_t data[MUSTER_INLINE_MAX];
 		uint16_t blocks[PULSE_BLOCKS];
@@ -210,6 +212,7 @@ struct send {
 	uint8_t phase;
 	uint8_t slot;
 	bool is_inline;
+	bool eager;		/* goes without asking, if there is room for a copy */
 	bool by_reference;
 	uint16_t flags;		/* MUSTER_PACKET_* */
 	uint32_t member;
@@ -298,6 +301,7 @@ struct context {
 	struct muster_packet header;	/* what all packets of the context share */
 	struct failure failure;
 	struct arrivals arrivals[MUSTER_WINDOW];
+	struct entry *copies;		/* of what was sent unasked */
 	struct ended ended[MUSTER_WINDOW];
 
 	struct member *members;		/* behind this struct, with what finds them: */
@@ -311,6 +315,7 @@ _Static_assert(sizeof(struct context) <= 1024, "what an idle one costs");
 struct vp {
 	struct context *contexts;
 	uint32_t nr_kept_descs;		/* of all its contexts */
+	uint32_t nr_unasked;		/* blocks that hold what came or went without asking */
 };
 
 /* Memory that was given back, by size. */
@@ -351,9 +356,12 @@ void muster_context_unready(struct context *ctx);
 struct context *muster_ready_take(struct muster_engine *engine);
 
 /* context.c */
-/* An open one; those that are still being opened take part in nothing. */
+/* An open one; those that are still being opened, or closed, take part in nothing. */
 struct context *muster_context_find(const struct muster_engine *engine, uint16_t vp, uint8_t job,
 				    uint32_t id);
+/* The same by what a packet says; also one that is closed, and has copies yet. */
+struct context *muster_context_of(const struct muster_engine *engine,
+				  const struct muster_packet *packet);
 static inline bool muster_context_is_opening(const struct context *ctx)
 {
 	return ctx->nr_members < ctx->members_wanted;
@@ -419,9 +427,33 @@ void muster_entries_remove(struct context *ctx);
 /* Blocks for entry->total bytes; false: wakes the context when there are some. */
 bool muster_room_take(struct entry *entry);
 void muster_room_give(struct entry *entry);
+/* A block for what does not ask; false: there is none, or its VP has as many as are left. */
+bool muster_room_take_unasked(struct entry *entry);
+/* So few are left that those who hold some should be asked for them. */
+bool muster_room_is_scarce(const struct context *ctx);
+/* An entry that is in no table; NULL. */
+struct entry *muster_entry_take(struct context *ctx);
+void muster_entry_give(struct entry *entry);
 /* Wait no longer for blocks. */
 void muster_room_forgo(struct context *ctx);
 void *muster_room_block(const struct entry *entry, uint32_t offset);
+
+/* copy.c: what was sent without asking, until its receiver has it */
+/* A place for the message of a send; NULL: there is none, it has to ask. */
+struct entry *muster_copy_new(struct context *ctx, const struct send *send);
+void muster_copy_drop(struct entry *copy);
+/* It has gone: keep what was sent. */
+void muster_copy_keep(struct context *ctx, struct entry *copy, const void *data);
+/* A member has ended all numbers below its base; or needs nothing any more. */
+void muster_copies_release(struct context *ctx, const struct peer *peer);
+void muster_copies_forget(struct context *ctx, uint32_t member);
+/* False: no copy is meant by it. */
+bool muster_copy_granted(struct context *ctx, uint32_t member, const struct muster_packet *packet);
+/* Send what was asked for. Closed: ask for the rest. */
+void muster_copies_run(struct context *ctx);
+void muster_copies_remove(struct context *ctx);
+/* It closes: those that may still be needed count no more as its VP's, which may go. */
+void muster_copies_disown(struct context *ctx);
 
 /* packet.c */
 void muster_packet_prepare(const struct context *ctx, uint8_t type, uint32_t member,
@@ -451,7 +483,7 @@ bool muster_combine_waits(const struct sequence *seq, const struct instance *ins
 /* peer: the message in the sender's memory; else it is in the entry's blocks. */
 bool muster_combine_message(struct context *ctx, struct instance *inst, const struct step *step,
 			    const struct entry *entry, const uint8_t *peer);
-/* Of a slot whose turn it is. */
+/* Of a slot whose turn it is; unless it is MP. */
 bool muster_combine_fragment(struct context *ctx, const struct entry *entry, uint32_t at,
 			     const void *from, uint32_t len);
 
@@ -498,6 +530,10 @@ void *muster_memory_map(struct context *ctx, uint32_t key, uint64_t addr, uint64
 void muster_instance_start(struct instance *inst, uint32_t pulse);
 void muster_instance_run(struct context *ctx, struct instance *inst);
 bool muster_instance_ended(const struct context *ctx, const struct instance *inst);
+/* Whether what comes for a slot of the running sequence can be combined as it comes. */
+bool muster_instance_awaits(const struct context *ctx, uint32_t pulse, uint32_t slot);
+/* Combine a message of one packet that it awaits. False: the context has failed. */
+bool muster_instance_take(struct context *ctx, const struct entry *entry, const void *payload);
 
 /* sequence.c */
 /* The oldest that has not ended: the running one, if there is one. */

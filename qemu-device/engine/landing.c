@@ -23,8 +23,9 @@ static uint8_t judge(const struct sequence *seq, const struct entry *entry)
 	step = &seq->steps[seq->slot_step[entry->slot]];
 	if (entry->total != muster_step_bytes(seq, step, entry->pulse))
 		return MUSTER_STATUS_MISMATCH;
-	return entry->is_inline == (step->kind == MUSTER_DESC_MP) ? MUSTER_STATUS_OK :
-								    MUSTER_STATUS_PROTOCOL;
+	if (step->kind == MUSTER_DESC_MP)
+		return entry->unasked ? MUSTER_STATUS_OK : MUSTER_STATUS_PROTOCOL;
+	return !entry->unasked || seq->pulse_count == 1 ? MUSTER_STATUS_OK : MUSTER_STATUS_PROTOCOL;
 }
 
 bool muster_landing_check(struct context *ctx, const struct entry *entry)
@@ -94,18 +95,25 @@ static bool within_window(struct context *ctx, uint32_t member, const struct mus
 
 /* ---- landing ---- */
 
+static void describe(struct entry *entry, uint32_t member, const struct muster_packet *packet)
+{
+	entry->pulse = packet->pulse;
+	entry->slot = packet->seq_id;
+	entry->member = member;
+	entry->signature = packet->signature;
+	entry->stage = packet->stage;
+	entry->total = packet->total;
+	entry->flags = packet->flags;
+	entry->unasked = packet->type == MUSTER_PACKET_DATA;
+}
+
 static struct entry *land(struct context *ctx, uint32_t member, const struct muster_packet *packet)
 {
 	struct entry *entry = muster_entry_add(ctx, packet->number, packet->pulse, packet->seq_id);
 
 	if (!entry)
 		return NULL;
-	entry->member = member;
-	entry->signature = packet->signature;
-	entry->stage = packet->stage;
-	entry->total = packet->total;
-	entry->flags = packet->flags;
-	entry->is_inline = packet->type == MUSTER_PACKET_DATA;
+	describe(entry, member, packet);
 	if (is_running(ctx, packet->number) && !muster_landing_check(ctx, entry))
 		return NULL;
 
@@ -156,6 +164,37 @@ static void land_fragment(struct context *ctx, uint32_t member, struct entry *en
 	muster_context_ready(ctx);
 }
 
+/* It is awaited now: from the packet to where it belongs. */
+static void pass_through(struct context *ctx, uint32_t member, const struct muster_packet *packet,
+			 const void *payload)
+{
+	struct entry here;
+
+	describe(&here, member, packet);
+	if (!muster_landing_check(ctx, &here))
+		return;
+	if (packet->flags & MUSTER_PACKET_CREDIT_WANTED)
+		muster_credit_note(ctx, member, packet->number);
+	ctx->engine->counters.unasked++;
+	if (muster_instance_take(ctx, &here, payload))
+		muster_context_ready(ctx);
+}
+
+/* What did not ask: in the entry, in a block; or nowhere, then it is asked for later. */
+static void store(struct entry *entry, const void *payload)
+{
+	bool is_small = entry->total <= MUSTER_INLINE_MAX;
+
+	entry->state = ENTRY_ASKED;
+	if (!is_small && !muster_room_take_unasked(entry)) {
+		entry->owner->engine->counters.unasked_refused++;
+		return;
+	}
+	entry->owner->engine->counters.unasked++;
+	memcpy(is_small ? entry->data : muster_room_block(entry, 0), payload, entry->total);
+	entry->state = ENTRY_FULL;
+}
+
 void muster_landing_data(struct context *ctx, uint32_t member, const struct muster_packet *packet,
 			 const void *payload)
 {
@@ -168,16 +207,21 @@ void muster_landing_data(struct context *ctx, uint32_t member, const struct must
 	}
 	if (!within_window(ctx, member, packet))
 		return;
-	if (packet->total > MUSTER_INLINE_MAX || packet->pulse) {
+	if (packet->total > MUSTER_MTU || packet->pulse) {
 		ctx->engine->counters.drop_malformed++;	/* large data that did not ask */
+		return;
+	}
+	if (is_running(ctx, packet->number) &&
+	    muster_instance_awaits(ctx, packet->pulse, packet->seq_id)) {
+		pass_through(ctx, member, packet, payload);
 		return;
 	}
 	entry = land(ctx, member, packet);
 	if (!entry)
 		return;
-	memcpy(entry->data, payload, packet->length);
-	entry->state = ENTRY_FULL;
-	muster_context_ready(ctx);
+	store(entry, payload);
+	if (is_running(ctx, packet->number))
+		muster_context_ready(ctx);
 }
 
 void muster_landing_rts(struct context *ctx, uint32_t member, const struct muster_packet *packet,

@@ -22,7 +22,7 @@
 #include "engine.h"
 
 #ifndef WORLD_NODES
-#define WORLD_NODES 8			/* a test of more says so before */
+#define WORLD_NODES 16			/* a test of more says so before */
 #endif
 
 enum {

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The sends of an instance. Inline data goes as one packet within the window;
- * what lies in memory asks with RTS, and goes in fragments when the GRANT has
- * come, or is read by the receiver itself (Documentation/sequence.md, section
- * 4). A send that is not closed at once stays open as a bit of its instance; if
- * nothing but the wire or the window is in its way it is also a bit of `todo`.
+ * The sends of an instance. Inline data goes as one packet within the window; so does
+ * what lies in memory, if it is one packet and there is room for a copy of it (copy.c).
+ * The rest asks with RTS, and goes in fragments when the GRANT has come, or is read by
+ * the receiver itself (Documentation/sequence.md, section 4). A send that is not closed
+ * at once stays open as a bit of its instance; if nothing but the wire or the window is
+ * in its way it is also a bit of `todo`.
  */
 #include "internal.h"
 
@@ -35,6 +36,32 @@ static bool send_inline(struct context *ctx, const struct instance *inst, const 
 	prepare(ctx, MUSTER_PACKET_DATA, inst, send, &packet);
 	packet.length = send->total;
 	return muster_packet_send(ctx, send->member, &packet, data);
+}
+
+/* One packet, at once. What its receiver cannot put anywhere is kept here until it can. */
+static bool send_eager(struct context *ctx, const struct instance *inst, struct send *send)
+{
+	bool is_small = send->total <= MUSTER_INLINE_MAX;	/* an entry has room for it */
+	struct entry *copy = is_small ? NULL : muster_copy_new(ctx, send);
+	struct muster_packet packet;
+	const void *data;
+
+	send->eager = is_small || copy;
+	if (!send->eager)
+		return false;
+	prepare(ctx, MUSTER_PACKET_DATA, inst, send, &packet);
+	packet.length = send->total;
+	if (copy && muster_room_is_scarce(ctx))
+		packet.flags |= MUSTER_PACKET_CREDIT_WANTED;
+	data = muster_memory_source(ctx, send->key, send->addr, send->total);
+	if (!data || !muster_packet_send(ctx, send->member, &packet, data)) {
+		if (copy)
+			muster_copy_drop(copy);
+		return false;
+	}
+	if (copy)
+		muster_copy_keep(ctx, copy, data);
+	return true;
 }
 
 static bool send_rts(struct context *ctx, const struct instance *inst, struct send *send)
@@ -88,7 +115,9 @@ static bool advance(struct context *ctx, struct instance *inst, struct send *sen
 	}
 	if (send->is_inline)
 		return send_inline(ctx, inst, send, data);
-	if (send_rts(ctx, inst, send)) {
+	if (send->eager && send_eager(ctx, inst, send))
+		return true;
+	if (!send->eager && send_rts(ctx, inst, send)) {
 		send->phase = SEND_ASKED;
 		inst->todo &= ~bit;
 	}
@@ -116,6 +145,7 @@ void muster_send_open(struct context *ctx, struct instance *inst, uint32_t index
 	send->total = muster_step_bytes(seq, step, inst->pulse);
 	send->at = 0;
 	send->is_inline = step->kind == MUSTER_DESC_MP;
+	send->eager = !send->is_inline && seq->pulse_count == 1 && send->total <= MUSTER_MTU;
 	send->key = step->store_key ? step->store_key : step->load_key;
 	send->addr = (step->store_key ? step->store_addr : step->load_addr) + offset;
 
@@ -188,6 +218,8 @@ void muster_send_granted(struct context *ctx, uint32_t member, const struct must
 	struct send *send;
 	uint32_t index;
 
+	if (muster_copy_granted(ctx, member, packet))
+		return;
 	if (!ctx->running || packet->number != ctx->base) {
 		counters->drop_window++;
 		return;

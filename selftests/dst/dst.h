@@ -301,6 +301,8 @@ void dst_net_free(struct dst_world *w);
 /* node.c */
 int dst_node_begin(struct dst_node *node);
 void dst_node_end(struct dst_node *node);
+/* Whether all members have been told of the contexts that are closed. */
+bool dst_node_has_told(const struct dst_node *node);
 void dst_node_step(struct dst_node *node);
 
 /* host.c */

@@ -304,6 +304,16 @@ void dst_node_end(struct dst_node *node)
 			 node->allocated);
 }
 
+bool dst_node_has_told(const struct dst_node *node)
+{
+	struct muster_engine_counters counters;
+
+	if (!node->engine)
+		return true;
+	muster_engine_counters_get(node->engine, &counters);
+	return !counters.contexts_closing;
+}
+
 /* A process ends when its engine has nothing to say any more; its peers see its rings end. */
 static void leave(struct dst_node *node)
 {
@@ -330,7 +340,7 @@ void dst_node_step(struct dst_node *node)
 		return;
 	busy = muster_engine_step(node->engine, w->plan.budget);
 	node->idle = node->activity == before ? node->idle + 1 : 0;
-	if (!busy && w->plan.rings)
+	if (!busy && w->plan.rings && dst_node_has_told(node))
 		leave(node);
 	/* What the wire or a queue refuses now may take long: look less and less often. */
 	if (busy)

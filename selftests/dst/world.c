@@ -341,6 +341,9 @@ static bool finished(const struct dst_world *w)
 	for (uint32_t r = 0; r < w->plan.ranks; r++)
 		if (!w->ranks[r].node->dead && !dst_host_finished(&w->ranks[r]))
 			return false;
+	for (uint32_t i = 0; i < w->plan.nodes; i++)
+		if (!w->nodes[i].dead && !dst_node_has_told(&w->nodes[i]))
+			return false;
 	return true;
 }
 

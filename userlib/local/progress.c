@@ -386,10 +386,16 @@ void muster_local_wait(struct local *local, uint64_t timeout_us)
 	muster_local_progress(local);
 }
 
-/* Sockets: nothing to send again and nothing to acknowledge. */
+/*
+ * Every member has what was sent to it, and knows that we go. Sockets: nothing to send
+ * again and nothing to acknowledge.
+ */
 static bool settled(struct local *local, bool came)
 {
-	if (came || local->busy)
+	struct muster_engine_counters counters;
+
+	muster_engine_counters_get(local->engine, &counters);
+	if (came || local->busy || counters.contexts_closing)
 		return false;
 	return !local->wire || local->wire->ops->deadline_us(local->wire) >
 			       muster_local_now_us() + OPEN_US;
