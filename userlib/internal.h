@@ -189,6 +189,12 @@ struct muster_call {
 	uint64_t bytes;
 };
 
+static inline bool muster_call_same(const struct muster_call *a, const struct muster_call *b)
+{
+	return a->count == b->count && a->coll == b->coll && a->type == b->type &&
+	       a->op == b->op && a->root == b->root && a->in_place == b->in_place;
+}
+
 struct muster_entry {
 	struct muster_call call;
 	struct muster_signature signature;
