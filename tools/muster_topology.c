@@ -72,22 +72,25 @@ static double measure(struct muster_comm *pair, uint32_t from)
 	return bytes / best;
 }
 
-/* All ranks come along; speeds of a rank's own links only are set. */
+static void measure_pair(const uint32_t both[2], uint32_t ranks, double *speeds)
+{
+	struct muster_comm *pair;
+
+	need(muster_comm_create_group(muster_world(job), 2, both, 0, &pair));
+	for (uint32_t from = 0; from < 2; from++)
+		speeds[both[from] * ranks + both[!from]] = measure(pair, from);
+	muster_comm_free(pair);
+}
+
+/* All ranks come along; a rank has the speeds of its own links. */
 static void measure_all(uint32_t ranks, uint32_t rank, double *speeds)
 {
 	for (uint32_t a = 0; a < ranks; a++)
 		for (uint32_t b = a + 1; b < ranks; b++) {
 			const uint32_t both[2] = { a, b };
-			struct muster_comm *pair;
 
-			need(muster_comm_create(job, 2, both, &pair));
-			for (uint32_t from = 0; pair && from < 2; from++) {
-				double speed = measure(pair, from);
-
-				if (rank == a)
-					speeds[both[from] * ranks + both[!from]] = speed;
-			}
-			muster_comm_free(pair);
+			if (rank == a || rank == b)
+				measure_pair(both, ranks, speeds);
 			need(muster_barrier(muster_world(job)));
 		}
 }
