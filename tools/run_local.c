@@ -82,7 +82,6 @@ static int rank_become(const struct run *run, uint32_t index, pid_t keeper, int 
 	if (getppid() != keeper)
 		_exit(RUN_EXIT_FAILED);
 	run_bind(&local->cpus, index);
-	setrlimit(RLIMIT_NOFILE, &local->files);
 	ret = rank_set_environment(run, index);
 	if (!ret && run->bump)
 		ret = run_bump_enter(run, index);
@@ -93,6 +92,7 @@ static int rank_become(const struct run *run, uint32_t index, pid_t keeper, int 
 	signal(SIGPIPE, SIG_DFL);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
+	setrlimit(RLIMIT_NOFILE, &local->files);	/* late: our files are still open here */
 	execvp(run->options->argv[0], run->options->argv);
 	return -errno;
 }
