@@ -41,6 +41,15 @@ same_bits() {
 check "4 guests: NIC path and host path have the bits of the local device" same_bits 4 registered
 check "the same on plain memory" same_bits 3 plain
 
+# What it computes is compared with the schedule, interpreted step by step, in each guest.
+synthesized() {
+	"$MUSTER_BUILD/tools/muster-synth" solve -t dgx1 -c allgather 2 2 3 -o allgather
+	"$MUSTER_BUILD/tools/muster-synth" solve -t dgx1 -c allreduce 16 4 6 -o allreduce
+	timeout --foreground 400 "$run" --vm -n 8 "$MUSTER_BUILD/selftests/scheduled" \
+		"$PWD/allgather" "$PWD/allreduce"
+}
+check "8 guests: 2-step allgather and 4-step allreduce of DGX-1, to the bit" synthesized
+
 # ---- errors and ends -------------------------------------------------------------------
 
 check "several operations in flight, and groups" in_guests 3 "$ranks" started
@@ -124,6 +133,15 @@ reset_nic() {
 	cat out err
 	same 4 "$(grep -c "rank $1 .*has died or left\|rank $1 died" out)"
 }
+# A user without rights beside rank 0: both ranks go on, until rank 0 is killed.
+slandered() {
+	export VICTIM=0
+	status=$(status_of in_guests 2 --grace=30 "$victim" "$ranks" 4 300 slander)
+	cat out err
+	same 137 "$status"
+	same 1 "$(grep -c "^\[1\] .*rank 0" out)"
+}
+check "who names a life of a node that there is not ends nobody's job" slandered
 check "a NIC that is reset under a job: all ranks learn whose it was" reset_nic 1 4 300
 
 # kill_guest RANK MIB MILLISECONDS: the QEMU of one guest

@@ -360,7 +360,7 @@ static void started(const char *argument)
 	enum { N = 6 };
 	struct muster_request *request[N];
 	struct muster_comm *half;
-	uint32_t even[64], nr = 0;
+	uint32_t nr = (size + 1) / 2;
 	double in[N], out[N];
 	bool done;
 
@@ -377,10 +377,8 @@ static void started(const char *argument)
 	while (!done);
 	for (int i = 0; i < N; i++)
 		EXPECT(out[i] == (i + 1.0) * size, "operation %d: %f", i, out[i]);
-	for (uint32_t r = 0; r < size && nr < 64; r += 2)
-		even[nr++] = r;
-	EXPECT_OK(muster_comm_create(job, nr, even, &half));
-	EXPECT(!half == (rank % 2 || rank / 2 >= nr), "wrong group");
+	EXPECT_OK(muster_comm_split(world, rank % 2 ? MUSTER_COLOUR_NONE : 7, 0, &half));
+	EXPECT((half != NULL) == !(rank % 2), "wrong group");
 	if (half) {
 		EXPECT_OK(muster_allreduce(half, in, out, 1, MUSTER_F64, MUSTER_SUM));
 		EXPECT(out[0] == nr, "sum over the group: %f", out[0]);
@@ -390,21 +388,21 @@ static void started(const char *argument)
 }
 
 /* One rank calls the library while an operation runs; the others wait for the operation first. */
-static void call_between(uint32_t first, uint64_t count, uint32_t nr, const uint32_t *all)
+static void call_between(uint32_t first, uint64_t count)
 {
 	double *in = calloc(count, sizeof(*in)), *out = calloc(count, sizeof(*out));
 	struct muster_comm *old, *comm;
 	struct muster_request *request;
 	void *memory;
 
-	EXPECT_OK(muster_comm_create(job, nr, all, &old));
+	EXPECT_OK(muster_comm_dup(world, &old));
 	in[count - 1] = rank;
 	EXPECT_OK(muster_allreduce_start(world, in, out, count, MUSTER_F64, MUSTER_SUM, &request));
 	if (rank != first)
 		EXPECT_OK(muster_wait(request));
 	EXPECT_OK(muster_alloc(job, 1 << 20, &memory));
 	muster_comm_free(old);
-	EXPECT_OK(muster_comm_create(job, nr, all, &comm));
+	EXPECT_OK(muster_comm_dup(world, &comm));
 	muster_free(job, memory);
 	if (rank == first)
 		EXPECT_OK(muster_wait(request));
@@ -419,17 +417,13 @@ static void call_between(uint32_t first, uint64_t count, uint32_t nr, const uint
 static void creates(const char *argument)
 {
 	static const uint64_t counts[] = { 1, 1000, 300000 };
-	uint32_t all[64];
 
 	(void)argument;
-	EXPECT(size <= 64, "%" PRIu32 " ranks", size);
-	for (uint32_t i = 0; i < size; i++)
-		all[i] = i;
 	for (enum muster_offload offload = MUSTER_OFFLOAD_OFF; offload <= MUSTER_OFFLOAD_TRY; offload++) {
 		EXPECT_OK(muster_comm_offload(world, offload));
 		for (uint32_t i = 0; i < 3; i++)
 			for (uint32_t first = 0; first < size; first++)
-				call_between(first, counts[i], size, all);
+				call_between(first, counts[i]);
 	}
 }
 
@@ -442,16 +436,12 @@ static void overtakes(const char *argument)
 	enum { N = 40, COUNT = 1024 };	/* two queues' worth; of 8 KiB each */
 	struct muster_request *request[N], *other;
 	struct muster_comm *comm;
-	uint32_t all[64];
 	double in = 1, out;
 	void *memory;
 	double *many;
 
 	(void)argument;
-	EXPECT(size <= 64, "%" PRIu32 " ranks", size);
-	for (uint32_t i = 0; i < size; i++)
-		all[i] = i;
-	EXPECT_OK(muster_comm_create(job, size, all, &comm));
+	EXPECT_OK(muster_comm_dup(world, &comm));
 	EXPECT_OK(muster_alloc(job, 2 * N * COUNT * sizeof(*many), &memory));
 	many = memory;
 	for (int i = 0; i < N * COUNT; i++)

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Ranks that run the schedule of a file, whatever its collective, on whole vectors
+ * Ranks that run the schedules of files, whatever its collective, on whole vectors
  * in place: on the host path, then on the NIC path. What a rank must have at the
  * end has the bits of the schedule, interpreted step by step apart from both. For
  * collectives that the library has no call for; below its calls, it runs them all.
  *
- * usage: scheduled FILE
+ * usage: scheduled FILE...
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -156,28 +156,35 @@ static void run_both(uint8_t type, uint64_t count)
 	free(all);
 }
 
+static void run_file(const char *path)
+{
+	FILE *in = fopen(path, "re");
+	char why[300] = "it cannot be opened";
+
+	EXPECT(in && !muster_schedule_read(in, &schedule, why, sizeof(why)), "%s: %s", path, why);
+	fclose(in);
+	EXPECT(!muster_comm_schedule(world, path), "%s", muster_error(job));
+	run_both(MUSTER_I32, schedule->chunks);
+	run_both(MUSTER_F64, 100 * schedule->chunks + 7);
+	if (REFERENCE_BYTES / schedule->ranks / 5000 / 8 >= schedule->chunks)
+		run_both(MUSTER_F64, 5000 * schedule->chunks);	/* several pulses */
+	muster_schedule_free(schedule);
+}
+
 int main(int argc, char **argv)
 {
-	char why[300] = "usage: scheduled FILE";
-	FILE *in = argc == 2 ? fopen(argv[1], "re") : NULL;
-
-	if (!in || muster_schedule_read(in, &schedule, why, sizeof(why))) {
-		fprintf(stderr, "%s\n", why);
+	if (argc < 2) {
+		fprintf(stderr, "usage: scheduled FILE...\n");
 		return 2;
 	}
-	fclose(in);
 	if (muster_init(&job)) {
 		fprintf(stderr, "%s\n", muster_error(NULL));
 		return 3;
 	}
 	world = muster_world(job);
 	rank = muster_comm_rank(world);
-	EXPECT(!muster_comm_schedule(world, argv[1]), "%s", muster_error(job));
-	run_both(MUSTER_I32, schedule->chunks);
-	run_both(MUSTER_F64, 100 * schedule->chunks + 7);
-	if (REFERENCE_BYTES / schedule->ranks / 5000 / 8 >= schedule->chunks)
-		run_both(MUSTER_F64, 5000 * schedule->chunks);	/* several pulses */
-	muster_schedule_free(schedule);
+	for (int i = 1; i < argc; i++)
+		run_file(argv[i]);
 	muster_finalize(job);
 	return 0;
 }

@@ -211,6 +211,28 @@ others() {
 }
 check "20 on five other topologies run through the engines, to the bit" others
 
+# Direct ones, with a switch that combines, and of a file's conditions; each rank is a node.
+direct() {
+	printf 'muster-conditions 1\nchunks 2\nchunk 0 sum 0 2 5 to 1 3\nchunk 1 at 0 3 to 4 5\nend\n' >places
+	while read -r ranks topology options; do
+		# shellcheck disable=SC2086 # a line is several arguments
+		"$synth" solve -t "$topology" $options -o run
+		"$synth" check -t "$topology" run
+		"$MUSTER_BUILD/tools/muster-run" -n "$ranks" --no-bind \
+			"$MUSTER_BUILD/selftests/scheduled" ./run </dev/null
+	done <<-END
+		8 dgx1 -c allreduce --direct 1 3 3
+		8 hypercube:3 -c allreduce --direct 2 3 4
+		8 hypercube:3 -c scan 1 3 3
+		8 dgx1 -c scan 2 3 3
+		5 switch:5 -c allreduce 2 3 3
+		5 switch:5 -c reduce -r 2 2 3 3
+		5 switch:5 -c allgather 1 2 4
+		6 ring:6 --conditions places 3 3 3
+	END
+}
+check "direct allreduce and scan, a switch that combines, own conditions: run, to the bit" direct
+
 torus_runs() {
 	"$synth" torus 2x2x2x2 --fit -o run >/dev/null
 	"$MUSTER_BUILD/tools/muster-run" -n 16 --no-bind "$MUSTER_BUILD/selftests/scheduled" ./run
@@ -224,6 +246,40 @@ chosen() {
 	grep -qE ' 65536 .*equal +pass .*dgx1-allreduce-48-6-14' said
 }
 check "MUSTER_SCHEDULE takes one for the library's own calls" chosen
+
+fabric() {
+	"$MUSTER_BUILD/tools/muster-run" -n 4 --no-bind "$MUSTER_BUILD/tools/muster_topology" -s 20000 -o here
+	same 12 "$(grep -cE '^link [0-3] -> [0-3] [1-9][0-9]*  # [0-9.]+ MB/s$' here)"
+	"$synth" topology -t here >said
+	grep -q '^# allreduce: at least 2 steps' said
+	"$synth" solve -t here -c allreduce --direct 1 2 2 -o file
+	"$MUSTER_BUILD/tools/muster-run" -n 4 --no-bind "$MUSTER_BUILD/selftests/scheduled" ./file
+}
+check "the topology of a running job is measured, and a schedule is made for it" fabric
+
+# Each size its own schedule and lowering; the bits are those of the host path.
+tuned() {
+	"$synth" solve -t dgx1 -c allreduce 8 4 4 -o short
+	"$synth" solve -t dgx1 -c allreduce --direct 1 3 3 -o direct
+	cat >tuning <<-END
+		muster-tuning 1
+		allreduce 64   ./direct
+		allreduce 512  ./direct memory
+		allreduce 4K   ./short barrier
+		allreduce 32K  ./short
+		allreduce any  rabenseifner pulse=4096
+		end
+	END
+	MUSTER_SCHEDULE=./tuning "$MUSTER_BUILD/tools/muster-run" -n 8 --no-bind \
+		"$MUSTER_BUILD/tools/muster_perf" -c -m 64:256K -D 0.1 allreduce >said
+	grep -qE ' 64 .*equal +pass .*dgx1-allreduce-1-3-3' said
+	grep -qE ' 512 .*equal +pass .*dgx1-allreduce-1-3-3' said
+	grep -qE ' 4096 .*equal +pass .*dgx1-allreduce-8-4-4' said
+	grep -qE ' 32768 .*equal +pass .*dgx1-allreduce-8-4-4' said
+	grep -qE ' 262144 .*equal +pass .*rabenseifner' said
+	if grep -q fail said; then return 1; fi
+}
+check "a tuning file chooses schedule and lowering by size" tuned
 
 apart() {
 	ldd "$MUSTER_BUILD/libmuster.so.0" "$MUSTER_BUILD/tools/muster-run" >libraries

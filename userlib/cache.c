@@ -20,13 +20,20 @@ static bool file_fits(const struct muster_schedule *schedule, const struct muste
 	       (!muster_coll_rooted(call->coll) || schedule->root == call->root);
 }
 
-/* The user's file where it fits, the algorithm that was named where it exists, else the best. */
+/* What was tuned for the size, the user's file where it fits, the algorithm that was named where it exists, else the best. */
 static int schedule_make(struct muster_comm *comm, struct muster_entry *entry)
 {
 	const struct muster_call *call = &entry->call;
 	char why[MUSTER_WHY_MAX] = "";
 	int err = -EOPNOTSUPP;
 
+	if (comm->tuning)
+		err = muster_tuning_choose(comm->tuning, call->coll, comm->size, call->root,
+					   call->bytes, &entry->schedule, &entry->schedule_owned);
+	if (!err)
+		return 0;
+	if (err == -ENOENT)
+		err = -EOPNOTSUPP;
 	if (file_fits(comm->schedule_file, comm, call)) {
 		entry->schedule = comm->schedule_file;
 		return 0;
@@ -101,12 +108,65 @@ static int file_keep(struct muster_comm *comm, struct muster_schedule *schedule)
 	return 0;
 }
 
+/* As with files, it stays until the communicator goes. */
+static int tuning_keep(struct muster_comm *comm, struct muster_tuning *tuning)
+{
+	struct muster_tuning **tunings =
+		realloc(comm->tunings, (comm->nr_tunings + 1) * sizeof(*tunings));
+
+	if (!tunings)
+		return -ENOMEM;
+	comm->tunings = tunings;
+	comm->tunings[comm->nr_tunings++] = tuning;
+	return 0;
+}
+
+static int choose_tuning(struct muster_comm *comm, const char *path, FILE *in)
+{
+	char why[MUSTER_WHY_MAX] = "no memory";
+	struct muster_tuning *tuning;
+	int err = muster_tuning_read(path, in, &tuning, why, sizeof(why));
+
+	if (!err) {
+		err = tuning_keep(comm, tuning);
+		if (err)
+			muster_tuning_free(tuning);
+	}
+	if (err)
+		return muster_fail(comm->job, err, "tuning %s: %s", path, why);
+	comm->tuning = tuning;
+	comm->schedule_file = NULL;
+	*comm->schedule_name = '\0';
+	return 0;
+}
+
+/* 1: it was a tuning file, and has been chosen; 0: it is none; -errno. */
+static int try_tuning(struct muster_comm *comm, const char *path)
+{
+	char word[sizeof("muster-tuning")] = "";
+	FILE *in = fopen(path, "re");
+	int err = 0;
+
+	if (!in)
+		return 0;
+	if (fscanf(in, "%13s", word) == 1 && !strcmp(word, "muster-tuning")) {
+		rewind(in);
+		err = choose_tuning(comm, path, in);
+		err = err ? err : 1;
+	}
+	fclose(in);
+	return err;
+}
+
 static int choose_file(struct muster_comm *comm, const char *path, bool strict)
 {
 	struct muster_schedule *schedule;
 	char why[MUSTER_WHY_MAX] = "";
-	int err = file_read(path, &schedule, why, sizeof(why));
+	int err = try_tuning(comm, path);
 
+	if (err)
+		return err > 0 ? 0 : err;
+	err = file_read(path, &schedule, why, sizeof(why));
 	if (err)
 		return muster_fail(comm->job, err, "schedule %s: %s", path, why);
 	if (schedule->ranks != comm->size) {
@@ -125,6 +185,7 @@ static int choose_file(struct muster_comm *comm, const char *path, bool strict)
 		muster_fail(comm->job, err, "no memory for schedule %s", path);
 		goto err_free;
 	}
+	comm->tuning = NULL;
 	comm->schedule_file = schedule;
 	*comm->schedule_name = '\0';
 	return 0;
@@ -149,6 +210,7 @@ static int choose_name(struct muster_comm *comm, const char *name, bool strict)
 		return 0;
 	strcpy(comm->schedule_name, name);
 	comm->schedule_file = NULL;
+	comm->tuning = NULL;
 	return 0;
 }
 
@@ -168,6 +230,7 @@ int muster_comm_schedule(struct muster_comm *comm, const char *name)
 		return choose(comm, name, true);
 	*comm->schedule_name = '\0';
 	comm->schedule_file = NULL;
+	comm->tuning = NULL;
 	muster_cache_clear(comm);
 	return 0;
 }
@@ -256,10 +319,13 @@ static struct muster_entry *entry_find(struct muster_comm *comm, const struct mu
 int muster_entry_get(struct muster_comm *comm, const struct muster_call *call,
 		     struct muster_entry **result)
 {
-	struct muster_entry *entry = entry_find(comm, call);
+	struct muster_entry *entry;
 	struct muster_entry **place;
-	int err;
+	int err = muster_comm_remember(comm);
 
+	if (err)
+		return err;
+	entry = entry_find(comm, call);
 	if (!entry) {
 		err = entry_make(comm, call, &entry);
 		if (err)
@@ -355,7 +421,7 @@ int muster_entry_lower(struct muster_comm *comm, struct muster_entry *entry)
 
 void muster_cache_clear(struct muster_comm *comm)
 {
-	for (int i = 0; i < MUSTER_CACHE_MAX; i++) {
+	for (int i = 0; comm->cache && i < MUSTER_CACHE_MAX; i++) {
 		if (comm->cache[i])
 			entry_drop(comm->cache[i]);
 		comm->cache[i] = NULL;
@@ -369,4 +435,7 @@ void muster_cache_close(struct muster_comm *comm)
 	for (uint32_t i = 0; i < comm->nr_files; i++)
 		muster_schedule_free(comm->files[i]);
 	free(comm->files);
+	for (uint32_t i = 0; i < comm->nr_tunings; i++)
+		muster_tuning_free(comm->tunings[i]);
+	free(comm->tunings);
 }

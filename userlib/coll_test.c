@@ -193,6 +193,77 @@ static void test_a_schedule_file_serves_what_it_describes(void **state)
 	assert_string_equal(info.schedule, "recursive-doubling");
 }
 
+static void assert_runs(uint64_t count, const char *schedule, uint32_t sequences)
+{
+	struct muster_op_info info;
+
+	allreduce_everywhere(count);
+	muster_comm_last(comm, &info);
+	assert_string_equal(info.schedule, schedule);
+	assert_int_equal(info.sequences, sequences);
+}
+
+static void test_a_tuning_file_chooses_by_size(void **state)
+{
+	const char *path;
+	char text[300], *file = strdup(write_schedule("ring", MUSTER_COLL_ALLREDUCE, 2));
+	uint64_t digests[2];
+
+	(void)state;
+	snprintf(text, sizeof(text), "muster-tuning 1\nallreduce 8 recursive-doubling # 2 elements\n"
+		 "allreduce 64 nowhere-known\nallreduce 64 binomial barrier memory pulse=64\n"
+		 "allreduce 128 rabenseifner\nallreduce 200 %s\nend\n", file);
+	path = write_file(text);
+	for (uint32_t i = 0; i < 2; i++)
+		assert_int_equal(muster_comm_schedule(world->comms[i], path), 0);
+	remove(path);
+	remove(file);
+	free(file);
+	assert_runs(2, "recursive-doubling", 1);
+	assert_runs(16, "binomial", 2);		/* two steps, one stage each */
+	assert_runs(32, "rabenseifner", 1);
+	assert_runs(48, "ring", 1);
+	assert_runs(64, "recursive-doubling", 1);	/* none of the lines: as suits */
+	/* What ranks must do alike is in the signature. */
+	for (uint32_t i = 0; i < 2; i++) {
+		struct muster_schedule *schedule;
+		char why[200];
+
+		assert_int_equal(muster_schedule_by_rank("ring", MUSTER_COLL_ALLREDUCE, 2, 0, 0,
+							 &schedule, why, sizeof(why)), 0);
+		schedule->variant.memory = i;
+		digests[i] = muster_schedule_hash(schedule);
+		muster_schedule_free(schedule);
+	}
+	assert_int_not_equal(digests[0], digests[1]);
+}
+
+static void test_bad_tuning_files_are_refused_with_the_reason(void **state)
+{
+	static const char *const bad[][2] = {
+		{ "muster-tuning 2\n", "line 1: \"muster-tuning 1\" expected" },
+		{ "muster-tuning 1\n\nallreduce 4K\nend\n", "line 3: \"COLLECTIVE SIZE SCHEDULE\"" },
+		{ "muster-tuning 1\ngossip 4K ring\nend\n", "line 2: there is no collective \"gossip\"" },
+		{ "muster-tuning 1\nreduce -1 ring\nend\n", "line 2: \"-1\" is no size" },
+		{ "muster-tuning 1\nreduce 4G ring\nend\n", "line 2: \"4G\" is no size" },
+		{ "muster-tuning 1\nreduce any ring pulse=100\nend\n",
+		  "line 2: pulse=100: it can be 64 to 32768, a multiple of 64" },
+		{ "muster-tuning 1\nreduce any ring slowly\nend\n", "line 2: \"slowly\", but there" },
+		{ "muster-tuning 1\nreduce any ./nowhere\nend\n",
+		  "line 2: ./nowhere: it cannot be opened" },
+		{ "muster-tuning 1\nreduce any ring\n", "line 3: the text ends without \"end\"" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		const char *path = write_file(bad[i][0]);
+
+		refused(muster_comm_schedule(comm, path), -EINVAL, bad[i][1]);
+		remove(path);
+	}
+	assert_unchanged();
+}
+
 static void test_bad_schedule_files_are_refused_with_the_reason(void **state)
 {
 	const char *path = write_file("this is not a schedule\n");
@@ -336,6 +407,8 @@ int main(void)
 		TEST(test_buffers_that_overlap_are_refused),
 		TEST(test_settings_are_checked),
 		TEST(test_a_schedule_file_serves_what_it_describes),
+		TEST(test_a_tuning_file_chooses_by_size),
+		TEST(test_bad_tuning_files_are_refused_with_the_reason),
 		TEST(test_bad_schedule_files_are_refused_with_the_reason),
 		TEST(test_the_last_operation_says_its_path_and_why),
 		cmocka_unit_test(test_what_the_nic_cannot_do_goes_to_the_host_or_is_refused),

@@ -29,6 +29,7 @@ void muster_comm_fail(struct muster_comm *comm, int err, const char *format, ...
 	comm->unposted = NULL;
 	while (comm->first)
 		muster_request_finish(comm->first, err);
+	muster_channel_leave(comm);
 }
 
 /* A signature without a collective says nothing, as NULL. */
@@ -93,7 +94,7 @@ void muster_comm_fail_status(struct muster_comm *comm, uint8_t status, uint32_t 
 				 who);
 		break;
 	case MUSTER_STATUS_ABORTED:
-		muster_comm_fail(comm, err, "%s gave up: it freed the communicator, its wait ran out of time, or it had no memory; its own message says why",
+		muster_comm_fail(comm, err, "%s gave up: it left the job, its wait ran out of time, or it had no memory; its own message says why",
 				 who);
 		break;
 	case MUSTER_STATUS_FLUSHED:

@@ -248,6 +248,16 @@ static void asides_free(struct muster_host *host, uint32_t nr)
 	}
 }
 
+/* A message of 0 bytes is sent, too. */
+static uint32_t fragments_of(uint64_t bytes)
+{
+	uint64_t nr = bytes / MUSTER_MTU + (bytes % MUSTER_MTU > 0);
+
+	if (nr > INT32_MAX)
+		return INT32_MAX;
+	return nr ? (uint32_t)nr : 1;
+}
+
 static void step_begin(struct muster_host *host)
 {
 	const struct muster_plan_step *step = current(host);
@@ -261,6 +271,8 @@ static void step_begin(struct muster_host *host)
 		*receive = (struct receive){ 0 };
 		chunk_bytes(host->request->entry, step->receives[i].first, step->receives[i].nr,
 			    &receive->first, &receive->bytes);
+		muster_channel_await(host->request->comm, step->receives[i].peer,
+				     fragments_of(receive->bytes));
 	}
 }
 
@@ -306,6 +318,8 @@ static int host_begin(struct muster_comm *comm, struct muster_request *request)
 		err = muster_comm_scratch(comm, request->entry->call.bytes);
 	if (err)
 		return muster_comm_give_up(comm, err);
+	if (muster_channel_open(comm))
+		return -ENOMEM;
 	if (host->max_receives < plan->moves_max) {
 		receives = realloc(host->receives, plan->moves_max * sizeof(*receives));
 		if (!receives)
@@ -383,6 +397,18 @@ int muster_host_advance(struct muster_request *request)
 	untouched_copy(request);
 	comm->host->request = NULL;
 	return MUSTER_RUN_DONE;
+}
+
+bool muster_host_sends_to(const struct muster_comm *comm, uint32_t member)
+{
+	const struct muster_host *host = comm->host;
+
+	if (!host || !host->request || !host->in_step)
+		return false;
+	for (uint32_t i = host->send; i < current(host)->nr_sends; i++)
+		if (current(host)->sends[i].peer == member)
+			return true;
+	return false;
 }
 
 void muster_host_cancel(struct muster_comm *comm)

@@ -126,6 +126,28 @@ static void forge(struct test_world *world, uint8_t stage, uint32_t number, uint
 	assert_int_equal(test_deliver(&world->nodes[0], 0, &packet, payload), 0);
 }
 
+static void forge_control(struct test_world *world, uint8_t kind, uint32_t value)
+{
+	const struct muster_control control = {
+		.kind = kind,
+		.limit = 1000000,
+		.context = world->comms[0]->context,
+		.life = world->comms[0]->life,
+		.about.value = value,
+	};
+	const struct muster_packet packet = {
+		.type = MUSTER_PACKET_P2P,
+		.job = world->jobs[0]->id,
+		.context = world->comms[0]->context,
+		.src_node = 1,
+		.src_member = 1,
+		.stage = MUSTER_STAGE_CONTROL,
+		.length = sizeof(control),
+	};
+
+	assert_int_equal(test_deliver(&world->nodes[0], 0, &packet, &control), 0);
+}
+
 static struct muster_request *start_host(struct test_world *world)
 {
 	static double values[100];
@@ -159,7 +181,7 @@ static void test_a_fragment_of_a_wrong_length_ends_the_communicator(void **state
 static void test_a_fragment_beyond_the_credits_ends_the_communicator(void **state)
 {
 	(void)state;
-	assert_forged_is_refused(MUSTER_CREDITS_MAX, 800);
+	assert_forged_is_refused(MUSTER_STREAM_FLOOR, 800);
 	assert_forged_is_refused(UINT32_MAX, 800);
 }
 
@@ -171,8 +193,10 @@ static void test_credits_that_were_never_given_are_not_believed(void **state)
 	int results[2];
 
 	(void)state;
-	forge(world, 1, 1000000, 0, &none, 0);	/* taken: far more than was sent */
-	forge(world, 9, 0, 0, &none, 0);		/* a kind that does not exist */
+	forge_control(world, MUSTER_CONTROL_STREAM, 1000000);	/* far more than anybody grants */
+	forge_control(world, MUSTER_CONTROL_RETURN, 1000000);	/* nobody asked */
+	forge_control(world, 99, 0);				/* a kind that does not exist */
+	forge(world, 9, 0, 0, &none, 0);			/* nor that */
 	for (uint32_t i = 0; i < 2; i++) {
 		muster_comm_offload(world->comms[i], MUSTER_OFFLOAD_OFF);
 		muster_comm_schedule(world->comms[i], "recursive-doubling");

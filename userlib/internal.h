@@ -2,10 +2,9 @@
 /*
  * What the files of the library core share: job, communicator, request, and the
  * cache of what was made of a schedule. Everything is reached from one struct
- * muster, which one thread uses at a time; there are no locks. (Only the caller's
- * allgather() runs on a thread of its own; see exchange.c.)
+ * muster, which one thread uses at a time; there are no locks.
  *
- * Who calls whom: coll -> request -> (cache, host) -> message -> device. Errors
+ * Who calls whom: coll -> request -> (cache, host) -> message -> link -> device. Errors
  * are noted by muster_fail() where they are found and returned upwards.
  */
 #ifndef MUSTER_INTERNAL_H
@@ -23,8 +22,17 @@ enum muster_library_limit {
 	MUSTER_BOUNCE_SLOTS = MUSTER_SEQ_QUEUE_MAX, /* small operations at once, per communicator */
 	MUSTER_KEPT_SLOTS = 48,		/* programs that the device keeps, per communicator */
 	MUSTER_HISTORY = 64,		/* operations whose signature is remembered */
-	MUSTER_CREDITS_MAX = 64,	/* host path: fragments on their way to one member; 2^n */
-	MUSTER_CREDIT_SLOTS = 5,	/* of control: 2 credits, a probe, a reply, a good-bye */
+	MUSTER_COMM_BUCKETS = 1024,	/* of the tables that find communicators */
+	MUSTER_STREAM_FLOOR = 16,	/* host path: fragments that a member may send unasked */
+	MUSTER_STREAM_MAX = 64,		/* and where they are awaited */
+	MUSTER_LINK_FLOOR_MIN = 2,	/* messages that each other rank may send at any time */
+	MUSTER_LINK_FLOOR_MAX = 8,
+	MUSTER_LINK_MAX = 64,		/* with what was lent to it */
+	MUSTER_LINK_REPORTS = 2,	/* of credits, that can lie in the ring */
+	MUSTER_LENDERS_TRIED = 8,	/* links that are looked at for credits to get back */
+	MUSTER_CONTROLS_OPEN = 8,	/* messages among libraries that have not left */
+	MUSTER_PROBES_REPEAT = 8,	/* doubts until who does not answer is asked again */
+	MUSTER_AGREE_WORDS = 2,
 	MUSTER_REQUEST_BLOCK = 32,	/* requests allocated at once */
 	MUSTER_SPIN_POLLS = 2000,	/* polls without success before a wait sleeps */
 	MUSTER_SLEEP_US = 10000,	/* and how long, at most */
@@ -75,10 +83,21 @@ struct muster {
 	struct muster_address *addresses;	/* by rank */
 	void *exchanged;		/* by rank: what was said last (exchange.c) */
 	struct muster_comm *world;
-	struct muster_comm *comms;	/* all, world included */
-	uint32_t next_context;
-	uint32_t lives;			/* communicators made so far; at all ranks alike */
-	uint32_t ring_free;		/* receive ring slots that no communicator holds */
+	struct muster_comm *comms[MUSTER_COMM_BUCKETS];	/* all, world included, by context */
+	struct muster_comm *active;	/* of them those that are to be visited */
+	uint32_t nr_comms;
+	uint32_t ids_from;		/* all context ids below are in use here */
+	uint32_t lives;			/* the last life that a communicator of this rank had */
+	struct muster_link *links;	/* by rank (link.c) */
+	uint32_t link_floor;		/* credits of each that are never lent */
+	uint32_t link_hand;		/* whom to ask next for what was lent */
+	uint32_t link_clock;		/* messages read so far */
+	bool links_due;			/* some are to be told something */
+	uint32_t ring_free;		/* receive ring slots that no link holds */
+	uint32_t controls_open;		/* messages among libraries that have not left */
+	struct muster_channel *closed[MUSTER_COMM_BUCKETS];	/* that await farewells */
+	struct muster_bounce_chunk *bounce_chunks;
+	void *bounce_free;
 	uint32_t kept_descs;		/* that the device keeps for all communicators */
 	uint32_t spin_polls;
 	struct muster_region *regions;	/* by address */
@@ -98,16 +117,13 @@ int muster_job_join(const struct muster_oob *oob, bool oob_owned, muster_dev_ope
 
 enum muster_exchange_bytes {	/* of one rank at once; room for all is held */
 	MUSTER_EXCHANGE_JOIN = 320,
-	MUSTER_EXCHANGE_LATER = 40,
 };
 
 /** muster_exchange_open() - room for pieces of that size, so that later nothing is missing. */
 int muster_exchange_open(struct muster *job, size_t piece_bytes);
-/** muster_exchange_shrink() - later pieces are at most that long. */
-void muster_exchange_shrink(struct muster *job, size_t piece_bytes);
 void muster_exchange_close(struct muster *job);
 /**
- * muster_exchange() - collective over the job: tell all, hear all; operations go on meanwhile.
+ * muster_exchange() - collective over the job: tell all, hear all.
  * @status: of this rank; what it says of it in mine. Its sentence stays, and it is returned.
  * @all: what they said, by rank; valid until the next exchange.
  * Return: 0; status; what the allgather said, with a sentence.
@@ -142,6 +158,24 @@ struct muster_pin {
 int muster_pin(struct muster *job, const void *addr, uint64_t bytes, int access,
 	       struct muster_pin *pin);
 void muster_unpin(struct muster *job, struct muster_pin *pin);
+
+/* ---- tuning.c: a schedule and how it is lowered, by collective and size ---------- */
+
+struct muster_tuning;
+
+/** muster_tuning_read() - a tuning file (muster(7)), with the files that it names. 0; -errno. */
+int muster_tuning_read(const char *path, FILE *in, struct muster_tuning **tuning, char *why,
+		       size_t why_len);
+void muster_tuning_free(struct muster_tuning *tuning);
+
+/**
+ * muster_tuning_choose() - the first line that serves a call.
+ * @owned: whether the schedule is the caller's to free.
+ * Return: 0; -ENOENT: there is none; -ENOMEM.
+ */
+int muster_tuning_choose(const struct muster_tuning *tuning, enum muster_coll coll, uint32_t ranks,
+			 uint32_t root, uint64_t bytes, struct muster_schedule **schedule,
+			 bool *owned);
 
 /* ---- cache.c: schedules and what was made of them ----------------------------- */
 
@@ -212,15 +246,25 @@ struct muster_past {
 
 struct muster_comm {
 	struct muster *job;
-	struct muster_comm *next;
+	struct muster_comm *next;	/* of its bucket */
+	struct muster_comm *next_active;
 	uint32_t context;
 	uint32_t life;
 	uint32_t rank;
 	uint32_t size;
+	uint32_t created;		/* communicators that all of its members have made of it */
+	uint32_t ids_from;		/* where they look for the next id */
+	bool active;			/* it is to be visited */
+	bool again;			/* and after this visit, too: something found no room */
+	bool freed;			/* by its owner; closed when nothing of it is under way */
 	struct muster_address *members;
+	uint32_t *ranks;		/* theirs in the job */
 	enum muster_offload offload;
 	char schedule_name[MUSTER_SCHEDULE_NAME_MAX + 1];	/* empty: the library chooses */
 	struct muster_schedule *schedule_file;	/* the user's own, for what it fits */
+	struct muster_tuning *tuning;	/* or the user's choice by size */
+	struct muster_tuning **tunings;	/* all that were ever chosen */
+	uint32_t nr_tunings;
 	struct muster_schedule **files;	/* all that were ever chosen */
 	uint32_t nr_files;
 	int failed;			/* the error that every later operation gets */
@@ -228,7 +272,7 @@ struct muster_comm {
 	struct muster_op_info last;
 	char last_why[MUSTER_WHY_MAX];	/* where last.why is not static */
 
-	struct muster_entry *cache[MUSTER_CACHE_MAX];
+	struct muster_entry **cache;	/* MUSTER_CACHE_MAX of them; NULL: nothing was called yet */
 	struct muster_entry *recent;	/* found last time */
 	uint64_t clock;
 
@@ -236,28 +280,46 @@ struct muster_comm {
 	struct muster_request *end;
 	struct muster_request *unposted; /* the first that the device has not all of */
 	uint32_t number;		/* of the next operation */
-	struct muster_past history[MUSTER_HISTORY];
+	struct muster_past *history;	/* MUSTER_HISTORY of them, as cache */
 	uint32_t sequences;		/* given to the device */
 	uint32_t sequences_ended;	/* of them, as far as completions have told */
 	uint32_t posted;		/* small operations given to the device */
 	uint32_t completed;
-	uint8_t *bounce;		/* their results, by order; then the slots of kept ones */
+	uint8_t *bounce;		/* their results, by order; then the slots of kept ones; or NULL */
 	uint32_t bounce_key;
-	struct muster_kept *kept[MUSTER_KEPT_SLOTS];
+	struct muster_kept **kept;	/* MUSTER_KEPT_SLOTS of them, as cache */
 	void *scratch;			/* what is no result, or not yet */
 	size_t scratch_bytes;
 	uint32_t scratch_key;
 
-	struct muster_channel *channel;	/* message.c */
+	struct muster_channel *channel;	/* message.c; NULL: nothing was said */
 	struct muster_host *host;	/* host.c: the operation on the CPU */
 };
 
-/** muster_comm_open() - collective over the job; world: ranks are all and it is the first. */
-int muster_comm_open(struct muster *job, uint32_t nr, const uint32_t *ranks,
-		     struct muster_comm **comm);
-/** muster_comm_close() - as muster_comm_free(), for the world too. */
+/** muster_comm_open_world() - the communicator of all; the first one. */
+int muster_comm_open_world(struct muster *job);
+/** muster_comm_build() - this rank's part of one whose members have agreed on it. */
+int muster_comm_build(struct muster *job, uint32_t context, uint32_t life, uint32_t nr,
+		      const uint32_t *ranks, struct muster_comm **comm);
+/** muster_comm_close() - at once. */
 void muster_comm_close(struct muster_comm *comm);
+/** muster_comms_close() - all, world included, after what is to be said of them. */
+void muster_comms_close(struct muster *job);
 struct muster_comm *muster_comm_find(struct muster *job, uint8_t id, uint32_t context);
+/** muster_comm_member() - a rank's place in it; its size: it is no member. */
+uint32_t muster_comm_member(const struct muster_comm *comm, uint32_t rank);
+/** muster_comm_activate() - something may go on: visit it with the next progress. */
+void muster_comm_activate(struct muster_comm *comm);
+/** muster_comms_visit() - let those go on that were activated. */
+void muster_comms_visit(struct muster *job);
+/** muster_comm_bounce() - see that there is memory for small results. */
+int muster_comm_bounce(struct muster_comm *comm);
+
+/* bounce.c: blocks of MUSTER_BOUNCE_SLOTS small results and MUSTER_KEPT_SLOTS */
+int muster_bounce_take(struct muster *job, uint8_t **bounce, uint32_t *key);
+void muster_bounce_give(struct muster *job, uint8_t *bounce, uint32_t key);
+void muster_bounces_free(struct muster *job);
+
 /* failure.c */
 /** muster_comm_fail() - end it: all pending and later operations get err and the sentence. */
 void muster_comm_fail(struct muster_comm *comm, int err, const char *format, ...)
@@ -290,7 +352,8 @@ enum muster_request_state {
 struct muster_request {
 	struct muster_request *next;
 	struct muster *job;
-	struct muster_comm *comm;
+	struct muster_comm *comm;	/* until it is done */
+	uint32_t context;		/* of comm */
 	struct muster_entry *entry;
 	const uint8_t *in;
 	uint8_t *out;
@@ -319,6 +382,10 @@ int muster_request_start(struct muster_comm *comm, const struct muster_call *cal
 void muster_request_finish(struct muster_request *request, int result);
 /** muster_request_end() - of one that is done: free it. Return: its result. */
 int muster_request_end(struct muster_request *request);
+/** muster_comm_remember() - see that there is memory for its operations, from the first one on. */
+int muster_comm_remember(struct muster_comm *comm);
+/** muster_comm_forget() - what it remembered of its operations, when cache and kept are closed. */
+void muster_comm_forget(struct muster_comm *comm);
 /** muster_request_blocks_free() - all requests of a job; none is in use. */
 void muster_request_blocks_free(struct muster *job);
 /** muster_advance() - post and run what can. */
@@ -328,6 +395,8 @@ void muster_advance(struct muster_comm *comm);
 
 /** muster_progress() - take what the device has; true when it had something. */
 bool muster_progress(struct muster *job);
+/** muster_device_empty() - all of it, and no more: nothing is left of a context that was closed. */
+void muster_device_empty(struct muster *job);
 
 /* ---- choose.c ----------------------------------------------------------------------------- */
 
@@ -361,6 +430,8 @@ void muster_kept_close(struct muster_comm *comm);
 
 /** muster_host_advance() - begin or go on with the oldest operation. Return: as run(). */
 int muster_host_advance(struct muster_request *request);
+/** muster_host_sends_to() - whether the running step is not through with sending to a member. */
+bool muster_host_sends_to(const struct muster_comm *comm, uint32_t member);
 /** muster_host_cancel() - forget the running operation. */
 void muster_host_cancel(struct muster_comm *comm);
 void muster_host_close(struct muster_comm *comm);
@@ -368,20 +439,121 @@ void muster_host_close(struct muster_comm *comm);
 int muster_host_take(struct muster_comm *comm, uint32_t member, uint32_t number,
 		     const void *payload, uint32_t len);
 
-/* ---- message.c: ordered streams between members, with credits ----------------------------- */
+/* ---- link.c: credits between ranks, and what their libraries tell each other ------------- */
+
+enum muster_message_stage {	/* of a point-to-point message */
+	MUSTER_STAGE_FRAGMENT = 0,
+	MUSTER_STAGE_CONTROL = 1,
+};
+
+enum muster_control_kind {
+	MUSTER_CONTROL_CREDIT = 1,
+	MUSTER_CONTROL_RECALL,		/* give back what was lent */
+	MUSTER_CONTROL_RETURN,		/* value: the limit that is left; sent: the recall's epoch */
+	MUSTER_CONTROL_STREAM,		/* value: fragments that it takes in all */
+	MUSTER_CONTROL_PROBE,		/* where are you? value: the operation that I am in */
+	MUSTER_CONTROL_REPLY,		/* value: the operation that I am in */
+	MUSTER_CONTROL_GONE,		/* I have closed that communicator */
+	MUSTER_CONTROL_LEAVE,		/* value: the first operation that I will not be in */
+	MUSTER_CONTROL_SETTLE,		/* it has failed here; no more fragments come */
+	MUSTER_CONTROL_AGREE_UP,
+	MUSTER_CONTROL_AGREE_DOWN,
+};
+
+/* What members agree upon (agree.c). */
+struct muster_agreement {
+	uint64_t key;		/* which agreement it is */
+	int32_t status;		/* the first error */
+	uint32_t culprit;	/* whose it is: rank of the job */
+	uint64_t most[MUSTER_AGREE_WORDS];	/* the largest that any has said */
+	uint64_t common[MUSTER_AGREE_WORDS];	/* bits that all have said */
+};
+
+/* The payload of a message among libraries. */
+struct muster_control {
+	uint8_t kind;
+	uint8_t epoch;		/* of limit */
+	uint16_t reserved;
+	uint32_t limit;		/* messages that its receiver may send in all */
+	uint32_t context;	/* of which communicator it speaks */
+	uint32_t life;
+	union {
+		struct {
+			uint32_t value;
+			uint32_t sent;	/* fragments of that communicator in all */
+			struct muster_signature signature;
+		} about;
+		struct muster_agreement agreement;
+	};
+};
+
+/* Of each rank of the job; what it says that another has sent is never more than that. */
+struct muster_link {
+	uint32_t sent;		/* messages that it was sent */
+	uint32_t limit;		/* it takes so many in all */
+	uint32_t read;		/* messages of its own that were read here, or never will be */
+	uint32_t told;		/* of them it may send so many; told - read <= window */
+	uint32_t window;	/* slots of the own ring that are set aside for it */
+	uint32_t heard;		/* the job's clock when it was read last */
+	uint8_t epoch;		/* of told: raised by each recall */
+	uint8_t epoch_there;	/* of limit */
+	bool due;		/* it is to be told more; what found no room */
+	bool recalling;		/* it was asked to give back, and has not answered */
+	bool return_due;	/* we were */
+	bool has[2];
+	struct muster_agreement early[2];	/* what it said before it was asked: up, down */
+};
+
+/** muster_links_open() - 0; -ENOSPC, on all ranks: the receive rings are too small. */
+int muster_links_open(struct muster *job);
+void muster_links_close(struct muster *job);
+/** muster_link_has_credit() - whether a fragment may be sent to that rank now. */
+bool muster_link_has_credit(const struct muster *job, uint32_t rank);
+/** muster_link_sent() - so many were sent; or never left, if negative. */
+void muster_link_sent(struct muster *job, uint32_t rank, int32_t nr);
+/** muster_link_read() - so many messages of that rank are out of the ring, or will never be in it. */
+void muster_link_read(struct muster *job, uint32_t rank, uint32_t nr);
+/** muster_links_flush() - say what found no room before. */
+void muster_links_flush(struct muster *job);
+/** muster_link_agreement() - whether that rank has said its part; up to us, or down. */
+bool muster_link_agreement(struct muster *job, uint32_t rank, bool down, uint64_t key,
+			   struct muster_agreement *said);
+/** muster_control_send() - 0; -EAGAIN: no credit or no room now; -errno. */
+int muster_control_send(struct muster *job, uint32_t rank, struct muster_control *control);
+void muster_control_receive(struct muster *job, uint32_t rank, const void *payload);
+/** muster_control_left() - the device says that one has left. */
+void muster_control_left(struct muster *job);
+
+/* ---- agree.c ----------------------------------------------------------------------------- */
+
+/* Who agrees: some members of a communicator, each at the same place with all. */
+struct muster_group {
+	struct muster_comm *parent;
+	uint32_t nr;
+	uint32_t self;
+	const uint32_t *members;	/* ranks in the parent; NULL: all */
+	uint64_t key;			/* of the next agreement; the same with all */
+};
 
 /**
- * The next fragment of a member's stream.
- * Return: 1: used; 0: not now; -errno: it does not fit what is awaited.
+ * muster_agree() - tell words, and get what all have said; operations go on meanwhile.
+ * Return: 0, whatever the words' status; or the error with which the parent has ended.
  */
-typedef int muster_channel_take(struct muster_comm *comm, uint32_t member, uint32_t number,
-				const void *payload, uint32_t len);
+int muster_agree(struct muster_group *group, struct muster_agreement *words);
 
-int muster_channel_open(struct muster_comm *comm, uint32_t credits, muster_channel_take *take);
-uint32_t muster_channel_credits(const struct muster_comm *comm);
+/* ---- message.c: ordered streams between members ------------------------------------------- */
+
+/** muster_channel_open() - 0; -ENOMEM, and the communicator has ended. */
+int muster_channel_open(struct muster_comm *comm);
+/** muster_channel_close() - its context is closed. */
 void muster_channel_close(struct muster_comm *comm);
-/** muster_channel_slots() - receive ring slots of a communicator with that many credits. */
-uint32_t muster_channel_slots(uint32_t size, uint32_t credits);
+/** muster_channels_forget() - those that await farewells still. */
+void muster_channels_forget(struct muster *job);
+/** muster_channel_control() - a rank has said something of a communicator. */
+void muster_channel_control(struct muster *job, uint32_t rank,
+			    const struct muster_control *control);
+/** muster_channel_await() - the running step takes so many fragments of a member. */
+void muster_channel_await(struct muster_comm *comm, uint32_t member, uint32_t nr);
 
 struct muster_fragment {
 	uint32_t member;
@@ -392,10 +564,10 @@ struct muster_fragment {
 	uint32_t key;		/* of the memory at data; not needed for inline data */
 };
 
-/** muster_channel_send() - 0; -EAGAIN: no credit or no room now; -errno. */
+/** muster_channel_send() - 0; -EAGAIN: no credit or no room now; -errno. Opened before. */
 int muster_channel_send(struct muster_comm *comm, const struct muster_fragment *fragment);
-/** muster_channel_sent() - the device says that one message has left. */
-void muster_channel_sent(struct muster_comm *comm);
+/** muster_channel_sent() - the device says that a fragment has left, or never will. */
+void muster_channel_sent(struct muster_comm *comm, uint32_t member, bool flushed);
 /** muster_channel_receive() - a packet has come. */
 void muster_channel_receive(struct muster_comm *comm, const struct muster_packet *packet,
 			    const void *payload);
@@ -408,11 +580,16 @@ bool muster_channel_clashes(struct muster_comm *comm, uint32_t number);
 void muster_channel_deliver(struct muster_comm *comm, uint32_t member);
 /** muster_channel_flush() - send control messages that found no room. */
 void muster_channel_flush(struct muster_comm *comm);
-/** muster_channel_leave() - tell all members that no further operation is joined from here. */
+/**
+ * muster_channel_leave() - tell those with whom something was exchanged that no further
+ * operation is joined from here.
+ */
 void muster_channel_leave(struct muster_comm *comm);
+/** muster_channel_has_left() - whether they were told. */
+bool muster_channel_has_left(const struct muster_comm *comm);
 /** muster_channel_left() - whether a member left before that operation, which then has failed. */
 bool muster_channel_left(struct muster_comm *comm, uint32_t number);
-/** muster_channel_idle() - whether everything sent has left. */
+/** muster_channel_idle() - whether all fragments have left. */
 bool muster_channel_idle(const struct muster_comm *comm);
 /**
  * muster_channel_probe() - an operation takes long: tell all members which it is, and ask

@@ -163,16 +163,24 @@ static uint32_t spin_polls(uint32_t size)
 	return size > (uint32_t)cpus ? 0 : MUSTER_SPIN_POLLS;
 }
 
-static int world_open(struct muster *job, uint32_t *ranks)
+/* Open at every rank before any goes on. */
+static int world_open(struct muster *job)
 {
-	struct muster_comm *world;
+	int32_t mine = muster_links_open(job);
+	const void *said;
+	const int32_t *all;
 	int err;
 
-	for (uint32_t r = 0; r < job->oob.size; r++)
-		ranks[r] = r;
-	err = muster_comm_open(job, job->oob.size, ranks, &world);
-	if (!err)
-		job->world = world;
+	if (!mine)
+		mine = muster_comm_open_world(job);
+	err = muster_exchange(job, mine, &mine, sizeof(mine), &said);
+	all = said;
+	for (uint32_t r = 0; r < job->oob.size && !err; r++)
+		if (all[r])
+			err = muster_fail(job, muster_rank_errno(all[r]), "rank %u could not open the world: %s; its own message says why",
+					  r, strerror(-muster_rank_errno(all[r])));
+	if (err && job->world)
+		muster_comm_close(job->world);
 	return err;
 }
 
@@ -199,7 +207,7 @@ static int device_open(struct muster *job, muster_dev_open *open)
 	return err;
 }
 
-static int join(struct muster *job, muster_dev_open *open, uint32_t *ranks)
+static int join(struct muster *job, muster_dev_open *open)
 {
 	int err;
 
@@ -215,7 +223,7 @@ static int join(struct muster *job, muster_dev_open *open, uint32_t *ranks)
 	err = offers_exchange(job, 0);
 	if (err)
 		goto err_close;
-	err = world_open(job, ranks);
+	err = world_open(job);
 	if (err)
 		goto err_close;
 	return 0;
@@ -229,7 +237,7 @@ static void job_free(struct muster *job)
 {
 	if (job->oob_owned)
 		muster_bootstrap_close(&job->oob);
-	muster_exchange_close(job);
+	muster_links_close(job);
 	free(job->regions);
 	free(job->addresses);
 	free(job);
@@ -238,19 +246,16 @@ static void job_free(struct muster *job)
 /* Room for all that is said until the job is joined; nobody knows of us before there is. */
 static int join_with_room(struct muster *job, muster_dev_open *open)
 {
-	uint32_t *ranks = calloc(job->oob.size, sizeof(*ranks));
 	int err;
 
 	job->addresses = calloc(job->oob.size, sizeof(*job->addresses));
-	if (!ranks || !job->addresses)
+	if (!job->addresses)
 		err = muster_fail(job, -ENOMEM, "no memory for %u ranks", job->oob.size);
 	else
 		err = muster_exchange_open(job, MUSTER_EXCHANGE_JOIN);
 	if (!err)
-		err = join(job, open, ranks);
-	if (!err)
-		muster_exchange_shrink(job, MUSTER_EXCHANGE_LATER);
-	free(ranks);
+		err = join(job, open);
+	muster_exchange_close(job);	/* nothing is said in this way any more */
 	return err;
 }
 
@@ -307,8 +312,10 @@ void muster_finalize(struct muster *job)
 {
 	if (!job)
 		return;
-	while (job->comms)
-		muster_comm_close(job->comms);
+	if (job->dev->ops->leave)
+		job->dev->ops->leave(job->dev);
+	muster_comms_close(job);
+	muster_bounces_free(job);
 	muster_request_blocks_free(job);
 	while (job->nr_regions)
 		muster_free(job, job->regions[0].addr);

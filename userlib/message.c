@@ -2,112 +2,63 @@
 /*
  * Messages between the members of a communicator, for the host path: each pair
  * has a stream of numbered fragments in each direction. Packets may overtake each
- * other; the stream puts them in order again. A sender may be `credits` fragments
- * ahead of what the receiver has taken, so that a receive ring never overflows:
- * a pair holds credits + MUSTER_CREDIT_SLOTS slots of it. What comes too early
- * is kept here, at most `credits` fragments of each member.
+ * other; the stream puts them in order again. A few fragments may come unasked; they
+ * are kept here until their operation begins. More are sent only when the receiver is
+ * in the operation that awaits them, and has said so.
  *
- * On the wire: the cookie's low half is the operation's number, its high half
- * the place in the stream; the stage says which kind of message it is. Credits
- * say how many fragments were taken in all, so a late one does no harm.
+ * On the wire: the cookie's low half is the operation's number, its high half the
+ * place in the stream. What members say of it goes through the world (link.c), so
+ * that it is heard even by who has closed the communicator.
  */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "internal.h"
-
-enum message_kind {
-	KIND_FRAGMENT = 0,
-	KIND_CREDIT = 1,	/* number: fragments taken */
-	KIND_PROBE = 2,		/* where are you? */
-	KIND_REPLY = 3,		/* number: of the operation that I am in */
-	KIND_LEAVE = 4,		/* number: of the first operation that I will not be in */
-};
-
-struct kept {
-	uint32_t number;
-	struct muster_signature signature;
-	uint32_t len;
-	uint8_t data[];
-};
-
-struct peer {
-	uint32_t sent;		/* fragments that it was sent */
-	uint32_t acked;		/* of them it has taken */
-	uint32_t taken;		/* fragments of its own that were taken here */
-	uint32_t reported;	/* of them it knows */
-	uint32_t place;		/* in the job's operations, by its last reply, or its last of all */
-	bool left;		/* for good, at that place */
-	bool leave_due;		/* it is to be told that we leave */
-	bool probed;		/* a probe is on its way; one at a time */
-	bool replied;
-	bool reply_due;
-	struct kept **kept;	/* by place in the stream modulo credits; NULL: none yet */
-};
-
-struct muster_channel {
-	uint32_t credits;
-	uint32_t open;		/* messages that have not left */
-	uint32_t nr_kept;
-	uint32_t nr_left;
-	bool control_due;	/* a control message found no room */
-	muster_channel_take *take;
-	struct peer peers[];
-};
+#include "channel.h"
 
 /* ---- opening --------------------------------------------------------------------- */
 
-int muster_channel_open(struct muster_comm *comm, uint32_t credits, muster_channel_take *take)
+/* A communicator whose members say nothing to each other has none. */
+static struct muster_channel *channel_get(struct muster_comm *comm)
 {
-	struct muster_channel *channel =
-		calloc(1, sizeof(*channel) + comm->size * sizeof(struct peer));
+	struct muster_channel *channel = comm->channel;
 
-	if (!channel)
-		return muster_fail(comm->job, -ENOMEM, "no memory for the messages of %u members",
-				   comm->size);
-	channel->credits = credits;
-	channel->take = take;
-	comm->channel = channel;
-	return 0;
-}
-
-static void kept_free(struct muster_channel *channel, struct peer *peer)
-{
-	if (!peer->kept)
-		return;
-	for (uint32_t i = 0; i < channel->credits; i++)
-		free(peer->kept[i]);
-	free(peer->kept);
-}
-
-void muster_channel_close(struct muster_comm *comm)
-{
+	if (channel)
+		return channel;
+	channel = calloc(1, sizeof(*channel) + comm->size * sizeof(struct peer));
+	if (!channel) {
+		muster_comm_give_up(comm, muster_fail(comm->job, -ENOMEM, "no memory for the messages of %u members",
+						      comm->size));
+		return NULL;
+	}
+	channel->context = comm->context;
+	channel->life = comm->life;
+	channel->size = comm->size;
 	for (uint32_t i = 0; i < comm->size; i++)
-		kept_free(comm->channel, &comm->channel->peers[i]);
-	free(comm->channel);
+		channel->peers[i].limit = channel->peers[i].told = MUSTER_STREAM_FLOOR;
+	comm->channel = channel;
+	return channel;
 }
 
-uint32_t muster_channel_credits(const struct muster_comm *comm)
+int muster_channel_open(struct muster_comm *comm)
 {
-	return comm->channel->credits;
-}
-
-uint32_t muster_channel_slots(uint32_t size, uint32_t credits)
-{
-	return size > 1 ? (size - 1) * (credits + MUSTER_CREDIT_SLOTS) : 0;
+	return channel_get(comm) ? 0 : -ENOMEM;
 }
 
 bool muster_channel_idle(const struct muster_comm *comm)
 {
-	return !comm->channel->open && !comm->channel->control_due;
+	return !comm->channel || !comm->channel->open;
+}
+
+bool muster_channel_has_left(const struct muster_comm *comm)
+{
+	return !comm->channel || (comm->channel->leaving && !comm->channel->control_due);
 }
 
 /* ---- sending --------------------------------------------------------------------------- */
 
-static struct muster_desc desc_make(const struct muster_comm *comm, uint32_t member,
-				    enum message_kind kind)
+static struct muster_desc desc_make(const struct muster_comm *comm, uint32_t member)
 {
 	const struct muster_address *to = &comm->members[member];
 
@@ -119,31 +70,18 @@ static struct muster_desc desc_make(const struct muster_comm *comm, uint32_t mem
 		.dst_vp = to->vp,
 		.job = comm->job->id,
 		.context = comm->context,
-		.stage = (uint8_t)kind,
+		.stage = MUSTER_STAGE_FRAGMENT,
 	};
 }
 
-static int message_post(struct muster_comm *comm, const struct muster_desc *desc)
+static int fragment_post(struct muster_comm *comm, const struct muster_fragment *fragment,
+			 uint32_t place)
 {
 	struct muster_dev *dev = comm->job->dev;
-	int err = dev->ops->post(dev, desc, 1);
+	struct muster_desc desc = desc_make(comm, fragment->member);
 
-	if (!err)
-		comm->channel->open++;
-	return err;
-}
-
-int muster_channel_send(struct muster_comm *comm, const struct muster_fragment *fragment)
-{
-	struct peer *peer = &comm->channel->peers[fragment->member];
-	struct muster_desc desc;
-	int err;
-
-	if (peer->sent - peer->acked >= comm->channel->credits)
-		return -EAGAIN;
-	desc = desc_make(comm, fragment->member, KIND_FRAGMENT);
 	desc.signature = fragment->signature;
-	desc.cookie = (uint64_t)peer->sent << 32 | fragment->number;
+	desc.cookie = (uint64_t)place << 32 | fragment->number;
 	desc.length = fragment->len;
 	if (fragment->len <= MUSTER_INLINE_MAX) {
 		desc.inline_len = (uint8_t)fragment->len;
@@ -154,41 +92,69 @@ int muster_channel_send(struct muster_comm *comm, const struct muster_fragment *
 		desc.range.load_key = fragment->key;
 		desc.range.load_addr = (uintptr_t)fragment->data;
 	}
-	err = message_post(comm, &desc);
-	if (!err)
-		peer->sent++;
-	return err;
+	return dev->ops->post(dev, &desc, 1);
 }
 
-void muster_channel_sent(struct muster_comm *comm)
+int muster_channel_send(struct muster_comm *comm, const struct muster_fragment *fragment)
 {
-	if (comm->channel->open)
-		comm->channel->open--;
+	struct muster_channel *channel = channel_get(comm);
+	uint32_t rank = comm->ranks[fragment->member];
+	struct peer *peer;
+	int err;
+
+	if (!channel)
+		return -ENOMEM;
+	peer = &channel->peers[fragment->member];
+	if (peer->sent == peer->limit)
+		return -EAGAIN;		/* its word makes us go on */
+	err = muster_link_has_credit(comm->job, rank) ?
+	      fragment_post(comm, fragment, peer->sent) : -EAGAIN;
+	comm->again |= err == -EAGAIN;
+	if (err)
+		return err;
+	channel->open++;
+	peer->sent++;
+	muster_link_sent(comm->job, rank, 1);
+	return 0;
 }
 
-static int control_post(struct muster_comm *comm, uint32_t member, enum message_kind kind,
-			uint32_t number)
+void muster_channel_sent(struct muster_comm *comm, uint32_t member, bool flushed)
 {
-	struct muster_desc desc = desc_make(comm, member, kind);
+	struct muster_channel *channel = comm->channel;
 
-	desc.cookie = number;
-	return message_post(comm, &desc);
+	if (!channel || !channel->open || member >= comm->size)
+		return;
+	channel->open--;
+	if (flushed) {
+		channel->peers[member].sent--;
+		muster_link_sent(comm->job, comm->ranks[member], -1);
+	}
+	muster_comm_activate(comm);
 }
 
-/* Where are you, and is this what you called there? */
-static int probe_post(struct muster_comm *comm, uint32_t member)
+static int say(const struct muster_comm *comm, uint32_t member, enum muster_control_kind kind,
+	       uint32_t value)
 {
-	struct muster_desc desc = desc_make(comm, member, KIND_PROBE);
+	const struct peer *peer = &comm->channel->peers[member];
+	struct muster_control control = {
+		.kind = (uint8_t)kind,
+		.context = comm->context,
+		.life = comm->life,
+		.about.value = value,
+		.about.sent = peer->sent,
+	};
 
-	desc.cookie = comm->first->number;
-	desc.signature = comm->first->entry->signature;
-	return message_post(comm, &desc);
+	if (kind == MUSTER_CONTROL_PROBE)	/* is this what you called there? */
+		control.about.signature = comm->first->entry->signature;
+	return muster_control_send(comm->job, comm->ranks[member], &control);
 }
 
-/* Half of the credits at once: so at most two such messages are on their way. */
-static bool credit_due(const struct muster_channel *channel, const struct peer *peer)
+/* How far a member may be ahead: what is awaited comes, and a little besides. */
+static uint32_t window(const struct peer *peer)
 {
-	return peer->taken - peer->reported >= (channel->credits + 1) / 2;
+	if (peer->awaited <= MUSTER_STREAM_FLOOR)
+		return MUSTER_STREAM_FLOOR;
+	return peer->awaited < MUSTER_STREAM_MAX ? peer->awaited : MUSTER_STREAM_MAX;
 }
 
 static uint32_t own_place(const struct muster_comm *comm)
@@ -197,60 +163,90 @@ static uint32_t own_place(const struct muster_comm *comm)
 }
 
 /* Say what a member waits to hear; what finds no room is said later. */
-static void control_send(struct muster_comm *comm, uint32_t member)
+static void control_say(struct muster_comm *comm, uint32_t member)
 {
-	struct muster_channel *channel = comm->channel;
-	struct peer *peer = &channel->peers[member];
+	struct peer *peer = &comm->channel->peers[member];
+	uint32_t limit = peer->taken + window(peer);
 
-	if (credit_due(channel, peer)) {
-		if (control_post(comm, member, KIND_CREDIT, peer->taken))
-			channel->control_due = true;
-		else
-			peer->reported = peer->taken;
+	if (peer->told_due && !say(comm, member, MUSTER_CONTROL_STREAM, limit)) {
+		peer->told = limit;
+		peer->told_due = false;
 	}
-	if (peer->reply_due) {
-		if (control_post(comm, member, KIND_REPLY, own_place(comm)))
-			channel->control_due = true;
-		else
-			peer->reply_due = false;
-	}
-	if (peer->leave_due) {
-		if (control_post(comm, member, KIND_LEAVE, comm->number))
-			channel->control_due = true;
-		else
-			peer->leave_due = false;
+	if (peer->reply_due && !say(comm, member, MUSTER_CONTROL_REPLY, own_place(comm)))
+		peer->reply_due = false;
+	if (peer->leave_due && !comm->channel->open &&
+	    !say(comm, member, comm->failed ? MUSTER_CONTROL_SETTLE : MUSTER_CONTROL_LEAVE,
+		 comm->number))
+		peer->leave_due = false;
+	if (peer->told_due || peer->reply_due || peer->leave_due) {
+		comm->channel->control_due = true;
+		muster_comm_activate(comm);
 	}
 }
 
 void muster_channel_flush(struct muster_comm *comm)
 {
-	if (!comm->channel->control_due || comm->failed)
+	if (!comm->channel || !comm->channel->control_due)
 		return;
 	comm->channel->control_due = false;
 	for (uint32_t i = 0; i < comm->size; i++)
 		if (i != comm->rank)
-			control_send(comm, i);
+			control_say(comm, i);
 }
 
+/* Half of what it may send unasked is used, or of what is awaited. */
+static void limit_review(struct muster_comm *comm, uint32_t member)
+{
+	struct peer *peer = &comm->channel->peers[member];
+
+	if (comm->failed || peer->told - peer->taken > window(peer) / 2)
+		return;
+	peer->told_due = true;
+	control_say(comm, member);
+}
+
+void muster_channel_await(struct muster_comm *comm, uint32_t member, uint32_t nr)
+{
+	comm->channel->peers[member].awaited += nr;
+	limit_review(comm, member);
+}
+
+/* Those with whom nothing was exchanged learn it when they ask. */
 void muster_channel_leave(struct muster_comm *comm)
 {
-	for (uint32_t i = 0; i < comm->size; i++)
-		comm->channel->peers[i].leave_due = i != comm->rank;
-	comm->channel->control_due = true;
+	struct muster_channel *channel = comm->channel;
+
+	if (!channel || channel->leaving)
+		return;
+	channel->leaving = true;
+	for (uint32_t i = 0; i < comm->size; i++) {
+		struct peer *peer = &channel->peers[i];
+
+		peer->told_due = false;
+		peer->leave_due = peer->sent || peer->came;
+		channel->control_due |= peer->leave_due;
+	}
+	muster_comm_activate(comm);
 }
 
 /* ---- receiving --------------------------------------------------------------------------- */
 
-/* An operation that began here already: is it the sender's too, and on the same path? */
+/* An operation that began here already; NULL: it has not, or long ago. */
+static const struct muster_past *past_of(const struct muster_comm *comm, uint32_t number)
+{
+	uint32_t behind = comm->number - number;
+
+	return behind && behind <= MUSTER_HISTORY && comm->history ?
+	       &comm->history[number % MUSTER_HISTORY] : NULL;
+}
+
+/* Is it the sender's too, and on the same path? */
 static bool call_matches(struct muster_comm *comm, uint32_t member, uint32_t number,
 			 const struct muster_signature *signature)
 {
-	const struct muster_past *past = &comm->history[number % MUSTER_HISTORY];
-	uint32_t behind = comm->number - number;
+	const struct muster_past *past = past_of(comm, number);
 
-	if (!behind || behind > MUSTER_HISTORY)
-		return true;
-	if (past->host && muster_signatures_agree(&past->signature, signature))
+	if (!past || (past->host && muster_signatures_agree(&past->signature, signature)))
 		return true;
 	muster_comm_abort(comm, MUSTER_STATUS_MISMATCH, member, signature, &past->signature);
 	return false;
@@ -260,14 +256,16 @@ static bool call_matches(struct muster_comm *comm, uint32_t member, uint32_t num
 static bool fragment_offer(struct muster_comm *comm, uint32_t member, uint32_t number,
 			   const void *data, uint32_t len)
 {
-	int taken = comm->channel->take(comm, member, number, data, len);
+	struct peer *peer = &comm->channel->peers[member];
+	int taken = muster_host_take(comm, member, number, data, len);
 
 	if (taken < 0)
 		muster_comm_abort(comm, MUSTER_STATUS_PROTOCOL, member, NULL, NULL);
 	if (taken <= 0)
 		return false;
-	comm->channel->peers[member].taken++;
-	control_send(comm, member);
+	peer->taken++;
+	peer->awaited -= peer->awaited > 0;
+	limit_review(comm, member);
 	return true;
 }
 
@@ -275,46 +273,56 @@ static void fragment_keep(struct muster_comm *comm, uint32_t member,
 			  const struct muster_packet *packet, const void *payload)
 {
 	struct muster_channel *channel = comm->channel;
-	struct peer *peer = &channel->peers[member];
+	struct kept **place = &channel->peers[member].kept;
 	struct kept *kept = malloc(sizeof(*kept) + packet->length);
 
-	if (!peer->kept)
-		peer->kept = calloc(channel->credits, sizeof(*peer->kept));
-	if (!kept || !peer->kept) {
-		free(kept);
+	if (!kept) {
 		muster_comm_give_up(comm, muster_fail(comm->job, -ENOMEM, "no memory for what came early"));
 		return;
 	}
-	if (peer->kept[packet->pulse % channel->credits]) {
+	while (*place && (int32_t)((*place)->place - packet->pulse) < 0)
+		place = &(*place)->next;
+	if (*place && (*place)->place == packet->pulse) {
 		free(kept);
 		muster_comm_abort(comm, MUSTER_STATUS_PROTOCOL, member, NULL, NULL);
 		return;
 	}
+	kept->next = *place;
+	kept->place = packet->pulse;
 	kept->number = packet->number;
 	kept->signature = packet->signature;
 	kept->len = packet->length;
 	memcpy(kept->data, payload, packet->length);
-	peer->kept[packet->pulse % channel->credits] = kept;
+	*place = kept;
 	channel->nr_kept++;
 }
 
-static struct kept **kept_next(const struct muster_channel *channel, const struct peer *peer)
+/* The next of its stream, if it came early. */
+static struct kept *kept_next(const struct peer *peer)
 {
-	return peer->kept ? &peer->kept[peer->taken % channel->credits] : NULL;
+	return peer->kept && peer->kept->place == peer->taken ? peer->kept : NULL;
+}
+
+void muster_kept_drop(struct muster_channel *channel, struct peer *peer)
+{
+	struct kept *kept = peer->kept;
+
+	peer->kept = kept->next;
+	channel->nr_kept--;
+	free(kept);
 }
 
 void muster_channel_deliver(struct muster_comm *comm, uint32_t member)
 {
 	struct muster_channel *channel = comm->channel;
-	struct kept **place, *kept;
+	struct peer *peer = &channel->peers[member];
+	struct kept *kept;
 
-	while ((place = kept_next(channel, &channel->peers[member])) && (kept = *place)) {
+	while ((kept = kept_next(peer))) {
 		if (!call_matches(comm, member, kept->number, &kept->signature) ||
 		    !fragment_offer(comm, member, kept->number, kept->data, kept->len))
 			return;
-		*place = NULL;
-		channel->nr_kept--;
-		free(kept);
+		muster_kept_drop(channel, peer);
 	}
 }
 
@@ -322,33 +330,44 @@ bool muster_channel_clashes(struct muster_comm *comm, uint32_t number)
 {
 	struct muster_channel *channel = comm->channel;
 
-	for (uint32_t i = 0; channel->nr_kept && i < comm->size; i++) {
-		struct kept **place = kept_next(channel, &channel->peers[i]);
+	for (uint32_t i = 0; channel && channel->nr_kept && i < comm->size; i++) {
+		const struct kept *kept = kept_next(&channel->peers[i]);
 
-		if (place && *place && (*place)->number == number &&
-		    !call_matches(comm, i, number, &(*place)->signature))
+		if (kept && kept->number == number &&
+		    !call_matches(comm, i, number, &kept->signature))
 			return true;
 	}
 	return false;
 }
 
-static void fragment_receive(struct muster_comm *comm, uint32_t member,
-			     const struct muster_packet *packet, const void *payload)
+void muster_channel_receive(struct muster_comm *comm, const struct muster_packet *packet,
+			    const void *payload)
 {
-	struct peer *peer = &comm->channel->peers[member];
-	uint32_t ahead = packet->pulse - peer->taken;
+	uint32_t member = packet->src_member;
+	struct muster_channel *channel = channel_get(comm);
+	struct peer *peer;
 
-	if (ahead >= comm->channel->credits) {
+	if (!channel)
+		return;
+	peer = &channel->peers[member];
+	peer->came++;
+	if (comm->failed)
+		return;
+	if (packet->pulse - peer->taken >= peer->told - peer->taken) {
 		muster_comm_abort(comm, MUSTER_STATUS_PROTOCOL, member, NULL, NULL);
 		return;
 	}
 	if (!call_matches(comm, member, packet->number, &packet->signature))
 		return;
-	if (!ahead && fragment_offer(comm, member, packet->number, payload, packet->length))
+	muster_comm_activate(comm);
+	if (packet->pulse == peer->taken &&
+	    fragment_offer(comm, member, packet->number, payload, packet->length))
 		muster_channel_deliver(comm, member);
 	else if (!comm->failed)
 		fragment_keep(comm, member, packet, payload);
 }
+
+/* ---- what members say of a communicator ------------------------------------------------------ */
 
 /*
  * A member waits in an operation. If something else was called here in its place,
@@ -357,27 +376,17 @@ static void fragment_receive(struct muster_comm *comm, uint32_t member,
 static void probe_check(struct muster_comm *comm, uint32_t member, uint32_t number,
 			const struct muster_signature *signature)
 {
-	const struct muster_past *past = &comm->history[number % MUSTER_HISTORY];
-	uint32_t behind = comm->number - number;
+	const struct muster_past *past = past_of(comm, number);
 
-	if (behind && behind <= MUSTER_HISTORY && !muster_signatures_agree(&past->signature, signature))
+	if (past && !muster_signatures_agree(&past->signature, signature))
 		muster_comm_abort(comm, MUSTER_STATUS_MISMATCH, member, signature, &past->signature);
-}
-
-/* A member cannot have taken what it was not sent. */
-static void credit_receive(struct muster_comm *comm, uint32_t member, uint32_t taken)
-{
-	struct peer *peer = &comm->channel->peers[member];
-
-	if (taken - peer->acked <= peer->sent - peer->acked)
-		peer->acked = taken;
 }
 
 bool muster_channel_left(struct muster_comm *comm, uint32_t number)
 {
 	const struct muster_channel *channel = comm->channel;
 
-	for (uint32_t i = 0; channel->nr_left && i < comm->size; i++) {
+	for (uint32_t i = 0; channel && channel->nr_left && i < comm->size; i++) {
 		const struct peer *peer = &channel->peers[i];
 
 		if (peer->left && (int32_t)(number - peer->place) >= 0) {
@@ -388,49 +397,94 @@ bool muster_channel_left(struct muster_comm *comm, uint32_t number)
 	return false;
 }
 
-static void leave_receive(struct muster_comm *comm, uint32_t member, uint32_t number)
+static void leave_receive(struct muster_comm *comm, uint32_t member,
+			  const struct muster_control *control)
 {
 	struct peer *peer = &comm->channel->peers[member];
 
-	if (peer->left)
+	if (peer->settled)
+		return;
+	peer->settled = true;
+	peer->said = control->about.sent;
+	if (control->kind == MUSTER_CONTROL_SETTLE)	/* why it failed comes otherwise */
 		return;
 	peer->left = true;
-	peer->place = number;
+	peer->place = control->about.value;
 	comm->channel->nr_left++;
 	if (comm->first && comm->first->path == MUSTER_PATH_HOST)
 		muster_channel_left(comm, comm->first->number);
 }
 
-void muster_channel_receive(struct muster_comm *comm, const struct muster_packet *packet,
-			    const void *payload)
+/* It has closed the communicator; what it sent before may still be under way, the first time. */
+static void gone_receive(struct muster_comm *comm, uint32_t member)
 {
-	uint32_t member = packet->src_member;	/* the device has checked it; we, that it is one */
-	struct peer *peer;
+	struct peer *peer = &comm->channel->peers[member];
 
-	if (comm->failed || member >= comm->size || member == comm->rank)
+	peer->probes = 0;
+	if (peer->left || peer->gone++ < 1 ||
+	    (!peer->awaited && !muster_host_sends_to(comm, member)))
 		return;
-	peer = &comm->channel->peers[member];
-	switch (packet->stage) {
-	case KIND_FRAGMENT:
-		fragment_receive(comm, member, packet, payload);
+	muster_comm_abort(comm, MUSTER_STATUS_PEER_LOST, member, NULL, NULL);
+}
+
+static void member_receive(struct muster_comm *comm, uint32_t member,
+			   const struct muster_control *control)
+{
+	struct peer *peer = &comm->channel->peers[member];
+	uint32_t value = control->about.value;
+
+	switch (control->kind) {
+	case MUSTER_CONTROL_STREAM:	/* nobody grants more than this */
+		if (value - peer->sent <= MUSTER_STREAM_MAX && (int32_t)(value - peer->limit) > 0)
+			peer->limit = value;
+		muster_comm_activate(comm);
 		break;
-	case KIND_CREDIT:
-		credit_receive(comm, member, packet->number);
-		break;
-	case KIND_PROBE:
+	case MUSTER_CONTROL_PROBE:
 		peer->reply_due = true;
-		control_send(comm, member);
-		probe_check(comm, member, packet->number, &packet->signature);
+		control_say(comm, member);
+		probe_check(comm, member, value, &control->about.signature);
 		break;
-	case KIND_REPLY:
+	case MUSTER_CONTROL_REPLY:
 		if (!peer->left)
-			peer->place = packet->number;
+			peer->place = value;
 		peer->replied = true;
-		peer->probed = false;
+		peer->probes = 0;
 		break;
-	case KIND_LEAVE:
-		leave_receive(comm, member, packet->number);
+	case MUSTER_CONTROL_GONE:
+		gone_receive(comm, member);
 		break;
+	case MUSTER_CONTROL_LEAVE:
+	case MUSTER_CONTROL_SETTLE:
+		leave_receive(comm, member, control);
+		break;
+	}
+}
+
+static bool is_farewell(const struct muster_control *control)
+{
+	return control->kind == MUSTER_CONTROL_LEAVE || control->kind == MUSTER_CONTROL_SETTLE;
+}
+
+/* Who asks about what is closed here is told so, if there is room: it asks again. */
+void muster_channel_control(struct muster *job, uint32_t rank, const struct muster_control *control)
+{
+	struct muster_comm *comm = muster_comm_find(job, job->id, control->context);
+	struct muster_control gone = {
+		.kind = MUSTER_CONTROL_GONE,
+		.context = control->context,
+		.life = control->life,
+	};
+	uint32_t member;
+
+	if (comm && comm->life == control->life) {
+		member = muster_comm_member(comm, rank);
+		if (member != comm->size && member != comm->rank && channel_get(comm) &&
+		    (!comm->failed || is_farewell(control)))
+			member_receive(comm, member, control);
+	} else if (is_farewell(control)) {
+		muster_channel_closed(job, rank, control);
+	} else if (control->kind == MUSTER_CONTROL_PROBE) {
+		muster_control_send(job, rank, &gone);
 	}
 }
 
@@ -438,12 +492,15 @@ void muster_channel_receive(struct muster_comm *comm, const struct muster_packet
 
 void muster_channel_probe(struct muster_comm *comm)
 {
-	for (uint32_t i = 0; i < comm->size; i++) {
-		struct peer *peer = &comm->channel->peers[i];
+	struct muster_channel *channel = channel_get(comm);
+
+	for (uint32_t i = 0; channel && i < comm->size; i++) {
+		struct peer *peer = &channel->peers[i];
 
 		peer->replied = false;
-		if (i != comm->rank && !peer->probed)
-			peer->probed = !probe_post(comm, i);
+		if (i != comm->rank && peer->probes++ % MUSTER_PROBES_REPEAT == 0 &&
+		    say(comm, i, MUSTER_CONTROL_PROBE, comm->first->number))
+			peer->probes = 0;
 	}
 }
 
@@ -459,7 +516,7 @@ uint32_t muster_channel_silent(const struct muster_comm *comm)
 {
 	uint32_t silent = 0;
 
-	for (uint32_t i = 0; i < comm->size; i++)
+	for (uint32_t i = 0; comm->channel && i < comm->size; i++)
 		silent += i != comm->rank && !comm->channel->peers[i].replied;
 	return silent;
 }
@@ -469,7 +526,7 @@ void muster_channel_who_is_late(const struct muster_comm *comm, uint32_t number,
 {
 	size_t at = 0;
 
-	for (uint32_t i = 0; i < comm->size && at + 32 < len; i++)
+	for (uint32_t i = 0; comm->channel && i < comm->size && at + 32 < len; i++)
 		if (is_late(comm, i, number))
 			at += (size_t)snprintf(names + at, len - at, "%s%u", at ? ", " : "rank ", i);
 	if (at)

@@ -64,10 +64,7 @@ enum muster_path {
 /*
  * The caller's own bootstrap. allgather() is called by all ranks in the same
  * order: it gathers `bytes` bytes of each into out, by rank, and blocks until
- * all are there; 0 or -errno. It is used by muster_init_oob(), on the caller's
- * thread, and by muster_comm_create(), on a thread that lasts as long as the
- * call: the caller's goes on with the job's operations meanwhile. It must stay
- * usable until muster_finalize().
+ * all are there; 0 or -errno. Only muster_init_oob() uses it.
  */
 struct muster_oob {
 	uint32_t rank;
@@ -115,21 +112,47 @@ const char *muster_error(const struct muster *job);
 /** muster_world() - the communicator of all ranks; belongs to the job. */
 struct muster_comm *muster_world(struct muster *job);
 
-/**
- * muster_comm_create() - a communicator of some ranks of the job.
- * @ranks: nr ranks of muster_world(), all different, in the new order; the same
- *	on every caller.
- *
- * Collective over the whole job: every rank calls it, those that are not
- * in ranks too, and get *comm = NULL. What was started before goes on meanwhile.
- * Return: 0; -EINVAL; -ENOSPC when the device has no context left; -ECONNRESET.
+/*
+ * A communicator is made of another one, its parent, by members of that alone. They
+ * talk to each other and to nobody else; what was started on the parent goes on
+ * meanwhile. When it fails, it fails at every rank that takes part: -ENOSPC: a device
+ * has no context left; -ENOMEM; or the error with which the parent has ended. A rank
+ * that does not call is waited for. The new one takes its parent's path
+ * (muster_comm_offload()), and the schedule that the environment names.
  */
-int muster_comm_create(struct muster *job, uint32_t nr, const uint32_t *ranks,
-		       struct muster_comm **comm);
+
+/** muster_comm_dup() - the same members in the same order. All members call it. */
+int muster_comm_dup(struct muster_comm *parent, struct muster_comm **comm);
 
 /**
- * muster_comm_free() - requests of it must be finished; those that are not get
- * -ECONNABORTED, here and at the other ranks. Not for muster_world().
+ * muster_comm_split() - one communicator for each colour.
+ * @colour: 0 or above; MUSTER_COLOUR_NONE: *comm = NULL.
+ * @key: orders the ranks of a colour; where it is equal, the parent's order does.
+ *
+ * All members call it, in turn with the parent's operations: one of them gathers what
+ * all have chosen.
+ */
+int muster_comm_split(struct muster_comm *parent, int32_t colour, int32_t key,
+		      struct muster_comm **comm);
+
+enum { MUSTER_COLOUR_NONE = -1 };
+
+/**
+ * muster_comm_create_group() - some members, in a new order.
+ * @ranks: nr ranks of the parent, all different, this one among them; the same on
+ *	every caller.
+ * @tag: tells groups apart that are made at the same time.
+ *
+ * Only the members of the group call it, and it takes no turn in the parent's order:
+ * overlapping groups can be made at once. Return: also -EINVAL, found before
+ * anything is sent.
+ */
+int muster_comm_create_group(struct muster_comm *parent, uint32_t nr, const uint32_t *ranks,
+			     uint32_t tag, struct muster_comm **comm);
+
+/**
+ * muster_comm_free() - not for muster_world(). Returns at once: operations under way
+ * come to their end, in later calls of any kind; their requests stay valid.
  */
 void muster_comm_free(struct muster_comm *comm);
 
@@ -141,7 +164,8 @@ int muster_comm_offload(struct muster_comm *comm, enum muster_offload offload);
 
 /**
  * muster_comm_schedule() - choose the algorithm of later operations by name, or
- * from a file ("./ring.sched": anything with a slash); NULL: the library chooses.
+ * from a file ("./ring.sched": anything with a slash), which may be a tuning file
+ * (muster(7)); NULL: the library chooses.
  * It serves the operations that it can do (a file: its collective and root); for
  * others the library chooses, and muster_comm_last() says what ran. The same on
  * every rank. Return: 0; -EINVAL with line and reason; -ENOENT.

@@ -112,6 +112,9 @@ static int begin(struct muster_request *request)
 		return 0;
 	if (comm->posted - comm->completed == MUSTER_BOUNCE_SLOTS)
 		return -EAGAIN;
+	err = muster_comm_bounce(comm);
+	if (err)
+		return muster_comm_give_up(comm, err);
 	request->entry->posted = true;
 	request->bounce = comm->posted++ % MUSTER_BOUNCE_SLOTS;
 	request->result_at = comm->bounce + request->bounce * MUSTER_INLINE_MAX;

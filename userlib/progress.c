@@ -31,6 +31,15 @@ static void sequence_take(struct muster_comm *comm, const struct muster_cqe *cqe
 		muster_request_finish(request, 0);
 }
 
+/* What libraries tell each other names no collective. */
+static void sent_take(struct muster_comm *comm, const struct muster_cqe *cqe)
+{
+	if (cqe->signature.coll)
+		muster_channel_sent(comm, cqe->number, cqe->status);
+	else if (comm == comm->job->world)
+		muster_control_left(comm->job);
+}
+
 static void completion_take(struct muster *job, const struct muster_cqe *cqe)
 {
 	struct muster_comm *comm = muster_comm_find(job, cqe->job, cqe->context);
@@ -39,33 +48,52 @@ static void completion_take(struct muster *job, const struct muster_cqe *cqe)
 		return;
 	if (cqe->kind == MUSTER_CQE_SEQUENCE)
 		sequence_take(comm, cqe);
-	else if (cqe->kind == MUSTER_CQE_SEND)	/* a failed context says why by itself */
-		muster_channel_sent(comm);
+	else if (cqe->kind == MUSTER_CQE_SEND)
+		sent_take(comm, cqe);
 	else if (cqe->kind == MUSTER_CQE_CONTEXT && cqe->status)
 		muster_comm_fail_status(comm, cqe->status, cqe->culprit, &cqe->other,
 					&cqe->signature);
 }
 
+static void message_take(struct muster *job, const struct muster_packet *packet)
+{
+	struct muster_comm *comm = muster_comm_find(job, packet->job, packet->context);
+
+	if (!comm || packet->src_member >= comm->size || packet->src_member == comm->rank)
+		return;
+	if (packet->stage == MUSTER_STAGE_FRAGMENT) {
+		muster_link_read(job, comm->ranks[packet->src_member], 1);
+		muster_channel_receive(comm, packet, job->payload);
+	} else if (comm == job->world && packet->stage == MUSTER_STAGE_CONTROL &&
+		   packet->length == sizeof(struct muster_control)) {
+		muster_control_receive(job, packet->src_member, job->payload);
+	}
+}
+
 static bool messages_take(struct muster *job)
 {
-	struct muster_dev *dev = job->dev;
 	struct muster_packet packet;
 	bool some = false;
 
-	while (dev->ops->recv(dev, &packet, job->payload)) {
-		struct muster_comm *comm = muster_comm_find(job, packet.job, packet.context);
-
-		if (comm)
-			muster_channel_receive(comm, &packet, job->payload);
+	while (job->dev->ops->recv(job->dev, &packet, job->payload)) {
+		message_take(job, &packet);
 		some = true;
 	}
 	return some;
 }
 
+void muster_device_empty(struct muster *job)
+{
+	struct muster_cqe cqe;
+
+	while (job->dev->ops->poll(job->dev, &cqe))
+		completion_take(job, &cqe);
+	messages_take(job);
+}
+
 bool muster_progress(struct muster *job)
 {
 	struct muster_dev *dev = job->dev;
-	struct muster_comm *comm;
 	struct muster_cqe cqe = { 0 };
 	bool some = dev->ops->poll(dev, &cqe);
 
@@ -74,11 +102,8 @@ bool muster_progress(struct muster *job)
 	/* The end of a sequence is what somebody waits for; messages can wait. */
 	if (cqe.kind != MUSTER_CQE_SEQUENCE)
 		some |= messages_take(job);
-	for (comm = job->comms; comm; comm = comm->next) {
-		muster_channel_flush(comm);
-		if (comm->unposted)
-			muster_advance(comm);
-	}
+	muster_links_flush(job);
+	muster_comms_visit(job);
 	return some;
 }
 
@@ -113,14 +138,16 @@ int muster_test(struct muster_request *request, bool *done)
 }
 
 /* Ask all members where they are, and wait a while for their answers. */
-static void ask(struct muster_comm *comm)
+static void ask(struct muster_request *request)
 {
-	struct muster_dev *dev = comm->job->dev;
+	struct muster_comm *comm = request->comm;
+	struct muster_dev *dev = request->job->dev;
 	uint64_t end_us = now_us() + MUSTER_PROBE_US;
 
 	muster_channel_probe(comm);
-	while (!comm->failed && muster_channel_silent(comm) && now_us() < end_us)
-		if (!muster_progress(comm->job))
+	while (request->state != MUSTER_REQUEST_DONE && muster_channel_silent(comm) &&
+	       now_us() < end_us)
+		if (!muster_progress(request->job))
 			dev->ops->wait(dev, MUSTER_SLEEP_US);
 }
 
@@ -131,10 +158,10 @@ static void give_up(struct muster_request *request)
 	struct muster *job = request->job;
 	char names[MUSTER_WHY_MAX];
 
-	ask(comm);
-	muster_channel_who_is_late(comm, request->number, names, sizeof(names));
+	ask(request);
 	if (request->state == MUSTER_REQUEST_DONE)
 		return;
+	muster_channel_who_is_late(comm, request->number, names, sizeof(names));
 	muster_fail(job, -ETIMEDOUT, "%s waited longer than MUSTER_LATE_TIMEOUT (%g s): %s",
 		    muster_coll_name(request->entry->call.coll),
 		    (double)job->settings.late_us / 1e6, names);

@@ -45,7 +45,9 @@ static int request_new(struct muster_comm *comm, struct muster_request **request
 		return err;
 	*request = job->free_requests;
 	job->free_requests = (*request)->next;
-	**request = (struct muster_request){ .job = job, .comm = comm };
+	**request = (struct muster_request){
+		.job = job, .comm = comm, .context = comm->context,
+	};
 	return 0;
 }
 
@@ -115,6 +117,33 @@ static void buffers_set(struct muster_request *request, const void *in, void *ou
 	request->copy_out = is_inline && gets_result(request->comm, call) ? out : NULL;
 	request->scratch = !is_inline && call->coll == MUSTER_COLL_REDUCE &&
 			   request->comm->rank != call->root;
+}
+
+/* What a communicator remembers, from its first operation on. */
+struct memory {
+	struct muster_past history[MUSTER_HISTORY];
+	struct muster_entry *cache[MUSTER_CACHE_MAX];
+	struct muster_kept *kept[MUSTER_KEPT_SLOTS];
+};
+
+int muster_comm_remember(struct muster_comm *comm)
+{
+	struct memory *memory;
+
+	if (comm->history)
+		return 0;
+	memory = calloc(1, sizeof(*memory));
+	if (!memory)
+		return muster_fail(comm->job, -ENOMEM, "no memory for the communicator's operations");
+	comm->history = memory->history;
+	comm->cache = memory->cache;
+	comm->kept = memory->kept;
+	return 0;
+}
+
+void muster_comm_forget(struct muster_comm *comm)
+{
+	free(comm->history);	/* which memory begins with */
 }
 
 static void enqueue(struct muster_comm *comm, struct muster_request *request)
@@ -242,16 +271,17 @@ void muster_request_finish(struct muster_request *request, int result)
 	muster_entry_put(request->entry);
 	request->result = result;
 	request->state = MUSTER_REQUEST_DONE;
+	if (comm->unposted || comm->freed)
+		muster_comm_activate(comm);
 }
 
 /* The sentence of the communicator's end, if it is still there. */
 static void result_say(const struct muster_request *request)
 {
-	struct muster_comm *comm = request->job->comms;
+	const struct muster_comm *comm =
+		muster_comm_find(request->job, request->job->id, request->context);
 
-	while (comm && comm != request->comm)
-		comm = comm->next;
-	if (comm && comm->failed)
+	if (comm && comm == request->comm && comm->failed)
 		muster_fail(request->job, comm->failed, "%s", comm->why);
 }
 
@@ -280,7 +310,11 @@ void muster_advance(struct muster_comm *comm)
 			muster_request_finish(request, 0);
 		else if (ret < 0)	/* unless it has failed already */
 			muster_comm_abort(comm, MUSTER_STATUS_DESCRIPTOR, comm->rank, NULL, NULL);
+		/* Who runs on the CPU is woken by what comes; who waits for room asks again. */
+		comm->again |= ret == MUSTER_RUN_AGAIN && request->path == MUSTER_PATH_NIC;
 		if (comm->unposted == request)
-			return;
+			break;
 	}
+	if (comm->again)
+		muster_comm_activate(comm);
 }

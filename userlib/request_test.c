@@ -293,7 +293,7 @@ static void test_packets_that_overtake_each_other_change_nothing(void **state)
 
 static void test_credits_keep_the_smallest_receive_ring_from_overflowing(void **state)
 {
-	struct test_world *world = test_joined(9, 2 * 8 * (MUSTER_CREDIT_SLOTS + 1));
+	struct test_world *world = test_joined(9, 8 * (MUSTER_LINK_FLOOR_MIN + MUSTER_LINK_REPORTS));
 	struct scene scene = { .type = MUSTER_F64, .op = MUSTER_SUM, .count = 9000 };
 
 	(void)state;
@@ -351,12 +351,11 @@ static void test_a_hundred_started_operations_finish_in_order_on_both_paths(void
 
 static void *pair_run(void *opaque)
 {
-	static const uint32_t both[] = { 0, 1 };
 	struct test_thread *thread = opaque;
 	struct test_world *world = thread->world;
 
-	world->results[thread->rank] = muster_comm_create(world->jobs[thread->rank], 2, both,
-							  &world->comms[thread->rank]);
+	world->results[thread->rank] = muster_comm_dup(muster_world(world->jobs[thread->rank]),
+						       &world->comms[thread->rank]);
 	return NULL;
 }
 

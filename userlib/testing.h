@@ -376,6 +376,7 @@ static inline int test_context_open(struct muster_dev *dev, const struct muster_
 	const struct muster_context_config engine_config = {
 		.job = config->job,
 		.context = config->context,
+		.life = config->life,
 		.vp = dev->address.vp,
 		.job_key = config->job_key,
 		.self = config->self,

@@ -344,6 +344,7 @@ struct muster_engine {
 	uint32_t nr_contexts;		/* open, or being opened */
 	uint32_t nr_closed;		/* contexts that only have to tell their members */
 	uint32_t nr_members;		/* of both */
+	bool leaving;			/* who closes a context need not say so */
 	struct context *contexts[CONTEXT_BUCKETS];
 	struct vp *vps[MUSTER_VPS_MAX];
 	struct unit units[MUSTER_UNITS];

@@ -204,6 +204,10 @@ static int address(struct muster_link *link, uint64_t now_us, uint32_t incarnati
 		link->awaited_incarnation = incarnation;
 	if (incarnation == muster_link_meant(link))
 		return 0;
+	if (incarnation == link->absent_incarnation)
+		return -EHOSTUNREACH;
+	if (!link->asking)
+		link->sought_incarnation = incarnation;
 	ask(link, now_us);
 	return -EAGAIN;
 }
@@ -497,6 +501,8 @@ static void take_answer(struct muster_link *link, uint64_t now_us)
 {
 	bool again = link->again;
 
+	link->absent_incarnation = link->sought_incarnation;
+	link->sought_incarnation = 0;
 	if (!again) {
 		resolve(link);
 		return;

@@ -102,6 +102,8 @@ struct muster_link {
 	bool asking;
 	bool again;			/* another was meant after the question went */
 	uint32_t question;		/* its number, of all that were asked */
+	uint32_t sought_incarnation;	/* who was meant when it went; or 0 */
+	uint32_t absent_incarnation;	/* who was last found not to be there; or 0 */
 	uint32_t asked_times;
 	uint64_t asked_us;		/* at first, */
 	uint64_t ask_us;		/* and again then */
@@ -124,7 +126,7 @@ void muster_link_init(struct muster_link *link, const struct muster_link_config 
  *
  * Return: 0; -EAGAIN when MUSTER_LINK_WINDOW packets are open, or while it is found out
  * whether that life is there, as another one was known; -EMSGSIZE above MUSTER_MTU;
- * -EHOSTUNREACH when it is over, or the peer lost.
+ * -EHOSTUNREACH when it is over or not there, or the peer lost.
  */
 int muster_link_send(struct muster_link *link, uint64_t now_us, uint32_t incarnation,
 		     const struct muster_packet *packet, const void *payload);

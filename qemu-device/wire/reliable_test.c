@@ -537,6 +537,26 @@ static void only_its_own_frames_end_a_life(void **state)
 	assert_int_equal(w.ends[0].lost, 0);
 }
 
+/* Who has nobody left to tell it of the answer is not refused for now for ever. */
+static void what_is_meant_for_a_life_that_is_not_there_is_refused_in_the_end(void **state)
+{
+	(void)state;
+	begin(17);
+	exchange(1, 1);
+	memset(w.ends[0].came, 0, sizeof(w.ends[0].came));
+	memset(w.ends[1].came, 0, sizeof(w.ends[1].came));
+	for (uint32_t life = 100; life < 104; life++) {
+		w.ends[0].means = life;
+		assert_int_equal(try_send(0, 1), -EAGAIN);
+		advance_until(w.now_us + 100000);
+		assert_int_equal(try_send(0, 1), -EHOSTUNREACH);
+	}
+	w.ends[0].means = 22;
+	exchange(10, 10);
+	assert_exactly_once(1, 10);
+	assert_exactly_once(0, 10);
+}
+
 /* Nor do those who mean the wrong one first. */
 static void who_means_the_right_life_is_served_after_who_means_a_wrong_one(void **state)
 {
@@ -642,6 +662,7 @@ int main(void)
 		cmocka_unit_test(a_life_that_ended_before_it_was_met_is_lost),
 		cmocka_unit_test(a_new_life_that_is_watched_ends_the_former),
 		cmocka_unit_test(only_its_own_frames_end_a_life),
+		cmocka_unit_test(what_is_meant_for_a_life_that_is_not_there_is_refused_in_the_end),
 		cmocka_unit_test(who_means_the_right_life_is_served_after_who_means_a_wrong_one),
 		cmocka_unit_test(the_first_packet_waits_for_no_answer),
 		cmocka_unit_test(stragglers_of_a_former_life_are_refused),

@@ -14,6 +14,7 @@
 #include "../version.h"
 #include "baseline.h"
 #include "command.h"
+#include "shape.h"
 #include "show.h"
 
 static const char help[] =
@@ -27,15 +28,15 @@ static const char help[] =
 	"  tables                      the tables of the SCCL paper, found again\n"
 	"  torus SHAPE                 allgather on a torus (6x6x6, 2.10x2.10x2.10)\n"
 	"Options:\n"
-	"  -t, --topology=WHICH   dgx1, z52, ring:N, line:N, star:N, full:N, hypercube:D,\n"
+	"  -t, --topology=WHICH   dgx1, z52, ring:N, line:N, star:N, switch:N, full:N, hypercube:D,\n"
 	"                         mesh:AxB, torus:AxB, or a file\n"
 	"  -c, --collective=NAME  broadcast, reduce, allreduce, reduce-scatter, allgather,\n"
-	"                         gather, scatter, alltoall\n"
+	"                         gather, scatter, alltoall, scan\n"
 	"  -r, --root=RANK        where there is one (0)\n"
 	"  -f, --form=FORM        schedule (what the library loads), sends, json, picture (SVG)\n"
 	"      --fit              split steps that are more than the NIC takes at once\n"
 	"  -o, --output=FILE      instead of standard output; pareto: a folder\n"
-	"      --conditions=FILE  places of chunks instead of a collective (solve)\n"
+	"      --conditions=FILE  solve: places of chunks instead of a collective\n"
 	"  -k, --extra-rounds=K   pareto: at most K more rounds than steps (2)\n"
 	"      --steps-max=S      pareto: no more steps than these\n"
 	"      --chunks-max=C     pareto: no more chunks than these\n"
@@ -46,6 +47,7 @@ static const char help[] =
 	"      --seeds=N          tables: median of so many seeds (1)\n"
 	"      --compare          tables: beside the plain encoding\n"
 	"      --cache=FOLDER     keep what is solved, and go on from it\n"
+	"      --direct           solve: what combines as it is, not by inversion\n"
 	"      --plain            the paper's encoding C1 to C6, and nothing else\n"
 	"      --full             the quick encoding's full formula, and nothing else\n"
 	"      --balanced         torus: all channels alike, not the paper's blocks\n"
@@ -56,7 +58,7 @@ static const char help[] =
 
 enum {
 	CONDITIONS = 256, STEPS_MAX, CHUNKS_MAX, CPU, SEED, SEEDS, COMPARE, CACHE, PLAIN, FULL,
-	BALANCED, NO_SPLIT, DATUM, BUFFER, FIT,
+	BALANCED, NO_SPLIT, DATUM, BUFFER, FIT, DIRECT,
 };
 
 enum { CHUNKS = MUSTER_INSTANCE_CHUNKS_MAX, STEPS = MUSTER_INSTANCE_STEPS_MAX };
@@ -78,6 +80,7 @@ static const struct option options[] = {
 	{ "seeds", required_argument, NULL, SEEDS },
 	{ "compare", no_argument, NULL, COMPARE },
 	{ "cache", required_argument, NULL, CACHE },
+	{ "direct", no_argument, NULL, DIRECT },
 	{ "plain", no_argument, NULL, PLAIN },
 	{ "full", no_argument, NULL, FULL },
 	{ "balanced", no_argument, NULL, BALANCED },
@@ -117,7 +120,7 @@ static uint32_t number(const char *what, const char *word, uint32_t max)
 
 static enum muster_coll collective(const char *name)
 {
-	for (enum muster_coll coll = MUSTER_COLL_BARRIER + 1; coll < MUSTER_COLL_END; coll++)
+	for (enum muster_coll coll = MUSTER_COLL_BARRIER + 1; coll < MUSTER_COLL_CUSTOM; coll++)
 		if (!strcmp(muster_coll_name(coll), name))
 			return coll;
 	die(2, "there is no collective \"%s\" to synthesize; see --help", name);
@@ -142,6 +145,7 @@ static void set(struct settings *s, int option)
 	case SEEDS: s->seeds = number("seeds", optarg, 99); break;
 	case COMPARE: s->compare = true; break;
 	case CACHE: s->request.folder = optarg; break;
+	case DIRECT: s->request.direct = true; break;
 	case PLAIN: s->request.solve.plain = true; break;
 	case FULL: s->request.solve.full_only = true; break;
 	case BALANCED: s->balanced = true; break;
@@ -224,41 +228,23 @@ static int status_of(enum muster_proof proof)
 
 /* ---- commands --------------------------------------------------------------------- */
 
-/* A file's own conditions make no schedule of a collective: its sends are shown. */
-static int solve_conditions(const struct settings *s)
+static struct muster_schedule *read_conditions(const struct settings *s)
 {
-	const struct muster_synth_request *request = &s->request;
-	struct muster_instance *instance;
-	struct muster_solved solved;
-	FILE *in = fopen(s->conditions, "re"), *out;
+	FILE *in = fopen(s->conditions, "re");
+	struct muster_schedule *shape;
 	char why[300];
 
 	if (!in)
 		die(1, "%s: %s", s->conditions, strerror(errno));
-	if (muster_instance_read(in, s->topology, request->steps, request->rounds, &instance, why,
-				 sizeof(why)))
+	if (muster_shape_read(in, s->topology, &shape, why, sizeof(why)))
 		die(2, "%s: %s", s->conditions, why);
 	fclose(in);
-	if (muster_solve(instance, &request->solve, &solved))
-		die(1, "no memory");
-	fprintf(stderr, "%s: %s (%.2f s of CPU time)\n", muster_proof_name(solved.proof),
-		solved.why, solved.cpu_seconds);
-	out = open_output(s);
-	for (uint32_t i = 0; solved.solution && i < solved.solution->nr_sends; i++) {
-		const struct muster_send *send = &solved.solution->sends[i];
-		const struct muster_link *link = &s->topology->links[send->link];
-
-		fprintf(out, "send %" PRIu32 " from %" PRIu32 " to %" PRIu32 " at step %" PRIu32
-			"\n", send->chunk, link->from, link->to, send->step);
-	}
-	close_output(s, out);
-	muster_solution_free(solved.solution);
-	muster_instance_free(instance);
-	return status_of(solved.proof);
+	return shape;
 }
 
 static int run_solve(struct settings *s, int argc, char **argv)
 {
+	struct muster_schedule *shape = NULL;
 	struct muster_synth_result result;
 	int err;
 
@@ -269,8 +255,11 @@ static int run_solve(struct settings *s, int argc, char **argv)
 	s->request.steps = number("steps", argv[1], STEPS);
 	s->request.rounds = number("rounds", argv[2], MUSTER_INSTANCE_ROUNDS_MAX);
 	if (s->conditions)
-		return solve_conditions(s);
+		s->request.shape = shape = read_conditions(s);
+	if (shape)
+		s->request.coll = MUSTER_COLL_CUSTOM;
 	err = muster_synthesize(&s->request, &result);
+	muster_schedule_free(shape);
 	if (err)
 		die(err == -EINVAL ? 2 : 1, "%s", *result.why ? result.why : strerror(-err));
 	fprintf(stderr, "%s: %s (%.2f s of CPU time)\n", muster_proof_name(result.proof),
@@ -327,6 +316,8 @@ static int run_pareto(struct settings *s, int argc, char **argv)
 	if (argc)
 		die(2, "pareto has options alone");
 	need_topology(s);
+	if (s->request.direct || s->conditions)
+		die(2, "pareto is for collectives as the paper makes them; see solve");
 	err = muster_pareto(&s->request, &pareto, why, sizeof(why));
 	if (err)
 		die(err == -EINVAL ? 2 : 1, "%s", *why ? why : strerror(-err));
@@ -417,7 +408,7 @@ static int run_topology(struct settings *s, int argc, char **argv)
 	need_topology(s);
 	out = open_output(s);
 	muster_topology_write(s->topology, out);
-	for (enum muster_coll coll = MUSTER_COLL_BROADCAST; coll < MUSTER_COLL_END; coll++) {
+	for (enum muster_coll coll = MUSTER_COLL_BROADCAST; coll < MUSTER_COLL_SCAN; coll++) {
 		struct muster_synth_request request = s->request;
 		uint64_t rounds, chunks;
 		uint32_t steps;

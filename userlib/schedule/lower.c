@@ -411,6 +411,13 @@ static uint64_t longest_chunk(const struct lowering *l)
 	return nr * muster_dtype_size(l->params->type);
 }
 
+static uint32_t pulse_max(const struct lowering *l)
+{
+	uint32_t bytes = l->schedule->variant.pulse_bytes;
+
+	return bytes && bytes < MUSTER_PULSE_MAX ? bytes : MUSTER_PULSE_MAX;
+}
+
 /*
  * A message of several chunks is one pulse: a part of it may be sent on by itself, and
  * what a pulse sends must not depend on others.
@@ -421,8 +428,8 @@ static uint32_t grain_of(const struct lowering *l)
 
 	if (!l->schedule->generator)
 		return 1;
-	if (longest && MUSTER_PULSE_MAX / longest < grain)
-		grain = MUSTER_PULSE_MAX / longest;
+	if (longest && pulse_max(l) / longest < grain)
+		grain = pulse_max(l) / longest;
 	return grain ? grain : 1;
 }
 
@@ -431,7 +438,7 @@ static int cut_pulses(struct lowering *l)
 {
 	uint64_t longest = longest_chunk(l) * l->grain, count, align;
 
-	count = longest ? divide_up(longest, MUSTER_PULSE_MAX) : 1;
+	count = longest ? divide_up(longest, pulse_max(l)) : 1;
 	if (count > MUSTER_PULSE_COUNT_MAX) {
 		snprintf(l->why, l->why_len,
 			 "step 0: a chunk of %" PRIu64 " bytes has more than %d pulses "
@@ -439,10 +446,11 @@ static int cut_pulses(struct lowering *l)
 			 longest, MUSTER_PULSE_COUNT_MAX);
 		return -E2BIG;
 	}
-	align = longest > MUSTER_MTU ? MUSTER_MTU : PULSE_ALIGN;
+	align = longest > MUSTER_MTU && pulse_max(l) % MUSTER_MTU == 0 ? MUSTER_MTU : PULSE_ALIGN;
 	l->head.range.pulse_len =
 		longest ? divide_up(divide_up(longest, count), align) * align : align;
-	l->pulse_count = count;
+	/* Longer by the alignment, so that there may be fewer. */
+	l->pulse_count = longest ? divide_up(longest, l->head.range.pulse_len) : 1;
 	return 0;
 }
 
@@ -491,6 +499,7 @@ static int measure(struct lowering *l)
 	 */
 	program->is_inline = schedule->chunks == 1 && program->bytes <= MUSTER_INLINE_MAX &&
 			     !muster_coll_in_place(schedule->coll) &&
+			     (!schedule->variant.memory || !program->bytes) &&
 			     (program->nr_stages == 1 || !program->bytes);
 	if (!program->is_inline)
 		err = muster_stages_copy(schedule, &l->stages, l->why, l->why_len);

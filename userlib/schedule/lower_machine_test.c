@@ -686,6 +686,20 @@ static void try_schedule(const struct muster_schedule *schedule,
 	trial_end(&trial);
 }
 
+/* Half of the time as suits. */
+static struct muster_variant random_variant(void)
+{
+	struct muster_variant variant = { 0 };
+
+	if (random_below(2))
+		return variant;
+	variant.memory = random_below(2);
+	variant.barrier = random_below(2);
+	if (random_below(2))
+		variant.pulse_bytes = 64 * (1 + random_below(random_below(2) ? 8 : 512));
+	return variant;
+}
+
 /* By rank, now and then from the list. count: of each chunk, or of the message. */
 static void try_generator(const char *name, enum muster_coll coll, uint32_t ranks, uint8_t type,
 			  uint64_t count, bool of_each)
@@ -698,6 +712,9 @@ static void try_generator(const char *name, enum muster_coll coll, uint32_t rank
 		return;
 	assert_int_equal(muster_schedule_by_rank(name, coll, ranks, root, count, &by_rank, why,
 						 sizeof(why)), 0);
+	listed->variant = by_rank->variant = random_variant();
+	if (listed->variant.barrier)
+		by_rank->variant.barrier = false;	/* stages are cut where transfers are listed */
 	try_schedule(listed, random_below(4) ? by_rank : listed, type,
 		     of_each ? count * listed->chunks - 1 : count);
 	muster_schedule_free(by_rank);
@@ -769,6 +786,7 @@ static void any_transfers_keep_their_bits(void **state)
 
 		seed = s;
 		schedule = generate_noise();
+		schedule->variant = random_variant();
 		try_schedule(schedule, schedule, MUSTER_DTYPE_F64, s % 16 ? random_below(40) : 9000);
 		muster_schedule_free(schedule);
 	}

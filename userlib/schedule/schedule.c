@@ -32,8 +32,17 @@ uint64_t muster_schedule_hash(const struct muster_schedule *schedule)
 		htole32(schedule->coll), htole32(schedule->ranks), htole32(schedule->chunks),
 		htole32(schedule->steps), htole32(schedule->root), htole32(schedule->nr_transfers),
 	};
+	const struct muster_variant *variant = &schedule->variant;
 	uint64_t hash = XXH64(head, sizeof(head), 0);
 
+	if (variant->pulse_bytes || variant->memory || variant->barrier) {
+		uint32_t words[] = {
+			htole32(variant->pulse_bytes), htole32(variant->memory),
+			htole32(variant->barrier),
+		};
+
+		hash = XXH64(words, sizeof(words), hash);
+	}
 	if (schedule->generator) {
 		uint32_t version = htole32(schedule->generator->version);
 

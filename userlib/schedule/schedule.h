@@ -82,6 +82,13 @@ struct muster_transfer {
 
 struct muster_generator;
 
+/* How a schedule is lowered (Documentation/schedule.md, 5); all ranks alike. Zero: as suits. */
+struct muster_variant {
+	uint32_t pulse_bytes;	/* of one pulse at most, a multiple of 64; 0: MUSTER_PULSE_MAX */
+	bool memory;		/* payloads are in memory, never in descriptors */
+	bool barrier;		/* a step begins at a rank when it has ended the one before */
+};
+
 struct muster_schedule {
 	/* Says what each rank does (part.h); NULL: all transfers are listed. */
 	const struct muster_generator *generator;
@@ -93,6 +100,7 @@ struct muster_schedule {
 	uint32_t root;		/* where there is one (muster_coll_rooted()); else 0 */
 	uint32_t nr_transfers;
 	struct muster_transfer *transfers;	/* by step, then as listed */
+	struct muster_variant variant;
 	uint8_t *places;	/* custom: enum muster_place, by chunk and rank; else NULL */
 };
 

@@ -117,7 +117,8 @@ static int cut(struct planner *planner)
 		const struct muster_transfer *t;
 
 		end = muster_step_end(planner->schedule, begin);
-		if (!charge_step(planner, begin, end))
+		if ((!begin || !planner->schedule->variant.barrier) &&
+		    !charge_step(planner, begin, end))
 			continue;
 		err = begin_stage(planner, begin);
 		t = err ? NULL : charge_step(planner, begin, end);

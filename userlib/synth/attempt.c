@@ -65,7 +65,8 @@ static void answer(int fd, const struct muster_encoding *encoding, bool plain, Z
 	if (result == Z3_L_TRUE) {
 		Z3_model model = Z3_solver_get_model(encoding->z3, encoding->solver);
 
-		solution = plain ? muster_decode_plain(encoding, model) :
+		solution = encoding->instance->shape ? muster_decode_direct(encoding, model) :
+			   plain ? muster_decode_plain(encoding, model) :
 				   muster_decode_quick(encoding, model);
 		if (!solution)
 			_exit(1);
@@ -79,9 +80,9 @@ static void answer(int fd, const struct muster_encoding *encoding, bool plain, Z
 /* The child never returns. */
 static void __attribute__((noreturn)) run(const struct muster_attempt *attempt, int fd)
 {
+	long microseconds = attempt->cpu_seconds * 1e6 + 1;
 	struct itimerval limit = { .it_value = {
-		.tv_sec = attempt->cpu_seconds,
-		.tv_usec = (attempt->cpu_seconds - (long)attempt->cpu_seconds) * 1e6 + 1,
+		.tv_sec = microseconds / 1000000, .tv_usec = microseconds % 1000000,
 	} };
 	struct muster_encoding encoding = {
 		.instance = attempt->instance, .quotient = attempt->quotient,
@@ -95,7 +96,8 @@ static void __attribute__((noreturn)) run(const struct muster_attempt *attempt, 
 	config = Z3_mk_config();
 	encoding.z3 = Z3_mk_context(config);
 	encoding.solver = make_solver(encoding.z3, attempt);
-	if (attempt->plain ? muster_encode_plain(&encoding) : muster_encode_quick(&encoding))
+	if (attempt->instance->shape ? muster_encode_direct(&encoding) :
+	    attempt->plain ? muster_encode_plain(&encoding) : muster_encode_quick(&encoding))
 		_exit(1);
 	answer(fd, &encoding, attempt->plain, Z3_solver_check(encoding.z3, encoding.solver));
 	_exit(0);

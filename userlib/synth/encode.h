@@ -30,6 +30,12 @@ int muster_encode_plain(struct muster_encoding *encoding);
 /** muster_encode_quick() - time-indexed Booleans. 0; -ENOMEM. */
 int muster_encode_quick(struct muster_encoding *encoding);
 
+/** muster_encode_direct() - of an instance with a shape. 0; -ENOMEM. */
+int muster_encode_direct(struct muster_encoding *encoding);
+
+struct muster_solution *muster_decode_direct(const struct muster_encoding *encoding,
+					     Z3_model model);
+
 /** muster_decode_plain(), muster_decode_quick() - the solution in a model. NULL: no memory. */
 struct muster_solution *muster_decode_plain(const struct muster_encoding *encoding,
 					    Z3_model model);

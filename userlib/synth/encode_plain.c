@@ -214,7 +214,7 @@ struct muster_solution *muster_decode_plain(const struct muster_encoding *encodi
 			if (is_true(encoding, model, encoding->sent[i]) &&
 			    int_of(encoding, model, encoding->times[at]) == (int)step + 1)
 				solution->sends[solution->nr_sends++] = (struct muster_send){
-					step, chunk, link
+					step, chunk, link, false
 				};
 		}
 	return solution;

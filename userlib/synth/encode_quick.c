@@ -432,7 +432,7 @@ struct muster_solution *muster_decode_quick(const struct muster_encoding *encodi
 			if (is_true(encoding, model, encoding->sent[(size_t)i * instance->steps +
 								    step]))
 				solution->sends[solution->nr_sends++] = (struct muster_send){
-					step, i / links, i % links
+					step, i / links, i % links, false
 				};
 	if (!solution->sends) {
 		free(solution);

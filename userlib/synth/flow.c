@@ -188,7 +188,8 @@ static void add_send(struct flow *f, struct muster_solution *solution, uint32_t 
 		     uint32_t link, uint32_t step)
 {
 	solution->sends[solution->nr_sends++] = (struct muster_send){
-		f->backwards ? f->steps - 1 - step : step, chunk, link
+		f->backwards ? f->steps - 1 - step : step, chunk, link,
+		false
 	};
 }
 

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Instances: made from the table of collectives, or read from a file that says
- * chunk by chunk where it is and where it must get to.
+ * Instances: made from the table of collectives, or of a shape.
  */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "instance.h"
-#include "words.h"
+#include "shape.h"
 
 struct muster_instance *muster_instance_new(const struct muster_topology *topology,
 					    uint32_t chunks, uint32_t steps, uint32_t rounds)
@@ -69,6 +67,24 @@ static int check_size(uint64_t chunks, uint32_t steps, uint32_t rounds, char *wh
 	return fits ? 0 : refuse_size(chunks, steps, rounds, why, why_len);
 }
 
+static int make(const struct muster_topology *topology, const struct muster_schedule *shape,
+		uint32_t steps, uint32_t rounds, struct muster_instance **instance)
+{
+	struct muster_instance *made = muster_instance_new(topology, shape->chunks, steps, rounds);
+
+	if (!made)
+		return -ENOMEM;
+	for (uint32_t chunk = 0; chunk < shape->chunks; chunk++)
+		for (uint32_t node = 0; node < topology->nodes; node++) {
+			size_t at = (size_t)chunk * topology->nodes + node;
+
+			made->pre[at] = muster_coll_has(shape, chunk, node);
+			made->post[at] = muster_coll_needs(shape, chunk, node);
+		}
+	*instance = made;
+	return 0;
+}
+
 int muster_instance_make(const struct muster_topology *topology, enum muster_coll coll,
 			 uint32_t root, uint32_t chunks, uint32_t steps, uint32_t rounds,
 			 struct muster_instance **instance, char *why, size_t why_len)
@@ -77,7 +93,6 @@ int muster_instance_make(const struct muster_topology *topology, enum muster_col
 		.coll = coll, .ranks = topology->nodes, .root = root,
 		.chunks = muster_global_chunks(coll, topology->nodes, chunks),
 	};
-	struct muster_instance *made;
 	int err = check_size(chunks, steps, rounds, why, why_len);
 
 	if (!err)
@@ -95,91 +110,18 @@ int muster_instance_make(const struct muster_topology *topology, enum muster_col
 	}
 	if (err)
 		return err;
-	made = muster_instance_new(topology, shape.chunks, steps, rounds);
-	if (!made)
-		return -ENOMEM;
-	for (uint32_t chunk = 0; chunk < shape.chunks; chunk++)
-		for (uint32_t node = 0; node < topology->nodes; node++) {
-			size_t at = (size_t)chunk * topology->nodes + node;
-
-			made->pre[at] = muster_coll_has(&shape, chunk, node);
-			made->post[at] = muster_coll_needs(&shape, chunk, node);
-		}
-	*instance = made;
-	return 0;
+	return make(topology, &shape, steps, rounds, instance);
 }
 
-/* chunk C at A B ... to D E ... */
-static int read_chunk(struct muster_words *words, struct muster_instance *instance,
-		      uint32_t expected)
+int muster_instance_of_shape(const struct muster_topology *topology,
+			     const struct muster_schedule *shape, uint32_t steps, uint32_t rounds,
+			     struct muster_instance **instance, char *why, size_t why_len)
 {
-	uint32_t nodes = instance->topology->nodes, chunk, node;
-	bool *set = NULL;
-	int err;
+	int err = check_size(shape->chunks, steps, rounds, why, why_len);
 
-	if (words->nr < 6 || strcmp(words->word[0], "chunk") || strcmp(words->word[2], "at"))
-		return muster_words_refuse(words, "\"chunk %" PRIu32 " at NODE ... to NODE ...\" "
-					   "or \"end\" expected", expected);
-	err = muster_words_number(words, "chunk", words->word[1], expected, expected, &chunk);
-	for (uint32_t i = 2; i < words->nr && !err; i++) {
-		if (!strcmp(words->word[i], "at")) {
-			set = instance->pre;
-		} else if (!strcmp(words->word[i], "to")) {
-			set = instance->post;
-		} else {
-			err = muster_words_number(words, "node", words->word[i], 0, nodes - 1,
-						  &node);
-			if (!err)
-				set[(size_t)chunk * nodes + node] = true;
-		}
-	}
-	if (!err && set != instance->post)
-		err = muster_words_refuse(words, "\"to\" and the nodes that need it are missing");
-	return err;
-}
-
-int muster_instance_read(FILE *in, const struct muster_topology *topology, uint32_t steps,
-			 uint32_t rounds, struct muster_instance **instance, char *why,
-			 size_t why_len)
-{
-	struct muster_words *words = calloc(1, sizeof(*words));
-	struct muster_instance *made = NULL;
-	uint32_t chunks, next = 0;
-	const char *word;
-	int err;
-
-	if (!words)
-		return -ENOMEM;
-	*words = (struct muster_words){ .in = in, .why = why, .why_len = why_len };
-	err = muster_words_head(words, "muster-conditions", &word);
-	if (!err && strcmp(word, "1"))
-		err = muster_words_refuse(words, "version %.20s of the form, but this reads "
-					  "version 1", word);
 	if (!err)
-		err = muster_words_head(words, "chunks", &word);
-	if (!err)
-		err = muster_words_number(words, "chunks", word, 1, MUSTER_INSTANCE_CHUNKS_MAX,
-					  &chunks);
-	if (!err)
-		err = check_size(chunks, steps, rounds, why, why_len);
-	if (!err) {
-		made = muster_instance_new(topology, chunks, steps, rounds);
-		err = made ? 0 : -ENOMEM;
-	}
-	while (!err && next < chunks) {
-		err = muster_words_next(words);
-		if (!err)
-			err = read_chunk(words, made, next++);
-	}
-	if (!err)
-		err = muster_words_next(words);
-	if (!err && (words->nr != 1 || strcmp(words->word[0], "end")))
-		err = muster_words_refuse(words, "\"end\" expected after %" PRIu32 " chunks",
-					  chunks);
-	if (err)
-		muster_instance_free(made);
-	else
-		*instance = made;
-	free(words);
+		err = make(topology, shape, steps, rounds, instance);
+	if (!err && muster_shape_combines(shape))
+		(*instance)->shape = shape;
 	return err;
 }

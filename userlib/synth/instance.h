@@ -2,8 +2,9 @@
 /*
  * What is to be synthesized (SCCL, section 3.2): chunks that are at some nodes and
  * shall get to others within so many steps and rounds over a topology; and what
- * solves it: sends. Nothing is combined here: a reduction is the inverse of a
- * distribution over the reversed links (section 3.5), which synth.h takes care of.
+ * solves it: sends. With a shape (shape.h) these combine what meets. Without one nothing
+ * is combined: a reduction is the inverse of a distribution over the reversed links
+ * (section 3.5), which synth.h takes care of.
  */
 #ifndef MUSTER_SYNTH_INSTANCE_H
 #define MUSTER_SYNTH_INSTANCE_H
@@ -24,12 +25,14 @@ struct muster_instance {
 	uint32_t rounds;
 	bool *pre;			/* by chunk and node: has it at the start */
 	bool *post;			/* must have it at the end */
+	const struct muster_schedule *shape;	/* what is to be combined; NULL: nothing */
 };
 
 struct muster_send {
 	uint32_t step;
 	uint32_t chunk;
 	uint32_t link;
+	bool reduce;			/* it combines with what is there */
 };
 
 struct muster_solution {
@@ -51,13 +54,10 @@ int muster_instance_make(const struct muster_topology *topology, enum muster_col
 			 uint32_t root, uint32_t chunks, uint32_t steps, uint32_t rounds,
 			 struct muster_instance **instance, char *why, size_t why_len);
 
-/**
- * muster_instance_read() - a file's own conditions (Documentation/synthesis.md).
- * Return: as muster_topology_read().
- */
-int muster_instance_read(FILE *in, const struct muster_topology *topology, uint32_t steps,
-			 uint32_t rounds, struct muster_instance **instance, char *why,
-			 size_t why_len);
+/** muster_instance_of_shape() - what a shape asks for (shape.h); it must live as long. 0; as above. */
+int muster_instance_of_shape(const struct muster_topology *topology,
+			     const struct muster_schedule *shape, uint32_t steps, uint32_t rounds,
+			     struct muster_instance **instance, char *why, size_t why_len);
 
 void muster_instance_free(struct muster_instance *instance);
 

@@ -109,7 +109,7 @@ int muster_pipeline_expand(const struct muster_instance *instance, uint32_t shar
 			made->sends[made->nr_sends++] = (struct muster_send){
 				of_share->sends[i].step + share,
 				by_share[share * each + of_share->sends[i].chunk],
-				of_share->sends[i].link,
+				of_share->sends[i].link, false
 			};
 	qsort(made->sends, made->nr_sends, sizeof(*made->sends), by_step);
 	free(by_share);

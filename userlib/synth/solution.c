@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "instance.h"
+#include "shape.h"
 
 enum { NEVER = UINT32_MAX };
 
@@ -123,9 +123,15 @@ int muster_solution_verify(const struct muster_instance *instance,
 			   const struct muster_solution *solution, char *why, size_t why_len)
 {
 	uint32_t nodes = instance->topology->nodes;
-	uint32_t *since = since_start(instance);
-	int err = since ? 0 : -ENOMEM;
+	uint32_t *since;
+	int err;
 
+	if (instance->shape) {
+		err = muster_shape_verify(instance, solution, why, why_len);
+		return err ? err : verify_rounds(instance, solution, why, why_len);
+	}
+	since = since_start(instance);
+	err = since ? 0 : -ENOMEM;
 	for (uint32_t i = 0; i < solution->nr_sends && !err; i++) {
 		if (i && solution->sends[i].step < solution->sends[i - 1].step)
 			err = -EINVAL;
@@ -181,12 +187,16 @@ static void mark_needed(const struct muster_instance *instance,
 int muster_solution_trim(const struct muster_instance *instance, struct muster_solution *solution)
 {
 	size_t nr = (size_t)instance->chunks * instance->topology->nodes;
-	bool *keep = calloc(solution->nr_sends + 1, sizeof(*keep));
-	bool *needed = malloc(nr + 1);
-	uint32_t *since = since_start(instance);
-	uint32_t kept = 0;
-	int err = keep && needed && since ? 0 : -ENOMEM;
+	bool *keep, *needed;
+	uint32_t *since, kept = 0;
+	int err;
 
+	if (instance->shape)
+		return muster_shape_trim(instance, solution);
+	keep = calloc(solution->nr_sends + 1, sizeof(*keep));
+	needed = malloc(nr + 1);
+	since = since_start(instance);
+	err = keep && needed && since ? 0 : -ENOMEM;
 	if (!err) {
 		memcpy(needed, instance->post, nr);
 		mark_first(instance, solution, keep, since);

@@ -139,7 +139,8 @@ static int accept(struct portfolio *p, const struct kind *kind, struct muster_so
 					     sizeof(p->solved->why));
 	if (err) {
 		muster_solution_free(whole);
-		return err;
+		/* Where a switch combined several, the next model may do it in one order. */
+		return p->instance->shape && err == -EINVAL ? 0 : err;
 	}
 	p->solved->solution = whole;
 	p->solved->proof = MUSTER_PROOF_FOUND;
@@ -167,7 +168,8 @@ static int take(struct portfolio *p, int index, bool lost)
 	kind->over = true;
 	if (!kind->instance && kind->quotient < 0) {
 		p->solved->proof = MUSTER_PROOF_REFUTED;
-		snprintf(p->solved->why, sizeof(p->solved->why), "the full formula has no model");
+		snprintf(p->solved->why, sizeof(p->solved->why), "%s has no model",
+			 kind->name);
 	}
 	return 0;
 }
@@ -253,8 +255,8 @@ static int make_kinds(struct portfolio *p, const struct muster_bounds *bounds)
 	const struct muster_instance *instance = p->instance;
 	int err = 0;
 
-	if (p->options->plain || p->options->full_only) {
-		add_kind(p, NULL, "the full formula");
+	if (p->options->plain || p->options->full_only || instance->shape) {
+		add_kind(p, NULL, instance->shape ? "the direct formula" : "the full formula");
 		return 0;
 	}
 	for (uint32_t shares = instance->steps; shares > 1 && !err &&
@@ -371,13 +373,13 @@ int muster_solve(const struct muster_instance *instance,
 		.budget = options->cpu_seconds ? options->cpu_seconds : CPU_SECONDS,
 		.jobs = options->jobs > JOBS_MAX ? JOBS_MAX : options->jobs ? options->jobs : 1,
 	};
-	if (options->plain || options->full_only)
+	if (options->plain || options->full_only || instance->shape)
 		err = run_portfolio(p, &bounds);
 	else if (muster_bounds_refute(instance, &bounds, solved->why, sizeof(solved->why)))
 		solved->proof = MUSTER_PROOF_REFUTED;
 	else if (muster_flow_suits(instance))
 		err = solve_flow(p);
-	if (!err && !options->plain && !options->full_only &&
+	if (!err && !options->plain && !options->full_only && !instance->shape &&
 	    solved->proof == MUSTER_PROOF_UNKNOWN)
 		err = run_portfolio(p, &bounds);
 	solved->cpu_seconds += own_seconds() - began;

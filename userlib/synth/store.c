@@ -34,6 +34,11 @@ static void path_of(const char *folder, const struct muster_instance *instance,
 				     muster_topology_hash(instance->topology));
 	hash = XXH3_128bits_withSeed(instance->pre, places, hash.low64 ^ hash.high64 << 1);
 	hash = XXH3_128bits_withSeed(instance->post, places, hash.low64 ^ hash.high64 << 1);
+	if (instance->shape) {
+		uint64_t shape = muster_schedule_hash(instance->shape);
+
+		hash = XXH3_128bits_withSeed(&shape, sizeof(shape), hash.low64);
+	}
 	if (options->plain)
 		snprintf(measured, sizeof(measured), "-plain-%u-%u", options->seed,
 			 options->cpu_seconds);
@@ -41,11 +46,11 @@ static void path_of(const char *folder, const struct muster_instance *instance,
 		 (uint64_t)hash.high64, (uint64_t)hash.low64, measured);
 }
 
-/* send STEP CHUNK LINK */
+/* send STEP CHUNK LINK, or reduce where it combines */
 static int read_sends(struct muster_words *words, const struct muster_instance *instance,
 		      struct muster_solution *solution)
 {
-	size_t room = (size_t)instance->chunks * instance->topology->nodes;
+	size_t room = (size_t)instance->chunks * instance->topology->nodes * instance->steps;
 	int err;
 
 	solution->sends = calloc(room + 1, sizeof(*solution->sends));
@@ -54,6 +59,7 @@ static int read_sends(struct muster_words *words, const struct muster_instance *
 	while (!(err = muster_words_next(words)) && words->nr == 4 && solution->nr_sends < room) {
 		struct muster_send *send = &solution->sends[solution->nr_sends++];
 
+		send->reduce = !strcmp(words->word[0], "reduce");
 		err = muster_words_number(words, "step", words->word[1], 0, instance->steps - 1,
 					  &send->step);
 		if (!err)
@@ -158,7 +164,8 @@ static void keep_answer(const char *folder, const char *path, const struct muste
 	fprintf(out, "muster-solved 2\nmicroseconds %.0f\nproof %s\n",
 		solved->cpu_seconds * 1e6, muster_proof_name(solved->proof));
 	for (uint32_t i = 0; solved->solution && i < solved->solution->nr_sends; i++)
-		fprintf(out, "send %" PRIu32 " %" PRIu32 " %" PRIu32 "\n",
+		fprintf(out, "%s %" PRIu32 " %" PRIu32 " %" PRIu32 "\n",
+			solved->solution->sends[i].reduce ? "reduce" : "send",
 			solved->solution->sends[i].step, solved->solution->sends[i].chunk,
 			solved->solution->sends[i].link);
 	fprintf(out, "end\n");

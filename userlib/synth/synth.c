@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "build.h"
+#include "shape.h"
 #include "store.h"
 #include "synth.h"
 
@@ -45,9 +46,9 @@ static int check_request(const struct muster_synth_request *request, char *why, 
 {
 	uint32_t even, unit;
 
-	if (request->coll == MUSTER_COLL_BARRIER || !muster_coll_row(request->coll)) {
-		snprintf(why, why_len, "a %s is not synthesized",
-			 muster_coll_name(request->coll));
+	if (request->coll == MUSTER_COLL_BARRIER || request->coll >= MUSTER_COLL_SCAN) {
+		snprintf(why, why_len, "a %s is not synthesized%s", muster_coll_name(request->coll),
+			 request->coll == MUSTER_COLL_SCAN ? " by inversion" : "");
 		return -EINVAL;
 	}
 	unit = muster_synth_unit(request->coll, request->topology->nodes, &even);
@@ -284,6 +285,70 @@ static int solve_parts(const struct muster_synth_request *request,
 	return solve_base(request, reversed, result, backwards);
 }
 
+/* ---- directly ------------------------------------------------------------------------ */
+
+static bool has_switches(const struct muster_topology *topology)
+{
+	for (uint32_t node = 0; node < topology->nodes; node++)
+		if (topology->is_switch[node])
+			return true;
+	return false;
+}
+
+static bool is_direct(const struct muster_synth_request *request)
+{
+	return request->direct || request->shape || request->coll == MUSTER_COLL_SCAN ||
+	       has_switches(request->topology);
+}
+
+static int solve_shape(const struct muster_synth_request *request,
+		       const struct muster_schedule *shape, struct muster_synth_result *result)
+{
+	char name[MUSTER_SCHEDULE_NAME_MAX + 1];
+	struct muster_instance *instance;
+	struct muster_solved solved;
+	int err = muster_instance_of_shape(request->topology, shape, request->steps,
+					   request->rounds, &instance, result->why,
+					   sizeof(result->why));
+
+	if (err)
+		return err;
+	err = muster_store_solve(request->folder, instance, &request->solve, &solved);
+	muster_instance_free(instance);
+	if (err)
+		return err;
+	result->proof = solved.proof;
+	result->cpu_seconds = solved.cpu_seconds;
+	result->kept = solved.kept;
+	snprintf(result->why, sizeof(result->why), "%s", solved.why);
+	if (!solved.solution)
+		return 0;
+	name_schedule(request, name, sizeof(name));
+	err = muster_shape_schedule(shape, name, request->topology, solved.solution,
+				    &result->schedule);
+	muster_solution_free(solved.solution);
+	return err ? err : check(request, result->schedule, result->why, sizeof(result->why));
+}
+
+static int synthesize_directly(const struct muster_synth_request *request,
+			       struct muster_synth_result *result)
+{
+	struct muster_schedule *made = NULL;
+	int err = 0;
+
+	if (!request->shape)
+		err = muster_shape_make(request->topology, request->coll, request->root,
+					request->chunks, &made, result->why, sizeof(result->why));
+	if (!err)
+		err = solve_shape(request, request->shape ? request->shape : made, result);
+	muster_schedule_free(made);
+	if (err) {
+		muster_schedule_free(result->schedule);
+		result->schedule = NULL;
+	}
+	return err;
+}
+
 int muster_synthesize(const struct muster_synth_request *request,
 		      struct muster_synth_result *result)
 {
@@ -292,6 +357,8 @@ int muster_synthesize(const struct muster_synth_request *request,
 	int err;
 
 	*result = (struct muster_synth_result){ .proof = MUSTER_PROOF_UNKNOWN };
+	if (is_direct(request))
+		return synthesize_directly(request, result);
 	err = check_request(request, result->why, sizeof(result->why));
 	if (!err)
 		err = muster_topology_reverse(request->topology, &reversed);
@@ -322,6 +389,10 @@ int muster_synth_bounds(const struct muster_synth_request *request, uint32_t *st
 	uint32_t parts;
 	int err;
 
+	if (has_switches(request->topology)) {
+		snprintf(why, why_len, "bounds are of topologies without switches");
+		return -EINVAL;
+	}
 	least.chunks = muster_synth_unit(request->coll, request->topology->nodes, &parts);
 	least.steps = least.rounds = parts;
 	err = check_request(&least, why, why_len);

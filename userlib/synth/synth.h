@@ -17,6 +17,8 @@ struct muster_synth_request {
 	enum muster_coll coll;
 	uint32_t root;
 	uint32_t chunks, steps, rounds;		/* C, S, R as the paper counts them */
+	bool direct;				/* what combines as it is, not by inversion */
+	const struct muster_schedule *shape;	/* a file's conditions (shape.h); NULL: coll's */
 	const char *folder;			/* of solved instances; NULL: none */
 	struct muster_solve_options solve;
 };
@@ -31,6 +33,8 @@ struct muster_synth_result {
 
 /**
  * muster_synthesize() - one (C, S, R).
+ *
+ * Directly where that is asked for, in a scan, among switches and by a shape.
  * Return: 0, whatever the proof; -EINVAL with result->why: there is no such request;
  * -EPROTO: what was found does not pass the checker, which is our fault; -ENOMEM.
  */

@@ -14,6 +14,7 @@
 
 #include "build.h"
 #include "flow.h"
+#include "shape.h"
 #include "store.h"
 #include "synth.h"
 
@@ -283,34 +284,117 @@ static void what_was_solved_is_kept(void **state)
 	muster_topology_free(topology);
 }
 
+/* At most so many steps and rounds, or refuted: what is to be combined, as it is. */
+static const struct {
+	const char *topology;
+	enum muster_coll coll;
+	uint32_t root, chunks, steps, rounds;
+	enum muster_proof proof;
+} direct_cases[] = {
+	/* recursive doubling is found, and that there is nothing shorter */
+	{ "hypercube:3", MUSTER_COLL_ALLREDUCE, 0, 1, 3, 3, MUSTER_PROOF_FOUND },
+	{ "hypercube:3", MUSTER_COLL_ALLREDUCE, 0, 1, 2, 6, MUSTER_PROOF_REFUTED },
+	/* by inversion it takes 4 steps here */
+	{ "dgx1", MUSTER_COLL_ALLREDUCE, 0, 1, 3, 3, MUSTER_PROOF_FOUND },
+	{ "dgx1", MUSTER_COLL_ALLREDUCE, 0, 1, 2, 4, MUSTER_PROOF_REFUTED },
+	{ "full:3", MUSTER_COLL_ALLREDUCE, 0, 1, 1, 1, MUSTER_PROOF_REFUTED },
+	{ "full:3", MUSTER_COLL_REDUCE_SCATTER, 0, 3, 1, 1, MUSTER_PROOF_FOUND },
+	{ "line:3", MUSTER_COLL_REDUCE, 1, 2, 1, 2, MUSTER_PROOF_FOUND },
+	{ "ring:4", MUSTER_COLL_REDUCE, 3, 1, 1, 4, MUSTER_PROOF_REFUTED },
+	{ "line:4", MUSTER_COLL_SCAN, 0, 1, 3, 3, MUSTER_PROOF_FOUND },
+	{ "line:4", MUSTER_COLL_SCAN, 0, 1, 2, 4, MUSTER_PROOF_REFUTED },
+	{ "full:4", MUSTER_COLL_SCAN, 0, 2, 2, 4, MUSTER_PROOF_FOUND },
+	{ "hypercube:3", MUSTER_COLL_SCAN, 0, 1, 3, 3, MUSTER_PROOF_FOUND },
+	/* a switch that combines; what it cannot do is be a rank */
+	{ "switch:5", MUSTER_COLL_ALLREDUCE, 0, 3, 2, 6, MUSTER_PROOF_FOUND },
+	{ "switch:5", MUSTER_COLL_ALLREDUCE, 0, 3, 2, 5, MUSTER_PROOF_REFUTED },
+	{ "switch:5", MUSTER_COLL_REDUCE, 2, 2, 3, 3, MUSTER_PROOF_FOUND },
+	{ "switch:5", MUSTER_COLL_ALLGATHER, 0, 1, 2, 4, MUSTER_PROOF_FOUND },
+	{ "switch:5", MUSTER_COLL_BROADCAST, 1, 2, 2, 4, MUSTER_PROOF_FOUND },
+};
+
+static void what_combines_is_solved_directly(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof(direct_cases) / sizeof(direct_cases[0]); i++) {
+		struct muster_topology *topology = make(direct_cases[i].topology);
+		const struct muster_synth_request request = {
+			.topology = topology, .coll = direct_cases[i].coll, .direct = true,
+			.root = direct_cases[i].root, .chunks = direct_cases[i].chunks,
+			.steps = direct_cases[i].steps, .rounds = direct_cases[i].rounds,
+		};
+		struct muster_synth_result result;
+		int err = muster_synthesize(&request, &result);
+
+		if (err || result.proof != direct_cases[i].proof)
+			fail_msg("%s %s (%u, %u, %u): %d, %s: %s", topology->name,
+				 muster_coll_name(request.coll), request.chunks, request.steps,
+				 request.rounds, err, muster_proof_name(result.proof), result.why);
+		muster_schedule_free(result.schedule);
+		muster_topology_free(topology);
+	}
+}
+
+static enum muster_proof solve_conditions(const char *spec, const char *text, char *why)
+{
+	struct muster_topology *topology = make(spec);
+	struct muster_synth_request request = {
+		.topology = topology, .coll = MUSTER_COLL_CUSTOM, .steps = 2, .rounds = 2,
+	};
+	FILE *in = fmemopen((void *)text, strlen(text), "r");
+	struct muster_synth_result result = { 0 };
+	struct muster_schedule *shape = NULL;
+
+	if (!muster_shape_read(in, topology, &shape, why, 200)) {
+		request.shape = shape;
+		assert_int_equal(muster_synthesize(&request, &result), 0);
+	}
+	assert_true(!result.schedule || result.schedule->coll == MUSTER_COLL_CUSTOM);
+	fclose(in);
+	muster_schedule_free(result.schedule);
+	muster_schedule_free(shape);
+	muster_topology_free(topology);
+	return result.proof;
+}
+
+#define CONDITIONS "muster-conditions 1\nchunks 2\n"
+
 static void conditions_of_a_file_are_solved(void **state)
 {
-	static const char good[] = "muster-conditions 1\nchunks 2\nchunk 0 at 0 to 1 2\n"
-				   "chunk 1 at 0 1 to 3\nend\n";
-	static const char bad[] = "muster-conditions 1\nchunks 2\nchunk 0 at 0 to 1 9\n";
-	struct muster_topology *topology = make("ring:4");
-	const struct muster_solve_options options = { 0 };
-	struct muster_instance *instance;
+	static const struct {
+		const char *text;
+		const char *why;
+	} bad[] = {
+		{ "muster-conditions 2\n",
+		  "line 1: version 2 of the form, but this reads version 1" },
+		{ CONDITIONS "chunk 0 at 0 to 1 9\n", "line 3: node 9, but it can be 0 to 3" },
+		{ CONDITIONS "chunk 1 at 0 to 1\n", "line 3: chunk 1, but it can be 0 to 0" },
+		{ CONDITIONS "chunk 0 at 0 1 2\n",
+		  "line 3: \"to\" and the nodes that need it are missing" },
+		{ CONDITIONS "chunk 0 at 0 to 1\nchunk 1 sum 0 to 1\n",
+		  "line 5: \"end\" expected after 2 chunks" },
+	};
 	char why[200];
-	FILE *in = fmemopen((void *)good, strlen(good), "r");
 
 	(void)state;
-	assert_int_equal(muster_instance_read(in, topology, 2, 2, &instance, why, sizeof(why)), 0);
-	assert_int_equal(solve(instance, &options), MUSTER_PROOF_FOUND);
-	muster_instance_free(instance);
-	fclose(in);
-	in = fmemopen((void *)bad, strlen(bad), "r");
-	assert_int_equal(muster_instance_read(in, topology, 2, 2, &instance, why, sizeof(why)),
-			 -EINVAL);
-	assert_string_equal(why, "line 3: node 9, but it can be 0 to 3");
-	fclose(in);
-	muster_topology_free(topology);
+	assert_int_equal(solve_conditions("ring:4", CONDITIONS "chunk 0 at 0 to 1 2\n"
+					  "chunk 1 at 0 1 to 3\nend\n", why), MUSTER_PROOF_FOUND);
+	assert_int_equal(solve_conditions("ring:4", CONDITIONS "chunk 0 sum 0 2 to 0 1 2\n"
+					  "chunk 1 at 0 1 to 3\nend\n", why), MUSTER_PROOF_FOUND);
+	assert_int_equal(solve_conditions("line:4", CONDITIONS "chunk 0 sum 0 2 to 3\n"
+					  "chunk 1 at 0 1 to 3\nend\n", why),
+			 MUSTER_PROOF_REFUTED);
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		assert_int_equal(solve_conditions("ring:4", bad[i].text, why),
+				 MUSTER_PROOF_UNKNOWN);
+		assert_string_equal(why, bad[i].why);
+	}
 }
 
 static void wrong_solutions_are_refused(void **state)
 {
 	struct muster_topology *topology = make("line:3");
-	struct muster_send sends[] = { { 0, 0, 0 }, { 1, 0, 2 } };
+	struct muster_send sends[] = { { 0, 0, 0, false }, { 1, 0, 2, false } };
 	struct muster_solution solution = { 2, 2, sends };
 	struct muster_instance *instance;
 	char why[200];
@@ -338,6 +422,7 @@ int main(void)
 		cmocka_unit_test(flows_agree_with_the_formula),
 		cmocka_unit_test(the_frontier_of_an_allgather_is_known),
 		cmocka_unit_test(what_was_solved_is_kept),
+		cmocka_unit_test(what_combines_is_solved_directly),
 		cmocka_unit_test(conditions_of_a_file_are_solved),
 		cmocka_unit_test(wrong_solutions_are_refused),
 	};

@@ -21,6 +21,11 @@ struct muster_topology *muster_topology_new(const char *name, uint32_t nodes)
 		return NULL;
 	snprintf(topology->name, sizeof(topology->name), "%s", name);
 	topology->nodes = nodes;
+	topology->is_switch = calloc(nodes, sizeof(*topology->is_switch));
+	if (!topology->is_switch) {
+		free(topology);
+		return NULL;
+	}
 	return topology;
 }
 
@@ -31,6 +36,7 @@ void muster_topology_free(struct muster_topology *topology)
 	for (uint32_t i = 0; i < topology->nr_limits; i++)
 		free(topology->limits[i].links);
 	free(topology->limits);
+	free(topology->is_switch);
 	free(topology->links);
 	free(topology->index);
 	free(topology);
@@ -151,6 +157,8 @@ int muster_topology_reverse(const struct muster_topology *topology,
 		err = muster_topology_add_limit(made, topology->limits[i].bandwidth,
 						topology->limits[i].links,
 						topology->limits[i].nr_links);
+	if (!err)
+		memcpy(made->is_switch, topology->is_switch, topology->nodes);
 	if (err)
 		muster_topology_free(made);
 	else
@@ -230,5 +238,8 @@ uint64_t muster_topology_hash(const struct muster_topology *topology)
 		for (uint32_t j = 0; j < limit->nr_links; j++)
 			hash = XXH64(&(uint32_t){ htole32(limit->links[j]) }, 4, hash);
 	}
+	for (uint32_t node = 0; node < topology->nodes; node++)
+		if (topology->is_switch[node])
+			hash = XXH64(&(uint32_t){ htole32(node) }, 4, hash);
 	return hash;
 }

@@ -39,6 +39,7 @@ struct muster_topology {
 	uint32_t nr_limits;
 	struct muster_link *links;
 	struct muster_link_limit *limits;
+	bool *is_switch;		/* by node: it carries and combines, and is no rank's */
 	uint32_t *index;		/* of links + 1, by a digest of their ends */
 	uint32_t index_room;
 };
@@ -65,7 +66,8 @@ int muster_topology_join(struct muster_topology *topology, uint32_t from, uint32
 
 /**
  * muster_topology_make() - "dgx1", "z52", "ring:N", "line:N", "star:N", "full:N",
- * "hypercube:D", "mesh:AxBx...", "torus:AxBx..." or the path of a file.
+ * "switch:N", "hypercube:D", "mesh:AxBx...", "torus:AxBx..." or the path of a file.
+ * Of switch:N the last node is a switch, linked to all others.
  * A ring of two nodes in a torus has both its directions: two links each way.
  * Return: 0; -EINVAL, -errno of the file; -ENOMEM; why says more.
  */

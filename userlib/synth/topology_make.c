@@ -112,6 +112,17 @@ static int make_torus(struct muster_topology *topology, const struct shape *shap
 	return make_lattice(topology, shape, true, 2);
 }
 
+static int make_switch(struct muster_topology *topology, const struct shape *shape)
+{
+	uint32_t middle = shape->nodes - 1;
+	int err = 0;
+
+	topology->is_switch[middle] = true;
+	for (uint32_t node = 0; node < middle && !err; node++)
+		err = join_both(topology, node, middle, 1);
+	return err;
+}
+
 static const struct maker {
 	const char *name;
 	uint32_t dimensions;		/* 0: none to be said; else at most so many */
@@ -123,6 +134,7 @@ static const struct maker {
 	{ "ring", 1, false, make_ring },
 	{ "line", 1, false, make_mesh },
 	{ "star", 1, false, make_star },
+	{ "switch", 1, false, make_switch },
 	{ "full", 1, false, make_full },
 	{ "hypercube", 1, true, make_mesh },
 	{ "mesh", DIMENSIONS_MAX, false, make_mesh },
@@ -201,7 +213,7 @@ static int read_path(const char *path, struct muster_topology **topology, char *
 	if (!in) {
 		err = -errno;
 		snprintf(why, why_len, "\"%.200s\" is no topology of ours (dgx1, z52, ring, line, "
-			 "star, full, hypercube, mesh, torus), and as a file it cannot be opened: "
+			 "star, switch, full, hypercube, mesh, torus), and as a file it cannot be opened: "
 			 "%s", path, strerror(-err));
 		return err;
 	}

@@ -60,7 +60,7 @@ static const struct {
 	uint32_t symmetries;
 } known[] = {
 	{ "dgx1", 8, 32, 2, 4 }, { "z52", 8, 16, 4, 16 }, { "ring:5", 5, 10, 2, 10 },
-	{ "line:4", 4, 6, 3, 2 }, { "star:5", 5, 8, 2, 24 }, { "full:5", 5, 20, 1, 120 },
+	{ "line:4", 4, 6, 3, 2 }, { "star:5", 5, 8, 2, 24 }, { "switch:5", 5, 8, 2, 24 }, { "full:5", 5, 20, 1, 120 },
 	{ "hypercube:3", 8, 24, 3, 48 }, { "mesh:3x2", 6, 14, 3, 4 },
 	{ "torus:4x4", 16, 64, 4, 384 }, { "full:300", 300, 89700, 1, 0 },
 	{ "torus:2x4x2x4", 64, 384, 6, 0 },
@@ -158,7 +158,9 @@ static const struct {
 	{ "muster-topology 1\nname x\nnodes many\n", "line 3: nodes \"many\" is not a number" },
 	{ HEAD, "line 4: the text ends without \"end\": it is cut off" },
 	{ HEAD "wire 0 1\nend\n",
-	  "line 4: \"wire\", but a line begins with link, limit, bus, out, in or end" },
+	  "line 4: \"wire\", but a line begins with link, limit, bus, out, in, switch or end" },
+	{ HEAD "switch\nend\n", "line 4: \"switch NODE ...\" expected" },
+	{ HEAD "switch 4\nend\n", "line 4: node 4, but it can be 0 to 3" },
 	{ HEAD "link 0 -> 4 1\nend\n", "line 4: node 4, but it can be 0 to 3" },
 	{ HEAD "link 0 -> 0 1\nend\n", "line 4: node 0 is linked to itself" },
 	{ HEAD "link 0 = 1 1\nend\n",

@@ -182,6 +182,23 @@ static int read_node_limit(struct reader *reader, bool out)
 	return err;
 }
 
+/* switch A B ...: these nodes */
+static int read_switches(struct reader *reader)
+{
+	struct muster_words *words = &reader->words;
+	uint32_t node;
+	int err = 0;
+
+	if (words->nr < 2)
+		return muster_words_refuse(words, "\"switch NODE ...\" expected");
+	for (uint32_t i = 1; i < words->nr && !err; i++) {
+		err = parse_node(reader, words->word[i], &node);
+		if (!err)
+			reader->topology->is_switch[node] = true;
+	}
+	return err;
+}
+
 static int read_shared(struct reader *reader)
 {
 	const char *keyword = reader->words.word[0];
@@ -197,7 +214,7 @@ static int read_shared(struct reader *reader)
 		err = read_node_limit(reader, *keyword == 'o');
 	else
 		err = muster_words_refuse(&reader->words, "\"%.40s\", but a line begins with link, "
-					  "limit, bus, out, in or end", keyword);
+					  "limit, bus, out, in, switch or end", keyword);
 	if (!err)
 		err = parse_bandwidth(reader, reader->words.word[1], &bandwidth);
 	return err ? err : muster_topology_add_limit(reader->topology, bandwidth, reader->links,
@@ -215,7 +232,9 @@ static int read_body(struct reader *reader)
 						   "cut off");
 		if (!strcmp(words->word[0], "end"))
 			break;
-		err = !strcmp(words->word[0], "link") ? read_link(reader) : read_shared(reader);
+		err = !strcmp(words->word[0], "link") ? read_link(reader) :
+		      !strcmp(words->word[0], "switch") ? read_switches(reader) :
+		      read_shared(reader);
 		if (err)
 			return err;
 	}
@@ -279,6 +298,9 @@ int muster_topology_write(const struct muster_topology *topology, FILE *out)
 		}
 		fprintf(out, "\n");
 	}
+	for (uint32_t node = 0; node < topology->nodes; node++)
+		if (topology->is_switch[node])
+			fprintf(out, "switch %" PRIu32 "\n", node);
 	fprintf(out, "end\n");
 	free(joined);
 	return fflush(out) || ferror(out) ? -EIO : 0;

@@ -108,6 +108,19 @@ static uint32_t common_divisor(uint32_t a, uint32_t b)
 	return a;
 }
 
+/* A block may have less steps than its largest ring would take: nothing is sent in the rest. */
+static void close_gaps(struct muster_torus_plan *plan)
+{
+	uint32_t before = UINT32_MAX;
+
+	plan->steps = 0;
+	for (uint32_t i = 0; i < plan->nr_hops; i++) {
+		plan->steps += plan->hops[i].step != before;
+		before = plan->hops[i].step;
+		plan->hops[i].step = plan->steps - 1;
+	}
+}
+
 void muster_torus_plan_end(struct muster_torus_plan *plan)
 {
 	uint32_t unit = plan->parts;
@@ -121,6 +134,7 @@ void muster_torus_plan_end(struct muster_torus_plan *plan)
 	}
 	plan->parts /= unit;
 	qsort(plan->hops, plan->nr_hops, sizeof(*plan->hops), by_step);
+	close_gaps(plan);
 }
 
 /* ---- the proof ------------------------------------------------------------------- */

@@ -137,7 +137,7 @@ static void all_nodes_get_all_data_from_neighbours(void **state)
 {
 	static const char *const shapes[] = {
 		"2", "3", "7", "2x2", "2.3", "3x4", "4x4", "2x2x2x2", "2.2x2.2", "5x5", "3x3x3",
-		"2.4x2.4", "8x4",
+		"2.4x2.4", "8x4", "2x4x2x4", "2x2x2x2x2x2x2x2",
 	};
 
 	(void)state;

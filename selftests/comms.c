@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * One rank of the tests of many communicators: real process, real library. The shell
+ * test starts it under muster-run; it exits 0 when what its name says was seen, and
+ * says on stderr what was not.
+ *
+ * usage: comms many NUMBER | churn NUMBER | split COLOURS | unread NUMBER
+ */
+#include <dirent.h>
+#include <inttypes.h>
+#include <malloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include <muster.h>
+
+static struct muster *job;
+static struct muster_comm *world;
+static uint32_t rank, size;
+
+#define EXPECT(condition, ...)							\
+	do {									\
+		if (!(condition)) {						\
+			fprintf(stderr, "rank %" PRIu32 ", line %d: ", rank, __LINE__);	\
+			fprintf(stderr, __VA_ARGS__);				\
+			fputc('\n', stderr);					\
+			exit(1);						\
+		}								\
+	} while (0)
+
+#define EXPECT_OK(call)								\
+	do {									\
+		int ret_ = (call);						\
+		EXPECT(!ret_, "%s: %s (%s)", #call, strerror(-ret_), muster_error(job)); \
+	} while (0)
+
+/* ---- what a process holds ---------------------------------------------------------- */
+
+struct holds {
+	size_t bytes;		/* from malloc() */
+	long mappings;
+	long files;
+};
+
+static long lines_of(const char *path)
+{
+	FILE *in = fopen(path, "re");
+	long lines = 0;
+	int c;
+
+	while (in && (c = getc(in)) != EOF)
+		lines += c == '\n';
+	if (in)
+		fclose(in);
+	return lines;
+}
+
+static long files_open(void)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	long nr = 0;
+
+	while (dir && readdir(dir))
+		nr++;
+	if (dir)
+		closedir(dir);
+	return nr;
+}
+
+/* When all are through and what they said last has come. */
+static struct holds holds_now(void)
+{
+	for (int i = 0; i < 20; i++)
+		EXPECT_OK(muster_barrier(world));
+	malloc_trim(0);
+	return (struct holds){ mallinfo2().uordblks, lines_of("/proc/self/maps"), files_open() };
+}
+
+/*
+ * How much of what was given back an engine keeps for the next, and which ranks are connected
+ * just then, depends on who was late. What each communicator had would be far more.
+ */
+enum { KEPT_BYTES = 64 << 10 };
+
+static void expect_no_more(const struct holds *a, const struct holds *b)
+{
+	EXPECT(b->bytes < a->bytes + KEPT_BYTES, "%zu bytes, then %zu", a->bytes, b->bytes);
+	EXPECT(b->mappings <= a->mappings + 2 * (long)size, "%ld mappings, then %ld", a->mappings,
+	       b->mappings);
+	EXPECT(b->files <= a->files + 2 * (long)size, "%ld open files, then %ld", a->files, b->files);
+}
+
+/* ---- behaviours ------------------------------------------------------------------------ */
+
+/* The i-th in an order of this rank's own. */
+static uint32_t in_order(uint32_t i, uint32_t nr)
+{
+	uint32_t at = (uint32_t)((uint64_t)(i + (uint64_t)rank * nr / size) % nr);
+
+	return rank % 2 ? nr - 1 - at : at;
+}
+
+static size_t idle_bytes;	/* what one costs that is open and idle, engine and library */
+
+static void round_of_many(uint32_t nr, struct muster_comm **comms, struct muster_request **requests,
+			  int64_t *values)
+{
+	size_t before = mallinfo2().uordblks;
+
+	for (uint32_t i = 0; i < nr; i++)
+		EXPECT_OK(muster_comm_dup(world, &comms[i]));
+	idle_bytes = (mallinfo2().uordblks - before) / nr;
+	for (uint32_t i = 0; i < nr; i++) {
+		uint32_t at = in_order(i, nr);
+
+		values[at] = (int64_t)at * (rank + 1);
+		EXPECT_OK(muster_allreduce_start(comms[at], &values[at], &values[at], 1, MUSTER_I64,
+						 MUSTER_SUM, &requests[at]));
+	}
+	for (uint32_t i = 0; i < nr; i++) {
+		EXPECT_OK(muster_wait(requests[i]));
+		EXPECT(values[i] == (int64_t)i * size * (size + 1) / 2, "sum %" PRId64 " of %" PRIu32,
+		       values[i], i);
+	}
+	for (uint32_t i = 0; i < nr; i++)
+		muster_comm_free(comms[in_order(i, nr)]);
+}
+
+/* many: so many, the world among them, are open at once, with an operation on each. */
+static void many(uint32_t nr)
+{
+	struct muster_comm **comms = calloc(nr, sizeof(*comms));
+	struct muster_request **requests = calloc(nr, sizeof(*requests));
+	int64_t *values = calloc(nr, sizeof(*values));
+	struct rusage usage;
+	struct holds after[4];
+
+	EXPECT(comms && requests && values, "no memory");
+	for (int turn = 1; turn <= 3; turn++) {
+		round_of_many(nr - 1, comms, requests, values);
+		after[turn] = holds_now();
+	}
+	expect_no_more(&after[2], &after[3]);
+	getrusage(RUSAGE_SELF, &usage);
+	if (!rank)
+		printf("%" PRIu32 " communicators of %" PRIu32 " ranks: %zu bytes each at rest; %zu KiB from malloc, %ld mappings, %ld files after each round; %ld MiB at most\n",
+		       nr, size, idle_bytes, after[3].bytes / 1024, after[3].mappings, after[3].files,
+		       usage.ru_maxrss / 1024);
+	free(comms);
+	free(requests);
+	free(values);
+}
+
+/* churn: made, used and freed, again and again: nothing grows. */
+static void churn(uint32_t nr)
+{
+	struct holds before, after;
+
+	for (uint32_t i = 0; i < nr; i++) {
+		struct muster_comm *all, *half;
+		int64_t value = rank;
+
+		if (i == nr / 2)
+			before = holds_now();
+		EXPECT_OK(muster_comm_dup(world, &all));
+		EXPECT_OK(muster_comm_split(all, (int32_t)(rank % 2), 0, &half));
+		muster_comm_free(all);
+		EXPECT_OK(muster_comm_offload(half, i % 2 ? MUSTER_OFFLOAD_TRY : MUSTER_OFFLOAD_OFF));
+		EXPECT_OK(muster_allreduce(half, &value, &value, 1, MUSTER_I64, MUSTER_SUM));
+		muster_comm_free(half);
+	}
+	after = holds_now();
+	expect_no_more(&before, &after);
+}
+
+/* split: by so many colours, of neighbours in turn; each counts its own. */
+static void split(uint32_t colours)
+{
+	uint32_t mine = rank % colours;
+	struct muster_comm *part;
+	int64_t value = rank;
+
+	EXPECT_OK(muster_comm_split(world, (int32_t)mine, -(int32_t)rank, &part));
+	EXPECT(muster_comm_size(part) == size / colours + (mine < size % colours), "%" PRIu32 " ranks",
+	       muster_comm_size(part));
+	EXPECT(muster_comm_rank(part) == (size - 1 - mine) / colours - rank / colours, "rank %" PRIu32,
+	       muster_comm_rank(part));
+	EXPECT_OK(muster_allreduce(part, &value, &value, 1, MUSTER_I64, MUSTER_MAX));
+	EXPECT(value == (size - 1 - mine) / colours * colours + mine, "largest %" PRId64, value);
+	muster_comm_free(part);
+	EXPECT_OK(muster_barrier(world));
+}
+
+/* unread: rank 0 does not look at what the others send it on so many, and works with them on the world. */
+static void unread(uint32_t nr)
+{
+	enum { COUNT = 3000 };
+	static double vector[COUNT];
+	struct muster_comm **comms = calloc(nr, sizeof(*comms));
+	struct muster_request **requests = calloc(nr, sizeof(*requests));
+
+	EXPECT(comms && requests, "no memory");
+	EXPECT_OK(muster_comm_offload(world, MUSTER_OFFLOAD_OFF));
+	for (uint32_t i = 0; i < nr; i++) {
+		EXPECT_OK(muster_comm_dup(world, &comms[i]));
+		if (rank)
+			EXPECT_OK(muster_allreduce_start(comms[i], vector, vector, 1, MUSTER_F64,
+							 MUSTER_SUM, &requests[i]));
+	}
+	for (int i = 0; i < 50; i++)
+		EXPECT_OK(muster_allreduce(world, vector, vector, COUNT, MUSTER_F64, MUSTER_SUM));
+	for (uint32_t i = 0; i < nr; i++) {
+		if (!rank)
+			EXPECT_OK(muster_allreduce_start(comms[i], vector, vector, 1, MUSTER_F64,
+							 MUSTER_SUM, &requests[i]));
+		EXPECT_OK(muster_wait(requests[i]));
+		muster_comm_free(comms[i]);
+	}
+	free(comms);
+	free(requests);
+}
+
+static const struct {
+	const char *name;
+	void (*run)(uint32_t nr);
+} behaviours[] = {
+	{ "many", many }, { "churn", churn }, { "split", split }, { "unread", unread },
+};
+
+int main(int argc, char **argv)
+{
+	for (size_t i = 0; argc == 3 && i < sizeof(behaviours) / sizeof(behaviours[0]); i++) {
+		if (strcmp(argv[1], behaviours[i].name))
+			continue;
+		if (muster_init(&job)) {
+			fprintf(stderr, "%s\n", muster_error(NULL));
+			return 3;
+		}
+		world = muster_world(job);
+		rank = muster_comm_rank(world);
+		size = muster_comm_size(world);
+		behaviours[i].run((uint32_t)strtoul(argv[2], NULL, 10));
+		muster_finalize(job);
+		return 0;
+	}
+	fprintf(stderr, "usage: comms many|churn|split|unread NUMBER\n");
+	return 2;
+}

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * What some members of a communicator agree upon, by messages among them alone: up a
+ * binomial tree, where each adds its own, and down again. It takes no turn in the
+ * communicator's order, and its operations go on meanwhile. Which agreement a message
+ * belongs to is told by its key: members that call the same with the same arguments
+ * have the same one.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "internal.h"
+
+/* One step of waiting for others. Return: 0; the error with which the parent has ended. */
+static int wait_a_little(struct muster_group *group, uint32_t *idle)
+{
+	struct muster *job = group->parent->job;
+
+	if (muster_progress(job))
+		*idle = 0;
+	else if (++*idle > job->spin_polls)
+		job->dev->ops->wait(job->dev, MUSTER_SLEEP_US);
+	if (group->parent->failed)
+		return muster_fail(job, group->parent->failed, "%s", group->parent->why);
+	return 0;
+}
+
+static uint32_t rank_of(const struct muster_group *group, uint32_t index)
+{
+	return group->parent->ranks[group->members ? group->members[index] : index];
+}
+
+static int say(struct muster_group *group, uint32_t index, bool down,
+	       const struct muster_agreement *mine)
+{
+	struct muster_control control = {
+		.kind = MUSTER_CONTROL_AGREE_UP + down,
+		.agreement = *mine,
+	};
+	uint32_t idle = 0;
+	int err;
+
+	while ((err = muster_control_send(group->parent->job, rank_of(group, index), &control)) ==
+	       -EAGAIN) {
+		err = wait_a_little(group, &idle);
+		if (err)
+			return err;
+	}
+	if (err)
+		return muster_fail(group->parent->job, err, "the device takes no message: %s",
+				   strerror(-err));
+	return 0;
+}
+
+static int hear(struct muster_group *group, uint32_t index, bool down, uint64_t key,
+		struct muster_agreement *said)
+{
+	uint32_t idle = 0;
+	int err = 0;
+
+	while (!err && !muster_link_agreement(group->parent->job, rank_of(group, index), down, key,
+					      said))
+		err = wait_a_little(group, &idle);
+	return err;
+}
+
+static void combine(struct muster_agreement *all, const struct muster_agreement *said)
+{
+	if (!all->status && said->status) {
+		all->status = said->status;
+		all->culprit = said->culprit;
+	}
+	for (int i = 0; i < MUSTER_AGREE_WORDS; i++) {
+		all->most[i] = said->most[i] > all->most[i] ? said->most[i] : all->most[i];
+		all->common[i] &= said->common[i];
+	}
+}
+
+int muster_agree(struct muster_group *group, struct muster_agreement *words)
+{
+	uint32_t bit = 1;
+	int err = 0;
+
+	words->key = group->key;
+	words->culprit = group->parent->job->oob.rank;
+	for (; bit < group->nr && !(group->self & bit) && !err; bit *= 2) {
+		struct muster_agreement said;
+
+		if (group->self + bit >= group->nr)
+			continue;
+		err = hear(group, group->self + bit, false, group->key, &said);
+		if (!err)
+			combine(words, &said);
+	}
+	if (group->self && !err)
+		err = say(group, group->self - bit, false, words);
+	if (group->self && !err)
+		err = hear(group, group->self - bit, true, group->key, words);
+	for (bit /= 2; bit && !err; bit /= 2)
+		if (group->self + bit < group->nr)
+			err = say(group, group->self + bit, true, words);
+	group->key++;	/* of the next agreement of the same members */
+	return err;
+}
