@@ -167,7 +167,10 @@ int muster_destroy_vp(struct ib_qp *ibqp, struct ib_udata *udata)
 	return 0;
 }
 
-/* Of its memory nothing: a port that is being destroyed can still be asked by `rdma res`. */
+/*
+ * Of its memory nothing: where the core forgets a queue pair only after it was destroyed (all
+ * kernels without rdma_restrack_begin_del(); the guests' has it), `rdma res` asks while it goes.
+ */
 int muster_query_vp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 		    struct ib_qp_init_attr *init_attr)
 {

@@ -102,11 +102,16 @@ static uint32_t in_order(uint32_t i, uint32_t nr)
 	return rank % 2 ? nr - 1 - at : at;
 }
 
+static size_t idle_bytes;	/* what one costs that is open and idle, engine and library */
+
 static void round_of_many(uint32_t nr, struct muster_comm **comms, struct muster_request **requests,
 			  int64_t *values)
 {
+	size_t before = mallinfo2().uordblks;
+
 	for (uint32_t i = 0; i < nr; i++)
 		EXPECT_OK(muster_comm_dup(world, &comms[i]));
+	idle_bytes = (mallinfo2().uordblks - before) / nr;
 	for (uint32_t i = 0; i < nr; i++) {
 		uint32_t at = in_order(i, nr);
 
@@ -140,8 +145,8 @@ static void many(uint32_t nr)
 	expect_no_more(&after[2], &after[3]);
 	getrusage(RUSAGE_SELF, &usage);
 	if (!rank)
-		printf("%" PRIu32 " communicators of %" PRIu32 " ranks: %zu KiB from malloc, %ld mappings, %ld files after each round; %ld MiB at most\n",
-		       nr, size, after[3].bytes / 1024, after[3].mappings, after[3].files,
+		printf("%" PRIu32 " communicators of %" PRIu32 " ranks: %zu bytes each at rest; %zu KiB from malloc, %ld mappings, %ld files after each round; %ld MiB at most\n",
+		       nr, size, idle_bytes, after[3].bytes / 1024, after[3].mappings, after[3].files,
 		       usage.ru_maxrss / 1024);
 	free(comms);
 	free(requests);

@@ -133,6 +133,15 @@ reset_nic() {
 	cat out err
 	same 4 "$(grep -c "rank $1 .*has died or left\|rank $1 died" out)"
 }
+# A user without rights beside rank 0: both ranks go on, until rank 0 is killed.
+slandered() {
+	export VICTIM=0
+	status=$(status_of in_guests 2 --grace=30 "$victim" "$ranks" 4 300 slander)
+	cat out err
+	same 137 "$status"
+	same 1 "$(grep -c "^\[1\] .*rank 0" out)"
+}
+check "who names a life of a node that there is not ends nobody's job" slandered
 check "a NIC that is reset under a job: all ranks learn whose it was" reset_nic 1 4 300
 
 # kill_guest RANK MIB MILLISECONDS: the QEMU of one guest

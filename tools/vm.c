@@ -25,7 +25,6 @@
 #include <unistd.h>
 
 enum {
-	CONSOLE_LINES = 15,		/* shown of a guest that died */
 	MEMORY_MIB = 768,
 	BOOT_TIMEOUT_MS = 60000,
 	BOOT_TIMEOUT_FAST_MS = 15000,	/* with an accelerator, which may be there and not work */
@@ -107,28 +106,6 @@ static int guest_start(struct muster_vm *vm, unsigned int index)
 	return err;
 }
 
-/* The last lines that the guest said, which tell most often why it died. */
-static void console_show(const struct guest *guest, unsigned int index)
-{
-	char text[4096];
-	FILE *file = fopen(guest->console, "r");
-	size_t len = 0, start;
-	int lines = 0;
-
-	if (file) {
-		if (fseek(file, -(long)sizeof(text), SEEK_END))
-			rewind(file);
-		len = fread(text, 1, sizeof(text), file);
-		fclose(file);
-	}
-	for (start = len; start > 0; start--)
-		if (text[start - 1] == '\n' && start < len && ++lines == CONSOLE_LINES)
-			break;
-	fprintf(stderr, "guest %u: %s\n", index, len ? "its console ends with" :
-		"it said nothing on its console");
-	fwrite(text + start, 1, len - start, stderr);
-}
-
 static void guest_reap(struct guest *guest)
 {
 	if (!guest->pid)
@@ -170,7 +147,7 @@ static void guest_lost(struct muster_vm *vm, unsigned int index, const char *why
 	guest->control = -1;
 	guest_reap(guest);
 	fprintf(stderr, "guest %u: %s\n", index, why);
-	console_show(guest, index);
+	vm_qemu_console_show(guest->console, index);
 	while (guest->nr_running)
 		program_gone(vm, index, guest->running[0], SIGKILL, 0);
 	if (vm->events.died)
@@ -369,20 +346,27 @@ static int watch_cancel(struct muster_vm *vm, int operation)
 	return epoll_ctl(vm->epoll, operation, vm->config.cancel_fd, &event) ? -errno : 0;
 }
 
+/* It may take as long as it takes, if only it goes on: while it boots, its console tells. */
 static int wait_up(struct muster_vm *vm, unsigned int index)
 {
 	struct guest *guest = &vm->guests[index];
-	int64_t deadline = vm_qemu_clock_ms(guest->pid) + vm->config.boot_timeout_ms;
+	long long said = -1;
+	int64_t deadline = 0;
 
 	while (!guest->up) {
+		long long now = vm_qemu_console_bytes(guest->console);
+
+		if (now != said)
+			deadline = vm_qemu_clock_ms(guest->pid) + vm->config.boot_timeout_ms;
+		said = now;
 		if (guest->control < 0)
 			return -EIO;
 		if (vm->cancelled)
 			return -EINTR;
 		if (vm_qemu_clock_ms(guest->pid) >= deadline) {
-			fprintf(stderr, "guest %u: it does not answer after %u ms (accelerator %s)\n",
+			fprintf(stderr, "guest %u: it said nothing for %u ms (accelerator %s)\n",
 				index, vm->config.boot_timeout_ms, vm->config.accel);
-			console_show(guest, index);
+			vm_qemu_console_show(guest->console, index);
 			return -ETIMEDOUT;
 		}
 		muster_vm_step(vm, CLOCK_STEP_MS);

@@ -31,7 +31,7 @@ struct muster_vm_config {
 	unsigned int nr_nics;		/* of each guest; 0 is allowed */
 	unsigned int nr_ports;		/* rendezvous ports of each guest, one per rank in it */
 	unsigned int memory_mib;	/* of each guest; 0: what dir/memory says, or 768 */
-	unsigned int boot_timeout_ms;	/* while QEMU has a CPU; 0: 60 s; 15 s if not tcg */
+	unsigned int boot_timeout_ms;	/* of silence while QEMU has a CPU; 0: 60 s; 15 s if not tcg */
 	const char *accel;		/* NULL: "tcg"; "kvm" may be there and not run a guest */
 	const char *dir;		/* build/vm: QEMU, kernel, initrd */
 	const char *agent;		/* path of the guest_agent program */

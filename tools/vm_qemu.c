@@ -16,12 +16,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 enum {
 	ARGS_MAX = 128,
 	ARG_LEN = 3 * PATH_MAX,
+	CONSOLE_LINES = 15,		/* shown of a guest that died */
 };
 
 struct args {
@@ -253,4 +255,34 @@ int64_t vm_qemu_clock_ms(pid_t pid)
 		closedir(threads);
 	clock_gettime(CLOCK_MONOTONIC, &ts);
 	return (int64_t)ts.tv_sec * 1000 + ((int64_t)ts.tv_nsec - (int64_t)delay) / 1000000;
+}
+
+/* ---- its console ------------------------------------------------------------------- */
+
+long long vm_qemu_console_bytes(const char *path)
+{
+	struct stat stat_buf;
+
+	return stat(path, &stat_buf) ? 0 : stat_buf.st_size;
+}
+
+void vm_qemu_console_show(const char *path, unsigned int index)
+{
+	char text[4096];
+	FILE *file = fopen(path, "re");
+	size_t len = 0, start;
+	int lines = 0;
+
+	if (file) {
+		if (fseek(file, -(long)sizeof(text), SEEK_END))
+			rewind(file);
+		len = fread(text, 1, sizeof(text), file);
+		fclose(file);
+	}
+	for (start = len; start > 0; start--)
+		if (text[start - 1] == '\n' && start < len && ++lines == CONSOLE_LINES)
+			break;
+	fprintf(stderr, "guest %u: %s\n", index, len ? "its console ends with" :
+		"it said nothing on its console");
+	fwrite(text + start, 1, len - start, stderr);
 }

@@ -32,4 +32,10 @@ unsigned int vm_qemu_memory_mib(const char *dir, unsigned int otherwise);
  */
 int64_t vm_qemu_clock_ms(pid_t pid);
 
+/* How much it has said on its console. */
+long long vm_qemu_console_bytes(const char *path);
+
+/* The last lines of it, which tell most often why it died. */
+void vm_qemu_console_show(const char *path, unsigned int index);
+
 #endif /* MUSTER_VM_QEMU_H */

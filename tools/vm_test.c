@@ -200,6 +200,60 @@ static void a_guest_that_waits_for_a_cpu_has_not_hung(void **state)
 	print_message("%.1f s of a CPU alone, %.1f s beside four others\n", alone, now_s() - start);
 }
 
+/* A folder of guests whose QEMU is that script. */
+static void fake_start(struct muster_vm_config *config, const char *script)
+{
+	static char dir[] = "/tmp/muster-vm-test-XXXXXX";
+	char command[4 * PATH_MAX];
+
+	strcpy(dir + sizeof(dir) - 7, "XXXXXX");
+	assert_non_null(mkdtemp(dir));
+	snprintf(command, sizeof(command), "cd %s && ln -s %s/* . && rm qemu-system-x86_64 && "
+		 "cat >qemu-system-x86_64 <<'END' && chmod +x qemu-system-x86_64\n"
+		 "#!/bin/sh\nreal=%s/qemu-system-x86_64\n"
+		 "for word; do case $word in file:*) console=${word#file:} ;; esac; done\n%s\nEND\n",
+		 dir, config->dir, config->dir, script);
+	assert_int_equal(system(command), 0);
+	config->dir = dir;
+}
+
+static void fake_end(const struct muster_vm_config *config)
+{
+	char command[PATH_MAX];
+
+	snprintf(command, sizeof(command), "rm -r %s", config->dir);
+	assert_int_equal(system(command), 0);
+}
+
+/* Longer than it may be silent; then it boots, which may take as long again. */
+static void a_guest_that_goes_on_saying_something_has_not_hung(void **state)
+{
+	struct muster_vm_config config = config_for(1);
+	double alone = boot(&config);
+	char script[256];
+
+	(void)state;
+	config.boot_timeout_ms = 1000 + 2000 * alone;
+	snprintf(script, sizeof(script), "for i in $(seq %u); do echo $i >>$console; sleep 0.2; done\n"
+		 "exec $real \"$@\"", config.boot_timeout_ms / 160);
+	fake_start(&config, script);
+	boot(&config);
+	fake_end(&config);
+}
+
+static void a_guest_that_says_nothing_is_given_up(void **state)
+{
+	struct muster_vm_config config = config_for(1);
+	struct heard heard = { .len = { 0 } };
+	struct muster_vm *vm;
+
+	(void)state;
+	config.boot_timeout_ms = 500;
+	fake_start(&config, "echo once >$console; exec sleep 1000");
+	assert_int_equal(muster_vm_start(&config, &events, &heard, &vm), -ETIMEDOUT);
+	fake_end(&config);
+}
+
 static void a_program_gets_signals_and_a_missing_one_is_refused(void **state)
 {
 	char *sleeper[] = { "sleep", "1000", NULL }, *absent[] = { "no-such-program", NULL };
@@ -322,6 +376,8 @@ int main(void)
 		cmocka_unit_test(four_guests_boot_side_by_side),
 		cmocka_unit_test_setup_teardown(a_guest_that_waits_for_a_cpu_has_not_hung,
 						hogs_start, hogs_end),
+		cmocka_unit_test(a_guest_that_goes_on_saying_something_has_not_hung),
+		cmocka_unit_test(a_guest_that_says_nothing_is_given_up),
 		cmocka_unit_test(a_program_gets_signals_and_a_missing_one_is_refused),
 		cmocka_unit_test(a_rendezvous_port_is_a_stream_both_ways),
 		cmocka_unit_test(instructions_are_counted),

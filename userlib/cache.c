@@ -11,12 +11,6 @@
 
 #include "internal.h"
 
-static bool same_call(const struct muster_call *a, const struct muster_call *b)
-{
-	return a->count == b->count && a->coll == b->coll && a->type == b->type &&
-	       a->op == b->op && a->root == b->root && a->in_place == b->in_place;
-}
-
 /* ---- schedules -------------------------------------------------------------- */
 
 static bool file_fits(const struct muster_schedule *schedule, const struct muster_comm *comm,
@@ -314,10 +308,10 @@ static struct muster_entry **place_find(struct muster_comm *comm)
 
 static struct muster_entry *entry_find(struct muster_comm *comm, const struct muster_call *call)
 {
-	if (comm->recent && same_call(&comm->recent->call, call))
+	if (comm->recent && muster_call_same(&comm->recent->call, call))
 		return comm->recent;
 	for (int i = 0; i < MUSTER_CACHE_MAX && comm->cache[i]; i++)
-		if (same_call(&comm->cache[i]->call, call))
+		if (muster_call_same(&comm->cache[i]->call, call))
 			return comm->cache[i];
 	return NULL;
 }
@@ -325,10 +319,13 @@ static struct muster_entry *entry_find(struct muster_comm *comm, const struct mu
 int muster_entry_get(struct muster_comm *comm, const struct muster_call *call,
 		     struct muster_entry **result)
 {
-	struct muster_entry *entry = entry_find(comm, call);
+	struct muster_entry *entry;
 	struct muster_entry **place;
-	int err;
+	int err = muster_comm_remember(comm);
 
+	if (err)
+		return err;
+	entry = entry_find(comm, call);
 	if (!entry) {
 		err = entry_make(comm, call, &entry);
 		if (err)
@@ -424,7 +421,7 @@ int muster_entry_lower(struct muster_comm *comm, struct muster_entry *entry)
 
 void muster_cache_clear(struct muster_comm *comm)
 {
-	for (int i = 0; i < MUSTER_CACHE_MAX; i++) {
+	for (int i = 0; comm->cache && i < MUSTER_CACHE_MAX; i++) {
 		if (comm->cache[i])
 			entry_drop(comm->cache[i]);
 		comm->cache[i] = NULL;

@@ -204,7 +204,7 @@ void muster_comm_close(struct muster_comm *comm)
 		job->dev->ops->mem_free(job->dev, comm->scratch, comm->scratch_bytes,
 					comm->scratch_key);
 	muster_bounce_give(job, comm->bounce, comm->bounce_key);
-	free(comm->history);
+	muster_comm_forget(comm);
 	free(comm->members);
 	free(comm->ranks);
 	free(comm);

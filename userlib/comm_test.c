@@ -313,6 +313,31 @@ static void test_creation_beyond_the_contexts_is_refused_everywhere(void **state
 
 /* ---- ids -------------------------------------------------------------------------------- */
 
+static void ids_from(struct test_world *world, uint32_t id)
+{
+	for (uint32_t i = 0; i < world->size; i++)
+		muster_world(world->jobs[i])->ids_from = id;
+}
+
+/* More than are looked at together, each at one rank alone. */
+static void test_an_id_is_found_behind_all_that_are_in_use(void **state)
+{
+	struct test_world *world = test_joined(3, TEST_RING_MAX);
+	struct muster_comm *alone[3][200];
+
+	(void)state;
+	for (uint32_t i = 0; i < 3; i++)
+		for (uint32_t k = 0; k < 200; k++)	/* one member: it asks nobody */
+			assert_int_equal(muster_comm_build(world->jobs[i], 1 + 3 * k + i, 1, 1, &i,
+							   &alone[i][k]), 0);
+	test_all(world, dup_run, NULL);
+	assert_all_made(world);
+	for (uint32_t i = 0; i < 3; i++)
+		assert_int_equal(world->comms[i]->context, 601);
+	free_all(world);
+	test_world_free(world);
+}
+
 static void test_ids_that_are_in_use_anywhere_are_passed_over(void **state)
 {
 	const struct wish some = { 2, { 2, 3 }, 0 }, others = { 2, { 0, 1 }, 0 };
@@ -330,7 +355,12 @@ static void test_ids_that_are_in_use_anywhere_are_passed_over(void **state)
 		assert_int_equal(world->comms[i]->context, 2);
 	life = world->comms[0]->life;
 	free_all(world);
-	test_all(world, dup_run, NULL);		/* the id comes round, the life does not */
+	ids_from(world, UINT32_MAX);
+	test_all(world, dup_run, NULL);
+	for (uint32_t i = 0; i < 4; i++)
+		assert_int_equal(world->comms[i]->context, UINT32_MAX);
+	free_all(world);
+	test_all(world, dup_run, NULL);		/* ids come round, lives do not */
 	for (uint32_t i = 0; i < 4; i++) {
 		assert_int_equal(world->comms[i]->context, 2);
 		assert_true(world->comms[i]->life > life);
@@ -398,6 +428,7 @@ static void test_an_id_that_comes_round_inherits_nothing(void **state)
 
 	(void)state;
 	for (int turn = 0; turn < 4; turn++) {
+		ids_from(world, 0);
 		test_all(world, dup_run, NULL);
 		assert_all_made(world);
 		for (uint32_t i = 0; i < 2; i++) {
@@ -431,6 +462,7 @@ int main(void)
 		cmocka_unit_test(test_a_rank_named_twice_is_refused_everywhere),
 		cmocka_unit_test(test_a_refusal_at_one_rank_is_told_to_all),
 		cmocka_unit_test(test_creation_beyond_the_contexts_is_refused_everywhere),
+		cmocka_unit_test(test_an_id_is_found_behind_all_that_are_in_use),
 		cmocka_unit_test(test_ids_that_are_in_use_anywhere_are_passed_over),
 		cmocka_unit_test(test_an_id_that_comes_round_inherits_nothing),
 		cmocka_unit_test(test_the_world_cannot_be_freed),

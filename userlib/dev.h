@@ -95,6 +95,12 @@ struct muster_dev_ops {
 	 */
 	void (*settle)(struct muster_dev *dev);
 
+	/*
+	 * The caller goes: it closes its contexts and then the device, and posts no more. Where
+	 * peers hear of that by themselves, they are told of no context. NULL: they must be.
+	 */
+	void (*leave)(struct muster_dev *dev);
+
 	/* Fail a context everywhere. */
 	void (*abort)(struct muster_dev *dev, uint8_t job, uint32_t context, uint8_t status,
 		      uint32_t culprit);

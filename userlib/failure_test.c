@@ -169,6 +169,55 @@ static void test_a_dead_rank_is_named_by_all_others(void **state)
 	dead_peer(MUSTER_OFFLOAD_OFF);
 }
 
+static void *survivors_run(void *opaque)
+{
+	static const uint32_t ranks[] = { 0, 1, 3 }, two[] = { 2, 0 };
+	struct test_thread *thread = opaque;
+	struct test_world *world = thread->world;
+	struct muster_comm *parent = muster_world(world->jobs[thread->rank]), *comm;
+
+	if (thread->rank == 2)
+		return NULL;
+	if (!thread->argument) {
+		assert_int_equal(muster_comm_create_group(parent, 3, ranks, 0,
+							  &world->comms[thread->rank]), 0);
+		return NULL;
+	}
+	assert_int_equal(muster_comm_create_group(parent, 3, ranks, 0, &comm), -ECONNRESET);
+	if (thread->rank == 1)
+		return NULL;
+	assert_int_equal(muster_comm_create_group(world->comms[thread->rank], 2, two, 0, &comm), 0);
+	assert_int_equal(muster_barrier(comm), 0);
+	muster_comm_free(comm);
+	return NULL;
+}
+
+/* More than their credits, which go through the world, where somebody is missing now. */
+static void test_communicators_without_the_dead_go_on(void **state)
+{
+	struct test_world *world = test_joined(4, 3 * (MUSTER_LINK_FLOOR_MIN + MUSTER_LINK_REPORTS));
+	static float values[4][50000];
+
+	(void)state;
+	test_all(world, survivors_run, NULL);
+	test_kill(world, 2);
+	for (uint32_t i = 0; i < 4; i++)
+		if (i != 2)
+			muster_comm_offload(world->comms[i], MUSTER_OFFLOAD_OFF);
+	for (int turn = 0; turn < 5; turn++) {
+		struct muster_request *requests[4] = { NULL };
+
+		for (uint32_t i = 0; i < 4; i++)
+			if (i != 2)
+				assert_int_equal(muster_allreduce_start(world->comms[i], values[i],
+									values[i], 50000, MUSTER_F32,
+									MUSTER_SUM, &requests[i]), 0);
+		finish_all(world, requests, 0);
+	}
+	test_all(world, survivors_run, world);
+	test_world_free(world);
+}
+
 static void late_rank(enum muster_offload offload)
 {
 	struct muster_request *requests[3] = { NULL };
@@ -295,6 +344,7 @@ int main(void)
 		cmocka_unit_test(test_two_broadcasts_with_different_roots_are_found_out),
 		cmocka_unit_test(test_ranks_on_different_paths_are_told),
 		cmocka_unit_test(test_a_dead_rank_is_named_by_all_others),
+		cmocka_unit_test(test_communicators_without_the_dead_go_on),
 		cmocka_unit_test(test_a_wait_with_a_timeout_names_who_is_late),
 		cmocka_unit_test(test_a_late_rank_is_waited_for),
 		cmocka_unit_test(test_a_registration_refused_to_one_rank_ends_the_communicator_everywhere),

@@ -65,43 +65,51 @@ static void ids_note(struct muster *job, uint32_t base, struct muster_agreement 
 			words->common[i / 64] |= 1ull << i % 64;
 }
 
-/* The lowest id from base on that is free with all; at most one of them has more taken. */
-static int id_agree(struct muster_group *group, uint32_t base, uint32_t *id)
+static bool id_found(const struct muster_agreement *words, uint32_t base, uint32_t *id)
 {
-	for (;; base += ID_BITS) {
-		struct muster_agreement words = { 0 };
+	for (uint32_t i = 0; i < MUSTER_AGREE_WORDS; i++)
+		if (words->common[i]) {
+			*id = base + 64 * i + (uint32_t)__builtin_ctzll(words->common[i]);
+			return true;
+		}
+	return false;
+}
+
+/*
+ * On an id that is free with all, and a life that none has had. Where to look first is the
+ * same with all: behind what was found for this parent last, or, for some of its members,
+ * behind itself. Further on, there is none before the first that is free with who has most.
+ * status: of this rank, with its sentence.
+ */
+static int ids_agree(struct muster_group *group, int status, uint32_t *id, uint32_t *life)
+{
+	struct muster_comm *parent = group->parent;
+	struct muster *job = parent->job;
+	uint32_t base = group->members ? parent->context + 1 : parent->ids_from;
+
+	for (;; status = 0) {
+		struct muster_agreement words = { .status = status };
 		int err;
 
-		ids_note(group->parent->job, base, &words);
+		job->ids_from = id_free_from(job, job->ids_from);
+		words.most[0] = job->lives;
+		words.most[1] = job->ids_from;
+		ids_note(job, base, &words);
 		err = muster_agree(group, &words);
 		if (err)
 			return err;
-		for (uint32_t i = 0; i < MUSTER_AGREE_WORDS; i++)
-			if (words.common[i]) {
-				*id = base + 64 * i + (uint32_t)__builtin_ctzll(words.common[i]);
-				return 0;
-			}
+		if (words.status)
+			return refused(group, &words, "refused to make a communicator");
+		*life = job->lives = (uint32_t)words.most[0] + 1;
+		if (id_found(&words, base, id))
+			break;
+		base += ID_BITS;
+		if (words.most[1] > base)
+			base = (uint32_t)words.most[1];
 	}
-}
-
-/* status: of this rank, with its sentence. */
-static int ids_agree(struct muster_group *group, int status, uint32_t *id, uint32_t *life)
-{
-	struct muster *job = group->parent->job;
-	struct muster_agreement words = {
-		.status = status,
-		.most = { job->lives, id_free_from(job, job->ids_from) },
-	};
-	int err;
-
-	job->ids_from = (uint32_t)words.most[1];
-	err = muster_agree(group, &words);
-	if (err)
-		return err;
-	if (words.status)
-		return refused(group, &words, "refused to make a communicator");
-	*life = job->lives = (uint32_t)words.most[0] + 1;
-	return id_agree(group, (uint32_t)words.most[1], id);
+	if (!group->members)
+		parent->ids_from = *id + 1;
+	return 0;
 }
 
 static int confirm(struct muster_group *group, int status)

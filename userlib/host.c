@@ -399,6 +399,18 @@ int muster_host_advance(struct muster_request *request)
 	return MUSTER_RUN_DONE;
 }
 
+bool muster_host_sends_to(const struct muster_comm *comm, uint32_t member)
+{
+	const struct muster_host *host = comm->host;
+
+	if (!host || !host->request || !host->in_step)
+		return false;
+	for (uint32_t i = host->send; i < current(host)->nr_sends; i++)
+		if (current(host)->sends[i].peer == member)
+			return true;
+	return false;
+}
+
 void muster_host_cancel(struct muster_comm *comm)
 {
 	struct muster_host *host = comm->host;

@@ -192,6 +192,12 @@ struct muster_call {
 	uint64_t bytes;
 };
 
+static inline bool muster_call_same(const struct muster_call *a, const struct muster_call *b)
+{
+	return a->count == b->count && a->coll == b->coll && a->type == b->type &&
+	       a->op == b->op && a->root == b->root && a->in_place == b->in_place;
+}
+
 struct muster_entry {
 	struct muster_call call;
 	struct muster_signature signature;
@@ -250,6 +256,7 @@ struct muster_comm {
 	uint32_t rank;
 	uint32_t size;
 	uint32_t created;		/* communicators that all of its members have made of it */
+	uint32_t ids_from;		/* where they look for the next id */
 	bool active;			/* it is to be visited */
 	bool again;			/* and after this visit, too: something found no room */
 	bool freed;			/* by its owner; closed when nothing of it is under way */
@@ -268,7 +275,7 @@ struct muster_comm {
 	struct muster_op_info last;
 	char last_why[MUSTER_WHY_MAX];	/* where last.why is not static */
 
-	struct muster_entry *cache[MUSTER_CACHE_MAX];
+	struct muster_entry **cache;	/* MUSTER_CACHE_MAX of them; NULL: nothing was called yet */
 	struct muster_entry *recent;	/* found last time */
 	uint64_t clock;
 
@@ -276,14 +283,14 @@ struct muster_comm {
 	struct muster_request *end;
 	struct muster_request *unposted; /* the first that the device has not all of */
 	uint32_t number;		/* of the next operation */
-	struct muster_past *history;	/* MUSTER_HISTORY of them; NULL: nothing was called yet */
+	struct muster_past *history;	/* MUSTER_HISTORY of them, as cache */
 	uint32_t sequences;		/* given to the device */
 	uint32_t sequences_ended;	/* of them, as far as completions have told */
 	uint32_t posted;		/* small operations given to the device */
 	uint32_t completed;
 	uint8_t *bounce;		/* their results, by order; then the slots of kept ones; or NULL */
 	uint32_t bounce_key;
-	struct muster_kept *kept[MUSTER_KEPT_SLOTS];
+	struct muster_kept **kept;	/* MUSTER_KEPT_SLOTS of them, as cache */
 	void *scratch;			/* what is no result, or not yet */
 	size_t scratch_bytes;
 	uint32_t scratch_key;
@@ -378,6 +385,10 @@ int muster_request_start(struct muster_comm *comm, const struct muster_call *cal
 void muster_request_finish(struct muster_request *request, int result);
 /** muster_request_end() - of one that is done: free it. Return: its result. */
 int muster_request_end(struct muster_request *request);
+/** muster_comm_remember() - see that there is memory for its operations, from the first one on. */
+int muster_comm_remember(struct muster_comm *comm);
+/** muster_comm_forget() - what it remembered of its operations, when cache and kept are closed. */
+void muster_comm_forget(struct muster_comm *comm);
 /** muster_request_blocks_free() - all requests of a job; none is in use. */
 void muster_request_blocks_free(struct muster *job);
 /** muster_advance() - post and run what can. */
@@ -422,6 +433,8 @@ void muster_kept_close(struct muster_comm *comm);
 
 /** muster_host_advance() - begin or go on with the oldest operation. Return: as run(). */
 int muster_host_advance(struct muster_request *request);
+/** muster_host_sends_to() - whether the running step is not through with sending to a member. */
+bool muster_host_sends_to(const struct muster_comm *comm, uint32_t member);
 /** muster_host_cancel() - forget the running operation. */
 void muster_host_cancel(struct muster_comm *comm);
 void muster_host_close(struct muster_comm *comm);
@@ -475,6 +488,23 @@ struct muster_control {
 		} about;
 		struct muster_agreement agreement;
 	};
+};
+
+/* Of each rank of the job; what it says that another has sent is never more than that. */
+struct muster_link {
+	uint32_t sent;		/* messages that it was sent */
+	uint32_t limit;		/* it takes so many in all */
+	uint32_t read;		/* messages of its own that were read here, or never will be */
+	uint32_t told;		/* of them it may send so many; told - read <= window */
+	uint32_t window;	/* slots of the own ring that are set aside for it */
+	uint32_t heard;		/* the job's clock when it was read last */
+	uint8_t epoch;		/* of told: raised by each recall */
+	uint8_t epoch_there;	/* of limit */
+	bool due;		/* it is to be told more; what found no room */
+	bool recalling;		/* it was asked to give back, and has not answered */
+	bool return_due;	/* we were */
+	bool has[2];
+	struct muster_agreement early[2];	/* what it said before it was asked: up, down */
 };
 
 /** muster_links_open() - 0; -ENOSPC, on all ranks: the receive rings are too small. */

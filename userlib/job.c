@@ -312,6 +312,8 @@ void muster_finalize(struct muster *job)
 {
 	if (!job)
 		return;
+	if (job->dev->ops->leave)
+		job->dev->ops->leave(job->dev);
 	muster_comms_close(job);
 	muster_bounces_free(job);
 	muster_request_blocks_free(job);

@@ -155,7 +155,7 @@ void muster_kept_release(struct muster_entry *entry)
 
 void muster_kept_close(struct muster_comm *comm)
 {
-	for (uint32_t i = 0; i < MUSTER_KEPT_SLOTS; i++) {
+	for (uint32_t i = 0; comm->kept && i < MUSTER_KEPT_SLOTS; i++) {
 		if (comm->kept[i])
 			comm->job->kept_descs -= comm->kept[i]->nr_descs;
 		free(comm->kept[i]);

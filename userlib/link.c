@@ -23,22 +23,6 @@
 
 _Static_assert(sizeof(struct muster_control) == MUSTER_INLINE_MAX, "it travels inline");
 
-struct muster_link {
-	uint32_t sent;		/* messages that it was sent */
-	uint32_t limit;		/* it takes so many in all */
-	uint32_t read;		/* messages of its own that were read here, or never will be */
-	uint32_t told;		/* of them it may send so many; told - read <= window */
-	uint32_t window;	/* slots of the own ring that are set aside for it */
-	uint32_t heard;		/* the job's clock when it was read last */
-	uint8_t epoch;		/* of told: raised by each recall */
-	uint8_t epoch_there;	/* of limit */
-	bool due;		/* it is to be told more; what found no room */
-	bool recalling;		/* it was asked to give back, and has not answered */
-	bool return_due;	/* we were */
-	bool has[2];
-	struct muster_agreement early[2];	/* what it said before it was asked: up, down */
-};
-
 /* ---- opening ------------------------------------------------------------------------- */
 
 int muster_links_open(struct muster *job)

@@ -231,16 +231,22 @@ void muster_channel_leave(struct muster_comm *comm)
 
 /* ---- receiving --------------------------------------------------------------------------- */
 
-/* An operation that began here already: is it the sender's too, and on the same path? */
+/* An operation that began here already; NULL: it has not, or long ago. */
+static const struct muster_past *past_of(const struct muster_comm *comm, uint32_t number)
+{
+	uint32_t behind = comm->number - number;
+
+	return behind && behind <= MUSTER_HISTORY && comm->history ?
+	       &comm->history[number % MUSTER_HISTORY] : NULL;
+}
+
+/* Is it the sender's too, and on the same path? */
 static bool call_matches(struct muster_comm *comm, uint32_t member, uint32_t number,
 			 const struct muster_signature *signature)
 {
-	const struct muster_past *past = &comm->history[number % MUSTER_HISTORY];
-	uint32_t behind = comm->number - number;
+	const struct muster_past *past = past_of(comm, number);
 
-	if (!behind || behind > MUSTER_HISTORY)
-		return true;
-	if (past->host && muster_signatures_agree(&past->signature, signature))
+	if (!past || (past->host && muster_signatures_agree(&past->signature, signature)))
 		return true;
 	muster_comm_abort(comm, MUSTER_STATUS_MISMATCH, member, signature, &past->signature);
 	return false;
@@ -370,10 +376,9 @@ void muster_channel_receive(struct muster_comm *comm, const struct muster_packet
 static void probe_check(struct muster_comm *comm, uint32_t member, uint32_t number,
 			const struct muster_signature *signature)
 {
-	const struct muster_past *past = &comm->history[number % MUSTER_HISTORY];
-	uint32_t behind = comm->number - number;
+	const struct muster_past *past = past_of(comm, number);
 
-	if (behind && behind <= MUSTER_HISTORY && !muster_signatures_agree(&past->signature, signature))
+	if (past && !muster_signatures_agree(&past->signature, signature))
 		muster_comm_abort(comm, MUSTER_STATUS_MISMATCH, member, signature, &past->signature);
 }
 
@@ -416,7 +421,8 @@ static void gone_receive(struct muster_comm *comm, uint32_t member)
 	struct peer *peer = &comm->channel->peers[member];
 
 	peer->probes = 0;
-	if (peer->left || peer->gone++ < 1 || !peer->awaited)
+	if (peer->left || peer->gone++ < 1 ||
+	    (!peer->awaited && !muster_host_sends_to(comm, member)))
 		return;
 	muster_comm_abort(comm, MUSTER_STATUS_PEER_LOST, member, NULL, NULL);
 }

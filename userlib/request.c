@@ -121,15 +121,31 @@ static void buffers_set(struct muster_request *request, const void *in, void *ou
 			   request->comm->rank != call->root;
 }
 
-/* The signatures of the last operations, from the first one on. */
-static int history_open(struct muster_comm *comm)
+/* What a communicator remembers, from its first operation on. */
+struct memory {
+	struct muster_past history[MUSTER_HISTORY];
+	struct muster_entry *cache[MUSTER_CACHE_MAX];
+	struct muster_kept *kept[MUSTER_KEPT_SLOTS];
+};
+
+int muster_comm_remember(struct muster_comm *comm)
 {
+	struct memory *memory;
+
 	if (comm->history)
 		return 0;
-	comm->history = calloc(MUSTER_HISTORY, sizeof(*comm->history));
-	if (!comm->history)
-		return muster_fail(comm->job, -ENOMEM, "no memory for the communicator's history");
+	memory = calloc(1, sizeof(*memory));
+	if (!memory)
+		return muster_fail(comm->job, -ENOMEM, "no memory for the communicator's operations");
+	comm->history = memory->history;
+	comm->cache = memory->cache;
+	comm->kept = memory->kept;
 	return 0;
+}
+
+void muster_comm_forget(struct muster_comm *comm)
+{
+	free(comm->history);	/* which memory begins with */
 }
 
 static void enqueue(struct muster_comm *comm, struct muster_request *request)
@@ -168,10 +184,8 @@ static int prepare(struct muster_request *request, const struct muster_call *cal
 		   void *out)
 {
 	struct muster_comm *comm = request->comm;
-	int err = history_open(comm);
+	int err = muster_entry_get(comm, call, &request->entry);
 
-	if (!err)
-		err = muster_entry_get(comm, call, &request->entry);
 	if (err)
 		return err;
 	err = muster_path_choose(request);

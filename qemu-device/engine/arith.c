@@ -243,7 +243,15 @@ int muster_arith(uint8_t type, uint8_t op, void *dst, const void *a, const void 
 {
 	if (!muster_arith_supported(type, op) || bytes % muster_dtype_size(type))
 		return -EINVAL;
-	if (op == MUSTER_REDOP_LAND || op == MUSTER_REDOP_LOR || op == MUSTER_REDOP_LXOR)
-		return apply_logical(PAIR(muster_dtype_size(type), op), dst, a, b, bytes);
-	return apply(PAIR(type, op), dst, a, b, bytes);
+	muster_arith_checked(type, op, dst, a, b, bytes);
+	return 0;
+}
+
+void muster_arith_checked(uint8_t type, uint8_t op, void *dst, const void *a, const void *b,
+			  size_t bytes)
+{
+	if (op >= MUSTER_REDOP_LAND)
+		apply_logical(PAIR(types[type].size, op), dst, a, b, bytes);
+	else
+		apply(PAIR(type, op), dst, a, b, bytes);
 }

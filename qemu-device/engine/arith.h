@@ -29,4 +29,8 @@ int muster_arith_supported(uint8_t type, uint8_t op);
  */
 int muster_arith(uint8_t type, uint8_t op, void *dst, const void *a, const void *b, size_t bytes);
 
+/** muster_arith_checked() - the same for a pair and a length that are known to be defined. */
+void muster_arith_checked(uint8_t type, uint8_t op, void *dst, const void *a, const void *b,
+			  size_t bytes);
+
 #endif /* MUSTER_ARITH_H */

@@ -9,23 +9,18 @@
 
 #include "arith.h"
 
-bool muster_combine_replaces(const struct step *step, const struct entry *entry)
-{
-	return entry->flags & MUSTER_PACKET_SWAP_DATA || !(step->flags & MUSTER_DESC_REDUCE);
-}
-
 bool muster_combine_operand_missing(struct context *ctx, const struct entry *entry)
 {
 	muster_context_fail(ctx, MUSTER_STATUS_PROTOCOL, entry->member, &entry->signature);
 	return false;
 }
 
-bool muster_combine_waits(const struct sequence *seq, const struct instance *inst,
-			  const struct step *step)
+bool muster_combine_overlaps(const struct sequence *seq, const struct instance *inst,
+			     const struct step *step)
 {
 	uint64_t addr = step->store_addr + (uint64_t)inst->pulse * seq->pulse_len;
 
-	return inst->open && muster_sends_overlap(inst, addr, muster_step_bytes(seq, step, inst->pulse));
+	return muster_sends_overlap(inst, addr, muster_step_bytes(seq, step, inst->pulse));
 }
 
 /* What a step works on in its pulse, mapped where that is possible. */
@@ -71,15 +66,15 @@ static bool piece(struct context *ctx, const struct step *step, const struct spa
 	if (span->operand && span->store) {
 		counters->dma_read_bytes += len;
 		counters->dma_write_bytes += len;
-		muster_arith(step->type, step->op, span->store + at, span->operand + at, from,
-			     len);
+		muster_arith_checked(step->type, step->op, span->store + at, span->operand + at,
+				     from, len);
 		return true;
 	}
 	operand = muster_memory_source(ctx, span->operand_key, span->operand_addr + at, len);
 	if (!operand)
 		return false;
 	to = ctx->unit->scratch;
-	muster_arith(step->type, step->op, to, operand, from, len);
+	muster_arith_checked(step->type, step->op, to, operand, from, len);
 	return muster_memory_write(ctx, step->store_key, span->store_addr + at, to, len);
 }
 

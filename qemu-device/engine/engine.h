@@ -70,6 +70,15 @@ struct muster_engine_world {
 	bool (*peer_ended)(void *world, uint32_t node, uint8_t job, uint32_t context);
 
 	/*
+	 * Optional, both: say, for when this node has left, that it has ended all sequences of
+	 * a context below base (false: it cannot be said so), and what a node that has left in
+	 * good order said.
+	 */
+	bool (*base_leave)(void *world, uint32_t context, uint32_t life, uint32_t base);
+	bool (*base_left)(void *world, uint32_t node, uint32_t context, uint32_t life,
+			  uint32_t *base);
+
+	/*
 	 * Hand a packet for that life of its node to the wire, which keeps a copy:
 	 * 0; -EAGAIN when it has no room now (the engine tries again at a later
 	 * step); -EHOSTUNREACH when the peer is gone (muster_engine_peer_lost()
@@ -284,6 +293,13 @@ void muster_engine_peer_present(struct muster_engine *engine, uint32_t node,
  * their sequences, as if it had closed its context.
  */
 void muster_engine_peer_left(struct muster_engine *engine, uint32_t node);
+
+/**
+ * muster_engine_leave() - from now on contexts that are closed in good order say so by the
+ * world's base_leave(): this node goes, and its peers will hear of that by
+ * muster_engine_peer_left().
+ */
+void muster_engine_leave(struct muster_engine *engine);
 
 /** muster_engine_abort() - fail a context from here and tell all members. -ENOENT. */
 int muster_engine_abort(struct muster_engine *engine, uint16_t vp, uint8_t job,

@@ -558,6 +558,61 @@ static void a_member_that_left_is_missed_if_what_it_had_sent_is_lost(void **stat
 	}
 }
 
+/* But one that has failed still tells why, and one that finds no room on the board its base. */
+static void who_leaves_with_its_node_says_no_farewell(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 4; i++) {
+		struct world *w = world_create(3, 1);
+		bool fails = i & 1;
+
+		w->board = i & 2;
+		world_start(w);
+		muster_engine_leave(w->nodes[1].engine);
+		if (fails)
+			muster_engine_abort(w->nodes[1].engine, WORLD_VP, WORLD_JOB, WORLD_CONTEXT,
+					    MUSTER_STATUS_ABORTED, 1);
+		muster_engine_context_close(w->nodes[1].engine, WORLD_VP, WORLD_JOB,
+					    WORLD_CONTEXT);
+		muster_engine_step(w->nodes[1].engine, 100);
+		assert_int_equal(w->nr_flight, fails || !w->board ? 2 : 0);
+		world_run(w);
+		world_destroy(w);
+	}
+}
+
+/* Node 2 has never heard of node 1, which had ended what node 2 is at, or had not. */
+static void who_left_is_not_missed_below_its_base(void **state)
+{
+	struct muster_desc idle = desc_mp(MUSTER_DESC_CH | MUSTER_DESC_CT, 0, NULL);
+	struct muster_desc from = send_to(2, 0, 1), sink = receive(1);
+
+	(void)state;
+	idle.length = 0;
+	for (uint32_t ended = 0; ended < 2; ended++) {
+		struct world *w = world_create(3, 1);
+
+		w->board = true;
+		world_start(w);
+		if (ended)
+			world_post(w, 1, &idle, 1);
+		world_run(w);
+		muster_engine_leave(w->nodes[1].engine);
+		muster_engine_context_close(w->nodes[1].engine, WORLD_VP, WORLD_JOB,
+					    WORLD_CONTEXT);
+		w->nodes[1].dead = true;
+		world_post(w, 2, &sink, 1);
+		muster_engine_peer_left(w->nodes[2].engine, 1);
+		world_post(w, 0, &from, 1);
+		world_run(w);
+		if (ended)
+			assert_int_equal(last_cqe(w, 2)->status, MUSTER_STATUS_OK);
+		else
+			expect_failed(w, 2, MUSTER_STATUS_PEER_LOST, 1);
+		world_destroy(w);
+	}
+}
+
 static void a_node_that_left_ends_what_it_has_not_ended(void **state)
 {
 	struct world *w = world_create(2, 1);
@@ -597,6 +652,8 @@ int main(void)
 		cmocka_unit_test(a_member_that_leaves_in_good_order_is_not_missed),
 		cmocka_unit_test(a_member_that_closes_tells_all_even_if_the_wire_was_full),
 		cmocka_unit_test(a_member_that_left_is_missed_if_what_it_had_sent_is_lost),
+		cmocka_unit_test(who_leaves_with_its_node_says_no_farewell),
+		cmocka_unit_test(who_left_is_not_missed_below_its_base),
 		cmocka_unit_test(a_node_that_left_ends_what_it_has_not_ended),
 	};
 

@@ -26,12 +26,23 @@ static void prepare(const struct context *ctx, uint32_t member, struct muster_pa
 	packet->signature = ctx->failure.other;
 }
 
+static bool leaves_silently(const struct context *ctx)
+{
+	const struct muster_engine *engine = ctx->engine;
+
+	return engine->leaving && !ctx->failure.status && !ctx->told_next &&
+	       engine->world.base_leave &&
+	       engine->world.base_leave(engine->opaque, ctx->id, ctx->life, ctx->base);
+}
+
 /* A member that cannot be reached needs not be told. */
 bool muster_farewell_say(struct context *ctx)
 {
 	struct muster_packet packet;
 	const struct peer *peer;
 
+	if (leaves_silently(ctx))
+		return true;
 	for (; ctx->told_next < ctx->nr_members; ctx->told_next++) {
 		peer = muster_member_peer(ctx, ctx->told_next);
 		if (ctx->told_next == ctx->self || (peer && peer->left))
@@ -84,6 +95,18 @@ bool muster_farewell_complete(const struct peer *peer)
 	       (peer->all_came || (int32_t)(peer->received - peer->said) >= 0);
 }
 
+/* What it has told by packets may be older. */
+static void base_left(struct context *ctx, struct peer *peer, uint32_t node)
+{
+	const struct muster_engine *engine = ctx->engine;
+	uint32_t base;
+
+	if (!peer->left && engine->world.base_left &&
+	    engine->world.base_left(engine->opaque, node, ctx->id, ctx->life, &base) &&
+	    (int32_t)(base - peer->base) > 0)
+		peer->base = base;
+}
+
 static void leave(struct context *ctx, uint32_t node)
 {
 	struct peer *peer;
@@ -97,8 +120,14 @@ static void leave(struct context *ctx, uint32_t node)
 			if (!peer)
 				return;
 			peer->all_came = true;
+			base_left(ctx, peer, node);
 			left(ctx, peer);
 		}
+}
+
+void muster_engine_leave(struct muster_engine *engine)
+{
+	engine->leaving = true;
 }
 
 void muster_engine_peer_left(struct muster_engine *engine, uint32_t node)

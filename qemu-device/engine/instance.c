@@ -59,7 +59,8 @@ static bool take_inline(struct context *ctx, struct instance *inst, const struct
 	if (muster_combine_replaces(step, entry))
 		memcpy(inst->data, from, step->length);
 	else if (inst->has_operand)
-		muster_arith(step->type, step->op, inst->data, inst->data, from, step->length);
+		muster_arith_checked(step->type, step->op, inst->data, inst->data, from,
+				     step->length);
 	else
 		return muster_combine_operand_missing(ctx, entry);
 	slot_done(ctx, inst, entry);

@@ -50,8 +50,6 @@ struct step {
 	uint64_t length;		/* of all pulses */
 	uint64_t load_addr;
 	uint64_t store_addr;
-	uint64_t load_life;		/* of a kept program: what the keys named then */
-	uint64_t store_life;
 	uint8_t data[MUSTER_INLINE_MAX];
 };
 
@@ -61,9 +59,19 @@ static inline bool muster_signatures_equal(const struct muster_signature *a,
 	return !memcmp(a, b, sizeof(*a));
 }
 
+/* What a key of a kept program named when it was kept. */
+struct bound_key {
+	uint64_t life;
+	uint32_t key;
+};
+
 /* One that was posted, or is kept, or both; it may be posted many times. */
 struct sequence {
 	struct sequence *next_kept;
+	struct bound_key *keys;		/* of one that is kept */
+	uint32_t nr_keys;
+	void *instances;		/* of one that is kept, from one run to the next */
+	size_t instances_bytes;
 	size_t bytes;
 	uint32_t refs;			/* places in the queue, and one if it is kept */
 	bool kept;
@@ -298,6 +306,7 @@ struct context {
 	void *instances;		/* of the running sequence */
 	size_t instance_bytes;		/* of each */
 	size_t instances_bytes;		/* of all */
+	bool instances_kept;		/* they are the sequence's */
 	struct muster_packet header;	/* what all packets of the context share */
 	struct failure failure;
 	struct arrivals arrivals[MUSTER_WINDOW];
@@ -335,6 +344,7 @@ struct muster_engine {
 	uint32_t nr_contexts;		/* open, or being opened */
 	uint32_t nr_closed;		/* contexts that only have to tell their members */
 	uint32_t nr_members;		/* of both */
+	bool leaving;			/* who closes a context need not say so */
 	struct context *contexts[CONTEXT_BUCKETS];
 	struct vp *vps[MUSTER_VPS_MAX];
 	struct unit units[MUSTER_UNITS];
@@ -474,12 +484,20 @@ void muster_landing_rts(struct context *ctx, uint32_t member, const struct muste
 bool muster_landing_check(struct context *ctx, const struct entry *entry);
 
 /* combine.c */
-bool muster_combine_replaces(const struct step *step, const struct entry *entry);
+static inline bool muster_combine_replaces(const struct step *step, const struct entry *entry)
+{
+	return entry->flags & MUSTER_PACKET_SWAP_DATA || !(step->flags & MUSTER_DESC_REDUCE);
+}
 /* Fails the context: the packet should have brought what nothing else does. */
 bool muster_combine_operand_missing(struct context *ctx, const struct entry *entry);
+bool muster_combine_overlaps(const struct sequence *seq, const struct instance *inst,
+			     const struct step *step);
 /* Rule 3: what is stored must not overwrite what is still being sent. */
-bool muster_combine_waits(const struct sequence *seq, const struct instance *inst,
-			  const struct step *step);
+static inline bool muster_combine_waits(const struct sequence *seq, const struct instance *inst,
+					const struct step *step)
+{
+	return inst->open && muster_combine_overlaps(seq, inst, step);
+}
 /* peer: the message in the sender's memory; else it is in the entry's blocks. */
 bool muster_combine_message(struct context *ctx, struct instance *inst, const struct step *step,
 			    const struct entry *entry, const uint8_t *peer);
@@ -537,7 +555,7 @@ bool muster_instance_take(struct context *ctx, const struct entry *entry, const 
 
 /* sequence.c */
 /* The oldest that has not ended: the running one, if there is one. */
-static inline const struct sequence *muster_sequence_current(const struct context *ctx)
+static inline struct sequence *muster_sequence_current(const struct context *ctx)
 {
 	return ctx->queue[ctx->base % MUSTER_SEQ_QUEUE_MAX];
 }

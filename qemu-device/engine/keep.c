@@ -44,21 +44,43 @@ static uint64_t life_of(const struct context *ctx, uint32_t key)
 	return key ? engine->world.key_life(engine->opaque, ctx->vp, key) : 0;
 }
 
+static void bind_key(const struct context *ctx, struct sequence *seq, uint32_t key)
+{
+	uint32_t i = 0;
+
+	while (i < seq->nr_keys && seq->keys[i].key != key)
+		i++;
+	if (!key || i < seq->nr_keys)
+		return;
+	seq->keys[i].key = key;
+	seq->keys[i].life = life_of(ctx, key);
+	seq->nr_keys++;
+}
+
+/* What its keys name now. There is room for two a step, behind the steps. */
+static void bind(const struct context *ctx, struct sequence *seq)
+{
+	const struct step *step;
+
+	seq->keys = (struct bound_key *)&seq->steps[seq->nr_steps];
+	seq->nr_keys = 0;
+	for (step = seq->steps; step < seq->steps + seq->nr_steps; step++) {
+		bind_key(ctx, seq, step->load_key);
+		bind_key(ctx, seq, step->store_key);
+	}
+}
+
 int muster_kept_add(struct context *ctx, struct sequence *seq)
 {
 	struct vp *vp = ctx->engine->vps[ctx->vp];
 	const struct sequence *old = muster_kept_find(ctx, seq->cookie);
 	uint32_t nr_descs = vp->nr_kept_descs - (old ? old->nr_steps : 0) + seq->nr_steps;
-	struct step *step;
 
 	if ((!old && ctx->nr_kept == MUSTER_KEPT_MAX) || nr_descs > MUSTER_KEPT_DESCS_MAX)
 		return -ENOSPC;
 	if (old)
 		forget_first(ctx);
-	for (step = seq->steps; step < seq->steps + seq->nr_steps; step++) {
-		step->load_life = life_of(ctx, step->load_key);
-		step->store_life = life_of(ctx, step->store_key);
-	}
+	bind(ctx, seq);
 	seq->next_kept = ctx->kept;
 	ctx->kept = seq;
 	seq->refs++;
@@ -69,11 +91,10 @@ int muster_kept_add(struct context *ctx, struct sequence *seq)
 
 bool muster_kept_check(struct context *ctx, const struct sequence *seq)
 {
-	const struct step *step;
+	uint32_t i;
 
-	for (step = seq->steps; step < seq->steps + seq->nr_steps; step++)
-		if (life_of(ctx, step->load_key) != step->load_life ||
-		    life_of(ctx, step->store_key) != step->store_life) {
+	for (i = 0; i < seq->nr_keys; i++)
+		if (life_of(ctx, seq->keys[i].key) != seq->keys[i].life) {
 			muster_context_fail(ctx, MUSTER_STATUS_MEMORY, ctx->self, NULL);
 			return false;
 		}

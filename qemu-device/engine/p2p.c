@@ -77,14 +77,21 @@ static int send(struct context *ctx, const struct message *message)
 	return muster_packet_try(ctx, message->member_dest, &packet, data);
 }
 
-/* Whether it waits no longer. */
+static bool has_left(const struct context *ctx, uint32_t member)
+{
+	const struct peer *peer = muster_member_peer(ctx, member);
+
+	return peer && peer->left;
+}
+
+/* Whether it waits no longer. Who has left in good order wants nothing more, and is not lost. */
 static bool leave(struct context *ctx, struct message *message)
 {
 	int ret = send(ctx, message);
 
 	if (ret == -EAGAIN)
 		return false;
-	if (ret == -EHOSTUNREACH)
+	if (ret == -EHOSTUNREACH && !has_left(ctx, message->member_dest))
 		muster_context_fail(ctx, MUSTER_STATUS_PEER_LOST, message->member_dest, NULL);
 	message->status = ret ? MUSTER_STATUS_FLUSHED : MUSTER_STATUS_OK;
 	return true;
@@ -97,7 +104,8 @@ static bool complete(struct context *ctx, const struct message *message)
 		.status = message->status,
 		.cookie = message->cookie,
 		.number = message->member_dest,
-		.culprit = message->status ? ctx->failure.culprit : MUSTER_CULPRIT_NONE,
+		.culprit = !message->status ? MUSTER_CULPRIT_NONE : ctx->failure.status ?
+			   ctx->failure.culprit : message->member_dest,
 		.signature = message->signature,
 	};
 

@@ -149,6 +149,29 @@ static void a_failed_context_carries_what_is_inline_and_flushes_the_rest(void **
 	world_destroy(w);
 }
 
+static void what_is_meant_for_who_has_left_is_flushed_and_ends_nothing(void **state)
+{
+	struct world *w = world_create(3, 1);
+	struct muster_desc desc;
+
+	(void)state;
+	world_start(w);
+	w->nodes[1].dead = true;
+	muster_engine_peer_left(w->nodes[0].engine, 1);
+	desc = message(1, 8);
+	world_post(w, 0, &desc, 1);
+	desc = message(2, 8);
+	world_post(w, 0, &desc, 1);
+	world_run(w);
+	assert_int_equal(w->nodes[0].nr_cqes, 2);
+	assert_int_equal(w->nodes[0].cqes[0].kind, MUSTER_CQE_SEND);
+	assert_int_equal(w->nodes[0].cqes[0].status, MUSTER_STATUS_FLUSHED);
+	assert_int_equal(w->nodes[0].cqes[0].culprit, 1);
+	assert_int_equal(w->nodes[0].cqes[1].kind, MUSTER_CQE_SEND);
+	assert_int_equal(w->nodes[0].cqes[1].status, MUSTER_STATUS_OK);
+	world_destroy(w);
+}
+
 static void refused_memory_ends_the_context(void **state)
 {
 	struct world *w = world_create(2, 1);
@@ -201,6 +224,7 @@ int main(void)
 		cmocka_unit_test(a_full_queue_asks_to_come_again),
 		cmocka_unit_test(who_takes_nothing_holds_up_no_other),
 		cmocka_unit_test(a_failed_context_carries_what_is_inline_and_flushes_the_rest),
+		cmocka_unit_test(what_is_meant_for_who_has_left_is_flushed_and_ends_nothing),
 		cmocka_unit_test(refused_memory_ends_the_context),
 		cmocka_unit_test(messages_that_make_no_sense_are_refused),
 	};

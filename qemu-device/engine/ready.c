@@ -22,12 +22,10 @@ void muster_context_ready(struct context *ctx)
 	engine->ready_last = ctx;
 }
 
-void muster_context_unready(struct context *ctx)
+static inline void unlist(struct context *ctx)
 {
 	struct muster_engine *engine = ctx->engine;
 
-	if (!ctx->listed)
-		return;
 	ctx->listed = false;
 	if (ctx->prev_ready)
 		ctx->prev_ready->next_ready = ctx->next_ready;
@@ -39,11 +37,17 @@ void muster_context_unready(struct context *ctx)
 		engine->ready_last = ctx->prev_ready;
 }
 
+void muster_context_unready(struct context *ctx)
+{
+	if (ctx->listed)
+		unlist(ctx);
+}
+
 struct context *muster_ready_take(struct muster_engine *engine)
 {
 	struct context *ctx = engine->ready_first;
 
 	if (ctx)
-		muster_context_unready(ctx);
+		unlist(ctx);
 	return ctx;
 }

@@ -8,23 +8,27 @@
 
 #include <errno.h>
 
-static struct sequence *sequence_new(struct context *ctx, uint32_t nr_steps)
+static struct sequence *sequence_new(struct context *ctx, uint32_t nr_steps, bool keep)
 {
-	size_t bytes = sizeof(struct sequence) + nr_steps * sizeof(struct step);
+	size_t bytes = sizeof(struct sequence) + nr_steps * sizeof(struct step) +
+		       (keep ? 2 * nr_steps * sizeof(struct bound_key) : 0);
 	struct sequence *seq = muster_pool_take(ctx->engine, bytes);
 
 	if (seq) {
 		seq->bytes = bytes;
 		seq->refs = 1;
 		seq->kept = false;
+		seq->instances = NULL;
 	}
 	return seq;
 }
 
 void muster_sequence_put(struct context *ctx, struct sequence *seq)
 {
-	if (!--seq->refs)
-		muster_pool_give(ctx->engine, seq, seq->bytes);
+	if (--seq->refs)
+		return;
+	muster_pool_give(ctx->engine, seq->instances, seq->instances_bytes);
+	muster_pool_give(ctx->engine, seq, seq->bytes);
 }
 
 static void enqueue(struct context *ctx, struct sequence *seq)
@@ -42,7 +46,7 @@ int muster_sequence_post(struct context *ctx, const struct muster_desc *descs, u
 
 	if (ctx->queued == MUSTER_SEQ_QUEUE_MAX)
 		return -EAGAIN;
-	seq = sequence_new(ctx, nr);
+	seq = sequence_new(ctx, nr, descs->flags & MUSTER_DESC_KEEP);
 	if (!seq)
 		return -ENOMEM;
 	ret = muster_decode_sequence(ctx, descs, nr, seq, bad);
@@ -89,14 +93,16 @@ void muster_sequences_drop(struct context *ctx)
 void muster_sequence_stop(struct context *ctx)
 {
 	ctx->running = false;
-	muster_pool_give(ctx->engine, ctx->instances, ctx->instances_bytes);
+	if (!ctx->instances_kept)
+		muster_pool_give(ctx->engine, ctx->instances, ctx->instances_bytes);
 	ctx->instances = NULL;
+	ctx->instances_kept = false;
 }
 
 /* As many as can be live at once. */
 static bool instances_new(struct context *ctx)
 {
-	const struct sequence *seq = muster_sequence_current(ctx);
+	struct sequence *seq = muster_sequence_current(ctx);
 	uint32_t nr = seq->pulse_count < MUSTER_PULSES_LIVE ? seq->pulse_count :
 							      MUSTER_PULSES_LIVE;
 	size_t bytes = sizeof(struct instance) + seq->nr_steps * sizeof(struct send);
@@ -104,8 +110,15 @@ static bool instances_new(struct context *ctx)
 	bytes = (bytes + _Alignof(struct instance) - 1) & ~(_Alignof(struct instance) - 1);
 	ctx->instance_bytes = bytes;
 	ctx->instances_bytes = nr * bytes;
-	ctx->instances = muster_pool_take(ctx->engine, ctx->instances_bytes);
+	ctx->instances = seq->instances;
+	if (!ctx->instances)
+		ctx->instances = muster_pool_take(ctx->engine, ctx->instances_bytes);
 	ctx->stalled |= !ctx->instances;
+	ctx->instances_kept = seq->kept && ctx->instances;
+	if (ctx->instances_kept) {
+		seq->instances = ctx->instances;
+		seq->instances_bytes = ctx->instances_bytes;
+	}
 	return ctx->instances;
 }
 

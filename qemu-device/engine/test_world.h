@@ -48,6 +48,8 @@ struct world_node {
 	struct world *world;
 	uint32_t node;
 	struct muster_engine *engine;
+	bool noted;			/* on the board: */
+	uint32_t noted_base;
 	uint8_t *memory;
 	struct muster_cqe cqes[WORLD_CQES_MAX];
 	uint32_t nr_cqes;
@@ -71,6 +73,7 @@ struct world {
 	bool map;			/* memory can be worked on in place */
 	bool share;			/* and by peers */
 	bool peers_hidden;		/* shareable, but peers fail to map it */
+	bool board;			/* who leaves can say there how far it was */
 	bool read_only;
 	size_t allocated;
 	uint32_t allocs_left;		/* then alloc() fails, if `allocs_limited` */
@@ -139,6 +142,28 @@ static inline void *world_dma_map(void *opaque, uint16_t vp, uint32_t key, uint6
 	    (write && node->world->read_only))
 		return NULL;
 	return node->memory + addr;
+}
+
+static inline bool world_base_leave(void *opaque, uint32_t context, uint32_t life, uint32_t base)
+{
+	struct world_node *node = opaque;
+
+	(void)context;
+	(void)life;
+	node->noted = node->world->board;
+	node->noted_base = base;
+	return node->noted;
+}
+
+static inline bool world_base_left(void *opaque, uint32_t peer, uint32_t context, uint32_t life,
+				   uint32_t *base)
+{
+	const struct world_node *left = &((struct world_node *)opaque)->world->nodes[peer];
+
+	(void)context;
+	(void)life;
+	*base = left->noted_base;
+	return left->noted;
 }
 
 static inline bool world_shareable(void *opaque, uint16_t vp, uint32_t key, uint32_t peer)
@@ -234,6 +259,8 @@ static const struct muster_engine_world world_table = {
 	.dma_write = world_dma_write,
 	.key_life = world_key_life,
 	.dma_map = world_dma_map,
+	.base_leave = world_base_leave,
+	.base_left = world_base_left,
 	.shareable = world_shareable,
 	.peer_map = world_peer_map,
 	.send = world_send,

@@ -3,12 +3,13 @@
  * Takes as much of something as it gets, as a user without any rights, says how
  * much that was and which error ended it, and keeps it until it is killed.
  *
- * usage: hoard numbers|contexts|rings|absent|colliding UID
+ * usage: hoard numbers|contexts|rings|absent|colliding|lives UID
  *   numbers   virtual ports, each destroyed again but for its doorbells, which were moved
  *   contexts  of one member each, at one port
  *   rings     ports with the largest rings
  *   absent    CROWDS contexts of as many members as there can be, at nodes that are not there
  *   colliding the same, with addresses that a plain multiplicative hash puts into one place
+ *   lives     CROWDS contexts with a life of the next node that there is not, each until it fails
  */
 #include <err.h>
 #include <errno.h>
@@ -25,6 +26,7 @@ enum { CROWDS = 8 };
 
 static struct ibv_context *ctx;
 static struct ibv_pd *pd;
+static struct musterdv_vp *contexts_vp;	/* that they are opened at */
 
 static int port_take(uint32_t entries, struct musterdv_vp **vp)
 {
@@ -69,19 +71,18 @@ static int rings_take(void)
 static int context_open(struct musterdv_member *members, uint32_t nr)
 {
 	static struct musterdv_job *job;
-	static struct musterdv_vp *vp;
 	static uint16_t id;
 	struct musterdv_context_attr attr = { .id = id++, .nr_members = nr, .members = members };
 	struct musterdv_context *context;
 	struct musterdv_info info;
 
-	if (!vp && (port_take(8, &vp) || musterdv_job_create(ctx, PORT_JOB, NULL, &job, NULL)))
+	if (!contexts_vp && (port_take(8, &contexts_vp) || musterdv_job_create(ctx, PORT_JOB, NULL, &job, NULL)))
 		errx(1, "no port or job");
 	musterdv_query(ctx, &info);
 	members[0].node = info.node;
-	members[0].vp = vp->vp;
+	members[0].vp = contexts_vp->vp;
 	members[0].incarnation = info.incarnation;
-	return musterdv_context_open(job, vp, &attr, &context);
+	return musterdv_context_open(job, contexts_vp, &attr, &context);
 }
 
 static int context_take(void)
@@ -126,6 +127,28 @@ static int colliding_take(void)
 	return context_open(members, nr);
 }
 
+/* It fails alone, and soon: there is no such life. */
+static int life_take(void)
+{
+	static uint32_t taken;
+	struct musterdv_member members[2] = { };
+	const struct muster_cqe *cqe;
+	struct musterdv_info info;
+	int error;
+
+	musterdv_query(ctx, &info);
+	members[1].node = info.node + 1;
+	members[1].incarnation = 7;
+	error = context_open(members, 2);
+	if (error)
+		return error;
+	while (!(cqe = port_completion(contexts_vp, taken)))
+		usleep(1000);
+	taken++;
+	return cqe->kind == MUSTER_CQE_CONTEXT && cqe->status == MUSTER_STATUS_PEER_LOST ?
+		0 : -EPROTO;
+}
+
 int main(int argc, char **argv)
 {
 	int (*take)(void) = NULL, taken, error = 0, most = INT_MAX;
@@ -140,10 +163,12 @@ int main(int argc, char **argv)
 		take = absent_take;
 	if (argc == 3 && !strcmp(argv[1], "colliding"))
 		take = colliding_take;
-	if (take == absent_take || take == colliding_take)
+	if (argc == 3 && !strcmp(argv[1], "lives"))
+		take = life_take;
+	if (take == absent_take || take == colliding_take || take == life_take)
 		most = CROWDS;
 	if (!take)
-		errx(2, "usage: hoard numbers|contexts|rings|absent|colliding UID");
+		errx(2, "usage: hoard numbers|contexts|rings|absent|colliding|lives UID");
 	if (setuid((uid_t)atoi(argv[2])))
 		err(1, "setuid");
 	ctx = device_open();

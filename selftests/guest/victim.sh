@@ -3,14 +3,25 @@
 #
 # One rank in a guest of its own, which may be the one that dies: runs 'ranks victim',
 # kills it with -9, or resets its NIC, in mid-operation if this is rank $VICTIM, and sees
-# that the driver has nothing left a second later and nothing to complain of.
-# usage: victim.sh RANKS MIB [MILLISECONDS [kill|reset]]
+# that the driver has nothing left a second later and nothing to complain of. Or, before it is
+# killed, lets a user without rights name lives of the next rank's node that there are not.
+# usage: victim.sh RANKS MIB [MILLISECONDS [kill|reset|slander]]
 # Exit status: that of the rank; 99: left behind.
 
 ranks=$1 mib=$2 after=${3:-} how=${4:-kill}
 
 held() {
 	rdma res show | grep -v ' pd 0 cq 0 .* mr 0 ctx 0'
+}
+
+# All of it was in vain when the last has failed; the rank has a second to notice otherwise.
+slander() {
+	"${ranks%/ranks}/guest/hoard" lives 65534 >/run/slander 2>&1 &
+	until grep -q . /run/slander; do
+		sleep 0.1
+	done
+	kill -9 $!
+	grep -qx "8 " /run/slander && sleep 1 && kill -0 $rank
 }
 
 "$ranks" victim "$mib" >/run/out &
@@ -23,6 +34,7 @@ if [ "$MUSTER_RANK" = "$VICTIM" ]; then
 	if [ -n "$after" ]; then
 		sleep "$(printf '%d.%03d' $((after / 1000)) $((after % 1000)))"
 		case $how in
+		slander) slander && kill -9 $rank ;;
 		kill) kill -9 $rank ;;
 		reset) echo 1 >/sys/class/infiniband/muster0/device/reset ;;
 		esac

@@ -100,6 +100,8 @@ ln -sfn "$kernel" "$MUSTER_VM_DIR/kernel"
 ln -sfn kernel/vmlinux "$MUSTER_VM_DIR/vmlinux"
 ln -sfn kernel/release "$MUSTER_VM_DIR/release"
 echo "$MEMORY_MIB" >"$MUSTER_VM_DIR/memory"
+# It boots long, and is taken for hung when it says nothing.
+echo "loglevel=7" >"$MUSTER_VM_DIR/cmdline"
 "$MUSTER_ROOT/tools/setup/initramfs.sh"
 "$MUSTER_ROOT/tools/setup/qemu.sh"
 say "the kernel that watches is ready: $(cat "$kernel/release")"

@@ -208,6 +208,15 @@ static void settle(struct muster_dev *dev)
 	muster_local_settle(to_local(dev), SETTLE_US);
 }
 
+/* Over sockets peers count on every farewell: only it says how much was sent before. */
+static void leave(struct muster_dev *dev)
+{
+	struct local *local = to_local(dev);
+
+	if (!local->wire)
+		muster_engine_leave(local->engine);
+}
+
 /* What was sent last must be out before the mesh says good-bye: who is late has time. */
 static void local_close(struct muster_dev *dev)
 {
@@ -229,6 +238,7 @@ static const struct muster_dev_ops local_ops = {
 	.recv = receive,
 	.wait = wait_event,
 	.settle = settle,
+	.leave = leave,
 	.abort = abort_context,
 };
 

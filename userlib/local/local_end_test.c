@@ -78,6 +78,37 @@ static void a_rank_that_leaves_fails_nothing_by_itself(void **state)
 		assert_int_equal(test_ranks(3, leaves, wires[i]), 0);
 }
 
+/* All leave; nothing was sent, and nobody says farewell to anybody. */
+static void leaves_silently(struct muster_oob *oob, const void *argument)
+{
+	struct muster_dev *dev = dev_open(oob, argument);
+	const struct muster_rings *rings = &((struct local *)dev)->rings;
+	struct muster_desc desc;
+	uint32_t key;
+	void *memory;
+
+	context_open(oob, dev);
+	EXPECT(!dev->ops->mem_alloc(dev, 100, &memory, &key));
+	desc = transfer(memory, key, 100, false);
+	if (oob->rank == 0)
+		EXPECT(!dev->ops->post(dev, &desc, 1));
+	dev->ops->leave(dev);
+	if (oob->rank) {
+		dev->ops->context_close(dev, JOB, CONTEXT);
+		for (uint32_t rank = 0; rank < oob->size; rank++)
+			EXPECT(!rings->peers[rank].to.lines);
+	} else {
+		EXPECT(completion(dev).status == MUSTER_STATUS_PEER_LOST);
+	}
+	dev->ops->close(dev);
+}
+
+static void who_leaves_needs_no_ring_to_say_so(void **state)
+{
+	(void)state;
+	assert_int_equal(test_ranks(5, leaves_silently, "ring"), 0);
+}
+
 /* The wire refuses what is for the one who left; others are still heard. */
 static void is_left(struct muster_oob *oob, const void *argument)
 {
@@ -242,6 +273,7 @@ int main(void)
 		cmocka_unit_test(all_name_the_dead_without_a_deadline),
 		cmocka_unit_test(who_only_polls_hears_of_a_death),
 		cmocka_unit_test(a_rank_that_leaves_fails_nothing_by_itself),
+		cmocka_unit_test(who_leaves_needs_no_ring_to_say_so),
 		cmocka_unit_test(who_sends_to_one_that_left_still_hears_the_others),
 		cmocka_unit_test(who_closes_waits_for_one_who_is_late),
 		cmocka_unit_test(a_good_bye_waits_for_room_and_for_nothing_else),

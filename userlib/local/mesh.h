@@ -79,6 +79,16 @@ int muster_mesh_memory(struct muster_mesh *mesh);
 /** muster_mesh_number() - a random number, the same at all ranks: for names of their own. */
 uint64_t muster_mesh_number(const struct muster_mesh *mesh);
 
+/**
+ * muster_mesh_base_leave() - when this rank has left in good order, it is to be known how many
+ * sequences of a context it had ended. Return: false: there is no room to say so.
+ */
+bool muster_mesh_base_leave(struct muster_mesh *mesh, uint32_t context, uint32_t life,
+			    uint32_t base);
+/** muster_mesh_base_left() - what a rank that has left in good order said of a context. */
+bool muster_mesh_base_left(const struct muster_mesh *mesh, uint32_t rank, uint32_t context,
+			   uint32_t life, uint32_t *base);
+
 /** muster_mesh_crowded() - whether the ranks outnumber the processors that they may use. */
 bool muster_mesh_crowded(const struct muster_mesh *mesh);
 

@@ -22,8 +22,9 @@ int muster_mesh_watch_for(struct muster_mesh *mesh, int fd, enum muster_mesh_wat
 	struct epoll_event event = { .events = EPOLLIN | EPOLLRDHUP,
 				     .data.u64 = (uint64_t)kind << 32 | which };
 
-	if (kind == MUSTER_WATCH_WAKE)
-		event.events = EPOLLIN | EPOLLET;	/* once for each write: nobody reads it */
+	/* Once for each write, which nobody reads; for each who comes, and may have to wait. */
+	if (kind == MUSTER_WATCH_WAKE || kind == MUSTER_WATCH_LISTEN)
+		event.events = EPOLLIN | EPOLLET;
 	return epoll_ctl(mesh->epoll_fd, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
 }
 
@@ -173,28 +174,32 @@ static void stranger_hear(struct muster_mesh *mesh, uint32_t which)
 		close(fd);
 }
 
-/* Who has not said hello when so many others have come has lost its chance. */
-static void stranger_keep(struct muster_mesh *mesh, int fd)
+/* Return: whether there was one. */
+static bool stranger_accept(struct muster_mesh *mesh, uint32_t which)
 {
-	uint32_t which = mesh->next_stranger++ % STRANGERS_MAX;
+	int fd = muster_mesh_accept(mesh);
 
-	unwatch(mesh, &mesh->strangers[which]);
+	if (fd < 0)
+		return false;
+	if (muster_mesh_watch_for(mesh, fd, MUSTER_WATCH_STRANGER, which)) {
+		close(fd);
+		return true;
+	}
 	mesh->strangers[which] = fd;
-	if (muster_mesh_watch_for(mesh, fd, MUSTER_WATCH_STRANGER, which))
-		fd_close(&mesh->strangers[which]);
-	else
-		stranger_hear(mesh, which);
+	stranger_hear(mesh, which);
+	return true;
 }
 
-/* Where there is no descriptor for one more, no more are heard: their senders can do without. */
+/* Who finds no place waits: if it were sent away, it would take us for dead. */
 static void accept_all(struct muster_mesh *mesh)
 {
-	int fd;
+	uint32_t which = 0;
 
-	while ((fd = muster_mesh_accept(mesh)) >= 0)
-		stranger_keep(mesh, fd);
-	if (fd == -EMFILE || fd == -ENFILE)
-		epoll_ctl(mesh->epoll_fd, EPOLL_CTL_DEL, mesh->listen_fd, NULL);
+	while (which < STRANGERS_MAX)
+		if (mesh->strangers[which] >= 0)
+			which++;
+		else if (!stranger_accept(mesh, which))
+			return;
 }
 
 /* ---- events ----------------------------------------------------------------------- */
@@ -215,6 +220,7 @@ static void event_handle(struct muster_mesh *mesh, const struct epoll_event *eve
 		break;
 	case MUSTER_WATCH_STRANGER:
 		stranger_hear(mesh, which);
+		accept_all(mesh);
 		break;
 	}
 }

@@ -15,7 +15,7 @@
 
 enum {
 	NAME_LEN = 6,		/* of an autobound socket: NUL and five digits */
-	STRANGERS_MAX = 8,	/* connections that have not said who they are */
+	STRANGERS_MAX = 16,	/* connections that have not said who they are */
 	CONNECTIONS_MAX = 256,	/* that a rank makes; others are not woken, and get copies */
 };
 
@@ -56,10 +56,9 @@ struct muster_mesh {
 	struct card *cards;
 	struct peer *peers;
 	int strangers[STRANGERS_MAX];	/* -1: free */
-	uint32_t next_stranger;		/* who goes when another comes */
 	/* mesh_lives.c */
 	int lives_fd;
-	uint8_t *board;
+	struct muster_mesh_board *board;	/* of each rank; NULL: it is alone */
 	struct epoll_event *ends;	/* room for all that lives_fd says */
 	uint64_t look_us;		/* not before: at lives_fd again */
 	uint32_t next_watched;		/* rank 0 has ended: whom to watch next by ourselves */

@@ -3,8 +3,8 @@
  * Who is still there. A rank has no connection to most others, and awaits something of
  * any of them. So rank 0, which all connect to, puts what tells of each end, its socket
  * and its process, into one epoll, and everybody holds that: it is the kernel that tells,
- * whatever rank 0 is doing. A board, a page of each rank's own, says who has left in good
- * order. When rank 0 has ended there is no such epoll any more: then who waits connects to
+ * whatever rank 0 is doing. A board, of which each rank writes some pages, says who has left
+ * in good order, and how far it was in its contexts. When rank 0 has ended there is no such epoll any more: then who waits connects to
  * all others, a few at a time.
  */
 #include "mesh_internal.h"
@@ -18,16 +18,34 @@
 
 enum {
 	PAGE = 4096,
+	BASES = 4096,		/* contexts are found by their last bits */
 	LOOK_SHARE = 20,	/* looks take at most one part in so many of our time */
 	LOOK_LATEST_US = 50000,
 };
 
+/* How many sequences of a context a rank had ended when it left. */
+struct base {
+	uint32_t context;
+	uint32_t life;
+	uint32_t base;
+	uint32_t set;
+};
+
+/* A rank's part of the board; what nobody writes takes no memory. */
+struct muster_mesh_board {
+	struct base bases[BASES];
+	uint32_t left;
+	uint8_t pad[PAGE - 4];
+};
+
+_Static_assert(sizeof(struct muster_mesh_board) % PAGE == 0, "whole pages");
+
 static size_t board_bytes(const struct muster_mesh *mesh)
 {
-	return (size_t)mesh->size * PAGE;
+	return mesh->size * sizeof(*mesh->board);
 }
 
-/* Own page can be written, where pages are that small. */
+/* Only the own part can be written, where pages are that small. */
 int muster_mesh_board_map(struct muster_mesh *mesh, int fd)
 {
 	bool small = sysconf(_SC_PAGESIZE) <= PAGE;
@@ -40,7 +58,7 @@ int muster_mesh_board_map(struct muster_mesh *mesh, int fd)
 	if (board == MAP_FAILED)
 		return -errno;
 	mesh->board = board;
-	if (small && mprotect(mesh->board + (size_t)mesh->rank * PAGE, PAGE,
+	if (small && mprotect(&mesh->board[mesh->rank], sizeof(*mesh->board),
 			      PROT_READ | PROT_WRITE))
 		return -errno;
 	return 0;
@@ -99,10 +117,32 @@ void muster_mesh_lives_take(struct muster_mesh *mesh)
 void muster_mesh_sign_off(struct muster_mesh *mesh)
 {
 	if (mesh->board)
-		__atomic_store_n(&mesh->board[(size_t)mesh->rank * PAGE], 1, __ATOMIC_RELEASE);
+		__atomic_store_n(&mesh->board[mesh->rank].left, 1, __ATOMIC_RELEASE);
 }
 
 bool muster_mesh_signed_off(const struct muster_mesh *mesh, uint32_t rank)
 {
-	return __atomic_load_n(&mesh->board[(size_t)rank * PAGE], __ATOMIC_ACQUIRE) == 1;
+	return __atomic_load_n(&mesh->board[rank].left, __ATOMIC_ACQUIRE) == 1;
+}
+
+bool muster_mesh_base_leave(struct muster_mesh *mesh, uint32_t context, uint32_t life,
+			    uint32_t base)
+{
+	struct base *own = mesh->board ? &mesh->board[mesh->rank].bases[context % BASES] : NULL;
+
+	if (!own || own->set)
+		return false;
+	*own = (struct base){ .context = context, .life = life, .base = base, .set = 1 };
+	return true;
+}
+
+bool muster_mesh_base_left(const struct muster_mesh *mesh, uint32_t rank, uint32_t context,
+			   uint32_t life, uint32_t *base)
+{
+	const struct base *its = &mesh->board[rank].bases[context % BASES];
+
+	if (!its->set || its->context != context || its->life != life)
+		return false;
+	*base = its->base;
+	return true;
 }

@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 
 #include <cmocka.h>
 
@@ -418,6 +419,43 @@ static void connections_are_made_when_they_are_needed(void **state)
 		assert_int_equal(test_ranks(TEST_RANKS_MAX, all_talk, &nr[i]), 0);
 }
 
+/* More connect to rank 0 than it has places for; some say nothing for a while. */
+static void wait_their_turn(struct muster_oob *oob, const void *argument)
+{
+	struct muster_mesh_message message = { .kind = MUSTER_MESH_WITHDRAW };
+	int silent[STRANGERS_MAX - 1];
+	struct heard heard;
+	struct muster_mesh *mesh = mesh_open(oob, &heard);
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+
+	(void)argument;
+	memcpy(addr.sun_path, mesh->cards[1].name, NAME_LEN);
+	for (int i = 0; oob->rank == 0 && i < STRANGERS_MAX - 1; i++) {
+		silent[i] = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+		EXPECT(!connect(silent[i], (struct sockaddr *)&addr,
+				offsetof(struct sockaddr_un, sun_path) + NAME_LEN));
+	}
+	test_barrier(oob);
+	if (oob->rank == 1)
+		muster_mesh_service(mesh);
+	test_barrier(oob);
+	if (oob->rank > 1)
+		EXPECT(!muster_mesh_send(mesh, 1, &message, -1));
+	while (oob->rank == 1 && heard.nr < (int)oob->size - 2)
+		muster_mesh_wait(mesh, TEST_EVER_US);
+	EXPECT(!nr_lost(&heard));
+	test_barrier(oob);
+	for (int i = 0; oob->rank == 0 && i < STRANGERS_MAX - 1; i++)
+		close(silent[i]);
+	muster_mesh_close(mesh);
+}
+
+static void who_comes_waits_for_a_place(void **state)
+{
+	(void)state;
+	assert_int_equal(test_ranks(TEST_RANKS_MAX, wait_their_turn, NULL), 0);
+}
+
 static void fails_at_one(struct muster_oob *oob, const void *argument)
 {
 	static const struct muster_mesh_events events = { on_message, on_lost };
@@ -501,6 +539,7 @@ int main(void)
 		cmocka_unit_test(all_hear_of_a_death_whoever_holds_its_sockets),
 		cmocka_unit_test(all_hear_of_a_death_after_that_of_rank_0),
 		cmocka_unit_test(connections_are_made_when_they_are_needed),
+		cmocka_unit_test(who_comes_waits_for_a_place),
 		cmocka_unit_test(a_rank_that_leaves_is_not_dead),
 		cmocka_unit_test(a_mesh_takes_two_descriptors_a_rank),
 		cmocka_unit_test(all_hear_who_has_no_descriptor_for_the_mesh),

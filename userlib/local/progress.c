@@ -176,7 +176,7 @@ static int drain(struct local *local)
 
 	if (local->wire)
 		return local->wire->ops->poll(local->wire, muster_local_now_us(), DRAIN_AT_ONCE);
-	for (uint32_t word = 0; word < muster_rings_words(&local->rings); word++)
+	for (uint32_t word = 0; word < local->rings.nr_words; word++)
 		for (uint64_t used = muster_rings_used(&local->rings, word); used;
 		     used &= used - 1) {
 			uint32_t rank = 64 * word + __builtin_ctzll(used);

@@ -56,14 +56,19 @@ void muster_regions_close(struct muster_regions_own *regions)
 	}
 }
 
-struct muster_region_own *muster_region_find(const struct muster_regions_own *regions,
-					     uint32_t key)
+static inline struct muster_region_own *find(const struct muster_regions_own *regions, uint32_t key)
 {
 	uint32_t index = (key & INDEX_MASK) - 1;
 
 	if (index >= regions->nr || regions->table[index].key != key)
 		return NULL;
 	return &regions->table[index];
+}
+
+struct muster_region_own *muster_region_find(const struct muster_regions_own *regions,
+					     uint32_t key)
+{
+	return find(regions, key);
 }
 
 static bool inside(uint64_t base, uint64_t bytes, uint64_t addr, uint64_t len)
@@ -74,7 +79,7 @@ static bool inside(uint64_t base, uint64_t bytes, uint64_t addr, uint64_t len)
 void *muster_region_range(const struct muster_regions_own *regions, uint32_t key, uint64_t addr,
 			  uint64_t len, int access)
 {
-	const struct muster_region_own *region = muster_region_find(regions, key);
+	const struct muster_region_own *region = find(regions, key);
 
 	if (!region || region->withdrawn || (region->access & access) != access ||
 	    !inside(region->addr, region->bytes, addr, len))

@@ -31,7 +31,10 @@ int muster_rings_open(struct muster_rings *rings, uint32_t rank, uint32_t size, 
 	*rings = (struct muster_rings){
 		.rank = rank, .size = size, .ring_bytes = ring_bytes,
 		.region_bytes = muster_ring_region_size(size, ring_bytes),
+		.nr_words = (size + 63) / 64,
 	};
+	for (uint32_t other = 0; other < size; other++)
+		rings->others[other / 64] |= (uint64_t)(other != rank) << other % 64;
 	rings->peers = calloc(size, sizeof(*rings->peers));
 	rings->ringing = calloc(size, sizeof(*rings->ringing));
 	if (!rings->peers || !rings->ringing)
@@ -157,7 +160,7 @@ bool muster_rings_empty(const struct muster_rings *rings)
 	struct muster_packet packet;
 	const void *payload;
 
-	for (uint32_t word = 0; word < muster_rings_words(rings); word++)
+	for (uint32_t word = 0; word < rings->nr_words; word++)
 		for (uint64_t used = muster_rings_used(rings, word); used; used &= used - 1) {
 			peer = &rings->peers[64 * word + __builtin_ctzll(used)];
 			if (!peer->broken &&

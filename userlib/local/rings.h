@@ -30,6 +30,8 @@ struct muster_rings {
 	size_t region_bytes;
 	void *memory;		/* of all ranks' regions, by rank; NULL: not mapped */
 	struct muster_ring_region inbound;
+	uint32_t nr_words;
+	uint64_t others[MUSTER_RING_SOURCES_MAX / 64];	/* a bit for each other rank */
 	uint32_t nr_ringing;
 	uint32_t *ringing;	/* who are */
 	struct muster_rings_peer *peers;
@@ -56,24 +58,14 @@ int muster_rings_send(struct muster_rings *rings, const struct muster_packet *pa
 int muster_rings_receive(struct muster_rings *rings, uint32_t rank, int budget,
 			 const struct muster_wire_events *events, void *owner);
 
-/** muster_rings_words() - of the bits below. */
-static inline uint32_t muster_rings_words(const struct muster_rings *rings)
-{
-	return (rings->size + 63) / 64;
-}
-
 /**
  * muster_rings_used() - a bit for each of 64 other ranks, from 64 * word on: something has
- * come from it, or somebody says so.
+ * come from it, or somebody says so. There are nr_words of them.
  */
 static inline uint64_t muster_rings_used(const struct muster_rings *rings, uint32_t word)
 {
-	uint64_t used = __atomic_load_n(&rings->inbound.head->used[word], __ATOMIC_RELAXED);
-	uint32_t ranks = rings->size - 64 * word;
-
-	if (ranks < 64)
-		used &= (1ull << ranks) - 1;
-	return word == rings->rank / 64 ? used & ~(1ull << rings->rank % 64) : used;
+	return __atomic_load_n(&rings->inbound.head->used[word], __ATOMIC_RELAXED) &
+	       rings->others[word];
 }
 
 /** muster_rings_empty() - whether nothing has come from anyone. */

@@ -137,6 +137,22 @@ static bool peer_ended(void *world, uint32_t node, uint8_t job, uint32_t context
 	return node < local->size && muster_ring_signed(&local->rings.peers[node].region, context);
 }
 
+/* ---- leaving --------------------------------------------------------------------- */
+
+static bool base_leave(void *world, uint32_t context, uint32_t life, uint32_t base)
+{
+	return muster_mesh_base_leave(((struct local *)world)->mesh, context, life, base);
+}
+
+static bool base_left(void *world, uint32_t node, uint32_t context, uint32_t life,
+		      uint32_t *base)
+{
+	const struct local *local = world;
+
+	return node < local->size &&
+	       muster_mesh_base_left(local->mesh, node, context, life, base);
+}
+
 /* ---- packets and completions ------------------------------------------------------ */
 
 static int send_ring(void *world, uint32_t incarnation, const struct muster_packet *packet,
@@ -210,6 +226,8 @@ const struct muster_engine_world *muster_local_world(bool rings)
 		.shareable = shareable,
 		.peer_map = peer_map,
 		.peer_ended = peer_ended,
+		.base_leave = base_leave,
+		.base_left = base_left,
 		.send = send_ring,
 		.complete = complete,
 		.deliver = deliver,

@@ -11,7 +11,9 @@
 
 #include "quotient.h"
 
-enum { SYMMETRIES_MAX = 64, PAIRED = 6, NONE = UINT32_MAX };
+enum { SYMMETRIES_MAX = 64, PAIRED = 6 };
+
+#define NONE UINT32_MAX
 
 /* Images under one symmetry. */
 struct symmetry {
