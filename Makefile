@@ -329,8 +329,8 @@ bench-parts: $(BUILD)/tools/muster_parts ## what a rank's own part of a schedule
 bench-guest: guests ## what offload saves in 4 guests, counted: doorbells, interrupts, DMA, instructions
 	@$(BUILD)/tools/muster-run -n 4 --vm --count --no-prefix $(BUILD)/tools/muster_count
 
-dst: $(SAN)/selftests/dst/dst ## replay one simulated seed: make dst SEED=n [TRACE=1]
-	@$< $(if $(TRACE),--trace) --seeds $(or $(SEED),1) $(if $(SEED),1,$(or $(COUNT),2000))
+dst: $(SAN)/selftests/dst/dst ## replay one simulated seed: make dst SEED=n [TRACE=1] [LIBRARY=1]
+	@$< $(if $(TRACE),--trace) $(if $(LIBRARY),--library) --seeds $(or $(SEED),1) $(if $(SEED),1,$(or $(COUNT),2000))
 
 model: ## search the grant and window rules for deadlocks with spin
 	@tools/setup/setup.sh --quiet core

@@ -267,7 +267,7 @@ tuned() {
 		allreduce 512  ./direct memory
 		allreduce 4K   ./short barrier
 		allreduce 32K  ./short
-		allreduce any  rabenseifner pulse=4096
+		allreduce any  rabenseifner pulse=4096 push
 		end
 	END
 	MUSTER_SCHEDULE=./tuning "$MUSTER_BUILD/tools/muster-run" -n 8 --no-bind \

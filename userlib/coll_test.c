@@ -238,6 +238,39 @@ static void test_a_tuning_file_chooses_by_size(void **state)
 	assert_int_not_equal(digests[0], digests[1]);
 }
 
+/* Peers that can read the memory of muster_alloc() know it by its region's key. */
+static void assert_pinned_apart(bool apart)
+{
+	struct muster_request *requests[2];
+	void *buffers[2];
+	int results[2];
+
+	for (uint32_t i = 0; i < 2; i++) {
+		assert_int_equal(muster_alloc(world->comms[i]->job, 4096, &buffers[i]), 0);
+		assert_int_equal(muster_allreduce_start(world->comms[i], buffers[i], buffers[i],
+							1024, MUSTER_I32, MUSTER_SUM,
+							&requests[i]), 0);
+		assert_int_equal(requests[i]->out_pin.owned, apart);
+	}
+	test_finish(world, requests, results);
+	for (uint32_t i = 0; i < 2; i++) {
+		assert_int_equal(results[i], 0);
+		muster_free(world->comms[i]->job, buffers[i]);
+	}
+}
+
+static void test_what_is_pushed_cannot_be_read_by_peers(void **state)
+{
+	const char *path = write_file("muster-tuning 1\nallreduce any ring push\nend\n");
+
+	(void)state;
+	assert_pinned_apart(false);
+	for (uint32_t i = 0; i < 2; i++)
+		assert_int_equal(muster_comm_schedule(world->comms[i], path), 0);
+	remove(path);
+	assert_pinned_apart(true);
+}
+
 static void test_bad_tuning_files_are_refused_with_the_reason(void **state)
 {
 	static const char *const bad[][2] = {
@@ -408,6 +441,7 @@ int main(void)
 		TEST(test_settings_are_checked),
 		TEST(test_a_schedule_file_serves_what_it_describes),
 		TEST(test_a_tuning_file_chooses_by_size),
+		TEST(test_what_is_pushed_cannot_be_read_by_peers),
 		TEST(test_bad_tuning_files_are_refused_with_the_reason),
 		TEST(test_bad_schedule_files_are_refused_with_the_reason),
 		TEST(test_the_last_operation_says_its_path_and_why),

@@ -171,7 +171,9 @@ static int offers_exchange(struct muster *job, int status)
 		mine.address = job->dev->address;
 		mine.ring_slots = job->dev->limits.ring_slots;
 	}
-	if (getrandom(&mine.key, sizeof(mine.key), 0) != sizeof(mine.key))
+	if (!status && job->dev->ops->random)
+		mine.key = job->dev->ops->random(job->dev);
+	else if (getrandom(&mine.key, sizeof(mine.key), 0) != sizeof(mine.key))
 		mine.status = -EIO;
 	err = muster_exchange(job, status, &mine, sizeof(mine), &all);
 	return err ? err : offers_take(job, all);
@@ -253,6 +255,9 @@ static int join(struct muster *job, muster_dev_open *open)
 		offers_exchange(job, err);
 		return err;
 	}
+	/* Where time is not the system's none passes by polling. */
+	if (job->dev->ops->now_us)
+		job->spin_polls = 0;
 	err = offers_exchange(job, 0);
 	if (err)
 		goto err_close;

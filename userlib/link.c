@@ -87,9 +87,11 @@ int muster_control_send(struct muster *job, uint32_t rank, struct muster_control
 		.length = sizeof(*control),
 	};
 	uint32_t credits = control->kind != MUSTER_CONTROL_CREDIT;
+	/* The last one is for the answer to a recall: until it comes, no more are given. */
+	uint32_t kept = credits && control->kind != MUSTER_CONTROL_RETURN;
 	int err;
 
-	if (job->controls_open == MUSTER_CONTROLS_OPEN || link->limit - link->sent < credits)
+	if (job->controls_open == MUSTER_CONTROLS_OPEN || link->limit - link->sent < credits + kept)
 		return -EAGAIN;
 	/* While it is asked to give back, a limit that grants nothing. */
 	control->limit = link->recalling ? link->read : link->read + link->window;

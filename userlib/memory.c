@@ -103,9 +103,11 @@ void muster_free(struct muster *job, void *addr)
 int muster_pin(struct muster *job, const void *addr, uint64_t bytes, int access,
 	       struct muster_pin *pin)
 {
-	struct muster_region *region = region_find(job, addr, bytes);
+	struct muster_region *region =
+		access & MUSTER_PIN_APART ? NULL : region_find(job, addr, bytes);
 	int err;
 
+	access &= ~MUSTER_PIN_APART;
 	*pin = (struct muster_pin){ 0 };
 	if (region) {
 		pin->key = region->key;

@@ -92,6 +92,8 @@ static int buffers_pin(struct muster_request *request)
 	int access = MUSTER_ACCESS_READ;
 	int err = 0;
 
+	if (request->entry->schedule->variant.push)
+		access |= MUSTER_PIN_APART;
 	if (call->bytes <= MUSTER_INLINE_MAX &&
 	    (request->path == MUSTER_PATH_HOST || request->entry->program->is_inline))
 		return 0;

@@ -96,6 +96,8 @@ static int parse_option(struct reader *reader, const char *word, struct muster_v
 		variant->memory = true;
 	} else if (!strcmp(word, "barrier")) {
 		variant->barrier = true;
+	} else if (!strcmp(word, "push")) {
+		variant->push = true;
 	} else if (!strncmp(word, "pulse=", 6)) {
 		int err = parse_size(reader, word + 6, &bytes);
 
@@ -105,7 +107,8 @@ static int parse_option(struct reader *reader, const char *word, struct muster_v
 		variant->pulse_bytes = bytes;
 		return err;
 	} else {
-		return refuse(reader, "\"%.40s\", but there are: memory barrier pulse=BYTES", word);
+		return refuse(reader, "\"%.40s\", but there are: memory barrier push "
+			      "pulse=BYTES", word);
 	}
 	return 0;
 }
@@ -150,7 +153,7 @@ static int parse_schedule(struct reader *reader, const char *word, struct line *
 	return 0;
 }
 
-/* COLLECTIVE UP-TO SCHEDULE [memory] [barrier] [pulse=BYTES] */
+/* COLLECTIVE UP-TO SCHEDULE [memory] [barrier] [push] [pulse=BYTES] */
 static int parse_line(struct reader *reader, struct line *line)
 {
 	int err;

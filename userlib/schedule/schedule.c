@@ -35,10 +35,11 @@ uint64_t muster_schedule_hash(const struct muster_schedule *schedule)
 	const struct muster_variant *variant = &schedule->variant;
 	uint64_t hash = XXH64(head, sizeof(head), 0);
 
-	if (variant->pulse_bytes || variant->memory || variant->barrier) {
+	if (variant->pulse_bytes || variant->memory || variant->barrier ||
+	    variant->push) {
 		uint32_t words[] = {
 			htole32(variant->pulse_bytes), htole32(variant->memory),
-			htole32(variant->barrier),
+			htole32(variant->barrier), htole32(variant->push),
 		};
 
 		hash = XXH64(words, sizeof(words), hash);

@@ -87,6 +87,7 @@ struct muster_variant {
 	uint32_t pulse_bytes;	/* of one pulse at most, a multiple of 64; 0: MUSTER_PULSE_MAX */
 	bool memory;		/* payloads are in memory, never in descriptors */
 	bool barrier;		/* a step begins at a rank when it has ended the one before */
+	bool push;		/* peers are sent what is in the caller's buffers, never read it */
 };
 
 struct muster_schedule {
