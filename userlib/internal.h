@@ -38,7 +38,8 @@ enum muster_library_limit {
 	MUSTER_SLEEP_US = 10000,	/* and how long, at most */
 	MUSTER_LEAVE_SLEEPS = 50,	/* such sleeps at most, to say good-bye */
 	MUSTER_PROBE_US = 200000,	/* how long ranks have to say where they are */
-	MUSTER_DOUBT_US = 1000000,	/* waits this long: compare notes with the others */
+	MUSTER_DOUBT_US = 1000000,	/* waits this long: compare notes with the others; and */
+	MUSTER_DOUBT_RANKS = 64,	/* as long again for each so many of them */
 	MUSTER_WHY_MAX = 192,
 };
 
