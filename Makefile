@@ -195,7 +195,7 @@ $(NEXT_ABI): provider/libmusterdv.map $(wildcard provider/*.[ch]) uapi/rdma/must
 .PHONY: kernel headers provider guest-tests check-guest check-kernel check-local setup-guest guests
 .PHONY: bench-guest bench-bump check-synth synth-tables torus-tables
 .PHONY: check-all check-compilers check-aarch64 compile compilers
-.PHONY: check-bump check-engine check-wire check-nic check-userlib check-selftests
+.PHONY: check-scale check-bump check-engine check-wire check-nic check-userlib check-selftests
 
 all: $(BUILD)/libmuster.so.0 $(TOOLS) $(SYNTH_TOOL) $(EXAMPLES) ## build library, tools and examples
 
@@ -287,6 +287,10 @@ torus-tables: $(SYNTH_TOOL) ## the torus allgather: sizes by step, buffers, effi
 	@for shape in 6x6x6x6x6x6 2.6x2.6x2.6 2.10x2.10x2.10; do \
 		for how in "" --balanced; do echo "$$shape $$how"; $< torus $$shape $$how || exit; done; done
 
+check-scale: all $(SELFTESTS) | $(KEEP) ## 1,024 local ranks start, add up and end; with figures
+	@MUSTER_SCALE=1024 MUSTER_SCALE_S=60 MUSTER_BUILD=$(abspath $(BUILD)) \
+		$(KEEP) -t 900 selftests/scale_test.sh
+
 check-engine: $(filter $(SAN)/$(ENGINE)/%,$(UNITS)) | $(KEEP) ## unit tests of the engine
 	@MUSTER_BUILD=$(abspath $(BUILD)) exec selftests/run.sh $^
 
@@ -325,8 +329,8 @@ bench-parts: $(BUILD)/tools/muster_parts ## what a rank's own part of a schedule
 bench-guest: guests ## what offload saves in 4 guests, counted: doorbells, interrupts, DMA, instructions
 	@$(BUILD)/tools/muster-run -n 4 --vm --count --no-prefix $(BUILD)/tools/muster_count
 
-dst: $(SAN)/selftests/dst/dst ## replay one simulated seed: make dst SEED=n [TRACE=1]
-	@$< $(if $(TRACE),--trace) --seeds $(or $(SEED),1) $(if $(SEED),1,$(or $(COUNT),2000))
+dst: $(SAN)/selftests/dst/dst ## replay one simulated seed: make dst SEED=n [TRACE=1] [LIBRARY=1]
+	@$< $(if $(TRACE),--trace) $(if $(LIBRARY),--library) --seeds $(or $(SEED),1) $(if $(SEED),1,$(or $(COUNT),2000))
 
 model: ## search the grant and window rules for deadlocks with spin
 	@tools/setup/setup.sh --quiet core

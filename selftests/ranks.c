@@ -494,6 +494,36 @@ static void crowd(const char *argument)
 	printf("%ld\n", (after.ru_nvcsw - before.ru_nvcsw) * 100 / BARRIERS);
 }
 
+/* In KiB, of /proc/self/NAME. */
+static double own_kib(const char *name, const char *key)
+{
+	char line[256];
+	double kib = 0;
+	FILE *file = fopen(name, "re");
+
+	while (file && fgets(line, sizeof(line), file))
+		if (!strncmp(line, key, strlen(key)))
+			kib = strtod(line + strlen(key), NULL);
+	if (file)
+		fclose(file);
+	return kib;
+}
+
+/* What a job of many ranks takes of memory, with page tables: the ranks add it up. */
+static void scale(const char *argument)
+{
+	double mine[2] = { 1, 0 }, all[2];
+
+	(void)argument;
+	EXPECT_OK(muster_allreduce(world, mine, all, 1, MUSTER_F64, MUSTER_SUM));
+	EXPECT(all[0] == size, "the sum is %g", all[0]);
+	mine[1] = own_kib("/proc/self/smaps_rollup", "Pss:") + own_kib("/proc/self/status", "VmPTE:");
+	EXPECT_OK(muster_allreduce(world, mine, all, 2, MUSTER_F64, MUSTER_SUM));
+	EXPECT(all[0] == size, "the sum is %g", all[0]);
+	if (!rank)
+		printf("%.0f\n", all[1] / 1024);
+}
+
 static const struct {
 	const char *name;
 	void (*run)(const char *argument);
@@ -501,7 +531,7 @@ static const struct {
 	{ "bits", bits },     { "victim", victim },   { "late", late },
 	{ "toolate", toolate }, { "mismatch", mismatch }, { "bad", bad },
 	{ "started", started }, { "creates", creates }, { "leaves", leaves },
-	{ "crowd", crowd },
+	{ "crowd", crowd },   { "scale", scale },
 	{ "overtakes", overtakes },
 };
 

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -36,13 +37,35 @@ static uint64_t now_ms(void)
 
 /* ---- ending them ------------------------------------------------------------- */
 
+/* Which limit that is, and what helps. */
+static void limit_words(int why, char *words, size_t len)
+{
+	struct rlimit limit = { 0 };
+
+	if (why == -EMFILE) {
+		getrlimit(RLIMIT_NOFILE, &limit);
+		snprintf(words, len, "two open files a rank are too many where the limit is %llu; raise it with ulimit -n",
+			 (unsigned long long)limit.rlim_cur);
+	} else if (why == -EAGAIN) {
+		getrlimit(RLIMIT_NPROC, &limit);
+		snprintf(words, len, "the limit of processes is %llu here (ulimit -u), and the system has its own (kernel.pid_max, cgroup pids.max)",
+			 (unsigned long long)limit.rlim_cur);
+	} else {
+		snprintf(words, len, "the system has no more; start fewer ranks%s",
+			 why == -ENFILE ? ", or raise fs.file-max" : "");
+	}
+}
+
 void run_launch_failed(struct run *run, uint32_t index, int why)
 {
 	const char *program = run->options->argv[0];
 
 	if (why == -EMFILE || why == -ENFILE || why == -EAGAIN || why == -ENOMEM) {
-		run_sink_print(&run->err, "muster-run: cannot start rank %u: %s (see ulimit -a)\n",
-			       index, strerror(-why));
+		char cure[128];
+
+		limit_words(why, cure, sizeof(cure));
+		run_sink_print(&run->err, "muster-run: cannot start rank %u of %u: %s: %s\n", index,
+			       run->options->nr, strerror(-why), cure);
 		run->status = RUN_EXIT_FAILED;
 	} else {
 		run_sink_print(&run->err, "muster-run: cannot run '%s': %s\n", program,

@@ -16,12 +16,14 @@
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 struct local {
 	char rendezvous[64];
 	cpu_set_t cpus;		/* those to bind to; none: do not bind */
+	struct rlimit files;	/* the ranks'; ours is raised as far as it goes */
 };
 
 /* ---- starting a rank ------------------------------------------------------ */
@@ -71,6 +73,7 @@ static int rank_set_files(uint32_t index, int out, int err)
 /* In the new process. Returns only when the program could not be run. */
 static int rank_become(const struct run *run, uint32_t index, pid_t keeper, int out, int err)
 {
+	const struct local *local = run->state;
 	sigset_t none;
 	int ret;
 
@@ -78,7 +81,7 @@ static int rank_become(const struct run *run, uint32_t index, pid_t keeper, int 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != keeper)
 		_exit(RUN_EXIT_FAILED);
-	run_bind(&((struct local *)run->state)->cpus, index);
+	run_bind(&local->cpus, index);
 	ret = rank_set_environment(run, index);
 	if (!ret && run->bump)
 		ret = run_bump_enter(run, index);
@@ -89,6 +92,7 @@ static int rank_become(const struct run *run, uint32_t index, pid_t keeper, int 
 	signal(SIGPIPE, SIG_DFL);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
+	setrlimit(RLIMIT_NOFILE, &local->files);	/* late: our files are still open here */
 	execvp(run->options->argv[0], run->options->argv);
 	return -errno;
 }
@@ -242,6 +246,17 @@ static void choose_cpus(const struct run_options *options, struct local *local)
 		CPU_ZERO(&local->cpus);
 }
 
+/* Two pipes a rank: what a rank itself needs is its own affair. */
+static void raise_files(struct local *local)
+{
+	struct rlimit raised;
+
+	getrlimit(RLIMIT_NOFILE, &local->files);
+	raised = local->files;
+	raised.rlim_cur = raised.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &raised);
+}
+
 static int local_open(struct run *run)
 {
 	struct local *local = calloc(1, sizeof(*local));
@@ -255,6 +270,7 @@ static int local_open(struct run *run)
 	snprintf(local->rendezvous, sizeof(local->rendezvous), "unix:muster-%d-%016llx", getpid(),
 		 (unsigned long long)nonce);
 	choose_cpus(run->options, local);
+	raise_files(local);
 	if (run->options->bump) {
 		int ret = run_bump_open(run);
 

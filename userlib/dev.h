@@ -104,6 +104,10 @@ struct muster_dev_ops {
 	/* Fail a context everywhere. */
 	void (*abort)(struct muster_dev *dev, uint8_t job, uint32_t context, uint8_t status,
 		      uint32_t culprit);
+
+	/* A world of its own has its own time and chance; NULL: the system's. */
+	uint64_t (*now_us)(struct muster_dev *dev);
+	uint64_t (*random)(struct muster_dev *dev);
 };
 
 /* Devices embed this first. */

@@ -24,8 +24,11 @@ struct hello {
 	uint32_t rank;
 	uint32_t size;
 	int32_t status;
-	uint32_t reserved[3];
+	uint32_t reserved;
+	uint64_t settings;	/* digest of what all must have set alike */
 };
+
+_Static_assert(sizeof(struct hello) == 32, "some bytes a rank");
 
 /* What each has to offer once its device is open. */
 struct offer {
@@ -56,7 +59,31 @@ static int hello_check(struct muster *job, const struct hello *hello, uint32_t r
 	return 0;
 }
 
-static int hello_exchange(struct muster *job, int status)
+static uint64_t digest_add(uint64_t digest, const void *data, size_t bytes)
+{
+	const uint8_t *at = data;
+
+	for (size_t i = 0; i < bytes; i++)
+		digest = (digest ^ at[i]) * 0x100000001b3ull;	/* FNV-1a */
+	return digest;
+}
+
+/* Of what settings_compare() compares. */
+static uint64_t settings_digest(const struct muster_settings *settings)
+{
+	uint64_t digest = 0xcbf29ce484222325ull;
+
+	digest = digest_add(digest, settings->device, strnlen(settings->device,
+							      sizeof(settings->device)) + 1);
+	digest = digest_add(digest, settings->wire, strnlen(settings->wire,
+							    sizeof(settings->wire)) + 1);
+	digest = digest_add(digest, settings->schedule, strnlen(settings->schedule,
+								sizeof(settings->schedule)) + 1);
+	return digest_add(digest, &settings->offload, sizeof(settings->offload));
+}
+
+/* alike: whether all have the same settings. */
+static int hello_exchange(struct muster *job, int status, bool *alike)
 {
 	struct hello mine = {
 		.magic = HELLO_MAGIC,
@@ -64,14 +91,18 @@ static int hello_exchange(struct muster *job, int status)
 		.rank = job->oob.rank,
 		.size = job->oob.size,
 		.status = status,
+		.settings = status ? 0 : settings_digest(&job->settings),
 	};
 	const void *said;
 	const struct hello *all;
 	int err = muster_exchange(job, status, &mine, sizeof(mine), &said);
 
 	all = said;
-	for (uint32_t r = 0; r < job->oob.size && !err; r++)
+	*alike = true;
+	for (uint32_t r = 0; r < job->oob.size && !err; r++) {
 		err = hello_check(job, &all[r], r);
+		*alike &= all[r].settings == all[0].settings;
+	}
 	return err;
 }
 
@@ -100,6 +131,7 @@ static int settings_compare(struct muster *job, const struct muster_settings *al
 	return 0;
 }
 
+/* They are not alike: say in what. */
 static int settings_exchange(struct muster *job)
 {
 	const void *all;
@@ -139,7 +171,9 @@ static int offers_exchange(struct muster *job, int status)
 		mine.address = job->dev->address;
 		mine.ring_slots = job->dev->limits.ring_slots;
 	}
-	if (getrandom(&mine.key, sizeof(mine.key), 0) != sizeof(mine.key))
+	if (!status && job->dev->ops->random)
+		mine.key = job->dev->ops->random(job->dev);
+	else if (getrandom(&mine.key, sizeof(mine.key), 0) != sizeof(mine.key))
 		mine.status = -EIO;
 	err = muster_exchange(job, status, &mine, sizeof(mine), &all);
 	return err ? err : offers_take(job, all);
@@ -187,13 +221,14 @@ static int world_open(struct muster *job)
 static int agree(struct muster *job)
 {
 	char why[MUSTER_WHY_MAX];
+	bool alike;
 	int err;
 
 	err = muster_settings_read(&job->settings, why, sizeof(why));
 	if (err)
 		muster_fail(job, err, "%s", why);
-	err = hello_exchange(job, err);
-	return err ? err : settings_exchange(job);
+	err = hello_exchange(job, err, &alike);
+	return err || alike ? err : settings_exchange(job);
 }
 
 static int device_open(struct muster *job, muster_dev_open *open)
@@ -220,6 +255,9 @@ static int join(struct muster *job, muster_dev_open *open)
 		offers_exchange(job, err);
 		return err;
 	}
+	/* Where time is not the system's none passes by polling. */
+	if (job->dev->ops->now_us)
+		job->spin_polls = 0;
 	err = offers_exchange(job, 0);
 	if (err)
 		goto err_close;

@@ -109,10 +109,12 @@ bool muster_progress(struct muster *job)
 
 /* ---- test and wait ----------------------------------------------------------------------- */
 
-static uint64_t now_us(void)
+static uint64_t now_us(const struct muster *job)
 {
 	struct timespec now;
 
+	if (job->dev->ops->now_us)
+		return job->dev->ops->now_us(job->dev);
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
 }
@@ -142,11 +144,11 @@ static void ask(struct muster_request *request)
 {
 	struct muster_comm *comm = request->comm;
 	struct muster_dev *dev = request->job->dev;
-	uint64_t end_us = now_us() + MUSTER_PROBE_US;
+	uint64_t end_us = now_us(request->job) + MUSTER_PROBE_US;
 
 	muster_channel_probe(comm);
 	while (request->state != MUSTER_REQUEST_DONE && muster_channel_silent(comm) &&
-	       now_us() < end_us)
+	       now_us(request->job) < end_us)
 		if (!muster_progress(request->job))
 			dev->ops->wait(dev, MUSTER_SLEEP_US);
 }
@@ -174,24 +176,30 @@ struct patience {
 	uint64_t doubt_us;	/* when to compare notes next */
 };
 
+/* Each rank asks all others: the more there are, the less often. */
+static uint64_t doubt_us(const struct muster_request *request)
+{
+	return MUSTER_DOUBT_US * (1 + (uint64_t)request->comm->size / MUSTER_DOUBT_RANKS);
+}
+
 /* Sleep a little. A wait that takes long asks the others; one that takes too long ends here. */
 static void doze(struct muster_request *request, struct patience *patience)
 {
 	struct muster *job = request->job;
 	uint64_t late_us = job->settings.late_us;
 	uint64_t sleep_us = MUSTER_SLEEP_US;
-	uint64_t now = now_us();
+	uint64_t now = now_us(job);
 
 	if (!patience->since_us) {
 		patience->since_us = now;
-		patience->doubt_us = now + MUSTER_DOUBT_US;
+		patience->doubt_us = now + doubt_us(request);
 	}
 	if (late_us && now - patience->since_us >= late_us) {
 		give_up(request);
 		return;
 	}
 	if (now >= patience->doubt_us) {
-		patience->doubt_us = now + MUSTER_DOUBT_US;
+		patience->doubt_us = now + doubt_us(request);
 		muster_channel_probe(request->comm);
 	}
 	if (late_us && late_us - (now - patience->since_us) < sleep_us)

@@ -56,6 +56,7 @@ struct test_node {
 	struct test_packet **inbox_end;
 	struct test_region regions[TEST_REGIONS_MAX];	/* key - 1 */
 	uint64_t lives;			/* regions so far */
+	uint32_t starts, keeps;		/* posted */
 	struct muster_cqe cqes[TEST_CQES_MAX];
 	uint32_t cqes_in, cqes_out;
 	struct test_packet *ring[TEST_RING_MAX];
@@ -412,6 +413,8 @@ static inline int test_post(struct muster_dev *dev, const struct muster_desc *de
 	struct test_node *node = test_lock(dev);
 	int err = 0;
 
+	node->starts += descs->kind == MUSTER_DESC_START;
+	node->keeps += !!(descs->flags & MUSTER_DESC_KEEP);
 	if (!node->world->one_queue)
 		err = muster_engine_post(node->engine, dev->address.vp, descs, nr, NULL);
 	else if (nr > TEST_QUEUE_MAX - (node->queue_in - node->queue_out))

@@ -113,8 +113,11 @@ static bool table_grow(struct muster_engine *engine, struct unit *unit, uint32_t
 struct entry *muster_entry_find(const struct context *ctx, uint32_t number, uint32_t pulse,
 				uint32_t slot)
 {
-	struct entry *entry = *bucket(ctx, number, pulse, slot);
+	struct entry *entry;
 
+	if (!ctx->arrivals[number % MUSTER_WINDOW].first)
+		return NULL;
+	entry = *bucket(ctx, number, pulse, slot);
 	while (entry && (entry->owner != ctx || entry->number != number ||
 			 entry->pulse != pulse || entry->slot != slot))
 		entry = entry->next_hashed;

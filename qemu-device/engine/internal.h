@@ -397,8 +397,14 @@ static inline struct peer *muster_member_peer(const struct context *ctx, uint32_
 
 	return peer ? &ctx->peers[peer - 1] : NULL;
 }
+struct peer *muster_member_first_met(struct context *ctx, uint32_t index);
 /* The same, made where there is none; it moves with the next. NULL: the context has failed. */
-struct peer *muster_member_meet(struct context *ctx, uint32_t index);
+static inline struct peer *muster_member_meet(struct context *ctx, uint32_t index)
+{
+	struct peer *peer = muster_member_peer(ctx, index);
+
+	return peer ? peer : muster_member_first_met(ctx, index);
+}
 
 /* failure.c */
 /* The first cause stays. other: MISMATCH, the culprit's signature; or NULL. */

@@ -116,12 +116,10 @@ static bool peers_grow(struct context *ctx)
 	return true;
 }
 
-struct peer *muster_member_meet(struct context *ctx, uint32_t index)
+struct peer *muster_member_first_met(struct context *ctx, uint32_t index)
 {
-	struct peer *peer = muster_member_peer(ctx, index);
+	struct peer *peer;
 
-	if (peer)
-		return peer;
 	if (ctx->nr_peers == ctx->peers_max && !peers_grow(ctx)) {
 		muster_context_starve(ctx);
 		return NULL;

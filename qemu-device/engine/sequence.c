@@ -191,7 +191,7 @@ static void end(struct context *ctx)
 		ctx->nr_ended++;
 	muster_sequence_stop(ctx);
 	muster_sequence_forget(ctx);
-	ctx->moved = true;
+	ctx->moved = ctx->queued;
 	ctx->engine->counters.sequences_ended++;
 	muster_credit_ended(ctx, ctx->base - 1);
 }

@@ -2,9 +2,10 @@
 /*
  * dst - run seeds of the simulated world (dst.h).
  *
- * usage: dst [--trace] SEED
- *        dst [--trace] --seeds FIRST COUNT
+ * usage: dst [--trace] [--library] SEED
+ *        dst [--trace] [--library] --seeds FIRST COUNT
  *
+ * --library: the ranks run libmuster; else they post descriptors themselves.
  * Prints one line when all is well. For a seed that fails: what was wrong, the
  * plan that it stands for, and how to replay it. Every 64th seed runs twice and
  * must go exactly the same way. Exit status 0, 1 (a seed failed), 2 (usage).
@@ -26,8 +27,8 @@ struct totals {
 
 static int usage(void)
 {
-	fprintf(stderr, "usage: dst [--trace] SEED\n"
-			"       dst [--trace] --seeds FIRST COUNT\n");
+	fprintf(stderr, "usage: dst [--trace] [--library] SEED\n"
+			"       dst [--trace] [--library] --seeds FIRST COUNT\n");
 	return 2;
 }
 
@@ -43,7 +44,8 @@ static void show(const struct dst_world *w, uint64_t seed)
 {
 	printf("seed %" PRIu64 " failed %s\n", seed, w->why);
 	dst_plan_print(&w->plan);
-	printf("  replay: make dst SEED=%" PRIu64 " TRACE=1\n", seed);
+	printf("  replay: make dst SEED=%" PRIu64 " TRACE=1%s\n", seed,
+	       w->library ? " LIBRARY=1" : "");
 	fflush(stdout);
 }
 
@@ -79,7 +81,7 @@ static double seconds(void)
 	return t.tv_sec + 1e-9 * t.tv_nsec;
 }
 
-static int run_seeds(uint64_t first, uint64_t count, bool trace)
+static int run_seeds(uint64_t first, uint64_t count, bool trace, bool library)
 {
 	struct dst_world *w = dst_world_new();
 	struct totals totals = { 0 };
@@ -90,6 +92,7 @@ static int run_seeds(uint64_t first, uint64_t count, bool trace)
 		return 1;
 	}
 	w->trace = trace;
+	w->library = library;
 	for (uint64_t seed = first; seed - first < count; seed++)
 		run_seed(w, seed, &totals);
 	printf("dst: seeds %" PRIu64 " to %" PRIu64 ": %" PRIu64 " failed; %" PRIu64 " events, %" PRIu64 " packets, %" PRIu64 " faults; %.0f seeds/s\n",
@@ -102,11 +105,12 @@ static int run_seeds(uint64_t first, uint64_t count, bool trace)
 int main(int argc, char **argv)
 {
 	static const struct option options[] = {
+		{ "library", no_argument, NULL, 'l' },
 		{ "seeds", no_argument, NULL, 's' },
 		{ "trace", no_argument, NULL, 't' },
 		{ NULL, 0, NULL, 0 },
 	};
-	bool many = false, trace = false;
+	bool many = false, trace = false, library = false;
 	uint64_t first, count = 1;
 	int option;
 
@@ -115,11 +119,13 @@ int main(int argc, char **argv)
 			many = true;
 		else if (option == 't')
 			trace = true;
+		else if (option == 'l')
+			library = true;
 		else
 			return usage();
 	}
 	if (argc - optind != 1 + many || !number(argv[optind], &first) ||
 	    (many && (!number(argv[optind + 1], &count) || !count)))
 		return usage();
-	return run_seeds(first, count, trace);
+	return run_seeds(first, count, trace, library);
 }

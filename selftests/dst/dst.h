@@ -12,6 +12,8 @@
  *   host.c       a rank's program: posts, takes completions, judges them, closes
  *   message.c    its point-to-point messages
  *   op.c         operations: schedules, data, and the result that is expected
+ *   process.c    instead of host.c: ranks that run the library, as coroutines; its device
+ *   program.c    what they call
  */
 #ifndef MUSTER_DST_H
 #define MUSTER_DST_H
@@ -26,6 +28,9 @@
 #include "ring.h"
 #include "schedule.h"
 
+struct muster;
+struct dst_process;
+
 enum dst_limit {
 	DST_NODES_MAX = 8,
 	DST_RANKS_MAX = 8,
@@ -34,6 +39,7 @@ enum dst_limit {
 	DST_MESSAGES_MAX = 20,		/* of one member in a communicator */
 	DST_CQ_MAX = 64,
 	DST_WINDOWS_MAX = 4,
+	DST_REGIONS_MAX = 256,		/* of a process */
 	DST_RING_BYTES = MUSTER_RING_BYTES_MIN,
 	DST_ARENA_BYTES = 64 << 20,	/* buffers of all ranks */
 	DST_EVENTS_MAX = 4000000,	/* of one run */
@@ -173,6 +179,7 @@ struct dst_rank {
 	struct muster_cqe cq[DST_CQ_MAX];
 	uint32_t cq_head, cq_tail;
 	struct dst_part parts[DST_COMMS_MAX];
+	struct dst_process *process;	/* runs the library; NULL: host.c is its program */
 };
 
 /* One end of a link. */
@@ -243,6 +250,7 @@ struct dst_world {
 	uint64_t now_us;
 	uint64_t hash;			/* of all that happened */
 	bool trace;
+	bool library;			/* ranks run it */
 	bool failed;
 	char why[DST_WHY_MAX];
 	uint64_t nr_events, nr_packets, nr_faults;
@@ -279,6 +287,7 @@ __attribute__((format(printf, 2, 3))) void dst_say(struct dst_world *w, const ch
 uint8_t *dst_memory(struct dst_world *w, size_t bytes);
 void dst_step_at(struct dst_node *node, uint64_t at_us);
 void dst_turn_at(struct dst_rank *rank, uint64_t at_us);
+bool dst_rank_finished(const struct dst_rank *rank);
 
 /* net.c */
 void dst_net_begin(struct dst_world *w);
@@ -310,6 +319,24 @@ bool dst_host_finished(const struct dst_rank *rank);
 void dst_host_turn(struct dst_rank *rank);
 void dst_host_close(struct dst_rank *rank, uint32_t comm);
 void dst_host_abort(struct dst_rank *rank, uint32_t comm);
+
+/* process.c: a rank that runs the library. It sleeps where its device waits. */
+int dst_process_begin(struct dst_rank *rank, void (*main)(struct dst_process *process));
+void dst_process_end(struct dst_rank *rank);
+void dst_process_turn(struct dst_rank *rank);
+bool dst_process_finished(const struct dst_rank *rank);
+void dst_process_deliver(struct dst_rank *rank, const struct muster_packet *packet,
+			 const void *payload);
+/* Where a range of its memory lies; NULL: it is not, or not wholly, registered for that. */
+uint8_t *dst_process_range(struct dst_rank *rank, uint32_t key, uint64_t addr, uint64_t len,
+			   bool write);
+/* For what runs in it. */
+struct dst_rank *dst_process_rank(struct dst_process *process);
+void dst_process_sleep(struct dst_process *process, uint64_t us);
+int dst_process_join(struct dst_process *process, struct muster **job);
+
+/* program.c */
+void dst_program(struct dst_process *process);
 
 /* message.c */
 void dst_messages_make(struct dst_world *w, struct dst_comm *comm);

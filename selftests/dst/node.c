@@ -56,6 +56,13 @@ static uint8_t *range(struct dst_node *node, uint16_t vp, uint32_t key, uint64_t
 	uint8_t *p = NULL;
 
 	node->activity++;
+	if (w->library) {
+		p = dst_process_range(rank_of(node, vp), key, addr, len, write);
+		if (!p)
+			dst_fail(w, "node %u: access to %" PRIu64 " bytes of key %u, which are not registered for it",
+				 node->index, len, key);
+		return p;
+	}
 	if (call && call->refused)
 		return NULL;
 	if (call && call->live)
@@ -130,6 +137,9 @@ static const void *world_peer_map(void *opaque, uint32_t peer, uint16_t vp, uint
 	node->activity++;
 	if (peer >= node->world->plan.nodes)
 		return NULL;
+	if (node->world->library)
+		return dst_process_range(rank_of(&node->world->nodes[peer], vp), key, addr, len,
+					 false);
 	call = call_of(rank_of(&node->world->nodes[peer], vp), key, &region);
 	if (!call || !call->live)
 		return NULL;
@@ -191,7 +201,9 @@ static int world_deliver(void *opaque, uint16_t vp, const struct muster_packet *
 	struct dst_node *node = opaque;
 	struct dst_rank *rank = rank_of(node, vp);
 
-	if (rank)
+	if (rank && rank->process)
+		dst_process_deliver(rank, packet, payload);
+	else if (rank)
 		dst_message_deliver(rank, packet, payload);
 	else
 		dst_fail(node->world, "node %u: a message for VP %u, which there is not",
@@ -320,7 +332,7 @@ static void leave(struct dst_node *node)
 	struct dst_world *w = node->world;
 
 	for (uint32_t i = 0; i < node->nr_ranks; i++)
-		if (!dst_host_finished(node->ranks[i]))
+		if (!dst_rank_finished(node->ranks[i]))
 			return;
 	node->left = true;
 	for (uint32_t i = 0; i < w->plan.nodes; i++)

@@ -225,6 +225,14 @@ static void settle_cause(struct dst_world *w)
 	}
 }
 
+/* Its ranks make communicators by themselves, and forged packets may find one that is closed. */
+static void plan_for_library(struct dst_plan *plan)
+{
+	plan->comms = 0;
+	plan->cause = DST_NONE;
+	plan->forge = 0;
+}
+
 static void begin(struct dst_world *w, uint64_t seed)
 {
 	w->now_us = w->order = w->nr_events = w->nr_packets = w->nr_faults = 0;
@@ -236,13 +244,16 @@ static void begin(struct dst_world *w, uint64_t seed)
 	w->host.state = seed ^ 0x686f7374;
 	w->data.state = seed ^ 0x64617461;
 	dst_plan_make(&w->plan, seed);
+	if (w->library)
+		plan_for_library(&w->plan);
 	w->job = 1 + dst_below(&w->data, 255);
 	w->job_key = dst_draw(&w->data);
 	place_ranks(w);
 	for (uint32_t c = 0; c < w->plan.comms; c++)
 		if (draw_comm(w, &w->comms[c]))
 			return;
-	settle_cause(w);
+	if (!w->library)
+		settle_cause(w);
 	dst_net_begin(w);
 	for (uint32_t n = 0; n < w->plan.nodes; n++) {
 		int err = dst_node_begin(&w->nodes[n]);
@@ -251,8 +262,11 @@ static void begin(struct dst_world *w, uint64_t seed)
 			dst_fail(w, "node %u: the engine cannot begin: %d", n, err);
 		dst_step_at(&w->nodes[n], 1);
 	}
-	for (uint32_t r = 0; r < w->plan.ranks; r++)
+	for (uint32_t r = 0; r < w->plan.ranks; r++) {
+		if (w->library && dst_process_begin(&w->ranks[r], dst_program))
+			dst_fail(w, "rank %u: no memory for its process", r);
 		dst_turn_at(&w->ranks[r], 1);
+	}
 }
 
 /* ---- taking events ------------------------------------------------------------------- */
@@ -316,7 +330,10 @@ static void take(struct dst_world *w, const struct dst_event *event)
 		if (rank->turn_us != event->at_us)
 			return;
 		rank->turn_us = UINT64_MAX;
-		dst_host_turn(rank);
+		if (rank->process)
+			dst_process_turn(rank);
+		else
+			dst_host_turn(rank);
 		break;
 	case DST_EVENT_FRAME:
 		dst_net_arrive(node, event->other, event->parcel);
@@ -336,10 +353,15 @@ static void take(struct dst_world *w, const struct dst_event *event)
 	}
 }
 
+bool dst_rank_finished(const struct dst_rank *rank)
+{
+	return rank->process ? dst_process_finished(rank) : dst_host_finished(rank);
+}
+
 static bool finished(const struct dst_world *w)
 {
 	for (uint32_t r = 0; r < w->plan.ranks; r++)
-		if (!w->ranks[r].node->dead && !dst_host_finished(&w->ranks[r]))
+		if (!w->ranks[r].node->dead && !dst_rank_finished(&w->ranks[r]))
 			return false;
 	for (uint32_t i = 0; i < w->plan.nodes; i++)
 		if (!w->nodes[i].dead && !dst_node_has_told(&w->nodes[i]))
@@ -353,6 +375,8 @@ static void fail_late(struct dst_world *w)
 	for (uint32_t r = 0; r < w->plan.ranks; r++) {
 		const struct dst_rank *rank = &w->ranks[r];
 
+		if (rank->process && !dst_process_finished(rank))
+			dst_fail(w, "rank %u has not come to its end", r);
 		for (uint32_t c = 0; c < w->plan.comms && !rank->node->dead; c++) {
 			const struct dst_part *part = &rank->parts[c];
 			struct muster_context_state s = { 0 };
@@ -413,6 +437,8 @@ static void end(struct dst_world *w)
 	}
 	for (uint32_t n = 0; n < w->plan.nodes; n++)
 		dst_node_end(&w->nodes[n]);
+	for (uint32_t r = 0; r < w->plan.ranks; r++)
+		dst_process_end(&w->ranks[r]);
 	for (uint32_t c = 0; c < w->plan.comms; c++) {
 		struct dst_comm *comm = &w->comms[c];
 

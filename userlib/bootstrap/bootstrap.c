@@ -228,6 +228,38 @@ static int stream_read(int fd, void *to, size_t len, uint64_t end_us)
 	return 0;
 }
 
+/* The same of a head, and the descriptor that may come with it. */
+static int head_read(int fd, struct muster_frame *head, int *passed, uint64_t end_us)
+{
+	union {
+		struct cmsghdr head;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} control;
+	struct iovec part = { head, sizeof(*head) };
+	struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control,
+				  .msg_controllen = CMSG_LEN(sizeof(int)) };
+	struct pollfd pfd = { .fd = fd, .events = POLLIN };
+	const struct cmsghdr *came;
+	uint64_t now;
+	ssize_t n;
+
+	do {
+		now = end_us == UINT64_MAX ? 0 : now_us();
+		if (now >= end_us)
+			return -ETIMEDOUT;
+	} while (poll(&pfd, 1, now ? (int)((end_us - now) / 1000 + 1) : -1) <= 0);
+	n = recvmsg(fd, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+	if (n < 0 && (errno == EINTR || errno == EAGAIN || errno == ENOTSOCK))
+		n = 0;		/* not a socket, or nothing after all */
+	else if (n <= 0)
+		return -ECONNRESET;
+	came = n ? CMSG_FIRSTHDR(&message) : NULL;
+	if (came && came->cmsg_level == SOL_SOCKET && came->cmsg_type == SCM_RIGHTS &&
+	    came->cmsg_len == CMSG_LEN(sizeof(int)))
+		memcpy(passed, CMSG_DATA(came), sizeof(int));
+	return stream_read(fd, (char *)head + n, sizeof(*head) - n, end_us);
+}
+
 static int stream_write(int fd, const void *from, size_t len)
 {
 	while (len) {
@@ -277,28 +309,67 @@ static int frame_fail(struct bootstrap *boot, const struct muster_frame *head)
 	return -(int)error;
 }
 
-/* One frame of the expected kind and length, or the reason why not. */
-static int frame_receive(struct bootstrap *boot, int kind, void *data, size_t bytes,
-			 uint64_t end_us)
+/* The data of a frame, after its head, or in the memory that came with that. */
+static int data_read(struct bootstrap *boot, const struct muster_frame *head, int shared_fd,
+		     void *data, size_t bytes)
+{
+	size_t done = 0;
+	ssize_t n = 1;
+
+	if (le16toh(head->kind) != MUSTER_FRAME_SHARED)
+		return stream_read(boot->fd, data, bytes, UINT64_MAX);
+	if (shared_fd < 0)
+		return -EMFILE;
+	while (done < bytes && n > 0) {
+		n = pread(shared_fd, (char *)data + done, bytes - done, done);
+		done += n > 0 ? n : 0;
+	}
+	return done < bytes ? -EIO : 0;
+}
+
+static bool expected(const struct muster_frame *head, int kind, size_t bytes)
+{
+	int is = le16toh(head->kind);
+
+	return le32toh(head->magic) == MUSTER_FRAME_MAGIC &&
+	       le16toh(head->version) == MUSTER_FRAME_VERSION && le32toh(head->bytes) == bytes &&
+	       (is == kind || (is == MUSTER_FRAME_SHARED && kind == MUSTER_FRAME_GATHERED));
+}
+
+static int frame_take(struct bootstrap *boot, int kind, void *data, size_t bytes, int *shared_fd,
+		      uint64_t end_us)
 {
 	struct muster_frame head;
-	int err = stream_read(boot->fd, &head, sizeof(head), end_us);
+	int err = head_read(boot->fd, &head, shared_fd, end_us);
 
 	if (!err && le32toh(head.magic) == MUSTER_FRAME_MAGIC &&
 	    le16toh(head.kind) == MUSTER_FRAME_FAIL)
 		return frame_fail(boot, &head);
-	if (!err && (le32toh(head.magic) != MUSTER_FRAME_MAGIC ||
-		     le16toh(head.version) != MUSTER_FRAME_VERSION ||
-		     le16toh(head.kind) != kind || le32toh(head.bytes) != bytes))
+	if (!err && !expected(&head, kind, bytes))
 		return fail(boot, -EPROTO, "what came over MUSTER_RENDEZVOUS is not version %d of "
 			    "the rendezvous: all ranks need the same libmuster",
 			    MUSTER_FRAME_VERSION);
 	if (!err)
-		err = stream_read(boot->fd, data, bytes, UINT64_MAX);
+		err = data_read(boot, &head, *shared_fd, data, bytes);
+	if (err == -EMFILE)
+		return fail(boot, err, "no descriptor is free for what the ranks say: raise the limit "
+			    "of open files (ulimit -n)");
 	if (err == -ETIMEDOUT)
 		return fail(boot, err, "rank 0 answered, but the job did not gather within %.3g s",
 			    boot->deadline_us / 1e6);
 	return err ? fail(boot, err, "rank 0 has died or left the job") : 0;
+}
+
+/* One frame of the expected kind and length, or the reason why not. */
+static int frame_receive(struct bootstrap *boot, int kind, void *data, size_t bytes,
+			 uint64_t end_us)
+{
+	int shared_fd = -1;
+	int err = frame_take(boot, kind, data, bytes, &shared_fd, end_us);
+
+	if (shared_fd >= 0)
+		close(shared_fd);
+	return err;
 }
 
 static int same_user(struct bootstrap *boot)

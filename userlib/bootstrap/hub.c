@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -29,6 +30,7 @@ struct conn {
 	int pidfd;
 	pid_t pid;
 	bool local;
+	bool shares;		/* can be given memory */
 	bool known;		/* has said hello */
 	bool gone;
 	bool ready;		/* its piece is complete */
@@ -50,6 +52,7 @@ struct muster_hub {
 	uint8_t *pieces;	/* size * piece_len */
 	void *local_out;	/* where the owner's own reply goes */
 	struct muster_frame reply;
+	int shared_fd;		/* the pieces once more, for those that can be given them; -1 */
 	struct conn *conns;	/* size + MUSTER_HUB_STRANGERS_MAX */
 	struct pollfd *fds;	/* two a connection, and one */
 	char why[MUSTER_HUB_WHY_MAX];
@@ -66,9 +69,14 @@ static struct muster_frame frame_make(const struct muster_hub *hub, int kind, si
 	};
 }
 
-static size_t reply_len(const struct muster_hub *hub)
+static bool is_shared(const struct muster_hub *hub, const struct conn *conn)
 {
-	return sizeof(hub->reply) + le32toh(hub->reply.bytes);
+	return hub->shared_fd >= 0 && conn->shares;
+}
+
+static size_t reply_len(const struct muster_hub *hub, const struct conn *conn)
+{
+	return sizeof(hub->reply) + (is_shared(hub, conn) ? 0 : le32toh(hub->reply.bytes));
 }
 
 int muster_hub_create(uint32_t size, struct muster_hub **result)
@@ -86,6 +94,7 @@ int muster_hub_create(uint32_t size, struct muster_hub **result)
 		goto err_free_conns;
 	hub->size = size;
 	hub->listen_fd = -1;
+	hub->shared_fd = -1;
 	*result = hub;
 	return 0;
 
@@ -113,6 +122,13 @@ static void listen_end(struct muster_hub *hub)
 	hub->listen_fd = -1;
 }
 
+static void shared_end(struct muster_hub *hub)
+{
+	if (hub->shared_fd >= 0)
+		close(hub->shared_fd);
+	hub->shared_fd = -1;
+}
+
 void muster_hub_destroy(struct muster_hub *hub)
 {
 	if (!hub)
@@ -120,6 +136,7 @@ void muster_hub_destroy(struct muster_hub *hub)
 	for (uint32_t i = 0; i < hub->nr_conns; i++)
 		conn_close(&hub->conns[i]);
 	listen_end(hub);
+	shared_end(hub);
 	free(hub->pieces);
 	free(hub->fds);
 	free(hub->conns);
@@ -194,7 +211,8 @@ int muster_hub_fail(struct muster_hub *hub, int error, const char *format, ...)
 	memcpy(say.why, hub->why, len);
 	for (uint32_t i = 0; i < hub->nr_conns; i++) {
 		struct conn *conn = &hub->conns[i];
-		bool inside = hub->phase == REPLYING && conn->sent && conn->sent < reply_len(hub);
+		bool inside = hub->phase == REPLYING && conn->sent &&
+			      conn->sent < reply_len(hub, conn);
 
 		/* Inside a reply there is no room for a sentence; the end of file must do. */
 		if (conn->fd >= 0 && !inside)
@@ -239,7 +257,8 @@ static bool conn_wants_read(const struct muster_hub *hub, const struct conn *con
 
 static bool conn_wants_write(const struct muster_hub *hub, const struct conn *conn)
 {
-	return hub->phase == REPLYING && conn->known && conn->sent < reply_len(hub);
+	return hub->phase == REPLYING && conn->known &&
+	       conn->sent < reply_len(hub, conn);
 }
 
 static void reply_end(struct muster_hub *hub)
@@ -251,8 +270,26 @@ static void reply_end(struct muster_hub *hub)
 			return;
 	}
 	hub->phase = COLLECTING;
+	shared_end(hub);
 	free(hub->pieces);
 	hub->pieces = NULL;
+}
+
+/* What would be written once for each rank is written once. Else they get it as bytes. */
+static void reply_share(struct muster_hub *hub, size_t bytes)
+{
+	size_t done = 0;
+	ssize_t n = 0;
+
+	if (bytes < MUSTER_HUB_SHARED_FROM)
+		return;
+	hub->shared_fd = memfd_create("muster-pieces", MFD_CLOEXEC);
+	while (hub->shared_fd >= 0 && n >= 0 && done < bytes) {
+		n = pwrite(hub->shared_fd, hub->pieces + done, bytes - done, done);
+		done += n > 0 ? n : 0;
+	}
+	if (n < 0)
+		shared_end(hub);
 }
 
 /* Every reply starts here: nothing is read before all of it has been written. */
@@ -270,6 +307,7 @@ static void reply_start(struct muster_hub *hub, int kind, size_t bytes)
 		conn->ready = false;
 	}
 	hub->nr_ready = 0;
+	reply_share(hub, bytes);
 	if (bytes && hub->local_out)
 		memcpy(hub->local_out, hub->pieces, bytes);
 	reply_end(hub);	/* there may be nobody but the owner */
@@ -398,6 +436,30 @@ static void conn_read(struct muster_hub *hub, struct conn *conn)
 		take_piece(hub, conn);
 }
 
+/* Where descriptors under way are limited, this one gets the bytes. */
+static ssize_t share(struct muster_hub *hub, struct conn *conn)
+{
+	struct muster_frame head = hub->reply;
+	union {
+		struct cmsghdr head;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} control = { .head = { .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS,
+				.cmsg_len = CMSG_LEN(sizeof(int)) } };
+	struct iovec part = { &head, sizeof(head) };
+	struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control,
+				  .msg_controllen = sizeof(control) };
+	ssize_t n;
+
+	head.kind = htole16(MUSTER_FRAME_SHARED);
+	memcpy(CMSG_DATA(&control.head), &hub->shared_fd, sizeof(int));
+	n = sendmsg(conn->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+	if (n < 0 && errno == ETOOMANYREFS) {
+		conn->shares = false;
+		errno = EAGAIN;
+	}
+	return n;
+}
+
 static void conn_write(struct muster_hub *hub, struct conn *conn)
 {
 	const size_t head_len = sizeof(hub->reply);
@@ -407,9 +469,12 @@ static void conn_write(struct muster_hub *hub, struct conn *conn)
 
 	if (conn->sent >= head_len) {
 		from = hub->pieces + (conn->sent - head_len);
-		want = reply_len(hub) - conn->sent;
+		want = reply_len(hub, conn) - conn->sent;
 	}
-	n = send(conn->fd, from, want, MSG_DONTWAIT | MSG_NOSIGNAL);
+	if (is_shared(hub, conn) && !conn->sent)
+		n = share(hub, conn);
+	else
+		n = send(conn->fd, from, want, MSG_DONTWAIT | MSG_NOSIGNAL);
 	if (n > 0)
 		conn->sent += n;
 	else if (errno != EAGAIN && errno != EINTR)
@@ -458,8 +523,8 @@ static void listen_accept(struct muster_hub *hub)
 		return;
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) || cred.uid != geteuid())
 		close(fd);	/* another user's: none of our ranks, so none of our errors */
-	else
-		muster_hub_add(hub, fd, cred.pid);
+	else if (!muster_hub_add(hub, fd, cred.pid))
+		hub->conns[hub->nr_conns - 1].shares = true;
 }
 
 /* Two entries a connection, in order, so that the answers are found again. */

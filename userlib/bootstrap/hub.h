@@ -2,7 +2,8 @@
 /*
  * The hub: where the ranks of a job meet before they can reach each other. It
  * serves one byte stream a rank, takes one piece of data from each and gives all
- * of them the pieces in order of rank. Rank 0 runs it inside its own calls
+ * of them the pieces in order of rank: over the stream, or if they are many, and the
+ * rank came to its own UNIX socket, as memory that it writes once. Rank 0 runs it inside its own calls
  * (bootstrap.c); a launcher runs it for ranks that share no kernel with it.
  *
  * Whatever goes wrong ends the hub and is told to everybody in the same sentence.
@@ -23,11 +24,12 @@ enum muster_hub_limit {
 	MUSTER_HUB_PIECE_MAX = 1 << 20,	/* bytes that one rank contributes to one gather */
 	MUSTER_HUB_ALL_MAX = 64 << 20,	/* and all of them together */
 	MUSTER_HUB_STRANGERS_MAX = 16,	/* connections that have not said who they are */
+	MUSTER_HUB_SHARED_FROM = 16 << 10, /* bytes of all pieces that are passed as memory */
 	MUSTER_HUB_WHY_MAX = 512,	/* bytes of a sentence, with its NUL */
 };
 
 #define MUSTER_FRAME_MAGIC	0x7473756du	/* "must" */
-#define MUSTER_FRAME_VERSION	1
+#define MUSTER_FRAME_VERSION	2
 
 enum muster_frame_kind {
 	MUSTER_FRAME_HELLO = 1,		/* rank to hub: rank and size */
@@ -35,6 +37,7 @@ enum muster_frame_kind {
 	MUSTER_FRAME_PIECE = 3,		/* rank to hub, with data */
 	MUSTER_FRAME_GATHERED = 4,	/* hub to rank, with all data by rank */
 	MUSTER_FRAME_FAIL = 5,		/* hub to rank, with a sentence; the stream ends */
+	MUSTER_FRAME_SHARED = 6,	/* as GATHERED; the data lies in memory that comes with it */
 };
 
 /* Head of everything that is said; little endian; `bytes` bytes follow. */
@@ -45,7 +48,7 @@ struct muster_frame {
 	__le32 rank;
 	__le32 size;
 	__le32 error;	/* FAIL: errno, positive */
-	__le32 bytes;
+	__le32 bytes;	/* SHARED: in that memory; nothing follows */
 };
 
 _Static_assert(sizeof(struct muster_frame) == 24, "size");

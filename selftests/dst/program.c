@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * What simulated ranks do with the library: make communicators of communicators, run
+ * operations on them, several at once and in an order of their own, and free them. All draw
+ * the same numbers, so that all call the same; a result is compared with the plain sum.
+ */
+#include "dst.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "muster.h"
+
+enum {
+	COMMS_MAX = 4,
+	STEPS_MAX = 12,
+	COUNT_MAX = 6000,		/* some pulses */
+	PAUSE_US = 2000,
+};
+
+struct member_of {
+	struct muster_comm *comm;
+	uint32_t ranks;			/* a bit each */
+};
+
+struct program {
+	struct dst_process *process;
+	struct dst_world *world;
+	uint32_t rank;
+	struct dst_rng rng;		/* the same with all */
+	struct muster *job;
+	struct member_of comms[COMMS_MAX];
+	uint32_t nr;
+	uint32_t calls;
+};
+
+/* One operation under way. */
+struct call {
+	struct member_of of;
+	struct muster_request *request;
+	uint64_t count, seed;
+	int64_t *in, *out;
+};
+
+static void failed(struct program *program, const char *what, int err)
+{
+	dst_fail(program->world, "rank %u: %s: %d: %s", program->rank, what, err,
+		 muster_error(program->job));
+}
+
+static int64_t contribution(uint32_t rank, uint64_t seed, uint64_t i)
+{
+	struct dst_rng rng = { seed ^ (uint64_t)rank << 32 ^ i };
+
+	return (int64_t)(dst_draw(&rng) >> 8);
+}
+
+static void call_check(struct program *program, const struct call *call)
+{
+	for (uint64_t i = 0; i < call->count; i++) {
+		int64_t sum = 0;
+
+		for (uint32_t r = 0; r < program->world->plan.ranks; r++)
+			if (call->of.ranks >> r & 1)
+				sum += contribution(r, call->seed, i);
+		if (sum != call->out[i]) {
+			dst_fail(program->world, "rank %u: element %" PRIu64 " of a sum is wrong",
+				 program->rank, i);
+			return;
+		}
+	}
+}
+
+static void call_start(struct program *program, struct call *call)
+{
+	int err;
+
+	call->in = malloc(call->count * sizeof(*call->in));
+	call->out = malloc(call->count * sizeof(*call->out));
+	for (uint64_t i = 0; i < call->count; i++)
+		call->in[i] = contribution(program->rank, call->seed, i);
+	err = muster_allreduce_start(call->of.comm, call->in, call->out, call->count, MUSTER_I64,
+				     MUSTER_SUM, &call->request);
+	if (err)
+		failed(program, "a start", err);
+}
+
+static void call_end(struct program *program, struct call *call)
+{
+	int err = call->request ? muster_wait(call->request) : 0;
+
+	if (err)
+		failed(program, "a sum", err);
+	else if (call->request)
+		call_check(program, call);
+	free(call->in);
+	free(call->out);
+}
+
+/* On one or two communicators at once; half of the ranks begin with the other one. */
+static void sums(struct program *program)
+{
+	struct call calls[2];
+	uint32_t nr = 1 + dst_below(&program->rng, program->nr > 1 ? 2 : 1);
+	uint32_t first = dst_below(&program->rng, program->nr);
+	uint32_t bound = dst_below(&program->rng, 3) ? 8 : COUNT_MAX;
+
+	for (uint32_t i = 0; i < nr; i++)
+		calls[i] = (struct call){
+			.of = program->comms[(first + i) % program->nr],
+			.count = 1 + dst_below(&program->rng, bound),
+			.seed = dst_draw(&program->rng),
+		};
+	for (uint32_t i = 0; i < nr; i++)
+		call_start(program, &calls[(i + program->rank) % nr]);
+	for (uint32_t i = 0; i < nr; i++)
+		call_end(program, &calls[i]);
+}
+
+/* Of those that are kept all have all ranks, so that all know what to call. */
+static void dup_make(struct program *program)
+{
+	struct member_of *parent = &program->comms[dst_below(&program->rng, program->nr)];
+	enum muster_offload offload = dst_below(&program->rng, 2);
+	struct member_of made = { .ranks = parent->ranks };
+	int err;
+
+	if (program->nr == COMMS_MAX)
+		return;
+	err = muster_comm_dup(parent->comm, &made.comm);
+	if (err) {
+		failed(program, "a duplicate", err);
+		return;
+	}
+	muster_comm_offload(made.comm, offload);
+	program->comms[program->nr++] = made;
+}
+
+static void newest_free(struct program *program)
+{
+	if (program->nr > 1)
+		muster_comm_free(program->comms[--program->nr].comm);
+}
+
+/* A sum in one that part of the ranks make, and free again. */
+static void part_sum(struct program *program, struct muster_comm *comm, uint32_t ranks,
+		     uint64_t seed)
+{
+	struct call call = { .of = { comm, ranks }, .count = 1 + seed % 50, .seed = seed };
+
+	call_start(program, &call);
+	call_end(program, &call);
+	muster_comm_free(comm);
+}
+
+static void split(struct program *program)
+{
+	uint32_t colours = 1 + dst_below(&program->rng, 3), ranks = 0;
+	uint64_t shift = dst_draw(&program->rng), seed = dst_draw(&program->rng);
+	struct muster_comm *comm;
+	int err;
+
+#define COLOUR(rank) ((shift >> 4 * (rank)) % colours)
+	for (uint32_t r = 0; r < program->world->plan.ranks; r++)
+		ranks |= (COLOUR(r) == COLOUR(program->rank)) << r;
+	err = muster_comm_split(program->comms[0].comm, (int32_t)COLOUR(program->rank), 0, &comm);
+#undef COLOUR
+	if (err)
+		failed(program, "a split", err);
+	else
+		part_sum(program, comm, ranks, seed);
+}
+
+static void group(struct program *program)
+{
+	uint32_t ranks = dst_draw(&program->rng) & ((1u << program->world->plan.ranks) - 1);
+	uint32_t tag = dst_below(&program->rng, 100), list[DST_RANKS_MAX], nr = 0;
+	uint64_t seed = dst_draw(&program->rng);
+	struct muster_comm *comm;
+	int err;
+
+	if (!(ranks >> program->rank & 1))
+		return;
+	for (uint32_t r = 0; r < program->world->plan.ranks; r++)
+		if (ranks >> r & 1)
+			list[nr++] = r;
+	err = muster_comm_create_group(program->comms[0].comm, nr, list, tag, &comm);
+	if (err)
+		failed(program, "a group", err);
+	else
+		part_sum(program, comm, ranks, seed);
+}
+
+static void step(struct program *program)
+{
+	struct dst_world *w = program->world;
+
+	if (dst_below(&w->host, 2))
+		dst_process_sleep(program->process, dst_below(&w->host, PAUSE_US));
+	switch (dst_below(&program->rng, 6)) {
+	case 0:
+		dup_make(program);
+		break;
+	case 1:
+		newest_free(program);
+		break;
+	case 2:
+		split(program);
+		break;
+	case 3:
+		group(program);
+		break;
+	default:
+		sums(program);
+	}
+}
+
+void dst_program(struct dst_process *process)
+{
+	struct dst_rank *rank = dst_process_rank(process);
+	struct program program = {
+		.process = process, .world = rank->world, .rank = rank->index,
+		.rng = { rank->world->plan.seed ^ 0x70726f67 },
+	};
+	uint32_t steps = 1 + dst_below(&program.rng, STEPS_MAX);
+	int err = dst_process_join(process, &program.job);
+
+	if (err) {
+		failed(&program, "joining", err);
+		return;
+	}
+	program.comms[program.nr++] = (struct member_of){
+		muster_world(program.job), (1u << rank->world->plan.ranks) - 1,
+	};
+	while (steps-- && !program.world->failed)
+		step(&program);
+	muster_finalize(program.job);
+	dst_say(program.world, "rank %u has come to its end", program.rank);
+}
