@@ -38,7 +38,8 @@ enum muster_library_limit {
 	MUSTER_SLEEP_US = 10000,	/* and how long, at most */
 	MUSTER_LEAVE_SLEEPS = 50,	/* such sleeps at most, to say good-bye */
 	MUSTER_PROBE_US = 200000,	/* how long ranks have to say where they are */
-	MUSTER_DOUBT_US = 1000000,	/* waits this long: compare notes with the others */
+	MUSTER_DOUBT_US = 1000000,	/* waits this long: compare notes with the others; and */
+	MUSTER_DOUBT_RANKS = 64,	/* as long again for each so many of them */
 	MUSTER_WHY_MAX = 192,
 };
 
@@ -88,7 +89,7 @@ struct muster {
 	uint32_t nr_comms;
 	uint32_t ids_from;		/* all context ids below are in use here */
 	uint32_t lives;			/* the last life that a communicator of this rank had */
-	struct muster_link *links;	/* by rank (link.c) */
+	struct muster_credits *links;	/* by rank (link.c) */
 	uint32_t link_floor;		/* credits of each that are never lent */
 	uint32_t link_hand;		/* whom to ask next for what was lent */
 	uint32_t link_clock;		/* messages read so far */
@@ -491,7 +492,7 @@ struct muster_control {
 };
 
 /* Of each rank of the job; what it says that another has sent is never more than that. */
-struct muster_link {
+struct muster_credits {
 	uint32_t sent;		/* messages that it was sent */
 	uint32_t limit;		/* it takes so many in all */
 	uint32_t read;		/* messages of its own that were read here, or never will be */

@@ -44,7 +44,7 @@ int muster_links_open(struct muster *job)
 		job->link_floor = MUSTER_LINK_FLOOR_MAX;
 	job->ring_free -= others * (job->link_floor + MUSTER_LINK_REPORTS);
 	for (uint32_t rank = 0; rank < job->oob.size; rank++) {
-		struct muster_link *link = &job->links[rank];
+		struct muster_credits *link = &job->links[rank];
 
 		link->limit = link->told = link->window = job->link_floor;
 	}
@@ -72,7 +72,7 @@ void muster_link_sent(struct muster *job, uint32_t rank, int32_t nr)
 /* A credit report takes no credit: there are slots for as many as can be under way. */
 int muster_control_send(struct muster *job, uint32_t rank, struct muster_control *control)
 {
-	struct muster_link *link = &job->links[rank];
+	struct muster_credits *link = &job->links[rank];
 	const struct muster_address *to = &job->addresses[rank];
 	struct muster_desc desc = {
 		.kind = MUSTER_DESC_MP,
@@ -115,17 +115,17 @@ void muster_control_left(struct muster *job)
 
 /* ---- lending and recalling ----------------------------------------------------------------- */
 
-static void due(struct muster *job, struct muster_link *link)
+static void due(struct muster *job, struct muster_credits *link)
 {
 	link->due = true;
 	job->links_due = true;
 }
 
 /* One of the next few links that has borrowed and was silent for longer than this one. */
-static struct muster_link *lender_find(struct muster *job, const struct muster_link *wants)
+static struct muster_credits *lender_find(struct muster *job, const struct muster_credits *wants)
 {
 	for (int i = 0; i < MUSTER_LENDERS_TRIED; i++) {
-		struct muster_link *link = &job->links[job->link_hand++ % job->oob.size];
+		struct muster_credits *link = &job->links[job->link_hand++ % job->oob.size];
 
 		if (link != wants && !link->recalling && link->window > job->link_floor &&
 		    (int32_t)(wants->heard - link->heard) > (int32_t)wants->window)
@@ -134,10 +134,10 @@ static struct muster_link *lender_find(struct muster *job, const struct muster_l
 	return NULL;
 }
 
-static void recall(struct muster *job, const struct muster_link *wants)
+static void recall(struct muster *job, const struct muster_credits *wants)
 {
 	struct muster_control control = { .kind = MUSTER_CONTROL_RECALL };
-	struct muster_link *link = lender_find(job, wants);
+	struct muster_credits *link = lender_find(job, wants);
 
 	if (!link || muster_control_send(job, (uint32_t)(link - job->links), &control))
 		return;
@@ -146,7 +146,7 @@ static void recall(struct muster *job, const struct muster_link *wants)
 }
 
 /* Its half is used up: it gets more, and more than before, if there is some. */
-static void grow(struct muster *job, struct muster_link *link)
+static void grow(struct muster *job, struct muster_credits *link)
 {
 	uint32_t more = link->window;
 
@@ -162,7 +162,7 @@ static void grow(struct muster *job, struct muster_link *link)
 
 void muster_link_read(struct muster *job, uint32_t rank, uint32_t nr)
 {
-	struct muster_link *link = &job->links[rank];
+	struct muster_credits *link = &job->links[rank];
 
 	if (nr > link->told - link->read)	/* it cannot have sent more */
 		nr = link->told - link->read;
@@ -176,7 +176,7 @@ void muster_link_read(struct muster *job, uint32_t rank, uint32_t nr)
 }
 
 /* We were asked to give back all but the floor, besides the answer's own. */
-static void give_back(struct muster *job, struct muster_link *link)
+static void give_back(struct muster *job, struct muster_credits *link)
 {
 	struct muster_control control = { .kind = MUSTER_CONTROL_RETURN };
 	uint32_t limit = link->sent + 1 + job->link_floor;
@@ -191,7 +191,7 @@ static void give_back(struct muster *job, struct muster_link *link)
 	link->return_due = false;
 }
 
-static void returned(struct muster *job, struct muster_link *link, uint32_t limit, uint32_t epoch)
+static void returned(struct muster *job, struct muster_credits *link, uint32_t limit, uint32_t epoch)
 {
 	uint32_t window;
 
@@ -208,7 +208,7 @@ static void returned(struct muster *job, struct muster_link *link, uint32_t limi
 	due(job, link);
 }
 
-static void report(struct muster *job, struct muster_link *link)
+static void report(struct muster *job, struct muster_credits *link)
 {
 	struct muster_control control = { .kind = MUSTER_CONTROL_CREDIT };
 
@@ -223,7 +223,7 @@ void muster_links_flush(struct muster *job)
 		return;
 	job->links_due = false;
 	for (uint32_t rank = 0; rank < job->oob.size; rank++) {
-		struct muster_link *link = &job->links[rank];
+		struct muster_credits *link = &job->links[rank];
 
 		if (link->return_due)
 			give_back(job, link);
@@ -236,7 +236,7 @@ void muster_links_flush(struct muster *job)
 /* ---- receiving ----------------------------------------------------------------------------- */
 
 /* Nobody grants more than a ring could take; and what came late says less than is known. */
-static void limit_note(struct muster_link *link, const struct muster_control *control)
+static void limit_note(struct muster_credits *link, const struct muster_control *control)
 {
 	if (control->epoch == link->epoch_there &&
 	    control->limit - link->sent <= MUSTER_LINK_MAX &&
@@ -244,7 +244,7 @@ static void limit_note(struct muster_link *link, const struct muster_control *co
 		link->limit = control->limit;
 }
 
-static void recalled(struct muster *job, struct muster_link *link, uint8_t epoch)
+static void recalled(struct muster *job, struct muster_credits *link, uint8_t epoch)
 {
 	link->epoch_there = epoch + 1;
 	link->return_due = true;
@@ -253,7 +253,7 @@ static void recalled(struct muster *job, struct muster_link *link, uint8_t epoch
 
 void muster_control_receive(struct muster *job, uint32_t rank, const void *payload)
 {
-	struct muster_link *link = &job->links[rank];
+	struct muster_credits *link = &job->links[rank];
 	struct muster_control control;
 
 	memcpy(&control, payload, sizeof(control));
@@ -287,7 +287,7 @@ void muster_control_receive(struct muster *job, uint32_t rank, const void *paylo
 bool muster_link_agreement(struct muster *job, uint32_t rank, bool down, uint64_t key,
 			   struct muster_agreement *said)
 {
-	struct muster_link *link = &job->links[rank];
+	struct muster_credits *link = &job->links[rank];
 
 	if (!link->has[down] || link->early[down].key != key)
 		return false;

@@ -140,7 +140,7 @@ static void test_credits_outlive_communicators(void **state)
 	}
 	broadcast(world, 1, COUNT_MAX);
 	for (uint32_t i = 0; i < 2; i++) {
-		const struct muster_link *link = &world->jobs[i]->links[!i];
+		const struct muster_credits *link = &world->jobs[i]->links[!i];
 
 		assert_int_equal(world->jobs[!i]->links[i].sent, link->read);
 		for (int k = 0; k < MUSTER_COMM_BUCKETS; k++)

@@ -176,6 +176,12 @@ struct patience {
 	uint64_t doubt_us;	/* when to compare notes next */
 };
 
+/* Each rank asks all others: the more there are, the less often. */
+static uint64_t doubt_us(const struct muster_request *request)
+{
+	return MUSTER_DOUBT_US * (1 + (uint64_t)request->comm->size / MUSTER_DOUBT_RANKS);
+}
+
 /* Sleep a little. A wait that takes long asks the others; one that takes too long ends here. */
 static void doze(struct muster_request *request, struct patience *patience)
 {
@@ -186,14 +192,14 @@ static void doze(struct muster_request *request, struct patience *patience)
 
 	if (!patience->since_us) {
 		patience->since_us = now;
-		patience->doubt_us = now + MUSTER_DOUBT_US;
+		patience->doubt_us = now + doubt_us(request);
 	}
 	if (late_us && now - patience->since_us >= late_us) {
 		give_up(request);
 		return;
 	}
 	if (now >= patience->doubt_us) {
-		patience->doubt_us = now + MUSTER_DOUBT_US;
+		patience->doubt_us = now + doubt_us(request);
 		muster_channel_probe(request->comm);
 	}
 	if (late_us && late_us - (now - patience->since_us) < sleep_us)
