@@ -238,21 +238,24 @@ void muster_links_flush(struct muster *job)
 /* ---- receiving ----------------------------------------------------------------------------- */
 
 /*
- * Nobody grants more than a ring could take; and what came late says less than is known. What
- * came before its recall does not: the recall is over already.
+ * Nobody grants more than a ring could take; and what came late says less than is known. Who
+ * still asks for credits grants none: a recall that a grant has overtaken is over.
  */
 static void limit_note(struct muster_credits *link, const struct muster_control *control)
 {
-	if ((uint8_t)(control->epoch - link->epoch_there) == 1)
-		link->epoch_there = control->epoch;
-	if (control->epoch == link->epoch_there &&
-	    control->limit - link->sent <= MUSTER_LINK_MAX &&
-	    (int32_t)(control->limit - link->limit) > 0)
-		link->limit = control->limit;
+	if ((uint8_t)(control->epoch - link->epoch_there) > 1 ||
+	    control->limit - link->sent > MUSTER_LINK_MAX ||
+	    (int32_t)(control->limit - link->limit) <= 0)
+		return;
+	link->epoch_there = control->epoch;
+	link->limit = control->limit;
+	link->return_due = false;
 }
 
 static void recalled(struct muster *job, struct muster_credits *link, uint8_t epoch)
 {
+	if (link->epoch_there == (uint8_t)(epoch + 1))	/* overtaken by what ended it */
+		return;
 	link->epoch_there = epoch + 1;
 	link->return_due = true;
 	job->links_due = true;
