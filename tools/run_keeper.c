@@ -61,7 +61,7 @@ void run_launch_failed(struct run *run, uint32_t index, int why)
 	const char *program = run->options->argv[0];
 
 	if (why == -EMFILE || why == -ENFILE || why == -EAGAIN || why == -ENOMEM) {
-		char cure[128];
+		char cure[192];
 
 		limit_words(why, cure, sizeof(cure));
 		run_sink_print(&run->err, "muster-run: cannot start rank %u of %u: %s: %s\n", index,

@@ -105,28 +105,17 @@ err_free_hub:
 	return -ENOMEM;
 }
 
+static void fd_close(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}
+
 static void conn_close(struct conn *conn)
 {
-	if (conn->fd >= 0)
-		close(conn->fd);
-	if (conn->pidfd >= 0)
-		close(conn->pidfd);
-	conn->fd = -1;
-	conn->pidfd = -1;
-}
-
-static void listen_end(struct muster_hub *hub)
-{
-	if (hub->listen_fd >= 0)
-		close(hub->listen_fd);
-	hub->listen_fd = -1;
-}
-
-static void shared_end(struct muster_hub *hub)
-{
-	if (hub->shared_fd >= 0)
-		close(hub->shared_fd);
-	hub->shared_fd = -1;
+	fd_close(&conn->fd);
+	fd_close(&conn->pidfd);
 }
 
 void muster_hub_destroy(struct muster_hub *hub)
@@ -135,8 +124,8 @@ void muster_hub_destroy(struct muster_hub *hub)
 		return;
 	for (uint32_t i = 0; i < hub->nr_conns; i++)
 		conn_close(&hub->conns[i]);
-	listen_end(hub);
-	shared_end(hub);
+	fd_close(&hub->listen_fd);
+	fd_close(&hub->shared_fd);
 	free(hub->pieces);
 	free(hub->fds);
 	free(hub->conns);
@@ -219,7 +208,7 @@ int muster_hub_fail(struct muster_hub *hub, int error, const char *format, ...)
 			send(conn->fd, &say, sizeof(say.head) + len, MSG_DONTWAIT | MSG_NOSIGNAL);
 		conn_close(conn);
 	}
-	listen_end(hub);
+	fd_close(&hub->listen_fd);
 	return error;
 }
 
@@ -270,7 +259,7 @@ static void reply_end(struct muster_hub *hub)
 			return;
 	}
 	hub->phase = COLLECTING;
-	shared_end(hub);
+	fd_close(&hub->shared_fd);
 	free(hub->pieces);
 	hub->pieces = NULL;
 }
@@ -289,7 +278,7 @@ static void reply_share(struct muster_hub *hub, size_t bytes)
 		done += n > 0 ? n : 0;
 	}
 	if (n < 0)
-		shared_end(hub);
+		fd_close(&hub->shared_fd);
 }
 
 /* Every reply starts here: nothing is read before all of it has been written. */
@@ -319,7 +308,7 @@ static void conn_known(struct muster_hub *hub, struct conn *conn, uint32_t rank)
 	conn->rank = rank;
 	if (++hub->nr_known < hub->size)
 		return;
-	listen_end(hub);
+	fd_close(&hub->listen_fd);
 	reply_start(hub, MUSTER_FRAME_WELCOME, 0);
 }
 

@@ -3,8 +3,8 @@
  * The hub: where the ranks of a job meet before they can reach each other. It
  * serves one byte stream a rank, takes one piece of data from each and gives all
  * of them the pieces in order of rank: over the stream, or if they are many, and the
- * rank came to its own UNIX socket, as memory that it writes once. Rank 0 runs it inside its own calls
- * (bootstrap.c); a launcher runs it for ranks that share no kernel with it.
+ * rank came to its own UNIX socket, as memory that it writes once. Rank 0 runs it inside
+ * its own calls (bootstrap.c); a launcher runs it for ranks that share no kernel with it.
  *
  * Whatever goes wrong ends the hub and is told to everybody in the same sentence.
  * One thread at a time; only muster_hub_step() and muster_hub_gather() block.

@@ -4,8 +4,8 @@
  * any of them. So rank 0, which all connect to, puts what tells of each end, its socket
  * and its process, into one epoll, and everybody holds that: it is the kernel that tells,
  * whatever rank 0 is doing. A board, of which each rank writes some pages, says who has left
- * in good order, and how far it was in its contexts. When rank 0 has ended there is no such epoll any more: then who waits connects to
- * all others, a few at a time.
+ * in good order, and how far it was in its contexts. When rank 0 has ended there is no such
+ * epoll any more: then who waits connects to all others, a few at a time.
  */
 #include "mesh_internal.h"
 
