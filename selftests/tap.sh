@@ -92,9 +92,10 @@ status_of() {
 
 # within SECONDS COMMAND [ARGUMENT]...: repeat it until it succeeds. The seconds are those of a
 # machine that is not busy: while N times as many processes want to run as there are
-# processors, a second counts for 1/N of one.
+# processors, a second counts for 1/N of one. Nor is it slow: $MUSTER_PATIENCE says how many
+# times as long everything takes.
 within() {
-	tap_left=$(($1 * 1000))
+	tap_left=$(($1 * 1000 * ${MUSTER_PATIENCE:-1}))
 	shift
 	until "$@"; do
 		[ $tap_left -gt 0 ] || return 1

@@ -128,6 +128,16 @@ static void add_machine(struct args *args, const struct vm_qemu *qemu)
 	args_option(args, "-device", "virtio-rng-pci");
 }
 
+/* What else QEMU is told for this kernel, if there is such a file. */
+static void add_options(struct args *args, const struct vm_qemu *qemu)
+{
+	char words[256], *word, *rest;
+
+	read_line(qemu->config->dir, "options", words, sizeof(words));
+	for (word = strtok_r(words, " ", &rest); word; word = strtok_r(NULL, " ", &rest))
+		args_add(args, "%s", word);
+}
+
 static void add_port(struct args *args, const char *id, int fd, const char *name)
 {
 	args_add(args, "-chardev");
@@ -202,6 +212,7 @@ int vm_qemu_spawn(const struct vm_qemu *qemu, pid_t *pid)
 	int err = 0;
 
 	add_machine(&args, qemu);
+	add_options(&args, qemu);
 	add_ports(&args, qemu);
 	add_nics(&args, qemu);
 	if (qemu->config->count_instructions)

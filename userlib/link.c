@@ -87,11 +87,9 @@ int muster_control_send(struct muster *job, uint32_t rank, struct muster_control
 		.length = sizeof(*control),
 	};
 	uint32_t credits = control->kind != MUSTER_CONTROL_CREDIT;
-	/* The last one is for the answer to a recall: until it comes, no more are given. */
-	uint32_t kept = credits && control->kind != MUSTER_CONTROL_RETURN;
 	int err;
 
-	if (job->controls_open == MUSTER_CONTROLS_OPEN || link->limit - link->sent < credits + kept)
+	if (job->controls_open == MUSTER_CONTROLS_OPEN || link->limit - link->sent < credits)
 		return -EAGAIN;
 	/* While it is asked to give back, a limit that grants nothing. */
 	control->limit = link->recalling ? link->read : link->read + link->window;
@@ -160,6 +158,24 @@ static void grow(struct muster *job, struct muster_credits *link)
 	job->ring_free -= more;
 }
 
+/* So many it may still send. Unasked when its answer crosses with what we made of its silence. */
+static void returned(struct muster *job, struct muster_credits *link, uint32_t limit, uint32_t epoch)
+{
+	uint32_t window = limit - link->read;
+
+	if ((uint8_t)epoch != link->epoch || window > link->told - link->read)
+		return;
+	link->told = limit;
+	if (link->recalling) {
+		if (window < job->link_floor)
+			window = job->link_floor;
+		job->ring_free += link->window - window;
+		link->window = window;
+	}
+	link->recalling = false;
+	due(job, link);
+}
+
 void muster_link_read(struct muster *job, uint32_t rank, uint32_t nr)
 {
 	struct muster_credits *link = &job->links[rank];
@@ -168,6 +184,9 @@ void muster_link_read(struct muster *job, uint32_t rank, uint32_t nr)
 		nr = link->told - link->read;
 	link->read += nr;
 	link->heard = job->link_clock += nr;
+	/* Who has used all that it had has nothing to give back, nor to say so with. */
+	if (link->recalling && link->read == link->told)
+		returned(job, link, link->told, link->epoch);
 	if (link->recalling || link->told - link->read > link->window / 2)
 		return;
 	if (!link->due)
@@ -189,23 +208,6 @@ static void give_back(struct muster *job, struct muster_credits *link)
 		return;
 	link->limit = limit;
 	link->return_due = false;
-}
-
-static void returned(struct muster *job, struct muster_credits *link, uint32_t limit, uint32_t epoch)
-{
-	uint32_t window;
-
-	if (!link->recalling || (uint8_t)epoch != link->epoch ||
-	    limit - link->read > link->told - link->read)
-		return;
-	link->recalling = false;
-	link->told = limit;
-	window = limit - link->read;
-	if (window < job->link_floor)
-		window = job->link_floor;
-	job->ring_free += link->window - window;
-	link->window = window;
-	due(job, link);
 }
 
 static void report(struct muster *job, struct muster_credits *link)
@@ -235,9 +237,14 @@ void muster_links_flush(struct muster *job)
 
 /* ---- receiving ----------------------------------------------------------------------------- */
 
-/* Nobody grants more than a ring could take; and what came late says less than is known. */
+/*
+ * Nobody grants more than a ring could take; and what came late says less than is known. What
+ * came before its recall does not: the recall is over already.
+ */
 static void limit_note(struct muster_credits *link, const struct muster_control *control)
 {
+	if ((uint8_t)(control->epoch - link->epoch_there) == 1)
+		link->epoch_there = control->epoch;
 	if (control->epoch == link->epoch_there &&
 	    control->limit - link->sent <= MUSTER_LINK_MAX &&
 	    (int32_t)(control->limit - link->limit) > 0)

@@ -23,6 +23,7 @@ enum engine_limit {
 	PULSE_BLOCKS = MUSTER_PULSE_MAX / MUSTER_MTU,	/* blocks of a pulse */
 	ENTRIES_CHUNK = 128,		/* entries of a packet buffer, allocated together */
 	BUFFER_BYTES_MAX = 128 << 20,
+	REFUSED_MAX = 256,		/* contexts that wire or queue refuse in one step */
 	CLOSED_MAX = MUSTER_CONTEXTS_MAX, /* closed and not yet told to all: no more are opened then */
 	CLOSE_BUDGET = 64,		/* members told at once when it closes; steps tell the rest */
 	MEMBERS_ALL_MAX = 64 * MUSTER_MEMBERS_MAX, /* of all contexts of an engine */

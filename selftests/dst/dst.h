@@ -24,11 +24,13 @@
 
 #include "dev.h"
 #include "engine.h"
-#include "reliable.h"
+#include "frame.h"
 #include "ring.h"
 #include "schedule.h"
+#include "wire.h"
 
 struct muster;
+struct muster_link;		/* of the wire; net.c knows what it is */
 struct dst_process;
 
 enum dst_limit {

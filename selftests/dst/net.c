@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "reliable.h"
+
 enum { LATENCY_US = 5, REORDER_US = 20000, REPLAY_US = 2000, RING_BUDGET = 32 };
 
 /* ---- parcels -------------------------------------------------------------------- */

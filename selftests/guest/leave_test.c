@@ -87,7 +87,7 @@ static void context_open(struct member *member, uint16_t other)
 
 static struct ibv_mr *memory_register(const struct member *member)
 {
-	static uint64_t memory[PIECES];
+	static uint64_t memory[PIECES] __attribute__((aligned(4096)));
 	struct ibv_mr *mr = ibv_reg_mr(member->pd, memory, sizeof(memory),
 				       IBV_ACCESS_LOCAL_WRITE);
 
@@ -121,11 +121,12 @@ static void sequences_post(struct member *member, struct muster_desc desc)
 static void receives_post(struct member *member)
 {
 	struct muster_desc desc = sequence(member, 0);
-	static uint8_t page[4096];
+	/* Each its own: the kernel that watches minds memory that is registered twice. */
+	static uint8_t pages[REGIONS][4096] __attribute__((aligned(4096)));
 	struct ibv_mr *mr;
 
 	for (int i = 0; i < REGIONS; i++)
-		assert_non_null(ibv_reg_mr(member->pd, page, sizeof(page), 0));
+		assert_non_null(ibv_reg_mr(member->pd, pages[i], sizeof(pages[i]), 0));
 	mr = memory_register(member);
 	desc.cp_count = 1;
 	desc.store_addr = htole64((uintptr_t)mr->addr);

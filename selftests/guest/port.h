@@ -13,7 +13,7 @@ enum {
 	PORT_ENTRIES = 8,	/* of each ring */
 	PORT_JOB = 7,
 	PORT_CONTEXT = 3,
-	PORT_WAIT_MS = 10000,	/* for what is sure to come; guests can be slow */
+	PORT_WAIT_MS = 120000,	/* for what is sure to come; guests can be slow */
 };
 
 struct pair {

@@ -102,6 +102,8 @@ ln -sfn kernel/release "$MUSTER_VM_DIR/release"
 echo "$MEMORY_MIB" >"$MUSTER_VM_DIR/memory"
 # It boots long, and is taken for hung when it says nothing.
 echo "loglevel=7" >"$MUSTER_VM_DIR/cmdline"
+# An instruction is a nanosecond: else its 250 ticks a second are all that it has time for.
+echo "-icount shift=0" >"$MUSTER_VM_DIR/options"
 "$MUSTER_ROOT/tools/setup/initramfs.sh"
 "$MUSTER_ROOT/tools/setup/qemu.sh"
 say "the kernel that watches is ready: $(cat "$kernel/release")"
