@@ -264,12 +264,43 @@ static void without_memory_a_context_ends_or_goes_on(void **state)
 	assert_true(ended);
 }
 
+/* They wait for a receiver that takes nothing: a step does not try all of them again. */
+static void a_step_tries_some_of_those_that_wait(void **state)
+{
+	struct world *w = world_create(3, 3);
+	uint64_t before;
+	uint32_t i, most = 0;
+
+	(void)state;
+	world_start(w);
+	for (i = 0; i < 2; i++)
+		open_many(w, i, 1000, 1000);
+	w->nodes[1].full = true;
+	for (i = 0; i < 1000; i++)
+		post_exchange(w, 0, 1000 + i);
+	for (i = 0; i < 100; i++) {
+		before = w->nr_tried;
+		assert_true(muster_engine_step(w->nodes[0].engine, 100000));
+		if (i >= 50 && w->nr_tried - before > most)
+			most = w->nr_tried - before;
+	}
+	assert_in_range(most, 1, REFUSED_MAX);
+	w->nodes[1].full = false;
+	for (i = 0; i < 1000; i++)
+		post_exchange(w, 1, 1000 + i);
+	world_run(w);
+	assert_int_equal(w->nodes[0].nr_cqes, 1000);
+	assert_int_equal(w->nodes[1].nr_cqes, 1000);
+	world_destroy(w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_idle_context_costs_a_kibibyte_and_its_members),
 		cmocka_unit_test(all_of_them_can_be_busy_at_once_and_rest_again),
 		cmocka_unit_test(a_step_costs_nothing_for_those_that_are_idle),
+		cmocka_unit_test(a_step_tries_some_of_those_that_wait),
 		cmocka_unit_test(there_is_a_limit_to_open_ones),
 		cmocka_unit_test(an_incast_loses_nothing),
 		cmocka_unit_test(rings_over_many_contexts_need_no_room),

@@ -32,11 +32,6 @@ struct entry *muster_copy_new(struct context *ctx, const struct send *send)
 	return copy;
 }
 
-void muster_copy_drop(struct entry *copy)
-{
-	muster_entry_give(copy);
-}
-
 static bool is_done(const struct entry *copy, const struct peer *peer)
 {
 	return copy->member == peer->member &&
@@ -46,7 +41,7 @@ static bool is_done(const struct entry *copy, const struct peer *peer)
 void muster_copy_keep(struct context *ctx, struct entry *copy, const void *data)
 {
 	if (is_done(copy, muster_member_peer(ctx, copy->member))) {
-		muster_copy_drop(copy);
+		muster_entry_give(copy);
 		return;
 	}
 	memcpy(muster_room_block(copy, 0), data, copy->total);
@@ -61,7 +56,7 @@ void muster_copies_release(struct context *ctx, const struct peer *peer)
 	while ((copy = *link))
 		if (is_done(copy, peer)) {
 			*link = copy->next;
-			muster_copy_drop(copy);
+			muster_entry_give(copy);
 		} else {
 			link = &copy->next;
 		}
@@ -80,7 +75,7 @@ void muster_copies_remove(struct context *ctx)
 
 	while ((copy = ctx->copies)) {
 		ctx->copies = copy->next;
-		muster_copy_drop(copy);
+		muster_entry_give(copy);
 	}
 }
 
@@ -96,7 +91,7 @@ void muster_copies_disown(struct context *ctx)
 	while ((copy = *link)) {
 		if ((int32_t)(copy->number - ctx->base) >= 0) {
 			*link = copy->next;
-			muster_copy_drop(copy);
+			muster_entry_give(copy);
 			continue;
 		}
 		ctx->engine->vps[ctx->vp]->nr_unasked--;
@@ -152,7 +147,7 @@ void muster_copies_run(struct context *ctx)
 	while ((copy = *link)) {
 		if (copy->state == ENTRY_GRANTED && send_copy(ctx, copy)) {
 			*link = copy->next;
-			muster_copy_drop(copy);
+			muster_entry_give(copy);
 			continue;
 		}
 		if (ctx->closed && !copy->asked)

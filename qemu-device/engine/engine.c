@@ -3,7 +3,7 @@
  * The engine as a whole: made of units, opened for VPs, given sequences, stepped.
  * A step runs each context of the ready list in turn. Who is refused by wire or
  * completion queue, or finds the budget spent, goes back to the end of the list for
- * the next step.
+ * the next step; where thousands are, a step tries some of them.
  */
 #include "internal.h"
 
@@ -140,12 +140,14 @@ static bool run(struct context *ctx)
 bool muster_engine_step(struct muster_engine *engine, uint32_t budget)
 {
 	struct context *again = NULL, *ctx;
+	uint32_t refused = 0;
 
 	engine->budget = budget;
-	while (engine->budget && (ctx = muster_ready_take(engine)))
+	while (engine->budget && refused < REFUSED_MAX && (ctx = muster_ready_take(engine)))
 		if (run(ctx)) {
 			ctx->next_ready = again;
 			again = ctx;
+			refused++;
 		}
 	for (; again; again = ctx) {
 		ctx = again->next_ready;

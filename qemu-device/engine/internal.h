@@ -23,6 +23,7 @@ enum engine_limit {
 	PULSE_BLOCKS = MUSTER_PULSE_MAX / MUSTER_MTU,	/* blocks of a pulse */
 	ENTRIES_CHUNK = 128,		/* entries of a packet buffer, allocated together */
 	BUFFER_BYTES_MAX = 128 << 20,
+	REFUSED_MAX = 256,		/* contexts that wire or queue refuse in one step */
 	CLOSED_MAX = MUSTER_CONTEXTS_MAX, /* closed and not yet told to all: no more are opened then */
 	CLOSE_BUDGET = 64,		/* members told at once when it closes; steps tell the rest */
 	MEMBERS_ALL_MAX = 64 * MUSTER_MEMBERS_MAX, /* of all contexts of an engine */
@@ -445,19 +446,17 @@ bool muster_room_take(struct entry *entry);
 void muster_room_give(struct entry *entry);
 /* A block for what does not ask; false: there is none, or its VP has as many as are left. */
 bool muster_room_take_unasked(struct entry *entry);
-/* So few are left that those who hold some should be asked for them. */
+/* Those who hold some should be asked for them. */
 bool muster_room_is_scarce(const struct context *ctx);
-/* An entry that is in no table; NULL. */
-struct entry *muster_entry_take(struct context *ctx);
+struct entry *muster_entry_take(struct context *ctx);	/* in no table; NULL */
 void muster_entry_give(struct entry *entry);
 /* Wait no longer for blocks. */
 void muster_room_forgo(struct context *ctx);
 void *muster_room_block(const struct entry *entry, uint32_t offset);
 
 /* copy.c: what was sent without asking, until its receiver has it */
-/* A place for the message of a send; NULL: there is none, it has to ask. */
+/* A place for the message of a send (muster_entry_give() drops it); NULL: it has to ask. */
 struct entry *muster_copy_new(struct context *ctx, const struct send *send);
-void muster_copy_drop(struct entry *copy);
 /* It has gone: keep what was sent. */
 void muster_copy_keep(struct context *ctx, struct entry *copy, const void *data);
 /* A member has ended all numbers below its base; or needs nothing any more. */
@@ -581,10 +580,8 @@ void muster_sequence_run(struct context *ctx);
 /* The running one stops; and the first of those posted goes, and base is the next. */
 void muster_sequence_stop(struct context *ctx);
 void muster_sequence_forget(struct context *ctx);
-/* All that are posted; base stays. */
-void muster_sequences_drop(struct context *ctx);
-/* One reference less. */
-void muster_sequence_put(struct context *ctx, struct sequence *seq);
+void muster_sequences_drop(struct context *ctx);	/* all that are posted; base stays */
+void muster_sequence_put(struct context *ctx, struct sequence *seq);	/* one reference less */
 
 /* keep.c: programs that stay */
 /* NULL: none is kept under that cookie. */

@@ -82,6 +82,7 @@ struct world {
 	struct world_packet *flight[WORLD_FLIGHT_MAX];
 	uint32_t nr_flight;
 	uint64_t nr_sent[MUSTER_PACKET_TREE_DOWN + 1];
+	uint64_t nr_tried;		/* to send, with what was refused */
 };
 
 static inline uint32_t world_random(struct world *w, uint32_t below)
@@ -195,7 +196,9 @@ static inline int world_send(void *opaque, uint32_t incarnation, const struct mu
 	assert_int_equal(incarnation, 100 + packet->dst_node);
 	if (packet->dst_node >= w->nr || w->nodes[packet->dst_node].dead)
 		return -EHOSTUNREACH;
-	if (w->nodes[packet->dst_node].full || w->nr_flight == WORLD_FLIGHT_MAX || world_random(w, 100) < w->refuse_percent)
+	w->nr_tried++;
+	if (w->nodes[packet->dst_node].full || w->nr_flight == WORLD_FLIGHT_MAX ||
+	    world_random(w, 100) < w->refuse_percent)
 		return -EAGAIN;
 	assert_true(packet->length <= MUSTER_MTU);
 	copy = malloc(sizeof(*copy));

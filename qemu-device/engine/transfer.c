@@ -56,7 +56,7 @@ static bool send_eager(struct context *ctx, const struct instance *inst, struct 
 	data = muster_memory_source(ctx, send->key, send->addr, send->total);
 	if (!data || !muster_packet_send(ctx, send->member, &packet, data)) {
 		if (copy)
-			muster_copy_drop(copy);
+			muster_entry_give(copy);
 		return false;
 	}
 	if (copy)

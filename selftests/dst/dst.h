@@ -329,6 +329,8 @@ void dst_process_turn(struct dst_rank *rank);
 bool dst_process_finished(const struct dst_rank *rank);
 void dst_process_deliver(struct dst_rank *rank, const struct muster_packet *packet,
 			 const void *payload);
+/* Of the region that the key names now; 0: none. */
+uint64_t dst_process_key_life(const struct dst_rank *rank, uint32_t key);
 /* Where a range of its memory lies; NULL: it is not, or not wholly, registered for that. */
 uint8_t *dst_process_range(struct dst_rank *rank, uint32_t key, uint64_t addr, uint64_t len,
 			   bool write);

@@ -102,12 +102,12 @@ static int world_dma_write(void *opaque, uint16_t vp, uint32_t key, uint64_t add
 	return 0;
 }
 
-/* A key is one region's and never comes round. */
+/* Of a call the key is one region's and never comes round. */
 static uint64_t world_key_life(void *opaque, uint16_t vp, uint32_t key)
 {
-	(void)opaque;
-	(void)vp;
-	return key;
+	const struct dst_rank *rank = rank_of(opaque, vp);
+
+	return rank && rank->process ? dst_process_key_life(rank, key) : key;
 }
 
 static void *world_dma_map(void *opaque, uint16_t vp, uint32_t key, uint64_t addr, uint64_t len,

@@ -24,6 +24,7 @@ struct region {
 	uint8_t *addr;			/* NULL: a free key */
 	size_t bytes;
 	int access;
+	uint64_t life;			/* keys come round */
 };
 
 struct dst_process {
@@ -34,6 +35,7 @@ struct dst_process {
 	void *stack;
 	bool ended;
 	struct region regions[DST_REGIONS_MAX];	/* by key - 1 */
+	uint64_t lives;			/* regions so far */
 	struct dst_parcel *inbox, **inbox_end;	/* packets for its receive ring */
 	uint32_t nr_inbox;		/* at most dev.limits.ring_slots */
 	uint32_t gathers;		/* allgathers that it has come to */
@@ -163,6 +165,15 @@ uint8_t *dst_process_range(struct dst_rank *rank, uint32_t key, uint64_t addr, u
 	return region->addr + offset;
 }
 
+uint64_t dst_process_key_life(const struct dst_rank *rank, uint32_t key)
+{
+	const struct dst_process *process = rank->process;
+
+	if (!key || key > DST_REGIONS_MAX || !process->regions[key - 1].addr)
+		return 0;
+	return process->regions[key - 1].life;
+}
+
 static int mem_register(struct muster_dev *dev, void *addr, size_t bytes, int access,
 			uint32_t *key)
 {
@@ -171,7 +182,7 @@ static int mem_register(struct muster_dev *dev, void *addr, size_t bytes, int ac
 	for (uint32_t i = 0; i < DST_REGIONS_MAX; i++) {
 		if (regions[i].addr)
 			continue;
-		regions[i] = (struct region){ addr, bytes, access };
+		regions[i] = (struct region){ addr, bytes, access, ++process_of(dev)->lives };
 		*key = i + 1;
 		return 0;
 	}
@@ -372,6 +383,7 @@ static int device_open(const struct muster_oob *oob, const struct muster_setting
 	};
 	process->dev.limits = (struct muster_dev_limits){
 		.contexts = CONTEXTS,
+		.kept_descs = MUSTER_KEPT_DESCS_MAX,
 		.ring_slots = (rank->world->plan.ranks - 1) *
 			      (MUSTER_LINK_FLOOR_MIN + MUSTER_LINK_REPORTS) +
 			      dst_below(&rank->world->host, SPARE_SLOTS),

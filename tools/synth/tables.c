@@ -186,6 +186,8 @@ int run_tables(struct settings *s, int argc, char **argv)
 	printf("refuted by the full formula\n");
 	full.request.solve.full_only = true;
 	full.compare = false;
+	if (s->compare)
+		full.request.folder = NULL;	/* each seed refutes anew */
 	for (size_t i = 0; i < sizeof(refuted) / sizeof(refuted[0]); i++)
 		if (is_wanted(s, &refuted[i]))
 			run_row(&full, &refuted[i], MUSTER_PROOF_REFUTED, &tally);
