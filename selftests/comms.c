@@ -128,6 +128,9 @@ static void round_of_many(uint32_t nr, struct muster_comm **comms, struct muster
 		muster_comm_free(comms[in_order(i, nr)]);
 }
 
+/* What leaks is there after each round; what an engine keeps goes up and down. */
+enum { ROUNDS = 5 };
+
 /* many: so many, the world among them, are open at once, with an operation on each. */
 static void many(uint32_t nr)
 {
@@ -135,12 +138,14 @@ static void many(uint32_t nr)
 	struct muster_request **requests = calloc(nr, sizeof(*requests));
 	int64_t *values = calloc(nr, sizeof(*values));
 	struct rusage usage;
-	struct holds after[4];
+	struct holds after[ROUNDS + 1];
 
 	EXPECT(comms && requests && values, "no memory");
-	for (int turn = 1; turn <= 3; turn++) {
+	for (int turn = 1; turn <= ROUNDS; turn++) {
 		round_of_many(nr - 1, comms, requests, values);
 		after[turn] = holds_now();
+		if (turn > 3 && after[turn].bytes < after[3].bytes)
+			after[3] = after[turn];
 	}
 	expect_no_more(&after[2], &after[3]);
 	getrusage(RUSAGE_SELF, &usage);
