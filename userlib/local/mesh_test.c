@@ -419,18 +419,18 @@ static void connections_are_made_when_they_are_needed(void **state)
 		assert_int_equal(test_ranks(TEST_RANKS_MAX, all_talk, &nr[i]), 0);
 }
 
-/* More connect to rank 0 than it has places for; some say nothing for a while. */
+/* More connect to rank 1 than it has places for, and these say nothing for a while. */
 static void wait_their_turn(struct muster_oob *oob, const void *argument)
 {
 	struct muster_mesh_message message = { .kind = MUSTER_MESH_WITHDRAW };
-	int silent[STRANGERS_MAX - 1];
+	int silent[STRANGERS_MAX];
 	struct heard heard;
 	struct muster_mesh *mesh = mesh_open(oob, &heard);
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
 
 	(void)argument;
 	memcpy(addr.sun_path, mesh->cards[1].name, NAME_LEN);
-	for (int i = 0; oob->rank == 0 && i < STRANGERS_MAX - 1; i++) {
+	for (int i = 0; oob->rank == 0 && i < STRANGERS_MAX; i++) {
 		silent[i] = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 		EXPECT(!connect(silent[i], (struct sockaddr *)&addr,
 				offsetof(struct sockaddr_un, sun_path) + NAME_LEN));
@@ -441,12 +441,16 @@ static void wait_their_turn(struct muster_oob *oob, const void *argument)
 	test_barrier(oob);
 	if (oob->rank > 1)
 		EXPECT(!muster_mesh_send(mesh, 1, &message, -1));
+	test_barrier(oob);
+	muster_mesh_service(mesh);
+	test_barrier(oob);
+	EXPECT(!nr_lost(&heard));
+	for (int i = 0; oob->rank == 0 && i < STRANGERS_MAX; i++)
+		close(silent[i]);
 	while (oob->rank == 1 && heard.nr < (int)oob->size - 2)
 		muster_mesh_wait(mesh, TEST_EVER_US);
 	EXPECT(!nr_lost(&heard));
 	test_barrier(oob);
-	for (int i = 0; oob->rank == 0 && i < STRANGERS_MAX - 1; i++)
-		close(silent[i]);
 	muster_mesh_close(mesh);
 }
 
