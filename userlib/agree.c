@@ -58,7 +58,7 @@ static int hear(struct muster_group *group, uint32_t index, bool down, uint64_t 
 	uint32_t idle = 0;
 	int err = 0;
 
-	while (!err && !muster_link_agreement(group->parent->job, rank_of(group, index), down, key,
+	while (!err && !muster_pair_agreement(group->parent->job, rank_of(group, index), down, key,
 					      said))
 		err = wait_a_little(group, &idle);
 	return err;

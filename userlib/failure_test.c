@@ -195,7 +195,7 @@ static void *survivors_run(void *opaque)
 /* More than their credits, which go through the world, where somebody is missing now. */
 static void test_communicators_without_the_dead_go_on(void **state)
 {
-	struct test_world *world = test_joined(4, 3 * (MUSTER_LINK_FLOOR_MIN + MUSTER_LINK_REPORTS));
+	struct test_world *world = test_joined(4, 3 * (MUSTER_PAIR_FLOOR_MIN + MUSTER_PAIR_REPORTS));
 	static float values[4][50000];
 
 	(void)state;

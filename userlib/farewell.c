@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * The end of a communicator's streams. A device drops what comes for a context that is
- * closed, and with it credits of a link would be lost. So each member's farewell says how
+ * closed, and with it credits of a pair would be lost. So each member's farewell says how
  * many fragments it has sent in all: those of them that did not come before the context
  * was closed here never will, and count as read. What is closed is remembered until
  * all have said farewell from whom something came.
@@ -22,7 +22,7 @@ static struct muster_channel **closed_find(struct muster *job, uint32_t context,
 /* Of what a member has sent in all, the rest will never come. */
 static void settle(struct muster *job, uint32_t rank, struct peer *peer, uint32_t sent)
 {
-	muster_link_read(job, rank, sent - peer->came);
+	muster_pair_read(job, rank, sent - peer->came);
 	peer->came = 0;
 }
 
@@ -45,7 +45,7 @@ void muster_channel_closed(struct muster *job, uint32_t rank,
 	while (*place && i < (*place)->size && (*place)->ranks[i] != rank)
 		i++;
 	if (!*place || i == (*place)->size || !(*place)->peers[i].came) {
-		muster_link_read(job, rank, control->about.sent);
+		muster_pair_read(job, rank, control->about.sent);
 		return;
 	}
 	settle(job, rank, &(*place)->peers[i], control->about.sent);

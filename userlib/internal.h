@@ -4,7 +4,7 @@
  * cache of what was made of a schedule. Everything is reached from one struct
  * muster, which one thread uses at a time; there are no locks.
  *
- * Who calls whom: coll -> request -> (cache, host) -> message -> link -> device. Errors
+ * Who calls whom: coll -> request -> (cache, host) -> message -> pair -> device. Errors
  * are noted by muster_fail() where they are found and returned upwards.
  */
 #ifndef MUSTER_INTERNAL_H
@@ -25,11 +25,11 @@ enum muster_library_limit {
 	MUSTER_COMM_BUCKETS = 1024,	/* of the tables that find communicators */
 	MUSTER_STREAM_FLOOR = 16,	/* host path: fragments that a member may send unasked */
 	MUSTER_STREAM_MAX = 64,		/* and where they are awaited */
-	MUSTER_LINK_FLOOR_MIN = 2,	/* messages that each other rank may send at any time */
-	MUSTER_LINK_FLOOR_MAX = 8,
-	MUSTER_LINK_MAX = 64,		/* with what was lent to it */
-	MUSTER_LINK_REPORTS = 2,	/* of credits, that can lie in the ring */
-	MUSTER_LENDERS_TRIED = 8,	/* links that are looked at for credits to get back */
+	MUSTER_PAIR_FLOOR_MIN = 2,	/* messages that each other rank may send at any time */
+	MUSTER_PAIR_FLOOR_MAX = 8,
+	MUSTER_PAIR_MAX = 64,		/* with what was lent to it */
+	MUSTER_PAIR_REPORTS = 2,	/* of credits, that can lie in the ring */
+	MUSTER_LENDERS_TRIED = 8,	/* pairs that are looked at for credits to get back */
 	MUSTER_CONTROLS_OPEN = 8,	/* messages among libraries that have not left */
 	MUSTER_PROBES_REPEAT = 8,	/* doubts until who does not answer is asked again */
 	MUSTER_AGREE_WORDS = 2,
@@ -89,12 +89,12 @@ struct muster {
 	uint32_t nr_comms;
 	uint32_t ids_from;		/* all context ids below are in use here */
 	uint32_t lives;			/* the last life that a communicator of this rank had */
-	struct muster_credits *links;	/* by rank (link.c) */
-	uint32_t link_floor;		/* credits of each that are never lent */
-	uint32_t link_hand;		/* whom to ask next for what was lent */
-	uint32_t link_clock;		/* messages read so far */
-	bool links_due;			/* some are to be told something */
-	uint32_t ring_free;		/* receive ring slots that no link holds */
+	struct muster_pair *pairs;	/* by rank (pair.c) */
+	uint32_t pair_floor;		/* credits of each that are never lent */
+	uint32_t pair_hand;		/* whom to ask next for what was lent */
+	uint32_t pair_clock;		/* messages read so far */
+	bool pairs_due;			/* some are to be told something */
+	uint32_t ring_free;		/* receive ring slots that no pair holds */
 	uint32_t controls_open;		/* messages among libraries that have not left */
 	struct muster_channel *closed[MUSTER_COMM_BUCKETS];	/* that await farewells */
 	struct muster_bounce_chunk *bounce_chunks;
@@ -443,7 +443,7 @@ void muster_host_close(struct muster_comm *comm);
 int muster_host_take(struct muster_comm *comm, uint32_t member, uint32_t number,
 		     const void *payload, uint32_t len);
 
-/* ---- link.c: credits between ranks, and what their libraries tell each other ------------- */
+/* ---- pair.c: credits between ranks, and what their libraries tell each other ------------- */
 
 enum muster_message_stage {	/* of a point-to-point message */
 	MUSTER_STAGE_FRAGMENT = 0,
@@ -492,7 +492,7 @@ struct muster_control {
 };
 
 /* Of each rank of the job; what it says that another has sent is never more than that. */
-struct muster_credits {
+struct muster_pair {
 	uint32_t sent;		/* messages that it was sent */
 	uint32_t limit;		/* it takes so many in all */
 	uint32_t read;		/* messages of its own that were read here, or never will be */
@@ -508,19 +508,19 @@ struct muster_credits {
 	struct muster_agreement early[2];	/* what it said before it was asked: up, down */
 };
 
-/** muster_links_open() - 0; -ENOSPC, on all ranks: the receive rings are too small. */
-int muster_links_open(struct muster *job);
-void muster_links_close(struct muster *job);
-/** muster_link_has_credit() - whether a fragment may be sent to that rank now. */
-bool muster_link_has_credit(const struct muster *job, uint32_t rank);
-/** muster_link_sent() - so many were sent; or never left, if negative. */
-void muster_link_sent(struct muster *job, uint32_t rank, int32_t nr);
-/** muster_link_read() - so many messages of that rank are out of the ring, or will never be in it. */
-void muster_link_read(struct muster *job, uint32_t rank, uint32_t nr);
-/** muster_links_flush() - say what found no room before. */
-void muster_links_flush(struct muster *job);
-/** muster_link_agreement() - whether that rank has said its part; up to us, or down. */
-bool muster_link_agreement(struct muster *job, uint32_t rank, bool down, uint64_t key,
+/** muster_pairs_open() - 0; -ENOSPC, on all ranks: the receive rings are too small. */
+int muster_pairs_open(struct muster *job);
+void muster_pairs_close(struct muster *job);
+/** muster_pair_has_credit() - whether a fragment may be sent to that rank now. */
+bool muster_pair_has_credit(const struct muster *job, uint32_t rank);
+/** muster_pair_sent() - so many were sent; or never left, if negative. */
+void muster_pair_sent(struct muster *job, uint32_t rank, int32_t nr);
+/** muster_pair_read() - so many messages of that rank are out of the ring, or will never be in it. */
+void muster_pair_read(struct muster *job, uint32_t rank, uint32_t nr);
+/** muster_pairs_flush() - say what found no room before. */
+void muster_pairs_flush(struct muster *job);
+/** muster_pair_agreement() - whether that rank has said its part; up to us, or down. */
+bool muster_pair_agreement(struct muster *job, uint32_t rank, bool down, uint64_t key,
 			   struct muster_agreement *said);
 /** muster_control_send() - 0; -EAGAIN: no credit or no room now; -errno. */
 int muster_control_send(struct muster *job, uint32_t rank, struct muster_control *control);

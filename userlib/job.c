@@ -200,7 +200,7 @@ static uint32_t spin_polls(uint32_t size)
 /* Open at every rank before any goes on. */
 static int world_open(struct muster *job)
 {
-	int32_t mine = muster_links_open(job);
+	int32_t mine = muster_pairs_open(job);
 	const void *said;
 	const int32_t *all;
 	int err;
@@ -275,7 +275,7 @@ static void job_free(struct muster *job)
 {
 	if (job->oob_owned)
 		muster_bootstrap_close(&job->oob);
-	muster_links_close(job);
+	muster_pairs_close(job);
 	free(job->regions);
 	free(job->addresses);
 	free(job);

@@ -7,7 +7,7 @@
  * in the operation that awaits them, and has said so.
  *
  * On the wire: the cookie's low half is the operation's number, its high half the
- * place in the stream. What members say of it goes through the world (link.c), so
+ * place in the stream. What members say of it goes through the world (pair.c), so
  * that it is heard even by who has closed the communicator.
  */
 #include <errno.h>
@@ -107,14 +107,14 @@ int muster_channel_send(struct muster_comm *comm, const struct muster_fragment *
 	peer = &channel->peers[fragment->member];
 	if (peer->sent == peer->limit)
 		return -EAGAIN;		/* its word makes us go on */
-	err = muster_link_has_credit(comm->job, rank) ?
+	err = muster_pair_has_credit(comm->job, rank) ?
 	      fragment_post(comm, fragment, peer->sent) : -EAGAIN;
 	comm->again |= err == -EAGAIN;
 	if (err)
 		return err;
 	channel->open++;
 	peer->sent++;
-	muster_link_sent(comm->job, rank, 1);
+	muster_pair_sent(comm->job, rank, 1);
 	return 0;
 }
 
@@ -127,7 +127,7 @@ void muster_channel_sent(struct muster_comm *comm, uint32_t member, bool flushed
 	channel->open--;
 	if (flushed) {
 		channel->peers[member].sent--;
-		muster_link_sent(comm->job, comm->ranks[member], -1);
+		muster_pair_sent(comm->job, comm->ranks[member], -1);
 	}
 	muster_comm_activate(comm);
 }

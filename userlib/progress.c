@@ -62,7 +62,7 @@ static void message_take(struct muster *job, const struct muster_packet *packet)
 	if (!comm || packet->src_member >= comm->size || packet->src_member == comm->rank)
 		return;
 	if (packet->stage == MUSTER_STAGE_FRAGMENT) {
-		muster_link_read(job, comm->ranks[packet->src_member], 1);
+		muster_pair_read(job, comm->ranks[packet->src_member], 1);
 		muster_channel_receive(comm, packet, job->payload);
 	} else if (comm == job->world && packet->stage == MUSTER_STAGE_CONTROL &&
 		   packet->length == sizeof(struct muster_control)) {
@@ -102,7 +102,7 @@ bool muster_progress(struct muster *job)
 	/* The end of a sequence is what somebody waits for; messages can wait. */
 	if (cqe.kind != MUSTER_CQE_SEQUENCE)
 		some |= messages_take(job);
-	muster_links_flush(job);
+	muster_pairs_flush(job);
 	muster_comms_visit(job);
 	return some;
 }

@@ -293,7 +293,7 @@ static void test_packets_that_overtake_each_other_change_nothing(void **state)
 
 static void test_credits_keep_the_smallest_receive_ring_from_overflowing(void **state)
 {
-	struct test_world *world = test_joined(9, 8 * (MUSTER_LINK_FLOOR_MIN + MUSTER_LINK_REPORTS));
+	struct test_world *world = test_joined(9, 8 * (MUSTER_PAIR_FLOOR_MIN + MUSTER_PAIR_REPORTS));
 	struct scene scene = { .type = MUSTER_F64, .op = MUSTER_SUM, .count = 9000 };
 
 	(void)state;

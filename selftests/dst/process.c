@@ -385,7 +385,7 @@ static int device_open(const struct muster_oob *oob, const struct muster_setting
 		.contexts = CONTEXTS,
 		.kept_descs = MUSTER_KEPT_DESCS_MAX,
 		.ring_slots = (rank->world->plan.ranks - 1) *
-			      (MUSTER_LINK_FLOOR_MIN + MUSTER_LINK_REPORTS) +
+			      (MUSTER_PAIR_FLOOR_MIN + MUSTER_PAIR_REPORTS) +
 			      dst_below(&rank->world->host, SPARE_SLOTS),
 	};
 	*dev = &process->dev;

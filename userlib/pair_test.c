@@ -56,7 +56,7 @@ static void test_rings_that_are_too_small_for_the_ranks_are_refused_everywhere(v
 	struct test_world *world = test_world_new(9);
 
 	(void)state;
-	world->ring_slots = 8 * (MUSTER_LINK_FLOOR_MIN + MUSTER_LINK_REPORTS) - 1;
+	world->ring_slots = 8 * (MUSTER_PAIR_FLOOR_MIN + MUSTER_PAIR_REPORTS) - 1;
 	test_all(world, test_join_run, NULL);
 	for (uint32_t i = 0; i < 9; i++) {
 		assert_int_equal(world->results[i], -ENOSPC);
@@ -93,7 +93,7 @@ static void test_what_is_not_read_holds_up_no_other(void **state)
 {
 	static struct muster_request *requests[UNREAD][TEST_RANKS_MAX];
 	struct muster_comm *comms[UNREAD][2];
-	struct test_world *world = test_joined(2, MUSTER_LINK_FLOOR_MIN + MUSTER_LINK_REPORTS);
+	struct test_world *world = test_joined(2, MUSTER_PAIR_FLOOR_MIN + MUSTER_PAIR_REPORTS);
 	int results[2];
 
 	(void)state;
@@ -140,9 +140,9 @@ static void test_credits_outlive_communicators(void **state)
 	}
 	broadcast(world, 1, COUNT_MAX);
 	for (uint32_t i = 0; i < 2; i++) {
-		const struct muster_credits *link = &world->jobs[i]->links[!i];
+		const struct muster_pair *pair = &world->jobs[i]->pairs[!i];
 
-		assert_int_equal(world->jobs[!i]->links[i].sent, link->read);
+		assert_int_equal(world->jobs[!i]->pairs[i].sent, pair->read);
 		for (int k = 0; k < MUSTER_COMM_BUCKETS; k++)
 			assert_null(world->jobs[i]->closed[k]);
 	}
@@ -152,7 +152,7 @@ static void test_credits_outlive_communicators(void **state)
 /* It is in an operation with who has left: nobody tells it, so it asks. */
 static void test_who_waits_for_one_that_has_closed_is_told(void **state)
 {
-	struct test_world *world = test_joined(2, MUSTER_LINK_FLOOR_MIN + MUSTER_LINK_REPORTS);
+	struct test_world *world = test_joined(2, MUSTER_PAIR_FLOOR_MIN + MUSTER_PAIR_REPORTS);
 	struct muster_request *request;
 
 	(void)state;
@@ -177,23 +177,23 @@ static void test_who_waits_for_one_that_has_closed_is_told(void **state)
 /* One speaks and borrows all there is; then another does, and the first gives back. */
 static void test_what_is_lent_moves_to_who_speaks(void **state)
 {
-	struct test_world *world = test_joined(3, 2 * (MUSTER_LINK_FLOOR_MAX + MUSTER_LINK_REPORTS) + 20);
+	struct test_world *world = test_joined(3, 2 * (MUSTER_PAIR_FLOOR_MAX + MUSTER_PAIR_REPORTS) + 20);
 	const struct muster *job = world->jobs[0];
-	uint32_t floor = MUSTER_LINK_FLOOR_MAX;
+	uint32_t floor = MUSTER_PAIR_FLOOR_MAX;
 
 	(void)state;
 	offload_off(world);
-	assert_int_equal(job->link_floor, floor);
+	assert_int_equal(job->pair_floor, floor);
 	for (uint32_t seed = 0; seed < 6; seed++) {
 		uint32_t speaks = 1 + seed % 2, silent = 3 - speaks;
 
 		world->seed = seed;
 		for (int turn = 0; turn < 4; turn++)
 			broadcast(world, speaks, COUNT_MAX);
-		assert_true(job->links[speaks].window > floor + 8);
-		assert_true(job->links[silent].window <= floor + 8);
-		assert_true(job->links[silent].window >= floor);
-		assert_true(job->links[1].window + job->links[2].window + job->ring_free ==
+		assert_true(job->pairs[speaks].window > floor + 8);
+		assert_true(job->pairs[silent].window <= floor + 8);
+		assert_true(job->pairs[silent].window >= floor);
+		assert_true(job->pairs[1].window + job->pairs[2].window + job->ring_free ==
 			    2 * floor + 20);
 	}
 	test_world_free(world);
