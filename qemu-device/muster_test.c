@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * The device inside QEMU, without a guest: QEMU's test protocol stands in for
- * the CPU. What nic/nic_test.c cannot see: PCI, bus mastering, MSI-X, function
+ * the CPU. What nic/nic_*test.c cannot see: PCI, bus mastering, MSI-X, function
  * reset, DMA that aims at devices, the thread, and whether QEMU survives.
  * Run from the top of the checkout; skips (exit 4) where QEMU is not built.
  * MUSTER_NIC_SEED=n MUSTER_NIC_WRITES=n repeat a garbage run.

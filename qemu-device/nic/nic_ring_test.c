@@ -1,0 +1,419 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * What the NIC's ports do, driven as a driver would drive them: descriptors,
+ * completions, messages, events, the memory that they name; up to a collective
+ * between two NICs.
+ */
+#include "test_guest.h"
+
+/* ---- rings ----------------------------------------------------------------- */
+
+static void a_message_lands_in_the_receive_ring_and_completes(void **state)
+{
+	struct guest *guest = *state;
+
+	pair_open(guest);
+	for (uint32_t i = 0; i < 3 * RQ; i++) {
+		post(guest, 0, i, message(0, 0, 1, "a grain of salt"));
+		doorbell(guest, 0, MUSTER_DOORBELL_DQ_TAIL, i + 1);
+		settle(guest);
+		assert_int_equal(le32toh(slot(guest, 1, i)->valid), !(i / RQ & 1));
+		assert_int_equal(le16toh(slot(guest, 1, i)->packet.length), 15);
+		assert_memory_equal(slot(guest, 1, i)->payload, "a grain of salt", 15);
+		assert_int_equal(le32toh(cqe(guest, 0, i)->valid), !(i / CQ & 1));
+		assert_int_equal(cqe(guest, 0, i)->status, MUSTER_STATUS_OK);
+		assert_int_equal(le64toh(cqe(guest, 0, i)->cookie), 0xc00c1e);
+		assert_int_equal(le32toh(*(uint32_t *)(guest->memory + port(0, PORT_STATUS))), i + 1);
+		doorbell(guest, 1, MUSTER_DOORBELL_RQ_HEAD, i + 1);
+		doorbell(guest, 0, MUSTER_DOORBELL_CQ_HEAD, i + 1);
+		settle(guest);
+	}
+}
+
+static void full_rings_wait_for_their_reader(void **state)
+{
+	struct guest *guest = *state;
+
+	pair_open(guest);
+	for (uint32_t i = 0; i < CQ + 2; i++)
+		post(guest, 0, i, message(0, 0, 1, "x"));
+	doorbell(guest, 0, MUSTER_DOORBELL_DQ_TAIL, CQ + 2);
+	settle(guest);
+	assert_int_equal(event(guest, 0)->kind, MUSTER_EVENT_CQ_OVERRUN);
+	assert_int_equal(le32toh(cqe(guest, 0, 0)->valid), 1);
+	doorbell(guest, 0, MUSTER_DOORBELL_CQ_HEAD, CQ);
+	settle(guest);
+	assert_int_equal(le32toh(cqe(guest, 0, 0)->valid), 0);
+	assert_int_equal(le32toh(cqe(guest, 0, 1)->valid), 0);
+	assert_int_equal(le32toh(cqe(guest, 0, 2)->valid), 1);
+}
+
+static void a_full_completion_queue_is_told_once_until_it_moves(void **state)
+{
+	struct guest *guest = *state;
+
+	pair_open(guest);
+	for (uint32_t i = 0; i < CQ + 3; i++)
+		post(guest, 0, i, message(0, 0, 1, "x"));
+	doorbell(guest, 0, MUSTER_DOORBELL_DQ_TAIL, CQ + 3);
+	for (int i = 0; i < 100; i++) {
+		settle(guest);
+		doorbell(guest, 0, MUSTER_DOORBELL_CQ_HEAD, i % 2 ? 0 : 1000);
+	}
+	assert_int_equal(event(guest, 0)->kind, MUSTER_EVENT_CQ_OVERRUN);
+	assert_int_equal(le32toh(event(guest, 0)->valid), 1);
+	assert_int_equal(le32toh(event(guest, 1)->valid), 0);
+	doorbell(guest, 0, MUSTER_DOORBELL_CQ_HEAD, 1);
+	settle(guest);
+	assert_int_equal(le32toh(event(guest, 1)->valid), 1);
+	assert_int_equal(le32toh(event(guest, 2)->valid), 0);
+}
+
+static void port_fail(struct guest *guest, uint32_t vp)
+{
+	doorbell(guest, vp, MUSTER_DOORBELL_DQ_TAIL, DQ + 1);
+	settle(guest);
+}
+
+static void an_event_waits_for_room_in_its_ring(void **state)
+{
+	struct guest *guest = *state;
+
+	port_open(guest, 0);
+	port_open(guest, 1);
+	for (uint32_t i = 0; i < EVENTS; i++) {
+		port_fail(guest, 0);
+		assert_int_equal(le32toh(event(guest, i)->valid), 1);
+		assert_int_equal(command(guest, id_command(MUSTER_ADMIN_VP_DESTROY, 0)).status, 0);
+		assert_int_equal(command(guest, vp_command(0)).status, 0);
+	}
+	port_fail(guest, 1);
+	assert_int_equal(le32toh(event(guest, 0)->id), 0);
+	guest->kicks = 0;
+	reg_write(guest, MUSTER_REG_EVENT_HEAD, 1);
+	assert_int_equal(guest->kicks, 1);
+	settle(guest);
+	assert_int_equal(event(guest, 0)->kind, MUSTER_EVENT_VP_ERROR);
+	assert_int_equal(le32toh(event(guest, 0)->id), 1);
+	assert_int_equal(le32toh(event(guest, 0)->valid), 0);
+}
+
+static void a_full_receive_ring_drops_and_counts(void **state)
+{
+	struct guest *guest = *state;
+	struct muster_admin_command counters = {
+		.opcode = MUSTER_ADMIN_COUNTERS,
+		.counters = { .base = htole64(LIST), .bytes = htole32(1000) },
+	};
+	struct muster_device_counters *c = (void *)(guest->memory + LIST);
+
+	pair_open(guest);
+	for (uint32_t i = 0; i < RQ + 1; i++) {
+		post(guest, 0, i, message(0, 0, 1, i < RQ ? "kept" : "lost"));
+		doorbell(guest, 0, MUSTER_DOORBELL_CQ_HEAD, i);
+		doorbell(guest, 0, MUSTER_DOORBELL_DQ_TAIL, i + 1);
+		settle(guest);
+	}
+	assert_memory_equal(slot(guest, 1, 0)->payload, "kept", 4);
+	assert_int_equal(command(guest, counters).status, MUSTER_ADMIN_OK);
+	assert_int_equal(le64toh(c->dropped), 1);
+}
+
+static void an_armed_queue_interrupts_once(void **state)
+{
+	struct guest *guest = *state;
+
+	pair_open(guest);
+	post(guest, 0, 0, message(0, 0, 1, "x"));
+	post(guest, 0, 1, message(0, 0, 1, "y"));
+	doorbell(guest, 0, MUSTER_DOORBELL_CQ_ARM, 0);
+	doorbell(guest, 0, MUSTER_DOORBELL_DQ_TAIL, 2);
+	settle(guest);
+	assert_int_equal(guest->interrupts[1], 1);
+	doorbell(guest, 0, MUSTER_DOORBELL_CQ_ARM, 1);
+	settle(guest);
+	assert_int_equal(guest->interrupts[1], 2);
+	doorbell(guest, 0, MUSTER_DOORBELL_CQ_ARM, 2);
+	settle(guest);
+	assert_int_equal(guest->interrupts[1], 2);
+	for (uint32_t i = 2; i < CQ; i++) {
+		post(guest, 0, i, message(0, 0, 1, "z"));
+		doorbell(guest, 0, MUSTER_DOORBELL_DQ_TAIL, i + 1);
+		settle(guest);
+		assert_int_equal(guest->interrupts[1], 3);
+	}
+	/* the receiver was not armed */
+	assert_int_equal(guest->interrupts[2], 0);
+	doorbell(guest, 1, MUSTER_DOORBELL_CQ_ARM, 0);
+	settle(guest);
+	assert_int_equal(guest->interrupts[2], 1);
+}
+
+static void arming_with_an_impossible_head_is_no_interrupt(void **state)
+{
+	struct guest *guest = *state;
+
+	pair_open(guest);
+	for (uint32_t i = 1; i < 100; i++) {
+		doorbell(guest, 0, MUSTER_DOORBELL_CQ_ARM, i * 1000);
+		settle(guest);
+	}
+	assert_int_equal(guest->interrupts[1], 0);
+	post(guest, 0, 0, message(0, 0, 1, "x"));
+	doorbell(guest, 0, MUSTER_DOORBELL_DQ_TAIL, 1);
+	settle(guest);
+	assert_int_equal(guest->interrupts[1], 1);
+}
+
+static void a_refused_descriptor_completes_with_its_place(void **state)
+{
+	struct guest *guest = *state;
+	struct muster_desc desc = message(0, 0, 1, "x");
+
+	pair_open(guest);
+	desc.signature.reserved = 1;
+	post(guest, 0, 0, desc);
+	post(guest, 0, 1, message(0, 0, 1, "x"));
+	doorbell(guest, 0, MUSTER_DOORBELL_DQ_TAIL, 2);
+	settle(guest);
+	assert_int_equal(cqe(guest, 0, 0)->status, MUSTER_STATUS_DESCRIPTOR);
+	assert_int_equal(cqe(guest, 0, 1)->status, MUSTER_STATUS_OK);
+}
+
+static void a_sequence_waits_for_its_end_and_must_have_one(void **state)
+{
+	struct guest *guest = *state;
+	struct muster_desc desc = message(0, 0, 1, "");
+	struct muster_vp_status *status = (void *)(guest->memory + port(0, PORT_STATUS));
+
+	pair_open(guest);
+	desc.flags = htole16(MUSTER_DESC_C | MUSTER_DESC_CH);
+	post(guest, 0, 0, desc);
+	doorbell(guest, 0, MUSTER_DOORBELL_DQ_TAIL, 1);
+	settle(guest);
+	assert_int_equal(le32toh(status->error), 0);
+	assert_int_equal(le32toh(status->dq_head), 0);
+	post(guest, 0, 1, desc);
+	doorbell(guest, 0, MUSTER_DOORBELL_DQ_TAIL, 2);
+	settle(guest);
+	assert_int_equal(le32toh(status->error), MUSTER_STATUS_DESCRIPTOR);
+	assert_int_equal(event(guest, 0)->kind, MUSTER_EVENT_VP_ERROR);
+}
+
+static void a_doorbell_beyond_the_ring_stops_its_port_only(void **state)
+{
+	struct guest *guest = *state;
+
+	pair_open(guest);
+	doorbell(guest, 0, MUSTER_DOORBELL_DQ_TAIL, DQ + 1);
+	settle(guest);
+	assert_int_equal(event(guest, 0)->kind, MUSTER_EVENT_VP_ERROR);
+	assert_int_equal(le32toh(event(guest, 0)->id), 0);
+	post(guest, 1, 0, message(0, 1, 0, "x"));
+	doorbell(guest, 1, MUSTER_DOORBELL_DQ_TAIL, 1);
+	settle(guest);
+	assert_int_equal(le32toh(cqe(guest, 1, 0)->valid), 1);
+}
+
+/* ---- memory ---------------------------------------------------------------- */
+
+static struct muster_desc message_from(uint64_t addr, uint32_t key, uint32_t length)
+{
+	struct muster_desc desc = message(0, 0, 1, "");
+
+	desc.kind = MUSTER_DESC_RDMA;
+	desc.range.load_addr = htole64(addr);
+	desc.range.load_key = htole32(key);
+	desc.length = htole64(length);
+	return desc;
+}
+
+static void a_region_is_read_page_by_page(void **state)
+{
+	struct guest *guest = *state;
+	uint8_t *first = guest->memory + DATA + 0x10000 + 2 * 4096, *second = first - 4096;
+
+	pair_open(guest);
+	assert_int_equal(command(guest, mr_command(guest, 1, 0x7000f00, 8192, MUSTER_MR_READ)).status,
+			 MUSTER_ADMIN_OK);
+	memset(first + 0xf00, 1, 0x100);
+	memset(second, 2, 4096);
+	post(guest, 0, 0, message_from(0x7000f00, 1, 4096));
+	doorbell(guest, 0, MUSTER_DOORBELL_DQ_TAIL, 1);
+	settle(guest);
+	assert_int_equal(cqe(guest, 0, 0)->status, MUSTER_STATUS_OK);
+	assert_int_equal(slot(guest, 1, 0)->payload[0xff], 1);
+	assert_int_equal(slot(guest, 1, 0)->payload[0x100], 2);
+	assert_int_equal(slot(guest, 1, 0)->payload[4095], 2);
+}
+
+/* Each in a life of its own, since a refused range ends the context. */
+static void refused_range(struct guest *guest, uint64_t addr, uint32_t key, uint32_t length)
+{
+	uint32_t before = *(uint32_t *)(guest->memory + port(1, PORT_RQ) + 124);
+
+	post(guest, 0, 0, message_from(addr, key, length));
+	doorbell(guest, 0, MUSTER_DOORBELL_DQ_TAIL, 1);
+	settle(guest);
+	assert_true(cqe(guest, 0, 0)->status == MUSTER_STATUS_MEMORY ||
+		    cqe(guest, 0, 1)->status == MUSTER_STATUS_MEMORY);
+	assert_int_equal(*(uint32_t *)(guest->memory + port(1, PORT_RQ) + 124), before);
+	reg_write(guest, MUSTER_REG_CONTROL, MUSTER_CONTROL_RESET);
+	memset(guest->memory, 0, MEMORY);
+	enable(guest);
+	pair_open(guest);
+}
+
+static void memory_that_was_not_given_is_refused(void **state)
+{
+	struct guest *guest = *state;
+	struct muster_admin_command cmd;
+
+	pair_open(guest);
+	refused_range(guest, 0x7000000, 9, 64);
+	refused_range(guest, 0x7000000, MUSTER_MRS_MAX + 5, 64);
+	command(guest, mr_command(guest, 1, 0x7000000, 4096, MUSTER_MR_READ));
+	refused_range(guest, 0x7000001, 1, 4096);
+	command(guest, mr_command(guest, 1, 0x7000000, 4096, MUSTER_MR_READ));
+	refused_range(guest, 0x6ffffff, 1, 16);
+	command(guest, mr_command(guest, 1, 0x7000000, 4096, MUSTER_MR_WRITE));
+	refused_range(guest, 0x7000000, 1, 16);
+	cmd = mr_command(guest, 1, 0x7000000, 4096, MUSTER_MR_READ);
+	cmd.mr.pd = htole32(PD + 1);
+	command(guest, cmd);
+	refused_range(guest, 0x7000000, 1, 16);
+	command(guest, mr_command(guest, 1, 0x7000000, 4096, MUSTER_MR_READ));
+	command(guest, id_command(MUSTER_ADMIN_MR_DEREGISTER, 1));
+	refused_range(guest, 0x7000000, 1, 16);
+}
+
+/* ---- two NICs -------------------------------------------------------------- */
+
+/* Recursive doubling on two ranks: send own, wait for the other's, store the sum. */
+static void post_allreduce(struct guest *guest, uint32_t other, double value)
+{
+	struct muster_desc first = message(other, 0, 0, ""), last;
+
+	first.flags = htole16(MUSTER_DESC_C | MUSTER_DESC_CH | MUSTER_DESC_CP);
+	first.signature.type = MUSTER_DTYPE_F64;
+	first.signature.op = MUSTER_REDOP_SUM;
+	first.signature.digest = htole64(0x77);
+	first.inline_len = 8;
+	first.length = htole64(8);
+	memcpy(first.data, &value, 8);
+	last = first;
+	last.flags = htole16(MUSTER_DESC_C | MUSTER_DESC_CT | MUSTER_DESC_SWAP_LOCAL_DATA |
+			     MUSTER_DESC_REDUCE | MUSTER_DESC_COLL_END);
+	last.cp_count = 1;
+	last.inline_len = 0;
+	memset(last.data, 0, sizeof(last.data));
+	last.store_addr = htole64(0x7000000);
+	last.store_key = htole32(1);
+	post(guest, 0, 0, first);
+	post(guest, 0, 1, last);
+	doorbell(guest, 0, MUSTER_DOORBELL_DQ_TAIL, 2);
+}
+
+static void two_nics_sum_a_number(void **state)
+{
+	struct guest *guests[2] = { guest_new(0), guest_new(1) };
+	const struct place places[] = { { guests[0], 0, 0 }, { guests[1], 1, 0 } };
+	double sum;
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		port_open(guests[i], 0);
+		command(guests[i], mr_command(guests[i], 1, 0x7000000, 4096, MUSTER_MR_WRITE));
+	}
+	context_open(places, 2);
+	post_allreduce(guests[0], 1, 1.25);
+	post_allreduce(guests[1], 0, 2.5);
+	for (int i = 0; i < 1000 && (!cqe(guests[0], 0, 0)->valid || !cqe(guests[1], 0, 0)->valid);
+	     i++) {
+		settle(guests[0]);
+		settle(guests[1]);
+	}
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(le32toh(cqe(guests[i], 0, 0)->valid), 1);
+		assert_int_equal(cqe(guests[i], 0, 0)->status, MUSTER_STATUS_OK);
+		memcpy(&sum, guests[i]->memory + DATA + 0x10000, sizeof(sum));
+		assert_true(sum == 3.75);
+		guest_free(guests[i]);
+	}
+}
+
+/* A context of VP 1 that names a life of node 1 that there is not. */
+static void wrong_life_open(struct guest *guest)
+{
+	struct muster_admin_member members[] = {
+		{ .node = htole32(0), .vp = htole16(1), .incarnation = htole32(100) },
+		{ .node = htole32(1), .vp = htole16(0), .incarnation = htole32(4711) },
+	};
+	struct muster_admin_command cmd = context_command(MUSTER_ADMIN_CONTEXT_OPEN, 1);
+
+	cmd.context.job_key = htole64(KEY + 1);
+	cmd.context.members = htole64(LIST);
+	cmd.context.nr_members = htole32(2);
+	memcpy(guest->memory + LIST, members, sizeof(members));
+	assert_int_equal(command(guest, cmd).status, MUSTER_ADMIN_OK);
+}
+
+static void who_names_a_wrong_life_of_a_node_fails_alone(void **state)
+{
+	struct guest *guests[2] = { guest_new(0), guest_new(1) };
+	const struct place places[] = { { guests[0], 0, 0 }, { guests[1], 1, 0 } };
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		port_open(guests[i], 0);
+		command(guests[i], mr_command(guests[i], 1, 0x7000000, 4096, MUSTER_MR_WRITE));
+	}
+	port_open(guests[0], 1);
+	context_open(places, 2);
+	post_allreduce(guests[0], 1, 1.25);
+	for (int i = 0; i < 100; i++) {
+		settle(guests[0]);
+		settle(guests[1]);
+	}
+	wrong_life_open(guests[0]);
+	for (int i = 0; i < 100000 && !cqe(guests[0], 1, 0)->valid; i++) {
+		settle(guests[0]);
+		settle(guests[1]);
+	}
+	assert_int_equal(cqe(guests[0], 1, 0)->kind, MUSTER_CQE_CONTEXT);
+	assert_int_equal(cqe(guests[0], 1, 0)->status, MUSTER_STATUS_PEER_LOST);
+	assert_int_equal(event(guests[0], 0)->valid, 0);
+	post_allreduce(guests[1], 0, 2.5);
+	for (int i = 0; i < 100000 && (!cqe(guests[0], 0, 0)->valid || !cqe(guests[1], 0, 0)->valid);
+	     i++) {
+		settle(guests[0]);
+		settle(guests[1]);
+	}
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(cqe(guests[i], 0, 0)->kind, MUSTER_CQE_SEQUENCE);
+		assert_int_equal(cqe(guests[i], 0, 0)->status, MUSTER_STATUS_OK);
+		guest_free(guests[i]);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		WITH_GUEST(a_message_lands_in_the_receive_ring_and_completes),
+		WITH_GUEST(full_rings_wait_for_their_reader),
+		WITH_GUEST(a_full_completion_queue_is_told_once_until_it_moves),
+		WITH_GUEST(an_event_waits_for_room_in_its_ring),
+		WITH_GUEST(arming_with_an_impossible_head_is_no_interrupt),
+		WITH_GUEST(a_full_receive_ring_drops_and_counts),
+		WITH_GUEST(an_armed_queue_interrupts_once),
+		WITH_GUEST(a_refused_descriptor_completes_with_its_place),
+		WITH_GUEST(a_sequence_waits_for_its_end_and_must_have_one),
+		WITH_GUEST(a_doorbell_beyond_the_ring_stops_its_port_only),
+		WITH_GUEST(a_region_is_read_page_by_page),
+		WITH_GUEST(memory_that_was_not_given_is_refused),
+		cmocka_unit_test(two_nics_sum_a_number),
+		cmocka_unit_test(who_names_a_wrong_life_of_a_node_fails_alone),
+	};
+
+	return cmocka_run_group_tests(tests, group_setup, group_teardown);
+}
