@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "internal.h"
+#include "pair.h"
 
 /* One step of waiting for others. Return: 0; the error with which the parent has ended. */
 static int wait_a_little(struct muster_group *group, uint32_t *idle)

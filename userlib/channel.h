@@ -6,7 +6,7 @@
 #ifndef MUSTER_CHANNEL_H
 #define MUSTER_CHANNEL_H
 
-#include "internal.h"
+#include "pair.h"
 
 /* A fragment that came before its operation. */
 struct kept {

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "internal.h"
+#include "pair.h"
 
 enum { ID_BITS = 64 * MUSTER_AGREE_WORDS };	/* ids that are looked at together */
 

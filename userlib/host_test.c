@@ -5,6 +5,8 @@
  */
 #include "testing.h"
 
+#include "pair.h"
+
 enum { RANKS = 7, COUNT = 3000 };
 
 /* ---- the order of combining ------------------------------------------------------- */

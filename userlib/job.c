@@ -11,7 +11,7 @@
 #include <sys/sysinfo.h>
 
 #include "bootstrap.h"
-#include "internal.h"
+#include "pair.h"
 
 #define HELLO_MAGIC 0x5453554du	/* "MUST" */
 

@@ -19,7 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "internal.h"
+#include "pair.h"
 
 _Static_assert(sizeof(struct muster_control) == MUSTER_INLINE_MAX, "it travels inline");
 

@@ -5,6 +5,8 @@
  */
 #include "testing.h"
 
+#include "pair.h"
+
 enum { FRAGMENT = MUSTER_MTU / sizeof(double), COUNT_MAX = 40 * FRAGMENT };
 
 static double values[TEST_RANKS_MAX][COUNT_MAX];

@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <time.h>
 
-#include "internal.h"
+#include "pair.h"
 
 /* ---- what the device has --------------------------------------------------------------- */
 
