@@ -7,6 +7,8 @@
  * Blocks are for all contexts of the unit alike, first come first served: they let
  * messages come before their turn, and nobody needs one to go on.
  */
+#include "buffer.h"
+
 #include "internal.h"
 
 #include <errno.h>

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The packet buffer of a unit: entries, of which each says what is known of one slot of
+ * one instance, and the blocks that hold what entries cannot hold themselves.
+ */
+#ifndef MUSTER_ENGINE_BUFFER_H
+#define MUSTER_ENGINE_BUFFER_H
+
+#include "engine.h"
+
+struct context;
+
+enum buffer_limit {
+	PULSE_BLOCKS = MUSTER_PULSE_MAX / MUSTER_MTU,	/* blocks of a pulse */
+	ENTRIES_CHUNK = 128,		/* entries of a packet buffer, allocated together */
+	BUFFER_BYTES_MAX = 128 << 20,
+};
+
+enum entry_state {
+	ENTRY_ASKED = 1,	/* RTS has come; no room yet */
+	ENTRY_REFERENCE,	/* RTS has come; the message lies in the sender's memory */
+	ENTRY_GRANTED,		/* has room; fragments arrive */
+	ENTRY_STREAMED,		/* its turn has come: fragments are combined as they arrive */
+	ENTRY_FULL,		/* the message is here */
+	ENTRY_VOID,		/* its memory was given back before it was read: an ABORT follows */
+	ENTRY_COPY,		/* of what was sent without asking: the receiver may yet ask for it */
+};
+
+/* What is known of one slot of one instance. */
+struct entry {
+	struct context *owner;
+	struct entry *next_hashed;	/* of the same bucket; or of the free ones */
+	struct entry *next, *prev;	/* of the same number */
+	uint32_t number;
+	uint32_t pulse;
+	uint32_t member;	/* who wrote it */
+	uint32_t total;
+	struct muster_signature signature;
+	uint16_t flags;		/* MUSTER_PACKET_* */
+	uint16_t stage;
+	uint8_t state;
+	uint8_t slot;
+	uint8_t fragments;	/* bit i: the one at offset i * MUSTER_MTU is here */
+	uint8_t nr_blocks;
+	bool unasked;		/* DATA came without asking, or was sent so */
+	bool combined;		/* only TAKEN is still owed */
+	bool owes_taken;
+	bool asked;		/* of a copy: the member is to say that it has ended its number */
+	union {
+		uint8_t data[MUSTER_INLINE_MAX];
+		uint16_t blocks[PULSE_BLOCKS];
+		struct muster_reference reference;
+	};
+};
+
+/* Entries come in chunks, as many as are needed at once. */
+struct entry_chunk {
+	struct entry_chunk *next;
+	struct entry entries[ENTRIES_CHUNK];
+};
+
+struct unit {
+	uint32_t nr_contexts;
+
+	uint8_t *blocks;
+	uint64_t *used;			/* a bit per block */
+	uint32_t nr_blocks;
+	uint32_t nr_free;
+	uint32_t nr_used;
+	struct context *waiting_first, *waiting_last; /* for blocks */
+
+	struct entry_chunk *chunks;
+	struct entry *free_entries;
+	uint32_t nr_entries_used;
+	struct entry **table;		/* hash table of 1 << table_bits chains */
+	uint32_t table_bits;
+
+	uint8_t *scratch;		/* MUSTER_MTU bytes, for memory that cannot be mapped */
+};
+
+int muster_buffer_create(struct muster_engine *engine, struct unit *unit, uint32_t bytes);
+void muster_buffer_destroy(struct muster_engine *engine, struct unit *unit);
+struct entry *muster_entry_find(const struct context *ctx, uint32_t number, uint32_t pulse,
+				uint32_t slot);
+/* NULL: no memory, the context has failed; only number, pulse and slot are set. */
+struct entry *muster_entry_add(struct context *ctx, uint32_t number, uint32_t pulse,
+			       uint32_t slot);
+void muster_entry_remove(struct entry *entry);
+void muster_entries_remove(struct context *ctx);
+/* Blocks for entry->total bytes; false: wakes the context when there are some. */
+bool muster_room_take(struct entry *entry);
+void muster_room_give(struct entry *entry);
+/* A block for what does not ask; false: there is none, or its VP has as many as are left. */
+bool muster_room_take_unasked(struct entry *entry);
+/* Those who hold some should be asked for them. */
+bool muster_room_is_scarce(const struct context *ctx);
+struct entry *muster_entry_take(struct context *ctx);	/* in no table; NULL */
+void muster_entry_give(struct entry *entry);
+/* Wait no longer for blocks. */
+void muster_room_forgo(struct context *ctx);
+void *muster_room_block(const struct entry *entry, uint32_t offset);
+
+#endif /* MUSTER_ENGINE_BUFFER_H */
