@@ -7,7 +7,6 @@
  */
 #include "verbs.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -460,55 +459,6 @@ static const struct muster_dev_ops verbs_ops = {
 	.abort = context_abort,
 };
 
-/* Whether some PCI function is a Muster NIC, and whether a driver has it. */
-static bool find_pci(bool *driven)
-{
-	DIR *dir = opendir("/sys/bus/pci/devices");
-	struct dirent *entry;
-	bool found = false;
-
-	while (dir && (entry = readdir(dir))) {
-		char path[512], id[32] = "";
-		unsigned int vendor = 0, device = 0;
-		FILE *file;
-
-		snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/uevent", entry->d_name);
-		file = fopen(path, "re");
-		*driven = false;
-		while (file && fgets(path, sizeof(path), file)) {
-			if (!strncmp(path, "DRIVER=", 7))
-				*driven = true;
-			if (sscanf(path, "PCI_ID=%31s", id) == 1)
-				sscanf(id, "%x:%x", &vendor, &device);
-		}
-		if (file)
-			fclose(file);
-		found = vendor == MUSTER_PCI_VENDOR && device == MUSTER_PCI_DEVICE;
-		if (found)
-			break;
-	}
-	if (dir)
-		closedir(dir);
-	return found;
-}
-
-static int say_none(const char *name, char *why, size_t why_len)
-{
-	bool driven;
-
-	if (name)
-		snprintf(why, why_len, "MUSTER_NIC=%s: there is no Muster NIC of that name; ibv_devices lists them",
-			 name);
-	else if (!find_pci(&driven))
-		snprintf(why, why_len, "this machine has no Muster NIC (PCI %04x:%04x); run the program under muster-run --vm, or with MUSTER_DEVICE=local",
-			 MUSTER_PCI_VENDOR, MUSTER_PCI_DEVICE);
-	else if (!driven)
-		snprintf(why, why_len, "there is a Muster NIC, but no driver has it: load muster.ko (insmod build/kernel/muster.ko)");
-	else
-		snprintf(why, why_len, "there is a Muster NIC, but libibverbs does not know it: load ib_uverbs, and name the provider with IBV_DRIVERS=.../libmuster or in /etc/libibverbs.d/muster.driver");
-	return -ENODEV;
-}
-
 static int open_context(struct verbs *v, char *why, size_t why_len)
 {
 	const char *name = getenv("MUSTER_NIC");
@@ -527,7 +477,7 @@ static int open_context(struct verbs *v, char *why, size_t why_len)
 	if (list)
 		ibv_free_device_list(list);
 	if (!device)
-		return say_none(name, why, why_len);
+		return muster_verbs_say_none(name, why, why_len);
 	if (!v->ctx)
 		return errno ? -errno : -EIO;
 	fcntl(v->ctx->async_fd, F_SETFL, fcntl(v->ctx->async_fd, F_GETFL) | O_NONBLOCK);

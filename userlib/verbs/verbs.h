@@ -21,4 +21,7 @@ struct muster_dev;
  */
 int muster_verbs_open(struct muster_dev **dev, char *why, size_t why_len);
 
+/* none.c: why no NIC opens (of that name; NULL: of any), and what to do. Returns -ENODEV. */
+int muster_verbs_say_none(const char *name, char *why, size_t why_len);
+
 #endif /* MUSTER_VERBS_H */
