@@ -80,10 +80,10 @@ interrupt_ends_all() {
 	within 60 grep -q '\[1\] up' out
 	pids=$(guests_of $launcher muster_guest=)
 	same 2 "$(echo "$pids" | wc -l)"
-	kill -HUP $launcher
+	kill -TERM $launcher
 	status=0
 	wait $launcher || status=$?
-	same 129 $status
+	same 143 $status
 	for pid in $pids; do
 		within 2 gone "$pid"
 	done

@@ -229,8 +229,8 @@ end_family() {
 start_family() {
 	rm -f self.* child.* far.* leave
 	trap end_family EXIT
-	# A shell ignores SIGINT for what it starts in the background: undo that.
-	perl -e '$SIG{INT} = "DEFAULT"; exec @ARGV' "$run" -n 2 ./family "$@" >out 2>err &
+	# A shell ignores SIGINT for what it starts in the background, and nohup SIGHUP: undo that.
+	perl -e '$SIG{$_} = "DEFAULT" for "INT", "HUP"; exec @ARGV' "$run" -n 2 ./family "$@" >out 2>err &
 	pid=$!
 	within 60 family_is_there
 }
