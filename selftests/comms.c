@@ -16,25 +16,11 @@
 
 #include <muster.h>
 
+#include "expect.h"
+
 static struct muster *job;
 static struct muster_comm *world;
 static uint32_t rank, size;
-
-#define EXPECT(condition, ...)							\
-	do {									\
-		if (!(condition)) {						\
-			fprintf(stderr, "rank %" PRIu32 ", line %d: ", rank, __LINE__);	\
-			fprintf(stderr, __VA_ARGS__);				\
-			fputc('\n', stderr);					\
-			exit(1);						\
-		}								\
-	} while (0)
-
-#define EXPECT_OK(call)								\
-	do {									\
-		int ret_ = (call);						\
-		EXPECT(!ret_, "%s: %s (%s)", #call, strerror(-ret_), muster_error(job)); \
-	} while (0)
 
 /* ---- what a process holds ---------------------------------------------------------- */
 

@@ -14,16 +14,7 @@
 
 #include "../userlib/internal.h"
 #include "arith.h"
-
-#define EXPECT(condition, ...)							\
-	do {									\
-		if (!(condition)) {						\
-			fprintf(stderr, "rank %" PRIu32 ", line %d: ", rank, __LINE__);	\
-			fprintf(stderr, __VA_ARGS__);				\
-			fputc('\n', stderr);					\
-			exit(1);						\
-		}								\
-	} while (0)
+#include "expect.h"
 
 enum { REFERENCE_BYTES = 32 << 20 };	/* of all ranks' vectors together */
 
