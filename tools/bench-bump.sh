@@ -5,7 +5,10 @@
 # other traffic through bumps beside a plain forwarder; and what bumps as logic would
 # take, in modelled time. Writes build/bench-bump/. Open MPI polls, so where hosts are
 # more than CPUs its figures tell of that, and not of its network.
-# COUNT: allreduces of each measurement (100000). ROUNDS: of other traffic (21).
+# COUNT: allreduces of each measurement (3000: some ten minutes in all; the paper has
+#   100000, which takes hours where hosts are many more than CPUs). BLOCKS: turns that the
+#   two systems take for them, all sizes and hosts in each (3). THROUGH: of Open MPI
+#   through bumps (300). ROUNDS: of other traffic (21).
 # HOSTS, SIZES: lists ("2 4 8", "8 32 128 256").
 set -eu
 
@@ -38,21 +41,63 @@ median() {
 
 # ---- allreduces -------------------------------------------------------------------
 
+hosts=${HOSTS:-2 4 8}
+sizes=${SIZES:-8 32 128 256}
+blocks=${BLOCKS:-3}
+count=$((${COUNT:-3000} / blocks))
+
+# One line of latency.turns: what, and what the program says.
+turn() {
+	what=$1
+	shift
+	if line=$("$@" 2>"$scratch/errors"); then
+		say "$what $line" | tee -a "$out/latency.turns"
+	else
+		cat "$scratch/errors" >&2
+		exit 1
+	fi
+}
+
+# Of all turns of a system, hosts and bytes: the mean and the minimum of all allreduces,
+# and the median of the turns' medians.
+summary() {
+	say "# what hosts bytes mean_us median_us min_us spread_% repeated allreduces" >"$out/latency.dat"
+	sort -s -k 1,1 -k 2,2n -k 3,3n -k 5,5g "$out/latency.turns" | awk -v each="$count" -v through="${THROUGH:-300}" '
+		function put() {
+			if (!turns)
+				return
+			mean /= turns
+			printf "%s %.2f %.2f %.2f %.1f %d %d\n", cell, mean, medians[int((turns + 1) / 2)],
+				least, 100 * (1 - least / mean), repeated,
+				turns * (cell ~ /through/ ? through : each)
+		}
+		cell != $1 " " $2 " " $3 { put(); turns = mean = repeated = 0; cell = $1 " " $2 " " $3 }
+		{
+			mean += $4
+			medians[++turns] = $5
+			least = turns == 1 || $6 < least ? $6 : least
+			repeated += $8
+		}
+		END { put() }' >>"$out/latency.dat"
+}
+
 latency() {
 	mpicc -O2 -o "$scratch/allreduce" "$home/mpi/allreduce.c"
-	say "# what hosts bytes mean_us median_us min_us spread_% repeated; ${COUNT:-100000} each" \
-		>"$out/latency.dat"
-	for hosts in ${HOSTS:-2 4 8}; do
-		for bytes in ${SIZES:-8 32 128 256}; do
-			line=$("$run" --bump=cube --no-bind --no-prefix -n "$hosts" \
-				"$build/tools/muster_bump_perf" -s "$bytes" -n "${COUNT:-100000}")
-			say "bump $line" | tee -a "$out/latency.dat"
-			line=$(mpi eth1 "$hosts" "$scratch/allreduce" "$bytes" "${COUNT:-100000}")
-			say "mpi $line" | tee -a "$out/latency.dat"
-			line=$(mpi eth0 "$hosts" "$scratch/allreduce" "$bytes" "${COUNT:-100000}")
-			say "mpi-through-bumps $line" | tee -a "$out/latency.dat"
+	: >"$out/latency.turns"
+	for block in $(seq "$blocks"); do
+		say "# turn $block of $blocks: $count allreduces of each; $(date +%T)"
+		for n in $hosts; do
+			for bytes in $sizes; do
+				turn bump "$run" --bump=cube --no-bind --no-prefix -n "$n" \
+					"$build/tools/muster_bump_perf" -s "$bytes" -n "$count"
+				turn mpi mpi eth1 "$n" "$scratch/allreduce" "$bytes" "$count"
+				[ "$block" -gt 1 ] || turn mpi-through-bumps \
+					mpi eth0 "$n" "$scratch/allreduce" "$bytes" "${THROUGH:-300}"
+			done
 		done
+		summary
 	done
+	cat "$out/latency.dat"
 }
 
 # ---- a solver ---------------------------------------------------------------------
@@ -63,11 +108,11 @@ solver() {
 	mpicc -O2 -DUSE_MPI -o "$scratch/lattice-mpi" "$home/mpi/lattice.c"
 	say "# what hosts seconds in_allreduces residual; side ${SIDE:-4}, ${ITERATIONS:-2000} iterations" |
 		tee "$out/solver.dat"
-	for hosts in ${HOSTS:-2 4 8}; do
+	for n in $hosts; do
 		for _ in 1 2 3; do
-			say "bump $hosts $("$run" --bump=cube --no-bind --no-prefix -n "$hosts" \
+			say "bump $n $("$run" --bump=cube --no-bind --no-prefix -n "$n" \
 				"$scratch/lattice" "${SIDE:-4}" "${ITERATIONS:-2000}")"
-			say "mpi $hosts $(mpi eth1 "$hosts" "$scratch/lattice-mpi" "${SIDE:-4}" \
+			say "mpi $n $(mpi eth1 "$n" "$scratch/lattice-mpi" "${SIDE:-4}" \
 				"${ITERATIONS:-2000}")"
 		done
 	done | tee -a "$out/solver.dat"

@@ -339,17 +339,19 @@ int run_bump_enter(const struct run *run, uint32_t rank)
 {
 	const struct run_bump *net = run->bump;
 	char key[TEXT_MAX], group[TEXT_MAX], hosts[TEXT_MAX], local[TEXT_MAX], locals[TEXT_MAX];
+	char ours[TEXT_MAX];
 
 	snprintf(key, sizeof(key), "%llx", (unsigned long long)net->key);
 	snprintf(group, sizeof(group), "%u", net->group);
 	snprintf(hosts, sizeof(hosts), "%u", net->hosts);
 	snprintf(local, sizeof(local), "%u", rank % net->per_host);
 	snprintf(locals, sizeof(locals), "%u", net->per_host);
+	snprintf(ours, sizeof(ours), "/proc/%d/ns/net", getppid());
 	if (setns(net->namespaces[rank / net->per_host], CLONE_NEWNET) ||
 	    setenv("MUSTER_BUMP", "10.77.255.254:19778", 1) || setenv("MUSTER_BUMP_KEY", key, 1) ||
 	    setenv("MUSTER_BUMP_GROUP", group, 1) || setenv("MUSTER_BUMP_HOSTS", hosts, 1) ||
 	    setenv("MUSTER_BUMP_LOCAL_RANK", local, 1) ||
-	    setenv("MUSTER_BUMP_LOCAL_RANKS", locals, 1))
+	    setenv("MUSTER_BUMP_LOCAL_RANKS", locals, 1) || setenv("MUSTER_NAMESPACE", ours, 1))
 		return -errno;
 	return 0;
 }

@@ -23,6 +23,7 @@
 
 #include "hub.h"
 #include "muster_desc.h"
+#include "namespace.h"
 
 #define HOW_TO_RUN "run it under muster-run, or set MUSTER_RANK, MUSTER_SIZE and MUSTER_RENDEZVOUS"
 
@@ -153,15 +154,23 @@ static socklen_t abstract_name(struct sockaddr_un *addr, const char *name)
 	return offsetof(struct sockaddr_un, sun_path) + 1 + len;
 }
 
+static int fail_socket(struct bootstrap *boot, int err)
+{
+	const char *name = getenv("MUSTER_NAMESPACE");
+
+	return fail(boot, err, "no socket%s%s: %s", name ? " in MUSTER_NAMESPACE=" : "",
+		    name ? name : "", strerror(-err));
+}
+
 static int hub_open(struct bootstrap *boot)
 {
 	struct sockaddr_un addr;
 	socklen_t len = abstract_name(&addr, boot->rendezvous + 5);
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	int fd = muster_namespace_socket(SOCK_STREAM | SOCK_NONBLOCK);
 	int err;
 
 	if (fd < 0)
-		return fail(boot, -errno, "socket: %s", strerror(errno));
+		return fail_socket(boot, fd);
 	if (bind(fd, (struct sockaddr *)&addr, len) || listen(fd, boot->size)) {
 		err = -errno;
 		close(fd);
@@ -392,9 +401,9 @@ static int client_connect(struct bootstrap *boot)
 	struct sockaddr_un addr;
 	socklen_t len = abstract_name(&addr, boot->rendezvous + 5);
 
-	boot->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	boot->fd = muster_namespace_socket(SOCK_STREAM);
 	if (boot->fd < 0)
-		return fail(boot, -errno, "socket: %s", strerror(errno));
+		return fail_socket(boot, boot->fd);
 	while (connect(boot->fd, (struct sockaddr *)&addr, len)) {
 		if (errno != ECONNREFUSED && errno != EAGAIN && errno != EINTR)
 			return fail(boot, -errno, "MUSTER_RENDEZVOUS=%.128s: connect: %s",

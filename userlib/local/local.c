@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "internal.h"
+#include "namespace.h"
 
 /*
  * A local rank that is merely late answers nothing, for as long as it computes.
@@ -157,8 +158,12 @@ static int socket_open(struct local *local, const char *kind, char *why, size_t 
 {
 	uint64_t name = muster_mesh_number(local->mesh);
 	char spec[64];
-	int err;
+	int home, err = muster_namespace_enter(&home);
 
+	if (err) {
+		snprintf(why, why_len, "MUSTER_NAMESPACE: %s", strerror(-err));
+		return err;
+	}
 	if (!strcmp(kind, "udp"))
 		snprintf(spec, sizeof(spec), "udp:127.%u.%u.%u:%u", 1 + (unsigned)(name % 254),
 			 (unsigned)(name >> 8 & 255), 1 + (unsigned)((name >> 16) % 254),
@@ -168,6 +173,7 @@ static int socket_open(struct local *local, const char *kind, char *why, size_t 
 	err = muster_wire_socket_open(spec, local->rank, local->dev.address.incarnation,
 				      SILENCE_US, &muster_local_wire_events, local, &local->wire,
 				      why, why_len);
+	muster_namespace_leave(home);
 	return err ? err : muster_mesh_watch(local->mesh, local->wire->ops->fd(local->wire));
 }
 

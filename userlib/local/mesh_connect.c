@@ -14,14 +14,18 @@
 #include <sys/syscall.h>
 #include <sys/un.h>
 
+#include "namespace.h"
+
 int muster_mesh_listen(struct muster_mesh *mesh, char name[NAME_LEN])
 {
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
 	socklen_t len = sizeof(addr);
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	int fd = muster_namespace_socket(SOCK_SEQPACKET | SOCK_NONBLOCK);
 
+	if (fd < 0)
+		return fd;
 	mesh->listen_fd = fd;
-	if (fd < 0 || bind(fd, (struct sockaddr *)&addr, sizeof(sa_family_t)) ||
+	if (bind(fd, (struct sockaddr *)&addr, sizeof(sa_family_t)) ||
 	    listen(fd, mesh->size) || getsockname(fd, (struct sockaddr *)&addr, &len))
 		return -errno;
 	if (len != offsetof(struct sockaddr_un, sun_path) + NAME_LEN)
@@ -60,12 +64,12 @@ int muster_mesh_pidfd(int fd)
 int muster_mesh_connect(struct muster_mesh *mesh, uint32_t rank)
 {
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	int fd = muster_namespace_socket(SOCK_SEQPACKET | SOCK_NONBLOCK);
 	struct ucred cred;
 	int err = 0;
 
 	if (fd < 0)
-		return -errno;
+		return fd;
 	memcpy(addr.sun_path, mesh->cards[rank].name, NAME_LEN);
 	if (connect(fd, (struct sockaddr *)&addr,
 		    offsetof(struct sockaddr_un, sun_path) + NAME_LEN))

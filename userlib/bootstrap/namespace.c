@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Where sockets between ranks are made (namespace.h). A socket stays where it was made. */
+#include "namespace.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+int muster_namespace_enter(int *home)
+{
+	const char *name = getenv("MUSTER_NAMESPACE");
+	int there, err = 0;
+
+	*home = -1;
+	if (!name)
+		return 0;
+	there = open(name, O_RDONLY | O_CLOEXEC);
+	if (there < 0)
+		return -errno;
+	*home = open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);
+	if (*home < 0 || setns(there, CLONE_NEWNET))
+		err = -errno;
+	close(there);
+	if (err && *home >= 0)
+		close(*home);
+	return err;
+}
+
+void muster_namespace_leave(int home)
+{
+	if (home < 0)
+		return;
+	setns(home, CLONE_NEWNET);	/* it was left by the same right */
+	close(home);
+}
+
+int muster_namespace_socket(int type)
+{
+	int home, fd, err = muster_namespace_enter(&home);
+
+	if (err)
+		return err;
+	fd = socket(AF_UNIX, type | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		fd = -errno;
+	muster_namespace_leave(home);
+	return fd;
+}
