@@ -272,7 +272,7 @@ static void what_was_solved_is_kept(void **state)
 	assert_string_equal(second.why, "solved before");
 	assert_true(muster_schedule_hash(first.schedule) == muster_schedule_hash(second.schedule));
 	muster_schedule_free(second.schedule);
-	snprintf(command, sizeof(command), "sed -i '3s/.*/send 1 0 0/' %s/*", folder);
+	snprintf(command, sizeof(command), "sed -i '4s/.*/send 1 0 0/' %s/*", folder);
 	assert_int_equal(system(command), 0);
 	assert_int_equal(muster_synthesize(&request, &second), 0);
 	assert_int_equal(second.proof, MUSTER_PROOF_FOUND);
