@@ -115,6 +115,10 @@ tori() {
 	"$synth" check -t torus:2x4x2x4 all | grep -q 'right allgather of 64 ranks'
 	"$synth" torus 2.10x2.10x2.10 --balanced -f picture -o all.svg >said
 	tail -n 1 all.svg | grep -q '</svg>'
+	"$synth" torus 3x3 --no-split -f sends -o sends >/dev/null
+	same 72 "$(grep -cE '^send [0-8] from [0-8] to [0-8] at step [01]$' sends)"
+	refuse "$synth" torus 3x3 -f picture
+	grep -q 'picture goes to a file, -o FILE' said
 }
 check "the torus allgather is made, proved and drawn" tori
 
