@@ -347,6 +347,49 @@ static void what_combines_is_solved_directly(void **state)
 	}
 }
 
+static enum muster_proof solve_directly(struct muster_synth_request *request, bool bounded,
+					bool *by_bound)
+{
+	struct muster_synth_result result;
+
+	request->solve.full_only = !bounded;
+	assert_int_equal(muster_synthesize(request, &result), 0);
+	*by_bound = result.proof == MUSTER_PROOF_REFUTED && !strstr(result.why, "formula");
+	muster_schedule_free(result.schedule);
+	return result.proof;
+}
+
+/* Neither too many, nor what the formula would find. */
+static void bounds_of_what_combines_agree_with_the_formula(void **state)
+{
+	static const char *const specs[] = { "line:3", "ring:4", "star:4", "switch:4" };
+	static const enum muster_coll colls[] = {
+		MUSTER_COLL_ALLREDUCE, MUSTER_COLL_REDUCE, MUSTER_COLL_SCAN,
+	};
+	unsigned int found = 0, bounded = 0;
+
+	(void)state;
+	for (int i = 0; i < 48; i++) {
+		struct muster_topology *topology = make(specs[i % 4]);
+		struct muster_synth_request request = {
+			.topology = topology, .coll = colls[i % 4 == 3 ? i % 2 : i % 3],
+			.root = random_below(3), .direct = true, .chunks = 1 + random_below(3),
+			.steps = 1 + random_below(3),
+		};
+		bool by_bound, by_formula;
+		enum muster_proof proof;
+
+		request.rounds = request.steps + random_below(2);
+		proof = solve_directly(&request, false, &by_formula);
+		assert_int_equal(solve_directly(&request, true, &by_bound), proof);
+		assert_false(by_formula);
+		found += proof == MUSTER_PROOF_FOUND;
+		bounded += by_bound;
+		muster_topology_free(topology);
+	}
+	assert_true(found > 5 && bounded > 5);
+}
+
 static enum muster_proof solve_conditions(const char *spec, const char *text, char *why)
 {
 	struct muster_topology *topology = make(spec);
@@ -435,6 +478,7 @@ int main(void)
 		cmocka_unit_test(the_frontier_of_an_allgather_is_known),
 		cmocka_unit_test(what_was_solved_is_kept),
 		cmocka_unit_test(what_combines_is_solved_directly),
+		cmocka_unit_test(bounds_of_what_combines_agree_with_the_formula),
 		cmocka_unit_test(conditions_of_a_file_are_solved),
 		cmocka_unit_test(wrong_solutions_are_refused),
 	};
