@@ -50,14 +50,6 @@ file() {
 }
 check "joined as a file says" file
 
-library() {
-	for wire in ring unix udp; do
-		MUSTER_WIRE=$wire "$run" --bump -n 3 "$MUSTER_BUILD/selftests/ranks" bits >out
-		grep -q 'digest [0-9a-f]' out
-	done
-}
-check "programs with the library meet across hosts, on all wires" library
-
 # Ranks that compute while rank 0 and rank 1 also talk to each other.
 traffic() {
 	cat >both.sh <<-'END'
