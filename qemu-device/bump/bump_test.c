@@ -205,6 +205,8 @@ static void what_makes_no_sense_is_refused_and_changes_nothing(void **state)
 	REFUSE(MUSTER_BUMP_EFIELD, h.algorithm = 5);
 	REFUSE(MUSTER_BUMP_EFIELD, h.type = MUSTER_DTYPE_F32);
 	REFUSE(MUSTER_BUMP_EFIELD, h.type = MUSTER_DTYPE_F64; h.redop = MUSTER_REDOP_BXOR);
+	REFUSE(MUSTER_BUMP_EFIELD, h.redop = MUSTER_REDOP_PROD);
+	REFUSE(MUSTER_BUMP_EFIELD, h.redop = MUSTER_REDOP_REPLACE);
 	REFUSE(MUSTER_BUMP_EFIELD, h.root = htole16(1));
 	REFUSE(MUSTER_BUMP_EFIELD, h.operation = MUSTER_BUMP_REDUCE; h.root = htole16(2));
 	REFUSE(MUSTER_BUMP_EFIELD, h.operation = MUSTER_BUMP_BARRIER);
