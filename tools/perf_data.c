@@ -150,15 +150,41 @@ static int64_t combine(enum muster_op op, int64_t a, int64_t b)
 	}
 }
 
-static int64_t right_value(const struct perf *perf, enum perf_collective collective, uint64_t i)
+/* Element i of what ranks [0, nr) give, combined. */
+static int64_t combined(const struct perf *perf, uint32_t nr, uint64_t i)
 {
 	int64_t value = simple_value(0, i);
 
-	if (collective == PERF_BROADCAST)
-		return simple_value(perf->options->root, i);
-	for (uint32_t rank = 1; rank < perf->size; rank++)
+	for (uint32_t rank = 1; rank < nr; rank++)
 		value = combine(perf->options->op, value, simple_value(rank, i));
 	return value;
+}
+
+/* Element i of this rank's result; count: of a block. */
+static int64_t right_value(const struct perf *perf, enum perf_collective collective,
+			   uint64_t count, uint64_t i)
+{
+	uint64_t mine = perf->rank * count;
+
+	switch (collective) {
+	case PERF_BROADCAST:
+		return simple_value(perf->options->root, i);
+	case PERF_SCATTER:
+		return simple_value(perf->options->root, mine + i);
+	case PERF_ALLGATHER:
+	case PERF_GATHER:
+		return simple_value((uint32_t)(i / count), i % count);
+	case PERF_ALLTOALL:
+		return simple_value((uint32_t)(i / count), mine + i % count);
+	case PERF_REDUCE_SCATTER:
+		return combined(perf, perf->size, mine + i);
+	case PERF_SCAN:
+		return combined(perf, perf->rank + 1, i);
+	case PERF_EXSCAN:
+		return combined(perf, perf->rank, i);
+	default:
+		return combined(perf, perf->size, i);
+	}
 }
 
 bool perf_is_right(const struct perf *perf, enum perf_collective collective, const void *data,
@@ -166,12 +192,15 @@ bool perf_is_right(const struct perf *perf, enum perf_collective collective, con
 {
 	enum muster_type type = perf->options->type;
 	size_t each = perf_type_bytes(type);
-	uint64_t right = 0;
+	uint64_t right = 0, count = bytes / each;
+	uint64_t blocks = perf_kinds[collective].out_blocks ? perf->size : 1;
 
-	if (collective == PERF_REDUCE && perf->rank != perf->options->root)
+	if (perf_kinds[collective].at_root && perf->rank != perf->options->root)
 		return true;
-	for (uint64_t i = 0; i < bytes / each; i++) {
-		int64_t value = right_value(perf, collective, i);
+	if (collective == PERF_EXSCAN && !perf->rank)
+		return true;
+	for (uint64_t i = 0; i < blocks * count; i++) {
+		int64_t value = right_value(perf, collective, count, i);
 
 		if (is_float(type))
 			put_float(type, &right, 0, (double)value);
