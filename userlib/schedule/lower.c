@@ -8,10 +8,7 @@
  * What all ranks decide alike is in part.c, and in stages.c where transfers are
  * listed. Then, stage by stage, this rank's messages become operations in the order
  * in which the engine shall execute them (lower_stage), and these are written as
- * descriptors (emit_stage).
- *
- * No message is stored over what this rank sends in the same step: it goes to
- * SCRATCH while the value in OUT is being sent, and to OUT while that in SCRATCH is.
+ * descriptors (emit_stage). Where values are meanwhile is in lower_spaces.c.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -20,59 +17,9 @@
 
 #include "arith.h"
 #include "dev.h"
-#include "part.h"
-#include "stages.h"
+#include "lower.h"
 
 enum { PULSE_ALIGN = 64 };	/* bytes; a multiple of every element's size */
-
-/* A chunk at this rank. */
-struct chunk {
-	uint8_t space;		/* where its value is */
-	uint8_t first;		/* OUT or SCRATCH: where it goes from IN */
-	bool keeps;		/* the result from the beginning, but in IN */
-	uint8_t sent_space;	/* from where it was sent last */
-	uint32_t sent_step;	/* and in which step, plus 1 */
-	uint32_t stage;		/* in which it was last written, plus 1 */
-	uint32_t writer;	/* the operation */
-	uint32_t last_op;	/* that wrote it, or sent it since */
-	uint32_t left;		/* messages with it that are still to come or to go */
-};
-
-/* A descriptor to be, in a list in order of execution. */
-struct op {
-	struct muster_desc desc;
-	uint32_t first;		/* chunks [first, first + nr) */
-	uint32_t nr;
-	uint32_t next;		/* 0: the last */
-};
-
-struct lowering {
-	const struct muster_schedule *schedule;
-	const struct muster_lower_params *params;
-	struct muster_program *program;
-	struct muster_stages stages;
-	struct muster_part part;
-	struct muster_message message;		/* the next one, unless all were had */
-	bool has_message;
-	uint32_t grain;				/* chunks of a message, at most */
-	struct chunk *chunks;
-	struct muster_desc head;		/* what all descriptors have alike */
-	uint32_t pulse_count;
-	uint8_t home;				/* OUT or PART: where results must be */
-	uint32_t untouched;			/* a chunk that is copied home and no more, or NOBODY */
-	uint32_t next_copy;			/* the first chunk not looked at behind the last step */
-
-	/* The stage that is being lowered; ops[0] only begins the list. */
-	uint32_t stage;
-	struct op ops[MUSTER_SEQ_DESCS_MAX + 1];
-	uint32_t nr_ops;
-	uint32_t last;			/* end of the list */
-	uint32_t last_send_of_old;	/* end of the sends of what was there before the stage */
-	uint32_t last_receive;		/* 0: none yet */
-
-	char *why;
-	size_t why_len;
-};
 
 /* ---- operations -------------------------------------------------------------- */
 
@@ -133,114 +80,6 @@ static struct op *copy(struct lowering *l, uint32_t after, uint32_t chunk, uint3
 	return op;
 }
 
-/* ---- where values go ------------------------------------------------------------ */
-
-/* The root of a broadcast keeps what it sends, a rank of an allgather what it has. */
-static bool is_copied_in(const struct chunk *chunk)
-{
-	return chunk->keeps && chunk->space == MUSTER_SPACE_IN;
-}
-
-static bool is_needed(const struct lowering *l, uint32_t chunk)
-{
-	return muster_coll_needs(l->schedule, chunk, l->params->rank);
-}
-
-static void set_sent(struct lowering *l, const struct muster_message *m)
-{
-	for (struct chunk *chunk = &l->chunks[m->first]; chunk < &l->chunks[m->first + m->nr];
-	     chunk++) {
-		chunk->sent_space = chunk->space;
-		chunk->sent_step = m->step + 1;
-	}
-}
-
-/* Where what comes in a step is stored: not over what is sent in it. */
-static uint8_t space_for(const struct chunk *chunk, uint32_t step)
-{
-	uint8_t space = chunk->space == MUSTER_SPACE_IN ? chunk->first : chunk->space;
-
-	if (chunk->sent_step == step + 1 && chunk->sent_space == space)
-		return MUSTER_SPACE_OUT + MUSTER_SPACE_SCRATCH - space;
-	return space;
-}
-
-/* What a message does to the places of values. */
-static void follow(struct lowering *l, const struct muster_message *m)
-{
-	for (uint32_t i = m->first; i < m->first + m->nr; i++) {
-		l->chunks[i].left++;
-		if (!m->is_send)
-			l->chunks[i].space = space_for(&l->chunks[i], m->step);
-	}
-	if (m->is_send)
-		set_sent(l, m);
-}
-
-/* Whether a chunk must be brought home behind the last step. */
-static bool is_elsewhere(const struct lowering *l, uint32_t chunk)
-{
-	const struct chunk *state = &l->chunks[chunk];
-
-	if (!is_needed(l, chunk) || state->space == l->home)
-		return false;
-	return state->space != MUSTER_SPACE_IN || state->keeps;
-}
-
-static int walk_begin(struct lowering *l)
-{
-	int err = muster_part_begin(&l->part, l->schedule, l->params->rank, l->grain, &l->stages);
-
-	l->has_message = !err && muster_part_next(&l->part, &l->message);
-	return err;
-}
-
-static void walk_on(struct lowering *l)
-{
-	l->has_message = muster_part_next(&l->part, &l->message);
-}
-
-/*
- * What a chunk is before the first step, when it is known where it would end: where it goes
- * from IN decides that, and it shall be OUT. Nothing comes into one that ends in IN.
- */
-static void set_space(struct lowering *l, uint32_t index, uint8_t space)
-{
-	struct chunk *chunk = &l->chunks[index];
-	bool other = space == MUSTER_SPACE_IN && chunk->space == MUSTER_SPACE_SCRATCH;
-	bool keeps = !l->program->is_inline && chunk->space == MUSTER_SPACE_IN &&
-		     is_needed(l, index) &&
-		     muster_coll_has(l->schedule, index, l->params->rank);
-
-	if (keeps && !chunk->left)
-		l->untouched = index;
-	*chunk = (struct chunk){
-		.space = space, .keeps = keeps, .left = chunk->left,
-		.first = other ? MUSTER_SPACE_SCRATCH : MUSTER_SPACE_OUT,
-	};
-}
-
-/*
- * Once through all messages, without making anything; room: how many descriptors there can
- * be, with one for each chunk that is copied.
- */
-static int set_spaces(struct lowering *l, size_t *room)
-{
-	uint8_t space = l->params->in_place ? MUSTER_SPACE_OUT : MUSTER_SPACE_IN;
-	int err = walk_begin(l);
-
-	for (uint32_t i = 0; i < l->schedule->chunks; i++)
-		l->chunks[i] = (struct chunk){ .space = space, .first = MUSTER_SPACE_OUT };
-	for (*room = 0; l->has_message; walk_on(l), ++*room)
-		follow(l, &l->message);
-	for (uint32_t i = 0; i < l->schedule->chunks; i++) {
-		set_space(l, i, space);
-		*room += is_needed(l, i) || l->chunks[i].left;
-	}
-	muster_part_end(&l->part);
-	return err;
-}
-
 /* ---- messages -------------------------------------------------------------------- */
 
 /* The chunk of a message that this rank wrote last, in this stage; NULL: it wrote none. */
@@ -296,7 +135,7 @@ static struct op *sending_op(struct lowering *l, const struct muster_message *m)
 	op = &l->ops[after];
 	if (written && !(op->desc.flags & MUSTER_DESC_CP) && is_of(op, m))
 		return op;
-	if (is_copied_in(state) && l->home == MUSTER_SPACE_OUT) {
+	if (muster_lower_is_copied_in(state) && l->home == MUSTER_SPACE_OUT) {
 		op = copy(l, after, m->first, m->nr, state->first);
 	} else {
 		op = insert_op(l, after, m->first, m->nr);
@@ -331,7 +170,7 @@ static void add_send(struct lowering *l, const struct muster_message *m)
 	desc->dest = MUSTER_FIELD_PREP(MUSTER_DEST_NODE, to->node) |
 		     MUSTER_FIELD_PREP(MUSTER_DEST_SEQ, m->slot);
 	desc->dst_vp = to->vp;
-	set_sent(l, m);
+	muster_lower_set_sent(l, m);
 	is_last(l, m);
 }
 
@@ -365,17 +204,17 @@ static void add_receive(struct lowering *l, const struct muster_message *m)
 		l->last_receive = index_of(l, op);
 	}
 	op->desc.cp_count++;
-	if (last && m->nr == 1 && l->home == MUSTER_SPACE_PART && is_needed(l, m->first))
+	if (last && m->nr == 1 && l->home == MUSTER_SPACE_PART && muster_lower_is_needed(l, m->first))
 		set_written(l, op, MUSTER_SPACE_PART);
 	else
-		set_written(l, op, space_for(chunk, m->step));
+		set_written(l, op, muster_lower_space_for(chunk, m->step));
 }
 
 /* As many as there is room for: there are stages enough for all. */
 static void copy_rest(struct lowering *l)
 {
 	for (; l->next_copy < l->schedule->chunks; l->next_copy++) {
-		if (!is_elsewhere(l, l->next_copy))
+		if (!muster_lower_is_elsewhere(l, l->next_copy))
 			continue;
 		if (l->nr_ops == MUSTER_SEQ_DESCS_MAX)
 			return;
@@ -387,7 +226,7 @@ static void lower_stage(struct lowering *l)
 {
 	l->nr_ops = l->last = l->last_send_of_old = l->last_receive = 0;
 	l->ops[0].next = 0;
-	for (; l->has_message && l->message.stage == l->stage; walk_on(l)) {
+	for (; l->has_message && l->message.stage == l->stage; muster_lower_walk_on(l)) {
 		if (l->message.is_send)
 			add_send(l, &l->message);
 		else
@@ -411,7 +250,7 @@ static void lower_stage(struct lowering *l)
 static void emit_inline(const struct lowering *l, struct muster_desc *desc, bool first, bool last)
 {
 	const struct muster_coll_row *row = muster_coll_row(l->schedule->coll);
-	bool has_result = row->has_data && is_needed(l, 0);
+	bool has_result = row->has_data && muster_lower_is_needed(l, 0);
 	bool copies = desc->cp_count && !(desc->flags & MUSTER_DESC_REDUCE);
 	bool lies_in_out = l->params->in_place && !l->chunks[0].stage && !row->prefix;
 
@@ -603,11 +442,11 @@ static int lower(struct lowering *l)
 	int err = measure(l);
 
 	if (!err)
-		err = set_spaces(l, &room);
+		err = muster_lower_set_spaces(l, &room);
 	if (!err)
 		err = allocate(l, room);
 	if (!err)
-		err = walk_begin(l);
+		err = muster_lower_walk_begin(l);
 	if (err)
 		return err;
 	for (l->stage = 0; l->stage < l->program->nr_stages; l->stage++) {
