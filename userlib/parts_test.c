@@ -387,12 +387,109 @@ static void test_fractions_have_the_same_bits_on_both_paths(void **state)
 	test_world_free(world);
 }
 
+/* ---- errors ----------------------------------------------------------------------------- */
+
+static void assert_says(struct muster *job, const char *words)
+{
+	if (!strstr(muster_error(job), words))
+		fail_msg("\"%s\" is not in: %s", words, muster_error(job));
+}
+
+/* Rank 2 calls another one, in which it speaks to the others: all are told, and who met it is told what. */
+static void mismatch(enum muster_coll others, enum muster_coll odd, enum muster_offload offload)
+{
+	struct scene scene = { .coll = others, .type = MUSTER_I64, .ranks = 3, .count = 5 };
+	struct test_world *world = test_joined(3, TEST_RING_MAX);
+	struct muster_request *requests[3];
+	struct buffers buffers[3];
+	bool told = false, named = false;
+	int errs[3];
+
+	offload_all(world, offload);
+	for (uint32_t i = 0; i < 3; i++) {
+		buffers[i].in = memory_new(NULL, &scene);
+		buffers[i].out = memory_new(NULL, &scene);
+		fill(&scene, i, &buffers[i]);
+	}
+	/* A rank that only sends may be through already, but with this operation only. */
+	for (int k = 0; k < 3 && !told; k++) {
+		for (uint32_t i = 0; i < 3; i++) {
+			scene.coll = i == 2 ? odd : others;
+			if (start(world->comms[i], &scene, buffers[i].in, buffers[i].out,
+				  &requests[i])) {
+				requests[i] = NULL;
+				errs[i] = -EPROTO;
+			}
+		}
+		test_finish(world, requests, errs);
+		told = errs[0] == -EPROTO && errs[1] == -EPROTO;
+	}
+	assert_true(told);
+	for (uint32_t i = 0; i < 3; i++) {
+		assert_int_equal(start(world->comms[i], &scene, buffers[i].in, buffers[i].out,
+				       &requests[i]), -EPROTO);
+		named |= strstr(muster_error(world->jobs[i]), "this rank called ") &&
+			 strstr(muster_error(world->jobs[i]), muster_coll_name(odd)) &&
+			 strstr(muster_error(world->jobs[i]), muster_coll_name(others));
+		free(buffers[i].in);
+		free(buffers[i].out);
+	}
+	assert_true(named);
+	test_world_free(world);
+}
+
+static void test_ranks_that_call_different_operations_are_told_which(void **state)
+{
+	(void)state;
+	for (enum muster_offload offload = 0; offload <= MUSTER_OFFLOAD_FORCE; offload += 2) {
+		for (size_t i = 0; i < NR_COLLS; i++)
+			mismatch(colls[i], colls[i] == MUSTER_COLL_GATHER ?
+						   MUSTER_COLL_ALLGATHER :
+						   colls[(i + 1) % NR_COLLS], offload);
+	}
+}
+
+static void test_arguments_are_checked_before_anything_is_sent(void **state)
+{
+	struct test_world *world = test_joined(2, TEST_RING_MAX);
+	struct muster_comm *comm = world->comms[1];
+	struct muster_request *request;
+	int64_t buffer[8];
+
+	(void)state;
+	assert_int_equal(muster_allgather_start(comm, NULL, buffer, 1, MUSTER_I64, &request),
+			 -EFAULT);
+	assert_says(world->jobs[1], "allgather: in is NULL");
+	assert_int_equal(muster_allgather_start(comm, buffer + 1, buffer, 2, MUSTER_I64, &request),
+			 -EINVAL);
+	assert_says(world->jobs[1], "allgather: in and out overlap");
+	assert_int_equal(muster_alltoall_start(comm, buffer, buffer + 3, 2, MUSTER_I64, &request),
+			 -EINVAL);
+	assert_int_equal(muster_gather_start(comm, buffer, NULL, 1, MUSTER_I64, 2, &request),
+			 -EINVAL);
+	assert_says(world->jobs[1], "gather: root 2, but the communicator has 2 ranks");
+	assert_int_equal(muster_scatter_start(comm, NULL, NULL, 1, MUSTER_I64, 0, &request),
+			 -EFAULT);
+	assert_says(world->jobs[1], "scatter: out is NULL");
+	assert_int_equal(muster_alltoall_start(comm, buffer, buffer, 1ull << 63, MUSTER_I64,
+					       &request), -EOVERFLOW);
+	assert_int_equal(muster_allgather_start(comm, buffer, buffer, 1ull << 59, MUSTER_I64,
+						&request), -EOVERFLOW);
+	assert_int_equal(muster_scan_start(comm, buffer, buffer, 1, MUSTER_F64, MUSTER_BXOR,
+					   &request), -EINVAL);
+	assert_int_equal(muster_exscan_start(comm, buffer, buffer, 1, 99, MUSTER_SUM, &request),
+			 -EINVAL);
+	test_world_free(world);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_both_paths_give_what_the_reference_says),
 		cmocka_unit_test(test_blocks_of_many_pulses_come_out_right),
 		cmocka_unit_test(test_fractions_have_the_same_bits_on_both_paths),
+		cmocka_unit_test(test_ranks_that_call_different_operations_are_told_which),
+		cmocka_unit_test(test_arguments_are_checked_before_anything_is_sent),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
