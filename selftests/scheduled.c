@@ -100,6 +100,7 @@ static void run(uint8_t *mine, const struct vector *v, enum muster_path path)
 	const struct muster_call call = {
 		.coll = schedule->coll, .type = v->type, .op = MUSTER_SUM, .root = schedule->root,
 		.count = v->count, .bytes = v->bytes, .in_place = !reduce,
+		.parts = reduce,
 	};
 	struct muster_request *request;
 	struct muster_op_info info;

@@ -19,17 +19,16 @@
 
 enum { EXIT_USAGE = 2 };
 
-const char *const perf_collective_names[PERF_COLLECTIVES] = {
-	"allreduce", "reduce", "broadcast", "barrier",
-};
 const char *const perf_path_names[PERF_PATHS] = { "nic", "host" };
 
 static const char help[] =
 	"Usage: muster-run -n RANKS muster_perf [OPTION]... [COLLECTIVE]...\n"
 	"Measure collectives by size: NIC path and host path in turn, in one run.\n"
-	"COLLECTIVE is allreduce (default), reduce, broadcast, barrier or all.\n"
+	"COLLECTIVE is allreduce (default), reduce, broadcast, barrier, allgather,\n"
+	"reduce_scatter_block, alltoall, gather, scatter, scan, exscan or all.\n"
 	"\n"
-	"  -m, --sizes=[MIN:]MAX   bytes, with K, M or G (8:1M); each twice the last\n"
+	"  -m, --sizes=[MIN:]MAX   bytes, with K, M or G (8:1M); each twice the last;\n"
+	"                          of a rank's block, where ranks have blocks\n"
 	"  -i, --iterations=N      at most so many samples by size and path (10000)\n"
 	"  -x, --warmup=N          at most so many operations before them (20)\n"
 	"  -D, --seconds=S         at most so long by size (1)\n"
@@ -37,7 +36,7 @@ static const char help[] =
 	"                          f32_i32, f64_i32, i16_i32, i32_i32, i64_i32\n"
 	"  -o, --op=OP             sum (default), prod, min, max; for integers also band,\n"
 	"                          bor, bxor, land, lor, lxor; for pairs minloc, maxloc\n"
-	"  -r, --root=RANK         of reduce and broadcast (0)\n"
+	"  -r, --root=RANK         of reduce, broadcast, gather and scatter (0)\n"
 	"  -p, --path=PATH         nic, host or both (default)\n"
 	"  -b, --buffers=WHOSE     muster: by muster_alloc() (default); malloc\n"
 	"  -c, --validate          also check the results of both paths\n"
@@ -158,7 +157,7 @@ static void parse_collective(const char *text, struct perf_options *options)
 	bool all = !strcmp(text, "all"), known = all;
 
 	for (enum perf_collective c = 0; c < PERF_COLLECTIVES; c++)
-		if (all || !strcmp(text, perf_collective_names[c]))
+		if (all || !strcmp(text, perf_kinds[c].name))
 			known = options->collectives[c] = true;
 	if (!known)
 		usage_error("there is no collective", text);
@@ -285,6 +284,18 @@ static void *allocate(const struct perf *perf, size_t bytes)
 	return memory;
 }
 
+/* What the largest buffer of the chosen collectives needs. */
+static uint64_t buffer_bytes(const struct perf *perf)
+{
+	const struct perf_options *options = perf->options;
+	bool blocks = false;
+
+	for (enum perf_collective c = 0; c < PERF_COLLECTIVES; c++)
+		blocks |= options->collectives[c] &&
+			  (perf_kinds[c].in_blocks || perf_kinds[c].out_blocks);
+	return options->bytes_max * (blocks ? perf->size : 1);
+}
+
 static void open_job(struct perf *perf, const struct perf_options *options)
 {
 	*perf = (struct perf){ .options = options };
@@ -296,9 +307,9 @@ static void open_job(struct perf *perf, const struct perf_options *options)
 	if (options->root >= perf->size)
 		perf_die("-r %" PRIu32 ": there are only %" PRIu32 " ranks", options->root,
 			 perf->size);
-	perf->in = allocate(perf, options->bytes_max);
+	perf->in = allocate(perf, buffer_bytes(perf));
 	for (enum perf_path path = 0; path < PERF_PATHS; path++) {
-		perf->out[path] = allocate(perf, options->bytes_max);
+		perf->out[path] = allocate(perf, buffer_bytes(perf));
 		perf->samples[path] = calloc(PERF_SAMPLES_MAX, sizeof(double));
 		if (!perf->samples[path])
 			perf_die("no memory for the samples");

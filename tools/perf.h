@@ -22,6 +22,13 @@ enum perf_collective {
 	PERF_REDUCE,
 	PERF_BROADCAST,
 	PERF_BARRIER,
+	PERF_ALLGATHER,
+	PERF_REDUCE_SCATTER,
+	PERF_ALLTOALL,
+	PERF_GATHER,
+	PERF_SCATTER,
+	PERF_SCAN,
+	PERF_EXSCAN,
 	PERF_COLLECTIVES,
 };
 
@@ -77,14 +84,27 @@ struct perf_times {
 
 struct perf_result {
 	enum perf_collective collective;
-	uint64_t bytes;
+	uint64_t bytes;			/* of a block, where there are blocks */
 	uint32_t batch;			/* operations a sample */
 	struct perf_times times[PERF_PATHS];
 	bool equal;			/* both paths gave the same bits, on every rank */
 	bool valid;			/* and what was computed apart from both (-c) */
 };
 
-extern const char *const perf_collective_names[PERF_COLLECTIVES];
+/* What is to be known of a collective (perf_measure.c has the table). */
+struct perf_kind {
+	const char *name;
+	bool in_blocks;			/* in has a block for each rank, */
+	bool out_blocks;		/* out has one of each; else it is one */
+	bool one_way;			/* a rank may run ahead of the others */
+	bool at_root;			/* the result is the root's alone */
+	bool rooted;			/* one rank is its root */
+	bool combines;			/* by an operation */
+	/* Blocking; count is that of a block. */
+	int (*operate)(const struct perf *perf, uint64_t count, void *out);
+};
+
+extern const struct perf_kind perf_kinds[PERF_COLLECTIVES];
 extern const char *const perf_path_names[PERF_PATHS];
 
 /** perf_die() - say what is wrong and exit with 1; muster-run ends the others. */
@@ -123,7 +143,7 @@ enum muster_op perf_op_read(const char *name);
 void perf_fill(const struct perf *perf, void *data, uint64_t bytes);
 /** perf_fill_simple() - this rank's input: small numbers, exact in every order. */
 void perf_fill_simple(const struct perf *perf, void *data, uint64_t bytes);
-/** perf_is_right() - is data the collective's result of perf_fill_simple()? */
+/** perf_is_right() - is data the collective's result of perf_fill_simple()? bytes: of a block. */
 bool perf_is_right(const struct perf *perf, enum perf_collective collective, const void *data,
 		   uint64_t bytes);
 

@@ -201,20 +201,47 @@ static int64_t combine(enum muster_op op, int64_t a, int64_t b)
 	}
 }
 
-/* And which is the first rank that has it, of those that count. */
-static int64_t right_value(const struct perf *perf, enum perf_collective collective, uint64_t i,
-			   uint32_t *first)
+/* Element i of what ranks [0, nr) give, combined, and the first of them that has it. */
+static int64_t combined(const struct perf *perf, uint32_t nr, uint64_t i, uint32_t *first)
 {
 	int64_t value = simple_value(0, i);
 
-	*first = collective == PERF_BROADCAST ? perf->options->root : 0;
-	if (collective == PERF_BROADCAST)
-		return simple_value(*first, i);
-	for (uint32_t rank = 1; rank < perf->size; rank++)
+	for (uint32_t rank = 1; rank < nr; rank++)
 		value = combine(perf->options->op, value, simple_value(rank, i));
-	while (*first < perf->size - 1 && simple_value(*first, i) != value)
+	for (*first = 0; *first + 1 < nr && simple_value(*first, i) != value;)
 		++*first;
 	return value;
+}
+
+/* Element i of this rank's result, and whose it is; count: of a block. */
+static int64_t right_value(const struct perf *perf, enum perf_collective collective,
+			   uint64_t count, uint64_t i, uint32_t *from)
+{
+	uint64_t mine = perf->rank * count;
+
+	switch (collective) {
+	case PERF_BROADCAST:
+		*from = perf->options->root;
+		return simple_value(*from, i);
+	case PERF_SCATTER:
+		*from = perf->options->root;
+		return simple_value(*from, mine + i);
+	case PERF_ALLGATHER:
+	case PERF_GATHER:
+		*from = (uint32_t)(i / count);
+		return simple_value(*from, i % count);
+	case PERF_ALLTOALL:
+		*from = (uint32_t)(i / count);
+		return simple_value(*from, mine + i % count);
+	case PERF_REDUCE_SCATTER:
+		return combined(perf, perf->size, mine + i, from);
+	case PERF_SCAN:
+		return combined(perf, perf->rank + 1, i, from);
+	case PERF_EXSCAN:
+		return combined(perf, perf->rank, i, from);
+	default:
+		return combined(perf, perf->size, i, from);
+	}
 }
 
 bool perf_is_right(const struct perf *perf, enum perf_collective collective, const void *data,
@@ -222,15 +249,18 @@ bool perf_is_right(const struct perf *perf, enum perf_collective collective, con
 {
 	enum muster_type type = perf->options->type;
 	size_t each = perf_type_bytes(type);
-	uint64_t right[2];
-	uint32_t first;
+	uint64_t right[2], count = bytes / each;
+	uint64_t blocks = perf_kinds[collective].out_blocks ? perf->size : 1;
+	uint32_t from;
 
-	if (collective == PERF_REDUCE && perf->rank != perf->options->root)
+	if (perf_kinds[collective].at_root && perf->rank != perf->options->root)
 		return true;
-	for (uint64_t i = 0; i < bytes / each; i++) {
-		int64_t value = right_value(perf, collective, i, &first);
+	if (collective == PERF_EXSCAN && !perf->rank)
+		return true;
+	for (uint64_t i = 0; i < blocks * count; i++) {
+		int64_t value = right_value(perf, collective, count, i, &from);
 
-		put_whole(type, right, 0, value, first);
+		put_whole(type, right, 0, value, from);
 		if (memcmp((const char *)data + i * each, right, each))
 			return false;
 	}

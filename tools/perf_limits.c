@@ -178,7 +178,7 @@ static void print_comparison(const struct perf *perf, const struct comparison *c
 static json_t *comparison_json(const struct comparison *comparison)
 {
 	json_t *json = json_pack("{s:s, s:I}", "collective",
-				 perf_collective_names[comparison->collective],
+				 perf_kinds[comparison->collective].name,
 				 "bytes", (json_int_t)comparison->bytes);
 
 	for (enum contender c = 0; c < CONTENDERS; c++) {

@@ -46,33 +46,112 @@ static void make_sure_of_path(const struct perf *perf, enum perf_path path)
 			 perf_path_names[path], names[info.path], info.why);
 }
 
+/* ---- the collectives ------------------------------------------------------------ */
+
+static int allreduce(const struct perf *perf, uint64_t count, void *out)
+{
+	const struct perf_options *o = perf->options;
+
+	return muster_allreduce(perf->world, perf->in, out, count, o->type, o->op);
+}
+
+static int reduce(const struct perf *perf, uint64_t count, void *out)
+{
+	const struct perf_options *o = perf->options;
+
+	return muster_reduce(perf->world, perf->in, out, count, o->type, o->op, o->root);
+}
+
+static int broadcast(const struct perf *perf, uint64_t count, void *out)
+{
+	const struct perf_options *o = perf->options;
+
+	return muster_broadcast(perf->world, perf->rank == o->root ? perf->in : out, count,
+				o->type, o->root);
+}
+
+static int barrier(const struct perf *perf, uint64_t count, void *out)
+{
+	(void)count;
+	(void)out;
+	return muster_barrier(perf->world);
+}
+
+static int allgather(const struct perf *perf, uint64_t count, void *out)
+{
+	const struct perf_options *o = perf->options;
+
+	return muster_allgather(perf->world, perf->in, out, count, o->type);
+}
+
+static int reduce_scatter(const struct perf *perf, uint64_t count, void *out)
+{
+	const struct perf_options *o = perf->options;
+
+	return muster_reduce_scatter_block(perf->world, perf->in, out, count, o->type, o->op);
+}
+
+static int alltoall(const struct perf *perf, uint64_t count, void *out)
+{
+	const struct perf_options *o = perf->options;
+
+	return muster_alltoall(perf->world, perf->in, out, count, o->type);
+}
+
+static int gather(const struct perf *perf, uint64_t count, void *out)
+{
+	const struct perf_options *o = perf->options;
+
+	return muster_gather(perf->world, perf->in, out, count, o->type, o->root);
+}
+
+static int scatter(const struct perf *perf, uint64_t count, void *out)
+{
+	const struct perf_options *o = perf->options;
+
+	return muster_scatter(perf->world, perf->in, out, count, o->type, o->root);
+}
+
+static int scan(const struct perf *perf, uint64_t count, void *out)
+{
+	const struct perf_options *o = perf->options;
+
+	return muster_scan(perf->world, perf->in, out, count, o->type, o->op);
+}
+
+static int exscan(const struct perf *perf, uint64_t count, void *out)
+{
+	const struct perf_options *o = perf->options;
+
+	return muster_exscan(perf->world, perf->in, out, count, o->type, o->op);
+}
+
+/* name, in_blocks, out_blocks, one_way, at_root, rooted, combines */
+const struct perf_kind perf_kinds[PERF_COLLECTIVES] = {
+	[PERF_ALLREDUCE] = { "allreduce", 0, 0, 0, 0, 0, 1, allreduce },
+	[PERF_REDUCE] = { "reduce", 0, 0, 1, 1, 1, 1, reduce },
+	[PERF_BROADCAST] = { "broadcast", 0, 0, 1, 0, 1, 0, broadcast },
+	[PERF_BARRIER] = { "barrier", 0, 0, 0, 0, 0, 0, barrier },
+	[PERF_ALLGATHER] = { "allgather", 0, 1, 0, 0, 0, 0, allgather },
+	[PERF_REDUCE_SCATTER] = { "reduce_scatter_block", 1, 0, 0, 0, 0, 1, reduce_scatter },
+	[PERF_ALLTOALL] = { "alltoall", 1, 1, 0, 0, 0, 0, alltoall },
+	[PERF_GATHER] = { "gather", 0, 1, 1, 1, 1, 0, gather },
+	[PERF_SCATTER] = { "scatter", 1, 0, 1, 0, 1, 0, scatter },
+	[PERF_SCAN] = { "scan", 0, 0, 1, 0, 0, 1, scan },
+	[PERF_EXSCAN] = { "exscan", 0, 0, 1, 0, 0, 1, exscan },
+};
+
 static int start(const struct perf *perf, enum perf_collective collective, uint64_t bytes,
 		 enum perf_path path)
 {
-	const struct perf_options *options = perf->options;
-	uint64_t count = bytes / perf_type_bytes(options->type);
-	void *out = perf->out[path];
-
-	switch (collective) {
-	case PERF_ALLREDUCE:
-		return muster_allreduce(perf->world, perf->in, out, count, options->type,
-					options->op);
-	case PERF_REDUCE:
-		return muster_reduce(perf->world, perf->in, out, count, options->type,
-				     options->op, options->root);
-	case PERF_BROADCAST:
-		return muster_broadcast(perf->world,
-					perf->rank == options->root ? perf->in : out, count,
-					options->type, options->root);
-	default:
-		return muster_barrier(perf->world);
-	}
+	return perf_kinds[collective].operate(perf, bytes / perf_type_bytes(perf->options->type),
+					      perf->out[path]);
 }
 
 void perf_operate(const struct perf *perf, enum perf_collective collective, uint64_t bytes,
 		  enum perf_path path)
 {
-	perf_check(perf, start(perf, collective, bytes, path), perf_collective_names[collective]);
+	perf_check(perf, start(perf, collective, bytes, path), perf_kinds[collective].name);
 }
 
 double perf_max(const struct perf *perf, double value)
@@ -98,12 +177,12 @@ static double sample(const struct perf *perf, const struct perf_result *result,
 	return took / result->batch;
 }
 
-/* One rank may run ahead of a broadcast or reduce: a batch of these would show only its pace. */
+/* One rank may run ahead of a broadcast or such: a batch of these would show only its pace. */
 static uint32_t choose_batch(enum perf_collective collective, double us)
 {
 	double batch = BATCH_US / us;
 
-	if (collective == PERF_BROADCAST || collective == PERF_REDUCE || batch < 1)
+	if (perf_kinds[collective].one_way || batch < 1)
 		return 1;
 	return batch < PERF_BATCH_MAX ? (uint32_t)batch : PERF_BATCH_MAX;
 }
@@ -188,16 +267,19 @@ static bool holds(struct perf *perf, const struct perf_result *result, bool simp
 {
 	const struct perf_options *options = perf->options;
 	bool both = options->paths[PERF_NIC] && options->paths[PERF_HOST], ok = true;
-	bool has_result = result->collective != PERF_REDUCE || perf->rank == options->root;
+	const struct perf_kind *kind = &perf_kinds[result->collective];
+	bool has_result = !kind->at_root || perf->rank == options->root;
+	uint64_t in_bytes = result->bytes * (kind->in_blocks ? perf->size : 1);
+	uint64_t out_bytes = result->bytes * (kind->out_blocks ? perf->size : 1);
 
-	(simple ? perf_fill_simple : perf_fill)(perf, perf->in, result->bytes);
+	(simple ? perf_fill_simple : perf_fill)(perf, perf->in, in_bytes);
 	for (enum perf_path path = 0; path < PERF_PATHS; path++) {
 		const void *out = perf->out[path];
 
 		if (!options->paths[path])
 			continue;
 		perf_path_choose(perf, path);
-		memset(perf->out[path], 0xa5, result->bytes);
+		memset(perf->out[path], 0xa5, out_bytes);
 		perf_operate(perf, result->collective, result->bytes, path);
 		if (result->collective == PERF_BROADCAST && perf->rank == options->root)
 			out = perf->in;
@@ -205,7 +287,7 @@ static bool holds(struct perf *perf, const struct perf_result *result, bool simp
 			ok = false;
 	}
 	if (!simple && both && has_result)
-		ok = !memcmp(perf->out[PERF_NIC], perf->out[PERF_HOST], result->bytes);
+		ok = !memcmp(perf->out[PERF_NIC], perf->out[PERF_HOST], out_bytes);
 	return perf_max(perf, !ok) == 0;
 }
 

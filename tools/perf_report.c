@@ -93,12 +93,12 @@ void perf_columns(const struct perf *perf, enum perf_collective collective)
 {
 	const struct perf_options *options = perf->options;
 
-	printf("#\n# %s", perf_collective_names[collective]);
+	printf("#\n# %s", perf_kinds[collective].name);
 	if (collective != PERF_BARRIER)
 		printf(" of %s", perf_type_name(options->type));
-	if (collective == PERF_ALLREDUCE || collective == PERF_REDUCE)
+	if (perf_kinds[collective].combines)
 		printf(", %s", perf_op_name(options->op));
-	if (collective == PERF_REDUCE || collective == PERF_BROADCAST)
+	if (perf_kinds[collective].rooted)
 		printf(", root %" PRIu32, options->root);
 	printf("; times in us, of the slowest rank\n");
 	printf("# %8s", "Size");
@@ -184,14 +184,14 @@ json_t *perf_result_json(const struct perf *perf, const struct perf_result *resu
 {
 	const struct perf_options *options = perf->options;
 	json_t *json = json_pack("{s:s, s:I, s:i}", "collective",
-				 perf_collective_names[result->collective],
+				 perf_kinds[result->collective].name,
 				 "bytes", (json_int_t)result->bytes, "batch", (int)result->batch);
 
 	if (result->collective != PERF_BARRIER)
 		json_object_set_new(json, "type", json_string(perf_type_name(options->type)));
-	if (result->collective == PERF_ALLREDUCE || result->collective == PERF_REDUCE)
+	if (perf_kinds[result->collective].combines)
 		json_object_set_new(json, "op", json_string(perf_op_name(options->op)));
-	if (result->collective == PERF_REDUCE || result->collective == PERF_BROADCAST)
+	if (perf_kinds[result->collective].rooted)
 		json_object_set_new(json, "root", json_integer(options->root));
 	for (enum perf_path path = 0; path < PERF_PATHS; path++)
 		if (options->paths[path])

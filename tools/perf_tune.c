@@ -89,7 +89,7 @@ static void add_schedule(struct tune *tune, const char *schedule)
 
 	if (!strchr(schedule, '/'))
 		snprintf(name, sizeof(name), "%s", schedule);
-	else if (!read_head(schedule, perf_collective_names[tune->collective], name))
+	else if (!read_head(schedule, perf_kinds[tune->collective].name, name))
 		return;
 	for (uint32_t i = 0; i < LOWERINGS; i++) {
 		struct candidate *candidate = &tune->candidates[tune->nr++];
@@ -130,7 +130,7 @@ static void apply(const struct tune *tune, const struct candidate *candidate)
 	if (!out)
 		perf_die("%s cannot be written", path);
 	fprintf(out, "muster-tuning 1\n%s any %s %s\nend\n",
-		perf_collective_names[tune->collective], candidate->schedule,
+		perf_kinds[tune->collective].name, candidate->schedule,
 		candidate->lowering->words);
 	if (fclose(out))
 		perf_die("%s cannot be written", path);
@@ -204,7 +204,7 @@ static void print_candidate(const struct tune *tune, const struct candidate *can
 static void print_columns(const struct tune *tune)
 {
 	printf("#\n# %s: median us of the slowest rank by bytes; -: not for this size\n# %-18s %-16s",
-	       perf_collective_names[tune->collective], "Schedule", "Lowering");
+	       perf_kinds[tune->collective].name, "Schedule", "Lowering");
 	for (uint32_t i = 0; i < tune->nr_sizes; i++)
 		printf(" %9" PRIu64, tune->bytes[i]);
 	printf("\n");
@@ -268,7 +268,7 @@ static void write_lines(const struct tune *tune, FILE *out)
 			describe(tune, i + 1, next, sizeof(next));
 		if (i + 1 < tune->nr_sizes && !strcmp(text, next))
 			continue;
-		fprintf(out, "%s ", perf_collective_names[tune->collective]);
+		fprintf(out, "%s ", perf_kinds[tune->collective].name);
 		if (i + 1 < tune->nr_sizes)
 			fprintf(out, "%" PRIu64, tune->bytes[i]);
 		else

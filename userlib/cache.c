@@ -13,11 +13,36 @@
 
 /* ---- schedules -------------------------------------------------------------- */
 
+/* Where ranks own chunks, chunks must end where a rank's part of the message does. */
+static bool cuts_fit(const struct muster_schedule *schedule, const struct muster_call *call)
+{
+	uint64_t unit = muster_coll_chunks_unit(call->coll, schedule->ranks);
+
+	if (!call->parts || unit == 1 || schedule->generator)
+		return true;
+	return unit == schedule->ranks && call->count % schedule->chunks == 0;
+}
+
 static bool file_fits(const struct muster_schedule *schedule, const struct muster_comm *comm,
 		      const struct muster_call *call)
 {
 	return schedule && schedule->coll == call->coll && schedule->ranks == comm->size &&
-	       (!muster_coll_rooted(call->coll) || schedule->root == call->root);
+	       (!muster_coll_rooted(call->coll) || schedule->root == call->root) &&
+	       cuts_fit(schedule, call);
+}
+
+static int tuned(struct muster_comm *comm, struct muster_entry *entry)
+{
+	const struct muster_call *call = &entry->call;
+	int err = muster_tuning_choose(comm->tuning, call->coll, comm->size, call->root,
+				       call->bytes, &entry->schedule, &entry->schedule_owned);
+
+	if (err || cuts_fit(entry->schedule, call))
+		return err;
+	if (entry->schedule_owned)
+		muster_schedule_free(entry->schedule);
+	entry->schedule_owned = false;
+	return -ENOENT;
 }
 
 /* What was tuned for the size, the user's file where it fits, the algorithm that was named where it exists, else the best. */
@@ -28,8 +53,7 @@ static int schedule_make(struct muster_comm *comm, struct muster_entry *entry)
 	int err = -EOPNOTSUPP;
 
 	if (comm->tuning)
-		err = muster_tuning_choose(comm->tuning, call->coll, comm->size, call->root,
-					   call->bytes, &entry->schedule, &entry->schedule_owned);
+		err = tuned(comm, entry);
 	if (!err)
 		return 0;
 	if (err == -ENOENT)
@@ -271,6 +295,21 @@ static void entry_drop(struct muster_entry *entry)
 	muster_entry_put(entry);
 }
 
+/* What follows for the caller's buffers. */
+static void buffers_know(struct muster_comm *comm, struct muster_entry *entry)
+{
+	const struct muster_call *call = &entry->call;
+	const struct muster_coll_row *row = muster_coll_row(call->coll);
+	bool wants = muster_coll_wants(call->coll, comm->rank, call->root);
+	bool has_all = row->has == MUSTER_WHO_ROOT && comm->rank == call->root;
+
+	entry->has = muster_call_has(comm, call);
+	entry->needs = muster_call_needs(comm, call);
+	entry->passes = call->parts && (!wants || row->needs == MUSTER_WHO_OWNER);
+	/* Without parts any rank may be on the way, so that it lies in its buffer for a while. */
+	entry->gets_result = row->has_data && (call->parts ? wants : !has_all);
+}
+
 static int entry_make(struct muster_comm *comm, const struct muster_call *call,
 		      struct muster_entry **result)
 {
@@ -280,6 +319,7 @@ static int entry_make(struct muster_comm *comm, const struct muster_call *call,
 	if (!entry)
 		return muster_fail(comm->job, -ENOMEM, "no memory for a schedule");
 	entry->call = *call;
+	buffers_know(comm, entry);
 	err = schedule_make(comm, entry);
 	if (err) {
 		entry_free(entry);
@@ -377,6 +417,7 @@ static int lower(struct muster_comm *comm, struct muster_entry *entry)
 		.context = comm->context,
 		.members = comm->members,
 		.in_place = entry->call.in_place,
+		.parts = entry->call.parts,
 	};
 	int err = muster_schedule_lower(entry->schedule, &params, &entry->program, entry->why,
 					sizeof(entry->why));

@@ -60,16 +60,22 @@ static uint8_t *result_of(const struct muster_request *request)
 	return request->scratch ? request->comm->scratch : request->out;
 }
 
+/* Whether the contribution is in the caller's in; else it is where the result comes. */
+static bool is_apart(const struct muster_request *request)
+{
+	return !request->entry->call.in_place && !request->entry->plan->mixes;
+}
+
 /* Until something has come into chunks, they are the caller's contribution. */
 static const uint8_t *operand_of(const struct muster_request *request,
 				 const struct muster_move *move)
 {
-	return move->fresh ? request->in : result_of(request);
+	return move->fresh && is_apart(request) ? request->in : result_of(request);
 }
 
 static uint32_t operand_key(const struct muster_request *request, const struct muster_move *move)
 {
-	if (move->fresh && !request->entry->call.in_place)
+	if (move->fresh && is_apart(request))
 		return request->in_pin.key;
 	return request->scratch ? request->comm->scratch_key : request->out_pin.key;
 }
@@ -93,7 +99,7 @@ static bool may_combine(const struct muster_host *host, uint32_t index, uint64_t
 	const struct muster_plan_step *step = current(host);
 	const struct muster_move *move = &step->receives[index];
 	bool clashes = move->clashes_out ||
-		       (move->clashes_in && host->request->entry->call.in_place);
+		       (move->clashes_in && !is_apart(host->request));
 
 	if (clashes && !sends_have_left(host, host->request->comm))
 		return false;
@@ -303,6 +309,16 @@ static void step_next(struct muster_host *host)
 		step_begin(host);
 }
 
+/* Ranges of which a part is the caller's contribution still lie in one place. */
+static void contribution_put(const struct muster_request *request)
+{
+	const struct muster_entry *entry = request->entry;
+	uint64_t first = entry->has.first;
+
+	if (entry->plan->mixes && !entry->call.in_place)
+		memcpy(result_of(request) + first, request->in + first, entry->has.bytes);
+}
+
 static int host_begin(struct muster_comm *comm, struct muster_request *request)
 {
 	struct muster_host *host = comm->host;
@@ -330,22 +346,31 @@ static int host_begin(struct muster_comm *comm, struct muster_request *request)
 	host->request = request;
 	request->state = MUSTER_REQUEST_RUNNING;
 	muster_plan_rewind(plan);
+	contribution_put(request);
 	step_next(host);
 	return 0;
 }
 
-/* Chunks into which nothing came are the result as they were given. */
-static void untouched_copy(const struct muster_request *request)
+/*
+ * What the caller needs and is elsewhere: in the scratch, or, where nothing came into a
+ * chunk, the contribution as it was given.
+ */
+static void result_take(const struct muster_request *request)
 {
 	const struct muster_entry *entry = request->entry;
+	const struct muster_span *needs = &entry->needs;
+	bool apart = is_apart(request);
 	uint64_t first, bytes;
 
-	if (entry->call.in_place || request->scratch)
-		return;
 	for (uint32_t chunk = 0; chunk < entry->schedule->chunks; chunk++) {
+		const uint8_t *from;
+
 		chunk_bytes(entry, chunk, 1, &first, &bytes);
-		if (bytes && !entry->plan->touched[chunk])
-			memcpy(request->out + first, request->in + first, bytes);
+		if (first < needs->first || first + bytes > needs->first + needs->bytes || !bytes)
+			continue;
+		from = apart && !entry->plan->touched[chunk] ? request->in : result_of(request);
+		if (from != request->out)
+			memcpy(request->out + first, from + first, bytes);
 	}
 }
 
@@ -394,7 +419,7 @@ int muster_host_advance(struct muster_request *request)
 		done = steps_run(comm, comm->host);
 	if (done <= 0)
 		return done ? done : MUSTER_RUN_AGAIN;
-	untouched_copy(request);
+	result_take(request);
 	comm->host->request = NULL;
 	return MUSTER_RUN_DONE;
 }

@@ -47,6 +47,15 @@ static void moves_take(struct muster_plan *plan)
 	plan->step.receives = plan->moves + plan->step.nr_sends;
 }
 
+static bool is_fresh(struct muster_plan *plan, const struct muster_move *move)
+{
+	bool fresh = !plan->touched[move->first];
+
+	for (uint32_t i = move->first; i < move->first + move->nr; i++)
+		plan->mixes |= plan->touched[i] == fresh;
+	return fresh;
+}
+
 bool muster_plan_next(struct muster_plan *plan)
 {
 	struct muster_plan_step *step = &plan->step;
@@ -56,11 +65,11 @@ bool muster_plan_next(struct muster_plan *plan)
 		return false;
 	moves_take(plan);
 	for (uint32_t i = 0; i < step->nr_sends; i++)
-		step->sends[i].fresh = !plan->touched[step->sends[i].first];
+		step->sends[i].fresh = is_fresh(plan, &step->sends[i]);
 	for (uint32_t i = 0; i < step->nr_receives; i++) {
 		struct muster_move *move = &step->receives[i];
 
-		move->fresh = !plan->touched[move->first];
+		move->fresh = is_fresh(plan, move);
 		clashes_find(step, move);
 		memset(&plan->touched[move->first], true, move->nr);
 	}
@@ -111,6 +120,9 @@ int muster_plan_create(const struct muster_schedule *schedule, uint32_t rank,
 		muster_plan_free(plan);
 		return -ENOMEM;
 	}
+	muster_plan_rewind(plan);
+	while (muster_plan_next(plan))	/* for mixes */
+		;
 	*result = plan;
 	return 0;
 }

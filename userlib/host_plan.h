@@ -35,6 +35,7 @@ struct muster_plan {
 	struct muster_plan_step step;
 	struct muster_move *moves;	/* of the step */
 	uint32_t moves_max;		/* of any step */
+	bool mixes;			/* of some moves a part is fresh, and a part is not */
 	bool *touched;			/* by chunk: something came into it */
 };
 

@@ -194,11 +194,25 @@ struct muster_call {
 	uint32_t type;
 	uint32_t op;
 	bool in_place;
+	bool parts;		/* buffers hold no more of the message than the rank has and needs */
 	uint32_t root;
-	uint64_t count;
+	uint64_t count;		/* of the whole message */
 	uint64_t bytes;
 };
 
+/* Bytes [first, first + bytes) of the message. */
+struct muster_span {
+	uint64_t first;
+	uint64_t bytes;
+};
+
+/** muster_call_has() - what in holds of the message. */
+struct muster_span muster_call_has(const struct muster_comm *comm, const struct muster_call *call);
+/** muster_call_needs() - what out is to hold of it. */
+struct muster_span muster_call_needs(const struct muster_comm *comm,
+				     const struct muster_call *call);
+
+/* Whether it comes in parts follows from the collective. */
 static inline bool muster_call_same(const struct muster_call *a, const struct muster_call *b)
 {
 	return a->count == b->count && a->coll == b->coll && a->type == b->type &&
@@ -208,6 +222,10 @@ static inline bool muster_call_same(const struct muster_call *a, const struct mu
 struct muster_entry {
 	struct muster_call call;
 	struct muster_signature signature;
+	struct muster_span has;		/* of the message, in the caller's buffers */
+	struct muster_span needs;
+	bool passes;			/* what is in memory goes through the communicator's scratch */
+	bool gets_result;		/* the caller's out is written */
 	uint32_t refs;			/* requests that use it */
 	bool cached;			/* else freed with the last of them */
 	uint64_t used;			/* the communicator's clock at the last use */
@@ -367,8 +385,9 @@ struct muster_request {
 	struct muster_comm *comm;	/* until it is done */
 	uint32_t context;		/* of comm */
 	struct muster_entry *entry;
-	const uint8_t *in;
-	uint8_t *out;
+	const uint8_t *in;	/* where the message would begin, of which it holds a part; */
+	uint8_t *out;		/* so with out */
+	void *copied_in;	/* the library's own, if in is that */
 	uint8_t *copy_out;	/* small results: where they go at the end, or NULL */
 	const uint8_t *result_at; /* and where they come from */
 	struct muster_kept *kept; /* it runs by this, or NULL */

@@ -196,7 +196,7 @@ struct muster_op_info {
 	enum muster_path path;
 	const char *why;	/* the path's reason; valid until the next operation */
 	char schedule[32];
-	uint64_t bytes;
+	uint64_t bytes;		/* of the whole message: all blocks, where ranks have blocks */
 	uint32_t sequences;	/* descriptor sequences of this rank, 0 on the host path */
 	uint32_t descriptors;
 	uint32_t steps;
@@ -239,6 +239,41 @@ int muster_allreduce(struct muster_comm *comm, const void *in, void *out, uint64
 		     enum muster_type type, enum muster_op op);
 
 /*
+ * In the following each rank has a block of count elements for each rank, or of each, in the
+ * order of ranks: where one of the two buffers holds a block of each, it has count times the
+ * ranks of elements. In place, as MPI has it: in == out, and what of the larger buffer is the
+ * smaller one lies at its place there, block r of rank r (muster_reduce_scatter_block(): the
+ * result comes to the beginning). That place itself may be given instead. Other overlaps
+ * are refused. A buffer that a rank does not need may be NULL.
+ */
+
+/** muster_allgather() - every rank's block in to everyone's out, which has room for all. */
+int muster_allgather(struct muster_comm *comm, const void *in, void *out, uint64_t count,
+		     enum muster_type type);
+/** muster_reduce_scatter_block() - op over all ranks' in; block r comes to rank r's out. */
+int muster_reduce_scatter_block(struct muster_comm *comm, const void *in, void *out,
+				uint64_t count, enum muster_type type, enum muster_op op);
+/**
+ * muster_alltoall() - block j of rank i's in comes to block i of rank j's out. In place it
+ * works on a copy.
+ */
+int muster_alltoall(struct muster_comm *comm, const void *in, void *out, uint64_t count,
+		    enum muster_type type);
+/** muster_gather() - every rank's block in to root's out. */
+int muster_gather(struct muster_comm *comm, const void *in, void *out, uint64_t count,
+		  enum muster_type type, uint32_t root);
+/** muster_scatter() - block r of root's in to rank r's out. */
+int muster_scatter(struct muster_comm *comm, const void *in, void *out, uint64_t count,
+		   enum muster_type type, uint32_t root);
+
+/** muster_scan() - op over in of rank 0 up to this one, at out; in may equal out. */
+int muster_scan(struct muster_comm *comm, const void *in, void *out, uint64_t count,
+		enum muster_type type, enum muster_op op);
+/** muster_exscan() - the same without this rank's own; out of rank 0 is not touched. */
+int muster_exscan(struct muster_comm *comm, const void *in, void *out, uint64_t count,
+		  enum muster_type type, enum muster_op op);
+
+/*
  * The same, started: *request is to be given to muster_wait(), or to
  * muster_test() until it says done; each frees it. Operations of a communicator
  * run in the order in which they were started. On the local device they advance
@@ -253,6 +288,23 @@ int muster_reduce_start(struct muster_comm *comm, const void *in, void *out, uin
 int muster_allreduce_start(struct muster_comm *comm, const void *in, void *out, uint64_t count,
 			   enum muster_type type, enum muster_op op,
 			   struct muster_request **request);
+
+int muster_allgather_start(struct muster_comm *comm, const void *in, void *out, uint64_t count,
+			   enum muster_type type, struct muster_request **request);
+int muster_reduce_scatter_block_start(struct muster_comm *comm, const void *in, void *out,
+				      uint64_t count, enum muster_type type, enum muster_op op,
+				      struct muster_request **request);
+int muster_alltoall_start(struct muster_comm *comm, const void *in, void *out, uint64_t count,
+			  enum muster_type type, struct muster_request **request);
+int muster_gather_start(struct muster_comm *comm, const void *in, void *out, uint64_t count,
+			enum muster_type type, uint32_t root, struct muster_request **request);
+int muster_scatter_start(struct muster_comm *comm, const void *in, void *out, uint64_t count,
+			 enum muster_type type, uint32_t root, struct muster_request **request);
+int muster_scan_start(struct muster_comm *comm, const void *in, void *out, uint64_t count,
+		      enum muster_type type, enum muster_op op, struct muster_request **request);
+int muster_exscan_start(struct muster_comm *comm, const void *in, void *out, uint64_t count,
+			enum muster_type type, enum muster_op op,
+			struct muster_request **request);
 
 /** muster_test() - advance; *done: the request is finished and freed. Return: its result. */
 int muster_test(struct muster_request *request, bool *done);

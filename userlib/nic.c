@@ -12,7 +12,7 @@
 /* The communicator's scratch: first what stands for OUT, then the program's own. */
 static uint64_t scratch_of_out(const struct muster_request *request)
 {
-	return request->scratch ? (request->entry->call.bytes + 63) / 64 * 64 : 0;
+	return request->scratch ? (request->entry->program->out_bytes + 63) / 64 * 64 : 0;
 }
 
 /* Where a template's range lies for this operation. */
@@ -30,7 +30,7 @@ static void space_find(const struct muster_request *request, uint32_t space, uin
 	} else if (space == MUSTER_SPACE_SCRATCH) {
 		*key = comm->scratch_key;
 		*base = (uintptr_t)comm->scratch + scratch_of_out(request);
-	} else if (request->scratch) {
+	} else if (request->scratch && space != MUSTER_SPACE_PART) {
 		*key = comm->scratch_key;
 		*base = (uintptr_t)comm->scratch;
 	} else {

@@ -71,42 +71,50 @@ void muster_request_blocks_free(struct muster *job)
 
 /* ---- starting -------------------------------------------------------------------- */
 
-/*
- * Where only the root has anything, it has its result from the start. Of what does not
- * combine any rank may be on the way, so that it lies in its buffer for a while.
- */
-static bool gets_result(const struct muster_comm *comm, const struct muster_call *call)
+static void *place_of(const void *message, const struct muster_span *span)
 {
-	const struct muster_coll_row *row = muster_coll_row(call->coll);
+	return (void *)((uintptr_t)message + span->first);
+}
 
-	if (!row->has_data)
-		return false;
-	if (row->needs == MUSTER_WHO_ROOT && row->combines)
-		return comm->rank == call->root;
-	return row->has != MUSTER_WHO_ROOT || comm->rank != call->root;
+static int in_pin(struct muster_request *request, int access)
+{
+	const struct muster_entry *entry = request->entry;
+
+	if (entry->call.in_place || !entry->has.bytes)
+		return 0;
+	return muster_pin(request->job, place_of(request->in, &entry->has), entry->has.bytes,
+			  access, &request->in_pin);
+}
+
+static int out_pin(struct muster_request *request, int access)
+{
+	const struct muster_entry *entry = request->entry;
+
+	if (!entry->needs.bytes)
+		return 0;
+	if (entry->gets_result)
+		access |= MUSTER_ACCESS_WRITE;
+	return muster_pin(request->job, place_of(request->out, &entry->needs), entry->needs.bytes,
+			  access, &request->out_pin);
 }
 
 /* Small data travels inside of descriptors; the rest must be known to the device. */
 static int buffers_pin(struct muster_request *request)
 {
-	const struct muster_call *call = &request->entry->call;
 	int access = MUSTER_ACCESS_READ;
-	int err = 0;
+	int err;
 
 	if (request->path == MUSTER_PATH_BUMP)
 		return 0;
-	if (request->entry->schedule->variant.push)
-		access |= MUSTER_PIN_APART;
-	if (call->bytes <= MUSTER_INLINE_MAX &&
+	if (request->entry->call.bytes <= MUSTER_INLINE_MAX &&
 	    (request->path == MUSTER_PATH_HOST || request->entry->program->is_inline))
 		return 0;
-	if (!call->in_place)
-		err = muster_pin(request->job, request->in, call->bytes, access, &request->in_pin);
-	if (err || request->scratch)
+	if (request->entry->schedule->variant.push)
+		access |= MUSTER_PIN_APART;
+	err = in_pin(request, access);
+	if (err)
 		return err;
-	if (gets_result(request->comm, call))
-		access |= MUSTER_ACCESS_WRITE;
-	err = muster_pin(request->job, request->out, call->bytes, access, &request->out_pin);
+	err = out_pin(request, access);
 	if (err)
 		muster_unpin(request->job, &request->in_pin);
 	return err;
@@ -114,14 +122,13 @@ static int buffers_pin(struct muster_request *request)
 
 static void buffers_set(struct muster_request *request, const void *in, void *out)
 {
-	const struct muster_call *call = &request->entry->call;
-	bool is_inline = request->path == MUSTER_PATH_NIC && request->entry->program->is_inline;
+	const struct muster_entry *entry = request->entry;
+	bool is_inline = request->path == MUSTER_PATH_NIC && entry->program->is_inline;
 
-	request->in = in;
-	request->out = out;
-	request->copy_out = is_inline && gets_result(request->comm, call) ? out : NULL;
-	request->scratch = !is_inline && request->path != MUSTER_PATH_BUMP && call->coll == MUSTER_COLL_REDUCE &&
-			   request->comm->rank != call->root;
+	request->in = (void *)((uintptr_t)in - entry->has.first);
+	request->out = (void *)((uintptr_t)out - entry->needs.first);
+	request->copy_out = is_inline && entry->gets_result ? out : NULL;
+	request->scratch = !is_inline && request->path != MUSTER_PATH_BUMP && entry->passes;
 }
 
 /* What a communicator remembers, from its first operation on. */
@@ -172,7 +179,7 @@ static void enqueue(struct muster_comm *comm, struct muster_request *request)
 static void finish_nothing(struct muster_request *request, const struct muster_call *call,
 			   const void *in, void *out)
 {
-	if (call->bytes && out && in != out)
+	if (call->bytes && out && in != out && muster_coll_wants(call->coll, 0, 0))
 		memcpy(out, in, call->bytes);
 	request->state = MUSTER_REQUEST_DONE;
 	request->comm->last = (struct muster_op_info){
@@ -284,6 +291,8 @@ void muster_request_finish(struct muster_request *request, int result)
 		muster_nic_ended(request);
 	muster_unpin(request->job, &request->in_pin);
 	muster_unpin(request->job, &request->out_pin);
+	if (request->copied_in)
+		free(request->copied_in);
 	muster_entry_put(request->entry);
 	request->result = result;
 	request->state = MUSTER_REQUEST_DONE;

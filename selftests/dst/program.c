@@ -2,7 +2,7 @@
 /*
  * What simulated ranks do with the library: make communicators of communicators, run
  * operations on them, several at once and in an order of their own, and free them. All draw
- * the same numbers, so that all call the same; a result is compared with the plain sum.
+ * the same numbers, so that all call the same; a result is compared with what it plainly is.
  */
 #include "dst.h"
 
@@ -34,11 +34,17 @@ struct program {
 	uint32_t calls;
 };
 
+enum what {
+	ALLREDUCE, ALLGATHER, REDUCE_SCATTER, ALLTOALL, GATHER, SCATTER, SCAN, EXSCAN, WHATS,
+};
+
 /* One operation under way. */
 struct call {
 	struct member_of of;
 	struct muster_request *request;
-	uint64_t count, seed;
+	enum what what;
+	uint64_t count, seed;		/* count: of a block, where there are blocks */
+	uint32_t me, nr, root;		/* members */
 	int64_t *in, *out;
 };
 
@@ -55,32 +61,124 @@ static int64_t contribution(uint32_t rank, uint64_t seed, uint64_t i)
 	return (int64_t)(dst_draw(&rng) >> 8);
 }
 
+/* The rank in the job of a member. */
+static uint32_t rank_of(const struct call *call, uint32_t member)
+{
+	uint32_t ranks = call->of.ranks;
+
+	while (member--)
+		ranks &= ranks - 1;
+	return (uint32_t)__builtin_ctz(ranks);
+}
+
+static int64_t given(const struct call *call, uint32_t member, uint64_t i)
+{
+	return contribution(rank_of(call, member), call->seed, i);
+}
+
+/* Element i of what the first `nr` members give. */
+static int64_t sum(const struct call *call, uint32_t nr, uint64_t i)
+{
+	int64_t sum = 0;
+
+	while (nr--)
+		sum += given(call, nr, i);
+	return sum;
+}
+
+static int64_t plain(const struct call *call, uint64_t i)
+{
+	uint64_t mine = call->me * call->count;
+
+	switch (call->what) {
+	case ALLGATHER:
+	case GATHER:
+		return given(call, (uint32_t)(i / call->count), i % call->count);
+	case ALLTOALL:
+		return given(call, (uint32_t)(i / call->count), mine + i % call->count);
+	case SCATTER:
+		return given(call, call->root, mine + i);
+	case REDUCE_SCATTER:
+		return sum(call, call->nr, mine + i);
+	case SCAN:
+		return sum(call, call->me + 1, i);
+	case EXSCAN:
+		return sum(call, call->me, i);
+	default:
+		return sum(call, call->nr, i);
+	}
+}
+
+static uint64_t result_count(const struct call *call)
+{
+	if ((call->what == GATHER && call->me != call->root) || (call->what == EXSCAN && !call->me))
+		return 0;
+	if (call->what == ALLGATHER || call->what == GATHER || call->what == ALLTOALL)
+		return call->nr * call->count;
+	return call->count;
+}
+
 static void call_check(struct program *program, const struct call *call)
 {
-	for (uint64_t i = 0; i < call->count; i++) {
-		int64_t sum = 0;
-
-		for (uint32_t r = 0; r < program->world->plan.ranks; r++)
-			if (call->of.ranks >> r & 1)
-				sum += contribution(r, call->seed, i);
-		if (sum != call->out[i]) {
-			dst_fail(program->world, "rank %u: element %" PRIu64 " of a sum is wrong",
-				 program->rank, i);
+	for (uint64_t i = 0; i < result_count(call); i++) {
+		if (plain(call, i) != call->out[i]) {
+			dst_fail(program->world, "rank %u: element %" PRIu64 " of operation %d is wrong",
+				 program->rank, i, call->what);
 			return;
 		}
 	}
 }
 
+static int start(struct call *c)
+{
+	struct muster_comm *comm = c->of.comm;
+
+	switch (c->what) {
+	case ALLGATHER:
+		return muster_allgather_start(comm, c->in, c->out, c->count, MUSTER_I64,
+					      &c->request);
+	case REDUCE_SCATTER:
+		return muster_reduce_scatter_block_start(comm, c->in, c->out, c->count, MUSTER_I64,
+							 MUSTER_SUM, &c->request);
+	case ALLTOALL:
+		return muster_alltoall_start(comm, c->in, c->out, c->count, MUSTER_I64,
+					     &c->request);
+	case GATHER:
+		return muster_gather_start(comm, c->in, c->out, c->count, MUSTER_I64, c->root,
+					   &c->request);
+	case SCATTER:
+		return muster_scatter_start(comm, c->in, c->out, c->count, MUSTER_I64, c->root,
+					    &c->request);
+	case SCAN:
+		return muster_scan_start(comm, c->in, c->out, c->count, MUSTER_I64, MUSTER_SUM,
+					 &c->request);
+	case EXSCAN:
+		return muster_exscan_start(comm, c->in, c->out, c->count, MUSTER_I64, MUSTER_SUM,
+					   &c->request);
+	default:
+		return muster_allreduce_start(comm, c->in, c->out, c->count, MUSTER_I64, MUSTER_SUM,
+					      &c->request);
+	}
+}
+
+/* What is called follows from the seed, which all ranks share. */
 static void call_start(struct program *program, struct call *call)
 {
+	uint64_t room;
 	int err;
 
-	call->in = malloc(call->count * sizeof(*call->in));
-	call->out = malloc(call->count * sizeof(*call->out));
-	for (uint64_t i = 0; i < call->count; i++)
+	call->nr = (uint32_t)__builtin_popcount(call->of.ranks);
+	call->me = (uint32_t)__builtin_popcount(call->of.ranks & ((1u << program->rank) - 1));
+	call->what = call->seed >> 8 & 1 ? ALLREDUCE : call->seed >> 16 & 7;
+	call->root = (call->seed >> 24 & 0xff) % call->nr;
+	if (call->what != ALLREDUCE)
+		call->count = 1 + call->count / call->nr;
+	room = call->nr * call->count;
+	call->in = malloc(room * sizeof(*call->in));
+	call->out = malloc(room * sizeof(*call->out));
+	for (uint64_t i = 0; i < room; i++)
 		call->in[i] = contribution(program->rank, call->seed, i);
-	err = muster_allreduce_start(call->of.comm, call->in, call->out, call->count, MUSTER_I64,
-				     MUSTER_SUM, &call->request);
+	err = start(call);
 	if (err)
 		failed(program, "a start", err);
 }
@@ -90,7 +188,7 @@ static void call_end(struct program *program, struct call *call)
 	int err = call->request ? muster_wait(call->request) : 0;
 
 	if (err)
-		failed(program, "a sum", err);
+		failed(program, "an operation", err);
 	else if (call->request)
 		call_check(program, call);
 	free(call->in);
@@ -98,7 +196,7 @@ static void call_end(struct program *program, struct call *call)
 }
 
 /* On one or two communicators at once; half of the ranks begin with the other one. */
-static void sums(struct program *program)
+static void operations(struct program *program)
 {
 	struct call calls[2];
 	uint32_t nr = 1 + dst_below(&program->rng, program->nr > 1 ? 2 : 1);
@@ -142,9 +240,9 @@ static void newest_free(struct program *program)
 		muster_comm_free(program->comms[--program->nr].comm);
 }
 
-/* A sum in one that part of the ranks make, and free again. */
-static void part_sum(struct program *program, struct muster_comm *comm, uint32_t ranks,
-		     uint64_t seed)
+/* An operation in one that part of the ranks make, and free again. */
+static void part_operation(struct program *program, struct muster_comm *comm, uint32_t ranks,
+			   uint64_t seed)
 {
 	struct call call = { .of = { comm, ranks }, .count = 1 + seed % 50, .seed = seed };
 
@@ -168,7 +266,7 @@ static void split(struct program *program)
 	if (err)
 		failed(program, "a split", err);
 	else
-		part_sum(program, comm, ranks, seed);
+		part_operation(program, comm, ranks, seed);
 }
 
 static void group(struct program *program)
@@ -188,7 +286,7 @@ static void group(struct program *program)
 	if (err)
 		failed(program, "a group", err);
 	else
-		part_sum(program, comm, ranks, seed);
+		part_operation(program, comm, ranks, seed);
 }
 
 static void step(struct program *program)
@@ -211,7 +309,7 @@ static void step(struct program *program)
 		group(program);
 		break;
 	default:
-		sums(program);
+		operations(program);
 	}
 }
 

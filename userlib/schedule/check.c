@@ -278,16 +278,22 @@ static int refuse_missing(struct checker *checker, uint32_t chunk, uint32_t rank
 	return err;
 }
 
+/* The first rank that has no part in the result of another one. */
+static uint32_t prefix_end(const struct checker *checker, uint32_t rank)
+{
+	return checker->coll->needs == MUSTER_WHO_LATER ? rank : rank + 1;
+}
+
 /* Nothing of a rank behind it has come into a rank's result. */
 static int check_prefix(struct checker *checker, uint32_t chunk, uint32_t rank)
 {
 	const uint64_t *set = checker->before[rank].set;
 
-	for (uint32_t other = rank + 1; other < checker->schedule->ranks; other++)
+	for (uint32_t other = prefix_end(checker, rank); other < checker->schedule->ranks; other++)
 		if (set[other / WORD_BITS] >> other % WORD_BITS & 1)
 			return refuse(checker, "chunk %" PRIu32 ": rank %" PRIu32 " ends with the "
-				      "contribution of rank %" PRIu32 ", which is behind it", chunk,
-				      rank, other);
+				      "contribution of rank %" PRIu32 ", which is %s", chunk, rank,
+				      other, other == rank ? "its own" : "behind it");
 	return 0;
 }
 
@@ -301,7 +307,7 @@ static int check_result(struct checker *checker, uint32_t chunk, uint32_t rank, 
 		return refuse(checker, "chunk %" PRIu32 ": rank %" PRIu32 " ends without it", chunk,
 			      rank);
 	missing = first_in(checker, &checker->contributors, value, false);
-	if (missing >= 0 && !(checker->coll->prefix && missing > rank))
+	if (missing >= 0 && !(checker->coll->prefix && missing >= prefix_end(checker, rank)))
 		return refuse_missing(checker, chunk, rank, missing);
 	if (checker->coll->prefix)
 		return check_prefix(checker, chunk, rank);

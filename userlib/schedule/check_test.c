@@ -105,6 +105,15 @@ static const struct {
 	  "chunk 0: rank 2 ends without the contribution of rank 0" },
 	{ SCHEDULE("scan", 2, 1, "step 0\n0 -> 1 chunk 0 reduce\n1 -> 0 chunk 0 reduce\n"),
 	  "chunk 0: rank 0 ends with the contribution of rank 1, which is behind it" },
+	/* exscan: of those before alone, and rank 0 gets nothing */
+	{ SCHEDULE("exscan", 3, 1,
+		   "step 0\n0 -> 1 chunk 0 copy\n1 -> 2 chunk 0 copy\nstep 1\n"
+		   "1 -> 2 chunk 0 reduce\n"), NULL },
+	{ SCHEDULE("exscan", 2, 1, "step 0\n0 -> 1 chunk 0 reduce\n"),
+	  "chunk 0: rank 1 ends with the contribution of rank 1, which is its own" },
+	{ SCHEDULE("exscan", 3, 1, "step 0\n0 -> 1 chunk 0 copy\n1 -> 2 chunk 0 copy\n"),
+	  "chunk 0: rank 2 ends without the contribution of rank 0; in step 0 rank 1 replaced what "
+	  "it had" },
 	/* custom: the same at several, or contributions, and who only helps */
 	{ SCHEDULE("custom", 4, 2, "chunk 0 at 0 1 to 2 3\nchunk 1 sum 0 1 to 2 3\n"
 		   "step 0\n0 -> 2 chunk 0 copy\n1 -> 3 chunk 0 copy\n0 -> 2 chunk 1 copy\n"

@@ -6,25 +6,22 @@
  */
 #include "schedule.h"
 
+#define WHO(has, needs) MUSTER_WHO_##has, MUSTER_WHO_##needs
+
+/* name, has, needs, combines, has_data, prefix */
 static const struct muster_coll_row rows[] = {
-	[MUSTER_COLL_BARRIER] = { "barrier", MUSTER_WHO_ALL, MUSTER_WHO_ALL, true, false, false },
-	[MUSTER_COLL_BROADCAST] = { "broadcast", MUSTER_WHO_ROOT, MUSTER_WHO_ALL, false, true,
-				    false },
-	[MUSTER_COLL_REDUCE] = { "reduce", MUSTER_WHO_ALL, MUSTER_WHO_ROOT, true, true, false },
-	[MUSTER_COLL_ALLREDUCE] = { "allreduce", MUSTER_WHO_ALL, MUSTER_WHO_ALL, true, true,
-				    false },
-	[MUSTER_COLL_REDUCE_SCATTER] = { "reduce-scatter", MUSTER_WHO_ALL, MUSTER_WHO_OWNER, true,
-					 true, false },
-	[MUSTER_COLL_ALLGATHER] = { "allgather", MUSTER_WHO_OWNER, MUSTER_WHO_ALL, false, true,
-				    false },
-	[MUSTER_COLL_GATHER] = { "gather", MUSTER_WHO_OWNER, MUSTER_WHO_ROOT, false, true, false },
-	[MUSTER_COLL_SCATTER] = { "scatter", MUSTER_WHO_ROOT, MUSTER_WHO_OWNER, false, true,
-				  false },
-	[MUSTER_COLL_ALLTOALL] = { "alltoall", MUSTER_WHO_OWNER, MUSTER_WHO_PARTNER, false, true,
-				   false },
-	[MUSTER_COLL_SCAN] = { "scan", MUSTER_WHO_ALL, MUSTER_WHO_ALL, true, true, true },
-	[MUSTER_COLL_CUSTOM] = { "custom", MUSTER_WHO_PLACES, MUSTER_WHO_PLACES, true, true,
-				 false },
+	[MUSTER_COLL_BARRIER] = { "barrier", WHO(ALL, ALL), true, false, false },
+	[MUSTER_COLL_BROADCAST] = { "broadcast", WHO(ROOT, ALL), false, true, false },
+	[MUSTER_COLL_REDUCE] = { "reduce", WHO(ALL, ROOT), true, true, false },
+	[MUSTER_COLL_ALLREDUCE] = { "allreduce", WHO(ALL, ALL), true, true, false },
+	[MUSTER_COLL_REDUCE_SCATTER] = { "reduce-scatter", WHO(ALL, OWNER), true, true, false },
+	[MUSTER_COLL_ALLGATHER] = { "allgather", WHO(OWNER, ALL), false, true, false },
+	[MUSTER_COLL_GATHER] = { "gather", WHO(OWNER, ROOT), false, true, false },
+	[MUSTER_COLL_SCATTER] = { "scatter", WHO(ROOT, OWNER), false, true, false },
+	[MUSTER_COLL_ALLTOALL] = { "alltoall", WHO(OWNER, PARTNER), false, true, false },
+	[MUSTER_COLL_SCAN] = { "scan", WHO(ALL, ALL), true, true, true },
+	[MUSTER_COLL_CUSTOM] = { "custom", WHO(PLACES, PLACES), true, true, false },
+	[MUSTER_COLL_EXSCAN] = { "exscan", WHO(ALL, LATER), true, true, true },
 };
 
 const struct muster_coll_row *muster_coll_row(enum muster_coll coll)
@@ -66,6 +63,8 @@ static bool concerns(enum muster_who who, const struct muster_schedule *schedule
 	switch (who) {
 	case MUSTER_WHO_ROOT:
 		return rank == schedule->root;
+	case MUSTER_WHO_LATER:
+		return rank;
 	case MUSTER_WHO_OWNER:
 		return rank == chunk / each;
 	case MUSTER_WHO_PARTNER:
@@ -82,8 +81,16 @@ static uint8_t place_of(const struct muster_schedule *schedule, uint32_t chunk, 
 	return schedule->places[(size_t)chunk * schedule->ranks + rank];
 }
 
+/* Of an alltoall by rank the chunks are those that it has, and those that it needs. */
+static bool is_by_peer(const struct muster_schedule *schedule)
+{
+	return schedule->generator && schedule->coll == MUSTER_COLL_ALLTOALL;
+}
+
 bool muster_coll_has(const struct muster_schedule *schedule, uint32_t chunk, uint32_t rank)
 {
+	if (is_by_peer(schedule))
+		return true;
 	if (schedule->coll == MUSTER_COLL_CUSTOM)
 		return place_of(schedule, chunk, rank) & MUSTER_PLACE_HAS;
 	return concerns(muster_coll_row(schedule->coll)->has, schedule, chunk, rank);
@@ -103,14 +110,23 @@ uint32_t muster_coll_origin(const struct muster_schedule *schedule, uint32_t chu
 
 bool muster_coll_needs(const struct muster_schedule *schedule, uint32_t chunk, uint32_t rank)
 {
+	if (is_by_peer(schedule))
+		return true;
 	if (schedule->coll == MUSTER_COLL_CUSTOM)
 		return place_of(schedule, chunk, rank) & MUSTER_PLACE_NEEDS;
 	return concerns(muster_coll_row(schedule->coll)->needs, schedule, chunk, rank);
 }
 
+bool muster_coll_wants(enum muster_coll coll, uint32_t rank, uint32_t root)
+{
+	enum muster_who needs = muster_coll_row(coll)->needs;
+
+	if (needs == MUSTER_WHO_ROOT)
+		return rank == root;
+	return needs != MUSTER_WHO_LATER || rank;
+}
+
 bool muster_coll_in_place(enum muster_coll coll)
 {
-	const struct muster_coll_row *row = muster_coll_row(coll);
-
-	return row->has == MUSTER_WHO_OWNER || row->has == MUSTER_WHO_PLACES || row->prefix;
+	return coll == MUSTER_COLL_CUSTOM;
 }

@@ -16,13 +16,19 @@ enum {
 	LARGE_BYTES = 8 << 10,		/* from here bandwidth outweighs the number of steps */
 	RING_CHUNK_BYTES = 4 << 10,	/* a ring's chunks should not be shorter */
 	RING_RANKS = 16,		/* nor its steps be many more than a tree's */
+	LINEAR_BLOCK_BYTES = 8 << 10,	/* from here passing on costs more than a root's steps */
+	LINEAR_RANKS = 1024,
 	SQUARE_RANKS = 1024,		/* all transfers, where they grow with the square of the ranks */
+	NAMES_MAX = 200,		/* bytes of all names in a sentence */
 };
 
 static const struct muster_generator *const generators[] = {
 	&muster_generate_binomial, &muster_generate_doubling, &muster_generate_rabenseifner,
-	&muster_generate_ring,
+	&muster_generate_ring, &muster_generate_bruck, &muster_generate_subtrees,
+	&muster_generate_linear, &muster_generate_pairwise, &muster_generate_scan,
 };
+
+enum { NR_GENERATORS = sizeof(generators) / sizeof(generators[0]) };
 
 static const char *choose_allreduce(uint32_t ranks, uint64_t bytes)
 {
@@ -35,6 +41,17 @@ static const char *choose_allreduce(uint32_t ranks, uint64_t bytes)
 	return "rabenseifner";
 }
 
+/* The same bytes either way; a ring's neighbours and short stages suit long messages. */
+static const char *choose_half(uint32_t ranks, uint64_t bytes)
+{
+	return ranks <= RING_RANKS && bytes / ranks >= RING_CHUNK_BYTES ? "ring" : "bruck";
+}
+
+static const char *choose_rooted(uint32_t ranks, uint64_t bytes)
+{
+	return ranks <= LINEAR_RANKS && bytes / ranks >= LINEAR_BLOCK_BYTES ? "linear" : "binomial";
+}
+
 static const char *choose(enum muster_coll coll, uint32_t ranks, uint64_t bytes)
 {
 	switch (coll) {
@@ -42,17 +59,48 @@ static const char *choose(enum muster_coll coll, uint32_t ranks, uint64_t bytes)
 		return "recursive-doubling";
 	case MUSTER_COLL_ALLREDUCE:
 		return choose_allreduce(ranks, bytes);
+	case MUSTER_COLL_REDUCE_SCATTER:
+	case MUSTER_COLL_ALLGATHER:
+		return choose_half(ranks, bytes);
+	case MUSTER_COLL_GATHER:
+	case MUSTER_COLL_SCATTER:
+		return choose_rooted(ranks, bytes);
+	case MUSTER_COLL_ALLTOALL:
+		return "pairwise";
+	case MUSTER_COLL_SCAN:
+	case MUSTER_COLL_EXSCAN:
+		return "hillis-steele";
 	default:
 		return "binomial";
 	}
 }
 
-static const struct muster_generator *find(const char *name)
+static bool does(const struct muster_generator *generator, enum muster_coll coll)
 {
-	for (size_t i = 0; i < sizeof(generators) / sizeof(generators[0]); i++)
-		if (!strcmp(generators[i]->name, name))
-			return generators[i];
-	return NULL;
+	return generator->colls & 1u << coll;
+}
+
+/* Of those with this name one that does the collective, else any. */
+static const struct muster_generator *find(const char *name, enum muster_coll coll)
+{
+	const struct muster_generator *found = NULL;
+
+	for (size_t i = 0; i < NR_GENERATORS; i++)
+		if (!strcmp(generators[i]->name, name) && (!found || does(generators[i], coll)))
+			found = generators[i];
+	return found;
+}
+
+static void list_names(char *names, size_t len)
+{
+	size_t at = 0;
+
+	for (size_t i = 0; i < NR_GENERATORS; i++) {
+		const char *name = generators[i]->name;
+
+		if (find(name, MUSTER_COLL_END) == generators[i] && at < len)
+			at += snprintf(names + at, len - at, "%s%s", at ? ", " : "", name);
+	}
 }
 
 static int check_arguments(const char *name, const struct muster_generator *generator,
@@ -62,11 +110,14 @@ static int check_arguments(const char *name, const struct muster_generator *gene
 	bool rooted = muster_coll_rooted(coll);
 
 	if (!generator) {
-		snprintf(why, why_len, "there is no schedule named \"%.40s\": take binomial, "
-			 "recursive-doubling, rabenseifner or ring", name);
+		char names[NAMES_MAX];
+
+		list_names(names, sizeof(names));
+		snprintf(why, why_len, "there is no schedule named \"%.40s\": there are %s", name,
+			 names);
 		return -EINVAL;
 	}
-	if (!(generator->colls & 1u << coll)) {
+	if (!does(generator, coll)) {
 		snprintf(why, why_len, "%s does not do %s", name, muster_coll_name(coll));
 		return -EOPNOTSUPP;
 	}
@@ -97,7 +148,7 @@ int muster_schedule_by_rank(const char *name, enum muster_coll coll, uint32_t ra
 	}
 	if (!name)
 		name = choose(coll, ranks, bytes);
-	generator = find(name);
+	generator = find(name, coll);
 	err = check_arguments(name, generator, coll, ranks, root, why, why_len);
 	if (err)
 		return err;
@@ -122,12 +173,15 @@ int muster_schedule_generate(const char *name, enum muster_coll coll, uint32_t r
 {
 	struct muster_schedule *generated;
 	int err = muster_schedule_by_rank(name, coll, ranks, root, bytes, &generated, why, why_len);
+	uint32_t most = SQUARE_RANKS;
 
 	if (err)
 		return err;
-	if (generated->chunks > 1 && ranks > SQUARE_RANKS) {
-		snprintf(why, why_len, "all transfers of %s of %u ranks: there can be 1 to %d",
-			 generated->name, ranks, SQUARE_RANKS);
+	while (muster_coll_chunks_unit(coll, most) > MUSTER_SCHEDULE_CHUNKS_MAX)
+		most /= 2;
+	if (generated->chunks > 1 && ranks > most) {
+		snprintf(why, why_len, "all transfers of %s of %u ranks: there can be 1 to %u",
+			 generated->name, ranks, most);
 		err = -EINVAL;
 	} else {
 		err = muster_parts_collect(generated, 1, schedule);

@@ -2,7 +2,8 @@
 /*
  * Rings: every rank sends to the next one only, a chunk for each rank, so that
  * all links are busy at once. The allreduce is a reduce-scatter followed by an
- * allgather; the broadcast is a chain down which the chunks follow each other.
+ * allgather, which there are alone, too; the broadcast is a chain down which the chunks
+ * follow each other.
  */
 #include "part.h"
 
@@ -11,9 +12,17 @@ static uint32_t chunks(uint32_t ranks)
 	return ranks;
 }
 
+/* A reduce-scatter or an allgather: half of an allreduce. */
+static bool is_half(const struct muster_schedule *schedule)
+{
+	return schedule->coll == MUSTER_COLL_REDUCE_SCATTER ||
+	       schedule->coll == MUSTER_COLL_ALLGATHER;
+}
+
 static uint32_t steps(const struct muster_schedule *schedule)
 {
-	return 2 * (schedule->ranks - 1);	/* the broadcast's last rank hears from there on */
+	/* the broadcast's last rank hears from the middle on */
+	return (is_half(schedule) ? 1 : 2) * (schedule->ranks - 1);
 }
 
 static bool is_broadcast(const struct muster_schedule *schedule)
@@ -24,7 +33,8 @@ static bool is_broadcast(const struct muster_schedule *schedule)
 static struct muster_step_kind step_kind(const struct muster_schedule *schedule, uint32_t step)
 {
 	return (struct muster_step_kind){
-		.nr = 1, .reduce = !is_broadcast(schedule) && step < schedule->ranks - 1,
+		.nr = 1, .reduce = muster_coll_row(schedule->coll)->combines &&
+				   step < schedule->ranks - 1,
 	};
 }
 
@@ -47,12 +57,18 @@ static void broadcast(const struct muster_schedule *schedule, uint32_t rank, uin
 		exchange->from = (rank + ranks - 1) % ranks;
 }
 
-/* In step s rank r passes on the chunk that it got in step s - 1. */
+/*
+ * In step s rank r passes on the chunk that it got in step s - 1. An allreduce begins
+ * with chunk r, so that rank r ends the first half with chunk r + 1; a reduce-scatter,
+ * which is to end with chunk r, with the chunk before.
+ */
 static void exchange(const struct muster_schedule *schedule, uint32_t rank, uint32_t step,
 		     struct muster_exchange *exchange)
 {
 	uint32_t ranks = schedule->ranks;
 
+	if (schedule->coll == MUSTER_COLL_REDUCE_SCATTER)
+		step++;
 	if (is_broadcast(schedule)) {
 		broadcast(schedule, rank, step, exchange);
 		return;
@@ -77,7 +93,8 @@ static uint32_t received(const struct muster_part *part, uint32_t rank, uint32_t
 
 const struct muster_generator muster_generate_ring = {
 	.name = "ring",
-	.colls = 1u << MUSTER_COLL_BROADCAST | 1u << MUSTER_COLL_ALLREDUCE,
+	.colls = 1u << MUSTER_COLL_BROADCAST | 1u << MUSTER_COLL_ALLREDUCE |
+		 1u << MUSTER_COLL_REDUCE_SCATTER | 1u << MUSTER_COLL_ALLGATHER,
 	.version = 1,
 	.chunks = chunks,
 	.steps = steps,

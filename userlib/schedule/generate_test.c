@@ -13,7 +13,12 @@
 
 #include "part.h"
 
-static const char *const names[] = { "binomial", "recursive-doubling", "rabenseifner", "ring" };
+static const char *const names[] = {
+	"binomial", "recursive-doubling", "rabenseifner", "ring", "bruck", "linear", "pairwise",
+	"hillis-steele",
+};
+
+enum { NR_NAMES = sizeof(names) / sizeof(names[0]) };
 
 static struct muster_schedule *generate(const char *name, enum muster_coll coll, uint32_t ranks,
 					uint32_t root, uint64_t bytes)
@@ -27,11 +32,6 @@ static struct muster_schedule *generate(const char *name, enum muster_coll coll,
 		fail_msg("%s %s of %u: %s", name ? name : "default", muster_coll_name(coll), ranks,
 			 why);
 	return schedule;
-}
-
-static bool rooted(enum muster_coll coll)
-{
-	return coll == MUSTER_COLL_BROADCAST || coll == MUSTER_COLL_REDUCE;
 }
 
 static unsigned int check_one(const char *name, enum muster_coll coll, uint32_t ranks,
@@ -55,25 +55,25 @@ static void all_that_is_generated_is_proved(void **state)
 	unsigned int nr = 0;
 
 	(void)state;
-	for (size_t i = 0; i < 4; i++)
-		for (enum muster_coll coll = MUSTER_COLL_BARRIER; coll <= MUSTER_COLL_ALLREDUCE;
-		     coll++)
+	for (size_t i = 0; i < NR_NAMES; i++)
+		for (enum muster_coll coll = MUSTER_COLL_BARRIER; coll < MUSTER_COLL_END; coll++)
 			for (uint32_t ranks = 1; ranks <= 70; ranks++)
 				for (uint32_t root = 0;
-				     root < (rooted(coll) && ranks < 20 ? ranks : 1); root++)
+				     root < (muster_coll_rooted(coll) && ranks < 20 ? ranks : 1); root++)
 					nr += check_one(names[i], coll, ranks, root);
-	/* 6 pairs without a root; 4 with one, which is any rank up to 19 ranks */
-	assert_int_equal(nr, 6 * 70 + 4 * (19 * 20 / 2 + 51));
+	/* 13 pairs without a root; 8 with one, which is any rank up to 19 ranks */
+	assert_int_equal(nr, 13 * 70 + 8 * (19 * 20 / 2 + 51));
 }
 
 static void large_ones_are_proved(void **state)
 {
 	(void)state;
-	for (size_t i = 0; i < 4; i++) {
-		for (enum muster_coll coll = MUSTER_COLL_BARRIER; coll <= MUSTER_COLL_ALLREDUCE;
-		     coll++) {
-			check_one(names[i], coll, 257, rooted(coll) ? 100 : 0);
-			check_one(names[i], coll, 1000, rooted(coll) ? 999 : 0);
+	for (size_t i = 0; i < NR_NAMES; i++) {
+		for (enum muster_coll coll = MUSTER_COLL_BARRIER; coll < MUSTER_COLL_END; coll++) {
+			if (coll == MUSTER_COLL_ALLTOALL)
+				continue;	/* n * n chunks */
+			check_one(names[i], coll, 257, muster_coll_rooted(coll) ? 100 : 0);
+			check_one(names[i], coll, 1000, muster_coll_rooted(coll) ? 999 : 0);
 		}
 	}
 }
@@ -91,7 +91,10 @@ static uint64_t digest_of(const struct muster_schedule *schedule, uint32_t rank,
 	*nr = 0;
 	muster_part_begin(&part, schedule, rank, grain, NULL);
 	while (muster_part_next(&part, &m)) {
-		const uint32_t words[] = { m.step, m.first, m.nr, m.stage, m.slot, m.reduce };
+		/* of an alltoall each names the chunk by the other */
+		uint32_t first = schedule->coll == MUSTER_COLL_ALLTOALL ? m.first == m.peer :
+									  m.first;
+		const uint32_t words[] = { m.step, first, m.nr, m.stage, m.slot, m.reduce };
 
 		if (m.peer != peer || m.is_send != sends)
 			continue;
@@ -137,7 +140,8 @@ static uint32_t assert_dense(const struct muster_schedule *schedule, uint32_t ra
 static void assert_rank_agrees(const struct muster_schedule *schedule, uint32_t rank,
 			       uint32_t grain)
 {
-	uint32_t peers[64], nr = assert_dense(schedule, rank, grain, peers, 64);
+	uint32_t peers[64], nr = assert_dense(schedule, rank, grain, peers,
+					      schedule->ranks > 1000 ? 2 : 64);
 
 	for (uint32_t i = 0; i < nr; i++) {
 		uint32_t sent, received;
@@ -176,13 +180,12 @@ static void parts_agree(void **state)
 	static const uint32_t grains[] = { 1, 3, UINT32_MAX };
 
 	(void)state;
-	for (size_t i = 0; i < 4; i++)
-		for (enum muster_coll coll = MUSTER_COLL_BARRIER; coll <= MUSTER_COLL_ALLREDUCE;
-		     coll++)
+	for (size_t i = 0; i < NR_NAMES; i++)
+		for (enum muster_coll coll = MUSTER_COLL_BARRIER; coll < MUSTER_COLL_END; coll++)
 			for (uint32_t ranks = 1; ranks <= 70; ranks++)
 				for (size_t g = 0; g < 3; g++)
 					assert_parts_agree(names[i], coll, ranks,
-							   rooted(coll) ? ranks / 3 : 0,
+							   muster_coll_rooted(coll) ? ranks / 3 : 0,
 							   grains[g], true);
 }
 
@@ -191,12 +194,11 @@ static void parts_of_thousands_agree(void **state)
 	static const uint32_t sizes[] = { 257, 1000, 4096, 5000, 65535, 65536 };
 
 	(void)state;
-	for (size_t i = 0; i < 4; i++)
-		for (enum muster_coll coll = MUSTER_COLL_BARRIER; coll <= MUSTER_COLL_ALLREDUCE;
-		     coll++)
+	for (size_t i = 0; i < NR_NAMES; i++)
+		for (enum muster_coll coll = MUSTER_COLL_BARRIER; coll < MUSTER_COLL_END; coll++)
 			for (size_t n = 0; n < sizeof(sizes) / sizeof(sizes[0]); n++)
 				assert_parts_agree(names[i], coll, sizes[n],
-						   rooted(coll) ? sizes[n] / 3 : 0,
+						   muster_coll_rooted(coll) ? sizes[n] / 3 : 0,
 						   sizes[n] < 5000 ? 100 : UINT32_MAX,
 						   sizes[n] < 300);
 }
@@ -219,6 +221,18 @@ static void steps_are_as_few_as_known(void **state)
 		{ "ring", MUSTER_COLL_ALLREDUCE, 5, 8 },
 		{ "ring", MUSTER_COLL_BROADCAST, 5, 8 },
 		{ "ring", MUSTER_COLL_BROADCAST, 1, 0 },
+		{ "ring", MUSTER_COLL_REDUCE_SCATTER, 5, 4 },
+		{ "ring", MUSTER_COLL_ALLGATHER, 5, 4 },
+		{ "bruck", MUSTER_COLL_ALLGATHER, 8, 3 },
+		{ "bruck", MUSTER_COLL_ALLGATHER, 9, 4 },
+		{ "bruck", MUSTER_COLL_REDUCE_SCATTER, 12, 4 },
+		{ "binomial", MUSTER_COLL_GATHER, 9, 4 },
+		{ "binomial", MUSTER_COLL_SCATTER, 8, 3 },
+		{ "linear", MUSTER_COLL_GATHER, 9, 8 },
+		{ "pairwise", MUSTER_COLL_ALLTOALL, 9, 9 },
+		{ "hillis-steele", MUSTER_COLL_SCAN, 9, 4 },
+		{ "hillis-steele", MUSTER_COLL_EXSCAN, 9, 4 },
+		{ "hillis-steele", MUSTER_COLL_EXSCAN, 2, 1 },
 	};
 
 	(void)state;
@@ -255,6 +269,14 @@ static void the_choice_follows_size_and_ranks(void **state)
 	assert_choice(MUSTER_COLL_ALLREDUCE, 17, 1 << 20, "rabenseifner");
 	assert_choice(MUSTER_COLL_ALLREDUCE, 2000, 1 << 20, "rabenseifner");
 	assert_choice(MUSTER_COLL_ALLREDUCE, 65536, 1 << 30, "rabenseifner");
+	assert_choice(MUSTER_COLL_ALLGATHER, 7, 1000, "bruck");
+	assert_choice(MUSTER_COLL_ALLGATHER, 7, 1 << 20, "ring");
+	assert_choice(MUSTER_COLL_REDUCE_SCATTER, 17, 1 << 20, "bruck");
+	assert_choice(MUSTER_COLL_GATHER, 7, 1000, "binomial");
+	assert_choice(MUSTER_COLL_SCATTER, 7, 1 << 20, "linear");
+	assert_choice(MUSTER_COLL_SCATTER, 2000, 1 << 30, "binomial");
+	assert_choice(MUSTER_COLL_ALLTOALL, 7, 1 << 20, "pairwise");
+	assert_choice(MUSTER_COLL_EXSCAN, 7, 1 << 20, "hillis-steele");
 }
 
 static uint64_t hash_of(const char *name, uint32_t ranks, uint32_t root)
@@ -298,13 +320,16 @@ static void wrong_arguments_are_refused(void **state)
 {
 	(void)state;
 	assert_refused("rings", MUSTER_COLL_ALLREDUCE, 4, 0, -EINVAL, "there is no schedule named "
-		       "\"rings\": take binomial, recursive-doubling, rabenseifner or ring");
+		       "\"rings\": there are binomial, recursive-doubling, rabenseifner, ring, "
+		       "bruck, linear, pairwise, hillis-steele");
 	assert_refused("ring", MUSTER_COLL_REDUCE, 4, 0, -EOPNOTSUPP, "ring does not do reduce");
 	assert_refused("ring", 99, 4, 0, -EINVAL, "there is no collective 99");
 	assert_refused("ring", MUSTER_COLL_ALLREDUCE, 0, 0, -EINVAL,
 		       "ring of 0 ranks: there can be 1 to 65536");
 	assert_refused("ring", MUSTER_COLL_ALLREDUCE, 1025, 0, -EINVAL,
 		       "all transfers of ring of 1025 ranks: there can be 1 to 1024");
+	assert_refused("pairwise", MUSTER_COLL_ALLTOALL, 257, 0, -EINVAL,
+		       "all transfers of pairwise of 257 ranks: there can be 1 to 256");
 	assert_refused("binomial", MUSTER_COLL_REDUCE, 4, 4, -EINVAL,
 		       "root 4, but it can be 0 to 3 in reduce of 4 ranks");
 	assert_refused("binomial", MUSTER_COLL_ALLREDUCE, 4, 1, -EINVAL,

@@ -8,10 +8,7 @@
  * What all ranks decide alike is in part.c, and in stages.c where transfers are
  * listed. Then, stage by stage, this rank's messages become operations in the order
  * in which the engine shall execute them (lower_stage), and these are written as
- * descriptors (emit_stage).
- *
- * No message is stored over what this rank sends in the same step: it goes to
- * SCRATCH while the value in OUT is being sent, and to OUT while that in SCRATCH is.
+ * descriptors (emit_stage). Where values are meanwhile is in lower_spaces.c.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -20,56 +17,9 @@
 
 #include "arith.h"
 #include "dev.h"
-#include "part.h"
-#include "stages.h"
+#include "lower.h"
 
 enum { PULSE_ALIGN = 64 };	/* bytes; a multiple of every element's size */
-
-/* A chunk at this rank. */
-struct chunk {
-	uint8_t space;		/* where its value is */
-	uint8_t first;		/* OUT or SCRATCH: where it goes from IN */
-	uint8_t sent_space;	/* from where it was sent last */
-	uint32_t sent_step;	/* and in which step, plus 1 */
-	uint32_t stage;		/* in which it was last written, plus 1 */
-	uint32_t writer;	/* the operation */
-	uint32_t last_op;	/* that wrote it, or sent it since */
-};
-
-/* A descriptor to be, in a list in order of execution. */
-struct op {
-	struct muster_desc desc;
-	uint32_t first;		/* chunks [first, first + nr) */
-	uint32_t nr;
-	uint32_t next;		/* 0: the last */
-};
-
-struct lowering {
-	const struct muster_schedule *schedule;
-	const struct muster_lower_params *params;
-	struct muster_program *program;
-	struct muster_stages stages;
-	struct muster_part part;
-	struct muster_message message;		/* the next one, unless all were had */
-	bool has_message;
-	uint32_t grain;				/* chunks of a message, at most */
-	struct chunk *chunks;
-	struct muster_desc head;		/* what all descriptors have alike */
-	uint32_t pulse_count;
-	bool must_copy_in;			/* has the result from the beginning, but in IN */
-	uint32_t next_copy;			/* the first chunk not looked at behind the last step */
-
-	/* The stage that is being lowered; ops[0] only begins the list. */
-	uint32_t stage;
-	struct op ops[MUSTER_SEQ_DESCS_MAX + 1];
-	uint32_t nr_ops;
-	uint32_t last;			/* end of the list */
-	uint32_t last_send_of_old;	/* end of the sends of what was there before the stage */
-	uint32_t last_receive;		/* 0: none yet */
-
-	char *why;
-	size_t why_len;
-};
 
 /* ---- operations -------------------------------------------------------------- */
 
@@ -130,96 +80,6 @@ static struct op *copy(struct lowering *l, uint32_t after, uint32_t chunk, uint3
 	return op;
 }
 
-/* ---- where values go ------------------------------------------------------------ */
-
-/* The root of a broadcast keeps what it sends. */
-static bool is_copied_in(const struct lowering *l, const struct chunk *chunk)
-{
-	return l->must_copy_in && chunk->space == MUSTER_SPACE_IN;
-}
-
-static void set_sent(struct lowering *l, const struct muster_message *m)
-{
-	for (struct chunk *chunk = &l->chunks[m->first]; chunk < &l->chunks[m->first + m->nr];
-	     chunk++) {
-		chunk->sent_space = chunk->space;
-		chunk->sent_step = m->step + 1;
-	}
-}
-
-/* Where what comes in a step is stored: not over what is sent in it. */
-static uint8_t space_for(const struct chunk *chunk, uint32_t step)
-{
-	uint8_t space = chunk->space == MUSTER_SPACE_IN ? chunk->first : chunk->space;
-
-	if (chunk->sent_step == step + 1 && chunk->sent_space == space)
-		return MUSTER_SPACE_OUT + MUSTER_SPACE_SCRATCH - space;
-	return space;
-}
-
-/* What a message does to the places of values. */
-static void follow(struct lowering *l, const struct muster_message *m)
-{
-	for (uint32_t i = m->first; i < m->first + m->nr; i++) {
-		struct chunk *chunk = &l->chunks[i];
-
-		if (!m->is_send)
-			chunk->space = space_for(chunk, m->step);
-		else if (is_copied_in(l, chunk))
-			chunk->space = chunk->first;
-	}
-	if (m->is_send)
-		set_sent(l, m);
-}
-
-/* Whether a chunk must be brought to OUT behind the last step. */
-static bool is_elsewhere(const struct lowering *l, uint32_t chunk)
-{
-	const struct chunk *state = &l->chunks[chunk];
-
-	return is_copied_in(l, state) ||
-	       (state->space == MUSTER_SPACE_SCRATCH &&
-		muster_coll_needs(l->schedule, chunk, l->params->rank));
-}
-
-static int walk_begin(struct lowering *l)
-{
-	int err = muster_part_begin(&l->part, l->schedule, l->params->rank, l->grain, &l->stages);
-
-	l->has_message = !err && muster_part_next(&l->part, &l->message);
-	return err;
-}
-
-static void walk_on(struct lowering *l)
-{
-	l->has_message = muster_part_next(&l->part, &l->message);
-}
-
-/*
- * Where a chunk goes from IN decides where it ends: that shall be OUT. Once through all
- * messages, without making anything; room: how many descriptors there can be.
- */
-static int set_spaces(struct lowering *l, size_t *room)
-{
-	uint8_t space = l->params->in_place ? MUSTER_SPACE_OUT : MUSTER_SPACE_IN;
-	int err = walk_begin(l);
-
-	for (uint32_t i = 0; i < l->schedule->chunks; i++)
-		l->chunks[i] = (struct chunk){ .space = space, .first = MUSTER_SPACE_OUT };
-	for (*room = 0; l->has_message; walk_on(l), ++*room)
-		follow(l, &l->message);
-	for (uint32_t i = 0; i < l->schedule->chunks; i++) {
-		bool other = !l->params->in_place && l->chunks[i].space == MUSTER_SPACE_SCRATCH;
-
-		*room += is_elsewhere(l, i);
-		l->chunks[i] = (struct chunk){
-			.space = space, .first = other ? MUSTER_SPACE_SCRATCH : MUSTER_SPACE_OUT,
-		};
-	}
-	muster_part_end(&l->part);
-	return err;
-}
-
 /* ---- messages -------------------------------------------------------------------- */
 
 /* The chunk of a message that this rank wrote last, in this stage; NULL: it wrote none. */
@@ -238,6 +98,26 @@ static bool is_of(const struct op *op, const struct muster_message *m)
 	return op->first == m->first && op->nr == m->nr;
 }
 
+static uint32_t run_end(const struct lowering *l, uint32_t first, uint32_t end, bool in)
+{
+	while (first < end && (l->chunks[first].space == MUSTER_SPACE_IN) == in)
+		first++;
+	return first;
+}
+
+/*
+ * A range is in one place: where some of it has come to this rank, and some is still its own
+ * contribution, that is copied first. A generator has room for it (part.c).
+ */
+static void bring_together(struct lowering *l, const struct muster_message *m)
+{
+	uint32_t end = m->first + m->nr, from = run_end(l, m->first, end, false);
+	uint32_t to = run_end(l, from, end, true);
+
+	if (to - from < m->nr && to > from)
+		copy(l, l->last, from, to - from, l->chunks[from].first);
+}
+
 /*
  * The operation that shall send a range: the one that wrote it in this stage, if
  * it sends nothing yet, else a new one directly after those that did. What was
@@ -245,13 +125,17 @@ static bool is_of(const struct op *op, const struct muster_message *m)
  */
 static struct op *sending_op(struct lowering *l, const struct muster_message *m)
 {
-	struct chunk *state = &l->chunks[m->first], *written = newest(l, m);
-	uint32_t after = written ? written->last_op : l->last_send_of_old;
-	struct op *op = &l->ops[after];
+	struct chunk *state = &l->chunks[m->first], *written;
+	struct op *op;
+	uint32_t after;
 
+	bring_together(l, m);
+	written = newest(l, m);
+	after = written ? written->last_op : l->last_send_of_old;
+	op = &l->ops[after];
 	if (written && !(op->desc.flags & MUSTER_DESC_CP) && is_of(op, m))
 		return op;
-	if (is_copied_in(l, state)) {
+	if (muster_lower_is_copied_in(state) && l->home == MUSTER_SPACE_OUT) {
 		op = copy(l, after, m->first, m->nr, state->first);
 	} else {
 		op = insert_op(l, after, m->first, m->nr);
@@ -265,6 +149,16 @@ static struct op *sending_op(struct lowering *l, const struct muster_message *m)
 	return op;
 }
 
+/* Whether these are the last messages with their chunks. */
+static bool is_last(struct lowering *l, const struct muster_message *m)
+{
+	bool last = true;
+
+	for (uint32_t i = m->first; i < m->first + m->nr; i++)
+		last &= !--l->chunks[i].left;
+	return last;
+}
+
 static void add_send(struct lowering *l, const struct muster_message *m)
 {
 	const struct muster_address *to = &l->params->members[m->peer];
@@ -276,7 +170,8 @@ static void add_send(struct lowering *l, const struct muster_message *m)
 	desc->dest = MUSTER_FIELD_PREP(MUSTER_DEST_NODE, to->node) |
 		     MUSTER_FIELD_PREP(MUSTER_DEST_SEQ, m->slot);
 	desc->dst_vp = to->vp;
-	set_sent(l, m);
+	muster_lower_set_sent(l, m);
+	is_last(l, m);
 }
 
 /* Whether one more packet can be combined where the last one was: nothing was sent since. */
@@ -298,7 +193,10 @@ static void add_receive(struct lowering *l, const struct muster_message *m)
 	uint16_t reduce = reduces ? MUSTER_DESC_REDUCE : 0;
 	struct chunk *chunk = &l->chunks[m->first];
 	struct op *op = &l->ops[l->last_receive];
+	bool last = is_last(l, m);
 
+	if (reduces)
+		bring_together(l, m);
 	if (!can_join(l, op, m, reduce)) {
 		op = insert_op(l, l->last, m->first, m->nr);
 		op->desc.flags |= reduce;
@@ -306,18 +204,21 @@ static void add_receive(struct lowering *l, const struct muster_message *m)
 		l->last_receive = index_of(l, op);
 	}
 	op->desc.cp_count++;
-	set_written(l, op, space_for(chunk, m->step));
+	if (last && m->nr == 1 && l->home == MUSTER_SPACE_PART && muster_lower_is_needed(l, m->first))
+		set_written(l, op, MUSTER_SPACE_PART);
+	else
+		set_written(l, op, muster_lower_space_for(chunk, m->step));
 }
 
 /* As many as there is room for: there are stages enough for all. */
 static void copy_rest(struct lowering *l)
 {
 	for (; l->next_copy < l->schedule->chunks; l->next_copy++) {
-		if (!is_elsewhere(l, l->next_copy))
+		if (!muster_lower_is_elsewhere(l, l->next_copy))
 			continue;
 		if (l->nr_ops == MUSTER_SEQ_DESCS_MAX)
 			return;
-		copy(l, l->last, l->next_copy, 1, MUSTER_SPACE_OUT);
+		copy(l, l->last, l->next_copy, 1, l->home);
 	}
 }
 
@@ -325,11 +226,16 @@ static void lower_stage(struct lowering *l)
 {
 	l->nr_ops = l->last = l->last_send_of_old = l->last_receive = 0;
 	l->ops[0].next = 0;
-	for (; l->has_message && l->message.stage == l->stage; walk_on(l)) {
+	for (; l->has_message && l->message.stage == l->stage; muster_lower_walk_on(l)) {
 		if (l->message.is_send)
 			add_send(l, &l->message);
 		else
 			add_receive(l, &l->message);
+	}
+	if (l->schedule->generator && l->untouched != MUSTER_NOBODY &&
+	    l->nr_ops < MUSTER_SEQ_DESCS_MAX) {
+		copy(l, l->last, l->untouched, 1, l->home);
+		l->untouched = MUSTER_NOBODY;
 	}
 	if (!l->program->is_inline && l->stage >= l->stages.first_copy)
 		copy_rest(l);
@@ -343,10 +249,10 @@ static void lower_stage(struct lowering *l)
  */
 static void emit_inline(const struct lowering *l, struct muster_desc *desc, bool first, bool last)
 {
-	bool has_result = muster_coll_row(l->schedule->coll)->has_data &&
-			  muster_coll_needs(l->schedule, 0, l->params->rank);
+	const struct muster_coll_row *row = muster_coll_row(l->schedule->coll);
+	bool has_result = row->has_data && muster_lower_is_needed(l, 0);
 	bool copies = desc->cp_count && !(desc->flags & MUSTER_DESC_REDUCE);
-	bool lies_in_out = l->params->in_place && !l->chunks[0].stage;
+	bool lies_in_out = l->params->in_place && !l->chunks[0].stage && !row->prefix;
 
 	desc->range.load_key = desc->store_key = MUSTER_SPACE_NONE;
 	if (first && !copies && desc->length) {
@@ -359,15 +265,25 @@ static void emit_inline(const struct lowering *l, struct muster_desc *desc, bool
 		desc->store_key = MUSTER_SPACE_OUT;
 }
 
+/* Nothing is read that was not stored there before, or is the caller's. */
+static void measure_spaces(struct muster_program *program, const struct muster_desc *desc)
+{
+	uint64_t end = desc->store_addr + desc->length;
+
+	if (desc->store_key == MUSTER_SPACE_SCRATCH && end > program->scratch_bytes)
+		program->scratch_bytes = end;
+	if (desc->store_key == MUSTER_SPACE_OUT && end > program->out_bytes)
+		program->out_bytes = end;
+}
+
 static void emit(struct lowering *l, const struct op *op, bool first, bool last)
 {
 	struct muster_desc *desc = &l->program->descs[l->program->nr_descs++];
 
 	*desc = op->desc;
 	desc->stage = l->stage;
-	if (desc->store_key == MUSTER_SPACE_SCRATCH && !l->program->is_inline &&
-	    desc->store_addr + desc->length > l->program->scratch_bytes)
-		l->program->scratch_bytes = desc->store_addr + desc->length;
+	if (!l->program->is_inline)
+		measure_spaces(l->program, desc);
 	if (l->program->is_inline)
 		emit_inline(l, desc, first, last && is_last_stage(l));
 	if (first)
@@ -494,20 +410,19 @@ static int measure(struct lowering *l)
 		return err;
 	program->nr_stages = l->stages.nr;
 	/*
-	 * From one stage to the next data goes through memory, where there is any; and a rank
-	 * that begins with a part of it may end with that, never stored.
+	 * From one stage to the next data goes through memory, where there is any. Of one chunk
+	 * alone: no rank begins or ends with a part of it.
 	 */
 	program->is_inline = schedule->chunks == 1 && program->bytes <= MUSTER_INLINE_MAX &&
+			     muster_coll_chunks_unit(schedule->coll, 2) == 1 &&
 			     !muster_coll_in_place(schedule->coll) &&
 			     (!schedule->variant.memory || !program->bytes) &&
 			     (program->nr_stages == 1 || !program->bytes);
 	if (!program->is_inline)
 		err = muster_stages_copy(schedule, &l->stages, l->why, l->why_len);
 	program->nr_stages = l->stages.nr;
-	l->must_copy_in = !program->is_inline && !l->params->in_place &&
-			  (schedule->ranks == 1 || (muster_coll_row(schedule->coll)->has ==
-						    MUSTER_WHO_ROOT &&
-						    schedule->root == l->params->rank));
+	if (l->params->parts && muster_coll_row(schedule->coll)->needs == MUSTER_WHO_OWNER)
+		l->home = MUSTER_SPACE_PART;
 	return err ? err : set_head(l);
 }
 
@@ -527,11 +442,11 @@ static int lower(struct lowering *l)
 	int err = measure(l);
 
 	if (!err)
-		err = set_spaces(l, &room);
+		err = muster_lower_set_spaces(l, &room);
 	if (!err)
 		err = allocate(l, room);
 	if (!err)
-		err = walk_begin(l);
+		err = muster_lower_walk_begin(l);
 	if (err)
 		return err;
 	for (l->stage = 0; l->stage < l->program->nr_stages; l->stage++) {
@@ -547,7 +462,8 @@ int muster_schedule_lower(const struct muster_schedule *schedule,
 			  struct muster_program **program, char *why, size_t why_len)
 {
 	struct lowering l = {
-		.schedule = schedule, .params = params, .why = why, .why_len = why_len
+		.schedule = schedule, .params = params, .home = MUSTER_SPACE_OUT,
+		.untouched = MUSTER_NOBODY, .why = why, .why_len = why_len,
 	};
 	int err = -ENOMEM;
 

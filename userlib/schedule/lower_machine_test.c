@@ -8,7 +8,10 @@
  */
 #include "test_machine.h"
 
-static const char *const names[] = { "binomial", "recursive-doubling", "rabenseifner", "ring" };
+static const char *const names[] = {
+	"binomial", "recursive-doubling", "rabenseifner", "ring", "bruck", "linear", "pairwise",
+	"hillis-steele",
+};
 
 /* Floats whose sum depends on the order; other types: any bits. */
 static void fill(uint8_t type, uint8_t *to, size_t bytes)
@@ -150,7 +153,7 @@ static void lower_all(struct trial *trial)
 		struct muster_lower_params params = {
 			.rank = r, .count = trial->count, .type = trial->type, .op = trial->op,
 			.job = JOB, .context = CONTEXT, .members = members,
-			.in_place = rank->in == rank->out,
+			.in_place = rank->in == rank->out, .parts = rank->part != NULL,
 		};
 
 		if (muster_schedule_lower(trial->lowered, &params, &rank->program, why,
@@ -168,6 +171,8 @@ static void lower_all(struct trial *trial)
 
 static void trial_begin(struct trial *trial)
 {
+	bool is_owned = muster_coll_row(trial->schedule->coll)->needs == MUSTER_WHO_OWNER;
+
 	trial->bytes = trial->count * muster_dtype_size(trial->type);
 	for (uint32_t r = 0; r < trial->schedule->ranks; r++) {
 		struct rank *rank = &trial->ranks[r];
@@ -177,6 +182,7 @@ static void trial_begin(struct trial *trial)
 		rank->out = random_below(3) ? malloc(trial->bytes) : rank->in;
 		if (rank->out != rank->in)
 			memset(rank->out, 0xa5, trial->bytes);
+		rank->part = rank->out != rank->in && is_owned ? malloc(trial->bytes + 1) : NULL;
 		rank->expected = malloc(trial->bytes);
 	}
 }
@@ -184,9 +190,9 @@ static void trial_begin(struct trial *trial)
 /* Whether the schedule leaves something to be compared in this rank's chunk. */
 static bool has_result(const struct muster_schedule *schedule, uint32_t rank, uint32_t chunk)
 {
-	if (schedule->coll == MUSTER_COLL_REDUCE)
-		return rank == schedule->root;
-	if (schedule->coll == MUSTER_COLL_BROADCAST || schedule->ranks == 1)
+	if (schedule->coll != MUSTER_COLL_ALLREDUCE)
+		return muster_coll_needs(schedule, chunk, rank);
+	if (schedule->ranks == 1)
 		return true;
 	for (uint32_t i = 0; i < schedule->nr_transfers; i++)
 		if (schedule->transfers[i].to == rank && schedule->transfers[i].chunk == chunk)
@@ -204,7 +210,8 @@ static void assert_results(const struct trial *trial, uint32_t r)
 
 		chunk_bytes(trial, chunk, &first, &len);
 		if (has_result(schedule, r, chunk) &&
-		    memcmp(rank->out + first, rank->expected + first, len))
+		    memcmp((rank->part ? rank->part : rank->out) + first, rank->expected + first,
+			   len))
 			fail_msg("%s %s of %u ranks, %lu elements of type %u: rank %u has other "
 				 "bits "
 				 "in chunk %u",
@@ -222,6 +229,7 @@ static void trial_end(struct trial *trial)
 		if (rank->out != rank->in)
 			free(rank->out);
 		free(rank->in);
+		free(rank->part);
 		free(rank->scratch);
 		free(rank->expected);
 		muster_program_free(rank->program);
@@ -235,8 +243,8 @@ static void try_schedule(const struct muster_schedule *schedule,
 	struct trial trial = {
 		.schedule = schedule, .lowered = lowered, .count = barrier ? 0 : count,
 		.type = barrier ? MUSTER_DTYPE_NONE : type,
-		.op = barrier || schedule->coll == MUSTER_COLL_BROADCAST ? MUSTER_REDOP_NONE :
-									    MUSTER_REDOP_SUM,
+		.op = !barrier && muster_coll_row(schedule->coll)->combines ? MUSTER_REDOP_SUM :
+									       MUSTER_REDOP_NONE,
 	};
 
 	trial_begin(&trial);
@@ -275,7 +283,8 @@ static void try_generator(const char *name, enum muster_coll coll, uint32_t rank
 	listed->variant = by_rank->variant = random_variant();
 	if (listed->variant.barrier)
 		by_rank->variant.barrier = false;	/* stages are cut where transfers are listed */
-	try_schedule(listed, random_below(4) ? by_rank : listed, type,
+	/* An alltoall by rank has other chunks: ranks have n of them, not n * n. */
+	try_schedule(listed, random_below(4) && by_rank->chunks == listed->chunks ? by_rank : listed, type,
 		     of_each ? count * listed->chunks - 1 : count);
 	muster_schedule_free(by_rank);
 	muster_schedule_free(listed);
@@ -284,8 +293,7 @@ static void try_generator(const char *name, enum muster_coll coll, uint32_t rank
 static void try_all_generators(uint32_t ranks, uint8_t type, uint64_t count, bool of_each)
 {
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		for (enum muster_coll coll = MUSTER_COLL_BARRIER; coll <= MUSTER_COLL_ALLREDUCE;
-		     coll++)
+		for (enum muster_coll coll = MUSTER_COLL_BARRIER; coll < MUSTER_COLL_END; coll++)
 			try_generator(names[i], coll, ranks, type, count, of_each);
 }
 

@@ -20,6 +20,24 @@ static uint32_t divide_up(uint32_t a, uint32_t b)
 
 /* ---- tables: few steps, whose ranges may be of many chunks ------------------------ */
 
+/* A range that goes round is cut where it does. */
+static uint32_t messages_of(const struct muster_part *part, uint32_t first, uint32_t nr)
+{
+	uint32_t chunks = part->schedule->chunks;
+	uint32_t to_end = nr > chunks - first ? chunks - first : nr;
+
+	return divide_up(to_end, part->grain) + divide_up(nr - to_end, part->grain);
+}
+
+/*
+ * The most messages that a rank sends or receives in a step. Where ranges go round, some of
+ * one may be elsewhere than the rest: there is room for what is then copied (lower.c).
+ */
+static uint32_t messages_max(const struct muster_part *part, uint32_t nr)
+{
+	return divide_up(nr, part->grain) + (part->generator->goes_round && nr > 1 ? 2 : 0);
+}
+
 /* As many steps in a stage as its slots allow; a step that is longer has stages of its own. */
 static void fill_tables(struct muster_part *part)
 {
@@ -27,18 +45,18 @@ static void fill_tables(struct muster_part *part)
 
 	part->nr_stages = 1;
 	for (uint32_t i = 0; i < steps; i++) {
-		uint32_t nr = divide_up(part->generator->step(part->schedule, i).nr, part->grain);
+		uint32_t nr = messages_max(part, part->generator->step(part->schedule, i).nr);
 
-		if (used && used + nr > MUSTER_SLOTS_MAX) {
+		if (used && used + nr > part->room) {
 			part->nr_stages++;
 			used = 0;
 		}
 		part->stage[i] = part->nr_stages - 1;
 		part->stage_begin[i] = used ? part->stage_begin[i - 1] : i;
 		part->messages[i + 1] = part->messages[i] + nr;
-		part->rounds[i + 1] = part->rounds[i] + divide_up(nr, MUSTER_SLOTS_MAX);
-		part->nr_stages += divide_up(nr, MUSTER_SLOTS_MAX) - 1;
-		used = nr > MUSTER_SLOTS_MAX ? MUSTER_SLOTS_MAX : used + nr;
+		part->rounds[i + 1] = part->rounds[i] + divide_up(nr, part->room);
+		part->nr_stages += divide_up(nr, part->room) - 1;
+		used = nr > part->room ? part->room : used + nr;
 	}
 }
 
@@ -47,44 +65,79 @@ uint32_t muster_part_messages(const struct muster_part *part, uint32_t step)
 	return part->ranged ? part->messages[step] : step;
 }
 
-static void set_place(const struct muster_part *part, struct muster_message *message,
+static void exchange_of(const struct muster_part *part, uint32_t rank, uint32_t step, uint32_t nr,
+			struct muster_exchange *exchange)
+{
+	*exchange = (struct muster_exchange){
+		.to = MUSTER_NOBODY, .from = MUSTER_NOBODY, .nr_sent = nr, .nr_received = nr,
+	};
+	part->generator->exchange(part->schedule, rank, step, exchange);
+}
+
+/* Messages that a rank has received in its stage before a step. */
+static uint32_t slots_before(const struct muster_part *part, uint32_t rank, uint32_t step)
+{
+	const struct muster_generator *generator = part->generator;
+	uint32_t begin = part->ranged ? part->stage_begin[step] : step - step % part->room;
+	uint32_t nr = 0;
+
+	if (generator->received)
+		return generator->received(part, rank, step) -
+		       (begin ? generator->received(part, rank, begin) : 0);
+	for (; begin < step; begin++) {
+		struct muster_exchange exchange;
+
+		exchange_of(part, rank, begin, generator->step(part->schedule, begin).nr,
+			    &exchange);
+		if (exchange.from != MUSTER_NOBODY)
+			nr += messages_of(part, exchange.received, exchange.nr_received);
+	}
+	return nr;
+}
+
+static void set_place(struct muster_part *part, struct muster_message *message,
 		      uint32_t receiver)
 {
-	uint32_t step = part->step, begin;
+	uint32_t step = part->step;
 
-	if (part->ranged && part->nr_messages > MUSTER_SLOTS_MAX) {
-		message->step = part->rounds[step] + part->next / MUSTER_SLOTS_MAX;
-		message->stage = part->stage[step] + part->next / MUSTER_SLOTS_MAX;
-		message->slot = part->next % MUSTER_SLOTS_MAX;
+	if (part->ranged && part->nr_messages > part->room) {
+		message->step = part->rounds[step] + part->next / part->room;
+		message->stage = part->stage[step] + part->next / part->room;
+		message->slot = part->next % part->room;
 		return;
 	}
 	message->step = part->ranged ? part->rounds[step] : step;
-	message->stage = part->ranged ? part->stage[step] : step / MUSTER_SLOTS_MAX;
-	begin = part->ranged ? part->stage_begin[step] : step - step % MUSTER_SLOTS_MAX;
-	message->slot = part->generator->received(part, receiver, step) + part->next;
-	if (begin)
-		message->slot -= part->generator->received(part, receiver, begin);
+	message->stage = part->ranged ? part->stage[step] : step / part->room;
+	if (!part->next)
+		part->slots = slots_before(part, receiver, step);
+	message->slot = part->slots + part->next;
 }
 
 /* ---- walking ---------------------------------------------------------------------- */
 
+/* The messages of one direction that have room in this round of the step. */
 static void set_end(struct muster_part *part)
 {
-	uint32_t left = part->nr_messages - part->next;
+	const struct muster_exchange *exchange = &part->exchange;
+	uint32_t peer = part->receiving ? exchange->from : exchange->to, nr = 0;
 
-	part->end = part->next + (left < MUSTER_SLOTS_MAX ? left : MUSTER_SLOTS_MAX);
+	if (peer != MUSTER_NOBODY)
+		nr = part->receiving ?
+			     messages_of(part, exchange->received, exchange->nr_received) :
+			     messages_of(part, exchange->sent, exchange->nr_sent);
+	part->next = part->round;
+	part->end = nr < part->round + part->room ? nr : part->round + part->room;
 }
 
 static void load_step(struct muster_part *part)
 {
-	part->exchange = (struct muster_exchange){ .to = MUSTER_NOBODY, .from = MUSTER_NOBODY };
-	part->next = part->end = 0;
+	part->next = part->end = part->round = 0;
 	part->receiving = false;
 	if (part->step == part->schedule->steps)
 		return;
 	part->kind = part->generator->step(part->schedule, part->step);
-	part->nr_messages = divide_up(part->kind.nr, part->grain);
-	part->generator->exchange(part->schedule, part->rank, part->step, &part->exchange);
+	part->nr_messages = messages_max(part, part->kind.nr);
+	exchange_of(part, part->rank, part->step, part->kind.nr, &part->exchange);
 	set_end(part);
 }
 
@@ -95,6 +148,7 @@ int muster_part_begin(struct muster_part *part, const struct muster_schedule *sc
 		.schedule = schedule, .generator = schedule->generator, .rank = rank,
 		.grain = grain, .stages = stages,
 		.nr_stages = schedule->steps ? divide_up(schedule->steps, MUSTER_SLOTS_MAX) : 1,
+		.room = MUSTER_SLOTS_MAX,
 	};
 	if (!part->generator) {
 		part->end = muster_step_end(schedule, 0);
@@ -103,6 +157,7 @@ int muster_part_begin(struct muster_part *part, const struct muster_schedule *sc
 		return part->nr_slots || !stages ? 0 : -ENOMEM;
 	}
 	part->ranged = part->generator->ranged;
+	part->room -= part->generator->goes_round ? 2 : 0;
 	if (part->ranged)
 		fill_tables(part);
 	load_step(part);
@@ -117,22 +172,33 @@ void muster_part_end(struct muster_part *part)
 /* The other direction, the rest of a long step, or the next step. */
 static void turn(struct muster_part *part)
 {
-	if (!part->receiving) {
-		part->receiving = true;
-		part->next = (part->end - 1) / MUSTER_SLOTS_MAX * MUSTER_SLOTS_MAX;
-	} else if (part->end < part->nr_messages) {
-		part->receiving = false;
-		part->next = part->end;
-		set_end(part);
-	} else {
+	part->receiving = !part->receiving;
+	if (!part->receiving)
+		part->round += part->room;
+	if (!part->receiving && part->round >= part->nr_messages) {
 		part->step++;
 		load_step(part);
+	} else {
+		set_end(part);
 	}
 }
 
-static uint32_t peer_of(const struct muster_part *part)
+/* The index-th message of a range. */
+static void set_range(const struct muster_part *part, struct muster_message *message,
+		      uint32_t first, uint32_t nr)
 {
-	return part->receiving ? part->exchange.from : part->exchange.to;
+	uint32_t chunks = part->schedule->chunks, to_end = chunks - first;
+	uint32_t before = part->next * part->grain;
+
+	if (nr > to_end && before >= to_end) {	/* behind where it goes round */
+		before = (part->next - divide_up(to_end, part->grain)) * part->grain;
+		nr -= to_end;
+		first = 0;
+	} else if (nr > to_end) {
+		nr = to_end;
+	}
+	message->first = first + before;
+	message->nr = nr - before < part->grain ? nr - before : part->grain;
 }
 
 /* ---- listed ------------------------------------------------------------------------- */
@@ -180,25 +246,24 @@ static bool next_listed(struct muster_part *part, struct muster_message *message
 
 bool muster_part_next(struct muster_part *part, struct muster_message *message)
 {
-	uint32_t peer, begin;
+	const struct muster_exchange *exchange = &part->exchange;
 
 	if (!part->generator)
 		return next_listed(part, message);
-	while (part->step < part->schedule->steps &&
-	       (part->next == part->end || peer_of(part) == MUSTER_NOBODY))
+	while (part->step < part->schedule->steps && part->next >= part->end)
 		turn(part);
 	if (part->step == part->schedule->steps)
 		return false;
-	peer = peer_of(part);
-	begin = part->next * part->grain;
 	*message = (struct muster_message){
-		.peer = peer,
-		.first = (part->receiving ? part->exchange.received : part->exchange.sent) + begin,
-		.nr = part->kind.nr - begin < part->grain ? part->kind.nr - begin : part->grain,
+		.peer = part->receiving ? exchange->from : exchange->to,
 		.is_send = !part->receiving,
 		.reduce = part->kind.reduce,
 	};
-	set_place(part, message, part->receiving ? part->rank : peer);
+	if (part->receiving)
+		set_range(part, message, exchange->received, exchange->nr_received);
+	else
+		set_range(part, message, exchange->sent, exchange->nr_sent);
+	set_place(part, message, part->receiving ? part->rank : message->peer);
 	part->next++;
 	return true;
 }
@@ -211,14 +276,24 @@ struct walk {
 	bool ended;
 };
 
+/* By rank the chunks of an alltoall are named by the other rank, alone by both. */
+static uint32_t chunk_of(const struct muster_schedule *generated, uint32_t rank,
+			 const struct muster_message *m)
+{
+	bool by_peer = muster_coll_row(generated->coll)->needs == MUSTER_WHO_PARTNER;
+
+	return by_peer ? rank * generated->ranks + m->peer : m->first;
+}
+
 static void collect_step(struct muster_builder *builder, struct walk *walk, uint32_t step)
 {
 	while (!walk->ended && walk->message.step == step) {
 		const struct muster_message *m = &walk->message;
 
 		for (uint32_t i = 0; m->is_send && i < m->nr; i++)
-			muster_builder_add(builder, m->first + i, walk->part.rank, m->peer,
-					   m->reduce);
+			muster_builder_add(builder,
+					   chunk_of(walk->part.schedule, walk->part.rank, m) + i,
+					   walk->part.rank, m->peer, m->reduce);
 		walk->ended = !muster_part_next(&walk->part, &walk->message);
 	}
 }
@@ -227,13 +302,16 @@ int muster_parts_collect(const struct muster_schedule *generated, uint32_t grain
 			 struct muster_schedule **schedule)
 {
 	struct walk *walks = calloc(generated->ranks, sizeof(*walks));
+	uint32_t unit = muster_coll_chunks_unit(generated->coll, generated->ranks);
+	uint32_t ended = 0, chunks = generated->chunks;
 	struct muster_builder builder;
-	uint32_t ended = 0;
 
 	if (!walks)
 		return -ENOMEM;
-	muster_builder_init(&builder, generated->name, generated->coll, generated->ranks,
-			    generated->chunks, generated->root);
+	if (generated->chunks < unit)
+		chunks = unit;
+	muster_builder_init(&builder, generated->name, generated->coll, generated->ranks, chunks,
+			    generated->root);
 	for (uint32_t rank = 0; rank < generated->ranks; rank++) {
 		muster_part_begin(&walks[rank].part, generated, rank, grain, NULL);
 		walks[rank].ended = !muster_part_next(&walks[rank].part, &walks[rank].message);

@@ -4,8 +4,8 @@
  * receives, step by step, in time and memory of that part alone, unless the schedule
  * lists the transfers of all ranks. Of a generated one, steps, stages and slots are
  * closed forms, which sender and receiver each compute from its parameters. In a step
- * a rank sends at most one range of chunks and receives at most one, and all ranges of
- * a step are of the same length.
+ * a rank sends at most one range of chunks and receives at most one; a range may go
+ * round, from the last chunk on to chunk 0.
  */
 #ifndef MUSTER_PART_H
 #define MUSTER_PART_H
@@ -23,10 +23,12 @@ struct muster_exchange {
 	uint32_t from;
 	uint32_t sent;		/* the first chunk of the range */
 	uint32_t received;
+	uint32_t nr_sent;	/* its chunks: those of the step, unless the generator says less */
+	uint32_t nr_received;
 };
 
 struct muster_step_kind {
-	uint32_t nr;		/* chunks of every range */
+	uint32_t nr;		/* chunks of every range, at most */
 	bool reduce;
 };
 
@@ -38,12 +40,16 @@ struct muster_generator {
 	unsigned int colls;	/* bits by enum muster_coll */
 	uint32_t version;	/* another one for other transfers */
 	bool ranged;		/* has ranges of several chunks; else all are of one */
+	bool goes_round;	/* has ranges that go on from the last chunk to chunk 0 */
 	uint32_t (*chunks)(uint32_t ranks);
 	uint32_t (*steps)(const struct muster_schedule *schedule);
 	struct muster_step_kind (*step)(const struct muster_schedule *schedule, uint32_t step);
 	void (*exchange)(const struct muster_schedule *schedule, uint32_t rank, uint32_t step,
 			 struct muster_exchange *exchange);
-	/* Messages that a rank has received before a step; see muster_part_messages(). */
+	/*
+	 * Messages that a rank has received before a step; see muster_part_messages(). NULL,
+	 * if ranged: they are counted step by step.
+	 */
 	uint32_t (*received)(const struct muster_part *part, uint32_t rank, uint32_t step);
 };
 
@@ -51,6 +57,11 @@ extern const struct muster_generator muster_generate_binomial;
 extern const struct muster_generator muster_generate_doubling;
 extern const struct muster_generator muster_generate_rabenseifner;
 extern const struct muster_generator muster_generate_ring;
+extern const struct muster_generator muster_generate_bruck;
+extern const struct muster_generator muster_generate_subtrees;
+extern const struct muster_generator muster_generate_linear;
+extern const struct muster_generator muster_generate_pairwise;
+extern const struct muster_generator muster_generate_scan;
 
 /* One message of one rank. */
 struct muster_message {
@@ -75,6 +86,7 @@ struct muster_part {
 	uint32_t stage[MUSTER_RANGED_STEPS_MAX + 1];	/* the first one of a step */
 	uint32_t stage_begin[MUSTER_RANGED_STEPS_MAX + 1]; /* and its first step */
 	uint32_t nr_stages;
+	uint32_t room;		/* messages of a rank in a stage, in each direction */
 
 	/* Listed: where stages begin (NULL: not asked), and slots of the stage by rank. */
 	const struct muster_stages *stages;
@@ -86,9 +98,11 @@ struct muster_part {
 	uint32_t step;
 	struct muster_step_kind kind;
 	struct muster_exchange exchange;
-	uint32_t nr_messages;	/* of the step, in each direction */
+	uint32_t nr_messages;	/* of the step in each direction, at most */
 	uint32_t next;
 	uint32_t end;		/* of those that have room in one step */
+	uint32_t round;		/* the first of them */
+	uint32_t slots;		/* of the receiver in this stage, before this step */
 	bool receiving;
 };
 

@@ -34,6 +34,7 @@ enum muster_coll {
 	MUSTER_COLL_ALLTOALL = 9,
 	MUSTER_COLL_SCAN = 10,		/* inclusive */
 	MUSTER_COLL_CUSTOM = 11,	/* by the schedule's own places */
+	MUSTER_COLL_EXSCAN = 12,	/* rank 0 gets nothing */
 	MUSTER_COLL_END			/* one more than the last */
 };
 
@@ -42,6 +43,7 @@ enum muster_who {
 	MUSTER_WHO_ALL,
 	MUSTER_WHO_ROOT,
 	MUSTER_WHO_OWNER,
+	MUSTER_WHO_LATER,		/* all but rank 0 */
 	MUSTER_WHO_PARTNER,		/* rank j, if the chunk is in the j-th share of its owner */
 	MUSTER_WHO_PLACES,		/* as the schedule says itself */
 };
@@ -60,7 +62,8 @@ struct muster_coll_row {
 	enum muster_who needs;		/* must have the combination of them all, at the end */
 	bool combines;			/* else a chunk has one contribution, which travels */
 	bool has_data;			/* else it only matters who has heard of whom */
-	bool prefix;			/* a rank's result is of itself and the ranks before */
+	bool prefix;			/* a rank's result is of the ranks before and, if rank 0 */
+					/* has one, too, of itself */
 };
 
 enum muster_schedule_limit {
@@ -124,7 +127,10 @@ uint32_t muster_coll_origin(const struct muster_schedule *schedule, uint32_t chu
 /** muster_coll_needs() - whether a rank must have a chunk's result. */
 bool muster_coll_needs(const struct muster_schedule *schedule, uint32_t chunk, uint32_t rank);
 
-/** muster_coll_in_place() - whether it runs in place alone: not all ranks begin with it all. */
+/** muster_coll_wants() - whether a rank has a result. */
+bool muster_coll_wants(enum muster_coll coll, uint32_t rank, uint32_t root);
+
+/** muster_coll_in_place() - whether it runs in place alone: who has what says only a file. */
 bool muster_coll_in_place(enum muster_coll coll);
 
 void muster_schedule_free(struct muster_schedule *schedule);
@@ -147,8 +153,8 @@ int muster_schedule_write(const struct muster_schedule *schedule, FILE *out);
 
 /**
  * muster_schedule_by_rank() - take an algorithm by name; nothing is listed.
- * @name: "binomial", "recursive-doubling", "rabenseifner", "ring"; NULL: the one
- *	that suits coll, ranks and bytes.
+ * @name: one of Documentation/schedule.md, section 3; NULL: the one that suits coll,
+ *	ranks and bytes.
  *
  * It can be lowered, run and freed; whoever looks at transfers needs
  * muster_schedule_generate().
@@ -188,6 +194,7 @@ enum muster_space {
 	MUSTER_SPACE_IN = 1,	/* the caller's contribution, never written */
 	MUSTER_SPACE_OUT = 2,	/* result, or what stands for it where there is none */
 	MUSTER_SPACE_SCRATCH = 3, /* beside it: what comes while that in OUT is being sent */
+	MUSTER_SPACE_PART = 4,	/* the caller's place for what it needs of the message */
 };
 
 struct muster_lower_params {
@@ -199,6 +206,7 @@ struct muster_lower_params {
 	uint32_t context;
 	const struct muster_address *members;	/* by rank (dev.h) */
 	bool in_place;		/* input is in OUT already */
+	bool parts;		/* buffers hold no more of the message than the rank has and needs */
 };
 
 /*
@@ -214,6 +222,7 @@ struct muster_program {
 	bool is_inline;		/* MP; where load_key is set, the caller's input goes to data[] */
 	uint64_t bytes;		/* of the whole message */
 	uint64_t scratch_bytes;	/* of MUSTER_SPACE_SCRATCH; 0: unused */
+	uint64_t out_bytes;	/* of MUSTER_SPACE_OUT, up to the last that is used */
 };
 
 /**
@@ -223,8 +232,9 @@ struct muster_program {
  * needs more than MUSTER_SLOTS_MAX slots or MUSTER_SEQ_DESCS_MAX descriptors, and
  * slices large chunks into pulses. Messages of one chunk and at most
  * MUSTER_INLINE_MAX bytes become MP descriptors.
- * A rank that has only a part of the message at the start needs in_place: OUT is the
- * whole message there, with that part in its place.
+ * Offsets are those of the whole message in every space. Of IN a rank reads only what it
+ * has at the start. OUT is the whole message, unless with parts ranks need only what they
+ * own: then that goes to PART, and OUT is what passes through.
  * Return: 0; -E2BIG with why naming the limit and the step; -ENOMEM.
  */
 int muster_schedule_lower(const struct muster_schedule *schedule,

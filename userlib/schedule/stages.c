@@ -231,8 +231,7 @@ static void follow_step(struct parts *parts, uint32_t rank, uint32_t begin, uint
 static uint32_t count_copies(struct parts *parts, uint32_t rank)
 {
 	const struct muster_schedule *schedule = parts->schedule;
-	bool keeps = schedule->ranks == 1 || (rank == schedule->root &&
-		     muster_coll_row(schedule->coll)->has == MUSTER_WHO_ROOT);
+	bool owns = muster_coll_row(schedule->coll)->needs == MUSTER_WHO_OWNER;
 	uint32_t begin, end, nr = 0;
 
 	for (begin = parts->first[rank]; begin < parts->first[rank + 1]; begin = end) {
@@ -244,8 +243,12 @@ static uint32_t count_copies(struct parts *parts, uint32_t rank)
 	}
 	for (uint32_t chunk = 0; chunk < schedule->chunks; chunk++) {
 		bool touched = parts->homes[chunk].rank == rank + 1;
+		bool needs = muster_coll_needs(schedule, chunk, rank);
 
-		nr += touched ? parts->homes[chunk].away : keeps;
+		if (touched && !(owns && needs))
+			nr += parts->homes[chunk].away;
+		else
+			nr += needs && (owns || muster_coll_has(schedule, chunk, rank));
 	}
 	return nr;
 }

@@ -46,6 +46,7 @@ static inline uint32_t random_below(uint32_t bound)
 struct rank {
 	struct muster_program *program;
 	uint8_t *in, *out;	/* equal: in place */
+	uint8_t *part;		/* or NULL: what is needed of the whole goes to out */
 	uint8_t *scratch;
 	uint8_t *expected;
 };
@@ -144,7 +145,11 @@ static inline uint8_t *range_at(struct machine *m, uint32_t rank, uint32_t space
 {
 	struct rank *r = &m->trial->ranks[rank];
 
-	assert_in_range(space, MUSTER_SPACE_IN, MUSTER_SPACE_SCRATCH);
+	assert_in_range(space, MUSTER_SPACE_IN, MUSTER_SPACE_PART);
+	if (space == MUSTER_SPACE_OUT && !r->program->is_inline)
+		assert_true(addr + offset <= r->program->out_bytes || r->in == r->out);
+	if (space == MUSTER_SPACE_PART)
+		return r->part + addr + offset;
 	if (space == MUSTER_SPACE_SCRATCH)
 		assert_true(addr + offset <= r->program->scratch_bytes);
 	if (space == MUSTER_SPACE_SCRATCH)

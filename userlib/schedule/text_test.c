@@ -59,7 +59,7 @@ static const struct {
 	{ "muster-schedule 1\nranks 4\n", "line 2: \"name\" and one word expected, not \"ranks\"" },
 	{ "muster-schedule 1\nname x\ncollective gossip\n",
 	  "line 3: collective \"gossip\", but there are: barrier broadcast reduce allreduce "
-	  "reduce-scatter allgather gather scatter alltoall scan custom" },
+	  "reduce-scatter allgather gather scatter alltoall scan custom exscan" },
 	{ "muster-schedule 1\nname x\ncollective allgather\nranks 4\nchunks 6\n",
 	  "line 5: chunks 6, but in allgather of 4 ranks it is a multiple of 4" },
 	{ "muster-schedule 1\nname x\ncollective alltoall\nranks 4\nchunks 12\n",
@@ -208,14 +208,15 @@ static void assert_round_trip(const struct muster_schedule *schedule)
 
 static void what_is_written_reads_back_equal(void **state)
 {
-	static const char *const names[] = { "binomial", "recursive-doubling", "rabenseifner",
-					     "ring" };
+	static const char *const names[] = {
+		"binomial", "recursive-doubling", "rabenseifner", "ring", "bruck", "linear",
+		"pairwise", "hillis-steele",
+	};
 	char why[200];
 
 	(void)state;
-	for (size_t i = 0; i < 4; i++) {
-		for (enum muster_coll coll = MUSTER_COLL_BARRIER; coll <= MUSTER_COLL_ALLREDUCE;
-		     coll++) {
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		for (enum muster_coll coll = MUSTER_COLL_BARRIER; coll < MUSTER_COLL_END; coll++) {
 			for (uint32_t ranks = 1; ranks < 20; ranks += 3) {
 				struct muster_schedule *schedule;
 

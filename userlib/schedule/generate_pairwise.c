@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Alltoall in pairs: in step s ranks whose sum is s, modulo their number, exchange what
+ * they have for each other; so each meets each other one once, and itself in one step.
+ * By rank a chunk is named by the rank that it is for where it is sent, and by the rank
+ * that it is of where it is received: n chunks instead of n * n, and both of a pair come
+ * and go in one step.
+ */
+#include "part.h"
+
+static uint32_t chunks(uint32_t ranks)
+{
+	return ranks;
+}
+
+static uint32_t steps(const struct muster_schedule *schedule)
+{
+	return schedule->ranks > 1 ? schedule->ranks : 0;
+}
+
+static struct muster_step_kind step_kind(const struct muster_schedule *schedule, uint32_t step)
+{
+	(void)schedule;
+	(void)step;
+	return (struct muster_step_kind){ .nr = 1 };
+}
+
+static void exchange(const struct muster_schedule *schedule, uint32_t rank, uint32_t step,
+		     struct muster_exchange *exchange)
+{
+	uint32_t partner = (step + schedule->ranks - rank) % schedule->ranks;
+
+	if (partner == rank)
+		return;
+	exchange->to = exchange->from = partner;
+	exchange->sent = exchange->received = partner;
+}
+
+static uint32_t received(const struct muster_part *part, uint32_t rank, uint32_t step)
+{
+	return step - (2 * (uint64_t)rank % part->schedule->ranks < step);
+}
+
+const struct muster_generator muster_generate_pairwise = {
+	.name = "pairwise",
+	.colls = 1u << MUSTER_COLL_ALLTOALL,
+	.version = 1,
+	.chunks = chunks,
+	.steps = steps,
+	.step = step_kind,
+	.exchange = exchange,
+	.received = received,
+};
