@@ -309,7 +309,7 @@ static bool nic_create(MusterState *m, Error **errp)
     int err;
 
     if (!m->wire) {
-        error_setg(errp, "muster: wire is missing; give wire=unix:DIR or wire=udp:HOST:PORT");
+        error_setg(errp, "muster: wire is missing; give wire=unix:DIR, udp:HOST:PORT or udp:@FILE");
         return false;
     }
     if (m->node >= MUSTER_NODES_MAX) {

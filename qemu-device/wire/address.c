@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * A node's address on the socket wire: read from the wire's text, counted up from the
- * address of node 0, and compared with where a frame came from.
+ * A node's address on the socket wire: read from the wire's text, found in its table or
+ * counted up from the address of node 0, and compared with where a frame came from.
  */
 #include "address.h"
 
@@ -10,6 +10,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 int muster_wire_refuse(char *why, size_t why_len, const char *format, ...)
@@ -27,80 +28,104 @@ static int parse_unix(struct muster_address *base, const char *dir, char *why, s
 	struct sockaddr_un *un = &base->un;
 
 	un->sun_family = AF_UNIX;
-	if (!*dir || strlen(dir) + sizeof("/node-4095.sock") > sizeof(un->sun_path))
+	if (!*dir || strlen(dir) + sizeof("/node-16777215.sock") > sizeof(un->sun_path))
 		return muster_wire_refuse(why, why_len,
 			      "wire \"unix:%s\": the directory must be named, in at most %zu bytes",
-			      dir, sizeof(un->sun_path) - sizeof("/node-4095.sock"));
+			      dir, sizeof(un->sun_path) - sizeof("/node-16777215.sock"));
 	strcpy(un->sun_path, dir);
 	return 0;
 }
 
-/* HOST:PORT, or [HOST]:PORT, both numeric. */
-static int parse_udp(struct muster_address *base, const char *spec, char *why, size_t why_len)
+/* 1 to 65535, in digits; 0: it is none. */
+static uint32_t parse_port(const char *text)
+{
+	char *end;
+	unsigned long port = strtoul(text, &end, 10);
+
+	return *text >= '0' && *text <= '9' && !*end && port <= UINT16_MAX ? port : 0;
+}
+
+const char *muster_address_numeric(struct muster_address *address, const char *text)
 {
 	const struct addrinfo hints = {
 		.ai_family = AF_UNSPEC, .ai_socktype = SOCK_DGRAM,
 		.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV,
 	};
-	const char *colon = strrchr(spec, ':');
-	const char *first = spec, *last = colon;
+	const char *colon = strrchr(text, ':');
+	const char *first = text, *last = colon;
 	struct addrinfo *found;
 	char host[64];
 
-	if (colon && *spec == '[' && colon > spec + 1 && colon[-1] == ']') {
+	if (colon && *text == '[' && colon > text + 1 && colon[-1] == ']') {
 		first++;
 		last--;
 	}
 	if (!colon || last == first || (size_t)(last - first) >= sizeof(host))
-		return muster_wire_refuse(why, why_len, "wire \"udp:%s\": must be udp:HOST:PORT",
-					  spec);
+		return "must be HOST:PORT";
 	memcpy(host, first, last - first);
 	host[last - first] = '\0';
-	if (getaddrinfo(host, colon + 1, &hints, &found))
-		return muster_wire_refuse(why, why_len,
-			      "wire \"udp:%s\": host and port must be numbers, such as 127.0.0.1:7000",
-			      spec);
-	memcpy(&base->any, found->ai_addr, found->ai_addrlen);
-	base->len = found->ai_addrlen;
+	if (!parse_port(colon + 1) || getaddrinfo(host, colon + 1, &hints, &found))
+		return "host and port must be numbers, such as 127.0.0.1:7000";
+	memcpy(&address->any, found->ai_addr, found->ai_addrlen);
+	address->len = found->ai_addrlen;
 	freeaddrinfo(found);
+	return NULL;
+}
+
+static int parse_udp(struct muster_address *base, const char *text, char *why, size_t why_len)
+{
+	const char *wrong = muster_address_numeric(base, text);
+
+	return wrong ? muster_wire_refuse(why, why_len, "wire \"udp:%s\": %s", text, wrong) : 0;
+}
+
+int muster_addresses_read(struct muster_addresses *addresses, const char *spec, char *why,
+			  size_t why_len)
+{
+	if (!strncmp(spec, "unix:", 5))
+		return parse_unix(&addresses->base, spec + 5, why, why_len);
+	if (!strncmp(spec, "udp:@", 5))
+		return muster_address_table_read(addresses, spec + 5, why, why_len);
+	if (!strncmp(spec, "udp:", 4))
+		return parse_udp(&addresses->base, spec + 4, why, why_len);
+	return muster_wire_refuse(why, why_len,
+				  "wire \"%s\": must be unix:DIR, udp:HOST:PORT or udp:@FILE", spec);
+}
+
+void muster_addresses_free(struct muster_addresses *addresses)
+{
+	free(addresses->table);
+}
+
+static int find_unix(uint32_t node, struct muster_address *address)
+{
+	char *path = address->un.sun_path;
+	size_t dir_len = strlen(path);
+
+	address->len = offsetof(struct sockaddr_un, sun_path) + dir_len + 1 +
+		       snprintf(path + dir_len, sizeof(address->un.sun_path) - dir_len,
+				"/node-%u.sock", node);
+	if (*path == '@')
+		*path = '\0';	/* abstract: gone with its last process */
 	return 0;
 }
 
-int muster_address_parse(struct muster_address *base, const char *spec, char *why,
-			 size_t why_len)
+int muster_addresses_find(const struct muster_addresses *addresses, uint32_t node,
+			  struct muster_address *address)
 {
-	if (!strncmp(spec, "unix:", 5))
-		return parse_unix(base, spec + 5, why, why_len);
-	if (!strncmp(spec, "udp:", 4))
-		return parse_udp(base, spec + 4, why, why_len);
-	return muster_wire_refuse(why, why_len, "wire \"%s\": must be unix:DIR or udp:HOST:PORT",
-				  spec);
-}
-
-int muster_address_of(const struct muster_address *base, uint32_t node,
-		      struct muster_address *address)
-{
-	in_port_t *udp_port;
+	in_port_t *port;
 	uint32_t number;
 
-	*address = *base;
-	if (address->any.sa_family == AF_UNIX) {
-		char *path = address->un.sun_path;
-		size_t dir_len = strlen(path);
-
-		address->len = offsetof(struct sockaddr_un, sun_path) + dir_len + 1 +
-			       snprintf(path + dir_len, sizeof(address->un.sun_path) - dir_len,
-					"/node-%u.sock", node);
-		if (*path == '@')
-			*path = '\0';	/* abstract: gone with its last process */
-		return 0;
-	}
-	udp_port = address->any.sa_family == AF_INET ? &address->in.sin_port
-						     : &address->in6.sin6_port;
-	number = ntohs(*udp_port) + node;
+	if (addresses->table)
+		return muster_address_table_find(addresses, node, address);
+	*address = addresses->base;
+	if (address->any.sa_family == AF_UNIX)
+		return find_unix(node, address);
+	port = muster_address_port(&address->any);
+	number = ntohs(*port) + node;
 	if (number > UINT16_MAX)
 		return -ERANGE;
-	*udp_port = htons(number);
+	*port = htons(number);
 	return 0;
 }
 

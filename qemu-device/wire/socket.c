@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * The wire on a datagram socket, UNIX or UDP: one socket a port, one link
- * (reliable.c) for each node that is there or sought, in a heap by when it is due:
- * the others cost nothing, and who is lost is forgotten. A node's number says its address,
- * and a frame counts only if it comes from the address of the node that it
- * names. Whatever the kernel refuses is either no room now or a lost frame.
+ * (reliable.c) for each node that is there or sought, in a heap by when it is due: the
+ * others cost nothing, and of who is lost only the life is kept (nodes.h). A node's number
+ * says its address, as the wire's text or table has it, and a frame counts only if it comes
+ * from the address of the node that it names. Whatever the kernel refuses is either no room
+ * now or a lost frame.
  *
  * There is no secret on this wire. UNIX: whoever has this process's user id is
  * trusted, and could claim any node that does not run; frames of other users are
@@ -25,6 +26,7 @@
 #include <unistd.h>
 
 #include "address.h"
+#include "nodes.h"
 #include "reliable.h"
 
 enum {
@@ -42,6 +44,7 @@ union credentials {
 
 struct peer {
 	struct port *port;
+	struct muster_node *node;
 	uint32_t at;			/* its place in the heap */
 	struct muster_address address;
 	uint32_t gone;			/* the life at whose address nobody listens; 0: none */
@@ -53,16 +56,14 @@ struct port {
 	struct muster_wire wire;
 	int fd;
 	bool bound;
-	struct muster_address base;		/* of node 0; UNIX: the directory */
+	struct muster_addresses addresses;
 	struct muster_address own;
 	uint32_t incarnation;
 	uint64_t deadline_us;
 	struct muster_wire_counters counters;
 	uint64_t reads;			/* of the socket, so far */
-	uint32_t nr_nodes;		/* entries of the table below */
-	struct peer **by_node;		/* NULL: no link */
-	uint32_t *ended;		/* of each node, the life that was lost last; or 0 */
-	uint32_t nr_peers;
+	struct muster_nodes nodes;
+	uint32_t nr_peers, peers_room;
 	struct peer **peers;		/* all that have a link: a heap, the next due first */
 	uint32_t nr_gone;		/* of them, with `gone` set */
 	struct mmsghdr headers[BATCH];
@@ -181,8 +182,8 @@ static void peer_forget(struct port *port, struct peer *peer)
 	struct peer *last = port->peers[--port->nr_peers];
 
 	if (peer->link.lost)
-		port->ended[peer->link.config.peer] = muster_link_meant(&peer->link);
-	port->by_node[peer->link.config.peer] = NULL;
+		peer->node->ended = muster_link_meant(&peer->link);
+	peer->node->peer = NULL;
 	port->nr_gone -= peer->gone != 0;
 	if (last != peer) {
 		heap_put(port, peer->at, last);
@@ -200,30 +201,24 @@ static void peer_settle(struct port *port, struct peer *peer)
 		heap_fix(port, peer);
 }
 
-static int table_grow(struct port *port, uint32_t node)
+static int heap_grow(struct port *port)
 {
-	uint32_t nr = port->nr_nodes ? port->nr_nodes : 16;
-	struct peer **table;
-	uint32_t *ended;
+	uint32_t room = port->peers_room ? 2 * port->peers_room : 16;
+	struct peer **peers = realloc(port->peers, room * sizeof(*peers));
 
-	while (nr <= node)
-		nr *= 2;
-	table = realloc(port->by_node, nr * sizeof(*table));
-	if (!table)
+	if (!peers)
 		return -ENOMEM;
-	memset(table + port->nr_nodes, 0, (nr - port->nr_nodes) * sizeof(*table));
-	port->by_node = table;
-	table = realloc(port->peers, nr * sizeof(*table));
-	if (!table)
-		return -ENOMEM;
-	port->peers = table;
-	ended = realloc(port->ended, nr * sizeof(*ended));
-	if (!ended)
-		return -ENOMEM;
-	memset(ended + port->nr_nodes, 0, (nr - port->nr_nodes) * sizeof(*ended));
-	port->ended = ended;
-	port->nr_nodes = nr;
+	port->peers = peers;
+	port->peers_room = room;
 	return 0;
+}
+
+/* The link to a node, if there is one. */
+static struct peer *peer_find(const struct port *port, uint32_t node)
+{
+	const struct muster_node *known = muster_nodes_find(&port->nodes, node);
+
+	return known ? known->peer : NULL;
 }
 
 static struct peer *peer_meet(struct port *port, uint32_t node,
@@ -239,21 +234,25 @@ static struct peer *peer_meet(struct port *port, uint32_t node,
 		.ops = &ops,
 		.counters = &port->counters,
 	};
+	struct muster_node *known;
 	struct peer *peer;
 
-	if (node >= port->nr_nodes && table_grow(port, node))
+	if (port->nr_peers == MUSTER_WIRE_LINKS_MAX ||
+	    (port->nr_peers == port->peers_room && heap_grow(port)))
 		return NULL;
-	peer = malloc(sizeof(*peer));
+	known = muster_nodes_make(&port->nodes, node);
+	peer = known ? malloc(sizeof(*peer)) : NULL;
 	if (!peer)
 		return NULL;
 	peer->port = port;
+	peer->node = known;
 	peer->gone = 0;
 	peer->address = *address;
 	config.owner = peer;
 	muster_link_init(&peer->link, &config);
-	peer->link.former_incarnation = port->ended[node];
+	peer->link.former_incarnation = known->ended;
 	peer->link.question = clock_us();	/* not those of an earlier link to this node */
-	port->by_node[node] = peer;
+	known->peer = peer;
 	heap_put(port, port->nr_peers++, peer);
 	heap_fix(port, peer);
 	return peer;
@@ -263,11 +262,12 @@ static struct peer *peer_meet(struct port *port, uint32_t node,
 static struct peer *peer_of(struct port *port, uint32_t node)
 {
 	struct muster_address address;
+	struct peer *peer = peer_find(port, node);
 
-	if (node < port->nr_nodes && port->by_node[node])
-		return port->by_node[node];
-	if (node >= MUSTER_WIRE_NODES_MAX || node == port->wire.node ||
-	    muster_address_of(&port->base, node, &address))
+	if (peer)
+		return peer;
+	if (node >= MUSTER_NODES_MAX || node == port->wire.node ||
+	    muster_addresses_find(&port->addresses, node, &address))
 		return NULL;
 	return peer_meet(port, node, &address);
 }
@@ -277,13 +277,13 @@ static struct peer *peer_at(struct port *port, uint32_t node,
 			    const struct muster_address *from)
 {
 	struct muster_address address;
+	struct peer *peer = peer_find(port, node);
 
-	if (node >= MUSTER_WIRE_NODES_MAX || node == port->wire.node)
-		return NULL;
-	if (node < port->nr_nodes && port->by_node[node])
-		return muster_address_same(&port->by_node[node]->address, from) ? port->by_node[node]
-									  : NULL;
-	if (muster_address_of(&port->base, node, &address) || !muster_address_same(&address, from))
+	if (peer)
+		return muster_address_same(&peer->address, from) ? peer : NULL;
+	if (node >= MUSTER_NODES_MAX || node == port->wire.node ||
+	    muster_addresses_find(&port->addresses, node, &address) ||
+	    !muster_address_same(&address, from))
 		return NULL;
 	return peer_meet(port, node, &address);
 }
@@ -319,12 +319,12 @@ static int port_watch(struct muster_wire *wire, uint32_t node, uint32_t incarnat
 
 static void port_gone(struct muster_wire *wire, uint32_t node)
 {
-	struct port *port = port_of(wire);
+	struct peer *peer = peer_find(port_of(wire), node);
 
-	if (node >= port->nr_nodes || !port->by_node[node])
+	if (!peer)
 		return;
-	muster_link_gone(&port->by_node[node]->link);
-	peer_settle(port, port->by_node[node]);
+	muster_link_gone(&peer->link);
+	peer_settle(port_of(wire), peer);
 }
 
 /* Over UDP nobody can tell. */
@@ -333,7 +333,7 @@ static bool same_user(const struct port *port, const struct msghdr *message)
 	const struct cmsghdr *head = CMSG_FIRSTHDR(message);
 	struct ucred sender;
 
-	if (port->base.any.sa_family != AF_UNIX)
+	if (port->own.any.sa_family != AF_UNIX)
 		return true;
 	if (!head || head->cmsg_level != SOL_SOCKET || head->cmsg_type != SCM_CREDENTIALS)
 		return false;
@@ -367,14 +367,14 @@ static void take_datagram(struct port *port, uint64_t now_us, uint32_t i)
 /*
  * A peer that is gone has left all that it sent in our socket, its last
  * acknowledgement as well. So its end counts only once the socket was found empty
- * after we had heard of it.
+ * after we had heard of it. Whom the heap moves past us has its turn in the next poll.
  */
 static void peers_end(struct port *port)
 {
-	for (uint32_t node = 0; node < port->nr_nodes && port->nr_gone; node++) {
-		struct peer *peer = port->by_node[node];
+	for (uint32_t at = 0; at < port->nr_peers && port->nr_gone; at++) {
+		struct peer *peer = port->peers[at];
 
-		if (!peer || !peer->gone || peer->gone_read == port->reads)
+		if (!peer->gone || peer->gone_read == port->reads)
 			continue;
 		if (peer->gone == peer->link.peer_incarnation)
 			muster_link_gone(&peer->link);
@@ -453,8 +453,8 @@ static void port_close(struct muster_wire *wire)
 	for (uint32_t i = 0; i < port->nr_peers; i++)
 		free(port->peers[i]);
 	free(port->peers);
-	free(port->ended);
-	free(port->by_node);
+	muster_nodes_free(&port->nodes);
+	muster_addresses_free(&port->addresses);
 	free(port);
 }
 
@@ -536,10 +536,10 @@ int muster_wire_socket_open(const char *spec, uint32_t node, uint32_t incarnatio
 	struct port *port;
 	int err;
 
-	if (!incarnation || node >= MUSTER_WIRE_NODES_MAX)
+	if (!incarnation || node >= MUSTER_NODES_MAX)
 		return muster_wire_refuse(why, why_len,
 			      "wire \"%s\": node %u must be below %u, and its incarnation not 0",
-			      spec, node, MUSTER_WIRE_NODES_MAX);
+			      spec, node, MUSTER_NODES_MAX);
 	port = aligned_alloc(64, (sizeof(*port) + 63) / 64 * 64);
 	if (!port)
 		return -ENOMEM;
@@ -549,13 +549,13 @@ int muster_wire_socket_open(const char *spec, uint32_t node, uint32_t incarnatio
 	port->incarnation = incarnation;
 	port->deadline_us = deadline_us;
 	prepare_batch(port);
-	err = muster_address_parse(&port->base, spec, why, why_len);
+	err = muster_addresses_read(&port->addresses, spec, why, why_len);
 	if (err)
 		goto err_close;
-	err = muster_address_of(&port->base, node, &port->own);
+	err = muster_addresses_find(&port->addresses, node, &port->own);
 	if (err) {
-		muster_wire_refuse(why, why_len, "wire \"%s\": node %u has a port above 65535",
-				   spec, node);
+		muster_wire_refuse(why, why_len, "wire \"%s\": node %u %s", spec, node,
+				   err == -ENOENT ? "is not in the table" : "has a port above 65535");
 		goto err_close;
 	}
 	err = port_bind(port, spec, why, why_len);

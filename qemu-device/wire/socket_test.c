@@ -366,7 +366,7 @@ static void unknown_nodes_are_unreachable(void **state)
 {
 	(void)state;
 	must_open(t.udp_spec, 0, 5);
-	assert_int_equal(try_send(0, MUSTER_WIRE_NODES_MAX, 1), -EHOSTUNREACH);
+	assert_int_equal(try_send(0, MUSTER_NODES_MAX, 1), -EHOSTUNREACH);
 	assert_int_equal(try_send(0, 0, 1), -EHOSTUNREACH);
 }
 
@@ -447,6 +447,7 @@ static void a_spec_that_cannot_be_read_says_why(void **state)
 	const char *const specs[] = {
 		"", "tcp:127.0.0.1:7000", "unix:", "udp:127.0.0.1", "udp:localhost:7000",
 		"udp:127.0.0.1:http", "udp::7000", "udp:[]:7000", "udp:127.0.0.1:65535",
+		"udp:127.0.0.1:65536", "udp:127.0.0.1:0",
 		("unix:/a/directory/whose/name/is/so/long/that/no/socket/can/be/put/into/it/"
 		 "because/the/kernel/has/108/bytes/for/it"),
 	};
@@ -459,7 +460,7 @@ static void a_spec_that_cannot_be_read_says_why(void **state)
 		assert_true(strlen(why) > 10);
 	}
 	assert_int_equal(open_port(t.unix_spec, 1, 0, why), -EINVAL);
-	assert_int_equal(open_port(t.unix_spec, MUSTER_WIRE_NODES_MAX, 1, why), -EINVAL);
+	assert_int_equal(open_port(t.unix_spec, MUSTER_NODES_MAX, 1, why), -EINVAL);
 }
 
 static void a_node_that_runs_already_is_not_disturbed(void **state)

@@ -73,7 +73,7 @@ struct muster_wire {
 };
 
 enum muster_wire_limit {
-	MUSTER_WIRE_NODES_MAX = 4096,	/* node numbers on a socket port */
+	MUSTER_WIRE_LINKS_MAX = 4096,	/* of a socket port at once; who comes later finds nobody */
 };
 
 struct muster_wire_counters {
@@ -89,9 +89,11 @@ struct muster_wire_counters {
 /**
  * muster_wire_socket_open() - a port on a datagram socket.
  * @spec: "unix:DIR" (node N is DIR/node-N.sock; a DIR that starts with @ is an
- *	abstract name, not a directory; all nodes are of one user) or "udp:HOST:PORT"
- *	(node N is HOST at PORT + N). Only numeric addresses; IPv6 in brackets.
- * @node: this port's node.
+ *	abstract name, not a directory; all nodes are of one user), "udp:HOST:PORT"
+ *	(node N is HOST at PORT + N) or "udp:@FILE" (a table: lines of NODE HOST:PORT or
+ *	FIRST-LAST HOST:PORT, counted up by port; # begins a comment). Only numeric
+ *	addresses; IPv6 in brackets. The file is read now, not again later.
+ * @node: this port's node, below MUSTER_NODES_MAX.
  * @incarnation: differs in every life of a node; not 0.
  * @deadline_us: silence towards an unacknowledged packet after which a node is lost.
  * @why: gets what was wrong, where and what to do, when the call fails.
