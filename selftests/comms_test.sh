@@ -29,7 +29,7 @@ on_path() {
 
 check "$many communicators of $ranks ranks at once leave nothing (NIC path)" on_path try
 check "$many communicators of $ranks ranks at once leave nothing (host path)" on_path off
-check "communicators made and freed again and again leave nothing" ranks 4 "$comms" churn 400
+check "communicators made and freed again and again leave nothing" ranks 4 "$comms" churn 2000
 for n in 5 12; do
 	check "$n ranks split three ways" ranks "$n" "$checked" split 3
 done

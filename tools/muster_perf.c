@@ -45,6 +45,9 @@ static const char help[] =
 	"                          2 ranks: 8-byte allreduce, barrier and 1 MiB allreduce\n"
 	"                          beside what the bare machine can do; with FOLDER also\n"
 	"                          bench.json and bench.dat there\n"
+	"      --tune=FILE         measure schedules and lowerings by size, and write what is\n"
+	"                          best as a tuning file, for MUSTER_SCHEDULE\n"
+	"      --schedule=FILE     --tune: a schedule beside those by name; can be repeated\n"
 	"  -h, --help              show this\n"
 	"  -V, --version           show the version\n"
 	"\n"
@@ -160,7 +163,7 @@ static void parse_collective(const char *text, struct perf_options *options)
 		usage_error("there is no collective", text);
 }
 
-enum { KEY_AGAINST_LIMITS = 256 };
+enum { KEY_AGAINST_LIMITS = 256, KEY_TUNE, KEY_SCHEDULE };
 
 static const struct option long_options[] = {
 	{ "sizes", required_argument, NULL, 'm' },
@@ -175,6 +178,8 @@ static const struct option long_options[] = {
 	{ "validate", no_argument, NULL, 'c' },
 	{ "json", no_argument, NULL, 'j' },
 	{ "against-limits", optional_argument, NULL, KEY_AGAINST_LIMITS },
+	{ "tune", required_argument, NULL, KEY_TUNE },
+	{ "schedule", required_argument, NULL, KEY_SCHEDULE },
 	{ "help", no_argument, NULL, 'h' },
 	{ "version", no_argument, NULL, 'V' },
 	{ NULL, 0, NULL, 0 },
@@ -226,6 +231,15 @@ static void parse_option(int key, struct perf_options *options)
 	case KEY_AGAINST_LIMITS:
 		options->against_limits = true;
 		options->output = optarg;
+		break;
+	case KEY_TUNE:
+		options->tune = optarg;
+		break;
+	case KEY_SCHEDULE:
+		if (!strchr(optarg, '/') || options->nr_schedules == PERF_SCHEDULES_MAX)
+			usage_error("--schedule is a file, with a slash in its path, at most 16 "
+				    "times, not", optarg);
+		options->schedules[options->nr_schedules++] = optarg;
 		break;
 	case 'h':
 		fputs(help, stdout);
@@ -375,6 +389,8 @@ int main(int argc, char **argv)
 	open_job(&perf, &options);
 	if (options.against_limits)
 		perf_against_limits(&perf);
+	else if (options.tune)
+		perf_tune(&perf);
 	else
 		good = run(&perf);
 	close_job(&perf);

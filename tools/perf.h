@@ -2,8 +2,8 @@
 /*
  * The parts of muster_perf: options (muster_perf.c), one measurement
  * (perf_measure.c), what is in the buffers (perf_data.c), what is printed
- * (perf_report.c) and the comparison with the limits of the machine
- * (perf_limits.c). Every rank runs all of it in step; rank 0 prints.
+ * (perf_report.c), the comparison with the limits of the machine
+ * (perf_limits.c) and tuning (perf_tune.c). Every rank runs all of it in step; rank 0 prints.
  */
 #ifndef MUSTER_PERF_H
 #define MUSTER_PERF_H
@@ -14,6 +14,7 @@
 enum perf_limit {
 	PERF_SAMPLES_MAX = 10000,	/* by size and path */
 	PERF_BATCH_MAX = 64,		/* operations of one sample */
+	PERF_SCHEDULES_MAX = 16,	/* files beside the algorithms by name */
 };
 
 enum perf_collective {
@@ -38,6 +39,7 @@ struct perf_options {
 	uint64_t bytes_max;
 	uint32_t samples_max;
 	uint32_t warmup;
+	uint32_t batch;			/* operations a sample; 0: as many as are fast */
 	double seconds;			/* by size */
 	enum muster_type type;
 	enum muster_op op;
@@ -47,6 +49,9 @@ struct perf_options {
 	bool json;
 	bool against_limits;
 	const char *output;		/* folder for the files of against_limits */
+	const char *tune;		/* file to be written; NULL: none */
+	const char *schedules[PERF_SCHEDULES_MAX];	/* paths of candidates */
+	uint32_t nr_schedules;
 };
 
 /* The job, and the buffers that all sizes use. */
@@ -135,5 +140,10 @@ json_t *perf_result_json(const struct perf *perf, const struct perf_result *resu
 
 /** perf_against_limits() - what muster_perf --against-limits does. */
 void perf_against_limits(struct perf *perf);
+
+/* ---- perf_tune.c ------------------------------------------------------------ */
+
+/** perf_tune() - what muster_perf --tune does. */
+void perf_tune(struct perf *perf);
 
 #endif /* MUSTER_PERF_H */

@@ -139,7 +139,8 @@ static double warm_up(struct perf *perf, struct perf_result *result)
 		round_us += us;
 		shortest = us < shortest ? us : shortest;
 	}
-	result->batch = choose_batch(result->collective, shortest);
+	result->batch = perf->options->batch ? perf->options->batch :
+			choose_batch(result->collective, shortest);
 	return round_us * result->batch;
 }
 

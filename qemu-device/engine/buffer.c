@@ -45,21 +45,14 @@ static void give_back(struct muster_engine *engine, void *p, size_t bytes)
 		engine->world.free(engine->opaque, p, bytes);
 }
 
-/* All but the given one; every entry is free. */
-static void chunks_free(struct muster_engine *engine, struct unit *unit,
-			struct entry_chunk *keep)
-{
-	while (unit->chunks != keep) {
-		struct entry_chunk *chunk = unit->chunks;
-
-		unit->chunks = chunk->next;
-		give_back(engine, chunk, sizeof(*chunk));
-	}
-}
-
 void muster_buffer_destroy(struct muster_engine *engine, struct unit *unit)
 {
-	chunks_free(engine, unit, NULL);
+	while (unit->first_chunk) {	/* every entry is free */
+		struct entry_chunk *chunk = unit->first_chunk;
+
+		unit->first_chunk = chunk->next;
+		give_back(engine, chunk, sizeof(*chunk));
+	}
 	give_back(engine, unit->scratch, MUSTER_MTU);
 	give_back(engine, unit->table, sizeof(*unit->table) << unit->table_bits);
 	give_back(engine, unit->used, (unit->nr_blocks + 63) / 64 * 8);
@@ -126,51 +119,61 @@ struct entry *muster_entry_find(const struct context *ctx, uint32_t number, uint
 	return entry;
 }
 
-static void chunk_add(struct muster_engine *engine, struct unit *unit)
+/* Entries are taken from the first with a free one, so that the others run empty. */
+static void chunk_list(struct unit *unit, struct entry_chunk *chunk)
+{
+	chunk->next = NULL;
+	chunk->prev = unit->last_chunk;
+	if (unit->last_chunk)
+		unit->last_chunk->next = chunk;
+	else
+		unit->first_chunk = chunk;
+	unit->last_chunk = chunk;
+}
+
+static void chunk_unlist(struct unit *unit, struct entry_chunk *chunk)
+{
+	if (chunk->prev)
+		chunk->prev->next = chunk->next;
+	else
+		unit->first_chunk = chunk->next;
+	if (chunk->next)
+		chunk->next->prev = chunk->prev;
+	else
+		unit->last_chunk = chunk->prev;
+}
+
+static struct entry_chunk *chunk_new(struct muster_engine *engine, struct unit *unit)
 {
 	struct entry_chunk *chunk = engine->world.alloc(engine->opaque, sizeof(*chunk));
 	uint32_t i;
 
 	if (!chunk)
-		return;
-	chunk->next = unit->chunks;
-	unit->chunks = chunk;
+		return NULL;
 	for (i = 0; i < ENTRIES_CHUNK; i++) {
-		chunk->entries[i].next_hashed = unit->free_entries;
-		unit->free_entries = &chunk->entries[i];
+		chunk->entries[i].chunk = chunk;
+		chunk->entries[i].next_hashed = chunk->free;
+		chunk->free = &chunk->entries[i];
 	}
-}
-
-/* The last one has gone: what a burst had needed goes too. */
-static void chunks_trim(struct muster_engine *engine, struct unit *unit)
-{
-	struct entry_chunk *first = unit->chunks;
-	uint32_t i;
-
-	if (!first->next)
-		return;
-	unit->chunks = first->next;
-	chunks_free(engine, unit, NULL);
-	first->next = NULL;
-	unit->chunks = first;
-	unit->free_entries = NULL;
-	for (i = 0; i < ENTRIES_CHUNK; i++) {
-		first->entries[i].next_hashed = unit->free_entries;
-		unit->free_entries = &first->entries[i];
-	}
+	chunk_list(unit, chunk);
+	return chunk;
 }
 
 struct entry *muster_entry_take(struct context *ctx)
 {
 	struct unit *unit = ctx->unit;
+	struct entry_chunk *chunk = unit->first_chunk;
 	struct entry *entry;
 
-	if (!unit->free_entries)
-		chunk_add(ctx->engine, unit);
-	entry = unit->free_entries;
-	if (!entry)
+	if (!chunk)
+		chunk = chunk_new(ctx->engine, unit);
+	if (!chunk)
 		return NULL;
-	unit->free_entries = entry->next_hashed;
+	entry = chunk->free;
+	chunk->free = entry->next_hashed;
+	chunk->nr_used++;
+	if (!chunk->free)
+		chunk_unlist(unit, chunk);
 	if (unit->nr_entries_used++ == 1u << unit->table_bits)
 		table_grow(ctx->engine, unit, unit->table_bits + 1);
 	entry->owner = ctx;
@@ -183,15 +186,23 @@ struct entry *muster_entry_take(struct context *ctx)
 	return entry;
 }
 
+/* What a burst had needed goes as it runs empty, but for one chunk. */
 void muster_entry_give(struct entry *entry)
 {
 	struct unit *unit = entry->owner->unit;
+	struct entry_chunk *chunk = entry->chunk;
 
 	muster_room_give(entry);
-	entry->next_hashed = unit->free_entries;
-	unit->free_entries = entry;
-	if (!--unit->nr_entries_used)
-		chunks_trim(entry->owner->engine, unit);
+	if (!chunk->free)
+		chunk_list(unit, chunk);
+	entry->next_hashed = chunk->free;
+	chunk->free = entry;
+	chunk->nr_used--;
+	unit->nr_entries_used--;
+	if (!chunk->nr_used && unit->first_chunk != unit->last_chunk) {
+		chunk_unlist(unit, chunk);
+		give_back(entry->owner->engine, chunk, sizeof(*chunk));
+	}
 }
 
 struct entry *muster_entry_add(struct context *ctx, uint32_t number, uint32_t pulse,

@@ -29,7 +29,8 @@ enum entry_state {
 /* What is known of one slot of one instance. */
 struct entry {
 	struct context *owner;
-	struct entry *next_hashed;	/* of the same bucket; or of the free ones */
+	struct entry_chunk *chunk;	/* that it lies in */
+	struct entry *next_hashed;	/* of the same bucket; or of the chunk's free ones */
 	struct entry *next, *prev;	/* of the same number */
 	uint32_t number;
 	uint32_t pulse;
@@ -55,7 +56,9 @@ struct entry {
 
 /* Entries come in chunks, as many as are needed at once. */
 struct entry_chunk {
-	struct entry_chunk *next;
+	struct entry_chunk *next, *prev;	/* of those that have a free entry */
+	struct entry *free;
+	uint32_t nr_used;
 	struct entry entries[ENTRIES_CHUNK];
 };
 
@@ -69,8 +72,7 @@ struct unit {
 	uint32_t nr_used;
 	struct context *waiting_first, *waiting_last; /* for blocks */
 
-	struct entry_chunk *chunks;
-	struct entry *free_entries;
+	struct entry_chunk *first_chunk, *last_chunk;	/* of those that have a free entry */
 	uint32_t nr_entries_used;
 	struct entry **table;		/* hash table of 1 << table_bits chains */
 	uint32_t table_bits;

@@ -85,6 +85,32 @@ static void there_is_an_entry_for_all_that_the_window_lets_through_while_it_is_n
 	world_destroy(f.w);
 }
 
+/* One lives on, and others come and go and are never all gone. */
+static void a_burst_gives_back_what_it_took_while_others_go_on(void **state)
+{
+	struct fixture f = fixture_create(1);
+	uint32_t n, p, s, slot = 0;
+	size_t before;
+
+	(void)state;
+	muster_entry_add(f.ctx[1], 0, 0, 0);
+	before = f.w->allocated;
+	for (n = 0; n < NUMBERS; n++)
+		for (p = 0; p < PULSES; p++)
+			for (s = 0; s < SLOTS; s++)
+				muster_entry_add(f.ctx[0], n, p, s);
+	assert_true(f.w->allocated > before + 7 * sizeof(struct entry_chunk));
+	muster_entry_add(f.ctx[1], 1, 0, slot);
+	muster_entries_remove(f.ctx[0]);
+	for (n = 0; n < 1000; n++) {
+		muster_entry_add(f.ctx[1], 1, 0, (slot + 1) % SLOTS);
+		muster_entry_remove(find(&f, 1, 1, 0, slot));
+		slot = (slot + 1) % SLOTS;
+	}
+	assert_true(f.w->allocated <= before + 2 * sizeof(struct entry_chunk));
+	world_destroy(f.w);
+}
+
 static struct entry *entry_with(struct fixture *f, uint32_t c, uint32_t slot, uint32_t total)
 {
 	struct entry *entry = muster_entry_add(f->ctx[c], 0, 0, slot);
@@ -176,6 +202,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(entries_are_found_from_adding_to_removing),
 		cmocka_unit_test(there_is_an_entry_for_all_that_the_window_lets_through_while_it_is_needed),
+		cmocka_unit_test(a_burst_gives_back_what_it_took_while_others_go_on),
 		cmocka_unit_test(blocks_are_never_given_twice_and_all_come_back),
 		cmocka_unit_test(blocks_that_come_back_wake_who_waits_for_them),
 		cmocka_unit_test(contexts_go_to_the_least_loaded_unit),

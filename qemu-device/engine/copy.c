@@ -62,11 +62,17 @@ void muster_copies_release(struct context *ctx, const struct peer *peer)
 		}
 }
 
-void muster_copies_forget(struct context *ctx, uint32_t member)
+void muster_copies_forget(struct context *ctx, uint32_t node, uint32_t present)
 {
-	const struct peer gone = { .member = member, .left = true };
+	struct entry **link = &ctx->copies, *copy;
 
-	muster_copies_release(ctx, &gone);
+	while ((copy = *link))
+		if (muster_member_was_at(ctx, copy->member, node, present)) {
+			*link = copy->next;
+			muster_entry_give(copy);
+		} else {
+			link = &copy->next;
+		}
 }
 
 void muster_copies_remove(struct context *ctx)

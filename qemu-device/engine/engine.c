@@ -196,21 +196,25 @@ int muster_engine_abort(struct muster_engine *engine, uint16_t vp, uint8_t job, 
 	return 0;
 }
 
-/* Any life of the node but the present one; 0: every one. */
+/*
+ * Any life of the node but the present one; 0: every one. Who is looked through fails, or has
+ * members there that are alive or have left in good order: not so one that is closed.
+ */
 static void lose(struct context *ctx, uint32_t node, uint32_t present)
 {
 	uint32_t i;
 
 	if (ctx->failure.status || !muster_member_may_be_at(ctx, node))
 		return;
+	muster_copies_forget(ctx, node, present);
+	if (ctx->closed) {
+		muster_context_ready(ctx);
+		return;
+	}
 	for (i = 0; i < ctx->nr_members; i++) {
-		if (ctx->members[i].node != node || i == ctx->self ||
-		    (present && ctx->members[i].incarnation == present))
-			continue;
-		muster_copies_forget(ctx, i);
-		if (ctx->closed)
-			muster_context_ready(ctx);
-		if (ctx->closed || muster_farewell_complete(muster_member_peer(ctx, i)))
+		ctx->engine->counters.looked_at++;
+		if (i == ctx->self || !muster_member_was_at(ctx, i, node, present) ||
+		    muster_farewell_complete(muster_member_peer(ctx, i)))
 			continue;
 		muster_context_fail(ctx, MUSTER_STATUS_PEER_LOST, i, NULL);
 		return;
@@ -223,8 +227,10 @@ void muster_engine_peer_present(struct muster_engine *engine, uint32_t node,
 	struct context *ctx = NULL;
 	uint32_t bucket = 0;
 
-	while ((ctx = muster_context_next(engine, &bucket, ctx)))
+	while ((ctx = muster_context_next(engine, &bucket, ctx))) {
+		engine->counters.looked_at++;
 		lose(ctx, node, incarnation);
+	}
 }
 
 void muster_engine_peer_lost(struct muster_engine *engine, uint32_t node)

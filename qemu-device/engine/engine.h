@@ -153,6 +153,7 @@ struct muster_engine_counters {
 	uint64_t drop_window;		/* number or pulse outside of the window */
 	uint64_t drop_ring_full;	/* point to point, receive ring full */
 	uint64_t contexts_failed;
+	uint64_t looked_at;		/* contexts and members, for news of nodes */
 	uint64_t buffer_blocks_used_max; /* of any unit */
 	uint64_t buffer_blocks_used;	/* now, of all units */
 	uint64_t buffer_entries_used;	/* now, of all units */

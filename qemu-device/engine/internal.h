@@ -323,6 +323,14 @@ struct context *muster_context_next(const struct muster_engine *engine, uint32_t
 uint32_t muster_member_find(const struct context *ctx, uint32_t node, uint16_t vp);
 /* False: none is. */
 bool muster_member_may_be_at(const struct context *ctx, uint32_t node);
+/* In a life other than the present one; 0: in any. */
+static inline bool muster_member_was_at(const struct context *ctx, uint32_t index, uint32_t node,
+					uint32_t present)
+{
+	const struct member *member = &ctx->members[index];
+
+	return member->node == node && (!present || member->incarnation != present);
+}
 /* The next one: 0; -EINVAL: out of range, there already, or not where self must be. */
 int muster_member_add(struct context *ctx, const struct muster_member *from);
 /* NULL: nothing was exchanged with it yet. */
@@ -372,7 +380,7 @@ struct entry *muster_copy_new(struct context *ctx, const struct send *send);
 void muster_copy_keep(struct context *ctx, struct entry *copy, const void *data);
 /* A member has ended all numbers below its base; or needs nothing any more. */
 void muster_copies_release(struct context *ctx, const struct peer *peer);
-void muster_copies_forget(struct context *ctx, uint32_t member);
+void muster_copies_forget(struct context *ctx, uint32_t node, uint32_t present);
 /* False: no copy is meant by it. */
 bool muster_copy_granted(struct context *ctx, uint32_t member, const struct muster_packet *packet);
 /* Send what was asked for. Closed: ask for the rest. */

@@ -243,6 +243,74 @@ static void closed_contexts_wait_to_be_told_and_none_is_forgotten(void **state)
 	world_destroy(w);
 }
 
+/* ---- news of nodes ---- */
+
+enum { CROWDS = 4, ABSENT_FIRST = 1000, ABSENT = 3000 };
+
+/* As many members as there can be, at nodes that are not there. */
+static void crowd_open(struct world *w, uint32_t id)
+{
+	static struct muster_member members[MUSTER_MEMBERS_MAX];
+	struct muster_context_config config;
+	uint32_t i;
+
+	for (i = 0; i < MUSTER_MEMBERS_MAX - 1; i++) {
+		uint32_t node = ABSENT_FIRST + i % ABSENT;
+
+		members[i] = (struct muster_member){
+			.node = node, .vp = i / ABSENT, .incarnation = 100 + node,
+		};
+	}
+	config = config_of(MUSTER_MEMBERS_MAX, members);
+	config.context = id;
+	assert_int_equal(muster_engine_context_open(w->nodes[0].engine, &config), 0);
+}
+
+/* What it costs to hear that these nodes are gone, in contexts and members that are looked at. */
+static uint64_t cost_of_news(struct world *w, uint32_t first, uint32_t nr)
+{
+	uint64_t before = world_counters(w, 0).looked_at;
+	uint32_t node;
+
+	for (node = first; node < first + nr; node++)
+		muster_engine_peer_lost(w->nodes[0].engine, node);
+	return world_counters(w, 0).looked_at - before;
+}
+
+/* Open they fail at the first news; closed they wait for a wire that takes nothing. */
+static void news_of_nodes_is_cheap(bool closed)
+{
+	enum { CONTEXTS = CROWDS + 1 + 2 };	/* and both members of the small one */
+	struct world *w = world_create(2, 1);
+	uint32_t id;
+
+	world_start(w);
+	w->refuse_percent = 100;
+	for (id = 0; id < CROWDS; id++) {
+		crowd_open(w, id);
+		if (closed)
+			muster_engine_context_close(w->nodes[0].engine, WORLD_VP, WORLD_JOB, id);
+	}
+	assert_int_equal(world_counters(w, 0).contexts_closing, closed ? CROWDS : 0);
+	assert_in_range(cost_of_news(w, ABSENT_FIRST + ABSENT, ABSENT), 1, ABSENT * CONTEXTS);
+	assert_in_range(cost_of_news(w, ABSENT_FIRST, ABSENT), 1,
+			ABSENT * CONTEXTS + CROWDS * MUSTER_MEMBERS_MAX);
+	assert_int_equal(world_counters(w, 0).contexts_failed, closed ? 0 : CROWDS);
+	world_destroy(w);
+}
+
+static void news_of_nodes_looks_once_at_the_members_of_open_contexts(void **state)
+{
+	(void)state;
+	news_of_nodes_is_cheap(false);
+}
+
+static void news_of_nodes_looks_at_no_member_of_closed_contexts(void **state)
+{
+	(void)state;
+	news_of_nodes_is_cheap(true);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -253,6 +321,8 @@ int main(void)
 		cmocka_unit_test(a_member_lost_meanwhile_fails_the_context_once_it_is_open),
 		cmocka_unit_test(a_close_tells_a_few_at_once_and_the_rest_by_and_by),
 		cmocka_unit_test(closed_contexts_wait_to_be_told_and_none_is_forgotten),
+		cmocka_unit_test(news_of_nodes_looks_once_at_the_members_of_open_contexts),
+		cmocka_unit_test(news_of_nodes_looks_at_no_member_of_closed_contexts),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,6 +5,8 @@
  */
 #include "test_guest.h"
 
+#include "nic_internal.h"
+
 /* ---- registers and life ---------------------------------------------------- */
 
 static void registers_say_what_the_device_is(void **state)
@@ -206,16 +208,24 @@ static void contexts_open_close_and_count(void **state)
 	assert_true(le64toh(c->dma_read_bytes) >= guest->admin_tail * 64);
 }
 
-/* All there can be, at nodes that the wire does not know; VP 2 is the last of them. */
-static struct muster_admin_command crowd_command(struct guest *guest)
+static struct muster_engine_counters engine_counters(const struct guest *guest)
+{
+	struct muster_engine_counters counters;
+
+	muster_engine_counters_get(guest->nic->engine, &counters);
+	return counters;
+}
+
+/* All members that there can be, at so many absent nodes; VP 2 is the last of them. */
+static struct muster_admin_command crowd_at(struct guest *guest, uint32_t node, uint32_t nodes)
 {
 	struct muster_admin_command cmd = context_command(MUSTER_ADMIN_CONTEXT_OPEN, 2);
 
 	for (uint32_t i = 0; i < MUSTER_MEMBERS_MAX; i++) {
 		bool self = i == MUSTER_MEMBERS_MAX - 1;
 		struct muster_admin_member member = {
-			.node = htole32(self ? 0 : 5000 + i / MUSTER_VPS_MAX),
-			.vp = htole16(self ? 2 : i % MUSTER_VPS_MAX),
+			.node = htole32(self ? 0 : node + i % nodes),
+			.vp = htole16(self ? 2 : i / nodes),
 			.incarnation = htole32(self ? reg_read(guest, MUSTER_REG_INCARNATION) : 1),
 		};
 
@@ -225,6 +235,12 @@ static struct muster_admin_command crowd_command(struct guest *guest)
 	cmd.context.nr_members = htole32(MUSTER_MEMBERS_MAX);
 	cmd.context.self = htole32(MUSTER_MEMBERS_MAX - 1);
 	return cmd;
+}
+
+/* At nodes that the wire does not know. */
+static struct muster_admin_command crowd_command(struct guest *guest)
+{
+	return crowd_at(guest, 5000, 32);
 }
 
 static void others_are_served_while_a_crowd_is_let_in(void **state)
@@ -254,10 +270,38 @@ static void others_are_served_while_a_crowd_is_let_in(void **state)
 	assert_int_equal(cqe(guest, 2, 0)->kind, MUSTER_CQE_CONTEXT);
 	assert_int_equal(cqe(guest, 2, 0)->status, MUSTER_STATUS_PEER_LOST);
 	assert_int_equal(le32toh(cqe(guest, 2, 0)->culprit), 0);
+	assert_int_equal(engine_counters(guest).looked_at, 0);
 	assert_int_equal(command(guest, context_command(MUSTER_ADMIN_CONTEXT_CLOSE, 2)).status,
 			 MUSTER_ADMIN_OK);
 	assert_int_equal(command(guest, context_command(MUSTER_ADMIN_CONTEXT_CLOSE, 0)).status,
 			 MUSTER_ADMIN_OK);
+}
+
+/* Closed at once, they wait to be told until their nodes are given up, many at a time. */
+static void others_are_served_while_the_nodes_of_crowds_are_given_up(void **state)
+{
+	enum { CROWDS = 3, NODES = 300, LOOKS_A_STEP = 64 * (2 + 2 * CROWDS) };
+	struct guest *guest = *state;
+	struct muster_admin_command open, close = context_command(MUSTER_ADMIN_CONTEXT_CLOSE, 2);
+	struct muster_admin_reply reply;
+	uint64_t looked_at = 0, now;
+
+	pair_open(guest);
+	port_open(guest, 2);
+	open = crowd_at(guest, 1000, NODES);
+	for (uint32_t i = 0; i < CROWDS; i++) {
+		open.context.context = close.context.context = htole32(i);
+		command_give(guest, open);
+		command_give(guest, close);
+	}
+	do {
+		muster_nic_step(guest->nic);
+		now = engine_counters(guest).looked_at;
+		assert_in_range(now - looked_at, 0, LOOKS_A_STEP);
+		looked_at = now;
+	} while (!command_answered(guest, &reply) || engine_counters(guest).contexts_closing);
+	assert_int_equal(reply.status, MUSTER_ADMIN_OK);
+	assert_true(looked_at > 0);
 }
 
 static void others_are_served_while_a_long_page_list_is_read(void **state)
@@ -358,6 +402,7 @@ int main(void)
 		WITH_GUEST(page_lists_have_a_limit_in_all),
 		WITH_GUEST(contexts_open_close_and_count),
 		WITH_GUEST(others_are_served_while_a_crowd_is_let_in),
+		WITH_GUEST(others_are_served_while_the_nodes_of_crowds_are_given_up),
 		WITH_GUEST(a_crowd_is_forgotten_with_the_life_that_it_came_to),
 		WITH_GUEST(others_are_served_while_a_long_page_list_is_read),
 		WITH_GUEST(a_crowd_with_a_wrong_member_is_turned_away),

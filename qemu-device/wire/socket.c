@@ -29,6 +29,7 @@
 
 enum {
 	BATCH = 16,			/* datagrams of one recvmmsg */
+	LINKS_AT_ONCE = 64,		/* that do what is due in one poll; the others in the next */
 	SOCKET_BYTES = 4 << 20,		/* asked for; the kernel may give less */
 	DATAGRAM_ROOM = (MUSTER_FRAME_MAX + 8) / 8 * 8,	/* one byte more: too long is seen */
 };
@@ -383,10 +384,10 @@ static void peers_end(struct port *port)
 	}
 }
 
-/* Each at most once, whatever the clock says. */
+/* A few, as our caller has others to serve; what is left is due at once. */
 static void peers_run(struct port *port, uint64_t now_us)
 {
-	for (uint32_t left = port->nr_peers; left && port->nr_peers; left--) {
+	for (uint32_t left = LINKS_AT_ONCE; left && port->nr_peers; left--) {
 		struct peer *peer = port->peers[0];
 
 		if (peer->link.next_us > now_us)

@@ -321,6 +321,31 @@ static void absent_nodes_are_forgotten(void **state)
 	assert_int_equal(counters.links, 1);
 }
 
+/* Who polls has others to serve between, however many links are due at once. */
+static void a_poll_does_what_is_due_for_some_links_and_says_that_there_are_more(void **state)
+{
+	enum { ABSENT = 500, SOME = 64 };
+	struct muster_wire_counters before, after;
+	uint32_t polls = 0, sent;
+	struct muster_wire *wire;
+
+	(void)state;
+	must_open(t.unix_spec, 0, 5);
+	wire = t.owners[0].wire;
+	for (uint32_t node = 0; node < ABSENT; node++)
+		assert_int_equal(wire->ops->watch(wire, PORTS + node, 7), 0);
+	usleep(MUSTER_LINK_RTO_FIRST_US);
+	for (sent = 0; sent < ABSENT; sent += after.frames_out - before.frames_out) {
+		assert_true(wire->ops->deadline_us(wire) <= now_us());
+		muster_wire_socket_counters(wire, &before);
+		wire->ops->poll(wire, now_us(), 64);
+		muster_wire_socket_counters(wire, &after);
+		assert_in_range(after.frames_out - before.frames_out, 1, SOME);
+		polls++;
+	}
+	assert_true(polls >= ABSENT / SOME);
+}
+
 static void a_restarted_peer_is_lost_and_can_be_talked_to(void **state)
 {
 	(void)state;
@@ -516,6 +541,7 @@ int main(void)
 		TEST(what_a_peer_sent_before_it_went_is_taken_first),
 		TEST(a_watched_peer_that_never_comes_is_lost),
 		TEST(absent_nodes_are_forgotten),
+		TEST(a_poll_does_what_is_due_for_some_links_and_says_that_there_are_more),
 		TEST(a_restarted_peer_is_lost_and_can_be_talked_to),
 		TEST(unknown_nodes_are_unreachable),
 		TEST(frames_from_a_wrong_address_are_refused),

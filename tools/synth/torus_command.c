@@ -45,6 +45,8 @@ int run_torus(struct settings *s, int argc, char **argv)
 
 	if (argc != 1)
 		die(2, "torus SHAPE");
+	if (!s->output && strcmp(s->form, "schedule"))
+		die(2, "torus: %s goes to a file, -o FILE: standard output has the sizes", s->form);
 	if (muster_torus_read(argv[0], &torus, why, sizeof(why)))
 		die(2, "%s", why);
 	if (s->balanced ? muster_torus_plan_balanced(&torus, &plan) :
@@ -63,6 +65,8 @@ int run_torus(struct settings *s, int argc, char **argv)
 		if (muster_torus_schedule(plan, &schedule, why, sizeof(why)))
 			die(1, "%s", why);
 		if (muster_schedule_check(schedule, why, sizeof(why)))
+			die(1, "%s", why);
+		if (!s->topology && muster_torus_topology(&torus, &s->topology, why, sizeof(why)))
 			die(1, "%s", why);
 		write_schedule(s, schedule);
 		muster_schedule_free(schedule);

@@ -14,12 +14,15 @@
 struct kind {
 	uint64_t pre, post;
 	uint64_t nr;
+	bool sum, prefix;		/* of what pre has; or of what those up to it have */
 };
 
 static int by_places(const void *left, const void *right)
 {
 	const struct kind *a = left, *b = right;
 
+	if (a->sum != b->sum)
+		return a->sum < b->sum ? -1 : 1;
 	if (a->pre != b->pre)
 		return a->pre < b->pre ? -1 : 1;
 	return a->post < b->post ? -1 : a->post > b->post;
@@ -34,14 +37,38 @@ static uint64_t places(const struct muster_instance *instance, const bool *set, 
 	return bits;
 }
 
+/* Whether what a node has at the start is a contribution to a result of a chunk. */
+static bool contributes(const struct muster_instance *instance, uint32_t chunk, uint32_t node)
+{
+	return muster_has(instance, chunk, node) &&
+	       muster_coll_origin(instance->shape, chunk, node) == node;
+}
+
+static bool is_sum(const struct muster_instance *instance, uint32_t chunk)
+{
+	uint32_t contributors = 0;
+
+	for (uint32_t node = 0; instance->shape && node < instance->topology->nodes; node++)
+		contributors += contributes(instance, chunk, node);
+	return contributors > 1;
+}
+
+static bool is_prefix(const struct muster_instance *instance)
+{
+	return instance->shape && muster_coll_row(instance->shape->coll)->prefix;
+}
+
 static struct kind *find_kinds(const struct muster_instance *instance, uint32_t *nr)
 {
 	struct kind *kinds = calloc(instance->chunks, sizeof(*kinds));
 	uint32_t kept = 0;
 
 	for (uint32_t chunk = 0; chunk < instance->chunks && kinds; chunk++)
-		kinds[chunk] = (struct kind){ places(instance, instance->pre, chunk),
-					      places(instance, instance->post, chunk), 1 };
+		kinds[chunk] = (struct kind){
+			.pre = places(instance, instance->pre, chunk),
+			.post = places(instance, instance->post, chunk), .nr = 1,
+			.sum = is_sum(instance, chunk), .prefix = is_prefix(instance),
+		};
 	if (!kinds)
 		return NULL;
 	qsort(kinds, instance->chunks, sizeof(*kinds), by_places);
@@ -120,13 +147,25 @@ struct cutter {
 	uint32_t *own_of_link, *own;
 };
 
+/* A copy of what is there need not enter; of a sum, what comes from outside, in one at least. */
+static bool must_enter(const struct kind *kind, uint64_t cut)
+{
+	uint64_t inside = kind->post & cut, outside = kind->pre & ~cut;
+
+	if (!kind->sum)
+		return !(kind->pre & cut) && inside;
+	if (kind->prefix && inside && outside)
+		return __builtin_ctzll(outside) < 63 - __builtin_clzll(inside);
+	return inside && outside;
+}
+
 static void look_at_cut(struct cutter *cutter, uint64_t cut)
 {
 	struct muster_bounds *bounds = cutter->bounds;
 	uint64_t enter = 0, capacity;
 
 	for (uint32_t i = 0; i < cutter->nr_kinds; i++)
-		if (!(cutter->kinds[i].pre & cut) && (cutter->kinds[i].post & cut))
+		if (must_enter(&cutter->kinds[i], cut))
 			enter += cutter->kinds[i].nr;
 	if (!enter)
 		return;
@@ -172,23 +211,47 @@ static int bound_rounds(const struct muster_instance *instance, struct muster_bo
 	return err;
 }
 
+/* The nearest node that has the chunk, or has that contribution to it. */
+static uint32_t nearest(const struct muster_instance *instance, const uint32_t *hops,
+			uint32_t chunk, uint32_t contributor, uint32_t to, uint32_t *from)
+{
+	uint32_t nodes = instance->topology->nodes, least = MUSTER_FAR;
+
+	*from = to;
+	for (uint32_t node = 0; node < nodes; node++) {
+		if (!muster_has(instance, chunk, node) || hops[node * nodes + to] > least ||
+		    (instance->shape &&
+		     muster_coll_origin(instance->shape, chunk, node) != contributor))
+			continue;
+		least = hops[node * nodes + to];
+		*from = node;
+	}
+	return least;
+}
+
+/* Whether a result at a node has a contribution; without a shape there is one, which 0 is for. */
+static bool counts(const struct muster_instance *instance, uint32_t chunk, uint32_t contributor,
+		   uint32_t to)
+{
+	if (!instance->shape)
+		return !contributor;
+	return contributes(instance, chunk, contributor) &&
+	       (!is_prefix(instance) || contributor <= to);
+}
+
 static void bound_steps(const struct muster_instance *instance, const uint32_t *hops,
 			struct muster_bounds *bounds)
 {
 	uint32_t nodes = instance->topology->nodes;
 
 	for (uint32_t chunk = 0; chunk < instance->chunks; chunk++)
-		for (uint32_t to = 0; to < nodes; to++) {
-			uint32_t least = MUSTER_FAR, from = to;
+		for (uint32_t i = 0; i < nodes * nodes; i++) {
+			uint32_t to = i / nodes, contributor = i % nodes, from, least;
 
-			if (!muster_needs(instance, chunk, to))
+			if (!muster_needs(instance, chunk, to) ||
+			    !counts(instance, chunk, contributor, to))
 				continue;
-			for (uint32_t node = 0; node < nodes; node++)
-				if (muster_has(instance, chunk, node) &&
-				    hops[node * nodes + to] <= least) {
-					least = hops[node * nodes + to];
-					from = node;
-				}
+			least = nearest(instance, hops, chunk, contributor, to, &from);
 			if (least <= bounds->steps && bounds->far_to != MUSTER_FAR)
 				continue;
 			bounds->steps = least;

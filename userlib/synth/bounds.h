@@ -4,7 +4,9 @@
  * cross a cut. A cut is a set of nodes: chunks that are needed in it and are not in
  * it at the start must enter, over the links that do, and these have limits. All
  * cuts count: that around one node is its ingress, which the paper's "inverse
- * bisection bandwidth" (Algorithm 1, line 3) leaves out.
+ * bisection bandwidth" (Algorithm 1, line 3) leaves out. Of what is combined (an
+ * instance with a shape) the distance is that of each contribution, and one message at
+ * least brings those from outside into a cut.
  */
 #ifndef MUSTER_SYNTH_BOUNDS_H
 #define MUSTER_SYNTH_BOUNDS_H

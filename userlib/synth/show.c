@@ -38,35 +38,19 @@ static void show_matrix(const struct muster_topology *topology, FILE *out)
 	}
 }
 
-static uint32_t rounds_of(const struct muster_topology *topology, const uint32_t *loads)
-{
-	uint64_t most = 1;
-
-	for (uint32_t i = 0; i < topology->nr_limits; i++) {
-		const struct muster_link_limit *limit = &topology->limits[i];
-		uint64_t load = 0;
-
-		for (uint32_t j = 0; j < limit->nr_links; j++)
-			load += loads[limit->links[j]];
-		if (limit->bandwidth && load > most * limit->bandwidth)
-			most = (load + limit->bandwidth - 1) / limit->bandwidth;
-	}
-	return most;
-}
-
 static void add_use(const struct muster_topology *topology, const uint32_t *loads, uint64_t *used,
 		    uint64_t *could)
 {
 	for (uint32_t i = 0; i < topology->nr_links; i++) {
 		*used += loads[i];
-		*could += (uint64_t)own_bandwidth(topology, i) * rounds_of(topology, loads);
+		*could += (uint64_t)own_bandwidth(topology, i) * muster_synth_rounds(topology, loads);
 	}
 }
 
 static void show_loads(const struct muster_topology *topology, const uint32_t *loads, uint32_t step,
 		       FILE *out)
 {
-	uint32_t rounds = rounds_of(topology, loads);
+	uint32_t rounds = muster_synth_rounds(topology, loads);
 
 	fprintf(out, "step %" PRIu32 ", %" PRIu32 " rounds, chunks a round from row to column:\n",
 		step, rounds);

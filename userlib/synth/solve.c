@@ -168,8 +168,10 @@ static int take(struct portfolio *p, int index, bool lost)
 	kind->over = true;
 	if (!kind->instance && kind->quotient < 0) {
 		p->solved->proof = MUSTER_PROOF_REFUTED;
-		snprintf(p->solved->why, sizeof(p->solved->why), "%s has no model",
-			 kind->name);
+		snprintf(p->solved->why, sizeof(p->solved->why), "%s of %u chunks in all, %u steps "
+			 "and %u rounds has no model, which proves that %s", kind->name,
+			 p->instance->chunks, p->instance->steps, p->instance->rounds,
+			 p->instance->shape ? "there is none of its class" : "there is none");
 	}
 	return 0;
 }
@@ -373,13 +375,13 @@ int muster_solve(const struct muster_instance *instance,
 		.budget = options->cpu_seconds ? options->cpu_seconds : CPU_SECONDS,
 		.jobs = options->jobs > JOBS_MAX ? JOBS_MAX : options->jobs ? options->jobs : 1,
 	};
-	if (options->plain || options->full_only || instance->shape)
+	if (options->plain || options->full_only)
 		err = run_portfolio(p, &bounds);
 	else if (muster_bounds_refute(instance, &bounds, solved->why, sizeof(solved->why)))
 		solved->proof = MUSTER_PROOF_REFUTED;
-	else if (muster_flow_suits(instance))
+	else if (!instance->shape && muster_flow_suits(instance))
 		err = solve_flow(p);
-	if (!err && !options->plain && !options->full_only && !instance->shape &&
+	if (!err && !options->plain && !options->full_only &&
 	    solved->proof == MUSTER_PROOF_UNKNOWN)
 		err = run_portfolio(p, &bounds);
 	solved->cpu_seconds += own_seconds() - began;

@@ -85,25 +85,31 @@ int muster_synth_loads(const struct muster_schedule *schedule,
 {
 	size_t nr = (size_t)schedule->steps * topology->nr_links;
 
+	bool *usable = muster_topology_usable(topology);
+	int err = 0;
+
 	*loads = calloc(nr + 1, sizeof(**loads));
-	if (!*loads)
-		return -ENOMEM;
-	for (uint32_t i = 0; i < schedule->nr_transfers; i++) {
+	if (!*loads || !usable)
+		err = -ENOMEM;
+	for (uint32_t i = 0; i < schedule->nr_transfers && !err; i++) {
 		const struct muster_transfer *t = &schedule->transfers[i];
 		int64_t link = muster_topology_find_link(topology, t->from, t->to);
 
-		if (link < 0) {
-			snprintf(why, why_len, "step %" PRIu32 ": there is no link %" PRIu32 " -> %"
-				 PRIu32, t->step, t->from, t->to);
-			free(*loads);
-			return -EINVAL;
+		if (link >= 0 && usable[link]) {
+			(*loads)[(size_t)t->step * topology->nr_links + link]++;
+			continue;
 		}
-		(*loads)[(size_t)t->step * topology->nr_links + link]++;
+		snprintf(why, why_len, "step %" PRIu32 ": there is no link %" PRIu32 " -> %" PRIu32
+			 "%s", t->step, t->from, t->to, link < 0 ? "" : " that carries anything");
+		err = -EINVAL;
 	}
-	return 0;
+	if (err)
+		free(*loads);
+	free(usable);
+	return err;
 }
 
-static uint64_t rounds_of(const struct muster_topology *topology, const uint32_t *loads)
+uint32_t muster_synth_rounds(const struct muster_topology *topology, const uint32_t *loads)
 {
 	uint64_t most = 1;
 
@@ -113,8 +119,6 @@ static uint64_t rounds_of(const struct muster_topology *topology, const uint32_t
 
 		for (uint32_t j = 0; j < limit->nr_links; j++)
 			load += loads[limit->links[j]];
-		if (load && !limit->bandwidth)
-			return UINT32_MAX;
 		if (load > most * limit->bandwidth)
 			most = (load + limit->bandwidth - 1) / limit->bandwidth;
 	}
@@ -132,7 +136,7 @@ int muster_synth_cost(const struct muster_schedule *schedule,
 	if (err)
 		return err;
 	for (uint32_t step = 0; step < schedule->steps; step++)
-		sum += rounds_of(topology, loads + (size_t)step * topology->nr_links);
+		sum += muster_synth_rounds(topology, loads + (size_t)step * topology->nr_links);
 	free(loads);
 	*rounds = sum > UINT32_MAX ? UINT32_MAX : sum;
 	return 0;

@@ -56,6 +56,9 @@ int muster_synth_cost(const struct muster_schedule *schedule,
 		      const struct muster_topology *topology, uint32_t *rounds, char *why,
 		      size_t why_len);
 
+/** muster_synth_rounds() - that a step of these loads by link takes, one at least. */
+uint32_t muster_synth_rounds(const struct muster_topology *topology, const uint32_t *loads);
+
 /** muster_synth_loads() - chunks by step and link, to be freed. Return: as above. */
 int muster_synth_loads(const struct muster_schedule *schedule,
 		       const struct muster_topology *topology, uint32_t **loads, char *why,

@@ -56,7 +56,8 @@ static const struct {
 	{ "dgx1", MUSTER_COLL_SCATTER, 1, 48, 3, 7, MUSTER_PROOF_FOUND, "as a flow" },
 	{ "dgx1", MUSTER_COLL_ALLTOALL, 0, 8, 2, 3, MUSTER_PROOF_FOUND, NULL },
 	{ "dgx1", MUSTER_COLL_ALLGATHER, 0, 3, 2, 4, MUSTER_PROOF_REFUTED,
-	  "the full formula has no model" },
+	  "the full formula of 24 chunks in all, 2 steps and 4 rounds has no model, which proves "
+	  "that there is none" },
 	{ "dgx1", MUSTER_COLL_ALLGATHER, 0, 1, 1, 9, MUSTER_PROOF_REFUTED,
 	  "1 steps, but node 4 is 2 hops from node 0" },
 	{ "dgx1", MUSTER_COLL_ALLGATHER, 0, 7, 3, 8, MUSTER_PROOF_REFUTED,
@@ -272,7 +273,7 @@ static void what_was_solved_is_kept(void **state)
 	assert_string_equal(second.why, "solved before");
 	assert_true(muster_schedule_hash(first.schedule) == muster_schedule_hash(second.schedule));
 	muster_schedule_free(second.schedule);
-	snprintf(command, sizeof(command), "sed -i '3s/.*/send 1 0 0/' %s/*", folder);
+	snprintf(command, sizeof(command), "sed -i '4s/.*/send 1 0 0/' %s/*", folder);
 	assert_int_equal(system(command), 0);
 	assert_int_equal(muster_synthesize(&request, &second), 0);
 	assert_int_equal(second.proof, MUSTER_PROOF_FOUND);
@@ -290,27 +291,37 @@ static const struct {
 	enum muster_coll coll;
 	uint32_t root, chunks, steps, rounds;
 	enum muster_proof proof;
+	const char *why;		/* NULL: any */
 } direct_cases[] = {
 	/* recursive doubling is found, and that there is nothing shorter */
-	{ "hypercube:3", MUSTER_COLL_ALLREDUCE, 0, 1, 3, 3, MUSTER_PROOF_FOUND },
-	{ "hypercube:3", MUSTER_COLL_ALLREDUCE, 0, 1, 2, 6, MUSTER_PROOF_REFUTED },
+	{ "hypercube:3", MUSTER_COLL_ALLREDUCE, 0, 1, 3, 3, MUSTER_PROOF_FOUND, NULL },
+	{ "hypercube:3", MUSTER_COLL_ALLREDUCE, 0, 1, 2, 6, MUSTER_PROOF_REFUTED,
+	  "2 steps, but node 0 is 3 hops from node 7" },
 	/* by inversion it takes 4 steps here */
-	{ "dgx1", MUSTER_COLL_ALLREDUCE, 0, 1, 3, 3, MUSTER_PROOF_FOUND },
-	{ "dgx1", MUSTER_COLL_ALLREDUCE, 0, 1, 2, 4, MUSTER_PROOF_REFUTED },
-	{ "full:3", MUSTER_COLL_ALLREDUCE, 0, 1, 1, 1, MUSTER_PROOF_REFUTED },
-	{ "full:3", MUSTER_COLL_REDUCE_SCATTER, 0, 3, 1, 1, MUSTER_PROOF_FOUND },
-	{ "line:3", MUSTER_COLL_REDUCE, 1, 2, 1, 2, MUSTER_PROOF_FOUND },
-	{ "ring:4", MUSTER_COLL_REDUCE, 3, 1, 1, 4, MUSTER_PROOF_REFUTED },
-	{ "line:4", MUSTER_COLL_SCAN, 0, 1, 3, 3, MUSTER_PROOF_FOUND },
-	{ "line:4", MUSTER_COLL_SCAN, 0, 1, 2, 4, MUSTER_PROOF_REFUTED },
-	{ "full:4", MUSTER_COLL_SCAN, 0, 2, 2, 4, MUSTER_PROOF_FOUND },
-	{ "hypercube:3", MUSTER_COLL_SCAN, 0, 1, 3, 3, MUSTER_PROOF_FOUND },
+	{ "dgx1", MUSTER_COLL_ALLREDUCE, 0, 1, 3, 3, MUSTER_PROOF_FOUND, NULL },
+	{ "dgx1", MUSTER_COLL_ALLREDUCE, 0, 1, 2, 4, MUSTER_PROOF_REFUTED,
+	  "the direct formula of 1 chunks in all, 2 steps and 4 rounds has no model, which proves "
+	  "that there is none of its class" },
+	{ "full:3", MUSTER_COLL_ALLREDUCE, 0, 1, 1, 1, MUSTER_PROOF_REFUTED, NULL },
+	{ "full:3", MUSTER_COLL_REDUCE_SCATTER, 0, 3, 1, 1, MUSTER_PROOF_FOUND, NULL },
+	{ "line:3", MUSTER_COLL_REDUCE, 1, 2, 1, 2, MUSTER_PROOF_FOUND, NULL },
+	{ "ring:4", MUSTER_COLL_REDUCE, 3, 1, 1, 4, MUSTER_PROOF_REFUTED, NULL },
+	{ "line:4", MUSTER_COLL_SCAN, 0, 1, 3, 3, MUSTER_PROOF_FOUND, NULL },
+	{ "line:4", MUSTER_COLL_SCAN, 0, 1, 2, 4, MUSTER_PROOF_REFUTED,
+	  "2 steps, but node 3 is 3 hops from node 0" },
+	{ "full:4", MUSTER_COLL_SCAN, 0, 2, 2, 4, MUSTER_PROOF_FOUND, NULL },
+	{ "hypercube:3", MUSTER_COLL_SCAN, 0, 1, 3, 3, MUSTER_PROOF_FOUND, NULL },
+	/* within the distances, but too much for one link; a scan goes one way */
+	{ "line:3", MUSTER_COLL_REDUCE, 0, 3, 2, 2, MUSTER_PROOF_REFUTED,
+	  "2 rounds, but 3 chunks must enter the nodes {0}, where 1 a round can" },
+	{ "line:2", MUSTER_COLL_SCAN, 0, 3, 2, 2, MUSTER_PROOF_REFUTED,
+	  "2 rounds, but 3 chunks must enter the nodes {1}, where 1 a round can" },
 	/* a switch that combines; what it cannot do is be a rank */
-	{ "switch:5", MUSTER_COLL_ALLREDUCE, 0, 3, 2, 6, MUSTER_PROOF_FOUND },
-	{ "switch:5", MUSTER_COLL_ALLREDUCE, 0, 3, 2, 5, MUSTER_PROOF_REFUTED },
-	{ "switch:5", MUSTER_COLL_REDUCE, 2, 2, 3, 3, MUSTER_PROOF_FOUND },
-	{ "switch:5", MUSTER_COLL_ALLGATHER, 0, 1, 2, 4, MUSTER_PROOF_FOUND },
-	{ "switch:5", MUSTER_COLL_BROADCAST, 1, 2, 2, 4, MUSTER_PROOF_FOUND },
+	{ "switch:5", MUSTER_COLL_ALLREDUCE, 0, 3, 2, 6, MUSTER_PROOF_FOUND, NULL },
+	{ "switch:5", MUSTER_COLL_ALLREDUCE, 0, 3, 2, 5, MUSTER_PROOF_REFUTED, NULL },
+	{ "switch:5", MUSTER_COLL_REDUCE, 2, 2, 3, 3, MUSTER_PROOF_FOUND, NULL },
+	{ "switch:5", MUSTER_COLL_ALLGATHER, 0, 1, 2, 4, MUSTER_PROOF_FOUND, NULL },
+	{ "switch:5", MUSTER_COLL_BROADCAST, 1, 2, 2, 4, MUSTER_PROOF_FOUND, NULL },
 };
 
 static void what_combines_is_solved_directly(void **state)
@@ -326,13 +337,60 @@ static void what_combines_is_solved_directly(void **state)
 		struct muster_synth_result result;
 		int err = muster_synthesize(&request, &result);
 
-		if (err || result.proof != direct_cases[i].proof)
+		if (err || result.proof != direct_cases[i].proof ||
+		    (direct_cases[i].why && strcmp(result.why, direct_cases[i].why)))
 			fail_msg("%s %s (%u, %u, %u): %d, %s: %s", topology->name,
 				 muster_coll_name(request.coll), request.chunks, request.steps,
 				 request.rounds, err, muster_proof_name(result.proof), result.why);
 		muster_schedule_free(result.schedule);
 		muster_topology_free(topology);
 	}
+}
+
+static enum muster_proof solve_directly(struct muster_synth_request *request, bool bounded,
+					bool *by_bound)
+{
+	struct muster_synth_result result;
+
+	request->solve.full_only = !bounded;
+	assert_int_equal(muster_synthesize(request, &result), 0);
+	*by_bound = result.proof == MUSTER_PROOF_REFUTED && !strstr(result.why, "formula");
+	muster_schedule_free(result.schedule);
+	return result.proof;
+}
+
+/* Neither too many, nor what the formula would find. */
+static void bounds_of_what_combines_agree_with_the_formula(void **state)
+{
+	static const char *const specs[] = { "line:3", "ring:4", "star:4", "switch:4" };
+	static const char one_way[] = "muster-topology 1\nname x\nnodes 3\nlink 0 -> 1 2\n"
+		"link 1 -> 2 2\nend\n";
+	static const enum muster_coll colls[] = {
+		MUSTER_COLL_ALLREDUCE, MUSTER_COLL_REDUCE, MUSTER_COLL_SCAN,
+	};
+	unsigned int found = 0, bounded = 0;
+
+	(void)state;
+	for (int i = 0; i < 60; i++) {
+		struct muster_topology *topology = i % 5 < 4 ? make(specs[i % 5]) :
+							       read_topology(one_way);
+		struct muster_synth_request request = {
+			.topology = topology, .coll = colls[i % 5 == 3 ? i % 2 : i % 3],
+			.root = random_below(3), .direct = true, .chunks = 1 + random_below(3),
+			.steps = 1 + random_below(3),
+		};
+		bool by_bound, by_formula;
+		enum muster_proof proof;
+
+		request.rounds = request.steps + random_below(2);
+		proof = solve_directly(&request, false, &by_formula);
+		assert_int_equal(solve_directly(&request, true, &by_bound), proof);
+		assert_false(by_formula);
+		found += proof == MUSTER_PROOF_FOUND;
+		bounded += by_bound;
+		muster_topology_free(topology);
+	}
+	assert_true(found > 5 && bounded > 5);
 }
 
 static enum muster_proof solve_conditions(const char *spec, const char *text, char *why)
@@ -423,6 +481,7 @@ int main(void)
 		cmocka_unit_test(the_frontier_of_an_allgather_is_known),
 		cmocka_unit_test(what_was_solved_is_kept),
 		cmocka_unit_test(what_combines_is_solved_directly),
+		cmocka_unit_test(bounds_of_what_combines_agree_with_the_formula),
 		cmocka_unit_test(conditions_of_a_file_are_solved),
 		cmocka_unit_test(wrong_solutions_are_refused),
 	};

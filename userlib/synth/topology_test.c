@@ -205,6 +205,18 @@ static void wrong_names_and_sizes_are_refused(void **state)
 			fail_msg("%s was taken", specs[i]);
 }
 
+static void assert_is_whole(const struct muster_topology *topology)
+{
+	for (uint32_t i = 0; i < topology->nr_links; i++) {
+		assert_in_range(topology->links[i].from, 0, topology->nodes - 1);
+		assert_in_range(topology->links[i].to, 0, topology->nodes - 1);
+		assert_int_not_equal(topology->links[i].from, topology->links[i].to);
+	}
+	for (uint32_t i = 0; i < topology->nr_limits; i++)
+		for (uint32_t j = 0; j < topology->limits[i].nr_links; j++)
+			assert_in_range(topology->limits[i].links[j], 0, topology->nr_links - 1);
+}
+
 /* Bytes of a good text changed at random: read or refused, with a line; never more. */
 static void spoiled_text_is_read_or_refused(void **state)
 {
@@ -224,10 +236,13 @@ static void spoiled_text_is_read_or_refused(void **state)
 			spoiled[(seed >> 33) % (sizeof(text) - 1)] =
 				bytes[(seed >> 50) % (sizeof(bytes) - 1)];
 		}
-		if (!read_text(spoiled, &topology, why, sizeof(why)))
-			muster_topology_free(topology);
-		else if (strncmp(why, "line ", 5))
-			fail_msg("\"%s\" gave \"%s\"", spoiled, why);
+		if (read_text(spoiled, &topology, why, sizeof(why))) {
+			if (strncmp(why, "line ", 5))
+				fail_msg("\"%s\" gave \"%s\"", spoiled, why);
+			continue;
+		}
+		assert_is_whole(topology);
+		muster_topology_free(topology);
 	}
 }
 
