@@ -1,26 +1,68 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # The pictures of bench-bump.sh, after figures 2 and 3 of the paper.
-set terminal pngcairo size 900, 500
-set key left top
 set grid
-
-set output dir."/latency.png"
-set title "Allreduce of 8 bytes on network namespaces of one machine"
 set xlabel "hosts"
 set ylabel "microseconds"
-set logscale y
-set yrange [1:*]
-pick(what, column) = sprintf("< awk '$1 == \"%s\" && $3 == 8 { print $2, $%d }' %s/latency.dat", what, column, dir)
-plot pick("mpi", 5) using 1:2 with linespoints title "Open MPI, TCP: median", \
-     pick("mpi", 4) using 1:2 with linespoints title "Open MPI, TCP: mean", \
-     pick("bump", 5) using 1:2 with linespoints title "bump: median", \
-     pick("bump", 4) using 1:2 with linespoints title "bump: mean"
-
-set output dir."/model.png"
-set title "Allreduce of 8 bytes by bumps, modelled"
 set logscale x 2
-plot dir."/model.dat" using 1:2 with linespoints title "1 GbE, ring", \
-     "" using 1:5 with linespoints title "1 GbE, torus", \
-     "" using 1:3 with linespoints title "1 GbE, tree", \
-     "" using 1:4 with linespoints title "1 GbE, recursive doubling", \
-     "" using 1:8 with linespoints title "10 GbE, recursive doubling"
+set style line 1 lc rgb "#b03030" lw 2 pt 7 ps 1.2
+set style line 2 lc rgb "#b03030" lw 1 pt 6 ps 1.2 dt 2
+set style line 3 lc rgb "#2050a0" lw 2 pt 5 ps 1.2
+set style line 4 lc rgb "#2050a0" lw 1 pt 4 ps 1.2 dt 2
+set style line 5 lc rgb "#308030" lw 2 pt 9 ps 1.2
+set style line 6 lc rgb "#a06000" lw 2 pt 11 ps 1.2
+
+# ---- as it was, on this machine: four sizes ----
+
+set terminal pngcairo size 1000, 800
+set output dir."/latency.png"
+set logscale y
+set yrange [1:1e6]	# room for the key
+set xrange [1.8:9]
+set xtics (2, 4, 8)
+set key left top
+pick(what, bytes, column) = sprintf("< awk '$1 == \"%s\" && $3 == %s { print $2, $%d }' %s/latency.dat", \
+				    what, bytes, column, dir)
+set multiplot layout 2, 2 title "Allreduce between network namespaces of one machine, wall clock"
+do for [bytes in "8 128 32 256"] {
+	set title bytes." bytes"
+	plot pick("mpi", bytes, 4) using 1:2 with linespoints ls 1 title "Open MPI, TCP: mean", \
+	     pick("mpi", bytes, 6) using 1:2 with linespoints ls 2 title "minimum", \
+	     pick("bump", bytes, 4) using 1:2 with linespoints ls 3 title "bump: mean", \
+	     pick("bump", bytes, 6) using 1:2 with linespoints ls 4 title "minimum"
+}
+unset multiplot
+
+# ---- modelled, hosts take no time: growth ----
+
+set terminal pngcairo size 900, 500
+set output dir."/model.png"
+set title "Allreduce of 8 bytes by bumps, modelled; hosts take no time"
+set xrange [*:*]
+set yrange [1:*]
+set xtics auto
+set key outside right top
+plot dir."/model.dat" using 1:2 with linespoints ls 1 title "1 GbE, ring", \
+     "" using 1:5 with linespoints ls 6 title "1 GbE, torus", \
+     "" using 1:3 with linespoints ls 5 title "1 GbE, tree", \
+     "" using 1:4 with linespoints ls 3 title "1 GbE, doubling", \
+     "" using 1:8 with linespoints ls 4 title "10 GbE, doubling"
+
+# ---- modelled, hosts take time: bumps beside software ----
+
+set terminal pngcairo size 1000, 450
+set output dir."/spread.png"
+unset logscale y
+set yrange [0:*]
+set key inside left top
+set multiplot layout 1, 2 title "Allreduce of 8 bytes, modelled; hosts take time, and sometimes more"
+set title "1 GbE, 10 us through a host"
+plot dir."/spread.dat" using 1:5 with linespoints ls 1 title "software: mean", \
+     "" using 1:6 with linespoints ls 2 title "minimum", \
+     "" using 1:2 with linespoints ls 3 title "bumps: mean", \
+     "" using 1:3 with linespoints ls 4 title "minimum"
+set title "10 GbE, 3 us through a host"
+plot dir."/spread.dat" using 1:11 with linespoints ls 1 title "software: mean", \
+     "" using 1:12 with linespoints ls 2 title "minimum", \
+     "" using 1:8 with linespoints ls 3 title "bumps: mean", \
+     "" using 1:9 with linespoints ls 4 title "minimum"
+unset multiplot

@@ -173,13 +173,15 @@ traffic() {
 
 model() {
 	"$build/selftests/bump_model" 8 >"$out/model.dat"
-	cat "$out/model.dat"
+	"$build/selftests/bump_model" --spread 8 >"$out/spread.dat"
+	cat "$out/model.dat" "$out/spread.dat"
 }
 
-for part in ${*:-model latency solver traffic}; do
+[ $# -gt 0 ] || set -- model latency solver traffic
+for part; do
 	$part
 done
-if [ -f "$out/latency.dat" ] && [ -f "$out/model.dat" ]; then
+if [ -f "$out/latency.dat" ] && [ -f "$out/spread.dat" ]; then
 	gnuplot -e "dir='$out'" "$home/bench-bump.gp"
-	say "pictures: $out/latency.png $out/model.png"
+	say "pictures: $out/latency.png $out/model.png $out/spread.png"
 fi
