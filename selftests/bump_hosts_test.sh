@@ -50,14 +50,6 @@ file() {
 }
 check "joined as a file says" file
 
-library() {
-	for wire in ring unix udp; do
-		MUSTER_WIRE=$wire "$run" --bump -n 3 "$MUSTER_BUILD/selftests/ranks" bits >out
-		grep -q 'digest [0-9a-f]' out
-	done
-}
-check "programs with the library meet across hosts, on all wires" library
-
 # Ranks that compute while rank 0 and rank 1 also talk to each other.
 traffic() {
 	cat >both.sh <<-'END'
@@ -138,7 +130,7 @@ cat >tunnel.sh <<'END'
 END
 
 tunnel() {
-	timeout 60 unshare -n sh tunnel.sh "$MUSTER_BUILD/tools/muster-bumpd" "$hosts" \
+	unshare -n sh tunnel.sh "$MUSTER_BUILD/tools/muster-bumpd" "$hosts" \
 		"$tap_home/bump_traffic.py" >out
 	cat out
 	grep -q 'operations right' out
@@ -146,7 +138,8 @@ tunnel() {
 	for h in 0 1; do
 		tail -n 1 bump.$h | python3 -c 'import json, sys
 counters = json.load(sys.stdin)
-assert counters["schema"] == "muster/1" and counters["operations"] == counters["responses"]
+assert counters["schema"] == "muster/1", counters
+assert 0 <= counters["responses"] - counters["operations"] <= counters["repeated"], counters
 assert counters["operations"] > 700 and counters["passed_bytes"] > 16 << 20, counters'
 	done
 }
@@ -180,11 +173,11 @@ named() {
 
 host_dies() {
 	cat >victim.sh <<-'END'
-		[ "$MUSTER_RANK" != 2 ] || { "$1" sum 1 & sleep 0.5; kill -9 $! $$; }
-		exec "$1" sum 60
+		[ "$MUSTER_RANK" != 2 ] || { "$1" sum 3600 & sleep 0.5; kill -9 $! $$; }
+		exec "$1" sum 3600
 	END
 	export BUMP_DEADLINE=2
-	fails timeout 60 "$run" --bump -n 4 sh victim.sh "$hosts" >out 2>err
+	fails "$run" --bump -n 4 sh victim.sh "$hosts" >out 2>err
 	named
 }
 check "a host that dies: the others are told" host_dies
@@ -208,7 +201,7 @@ start_ranks() {
 
 bump_dies() {
 	export BUMP_DEADLINE=2
-	start_ranks 60
+	start_ranks 3600
 	kill -9 "$(bump 1 "$key")"
 	fails wait $runner
 	named
@@ -216,15 +209,22 @@ bump_dies() {
 }
 check "a bump that dies: all ranks are told" bump_dies
 
+# The runner may have lost patience before, and taken the hosts away.
+again_or_over() {
+	grep -q ready log || gone $again || gone $runner
+}
+
 bump_restarts() {
-	export BUMP_DEADLINE=3
-	start_ranks 3
+	export BUMP_DEADLINE=3 BUMP_ENOUGH="$PWD/enough"
+	start_ranks 3600
 	victim=$(bump 1 "$key")
 	other=$(bump 0 "$key")
 	tr '\0' '\n' <"/proc/$victim/cmdline" >command
 	kill -9 "$victim"
 	xargs -d '\n' nsenter --net="/proc/$other/ns/net" <command >log 2>&1 &
-	within 10 grep -q ready log
+	again=$!
+	within 60 again_or_over
+	touch enough
 	status=0
 	wait $runner || status=$?
 	echo "status $status"
@@ -243,7 +243,7 @@ all_gone() {
 
 nothing_left() {
 	devices=$(ls /sys/class/net)
-	start_ranks 60
+	start_ranks 3600
 	pids=$(sed -n 's/.*pid //p' out)
 	bumps=$(for e in 0 1 2; do bump $e "$key"; done)
 	same 6 "$(echo $pids $bumps | wc -w)"

@@ -28,7 +28,8 @@ all_collectives() {
 check "all collectives, both paths, with the same bits and right results" all_collectives
 
 types_and_ops() {
-	for pair in f32:sum f64:min i32:max i64:band u64:bor i8:sum u32:lxor i64:bxor i32:land; do
+	for pair in f32:sum f64:min i32:max i64:band u64:bor i8:sum u32:lxor i64:bxor i32:land u16:prod f16:sum \
+		bf16:prod c32:prod c64:sum f64_i32:minloc i16_i32:maxloc; do
 		"$run" -n 3 --no-prefix "$perf" -c -D 0.01 -m 64:1K -t ${pair%:*} -o ${pair#*:} \
 			allreduce reduce -r 2 >out
 		same 10 "$(grep -c 'equal  *pass' out)"

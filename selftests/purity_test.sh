@@ -24,7 +24,7 @@ bump=$MUSTER_BUILD/qemu-device/bump
 check "the bump calls none either, and knows of the engine only its arithmetic" \
 	pure "$bump"/bump.o "$bump"/cfe.o "$bump"/cipe.o "$bump"/cycles.o "$bump"/frame.o "$bump"/group.o \
 	"$bump"/operation.o "$bump"/program.o "$bump"/queues.o "$bump"/repair.o \
-	"$MUSTER_BUILD"/qemu-device/engine/arith.o
+	"$MUSTER_BUILD"/qemu-device/engine/arith*s.o "$MUSTER_BUILD"/qemu-device/engine/arith.o
 
 layouts() {
 	for header in "$tap_home"/../uapi/muster_*.h "$tap_home"/../uapi/rdma/*.h "$tap_home"/../userlib/muster.h \

@@ -33,9 +33,10 @@ static const char help[] =
 	"  -i, --iterations=N      at most so many samples by size and path (10000)\n"
 	"  -x, --warmup=N          at most so many operations before them (20)\n"
 	"  -D, --seconds=S         at most so long by size (1)\n"
-	"  -t, --type=TYPE         f32, f64 (default), i32, i64, u32, u64, i8\n"
-	"  -o, --op=OP             sum (default), min, max; for integers also band,\n"
-	"                          bor, bxor, land, lor, lxor\n"
+	"  -t, --type=TYPE         f64 (default), f32, f16, bf16, i8 to i64, u8 to u64, c32, c64,\n"
+	"                          f32_i32, f64_i32, i16_i32, i32_i32, i64_i32\n"
+	"  -o, --op=OP             sum (default), prod, min, max; for integers also band,\n"
+	"                          bor, bxor, land, lor, lxor; for pairs minloc, maxloc\n"
 	"  -r, --root=RANK         of reduce and broadcast (0)\n"
 	"  -p, --path=PATH         nic, host or both (default)\n"
 	"  -b, --buffers=WHOSE     muster: by muster_alloc() (default); malloc\n"
@@ -205,12 +206,12 @@ static void parse_option(int key, struct perf_options *options)
 	case 't':
 		options->type = perf_type_read(optarg);
 		if (!options->type)
-			usage_error("-t is f32, f64, i32, i64, u32, u64 or i8, not", optarg);
+			usage_error("-t is a type as in --help, not", optarg);
 		break;
 	case 'o':
 		options->op = perf_op_read(optarg);
 		if (!options->op)
-			usage_error("-o is sum, min, max, band, bor, bxor, land, lor or lxor, not", optarg);
+			usage_error("-o is an operation as in --help, not", optarg);
 		break;
 	case 'r':
 		options->root = (uint32_t)parse_number(optarg, 0, UINT32_MAX,

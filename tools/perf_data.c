@@ -15,13 +15,14 @@ struct word {
 	const char *name;
 	int value;
 	size_t bytes;
+	enum muster_kind kind;
 };
 
-#define TYPE(name, number, word, bytes, ...) { word, MUSTER_##name, bytes },
-#define OP(name, number, word) { word, MUSTER_##name, 0 },
+#define TYPE(name, number, word, bytes, kind) { word, MUSTER_##name, bytes, MUSTER_KIND_##kind },
+#define OP(name, number, word, ...) { word, MUSTER_##name, 0, 0 },
 
-static const struct word types[] = { MUSTER_DTYPES(TYPE) { NULL, 0, 0 } };
-static const struct word ops[] = { MUSTER_REDOPS(OP) { NULL, 0, 0 } };
+static const struct word types[] = { MUSTER_DTYPES(TYPE) { NULL, 0, 0, 0 } };
+static const struct word ops[] = { MUSTER_REDOPS(OP) { NULL, 0, 0, 0 } };
 
 static int word_read(const struct word *word, const char *name)
 {
@@ -66,22 +67,66 @@ size_t perf_type_bytes(enum muster_type type)
 	return word->bytes;
 }
 
-static void put_float(enum muster_type type, void *data, uint64_t i, double value)
+static enum muster_kind kind_of(enum muster_type type)
 {
-	if (type == MUSTER_F32)
-		((float *)data)[i] = (float)value;
+	return types[type - 1].kind;
+}
+
+/* The 16 bits of a whole number that has few enough to be exact in them. */
+static uint16_t half_of(enum muster_type type, uint32_t value)
+{
+	int fraction = type == MUSTER_F16 ? 10 : 7, bias = type == MUSTER_F16 ? 15 : 127;
+	int exponent = value ? 31 - __builtin_clz(value) : -bias;
+
+	if (!value)
+		return 0;
+	return (uint16_t)(((uint64_t)value << fraction >> exponent) +
+			  ((uint64_t)(exponent + bias - 1) << fraction));
+}
+
+/* A real number, of a complex one the real part. */
+static void put_real(size_t bytes, char *at, double value)
+{
+	float single = (float)value;
+
+	memcpy(at, bytes == 4 ? (void *)&single : (void *)&value, bytes);
+}
+
+/* Of a pair, the index says which rank. */
+static void put_pair(enum muster_type type, char *at, int64_t value, uint32_t rank)
+{
+	size_t lane = perf_type_bytes(type) / 2;
+
+	if (type == MUSTER_F32_I32 || type == MUSTER_F64_I32)
+		put_real(lane, at, (double)value);
 	else
-		((double *)data)[i] = value;
+		memcpy(at, &value, type == MUSTER_I16_I32 ? 2 : lane);
+	memcpy(at + lane, &rank, sizeof(rank));
 }
 
-static void put_integer(enum muster_type type, void *data, uint64_t i, uint64_t value)
+static void put_whole(enum muster_type type, void *data, uint64_t i, int64_t value, uint32_t rank)
 {
-	memcpy((char *)data + i * perf_type_bytes(type), &value, perf_type_bytes(type));
-}
+	size_t bytes = perf_type_bytes(type);
+	char *at = (char *)data + i * bytes;
+	uint16_t half = half_of(type, (uint32_t)value);
 
-static bool is_float(enum muster_type type)
-{
-	return type == MUSTER_F32 || type == MUSTER_F64;
+	memset(at, 0, bytes);
+	switch (kind_of(type)) {
+	case MUSTER_KIND_FLOAT:
+		put_real(bytes, at, (double)value);
+		break;
+	case MUSTER_KIND_COMPLEX:
+		put_real(bytes / 2, at, (double)value);
+		break;
+	case MUSTER_KIND_HALF:
+		memcpy(at, &half, bytes);
+		break;
+	case MUSTER_KIND_PAIR:
+		put_pair(type, at, value, rank);
+		break;
+	default:
+		memcpy(at, &value, bytes);
+	}
 }
 
 /* The splitmix64 step: 64 bits that look random, the same everywhere. */
@@ -93,17 +138,25 @@ static uint64_t mix(uint64_t value)
 	return value ^ value >> 31;
 }
 
+/* Which bits of a random word there are if real numbers of 16, 32 or 64 bits in it are below 2. */
+#define BELOW_2 0xbfffbfffbfffbfff
+
 void perf_fill(const struct perf *perf, void *data, uint64_t bytes)
 {
 	enum muster_type type = perf->options->type;
 
 	for (uint64_t i = 0; i < bytes / perf_type_bytes(type); i++) {
 		uint64_t bits = mix((uint64_t)perf->rank << 40 ^ i);
+		uint64_t small[2] = { bits & BELOW_2, mix(bits) & BELOW_2 };
+		char *at = (char *)data + i * perf_type_bytes(type);
 
-		if (is_float(type))
-			put_float(type, data, i, ldexp((double)(int64_t)bits, (int)(bits & 31) - 80));
+		if (kind_of(type) == MUSTER_KIND_FLOAT)
+			put_real(perf_type_bytes(type), at,
+				 ldexp((double)(int64_t)bits, (int)(bits & 31) - 80));
+		else if (kind_of(type) & MUSTER_KINDS_INTEGER)
+			memcpy(at, &bits, perf_type_bytes(type));
 		else
-			put_integer(type, data, i, bits);
+			memcpy(at, small, perf_type_bytes(type));
 	}
 }
 
@@ -116,22 +169,20 @@ void perf_fill_simple(const struct perf *perf, void *data, uint64_t bytes)
 {
 	enum muster_type type = perf->options->type;
 
-	for (uint64_t i = 0; i < bytes / perf_type_bytes(type); i++) {
-		int64_t value = simple_value(perf->rank, i);
-
-		if (is_float(type))
-			put_float(type, data, i, (double)value);
-		else
-			put_integer(type, data, i, (uint64_t)value);
-	}
+	for (uint64_t i = 0; i < bytes / perf_type_bytes(type); i++)
+		put_whole(type, data, i, simple_value(perf->rank, i), perf->rank);
 }
 
 static int64_t combine(enum muster_op op, int64_t a, int64_t b)
 {
 	switch (op) {
+	case MUSTER_PROD:
+		return (int64_t)((uint64_t)a * (uint64_t)b);
 	case MUSTER_MIN:
+	case MUSTER_MINLOC:
 		return a < b ? a : b;
 	case MUSTER_MAX:
+	case MUSTER_MAXLOC:
 		return a > b ? a : b;
 	case MUSTER_BAND:
 		return a & b;
@@ -150,14 +201,19 @@ static int64_t combine(enum muster_op op, int64_t a, int64_t b)
 	}
 }
 
-static int64_t right_value(const struct perf *perf, enum perf_collective collective, uint64_t i)
+/* And which is the first rank that has it, of those that count. */
+static int64_t right_value(const struct perf *perf, enum perf_collective collective, uint64_t i,
+			   uint32_t *first)
 {
 	int64_t value = simple_value(0, i);
 
+	*first = collective == PERF_BROADCAST ? perf->options->root : 0;
 	if (collective == PERF_BROADCAST)
-		return simple_value(perf->options->root, i);
+		return simple_value(*first, i);
 	for (uint32_t rank = 1; rank < perf->size; rank++)
 		value = combine(perf->options->op, value, simple_value(rank, i));
+	while (*first < perf->size - 1 && simple_value(*first, i) != value)
+		++*first;
 	return value;
 }
 
@@ -166,18 +222,16 @@ bool perf_is_right(const struct perf *perf, enum perf_collective collective, con
 {
 	enum muster_type type = perf->options->type;
 	size_t each = perf_type_bytes(type);
-	uint64_t right = 0;
+	uint64_t right[2];
+	uint32_t first;
 
 	if (collective == PERF_REDUCE && perf->rank != perf->options->root)
 		return true;
 	for (uint64_t i = 0; i < bytes / each; i++) {
-		int64_t value = right_value(perf, collective, i);
+		int64_t value = right_value(perf, collective, i, &first);
 
-		if (is_float(type))
-			put_float(type, &right, 0, (double)value);
-		else
-			put_integer(type, &right, 0, (uint64_t)value);
-		if (memcmp((const char *)data + i * each, &right, each))
+		put_whole(type, right, 0, value, first);
+		if (memcmp((const char *)data + i * each, right, each))
 			return false;
 	}
 	return true;

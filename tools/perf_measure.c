@@ -36,12 +36,12 @@ void perf_path_choose(const struct perf *perf, enum perf_path path)
 
 static void make_sure_of_path(const struct perf *perf, enum perf_path path)
 {
-	static const char *const names[] = { "none", "host", "NIC", "switch" };
-	enum muster_path wanted = path == PERF_NIC ? MUSTER_PATH_NIC : MUSTER_PATH_HOST;
+	static const char *const names[] = { "none", "host", "NIC", "switch", "bump" };
+	bool offloaded = path == PERF_NIC;
 	struct muster_op_info info;
 
 	muster_comm_last(perf->world, &info);
-	if (info.path != wanted && info.path != MUSTER_PATH_NONE)
+	if (offloaded == (info.path == MUSTER_PATH_HOST) && info.path != MUSTER_PATH_NONE)
 		perf_die("asked for the %s path, but the operation took %s: %s",
 			 perf_path_names[path], names[info.path], info.why);
 }

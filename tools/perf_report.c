@@ -122,7 +122,7 @@ static double ratio(const struct perf_result *result)
 /* Which path it was and why, whenever that changes. */
 static void print_reasons(const struct perf *perf, const struct perf_result *result)
 {
-	static const char *const names[] = { "none", "host", "nic", "switch" };
+	static const char *const names[] = { "none", "host", "nic", "switch", "bump" };
 	static char last[PERF_PATHS][256];
 
 	for (enum perf_path path = 0; path < PERF_PATHS; path++) {

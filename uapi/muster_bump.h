@@ -78,7 +78,7 @@ struct muster_bump_header {
 	__u8 operation;		/* enum muster_bump_operation */
 	__u8 algorithm;		/* enum muster_bump_algorithm */
 	__u8 type;		/* enum muster_dtype: i32, u32 or f64; a barrier: 0 */
-	__u8 redop;		/* enum muster_redop; a barrier: 0 */
+	__u8 redop;		/* enum muster_redop, sum to lxor; a barrier: 0 */
 	__le16 count;		/* elements; a barrier: 0 */
 	__le16 root;		/* rank; 0 but for reduce */
 	__le16 hosts;		/* members: elements first, first + stride, ... */

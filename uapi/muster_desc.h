@@ -64,31 +64,61 @@ enum muster_desc_kind {
 #define MUSTER_DESC_KEEP		0x0800	/* CH: keep the program; run it again by START */
 #define MUSTER_DESC_FLAGS		0x0bff	/* all that this version takes; the others are refused */
 
+/* What elements are; an operation is defined for some of these kinds. */
+enum muster_kind {
+	MUSTER_KIND_INT = 1,		/* two's complement */
+	MUSTER_KIND_UINT = 2,
+	MUSTER_KIND_FLOAT = 4,		/* 32 and 64 bits: IEEE 754 */
+	MUSTER_KIND_HALF = 8,		/* 16 bits: IEEE 754's, or the upper half of an f32 */
+	MUSTER_KIND_COMPLEX = 16,	/* real part, imaginary part */
+	MUSTER_KIND_PAIR = 32,		/* a value, and an index of 32 bits; as structures of C */
+	MUSTER_KINDS_INTEGER = MUSTER_KIND_INT | MUSTER_KIND_UINT,
+	MUSTER_KINDS_ORDERED = MUSTER_KINDS_INTEGER | MUSTER_KIND_FLOAT | MUSTER_KIND_HALF,
+	MUSTER_KINDS_NUMBER = MUSTER_KINDS_ORDERED | MUSTER_KIND_COMPLEX,
+	MUSTER_KINDS_ALL = MUSTER_KINDS_NUMBER | MUSTER_KIND_PAIR,
+};
+
 /*
  * Element types, a line each: MUSTER_DTYPE_*, its number, its name, the bytes of an
- * element, and whether it is a floating point type. Whoever needs a list of them
+ * element (a power of two), and its kind, MUSTER_KIND_*. Whoever needs a list of them
  * makes it from this one. Arithmetic rules: Documentation/arithmetic.md
  */
-#define MUSTER_DTYPES(type)	\
-	type(F32, 1, "f32", 4, 1) \
-	type(F64, 2, "f64", 8, 1) \
-	type(I32, 3, "i32", 4, 0) \
-	type(I64, 4, "i64", 8, 0) \
-	type(U64, 5, "u64", 8, 0) \
-	type(I8, 6, "i8", 1, 0)	\
-	type(U32, 7, "u32", 4, 0)
+#define MUSTER_DTYPES(type)			\
+	type(F32, 1, "f32", 4, FLOAT)		\
+	type(F64, 2, "f64", 8, FLOAT)		\
+	type(I32, 3, "i32", 4, INT)		\
+	type(I64, 4, "i64", 8, INT)		\
+	type(U64, 5, "u64", 8, UINT)		\
+	type(I8, 6, "i8", 1, INT)		\
+	type(U32, 7, "u32", 4, UINT)		\
+	type(U8, 8, "u8", 1, UINT)		\
+	type(I16, 9, "i16", 2, INT)		\
+	type(U16, 10, "u16", 2, UINT)		\
+	type(F16, 11, "f16", 2, HALF)		\
+	type(BF16, 12, "bf16", 2, HALF)		\
+	type(C32, 13, "c32", 8, COMPLEX)	\
+	type(C64, 14, "c64", 16, COMPLEX)	\
+	type(F32_I32, 15, "f32_i32", 8, PAIR)	\
+	type(F64_I32, 16, "f64_i32", 16, PAIR)	\
+	type(I16_I32, 17, "i16_i32", 8, PAIR)	\
+	type(I32_I32, 18, "i32_i32", 8, PAIR)	\
+	type(I64_I32, 19, "i64_i32", 16, PAIR)
 
-/* Operations, a line each: MUSTER_REDOP_*, its number, its name. */
-#define MUSTER_REDOPS(op)	\
-	op(SUM, 1, "sum")	\
-	op(MIN, 2, "min")	\
-	op(MAX, 3, "max")	\
-	op(BAND, 4, "band")	\
-	op(BOR, 5, "bor")	\
-	op(BXOR, 6, "bxor")	\
-	op(LAND, 7, "land")	\
-	op(LOR, 8, "lor")	\
-	op(LXOR, 9, "lxor")
+/* Operations, a line each: MUSTER_REDOP_*, its number, its name, kinds that it is defined for. */
+#define MUSTER_REDOPS(op)					\
+	op(SUM, 1, "sum", MUSTER_KINDS_NUMBER)			\
+	op(MIN, 2, "min", MUSTER_KINDS_ORDERED)			\
+	op(MAX, 3, "max", MUSTER_KINDS_ORDERED)			\
+	op(BAND, 4, "band", MUSTER_KINDS_INTEGER)		\
+	op(BOR, 5, "bor", MUSTER_KINDS_INTEGER)			\
+	op(BXOR, 6, "bxor", MUSTER_KINDS_INTEGER)		\
+	op(LAND, 7, "land", MUSTER_KINDS_INTEGER)		\
+	op(LOR, 8, "lor", MUSTER_KINDS_INTEGER)			\
+	op(LXOR, 9, "lxor", MUSTER_KINDS_INTEGER)		\
+	op(PROD, 10, "prod", MUSTER_KINDS_NUMBER)		\
+	op(MINLOC, 11, "minloc", MUSTER_KIND_PAIR)		\
+	op(MAXLOC, 12, "maxloc", MUSTER_KIND_PAIR)		\
+	op(REPLACE, 13, "replace", MUSTER_KINDS_ALL)
 
 #define MUSTER_DTYPE_ENUM(name, number, ...) MUSTER_DTYPE_##name = number,
 #define MUSTER_REDOP_ENUM(name, number, ...) MUSTER_REDOP_##name = number,

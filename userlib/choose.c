@@ -20,6 +20,19 @@ struct path {
 	int (*run)(struct muster_request *request);
 };
 
+/* ---- bump ------------------------------------------------------------------------------ */
+
+static int bump_available(struct muster_comm *comm, struct muster_entry *entry, const char **why)
+{
+	bool off = comm->offload == MUSTER_OFFLOAD_OFF;
+
+	entry->no_bump = off ? NULL : muster_bump_cannot(comm, entry);
+	if (off || entry->no_bump)
+		return 0;
+	*why = muster_bump_why(comm, entry);
+	return 1;
+}
+
 /* ---- NIC ------------------------------------------------------------------------------- */
 
 static int nic_available(struct muster_comm *comm, struct muster_entry *entry, const char **why)
@@ -68,6 +81,7 @@ static int host_run(struct muster_request *request)
 /* ---- the table --------------------------------------------------------------------------- */
 
 static const struct path paths[] = {
+	{ MUSTER_PATH_BUMP, bump_available, muster_bump_advance },
 	{ MUSTER_PATH_NIC, nic_available, nic_run },
 	{ MUSTER_PATH_HOST, host_available, host_run },
 };

@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "arith.h"
 #include "internal.h"
@@ -25,16 +26,34 @@ static int type_check(struct muster_comm *comm, struct muster_call *call)
 	return 0;
 }
 
+/* Names of the operations that a type has, as in a list. */
+static const char *ops_of(uint8_t type, char *words, size_t len)
+{
+	size_t at = 0;
+
+	for (uint8_t op = 1; op <= MUSTER_REDOP_LAST; op++)
+		if (muster_arith_supported(type, op) && muster_arith_exchanges(op) && at < len)
+			at += (size_t)snprintf(words + at, len - at, "%s%s", at ? ", " : "",
+					       muster_op_name(op));
+	return words;
+}
+
 static int op_check(struct muster_comm *comm, const struct muster_call *call)
 {
+	char words[128];
+
 	if (!call->op || call->op > MUSTER_REDOP_LAST)
 		return muster_fail(comm->job, -EINVAL, "%s: there is no operation %u",
 				   muster_coll_name(call->coll), call->op);
+	if (!muster_arith_exchanges((uint8_t)call->op))
+		return muster_fail(comm->job, -EINVAL, "%s: %s depends on the order of the ranks' contributions, and none is promised",
+				   muster_coll_name(call->coll), muster_op_name(call->op));
 	if (muster_arith_supported((uint8_t)call->type, (uint8_t)call->op))
 		return 0;
-	return muster_fail(comm->job, -EINVAL, "%s: %s is not defined for %s; only sum, min and max are",
+	return muster_fail(comm->job, -EINVAL, "%s: %s is not defined for %s, which has %s",
 			   muster_coll_name(call->coll), muster_op_name(call->op),
-			   muster_type_name(call->type));
+			   muster_type_name(call->type),
+			   ops_of((uint8_t)call->type, words, sizeof(words)));
 }
 
 static int root_check(struct muster_comm *comm, const struct muster_call *call)

@@ -55,15 +55,20 @@ static void test_unknown_types_and_operations_are_refused(void **state)
 {
 	(void)state;
 	refused(allreduce(in, out, 1, 0, MUSTER_SUM), -EINVAL, "no element type 0");
-	refused(allreduce(in, out, 1, 8, MUSTER_SUM), -EINVAL, "no element type 8");
+	refused(allreduce(in, out, 1, MUSTER_I64_I32 + 1, MUSTER_SUM), -EINVAL,
+		"no element type 20");
 	refused(allreduce(in, out, 1, 256 + MUSTER_I32, MUSTER_SUM), -EINVAL,
 		"no element type 259");
 	refused(allreduce(in, out, 1, -1, MUSTER_SUM), -EINVAL, "no element type");
 	refused(allreduce(in, out, 1, MUSTER_I32, 0), -EINVAL, "no operation 0");
-	refused(allreduce(in, out, 1, MUSTER_I32, 10), -EINVAL, "no operation 10");
+	refused(allreduce(in, out, 1, MUSTER_I32, MUSTER_REPLACE + 1), -EINVAL, "no operation 14");
 	refused(allreduce(in, out, 1, MUSTER_I32, 256 + 1), -EINVAL, "no operation 257");
 	refused(allreduce(in, out, 1, MUSTER_F64, MUSTER_BAND), -EINVAL,
-		"allreduce: band is not defined for f64");
+		"allreduce: band is not defined for f64, which has sum, min, max, prod");
+	refused(allreduce(in, out, 1, MUSTER_F64_I32, MUSTER_SUM), -EINVAL,
+		"sum is not defined for f64_i32, which has minloc, maxloc");
+	refused(allreduce(in, out, 1, MUSTER_I32, MUSTER_REPLACE), -EINVAL,
+		"replace depends on the order");
 	assert_unchanged();
 }
 

@@ -26,6 +26,7 @@ void muster_comm_fail(struct muster_comm *comm, int err, const char *format, ...
 	va_end(args);
 	muster_fail(comm->job, err, "%s", comm->why);
 	muster_host_cancel(comm);
+	muster_bump_cancel(comm);
 	comm->unposted = NULL;
 	while (comm->first)
 		muster_request_finish(comm->first, err);

@@ -16,7 +16,7 @@
 #include "schedule.h"
 
 enum muster_library_limit {
-	MUSTER_ABI = 2,			/* raised when older ranks cannot join any more */
+	MUSTER_ABI = 3,			/* raised when older ranks cannot join any more */
 	MUSTER_SENTENCE_MAX = 512,	/* bytes of an error's sentence */
 	MUSTER_CACHE_MAX = 64,		/* programs kept per communicator */
 	MUSTER_BOUNCE_SLOTS = MUSTER_SEQ_QUEUE_MAX, /* small operations at once, per communicator */
@@ -49,8 +49,12 @@ struct muster_settings {
 	char device[16];
 	char wire[16];
 	char schedule[256];	/* empty: the library chooses */
+	char bump[32];		/* IPv4 address and port; empty: there is none */
+	uint64_t bump_key;
+	uint16_t bump_hosts;	/* 0: as many as ranks */
+	uint8_t bump_local_rank;
+	uint8_t bump_local_ranks;
 	uint32_t offload;	/* enum muster_offload */
-	uint32_t reserved;
 	uint64_t deadline_us;
 	uint64_t late_us;	/* 0: wait for ever */
 };
@@ -104,6 +108,8 @@ struct muster {
 	struct muster_region *regions;	/* by address */
 	size_t nr_regions;
 	size_t max_regions;
+	struct muster_bump *bump;	/* NULL: there is none; */
+	char no_bump[MUSTER_WHY_MAX];	/* and why, if the environment names one */
 	struct muster_request *free_requests;
 	struct muster_request_block *blocks;
 	uint8_t payload[MUSTER_MTU];	/* of the packet at hand */
@@ -117,7 +123,7 @@ int muster_job_join(const struct muster_oob *oob, bool oob_owned, muster_dev_ope
 /* ---- exchange.c: what each rank tells all others ------------------------------ */
 
 enum muster_exchange_bytes {	/* of one rank at once; room for all is held */
-	MUSTER_EXCHANGE_JOIN = 320,
+	MUSTER_EXCHANGE_JOIN = 360,
 };
 
 /** muster_exchange_open() - room for pieces of that size, so that later nothing is missing. */
@@ -215,6 +221,7 @@ struct muster_entry {
 	struct muster_plan *plan;	/* host path; NULL until it is first used */
 	int no_program;			/* why there is none: -errno, 0: not tried yet */
 	char why[MUSTER_WHY_MAX];	/* and in words */
+	const char *no_bump;		/* why it is not the bump's; NULL or empty: nobody asks */
 };
 
 /** muster_entry_get() - find or make; holds a reference. */
@@ -298,6 +305,7 @@ struct muster_comm {
 
 	struct muster_channel *channel;	/* message.c; NULL: nothing was said */
 	struct muster_host *host;	/* host.c: the operation on the CPU */
+	struct muster_bump_run *bump;	/* bump.c: the operation there */
 };
 
 /** muster_comm_open_world() - the communicator of all; the first one. */
@@ -397,6 +405,8 @@ void muster_advance(struct muster_comm *comm);
 
 /* ---- progress.c --------------------------------------------------------------------------- */
 
+/** muster_now_us() - of a clock that only goes forward; a simulated world has its own. */
+uint64_t muster_now_us(const struct muster *job);
 /** muster_progress() - take what the device has; true when it had something. */
 bool muster_progress(struct muster *job);
 /** muster_device_empty() - all of it, and no more: nothing is left of a context that was closed. */
@@ -429,6 +439,29 @@ int muster_kept_post(struct muster_request *request);
 void muster_kept_release(struct muster_entry *entry);
 /** muster_kept_close() - of a communicator whose context is closed. */
 void muster_kept_close(struct muster_comm *comm);
+
+/* ---- bump.c: the path by the bump in the wire ----------------------------------------------- */
+
+/**
+ * muster_bump_open() - of a job whose world is open: see, with the others, whether it works.
+ * Return: 0: it does, or none is named; -errno, and job->no_bump says why.
+ */
+int muster_bump_open(struct muster *job);
+void muster_bump_close(struct muster *job);
+/** muster_bump_cannot() - why an operation is not for it, the same on every rank; NULL: it is. */
+const char *muster_bump_cannot(const struct muster_comm *comm, const struct muster_entry *entry);
+/** muster_bump_why() - what is to be said of an operation that took it. */
+const char *muster_bump_why(const struct muster_comm *comm, const struct muster_entry *entry);
+/** muster_bump_schedule() - and in which order it has combined. */
+const char *muster_bump_schedule(const struct muster_entry *entry);
+/** muster_bump_advance() - begin or go on with the oldest operation. Return: as run(). */
+int muster_bump_advance(struct muster_request *request);
+/** muster_bump_cancel() - forget the running operation, and tell the others. */
+void muster_bump_cancel(struct muster_comm *comm);
+/** muster_bump_progress() - take what it has said, ask again. Return: whether it had something. */
+bool muster_bump_progress(struct muster *job);
+/** muster_bump_wait() - if something runs there, sleep until it speaks, or a little. */
+bool muster_bump_wait(struct muster *job, uint64_t timeout_us);
 
 /* ---- host.c ----------------------------------------------------------------------------- */
 

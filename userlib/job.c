@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -77,6 +78,8 @@ static uint64_t settings_digest(const struct muster_settings *settings)
 							      sizeof(settings->device)) + 1);
 	digest = digest_add(digest, settings->wire, strnlen(settings->wire,
 							    sizeof(settings->wire)) + 1);
+	digest = digest_add(digest, settings->bump, strnlen(settings->bump,
+							    sizeof(settings->bump)) + 1);
 	digest = digest_add(digest, settings->schedule, strnlen(settings->schedule,
 								sizeof(settings->schedule)) + 1);
 	return digest_add(digest, &settings->offload, sizeof(settings->offload));
@@ -122,6 +125,8 @@ static int settings_compare(struct muster *job, const struct muster_settings *al
 			return differ(job, "MUSTER_DEVICE", all[0].device, r, all[r].device);
 		if (strncmp(all[r].wire, all[0].wire, sizeof(all[0].wire)))
 			return differ(job, "MUSTER_WIRE", all[0].wire, r, all[r].wire);
+		if (strncmp(all[r].bump, all[0].bump, sizeof(all[0].bump)))
+			return differ(job, "MUSTER_BUMP", all[0].bump, r, all[r].bump);
 		if (strncmp(all[r].schedule, all[0].schedule, sizeof(all[0].schedule)))
 			return differ(job, "MUSTER_SCHEDULE", all[0].schedule, r, all[r].schedule);
 		if (all[r].offload != all[0].offload)
@@ -197,22 +202,55 @@ static uint32_t spin_polls(uint32_t size)
 	return size > (uint32_t)cpus ? 0 : MUSTER_SPIN_POLLS;
 }
 
+/* What each says when its world is open. */
+struct opened {
+	int32_t status;
+	int32_t bump;		/* 0: its bump answers, or none is named */
+};
+
+/* One rank without its bump, and nobody uses it. */
+static void bump_agree(struct muster *job, const struct opened *all)
+{
+	uint32_t r = 0;
+
+	while (r < job->oob.size && !all[r].bump)
+		r++;
+	if (r == job->oob.size)
+		return;
+	muster_bump_close(job);
+	if (r != job->oob.rank)
+		snprintf(job->no_bump, sizeof(job->no_bump), "that of rank %u, at %s: %s", r,
+			 job->settings.bump, strerror(-muster_rank_errno(all[r].bump)));
+}
+
+static struct opened open_own(struct muster *job)
+{
+	struct opened mine = { .status = muster_pairs_open(job) };
+
+	if (!mine.status)
+		mine.status = muster_comm_open_world(job);
+	if (!mine.status)
+		mine.bump = muster_bump_open(job);
+	if (mine.bump && job->settings.offload == MUSTER_OFFLOAD_FORCE)
+		mine.status = muster_fail(job, mine.bump, "offload is forced, but %s", job->no_bump);
+	return mine;
+}
+
 /* Open at every rank before any goes on. */
 static int world_open(struct muster *job)
 {
-	int32_t mine = muster_pairs_open(job);
+	struct opened mine = open_own(job);
 	const void *said;
-	const int32_t *all;
-	int err;
+	const struct opened *all;
+	int err = muster_exchange(job, mine.status, &mine, sizeof(mine), &said);
 
-	if (!mine)
-		mine = muster_comm_open_world(job);
-	err = muster_exchange(job, mine, &mine, sizeof(mine), &said);
 	all = said;
 	for (uint32_t r = 0; r < job->oob.size && !err; r++)
-		if (all[r])
-			err = muster_fail(job, muster_rank_errno(all[r]), "rank %u could not open the world: %s; its own message says why",
-					  r, strerror(-muster_rank_errno(all[r])));
+		if (all[r].status)
+			err = muster_fail(job, muster_rank_errno(all[r].status), "rank %u could not open the world: %s; its own message says why",
+					  r, strerror(-muster_rank_errno(all[r].status)));
+	if (!err)
+		bump_agree(job, all);
 	if (err && job->world)
 		muster_comm_close(job->world);
 	return err;
@@ -275,6 +313,7 @@ static void job_free(struct muster *job)
 {
 	if (job->oob_owned)
 		muster_bootstrap_close(&job->oob);
+	muster_bump_close(job);
 	muster_pairs_close(job);
 	free(job->regions);
 	free(job->addresses);

@@ -139,7 +139,7 @@ static void test_ranks_of_another_version_or_size_are_refused(void **state)
 {
 	(void)state;
 	refused_lie(0, 0, 1, "rank 1 is not a libmuster process");
-	refused_lie(0, 4, 2, "rank 1 has libmuster ABI 0, this rank 2");
+	refused_lie(0, 4, 2, "rank 1 has libmuster ABI 1, this rank 3");
 	refused_lie(0, 8, 2, "in place 1 there is rank 3 of 2");
 	refused_lie(0, 12, 1, "in place 1 there is rank 1 of 3, expected is rank 1 of 2");
 	refused_lie(0, 16, 0xff, "rank 1 refused to start");

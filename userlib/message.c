@@ -223,7 +223,7 @@ void muster_channel_leave(struct muster_comm *comm)
 		struct peer *peer = &channel->peers[i];
 
 		peer->told_due = false;
-		peer->leave_due = peer->sent || peer->came;
+		peer->leave_due = peer->sent || peer->came || comm->bump;
 		channel->control_due |= peer->leave_due;
 	}
 	muster_comm_activate(comm);
@@ -411,7 +411,7 @@ static void leave_receive(struct muster_comm *comm, uint32_t member,
 	peer->left = true;
 	peer->place = control->about.value;
 	comm->channel->nr_left++;
-	if (comm->first && comm->first->path == MUSTER_PATH_HOST)
+	if (comm->first && comm->first->path != MUSTER_PATH_NIC)
 		muster_channel_left(comm, comm->first->number);
 }
 

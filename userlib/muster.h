@@ -34,18 +34,36 @@ enum muster_type {
 	MUSTER_U64 = 5,
 	MUSTER_I8 = 6,
 	MUSTER_U32 = 7,
+	MUSTER_U8 = 8,
+	MUSTER_I16 = 9,
+	MUSTER_U16 = 10,
+	MUSTER_F16 = 11,	/* IEEE 754 */
+	MUSTER_BF16 = 12,	/* the upper half of an f32 */
+	MUSTER_C32 = 13,	/* complex: two f32 */
+	MUSTER_C64 = 14,	/* complex: two f64 */
+	/* A value and an index, struct { VALUE value; int32_t index; } with C's padding. */
+	MUSTER_F32_I32 = 15,	/* 8 bytes */
+	MUSTER_F64_I32 = 16,	/* 16 bytes */
+	MUSTER_I16_I32 = 17,	/* 8 bytes */
+	MUSTER_I32_I32 = 18,	/* 8 bytes */
+	MUSTER_I64_I32 = 19,	/* 16 bytes */
 };
 
+/* Which is defined for what, and to which bits: Documentation/arithmetic.md. */
 enum muster_op {
-	MUSTER_SUM = 1,
-	MUSTER_MIN = 2,
+	MUSTER_SUM = 1,		/* of all types but pairs; integers wrap */
+	MUSTER_MIN = 2,		/* of integers and real numbers; a NaN is kept */
 	MUSTER_MAX = 3,
-	MUSTER_BAND = 4,	/* this and the following: integer types only */
+	MUSTER_BAND = 4,	/* this and the following five: integers only */
 	MUSTER_BOR = 5,
 	MUSTER_BXOR = 6,
 	MUSTER_LAND = 7,	/* logical: not zero is true; the result is 1 or 0 */
 	MUSTER_LOR = 8,
 	MUSTER_LXOR = 9,
+	MUSTER_PROD = 10,	/* as sum */
+	MUSTER_MINLOC = 11,	/* of pairs: the least value, and the lowest index that has it */
+	MUSTER_MAXLOC = 12,
+	MUSTER_REPLACE = 13,	/* what comes last; refused where no order is promised, as in a reduction */
 };
 
 enum muster_offload {
@@ -59,6 +77,7 @@ enum muster_path {
 	MUSTER_PATH_HOST = 1,
 	MUSTER_PATH_NIC = 2,
 	MUSTER_PATH_SWITCH = 3,
+	MUSTER_PATH_BUMP = 4,	/* the bump in the host's wire (MUSTER_BUMP) */
 };
 
 /*
@@ -81,7 +100,7 @@ struct muster_oob {
  * MUSTER_RANK and MUSTER_SIZE: this rank and how many there are.
  * MUSTER_RENDEZVOUS: where they meet; "unix:NAME", an abstract socket's name
  * (muster-run sets all three). MUSTER_DEVICE, MUSTER_WIRE, MUSTER_OFFLOAD,
- * MUSTER_SCHEDULE, MUSTER_DEADLINE: see muster(7). Blocks until all ranks are
+ * MUSTER_SCHEDULE, MUSTER_BUMP, MUSTER_DEADLINE: see muster(7). Blocks until all ranks are
  * there, at most the deadline (10 s); a process that is in another job already
  * goes on with that one's operations on another thread, or finishes them first.
  *

@@ -102,6 +102,7 @@ bool muster_progress(struct muster *job)
 	/* The end of a sequence is what somebody waits for; messages can wait. */
 	if (cqe.kind != MUSTER_CQE_SEQUENCE)
 		some |= messages_take(job);
+	some |= muster_bump_progress(job);
 	muster_pairs_flush(job);
 	muster_comms_visit(job);
 	return some;
@@ -109,7 +110,7 @@ bool muster_progress(struct muster *job)
 
 /* ---- test and wait ----------------------------------------------------------------------- */
 
-static uint64_t now_us(const struct muster *job)
+uint64_t muster_now_us(const struct muster *job)
 {
 	struct timespec now;
 
@@ -144,11 +145,11 @@ static void ask(struct muster_request *request)
 {
 	struct muster_comm *comm = request->comm;
 	struct muster_dev *dev = request->job->dev;
-	uint64_t end_us = now_us(request->job) + MUSTER_PROBE_US;
+	uint64_t end_us = muster_now_us(request->job) + MUSTER_PROBE_US;
 
 	muster_channel_probe(comm);
 	while (request->state != MUSTER_REQUEST_DONE && muster_channel_silent(comm) &&
-	       now_us(request->job) < end_us)
+	       muster_now_us(request->job) < end_us)
 		if (!muster_progress(request->job))
 			dev->ops->wait(dev, MUSTER_SLEEP_US);
 }
@@ -188,7 +189,7 @@ static void doze(struct muster_request *request, struct patience *patience)
 	struct muster *job = request->job;
 	uint64_t late_us = job->settings.late_us;
 	uint64_t sleep_us = MUSTER_SLEEP_US;
-	uint64_t now = now_us(job);
+	uint64_t now = muster_now_us(job);
 
 	if (!patience->since_us) {
 		patience->since_us = now;
@@ -204,7 +205,8 @@ static void doze(struct muster_request *request, struct patience *patience)
 	}
 	if (late_us && late_us - (now - patience->since_us) < sleep_us)
 		sleep_us = late_us - (now - patience->since_us);
-	job->dev->ops->wait(job->dev, sleep_us);
+	if (!muster_bump_wait(job, sleep_us))
+		job->dev->ops->wait(job->dev, sleep_us);
 }
 
 int muster_wait(struct muster_request *request)

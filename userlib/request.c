@@ -9,6 +9,7 @@
  * before: requests come from a free list, programs from the cache.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -92,6 +93,8 @@ static int buffers_pin(struct muster_request *request)
 	int access = MUSTER_ACCESS_READ;
 	int err = 0;
 
+	if (request->path == MUSTER_PATH_BUMP)
+		return 0;
 	if (request->entry->schedule->variant.push)
 		access |= MUSTER_PIN_APART;
 	if (call->bytes <= MUSTER_INLINE_MAX &&
@@ -117,7 +120,7 @@ static void buffers_set(struct muster_request *request, const void *in, void *ou
 	request->in = in;
 	request->out = out;
 	request->copy_out = is_inline && gets_result(request->comm, call) ? out : NULL;
-	request->scratch = !is_inline && call->coll == MUSTER_COLL_REDUCE &&
+	request->scratch = !is_inline && request->path != MUSTER_PATH_BUMP && call->coll == MUSTER_COLL_REDUCE &&
 			   request->comm->rank != call->root;
 }
 
@@ -233,25 +236,36 @@ int muster_request_start(struct muster_comm *comm, const struct muster_call *cal
 
 /* ---- finishing ----------------------------------------------------------------------- */
 
+/* What was not the bump's says so beside its own reason. */
+static void why_set(struct muster_comm *comm, const struct muster_request *request)
+{
+	const struct muster_entry *entry = request->entry;
+	bool no_bump = request->path != MUSTER_PATH_BUMP && entry->no_bump && *entry->no_bump;
+
+	comm->last.why = request->why;
+	if (!no_bump && request->why != entry->why)
+		return;
+	snprintf(comm->last_why, sizeof(comm->last_why), "%s%s%s", request->why,
+		 no_bump ? "; not the bump: " : "", no_bump ? entry->no_bump : "");
+	comm->last.why = comm->last_why;	/* the entry may go */
+}
+
 static void last_set(struct muster_comm *comm, const struct muster_request *request)
 {
 	const struct muster_entry *entry = request->entry;
 
 	comm->last = (struct muster_op_info){
 		.path = request->path,
-		.why = request->why,
 		.bytes = entry->call.bytes,
 		.steps = entry->schedule->steps,
 	};
-	memcpy(comm->last.schedule, entry->schedule->name, sizeof(comm->last.schedule));
+	strcpy(comm->last.schedule, request->path == MUSTER_PATH_BUMP ?
+	       muster_bump_schedule(entry) : entry->schedule->name);
 	if (request->path == MUSTER_PATH_NIC) {
 		comm->last.sequences = entry->program->nr_stages;
 		comm->last.descriptors = entry->program->nr_descs;
 	}
-	if (request->why == entry->why) {	/* the entry may go */
-		strcpy(comm->last_why, entry->why);
-		comm->last.why = comm->last_why;
-	}
+	why_set(comm, request);
 }
 
 void muster_request_finish(struct muster_request *request, int result)

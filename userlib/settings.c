@@ -4,6 +4,7 @@
  * be understood: a bad value is an error that names the variable, its value and
  * what is allowed. Nothing is ever ignored.
  */
+#include <arpa/inet.h>
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -103,6 +104,62 @@ static int offload_read(struct muster_settings *settings, char *why, size_t why_
 	return 0;
 }
 
+static uint64_t number_read(const char *name, uint64_t unset, int radix, uint64_t max, bool *wrong)
+{
+	const char *value = getenv(name);
+	char *end;
+	uint64_t number;
+
+	if (!value)
+		return unset;
+	errno = 0;
+	number = strtoull(value, &end, radix);
+	*wrong |= errno || end == value || *end || *value == '-' || number > max;
+	return number;
+}
+
+/* An IPv4 address and a port. */
+static bool is_endpoint(const char *value)
+{
+	char address[INET_ADDRSTRLEN], *end;
+	const char *colon = strchr(value, ':');
+	size_t len = colon ? (size_t)(colon - value) : sizeof(address);
+	struct in_addr binary;
+	unsigned long port;
+
+	if (len >= sizeof(address) || colon[1] < '0' || colon[1] > '9' || strlen(colon) > 6)
+		return false;
+	memcpy(address, value, len);
+	address[len] = '\0';
+	port = strtoul(colon + 1, &end, 10);
+	return inet_pton(AF_INET, address, &binary) == 1 && !*end && port && port <= UINT16_MAX;
+}
+
+static int bump_read(struct muster_settings *settings, char *why, size_t why_len)
+{
+	const char *value = getenv("MUSTER_BUMP");
+	bool wrong = false;
+
+	if (!value)
+		return 0;
+	if (!is_endpoint(value)) {
+		snprintf(why, why_len, "MUSTER_BUMP=%.64s: expected is an IPv4 address and a port, as 10.77.255.254:19778",
+			 value);
+		return -EINVAL;
+	}
+	settings->bump_key = number_read("MUSTER_BUMP_KEY", 0, 16, UINT64_MAX, &wrong);
+	settings->bump_hosts = (uint16_t)number_read("MUSTER_BUMP_HOSTS", 0, 10, 1024, &wrong);
+	settings->bump_local_rank = (uint8_t)number_read("MUSTER_BUMP_LOCAL_RANK", 0, 10, 15, &wrong);
+	settings->bump_local_ranks = (uint8_t)number_read("MUSTER_BUMP_LOCAL_RANKS", 1, 10, 16, &wrong);
+	if (wrong || !getenv("MUSTER_BUMP_KEY")) {
+		snprintf(why, why_len, "MUSTER_BUMP=%s also needs MUSTER_BUMP_KEY (hexadecimal); MUSTER_BUMP_HOSTS, _LOCAL_RANK and _LOCAL_RANKS, if they are set, are numbers (muster(7))",
+			 value);
+		return -EINVAL;
+	}
+	strcpy(settings->bump, value);
+	return 0;
+}
+
 int muster_settings_read(struct muster_settings *settings, char *why, size_t why_len)
 {
 	int err;
@@ -113,6 +170,8 @@ int muster_settings_read(struct muster_settings *settings, char *why, size_t why
 		err = schedule_read(settings, why, why_len);
 	if (!err)
 		err = offload_read(settings, why, why_len);
+	if (!err)
+		err = bump_read(settings, why, why_len);
 	if (!err)
 		err = muster_bootstrap_deadline(&settings->deadline_us, why, why_len);
 	if (!err)

@@ -21,7 +21,7 @@ static bool elements_valid(const struct muster_bump_header *header)
 	if (header->operation == MUSTER_BUMP_BARRIER)
 		return !header->type && !header->redop && !header->count;
 	return (header->type == MUSTER_DTYPE_I32 || header->type == MUSTER_DTYPE_U32 ||
-		header->type == MUSTER_DTYPE_F64) &&
+		header->type == MUSTER_DTYPE_F64) && header->redop <= MUSTER_REDOP_LXOR &&
 	       muster_arith_supported(header->type, header->redop);
 }
 

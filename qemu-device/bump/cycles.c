@@ -22,16 +22,21 @@ static uint32_t adder(uint8_t type, uint8_t redop)
 void cycles_count(uint32_t width, uint8_t type, uint8_t redop, uint32_t operands,
 		  struct cycles *cycles)
 {
-	uint32_t word = width / 8, decided, element_word = ELEMENTS_AT / word, start, result, first;
+	uint32_t word = width / 8, element_word = ELEMENTS_AT / word;
+	uint32_t decided, operand, start, result, first;
 
 	cycles->parse = (DECIDING + word - 1) / word;
 	cycles->look_up = LOOK_UP;
 	cycles->decide = cycles->instruct = cycles->decode = cycles->leave = 1;
 	cycles->adders = 0;
 	decided = cycles->parse + LOOK_UP + 3;
-	/* The adder takes elements as they come in: what it needs to know is known by then, or not. */
+	/*
+	 * Adders begin when both operands are there, the one from the packet and the one that
+	 * was read with the state. Whether theirs is the result is decided long before it is there.
+	 */
+	operand = cycles->parse + LOOK_UP + 1;
 	start = element_word + 1 + ALIGN;
-	start = start > decided ? start : decided;
+	start = start > operand ? start : operand;
 	result = start + (operands - 1) * adder(type, redop);
 	/* The head leaves so that the first result follows the last word of headers. */
 	first = result > element_word ? result - element_word : 0;

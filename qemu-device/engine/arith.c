@@ -1,231 +1,45 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The canonical arithmetic (Documentation/arithmetic.md).
- *
- * Each operation is one expression on GCC vectors, used twice: on 32 bytes at a
- * time, and on a vector of one element for what is left. Both therefore have
- * the same bits, whatever instructions they become. An element is read before
- * its result is written, so dst may be a or b.
+ * The canonical arithmetic (Documentation/arithmetic.md): which operation is defined
+ * for which type, and which file has it. All of it follows from the two lists in
+ * uapi/muster_desc.h.
  */
 #include "arith.h"
 
 #include <errno.h>
-#include <stdbool.h>
+#include <string.h>
 
-/* One build for every machine; the wide one is chosen when the program is loaded. */
-#if !defined(CLONES) && defined(__x86_64__)
-#define CLONES __attribute__((target_clones("avx2", "default")))
-#elif !defined(CLONES)
-#define CLONES
-#endif
+#include "arith_vector.h"
 
-#define WIDE 32		/* bytes of a vector */
+typedef void apply(uint8_t type, uint8_t op, uint8_t *dst, const uint8_t *a, const uint8_t *b,
+		   size_t bytes);
 
-/* v: a wide vector, e: a vector of one element; neither needs alignment. */
-#define VECTOR(name, element)                                                                    \
-	typedef element v##name __attribute__((vector_size(WIDE), aligned(1), may_alias));       \
-	typedef element e##name                                                                  \
-		__attribute__((vector_size(sizeof(element)), aligned(1), may_alias))
-
-VECTOR(f32, float);
-VECTOR(f64, double);
-VECTOR(i8, int8_t);
-VECTOR(u8, uint8_t);
-VECTOR(i32, int32_t);
-VECTOR(u32, uint32_t);
-VECTOR(i64, int64_t);
-VECTOR(u64, uint64_t);
-
-#define NAN_f32 0x7fc00000
-#define NAN_f64 0x7ff8000000000000
-
-/* A comparison of vectors is all ones where it holds. */
-#define SELECT(mask, x, y) (((mask) & (x)) | (~(mask) & (y)))
-
-/* dst[i] = EXPR(x, y) for vectors of type T, as long as a whole one is left. */
-#define SWEEP(T, EXPR, ...)                                                                      \
-	for (; bytes - at >= sizeof(T); at += sizeof(T)) {                                       \
-		T x = *(const T *)(a + at), y = *(const T *)(b + at);                            \
-		*(T *)(dst + at) = (T)EXPR(x, y, ##__VA_ARGS__);                                 \
-	}
-
-#define APPLY(name, EXPR)                                                                        \
-	do {                                                                                     \
-		SWEEP(v##name, EXPR)                                                             \
-		SWEEP(e##name, EXPR)                                                             \
-	} while (0)
-
-/* The same for floating point: the expression also needs the integers of that size. */
-#define APPLY_FLOAT(name, bits, EXPR)                                                            \
-	do {                                                                                     \
-		SWEEP(v##name, EXPR, v##bits, NAN_##name)                                        \
-		SWEEP(e##name, EXPR, e##bits, NAN_##name)                                        \
-	} while (0)
-
-#define SUM(x, y)	((x) + (y))
-#define BAND(x, y)	((x) & (y))
-#define BOR(x, y)	((x) | (y))
-#define BXOR(x, y)	((x) ^ (y))
-#define LAND(x, y)	((((x) != 0) & ((y) != 0)) & 1)
-#define LOR(x, y)	((((x) != 0) | ((y) != 0)) & 1)
-#define LXOR(x, y)	((((x) != 0) ^ ((y) != 0)) & 1)
-#define MIN(x, y)	(((x) & ((x) < (y))) | ((y) & ~((x) < (y))))
-#define MAX(x, y)	(((x) & ((x) > (y))) | ((y) & ~((x) > (y))))
-
-#define FSUM(x, y, I, NAN_BITS)                                                                  \
-	SELECT((I)((x) + (y) == (x) + (y)), (I)((x) + (y)), (I){} + NAN_BITS)
-
-/*
- * Where neither is less, they are equal and differ at most in the sign of a
- * zero, which `same` decides; or one is a NaN.
- */
-#define FPICK(x, y, I, NAN_BITS, first, same)                                                    \
-	SELECT((I)((x) == (x)) & (I)((y) == (y)),                                                \
-	       SELECT((I)(first), (I)(x), SELECT((I)((x) == (y)), same, (I)(y))),                \
-	       (I){} + NAN_BITS)
-#define FMIN(x, y, I, NAN_BITS) FPICK(x, y, I, NAN_BITS, (x) < (y), (I)(x) | (I)(y))
-#define FMAX(x, y, I, NAN_BITS) FPICK(x, y, I, NAN_BITS, (x) > (y), (I)(x) & (I)(y))
-
-#define PAIR(type, op) ((type) * 16 + (op))
-
-CLONES
-static int apply(unsigned int pair, uint8_t *dst, const uint8_t *a, const uint8_t *b, size_t bytes)
-{
-	size_t at = 0;
-
-	switch (pair) {
-	case PAIR(MUSTER_DTYPE_F32, MUSTER_REDOP_SUM):
-		APPLY_FLOAT(f32, i32, FSUM);
-		return 0;
-	case PAIR(MUSTER_DTYPE_F32, MUSTER_REDOP_MIN):
-		APPLY_FLOAT(f32, i32, FMIN);
-		return 0;
-	case PAIR(MUSTER_DTYPE_F32, MUSTER_REDOP_MAX):
-		APPLY_FLOAT(f32, i32, FMAX);
-		return 0;
-	case PAIR(MUSTER_DTYPE_F64, MUSTER_REDOP_SUM):
-		APPLY_FLOAT(f64, i64, FSUM);
-		return 0;
-	case PAIR(MUSTER_DTYPE_F64, MUSTER_REDOP_MIN):
-		APPLY_FLOAT(f64, i64, FMIN);
-		return 0;
-	case PAIR(MUSTER_DTYPE_F64, MUSTER_REDOP_MAX):
-		APPLY_FLOAT(f64, i64, FMAX);
-		return 0;
-	case PAIR(MUSTER_DTYPE_I32, MUSTER_REDOP_SUM):
-	case PAIR(MUSTER_DTYPE_U32, MUSTER_REDOP_SUM):
-		APPLY(u32, SUM);
-		return 0;
-	case PAIR(MUSTER_DTYPE_I32, MUSTER_REDOP_MIN):
-		APPLY(i32, MIN);
-		return 0;
-	case PAIR(MUSTER_DTYPE_I32, MUSTER_REDOP_MAX):
-		APPLY(i32, MAX);
-		return 0;
-	case PAIR(MUSTER_DTYPE_U32, MUSTER_REDOP_MIN):
-		APPLY(u32, MIN);
-		return 0;
-	case PAIR(MUSTER_DTYPE_U32, MUSTER_REDOP_MAX):
-		APPLY(u32, MAX);
-		return 0;
-	case PAIR(MUSTER_DTYPE_I64, MUSTER_REDOP_SUM):
-	case PAIR(MUSTER_DTYPE_U64, MUSTER_REDOP_SUM):
-		APPLY(u64, SUM);
-		return 0;
-	case PAIR(MUSTER_DTYPE_I64, MUSTER_REDOP_MIN):
-		APPLY(i64, MIN);
-		return 0;
-	case PAIR(MUSTER_DTYPE_I64, MUSTER_REDOP_MAX):
-		APPLY(i64, MAX);
-		return 0;
-	case PAIR(MUSTER_DTYPE_U64, MUSTER_REDOP_MIN):
-		APPLY(u64, MIN);
-		return 0;
-	case PAIR(MUSTER_DTYPE_U64, MUSTER_REDOP_MAX):
-		APPLY(u64, MAX);
-		return 0;
-	case PAIR(MUSTER_DTYPE_I8, MUSTER_REDOP_SUM):
-		APPLY(u8, SUM);
-		return 0;
-	case PAIR(MUSTER_DTYPE_I8, MUSTER_REDOP_MIN):
-		APPLY(i8, MIN);
-		return 0;
-	case PAIR(MUSTER_DTYPE_I8, MUSTER_REDOP_MAX):
-		APPLY(i8, MAX);
-		return 0;
-	case PAIR(MUSTER_DTYPE_I32, MUSTER_REDOP_BAND):
-	case PAIR(MUSTER_DTYPE_I64, MUSTER_REDOP_BAND):
-	case PAIR(MUSTER_DTYPE_U64, MUSTER_REDOP_BAND):
-	case PAIR(MUSTER_DTYPE_I8, MUSTER_REDOP_BAND):
-	case PAIR(MUSTER_DTYPE_U32, MUSTER_REDOP_BAND):
-		APPLY(u8, BAND);
-		return 0;
-	case PAIR(MUSTER_DTYPE_I32, MUSTER_REDOP_BOR):
-	case PAIR(MUSTER_DTYPE_I64, MUSTER_REDOP_BOR):
-	case PAIR(MUSTER_DTYPE_U64, MUSTER_REDOP_BOR):
-	case PAIR(MUSTER_DTYPE_I8, MUSTER_REDOP_BOR):
-	case PAIR(MUSTER_DTYPE_U32, MUSTER_REDOP_BOR):
-		APPLY(u8, BOR);
-		return 0;
-	case PAIR(MUSTER_DTYPE_I32, MUSTER_REDOP_BXOR):
-	case PAIR(MUSTER_DTYPE_I64, MUSTER_REDOP_BXOR):
-	case PAIR(MUSTER_DTYPE_U64, MUSTER_REDOP_BXOR):
-	case PAIR(MUSTER_DTYPE_I8, MUSTER_REDOP_BXOR):
-	case PAIR(MUSTER_DTYPE_U32, MUSTER_REDOP_BXOR):
-		APPLY(u8, BXOR);
-		return 0;
-	default:
-		return -EINVAL;
-	}
-}
-
-/* Whether an element is zero depends on its size alone. */
-CLONES
-static int apply_logical(unsigned int pair, uint8_t *dst, const uint8_t *a, const uint8_t *b,
-			 size_t bytes)
-{
-	size_t at = 0;
-
-	switch (pair) {
-	case PAIR(1, MUSTER_REDOP_LAND):
-		APPLY(u8, LAND);
-		return 0;
-	case PAIR(4, MUSTER_REDOP_LAND):
-		APPLY(u32, LAND);
-		return 0;
-	case PAIR(8, MUSTER_REDOP_LAND):
-		APPLY(u64, LAND);
-		return 0;
-	case PAIR(1, MUSTER_REDOP_LOR):
-		APPLY(u8, LOR);
-		return 0;
-	case PAIR(4, MUSTER_REDOP_LOR):
-		APPLY(u32, LOR);
-		return 0;
-	case PAIR(8, MUSTER_REDOP_LOR):
-		APPLY(u64, LOR);
-		return 0;
-	case PAIR(1, MUSTER_REDOP_LXOR):
-		APPLY(u8, LXOR);
-		return 0;
-	case PAIR(4, MUSTER_REDOP_LXOR):
-		APPLY(u32, LXOR);
-		return 0;
-	case PAIR(8, MUSTER_REDOP_LXOR):
-		APPLY(u64, LXOR);
-		return 0;
-	default:
-		return -EINVAL;
-	}
-}
+#define APPLY_INT	muster_arith_integers
+#define APPLY_UINT	muster_arith_integers
+#define APPLY_FLOAT	muster_arith_floats
+#define APPLY_HALF	muster_arith_halves
+#define APPLY_COMPLEX	muster_arith_floats
+#define APPLY_PAIR	muster_arith_pairs
 
 static const struct {
 	uint8_t size;
-	bool is_float;
+	uint8_t kind;
+	apply *apply;
 } types[] = {
-#define TYPE(name, number, word, bytes, is_float) [number] = { bytes, is_float },
+#define TYPE(name, number, word, bytes, kind)                                                    \
+	[number] = { bytes, MUSTER_KIND_##kind, APPLY_##kind },
 	MUSTER_DTYPES(TYPE)
 };
+
+static const uint8_t kinds[] = {
+#define KINDS(name, number, word, kinds) [number] = kinds,
+	MUSTER_REDOPS(KINDS)
+};
+
+/* A packet, a pulse and inline data hold whole elements. */
+#define FITS(name, number, word, bytes, kind)                                                    \
+	MUSTER_STATIC_ASSERT(MUSTER_INLINE_MAX % (bytes) == 0 && MUSTER_MTU % (bytes) == 0, word);
+MUSTER_DTYPES(FITS)
 
 size_t muster_dtype_size(uint8_t type)
 {
@@ -234,9 +48,13 @@ size_t muster_dtype_size(uint8_t type)
 
 int muster_arith_supported(uint8_t type, uint8_t op)
 {
-	if (!muster_dtype_size(type) || !op || op > MUSTER_REDOP_LAST)
-		return 0;
-	return op <= MUSTER_REDOP_MAX || !types[type].is_float;
+	return type <= MUSTER_DTYPE_LAST && op <= MUSTER_REDOP_LAST &&
+	       (types[type].kind & kinds[op]);
+}
+
+int muster_arith_exchanges(uint8_t op)
+{
+	return op != MUSTER_REDOP_REPLACE;
 }
 
 int muster_arith(uint8_t type, uint8_t op, void *dst, const void *a, const void *b, size_t bytes)
@@ -250,8 +68,8 @@ int muster_arith(uint8_t type, uint8_t op, void *dst, const void *a, const void 
 void muster_arith_checked(uint8_t type, uint8_t op, void *dst, const void *a, const void *b,
 			  size_t bytes)
 {
-	if (op >= MUSTER_REDOP_LAND)
-		apply_logical(PAIR(types[type].size, op), dst, a, b, bytes);
+	if (op == MUSTER_REDOP_REPLACE)
+		memmove(dst, b, bytes);
 	else
-		apply(PAIR(type, op), dst, a, b, bytes);
+		types[type].apply(type, op, dst, a, b, bytes);
 }

@@ -2,7 +2,7 @@
 /*
  * The one canonical arithmetic: engine, switch and host path all call this, so
  * that a result has the same bits wherever it was computed
- * (Documentation/arithmetic.md). op(a, b) and op(b, a) have the same bits.
+ * (Documentation/arithmetic.md).
  */
 #ifndef MUSTER_ARITH_H
 #define MUSTER_ARITH_H
@@ -15,15 +15,18 @@
 /** muster_dtype_size() - bytes of an element, 0 for an unknown type. */
 size_t muster_dtype_size(uint8_t type);
 
-/** muster_arith_supported() - whether the pair is defined; integers alone are combined by bits. */
+/** muster_arith_supported() - whether the pair is defined. */
 int muster_arith_supported(uint8_t type, uint8_t op);
+
+/** muster_arith_exchanges() - whether op(a, b) and op(b, a) have the same bits: all but replace. */
+int muster_arith_exchanges(uint8_t op);
 
 /**
  * muster_arith() - dst[i] = op(a[i], b[i]).
  * @bytes: a multiple of the element size.
  *
  * Pointers need no alignment. dst may equal a or b, but not overlap them
- * otherwise. Sums of integers wrap; a NaN in gives the canonical quiet NaN out
+ * otherwise. Integers wrap; a NaN in gives the canonical quiet NaN out
  * (also for min and max); min(+0, -0) = -0 and max(+0, -0) = +0. Return: 0, or
  * -EINVAL for a pair or length that is not defined.
  */

@@ -5,4 +5,8 @@
  */
 #define CLONES
 #include "arith.c"
+#include "arith_floats.c"
+#include "arith_halves.c"
+#include "arith_integers.c"
+#include "arith_pairs.c"
 #include "arith_test.c"

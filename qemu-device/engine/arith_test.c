@@ -5,8 +5,10 @@
  * point differs from machine to machine.
  */
 #include <errno.h>
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -15,143 +17,9 @@
 #include <cmocka.h>
 
 #include "arith.h"
+#include "test_arith.h"
 
-enum { ELEMENTS = 77, BYTES = ELEMENTS * 8 + 64 };
-
-static const uint64_t f64_values[] = {
-	0, 0x8000000000000000, 0x3ff0000000000000, 0xbff0000000000000, 0x7ff0000000000000,
-	0xfff0000000000000, 0x7ff8000000000000, 0xfff8000000000001, 0x7ff0000000000001, 1,
-	0x8000000000000001, 0x7fefffffffffffff, 0xffefffffffffffff, 0x3fb999999999999a,
-};
-
-static const uint32_t f32_values[] = {
-	0, 0x80000000, 0x3f800000, 0xbf800000, 0x7f800000, 0xff800000, 0x7fc00000, 0xffc00001,
-	0x7f800001, 1, 0x80000001, 0x7f7fffff, 0xff7fffff, 0x3dcccccd,
-};
-
-static uint64_t seed = 1;
-
-static uint64_t next_random(void)
-{
-	seed = seed * 6364136223846793005u + 1442695040888963407u;
-	return seed >> 17 ^ seed << 40;
-}
-
-/* ---- the reference, one element at a time ---- */
-
-static uint64_t reference_f64(uint8_t op, uint64_t x, uint64_t y)
-{
-	double a, b, r;
-	uint64_t bits;
-
-	memcpy(&a, &x, 8);
-	memcpy(&b, &y, 8);
-	r = a + b;
-	if (a != a || b != b || (op == MUSTER_REDOP_SUM && r != r))
-		return 0x7ff8000000000000;
-	if (op == MUSTER_REDOP_SUM) {
-		memcpy(&bits, &r, 8);
-		return bits;
-	}
-	if (a == b)
-		return op == MUSTER_REDOP_MIN ? x | y : x & y;
-	return (op == MUSTER_REDOP_MIN) == (a < b) ? x : y;
-}
-
-static uint32_t reference_f32(uint8_t op, uint32_t x, uint32_t y)
-{
-	float a, b, r;
-	uint32_t bits;
-
-	memcpy(&a, &x, 4);
-	memcpy(&b, &y, 4);
-	r = a + b;
-	if (a != a || b != b || (op == MUSTER_REDOP_SUM && r != r))
-		return 0x7fc00000;
-	if (op == MUSTER_REDOP_SUM) {
-		memcpy(&bits, &r, 4);
-		return bits;
-	}
-	if (a == b)
-		return op == MUSTER_REDOP_MIN ? x | y : x & y;
-	return (op == MUSTER_REDOP_MIN) == (a < b) ? x : y;
-}
-
-static uint64_t reference_int(uint8_t op, uint64_t x, uint64_t y, int less)
-{
-	switch (op) {
-	case MUSTER_REDOP_SUM:
-		return x + y;
-	case MUSTER_REDOP_MIN:
-		return less ? x : y;
-	case MUSTER_REDOP_MAX:
-		return less ? y : x;
-	case MUSTER_REDOP_BAND:
-		return x & y;
-	case MUSTER_REDOP_BOR:
-		return x | y;
-	case MUSTER_REDOP_BXOR:
-		return x ^ y;
-	case MUSTER_REDOP_LAND:
-		return x && y;
-	case MUSTER_REDOP_LOR:
-		return x || y;
-	default:
-		return !x != !y;
-	}
-}
-
-static void reference(uint8_t type, uint8_t op, uint8_t *dst, const uint8_t *a, const uint8_t *b)
-{
-	uint64_t x = 0, y = 0, r = 0;
-	size_t size = muster_dtype_size(type);
-
-	memcpy(&x, a, size);
-	memcpy(&y, b, size);
-	switch (type) {
-	case MUSTER_DTYPE_F64:
-		r = reference_f64(op, x, y);
-		break;
-	case MUSTER_DTYPE_F32:
-		r = reference_f32(op, x, y);
-		break;
-	case MUSTER_DTYPE_I32:
-		r = reference_int(op, x, y, (int32_t)x < (int32_t)y);
-		break;
-	case MUSTER_DTYPE_U32:
-		r = reference_int(op, x, y, (uint32_t)x < (uint32_t)y);
-		break;
-	case MUSTER_DTYPE_I64:
-		r = reference_int(op, x, y, (int64_t)x < (int64_t)y);
-		break;
-	case MUSTER_DTYPE_U64:
-		r = reference_int(op, x, y, x < y);
-		break;
-	case MUSTER_DTYPE_I8:
-		r = reference_int(op, x, y, (int8_t)x < (int8_t)y);
-		break;
-	}
-	memcpy(dst, &r, size);
-}
-
-/* ---- operands: random bits, often a special float, or one bit of an integer, or none ---- */
-
-static void fill(uint8_t type, uint8_t *p, size_t nr)
-{
-	size_t i, size = muster_dtype_size(type);
-
-	for (i = 0; i < nr; i++) {
-		uint64_t v = next_random();
-
-		if (type == MUSTER_DTYPE_F64 && v % 4)
-			v = f64_values[v / 4 % (sizeof(f64_values) / 8)];
-		if (type == MUSTER_DTYPE_F32 && v % 4)
-			v = f32_values[v / 4 % (sizeof(f32_values) / 4)];
-		if (type != MUSTER_DTYPE_F64 && type != MUSTER_DTYPE_F32 && v % 4 == 0)
-			v = v % 8 ? 1ULL << (v >> 8) % (8 * size) : 0;
-		memcpy(p + i * size, &v, size);
-	}
-}
+enum { ELEMENTS = 77, BYTES = ELEMENTS * 16 + 64 };
 
 static void for_each_pair(void (*check)(uint8_t type, uint8_t op, size_t nr))
 {
@@ -195,7 +63,8 @@ static void check_exchange(uint8_t type, uint8_t op, size_t nr)
 	fill(type, b, nr);
 	muster_arith(type, op, x, a, b, bytes);
 	muster_arith(type, op, y, b, a, bytes);
-	assert_memory_equal(x, y, bytes);
+	if (muster_arith_exchanges(op))
+		assert_memory_equal(x, y, bytes);
 }
 
 static void operands_may_be_exchanged_bit_for_bit(void **state)
@@ -251,16 +120,112 @@ static void a_logical_value_is_that_of_the_whole_element(void **state)
 	assert_true(r[0] == 1 && r[1] == 0);
 }
 
-static void integer_sums_wrap(void **state)
+static void integers_wrap(void **state)
 {
 	int64_t big = INT64_MAX, one = 1, r;
 	int8_t small = -128, r8;
+	uint16_t factor = 0xffff, r16;
 
 	(void)state;
 	muster_arith(MUSTER_DTYPE_I64, MUSTER_REDOP_SUM, &r, &big, &one, 8);
 	assert_true(r == INT64_MIN);
 	muster_arith(MUSTER_DTYPE_I8, MUSTER_REDOP_SUM, &r8, &small, &small, 1);
 	assert_int_equal(r8, 0);
+	muster_arith(MUSTER_DTYPE_U16, MUSTER_REDOP_PROD, &r16, &factor, &factor, 2);
+	assert_int_equal(r16, 1);
+}
+
+/* A format's one rounding, of what is computed exactly: 1 + 2^-11 is a tie, and goes to even. */
+static void a_half_is_rounded_once(void **state)
+{
+	uint16_t one = 0x3c00, tie = 0x1000, above = 0x1001, odd = 0x3c01, r;
+
+	(void)state;
+	muster_arith(MUSTER_DTYPE_F16, MUSTER_REDOP_SUM, &r, &one, &tie, 2);
+	assert_int_equal(r, 0x3c00);
+	muster_arith(MUSTER_DTYPE_F16, MUSTER_REDOP_SUM, &r, &odd, &tie, 2);
+	assert_int_equal(r, 0x3c02);
+	muster_arith(MUSTER_DTYPE_F16, MUSTER_REDOP_SUM, &r, &one, &above, 2);
+	assert_int_equal(r, 0x3c01);
+}
+
+/* 65519 is the last f16 below the tie with 65536, which would be the next number. */
+static void a_half_overflows_where_the_nearest_number_would_be_none(void **state)
+{
+	uint16_t most = 0x7bff, half_unit = 0x4c00, below = 0x4bff, r;
+
+	(void)state;
+	muster_arith(MUSTER_DTYPE_F16, MUSTER_REDOP_SUM, &r, &most, &half_unit, 2);
+	assert_int_equal(r, 0x7c00);
+	muster_arith(MUSTER_DTYPE_F16, MUSTER_REDOP_SUM, &r, &most, &below, 2);
+	assert_int_equal(r, 0x7bff);
+}
+
+/* Each of 2^16 elements with dense ones, or with all: MUSTER_ARITH_ALL, hours under a sanitizer. */
+static void check_half(uint8_t type, uint8_t op, uint16_t with)
+{
+	static uint16_t a[1 << 16], b[1 << 16], dst[1 << 16];
+
+	for (uint32_t i = 0; i < 1 << 16; i++) {
+		a[i] = (uint16_t)i;
+		b[i] = with;
+	}
+	muster_arith(type, op, dst, a, b, sizeof(a));
+	for (uint32_t i = 0; i < 1 << 16; i++) {
+		uint16_t expected = reference_half(type == MUSTER_DTYPE_F16 ? &f16 : &bf16, op,
+						   a[i], with);
+
+		if (dst[i] != expected)
+			fail_msg("type %u op %u: %#x with %#x is %#x, not %#x", type, op, a[i],
+				 with, dst[i], expected);
+	}
+}
+
+static void every_half_agrees_with_the_reference(void **state)
+{
+	static const uint8_t ops[] = { MUSTER_REDOP_SUM, MUSTER_REDOP_PROD, MUSTER_REDOP_MIN,
+				       MUSTER_REDOP_MAX };
+	uint32_t nr = getenv("MUSTER_ARITH_ALL") ? 1 << 16 : HALF_VALUES;
+
+	(void)state;
+	for (uint32_t i = 0; i < nr; i++)
+		for (int o = 0; o < 4; o++)
+			for (uint8_t type = MUSTER_DTYPE_F16; type <= MUSTER_DTYPE_BF16; type++)
+				check_half(type, ops[o], nr == HALF_VALUES ? half_values[i] :
+									     (uint16_t)i);
+}
+
+/* The lowest of those who have it; of a NaN, too. */
+static void a_location_is_the_lowest_index_of_the_value(void **state)
+{
+	struct { float value; int32_t index; } r, a = { -0.0f, 7 }, b = { 0, 3 }, c = { NAN, 9 };
+
+	(void)state;
+	muster_arith(MUSTER_DTYPE_F32_I32, MUSTER_REDOP_MINLOC, &r, &a, &b, 8);
+	assert_true(r.value == 0 && signbit(r.value) && r.index == 3);
+	muster_arith(MUSTER_DTYPE_F32_I32, MUSTER_REDOP_MAXLOC, &r, &a, &b, 8);
+	assert_true(r.value == 0 && !signbit(r.value) && r.index == 3);
+	muster_arith(MUSTER_DTYPE_F32_I32, MUSTER_REDOP_MAXLOC, &r, &a, &c, 8);
+	assert_true(isnan(r.value) && r.index == 9);
+}
+
+static void padding_is_ignored_and_comes_out_zero(void **state)
+{
+	struct { int16_t value; uint16_t pad; int32_t index; } r, a = { 5, 1, -1 }, b = { 5, 0xffff, 2 };
+
+	(void)state;
+	muster_arith(MUSTER_DTYPE_I16_I32, MUSTER_REDOP_MINLOC, &r, &a, &b, 8);
+	assert_true(r.value == 5 && !r.pad && r.index == -1);
+}
+
+static void replace_takes_the_second(void **state)
+{
+	uint64_t a[2] = { 1, 2 }, b[2] = { 3, 4 };
+
+	(void)state;
+	muster_arith(MUSTER_DTYPE_F64_I32, MUSTER_REDOP_REPLACE, a, a, b, 16);
+	assert_memory_equal(a, b, 16);
+	assert_false(muster_arith_exchanges(MUSTER_REDOP_REPLACE));
 }
 
 static void what_is_not_defined_is_refused(void **state)
@@ -276,6 +241,10 @@ static void what_is_not_defined_is_refused(void **state)
 	assert_int_equal(muster_arith_supported(MUSTER_DTYPE_F32, MUSTER_REDOP_BAND), 0);
 	assert_int_equal(muster_arith_supported(MUSTER_DTYPE_F64, MUSTER_REDOP_BOR), 0);
 	assert_int_equal(muster_arith_supported(MUSTER_DTYPE_F64, MUSTER_REDOP_LXOR), 0);
+	assert_int_equal(muster_arith_supported(MUSTER_DTYPE_BF16, MUSTER_REDOP_BOR), 0);
+	assert_int_equal(muster_arith_supported(MUSTER_DTYPE_C64, MUSTER_REDOP_MAX), 0);
+	assert_int_equal(muster_arith_supported(MUSTER_DTYPE_F64, MUSTER_REDOP_MINLOC), 0);
+	assert_int_equal(muster_arith_supported(MUSTER_DTYPE_F64_I32, MUSTER_REDOP_MIN), 0);
 	assert_int_equal(muster_arith(MUSTER_DTYPE_F64, MUSTER_REDOP_SUM, d, d, d, 12), -EINVAL);
 	assert_true(d[0] == 1 && d[1] == 2);
 	assert_int_equal(muster_dtype_size(MUSTER_DTYPE_NONE), 0);
@@ -290,7 +259,13 @@ int main(void)
 		cmocka_unit_test(the_result_may_replace_an_operand),
 		cmocka_unit_test(zeros_keep_their_order),
 		cmocka_unit_test(a_logical_value_is_that_of_the_whole_element),
-		cmocka_unit_test(integer_sums_wrap),
+		cmocka_unit_test(integers_wrap),
+		cmocka_unit_test(a_half_is_rounded_once),
+		cmocka_unit_test(a_half_overflows_where_the_nearest_number_would_be_none),
+		cmocka_unit_test(every_half_agrees_with_the_reference),
+		cmocka_unit_test(a_location_is_the_lowest_index_of_the_value),
+		cmocka_unit_test(padding_is_ignored_and_comes_out_zero),
+		cmocka_unit_test(replace_takes_the_second),
 		cmocka_unit_test(what_is_not_defined_is_refused),
 	};
 

@@ -89,24 +89,39 @@ static double number(struct dst_rng *rng)
 	return (double)(int64_t)bits / (double)(1ull << (bits & 63));
 }
 
+static const uint8_t kinds[] = {
+#define KIND(name, number, word, bytes, kind) [number] = MUSTER_KIND_##kind,
+	MUSTER_DTYPES(KIND)
+};
+
+/* A number, or any bits. */
+static void fill_lane(struct dst_rng *rng, bool real, size_t size, uint8_t *to)
+{
+	uint64_t bits = dst_draw(rng);
+	double d;
+	float f;
+
+	if (!real) {
+		memcpy(to, &bits, size);
+	} else if (size == 8) {
+		d = number(rng);
+		memcpy(to, &d, size);
+	} else {
+		f = number(rng);
+		memcpy(to, &f, size);
+	}
+}
+
 static void fill(struct dst_rng *rng, uint8_t type, uint8_t *to, uint64_t bytes)
 {
-	size_t size = muster_dtype_size(type);
+	bool two = kinds[type] & (MUSTER_KIND_COMPLEX | MUSTER_KIND_PAIR);
+	bool real = kinds[type] & (MUSTER_KIND_COMPLEX | MUSTER_KIND_FLOAT);
+	size_t size = muster_dtype_size(type), lane = two ? size / 2 : size;
 
-	for (uint64_t i = 0; i < bytes; i += size) {
-		uint64_t bits = dst_draw(rng);
-		double d;
-		float f;
+	for (uint64_t i = 0; i < bytes; i += lane) {
+		bool value = kinds[type] == MUSTER_KIND_PAIR && i % size == 0;
 
-		if (type == MUSTER_DTYPE_F64) {
-			d = number(rng);
-			memcpy(to + i, &d, sizeof(d));
-		} else if (type == MUSTER_DTYPE_F32) {
-			f = number(rng);
-			memcpy(to + i, &f, sizeof(f));
-		} else {
-			memcpy(to + i, &bits, size);
-		}
+		fill_lane(rng, real || (value && type <= MUSTER_DTYPE_F64_I32), lane, to + i);
 	}
 }
 
@@ -193,23 +208,13 @@ static void interpret(const struct dst_op *op, struct vectors *v)
 
 static int64_t integer(uint8_t type, const uint8_t *p)
 {
-	int64_t value = 0;
-	int32_t narrow;
-	uint32_t unsigned_narrow;
+	size_t size = muster_dtype_size(type);
+	uint64_t value = 0;
 
-	switch (type) {
-	case MUSTER_DTYPE_I8:
-		return (int8_t)*p;
-	case MUSTER_DTYPE_I32:
-		memcpy(&narrow, p, sizeof(narrow));
-		return narrow;
-	case MUSTER_DTYPE_U32:
-		memcpy(&unsigned_narrow, p, sizeof(unsigned_narrow));
-		return unsigned_narrow;
-	default:
-		memcpy(&value, p, sizeof(value));
-		return value;
-	}
+	memcpy(&value, p, size);
+	if (kinds[type] == MUSTER_KIND_UINT)
+		return (int64_t)value;
+	return (int64_t)(value << (64 - 8 * size)) >> (64 - 8 * size);
 }
 
 static int64_t fold(uint8_t type, uint8_t op, int64_t a, int64_t b)
@@ -219,6 +224,8 @@ static int64_t fold(uint8_t type, uint8_t op, int64_t a, int64_t b)
 	switch (op) {
 	case MUSTER_REDOP_SUM:
 		return (int64_t)((uint64_t)a + (uint64_t)b);
+	case MUSTER_REDOP_PROD:
+		return (int64_t)((uint64_t)a * (uint64_t)b);
 	case MUSTER_REDOP_MIN:
 		return less ? a : b;
 	case MUSTER_REDOP_MAX:
@@ -282,7 +289,8 @@ static void expect(struct dst_world *w, struct dst_op *op, const struct vectors 
 	if (op->schedule->coll == MUSTER_COLL_BROADCAST &&
 	    memcmp(op->expected, in->of[root], op->bytes))
 		dst_fail(w, "schedule %s does not broadcast", op->schedule->name);
-	if (reduces(op) && op->type >= MUSTER_DTYPE_I32 && !plainly_right(op, in, nr))
+	if (reduces(op) && kinds[op->type] & MUSTER_KINDS_INTEGER && op->op != MUSTER_REDOP_REPLACE &&
+	    !plainly_right(op, in, nr))
 		dst_fail(w, "schedule %s does not reduce", op->schedule->name);
 	for (uint32_t m = 0; m < nr; m++)
 		free(v.of[m]);
@@ -328,7 +336,8 @@ int dst_op_make(struct dst_world *w, struct dst_comm *comm, struct dst_op *op, b
 	if (coll == MUSTER_COLL_REDUCE || coll == MUSTER_COLL_ALLREDUCE) {
 		do {
 			op->op = 1 + dst_below(&w->data, MUSTER_REDOP_LAST);
-		} while (!muster_arith_supported(op->type, op->op));
+		} while (!muster_arith_supported(op->type, op->op) ||
+			 (coll == MUSTER_COLL_ALLREDUCE && !muster_arith_exchanges(op->op)));
 	}
 	draw_schedule(w, op, coll, comm->nr);
 	op->expected = dst_memory(w, op->bytes);

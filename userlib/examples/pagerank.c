@@ -234,7 +234,7 @@ static void print_top(double *scores)
 
 static void print_operation(const struct operation *operation, uint32_t times)
 {
-	static const char *const paths[] = { "none", "host", "NIC", "switch" };
+	static const char *const paths[] = { "none", "host", "NIC", "switch", "bump" };
 	const struct muster_op_info *last = &operation->last;
 
 	printf("  %-6s %-17s %9" PRIu64 " %11.1f  %-18s %s\n", paths[last->path], operation->name,

@@ -71,7 +71,7 @@ static void mutate(struct muster_schedule *schedule)
 	uint32_t i = random_below(schedule->nr_transfers);
 	struct muster_transfer *t = &schedule->transfers[i];
 
-	switch (random_below(7)) {
+	switch (random_below(8)) {
 	case 0:
 		memmove(t, t + 1, (schedule->nr_transfers - i - 1) * sizeof(*t));
 		schedule->nr_transfers--;
@@ -93,6 +93,16 @@ static void mutate(struct muster_schedule *schedule)
 			move_to_step(schedule, i, other(t->step, schedule->steps));
 		else
 			t->reduce = !t->reduce;
+		break;
+	case 6:
+		/* Twice the same: a copy would only be dearer, a contribution must not count twice. */
+		if (t->reduce) {
+			schedule->transfers[schedule->nr_transfers++] = *t;
+			move_to_step(schedule, schedule->nr_transfers - 1,
+				     random_below(2) ? t->step : random_below(schedule->steps));
+		} else {
+			t->reduce = true;
+		}
 		break;
 	default:
 		if (schedule->chunks > 1 && schedule->nr_transfers > 1) {

@@ -363,16 +363,19 @@ static enum muster_proof solve_directly(struct muster_synth_request *request, bo
 static void bounds_of_what_combines_agree_with_the_formula(void **state)
 {
 	static const char *const specs[] = { "line:3", "ring:4", "star:4", "switch:4" };
+	static const char one_way[] = "muster-topology 1\nname x\nnodes 3\nlink 0 -> 1 2\n"
+		"link 1 -> 2 2\nend\n";
 	static const enum muster_coll colls[] = {
 		MUSTER_COLL_ALLREDUCE, MUSTER_COLL_REDUCE, MUSTER_COLL_SCAN,
 	};
 	unsigned int found = 0, bounded = 0;
 
 	(void)state;
-	for (int i = 0; i < 48; i++) {
-		struct muster_topology *topology = make(specs[i % 4]);
+	for (int i = 0; i < 60; i++) {
+		struct muster_topology *topology = i % 5 < 4 ? make(specs[i % 5]) :
+							       read_topology(one_way);
 		struct muster_synth_request request = {
-			.topology = topology, .coll = colls[i % 4 == 3 ? i % 2 : i % 3],
+			.topology = topology, .coll = colls[i % 5 == 3 ? i % 2 : i % 3],
 			.root = random_below(3), .direct = true, .chunks = 1 + random_below(3),
 			.steps = 1 + random_below(3),
 		};

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Integers. All but minimum and maximum depend on an element's size alone: sums and
+ * products wrap, and what is computed is unsigned.
+ */
+#include "arith_vector.h"
+
+#define INT_SUM(x, y)	((x) + (y))
+#define INT_PROD(x, y)	((x) * (y))
+#define INT_BAND(x, y)	((x) & (y))
+#define INT_BOR(x, y)	((x) | (y))
+#define INT_BXOR(x, y)	((x) ^ (y))
+#define INT_LAND(x, y)	((((x) != 0) & ((y) != 0)) & 1)
+#define INT_LOR(x, y)	((((x) != 0) | ((y) != 0)) & 1)
+#define INT_LXOR(x, y)	((((x) != 0) ^ ((y) != 0)) & 1)
+#define INT_MIN(x, y)	SELECT((x) < (y), x, y)
+#define INT_MAX(x, y)	SELECT((x) > (y), x, y)
+
+#define INT_CASE(key, name, OP)                                                                  \
+	case KEY(key, MUSTER_REDOP_##OP):                                                        \
+		SWEEP(v##name, INT_##OP)                                                         \
+		SWEEP(e##name, INT_##OP)                                                         \
+		break;
+
+#define INT_CASES_OF_SIZE(name)                                                                  \
+	INT_CASE(sizeof(e##name), name, SUM)                                                     \
+	INT_CASE(sizeof(e##name), name, PROD)                                                    \
+	INT_CASE(sizeof(e##name), name, BAND)                                                    \
+	INT_CASE(sizeof(e##name), name, BOR)                                                     \
+	INT_CASE(sizeof(e##name), name, BXOR)                                                    \
+	INT_CASE(sizeof(e##name), name, LAND)                                                    \
+	INT_CASE(sizeof(e##name), name, LOR)                                                     \
+	INT_CASE(sizeof(e##name), name, LXOR)
+
+CLONES
+static void apply_by_size(unsigned int pair, uint8_t *dst, const uint8_t *a, const uint8_t *b,
+			  size_t bytes)
+{
+	size_t at = 0;
+
+	switch (pair) {
+	INT_CASES_OF_SIZE(U8)
+	INT_CASES_OF_SIZE(U16)
+	INT_CASES_OF_SIZE(U32)
+	INT_CASES_OF_SIZE(U64)
+	}
+}
+
+#define INT_CASES_OF_TYPE(name)                                                                  \
+	INT_CASE(MUSTER_DTYPE_##name, name, MIN)                                                 \
+	INT_CASE(MUSTER_DTYPE_##name, name, MAX)
+#define INT_CASES_OF_INT(name)	INT_CASES_OF_TYPE(name)
+#define INT_CASES_OF_UINT(name)	INT_CASES_OF_TYPE(name)
+#define INT_CASES_OF_FLOAT(name)
+#define INT_CASES_OF_HALF(name)
+#define INT_CASES_OF_COMPLEX(name)
+#define INT_CASES_OF_PAIR(name)
+#define INT_CASES(name, number, word, bytes, kind) INT_CASES_OF_##kind(name)
+
+CLONES
+static void apply_by_order(unsigned int pair, uint8_t *dst, const uint8_t *a, const uint8_t *b,
+			   size_t bytes)
+{
+	size_t at = 0;
+
+	switch (pair) {
+	MUSTER_DTYPES(INT_CASES)
+	}
+}
+
+void muster_arith_integers(uint8_t type, uint8_t op, uint8_t *dst, const uint8_t *a,
+			   const uint8_t *b, size_t bytes)
+{
+	if (op == MUSTER_REDOP_MIN || op == MUSTER_REDOP_MAX)
+		apply_by_order(KEY(type, op), dst, a, b, bytes);
+	else
+		apply_by_size(KEY(muster_dtype_size(type), op), dst, a, b, bytes);
+}
