@@ -228,17 +228,20 @@ guests: all ## everything that runs ranks in guests (muster-run --vm)
 	@$(MAKE) --no-print-directory setup-guest
 	@$(MAKE) --no-print-directory kernel provider guest-tests
 
-# The kernel that watches has a folder of its own, is slow, and takes its time.
-KERNEL_debug := MUSTER_VM_DIR=$(abspath build/vm-debug) MUSTER_PATIENCE=100 \
+# Tests with guests need the CPUs for themselves: after the others; the longest first.
+DRIVER_CHECKS := selftests/driver_life_test.sh selftests/driver_test.sh
+GUEST_CHECKS := $(DRIVER_CHECKS) selftests/guests_test.sh selftests/boot_test.sh
+
+# The kernel that watches has a folder of its own, is slow, and takes its time; what is repeated
+# is repeated less often.
+KERNEL_debug := MUSTER_VM_DIR=$(abspath build/vm-debug) MUSTER_PATIENCE=100 TIMES=$(or $(TIMES),2) \
 	MUSTER_TEST_TIMEOUT=200000 MUSTER_MODULE=$(abspath build/kernel-debug/muster.ko)
 
 check-kernel: guests ## the driver in guests; KERNEL=debug: under KASAN, lockdep, kmemleak, DMA debugging
 	$(if $(filter 6.1 debug,$(KERNEL)),,$(error guests run under KERNEL=6.1 or debug))
 	@MUSTER_BUILD=$(abspath $(BUILD)) $(KERNEL_$(KERNEL)) exec \
-		selftests/run.sh selftests/driver_test.sh
+		selftests/run.sh $(DRIVER_CHECKS)
 
-# Tests with guests need the CPUs for themselves: after the others; the longest first.
-GUEST_CHECKS := selftests/driver_test.sh selftests/guests_test.sh selftests/boot_test.sh
 SLOW_CHECKS := selftests/compilers_test.sh selftests/aarch64_test.sh
 LOCAL_CHECKS := $(filter-out $(GUEST_CHECKS) $(SLOW_CHECKS),$(wildcard selftests/*_test.sh))
 

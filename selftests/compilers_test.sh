@@ -11,7 +11,7 @@ PATH=$MUSTER_BUILD/compilers:$PATH
 no_warning() {
 	compiler=$1
 	shift
-	make -s -C "$tap_home/.." BUILD="$tap_dir/$compiler$1" CC="$compiler" CFLAGS="$*" WERROR=1 \
+	make -s -j"$tap_cpus" -C "$tap_home/.." BUILD="$tap_dir/$compiler$1" CC="$compiler" CFLAGS="$*" WERROR=1 \
 		compile
 }
 

@@ -93,17 +93,24 @@ status_of() {
 # within SECONDS COMMAND [ARGUMENT]...: repeat it until it succeeds. The seconds are those of a
 # machine that is not busy: while N times as many processes want to run as there are
 # processors, a second counts for 1/N of one. Nor is it slow: $MUSTER_PATIENCE says how many
-# times as long everything takes.
+# times as long everything takes; there looking takes time from what is waited for.
 within() {
 	tap_left=$(($1 * 1000 * ${MUSTER_PATIENCE:-1}))
+	tap_pause=050
+	is_slow && tap_pause=500
 	shift
 	until "$@"; do
 		[ $tap_left -gt 0 ] || return 1
-		sleep 0.05
+		sleep 0.$tap_pause
 		read -r _ _ _ tap_running _ </proc/loadavg
 		tap_running=$((${tap_running%/*} > tap_cpus ? ${tap_running%/*} : tap_cpus))
-		tap_left=$((tap_left - (50 * tap_cpus + tap_running - 1) / tap_running))
+		tap_left=$((tap_left - (${tap_pause#0} * tap_cpus + tap_running - 1) / tap_running))
 	done
+}
+
+# is_slow: does everything take many times as long here? Then once is enough of what is repeated.
+is_slow() {
+	[ "${MUSTER_PATIENCE:-1}" -gt 1 ]
 }
 
 # gone PID: is there no such process (or only its shell, a zombie)?

@@ -3,7 +3,7 @@
  * Takes as much of something as it gets, as a user without any rights, says how
  * much that was and which error ended it, and keeps it until it is killed.
  *
- * usage: hoard numbers|contexts|rings|absent|colliding|lives UID
+ * usage: hoard numbers|contexts|rings|absent|colliding|lives UID [MOST]
  *   numbers   virtual ports, each destroyed again but for its doorbells, which were moved
  *   contexts  of one member each, at one port
  *   rings     ports with the largest rings
@@ -151,31 +151,31 @@ static int life_take(void)
 
 int main(int argc, char **argv)
 {
-	int (*take)(void) = NULL, taken, error = 0, most = INT_MAX;
+	static const struct {
+		const char *name;
+		int (*take)(void);
+		int most;
+	} whats[] = {
+		{ "numbers", number_take, INT_MAX }, { "contexts", context_take, INT_MAX },
+		{ "rings", rings_take, INT_MAX }, { "absent", absent_take, CROWDS },
+		{ "colliding", colliding_take, CROWDS }, { "lives", life_take, CROWDS },
+	};
+	const size_t nr = sizeof(whats) / sizeof(whats[0]);
+	int taken, most, error = 0;
+	size_t what = 0;
 
-	if (argc == 3 && !strcmp(argv[1], "numbers"))
-		take = number_take;
-	if (argc == 3 && !strcmp(argv[1], "contexts"))
-		take = context_take;
-	if (argc == 3 && !strcmp(argv[1], "rings"))
-		take = rings_take;
-	if (argc == 3 && !strcmp(argv[1], "absent"))
-		take = absent_take;
-	if (argc == 3 && !strcmp(argv[1], "colliding"))
-		take = colliding_take;
-	if (argc == 3 && !strcmp(argv[1], "lives"))
-		take = life_take;
-	if (take == absent_take || take == colliding_take || take == life_take)
-		most = CROWDS;
-	if (!take)
-		errx(2, "usage: hoard numbers|contexts|rings|absent|colliding|lives UID");
+	while (what < nr && (argc < 3 || strcmp(argv[1], whats[what].name)))
+		what++;
+	if (what == nr || argc > 4)
+		errx(2, "usage: hoard numbers|contexts|rings|absent|colliding|lives UID [MOST]");
+	most = argc == 4 ? atoi(argv[3]) : whats[what].most;
 	if (setuid((uid_t)atoi(argv[2])))
 		err(1, "setuid");
 	ctx = device_open();
 	pd = ctx ? ibv_alloc_pd(ctx) : NULL;
 	if (!pd)
 		err(1, "open");
-	for (taken = 0; taken < most && !(error = take()); taken++)
+	for (taken = 0; taken < most && !(error = whats[what].take()); taken++)
 		;
 	printf("%d %s\n", taken, error ? strerrorname_np(-error) : "");
 	fflush(stdout);

@@ -10,12 +10,14 @@ GROUPS_DIR=$tap_dir/cgroup
 
 # usage: hoard_start WHAT UID; leaves what it said in $hoarded.
 hoard_start() {
-	rm -f hoard.out
-	"$HOARD" "$@" >hoard.out 2>hoard.err &
+	rm -f hoard.fifo
+	mkfifo hoard.fifo
+	"$HOARD" "$@" >hoard.fifo 2>hoard.err &
 	hoard_pid=$!
-	within 120 grep -q . hoard.out hoard.err
-	cat hoard.err
-	hoarded=$(cat hoard.out)
+	read -r hoarded <hoard.fifo || {
+		cat hoard.err
+		return 1
+	}
 	echo "taken: $hoarded"
 }
 

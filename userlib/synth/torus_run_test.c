@@ -123,15 +123,16 @@ static void execute(struct world *w, const struct muster_schedule *schedule)
 {
 	struct muster_program *programs[WORLD_NODES_MAX];
 	struct muster_address members[WORLD_NODES_MAX];
-	uint32_t stages;
+	uint32_t stages = 0;		/* the same for all */
 
 	for (uint32_t i = 0; i < w->nr; i++)
 		members[i] = (struct muster_address){
 			.node = i, .vp = WORLD_VP, .incarnation = 100 + i,
 		};
-	for (uint32_t i = 0; i < w->nr; i++)
+	for (uint32_t i = 0; i < w->nr; i++) {
 		programs[i] = lower(schedule, i, members);
-	stages = programs[0]->nr_stages;
+		stages = programs[i]->nr_stages;
+	}
 	for (uint32_t stage = 0; stage < stages; stage++) {
 		for (uint32_t i = 0; i < w->nr; i++) {
 			const uint32_t *first = &programs[i]->stage_first[stage];
