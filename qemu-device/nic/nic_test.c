@@ -240,7 +240,7 @@ static struct muster_admin_command crowd_at(struct guest *guest, uint32_t node, 
 /* At nodes that the wire does not know. */
 static struct muster_admin_command crowd_command(struct guest *guest)
 {
-	return crowd_at(guest, 5000, 32);
+	return crowd_at(guest, NODES_KNOWN + 1000, 32);
 }
 
 static void others_are_served_while_a_crowd_is_let_in(void **state)
