@@ -66,6 +66,12 @@ struct tune {
 
 /* ---- candidates --------------------------------------------------------------- */
 
+/* A collective's name in schedules and tuning files. */
+static const char *word_of(enum perf_collective collective)
+{
+	return collective == PERF_REDUCE_SCATTER ? "reduce-scatter" : perf_kinds[collective].name;
+}
+
 /* The name that a schedule's file gives it. Return: whether it is of this collective. */
 static bool read_head(const char *path, const char *collective, char *name)
 {
@@ -89,7 +95,7 @@ static void add_schedule(struct tune *tune, const char *schedule)
 
 	if (!strchr(schedule, '/'))
 		snprintf(name, sizeof(name), "%s", schedule);
-	else if (!read_head(schedule, perf_kinds[tune->collective].name, name))
+	else if (!read_head(schedule, word_of(tune->collective), name))
 		return;
 	for (uint32_t i = 0; i < LOWERINGS; i++) {
 		struct candidate *candidate = &tune->candidates[tune->nr++];
@@ -130,7 +136,7 @@ static void apply(const struct tune *tune, const struct candidate *candidate)
 	if (!out)
 		perf_die("%s cannot be written", path);
 	fprintf(out, "muster-tuning 1\n%s any %s %s\nend\n",
-		perf_kinds[tune->collective].name, candidate->schedule,
+		word_of(tune->collective), candidate->schedule,
 		candidate->lowering->words);
 	if (fclose(out))
 		perf_die("%s cannot be written", path);
@@ -256,10 +262,14 @@ static void describe(const struct tune *tune, uint32_t size, char *text, size_t 
 /* Sizes after each other that have the same are one line; the last holds for all above. */
 static void write_lines(const struct tune *tune, FILE *out)
 {
+	const struct perf_kind *kind = &perf_kinds[tune->collective];
 	char text[PATH_BYTES], next[PATH_BYTES];
 
 	for (uint32_t i = 0; i < tune->nr_sizes; i++) {
 		double us = tune->best[i]->p50_us[i], own = tune->candidates[0].p50_us[i];
+		/* Tuning files go by the whole message. */
+		bool whole = !kind->in_blocks && !kind->out_blocks;
+		uint64_t blocks = whole ? 1 : tune->perf->size;
 
 		describe(tune, i, text, sizeof(text));
 		if (!(us > 0))
@@ -268,9 +278,9 @@ static void write_lines(const struct tune *tune, FILE *out)
 			describe(tune, i + 1, next, sizeof(next));
 		if (i + 1 < tune->nr_sizes && !strcmp(text, next))
 			continue;
-		fprintf(out, "%s ", perf_kinds[tune->collective].name);
+		fprintf(out, "%s ", word_of(tune->collective));
 		if (i + 1 < tune->nr_sizes)
-			fprintf(out, "%" PRIu64, tune->bytes[i]);
+			fprintf(out, "%" PRIu64, tune->bytes[i] * blocks);
 		else
 			fprintf(out, "any");
 		fprintf(out, " %s   # %.2f us, library's choice %.2f\n", text, us, own);
