@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * Frames: what travels in one datagram between two nodes. A frame header, and
- * behind it, in a DATA frame, one packet with its payload. Layout only; little
+ * behind it, in a DATA frame, one packet with its payload. Layout and checksum; little
  * endian, reserved fields zero. What the fields do is told in reliable.c.
  */
 #ifndef MUSTER_FRAME_H
 #define MUSTER_FRAME_H
+
+#include <stddef.h>
+#include <stdint.h>
 
 #include "muster_wire.h"
 
@@ -42,5 +45,17 @@ enum muster_frame_limit {
 	MUSTER_FRAME_BODY_MAX = sizeof(struct muster_packet) + MUSTER_MTU,
 	MUSTER_FRAME_MAX = sizeof(struct muster_frame) + MUSTER_FRAME_BODY_MAX,
 };
+
+/** muster_frame_checksum() - what `crc` must be; packet and payload may be NULL. */
+uint32_t muster_frame_checksum(const struct muster_frame *frame, const struct muster_packet *packet,
+			       const void *payload, size_t payload_len);
+
+/**
+ * muster_frame_check() - whether a datagram is a frame: version, lengths, checksum.
+ * @frame: gets a copy of its header.
+ *
+ * Return: 0; -EBADMSG.
+ */
+int muster_frame_check(const void *datagram, size_t len, struct muster_frame *frame);
 
 #endif /* MUSTER_FRAME_H */

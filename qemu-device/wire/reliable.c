@@ -2,7 +2,7 @@
 /*
  * Exactly-once delivery on a link (reliable.h).
  *
- * Each packet is a DATA frame with a number, kept and sent again until the peer
+ * Each packet is a DATA frame with a number, kept in a slot and sent again until the peer
  * has acknowledged it: by `ack`, which covers all before, or by a bit for one
  * that came early. The receiver delivers at once and only remembers numbers.
  *
@@ -18,8 +18,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "crc32c.h"
-
 #define NEVER UINT64_MAX
 
 /* a is before b, in numbers that wrap */
@@ -30,7 +28,7 @@ static bool before(uint32_t a, uint32_t b)
 
 static struct muster_link_slot *slot_of(struct muster_link *link, uint32_t seq)
 {
-	return &link->slots[seq % MUSTER_LINK_WINDOW];
+	return link->slots[seq % MUSTER_LINK_WINDOW];
 }
 
 static void due(struct muster_link *link, uint64_t when_us)
@@ -41,7 +39,7 @@ static void due(struct muster_link *link, uint64_t when_us)
 
 void muster_link_init(struct muster_link *link, const struct muster_link_config *config)
 {
-	memset(link, 0, offsetof(struct muster_link, slots));
+	memset(link, 0, sizeof(*link));
 	link->config = *config;
 	link->oldest = link->next = link->expected = MUSTER_LINK_SEQ_FIRST;
 	link->flight_max = MUSTER_LINK_FLIGHT_FIRST;
@@ -49,46 +47,48 @@ void muster_link_init(struct muster_link *link, const struct muster_link_config 
 	link->next_us = link->ack_us = NEVER;
 }
 
+/* ---- slots --------------------------------------------------------------- */
+
+/*
+ * A link with less than its floor asks nobody, so none starves whatever others keep. And
+ * what is kept comes back: it is acknowledged, or after the deadline its peer is lost.
+ */
+static struct muster_link_slot *take_slot(struct muster_link *link)
+{
+	struct muster_link_pool *pool = link->config.pool;
+	bool beyond = link->kept >= MUSTER_LINK_FLOOR;
+	struct muster_link_slot *slot;
+
+	if (link->next - link->oldest >= MUSTER_LINK_WINDOW ||
+	    (beyond && link->kept - MUSTER_LINK_FLOOR >= pool->size - pool->used))
+		return NULL;
+	slot = link->config.ops->take(link->config.owner);
+	if (!slot)
+		return NULL;
+	pool->used += beyond;
+	link->kept++;
+	return slot;
+}
+
+static void give_slot(struct muster_link *link, uint32_t seq)
+{
+	struct muster_link_slot *slot = slot_of(link, seq);
+
+	link->slots[seq % MUSTER_LINK_WINDOW] = NULL;
+	link->kept--;
+	link->config.pool->used -= link->kept >= MUSTER_LINK_FLOOR;
+	link->config.ops->give(link->config.owner, slot);
+}
+
+void muster_link_drop(struct muster_link *link)
+{
+	for (; link->oldest != link->next; link->oldest++)
+		if (slot_of(link, link->oldest))
+			give_slot(link, link->oldest);
+	link->in_flight = 0;
+}
+
 /* ---- frames -------------------------------------------------------------- */
-
-static uint32_t checksum(const struct muster_frame *frame, const struct muster_packet *packet,
-			 const void *payload, size_t payload_len)
-{
-	struct muster_frame copy = *frame;
-	uint32_t crc;
-
-	copy.crc = 0;
-	crc = muster_crc32c(0, &copy, sizeof(copy));
-	if (packet)
-		crc = muster_crc32c(crc, packet, sizeof(*packet));
-	return muster_crc32c(crc, payload, payload_len);
-}
-
-int muster_frame_check(const void *datagram, size_t len, struct muster_frame *frame)
-{
-	const uint8_t *body = (const uint8_t *)datagram + sizeof(*frame);
-	struct muster_packet packet;
-
-	if (len < sizeof(*frame) || len > MUSTER_FRAME_MAX)
-		return -EBADMSG;
-	memcpy(frame, datagram, sizeof(*frame));
-	if (frame->version != MUSTER_FRAME_VERSION || frame->length != len - sizeof(*frame) ||
-	    checksum(frame, NULL, body, frame->length) != frame->crc)
-		return -EBADMSG;
-	switch (frame->type) {
-	case MUSTER_FRAME_HELLO:
-	case MUSTER_FRAME_ACK:
-	case MUSTER_FRAME_PROBE:
-		return frame->length ? -EBADMSG : 0;
-	case MUSTER_FRAME_DATA:
-		if (frame->length < sizeof(packet))
-			return -EBADMSG;
-		memcpy(&packet, body, sizeof(packet));
-		return packet.length == frame->length - sizeof(packet) ? 0 : -EBADMSG;
-	default:
-		return -EBADMSG;
-	}
-}
 
 /* Acknowledgements are for the life that sent the frames: others are told nothing. */
 static int emit(struct muster_link *link, uint8_t type, uint32_t incarnation, uint32_t seq,
@@ -113,7 +113,7 @@ static int emit(struct muster_link *link, uint8_t type, uint32_t incarnation, ui
 		frame.ack = link->expected;
 		frame.ack_bits = link->early;
 	}
-	frame.crc = checksum(&frame, packet, payload, payload_len);
+	frame.crc = muster_frame_checksum(&frame, packet, payload, payload_len);
 	err = link->config.ops->emit(link->config.owner, &frame, packet, payload);
 	if (err)
 		return err;
@@ -178,12 +178,11 @@ static void ask(struct muster_link *link, uint64_t now_us)
 	due(link, link->ask_us);
 }
 
-/* The next slot, which the caller has found free and filled. */
-static void begin(struct muster_link *link, uint64_t now_us, uint8_t type)
+/* As the next of the stream. */
+static void begin(struct muster_link *link, uint64_t now_us, uint8_t type,
+		  struct muster_link_slot *slot)
 {
-	struct muster_link_slot *slot = slot_of(link, link->next);
-
-	slot->open = true;
+	link->slots[link->next % MUSTER_LINK_WINDOW] = slot;
 	slot->type = type;
 	slot->tries = 0;
 	slot->due_us = now_us;
@@ -193,6 +192,18 @@ static void begin(struct muster_link *link, uint64_t now_us, uint8_t type)
 	}
 	if (link->in_flight < link->flight_max)
 		transmit(link, now_us, link->next - 1);
+}
+
+/* Are you there? Nothing else is open, so only memory can be missing. */
+static bool probe(struct muster_link *link, uint64_t now_us)
+{
+	struct muster_link_slot *slot = take_slot(link);
+
+	if (slot)
+		begin(link, now_us, MUSTER_FRAME_PROBE, slot);
+	else
+		due(link, now_us + MUSTER_LINK_RETRY_US);
+	return slot;
 }
 
 /* Whether what is meant for this life goes into the link's slots: 0, or as _send(). */
@@ -215,7 +226,7 @@ static int address(struct muster_link *link, uint64_t now_us, uint32_t incarnati
 int muster_link_send(struct muster_link *link, uint64_t now_us, uint32_t incarnation,
 		     const struct muster_packet *packet, const void *payload)
 {
-	struct muster_link_slot *slot = slot_of(link, link->next);
+	struct muster_link_slot *slot;
 	int err;
 
 	if (packet->length > MUSTER_MTU)
@@ -223,12 +234,13 @@ int muster_link_send(struct muster_link *link, uint64_t now_us, uint32_t incarna
 	err = address(link, now_us, incarnation);
 	if (err)
 		return err;
-	if (link->next - link->oldest >= MUSTER_LINK_WINDOW)
+	slot = take_slot(link);
+	if (!slot)
 		return -EAGAIN;
 	slot->packet = *packet;
 	if (packet->length)
 		memcpy(slot->payload, payload, packet->length);
-	begin(link, now_us, MUSTER_FRAME_DATA);
+	begin(link, now_us, MUSTER_FRAME_DATA, slot);
 	return 0;
 }
 
@@ -248,7 +260,7 @@ static void send_due(struct muster_link *link, uint64_t now_us)
 	for (uint32_t seq = link->oldest; seq != link->next; seq++) {
 		struct muster_link_slot *slot = slot_of(link, seq);
 
-		if (!slot->open || (!slot->tries && link->in_flight >= link->flight_max))
+		if (!slot || (!slot->tries && link->in_flight >= link->flight_max))
 			continue;
 		if (slot->due_us > now_us) {
 			due(link, slot->due_us);
@@ -265,6 +277,7 @@ static void lose(struct muster_link *link)
 {
 	link->lost = true;
 	link->next_us = NEVER;
+	muster_link_drop(link);
 	link->config.ops->lost(link->config.owner, link->config.peer, 0);
 }
 
@@ -276,6 +289,7 @@ static void begin_anew(struct muster_link *link)
 						   link->former_incarnation;
 	uint32_t question = link->question;
 
+	muster_link_drop(link);
 	muster_link_init(link, &config);
 	link->former_incarnation = former;
 	link->question = question;
@@ -291,8 +305,8 @@ int muster_link_watch(struct muster_link *link, uint64_t now_us, uint32_t incarn
 	err = address(link, now_us, incarnation);
 	if (err)
 		return err == -EAGAIN ? 0 : err;
-	if (!link->peer_incarnation && link->oldest == link->next)
-		begin(link, now_us, MUSTER_FRAME_PROBE);
+	if (!link->peer_incarnation && link->oldest == link->next && !probe(link, now_us))
+		return -EHOSTUNREACH;
 	return 0;
 }
 
@@ -345,7 +359,7 @@ void muster_link_run(struct muster_link *link, uint64_t now_us)
 	link->next_us = NEVER;
 	if (link->oldest == link->next && link->peer_incarnation) {
 		if (now_us >= link->heard_us + link->config.deadline_us / 2)
-			begin(link, now_us, MUSTER_FRAME_PROBE);
+			probe(link, now_us);
 		else
 			due(link, link->heard_us + link->config.deadline_us / 2);
 	}
@@ -402,14 +416,14 @@ static void take_ack(struct muster_link *link, uint64_t now_us, const struct mus
 	for (uint32_t seq = link->oldest; seq != link->next; seq++) {
 		struct muster_link_slot *slot = slot_of(link, seq);
 
-		if (!slot->open || !slot->tries || !acknowledges(frame, seq))
+		if (!slot || !slot->tries || !acknowledges(frame, seq))
 			continue;
 		if (!any || before(newest, slot->order))
 			newest = slot->order;
 		any = true;
 		if (slot->tries == 1)
 			measure(link, now_us - slot->sent_us);
-		slot->open = false;
+		give_slot(link, seq);
 		link->in_flight--;
 		if (link->flight_max < MUSTER_LINK_WINDOW)
 			link->flight_max++;
@@ -418,12 +432,12 @@ static void take_ack(struct muster_link *link, uint64_t now_us, const struct mus
 		return;
 	link->progress_us = now_us;
 	link->tries = 0;
-	while (link->oldest != link->next && !slot_of(link, link->oldest)->open)
+	while (link->oldest != link->next && !slot_of(link, link->oldest))
 		link->oldest++;
 	for (uint32_t seq = link->oldest; seq != link->next; seq++) {
 		struct muster_link_slot *slot = slot_of(link, seq);
 
-		if (slot->open && slot->tries && now_us - slot->sent_us > link->srtt_us &&
+		if (slot && slot->tries && now_us - slot->sent_us > link->srtt_us &&
 		    before(slot->order + MUSTER_LINK_REORDER - 1, newest))
 			transmit(link, now_us, seq);
 	}

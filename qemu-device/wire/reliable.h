@@ -5,7 +5,8 @@
  * the socket transport: no clock, socket or allocation. The caller gives the
  * time and the storage, hands in what has come, and gets frames to send.
  *
- * One link for each pair of nodes, at each end. Not thread safe. Callbacks may
+ * One link for each pair of nodes, at each end. All links of a port share a pool of
+ * slots; a link that has nothing unacknowledged has none. Not thread safe. Callbacks may
  * call muster_link_send(), nothing else.
  */
 #ifndef MUSTER_RELIABLE_H
@@ -19,7 +20,8 @@
 #include "wire.h"
 
 enum muster_link_limit {
-	MUSTER_LINK_WINDOW = 64,		/* packets kept until acknowledged */
+	MUSTER_LINK_WINDOW = 64,		/* packets kept until acknowledged, at most; */
+	MUSTER_LINK_FLOOR = 1,			/* so many whatever other links keep */
 	MUSTER_LINK_FLIGHT_FIRST = 32,		/* of them on their way at first, */
 	MUSTER_LINK_FLIGHT_MIN = 4,		/* and at least, after losses */
 	MUSTER_LINK_REORDER = 3,		/* overtaken so often: taken for lost */
@@ -38,7 +40,12 @@ enum muster_link_limit {
  */
 #define MUSTER_LINK_SEQ_FIRST	0xffffffc0u
 
+struct muster_link_slot;
+
 struct muster_link_ops {
+	/* Storage for a slot, within what floor and pool allow. NULL: no memory. */
+	struct muster_link_slot *(*take)(void *owner);
+	void (*give)(void *owner, struct muster_link_slot *slot);
 	/*
 	 * Send a finished frame: header, then packet and packet->length bytes of
 	 * payload, unless packet is NULL. 0: sent or lost, who knows; -EAGAIN: no
@@ -58,6 +65,15 @@ struct muster_link_ops {
 	void (*met)(void *owner, uint32_t peer, uint32_t present);
 };
 
+/*
+ * Slots that links keep beyond their floors. Each may keep as many as are left for all
+ * others, so whoever comes finds some: of k links that want all, each has 1 / (k + 1).
+ */
+struct muster_link_pool {
+	uint32_t size;
+	uint32_t used;
+};
+
 struct muster_link_config {
 	uint32_t node;
 	uint32_t peer;
@@ -65,12 +81,12 @@ struct muster_link_config {
 	uint64_t deadline_us;	/* silence towards an unacknowledged packet until lost; about */
 	const struct muster_link_ops *ops;
 	void *owner;
+	struct muster_link_pool *pool;		/* of all links of this port */
 	struct muster_wire_counters *counters;	/* counted into; may be shared */
 };
 
 /* A packet, or a probe, until it is acknowledged. */
 struct muster_link_slot {
-	bool open;
 	uint8_t type;		/* MUSTER_FRAME_DATA or _PROBE */
 	uint32_t tries;		/* times sent; 0: waits for its turn */
 	uint32_t order;		/* of its last sending among all of the link */
@@ -90,6 +106,7 @@ struct muster_link {
 
 	/* sending: frames [oldest, next) are open or were acknowledged early */
 	uint32_t oldest, next;
+	uint32_t kept;			/* of them open: they have slots */
 	uint32_t order;
 	uint32_t in_flight, flight_max;
 	uint32_t srtt_us, rttvar_us, rto_us;
@@ -114,18 +131,22 @@ struct muster_link {
 	uint32_t unacked;		/* packets since the last acknowledgement went */
 	uint64_t ack_us;		/* when it must go; UINT64_MAX: nothing to say */
 
-	struct muster_link_slot slots[MUSTER_LINK_WINDOW];
+	struct muster_link_slot *slots[MUSTER_LINK_WINDOW];	/* NULL: not open */
 };
 
-/** muster_link_init() - begin; the slots need not be cleared. */
+/** muster_link_init() - begin; what was there before must have been dropped. */
 void muster_link_init(struct muster_link *link, const struct muster_link_config *config);
+
+/** muster_link_drop() - give all slots back; nothing else may be done with it afterwards. */
+void muster_link_drop(struct muster_link *link);
 
 /**
  * muster_link_send() - take a packet (copied), and send it as soon as the link allows.
  * @incarnation: the peer's life that is meant.
  *
- * Return: 0; -EAGAIN when MUSTER_LINK_WINDOW packets are open, or while it is found out
- * whether that life is there, as another one was known; -EMSGSIZE above MUSTER_MTU;
+ * Return: 0; -EAGAIN when MUSTER_LINK_WINDOW packets are open, or as many as the pool has
+ * left for this link, or while it is found out whether that life is there, as another one
+ * was known; -EMSGSIZE above MUSTER_MTU;
  * -EHOSTUNREACH when it is over or not there, or the peer lost.
  */
 int muster_link_send(struct muster_link *link, uint64_t now_us, uint32_t incarnation,
@@ -144,14 +165,6 @@ int muster_link_send(struct muster_link *link, uint64_t now_us, uint32_t incarna
  * Return: 0; -EHOSTUNREACH when that life is over.
  */
 int muster_link_watch(struct muster_link *link, uint64_t now_us, uint32_t incarnation);
-
-/**
- * muster_frame_check() - whether a datagram is a frame: version, lengths, checksum.
- * @frame: gets a copy of its header.
- *
- * Return: 0; -EBADMSG.
- */
-int muster_frame_check(const void *datagram, size_t len, struct muster_frame *frame);
 
 /**
  * muster_link_receive() - a frame has come that muster_frame_check() found good.

@@ -28,6 +28,7 @@
 #include "address.h"
 #include "nodes.h"
 #include "reliable.h"
+#include "slots.h"
 
 enum {
 	BATCH = 16,			/* datagrams of one recvmmsg */
@@ -63,6 +64,8 @@ struct port {
 	struct muster_wire_counters counters;
 	uint64_t reads;			/* of the socket, so far */
 	struct muster_nodes nodes;
+	struct muster_link_pool pool;
+	struct muster_slots slots;
 	uint32_t nr_peers, peers_room;
 	struct peer **peers;		/* all that have a link: a heap, the next due first */
 	uint32_t nr_gone;		/* of them, with `gone` set */
@@ -94,6 +97,16 @@ static void peer_refused(struct peer *peer)
 		peer->port->nr_gone++;
 	peer->gone = peer->link.peer_incarnation;
 	peer->gone_read = peer->port->reads;
+}
+
+static struct muster_link_slot *peer_take(void *owner)
+{
+	return muster_slots_take(&((struct peer *)owner)->port->slots);
+}
+
+static void peer_give(void *owner, struct muster_link_slot *slot)
+{
+	muster_slots_give(&((struct peer *)owner)->port->slots, slot);
 }
 
 static int peer_emit(void *owner, const struct muster_frame *frame,
@@ -224,14 +237,15 @@ static struct peer *peer_find(const struct port *port, uint32_t node)
 static struct peer *peer_meet(struct port *port, uint32_t node,
 			      const struct muster_address *address)
 {
-	static const struct muster_link_ops ops = { peer_emit, peer_deliver, peer_lost,
-						    peer_met };
+	static const struct muster_link_ops ops = { peer_take, peer_give, peer_emit,
+						    peer_deliver, peer_lost, peer_met };
 	struct muster_link_config config = {
 		.node = port->wire.node,
 		.peer = node,
 		.incarnation = port->incarnation,
 		.deadline_us = port->deadline_us,
 		.ops = &ops,
+		.pool = &port->pool,
 		.counters = &port->counters,
 	};
 	struct muster_node *known;
@@ -450,9 +464,12 @@ static void port_close(struct muster_wire *wire)
 		close(port->fd);
 	if (port->bound && port->own.any.sa_family == AF_UNIX)
 		unlink(port->own.un.sun_path);
-	for (uint32_t i = 0; i < port->nr_peers; i++)
+	for (uint32_t i = 0; i < port->nr_peers; i++) {
+		muster_link_drop(&port->peers[i]->link);
 		free(port->peers[i]);
+	}
 	free(port->peers);
+	muster_slots_free(&port->slots);
 	muster_nodes_free(&port->nodes);
 	muster_addresses_free(&port->addresses);
 	free(port);
@@ -463,6 +480,7 @@ void muster_wire_socket_counters(const struct muster_wire *wire,
 {
 	*counters = ((const struct port *)wire)->counters;
 	counters->links = ((const struct port *)wire)->nr_peers;
+	counters->slots = ((const struct port *)wire)->slots.nr_used;
 }
 
 /* ---- opening ------------------------------------------------------------- */
@@ -547,6 +565,7 @@ int muster_wire_socket_open(const char *spec, uint32_t node, uint32_t incarnatio
 	port->wire = (struct muster_wire){ &ops, events, owner, node };
 	port->fd = -1;
 	port->incarnation = incarnation;
+	port->pool.size = MUSTER_SLOTS_SHARED;
 	port->deadline_us = deadline_us;
 	prepare_batch(port);
 	err = muster_addresses_read(&port->addresses, spec, why, why_len);

@@ -309,16 +309,34 @@ static void absent_nodes_are_forgotten(void **state)
 		assert_int_equal(wire->ops->watch(wire, PORTS + node, 7), 0);
 	muster_wire_socket_counters(wire, &counters);
 	assert_int_equal(counters.links, ABSENT + 1);
-	while (t.owners[0].nr_lost < ABSENT) {
+	assert_in_range(counters.slots, ABSENT, ABSENT + 10);	/* a question each */
+	while (t.owners[0].nr_lost < ABSENT || counters.slots) {
 		poll_all();
+		muster_wire_socket_counters(wire, &counters);
 		assert_true(now_us() < end_us);
 	}
-	muster_wire_socket_counters(wire, &counters);
 	assert_int_equal(counters.links, 1);
 	assert_int_equal(t.owners[0].lost[1], 0);
 	assert_int_equal(wire->ops->watch(wire, PORTS, 7), -EHOSTUNREACH);
 	muster_wire_socket_counters(wire, &counters);
 	assert_int_equal(counters.links, 1);
+}
+
+/* Memory follows the packets that are on their way, not the pairs of nodes. */
+static void absent_nodes_take_room_from_no_peer(void **state)
+{
+	enum { ABSENT = 100 };
+	struct muster_wire_counters counters;
+
+	(void)state;
+	must_open(t.unix_spec, 0, 5);
+	must_open(t.unix_spec, 1, 6);
+	for (uint32_t node = 0; node < ABSENT; node++)
+		while (!try_send(0, PORTS + node, 0))
+			;
+	muster_wire_socket_counters(t.owners[0].wire, &counters);
+	assert_in_range(counters.slots, 500, 1024 + ABSENT);
+	exchange(0, 1, PACKETS / 4);
 }
 
 /* Who polls has others to serve between, however many links are due at once. */
@@ -542,6 +560,7 @@ int main(void)
 		TEST(what_a_peer_sent_before_it_went_is_taken_first),
 		TEST(a_watched_peer_that_never_comes_is_lost),
 		TEST(absent_nodes_are_forgotten),
+		TEST(absent_nodes_take_room_from_no_peer),
 		TEST(a_poll_does_what_is_due_for_some_links_and_says_that_there_are_more),
 		TEST(a_restarted_peer_is_lost_and_can_be_talked_to),
 		TEST(unknown_nodes_are_unreachable),

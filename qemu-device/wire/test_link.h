@@ -17,7 +17,7 @@
 
 #include "reliable.h"
 
-enum { PACKETS = 300, FLYING_MAX = 4096, DEADLINE_US = 2000000, ENDS = 2 };
+enum { PACKETS = 300, FLYING_MAX = 4096, DEADLINE_US = 2000000, ENDS = 2, POOL = 256 };
 
 struct flying {
 	uint64_t at_us;
@@ -33,6 +33,7 @@ struct faults {		/* per thousand */
 
 struct end {
 	struct muster_link link;
+	struct muster_link_pool pool;
 	uint32_t node;
 	uint32_t means;			/* the other's life */
 	uint32_t came[PACKETS];
@@ -44,6 +45,7 @@ static struct world {
 	uint64_t now_us, seed;
 	struct faults faults;
 	struct end ends[ENDS];
+	uint32_t nr_slots;		/* that links have now */
 	struct muster_wire_counters counters;
 	struct flying *flying[FLYING_MAX];
 	uint32_t nr_flying;
@@ -90,6 +92,20 @@ static inline void launch(uint32_t to, const void *bytes, size_t len)
 	if (chance(w.faults.corrupt))
 		((uint8_t *)f->bytes)[draw() % len] ^= 1 << draw() % 8;
 	w.flying[w.nr_flying++] = f;
+}
+
+static inline struct muster_link_slot *take(void *owner)
+{
+	(void)owner;
+	w.nr_slots++;
+	return malloc(sizeof(struct muster_link_slot));
+}
+
+static inline void give(void *owner, struct muster_link_slot *slot)
+{
+	(void)owner;
+	w.nr_slots--;
+	free(slot);
 }
 
 static inline int emit(void *owner, const struct muster_frame *frame,
@@ -145,7 +161,7 @@ static inline void lost(void *owner, uint32_t peer, uint32_t present)
 
 static inline void begin_life(uint32_t node, uint32_t incarnation)
 {
-	static const struct muster_link_ops ops = { emit, deliver, lost, met };
+	static const struct muster_link_ops ops = { take, give, emit, deliver, lost, met };
 	struct end *end = &w.ends[node];
 	struct muster_link_config config = {
 		.node = node,
@@ -154,12 +170,16 @@ static inline void begin_life(uint32_t node, uint32_t incarnation)
 		.deadline_us = DEADLINE_US,
 		.ops = &ops,
 		.owner = end,
+		.pool = &end->pool,
 		.counters = &w.counters,
 	};
 
 	memset(end->came, 0, sizeof(end->came));
 	end->lost = end->present = 0;
 	end->node = node;
+	muster_link_drop(&end->link);
+	end->pool.size = POOL;
+	assert_int_equal(end->pool.used, 0);
 	muster_link_init(&end->link, &config);
 }
 
@@ -269,7 +289,7 @@ static inline int clear(void **state)
 {
 	(void)state;
 	begin(0);
-	return 0;
+	return w.nr_slots ? -1 : 0;
 }
 
 #endif /* MUSTER_WIRE_TEST_LINK_H */

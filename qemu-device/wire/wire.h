@@ -84,6 +84,7 @@ struct muster_wire_counters {
 	uint64_t corrupt;	/* wrong checksum, length or version */
 	uint64_t refused;	/* other incarnation, outside of the window */
 	uint64_t links;		/* now, of a port: to nodes that are there or sought */
+	uint64_t slots;		/* now, of a port: packets and probes kept until acknowledged */
 };
 
 /**

@@ -25,12 +25,12 @@
 #include "dev.h"
 #include "engine.h"
 #include "frame.h"
+#include "reliable.h"
 #include "ring.h"
 #include "schedule.h"
 #include "wire.h"
 
 struct muster;
-struct muster_link;		/* of the wire; net.c knows what it is */
 struct dst_process;
 
 enum dst_limit {
@@ -210,6 +210,8 @@ struct dst_node {
 	struct dst_rank *ranks[DST_RANKS_MAX];
 	struct muster_ring_region region;
 	struct dst_port ports[DST_NODES_MAX];
+	struct muster_link_pool pool;	/* of its links, */
+	uint32_t slots;			/* and what they all have now */
 };
 
 /* ---- the world -------------------------------------------------------------------- */
@@ -307,6 +309,8 @@ void dst_net_watch(struct dst_node *node, uint32_t peer, uint32_t incarnation);
 void dst_net_end(struct dst_node *node, uint32_t peer, bool in_order);
 /* At the end: what was sent has come. */
 void dst_net_check(struct dst_world *w);
+/* All links give back what they keep. */
+void dst_net_drop(struct dst_world *w);
 void dst_net_free(struct dst_world *w);
 
 /* node.c */

@@ -264,10 +264,26 @@ static void port_lost(void *owner, uint32_t peer, uint32_t present)
 	port_met(owner, peer, present);
 }
 
+static struct muster_link_slot *port_take(void *owner)
+{
+	struct dst_port *port = owner;
+
+	port->node->slots++;
+	return malloc(sizeof(struct muster_link_slot));
+}
+
+static void port_give(void *owner, struct muster_link_slot *slot)
+{
+	struct dst_port *port = owner;
+
+	port->node->slots--;
+	free(slot);
+}
+
 static void link_begin(struct dst_port *port)
 {
-	static const struct muster_link_ops ops = { port_emit, port_deliver, port_lost,
-						    port_met };
+	static const struct muster_link_ops ops = { port_take, port_give, port_emit, port_deliver,
+						    port_lost, port_met };
 	struct dst_world *w = port->node->world;
 	struct muster_link_config config = {
 		.node = port->node->index,
@@ -276,9 +292,11 @@ static void link_begin(struct dst_port *port)
 		.deadline_us = DST_DEADLINE_US,
 		.ops = &ops,
 		.owner = port,
+		.pool = &port->node->pool,
 		.counters = &w->counters,
 	};
 
+	muster_link_drop(port->link);
 	muster_link_init(port->link, &config);
 }
 
@@ -416,6 +434,14 @@ void dst_net_run(struct dst_node *node)
 	}
 }
 
+/* What links may keep beyond their floors: in some worlds nothing, in some more than they can. */
+static uint32_t pool_size(uint64_t seed)
+{
+	static const uint32_t sizes[] = { 0, 2, 16, 1024 };
+
+	return sizes[seed % 4];
+}
+
 static void draw_windows(struct dst_world *w, struct dst_window *windows, uint32_t nr)
 {
 	for (uint32_t i = 0; i < DST_WINDOWS_MAX; i++) {
@@ -433,7 +459,7 @@ static void draw_windows(struct dst_world *w, struct dst_window *windows, uint32
 void dst_net_begin(struct dst_world *w)
 {
 	if (!w->links)
-		w->links = malloc(sizeof(*w->links) * DST_NODES_MAX * DST_NODES_MAX);
+		w->links = calloc(DST_NODES_MAX * DST_NODES_MAX, sizeof(*w->links));
 	if (!w->regions)
 		w->regions = aligned_alloc(4096, DST_NODES_MAX *
 					   muster_ring_region_size(DST_NODES_MAX, DST_RING_BYTES));
@@ -442,6 +468,7 @@ void dst_net_begin(struct dst_world *w)
 	for (uint32_t i = 0; i < w->plan.nodes; i++) {
 		struct dst_node *node = &w->nodes[i];
 
+		node->pool.size = pool_size(w->plan.seed);
 		for (uint32_t j = 0; j < w->plan.nodes; j++) {
 			node->ports[j] = (struct dst_port){ .node = node, .peer = j };
 			node->ports[j].link = &w->links[i * DST_NODES_MAX + j];
@@ -462,6 +489,25 @@ void dst_net_rebirth(struct dst_node *node)
 		dst_net_watch(node, j, node->world->nodes[j].incarnation);
 	}
 	dst_step_at(node, node->world->now_us + 1);
+}
+
+void dst_net_drop(struct dst_world *w)
+{
+	for (uint32_t i = 0; i < w->plan.nodes; i++) {
+		struct dst_node *node = &w->nodes[i];
+
+		for (uint32_t j = 0; j < w->plan.nodes; j++) {
+			struct muster_link *link = node->ports[j].link;
+
+			if (link->oldest == link->next && link->kept)
+				dst_fail(w, "node %u: a link to node %u keeps %u slots for nothing", i,
+					 j, link->kept);
+			muster_link_drop(link);
+		}
+		if (node->pool.used || node->slots)
+			dst_fail(w, "node %u: links without slots have %u, %u of the pool", i,
+				 node->slots, node->pool.used);
+	}
 }
 
 void dst_net_free(struct dst_world *w)

@@ -435,6 +435,7 @@ static void end(struct dst_world *w)
 		dst_net_check(w);
 		check_mismatch(w);
 	}
+	dst_net_drop(w);
 	for (uint32_t n = 0; n < w->plan.nodes; n++)
 		dst_node_end(&w->nodes[n]);
 	for (uint32_t r = 0; r < w->plan.ranks; r++)
