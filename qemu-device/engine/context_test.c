@@ -294,6 +294,37 @@ static void a_step_tries_some_of_those_that_wait(void **state)
 	world_destroy(w);
 }
 
+/* The second of three, while the third is refused: as when blocks that it wants come back. */
+static void wake_second(struct world *w)
+{
+	if (w->nr_tried == 3)
+		muster_context_ready(muster_context_find(w->nodes[0].engine, WORLD_VP, WORLD_JOB,
+							 1001));
+}
+
+static void who_was_refused_and_is_woken_in_the_same_step_takes_no_others_place(void **state)
+{
+	struct world *w = world_create(2, 3);
+	uint32_t i;
+
+	(void)state;
+	world_start(w);
+	for (i = 0; i < 2; i++)
+		open_many(w, i, 1000, 3);
+	w->nodes[1].full = true;
+	w->on_refusal = wake_second;
+	for (i = 0; i < 3; i++)
+		post_exchange(w, 0, 1000 + i);
+	assert_true(muster_engine_step(w->nodes[0].engine, 100));
+	w->nodes[1].full = false;
+	for (i = 0; i < 3; i++)
+		post_exchange(w, 1, 1000 + i);
+	world_run(w);
+	assert_int_equal(w->nodes[0].nr_cqes, 3);
+	assert_int_equal(w->nodes[1].nr_cqes, 3);
+	world_destroy(w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -301,6 +332,7 @@ int main(void)
 		cmocka_unit_test(all_of_them_can_be_busy_at_once_and_rest_again),
 		cmocka_unit_test(a_step_costs_nothing_for_those_that_are_idle),
 		cmocka_unit_test(a_step_tries_some_of_those_that_wait),
+		cmocka_unit_test(who_was_refused_and_is_woken_in_the_same_step_takes_no_others_place),
 		cmocka_unit_test(there_is_a_limit_to_open_ones),
 		cmocka_unit_test(an_incast_loses_nothing),
 		cmocka_unit_test(rings_over_many_contexts_need_no_room),

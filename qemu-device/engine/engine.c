@@ -137,21 +137,20 @@ static bool run(struct context *ctx)
 	return ctx->stalled && !ctx->listed;
 }
 
+/* Who is refused is listed at once, as others may wake it: up to the first such one, once each. */
 bool muster_engine_step(struct muster_engine *engine, uint32_t budget)
 {
-	struct context *again = NULL, *ctx;
+	struct context *ctx, *refused_first = NULL;
 	uint32_t refused = 0;
 
 	engine->budget = budget;
-	while (engine->budget && refused < REFUSED_MAX && (ctx = muster_ready_take(engine)))
-		if (run(ctx)) {
-			ctx->next_ready = again;
-			again = ctx;
-			refused++;
-		}
-	for (; again; again = ctx) {
-		ctx = again->next_ready;
-		muster_context_ready(again);
+	while (engine->budget && refused < REFUSED_MAX && engine->ready_first != refused_first) {
+		ctx = muster_ready_take(engine);
+		if (!run(ctx))
+			continue;
+		muster_context_ready(ctx);
+		if (!refused++)
+			refused_first = ctx;
 	}
 	return engine->ready_first;
 }

@@ -83,6 +83,7 @@ struct world {
 	uint32_t nr_flight;
 	uint64_t nr_sent[MUSTER_PACKET_TREE_DOWN + 1];
 	uint64_t nr_tried;		/* to send, with what was refused */
+	void (*on_refusal)(struct world *w);
 };
 
 static inline uint32_t world_random(struct world *w, uint32_t below)
@@ -198,8 +199,11 @@ static inline int world_send(void *opaque, uint32_t incarnation, const struct mu
 		return -EHOSTUNREACH;
 	w->nr_tried++;
 	if (w->nodes[packet->dst_node].full || w->nr_flight == WORLD_FLIGHT_MAX ||
-	    world_random(w, 100) < w->refuse_percent)
+	    world_random(w, 100) < w->refuse_percent) {
+		if (w->on_refusal)
+			w->on_refusal(w);
 		return -EAGAIN;
+	}
 	assert_true(packet->length <= MUSTER_MTU);
 	copy = malloc(sizeof(*copy));
 	copy->packet = *packet;
