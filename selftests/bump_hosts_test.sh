@@ -192,6 +192,7 @@ started() {
 }
 
 start_ranks() {
+	: >out	# what was there before is not what has started
 	"$run" --bump -n 3 sh -c 'echo "key $MUSTER_BUMP_KEY pid $$"; exec "$0" sum "$1"' \
 		"$hosts" "$1" >out 2>err &
 	runner=$!
@@ -215,7 +216,7 @@ again_or_over() {
 }
 
 bump_restarts() {
-	export BUMP_DEADLINE=3 BUMP_ENOUGH="$PWD/enough"
+	export BUMP_DEADLINE=30 BUMP_ENOUGH="$PWD/enough"
 	start_ranks 3600
 	victim=$(bump 1 "$key")
 	other=$(bump 0 "$key")

@@ -110,6 +110,7 @@ started() {
 
 # Ranks that add up for ever; $key finds their bumps.
 start() {
+	: >out	# what was there before is not what has started
 	VICTIM=1 "$run" --bump -n 3 sh -c 'echo "key $MUSTER_BUMP_KEY pid"; exec "$0" victim 0' \
 		"$ranks" >out 2>err &
 	runner=$!

@@ -75,6 +75,7 @@ check "lines begin with their rank" output_has_its_rank
 
 interrupt_ends_all() {
 	: >out
+	: >out
 	"$run" --vm -n 2 sh -c 'echo up; sleep 1000' >out 2>err &
 	launcher=$!
 	within 60 grep -q '\[1\] up' out
@@ -147,6 +148,7 @@ check "a NIC that is reset under a job: all ranks learn whose it was" reset_nic 
 # kill_guest RANK MIB MILLISECONDS: the QEMU of one guest
 kill_guest() {
 	export VICTIM="$1"
+	: >out
 	: >out
 	"$run" --vm -n 4 --grace=30 "$victim" "$ranks" "$2" >out 2>err &
 	launcher=$!

@@ -84,7 +84,7 @@ beside_limits() {
 check "--against-limits compares with the bare machine" beside_limits
 
 wrong_usage() {
-	for option in '-m x' '-m 8:4' '-m 0' '-t f16' '-o mul' '-p fast' '-b mine' '-D 0' '-i 0' nope; do
+	for option in '-m x' '-m 8:4' '-m 0' '-t f8' '-o mul' '-p fast' '-b mine' '-D 0' '-i 0' nope; do
 		# shellcheck disable=SC2086
 		same 2 "$(status_of "$run" -n 1 "$perf" $option)"
 		grep -q "muster_perf: .* '" err

@@ -204,10 +204,10 @@ static void both_paths(int coll, int t, enum muster_op op, uint64_t count, uint3
 	EXPECT(!same_order || !memcmp(nic, host, bytes), "coll %d %s op %d count %" PRIu64
 	       ": NIC and host path differ", coll, types[t].name, op, count);
 	for (uint64_t i = 0; i < count; i += 1 + count / 50) {
-		uint64_t sent;
+		uint64_t sent[2];	/* the widest */
 
-		element(&sent, t, root, i, salt);
-		EXPECT(coll == 2 ? !memcmp(nic + i * types[t].bytes, &sent, types[t].bytes) :
+		element(sent, t, root, i, salt);
+		EXPECT(coll == 2 ? !memcmp(nic + i * types[t].bytes, sent, types[t].bytes) :
 		       plausible(nic + i * types[t].bytes, t, op, i, salt),
 		       "coll %d %s op %d count %" PRIu64 ": element %" PRIu64 " is wrong",
 		       coll, types[t].name, op, count, i);
