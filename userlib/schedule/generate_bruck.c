@@ -8,14 +8,9 @@
  */
 #include "part.h"
 
-static uint32_t chunks(uint32_t ranks)
-{
-	return ranks;
-}
-
 static uint32_t steps(const struct muster_schedule *schedule)
 {
-	return schedule->ranks > 1 ? 32 - (uint32_t)__builtin_clz(schedule->ranks - 1) : 0;
+	return muster_doublings(schedule->ranks);
 }
 
 static bool is_backwards(const struct muster_schedule *schedule)
@@ -56,7 +51,7 @@ const struct muster_generator muster_generate_bruck = {
 	.version = 1,
 	.ranged = true,
 	.goes_round = true,
-	.chunks = chunks,
+	.chunks = muster_chunks_each,
 	.steps = steps,
 	.step = step_kind,
 	.exchange = exchange,

@@ -29,12 +29,6 @@ static struct shape shape_of(const struct muster_schedule *schedule)
 	};
 }
 
-static uint32_t one_chunk(uint32_t ranks)
-{
-	(void)ranks;
-	return 1;
-}
-
 static uint32_t core_chunks(uint32_t ranks)
 {
 	return 1u << (31 - (uint32_t)__builtin_clz(ranks));
@@ -149,7 +143,7 @@ const struct muster_generator muster_generate_doubling = {
 	.name = "recursive-doubling",
 	.colls = 1u << MUSTER_COLL_BARRIER | 1u << MUSTER_COLL_ALLREDUCE,
 	.version = 1,
-	.chunks = one_chunk,
+	.chunks = muster_chunks_one,
 	.steps = steps,
 	.step = step_kind,
 	.exchange = exchange,

@@ -8,11 +8,6 @@
  */
 #include "part.h"
 
-static uint32_t chunks(uint32_t ranks)
-{
-	return ranks;
-}
-
 static bool is_gather(const struct muster_schedule *schedule)
 {
 	return schedule->coll == MUSTER_COLL_GATHER;
@@ -39,7 +34,7 @@ static void pass(const struct muster_schedule *schedule, bool is_child, uint32_t
 
 static uint32_t tree_steps(const struct muster_schedule *schedule)
 {
-	return schedule->ranks > 1 ? 32 - (uint32_t)__builtin_clz(schedule->ranks - 1) : 0;
+	return muster_doublings(schedule->ranks);
 }
 
 /* A gather begins with the smallest subtrees, a scatter with the largest. */
@@ -75,7 +70,7 @@ const struct muster_generator muster_generate_subtrees = {
 	.version = 1,
 	.ranged = true,
 	.goes_round = true,
-	.chunks = chunks,
+	.chunks = muster_chunks_each,
 	.steps = tree_steps,
 	.step = tree_step,
 	.exchange = tree_exchange,
@@ -119,7 +114,7 @@ const struct muster_generator muster_generate_linear = {
 	.name = "linear",
 	.colls = 1u << MUSTER_COLL_GATHER | 1u << MUSTER_COLL_SCATTER,
 	.version = 1,
-	.chunks = chunks,
+	.chunks = muster_chunks_each,
 	.steps = linear_steps,
 	.step = linear_step,
 	.exchange = linear_exchange,

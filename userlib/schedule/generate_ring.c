@@ -7,11 +7,6 @@
  */
 #include "part.h"
 
-static uint32_t chunks(uint32_t ranks)
-{
-	return ranks;
-}
-
 /* A reduce-scatter or an allgather: half of an allreduce. */
 static bool is_half(const struct muster_schedule *schedule)
 {
@@ -96,7 +91,7 @@ const struct muster_generator muster_generate_ring = {
 	.colls = 1u << MUSTER_COLL_BROADCAST | 1u << MUSTER_COLL_ALLREDUCE |
 		 1u << MUSTER_COLL_REDUCE_SCATTER | 1u << MUSTER_COLL_ALLGATHER,
 	.version = 1,
-	.chunks = chunks,
+	.chunks = muster_chunks_each,
 	.steps = steps,
 	.step = step_kind,
 	.exchange = exchange,

@@ -7,12 +7,6 @@
  */
 #include "part.h"
 
-static uint32_t one_chunk(uint32_t ranks)
-{
-	(void)ranks;
-	return 1;
-}
-
 /* Ranks at the front that take no part in doubling, and steps before it. */
 static uint32_t shift_of(const struct muster_schedule *schedule)
 {
@@ -26,7 +20,7 @@ static uint32_t steps(const struct muster_schedule *schedule)
 	if (ranks < 2)
 		return 0;
 	ranks -= shift;
-	return shift + (ranks > 1 ? 32 - (uint32_t)__builtin_clz(ranks - 1) : 0);
+	return shift + muster_doublings(ranks);
 }
 
 static struct muster_step_kind step_kind(const struct muster_schedule *schedule, uint32_t step)
@@ -65,7 +59,7 @@ const struct muster_generator muster_generate_scan = {
 	.name = "hillis-steele",
 	.colls = 1u << MUSTER_COLL_SCAN | 1u << MUSTER_COLL_EXSCAN,
 	.version = 1,
-	.chunks = one_chunk,
+	.chunks = muster_chunks_one,
 	.steps = steps,
 	.step = step_kind,
 	.exchange = exchange,

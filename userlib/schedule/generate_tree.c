@@ -6,28 +6,17 @@
  */
 #include "part.h"
 
-static uint32_t depth(uint32_t ranks)
-{
-	return ranks > 1 ? 32 - (uint32_t)__builtin_clz(ranks - 1) : 0;
-}
-
-static uint32_t chunks(uint32_t ranks)
-{
-	(void)ranks;
-	return 1;
-}
-
 /* Steps upwards, in which a parent hears its smallest subtree first. */
 static uint32_t gathers(const struct muster_schedule *schedule)
 {
-	return schedule->coll == MUSTER_COLL_BROADCAST ? 0 : depth(schedule->ranks);
+	return schedule->coll == MUSTER_COLL_BROADCAST ? 0 : muster_doublings(schedule->ranks);
 }
 
 /* Then downwards: the largest subtree is served first. */
 static uint32_t steps(const struct muster_schedule *schedule)
 {
 	return gathers(schedule) +
-	       (schedule->coll == MUSTER_COLL_REDUCE ? 0 : depth(schedule->ranks));
+	       (schedule->coll == MUSTER_COLL_REDUCE ? 0 : muster_doublings(schedule->ranks));
 }
 
 static struct muster_step_kind step_kind(const struct muster_schedule *schedule, uint32_t step)
@@ -60,8 +49,8 @@ static uint32_t received(const struct muster_part *part, uint32_t rank, uint32_t
 {
 	const struct muster_schedule *schedule = part->schedule;
 	uint32_t ranks = schedule->ranks, v = (rank + ranks - schedule->root) % ranks;
-	uint32_t height = v ? (uint32_t)__builtin_ctz(v) : depth(ranks);
-	uint32_t up = min(min(step, gathers(schedule)), min(height, depth(ranks - v)));
+	uint32_t height = v ? (uint32_t)__builtin_ctz(v) : muster_doublings(ranks);
+	uint32_t up = min(min(step, gathers(schedule)), min(height, muster_doublings(ranks - v)));
 	bool down = v && schedule->coll != MUSTER_COLL_REDUCE &&
 		    step > steps(schedule) - 1 - height;
 
@@ -73,7 +62,7 @@ const struct muster_generator muster_generate_binomial = {
 	.colls = 1u << MUSTER_COLL_BARRIER | 1u << MUSTER_COLL_BROADCAST |
 		 1u << MUSTER_COLL_REDUCE | 1u << MUSTER_COLL_ALLREDUCE,
 	.version = 1,
-	.chunks = chunks,
+	.chunks = muster_chunks_one,
 	.steps = steps,
 	.step = step_kind,
 	.exchange = exchange,

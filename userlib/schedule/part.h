@@ -53,6 +53,16 @@ struct muster_generator {
 	uint32_t (*received)(const struct muster_part *part, uint32_t rank, uint32_t step);
 };
 
+/** muster_chunks_one(), muster_chunks_each() - chunks of generators: one, or one for each rank. */
+uint32_t muster_chunks_one(uint32_t ranks);
+uint32_t muster_chunks_each(uint32_t ranks);
+
+/** muster_doublings() - how often one is doubled until it is no less than nr. */
+static inline uint32_t muster_doublings(uint32_t nr)
+{
+	return nr > 1 ? 32 - (uint32_t)__builtin_clz(nr - 1) : 0;
+}
+
 extern const struct muster_generator muster_generate_binomial;
 extern const struct muster_generator muster_generate_doubling;
 extern const struct muster_generator muster_generate_rabenseifner;
