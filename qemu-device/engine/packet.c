@@ -32,8 +32,8 @@ int muster_packet_try(struct context *ctx, uint32_t member, const struct muster_
 	if (!ret) {
 		if (peer)
 			peer->sent++;
-		engine->counters.packets_out++;
-		engine->counters.bytes_out += packet->length;
+		engine->counters->packets_out++;
+		engine->counters->bytes_out += packet->length;
 	} else if (ret == -EAGAIN) {
 		ctx->stalled = true;
 	}
