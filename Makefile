@@ -340,7 +340,7 @@ bench-mpi: all ## Muster beside Debian's Open MPI and MPICH, which it installs
 
 bench-bump: all $(BUILD)/selftests/bump_hosts $(BUILD)/selftests/bump_model ## the bump in the wire beside Open MPI over TCP, and a plain forwarder
 	@tools/setup/setup.sh --quiet bump
-	@MUSTER_BUILD=$(abspath $(BUILD)) tools/bench-bump.sh
+	@MUSTER_BUILD=$(abspath $(BUILD)) tools/bench-bump.sh $(PART)
 
 bench-parts: $(BUILD)/tools/muster_parts ## what a rank's own part of a schedule costs among 65,536
 	@$<
