@@ -54,6 +54,8 @@ enum muster_look_limit {
 	counter(drop_duplicate, "dropped: slot is filled already")		\
 	counter(drop_window, "dropped: number or pulse outside of the window")	\
 	counter(drop_ring_full, "dropped: point to point, receive ring full")	\
+	counter(tree_up, "contributions to reduction trees")			\
+	counter(tree_down, "results of reduction trees that were taken")	\
 	counter(contexts_failed, "contexts failed")				\
 	counter(looked_at, "contexts and members looked at, for news of nodes")	\
 	counter(buffer_blocks_used_max, "blocks used at most, of any unit")	\

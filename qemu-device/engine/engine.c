@@ -204,6 +204,8 @@ static void lose(struct context *ctx, uint32_t node, uint32_t present)
 {
 	uint32_t i;
 
+	if (!ctx->failure.status && !ctx->closed && muster_tree_was_at(ctx, node, present))
+		muster_context_fail(ctx, MUSTER_STATUS_PEER_LOST, MUSTER_CULPRIT_NONE, NULL);
 	if (ctx->failure.status || !muster_member_may_be_at(ctx, node))
 		return;
 	muster_copies_forget(ctx, node, present);

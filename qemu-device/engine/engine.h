@@ -23,6 +23,9 @@
 
 struct muster_engine;
 
+/* What this engine can of section 9 of Documentation/sequence.md: MUSTER_CAP_* of muster_regs.h. */
+#define MUSTER_ENGINE_CAPABILITIES	MUSTER_CAP_KEEP
+
 /*
  * What the engine may do to the world. `world` is the pointer given to
  * muster_engine_create(). Optional entries may be NULL.
@@ -131,6 +134,16 @@ struct muster_context_config {
 	const struct muster_member *members;	/* copied */
 };
 
+/* A reduction tree that the members of a context share (Documentation/switch.md). */
+struct muster_tree_config {
+	uint32_t node;		/* the aggregation node that this member sends to, */
+	uint32_t incarnation;	/* and which life of it is meant */
+	uint16_t tree;
+	uint32_t group;		/* of the context's members on this tree; not 0 */
+	uint64_t key;		/* the group's: its members and switches have it, nobody else */
+	uint32_t payload_max;	/* bytes of one packet that the tree takes; 1 to MUSTER_MTU */
+};
+
 /* Where a context stands, for diagnosis. */
 struct muster_context_state {
 	uint32_t number;	/* running or next sequence */
@@ -198,6 +211,17 @@ int muster_engine_context_begin(struct muster_engine *engine,
  */
 int muster_engine_context_add(struct muster_engine *engine, uint16_t vp, uint8_t job,
 			      uint32_t context, const struct muster_member *members, uint32_t nr);
+
+/**
+ * muster_engine_tree_join() - let the sequences of an open context use a reduction tree.
+ *
+ * Descriptors then name it: DestID the aggregation node, DestVP the tree. The members need
+ * not join at once: a result follows upon a contribution of every one.
+ *
+ * Return: 0; -ENOENT: no such context; -EBUSY: it has one already; -EINVAL; -ENOMEM.
+ */
+int muster_engine_tree_join(struct muster_engine *engine, uint16_t vp, uint8_t job,
+			    uint32_t context, const struct muster_tree_config *config);
 
 /**
  * muster_engine_context_close() - no completion, DMA or packet of it afterwards.

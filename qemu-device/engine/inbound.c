@@ -76,8 +76,18 @@ static bool from_member(const struct context *ctx, const struct muster_packet *p
 	if (packet->src_member >= ctx->nr_members || packet->src_member == ctx->self)
 		return false;
 	member = &ctx->members[packet->src_member];
-	return packet->src_node == member->node && packet->src_vp == member->vp &&
+	return packet->job_key == ctx->job_key && packet->src_node == member->node && packet->src_vp == member->vp &&
 	       packet->incarnation == member->incarnation;
+}
+
+/* An ABORT goes to all members of the group, who are those of the context. */
+static void from_tree(struct context *ctx, const struct muster_packet *packet,
+		      const void *payload)
+{
+	if (packet->type == MUSTER_PACKET_ABORT)
+		receive_abort(ctx, packet);
+	else
+		muster_landing_result(ctx, packet, payload);
 }
 
 void muster_engine_receive(struct muster_engine *engine, const struct muster_packet *from,
@@ -94,11 +104,15 @@ void muster_engine_receive(struct muster_engine *engine, const struct muster_pac
 		return;
 	}
 	ctx = muster_context_of(engine, &packet);
-	if (!ctx || packet.dst_node != engine->node || packet.job_key != ctx->job_key ||
-	    !from_member(ctx, &packet) ||
+	if (!ctx || packet.dst_node != engine->node ||
+	    !(packet.group ? muster_tree_says : from_member)(ctx, &packet) ||
 	    (ctx->failure.status && packet.type != MUSTER_PACKET_P2P) ||
 	    (ctx->closed && !concerns_copies(&packet))) {
 		engine->counters->drop_stranger++;
+		return;
+	}
+	if (packet.group) {
+		from_tree(ctx, &packet, payload);
 		return;
 	}
 	peer = muster_member_meet(ctx, packet.src_member);

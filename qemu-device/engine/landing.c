@@ -25,7 +25,8 @@ static uint8_t judge(const struct sequence *seq, const struct entry *entry)
 		return MUSTER_STATUS_MISMATCH;
 	if (step->kind == MUSTER_DESC_MP)
 		return entry->unasked ? MUSTER_STATUS_OK : MUSTER_STATUS_PROTOCOL;
-	return !entry->unasked || seq->pulse_count == 1 ? MUSTER_STATUS_OK : MUSTER_STATUS_PROTOCOL;
+	return !entry->unasked || seq->pulse_count == 1 || entry->member == MUSTER_CULPRIT_NONE ?
+	       MUSTER_STATUS_OK : MUSTER_STATUS_PROTOCOL;
 }
 
 bool muster_landing_check(struct context *ctx, const struct entry *entry)
@@ -104,7 +105,7 @@ static void describe(struct entry *entry, uint32_t member, const struct muster_p
 	entry->stage = packet->stage;
 	entry->total = packet->total;
 	entry->flags = packet->flags;
-	entry->unasked = packet->type == MUSTER_PACKET_DATA;
+	entry->unasked = packet->type != MUSTER_PACKET_RTS;
 }
 
 static struct entry *land(struct context *ctx, uint32_t member, const struct muster_packet *packet)
@@ -254,4 +255,33 @@ void muster_landing_rts(struct context *ctx, uint32_t member, const struct muste
 		entry->reference = reference;
 	}
 	muster_context_ready(ctx);
+}
+
+/* It lies in the entry, or in memory of its own: whoever sends it does not wait for a grant. */
+static bool hold(struct entry *entry, const void *payload)
+{
+	bool is_small = entry->total <= MUSTER_INLINE_MAX;
+
+	if (!is_small && !muster_room_hold(entry))
+		return false;
+	memcpy(is_small ? entry->data : entry->held, payload, entry->total);
+	entry->state = ENTRY_FULL;
+	return true;
+}
+
+void muster_landing_result(struct context *ctx, const struct muster_packet *packet,
+			   const void *payload)
+{
+	struct entry *entry;
+
+	if (!muster_tree_awaits(ctx, packet))
+		return;
+	ctx->engine->counters->tree_down++;
+	if (muster_instance_awaits(ctx, packet->pulse, packet->seq_id)) {
+		pass_through(ctx, MUSTER_CULPRIT_NONE, packet, payload);
+		return;
+	}
+	entry = land(ctx, MUSTER_CULPRIT_NONE, packet);
+	if (entry && hold(entry, payload))
+		muster_context_ready(ctx);
 }
