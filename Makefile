@@ -86,7 +86,8 @@ selftest_parts = $(filter-out $(SELFTESTS:=.o),$(call objects,$(1),selftests) $(
 
 $(TOOL_LIB): $(filter-out $(TOOLS:=.o),$(call objects,$(BUILD),tools))
 
-$(TOOLS): %: %.o $(TOOL_LIB) $(BUILD)/$(BUMP)/lib.a $(call libs,$(BUILD))
+$(TOOLS): %: %.o $(TOOL_LIB) $(BUILD)/$(BUMP)/lib.a $(BUILD)/$(SWITCH)/lib.a $(BUILD)/$(SYNTH)/lib.a \
+		$(call libs,$(BUILD))
 	@$(LINK) -ljansson -lm
 
 # The synthesizer: the only program that needs Z3.
@@ -310,8 +311,8 @@ check-nic: $(filter $(SAN)/$(NIC)/%,$(UNITS)) | $(KEEP) ## unit tests of the NIC
 check-bump: all $(filter $(SAN)/$(BUMP)/%,$(UNITS)) $(SELFTESTS) | $(KEEP) ## the bump in the wire: unit tests, simulated networks
 	@MUSTER_BUILD=$(abspath $(BUILD)) exec selftests/run.sh $(filter $(SAN)/$(BUMP)/%,$^) $(wildcard selftests/bump*_test.sh)
 
-check-switch: $(filter $(SAN)/$(SWITCH)/%,$(UNITS)) | $(KEEP) ## the reduction switch: unit tests, engines joined by switches
-	@MUSTER_BUILD=$(abspath $(BUILD)) exec selftests/run.sh $^
+check-switch: all $(filter $(SAN)/$(SWITCH)/%,$(UNITS)) | $(KEEP) ## the reduction switch: unit tests, engines joined by switches, networks
+	@MUSTER_BUILD=$(abspath $(BUILD)) exec selftests/run.sh $(filter $(SAN)/$(SWITCH)/%,$^) selftests/fabric_test.sh
 
 check-userlib: $(filter $(SAN)/userlib/%,$(UNITS)) | $(KEEP) ## unit tests of the library
 	@MUSTER_BUILD=$(abspath $(BUILD)) exec selftests/run.sh $^
