@@ -215,6 +215,30 @@ static void data_goes_once_up_and_twice_down(void **state)
 	net_destroy(net);
 }
 
+/* Up and down once, in packets of an MTU, through both half rings. */
+static void streaming_trees_give_their_own_bits(void **state)
+{
+	struct run run = { 0, MUSTER_DTYPE_F64, MUSTER_REDOP_SUM, false };
+
+	(void)state;
+	for (uint64_t seed = 1; seed <= 8; seed++) {
+		struct net *net = net_two_levels(1 + seed % 2 * 2, seed % 2 ? 3 : 30, seed);
+		uint32_t i, ended = 1;
+
+		net->type = MUSTER_SWITCH_SAT;
+		net->payload_max = MUSTER_MTU;
+		net->refuse_percent = seed % 3 * 20;
+		net_start(net);
+		for (run.bytes = 8; run.bytes <= 1 << 16; run.bytes *= 8)
+			allreduce(net, &run, ended++);
+		assert_int_equal(net->nr_once, 0);
+		for (i = 0; i < net->w->nr; i++)
+			assert_int_equal(world_counters(net->w, i).bytes_in,
+					 world_counters(net->w, i).bytes_out);
+		net_destroy(net);
+	}
+}
+
 /* What switches hold is there from the beginning, and no message makes it more. */
 static void memory_depends_on_ports_and_window(void **state)
 {
@@ -268,6 +292,7 @@ int main(void)
 		cmocka_unit_test(results_need_no_room_at_hosts),
 		cmocka_unit_test(the_second_copy_is_absorbed),
 		cmocka_unit_test(data_goes_once_up_and_twice_down),
+		cmocka_unit_test(streaming_trees_give_their_own_bits),
 		cmocka_unit_test(memory_depends_on_ports_and_window),
 		cmocka_unit_test(numbers_may_pass_the_tree_by),
 	};
