@@ -119,11 +119,11 @@ $(SAN)/userlib/nomem_test: LINK += -Wl,--wrap=malloc,--wrap=calloc,--wrap=reallo
 $(eval $(call unit_rule,$(SYNTH),$(SYNTH) $(SCHEDULE) $(ENGINE),-lz3 -ljansson))
 
 $(filter $(BUILD)/selftests/%,$(SELFTESTS)): %: %.o $(call selftest_parts,$(BUILD)) $(BUILD)/$(BUMP)/lib.a \
-		$(call libs,$(BUILD))
+		$(BUILD)/$(SWITCH)/lib.a $(call libs,$(BUILD))
 	@$(LINK) -lm
 
 $(filter $(SAN)/selftests/%,$(SELFTESTS)): %: %.o $(call selftest_parts,$(SAN)) $(SAN)/$(BUMP)/lib.a \
-		$(call libs,$(SAN))
+		$(SAN)/$(SWITCH)/lib.a $(call libs,$(SAN))
 	@$(LINK) -lm
 
 # ---- driver and provider -------------------------------------------------------
@@ -196,7 +196,7 @@ $(NEXT_ABI): provider/libmusterdv.map $(wildcard provider/*.[ch]) uapi/rdma/must
 
 .PHONY: all setup setup-core demo demo-local check bench bench-mpi bench-parts dst model clean help
 .PHONY: kernel headers provider guest-tests check-guest check-kernel check-local setup-guest guests
-.PHONY: bench-guest bench-bump check-synth synth-tables torus-tables
+.PHONY: bench-guest bench-bump bench-switch check-synth synth-tables torus-tables
 .PHONY: check-all check-compilers check-aarch64 compile compilers
 .PHONY: check-scale check-bump check-switch check-engine check-wire check-nic check-userlib check-selftests
 
@@ -333,6 +333,9 @@ bench-mpi: all ## Muster beside Debian's Open MPI and MPICH, which it installs
 bench-bump: all $(BUILD)/selftests/bump_hosts $(BUILD)/selftests/bump_model ## the bump in the wire beside Open MPI over TCP, and a plain forwarder
 	@tools/setup/setup.sh --quiet bump
 	@MUSTER_BUILD=$(abspath $(BUILD)) tools/bench-bump.sh
+
+bench-switch: $(BUILD)/selftests/switch_bench ## reduction in a switch of 8 and of 40 sources, beside memcpy in the same run
+	@$<
 
 bench-parts: $(BUILD)/tools/muster_parts ## what a rank's own part of a schedule costs among 65,536
 	@$<

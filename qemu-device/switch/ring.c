@@ -13,6 +13,8 @@
 
 #include "arith.h"
 
+enum { CACHE_LINE = 64 };
+
 /* Units 0 to n / 2 - 1, rounded up, are the left half ring. */
 uint32_t ring_split(const struct muster_switch_group *config, uint32_t radix)
 {
@@ -50,6 +52,13 @@ static void combine(const struct segment *segment, uint8_t *sum, const void *fro
 				     segment->total);
 }
 
+/* What comes is seldom in a cache, and each packet is too short for the machine to see it coming. */
+static void expect(const uint8_t *payload, uint32_t bytes)
+{
+	for (uint32_t at = 0; at < bytes; at += CACHE_LINE)
+		__builtin_prefetch(payload + at);
+}
+
 void ring_take(const struct group *group, struct segment *segment, uint32_t child,
 	       const void *payload)
 {
@@ -58,6 +67,7 @@ void ring_take(const struct group *group, struct segment *segment, uint32_t chil
 	uint32_t end = right ? group->config.nr_children : group->split;
 	uint8_t *sum = segment->sum + (right ? group->config.payload_max : 0);
 
+	expect(payload, segment->total);
 	child_set_add(&segment->came, child);
 	if (child != *next) {
 		copy(place_of(group, segment, child), payload, segment->total);

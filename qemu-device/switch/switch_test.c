@@ -362,6 +362,36 @@ static void figure_1b_two_half_rings_and_the_top_unit(void **state)
 	muster_switch_destroy(figure);
 }
 
+/* Radix 6 has two units on the left, ports 0 to 3, and one on the right. */
+static void a_half_ring_may_have_no_sources(void **state)
+{
+	static const uint8_t ports[2][2] = { { 1, 3 }, { 4, 5 } };
+	struct muster_switch_child children[2];
+	struct muster_switch_group group = {
+		.tree = 9, .type = MUSTER_SWITCH_SAT, .job = JOB, .key = KEY,
+		.parent_port = MUSTER_SWITCH_NO_PORT, .nr_children = 2, .children = children,
+	};
+
+	(void)state;
+	for (group.group = 1; group.group <= 2; group.group++) {
+		for (uint32_t i = 0; i < 2; i++) {
+			children[i] = CHILDREN[i];
+			children[i].port = ports[group.group - 1][i];
+		}
+		assert_int_equal(muster_switch_group_add(sw, &group), 0);
+		nr_out = 0;
+		for (uint32_t i = 2; i--;) {
+			struct muster_packet packet = from_child(i);
+
+			packet.tree = 9;
+			packet.group = group.group;
+			hand(children[i].port, &packet, 10 + i);
+		}
+		assert_int_equal(nr_out, 2);
+		assert_true(out[0].value == 21 && out[1].value == 21);
+	}
+}
+
 static void a_streaming_tree_takes_a_whole_mtu_and_sends_nothing_twice(void **state)
 {
 	struct muster_switch *figure = open_figure_1b();
@@ -865,6 +895,7 @@ int main(void)
 		TEST(a_second_result_changes_nothing),
 		TEST(arrival_does_not_decide_the_order),
 		TEST(figure_1b_two_half_rings_and_the_top_unit),
+		TEST(a_half_ring_may_have_no_sources),
 		TEST(a_streaming_tree_takes_a_whole_mtu_and_sends_nothing_twice),
 		TEST(two_streaming_trees_at_most_are_at_a_switch),
 		TEST(a_slow_port_holds_up_no_other),
