@@ -126,6 +126,9 @@ void muster_finalize(struct muster *job);
  */
 const char *muster_error(const struct muster *job);
 
+/** muster_version() - of the library that is running: "0.1". Needs no job. Never NULL. */
+const char *muster_version(void);
+
 /* ---- communicators ------------------------------------------------------- */
 
 /** muster_world() - the communicator of all ranks; belongs to the job. */

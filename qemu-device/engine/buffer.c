@@ -268,7 +268,7 @@ void muster_entries_remove(struct context *ctx)
 
 static void count_used(struct context *ctx, uint32_t nr)
 {
-	struct muster_engine_counters *counters = &ctx->engine->counters;
+	struct muster_engine_counters *counters = ctx->engine->counters;
 
 	ctx->unit->nr_used += nr;
 	if (counters->buffer_blocks_used_max < ctx->unit->nr_used)

@@ -36,7 +36,7 @@ static void receive_abort(struct context *ctx, const struct muster_packet *packe
 	}
 	if (status == MUSTER_STATUS_OK || status > MUSTER_STATUS_FLUSHED ||
 	    (packet->arg >= ctx->nr_members && packet->arg != MUSTER_CULPRIT_NONE)) {
-		ctx->engine->counters.drop_malformed++;
+		ctx->engine->counters->drop_malformed++;
 		return;
 	}
 	muster_context_fail(ctx, status, packet->arg, &packet->signature);
@@ -97,10 +97,10 @@ void muster_engine_receive(struct muster_engine *engine, const struct muster_pac
 	struct context *ctx;
 	struct peer *peer;
 
-	engine->counters.packets_in++;
-	engine->counters.bytes_in += len;
+	engine->counters->packets_in++;
+	engine->counters->bytes_in += len;
 	if (!muster_decode_packet(&packet, len)) {
-		engine->counters.drop_malformed++;
+		engine->counters->drop_malformed++;
 		return;
 	}
 	ctx = muster_context_of(engine, &packet);
@@ -108,7 +108,7 @@ void muster_engine_receive(struct muster_engine *engine, const struct muster_pac
 	    !(packet.group ? muster_tree_says : from_member)(ctx, &packet) ||
 	    (ctx->failure.status && packet.type != MUSTER_PACKET_P2P) ||
 	    (ctx->closed && !concerns_copies(&packet))) {
-		engine->counters.drop_stranger++;
+		engine->counters->drop_stranger++;
 		return;
 	}
 	if (packet.group) {

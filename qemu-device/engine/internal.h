@@ -290,7 +290,8 @@ struct muster_engine {
 	struct vp *vps[MUSTER_VPS_MAX];
 	struct unit units[MUSTER_UNITS];
 	struct pool pool;
-	struct muster_engine_counters counters;
+	struct muster_engine_counters *counters;
+	struct muster_engine_counters own_counters; /* where no other place was given */
 };
 
 /* pool.c */

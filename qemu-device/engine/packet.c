@@ -28,8 +28,8 @@ int muster_packet_emit(struct context *ctx, uint32_t incarnation,
 		ret = engine->world.send(engine->opaque, incarnation, packet, payload);
 	}
 	if (!ret) {
-		engine->counters.packets_out++;
-		engine->counters.bytes_out += packet->length;
+		engine->counters->packets_out++;
+		engine->counters->bytes_out += packet->length;
 	} else if (ret == -EAGAIN) {
 		ctx->stalled = true;
 	}

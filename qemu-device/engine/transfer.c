@@ -215,7 +215,7 @@ static struct instance *find_asked(struct context *ctx, uint32_t member,
 
 void muster_send_granted(struct context *ctx, uint32_t member, const struct muster_packet *packet)
 {
-	struct muster_engine_counters *counters = &ctx->engine->counters;
+	struct muster_engine_counters *counters = ctx->engine->counters;
 	bool taken = packet->flags & MUSTER_PACKET_TAKEN;
 	struct instance *inst;
 	struct send *send;

@@ -131,7 +131,7 @@ bool muster_tree_send(struct context *ctx, const struct instance *inst, const st
 	ret = muster_packet_emit(ctx, ctx->tree->incarnation, &packet, data);
 	if (ret && ret != -EAGAIN)
 		muster_context_fail(ctx, MUSTER_STATUS_PEER_LOST, MUSTER_CULPRIT_NONE, NULL);
-	ctx->engine->counters.tree_up += !ret;
+	ctx->engine->counters->tree_up += !ret;
 	return !ret;
 }
 
@@ -145,7 +145,7 @@ static bool has_contributed(const struct instance *inst, uint32_t step)
 /* What comes for the second time finds its slot filled, its pulse or its number ended. */
 bool muster_tree_awaits(struct context *ctx, const struct muster_packet *packet)
 {
-	struct muster_engine_counters *counters = &ctx->engine->counters;
+	struct muster_engine_counters *counters = ctx->engine->counters;
 	uint32_t pulse = packet->pulse - ctx->pulse_first;
 	const struct instance *inst;
 	const struct sequence *seq;

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../version.h"
+#include "version.h"
 #include "baseline.h"
 #include "command.h"
 #include "shape.h"
