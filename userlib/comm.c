@@ -198,6 +198,7 @@ void muster_comm_close(struct muster_comm *comm)
 	muster_channel_close(comm);
 	unlink_comm(comm);
 	muster_host_close(comm);
+	free(comm->cut);
 	free(comm->bump);
 	muster_cache_close(comm);
 	muster_kept_close(comm);
