@@ -10,8 +10,6 @@
 #ifndef MUSTER_INTERNAL_H
 #define MUSTER_INTERNAL_H
 
-#include <string.h>
-
 #include "dev.h"
 #include "muster.h"
 #include "host_plan.h"
@@ -201,11 +199,9 @@ struct muster_call {
 	uint32_t op;
 	uint32_t root;
 	uint64_t count;		/* of the whole message */
-	/* Compared as one: no room between them. */
 	enum muster_coll as;	/* what was called; 0: coll */
 	bool in_place;
 	bool parts;		/* buffers hold no more of the message than the rank has and needs */
-	uint16_t zero;
 	uint64_t bytes;
 	const struct muster_cut *cut;	/* NULL: evenly */
 };
@@ -278,7 +274,8 @@ bool muster_cuts_same(const struct muster_cut *a, const struct muster_cut *b);
 static inline bool muster_call_alike(const struct muster_call *a, const struct muster_call *b)
 {
 	return a->count == b->count && a->coll == b->coll && a->type == b->type &&
-	       a->op == b->op && a->root == b->root && !memcmp(&a->as, &b->as, sizeof(uint64_t));
+	       a->op == b->op && a->root == b->root && a->as == b->as &&
+	       a->in_place == b->in_place;
 }
 
 static inline bool muster_call_same(const struct muster_call *a, const struct muster_call *b)
