@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Allreduces of engines over a low-latency tree of switches: the same bits as the tree's own
+ * Allreduces and broadcasts of engines over trees of switches: the same bits as the tree's own
  * order gives, whatever comes first, is lost, refused or comes twice.
  */
 #include "test_allreduce.h"
@@ -123,6 +123,54 @@ static void data_goes_once_up_and_twice_down(void **state)
 	net_destroy(net);
 }
 
+/* Without an operation: what the root has comes to all, over either type of tree. */
+static void broadcast(struct net *net, uint32_t bytes, uint32_t root, uint32_t ended)
+{
+	for (uint32_t host = 0; host < net->w->nr; host++) {
+		struct muster_desc d[2] = {
+			desc_rdma(MUSTER_DESC_CH, 0, bytes, net->payload_max),
+			desc_rdma(MUSTER_DESC_CT | MUSTER_DESC_COLL_END, 1, bytes, net->payload_max),
+		};
+
+		for (uint32_t i = 0; i < bytes; i++)
+			net->w->nodes[host].memory[i] = world_random(net->w, 256);
+		d[0].signature.op = d[1].signature.op = 0;
+		d[0].signature.root = d[1].signature.root = root;
+		d[0].length = host == root ? bytes : 0;
+		desc_load(&d[0], 0);
+		desc_to(&d[0], net->group.nodes[host], 0);
+		d[0].dst_vp = NET_TREE;
+		desc_store(&d[1], host == root ? 0 : OUT);
+		world_post(net->w, host, d, 2);
+	}
+	net_run(net);
+	for (uint32_t host = 0; host < net->w->nr; host++) {
+		assert_int_equal(net->w->nodes[host].nr_cqes, ended);
+		assert_int_equal(net->w->nodes[host].cqes[ended - 1].status, MUSTER_STATUS_OK);
+		assert_memory_equal(net->w->nodes[host].memory + (host == root ? 0 : OUT),
+				    net->w->nodes[root].memory, bytes);
+	}
+}
+
+static void broadcasts_bring_what_the_root_has(void **state)
+{
+	static const uint32_t bytes[] = { 1, 255, 257, 5000, 0, 12288 };
+
+	(void)state;
+	for (uint64_t seed = 1; seed <= 6; seed++) {
+		struct net *net = seed % 3 ? net_two_levels(3, 3, seed) :
+					     net_three_levels(seed % 2, seed);
+
+		net->type = seed % 2;
+		net->payload_max = net->type == MUSTER_SWITCH_SAT ? MUSTER_MTU : 256;
+		net->lose_percent = net->refuse_percent = 20;
+		net_start(net);
+		for (uint32_t i = 0; i < sizeof(bytes) / sizeof(*bytes); i++)
+			broadcast(net, bytes[i], (seed + i) % net->w->nr, i + 1);
+		net_destroy(net);
+	}
+}
+
 /* Up and down once, in packets of an MTU, through both half rings. */
 static void streaming_trees_give_their_own_bits(void **state)
 {
@@ -200,6 +248,7 @@ int main(void)
 		cmocka_unit_test(results_need_no_room_at_hosts),
 		cmocka_unit_test(the_second_copy_is_absorbed),
 		cmocka_unit_test(data_goes_once_up_and_twice_down),
+		cmocka_unit_test(broadcasts_bring_what_the_root_has),
 		cmocka_unit_test(streaming_trees_give_their_own_bits),
 		cmocka_unit_test(memory_depends_on_ports_and_window),
 		cmocka_unit_test(numbers_may_pass_the_tree_by),

@@ -42,7 +42,7 @@ struct segment {
 	uint16_t stage;
 	uint32_t number;
 	uint32_t pulse;
-	uint32_t total;			/* bytes */
+	uint32_t total;			/* bytes; without an operation 0 until one child has brought some */
 	uint32_t speaker;		/* member who stands for all of it towards the parent */
 	uint32_t next[NR_HALVES];	/* child that each combines next */
 	struct muster_signature signature;
@@ -167,7 +167,7 @@ uint32_t ring_split(const struct muster_switch_group *config, uint32_t radix);
 void ring_begin(const struct group *group, struct segment *segment);
 /* A child's contribution, which came before its turn or in it. */
 void ring_take(const struct group *group, struct segment *segment, uint32_t child,
-	       const void *payload);
+	       const void *payload, uint32_t bytes);
 /* Whether all are in: then the result is at segment->sum. */
 bool ring_done(const struct group *group, struct segment *segment);
 

@@ -59,22 +59,35 @@ static void expect(const uint8_t *payload, uint32_t bytes)
 		__builtin_prefetch(payload + at);
 }
 
+/* Without an operation there is nothing to wait for: whoever brings it has brought the result. */
+static void bring(struct segment *segment, uint32_t *next, uint32_t end, const void *payload,
+		  uint32_t bytes)
+{
+	copy(segment->sum, payload, bytes);
+	while (*next < end && child_set_has(&segment->came, *next))
+		++*next;
+}
+
 void ring_take(const struct group *group, struct segment *segment, uint32_t child,
-	       const void *payload)
+	       const void *payload, uint32_t bytes)
 {
 	bool right = child >= group->split;
 	uint32_t first = right ? group->split : 0, *next = &segment->next[right];
 	uint32_t end = right ? group->config.nr_children : group->split;
 	uint8_t *sum = segment->sum + (right ? group->config.payload_max : 0);
 
-	expect(payload, segment->total);
+	expect(payload, bytes);
 	child_set_add(&segment->came, child);
+	if (segment->signature.op == MUSTER_REDOP_NONE) {
+		bring(segment, next, end, payload, bytes);
+		return;
+	}
 	if (child != *next) {
-		copy(place_of(group, segment, child), payload, segment->total);
+		copy(place_of(group, segment, child), payload, bytes);
 		return;
 	}
 	if (child == first)
-		copy(sum, payload, segment->total);
+		copy(sum, payload, bytes);
 	else
 		combine(segment, sum, payload);
 	while (++*next < end && child_set_has(&segment->came, *next))
@@ -87,6 +100,8 @@ bool ring_done(const struct group *group, struct segment *segment)
 
 	if (segment->next[0] < group->split || segment->next[1] < group->config.nr_children)
 		return false;
+	if (segment->signature.op == MUSTER_REDOP_NONE)
+		return true;
 	if (!group->split)
 		copy(segment->sum, right, segment->total);
 	else if (group->split < group->config.nr_children)

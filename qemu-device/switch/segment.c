@@ -80,10 +80,18 @@ static struct segment *begin(struct group *group, const struct muster_packet *pa
 	return segment;
 }
 
+/* Without an operation one child brings the message, and the others nothing. */
+static bool totals_agree(const struct segment *segment, const struct muster_packet *packet)
+{
+	bool brought = segment->signature.op == MUSTER_REDOP_NONE;
+
+	return segment->total == packet->total ? !brought || !packet->total :
+						 brought && (!segment->total || !packet->total);
+}
+
 static bool agrees(const struct segment *segment, const struct muster_packet *packet)
 {
 	return segment->slot == packet->seq_id && segment->stage == packet->stage &&
-	       segment->total == packet->total &&
 	       !memcmp(&segment->signature, &packet->signature, sizeof(packet->signature));
 }
 
@@ -156,7 +164,8 @@ void segment_contribute(struct muster_switch *sw, struct group *group, uint32_t 
 		sw->counters.drop_window++;
 		return;
 	}
-	if (!agrees(segment, packet)) {
+	if (!agrees(segment, packet) ||
+	    (!child_set_empty(&segment->came) && !totals_agree(segment, packet))) {
 		group_fail(sw, group, MUSTER_STATUS_MISMATCH, packet->src_member,
 			   &packet->signature, BY_NOBODY);
 		return;
@@ -165,7 +174,9 @@ void segment_contribute(struct muster_switch *sw, struct group *group, uint32_t 
 	sw->counters.contributions++;
 	if (!child)
 		segment->speaker = packet->src_member;
-	ring_take(group, segment, child, payload);
+	if (packet->total)
+		segment->total = packet->total;
+	ring_take(group, segment, child, payload, packet->total);
 	if (!ring_done(group, segment))
 		return;
 	sw->counters.combined++;
@@ -174,6 +185,17 @@ void segment_contribute(struct muster_switch *sw, struct group *group, uint32_t 
 	else
 		segment->phase = SEGMENT_UP;
 	settle(sw, group, segment);
+}
+
+/* Where nobody below has brought anything, it is as long as it is. */
+static bool result_fits(const struct group *group, const struct segment *segment,
+			const struct muster_packet *packet)
+{
+	if (group->config.type == MUSTER_SWITCH_SAT && packet->flags & MUSTER_PACKET_ONCE)
+		return false;
+	if (packet->signature.op == MUSTER_REDOP_NONE && !segment->total)
+		return packet->total <= group->config.payload_max;
+	return segment->total == packet->total;
 }
 
 /* The first of the two copies that gets here is the result. */
@@ -186,11 +208,11 @@ void segment_result(struct muster_switch *sw, struct group *group,
 		sw->counters.drop_duplicate++;
 		return;
 	}
-	if (!agrees(segment, packet) ||
-	    (group->config.type == MUSTER_SWITCH_SAT && packet->flags & MUSTER_PACKET_ONCE)) {
+	if (!agrees(segment, packet) || !result_fits(group, segment, packet)) {
 		sw->counters.drop_malformed++;
 		return;
 	}
+	segment->total = packet->total;
 	if (segment->total)
 		memcpy(segment->sum, payload, segment->total);
 	distribute(sw, group, segment, packet->flags & MUSTER_PACKET_ONCE);

@@ -283,6 +283,60 @@ static void arrival_does_not_decide_the_order(void **state)
 	}
 }
 
+/* Whoever brings it, and whenever: the result is that, and as long. */
+static void one_child_brings_a_message_without_operation(void **state)
+{
+	struct muster_packet down = from_parent(), packet;
+
+	(void)state;
+	down.signature.op = 0;
+	for (uint32_t i = 0; i < 9; i++) {
+		nr_out = 0;
+		for (uint32_t j = 0; j < 3; j++) {
+			uint32_t who = (i / 3 + j) % 3;
+
+			packet = from_child(who);
+			packet.signature.op = 0;
+			packet.pulse = i;
+			if (who != i % 3)
+				packet.length = packet.total = 0;
+			hand(CHILDREN[who].port, &packet, 100 + who);
+		}
+		assert_int_equal(nr_out, 1);
+		assert_int_equal(out[0].packet.length, 8);
+		assert_true(out[0].value == 100 + i % 3);
+		down.pulse = i;
+		hand(PARENT_PORT, &down, out[0].value);
+		assert_int_equal(nr_out, 1 + 3);
+	}
+}
+
+/* Nothing goes up where nobody below has it, and what comes down may be as long as the tree takes. */
+static void a_message_may_come_from_above(void **state)
+{
+	struct muster_packet down = from_parent(), packet;
+	double payload[9] = { 7 };
+
+	(void)state;
+	for (uint32_t i = 0; i < 3; i++) {
+		packet = from_child(i);
+		packet.signature.op = 0;
+		packet.length = packet.total = 0;
+		hand(CHILDREN[i].port, &packet, 0);
+	}
+	assert_int_equal(out[0].packet.length, 0);
+	down.signature.op = 0;
+	down.length = down.total = 72;
+	muster_switch_receive(sw, PARENT_PORT, &down, payload, 72);
+	assert_int_equal(nr_out, 1);
+	assert_int_equal(counters().drop_malformed, 1);
+	down.length = down.total = 64;
+	muster_switch_receive(sw, PARENT_PORT, &down, payload, 64);
+	assert_int_equal(nr_out, 1 + 3);
+	assert_int_equal(out[1].packet.length, 64);
+	assert_true(out[1].value == 7);
+}
+
 /* ---- streaming ---- */
 
 /* Figure 1b counts ports from 1. */
@@ -537,7 +591,7 @@ static void malformed_ones_are_dropped(void **state)
 	MALFORMED(packet.reserved = 1);
 	MALFORMED(packet.signature.reserved = 1);
 	MALFORMED(packet.signature.type = MUSTER_DTYPE_END);
-	MALFORMED(packet.signature.op = 0);
+	MALFORMED(packet.signature.op = MUSTER_REDOP_END);
 	MALFORMED(packet.signature.op = MUSTER_REDOP_BAND);
 	MALFORMED(packet.seq_id = MUSTER_SLOTS_MAX);
 	MALFORMED(packet.offset = 8);
@@ -705,10 +759,25 @@ static void all_that_must_agree_is_compared(void **state)
 	DISAGREE(packet.seq_id++);
 	DISAGREE(packet.stage++);
 	DISAGREE(packet.total = packet.length = 16);
+	DISAGREE(packet.total = packet.length = 0);
 	DISAGREE(packet.signature.root++);
 	DISAGREE(packet.signature.digest++);
 	DISAGREE(packet.signature.coll++);
 	DISAGREE(packet.signature.type = MUSTER_DTYPE_I64);
+}
+
+static void two_that_bring_a_message_disagree(void **state)
+{
+	struct muster_packet packet;
+
+	(void)state;
+	for (uint32_t i = 0; i < 2; i++) {
+		packet = from_child(i);
+		packet.signature.op = 0;
+		hand(CHILDREN[i].port, &packet, 1);
+	}
+	muster_switch_step(sw);
+	expect_aborts(1u << 1 | 1u << 2 | 1u << 4 | 1u << PARENT_PORT, MUSTER_STATUS_MISMATCH, 1);
 }
 
 static void the_loss_of_a_port_ends_the_groups_that_need_it(void **state)
@@ -894,6 +963,8 @@ int main(void)
 		TEST(the_result_goes_down_twice),
 		TEST(a_second_result_changes_nothing),
 		TEST(arrival_does_not_decide_the_order),
+		TEST(one_child_brings_a_message_without_operation),
+		TEST(a_message_may_come_from_above),
 		TEST(figure_1b_two_half_rings_and_the_top_unit),
 		TEST(a_half_ring_may_have_no_sources),
 		TEST(a_streaming_tree_takes_a_whole_mtu_and_sends_nothing_twice),
@@ -908,6 +979,7 @@ int main(void)
 		TEST(garbage_changes_nothing),
 		TEST(ranks_that_disagree_end_the_group),
 		TEST(all_that_must_agree_is_compared),
+		TEST(two_that_bring_a_message_disagree),
 		TEST(the_loss_of_a_port_ends_the_groups_that_need_it),
 		TEST(the_loss_of_the_parent_is_told_to_all_children),
 		TEST(an_abort_is_passed_on_to_all_others),
