@@ -11,7 +11,7 @@ check "the ordinary tools show the device" in_guest 120 -- "$GUEST/tools_test.sh
 
 # What they print as JSON is validated here, where that is quick.
 diagnostics() {
-	in_guest 180 -- "$GUEST/diag_test.sh" >log || {
+	in_guest 600 -- "$GUEST/diag_test.sh" >log || {
 		cat log
 		return 1
 	}

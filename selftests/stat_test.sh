@@ -217,7 +217,7 @@ for i in range(64):
     noise[0:8] = struct.pack("<II", 0x6b6f6f6c, 1)
     noise[12:16] = bytes(4)
     noise[32:40] = struct.pack("<II", i, 64)
-    noise[128:132] = bytes([8, 0, 0, 0])
+    noise[112:116] = bytes([8, 0, 0, 0])
     page(bytes(noise))
 print("ready", flush=True)
 time.sleep(1000)
