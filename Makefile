@@ -89,7 +89,8 @@ selftest_parts = $(filter-out $(SELFTESTS:=.o),$(call objects,$(1),selftests) $(
 
 $(TOOL_LIB): $(filter-out $(TOOLS:=.o),$(call objects,$(BUILD),tools))
 
-$(TOOLS): %: %.o $(TOOL_LIB) $(BUILD)/$(BUMP)/lib.a $(call libs,$(BUILD))
+$(TOOLS): %: %.o $(TOOL_LIB) $(BUILD)/$(BUMP)/lib.a $(BUILD)/$(SWITCH)/lib.a $(BUILD)/$(SYNTH)/lib.a \
+		$(call libs,$(BUILD))
 	@$(LINK) -ljansson -lm $(TOOL_RPATH)
 
 # The synthesizer: the only program that needs Z3.
@@ -121,11 +122,11 @@ $(SAN)/userlib/nomem_test: LINK += -Wl,--wrap=malloc,--wrap=calloc,--wrap=reallo
 $(eval $(call unit_rule,$(SYNTH),$(SYNTH) $(SCHEDULE) $(ENGINE),-lz3 -ljansson))
 
 $(filter $(BUILD)/selftests/%,$(SELFTESTS)): %: %.o $(call selftest_parts,$(BUILD)) $(BUILD)/$(BUMP)/lib.a \
-		$(call libs,$(BUILD))
+		$(BUILD)/$(SWITCH)/lib.a $(call libs,$(BUILD))
 	@$(LINK) -lm
 
 $(filter $(SAN)/selftests/%,$(SELFTESTS)): %: %.o $(call selftest_parts,$(SAN)) $(SAN)/$(BUMP)/lib.a \
-		$(call libs,$(SAN))
+		$(SAN)/$(SWITCH)/lib.a $(call libs,$(SAN))
 	@$(LINK) -lm
 
 # ---- driver and provider -------------------------------------------------------
@@ -200,7 +201,7 @@ include tools/install.mk
 
 .PHONY: all setup setup-core demo demo-local check bench bench-mpi bench-parts dst model clean help
 .PHONY: kernel headers looks provider guest-tests check-guest check-kernel check-local setup-guest guests
-.PHONY: bench-guest bench-bump check-synth synth-tables torus-tables
+.PHONY: bench-guest bench-bump bench-switch check-synth synth-tables torus-tables
 .PHONY: check-all check-compilers check-aarch64 compile compilers
 .PHONY: check-diagnosis check-scale check-bump check-switch check-engine check-wire check-nic check-userlib check-selftests
 
@@ -323,8 +324,8 @@ check-nic: $(filter $(SAN)/$(NIC)/%,$(UNITS)) | $(KEEP) ## unit tests of the NIC
 check-bump: all $(filter $(SAN)/$(BUMP)/%,$(UNITS)) $(SELFTESTS) | $(KEEP) ## the bump in the wire: unit tests, simulated networks
 	@MUSTER_BUILD=$(abspath $(BUILD)) exec selftests/run.sh $(filter $(SAN)/$(BUMP)/%,$^) $(wildcard selftests/bump*_test.sh)
 
-check-switch: $(filter $(SAN)/$(SWITCH)/%,$(UNITS)) | $(KEEP) ## the reduction switch: unit tests, engines joined by switches
-	@MUSTER_BUILD=$(abspath $(BUILD)) exec selftests/run.sh $^
+check-switch: all $(filter $(SAN)/$(SWITCH)/%,$(UNITS)) | $(KEEP) ## the reduction switch: unit tests, engines joined by switches, networks
+	@MUSTER_BUILD=$(abspath $(BUILD)) exec selftests/run.sh $(filter $(SAN)/$(SWITCH)/%,$^) selftests/fabric_test.sh
 
 check-userlib: $(filter $(SAN)/userlib/%,$(UNITS)) | $(KEEP) ## unit tests of the library
 	@MUSTER_BUILD=$(abspath $(BUILD)) exec selftests/run.sh $^
@@ -345,6 +346,9 @@ bench-mpi: all ## Muster beside Debian's Open MPI and MPICH, which it installs
 bench-bump: all $(BUILD)/selftests/bump_hosts $(BUILD)/selftests/bump_model ## the bump in the wire beside Open MPI over TCP, and a plain forwarder
 	@tools/setup/setup.sh --quiet bump
 	@MUSTER_BUILD=$(abspath $(BUILD)) tools/bench-bump.sh $(PART)
+
+bench-switch: $(BUILD)/selftests/switch_bench ## reduction in a switch of 8 and of 40 sources, beside memcpy in the same run
+	@$<
 
 bench-parts: $(BUILD)/tools/muster_parts ## what a rank's own part of a schedule costs among 65,536
 	@$<

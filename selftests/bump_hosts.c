@@ -301,24 +301,34 @@ static void fence(int fd)
 }
 
 /* A request, an abort or a packet between bumps, with some bits wrong, or cut off. */
-static uint32_t malform(uint8_t *frame, struct net *chance)
+static uint32_t malform(uint8_t *frame, struct net *chance, uint32_t id)
 {
 	struct muster_bump_header header = base;
-	uint32_t len;
+	uint32_t len, begin = 42, end = NET_DATA_AT;
 
-	header.message = (uint8_t)(net_random(chance) % 8);
-	header.operation = (uint8_t)(net_random(chance) % 6);
-	header.algorithm = (uint8_t)(net_random(chance) % 6);
+	header.message = (uint8_t)(net_random(chance) % 4 ? MUSTER_BUMP_REQUEST : net_random(chance) % 8);
+	header.operation = (uint8_t)(1 + net_random(chance) % 4);
+	header.algorithm = (uint8_t)(1 + net_random(chance) % 4);
 	header.type = MUSTER_DTYPE_F64;
 	header.redop = MUSTER_REDOP_SUM;
-	header.count = htole16((uint16_t)(net_random(chance) % 3));
-	header.id = htole32((uint32_t)net_random(chance));
+	header.count = htole16(1);
+	header.id = htole32(id);
+	if (net_random(chance) % 2) {	/* it would be through at once, were it right */
+		header.hosts = header.ranks = htole16(1);
+		header.first = htole16((uint16_t)(rank / local_ranks));
+		header.rank = header.local_rank = 0;
+		header.local_ranks = 1;
+	}
 	len = net_frame(frame, rank + 1, &header, "malformed", 8);
-	for (uint32_t flips = 1 + net_random(chance) % 4; flips--;)
-		frame[net_random(chance) % len] ^= (uint8_t)(1 << net_random(chance) % 8);
-	/* Whatever it does is not done to our own group; that one who knows the key may. */
-	memcpy(frame + 50, "\xff\xff\xff\xff", 4);
-	return net_random(chance) % 4 ? len : (uint32_t)(net_random(chance) % len) + 1;
+	if (net_random(chance) % 8 == 0) {
+		begin = 0;
+		end = len;
+	}
+	for (uint32_t flips = 1 + net_random(chance) % 3; flips--;)
+		frame[begin + net_random(chance) % (end - begin)] ^= (uint8_t)(1 << net_random(chance) % 8);
+	/* Neither to our own group nor to so many that ours is forgotten: who knows the key may. */
+	memcpy(frame + 50, &(uint32_t){ htole32(le32toh(base.group) + 1 + id % 8) }, 4);
+	return net_random(chance) % 8 ? len : (uint32_t)(net_random(chance) % len) + 1;
 }
 
 static void send_malformed(uint32_t nr)
@@ -331,7 +341,7 @@ static void send_malformed(uint32_t nr)
 	if (raw < 0)
 		err(1, "no raw packets");
 	for (uint32_t i = 0; i < nr; i++) {
-		uint32_t len = malform(frame, &chance);
+		uint32_t len = malform(frame, &chance, i);
 
 		/* The system itself takes none that has no header. */
 		if (sendto(raw, frame, len < 14 ? 14 : len, 0, (struct sockaddr *)&to,

@@ -17,9 +17,9 @@ valid() {
 	/usr/bin/python3 -W ignore -m jsonschema -i "$2" "$diag_top/tools/schema/$1.json"
 }
 
-# Numbers, and words that end in some, as N; blanks as one.
+# Numbers, and names of jobs, as N; blanks as one.
 figures_aside() {
-	sed -E 's/[0-9]+([.:][0-9]+)*/N/g; s/[[:space:]]+/ /g; s/ $//'
+	sed -E 's/\b[0-9a-f]{8}\b/N/g; s/[0-9]+([.:][0-9]+)*/N/g; s/[[:space:]]+/ /g; s/ $//'
 }
 
 page_shows() {

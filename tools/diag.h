@@ -64,8 +64,11 @@ json_t *diag_object(const struct diag_tool *tool);
 /** diag_set() - a value that is never NULL, into an object; it exits when there is no memory. */
 void diag_set(json_t *object, const char *key, json_t *value);
 
+/** diag_set_text() - the same of a text from wherever; what is not printable ASCII becomes '?'. */
+void diag_set_text(json_t *object, const char *key, const char *text);
+
 /** diag_print() - as JSON, on the standard output; exits with 1 if it cannot be written. */
-void diag_print(const struct diag_tool *tool, json_t *object);
+void diag_print(const struct diag_tool *tool, const json_t *object);
 
 /** diag_written() - the standard output was written, or exit with 1. */
 void diag_written(const struct diag_tool *tool);

@@ -99,11 +99,6 @@ static void set_engine(json_t *device, uint32_t bits)
 	diag_set(device, "limits", limits_json());
 }
 
-static void set_text(json_t *object, const char *key, const char *text)
-{
-	diag_set(object, key, json_string(text));
-}
-
 static void set_number(json_t *object, const char *key, uint64_t number)
 {
 	diag_set(object, key, json_integer((json_int_t)number));
@@ -116,9 +111,9 @@ static json_t *local_json(void)
 	static const char *const wires[] = { "ring", "unix", "udp" };
 	json_t *device = json_object(), *array = json_array();
 
-	set_text(device, "hca_id", "local");
-	set_text(device, "transport", "Muster, in the process");
-	set_text(device, "fw_ver", MUSTER_VERSION);
+	diag_set_text(device, "hca_id", "local");
+	diag_set_text(device, "transport", "Muster, in the process");
+	diag_set_text(device, "fw_ver", MUSTER_VERSION);
 	for (size_t i = 0; i < sizeof(wires) / sizeof(*wires); i++)
 		add_string(array, wires[i]);
 	diag_set(device, "wires", array);
@@ -150,7 +145,7 @@ static void set_state(json_t *port, const char *key, const char *before, const c
 		*colon = 0;
 	snprintf(text, sizeof(text), "%s%s (%s)", before, colon ? colon + 2 : "unknown",
 		 colon ? line : "?");
-	set_text(port, key, text);
+	diag_set_text(port, key, text);
 }
 
 static void set_port(json_t *device, const char *name)
@@ -174,7 +169,7 @@ static void set_shown(json_t *device, const char *name)
 	for (size_t i = 0; i < sizeof(attributes) / sizeof(*attributes); i++) {
 		muster_sysfs_read(MUSTER_SYSFS, line, sizeof(line), "class/infiniband/%s/%s", name,
 				  attributes[i]);
-		set_text(device, attributes[i], line);
+		diag_set_text(device, attributes[i], line);
 	}
 }
 
@@ -184,10 +179,10 @@ static void set_asked(json_t *device, const struct muster_verbs_info *info)
 	json_t *own;
 
 	snprintf(text, sizeof(text), "0x%04x", info->vendor_id);
-	set_text(device, "vendor_id", text);
+	diag_set_text(device, "vendor_id", text);
 	set_number(device, "vendor_part_id", info->vendor_part_id);
 	snprintf(text, sizeof(text), "0x%X", info->hw_ver);
-	set_text(device, "hw_ver", text);
+	diag_set_text(device, "hw_ver", text);
 	set_number(device, "node", info->node);
 	set_number(device, "incarnation", info->incarnation);
 	set_engine(device, info->capabilities);
@@ -237,15 +232,15 @@ static json_t *nic_json(const struct muster_sysfs_nic *nic)
 	char why[DIAG_WHY_BYTES] = "";
 	json_t *device = json_object();
 
-	set_text(device, "hca_id", nic->name[0] ? nic->name : nic->pci);
-	set_text(device, "transport", "Muster NIC");
-	set_text(device, "pci", nic->pci);
+	diag_set_text(device, "hca_id", nic->name[0] ? nic->name : nic->pci);
+	diag_set_text(device, "transport", "Muster NIC");
+	diag_set_text(device, "pci", nic->pci);
 	if (nic->driver[0])
-		set_text(device, "driver", nic->driver);
+		diag_set_text(device, "driver", nic->driver);
 	if (nic->name[0])
 		set_shown(device, nic->name);
 	if (ask(nic, &info, why, sizeof(why)))
-		set_text(device, "error", why);
+		diag_set_text(device, "error", why);
 	else
 		set_asked(device, &info);
 	if (nic->name[0])

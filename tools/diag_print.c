@@ -18,6 +18,17 @@ void diag_set(json_t *object, const char *key, json_t *value)
 	}
 }
 
+void diag_set_text(json_t *object, const char *key, const char *text)
+{
+	char clean[DIAG_WHY_BYTES];
+	size_t i;
+
+	for (i = 0; text[i] && i < sizeof(clean) - 1; i++)
+		clean[i] = text[i] >= ' ' && text[i] <= '~' ? text[i] : '?';
+	clean[i] = 0;
+	diag_set(object, key, json_string(clean));
+}
+
 json_t *diag_object(const struct diag_tool *tool)
 {
 	json_t *object = json_object();
@@ -36,7 +47,7 @@ void diag_written(const struct diag_tool *tool)
 	exit(1);
 }
 
-void diag_print(const struct diag_tool *tool, json_t *object)
+void diag_print(const struct diag_tool *tool, const json_t *object)
 {
 	json_dumpf(object, stdout, JSON_INDENT(1) | JSON_PRESERVE_ORDER);
 	putchar('\n');

@@ -105,17 +105,17 @@ static void print_json(const struct hello_line *lines, const struct hello_line *
 	for (size_t i = 0; i < CHECKS; i++) {
 		json_t *one = json_object();
 
-		diag_set(one, "check", json_string(checks[i].name));
-		diag_set(one, "result", json_string(results[lines[i].result]));
-		diag_set(one, "text", json_string(lines[i].text));
+		diag_set_text(one, "check", checks[i].name);
+		diag_set_text(one, "result", results[lines[i].result]);
+		diag_set_text(one, "text", lines[i].text);
 		if (lines[i].result == HELLO_FAIL)
-			diag_set(one, "cure", json_string(lines[i].cure));
+			diag_set_text(one, "cure", lines[i].cure);
 		json_array_append_new(array, one);
 	}
 	diag_set(all, "checks", array);
 	diag_set(all, "passed", json_boolean(!failed));
 	if (failed)
-		diag_set(all, "fix_first", json_string(failed->cure));
+		diag_set_text(all, "fix_first", failed->cure);
 	diag_print(&tool, all);
 	json_decref(all);
 }

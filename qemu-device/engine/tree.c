@@ -58,7 +58,7 @@ bool muster_tree_was_at(const struct context *ctx, uint32_t node, uint32_t prese
 
 /* ---- programs ---- */
 
-/* One packet of whole elements, which changes nothing at those who receive the result. */
+/* One packet of whole elements, or of bytes where there is no operation. */
 static bool contribution_valid(const struct context *ctx, const struct sequence *seq,
 			       const struct step *step)
 {
@@ -66,11 +66,26 @@ static bool contribution_valid(const struct context *ctx, const struct sequence 
 	uint32_t size = muster_dtype_size(step->type);
 
 	if (step->flags & (MUSTER_DESC_SWAP_REMOTE_DATA | MUSTER_DESC_COLL_END))
-		return false;
+		return false;	/* they would mean something at those who take the result */
 	if (!step->length)
 		return true;
+	if (step->op == MUSTER_REDOP_NONE)
+		return most <= ctx->tree->payload_max;
 	return most <= ctx->tree->payload_max && muster_arith_supported(step->type, step->op) &&
 	       step->length % size == 0 && seq->pulse_len % size == 0;
+}
+
+/* As long as the contribution; of a message that another brings, as long as the tree takes. */
+static bool result_valid(const struct context *ctx, const struct sequence *seq,
+			 const struct step *up, const struct step *down)
+{
+	uint64_t most = down->kind == MUSTER_DESC_MP ? down->length : seq->pulse_len;
+
+	if (down->kind != up->kind)
+		return false;
+	if (up->op == MUSTER_REDOP_NONE && !up->length)
+		return !down->length || most <= ctx->tree->payload_max;
+	return down->length == up->length;
 }
 
 uint32_t muster_tree_check(const struct context *ctx, const struct sequence *seq)
@@ -85,7 +100,7 @@ uint32_t muster_tree_check(const struct context *ctx, const struct sequence *seq
 	    seq->slot_step[up->slot_dest] <= seq->tree_step)
 		return seq->tree_step;
 	down = &seq->steps[seq->slot_step[up->slot_dest]];
-	if (down->length != up->length || down->kind != up->kind)
+	if (!result_valid(ctx, seq, up, down))
 		return seq->slot_step[up->slot_dest];
 	for (i = 0; i < seq->nr_steps; i++)	/* a tree is nowhere that anybody could answer to */
 		if (seq->steps[i].flags & MUSTER_DESC_SWAP_LOCAL_VP)

@@ -138,15 +138,32 @@ static void programs_are_checked(void **state)
 	REFUSE(0, d[0].flags |= MUSTER_DESC_SWAP_REMOTE_DATA);
 	REFUSE(0, d[0].flags |= MUSTER_DESC_COLL_END);
 	REFUSE(0, d[0].signature.op = d[1].signature.op = MUSTER_REDOP_BAND);	/* of doubles */
-	REFUSE(0, d[0].signature.op = d[1].signature.op = 0);
+	REFUSE(1, d[0].signature.op = d[1].signature.op = 0; d[1].length = 16);	/* brings 8 */
+	REFUSE_MEMORY(1, program_on_memory(d, 4 * MOST, MOST + 8); d[0].length = 0;
+		      d[0].signature.op = d[1].signature.op = 0);
 	REFUSE(0, d[0].length = d[0].inline_len = 4; d[1].length = 4);	/* half a double */
 	REFUSE(1, d[1].length = 16);
-	REFUSE(1, desc_to(&d[1], NODE, 0); d[1].dst_vp = TREE);	/* twice in one program */
 	REFUSE_MEMORY(0, program_on_memory(d, 4 * MOST, MOST + 8));	/* more than it takes at once */
 	REFUSE_MEMORY(0, program_on_memory(d, 4 * MOST, 12));
 	REFUSE_MEMORY(1, d[1].length -= 8);
 	REFUSE_MEMORY(1, d[1].flags |= MUSTER_DESC_SWAP_LOCAL_VP | MUSTER_DESC_CP);
 	assert_int_equal(nr_up, 0);
+}
+
+/* A group has one operation outstanding, and a number is one operation. */
+static void a_sequence_uses_the_tree_once(void **state)
+{
+	double value = 1;
+	struct muster_desc d[3] = {
+		desc_mp(MUSTER_DESC_CH, 0, &value), desc_mp(0, 0, &value),
+		desc_mp(MUSTER_DESC_CT | MUSTER_DESC_REDUCE, 2, &value),
+	};
+
+	(void)state;
+	desc_to(&d[0], NODE, 0);
+	desc_to(&d[1], NODE, 1);
+	d[0].dst_vp = d[1].dst_vp = TREE;
+	post_refused(d, 3, 1);
 }
 
 /* Contribution and result in one descriptor would wait for each other. */
@@ -183,6 +200,34 @@ static void a_tree_is_joined_once_and_within_limits(void **state)
 	BAD(config.group = 0);
 	BAD(config.payload_max = 0);
 	BAD(config.payload_max = MUSTER_MTU + 1);
+}
+
+/* Without an operation somebody else brings the message: nothing goes up, and it comes down. */
+static void what_another_brings_comes_for_nothing(void **state)
+{
+	struct muster_packet down;
+	struct muster_desc d[2];
+	uint8_t data[MOST];
+
+	(void)state;
+	memset(data, 0x5a, sizeof(data));
+	program_on_memory(d, MOST + 3, MOST);
+	d[0].length = 0;
+	d[0].signature.op = d[1].signature.op = 0;
+	world_post(w, 0, d, 2);
+	world_run(w);
+	assert_int_equal(nr_up, 2);
+	assert_int_equal(up.length, 0);
+	down = result_of(MOST);
+	down.pulse = 0;
+	bring(&down, data);
+	down = result_of(3);
+	down.pulse = 1;
+	bring(&down, data);
+	assert_int_equal(w->nodes[0].nr_cqes, 1);
+	assert_int_equal(w->nodes[0].cqes[0].status, MUSTER_STATUS_OK);
+	assert_int_equal(w->nodes[0].memory[65536 + MOST + 2], 0x5a);
+	assert_int_equal(w->nodes[0].memory[65536 + MOST + 3], 0);
 }
 
 /* ---- packets ---- */
@@ -446,8 +491,10 @@ int main(void)
 #define TEST(f) cmocka_unit_test_setup_teardown(f, open_world, close_world)
 	const struct CMUnitTest tests[] = {
 		TEST(programs_are_checked),
+		TEST(a_sequence_uses_the_tree_once),
 		TEST(a_result_is_awaited_after_its_contribution),
 		TEST(a_tree_is_joined_once_and_within_limits),
+		TEST(what_another_brings_comes_for_nothing),
 		TEST(a_contribution_says_whose_it_is),
 		TEST(a_result_ends_the_sequence_and_its_second_copy_does_nothing),
 		TEST(a_refused_contribution_goes_later),

@@ -12,8 +12,10 @@ static bool operation_valid(const struct muster_packet *packet)
 {
 	const struct muster_signature *signature = &packet->signature;
 
-	return !packet->total || (muster_arith_supported(signature->type, signature->op) &&
-				  packet->total % muster_dtype_size(signature->type) == 0);
+	if (!packet->total || signature->op == MUSTER_REDOP_NONE)
+		return true;
+	return muster_arith_supported(signature->type, signature->op) &&
+	       packet->total % muster_dtype_size(signature->type) == 0;
 }
 
 static bool valid(const struct muster_packet *packet)

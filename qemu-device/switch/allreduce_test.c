@@ -1,101 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Allreduces of engines over a low-latency tree of switches: the same bits as the tree's own
+ * Allreduces and broadcasts of engines over trees of switches: the same bits as the tree's own
  * order gives, whatever comes first, is lost, refused or comes twice.
  */
-#include "test_net.h"
-
-enum { OUT = 1 << 18, SLOT = 5 };
-
-struct run {
-	uint32_t bytes;
-	uint8_t type, op;
-	bool in_place;
-};
-
-static struct muster_signature signature_of(const struct run *run)
-{
-	return (struct muster_signature){ .coll = 4, .type = run->type, .op = run->op, .digest = 7 };
-}
-
-static void dirty(struct net *net, const struct run *run, uint8_t *inputs)
-{
-	for (uint32_t host = 0; host < net->w->nr; host++)
-		for (uint32_t i = 0; i < run->bytes; i++) {
-			uint8_t byte = world_random(net->w, 256);
-
-			inputs[host * run->bytes + i] = byte;
-			net->w->nodes[host].memory[i] = byte;
-		}
-}
-
-/* Slots below the tree's must be awaited too: none are, so its slot is 0. */
-static void post_inline(struct net *net, const struct run *run, uint32_t host,
-			const uint8_t *input)
-{
-	struct muster_desc d[2] = {
-		desc_mp(MUSTER_DESC_CH, 0, NULL),
-		desc_mp(MUSTER_DESC_CT | MUSTER_DESC_COLL_END, 1, NULL),
-	};
-
-	d[0].signature = d[1].signature = signature_of(run);
-	d[0].length = d[1].length = run->bytes;
-	d[0].inline_len = run->bytes;
-	memcpy(d[0].data, input, run->bytes);
-	desc_to(&d[0], net->group.nodes[host], 0);
-	d[0].dst_vp = NET_TREE;
-	desc_store(&d[1], run->in_place ? 0 : OUT);
-	world_post(net->w, host, d, 2);
-}
-
-static void post_memory(struct net *net, const struct run *run, uint32_t host)
-{
-	uint32_t segment = net->payload_max;
-	struct muster_desc d[2] = {
-		desc_rdma(MUSTER_DESC_CH, 0, run->bytes, segment),
-		desc_rdma(MUSTER_DESC_CT | MUSTER_DESC_COLL_END, 1, run->bytes, segment),
-	};
-
-	d[0].signature = d[1].signature = signature_of(run);
-	desc_load(&d[0], 0);
-	desc_to(&d[0], net->group.nodes[host], 0);
-	d[0].dst_vp = NET_TREE;
-	desc_store(&d[1], run->in_place ? 0 : OUT);
-	world_post(net->w, host, d, 2);
-}
-
-static void expect(struct net *net, const struct run *run, const uint8_t *inputs, uint32_t ended)
-{
-	uint8_t *value = malloc(run->bytes ? run->bytes : 1);
-
-	net_value(net, net_root(net), run->type, run->op, inputs, run->bytes, value);
-	for (uint32_t host = 0; host < net->w->nr; host++) {
-		const struct world_node *node = &net->w->nodes[host];
-
-		if (node->nr_cqes != ended || node->cqes[ended - 1].status)
-			fail_msg("host %u: %u completions, status %u", host, node->nr_cqes,
-				 node->nr_cqes ? node->cqes[node->nr_cqes - 1].status : 0);
-		if (memcmp(node->memory + (run->in_place ? 0 : OUT), value, run->bytes))
-			fail_msg("host %u has other bits", host);
-	}
-	free(value);
-}
-
-static void allreduce(struct net *net, const struct run *run, uint32_t ended)
-{
-	uint8_t *inputs = malloc(net->w->nr * run->bytes + 1);
-
-	dirty(net, run, inputs);
-	for (uint32_t host = 0; host < net->w->nr; host++) {
-		if (run->bytes <= MUSTER_INLINE_MAX && run->bytes)
-			post_inline(net, run, host, inputs + host * run->bytes);
-		else
-			post_memory(net, run, host);
-	}
-	net_run(net);
-	expect(net, run, inputs, ended);
-	free(inputs);
-}
+#include "test_allreduce.h"
 
 static const struct run runs[] = {
 	{ 8, MUSTER_DTYPE_F64, MUSTER_REDOP_SUM, false },
@@ -215,6 +123,78 @@ static void data_goes_once_up_and_twice_down(void **state)
 	net_destroy(net);
 }
 
+/* Without an operation: what the root has comes to all, over either type of tree. */
+static void broadcast(struct net *net, uint32_t bytes, uint32_t root, uint32_t ended)
+{
+	for (uint32_t host = 0; host < net->w->nr; host++) {
+		struct muster_desc d[2] = {
+			desc_rdma(MUSTER_DESC_CH, 0, bytes, net->payload_max),
+			desc_rdma(MUSTER_DESC_CT | MUSTER_DESC_COLL_END, 1, bytes, net->payload_max),
+		};
+
+		for (uint32_t i = 0; i < bytes; i++)
+			net->w->nodes[host].memory[i] = world_random(net->w, 256);
+		d[0].signature.op = d[1].signature.op = 0;
+		d[0].signature.root = d[1].signature.root = root;
+		d[0].length = host == root ? bytes : 0;
+		desc_load(&d[0], 0);
+		desc_to(&d[0], net->group.nodes[host], 0);
+		d[0].dst_vp = NET_TREE;
+		desc_store(&d[1], host == root ? 0 : OUT);
+		world_post(net->w, host, d, 2);
+	}
+	net_run(net);
+	for (uint32_t host = 0; host < net->w->nr; host++) {
+		assert_int_equal(net->w->nodes[host].nr_cqes, ended);
+		assert_int_equal(net->w->nodes[host].cqes[ended - 1].status, MUSTER_STATUS_OK);
+		assert_memory_equal(net->w->nodes[host].memory + (host == root ? 0 : OUT),
+				    net->w->nodes[root].memory, bytes);
+	}
+}
+
+static void broadcasts_bring_what_the_root_has(void **state)
+{
+	static const uint32_t bytes[] = { 1, 255, 257, 5000, 0, 12288 };
+
+	(void)state;
+	for (uint64_t seed = 1; seed <= 6; seed++) {
+		struct net *net = seed % 3 ? net_two_levels(3, 3, seed) :
+					     net_three_levels(seed % 2, seed);
+
+		net->type = seed % 2;
+		net->payload_max = net->type == MUSTER_SWITCH_SAT ? MUSTER_MTU : 256;
+		net->lose_percent = net->refuse_percent = 20;
+		net_start(net);
+		for (uint32_t i = 0; i < sizeof(bytes) / sizeof(*bytes); i++)
+			broadcast(net, bytes[i], (seed + i) % net->w->nr, i + 1);
+		net_destroy(net);
+	}
+}
+
+/* Up and down once, in packets of an MTU, through both half rings. */
+static void streaming_trees_give_their_own_bits(void **state)
+{
+	struct run run = { 0, MUSTER_DTYPE_F64, MUSTER_REDOP_SUM, false };
+
+	(void)state;
+	for (uint64_t seed = 1; seed <= 8; seed++) {
+		struct net *net = net_two_levels(1 + seed % 2 * 2, seed % 2 ? 3 : 30, seed);
+		uint32_t i, ended = 1;
+
+		net->type = MUSTER_SWITCH_SAT;
+		net->payload_max = MUSTER_MTU;
+		net->refuse_percent = seed % 3 * 20;
+		net_start(net);
+		for (run.bytes = 8; run.bytes <= 1 << 16; run.bytes *= 8)
+			allreduce(net, &run, ended++);
+		assert_int_equal(net->nr_once, 0);
+		for (i = 0; i < net->w->nr; i++)
+			assert_int_equal(world_counters(net->w, i).bytes_in,
+					 world_counters(net->w, i).bytes_out);
+		net_destroy(net);
+	}
+}
+
 /* What switches hold is there from the beginning, and no message makes it more. */
 static void memory_depends_on_ports_and_window(void **state)
 {
@@ -268,6 +248,8 @@ int main(void)
 		cmocka_unit_test(results_need_no_room_at_hosts),
 		cmocka_unit_test(the_second_copy_is_absorbed),
 		cmocka_unit_test(data_goes_once_up_and_twice_down),
+		cmocka_unit_test(broadcasts_bring_what_the_root_has),
+		cmocka_unit_test(streaming_trees_give_their_own_bits),
 		cmocka_unit_test(memory_depends_on_ports_and_window),
 		cmocka_unit_test(numbers_may_pass_the_tree_by),
 	};

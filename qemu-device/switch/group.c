@@ -40,6 +40,7 @@ static bool config_valid(const struct muster_switch *sw, const struct muster_swi
 	bool root = config->parent_port == MUSTER_SWITCH_NO_PORT;
 
 	if (!sw->node || !config->group || config->payload_max > MUSTER_MTU ||
+	    config->type > MUSTER_SWITCH_SAT ||
 	    !config->nr_children || config->nr_children > sw->radix)
 		return false;
 	if (!root && (config->parent_port >= sw->radix || config->parent_node == sw->node ||
@@ -47,9 +48,31 @@ static bool config_valid(const struct muster_switch *sw, const struct muster_swi
 		      config->parent_node >= MUSTER_NODES_MAX))
 		return false;
 	for (uint32_t i = 0; i < config->nr_children; i++)
-		if (!child_valid(sw, config, &config->children[i]))
+		if (!child_valid(sw, config, &config->children[i]) ||
+		    (i && config->type == MUSTER_SWITCH_SAT &&
+		     config->children[i].port < config->children[i - 1].port))
 			return false;
 	return true;
+}
+
+/* One type for all groups of a tree, and no more streaming trees than there are units for. */
+static int type_check(const struct muster_switch *sw, const struct muster_switch_group *config)
+{
+	uint32_t nr = 0, trees[MUSTER_SWITCH_STREAMS_MAX], j;
+
+	for (uint32_t i = 0; i < GROUP_BUCKETS; i++)
+		for (const struct group *group = sw->groups[i]; group; group = group->next_hashed) {
+			if (group->config.tree == config->tree &&
+			    group->config.type != config->type)
+				return -EINVAL;
+			if (group->config.type != MUSTER_SWITCH_SAT)
+				continue;
+			for (j = 0; j < nr && trees[j] != group->config.tree; j++)
+				;
+			if (j == nr && group->config.tree != config->tree)
+				trees[nr++] = group->config.tree;
+		}
+	return config->type == MUSTER_SWITCH_SAT && nr == MUSTER_SWITCH_STREAMS_MAX ? -EBUSY : 0;
 }
 
 static bool ports_shared(const struct muster_switch_group *config)
@@ -67,8 +90,9 @@ static bool ports_shared(const struct muster_switch_group *config)
 /* The group, its children, how far they are, and the data of its segments, one behind the other. */
 static struct group *group_new(struct muster_switch *sw, const struct muster_switch_group *config)
 {
-	uint32_t most = config->payload_max ? config->payload_max : MUSTER_SWITCH_LLT_BYTES;
-	size_t data = (size_t)most * (1 + config->nr_children);
+	uint32_t usual = config->type == MUSTER_SWITCH_SAT ? MUSTER_MTU : MUSTER_SWITCH_LLT_BYTES;
+	uint32_t most = config->payload_max ? config->payload_max : usual;
+	size_t data = (size_t)most * (NR_HALVES + config->nr_children);
 	size_t children = config->nr_children * sizeof(struct muster_switch_child);
 	size_t progress = config->nr_children * sizeof(struct progress);
 	size_t bytes = sizeof(struct group) + children + progress + SEGMENTS * data;
@@ -84,6 +108,7 @@ static struct group *group_new(struct muster_switch *sw, const struct muster_swi
 	group->progress = (struct progress *)(at + children);
 	group->config.children = group->children;
 	memcpy(group->children, config->children, children);
+	group->split = ring_split(config, sw->radix);
 	for (uint32_t i = 0; i < SEGMENTS; i++)
 		group->segments[i].sum = at + children + progress + i * data;
 	return group;
@@ -92,6 +117,7 @@ static struct group *group_new(struct muster_switch *sw, const struct muster_swi
 int muster_switch_group_add(struct muster_switch *sw, const struct muster_switch_group *config)
 {
 	struct group **first = bucket(sw, config->tree, config->group), *group;
+	int ret;
 
 	if (!config_valid(sw, config))
 		return -EINVAL;
@@ -101,6 +127,9 @@ int muster_switch_group_add(struct muster_switch *sw, const struct muster_switch
 		return -EEXIST;
 	if (sw->nr_groups == MUSTER_SWITCH_GROUPS_MAX)
 		return -ENOSPC;
+	ret = type_check(sw, config);
+	if (ret)
+		return ret;
 	group = group_new(sw, config);
 	if (!group)
 		return -ENOMEM;

@@ -2,7 +2,7 @@
 /*
  * What the files of the switch share. A packet goes switch.c → forward.c, or, if it is
  * for the aggregation node, aggregation.c, which admits it to a group (group.c) and one of
- * its segments (segment.c); what goes out to the ports of a group is made by generator.c.
+ * its segments (segment.c, ring.c); what goes out to the ports of a group is made by generator.c.
  * Nothing outside of this folder includes this header.
  */
 #ifndef MUSTER_SWITCH_INTERNAL_H
@@ -17,6 +17,7 @@ enum {
 	/* Those that collect, and as many whose results are on their way to slow ports. */
 	SEGMENTS = 2 * MUSTER_PULSES_LIVE,
 	GROUP_BUCKETS = 256,
+	NR_HALVES = 2,		/* of the ring of reduction units; a low-latency tree uses one */
 };
 
 _Static_assert(SEGMENTS <= 8, "bits of progress.seen");
@@ -41,13 +42,13 @@ struct segment {
 	uint16_t stage;
 	uint32_t number;
 	uint32_t pulse;
-	uint32_t total;			/* bytes */
+	uint32_t total;			/* bytes; without an operation 0 until one child has brought some */
 	uint32_t speaker;		/* member who stands for all of it towards the parent */
-	uint32_t next;			/* child that is combined next */
+	uint32_t next[NR_HALVES];	/* child that each combines next */
 	struct muster_signature signature;
 	struct child_set came;
 	struct child_set owed;
-	uint8_t *sum;			/* payload_max bytes; behind them as many for each child */
+	uint8_t *sum;			/* of the halves, payload_max bytes each; behind them one for each child */
 };
 
 /* How far a child has come: what it sends twice is not taken twice. */
@@ -68,6 +69,7 @@ struct group {
 	struct muster_packet why;	/* what its ABORTs say, once it has failed */
 	struct child_set untold;
 	bool parent_untold;
+	uint32_t split;			/* the first child of the right half ring */
 	struct progress *progress;	/* by child */
 	struct muster_switch_child *children;
 	struct segment segments[SEGMENTS];
@@ -157,6 +159,17 @@ bool group_settle(struct muster_switch *sw, struct group *group);
 
 /* In place of a child: nobody in the group. */
 enum { BY_NOBODY = 0xffff };
+
+/* ---- ring.c: in which order children are combined ---- */
+
+/* Of a group whose children stand in the order of their ports. */
+uint32_t ring_split(const struct muster_switch_group *config, uint32_t radix);
+void ring_begin(const struct group *group, struct segment *segment);
+/* A child's contribution, which came before its turn or in it. */
+void ring_take(const struct group *group, struct segment *segment, uint32_t child,
+	       const void *payload, uint32_t bytes);
+/* Whether all are in: then the result is at segment->sum. */
+bool ring_done(const struct group *group, struct segment *segment);
 
 /* ---- segment.c ---- */
 

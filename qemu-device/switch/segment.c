@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * One segment of an operation at one aggregation node: the contributions of the children,
- * combined in the children's order whatever the order of their arrival; then up, or, at the
- * root, down. A contribution whose turn has not come waits in a place of its own.
+ * combined (ring.c); then up, or, at the root, down.
  */
 #include "internal.h"
 
 #include <string.h>
-
-#include "arith.h"
 
 enum { STALE = 1 << 16 };		/* numbers so far back are late, not ahead */
 
@@ -77,16 +74,24 @@ static struct segment *begin(struct group *group, const struct muster_packet *pa
 	segment->pulse = packet->pulse;
 	segment->total = packet->total;
 	segment->signature = packet->signature;
-	segment->next = 0;
+	ring_begin(group, segment);
 	memset(&segment->came, 0, sizeof(segment->came));
 	memset(&segment->owed, 0, sizeof(segment->owed));
 	return segment;
 }
 
+/* Without an operation one child brings the message, and the others nothing. */
+static bool totals_agree(const struct segment *segment, const struct muster_packet *packet)
+{
+	bool brought = segment->signature.op == MUSTER_REDOP_NONE;
+
+	return segment->total == packet->total ? !brought || !packet->total :
+						 brought && (!segment->total || !packet->total);
+}
+
 static bool agrees(const struct segment *segment, const struct muster_packet *packet)
 {
 	return segment->slot == packet->seq_id && segment->stage == packet->stage &&
-	       segment->total == packet->total &&
 	       !memcmp(&segment->signature, &packet->signature, sizeof(packet->signature));
 }
 
@@ -110,45 +115,6 @@ static void spare(struct muster_switch *sw, struct group *group, uint32_t child,
 		if (child_set_empty(&segment->owed))
 			segment->phase = SEGMENT_FREE;
 	}
-}
-
-/* ---- combining ---- */
-
-static uint8_t *place_of(const struct group *group, const struct segment *segment, uint32_t child)
-{
-	return segment->sum + (size_t)group->config.payload_max * (1 + child);
-}
-
-/* Of 0 bytes there need be no place. */
-static void copy(void *to, const void *from, uint32_t bytes)
-{
-	if (bytes)
-		memcpy(to, from, bytes);
-}
-
-/* Of the child whose turn it is. */
-static void combine(struct segment *segment, const void *from)
-{
-	if (!segment->next)
-		copy(segment->sum, from, segment->total);
-	else if (segment->total)
-		muster_arith_checked(segment->signature.type, segment->signature.op, segment->sum,
-				     segment->sum, from, segment->total);
-	segment->next++;
-}
-
-static void take(const struct group *group, struct segment *segment, uint32_t child,
-		 const void *payload)
-{
-	child_set_add(&segment->came, child);
-	if (child != segment->next) {
-		copy(place_of(group, segment, child), payload, segment->total);
-		return;
-	}
-	combine(segment, payload);
-	while (segment->next < group->config.nr_children &&
-	       child_set_has(&segment->came, segment->next))
-		combine(segment, place_of(group, segment, segment->next));
 }
 
 /* ---- down and up ---- */
@@ -198,7 +164,8 @@ void segment_contribute(struct muster_switch *sw, struct group *group, uint32_t 
 		sw->counters.drop_window++;
 		return;
 	}
-	if (!agrees(segment, packet)) {
+	if (!agrees(segment, packet) ||
+	    (!child_set_empty(&segment->came) && !totals_agree(segment, packet))) {
 		group_fail(sw, group, MUSTER_STATUS_MISMATCH, packet->src_member,
 			   &packet->signature, BY_NOBODY);
 		return;
@@ -207,15 +174,28 @@ void segment_contribute(struct muster_switch *sw, struct group *group, uint32_t 
 	sw->counters.contributions++;
 	if (!child)
 		segment->speaker = packet->src_member;
-	take(group, segment, child, payload);
-	if (segment->next < group->config.nr_children)
+	if (packet->total)
+		segment->total = packet->total;
+	ring_take(group, segment, child, payload, packet->total);
+	if (!ring_done(group, segment))
 		return;
 	sw->counters.combined++;
 	if (group_is_root(group))
-		distribute(sw, group, segment, true);
+		distribute(sw, group, segment, group->config.type == MUSTER_SWITCH_LLT);
 	else
 		segment->phase = SEGMENT_UP;
 	settle(sw, group, segment);
+}
+
+/* Where nobody below has brought anything, it is as long as it is. */
+static bool result_fits(const struct group *group, const struct segment *segment,
+			const struct muster_packet *packet)
+{
+	if (group->config.type == MUSTER_SWITCH_SAT && packet->flags & MUSTER_PACKET_ONCE)
+		return false;
+	if (packet->signature.op == MUSTER_REDOP_NONE && !segment->total)
+		return packet->total <= group->config.payload_max;
+	return segment->total == packet->total;
 }
 
 /* The first of the two copies that gets here is the result. */
@@ -228,11 +208,13 @@ void segment_result(struct muster_switch *sw, struct group *group,
 		sw->counters.drop_duplicate++;
 		return;
 	}
-	if (!agrees(segment, packet)) {
+	if (!agrees(segment, packet) || !result_fits(group, segment, packet)) {
 		sw->counters.drop_malformed++;
 		return;
 	}
-	copy(segment->sum, payload, segment->total);
+	segment->total = packet->total;
+	if (segment->total)
+		memcpy(segment->sum, payload, segment->total);
 	distribute(sw, group, segment, packet->flags & MUSTER_PACKET_ONCE);
 	settle(sw, group, segment);
 }

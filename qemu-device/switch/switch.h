@@ -26,6 +26,13 @@ enum muster_switch_limit {
 	MUSTER_SWITCH_NO_PORT = 0xff,
 	MUSTER_SWITCH_GROUPS_MAX = 1024,	/* at one switch */
 	MUSTER_SWITCH_LLT_BYTES = 256,		/* of one packet of a low-latency tree, where nothing is said */
+	MUSTER_SWITCH_STREAMS_MAX = 2,		/* streaming trees at one switch */
+};
+
+/* What a tree is for; the same at all its switches. */
+enum muster_switch_tree_type {
+	MUSTER_SWITCH_LLT = 0,	/* low latency: short packets, the result twice */
+	MUSTER_SWITCH_SAT = 1,	/* streaming aggregation: packets of one MTU, the result once */
 };
 
 struct muster_switch;
@@ -71,14 +78,16 @@ struct muster_switch_child {
 
 /*
  * A group's part of a tree at one switch. The children are combined in the order in
- * which they stand here, whenever they come.
+ * which they stand here, whenever they come; those of a streaming tree stand in the order of
+ * their ports, and go through the half ring that each port belongs to.
  */
 struct muster_switch_group {
 	uint16_t tree;
+	uint8_t type;		/* enum muster_switch_tree_type */
 	uint32_t group;		/* the handle; not 0 */
 	uint8_t job;
 	uint64_t key;		/* the group's */
-	uint32_t payload_max;	/* bytes of one packet, at most MUSTER_MTU; 0: MUSTER_SWITCH_LLT_BYTES */
+	uint32_t payload_max;	/* bytes of one packet, at most MUSTER_MTU; 0: as its type says */
 	uint8_t parent_port;	/* MUSTER_SWITCH_NO_PORT: this is the root */
 	uint32_t parent_node;
 	uint32_t parent_incarnation;
@@ -116,8 +125,10 @@ void muster_switch_destroy(struct muster_switch *sw);
 
 /**
  * muster_switch_group_add() - take part in a group.
- * Return: 0; -EINVAL; -EEXIST: the tree has one of that handle; -ENOSPC: there are
- * MUSTER_SWITCH_GROUPS_MAX; -EOPNOTSUPP: two children at one port; -ENOMEM.
+ * Return: 0; -EINVAL, also where the tree has groups of another type; -EEXIST: it has one of
+ * that handle; -ENOSPC: there are MUSTER_SWITCH_GROUPS_MAX; -EBUSY: groups of
+ * MUSTER_SWITCH_STREAMS_MAX other streaming trees are here; -EOPNOTSUPP: two children at one
+ * port; -ENOMEM.
  */
 int muster_switch_group_add(struct muster_switch *sw, const struct muster_switch_group *group);
 

@@ -16,7 +16,7 @@
 #include "switch.h"
 
 enum {
-	RADIX = 6, OUT_MAX = 4096, SELF = MUSTER_NODE_AGGREGATION + 4, SELF_LIFE = 11,
+	RADIX = 6, RADIX_MOST = 16, OUT_MAX = 4096, SELF = MUSTER_NODE_AGGREGATION + 4, SELF_LIFE = 11,
 	PARENT = MUSTER_NODE_AGGREGATION + 9, PARENT_LIFE = 12, PARENT_PORT = 5,
 	JOB = 2, TREE = 1, GROUP = 0x1,
 };
@@ -38,7 +38,7 @@ static uint32_t gone;
 
 static void note(uint32_t port, bool once, const struct muster_packet *packet, const void *payload)
 {
-	assert_in_range(port, 0, RADIX - 1);
+	assert_in_range(port, 0, RADIX_MOST - 1);
 	assert_in_range(nr_out, 0, OUT_MAX - 1);
 	out[nr_out] = (struct out){ .port = port, .once = once, .packet = *packet };
 	if (packet->length >= 8)
@@ -241,6 +241,25 @@ static void the_result_goes_down_twice(void **state)
 	assert_int_equal(counters().drop_duplicate, 1);
 }
 
+/* Also while the first one waits for a port. */
+static void a_second_result_changes_nothing(void **state)
+{
+	struct muster_packet down = from_parent();
+	uint32_t i;
+
+	(void)state;
+	for (i = 0; i < 3; i++)
+		contribute(i, 0, 1);
+	full = 1u << 2;
+	hand(PARENT_PORT, &down, 100);
+	hand(PARENT_PORT, &down, 200);
+	full = 0;
+	assert_false(muster_switch_step(sw));
+	assert_int_equal(nr_out, 1 + 3);
+	assert_true(out[3].value == 100);
+	assert_int_equal(counters().drop_duplicate, 1);
+}
+
 /* ---- order ---- */
 
 static void arrival_does_not_decide_the_order(void **state)
@@ -262,6 +281,220 @@ static void arrival_does_not_decide_the_order(void **state)
 		down.pulse = i;
 		hand(PARENT_PORT, &down, 0);
 	}
+}
+
+/* Whoever brings it, and whenever: the result is that, and as long. */
+static void one_child_brings_a_message_without_operation(void **state)
+{
+	struct muster_packet down = from_parent(), packet;
+
+	(void)state;
+	down.signature.op = 0;
+	for (uint32_t i = 0; i < 9; i++) {
+		nr_out = 0;
+		for (uint32_t j = 0; j < 3; j++) {
+			uint32_t who = (i / 3 + j) % 3;
+
+			packet = from_child(who);
+			packet.signature.op = 0;
+			packet.pulse = i;
+			if (who != i % 3)
+				packet.length = packet.total = 0;
+			hand(CHILDREN[who].port, &packet, 100 + who);
+		}
+		assert_int_equal(nr_out, 1);
+		assert_int_equal(out[0].packet.length, 8);
+		assert_true(out[0].value == 100 + i % 3);
+		down.pulse = i;
+		hand(PARENT_PORT, &down, out[0].value);
+		assert_int_equal(nr_out, 1 + 3);
+	}
+}
+
+/* Nothing goes up where nobody below has it, and what comes down may be as long as the tree takes. */
+static void a_message_may_come_from_above(void **state)
+{
+	struct muster_packet down = from_parent(), packet;
+	double payload[9] = { 7 };
+
+	(void)state;
+	for (uint32_t i = 0; i < 3; i++) {
+		packet = from_child(i);
+		packet.signature.op = 0;
+		packet.length = packet.total = 0;
+		hand(CHILDREN[i].port, &packet, 0);
+	}
+	assert_int_equal(out[0].packet.length, 0);
+	down.signature.op = 0;
+	down.length = down.total = 72;
+	muster_switch_receive(sw, PARENT_PORT, &down, payload, 72);
+	assert_int_equal(nr_out, 1);
+	assert_int_equal(counters().drop_malformed, 1);
+	down.length = down.total = 64;
+	muster_switch_receive(sw, PARENT_PORT, &down, payload, 64);
+	assert_int_equal(nr_out, 1 + 3);
+	assert_int_equal(out[1].packet.length, 64);
+	assert_true(out[1].value == 7);
+}
+
+/* ---- streaming ---- */
+
+/* Figure 1b counts ports from 1. */
+static const uint8_t FIGURE_1B[8] = { 1, 2, 3, 4, 5, 8, 10, 14 };
+
+static struct muster_switch *open_figure_1b(void)
+{
+	struct muster_switch_config config = { .node = SELF, .incarnation = SELF_LIFE, .radix = RADIX_MOST };
+	struct muster_switch_child children[8];
+	struct muster_switch_group group = {
+		.tree = TREE, .type = MUSTER_SWITCH_SAT, .group = GROUP, .job = JOB, .key = KEY,
+		.parent_port = 15, .parent_node = PARENT, .parent_incarnation = PARENT_LIFE,
+		.nr_children = 8, .children = children,
+	};
+	struct muster_switch *figure;
+
+	for (uint32_t i = 0; i < 8; i++)
+		children[i] = (struct muster_switch_child){
+			.node = FIGURE_1B[i], .incarnation = 100, .port = FIGURE_1B[i] - 1, .member = i,
+		};
+	assert_int_equal(muster_switch_create(&config, &world, NULL, &figure), 0);
+	assert_int_equal(muster_switch_group_add(figure, &group), 0);
+	return figure;
+}
+
+static struct muster_packet from_source(uint32_t i)
+{
+	struct muster_packet packet = from_child(0);
+
+	packet.src_node = FIGURE_1B[i];
+	packet.incarnation = 100;
+	packet.src_vp = packet.context = packet.life = 0;
+	packet.src_member = i;
+	return packet;
+}
+
+/*
+ * Eight sources on radix 16. Left: C1 has ports 1 and 2, C2 adds 3, then 4, C3 adds 5, C4
+ * adds 8. Right: what comes from 10 goes through C6 to C7, which adds 14. The top adds both.
+ */
+static void figure_1b_two_half_rings_and_the_top_unit(void **state)
+{
+	static const double v[8] = { 0.1, 1e8, -1e8, 0.2, 0.3, 1e-3, 1, 1e16 };
+	double left = ((((v[0] + v[1]) + v[2]) + v[3]) + v[4]) + v[5], right = v[6] + v[7];
+	double in_a_row = (left + v[6]) + v[7];
+	struct muster_switch *figure = open_figure_1b();
+	uint64_t random = 7;
+
+	(void)state;
+	assert_true(left + right != in_a_row);	/* these show the difference */
+	for (uint32_t pulse = 0; pulse < 200; pulse++) {
+		struct muster_packet down = from_parent();
+		uint8_t order[8] = { 0, 1, 2, 3, 4, 5, 6, 7 };
+
+		nr_out = 0;
+		for (uint32_t i = 8; i--;) {
+			random = random * 6364136223846793005ull + 1442695040888963407ull;
+			uint32_t j = (random >> 33) % (i + 1), who = order[j];
+			struct muster_packet packet = from_source(who);
+
+			order[j] = order[i];
+			packet.pulse = pulse;
+			assert_int_equal(muster_switch_receive(figure, FIGURE_1B[who] - 1, &packet,
+							       &v[who], 8), 0);
+		}
+		assert_int_equal(nr_out, 1);
+		assert_int_equal(out[0].port, 15);
+		assert_true(out[0].value == left + right);
+		down.pulse = pulse;
+		assert_int_equal(muster_switch_receive(figure, 15, &down, &v[0], 8), 0);
+		assert_int_equal(nr_out, 1 + 8);	/* the result once, reliably */
+		for (uint32_t i = 1; i < nr_out; i++) {
+			assert_false(out[i].once);
+			assert_int_equal(out[i].port, FIGURE_1B[i - 1] - 1);
+		}
+	}
+	muster_switch_destroy(figure);
+}
+
+/* Radix 6 has two units on the left, ports 0 to 3, and one on the right. */
+static void a_half_ring_may_have_no_sources(void **state)
+{
+	static const uint8_t ports[2][2] = { { 1, 3 }, { 4, 5 } };
+	struct muster_switch_child children[2];
+	struct muster_switch_group group = {
+		.tree = 9, .type = MUSTER_SWITCH_SAT, .job = JOB, .key = KEY,
+		.parent_port = MUSTER_SWITCH_NO_PORT, .nr_children = 2, .children = children,
+	};
+
+	(void)state;
+	for (group.group = 1; group.group <= 2; group.group++) {
+		for (uint32_t i = 0; i < 2; i++) {
+			children[i] = CHILDREN[i];
+			children[i].port = ports[group.group - 1][i];
+		}
+		assert_int_equal(muster_switch_group_add(sw, &group), 0);
+		nr_out = 0;
+		for (uint32_t i = 2; i--;) {
+			struct muster_packet packet = from_child(i);
+
+			packet.tree = 9;
+			packet.group = group.group;
+			hand(children[i].port, &packet, 10 + i);
+		}
+		assert_int_equal(nr_out, 2);
+		assert_true(out[0].value == 21 && out[1].value == 21);
+	}
+}
+
+static void a_streaming_tree_takes_a_whole_mtu_and_sends_nothing_twice(void **state)
+{
+	struct muster_switch *figure = open_figure_1b();
+	static double payload[MUSTER_MTU / 8];
+	struct muster_packet down = from_parent();
+	struct muster_switch_counters now;
+
+	(void)state;
+	for (uint32_t i = 0; i < 8; i++) {
+		struct muster_packet packet = from_source(i);
+
+		packet.length = packet.total = MUSTER_MTU;
+		muster_switch_receive(figure, FIGURE_1B[i] - 1, &packet, payload, MUSTER_MTU);
+	}
+	assert_int_equal(nr_out, 1);
+	assert_int_equal(out[0].packet.length, MUSTER_MTU);
+	down.length = down.total = MUSTER_MTU;
+	down.flags = MUSTER_PACKET_ONCE;
+	muster_switch_receive(figure, 15, &down, payload, MUSTER_MTU);
+	assert_int_equal(nr_out, 1);
+	muster_switch_counters_get(figure, &now);
+	assert_int_equal(now.drop_malformed, 1);
+	down.flags = 0;
+	muster_switch_receive(figure, 15, &down, payload, MUSTER_MTU);
+	assert_int_equal(nr_out, 1 + 8);
+	muster_switch_destroy(figure);
+}
+
+static void two_streaming_trees_at_most_are_at_a_switch(void **state)
+{
+	struct muster_switch_group group = figure_2();
+
+	(void)state;
+	group.type = MUSTER_SWITCH_SAT;
+	group.group = 2;
+	assert_int_equal(muster_switch_group_add(sw, &group), -EINVAL);	/* that tree is an LLT */
+	for (group.tree = 10; group.tree < 12; group.tree++)
+		assert_int_equal(muster_switch_group_add(sw, &group), 0);
+	assert_int_equal(muster_switch_group_add(sw, &group), -EBUSY);
+	group.tree = 11;
+	group.group = 3;
+	assert_int_equal(muster_switch_group_add(sw, &group), 0);
+	group.tree = 12;
+	group.type = MUSTER_SWITCH_LLT;
+	assert_int_equal(muster_switch_group_add(sw, &group), 0);
+	group.tree = 13;
+	group.type = MUSTER_SWITCH_SAT;
+	assert_int_equal(muster_switch_group_remove(sw, 10, 2), 0);
+	assert_int_equal(muster_switch_group_add(sw, &group), 0);
 }
 
 /* ---- slow ports ---- */
@@ -358,7 +591,7 @@ static void malformed_ones_are_dropped(void **state)
 	MALFORMED(packet.reserved = 1);
 	MALFORMED(packet.signature.reserved = 1);
 	MALFORMED(packet.signature.type = MUSTER_DTYPE_END);
-	MALFORMED(packet.signature.op = 0);
+	MALFORMED(packet.signature.op = MUSTER_REDOP_END);
 	MALFORMED(packet.signature.op = MUSTER_REDOP_BAND);
 	MALFORMED(packet.seq_id = MUSTER_SLOTS_MAX);
 	MALFORMED(packet.offset = 8);
@@ -526,10 +759,25 @@ static void all_that_must_agree_is_compared(void **state)
 	DISAGREE(packet.seq_id++);
 	DISAGREE(packet.stage++);
 	DISAGREE(packet.total = packet.length = 16);
+	DISAGREE(packet.total = packet.length = 0);
 	DISAGREE(packet.signature.root++);
 	DISAGREE(packet.signature.digest++);
 	DISAGREE(packet.signature.coll++);
 	DISAGREE(packet.signature.type = MUSTER_DTYPE_I64);
+}
+
+static void two_that_bring_a_message_disagree(void **state)
+{
+	struct muster_packet packet;
+
+	(void)state;
+	for (uint32_t i = 0; i < 2; i++) {
+		packet = from_child(i);
+		packet.signature.op = 0;
+		hand(CHILDREN[i].port, &packet, 1);
+	}
+	muster_switch_step(sw);
+	expect_aborts(1u << 1 | 1u << 2 | 1u << 4 | 1u << PARENT_PORT, MUSTER_STATUS_MISMATCH, 1);
 }
 
 static void the_loss_of_a_port_ends_the_groups_that_need_it(void **state)
@@ -596,6 +844,8 @@ static void groups_are_checked(void **state)
 	GROUP_IS(-EINVAL, children[1].port = PARENT_PORT);
 	GROUP_IS(-EINVAL, children[1].node = SELF);
 	GROUP_IS(-EINVAL, children[1].vp = MUSTER_VPS_MAX);
+	GROUP_IS(-EINVAL, group.type = MUSTER_SWITCH_SAT + 1);
+	GROUP_IS(-EINVAL, group.type = MUSTER_SWITCH_SAT; group.tree = 9; children[0].port = 3);
 	GROUP_IS(-EOPNOTSUPP, children[1].port = children[0].port);
 	GROUP_IS(0, (void)0);
 	assert_int_equal(counters().groups, 2);
@@ -613,7 +863,7 @@ static void groups_are_bounded(void **state)
 	for (group.group = 2; group.group <= MUSTER_SWITCH_GROUPS_MAX; group.group++)
 		assert_int_equal(muster_switch_group_add(sw, &group), 0);
 	assert_int_equal(muster_switch_group_add(sw, &group), -ENOSPC);
-	assert_true(one > 8 * 4 * 64 && one < 8 * 4 * 64 + 2048);
+	assert_true(one > 8 * 5 * 64 && one < 8 * 5 * 64 + 2048);
 }
 
 /* ---- forwarding ---- */
@@ -711,7 +961,14 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(figure_2_one_in_one_out_for_each_port_of_the_group),
 		TEST(the_result_goes_down_twice),
+		TEST(a_second_result_changes_nothing),
 		TEST(arrival_does_not_decide_the_order),
+		TEST(one_child_brings_a_message_without_operation),
+		TEST(a_message_may_come_from_above),
+		TEST(figure_1b_two_half_rings_and_the_top_unit),
+		TEST(a_half_ring_may_have_no_sources),
+		TEST(a_streaming_tree_takes_a_whole_mtu_and_sends_nothing_twice),
+		TEST(two_streaming_trees_at_most_are_at_a_switch),
 		TEST(a_slow_port_holds_up_no_other),
 		TEST(a_copy_that_nobody_needs_is_spared),
 		TEST(a_full_port_up_is_tried_again),
@@ -722,6 +979,7 @@ int main(void)
 		TEST(garbage_changes_nothing),
 		TEST(ranks_that_disagree_end_the_group),
 		TEST(all_that_must_agree_is_compared),
+		TEST(two_that_bring_a_message_disagree),
 		TEST(the_loss_of_a_port_ends_the_groups_that_need_it),
 		TEST(the_loss_of_the_parent_is_told_to_all_children),
 		TEST(an_abort_is_passed_on_to_all_others),

@@ -49,6 +49,7 @@ struct net {
 	uint32_t lose_percent;		/* of what is sent once */
 	uint32_t refuse_percent;	/* by links */
 	uint32_t payload_max;
+	uint8_t type;			/* enum muster_switch_tree_type */
 	uint64_t nr_up, nr_down, nr_once;	/* given to hosts' links; brought to hosts */
 	size_t allocated;
 };
@@ -161,6 +162,7 @@ static inline void net_open_branch(struct net *net, struct muster_fabric_branch 
 	struct muster_switch_child *children = (struct muster_switch_child *)group->children;
 
 	group->tree = NET_TREE;
+	group->type = net->type;
 	group->group = NET_GROUP;
 	group->job = WORLD_JOB;
 	group->key = NET_KEY;
@@ -330,26 +332,47 @@ static inline const struct muster_switch_group *net_branch_of(const struct net *
 	return NULL;
 }
 
+/* Low-latency trees have one half only; 40 ports are 20 units, 10 in each half ring. */
+static inline uint32_t net_half(const struct net *net, const struct muster_switch_group *group,
+				uint32_t child)
+{
+	return net->type == MUSTER_SWITCH_SAT && group->children[child].port >= 20;
+}
+
+static inline void net_fold(uint8_t type, uint8_t op, uint8_t *sum, const uint8_t *value,
+			    uint32_t bytes, bool first)
+{
+	if (first)
+		memcpy(sum, value, bytes);
+	else if (bytes)
+		assert_int_equal(muster_arith(type, op, sum, sum, value, bytes), 0);
+}
+
 /* What a node sends up: a host its own, `inputs` + node * bytes. */
 static inline void net_value(const struct net *net, uint32_t node, uint8_t type, uint8_t op,
 			     const uint8_t *inputs, uint32_t bytes, uint8_t *value)
 {
 	const struct muster_switch_group *group;
-	uint8_t *other;
+	uint8_t *half = malloc(bytes + 1), *child = malloc(bytes + 1);
+	uint32_t i = 0, in_half, halves = 0;
 
 	if (node < MUSTER_NODE_AGGREGATION) {
 		memcpy(value, inputs + (size_t)node * bytes, bytes);
+		free(half);
+		free(child);
 		return;
 	}
 	group = net_branch_of(net, node);
-	net_value(net, group->children[0].node, type, op, inputs, bytes, value);
-	other = malloc(bytes ? bytes : 1);
-	for (uint32_t i = 1; i < group->nr_children; i++) {
-		net_value(net, group->children[i].node, type, op, inputs, bytes, other);
-		if (bytes)
-			assert_int_equal(muster_arith(type, op, value, value, other, bytes), 0);
+	for (uint32_t right = 0; right < 2; right++) {
+		for (in_half = 0; i < group->nr_children && net_half(net, group, i) == right; i++) {
+			net_value(net, group->children[i].node, type, op, inputs, bytes, child);
+			net_fold(type, op, half, child, bytes, !in_half++);
+		}
+		if (in_half)
+			net_fold(type, op, value, half, bytes, !halves++);
 	}
-	free(other);
+	free(half);
+	free(child);
 }
 
 static inline uint32_t net_root(const struct net *net)
