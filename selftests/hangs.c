@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <muster.h>
@@ -141,6 +142,25 @@ static void tests(void)
 	}
 }
 
+/*
+ * 100 operations; before each the next rank in turn sleeps 20 ms: nothing hangs. At the end
+ * each says when it has called them, as a busy machine makes of 20 ms what it will.
+ */
+static void straggles(void)
+{
+	struct timespec called[100];
+
+	for (uint32_t i = 0; i < 100; i++) {
+		if (i % size == rank)
+			usleep(20000);
+		clock_gettime(CLOCK_MONOTONIC, &called[i]);
+		allreduce(world);
+	}
+	for (uint32_t i = 0; i < 100; i++)
+		printf("call %u %u %.1f\n", i + 17, rank,
+		       (double)called[i].tv_sec * 1e6 + (double)called[i].tv_nsec / 1e3);
+}
+
 static const struct {
 	const char *name;
 	void (*run)(void);
@@ -148,7 +168,7 @@ static const struct {
 	{ "computes", computes }, { "sleeps", sleeps }, { "stops", stops },
 	{ "another", calls_another }, { "elsewhere", waits_elsewhere },
 	{ "starts", starts_and_goes }, { "window", does_not_follow }, { "makes", makes },
-	{ "tests", tests },
+	{ "tests", tests }, { "straggles", straggles },
 };
 
 static void run(const char *name)

@@ -15,6 +15,8 @@
 static const char help[] =
 	"Usage: muster_trace COMMAND [OPTION]...\n"
 	"  explain  say why jobs of yours on this machine do not go on\n"
+	"  record   write what the ranks of a job do into a file, for Perfetto and report\n"
+	"  report   where the time of a recorded job went, and who was late\n"
 	"  -h, --help  -V, --version\n"
 	"muster_trace COMMAND --help shows the options of a command.\n";
 
@@ -22,7 +24,7 @@ static const struct {
 	const char *name;
 	int (*run)(int argc, char **argv);
 } commands[] = {
-	{ "explain", trace_explain },
+	{ "explain", trace_explain }, { "record", trace_record }, { "report", trace_report },
 };
 
 int main(int argc, char **argv)

@@ -7,5 +7,7 @@
 #define MUSTER_TOOLS_TRACE_H
 
 int trace_explain(int argc, char **argv);
+int trace_record(int argc, char **argv);
+int trace_report(int argc, char **argv);
 
 #endif /* MUSTER_TOOLS_TRACE_H */

@@ -27,6 +27,7 @@
 enum muster_look_limit {
 	MUSTER_LOOK_COMMS_MAX = 4096,	/* communicators; further ones are not shown */
 	MUSTER_LOOK_WAITS_MAX = 8,	/* of one communicator at once */
+	MUSTER_TRACE_RECORDS = 1 << 15,	/* of the ring: 1 MiB, of which only what is written takes memory */
 };
 
 /*
@@ -144,6 +145,52 @@ MUSTER_STATIC_ASSERT(sizeof(struct muster_look_comm) == 256, "size");
 MUSTER_STATIC_ASSERT(__builtin_offsetof(struct muster_look_comm, signature) == 48, "offset");
 MUSTER_STATIC_ASSERT(__builtin_offsetof(struct muster_look_comm, waits) == 96, "offset");
 
+/*
+ * Records of what happens, kept in a ring: written one after the other while `on` is not 0,
+ * which who records sets, with the file opened for writing. `written` counts all that ever
+ * were; it is raised when a record is there, so a reader copies first and then sees by it
+ * what was overwritten meanwhile.
+ */
+enum muster_trace_kind {
+	MUSTER_TRACE_CALL = 1,		/* operation `number` is started; slot: collective, bytes: its
+					   message, member: enum muster_path */
+	MUSTER_TRACE_DONE = 2,		/* it has ended for its owner; no more is said of it. By engines: */
+	MUSTER_TRACE_SEND = 3,		/* a packet has gone to member; type: of the packet */
+	MUSTER_TRACE_RECEIVE = 4,	/* one has come from member */
+	MUSTER_TRACE_TAKE = 5,		/* a slot's message is combined; it was member's */
+};
+
+struct muster_trace_record {
+	__le64 time;		/* of the clock that the page names */
+	__le32 context;
+	__le32 number;		/* of the operation, or the sequence */
+	__le32 pulse;
+	__le32 member;
+	__le32 bytes;
+	__u8 kind;		/* enum muster_trace_kind */
+	__u8 slot;
+	__u8 type;		/* SEND, RECEIVE: enum muster_packet_type */
+	__u8 reserved;
+};
+
+MUSTER_STATIC_ASSERT(sizeof(struct muster_trace_record) == 32, "size");
+
+enum muster_trace_clock {
+	MUSTER_TRACE_NS = 1,		/* CLOCK_MONOTONIC, in nanoseconds */
+	MUSTER_TRACE_TSC = 2,		/* what RDTSC says, the same on all processors */
+};
+
+struct muster_trace {
+	__le32 on;
+	__le32 clock;		/* enum muster_trace_clock */
+	__le64 written;
+	__le64 now;		/* the owner's: as of its last call, or the last packet that came */
+	__u8 reserved[40];
+	struct muster_trace_record records[MUSTER_TRACE_RECORDS];
+};
+
+MUSTER_STATIC_ASSERT(__builtin_offsetof(struct muster_trace, records) == 64, "offset");
+
 struct muster_look {
 	__le32 magic;		/* MUSTER_LOOK_MAGIC, written when the rest is there */
 	__le32 version;		/* MUSTER_LOOK_VERSION */
@@ -170,6 +217,12 @@ struct muster_look {
 	struct muster_engine_counters counters;	/* local device: its engine's, live */
 	__u8 reserved3[56 * 8 - sizeof(struct muster_engine_counters)];
 	struct muster_look_comm comms[MUSTER_LOOK_COMMS_MAX];
+};
+
+/* All that lies in the file. */
+struct muster_look_file {
+	struct muster_look look;
+	struct muster_trace trace;
 };
 
 MUSTER_STATIC_ASSERT(__builtin_offsetof(struct muster_look, counters) == 256, "offset");

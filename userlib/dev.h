@@ -107,10 +107,11 @@ struct muster_dev_ops {
 		      uint32_t culprit);
 
 	/*
-	 * Where others look (look.c): count there from now on; and what the running sequence of
-	 * a context waits for, by member: 0; -ENOENT: none runs. NULL: the device cannot tell.
+	 * Where others look (look.c): count and record there from now on; and what the running
+	 * sequence of a context waits for, by member: 0; -ENOENT: none runs. NULL: the device
+	 * cannot tell.
 	 */
-	void (*counters)(struct muster_dev *dev, struct muster_engine_counters *where);
+	void (*look)(struct muster_dev *dev, struct muster_look_file *file);
 	int (*waits)(struct muster_dev *dev, uint8_t job, uint32_t context,
 		     struct muster_look_waits *waits);
 

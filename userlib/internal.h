@@ -57,6 +57,7 @@ struct muster_settings {
 	uint32_t offload;	/* enum muster_offload */
 	uint64_t deadline_us;
 	uint64_t late_us;	/* 0: wait for ever */
+	bool trace;		/* record from the beginning */
 };
 
 /** muster_settings_read() - 0, or -EINVAL with why naming variable, value and what is allowed. */
@@ -113,6 +114,7 @@ struct muster {
 	struct muster_request *free_requests;
 	struct muster_request_block *blocks;
 	struct muster_look *look;	/* what others may see (look.c); NULL: nothing */
+	struct muster_trace *trace;	/* where it is recorded, if wanted; NULL: nowhere */
 	struct muster_look_comm unseen;	/* for communicators that it has no place for */
 	uint64_t told_us;		/* when waits were told there last */
 	int look_fd;
@@ -565,6 +567,13 @@ void muster_look_tell(struct muster_comm *comm, uint64_t now_us);
 void muster_look_tested(struct muster *job);
 /** muster_look_wait_for() - this process waits for a rank in the making of a communicator. */
 void muster_look_wait_for(struct muster_comm *parent, uint32_t rank);
+/** muster_look_trace_call(), _done() - record it; muster_look_is_traced(): whether to. */
+void muster_look_trace_call(const struct muster_request *request);
+void muster_look_trace_done(const struct muster_request *request);
+static inline bool muster_look_is_traced(const struct muster *job)
+{
+	return __builtin_expect(job->trace && job->trace->on, 0);
+}
 /** muster_look_place() - this process is elsewhere now. */
 void muster_look_place(struct muster *job, enum muster_look_place place);
 

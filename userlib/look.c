@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "internal.h"
+#include "ticks.h"
 
 enum { TELL_US = 5000 };	/* between two tellings of what is waited for */
 
@@ -46,24 +47,27 @@ static void identity_write(const struct muster *job, struct muster_look *look)
 
 void muster_look_open(struct muster *job)
 {
-	struct muster_look *look;
+	struct muster_look_file *file;
 
 	if (job->dev->ops->now_us)
 		return;		/* a world of its own: nobody is there to look */
 	job->look_fd = memfd_create(MUSTER_LOOK_NAME, MFD_CLOEXEC);
 	if (job->look_fd < 0)
 		return;
-	if (ftruncate(job->look_fd, sizeof(*look)))
+	if (ftruncate(job->look_fd, sizeof(*file)))
 		goto err_close;
-	look = mmap(NULL, sizeof(*look), PROT_READ | PROT_WRITE, MAP_SHARED, job->look_fd, 0);
-	if (look == MAP_FAILED)
+	file = mmap(NULL, sizeof(*file), PROT_READ | PROT_WRITE, MAP_SHARED, job->look_fd, 0);
+	if (file == MAP_FAILED)
 		goto err_close;
-	identity_write(job, look);
-	if (job->dev->ops->counters)
-		job->dev->ops->counters(job->dev, &look->counters);
+	identity_write(job, &file->look);
+	file->trace.clock = muster_ticks_clock();
+	file->trace.on = job->settings.trace;
+	if (job->dev->ops->look)
+		job->dev->ops->look(job->dev, file);
 	atomic_thread_fence(memory_order_release);
-	look->magic = MUSTER_LOOK_MAGIC;
-	job->look = look;
+	file->look.magic = MUSTER_LOOK_MAGIC;
+	job->look = &file->look;
+	job->trace = &file->trace;
 	return;
 
 err_close:
@@ -74,9 +78,10 @@ void muster_look_close(struct muster *job)
 {
 	if (!job->look)
 		return;
-	munmap(job->look, sizeof(*job->look));
+	munmap(job->look, sizeof(struct muster_look_file));
 	close(job->look_fd);
 	job->look = NULL;
+	job->trace = NULL;
 }
 
 /* Between these two readers see that it changes. */
@@ -252,4 +257,35 @@ void muster_look_place(struct muster *job, enum muster_look_place place)
 {
 	if (job->look && job->look->place != place)
 		place_write(job, place, 0, MUSTER_LOOK_NOBODY, muster_now_us(job));
+}
+
+/* ---- trace records -------------------------------------------------------------------- */
+
+void muster_look_trace_call(const struct muster_request *request)
+{
+	const struct muster_entry *entry = request->entry;
+	struct muster_trace *trace = request->job->trace;
+	struct muster_trace_record *record = &trace->records[trace->written % MUSTER_TRACE_RECORDS];
+
+	trace->now = muster_ticks(trace->clock);
+	record->time = trace->now;
+	record->context = request->context;
+	record->number = request->number;
+	record->member = request->path;
+	record->bytes = entry->call.bytes < UINT32_MAX ? (uint32_t)entry->call.bytes : UINT32_MAX;
+	record->kind = MUSTER_TRACE_CALL;
+	record->slot = entry->signature.coll;
+	__atomic_store_n(&trace->written, trace->written + 1, __ATOMIC_RELEASE);
+}
+
+void muster_look_trace_done(const struct muster_request *request)
+{
+	struct muster_trace *trace = request->job->trace;
+	struct muster_trace_record *record = &trace->records[trace->written % MUSTER_TRACE_RECORDS];
+
+	record->time = trace->now;
+	record->context = request->context;
+	record->number = request->number;
+	record->kind = MUSTER_TRACE_DONE;
+	__atomic_store_n(&trace->written, trace->written + 1, __ATOMIC_RELEASE);
 }

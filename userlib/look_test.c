@@ -27,9 +27,9 @@ static int teardown(void **state)
 }
 
 /* As another process would do: by name and content. All ranks of these tests are one process. */
-static struct muster_look *page_read(uint32_t rank)
+static struct muster_look_file *file_read(uint32_t rank)
 {
-	struct muster_look *look = malloc(sizeof(*look));
+	struct muster_look_file *file = malloc(sizeof(*file));
 	DIR *all = opendir("/proc/self/fd");
 	const struct dirent *entry;
 	bool found = false;
@@ -44,13 +44,18 @@ static struct muster_look *page_read(uint32_t rank)
 			continue;
 		fd = open(path, O_RDONLY | O_CLOEXEC);
 		assert_true(fd >= 0);
-		assert_int_equal(pread(fd, look, sizeof(*look), 0), sizeof(*look));
+		assert_int_equal(pread(fd, file, sizeof(*file), 0), sizeof(*file));
 		close(fd);
-		found = look->rank == rank;
+		found = file->look.rank == rank;
 	}
 	closedir(all);
 	assert_true(found);
-	return look;
+	return file;
+}
+
+static struct muster_look *page_read(uint32_t rank)
+{
+	return &file_read(rank)->look;		/* which it begins with */
 }
 
 /* A test that finds nothing, later than the page says the waits are told again. */
@@ -167,6 +172,49 @@ static void test_a_communicator_that_is_closed_is_not_shown(void **state)
 	free(look);
 }
 
+static uint32_t count_records(const struct muster_trace *trace, uint8_t kind)
+{
+	uint32_t nr = 0;
+
+	for (uint64_t i = 0; i < trace->written && i < MUSTER_TRACE_RECORDS; i++)
+		nr += trace->records[i].kind == kind;
+	return nr;
+}
+
+/* The switch is thrown from outside, as a recorder does it. */
+static void test_records_are_written_while_they_are_wanted(void **state)
+{
+	static int32_t in[2] = { 1, 2 }, out[2];
+	struct muster_request *requests[2];
+	struct muster_look_file *file;
+	int results[2];
+
+	(void)state;
+	for (int turn = 0; turn < 3; turn++) {
+		for (uint32_t i = 0; i < 2; i++) {
+			world->jobs[i]->trace->on = turn == 1;
+			assert_int_equal(muster_allreduce_start(world->comms[i], &in[i], &out[i], 1,
+								MUSTER_I32, MUSTER_SUM,
+								&requests[i]), 0);
+		}
+		test_finish(world, requests, results);
+	}
+	for (uint32_t i = 0; i < 2; i++) {
+		file = file_read(i);
+		assert_int_equal(count_records(&file->trace, MUSTER_TRACE_CALL), 1);
+		assert_int_equal(count_records(&file->trace, MUSTER_TRACE_DONE), 1);
+		assert_int_equal(count_records(&file->trace, MUSTER_TRACE_SEND), 1);
+		assert_int_equal(count_records(&file->trace, MUSTER_TRACE_RECEIVE), 1);
+		assert_int_equal(count_records(&file->trace, MUSTER_TRACE_TAKE), 1);
+		assert_int_equal(file->trace.written, 5);
+		assert_int_equal(file->trace.records[0].kind, MUSTER_TRACE_CALL);
+		assert_int_equal(file->trace.records[0].number, 1);
+		assert_int_equal(file->trace.records[0].slot, MUSTER_COLL_ALLREDUCE);
+		assert_int_equal(file->trace.records[4].kind, MUSTER_TRACE_DONE);
+		free(file);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -175,6 +223,8 @@ int main(void)
 						setup, teardown),
 		cmocka_unit_test_setup_teardown(test_a_wait_on_the_host_path_names_the_rank_whose_stream_is_awaited,
 						setup, teardown),
+		cmocka_unit_test_setup_teardown(test_records_are_written_while_they_are_wanted, setup,
+						teardown),
 		cmocka_unit_test_setup_teardown(test_a_communicator_that_is_closed_is_not_shown, setup,
 						teardown),
 	};

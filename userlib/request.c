@@ -171,6 +171,8 @@ static void enqueue(struct muster_comm *comm, struct muster_request *request)
 		muster_look_first(comm);
 	}
 	comm->look->started = comm->number;
+	if (muster_look_is_traced(comm->job))
+		muster_look_trace_call(request);
 	comm->end = request;
 	if (!comm->unposted)
 		comm->unposted = request;
@@ -282,6 +284,8 @@ void muster_request_finish(struct muster_request *request, int result)
 
 	comm->first = request->next;
 	comm->look->ended = request->number + 1;
+	if (muster_look_is_traced(comm->job))
+		muster_look_trace_done(request);
 	if (comm->first)
 		muster_look_first(comm);
 	if (comm->unposted == request)

@@ -471,11 +471,12 @@ static inline void test_abort(struct muster_dev *dev, uint8_t job, uint32_t cont
 	test_unlock(node);
 }
 
-static inline void test_counters(struct muster_dev *dev, struct muster_engine_counters *where)
+static inline void test_look(struct muster_dev *dev, struct muster_look_file *file)
 {
 	struct test_node *node = test_lock(dev);
 
-	muster_engine_counters_put(node->engine, where);
+	muster_engine_counters_put(node->engine, &file->look.counters);
+	muster_engine_trace_put(node->engine, &file->trace);
 	test_unlock(node);
 }
 
@@ -503,7 +504,7 @@ static const struct muster_dev_ops test_dev_ops = {
 	.recv = test_recv,
 	.wait = test_wait_dev,
 	.abort = test_abort,
-	.counters = test_counters,
+	.look = test_look,
 	.waits = test_waits,
 };
 

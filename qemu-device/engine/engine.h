@@ -320,6 +320,12 @@ void muster_engine_counters_get(const struct muster_engine *engine,
 				struct muster_engine_counters *counters);
 
 /**
+ * muster_engine_trace_put() - write trace records there, whenever its `on` is set, with the
+ * time that the caller has put into `now`. It must stay as long as the engine.
+ */
+void muster_engine_trace_put(struct muster_engine *engine, struct muster_trace *trace);
+
+/**
  * muster_engine_counters_put() - count there from now on, where others may look; not what
  * is used now. It must stay as long as the engine.
  */

@@ -111,6 +111,8 @@ void muster_engine_receive(struct muster_engine *engine, const struct muster_pac
 		engine->counters->drop_stranger++;
 		return;
 	}
+	if (muster_is_traced(engine))
+		muster_trace_packet(ctx, MUSTER_TRACE_RECEIVE, packet.src_member, &packet);
 	if (packet.group) {
 		from_tree(ctx, &packet, payload);
 		return;

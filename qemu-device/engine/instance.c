@@ -44,6 +44,8 @@ static void slot_done(struct context *ctx, struct instance *inst, const struct e
 	inst->slot++;
 	ctx->coll_end |= !!(entry->flags & MUSTER_PACKET_COLL_END);
 	ctx->moved = true;
+	if (muster_is_traced(ctx->engine))
+		muster_trace_take(ctx, inst->pulse, inst->slot - 1, entry);
 }
 
 static bool slots_left(const struct instance *inst, const struct step *step)

@@ -40,7 +40,7 @@ static uint8_t cause_of(const struct context *ctx, const struct send *send)
 {
 	if (send->phase == SEND_ASKED)
 		return MUSTER_LOOK_GRANT;
-	if (send->phase != SEND_GRANTED && !muster_credit_allows(ctx, send->member))
+	if (!send->to_tree && send->phase != SEND_GRANTED && !muster_credit_allows(ctx, send->member))
 		return MUSTER_LOOK_WINDOW;
 	return MUSTER_LOOK_WIRE;
 }
@@ -52,8 +52,8 @@ static void add_sends(struct muster_look_waits *list, const struct context *ctx,
 	for (open = inst->open; open; open &= open - 1) {
 		const struct send *send = &inst->sends[__builtin_ctzll(open)];
 
-		add(list, muster_sequence_current(ctx), cause_of(ctx, send), send->member,
-		    send->slot);
+		add(list, muster_sequence_current(ctx), cause_of(ctx, send),
+		    send->to_tree ? MUSTER_LOOK_NOBODY : send->member, send->slot);
 	}
 }
 

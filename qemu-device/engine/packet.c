@@ -44,6 +44,8 @@ int muster_packet_try(struct context *ctx, uint32_t member, const struct muster_
 
 	if (!ret && peer)
 		peer->sent++;
+	if (muster_is_traced(ctx->engine) && !ret)
+		muster_trace_packet(ctx, MUSTER_TRACE_SEND, member, packet);
 	return ret;
 }
 

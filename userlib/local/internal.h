@@ -50,6 +50,7 @@ struct local {
 	bool withdrawing;	/* not all peers that knew of a region know that it is gone */
 	bool sweeping;		/* some peer has withdrawn one */
 	bool busy;		/* the engine could go on */
+	struct muster_trace *trace;	/* NULL: nobody looks */
 	bool ended;		/* some peer is, and not lost */
 	uint32_t polls;
 	uint64_t serviced_us;	/* when the mesh was looked at last */

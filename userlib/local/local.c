@@ -148,9 +148,13 @@ static void abort_context(struct muster_dev *dev, uint8_t job, uint32_t context,
 	muster_local_step(local);
 }
 
-static void counters(struct muster_dev *dev, struct muster_engine_counters *where)
+static void look_at(struct muster_dev *dev, struct muster_look_file *file)
 {
-	muster_engine_counters_put(to_local(dev)->engine, where);
+	struct local *local = to_local(dev);
+
+	local->trace = &file->trace;
+	muster_engine_counters_put(local->engine, &file->look.counters);
+	muster_engine_trace_put(local->engine, &file->trace);
 }
 
 static int waits(struct muster_dev *dev, uint8_t job, uint32_t context,
@@ -258,7 +262,7 @@ static const struct muster_dev_ops local_ops = {
 	.settle = settle,
 	.leave = leave,
 	.abort = abort_context,
-	.counters = counters,
+	.look = look_at,
 	.waits = waits,
 };
 
