@@ -89,6 +89,7 @@ completes() {
 	done
 	same "--validate" "$(completed muster-run -n 4 muster_perf --va)"
 	same "pareto" "$(completed muster-synth pa)"
+	same "--pid" "$(completed muster_trace explain --p)"
 }
 check "the shell completes options and commands of every tool" completes
 

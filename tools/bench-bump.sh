@@ -278,7 +278,8 @@ hostile() {
 model() {
 	"$build/selftests/bump_model" 8 >"$out/model.dat"
 	"$build/selftests/bump_model" --spread 8 >"$out/spread.dat"
-	cat "$out/model.dat" "$out/spread.dat"
+	"$build/selftests/bump_model" --cycles >"$out/cycles.txt"
+	cat "$out/model.dat" "$out/spread.dat" "$out/cycles.txt"
 }
 
 [ $# -gt 0 ] || set -- model latency solver traffic hostile
@@ -287,5 +288,5 @@ for part; do
 done
 if [ -f "$out/latency.dat" ] && [ -f "$out/spread.dat" ]; then
 	gnuplot -e "dir='$out'" "$home/bench-bump.gp"
-	say "pictures: $out/latency.png $out/model.png $out/spread.png"
+	say "pictures: $out/latency.png $out/model.png $out/spread.png $out/stability.png"
 fi

@@ -5,29 +5,41 @@
 # says with --help: options, and commands of those that have any. So nothing is listed here.
 # Installed once, with a link of each tool's name.
 
-# The last of our tools on the line: in "muster-run -n 4 muster_perf --j" it is muster_perf.
+# The last of our tools on the line, and the word behind it, which may be a command of it: in
+# "muster-run -n 4 muster_perf --j" it is muster_perf.
 _muster_tool() {
 	local i
 	for ((i = COMP_CWORD - 1; i >= 0; i--)); do
 		case ${COMP_WORDS[i]##*/} in
-		muster-* | muster_*) type -P -- "${COMP_WORDS[i]}" && return ;;
+		muster-* | muster_*)
+			tool=$(type -P -- "${COMP_WORDS[i]}") || continue
+			[ $((i + 1)) -ge "$COMP_CWORD" ] || command=${COMP_WORDS[i + 1]}
+			return
+			;;
 		esac
 	done
 }
 
-# usage: _muster_words TOOL [-]: its options, or its commands
-_muster_words() {
-	case ${2:-} in
-	-*) "$1" --help 2>/dev/null </dev/null | grep -oE '(^|[ ,])--?[A-Za-z][A-Za-z0-9-]*' | tr -d ' ,' ;;
-	*) "$1" --help 2>/dev/null </dev/null | sed -nE '/^Usage: [^ ]+ COMMAND/,/^[A-Z]/s/^  ([a-z]+) .*/\1/p' ;;
-	esac
+_muster_commands() {
+	"$1" --help 2>/dev/null </dev/null | sed -nE '/^Usage: [^ ]+ COMMAND/,/^[A-Z]/s/^  ([a-z]+) .*/\1/p'
+}
+
+# usage: _muster_options TOOL [COMMAND]
+_muster_options() {
+	"$@" --help 2>/dev/null </dev/null | grep -oE '(^|[ ,])--?[A-Za-z][A-Za-z0-9-]*' | tr -d ' ,' | sort -u
 }
 
 _muster() {
-	local cur=${COMP_WORDS[COMP_CWORD]} tool words
-	tool=$(_muster_tool)
+	local cur=${COMP_WORDS[COMP_CWORD]} tool="" command="" words
+	_muster_tool
 	[ -n "$tool" ] || return 0
-	words=$(_muster_words "$tool" "$cur")
+	if [[ $cur != -* ]]; then
+		words=$([ -n "$command" ] || _muster_commands "$tool")
+	elif [ -n "$command" ] && _muster_commands "$tool" | grep -qx -- "$command"; then
+		words=$(_muster_options "$tool" "$command")
+	else
+		words=$(_muster_options "$tool")
+	fi
 	mapfile -t COMPREPLY < <(compgen -W "$words" -- "$cur")
 	# What muster-run starts may be any command.
 	[[ ${#COMPREPLY[@]} -gt 0 || $cur == -* || $tool != */muster-run ]] ||

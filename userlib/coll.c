@@ -19,10 +19,10 @@ int muster_type_check(struct muster_comm *comm, struct muster_call *call)
 
 	if (!size)
 		return muster_fail(comm->job, -EINVAL, "%s: there is no element type %u",
-				   muster_coll_name(call->coll), call->type);
+				   muster_coll_name(muster_call_coll(call)), call->type);
 	if (call->count > PTRDIFF_MAX / size)
 		return muster_fail(comm->job, -EOVERFLOW, "%s: %llu elements of %zu bytes are more than memory can hold",
-				   muster_coll_name(call->coll), (unsigned long long)call->count,
+				   muster_coll_name(muster_call_coll(call)), (unsigned long long)call->count,
 				   size);
 	call->bytes = call->count * size;
 	return 0;
@@ -46,14 +46,14 @@ int muster_op_check(struct muster_comm *comm, const struct muster_call *call)
 
 	if (!call->op || call->op > MUSTER_REDOP_LAST)
 		return muster_fail(comm->job, -EINVAL, "%s: there is no operation %u",
-				   muster_coll_name(call->coll), call->op);
+				   muster_coll_name(muster_call_coll(call)), call->op);
 	if (!muster_arith_exchanges((uint8_t)call->op))
 		return muster_fail(comm->job, -EINVAL, "%s: %s depends on the order of the ranks' contributions, and none is promised",
-				   muster_coll_name(call->coll), muster_op_name(call->op));
+				   muster_coll_name(muster_call_coll(call)), muster_op_name(call->op));
 	if (muster_arith_supported((uint8_t)call->type, (uint8_t)call->op))
 		return 0;
 	return muster_fail(comm->job, -EINVAL, "%s: %s is not defined for %s, which has %s",
-			   muster_coll_name(call->coll), muster_op_name(call->op),
+			   muster_coll_name(muster_call_coll(call)), muster_op_name(call->op),
 			   muster_type_name(call->type),
 			   ops_of((uint8_t)call->type, words, sizeof(words)));
 }
@@ -63,7 +63,7 @@ int muster_root_check(struct muster_comm *comm, const struct muster_call *call)
 	if (call->root < comm->size)
 		return 0;
 	return muster_fail(comm->job, -EINVAL, "%s: root %u, but the communicator has %u ranks, counted from 0",
-			   muster_coll_name(call->coll), call->root, comm->size);
+			   muster_coll_name(muster_call_coll(call)), call->root, comm->size);
 }
 
 /* All that does not concern buffers; what was found right the last time is so now. */
@@ -72,7 +72,7 @@ static int call_check(struct muster_comm *comm, struct muster_call *call)
 	const struct muster_entry *recent = comm->recent;
 	int err;
 
-	if (recent && muster_call_same(&recent->call, call)) {
+	if (recent && muster_call_alike(&recent->call, call)) {
 		call->bytes = recent->call.bytes;
 		return 0;
 	}
@@ -86,13 +86,19 @@ int muster_buffer_check(struct muster_comm *comm, const struct muster_call *call
 	if (!bytes)
 		return 0;
 	if (!buffer)
-		return muster_fail(comm->job, -EFAULT, "%s: %s is NULL", muster_coll_name(call->coll),
+		return muster_fail(comm->job, -EFAULT, "%s: %s is NULL", muster_coll_name(muster_call_coll(call)),
 				   name);
 	if ((uintptr_t)buffer > UINTPTR_MAX - bytes)
 		return muster_fail(comm->job, -EFAULT, "%s: %llu bytes at %s = %p reach past the end of memory",
-				   muster_coll_name(call->coll), (unsigned long long)bytes, name,
+				   muster_coll_name(muster_call_coll(call)), (unsigned long long)bytes, name,
 				   buffer);
 	return 0;
+}
+
+static int fail_overlap(struct muster_comm *comm, const struct muster_call *call)
+{
+	return muster_fail(comm->job, -EINVAL, "%s: in and out overlap; they must be the same or apart",
+			   muster_coll_name(muster_call_coll(call)));
 }
 
 int muster_overlap_check(struct muster_comm *comm, const struct muster_call *call, const void *in,
@@ -102,8 +108,14 @@ int muster_overlap_check(struct muster_comm *comm, const struct muster_call *cal
 
 	if (a == b || a + in_bytes <= b || b + out_bytes <= a)
 		return 0;
-	return muster_fail(comm->job, -EINVAL, "%s: in and out overlap; they must be the same or apart",
-			   muster_coll_name(call->coll));
+	return fail_overlap(comm, call);
+}
+
+int muster_apart_check(struct muster_comm *comm, const struct muster_call *call, const void *in,
+		       uint64_t in_bytes, const void *out, uint64_t out_bytes)
+{
+	return in == out ? fail_overlap(comm, call) :
+			   muster_overlap_check(comm, call, in, in_bytes, out, out_bytes);
 }
 
 int muster_comm_check(struct muster_comm *comm, struct muster_request **request)

@@ -200,6 +200,7 @@ void muster_comm_close(struct muster_comm *comm)
 	unlink_comm(comm);
 	muster_look_comm_close(comm);
 	muster_host_close(comm);
+	free(comm->cut);
 	free(comm->bump);
 	muster_cache_close(comm);
 	muster_kept_close(comm);

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "internal.h"
@@ -25,6 +26,7 @@ static int local_open(const struct muster_oob *oob, const struct muster_settings
 	const struct muster_local_config config = {
 		.wire = settings->wire,
 		.deadline_us = settings->deadline_us,
+		.dump = getenv("MUSTER_DUMP"),	/* a rank's own: the others need not have it */
 	};
 
 	return muster_local_open(oob, &config, dev, why, why_len);

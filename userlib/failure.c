@@ -40,6 +40,15 @@ static bool says_nothing(const struct muster_signature *signature)
 	return !signature || !signature->coll;
 }
 
+/* What else all ranks must call alike, beside what has words. */
+static const char *what_differs(const struct muster_signature *signature)
+{
+	bool has_vector = signature->coll == MUSTER_COLL_ALLGATHERV ||
+			  signature->coll == MUSTER_COLL_REDUCE_SCATTERV;
+
+	return has_vector ? "count vector" : "count";
+}
+
 static void fail_mismatch(struct muster_comm *comm, uint32_t culprit,
 			  const struct muster_signature *theirs,
 			  const struct muster_signature *ours)
@@ -62,8 +71,8 @@ static void fail_mismatch(struct muster_comm *comm, uint32_t culprit,
 		muster_comm_fail(comm, -EPROTO, "rank %u called %s, this rank called %s; all ranks must call the same in the same order",
 				 culprit, other, own);
 	else
-		muster_comm_fail(comm, -EPROTO, "rank %u called %s with another count, schedule or path than this rank; all ranks must use the same",
-				 culprit, other);
+		muster_comm_fail(comm, -EPROTO, "rank %u called %s with another %s, schedule or path than this rank; all ranks must use the same",
+				 culprit, other, what_differs(theirs));
 }
 
 /* The culprit is not known, or it is a member. */

@@ -45,14 +45,29 @@ static const struct muster_plan_step *current(const struct muster_host *host)
 	return &host->request->entry->plan->step;
 }
 
+/* blocks: how the message is cut, if not evenly. */
+static void range_bytes(const struct muster_entry *entry, const struct muster_block *blocks,
+			uint32_t chunk, uint32_t nr, uint64_t *first, uint64_t *bytes)
+{
+	const struct muster_schedule *schedule = entry->schedule;
+	size_t size = muster_dtype_size((uint8_t)entry->call.type);
+
+	if (blocks)
+		muster_blocks_range(blocks, schedule->chunks / schedule->ranks, chunk, nr, first,
+				    bytes);
+	else
+		muster_chunks_range(entry->call.count, schedule->chunks, chunk, nr, first, bytes);
+	*first *= size;
+	*bytes *= size;
+}
+
+/* Where the result is, and what comes. */
 static void chunk_bytes(const struct muster_entry *entry, uint32_t chunk, uint32_t nr,
 			uint64_t *first, uint64_t *bytes)
 {
-	size_t size = muster_dtype_size((uint8_t)entry->call.type);
+	const struct muster_cut *cut = entry->call.cut;
 
-	muster_chunks_range(entry->call.count, entry->schedule->chunks, chunk, nr, first, bytes);
-	*first *= size;
-	*bytes *= size;
+	range_bytes(entry, cut ? cut->out : NULL, chunk, nr, first, bytes);
 }
 
 static uint8_t *result_of(const struct muster_request *request)

@@ -10,6 +10,8 @@
 #ifndef MUSTER_INTERNAL_H
 #define MUSTER_INTERNAL_H
 
+#include <string.h>
+
 #include "dev.h"
 #include "muster.h"
 #include "host_plan.h"
@@ -194,15 +196,25 @@ int muster_tuning_choose(const struct muster_tuning *tuning, enum muster_coll co
 /* ---- cache.c: schedules and what was made of them ----------------------------- */
 
 struct muster_call {
-	enum muster_coll coll;
+	enum muster_coll coll;	/* whose schedules serve it */
 	uint32_t type;
 	uint32_t op;
-	bool in_place;
-	bool parts;		/* buffers hold no more of the message than the rank has and needs */
 	uint32_t root;
 	uint64_t count;		/* of the whole message */
+	/* Compared as one: no room between them. */
+	enum muster_coll as;	/* what was called; 0: coll */
+	bool in_place;
+	bool parts;		/* buffers hold no more of the message than the rank has and needs */
+	uint16_t zero;
 	uint64_t bytes;
+	const struct muster_cut *cut;	/* NULL: evenly */
 };
+
+/** muster_call_coll() - what was called, to name it; and so it is in the signature. */
+static inline enum muster_coll muster_call_coll(const struct muster_call *call)
+{
+	return call->as ? call->as : call->coll;
+}
 
 /* Bytes [first, first + bytes) of the message. */
 struct muster_span {
@@ -222,6 +234,9 @@ int muster_buffer_check(struct muster_comm *comm, const struct muster_call *call
 /** muster_overlap_check() - in and out are the same or apart. */
 int muster_overlap_check(struct muster_comm *comm, const struct muster_call *call, const void *in,
 			 uint64_t in_bytes, const void *out, uint64_t out_bytes);
+/** muster_apart_check() - apart. */
+int muster_apart_check(struct muster_comm *comm, const struct muster_call *call, const void *in,
+		       uint64_t in_bytes, const void *out, uint64_t out_bytes);
 
 /* parts.c */
 /** muster_call_has() - what in holds of the message. */
@@ -230,11 +245,45 @@ struct muster_span muster_call_has(const struct muster_comm *comm, const struct 
 struct muster_span muster_call_needs(const struct muster_comm *comm,
 				     const struct muster_call *call);
 
-/* Whether it comes in parts follows from the collective. */
-static inline bool muster_call_same(const struct muster_call *a, const struct muster_call *b)
+/* Bytes of the result, and where the caller wants them. */
+struct muster_piece {
+	void *to;
+	const void *from;
+	uint64_t bytes;
+};
+
+/* Memory of the library's own that an operation reads, or in which its result comes. */
+struct muster_aside {
+	uint8_t *memory;
+	uint32_t nr;		/* pieces to be copied from there at the end */
+	struct muster_piece pieces[];
+};
+
+/** muster_aside_new() - NULL: no memory, and the communicator has ended. */
+struct muster_aside *muster_aside_new(struct muster_comm *comm, uint64_t bytes, uint32_t pieces);
+/** muster_aside_end() - copy, if the operation succeeded; free. NULL: nothing. */
+void muster_aside_end(struct muster_aside *aside, int result);
+
+/**
+ * muster_parts_begin() - start a call of which all is checked but where buffers lie.
+ * @aside: the call's to use and to free, also when it fails; NULL: none.
+ */
+int muster_parts_begin(struct muster_comm *comm, struct muster_call *call, const void *in,
+		       void *out, struct muster_aside *aside, struct muster_request **request);
+
+/** muster_cuts_same() - of calls that are kept: in and out are cut the same way. */
+bool muster_cuts_same(const struct muster_cut *a, const struct muster_cut *b);
+
+/** muster_call_alike() - same, but for how the message is cut. */
+static inline bool muster_call_alike(const struct muster_call *a, const struct muster_call *b)
 {
 	return a->count == b->count && a->coll == b->coll && a->type == b->type &&
-	       a->op == b->op && a->root == b->root && a->in_place == b->in_place;
+	       a->op == b->op && a->root == b->root && !memcmp(&a->as, &b->as, sizeof(uint64_t));
+}
+
+static inline bool muster_call_same(const struct muster_call *a, const struct muster_call *b)
+{
+	return muster_call_alike(a, b) && (a->cut == b->cut || muster_cuts_same(a->cut, b->cut));
 }
 
 struct muster_entry {
@@ -321,6 +370,7 @@ struct muster_comm {
 
 	struct muster_entry **cache;	/* MUSTER_CACHE_MAX of them; NULL: nothing was called yet */
 	struct muster_entry *recent;	/* found last time */
+	struct muster_cut *cut;		/* room for that of the call that is started, or NULL */
 	uint64_t clock;
 
 	struct muster_request *first;	/* started and not finished, in order */
@@ -406,7 +456,7 @@ struct muster_request {
 	struct muster_entry *entry;
 	const uint8_t *in;	/* where the message would begin, of which it holds a part; */
 	uint8_t *out;		/* so with out */
-	void *copied_in;	/* the library's own, if in is that */
+	struct muster_aside *aside;	/* the library's own, if in or out is there; or NULL */
 	uint8_t *copy_out;	/* small results: where they go at the end, or NULL */
 	const uint8_t *result_at; /* and where they come from */
 	struct muster_kept *kept; /* it runs by this, or NULL */

@@ -7,20 +7,26 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "arith.h"
 #include "internal.h"
 
 /* ---- what a rank has and needs ------------------------------------------------- */
 
-/* Equal parts: a rank's own block. */
-static struct muster_span own_block(const struct muster_comm *comm, const struct muster_call *call)
+/* A rank's own block; blocks: where they lie, if they are not equal. */
+static struct muster_span own_block(const struct muster_comm *comm, const struct muster_call *call,
+				    const struct muster_block *blocks)
 {
 	uint64_t each = call->bytes / comm->size;
+	size_t size = muster_dtype_size((uint8_t)call->type);
 
+	if (blocks)
+		return (struct muster_span){ .first = blocks[comm->rank].first * size,
+					     .bytes = blocks[comm->rank].nr * size };
 	return (struct muster_span){ .first = comm->rank * each, .bytes = each };
 }
 
 static struct muster_span span_of(const struct muster_comm *comm, const struct muster_call *call,
-				  enum muster_who who)
+				  enum muster_who who, const struct muster_block *blocks)
 {
 	struct muster_span whole = { .bytes = call->bytes }, none = { 0 };
 
@@ -32,7 +38,7 @@ static struct muster_span span_of(const struct muster_comm *comm, const struct m
 	case MUSTER_WHO_LATER:
 		return comm->rank ? whole : none;
 	case MUSTER_WHO_OWNER:
-		return call->coll == MUSTER_COLL_ALLTOALL ? whole : own_block(comm, call);
+		return call->coll == MUSTER_COLL_ALLTOALL ? whole : own_block(comm, call, blocks);
 	default:
 		return whole;
 	}
@@ -40,13 +46,41 @@ static struct muster_span span_of(const struct muster_comm *comm, const struct m
 
 struct muster_span muster_call_has(const struct muster_comm *comm, const struct muster_call *call)
 {
-	return span_of(comm, call, muster_coll_row(call->coll)->has);
+	return span_of(comm, call, muster_coll_row(call->coll)->has,
+		       call->cut ? call->cut->in : NULL);
 }
 
 struct muster_span muster_call_needs(const struct muster_comm *comm,
 				     const struct muster_call *call)
 {
-	return span_of(comm, call, muster_coll_row(call->coll)->needs);
+	return span_of(comm, call, muster_coll_row(call->coll)->needs,
+		       call->cut ? call->cut->out : NULL);
+}
+
+/* ---- memory of the library's own ----------------------------------------------- */
+
+struct muster_aside *muster_aside_new(struct muster_comm *comm, uint64_t bytes, uint32_t pieces)
+{
+	struct muster_aside *aside = calloc(1, sizeof(*aside) + pieces * sizeof(aside->pieces[0]));
+
+	if (aside)
+		aside->memory = malloc(bytes);
+	if (aside && aside->memory)
+		return aside;
+	free(aside);
+	muster_comm_give_up(comm, muster_fail(comm->job, -ENOMEM, "no memory for %llu bytes beside the buffers",
+					      (unsigned long long)bytes));
+	return NULL;
+}
+
+void muster_aside_end(struct muster_aside *aside, int result)
+{
+	if (!aside)
+		return;
+	for (uint32_t i = 0; i < aside->nr && !result; i++)
+		memcpy(aside->pieces[i].to, aside->pieces[i].from, aside->pieces[i].bytes);
+	free(aside->memory);
+	free(aside);
 }
 
 /* ---- starting ------------------------------------------------------------------ */
@@ -77,6 +111,7 @@ static int parts_place(struct muster_comm *comm, struct muster_call *call, const
 		       void **out)
 {
 	struct muster_span has = muster_call_has(comm, call), needs = muster_call_needs(comm, call);
+	bool in_larger = muster_coll_row(call->coll)->needs == MUSTER_WHO_OWNER;
 	uintptr_t a = (uintptr_t)*in, b = (uintptr_t)*out;
 	int err = muster_buffer_check(comm, call, "in", *in, has.bytes);
 
@@ -84,7 +119,7 @@ static int parts_place(struct muster_comm *comm, struct muster_call *call, const
 		err = muster_buffer_check(comm, call, "out", *out, needs.bytes);
 	if (err || !has.bytes || !needs.bytes)
 		return err;
-	if (needs.bytes >= has.bytes && (a == b || a == b + has.first)) {
+	if (!in_larger && (a == b || a == b + has.first)) {
 		call->in_place = true;
 		*in = *out;
 	} else if (a == b && call->coll == MUSTER_COLL_SCATTER) {
@@ -97,41 +132,47 @@ static int parts_place(struct muster_comm *comm, struct muster_call *call, const
 
 /* An alltoall overwrites what it has still to send: it reads a copy instead. */
 static int copy_in(struct muster_comm *comm, struct muster_call *call, const void **in,
-		   void **copied)
+		   struct muster_aside **aside)
 {
-	*copied = NULL;
 	if (call->coll != MUSTER_COLL_ALLTOALL || !call->in_place || !call->bytes)
 		return 0;
-	*copied = malloc(call->bytes);
-	if (!*copied)
-		return muster_comm_give_up(comm, muster_fail(comm->job, -ENOMEM, "no memory for an alltoall in place"));
-	memcpy(*copied, *in, call->bytes);
-	*in = *copied;
+	*aside = muster_aside_new(comm, call->bytes, 0);
+	if (!*aside)
+		return -ENOMEM;
+	*in = memcpy((*aside)->memory, *in, call->bytes);
 	call->in_place = false;
 	return 0;
+}
+
+int muster_parts_begin(struct muster_comm *comm, struct muster_call *call, const void *in,
+		       void *out, struct muster_aside *aside, struct muster_request **request)
+{
+	int err;
+
+	call->parts = true;
+	err = parts_place(comm, call, &in, &out);
+	if (!err)
+		err = copy_in(comm, call, &in, &aside);
+	if (!err)
+		err = muster_request_start(comm, call, in, out, request);
+	if (err)
+		muster_aside_end(aside, err);
+	else if ((*request)->state == MUSTER_REQUEST_DONE)
+		muster_aside_end(aside, (*request)->result);
+	else
+		(*request)->aside = aside;
+	return err;
 }
 
 /* Collectives of which ranks have and need different parts. */
 static int parts_start(struct muster_comm *comm, struct muster_call call, const void *in, void *out,
 		       struct muster_request **request)
 {
-	void *copied = NULL;
 	int err = muster_comm_check(comm, request);
 
-	call.parts = true;
 	if (!err)
 		err = parts_check(comm, &call);
-	if (!err)
-		err = parts_place(comm, &call, &in, &out);
-	if (!err)
-		err = copy_in(comm, &call, &in, &copied);
-	if (!err)
-		err = muster_request_start(comm, &call, in, out, request);
-	if (err || (*request)->state == MUSTER_REQUEST_DONE)
-		free(copied);
-	else
-		(*request)->copied_in = copied;
-	return err;
+	return err ? err : muster_parts_begin(comm, &call, in, out, NULL, request);
 }
 
 int muster_allgather_start(struct muster_comm *comm, const void *in, void *out, uint64_t count,

@@ -168,7 +168,7 @@ static void give_up(struct muster_request *request)
 		return;
 	muster_channel_who_is_late(comm, request->number, names, sizeof(names));
 	muster_fail(job, -ETIMEDOUT, "%s waited longer than MUSTER_LATE_TIMEOUT (%g s): %s",
-		    muster_coll_name(request->entry->call.coll),
+		    muster_coll_name(muster_call_coll(&request->entry->call)),
 		    (double)job->settings.late_us / 1e6, names);
 	muster_comm_give_up(comm, -ETIMEDOUT);
 }

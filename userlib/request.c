@@ -142,8 +142,6 @@ int muster_comm_remember(struct muster_comm *comm)
 {
 	struct memory *memory;
 
-	if (comm->history)
-		return 0;
 	memory = calloc(1, sizeof(*memory));
 	if (!memory)
 		return muster_fail(comm->job, -ENOMEM, "no memory for the communicator's operations");
@@ -297,8 +295,8 @@ void muster_request_finish(struct muster_request *request, int result)
 		muster_nic_ended(request);
 	muster_unpin(request->job, &request->in_pin);
 	muster_unpin(request->job, &request->out_pin);
-	if (request->copied_in)
-		free(request->copied_in);
+	if (request->aside)
+		muster_aside_end(request->aside, result);
 	muster_entry_put(request->entry);
 	request->result = result;
 	request->state = MUSTER_REQUEST_DONE;

@@ -27,6 +27,7 @@ prints() {
 }
 
 check "devinfo: a NIC without a driver" prints 1 "no driver has it: load muster.ko" "$TOOLS/muster_devinfo"
+check "stat: a NIC without a driver is named" prints 0 "^0000.* no driver has it" "$TOOLS/muster_stat"
 check "hello: the driver is what to fix first" prints 1 "^Fix first: load the driver" "$TOOLS/muster_hello"
 check "the driver loads" load
 
@@ -76,18 +77,50 @@ little_memory() {
 check "hello: too little locked memory is what to fix first, as the manual page shows" little_memory
 check "hello: --json" json muster_hello
 
+# The device counts for all, and everybody may see that; a rank on it is seen by its own user.
+counts_now() {
+	nobody "$TOOLS/muster_stat" -d muster0 0.5 2 >out 2>err
+	awk '$1 == "muster0" && $4 ~ /^[0-9]/ { rate = $4 } END { exit !(rate > 0) }' out
+}
+
+seen_on_the_nic() {
+	"$TOOLS/muster_stat" -c >out 2>err
+	grep -q "^muster0  *1  *2 " out &&
+		[ "$(sed -n '/ RANK .* PID /,/^$/p' out | grep -c "^[0-9a-f]\{8\} .* [0-9.]* *- *- *- *- ")" = 2 ]
+}
+
+stat_shows_the_nic() {
+	MUSTER_DEVICE=verbs "$TOOLS/muster-run" -n 2 "$TOOLS/muster_perf" -D 60 -m 8:64 -p nic allreduce >perf 2>&1 &
+	job_pid=$!
+	within 20 seen_on_the_nic || {
+		cat out perf
+		kill $job_pid
+		return 1
+	}
+	within 20 counts_now
+	cat out
+	json muster_stat
+	kill $job_pid
+	wait $job_pid || :
+}
+check "stat: a NIC, and the ranks on it" stat_shows_the_nic
+
 reset_device() {
 	while [ ! -e stop ]; do
-		echo 1 >"/sys/bus/pci/devices/$(bdf)/reset"
+		echo 1 >"/sys/bus/pci/devices/$nic/reset"
+		sleep 0.2
 	done
 }
 
-# usage: while_reset COMMAND...: five times it shows what is, or says what is wrong.
+# usage: while_reset TIMES COMMAND...: each time it shows what is, or says what is wrong.
 while_reset() {
 	rm -f stop
+	nic=$(bdf)
 	reset_device &
 	reset_pid=$!
-	for _ in 1 2 3 4 5; do
+	times=$1
+	shift
+	for _ in $(seq "$times"); do
 		status=$(status_of "$@")
 		case $status in
 		0) ;;
@@ -102,8 +135,9 @@ while_reset() {
 	[ "$status" = 0 ] || [ "$status" = 1 ]
 	within 10 "$@"
 }
-check "devinfo: while the device is reset" while_reset "$TOOLS/muster_devinfo" -d "$(bdf)"
-check "hello: while the device is reset" while_reset "$TOOLS/muster_hello" -d "$(bdf)"
+check "devinfo: while the device is reset" while_reset 4 "$TOOLS/muster_devinfo" -d "$(bdf)"
+check "hello: while the device is reset" while_reset 1 "$TOOLS/muster_hello" -d "$(bdf)"
+check "stat: while the device is reset" while_reset 4 "$TOOLS/muster_stat"
 
 cat "$tap_dir/jsons"
 check "the driver unloads" unload

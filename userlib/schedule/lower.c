@@ -28,20 +28,38 @@ static bool is_last_stage(const struct lowering *l)
 	return l->stage + 1 == l->program->nr_stages;
 }
 
+/* Bytes of chunks; blocks: how the message is cut, if not evenly. */
+static void range_of(const struct lowering *l, const struct muster_block *blocks, uint32_t chunk,
+		     uint32_t nr_chunks, uint64_t *first, uint64_t *len)
+{
+	const struct muster_schedule *schedule = l->schedule;
+	uint64_t size = muster_dtype_size(l->params->type);
+
+	if (blocks)
+		muster_blocks_range(blocks, schedule->chunks / schedule->ranks, chunk, nr_chunks,
+				    first, len);
+	else
+		muster_chunks_range(l->params->count, schedule->chunks, chunk, nr_chunks, first,
+				    len);
+	*first *= size;
+	*len *= size;
+}
+
 /* A new one after another, which stays where it is. */
 static struct op *insert_op(struct lowering *l, uint32_t after, uint32_t chunk, uint32_t nr_chunks)
 {
+	const struct muster_cut *cut = l->params->cut;
 	uint32_t index = ++l->nr_ops;
 	struct op *op = &l->ops[index];
-	uint64_t first, nr, size = muster_dtype_size(l->params->type);
+	uint64_t first, len;
 
-	muster_chunks_range(l->params->count, l->schedule->chunks, chunk, nr_chunks, &first, &nr);
+	range_of(l, cut ? cut->out : NULL, chunk, nr_chunks, &first, &len);
 	*op = (struct op){
 		.desc = l->head, .first = chunk, .nr = nr_chunks, .next = l->ops[after].next,
 	};
-	op->desc.length = nr * size;
-	op->desc.range.load_addr = first * size;
-	op->desc.store_addr = first * size;
+	op->desc.length = len;
+	op->desc.range.load_addr = first;
+	op->desc.store_addr = first;
 	l->ops[after].next = index;
 	if (l->last == after)
 		l->last = index;
@@ -325,9 +343,14 @@ static uint64_t divide_up(uint64_t a, uint64_t b)
 /* Bytes of the longest chunk. */
 static uint64_t longest_chunk(const struct lowering *l)
 {
-	uint64_t first, nr;
+	const struct muster_schedule *schedule = l->schedule;
+	const struct muster_cut *cut = l->params->cut;
+	uint64_t nr;
 
-	muster_chunk_range(l->params->count, l->schedule->chunks, 0, &first, &nr);
+	if (cut)
+		nr = divide_up(cut->longest, schedule->chunks / schedule->ranks);
+	else
+		nr = divide_up(l->params->count, schedule->chunks);
 	return nr * muster_dtype_size(l->params->type);
 }
 
