@@ -105,7 +105,7 @@ void muster_engine_receive(struct muster_engine *engine, const struct muster_pac
 	}
 	ctx = muster_context_of(engine, &packet);
 	if (!ctx || packet.dst_node != engine->node ||
-	    !(packet.group ? muster_tree_says : from_member)(ctx, &packet) ||
+	    !(packet.group ? muster_tree_says(ctx, &packet) : from_member(ctx, &packet)) ||
 	    (ctx->failure.status && packet.type != MUSTER_PACKET_P2P) ||
 	    (ctx->closed && !concerns_copies(&packet))) {
 		engine->counters->drop_stranger++;

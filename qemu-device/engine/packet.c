@@ -17,8 +17,8 @@ void muster_packet_prepare(const struct context *ctx, uint8_t type, uint32_t mem
 	packet->base = ctx->base;
 }
 
-int muster_packet_emit(struct context *ctx, uint32_t incarnation,
-		       const struct muster_packet *packet, const void *payload)
+static int emit(struct context *ctx, uint32_t incarnation, const struct muster_packet *packet,
+		const void *payload)
 {
 	struct muster_engine *engine = ctx->engine;
 	int ret = -EAGAIN;
@@ -36,11 +36,17 @@ int muster_packet_emit(struct context *ctx, uint32_t incarnation,
 	return ret;
 }
 
+int muster_packet_emit(struct context *ctx, uint32_t incarnation,
+		       const struct muster_packet *packet, const void *payload)
+{
+	return emit(ctx, incarnation, packet, payload);
+}
+
 int muster_packet_try(struct context *ctx, uint32_t member, const struct muster_packet *packet,
 		      const void *payload)
 {
 	struct peer *peer = muster_member_peer(ctx, member);
-	int ret = muster_packet_emit(ctx, ctx->members[member].incarnation, packet, payload);
+	int ret = emit(ctx, ctx->members[member].incarnation, packet, payload);
 
 	if (!ret && peer)
 		peer->sent++;

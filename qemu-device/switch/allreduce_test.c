@@ -126,6 +126,8 @@ static void data_goes_once_up_and_twice_down(void **state)
 /* Without an operation: what the root has comes to all, over either type of tree. */
 static void broadcast(struct net *net, uint32_t bytes, uint32_t root, uint32_t ended)
 {
+	uint8_t message[1 << 14];
+
 	for (uint32_t host = 0; host < net->w->nr; host++) {
 		struct muster_desc d[2] = {
 			desc_rdma(MUSTER_DESC_CH, 0, bytes, net->payload_max),
@@ -143,12 +145,13 @@ static void broadcast(struct net *net, uint32_t bytes, uint32_t root, uint32_t e
 		desc_store(&d[1], host == root ? 0 : OUT);
 		world_post(net->w, host, d, 2);
 	}
+	memcpy(message, net->w->nodes[root].memory, bytes);
 	net_run(net);
 	for (uint32_t host = 0; host < net->w->nr; host++) {
 		assert_int_equal(net->w->nodes[host].nr_cqes, ended);
 		assert_int_equal(net->w->nodes[host].cqes[ended - 1].status, MUSTER_STATUS_OK);
 		assert_memory_equal(net->w->nodes[host].memory + (host == root ? 0 : OUT),
-				    net->w->nodes[root].memory, bytes);
+				    message, bytes);
 	}
 }
 

@@ -439,10 +439,11 @@ static void a_half_ring_may_have_no_sources(void **state)
 
 			packet.tree = 9;
 			packet.group = group.group;
+			packet.signature.op = MUSTER_REDOP_PROD;
 			hand(children[i].port, &packet, 10 + i);
 		}
 		assert_int_equal(nr_out, 2);
-		assert_true(out[0].value == 21 && out[1].value == 21);
+		assert_true(out[0].value == 110 && out[1].value == 110);
 	}
 }
 
