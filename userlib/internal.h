@@ -18,7 +18,7 @@
 #include "schedule.h"
 
 enum muster_library_limit {
-	MUSTER_ABI = 3,			/* raised when older ranks cannot join any more */
+	MUSTER_ABI = 4,			/* raised when older ranks cannot join any more */
 	MUSTER_SENTENCE_MAX = 512,	/* bytes of an error's sentence */
 	MUSTER_CACHE_MAX = 64,		/* programs kept per communicator */
 	MUSTER_BOUNCE_SLOTS = MUSTER_SEQ_QUEUE_MAX, /* small operations at once, per communicator */
@@ -235,6 +235,12 @@ int muster_apart_check(struct muster_comm *comm, const struct muster_call *call,
 		       uint64_t in_bytes, const void *out, uint64_t out_bytes);
 
 /* parts.c */
+/** muster_call_hides() - whether not all ranks know the lengths of all blocks. */
+static inline bool muster_call_hides(const struct muster_call *call)
+{
+	return call->cut && call->as >= MUSTER_COLL_GATHERV;
+}
+
 /** muster_call_has() - what in holds of the message. */
 struct muster_span muster_call_has(const struct muster_comm *comm, const struct muster_call *call);
 /** muster_call_needs() - what out is to hold of it. */
@@ -250,7 +256,9 @@ struct muster_piece {
 
 /* Memory of the library's own that an operation reads, or in which its result comes. */
 struct muster_aside {
-	uint8_t *memory;
+	uint8_t *memory;	/* or NULL */
+	struct muster_request *lengths;	/* tells all the longest block first, or NULL; */
+	uint64_t longest;		/* then here */
 	uint32_t nr;		/* pieces to be copied from there at the end */
 	struct muster_piece pieces[];
 };
@@ -473,6 +481,14 @@ struct muster_request {
 /** muster_request_start() - queue an operation whose arguments were checked. */
 int muster_request_start(struct muster_comm *comm, const struct muster_call *call, const void *in,
 			 void *out, struct muster_request **request);
+/**
+ * muster_request_start_lengths() - the same of one of whose blocks not all ranks know all
+ * lengths: the longest is agreed upon first, in an operation of its own.
+ * @aside: has the longest that this rank knows; stays the caller's when it fails.
+ */
+int muster_request_start_lengths(struct muster_comm *comm, const struct muster_call *call,
+				 const void *in, void *out, struct muster_aside *aside,
+				 struct muster_request **request);
 /** muster_request_finish() - the first of its communicator is done. */
 void muster_request_finish(struct muster_request *request, int result);
 /** muster_request_end() - of one that is done: free it. Return: its result. */
@@ -557,7 +573,7 @@ void muster_host_cancel(struct muster_comm *comm);
 void muster_host_close(struct muster_comm *comm);
 /** muster_host_take() - what its channels hand the next fragment of a member's stream to. */
 int muster_host_take(struct muster_comm *comm, uint32_t member, uint32_t number,
-		     const void *payload, uint32_t len);
+		     const void *payload, uint32_t len, bool last);
 
 /* ---- message.c: ordered streams between members ------------------------------------------- */
 
@@ -581,6 +597,7 @@ struct muster_fragment {
 	struct muster_signature signature;
 	const void *data;
 	uint32_t len;
+	bool last;		/* of its message */
 	uint32_t key;		/* of the memory at data; not needed for inline data */
 };
 
