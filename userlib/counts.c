@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "arith.h"
-#include "internal.h"
+#include "calls.h"
 
 /* ---- how the message is cut ------------------------------------------------------ */
 

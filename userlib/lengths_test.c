@@ -368,6 +368,8 @@ static void mismatch(const struct scene *scene, enum muster_offload offload, int
 	}
 	assert_int_equal(errs[0], -EPROTO);
 	assert_true(named);
+	if (off > 0)
+		assert_non_null(strstr(muster_error(world->jobs[2]), "that is this rank"));
 	test_world_free(world);
 }
 

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "arith.h"
-#include "internal.h"
+#include "calls.h"
 
 /* ---- what a rank has and needs ------------------------------------------------- */
 

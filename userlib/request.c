@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "internal.h"
+#include "calls.h"
 
 struct muster_request_block {
 	struct muster_request_block *next;
