@@ -5,20 +5,24 @@
  * sequence and gap), a constant for MAC and PHY, and the cycles of CFE and CIPE; a host
  * takes no time. It shows how time grows with hosts, and nothing of any host's software.
  *
- * With --spread hosts take time, and now and then more: each packet that goes through a
- * host's software, in or out, takes so long, and of 1,000 some are interrupted for five
- * times as long. 10 of 1,000 give software about what the paper has measured of it, 10 to
- * 25 % between mean and minimum on 2 to 8 hosts; the bumps' follows. Allreduces follow
- * each other by bumps, whose packets go through a host twice, and by recursive doubling
- * in software, with the same hosts and wires, where they do so twice in every round.
+ * With --spread hosts take time, and not always the same: a packet that goes through a
+ * host's software, in or out, takes so long, and more for one of two reasons: "rare", an
+ * interruption that a few packets meet (clock ticks, daemons); "each", what every packet
+ * meets of waiting and of cold caches, exponentially distributed. How much of it there is
+ * is set at one point: software on 2 hosts has the paper's smallest spread, 10 % between
+ * mean and minimum. All else follows: allreduces come after each other by bumps, whose
+ * packets go through a host twice, and by recursive doubling in software, with the same
+ * hosts and wires, where they do so twice in every round.
  *
  * usage: bump_model [BYTES]      prints: hosts, then 4 algorithms on the paper's 1 GbE
  *                                with 64 bits, then 4 on 10 GbE with 256 bits, in us
- *        bump_model --spread [BYTES [COUNT [INTERRUPTED]]]
- *                                prints: hosts, then mean, minimum and spread in % by bumps
- *                                and in software, on 1 GbE and on 10 GbE
+ *        bump_model --spread [BYTES [COUNT]]
+ *                                prints, of each reason and network: hosts, then mean,
+ *                                minimum and spread in % by bumps and in software
+ *        bump_model --cycles     prints the stages of CFE and CIPE, of each operation
  */
 #include <err.h>
+#include <math.h>
 #include <stdio.h>
 
 #include "cycles.h"
@@ -31,6 +35,8 @@ enum {
 	HOST_XEON_NS = 3000,	/* and of its 10 GbE ones */
 	WARM_UP = 100,
 	SPREAD_HOSTS_MAX = 1024,
+	SPREAD_DOUBLINGS = 4,		/* of hosts */
+	CALIBRATED_PERCENT = 10,
 };
 
 static uint32_t rate_gbit, width, answers;
@@ -39,8 +45,12 @@ static uint64_t last_ns;
 /* ---- hosts that take time ---- */
 
 enum { INTERRUPTION = 5 };	/* times a packet's way */
+enum noise { RARE, EACH };
+static const char *const noise_names[] = { "rare", "each" };
 
-static uint32_t host_ns, interrupted;	/* 0: they take none; of 1,000 packets */
+static uint32_t host_ns;	/* 0: they take none */
+static enum noise noise;
+static double amount;		/* RARE: the part of packets; EACH: of a packet's way, in the mean */
 static struct {
 	uint64_t began, sum, least;
 	uint32_t count;
@@ -48,7 +58,13 @@ static struct {
 
 static uint32_t through_host(struct net *net)
 {
-	return host_ns + (net_chance(net, interrupted) ? INTERRUPTION * host_ns : 0);
+	double drawn = (double)(net_random(net) % (1 << 30) + 1) / (1 << 30), more;
+
+	if (noise == RARE)
+		more = drawn < amount ? INTERRUPTION : 0;
+	else
+		more = -log(drawn) * amount;
+	return host_ns + (uint32_t)(more * host_ns);
 }
 
 static uint32_t wire_ns(uint32_t len)
@@ -190,36 +206,99 @@ static void in_software(uint32_t hosts, uint32_t bytes, uint32_t count)
 	}
 }
 
+struct spread {
+	double mean, least, percent;
+};
+
 /* Mean and minimum of host 0, as the paper's benchmark has them of a rank. */
-static void spread_print(void (*run)(uint32_t, uint32_t, uint32_t), uint32_t hosts, uint32_t bytes,
-			 uint32_t count)
+static struct spread measure(void (*run)(uint32_t, uint32_t, uint32_t), uint32_t hosts,
+			     uint32_t bytes, uint32_t count)
 {
-	double mean;
+	struct spread spread;
 
 	memset(latency, 0, sizeof(latency));
 	run(hosts, bytes, count + WARM_UP);
-	mean = (double)latency[0].sum / count;
-	printf(" %.2f %.2f %.1f", mean / 1e3, (double)latency[0].least / 1e3,
-	       100 - 100 * (double)latency[0].least / mean);
+	spread.mean = (double)latency[0].sum / count / 1e3;
+	spread.least = (double)latency[0].least / 1e3;
+	spread.percent = 100 - 100 * spread.least / spread.mean;
+	return spread;
 }
 
-static int spread(uint32_t bytes, uint32_t count, uint32_t of_1000)
+/* As much noise as gives software on 2 hosts that spread. */
+static void calibrate(uint32_t bytes, uint32_t count)
 {
-	printf("# allreduce of %u bytes, %u each; a packet through a host %g us on 1 GbE, %g us on 10 GbE, %u of 1,000 interrupted\n",
-	       bytes, count, HOST_ARM_NS / 1e3, HOST_XEON_NS / 1e3, of_1000);
-	interrupted = of_1000;
-	printf("# hosts; 1 GbE, bumps: mean, minimum, spread in %%; software: the same; 10 GbE: the same\n");
-	for (uint32_t hosts = 2; hosts <= 16; hosts *= 2) {
-		printf("%u", hosts);
+	double low = 0, high = 1;
+
+	for (int i = 0; i < 20; i++) {
+		amount = (low + high) / 2;
+		if (measure(in_software, 2, bytes, count).percent < CALIBRATED_PERCENT)
+			low = amount;
+		else
+			high = amount;
+	}
+}
+
+static void spread_of_net(uint32_t bytes, uint32_t count)
+{
+	struct spread bumps[16], software[16];
+
+	calibrate(bytes, count);
+	printf("# %s, %u GbE: a packet through a host %g us; %s %.3g %%\n", noise_names[noise],
+	       rate_gbit, host_ns / 1e3, noise == RARE ? "interrupted, five times as long again," :
+	       "more, in the mean,", 100 * amount);
+	puts("# hosts; bumps: mean, minimum, spread in %; software: the same");
+	for (uint32_t i = 1; i <= SPREAD_DOUBLINGS; i++) {
+		bumps[i] = measure(by_bumps, 1u << i, bytes, count);
+		software[i] = measure(in_software, 1u << i, bytes, count);
+		printf("%u %.2f %.2f %.1f %.2f %.2f %.1f\n", 1u << i, bumps[i].mean, bumps[i].least,
+		       bumps[i].percent, software[i].mean, software[i].least, software[i].percent);
+	}
+	printf("# 8 hosts beside 2: mean times %.2f by bumps, %.2f in software; minimum %.2f, %.2f; mean less minimum %.1f us, %.1f us\n\n\n",
+	       bumps[3].mean / bumps[1].mean, software[3].mean / software[1].mean,
+	       bumps[3].least / bumps[1].least, software[3].least / software[1].least,
+	       bumps[3].mean - bumps[3].least, software[3].mean - software[3].least);
+}
+
+static int spread(uint32_t bytes, uint32_t count)
+{
+	printf("# allreduce of %u bytes, %u each; software on 2 hosts is set to a spread of %u %%\n",
+	       bytes, count, CALIBRATED_PERCENT);
+	for (noise = RARE; noise <= EACH; noise++)
 		for (int net = 0; net < 2; net++) {
 			rate_gbit = net ? 10 : 1;
 			width = net ? 256 : 64;
 			host_ns = net ? HOST_XEON_NS : HOST_ARM_NS;
-			spread_print(by_bumps, hosts, bytes, count);
-			spread_print(in_software, hosts, bytes, count);
+			spread_of_net(bytes, count);
 		}
-		puts("");
+	return 0;
+}
+
+/* ---- cycles ---- */
+
+static void cycles_print(const char *what, uint8_t type, uint8_t redop, uint32_t operands)
+{
+	struct cycles c;
+
+	printf("%-34s", what);
+	for (uint32_t bits = 64; bits <= 256; bits *= 4) {
+		cycles_count(bits, type, redop, operands, &c);
+		printf("  %5u %7u %6u %8u %6u %6u %5u %5u", c.parse, c.look_up, c.decide,
+		       c.instruct, c.decode, c.adders, c.leave, c.total);
 	}
+	puts("");
+}
+
+/* Operands of a packet: itself and what was combined before; a scan's goes to two adders at once. */
+static int print_cycles(void)
+{
+	printf("%-34s  %-56s  256 bits: the same\n", "", "64 bits:");
+	printf("%-34s  parse look up decide instruct decode adders leave total\n", "");
+	cycles_print("barrier; what only passes", 0, 0, 1);
+	cycles_print("allreduce, reduce, scan: i32, u32", MUSTER_DTYPE_I32, MUSTER_REDOP_SUM, 2);
+	cycles_print("the same: f64 min, max", MUSTER_DTYPE_F64, MUSTER_REDOP_MIN, 2);
+	cycles_print("the same: f64 sum", MUSTER_DTYPE_F64, MUSTER_REDOP_SUM, 2);
+	cycles_print("three operands: i32, u32", MUSTER_DTYPE_I32, MUSTER_REDOP_SUM, 3);
+	cycles_print("three operands: f64 sum", MUSTER_DTYPE_F64, MUSTER_REDOP_SUM, 3);
 	return 0;
 }
 
@@ -230,14 +309,15 @@ int main(int argc, char **argv)
 	bool spreads = argc > 1 && !strcmp(argv[1], "--spread");
 	uint32_t bytes;
 
+	if (argc > 1 && !strcmp(argv[1], "--cycles"))
+		return print_cycles();
 	argv += spreads;
 	argc -= spreads;
 	bytes = argc > 1 ? (uint32_t)atoi(argv[1]) : 8;
 	if (bytes < 8 || bytes > MUSTER_BUMP_DATA_MAX)
 		errx(2, "usage: bump_model [--spread] [8 to 1408]");
 	if (spreads)
-		return spread(bytes, argc > 2 ? (uint32_t)atoi(argv[2]) : 10000,
-			      argc > 3 ? (uint32_t)atoi(argv[3]) : 10);
+		return spread(bytes, argc > 2 ? (uint32_t)atoi(argv[2]) : 3000);
 	printf("# allreduce of %u bytes, us: hosts, 1 GbE and 64 bits: ring tree doubling torus, 10 GbE and 256 bits: the same\n",
 	       bytes);
 	for (uint32_t hosts = 2; hosts <= MUSTER_BUMP_HOSTS_MAX; hosts *= 2) {

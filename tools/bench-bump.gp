@@ -49,20 +49,40 @@ plot dir."/model.dat" using 1:2 with linespoints ls 1 title "1 GbE, ring", \
 
 # ---- modelled, hosts take time: bumps beside software ----
 
-set terminal pngcairo size 1000, 450
+set terminal pngcairo size 1000, 800
 set output dir."/spread.png"
 unset logscale y
 set yrange [0:*]
 set key inside left top
-set multiplot layout 1, 2 title "Allreduce of 8 bytes, modelled; hosts take time, and sometimes more"
-set title "1 GbE, 10 us through a host"
-plot dir."/spread.dat" using 1:5 with linespoints ls 1 title "software: mean", \
-     "" using 1:6 with linespoints ls 2 title "minimum", \
-     "" using 1:2 with linespoints ls 3 title "bumps: mean", \
-     "" using 1:3 with linespoints ls 4 title "minimum"
-set title "10 GbE, 3 us through a host"
-plot dir."/spread.dat" using 1:11 with linespoints ls 1 title "software: mean", \
-     "" using 1:12 with linespoints ls 2 title "minimum", \
-     "" using 1:8 with linespoints ls 3 title "bumps: mean", \
-     "" using 1:9 with linespoints ls 4 title "minimum"
+kinds = "rare:_1_GbE rare:_10_GbE each:_1_GbE each:_10_GbE"
+set multiplot layout 2, 2 title "Allreduce of 8 bytes, modelled; hosts take time, and sometimes or always some more"
+do for [i in "0 1 2 3"] {
+	set title system("echo '".word(kinds, i + 1)."' | tr _ ' '")
+	plot dir."/spread.dat" index int(i) using 1:5 with linespoints ls 1 title "software: mean", \
+	     "" index int(i) using 1:6 with linespoints ls 2 title "minimum", \
+	     "" index int(i) using 1:2 with linespoints ls 3 title "bumps: mean", \
+	     "" index int(i) using 1:3 with linespoints ls 4 title "minimum"
+}
+unset multiplot
+
+# ---- between mean and minimum: as it was, as modelled, and the paper's ranges ----
+
+set output dir."/stability.png"
+set ylabel "mean less minimum, % of the mean"
+set yrange [0:100]
+set style fill transparent solid 0.15 noborder
+set object 1 rectangle from graph 0, first 10 to graph 1, first 25 fc rgb "#b03030" behind
+set object 2 rectangle from graph 0, first 3 to graph 1, first 15 fc rgb "#2050a0" behind
+set multiplot layout 1, 2 title "Spread: red Open MPI or software, blue bumps; shaded: the paper's, 10 to 25 % and 3 to 15 %"
+set title "on this machine, wall clock"
+plot for [bytes in "8 32 128 256"] pick("mpi", bytes, 7) using 1:2 with linespoints ls 1 notitle, \
+     for [bytes in "8 32 128 256"] pick("bump", bytes, 7) using 1:2 with linespoints ls 3 notitle
+set title "modelled, 8 bytes"
+set yrange [0:50]
+set xrange [1.8:18]
+set xtics (2, 4, 8, 16)
+plot dir."/spread.dat" index 0 using 1:7 with linespoints ls 1 title "software, rare", \
+     "" index 2 using 1:7 with linespoints ls 2 title "software, each", \
+     "" index 0 using 1:4 with linespoints ls 3 title "bumps, rare", \
+     "" index 2 using 1:4 with linespoints ls 4 title "bumps, each"
 unset multiplot

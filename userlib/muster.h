@@ -100,7 +100,7 @@ struct muster_oob {
  * MUSTER_RANK and MUSTER_SIZE: this rank and how many there are.
  * MUSTER_RENDEZVOUS: where they meet; "unix:NAME", an abstract socket's name
  * (muster-run sets all three). MUSTER_DEVICE, MUSTER_WIRE, MUSTER_OFFLOAD,
- * MUSTER_SCHEDULE, MUSTER_BUMP, MUSTER_DEADLINE: see muster(7). Blocks until all ranks are
+ * MUSTER_SCHEDULE, MUSTER_BUMP, MUSTER_DUMP, MUSTER_DEADLINE: see muster(7). Blocks until all ranks are
  * there, at most the deadline (10 s); a process that is in another job already
  * goes on with that one's operations on another thread, or finishes them first.
  *
@@ -125,6 +125,9 @@ void muster_finalize(struct muster *job);
  * next failing call. Never NULL.
  */
 const char *muster_error(const struct muster *job);
+
+/** muster_version() - of the library that is running: "0.1". Needs no job. Never NULL. */
+const char *muster_version(void);
 
 /* ---- communicators ------------------------------------------------------- */
 

@@ -64,6 +64,11 @@ static int device_read(struct muster_settings *settings, char *why, size_t why_l
 			 wire);
 		return -EINVAL;
 	}
+	if (index == 1 && getenv("MUSTER_DUMP")) {
+		snprintf(why, why_len, "MUSTER_DUMP=%.64s: packets of the local device alone can be had; unset it",
+			 getenv("MUSTER_DUMP"));
+		return -EINVAL;
+	}
 	if (index == 1)
 		return 0;
 	index = word_read("MUSTER_WIRE", wire ? wire : "ring", wires, "ring, unix or udp", why,
