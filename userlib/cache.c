@@ -45,6 +45,22 @@ static int tuned(struct muster_comm *comm, struct muster_entry *entry)
 	return -ENOENT;
 }
 
+/* Nothing is passed on by who does not know its length; and what is chosen depends on none. */
+static int schedule_direct(struct muster_comm *comm, struct muster_entry *entry)
+{
+	const struct muster_call *call = &entry->call;
+	const char *name = call->coll == MUSTER_COLL_ALLTOALL ? "pairwise" : "linear";
+	char why[MUSTER_WHY_MAX] = "";
+	int err = muster_schedule_by_rank(name, call->coll, comm->size, call->root, 0,
+					  &entry->schedule, why, sizeof(why));
+
+	if (err)
+		return muster_fail(comm->job, err, "no schedule for %s: %s",
+				   muster_coll_name(muster_call_coll(call)), why);
+	entry->schedule_owned = true;
+	return 0;
+}
+
 /* What was tuned for the size, the user's file where it fits, the algorithm that was named where it exists, else the best. */
 static int schedule_make(struct muster_comm *comm, struct muster_entry *entry)
 {
@@ -52,6 +68,8 @@ static int schedule_make(struct muster_comm *comm, struct muster_entry *entry)
 	char why[MUSTER_WHY_MAX] = "";
 	int err = -EOPNOTSUPP;
 
+	if (muster_call_hides(call))
+		return schedule_direct(comm, entry);
 	if (comm->tuning)
 		err = tuned(comm, entry);
 	if (!err)
@@ -278,12 +296,14 @@ bool muster_cuts_same(const struct muster_cut *a, const struct muster_cut *b)
 static struct muster_cut *cut_copy(const struct muster_cut *cut)
 {
 	size_t bytes = cut->nr * sizeof(*cut->out);
-	struct muster_cut *copy = malloc(sizeof(*copy) + bytes);
+	struct muster_cut *copy = malloc(sizeof(*copy) + 2 * bytes);
+	struct muster_block *blocks = (struct muster_block *)(copy + 1);
 
 	if (!copy)
 		return NULL;
 	*copy = *cut;
-	copy->in = copy->out = memcpy(copy + 1, cut->out, bytes);
+	copy->out = memcpy(blocks, cut->out, bytes);
+	copy->in = memcpy(blocks + cut->nr, cut->in, bytes);
 	return copy;
 }
 
@@ -333,11 +353,13 @@ static void sign(struct muster_entry *entry)
 {
 	const struct muster_call *call = &entry->call;
 	uint64_t hash = muster_schedule_hash(entry->schedule);
+	bool hides = muster_call_hides(call);
 
-	if (call->cut)
+	if (call->cut && !hides)
 		hash = muster_blocks_hash(call->cut->out, call->cut->nr, hash);
 	entry->signature = muster_signature(muster_call_coll(call), (uint8_t)call->type,
-					    (uint8_t)call->op, call->root, call->count, hash);
+					    (uint8_t)call->op, call->root, hides ? 0 : call->count,
+					    hash);
 }
 
 static int entry_make(struct muster_comm *comm, const struct muster_call *call,
@@ -398,7 +420,15 @@ int muster_entry_get(struct muster_comm *comm, const struct muster_call *call,
 
 	if (err)
 		return err;
-	entry = entry_find(comm, call);
+	entry = muster_call_hides(call) ? NULL : entry_find(comm, call);
+	if (!entry && muster_call_hides(call)) {
+		err = entry_make(comm, call, &entry);
+		if (err)
+			return err;
+		entry->refs++;		/* this one's alone */
+		*result = entry;
+		return 0;
+	}
 	if (!entry) {
 		err = entry_make(comm, call, &entry);
 		if (err)

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "arith.h"
-#include "internal.h"
+#include "calls.h"
 
 int muster_type_check(struct muster_comm *comm, struct muster_call *call)
 {

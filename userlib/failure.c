@@ -61,6 +61,11 @@ static void fail_mismatch(struct muster_comm *comm, uint32_t culprit,
 		return;
 	}
 	muster_signature_words(theirs, other, sizeof(other));
+	if (theirs->coll >= MUSTER_COLL_GATHERV && muster_signatures_agree(theirs, ours)) {
+		muster_comm_fail(comm, -EPROTO, "rank %u sent this rank another number of elements in %s than it awaits, or took another path",
+				 culprit, other);
+		return;
+	}
 	muster_signature_words(ours, own, sizeof(own));
 	if (culprit == comm->rank) {
 		muster_comm_fail(comm, -EPROTO, "another rank called something else than this rank (%u), which called %s; all ranks must call the same in the same order",

@@ -16,7 +16,7 @@
 #include "schedule.h"
 
 enum muster_library_limit {
-	MUSTER_ABI = 3,			/* raised when older ranks cannot join any more */
+	MUSTER_ABI = 4,			/* raised when older ranks cannot join any more */
 	MUSTER_SENTENCE_MAX = 512,	/* bytes of an error's sentence */
 	MUSTER_CACHE_MAX = 64,		/* programs kept per communicator */
 	MUSTER_BOUNCE_SLOTS = MUSTER_SEQ_QUEUE_MAX, /* small operations at once, per communicator */
@@ -220,54 +220,18 @@ struct muster_span {
 	uint64_t bytes;
 };
 
-/* coll.c: what can be wrong with arguments; 0, or -errno with a sentence */
-/** muster_comm_check() - what every start has in common; an ended one's sentence comes again. */
-int muster_comm_check(struct muster_comm *comm, struct muster_request **request);
-/** muster_type_check() - there is the type, and memory can hold the message; sets call->bytes. */
-int muster_type_check(struct muster_comm *comm, struct muster_call *call);
-int muster_op_check(struct muster_comm *comm, const struct muster_call *call);
-int muster_root_check(struct muster_comm *comm, const struct muster_call *call);
-int muster_buffer_check(struct muster_comm *comm, const struct muster_call *call, const char *name,
-			const void *buffer, uint64_t bytes);
-/** muster_overlap_check() - in and out are the same or apart. */
-int muster_overlap_check(struct muster_comm *comm, const struct muster_call *call, const void *in,
-			 uint64_t in_bytes, const void *out, uint64_t out_bytes);
-/** muster_apart_check() - apart. */
-int muster_apart_check(struct muster_comm *comm, const struct muster_call *call, const void *in,
-		       uint64_t in_bytes, const void *out, uint64_t out_bytes);
-
 /* parts.c */
+/** muster_call_hides() - whether not all ranks know the lengths of all blocks. */
+static inline bool muster_call_hides(const struct muster_call *call)
+{
+	return call->cut && call->as >= MUSTER_COLL_GATHERV;
+}
+
 /** muster_call_has() - what in holds of the message. */
 struct muster_span muster_call_has(const struct muster_comm *comm, const struct muster_call *call);
 /** muster_call_needs() - what out is to hold of it. */
 struct muster_span muster_call_needs(const struct muster_comm *comm,
 				     const struct muster_call *call);
-
-/* Bytes of the result, and where the caller wants them. */
-struct muster_piece {
-	void *to;
-	const void *from;
-	uint64_t bytes;
-};
-
-/* Memory of the library's own that an operation reads, or in which its result comes. */
-struct muster_aside {
-	uint8_t *memory;
-	uint32_t nr;		/* pieces to be copied from there at the end */
-	struct muster_piece pieces[];
-};
-
-/** muster_aside_new() - NULL: no memory, and the communicator has ended. */
-struct muster_aside *muster_aside_new(struct muster_comm *comm, uint64_t bytes, uint32_t pieces);
-/** muster_aside_end() - copy, if the operation succeeded; free. NULL: nothing. */
-void muster_aside_end(struct muster_aside *aside, int result);
-
-/**
- * muster_parts_begin() - start a call of which all is checked but where buffers lie.
- * @aside: the call's to use and to free, also when it fails; NULL: none.
- */
-int muster_parts_begin(struct muster_comm *comm, struct muster_call *call, const void *in,
-		       void *out, struct muster_aside *aside, struct muster_request **request);
 
 /** muster_cuts_same() - of calls that are kept: in and out are cut the same way. */
 bool muster_cuts_same(const struct muster_cut *a, const struct muster_cut *b);
@@ -440,6 +404,8 @@ int muster_comm_scratch(struct muster_comm *comm, uint64_t bytes);
 
 /* ---- request.c ---------------------------------------------------------------------- */
 
+struct muster_aside;
+
 enum muster_request_state {
 	MUSTER_REQUEST_FREE,
 	MUSTER_REQUEST_QUEUED,		/* not, or not all, with the device */
@@ -477,6 +443,14 @@ struct muster_request {
 /** muster_request_start() - queue an operation whose arguments were checked. */
 int muster_request_start(struct muster_comm *comm, const struct muster_call *call, const void *in,
 			 void *out, struct muster_request **request);
+/**
+ * muster_request_start_lengths() - the same of one of whose blocks not all ranks know all
+ * lengths: the longest is agreed upon first, in an operation of its own.
+ * @aside: has the longest that this rank knows; stays the caller's when it fails.
+ */
+int muster_request_start_lengths(struct muster_comm *comm, const struct muster_call *call,
+				 const void *in, void *out, struct muster_aside *aside,
+				 struct muster_request **request);
 /** muster_request_finish() - the first of its communicator is done. */
 void muster_request_finish(struct muster_request *request, int result);
 /** muster_request_end() - of one that is done: free it. Return: its result. */
@@ -590,7 +564,7 @@ void muster_host_cancel(struct muster_comm *comm);
 void muster_host_close(struct muster_comm *comm);
 /** muster_host_take() - what its channels hand the next fragment of a member's stream to. */
 int muster_host_take(struct muster_comm *comm, uint32_t member, uint32_t number,
-		     const void *payload, uint32_t len);
+		     const void *payload, uint32_t len, bool last);
 
 /* ---- message.c: ordered streams between members ------------------------------------------- */
 
@@ -614,6 +588,7 @@ struct muster_fragment {
 	struct muster_signature signature;
 	const void *data;
 	uint32_t len;
+	bool last;		/* of its message */
 	uint32_t key;		/* of the memory at data; not needed for inline data */
 };
 

@@ -291,6 +291,35 @@ int muster_allgatherv(struct muster_comm *comm, const void *in, void *out, const
 int muster_reduce_scatter(struct muster_comm *comm, const void *in, void *out,
 			  const uint64_t *counts, enum muster_type type, enum muster_op op);
 
+/*
+ * In these a rank knows only the lengths of blocks that it sends or receives. The longest is
+ * told to all first, in a small operation of its own, so that they take two turns in the
+ * communicator's order. Then each block goes straight to its rank, from and to where it lies.
+ * A length on which sender and receiver do not agree ends the communicator with -EPROTO and a
+ * sentence that names the rank. With MUSTER_OFFLOAD_FORCE -EOPNOTSUPP may be the request's
+ * result, on every rank, if blocks are too long for the NIC.
+ */
+
+/**
+ * muster_gatherv() - rank r's count elements at in to block r of root's out.
+ * @counts, @displs: of the root alone; other ranks may give NULL. In place as in
+ *	muster_gather(); count is then of no matter.
+ */
+int muster_gatherv(struct muster_comm *comm, const void *in, uint64_t count, void *out,
+		   const uint64_t *counts, const uint64_t *displs, enum muster_type type,
+		   uint32_t root);
+/** muster_scatterv() - block r of root's in to rank r's out, which takes count elements. */
+int muster_scatterv(struct muster_comm *comm, const void *in, const uint64_t *counts,
+		    const uint64_t *displs, void *out, uint64_t count, enum muster_type type,
+		    uint32_t root);
+/**
+ * muster_alltoallv() - block j of rank i's in comes to block i of rank j's out. If in == out
+ * it works on a copy, and in_counts and in_displs are those of out, whatever is given.
+ */
+int muster_alltoallv(struct muster_comm *comm, const void *in, const uint64_t *in_counts,
+		     const uint64_t *in_displs, void *out, const uint64_t *out_counts,
+		     const uint64_t *out_displs, enum muster_type type);
+
 /** muster_scan() - op over in of rank 0 up to this one, at out; in may equal out. */
 int muster_scan(struct muster_comm *comm, const void *in, void *out, uint64_t count,
 		enum muster_type type, enum muster_op op);
@@ -337,6 +366,17 @@ int muster_allgatherv_start(struct muster_comm *comm, const void *in, void *out,
 int muster_reduce_scatter_start(struct muster_comm *comm, const void *in, void *out,
 				const uint64_t *counts, enum muster_type type, enum muster_op op,
 				struct muster_request **request);
+
+int muster_gatherv_start(struct muster_comm *comm, const void *in, uint64_t count, void *out,
+			 const uint64_t *counts, const uint64_t *displs, enum muster_type type,
+			 uint32_t root, struct muster_request **request);
+int muster_scatterv_start(struct muster_comm *comm, const void *in, const uint64_t *counts,
+			  const uint64_t *displs, void *out, uint64_t count,
+			  enum muster_type type, uint32_t root, struct muster_request **request);
+int muster_alltoallv_start(struct muster_comm *comm, const void *in, const uint64_t *in_counts,
+			   const uint64_t *in_displs, void *out, const uint64_t *out_counts,
+			   const uint64_t *out_displs, enum muster_type type,
+			   struct muster_request **request);
 
 /** muster_test() - advance; *done: the request is finished and freed. Return: its result. */
 int muster_test(struct muster_request *request, bool *done);

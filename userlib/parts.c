@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "arith.h"
-#include "internal.h"
+#include "calls.h"
 
 /* ---- what a rank has and needs ------------------------------------------------- */
 
@@ -25,6 +25,23 @@ static struct muster_span own_block(const struct muster_comm *comm, const struct
 	return (struct muster_span){ .first = comm->rank * each, .bytes = each };
 }
 
+/* From the first element of all blocks to the last. */
+static struct muster_span extent(const struct muster_call *call, const struct muster_block *blocks)
+{
+	size_t size = muster_dtype_size((uint8_t)call->type);
+	uint64_t first = UINT64_MAX, end = 0;
+
+	for (uint32_t i = 0; i < call->cut->nr; i++) {
+		if (!blocks[i].nr)
+			continue;
+		first = blocks[i].first < first ? blocks[i].first : first;
+		end = blocks[i].first + blocks[i].nr > end ? blocks[i].first + blocks[i].nr : end;
+	}
+	if (!end)
+		return (struct muster_span){ 0 };
+	return (struct muster_span){ .first = first * size, .bytes = (end - first) * size };
+}
+
 static struct muster_span span_of(const struct muster_comm *comm, const struct muster_call *call,
 				  enum muster_who who, const struct muster_block *blocks)
 {
@@ -32,6 +49,8 @@ static struct muster_span span_of(const struct muster_comm *comm, const struct m
 
 	if (!call->parts)
 		return whole;
+	if (blocks)
+		whole = extent(call, blocks);
 	switch (who) {
 	case MUSTER_WHO_ROOT:
 		return comm->rank == call->root ? whole : none;
@@ -63,9 +82,9 @@ struct muster_aside *muster_aside_new(struct muster_comm *comm, uint64_t bytes, 
 {
 	struct muster_aside *aside = calloc(1, sizeof(*aside) + pieces * sizeof(aside->pieces[0]));
 
-	if (aside)
+	if (aside && bytes)
 		aside->memory = malloc(bytes);
-	if (aside && aside->memory)
+	if (aside && (aside->memory || !bytes))
 		return aside;
 	free(aside);
 	muster_comm_give_up(comm, muster_fail(comm->job, -ENOMEM, "no memory for %llu bytes beside the buffers",
@@ -77,6 +96,8 @@ void muster_aside_end(struct muster_aside *aside, int result)
 {
 	if (!aside)
 		return;
+	if (aside->lengths)
+		muster_request_end(aside->lengths);
 	for (uint32_t i = 0; i < aside->nr && !result; i++)
 		memcpy(aside->pieces[i].to, aside->pieces[i].from, aside->pieces[i].bytes);
 	free(aside->memory);

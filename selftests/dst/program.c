@@ -36,7 +36,8 @@ struct program {
 
 enum what {
 	ALLREDUCE, ALLGATHER, REDUCE_SCATTER, ALLTOALL, GATHER, SCATTER, SCAN, EXSCAN,
-	ALLGATHERV, REDUCE_SCATTERV, WHATS,	/* with blocks of several lengths */
+	/* With blocks of several lengths. */
+	ALLGATHERV, REDUCE_SCATTERV, GATHERV, SCATTERV, ALLTOALLV, WHATS,
 };
 
 /* One operation under way. */
@@ -117,11 +118,16 @@ static int64_t plain(const struct call *call, uint64_t i)
 	case ALLGATHER:
 	case ALLGATHERV:
 	case GATHER:
+	case GATHERV:
 		owner = owner_of(call, i);
 		return given(call, owner, i - first_of(call, owner));
 	case ALLTOALL:
 		return given(call, (uint32_t)(i / call->count), mine + i % call->count);
+	case ALLTOALLV:		/* who has a block for me has it where mine is, with all */
+		owner = (uint32_t)(i / call->counts[call->me]);
+		return given(call, owner, mine + i % call->counts[call->me]);
 	case SCATTER:
+	case SCATTERV:
 		return given(call, call->root, mine + i);
 	case REDUCE_SCATTER:
 	case REDUCE_SCATTERV:
@@ -137,12 +143,14 @@ static int64_t plain(const struct call *call, uint64_t i)
 
 static uint64_t result_count(const struct call *call)
 {
-	if ((call->what == GATHER && call->me != call->root) || (call->what == EXSCAN && !call->me))
+	if (((call->what == GATHER || call->what == GATHERV) && call->me != call->root) || (call->what == EXSCAN && !call->me))
 		return 0;
 	if (call->what == ALLGATHER || call->what == GATHER || call->what == ALLTOALL ||
-	    call->what == ALLGATHERV)
-		return first_of(call, call->nr);
-	return call->what == REDUCE_SCATTERV ? call->counts[call->me] : call->count;
+	    call->what == ALLGATHERV || call->what == GATHERV)
+		return call->what == ALLTOALL ? call->nr * call->count : first_of(call, call->nr);
+	if (call->what == ALLTOALLV)
+		return call->nr * call->counts[call->me];
+	return call->what == REDUCE_SCATTERV || call->what == SCATTERV ? call->counts[call->me] : call->count;
 }
 
 static void call_check(struct program *program, const struct call *call)
@@ -159,6 +167,7 @@ static void call_check(struct program *program, const struct call *call)
 static int start(struct call *c)
 {
 	struct muster_comm *comm = c->of.comm;
+	uint64_t mine[DST_RANKS_MAX];
 
 	switch (c->what) {
 	case ALLGATHER:
@@ -188,6 +197,17 @@ static int start(struct call *c)
 	case REDUCE_SCATTERV:
 		return muster_reduce_scatter_start(comm, c->in, c->out, c->counts, MUSTER_I64,
 						   MUSTER_SUM, &c->request);
+	case GATHERV:
+		return muster_gatherv_start(comm, c->in, c->counts[c->me], c->out, c->counts, NULL,
+					    MUSTER_I64, c->root, &c->request);
+	case SCATTERV:
+		return muster_scatterv_start(comm, c->in, c->counts, NULL, c->out,
+					     c->counts[c->me], MUSTER_I64, c->root, &c->request);
+	case ALLTOALLV:
+		for (uint32_t i = 0; i < c->nr; i++)
+			mine[i] = c->counts[c->me];
+		return muster_alltoallv_start(comm, c->in, c->counts, NULL, c->out, mine, NULL,
+					      MUSTER_I64, &c->request);
 	default:
 		return muster_allreduce_start(comm, c->in, c->out, c->count, MUSTER_I64, MUSTER_SUM,
 					      &c->request);

@@ -66,6 +66,21 @@ static struct op *insert_op(struct lowering *l, uint32_t after, uint32_t chunk, 
 	return op;
 }
 
+/* What is still in the caller's in has its place and, where it is sent, its length there. */
+static void load_from(struct lowering *l, struct op *op, uint8_t space, bool sends)
+{
+	const struct muster_cut *cut = l->params->cut;
+	uint64_t first, len;
+
+	op->desc.range.load_key = space;
+	if (!cut || space != MUSTER_SPACE_IN)
+		return;
+	range_of(l, cut->in, op->first, op->nr, &first, &len);
+	op->desc.range.load_addr = first;
+	if (sends)
+		op->desc.length = len;
+}
+
 static uint32_t index_of(const struct lowering *l, const struct op *op)
 {
 	return op - l->ops;
@@ -93,7 +108,7 @@ static struct op *copy(struct lowering *l, uint32_t after, uint32_t chunk, uint3
 {
 	struct op *op = insert_op(l, after, chunk, nr);
 
-	op->desc.range.load_key = l->chunks[chunk].space;
+	load_from(l, op, l->chunks[chunk].space, false);
 	set_written(l, op, space);
 	return op;
 }
@@ -157,7 +172,7 @@ static struct op *sending_op(struct lowering *l, const struct muster_message *m)
 		op = copy(l, after, m->first, m->nr, state->first);
 	} else {
 		op = insert_op(l, after, m->first, m->nr);
-		op->desc.range.load_key = state->space;
+		load_from(l, op, state->space, true);
 	}
 	for (uint32_t i = m->first; i < m->first + m->nr; i++)
 		if (is_new(l, i))

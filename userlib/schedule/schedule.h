@@ -41,6 +41,9 @@ enum muster_coll {
 	/* Calls whose blocks have lengths of their own; they run the schedules of the others. */
 	MUSTER_COLL_ALLGATHERV = 32,
 	MUSTER_COLL_REDUCE_SCATTERV = 33,	/* MPI's reduce_scatter */
+	MUSTER_COLL_GATHERV = 34,	/* of these not all ranks know all lengths */
+	MUSTER_COLL_SCATTERV = 35,
+	MUSTER_COLL_ALLTOALLV = 36,
 };
 
 /* Which ranks a chunk concerns. Of G chunks rank r owns those from r * G / ranks on. */
