@@ -72,8 +72,8 @@ $(BUILD)/libmuster.so.0: userlib/libmuster.map $(call libs,$(BUILD))
 		-Wl,--whole-archive $(filter %.a,$^) -Wl,--no-whole-archive
 	@ln -sf libmuster.so.0 $(BUILD)/libmuster.so
 
-# Where an installed program finds the library's device on a NIC.
-INSTALLED_RPATH := -Wl,-rpath,'$$ORIGIN/../lib'
+# Where a tool finds the library's device on a NIC: in the build folder, or installed.
+TOOL_RPATH := -Wl,-rpath,'$$ORIGIN/..:$$ORIGIN/../lib'
 
 # ---- programs --------------------------------------------------------------
 
@@ -89,7 +89,7 @@ selftest_parts = $(filter-out $(SELFTESTS:=.o),$(call objects,$(1),selftests) $(
 $(TOOL_LIB): $(filter-out $(TOOLS:=.o),$(call objects,$(BUILD),tools))
 
 $(TOOLS): %: %.o $(TOOL_LIB) $(BUILD)/$(BUMP)/lib.a $(call libs,$(BUILD))
-	@$(LINK) -ljansson -lm $(INSTALLED_RPATH)
+	@$(LINK) -ljansson -lm $(TOOL_RPATH)
 
 # The synthesizer: the only program that needs Z3.
 SYNTH_TOOL := $(BUILD)/tools/muster-synth
@@ -166,7 +166,7 @@ VERBS := $(BUILD)/libmuster-verbs.so.0
 
 $(BUILD)/userlib/verbs/%.o: ALL_CFLAGS += -Iprovider
 
-$(VERBS): userlib/verbs/libmuster-verbs.map $(call objects,$(BUILD),userlib/verbs) $(DV)
+$(VERBS): userlib/verbs/libmuster-verbs.map $(call objects,$(BUILD),userlib/verbs) $(BUILD)/userlib/sysfs.o $(DV)
 	@echo "  LD    $@"
 	@$(CC) -shared -Wl,-soname,$(@F) -Wl,--version-script=$< -Wl,-z,defs -o $@ \
 		$(filter-out $<,$^) -libverbs -Wl,-rpath,'$$ORIGIN/provider:$$ORIGIN'

@@ -37,4 +37,12 @@ layouts() {
 	done
 }
 check "every shared header compiles alone" layouts
+
+exported() {
+	gcc -E -P "$tap_home/../userlib/muster.h" | grep -o 'muster_[a-z_]*(' | tr -d '(' | sort -u >declared
+	nm -D --defined-only "$MUSTER_BUILD/libmuster.so.0" | awk '$2 == "T" { print $3 }' |
+		sed 's/@.*//' | sort -u >symbols
+	same "" "$(comm -3 declared symbols)"
+}
+check "the shared library has the functions of its header, and no others" exported
 finish

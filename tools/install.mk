@@ -29,6 +29,7 @@ INSTALL := $(call library_files,muster,$(BUILD)) userlib/muster.h=$(INCLUDEDIR)/
 	$(GENERATED)/muster.pc=$(LIBDIR)/pkgconfig/muster.pc \
 	$(foreach t,$(TOOL_NAMES),$(BUILD)/tools/$(t)=$(BINDIR)/$(t)) \
 	$(foreach p,$(MAN_PAGES),$(p)=$(MANDIR)/man$(subst .,,$(suffix $(p)))/$(notdir $(p))) \
+	$(foreach s,$(wildcard tools/schema/*.json),$(s)=$(DATADIR)/muster/schema/$(notdir $(s))) \
 	tools/completion.bash=$(DATADIR)/muster/completion.bash
 INSTALL_LINKS := $(call library_links,muster) $(foreach t,$(TOOL_NAMES), \
 	../../muster/completion.bash=$(DATADIR)/bash-completion/completions/$(t))

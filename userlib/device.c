@@ -13,6 +13,7 @@
 
 #include "internal.h"
 #include "local.h"
+#include "verbs/verbs.h"
 
 #define VERBS_LIBRARY "libmuster-verbs.so.0"
 
@@ -45,7 +46,7 @@ static void *library_beside(void)
 }
 
 /* Loaded once and never unloaded: its providers are not made for that. */
-static int verbs_load(verbs_open **open, char *why, size_t why_len)
+int muster_verbs_symbol(const char *name, void **symbol, char *why, size_t why_len)
 {
 	void *library = dlopen(VERBS_LIBRARY, RTLD_NOW | RTLD_LOCAL);
 
@@ -56,8 +57,8 @@ static int verbs_load(verbs_open **open, char *why, size_t why_len)
 	}
 	if (!library)
 		return -ENOENT;
-	*open = (verbs_open *)dlsym(library, "muster_verbs_open");
-	if (*open)
+	*symbol = dlsym(library, name);
+	if (*symbol)
 		return 0;
 	snprintf(why, why_len, "%s: install it from the same build as libmuster", dlerror());
 	return -ENOENT;
@@ -67,10 +68,14 @@ int muster_device_open(const struct muster_oob *oob, const struct muster_setting
 		       struct muster_dev **dev, char *why, size_t why_len)
 {
 	verbs_open *open;
+	void *symbol;
 	int err;
 
 	if (!strcmp(settings->device, "local"))
 		return local_open(oob, settings, dev, why, why_len);
-	err = verbs_load(&open, why, why_len);
-	return err ? err : open(dev, why, why_len);
+	err = muster_verbs_symbol("muster_verbs_open", &symbol, why, why_len);
+	if (err)
+		return err;
+	open = (verbs_open *)symbol;
+	return open(dev, why, why_len);
 }

@@ -206,6 +206,20 @@ struct muster_span {
 	uint64_t bytes;
 };
 
+/* coll.c: what can be wrong with arguments; 0, or -errno with a sentence */
+/** muster_comm_check() - what every start has in common; an ended one's sentence comes again. */
+int muster_comm_check(struct muster_comm *comm, struct muster_request **request);
+/** muster_type_check() - there is the type, and memory can hold the message; sets call->bytes. */
+int muster_type_check(struct muster_comm *comm, struct muster_call *call);
+int muster_op_check(struct muster_comm *comm, const struct muster_call *call);
+int muster_root_check(struct muster_comm *comm, const struct muster_call *call);
+int muster_buffer_check(struct muster_comm *comm, const struct muster_call *call, const char *name,
+			const void *buffer, uint64_t bytes);
+/** muster_overlap_check() - in and out are the same or apart. */
+int muster_overlap_check(struct muster_comm *comm, const struct muster_call *call, const void *in,
+			 uint64_t in_bytes, const void *out, uint64_t out_bytes);
+
+/* parts.c */
 /** muster_call_has() - what in holds of the message. */
 struct muster_span muster_call_has(const struct muster_comm *comm, const struct muster_call *call);
 /** muster_call_needs() - what out is to hold of it. */

@@ -22,6 +22,9 @@
 
 struct muster_engine;
 
+/* What this engine can of section 9 of Documentation/sequence.md: MUSTER_CAP_* of muster_regs.h. */
+#define MUSTER_ENGINE_CAPABILITIES	MUSTER_CAP_KEEP
+
 /*
  * What the engine may do to the world. `world` is the pointer given to
  * muster_engine_create(). Optional entries may be NULL.

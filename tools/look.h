@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * What the diagnostics share (muster_devinfo, muster_hello, muster_stat): one table for
+ * options and help, the devices of this machine, and JSON of which the printed text is a form.
+ */
+#ifndef MUSTER_LOOK_H
+#define MUSTER_LOOK_H
+
+#include <getopt.h>
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "sysfs.h"
+
+enum {
+	LOOK_EXIT_USAGE = 2,
+	LOOK_NICS_MAX = 64,
+	LOOK_WHY_BYTES = 512,
+};
+
+/* ---- look_options.c ---- */
+
+struct look_option {
+	char key;
+	const char *name;
+	const char *argument;	/* NULL: it takes none */
+	const char *help;
+};
+
+/* What every one of them has, at the end of its table. */
+#define LOOK_OPTIONS_COMMON						\
+	{ 'j', "json", NULL, "print one JSON object" },			\
+	{ 'h', "help", NULL, "show this" },				\
+	{ 'V', "version", NULL, "show the version" },			\
+	{ 0 }
+
+struct look_tool {
+	const char *name;
+	const char *arguments;	/* for the line of usage, behind [OPTION]... */
+	const char *about;	/* whole lines */
+	const char *status;	/* what exit statuses say; whole lines */
+	const struct look_option *options;
+};
+
+/**
+ * look_option() - the next option's key; -1: there are no more.
+ *
+ * Argument in optarg, the rest from optind on. Help, version and wrong usage end the program.
+ */
+int look_option(const struct look_tool *tool, int argc, char **argv);
+
+/** look_usage() - say what is wrong with the command line, and exit with 2. */
+void look_usage(const struct look_tool *tool, const char *format, ...)
+	__attribute__((noreturn, format(printf, 2, 3)));
+
+/* ---- look_print.c ---- */
+
+/** look_object() - what a tool's --json begins with: schema, tool, version. Never NULL. */
+json_t *look_object(const struct look_tool *tool);
+
+/** look_set() - a value that is never NULL, into an object; it exits when there is no memory. */
+void look_set(json_t *object, const char *key, json_t *value);
+
+/** look_print() - as JSON, on the standard output; exits with 1 if it cannot be written. */
+void look_print(const struct look_tool *tool, json_t *object);
+
+/** look_written() - the standard output was written, or exit with 1. */
+void look_written(const struct look_tool *tool);
+
+/* ---- look_devices.c ---- */
+
+/**
+ * look_devices() - the devices of this machine: "local", then Muster NICs.
+ * @name: one of them alone; NULL: all
+ *
+ * Each an object as in schema/muster_devinfo.json. A NIC that could not be asked has "error", in words.
+ */
+json_t *look_devices(const char *name);
+
+/** look_file_opens() - may we open a NIC's file? 0, or -errno and why not, with what to do. */
+int look_file_opens(const struct muster_sysfs_nic *nic, char *why, size_t why_len);
+
+#endif /* MUSTER_LOOK_H */

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * JSON of the diagnostics. Without memory for it nothing right can be said: they say
+ * that, and exit with 1.
+ */
+#include "look.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "version.h"
+
+void look_set(json_t *object, const char *key, json_t *value)
+{
+	if (!object || !value || json_object_set_new(object, key, value)) {
+		fprintf(stderr, "no memory for '%s'\n", key);
+		exit(1);
+	}
+}
+
+json_t *look_object(const struct look_tool *tool)
+{
+	json_t *object = json_object();
+
+	look_set(object, "schema", json_string("muster/1"));
+	look_set(object, "tool", json_string(tool->name));
+	look_set(object, "version", json_string(MUSTER_VERSION));
+	return object;
+}
+
+void look_written(const struct look_tool *tool)
+{
+	if (!fflush(stdout) && !ferror(stdout))
+		return;
+	fprintf(stderr, "%s: the output could not be written\n", tool->name);
+	exit(1);
+}
+
+void look_print(const struct look_tool *tool, json_t *object)
+{
+	json_dumpf(object, stdout, JSON_INDENT(1) | JSON_PRESERVE_ORDER);
+	putchar('\n');
+	look_written(tool);
+}
