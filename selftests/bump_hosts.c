@@ -7,6 +7,8 @@
  *                                  against plain formulas; rank 0 prints a digest
  *        bump_hosts sum [SECONDS]  allreduces for so long, each checked (5)
  *        bump_hosts window         many operations unanswered at once
+ *        bump_hosts hostile NR     allreduces, each checked, while every rank sends its bump
+ *                                  NR malformed packets; as root of the namespace
  * BUMP_DEADLINE: seconds after which a rank gives an operation up (60).
  * BUMP_ENOUGH: a file; sum ends when it is there.
  */
@@ -20,14 +22,17 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <linux/if_packet.h>
+#include <net/if.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "arith.h"
 #include "bump_reference.h"
-#include "muster_bump.h"
+#include "test_net.h"
 
-enum { ASK_AGAIN_US = 20000, WINDOW_OPERATIONS = 500 };
+enum { ASK_AGAIN_US = 20000, WINDOW_OPERATIONS = 500, MALFORMED_AT_ONCE = 256 };
 
 struct datagram {
 	struct muster_bump_header header;
@@ -38,6 +43,7 @@ static int sock;
 static uint32_t rank, size, hosts, local_ranks, next_id;
 static struct muster_bump_header base;
 static uint64_t digest;
+static pid_t hostile_child;
 
 static uint64_t number(const char *name, int radix)
 {
@@ -63,11 +69,21 @@ static uint64_t mix(uint64_t z)
 	return z ^ z >> 31;
 }
 
-static void begin(void)
+static int open_socket(void)
 {
 	struct timeval patience = { .tv_usec = ASK_AGAIN_US };
 	struct sockaddr_in bump = { .sin_family = AF_INET, .sin_port = htons(MUSTER_BUMP_PORT) };
+	int fd = socket(AF_INET, SOCK_DGRAM, 0);
 
+	inet_pton(AF_INET, "10.77.255.254", &bump.sin_addr);
+	if (fd < 0 || connect(fd, (struct sockaddr *)&bump, sizeof(bump)) ||
+	    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)))
+		err(1, "no way to the bump");
+	return fd;
+}
+
+static void begin(void)
+{
 	rank = (uint32_t)number("MUSTER_RANK", 10);
 	size = (uint32_t)number("MUSTER_SIZE", 10);
 	hosts = (uint32_t)number("MUSTER_BUMP_HOSTS", 10);
@@ -81,11 +97,7 @@ static void begin(void)
 		.local_rank = (uint8_t)number("MUSTER_BUMP_LOCAL_RANK", 10),
 		.local_ranks = (uint8_t)local_ranks, .key = htole64(number("MUSTER_BUMP_KEY", 16)),
 	};
-	sock = socket(AF_INET, SOCK_DGRAM, 0);
-	inet_pton(AF_INET, "10.77.255.254", &bump.sin_addr);
-	if (sock < 0 || connect(sock, (struct sockaddr *)&bump, sizeof(bump)) ||
-	    setsockopt(sock, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)))
-		err(1, "no way to the bump");
+	sock = open_socket();
 }
 
 /* The deadline has come: say so to the others, and end. */
@@ -238,32 +250,118 @@ static void check(void)
 		printf("%u operations right, digest %016" PRIx64 "\n", next_id, digest);
 }
 
+/* The ranks agree on the last one: all see the maximum of who has had enough. */
+static bool all_have_enough(bool enough)
+{
+	struct datagram ask = { .header = base }, answer;
+	uint32_t value = htole32(enough);
+
+	ask.header.operation = MUSTER_BUMP_ALLREDUCE;
+	ask.header.algorithm = MUSTER_BUMP_DOUBLING;
+	ask.header.type = MUSTER_DTYPE_U32;
+	ask.header.redop = hostile_child ? MUSTER_REDOP_MIN : MUSTER_REDOP_MAX;
+	ask.header.count = htole16(1);
+	ask.header.id = htole32(next_id++);
+	memcpy(ask.data, &value, 4);
+	call(&ask, 4, &answer);
+	return answer.data[0];
+}
+
+static void sum_once(void)
+{
+	try_one(MUSTER_BUMP_ALLREDUCE, (uint8_t)(1 + next_id % 4), MUSTER_DTYPE_F64,
+		MUSTER_REDOP_SUM, 1 + next_id % 9);
+}
+
 static void sum(const char *seconds)
 {
 	uint64_t end = now_us() + 1000000 * strtoull(seconds ? seconds : "5", NULL, 10);
 	const char *enough_file = getenv("BUMP_ENOUGH");
-	bool last = false;
 
-	/* The ranks agree on the last one: all see the maximum of who has had enough. */
-	while (!last) {
-		struct datagram ask = { .header = base }, answer;
-		bool told = enough_file && !access(enough_file, F_OK);
-		uint32_t enough = htole32(told || now_us() > end);
-
-		try_one(MUSTER_BUMP_ALLREDUCE, (uint8_t)(1 + next_id % 4), MUSTER_DTYPE_F64,
-			MUSTER_REDOP_SUM, 1 + next_id % 9);
-		ask.header.operation = MUSTER_BUMP_ALLREDUCE;
-		ask.header.algorithm = MUSTER_BUMP_DOUBLING;
-		ask.header.type = MUSTER_DTYPE_U32;
-		ask.header.redop = MUSTER_REDOP_MAX;
-		ask.header.count = htole16(1);
-		ask.header.id = htole32(next_id++);
-		memcpy(ask.data, &enough, 4);
-		call(&ask, 4, &answer);
-		last = answer.data[0];
-	}
+	do
+		sum_once();
+	while (!all_have_enough((enough_file && !access(enough_file, F_OK)) || now_us() > end));
 	if (!rank)
 		printf("%u operations right\n", next_id);
+}
+
+/* ---- malformed packets ---- */
+
+/* What the bump always answers: when it does, it has taken all that was sent before. */
+static void fence(int fd)
+{
+	struct muster_bump_header answer, ask = base;
+
+	ask.version = 0;
+	do
+		send(fd, &ask, sizeof(ask), 0);
+	while (recv(fd, &answer, sizeof(answer), 0) < 0);
+	while (recv(fd, &answer, sizeof(answer), MSG_DONTWAIT) >= 0)
+		;
+}
+
+/* A request, an abort or a packet between bumps, with some bits wrong, or cut off. */
+static uint32_t malform(uint8_t *frame, struct net *chance)
+{
+	struct muster_bump_header header = base;
+	uint32_t len;
+
+	header.message = (uint8_t)(net_random(chance) % 8);
+	header.operation = (uint8_t)(net_random(chance) % 6);
+	header.algorithm = (uint8_t)(net_random(chance) % 6);
+	header.type = MUSTER_DTYPE_F64;
+	header.redop = MUSTER_REDOP_SUM;
+	header.count = htole16((uint16_t)(net_random(chance) % 3));
+	header.id = htole32((uint32_t)net_random(chance));
+	len = net_frame(frame, rank + 1, &header, "malformed", 8);
+	for (uint32_t flips = 1 + net_random(chance) % 4; flips--;)
+		frame[net_random(chance) % len] ^= (uint8_t)(1 << net_random(chance) % 8);
+	/* Whatever it does is not done to our own group; that one who knows the key may. */
+	memcpy(frame + 50, "\xff\xff\xff\xff", 4);
+	return net_random(chance) % 4 ? len : (uint32_t)(net_random(chance) % len) + 1;
+}
+
+static void send_malformed(uint32_t nr)
+{
+	struct sockaddr_ll to = { .sll_family = AF_PACKET, .sll_ifindex = (int)if_nametoindex("eth0") };
+	struct net chance = { .rng = mix(rank + 1) };
+	int raw = socket(AF_PACKET, SOCK_RAW, 0), fd = open_socket();
+	uint8_t frame[NET_FRAME_MAX];
+
+	if (raw < 0)
+		err(1, "no raw packets");
+	for (uint32_t i = 0; i < nr; i++) {
+		uint32_t len = malform(frame, &chance);
+
+		/* The system itself takes none that has no header. */
+		if (sendto(raw, frame, len < 14 ? 14 : len, 0, (struct sockaddr *)&to,
+			   sizeof(to)) < 0 && errno != ENOBUFS)
+			err(1, "cannot send a malformed packet");
+		if (i % MALFORMED_AT_ONCE == MALFORMED_AT_ONCE - 1 || i + 1 == nr)
+			fence(fd);
+	}
+	_exit(0);
+}
+
+static void hostile(const char *packets)
+{
+	uint32_t nr = packets ? (uint32_t)strtoul(packets, NULL, 10) : 10000;
+	bool through = false;
+	int status = 0;
+
+	fflush(NULL);
+	hostile_child = fork();
+	if (!hostile_child)
+		send_malformed(nr);
+	do {
+		sum_once();
+		through = through || waitpid(hostile_child, &status, WNOHANG) != 0;
+	} while (!all_have_enough(through));
+	if (status)
+		errx(1, "the malformed packets were not sent");
+	if (!rank)
+		printf("%u operations right while the bumps took %u malformed packets\n", next_id,
+		       nr * size);
 }
 
 /* As many unanswered as there may be; answers come in any order. */
@@ -311,7 +409,9 @@ int main(int argc, char **argv)
 		sum(argv[2]);
 	else if (argc > 1 && !strcmp(argv[1], "window"))
 		window();
+	else if (argc > 1 && !strcmp(argv[1], "hostile"))
+		hostile(argv[2]);
 	else
-		errx(2, "usage: bump_hosts check | sum [SECONDS] | window");
+		errx(2, "usage: bump_hosts check | sum [SECONDS] | window | hostile [NR]");
 	return 0;
 }

@@ -34,6 +34,8 @@ window() {
 }
 check "many operations at once, with faults" window
 
+check "malformed packets change nothing" "$run" --bump -n 3 "$hosts" hostile 3000
+
 clients() {
 	"$run" --bump -n 3 "$MUSTER_BUILD/tools/bump_client" >out
 	same 3 "$(grep -c 'the sum is 6$' out)"
@@ -60,6 +62,7 @@ traffic() {
 	"$run" --bump=tree -n 4 sh both.sh "$hosts" "$tap_home/bump_traffic.py" >out
 	cat out
 	grep -q 'checksums agree' out
+	grep -q ' 0 of 1000 pings lost' out
 	grep -q ' 0 of 1000 echoes lost' out
 	grep -q 'operations right' out
 }

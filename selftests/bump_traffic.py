@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """Other traffic between two hosts with bumps: rank 0 serves, rank 1 copies MIB by TCP and
-sends ECHOES datagrams that come back. Ranks may be more; they do nothing.
+sends ECHOES pings and as many datagrams that come back. Ranks may be more; they do nothing.
 
 usage: bump_traffic.py MIB ECHOES
-Rank 1 prints the MiB/s, whether the checksums agree, and how many echoes were lost."""
+Rank 1 prints the MiB/s, whether the checksums agree, and how many pings and echoes were lost."""
 import hashlib
 import os
 import socket
+import struct
 import sys
 import time
 
@@ -55,6 +56,30 @@ def copy(mib):
           f"{retransmissions()} retransmissions")
 
 
+def internet_sum(data):
+    words = sum(int.from_bytes(data[i : i + 2], "big") for i in range(0, len(data), 2))
+    while words >> 16:
+        words = (words & 0xFFFF) + (words >> 16)
+    return ~words & 0xFFFF
+
+
+def pings(nr):
+    s = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP)
+    s.connect(("10.77.0.1", 0))
+    s.settimeout(30)
+    lost = 0
+    for i in range(nr):
+        # As large as Ethernet takes them, too.
+        rest = struct.pack(">HH", 77, i & 0xFFFF) + bytes([i & 0xFF]) * (2 * (i % 737))
+        s.send(struct.pack(">BBH", 8, 0, internet_sum(b"\x08\0" + rest)) + rest)
+        try:
+            while (answer := s.recv(2048)[20:])[4:] != rest or answer[0] or internet_sum(answer):
+                pass
+        except socket.timeout:
+            lost += 1
+    print(f"{lost} of {nr} pings lost")
+
+
 def echoes(nr):
     s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     s.connect(("10.77.0.1", PORT))
@@ -78,4 +103,5 @@ if rank == 0:
     serve()
 elif rank == 1:
     copy(int(sys.argv[1]))
+    pings(int(sys.argv[2]))
     echoes(int(sys.argv[2]))

@@ -3,8 +3,8 @@
 #
 # muster_devinfo on a machine as it is; with NICs: guest/devinfo_test.sh.
 . "$(dirname "$0")/tap.sh"
-# shellcheck source=selftests/look.sh
-. "$tap_home/look.sh"
+# shellcheck source=selftests/diag.sh
+. "$tap_home/diag.sh"
 
 devinfo=$MUSTER_BUILD/tools/muster_devinfo
 [ -x "$devinfo" ] || skip_all "there is no $devinfo (make all)"
@@ -18,7 +18,7 @@ check "the local device is as the manual page shows it" local_is_shown
 
 # In the order of the header, each under its name.
 limits_are_named() {
-	sed -n '/^enum muster_limit {/,/^}/s/^\tMUSTER_\([A-Z_]*\) = .*/\1/p' "$look_top/uapi/muster_desc.h" |
+	sed -n '/^enum muster_limit {/,/^}/s/^\tMUSTER_\([A-Z_]*\) = .*/\1/p' "$diag_top/uapi/muster_desc.h" |
 		grep -v NODE_AGGREGATION | tr A-Z a-z >expected
 	"$devinfo" -d local -v | sed -n '/operations:/,$s/^\t\([a-z_]*\):.*/\1/p' | grep -v operations >found
 	diff expected found
@@ -27,9 +27,9 @@ limits_are_named() {
 check "every limit of the hardware is named" limits_are_named
 
 capabilities_are_named() {
-	sed -n 's/^#define MUSTER_CAP_\([A-Z_]*\).*/\1/p' "$look_top/uapi/muster_regs.h" | tr A-Z a-z |
+	sed -n 's/^#define MUSTER_CAP_\([A-Z_]*\).*/\1/p' "$diag_top/uapi/muster_regs.h" | tr A-Z a-z |
 		while read -r name; do
-			grep -q "\"$name\"" "$look_top/tools/look_devices.c" || echo "$name"
+			grep -q "\"$name\"" "$diag_top/tools/diag_devices.c" || echo "$name"
 		done >missing
 	same "" "$(cat missing)"
 }

@@ -4,14 +4,14 @@
 # Driver, provider and device together: what they do, show and refuse.
 . "$(dirname "$0")/driver.sh"
 
-# shellcheck source=selftests/look.sh
-. "$tap_home/look.sh"
+# shellcheck source=selftests/diag.sh
+. "$tap_home/diag.sh"
 
 check "the ordinary tools show the device" in_guest 120 -- "$GUEST/tools_test.sh"
 
 # What they print as JSON is validated here, where that is quick.
 diagnostics() {
-	in_guest 180 -- "$GUEST/look_test.sh" >log || {
+	in_guest 180 -- "$GUEST/diag_test.sh" >log || {
 		cat log
 		return 1
 	}

@@ -3,13 +3,19 @@
 # The bump in the wire beside Open MPI over TCP between the same hosts (network
 # namespaces), past the bumps over a bridge of the kernel, and through them, in turns;
 # other traffic through bumps beside a plain forwarder; and what bumps as logic would
-# take, in modelled time. Writes build/bench-bump/. Open MPI polls, so where hosts are
-# more than CPUs its figures tell of that, and not of its network.
-# COUNT: allreduces of each measurement (3000: some ten minutes in all; the paper has
-#   100000, which takes hours where hosts are many more than CPUs). BLOCKS: turns that the
+# take, in modelled time. Writes build/bench-bump/.
+#
+# usage: bench-bump.sh [PART]...    model latency solver traffic hostile; all of them
+# COUNT: allreduces of each measurement (3000; the paper has 100000). BLOCKS: turns that the
 #   two systems take for them, all sizes and hosts in each (3). THROUGH: of Open MPI
-#   through bumps (300). ROUNDS: of other traffic (21).
-# HOSTS, SIZES: lists ("2 4 8", "8 32 128 256").
+#   through bumps (300). HOSTS, SIZES: lists ("2 4 8", "8 32 128 256"). What was measured
+#   is kept until all is there: a run that was stopped goes on where it was.
+# SLICE: microseconds that the scheduler gives a process at a time, of both systems (100).
+#   Where hosts are more than CPUs somebody must wait for a CPU: ranks and bumps sleep while
+#   they wait for packets, Open MPI polls, and yields (mpi_yield_when_idle); without short
+#   slices its figures tell of the scheduler alone.
+# SIDE, ITERATIONS: of the solver (4, 2000). ROUNDS: of other traffic (21).
+# PACKETS: malformed ones (1000000).
 set -eu
 
 build=$MUSTER_BUILD
@@ -24,6 +30,12 @@ say() {
 	printf '%s\n' "$*"
 }
 
+# sliced COMMAND...: in short slices, where the kernel can do that
+sliced() {
+	[ -x "$scratch/slice" ] || gcc -O2 -o "$scratch/slice" "$home/mpi/slice.c"
+	"$scratch/slice" "${SLICE:-100}" "$@"
+}
+
 # mpi DEVICE HOSTS PROGRAM [ARGUMENT]...
 mpi() {
 	export MUSTER_MPI_DEVICE="$1" MUSTER_BUMP_BRIDGE=yes
@@ -31,7 +43,7 @@ mpi() {
 	shift 2
 	rm -rf "$scratch/hosts"
 	mkdir "$scratch/hosts"
-	"$run" --bump=cube --no-bind --no-prefix -n "$n" "$home/mpi/in_hosts.sh" "$scratch/hosts" "$@"
+	sliced "$run" --bump=cube --no-bind --no-prefix -n "$n" "$home/mpi/in_hosts.sh" "$scratch/hosts" "$@"
 }
 
 # The median, and the smallest and largest, of numbers in lines.
@@ -45,24 +57,60 @@ hosts=${HOSTS:-2 4 8}
 sizes=${SIZES:-8 32 128 256}
 blocks=${BLOCKS:-3}
 count=$((${COUNT:-3000} / blocks))
+through=${THROUGH:-300}
+kept=$out/latency.kept
 
-# One line of latency.turns: what, and what the program says.
+# Lines of what is kept: what, what the program says (8 columns), block, seconds.
+turns() {
+	for block in $(seq "$blocks"); do
+		for n in $hosts; do
+			for bytes in $sizes; do
+				echo bump "$n" "$bytes" "$block"
+				echo mpi "$n" "$bytes" "$block"
+				[ "$block" -gt 1 ] || echo mpi-through-bumps "$n" "$bytes" 1
+			done
+		done
+	done
+}
+
+# Seconds that are left, by what each kind of turn has taken so far.
+estimate() {
+	awk 'FILENAME == ARGV[1] { took[$1 " " $2 " " $3] += $10; nr[$1 " " $2 " " $3]++
+			like[$1 " " $2] += $10; likes[$1 " " $2]++; done[$1 " " $2 " " $3 " " $9]; next }
+		$1 " " $2 " " $3 " " $4 in done { next }
+		{
+			if ((cell = $1 " " $2 " " $3) in nr)
+				left += took[cell] / nr[cell]
+			else if ((cell = $1 " " $2) in likes)
+				left += like[cell] / likes[cell]
+			else
+				more = "more than "
+		}
+		END { if (left >= 90) printf "%s%d min", more, left / 60 + 0.5
+			else printf "%s%d s", more, left }' "$kept" "$scratch/turns"
+}
+
+# turn WHAT HOSTS BYTES BLOCK
 turn() {
-	what=$1
-	shift
-	if line=$("$@" 2>"$scratch/errors"); then
-		say "$what $line" | tee -a "$out/latency.turns"
-	else
+	begin=$(date +%s)
+	case $1 in
+	bump) sliced "$run" --bump=cube --no-bind --no-prefix -n "$2" \
+		"$build/tools/muster_bump_perf" -s "$3" -n "$count" ;;
+	mpi) mpi eth1 "$2" "$scratch/allreduce" "$3" "$count" ;;
+	*) mpi eth0 "$2" "$scratch/allreduce" "$3" "$through" ;;
+	esac >"$scratch/line" 2>"$scratch/errors" || {
 		cat "$scratch/errors" >&2
 		exit 1
-	fi
+	}
+	say "$1 $(cat "$scratch/line") $4 $(($(date +%s) - begin))" >>"$kept"
+	say "$(tail -n 1 "$kept"); $(wc -l <"$kept") of $(wc -l <"$scratch/turns") turns, $(estimate) left"
 }
 
 # Of all turns of a system, hosts and bytes: the mean and the minimum of all allreduces,
 # and the median of the turns' medians.
 summary() {
 	say "# what hosts bytes mean_us median_us min_us spread_% repeated allreduces" >"$out/latency.dat"
-	sort -s -k 1,1 -k 2,2n -k 3,3n -k 5,5g "$out/latency.turns" | awk -v each="$count" -v through="${THROUGH:-300}" '
+	sort -s -k 1,1 -k 2,2n -k 3,3n -k 5,5g "$kept" | awk -v each="$count" -v through="$through" '
 		function put() {
 			if (!turns)
 				return
@@ -81,23 +129,41 @@ summary() {
 		END { put() }' >>"$out/latency.dat"
 }
 
+# How the mean grows from the fewest hosts to the most, of each size.
+growth() {
+	awk '!/#/ && $1 !~ /through/ { key = $1 " " $3
+			if (!(key in first)) { first[key] = $4; from[key] = $2 }
+			last[key] = $4; to[key] = $2 }
+		END { for (key in first) printf "%s bytes, from %d to %d hosts: mean times %.1f\n",
+			key, from[key], to[key], last[key] / first[key] }' "$out/latency.dat" | sort -V
+}
+
+# What was kept of other programs or settings is of no use.
+kept_or_new() {
+	say "$count $blocks $through $hosts $sizes ${SLICE:-100} $(cat "$build/tools/muster-bumpd" \
+		"$build/tools/muster_bump_perf" "$home/mpi/allreduce.c" | cksum)" >"$scratch/settings"
+	if cmp -s "$scratch/settings" "$kept.settings" && [ -s "$kept" ]; then
+		say "# going on with what $kept has"
+	else
+		cp "$scratch/settings" "$kept.settings"
+		: >"$kept"
+	fi
+}
+
 latency() {
 	mpicc -O2 -o "$scratch/allreduce" "$home/mpi/allreduce.c"
-	: >"$out/latency.turns"
-	for block in $(seq "$blocks"); do
-		say "# turn $block of $blocks: $count allreduces of each; $(date +%T)"
-		for n in $hosts; do
-			for bytes in $sizes; do
-				turn bump "$run" --bump=cube --no-bind --no-prefix -n "$n" \
-					"$build/tools/muster_bump_perf" -s "$bytes" -n "$count"
-				turn mpi mpi eth1 "$n" "$scratch/allreduce" "$bytes" "$count"
-				[ "$block" -gt 1 ] || turn mpi-through-bumps \
-					mpi eth0 "$n" "$scratch/allreduce" "$bytes" "${THROUGH:-300}"
-			done
-		done
+	kept_or_new
+	turns >"$scratch/turns"
+	say "# $count allreduces a turn: what hosts bytes mean median min spread_% repeated block seconds"
+	while read -r what n bytes block; do
+		grep -q "^$what $n $bytes .* $block [0-9]*\$" "$kept" ||
+			turn "$what" "$n" "$bytes" "$block" </dev/null
 		summary
-	done
+	done <"$scratch/turns"
+	mv "$kept" "$out/latency.turns"
+	rm "$kept.settings"
 	cat "$out/latency.dat"
+	growth | tee "$out/growth.txt"
 }
 
 # ---- a solver ---------------------------------------------------------------------
@@ -110,7 +176,7 @@ solver() {
 		tee "$out/solver.dat"
 	for n in $hosts; do
 		for _ in 1 2 3; do
-			say "bump $n $("$run" --bump=cube --no-bind --no-prefix -n "$n" \
+			say "bump $n $(sliced "$run" --bump=cube --no-bind --no-prefix -n "$n" \
 				"$scratch/lattice" "${SIDE:-4}" "${ITERATIONS:-2000}")"
 			say "mpi $n $(mpi eth1 "$n" "$scratch/lattice-mpi" "${SIDE:-4}" \
 				"${ITERATIONS:-2000}")"
@@ -123,50 +189,88 @@ solver() {
 
 # ---- other traffic ----------------------------------------------------------------
 
-# copy OPTIONS: bits per second and retransmissions from host 1 to host 0
+# copy OPTIONS SUMS: bits per second and retransmissions from host 1 to host 0. SUMS: yes,
+# allreduces of these two hosts go on meanwhile.
 copy() {
 	cat >"$scratch/copy.sh" <<-'END'
+		[ "$3" != yes ] || BUMP_ENOUGH=$1.end "$2" sum 3600 >/dev/null &
 		if [ "$MUSTER_RANK" = 0 ]; then
 			iperf3 -s >/dev/null 2>&1 &
+			server=$!
 			until [ -e "$1.end" ]; do sleep 0.1; done
-			kill $!
+			kill $server
+			wait
 			exit 0
 		fi
 		until iperf3 -c 10.77.0.1 -t 1 -J >"$1" 2>/dev/null && grep -q sum_received "$1"; do
 			sleep 0.1
 		done
 		touch "$1.end"
+		wait
 	END
 	rm -f "$scratch/iperf.json.end"
-	MUSTER_BUMPD_OPTIONS=$1 "$run" --bump -n 2 sh "$scratch/copy.sh" "$scratch/iperf.json"
+	MUSTER_BUMPD_OPTIONS=$1 "$run" --bump -n 2 sh "$scratch/copy.sh" "$scratch/iperf.json" \
+		"$build/selftests/bump_hosts" "$2"
 	python3 -c 'import json, sys
 end = json.load(open(sys.argv[1]))["end"]
 print(end["sum_received"]["bits_per_second"], end["sum_sent"]["retransmits"])' "$scratch/iperf.json"
 }
 
-traffic() {
-	: >"$scratch/plain"
-	: >"$scratch/bump"
-	for _ in $(seq "${ROUNDS:-21}"); do
-		copy --plain >>"$scratch/plain"
-		copy "" >>"$scratch/bump"
+# The same allreduces, but of two other hosts: what they cost in CPU time is the same.
+copy_beside() {
+	BUMP_ENOUGH=$scratch/enough "$run" --bump -n 2 "$build/selftests/bump_hosts" sum 3600 >"$scratch/sums" &
+	beside=$!
+	copy --plain no
+	touch "$scratch/enough"
+	wait $beside
+	rm "$scratch/enough"
+}
+
+# compare NAME NAME: the second's medians beside the first's, and their ratio
+compare() {
+	for name; do
+		say "$name: $(cut -d ' ' -f 1 "$scratch/$name" | median) bits/s," \
+			"retransmissions $(cut -d ' ' -f 2 "$scratch/$name" | median)"
 	done
-	paste -d ' ' "$scratch/bump" "$scratch/plain" >"$out/traffic.dat"
-	say "# one TCP stream, ${ROUNDS:-21} turns each: median, least, most" | tee "$out/traffic.txt"
-	for what in plain bump; do
-		say "$what bits/s: $(cut -d ' ' -f 1 "$scratch/$what" | median)," \
-			"retransmissions: $(cut -d ' ' -f 2 "$scratch/$what" | median)"
-	done | tee -a "$out/traffic.txt"
-	say "bump of plain: $(awk '{ print $1 / $3 }' "$out/traffic.dat" | median)" |
-		tee -a "$out/traffic.txt"
+	paste -d ' ' "$scratch/$2" "$scratch/$1" >"$out/traffic-$2.dat"
+	say "$2 of $1: $(awk '{ print $1 / $3 }' "$out/traffic-$2.dat" | median)"
+}
+
+traffic() {
+	rounds=${ROUNDS:-21}
+	rm -f "$scratch/plain" "$scratch/bump" "$scratch/plain-beside-sums" "$scratch/bump-with-sums"
+	for round in $(seq "$rounds"); do
+		copy --plain no >>"$scratch/plain"
+		copy "" no >>"$scratch/bump"
+		copy_beside >>"$scratch/plain-beside-sums"
+		copy "" yes >>"$scratch/bump-with-sums"
+		say "round $round of $rounds: bump $(tail -n 1 "$scratch/bump"), plain" \
+			"$(tail -n 1 "$scratch/plain"); while allreduces run" \
+			"$(tail -n 1 "$scratch/bump-with-sums"), $(tail -n 1 "$scratch/plain-beside-sums")"
+	done
+	{
+		say "# one TCP stream, $rounds turns each: median, least, most"
+		compare plain bump
+		compare plain-beside-sums bump-with-sums
+	} | tee "$out/traffic.txt"
 	cat >"$scratch/both.sh" <<-'END'
-		"$1" sum 5 >/dev/null &
+		BUMP_ENOUGH=$3 "$1" sum 3600 &
 		python3 "$2" 1024 10000
+		[ "$MUSTER_RANK" = 0 ] || touch "$3"
 		wait $!
 	END
-	say "1 GiB and 10,000 echoes while allreduces run:" | tee -a "$out/traffic.txt"
+	say "1 GiB, 10,000 pings and 10,000 echoes by UDP while allreduces run:" | tee -a "$out/traffic.txt"
 	"$run" --bump --no-prefix -n 2 sh "$scratch/both.sh" "$build/selftests/bump_hosts" \
-		"$home/../selftests/bump_traffic.py" | tee -a "$out/traffic.txt"
+		"$home/../selftests/bump_traffic.py" "$scratch/enough" | tee -a "$out/traffic.txt"
+	rm "$scratch/enough"
+}
+
+# ---- malformed packets ------------------------------------------------------------
+
+# Every host sends them to its bump while they all add up.
+hostile() {
+	"$run" --bump --no-prefix -n 3 "$build/selftests/bump_hosts" hostile \
+		$((${PACKETS:-1000000} / 3)) | tee "$out/hostile.txt"
 }
 
 # ---- modelled time ------------------------------------------------------------------
@@ -177,7 +281,7 @@ model() {
 	cat "$out/model.dat" "$out/spread.dat"
 }
 
-[ $# -gt 0 ] || set -- model latency solver traffic
+[ $# -gt 0 ] || set -- model latency solver traffic hostile
 for part; do
 	$part
 done

@@ -1,84 +1,52 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What the diagnostics share (muster_devinfo, muster_hello, muster_stat): one table for
- * options and help, the devices of this machine, and JSON of which the printed text is a form.
+ * The looking pages of all processes that this user may look into (muster_look.h), read
+ * for tools: copies, so that what their owners do meanwhile changes nothing. Nothing in
+ * them is trusted but to be there.
  */
-#ifndef MUSTER_LOOK_H
-#define MUSTER_LOOK_H
+#ifndef MUSTER_TOOLS_LOOK_H
+#define MUSTER_TOOLS_LOOK_H
 
-#include <getopt.h>
-#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
 
-#include "sysfs.h"
+#include "muster_look.h"
 
-enum {
-	LOOK_EXIT_USAGE = 2,
-	LOOK_NICS_MAX = 64,
-	LOOK_WHY_BYTES = 512,
+/* The page of one rank. */
+struct look {
+	pid_t pid;		/* here; the page has the owner's own view of it */
+	char state;		/* of /proc/PID/stat: R, S, D, T, t; 0: it has gone meanwhile */
+	char command[32];
+	char path[64];		/* of the page, for who wants to open it again */
+	struct muster_look *page;	/* with its first nr_comms communicators, and no more */
 };
 
-/* ---- look_options.c ---- */
-
-struct look_option {
-	char key;
-	const char *name;
-	const char *argument;	/* NULL: it takes none */
-	const char *help;
+/* Those of one job that are here, by rank. */
+struct look_job {
+	uint64_t name;
+	uint32_t size;
+	uint32_t nr;		/* of looks */
+	struct look **ranks;	/* size of them; NULL: there is no page of it here */
 };
 
-/* What every one of them has, at the end of its table. */
-#define LOOK_OPTIONS_COMMON						\
-	{ 'j', "json", NULL, "print one JSON object" },			\
-	{ 'h', "help", NULL, "show this" },				\
-	{ 'V', "version", NULL, "show the version" },			\
-	{ 0 }
-
-struct look_tool {
-	const char *name;
-	const char *arguments;	/* for the line of usage, behind [OPTION]... */
-	const char *about;	/* whole lines */
-	const char *status;	/* what exit statuses say; whole lines */
-	const struct look_option *options;
+struct looks {
+	struct look *looks;	/* by job and rank */
+	uint32_t nr;
+	struct look_job *jobs;
+	uint32_t nr_jobs;
+	uint32_t nr_other_version;	/* pages of another library, which are left out */
 };
 
-/**
- * look_option() - the next option's key; -1: there are no more.
- *
- * Argument in optarg, the rest from optind on. Help, version and wrong usage end the program.
- */
-int look_option(const struct look_tool *tool, int argc, char **argv);
+/** looks_read() - all there are now; none is no error. 0; -ENOMEM; -errno: there is no /proc. */
+int looks_read(struct looks *looks);
+void looks_free(struct looks *looks);
 
-/** look_usage() - say what is wrong with the command line, and exit with 2. */
-void look_usage(const struct look_tool *tool, const char *format, ...)
-	__attribute__((noreturn, format(printf, 2, 3)));
+/** look_comm() - the record of the communicator that another record is of; NULL: there is none. */
+const struct muster_look_comm *look_comm(const struct look *look,
+					 const struct muster_look_comm *same);
+/** look_comm_of() - by its context; NULL. */
+const struct muster_look_comm *look_comm_of(const struct look *look, uint32_t context);
 
-/* ---- look_print.c ---- */
-
-/** look_object() - what a tool's --json begins with: schema, tool, version. Never NULL. */
-json_t *look_object(const struct look_tool *tool);
-
-/** look_set() - a value that is never NULL, into an object; it exits when there is no memory. */
-void look_set(json_t *object, const char *key, json_t *value);
-
-/** look_print() - as JSON, on the standard output; exits with 1 if it cannot be written. */
-void look_print(const struct look_tool *tool, json_t *object);
-
-/** look_written() - the standard output was written, or exit with 1. */
-void look_written(const struct look_tool *tool);
-
-/* ---- look_devices.c ---- */
-
-/**
- * look_devices() - the devices of this machine: "local", then Muster NICs.
- * @name: one of them alone; NULL: all
- *
- * Each an object as in schema/muster_devinfo.json. A NIC that could not be asked has "error", in words.
- */
-json_t *look_devices(const char *name);
-
-/** look_file_opens() - may we open a NIC's file? 0, or -errno and why not, with what to do. */
-int look_file_opens(const struct muster_sysfs_nic *nic, char *why, size_t why_len);
-
-#endif /* MUSTER_LOOK_H */
+#endif /* MUSTER_TOOLS_LOOK_H */

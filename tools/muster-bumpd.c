@@ -38,7 +38,7 @@ static const char help[] =
 	"  -a, --address=IPV4       the bump's own for its host (10.77.255.254)\n"
 	"  -u, --udp-port=N         of offload packets (19778)\n"
 	"      --plain              no bump: pass frames between the host and the first neighbour\n"
-	"      --faults=L,R,O       lose, repeat, reorder so many of 1,000 frames to neighbours\n"
+	"      --faults=L,R,O       lose, repeat, reorder so many of 1,000 frames on each link\n"
 	"      --seed=N             of the faults\n"
 	"  -j, --json               counters as JSON\n"
 	"  -c, --counters=FILE      append counters to it, not to the standard output\n"
@@ -73,6 +73,7 @@ struct daemon {
 	uint64_t frames;		/* passed by --plain */
 	uint32_t held_port;		/* a frame that is reordered; held.data: its memory */
 	struct muster_bump_frame held;
+	struct muster_bump_frame late;	/* from the host: repeated, or reordered; len 0: none */
 	bool ended;
 };
 
@@ -237,11 +238,6 @@ static uint64_t now_us(void *world)
 	return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
 }
 
-static bool world_receive(void *world, uint32_t port, struct muster_bump_frame *frame)
-{
-	return bump_port_receive(&((struct daemon *)world)->ports[port], frame);
-}
-
 static bool chance(struct bump_faults *faults, uint32_t of_1000)
 {
 	if (!of_1000)
@@ -271,22 +267,68 @@ static void release(struct daemon *daemon)
 	daemon->held.data = NULL;
 }
 
+/* What comes from the host goes the same way with faults: its link has no bump at the other end. */
+static void keep_late(struct daemon *daemon, const struct muster_bump_frame *frame)
+{
+	uint8_t *memory = daemon->late.data ? daemon->late.data : malloc(BUMP_FRAME_MAX);
+
+	if (!memory)
+		return;
+	daemon->late = *frame;
+	daemon->late.data = memcpy(memory, frame->data, frame->len);
+}
+
+static bool take_late(struct daemon *daemon, struct muster_bump_frame *frame)
+{
+	*frame = daemon->late;
+	daemon->late.len = 0;	/* its memory is the next one's, after this one is through */
+	return frame->len != 0;
+}
+
+static bool receive_from_host(struct daemon *daemon, struct muster_bump_frame *frame)
+{
+	struct bump_faults *faults = &daemon->options.faults;
+
+	if (daemon->late.len)
+		return take_late(daemon, frame);
+	while (bump_port_receive(&daemon->ports[MUSTER_BUMP_HOST_PORT], frame)) {
+		if (chance(faults, faults->loss))
+			continue;
+		if (daemon->late.len)
+			return true;
+		if (chance(faults, faults->reorder)) {
+			keep_late(daemon, frame);
+			continue;
+		}
+		if (chance(faults, faults->repeat))
+			keep_late(daemon, frame);
+		return true;
+	}
+	return take_late(daemon, frame);
+}
+
+static bool world_receive(void *world, uint32_t port, struct muster_bump_frame *frame)
+{
+	struct daemon *daemon = world;
+
+	return port == MUSTER_BUMP_HOST_PORT ? receive_from_host(daemon, frame) :
+					       bump_port_receive(&daemon->ports[port], frame);
+}
+
 static bool world_send(void *world, uint32_t port, const struct muster_bump_frame *frame)
 {
 	struct daemon *daemon = world;
 	struct bump_faults *faults = &daemon->options.faults;
 	bool sent = true;
 
-	if (port != MUSTER_BUMP_HOST_PORT) {
-		if (chance(faults, faults->loss))
-			return true;
-		if (!daemon->held.data && chance(faults, faults->reorder)) {
-			hold(daemon, port, frame);
-			return true;
-		}
-		if (chance(faults, faults->repeat))
-			bump_port_send(&daemon->ports[port], frame);
+	if (chance(faults, faults->loss))
+		return true;
+	if (!daemon->held.data && chance(faults, faults->reorder)) {
+		hold(daemon, port, frame);
+		return true;
 	}
+	if (chance(faults, faults->repeat))
+		bump_port_send(&daemon->ports[port], frame);
 	sent = bump_port_send(&daemon->ports[port], frame);
 	release(daemon);
 	return sent;
@@ -543,6 +585,7 @@ int main(int argc, char **argv)
 		print_counters(daemon);
 	}
 	muster_bump_free(daemon->bump);
+	free(daemon->late.data);
 	for (uint32_t port = 0; port < MUSTER_BUMP_PORTS_MAX; port++)
 		if (daemon->ports[port].fd >= 0)
 			bump_port_close(&daemon->ports[port]);

@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * muster_devinfo: what devices this machine has and what they can, in the layout of
- * ibv_devinfo. What is printed is the JSON of look_devices.c, a line each value.
+ * ibv_devinfo. What is printed is the JSON of diag_devices.c, a line each value.
  *
  * usage: muster_devinfo [OPTION]...
  */
 #include <stdio.h>
 #include <string.h>
 
-#include "look.h"
+#include "diag.h"
 #include "muster_regs.h"
 
 enum { VALUE_COLUMN = 40 };
 
-static const struct look_option options[] = {
+static const struct diag_option options[] = {
 	{ 'd', "device", "NAME", "of this device alone: local, or as --list says" },
 	{ 'l', "list", NULL, "only their names" },
 	{ 'v', "verbose", NULL, "also types, operations and limits" },
-	LOOK_OPTIONS_COMMON,
+	DIAG_OPTIONS_COMMON,
 };
 
-static const struct look_tool tool = {
+static const struct diag_tool tool = {
 	.name = "muster_devinfo",
 	.arguments = "",
 	.about = "Show the devices of this machine that Muster can use: the local device, which every\n"
@@ -157,7 +157,7 @@ int main(int argc, char **argv)
 	json_t *devices, *all;
 	int key;
 
-	while ((key = look_option(&tool, argc, argv)) != -1)
+	while ((key = diag_option(&tool, argc, argv)) != -1)
 		switch (key) {
 		case 'd': name = optarg; break;
 		case 'l': list = true; break;
@@ -165,10 +165,10 @@ int main(int argc, char **argv)
 		case 'j': json = true; break;
 		}
 	if (optind < argc)
-		look_usage(&tool, "there is no argument '%s'", argv[optind]);
+		diag_usage(&tool, "there is no argument '%s'", argv[optind]);
 	if (list && json)
-		look_usage(&tool, "--list is for reading, --json has all");
-	devices = look_devices(name);
+		diag_usage(&tool, "--list is for reading, --json has all");
+	devices = diag_devices(name);
 	if (name && !json_array_size(devices)) {
 		fprintf(stderr, "%s: there is no device '%s'; --list says which there are\n",
 			tool.name, name);
@@ -176,9 +176,9 @@ int main(int argc, char **argv)
 	}
 	asked = all_asked(devices);
 	if (json) {
-		all = look_object(&tool);
-		look_set(all, "devices", json_incref(devices));
-		look_print(&tool, all);
+		all = diag_object(&tool);
+		diag_set(all, "devices", json_incref(devices));
+		diag_print(&tool, all);
 		json_decref(all);
 	} else if (list) {
 		print_list(devices);
@@ -187,7 +187,7 @@ int main(int argc, char **argv)
 			say_if_there_is_no_nic(devices);
 		print_devices(devices, verbose);
 	}
-	look_written(&tool);
+	diag_written(&tool);
 	json_decref(devices);
 	return asked || list ? 0 : 1;
 }

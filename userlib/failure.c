@@ -21,6 +21,7 @@ void muster_comm_fail(struct muster_comm *comm, int err, const char *format, ...
 	if (comm->failed)
 		return;
 	comm->failed = err;
+	comm->look->failed = (uint32_t)-err;
 	va_start(args, format);
 	vsnprintf(comm->why, sizeof(comm->why), format, args);
 	va_end(args);

@@ -436,6 +436,27 @@ bool muster_host_sends_to(const struct muster_comm *comm, uint32_t member)
 	return false;
 }
 
+static void wait_add(struct muster_look_waits *waits, uint8_t cause, uint32_t member)
+{
+	if (waits->nr < MUSTER_LOOK_WAITS_MAX)
+		waits->waits[waits->nr] = (struct muster_look_wait){ .rank = member, .cause = cause };
+	waits->nr++;
+}
+
+void muster_host_waits(const struct muster_comm *comm, struct muster_look_waits *waits)
+{
+	const struct muster_host *host = comm->host;
+
+	*waits = (struct muster_look_waits){ 0 };
+	if (!host || !host->request || !host->in_step)
+		return;
+	for (uint32_t i = 0; i < current(host)->nr_receives; i++)
+		if (!has_arrived(&host->receives[i]))
+			wait_add(waits, MUSTER_LOOK_STREAM, current(host)->receives[i].peer);
+	if (host->send < current(host)->nr_sends)
+		wait_add(waits, MUSTER_LOOK_CREDIT, current(host)->sends[host->send].peer);
+}
+
 void muster_host_cancel(struct muster_comm *comm)
 {
 	struct muster_host *host = comm->host;

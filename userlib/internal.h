@@ -112,6 +112,10 @@ struct muster {
 	char no_bump[MUSTER_WHY_MAX];	/* and why, if the environment names one */
 	struct muster_request *free_requests;
 	struct muster_request_block *blocks;
+	struct muster_look *look;	/* what others may see (look.c); NULL: nothing */
+	struct muster_look_comm unseen;	/* for communicators that it has no place for */
+	uint64_t told_us;		/* when waits were told there last */
+	int look_fd;
 	uint8_t payload[MUSTER_MTU];	/* of the packet at hand */
 	char sentence[MUSTER_SENTENCE_MAX];
 };
@@ -335,6 +339,7 @@ struct muster_comm {
 	size_t scratch_bytes;
 	uint32_t scratch_key;
 
+	struct muster_look_comm *look;	/* what others see of it; never NULL */
 	struct muster_channel *channel;	/* message.c; NULL: nothing was said */
 	struct muster_host *host;	/* host.c: the operation on the CPU */
 	struct muster_bump_run *bump;	/* bump.c: the operation there */
@@ -496,12 +501,34 @@ bool muster_bump_progress(struct muster *job);
 /** muster_bump_wait() - if something runs there, sleep until it speaks, or a little. */
 bool muster_bump_wait(struct muster *job, uint64_t timeout_us);
 
+/* ---- look.c: what other processes may see of this one --------------------------------------- */
+
+/** muster_look_open() - of a job whose device is open. Without it the job goes on all the same. */
+void muster_look_open(struct muster *job);
+/** muster_look_close() - the device is closed. */
+void muster_look_close(struct muster *job);
+void muster_look_comm_open(struct muster_comm *comm);
+void muster_look_comm_close(struct muster_comm *comm);
+/**
+ * muster_look_tell() - this process waits for an operation of that communicator: say so, and
+ * what each unfinished one waits for, unless that was said some milliseconds ago.
+ */
+void muster_look_tell(struct muster_comm *comm, uint64_t now_us);
+/** muster_look_tested() - the same of one that comes and goes. */
+void muster_look_tested(struct muster *job);
+/** muster_look_wait_for() - this process waits for a rank in the making of a communicator. */
+void muster_look_wait_for(struct muster_comm *parent, uint32_t rank);
+/** muster_look_place() - this process is elsewhere now. */
+void muster_look_place(struct muster *job, enum muster_look_place place);
+
 /* ---- host.c ----------------------------------------------------------------------------- */
 
 /** muster_host_advance() - begin or go on with the oldest operation. Return: as run(). */
 int muster_host_advance(struct muster_request *request);
 /** muster_host_sends_to() - whether the running step is not through with sending to a member. */
 bool muster_host_sends_to(const struct muster_comm *comm, uint32_t member);
+/** muster_host_waits() - for which members the running operation waits. */
+void muster_host_waits(const struct muster_comm *comm, struct muster_look_waits *waits);
 /** muster_host_cancel() - forget the running operation. */
 void muster_host_cancel(struct muster_comm *comm);
 void muster_host_close(struct muster_comm *comm);
@@ -571,5 +598,15 @@ uint32_t muster_channel_silent(const struct muster_comm *comm);
 /** muster_channel_who_is_late() - by their answers; names those that have not come to number. */
 void muster_channel_who_is_late(const struct muster_comm *comm, uint32_t number, char *names,
 				size_t len);
+
+/** muster_look_first() - the first operation is another one: say which. On every one's path. */
+static inline void muster_look_first(const struct muster_comm *comm)
+{
+	const struct muster_request *request = comm->first;
+
+	comm->look->path = (uint8_t)request->path;
+	comm->look->signature = request->entry->signature;
+	comm->look->bytes = request->entry->call.bytes;
+}
 
 #endif /* MUSTER_INTERNAL_H */

@@ -166,10 +166,13 @@ static void enqueue(struct muster_comm *comm, struct muster_request *request)
 		.host = request->path == MUSTER_PATH_HOST,
 	};
 	request->state = MUSTER_REQUEST_QUEUED;
-	if (comm->first)
+	if (comm->first) {
 		comm->end->next = request;
-	else
+	} else {
 		comm->first = request;
+		muster_look_first(comm);
+	}
+	comm->look->started = comm->number;
 	comm->end = request;
 	if (!comm->unposted)
 		comm->unposted = request;
@@ -280,6 +283,9 @@ void muster_request_finish(struct muster_request *request, int result)
 	struct muster_comm *comm = request->comm;
 
 	comm->first = request->next;
+	comm->look->ended = request->number + 1;
+	if (comm->first)
+		muster_look_first(comm);
 	if (comm->unposted == request)
 		comm->unposted = request->next;
 	if (!result) {

@@ -471,6 +471,24 @@ static inline void test_abort(struct muster_dev *dev, uint8_t job, uint32_t cont
 	test_unlock(node);
 }
 
+static inline void test_counters(struct muster_dev *dev, struct muster_engine_counters *where)
+{
+	struct test_node *node = test_lock(dev);
+
+	muster_engine_counters_put(node->engine, where);
+	test_unlock(node);
+}
+
+static inline int test_waits(struct muster_dev *dev, uint8_t job, uint32_t context,
+			     struct muster_look_waits *waits)
+{
+	struct test_node *node = test_lock(dev);
+	int err = muster_engine_waits(node->engine, dev->address.vp, job, context, waits);
+
+	test_unlock(node);
+	return err;
+}
+
 static const struct muster_dev_ops test_dev_ops = {
 	.name = "test",
 	.close = test_dev_close,
@@ -485,6 +503,8 @@ static const struct muster_dev_ops test_dev_ops = {
 	.recv = test_recv,
 	.wait = test_wait_dev,
 	.abort = test_abort,
+	.counters = test_counters,
+	.waits = test_waits,
 };
 
 static inline int test_dev_open(const struct muster_oob *oob,

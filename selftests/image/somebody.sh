@@ -30,6 +30,20 @@ a_user_sees_it() {
 	grep -q PORT_ACTIVE info
 }
 
+hello_passes() {
+	as_user muster_hello | tee out
+	same "Test Passed." "$(tail -n 1 out)"
+	grep -q "^nic run *ok" out
+}
+
+# What is wrong comes with what to do.
+hello_names_the_limit() {
+	fails as_user "ulimit -l 64; muster_hello" >out
+	cat out
+	grep -q "^memlock *FAIL" out
+	tail -n 1 out | grep "^Fix first:.*limits"
+}
+
 cat >/tmp/hello.c <<'C'
 #include <err.h>
 #include <stdio.h>
@@ -69,6 +83,8 @@ ldconfig
 check "DKMS builds and installs the driver" dkms_builds
 check "modprobe loads it, and udev makes its node" it_loads
 check "an ordinary user sees the device" a_user_sees_it
+check "muster_hello passes for an ordinary user, over the NIC too" hello_passes
+check "a low limit of locked memory is named with its cure" hello_names_the_limit
 check "README's program is built there and runs" a_program_is_built_and_runs
 check "the driver unloads" it_unloads
 check "the kernel has nothing to complain of" nothing_is_wrong

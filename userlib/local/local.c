@@ -148,6 +148,17 @@ static void abort_context(struct muster_dev *dev, uint8_t job, uint32_t context,
 	muster_local_step(local);
 }
 
+static void counters(struct muster_dev *dev, struct muster_engine_counters *where)
+{
+	muster_engine_counters_put(to_local(dev)->engine, where);
+}
+
+static int waits(struct muster_dev *dev, uint8_t job, uint32_t context,
+		 struct muster_look_waits *list)
+{
+	return muster_engine_waits(to_local(dev)->engine, dev->address.vp, job, context, list);
+}
+
 /* ---- the wire -------------------------------------------------------------------- */
 
 /*
@@ -246,6 +257,8 @@ static const struct muster_dev_ops local_ops = {
 	.settle = settle,
 	.leave = leave,
 	.abort = abort_context,
+	.counters = counters,
+	.waits = waits,
 };
 
 static struct local *local_new(const struct muster_oob *oob)

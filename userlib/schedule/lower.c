@@ -224,13 +224,17 @@ static void copy_rest(struct lowering *l)
 
 static void lower_stage(struct lowering *l)
 {
+	uint32_t nr_slots = 0;
+
 	l->nr_ops = l->last = l->last_send_of_old = l->last_receive = 0;
 	l->ops[0].next = 0;
 	for (; l->has_message && l->message.stage == l->stage; muster_lower_walk_on(l)) {
-		if (l->message.is_send)
+		if (l->message.is_send) {
 			add_send(l, &l->message);
-		else
-			add_receive(l, &l->message);
+			continue;
+		}
+		add_receive(l, &l->message);
+		l->program->sources[l->stage][nr_slots++ % MUSTER_SLOTS_MAX] = l->message.peer;
 	}
 	if (l->schedule->generator && l->untouched != MUSTER_NOBODY &&
 	    l->nr_ops < MUSTER_SEQ_DESCS_MAX) {
@@ -433,7 +437,8 @@ static int allocate(struct lowering *l, size_t room)
 	room += program->nr_stages;	/* a stage may have nothing to do */
 	program->stage_first = calloc(program->nr_stages + 1, sizeof(*program->stage_first));
 	program->descs = calloc(room, sizeof(*program->descs));
-	return program->stage_first && program->descs ? 0 : -ENOMEM;
+	program->sources = calloc(program->nr_stages, sizeof(*program->sources));
+	return program->stage_first && program->descs && program->sources ? 0 : -ENOMEM;
 }
 
 static int lower(struct lowering *l)
@@ -489,5 +494,6 @@ void muster_program_free(struct muster_program *program)
 		return;
 	free(program->stage_first);
 	free(program->descs);
+	free(program->sources);
 	free(program);
 }

@@ -219,6 +219,7 @@ struct muster_program {
 	uint32_t nr_descs;
 	uint32_t *stage_first;	/* nr_stages + 1 indices into descs */
 	struct muster_desc *descs;
+	uint32_t (*sources)[MUSTER_SLOTS_MAX];	/* of each stage: who fills its slots */
 	bool is_inline;		/* MP; where load_key is set, the caller's input goes to data[] */
 	uint64_t bytes;		/* of the whole message */
 	uint64_t scratch_bytes;	/* of MUSTER_SPACE_SCRATCH; 0: unused */

@@ -18,12 +18,6 @@
 #include "dev.h"
 #include "musterdv.h"
 
-enum {
-	DQ_ENTRIES = 1024,
-	RQ_ENTRIES = 256,
-	CQ_ENTRIES = 1024,
-};
-
 /* Something the caller opened, found again by its number. */
 struct handle {
 	struct handle *next;
@@ -462,9 +456,9 @@ static const struct muster_dev_ops verbs_ops = {
 static int open_port(struct verbs *v, char *why, size_t why_len)
 {
 	struct musterdv_vp_attr attr = {
-		.dq_entries = DQ_ENTRIES,
-		.rq_entries = RQ_ENTRIES,
-		.cq_entries = CQ_ENTRIES,
+		.dq_entries = MUSTER_VERBS_DQ_ENTRIES,
+		.rq_entries = MUSTER_VERBS_RQ_ENTRIES,
+		.cq_entries = MUSTER_VERBS_CQ_ENTRIES,
 	};
 	struct musterdv_info info;
 	int err;
@@ -494,7 +488,7 @@ static int open_port(struct verbs *v, char *why, size_t why_len)
 		.incarnation = info.incarnation,
 	};
 	v->dev.limits.contexts = info.contexts_max;
-	v->dev.limits.ring_slots = RQ_ENTRIES - RQ_ENTRIES / 4;	/* given back in quarters */
+	v->dev.limits.ring_slots = MUSTER_VERBS_RQ_ENTRIES - MUSTER_VERBS_RQ_ENTRIES / 4;	/* given back in quarters */
 	return 0;
 
 err_dealloc_pd:

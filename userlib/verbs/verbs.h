@@ -11,7 +11,19 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "muster_regs.h"
+
 struct muster_dev;
+
+/* What a job's virtual port is made with, and what of a process's locked memory its rings take. */
+enum muster_verbs_rings {
+	MUSTER_VERBS_DQ_ENTRIES = 1024,
+	MUSTER_VERBS_RQ_ENTRIES = 256,
+	MUSTER_VERBS_CQ_ENTRIES = 1024,
+	MUSTER_VERBS_RING_BYTES = MUSTER_VERBS_DQ_ENTRIES * sizeof(struct muster_desc) +
+		MUSTER_VERBS_RQ_ENTRIES * sizeof(struct muster_recv_slot) +
+		MUSTER_VERBS_CQ_ENTRIES * sizeof(struct muster_cqe) + 4096,
+};
 
 /**
  * muster_verbs_open() - open a NIC and a virtual port on it.

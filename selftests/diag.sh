@@ -7,14 +7,14 @@
 #   page_shows PAGE COMMAND   fail unless what the manual page shows behind "$ COMMAND" is what ./out
 #                             has: line by line, figures and widths aside
 
-look_top=${look_top:-$tap_home/..}
+diag_top=${diag_top:-$tap_home/..}
 
 can_validate() {
 	/usr/bin/python3 -c 'import jsonschema' 2>/dev/null
 }
 
 valid() {
-	/usr/bin/python3 -W ignore -m jsonschema -i "$2" "$look_top/tools/schema/$1.json"
+	/usr/bin/python3 -W ignore -m jsonschema -i "$2" "$diag_top/tools/schema/$1.json"
 }
 
 # Numbers, and words that end in some, as N; blanks as one.
@@ -26,7 +26,7 @@ page_shows() {
 	awk -v command="    \$ $2" '
 		/^[^ ]/ { on = 0 }
 		on { sub(/^    /, ""); print }
-		$0 == command { on = 1 }' "$look_top/Documentation/man/$1.rst" | figures_aside |
+		$0 == command { on = 1 }' "$diag_top/Documentation/man/$1.rst" | figures_aside |
 		sed -e :a -e '/^\n*$/{$d;N;ba' -e '}' >shown
 	figures_aside <out | sed -e :a -e '/^\n*$/{$d;N;ba' -e '}' >printed
 	test -s shown

@@ -2,7 +2,7 @@
 /*
  * Options of the diagnostics: the table that is parsed is the help that is printed.
  */
-#include "look.h"
+#include "diag.h"
 
 #include <getopt.h>
 #include <stdarg.h>
@@ -14,10 +14,10 @@
 
 enum { OPTIONS_MAX = 16, HELP_COLUMN = 26 };
 
-static void print_help(const struct look_tool *tool)
+static void print_help(const struct diag_tool *tool)
 {
 	printf("Usage: %s [OPTION]...%s\n%s\n", tool->name, tool->arguments, tool->about);
-	for (const struct look_option *o = tool->options; o->key; o++) {
+	for (const struct diag_option *o = tool->options; o->key; o++) {
 		int len = printf("  -%c, --%s%s%s", o->key, o->name, o->argument ? "=" : "",
 				 o->argument ? o->argument : "");
 
@@ -26,7 +26,7 @@ static void print_help(const struct look_tool *tool)
 	printf("\nExit status: %s", tool->status);
 }
 
-void look_usage(const struct look_tool *tool, const char *format, ...)
+void diag_usage(const struct diag_tool *tool, const char *format, ...)
 {
 	va_list args;
 
@@ -35,16 +35,16 @@ void look_usage(const struct look_tool *tool, const char *format, ...)
 	vfprintf(stderr, format, args);
 	va_end(args);
 	fprintf(stderr, "\nTry '%s --help'.\n", tool->name);
-	exit(LOOK_EXIT_USAGE);
+	exit(DIAG_EXIT_USAGE);
 }
 
-int look_option(const struct look_tool *tool, int argc, char **argv)
+int diag_option(const struct diag_tool *tool, int argc, char **argv)
 {
 	struct option longs[OPTIONS_MAX + 1] = { 0 };
 	char shorts[2 * OPTIONS_MAX + 1] = "";
 	int key, at = 0, nr = 0;
 
-	for (const struct look_option *o = tool->options; o->key && nr < OPTIONS_MAX; o++, nr++) {
+	for (const struct diag_option *o = tool->options; o->key && nr < OPTIONS_MAX; o++, nr++) {
 		longs[nr] = (struct option){
 			.name = o->name,
 			.has_arg = o->argument ? required_argument : no_argument,
@@ -58,15 +58,15 @@ int look_option(const struct look_tool *tool, int argc, char **argv)
 	switch (key) {
 	case 'h':
 		print_help(tool);
-		look_written(tool);
+		diag_written(tool);
 		exit(0);
 	case 'V':
 		printf("%s " MUSTER_VERSION "\n", tool->name);
-		look_written(tool);
+		diag_written(tool);
 		exit(0);
 	case '?':
 		fprintf(stderr, "Try '%s --help'.\n", tool->name);
-		exit(LOOK_EXIT_USAGE);
+		exit(DIAG_EXIT_USAGE);
 	default:
 		return key;
 	}

@@ -3,7 +3,7 @@
  * The devices of this machine, as JSON: what sysfs shows to everybody, and what a NIC says
  * when it is opened. The local device is in every process, and needs nothing.
  */
-#include "look.h"
+#include "diag.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -87,26 +87,26 @@ static json_t *limits_json(void)
 	json_t *object = json_object();
 
 	for (size_t i = 0; i < sizeof(limits) / sizeof(*limits); i++)
-		look_set(object, limits[i].name, json_integer((json_int_t)limits[i].value));
+		diag_set(object, limits[i].name, json_integer((json_int_t)limits[i].value));
 	return object;
 }
 
 static void set_engine(json_t *device, uint32_t bits)
 {
-	look_set(device, "capabilities", capabilities_json(bits));
-	look_set(device, "types", types_json());
-	look_set(device, "operations", operations_json());
-	look_set(device, "limits", limits_json());
+	diag_set(device, "capabilities", capabilities_json(bits));
+	diag_set(device, "types", types_json());
+	diag_set(device, "operations", operations_json());
+	diag_set(device, "limits", limits_json());
 }
 
 static void set_text(json_t *object, const char *key, const char *text)
 {
-	look_set(object, key, json_string(text));
+	diag_set(object, key, json_string(text));
 }
 
 static void set_number(json_t *object, const char *key, uint64_t number)
 {
-	look_set(object, key, json_integer((json_int_t)number));
+	diag_set(object, key, json_integer((json_int_t)number));
 }
 
 /* ---- the local device ---------------------------------------------------------------- */
@@ -121,7 +121,7 @@ static json_t *local_json(void)
 	set_text(device, "fw_ver", MUSTER_VERSION);
 	for (size_t i = 0; i < sizeof(wires) / sizeof(*wires); i++)
 		add_string(array, wires[i]);
-	look_set(device, "wires", array);
+	diag_set(device, "wires", array);
 	set_engine(device, MUSTER_ENGINE_CAPABILITIES);
 	return device;
 }
@@ -131,7 +131,7 @@ static json_t *local_json(void)
 typedef int verbs_query(const char *name, struct muster_verbs_info *info, char *why,
 			size_t why_len);
 
-static int query(const char *name, struct muster_verbs_info *info, char *why, size_t why_len)
+int diag_query(const char *name, struct muster_verbs_info *info, char *why, size_t why_len)
 {
 	void *symbol;
 	int err = muster_verbs_symbol("muster_verbs_query", &symbol, why, why_len);
@@ -162,7 +162,7 @@ static void set_port(json_t *device, const char *name)
 	set_state(port, "phys_state", "", name);
 	set_number(port, "max_mtu", MUSTER_MTU);
 	json_array_append_new(ports, port);
-	look_set(device, "ports", ports);
+	diag_set(device, "ports", ports);
 }
 
 /* What the kernel shows to everybody. */
@@ -202,7 +202,7 @@ static void set_asked(json_t *device, const struct muster_verbs_info *info)
 	set_number(own, "mr_bytes_max", info->mr_bytes_max);
 }
 
-int look_file_opens(const struct muster_sysfs_nic *nic, char *why, size_t why_len)
+int diag_file_opens(const struct muster_sysfs_nic *nic, char *why, size_t why_len)
 {
 	char path[64];
 
@@ -227,14 +227,14 @@ static int ask(const struct muster_sysfs_nic *nic, struct muster_verbs_info *inf
 	else if (!nic->uverbs[0])
 		snprintf(why, why_len, "there is no file to open it by: modprobe ib_uverbs");
 	else
-		err = look_file_opens(nic, why, why_len);
-	return err ? err : query(nic->name, info, why, why_len);
+		err = diag_file_opens(nic, why, why_len);
+	return err ? err : diag_query(nic->name, info, why, why_len);
 }
 
 static json_t *nic_json(const struct muster_sysfs_nic *nic)
 {
 	struct muster_verbs_info info;
-	char why[LOOK_WHY_BYTES] = "";
+	char why[DIAG_WHY_BYTES] = "";
 	json_t *device = json_object();
 
 	set_text(device, "hca_id", nic->name[0] ? nic->name : nic->pci);
@@ -258,15 +258,15 @@ static bool is_asked_for(const struct muster_sysfs_nic *nic, const char *name)
 	return !name || !strcmp(name, nic->name) || !strcmp(name, nic->pci);
 }
 
-json_t *look_devices(const char *name)
+json_t *diag_devices(const char *name)
 {
-	struct muster_sysfs_nic nics[LOOK_NICS_MAX];
-	unsigned int nr = muster_sysfs_nics(MUSTER_SYSFS, nics, LOOK_NICS_MAX);
+	struct muster_sysfs_nic nics[DIAG_NICS_MAX];
+	unsigned int nr = muster_sysfs_nics(MUSTER_SYSFS, nics, DIAG_NICS_MAX);
 	json_t *devices = json_array();
 
 	if (!name || !strcmp(name, "local"))
 		json_array_append_new(devices, local_json());
-	for (unsigned int i = 0; i < nr && i < LOOK_NICS_MAX; i++)
+	for (unsigned int i = 0; i < nr && i < DIAG_NICS_MAX; i++)
 		if (is_asked_for(&nics[i], name))
 			json_array_append_new(devices, nic_json(&nics[i]));
 	return devices;

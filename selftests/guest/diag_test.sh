@@ -4,9 +4,9 @@
 # The diagnostics beside a NIC, in a guest: without a driver, without rights, with all, and while
 # the device is reset.
 . "$(dirname "$0")/guest.sh"
-look_top=$tap_home/../..
-# shellcheck source=selftests/look.sh
-. "$tap_home/../look.sh"
+diag_top=$tap_home/../..
+# shellcheck source=selftests/diag.sh
+. "$tap_home/../diag.sh"
 
 TOOLS=$MUSTER_BUILD/tools
 # A tool finds the provider beside the library's device; what ibv_devices needs it does not.
@@ -27,6 +27,7 @@ prints() {
 }
 
 check "devinfo: a NIC without a driver" prints 1 "no driver has it: load muster.ko" "$TOOLS/muster_devinfo"
+check "hello: the driver is what to fix first" prints 1 "^Fix first: load the driver" "$TOOLS/muster_hello"
 check "the driver loads" load
 
 devinfo_shows_the_nic() {
@@ -55,7 +56,25 @@ check "devinfo: without rights it says so, and shows what everybody may see" \
 	prints 1 "uverbs0: Permission denied" nobody "$TOOLS/muster_devinfo" -d muster0
 check "devinfo: the same, by its PCI address" prints 1 "PORT_ACTIVE (4)" \
 	nobody "$TOOLS/muster_devinfo" -d "$(bdf)"
+check "hello: the right to open it is what to fix first" \
+	prints 1 "^Fix first: let users open /dev/infiniband/uverbs0" nobody "$TOOLS/muster_hello"
 chmod 666 /dev/infiniband/uverbs0
+
+runs_for_anybody() {
+	prints 0 "^Test Passed.$" nobody sh -c 'ulimit -l 8192; exec "$0"' "$TOOLS/muster_hello"
+	grep -q "^nic run  *ok" out
+}
+check "hello: two ranks of an ordinary user run over the NIC" runs_for_anybody
+
+little_memory() {
+	status=$(status_of nobody sh -c 'ulimit -l 64; exec "$0" -d muster0' "$TOOLS/muster_hello")
+	cat out err
+	same 1 "$status"
+	sed -i 's|/.*/libmuster.so.0|/usr/local/lib/libmuster.so.0|' out
+	page_shows muster_hello.1 "muster_hello -d muster0"
+}
+check "hello: too little locked memory is what to fix first, as the manual page shows" little_memory
+check "hello: --json" json muster_hello
 
 reset_device() {
 	while [ ! -e stop ]; do
@@ -84,6 +103,7 @@ while_reset() {
 	within 10 "$@"
 }
 check "devinfo: while the device is reset" while_reset "$TOOLS/muster_devinfo" -d "$(bdf)"
+check "hello: while the device is reset" while_reset "$TOOLS/muster_hello" -d "$(bdf)"
 
 cat "$tap_dir/jsons"
 check "the driver unloads" unload

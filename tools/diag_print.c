@@ -3,14 +3,14 @@
  * JSON of the diagnostics. Without memory for it nothing right can be said: they say
  * that, and exit with 1.
  */
-#include "look.h"
+#include "diag.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "version.h"
 
-void look_set(json_t *object, const char *key, json_t *value)
+void diag_set(json_t *object, const char *key, json_t *value)
 {
 	if (!object || !value || json_object_set_new(object, key, value)) {
 		fprintf(stderr, "no memory for '%s'\n", key);
@@ -18,17 +18,17 @@ void look_set(json_t *object, const char *key, json_t *value)
 	}
 }
 
-json_t *look_object(const struct look_tool *tool)
+json_t *diag_object(const struct diag_tool *tool)
 {
 	json_t *object = json_object();
 
-	look_set(object, "schema", json_string("muster/1"));
-	look_set(object, "tool", json_string(tool->name));
-	look_set(object, "version", json_string(MUSTER_VERSION));
+	diag_set(object, "schema", json_string("muster/1"));
+	diag_set(object, "tool", json_string(tool->name));
+	diag_set(object, "version", json_string(MUSTER_VERSION));
 	return object;
 }
 
-void look_written(const struct look_tool *tool)
+void diag_written(const struct diag_tool *tool)
 {
 	if (!fflush(stdout) && !ferror(stdout))
 		return;
@@ -36,9 +36,9 @@ void look_written(const struct look_tool *tool)
 	exit(1);
 }
 
-void look_print(const struct look_tool *tool, json_t *object)
+void diag_print(const struct diag_tool *tool, json_t *object)
 {
 	json_dumpf(object, stdout, JSON_INDENT(1) | JSON_PRESERVE_ORDER);
 	putchar('\n');
-	look_written(tool);
+	diag_written(tool);
 }

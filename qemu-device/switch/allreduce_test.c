@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Allreduces of engines over a low-latency tree of switches: the same bits as the tree's own
+ * order gives, whatever comes first, is lost, refused or comes twice.
+ */
+#include "test_net.h"
+
+enum { OUT = 1 << 18, SLOT = 5 };
+
+struct run {
+	uint32_t bytes;
+	uint8_t type, op;
+	bool in_place;
+};
+
+static struct muster_signature signature_of(const struct run *run)
+{
+	return (struct muster_signature){ .coll = 4, .type = run->type, .op = run->op, .digest = 7 };
+}
+
+static void dirty(struct net *net, const struct run *run, uint8_t *inputs)
+{
+	for (uint32_t host = 0; host < net->w->nr; host++)
+		for (uint32_t i = 0; i < run->bytes; i++) {
+			uint8_t byte = world_random(net->w, 256);
+
+			inputs[host * run->bytes + i] = byte;
+			net->w->nodes[host].memory[i] = byte;
+		}
+}
+
+/* Slots below the tree's must be awaited too: none are, so its slot is 0. */
+static void post_inline(struct net *net, const struct run *run, uint32_t host,
+			const uint8_t *input)
+{
+	struct muster_desc d[2] = {
+		desc_mp(MUSTER_DESC_CH, 0, NULL),
+		desc_mp(MUSTER_DESC_CT | MUSTER_DESC_COLL_END, 1, NULL),
+	};
+
+	d[0].signature = d[1].signature = signature_of(run);
+	d[0].length = d[1].length = run->bytes;
+	d[0].inline_len = run->bytes;
+	memcpy(d[0].data, input, run->bytes);
+	desc_to(&d[0], net->group.nodes[host], 0);
+	d[0].dst_vp = NET_TREE;
+	desc_store(&d[1], run->in_place ? 0 : OUT);
+	world_post(net->w, host, d, 2);
+}
+
+static void post_memory(struct net *net, const struct run *run, uint32_t host)
+{
+	uint32_t segment = net->payload_max;
+	struct muster_desc d[2] = {
+		desc_rdma(MUSTER_DESC_CH, 0, run->bytes, segment),
+		desc_rdma(MUSTER_DESC_CT | MUSTER_DESC_COLL_END, 1, run->bytes, segment),
+	};
+
+	d[0].signature = d[1].signature = signature_of(run);
+	desc_load(&d[0], 0);
+	desc_to(&d[0], net->group.nodes[host], 0);
+	d[0].dst_vp = NET_TREE;
+	desc_store(&d[1], run->in_place ? 0 : OUT);
+	world_post(net->w, host, d, 2);
+}
+
+static void expect(struct net *net, const struct run *run, const uint8_t *inputs, uint32_t ended)
+{
+	uint8_t *value = malloc(run->bytes ? run->bytes : 1);
+
+	net_value(net, net_root(net), run->type, run->op, inputs, run->bytes, value);
+	for (uint32_t host = 0; host < net->w->nr; host++) {
+		const struct world_node *node = &net->w->nodes[host];
+
+		if (node->nr_cqes != ended || node->cqes[ended - 1].status)
+			fail_msg("host %u: %u completions, status %u", host, node->nr_cqes,
+				 node->nr_cqes ? node->cqes[node->nr_cqes - 1].status : 0);
+		if (memcmp(node->memory + (run->in_place ? 0 : OUT), value, run->bytes))
+			fail_msg("host %u has other bits", host);
+	}
+	free(value);
+}
+
+static void allreduce(struct net *net, const struct run *run, uint32_t ended)
+{
+	uint8_t *inputs = malloc(net->w->nr * run->bytes + 1);
+
+	dirty(net, run, inputs);
+	for (uint32_t host = 0; host < net->w->nr; host++) {
+		if (run->bytes <= MUSTER_INLINE_MAX && run->bytes)
+			post_inline(net, run, host, inputs + host * run->bytes);
+		else
+			post_memory(net, run, host);
+	}
+	net_run(net);
+	expect(net, run, inputs, ended);
+	free(inputs);
+}
+
+static const struct run runs[] = {
+	{ 8, MUSTER_DTYPE_F64, MUSTER_REDOP_SUM, false },
+	{ 64, MUSTER_DTYPE_F32, MUSTER_REDOP_SUM, false },
+	{ 8, MUSTER_DTYPE_F64, MUSTER_REDOP_SUM, true },
+	{ 2, MUSTER_DTYPE_F16, MUSTER_REDOP_PROD, false },
+	{ 256, MUSTER_DTYPE_F64, MUSTER_REDOP_SUM, false },	/* one segment */
+	{ 0, MUSTER_DTYPE_F64, MUSTER_REDOP_SUM, false },
+	{ 264, MUSTER_DTYPE_C32, MUSTER_REDOP_PROD, true },
+	{ 4099, MUSTER_DTYPE_U8, MUSTER_REDOP_MAX, false },	/* 17 segments, the last of 3 bytes */
+	{ 8192, MUSTER_DTYPE_F32, MUSTER_REDOP_SUM, true },
+	{ 48, MUSTER_DTYPE_F64_I32, MUSTER_REDOP_MINLOC, false },
+};
+
+static void run_all(struct net *net)
+{
+	uint32_t i;
+
+	net_start(net);
+	for (i = 0; i < sizeof(runs) / sizeof(*runs); i++)
+		allreduce(net, &runs[i], i + 1);
+}
+
+/* ---- tests ---- */
+
+static void one_switch_gives_the_trees_bits(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed <= 10; seed++) {
+		struct net *net = net_two_levels(1, 2 + seed % 7, seed);
+
+		run_all(net);
+		net_destroy(net);
+	}
+}
+
+static void levels_of_switches_give_the_trees_bits(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed <= 16; seed++) {
+		struct net *net = seed % 4 ? net_two_levels(2 + seed % 3, 1 + seed % 4, seed) :
+					     net_three_levels(seed % 8, seed);
+
+		net->lose_percent = seed % 3 * 50;
+		net->refuse_percent = seed % 2 * 40;
+		net->w->map = seed % 5;
+		net->w->refuse_percent = seed % 2 * 20;
+		run_all(net);
+		net_destroy(net);
+	}
+}
+
+/* The engine's own room is not needed: what comes before its turn is held all the same. */
+static void results_need_no_room_at_hosts(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed <= 6; seed++) {
+		struct net *net = net_two_levels(2, 3, seed);
+
+		net->w->buffer_bytes = MUSTER_ENGINE_NO_BUFFER;
+		net->payload_max = seed % 2 ? MUSTER_MTU : 1024;
+		run_all(net);
+		net_destroy(net);
+	}
+}
+
+/* What came first was stored; what the program did with its buffer since then stays. */
+static void the_second_copy_is_absorbed(void **state)
+{
+	struct run run = { 8, MUSTER_DTYPE_F64, MUSTER_REDOP_SUM, false };
+	struct net *net = net_two_levels(1, 4, 1);
+	uint8_t input[8] = { 0 };
+	uint32_t i;
+
+	(void)state;
+	net_start(net);
+	for (i = 0; i < 4; i++)
+		post_inline(net, &run, i, input);
+	while (!net->w->nodes[1].nr_cqes) {
+		net_switches_step(net);
+		for (i = 0; i < 4; i++)
+			muster_engine_step(net->w->nodes[i].engine, 100);
+		if (net->nr_flight)
+			net_deliver_one(net, world_random(net->w, net->nr_flight));
+	}
+	memset(net->w->nodes[1].memory + OUT, 0x77, 8);
+	net_run(net);
+	for (i = 0; i < 8; i++)
+		assert_int_equal(net->w->nodes[1].memory[OUT + i], 0x77);
+	assert_int_equal(net->nr_once, 4);
+	assert_int_equal(net->nr_down, 4);
+	for (i = 0; i < 4; i++) {
+		assert_int_equal(world_counters(net->w, i).tree_down, 1);
+		assert_int_equal(world_counters(net->w, i).drop_duplicate, 1);
+	}
+	net_destroy(net);
+}
+
+/*
+ * Each host sends what it has once, and is sent the result and not what the others have: twice
+ * at most, as a reliable copy that is first at a switch is not followed by the other.
+ */
+static void data_goes_once_up_and_twice_down(void **state)
+{
+	struct run run = { 8192, MUSTER_DTYPE_F64, MUSTER_REDOP_SUM, false };
+	struct net *net = net_two_levels(4, 4, 5);
+	uint32_t i;
+
+	(void)state;
+	net_start(net);
+	allreduce(net, &run, 1);
+	for (i = 0; i < net->w->nr; i++) {
+		assert_int_equal(world_counters(net->w, i).bytes_out, run.bytes);
+		assert_in_range(world_counters(net->w, i).bytes_in, run.bytes, 2 * run.bytes);
+	}
+	assert_int_equal(net_counters(net, 4).contributions, 4 * run.bytes / net->payload_max);
+	net_destroy(net);
+}
+
+/* What switches hold is there from the beginning, and no message makes it more. */
+static void memory_depends_on_ports_and_window(void **state)
+{
+	struct run run = { 64, MUSTER_DTYPE_F64, MUSTER_REDOP_SUM, false };
+	struct net *net = net_two_levels(2, 3, 9);
+	size_t bytes;
+	uint32_t i;
+
+	(void)state;
+	net->refuse_percent = 30;
+	net_start(net);
+	bytes = net->allocated;
+	for (i = 1; run.bytes <= 1 << 17; run.bytes *= 2, i++) {
+		allreduce(net, &run, i);
+		assert_int_equal(net->allocated, bytes);
+	}
+	net_destroy(net);
+}
+
+/* Members that pass the tree by for long come to it with numbers that look like older ones. */
+static void numbers_may_pass_the_tree_by(void **state)
+{
+	static const uint32_t gaps[] = { 1, 7, 1000, 1u << 30, 1u << 31, 3u << 30 };
+	struct net *net = net_two_levels(1, 2, 3);
+	struct muster_packet up = {
+		.version = MUSTER_PACKET_VERSION, .type = MUSTER_PACKET_TREE_UP, .job = WORLD_JOB,
+		.dst_node = MUSTER_NODE_AGGREGATION, .src_vp = WORLD_VP, .context = WORLD_CONTEXT,
+		.life = WORLD_LIFE, .tree = NET_TREE, .group = NET_GROUP, .job_key = NET_KEY,
+	};
+	uint32_t i, host;
+
+	(void)state;
+	net_start(net);
+	for (i = 0; i < sizeof(gaps) / sizeof(*gaps); i++) {
+		up.number += gaps[i];
+		for (host = 0; host < 2; host++) {
+			up.src_node = up.src_member = host;
+			up.incarnation = 100 + host;
+			muster_switch_receive(net->switches[0].sw, host, &up, NULL, 0);
+		}
+		assert_int_equal(net_counters(net, 0).combined, i + 1);
+	}
+	net_destroy(net);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(one_switch_gives_the_trees_bits),
+		cmocka_unit_test(levels_of_switches_give_the_trees_bits),
+		cmocka_unit_test(results_need_no_room_at_hosts),
+		cmocka_unit_test(the_second_copy_is_absorbed),
+		cmocka_unit_test(data_goes_once_up_and_twice_down),
+		cmocka_unit_test(memory_depends_on_ports_and_window),
+		cmocka_unit_test(numbers_may_pass_the_tree_by),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
