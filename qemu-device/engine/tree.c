@@ -145,7 +145,7 @@ static bool has_contributed(const struct instance *inst, uint32_t step)
 /* What comes for the second time finds its slot filled, its pulse or its number ended. */
 bool muster_tree_awaits(struct context *ctx, const struct muster_packet *packet)
 {
-	struct muster_engine_counters *counters = &ctx->engine->counters;
+	struct muster_engine_counters *counters = ctx->engine->counters;
 	uint32_t pulse = packet->pulse - ctx->pulse_first;
 	const struct instance *inst;
 	const struct sequence *seq;
