@@ -201,9 +201,8 @@ include tools/install.mk
 
 .PHONY: all setup setup-core demo demo-local check bench bench-mpi bench-parts dst model clean help
 .PHONY: kernel headers looks provider guest-tests check-guest check-kernel check-local setup-guest guests
-.PHONY: bench-guest bench-bump bench-switch check-synth synth-tables torus-tables
-.PHONY: check-all check-compilers check-aarch64 compile compilers
-.PHONY: check-diagnosis check-scale check-bump check-switch check-engine check-wire check-nic check-userlib check-selftests
+.PHONY: bench-guest bench-bump bench-switch check-synth synth-tables torus-tables check-all check-compilers check-aarch64 compile
+.PHONY: compilers check-diagnosis check-scale check-bump check-switch check-engine check-wire check-nic check-userlib check-selftests check-image
 
 all: $(BUILD)/libmuster.so.0 $(TOOLS) $(SYNTH_TOOL) $(EXAMPLES) ## build library, tools and examples
 
@@ -250,7 +249,7 @@ check-kernel: guests ## the driver in guests; KERNEL=debug: under KASAN, lockdep
 	@MUSTER_BUILD=$(abspath $(BUILD)) $(KERNEL_$(KERNEL)) exec \
 		selftests/run.sh $(DRIVER_CHECKS)
 
-SLOW_CHECKS := selftests/compilers_test.sh selftests/aarch64_test.sh
+SLOW_CHECKS := selftests/compilers_test.sh selftests/aarch64_test.sh selftests/image_test.sh
 LOCAL_CHECKS := $(filter-out $(GUEST_CHECKS) $(SLOW_CHECKS),$(wildcard selftests/*_test.sh))
 
 # What tests look at results with; what cannot be had is skipped and says so.
@@ -277,6 +276,10 @@ check-compilers: compilers $(RDMA_CORE) | $(KEEP) ## gcc 12 and 14, clang, -O0 t
 
 check-aarch64: all $(BUILD)/selftests/ranks ## cross-compiled ranks under qemu-aarch64: the same bits
 	@MUSTER_BUILD=$(abspath $(BUILD)) exec selftests/run.sh selftests/aarch64_test.sh
+
+check-image: guests ## somebody else's machine: a stock Debian 12 disk, DKMS, an ordinary user
+	@tools/setup/image.sh
+	@MUSTER_TEST_TIMEOUT=7200 MUSTER_BUILD=$(abspath $(BUILD)) exec selftests/run.sh selftests/image_test.sh
 
 # All that is compiled for this machine, linked or not; for compilers_test.sh.
 compile: $(patsubst %.c,$(BUILD)/%.o,$(wildcard $(addsuffix /*.c,$(ROOMS) $(OTHER_ROOMS))))

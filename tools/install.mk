@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# make install, install-provider, uninstall. A tool is installed if it has a manual page.
+# make install, install-provider, install-driver, uninstall. A tool is installed if it has a manual page.
 # DESTDIR: the root that all goes below, for packages; paths inside files do not have it.
 # Included by the Makefile.
 
@@ -42,7 +42,12 @@ PROVIDER := $(call library_files,musterdv,$(BUILD)/provider) $(call library_file
 PROVIDER_LINKS := $(call library_links,musterdv) $(call library_links,muster-verbs) \
 	../libmusterdv.so.0=$(LIBDIR)/libibverbs/libmuster-rdmav34.so
 
-.PHONY: install install-provider uninstall man pkgconfig
+# Where DKMS looks for sources, whatever our own prefix is.
+DKMSDIR ?= /usr/src/muster-$(VERSION)
+DRIVER  := Kbuild=$(DKMSDIR)/Kbuild $(GENERATED)/dkms.conf=$(DKMSDIR)/dkms.conf \
+	$(foreach f,$(wildcard kernel/Kbuild kernel/*.[ch] uapi/*.h uapi/rdma/*.h),$(f)=$(DKMSDIR)/$(f))
+
+.PHONY: install install-provider install-driver uninstall man pkgconfig
 
 install: all man pkgconfig ## library, header, muster.pc, tools, manual pages [PREFIX=/usr/local DESTDIR=]
 	@$(call put,$(INSTALL),$(INSTALL_LINKS))
@@ -51,8 +56,13 @@ install-provider: provider pkgconfig ## what programs need to use a NIC: provide
 	@echo 'driver $(LIBDIR)/libibverbs/libmuster' >$(GENERATED)/muster.driver
 	@$(call put,$(PROVIDER),$(PROVIDER_LINKS))
 
-uninstall: ## what install and install-provider have put there
-	@for pair in $(INSTALL) $(PROVIDER) $(INSTALL_LINKS) $(PROVIDER_LINKS); do \
+install-driver: ## the driver's sources, for DKMS: `dkms install muster/VERSION` builds them
+	@mkdir -p $(GENERATED)
+	@sed 's|@VERSION@|$(VERSION)|' kernel/dkms.conf.in >$(GENERATED)/dkms.conf
+	@$(call put,$(DRIVER),)
+
+uninstall: ## what install, install-provider and install-driver have put there
+	@for pair in $(INSTALL) $(PROVIDER) $(DRIVER) $(INSTALL_LINKS) $(PROVIDER_LINKS); do \
 		rm -f "$(DESTDIR)$${pair#*=}" || exit; done
 
 man: $(MAN_PAGES)
