@@ -201,8 +201,10 @@ include tools/install.mk
 
 .PHONY: all setup setup-core demo demo-local check bench bench-mpi bench-parts dst model clean help
 .PHONY: kernel headers looks provider guest-tests check-guest check-kernel check-local setup-guest guests
-.PHONY: bench-guest bench-bump bench-switch check-synth synth-tables torus-tables check-all check-compilers check-aarch64 compile
-.PHONY: compilers check-diagnosis check-scale check-bump check-switch check-engine check-wire check-nic check-userlib check-selftests check-image
+.PHONY: bench-guest bench-bump bench-switch check-synth synth-tables torus-tables
+.PHONY: check-all check-compilers check-aarch64 check-image compile compilers
+.PHONY: check-diagnosis check-scale check-bump check-switch check-engine check-wire check-nic
+.PHONY: check-userlib check-selftests
 
 all: $(BUILD)/libmuster.so.0 $(TOOLS) $(SYNTH_TOOL) $(EXAMPLES) ## build library, tools and examples
 
