@@ -37,7 +37,7 @@ static int block_add(struct muster *job)
 	return 0;
 }
 
-static int request_new(struct muster_comm *comm, struct muster_request **request)
+static inline int request_new(struct muster_comm *comm, struct muster_request **request)
 {
 	struct muster *job = comm->job;
 	int err = job->free_requests ? 0 : block_add(job);
@@ -99,7 +99,7 @@ static int out_pin(struct muster_request *request, int access)
 }
 
 /* Small data travels inside of descriptors; the rest must be known to the device. */
-static int buffers_pin(struct muster_request *request)
+static inline int buffers_pin(struct muster_request *request)
 {
 	int access = MUSTER_ACCESS_READ;
 	int err;
@@ -120,7 +120,7 @@ static int buffers_pin(struct muster_request *request)
 	return err;
 }
 
-static void buffers_set(struct muster_request *request, const void *in, void *out)
+static inline void buffers_set(struct muster_request *request, const void *in, void *out)
 {
 	const struct muster_entry *entry = request->entry;
 	bool is_inline = request->path == MUSTER_PATH_NIC && entry->program->is_inline;
@@ -156,7 +156,7 @@ void muster_comm_forget(struct muster_comm *comm)
 	free(comm->history);	/* which memory begins with */
 }
 
-static void enqueue(struct muster_comm *comm, struct muster_request *request)
+static inline void enqueue(struct muster_comm *comm, struct muster_request *request)
 {
 	request->number = comm->number++;
 	comm->history[request->number % MUSTER_HISTORY] = (struct muster_past){
