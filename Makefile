@@ -27,11 +27,12 @@ ENGINE := qemu-device/engine
 WIRE   := qemu-device/wire
 NIC    := qemu-device/nic
 BUMP   := qemu-device/bump
+SWITCH := qemu-device/switch
 SCHEDULE  := userlib/schedule
 BOOTSTRAP := userlib/bootstrap
 LOCAL     := userlib/local
 SYNTH     := userlib/synth
-ROOMS  := $(ENGINE) $(WIRE) $(NIC) $(BUMP) $(SCHEDULE) $(BOOTSTRAP) $(LOCAL) $(SYNTH) userlib
+ROOMS  := $(ENGINE) $(WIRE) $(NIC) $(BUMP) $(SWITCH) $(SCHEDULE) $(BOOTSTRAP) $(LOCAL) $(SYNTH) userlib
 # What libmuster is made of, from the top down. The synthesizer is no part of it: it alone needs Z3.
 LIBRARY := userlib $(LOCAL) $(BOOTSTRAP) $(SCHEDULE) $(ENGINE) $(WIRE)
 
@@ -72,6 +73,9 @@ $(BUILD)/libmuster.so.0: userlib/libmuster.map $(call libs,$(BUILD))
 		-Wl,--whole-archive $(filter %.a,$^) -Wl,--no-whole-archive
 	@ln -sf libmuster.so.0 $(BUILD)/libmuster.so
 
+# Where a tool finds the library's device on a NIC: in the build folder, or installed.
+TOOL_RPATH := -Wl,-rpath,'$$ORIGIN/..:$$ORIGIN/../lib'
+
 # ---- programs --------------------------------------------------------------
 
 TOOLS     := $(filter-out %_test,$(call programs,$(BUILD),tools))
@@ -85,8 +89,9 @@ selftest_parts = $(filter-out $(SELFTESTS:=.o),$(call objects,$(1),selftests) $(
 
 $(TOOL_LIB): $(filter-out $(TOOLS:=.o),$(call objects,$(BUILD),tools))
 
-$(TOOLS): %: %.o $(TOOL_LIB) $(BUILD)/$(BUMP)/lib.a $(call libs,$(BUILD))
-	@$(LINK) -ljansson -lm
+$(TOOLS): %: %.o $(TOOL_LIB) $(BUILD)/$(BUMP)/lib.a $(BUILD)/$(SWITCH)/lib.a $(BUILD)/$(SYNTH)/lib.a \
+		$(call libs,$(BUILD))
+	@$(LINK) -ljansson -lm $(TOOL_RPATH)
 
 # The synthesizer: the only program that needs Z3.
 SYNTH_TOOL := $(BUILD)/tools/muster-synth
@@ -107,6 +112,7 @@ $(eval $(call unit_rule,$(ENGINE),$(ENGINE)))
 $(eval $(call unit_rule,$(WIRE),$(WIRE)))
 $(eval $(call unit_rule,$(NIC),$(NIC) $(ENGINE) $(WIRE)))
 $(eval $(call unit_rule,$(BUMP),$(BUMP) $(ENGINE)))
+$(eval $(call unit_rule,$(SWITCH),$(SWITCH) $(ENGINE)))
 $(eval $(call unit_rule,$(SCHEDULE),$(SCHEDULE) $(ENGINE)))
 $(eval $(call unit_rule,$(BOOTSTRAP),$(BOOTSTRAP)))
 $(eval $(call unit_rule,$(LOCAL),$(LOCAL) $(BOOTSTRAP) $(ENGINE) $(WIRE)))
@@ -116,11 +122,11 @@ $(SAN)/userlib/nomem_test: LINK += -Wl,--wrap=malloc,--wrap=calloc,--wrap=reallo
 $(eval $(call unit_rule,$(SYNTH),$(SYNTH) $(SCHEDULE) $(ENGINE),-lz3 -ljansson))
 
 $(filter $(BUILD)/selftests/%,$(SELFTESTS)): %: %.o $(call selftest_parts,$(BUILD)) $(BUILD)/$(BUMP)/lib.a \
-		$(call libs,$(BUILD))
+		$(BUILD)/$(SWITCH)/lib.a $(call libs,$(BUILD))
 	@$(LINK) -lm
 
 $(filter $(SAN)/selftests/%,$(SELFTESTS)): %: %.o $(call selftest_parts,$(SAN)) $(SAN)/$(BUMP)/lib.a \
-		$(call libs,$(SAN))
+		$(SAN)/$(SWITCH)/lib.a $(call libs,$(SAN))
 	@$(LINK) -lm
 
 # ---- driver and provider -------------------------------------------------------
@@ -163,10 +169,10 @@ VERBS := $(BUILD)/libmuster-verbs.so.0
 
 $(BUILD)/userlib/verbs/%.o: ALL_CFLAGS += -Iprovider
 
-$(VERBS): userlib/verbs/libmuster-verbs.map $(call objects,$(BUILD),userlib/verbs) $(DV)
+$(VERBS): userlib/verbs/libmuster-verbs.map $(call objects,$(BUILD),userlib/verbs) $(BUILD)/userlib/sysfs.o $(DV)
 	@echo "  LD    $@"
 	@$(CC) -shared -Wl,-soname,$(@F) -Wl,--version-script=$< -Wl,-z,defs -o $@ \
-		$(filter-out $<,$^) -libverbs -Wl,-rpath,'$$ORIGIN/provider'
+		$(filter-out $<,$^) -libverbs -Wl,-rpath,'$$ORIGIN/provider:$$ORIGIN'
 
 # The runner with real guests; and the device behind QEMU's test protocol, without any.
 VM_UNITS := $(BUILD)/qemu-device/muster_test $(BUILD)/tools/vm_test
@@ -186,16 +192,18 @@ $(NEXT_ABI): provider/libmusterdv.map $(wildcard provider/*.[ch]) uapi/rdma/must
 	@$(CC) -I$(@D) $(filter-out -MMD -MP,$(ALL_CFLAGS)) -Iprovider -isystem $(RDMA_CORE) -shared \
 		-Wl,--version-script=$< -o $@ provider/*.c -libverbs
 
+include tools/install.mk
+
 .SECONDARY:
 -include $(shell test -d $(BUILD) && find $(BUILD) -name '*.d')
 
 # ---- targets -----------------------------------------------------------------
 
 .PHONY: all setup setup-core demo demo-local check bench bench-mpi bench-parts dst model clean help
-.PHONY: kernel headers provider guest-tests check-guest check-kernel check-local setup-guest guests
-.PHONY: bench-guest bench-bump check-synth synth-tables torus-tables
+.PHONY: kernel headers looks provider guest-tests check-guest check-kernel check-local setup-guest guests
+.PHONY: bench-guest bench-bump bench-switch check-synth synth-tables torus-tables
 .PHONY: check-all check-compilers check-aarch64 compile compilers
-.PHONY: check-scale check-bump check-engine check-wire check-nic check-userlib check-selftests
+.PHONY: check-diagnosis check-scale check-bump check-switch check-engine check-wire check-nic check-userlib check-selftests
 
 all: $(BUILD)/libmuster.so.0 $(TOOLS) $(SYNTH_TOOL) $(EXAMPLES) ## build library, tools and examples
 
@@ -245,11 +253,15 @@ check-kernel: guests ## the driver in guests; KERNEL=debug: under KASAN, lockdep
 SLOW_CHECKS := selftests/compilers_test.sh selftests/aarch64_test.sh
 LOCAL_CHECKS := $(filter-out $(GUEST_CHECKS) $(SLOW_CHECKS),$(wildcard selftests/*_test.sh))
 
+# What tests look at results with; what cannot be had is skipped and says so.
+looks:
+	-@tools/setup/setup.sh --quiet install check
+
 # A newer kernel's headers; where they cannot be had its test is skipped and says so.
 headers:
 	-@tools/setup/kernel-headers.sh 6.12
 
-check: guests headers $(UNITS) $(SELFTESTS) $(VM_UNITS) ## every test; ends with "N passed, N failed, N skipped"
+check: guests headers looks $(UNITS) $(SELFTESTS) $(VM_UNITS) ## every test; ends with "N passed, N failed, N skipped"
 	@MUSTER_BUILD=$(abspath $(BUILD)) exec selftests/run.sh $(UNITS) $(LOCAL_CHECKS) \
 		--then $(GUEST_CHECKS) $(VM_UNITS)
 
@@ -269,7 +281,7 @@ check-aarch64: all $(BUILD)/selftests/ranks ## cross-compiled ranks under qemu-a
 # All that is compiled for this machine, linked or not; for compilers_test.sh.
 compile: $(patsubst %.c,$(BUILD)/%.o,$(wildcard $(addsuffix /*.c,$(ROOMS) $(OTHER_ROOMS))))
 
-check-local: all $(UNITS) $(SELFTESTS) | $(KEEP) ## the tests that need no virtual machine
+check-local: all looks $(UNITS) $(SELFTESTS) | $(KEEP) ## the tests that need no virtual machine
 	@MUSTER_BUILD=$(abspath $(BUILD)) exec selftests/run.sh $(UNITS) $(LOCAL_CHECKS)
 
 # The units of the synthesizer, and what runs its schedules.
@@ -296,6 +308,10 @@ check-scale: all $(SELFTESTS) | $(KEEP) ## 1,024 local ranks start, add up and e
 	@MUSTER_COMMS=4096 MUSTER_RANKS=16 MUSTER_BUILD=$(abspath $(BUILD)) \
 		$(KEEP) -t 1800 selftests/comms_test.sh
 
+check-diagnosis: all $(SELFTESTS) | $(KEEP) ## 200 hangs made on purpose, each explained
+	@MUSTER_HANGS=29 MUSTER_TEST_TIMEOUT=7200 MUSTER_BUILD=$(abspath $(BUILD)) exec \
+		selftests/run.sh selftests/diagnosis_test.sh
+
 check-engine: $(filter $(SAN)/$(ENGINE)/%,$(UNITS)) | $(KEEP) ## unit tests of the engine
 	@MUSTER_BUILD=$(abspath $(BUILD)) exec selftests/run.sh $^
 
@@ -307,6 +323,9 @@ check-nic: $(filter $(SAN)/$(NIC)/%,$(UNITS)) | $(KEEP) ## unit tests of the NIC
 
 check-bump: all $(filter $(SAN)/$(BUMP)/%,$(UNITS)) $(SELFTESTS) | $(KEEP) ## the bump in the wire: unit tests, simulated networks
 	@MUSTER_BUILD=$(abspath $(BUILD)) exec selftests/run.sh $(filter $(SAN)/$(BUMP)/%,$^) $(wildcard selftests/bump*_test.sh)
+
+check-switch: all $(filter $(SAN)/$(SWITCH)/%,$(UNITS)) | $(KEEP) ## the reduction switch: unit tests, engines joined by switches, networks
+	@MUSTER_BUILD=$(abspath $(BUILD)) exec selftests/run.sh $(filter $(SAN)/$(SWITCH)/%,$^) selftests/fabric_test.sh
 
 check-userlib: $(filter $(SAN)/userlib/%,$(UNITS)) | $(KEEP) ## unit tests of the library
 	@MUSTER_BUILD=$(abspath $(BUILD)) exec selftests/run.sh $^
@@ -327,6 +346,9 @@ bench-mpi: all ## Muster beside Debian's Open MPI and MPICH, which it installs
 bench-bump: all $(BUILD)/selftests/bump_hosts $(BUILD)/selftests/bump_model ## the bump in the wire beside Open MPI over TCP, and a plain forwarder
 	@tools/setup/setup.sh --quiet bump
 	@MUSTER_BUILD=$(abspath $(BUILD)) tools/bench-bump.sh $(PART)
+
+bench-switch: $(BUILD)/selftests/switch_bench ## reduction in a switch of 8 and of 40 sources, beside memcpy in the same run
+	@$<
 
 bench-parts: $(BUILD)/tools/muster_parts ## what a rank's own part of a schedule costs among 65,536
 	@$<

@@ -36,6 +36,7 @@ static int identify(struct muster_dev *dev)
 
 	dev->node = muster_reg_read(dev, MUSTER_REG_NODE);
 	dev->incarnation = muster_reg_read(dev, MUSTER_REG_INCARNATION);
+	dev->capabilities = muster_reg_read(dev, MUSTER_REG_CAPABILITIES);
 	if (magic != MUSTER_REG_MAGIC_VALUE) {
 		dev_err(device, "not a Muster device: magic is %#x\n", magic);
 		return -ENODEV;

@@ -104,6 +104,7 @@ struct muster_dev {
 	struct muster_function *fn;
 	u32 node;
 	u32 incarnation;
+	u32 capabilities;		/* MUSTER_CAP_* */
 	struct mutex fence_lock;	/* one fences */
 	bool fenced;			/* set once DMA has stopped; no command goes out any more */
 	struct muster_admin admin;

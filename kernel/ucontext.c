@@ -21,6 +21,7 @@ int muster_alloc_ucontext(struct ib_ucontext *ibucontext, struct ib_udata *udata
 		.contexts_max = MUSTER_CONTEXTS_MAX,
 		.dq_entries_max = MUSTER_DQ_ENTRIES_MAX,
 		.rq_entries_max = MUSTER_RQ_ENTRIES_DRIVER_MAX,
+		.capabilities = dev->capabilities,
 	};
 
 	if (!muster_udata_unused(udata) || udata->outlen < sizeof(resp))

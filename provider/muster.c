@@ -111,6 +111,7 @@ int musterdv_query(struct ibv_context *ibvctx, struct musterdv_info *info)
 		.dq_entries_max = from->dq_entries_max,
 		.rq_entries_max = from->rq_entries_max,
 		.cq_entries_max = MUSTER_CQ_ENTRIES_MAX,
+		.capabilities = from->capabilities,
 	};
 	return 0;
 }

@@ -49,6 +49,7 @@ struct musterdv_info {
 	uint32_t dq_entries_max;
 	uint32_t rq_entries_max;
 	uint32_t cq_entries_max;
+	uint32_t capabilities;		/* MUSTER_CAP_* */
 };
 
 /**

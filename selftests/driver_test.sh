@@ -4,7 +4,25 @@
 # Driver, provider and device together: what they do, show and refuse.
 . "$(dirname "$0")/driver.sh"
 
+# shellcheck source=selftests/diag.sh
+. "$tap_home/diag.sh"
+
 check "the ordinary tools show the device" in_guest 120 -- "$GUEST/tools_test.sh"
+
+# What they print as JSON is validated here, where that is quick.
+diagnostics() {
+	in_guest 600 -- "$GUEST/diag_test.sh" >log || {
+		cat log
+		return 1
+	}
+	can_validate || return 0
+	for tool in $(sed -n 's/^#json \([^ ]*\) .*/\1/p' log | sort -u); do
+		sed -n "s/^#json $tool //p" log >json
+		cat json
+		valid "$tool" json
+	done
+}
+check "so do our diagnostics" diagnostics
 check "the direct verbs do what they say" in_guest 120 -- "$GUEST/dv_test.sh"
 check "what does not fit together is refused" in_guest 120 --nics=2 -- "$GUEST/refuse_test.sh"
 check "without a device the driver waits" in_guest 60 --nics=0 -- "$GUEST/no_device_test.sh"

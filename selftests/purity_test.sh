@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# Engine, bump and pure wire reach the world only through their tables.
+# Engine, bump, switch and pure wire reach the world only through their tables.
 . "$(dirname "$0")/tap.sh"
 
 # foreign FILE...: what they need that neither they nor the list have
@@ -26,15 +26,30 @@ check "the bump calls none either, and knows of the engine only its arithmetic" 
 	"$bump"/operation.o "$bump"/program.o "$bump"/queues.o "$bump"/repair.o \
 	"$MUSTER_BUILD"/qemu-device/engine/arith*s.o "$MUSTER_BUILD"/qemu-device/engine/arith.o
 
+switch=$MUSTER_BUILD/qemu-device/switch
+check "nor does the switch" \
+	pure "$switch"/aggregation.o "$switch"/forward.o "$switch"/generator.o "$switch"/group.o \
+	"$switch"/ring.o "$switch"/segment.o "$switch"/switch.o \
+	"$MUSTER_BUILD"/qemu-device/engine/arith*s.o "$MUSTER_BUILD"/qemu-device/engine/arith.o
+
 layouts() {
 	for header in "$tap_home"/../uapi/muster_*.h "$tap_home"/../uapi/rdma/*.h "$tap_home"/../userlib/muster.h \
-		"$tap_home"/../qemu-device/engine/*.h "$tap_home"/../qemu-device/wire/*.h "$tap_home"/../qemu-device/bump/*.h; do
+		"$tap_home"/../qemu-device/engine/*.h "$tap_home"/../qemu-device/wire/*.h "$tap_home"/../qemu-device/bump/*.h \
+		"$tap_home"/../qemu-device/switch/*.h; do
 		echo "$header"
 		gcc -std=gnu11 -Wall -Wextra -Werror -I"$tap_home/../uapi" -I"$tap_home/../userlib" \
 			-I"$tap_home/../qemu-device/engine" -I"$tap_home/../qemu-device/wire" \
-			-I"$tap_home/../qemu-device/bump" \
+			-I"$tap_home/../qemu-device/bump" -I"$tap_home/../qemu-device/switch" \
 			-fsyntax-only -x c "$header"
 	done
 }
 check "every shared header compiles alone" layouts
+
+exported() {
+	gcc -E -P "$tap_home/../userlib/muster.h" | grep -o 'muster_[a-z_]*(' | tr -d '(' | sort -u >declared
+	nm -D --defined-only "$MUSTER_BUILD/libmuster.so.0" | awk '$2 == "T" { print $3 }' |
+		sed 's/@.*//' | sort -u >symbols
+	same "" "$(comm -3 declared symbols)"
+}
+check "the shared library has the functions of its header, and no others" exported
 finish

@@ -25,7 +25,8 @@ static const char help[] =
 	"Usage: muster-run -n RANKS muster_perf [OPTION]... [COLLECTIVE]...\n"
 	"Measure collectives by size: NIC path and host path in turn, in one run.\n"
 	"COLLECTIVE is allreduce (default), reduce, broadcast, barrier, allgather,\n"
-	"reduce_scatter_block, alltoall, gather, scatter, scan, exscan or all.\n"
+	"reduce_scatter_block, alltoall, gather, scatter, scan, exscan, allgatherv,\n"
+	"reduce_scatter (these two with equal counts) or all.\n"
 	"\n"
 	"  -m, --sizes=[MIN:]MAX   bytes, with K, M or G (8:1M); each twice the last;\n"
 	"                          of a rank's block, where ranks have blocks\n"
@@ -308,6 +309,9 @@ static void open_job(struct perf *perf, const struct perf_options *options)
 		perf_die("-r %" PRIu32 ": there are only %" PRIu32 " ranks", options->root,
 			 perf->size);
 	perf->in = allocate(perf, buffer_bytes(perf));
+	perf->counts = calloc(perf->size, sizeof(*perf->counts));
+	if (!perf->counts)
+		perf_die("no memory for the counts");
 	for (enum perf_path path = 0; path < PERF_PATHS; path++) {
 		perf->out[path] = allocate(perf, buffer_bytes(perf));
 		perf->samples[path] = calloc(PERF_SAMPLES_MAX, sizeof(double));
@@ -325,6 +329,7 @@ static void close_job(struct perf *perf)
 	}
 	if (perf->options->plain)
 		free(perf->in);
+	free(perf->counts);
 	muster_finalize(perf->job);
 }
 

@@ -29,6 +29,8 @@ enum perf_collective {
 	PERF_SCATTER,
 	PERF_SCAN,
 	PERF_EXSCAN,
+	PERF_ALLGATHERV,
+	PERF_REDUCE_SCATTERV,
 	PERF_COLLECTIVES,
 };
 
@@ -69,6 +71,7 @@ struct perf {
 	uint32_t rank;
 	uint32_t size;
 	void *in;
+	uint64_t *counts;		/* of blocks, by rank */
 	void *out[PERF_PATHS];
 	double *samples[PERF_PATHS];	/* microseconds an operation, the slowest rank's */
 };
@@ -100,6 +103,7 @@ struct perf_kind {
 	bool at_root;			/* the result is the root's alone */
 	bool rooted;			/* one rank is its root */
 	bool combines;			/* by an operation */
+	bool by_counts;			/* called with a count for each rank, here equal ones */
 	/* Blocking; count is that of a block. */
 	int (*operate)(const struct perf *perf, uint64_t count, void *out);
 };

@@ -227,6 +227,7 @@ static int64_t right_value(const struct perf *perf, enum perf_collective collect
 		*from = perf->options->root;
 		return simple_value(*from, mine + i);
 	case PERF_ALLGATHER:
+	case PERF_ALLGATHERV:
 	case PERF_GATHER:
 		*from = (uint32_t)(i / count);
 		return simple_value(*from, i % count);
@@ -234,6 +235,7 @@ static int64_t right_value(const struct perf *perf, enum perf_collective collect
 		*from = (uint32_t)(i / count);
 		return simple_value(*from, mine + i % count);
 	case PERF_REDUCE_SCATTER:
+	case PERF_REDUCE_SCATTERV:
 		return combined(perf, perf->size, mine + i, from);
 	case PERF_SCAN:
 		return combined(perf, perf->rank + 1, i, from);

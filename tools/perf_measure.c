@@ -126,19 +126,42 @@ static int exscan(const struct perf *perf, uint64_t count, void *out)
 	return muster_exscan(perf->world, perf->in, out, count, o->type, o->op);
 }
 
-/* name, in_blocks, out_blocks, one_way, at_root, rooted, combines */
+static const uint64_t *equal_counts(const struct perf *perf, uint64_t count)
+{
+	for (uint32_t i = 0; i < perf->size; i++)
+		perf->counts[i] = count;
+	return perf->counts;
+}
+
+static int allgatherv(const struct perf *perf, uint64_t count, void *out)
+{
+	return muster_allgatherv(perf->world, perf->in, out, equal_counts(perf, count), NULL,
+				 perf->options->type);
+}
+
+static int reduce_scatterv(const struct perf *perf, uint64_t count, void *out)
+{
+	const struct perf_options *o = perf->options;
+
+	return muster_reduce_scatter(perf->world, perf->in, out, equal_counts(perf, count),
+				     o->type, o->op);
+}
+
+/* name, in_blocks, out_blocks, one_way, at_root, rooted, combines, by_counts */
 const struct perf_kind perf_kinds[PERF_COLLECTIVES] = {
-	[PERF_ALLREDUCE] = { "allreduce", 0, 0, 0, 0, 0, 1, allreduce },
-	[PERF_REDUCE] = { "reduce", 0, 0, 1, 1, 1, 1, reduce },
-	[PERF_BROADCAST] = { "broadcast", 0, 0, 1, 0, 1, 0, broadcast },
-	[PERF_BARRIER] = { "barrier", 0, 0, 0, 0, 0, 0, barrier },
-	[PERF_ALLGATHER] = { "allgather", 0, 1, 0, 0, 0, 0, allgather },
-	[PERF_REDUCE_SCATTER] = { "reduce_scatter_block", 1, 0, 0, 0, 0, 1, reduce_scatter },
-	[PERF_ALLTOALL] = { "alltoall", 1, 1, 0, 0, 0, 0, alltoall },
-	[PERF_GATHER] = { "gather", 0, 1, 1, 1, 1, 0, gather },
-	[PERF_SCATTER] = { "scatter", 1, 0, 1, 0, 1, 0, scatter },
-	[PERF_SCAN] = { "scan", 0, 0, 1, 0, 0, 1, scan },
-	[PERF_EXSCAN] = { "exscan", 0, 0, 1, 0, 0, 1, exscan },
+	[PERF_ALLREDUCE] = { "allreduce", 0, 0, 0, 0, 0, 1, 0, allreduce },
+	[PERF_REDUCE] = { "reduce", 0, 0, 1, 1, 1, 1, 0, reduce },
+	[PERF_BROADCAST] = { "broadcast", 0, 0, 1, 0, 1, 0, 0, broadcast },
+	[PERF_BARRIER] = { "barrier", 0, 0, 0, 0, 0, 0, 0, barrier },
+	[PERF_ALLGATHER] = { "allgather", 0, 1, 0, 0, 0, 0, 0, allgather },
+	[PERF_REDUCE_SCATTER] = { "reduce_scatter_block", 1, 0, 0, 0, 0, 1, 0, reduce_scatter },
+	[PERF_ALLTOALL] = { "alltoall", 1, 1, 0, 0, 0, 0, 0, alltoall },
+	[PERF_GATHER] = { "gather", 0, 1, 1, 1, 1, 0, 0, gather },
+	[PERF_SCATTER] = { "scatter", 1, 0, 1, 0, 1, 0, 0, scatter },
+	[PERF_SCAN] = { "scan", 0, 0, 1, 0, 0, 1, 0, scan },
+	[PERF_EXSCAN] = { "exscan", 0, 0, 1, 0, 0, 1, 0, exscan },
+	[PERF_ALLGATHERV] = { "allgatherv", 0, 1, 0, 0, 0, 0, 1, allgatherv },
+	[PERF_REDUCE_SCATTERV] = { "reduce_scatter", 1, 0, 0, 0, 0, 1, 1, reduce_scatterv },
 };
 
 static int start(const struct perf *perf, enum perf_collective collective, uint64_t bytes,

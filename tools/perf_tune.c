@@ -340,7 +340,8 @@ void perf_tune(struct perf *perf)
 	if (out)
 		perf_header(perf);
 	for (tune->collective = 0; tune->collective < PERF_COLLECTIVES; tune->collective++)
-		if (given->collectives[tune->collective])
+		if (given->collectives[tune->collective] &&	/* by counts as without */
+		    !perf_kinds[tune->collective].by_counts)
 			tune_collective(tune, out);
 	if (out && (fprintf(out, "end\n") < 0 || fclose(out)))
 		perf_die("%s cannot be written", given->tune);

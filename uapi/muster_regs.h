@@ -48,7 +48,7 @@
 #define MUSTER_REG_MAGIC_VALUE		0x5254534d	/* "MSTR" */
 #define MUSTER_DEVICE_VERSION		2
 
-/* What Documentation/sequence.md, section 9, lays down; a bit that is not set is refused. */
+/* What Documentation/sequence.md, section 10, lays down; a bit that is not set is refused. */
 #define MUSTER_CAP_WRITE		0x001	/* one-sided writes, SWAP_REMOTE_ADDR */
 #define MUSTER_CAP_PULSES		0x002	/* pulses_live */
 #define MUSTER_CAP_NUMBERS		0x004	/* idle numbers */

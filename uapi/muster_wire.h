@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Packets: what engines, and later switches, say to each other. Layouts only.
+ * Packets: what engines and switches say to each other. Layouts only.
  *
  * Little endian, naturally aligned, reserved fields zero. The wire below
  * delivers each packet exactly once and in any order; what makes a packet safe
@@ -34,12 +34,14 @@ enum muster_packet_type {
 #define MUSTER_PACKET_CREDIT_WANTED	0x0008	/* say when your window has moved */
 #define MUSTER_PACKET_REFERENCE		0x0010	/* RTS: the payload says where the data lies */
 #define MUSTER_PACKET_TAKEN		0x0020	/* GRANT: the data was read from there */
-#define MUSTER_PACKET_FLAGS		0x003f	/* all that are defined */
+#define MUSTER_PACKET_ONCE		0x0040	/* TREE_DOWN: may be lost; the same comes again */
+#define MUSTER_PACKET_FLAGS		0x007f	/* all that are defined */
 
 /*
  * The key of a slot is (job, dst_node, dst_vp, context, life, number, pulse,
  * seq_id). Exactly one member writes a slot; src_member says which it was, and its
- * node, VP and incarnation must be those of that member.
+ * node, VP and incarnation must be those of that member. To and from aggregation nodes
+ * (Documentation/switch.md) job_key is the group's, and ABORT names tree and group as well.
  */
 struct muster_packet {
 	__u8 version;		/* MUSTER_PACKET_VERSION */
@@ -65,7 +67,7 @@ struct muster_packet {
 	__le32 arg;		/* ABORT: culprit's member index */
 	__le16 length;		/* bytes of payload that follow */
 	__le16 tree;		/* TREE: which of the network's; else 0 */
-	__le32 group;		/* TREE: which aggregation group on it; else 0 */
+	__le32 group;		/* TREE: which aggregation group on it, from 1; else 0 */
 	__le32 reserved;
 	__le64 job_key;		/* the job's secret; a packet without it is dropped */
 };

@@ -11,15 +11,17 @@
 
 #include "pair.h"
 
-/* One step of waiting for others. Return: 0; the error with which the parent has ended. */
-static int wait_a_little(struct muster_group *group, uint32_t *idle)
+/* One step of waiting for another. Return: 0; the error with which the parent has ended. */
+static int wait_a_little(struct muster_group *group, uint32_t rank, uint32_t *idle)
 {
 	struct muster *job = group->parent->job;
 
-	if (muster_progress(job))
+	if (muster_progress(job)) {
 		*idle = 0;
-	else if (++*idle > job->spin_polls)
+	} else if (++*idle > job->spin_polls) {
+		muster_look_wait_for(group->parent, rank);
 		job->dev->ops->wait(job->dev, MUSTER_SLEEP_US);
+	}
 	if (group->parent->failed)
 		return muster_fail(job, group->parent->failed, "%s", group->parent->why);
 	return 0;
@@ -42,7 +44,7 @@ static int say(struct muster_group *group, uint32_t index, bool down,
 
 	while ((err = muster_control_send(group->parent->job, rank_of(group, index), &control)) ==
 	       -EAGAIN) {
-		err = wait_a_little(group, &idle);
+		err = wait_a_little(group, rank_of(group, index), &idle);
 		if (err)
 			return err;
 	}
@@ -60,7 +62,7 @@ static int hear(struct muster_group *group, uint32_t index, bool down, uint64_t 
 
 	while (!err && !muster_pair_agreement(group->parent->job, rank_of(group, index), down, key,
 					      said))
-		err = wait_a_little(group, &idle);
+		err = wait_a_little(group, rank_of(group, index), &idle);
 	return err;
 }
 
@@ -99,6 +101,7 @@ int muster_agree(struct muster_group *group, struct muster_agreement *words)
 	for (bit /= 2; bit && !err; bit /= 2)
 		if (group->self + bit < group->nr)
 			err = say(group, group->self + bit, true, words);
+	muster_look_place(group->parent->job, MUSTER_LOOK_OUTSIDE);
 	group->key++;	/* of the next agreement of the same members */
 	return err;
 }

@@ -20,7 +20,7 @@ static bool cuts_fit(const struct muster_schedule *schedule, const struct muster
 
 	if (!call->parts || unit == 1 || schedule->generator)
 		return true;
-	return unit == schedule->ranks && call->count % schedule->chunks == 0;
+	return unit == schedule->ranks && (call->cut || call->count % schedule->chunks == 0);
 }
 
 static bool file_fits(const struct muster_schedule *schedule, const struct muster_comm *comm,
@@ -45,6 +45,22 @@ static int tuned(struct muster_comm *comm, struct muster_entry *entry)
 	return -ENOENT;
 }
 
+/* Nothing is passed on by who does not know its length; and what is chosen depends on none. */
+static int schedule_direct(struct muster_comm *comm, struct muster_entry *entry)
+{
+	const struct muster_call *call = &entry->call;
+	const char *name = call->coll == MUSTER_COLL_ALLTOALL ? "pairwise" : "linear";
+	char why[MUSTER_WHY_MAX] = "";
+	int err = muster_schedule_by_rank(name, call->coll, comm->size, call->root, 0,
+					  &entry->schedule, why, sizeof(why));
+
+	if (err)
+		return muster_fail(comm->job, err, "no schedule for %s: %s",
+				   muster_coll_name(muster_call_coll(call)), why);
+	entry->schedule_owned = true;
+	return 0;
+}
+
 /* What was tuned for the size, the user's file where it fits, the algorithm that was named where it exists, else the best. */
 static int schedule_make(struct muster_comm *comm, struct muster_entry *entry)
 {
@@ -52,6 +68,8 @@ static int schedule_make(struct muster_comm *comm, struct muster_entry *entry)
 	char why[MUSTER_WHY_MAX] = "";
 	int err = -EOPNOTSUPP;
 
+	if (muster_call_hides(call))
+		return schedule_direct(comm, entry);
 	if (comm->tuning)
 		err = tuned(comm, entry);
 	if (!err)
@@ -71,7 +89,7 @@ static int schedule_make(struct muster_comm *comm, struct muster_entry *entry)
 					      call->bytes, &entry->schedule, why, sizeof(why));
 	if (err)
 		return muster_fail(comm->job, err, "no schedule for %s: %s",
-				   muster_coll_name(call->coll), why);
+				   muster_coll_name(muster_call_coll(call)), why);
 	entry->schedule_owned = true;
 	return 0;
 }
@@ -269,6 +287,26 @@ int muster_comm_inherit(struct muster_comm *comm)
 
 /* ---- entries -------------------------------------------------------------------- */
 
+bool muster_cuts_same(const struct muster_cut *a, const struct muster_cut *b)
+{
+	return a && b && a->nr == b->nr && !memcmp(a->out, b->out, a->nr * sizeof(*a->out));
+}
+
+/* The caller's goes with the call. */
+static struct muster_cut *cut_copy(const struct muster_cut *cut)
+{
+	size_t bytes = cut->nr * sizeof(*cut->out);
+	struct muster_cut *copy = malloc(sizeof(*copy) + 2 * bytes);
+	struct muster_block *blocks = (struct muster_block *)(copy + 1);
+
+	if (!copy)
+		return NULL;
+	*copy = *cut;
+	copy->out = memcpy(blocks, cut->out, bytes);
+	copy->in = memcpy(blocks + cut->nr, cut->in, bytes);
+	return copy;
+}
+
 static void entry_free(struct muster_entry *entry)
 {
 	muster_plan_free(entry->plan);
@@ -276,6 +314,7 @@ static void entry_free(struct muster_entry *entry)
 	if (entry->program)
 		muster_program_free(entry->program);
 	free(entry->bound);
+	free((void *)(uintptr_t)entry->call.cut);
 	if (entry->schedule_owned)
 		muster_schedule_free(entry->schedule);
 	free(entry);
@@ -310,6 +349,19 @@ static void buffers_know(struct muster_comm *comm, struct muster_entry *entry)
 	entry->gets_result = row->has_data && (call->parts ? wants : !has_all);
 }
 
+static void sign(struct muster_entry *entry)
+{
+	const struct muster_call *call = &entry->call;
+	uint64_t hash = muster_schedule_hash(entry->schedule);
+	bool hides = muster_call_hides(call);
+
+	if (call->cut && !hides)
+		hash = muster_blocks_hash(call->cut->out, call->cut->nr, hash);
+	entry->signature = muster_signature(muster_call_coll(call), (uint8_t)call->type,
+					    (uint8_t)call->op, call->root, hides ? 0 : call->count,
+					    hash);
+}
+
 static int entry_make(struct muster_comm *comm, const struct muster_call *call,
 		      struct muster_entry **result)
 {
@@ -319,15 +371,18 @@ static int entry_make(struct muster_comm *comm, const struct muster_call *call,
 	if (!entry)
 		return muster_fail(comm->job, -ENOMEM, "no memory for a schedule");
 	entry->call = *call;
+	entry->call.cut = call->cut ? cut_copy(call->cut) : NULL;
+	if (call->cut && !entry->call.cut) {
+		entry_free(entry);
+		return muster_fail(comm->job, -ENOMEM, "no memory for a schedule");
+	}
 	buffers_know(comm, entry);
 	err = schedule_make(comm, entry);
 	if (err) {
 		entry_free(entry);
 		return err;
 	}
-	entry->signature = muster_signature(call->coll, (uint8_t)call->type, (uint8_t)call->op,
-					    call->root, call->count,
-					    muster_schedule_hash(entry->schedule));
+	sign(entry);
 	*result = entry;
 	return 0;
 }
@@ -361,11 +416,19 @@ int muster_entry_get(struct muster_comm *comm, const struct muster_call *call,
 {
 	struct muster_entry *entry;
 	struct muster_entry **place;
-	int err = muster_comm_remember(comm);
+	int err = comm->history ? 0 : muster_comm_remember(comm);
 
 	if (err)
 		return err;
-	entry = entry_find(comm, call);
+	entry = muster_call_hides(call) ? NULL : entry_find(comm, call);
+	if (!entry && muster_call_hides(call)) {
+		err = entry_make(comm, call, &entry);
+		if (err)
+			return err;
+		entry->refs++;		/* this one's alone */
+		*result = entry;
+		return 0;
+	}
 	if (!entry) {
 		err = entry_make(comm, call, &entry);
 		if (err)
@@ -392,7 +455,7 @@ int muster_entry_plan(struct muster_comm *comm, struct muster_entry *entry)
 	err = muster_plan_create(entry->schedule, comm->rank, &entry->plan);
 	if (err)
 		return muster_fail(comm->job, err, "no memory for the host path of %s",
-				   muster_coll_name(entry->call.coll));
+				   muster_coll_name(muster_call_coll(&entry->call)));
 	return 0;
 }
 
@@ -411,6 +474,7 @@ static int lower(struct muster_comm *comm, struct muster_entry *entry)
 	const struct muster_lower_params params = {
 		.rank = comm->rank,
 		.count = entry->call.count,
+		.cut = entry->call.cut,
 		.type = (uint8_t)entry->call.type,
 		.op = (uint8_t)entry->call.op,
 		.job = comm->job->id,
@@ -426,6 +490,8 @@ static int lower(struct muster_comm *comm, struct muster_entry *entry)
 		entry->program = NULL;
 		return err;
 	}
+	for (uint32_t i = 0; i < entry->program->nr_descs; i++)
+		entry->program->descs[i].signature = entry->signature;
 	entry->bound = malloc(entry->program->nr_descs * sizeof(*entry->bound));
 	if (!entry->bound) {
 		muster_program_free(entry->program);
@@ -453,7 +519,7 @@ int muster_entry_lower(struct muster_comm *comm, struct muster_entry *entry)
 		return 0;
 	if (err != -E2BIG)
 		return muster_fail(comm->job, err, "no descriptors for %s: %s",
-				   muster_coll_name(entry->call.coll), strerror(-err));
+				   muster_coll_name(muster_call_coll(&entry->call)), strerror(-err));
 	entry->no_program = err;
 	memcpy(detail, entry->why, sizeof(detail));
 	snprintf(entry->why, sizeof(entry->why), "host: %.*s", (int)sizeof(entry->why) - 7, detail);

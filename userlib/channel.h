@@ -15,6 +15,7 @@ struct kept {
 	uint32_t number;
 	struct muster_signature signature;
 	uint32_t len;
+	bool last;		/* of its message */
 	uint8_t data[];
 };
 

@@ -67,7 +67,7 @@ static int host_available(struct muster_comm *comm, struct muster_entry *entry, 
 
 	if (comm->offload == MUSTER_OFFLOAD_FORCE)
 		return muster_fail(comm->job, -EOPNOTSUPP, "offload is forced, but the NIC cannot do this %s: %s",
-				   muster_coll_name(entry->call.coll), *why);
+				   muster_coll_name(muster_call_coll(&entry->call)), *why);
 	err = muster_entry_plan(comm, entry);
 	return err ? err : 1;
 }

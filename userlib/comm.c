@@ -92,6 +92,7 @@ int muster_comm_build(struct muster *job, uint32_t context, uint32_t life, uint3
 		err = context_open(comm);
 	if (err)
 		goto err_free;
+	muster_look_comm_open(comm);
 	*place_of(job, context) = comm;
 	job->nr_comms++;
 	*result = comm;
@@ -197,7 +198,9 @@ void muster_comm_close(struct muster_comm *comm)
 	muster_device_empty(job);	/* the id may be used again from now on */
 	muster_channel_close(comm);
 	unlink_comm(comm);
+	muster_look_comm_close(comm);
 	muster_host_close(comm);
+	free(comm->cut);
 	free(comm->bump);
 	muster_cache_close(comm);
 	muster_kept_close(comm);

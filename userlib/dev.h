@@ -20,6 +20,7 @@
 #include <stdint.h>
 
 #include "muster_desc.h"
+#include "muster_look.h"
 #include "muster_wire.h"
 
 struct muster_dev;
@@ -104,6 +105,15 @@ struct muster_dev_ops {
 	/* Fail a context everywhere. */
 	void (*abort)(struct muster_dev *dev, uint8_t job, uint32_t context, uint8_t status,
 		      uint32_t culprit);
+
+	/*
+	 * Where others look (look.c): count and record there from now on; and what the running
+	 * sequence of a context waits for, by member: 0; -ENOENT: none runs. NULL: the device
+	 * cannot tell.
+	 */
+	void (*look)(struct muster_dev *dev, struct muster_look_file *file);
+	int (*waits)(struct muster_dev *dev, uint8_t job, uint32_t context,
+		     struct muster_look_waits *waits);
 
 	/* A world of its own has its own time and chance; NULL: the system's. */
 	uint64_t (*now_us)(struct muster_dev *dev);

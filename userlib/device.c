@@ -9,10 +9,12 @@
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "internal.h"
 #include "local.h"
+#include "verbs/verbs.h"
 
 #define VERBS_LIBRARY "libmuster-verbs.so.0"
 
@@ -24,6 +26,7 @@ static int local_open(const struct muster_oob *oob, const struct muster_settings
 	const struct muster_local_config config = {
 		.wire = settings->wire,
 		.deadline_us = settings->deadline_us,
+		.dump = getenv("MUSTER_DUMP"),	/* a rank's own: the others need not have it */
 	};
 
 	return muster_local_open(oob, &config, dev, why, why_len);
@@ -45,7 +48,7 @@ static void *library_beside(void)
 }
 
 /* Loaded once and never unloaded: its providers are not made for that. */
-static int verbs_load(verbs_open **open, char *why, size_t why_len)
+int muster_verbs_symbol(const char *name, void **symbol, char *why, size_t why_len)
 {
 	void *library = dlopen(VERBS_LIBRARY, RTLD_NOW | RTLD_LOCAL);
 
@@ -56,8 +59,8 @@ static int verbs_load(verbs_open **open, char *why, size_t why_len)
 	}
 	if (!library)
 		return -ENOENT;
-	*open = (verbs_open *)dlsym(library, "muster_verbs_open");
-	if (*open)
+	*symbol = dlsym(library, name);
+	if (*symbol)
 		return 0;
 	snprintf(why, why_len, "%s: install it from the same build as libmuster", dlerror());
 	return -ENOENT;
@@ -67,10 +70,14 @@ int muster_device_open(const struct muster_oob *oob, const struct muster_setting
 		       struct muster_dev **dev, char *why, size_t why_len)
 {
 	verbs_open *open;
+	void *symbol;
 	int err;
 
 	if (!strcmp(settings->device, "local"))
 		return local_open(oob, settings, dev, why, why_len);
-	err = verbs_load(&open, why, why_len);
-	return err ? err : open(dev, why, why_len);
+	err = muster_verbs_symbol("muster_verbs_open", &symbol, why, why_len);
+	if (err)
+		return err;
+	open = (verbs_open *)symbol;
+	return open(dev, why, why_len);
 }

@@ -70,8 +70,8 @@ void muster_signature_words(const struct muster_signature *signature, char *word
 		snprintf(with_root, sizeof(with_root), " with root %u", root);
 	if (!row)
 		snprintf(words, len, "an unknown operation");
-	else if (!row->has_data)
-		snprintf(words, len, "%s", row->name);
+	else if (!row->has_data || (signature->op && !row->combines))	/* lengths are told */
+		snprintf(words, len, "%s%s", row->name, with_root);
 	else
 		snprintf(words, len, "%s of %s%s%s%s", row->name, type, row->combines ? " " : "",
 			 row->combines ? op : "", with_root);

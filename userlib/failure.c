@@ -21,6 +21,7 @@ void muster_comm_fail(struct muster_comm *comm, int err, const char *format, ...
 	if (comm->failed)
 		return;
 	comm->failed = err;
+	comm->look->failed = (uint32_t)-err;
 	va_start(args, format);
 	vsnprintf(comm->why, sizeof(comm->why), format, args);
 	va_end(args);
@@ -39,6 +40,15 @@ static bool says_nothing(const struct muster_signature *signature)
 	return !signature || !signature->coll;
 }
 
+/* What else all ranks must call alike, beside what has words. */
+static const char *what_differs(const struct muster_signature *signature)
+{
+	bool has_vector = signature->coll == MUSTER_COLL_ALLGATHERV ||
+			  signature->coll == MUSTER_COLL_REDUCE_SCATTERV;
+
+	return has_vector ? "count vector" : "count";
+}
+
 static void fail_mismatch(struct muster_comm *comm, uint32_t culprit,
 			  const struct muster_signature *theirs,
 			  const struct muster_signature *ours)
@@ -51,6 +61,11 @@ static void fail_mismatch(struct muster_comm *comm, uint32_t culprit,
 		return;
 	}
 	muster_signature_words(theirs, other, sizeof(other));
+	if (theirs->coll >= MUSTER_COLL_GATHERV && muster_signatures_agree(theirs, ours)) {
+		muster_comm_fail(comm, -EPROTO, "rank %u sent this rank another number of elements in %s than it awaits, or took another path",
+				 culprit, other);
+		return;
+	}
 	muster_signature_words(ours, own, sizeof(own));
 	if (culprit == comm->rank) {
 		muster_comm_fail(comm, -EPROTO, "another rank called something else than this rank (%u), which called %s; all ranks must call the same in the same order",
@@ -61,8 +76,8 @@ static void fail_mismatch(struct muster_comm *comm, uint32_t culprit,
 		muster_comm_fail(comm, -EPROTO, "rank %u called %s, this rank called %s; all ranks must call the same in the same order",
 				 culprit, other, own);
 	else
-		muster_comm_fail(comm, -EPROTO, "rank %u called %s with another count, schedule or path than this rank; all ranks must use the same",
-				 culprit, other);
+		muster_comm_fail(comm, -EPROTO, "rank %u called %s with another %s, schedule or path than this rank; all ranks must use the same",
+				 culprit, other, what_differs(theirs));
 }
 
 /* The culprit is not known, or it is a member. */

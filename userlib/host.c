@@ -45,14 +45,29 @@ static const struct muster_plan_step *current(const struct muster_host *host)
 	return &host->request->entry->plan->step;
 }
 
+/* blocks: how the message is cut, if not evenly. */
+static void range_bytes(const struct muster_entry *entry, const struct muster_block *blocks,
+			uint32_t chunk, uint32_t nr, uint64_t *first, uint64_t *bytes)
+{
+	const struct muster_schedule *schedule = entry->schedule;
+	size_t size = muster_dtype_size((uint8_t)entry->call.type);
+
+	if (blocks)
+		muster_blocks_range(blocks, schedule->chunks / schedule->ranks, chunk, nr, first,
+				    bytes);
+	else
+		muster_chunks_range(entry->call.count, schedule->chunks, chunk, nr, first, bytes);
+	*first *= size;
+	*bytes *= size;
+}
+
+/* Where the result is, and what comes. */
 static void chunk_bytes(const struct muster_entry *entry, uint32_t chunk, uint32_t nr,
 			uint64_t *first, uint64_t *bytes)
 {
-	size_t size = muster_dtype_size((uint8_t)entry->call.type);
+	const struct muster_cut *cut = entry->call.cut;
 
-	muster_chunks_range(entry->call.count, entry->schedule->chunks, chunk, nr, first, bytes);
-	*first *= size;
-	*bytes *= size;
+	range_bytes(entry, cut ? cut->out : NULL, chunk, nr, first, bytes);
 }
 
 static uint8_t *result_of(const struct muster_request *request)
@@ -78,6 +93,17 @@ static uint32_t operand_key(const struct muster_request *request, const struct m
 	if (move->fresh && is_apart(request))
 		return request->in_pin.key;
 	return request->scratch ? request->comm->scratch_key : request->out_pin.key;
+}
+
+/* What a move sends: of the caller's in, as that is cut. */
+static void sent_bytes(const struct muster_request *request, const struct muster_move *move,
+		       uint64_t *first, uint64_t *bytes)
+{
+	const struct muster_cut *cut = request->entry->call.cut;
+	bool is_in = move->fresh && is_apart(request);
+
+	range_bytes(request->entry, cut ? is_in ? cut->in : cut->out : NULL, move->first, move->nr,
+		    first, bytes);
 }
 
 /* ---- receiving --------------------------------------------------------------------- */
@@ -158,7 +184,7 @@ static uint32_t awaited_from(const struct muster_host *host, uint32_t member)
 }
 
 int muster_host_take(struct muster_comm *comm, uint32_t member, uint32_t number,
-		     const void *payload, uint32_t len)
+		     const void *payload, uint32_t len, bool last)
 {
 	struct muster_host *host = comm->host;
 	struct receive *receive;
@@ -173,7 +199,7 @@ int muster_host_take(struct muster_comm *comm, uint32_t member, uint32_t number,
 		return 0;
 	receive = &host->receives[index];
 	left = receive->bytes - receive->arrived;
-	if (len != (left < MUSTER_MTU ? left : MUSTER_MTU))
+	if (len != (left < MUSTER_MTU ? left : MUSTER_MTU) || last != (len == left))
 		return -EPROTO;
 	if (receive->arrived == receive->combined &&
 	    may_combine(host, index, receive->arrived + len))
@@ -218,9 +244,10 @@ static int fragment_send(struct muster_host *host)
 	uint64_t first, bytes, left;
 	int err;
 
-	chunk_bytes(request->entry, move->first, move->nr, &first, &bytes);
+	sent_bytes(request, move, &first, &bytes);
 	left = bytes - host->send_at;
 	fragment.len = left < MUSTER_MTU ? (uint32_t)left : MUSTER_MTU;
+	fragment.last = fragment.len == left;
 	if (bytes)
 		fragment.data = operand_of(request, move) + first + host->send_at;
 	err = muster_channel_send(request->comm, &fragment);
@@ -351,6 +378,16 @@ static int host_begin(struct muster_comm *comm, struct muster_request *request)
 	return 0;
 }
 
+/* Where a chunk lies in the caller's in. */
+static const uint8_t *own_place(const struct muster_request *request, uint32_t chunk)
+{
+	const struct muster_cut *cut = request->entry->call.cut;
+	uint64_t first, bytes;
+
+	range_bytes(request->entry, cut ? cut->in : NULL, chunk, 1, &first, &bytes);
+	return request->in + first;
+}
+
 /*
  * What the caller needs and is elsewhere: in the scratch, or, where nothing came into a
  * chunk, the contribution as it was given.
@@ -368,9 +405,11 @@ static void result_take(const struct muster_request *request)
 		chunk_bytes(entry, chunk, 1, &first, &bytes);
 		if (first < needs->first || first + bytes > needs->first + needs->bytes || !bytes)
 			continue;
-		from = apart && !entry->plan->touched[chunk] ? request->in : result_of(request);
-		if (from != request->out)
-			memcpy(request->out + first, from + first, bytes);
+		from = result_of(request) + first;
+		if (apart && !entry->plan->touched[chunk])
+			from = own_place(request, chunk);
+		if (from != request->out + first)
+			memcpy(request->out + first, from, bytes);
 	}
 }
 
@@ -434,6 +473,27 @@ bool muster_host_sends_to(const struct muster_comm *comm, uint32_t member)
 		if (current(host)->sends[i].peer == member)
 			return true;
 	return false;
+}
+
+static void wait_add(struct muster_look_waits *waits, uint8_t cause, uint32_t member)
+{
+	if (waits->nr < MUSTER_LOOK_WAITS_MAX)
+		waits->waits[waits->nr] = (struct muster_look_wait){ .rank = member, .cause = cause };
+	waits->nr++;
+}
+
+void muster_host_waits(const struct muster_comm *comm, struct muster_look_waits *waits)
+{
+	const struct muster_host *host = comm->host;
+
+	*waits = (struct muster_look_waits){ 0 };
+	if (!host || !host->request || !host->in_step)
+		return;
+	for (uint32_t i = 0; i < current(host)->nr_receives; i++)
+		if (!has_arrived(&host->receives[i]))
+			wait_add(waits, MUSTER_LOOK_STREAM, current(host)->receives[i].peer);
+	if (host->send < current(host)->nr_sends)
+		wait_add(waits, MUSTER_LOOK_CREDIT, current(host)->sends[host->send].peer);
 }
 
 void muster_host_cancel(struct muster_comm *comm)

@@ -16,7 +16,7 @@
 #include "schedule.h"
 
 enum muster_library_limit {
-	MUSTER_ABI = 3,			/* raised when older ranks cannot join any more */
+	MUSTER_ABI = 4,			/* raised when older ranks cannot join any more */
 	MUSTER_SENTENCE_MAX = 512,	/* bytes of an error's sentence */
 	MUSTER_CACHE_MAX = 64,		/* programs kept per communicator */
 	MUSTER_BOUNCE_SLOTS = MUSTER_SEQ_QUEUE_MAX, /* small operations at once, per communicator */
@@ -57,6 +57,7 @@ struct muster_settings {
 	uint32_t offload;	/* enum muster_offload */
 	uint64_t deadline_us;
 	uint64_t late_us;	/* 0: wait for ever */
+	bool trace;		/* record from the beginning */
 };
 
 /** muster_settings_read() - 0, or -EINVAL with why naming variable, value and what is allowed. */
@@ -112,6 +113,11 @@ struct muster {
 	char no_bump[MUSTER_WHY_MAX];	/* and why, if the environment names one */
 	struct muster_request *free_requests;
 	struct muster_request_block *blocks;
+	struct muster_look *look;	/* what others may see (look.c); NULL: nothing */
+	struct muster_trace *trace;	/* where it is recorded, if wanted; NULL: nowhere */
+	struct muster_look_comm unseen;	/* for communicators that it has no place for */
+	uint64_t told_us;		/* when waits were told there last */
+	int look_fd;
 	uint8_t payload[MUSTER_MTU];	/* of the packet at hand */
 	char sentence[MUSTER_SENTENCE_MAX];
 };
@@ -190,15 +196,23 @@ int muster_tuning_choose(const struct muster_tuning *tuning, enum muster_coll co
 /* ---- cache.c: schedules and what was made of them ----------------------------- */
 
 struct muster_call {
-	enum muster_coll coll;
+	enum muster_coll coll;	/* whose schedules serve it */
 	uint32_t type;
 	uint32_t op;
-	bool in_place;
-	bool parts;		/* buffers hold no more of the message than the rank has and needs */
 	uint32_t root;
 	uint64_t count;		/* of the whole message */
+	enum muster_coll as;	/* what was called; 0: coll */
+	bool in_place;
+	bool parts;		/* buffers hold no more of the message than the rank has and needs */
 	uint64_t bytes;
+	const struct muster_cut *cut;	/* NULL: evenly */
 };
+
+/** muster_call_coll() - what was called, to name it; and so it is in the signature. */
+static inline enum muster_coll muster_call_coll(const struct muster_call *call)
+{
+	return call->as ? call->as : call->coll;
+}
 
 /* Bytes [first, first + bytes) of the message. */
 struct muster_span {
@@ -206,17 +220,33 @@ struct muster_span {
 	uint64_t bytes;
 };
 
+/* parts.c */
+/** muster_call_hides() - whether not all ranks know the lengths of all blocks. */
+static inline bool muster_call_hides(const struct muster_call *call)
+{
+	return call->cut && call->as >= MUSTER_COLL_GATHERV;
+}
+
 /** muster_call_has() - what in holds of the message. */
 struct muster_span muster_call_has(const struct muster_comm *comm, const struct muster_call *call);
 /** muster_call_needs() - what out is to hold of it. */
 struct muster_span muster_call_needs(const struct muster_comm *comm,
 				     const struct muster_call *call);
 
-/* Whether it comes in parts follows from the collective. */
-static inline bool muster_call_same(const struct muster_call *a, const struct muster_call *b)
+/** muster_cuts_same() - of calls that are kept: in and out are cut the same way. */
+bool muster_cuts_same(const struct muster_cut *a, const struct muster_cut *b);
+
+/** muster_call_alike() - same, but for how the message is cut. */
+static inline bool muster_call_alike(const struct muster_call *a, const struct muster_call *b)
 {
 	return a->count == b->count && a->coll == b->coll && a->type == b->type &&
-	       a->op == b->op && a->root == b->root && a->in_place == b->in_place;
+	       a->op == b->op && a->root == b->root && a->as == b->as &&
+	       a->in_place == b->in_place;
+}
+
+static inline bool muster_call_same(const struct muster_call *a, const struct muster_call *b)
+{
+	return muster_call_alike(a, b) && (a->cut == b->cut || muster_cuts_same(a->cut, b->cut));
 }
 
 struct muster_entry {
@@ -303,6 +333,7 @@ struct muster_comm {
 
 	struct muster_entry **cache;	/* MUSTER_CACHE_MAX of them; NULL: nothing was called yet */
 	struct muster_entry *recent;	/* found last time */
+	struct muster_cut *cut;		/* room for that of the call that is started, or NULL */
 	uint64_t clock;
 
 	struct muster_request *first;	/* started and not finished, in order */
@@ -321,6 +352,7 @@ struct muster_comm {
 	size_t scratch_bytes;
 	uint32_t scratch_key;
 
+	struct muster_look_comm *look;	/* what others see of it; never NULL */
 	struct muster_channel *channel;	/* message.c; NULL: nothing was said */
 	struct muster_host *host;	/* host.c: the operation on the CPU */
 	struct muster_bump_run *bump;	/* bump.c: the operation there */
@@ -372,6 +404,8 @@ int muster_comm_scratch(struct muster_comm *comm, uint64_t bytes);
 
 /* ---- request.c ---------------------------------------------------------------------- */
 
+struct muster_aside;
+
 enum muster_request_state {
 	MUSTER_REQUEST_FREE,
 	MUSTER_REQUEST_QUEUED,		/* not, or not all, with the device */
@@ -387,7 +421,7 @@ struct muster_request {
 	struct muster_entry *entry;
 	const uint8_t *in;	/* where the message would begin, of which it holds a part; */
 	uint8_t *out;		/* so with out */
-	void *copied_in;	/* the library's own, if in is that */
+	struct muster_aside *aside;	/* the library's own, if in or out is there; or NULL */
 	uint8_t *copy_out;	/* small results: where they go at the end, or NULL */
 	const uint8_t *result_at; /* and where they come from */
 	struct muster_kept *kept; /* it runs by this, or NULL */
@@ -409,6 +443,14 @@ struct muster_request {
 /** muster_request_start() - queue an operation whose arguments were checked. */
 int muster_request_start(struct muster_comm *comm, const struct muster_call *call, const void *in,
 			 void *out, struct muster_request **request);
+/**
+ * muster_request_start_lengths() - the same of one of whose blocks not all ranks know all
+ * lengths: the longest is agreed upon first, in an operation of its own.
+ * @aside: has the longest that this rank knows; stays the caller's when it fails.
+ */
+int muster_request_start_lengths(struct muster_comm *comm, const struct muster_call *call,
+				 const void *in, void *out, struct muster_aside *aside,
+				 struct muster_request **request);
 /** muster_request_finish() - the first of its communicator is done. */
 void muster_request_finish(struct muster_request *request, int result);
 /** muster_request_end() - of one that is done: free it. Return: its result. */
@@ -482,18 +524,47 @@ bool muster_bump_progress(struct muster *job);
 /** muster_bump_wait() - if something runs there, sleep until it speaks, or a little. */
 bool muster_bump_wait(struct muster *job, uint64_t timeout_us);
 
+/* ---- look.c: what other processes may see of this one --------------------------------------- */
+
+/** muster_look_open() - of a job whose device is open. Without it the job goes on all the same. */
+void muster_look_open(struct muster *job);
+/** muster_look_close() - the device is closed. */
+void muster_look_close(struct muster *job);
+void muster_look_comm_open(struct muster_comm *comm);
+void muster_look_comm_close(struct muster_comm *comm);
+/**
+ * muster_look_tell() - this process waits for an operation of that communicator: say so, and
+ * what each unfinished one waits for, unless that was said some milliseconds ago.
+ */
+void muster_look_tell(struct muster_comm *comm, uint64_t now_us);
+/** muster_look_tested() - the same of one that comes and goes. */
+void muster_look_tested(struct muster *job);
+/** muster_look_wait_for() - this process waits for a rank in the making of a communicator. */
+void muster_look_wait_for(struct muster_comm *parent, uint32_t rank);
+/** muster_look_trace_call(), _done() - record it; muster_look_is_traced(): whether to. */
+void muster_look_trace_call(const struct muster_request *request);
+void muster_look_trace_done(const struct muster_request *request);
+static inline bool muster_look_is_traced(const struct muster *job)
+{
+	return __builtin_expect(job->trace && job->trace->on, 0);
+}
+/** muster_look_place() - this process is elsewhere now. */
+void muster_look_place(struct muster *job, enum muster_look_place place);
+
 /* ---- host.c ----------------------------------------------------------------------------- */
 
 /** muster_host_advance() - begin or go on with the oldest operation. Return: as run(). */
 int muster_host_advance(struct muster_request *request);
 /** muster_host_sends_to() - whether the running step is not through with sending to a member. */
 bool muster_host_sends_to(const struct muster_comm *comm, uint32_t member);
+/** muster_host_waits() - for which members the running operation waits. */
+void muster_host_waits(const struct muster_comm *comm, struct muster_look_waits *waits);
 /** muster_host_cancel() - forget the running operation. */
 void muster_host_cancel(struct muster_comm *comm);
 void muster_host_close(struct muster_comm *comm);
 /** muster_host_take() - what its channels hand the next fragment of a member's stream to. */
 int muster_host_take(struct muster_comm *comm, uint32_t member, uint32_t number,
-		     const void *payload, uint32_t len);
+		     const void *payload, uint32_t len, bool last);
 
 /* ---- message.c: ordered streams between members ------------------------------------------- */
 
@@ -517,6 +588,7 @@ struct muster_fragment {
 	struct muster_signature signature;
 	const void *data;
 	uint32_t len;
+	bool last;		/* of its message */
 	uint32_t key;		/* of the memory at data; not needed for inline data */
 };
 
@@ -557,5 +629,15 @@ uint32_t muster_channel_silent(const struct muster_comm *comm);
 /** muster_channel_who_is_late() - by their answers; names those that have not come to number. */
 void muster_channel_who_is_late(const struct muster_comm *comm, uint32_t number, char *names,
 				size_t len);
+
+/** muster_look_first() - the first operation is another one: say which. On every one's path. */
+static inline void muster_look_first(const struct muster_comm *comm)
+{
+	const struct muster_request *request = comm->first;
+
+	comm->look->path = (uint8_t)request->path;
+	comm->look->signature = request->entry->signature;
+	comm->look->bytes = request->entry->call.bytes;
+}
 
 #endif /* MUSTER_INTERNAL_H */

@@ -299,6 +299,7 @@ static int join(struct muster *job, muster_dev_open *open)
 	err = offers_exchange(job, 0);
 	if (err)
 		goto err_close;
+	muster_look_open(job);
 	err = world_open(job);
 	if (err)
 		goto err_close;
@@ -306,6 +307,7 @@ static int join(struct muster *job, muster_dev_open *open)
 
 err_close:
 	job->dev->ops->close(job->dev);
+	muster_look_close(job);
 	return err;
 }
 
@@ -389,6 +391,7 @@ void muster_finalize(struct muster *job)
 {
 	if (!job)
 		return;
+	muster_look_place(job, MUSTER_LOOK_LEAVES);
 	if (job->dev->ops->leave)
 		job->dev->ops->leave(job->dev);
 	muster_comms_close(job);
@@ -397,6 +400,7 @@ void muster_finalize(struct muster *job)
 	while (job->nr_regions)
 		muster_free(job, job->regions[0].addr);
 	job->dev->ops->close(job->dev);
+	muster_look_close(job);
 	job_free(job);
 }
 

@@ -7,7 +7,7 @@
  * in the operation that awaits them, and has said so.
  *
  * On the wire: the cookie's low half is the operation's number, its high half the
- * place in the stream. What members say of it goes through the world (pair.c), so
+ * place in the stream; the SeqID is 1 in the last fragment of a message. What members say of it goes through the world (pair.c), so
  * that it is heard even by who has closed the communicator.
  */
 #include <errno.h>
@@ -83,6 +83,7 @@ static int fragment_post(struct muster_comm *comm, const struct muster_fragment 
 	desc.signature = fragment->signature;
 	desc.cookie = (uint64_t)place << 32 | fragment->number;
 	desc.length = fragment->len;
+	desc.dest |= MUSTER_FIELD_PREP(MUSTER_DEST_SEQ, fragment->last);
 	if (fragment->len <= MUSTER_INLINE_MAX) {
 		desc.inline_len = (uint8_t)fragment->len;
 		if (fragment->len)
@@ -254,10 +255,10 @@ static bool call_matches(struct muster_comm *comm, uint32_t member, uint32_t num
 
 /* Offer a fragment that is next in its stream. Return: whether it was taken. */
 static bool fragment_offer(struct muster_comm *comm, uint32_t member, uint32_t number,
-			   const void *data, uint32_t len)
+			   const void *data, uint32_t len, bool last)
 {
 	struct peer *peer = &comm->channel->peers[member];
-	int taken = muster_host_take(comm, member, number, data, len);
+	int taken = muster_host_take(comm, member, number, data, len, last);
 
 	if (taken < 0)
 		muster_comm_abort(comm, MUSTER_STATUS_PROTOCOL, member, NULL, NULL);
@@ -292,6 +293,7 @@ static void fragment_keep(struct muster_comm *comm, uint32_t member,
 	kept->number = packet->number;
 	kept->signature = packet->signature;
 	kept->len = packet->length;
+	kept->last = packet->seq_id;
 	memcpy(kept->data, payload, packet->length);
 	*place = kept;
 	channel->nr_kept++;
@@ -320,7 +322,8 @@ void muster_channel_deliver(struct muster_comm *comm, uint32_t member)
 
 	while ((kept = kept_next(peer))) {
 		if (!call_matches(comm, member, kept->number, &kept->signature) ||
-		    !fragment_offer(comm, member, kept->number, kept->data, kept->len))
+		    !fragment_offer(comm, member, kept->number, kept->data, kept->len,
+				    kept->last))
 			return;
 		muster_kept_drop(channel, peer);
 	}
@@ -361,7 +364,8 @@ void muster_channel_receive(struct muster_comm *comm, const struct muster_packet
 		return;
 	muster_comm_activate(comm);
 	if (packet->pulse == peer->taken &&
-	    fragment_offer(comm, member, packet->number, payload, packet->length))
+	    fragment_offer(comm, member, packet->number, payload, packet->length,
+			   packet->seq_id))
 		muster_channel_deliver(comm, member);
 	else if (!comm->failed)
 		fragment_keep(comm, member, packet, payload);

@@ -100,7 +100,7 @@ struct muster_oob {
  * MUSTER_RANK and MUSTER_SIZE: this rank and how many there are.
  * MUSTER_RENDEZVOUS: where they meet; "unix:NAME", an abstract socket's name
  * (muster-run sets all three). MUSTER_DEVICE, MUSTER_WIRE, MUSTER_OFFLOAD,
- * MUSTER_SCHEDULE, MUSTER_BUMP, MUSTER_DEADLINE: see muster(7). Blocks until all ranks are
+ * MUSTER_SCHEDULE, MUSTER_BUMP, MUSTER_DUMP, MUSTER_DEADLINE: see muster(7). Blocks until all ranks are
  * there, at most the deadline (10 s); a process that is in another job already
  * goes on with that one's operations on another thread, or finishes them first.
  *
@@ -125,6 +125,9 @@ void muster_finalize(struct muster *job);
  * next failing call. Never NULL.
  */
 const char *muster_error(const struct muster *job);
+
+/** muster_version() - of the library that is running: "0.1". Needs no job. Never NULL. */
+const char *muster_version(void);
 
 /* ---- communicators ------------------------------------------------------- */
 
@@ -221,7 +224,7 @@ void muster_free(struct muster *job, void *addr);
  * MUSTER_OFFLOAD_FORCE and no NIC path) are found before anything is sent and
  * change nothing. Later errors end the communicator, and every later operation
  * on it returns the same: -EPROTO: ranks called different operations, types,
- * lengths or roots; -ECONNRESET: a rank died; -ECONNABORTED: a rank gave up, its
+ * lengths, count vectors or roots; -ECONNRESET: a rank died; -ECONNABORTED: a rank gave up, its
  * own error being -ETIMEDOUT (MUSTER_LATE_TIMEOUT), or -ENOMEM or another of the
  * system's that it met alone, in a start too.
  */
@@ -266,6 +269,57 @@ int muster_gather(struct muster_comm *comm, const void *in, void *out, uint64_t 
 int muster_scatter(struct muster_comm *comm, const void *in, void *out, uint64_t count,
 		   enum muster_type type, uint32_t root);
 
+/*
+ * In the following blocks have lengths of their own: counts[r] elements for rank r, or of it;
+ * displs[r] says at which element of its buffer block r begins (NULL: one behind the other in
+ * the order of ranks). Both have an entry for each rank, are copied, and belong to the
+ * caller again when the call returns. Blocks of a result must not overlap. In place as above.
+ */
+
+/**
+ * muster_allgatherv() - rank r's counts[r] elements at in to everyone's out.
+ * @counts: the same on every rank; displs is each rank's own affair. Where blocks are not
+ *	one behind the other in the order of ranks, they are copied once more.
+ */
+int muster_allgatherv(struct muster_comm *comm, const void *in, void *out, const uint64_t *counts,
+		      const uint64_t *displs, enum muster_type type);
+/**
+ * muster_reduce_scatter() - op over all ranks' in; the counts[r] elements of block r come to
+ * rank r's out.
+ * @counts: the same on every rank.
+ */
+int muster_reduce_scatter(struct muster_comm *comm, const void *in, void *out,
+			  const uint64_t *counts, enum muster_type type, enum muster_op op);
+
+/*
+ * In these a rank knows only the lengths of blocks that it sends or receives. The longest is
+ * told to all first, in a small operation of its own, so that they take two turns in the
+ * communicator's order. Then each block goes straight to its rank, from and to where it lies.
+ * A length on which sender and receiver do not agree ends the communicator with -EPROTO and a
+ * sentence that names the rank. With MUSTER_OFFLOAD_FORCE -EOPNOTSUPP may be the request's
+ * result, on every rank, if blocks are too long for the NIC.
+ */
+
+/**
+ * muster_gatherv() - rank r's count elements at in to block r of root's out.
+ * @counts, @displs: of the root alone; other ranks may give NULL. In place as in
+ *	muster_gather(); count is then of no matter.
+ */
+int muster_gatherv(struct muster_comm *comm, const void *in, uint64_t count, void *out,
+		   const uint64_t *counts, const uint64_t *displs, enum muster_type type,
+		   uint32_t root);
+/** muster_scatterv() - block r of root's in to rank r's out, which takes count elements. */
+int muster_scatterv(struct muster_comm *comm, const void *in, const uint64_t *counts,
+		    const uint64_t *displs, void *out, uint64_t count, enum muster_type type,
+		    uint32_t root);
+/**
+ * muster_alltoallv() - block j of rank i's in comes to block i of rank j's out. If in == out
+ * it works on a copy, and in_counts and in_displs are those of out, whatever is given.
+ */
+int muster_alltoallv(struct muster_comm *comm, const void *in, const uint64_t *in_counts,
+		     const uint64_t *in_displs, void *out, const uint64_t *out_counts,
+		     const uint64_t *out_displs, enum muster_type type);
+
 /** muster_scan() - op over in of rank 0 up to this one, at out; in may equal out. */
 int muster_scan(struct muster_comm *comm, const void *in, void *out, uint64_t count,
 		enum muster_type type, enum muster_op op);
@@ -305,6 +359,24 @@ int muster_scan_start(struct muster_comm *comm, const void *in, void *out, uint6
 int muster_exscan_start(struct muster_comm *comm, const void *in, void *out, uint64_t count,
 			enum muster_type type, enum muster_op op,
 			struct muster_request **request);
+
+int muster_allgatherv_start(struct muster_comm *comm, const void *in, void *out,
+			    const uint64_t *counts, const uint64_t *displs, enum muster_type type,
+			    struct muster_request **request);
+int muster_reduce_scatter_start(struct muster_comm *comm, const void *in, void *out,
+				const uint64_t *counts, enum muster_type type, enum muster_op op,
+				struct muster_request **request);
+
+int muster_gatherv_start(struct muster_comm *comm, const void *in, uint64_t count, void *out,
+			 const uint64_t *counts, const uint64_t *displs, enum muster_type type,
+			 uint32_t root, struct muster_request **request);
+int muster_scatterv_start(struct muster_comm *comm, const void *in, const uint64_t *counts,
+			  const uint64_t *displs, void *out, uint64_t count,
+			  enum muster_type type, uint32_t root, struct muster_request **request);
+int muster_alltoallv_start(struct muster_comm *comm, const void *in, const uint64_t *in_counts,
+			   const uint64_t *in_displs, void *out, const uint64_t *out_counts,
+			   const uint64_t *out_displs, enum muster_type type,
+			   struct muster_request **request);
 
 /** muster_test() - advance; *done: the request is finished and freed. Return: its result. */
 int muster_test(struct muster_request *request, bool *done);

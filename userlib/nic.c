@@ -46,12 +46,33 @@ static void bind_inline(const struct muster_request *request, const struct muste
 	memcpy(desc->data, request->in + template->range.load_addr, template->inline_len);
 }
 
+/* Blocks may have no elements, and a rank then no buffer: any memory will do. */
+static void bind_nothing(const struct muster_request *request, const struct muster_desc *template,
+			 struct muster_desc *desc)
+{
+	const struct muster_comm *comm = request->comm;
+
+	if (template->range.load_key) {
+		desc->range.load_key = comm->bounce_key;
+		desc->range.load_addr = (uintptr_t)comm->bounce;
+	}
+	if (template->store_key) {
+		desc->store_key = comm->bounce_key;
+		desc->store_addr = (uintptr_t)comm->bounce;
+	}
+	desc->cookie = request->cookie;
+}
+
 static void bind(const struct muster_request *request, const struct muster_desc *template,
 		 struct muster_desc *desc)
 {
 	uint32_t key;
 	uintptr_t base;
 
+	if (request->entry->call.cut && !template->length) {
+		bind_nothing(request, template, desc);
+		return;
+	}
 	if (template->kind == MUSTER_DESC_MP && template->inline_len) {
 		bind_inline(request, template, desc);
 	} else if (template->range.load_key) {
@@ -101,6 +122,8 @@ static int begin(struct muster_request *request)
 
 	if (muster_channel_clashes(comm, request->number))
 		return -EPROTO;
+	if (request->entry->call.cut && muster_comm_bounce(comm))
+		return muster_comm_give_up(comm, -ENOMEM);
 	if (comm->scratch_bytes < bytes) {
 		if (comm->first != request)
 			return -EAGAIN;

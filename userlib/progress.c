@@ -137,6 +137,8 @@ int muster_test(struct muster_request *request, bool *done)
 	if (request->state != MUSTER_REQUEST_DONE)
 		muster_progress(request->job);
 	*done = request->state == MUSTER_REQUEST_DONE;
+	if (!*done)
+		muster_look_tested(request->job);
 	return *done ? muster_request_end(request) : 0;
 }
 
@@ -166,7 +168,7 @@ static void give_up(struct muster_request *request)
 		return;
 	muster_channel_who_is_late(comm, request->number, names, sizeof(names));
 	muster_fail(job, -ETIMEDOUT, "%s waited longer than MUSTER_LATE_TIMEOUT (%g s): %s",
-		    muster_coll_name(request->entry->call.coll),
+		    muster_coll_name(muster_call_coll(&request->entry->call)),
 		    (double)job->settings.late_us / 1e6, names);
 	muster_comm_give_up(comm, -ETIMEDOUT);
 }
@@ -195,6 +197,8 @@ static void doze(struct muster_request *request, struct patience *patience)
 		patience->since_us = now;
 		patience->doubt_us = now + doubt_us(request);
 	}
+	if (now != patience->since_us)
+		muster_look_tell(request->comm, now);
 	if (late_us && now - patience->since_us >= late_us) {
 		give_up(request);
 		return;
@@ -224,5 +228,7 @@ int muster_wait(struct muster_request *request)
 		else if (request->state != MUSTER_REQUEST_DONE && ++idle > request->job->spin_polls)
 			doze(request, &patience);
 	}
+	if (patience.since_us)
+		muster_look_place(request->job, MUSTER_LOOK_OUTSIDE);
 	return muster_request_end(request);
 }

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "internal.h"
+#include "calls.h"
 
 struct muster_request_block {
 	struct muster_request_block *next;
@@ -142,8 +142,6 @@ int muster_comm_remember(struct muster_comm *comm)
 {
 	struct memory *memory;
 
-	if (comm->history)
-		return 0;
 	memory = calloc(1, sizeof(*memory));
 	if (!memory)
 		return muster_fail(comm->job, -ENOMEM, "no memory for the communicator's operations");
@@ -163,13 +161,18 @@ static void enqueue(struct muster_comm *comm, struct muster_request *request)
 	request->number = comm->number++;
 	comm->history[request->number % MUSTER_HISTORY] = (struct muster_past){
 		.signature = request->entry->signature,
-		.host = request->path == MUSTER_PATH_HOST,
+		.host = request->path < MUSTER_PATH_NIC,	/* or it is not known yet */
 	};
 	request->state = MUSTER_REQUEST_QUEUED;
-	if (comm->first)
+	if (comm->first) {
 		comm->end->next = request;
-	else
+	} else {
 		comm->first = request;
+		muster_look_first(comm);
+	}
+	comm->look->started = comm->number;
+	if (muster_look_is_traced(comm->job))
+		muster_look_trace_call(request);
 	comm->end = request;
 	if (!comm->unposted)
 		comm->unposted = request;
@@ -241,6 +244,115 @@ int muster_request_start(struct muster_comm *comm, const struct muster_call *cal
 	return 0;
 }
 
+/* ---- blocks whose lengths not all know ------------------------------------------------ */
+
+/* How long may a block be? From the root, who knows, or the longest of all. */
+static int lengths_start(struct muster_comm *comm, const struct muster_call *call,
+			 struct muster_aside *aside)
+{
+	struct muster_call lengths = {
+		.coll = muster_coll_rooted(call->coll) ? MUSTER_COLL_BROADCAST :
+							 MUSTER_COLL_ALLREDUCE,
+		.as = call->as, .type = MUSTER_U64, .op = MUSTER_MAX, .root = call->root,
+		.count = 1, .bytes = sizeof(aside->longest), .in_place = true,
+	};
+
+	return muster_request_start(comm, &lengths, &aside->longest, &aside->longest,
+				    &aside->lengths);
+}
+
+static uint64_t own_longest(const struct muster_cut *cut)
+{
+	uint64_t longest = 0;
+
+	for (uint32_t i = 0; i < cut->nr; i++) {
+		longest = cut->in[i].nr > longest ? cut->in[i].nr : longest;
+		longest = cut->out[i].nr > longest ? cut->out[i].nr : longest;
+	}
+	return longest;
+}
+
+/* The same on every rank, so it is no end of the communicator. */
+static int finish_early(struct muster_request *request, int result, const char *why)
+{
+	request->why = why;
+	muster_request_finish(request, result);
+	return MUSTER_RUN_AGAIN;
+}
+
+/* Now all is known that prepare() knows of others. */
+static int prepare_late(struct muster_request *request)
+{
+	struct muster_comm *comm = request->comm;
+	struct muster_entry *entry = request->entry;
+	struct muster_cut *cut = (struct muster_cut *)(uintptr_t)entry->call.cut;
+	int err;
+
+	cut->longest = request->aside->longest;
+	if (own_longest(cut) > cut->longest) {
+		muster_comm_abort(comm, MUSTER_STATUS_MISMATCH, comm->rank, NULL, NULL);
+		return -EPROTO;
+	}
+	if (!cut->longest)
+		return finish_early(request, 0, "nothing to do: no elements");
+	err = muster_path_choose(request);
+	if (err == -EOPNOTSUPP)
+		return finish_early(request, err, entry->why);
+	if (!err) {
+		buffers_set(request, request->in, request->out);
+		err = buffers_pin(request);
+	}
+	if (err)
+		return muster_comm_give_up(comm, err);
+	comm->history[request->number % MUSTER_HISTORY].host = request->path == MUSTER_PATH_HOST;
+	return request->run(request);
+}
+
+static int lengths_run(struct muster_request *request)
+{
+	struct muster_aside *aside = request->aside;
+
+	if (aside->lengths->state != MUSTER_REQUEST_DONE)
+		return MUSTER_RUN_AGAIN;
+	muster_request_end(aside->lengths);
+	aside->lengths = NULL;
+	return prepare_late(request);
+}
+
+int muster_request_start_lengths(struct muster_comm *comm, const struct muster_call *call,
+				 const void *in, void *out, struct muster_aside *aside,
+				 struct muster_request **result)
+{
+	struct muster_request *request;
+	int err = request_new(comm, &request);
+
+	if (err)
+		return muster_comm_give_up(comm, err);
+	err = muster_entry_get(comm, call, &request->entry);
+	if (err) {
+		request_free(request);
+		return muster_comm_give_up(comm, err);
+	}
+	err = lengths_start(comm, call, aside);
+	if (!err && comm->failed) {
+		err = muster_request_end(aside->lengths);
+		aside->lengths = NULL;
+	}
+	if (err) {
+		muster_entry_put(request->entry);
+		request_free(request);
+		return err;
+	}
+	request->in = in;
+	request->out = out;
+	request->aside = aside;
+	request->run = lengths_run;
+	enqueue(comm, request);
+	muster_advance(comm);
+	*result = request;
+	return 0;
+}
+
 /* ---- finishing ----------------------------------------------------------------------- */
 
 /* What was not the bump's says so beside its own reason. */
@@ -280,6 +392,11 @@ void muster_request_finish(struct muster_request *request, int result)
 	struct muster_comm *comm = request->comm;
 
 	comm->first = request->next;
+	comm->look->ended = request->number + 1;
+	if (muster_look_is_traced(comm->job))
+		muster_look_trace_done(request);
+	if (comm->first)
+		muster_look_first(comm);
 	if (comm->unposted == request)
 		comm->unposted = request->next;
 	if (!result) {
@@ -291,8 +408,8 @@ void muster_request_finish(struct muster_request *request, int result)
 		muster_nic_ended(request);
 	muster_unpin(request->job, &request->in_pin);
 	muster_unpin(request->job, &request->out_pin);
-	if (request->copied_in)
-		free(request->copied_in);
+	if (request->aside)
+		muster_aside_end(request->aside, result);
 	muster_entry_put(request->entry);
 	request->result = result;
 	request->state = MUSTER_REQUEST_DONE;

@@ -64,6 +64,11 @@ static int device_read(struct muster_settings *settings, char *why, size_t why_l
 			 wire);
 		return -EINVAL;
 	}
+	if (index == 1 && getenv("MUSTER_DUMP")) {
+		snprintf(why, why_len, "MUSTER_DUMP=%.64s: packets of the local device alone can be had; unset it",
+			 getenv("MUSTER_DUMP"));
+		return -EINVAL;
+	}
 	if (index == 1)
 		return 0;
 	index = word_read("MUSTER_WIRE", wire ? wire : "ring", wires, "ring, unix or udp", why,
@@ -160,6 +165,17 @@ static int bump_read(struct muster_settings *settings, char *why, size_t why_len
 	return 0;
 }
 
+static int trace_read(struct muster_settings *settings, char *why, size_t why_len)
+{
+	bool wrong = false;
+
+	settings->trace = number_read("MUSTER_TRACE", 0, 10, 1, &wrong);
+	if (!wrong)
+		return 0;
+	snprintf(why, why_len, "MUSTER_TRACE=%.32s: allowed is 0 or 1", getenv("MUSTER_TRACE"));
+	return -EINVAL;
+}
+
 int muster_settings_read(struct muster_settings *settings, char *why, size_t why_len)
 {
 	int err;
@@ -176,5 +192,7 @@ int muster_settings_read(struct muster_settings *settings, char *why, size_t why
 		err = muster_bootstrap_deadline(&settings->deadline_us, why, why_len);
 	if (!err)
 		err = seconds_read("MUSTER_LATE_TIMEOUT", &settings->late_us, why, why_len);
+	if (!err)
+		err = trace_read(settings, why, why_len);
 	return err;
 }

@@ -471,6 +471,25 @@ static inline void test_abort(struct muster_dev *dev, uint8_t job, uint32_t cont
 	test_unlock(node);
 }
 
+static inline void test_look(struct muster_dev *dev, struct muster_look_file *file)
+{
+	struct test_node *node = test_lock(dev);
+
+	muster_engine_counters_put(node->engine, &file->look.counters);
+	muster_engine_trace_put(node->engine, &file->trace);
+	test_unlock(node);
+}
+
+static inline int test_waits(struct muster_dev *dev, uint8_t job, uint32_t context,
+			     struct muster_look_waits *waits)
+{
+	struct test_node *node = test_lock(dev);
+	int err = muster_engine_waits(node->engine, dev->address.vp, job, context, waits);
+
+	test_unlock(node);
+	return err;
+}
+
 static const struct muster_dev_ops test_dev_ops = {
 	.name = "test",
 	.close = test_dev_close,
@@ -485,6 +504,8 @@ static const struct muster_dev_ops test_dev_ops = {
 	.recv = test_recv,
 	.wait = test_wait_dev,
 	.abort = test_abort,
+	.look = test_look,
+	.waits = test_waits,
 };
 
 static inline int test_dev_open(const struct muster_oob *oob,

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# Search the instances of the grant and window model, one line each: name, what
+# Search the instances of the grant and window model and of the tree's, one line each: name, what
 # was expected, states searched, seconds, and what spin found. Instances named no-*
 # lack a rule: there spin must find the error. `run.sh NAME` runs one of them and,
 # where it ends in an error, prints the steps that lead there.
@@ -37,10 +37,17 @@ flags_of()	# NAME or NAME=VALUE..., the defaults where nothing is said
 	for set; do echo "-D$set"; done
 }
 
-search()	# flags: leaves spin's report in `report`
+model_of()	# NAME or NAME=VALUE...
 {
+	case " $* " in *" TREE "*) echo tree.pml ;; *) echo grant.pml ;; esac
+}
+
+search()	# model, flags: leaves spin's report in `report`
+{
+	local model=$1
+	shift
 	rm -f pan pan.* ./*.trail
-	spin "$@" -a grant.pml >report 2>&1 &&
+	spin "$@" -a "$model" >report 2>&1 &&
 	gcc -w -O1 -DSAFETY -DCOLLAPSE -DMEMLIM=1500 -DVECTORSZ=2048 -o pan pan.c >>report 2>&1 &&
 	timeout 300 ./pan -m100000 -n >>report 2>&1
 }
@@ -62,19 +69,20 @@ found()		# what the report says
 
 instance()	# name, expected error, then NAME or NAME=VALUE...
 {
-	local name=$1 expected=$2 flags result states start=$SECONDS verdict="as expected"
+	local name=$1 expected=$2 model flags result states start=$SECONDS verdict="as expected"
 	shift 2
+	model=$(model_of "$@")
 	[ -z "$only" ] || [ "$only" = "$name" ] || return
 	ran=1
 	mapfile -t flags < <(flags_of "$@")
-	search "${flags[@]}"
+	search "$model" "${flags[@]}"
 	result=$(found)
 	states=$(awk '/states, stored/ { print $1; exit }' report)
 	[ "$result" = "$expected" ] || { verdict="NOT AS EXPECTED ($expected)"; failed=1; }
 	printf '%-24s %9s states %3d s   error: %-10s %s\n' \
 		"$name" "${states:-?}" $((SECONDS - start)) "$result" "$verdict"
 	[ "$result" != incomplete ] || tail -n 5 report
-	[ -z "$only" ] || [ ! -f grant.pml.trail ] || spin "${flags[@]}" -t -p grant.pml
+	[ -z "$only" ] || [ ! -f "$model.trail" ] || spin "${flags[@]}" -t -p "$model"
 }
 
 instance exchange             none      EXCHANGE PULSES=3 ROOM=1
@@ -113,6 +121,13 @@ instance no-copy              assertion REDUCE NUMBERS=2 COPIES=2 KIND=EAGER NO_
 instance no-refusal           deadlock  REDUCE NUMBERS=2 KIND=EAGER NO_REFUSAL
 instance no-one-pulse         assertion REDUCE PULSES=3 LIVE=1 ROOM=2 COPIES=2 KIND=EAGER
 instance no-empty-asks        assertion ENDS_EARLY PULSES=3 LIVE=1 NO_EMPTY_ASKS
+instance tree                 none      TREE PULSES=3
+instance tree-numbers         none      TREE PULSES=1 NUMBERS=3 LIVE=1
+instance no-second            deadlock  TREE PULSES=3 NO_SECOND
+instance no-comparing         deadlock  TREE PULSES=3 NUMBERS=2 NO_COMPARING
+instance no-sparing           assertion TREE PULSES=3 NUMBERS=2 LIVE=1 NO_SPARING
+instance no-room              assertion TREE PULSES=3 NUMBERS=2 SEGMENTS=2
+instance no-absorbing         assertion TREE PULSES=2 NO_ABSORBING
 
 [ $ran = 1 ] || { echo "model: no instance is called $only"; exit 1; }
 exit $failed

@@ -183,6 +183,7 @@ struct entry *muster_entry_take(struct context *ctx)
 	entry->combined = false;
 	entry->owes_taken = false;
 	entry->asked = false;
+	entry->held = NULL;
 	return entry;
 }
 
@@ -193,6 +194,8 @@ void muster_entry_give(struct entry *entry)
 	struct entry_chunk *chunk = entry->chunk;
 
 	muster_room_give(entry);
+	if (entry->held)
+		muster_pool_give(entry->owner->engine, entry->held, entry->total);
 	if (!chunk->free)
 		chunk_list(unit, chunk);
 	entry->next_hashed = chunk->free;
@@ -265,7 +268,7 @@ void muster_entries_remove(struct context *ctx)
 
 static void count_used(struct context *ctx, uint32_t nr)
 {
-	struct muster_engine_counters *counters = &ctx->engine->counters;
+	struct muster_engine_counters *counters = ctx->engine->counters;
 
 	ctx->unit->nr_used += nr;
 	if (counters->buffer_blocks_used_max < ctx->unit->nr_used)
@@ -356,6 +359,15 @@ bool muster_room_take_unasked(struct entry *entry)
 	return true;
 }
 
+/* As many as pulses that have contributed and not ended: the pool's memory, no blocks. */
+bool muster_room_hold(struct entry *entry)
+{
+	entry->held = muster_pool_take(entry->owner->engine, entry->total);
+	if (!entry->held)
+		muster_context_starve(entry->owner);
+	return entry->held;
+}
+
 bool muster_room_is_scarce(const struct context *ctx)
 {
 	return ctx->unit->nr_used > ctx->unit->nr_blocks / 4;
@@ -393,7 +405,7 @@ void muster_room_give(struct entry *entry)
 void *muster_room_block(const struct entry *entry, uint32_t offset)
 {
 	if (!entry->nr_blocks)
-		return (void *)(entry->data + offset);
+		return (entry->held ? entry->held : (uint8_t *)entry->data) + offset;
 	return entry->owner->unit->blocks +
 	       (size_t)entry->blocks[offset / MUSTER_MTU] * MUSTER_MTU;
 }

@@ -34,7 +34,7 @@ struct entry {
 	struct entry *next, *prev;	/* of the same number */
 	uint32_t number;
 	uint32_t pulse;
-	uint32_t member;	/* who wrote it */
+	uint32_t member;	/* who wrote it; MUSTER_CULPRIT_NONE: the tree */
 	uint32_t total;
 	struct muster_signature signature;
 	uint16_t flags;		/* MUSTER_PACKET_* */
@@ -47,6 +47,7 @@ struct entry {
 	bool combined;		/* only TAKEN is still owed */
 	bool owes_taken;
 	bool asked;		/* of a copy: the member is to say that it has ended its number */
+	uint8_t *held;		/* a tree's result that is longer than data[]; or NULL */
 	union {
 		uint8_t data[MUSTER_INLINE_MAX];
 		uint16_t blocks[PULSE_BLOCKS];
@@ -94,6 +95,8 @@ bool muster_room_take(struct entry *entry);
 void muster_room_give(struct entry *entry);
 /* A block for what does not ask; false: there is none, or its VP has as many as are left. */
 bool muster_room_take_unasked(struct entry *entry);
+/* For a tree's result, which cannot come again when there is room. False: the context has failed. */
+bool muster_room_hold(struct entry *entry);
 /* Those who hold some should be asked for them. */
 bool muster_room_is_scarce(const struct context *ctx);
 struct entry *muster_entry_take(struct context *ctx);	/* in no table; NULL */

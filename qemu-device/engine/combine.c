@@ -57,7 +57,7 @@ static void span_of(struct context *ctx, const struct instance *inst, const stru
 static bool piece(struct context *ctx, const struct step *step, const struct span *span,
 		  uint32_t at, const void *from, uint32_t len, bool replace)
 {
-	struct muster_engine_counters *counters = &ctx->engine->counters;
+	struct muster_engine_counters *counters = ctx->engine->counters;
 	const void *operand;
 	void *to;
 

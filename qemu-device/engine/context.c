@@ -245,6 +245,7 @@ void muster_context_free(struct context *ctx)
 	else
 		detach(ctx);
 	muster_copies_remove(ctx);
+	muster_tree_leave(ctx);
 	unlink_context(ctx);
 	muster_context_unready(ctx);
 	muster_pool_give(engine, ctx->peers, ctx->peers_max * sizeof(*ctx->peers));

@@ -132,7 +132,7 @@ void muster_credit_run(struct context *ctx)
 			ret = muster_packet_try(ctx, peer->member, &packet, NULL);
 			if (ret == -EAGAIN)
 				return;
-			ctx->engine->counters.credits += !ret;
+			ctx->engine->counters->credits += !ret;
 			peer->due = false;
 		}
 		if (peer->asks || peer->wanted) {

@@ -129,10 +129,15 @@ static int decode_step(const struct context *ctx, const struct muster_desc *desc
 	if (step->brings_data)
 		memcpy(step->data, desc->data, sizeof(step->data));
 
+	step->to_tree = false;
 	if (!(desc->flags & MUSTER_DESC_CP))
 		return 0;
 	if (desc->flags & MUSTER_DESC_SWAP_LOCAL_VP)
 		return seq->nr_slots + desc->cp_count ? 0 : -EINVAL;
+	step->to_tree = ctx->tree && ctx->tree->node == (desc->dest & MUSTER_DEST_NODE) &&
+			ctx->tree->tree == desc->dst_vp;
+	if (step->to_tree)
+		return 0;
 	step->member_dest = muster_member_find(ctx, desc->dest & MUSTER_DEST_NODE, desc->dst_vp);
 	return step->member_dest < ctx->nr_members && step->member_dest != ctx->self ? 0 : -EINVAL;
 }
@@ -143,6 +148,7 @@ static bool decode_head(const struct muster_desc *desc, struct sequence *seq)
 	seq->signature = desc->signature;
 	seq->stage = desc->stage;
 	seq->nr_slots = 0;
+	seq->tree_step = NO_TREE;
 	seq->kept = desc->flags & MUSTER_DESC_KEEP;
 	seq->pulse_len = desc->kind == MUSTER_DESC_RDMA ? desc->range.pulse_len : 0;
 	seq->pulse_count = desc->kind == MUSTER_DESC_RDMA ? desc->range.pulse_count : 1;
@@ -178,9 +184,14 @@ int muster_decode_sequence(const struct context *ctx, const struct muster_desc *
 			seq->slot_step[seq->nr_slots++] = i;
 		seq->cookie = desc.cookie;
 		seq->coll_end = desc.flags & MUSTER_DESC_COLL_END;
+		if (seq->steps[i].to_tree && seq->tree_step != NO_TREE)
+			return -EINVAL;
+		if (seq->steps[i].to_tree)
+			seq->tree_step = i;
 	}
 	seq->nr_steps = nr;
-	return 0;
+	*bad = muster_tree_check(ctx, seq);
+	return *bad == nr ? 0 : -EINVAL;
 }
 
 uint32_t muster_step_bytes(const struct sequence *seq, const struct step *step, uint32_t pulse)
@@ -253,7 +264,7 @@ int muster_decode_message(const struct context *ctx, const struct muster_desc *f
 
 /* ---- packets ---- */
 
-/* Flags that a type may carry. WHY and TREE are not for this engine. */
+/* Flags that a type may carry. WHY and TREE_UP are not for this engine. */
 static int flags_allowed(uint8_t type)
 {
 	switch (type) {
@@ -267,6 +278,8 @@ static int flags_allowed(uint8_t type)
 		return MUSTER_PACKET_TAKEN;
 	case MUSTER_PACKET_CREDIT:
 		return MUSTER_PACKET_CREDIT_WANTED | MUSTER_PACKET_COLL_END;
+	case MUSTER_PACKET_TREE_DOWN:
+		return MUSTER_PACKET_ONCE;
 	case MUSTER_PACKET_P2P:
 	case MUSTER_PACKET_ABORT:
 		return 0;
@@ -290,6 +303,7 @@ static bool payload_valid(const struct muster_packet *packet)
 	case MUSTER_PACKET_DATA:
 		return data_valid(packet);
 	case MUSTER_PACKET_P2P:
+	case MUSTER_PACKET_TREE_DOWN:
 		return !packet->offset && packet->length == packet->total;
 	case MUSTER_PACKET_RTS:
 		return !packet->offset &&
@@ -300,13 +314,26 @@ static bool payload_valid(const struct muster_packet *packet)
 	}
 }
 
+/* A result names tree and group; what an ABORT ends may be theirs. */
+static bool tree_valid(const struct muster_packet *packet)
+{
+	switch (packet->type) {
+	case MUSTER_PACKET_TREE_DOWN:
+		return packet->group;
+	case MUSTER_PACKET_ABORT:
+		return packet->group || !packet->tree;
+	default:
+		return !packet->group && !packet->tree;
+	}
+}
+
 bool muster_decode_packet(const struct muster_packet *packet, uint32_t len)
 {
 	int flags = flags_allowed(packet->type);
 
 	return packet->version == MUSTER_PACKET_VERSION && flags >= 0 &&
-	       !(packet->flags & ~flags) && !packet->reserved && !packet->tree &&
-	       !packet->group && !packet->signature.reserved && packet->length == len &&
+	       !(packet->flags & ~flags) && !packet->reserved && tree_valid(packet) &&
+	       !packet->signature.reserved && packet->length == len &&
 	       len <= MUSTER_MTU && packet->seq_id < MUSTER_SLOTS_MAX &&
 	       packet->total <= MUSTER_PULSE_MAX && packet->dst_vp < MUSTER_VPS_MAX &&
 	       (!packet->arg || packet->type == MUSTER_PACKET_ABORT) && payload_valid(packet);

@@ -52,6 +52,7 @@ int muster_engine_create(const struct muster_engine_config *config,
 		return -ENOMEM;
 	engine->world = *world;
 	engine->opaque = opaque;
+	engine->counters = &engine->own_counters;
 	engine->node = config->node;
 	engine->hash_key[0] = config->hash_key[0];
 	engine->hash_key[1] = config->hash_key[1];
@@ -203,6 +204,8 @@ static void lose(struct context *ctx, uint32_t node, uint32_t present)
 {
 	uint32_t i;
 
+	if (!ctx->failure.status && !ctx->closed && muster_tree_was_at(ctx, node, present))
+		muster_context_fail(ctx, MUSTER_STATUS_PEER_LOST, MUSTER_CULPRIT_NONE, NULL);
 	if (ctx->failure.status || !muster_member_may_be_at(ctx, node))
 		return;
 	muster_copies_forget(ctx, node, present);
@@ -211,7 +214,7 @@ static void lose(struct context *ctx, uint32_t node, uint32_t present)
 		return;
 	}
 	for (i = 0; i < ctx->nr_members; i++) {
-		ctx->engine->counters.looked_at++;
+		ctx->engine->counters->looked_at++;
 		if (i == ctx->self || !muster_member_was_at(ctx, i, node, present) ||
 		    muster_farewell_complete(muster_member_peer(ctx, i)))
 			continue;
@@ -227,7 +230,7 @@ void muster_engine_peer_present(struct muster_engine *engine, uint32_t node,
 	uint32_t bucket = 0;
 
 	while ((ctx = muster_context_next(engine, &bucket, ctx))) {
-		engine->counters.looked_at++;
+		engine->counters->looked_at++;
 		lose(ctx, node, incarnation);
 	}
 }
@@ -242,10 +245,17 @@ void muster_engine_counters_get(const struct muster_engine *engine,
 {
 	uint32_t i;
 
-	*counters = engine->counters;
+	*counters = *engine->counters;
 	counters->contexts_closing = engine->nr_closed;
 	for (i = 0; i < engine->nr_units; i++) {
 		counters->buffer_blocks_used += engine->units[i].nr_used;
 		counters->buffer_entries_used += engine->units[i].nr_entries_used;
 	}
+}
+
+void muster_engine_counters_put(struct muster_engine *engine,
+				struct muster_engine_counters *where)
+{
+	*where = *engine->counters;
+	engine->counters = where;
 }

@@ -18,9 +18,13 @@
 #include <stdint.h>
 
 #include "muster_desc.h"
+#include "muster_look.h"
 #include "muster_wire.h"
 
 struct muster_engine;
+
+/* What this engine can of section 9 of Documentation/sequence.md: MUSTER_CAP_* of muster_regs.h. */
+#define MUSTER_ENGINE_CAPABILITIES	MUSTER_CAP_KEEP
 
 /*
  * What the engine may do to the world. `world` is the pointer given to
@@ -130,34 +134,14 @@ struct muster_context_config {
 	const struct muster_member *members;	/* copied */
 };
 
-/* Counts since creation; monotonic, but for what is used now. */
-struct muster_engine_counters {
-	uint64_t sequences_posted;
-	uint64_t sequences_ended;
-	uint64_t descriptors_executed;
-	uint64_t packets_in;
-	uint64_t packets_out;
-	uint64_t bytes_in;		/* payload */
-	uint64_t bytes_out;
-	uint64_t bytes_referenced;	/* taken in place from a peer */
-	uint64_t dma_read_bytes;
-	uint64_t dma_write_bytes;
-	uint64_t grants;
-	uint64_t grants_streamed;	/* of them without room: combined as it comes */
-	uint64_t credits;
-	uint64_t unasked;		/* messages that came without asking, and found room */
-	uint64_t unasked_refused;	/* and those that did not */
-	uint64_t drop_malformed;	/* version, type, flags, lengths, reserved bits */
-	uint64_t drop_stranger;		/* no such context, wrong key, member or incarnation */
-	uint64_t drop_duplicate;	/* slot is filled already */
-	uint64_t drop_window;		/* number or pulse outside of the window */
-	uint64_t drop_ring_full;	/* point to point, receive ring full */
-	uint64_t contexts_failed;
-	uint64_t looked_at;		/* contexts and members, for news of nodes */
-	uint64_t buffer_blocks_used_max; /* of any unit */
-	uint64_t buffer_blocks_used;	/* now, of all units */
-	uint64_t buffer_entries_used;	/* now, of all units */
-	uint64_t contexts_closing;	/* now: closed, but not all members have been told */
+/* A reduction tree that the members of a context share (Documentation/switch.md). */
+struct muster_tree_config {
+	uint32_t node;		/* the aggregation node that this member sends to, */
+	uint32_t incarnation;	/* and which life of it is meant */
+	uint16_t tree;
+	uint32_t group;		/* of the context's members on this tree; not 0 */
+	uint64_t key;		/* the group's: its members and switches have it, nobody else */
+	uint32_t payload_max;	/* bytes of one packet that the tree takes; 1 to MUSTER_MTU */
 };
 
 /* Where a context stands, for diagnosis. */
@@ -227,6 +211,17 @@ int muster_engine_context_begin(struct muster_engine *engine,
  */
 int muster_engine_context_add(struct muster_engine *engine, uint16_t vp, uint8_t job,
 			      uint32_t context, const struct muster_member *members, uint32_t nr);
+
+/**
+ * muster_engine_tree_join() - let the sequences of an open context use a reduction tree.
+ *
+ * Descriptors then name it: DestID the aggregation node, DestVP the tree. The members need
+ * not join at once: a result follows upon a contribution of every one.
+ *
+ * Return: 0; -ENOENT: no such context; -EBUSY: it has one already; -EINVAL; -ENOMEM.
+ */
+int muster_engine_tree_join(struct muster_engine *engine, uint16_t vp, uint8_t job,
+			    uint32_t context, const struct muster_tree_config *config);
 
 /**
  * muster_engine_context_close() - no completion, DMA or packet of it afterwards.
@@ -309,7 +304,32 @@ int muster_engine_abort(struct muster_engine *engine, uint16_t vp, uint8_t job,
 int muster_engine_context_query(const struct muster_engine *engine, uint16_t vp, uint8_t job,
 				uint32_t context, struct muster_context_state *state);
 
+/**
+ * muster_engine_waits() - what the running sequence of a context waits for.
+ * @waits: of its oldest pulse: the slot, then sends that are open. Their `rank` is the
+ *	member's index; MUSTER_LOOK_NOBODY: the engine cannot know it, as a descriptor does
+ *	not say who fills its slots.
+ *
+ * Return: 0; -ENOENT: no such context, or nothing runs.
+ */
+int muster_engine_waits(const struct muster_engine *engine, uint16_t vp, uint8_t job,
+			uint32_t context, struct muster_look_waits *waits);
+
+/** muster_engine_counters_get() - with what is used now. */
 void muster_engine_counters_get(const struct muster_engine *engine,
 				struct muster_engine_counters *counters);
+
+/**
+ * muster_engine_trace_put() - write trace records there, whenever its `on` is set, with the
+ * time that the caller has put into `now`. It must stay as long as the engine.
+ */
+void muster_engine_trace_put(struct muster_engine *engine, struct muster_trace *trace);
+
+/**
+ * muster_engine_counters_put() - count there from now on, where others may look; not what
+ * is used now. It must stay as long as the engine.
+ */
+void muster_engine_counters_put(struct muster_engine *engine,
+				struct muster_engine_counters *where);
 
 #endif /* MUSTER_ENGINE_H */

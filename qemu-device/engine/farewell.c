@@ -112,6 +112,8 @@ static void leave(struct context *ctx, uint32_t node)
 	struct peer *peer;
 	uint32_t i;
 
+	if (!ctx->failure.status && !ctx->closed && muster_tree_was_at(ctx, node, 0))
+		muster_context_fail(ctx, MUSTER_STATUS_PEER_LOST, MUSTER_CULPRIT_NONE, NULL);
 	if (!muster_member_may_be_at(ctx, node))
 		return;
 	for (i = 0; i < ctx->nr_members && !ctx->failure.status; i++)

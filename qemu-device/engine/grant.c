@@ -40,8 +40,8 @@ static void stream(struct context *ctx, struct entry *entry)
 	}
 	if (!send_grant(ctx, entry, false))
 		return;
-	ctx->engine->counters.grants++;
-	ctx->engine->counters.grants_streamed++;
+	ctx->engine->counters->grants++;
+	ctx->engine->counters->grants_streamed++;
 	entry->state = ENTRY_STREAMED;
 }
 
@@ -54,7 +54,7 @@ static void keep(struct context *ctx, struct entry *entry)
 			muster_room_give(entry);
 		return;
 	}
-	ctx->engine->counters.grants++;
+	ctx->engine->counters->grants++;
 	entry->state = ENTRY_GRANTED;
 }
 
@@ -63,7 +63,7 @@ static void take_empty(struct context *ctx, struct entry *entry)
 {
 	if (!send_grant(ctx, entry, true))
 		return;
-	ctx->engine->counters.grants++;
+	ctx->engine->counters->grants++;
 	entry->state = ENTRY_FULL;
 	ctx->moved = true;
 }

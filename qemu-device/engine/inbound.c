@@ -36,7 +36,7 @@ static void receive_abort(struct context *ctx, const struct muster_packet *packe
 	}
 	if (status == MUSTER_STATUS_OK || status > MUSTER_STATUS_FLUSHED ||
 	    (packet->arg >= ctx->nr_members && packet->arg != MUSTER_CULPRIT_NONE)) {
-		ctx->engine->counters.drop_malformed++;
+		ctx->engine->counters->drop_malformed++;
 		return;
 	}
 	muster_context_fail(ctx, status, packet->arg, &packet->signature);
@@ -76,8 +76,18 @@ static bool from_member(const struct context *ctx, const struct muster_packet *p
 	if (packet->src_member >= ctx->nr_members || packet->src_member == ctx->self)
 		return false;
 	member = &ctx->members[packet->src_member];
-	return packet->src_node == member->node && packet->src_vp == member->vp &&
+	return packet->job_key == ctx->job_key && packet->src_node == member->node && packet->src_vp == member->vp &&
 	       packet->incarnation == member->incarnation;
+}
+
+/* An ABORT goes to all members of the group, who are those of the context. */
+static void from_tree(struct context *ctx, const struct muster_packet *packet,
+		      const void *payload)
+{
+	if (packet->type == MUSTER_PACKET_ABORT)
+		receive_abort(ctx, packet);
+	else
+		muster_landing_result(ctx, packet, payload);
 }
 
 void muster_engine_receive(struct muster_engine *engine, const struct muster_packet *from,
@@ -87,18 +97,24 @@ void muster_engine_receive(struct muster_engine *engine, const struct muster_pac
 	struct context *ctx;
 	struct peer *peer;
 
-	engine->counters.packets_in++;
-	engine->counters.bytes_in += len;
+	engine->counters->packets_in++;
+	engine->counters->bytes_in += len;
 	if (!muster_decode_packet(&packet, len)) {
-		engine->counters.drop_malformed++;
+		engine->counters->drop_malformed++;
 		return;
 	}
 	ctx = muster_context_of(engine, &packet);
-	if (!ctx || packet.dst_node != engine->node || packet.job_key != ctx->job_key ||
-	    !from_member(ctx, &packet) ||
+	if (!ctx || packet.dst_node != engine->node ||
+	    !(packet.group ? muster_tree_says(ctx, &packet) : from_member(ctx, &packet)) ||
 	    (ctx->failure.status && packet.type != MUSTER_PACKET_P2P) ||
 	    (ctx->closed && !concerns_copies(&packet))) {
-		engine->counters.drop_stranger++;
+		engine->counters->drop_stranger++;
+		return;
+	}
+	if (muster_is_traced(engine))
+		muster_trace_packet(ctx, MUSTER_TRACE_RECEIVE, packet.src_member, &packet);
+	if (packet.group) {
+		from_tree(ctx, &packet, payload);
 		return;
 	}
 	peer = muster_member_meet(ctx, packet.src_member);

@@ -44,6 +44,8 @@ static void slot_done(struct context *ctx, struct instance *inst, const struct e
 	inst->slot++;
 	ctx->coll_end |= !!(entry->flags & MUSTER_PACKET_COLL_END);
 	ctx->moved = true;
+	if (muster_is_traced(ctx->engine))
+		muster_trace_take(ctx, inst->pulse, inst->slot - 1, entry);
 }
 
 static bool slots_left(const struct instance *inst, const struct step *step)
@@ -142,7 +144,7 @@ static bool combine_reference(struct context *ctx, struct instance *inst, const 
 	}
 	if (!muster_combine_message(ctx, inst, step, entry, peer) || given_back(ctx, entry))
 		return false;
-	ctx->engine->counters.bytes_referenced += entry->total;
+	ctx->engine->counters->bytes_referenced += entry->total;
 	entry->owes_taken = true;
 	return true;
 }
@@ -251,7 +253,7 @@ void muster_instance_run(struct context *ctx, struct instance *inst)
 		if (budget_spent(ctx))	/* on the answer to its last packet */
 			return;
 		engine->budget--;
-		engine->counters.descriptors_executed++;
+		engine->counters->descriptors_executed++;
 		inst->begun = false;
 		if (step->flags & MUSTER_DESC_CP)
 			muster_send_open(ctx, inst, inst->next);

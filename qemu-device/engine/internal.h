@@ -46,11 +46,14 @@ struct step {
 	uint32_t load_key;
 	uint32_t store_key;
 	bool brings_data;		/* MP: data[] is the operand */
+	bool to_tree;			/* what it sends goes to the context's tree */
 	uint64_t length;		/* of all pulses */
 	uint64_t load_addr;
 	uint64_t store_addr;
 	uint8_t data[MUSTER_INLINE_MAX];
 };
+
+enum { NO_TREE = 0xff };
 
 static inline bool muster_signatures_equal(const struct muster_signature *a,
 					   const struct muster_signature *b)
@@ -81,6 +84,7 @@ struct sequence {
 	uint16_t stage;
 	uint8_t nr_steps;
 	uint8_t nr_slots;
+	uint8_t tree_step;		/* which one sends to the tree; NO_TREE: none does */
 	bool coll_end;
 	uint8_t slot_step[MUSTER_SLOTS_MAX];	/* which step awaits a slot */
 	struct step steps[];
@@ -157,6 +161,7 @@ struct send {
 	bool is_inline;
 	bool eager;		/* goes without asking, if there is room for a copy */
 	bool by_reference;
+	bool to_tree;		/* and to no member */
 	uint16_t flags;		/* MUSTER_PACKET_* */
 	uint32_t member;
 	uint32_t total;
@@ -242,6 +247,7 @@ struct context {
 	size_t instance_bytes;		/* of each */
 	size_t instances_bytes;		/* of all */
 	bool instances_kept;		/* they are the sequence's */
+	struct muster_tree_config *tree; /* NULL: it has joined none */
 	struct muster_packet header;	/* what all packets of the context share */
 	struct failure failure;
 	struct arrivals arrivals[MUSTER_WINDOW];
@@ -284,8 +290,20 @@ struct muster_engine {
 	struct vp *vps[MUSTER_VPS_MAX];
 	struct unit units[MUSTER_UNITS];
 	struct pool pool;
-	struct muster_engine_counters counters;
+	struct muster_engine_counters *counters;
+	struct muster_engine_counters own_counters; /* where no other place was given */
+	struct muster_trace *trace;	/* NULL: nothing is recorded */
 };
+
+/* trace.c */
+static inline bool muster_is_traced(const struct muster_engine *engine)
+{
+	return __builtin_expect(engine->trace && engine->trace->on, 0);
+}
+void muster_trace_packet(const struct context *ctx, uint8_t kind, uint32_t member,
+			 const struct muster_packet *packet) __attribute__((cold));
+void muster_trace_take(const struct context *ctx, uint32_t pulse, uint8_t slot,
+		       const struct entry *entry) __attribute__((cold));
 
 /* pool.c */
 /* Not zeroed; NULL when the world has none. */
@@ -399,7 +417,28 @@ int muster_packet_try(struct context *ctx, uint32_t member, const struct muster_
 bool muster_packet_send(struct context *ctx, uint32_t member, const struct muster_packet *packet,
 			const void *payload);
 
+/* The same for any node: no member's. */
+int muster_packet_emit(struct context *ctx, uint32_t incarnation,
+		       const struct muster_packet *packet, const void *payload);
+
+/* tree.c */
+void muster_tree_leave(struct context *ctx);
+/* Whether the tree's aggregation node says it. */
+bool muster_tree_says(const struct context *ctx, const struct muster_packet *packet);
+/* Whether it was in a life of that node other than the present one; 0: in any. */
+bool muster_tree_was_at(const struct context *ctx, uint32_t node, uint32_t present);
+/* Index of what is wrong with the sequence's use of the tree; nr_steps: nothing. */
+uint32_t muster_tree_check(const struct context *ctx, const struct sequence *seq);
+/* Whether the contribution has gone; if not, the context is stalled, or has failed. */
+bool muster_tree_send(struct context *ctx, const struct instance *inst, const struct send *send,
+		      const void *data);
+/* Whether a result is for a live pulse that has contributed; else it was counted. */
+bool muster_tree_awaits(struct context *ctx, const struct muster_packet *packet);
+
 /* landing.c */
+/* From the tree, once or twice. */
+void muster_landing_result(struct context *ctx, const struct muster_packet *packet,
+			   const void *payload);
 void muster_landing_data(struct context *ctx, uint32_t member, const struct muster_packet *packet,
 			 const void *payload);
 void muster_landing_rts(struct context *ctx, uint32_t member, const struct muster_packet *packet,

@@ -25,7 +25,8 @@ static uint8_t judge(const struct sequence *seq, const struct entry *entry)
 		return MUSTER_STATUS_MISMATCH;
 	if (step->kind == MUSTER_DESC_MP)
 		return entry->unasked ? MUSTER_STATUS_OK : MUSTER_STATUS_PROTOCOL;
-	return !entry->unasked || seq->pulse_count == 1 ? MUSTER_STATUS_OK : MUSTER_STATUS_PROTOCOL;
+	return !entry->unasked || seq->pulse_count == 1 || entry->member == MUSTER_CULPRIT_NONE ?
+	       MUSTER_STATUS_OK : MUSTER_STATUS_PROTOCOL;
 }
 
 bool muster_landing_check(struct context *ctx, const struct entry *entry)
@@ -43,7 +44,7 @@ static void stale(struct context *ctx, uint32_t member, const struct muster_pack
 	const struct ended *ended = &ctx->ended[packet->number % MUSTER_WINDOW];
 	uint32_t age = ctx->base - packet->number;
 
-	ctx->engine->counters.drop_window++;
+	ctx->engine->counters->drop_window++;
 	if (age > ctx->nr_ended ||
 	    (muster_signatures_equal(&ended->signature, &packet->signature) &&
 	     ended->stage == packet->stage))
@@ -57,7 +58,7 @@ static void stale(struct context *ctx, uint32_t member, const struct muster_pack
 static void repeated(struct context *ctx, uint32_t member, const struct muster_packet *packet,
 		     const struct muster_signature *signature)
 {
-	ctx->engine->counters.drop_duplicate++;
+	ctx->engine->counters->drop_duplicate++;
 	if (!muster_signatures_equal(&packet->signature, signature))
 		muster_context_fail(ctx, MUSTER_STATUS_MISMATCH, member, &packet->signature);
 }
@@ -71,7 +72,7 @@ static bool is_running(const struct context *ctx, uint32_t number)
 
 static bool within_window(struct context *ctx, uint32_t member, const struct muster_packet *packet)
 {
-	struct muster_engine_counters *counters = &ctx->engine->counters;
+	struct muster_engine_counters *counters = ctx->engine->counters;
 	uint32_t first = is_running(ctx, packet->number) ? ctx->pulse_first : 0;
 	uint32_t pulses = is_running(ctx, packet->number) ? 2 * MUSTER_PULSES_LIVE :
 							    MUSTER_PULSES_LIVE;
@@ -104,7 +105,7 @@ static void describe(struct entry *entry, uint32_t member, const struct muster_p
 	entry->stage = packet->stage;
 	entry->total = packet->total;
 	entry->flags = packet->flags;
-	entry->unasked = packet->type == MUSTER_PACKET_DATA;
+	entry->unasked = packet->type != MUSTER_PACKET_RTS;
 }
 
 static struct entry *land(struct context *ctx, uint32_t member, const struct muster_packet *packet)
@@ -148,7 +149,7 @@ static void land_fragment(struct context *ctx, uint32_t member, struct entry *en
 		return;
 	}
 	if (entry->total != packet->total || !packet->length) {
-		ctx->engine->counters.drop_malformed++;
+		ctx->engine->counters->drop_malformed++;
 		return;
 	}
 	if (!take_fragment(ctx, entry, packet, payload))
@@ -175,7 +176,7 @@ static void pass_through(struct context *ctx, uint32_t member, const struct must
 		return;
 	if (packet->flags & MUSTER_PACKET_CREDIT_WANTED)
 		muster_credit_note(ctx, member, packet->number);
-	ctx->engine->counters.unasked++;
+	ctx->engine->counters->unasked++;
 	if (muster_instance_take(ctx, &here, payload))
 		muster_context_ready(ctx);
 }
@@ -187,10 +188,10 @@ static void store(struct entry *entry, const void *payload)
 
 	entry->state = ENTRY_ASKED;
 	if (!is_small && !muster_room_take_unasked(entry)) {
-		entry->owner->engine->counters.unasked_refused++;
+		entry->owner->engine->counters->unasked_refused++;
 		return;
 	}
-	entry->owner->engine->counters.unasked++;
+	entry->owner->engine->counters->unasked++;
 	memcpy(is_small ? entry->data : muster_room_block(entry, 0), payload, entry->total);
 	entry->state = ENTRY_FULL;
 }
@@ -208,7 +209,7 @@ void muster_landing_data(struct context *ctx, uint32_t member, const struct must
 	if (!within_window(ctx, member, packet))
 		return;
 	if (packet->total > MUSTER_MTU || packet->pulse) {
-		ctx->engine->counters.drop_malformed++;	/* large data that did not ask */
+		ctx->engine->counters->drop_malformed++;	/* large data that did not ask */
 		return;
 	}
 	if (is_running(ctx, packet->number) &&
@@ -234,7 +235,7 @@ void muster_landing_rts(struct context *ctx, uint32_t member, const struct muste
 	if (packet->flags & MUSTER_PACKET_REFERENCE) {
 		memcpy(&reference, payload, sizeof(reference));
 		if (reference.length != packet->total || !packet->total || reference.reserved) {
-			engine->counters.drop_malformed++;
+			engine->counters->drop_malformed++;
 			return;
 		}
 	}
@@ -254,4 +255,33 @@ void muster_landing_rts(struct context *ctx, uint32_t member, const struct muste
 		entry->reference = reference;
 	}
 	muster_context_ready(ctx);
+}
+
+/* It lies in the entry, or in memory of its own: whoever sends it does not wait for a grant. */
+static bool hold(struct entry *entry, const void *payload)
+{
+	bool is_small = entry->total <= MUSTER_INLINE_MAX;
+
+	if (!is_small && !muster_room_hold(entry))
+		return false;
+	memcpy(is_small ? entry->data : entry->held, payload, entry->total);
+	entry->state = ENTRY_FULL;
+	return true;
+}
+
+void muster_landing_result(struct context *ctx, const struct muster_packet *packet,
+			   const void *payload)
+{
+	struct entry *entry;
+
+	if (!muster_tree_awaits(ctx, packet))
+		return;
+	ctx->engine->counters->tree_down++;
+	if (muster_instance_awaits(ctx, packet->pulse, packet->seq_id)) {
+		pass_through(ctx, MUSTER_CULPRIT_NONE, packet, payload);
+		return;
+	}
+	entry = land(ctx, MUSTER_CULPRIT_NONE, packet);
+	if (entry && hold(entry, payload))
+		muster_context_ready(ctx);
 }

@@ -29,7 +29,7 @@ const void *muster_memory_source(struct context *ctx, uint32_t key, uint64_t add
 	const void *in_place = muster_memory_map(ctx, key, addr, len, false);
 	void *scratch = ctx->unit->scratch;
 
-	engine->counters.dma_read_bytes += len;
+	engine->counters->dma_read_bytes += len;
 	if (in_place)
 		return in_place;
 	if (!len || !engine->world.dma_read(engine->opaque, ctx->vp, key, addr, scratch, len))
@@ -44,7 +44,7 @@ bool muster_memory_write(struct context *ctx, uint32_t key, uint64_t addr, const
 	struct muster_engine *engine = ctx->engine;
 	void *in_place = muster_memory_map(ctx, key, addr, len, true);
 
-	engine->counters.dma_write_bytes += len;
+	engine->counters->dma_write_bytes += len;
 	if (in_place)
 		memcpy(in_place, from, len);
 	else if (len && engine->world.dma_write(engine->opaque, ctx->vp, key, addr, from, len))

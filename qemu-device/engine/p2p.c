@@ -134,5 +134,5 @@ void muster_message_receive(struct context *ctx, const struct muster_packet *pac
 	struct muster_engine *engine = ctx->engine;
 
 	if (engine->world.deliver(engine->opaque, ctx->vp, packet, payload))
-		engine->counters.drop_ring_full++;
+		engine->counters->drop_ring_full++;
 }

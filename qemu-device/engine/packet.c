@@ -17,26 +17,41 @@ void muster_packet_prepare(const struct context *ctx, uint8_t type, uint32_t mem
 	packet->base = ctx->base;
 }
 
-int muster_packet_try(struct context *ctx, uint32_t member, const struct muster_packet *packet,
-		      const void *payload)
+static int emit(struct context *ctx, uint32_t incarnation, const struct muster_packet *packet,
+		const void *payload)
 {
 	struct muster_engine *engine = ctx->engine;
-	struct peer *peer = muster_member_peer(ctx, member);
 	int ret = -EAGAIN;
 
 	if (engine->budget) {
 		engine->budget--;
-		ret = engine->world.send(engine->opaque, ctx->members[member].incarnation, packet,
-					 payload);
+		ret = engine->world.send(engine->opaque, incarnation, packet, payload);
 	}
 	if (!ret) {
-		if (peer)
-			peer->sent++;
-		engine->counters.packets_out++;
-		engine->counters.bytes_out += packet->length;
+		engine->counters->packets_out++;
+		engine->counters->bytes_out += packet->length;
 	} else if (ret == -EAGAIN) {
 		ctx->stalled = true;
 	}
+	return ret;
+}
+
+int muster_packet_emit(struct context *ctx, uint32_t incarnation,
+		       const struct muster_packet *packet, const void *payload)
+{
+	return emit(ctx, incarnation, packet, payload);
+}
+
+int muster_packet_try(struct context *ctx, uint32_t member, const struct muster_packet *packet,
+		      const void *payload)
+{
+	struct peer *peer = muster_member_peer(ctx, member);
+	int ret = emit(ctx, ctx->members[member].incarnation, packet, payload);
+
+	if (!ret && peer)
+		peer->sent++;
+	if (muster_is_traced(ctx->engine) && !ret)
+		muster_trace_packet(ctx, MUSTER_TRACE_SEND, member, packet);
 	return ret;
 }
 

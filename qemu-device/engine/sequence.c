@@ -34,7 +34,7 @@ void muster_sequence_put(struct context *ctx, struct sequence *seq)
 static void enqueue(struct context *ctx, struct sequence *seq)
 {
 	ctx->queue[(ctx->base + ctx->queued++) % MUSTER_SEQ_QUEUE_MAX] = seq;
-	ctx->engine->counters.sequences_posted++;
+	ctx->engine->counters->sequences_posted++;
 	muster_context_ready(ctx);
 }
 
@@ -192,7 +192,7 @@ static void end(struct context *ctx)
 	muster_sequence_stop(ctx);
 	muster_sequence_forget(ctx);
 	ctx->moved = ctx->queued;
-	ctx->engine->counters.sequences_ended++;
+	ctx->engine->counters->sequences_ended++;
 	muster_credit_ended(ctx, ctx->base - 1);
 }
 

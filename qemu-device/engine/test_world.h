@@ -84,6 +84,9 @@ struct world {
 	uint64_t nr_sent[MUSTER_PACKET_TREE_DOWN + 1];
 	uint64_t nr_tried;		/* to send, with what was refused */
 	void (*on_refusal)(struct world *w);
+	/* Takes what is sent to nodes that are no engines; NULL: they are unreachable. */
+	int (*elsewhere)(struct world_node *from, uint32_t incarnation,
+			 const struct muster_packet *packet, const void *payload);
 };
 
 static inline uint32_t world_random(struct world *w, uint32_t below)
@@ -194,6 +197,8 @@ static inline int world_send(void *opaque, uint32_t incarnation, const struct mu
 	struct world *w = node->world;
 	struct world_packet *copy;
 
+	if (packet->dst_node >= w->nr && w->elsewhere)
+		return w->elsewhere(node, incarnation, packet, payload);
 	assert_int_equal(incarnation, 100 + packet->dst_node);
 	if (packet->dst_node >= w->nr || w->nodes[packet->dst_node].dead)
 		return -EHOSTUNREACH;

@@ -106,6 +106,8 @@ static bool send_fragments(struct context *ctx, const struct instance *inst, str
 static bool advance(struct context *ctx, struct instance *inst, struct send *send, uint64_t bit,
 		    const void *data)
 {
+	if (send->to_tree)
+		return muster_tree_send(ctx, inst, send, data);
 	if (send->phase == SEND_GRANTED)
 		return send_fragments(ctx, inst, send);
 	if (!muster_credit_allows(ctx, send->member)) {
@@ -140,6 +142,7 @@ void muster_send_open(struct context *ctx, struct instance *inst, uint32_t index
 	send->phase = SEND_HELD;
 	send->slot = step->slot_dest;
 	send->flags = packet_flags(step);
+	send->to_tree = step->to_tree;
 	send->member = step->flags & MUSTER_DESC_SWAP_LOCAL_VP ? inst->member_last :
 								 step->member_dest;
 	send->total = muster_step_bytes(seq, step, inst->pulse);
@@ -212,7 +215,7 @@ static struct instance *find_asked(struct context *ctx, uint32_t member,
 
 void muster_send_granted(struct context *ctx, uint32_t member, const struct muster_packet *packet)
 {
-	struct muster_engine_counters *counters = &ctx->engine->counters;
+	struct muster_engine_counters *counters = ctx->engine->counters;
 	bool taken = packet->flags & MUSTER_PACKET_TAKEN;
 	struct instance *inst;
 	struct send *send;

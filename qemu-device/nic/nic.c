@@ -413,7 +413,7 @@ uint64_t muster_nic_reg_read(struct muster_nic *nic, uint64_t addr, unsigned int
 	case MUSTER_REG_STATUS:
 		return state;
 	case MUSTER_REG_CAPABILITIES:
-		return MUSTER_CAP_KEEP;	/* the rest is laid down for later */
+		return MUSTER_ENGINE_CAPABILITIES;
 	case MUSTER_REG_ADMIN_BASE_LO ... MUSTER_REG_EVENT_ENTRIES:
 		return __atomic_load_n(&REG(nic, addr), __ATOMIC_RELAXED);
 	default:

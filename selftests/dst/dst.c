@@ -2,22 +2,27 @@
 /*
  * dst - run seeds of the simulated world (dst.h).
  *
- * usage: dst [--trace] [--library] SEED
+ * usage: dst [--trace] [--library] [--dump FILE] SEED
  *        dst [--trace] [--library] --seeds FIRST COUNT
  *
  * --library: the ranks run libmuster; else they post descriptors themselves.
+ * --dump: what the engines send, as a file for muster_dump(1).
  * Prints one line when all is well. For a seed that fails: what was wrong, the
  * plan that it stands for, and how to replay it. Every 64th seed runs twice and
  * must go exactly the same way. Exit status 0, 1 (a seed failed), 2 (usage).
  */
 #include "dst.h"
 
+#include <fcntl.h>
 #include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
+
+#include "pcapng.h"
 
 enum { REPEAT_EVERY = 64, SHOWN_MAX = 5 };
 
@@ -27,7 +32,7 @@ struct totals {
 
 static int usage(void)
 {
-	fprintf(stderr, "usage: dst [--trace] [--library] SEED\n"
+	fprintf(stderr, "usage: dst [--trace] [--library] [--dump FILE] SEED\n"
 			"       dst [--trace] [--library] --seeds FIRST COUNT\n");
 	return 2;
 }
@@ -81,7 +86,17 @@ static double seconds(void)
 	return t.tv_sec + 1e-9 * t.tv_nsec;
 }
 
-static int run_seeds(uint64_t first, uint64_t count, bool trace, bool library)
+/* -1 and a word on it: there is no such file to be had. */
+static int dump_open(const char *path)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+
+	if (fd < 0 || muster_pcapng_section(fd) || muster_pcapng_interface(fd, "simulated"))
+		fprintf(stderr, "dst: %s cannot be written\n", path);
+	return fd;
+}
+
+static int run_seeds(uint64_t first, uint64_t count, bool trace, bool library, const char *dump)
 {
 	struct dst_world *w = dst_world_new();
 	struct totals totals = { 0 };
@@ -93,11 +108,14 @@ static int run_seeds(uint64_t first, uint64_t count, bool trace, bool library)
 	}
 	w->trace = trace;
 	w->library = library;
+	w->dump_fd = dump ? dump_open(dump) : -1;
 	for (uint64_t seed = first; seed - first < count; seed++)
 		run_seed(w, seed, &totals);
 	printf("dst: seeds %" PRIu64 " to %" PRIu64 ": %" PRIu64 " failed; %" PRIu64 " events, %" PRIu64 " packets, %" PRIu64 " faults; %.0f seeds/s\n",
 	       first, first + count - 1, totals.failed, totals.events, totals.packets,
 	       totals.faults, count / (seconds() - begin));
+	if (w->dump_fd >= 0)
+		close(w->dump_fd);
 	dst_world_free(w);
 	return totals.failed ? 1 : 0;
 }
@@ -105,12 +123,14 @@ static int run_seeds(uint64_t first, uint64_t count, bool trace, bool library)
 int main(int argc, char **argv)
 {
 	static const struct option options[] = {
+		{ "dump", required_argument, NULL, 'd' },
 		{ "library", no_argument, NULL, 'l' },
 		{ "seeds", no_argument, NULL, 's' },
 		{ "trace", no_argument, NULL, 't' },
 		{ NULL, 0, NULL, 0 },
 	};
 	bool many = false, trace = false, library = false;
+	const char *dump = NULL;
 	uint64_t first, count = 1;
 	int option;
 
@@ -121,11 +141,13 @@ int main(int argc, char **argv)
 			trace = true;
 		else if (option == 'l')
 			library = true;
+		else if (option == 'd')
+			dump = optarg;
 		else
 			return usage();
 	}
 	if (argc - optind != 1 + many || !number(argv[optind], &first) ||
-	    (many && (!number(argv[optind + 1], &count) || !count)))
+	    (many && (!number(argv[optind + 1], &count) || !count || dump)))
 		return usage();
-	return run_seeds(first, count, trace, library);
+	return run_seeds(first, count, trace, library, dump);
 }

@@ -254,6 +254,7 @@ struct dst_world {
 	uint64_t now_us;
 	uint64_t hash;			/* of all that happened */
 	bool trace;
+	int dump_fd;			/* of packets that are sent; -1: none */
 	bool library;			/* ranks run it */
 	bool failed;
 	char why[DST_WHY_MAX];

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pcapng.h"
 #include "reliable.h"
 
 enum { LATENCY_US = 5, REORDER_US = 20000, REPLAY_US = 2000, RING_BUDGET = 32 };
@@ -384,8 +385,8 @@ static void rings_begin(struct dst_world *w)
 
 /* ---- both ------------------------------------------------------------------------------ */
 
-int dst_net_send(struct dst_node *node, uint32_t incarnation, const struct muster_packet *packet,
-		 const void *payload)
+static int send(struct dst_node *node, uint32_t incarnation, const struct muster_packet *packet,
+		const void *payload)
 {
 	struct dst_world *w = node->world;
 	uint32_t to = packet->dst_node;
@@ -407,6 +408,18 @@ int dst_net_send(struct dst_node *node, uint32_t incarnation, const struct muste
 	err = muster_link_send(link, w->now_us, incarnation, packet, payload);
 	node->ports[to].sent -= err != 0;
 	dst_step_at(node, link->next_us > w->now_us ? link->next_us : w->now_us + 1);
+	return err;
+}
+
+int dst_net_send(struct dst_node *node, uint32_t incarnation, const struct muster_packet *packet,
+		 const void *payload)
+{
+	struct dst_world *w = node->world;
+	int err = send(node, incarnation, packet, payload);
+
+	if (!err && w->dump_fd >= 0)
+		muster_pcapng_packet(w->dump_fd, 0, w->now_us * 1000, packet, sizeof(*packet), payload,
+				     packet->length);
 	return err;
 }
 

@@ -307,7 +307,7 @@ void dst_node_end(struct dst_node *node)
 		return;
 	muster_engine_counters_get(node->engine, &counters);
 	if (!w->failed && !node->dead && (counters.buffer_blocks_used || counters.buffer_entries_used))
-		dst_fail(w, "node %u: %" PRIu64 " blocks and %" PRIu64 " entries are still used after all contexts are closed",
+		dst_fail(w, "node %u: %llu blocks and %llu entries are still used after all contexts are closed",
 			 node->index, counters.buffer_blocks_used, counters.buffer_entries_used);
 	muster_engine_destroy(node->engine);
 	node->engine = NULL;

@@ -35,7 +35,9 @@ struct program {
 };
 
 enum what {
-	ALLREDUCE, ALLGATHER, REDUCE_SCATTER, ALLTOALL, GATHER, SCATTER, SCAN, EXSCAN, WHATS,
+	ALLREDUCE, ALLGATHER, REDUCE_SCATTER, ALLTOALL, GATHER, SCATTER, SCAN, EXSCAN,
+	/* With blocks of several lengths. */
+	ALLGATHERV, REDUCE_SCATTERV, GATHERV, SCATTERV, ALLTOALLV, WHATS,
 };
 
 /* One operation under way. */
@@ -46,6 +48,7 @@ struct call {
 	uint64_t count, seed;		/* count: of a block, where there are blocks */
 	uint32_t me, nr, root;		/* members */
 	int64_t *in, *out;
+	uint64_t counts[DST_RANKS_MAX];	/* of blocks, by member */
 };
 
 static void failed(struct program *program, const char *what, int err)
@@ -86,19 +89,48 @@ static int64_t sum(const struct call *call, uint32_t nr, uint64_t i)
 	return sum;
 }
 
+/* Where a member's block begins. */
+static uint64_t first_of(const struct call *call, uint32_t member)
+{
+	uint64_t first = 0;
+
+	while (member--)
+		first += call->counts[member];
+	return first;
+}
+
+/* Whose block element i is in. */
+static uint32_t owner_of(const struct call *call, uint64_t i)
+{
+	uint32_t member = 0;
+
+	while (i >= first_of(call, member + 1))
+		member++;
+	return member;
+}
+
 static int64_t plain(const struct call *call, uint64_t i)
 {
-	uint64_t mine = call->me * call->count;
+	uint64_t mine = first_of(call, call->me);
+	uint32_t owner;
 
 	switch (call->what) {
 	case ALLGATHER:
+	case ALLGATHERV:
 	case GATHER:
-		return given(call, (uint32_t)(i / call->count), i % call->count);
+	case GATHERV:
+		owner = owner_of(call, i);
+		return given(call, owner, i - first_of(call, owner));
 	case ALLTOALL:
 		return given(call, (uint32_t)(i / call->count), mine + i % call->count);
+	case ALLTOALLV:		/* who has a block for me has it where mine is, with all */
+		owner = (uint32_t)(i / call->counts[call->me]);
+		return given(call, owner, mine + i % call->counts[call->me]);
 	case SCATTER:
+	case SCATTERV:
 		return given(call, call->root, mine + i);
 	case REDUCE_SCATTER:
+	case REDUCE_SCATTERV:
 		return sum(call, call->nr, mine + i);
 	case SCAN:
 		return sum(call, call->me + 1, i);
@@ -111,11 +143,14 @@ static int64_t plain(const struct call *call, uint64_t i)
 
 static uint64_t result_count(const struct call *call)
 {
-	if ((call->what == GATHER && call->me != call->root) || (call->what == EXSCAN && !call->me))
+	if (((call->what == GATHER || call->what == GATHERV) && call->me != call->root) || (call->what == EXSCAN && !call->me))
 		return 0;
-	if (call->what == ALLGATHER || call->what == GATHER || call->what == ALLTOALL)
-		return call->nr * call->count;
-	return call->count;
+	if (call->what == ALLGATHER || call->what == GATHER || call->what == ALLTOALL ||
+	    call->what == ALLGATHERV || call->what == GATHERV)
+		return call->what == ALLTOALL ? call->nr * call->count : first_of(call, call->nr);
+	if (call->what == ALLTOALLV)
+		return call->nr * call->counts[call->me];
+	return call->what == REDUCE_SCATTERV || call->what == SCATTERV ? call->counts[call->me] : call->count;
 }
 
 static void call_check(struct program *program, const struct call *call)
@@ -132,6 +167,7 @@ static void call_check(struct program *program, const struct call *call)
 static int start(struct call *c)
 {
 	struct muster_comm *comm = c->of.comm;
+	uint64_t mine[DST_RANKS_MAX];
 
 	switch (c->what) {
 	case ALLGATHER:
@@ -155,10 +191,37 @@ static int start(struct call *c)
 	case EXSCAN:
 		return muster_exscan_start(comm, c->in, c->out, c->count, MUSTER_I64, MUSTER_SUM,
 					   &c->request);
+	case ALLGATHERV:
+		return muster_allgatherv_start(comm, c->in, c->out, c->counts, NULL, MUSTER_I64,
+					       &c->request);
+	case REDUCE_SCATTERV:
+		return muster_reduce_scatter_start(comm, c->in, c->out, c->counts, MUSTER_I64,
+						   MUSTER_SUM, &c->request);
+	case GATHERV:
+		return muster_gatherv_start(comm, c->in, c->counts[c->me], c->out, c->counts, NULL,
+					    MUSTER_I64, c->root, &c->request);
+	case SCATTERV:
+		return muster_scatterv_start(comm, c->in, c->counts, NULL, c->out,
+					     c->counts[c->me], MUSTER_I64, c->root, &c->request);
+	case ALLTOALLV:
+		for (uint32_t i = 0; i < c->nr; i++)
+			mine[i] = c->counts[c->me];
+		return muster_alltoallv_start(comm, c->in, c->counts, NULL, c->out, mine, NULL,
+					      MUSTER_I64, &c->request);
 	default:
 		return muster_allreduce_start(comm, c->in, c->out, c->count, MUSTER_I64, MUSTER_SUM,
 					      &c->request);
 	}
+}
+
+/* Equal blocks, or of up to one and a half of that length, or of none. */
+static void counts_set(struct call *call)
+{
+	uint64_t halves = call->seed >> 32;
+
+	for (uint32_t i = 0; i < call->nr; i++, halves /= 4)
+		call->counts[i] = call->what < ALLGATHERV ? call->count :
+							    call->count * (halves % 4) / 2;
 }
 
 /* What is called follows from the seed, which all ranks share. */
@@ -169,11 +232,12 @@ static void call_start(struct program *program, struct call *call)
 
 	call->nr = (uint32_t)__builtin_popcount(call->of.ranks);
 	call->me = (uint32_t)__builtin_popcount(call->of.ranks & ((1u << program->rank) - 1));
-	call->what = call->seed >> 8 & 1 ? ALLREDUCE : call->seed >> 16 & 7;
+	call->what = call->seed >> 8 & 1 ? ALLREDUCE : (call->seed >> 16 & 0xff) % WHATS;
 	call->root = (call->seed >> 24 & 0xff) % call->nr;
 	if (call->what != ALLREDUCE)
 		call->count = 1 + call->count / call->nr;
-	room = call->nr * call->count;
+	counts_set(call);
+	room = 1 + call->nr * call->count * 3 / 2;
 	call->in = malloc(room * sizeof(*call->in));
 	call->out = malloc(room * sizeof(*call->out));
 	for (uint64_t i = 0; i < room; i++)

@@ -475,6 +475,7 @@ struct dst_world *dst_world_new(void)
 	if (!w)
 		return NULL;
 	w->arena = aligned_alloc(64, DST_ARENA_BYTES);
+	w->dump_fd = -1;
 	if (w->arena)
 		return w;
 	free(w);

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../version.h"
+#include "version.h"
 #include "baseline.h"
 #include "command.h"
 #include "shape.h"
@@ -29,7 +29,7 @@ static const char help[] =
 	"  torus SHAPE                 allgather on a torus (6x6x6, 2.10x2.10x2.10)\n"
 	"Options:\n"
 	"  -t, --topology=WHICH   dgx1, z52, ring:N, line:N, star:N, switch:N, full:N, hypercube:D,\n"
-	"                         mesh:AxB, torus:AxB, or a file\n"
+	"                         mesh:AxB, torus:AxB, fat-tree:HxLxS, switch-torus:HxAxB, or a file\n"
 	"  -c, --collective=NAME  broadcast, reduce, allreduce, reduce-scatter, allgather,\n"
 	"                         gather, scatter, alltoall, scan\n"
 	"  -r, --root=RANK        where there is one (0)\n"

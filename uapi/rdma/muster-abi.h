@@ -22,7 +22,8 @@ struct muster_alloc_ucontext_resp {
 	__u32 contexts_max;
 	__u32 dq_entries_max;
 	__u32 rq_entries_max;
-	__u64 reserved;
+	__u32 capabilities;	/* MUSTER_CAP_* */
+	__u32 reserved;
 };
 
 struct muster_alloc_pd_resp {

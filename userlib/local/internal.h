@@ -50,6 +50,7 @@ struct local {
 	bool withdrawing;	/* not all peers that knew of a region know that it is gone */
 	bool sweeping;		/* some peer has withdrawn one */
 	bool busy;		/* the engine could go on */
+	struct muster_trace *trace;	/* NULL: nobody looks */
 	bool ended;		/* some peer is, and not lost */
 	uint32_t polls;
 	uint64_t serviced_us;	/* when the mesh was looked at last */
@@ -59,6 +60,11 @@ struct local {
 	uint32_t completed;	/* both count up */
 	uint32_t polled;
 	struct muster_cqe completions[COMPLETIONS];
+	struct {		/* dump.c */
+		int fd;			/* -1: none */
+		const struct muster_engine_world *world;	/* as it is without */
+		struct muster_engine_world own;
+	} dumped;
 	uint32_t delivered;	/* both start again whenever all is taken: warm memory */
 	uint32_t taken;
 	struct received *received;
@@ -69,6 +75,13 @@ uint64_t muster_local_now_us(void);
 /* ---- world.c ---- */
 
 const struct muster_engine_world *muster_local_world(bool rings);
+
+/* ---- dump.c ---- */
+
+/** muster_local_dump_open() - have the engine send by local->dumped.own. 0 or -errno. */
+int muster_local_dump_open(struct local *local, const char *folder,
+			   const struct muster_engine_world *world);
+void muster_local_dump_close(struct local *local);
 
 /* ---- progress.c ---- */
 

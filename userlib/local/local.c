@@ -148,6 +148,21 @@ static void abort_context(struct muster_dev *dev, uint8_t job, uint32_t context,
 	muster_local_step(local);
 }
 
+static void look_at(struct muster_dev *dev, struct muster_look_file *file)
+{
+	struct local *local = to_local(dev);
+
+	local->trace = &file->trace;
+	muster_engine_counters_put(local->engine, &file->look.counters);
+	muster_engine_trace_put(local->engine, &file->trace);
+}
+
+static int waits(struct muster_dev *dev, uint8_t job, uint32_t context,
+		 struct muster_look_waits *list)
+{
+	return muster_engine_waits(to_local(dev)->engine, dev->address.vp, job, context, list);
+}
+
 /* ---- the wire -------------------------------------------------------------------- */
 
 /*
@@ -196,6 +211,7 @@ static void local_free(struct local *local)
 {
 	if (local->engine)
 		muster_engine_destroy(local->engine);
+	muster_local_dump_close(local);
 	if (local->wire)
 		local->wire->ops->close(local->wire);
 	if (local->mesh)
@@ -246,6 +262,8 @@ static const struct muster_dev_ops local_ops = {
 	.settle = settle,
 	.leave = leave,
 	.abort = abort_context,
+	.look = look_at,
+	.waits = waits,
 };
 
 static struct local *local_new(const struct muster_oob *oob)
@@ -265,6 +283,7 @@ static struct local *local_new(const struct muster_oob *oob)
 	while (!local->dev.address.incarnation)
 		if (getrandom(&local->dev.address.incarnation, sizeof(uint32_t), 0) < 0)
 			local->dev.address.incarnation = getpid();
+	local->dumped.fd = -1;
 	local->memory.probe[0] = -1;
 	local->memory.probe[1] = -1;
 	local->peers = calloc(oob->size, sizeof(*local->peers));
@@ -278,8 +297,9 @@ static struct local *local_new(const struct muster_oob *oob)
 static int engine_open(struct local *local, bool rings)
 {
 	const struct muster_engine_config config = { .node = local->rank, .units = MUSTER_UNITS };
-	int err = muster_engine_create(&config, muster_local_world(rings), local,
-				       &local->engine);
+	const struct muster_engine_world *world = local->dumped.fd >= 0 ? &local->dumped.own :
+						  muster_local_world(rings);
+	int err = muster_engine_create(&config, world, local, &local->engine);
 
 	if (!err)
 		err = muster_engine_vp_open(local->engine, local->dev.address.vp);
@@ -287,9 +307,17 @@ static int engine_open(struct local *local, bool rings)
 }
 
 /* All that can fail alone; the mesh then tells the others. */
-static int parts_open(struct local *local, bool rings, int *memory_fd, char *why, size_t why_len)
+static int parts_open(struct local *local, bool rings, const char *dump, int *memory_fd, char *why,
+		      size_t why_len)
 {
-	int err = engine_open(local, rings);
+	int err = dump ? muster_local_dump_open(local, dump, muster_local_world(rings)) : 0;
+
+	if (err) {
+		snprintf(why, why_len, "MUSTER_DUMP=%.64s: no file could be written there: %s", dump,
+			 strerror(-err));
+		return err;
+	}
+	err = engine_open(local, rings);
 
 	if (!err && rings)
 		err = muster_rings_open(&local->rings, local->rank, local->size, memory_fd);
@@ -331,7 +359,8 @@ int muster_local_open(const struct muster_oob *oob, const struct muster_local_co
 	if (err)
 		return err;
 	local = local_new(oob);
-	mesh.error = local ? parts_open(local, rings, &mesh.memory_fd, why, why_len) : -ENOMEM;
+	mesh.error = local ? parts_open(local, rings, config->dump, &mesh.memory_fd, why,
+						 why_len) : -ENOMEM;
 	if (!local) {
 		snprintf(why, why_len, "no memory for a device of %u ranks", oob->size);
 		return muster_mesh_open(oob, &mesh, NULL, why, why_len);

@@ -17,6 +17,7 @@ struct muster_local_config {
 	const char *wire;	/* "ring", "unix" or "udp" */
 	/* how long the others may take to open theirs; to take what was sent to them last */
 	uint64_t deadline_us;
+	const char *dump;	/* folder for files of the packets that are sent; NULL: none */
 };
 
 /**

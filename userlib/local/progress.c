@@ -6,6 +6,7 @@
  * had sent before is handled: it may say who died first.
  */
 #include "internal.h"
+#include "ticks.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -137,6 +138,8 @@ static void wire_receive(void *owner, const struct muster_packet *packet, const 
 {
 	struct local *local = owner;
 
+	if (__builtin_expect(local->trace && local->trace->on, 0))
+		local->trace->now = muster_ticks(local->trace->clock);
 	muster_engine_receive(local->engine, packet, payload, len);
 }
 

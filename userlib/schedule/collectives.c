@@ -22,6 +22,13 @@ static const struct muster_coll_row rows[] = {
 	[MUSTER_COLL_SCAN] = { "scan", WHO(ALL, ALL), true, true, true },
 	[MUSTER_COLL_CUSTOM] = { "custom", WHO(PLACES, PLACES), true, true, false },
 	[MUSTER_COLL_EXSCAN] = { "exscan", WHO(ALL, LATER), true, true, true },
+	[MUSTER_COLL_ALLGATHERV] = { "allgatherv", WHO(OWNER, ALL), false, true, false },
+	[MUSTER_COLL_REDUCE_SCATTERV] = {
+		"reduce-scatter by counts", WHO(ALL, OWNER), true, true, false,
+	},
+	[MUSTER_COLL_GATHERV] = { "gatherv", WHO(OWNER, ROOT), false, true, false },
+	[MUSTER_COLL_SCATTERV] = { "scatterv", WHO(ROOT, OWNER), false, true, false },
+	[MUSTER_COLL_ALLTOALLV] = { "alltoallv", WHO(OWNER, PARTNER), false, true, false },
 };
 
 const struct muster_coll_row *muster_coll_row(enum muster_coll coll)

@@ -28,24 +28,57 @@ static bool is_last_stage(const struct lowering *l)
 	return l->stage + 1 == l->program->nr_stages;
 }
 
+/* Bytes of chunks; blocks: how the message is cut, if not evenly. */
+static void range_of(const struct lowering *l, const struct muster_block *blocks, uint32_t chunk,
+		     uint32_t nr_chunks, uint64_t *first, uint64_t *len)
+{
+	const struct muster_schedule *schedule = l->schedule;
+	uint64_t size = muster_dtype_size(l->params->type);
+
+	if (blocks)
+		muster_blocks_range(blocks, schedule->chunks / schedule->ranks, chunk, nr_chunks,
+				    first, len);
+	else
+		muster_chunks_range(l->params->count, schedule->chunks, chunk, nr_chunks, first,
+				    len);
+	*first *= size;
+	*len *= size;
+}
+
 /* A new one after another, which stays where it is. */
 static struct op *insert_op(struct lowering *l, uint32_t after, uint32_t chunk, uint32_t nr_chunks)
 {
+	const struct muster_cut *cut = l->params->cut;
 	uint32_t index = ++l->nr_ops;
 	struct op *op = &l->ops[index];
-	uint64_t first, nr, size = muster_dtype_size(l->params->type);
+	uint64_t first, len;
 
-	muster_chunks_range(l->params->count, l->schedule->chunks, chunk, nr_chunks, &first, &nr);
+	range_of(l, cut ? cut->out : NULL, chunk, nr_chunks, &first, &len);
 	*op = (struct op){
 		.desc = l->head, .first = chunk, .nr = nr_chunks, .next = l->ops[after].next,
 	};
-	op->desc.length = nr * size;
-	op->desc.range.load_addr = first * size;
-	op->desc.store_addr = first * size;
+	op->desc.length = len;
+	op->desc.range.load_addr = first;
+	op->desc.store_addr = first;
 	l->ops[after].next = index;
 	if (l->last == after)
 		l->last = index;
 	return op;
+}
+
+/* What is still in the caller's in has its place and, where it is sent, its length there. */
+static void load_from(struct lowering *l, struct op *op, uint8_t space, bool sends)
+{
+	const struct muster_cut *cut = l->params->cut;
+	uint64_t first, len;
+
+	op->desc.range.load_key = space;
+	if (!cut || space != MUSTER_SPACE_IN)
+		return;
+	range_of(l, cut->in, op->first, op->nr, &first, &len);
+	op->desc.range.load_addr = first;
+	if (sends)
+		op->desc.length = len;
 }
 
 static uint32_t index_of(const struct lowering *l, const struct op *op)
@@ -75,7 +108,7 @@ static struct op *copy(struct lowering *l, uint32_t after, uint32_t chunk, uint3
 {
 	struct op *op = insert_op(l, after, chunk, nr);
 
-	op->desc.range.load_key = l->chunks[chunk].space;
+	load_from(l, op, l->chunks[chunk].space, false);
 	set_written(l, op, space);
 	return op;
 }
@@ -139,7 +172,7 @@ static struct op *sending_op(struct lowering *l, const struct muster_message *m)
 		op = copy(l, after, m->first, m->nr, state->first);
 	} else {
 		op = insert_op(l, after, m->first, m->nr);
-		op->desc.range.load_key = state->space;
+		load_from(l, op, state->space, true);
 	}
 	for (uint32_t i = m->first; i < m->first + m->nr; i++)
 		if (is_new(l, i))
@@ -224,13 +257,17 @@ static void copy_rest(struct lowering *l)
 
 static void lower_stage(struct lowering *l)
 {
+	uint32_t nr_slots = 0;
+
 	l->nr_ops = l->last = l->last_send_of_old = l->last_receive = 0;
 	l->ops[0].next = 0;
 	for (; l->has_message && l->message.stage == l->stage; muster_lower_walk_on(l)) {
-		if (l->message.is_send)
+		if (l->message.is_send) {
 			add_send(l, &l->message);
-		else
-			add_receive(l, &l->message);
+			continue;
+		}
+		add_receive(l, &l->message);
+		l->program->sources[l->stage][nr_slots++ % MUSTER_SLOTS_MAX] = l->message.peer;
 	}
 	if (l->schedule->generator && l->untouched != MUSTER_NOBODY &&
 	    l->nr_ops < MUSTER_SEQ_DESCS_MAX) {
@@ -321,9 +358,14 @@ static uint64_t divide_up(uint64_t a, uint64_t b)
 /* Bytes of the longest chunk. */
 static uint64_t longest_chunk(const struct lowering *l)
 {
-	uint64_t first, nr;
+	const struct muster_schedule *schedule = l->schedule;
+	const struct muster_cut *cut = l->params->cut;
+	uint64_t nr;
 
-	muster_chunk_range(l->params->count, l->schedule->chunks, 0, &first, &nr);
+	if (cut)
+		nr = divide_up(cut->longest, schedule->chunks / schedule->ranks);
+	else
+		nr = divide_up(l->params->count, schedule->chunks);
 	return nr * muster_dtype_size(l->params->type);
 }
 
@@ -433,7 +475,8 @@ static int allocate(struct lowering *l, size_t room)
 	room += program->nr_stages;	/* a stage may have nothing to do */
 	program->stage_first = calloc(program->nr_stages + 1, sizeof(*program->stage_first));
 	program->descs = calloc(room, sizeof(*program->descs));
-	return program->stage_first && program->descs ? 0 : -ENOMEM;
+	program->sources = calloc(program->nr_stages, sizeof(*program->sources));
+	return program->stage_first && program->descs && program->sources ? 0 : -ENOMEM;
 }
 
 static int lower(struct lowering *l)
@@ -489,5 +532,6 @@ void muster_program_free(struct muster_program *program)
 		return;
 	free(program->stage_first);
 	free(program->descs);
+	free(program->sources);
 	free(program);
 }

@@ -85,6 +85,29 @@ void muster_chunks_range(uint64_t count, uint32_t chunks, uint32_t chunk, uint32
 	*nr -= *first;
 }
 
+void muster_blocks_range(const struct muster_block *blocks, uint32_t each, uint32_t chunk,
+			 uint32_t nr_chunks, uint64_t *first, uint64_t *nr)
+{
+	uint32_t last = chunk + nr_chunks - 1;
+	uint64_t end, nr_last;
+
+	muster_chunk_range(blocks[last / each].nr, each, last % each, &end, &nr_last);
+	end += blocks[last / each].first + nr_last;
+	muster_chunk_range(blocks[chunk / each].nr, each, chunk % each, first, &nr_last);
+	*first += blocks[chunk / each].first;
+	*nr = end - *first;
+}
+
+uint64_t muster_blocks_hash(const struct muster_block *blocks, uint32_t nr, uint64_t hash)
+{
+	for (uint32_t i = 0; i < nr; i++) {
+		uint64_t le_nr = htole64(blocks[i].nr);
+
+		hash = XXH64(&le_nr, sizeof(le_nr), hash);
+	}
+	return hash;
+}
+
 struct muster_signature muster_signature(enum muster_coll coll, uint8_t type, uint8_t op,
 					 uint32_t root, uint64_t count, uint64_t hash)
 {

@@ -8,7 +8,8 @@
  *
  * All transfers of a step read what was there before the step. What a rank
  * receives in one step it combines in the order in which the transfers are
- * listed. A chunk is 1/chunks of the message, cut by muster_chunk_range().
+ * listed. A chunk is 1/chunks of the message, cut by muster_chunk_range(), or of a
+ * message that is cut into blocks of given lengths, by muster_blocks_range().
  */
 #ifndef MUSTER_SCHEDULE_H
 #define MUSTER_SCHEDULE_H
@@ -35,7 +36,14 @@ enum muster_coll {
 	MUSTER_COLL_SCAN = 10,		/* inclusive */
 	MUSTER_COLL_CUSTOM = 11,	/* by the schedule's own places */
 	MUSTER_COLL_EXSCAN = 12,	/* rank 0 gets nothing */
-	MUSTER_COLL_END			/* one more than the last */
+	MUSTER_COLL_END,		/* one more than the last that schedules are of */
+
+	/* Calls whose blocks have lengths of their own; they run the schedules of the others. */
+	MUSTER_COLL_ALLGATHERV = 32,
+	MUSTER_COLL_REDUCE_SCATTERV = 33,	/* MPI's reduce_scatter */
+	MUSTER_COLL_GATHERV = 34,	/* of these not all ranks know all lengths */
+	MUSTER_COLL_SCATTERV = 35,
+	MUSTER_COLL_ALLTOALLV = 36,
 };
 
 /* Which ranks a chunk concerns. Of G chunks rank r owns those from r * G / ranks on. */
@@ -188,6 +196,31 @@ void muster_chunk_range(uint64_t count, uint32_t chunks, uint32_t chunk, uint64_
 void muster_chunks_range(uint64_t count, uint32_t chunks, uint32_t chunk, uint32_t nr_chunks,
 			 uint64_t *first, uint64_t *nr);
 
+/* Elements [first, first + nr) of a buffer. */
+struct muster_block {
+	uint64_t first;
+	uint64_t nr;
+};
+
+/* A message with a block for each rank, of any lengths. */
+struct muster_cut {
+	const struct muster_block *in;	/* where what a rank has lies in its buffer, by rank */
+	const struct muster_block *out;	/* and where all else does; the same, or in alltoall */
+	uint32_t nr;
+	uint64_t longest;		/* elements; all ranks have the same */
+};
+
+/**
+ * muster_blocks_range() - chunks [chunk, chunk + nr_chunks), if each block is cut into so many.
+ *
+ * Those of several blocks lie behind each other.
+ */
+void muster_blocks_range(const struct muster_block *blocks, uint32_t each, uint32_t chunk,
+			 uint32_t nr_chunks, uint64_t *first, uint64_t *nr);
+
+/** muster_blocks_hash() - a digest of their lengths, from that of something else. */
+uint64_t muster_blocks_hash(const struct muster_block *blocks, uint32_t nr, uint64_t hash);
+
 /* The memory that a program's ranges refer to until the library puts in addresses and keys. */
 enum muster_space {
 	MUSTER_SPACE_NONE = 0,
@@ -200,6 +233,7 @@ enum muster_space {
 struct muster_lower_params {
 	uint32_t rank;
 	uint64_t count;		/* elements */
+	const struct muster_cut *cut;	/* NULL: cut evenly */
 	uint8_t type;		/* enum muster_dtype */
 	uint8_t op;
 	uint8_t job;
@@ -219,6 +253,7 @@ struct muster_program {
 	uint32_t nr_descs;
 	uint32_t *stage_first;	/* nr_stages + 1 indices into descs */
 	struct muster_desc *descs;
+	uint32_t (*sources)[MUSTER_SLOTS_MAX];	/* of each stage: who fills its slots */
 	bool is_inline;		/* MP; where load_key is set, the caller's input goes to data[] */
 	uint64_t bytes;		/* of the whole message */
 	uint64_t scratch_bytes;	/* of MUSTER_SPACE_SCRATCH; 0: unused */

@@ -38,6 +38,7 @@ void muster_topology_free(struct muster_topology *topology)
 	free(topology->limits);
 	free(topology->is_switch);
 	free(topology->links);
+	free(topology->lines);
 	free(topology->index);
 	free(topology);
 }
@@ -109,9 +110,11 @@ int64_t muster_topology_add_link(struct muster_topology *topology, uint32_t from
 	if (topology->nr_links == MUSTER_TOPOLOGY_LINKS_MAX)
 		return -E2BIG;
 	if (grow((void **)&topology->links, topology->nr_links, sizeof(*topology->links)) ||
+	    grow((void **)&topology->lines, topology->nr_links, sizeof(*topology->lines)) ||
 	    grow_index(topology))
 		return -ENOMEM;
 	topology->links[topology->nr_links] = (struct muster_link){ from, to };
+	topology->lines[topology->nr_links] = topology->line;
 	topology->index[place_of(topology, from, to)] = ++topology->nr_links;
 	return topology->nr_links - 1;
 }

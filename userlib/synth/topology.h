@@ -40,6 +40,8 @@ struct muster_topology {
 	struct muster_link *links;
 	struct muster_link_limit *limits;
 	bool *is_switch;		/* by node: it carries and combines, and is no rank's */
+	uint32_t line;			/* of the file that is being read; else 0 */
+	uint32_t *lines;		/* by link: where it was first named; 0: in no file */
 	uint32_t *index;		/* of links + 1, by a digest of their ends */
 	uint32_t index_room;
 };
@@ -67,7 +69,9 @@ int muster_topology_join(struct muster_topology *topology, uint32_t from, uint32
 /**
  * muster_topology_make() - "dgx1", "z52", "ring:N", "line:N", "star:N", "full:N",
  * "switch:N", "hypercube:D", "mesh:AxBx...", "torus:AxBx..." or the path of a file.
- * Of switch:N the last node is a switch, linked to all others.
+ * Of switch:N the last node is a switch, linked to all others. "fat-tree:HxLxS": L leaf switches
+ * with H hosts each, S spines above; "fat-tree:HxLxAxPxC": P pods of L leaves with A switches
+ * above, C cores. "switch-torus:HxAxB...": H hosts at each switch of a torus.
  * A ring of two nodes in a torus has both its directions: two links each way.
  * Return: 0; -EINVAL, -errno of the file; -ENOMEM; why says more.
  */

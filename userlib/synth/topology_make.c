@@ -15,7 +15,7 @@ enum { DIMENSIONS_MAX = 12 };
 struct shape {
 	uint32_t nr;
 	uint32_t size[DIMENSIONS_MAX];
-	uint32_t nodes;			/* the product */
+	uint32_t nodes;			/* the product, or as counted */
 };
 
 static int join_both(struct muster_topology *topology, uint32_t a, uint32_t b, uint32_t bandwidth)
@@ -123,22 +123,100 @@ static int make_switch(struct muster_topology *topology, const struct shape *sha
 	return err;
 }
 
+/* ---- hosts and switches: hosts first, then their switches, then those above ---- */
+
+enum { HOSTS, LEAVES, UPPER, PODS, CORES };	/* sizes of a fat tree; of two levels the first three */
+
+static uint64_t count_fat_tree(const struct shape *shape)
+{
+	const uint32_t *size = shape->size;
+	uint64_t pods = shape->nr == 3 ? 1 : size[PODS];
+
+	if (shape->nr != 3 && shape->nr != 5)
+		return 0;
+	return (uint64_t)size[LEAVES] * pods * (size[HOSTS] + 1) + size[UPPER] * pods +
+	       (shape->nr == 3 ? 0 : size[CORES]);
+}
+
+/* In a pod every leaf with every upper switch; core c with upper switch c of each pod, and so on round. */
+static int make_fat_tree(struct muster_topology *topology, const struct shape *shape)
+{
+	const uint32_t *size = shape->size;
+	uint32_t pods = shape->nr == 3 ? 1 : size[PODS], cores = shape->nr == 3 ? 0 : size[CORES];
+	uint32_t leaf = size[HOSTS] * size[LEAVES] * pods, upper = leaf + size[LEAVES] * pods;
+	uint32_t core = upper + size[UPPER] * pods, host, i, j;
+	int err = 0;
+
+	for (host = 0; host < leaf && !err; host++)
+		err = join_both(topology, host, leaf + host / size[HOSTS], 1);
+	for (i = 0; i < size[LEAVES] * pods; i++)
+		for (j = 0; j < size[UPPER] && !err; j++)
+			err = join_both(topology, leaf + i,
+					upper + i / size[LEAVES] * size[UPPER] + j, 1);
+	for (i = 0; i < cores; i++)
+		for (j = 0; j < pods && !err; j++)
+			err = join_both(topology, upper + j * size[UPPER] + i % size[UPPER],
+					core + i, 1);
+	for (i = leaf; i < topology->nodes; i++)
+		topology->is_switch[i] = true;
+	return err;
+}
+
+static uint64_t count_switch_torus(const struct shape *shape)
+{
+	uint64_t switches = 1;
+
+	for (uint32_t d = 1; d < shape->nr; d++)
+		if ((switches *= shape->size[d]) > MUSTER_TOPOLOGY_NODES_MAX)
+			return 0;
+	return shape->nr < 2 ? 0 : switches * (shape->size[0] + 1);
+}
+
+/* The first size is of hosts at each switch; a ring of two is one link. */
+static int make_switch_torus(struct muster_topology *topology, const struct shape *shape)
+{
+	uint32_t switches = topology->nodes / (shape->size[0] + 1), stride = switches, i;
+	uint32_t hosts = topology->nodes - switches;
+	int err = 0;
+
+	for (i = 0; i < hosts && !err; i++)
+		err = join_both(topology, i, hosts + i / shape->size[0], 1);
+	for (uint32_t d = 1; d < shape->nr; d++) {
+		uint32_t size = shape->size[d];
+
+		stride /= size;
+		for (i = 0; i < switches && !err; i++) {
+			uint32_t at = i / stride % size;
+			uint32_t next = at + 1 < size ? i + stride : i - (size - 1) * stride;
+
+			if (size > 2 || next > i)
+				err = join_both(topology, hosts + i, hosts + next, 1);
+		}
+	}
+	for (i = hosts; i < topology->nodes; i++)
+		topology->is_switch[i] = true;
+	return err;
+}
+
 static const struct maker {
 	const char *name;
 	uint32_t dimensions;		/* 0: none to be said; else at most so many */
 	bool powers;			/* the number is of dimensions of size 2 */
 	int (*run)(struct muster_topology *topology, const struct shape *shape);
+	uint64_t (*count)(const struct shape *shape);	/* nodes; 0: no such shape. NULL: the product */
 } makers[] = {
-	{ "dgx1", 0, false, make_dgx1 },
-	{ "z52", 0, false, make_z52 },
-	{ "ring", 1, false, make_ring },
-	{ "line", 1, false, make_mesh },
-	{ "star", 1, false, make_star },
-	{ "switch", 1, false, make_switch },
-	{ "full", 1, false, make_full },
-	{ "hypercube", 1, true, make_mesh },
-	{ "mesh", DIMENSIONS_MAX, false, make_mesh },
-	{ "torus", DIMENSIONS_MAX, false, make_torus },
+	{ "dgx1", 0, false, make_dgx1, NULL },
+	{ "z52", 0, false, make_z52, NULL },
+	{ "ring", 1, false, make_ring, NULL },
+	{ "line", 1, false, make_mesh, NULL },
+	{ "star", 1, false, make_star, NULL },
+	{ "switch", 1, false, make_switch, NULL },
+	{ "full", 1, false, make_full, NULL },
+	{ "hypercube", 1, true, make_mesh, NULL },
+	{ "mesh", DIMENSIONS_MAX, false, make_mesh, NULL },
+	{ "torus", DIMENSIONS_MAX, false, make_torus, NULL },
+	{ "fat-tree", 5, false, make_fat_tree, count_fat_tree },
+	{ "switch-torus", DIMENSIONS_MAX, false, make_switch_torus, count_switch_torus },
 };
 
 static int refuse_shape(const char *spec, char *why, size_t why_len)
@@ -161,11 +239,18 @@ static int read_shape(const struct maker *maker, const char *spec, const char *s
 		    (*end && *end != 'x'))
 			return refuse_shape(spec, why, why_len);
 		shape->size[shape->nr++] = size;
-		shape->nodes *= size;
+		shape->nodes *= maker->count ? 1 : size;
 		if (shape->nodes > MUSTER_TOPOLOGY_NODES_MAX)
 			return refuse_shape(spec, why, why_len);
 		more = *end;
 		sizes = end;
+	}
+	if (maker->count) {
+		uint64_t nodes = maker->count(shape);
+
+		if (!nodes || nodes > MUSTER_TOPOLOGY_NODES_MAX)
+			return refuse_shape(spec, why, why_len);
+		shape->nodes = nodes;
 	}
 	if (maker->powers) {
 		if (shape->size[0] > DIMENSIONS_MAX)
@@ -213,8 +298,8 @@ static int read_path(const char *path, struct muster_topology **topology, char *
 	if (!in) {
 		err = -errno;
 		snprintf(why, why_len, "\"%.200s\" is no topology of ours (dgx1, z52, ring, line, "
-			 "star, switch, full, hypercube, mesh, torus), and as a file it cannot be opened: "
-			 "%s", path, strerror(-err));
+			 "star, switch, full, hypercube, mesh, torus, fat-tree, switch-torus), and "
+			 "as a file it cannot be opened: %s", path, strerror(-err));
 		return err;
 	}
 	err = muster_topology_read(in, topology, why, why_len);

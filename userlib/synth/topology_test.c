@@ -64,6 +64,9 @@ static const struct {
 	{ "hypercube:3", 8, 24, 3, 48 }, { "mesh:3x2", 6, 14, 3, 4 },
 	{ "torus:4x4", 16, 64, 4, 384 }, { "full:300", 300, 89700, 1, 0 },
 	{ "torus:2x4x2x4", 64, 384, 6, 0 },
+	{ "fat-tree:2x2x1", 7, 12, 4, 8 }, { "fat-tree:16x4x2", 70, 144, 4, 0 },
+	{ "fat-tree:2x2x2x2x2", 18, 40, 6, 0 }, { "switch-torus:1x3x3", 18, 54, 4, 0 },
+	{ "switch-torus:2x2x2", 12, 24, 4, 0 }, { "switch-torus:3x4", 16, 32, 4, 0 },
 };
 
 static void known_topologies_are_what_they_should_be(void **state)

@@ -232,6 +232,7 @@ static int read_body(struct reader *reader)
 						   "cut off");
 		if (!strcmp(words->word[0], "end"))
 			break;
+		reader->topology->line = words->line;
 		err = !strcmp(words->word[0], "link") ? read_link(reader) :
 		      !strcmp(words->word[0], "switch") ? read_switches(reader) :
 		      read_shared(reader);

@@ -18,12 +18,6 @@
 #include "dev.h"
 #include "musterdv.h"
 
-enum {
-	DQ_ENTRIES = 1024,
-	RQ_ENTRIES = 256,
-	CQ_ENTRIES = 1024,
-};
-
 /* Something the caller opened, found again by its number. */
 struct handle {
 	struct handle *next;
@@ -459,37 +453,12 @@ static const struct muster_dev_ops verbs_ops = {
 	.abort = context_abort,
 };
 
-static int open_context(struct verbs *v, char *why, size_t why_len)
-{
-	const char *name = getenv("MUSTER_NIC");
-	struct ibv_device **list = ibv_get_device_list(NULL);
-	struct ibv_device *device = NULL;
-
-	for (int i = 0; list && list[i] && !device; i++)
-		if (musterdv_is_supported(list[i]) &&
-		    (!name || !strcmp(name, ibv_get_device_name(list[i]))))
-			device = list[i];
-	if (device)
-		v->ctx = ibv_open_device(device);
-	if (device && !v->ctx)
-		snprintf(why, why_len, "%s does not open: %s; the provider's own message, if any, is above",
-			 ibv_get_device_name(device), strerror(errno));
-	if (list)
-		ibv_free_device_list(list);
-	if (!device)
-		return muster_verbs_say_none(name, why, why_len);
-	if (!v->ctx)
-		return errno ? -errno : -EIO;
-	fcntl(v->ctx->async_fd, F_SETFL, fcntl(v->ctx->async_fd, F_GETFL) | O_NONBLOCK);
-	return 0;
-}
-
 static int open_port(struct verbs *v, char *why, size_t why_len)
 {
 	struct musterdv_vp_attr attr = {
-		.dq_entries = DQ_ENTRIES,
-		.rq_entries = RQ_ENTRIES,
-		.cq_entries = CQ_ENTRIES,
+		.dq_entries = MUSTER_VERBS_DQ_ENTRIES,
+		.rq_entries = MUSTER_VERBS_RQ_ENTRIES,
+		.cq_entries = MUSTER_VERBS_CQ_ENTRIES,
 	};
 	struct musterdv_info info;
 	int err;
@@ -519,7 +488,7 @@ static int open_port(struct verbs *v, char *why, size_t why_len)
 		.incarnation = info.incarnation,
 	};
 	v->dev.limits.contexts = info.contexts_max;
-	v->dev.limits.ring_slots = RQ_ENTRIES - RQ_ENTRIES / 4;	/* given back in quarters */
+	v->dev.limits.ring_slots = MUSTER_VERBS_RQ_ENTRIES - MUSTER_VERBS_RQ_ENTRIES / 4;	/* given back in quarters */
 	return 0;
 
 err_dealloc_pd:
@@ -536,9 +505,10 @@ int muster_verbs_open(struct muster_dev **dev, char *why, size_t why_len)
 
 	if (!v)
 		return -ENOMEM;
-	err = open_context(v, why, why_len);
-	if (err)
+	v->ctx = muster_verbs_context(getenv("MUSTER_NIC"), &err, why, why_len);
+	if (!v->ctx)
 		goto err_free;
+	fcntl(v->ctx->async_fd, F_SETFL, fcntl(v->ctx->async_fd, F_GETFL) | O_NONBLOCK);
 	err = open_port(v, why, why_len);
 	if (err)
 		goto err_close;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* The version that every tool prints. */
+/* The version of library, tools and muster.pc: the makefile reads it here, too. */
 #ifndef MUSTER_VERSION_H
 #define MUSTER_VERSION_H
 

@@ -1,0 +1,511 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * A context and its reduction tree, with the test as the switch: what a program may do with
+ * the tree, which results are let in, and what the loss of the tree ends.
+ */
+#include "test_world.h"
+
+enum { NODE = MUSTER_NODE_AGGREGATION + 7, TREE = 3, GROUP = 0x51, LIFE = 900, MOST = 256 };
+
+#define GROUP_KEY 0xfeedfacecafebeefull
+
+static struct world *w;
+static struct muster_packet up;		/* the last contribution of node 0 */
+static double up_value;
+static uint32_t nr_up;
+static int refusal;			/* of what is sent up; 0: none */
+
+static int take_up(struct world_node *from, uint32_t incarnation,
+		   const struct muster_packet *packet, const void *payload)
+{
+	assert_int_equal(incarnation, LIFE);
+	if (refusal || from->node)
+		return refusal;
+	up = *packet;
+	if (packet->length >= sizeof(up_value))
+		memcpy(&up_value, payload, sizeof(up_value));
+	nr_up++;
+	return 0;
+}
+
+static const struct muster_tree_config TREE_CONFIG = {
+	.node = NODE, .incarnation = LIFE, .tree = TREE, .group = GROUP, .key = GROUP_KEY,
+	.payload_max = MOST,
+};
+
+static int join(uint32_t i, struct muster_tree_config config)
+{
+	return muster_engine_tree_join(w->nodes[i].engine, WORLD_VP, WORLD_JOB, WORLD_CONTEXT,
+				       &config);
+}
+
+static int open_world(void **state)
+{
+	(void)state;
+	w = world_create(2, 1);
+	w->elsewhere = take_up;
+	world_start(w);
+	assert_int_equal(join(0, TREE_CONFIG), 0);
+	assert_int_equal(join(1, TREE_CONFIG), 0);
+	nr_up = 0;
+	refusal = 0;
+	return 0;
+}
+
+static int close_world(void **state)
+{
+	(void)state;
+	world_destroy(w);
+	return 0;
+}
+
+/* Two descriptors: to the tree; and what stores its result. */
+static void program(struct muster_desc d[2], double value)
+{
+	d[0] = desc_mp(MUSTER_DESC_CH, 0, &value);
+	d[1] = desc_mp(MUSTER_DESC_CT | MUSTER_DESC_COLL_END, 1, NULL);
+	desc_to(&d[0], NODE, 0);
+	d[0].dst_vp = TREE;
+	desc_store(&d[1], 0);
+}
+
+static void program_on_memory(struct muster_desc d[2], uint32_t bytes, uint32_t pulse)
+{
+	d[0] = desc_rdma(MUSTER_DESC_CH, 0, bytes, pulse);
+	d[1] = desc_rdma(MUSTER_DESC_CT | MUSTER_DESC_COLL_END, 1, bytes, pulse);
+	desc_load(&d[0], 0);
+	desc_to(&d[0], NODE, 0);
+	d[0].dst_vp = TREE;
+	desc_store(&d[1], 65536);
+}
+
+static struct muster_packet result_of(uint32_t bytes)
+{
+	struct muster_packet down = up;
+
+	down.type = MUSTER_PACKET_TREE_DOWN;
+	down.src_node = NODE;
+	down.dst_node = 0;
+	down.src_vp = 0;
+	down.dst_vp = WORLD_VP;
+	down.incarnation = LIFE;
+	down.src_member = 0;
+	down.base = 0;
+	down.length = bytes;
+	down.total = bytes;
+	return down;
+}
+
+static void bring(const struct muster_packet *packet, const void *payload)
+{
+	muster_engine_receive(w->nodes[0].engine, packet, payload, packet->length);
+	w->nodes[0].idle = false;
+	world_run(w);
+}
+
+/* ---- programs ---- */
+
+static void post_refused(const struct muster_desc *d, uint32_t nr, uint32_t expected)
+{
+	uint32_t bad = 99;
+
+	assert_int_equal(muster_engine_post(w->nodes[0].engine, WORLD_VP, d, nr, &bad), -EINVAL);
+	assert_int_equal(bad, expected);
+}
+
+#define REFUSE(i, ...)				\
+	do {					\
+		struct muster_desc d[2];	\
+		program(d, 1);			\
+		__VA_ARGS__;			\
+		post_refused(d, 2, i);		\
+	} while (0)
+
+#define REFUSE_MEMORY(i, ...)				\
+	do {						\
+		struct muster_desc d[2];		\
+		program_on_memory(d, 4 * MOST, MOST);	\
+		__VA_ARGS__;				\
+		post_refused(d, 2, i);			\
+	} while (0)
+
+static void programs_are_checked(void **state)
+{
+	(void)state;
+	REFUSE(0, d[0].dst_vp++);				/* another tree */
+	REFUSE(0, desc_to(&d[0], NODE + 1, 0));			/* another aggregation node */
+	REFUSE(0, desc_to(&d[0], NODE, 1));			/* a slot that nothing awaits */
+	REFUSE(0, d[0].flags |= MUSTER_DESC_SWAP_REMOTE_DATA);
+	REFUSE(0, d[0].flags |= MUSTER_DESC_COLL_END);
+	REFUSE(0, d[0].signature.op = d[1].signature.op = MUSTER_REDOP_BAND);	/* of doubles */
+	REFUSE(1, d[0].signature.op = d[1].signature.op = 0; d[1].length = 16);	/* brings 8 */
+	REFUSE_MEMORY(1, program_on_memory(d, 4 * MOST, MOST + 8); d[0].length = 0;
+		      d[0].signature.op = d[1].signature.op = 0);
+	REFUSE(0, d[0].length = d[0].inline_len = 4; d[1].length = 4);	/* half a double */
+	REFUSE(1, d[1].length = 16);
+	REFUSE_MEMORY(0, program_on_memory(d, 4 * MOST, MOST + 8));	/* more than it takes at once */
+	REFUSE_MEMORY(0, program_on_memory(d, 4 * MOST, 12));
+	REFUSE_MEMORY(1, d[1].length -= 8);
+	REFUSE_MEMORY(1, d[1].flags |= MUSTER_DESC_SWAP_LOCAL_VP | MUSTER_DESC_CP);
+	assert_int_equal(nr_up, 0);
+}
+
+/* A group has one operation outstanding, and a number is one operation. */
+static void a_sequence_uses_the_tree_once(void **state)
+{
+	double value = 1;
+	struct muster_desc d[3] = {
+		desc_mp(MUSTER_DESC_CH, 0, &value), desc_mp(0, 0, &value),
+		desc_mp(MUSTER_DESC_CT | MUSTER_DESC_REDUCE, 2, &value),
+	};
+
+	(void)state;
+	desc_to(&d[0], NODE, 0);
+	desc_to(&d[1], NODE, 1);
+	d[0].dst_vp = d[1].dst_vp = TREE;
+	post_refused(d, 3, 1);
+}
+
+/* Contribution and result in one descriptor would wait for each other. */
+static void a_result_is_awaited_after_its_contribution(void **state)
+{
+	double value = 1;
+	struct muster_desc d = desc_mp(MUSTER_DESC_CH | MUSTER_DESC_CT, 1, &value);
+
+	(void)state;
+	d.flags |= MUSTER_DESC_REDUCE;
+	desc_to(&d, NODE, 0);
+	d.dst_vp = TREE;
+	post_refused(&d, 1, 0);
+}
+
+static void a_tree_is_joined_once_and_within_limits(void **state)
+{
+	struct muster_tree_config config = TREE_CONFIG;
+
+	(void)state;
+	assert_int_equal(join(0, config), -EBUSY);
+	assert_int_equal(muster_engine_tree_join(w->nodes[0].engine, WORLD_VP, WORLD_JOB,
+						 WORLD_CONTEXT + 1, &config), -ENOENT);
+	assert_int_equal(world_context_open(w, 0, WORLD_CONTEXT + 1), 0);
+#define BAD(what)                                                                                  \
+	do {                                                                                     \
+		config = TREE_CONFIG;                                                            \
+		what;                                                                            \
+		assert_int_equal(muster_engine_tree_join(w->nodes[0].engine, WORLD_VP, WORLD_JOB, \
+							 WORLD_CONTEXT + 1, &config), -EINVAL);  \
+	} while (0)
+	BAD(config.node = MUSTER_NODE_AGGREGATION - 1);
+	BAD(config.node = MUSTER_NODES_MAX);
+	BAD(config.group = 0);
+	BAD(config.payload_max = 0);
+	BAD(config.payload_max = MUSTER_MTU + 1);
+}
+
+/* Without an operation somebody else brings the message: nothing goes up, and it comes down. */
+static void what_another_brings_comes_for_nothing(void **state)
+{
+	struct muster_packet down;
+	struct muster_desc d[2];
+	uint8_t data[MOST];
+
+	(void)state;
+	memset(data, 0x5a, sizeof(data));
+	program_on_memory(d, MOST + 3, MOST);
+	d[0].length = 0;
+	d[0].signature.op = d[1].signature.op = 0;
+	world_post(w, 0, d, 2);
+	world_run(w);
+	assert_int_equal(nr_up, 2);
+	assert_int_equal(up.length, 0);
+	down = result_of(MOST);
+	down.pulse = 0;
+	bring(&down, data);
+	down = result_of(3);
+	down.pulse = 1;
+	bring(&down, data);
+	assert_int_equal(w->nodes[0].nr_cqes, 1);
+	assert_int_equal(w->nodes[0].cqes[0].status, MUSTER_STATUS_OK);
+	assert_int_equal(w->nodes[0].memory[65536 + MOST + 2], 0x5a);
+	assert_int_equal(w->nodes[0].memory[65536 + MOST + 3], 0);
+}
+
+/* ---- packets ---- */
+
+static void a_contribution_says_whose_it_is(void **state)
+{
+	struct muster_desc d[2];
+
+	(void)state;
+	program(d, 2.5);
+	world_post(w, 0, d, 2);
+	world_run(w);
+	assert_int_equal(nr_up, 1);
+	assert_int_equal(up.type, MUSTER_PACKET_TREE_UP);
+	assert_int_equal(up.dst_node, NODE);
+	assert_int_equal(up.src_node, 0);
+	assert_int_equal(up.src_vp, WORLD_VP);
+	assert_int_equal(up.incarnation, 100);
+	assert_int_equal(up.tree, TREE);
+	assert_int_equal(up.group, GROUP);
+	assert_true(up.job_key == GROUP_KEY);	/* a switch never sees the job's */
+	assert_int_equal(up.seq_id, 0);
+	assert_int_equal(up.total, 8);
+	assert_true(up_value == 2.5);
+	assert_int_equal(world_counters(w, 0).tree_up, 1);
+}
+
+static void a_result_ends_the_sequence_and_its_second_copy_does_nothing(void **state)
+{
+	struct muster_packet down;
+	struct muster_desc d[2];
+	double sum = 7, other = 8;
+
+	(void)state;
+	program(d, 2.5);
+	world_post(w, 0, d, 2);
+	world_run(w);
+	down = result_of(8);
+	down.flags = MUSTER_PACKET_ONCE;
+	bring(&down, &sum);
+	assert_int_equal(w->nodes[0].nr_cqes, 1);
+	assert_true(*world_double(w, 0, 0) == 7);
+	down.flags = 0;
+	bring(&down, &other);
+	assert_true(*world_double(w, 0, 0) == 7);
+	assert_int_equal(world_counters(w, 0).drop_duplicate, 1);
+	assert_int_equal(world_counters(w, 0).tree_down, 1);
+	assert_int_equal(w->nodes[0].nr_cqes, 1);
+}
+
+static void a_refused_contribution_goes_later(void **state)
+{
+	struct muster_desc d[2];
+
+	(void)state;
+	refusal = -EAGAIN;
+	program(d, 2.5);
+	world_post(w, 0, d, 2);
+	for (uint32_t i = 0; i < 5; i++)
+		assert_true(muster_engine_step(w->nodes[0].engine, 10));
+	assert_int_equal(nr_up, 0);
+	refusal = 0;
+	world_run(w);
+	assert_int_equal(nr_up, 1);
+	assert_true(up_value == 2.5);
+}
+
+/* Who does not hold the group's key, or is not the aggregation node, says nothing here. */
+static void strangers_are_dropped(void **state)
+{
+	struct muster_packet good, down;
+	struct muster_desc d[2];
+	double sum = 7;
+	uint64_t dropped = 0;
+
+	(void)state;
+	program(d, 2.5);
+	world_post(w, 0, d, 2);
+	world_run(w);
+	good = result_of(8);
+#define STRANGER(what)                                                            \
+	do {                                                                      \
+		down = good;                                                      \
+		what;                                                             \
+		bring(&down, &sum);                                               \
+		assert_int_equal(world_counters(w, 0).drop_stranger, ++dropped);  \
+		assert_int_equal(w->nodes[0].nr_cqes, 0);                         \
+	} while (0)
+	STRANGER(down.job_key++);
+	STRANGER(down.job_key = WORLD_JOB_KEY);
+	STRANGER(down.tree++);
+	STRANGER(down.group++);
+	STRANGER(down.src_node++);
+	STRANGER(down.src_node = 1);
+	STRANGER(down.incarnation++);
+	STRANGER(down.life++);
+	STRANGER(down.context++);
+	STRANGER(down.job++);
+	STRANGER(down.dst_node++);
+	STRANGER(down.type = MUSTER_PACKET_ABORT; down.number = MUSTER_STATUS_ABORTED;
+		 down.length = down.total = 0; down.flags = 0; down.arg = 1; down.job_key++);
+	bring(&good, &sum);
+	assert_int_equal(w->nodes[0].nr_cqes, 1);
+}
+
+static void malformed_ones_are_dropped(void **state)
+{
+	struct muster_packet good, down;
+	struct muster_desc d[2];
+	double sum[2] = { 7 };
+	uint64_t dropped = 0;
+
+	(void)state;
+	program(d, 2.5);
+	world_post(w, 0, d, 2);
+	world_run(w);
+	good = result_of(8);
+#define MALFORMED(what)                                                            \
+	do {                                                                       \
+		down = good;                                                       \
+		what;                                                              \
+		bring(&down, sum);                                                 \
+		assert_int_equal(world_counters(w, 0).drop_malformed, ++dropped);  \
+	} while (0)
+	MALFORMED(down.type = MUSTER_PACKET_TREE_UP);
+	MALFORMED(down.group = 0);
+	MALFORMED(down.type = MUSTER_PACKET_DATA);	/* of a member's kind, with a group */
+	MALFORMED(down.flags = MUSTER_PACKET_SWAP_DATA);
+	MALFORMED(down.flags = MUSTER_PACKET_COLL_END);
+	MALFORMED(down.flags = 0x80);
+	MALFORMED(down.offset = 8);
+	MALFORMED(down.total = 16);
+	MALFORMED(down.arg = 1);
+	MALFORMED(down.reserved = 1);
+	assert_int_equal(w->nodes[0].nr_cqes, 0);
+	bring(&good, sum);
+	assert_int_equal(w->nodes[0].nr_cqes, 1);
+}
+
+/* With the right key, but not for what has contributed. */
+static void results_that_nobody_has_contributed_to_are_dropped(void **state)
+{
+	struct muster_packet good, down;
+	struct muster_desc d[2];
+	uint8_t data[MOST] = { 0 };
+	uint64_t dropped = 0;
+
+	(void)state;
+	program_on_memory(d, 8 * MOST, MOST);
+	world_post(w, 0, d, 2);
+	world_run(w);
+	assert_int_equal(nr_up, MUSTER_PULSES_LIVE);
+	good = result_of(MOST);
+	good.pulse = 0;
+#define OUTSIDE(what)                                                           \
+	do {                                                                    \
+		down = good;                                                    \
+		what;                                                           \
+		bring(&down, data);                                             \
+		assert_int_equal(world_counters(w, 0).drop_window, ++dropped);  \
+	} while (0)
+	OUTSIDE(down.number++);
+	OUTSIDE(down.pulse = MUSTER_PULSES_LIVE);
+	OUTSIDE(down.seq_id++);
+	bring(&good, data);
+	assert_int_equal(nr_up, MUSTER_PULSES_LIVE + 1);
+	refusal = -EAGAIN;
+	good.pulse = 1;
+	muster_engine_receive(w->nodes[0].engine, &good, data, MOST);
+	muster_engine_step(w->nodes[0].engine, 100);	/* pulse 5 lives, but has sent nothing */
+	down = good;
+	down.pulse = 5;
+	muster_engine_receive(w->nodes[0].engine, &down, data, MOST);
+	assert_int_equal(world_counters(w, 0).drop_window, ++dropped);
+	refusal = 0;
+	world_run(w);
+	for (uint32_t pulse = 2; pulse < 8; pulse++) {
+		good.pulse = pulse;
+		bring(&good, data);
+	}
+	assert_int_equal(w->nodes[0].nr_cqes, 1);
+	assert_int_equal(w->nodes[0].cqes[0].status, MUSTER_STATUS_OK);
+}
+
+/* ---- failure ---- */
+
+static void expect_end(uint8_t status, uint32_t culprit)
+{
+	assert_int_equal(w->nodes[0].nr_cqes, 2);
+	assert_int_equal(w->nodes[0].cqes[0].status, status);
+	assert_int_equal(w->nodes[0].cqes[0].culprit, culprit);
+}
+
+static void an_abort_of_the_tree_names_the_culprit_and_is_not_repeated(void **state)
+{
+	struct muster_packet abort;
+	struct muster_desc d[2];
+
+	(void)state;
+	program(d, 2.5);
+	world_post(w, 0, d, 2);
+	world_run(w);
+	abort = result_of(0);
+	abort.type = MUSTER_PACKET_ABORT;
+	abort.number = MUSTER_STATUS_MISMATCH;
+	abort.arg = 1;
+	abort.seq_id = 0;
+	abort.pulse = 0;
+	abort.signature.op = MUSTER_REDOP_MAX;
+	bring(&abort, NULL);
+	expect_end(MUSTER_STATUS_MISMATCH, 1);
+	assert_int_equal(w->nodes[0].cqes[0].other.op, MUSTER_REDOP_MAX);
+	assert_int_equal(w->nr_sent[MUSTER_PACKET_ABORT], 0);
+}
+
+static void the_loss_of_the_tree_ends_the_context(void **state)
+{
+	struct muster_desc d[2];
+
+	(void)state;
+	program(d, 2.5);
+	world_post(w, 0, d, 2);
+	world_run(w);
+	muster_engine_peer_present(w->nodes[0].engine, NODE, LIFE);
+	muster_engine_peer_lost(w->nodes[0].engine, NODE - 1);
+	world_run(w);
+	assert_int_equal(w->nodes[0].nr_cqes, 0);
+	muster_engine_peer_present(w->nodes[0].engine, NODE, LIFE + 1);
+	world_run(w);
+	expect_end(MUSTER_STATUS_PEER_LOST, MUSTER_CULPRIT_NONE);
+	assert_int_equal(w->nr_sent[MUSTER_PACKET_ABORT], 1);
+}
+
+static void a_switch_that_leaves_ends_the_context(void **state)
+{
+	struct muster_desc d[2];
+
+	(void)state;
+	program(d, 2.5);
+	world_post(w, 0, d, 2);
+	world_run(w);
+	muster_engine_peer_left(w->nodes[0].engine, NODE);
+	world_run(w);
+	expect_end(MUSTER_STATUS_PEER_LOST, MUSTER_CULPRIT_NONE);
+}
+
+static void an_unreachable_tree_ends_the_context(void **state)
+{
+	struct muster_desc d[2];
+
+	(void)state;
+	refusal = -EHOSTUNREACH;
+	program(d, 2.5);
+	world_post(w, 0, d, 2);
+	world_run(w);
+	expect_end(MUSTER_STATUS_PEER_LOST, MUSTER_CULPRIT_NONE);
+}
+
+int main(void)
+{
+#define TEST(f) cmocka_unit_test_setup_teardown(f, open_world, close_world)
+	const struct CMUnitTest tests[] = {
+		TEST(programs_are_checked),
+		TEST(a_sequence_uses_the_tree_once),
+		TEST(a_result_is_awaited_after_its_contribution),
+		TEST(a_tree_is_joined_once_and_within_limits),
+		TEST(what_another_brings_comes_for_nothing),
+		TEST(a_contribution_says_whose_it_is),
+		TEST(a_result_ends_the_sequence_and_its_second_copy_does_nothing),
+		TEST(a_refused_contribution_goes_later),
+		TEST(strangers_are_dropped),
+		TEST(malformed_ones_are_dropped),
+		TEST(results_that_nobody_has_contributed_to_are_dropped),
+		TEST(an_abort_of_the_tree_names_the_culprit_and_is_not_repeated),
+		TEST(the_loss_of_the_tree_ends_the_context),
+		TEST(a_switch_that_leaves_ends_the_context),
+		TEST(an_unreachable_tree_ends_the_context),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

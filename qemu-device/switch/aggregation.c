@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * What comes to the aggregation node is checked in two gates, each with a counter of its
+ * own: is it well formed, and is it from a neighbour in a group that is here. The third,
+ * whether it has its place in an operation, is segment.c's. Only then it changes anything.
+ */
+#include "internal.h"
+
+#include "arith.h"
+
+static bool operation_valid(const struct muster_packet *packet)
+{
+	const struct muster_signature *signature = &packet->signature;
+
+	if (!packet->total || signature->op == MUSTER_REDOP_NONE)
+		return true;
+	return muster_arith_supported(signature->type, signature->op) &&
+	       packet->total % muster_dtype_size(signature->type) == 0;
+}
+
+static bool valid(const struct muster_packet *packet)
+{
+	bool data = packet->type == MUSTER_PACKET_TREE_UP || packet->type == MUSTER_PACKET_TREE_DOWN;
+	uint16_t flags = packet->type == MUSTER_PACKET_TREE_DOWN ? MUSTER_PACKET_ONCE : 0;
+
+	if (packet->flags & ~flags || packet->reserved || packet->signature.reserved ||
+	    packet->seq_id >= MUSTER_SLOTS_MAX || packet->offset)
+		return false;
+	if (data)
+		return packet->length == packet->total && !packet->arg && operation_valid(packet);
+	return packet->type == MUSTER_PACKET_ABORT && !packet->length && packet->number &&
+	       packet->number <= MUSTER_STATUS_FLUSHED;
+}
+
+/* Which child it is from; nr_children: none. */
+static uint32_t child_of(const struct group *group, uint32_t port,
+			 const struct muster_packet *packet)
+{
+	const struct muster_switch_child *child = group->children;
+	uint32_t i;
+
+	for (i = 0; i < group->config.nr_children; i++, child++) {
+		if (child->port != port)
+			continue;
+		if (packet->src_node != child->node || packet->incarnation != child->incarnation)
+			return group->config.nr_children;
+		if (child->node >= MUSTER_NODE_AGGREGATION)
+			return i;
+		return packet->src_vp == child->vp && packet->context == child->context &&
+		       packet->life == child->life && packet->src_member == child->member ?
+		       i : group->config.nr_children;
+	}
+	return i;
+}
+
+static bool from_parent(const struct group *group, uint32_t port,
+			const struct muster_packet *packet)
+{
+	return !group_is_root(group) && port == group->config.parent_port &&
+	       packet->src_node == group->config.parent_node &&
+	       packet->incarnation == group->config.parent_incarnation;
+}
+
+/* From below or from above. Whoever says it has told all on its side. */
+static void receive_abort(struct muster_switch *sw, struct group *group, uint32_t by,
+			  const struct muster_packet *packet)
+{
+	group_fail(sw, group, packet->number, packet->arg, &packet->signature, by);
+}
+
+void aggregation_receive(struct muster_switch *sw, uint32_t port,
+			 const struct muster_packet *packet, const void *payload)
+{
+	struct group *group;
+	uint32_t by;
+	bool above;
+
+	if (!valid(packet)) {
+		sw->counters.drop_malformed++;
+		return;
+	}
+	group = group_find(sw, packet->tree, packet->group);
+	above = group && from_parent(group, port, packet);
+	by = group && !above ? child_of(group, port, packet) : 0;
+	if (!group || packet->job != group->config.job || packet->job_key != group->config.key ||
+	    (!above && (by == group->config.nr_children ||
+			packet->type == MUSTER_PACKET_TREE_DOWN)) ||
+	    (above && packet->type == MUSTER_PACKET_TREE_UP)) {
+		sw->counters.drop_stranger++;
+		return;
+	}
+	if (group->failed)
+		sw->counters.drop_failed++;
+	else if (packet->type == MUSTER_PACKET_ABORT)
+		receive_abort(sw, group, above ? group->config.nr_children : by, packet);
+	else if (above)
+		segment_result(sw, group, packet, payload);
+	else
+		segment_contribute(sw, group, by, packet, payload);
+}

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * The packet generator: from a group's handle to the ports of its members, one packet made
+ * for each (paper, figure 2). A packet in, a new one out to every port: addresses, context
+ * and life are those of whoever is at its other end.
+ */
+#include "internal.h"
+
+#include <errno.h>
+
+static void prepare(const struct muster_switch *sw, const struct group *group, uint8_t type,
+		    struct muster_packet *packet)
+{
+	*packet = (struct muster_packet){
+		.version = MUSTER_PACKET_VERSION,
+		.type = type,
+		.job = group->config.job,
+		.src_node = sw->node,
+		.incarnation = sw->incarnation,
+		.tree = group->config.tree,
+		.group = group->config.group,
+		.job_key = group->config.key,
+	};
+}
+
+static void carry(const struct segment *segment, struct muster_packet *packet)
+{
+	packet->seq_id = segment->slot;
+	packet->stage = segment->stage;
+	packet->signature = segment->signature;
+	packet->number = segment->number;
+	packet->pulse = segment->pulse;
+	packet->total = segment->total;
+	packet->length = segment->total;
+}
+
+static void address(const struct muster_switch_child *child, struct muster_packet *packet)
+{
+	packet->dst_node = child->node;
+	packet->dst_vp = child->vp;
+	packet->context = child->context;
+	packet->life = child->life;
+}
+
+/* What a link says that leads nowhere ends the group. */
+static int send(struct muster_switch *sw, struct group *group, uint32_t by, uint32_t port,
+		const struct muster_packet *packet, const void *payload)
+{
+	int ret = sw->world.send(sw->opaque, port, packet, payload);
+
+	if (ret && ret != -EAGAIN)
+		group_fail(sw, group, MUSTER_STATUS_PEER_LOST, group_culprit(group, by), NULL, by);
+	return ret;
+}
+
+int generator_up(struct muster_switch *sw, struct group *group, const struct segment *segment)
+{
+	struct muster_packet packet;
+
+	prepare(sw, group, MUSTER_PACKET_TREE_UP, &packet);
+	carry(segment, &packet);
+	packet.dst_node = group->config.parent_node;
+	packet.src_member = segment->speaker;
+	return send(sw, group, group->config.nr_children, group->config.parent_port, &packet,
+		    segment->sum);
+}
+
+void generator_once(struct muster_switch *sw, struct group *group, const struct segment *segment)
+{
+	struct muster_packet packet;
+
+	prepare(sw, group, MUSTER_PACKET_TREE_DOWN, &packet);
+	carry(segment, &packet);
+	packet.flags = MUSTER_PACKET_ONCE;
+	for (uint32_t i = 0; i < group->config.nr_children; i++) {
+		address(&group->children[i], &packet);
+		sw->world.send_once(sw->opaque, group->children[i].port, &packet, segment->sum);
+		sw->counters.copies_once++;
+	}
+}
+
+bool generator_down(struct muster_switch *sw, struct group *group, struct segment *segment)
+{
+	struct muster_packet packet;
+
+	prepare(sw, group, MUSTER_PACKET_TREE_DOWN, &packet);
+	carry(segment, &packet);
+	for (uint32_t i = 0; i < group->config.nr_children && !group->failed; i++) {
+		if (!child_set_has(&segment->owed, i))
+			continue;
+		address(&group->children[i], &packet);
+		if (send(sw, group, i, group->children[i].port, &packet, segment->sum))
+			continue;
+		child_set_remove(&segment->owed, i);
+		sw->counters.copies++;
+	}
+	return !child_set_empty(&segment->owed);
+}
+
+bool generator_abort(struct muster_switch *sw, struct group *group)
+{
+	struct muster_packet packet;
+
+	prepare(sw, group, MUSTER_PACKET_ABORT, &packet);
+	packet.number = group->why.number;
+	packet.arg = group->why.arg;
+	packet.signature = group->why.signature;
+	for (uint32_t i = 0; i < group->config.nr_children; i++) {
+		if (!child_set_has(&group->untold, i))
+			continue;
+		address(&group->children[i], &packet);
+		if (sw->world.send(sw->opaque, group->children[i].port, &packet, NULL) != -EAGAIN)
+			child_set_remove(&group->untold, i);
+	}
+	if (group->parent_untold) {
+		address(&(struct muster_switch_child){ .node = group->config.parent_node },
+			&packet);
+		group->parent_untold = sw->world.send(sw->opaque, group->config.parent_port,
+						      &packet, NULL) == -EAGAIN;
+	}
+	return group->parent_untold || !child_set_empty(&group->untold);
+}

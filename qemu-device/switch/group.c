@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Groups: found by tree and handle. All that one ever needs is allocated with it, so what a
+ * switch holds depends on groups, ports and window, and never on what is sent. A group that
+ * fails stays, tells its neighbours, and takes nothing more until it is removed.
+ */
+#include "internal.h"
+
+#include <errno.h>
+#include <string.h>
+
+static struct group **bucket(const struct muster_switch *sw, uint16_t tree, uint32_t handle)
+{
+	uint64_t hash = ((uint64_t)tree << 32 | handle) * 0x9e3779b97f4a7c15ull;
+
+	return (struct group **)&sw->groups[(hash >> 32) % GROUP_BUCKETS];
+}
+
+struct group *group_find(const struct muster_switch *sw, uint16_t tree, uint32_t handle)
+{
+	struct group *group = *bucket(sw, tree, handle);
+
+	while (group && (group->config.tree != tree || group->config.group != handle))
+		group = group->next_hashed;
+	return group;
+}
+
+/* ---- add and remove ---- */
+
+static bool child_valid(const struct muster_switch *sw, const struct muster_switch_group *config,
+			const struct muster_switch_child *child)
+{
+	return child->port < sw->radix && child->port != config->parent_port &&
+	       child->node < MUSTER_NODES_MAX && child->node != sw->node &&
+	       child->vp < MUSTER_VPS_MAX;
+}
+
+static bool config_valid(const struct muster_switch *sw, const struct muster_switch_group *config)
+{
+	bool root = config->parent_port == MUSTER_SWITCH_NO_PORT;
+
+	if (!sw->node || !config->group || config->payload_max > MUSTER_MTU ||
+	    config->type > MUSTER_SWITCH_SAT ||
+	    !config->nr_children || config->nr_children > sw->radix)
+		return false;
+	if (!root && (config->parent_port >= sw->radix || config->parent_node == sw->node ||
+		      config->parent_node < MUSTER_NODE_AGGREGATION ||
+		      config->parent_node >= MUSTER_NODES_MAX))
+		return false;
+	for (uint32_t i = 0; i < config->nr_children; i++)
+		if (!child_valid(sw, config, &config->children[i]) ||
+		    (i && config->type == MUSTER_SWITCH_SAT &&
+		     config->children[i].port < config->children[i - 1].port))
+			return false;
+	return true;
+}
+
+/* One type for all groups of a tree, and no more streaming trees than there are units for. */
+static int type_check(const struct muster_switch *sw, const struct muster_switch_group *config)
+{
+	uint32_t nr = 0, trees[MUSTER_SWITCH_STREAMS_MAX], j;
+
+	for (uint32_t i = 0; i < GROUP_BUCKETS; i++)
+		for (const struct group *group = sw->groups[i]; group; group = group->next_hashed) {
+			if (group->config.tree == config->tree &&
+			    group->config.type != config->type)
+				return -EINVAL;
+			if (group->config.type != MUSTER_SWITCH_SAT)
+				continue;
+			for (j = 0; j < nr && trees[j] != group->config.tree; j++)
+				;
+			if (j == nr && group->config.tree != config->tree)
+				trees[nr++] = group->config.tree;
+		}
+	return config->type == MUSTER_SWITCH_SAT && nr == MUSTER_SWITCH_STREAMS_MAX ? -EBUSY : 0;
+}
+
+static bool ports_shared(const struct muster_switch_group *config)
+{
+	struct child_set ports = { 0 };
+
+	for (uint32_t i = 0; i < config->nr_children; i++) {
+		if (child_set_has(&ports, config->children[i].port))
+			return true;
+		child_set_add(&ports, config->children[i].port);
+	}
+	return false;
+}
+
+/* The group, its children, how far they are, and the data of its segments, one behind the other. */
+static struct group *group_new(struct muster_switch *sw, const struct muster_switch_group *config)
+{
+	uint32_t usual = config->type == MUSTER_SWITCH_SAT ? MUSTER_MTU : MUSTER_SWITCH_LLT_BYTES;
+	uint32_t most = config->payload_max ? config->payload_max : usual;
+	size_t data = (size_t)most * (NR_HALVES + config->nr_children);
+	size_t children = config->nr_children * sizeof(struct muster_switch_child);
+	size_t progress = config->nr_children * sizeof(struct progress);
+	size_t bytes = sizeof(struct group) + children + progress + SEGMENTS * data;
+	struct group *group = sw->world.alloc(sw->opaque, bytes);
+	uint8_t *at = (uint8_t *)(group + 1);
+
+	if (!group)
+		return NULL;
+	group->bytes = bytes;
+	group->config = *config;
+	group->config.payload_max = most;
+	group->children = (struct muster_switch_child *)at;
+	group->progress = (struct progress *)(at + children);
+	group->config.children = group->children;
+	memcpy(group->children, config->children, children);
+	group->split = ring_split(config, sw->radix);
+	for (uint32_t i = 0; i < SEGMENTS; i++)
+		group->segments[i].sum = at + children + progress + i * data;
+	return group;
+}
+
+int muster_switch_group_add(struct muster_switch *sw, const struct muster_switch_group *config)
+{
+	struct group **first = bucket(sw, config->tree, config->group), *group;
+	int ret;
+
+	if (!config_valid(sw, config))
+		return -EINVAL;
+	if (ports_shared(config))
+		return -EOPNOTSUPP;
+	if (group_find(sw, config->tree, config->group))
+		return -EEXIST;
+	if (sw->nr_groups == MUSTER_SWITCH_GROUPS_MAX)
+		return -ENOSPC;
+	ret = type_check(sw, config);
+	if (ret)
+		return ret;
+	group = group_new(sw, config);
+	if (!group)
+		return -ENOMEM;
+	group->next_hashed = *first;
+	*first = group;
+	sw->nr_groups++;
+	sw->counters.bytes += group->bytes;
+	return 0;
+}
+
+static void owes_nothing(struct muster_switch *sw, struct group *group)
+{
+	if (!group->owing)
+		return;
+	group->owing = false;
+	if (group->prev_owing)
+		group->prev_owing->next_owing = group->next_owing;
+	else
+		sw->owing = group->next_owing;
+	if (group->next_owing)
+		group->next_owing->prev_owing = group->prev_owing;
+}
+
+void group_owes(struct muster_switch *sw, struct group *group)
+{
+	if (group->owing)
+		return;
+	group->owing = true;
+	group->prev_owing = NULL;
+	group->next_owing = sw->owing;
+	if (sw->owing)
+		sw->owing->prev_owing = group;
+	sw->owing = group;
+}
+
+void group_free(struct muster_switch *sw, struct group *group)
+{
+	struct group **link = bucket(sw, group->config.tree, group->config.group);
+
+	while (*link != group)
+		link = &(*link)->next_hashed;
+	*link = group->next_hashed;
+	owes_nothing(sw, group);
+	sw->nr_groups--;
+	sw->counters.bytes -= group->bytes;
+	sw->world.free(sw->opaque, group, group->bytes);
+}
+
+int muster_switch_group_remove(struct muster_switch *sw, uint16_t tree, uint32_t handle)
+{
+	struct group *group = group_find(sw, tree, handle);
+
+	if (!group)
+		return -ENOENT;
+	group_free(sw, group);
+	return 0;
+}
+
+/* ---- what it owes ---- */
+
+bool group_settle(struct muster_switch *sw, struct group *group)
+{
+	bool left = false;
+
+	if (group->failed)
+		left = generator_abort(sw, group);
+	for (uint32_t i = 0; i < SEGMENTS && !group->failed; i++)
+		left |= segment_settle(sw, group, &group->segments[i]);
+	if (group->failed)	/* perhaps just now */
+		left = group->parent_untold || !child_set_empty(&group->untold);
+	if (!left)
+		owes_nothing(sw, group);
+	return left;
+}
+
+/* ---- failure ---- */
+
+void group_fail(struct muster_switch *sw, struct group *group, uint8_t status, uint32_t culprit,
+		const struct muster_signature *signature, uint32_t by)
+{
+	if (group->failed)
+		return;
+	group->failed = true;
+	group->why.number = status;
+	group->why.arg = culprit;
+	if (signature)
+		group->why.signature = *signature;
+	child_set_fill(&group->untold, group->config.nr_children);
+	if (by < group->config.nr_children)
+		child_set_remove(&group->untold, by);
+	group->parent_untold = !group_is_root(group) && by != group->config.nr_children;
+	sw->counters.failed++;
+	group_owes(sw, group);
+}

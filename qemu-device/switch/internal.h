@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * What the files of the switch share. A packet goes switch.c → forward.c, or, if it is
+ * for the aggregation node, aggregation.c, which admits it to a group (group.c) and one of
+ * its segments (segment.c, ring.c); what goes out to the ports of a group is made by generator.c.
+ * Nothing outside of this folder includes this header.
+ */
+#ifndef MUSTER_SWITCH_INTERNAL_H
+#define MUSTER_SWITCH_INTERNAL_H
+
+#include "switch.h"
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "little-endian hosts only");
+
+enum {
+	PORT_WORDS = MUSTER_SWITCH_RADIX_MAX / 64,
+	/* Those that collect, and as many whose results are on their way to slow ports. */
+	SEGMENTS = 2 * MUSTER_PULSES_LIVE,
+	GROUP_BUCKETS = 256,
+	NR_HALVES = 2,		/* of the ring of reduction units; a low-latency tree uses one */
+};
+
+_Static_assert(SEGMENTS <= 8, "bits of progress.seen");
+
+/* A set of children, by their place. */
+struct child_set {
+	uint64_t bits[PORT_WORDS];
+};
+
+enum segment_phase {
+	SEGMENT_FREE,
+	SEGMENT_COLLECTING,	/* some child has not contributed */
+	SEGMENT_UP,		/* all have; the parent's link has not taken it */
+	SEGMENT_AWAITING,	/* the parent has it */
+	SEGMENT_DOWN,		/* the result is here; the links of `owed` have not taken it */
+};
+
+/* What fits into one packet: a pulse of a sequence. */
+struct segment {
+	uint8_t phase;
+	uint8_t slot;
+	uint16_t stage;
+	uint32_t number;
+	uint32_t pulse;
+	uint32_t total;			/* bytes; without an operation 0 until one child has brought some */
+	uint32_t speaker;		/* member who stands for all of it towards the parent */
+	uint32_t next[NR_HALVES];	/* child that each combines next */
+	struct muster_signature signature;
+	struct child_set came;
+	struct child_set owed;
+	uint8_t *sum;			/* of the halves, payload_max bytes each; behind them one for each child */
+};
+
+/* How far a child has come: what it sends twice is not taken twice. */
+struct progress {
+	bool begun;
+	uint8_t seen;			/* bit i: pulse first + i */
+	uint32_t number;
+	uint32_t first;			/* oldest pulse of it that has not come */
+};
+
+struct group {
+	struct group *next_hashed;
+	struct group *next_owing, *prev_owing;
+	bool owing;			/* on the switch's list of those that owe something */
+	bool failed;
+	size_t bytes;
+	struct muster_switch_group config;
+	struct muster_packet why;	/* what its ABORTs say, once it has failed */
+	struct child_set untold;
+	bool parent_untold;
+	uint32_t split;			/* the first child of the right half ring */
+	struct progress *progress;	/* by child */
+	struct muster_switch_child *children;
+	struct segment segments[SEGMENTS];
+};
+
+struct muster_switch {
+	struct muster_switch_world world;
+	void *opaque;
+	uint32_t node;
+	uint32_t incarnation;
+	uint32_t radix;
+	uint32_t nr_routes;
+	struct muster_switch_route *routes;	/* sorted by node */
+	uint32_t nr_groups;
+	struct group *groups[GROUP_BUCKETS];
+	struct group *owing;
+	struct muster_switch_counters counters;
+};
+
+static inline void child_set_add(struct child_set *set, uint32_t child)
+{
+	set->bits[child / 64] |= 1ull << child % 64;
+}
+
+static inline void child_set_remove(struct child_set *set, uint32_t child)
+{
+	set->bits[child / 64] &= ~(1ull << child % 64);
+}
+
+static inline bool child_set_has(const struct child_set *set, uint32_t child)
+{
+	return set->bits[child / 64] >> child % 64 & 1;
+}
+
+static inline bool child_set_empty(const struct child_set *set)
+{
+	uint64_t any = 0;
+
+	for (uint32_t i = 0; i < PORT_WORDS; i++)
+		any |= set->bits[i];
+	return !any;
+}
+
+static inline void child_set_fill(struct child_set *set, uint32_t nr)
+{
+	for (uint32_t i = 0; i < nr; i++)
+		child_set_add(set, i);
+}
+
+static inline bool group_is_root(const struct group *group)
+{
+	return group->config.parent_port == MUSTER_SWITCH_NO_PORT;
+}
+
+/* Which member a child's loss is laid upon; nr_children: the parent. */
+static inline uint32_t group_culprit(const struct group *group, uint32_t by)
+{
+	return by < group->config.nr_children &&
+	       group->children[by].node < MUSTER_NODE_AGGREGATION ? group->children[by].member :
+								    MUSTER_CULPRIT_NONE;
+}
+
+/* ---- forward.c ---- */
+
+int forward_create(struct muster_switch *sw, const struct muster_switch_config *config);
+void forward_destroy(struct muster_switch *sw);
+int forward(struct muster_switch *sw, uint32_t port, const struct muster_packet *packet,
+	    const void *payload);
+
+/* ---- aggregation.c ---- */
+
+/* A packet for the aggregation node: admitted, or dropped and counted. */
+void aggregation_receive(struct muster_switch *sw, uint32_t port,
+			 const struct muster_packet *packet, const void *payload);
+
+/* ---- group.c ---- */
+
+struct group *group_find(const struct muster_switch *sw, uint16_t tree, uint32_t handle);
+void group_free(struct muster_switch *sw, struct group *group);
+/* Something is left to be sent: step() looks at it. */
+void group_owes(struct muster_switch *sw, struct group *group);
+/* The first cause stays. All but who said it (a child, or nr_children: the parent) are told. */
+void group_fail(struct muster_switch *sw, struct group *group, uint8_t status, uint32_t culprit,
+		const struct muster_signature *signature, uint32_t by);
+/* Send what it owes. Return: whether some is left. */
+bool group_settle(struct muster_switch *sw, struct group *group);
+
+/* In place of a child: nobody in the group. */
+enum { BY_NOBODY = 0xffff };
+
+/* ---- ring.c: in which order children are combined ---- */
+
+/* Of a group whose children stand in the order of their ports. */
+uint32_t ring_split(const struct muster_switch_group *config, uint32_t radix);
+void ring_begin(const struct group *group, struct segment *segment);
+/* A child's contribution, which came before its turn or in it. */
+void ring_take(const struct group *group, struct segment *segment, uint32_t child,
+	       const void *payload, uint32_t bytes);
+/* Whether all are in: then the result is at segment->sum. */
+bool ring_done(const struct group *group, struct segment *segment);
+
+/* ---- segment.c ---- */
+
+void segment_contribute(struct muster_switch *sw, struct group *group, uint32_t child,
+			const struct muster_packet *packet, const void *payload);
+void segment_result(struct muster_switch *sw, struct group *group,
+		    const struct muster_packet *packet, const void *payload);
+/* Send what it owes. Return: whether some is left. */
+bool segment_settle(struct muster_switch *sw, struct group *group, struct segment *segment);
+
+/* ---- generator.c: packets to the neighbours in a group ---- */
+
+/* 0, -EAGAIN; else the group has failed. */
+int generator_up(struct muster_switch *sw, struct group *group, const struct segment *segment);
+/* One without a promise to each child. */
+void generator_once(struct muster_switch *sw, struct group *group, const struct segment *segment);
+/* The reliable ones, to those that it is owed to. Return: whether some are left. */
+bool generator_down(struct muster_switch *sw, struct group *group, struct segment *segment);
+/* ABORT, to those who have not been told. Return: whether some are left. */
+bool generator_abort(struct muster_switch *sw, struct group *group);
+
+#endif /* MUSTER_SWITCH_INTERNAL_H */

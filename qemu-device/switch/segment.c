@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * One segment of an operation at one aggregation node: the contributions of the children,
+ * combined (ring.c); then up, or, at the root, down.
+ */
+#include "internal.h"
+
+#include <string.h>
+
+enum { STALE = 1 << 16 };		/* numbers so far back are late, not ahead */
+
+/* Members may pass a tree by for as many numbers as they like, so a difference has no sign. */
+static bool is_older(uint32_t number, uint32_t than)
+{
+	return than - number - 1 < STALE;
+}
+
+/* ---- what has its place ---- */
+
+/* A child is at most MUSTER_PULSES_LIVE pulses ahead of its oldest one, and of no other number. */
+static bool in_window(struct muster_switch *sw, const struct progress *progress,
+		      const struct muster_packet *packet)
+{
+	bool same = progress->begun && packet->number == progress->number;
+	uint32_t first = same ? progress->first : 0, ahead = packet->pulse - first;
+
+	if (progress->begun && is_older(packet->number, progress->number)) {
+		sw->counters.drop_window++;
+		return false;
+	}
+	if (packet->pulse < first || (same && ahead < 8 && progress->seen >> ahead & 1)) {
+		sw->counters.drop_duplicate++;
+		return false;
+	}
+	if (ahead < MUSTER_PULSES_LIVE)
+		return true;
+	sw->counters.drop_window++;
+	return false;
+}
+
+static void advance(struct progress *progress, const struct muster_packet *packet)
+{
+	if (!progress->begun || packet->number != progress->number)
+		*progress = (struct progress){ .begun = true, .number = packet->number };
+	progress->seen |= 1u << (packet->pulse - progress->first);
+	for (; progress->seen & 1; progress->seen >>= 1)
+		progress->first++;
+}
+
+static struct segment *find(struct group *group, const struct muster_packet *packet)
+{
+	for (uint32_t i = 0; i < SEGMENTS; i++) {
+		struct segment *segment = &group->segments[i];
+
+		if (segment->phase != SEGMENT_FREE && segment->number == packet->number &&
+		    segment->pulse == packet->pulse)
+			return segment;
+	}
+	return NULL;
+}
+
+static struct segment *begin(struct group *group, const struct muster_packet *packet)
+{
+	struct segment *segment = group->segments;
+
+	while (segment < group->segments + SEGMENTS && segment->phase != SEGMENT_FREE)
+		segment++;
+	if (segment == group->segments + SEGMENTS)
+		return NULL;
+	segment->phase = SEGMENT_COLLECTING;
+	segment->slot = packet->seq_id;
+	segment->stage = packet->stage;
+	segment->number = packet->number;
+	segment->pulse = packet->pulse;
+	segment->total = packet->total;
+	segment->signature = packet->signature;
+	ring_begin(group, segment);
+	memset(&segment->came, 0, sizeof(segment->came));
+	memset(&segment->owed, 0, sizeof(segment->owed));
+	return segment;
+}
+
+/* Without an operation one child brings the message, and the others nothing. */
+static bool totals_agree(const struct segment *segment, const struct muster_packet *packet)
+{
+	bool brought = segment->signature.op == MUSTER_REDOP_NONE;
+
+	return segment->total == packet->total ? !brought || !packet->total :
+						 brought && (!segment->total || !packet->total);
+}
+
+static bool agrees(const struct segment *segment, const struct muster_packet *packet)
+{
+	return segment->slot == packet->seq_id && segment->stage == packet->stage &&
+	       !memcmp(&segment->signature, &packet->signature, sizeof(packet->signature));
+}
+
+/*
+ * Who contributes to a later use of a segment's place has the result of that one, whichever
+ * copy it was: the copy that is still owed is spared.
+ */
+static void spare(struct muster_switch *sw, struct group *group, uint32_t child,
+		  const struct muster_packet *packet)
+{
+	for (uint32_t i = 0; i < SEGMENTS; i++) {
+		struct segment *segment = &group->segments[i];
+
+		if (segment->phase != SEGMENT_DOWN || !child_set_has(&segment->owed, child) ||
+		    (segment->number == packet->number &&
+		     packet->pulse < segment->pulse + MUSTER_PULSES_LIVE) ||
+		    is_older(packet->number, segment->number))
+			continue;
+		child_set_remove(&segment->owed, child);
+		sw->counters.copies_spared++;
+		if (child_set_empty(&segment->owed))
+			segment->phase = SEGMENT_FREE;
+	}
+}
+
+/* ---- down and up ---- */
+
+static void distribute(struct muster_switch *sw, struct group *group, struct segment *segment,
+		       bool once)
+{
+	sw->counters.results++;
+	if (once)
+		generator_once(sw, group, segment);
+	segment->phase = SEGMENT_DOWN;
+	child_set_fill(&segment->owed, group->config.nr_children);
+}
+
+/* In one go as far as links take it. */
+bool segment_settle(struct muster_switch *sw, struct group *group, struct segment *segment)
+{
+	if (segment->phase == SEGMENT_UP && !generator_up(sw, group, segment))
+		segment->phase = SEGMENT_AWAITING;
+	if (segment->phase == SEGMENT_DOWN && !generator_down(sw, group, segment))
+		segment->phase = SEGMENT_FREE;
+	return segment->phase == SEGMENT_UP || segment->phase == SEGMENT_DOWN;
+}
+
+static void settle(struct muster_switch *sw, struct group *group, struct segment *segment)
+{
+	if (segment_settle(sw, group, segment))
+		group_owes(sw, group);
+}
+
+void segment_contribute(struct muster_switch *sw, struct group *group, uint32_t child,
+			const struct muster_packet *packet, const void *payload)
+{
+	struct segment *segment;
+
+	if (packet->total > group->config.payload_max) {
+		sw->counters.drop_malformed++;
+		return;
+	}
+	if (!in_window(sw, &group->progress[child], packet))
+		return;
+	spare(sw, group, child, packet);
+	segment = find(group, packet);
+	if (!segment)
+		segment = begin(group, packet);
+	if (!segment || segment->phase != SEGMENT_COLLECTING) {
+		sw->counters.drop_window++;
+		return;
+	}
+	if (!agrees(segment, packet) ||
+	    (!child_set_empty(&segment->came) && !totals_agree(segment, packet))) {
+		group_fail(sw, group, MUSTER_STATUS_MISMATCH, packet->src_member,
+			   &packet->signature, BY_NOBODY);
+		return;
+	}
+	advance(&group->progress[child], packet);
+	sw->counters.contributions++;
+	if (!child)
+		segment->speaker = packet->src_member;
+	if (packet->total)
+		segment->total = packet->total;
+	ring_take(group, segment, child, payload, packet->total);
+	if (!ring_done(group, segment))
+		return;
+	sw->counters.combined++;
+	if (group_is_root(group))
+		distribute(sw, group, segment, group->config.type == MUSTER_SWITCH_LLT);
+	else
+		segment->phase = SEGMENT_UP;
+	settle(sw, group, segment);
+}
+
+/* Where nobody below has brought anything, it is as long as it is. */
+static bool result_fits(const struct group *group, const struct segment *segment,
+			const struct muster_packet *packet)
+{
+	if (group->config.type == MUSTER_SWITCH_SAT && packet->flags & MUSTER_PACKET_ONCE)
+		return false;
+	if (packet->signature.op == MUSTER_REDOP_NONE && !segment->total)
+		return packet->total <= group->config.payload_max;
+	return segment->total == packet->total;
+}
+
+/* The first of the two copies that gets here is the result. */
+void segment_result(struct muster_switch *sw, struct group *group,
+		    const struct muster_packet *packet, const void *payload)
+{
+	struct segment *segment = find(group, packet);
+
+	if (!segment || segment->phase != SEGMENT_AWAITING) {
+		sw->counters.drop_duplicate++;
+		return;
+	}
+	if (!agrees(segment, packet) || !result_fits(group, segment, packet)) {
+		sw->counters.drop_malformed++;
+		return;
+	}
+	segment->total = packet->total;
+	if (segment->total)
+		memcpy(segment->sum, payload, segment->total);
+	distribute(sw, group, segment, packet->flags & MUSTER_PACKET_ONCE);
+	settle(sw, group, segment);
+}

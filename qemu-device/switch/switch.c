@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * The switch as a whole: made, given packets, stepped. What is for its aggregation node
+ * stays here, all else is forwarded.
+ */
+#include "internal.h"
+
+#include <errno.h>
+
+static bool config_valid(const struct muster_switch_config *config)
+{
+	uint32_t radix = config->radix ? config->radix : MUSTER_SWITCH_RADIX;
+
+	if (radix < MUSTER_SWITCH_RADIX_MIN || radix > MUSTER_SWITCH_RADIX_MAX ||
+	    config->node >= MUSTER_NODES_MAX || config->nr_routes > MUSTER_NODES_MAX ||
+	    (config->node && config->node < MUSTER_NODE_AGGREGATION))
+		return false;
+	for (uint32_t i = 0; i < config->nr_routes; i++)
+		if (config->routes[i].port >= radix || config->routes[i].node >= MUSTER_NODES_MAX ||
+		    (i && config->routes[i].node <= config->routes[i - 1].node) ||
+		    (config->node && config->routes[i].node == config->node))
+			return false;
+	return true;
+}
+
+int muster_switch_create(const struct muster_switch_config *config,
+			 const struct muster_switch_world *world, void *opaque,
+			 struct muster_switch **created)
+{
+	struct muster_switch *sw;
+	int ret;
+
+	if (!config_valid(config))
+		return -EINVAL;
+	sw = world->alloc(opaque, sizeof(*sw));
+	if (!sw)
+		return -ENOMEM;
+	sw->world = *world;
+	sw->opaque = opaque;
+	sw->node = config->node;
+	sw->incarnation = config->incarnation;
+	sw->radix = config->radix ? config->radix : MUSTER_SWITCH_RADIX;
+	ret = forward_create(sw, config);
+	if (ret) {
+		muster_switch_destroy(sw);
+		return ret;
+	}
+	*created = sw;
+	return 0;
+}
+
+void muster_switch_destroy(struct muster_switch *sw)
+{
+	for (uint32_t i = 0; i < GROUP_BUCKETS; i++)
+		while (sw->groups[i])
+			group_free(sw, sw->groups[i]);
+	forward_destroy(sw);
+	sw->world.free(sw->opaque, sw, sizeof(*sw));
+}
+
+int muster_switch_receive(struct muster_switch *sw, uint32_t port,
+			  const struct muster_packet *from, const void *payload, uint32_t len)
+{
+	struct muster_packet packet = *from;
+
+	if (port >= sw->radix || packet.version != MUSTER_PACKET_VERSION ||
+	    packet.length != len || len > MUSTER_MTU) {
+		sw->counters.packets_in++;
+		sw->counters.drop_malformed++;
+		return 0;
+	}
+	if (!sw->node || packet.dst_node != sw->node)
+		return forward(sw, port, &packet, payload);
+	sw->counters.packets_in++;
+	aggregation_receive(sw, port, &packet, payload);
+	return 0;
+}
+
+/* Once round: who is refused stays on the list. */
+bool muster_switch_step(struct muster_switch *sw)
+{
+	struct group *group = sw->owing, *next;
+
+	for (; group; group = next) {
+		next = group->next_owing;
+		group_settle(sw, group);
+	}
+	return sw->owing;
+}
+
+void muster_switch_port_lost(struct muster_switch *sw, uint32_t port)
+{
+	struct group *group;
+	uint32_t i, child;
+
+	for (i = 0; i < GROUP_BUCKETS; i++)
+		for (group = sw->groups[i]; group; group = group->next_hashed) {
+			if (group->config.parent_port == port)
+				group_fail(sw, group, MUSTER_STATUS_PEER_LOST, MUSTER_CULPRIT_NONE,
+					   NULL, group->config.nr_children);
+			for (child = 0; child < group->config.nr_children; child++)
+				if (group->children[child].port == port)
+					group_fail(sw, group, MUSTER_STATUS_PEER_LOST,
+						   group_culprit(group, child), NULL, child);
+		}
+}
+
+void muster_switch_counters_get(const struct muster_switch *sw,
+				struct muster_switch_counters *counters)
+{
+	*counters = sw->counters;
+	counters->groups = sw->nr_groups;
+}

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The reduction switch: it forwards packets by NodeID, and its aggregation node
+ * combines what the children of a tree send into one packet for the parent, and sends
+ * the result to each child by the group's handle (Graham et al., "SHARP
+ * Streaming-Aggregation"; the contract is Documentation/switch.md).
+ *
+ * It knows no socket, clock, thread or allocator: it reaches the world through struct
+ * muster_switch_world, and the caller steps it. One caller at a time; the world must
+ * not call it back. Links deliver exactly once, in any order, but for what is sent once.
+ */
+#ifndef MUSTER_SWITCH_H
+#define MUSTER_SWITCH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "muster_desc.h"
+#include "muster_wire.h"
+
+enum muster_switch_limit {
+	MUSTER_SWITCH_RADIX_MIN = 2,
+	MUSTER_SWITCH_RADIX = 40,		/* where nothing is said */
+	MUSTER_SWITCH_RADIX_MAX = 128,
+	MUSTER_SWITCH_NO_PORT = 0xff,
+	MUSTER_SWITCH_GROUPS_MAX = 1024,	/* at one switch */
+	MUSTER_SWITCH_LLT_BYTES = 256,		/* of one packet of a low-latency tree, where nothing is said */
+	MUSTER_SWITCH_STREAMS_MAX = 2,		/* streaming trees at one switch */
+};
+
+/* What a tree is for; the same at all its switches. */
+enum muster_switch_tree_type {
+	MUSTER_SWITCH_LLT = 0,	/* low latency: short packets, the result twice */
+	MUSTER_SWITCH_SAT = 1,	/* streaming aggregation: packets of one MTU, the result once */
+};
+
+struct muster_switch;
+
+struct muster_switch_world {
+	/*
+	 * Give a packet to the link of a port, which keeps a copy: 0; -EAGAIN: it has no room
+	 * now; -EHOSTUNREACH: nobody is at its other end.
+	 */
+	int (*send)(void *world, uint32_t port, const struct muster_packet *packet,
+		    const void *payload);
+	/* The same without a promise: it may be lost, and nobody is told. */
+	void (*send_once)(void *world, uint32_t port, const struct muster_packet *packet,
+			  const void *payload);
+	void *(*alloc)(void *world, size_t bytes);	/* zeroed; or NULL */
+	void (*free)(void *world, void *p, size_t bytes);
+};
+
+/* By which port a node is reached. */
+struct muster_switch_route {
+	uint32_t node;
+	uint8_t port;
+};
+
+struct muster_switch_config {
+	uint32_t node;		/* of its aggregation node; 0: it has none and only forwards */
+	uint32_t incarnation;	/* differs in every life of it */
+	uint32_t radix;		/* ports; 0: MUSTER_SWITCH_RADIX */
+	uint32_t nr_routes;
+	const struct muster_switch_route *routes;	/* by node, upwards; copied */
+};
+
+/* Who contributes to a group here: a host, or an aggregation node further down. */
+struct muster_switch_child {
+	uint32_t node;
+	uint32_t incarnation;
+	uint8_t port;		/* one child a port */
+	uint16_t vp;		/* of a host, as are the next three: */
+	uint32_t context;
+	uint32_t life;
+	uint32_t member;	/* its index there */
+};
+
+/*
+ * A group's part of a tree at one switch. The children are combined in the order in
+ * which they stand here, whenever they come; those of a streaming tree stand in the order of
+ * their ports, and go through the half ring that each port belongs to.
+ */
+struct muster_switch_group {
+	uint16_t tree;
+	uint8_t type;		/* enum muster_switch_tree_type */
+	uint32_t group;		/* the handle; not 0 */
+	uint8_t job;
+	uint64_t key;		/* the group's */
+	uint32_t payload_max;	/* bytes of one packet, at most MUSTER_MTU; 0: as its type says */
+	uint8_t parent_port;	/* MUSTER_SWITCH_NO_PORT: this is the root */
+	uint32_t parent_node;
+	uint32_t parent_incarnation;
+	uint32_t nr_children;	/* 1 to radix */
+	const struct muster_switch_child *children;	/* copied */
+};
+
+/* Counts since creation, but for what is held now. */
+struct muster_switch_counters {
+	uint64_t packets_in;
+	uint64_t forwarded;
+	uint64_t held_back;	/* not taken, as the port they go to had no room */
+	uint64_t contributions;
+	uint64_t combined;	/* segments whose contributions are all in */
+	uint64_t results;	/* that came from a parent, or were made at the root */
+	uint64_t copies_once;	/* sent without a promise */
+	uint64_t copies;	/* made for the ports of a group, by its handle */
+	uint64_t copies_spared;	/* as the child had gone on with the other one */
+	uint64_t failed;	/* groups */
+	uint64_t drop_malformed;	/* version, type, flags, lengths, operation */
+	uint64_t drop_route;	/* to nobody that is known here, or back to where it came from */
+	uint64_t drop_stranger;	/* no such group or child, wrong key, port or incarnation */
+	uint64_t drop_duplicate;
+	uint64_t drop_window;	/* too far ahead, or too late */
+	uint64_t drop_failed;	/* of a group that has failed */
+	uint64_t groups;	/* now */
+	uint64_t bytes;		/* now, of memory for groups */
+};
+
+/** muster_switch_create() - Return: 0; -EINVAL: the configuration is wrong; -ENOMEM. */
+int muster_switch_create(const struct muster_switch_config *config,
+			 const struct muster_switch_world *world, void *opaque,
+			 struct muster_switch **created);
+void muster_switch_destroy(struct muster_switch *sw);
+
+/**
+ * muster_switch_group_add() - take part in a group.
+ * Return: 0; -EINVAL, also where the tree has groups of another type; -EEXIST: it has one of
+ * that handle; -ENOSPC: there are MUSTER_SWITCH_GROUPS_MAX; -EBUSY: groups of
+ * MUSTER_SWITCH_STREAMS_MAX other streaming trees are here; -EOPNOTSUPP: two children at one
+ * port; -ENOMEM.
+ */
+int muster_switch_group_add(struct muster_switch *sw, const struct muster_switch_group *group);
+
+/** muster_switch_group_remove() - nobody is told. -ENOENT. */
+int muster_switch_group_remove(struct muster_switch *sw, uint16_t tree, uint32_t group);
+
+/**
+ * muster_switch_receive() - a packet has come to a port.
+ * @len: bytes at payload; must equal the packet's length or it is dropped.
+ *
+ * Return: 0: taken, or dropped and counted; -EAGAIN: the link that it goes to has no room.
+ * The caller keeps that one and offers it again; others may overtake it, and should.
+ */
+int muster_switch_receive(struct muster_switch *sw, uint32_t port,
+			  const struct muster_packet *packet, const void *payload, uint32_t len);
+
+/** muster_switch_step() - send what links had no room for. Return: whether some is left. */
+bool muster_switch_step(struct muster_switch *sw);
+
+/** muster_switch_port_lost() - nobody is at its other end: groups that need it fail. */
+void muster_switch_port_lost(struct muster_switch *sw, uint32_t port);
+
+void muster_switch_counters_get(const struct muster_switch *sw,
+				struct muster_switch_counters *counters);
+
+#endif /* MUSTER_SWITCH_H */

@@ -1,0 +1,270 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# Hangs made on purpose: muster_trace explain names the rank that is to blame, and why, and
+# nobody else; the job goes on afterwards.
+# MUSTER_HANGS: how many of each kind (default 1), on paths and wires in turn.
+. "$(dirname "$0")/tap.sh"
+. "$tap_home/diag.sh"
+
+trace=$MUSTER_BUILD/tools/muster_trace
+hangs=$MUSTER_BUILD/selftests/hangs
+times=${MUSTER_HANGS:-1}
+
+run() {
+	MUSTER_DEADLINE=800 "$MUSTER_BUILD/tools/muster-run" --grace 800 "$@"
+}
+
+all_there() {
+	same 4 "$(grep -cs ' pid ' out)"
+}
+
+pid_of() {
+	sed -n "s/.*\\b$1 pid //p" out
+}
+
+field() {
+	sed -n "s/.*\"$1\": \"*\\([^\",]*\\).*/\\1/p" json
+}
+
+# It takes a moment until all who wait are seen to. Those seen meanwhile must not be others.
+explained() {
+	code=0
+	"$trace" explain --json --pid "$(pid_of 0)" >json || code=$?
+	[ "$(field waiting | head -n 1)" -ge "$waiting" ] || return 1
+	[ $code -eq 1 ] && [ "$(field cause)" ]
+}
+
+# The words end with the culprit and its process.
+named() {
+	"$trace" explain --pid "$(pid_of 0)" >words || :
+	cat words
+	grep -q "$1" words
+}
+
+# go_on VICTIM: what keeps it is over, and the job ends well
+go_on() {
+	pid=$(pid_of "$1")
+	kill -CONT "$pid"
+	kill -USR1 "$pid"
+	wait "$launcher"
+	trap - EXIT
+}
+
+# hang KIND VICTIM WAITING CAUSE WORDS [BYTES]: the only finding, and the job goes on
+hang() {
+	waiting=$3
+	rm -f out
+	run -n 4 "$hangs" "$1" "$2" ${6:+"$6"} >out 2>err &
+	launcher=$!
+	trap 'kill $launcher 2>/dev/null; kill -CONT $(pid_of "[0-9]") 2>/dev/null' EXIT
+	within 60 all_there
+	within 60 explained
+	cat json
+	! can_validate || valid muster_trace-explain json
+	same "$4" "$(field cause)"
+	same "$2" "$(field rank)"
+	same "$(pid_of "$2")" "$(field pid)"
+	named "$5"
+	go_on "$2"
+}
+
+# path I: NIC and host path, all wires, in turn
+path() {
+	export MUSTER_OFFLOAD=try MUSTER_WIRE=ring
+	[ $(($1 % 2)) -eq 0 ] || export MUSTER_OFFLOAD=off
+	[ $(($1 % 3)) -ne 1 ] || export MUSTER_WIRE=unix
+	[ $(($1 % 3)) -ne 2 ] || export MUSTER_WIRE=udp
+	how="$(printf '%s over %s' "$([ $MUSTER_OFFLOAD = try ] && echo NIC || echo host)" $MUSTER_WIRE)"
+}
+
+turn=0
+i=0
+while [ $i -lt "$times" ]; do
+	v=$((i % 4))
+	for kind in computes sleeps stops elsewhere window makes tests; do
+		turn=$((turn + 1))
+		path $turn
+		case $kind in
+		computes) set -- 3 not-called "rank $v, which has not called it and is not in the library" 8 ;;
+		sleeps) set -- 3 not-called "rank $v, which has not called it and is not in the library" 1048576 ;;
+		stops) set -- 3 stopped "rank $v, which is stopped (pid [0-9]*)" 8 ;;
+		elsewhere) set -- 3 stopped "rank $v, which is stopped (pid [0-9]*)" 65536 ;;
+		window) set -- 1 not-called "rank $v, which has not called it and is not in the library" 8 ;;
+		makes) set -- 3 not-called "making of a communicator waits for rank $v, which has not called it" 8 ;;
+		tests) set -- 3 not-called "rank $v, which has not called it and is not in the library" 8 ;;
+		esac
+		check "a rank that $kind is named ($how, rank $v)" hang $kind $v "$1" "$2" "$3" "$4"
+	done
+	i=$((i + 1))
+done
+
+another() {
+	waiting=4
+	rm -f out
+	run -n 4 "$hangs" another 2 >out 2>err &
+	launcher=$!
+	trap 'kill $launcher 2>/dev/null' EXIT
+	within 60 all_there
+	within 60 explained
+	cat json
+	same circle "$(field cause)"
+	! can_validate || valid muster_trace-explain json
+	same 2 "$(field rank)"
+	named 'as rank 2 has called operations in another order than most'
+	kill $launcher
+	wait $launcher || :
+	trap - EXIT
+}
+path 0
+check "a rank that calls another operation than the others is named" another
+
+# Figures and what may differ from run to run aside.
+plain() {
+	sed -e 's/^job [0-9a-f]*/job J/' -e 's/running\|sleeping elsewhere/S/' -e 's/[0-9][0-9]*/N/g'
+}
+
+# example KIND VICTIM: what the page shows is what is printed
+example() {
+	waiting=1
+	rm -f out
+	awk -v mark="<!-- hangs $1 $2 -->" '$0 == mark { on = 1; next }
+		on && /^[`]/ { if (on++ == 2) exit; next }
+		on == 2' "$tap_home/../Documentation/diagnosis.md" | plain >page
+	[ -s page ]
+	run -n 4 "$hangs" "$1" "$2" >out 2>err &
+	launcher=$!
+	trap 'kill $launcher 2>/dev/null; kill -CONT $(pid_of "[0-9]") 2>/dev/null' EXIT
+	within 60 all_there
+	shown() {
+		"$trace" explain --pid "$(pid_of 0)" | plain >words
+		cmp -s words page
+	}
+	within 60 shown || diff page words
+	kill $launcher
+	kill -CONT "$(pid_of "$2")"
+	wait $launcher || :
+	trap - EXIT
+}
+unset MUSTER_OFFLOAD MUSTER_WIRE
+for kind in computes stops another makes window; do
+	check "the page's example of a rank that $kind is what is printed" example $kind 2
+done
+
+nobody() {
+	code=0
+	"$trace" explain --pid $$ >words || code=$?
+	cat words
+	same 0 $code
+	grep -q 'there is no such rank' words
+}
+check "where there is no job a sentence says so" nobody
+
+# Of operations 17 to 116 rank i % 4 is late by 20 ms, or by what the machine makes of it: the
+# ranks say when they have called.
+straggler() {
+	"$trace" record -o trace.json "$MUSTER_BUILD/tools/muster-run" -n 4 "$hangs" straggles 0 >out 2>err
+	cat err
+	grep -q '4 of 4 ranks' err
+	fails grep -q lost err
+	"$trace" report --json trace.json >report.json
+	! can_validate || valid muster_trace-report report.json
+	/usr/bin/python3 - report.json out <<-'EOT'
+		import json, re, sys
+		calls, off, wrong = {}, [], []
+		for number, rank, us in re.findall(r"call (\d+) (\d+) ([\d.]+)", open(sys.argv[2]).read()):
+		    calls.setdefault(int(number), []).append((float(us), int(rank)))
+		assert len(calls) == 100, len(calls)
+		found = {o["number"]: o for o in json.load(open(sys.argv[1]))["operations"] if o["communicator"] == 0}
+		for number, of in calls.items():
+		    of = sorted(of)
+		    off.append(abs(found[number]["delay_us"] / (of[3][0] - of[1][0]) - 1))
+		    wrong += [number] if found[number]["straggler"] != of[3][1] else []
+		off.sort()
+		print("wrong stragglers:", wrong, "delays off by: median %.2f %%, 9 of 10 within %.2f %%, worst %.2f %%" %
+		      (100 * off[50], 100 * off[89], 100 * off[99]))
+		# Between what a rank says and what is recorded it may lose its processor.
+		assert len(wrong) <= 5 and off[89] <= 0.1
+	EOT
+}
+check "a rank that is late is named, for each operation" straggler
+
+# What a file for Perfetto must have, by the published format of trace events.
+events() {
+	/usr/bin/python3 - trace.json <<-'EOT'
+		import json, sys
+		trace = json.load(open(sys.argv[1]))
+		begun, ended, tracks, names = {}, {}, {}, set()
+		for e in trace["traceEvents"]:
+		    assert e["ph"] in "XMsf" and type(e["pid"]) is int and type(e["tid"]) is int, e
+		    if e["ph"] == "M":
+		        names.add((e["pid"], e["name"]))
+		        continue
+		    assert e["name"] and e["ts"] >= 0, e
+		    if e["ph"] == "X":
+		        assert e["dur"] >= 0, e
+		        tracks.setdefault((e["pid"], e["tid"]), []).append((e["ts"], -e["dur"]))
+		    else:
+		        assert e["cat"] and e["id"], e
+		        side = begun if e["ph"] == "s" else ended
+		        assert e["id"] not in side, e
+		        side[e["id"]] = e["ts"]
+		assert {(p, "process_name") for p, _ in tracks} <= names
+		both = begun.keys() & ended.keys()
+		print(len(begun), "packets sent,", len(ended), "came,", len(both), "arrows")
+		assert len(both) > 0.9 * len(begun)
+		for slices in tracks.values():          # they lie in each other, or apart
+		    open_ends = []
+		    for ts, dur in sorted(slices):
+		        while open_ends and open_ends[-1] <= ts + 0.002:
+		            open_ends.pop()
+		        assert not open_ends or ts - dur <= open_ends[-1] + 0.002, (ts, dur)
+		        open_ends.append(ts - dur)
+		for rank in trace["muster"]["ranks"]:   # the parts are the whole
+		    for o in rank["operations"]:
+		        assert sum(p[2] for p in o["parts"]) == o["ended"] - o["began"], o
+	EOT
+}
+check "what is recorded is as trace events must be, and parts add up to the whole" events
+
+reported() {
+	"$trace" report trace.json >words
+	cat words
+	grep -q '^hangs, 4 ranks, [0-9]* operations' words
+	grep -q 'called it .* ms after the others' words
+	! command -v gnuplot >/dev/null || "$trace" report --svg drawn.svg trace.json >words
+	! command -v gnuplot >/dev/null || grep -q '</svg>' drawn.svg
+	echo '{"traceEvents": []}' >other.json
+	same 2 "$(status_of "$trace" report other.json)"
+	same 2 "$(status_of "$trace" report missing.json)"
+}
+check "a report says where the time went, and draws it" reported
+
+attached() {
+	rm -f out
+	run -n 4 "$hangs" straggles 0 >out 2>err &
+	launcher=$!
+	trap 'kill $launcher 2>/dev/null' EXIT
+	within 60 all_there
+	"$trace" record -o some.json -t 0.5 --pid "$(pid_of 1)" 2>err
+	cat err
+	grep -q '4 of 4 ranks' err
+	wait $launcher
+	trap - EXIT
+	"$trace" report some.json >words
+	grep -q 'allreduce [0-9]* of communicator 0' words
+}
+check "it attaches to a job that runs, which goes on" attached
+
+refused() {
+	for arguments in "" "explode" "explain now" "explain --pid x" "explain --watch 0" "record" \
+		"record --pid 1 true" "record --records 0 true" "report a b"; do
+		# shellcheck disable=SC2086
+		same 2 "$(status_of "$trace" $arguments)"
+		[ -s err ]
+	done
+	same 0 "$(status_of "$trace" --help)"
+	same 0 "$(status_of "$trace" explain --help)"
+	same 0 "$(status_of "$trace" --version)"
+}
+check "what it does not understand it refuses with a sentence" refused
+finish

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Between a call and its request: what coll.c finds wrong with arguments, and memory that
+ * parts.c and counts.c put beside the caller's buffers.
+ */
+#ifndef MUSTER_CALLS_H
+#define MUSTER_CALLS_H
+
+#include "internal.h"
+
+/* coll.c: what can be wrong with arguments; 0, or -errno with a sentence */
+/** muster_comm_check() - what every start has in common; an ended one's sentence comes again. */
+int muster_comm_check(struct muster_comm *comm, struct muster_request **request);
+/** muster_type_check() - there is the type, and memory can hold the message; sets call->bytes. */
+int muster_type_check(struct muster_comm *comm, struct muster_call *call);
+int muster_op_check(struct muster_comm *comm, const struct muster_call *call);
+int muster_root_check(struct muster_comm *comm, const struct muster_call *call);
+int muster_buffer_check(struct muster_comm *comm, const struct muster_call *call, const char *name,
+			const void *buffer, uint64_t bytes);
+/** muster_overlap_check() - in and out are the same or apart. */
+int muster_overlap_check(struct muster_comm *comm, const struct muster_call *call, const void *in,
+			 uint64_t in_bytes, const void *out, uint64_t out_bytes);
+/** muster_apart_check() - apart. */
+int muster_apart_check(struct muster_comm *comm, const struct muster_call *call, const void *in,
+		       uint64_t in_bytes, const void *out, uint64_t out_bytes);
+
+/* ---- parts.c ---------------------------------------------------------------- */
+
+/* Bytes of the result, and where the caller wants them. */
+struct muster_piece {
+	void *to;
+	const void *from;
+	uint64_t bytes;
+};
+
+/* Memory of the library's own that an operation reads, or in which its result comes. */
+struct muster_aside {
+	uint8_t *memory;	/* or NULL */
+	struct muster_request *lengths;	/* tells all the longest block first, or NULL; */
+	uint64_t longest;		/* then here */
+	uint32_t nr;		/* pieces to be copied from there at the end */
+	struct muster_piece pieces[];
+};
+
+/** muster_aside_new() - NULL: no memory, and the communicator has ended. */
+struct muster_aside *muster_aside_new(struct muster_comm *comm, uint64_t bytes, uint32_t pieces);
+/** muster_aside_end() - copy, if the operation succeeded; free. NULL: nothing. */
+void muster_aside_end(struct muster_aside *aside, int result);
+
+/**
+ * muster_parts_begin() - start a call of which all is checked but where buffers lie.
+ * @aside: the call's to use and to free, also when it fails; NULL: none.
+ */
+int muster_parts_begin(struct muster_comm *comm, struct muster_call *call, const void *in,
+		       void *out, struct muster_aside *aside, struct muster_request **request);
+
+#endif /* MUSTER_CALLS_H */

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Blocks of pcapng (draft-ietf-opsawg-pcapng), in the byte order of this machine, which the
+ * section says.
+ */
+#include "pcapng.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/uio.h>
+
+enum {
+	SNAP_BYTES = 1 << 16,
+	NAME_MAX_BYTES = 64,
+	OPTION_NAME = 2,
+	OPTION_RESOLUTION = 9,
+	NANOSECONDS = 9,	/* 10^-9 */
+};
+
+static const uint32_t zeros;
+
+static size_t padded(size_t len)
+{
+	return (len + 3) / 4 * 4;
+}
+
+static int write_all(int fd, const struct iovec *parts, int nr)
+{
+	size_t len = 0;
+	ssize_t written;
+
+	for (int i = 0; i < nr; i++)
+		len += parts[i].iov_len;
+	do
+		written = writev(fd, parts, nr);
+	while (written < 0 && errno == EINTR);
+	if (written < 0)
+		return -errno;
+	return (size_t)written == len ? 0 : -ENOSPC;
+}
+
+int muster_pcapng_section(int fd)
+{
+	const struct {
+		struct muster_pcapng_block block;
+		uint32_t order;
+		uint16_t major, minor;
+		uint32_t bytes[2];	/* not known */
+		uint32_t length;
+	} section = {
+		.block = { MUSTER_PCAPNG_SECTION, sizeof(section) },
+		.order = MUSTER_PCAPNG_ORDER,
+		.major = 1,
+		.bytes = { UINT32_MAX, UINT32_MAX },
+		.length = sizeof(section),
+	};
+	const struct iovec part = { (void *)&section, sizeof(section) };
+
+	return write_all(fd, &part, 1);
+}
+
+int muster_pcapng_interface(int fd, const char *name)
+{
+	size_t name_len = strnlen(name, NAME_MAX_BYTES);
+	struct {
+		struct muster_pcapng_block block;
+		uint16_t link, reserved;
+		uint32_t snap;
+		uint16_t name_option, name_len;
+	} head = {
+		.block.type = MUSTER_PCAPNG_INTERFACE,
+		.link = MUSTER_PCAPNG_LINK,
+		.snap = SNAP_BYTES,
+		.name_option = OPTION_NAME,
+		.name_len = (uint16_t)name_len,
+	};
+	struct {
+		uint16_t option, option_len;
+		uint8_t resolution, padding[3];
+		uint32_t end_of_options;
+		uint32_t length;
+	} tail = { .option = OPTION_RESOLUTION, .option_len = 1, .resolution = NANOSECONDS };
+	const struct iovec parts[] = {
+		{ &head, sizeof(head) }, { (void *)name, name_len },
+		{ (void *)&zeros, padded(name_len) - name_len }, { &tail, sizeof(tail) },
+	};
+
+	head.block.length = (uint32_t)(sizeof(head) + padded(name_len) + sizeof(tail));
+	tail.length = head.block.length;
+	return write_all(fd, parts, 4);
+}
+
+int muster_pcapng_packet(int fd, uint32_t interface, uint64_t time_ns, const void *head,
+			 size_t head_len, const void *payload, size_t payload_len)
+{
+	size_t len = head_len + payload_len;
+	struct muster_pcapng_packet record = {
+		.block = { MUSTER_PCAPNG_PACKET, (uint32_t)(sizeof(record) + padded(len) + 4) },
+		.interface = interface,
+		.time_high = (uint32_t)(time_ns >> 32),
+		.time_low = (uint32_t)time_ns,
+		.captured = (uint32_t)len,
+		.length = (uint32_t)len,
+	};
+	const struct iovec parts[] = {
+		{ &record, sizeof(record) }, { (void *)head, head_len },
+		{ (void *)payload, payload_len }, { (void *)&zeros, padded(len) - len },
+		{ &record.block.length, sizeof(uint32_t) },
+	};
+
+	return write_all(fd, parts, 5);
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The clock of trace records: the same for all processes of a machine, and cheap. Who
+ * writes and who reads compare what it says.
+ */
+#ifndef MUSTER_TICKS_H
+#define MUSTER_TICKS_H
+
+#include <stdint.h>
+#include <time.h>
+
+#include "muster_look.h"
+
+#ifdef __x86_64__
+#include <cpuid.h>
+#endif
+
+/** muster_ticks_clock() - which clock this machine's ranks use: enum muster_trace_clock. */
+static inline uint32_t muster_ticks_clock(void)
+{
+#ifdef __x86_64__
+	unsigned int a, b, c, d;
+
+	if (__get_cpuid(0x80000007, &a, &b, &c, &d) && d & 1 << 8)	/* does not change its rate */
+		return MUSTER_TRACE_TSC;
+#endif
+	return MUSTER_TRACE_NS;
+}
+
+static inline uint64_t muster_ticks(uint32_t clock)
+{
+	struct timespec now;
+
+#ifdef __x86_64__
+	if (clock == MUSTER_TRACE_TSC)
+		return __builtin_ia32_rdtsc();
+#else
+	(void)clock;
+#endif
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+#endif /* MUSTER_TICKS_H */
