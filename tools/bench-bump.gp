@@ -67,12 +67,12 @@ unset multiplot
 
 # ---- between mean and minimum: as it was, as modelled, and the paper's ranges ----
 
+set terminal pngcairo size 1000, 450
 set output dir."/stability.png"
 set ylabel "mean less minimum, % of the mean"
 set yrange [0:100]
-set style fill transparent solid 0.15 noborder
-set object 1 rectangle from graph 0, first 10 to graph 1, first 25 fc rgb "#b03030" behind
-set object 2 rectangle from graph 0, first 3 to graph 1, first 15 fc rgb "#2050a0" behind
+set object 1 rectangle from graph 0, first 10 to graph 1, first 25 fc rgb "#b03030" fs transparent solid 0.15 noborder behind
+set object 2 rectangle from graph 0, first 3 to graph 1, first 15 fc rgb "#2050a0" fs transparent solid 0.15 noborder behind
 set multiplot layout 1, 2 title "Spread: red Open MPI or software, blue bumps; shaded: the paper's, 10 to 25 % and 3 to 15 %"
 set title "on this machine, wall clock"
 plot for [bytes in "8 32 128 256"] pick("mpi", bytes, 7) using 1:2 with linespoints ls 1 notitle, \

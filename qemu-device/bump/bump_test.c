@@ -11,8 +11,6 @@
 
 #include <cmocka.h>
 
-#include "cipe.h"
-#include "cycles.h"
 #include "test_net.h"
 
 enum { ANSWERS_MAX = 256 };
@@ -493,79 +491,6 @@ static void what_was_asked_for_too_early_is_sent_twice(void **state)
 	net_free(net);
 }
 
-static void an_instruction_that_is_not_defined_is_refused(void **state)
-{
-	const uint8_t a[8] = { 1 }, b[8] = { 2 }, *const operands[] = { a, b };
-	uint64_t sum = CIPE_PREP(CIPE_WORDS, 1) | CIPE_PREP(CIPE_OPCODE, CIPE_COMBINE) |
-		       CIPE_PREP(CIPE_TYPE, MUSTER_DTYPE_U32) |
-		       CIPE_PREP(CIPE_REDOP, MUSTER_REDOP_SUM) | CIPE_PREP(CIPE_OPERANDS, 2);
-	uint8_t result[8] = { 0 };
-
-	(void)state;
-	assert_int_equal(cipe_execute(sum, operands, result, 8), 0);
-	assert_int_equal(result[0], 3);
-	assert_true(cipe_execute(sum, operands, result, 16));
-	assert_true(cipe_execute(sum & ~CIPE_OPCODE, operands, result, 8));
-	assert_true(cipe_execute(sum & ~CIPE_TYPE, operands, result, 8));
-	assert_true(cipe_execute(sum & ~CIPE_OPERANDS, operands, result, 8));
-	assert_true(cipe_execute(sum | CIPE_OPERANDS, operands, result, 8));
-	assert_int_equal(result[0], 3);
-}
-
-static void topologies_are_read_and_judged(void **state)
-{
-	static const char *const bad[] = { "0 1\n1 x\n", "0 1\n1 4\n", "0 0\n", "0 1\n2 3\n" };
-	struct muster_bump_topology topology;
-	char good[] = "# a star\n0 1\n 0 2 # leg\n\n0 3\n";
-	uint8_t routes[MUSTER_BUMP_HOSTS_MAX];
-	uint32_t line;
-	FILE *in = fmemopen(good, strlen(good), "r");
-
-	(void)state;
-	assert_int_equal(muster_bump_topology_read(&topology, in, 4, &line), 0);
-	fclose(in);
-	muster_bump_topology_routes(&topology, 3, routes);
-	assert_int_equal(routes[1], 1);
-	assert_int_equal(topology.nr_ports[0], 4);
-	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-		in = fmemopen((char *)bad[i], strlen(bad[i]), "r");
-		assert_true(muster_bump_topology_read(&topology, in, 4, &line));
-		assert_int_equal(line, i < 2 ? 2 : i == 2 ? 1 : 0);
-		fclose(in);
-	}
-	assert_true(muster_bump_topology_make(&topology, "star", 4));
-	assert_true(muster_bump_topology_make(&topology, "ring", 0));
-	assert_true(muster_bump_topology_make(&topology, "ring", MUSTER_BUMP_HOSTS_MAX + 1));
-}
-
-/* The paper's bump takes 25 cycles. */
-static void a_head_is_through_in_no_more_cycles_than_the_papers(void **state)
-{
-	static const uint8_t types[] = { MUSTER_DTYPE_I32, MUSTER_DTYPE_U32, MUSTER_DTYPE_F64 };
-	struct cycles cycles;
-
-	(void)state;
-	for (uint32_t width = 64; width <= 256; width *= 4)
-		for (int t = 0; t < 3; t++)
-			for (uint8_t redop = 1; redop <= MUSTER_REDOP_LXOR; redop++)
-				for (uint32_t operands = 1; operands <= 3; operands++) {
-					cycles_count(width, types[t], redop, operands, &cycles);
-					assert_true(cycles.total <= 25);
-					assert_int_equal(cycles.total, cycles.parse + cycles.look_up +
-							 cycles.decide + cycles.instruct +
-							 cycles.decode + cycles.adders +
-							 cycles.leave);
-				}
-	cycles_count(64, MUSTER_DTYPE_F64, MUSTER_REDOP_SUM, 2, &cycles);
-	assert_int_equal(cycles.total, 14);
-	cycles_count(256, MUSTER_DTYPE_F64, MUSTER_REDOP_SUM, 2, &cycles);
-	assert_int_equal(cycles.total, 14);
-	cycles_count(256, MUSTER_DTYPE_F64, MUSTER_REDOP_SUM, 3, &cycles);
-	assert_int_equal(cycles.total, 25);
-	cycles_count(256, MUSTER_DTYPE_I32, MUSTER_REDOP_SUM, 2, &cycles);
-	assert_int_equal(cycles.total, 8);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -585,9 +510,6 @@ int main(void)
 		cmocka_unit_test(one_packet_is_copied_for_several_neighbours),
 		cmocka_unit_test(what_is_lost_is_asked_for),
 		cmocka_unit_test(what_was_asked_for_too_early_is_sent_twice),
-		cmocka_unit_test(an_instruction_that_is_not_defined_is_refused),
-		cmocka_unit_test(topologies_are_read_and_judged),
-		cmocka_unit_test(a_head_is_through_in_no_more_cycles_than_the_papers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -313,6 +313,22 @@ static void neighbour_take(struct muster_bump *bump, uint32_t port,
 		want_take(bump, packet);
 }
 
+/* ---- what leaves ---- */
+
+void cfe_answer(struct muster_bump *bump, uint8_t message, const struct origin *origin,
+		const struct muster_bump_header *header, const struct buffer *data)
+{
+	frame_to_host(bump, cipe_pass(message, origin->host_port, data ? data->bytes : 0), origin,
+		      header, data);
+}
+
+void cfe_send(struct muster_bump *bump, uint8_t message, uint32_t ports,
+	      const struct muster_bump_header *header, const struct buffer *data)
+{
+	frame_to_bumps(bump, cipe_pass(message, bump->config.udp_port, data ? data->bytes : 0),
+		       ports, header, data);
+}
+
 void cfe_take(struct muster_bump *bump, uint32_t port, struct muster_bump_frame *frame)
 {
 	struct packet packet = { .port = port };

@@ -27,6 +27,14 @@ enum cipe_opcode {
 
 enum { CIPE_OPERANDS_MAX = 16 };
 
+/* The instruction of a packet whose elements are there already. */
+static inline uint64_t cipe_pass(uint8_t message, uint16_t udp_port, uint32_t bytes)
+{
+	return CIPE_PREP(CIPE_MESSAGE, message) | CIPE_PREP(CIPE_WORDS, (bytes + 7) / 8) |
+	       CIPE_PREP(CIPE_UDP_PORT, udp_port) | CIPE_PREP(CIPE_OPCODE, CIPE_PASS) |
+	       CIPE_PREP(CIPE_OPERANDS, 1);
+}
+
 /**
  * cipe_execute() - run an instruction on operands of `bytes` bytes each.
  * @result: of as many bytes; no operand.

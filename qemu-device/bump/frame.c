@@ -173,11 +173,16 @@ static void put_udp(uint8_t *ip, uint16_t from, uint16_t to, uint32_t len)
 	put16(udp + 6, sum ? sum : 0xffff);
 }
 
-/* Layers 2 to 4 around a header and elements; the MAC addresses are there already. */
-static void build(struct muster_bump *bump, uint32_t ports, const struct origin *origin,
-		  const struct muster_bump_header *header, const struct buffer *data)
+/*
+ * Layers 2 to 4 around a header and elements. Message and destination port are the
+ * instruction's, and the CIPE passes the elements.
+ */
+static void build(struct muster_bump *bump, uint64_t instruction, uint32_t ports,
+		  const struct origin *origin, const struct muster_bump_header *header,
+		  const struct buffer *data)
 {
 	uint8_t *ip = bump->frame + ETHERNET_BYTES, *to = ip + IPV4_BYTES + UDP_BYTES;
+	const uint8_t *elements = data ? data->data : to;
 	uint32_t bytes = data ? data->bytes : 0, udp_len = UDP_BYTES + HEADER_BYTES + bytes;
 	struct muster_bump_frame frame = {
 		.data = bump->frame, .len = ETHERNET_BYTES + IPV4_BYTES + udp_len,
@@ -187,10 +192,12 @@ static void build(struct muster_bump *bump, uint32_t ports, const struct origin 
 	memcpy(bump->frame + 6, origin->bump_mac, 6);
 	put16(bump->frame + 12, TYPE_IPV4);
 	memcpy(to, header, HEADER_BYTES);
-	if (bytes)
-		memcpy(to + HEADER_BYTES, data->data, bytes);
+	to[offsetof(struct muster_bump_header, message)] =
+		(uint8_t)CIPE_GET(CIPE_MESSAGE, instruction);
+	if (cipe_execute(instruction, &elements, to + HEADER_BYTES, bytes))
+		return;		/* not reached: the CFE knows how much it passes */
 	put_ip(ip, origin->bump_ip, origin->host_ip, IPV4_BYTES + udp_len);
-	put_udp(ip, origin->bump_port, origin->host_port, udp_len);
+	put_udp(ip, origin->bump_port, (uint16_t)CIPE_GET(CIPE_UDP_PORT, instruction), udp_len);
 	queues_send(bump, ports, &frame);
 }
 
@@ -202,30 +209,29 @@ static void put_mac(uint8_t *mac, uint16_t element)
 	put16(mac + 4, element);
 }
 
-void frame_to_host(struct muster_bump *bump, const struct origin *origin,
+void frame_to_host(struct muster_bump *bump, uint64_t instruction, const struct origin *origin,
 		   const struct muster_bump_header *header, const struct buffer *data)
 {
 	struct origin way = *origin;
 
 	if (way.bump_mac[0] & 1)	/* asked by broadcast */
 		put_mac(way.bump_mac, bump->config.element);
-	build(bump, 1u << MUSTER_BUMP_HOST_PORT, &way, header, data);
+	build(bump, instruction, 1u << MUSTER_BUMP_HOST_PORT, &way, header, data);
 }
 
-void frame_to_bumps(struct muster_bump *bump, uint32_t ports,
+void frame_to_bumps(struct muster_bump *bump, uint64_t instruction, uint32_t ports,
 		    const struct muster_bump_header *header, const struct buffer *data)
 {
 	struct origin way = {
 		.bump_ip = BUMP_NETWORK + bump->config.element,
 		.host_ip = BUMP_NETWORK + le16toh(header->to),
 		.bump_port = bump->config.udp_port,
-		.host_port = bump->config.udp_port,
 	};
 
 	put_mac(way.bump_mac, bump->config.element);
 	put_mac(way.host_mac, le16toh(header->to));
-	bump->counters.data_out += header->message == MUSTER_BUMP_DATA;
-	build(bump, ports, &way, header, data);
+	bump->counters.data_out += CIPE_GET(CIPE_MESSAGE, instruction) == MUSTER_BUMP_DATA;
+	build(bump, instruction, ports, &way, header, data);
 }
 
 /* ---- ARP ---- */

@@ -126,10 +126,11 @@ enum frame_kind {
 
 enum frame_kind frame_read(const struct muster_bump *bump, const struct muster_bump_frame *frame,
 			   struct packet *packet);
-void frame_to_host(struct muster_bump *bump, const struct origin *origin,
+/* The packets that leave, by the CFE's instruction: it says which message, and to which UDP port. */
+void frame_to_host(struct muster_bump *bump, uint64_t instruction, const struct origin *origin,
 		   const struct muster_bump_header *header, const struct buffer *data);
-/* ports: a mask; to: which element, or MUSTER_BUMP_TO_NEIGHBOUR. */
-void frame_to_bumps(struct muster_bump *bump, uint32_t ports,
+/* ports: a mask; header->to: which element, or MUSTER_BUMP_TO_NEIGHBOUR. */
+void frame_to_bumps(struct muster_bump *bump, uint64_t instruction, uint32_t ports,
 		    const struct muster_bump_header *header, const struct buffer *data);
 /* One hop less to live. False: none is left. */
 bool frame_age(struct muster_bump_frame *frame);
@@ -144,6 +145,11 @@ void queues_pass(struct muster_bump *bump, uint32_t port, const struct muster_bu
 /* ---- cfe.c: the collective forwarding engine ---- */
 
 void cfe_take(struct muster_bump *bump, uint32_t port, struct muster_bump_frame *frame);
+/* A packet leaves as this message; data may be NULL. */
+void cfe_answer(struct muster_bump *bump, uint8_t message, const struct origin *origin,
+		const struct muster_bump_header *header, const struct buffer *data);
+void cfe_send(struct muster_bump *bump, uint8_t message, uint32_t ports,
+	      const struct muster_bump_header *header, const struct buffer *data);
 
 /* ---- group.c ---- */
 

@@ -150,7 +150,6 @@ static struct muster_bump_header data_header(const struct operation *op, uint32_
 {
 	struct muster_bump_header header = op->common;
 
-	header.message = MUSTER_BUMP_DATA;
 	header.status = op->status;
 	header.step = (uint8_t)step;
 	header.from = htole16(op->group->self);
@@ -166,7 +165,7 @@ static void send_to(struct muster_bump *bump, struct muster_bump_header *header,
 
 	header->to = htole16(element);
 	if (port != MUSTER_BUMP_NO_PORT)
-		frame_to_bumps(bump, 1u << port, header, data);
+		cfe_send(bump, MUSTER_BUMP_DATA, 1u << port, header, data);
 }
 
 void operation_say(struct muster_bump *bump, const struct operation *op, uint32_t at)
@@ -195,7 +194,7 @@ static void multicast(struct muster_bump *bump, const struct operation *op, uint
 	}
 	header.to = htole16(MUSTER_BUMP_TO_NEIGHBOUR);
 	if (ports)
-		frame_to_bumps(bump, ports, &header, op->said[first]);
+		cfe_send(bump, MUSTER_BUMP_DATA, ports, &header, op->said[first]);
 }
 
 /* Who has asked in vain asks less and less often: a loss would keep it waiting for long. */
@@ -235,7 +234,6 @@ void operation_answer(struct muster_bump *bump, const struct operation *op, uint
 	const struct local_rank *local = &op->local[index];
 	struct muster_bump_header header = op->common;
 
-	header.message = op->status ? MUSTER_BUMP_ERROR : MUSTER_BUMP_RESPONSE;
 	header.status = op->status;
 	header.step = 0;
 	header.to = 0;
@@ -247,19 +245,19 @@ void operation_answer(struct muster_bump *bump, const struct operation *op, uint
 		bump->counters.errors++;
 	else
 		bump->counters.responses++;
-	frame_to_host(bump, &local->origin, &header, op->status ? NULL : local->result);
+	cfe_answer(bump, op->status ? MUSTER_BUMP_ERROR : MUSTER_BUMP_RESPONSE, &local->origin,
+		   &header, op->status ? NULL : local->result);
 }
 
 void operation_refuse(struct muster_bump *bump, const struct packet *packet, uint8_t status)
 {
 	struct muster_bump_header header = packet->header;
 
-	header.message = MUSTER_BUMP_ERROR;
 	header.version = MUSTER_BUMP_VERSION;
 	header.status = status;
 	header.from = 0;
 	bump->counters.errors++;
-	frame_to_host(bump, &packet->origin, &header, NULL);
+	cfe_answer(bump, MUSTER_BUMP_ERROR, &packet->origin, &header, NULL);
 }
 
 void operation_deny(struct muster_bump *bump, const struct packet *packet, uint8_t status)
@@ -268,7 +266,6 @@ void operation_deny(struct muster_bump *bump, const struct packet *packet, uint8
 	struct muster_bump_header header = *asked;
 	uint32_t first = le16toh(asked->first), stride = le16toh(asked->stride);
 
-	header.message = MUSTER_BUMP_DATA;
 	header.status = status;
 	header.step = STEP_FAILED;
 	header.from = htole16((uint16_t)((bump->config.element - first) / stride));

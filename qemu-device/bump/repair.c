@@ -39,7 +39,6 @@ static void ask(struct muster_bump *bump, struct operation *op)
 	struct muster_bump_header header = op->common;
 	uint16_t element = member_element(op->group, state->peer);
 
-	header.message = MUSTER_BUMP_WANT;
 	header.step = state->step;
 	header.from = htole16(op->group->self);
 	header.to = htole16(element);
@@ -47,7 +46,7 @@ static void ask(struct muster_bump *bump, struct operation *op)
 	header.local_rank = header.local_ranks = 0;
 	bump->counters.wants_out++;
 	if (bump->routes[element] != MUSTER_BUMP_NO_PORT)
-		frame_to_bumps(bump, 1u << bump->routes[element], &header, NULL);
+		cfe_send(bump, MUSTER_BUMP_WANT, 1u << bump->routes[element], &header, NULL);
 }
 
 /* What waits for memory tries again; what waits for a packet asks for it. */
