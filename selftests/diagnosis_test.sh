@@ -10,8 +10,9 @@ trace=$MUSTER_BUILD/tools/muster_trace
 hangs=$MUSTER_BUILD/selftests/hangs
 times=${MUSTER_HANGS:-1}
 
+# In the background only: $! is then the launcher's.
 run() {
-	MUSTER_DEADLINE=800 "$MUSTER_BUILD/tools/muster-run" --grace 800 "$@"
+	MUSTER_DEADLINE=800 exec "$MUSTER_BUILD/tools/muster-run" --grace 800 "$@"
 }
 
 all_there() {
@@ -20,6 +21,12 @@ all_there() {
 
 pid_of() {
 	sed -n "s/.*\\b$1 pid //p" out
+}
+
+all_gone() {
+	for pid in $(pid_of "[0-9]"); do
+		within 60 gone "$pid"
+	done
 }
 
 field() {
@@ -114,6 +121,7 @@ another() {
 	kill $launcher
 	wait $launcher || :
 	trap - EXIT
+	all_gone
 }
 path 0
 check "a rank that calls another operation than the others is named" another
@@ -141,9 +149,10 @@ example() {
 	}
 	within 60 shown || diff page words
 	kill $launcher
-	kill -CONT "$(pid_of "$2")"
+	kill -CONT "$(pid_of "$2")" || :		# unless it has ended
 	wait $launcher || :
 	trap - EXIT
+	all_gone
 }
 unset MUSTER_OFFLOAD MUSTER_WIRE
 for kind in computes stops another makes window; do
