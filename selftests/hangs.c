@@ -96,19 +96,6 @@ static void waits_elsewhere(void)
 	allreduce(world);
 }
 
-static void starts_and_goes(void)
-{
-	struct muster_request *request;
-
-	if (rank != victim) {
-		allreduce(world);
-		return;
-	}
-	need(muster_allreduce_start(world, in, out, count, MUSTER_F64, MUSTER_SUM, &request));
-	compute();
-	need(muster_wait(request));
-}
-
 /* A root that others do not follow runs out of the window. */
 static void does_not_follow(void)
 {
@@ -167,8 +154,8 @@ static const struct {
 } kinds[] = {
 	{ "computes", computes }, { "sleeps", sleeps }, { "stops", stops },
 	{ "another", calls_another }, { "elsewhere", waits_elsewhere },
-	{ "starts", starts_and_goes }, { "window", does_not_follow }, { "makes", makes },
-	{ "tests", tests }, { "straggles", straggles },
+	{ "window", does_not_follow }, { "makes", makes }, { "tests", tests },
+	{ "straggles", straggles },
 };
 
 static void run(const char *name)

@@ -137,9 +137,13 @@ static void refused_lie(int at, size_t offset, uint8_t bits, const char *words)
 
 static void test_ranks_of_another_version_or_size_are_refused(void **state)
 {
+	char words[64];
+
 	(void)state;
 	refused_lie(0, 0, 1, "rank 1 is not a libmuster process");
-	refused_lie(0, 4, 2, "rank 1 has libmuster ABI 1, this rank 3");
+	snprintf(words, sizeof(words), "rank 1 has libmuster ABI %d, this rank %d", MUSTER_ABI ^ 2,
+		 MUSTER_ABI);
+	refused_lie(0, 4, 2, words);
 	refused_lie(0, 8, 2, "in place 1 there is rank 3 of 2");
 	refused_lie(0, 12, 1, "in place 1 there is rank 1 of 3, expected is rank 1 of 2");
 	refused_lie(0, 16, 0xff, "rank 1 refused to start");
