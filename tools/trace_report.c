@@ -223,13 +223,14 @@ static void work_out(struct report *report)
 
 /* ---- saying it ------------------------------------------------------------------------------ */
 
+/* What it did itself is its own; of a job of one rank there is nobody else. */
 static uint32_t most_awaited(const struct report *report, uint32_t rank)
 {
 	const double *from = report->ranks[rank].from_ns;
-	uint32_t most = 0;
+	uint32_t most = rank ? 0 : report->size - 1;
 
-	for (uint32_t peer = 1; peer < report->size; peer++)
-		if (from[peer] > from[most])
+	for (uint32_t peer = 0; peer < report->size; peer++)
+		if (peer != rank && from[peer] > from[most])
 			most = peer;
 	return most;
 }
@@ -314,23 +315,36 @@ static void print_json(const struct report *report)
 	json_decref(document);
 }
 
+static void draw_ranks(FILE *plot, const struct report *report)
+{
+	for (uint32_t i = 0; i < report->size; i++) {
+		const struct rank *rank = &report->ranks[i];
+
+		fprintf(plot, "%u %f %f %f\n", i, rank->late_ns / 1e6,
+			(rank->total_ns - rank->late_ns) / 1e6, rank->delay_ns / 1e6);
+	}
+	fprintf(plot, "e\n");
+}
+
+/* Where time went, and who was to blame. */
 static void draw(const struct report *report, const char *path)
 {
 	FILE *plot = popen("gnuplot", "w");
 
 	if (!plot)
 		err(2, "gnuplot");
-	fprintf(plot, "set terminal svg size 800,480\nset output '%s'\nset style data histograms\n"
-		"set style histogram rowstacked\nset style fill solid\nset boxwidth 0.8\n"
-		"set ylabel 'ms in operations'\nset xlabel 'rank'\nset key top right\n"
+	fprintf(plot, "set terminal svg size 900,420 background rgb 'white'\nset output '%s'\n"
+		"set multiplot layout 1,2 title '%u ranks, %zu operations'\n"
+		"set style data histograms\nset style histogram rowstacked\nset style fill solid\n"
+		"set boxwidth 0.8\nset grid y\nset yrange [0:*]\nset xlabel 'rank'\n"
+		"set key outside below\nset ylabel 'ms in operations'\n"
 		"plot '-' using 2:xtic(1) title 'until the last had called', '' using 3 title 'the operation'\n",
-		path);
-	for (int column = 0; column < 2; column++) {
-		for (uint32_t i = 0; i < report->size; i++)
-			fprintf(plot, "%u %f %f\n", i, report->ranks[i].late_ns / 1e6,
-				(report->ranks[i].total_ns - report->ranks[i].late_ns) / 1e6);
-		fprintf(plot, "e\n");
-	}
+		path, report->size, report->nr_operations);
+	for (int column = 0; column < 2; column++)
+		draw_ranks(plot, report);
+	fprintf(plot, "set ylabel 'ms later than the others'\n"
+		"plot '-' using 4:xtic(1) title 'calls of the rank that came last'\n");
+	draw_ranks(plot, report);
 	if (pclose(plot))
 		errx(2, "%s: gnuplot could not draw it", path);
 }
