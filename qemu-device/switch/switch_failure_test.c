@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * One switch: what it drops and counts, and whom it tells of a failure.
+ */
+#include "test_switch.h"
+
+/* ---- what is dropped ---- */
+
+static void nothing_else_changed(void)
+{
+	assert_int_equal(counters().contributions, 0);
+	assert_int_equal(counters().results, 0);
+	assert_int_equal(counters().failed, 0);
+	assert_int_equal(nr_out, 0);
+}
+
+static void malformed_ones_are_dropped(void **state)
+{
+	struct muster_packet packet;
+	uint64_t dropped = 0;
+
+	(void)state;
+#define MALFORMED(what)                                                \
+	do {                                                           \
+		packet = from_child(0);                                \
+		what;                                                  \
+		hand(1, &packet, 1);                                   \
+		assert_int_equal(counters().drop_malformed, ++dropped); \
+		nothing_else_changed();                                \
+	} while (0)
+	MALFORMED(packet.version++);
+	MALFORMED(packet.type = MUSTER_PACKET_DATA);
+	MALFORMED(packet.type = 200);
+	MALFORMED(packet.flags = MUSTER_PACKET_ONCE);
+	MALFORMED(packet.flags = MUSTER_PACKET_SWAP_DATA);
+	MALFORMED(packet.reserved = 1);
+	MALFORMED(packet.signature.reserved = 1);
+	MALFORMED(packet.signature.type = MUSTER_DTYPE_END);
+	MALFORMED(packet.signature.op = MUSTER_REDOP_END);
+	MALFORMED(packet.signature.op = MUSTER_REDOP_BAND);
+	MALFORMED(packet.seq_id = MUSTER_SLOTS_MAX);
+	MALFORMED(packet.offset = 8);
+	MALFORMED(packet.total = 16);
+	MALFORMED(packet.total = packet.length = 7);
+	MALFORMED(packet.arg = 1);
+	MALFORMED(packet.type = MUSTER_PACKET_ABORT);		/* with data */
+	MALFORMED(packet.type = MUSTER_PACKET_ABORT; packet.length = 0; packet.number = 0);
+	MALFORMED(packet.type = MUSTER_PACKET_ABORT; packet.length = 0;
+		  packet.number = MUSTER_STATUS_FLUSHED + 1);
+}
+
+static void what_is_longer_than_the_tree_takes_is_dropped(void **state)
+{
+	struct muster_packet packet = from_child(0);
+	double payload[9] = { 0 };
+
+	(void)state;
+	packet.length = packet.total = 72;
+	assert_int_equal(muster_switch_receive(sw, 1, &packet, payload, 72), 0);
+	assert_int_equal(muster_switch_receive(sw, 1, &packet, payload, 64), 0);	/* lies */
+	assert_int_equal(counters().drop_malformed, 2);
+	nothing_else_changed();
+}
+
+static void strangers_are_dropped(void **state)
+{
+	struct muster_packet packet;
+	uint64_t dropped = 0;
+
+	(void)state;
+#define STRANGER(port, from, what)                                     \
+	do {                                                           \
+		packet = from;                                         \
+		what;                                                  \
+		hand(port, &packet, 1);                                \
+		assert_int_equal(counters().drop_stranger, ++dropped);  \
+		nothing_else_changed();                                \
+	} while (0)
+	STRANGER(1, from_child(0), packet.job_key++);
+	STRANGER(1, from_child(0), packet.job++);
+	STRANGER(1, from_child(0), packet.tree++);
+	STRANGER(1, from_child(0), packet.group++);
+	STRANGER(1, from_child(0), packet.src_node = 2);
+	STRANGER(1, from_child(0), packet.src_vp++);
+	STRANGER(1, from_child(0), packet.context++);
+	STRANGER(1, from_child(0), packet.life++);
+	STRANGER(1, from_child(0), packet.src_member = 1);
+	STRANGER(1, from_child(0), packet.incarnation++);
+	STRANGER(2, from_child(0), (void)0);		/* by another's port */
+	STRANGER(3, from_child(0), (void)0);
+	STRANGER(PARENT_PORT, from_child(0), (void)0);
+	STRANGER(1, from_child(0), packet.type = MUSTER_PACKET_TREE_DOWN);
+	STRANGER(PARENT_PORT, from_parent(), packet.type = MUSTER_PACKET_TREE_UP);
+	STRANGER(PARENT_PORT, from_parent(), packet.incarnation++);
+	STRANGER(PARENT_PORT, from_parent(), packet.job_key--);
+	STRANGER(1, from_parent(), (void)0);
+	STRANGER(3, from_child(0), packet.type = MUSTER_PACKET_ABORT; packet.number = 2;
+		 packet.length = packet.total = 0);
+}
+
+static void what_has_no_place_is_dropped(void **state)
+{
+	struct muster_packet packet = from_child(0);
+	struct muster_packet down = from_parent();
+
+	(void)state;
+	contribute(0, 0, 1);
+	contribute(0, 0, 1);			/* once more */
+	assert_int_equal(counters().drop_duplicate, 1);
+	contribute(0, 1 + MUSTER_PULSES_LIVE, 1);
+	packet.number--;
+	hand(1, &packet, 1);
+	assert_int_equal(counters().drop_window, 2);
+	hand(PARENT_PORT, &down, 1);		/* before all have contributed */
+	assert_int_equal(counters().drop_duplicate, 2);
+	assert_int_equal(counters().contributions, 1);
+	assert_int_equal(nr_out, 0);
+	contribute(1, 0, 1);
+	contribute(2, 0, 1);
+	assert_true(out[0].value == 3);
+}
+
+/* 10^5 packets of which any field may be anything: the group goes on as if there were none. */
+static void garbage_changes_nothing(void **state)
+{
+	uint64_t random = 1;
+	uint8_t payload[MUSTER_MTU] = { 0 };
+
+	(void)state;
+	for (uint32_t i = 0; i < 100000; i++) {
+		struct muster_packet packet = i % 2 ? from_child(i % 3) : from_parent();
+		uint32_t nr = 1 + i % 4;
+
+		for (uint32_t j = 0; j < nr; j++) {
+			random = random * 6364136223846793005ull + 1442695040888963407ull;
+			((uint8_t *)&packet)[random >> 40 & 63] ^= random >> 33;
+		}
+		((uint8_t *)&packet.job_key)[random >> 60 & 7] ^= 1 + (random >> 52 & 127);
+		packet.dst_node = SELF;
+		muster_switch_receive(sw, random >> 20 & 7, &packet, payload,
+				      i % 5 ? packet.length % (MUSTER_MTU + 1) : random % MUSTER_MTU);
+	}
+	nothing_else_changed();
+	for (uint32_t i = 0; i < 3; i++)
+		contribute(i, 0, i);
+	assert_true(out[0].value == 3);
+}
+
+/* ---- failure ---- */
+
+static void expect_aborts(uint32_t ports, uint8_t status, uint32_t culprit)
+{
+	uint32_t told = 0;
+
+	for (uint32_t i = 0; i < nr_out; i++) {
+		if (out[i].packet.type != MUSTER_PACKET_ABORT)
+			continue;
+		assert_int_equal(out[i].packet.number, status);
+		assert_int_equal(out[i].packet.arg, culprit);
+		assert_int_equal(out[i].packet.group, GROUP);
+		assert_true(out[i].packet.job_key == KEY);
+		assert_false(told >> out[i].port & 1);
+		told |= 1u << out[i].port;
+	}
+	assert_int_equal(told, ports);
+}
+
+static void ranks_that_disagree_end_the_group(void **state)
+{
+	struct muster_packet packet = from_child(1);
+
+	(void)state;
+	contribute(0, 0, 1);
+	packet.signature.op = MUSTER_REDOP_MAX;
+	full = 1u << 1;
+	hand(2, &packet, 1);
+	assert_true(muster_switch_step(sw));
+	full = 0;
+	assert_false(muster_switch_step(sw));
+	expect_aborts(1u << 1 | 1u << 2 | 1u << 4 | 1u << PARENT_PORT, MUSTER_STATUS_MISMATCH, 1);
+	assert_int_equal(out[0].packet.signature.op, MUSTER_REDOP_MAX);
+	contribute(2, 0, 1);
+	assert_int_equal(counters().drop_failed, 1);
+	assert_int_equal(counters().failed, 1);
+}
+
+static void all_that_must_agree_is_compared(void **state)
+{
+	(void)state;
+#define DISAGREE(what)                                                        \
+	do {                                                                  \
+		struct muster_switch_group group = figure_2();                \
+		struct muster_packet packet = from_child(1);                  \
+		assert_int_equal(muster_switch_group_remove(sw, TREE, GROUP), 0); \
+		assert_int_equal(muster_switch_group_add(sw, &group), 0);     \
+		nr_out = 0;                                                   \
+		contribute(0, 0, 1);                                          \
+		what;                                                         \
+		hand(2, &packet, 1);                                          \
+		muster_switch_step(sw);                                       \
+		expect_aborts(1u << 1 | 1u << 2 | 1u << 4 | 1u << PARENT_PORT, \
+			      MUSTER_STATUS_MISMATCH, 1);                     \
+	} while (0)
+	DISAGREE(packet.seq_id++);
+	DISAGREE(packet.stage++);
+	DISAGREE(packet.total = packet.length = 16);
+	DISAGREE(packet.total = packet.length = 0);
+	DISAGREE(packet.signature.root++);
+	DISAGREE(packet.signature.digest++);
+	DISAGREE(packet.signature.coll++);
+	DISAGREE(packet.signature.type = MUSTER_DTYPE_I64);
+}
+
+static void two_that_bring_a_message_disagree(void **state)
+{
+	struct muster_packet packet;
+
+	(void)state;
+	for (uint32_t i = 0; i < 2; i++) {
+		packet = from_child(i);
+		packet.signature.op = 0;
+		hand(CHILDREN[i].port, &packet, 1);
+	}
+	muster_switch_step(sw);
+	expect_aborts(1u << 1 | 1u << 2 | 1u << 4 | 1u << PARENT_PORT, MUSTER_STATUS_MISMATCH, 1);
+}
+
+static void the_loss_of_a_port_ends_the_groups_that_need_it(void **state)
+{
+	(void)state;
+	muster_switch_port_lost(sw, 3);
+	assert_false(muster_switch_step(sw));
+	assert_int_equal(nr_out, 0);
+	muster_switch_port_lost(sw, 4);
+	assert_false(muster_switch_step(sw));
+	expect_aborts(1u << 1 | 1u << 2 | 1u << PARENT_PORT, MUSTER_STATUS_PEER_LOST, 2);
+}
+
+static void the_loss_of_the_parent_is_told_to_all_children(void **state)
+{
+	(void)state;
+	gone = 1u << PARENT_PORT;
+	for (uint32_t i = 0; i < 3; i++)
+		contribute(i, 0, 1);
+	muster_switch_step(sw);
+	expect_aborts(1u << 1 | 1u << 2 | 1u << 4, MUSTER_STATUS_PEER_LOST, MUSTER_CULPRIT_NONE);
+}
+
+static void an_abort_is_passed_on_to_all_others(void **state)
+{
+	struct muster_packet packet = from_parent();
+
+	(void)state;
+	packet.type = MUSTER_PACKET_ABORT;
+	packet.number = MUSTER_STATUS_MISMATCH;
+	packet.arg = 77;
+	packet.length = packet.total = 0;
+	hand(PARENT_PORT, &packet, 0);
+	muster_switch_step(sw);
+	expect_aborts(1u << 1 | 1u << 2 | 1u << 4, MUSTER_STATUS_MISMATCH, 77);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		SWITCH_TEST(malformed_ones_are_dropped),
+		SWITCH_TEST(what_is_longer_than_the_tree_takes_is_dropped),
+		SWITCH_TEST(strangers_are_dropped),
+		SWITCH_TEST(what_has_no_place_is_dropped),
+		SWITCH_TEST(garbage_changes_nothing),
+		SWITCH_TEST(ranks_that_disagree_end_the_group),
+		SWITCH_TEST(all_that_must_agree_is_compared),
+		SWITCH_TEST(two_that_bring_a_message_disagree),
+		SWITCH_TEST(the_loss_of_a_port_ends_the_groups_that_need_it),
+		SWITCH_TEST(the_loss_of_the_parent_is_told_to_all_children),
+		SWITCH_TEST(an_abort_is_passed_on_to_all_others),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
