@@ -47,6 +47,9 @@ struct muster_aside *muster_aside_new(struct muster_comm *comm, uint64_t bytes, 
 /** muster_aside_end() - copy, if the operation succeeded; free. NULL: nothing. */
 void muster_aside_end(struct muster_aside *aside, int result);
 
+/** muster_cut_longest() - elements of the longest block that this rank knows. */
+uint64_t muster_cut_longest(const struct muster_cut *cut);
+
 /**
  * muster_parts_begin() - start a call of which all is checked but where buffers lie.
  * @aside: the call's to use and to free, also when it fails; NULL: none.

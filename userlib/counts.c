@@ -328,12 +328,14 @@ static void count_set(struct muster_comm *comm, struct muster_call *call)
 	call->bytes = call->count * muster_dtype_size((uint8_t)call->type);
 }
 
-static uint64_t longest_of(const struct muster_comm *comm, const struct muster_block *blocks)
+uint64_t muster_cut_longest(const struct muster_cut *cut)
 {
 	uint64_t longest = 0;
 
-	for (uint32_t i = 0; i < comm->size; i++)
-		longest = blocks[i].nr > longest ? blocks[i].nr : longest;
+	for (uint32_t i = 0; i < cut->nr; i++) {
+		longest = cut->in[i].nr > longest ? cut->in[i].nr : longest;
+		longest = cut->out[i].nr > longest ? cut->out[i].nr : longest;
+	}
 	return longest;
 }
 
@@ -349,7 +351,6 @@ static int hidden_alone(struct muster_comm *comm, struct muster_call *call, cons
 static int hidden_begin(struct muster_comm *comm, struct muster_call *call, const void *in,
 			void *out, struct muster_aside *aside, struct muster_request **request)
 {
-	uint64_t in_longest = longest_of(comm, call->cut->in);
 	int err;
 
 	if (comm->size == 1) {
@@ -361,8 +362,7 @@ static int hidden_begin(struct muster_comm *comm, struct muster_call *call, cons
 		aside = muster_aside_new(comm, 0, 0);
 	if (!aside)
 		return -ENOMEM;
-	aside->longest = longest_of(comm, call->cut->out);
-	aside->longest = in_longest > aside->longest ? in_longest : aside->longest;
+	aside->longest = muster_cut_longest(call->cut);
 	err = muster_request_start_lengths(comm, call, in, out, aside, request);
 	if (err)
 		muster_aside_end(aside, err);

@@ -5,12 +5,6 @@
  */
 #include "testing.h"
 
-static void offload_all(struct test_world *world, enum muster_offload offload)
-{
-	for (uint32_t i = 0; i < world->size; i++)
-		assert_int_equal(muster_comm_offload(world->comms[i], offload), 0);
-}
-
 static void finish_all(struct test_world *world, struct muster_request **requests, int expected)
 {
 	int results[TEST_RANKS_MAX];

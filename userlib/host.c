@@ -49,16 +49,8 @@ static const struct muster_plan_step *current(const struct muster_host *host)
 static void range_bytes(const struct muster_entry *entry, const struct muster_block *blocks,
 			uint32_t chunk, uint32_t nr, uint64_t *first, uint64_t *bytes)
 {
-	const struct muster_schedule *schedule = entry->schedule;
-	size_t size = muster_dtype_size((uint8_t)entry->call.type);
-
-	if (blocks)
-		muster_blocks_range(blocks, schedule->chunks / schedule->ranks, chunk, nr, first,
-				    bytes);
-	else
-		muster_chunks_range(entry->call.count, schedule->chunks, chunk, nr, first, bytes);
-	*first *= size;
-	*bytes *= size;
+	muster_range_bytes(entry->schedule, entry->call.count, (uint8_t)entry->call.type, blocks,
+			   chunk, nr, first, bytes);
 }
 
 /* Where the result is, and what comes. */

@@ -231,12 +231,6 @@ static void play(struct test_world *world, const struct scene *scene, enum muste
 	}
 }
 
-static void offload_all(struct test_world *world, enum muster_offload offload)
-{
-	for (uint32_t i = 0; i < world->size; i++)
-		assert_int_equal(muster_comm_offload(world->comms[i], offload), 0);
-}
-
 static void play_both(struct test_world *world, struct scene scene)
 {
 	scene.ranks = world->size;

@@ -293,12 +293,6 @@ static void play(struct test_world *world, const struct scene *scene, enum muste
 	}
 }
 
-static void offload_all(struct test_world *world, enum muster_offload offload)
-{
-	for (uint32_t i = 0; i < world->size; i++)
-		assert_int_equal(muster_comm_offload(world->comms[i], offload), 0);
-}
-
 static void compare(struct test_world *world, struct scene scene)
 {
 	bool nothing = world->size == 1 || !scene.count;

@@ -261,17 +261,6 @@ static int lengths_start(struct muster_comm *comm, const struct muster_call *cal
 				    &aside->lengths);
 }
 
-static uint64_t own_longest(const struct muster_cut *cut)
-{
-	uint64_t longest = 0;
-
-	for (uint32_t i = 0; i < cut->nr; i++) {
-		longest = cut->in[i].nr > longest ? cut->in[i].nr : longest;
-		longest = cut->out[i].nr > longest ? cut->out[i].nr : longest;
-	}
-	return longest;
-}
-
 /* The same on every rank, so it is no end of the communicator. */
 static int finish_early(struct muster_request *request, int result, const char *why)
 {
@@ -289,7 +278,7 @@ static int prepare_late(struct muster_request *request)
 	int err;
 
 	cut->longest = request->aside->longest;
-	if (own_longest(cut) > cut->longest) {
+	if (muster_cut_longest(cut) > cut->longest) {
 		muster_comm_abort(comm, MUSTER_STATUS_MISMATCH, comm->rank, NULL, NULL);
 		return -EPROTO;
 	}

@@ -10,12 +10,6 @@
 static const char *const schedules[] = { NULL, "binomial", "recursive-doubling", "rabenseifner",
 					 "ring" };
 
-static void offload_all(struct test_world *world, enum muster_offload offload)
-{
-	for (uint32_t i = 0; i < world->size; i++)
-		assert_int_equal(muster_comm_offload(world->comms[i], offload), 0);
-}
-
 /* An operation of all ranks, with buffers of its own. */
 struct scene {
 	enum muster_coll coll;

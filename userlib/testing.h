@@ -138,4 +138,10 @@ static inline void test_finish(struct test_world *world, struct muster_request *
 	}
 }
 
+static inline void offload_all(struct test_world *world, enum muster_offload offload)
+{
+	for (uint32_t i = 0; i < world->size; i++)
+		assert_int_equal(muster_comm_offload(world->comms[i], offload), 0);
+}
+
 #endif /* MUSTER_TESTING_H */

@@ -28,23 +28,6 @@ static bool is_last_stage(const struct lowering *l)
 	return l->stage + 1 == l->program->nr_stages;
 }
 
-/* Bytes of chunks; blocks: how the message is cut, if not evenly. */
-static void range_of(const struct lowering *l, const struct muster_block *blocks, uint32_t chunk,
-		     uint32_t nr_chunks, uint64_t *first, uint64_t *len)
-{
-	const struct muster_schedule *schedule = l->schedule;
-	uint64_t size = muster_dtype_size(l->params->type);
-
-	if (blocks)
-		muster_blocks_range(blocks, schedule->chunks / schedule->ranks, chunk, nr_chunks,
-				    first, len);
-	else
-		muster_chunks_range(l->params->count, schedule->chunks, chunk, nr_chunks, first,
-				    len);
-	*first *= size;
-	*len *= size;
-}
-
 /* A new one after another, which stays where it is. */
 static struct op *insert_op(struct lowering *l, uint32_t after, uint32_t chunk, uint32_t nr_chunks)
 {
@@ -53,7 +36,8 @@ static struct op *insert_op(struct lowering *l, uint32_t after, uint32_t chunk, 
 	struct op *op = &l->ops[index];
 	uint64_t first, len;
 
-	range_of(l, cut ? cut->out : NULL, chunk, nr_chunks, &first, &len);
+	muster_range_bytes(l->schedule, l->params->count, l->params->type, cut ? cut->out : NULL,
+			   chunk, nr_chunks, &first, &len);
 	*op = (struct op){
 		.desc = l->head, .first = chunk, .nr = nr_chunks, .next = l->ops[after].next,
 	};
@@ -75,7 +59,8 @@ static void load_from(struct lowering *l, struct op *op, uint8_t space, bool sen
 	op->desc.range.load_key = space;
 	if (!cut || space != MUSTER_SPACE_IN)
 		return;
-	range_of(l, cut->in, op->first, op->nr, &first, &len);
+	muster_range_bytes(l->schedule, l->params->count, l->params->type, cut->in, op->first,
+			   op->nr, &first, &len);
 	op->desc.range.load_addr = first;
 	if (sends)
 		op->desc.length = len;

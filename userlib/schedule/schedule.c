@@ -12,6 +12,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include "arith.h"
 #include "build.h"
 #include "part.h"
 
@@ -96,6 +97,21 @@ void muster_blocks_range(const struct muster_block *blocks, uint32_t each, uint3
 	muster_chunk_range(blocks[chunk / each].nr, each, chunk % each, first, &nr_last);
 	*first += blocks[chunk / each].first;
 	*nr = end - *first;
+}
+
+void muster_range_bytes(const struct muster_schedule *schedule, uint64_t count, uint8_t type,
+			const struct muster_block *blocks, uint32_t chunk, uint32_t nr_chunks,
+			uint64_t *first, uint64_t *bytes)
+{
+	uint64_t size = muster_dtype_size(type);
+
+	if (blocks)
+		muster_blocks_range(blocks, schedule->chunks / schedule->ranks, chunk, nr_chunks,
+				    first, bytes);
+	else
+		muster_chunks_range(count, schedule->chunks, chunk, nr_chunks, first, bytes);
+	*first *= size;
+	*bytes *= size;
 }
 
 uint64_t muster_blocks_hash(const struct muster_block *blocks, uint32_t nr, uint64_t hash)

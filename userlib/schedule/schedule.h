@@ -218,6 +218,15 @@ struct muster_cut {
 void muster_blocks_range(const struct muster_block *blocks, uint32_t each, uint32_t chunk,
 			 uint32_t nr_chunks, uint64_t *first, uint64_t *nr);
 
+/**
+ * muster_range_bytes() - where chunks of a message lie, in bytes.
+ * @count: elements of the message.
+ * @blocks: by rank, how it is cut; NULL: evenly.
+ */
+void muster_range_bytes(const struct muster_schedule *schedule, uint64_t count, uint8_t type,
+			const struct muster_block *blocks, uint32_t chunk, uint32_t nr_chunks,
+			uint64_t *first, uint64_t *bytes);
+
 /** muster_blocks_hash() - a digest of their lengths, from that of something else. */
 uint64_t muster_blocks_hash(const struct muster_block *blocks, uint32_t nr, uint64_t hash);
 
