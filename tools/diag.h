@@ -64,6 +64,9 @@ json_t *diag_object(const struct diag_tool *tool);
 /** diag_set() - a value that is never NULL, into an object; it exits when there is no memory. */
 void diag_set(json_t *object, const char *key, json_t *value);
 
+/** diag_set_number() - the same of a number. */
+void diag_set_number(json_t *object, const char *key, uint64_t number);
+
 /** diag_set_text() - the same of a text from wherever; what is not printable ASCII becomes '?'. */
 void diag_set_text(json_t *object, const char *key, const char *text);
 

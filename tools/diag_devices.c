@@ -99,11 +99,6 @@ static void set_engine(json_t *device, uint32_t bits)
 	diag_set(device, "limits", limits_json());
 }
 
-static void set_number(json_t *object, const char *key, uint64_t number)
-{
-	diag_set(object, key, json_integer((json_int_t)number));
-}
-
 /* ---- the local device ---------------------------------------------------------------- */
 
 static json_t *local_json(void)
@@ -152,10 +147,10 @@ static void set_port(json_t *device, const char *name)
 {
 	json_t *port = json_object(), *ports = json_array();
 
-	set_number(port, "port", 1);
+	diag_set_number(port, "port", 1);
 	set_state(port, "state", "PORT_", name);
 	set_state(port, "phys_state", "", name);
-	set_number(port, "max_mtu", MUSTER_MTU);
+	diag_set_number(port, "max_mtu", MUSTER_MTU);
 	json_array_append_new(ports, port);
 	diag_set(device, "ports", ports);
 }
@@ -180,21 +175,21 @@ static void set_asked(json_t *device, const struct muster_verbs_info *info)
 
 	snprintf(text, sizeof(text), "0x%04x", info->vendor_id);
 	diag_set_text(device, "vendor_id", text);
-	set_number(device, "vendor_part_id", info->vendor_part_id);
+	diag_set_number(device, "vendor_part_id", info->vendor_part_id);
 	snprintf(text, sizeof(text), "0x%X", info->hw_ver);
 	diag_set_text(device, "hw_ver", text);
-	set_number(device, "node", info->node);
-	set_number(device, "incarnation", info->incarnation);
+	diag_set_number(device, "node", info->node);
+	diag_set_number(device, "incarnation", info->incarnation);
 	set_engine(device, info->capabilities);
 	own = json_object_get(device, "limits");
-	set_number(own, "vps_max", info->vps_max);
-	set_number(own, "contexts_max", info->contexts_max);
-	set_number(own, "dq_entries_max", info->dq_entries_max);
-	set_number(own, "rq_entries_max", info->rq_entries_max);
-	set_number(own, "cq_entries_max", info->cq_entries_max);
-	set_number(own, "cqs_max", info->cqs_max);
-	set_number(own, "mrs_max", info->mrs_max);
-	set_number(own, "mr_bytes_max", info->mr_bytes_max);
+	diag_set_number(own, "vps_max", info->vps_max);
+	diag_set_number(own, "contexts_max", info->contexts_max);
+	diag_set_number(own, "dq_entries_max", info->dq_entries_max);
+	diag_set_number(own, "rq_entries_max", info->rq_entries_max);
+	diag_set_number(own, "cq_entries_max", info->cq_entries_max);
+	diag_set_number(own, "cqs_max", info->cqs_max);
+	diag_set_number(own, "mrs_max", info->mrs_max);
+	diag_set_number(own, "mr_bytes_max", info->mr_bytes_max);
 }
 
 int diag_file_opens(const struct muster_sysfs_nic *nic, char *why, size_t why_len)

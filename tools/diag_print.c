@@ -18,6 +18,11 @@ void diag_set(json_t *object, const char *key, json_t *value)
 	}
 }
 
+void diag_set_number(json_t *object, const char *key, uint64_t number)
+{
+	diag_set(object, key, json_integer((json_int_t)number));
+}
+
 void diag_set_text(json_t *object, const char *key, const char *text)
 {
 	char clean[DIAG_WHY_BYTES];

@@ -34,11 +34,6 @@ void stat_set_rate(json_t *object, const char *key, double more, double seconds)
 	diag_set(object, key, seconds > 0 ? json_real(more / seconds) : json_null());
 }
 
-static void set_number(json_t *object, const char *key, uint64_t number)
-{
-	diag_set(object, key, json_integer((json_int_t)number));
-}
-
 static double since(uint64_t now_us, uint64_t then_us)
 {
 	return then_us && now_us > then_us ? (double)(now_us - then_us) / 1e6 : 0;
@@ -74,10 +69,10 @@ static json_t *operation_json(const struct muster_look_comm *comm, uint64_t now_
 			   muster_coll_name(comm->signature.coll) : NULL;
 
 	diag_set_text(json, "collective", name ? name : "?");
-	set_number(json, "number", comm->ended);
+	diag_set_number(json, "number", comm->ended);
 	diag_set_text(json, "path", WORD(paths, comm->path));
-	set_number(json, "bytes", comm->bytes);
-	set_number(json, "root", comm->signature.root);
+	diag_set_number(json, "bytes", comm->bytes);
+	diag_set_number(json, "root", comm->signature.root);
 	diag_set(json, "waited_s", json_real(comm->told == comm->ended ?
 					     since(now_us, comm->since_us) : 0));
 	diag_set(json, "waits", waits_json(comm));
@@ -107,14 +102,14 @@ static json_t *comm_json(const struct look *look, const struct look *before,
 	char name[17];
 
 	diag_set_text(json, "job", stat_name(look->page->job_name, name));
-	set_number(json, "rank", look->page->rank);
-	set_number(json, "context", comm->context);
-	set_number(json, "life", comm->life);
-	set_number(json, "lead", comm->lead);
-	set_number(json, "member", comm->member);
-	set_number(json, "size", comm->size);
-	set_number(json, "started", comm->started);
-	set_number(json, "ended", comm->ended);
+	diag_set_number(json, "rank", look->page->rank);
+	diag_set_number(json, "context", comm->context);
+	diag_set_number(json, "life", comm->life);
+	diag_set_number(json, "lead", comm->lead);
+	diag_set_number(json, "member", comm->member);
+	diag_set_number(json, "size", comm->size);
+	diag_set_number(json, "started", comm->started);
+	diag_set_number(json, "ended", comm->ended);
 	stat_set_rate(json, "ops_per_s", ended_since(before, comm), seconds);
 	diag_set(json, "error", comm->failed ? json_string(strerror((int)comm->failed)) : json_null());
 	diag_set(json, "operation", comm->started != comm->ended && !comm->failed ?
@@ -136,7 +131,7 @@ static json_t *comms_json(const struct look *look, const struct look *before, ui
 
 /* ---- ranks ------------------------------------------------------------------------------- */
 
-#define SET_COUNTER(name, words) set_number(counters, #name, page->counters.name);
+#define SET_COUNTER(name, words) diag_set_number(counters, #name, page->counters.name);
 
 static json_t *counters_json(const struct muster_look *page)
 {
@@ -172,7 +167,7 @@ static void set_traffic(json_t *rank, const struct muster_look *page,
 	stat_set_rate(rank, keys[2], (double)(now->bytes_in + now->bytes_referenced - then->bytes_in -
 					      then->bytes_referenced) / 1e6, seconds);
 	stat_set_rate(rank, keys[3], (double)(now->bytes_out - then->bytes_out) / 1e6, seconds);
-	set_number(rank, keys[4], dropped(now));
+	diag_set_number(rank, keys[4], dropped(now));
 	diag_set(rank, "counters", counters_json(page));
 }
 
@@ -240,14 +235,14 @@ static json_t *rank_json(const struct stat_sample *now, const struct stat_sample
 	json_t *rank = json_object();
 
 	diag_set_text(rank, "job", stat_name(page->job_name, name));
-	set_number(rank, "rank", page->rank);
-	set_number(rank, "size", page->size);
-	set_number(rank, "pid", (uint64_t)look->pid);
+	diag_set_number(rank, "rank", page->rank);
+	diag_set_number(rank, "size", page->size);
+	diag_set_number(rank, "pid", (uint64_t)look->pid);
 	diag_set_text(rank, "command", look->command);
 	diag_set_text(rank, "state", state);
 	diag_set_text(rank, "device", page->device);
-	set_number(rank, "node", page->node);
-	set_number(rank, "vp", page->vp);
+	diag_set_number(rank, "node", page->node);
+	diag_set_number(rank, "vp", page->vp);
 	diag_set(rank, "age_s", json_real(since(now->at_us, page->began_us)));
 	diag_set_text(rank, "place", WORD(places, page->place));
 	stat_set_rate(rank, "ops_per_s", ops_of(look, before), seconds);
