@@ -330,7 +330,8 @@ check-bump: all $(filter $(SAN)/$(BUMP)/%,$(UNITS)) $(SELFTESTS) | $(KEEP) ## th
 	@MUSTER_BUILD=$(abspath $(BUILD)) exec selftests/run.sh $(filter $(SAN)/$(BUMP)/%,$^) $(wildcard selftests/bump*_test.sh)
 
 check-switch: all $(filter $(SAN)/$(SWITCH)/%,$(UNITS)) $(SELFTESTS) | $(KEEP) ## the reduction switch: unit tests, networks, ranks at real switches
-	@MUSTER_BUILD=$(abspath $(BUILD)) exec selftests/run.sh $(filter $(SAN)/$(SWITCH)/%,$^) selftests/fabric_test.sh selftests/switchd_test.sh
+	@MUSTER_SWEEP=1048576 MUSTER_BUILD=$(abspath $(BUILD)) exec \
+		selftests/run.sh $(filter $(SAN)/$(SWITCH)/%,$^) selftests/fabric_test.sh selftests/switchd_test.sh
 
 check-userlib: $(filter $(SAN)/userlib/%,$(UNITS)) | $(KEEP) ## unit tests of the library
 	@MUSTER_BUILD=$(abspath $(BUILD)) exec selftests/run.sh $^

@@ -139,6 +139,8 @@ static int make(struct muster_group *group, int status, const struct wish *wish,
 	if (!err && *comm)
 		(*comm)->offload = parent->offload;
 	err = confirm(group, err);
+	if (!err && *comm)
+		err = muster_comm_tree_join(*comm);
 	if (err && *comm) {
 		muster_comm_close(*comm);
 		*comm = NULL;
@@ -149,7 +151,7 @@ static int make(struct muster_group *group, int status, const struct wish *wish,
 /* ---- of all members -------------------------------------------------------------------- */
 
 /* All members of the parent, in its order; calls are told apart by their order. */
-static struct muster_group all_of(struct muster_comm *parent)
+struct muster_group muster_group_of_all(struct muster_comm *parent)
 {
 	return (struct muster_group){
 		.parent = parent,
@@ -182,7 +184,7 @@ int muster_comm_dup(struct muster_comm *parent, struct muster_comm **comm)
 
 	if (err)
 		return err;
-	group = all_of(parent);
+	group = muster_group_of_all(parent);
 	wish = (struct wish){ parent->size, parent->ranks };
 	err = make(&group, comm ? 0 : no_place(parent, "muster_comm_dup"), &wish, &made);
 	if (comm)
@@ -261,7 +263,7 @@ int muster_comm_split(struct muster_comm *parent, int32_t colour, int32_t key,
 	if (err)
 		goto out;
 	wish_make(parent, chosen, &wish);
-	group = all_of(parent);
+	group = muster_group_of_all(parent);
 	err = make(&group, status, &wish, &made);
 	if (comm)
 		*comm = made;
