@@ -56,7 +56,7 @@ sweep() {
 }
 check "16 ranks, trees over four leaves: types, operations, lengths, roots and groups" \
 	sweep 16 4 4 "$switched"
-check "4 ranks over two leaves, the program under sanitizers" sweep 4 2 2 "$checked/switched"
+check "6 ranks over two leaves, the program under sanitizers" sweep 6 2 3 "$checked/switched"
 
 program() {
 	"$run" --topology switch:5 -n 4 --no-prefix "$ranks" bits >out
