@@ -468,8 +468,6 @@ void muster_advance(struct muster_comm *comm);
 
 /** muster_now_us() - of a clock that only goes forward; a simulated world has its own. */
 uint64_t muster_now_us(const struct muster *job);
-/** muster_progress() - take what the device has; true when it had something. */
-bool muster_progress(struct muster *job);
 /** muster_device_empty() - all of it, and no more: nothing is left of a context that was closed. */
 void muster_device_empty(struct muster *job);
 
