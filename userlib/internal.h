@@ -374,6 +374,25 @@ uint32_t muster_comm_member(const struct muster_comm *comm, uint32_t rank);
 void muster_comm_activate(struct muster_comm *comm);
 /** muster_comms_visit() - let those go on that were activated. */
 void muster_comms_visit(struct muster *job);
+/**
+ * muster_comm_holds() - whether something that members need waits here for room in a full wire:
+ * an operation does not end before that has left, as its caller may stay away for long.
+ */
+static inline bool muster_comm_holds(const struct muster_comm *comm)
+{
+	struct muster_dev *dev = comm->job->dev;
+
+	return __builtin_expect(dev->holding, 0) &&
+	       dev->ops->holds(dev, comm->job->id, comm->context, comm->members, comm->size);
+}
+/** muster_member_holds() - the same of what one member needs, in whatever communicator. */
+static inline bool muster_member_holds(const struct muster_comm *comm, uint32_t member)
+{
+	struct muster_dev *dev = comm->job->dev;
+
+	return __builtin_expect(dev->holding, 0) &&
+	       dev->ops->holds(dev, comm->job->id, MUSTER_CONTEXT_NONE, &comm->members[member], 1);
+}
 /** muster_comm_bounce() - see that there is memory for small results. */
 int muster_comm_bounce(struct muster_comm *comm);
 
@@ -436,6 +455,7 @@ struct muster_request {
 	int (*run)(struct muster_request *request);	/* on that path (choose.c) */
 	enum muster_request_state state;
 	bool scratch;		/* its result goes to the communicator's scratch */
+	bool ended;		/* for the device; it is not done before what it has sent has left */
 	int result;
 	const char *why;
 };
@@ -453,6 +473,8 @@ int muster_request_start_lengths(struct muster_comm *comm, const struct muster_c
 				 struct muster_request **request);
 /** muster_request_finish() - the first of its communicator is done. */
 void muster_request_finish(struct muster_request *request, int result);
+/** muster_ended_finish() - those that the device has ended, as far as what they sent has left. */
+void muster_ended_finish(struct muster_comm *comm);
 /** muster_request_end() - of one that is done: free it. Return: its result. */
 int muster_request_end(struct muster_request *request);
 /** muster_comm_remember() - see that there is memory for its operations, from the first one on. */
@@ -548,6 +570,10 @@ static inline bool muster_look_is_traced(const struct muster *job)
 {
 	return __builtin_expect(job->trace && job->trace->on, 0);
 }
+/** muster_look_add() - one thing more that an operation waits for. */
+void muster_look_add(struct muster_look_waits *waits, uint8_t cause, uint32_t member);
+/** muster_look_held() - of one that only has to get rid of what it has sent: to which members. */
+void muster_look_held(const struct muster_comm *comm, struct muster_look_waits *waits);
 /** muster_look_place() - this process is elsewhere now. */
 void muster_look_place(struct muster *job, enum muster_look_place place);
 

@@ -160,6 +160,20 @@ static void sources_fill(const struct muster_request *request, struct muster_loo
 			waits->waits[i].rank = program->sources[stage][waits->waits[i].slot];
 }
 
+void muster_look_add(struct muster_look_waits *waits, uint8_t cause, uint32_t member)
+{
+	if (waits->nr < MUSTER_LOOK_WAITS_MAX)
+		waits->waits[waits->nr] = (struct muster_look_wait){ .rank = member, .cause = cause };
+	waits->nr++;
+}
+
+void muster_look_held(const struct muster_comm *comm, struct muster_look_waits *waits)
+{
+	for (uint32_t i = 0; i < comm->size; i++)
+		if (i != comm->rank && muster_member_holds(comm, i))
+			muster_look_add(waits, MUSTER_LOOK_WIRE, i);
+}
+
 static void waits_find(const struct muster_comm *comm, struct muster_look_waits *waits)
 {
 	const struct muster_request *request = comm->first;
@@ -169,10 +183,9 @@ static void waits_find(const struct muster_comm *comm, struct muster_look_waits 
 	if (request->path == MUSTER_PATH_HOST) {
 		muster_host_waits(comm, waits);
 	} else if (request->path == MUSTER_PATH_BUMP) {
-		waits->nr = 1;
-		waits->waits[0] = (struct muster_look_wait){
-			.rank = MUSTER_LOOK_NOBODY, .cause = MUSTER_LOOK_BUMP,
-		};
+		muster_look_add(waits, MUSTER_LOOK_BUMP, MUSTER_LOOK_NOBODY);
+	} else if (request->ended) {
+		muster_look_held(comm, waits);
 	} else if (dev->ops->waits && !dev->ops->waits(dev, comm->job->id, comm->context, waits)) {
 		sources_fill(request, waits);
 	}

@@ -12,13 +12,15 @@
 /* ---- what the device has --------------------------------------------------------------- */
 
 /*
- * The device's word is checked: only the oldest operation can end, only once, and with
+ * The device's word is checked: only the oldest operation that has not can end, and with
  * its last sequence. Those before that tell their end to make room for others.
  */
 static void sequence_take(struct muster_comm *comm, const struct muster_cqe *cqe)
 {
 	struct muster_request *request = comm->first;
 
+	while (request && request->ended)
+		request = request->next;
 	if (cqe->status) {
 		muster_comm_fail_status(comm, cqe->status, cqe->culprit, &cqe->other,
 					&cqe->signature);
@@ -27,8 +29,10 @@ static void sequence_take(struct muster_comm *comm, const struct muster_cqe *cqe
 	if (cqe->number - comm->sequences_ended < comm->sequences - comm->sequences_ended)
 		comm->sequences_ended = cqe->number + 1;
 	if (request && request->path == MUSTER_PATH_NIC && request->cookie == cqe->cookie &&
-	    comm->unposted != request && cqe->number == request->sequence)
-		muster_request_finish(request, 0);
+	    comm->unposted != request && cqe->number == request->sequence) {
+		request->ended = true;
+		muster_ended_finish(comm);
+	}
 }
 
 /* What libraries tell each other names no collective. */

@@ -138,6 +138,21 @@ static void wait_event(struct muster_dev *dev, uint64_t timeout_us)
 	muster_local_wait(to_local(dev), timeout_us);
 }
 
+/* Over rings all that is sent has left, or the engine has it still. */
+static bool holds(struct muster_dev *dev, uint8_t job, uint32_t context,
+		  const struct muster_address *members, uint32_t nr_members)
+{
+	struct local *local = to_local(dev);
+	struct muster_wire *wire = local->wire;
+
+	if (local->busy && muster_engine_owes(local->engine, dev->address.vp, job, context))
+		return true;
+	for (uint32_t i = 0; i < nr_members && wire; i++)
+		if (wire->ops->waiting(wire, members[i].node))
+			return true;
+	return false;
+}
+
 static void abort_context(struct muster_dev *dev, uint8_t job, uint32_t context, uint8_t status,
 			  uint32_t culprit)
 {
@@ -261,6 +276,7 @@ static const struct muster_dev_ops local_ops = {
 	.wait = wait_event,
 	.settle = settle,
 	.leave = leave,
+	.holds = holds,
 	.abort = abort_context,
 	.look = look_at,
 	.waits = waits,

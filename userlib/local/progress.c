@@ -197,11 +197,19 @@ static void wake(void *owner, uint32_t rank)
 	muster_mesh_wake(local->mesh, rank);
 }
 
+static void hold_review(struct local *local)
+{
+	struct muster_wire *wire = local->wire;
+
+	local->dev.holding = local->busy || (wire && wire->ops->waiting(wire, MUSTER_WIRE_ALL));
+}
+
 void muster_local_step(struct local *local)
 {
 	local->busy = muster_engine_step(local->engine, STEP_BUDGET);
 	if (!local->wire)
 		muster_rings_flush(&local->rings, wake, local);
+	hold_review(local);
 }
 
 static void handle_all_from(struct local *local, uint32_t rank)
@@ -264,6 +272,8 @@ bool muster_local_progress(struct local *local)
 
 	if (came || local->busy)
 		muster_local_step(local);
+	else if (local->dev.holding)	/* some may have left */
+		hold_review(local);
 	if (++local->polls % POLLS_PER_LOOK == 0)
 		look(local);
 	if (local->ended)
