@@ -340,6 +340,8 @@ struct muster_comm {
 	struct muster_request *end;
 	struct muster_request *unposted; /* the first that the device has not all of */
 	uint32_t number;		/* of the next operation */
+	uint32_t doubted;		/* the first when notes were compared, or it was seen to wait; */
+	uint64_t doubt_us;		/* when to do so next; 0: never seen */
 	struct muster_past *history;	/* MUSTER_HISTORY of them, as cache */
 	uint32_t sequences;		/* given to the device */
 	uint32_t sequences_ended;	/* of them, as far as completions have told */
@@ -560,7 +562,7 @@ void muster_look_comm_close(struct muster_comm *comm);
  */
 void muster_look_tell(struct muster_comm *comm, uint64_t now_us);
 /** muster_look_tested() - the same of one that comes and goes. */
-void muster_look_tested(struct muster *job);
+void muster_look_tested(struct muster *job, uint64_t now_us);
 /** muster_look_wait_for() - this process waits for a rank in the making of a communicator. */
 void muster_look_wait_for(struct muster_comm *parent, uint32_t rank);
 /** muster_look_trace_call(), _done() - record it; muster_look_is_traced(): whether to. */

@@ -8,7 +8,6 @@
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "internal.h"
@@ -245,16 +244,9 @@ void muster_look_tell(struct muster_comm *comm, uint64_t now_us)
 		all_tell(job, now_us);
 }
 
-void muster_look_tested(struct muster *job)
+void muster_look_tested(struct muster *job, uint64_t now_us)
 {
-	struct timespec now;
-	uint64_t now_us;
-
-	if (!job->look)
-		return;
-	clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-	now_us = (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
-	if (now_us > job->told_us + TELL_US)
+	if (job->look && now_us > job->told_us + TELL_US)
 		all_tell(job, now_us);
 }
 

@@ -80,11 +80,50 @@ static void test_what_has_ended_and_not_left_is_no_failure(void **state)
 	test_world_free(world);
 }
 
+static uint64_t fake_us;
+
+static uint64_t fake_now(struct muster_dev *dev)
+{
+	(void)dev;
+	return fake_us;
+}
+
+/* Each waits for the other's data, and nobody sends anything. They only look, now and then. */
+static void test_ranks_that_only_look_find_out_that_they_called_different_things(void **state)
+{
+	struct test_world *world = test_joined(2, TEST_RING_MAX);
+	struct muster_dev_ops ops = *world->nodes[0].dev.ops;
+	struct muster_request *requests[2];
+	int64_t values[2] = { 0 };
+	bool done[2] = { false };
+
+	(void)state;
+	ops.now_us = fake_now;
+	fake_us = 1000;
+	for (uint32_t i = 0; i < 2; i++) {
+		world->nodes[i].dev.ops = &ops;
+		assert_int_equal(muster_broadcast_start(world->comms[i], &values[i], 1, MUSTER_I64, 1 - i,
+							&requests[i]), 0);
+	}
+	for (int turn = 0; !done[0] || !done[1]; turn++) {
+		fake_us += 10000;
+		assert_true(turn < 1000);
+		for (uint32_t i = 0; i < 2; i++) {
+			int ret = done[i] ? -EPROTO : muster_test(requests[i], &done[i]);
+
+			assert_int_equal(ret, done[i] ? -EPROTO : 0);
+		}
+	}
+	assert_non_null(strstr(muster_error(world->jobs[0]), " called "));
+	test_world_free(world);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_an_operation_ends_when_what_it_sent_has_left),
 		cmocka_unit_test(test_what_has_ended_and_not_left_is_no_failure),
+		cmocka_unit_test(test_ranks_that_only_look_find_out_that_they_called_different_things),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
