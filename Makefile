@@ -201,7 +201,7 @@ include tools/install.mk
 
 .PHONY: all setup setup-core demo demo-local check bench bench-mpi bench-parts dst model clean help
 .PHONY: kernel headers looks provider guest-tests check-guest check-kernel check-local setup-guest guests
-.PHONY: bench-guest bench-bump bench-switch check-synth synth-tables torus-tables
+.PHONY: bench-guest bench-bump bench-switch bench-look check-synth synth-tables torus-tables
 .PHONY: check-all check-compilers check-aarch64 check-image compile compilers
 .PHONY: check-diagnosis check-scale check-bump check-switch check-engine check-wire check-nic
 .PHONY: check-userlib check-selftests
@@ -354,6 +354,10 @@ bench-bump: all $(BUILD)/selftests/bump_hosts $(BUILD)/selftests/bump_model ## t
 
 bench-switch: $(BUILD)/selftests/switch_bench ## reduction in a switch of 8 and of 40 sources, beside memcpy in the same run
 	@$<
+
+bench-look: $(BUILD)/selftests/look_bench ## what trace records cost in an 8-byte allreduce: instructions, off and on
+	@tools/setup/setup.sh --quiet valgrind
+	@MUSTER_BUILD=$(abspath $(BUILD)) tools/bench-look.sh
 
 bench-parts: $(BUILD)/tools/muster_parts ## what a rank's own part of a schedule costs among 65,536
 	@$<

@@ -114,7 +114,9 @@ struct muster {
 	struct muster_request *free_requests;
 	struct muster_request_block *blocks;
 	struct muster_look *look;	/* what others may see (look.c); NULL: nothing */
-	struct muster_trace *trace;	/* where it is recorded, if wanted; NULL: nowhere */
+	struct muster_trace *trace;	/* where to record; NULL: nowhere */
+	const __le32 *traced;		/* whether to: its `on`, */
+	__le32 untraced;		/* or this, which is 0 */
 	struct muster_look_comm unseen;	/* for communicators that it has no place for */
 	uint64_t told_us;		/* when waits were told there last */
 	int look_fd;
@@ -570,7 +572,7 @@ void muster_look_trace_call(const struct muster_request *request);
 void muster_look_trace_done(const struct muster_request *request);
 static inline bool muster_look_is_traced(const struct muster *job)
 {
-	return __builtin_expect(job->trace && job->trace->on, 0);
+	return __builtin_expect(*job->traced, 0);
 }
 /** muster_look_add() - one thing more that an operation waits for. */
 void muster_look_add(struct muster_look_waits *waits, uint8_t cause, uint32_t member);

@@ -48,6 +48,7 @@ void muster_look_open(struct muster *job)
 {
 	struct muster_look_file *file;
 
+	job->traced = &job->untraced;
 	if (job->dev->ops->now_us)
 		return;		/* a world of its own: nobody is there to look */
 	job->look_fd = memfd_create(MUSTER_LOOK_NAME, MFD_CLOEXEC);
@@ -67,6 +68,7 @@ void muster_look_open(struct muster *job)
 	file->look.magic = MUSTER_LOOK_MAGIC;
 	job->look = &file->look;
 	job->trace = &file->trace;
+	job->traced = &file->trace.on;
 	return;
 
 err_close:
@@ -81,6 +83,7 @@ void muster_look_close(struct muster *job)
 	close(job->look_fd);
 	job->look = NULL;
 	job->trace = NULL;
+	job->traced = &job->untraced;
 }
 
 /* Between these two readers see that it changes. */
@@ -266,31 +269,43 @@ void muster_look_place(struct muster *job, enum muster_look_place place)
 
 /* ---- trace records -------------------------------------------------------------------- */
 
+/* The next record, of now. It is not there before record_end(). */
+static inline struct muster_trace_record *record_begin(const struct muster_request *request,
+						       struct muster_trace *trace, uint8_t kind)
+{
+	struct muster_trace_record *record =
+		&trace->records[trace->written % MUSTER_TRACE_RECORDS];
+
+	record->time = trace->now;
+	record->context = request->context;
+	record->number = request->number;
+	record->kind = kind;
+	return record;
+}
+
+static inline void record_end(struct muster_trace *trace)
+{
+	__atomic_store_n(&trace->written, trace->written + 1, __ATOMIC_RELEASE);
+}
+
 void muster_look_trace_call(const struct muster_request *request)
 {
 	const struct muster_entry *entry = request->entry;
 	struct muster_trace *trace = request->job->trace;
-	struct muster_trace_record *record = &trace->records[trace->written % MUSTER_TRACE_RECORDS];
+	struct muster_trace_record *record;
 
 	trace->now = muster_ticks(trace->clock);
-	record->time = trace->now;
-	record->context = request->context;
-	record->number = request->number;
+	record = record_begin(request, trace, MUSTER_TRACE_CALL);
 	record->member = request->path;
 	record->bytes = entry->call.bytes < UINT32_MAX ? (uint32_t)entry->call.bytes : UINT32_MAX;
-	record->kind = MUSTER_TRACE_CALL;
 	record->slot = entry->signature.coll;
-	__atomic_store_n(&trace->written, trace->written + 1, __ATOMIC_RELEASE);
+	record_end(trace);
 }
 
 void muster_look_trace_done(const struct muster_request *request)
 {
 	struct muster_trace *trace = request->job->trace;
-	struct muster_trace_record *record = &trace->records[trace->written % MUSTER_TRACE_RECORDS];
 
-	record->time = trace->now;
-	record->context = request->context;
-	record->number = request->number;
-	record->kind = MUSTER_TRACE_DONE;
-	__atomic_store_n(&trace->written, trace->written + 1, __ATOMIC_RELEASE);
+	record_begin(request, trace, MUSTER_TRACE_DONE);
+	record_end(trace);
 }

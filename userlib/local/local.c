@@ -168,6 +168,7 @@ static void look_at(struct muster_dev *dev, struct muster_look_file *file)
 	struct local *local = to_local(dev);
 
 	local->trace = &file->trace;
+	local->traced = &file->trace.on;
 	muster_engine_counters_put(local->engine, &file->look.counters);
 	muster_engine_trace_put(local->engine, &file->trace);
 }
@@ -292,6 +293,7 @@ static struct local *local_new(const struct muster_oob *oob)
 	local->rank = oob->rank;
 	local->size = oob->size;
 	local->dev.ops = &local_ops;
+	local->traced = &local->untraced;
 	local->dev.address.node = oob->rank;
 	local->dev.limits.contexts = MUSTER_CONTEXTS_MAX;
 	local->dev.limits.kept_descs = MUSTER_KEPT_DESCS_MAX;
