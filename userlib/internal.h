@@ -16,7 +16,7 @@
 #include "schedule.h"
 
 enum muster_library_limit {
-	MUSTER_ABI = 4,			/* raised when older ranks cannot join any more */
+	MUSTER_ABI = 5,			/* raised when older ranks cannot join any more */
 	MUSTER_SENTENCE_MAX = 512,	/* bytes of an error's sentence */
 	MUSTER_CACHE_MAX = 64,		/* programs kept per communicator */
 	MUSTER_BOUNCE_SLOTS = MUSTER_SEQ_QUEUE_MAX, /* small operations at once, per communicator */
@@ -48,6 +48,9 @@ enum muster_library_limit {
 struct muster_settings {
 	char device[16];
 	char wire[16];
+	char fabric[64];	/* wire "switch": that of the switches, */
+	uint32_t uplink;	/* and the one that this rank is at */
+	uint32_t uplink_life;
 	char schedule[256];	/* empty: the library chooses */
 	char bump[32];		/* IPv4 address and port; empty: there is none */
 	uint64_t bump_key;
@@ -131,7 +134,7 @@ int muster_job_join(const struct muster_oob *oob, bool oob_owned, muster_dev_ope
 /* ---- exchange.c: what each rank tells all others ------------------------------ */
 
 enum muster_exchange_bytes {	/* of one rank at once; room for all is held */
-	MUSTER_EXCHANGE_JOIN = 360,
+	MUSTER_EXCHANGE_JOIN = 448,
 };
 
 /** muster_exchange_open() - room for pieces of that size, so that later nothing is missing. */
