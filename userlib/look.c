@@ -5,7 +5,9 @@
  * stores. What it waits for is found out only by who has waited for some milliseconds, so
  * nobody pays for it who does not wait.
  */
+#include <errno.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -39,6 +41,7 @@ static void identity_write(const struct muster *job, struct muster_look *look)
 	look->vp = job->dev->address.vp;
 	look->incarnation = job->dev->address.incarnation;
 	look->job = job->id;
+	snprintf(look->command, sizeof(look->command), "%s", program_invocation_short_name);
 	strcpy(look->device, job->settings.device);
 	if (!strcmp(job->settings.device, "local"))
 		strcpy(look->wire, job->settings.wire);
@@ -176,6 +179,18 @@ void muster_look_held(const struct muster_comm *comm, struct muster_look_waits *
 			muster_look_add(waits, MUSTER_LOOK_WIRE, i);
 }
 
+/* The page has what the device told last, which may be of an earlier operation. */
+static void told_read(const struct muster_comm *comm, struct muster_look_waits *waits)
+{
+	const struct muster_request *request = comm->first;
+
+	*waits = comm->look->device;
+	if (stage_of(request, waits->number) < request->entry->program->nr_stages)
+		sources_fill(request, waits);
+	else
+		*waits = (struct muster_look_waits){ 0 };
+}
+
 static void waits_find(const struct muster_comm *comm, struct muster_look_waits *waits)
 {
 	const struct muster_request *request = comm->first;
@@ -188,7 +203,9 @@ static void waits_find(const struct muster_comm *comm, struct muster_look_waits 
 		muster_look_add(waits, MUSTER_LOOK_BUMP, MUSTER_LOOK_NOBODY);
 	} else if (request->ended) {
 		muster_look_held(comm, waits);
-	} else if (dev->ops->waits && !dev->ops->waits(dev, comm->job->id, comm->context, waits)) {
+	} else if (!dev->ops->waits) {
+		told_read(comm, waits);
+	} else if (!dev->ops->waits(dev, comm->job->id, comm->context, waits)) {
 		sources_fill(request, waits);
 	}
 	for (uint32_t i = 0; i < waits->nr && i < MUSTER_LOOK_WAITS_MAX; i++)
