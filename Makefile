@@ -240,7 +240,7 @@ include tools/install.mk
 
 .PHONY: all setup setup-core demo demo-local check bench bench-mpi bench-parts dst model clean help
 .PHONY: kernel headers looks provider guest-tests check-guest check-kernel check-local setup-guest guests
-.PHONY: bench-guest bench-bump bench-switch check-synth synth-tables torus-tables
+.PHONY: bench-guest bench-bump bench-switch bench-look check-synth synth-tables torus-tables
 .PHONY: check-all check-compilers check-aarch64 check-image compile compilers
 .PHONY: check-diagnosis check-scale check-bump check-switch check-engine check-wire check-nic
 .PHONY: check-userlib check-selftests check-mpi mpi
@@ -377,8 +377,8 @@ check-nic: $(filter $(SAN)/$(NIC)/%,$(UNITS)) | $(KEEP) ## unit tests of the NIC
 check-bump: all $(filter $(SAN)/$(BUMP)/%,$(UNITS)) $(SELFTESTS) | $(KEEP) ## the bump in the wire: unit tests, simulated networks
 	@MUSTER_BUILD=$(abspath $(BUILD)) exec selftests/run.sh $(filter $(SAN)/$(BUMP)/%,$^) $(wildcard selftests/bump*_test.sh)
 
-check-switch: all $(filter $(SAN)/$(SWITCH)/%,$(UNITS)) | $(KEEP) ## the reduction switch: unit tests, engines joined by switches, networks
-	@MUSTER_BUILD=$(abspath $(BUILD)) exec selftests/run.sh $(filter $(SAN)/$(SWITCH)/%,$^) selftests/fabric_test.sh
+check-switch: all $(filter $(SAN)/$(SWITCH)/%,$(UNITS)) $(SELFTESTS) | $(KEEP) ## the reduction switch: unit tests, networks, ranks at real switches
+	@MUSTER_BUILD=$(abspath $(BUILD)) exec selftests/run.sh $(filter $(SAN)/$(SWITCH)/%,$^) selftests/fabric_test.sh selftests/switchd_test.sh
 
 check-userlib: $(filter $(SAN)/userlib/%,$(UNITS)) | $(KEEP) ## unit tests of the library
 	@MUSTER_BUILD=$(abspath $(BUILD)) exec selftests/run.sh $^
@@ -405,6 +405,10 @@ bench-bump: all $(BUILD)/selftests/bump_hosts $(BUILD)/selftests/bump_model ## t
 
 bench-switch: $(BUILD)/selftests/switch_bench ## reduction in a switch of 8 and of 40 sources, beside memcpy in the same run
 	@$<
+
+bench-look: $(BUILD)/selftests/look_bench ## what trace records cost in an 8-byte allreduce: instructions, off and on
+	@tools/setup/setup.sh --quiet valgrind
+	@MUSTER_BUILD=$(abspath $(BUILD)) tools/bench-look.sh
 
 bench-parts: $(BUILD)/tools/muster_parts ## what a rank's own part of a schedule costs among 65,536
 	@$<
