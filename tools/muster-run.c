@@ -274,7 +274,7 @@ static int hold_streams(void)
 /* Block what the front waits for, so that nothing is lost before it does. */
 static void block_signals(sigset_t *set)
 {
-	static const int wanted[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
+	static const int wanted[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2 };
 	struct sigaction action;
 
 	signal(SIGCHLD, SIG_DFL);

@@ -77,6 +77,7 @@ static void give_slot(struct muster_link *link, uint32_t seq)
 
 	link->slots[seq % MUSTER_LINK_WINDOW] = NULL;
 	link->kept--;
+	link->config.pool->waiting -= !slot->tries;
 	link->config.pool->used -= link->kept >= MUSTER_LINK_FLOOR;
 	link->config.ops->give(link->config.owner, slot);
 }
@@ -150,10 +151,12 @@ static bool transmit(struct muster_link *link, uint64_t now_us, uint32_t seq)
 		due(link, slot->due_us);
 		return false;
 	}
-	if (slot->tries)
+	if (slot->tries) {
 		link->config.counters->retransmitted++;
-	else
+	} else {
 		link->in_flight++;
+		link->config.pool->waiting--;
+	}
 	slot->due_us = now_us + backed_off(link, slot->tries);
 	slot->tries++;
 	slot->sent_us = now_us;
@@ -185,6 +188,7 @@ static void begin(struct muster_link *link, uint64_t now_us, uint8_t type,
 	link->slots[link->next % MUSTER_LINK_WINDOW] = slot;
 	slot->type = type;
 	slot->tries = 0;
+	link->config.pool->waiting++;
 	slot->due_us = now_us;
 	if (link->oldest == link->next++) {
 		link->progress_us = now_us;
@@ -316,6 +320,11 @@ int muster_link_watch(struct muster_link *link, uint64_t now_us, uint32_t incarn
 	if (!link->peer_incarnation && link->oldest == link->next && !probe(link, now_us))
 		return -EHOSTUNREACH;
 	return 0;
+}
+
+uint32_t muster_link_waiting(const struct muster_link *link)
+{
+	return link->kept - link->in_flight;
 }
 
 bool muster_link_unused(const struct muster_link *link)

@@ -75,6 +75,7 @@ struct muster_link_ops {
 struct muster_link_pool {
 	uint32_t size;
 	uint32_t used;
+	uint32_t waiting;	/* packets, with those in floors, that have not been sent once */
 };
 
 struct muster_link_config {
@@ -188,6 +189,9 @@ void muster_link_run(struct muster_link *link, uint64_t now_us);
 
 /** muster_link_meant() - the peer's life that is known, or else the one sought; or 0. */
 uint32_t muster_link_meant(const struct muster_link *link);
+
+/** muster_link_waiting() - packets that have not been sent once: there was no room, or too many fly. */
+uint32_t muster_link_waiting(const struct muster_link *link);
 
 /** muster_link_unused() - the peer was not heard, and nothing is to be said to it. */
 bool muster_link_unused(const struct muster_link *link);

@@ -468,6 +468,17 @@ static uint64_t port_deadline_us(struct muster_wire *wire)
 	return port->nr_peers ? port->peers[0]->link.next_us : UINT64_MAX;
 }
 
+static uint32_t port_waiting(struct muster_wire *wire, uint32_t node)
+{
+	struct port *port = port_of(wire);
+	const struct peer *peer;
+
+	if (node == MUSTER_WIRE_ALL || !port->pool.waiting)
+		return port->pool.waiting;
+	peer = peer_find(port, node);
+	return peer ? muster_link_waiting(&peer->link) : 0;
+}
+
 static int port_fd(struct muster_wire *wire)
 {
 	return port_of(wire)->fd;
@@ -552,6 +563,7 @@ int muster_wire_socket_open(const char *spec, uint32_t node, uint32_t incarnatio
 		.gone = port_gone,
 		.poll = port_poll,
 		.deadline_us = port_deadline_us,
+		.waiting = port_waiting,
 		.fd = port_fd,
 		.close = port_close,
 	};

@@ -73,6 +73,11 @@ struct muster_wire_ops {
 	int (*poll)(struct muster_wire *wire, uint64_t now_us, int budget);
 	/* When poll() is next due although nothing comes (us, absolute); UINT64_MAX: never. */
 	uint64_t (*deadline_us)(struct muster_wire *wire);
+	/*
+	 * Packets that were taken, and not sent once since there was no room: they leave by
+	 * poll(). To a node, or, MUSTER_WIRE_ALL, to any.
+	 */
+	uint32_t (*waiting)(struct muster_wire *wire, uint32_t node);
 	/* A descriptor that becomes readable when something comes; -1: none. */
 	int (*fd)(struct muster_wire *wire);
 	void (*close)(struct muster_wire *wire);
@@ -88,6 +93,8 @@ struct muster_wire {
 enum muster_wire_limit {
 	MUSTER_WIRE_LINKS_MAX = 4096,	/* of a socket port at once; who comes later finds nobody */
 };
+
+#define MUSTER_WIRE_ALL	0xffffffffu	/* nodes */
 
 struct muster_wire_counters {
 	uint64_t frames_out;

@@ -53,6 +53,8 @@ struct local {
 	bool sweeping;		/* some peer has withdrawn one */
 	bool busy;		/* the engine could go on */
 	struct muster_trace *trace;	/* NULL: nobody looks */
+	const __le32 *traced;	/* whether somebody does: its `on`, */
+	__le32 untraced;	/* or this, which is 0 */
 	bool ended;		/* some peer is, and not lost */
 	uint32_t polls;
 	uint64_t serviced_us;	/* when the mesh was looked at last */

@@ -153,6 +153,21 @@ static void wait_event(struct muster_dev *dev, uint64_t timeout_us)
 	muster_local_wait(to_local(dev), timeout_us);
 }
 
+/* Over rings all that is sent has left, or the engine has it still. */
+static bool holds(struct muster_dev *dev, uint8_t job, uint32_t context,
+		  const struct muster_address *members, uint32_t nr_members)
+{
+	struct local *local = to_local(dev);
+	struct muster_wire *wire = local->wire;
+
+	if (local->busy && muster_engine_owes(local->engine, dev->address.vp, job, context))
+		return true;
+	for (uint32_t i = 0; i < nr_members && wire; i++)
+		if (wire->ops->waiting(wire, members[i].node))
+			return true;
+	return false;
+}
+
 static void abort_context(struct muster_dev *dev, uint8_t job, uint32_t context, uint8_t status,
 			  uint32_t culprit)
 {
@@ -168,6 +183,7 @@ static void look_at(struct muster_dev *dev, struct muster_look_file *file)
 	struct local *local = to_local(dev);
 
 	local->trace = &file->trace;
+	local->traced = &file->trace.on;
 	muster_engine_counters_put(local->engine, &file->look.counters);
 	muster_engine_trace_put(local->engine, &file->trace);
 }
@@ -283,6 +299,7 @@ static const struct muster_dev_ops local_ops = {
 	.wait = wait_event,
 	.settle = settle,
 	.leave = leave,
+	.holds = holds,
 	.abort = abort_context,
 	.look = look_at,
 	.waits = waits,
@@ -298,6 +315,7 @@ static struct local *local_new(const struct muster_oob *oob)
 	local->rank = oob->rank;
 	local->size = oob->size;
 	local->dev.ops = &local_ops;
+	local->traced = &local->untraced;
 	local->dev.address.node = oob->rank;
 	local->dev.limits.contexts = MUSTER_CONTEXTS_MAX;
 	local->dev.limits.kept_descs = MUSTER_KEPT_DESCS_MAX;
