@@ -407,13 +407,15 @@ static void guests_finish(struct run *run)
 	guests->vm = NULL;
 }
 
-/* As run->signals, but for SIGCHLD: a guest that dies is the cluster's matter. */
+/* As run->signals, but for SIGCHLD: a guest that dies is the cluster's matter; and what ranks get. */
 static int open_stop(void)
 {
 	sigset_t set;
 
 	sigprocmask(SIG_SETMASK, NULL, &set);
 	sigdelset(&set, SIGCHLD);
+	sigdelset(&set, SIGUSR1);
+	sigdelset(&set, SIGUSR2);
 	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 

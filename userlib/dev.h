@@ -118,8 +118,8 @@ struct muster_dev_ops {
 
 	/*
 	 * Where others look (look.c): count and record there from now on; and what the running
-	 * sequence of a context waits for, by member: 0; -ENOENT: none runs. NULL: the device
-	 * cannot tell.
+	 * sequence of a context waits for, by member: 0; -ENOENT: none runs. NULL: a device that
+	 * can tell writes it there by itself.
 	 */
 	void (*look)(struct muster_dev *dev, struct muster_look_file *file);
 	int (*waits)(struct muster_dev *dev, uint8_t job, uint32_t context,

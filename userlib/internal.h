@@ -16,7 +16,7 @@
 #include "schedule.h"
 
 enum muster_library_limit {
-	MUSTER_ABI = 4,			/* raised when older ranks cannot join any more */
+	MUSTER_ABI = 5,			/* raised when older ranks cannot join any more */
 	MUSTER_SENTENCE_MAX = 512,	/* bytes of an error's sentence */
 	MUSTER_CACHE_MAX = 64,		/* programs kept per communicator */
 	MUSTER_BOUNCE_SLOTS = MUSTER_SEQ_QUEUE_MAX, /* small operations at once, per communicator */
@@ -49,6 +49,9 @@ enum muster_library_limit {
 struct muster_settings {
 	char device[16];
 	char wire[16];
+	char fabric[64];	/* wire "switch": that of the switches, */
+	uint32_t uplink;	/* and the one that this rank is at */
+	uint32_t uplink_life;
 	char schedule[256];	/* empty: the library chooses */
 	char bump[32];		/* IPv4 address and port; empty: there is none */
 	uint64_t bump_key;
@@ -121,7 +124,9 @@ struct muster {
 	struct muster_request *free_requests;
 	struct muster_request_block *blocks;
 	struct muster_look *look;	/* what others may see (look.c); NULL: nothing */
-	struct muster_trace *trace;	/* where it is recorded, if wanted; NULL: nowhere */
+	struct muster_trace *trace;	/* where to record; NULL: nowhere */
+	const __le32 *traced;		/* whether to: its `on`, */
+	__le32 untraced;		/* or this, which is 0 */
 	struct muster_look_comm unseen;	/* for communicators that it has no place for */
 	uint64_t told_us;		/* when waits were told there last */
 	int look_fd;
@@ -136,7 +141,7 @@ int muster_job_join(const struct muster_oob *oob, bool oob_owned, muster_dev_ope
 /* ---- exchange.c: what each rank tells all others ------------------------------ */
 
 enum muster_exchange_bytes {	/* of one rank at once; room for all is held */
-	MUSTER_EXCHANGE_JOIN = 360,
+	MUSTER_EXCHANGE_JOIN = 448,
 };
 
 /** muster_exchange_open() - room for pieces of that size, so that later nothing is missing. */
@@ -501,8 +506,6 @@ void muster_advance(struct muster_comm *comm);
 void muster_sleep(struct muster *job, uint64_t us);
 /** muster_now_us() - of a clock that only goes forward; a simulated world has its own. */
 uint64_t muster_now_us(const struct muster *job);
-/** muster_progress() - take what the device has; true when it had something. */
-bool muster_progress(struct muster *job);
 /** muster_device_empty() - all of it, and no more: nothing is left of a context that was closed. */
 void muster_device_empty(struct muster *job);
 
@@ -579,7 +582,7 @@ void muster_look_trace_call(const struct muster_request *request);
 void muster_look_trace_done(const struct muster_request *request);
 static inline bool muster_look_is_traced(const struct muster *job)
 {
-	return __builtin_expect(job->trace && job->trace->on, 0);
+	return __builtin_expect(*job->traced, 0);
 }
 /** muster_look_add() - one thing more that an operation waits for. */
 void muster_look_add(struct muster_look_waits *waits, uint8_t cause, uint32_t member);

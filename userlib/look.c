@@ -5,7 +5,9 @@
  * stores. What it waits for is found out only by who has waited for some milliseconds, so
  * nobody pays for it who does not wait.
  */
+#include <errno.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -39,6 +41,7 @@ static void identity_write(const struct muster *job, struct muster_look *look)
 	look->vp = job->dev->address.vp;
 	look->incarnation = job->dev->address.incarnation;
 	look->job = job->id;
+	snprintf(look->command, sizeof(look->command), "%s", program_invocation_short_name);
 	strcpy(look->device, job->settings.device);
 	if (!strcmp(job->settings.device, "local"))
 		strcpy(look->wire, job->settings.wire);
@@ -48,6 +51,7 @@ void muster_look_open(struct muster *job)
 {
 	struct muster_look_file *file;
 
+	job->traced = &job->untraced;
 	if (job->dev->ops->now_us)
 		return;		/* a world of its own: nobody is there to look */
 	job->look_fd = memfd_create(MUSTER_LOOK_NAME, MFD_CLOEXEC);
@@ -67,6 +71,7 @@ void muster_look_open(struct muster *job)
 	file->look.magic = MUSTER_LOOK_MAGIC;
 	job->look = &file->look;
 	job->trace = &file->trace;
+	job->traced = &file->trace.on;
 	return;
 
 err_close:
@@ -81,6 +86,7 @@ void muster_look_close(struct muster *job)
 	close(job->look_fd);
 	job->look = NULL;
 	job->trace = NULL;
+	job->traced = &job->untraced;
 }
 
 /* Between these two readers see that it changes. */
@@ -173,6 +179,18 @@ void muster_look_held(const struct muster_comm *comm, struct muster_look_waits *
 			muster_look_add(waits, MUSTER_LOOK_WIRE, i);
 }
 
+/* The page has what the device told last, which may be of an earlier operation. */
+static void told_read(const struct muster_comm *comm, struct muster_look_waits *waits)
+{
+	const struct muster_request *request = comm->first;
+
+	*waits = comm->look->device;
+	if (stage_of(request, waits->number) < request->entry->program->nr_stages)
+		sources_fill(request, waits);
+	else
+		*waits = (struct muster_look_waits){ 0 };
+}
+
 static void waits_find(const struct muster_comm *comm, struct muster_look_waits *waits)
 {
 	const struct muster_request *request = comm->first;
@@ -185,7 +203,9 @@ static void waits_find(const struct muster_comm *comm, struct muster_look_waits 
 		muster_look_add(waits, MUSTER_LOOK_BUMP, MUSTER_LOOK_NOBODY);
 	} else if (request->ended) {
 		muster_look_held(comm, waits);
-	} else if (dev->ops->waits && !dev->ops->waits(dev, comm->job->id, comm->context, waits)) {
+	} else if (!dev->ops->waits) {
+		told_read(comm, waits);
+	} else if (!dev->ops->waits(dev, comm->job->id, comm->context, waits)) {
 		sources_fill(request, waits);
 	}
 	for (uint32_t i = 0; i < waits->nr && i < MUSTER_LOOK_WAITS_MAX; i++)
@@ -266,31 +286,43 @@ void muster_look_place(struct muster *job, enum muster_look_place place)
 
 /* ---- trace records -------------------------------------------------------------------- */
 
+/* The next record, of now. It is not there before record_end(). */
+static inline struct muster_trace_record *record_begin(const struct muster_request *request,
+						       struct muster_trace *trace, uint8_t kind)
+{
+	struct muster_trace_record *record =
+		&trace->records[trace->written % MUSTER_TRACE_RECORDS];
+
+	record->time = trace->now;
+	record->context = request->context;
+	record->number = request->number;
+	record->kind = kind;
+	return record;
+}
+
+static inline void record_end(struct muster_trace *trace)
+{
+	__atomic_store_n(&trace->written, trace->written + 1, __ATOMIC_RELEASE);
+}
+
 void muster_look_trace_call(const struct muster_request *request)
 {
 	const struct muster_entry *entry = request->entry;
 	struct muster_trace *trace = request->job->trace;
-	struct muster_trace_record *record = &trace->records[trace->written % MUSTER_TRACE_RECORDS];
+	struct muster_trace_record *record;
 
 	trace->now = muster_ticks(trace->clock);
-	record->time = trace->now;
-	record->context = request->context;
-	record->number = request->number;
+	record = record_begin(request, trace, MUSTER_TRACE_CALL);
 	record->member = request->path;
 	record->bytes = entry->call.bytes < UINT32_MAX ? (uint32_t)entry->call.bytes : UINT32_MAX;
-	record->kind = MUSTER_TRACE_CALL;
 	record->slot = entry->signature.coll;
-	__atomic_store_n(&trace->written, trace->written + 1, __ATOMIC_RELEASE);
+	record_end(trace);
 }
 
 void muster_look_trace_done(const struct muster_request *request)
 {
 	struct muster_trace *trace = request->job->trace;
-	struct muster_trace_record *record = &trace->records[trace->written % MUSTER_TRACE_RECORDS];
 
-	record->time = trace->now;
-	record->context = request->context;
-	record->number = request->number;
-	record->kind = MUSTER_TRACE_DONE;
-	__atomic_store_n(&trace->written, trace->written + 1, __ATOMIC_RELEASE);
+	record_begin(request, trace, MUSTER_TRACE_DONE);
+	record_end(trace);
 }

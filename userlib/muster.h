@@ -407,6 +407,12 @@ int muster_test(struct muster_request *request, bool *done);
  */
 int muster_wait(struct muster_request *request);
 
+/**
+ * muster_progress() - advance what is under way, of all communicators, without waiting; for
+ * programs that wait for something else than an operation. true: something had come.
+ */
+bool muster_progress(struct muster *job);
+
 #ifdef __cplusplus
 }
 #endif

@@ -98,6 +98,7 @@ void muster_device_empty(struct muster *job)
 
 bool muster_progress(struct muster *job)
 {
+	MUSTER_TURN(job);
 	struct muster_dev *dev = job->dev;
 	struct muster_cqe cqe = { 0 };
 	bool some = dev->ops->poll(dev, &cqe);

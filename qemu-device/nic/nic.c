@@ -445,6 +445,18 @@ void muster_nic_reg_write(struct muster_nic *nic, uint64_t addr, uint64_t value,
 	}
 }
 
+/* Only the least lag counts: whoever rings may be held up on the way. */
+static void clock_rung(struct muster_nic *nic, struct nic_doorbell *doorbell, uint32_t clock_us)
+{
+	uint32_t lag = (uint32_t)world_now_us(nic) - clock_us;
+	uint32_t least = __atomic_load_n(&doorbell->lag_us, __ATOMIC_RELAXED);
+
+	if (__atomic_load_n(&doorbell->clocked, __ATOMIC_RELAXED) && (int32_t)(lag - least) >= 0)
+		return;
+	__atomic_store_n(&doorbell->lag_us, lag, __ATOMIC_RELAXED);
+	__atomic_store_n(&doorbell->clocked, 1, __ATOMIC_RELEASE);
+}
+
 void muster_nic_doorbell(struct muster_nic *nic, uint64_t addr, uint64_t value,
 			 unsigned int size)
 {
@@ -472,6 +484,13 @@ void muster_nic_doorbell(struct muster_nic *nic, uint64_t addr, uint64_t value,
 		word = &doorbell->cq_head;
 		rung = NIC_RUNG_ARM;
 		break;
+	case MUSTER_DOORBELL_LOOK:
+		word = &doorbell->look;
+		rung = NIC_RUNG_LOOK;
+		break;
+	case MUSTER_DOORBELL_CLOCK:
+		clock_rung(nic, doorbell, (uint32_t)value);
+		return;
 	default:
 		return;
 	}
@@ -512,7 +531,7 @@ static bool wheels_turn(struct muster_nic *nic, bool *more)
 
 uint64_t muster_nic_step(struct muster_nic *nic)
 {
-	uint64_t wait_us = UINT64_MAX, due, now;
+	uint64_t wait_us, looks_us, due, now;
 	bool moved = false, more = false;
 
 	nic->refused = false;
@@ -520,11 +539,11 @@ uint64_t muster_nic_step(struct muster_nic *nic)
 		moved = wheels_turn(nic, &more);
 	else if (nic->wire)
 		moved = nic->wire->ops->poll(nic->wire, world_now_us(nic), STEP_PACKETS) > 0;
+	looks_us = nic_looks_run(nic);
 	interrupts_raise(nic);
 	if (moved || (more && !nic->refused))
 		return 0;
-	if (nic->refused)
-		wait_us = REFUSED_WAIT_US;
+	wait_us = nic->refused ? REFUSED_WAIT_US : looks_us;
 	if (nic->wire) {
 		now = world_now_us(nic);
 		due = nic->wire->ops->deadline_us(nic->wire);

@@ -53,8 +53,11 @@ struct muster_link_ops {
 	 */
 	int (*emit)(void *owner, const struct muster_frame *frame,
 		    const struct muster_packet *packet, const void *payload);
-	/* A packet from the peer, once; valid during the call. */
-	void (*deliver)(void *owner, const struct muster_packet *packet, const void *payload,
+	/*
+	 * A packet from the peer, once; valid during the call. False: it is not taken; the peer
+	 * sends it again, as if it had not come. Nothing may have been sent on this link then.
+	 */
+	bool (*deliver)(void *owner, const struct muster_packet *packet, const void *payload,
 			uint32_t len);
 	/*
 	 * A life of the peer that was there, or awaited, is over. Once for each. Another one
@@ -152,6 +155,13 @@ void muster_link_drop(struct muster_link *link);
  */
 int muster_link_send(struct muster_link *link, uint64_t now_us, uint32_t incarnation,
 		     const struct muster_packet *packet, const void *payload);
+
+/**
+ * muster_link_send_once() - send a packet to a life of the peer that is there, and forget it.
+ * Nobody repeats it: what becomes of it is the network's affair.
+ */
+void muster_link_send_once(struct muster_link *link, uint32_t incarnation,
+			   const struct muster_packet *packet, const void *payload);
 
 /**
  * muster_link_watch() - find out whether the peer is there, and go on doing so.

@@ -28,6 +28,13 @@ struct muster_wire_events {
 	void (*lost)(void *owner, uint32_t node, uint32_t present);
 	/* No life has ended, but this one is there, and whoever means another does so in vain. */
 	void (*met)(void *owner, uint32_t node, uint32_t present);
+	/*
+	 * Of who forwards, in place of receive(): with the neighbour whose link it came by.
+	 * False: there is no place for it now. It stays the neighbour's, who sends it again;
+	 * nothing may have been sent to that neighbour in this call. Else NULL.
+	 */
+	bool (*take)(void *owner, uint32_t neighbour, const struct muster_packet *packet,
+		     const void *payload, uint32_t len);
 };
 
 struct muster_wire;
@@ -40,6 +47,12 @@ struct muster_wire_ops {
 	 */
 	int (*send)(struct muster_wire *wire, uint32_t incarnation,
 		    const struct muster_packet *packet, const void *payload);
+	/* The same to a neighbour that forwards: packet->dst_node is another one. */
+	int (*send_by)(struct muster_wire *wire, uint32_t neighbour, uint32_t incarnation,
+		       const struct muster_packet *packet, const void *payload);
+	/* And without a promise: it may be lost, and nobody hears of it. */
+	void (*send_once)(struct muster_wire *wire, uint32_t neighbour, uint32_t incarnation,
+			  const struct muster_packet *packet, const void *payload);
 	/*
 	 * From now on report when this life of a node is gone, even if nothing is sent
 	 * to it: who only waits for a packet would not learn it otherwise. If another life

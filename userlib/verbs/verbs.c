@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 
 #include "dev.h"
 #include "musterdv.h"
@@ -424,6 +425,34 @@ static void wait_events(struct muster_dev *dev, uint64_t timeout_us)
 		check_dead(v);
 }
 
+/* ---- looking page --------------------------------------------------------------------- */
+
+/* The least that it is late counts. */
+static void clock_ring(const struct musterdv_vp *vp, struct muster_look *look)
+{
+	struct timespec now;
+
+	for (int i = 0; i < 3; i++) {
+		clock_gettime(CLOCK_MONOTONIC, &now);
+		look->seen_us = (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
+		musterdv_doorbell(vp, MUSTER_DOORBELL_CLOCK, (uint32_t)look->seen_us);
+	}
+}
+
+/* The NIC shows it to the host, and writes there what it waits for. Without it all goes on. */
+static void look_at(struct muster_dev *dev, struct muster_look_file *file)
+{
+	const size_t comms = MUSTER_LOOK_NIC_COMMS * sizeof(struct muster_look_comm);
+	struct verbs *v = to_verbs(dev);
+	uint32_t key;
+
+	if (mem_register(dev, file, offsetof(struct muster_look, comms) + comms,
+			 MUSTER_ACCESS_READ | MUSTER_ACCESS_WRITE, &key))
+		return;
+	clock_ring(v->vp, &file->look);
+	musterdv_doorbell(v->vp, MUSTER_DOORBELL_LOOK, key);
+}
+
 /* ---- opening -------------------------------------------------------------------------- */
 
 static void close_verbs(struct muster_dev *dev)
@@ -455,6 +484,7 @@ static const struct muster_dev_ops verbs_ops = {
 	.recv = recv_p2p,
 	.wait = wait_events,
 	.abort = context_abort,
+	.look = look_at,
 };
 
 static int open_port(struct verbs *v, char *why, size_t why_len)

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Looking pages of processes in the guest (muster_look.h), shown to processes of the host: a
+ * page lies in a memory region of its owner's, and a copy of it in an anonymous file of this
+ * process, as a rank of the host has one. The copy is made now and then, with times of the
+ * host's clock. The page is copied and not believed. In return its owner is told what the engine
+ * waits for; it alone knows the rank that fills a slot.
+ */
+#include "nic_internal.h"
+
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "muster_look.h"
+
+enum {
+	LOOKS_MAX = 64,		/* pages of a NIC that are shown; each is an open file */
+	EVERY_US = 50000,
+	PATH_NIC = 2,		/* enum muster_path */
+	HEAD = offsetof(struct muster_look, comms),
+};
+
+struct nic_look {
+	uint32_t key;
+	uint64_t iova;
+	uint32_t max_comms;	/* which the region holds */
+	uint64_t ahead_us;	/* of the guest's clock, modulo 2^64; as soon as it is known */
+	bool timed;
+	int fd;
+	struct muster_look_file *file;
+	struct muster_look owner;	/* its head as it was read last */
+};
+
+/* ---- life -------------------------------------------------------------------------- */
+
+static bool file_open(struct nic_look *look)
+{
+	look->fd = memfd_create(MUSTER_LOOK_NAME, MFD_CLOEXEC);
+	if (look->fd < 0)
+		return false;
+	if (ftruncate(look->fd, sizeof(*look->file)))
+		goto err_close;
+	look->file = mmap(NULL, sizeof(*look->file), PROT_READ | PROT_WRITE, MAP_SHARED, look->fd, 0);
+	if (look->file != MAP_FAILED)
+		return true;
+
+err_close:
+	close(look->fd);
+	return false;
+}
+
+void nic_look_close(struct muster_nic *nic, struct nic_vp *vp)
+{
+	struct nic_look *look = vp->look;
+
+	if (!look)
+		return;
+	munmap(look->file, sizeof(*look->file));
+	close(look->fd);
+	free(look);
+	vp->look = NULL;
+	nic->nr_looks--;
+}
+
+void nic_look_open(struct muster_nic *nic, struct nic_vp *vp, uint32_t key)
+{
+	uint64_t iova, bytes;
+	struct nic_look *look;
+
+	nic_look_close(nic, vp);
+	if (nic_mr_range(nic, vp->id, key, &iova, &bytes) || bytes < HEAD ||
+	    nic->nr_looks == LOOKS_MAX)
+		return;
+	look = calloc(1, sizeof(*look));
+	if (!look)
+		return;
+	look->key = key;
+	look->iova = iova;
+	bytes = (bytes - HEAD) / sizeof(struct muster_look_comm);
+	look->max_comms = bytes < MUSTER_LOOK_NIC_COMMS ? bytes : MUSTER_LOOK_NIC_COMMS;
+	if (!file_open(look)) {
+		free(look);
+		return;
+	}
+	vp->look = look;
+	nic->nr_looks++;
+	nic->looks_due_us = 0;
+}
+
+/* ---- copies -------------------------------------------------------------------------- */
+
+static int part_read(struct muster_nic *nic, const struct nic_vp *vp, uint64_t at, void *part,
+		     uint32_t bytes)
+{
+	return nic_mr_read(nic, vp->id, vp->look->key, vp->look->iova + at, part, bytes);
+}
+
+/* What has a seq that says whether it was being written meanwhile: 1; 0: it was; or -EFAULT. */
+static int record_read(struct muster_nic *nic, const struct nic_vp *vp, uint64_t at, void *record,
+		       uint32_t bytes, uint32_t seq_at)
+{
+	uint32_t before, after;
+	int err = part_read(nic, vp, at, record, bytes);
+
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	if (!err)
+		err = part_read(nic, vp, at + seq_at, &after, sizeof(after));
+	if (err)
+		return err;
+	memcpy(&before, (const uint8_t *)record + seq_at, sizeof(before));
+	return before == after && before % 2 == 0;
+}
+
+/* The copy has a seq of its own. */
+static void record_show(void *shown, const void *record, uint32_t bytes, __le32 *seq)
+{
+	uint32_t was = *seq;
+
+	__atomic_store_n(seq, was + 1, __ATOMIC_RELAXED);
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+	memcpy(shown, record, bytes);
+	__atomic_store_n(seq, was + 1, __ATOMIC_RELAXED);
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+	__atomic_store_n(seq, was + 2, __ATOMIC_RELAXED);
+}
+
+static void time_shift(const struct nic_look *look, __le64 *time)
+{
+	if (*time)
+		*time += look->ahead_us;
+}
+
+/* What the NIC waits for in a communicator's oldest operation; its owner adds who fills slots. */
+static int device_tell(struct muster_nic *nic, const struct nic_vp *vp, uint64_t at,
+		       const struct muster_look_comm *comm)
+{
+	const struct nic_look *look = vp->look;
+	struct muster_look_waits waits;
+
+	if (!comm->used || comm->path != PATH_NIC || comm->started == comm->ended || comm->failed)
+		return 0;
+	if (muster_engine_waits(nic->engine, vp->id, look->owner.job, comm->context, &waits))
+		memset(&waits, 0, sizeof(waits));
+	if (!memcmp(&waits, &comm->device, sizeof(waits)))
+		return 0;
+	return nic_mr_write(nic, vp->id, look->key,
+			    look->iova + at + offsetof(struct muster_look_comm, device), &waits,
+			    sizeof(waits));
+}
+
+static int comm_show(struct muster_nic *nic, const struct nic_vp *vp, uint32_t i)
+{
+	const uint64_t at = HEAD + (uint64_t)i * sizeof(struct muster_look_comm);
+	struct muster_look_comm *shown = &vp->look->file->look.comms[i], comm;
+	int ret = record_read(nic, vp, at, &comm, sizeof(comm), 0);
+
+	if (ret <= 0)
+		return ret;
+	ret = device_tell(nic, vp, at, &comm);
+	time_shift(vp->look, &comm.told_us);
+	time_shift(vp->look, &comm.since_us);
+	record_show(shown, &comm, sizeof(comm), &shown->seq);
+	return ret;
+}
+
+/* The clock was rung just after seen_us was written; of that, 32 bits are known. */
+static void clock_read(const struct muster_nic *nic, const struct nic_vp *vp, uint64_t now_us)
+{
+	const struct nic_doorbell *doorbell = &nic->doorbells[vp->id];
+	uint64_t most = now_us - vp->look->owner.seen_us;
+	uint32_t lag = __atomic_load_n(&doorbell->lag_us, __ATOMIC_RELAXED);
+
+	if (!__atomic_load_n(&doorbell->clocked, __ATOMIC_ACQUIRE))
+		lag = (uint32_t)most;
+	vp->look->ahead_us = most - (uint64_t)(int64_t)(int32_t)((uint32_t)most - lag);
+	vp->look->timed = true;
+}
+
+static void head_show(const struct muster_nic *nic, struct nic_look *look, uint32_t nr,
+		      uint64_t now_us)
+{
+	struct muster_look *owner = &look->owner;
+
+	time_shift(look, &owner->began_us);
+	time_shift(look, &owner->place_us);
+	time_shift(look, &owner->seen_us);
+	owner->nr_hidden = owner->nr_comms - nr;
+	owner->nr_comms = nr;
+	owner->copied_us = now_us;
+	muster_engine_counters_get(nic->engine, &owner->counters);
+	record_show(&look->file->look, owner, HEAD, &look->file->look.seq);
+}
+
+/* 0, also when the page cannot be copied now; -EFAULT: it is there no more. */
+static int look_show(struct muster_nic *nic, struct nic_vp *vp, uint64_t now_us)
+{
+	struct muster_look *owner = &vp->look->owner;
+	int ret = record_read(nic, vp, 0, owner, HEAD, offsetof(struct muster_look, seq));
+	uint32_t nr;
+
+	if (ret <= 0)
+		return ret;
+	if (owner->magic != MUSTER_LOOK_MAGIC || owner->version != MUSTER_LOOK_VERSION)
+		return 0;
+	if (!vp->look->timed)
+		clock_read(nic, vp, now_us);
+	nr = owner->nr_comms < vp->look->max_comms ? owner->nr_comms : vp->look->max_comms;
+	for (uint32_t i = 0; i < nr && ret >= 0; i++)
+		ret = comm_show(nic, vp, i);
+	if (ret < 0)
+		return ret;
+	head_show(nic, vp->look, nr, now_us);
+	return 0;
+}
+
+uint64_t nic_looks_run(struct muster_nic *nic)
+{
+	uint64_t now_us;
+
+	if (!nic->nr_looks)
+		return UINT64_MAX;
+	now_us = nic->world->now_us(nic->opaque);
+	if (now_us < nic->looks_due_us)
+		return nic->looks_due_us - now_us;
+	for (uint32_t i = 0; i < nic->nr_vps; i++) {
+		struct nic_vp *vp = nic->vps[nic->vp_ids[i]];
+
+		if (vp->look && look_show(nic, vp, now_us))
+			nic_look_close(nic, vp);
+	}
+	nic->looks_due_us = now_us + EVERY_US;
+	return EVERY_US;
+}
