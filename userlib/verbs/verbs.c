@@ -414,7 +414,11 @@ static void wait_events(struct muster_dev *dev, uint64_t timeout_us)
 		return;
 	}
 	v->cq_told = v->cq_head;
+	muster_dev_sleep_begin(dev);
 	poll(events, 2, (int)((timeout_us + 999) / 1000));
+	muster_dev_sleep_end(dev);
+	if (dev->sleep_begin)	/* another thread may have been quicker */
+		poll(events, 2, 0);
 	if (events[0].revents & POLLIN && !ibv_get_cq_event(v->channel, &cq, &opaque))
 		ibv_ack_cq_events(cq, 1);
 	if (events[1].revents & POLLIN)
