@@ -174,6 +174,45 @@ $(VERBS): userlib/verbs/libmuster-verbs.map $(call objects,$(BUILD),userlib/verb
 	@$(CC) -shared -Wl,-soname,$(@F) -Wl,--version-script=$< -Wl,-z,defs -o $@ \
 		$(filter-out $<,$^) -libverbs -Wl,-rpath,'$$ORIGIN/provider:$$ORIGIN'
 
+# ---- MPI ---------------------------------------------------------------------------
+
+# One library for each MPI that is installed, of the same source.
+MPIS := $(if $(shell pkg-config --exists ompi-c 2>/dev/null && echo yes),openmpi) \
+	$(if $(shell pkg-config --exists mpich 2>/dev/null && echo yes),mpich)
+MPI_PC_openmpi := ompi-c
+MPI_PC_mpich := mpich
+MPI_LINK_openmpi := -lmpi
+MPI_LINK_mpich := -lmpich
+MPI_LIBS := $(MPIS:%=$(BUILD)/libmuster-mpi-%.so.0)
+mpi_objects = $(patsubst userlib/mpi/%.c,$(BUILD)/mpi/$(1)/%.o,$(wildcard userlib/mpi/*.c))
+# MPI programs that know nothing of Muster, built for each MPI.
+MPI_TESTS := $(foreach m,$(MPIS),$(patsubst %.c,$(BUILD)/%.$(m),$(wildcard selftests/mpi/*.c)))
+
+# usage: $(call mpi_flags,MPI): its headers as a system's, and where its libraries are.
+mpi_flags = $(patsubst -I%,-isystem %,$(shell pkg-config --cflags $(MPI_PC_$(1)))) \
+	$(shell pkg-config --libs-only-L $(MPI_PC_$(1)))
+
+define mpi_rules
+$(BUILD)/mpi/$(1)/%.o: userlib/mpi/%.c
+	@mkdir -p $$(@D)
+	@echo "  CC    $$< ($(1))"
+	@$$(CC) $$(ALL_CFLAGS) $$(call mpi_flags,$(1)) -c -o $$@ $$<
+
+$(BUILD)/libmuster-mpi-$(1).so.0: userlib/mpi/libmuster-mpi.map \
+		$(call mpi_objects,$(1)) $(BUILD)/libmuster.so.0
+	@echo "  LD    $$@"
+	@$$(CC) -shared -Wl,-soname,$$(@F) -Wl,--version-script=$$< -Wl,-z,defs -o $$@ \
+		$$(filter %.o,$$^) $(BUILD)/libmuster.so.0 $$(call mpi_flags,$(1)) $(MPI_LINK_$(1)) \
+		-Wl,-rpath,'$$$$ORIGIN'
+
+$(BUILD)/selftests/mpi/%.$(1): selftests/mpi/%.c
+	@mkdir -p $$(@D)
+	@echo "  LD    $$@"
+	@$$(CC) -std=gnu11 -Wall -Wextra $$(if $$(WERROR),-Werror) -D_GNU_SOURCE $$(CFLAGS) -o $$@ $$< \
+		$$(call mpi_flags,$(1)) $(MPI_LINK_$(1)) -ldl -lpthread
+endef
+$(foreach m,$(MPIS),$(eval $(call mpi_rules,$(m))))
+
 # The runner with real guests; and the device behind QEMU's test protocol, without any.
 VM_UNITS := $(BUILD)/qemu-device/muster_test $(BUILD)/tools/vm_test
 
@@ -201,12 +240,12 @@ include tools/install.mk
 
 .PHONY: all setup setup-core demo demo-local check bench bench-mpi bench-parts dst model clean help
 .PHONY: kernel headers looks provider guest-tests check-guest check-kernel check-local setup-guest guests
-.PHONY: bench-guest bench-bump bench-switch check-synth synth-tables torus-tables
+.PHONY: bench-guest bench-bump bench-switch bench-look check-synth synth-tables torus-tables
 .PHONY: check-all check-compilers check-aarch64 check-image compile compilers
 .PHONY: check-diagnosis check-scale check-bump check-switch check-engine check-wire check-nic
-.PHONY: check-userlib check-selftests
+.PHONY: check-userlib check-selftests check-mpi mpi
 
-all: $(BUILD)/libmuster.so.0 $(TOOLS) $(SYNTH_TOOL) $(EXAMPLES) ## build library, tools and examples
+all: $(BUILD)/libmuster.so.0 $(MPI_LIBS) $(TOOLS) $(SYNTH_TOOL) $(EXAMPLES) ## build library, tools and examples
 
 setup: ## install what is missing (says what, first)
 	@tools/setup/setup.sh core
@@ -259,11 +298,19 @@ LOCAL_CHECKS := $(filter-out $(GUEST_CHECKS) $(SLOW_CHECKS),$(wildcard selftests
 looks:
 	-@tools/setup/setup.sh --quiet install check
 
+# What MPI programs run with; without an MPI its tests are skipped and say so.
+mpi: ## libmuster-mpi for Debian's Open MPI and MPICH, which it installs
+	-@tools/setup/setup.sh --quiet core mpi
+	@$(MAKE) --no-print-directory mpi-parts
+
+.PHONY: mpi-parts
+mpi-parts: $(MPI_LIBS) $(MPI_TESTS) $(BUILD)/tools/muster-mpi
+
 # A newer kernel's headers; where they cannot be had its test is skipped and says so.
 headers:
 	-@tools/setup/kernel-headers.sh 6.12
 
-check: guests headers looks $(UNITS) $(SELFTESTS) $(VM_UNITS) ## every test; ends with "N passed, N failed, N skipped"
+check: guests headers looks mpi $(UNITS) $(SELFTESTS) $(VM_UNITS) ## every test; ends with "N passed, N failed, N skipped"
 	@MUSTER_BUILD=$(abspath $(BUILD)) exec selftests/run.sh $(UNITS) $(LOCAL_CHECKS) \
 		--then $(GUEST_CHECKS) $(VM_UNITS)
 
@@ -285,9 +332,10 @@ check-image: guests ## somebody else's machine: a stock Debian 12 disk, DKMS, an
 	@MUSTER_TEST_TIMEOUT=7200 MUSTER_BUILD=$(abspath $(BUILD)) exec selftests/run.sh selftests/image_test.sh
 
 # All that is compiled for this machine, linked or not; for compilers_test.sh.
-compile: $(patsubst %.c,$(BUILD)/%.o,$(wildcard $(addsuffix /*.c,$(ROOMS) $(OTHER_ROOMS))))
+compile: $(patsubst %.c,$(BUILD)/%.o,$(wildcard $(addsuffix /*.c,$(ROOMS) $(OTHER_ROOMS)))) \
+	$(foreach m,$(MPIS),$(call mpi_objects,$(m)))
 
-check-local: all looks $(UNITS) $(SELFTESTS) | $(KEEP) ## the tests that need no virtual machine
+check-local: all looks mpi $(UNITS) $(SELFTESTS) | $(KEEP) ## the tests that need no virtual machine
 	@MUSTER_BUILD=$(abspath $(BUILD)) exec selftests/run.sh $(UNITS) $(LOCAL_CHECKS)
 
 # The units of the synthesizer, and what runs its schedules.
@@ -332,14 +380,17 @@ check-nic: $(filter $(SAN)/$(NIC)/%,$(UNITS)) | $(KEEP) ## unit tests of the NIC
 check-bump: all $(filter $(SAN)/$(BUMP)/%,$(UNITS)) $(SELFTESTS) | $(KEEP) ## the bump in the wire: unit tests, simulated networks
 	@MUSTER_BUILD=$(abspath $(BUILD)) exec selftests/run.sh $(filter $(SAN)/$(BUMP)/%,$^) $(wildcard selftests/bump*_test.sh)
 
-check-switch: all $(filter $(SAN)/$(SWITCH)/%,$(UNITS)) | $(KEEP) ## the reduction switch: unit tests, engines joined by switches, networks
-	@MUSTER_BUILD=$(abspath $(BUILD)) exec selftests/run.sh $(filter $(SAN)/$(SWITCH)/%,$^) selftests/fabric_test.sh
+check-switch: all $(filter $(SAN)/$(SWITCH)/%,$(UNITS)) $(SELFTESTS) | $(KEEP) ## the reduction switch: unit tests, networks, ranks at real switches
+	@MUSTER_BUILD=$(abspath $(BUILD)) exec selftests/run.sh $(filter $(SAN)/$(SWITCH)/%,$^) selftests/fabric_test.sh selftests/switchd_test.sh
 
 check-userlib: $(filter $(SAN)/userlib/%,$(UNITS)) | $(KEEP) ## unit tests of the library
 	@MUSTER_BUILD=$(abspath $(BUILD)) exec selftests/run.sh $^
 
-check-selftests: all $(SELFTESTS) | $(KEEP) ## behaviour tests with real processes
+check-selftests: all mpi $(SELFTESTS) | $(KEEP) ## behaviour tests with real processes
 	@MUSTER_BUILD=$(abspath $(BUILD)) exec selftests/run.sh $(LOCAL_CHECKS)
+
+check-mpi: all mpi | $(KEEP) ## MPI programs as they are, on Muster: Open MPI and MPICH
+	@MUSTER_MPI_FULL=yes MUSTER_BUILD=$(abspath $(BUILD)) exec selftests/run.sh $(wildcard selftests/mpi*_test.sh)
 
 check-guest: guests $(BUILD)/selftests/ranks $(BUILD)/selftests/scheduled $(VM_UNITS) ## device, driver, provider and jobs in guests
 	@MUSTER_BUILD=$(abspath $(BUILD)) exec selftests/run.sh $(GUEST_CHECKS) $(VM_UNITS)
@@ -357,6 +408,10 @@ bench-bump: all $(BUILD)/selftests/bump_hosts $(BUILD)/selftests/bump_model ## t
 
 bench-switch: $(BUILD)/selftests/switch_bench ## reduction in a switch of 8 and of 40 sources, beside memcpy in the same run
 	@$<
+
+bench-look: $(BUILD)/selftests/look_bench ## what trace records cost in an 8-byte allreduce: instructions, off and on
+	@tools/setup/setup.sh --quiet valgrind
+	@MUSTER_BUILD=$(abspath $(BUILD)) tools/bench-look.sh
 
 bench-parts: $(BUILD)/tools/muster_parts ## what a rank's own part of a schedule costs among 65,536
 	@$<

@@ -243,7 +243,7 @@ int main(int argc, char **argv)
 	need(muster_comm_dup(world, &other));
 	for (int i = 0; i < 17; i++)
 		allreduce(world);
-	/* Who leaves the library may have more to send of what it has ended: not now. */
+	/* Over UDP what is lost is sent again by calls alone: nobody leaves now who may owe it. */
 	need(muster_barrier(other));
 	printf("%u pid %d\n", rank, (int)getpid());
 	fflush(stdout);

@@ -150,6 +150,8 @@ static void visit(struct muster_comm *comm)
 {
 	comm->again = false;
 	muster_channel_flush(comm);
+	if (comm->first && comm->first->ended)
+		muster_ended_finish(comm);
 	if (comm->unposted)
 		muster_advance(comm);
 	if (is_over(comm))

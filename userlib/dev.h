@@ -30,6 +30,8 @@ enum muster_access {
 	MUSTER_ACCESS_WRITE = 2,	/* and store to it */
 };
 
+#define MUSTER_CONTEXT_NONE	0xffffffffu
+
 /* Where a rank is reached. Exchanged at bootstrap, opaque above the device. */
 struct muster_address {
 	uint32_t node;
@@ -102,6 +104,14 @@ struct muster_dev_ops {
 	 */
 	void (*leave)(struct muster_dev *dev);
 
+	/*
+	 * While dev->holding: whether something that was sent in a context (MUSTER_CONTEXT_NONE: in
+	 * none), or to one of these members, waits for room until the library is called again.
+	 * NULL: it leaves by itself.
+	 */
+	bool (*holds)(struct muster_dev *dev, uint8_t job, uint32_t context,
+		      const struct muster_address *members, uint32_t nr_members);
+
 	/* Fail a context everywhere. */
 	void (*abort)(struct muster_dev *dev, uint8_t job, uint32_t context, uint8_t status,
 		      uint32_t culprit);
@@ -125,6 +135,7 @@ struct muster_dev {
 	const struct muster_dev_ops *ops;
 	struct muster_address address;	/* own */
 	struct muster_dev_limits limits;
+	bool holding;			/* something waits for room here: holds() knows what */
 };
 
 #endif /* MUSTER_DEV_H */

@@ -30,7 +30,7 @@ void muster_comm_fail(struct muster_comm *comm, int err, const char *format, ...
 	muster_bump_cancel(comm);
 	comm->unposted = NULL;
 	while (comm->first)
-		muster_request_finish(comm->first, err);
+		muster_request_finish(comm->first, comm->first->ended ? 0 : err);
 	muster_channel_leave(comm);
 }
 

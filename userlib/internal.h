@@ -16,7 +16,7 @@
 #include "schedule.h"
 
 enum muster_library_limit {
-	MUSTER_ABI = 4,			/* raised when older ranks cannot join any more */
+	MUSTER_ABI = 5,			/* raised when older ranks cannot join any more */
 	MUSTER_SENTENCE_MAX = 512,	/* bytes of an error's sentence */
 	MUSTER_CACHE_MAX = 64,		/* programs kept per communicator */
 	MUSTER_BOUNCE_SLOTS = MUSTER_SEQ_QUEUE_MAX, /* small operations at once, per communicator */
@@ -48,6 +48,9 @@ enum muster_library_limit {
 struct muster_settings {
 	char device[16];
 	char wire[16];
+	char fabric[64];	/* wire "switch": that of the switches, */
+	uint32_t uplink;	/* and the one that this rank is at */
+	uint32_t uplink_life;
 	char schedule[256];	/* empty: the library chooses */
 	char bump[32];		/* IPv4 address and port; empty: there is none */
 	uint64_t bump_key;
@@ -114,7 +117,9 @@ struct muster {
 	struct muster_request *free_requests;
 	struct muster_request_block *blocks;
 	struct muster_look *look;	/* what others may see (look.c); NULL: nothing */
-	struct muster_trace *trace;	/* where it is recorded, if wanted; NULL: nowhere */
+	struct muster_trace *trace;	/* where to record; NULL: nowhere */
+	const __le32 *traced;		/* whether to: its `on`, */
+	__le32 untraced;		/* or this, which is 0 */
 	struct muster_look_comm unseen;	/* for communicators that it has no place for */
 	uint64_t told_us;		/* when waits were told there last */
 	int look_fd;
@@ -129,7 +134,7 @@ int muster_job_join(const struct muster_oob *oob, bool oob_owned, muster_dev_ope
 /* ---- exchange.c: what each rank tells all others ------------------------------ */
 
 enum muster_exchange_bytes {	/* of one rank at once; room for all is held */
-	MUSTER_EXCHANGE_JOIN = 360,
+	MUSTER_EXCHANGE_JOIN = 448,
 };
 
 /** muster_exchange_open() - room for pieces of that size, so that later nothing is missing. */
@@ -340,6 +345,8 @@ struct muster_comm {
 	struct muster_request *end;
 	struct muster_request *unposted; /* the first that the device has not all of */
 	uint32_t number;		/* of the next operation */
+	uint32_t doubted;		/* the first when notes were compared, or it was seen to wait; */
+	uint64_t doubt_us;		/* when to do so next; 0: never seen */
 	struct muster_past *history;	/* MUSTER_HISTORY of them, as cache */
 	uint32_t sequences;		/* given to the device */
 	uint32_t sequences_ended;	/* of them, as far as completions have told */
@@ -374,6 +381,25 @@ uint32_t muster_comm_member(const struct muster_comm *comm, uint32_t rank);
 void muster_comm_activate(struct muster_comm *comm);
 /** muster_comms_visit() - let those go on that were activated. */
 void muster_comms_visit(struct muster *job);
+/**
+ * muster_comm_holds() - whether something that members need waits here for room in a full wire:
+ * an operation does not end before that has left, as its caller may stay away for long.
+ */
+static inline bool muster_comm_holds(const struct muster_comm *comm)
+{
+	struct muster_dev *dev = comm->job->dev;
+
+	return __builtin_expect(dev->holding, 0) &&
+	       dev->ops->holds(dev, comm->job->id, comm->context, comm->members, comm->size);
+}
+/** muster_member_holds() - the same of what one member needs, in whatever communicator. */
+static inline bool muster_member_holds(const struct muster_comm *comm, uint32_t member)
+{
+	struct muster_dev *dev = comm->job->dev;
+
+	return __builtin_expect(dev->holding, 0) &&
+	       dev->ops->holds(dev, comm->job->id, MUSTER_CONTEXT_NONE, &comm->members[member], 1);
+}
 /** muster_comm_bounce() - see that there is memory for small results. */
 int muster_comm_bounce(struct muster_comm *comm);
 
@@ -436,6 +462,7 @@ struct muster_request {
 	int (*run)(struct muster_request *request);	/* on that path (choose.c) */
 	enum muster_request_state state;
 	bool scratch;		/* its result goes to the communicator's scratch */
+	bool ended;		/* for the device; it is not done before what it has sent has left */
 	int result;
 	const char *why;
 };
@@ -453,6 +480,8 @@ int muster_request_start_lengths(struct muster_comm *comm, const struct muster_c
 				 struct muster_request **request);
 /** muster_request_finish() - the first of its communicator is done. */
 void muster_request_finish(struct muster_request *request, int result);
+/** muster_ended_finish() - those that the device has ended, as far as what they sent has left. */
+void muster_ended_finish(struct muster_comm *comm);
 /** muster_request_end() - of one that is done: free it. Return: its result. */
 int muster_request_end(struct muster_request *request);
 /** muster_comm_remember() - see that there is memory for its operations, from the first one on. */
@@ -468,8 +497,6 @@ void muster_advance(struct muster_comm *comm);
 
 /** muster_now_us() - of a clock that only goes forward; a simulated world has its own. */
 uint64_t muster_now_us(const struct muster *job);
-/** muster_progress() - take what the device has; true when it had something. */
-bool muster_progress(struct muster *job);
 /** muster_device_empty() - all of it, and no more: nothing is left of a context that was closed. */
 void muster_device_empty(struct muster *job);
 
@@ -538,7 +565,7 @@ void muster_look_comm_close(struct muster_comm *comm);
  */
 void muster_look_tell(struct muster_comm *comm, uint64_t now_us);
 /** muster_look_tested() - the same of one that comes and goes. */
-void muster_look_tested(struct muster *job);
+void muster_look_tested(struct muster *job, uint64_t now_us);
 /** muster_look_wait_for() - this process waits for a rank in the making of a communicator. */
 void muster_look_wait_for(struct muster_comm *parent, uint32_t rank);
 /** muster_look_trace_call(), _done() - record it; muster_look_is_traced(): whether to. */
@@ -546,8 +573,12 @@ void muster_look_trace_call(const struct muster_request *request);
 void muster_look_trace_done(const struct muster_request *request);
 static inline bool muster_look_is_traced(const struct muster *job)
 {
-	return __builtin_expect(job->trace && job->trace->on, 0);
+	return __builtin_expect(*job->traced, 0);
 }
+/** muster_look_add() - one thing more that an operation waits for. */
+void muster_look_add(struct muster_look_waits *waits, uint8_t cause, uint32_t member);
+/** muster_look_held() - of one that only has to get rid of what it has sent: to which members. */
+void muster_look_held(const struct muster_comm *comm, struct muster_look_waits *waits);
 /** muster_look_place() - this process is elsewhere now. */
 void muster_look_place(struct muster *job, enum muster_look_place place);
 

@@ -78,6 +78,8 @@ static uint64_t settings_digest(const struct muster_settings *settings)
 							      sizeof(settings->device)) + 1);
 	digest = digest_add(digest, settings->wire, strnlen(settings->wire,
 							    sizeof(settings->wire)) + 1);
+	digest = digest_add(digest, settings->fabric, strnlen(settings->fabric,
+							      sizeof(settings->fabric)) + 1);
 	digest = digest_add(digest, settings->bump, strnlen(settings->bump,
 							    sizeof(settings->bump)) + 1);
 	digest = digest_add(digest, settings->schedule, strnlen(settings->schedule,
@@ -125,6 +127,8 @@ static int settings_compare(struct muster *job, const struct muster_settings *al
 			return differ(job, "MUSTER_DEVICE", all[0].device, r, all[r].device);
 		if (strncmp(all[r].wire, all[0].wire, sizeof(all[0].wire)))
 			return differ(job, "MUSTER_WIRE", all[0].wire, r, all[r].wire);
+		if (strncmp(all[r].fabric, all[0].fabric, sizeof(all[0].fabric)))
+			return differ(job, "MUSTER_FABRIC", all[0].fabric, r, all[r].fabric);
 		if (strncmp(all[r].bump, all[0].bump, sizeof(all[0].bump)))
 			return differ(job, "MUSTER_BUMP", all[0].bump, r, all[r].bump);
 		if (strncmp(all[r].schedule, all[0].schedule, sizeof(all[0].schedule)))

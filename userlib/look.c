@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "internal.h"
@@ -52,6 +51,7 @@ void muster_look_open(struct muster *job)
 {
 	struct muster_look_file *file;
 
+	job->traced = &job->untraced;
 	if (job->dev->ops->now_us)
 		return;		/* a world of its own: nobody is there to look */
 	job->look_fd = memfd_create(MUSTER_LOOK_NAME, MFD_CLOEXEC);
@@ -71,6 +71,7 @@ void muster_look_open(struct muster *job)
 	file->look.magic = MUSTER_LOOK_MAGIC;
 	job->look = &file->look;
 	job->trace = &file->trace;
+	job->traced = &file->trace.on;
 	return;
 
 err_close:
@@ -85,6 +86,7 @@ void muster_look_close(struct muster *job)
 	close(job->look_fd);
 	job->look = NULL;
 	job->trace = NULL;
+	job->traced = &job->untraced;
 }
 
 /* Between these two readers see that it changes. */
@@ -163,6 +165,20 @@ static void sources_fill(const struct muster_request *request, struct muster_loo
 			waits->waits[i].rank = program->sources[stage][waits->waits[i].slot];
 }
 
+void muster_look_add(struct muster_look_waits *waits, uint8_t cause, uint32_t member)
+{
+	if (waits->nr < MUSTER_LOOK_WAITS_MAX)
+		waits->waits[waits->nr] = (struct muster_look_wait){ .rank = member, .cause = cause };
+	waits->nr++;
+}
+
+void muster_look_held(const struct muster_comm *comm, struct muster_look_waits *waits)
+{
+	for (uint32_t i = 0; i < comm->size; i++)
+		if (i != comm->rank && muster_member_holds(comm, i))
+			muster_look_add(waits, MUSTER_LOOK_WIRE, i);
+}
+
 /* The page has what the device told last, which may be of an earlier operation. */
 static void told_read(const struct muster_comm *comm, struct muster_look_waits *waits)
 {
@@ -184,10 +200,9 @@ static void waits_find(const struct muster_comm *comm, struct muster_look_waits 
 	if (request->path == MUSTER_PATH_HOST) {
 		muster_host_waits(comm, waits);
 	} else if (request->path == MUSTER_PATH_BUMP) {
-		waits->nr = 1;
-		waits->waits[0] = (struct muster_look_wait){
-			.rank = MUSTER_LOOK_NOBODY, .cause = MUSTER_LOOK_BUMP,
-		};
+		muster_look_add(waits, MUSTER_LOOK_BUMP, MUSTER_LOOK_NOBODY);
+	} else if (request->ended) {
+		muster_look_held(comm, waits);
 	} else if (!dev->ops->waits) {
 		told_read(comm, waits);
 	} else if (!dev->ops->waits(dev, comm->job->id, comm->context, waits)) {
@@ -249,16 +264,9 @@ void muster_look_tell(struct muster_comm *comm, uint64_t now_us)
 		all_tell(job, now_us);
 }
 
-void muster_look_tested(struct muster *job)
+void muster_look_tested(struct muster *job, uint64_t now_us)
 {
-	struct timespec now;
-	uint64_t now_us;
-
-	if (!job->look)
-		return;
-	clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-	now_us = (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
-	if (now_us > job->told_us + TELL_US)
+	if (job->look && now_us > job->told_us + TELL_US)
 		all_tell(job, now_us);
 }
 
@@ -278,31 +286,43 @@ void muster_look_place(struct muster *job, enum muster_look_place place)
 
 /* ---- trace records -------------------------------------------------------------------- */
 
+/* The next record, of now. It is not there before record_end(). */
+static inline struct muster_trace_record *record_begin(const struct muster_request *request,
+						       struct muster_trace *trace, uint8_t kind)
+{
+	struct muster_trace_record *record =
+		&trace->records[trace->written % MUSTER_TRACE_RECORDS];
+
+	record->time = trace->now;
+	record->context = request->context;
+	record->number = request->number;
+	record->kind = kind;
+	return record;
+}
+
+static inline void record_end(struct muster_trace *trace)
+{
+	__atomic_store_n(&trace->written, trace->written + 1, __ATOMIC_RELEASE);
+}
+
 void muster_look_trace_call(const struct muster_request *request)
 {
 	const struct muster_entry *entry = request->entry;
 	struct muster_trace *trace = request->job->trace;
-	struct muster_trace_record *record = &trace->records[trace->written % MUSTER_TRACE_RECORDS];
+	struct muster_trace_record *record;
 
 	trace->now = muster_ticks(trace->clock);
-	record->time = trace->now;
-	record->context = request->context;
-	record->number = request->number;
+	record = record_begin(request, trace, MUSTER_TRACE_CALL);
 	record->member = request->path;
 	record->bytes = entry->call.bytes < UINT32_MAX ? (uint32_t)entry->call.bytes : UINT32_MAX;
-	record->kind = MUSTER_TRACE_CALL;
 	record->slot = entry->signature.coll;
-	__atomic_store_n(&trace->written, trace->written + 1, __ATOMIC_RELEASE);
+	record_end(trace);
 }
 
 void muster_look_trace_done(const struct muster_request *request)
 {
 	struct muster_trace *trace = request->job->trace;
-	struct muster_trace_record *record = &trace->records[trace->written % MUSTER_TRACE_RECORDS];
 
-	record->time = trace->now;
-	record->context = request->context;
-	record->number = request->number;
-	record->kind = MUSTER_TRACE_DONE;
-	__atomic_store_n(&trace->written, trace->written + 1, __ATOMIC_RELEASE);
+	record_begin(request, trace, MUSTER_TRACE_DONE);
+	record_end(trace);
 }

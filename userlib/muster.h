@@ -331,7 +331,8 @@ int muster_exscan(struct muster_comm *comm, const void *in, void *out, uint64_t 
  * The same, started: *request is to be given to muster_wait(), or to
  * muster_test() until it says done; each frees it. Operations of a communicator
  * run in the order in which they were started. On the local device they advance
- * inside library calls: inside all that can wait for another rank.
+ * inside library calls: inside all that can wait for another rank. One that is finished
+ * needs no further call: what this rank has sent for the others has left it.
  */
 int muster_barrier_start(struct muster_comm *comm, struct muster_request **request);
 int muster_broadcast_start(struct muster_comm *comm, void *buf, uint64_t count,
@@ -387,6 +388,12 @@ int muster_test(struct muster_request *request, bool *done);
  * ever, as a late rank is not a dead one); the sentence then names who is late.
  */
 int muster_wait(struct muster_request *request);
+
+/**
+ * muster_progress() - advance what is under way, of all communicators, without waiting; for
+ * programs that wait for something else than an operation. true: something had come.
+ */
+bool muster_progress(struct muster *job);
 
 #ifdef __cplusplus
 }

@@ -406,6 +406,15 @@ void muster_request_finish(struct muster_request *request, int result)
 		muster_comm_activate(comm);
 }
 
+void muster_ended_finish(struct muster_comm *comm)
+{
+	while (comm->first && comm->first->ended && !muster_comm_holds(comm))
+		muster_request_finish(comm->first, 0);
+	comm->again |= comm->first && comm->first->ended;
+	if (comm->again)
+		muster_comm_activate(comm);
+}
+
 /* The sentence of the communicator's end, if it is still there. */
 static void result_say(const struct muster_request *request)
 {

@@ -6,6 +6,7 @@
  */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,10 +47,29 @@ static int seconds_read(const char *name, uint64_t *us, char *why, size_t why_le
 	return -EINVAL;
 }
 
+/* The network of switches that this rank is at: its wire, and the switch's node and life. */
+static int fabric_read(struct muster_settings *settings, char *why, size_t why_len)
+{
+	const char *fabric = getenv("MUSTER_FABRIC"), *uplink = getenv("MUSTER_UPLINK");
+	char rest;
+
+	if (fabric && *fabric && strlen(fabric) < sizeof(settings->fabric) && uplink &&
+	    sscanf(uplink, "%" SCNu32 ",%" SCNu32 "%c", &settings->uplink, &settings->uplink_life,
+		   &rest) == 2 &&
+	    settings->uplink >= MUSTER_NODE_AGGREGATION && settings->uplink < MUSTER_NODES_MAX &&
+	    settings->uplink_life) {
+		strcpy(settings->fabric, fabric);
+		return 0;
+	}
+	snprintf(why, why_len, "MUSTER_WIRE=switch needs MUSTER_FABRIC, the wire of the switches, and MUSTER_UPLINK, the node and life of this rank's own (muster-run --topology sets them), not %.64s and %.32s",
+		 fabric ? fabric : "none", uplink ? uplink : "none");
+	return -EINVAL;
+}
+
 static int device_read(struct muster_settings *settings, char *why, size_t why_len)
 {
 	static const char *const devices[] = { "local", "verbs", NULL };
-	static const char *const wires[] = { "ring", "unix", "udp", NULL };
+	static const char *const wires[] = { "ring", "unix", "udp", "switch", NULL };
 	const char *device = getenv("MUSTER_DEVICE");
 	const char *wire = getenv("MUSTER_WIRE");
 	int index;
@@ -71,12 +91,12 @@ static int device_read(struct muster_settings *settings, char *why, size_t why_l
 	}
 	if (index == 1)
 		return 0;
-	index = word_read("MUSTER_WIRE", wire ? wire : "ring", wires, "ring, unix or udp", why,
-			  why_len);
+	index = word_read("MUSTER_WIRE", wire ? wire : "ring", wires, "ring, unix, udp or switch",
+			  why, why_len);
 	if (index < 0)
 		return index;
 	strcpy(settings->wire, wires[index]);
-	return 0;
+	return strcmp(settings->wire, "switch") ? 0 : fabric_read(settings, why, why_len);
 }
 
 /* Only the length is checked here; that the schedule exists and fits, when the world is there. */

@@ -53,6 +53,7 @@ int muster_engine_create(const struct muster_engine_config *config,
 	engine->world = *world;
 	engine->opaque = opaque;
 	engine->counters = &engine->own_counters;
+	engine->traced = &engine->untraced;
 	engine->node = config->node;
 	engine->hash_key[0] = config->hash_key[0];
 	engine->hash_key[1] = config->hash_key[1];
@@ -251,6 +252,12 @@ void muster_engine_counters_get(const struct muster_engine *engine,
 		counters->buffer_blocks_used += engine->units[i].nr_used;
 		counters->buffer_entries_used += engine->units[i].nr_entries_used;
 	}
+}
+
+void muster_engine_trace_put(struct muster_engine *engine, struct muster_trace *trace)
+{
+	engine->trace = trace;
+	engine->traced = &trace->on;
 }
 
 void muster_engine_counters_put(struct muster_engine *engine,

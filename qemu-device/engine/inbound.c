@@ -6,6 +6,7 @@
  * does it change anything.
  */
 #include "internal.h"
+#include "trace.h"
 
 /* A base that is newer than what we know may let a held send go. */
 static void note_base(struct context *ctx, struct peer *peer, uint32_t base)

@@ -6,6 +6,7 @@
  * is combined there, in the store range (combine.c).
  */
 #include "internal.h"
+#include "trace.h"
 
 #include <string.h>
 

@@ -292,18 +292,10 @@ struct muster_engine {
 	struct pool pool;
 	struct muster_engine_counters *counters;
 	struct muster_engine_counters own_counters; /* where no other place was given */
-	struct muster_trace *trace;	/* NULL: nothing is recorded */
+	struct muster_trace *trace;	/* NULL: nowhere to record */
+	const __le32 *traced;		/* whether to: its `on`, */
+	__le32 untraced;		/* or this, which is 0 */
 };
-
-/* trace.c */
-static inline bool muster_is_traced(const struct muster_engine *engine)
-{
-	return __builtin_expect(engine->trace && engine->trace->on, 0);
-}
-void muster_trace_packet(const struct context *ctx, uint8_t kind, uint32_t member,
-			 const struct muster_packet *packet) __attribute__((cold));
-void muster_trace_take(const struct context *ctx, uint32_t pulse, uint8_t slot,
-		       const struct entry *entry) __attribute__((cold));
 
 /* pool.c */
 /* Not zeroed; NULL when the world has none. */

@@ -4,6 +4,7 @@
  * allow. On their way in they are inbound.c's.
  */
 #include "internal.h"
+#include "trace.h"
 
 #include <errno.h>
 

@@ -45,12 +45,16 @@ struct local {
 	struct muster_engine *engine;
 	struct muster_mesh *mesh;
 	struct muster_wire *wire;	/* NULL: rings */
+	uint32_t uplink;	/* the switch that all packets go by; 0: there is none */
+	uint32_t uplink_life;
 	struct muster_rings rings;
 	struct muster_regions_own memory;
 	bool withdrawing;	/* not all peers that knew of a region know that it is gone */
 	bool sweeping;		/* some peer has withdrawn one */
 	bool busy;		/* the engine could go on */
 	struct muster_trace *trace;	/* NULL: nobody looks */
+	const __le32 *traced;	/* whether somebody does: its `on`, */
+	__le32 untraced;	/* or this, which is 0 */
 	bool ended;		/* some peer is, and not lost */
 	uint32_t polls;
 	uint64_t serviced_us;	/* when the mesh was looked at last */
@@ -74,7 +78,7 @@ uint64_t muster_local_now_us(void);
 
 /* ---- world.c ---- */
 
-const struct muster_engine_world *muster_local_world(bool rings);
+const struct muster_engine_world *muster_local_world(const char *wire);
 
 /* ---- dump.c ---- */
 
