@@ -52,6 +52,13 @@ void nic_fatal(struct muster_nic *nic)
 	nic->vectors |= 1;
 }
 
+/* Records have the time when something came in, or a step began. */
+static void trace_time(struct muster_nic *nic)
+{
+	if (nic->trace && nic->trace->on)
+		nic->trace->now = nic->world->now_us(nic->opaque) * 1000;
+}
+
 /* ---- packets --------------------------------------------------------------- */
 
 /* A packet between two VPs of this NIC; taken in by the step, as others are. */
@@ -96,6 +103,7 @@ static bool loopback_run(struct muster_nic *nic)
 	for (uint32_t left = nic->nr_loopback; left; left--) {
 		struct nic_loopback_packet *p = loopback_take(nic);
 
+		trace_time(nic);
 		muster_engine_receive(nic->engine, &p->packet, p->payload,
 				      le16toh(p->packet.length));
 		free(p);
@@ -116,6 +124,7 @@ static void wire_receive(void *owner, const struct muster_packet *packet, const 
 {
 	struct muster_nic *nic = owner;
 
+	trace_time(nic);
 	muster_engine_receive(nic->engine, packet, payload, len);
 }
 
@@ -523,6 +532,7 @@ static bool wheels_turn(struct muster_nic *nic, bool *more)
 		moved |= nic->wire->ops->poll(nic->wire, world_now_us(nic), STEP_PACKETS) > 0;
 	moved |= loopback_run(nic);
 	moved |= nic_rings_run(nic);
+	trace_time(nic);
 	*more = muster_engine_step(nic->engine, STEP_ENGINE);
 	moved |= nic_rings_run(nic);
 	nic_events_run(nic);

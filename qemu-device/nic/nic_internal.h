@@ -129,6 +129,7 @@ struct muster_nic {
 	uint32_t nr_vps;
 	uint32_t nr_looks;		/* of them that show a looking page */
 	uint64_t looks_due_us;		/* when to copy them next */
+	struct muster_trace *trace;	/* of the one that shows a page; NULL: none, or several */
 
 	struct nic_loopback_packet *loopback;
 	struct nic_loopback_packet **loopback_last;

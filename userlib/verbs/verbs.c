@@ -435,14 +435,19 @@ static void clock_ring(const struct musterdv_vp *vp, struct muster_look *look)
 	}
 }
 
-/* The NIC shows it to the host, and writes there what it waits for. Without it all goes on. */
+/*
+ * The NIC shows it to the host, and writes there what it waits for; the ring of records only if
+ * it is written from the start, as that is 1 MiB more to pin. Without it all goes on.
+ */
 static void look_at(struct muster_dev *dev, struct muster_look_file *file)
 {
 	const size_t comms = MUSTER_LOOK_NIC_COMMS * sizeof(struct muster_look_comm);
+	const size_t bytes = offsetof(struct muster_look, comms) + comms;
 	struct verbs *v = to_verbs(dev);
 	uint32_t key;
 
-	if (mem_register(dev, file, offsetof(struct muster_look, comms) + comms,
+	file->trace.clock = MUSTER_TRACE_NS;
+	if (mem_register(dev, file, file->trace.on ? sizeof(*file) : bytes,
 			 MUSTER_ACCESS_READ | MUSTER_ACCESS_WRITE, &key))
 		return;
 	clock_ring(v->vp, &file->look);
