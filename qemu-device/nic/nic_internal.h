@@ -20,7 +20,9 @@ struct nic_doorbell {
 	uint32_t rq_head;
 	uint32_t cq_head;
 	uint32_t look;		/* key */
-	uint32_t lag_us;	/* of the guest's clock behind ours, modulo 2^32; the least there was */
+	uint32_t lag_us;	/* of the guest's clock behind ours, modulo 2^32: the least of late */
+	uint32_t lag_next;	/* the least since */
+	uint32_t lag_since;	/* this time of ours, modulo 2^32 */
 	uint32_t clocked;	/* not 0: it is known */
 	uint32_t rung;		/* NIC_RUNG_* */
 };

@@ -23,6 +23,7 @@ enum {
 	LOOKS_MAX = 64,		/* pages of a NIC that are shown; each is an open file */
 	EVERY_US = 50000,
 	RECORDS_AT_ONCE = 256,
+	SHIFT_US = 20000,	/* a clock that has moved by less has not */
 	PATH_NIC = 2,		/* enum muster_path */
 	HEAD = offsetof(struct muster_look, comms),
 	TRACE = offsetof(struct muster_look_file, trace),
@@ -41,7 +42,8 @@ struct nic_look {
 	uint32_t key;
 	uint64_t iova;
 	uint32_t max_comms;	/* which the region holds */
-	uint64_t ahead_us;	/* of the guest's clock, modulo 2^64; as soon as it is known */
+	uint64_t ahead_us;	/* we are, of the guest's clock, modulo 2^64; for what is timed exactly */
+	uint64_t ahead_page_us;	/* about that, so that what stands in the page keeps its time */
 	bool timed;
 	bool has_trace;
 	bool switched;		/* `on` is the host's, and told to the owner */
@@ -169,7 +171,7 @@ static void record_show(void *shown, const void *record, uint32_t bytes, __le32 
 static void time_shift(const struct nic_look *look, __le64 *time)
 {
 	if (*time)
-		*time += look->ahead_us;
+		*time += look->ahead_page_us;
 }
 
 /* What the NIC waits for in a communicator's oldest operation; its owner adds who fills slots. */
@@ -205,17 +207,20 @@ static int comm_show(struct muster_nic *nic, const struct nic_vp *vp, uint32_t i
 	return ret;
 }
 
-/* The clock was rung just after seen_us was written; of that, 32 bits are known. */
-static void clock_read(const struct muster_nic *nic, const struct nic_vp *vp, uint64_t now_us)
+/* Of the lag, 32 bits are known; the first time seen_us, which is of about now, has the others. */
+static void clock_read(const struct muster_nic *nic, struct nic_look *look, uint16_t vp,
+		       uint64_t now_us)
 {
-	const struct nic_doorbell *doorbell = &nic->doorbells[vp->id];
-	uint64_t most = now_us - vp->look->owner.seen_us;
-	uint32_t lag = __atomic_load_n(&doorbell->lag_us, __ATOMIC_RELAXED);
+	const struct nic_doorbell *doorbell = &nic->doorbells[vp];
 
-	if (!__atomic_load_n(&doorbell->clocked, __ATOMIC_ACQUIRE))
-		lag = (uint32_t)most;
-	vp->look->ahead_us = most - (uint64_t)(int64_t)(int32_t)((uint32_t)most - lag);
-	vp->look->timed = true;
+	if (!look->timed)
+		look->ahead_us = now_us - look->owner.seen_us;
+	if (__atomic_load_n(&doorbell->clocked, __ATOMIC_ACQUIRE))
+		look->ahead_us += (uint64_t)(int64_t)(int32_t)
+			(__atomic_load_n(&doorbell->lag_us, __ATOMIC_RELAXED) - (uint32_t)look->ahead_us);
+	if (!look->timed || llabs((int64_t)(look->ahead_us - look->ahead_page_us)) > SHIFT_US)
+		look->ahead_page_us = look->ahead_us;
+	look->timed = true;
 }
 
 static void head_show(const struct muster_nic *nic, struct nic_look *look, uint32_t nr,
@@ -298,8 +303,7 @@ static int look_show(struct muster_nic *nic, struct nic_vp *vp, uint64_t now_us,
 		return ret;
 	if (owner->magic != MUSTER_LOOK_MAGIC || owner->version != MUSTER_LOOK_VERSION)
 		return 0;
-	if (!vp->look->timed)
-		clock_read(nic, vp, now_us);
+	clock_read(nic, vp->look, vp->id, now_us);
 	nr = owner->nr_comms < vp->look->max_comms ? owner->nr_comms : vp->look->max_comms;
 	for (uint32_t i = 0; i < nr && ret >= 0; i++)
 		ret = comm_show(nic, vp, i);

@@ -181,6 +181,26 @@ static void of_several_rings_of_the_clock_the_least_late_counts(void **state)
 	free(look);
 }
 
+/* It got no processor for a second, and believes that there was none. */
+static void a_clock_that_lost_time_is_followed(void **state)
+{
+	struct guest *guest = *state;
+	struct muster_look *look = room();
+	uint64_t began, first;
+
+	page_open(guest);
+	began = now_us(guest);
+	copy_await(guest, look);
+	first = look->seen_us;
+	do {
+		doorbell(guest, 0, MUSTER_DOORBELL_CLOCK,
+			 (uint32_t)(5000000 - 1000000 + now_us(guest) - began));
+		copy_await(guest, look);
+	} while (look->seen_us == first);
+	assert_true(look->seen_us >= first + 999000);
+	free(look);
+}
+
 static void what_is_being_written_is_not_copied(void **state)
 {
 	struct guest *guest = *state;
@@ -496,6 +516,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		WITH_GUEST(a_page_is_shown_in_times_of_the_host),
 		WITH_GUEST(of_several_rings_of_the_clock_the_least_late_counts),
+		WITH_GUEST(a_clock_that_lost_time_is_followed),
 		WITH_GUEST(what_is_being_written_is_not_copied),
 		cmocka_unit_test(the_owner_is_told_what_the_engine_waits_for),
 		cmocka_unit_test(a_full_completion_queue_is_told),
