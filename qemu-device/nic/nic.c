@@ -180,6 +180,7 @@ static int world_send(void *world, uint32_t incarnation, const struct muster_pac
 		      const void *payload)
 {
 	struct muster_nic *nic = world;
+	uint64_t at_ns = nic_dump_now_ns(nic);
 	int err = -EHOSTUNREACH;
 
 	if (le32toh(packet->dst_node) == nic->config.node)
@@ -188,6 +189,8 @@ static int world_send(void *world, uint32_t incarnation, const struct muster_pac
 		err = nic->wire->ops->send(nic->wire, incarnation, packet, payload);
 	if (err == -EAGAIN)
 		nic->refused = true;
+	if (!err)
+		nic_dump_sent(nic, at_ns, packet, payload);
 	return err;
 }
 
@@ -306,9 +309,12 @@ int muster_nic_create(const struct muster_nic_config *config,
 	nic->opaque = opaque;
 	nic->incarnation = config->incarnation ? config->incarnation : 1;
 	nic->loopback_last = &nic->loopback;
-	err = inside_open(nic, why, why_len);
+	err = nic_dump_open(nic, why, why_len);
+	if (!err)
+		err = inside_open(nic, why, why_len);
 	if (err) {
 		inside_close(nic);
+		nic_dump_close(nic);
 		free(nic);
 		return err;
 	}
@@ -320,6 +326,7 @@ void muster_nic_destroy(struct muster_nic *nic)
 {
 	quiesce(nic);
 	inside_close(nic);
+	nic_dump_close(nic);
 	free(nic);
 }
 
