@@ -292,7 +292,8 @@ guests: all ## everything that runs ranks in guests (muster-run --vm)
 
 # Tests with guests need the CPUs for themselves: after the others; the longest first.
 DRIVER_CHECKS := selftests/driver_life_test.sh selftests/driver_test.sh
-GUEST_CHECKS := $(DRIVER_CHECKS) selftests/guests_test.sh selftests/boot_test.sh
+GUEST_CHECKS := $(DRIVER_CHECKS) selftests/guests_test.sh selftests/guests_diagnosis_test.sh \
+	selftests/boot_test.sh
 
 # The kernel that watches has a folder of its own, is slow, and takes its time; what is repeated
 # is repeated less often.
@@ -375,9 +376,11 @@ check-scale: all $(SELFTESTS) | $(KEEP) ## 1,024 local ranks start, add up and e
 	@MUSTER_COMMS=4096 MUSTER_RANKS=16 MUSTER_BUILD=$(abspath $(BUILD)) \
 		$(KEEP) -t 1800 selftests/comms_test.sh
 
-check-diagnosis: all $(SELFTESTS) | $(KEEP) ## 200 hangs made on purpose, each explained
+check-diagnosis: guests $(SELFTESTS) | $(KEEP) ## 200 hangs made on purpose, and 90 in guests, each explained
 	@MUSTER_HANGS=29 MUSTER_TEST_TIMEOUT=7200 MUSTER_BUILD=$(abspath $(BUILD)) exec \
 		selftests/run.sh selftests/diagnosis_test.sh
+	@MUSTER_HANGS=10 MUSTER_TEST_TIMEOUT=7200 MUSTER_BUILD=$(abspath $(BUILD)) exec \
+		selftests/run.sh selftests/guests_diagnosis_test.sh
 
 check-threads: all $(TSAN)/selftests/threads | $(KEEP) ## several threads of each rank, under ThreadSanitizer
 	@MUSTER_THREADS=$(abspath $(TSAN)/selftests/threads) MUSTER_BUILD=$(abspath $(BUILD)) exec \

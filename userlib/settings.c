@@ -88,7 +88,7 @@ static int device_read(struct muster_settings *settings, char *why, size_t why_l
 		return -EINVAL;
 	}
 	if (index == 1 && getenv("MUSTER_DUMP")) {
-		snprintf(why, why_len, "MUSTER_DUMP=%.64s: packets of the local device alone can be had; unset it",
+		snprintf(why, why_len, "MUSTER_DUMP=%.64s: packets of the verbs device are its NIC's, which muster-run --vm has write them; unset it",
 			 getenv("MUSTER_DUMP"));
 		return -EINVAL;
 	}
