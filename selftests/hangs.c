@@ -5,10 +5,12 @@
  * ends well when the victim gets SIGUSR1 (or SIGCONT, if it was stopped), or when asked to.
  * Who cannot give the one a signal gives it to all: SIGUSR1 to its process group continues it, too.
  * Of several kinds the next begins when the one before is over, with the next rank as victim.
+ * In a guest, SIGUSR2 resets the NIC of rank VICTIM.
  *
  * usage: hangs KIND[,KIND]... VICTIM [BYTES]
  */
 #include <err.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,13 +42,27 @@ static void parent_continue(int number)
 	kill(getppid(), SIGCONT);
 }
 
+static void nic_reset(int number)
+{
+	int fd = open("/sys/class/infiniband/muster0/device/reset", O_WRONLY);
+
+	(void)number;
+	if (fd >= 0 && write(fd, "1", 1) == 1)
+		close(fd);
+}
+
 /* Who is stopped cannot do it itself. */
 static void waker_start(void)
 {
+	const char *own = getenv("MUSTER_RANK");
+
+	signal(SIGUSR2, SIG_IGN);
 	if (fork())
 		return;
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	signal(SIGUSR1, parent_continue);
+	if (own && strtoul(own, NULL, 10) == victim)
+		signal(SIGUSR2, nic_reset);
 	for (;;)
 		pause();
 }

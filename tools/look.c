@@ -175,10 +175,20 @@ static int process_look(struct looks *looks, pid_t pid)
 	return err;
 }
 
-/* Children that a rank has forked have its files, too: the owner's is the one that counts. */
+static bool is_owner(const struct look *look)
+{
+	const struct muster_look *page = look->page;
+
+	return (page->copied_us ? page->copied_by : page->pid) == (uint32_t)look->pid;
+}
+
+/*
+ * Children that a rank has forked have its files, too, and so have for a moment those who look,
+ * as we do: the owner's is the one that counts.
+ */
 static bool is_better(const struct look *a, const struct look *b)
 {
-	return a->page->pid == (uint32_t)a->pid && b->page->pid != (uint32_t)b->pid;
+	return is_owner(a) && !is_owner(b);
 }
 
 static int by_job_and_rank(const void *one, const void *other)

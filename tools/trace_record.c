@@ -310,7 +310,29 @@ static struct instant instant_now(void)
 	return best;
 }
 
-/* From ticks to nanoseconds since the recording began. */
+/* From that clock's time to nanoseconds since the recording began. */
+static void rank_convert(struct trace_rank *rank, uint64_t began, double rate)
+{
+	for (size_t i = 0; i < rank->nr; i++) {
+		double since = (double)(int64_t)(rank->records[i].time - began) * rate;
+
+		rank->records[i].time = since > 0 ? (uint64_t)since : 0;
+	}
+}
+
+static int by_time(const void *one, const void *other)
+{
+	const struct muster_trace_record *a = one, *b = other;
+
+	if (a->time != b->time)
+		return a->time < b->time ? -1 : 1;
+	return (a->kind == MUSTER_TRACE_DONE) - (b->kind == MUSTER_TRACE_DONE);
+}
+
+/*
+ * Those of this machine have its ticks. Of a guest, those of its NIC and those that the NIC has
+ * got from the rank are in one ring, some later than they were.
+ */
 static void times_convert(struct trace *trace, struct instant from, struct instant to)
 {
 	double rate = (double)(to.ns - from.ns) / (double)(to.ticks - from.ticks);
@@ -318,11 +340,14 @@ static void times_convert(struct trace *trace, struct instant from, struct insta
 	for (uint32_t r = 0; r < trace->size; r++) {
 		struct trace_rank *rank = &trace->ranks[r];
 
-		for (size_t i = 0; i < rank->nr; i++) {
-			double since = (double)(int64_t)(rank->records[i].time - from.ticks) * rate;
-
-			rank->records[i].time = since > 0 ? (uint64_t)since : 0;
-		}
+		if (!rank->file)
+			continue;
+		if (rank->file->trace.clock == MUSTER_TRACE_TSC)
+			rank_convert(rank, from.ticks, rate);
+		else
+			rank_convert(rank, from.ns, 1);
+		if (rank->file->look.copied_us && rank->nr)
+			qsort(rank->records, rank->nr, sizeof(*rank->records), by_time);
 	}
 }
 
@@ -401,7 +426,7 @@ int trace_record(int argc, char **argv)
 	follow(&trace, child, &status);
 	if (!trace.ranks)
 		errx(child && status_of(status) ? status_of(status) : 2,
-		     "no rank was seen: %s", child ? "the command has started none, or they are in guests" :
+		     "no rank was seen: %s", child ? "the command has started none that you may look into" :
 						     "there is no such rank of a job that you may look into");
 	times_convert(&trace, from, instant_now());
 	write_file(&trace);

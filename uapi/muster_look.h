@@ -220,7 +220,8 @@ struct muster_look {
 	__le32 nr_hidden;	/* copy: further ones, which are not in it */
 	__le64 copied_us;	/* copy of a guest's page: when; 0: it is its owner's own */
 	char command[16];	/* the owner's program */
-	__u8 reserved2[112];
+	__le32 copied_by;	/* copy: the process that makes it, as it sees itself */
+	__u8 reserved2[108];
 	struct muster_engine_counters counters;	/* local device: its engine's, live; copy: the NIC's */
 	__u8 reserved3[56 * 8 - sizeof(struct muster_engine_counters)];
 	struct muster_look_comm comms[MUSTER_LOOK_COMMS_MAX];
