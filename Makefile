@@ -313,9 +313,8 @@ check-scale: all $(SELFTESTS) | $(KEEP) ## 1,024 local ranks start, add up and e
 	@MUSTER_COMMS=4096 MUSTER_RANKS=16 MUSTER_BUILD=$(abspath $(BUILD)) \
 		$(KEEP) -t 1800 selftests/comms_test.sh
 
-check-diagnosis: all $(SELFTESTS) | $(KEEP) ## 200 hangs made on purpose, each explained
-	@MUSTER_HANGS=29 MUSTER_TEST_TIMEOUT=7200 MUSTER_BUILD=$(abspath $(BUILD)) exec \
-		selftests/run.sh selftests/diagnosis_test.sh
+check-diagnosis: all $(SELFTESTS) | $(KEEP) ## 200 hangs made on purpose, each explained; says how long that took
+	@MUSTER_HANGS=16 MUSTER_BUILD=$(abspath $(BUILD)) $(KEEP) -t 7200 selftests/diagnosis_test.sh
 
 check-engine: $(filter $(SAN)/$(ENGINE)/%,$(UNITS)) | $(KEEP) ## unit tests of the engine
 	@MUSTER_BUILD=$(abspath $(BUILD)) exec selftests/run.sh $^

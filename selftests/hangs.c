@@ -2,15 +2,18 @@
 /*
  * One rank of a job that hangs on purpose: after some operations the rank VICTIM does what
  * is named, and the others go on. Each rank says its process id when it has come there. It
- * ends well when the victim gets SIGUSR1 (or SIGCONT, if it was stopped), or when asked to.
+ * ends well when the ranks get SIGUSR1 (or SIGCONT, if one was stopped), or when asked to.
  *
  * usage: hangs KIND VICTIM [BYTES]
  */
 #include <err.h>
+#include <linux/filter.h>
+#include <netinet/in.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -22,11 +25,14 @@ static uint32_t rank, size, victim;
 static uint64_t count = 1;
 static double *in, *out;
 static volatile sig_atomic_t go_on;
+static int deaf = -1;		/* a socket that drops what somebody sends */
 
 static void wake(int number)
 {
 	(void)number;
 	go_on = 1;
+	if (deaf >= 0)
+		setsockopt(deaf, SOL_SOCKET, SO_DETACH_FILTER, &deaf, sizeof(deaf));
 }
 
 static void need(int error)
@@ -148,6 +154,160 @@ static void straggles(void)
 		       (double)called[i].tv_sec * 1e6 + (double)called[i].tv_nsec / 1e3);
 }
 
+/* ---- links ---------------------------------------------------------------------------- */
+
+/* This rank's socket of the wire over UDP. Return: its port. */
+static uint16_t wire_find(void)
+{
+	for (deaf = 3; deaf < 1024; deaf++) {
+		struct sockaddr_in name;
+		socklen_t bytes = sizeof(name);
+
+		if (!getsockname(deaf, (struct sockaddr *)&name, &bytes) &&
+		    name.sin_family == AF_INET)
+			return ntohs(name.sin_port);
+	}
+	errx(1, "this takes MUSTER_WIRE=udp");
+}
+
+/* From now on nothing arrives here that `peer` sends: ports count up by rank. */
+static void drop_from(uint32_t peer)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_H | BPF_ABS, 0),		/* the port it comes from */
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, wire_find() - rank + peer, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, 0),
+		BPF_STMT(BPF_RET | BPF_K, UINT32_MAX),
+	};
+	struct sock_fprog program = { sizeof(code) / sizeof(code[0]), code };
+
+	if (setsockopt(deaf, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program)))
+		err(1, "no filter");
+}
+
+/* Who is beside another in a ring, and exchanges with it when distances double. */
+static uint32_t neighbour(uint32_t of)
+{
+	return of ^ 1;
+}
+
+/* The victim hears nothing of its neighbour; or neither of the other. */
+static void one_way_cut(void)
+{
+	if (rank == victim)
+		drop_from(neighbour(victim));
+	allreduce(world);
+}
+
+static void cut(void)
+{
+	if (rank == neighbour(victim))
+		drop_from(victim);
+	one_way_cut();
+}
+
+/* The root hears nothing of the victim, to which it sends: its credits do not come. */
+static void withholds(void)
+{
+	uint32_t root = (victim + size - 1) % size;
+
+	if (rank == root)
+		drop_from(victim);
+	for (int i = 0; i < 100; i++)
+		need(muster_broadcast(world, out, count, MUSTER_F64, root));
+}
+
+/* ---- what nobody reads ----------------------------------------------------------------- */
+
+/* The victim starts it, and does not come back to go on with it. */
+static void starts(void)
+{
+	struct muster_request *request;
+
+	if (rank != victim) {
+		allreduce(world);
+		return;
+	}
+	need(muster_allreduce_start(world, in, out, count, MUSTER_F64, MUSTER_SUM, &request));
+	sleep_elsewhere();
+	need(muster_wait(request));
+}
+
+enum { FLOOD_COMMS = 48, FLOOD_TIMES = 4, FLOOD_BYTES = 4096 };
+
+/* More than the way to the victim takes, which does not look: all others wait for the last. */
+static void floods(void)
+{
+	static char from[FLOOD_BYTES], to[FLOOD_BYTES * 4];
+	struct muster_request *requests[FLOOD_COMMS * FLOOD_TIMES];
+	struct muster_comm *comms[FLOOD_COMMS];
+	int nr = 0;
+
+	for (int i = 0; i < FLOOD_COMMS; i++)
+		need(muster_comm_dup(world, &comms[i]));
+	need(muster_barrier(other));
+	if (rank == victim)
+		sleep_elsewhere();
+	for (int i = 0; i < FLOOD_COMMS; i++)
+		for (int j = 0; j < FLOOD_TIMES; j++)
+			need(muster_gather_start(comms[i], from, to, FLOOD_BYTES, MUSTER_U8, victim,
+						 &requests[nr++]));
+	while (nr--)
+		need(muster_wait(requests[nr]));
+	for (int i = 0; i < FLOOD_COMMS; i++)
+		muster_comm_free(comms[i]);
+}
+
+/* ---- who is not there -------------------------------------------------------------------- */
+
+/* Nothing of the victim can be seen, as of a rank of somebody else. */
+static void hides(void)
+{
+	char path[64], name[64];
+
+	for (int fd = 3; fd < 1024 && rank == victim; fd++) {
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+		name[0] = '\0';
+		if (readlink(path, name, sizeof(name) - 1) > 0 && !strncmp(name, "/memfd:muster-look", 18))
+			close(fd);
+	}
+	sleeps();
+}
+
+/* The others are told, and stay. */
+static void outlive(void)
+{
+	if (!muster_allreduce(world, in, out, count, MUSTER_F64, MUSTER_SUM))
+		errx(1, "rank %u: it should have failed", rank);
+	printf("%u: %s\n", rank, muster_error(job));
+	fflush(stdout);
+	sleep_elsewhere();
+}
+
+/* When it is asked to; it may be killed instead. */
+static void leaves(void)
+{
+	if (rank == victim) {
+		sleep_elsewhere();
+		muster_finalize(job);
+		exit(0);
+	}
+	outlive();
+}
+
+/* Nothing hangs, and somebody always waits for somebody, until all have heard of the end. */
+static void runs(void)
+{
+	struct muster_comm *comm;
+
+	do {
+		need(muster_comm_dup(world, &comm));
+		*in = go_on;
+		allreduce(comm);
+		muster_comm_free(comm);
+	} while (!*out);
+}
+
 static const struct {
 	const char *name;
 	void (*run)(void);
@@ -155,7 +315,10 @@ static const struct {
 	{ "computes", computes }, { "sleeps", sleeps }, { "stops", stops },
 	{ "another", calls_another }, { "elsewhere", waits_elsewhere },
 	{ "window", does_not_follow }, { "makes", makes }, { "tests", tests },
-	{ "straggles", straggles },
+	{ "straggles", straggles }, { "one-way", one_way_cut }, { "cut", cut },
+	{ "withholds", withholds }, { "starts", starts }, { "floods", floods },
+	{ "hides", hides }, { "leaves", leaves },
+	{ "runs", runs },
 };
 
 static void run(const char *name)

@@ -27,6 +27,7 @@
 enum muster_look_limit {
 	MUSTER_LOOK_COMMS_MAX = 4096,	/* communicators; further ones are not shown */
 	MUSTER_LOOK_WAITS_MAX = 8,	/* of one communicator at once */
+	MUSTER_LOOK_SILENT_MAX = 8,	/* nodes; further ones are not shown */
 	MUSTER_TRACE_RECORDS = 1 << 15,	/* of the ring: 1 MiB, of which only what is written takes memory */
 };
 
@@ -112,6 +113,15 @@ struct muster_look_waits {
 
 MUSTER_STATIC_ASSERT(sizeof(struct muster_look_waits) == 80, "size");
 
+/* A node that acknowledges nothing of what is sent to it, again and again. */
+struct muster_look_silence {
+	__le32 node;
+	__le32 reserved;
+	__le64 since_us;
+};
+
+MUSTER_STATIC_ASSERT(sizeof(struct muster_look_silence) == 16, "size");
+
 /*
  * A communicator. Another rank's record is of the same one if context, life and lead are
  * the same. Of its operations [ended, started) are not finished; the first of these is
@@ -120,7 +130,7 @@ MUSTER_STATIC_ASSERT(sizeof(struct muster_look_waits) == 80, "size");
  */
 struct muster_look_comm {
 	__le32 seq;		/* odd: it is being written */
-	__le32 used;		/* 0: free */
+	__le32 used;		/* 0: free; what the last one left stays */
 	__le32 context;
 	__le32 life;
 	__le32 lead;		/* rank of member 0 */
@@ -212,8 +222,9 @@ struct muster_look {
 	char wire[16];		/* empty: the device has its own */
 	struct muster_look_wait wait;	/* MAKES: whom it waits for */
 	__le32 nr_comms;	/* places of comms[] that were ever used */
-	__le32 reserved;
-	__u8 reserved2[136];
+	__le32 nr_silent;	/* as of when waits were told last; none on a wire that loses nothing */
+	struct muster_look_silence silent[MUSTER_LOOK_SILENT_MAX];
+	__u8 reserved2[8];
 	struct muster_engine_counters counters;	/* local device: its engine's, live */
 	__u8 reserved3[56 * 8 - sizeof(struct muster_engine_counters)];
 	struct muster_look_comm comms[MUSTER_LOOK_COMMS_MAX];

@@ -199,10 +199,26 @@ static void comm_tell(struct muster_comm *comm, uint64_t now_us)
 	write_end(&look->seq);
 }
 
+static void silent_tell(struct muster *job)
+{
+	struct muster_look *look = job->look;
+	struct muster_look_silence silent[MUSTER_LOOK_SILENT_MAX];
+	uint32_t nr = job->dev->ops->silent(job->dev, silent, MUSTER_LOOK_SILENT_MAX);
+
+	if (!nr && !look->nr_silent)
+		return;
+	write_begin(&look->seq);
+	memcpy(look->silent, silent, nr * sizeof(*silent));
+	look->nr_silent = nr;
+	write_end(&look->seq);
+}
+
 static void all_tell(struct muster *job, uint64_t now_us)
 {
 	job->told_us = now_us;
 	job->look->seen_us = now_us;
+	if (job->dev->ops->silent)
+		silent_tell(job);
 	for (int i = 0; i < MUSTER_COMM_BUCKETS; i++)
 		for (struct muster_comm *comm = job->comms[i]; comm; comm = comm->next)
 			if (comm->first)
