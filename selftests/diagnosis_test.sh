@@ -59,7 +59,7 @@ go_on() {
 	for pid in $(pid_of "[0-9]"); do
 		kill -USR1 "$pid" 2>/dev/null || :	# who was stopped may have ended
 	done
-	wait "$launcher"
+	wait "$launcher" || { cat err; false; }
 	trap - EXIT
 }
 
@@ -252,8 +252,8 @@ nobody() {
 }
 check "where there is no job a sentence says so" nobody
 
-# Of operations 17 to 116 rank i % 4 is late by 20 ms, or by what the machine makes of it: the
-# ranks say when they have called.
+# Of operations 17 to 116 rank i % 4 is late by 20 ms; on a busy machine others may be late, too:
+# the ranks say when they have called. Where that is what was asked, so is what is reported.
 straggler() {
 	"$trace" record -o trace.json "$MUSTER_BUILD/tools/muster-run" -n 4 "$hangs" straggles 0 >out 2>err
 	cat err
@@ -263,20 +263,25 @@ straggler() {
 	! can_validate || valid muster_trace-report report.json
 	/usr/bin/python3 - report.json out <<-'EOT'
 		import json, re, sys
-		calls, off, wrong = {}, [], []
+		calls, off, wrong, asked, amiss = {}, [], [], 0, []
 		for number, rank, us in re.findall(r"call (\d+) (\d+) ([\d.]+)", open(sys.argv[2]).read()):
 		    calls.setdefault(int(number), []).append((float(us), int(rank)))
 		assert len(calls) == 100, len(calls)
 		found = {o["number"]: o for o in json.load(open(sys.argv[1]))["operations"] if o["communicator"] == 0}
 		for number, of in calls.items():
 		    of = sorted(of)
-		    off.append(abs(found[number]["delay_us"] / (of[3][0] - of[1][0]) - 1))
+		    delay = of[3][0] - of[1][0]
+		    off.append(abs(found[number]["delay_us"] / delay - 1))
 		    wrong += [number] if found[number]["straggler"] != of[3][1] else []
+		    if of[3][1] == (number - 17) % 4 and abs(delay / 20000 - 1) <= 0.05:
+		        asked += 1
+		        amiss += [number] if abs(found[number]["delay_us"] / 20000 - 1) > 0.1 else []
 		off.sort()
 		print("wrong stragglers:", wrong, "delays off by: median %.2f %%, 9 of 10 within %.2f %%, worst %.2f %%" %
 		      (100 * off[50], 100 * off[89], 100 * off[99]))
+		print("late by 20 ms, by the ranks' clocks:", asked, "- of which otherwise reported:", amiss)
 		# Between what a rank says and what is recorded it may lose its processor.
-		assert len(wrong) <= 5 and off[89] <= 0.1
+		assert len(wrong) <= 5 and off[89] <= 0.1 and len(amiss) <= 5
 	EOT
 }
 check "a rank that is late is named, for each operation" straggler
@@ -319,9 +324,18 @@ events() {
 }
 check "what is recorded is as trace events must be, and parts add up to the whole" events
 
+figureless() {
+	sed -e 's/[0-9][0-9.]*/N/g' -e 's/  */ /g'
+}
+
 reported() {
 	"$trace" report trace.json >words
 	cat words
+	# The page's example: the same lines, but for figures, and fewer of the latest calls.
+	awk '$0 == "<!-- report -->" { on = 1; next } on && /^[`]/ { if (on++ == 2) exit; next }
+		on == 2' "$tap_home/../Documentation/diagnosis.md" | figureless >page
+	[ -s page ]
+	head -n "$(wc -l <page)" words | figureless | diff page -
 	grep -q '^hangs, 4 ranks, [0-9]* operations' words
 	grep -q 'called it .* ms after the others' words
 	! command -v gnuplot >/dev/null || "$trace" report --svg drawn.svg trace.json >words

@@ -135,23 +135,31 @@ static void tests(void)
 	}
 }
 
+static double now_us(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (double)now.tv_sec * 1e6 + (double)now.tv_nsec / 1e3;
+}
+
 /*
- * 100 operations; before each the next rank in turn sleeps 20 ms: nothing hangs. At the end
- * each says when it has called them, as a busy machine makes of 20 ms what it will.
+ * 100 operations; before each the next rank in turn is 20 ms late, by its clock, and not by
+ * what a timer makes of it: nothing hangs. At the end each says when it has called them, as
+ * who is not late may be so all the same on a busy machine.
  */
 static void straggles(void)
 {
-	struct timespec called[100];
+	double called[100], until;
 
 	for (uint32_t i = 0; i < 100; i++) {
-		if (i % size == rank)
-			usleep(20000);
-		clock_gettime(CLOCK_MONOTONIC, &called[i]);
+		until = now_us() + (i % size == rank ? 20000 : 0);
+		while ((called[i] = now_us()) < until)
+			;
 		allreduce(world);
 	}
 	for (uint32_t i = 0; i < 100; i++)
-		printf("call %u %u %.1f\n", i + 17, rank,
-		       (double)called[i].tv_sec * 1e6 + (double)called[i].tv_nsec / 1e3);
+		printf("call %u %u %.1f\n", i + 17, rank, called[i]);
 }
 
 /* ---- links ---------------------------------------------------------------------------- */
@@ -185,6 +193,28 @@ static void drop_from(uint32_t peer)
 		err(1, "no filter");
 }
 
+/*
+ * `deaf_one` hears nothing of `of`, and, if both, `of` nothing of it. That is so before
+ * anybody goes on, which they say to each other by way of a third.
+ */
+static void cut_link(uint32_t deaf_one, uint32_t of, bool both)
+{
+	const uint32_t ends[2] = { deaf_one, of }, by = (victim + 2) % size;
+	struct muster_comm *pairs[2] = { NULL, NULL };
+
+	for (int i = 0; i < 2; i++)
+		if (rank == ends[i] || rank == by)
+			need(muster_comm_create_group(world, 2, (uint32_t[]){ ends[i], by }, 0,
+						      &pairs[i]));
+	if (rank == deaf_one)
+		drop_from(of);
+	if (rank == of && both)
+		drop_from(deaf_one);
+	for (int turn = 0; turn < 4; turn++)
+		if (pairs[turn % 2])
+			need(muster_barrier(pairs[turn % 2]));
+}
+
 /* Who is beside another in a ring, and exchanges with it when distances double. */
 static uint32_t neighbour(uint32_t of)
 {
@@ -192,29 +222,31 @@ static uint32_t neighbour(uint32_t of)
 }
 
 /* The victim hears nothing of its neighbour; or neither of the other. */
-static void one_way_cut(void)
+static void cut_one_way(void)
 {
-	if (rank == victim)
-		drop_from(neighbour(victim));
+	cut_link(victim, neighbour(victim), false);
+}
+
+static void cut_both_ways(void)
+{
+	cut_link(victim, neighbour(victim), true);
+}
+
+static void all_call(void)
+{
 	allreduce(world);
 }
 
-static void cut(void)
+/* The root hears nothing of the victim, to which it sends: its credits do not come. */
+static void cut_from_the_root(void)
 {
-	if (rank == neighbour(victim))
-		drop_from(victim);
-	one_way_cut();
+	cut_link((victim + size - 1) % size, victim, false);
 }
 
-/* The root hears nothing of the victim, to which it sends: its credits do not come. */
 static void withholds(void)
 {
-	uint32_t root = (victim + size - 1) % size;
-
-	if (rank == root)
-		drop_from(victim);
 	for (int i = 0; i < 100; i++)
-		need(muster_broadcast(world, out, count, MUSTER_F64, root));
+		need(muster_broadcast(world, out, count, MUSTER_F64, (victim + size - 1) % size));
 }
 
 /* ---- what nobody reads ----------------------------------------------------------------- */
@@ -308,33 +340,45 @@ static void runs(void)
 	} while (!*out);
 }
 
-static const struct {
+static const struct kind {
 	const char *name;
 	void (*run)(void);
+	void (*prepare)(void);		/* before it is said that all are there; or NULL */
 } kinds[] = {
-	{ "computes", computes }, { "sleeps", sleeps }, { "stops", stops },
-	{ "another", calls_another }, { "elsewhere", waits_elsewhere },
-	{ "window", does_not_follow }, { "makes", makes }, { "tests", tests },
-	{ "straggles", straggles }, { "one-way", one_way_cut }, { "cut", cut },
-	{ "withholds", withholds }, { "starts", starts }, { "floods", floods },
-	{ "hides", hides }, { "leaves", leaves },
-	{ "runs", runs },
+	{ "computes", computes, NULL },
+	{ "sleeps", sleeps, NULL },
+	{ "stops", stops, NULL },
+	{ "another", calls_another, NULL },
+	{ "elsewhere", waits_elsewhere, NULL },
+	{ "window", does_not_follow, NULL },
+	{ "makes", makes, NULL },
+	{ "tests", tests, NULL },
+	{ "straggles", straggles, NULL },
+	{ "one-way", all_call, cut_one_way },
+	{ "cut", all_call, cut_both_ways },
+	{ "withholds", withholds, cut_from_the_root },
+	{ "starts", starts, NULL },
+	{ "floods", floods, NULL },
+	{ "hides", hides, NULL },
+	{ "leaves", leaves, NULL },
+	{ "runs", runs, NULL },
 };
 
-static void run(const char *name)
+static const struct kind *kind_find(const char *name)
 {
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
-		if (!strcmp(kinds[i].name, name)) {
-			kinds[i].run();
-			return;
-		}
+		if (!strcmp(kinds[i].name, name))
+			return &kinds[i];
 	errx(2, "%s: there is no such kind of hang", name);
 }
 
 int main(int argc, char **argv)
 {
+	const struct kind *kind;
+
 	if (argc < 3)
 		errx(2, "usage: hangs KIND VICTIM [BYTES]");
+	kind = kind_find(argv[1]);
 	victim = (uint32_t)strtoul(argv[2], NULL, 10);
 	if (argc > 3)
 		count = strtoul(argv[3], NULL, 10) / sizeof(*in);
@@ -353,9 +397,11 @@ int main(int argc, char **argv)
 		allreduce(world);
 	/* Who leaves the library may have more to send of what it has ended: not now. */
 	need(muster_barrier(other));
+	if (kind->prepare)
+		kind->prepare();
 	printf("%u pid %d\n", rank, (int)getpid());
 	fflush(stdout);
-	run(argv[1]);
+	kind->run();
 	free(in);
 	free(out);
 	muster_finalize(job);
