@@ -190,12 +190,16 @@ enum muster_trace_clock {
 	MUSTER_TRACE_TSC = 2,		/* what RDTSC says, the same on all processors */
 };
 
+/* Of the clock: who records says again and again that it goes on, for so long; some 10 to 30 s. */
+#define MUSTER_TRACE_LEASE	(1ull << 35)
+
 struct muster_trace {
 	__le32 on;
 	__le32 clock;		/* enum muster_trace_clock */
 	__le64 written;
 	__le64 now;		/* the owner's: as of its last call, or the last packet that came */
-	__u8 reserved[40];
+	__le64 until;		/* the recorder's: the owner's first call after it takes back `on` */
+	__u8 reserved[32];
 	struct muster_trace_record records[MUSTER_TRACE_RECORDS];
 };
 

@@ -62,6 +62,7 @@ void muster_look_open(struct muster *job)
 		goto err_close;
 	identity_write(job, &file->look);
 	file->trace.clock = muster_ticks_clock();
+	file->trace.until = muster_ticks(file->trace.clock) + MUSTER_TRACE_LEASE;
 	file->trace.on = job->settings.trace;
 	if (job->dev->ops->look)
 		job->dev->ops->look(job->dev, file);
@@ -306,6 +307,10 @@ void muster_look_trace_call(const struct muster_request *request)
 	struct muster_trace_record *record;
 
 	trace->now = muster_ticks(trace->clock);
+	if (trace->now > trace->until) {
+		trace->on = 0;		/* who recorded is not there any more */
+		return;
+	}
 	record = record_begin(request, trace, MUSTER_TRACE_CALL);
 	record->member = request->path;
 	record->bytes = entry->call.bytes < UINT32_MAX ? (uint32_t)entry->call.bytes : UINT32_MAX;
