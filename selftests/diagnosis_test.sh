@@ -138,6 +138,14 @@ while [ $i -lt "$times" ]; do
 	i=$((i + 1))
 done
 
+# In a ring all wait for all: the link is not where the walk begins.
+path 0 udp
+cut_between 2 3
+export MUSTER_SCHEDULE=ring
+check "of all who wait in a ring the two are named whose link is cut" \
+	hang one-way 2 4 link "$link" 1048576 "$culprits"
+unset MUSTER_SCHEDULE
+
 # told VICTIM SIGNAL: the others are told of one that is gone, and nobody else is blamed meanwhile
 told() {
 	rm -f out blamed
