@@ -43,6 +43,11 @@ SAN := $(BUILD)/san
 $(SAN)/%: CFLAGS := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all \
 	-fno-omit-frame-pointer
 
+# And a third, for what several threads do at once; few tests use it.
+TSAN := $(BUILD)/tsan
+# No functions chosen while programs are loaded: the sanitizer is not ready then.
+$(TSAN)/%: CFLAGS := -O1 -g -fsanitize=thread -Wno-tsan -Wno-format-truncation -DCLONES=
+
 sources  = $(filter-out %_test.c,$(wildcard $(1)/*.c))
 objects  = $(patsubst %.c,$(1)/%.o,$(call sources,$(2)))
 programs = $(patsubst %.c,$(1)/%,$(shell grep -ls '^int main\>' $(2)/*.c))
@@ -50,6 +55,7 @@ room_lib = $(1)/$(2)/lib.a: $$(call objects,$(1),$(2))
 libs     = $(LIBRARY:%=$(1)/%/lib.a)
 
 $(foreach r,$(ROOMS),$(eval $(call room_lib,$(BUILD),$(r)))$(eval $(call room_lib,$(SAN),$(r))))
+$(foreach r,$(LIBRARY),$(eval $(call room_lib,$(TSAN),$(r))))
 
 %/lib.a:
 	@rm -f $@ && $(AR) rcs $@ $^
@@ -57,6 +63,11 @@ $(foreach r,$(ROOMS),$(eval $(call room_lib,$(BUILD),$(r)))$(eval $(call room_li
 $(SAN)/%.o: %.c | setup-core
 	@mkdir -p $(@D)
 	@echo "  CC    $< (sanitized)"
+	@$(CC) $(ALL_CFLAGS) -c -o $@ $<
+
+$(TSAN)/%.o: %.c | setup-core
+	@mkdir -p $(@D)
+	@echo "  CC    $< (threads watched)"
 	@$(CC) $(ALL_CFLAGS) -c -o $@ $<
 
 $(BUILD)/%.o: %.c | setup-core
@@ -129,6 +140,9 @@ $(filter $(SAN)/selftests/%,$(SELFTESTS)): %: %.o $(call selftest_parts,$(SAN)) 
 		$(SAN)/$(SWITCH)/lib.a $(call libs,$(SAN))
 	@$(LINK) -lm
 
+$(TSAN)/selftests/threads: %: %.o $(call libs,$(TSAN))
+	@$(LINK) -lm
+
 # ---- driver and provider -------------------------------------------------------
 
 # Which kernel the driver is built for.
@@ -174,6 +188,45 @@ $(VERBS): userlib/verbs/libmuster-verbs.map $(call objects,$(BUILD),userlib/verb
 	@$(CC) -shared -Wl,-soname,$(@F) -Wl,--version-script=$< -Wl,-z,defs -o $@ \
 		$(filter-out $<,$^) -libverbs -Wl,-rpath,'$$ORIGIN/provider:$$ORIGIN'
 
+# ---- MPI ---------------------------------------------------------------------------
+
+# One library for each MPI that is installed, of the same source.
+MPIS := $(if $(shell pkg-config --exists ompi-c 2>/dev/null && echo yes),openmpi) \
+	$(if $(shell pkg-config --exists mpich 2>/dev/null && echo yes),mpich)
+MPI_PC_openmpi := ompi-c
+MPI_PC_mpich := mpich
+MPI_LINK_openmpi := -lmpi
+MPI_LINK_mpich := -lmpich
+MPI_LIBS := $(MPIS:%=$(BUILD)/libmuster-mpi-%.so.0)
+mpi_objects = $(patsubst userlib/mpi/%.c,$(BUILD)/mpi/$(1)/%.o,$(wildcard userlib/mpi/*.c))
+# MPI programs that know nothing of Muster, built for each MPI.
+MPI_TESTS := $(foreach m,$(MPIS),$(patsubst %.c,$(BUILD)/%.$(m),$(wildcard selftests/mpi/*.c)))
+
+# usage: $(call mpi_flags,MPI): its headers as a system's, and where its libraries are.
+mpi_flags = $(patsubst -I%,-isystem %,$(shell pkg-config --cflags $(MPI_PC_$(1)))) \
+	$(shell pkg-config --libs-only-L $(MPI_PC_$(1)))
+
+define mpi_rules
+$(BUILD)/mpi/$(1)/%.o: userlib/mpi/%.c
+	@mkdir -p $$(@D)
+	@echo "  CC    $$< ($(1))"
+	@$$(CC) $$(ALL_CFLAGS) $$(call mpi_flags,$(1)) -c -o $$@ $$<
+
+$(BUILD)/libmuster-mpi-$(1).so.0: userlib/mpi/libmuster-mpi.map \
+		$(call mpi_objects,$(1)) $(BUILD)/libmuster.so.0
+	@echo "  LD    $$@"
+	@$$(CC) -shared -Wl,-soname,$$(@F) -Wl,--version-script=$$< -Wl,-z,defs -o $$@ \
+		$$(filter %.o,$$^) $(BUILD)/libmuster.so.0 $$(call mpi_flags,$(1)) $(MPI_LINK_$(1)) \
+		-Wl,-rpath,'$$$$ORIGIN'
+
+$(BUILD)/selftests/mpi/%.$(1): selftests/mpi/%.c
+	@mkdir -p $$(@D)
+	@echo "  LD    $$@"
+	@$$(CC) -std=gnu11 -Wall -Wextra $$(if $$(WERROR),-Werror) -D_GNU_SOURCE $$(CFLAGS) -o $$@ $$< \
+		$$(call mpi_flags,$(1)) $(MPI_LINK_$(1)) -ldl -lpthread
+endef
+$(foreach m,$(MPIS),$(eval $(call mpi_rules,$(m))))
+
 # The runner with real guests; and the device behind QEMU's test protocol, without any.
 VM_UNITS := $(BUILD)/qemu-device/muster_test $(BUILD)/tools/vm_test
 
@@ -203,10 +256,10 @@ include tools/install.mk
 .PHONY: kernel headers looks provider guest-tests check-guest check-kernel check-local setup-guest guests
 .PHONY: bench-guest bench-bump bench-switch bench-look check-synth synth-tables torus-tables
 .PHONY: check-all check-compilers check-aarch64 check-image compile compilers
-.PHONY: check-diagnosis check-scale check-bump check-switch check-engine check-wire check-nic
-.PHONY: check-userlib check-selftests
+.PHONY: check-threads check-diagnosis check-scale check-bump check-switch check-engine check-wire check-nic
+.PHONY: check-userlib check-selftests check-mpi mpi
 
-all: $(BUILD)/libmuster.so.0 $(TOOLS) $(SYNTH_TOOL) $(EXAMPLES) ## build library, tools and examples
+all: $(BUILD)/libmuster.so.0 $(MPI_LIBS) $(TOOLS) $(SYNTH_TOOL) $(EXAMPLES) ## build library, tools and examples
 
 setup: ## install what is missing (says what, first)
 	@tools/setup/setup.sh core
@@ -239,7 +292,8 @@ guests: all ## everything that runs ranks in guests (muster-run --vm)
 
 # Tests with guests need the CPUs for themselves: after the others; the longest first.
 DRIVER_CHECKS := selftests/driver_life_test.sh selftests/driver_test.sh
-GUEST_CHECKS := $(DRIVER_CHECKS) selftests/guests_test.sh selftests/boot_test.sh
+GUEST_CHECKS := $(DRIVER_CHECKS) selftests/guests_test.sh selftests/guests_diagnosis_test.sh \
+	selftests/boot_test.sh
 
 # The kernel that watches has a folder of its own, is slow, and takes its time; what is repeated
 # is repeated less often.
@@ -258,15 +312,23 @@ LOCAL_CHECKS := $(filter-out $(GUEST_CHECKS) $(SLOW_CHECKS),$(wildcard selftests
 looks:
 	-@tools/setup/setup.sh --quiet install check
 
+# What MPI programs run with; without an MPI its tests are skipped and say so.
+mpi: ## libmuster-mpi for Debian's Open MPI and MPICH, which it installs
+	-@tools/setup/setup.sh --quiet core mpi
+	@$(MAKE) --no-print-directory mpi-parts
+
+.PHONY: mpi-parts
+mpi-parts: $(MPI_LIBS) $(MPI_TESTS) $(BUILD)/tools/muster-mpi
+
 # A newer kernel's headers; where they cannot be had its test is skipped and says so.
 headers:
 	-@tools/setup/kernel-headers.sh 6.12
 
-check: guests headers looks $(UNITS) $(SELFTESTS) $(VM_UNITS) ## every test; ends with "N passed, N failed, N skipped"
+check: guests headers looks mpi $(UNITS) $(SELFTESTS) $(VM_UNITS) ## every test; ends with "N passed, N failed, N skipped"
 	@MUSTER_BUILD=$(abspath $(BUILD)) exec selftests/run.sh $(UNITS) $(LOCAL_CHECKS) \
 		--then $(GUEST_CHECKS) $(VM_UNITS)
 
-check-all: check check-compilers check-aarch64 ## every test, and those that take long
+check-all: check check-compilers check-aarch64 check-threads ## every test, and those that take long
 
 # Debian 13's gcc beside the machine's own; where it cannot be had its test is skipped and says so.
 compilers: setup-core
@@ -284,9 +346,10 @@ check-image: guests ## somebody else's machine: a stock Debian 12 disk, DKMS, an
 	@MUSTER_TEST_TIMEOUT=7200 MUSTER_BUILD=$(abspath $(BUILD)) exec selftests/run.sh selftests/image_test.sh
 
 # All that is compiled for this machine, linked or not; for compilers_test.sh.
-compile: $(patsubst %.c,$(BUILD)/%.o,$(wildcard $(addsuffix /*.c,$(ROOMS) $(OTHER_ROOMS))))
+compile: $(patsubst %.c,$(BUILD)/%.o,$(wildcard $(addsuffix /*.c,$(ROOMS) $(OTHER_ROOMS)))) \
+	$(foreach m,$(MPIS),$(call mpi_objects,$(m)))
 
-check-local: all looks $(UNITS) $(SELFTESTS) | $(KEEP) ## the tests that need no virtual machine
+check-local: all looks mpi $(UNITS) $(SELFTESTS) | $(KEEP) ## the tests that need no virtual machine
 	@MUSTER_BUILD=$(abspath $(BUILD)) exec selftests/run.sh $(UNITS) $(LOCAL_CHECKS)
 
 # The units of the synthesizer, and what runs its schedules.
@@ -314,8 +377,14 @@ check-scale: all $(SELFTESTS) | $(KEEP) ## 1,024 local ranks start, add up and e
 		$(KEEP) -t 1800 selftests/comms_test.sh
 	@MUSTER_PORTS=2048 MUSTER_BUILD=$(abspath $(BUILD)) $(KEEP) -t 900 selftests/ports_test.sh
 
-check-diagnosis: all $(SELFTESTS) | $(KEEP) ## 200 hangs made on purpose, each explained; says how long that took
+check-diagnosis: guests $(SELFTESTS) | $(KEEP) ## 200 hangs made on purpose, and 90 in guests, each explained; says how long that took
 	@MUSTER_HANGS=16 MUSTER_BUILD=$(abspath $(BUILD)) $(KEEP) -t 7200 selftests/diagnosis_test.sh
+	@MUSTER_HANGS=10 MUSTER_TEST_TIMEOUT=7200 MUSTER_BUILD=$(abspath $(BUILD)) exec \
+		selftests/run.sh selftests/guests_diagnosis_test.sh
+
+check-threads: all $(TSAN)/selftests/threads | $(KEEP) ## several threads of each rank, under ThreadSanitizer
+	@MUSTER_THREADS=$(abspath $(TSAN)/selftests/threads) MUSTER_BUILD=$(abspath $(BUILD)) exec \
+		selftests/run.sh selftests/threads_test.sh
 
 check-engine: $(filter $(SAN)/$(ENGINE)/%,$(UNITS)) | $(KEEP) ## unit tests of the engine
 	@MUSTER_BUILD=$(abspath $(BUILD)) exec selftests/run.sh $^
@@ -329,14 +398,19 @@ check-nic: $(filter $(SAN)/$(NIC)/%,$(UNITS)) | $(KEEP) ## unit tests of the NIC
 check-bump: all $(filter $(SAN)/$(BUMP)/%,$(UNITS)) $(SELFTESTS) | $(KEEP) ## the bump in the wire: unit tests, simulated networks
 	@MUSTER_BUILD=$(abspath $(BUILD)) exec selftests/run.sh $(filter $(SAN)/$(BUMP)/%,$^) $(wildcard selftests/bump*_test.sh)
 
-check-switch: all $(filter $(SAN)/$(SWITCH)/%,$(UNITS)) | $(KEEP) ## the reduction switch: unit tests, engines joined by switches, networks
-	@MUSTER_BUILD=$(abspath $(BUILD)) exec selftests/run.sh $(filter $(SAN)/$(SWITCH)/%,$^) selftests/fabric_test.sh
+check-switch: all $(filter $(SAN)/$(SWITCH)/%,$(UNITS)) $(SELFTESTS) | $(KEEP) ## the reduction switch: unit tests, networks, ranks at real switches
+	@MUSTER_SWEEP=1048576 MUSTER_BUILD=$(abspath $(BUILD)) exec \
+		selftests/run.sh $(filter $(SAN)/$(SWITCH)/%,$^) selftests/fabric_test.sh selftests/switchd_test.sh
 
 check-userlib: $(filter $(SAN)/userlib/%,$(UNITS)) | $(KEEP) ## unit tests of the library
 	@MUSTER_BUILD=$(abspath $(BUILD)) exec selftests/run.sh $^
 
-check-selftests: all $(SELFTESTS) | $(KEEP) ## behaviour tests with real processes
+check-selftests: all mpi $(SELFTESTS) | $(KEEP) ## behaviour tests with real processes
 	@MUSTER_BUILD=$(abspath $(BUILD)) exec selftests/run.sh $(LOCAL_CHECKS)
+
+check-mpi: all mpi | $(KEEP) ## MPI programs as they are, on Muster: Open MPI and MPICH
+	-@tools/setup/setup.sh --quiet mpi-programs
+	@MUSTER_MPI_FULL=yes MUSTER_BUILD=$(abspath $(BUILD)) exec selftests/run.sh $(wildcard selftests/mpi*_test.sh)
 
 check-guest: guests $(BUILD)/selftests/ranks $(BUILD)/selftests/scheduled $(VM_UNITS) ## device, driver, provider and jobs in guests
 	@MUSTER_BUILD=$(abspath $(BUILD)) exec selftests/run.sh $(GUEST_CHECKS) $(VM_UNITS)

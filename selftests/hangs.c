@@ -3,8 +3,10 @@
  * One rank of a job that hangs on purpose: after some operations the rank VICTIM does what
  * is named, and the others go on. Each rank says its process id when it has come there. It
  * ends well when the ranks get SIGUSR1 (or SIGCONT, if one was stopped), or when asked to.
+ * Who cannot give the one a signal gives it to all: SIGUSR1 to its process group continues it, too.
+ * Of several kinds the next begins when the one before is over, with the next rank as victim.
  *
- * usage: hangs KIND VICTIM [BYTES]
+ * usage: hangs KIND[,KIND]... VICTIM [BYTES]
  */
 #include <err.h>
 #include <linux/filter.h>
@@ -13,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -24,15 +27,34 @@ static struct muster_comm *world, *other;
 static uint32_t rank, size, victim;
 static uint64_t count = 1;
 static double *in, *out;
-static volatile sig_atomic_t go_on;
-static int deaf = -1;		/* a socket that drops what somebody sends */
+static uint32_t step;
+static bool several;			/* steps: then all get each signal */
+static volatile sig_atomic_t signals;
+static int deaf = -1;			/* a socket that drops what somebody sends */
 
 static void wake(int number)
 {
 	(void)number;
-	go_on = 1;
+	signals++;
 	if (deaf >= 0)
 		setsockopt(deaf, SOL_SOCKET, SO_DETACH_FILTER, &deaf, sizeof(deaf));
+}
+
+static void parent_continue(int number)
+{
+	(void)number;
+	kill(getppid(), SIGCONT);
+}
+
+/* Who is stopped cannot do it itself. */
+static void waker_start(void)
+{
+	if (fork())
+		return;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	signal(SIGUSR1, parent_continue);
+	for (;;)
+		pause();
 }
 
 static void need(int error)
@@ -46,15 +68,28 @@ static void allreduce(struct muster_comm *comm)
 	need(muster_allreduce(comm, in, out, count, MUSTER_F64, MUSTER_SUM));
 }
 
+static bool is_over(void)
+{
+	return (uint32_t)signals > step;
+}
+
 static void compute(void)
 {
-	while (!go_on)
+	while (!is_over())
 		;
+}
+
+/* Of several steps the signal that ended the last one may come late. */
+static void stop(void)
+{
+	do
+		raise(SIGSTOP);
+	while (several && !is_over());
 }
 
 static void sleep_elsewhere(void)
 {
-	while (!go_on)
+	while (!is_over())
 		usleep(10000);
 }
 
@@ -76,7 +111,7 @@ static void sleeps(void)
 static void stops(void)
 {
 	if (rank == victim)
-		raise(SIGSTOP);
+		stop();
 	allreduce(world);
 }
 
@@ -95,7 +130,7 @@ static void waits_elsewhere(void)
 	if (rank == both[0] || rank == both[1]) {
 		need(muster_comm_create_group(world, 2, both, 0, &pair));
 		if (rank == victim)
-			raise(SIGSTOP);
+			stop();
 		need(muster_barrier(pair));
 		muster_comm_free(pair);
 	}
@@ -334,7 +369,7 @@ static void runs(void)
 
 	do {
 		need(muster_comm_dup(world, &comm));
-		*in = go_on;
+		*in = is_over();
 		allreduce(comm);
 		muster_comm_free(comm);
 	} while (!*out);
@@ -372,17 +407,34 @@ static const struct kind *kind_find(const char *name)
 	errx(2, "%s: there is no such kind of hang", name);
 }
 
+/* A step begins when all are through the one before. */
+static void run(char *names)
+{
+	char *rest, *name = strtok_r(names, ",", &rest);
+
+	while (name) {
+		kind_find(name)->run();
+		name = strtok_r(NULL, ",", &rest);
+		if (!several)
+			continue;
+		victim = (victim + 1) % size;
+		step++;
+		need(muster_barrier(other));
+		printf("%u step %u\n", rank, step);
+		fflush(stdout);
+	}
+}
+
 int main(int argc, char **argv)
 {
-	const struct kind *kind;
-
 	if (argc < 3)
-		errx(2, "usage: hangs KIND VICTIM [BYTES]");
-	kind = kind_find(argv[1]);
+		errx(2, "usage: hangs KIND[,KIND]... VICTIM [BYTES]");
 	victim = (uint32_t)strtoul(argv[2], NULL, 10);
 	if (argc > 3)
 		count = strtoul(argv[3], NULL, 10) / sizeof(*in);
+	several = strchr(argv[1], ',');
 	signal(SIGUSR1, wake);
+	waker_start();
 	if (muster_init(&job))
 		errx(1, "%s", muster_error(NULL));
 	world = muster_world(job);
@@ -395,13 +447,13 @@ int main(int argc, char **argv)
 	need(muster_comm_dup(world, &other));
 	for (int i = 0; i < 17; i++)
 		allreduce(world);
-	/* Who leaves the library may have more to send of what it has ended: not now. */
+	/* Over UDP what is lost is sent again by calls alone: nobody leaves now who may owe it. */
 	need(muster_barrier(other));
-	if (kind->prepare)
-		kind->prepare();
+	if (!several && kind_find(argv[1])->prepare)
+		kind_find(argv[1])->prepare();
 	printf("%u pid %d\n", rank, (int)getpid());
 	fflush(stdout);
-	kind->run();
+	run(argv[1]);
 	free(in);
 	free(out);
 	muster_finalize(job);

@@ -260,6 +260,24 @@ signal_ends_all() {
 	same "$2" $code
 	family_is_gone
 }
+user_signal_is_passed_on() {
+	: >out
+	"$run" -n 2 sh -c 'trap "echo heard" USR2; trap "exit 7" USR1; echo up; while :; do sleep 0.1; done' >out 2>err &
+	launcher=$!
+	trap 'kill $launcher 2>/dev/null' EXIT
+	both_said() {
+		same 2 "$(grep -c "$1" out)"
+	}
+	within 20 both_said up
+	kill -USR2 $launcher
+	within 20 both_said heard
+	kill -USR1 $launcher
+	status=0
+	wait $launcher || status=$?
+	trap - EXIT
+	same 7 $status
+}
+check "SIGUSR1 and SIGUSR2 are for the ranks, and end nothing by themselves" user_signal_is_passed_on
 check "SIGINT ends everything" signal_ends_all INT 130
 check "SIGTERM ends everything" signal_ends_all TERM 143
 check "SIGHUP ends everything" signal_ends_all HUP 129

@@ -31,7 +31,8 @@ INSTALL := $(call library_files,muster,$(BUILD)) userlib/muster.h=$(INCLUDEDIR)/
 	$(foreach p,$(MAN_PAGES),$(p)=$(MANDIR)/man$(subst .,,$(suffix $(p)))/$(notdir $(p))) \
 	$(foreach s,$(wildcard tools/schema/*.json),$(s)=$(DATADIR)/muster/schema/$(notdir $(s))) \
 	tools/wireshark/muster.lua=$(DATADIR)/muster/wireshark/muster.lua \
-	tools/completion.bash=$(DATADIR)/muster/completion.bash
+	tools/completion.bash=$(DATADIR)/muster/completion.bash \
+	$(foreach l,$(MPI_LIBS),$(l)=$(LIBDIR)/$(notdir $(l)))
 INSTALL_LINKS := $(call library_links,muster) $(foreach t,$(TOOL_NAMES), \
 	../../muster/completion.bash=$(DATADIR)/bash-completion/completions/$(t))
 

@@ -44,6 +44,8 @@ static const char help[] =
 	"                        in its wire; joined as ring (default), tree, torus, cube, or a\n"
 	"                        file says, lines \"A B\"; see MUSTER_BUMP\n"
 	"      --per-host=N      with --bump: so many ranks at each host (1)\n"
+	"      --topology=NET    each rank at a host of a network of switches: switch:N,\n"
+	"                        fat-tree:HxLxS, fat-tree:HxLxAxPxC, switch-torus:HxAxB or a file\n"
 	"  -h, --help            show this\n"
 	"  -V, --version         show the version\n"
 	"\n"
@@ -104,7 +106,7 @@ static int parse_per_host(const char *text, uint32_t *nr)
 
 enum option_key {
 	KEY_NO_PREFIX = 256, KEY_BIND, KEY_NO_BIND, KEY_GRACE, KEY_VM, KEY_NICS, KEY_KEEP,
-	KEY_SHELL, KEY_COUNT, KEY_BUMP, KEY_PER_HOST,
+	KEY_SHELL, KEY_COUNT, KEY_BUMP, KEY_PER_HOST, KEY_TOPOLOGY,
 };
 
 static const struct option long_options[] = {
@@ -120,6 +122,7 @@ static const struct option long_options[] = {
 	{ "shell", no_argument, NULL, KEY_SHELL },
 	{ "bump", optional_argument, NULL, KEY_BUMP },
 	{ "per-host", required_argument, NULL, KEY_PER_HOST },
+	{ "topology", required_argument, NULL, KEY_TOPOLOGY },
 	{ "help", no_argument, NULL, 'h' },
 	{ "version", no_argument, NULL, 'V' },
 	{ NULL, 0, NULL, 0 },
@@ -161,6 +164,9 @@ static int parse_option(int key, struct run_options *options)
 		return 0;
 	case KEY_PER_HOST:
 		return parse_per_host(optarg, &options->per_host);
+	case KEY_TOPOLOGY:
+		options->topology = optarg;
+		return 0;
 	case 'h':
 		fputs(help, stdout);
 		return -1;
@@ -210,6 +216,21 @@ static int check_bump(struct run_options *options)
 	return 0;
 }
 
+/* The same for switches. */
+static int check_switches(const struct run_options *options)
+{
+	const char *wire = getenv("MUSTER_WIRE");
+
+	if (!options->topology)
+		return 0;
+	if (options->vm || options->bump)
+		return usage_error("--topology goes neither with --vm nor with --bump", NULL);
+	if (wire && strcmp(wire, "switch"))
+		return usage_error("with --topology the wire is that of its switches; unset MUSTER_WIRE, which is",
+				   wire);
+	return 0;
+}
+
 static int parse_options(int argc, char **argv, struct run_options *options)
 {
 	int key, ret;
@@ -224,6 +245,8 @@ static int parse_options(int argc, char **argv, struct run_options *options)
 	ret = check_guests(options);
 	if (!ret)
 		ret = check_bump(options);
+	if (!ret)
+		ret = check_switches(options);
 	if (ret)
 		return ret;
 	if (options->shell != (optind == argc))
@@ -251,7 +274,7 @@ static int hold_streams(void)
 /* Block what the front waits for, so that nothing is lost before it does. */
 static void block_signals(sigset_t *set)
 {
-	static const int wanted[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
+	static const int wanted[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2 };
 	struct sigaction action;
 
 	signal(SIGCHLD, SIG_DFL);

@@ -2,9 +2,9 @@
 /*
  * The parts of muster-run: options and the front process (muster-run.c), the
  * keeper that watches the ranks and decides when they end (run_keeper.c), the two
- * places where they can run (run_local.c, run_guests.c), the network of hosts with
- * bumps that local ranks can have (run_bump.c), and the lines that they
- * print (run_output.c).
+ * places where they can run (run_local.c, run_guests.c), the networks that local ranks
+ * can have, of hosts with bumps (run_bump.c) or of switches (run_switch.c), and the lines
+ * that they print (run_output.c).
  */
 #ifndef MUSTER_RUN_H
 #define MUSTER_RUN_H
@@ -51,6 +51,7 @@ struct run_options {
 	bool count;			/* the guests' instructions, for MUSTER_INSTRUCTIONS */
 	const char *bump;		/* hosts with bumps, joined so; NULL: none */
 	uint32_t per_host;		/* ranks of each of them */
+	const char *topology;		/* a network of switches; NULL: none */
 	char *const *argv;		/* the program and its arguments; NULL: only the shell */
 };
 
@@ -119,6 +120,7 @@ struct run {
 	const struct run_place *place;
 	void *state;			/* the place's own */
 	struct run_bump *bump;		/* the network of hosts with bumps, if there is one */
+	struct run_switch *net;		/* that of switches, likewise */
 	pid_t front;
 	int signals;			/* readable: signals have come */
 	struct run_sink out;
@@ -162,6 +164,18 @@ void run_bump_ended(struct run *run, pid_t pid, int wait_status);
 void run_bump_stop(struct run *run);
 /** run_bump_close() - forget it; what ran in it has been killed. */
 void run_bump_close(struct run *run);
+
+/* A network of switches, for ranks of run_place_local. */
+/** run_switch_open() - start its switches. Return: 0 or -errno; it has been said why. */
+int run_switch_open(struct run *run);
+/** run_switch_enter() - a rank's process gets its port. Return: 0 or -errno. */
+int run_switch_enter(const struct run *run, uint32_t rank);
+/** run_switch_ended() - a process ended that is no rank: if it was switches, say so. */
+void run_switch_ended(struct run *run, pid_t pid, int wait_status);
+/** run_switch_stop() - no rank lives: end the switches. */
+void run_switch_stop(struct run *run);
+/** run_switch_close() - forget it; what ran in it has been killed. */
+void run_switch_close(struct run *run);
 
 extern const struct run_place run_place_local;
 extern const struct run_place run_place_guests;

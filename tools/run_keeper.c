@@ -207,6 +207,8 @@ static void take_signals(struct run *run)
 		} else if (getppid() != run->front) {
 			run->place->close(run);
 			_exit(RUN_EXIT_FAILED);
+		} else if (signal == SIGUSR1 || signal == SIGUSR2) {
+			signal_ranks(run, signal);	/* the ranks know what they mean */
 		} else {
 			interrupt(run, signal, RUN_EXIT_SIGNAL + signal);
 		}

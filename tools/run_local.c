@@ -85,6 +85,8 @@ static int rank_become(const struct run *run, uint32_t index, pid_t keeper, int 
 	ret = rank_set_environment(run, index);
 	if (!ret && run->bump)
 		ret = run_bump_enter(run, index);
+	if (!ret && run->net)
+		ret = run_switch_enter(run, index);
 	if (!ret)
 		ret = rank_set_files(index, out, err);
 	if (ret)
@@ -211,6 +213,7 @@ static void local_reap(struct run *run)
 
 	while ((pid = waitpid(-1, &wait_status, WNOHANG)) > 0) {
 		run_bump_ended(run, pid, wait_status);
+		run_switch_ended(run, pid, wait_status);
 		for (uint32_t i = 0; i < run->options->nr; i++)
 			if (run->ranks[i].live && run->ranks[i].pid == pid)
 				run_rank_ended(run, i, wait_status, batch_first);
@@ -232,6 +235,7 @@ static void local_drain(struct run *run, uint32_t rank)
 static void local_finish(struct run *run)
 {
 	run_bump_stop(run);
+	run_switch_stop(run);
 	run_kill_descendants();
 }
 
@@ -261,6 +265,7 @@ static int local_open(struct run *run)
 {
 	struct local *local = calloc(1, sizeof(*local));
 	uint64_t nonce;
+	int ret = 0;
 
 	if (!local)
 		return -ENOMEM;
@@ -271,19 +276,18 @@ static int local_open(struct run *run)
 		 (unsigned long long)nonce);
 	choose_cpus(run->options, local);
 	raise_files(local);
-	if (run->options->bump) {
-		int ret = run_bump_open(run);
-
-		if (ret)
-			return ret;
-	}
-	return (int)(2 * run->options->nr);
+	if (run->options->bump)
+		ret = run_bump_open(run);
+	else if (run->options->topology)
+		ret = run_switch_open(run);
+	return ret ? ret : (int)(2 * run->options->nr);
 }
 
 static void local_close(struct run *run)
 {
 	run_kill_descendants();
 	run_bump_close(run);
+	run_switch_close(run);
 	free(run->state);
 	run->state = NULL;
 }

@@ -11,6 +11,10 @@
  * is odd while what belongs together is written; counters, and the counts of operations
  * started and ended, change one by one.
  *
+ * The page of a process in a guest is shown on the host as well, by QEMU, as one of its own
+ * files: a copy, some 20 times a second (Documentation/device.md), in times of the host. So
+ * that its owner knows what the NIC waits for, the NIC writes `device` of communicators.
+ *
  * Times are CLOCK_MONOTONIC, in microseconds. Ranks are the job's unless a name says
  * "member". Numbers of operations count from 0 in each communicator.
  */
@@ -27,7 +31,8 @@
 enum muster_look_limit {
 	MUSTER_LOOK_COMMS_MAX = 4096,	/* communicators; further ones are not shown */
 	MUSTER_LOOK_WAITS_MAX = 8,	/* of one communicator at once */
-	MUSTER_LOOK_SILENT_MAX = 8,	/* nodes; further ones are not shown */
+	MUSTER_LOOK_SILENT_MAX = 6,	/* nodes; further ones are not shown */
+	MUSTER_LOOK_NIC_COMMS = 252,	/* communicators that a NIC copies */
 	MUSTER_TRACE_RECORDS = 1 << 15,	/* of the ring: 1 MiB, of which only what is written takes memory */
 };
 
@@ -148,7 +153,7 @@ struct muster_look_comm {
 	__le32 told;
 	__le32 reserved2;
 	struct muster_look_waits waits;
-	__u8 reserved3[80];
+	struct muster_look_waits device;	/* as the NIC has told, without who fills slots */
 };
 
 MUSTER_STATIC_ASSERT(sizeof(struct muster_look_comm) == 256, "size");
@@ -226,10 +231,14 @@ struct muster_look {
 	char wire[16];		/* empty: the device has its own */
 	struct muster_look_wait wait;	/* MAKES: whom it waits for */
 	__le32 nr_comms;	/* places of comms[] that were ever used */
+	__le32 nr_hidden;	/* copy: further ones, which are not in it */
+	__le64 copied_us;	/* copy of a guest's page: when; 0: it is its owner's own */
+	char command[16];	/* the owner's program */
 	__le32 nr_silent;	/* as of when waits were told last; none on a wire that loses nothing */
+	__le32 reserved;
 	struct muster_look_silence silent[MUSTER_LOOK_SILENT_MAX];
 	__u8 reserved2[8];
-	struct muster_engine_counters counters;	/* local device: its engine's, live */
+	struct muster_engine_counters counters;	/* local device: its engine's, live; copy: the NIC's */
 	__u8 reserved3[56 * 8 - sizeof(struct muster_engine_counters)];
 	struct muster_look_comm comms[MUSTER_LOOK_COMMS_MAX];
 };
@@ -242,5 +251,6 @@ struct muster_look_file {
 
 MUSTER_STATIC_ASSERT(__builtin_offsetof(struct muster_look, counters) == 256, "offset");
 MUSTER_STATIC_ASSERT(__builtin_offsetof(struct muster_look, comms) == 704, "offset");
+MUSTER_STATIC_ASSERT(__builtin_offsetof(struct muster_look_file, trace) % 64 == 0, "offset");
 
 #endif /* MUSTER_LOOK_H */

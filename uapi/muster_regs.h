@@ -85,6 +85,8 @@ enum muster_regs_limit {
 #define MUSTER_DOORBELL_RQ_HEAD		0x04	/* receive slots given back so far */
 #define MUSTER_DOORBELL_CQ_HEAD		0x08	/* completions consumed so far */
 #define MUSTER_DOORBELL_CQ_ARM		0x0c	/* the same, and interrupt on the next one, or message */
+#define MUSTER_DOORBELL_CLOCK		0x10	/* CLOCK_MONOTONIC as it is rung, in us modulo 2^32 */
+#define MUSTER_DOORBELL_LOOK		0x14	/* key of the region with the owner's looking page */
 
 /* ---- admin queue: commands of 64 bytes, replies of 32, same index ---- */
 

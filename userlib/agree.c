@@ -10,26 +10,33 @@
 #include <string.h>
 
 #include "pair.h"
+#include "turn.h"
 
 /* One step of waiting for another. Return: 0; the error with which the parent has ended. */
 static int wait_a_little(struct muster_group *group, uint32_t rank, uint32_t *idle)
 {
 	struct muster *job = group->parent->job;
 
+	muster_turn_pass(job);
 	if (muster_progress(job)) {
 		*idle = 0;
 	} else if (++*idle > job->spin_polls) {
 		muster_look_wait_for(group->parent, rank);
-		job->dev->ops->wait(job->dev, MUSTER_SLEEP_US);
+		muster_sleep(job, MUSTER_SLEEP_US);
 	}
 	if (group->parent->failed)
 		return muster_fail(job, group->parent->failed, "%s", group->parent->why);
 	return 0;
 }
 
+static uint32_t member_of(const struct muster_group *group, uint32_t index)
+{
+	return group->members ? group->members[index] : index;
+}
+
 static uint32_t rank_of(const struct muster_group *group, uint32_t index)
 {
-	return group->parent->ranks[group->members ? group->members[index] : index];
+	return group->parent->ranks[member_of(group, index)];
 }
 
 static int say(struct muster_group *group, uint32_t index, bool down,
@@ -80,7 +87,7 @@ static void combine(struct muster_agreement *all, const struct muster_agreement 
 
 int muster_agree(struct muster_group *group, struct muster_agreement *words)
 {
-	uint32_t bit = 1;
+	uint32_t bit = 1, idle = 0;
 	int err = 0;
 
 	words->key = group->key;
@@ -101,6 +108,9 @@ int muster_agree(struct muster_group *group, struct muster_agreement *words)
 	for (bit /= 2; bit && !err; bit /= 2)
 		if (group->self + bit < group->nr)
 			err = say(group, group->self + bit, true, words);
+	for (uint32_t i = 0; i < group->nr && !err; i++)
+		while (!err && muster_member_holds(group->parent, member_of(group, i)))
+			err = wait_a_little(group, rank_of(group, i), &idle);
 	muster_look_place(group->parent->job, MUSTER_LOOK_OUTSIDE);
 	group->key++;	/* of the next agreement of the same members */
 	return err;

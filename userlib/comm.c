@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "internal.h"
+#include "turn.h"
 
 /* ---- making one ----------------------------------------------------------------- */
 
@@ -150,6 +151,8 @@ static void visit(struct muster_comm *comm)
 {
 	comm->again = false;
 	muster_channel_flush(comm);
+	if (comm->first && comm->first->ended)
+		muster_ended_finish(comm);
 	if (comm->unposted)
 		muster_advance(comm);
 	if (is_over(comm))
@@ -193,6 +196,7 @@ void muster_comm_close(struct muster_comm *comm)
 
 	if (comm->first)
 		muster_comm_abort(comm, MUSTER_STATUS_ABORTED, comm->rank, NULL, NULL);
+	muster_comm_tree_leave(comm);
 	if (comm->size > 1)
 		job->dev->ops->context_close(job->dev, job->id, comm->context);
 	muster_device_empty(job);	/* the id may be used again from now on */
@@ -216,6 +220,7 @@ void muster_comm_close(struct muster_comm *comm)
 
 void muster_comm_free(struct muster_comm *comm)
 {
+	MUSTER_TURN_OF(comm);
 	if (!comm)
 		return;
 	if (comm == comm->job->world) {
@@ -307,6 +312,7 @@ uint32_t muster_comm_size(const struct muster_comm *comm)
 
 void muster_comm_last(const struct muster_comm *comm, struct muster_op_info *info)
 {
+	MUSTER_TURN_OF(comm);
 	*info = comm->last;
 }
 

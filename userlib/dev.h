@@ -30,6 +30,8 @@ enum muster_access {
 	MUSTER_ACCESS_WRITE = 2,	/* and store to it */
 };
 
+#define MUSTER_CONTEXT_NONE	0xffffffffu
+
 /* Where a rank is reached. Exchanged at bootstrap, opaque above the device. */
 struct muster_address {
 	uint32_t node;
@@ -54,6 +56,16 @@ struct muster_dev_context {
 	const struct muster_address *members;
 };
 
+/* A group on a reduction tree, as a member sees it (Documentation/switch.md). */
+struct muster_dev_tree {
+	uint32_t node;		/* of the aggregation node that it sends to, */
+	uint32_t incarnation;	/* and which life of it */
+	uint16_t tree;
+	uint32_t group;
+	uint64_t key;		/* the group's */
+	uint32_t payload_max;	/* bytes of one packet */
+};
+
 struct muster_dev_ops {
 	const char *name;
 
@@ -74,6 +86,10 @@ struct muster_dev_ops {
 
 	int (*context_open)(struct muster_dev *dev, const struct muster_dev_context *context);
 	void (*context_close)(struct muster_dev *dev, uint8_t job, uint32_t context);
+
+	/* Let the sequences of a context use a reduction tree. NULL: the device cannot. */
+	int (*tree_join)(struct muster_dev *dev, uint8_t job, uint32_t context,
+			 const struct muster_dev_tree *tree);
 
 	/* A whole sequence, a START, or a point-to-point descriptor; errors as muster_engine_post(). */
 	int (*post)(struct muster_dev *dev, const struct muster_desc *descs, uint32_t nr);
@@ -102,14 +118,22 @@ struct muster_dev_ops {
 	 */
 	void (*leave)(struct muster_dev *dev);
 
+	/*
+	 * While dev->holding: whether something that was sent in a context (MUSTER_CONTEXT_NONE: in
+	 * none), or to one of these members, waits for room until the library is called again.
+	 * NULL: it leaves by itself.
+	 */
+	bool (*holds)(struct muster_dev *dev, uint8_t job, uint32_t context,
+		      const struct muster_address *members, uint32_t nr_members);
+
 	/* Fail a context everywhere. */
 	void (*abort)(struct muster_dev *dev, uint8_t job, uint32_t context, uint8_t status,
 		      uint32_t culprit);
 
 	/*
 	 * Where others look (look.c): count and record there from now on; and what the running
-	 * sequence of a context waits for, by member: 0; -ENOENT: none runs. NULL: the device
-	 * cannot tell.
+	 * sequence of a context waits for, by member: 0; -ENOENT: none runs. NULL: a device that
+	 * can tell writes it there by itself.
 	 */
 	void (*look)(struct muster_dev *dev, struct muster_look_file *file);
 	int (*waits)(struct muster_dev *dev, uint8_t job, uint32_t context,
@@ -128,6 +152,28 @@ struct muster_dev {
 	const struct muster_dev_ops *ops;
 	struct muster_address address;	/* own */
 	struct muster_dev_limits limits;
+	bool holding;			/* something waits for room here: holds() knows what */
+	bool hurried;			/* the next wait() sleeps at once, without looking often first */
+
+	/*
+	 * Where several threads use it, one at a time: wait() calls these around its sleep, and
+	 * now and then, so that others get in. NULL: there is one.
+	 */
+	void (*sleep_begin)(void *sleeper);
+	void (*sleep_end)(void *sleeper);
+	void *sleeper;
 };
+
+static inline void muster_dev_sleep_begin(struct muster_dev *dev)
+{
+	if (dev->sleep_begin)
+		dev->sleep_begin(dev->sleeper);
+}
+
+static inline void muster_dev_sleep_end(struct muster_dev *dev)
+{
+	if (dev->sleep_end)
+		dev->sleep_end(dev->sleeper);
+}
 
 #endif /* MUSTER_DEV_H */

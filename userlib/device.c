@@ -25,6 +25,9 @@ static int local_open(const struct muster_oob *oob, const struct muster_settings
 {
 	const struct muster_local_config config = {
 		.wire = settings->wire,
+		.fabric = settings->fabric,
+		.uplink = settings->uplink,
+		.uplink_life = settings->uplink_life,
 		.deadline_us = settings->deadline_us,
 		.dump = getenv("MUSTER_DUMP"),	/* a rank's own: the others need not have it */
 	};

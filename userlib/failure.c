@@ -30,7 +30,7 @@ void muster_comm_fail(struct muster_comm *comm, int err, const char *format, ...
 	muster_bump_cancel(comm);
 	comm->unposted = NULL;
 	while (comm->first)
-		muster_request_finish(comm->first, err);
+		muster_request_finish(comm->first, comm->first->ended ? 0 : err);
 	muster_channel_leave(comm);
 }
 
@@ -147,6 +147,6 @@ int muster_comm_give_up(struct muster_comm *comm, int err)
 	if (comm->failed)
 		return err;
 	job->dev->ops->abort(job->dev, job->id, comm->context, MUSTER_STATUS_ABORTED, comm->rank);
-	muster_comm_fail(comm, err, "%s", job->sentence);
+	muster_comm_fail(comm, err, "%s", muster_error(job));
 	return err;
 }

@@ -304,8 +304,16 @@ static void step_begin(struct muster_host *host)
 /* The last word has left before the operation ends: the caller may not come back for long. */
 static bool is_last_step_open(const struct muster_host *host)
 {
-	return !host->request->entry->plan->has_message &&
-	       !muster_channel_idle(host->request->comm);
+	struct muster_comm *comm = host->request->comm;
+	bool open;
+
+	if (host->request->entry->plan->has_message)
+		return false;
+	if (!muster_channel_idle(comm))
+		return true;
+	open = muster_comm_holds(comm);
+	comm->again |= open;
+	return open;
 }
 
 static bool step_is_done(const struct muster_host *host)
@@ -467,13 +475,6 @@ bool muster_host_sends_to(const struct muster_comm *comm, uint32_t member)
 	return false;
 }
 
-static void wait_add(struct muster_look_waits *waits, uint8_t cause, uint32_t member)
-{
-	if (waits->nr < MUSTER_LOOK_WAITS_MAX)
-		waits->waits[waits->nr] = (struct muster_look_wait){ .rank = member, .cause = cause };
-	waits->nr++;
-}
-
 void muster_host_waits(const struct muster_comm *comm, struct muster_look_waits *waits)
 {
 	const struct muster_host *host = comm->host;
@@ -483,9 +484,11 @@ void muster_host_waits(const struct muster_comm *comm, struct muster_look_waits 
 		return;
 	for (uint32_t i = 0; i < current(host)->nr_receives; i++)
 		if (!has_arrived(&host->receives[i]))
-			wait_add(waits, MUSTER_LOOK_STREAM, current(host)->receives[i].peer);
+			muster_look_add(waits, MUSTER_LOOK_STREAM, current(host)->receives[i].peer);
 	if (host->send < current(host)->nr_sends)
-		wait_add(waits, MUSTER_LOOK_CREDIT, current(host)->sends[host->send].peer);
+		muster_look_add(waits, MUSTER_LOOK_CREDIT, current(host)->sends[host->send].peer);
+	else if (!waits->nr)
+		muster_look_held(comm, waits);
 }
 
 void muster_host_cancel(struct muster_comm *comm)

@@ -37,7 +37,8 @@ static void test_a_bad_setting_is_refused_with_name_value_and_what_is_allowed(vo
 	(void)state;
 	refused_setting("MUSTER_OFFLOAD", "yes", "MUSTER_OFFLOAD=yes: allowed is off, try or force");
 	refused_setting("MUSTER_OFFLOAD", "", "MUSTER_OFFLOAD=: allowed is");
-	refused_setting("MUSTER_WIRE", "rope", "MUSTER_WIRE=rope: allowed is ring, unix or udp");
+	refused_setting("MUSTER_WIRE", "rope", "MUSTER_WIRE=rope: allowed is ring, unix, udp or switch");
+	refused_setting("MUSTER_WIRE", "switch", "MUSTER_WIRE=switch needs MUSTER_FABRIC");
 	refused_setting("MUSTER_DEVICE", "abacus", "MUSTER_DEVICE=abacus");
 	refused_setting("MUSTER_LATE_TIMEOUT", "0", "MUSTER_LATE_TIMEOUT=0");
 	refused_setting("MUSTER_LATE_TIMEOUT", "5s", "MUSTER_LATE_TIMEOUT=5s");

@@ -5,10 +5,11 @@
  * stores. What it waits for is found out only by who has waited for some milliseconds, so
  * nobody pays for it who does not wait.
  */
+#include <errno.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "internal.h"
@@ -40,6 +41,7 @@ static void identity_write(const struct muster *job, struct muster_look *look)
 	look->vp = job->dev->address.vp;
 	look->incarnation = job->dev->address.incarnation;
 	look->job = job->id;
+	snprintf(look->command, sizeof(look->command), "%s", program_invocation_short_name);
 	strcpy(look->device, job->settings.device);
 	if (!strcmp(job->settings.device, "local"))
 		strcpy(look->wire, job->settings.wire);
@@ -164,6 +166,32 @@ static void sources_fill(const struct muster_request *request, struct muster_loo
 			waits->waits[i].rank = program->sources[stage][waits->waits[i].slot];
 }
 
+void muster_look_add(struct muster_look_waits *waits, uint8_t cause, uint32_t member)
+{
+	if (waits->nr < MUSTER_LOOK_WAITS_MAX)
+		waits->waits[waits->nr] = (struct muster_look_wait){ .rank = member, .cause = cause };
+	waits->nr++;
+}
+
+void muster_look_held(const struct muster_comm *comm, struct muster_look_waits *waits)
+{
+	for (uint32_t i = 0; i < comm->size; i++)
+		if (i != comm->rank && muster_member_holds(comm, i))
+			muster_look_add(waits, MUSTER_LOOK_WIRE, i);
+}
+
+/* The page has what the device told last, which may be of an earlier operation. */
+static void told_read(const struct muster_comm *comm, struct muster_look_waits *waits)
+{
+	const struct muster_request *request = comm->first;
+
+	*waits = comm->look->device;
+	if (stage_of(request, waits->number) < request->entry->program->nr_stages)
+		sources_fill(request, waits);
+	else
+		*waits = (struct muster_look_waits){ 0 };
+}
+
 static void waits_find(const struct muster_comm *comm, struct muster_look_waits *waits)
 {
 	const struct muster_request *request = comm->first;
@@ -173,11 +201,12 @@ static void waits_find(const struct muster_comm *comm, struct muster_look_waits 
 	if (request->path == MUSTER_PATH_HOST) {
 		muster_host_waits(comm, waits);
 	} else if (request->path == MUSTER_PATH_BUMP) {
-		waits->nr = 1;
-		waits->waits[0] = (struct muster_look_wait){
-			.rank = MUSTER_LOOK_NOBODY, .cause = MUSTER_LOOK_BUMP,
-		};
-	} else if (dev->ops->waits && !dev->ops->waits(dev, comm->job->id, comm->context, waits)) {
+		muster_look_add(waits, MUSTER_LOOK_BUMP, MUSTER_LOOK_NOBODY);
+	} else if (request->ended) {
+		muster_look_held(comm, waits);
+	} else if (!dev->ops->waits) {
+		told_read(comm, waits);
+	} else if (!dev->ops->waits(dev, comm->job->id, comm->context, waits)) {
 		sources_fill(request, waits);
 	}
 	for (uint32_t i = 0; i < waits->nr && i < MUSTER_LOOK_WAITS_MAX; i++)
@@ -252,16 +281,9 @@ void muster_look_tell(struct muster_comm *comm, uint64_t now_us)
 		all_tell(job, now_us);
 }
 
-void muster_look_tested(struct muster *job)
+void muster_look_tested(struct muster *job, uint64_t now_us)
 {
-	struct timespec now;
-	uint64_t now_us;
-
-	if (!job->look)
-		return;
-	clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-	now_us = (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
-	if (now_us > job->told_us + TELL_US)
+	if (job->look && now_us > job->told_us + TELL_US)
 		all_tell(job, now_us);
 }
 

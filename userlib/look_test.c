@@ -140,6 +140,44 @@ static void test_a_wait_on_the_nic_names_the_rank_that_fills_the_slot(void **sta
 	finish_and_look(requests, true);
 }
 
+/* As a NIC does it, which writes into the page: of this operation, of the one before, of none. */
+static void test_a_wait_that_the_device_wrote_into_the_page_gets_its_rank(void **state)
+{
+	struct muster_dev *dev = world->jobs[0]->dev;
+	const struct muster_dev_ops *own = dev->ops;
+	struct muster_dev_ops ops = *own;
+	struct muster_look_waits *device = &world->comms[0]->look->device;
+	static int32_t in[2] = { 1, 2 }, out[2];
+	struct muster_request *requests[2];
+	int results[2];
+
+	(void)state;
+	ops.waits = NULL;
+	dev->ops = &ops;
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(muster_allreduce_start(world->comms[i], &in[i], &out[i], 1,
+							MUSTER_I32, MUSTER_SUM, &requests[i]), 0);
+	test_finish(world, requests, results);
+	assert_int_equal(muster_allreduce_start(world->comms[0], &in[0], &out[0], 1, MUSTER_I32,
+						MUSTER_SUM, &requests[0]), 0);
+	for (uint32_t number = 0; number < 3; number++) {
+		struct muster_look *look;
+
+		*device = (struct muster_look_waits){ .number = number, .nr = 1 };
+		device->waits[0].cause = MUSTER_LOOK_SLOT;
+		device->waits[0].rank = MUSTER_LOOK_NOBODY;
+		test_once(requests[0]);
+		look = page_read(0);
+		assert_int_equal(look->comms[0].waits.nr, number == 1);
+		assert_int_equal(look->comms[0].waits.waits[0].rank, number == 1);
+		free(look);
+	}
+	dev->ops = own;
+	assert_int_equal(muster_allreduce_start(world->comms[1], &in[1], &out[1], 1, MUSTER_I32,
+						MUSTER_SUM, &requests[1]), 0);
+	test_finish(world, requests, results);
+}
+
 static void test_a_wait_on_the_host_path_names_the_rank_whose_stream_is_awaited(void **state)
 {
 	struct muster_request *requests[2];
@@ -247,6 +285,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_the_page_says_who_and_where, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_a_wait_on_the_nic_names_the_rank_that_fills_the_slot,
+						setup, teardown),
+		cmocka_unit_test_setup_teardown(test_a_wait_that_the_device_wrote_into_the_page_gets_its_rank,
 						setup, teardown),
 		cmocka_unit_test_setup_teardown(test_a_wait_on_the_host_path_names_the_rank_whose_stream_is_awaited,
 						setup, teardown),

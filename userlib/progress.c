@@ -8,17 +8,20 @@
 #include <time.h>
 
 #include "pair.h"
+#include "turn.h"
 
 /* ---- what the device has --------------------------------------------------------------- */
 
 /*
- * The device's word is checked: only the oldest operation can end, only once, and with
+ * The device's word is checked: only the oldest operation that has not can end, and with
  * its last sequence. Those before that tell their end to make room for others.
  */
 static void sequence_take(struct muster_comm *comm, const struct muster_cqe *cqe)
 {
 	struct muster_request *request = comm->first;
 
+	while (request && request->ended)
+		request = request->next;
 	if (cqe->status) {
 		muster_comm_fail_status(comm, cqe->status, cqe->culprit, &cqe->other,
 					&cqe->signature);
@@ -26,9 +29,11 @@ static void sequence_take(struct muster_comm *comm, const struct muster_cqe *cqe
 	}
 	if (cqe->number - comm->sequences_ended < comm->sequences - comm->sequences_ended)
 		comm->sequences_ended = cqe->number + 1;
-	if (request && request->path == MUSTER_PATH_NIC && request->cookie == cqe->cookie &&
-	    comm->unposted != request && cqe->number == request->sequence)
-		muster_request_finish(request, 0);
+	if (request && muster_path_is_posted(request->path) && request->cookie == cqe->cookie &&
+	    comm->unposted != request && cqe->number == request->sequence) {
+		request->ended = true;
+		muster_ended_finish(comm);
+	}
 }
 
 /* What libraries tell each other names no collective. */
@@ -93,6 +98,7 @@ void muster_device_empty(struct muster *job)
 
 bool muster_progress(struct muster *job)
 {
+	MUSTER_TURN(job);
 	struct muster_dev *dev = job->dev;
 	struct muster_cqe cqe = { 0 };
 	bool some = dev->ops->poll(dev, &cqe);
@@ -126,8 +132,48 @@ static int fail_freed(struct muster_request *request)
 	return muster_fail(request->job, -EINVAL, "the request was finished and freed before: give it to muster_wait() once, or to muster_test() until it says done");
 }
 
+/* Each rank asks all others: the more there are, the less often. */
+static uint64_t doubt_us(const struct muster_comm *comm)
+{
+	return MUSTER_DOUBT_US * (1 + (uint64_t)comm->size / MUSTER_DOUBT_RANKS);
+}
+
+/*
+ * One that runs for long compares notes with the others, whether its caller waits or only
+ * looks now and then: ranks that called different things may hear of it in no other way.
+ */
+static void doubt(struct muster_comm *comm, uint64_t now_us)
+{
+	bool is_new = !comm->doubt_us || comm->doubted != comm->first->number;
+
+	if (!is_new && now_us < comm->doubt_us)
+		return;
+	comm->doubted = comm->first->number;
+	comm->doubt_us = now_us + doubt_us(comm);
+	if (!is_new)
+		muster_channel_probe(comm);
+}
+
+/* Of who tests again and again: the time to some milliseconds will do, and is cheap. */
+static void tested(struct muster_comm *comm)
+{
+	struct muster *job = comm->job;
+	struct timespec now;
+	uint64_t now_us;
+
+	if (job->dev->ops->now_us) {
+		now_us = job->dev->ops->now_us(job->dev);
+	} else {
+		clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+		now_us = (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
+	}
+	muster_look_tested(job, now_us);
+	doubt(comm, now_us);
+}
+
 int muster_test(struct muster_request *request, bool *done)
 {
+	MUSTER_TURN(request ? request->job : NULL);
 	if (!request || !done)
 		return -EINVAL;
 	if (request->state == MUSTER_REQUEST_FREE) {
@@ -138,22 +184,28 @@ int muster_test(struct muster_request *request, bool *done)
 		muster_progress(request->job);
 	*done = request->state == MUSTER_REQUEST_DONE;
 	if (!*done)
-		muster_look_tested(request->job);
+		tested(request->comm);
 	return *done ? muster_request_end(request) : 0;
+}
+
+void muster_sleep(struct muster *job, uint64_t us)
+{
+	us = muster_turn_sleep_us(job, us);
+	if (!muster_bump_wait(job, us))
+		job->dev->ops->wait(job->dev, us);
 }
 
 /* Ask all members where they are, and wait a while for their answers. */
 static void ask(struct muster_request *request)
 {
 	struct muster_comm *comm = request->comm;
-	struct muster_dev *dev = request->job->dev;
 	uint64_t end_us = muster_now_us(request->job) + MUSTER_PROBE_US;
 
 	muster_channel_probe(comm);
 	while (request->state != MUSTER_REQUEST_DONE && muster_channel_silent(comm) &&
 	       muster_now_us(request->job) < end_us)
 		if (!muster_progress(request->job))
-			dev->ops->wait(dev, MUSTER_SLEEP_US);
+			muster_sleep(request->job, MUSTER_SLEEP_US);
 }
 
 /* Give the buffers back to a caller who does not want to wait longer: the operation must end. */
@@ -173,49 +225,32 @@ static void give_up(struct muster_request *request)
 	muster_comm_give_up(comm, -ETIMEDOUT);
 }
 
-/* How long a wait has slept. */
-struct patience {
-	uint64_t since_us;	/* 0: not yet */
-	uint64_t doubt_us;	/* when to compare notes next */
-};
-
-/* Each rank asks all others: the more there are, the less often. */
-static uint64_t doubt_us(const struct muster_request *request)
-{
-	return MUSTER_DOUBT_US * (1 + (uint64_t)request->comm->size / MUSTER_DOUBT_RANKS);
-}
-
-/* Sleep a little. A wait that takes long asks the others; one that takes too long ends here. */
-static void doze(struct muster_request *request, struct patience *patience)
+/* Sleep a little, since *since_us (0: not yet). A wait that takes too long ends here. */
+static void doze(struct muster_request *request, uint64_t *since_us)
 {
 	struct muster *job = request->job;
 	uint64_t late_us = job->settings.late_us;
 	uint64_t sleep_us = MUSTER_SLEEP_US;
 	uint64_t now = muster_now_us(job);
 
-	if (!patience->since_us) {
-		patience->since_us = now;
-		patience->doubt_us = now + doubt_us(request);
-	}
-	if (now != patience->since_us)
+	if (!*since_us)
+		*since_us = now;
+	if (now != *since_us)
 		muster_look_tell(request->comm, now);
-	if (late_us && now - patience->since_us >= late_us) {
+	if (late_us && now - *since_us >= late_us) {
 		give_up(request);
 		return;
 	}
-	if (now >= patience->doubt_us) {
-		patience->doubt_us = now + doubt_us(request);
-		muster_channel_probe(request->comm);
-	}
-	if (late_us && late_us - (now - patience->since_us) < sleep_us)
-		sleep_us = late_us - (now - patience->since_us);
-	if (!muster_bump_wait(job, sleep_us))
-		job->dev->ops->wait(job->dev, sleep_us);
+	doubt(request->comm, now);
+	if (late_us && late_us - (now - *since_us) < sleep_us)
+		sleep_us = late_us - (now - *since_us);
+	muster_sleep(job, sleep_us);
 }
 
 int muster_wait(struct muster_request *request)
 {
-	struct patience patience = { 0 };
+	MUSTER_TURN(request ? request->job : NULL);
+	uint64_t since_us = 0;
 	uint32_t idle = 0;
 
 	if (!request)
@@ -223,12 +258,13 @@ int muster_wait(struct muster_request *request)
 	if (request->state == MUSTER_REQUEST_FREE)
 		return fail_freed(request);
 	while (request->state != MUSTER_REQUEST_DONE) {
+		muster_turn_pass(request->job);
 		if (muster_progress(request->job))
 			idle = 0;
 		else if (request->state != MUSTER_REQUEST_DONE && ++idle > request->job->spin_polls)
-			doze(request, &patience);
+			doze(request, &since_us);
 	}
-	if (patience.since_us)
+	if (since_us)
 		muster_look_place(request->job, MUSTER_LOOK_OUTSIDE);
 	return muster_request_end(request);
 }

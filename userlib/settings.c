@@ -6,6 +6,7 @@
  */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +15,10 @@
 #include "bootstrap.h"
 #include "internal.h"
 
-enum { SECONDS_MAX = 86400 };
+enum {
+	SECONDS_MAX = 86400,
+	TREE_BYTES = 8192,	/* above it a low-latency tree, cut into short packets, is slower */
+};
 
 /* One of the words, as its index; -EINVAL with why. */
 static int word_read(const char *name, const char *value, const char *const *words,
@@ -46,10 +50,29 @@ static int seconds_read(const char *name, uint64_t *us, char *why, size_t why_le
 	return -EINVAL;
 }
 
+/* The network of switches that this rank is at: its wire, and the switch's node and life. */
+static int fabric_read(struct muster_settings *settings, char *why, size_t why_len)
+{
+	const char *fabric = getenv("MUSTER_FABRIC"), *uplink = getenv("MUSTER_UPLINK");
+	char rest;
+
+	if (fabric && *fabric && strlen(fabric) < sizeof(settings->fabric) && uplink &&
+	    sscanf(uplink, "%" SCNu32 ",%" SCNu32 "%c", &settings->uplink, &settings->uplink_life,
+		   &rest) == 2 &&
+	    settings->uplink >= MUSTER_NODE_AGGREGATION && settings->uplink < MUSTER_NODES_MAX &&
+	    settings->uplink_life) {
+		strcpy(settings->fabric, fabric);
+		return 0;
+	}
+	snprintf(why, why_len, "MUSTER_WIRE=switch needs MUSTER_FABRIC, the wire of the switches, and MUSTER_UPLINK, the node and life of this rank's own (muster-run --topology sets them), not %.64s and %.32s",
+		 fabric ? fabric : "none", uplink ? uplink : "none");
+	return -EINVAL;
+}
+
 static int device_read(struct muster_settings *settings, char *why, size_t why_len)
 {
 	static const char *const devices[] = { "local", "verbs", NULL };
-	static const char *const wires[] = { "ring", "unix", "udp", NULL };
+	static const char *const wires[] = { "ring", "unix", "udp", "switch", NULL };
 	const char *device = getenv("MUSTER_DEVICE");
 	const char *wire = getenv("MUSTER_WIRE");
 	int index;
@@ -65,18 +88,18 @@ static int device_read(struct muster_settings *settings, char *why, size_t why_l
 		return -EINVAL;
 	}
 	if (index == 1 && getenv("MUSTER_DUMP")) {
-		snprintf(why, why_len, "MUSTER_DUMP=%.64s: packets of the local device alone can be had; unset it",
+		snprintf(why, why_len, "MUSTER_DUMP=%.64s: packets of the verbs device are its NIC's, which muster-run --vm has write them; unset it",
 			 getenv("MUSTER_DUMP"));
 		return -EINVAL;
 	}
 	if (index == 1)
 		return 0;
-	index = word_read("MUSTER_WIRE", wire ? wire : "ring", wires, "ring, unix or udp", why,
-			  why_len);
+	index = word_read("MUSTER_WIRE", wire ? wire : "ring", wires, "ring, unix, udp or switch",
+			  why, why_len);
 	if (index < 0)
 		return index;
 	strcpy(settings->wire, wires[index]);
-	return 0;
+	return strcmp(settings->wire, "switch") ? 0 : fabric_read(settings, why, why_len);
 }
 
 /* Only the length is checked here; that the schedule exists and fits, when the world is there. */
@@ -96,16 +119,15 @@ static int schedule_read(struct muster_settings *settings, char *why, size_t why
 	return 0;
 }
 
-static int offload_read(struct muster_settings *settings, char *why, size_t why_len)
+static int offload_read(const char *name, uint32_t *offload, char *why, size_t why_len)
 {
 	static const char *const words[] = { "off", "try", "force", NULL };
-	const char *value = getenv("MUSTER_OFFLOAD");
-	int index = word_read("MUSTER_OFFLOAD", value ? value : "try", words, "off, try or force",
-			      why, why_len);
+	const char *value = getenv(name);
+	int index = word_read(name, value ? value : "try", words, "off, try or force", why, why_len);
 
 	if (index < 0)
 		return index;
-	settings->offload = (uint32_t)index;
+	*offload = (uint32_t)index;
 	return 0;
 }
 
@@ -121,6 +143,31 @@ static uint64_t number_read(const char *name, uint64_t unset, int radix, uint64_
 	number = strtoull(value, &end, radix);
 	*wrong |= errno || end == value || *end || *value == '-' || number > max;
 	return number;
+}
+
+/* The reduction switches: whether to use them, who makes groups, and up to which length. */
+static int tree_read(struct muster_settings *settings, char *why, size_t why_len)
+{
+	const char *manager = getenv("MUSTER_MANAGER");
+	bool wrong = false;
+	int err = offload_read("MUSTER_SWITCH", &settings->tree, why, why_len);
+
+	if (err)
+		return err;
+	settings->tree_bytes = number_read("MUSTER_SWITCH_BYTES", TREE_BYTES, 10, INT64_MAX, &wrong);
+	if (wrong) {
+		snprintf(why, why_len, "MUSTER_SWITCH_BYTES=%.32s: allowed is a number of bytes",
+			 getenv("MUSTER_SWITCH_BYTES"));
+		return -EINVAL;
+	}
+	if (manager && (!*manager || strlen(manager) >= sizeof(settings->manager))) {
+		snprintf(why, why_len, "MUSTER_MANAGER=%.32s: allowed is an address of 1 to %zu bytes",
+			 manager, sizeof(settings->manager) - 1);
+		return -EINVAL;
+	}
+	if (manager)
+		strcpy(settings->manager, manager);
+	return 0;
 }
 
 /* An IPv4 address and a port. */
@@ -176,6 +223,17 @@ static int trace_read(struct muster_settings *settings, char *why, size_t why_le
 	return -EINVAL;
 }
 
+static int progress_read(struct muster_settings *settings, char *why, size_t why_len)
+{
+	static const char *const words[] = { "calls", "thread", NULL };
+	const char *value = getenv("MUSTER_PROGRESS");
+	int index = word_read("MUSTER_PROGRESS", value ? value : "calls", words, "calls or thread",
+			      why, why_len);
+
+	settings->helper = index == 1;
+	return index < 0 ? index : 0;
+}
+
 int muster_settings_read(struct muster_settings *settings, char *why, size_t why_len)
 {
 	int err;
@@ -185,7 +243,9 @@ int muster_settings_read(struct muster_settings *settings, char *why, size_t why
 	if (!err)
 		err = schedule_read(settings, why, why_len);
 	if (!err)
-		err = offload_read(settings, why, why_len);
+		err = offload_read("MUSTER_OFFLOAD", &settings->offload, why, why_len);
+	if (!err)
+		err = tree_read(settings, why, why_len);
 	if (!err)
 		err = bump_read(settings, why, why_len);
 	if (!err)
@@ -194,5 +254,7 @@ int muster_settings_read(struct muster_settings *settings, char *why, size_t why
 		err = seconds_read("MUSTER_LATE_TIMEOUT", &settings->late_us, why, why_len);
 	if (!err)
 		err = trace_read(settings, why, why_len);
+	if (!err)
+		err = progress_read(settings, why, why_len);
 	return err;
 }

@@ -65,6 +65,7 @@ struct test_node {
 	uint32_t queue_in, queue_out;
 	uint32_t registered;		/* registrations not given back */
 	bool dead;
+	bool keeps_back;		/* what it has sent waits for room, while dev.holding */
 	bool open_fails;
 	int register_err;		/* not 0: what registering memory says */
 };
@@ -490,6 +491,16 @@ static inline int test_waits(struct muster_dev *dev, uint8_t job, uint32_t conte
 	return err;
 }
 
+static inline bool test_holds(struct muster_dev *dev, uint8_t job, uint32_t context,
+			      const struct muster_address *members, uint32_t nr)
+{
+	(void)job;
+	(void)context;
+	(void)members;
+	(void)nr;
+	return test_node_of(dev)->keeps_back;
+}
+
 static const struct muster_dev_ops test_dev_ops = {
 	.name = "test",
 	.close = test_dev_close,
@@ -503,6 +514,7 @@ static const struct muster_dev_ops test_dev_ops = {
 	.poll = test_poll,
 	.recv = test_recv,
 	.wait = test_wait_dev,
+	.holds = test_holds,
 	.abort = test_abort,
 	.look = test_look,
 	.waits = test_waits,

@@ -114,6 +114,17 @@ void muster_credit_ended(struct context *ctx, uint32_t number)
 	}
 }
 
+bool muster_engine_owes(const struct muster_engine *engine, uint16_t vp, uint8_t job,
+			uint32_t context)
+{
+	const struct context *ctx = muster_context_find(engine, vp, job, context);
+	uint32_t index = ctx ? ctx->asking_first : 0;
+
+	while (index && !ctx->peers[index - 1].due)
+		index = ctx->peers[index - 1].next_asking;
+	return index;
+}
+
 /*
  * Answer whom an answer is due; who still waits stays on the list. A member that
  * cannot be reached may have ended what we have ended, and left: it is not lost.

@@ -315,13 +315,20 @@ int muster_engine_context_query(const struct muster_engine *engine, uint16_t vp,
 int muster_engine_waits(const struct muster_engine *engine, uint16_t vp, uint8_t job,
 			uint32_t context, struct muster_look_waits *waits);
 
+/**
+ * muster_engine_owes() - whether a context has ended a number whose end a member asked for, and
+ * the wire had no room to say so.
+ */
+bool muster_engine_owes(const struct muster_engine *engine, uint16_t vp, uint8_t job,
+			uint32_t context);
+
 /** muster_engine_counters_get() - with what is used now. */
 void muster_engine_counters_get(const struct muster_engine *engine,
 				struct muster_engine_counters *counters);
 
 /**
  * muster_engine_trace_put() - write trace records there, whenever its `on` is set, with the
- * time that the caller has put into `now`. It must stay as long as the engine.
+ * time that the caller has put into `now`. It must stay until another is put; NULL: none.
  */
 void muster_engine_trace_put(struct muster_engine *engine, struct muster_trace *trace);
 

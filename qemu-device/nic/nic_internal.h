@@ -2,8 +2,8 @@
 /*
  * What the files of the NIC share: nic.c (life, registers, step), nic_admin.c
  * (commands), nic_ring.c (a VP's rings, completions, events), nic_mr.c (memory
- * regions). Fields marked "any thread" are atomic; all else belongs to the
- * stepping caller.
+ * regions), nic_look.c (what the host sees of processes in the guest), nic_dump.c (packets
+ * in a file). Fields marked "any thread" are atomic; all else belongs to the stepping caller.
  */
 #ifndef MUSTER_NIC_INTERNAL_H
 #define MUSTER_NIC_INTERNAL_H
@@ -19,6 +19,11 @@ struct nic_doorbell {
 	uint32_t dq_tail;
 	uint32_t rq_head;
 	uint32_t cq_head;
+	uint32_t look;		/* key */
+	uint32_t lag_us;	/* of the guest's clock behind ours, modulo 2^32: the least of late */
+	uint32_t lag_next;	/* the least since */
+	uint32_t lag_since;	/* this time of ours, modulo 2^32 */
+	uint32_t clocked;	/* not 0: it is known */
 	uint32_t rung;		/* NIC_RUNG_* */
 };
 
@@ -26,6 +31,7 @@ struct nic_doorbell {
 #define NIC_RUNG_RQ	0x2
 #define NIC_RUNG_CQ	0x4
 #define NIC_RUNG_ARM	0x8
+#define NIC_RUNG_LOOK	0x10
 
 struct nic_cq {
 	uint64_t base;
@@ -55,6 +61,7 @@ struct nic_vp {
 	uint32_t error;		/* enum muster_status; not 0: stopped */
 	bool dq_waiting;	/* has descriptors that the engine has not taken yet */
 	bool event_owed;	/* VP_ERROR, when there is room for it */
+	struct nic_look *look;	/* NULL: its owner shows nothing */
 };
 
 /* A context whose members are read, watched and added, some in each step. */
@@ -122,11 +129,15 @@ struct muster_nic {
 	uint64_t mr_lives;		/* regions registered so far */
 	uint16_t vp_ids[MUSTER_VPS_MAX];	/* of those that exist, in no order */
 	uint32_t nr_vps;
+	uint32_t nr_looks;		/* of them that show a looking page */
+	uint64_t looks_due_us;		/* when to copy them next */
+	struct muster_trace *trace;	/* of the one that shows a page; NULL: none, or several */
 
 	struct nic_loopback_packet *loopback;
 	struct nic_loopback_packet **loopback_last;
 	uint32_t nr_loopback;
 
+	int dump_fd;			/* of config.dump; -1: none, or its disk is full */
 	bool refused;			/* in this step: a ring or the wire had no room */
 	uint32_t vectors;		/* to interrupt at the end of this step, as bits */
 	struct muster_device_counters counters;
@@ -161,6 +172,9 @@ int nic_mr_read(struct muster_nic *nic, uint16_t vp, uint32_t key, uint64_t addr
 		uint32_t len);
 int nic_mr_write(struct muster_nic *nic, uint16_t vp, uint32_t key, uint64_t addr,
 		 const void *buf, uint32_t len);
+/* Where it begins, and how long it is. */
+int nic_mr_range(const struct muster_nic *nic, uint16_t vp, uint32_t key, uint64_t *iova,
+		 uint64_t *bytes);
 /* 0: the VP has no such region. */
 uint64_t nic_mr_life(const struct muster_nic *nic, uint16_t vp, uint32_t key);
 /* Begun, then read on until nr_read is nr_pages: 0; -ENOSPC; -ENOMEM. */
@@ -169,5 +183,19 @@ int nic_mr_begin(struct muster_nic *nic, const struct nic_mr *config, struct nic
 int nic_mr_read_on(struct muster_nic *nic, struct nic_mr *mr);
 void nic_mr_free(struct muster_nic *nic, struct nic_mr *mr);
 void nic_mr_destroy(struct muster_nic *nic, uint32_t key);
+
+/* nic_look.c: show the page that the region begins with, in place of another; no region: none. */
+void nic_look_open(struct muster_nic *nic, struct nic_vp *vp, uint32_t key);
+void nic_look_close(struct muster_nic *nic, struct nic_vp *vp);
+/* Copy what is due. Return: after how many microseconds to come again. */
+uint64_t nic_looks_run(struct muster_nic *nic);
+
+/* nic_dump.c: the file of packets, if one is wanted: 0, or -errno and why. */
+int nic_dump_open(struct muster_nic *nic, char *why, size_t why_len);
+void nic_dump_close(struct muster_nic *nic);
+/* Before a packet goes; and when it has gone. */
+uint64_t nic_dump_now_ns(const struct muster_nic *nic);
+void nic_dump_sent(struct muster_nic *nic, uint64_t at_ns, const struct muster_packet *packet,
+		   const void *payload);
 
 #endif /* MUSTER_NIC_INTERNAL_H */

@@ -84,6 +84,18 @@ static const struct nic_mr *mr_of_vp(const struct muster_nic *nic, uint16_t vp, 
 	return mr && mr->pd == nic->vps[vp]->pd ? mr : NULL;
 }
 
+int nic_mr_range(const struct muster_nic *nic, uint16_t vp, uint32_t key, uint64_t *iova,
+		 uint64_t *bytes)
+{
+	const struct nic_mr *mr = mr_of_vp(nic, vp, key);
+
+	if (!mr)
+		return -EFAULT;
+	*iova = mr->iova;
+	*bytes = mr->length;
+	return 0;
+}
+
 uint64_t nic_mr_life(const struct muster_nic *nic, uint16_t vp, uint32_t key)
 {
 	const struct nic_mr *mr = mr_of_vp(nic, vp, key);

@@ -114,6 +114,7 @@ int nic_vp_create(struct muster_nic *nic, const struct nic_vp *config)
 	*vp = *config;
 	/* What was rung before there was a VP means nothing. */
 	__atomic_store_n(&doorbell->rung, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&doorbell->clocked, 0, __ATOMIC_RELAXED);
 	nic->cqs[vp->cq]->users++;
 	nic->vps[vp->id] = vp;
 	nic->vp_ids[nic->nr_vps++] = vp->id;
@@ -122,6 +123,7 @@ int nic_vp_create(struct muster_nic *nic, const struct nic_vp *config)
 
 void nic_vp_destroy(struct muster_nic *nic, struct nic_vp *vp)
 {
+	nic_look_close(nic, vp);
 	muster_engine_vp_close(nic->engine, vp->id);
 	nic->vps[vp->id] = NULL;
 	nic->cqs[vp->cq]->users--;
@@ -368,6 +370,8 @@ static void rung_take(struct muster_nic *nic, uint32_t id)
 	if (rung & (NIC_RUNG_CQ | NIC_RUNG_ARM))
 		rung_cq(nic, vp, __atomic_load_n(&doorbell->cq_head, __ATOMIC_RELAXED),
 			rung & NIC_RUNG_ARM);
+	if (rung & NIC_RUNG_LOOK)
+		nic_look_open(nic, vp, __atomic_load_n(&doorbell->look, __ATOMIC_RELAXED));
 	if (rung & NIC_RUNG_DQ)
 		rung_dq(nic, vp, __atomic_load_n(&doorbell->dq_tail, __ATOMIC_RELAXED));
 }

@@ -289,31 +289,6 @@ static void memory_that_was_not_given_is_refused(void **state)
 
 /* ---- two NICs -------------------------------------------------------------- */
 
-/* Recursive doubling on two ranks: send own, wait for the other's, store the sum. */
-static void post_allreduce(struct guest *guest, uint32_t other, double value)
-{
-	struct muster_desc first = message(other, 0, 0, ""), last;
-
-	first.flags = htole16(MUSTER_DESC_C | MUSTER_DESC_CH | MUSTER_DESC_CP);
-	first.signature.type = MUSTER_DTYPE_F64;
-	first.signature.op = MUSTER_REDOP_SUM;
-	first.signature.digest = htole64(0x77);
-	first.inline_len = 8;
-	first.length = htole64(8);
-	memcpy(first.data, &value, 8);
-	last = first;
-	last.flags = htole16(MUSTER_DESC_C | MUSTER_DESC_CT | MUSTER_DESC_SWAP_LOCAL_DATA |
-			     MUSTER_DESC_REDUCE | MUSTER_DESC_COLL_END);
-	last.cp_count = 1;
-	last.inline_len = 0;
-	memset(last.data, 0, sizeof(last.data));
-	last.store_addr = htole64(0x7000000);
-	last.store_key = htole32(1);
-	post(guest, 0, 0, first);
-	post(guest, 0, 1, last);
-	doorbell(guest, 0, MUSTER_DOORBELL_DQ_TAIL, 2);
-}
-
 static void two_nics_sum_a_number(void **state)
 {
 	struct guest *guests[2] = { guest_new(0), guest_new(1) };

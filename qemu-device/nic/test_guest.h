@@ -62,6 +62,7 @@ struct guest {
 /* A table of the nodes that the wire knows, at an address of this process alone. */
 enum { NODES_KNOWN = 4096 };
 static char wire_table[64], wire_spec[96];
+static const char *dump_folder;		/* of the guests that are made from now on */
 
 /* ---- a machine around the NIC ---------------------------------------------- */
 
@@ -152,7 +153,7 @@ static inline void enable(struct guest *guest)
 static inline struct guest *guest_new(uint32_t node)
 {
 	struct muster_nic_config config = { .node = node, .incarnation = 100, .wire = wire_spec,
-					    .deadline_us = 2000000 };
+					    .deadline_us = 2000000, .dump = dump_folder };
 	struct guest *guest = calloc(1, sizeof(*guest));
 	char why[256] = "";
 
@@ -373,6 +374,36 @@ static inline const struct muster_recv_slot *slot(struct guest *guest, uint32_t 
 static inline const struct muster_event *event(struct guest *guest, uint32_t at)
 {
 	return (void *)(guest->memory + EVENT + at % EVENTS * sizeof(struct muster_event));
+}
+
+/* Recursive doubling on two ranks: send own, wait for the other's, store the sum. */
+static inline void allreduce_at(struct guest *guest, uint32_t at, uint32_t other, double value)
+{
+	struct muster_desc first = message(other, 0, 0, ""), last;
+
+	first.flags = htole16(MUSTER_DESC_C | MUSTER_DESC_CH | MUSTER_DESC_CP);
+	first.signature.type = MUSTER_DTYPE_F64;
+	first.signature.op = MUSTER_REDOP_SUM;
+	first.signature.digest = htole64(0x77);
+	first.inline_len = 8;
+	first.length = htole64(8);
+	memcpy(first.data, &value, 8);
+	last = first;
+	last.flags = htole16(MUSTER_DESC_C | MUSTER_DESC_CT | MUSTER_DESC_SWAP_LOCAL_DATA |
+			     MUSTER_DESC_REDUCE | MUSTER_DESC_COLL_END);
+	last.cp_count = 1;
+	last.inline_len = 0;
+	memset(last.data, 0, sizeof(last.data));
+	last.store_addr = htole64(0x7000000);
+	last.store_key = htole32(1);
+	post(guest, 0, at, first);
+	post(guest, 0, at + 1, last);
+	doorbell(guest, 0, MUSTER_DOORBELL_DQ_TAIL, at + 2);
+}
+
+static inline void post_allreduce(struct guest *guest, uint32_t other, double value)
+{
+	allreduce_at(guest, 0, other, value);
 }
 
 #define WITH_GUEST(test) cmocka_unit_test_setup_teardown(test, one_guest, no_guest)

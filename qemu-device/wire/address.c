@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 int muster_wire_refuse(char *why, size_t why_len, const char *format, ...)
 {
@@ -143,4 +144,18 @@ bool muster_address_same(const struct muster_address *a, const struct muster_add
 		return a->in6.sin6_port == b->in6.sin6_port &&
 		       !memcmp(&a->in6.sin6_addr, &b->in6.sin6_addr, sizeof(a->in6.sin6_addr));
 	}
+}
+
+bool muster_address_stale(const struct muster_address *address)
+{
+	int fd, err;
+
+	if (address->any.sa_family != AF_UNIX)
+		return false;
+	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return false;
+	err = connect(fd, &address->any, address->len) ? errno : 0;
+	close(fd);
+	return err == ECONNREFUSED;
 }

@@ -82,6 +82,9 @@ int muster_address_table_read(struct muster_addresses *addresses, const char *pa
 int muster_address_table_find(const struct muster_addresses *addresses, uint32_t node,
 			      struct muster_address *address);
 
+/** muster_address_stale() - a socket's file whose process has gone: nobody listens there. */
+bool muster_address_stale(const struct muster_address *address);
+
 bool muster_address_same(const struct muster_address *a, const struct muster_address *b);
 
 #endif /* MUSTER_WIRE_ADDRESS_H */

@@ -203,7 +203,9 @@ static void lost(void *owner, uint32_t node, uint32_t present)
 
 static int open_end(struct end *end, uint32_t node)
 {
-	static const struct muster_wire_events events = { receive, lost, met };
+	static const struct muster_wire_events events = {
+		.receive = receive, .lost = lost, .met = met,
+	};
 
 	memset(end, 0, sizeof(*end));
 	end->node = node;

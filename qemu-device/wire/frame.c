@@ -39,6 +39,7 @@ int muster_frame_check(const void *datagram, size_t len, struct muster_frame *fr
 	case MUSTER_FRAME_PROBE:
 		return frame->length ? -EBADMSG : 0;
 	case MUSTER_FRAME_DATA:
+	case MUSTER_FRAME_ONCE:
 		if (frame->length < sizeof(packet))
 			return -EBADMSG;
 		memcpy(&packet, body, sizeof(packet));

@@ -19,6 +19,7 @@ enum muster_frame_type {
 	MUSTER_FRAME_DATA = 2,	/* one packet; also acknowledges */
 	MUSTER_FRAME_ACK = 3,	/* acknowledges, nothing else */
 	MUSTER_FRAME_PROBE = 4,	/* numbered and acknowledged like DATA: are you there? */
+	MUSTER_FRAME_ONCE = 5,	/* one packet, without a number: nobody sends it again */
 };
 
 struct muster_frame {

@@ -4,7 +4,8 @@
  *
  * Each packet is a DATA frame with a number, kept in a slot and sent again until the peer
  * has acknowledged it: by `ack`, which covers all before, or by a bit for one
- * that came early. The receiver delivers at once and only remembers numbers.
+ * that came early. The receiver delivers at once and only remembers numbers; what is not
+ * taken it has not seen.
  *
  * Lives: every frame names the life (incarnation) of both ends. Who sends names the
  * life that is meant, so nothing waits for an introduction. Another life than the one
@@ -76,6 +77,7 @@ static void give_slot(struct muster_link *link, uint32_t seq)
 
 	link->slots[seq % MUSTER_LINK_WINDOW] = NULL;
 	link->kept--;
+	link->config.pool->waiting -= !slot->tries;
 	link->config.pool->used -= link->kept >= MUSTER_LINK_FLOOR;
 	link->config.ops->give(link->config.owner, slot);
 }
@@ -92,10 +94,8 @@ void muster_link_drop(struct muster_link *link)
 
 /* Acknowledgements are for the life that sent the frames: others are told nothing. */
 static int emit(struct muster_link *link, uint8_t type, uint32_t incarnation, uint32_t seq,
-		const struct muster_link_slot *slot)
+		const struct muster_packet *packet, const void *payload)
 {
-	const struct muster_packet *packet = type == MUSTER_FRAME_DATA ? &slot->packet : NULL;
-	const void *payload = packet ? slot->payload : NULL;
 	size_t payload_len = packet ? packet->length : 0;
 	struct muster_frame frame = {
 		.version = MUSTER_FRAME_VERSION,
@@ -143,17 +143,20 @@ static uint64_t backed_off(const struct muster_link *link, uint32_t tries)
 static bool transmit(struct muster_link *link, uint64_t now_us, uint32_t seq)
 {
 	struct muster_link_slot *slot = slot_of(link, seq);
+	const struct muster_packet *packet = slot->type == MUSTER_FRAME_DATA ? &slot->packet : NULL;
 
 	link->tries += seq == link->oldest;
-	if (emit(link, slot->type, muster_link_meant(link), seq, slot)) {
+	if (emit(link, slot->type, muster_link_meant(link), seq, packet, slot->payload)) {
 		slot->due_us = now_us + MUSTER_LINK_RETRY_US;
 		due(link, slot->due_us);
 		return false;
 	}
-	if (slot->tries)
+	if (slot->tries) {
 		link->config.counters->retransmitted++;
-	else
+	} else {
 		link->in_flight++;
+		link->config.pool->waiting--;
+	}
 	slot->due_us = now_us + backed_off(link, slot->tries);
 	slot->tries++;
 	slot->sent_us = now_us;
@@ -173,7 +176,7 @@ static void ask(struct muster_link *link, uint64_t now_us)
 	} else if (now_us < link->ask_us) {
 		return;
 	}
-	emit(link, MUSTER_FRAME_HELLO, 0, link->question, NULL);
+	emit(link, MUSTER_FRAME_HELLO, 0, link->question, NULL, NULL);
 	link->ask_us = now_us + backed_off(link, link->asked_times++);
 	due(link, link->ask_us);
 }
@@ -185,6 +188,7 @@ static void begin(struct muster_link *link, uint64_t now_us, uint8_t type,
 	link->slots[link->next % MUSTER_LINK_WINDOW] = slot;
 	slot->type = type;
 	slot->tries = 0;
+	link->config.pool->waiting++;
 	slot->due_us = now_us;
 	if (link->oldest == link->next++) {
 		link->progress_us = now_us;
@@ -242,6 +246,14 @@ int muster_link_send(struct muster_link *link, uint64_t now_us, uint32_t incarna
 		memcpy(slot->payload, payload, packet->length);
 	begin(link, now_us, MUSTER_FRAME_DATA, slot);
 	return 0;
+}
+
+void muster_link_send_once(struct muster_link *link, uint32_t incarnation,
+			   const struct muster_packet *packet, const void *payload)
+{
+	if (!link->lost && incarnation && incarnation == link->peer_incarnation &&
+	    packet->length <= MUSTER_MTU)
+		emit(link, MUSTER_FRAME_ONCE, incarnation, 0, packet, payload);
 }
 
 /* Frames that were due without an answer: send less for a while. */
@@ -310,6 +322,11 @@ int muster_link_watch(struct muster_link *link, uint64_t now_us, uint32_t incarn
 	return 0;
 }
 
+uint32_t muster_link_waiting(const struct muster_link *link)
+{
+	return link->kept - link->in_flight;
+}
+
 bool muster_link_unused(const struct muster_link *link)
 {
 	return !link->peer_incarnation && link->oldest == link->next && !link->asking;
@@ -321,10 +338,7 @@ void muster_link_gone(struct muster_link *link)
 		lose(link);
 }
 
-/*
- * Time alone proves nothing: it may have been us who stood still. So the last of
- * a number of tries must have had its time as well.
- */
+/* Time alone proves nothing, as we may have stood still: the last of some tries has had its time, too. */
 static bool in_vain(struct muster_link *link, uint64_t now_us)
 {
 	return now_us >= link->progress_us + link->config.deadline_us &&
@@ -383,7 +397,7 @@ void muster_link_run(struct muster_link *link, uint64_t now_us)
 	if (link->asking)
 		ask_again(link, now_us);
 	if (now_us >= link->ack_us &&
-	    emit(link, MUSTER_FRAME_ACK, link->peer_incarnation, 0, NULL))
+	    emit(link, MUSTER_FRAME_ACK, link->peer_incarnation, 0, NULL, NULL))
 		link->ack_us = now_us + MUSTER_LINK_RETRY_US;
 	due(link, link->ack_us);
 }
@@ -454,7 +468,7 @@ static void take_ack(struct muster_link *link, uint64_t now_us, const struct mus
 	send_due(link, now_us);
 }
 
-/* Whether it is new; remembers it, and says when it must be acknowledged. */
+/* Whether it is new; remembers it, and when to acknowledge it. */
 static bool take_number(struct muster_link *link, uint64_t now_us, uint32_t seq)
 {
 	uint32_t ahead = seq - link->expected;
@@ -512,7 +526,7 @@ static void introduce(struct muster_link *link, const struct muster_frame *frame
 
 	if (hello && frame->dst_incarnation)
 		return;		/* was an answer itself */
-	emit(link, MUSTER_FRAME_HELLO, frame->src_incarnation, hello ? frame->seq : 0, NULL);
+	emit(link, MUSTER_FRAME_HELLO, frame->src_incarnation, hello ? frame->seq : 0, NULL, NULL);
 }
 
 static bool answers(const struct muster_link *link, const struct muster_frame *frame)
@@ -553,11 +567,27 @@ static bool accepted(struct muster_link *link, uint64_t now_us, const struct mus
 	return true;
 }
 
+/* One that is new; it is remembered only if it is taken. */
+static void take_packet(struct muster_link *link, uint64_t now_us,
+			const struct muster_frame *frame, const struct muster_packet *packet)
+{
+	uint32_t expected = link->expected;
+	uint64_t early = link->early;
+
+	if (frame->type != MUSTER_FRAME_ONCE && !take_number(link, now_us, frame->seq))
+		return;
+	if (frame->type == MUSTER_FRAME_PROBE ||
+	    link->config.ops->deliver(link->config.owner, packet, packet + 1, packet->length) ||
+	    frame->type == MUSTER_FRAME_ONCE)
+		return;
+	link->expected = expected;
+	link->early = early;
+}
+
 void muster_link_receive(struct muster_link *link, uint64_t now_us,
 			 const struct muster_frame *frame, const void *body)
 {
 	struct muster_wire_counters *counters = link->config.counters;
-	const struct muster_packet *packet = body;
 
 	if (frame->src_node != link->config.peer || frame->dst_node != link->config.node ||
 	    !frame->src_incarnation) {
@@ -583,7 +613,6 @@ void muster_link_receive(struct muster_link *link, uint64_t now_us,
 		return;
 	}
 	take_ack(link, now_us, frame);
-	if (frame->type != MUSTER_FRAME_ACK && take_number(link, now_us, frame->seq) &&
-	    frame->type == MUSTER_FRAME_DATA)
-		link->config.ops->deliver(link->config.owner, packet, packet + 1, packet->length);
+	if (frame->type != MUSTER_FRAME_ACK)
+		take_packet(link, now_us, frame, body);
 }

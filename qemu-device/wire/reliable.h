@@ -54,8 +54,11 @@ struct muster_link_ops {
 	 */
 	int (*emit)(void *owner, const struct muster_frame *frame,
 		    const struct muster_packet *packet, const void *payload);
-	/* A packet from the peer, once; valid during the call. */
-	void (*deliver)(void *owner, const struct muster_packet *packet, const void *payload,
+	/*
+	 * A packet from the peer, once; valid during the call. False: it is not taken; the peer
+	 * sends it again, as if it had not come. Nothing may have been sent on this link then.
+	 */
+	bool (*deliver)(void *owner, const struct muster_packet *packet, const void *payload,
 			uint32_t len);
 	/*
 	 * A life of the peer that was there, or awaited, is over. Once for each. Another one
@@ -73,6 +76,7 @@ struct muster_link_ops {
 struct muster_link_pool {
 	uint32_t size;
 	uint32_t used;
+	uint32_t waiting;	/* packets, with those in floors, that have not been sent once */
 };
 
 struct muster_link_config {
@@ -154,6 +158,13 @@ int muster_link_send(struct muster_link *link, uint64_t now_us, uint32_t incarna
 		     const struct muster_packet *packet, const void *payload);
 
 /**
+ * muster_link_send_once() - send a packet to a life of the peer that is there, and forget it.
+ * Nobody repeats it: what becomes of it is the network's affair.
+ */
+void muster_link_send_once(struct muster_link *link, uint32_t incarnation,
+			   const struct muster_packet *packet, const void *payload);
+
+/**
  * muster_link_watch() - find out whether the peer is there, and go on doing so.
  *
  * @incarnation: the life that is meant. Where another one is known, the peer is asked:
@@ -179,6 +190,9 @@ void muster_link_run(struct muster_link *link, uint64_t now_us);
 
 /** muster_link_meant() - the peer's life that is known, or else the one sought; or 0. */
 uint32_t muster_link_meant(const struct muster_link *link);
+
+/** muster_link_waiting() - packets that have not been sent once: there was no room, or too many fly. */
+uint32_t muster_link_waiting(const struct muster_link *link);
 
 /** muster_link_unused() - the peer was not heard, and nothing is to be said to it. */
 bool muster_link_unused(const struct muster_link *link);

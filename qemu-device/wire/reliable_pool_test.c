@@ -123,6 +123,31 @@ static void links_that_want_everything_leave_some_for_whoever_comes(void **state
 	assert_int_equal(w.nr_slots, 0);
 }
 
+/* What has flown once is not the sender's alone any more; the rest waits for its calls. */
+static void what_was_never_sent_is_counted(void **state)
+{
+	struct muster_link *link = &w.ends[0].link;
+
+	(void)state;
+	begin(5);
+	exchange(10, 10);
+	w.faults.full = 1000;
+	for (uint32_t i = 0; i < 7; i++)
+		assert_int_equal(try_send(0, 10 + i), 0);
+	assert_int_equal(muster_link_waiting(link), 7);
+	assert_int_equal(w.ends[0].pool.waiting, 7);
+	w.faults.full = 0;
+	w.faults.cut[1] = true;		/* lost on the way, but sent */
+	advance_until(w.now_us + 1000);
+	assert_int_equal(muster_link_waiting(link), 0);
+	assert_int_equal(w.ends[0].pool.waiting, 0);
+	w.faults.full = 1000;
+	assert_int_equal(try_send(0, 20), 0);
+	assert_int_equal(w.ends[0].pool.waiting, 1);
+	muster_link_gone(link);
+	assert_int_equal(w.ends[0].pool.waiting, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -130,6 +155,7 @@ int main(void)
 		cmocka_unit_test(who_gives_a_peer_up_gives_its_slots_back),
 		cmocka_unit_test(a_new_life_begins_without_the_slots_of_the_former),
 		cmocka_unit_test(packets_come_exactly_once_though_nothing_is_left_to_share),
+		cmocka_unit_test(what_was_never_sent_is_counted),
 		cmocka_unit_test(links_that_want_everything_leave_some_for_whoever_comes),
 	};
 

@@ -72,6 +72,59 @@ static void packets_come_exactly_once_whatever_the_network_does(void **state)
 	assert_true(sum.retransmitted > 1000 && sum.duplicates > 1000 && sum.corrupt > 100);
 }
 
+static void what_is_not_taken_comes_again_until_it_is(void **state)
+{
+	uint64_t retransmitted = 0;
+
+	(void)state;
+	for (uint64_t seed = 500; seed < 540; seed++) {
+		begin(seed);
+		w.faults.refuse = 100 + draw() % 500;
+		w.faults.drop = draw() % 100;
+		exchange(PACKETS / 3, PACKETS / 3);
+		assert_exactly_once(0, PACKETS / 3);
+		assert_exactly_once(1, PACKETS / 3);
+		retransmitted += w.counters.retransmitted;
+	}
+	assert_true(retransmitted > 1000);
+}
+
+static void send_once(uint32_t n, uint32_t incarnation)
+{
+	struct muster_packet packet = { .number = n, .length = length_of(n) };
+	uint8_t payload[MUSTER_MTU];
+
+	payload_of(0, n, payload);
+	muster_link_send_once(&w.ends[0].link, incarnation, &packet, payload);
+}
+
+static void what_is_sent_once_takes_no_number_and_nobody_repeats_it(void **state)
+{
+	(void)state;
+	begin(6);
+	send_once(40, 22);			/* nobody is known to be there */
+	exchange(10, 10);
+	send_once(41, 22);
+	send_once(42, 23);			/* another life */
+	w.faults.drop = 1000;
+	send_once(43, 22);
+	w.faults.drop = 0;
+	advance_until(w.now_us + DEADLINE_US / 4);
+	assert_int_equal(w.ends[1].came[40], 0);
+	assert_int_equal(w.ends[1].came[41], 1);
+	assert_int_equal(w.ends[1].came[42], 0);
+	assert_int_equal(w.ends[1].came[43], 0);
+	assert_int_equal(w.ends[0].link.next, MUSTER_LINK_SEQ_FIRST + 10);
+	assert_int_equal(w.counters.retransmitted, 0);
+	w.faults.refuse = 1000;
+	send_once(44, 22);			/* there is no place for it: it is lost */
+	advance_until(w.now_us + DEADLINE_US / 4);
+	w.faults.refuse = 0;
+	advance_until(w.now_us + DEADLINE_US / 4);
+	assert_int_equal(w.ends[1].came[44], 0);
+	assert_int_equal(w.ends[0].lost + w.ends[1].lost, 0);
+}
+
 static void every_flipped_bit_is_seen(void **state)
 {
 	struct muster_frame frame;
@@ -251,6 +304,8 @@ int main(void)
 		cmocka_unit_test(a_clean_link_sends_each_frame_once),
 		cmocka_unit_test(numbers_wrap),
 		cmocka_unit_test(packets_come_exactly_once_whatever_the_network_does),
+		cmocka_unit_test(what_is_not_taken_comes_again_until_it_is),
+		cmocka_unit_test(what_is_sent_once_takes_no_number_and_nobody_repeats_it),
 		cmocka_unit_test(every_flipped_bit_is_seen),
 		cmocka_unit_test(a_full_window_refuses_and_recovers),
 		cmocka_unit_test(a_silent_peer_is_lost_after_the_deadline),

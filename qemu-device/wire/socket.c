@@ -135,26 +135,30 @@ static int peer_emit(void *owner, const struct muster_frame *frame,
 	return 0;	/* nobody there, interrupted: as good as lost on the way */
 }
 
-static void peer_deliver(void *owner, const struct muster_packet *packet, const void *payload,
+static bool peer_deliver(void *owner, const struct muster_packet *packet, const void *payload,
 			 uint32_t len)
 {
-	struct port *port = ((struct peer *)owner)->port;
+	struct peer *peer = owner;
+	struct muster_wire *wire = &peer->port->wire;
 
-	port->wire.events->receive(port->wire.owner, packet, payload, len);
+	if (wire->events->take)
+		return wire->events->take(wire->owner, peer->link.config.peer, packet, payload, len);
+	wire->events->receive(wire->owner, packet, payload, len);
+	return true;
 }
 
 static void peer_lost(void *owner, uint32_t node, uint32_t present)
 {
-	struct port *port = ((struct peer *)owner)->port;
+	struct muster_wire *wire = &((struct peer *)owner)->port->wire;
 
-	port->wire.events->lost(port->wire.owner, node, present);
+	wire->events->lost(wire->owner, node, present);
 }
 
 static void peer_met(void *owner, uint32_t node, uint32_t present)
 {
-	struct port *port = ((struct peer *)owner)->port;
+	struct muster_wire *wire = &((struct peer *)owner)->port->wire;
 
-	port->wire.events->met(port->wire.owner, node, present);
+	wire->events->met(wire->owner, node, present);
 }
 
 /* ---- the heap ------------------------------------------------------------ */
@@ -304,11 +308,10 @@ static struct peer *peer_at(struct port *port, uint32_t node,
 
 /* ---- operations ---------------------------------------------------------- */
 
-static int port_send(struct muster_wire *wire, uint32_t incarnation,
-		     const struct muster_packet *packet, const void *payload)
+static int port_send_by(struct muster_wire *wire, uint32_t neighbour, uint32_t incarnation,
+			const struct muster_packet *packet, const void *payload)
 {
-	struct peer *peer = peer_of(port_of(wire), packet->dst_node);
-
+	struct peer *peer = peer_of(port_of(wire), neighbour);
 	int err;
 
 	if (!peer)
@@ -318,10 +321,24 @@ static int port_send(struct muster_wire *wire, uint32_t incarnation,
 	return err;
 }
 
+static int port_send(struct muster_wire *wire, uint32_t incarnation,
+		     const struct muster_packet *packet, const void *payload)
+{
+	return port_send_by(wire, packet->dst_node, incarnation, packet, payload);
+}
+
+static void port_send_once(struct muster_wire *wire, uint32_t neighbour, uint32_t incarnation,
+			   const struct muster_packet *packet, const void *payload)
+{
+	struct peer *peer = peer_find(port_of(wire), neighbour);
+
+	if (peer)
+		muster_link_send_once(&peer->link, incarnation, packet, payload);
+}
+
 static int port_watch(struct muster_wire *wire, uint32_t node, uint32_t incarnation)
 {
 	struct peer *peer = peer_of(port_of(wire), node);
-
 	int err;
 
 	if (!peer)
@@ -460,6 +477,17 @@ static uint64_t port_deadline_us(struct muster_wire *wire)
 	return port->nr_peers ? port->peers[0]->link.next_us : UINT64_MAX;
 }
 
+static uint32_t port_waiting(struct muster_wire *wire, uint32_t node)
+{
+	struct port *port = port_of(wire);
+	const struct peer *peer;
+
+	if (node == MUSTER_WIRE_ALL || !port->pool.waiting)
+		return port->pool.waiting;
+	peer = peer_find(port, node);
+	return peer ? muster_link_waiting(&peer->link) : 0;
+}
+
 static int port_fd(struct muster_wire *wire)
 {
 	return port_of(wire)->fd;
@@ -494,21 +522,6 @@ void muster_wire_socket_counters(const struct muster_wire *wire,
 
 /* ---- opening ------------------------------------------------------------- */
 
-/* A socket file of a port that ended without closing: nobody listens there any more. */
-static bool stale(const struct port *port)
-{
-	int fd, err;
-
-	if (port->own.any.sa_family != AF_UNIX)
-		return false;
-	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	if (fd < 0)
-		return false;
-	err = connect(fd, &port->own.any, port->own.len) ? errno : 0;
-	close(fd);
-	return err == ECONNREFUSED;
-}
-
 static int port_bind(struct port *port, const char *spec, char *why, size_t why_len)
 {
 	int bytes = SOCKET_BYTES, on = 1, err = 0;
@@ -519,7 +532,7 @@ static int port_bind(struct port *port, const char *spec, char *why, size_t why_
 		err = errno;
 	} else if (bind(port->fd, &port->own.any, port->own.len)) {
 		err = errno;
-		if (err == EADDRINUSE && stale(port)) {
+		if (err == EADDRINUSE && muster_address_stale(&port->own)) {
 			unlink(port->own.un.sun_path);
 			err = bind(port->fd, &port->own.any, port->own.len) ? errno : 0;
 		}
@@ -553,11 +566,14 @@ int muster_wire_socket_open(const char *spec, uint32_t node, uint32_t incarnatio
 {
 	static const struct muster_wire_ops ops = {
 		.send = port_send,
+		.send_by = port_send_by,
+		.send_once = port_send_once,
 		.watch = port_watch,
 		.gone = port_gone,
 		.poll = port_poll,
 		.silent = port_silent,
 		.deadline_us = port_deadline_us,
+		.waiting = port_waiting,
 		.fd = port_fd,
 		.close = port_close,
 	};
@@ -575,8 +591,8 @@ int muster_wire_socket_open(const char *spec, uint32_t node, uint32_t incarnatio
 	port->wire = (struct muster_wire){ &ops, events, owner, node };
 	port->fd = -1;
 	port->incarnation = incarnation;
-	port->pool.size = MUSTER_SLOTS_SHARED;
 	port->deadline_us = deadline_us;
+	port->pool.size = MUSTER_SLOTS_SHARED;
 	prepare_batch(port);
 	err = muster_addresses_read(&port->addresses, spec, why, why_len);
 	if (err)

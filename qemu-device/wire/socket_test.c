@@ -110,7 +110,9 @@ static void lost(void *opaque, uint32_t node, uint32_t present)
 
 static int open_port(const char *spec, uint32_t node, uint32_t incarnation, char *why)
 {
-	static const struct muster_wire_events events = { receive, lost, met };
+	static const struct muster_wire_events events = {
+		.receive = receive, .lost = lost, .met = met,
+	};
 	struct owner *owner = &t.owners[node % PORTS];
 
 	memset(owner, 0, sizeof(*owner));

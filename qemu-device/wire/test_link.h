@@ -27,7 +27,7 @@ struct flying {
 };
 
 struct faults {		/* per thousand */
-	uint32_t drop, duplicate, reorder, corrupt, full;
+	uint32_t drop, duplicate, reorder, corrupt, full, refuse;
 	bool cut[ENDS];	/* nothing arrives at this end */
 };
 
@@ -130,17 +130,21 @@ static inline int emit(void *owner, const struct muster_frame *frame,
 	return 0;
 }
 
-static inline void deliver(void *owner, const struct muster_packet *packet, const void *payload,
+static inline bool deliver(void *owner, const struct muster_packet *packet, const void *payload,
 			   uint32_t len)
 {
 	struct end *end = owner;
 	uint8_t want[MUSTER_MTU];
+
+	if (chance(w.faults.refuse))
+		return false;
 
 	assert_true(packet->number < PACKETS);
 	assert_int_equal(len, length_of(packet->number));
 	payload_of(packet->src_node, packet->number, want);
 	assert_memory_equal(payload, want, len);
 	end->came[packet->number]++;
+	return true;
 }
 
 static inline void met(void *owner, uint32_t peer, uint32_t present)

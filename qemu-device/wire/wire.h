@@ -29,6 +29,13 @@ struct muster_wire_events {
 	void (*lost)(void *owner, uint32_t node, uint32_t present);
 	/* No life has ended, but this one is there, and whoever means another does so in vain. */
 	void (*met)(void *owner, uint32_t node, uint32_t present);
+	/*
+	 * Of who forwards, in place of receive(): with the neighbour whose link it came by.
+	 * False: there is no place for it now. It stays the neighbour's, who sends it again;
+	 * nothing may have been sent to that neighbour in this call. Else NULL.
+	 */
+	bool (*take)(void *owner, uint32_t neighbour, const struct muster_packet *packet,
+		     const void *payload, uint32_t len);
 };
 
 struct muster_wire;
@@ -41,6 +48,12 @@ struct muster_wire_ops {
 	 */
 	int (*send)(struct muster_wire *wire, uint32_t incarnation,
 		    const struct muster_packet *packet, const void *payload);
+	/* The same to a neighbour that forwards: packet->dst_node is another one. */
+	int (*send_by)(struct muster_wire *wire, uint32_t neighbour, uint32_t incarnation,
+		       const struct muster_packet *packet, const void *payload);
+	/* And without a promise: it may be lost, and nobody hears of it. */
+	void (*send_once)(struct muster_wire *wire, uint32_t neighbour, uint32_t incarnation,
+			  const struct muster_packet *packet, const void *payload);
 	/*
 	 * From now on report when this life of a node is gone, even if nothing is sent
 	 * to it: who only waits for a packet would not learn it otherwise. If another life
@@ -64,6 +77,11 @@ struct muster_wire_ops {
 			   uint32_t max);
 	/* When poll() is next due although nothing comes (us, absolute); UINT64_MAX: never. */
 	uint64_t (*deadline_us)(struct muster_wire *wire);
+	/*
+	 * Packets that were taken, and not sent once since there was no room: they leave by
+	 * poll(). To a node, or, MUSTER_WIRE_ALL, to any.
+	 */
+	uint32_t (*waiting)(struct muster_wire *wire, uint32_t node);
 	/* A descriptor that becomes readable when something comes; -1: none. */
 	int (*fd)(struct muster_wire *wire);
 	void (*close)(struct muster_wire *wire);
@@ -79,6 +97,8 @@ struct muster_wire {
 enum muster_wire_limit {
 	MUSTER_WIRE_LINKS_MAX = 4096,	/* of a socket port at once; who comes later finds nobody */
 };
+
+#define MUSTER_WIRE_ALL	0xffffffffu	/* nodes */
 
 struct muster_wire_counters {
 	uint64_t frames_out;

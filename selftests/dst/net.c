@@ -209,7 +209,7 @@ static bool suits_reborn(const struct muster_packet *packet)
 	       (packet->type == MUSTER_PACKET_CREDIT && packet->flags & MUSTER_PACKET_COLL_END);
 }
 
-static void port_deliver(void *owner, const struct muster_packet *packet, const void *payload,
+static bool port_deliver(void *owner, const struct muster_packet *packet, const void *payload,
 			 uint32_t len)
 {
 	struct dst_port *port = owner;
@@ -223,6 +223,7 @@ static void port_deliver(void *owner, const struct muster_packet *packet, const 
 		dst_fail(w, "node %u: a packet of type %u for its former life", node->index,
 			 packet->type);
 	receive(node, packet, payload, len);
+	return true;
 }
 
 void dst_net_check(struct dst_world *w)

@@ -45,6 +45,8 @@ struct local {
 	struct muster_engine *engine;
 	struct muster_mesh *mesh;
 	struct muster_wire *wire;	/* NULL: rings */
+	uint32_t uplink;	/* the switch that all packets go by; 0: there is none */
+	uint32_t uplink_life;
 	struct muster_rings rings;
 	struct muster_regions_own memory;
 	bool withdrawing;	/* not all peers that knew of a region know that it is gone */
@@ -76,7 +78,7 @@ uint64_t muster_local_now_us(void);
 
 /* ---- world.c ---- */
 
-const struct muster_engine_world *muster_local_world(bool rings);
+const struct muster_engine_world *muster_local_world(const char *wire);
 
 /* ---- dump.c ---- */
 

@@ -97,6 +97,21 @@ static void context_close(struct muster_dev *dev, uint8_t job, uint32_t context)
 	muster_local_step(local);	/* it may have to say so later: see that we are busy then */
 }
 
+static int tree_join(struct muster_dev *dev, uint8_t job, uint32_t context,
+		     const struct muster_dev_tree *tree)
+{
+	const struct muster_tree_config config = {
+		.node = tree->node,
+		.incarnation = tree->incarnation,
+		.tree = tree->tree,
+		.group = tree->group,
+		.key = tree->key,
+		.payload_max = tree->payload_max,
+	};
+
+	return muster_engine_tree_join(to_local(dev)->engine, dev->address.vp, job, context, &config);
+}
+
 static int post(struct muster_dev *dev, const struct muster_desc *descs, uint32_t nr)
 {
 	struct local *local = to_local(dev);
@@ -138,6 +153,21 @@ static void wait_event(struct muster_dev *dev, uint64_t timeout_us)
 	muster_local_wait(to_local(dev), timeout_us);
 }
 
+/* Over rings all that is sent has left, or the engine has it still. */
+static bool holds(struct muster_dev *dev, uint8_t job, uint32_t context,
+		  const struct muster_address *members, uint32_t nr_members)
+{
+	struct local *local = to_local(dev);
+	struct muster_wire *wire = local->wire;
+
+	if (local->busy && muster_engine_owes(local->engine, dev->address.vp, job, context))
+		return true;
+	for (uint32_t i = 0; i < nr_members && wire; i++)
+		if (wire->ops->waiting(wire, members[i].node))
+			return true;
+	return false;
+}
+
 static void abort_context(struct muster_dev *dev, uint8_t job, uint32_t context, uint8_t status,
 			  uint32_t culprit)
 {
@@ -177,26 +207,32 @@ static uint32_t silent(struct muster_dev *dev, struct muster_look_silence *list,
  * Neither leaves anything behind: the UNIX name is abstract, and 127.0.0.0/8 has
  * addresses enough for a job to have one to itself.
  */
-static int socket_open(struct local *local, const char *kind, char *why, size_t why_len)
+static int socket_open(struct local *local, const struct muster_local_config *config, char *why,
+		       size_t why_len)
 {
 	uint64_t name = muster_mesh_number(local->mesh);
-	char spec[64];
+	char own[64];
+	const char *spec = own;
 	int home, err = muster_namespace_enter(&home);
 
 	if (err) {
 		snprintf(why, why_len, "MUSTER_NAMESPACE: %s", strerror(-err));
 		return err;
 	}
-	if (!strcmp(kind, "udp"))
-		snprintf(spec, sizeof(spec), "udp:127.%u.%u.%u:%u", 1 + (unsigned)(name % 254),
+	if (local->uplink)
+		spec = config->fabric;
+	else if (!strcmp(config->wire, "udp"))
+		snprintf(own, sizeof(own), "udp:127.%u.%u.%u:%u", 1 + (unsigned)(name % 254),
 			 (unsigned)(name >> 8 & 255), 1 + (unsigned)((name >> 16) % 254),
 			 20000 + (unsigned)((name >> 32) % 10000));
 	else
-		snprintf(spec, sizeof(spec), "unix:@muster-%016llx", (unsigned long long)name);
+		snprintf(own, sizeof(own), "unix:@muster-%016llx", (unsigned long long)name);
 	err = muster_wire_socket_open(spec, local->rank, local->dev.address.incarnation,
 				      SILENCE_US, &muster_local_wire_events, local, &local->wire,
 				      why, why_len);
 	muster_namespace_leave(home);
+	if (!err && local->uplink)	/* it is to know us before anybody sends to us */
+		err = local->wire->ops->watch(local->wire, local->uplink, local->uplink_life);
 	return err ? err : muster_mesh_watch(local->mesh, local->wire->ops->fd(local->wire));
 }
 
@@ -263,12 +299,14 @@ static const struct muster_dev_ops local_ops = {
 	.mem_deregister = mem_deregister,
 	.context_open = context_open,
 	.context_close = context_close,
+	.tree_join = tree_join,
 	.post = post,
 	.poll = poll_completion,
 	.recv = receive,
 	.wait = wait_event,
 	.settle = settle,
 	.leave = leave,
+	.holds = holds,
 	.abort = abort_context,
 	.look = look_at,
 	.waits = waits,
@@ -304,32 +342,31 @@ static struct local *local_new(const struct muster_oob *oob)
 	return NULL;
 }
 
-static int engine_open(struct local *local, bool rings)
+static int engine_open(struct local *local, const char *wire)
 {
 	const struct muster_engine_config config = { .node = local->rank, .units = MUSTER_UNITS };
 	const struct muster_engine_world *world = local->dumped.fd >= 0 ? &local->dumped.own :
-						  muster_local_world(rings);
+						  muster_local_world(wire);
 	int err = muster_engine_create(&config, world, local, &local->engine);
 
 	if (!err)
 		err = muster_engine_vp_open(local->engine, local->dev.address.vp);
-	return err ? err : muster_regions_open(&local->memory, rings ? local->size : 0);
+	return err ? err : muster_regions_open(&local->memory, strcmp(wire, "ring") ? 0 : local->size);
 }
 
 /* All that can fail alone; the mesh then tells the others. */
-static int parts_open(struct local *local, bool rings, const char *dump, int *memory_fd, char *why,
-		      size_t why_len)
+static int parts_open(struct local *local, const char *wire, const char *dump, int *memory_fd,
+		      char *why, size_t why_len)
 {
-	int err = dump ? muster_local_dump_open(local, dump, muster_local_world(rings)) : 0;
+	int err = dump ? muster_local_dump_open(local, dump, muster_local_world(wire)) : 0;
 
 	if (err) {
 		snprintf(why, why_len, "MUSTER_DUMP=%.64s: no file could be written there: %s", dump,
 			 strerror(-err));
 		return err;
 	}
-	err = engine_open(local, rings);
-
-	if (!err && rings)
+	err = engine_open(local, wire);
+	if (!err && !strcmp(wire, "ring"))
 		err = muster_rings_open(&local->rings, local->rank, local->size, memory_fd);
 	if (err)
 		snprintf(why, why_len, "no room for an engine and its rings: %s", strerror(-err));
@@ -340,8 +377,8 @@ static int config_check(const struct muster_oob *oob, const struct muster_local_
 			char *why, size_t why_len)
 {
 	if (strcmp(config->wire, "ring") && strcmp(config->wire, "unix") &&
-	    strcmp(config->wire, "udp")) {
-		snprintf(why, why_len, "MUSTER_WIRE=%.32s: the local device has ring, unix and udp",
+	    strcmp(config->wire, "udp") && strcmp(config->wire, "switch")) {
+		snprintf(why, why_len, "MUSTER_WIRE=%.32s: the local device has ring, unix, udp and switch",
 			 config->wire);
 		return -EINVAL;
 	}
@@ -369,18 +406,22 @@ int muster_local_open(const struct muster_oob *oob, const struct muster_local_co
 	if (err)
 		return err;
 	local = local_new(oob);
-	mesh.error = local ? parts_open(local, rings, config->dump, &mesh.memory_fd, why,
+	mesh.error = local ? parts_open(local, config->wire, config->dump, &mesh.memory_fd, why,
 						 why_len) : -ENOMEM;
 	if (!local) {
 		snprintf(why, why_len, "no memory for a device of %u ranks", oob->size);
 		return muster_mesh_open(oob, &mesh, NULL, why, why_len);
 	}
 	local->deadline_us = config->deadline_us;
+	if (!strcmp(config->wire, "switch")) {
+		local->uplink = config->uplink;
+		local->uplink_life = config->uplink_life;
+	}
 	mesh.owner = local;
 	err = muster_mesh_open(oob, &mesh, &local->mesh, why, why_len);
 	if (!err)
 		err = rings ? rings_attach(local, mesh.memory_fd, why, why_len) :
-			      socket_open(local, config->wire, why, why_len);
+			      socket_open(local, config, why, why_len);
 	if (mesh.memory_fd >= 0)
 		close(mesh.memory_fd);
 	if (err)

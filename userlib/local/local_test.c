@@ -107,7 +107,7 @@ static void another_wire_is_refused_with_those_that_there_are(void **state)
 
 	(void)state;
 	assert_int_equal(muster_local_open(&oob, &config, &dev, why, sizeof(why)), -EINVAL);
-	assert_string_equal(why, "MUSTER_WIRE=string: the local device has ring, unix and udp");
+	assert_string_equal(why, "MUSTER_WIRE=string: the local device has ring, unix, udp and switch");
 }
 
 int main(void)

@@ -184,6 +184,22 @@ static int send_wire(void *world, uint32_t incarnation, const struct muster_pack
 	return err == -EHOSTUNREACH ? 0 : err;	/* as above */
 }
 
+/* The same by the switch that this rank is at: also to aggregation nodes, which answer for themselves. */
+static int send_switch(void *world, uint32_t incarnation, const struct muster_packet *packet,
+		       const void *payload)
+{
+	struct local *local = world;
+	uint32_t node = le32toh(packet->dst_node);
+	int err;
+
+	(void)incarnation;	/* which one is meant the packet's receiver sees */
+	if (node < local->size && local->peers[node].lost)
+		return 0;
+	err = local->wire->ops->send_by(local->wire, local->uplink, local->uplink_life, packet,
+					payload);
+	return err == -EHOSTUNREACH && node < local->size ? 0 : err;
+}
+
 static int complete(void *world, uint16_t vp, const struct muster_cqe *cqe)
 {
 	struct local *local = world;
@@ -215,7 +231,7 @@ static int deliver(void *world, uint16_t vp, const struct muster_packet *packet,
 	return 0;
 }
 
-const struct muster_engine_world *muster_local_world(bool rings)
+const struct muster_engine_world *muster_local_world(const char *wire)
 {
 	static const struct muster_engine_world ring_world = {
 		.now_us = now_us,
@@ -248,5 +264,20 @@ const struct muster_engine_world *muster_local_world(bool rings)
 		.free = world_free,
 	};
 
-	return rings ? &ring_world : &wire_world;
+	static const struct muster_engine_world switch_world = {
+		.now_us = now_us,
+		.dma_read = dma_read,
+		.dma_write = dma_write,
+		.key_life = key_life,
+		.dma_map = dma_map,
+		.send = send_switch,
+		.complete = complete,
+		.deliver = deliver,
+		.alloc = world_alloc,
+		.free = world_free,
+	};
+
+	if (!strcmp(wire, "ring"))
+		return &ring_world;
+	return strcmp(wire, "switch") ? &wire_world : &switch_world;
 }

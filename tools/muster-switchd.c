@@ -1,0 +1,404 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * muster-switchd: switches of a network as a process. This file reads the options, and
+ * waits; a switch on its wire is switch_box.c, what it does is in qemu-device/switch/, and
+ * groups are made by switch_manager.c.
+ */
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "fabric_file.h"
+#include "switch_box.h"
+#include "switch_manager.h"
+#include "version.h"
+
+static const char help[] =
+	"Usage: muster-switchd -t TOPOLOGY -w WIRE [OPTION]...\n"
+	"Be switches of a network of hosts and switches: forward packets, combine trees.\n"
+	"TOPOLOGY is switch:N, fat-tree:HxLxS, fat-tree:HxLxAxPxC, switch-torus:HxAxB, or a file.\n"
+	"\n"
+	"  -t, --topology=TOPOLOGY  the network\n"
+	"  -w, --wire=WIRE       unix:DIR, unix:@NAME, udp:@FILE: host H is node H there, switch S\n"
+	"                        is 16711680 + S\n"
+	"  -s, --switches=A[-B]  which of its switches (all)\n"
+	"  -r, --radix=N         ports of each switch, 2 to 128 (40)\n"
+	"  -l, --life=N          number of this start of the network, the same at all its switches (1)\n"
+	"  -m, --manager=ADDRESS  make groups for hosts that connect there: @NAME, or a path; it\n"
+	"                        takes all switches in one process\n"
+	"  -g, --groups=N        so many of one job at once (256)\n"
+	"  -p, --payload=N       bytes of one packet of low-latency trees, 16 to 4096 (256)\n"
+	"  -j, --json            counters as JSON, a line for each switch\n"
+	"  -c, --counters=FILE   append counters to it, not to the standard output\n"
+	"  -h, --help  -V, --version\n"
+	"\n"
+	"It says \"ready\" when all its switches listen. SIGUSR1 prints the counters; SIGTERM and\n"
+	"SIGINT end it, with the counters. Exit status: 0; 1 a switch cannot listen; 2 wrong usage.\n";
+
+enum { FDS_OWN = 2 };
+
+struct options {
+	const char *topology, *wire, *counters, *manager;
+	uint32_t first, last;		/* switches; last UINT32_MAX: all that there are */
+	uint32_t radix, life, groups, payload;
+	bool json;
+};
+
+struct daemon {
+	struct options options;
+	struct muster_fabric *fabric;
+	uint32_t nr;
+	struct switch_box *boxes;
+	struct switch_manager *manager;	/* NULL: there is none */
+	struct pollfd *fds;		/* signals, manager, then boxes */
+	bool ended;
+};
+
+static int usage_error(const char *what, const char *value)
+{
+	fprintf(stderr, "muster-switchd: %s%s%s%s\nTry 'muster-switchd --help'.\n", what,
+		value ? " '" : "", value ? value : "", value ? "'" : "");
+	return 2;
+}
+
+/* ---- options ---------------------------------------------------------------------- */
+
+static int parse_number(const char *text, uint32_t min, uint32_t max, uint32_t *value)
+{
+	char *end;
+	unsigned long number = strtoul(text, &end, 10);
+
+	if (*text < '0' || *text > '9' || *end || number < min || number > max)
+		return usage_error("this is no number, too small, or too large:", text);
+	*value = (uint32_t)number;
+	return 0;
+}
+
+static int parse_switches(struct options *options, const char *text)
+{
+	unsigned int first, last;
+	char rest;
+	int nr = sscanf(text, "%u-%u%c", &first, &last, &rest);
+
+	if (nr == 1)
+		last = first;
+	if (nr < 1 || nr > 2 || first > last || last >= MUSTER_FABRIC_NODES_MAX)
+		return usage_error("-s wants A or A-B, numbers of switches, not", text);
+	options->first = first;
+	options->last = last;
+	return 0;
+}
+
+static const struct option long_options[] = {
+	{ "topology", required_argument, NULL, 't' }, { "wire", required_argument, NULL, 'w' },
+	{ "switches", required_argument, NULL, 's' }, { "radix", required_argument, NULL, 'r' },
+	{ "life", required_argument, NULL, 'l' }, { "json", no_argument, NULL, 'j' },
+	{ "counters", required_argument, NULL, 'c' }, { "manager", required_argument, NULL, 'm' },
+	{ "groups", required_argument, NULL, 'g' }, { "payload", required_argument, NULL, 'p' },
+	{ "help", no_argument, NULL, 'h' },
+	{ "version", no_argument, NULL, 'V' }, { NULL, 0, NULL, 0 },
+};
+
+/* Return: 0; an exit status; or -1 when there is nothing left to do. */
+static int parse_option(int key, struct options *options)
+{
+	switch (key) {
+	case 't':
+		options->topology = optarg;
+		return 0;
+	case 'w':
+		options->wire = optarg;
+		return 0;
+	case 's':
+		return parse_switches(options, optarg);
+	case 'r':
+		return parse_number(optarg, MUSTER_SWITCH_RADIX_MIN, MUSTER_SWITCH_RADIX_MAX,
+				    &options->radix);
+	case 'l':
+		return parse_number(optarg, 1, UINT32_MAX, &options->life);
+	case 'j':
+		options->json = true;
+		return 0;
+	case 'c':
+		options->counters = optarg;
+		return 0;
+	case 'm':
+		options->manager = optarg;
+		return 0;
+	case 'g':
+		return parse_number(optarg, 1, MUSTER_SWITCH_GROUPS_MAX, &options->groups);
+	case 'p':
+		return parse_number(optarg, 16, MUSTER_MTU, &options->payload);
+	case 'h':
+		fputs(help, stdout);
+		return -1;
+	case 'V':
+		puts("muster-switchd " MUSTER_VERSION);
+		return -1;
+	default:
+		fputs("Try 'muster-switchd --help'.\n", stderr);
+		return 2;
+	}
+}
+
+static int parse_options(int argc, char **argv, struct options *options)
+{
+	int key, ret;
+
+	while ((key = getopt_long(argc, argv, "t:w:s:r:l:m:g:p:jc:hV", long_options, NULL)) != -1) {
+		ret = parse_option(key, options);
+		if (ret)
+			return ret;
+	}
+	if (optind != argc)
+		return usage_error("what is", argv[optind]);
+	if (!options->topology || !options->wire)
+		return usage_error("say with -t which network, and with -w where its nodes listen",
+				   NULL);
+	return 0;
+}
+
+/* ---- counters ---------------------------------------------------------------------- */
+
+#define COUNTER(name) { #name, offsetof(struct muster_switch_counters, name) }
+
+static const struct {
+	const char *name;
+	size_t at;
+} counter_names[] = {
+	COUNTER(packets_in), COUNTER(forwarded), COUNTER(held_back), COUNTER(contributions),
+	COUNTER(combined), COUNTER(results), COUNTER(copies_once), COUNTER(copies),
+	COUNTER(copies_spared), COUNTER(failed), COUNTER(drop_malformed), COUNTER(drop_route),
+	COUNTER(drop_stranger), COUNTER(drop_duplicate), COUNTER(drop_window), COUNTER(drop_failed),
+	COUNTER(groups), COUNTER(bytes),
+};
+
+static void print_one(FILE *to, bool json, const char *name, uint64_t value)
+{
+	fprintf(to, json ? ", \"%s\": %" PRIu64 : "%-16s %12" PRIu64 "\n", name, value);
+}
+
+static void print_box(const struct switch_box *box, bool json, FILE *to)
+{
+	struct muster_switch_counters counters;
+	struct muster_wire_counters wire;
+	uint64_t value;
+
+	muster_switch_counters_get(box->sw, &counters);
+	muster_wire_socket_counters(box->wire, &wire);
+	fprintf(to, json ? "{\"schema\": \"muster/1\", \"switch\": %" PRIu32 : "switch %" PRIu32 "\n",
+		box->number);
+	for (size_t i = 0; i < sizeof(counter_names) / sizeof(counter_names[0]); i++) {
+		memcpy(&value, (const char *)&counters + counter_names[i].at, sizeof(value));
+		print_one(to, json, counter_names[i].name, value);
+	}
+	print_one(to, json, "held", box->nr_held);
+	print_one(to, json, "frames_in", wire.frames_in);
+	print_one(to, json, "frames_out", wire.frames_out);
+	print_one(to, json, "retransmitted", wire.retransmitted);
+	print_one(to, json, "refused", wire.refused);
+	fputs(json ? "}\n" : "\n", to);
+}
+
+static void print_counters(const struct daemon *daemon)
+{
+	FILE *to = daemon->options.counters ? fopen(daemon->options.counters, "ae") : stdout;
+
+	if (!to)
+		return;
+	for (uint32_t i = 0; i < daemon->nr; i++)
+		print_box(&daemon->boxes[i], daemon->options.json, to);
+	if (to == stdout)
+		fflush(to);
+	else
+		fclose(to);
+}
+
+/* ---- opening ------------------------------------------------------------------------ */
+
+static int network_read(struct daemon *daemon)
+{
+	struct options *options = &daemon->options;
+	uint32_t all;
+	char why[400] = "";
+
+	if (muster_fabric_read(options->topology, options->radix, &daemon->fabric, why, sizeof(why))) {
+		fprintf(stderr, "muster-switchd: %s: %s\n", options->topology, why);
+		return 2;
+	}
+	all = muster_fabric_switches(daemon->fabric);
+	if (options->last == UINT32_MAX)
+		options->last = all - 1;
+	if (options->last >= all)
+		return usage_error("-s names a switch that is not in", options->topology);
+	if (options->manager && options->last - options->first + 1 < all)
+		return usage_error("-m wants all switches in one process, so no", "-s");
+	return 0;
+}
+
+static int boxes_open(struct daemon *daemon, int signals)
+{
+	uint32_t wanted = daemon->options.last - daemon->options.first + 1;
+	char why[400] = "";
+
+	daemon->boxes = calloc(wanted, sizeof(*daemon->boxes));
+	daemon->fds = calloc(FDS_OWN + wanted, sizeof(*daemon->fds));
+	if (!daemon->boxes || !daemon->fds)
+		return 1;
+	daemon->fds[0] = (struct pollfd){ .fd = signals, .events = POLLIN };
+	daemon->fds[1].fd = -1;
+	for (uint32_t i = 0; i < wanted; i++, daemon->nr++) {
+		struct switch_box *box = &daemon->boxes[i];
+
+		if (switch_box_open(box, daemon->fabric, daemon->options.first + i,
+				    daemon->options.wire, daemon->options.life, why, sizeof(why))) {
+			fprintf(stderr, "muster-switchd: switch %" PRIu32 ": %s\n",
+				daemon->options.first + i, why);
+			return 1;
+		}
+		daemon->fds[FDS_OWN + i] = (struct pollfd){ .fd = box->wire->ops->fd(box->wire),
+							    .events = POLLIN };
+	}
+	return 0;
+}
+
+static int manager_open(struct daemon *daemon)
+{
+	const struct switch_manager_config config = {
+		.fabric = daemon->fabric, .boxes = daemon->boxes,
+		.address = daemon->options.manager, .groups_max = daemon->options.groups,
+		.payload_max = daemon->options.payload / 16 * 16,	/* whole elements of every type */
+	};
+	int err;
+
+	if (!daemon->options.manager)
+		return 0;
+	err = switch_manager_open(&config, &daemon->manager);
+	if (err) {
+		fprintf(stderr, "muster-switchd: manager at %s: %s\n", config.address, strerror(-err));
+		return 1;
+	}
+	daemon->fds[1] = (struct pollfd){ .fd = switch_manager_fd(daemon->manager),
+					  .events = POLLIN };
+	return 0;
+}
+
+/* ---- running ------------------------------------------------------------------------- */
+
+static uint64_t now_us(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
+}
+
+static void handle_signal(struct daemon *daemon)
+{
+	struct signalfd_siginfo info;
+
+	if (read(daemon->fds[0].fd, &info, sizeof(info)) != sizeof(info))
+		return;
+	if (info.ssi_signo == SIGUSR1)
+		print_counters(daemon);
+	else
+		daemon->ended = true;
+}
+
+/* Those to whom something has come, or for whom something is due. Return: when to look again. */
+static uint64_t boxes_step(struct daemon *daemon)
+{
+	uint64_t now = now_us(), next = UINT64_MAX, due;
+
+	for (uint32_t i = 0; i < daemon->nr; i++) {
+		struct switch_box *box = &daemon->boxes[i];
+
+		due = switch_box_due_us(box);
+		if (daemon->fds[FDS_OWN + i].revents || due <= now)
+			due = switch_box_step(box, now) ? now : switch_box_due_us(box);
+		if (due < next)
+			next = due;
+	}
+	return next;
+}
+
+static int patience_ms(uint64_t next)
+{
+	uint64_t now = now_us();
+
+	if (next == UINT64_MAX)
+		return -1;
+	return next <= now ? 0 : (int)((next - now < 1000000 ? next - now : 1000000) + 999) / 1000;
+}
+
+static void run(struct daemon *daemon)
+{
+	uint64_t next = boxes_step(daemon);
+
+	while (!daemon->ended) {
+		poll(daemon->fds, FDS_OWN + daemon->nr, patience_ms(next));
+		if (daemon->fds[0].revents)
+			handle_signal(daemon);
+		if (daemon->fds[1].revents)
+			switch_manager_step(daemon->manager);
+		next = boxes_step(daemon);
+	}
+	while (daemon->manager && switch_manager_step(daemon->manager))
+		;	/* who has gone before us has given back what it had */
+}
+
+static int signals_open(void)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGUSR1);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	return signalfd(-1, &set, SFD_CLOEXEC);
+}
+
+static void daemon_close(struct daemon *daemon)
+{
+	switch_manager_close(daemon->manager);
+	for (uint32_t i = 0; i < daemon->nr; i++)
+		switch_box_close(&daemon->boxes[i]);
+	free(daemon->boxes);
+	free(daemon->fds);
+	if (daemon->fabric)
+		muster_fabric_free(daemon->fabric);
+}
+
+int main(int argc, char **argv)
+{
+	struct daemon daemon = { .options = {
+		.last = UINT32_MAX, .life = 1, .groups = SWITCH_MANAGER_GROUPS_MAX,
+	} };
+	int signals = signals_open(), ret;
+
+	ret = signals < 0 ? 1 : parse_options(argc, argv, &daemon.options);
+	if (!ret)
+		ret = network_read(&daemon);
+	if (!ret)
+		ret = boxes_open(&daemon, signals);
+	if (!ret)
+		ret = manager_open(&daemon);
+	if (!ret) {
+		puts("ready");
+		fflush(stdout);
+		run(&daemon);
+		print_counters(&daemon);
+	}
+	daemon_close(&daemon);
+	return ret < 0 ? 0 : ret;
+}

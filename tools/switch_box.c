@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * One switch between its table of functions and the wire (switch_box.h). What the next
+ * link has no room for waits at the port that it came by, a few packets of each; who
+ * comes then keeps his own, as his link sends it again. Others overtake what waits.
+ */
+#include "switch_box.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { POLL_BUDGET = 256, AGAIN_US = 10000 };
+
+/* Who is late says nothing, for as long as he computes; a death is told by the kernel. */
+#define SILENCE_US	(365ull * 86400 * 1000000)
+
+struct held {
+	struct muster_packet packet;
+	uint8_t payload[MUSTER_MTU];
+};
+
+struct switch_box_port {
+	uint32_t neighbour;		/* on the wire */
+	uint32_t life;			/* its; 0: not heard, or it is gone */
+	bool lost;
+	uint32_t nr_held;
+	struct held *held[SWITCH_BOX_HELD_MAX];	/* in order */
+};
+
+/* ---- what the switch sees ---------------------------------------------------------- */
+
+static int box_send(void *opaque, uint32_t number, const struct muster_packet *packet,
+		    const void *payload)
+{
+	struct switch_box *box = opaque;
+	struct switch_box_port *port = &box->ports[number];
+
+	if (number >= box->nr_ports || port->lost)
+		return -EHOSTUNREACH;
+	if (!port->life)
+		return -EAGAIN;		/* it is yet to come */
+	return box->wire->ops->send_by(box->wire, port->neighbour, port->life, packet, payload);
+}
+
+static void box_send_once(void *opaque, uint32_t number, const struct muster_packet *packet,
+			  const void *payload)
+{
+	struct switch_box *box = opaque;
+
+	if (number < box->nr_ports)
+		box->wire->ops->send_once(box->wire, box->ports[number].neighbour,
+					  box->ports[number].life, packet, payload);
+}
+
+static void *box_alloc(void *opaque, size_t bytes)
+{
+	(void)opaque;
+	return calloc(1, bytes);
+}
+
+static void box_free(void *opaque, void *p, size_t bytes)
+{
+	(void)opaque;
+	(void)bytes;
+	free(p);
+}
+
+/* ---- what the wire says ------------------------------------------------------------- */
+
+static uint32_t port_of(const struct switch_box *box, uint32_t neighbour)
+{
+	uint32_t number = 0;
+
+	while (number < box->nr_ports && box->ports[number].neighbour != neighbour)
+		number++;
+	return number;
+}
+
+static bool hold(struct switch_box *box, struct switch_box_port *port,
+		 const struct muster_packet *packet, const void *payload)
+{
+	struct held *held;
+
+	if (port->nr_held == SWITCH_BOX_HELD_MAX)
+		return false;
+	held = malloc(sizeof(*held));
+	if (!held)
+		return false;
+	held->packet = *packet;
+	memcpy(held->payload, payload, packet->length);
+	port->held[port->nr_held++] = held;
+	box->nr_held++;
+	return true;
+}
+
+static bool take(void *owner, uint32_t neighbour, const struct muster_packet *packet,
+		 const void *payload, uint32_t len)
+{
+	struct switch_box *box = owner;
+	uint32_t number = port_of(box, neighbour);
+
+	if (number == box->nr_ports)
+		return true;		/* nobody that is joined to us */
+	if (muster_switch_receive(box->sw, number, packet, payload, len) != -EAGAIN)
+		return true;
+	return hold(box, &box->ports[number], packet, payload);
+}
+
+static void drop_held(struct switch_box *box, struct switch_box_port *port)
+{
+	box->nr_held -= port->nr_held;
+	while (port->nr_held)
+		free(port->held[--port->nr_held]);
+}
+
+/* A life is over: groups that need it fail. What it had sent before still goes on. */
+static void lost(void *owner, uint32_t neighbour, uint32_t present)
+{
+	struct switch_box *box = owner;
+	uint32_t number = port_of(box, neighbour);
+
+	if (number == box->nr_ports)
+		return;
+	box->ports[number].life = present;
+	box->ports[number].lost = !present;
+	muster_switch_port_lost(box->sw, number);
+}
+
+static void met(void *owner, uint32_t neighbour, uint32_t present)
+{
+	struct switch_box *box = owner;
+	uint32_t number = port_of(box, neighbour);
+
+	if (number == box->nr_ports)
+		return;
+	box->ports[number].life = present;
+	box->ports[number].lost = false;
+}
+
+/* ---- steps ---------------------------------------------------------------------------- */
+
+static void port_retry(struct switch_box *box, uint32_t number)
+{
+	struct switch_box_port *port = &box->ports[number];
+	uint32_t left = 0;
+
+	for (uint32_t i = 0; i < port->nr_held; i++) {
+		struct held *held = port->held[i];
+
+		if (muster_switch_receive(box->sw, number, &held->packet, held->payload,
+					  held->packet.length) == -EAGAIN)
+			port->held[left++] = held;
+		else
+			free(held);
+	}
+	box->nr_held -= port->nr_held - left;
+	port->nr_held = left;
+}
+
+bool switch_box_step(struct switch_box *box, uint64_t now_us)
+{
+	bool came = box->wire->ops->poll(box->wire, now_us, POLL_BUDGET) > 0;
+
+	for (uint32_t number = 0; number < box->nr_ports && box->nr_held; number++)
+		port_retry(box, number);
+	box->owes = muster_switch_step(box->sw);
+	box->again_us = now_us + AGAIN_US;
+	return came;
+}
+
+/* A full link has room when an acknowledgement has come; a host that is awaited may come. */
+uint64_t switch_box_due_us(const struct switch_box *box)
+{
+	uint64_t due_us = box->wire->ops->deadline_us(box->wire);
+	bool waits = box->nr_held || box->owes;
+
+	return waits && box->again_us < due_us ? box->again_us : due_us;
+}
+
+uint32_t switch_box_life(const struct switch_box *box, uint32_t port)
+{
+	return port < box->nr_ports ? box->ports[port].life : 0;
+}
+
+/* ---- opening and closing ---------------------------------------------------------------- */
+
+/* Switches have the life that they were started with; hosts say theirs. */
+static int ports_open(struct switch_box *box, const struct muster_fabric *fabric)
+{
+	struct muster_fabric_end end;
+
+	while (muster_fabric_end(fabric, box->number, box->nr_ports, &end))
+		box->nr_ports++;
+	box->ports = calloc(box->nr_ports, sizeof(*box->ports));
+	for (uint32_t port = 0; port < box->nr_ports && box->ports; port++) {
+		muster_fabric_end(fabric, box->number, port, &end);
+		box->ports[port].neighbour = end.is_host ? end.number :
+							   MUSTER_NODE_AGGREGATION + end.number;
+		box->ports[port].life = end.is_host ? 0 : box->life;
+	}
+	return box->ports ? 0 : -ENOMEM;
+}
+
+static int switch_open(struct switch_box *box, const struct muster_fabric *fabric)
+{
+	static const struct muster_switch_world world = {
+		.send = box_send, .send_once = box_send_once, .alloc = box_alloc, .free = box_free,
+	};
+	uint32_t room = muster_fabric_hosts(fabric) + muster_fabric_switches(fabric);
+	struct muster_switch_route *routes = calloc(room, sizeof(*routes));
+	struct muster_switch_config config = {
+		.node = muster_fabric_node(fabric, box->number), .incarnation = box->life,
+		.radix = muster_fabric_radix(fabric), .routes = routes,
+	};
+	int64_t nr = routes ? muster_fabric_routes(fabric, box->number, routes) : -ENOMEM;
+	int err = nr < 0 ? (int)nr : 0;
+
+	config.nr_routes = nr < 0 ? 0 : (uint32_t)nr;
+	if (!err)
+		err = muster_switch_create(&config, &world, box, &box->sw);
+	free(routes);
+	return err;
+}
+
+int switch_box_open(struct switch_box *box, const struct muster_fabric *fabric, uint32_t number,
+		    const char *spec, uint32_t life, char *why, size_t why_len)
+{
+	static const struct muster_wire_events events = { .take = take, .lost = lost, .met = met };
+	int err;
+
+	*box = (struct switch_box){
+		.number = number, .node = MUSTER_NODE_AGGREGATION + number, .life = life,
+	};
+	err = ports_open(box, fabric);
+	if (!err)
+		err = switch_open(box, fabric);
+	if (err)
+		strncpy(why, strerror(-err), why_len - 1);
+	else
+		err = muster_wire_socket_open(spec, box->node, life, SILENCE_US, &events, box,
+					      &box->wire, why, why_len);
+	if (err)
+		switch_box_close(box);
+	return err;
+}
+
+void switch_box_close(struct switch_box *box)
+{
+	if (box->wire)
+		box->wire->ops->close(box->wire);
+	if (box->sw)
+		muster_switch_destroy(box->sw);
+	for (uint32_t port = 0; port < box->nr_ports && box->ports; port++)
+		drop_held(box, &box->ports[port]);
+	free(box->ports);
+	*box = (struct switch_box){ 0 };
+}

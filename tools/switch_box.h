@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * A switch on the wire, for muster-switchd: each of its ports is a link of one socket port
+ * to the host or switch at the other end.
+ */
+#ifndef MUSTER_SWITCH_BOX_H
+#define MUSTER_SWITCH_BOX_H
+
+#include "fabric.h"
+#include "wire.h"
+
+enum {
+	SWITCH_BOX_HELD_MAX = 64,	/* packets of a port that wait for the next link */
+};
+
+struct switch_box_port;
+
+struct switch_box {
+	uint32_t number;
+	uint32_t node;			/* on the wire, and of its aggregation node */
+	uint32_t life;
+	struct muster_switch *sw;
+	struct muster_wire *wire;
+	uint32_t nr_ports;
+	struct switch_box_port *ports;
+	uint32_t nr_held;		/* at all ports */
+	uint64_t again_us;		/* when to try what waits again, whatever comes */
+	bool owes;			/* its aggregation node has what links had no room for */
+};
+
+/**
+ * switch_box_open() - be a switch of a network.
+ * @spec: of the wire, as muster_wire_socket_open() has it; host h is its node h, switch s
+ *	MUSTER_NODE_AGGREGATION + s.
+ * @life: of all switches that were started together; not 0.
+ *
+ * Return: 0; -errno, and why.
+ */
+int switch_box_open(struct switch_box *box, const struct muster_fabric *fabric, uint32_t number,
+		    const char *spec, uint32_t life, char *why, size_t why_len);
+void switch_box_close(struct switch_box *box);
+
+/** switch_box_step() - take what has come, send what can go. Return: whether anything had. */
+bool switch_box_step(struct switch_box *box, uint64_t now_us);
+
+/** switch_box_due_us() - when step() is next due although nothing comes. */
+uint64_t switch_box_due_us(const struct switch_box *box);
+
+/** switch_box_life() - of the host or switch that is at a port now; 0: nobody. */
+uint32_t switch_box_life(const struct switch_box *box, uint32_t port);
+
+#endif /* MUSTER_SWITCH_BOX_H */

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Communicators: the library's beside each MPI one, as an attribute of it. It is made at the
+ * first blocking collective, which may wait for all members; a nonblocking one before that is
+ * the MPI library's, at all members alike, as all call the same in the same order.
+ */
+#include "shim.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static int keyval = MPI_KEYVAL_INVALID;
+static atomic_int creating;	/* a thread of this process makes a communicator */
+
+void muster_mpi_comm_put(struct muster_mpi_comm *comm)
+{
+	if (!--comm->refs)
+		free(comm);
+}
+
+/* The communicator's end: what is under way ends by itself. */
+static int forget(MPI_Comm handle, int key, void *state, void *extra)
+{
+	struct muster_mpi_comm *comm = state;
+
+	(void)handle;
+	(void)key;
+	(void)extra;
+	pthread_mutex_lock(&muster_mpi.lock);
+	if (muster_mpi.job && comm->muster && comm->muster != muster_world(muster_mpi.job))
+		muster_comm_free(comm->muster);
+	comm->muster = NULL;
+	muster_mpi_comm_put(comm);
+	pthread_mutex_unlock(&muster_mpi.lock);
+	return MPI_SUCCESS;
+}
+
+/* ---- joining ------------------------------------------------------------------------------ */
+
+/*
+ * Making one blocks in the library. Where threads make several, the processes agree whose turn
+ * it is: all members' processes are free for this one, or nobody begins. And who has agreed has
+ * come: nobody waits in the library for who still waits in MPI.
+ */
+static int take_turn(MPI_Comm handle, int rank)
+{
+	int mine, all, err;
+
+	for (;;) {
+		mine = !atomic_exchange(&creating, 1);
+		err = muster_mpi_beneath.Allreduce(&mine, &all, 1, MPI_INT, MPI_MIN, handle);
+		if (!err && all)
+			return 0;
+		if (mine)
+			atomic_store(&creating, 0);
+		if (err)
+			return err;
+		usleep(100 + 100 * (unsigned)(rank % 8));
+	}
+}
+
+/* The members as ranks of the world; false: some are of another. */
+static bool translate(MPI_Comm handle, int size, uint32_t *ranks)
+{
+	int own[size], theirs[size];
+	MPI_Group group, world;
+	bool all = true;
+
+	PMPI_Comm_group(handle, &group);
+	PMPI_Comm_group(MPI_COMM_WORLD, &world);
+	for (int i = 0; i < size; i++)
+		own[i] = i;
+	PMPI_Group_translate_ranks(group, size, own, world, theirs);
+	for (int i = 0; i < size; i++) {
+		all &= theirs[i] != MPI_UNDEFINED;
+		ranks[i] = (uint32_t)theirs[i];
+	}
+	PMPI_Group_free(&group);
+	PMPI_Group_free(&world);
+	return all;
+}
+
+static enum muster_mpi_reason create(MPI_Comm handle, struct muster_mpi_comm *comm)
+{
+	uint32_t ranks[comm->size];
+	int err;
+
+	if (!translate(handle, comm->size, ranks))
+		return REASON_OTHER_JOB;
+	if (take_turn(handle, comm->rank))
+		return REASON_NO_ROOM;
+	pthread_mutex_lock(&muster_mpi.lock);
+	err = muster_comm_create_group(muster_world(muster_mpi.job), (uint32_t)comm->size, ranks, 0,
+				       &comm->muster);
+	pthread_mutex_unlock(&muster_mpi.lock);
+	atomic_store(&creating, 0);
+	return err ? REASON_NO_ROOM : REASON_NONE;
+}
+
+static enum muster_mpi_reason join(MPI_Comm handle, struct muster_mpi_comm *comm)
+{
+	int same, inter;
+
+	PMPI_Comm_rank(handle, &comm->rank);
+	PMPI_Comm_size(handle, &comm->size);
+	if (PMPI_Comm_test_inter(handle, &inter) || inter)
+		return REASON_INTER;
+	if (comm->size == 1)
+		return REASON_ONE_RANK;
+	if (PMPI_Comm_compare(handle, MPI_COMM_WORLD, &same) || same != MPI_IDENT)
+		return create(handle, comm);
+	comm->muster = muster_world(muster_mpi.job);
+	return REASON_NONE;
+}
+
+/* ---- finding ------------------------------------------------------------------------------ */
+
+/* Nobody to wait for. */
+static bool is_alone(MPI_Comm handle)
+{
+	int size;
+
+	return !PMPI_Comm_size(handle, &size) && size == 1;
+}
+
+struct muster_mpi_comm *muster_mpi_comm_find(MPI_Comm handle, bool may_join,
+					     enum muster_mpi_reason *why)
+{
+	struct muster_mpi_comm *comm;
+	int found = 0;
+
+	*why = REASON_NO_JOB;
+	if (!muster_mpi.job)
+		return NULL;
+	*why = REASON_INVALID;
+	if (handle == MPI_COMM_NULL || PMPI_Comm_get_attr(handle, keyval, &comm, &found))
+		return NULL;
+	*why = REASON_NOT_JOINED;
+	if (!found && !may_join && !is_alone(handle))
+		return NULL;
+	if (!found) {
+		comm = calloc(1, sizeof(*comm));
+		if (!comm)
+			abort();	/* the others count on it */
+		comm->refs = 1;
+		comm->why = join(handle, comm);
+		PMPI_Comm_set_attr(handle, keyval, comm);
+	}
+	*why = comm->why;
+	return comm->muster ? comm : NULL;
+}
+
+int muster_mpi_comms_open(void)
+{
+	return PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, forget, &keyval, NULL);
+}

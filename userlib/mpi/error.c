@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * The library's errors as MPI's: a class that MPI knows, a code of our own for each errno, and
+ * the sentence as its string, which names the rank that is to blame.
+ */
+#include "shim.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+static struct {
+	int err;
+	int class;
+	int code;
+} codes[] = {
+	{ -EPROTO, MPI_ERR_TRUNCATE, 0 },	/* ranks called different things */
+	{ -EOPNOTSUPP, MPI_ERR_UNSUPPORTED_OPERATION, 0 },
+	{ -ENOMEM, MPI_ERR_NO_MEM, 0 },
+	{ -EFAULT, MPI_ERR_BUFFER, 0 },
+	{ -EINVAL, MPI_ERR_ARG, 0 },
+	{ 0, MPI_ERR_OTHER, 0 },	/* all others: ranks that died or gave up */
+};
+
+enum { CODES = sizeof(codes) / sizeof(*codes) };
+
+/* MPICH has no strings for codes of the classes that it defines itself: they get one of ours. */
+int muster_mpi_errors_open(void)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < CODES && !err; i++) {
+#ifdef MPICH_VERSION
+		err = PMPI_Add_error_class(&codes[i].class);
+		if (err)
+			break;
+#endif
+		err = PMPI_Add_error_code(codes[i].class, &codes[i].code);
+	}
+	return err;
+}
+
+_Thread_local char muster_mpi_said[MUSTER_MPI_SENTENCE];
+
+int muster_mpi_note(int err)
+{
+	if (err)
+		snprintf(muster_mpi_said, sizeof(muster_mpi_said), "%s",
+			 muster_error(muster_mpi.job));
+	return err;
+}
+
+int muster_mpi_error_code(const char *function, int err, const char *sentence)
+{
+	char text[MPI_MAX_ERROR_STRING];
+	size_t i = 0;
+
+	while (i < CODES - 1 && codes[i].err != err)
+		i++;
+	snprintf(text, sizeof(text), "%s: %s", function, sentence);
+	PMPI_Add_error_string(codes[i].code, text);
+	return codes[i].code;
+}
+
+int muster_mpi_error(MPI_Comm comm, const char *function, int err, const char *sentence)
+{
+	int code = muster_mpi_error_code(function, err, sentence);
+
+	PMPI_Comm_call_errhandler(comm, code);
+	return code;
+}

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * libmuster-mpi: an MPI program's collectives on Muster, by preloading. One source, built once
+ * against each MPI's own <mpi.h>. It stands before the MPI library and defines MPI_X and
+ * PMPI_X of each collective X (Open MPI's Fortran calls the latter); what it does not offload
+ * goes to the MPI library as it came.
+ *
+ * Whether a call is offloaded follows from what MPI makes the same on all ranks: the
+ * communicator and what was called on it before, the operation, and for reductions the type.
+ * Never from counts, buffers or types of data that is only moved: these may differ by rank.
+ *
+ * Who calls whom: calls -> run -> (start -> side -> types), request, comm -> join. All use of the
+ * job is under muster_mpi.lock, and no MPI function is called with that held.
+ */
+#ifndef MUSTER_MPI_SHIM_H
+#define MUSTER_MPI_SHIM_H
+
+#include <mpi.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "muster.h"
+
+/* ---- the MPI library beneath (beneath.c) --------------------------------------------- */
+
+#define MUSTER_MPI_COLLECTIVES(X)					\
+	X(Barrier) X(Bcast) X(Reduce) X(Allreduce) X(Gather) X(Gatherv)	\
+	X(Scatter) X(Scatterv) X(Allgather) X(Allgatherv) X(Alltoall)	\
+	X(Alltoallv) X(Alltoallw) X(Reduce_scatter) X(Reduce_scatter_block) \
+	X(Scan) X(Exscan)
+
+#define MUSTER_MPI_NONBLOCKING(X)					\
+	X(Ibarrier) X(Ibcast) X(Ireduce) X(Iallreduce) X(Igather) X(Igatherv) \
+	X(Iscatter) X(Iscatterv) X(Iallgather) X(Iallgatherv) X(Ialltoall) \
+	X(Ialltoallv) X(Ialltoallw) X(Ireduce_scatter) X(Ireduce_scatter_block) \
+	X(Iscan) X(Iexscan)
+
+#define MUSTER_MPI_WRAPPED(X)						\
+	X(Init) X(Init_thread) X(Finalize) X(Request_get_status)	\
+	MUSTER_MPI_COLLECTIVES(X) MUSTER_MPI_NONBLOCKING(X)
+
+/* The MPI library's own functions, which ours stand before. */
+struct muster_mpi_beneath {
+#define POINTER(name) __typeof__(&MPI_##name) name;
+	MUSTER_MPI_WRAPPED(POINTER)
+#undef POINTER
+	void (*progress)(void);			/* Open MPI's; NULL: there is none */
+	int (*progress_register)(int (*)(void));
+	int (*progress_unregister)(int (*)(void));
+};
+
+extern struct muster_mpi_beneath muster_mpi_beneath;
+
+/** muster_mpi_guard() - ends the process with a sentence if it has another MPI than ours. */
+void muster_mpi_guard(void);
+
+/* ---- what was called ------------------------------------------------------------------- */
+
+enum muster_mpi_coll {
+#define NUMBER(name) COLL_##name,
+	MUSTER_MPI_COLLECTIVES(NUMBER)
+#undef NUMBER
+	COLLS,
+};
+
+/* A collective call: what it does not have is zero. A broadcast's buffer is out. */
+struct muster_mpi_call {
+	enum muster_mpi_coll coll;
+	MPI_Comm comm;
+	const void *in;
+	void *out;
+	int in_count;
+	int out_count;
+	MPI_Datatype in_type;
+	MPI_Datatype out_type;		/* a reduction's */
+	const int *in_counts, *in_displs, *out_counts, *out_displs;
+	const MPI_Datatype *in_types, *out_types;
+	MPI_Op op;
+	int root;
+	bool nonblocking;
+};
+
+/** muster_mpi_pass() - have the MPI library do it; request: of the nonblocking form. */
+int muster_mpi_pass(const struct muster_mpi_call *call, MPI_Request *request);
+
+/** muster_mpi_run(), muster_mpi_begin() - all that a blocking or nonblocking collective does. */
+int muster_mpi_run(const struct muster_mpi_call *call);
+int muster_mpi_begin(struct muster_mpi_call *call, MPI_Request *request);
+
+/* Why the MPI library does a call. */
+enum muster_mpi_reason {
+	REASON_NONE,		/* it is offloaded */
+	REASON_NOTHING,		/* no elements */
+	REASON_ONE_RANK,
+	REASON_INVALID,		/* arguments that the MPI library is to refuse */
+	REASON_NO_JOB,
+	REASON_INTER,
+	REASON_OTHER_JOB,
+	REASON_NOT_JOINED,
+	REASON_NO_ROOM,
+	REASON_TYPE,
+	REASON_OP,
+	REASONS,
+};
+
+const char *muster_mpi_reason(enum muster_mpi_reason reason);
+const char *muster_mpi_coll_name(enum muster_mpi_coll coll);
+
+/* ---- joining (join.c) --------------------------------------------------------------------- */
+
+struct muster_mpi {
+	struct muster *job;		/* NULL: not joined, or not any more */
+	pthread_mutex_t lock;
+	bool stats;
+	bool force;
+	char no_job[512];		/* why there is none, if so */
+};
+
+extern struct muster_mpi muster_mpi;
+
+/* ---- communicators (comm.c) ----------------------------------------------------------------- */
+
+struct muster_mpi_op;
+
+/* What we know of an MPI communicator: an attribute of it. */
+struct muster_mpi_comm {
+	struct muster_comm *muster;	/* NULL: it is not offloaded; and */
+	enum muster_mpi_reason why;	/* why not */
+	int rank;
+	int size;
+	int refs;			/* the attribute's, and one of each operation under way */
+	struct muster_mpi_op *first;	/* nonblocking ones that have not ended, in order */
+	struct muster_mpi_op *end;
+	struct muster_mpi_comm *next;	/* of those that have any */
+};
+
+int muster_mpi_comms_open(void);
+/** muster_mpi_comm_find() - NULL: not joined, and it may not be now, or could not: *why. */
+struct muster_mpi_comm *muster_mpi_comm_find(MPI_Comm comm, bool may_join,
+					     enum muster_mpi_reason *why);
+/** muster_mpi_comm_put() - an operation has ended; under the lock. */
+void muster_mpi_comm_put(struct muster_mpi_comm *comm);
+
+/* ---- types and operations (types.c) ------------------------------------------------------------ */
+
+struct muster_mpi_type {
+	uint64_t bytes;		/* of data */
+	int64_t extent;
+	bool plain;		/* data without gaps, in order: any count of it may be moved as bytes */
+};
+
+int muster_mpi_types_open(void);
+/** muster_mpi_type_get() - of any type; false: there is no such type. */
+bool muster_mpi_type_get(MPI_Datatype type, struct muster_mpi_type *info);
+
+struct muster_mpi_reduction {
+	enum muster_type type;
+	enum muster_op op;
+	uint64_t bytes;		/* of an element in memory */
+};
+
+/** muster_mpi_reduction_get() - REASON_NONE, or why the library does not combine so. */
+enum muster_mpi_reason muster_mpi_reduction_get(MPI_Datatype type, MPI_Op op,
+						struct muster_mpi_reduction *reduction);
+
+/* ---- buffers (side.c) ---------------------------------------------------------------------------- */
+
+/* What lies together in the caller's memory. */
+struct muster_mpi_block {
+	char *at;
+	int64_t count;
+	MPI_Datatype type;
+	uint64_t bytes;
+	bool owned;		/* the type is a copy of our own */
+};
+
+/*
+ * One side of a call, as the library takes it: the caller's own memory where data is plain, else
+ * a packed copy.
+ */
+struct muster_mpi_side {
+	char *at;
+	uint64_t bytes;		/* of one block; where blocks have lengths of their own, of all */
+	uint64_t *counts;	/* bytes of each, or NULL; and */
+	uint64_t *displs;	/* where they begin */
+	struct muster_mpi_block *blocks;	/* of what is packed */
+	uint32_t nr;
+	char *low, *high;	/* what the caller's memory spans */
+	char *packed;		/* NULL: at is the caller's */
+};
+
+/** muster_mpi_side_even() - nr blocks of count elements. Return: 0; -EINVAL; -ENOMEM. */
+int muster_mpi_side_even(struct muster_mpi_side *side, const void *buffer, int64_t count,
+			 MPI_Datatype type, uint32_t nr);
+/**
+ * muster_mpi_side_uneven() - nr blocks, at displs elements of the type (NULL: types has one for
+ * each, and displs are bytes).
+ */
+int muster_mpi_side_uneven(struct muster_mpi_side *side, const void *buffer, const int *counts,
+			   const int *displs, const MPI_Datatype *types, MPI_Datatype type,
+			   uint32_t nr);
+/** muster_mpi_side_copy() - go by a copy, even where data is plain. */
+int muster_mpi_side_copy(struct muster_mpi_side *side);
+int muster_mpi_side_pack(struct muster_mpi_side *side);
+int muster_mpi_side_pack_block(struct muster_mpi_side *side, uint32_t block);
+int muster_mpi_side_unpack(struct muster_mpi_side *side);
+/** muster_mpi_side_hold() - types may be freed before it is unpacked. */
+int muster_mpi_side_hold(struct muster_mpi_side *side);
+void muster_mpi_side_free(struct muster_mpi_side *side);
+
+/* ---- operations (start.c, request.c) ----------------------------------------------------------- */
+
+struct muster_mpi_op {
+	struct muster_mpi_comm *comm;
+	struct muster_request *request;
+	enum muster_mpi_coll coll;
+	struct muster_mpi_side in;
+	struct muster_mpi_side out;
+	bool unpack;			/* out has to be unpacked here */
+	double began;
+	MPI_Request grequest;
+	int err;			/* of the library, when it has ended; and */
+	char *sentence;			/* its words */
+	int error;			/* the same as MPI has it */
+	bool told;			/* MPI knows that it has ended */
+	struct muster_mpi_op *next;
+};
+
+/**
+ * muster_mpi_start() - give a call to the library.
+ * Return: 0; 1: it is the MPI library's, *why; -errno, with muster_mpi_said.
+ */
+int muster_mpi_start(struct muster_mpi_op *op, const struct muster_mpi_call *call,
+		     enum muster_mpi_reason *why);
+void muster_mpi_op_free(struct muster_mpi_op *op);
+
+/** muster_mpi_wait() - until it has ended; MPI's own traffic goes on. 0; -errno, as above. */
+int muster_mpi_wait(struct muster_mpi_op *op);
+/** muster_mpi_request() - the MPI request of a started operation. */
+int muster_mpi_request(struct muster_mpi_op *op, MPI_Request *request);
+int muster_mpi_requests_open(void);
+void muster_mpi_requests_close(void);
+
+/* ---- errors and figures (error.c, stats.c) -------------------------------------------------------- */
+
+int muster_mpi_errors_open(void);
+/** muster_mpi_error_code() - MPI's number for -errno and what it was about. */
+int muster_mpi_error_code(const char *function, int err, const char *sentence);
+/** muster_mpi_error() - the same, given to the communicator's error handler first. */
+int muster_mpi_error(MPI_Comm comm, const char *function, int err, const char *sentence);
+
+enum { MUSTER_MPI_SENTENCE = 512 };
+
+/* What the library said to this thread last; noted under the lock. */
+extern _Thread_local char muster_mpi_said[MUSTER_MPI_SENTENCE];
+/** muster_mpi_note() - an error's sentence; returns it. */
+int muster_mpi_note(int err);
+
+/* A call of the library. */
+#define MUSTER_MPI_LOCKED(call)	({					\
+	int result_;							\
+	pthread_mutex_lock(&muster_mpi.lock);				\
+	result_ = muster_mpi_note(call);				\
+	pthread_mutex_unlock(&muster_mpi.lock);				\
+	result_; })
+
+double muster_mpi_now(void);
+void muster_mpi_stats_passed(enum muster_mpi_coll coll, enum muster_mpi_reason why, double began);
+void muster_mpi_stats_ended(const struct muster_mpi_op *op);
+void muster_mpi_stats_print(void);
+
+#endif /* MUSTER_MPI_SHIM_H */

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Buffers as the library takes them: bytes, one behind the other in each block. Where the
+ * caller's type has gaps, a packed copy stands for them, made and emptied by MPI_Pack and
+ * MPI_Unpack; what ranks of other types see is the same, as data is in the order of the type.
+ */
+#include "shim.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- packing ---------------------------------------------------------------------------- */
+
+/* How many elements MPI_Pack, which counts by int, takes at once; 0: not even one. */
+static int64_t elements_at_once(const struct muster_mpi_block *block, uint64_t bytes)
+{
+	int64_t nr = bytes ? INT_MAX / (int64_t)bytes : INT_MAX;
+
+	return nr < block->count ? nr : block->count;
+}
+
+static int pack_some(const struct muster_mpi_type *info, const struct muster_mpi_block *block,
+		     int64_t first, int nr, char *packed, bool unpack)
+{
+	char *at = block->at + first * info->extent;
+	int bytes = (int)(info->bytes * (uint64_t)nr), position = 0;
+	int err = unpack ? PMPI_Unpack(packed, bytes, &position, at, nr, block->type, MPI_COMM_SELF) :
+			   PMPI_Pack(at, nr, block->type, packed, bytes, &position, MPI_COMM_SELF);
+
+	return err ? -EINVAL : 0;
+}
+
+static int pack(const struct muster_mpi_block *block, char *packed, bool unpack)
+{
+	struct muster_mpi_type info;
+	int64_t step, nr;
+	int err = 0;
+
+	if (!block->bytes)
+		return 0;
+	if (!muster_mpi_type_get(block->type, &info))
+		return -EINVAL;
+	if (info.plain) {
+		memcpy(unpack ? block->at : packed, unpack ? packed : block->at, block->bytes);
+		return 0;
+	}
+	step = elements_at_once(block, info.bytes);
+	if (!step)
+		return -EOVERFLOW;
+	for (int64_t first = 0; first < block->count && !err; first += nr) {
+		nr = block->count - first < step ? block->count - first : step;
+		err = pack_some(&info, block, first, (int)nr, packed, unpack);
+		packed += info.bytes * (uint64_t)nr;
+	}
+	return err;
+}
+
+int muster_mpi_side_pack_block(struct muster_mpi_side *side, uint32_t block)
+{
+	uint64_t at = side->displs ? side->displs[block] : side->bytes * block;
+
+	return side->packed ? pack(&side->blocks[block], side->packed + at, false) : 0;
+}
+
+int muster_mpi_side_pack(struct muster_mpi_side *side)
+{
+	int err = 0;
+
+	for (uint32_t i = 0; i < side->nr && side->packed && !err; i++)
+		err = muster_mpi_side_pack_block(side, i);
+	return err;
+}
+
+int muster_mpi_side_unpack(struct muster_mpi_side *side)
+{
+	int err = 0;
+
+	for (uint32_t i = 0; i < side->nr && side->packed && !err; i++)
+		err = pack(&side->blocks[i],
+			   side->packed + (side->displs ? side->displs[i] : side->bytes * i), true);
+	return err;
+}
+
+int muster_mpi_side_hold(struct muster_mpi_side *side)
+{
+	for (uint32_t i = 0; i < side->nr && side->packed; i++) {
+		struct muster_mpi_block *block = &side->blocks[i];
+
+		if (PMPI_Type_dup(block->type, &block->type))
+			return -ENOMEM;
+		block->owned = true;
+	}
+	return 0;
+}
+
+void muster_mpi_side_free(struct muster_mpi_side *side)
+{
+	for (uint32_t i = 0; i < side->nr && side->blocks; i++)
+		if (side->blocks[i].owned)
+			PMPI_Type_free(&side->blocks[i].type);
+	free(side->blocks);
+	free(side->counts);
+	free(side->packed);
+}
+
+/* ---- even blocks ---------------------------------------------------------------------------- */
+
+static int room_for_blocks(struct muster_mpi_side *side, uint64_t bytes)
+{
+	side->blocks = calloc(side->nr, sizeof(*side->blocks));
+	side->packed = malloc(bytes ? bytes : 1);
+	if (!side->blocks || !side->packed)
+		return -ENOMEM;
+	return 0;
+}
+
+static int even_copy(struct muster_mpi_side *side, char *buffer, int64_t count, MPI_Datatype type,
+		     int64_t extent)
+{
+	int err = room_for_blocks(side, side->bytes * side->nr);
+
+	for (uint32_t i = 0; i < side->nr && !err; i++)
+		side->blocks[i] = (struct muster_mpi_block){
+			.at = buffer + (int64_t)i * count * extent,
+			.count = count,
+			.type = type,
+			.bytes = side->bytes,
+		};
+	side->at = side->packed;
+	return err;
+}
+
+int muster_mpi_side_even(struct muster_mpi_side *side, const void *buffer, int64_t count,
+			 MPI_Datatype type, uint32_t nr)
+{
+	struct muster_mpi_type info;
+
+	if (count < 0 || !muster_mpi_type_get(type, &info))
+		return -EINVAL;
+	*side = (struct muster_mpi_side){
+		.at = (char *)buffer,
+		.bytes = (uint64_t)count * info.bytes,
+		.nr = nr,
+		.low = (char *)buffer,
+	};
+	side->high = side->low + (info.plain ? side->bytes * nr : 0);
+	if (!info.plain && side->bytes)
+		return even_copy(side, (char *)buffer, count, type, info.extent);
+	return buffer || !side->bytes ? 0 : -EINVAL;
+}
+
+/* ---- blocks with lengths of their own --------------------------------------------------------- */
+
+static void span(struct muster_mpi_side *side, char *at, uint64_t bytes)
+{
+	if (!bytes)
+		return;
+	if (!side->low || at < side->low)
+		side->low = at;
+	if (at + bytes > side->high)
+		side->high = at + bytes;
+}
+
+/* Plain all of them: they stay where they are. */
+static void stay(struct muster_mpi_side *side, const char *buffer)
+{
+	side->at = side->low ? side->low : (char *)buffer;
+	for (uint32_t i = 0; i < side->nr; i++)
+		side->displs[i] = side->counts[i] ? (uint64_t)(side->blocks[i].at - side->at) : 0;
+}
+
+int muster_mpi_side_copy(struct muster_mpi_side *side)
+{
+	uint64_t at = 0;
+
+	if (side->packed)
+		return 0;
+	if (!side->counts)
+		return even_copy(side, side->at, (int64_t)side->bytes, MPI_BYTE, 1);
+	for (uint32_t i = 0; i < side->nr; i++) {
+		side->displs[i] = at;
+		at += side->counts[i];
+	}
+	side->packed = malloc(at ? at : 1);
+	side->at = side->packed;
+	return side->packed ? 0 : -ENOMEM;
+}
+
+int muster_mpi_side_uneven(struct muster_mpi_side *side, const void *buffer, const int *counts,
+			   const int *displs, const MPI_Datatype *types, MPI_Datatype type,
+			   uint32_t nr)
+{
+	struct muster_mpi_type info = { 0 };
+	bool plain = true;
+
+	*side = (struct muster_mpi_side){ .nr = nr };
+	if (!counts || !displs || (!types && !muster_mpi_type_get(type, &info)))
+		return -EINVAL;
+	side->counts = calloc(2 * (size_t)nr, sizeof(*side->counts));
+	side->blocks = calloc(nr, sizeof(*side->blocks));
+	if (!side->counts || !side->blocks)
+		return -ENOMEM;
+	side->displs = side->counts + nr;
+	for (uint32_t i = 0; i < nr; i++) {
+		char *at = (char *)buffer + (types ? displs[i] : displs[i] * info.extent);
+
+		if (counts[i] < 0 || (types && counts[i] && !muster_mpi_type_get(types[i], &info)))
+			return -EINVAL;
+		side->counts[i] = counts[i] ? (uint64_t)counts[i] * info.bytes : 0;
+		side->blocks[i] = (struct muster_mpi_block){
+			at, counts[i], types ? types[i] : type, side->counts[i], false
+		};
+		side->bytes += side->counts[i];
+		if (side->counts[i] && info.plain)
+			span(side, at, side->counts[i]);
+		plain &= info.plain || !side->counts[i];
+	}
+	if (!plain)
+		return muster_mpi_side_copy(side);
+	stay(side, buffer);
+	return buffer || !side->bytes ? 0 : -EINVAL;
+}

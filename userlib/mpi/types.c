@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * MPI's types and operations in the library's words. What combines is a named type, found in a
+ * table; what is only moved may be of any type, and is bytes if it has no gaps. What was found
+ * out of a derived type is kept with it, as an attribute.
+ */
+#include "shim.h"
+
+#include <stdlib.h>
+
+enum {
+	SLOTS = 256,		/* of the table; a power of two, well above the number of types */
+	INTEGER = 1,		/* sum, min, logical, bits */
+	REAL = 2,		/* sum, min */
+	COMPLEX = 4,		/* sum */
+	LOGICAL = 8,
+	BITS = 16,
+	PAIR = 32,		/* minloc */
+};
+
+struct named {
+	MPI_Datatype type;
+	enum muster_type muster;	/* 0: the slot is free */
+	uint32_t ops;
+	uint64_t bytes;
+};
+
+static struct named table[SLOTS];
+static int keyval = MPI_KEYVAL_INVALID;
+
+static size_t slot_of(MPI_Datatype type)
+{
+	uint64_t key = (uint64_t)(uintptr_t)type * 0x9e3779b97f4a7c15ull;
+	size_t slot = key >> 56;
+
+	while (table[slot].muster && table[slot].type != type)
+		slot = (slot + 1) % SLOTS;
+	return slot;
+}
+
+/* A type that this MPI was built without is the null type. */
+static void name(MPI_Datatype type, enum muster_type muster, uint32_t ops, uint64_t bytes)
+{
+	if (type != MPI_DATATYPE_NULL)
+		table[slot_of(type)] = (struct named){ type, muster, ops, bytes };
+}
+
+static void name_integer(MPI_Datatype type, bool is_signed)
+{
+	static const enum muster_type types[2][9] = {
+		{ [1] = MUSTER_U8, [2] = MUSTER_U16, [4] = MUSTER_U32, [8] = MUSTER_U64 },
+		{ [1] = MUSTER_I8, [2] = MUSTER_I16, [4] = MUSTER_I32, [8] = MUSTER_I64 },
+	};
+	int bytes = 0;
+
+	if (type != MPI_DATATYPE_NULL)
+		PMPI_Type_size(type, &bytes);
+	if (bytes > 0 && bytes <= 8 && types[is_signed][bytes])
+		name(type, types[is_signed][bytes], INTEGER, (uint64_t)bytes);
+}
+
+static void name_integers(void)
+{
+	const MPI_Datatype sgned[] = {
+		MPI_SIGNED_CHAR, MPI_SHORT, MPI_INT, MPI_LONG, MPI_LONG_LONG, MPI_INT8_T,
+		MPI_INT16_T, MPI_INT32_T, MPI_INT64_T, MPI_AINT, MPI_OFFSET, MPI_COUNT,
+		MPI_INTEGER, MPI_INTEGER1, MPI_INTEGER2, MPI_INTEGER4, MPI_INTEGER8,
+	};
+	const MPI_Datatype unsgned[] = {
+		MPI_UNSIGNED_CHAR, MPI_UNSIGNED_SHORT, MPI_UNSIGNED, MPI_UNSIGNED_LONG,
+		MPI_UNSIGNED_LONG_LONG, MPI_UINT8_T, MPI_UINT16_T, MPI_UINT32_T, MPI_UINT64_T,
+	};
+
+	for (size_t i = 0; i < sizeof(sgned) / sizeof(*sgned); i++)
+		name_integer(sgned[i], true);
+	for (size_t i = 0; i < sizeof(unsgned) / sizeof(*unsgned); i++)
+		name_integer(unsgned[i], false);
+}
+
+/* Pairs with a Fortran real as index are not the library's. */
+static void name_others(void)
+{
+	name(MPI_FLOAT, MUSTER_F32, REAL, 4);
+	name(MPI_DOUBLE, MUSTER_F64, REAL, 8);
+	name(MPI_REAL, MUSTER_F32, REAL, 4);
+	name(MPI_REAL4, MUSTER_F32, REAL, 4);
+	name(MPI_REAL8, MUSTER_F64, REAL, 8);
+	name(MPI_DOUBLE_PRECISION, MUSTER_F64, REAL, 8);
+	name(MPI_C_FLOAT_COMPLEX, MUSTER_C32, COMPLEX, 8);
+	name(MPI_C_DOUBLE_COMPLEX, MUSTER_C64, COMPLEX, 16);
+	name(MPI_COMPLEX, MUSTER_C32, COMPLEX, 8);
+	name(MPI_DOUBLE_COMPLEX, MUSTER_C64, COMPLEX, 16);
+	name(MPI_COMPLEX8, MUSTER_C32, COMPLEX, 8);
+	name(MPI_COMPLEX16, MUSTER_C64, COMPLEX, 16);
+	name(MPI_CXX_FLOAT_COMPLEX, MUSTER_C32, COMPLEX, 8);
+	name(MPI_CXX_DOUBLE_COMPLEX, MUSTER_C64, COMPLEX, 16);
+	name(MPI_C_BOOL, MUSTER_U8, LOGICAL, 1);
+	name(MPI_CXX_BOOL, MUSTER_U8, LOGICAL, 1);
+	name(MPI_LOGICAL, MUSTER_I32, LOGICAL, 4);
+	name(MPI_BYTE, MUSTER_U8, BITS, 1);
+	name(MPI_FLOAT_INT, MUSTER_F32_I32, PAIR, 8);
+	name(MPI_DOUBLE_INT, MUSTER_F64_I32, PAIR, 16);
+	name(MPI_SHORT_INT, MUSTER_I16_I32, PAIR, 8);
+	name(MPI_2INT, MUSTER_I32_I32, PAIR, 8);
+	name(MPI_2INTEGER, MUSTER_I32_I32, PAIR, 8);
+	name(MPI_LONG_INT, MUSTER_I64_I32, PAIR, 16);
+}
+
+/* ---- reductions ---------------------------------------------------------------------------- */
+
+static const struct operation {
+	MPI_Op op;
+	enum muster_op muster;
+	uint32_t types;
+} operations[] = {
+	{ MPI_SUM, MUSTER_SUM, INTEGER | REAL | COMPLEX },
+	{ MPI_MIN, MUSTER_MIN, INTEGER | REAL },
+	{ MPI_MAX, MUSTER_MAX, INTEGER | REAL },
+	{ MPI_PROD, MUSTER_PROD, INTEGER | REAL | COMPLEX },
+	{ MPI_LAND, MUSTER_LAND, INTEGER | LOGICAL },
+	{ MPI_LOR, MUSTER_LOR, INTEGER | LOGICAL },
+	{ MPI_LXOR, MUSTER_LXOR, INTEGER | LOGICAL },
+	{ MPI_BAND, MUSTER_BAND, INTEGER | BITS },
+	{ MPI_BOR, MUSTER_BOR, INTEGER | BITS },
+	{ MPI_BXOR, MUSTER_BXOR, INTEGER | BITS },
+	{ MPI_MINLOC, MUSTER_MINLOC, PAIR },
+	{ MPI_MAXLOC, MUSTER_MAXLOC, PAIR },
+};
+
+enum muster_mpi_reason muster_mpi_reduction_get(MPI_Datatype type, MPI_Op op,
+						struct muster_mpi_reduction *reduction)
+{
+	const struct named *named = &table[slot_of(type)];
+	const struct operation *operation = operations;
+
+	while (operation->op != op)
+		if (++operation == operations + sizeof(operations) / sizeof(*operations))
+			return REASON_OP;
+	if (!named->muster || !(named->ops & operation->types))
+		return REASON_TYPE;
+	*reduction = (struct muster_mpi_reduction){ named->muster, operation->muster, named->bytes };
+	return REASON_NONE;
+}
+
+/* ---- data that is moved ------------------------------------------------------------------------ */
+
+static void type_free(MPI_Datatype type)
+{
+	int integers, addresses, types, combiner = MPI_COMBINER_NAMED;
+
+	PMPI_Type_get_envelope(type, &integers, &addresses, &types, &combiner);
+	if (combiner != MPI_COMBINER_NAMED)
+		PMPI_Type_free(&type);
+}
+
+static bool has_no_gaps(MPI_Datatype type)
+{
+	MPI_Aint low, extent;
+	int bytes;
+
+	return !PMPI_Type_size(type, &bytes) && !PMPI_Type_get_extent(type, &low, &extent) && !low &&
+	       bytes >= 0 && bytes == extent;
+}
+
+/* Size and extent do not tell: blocks may lie in another order than they are sent in. */
+static bool is_plain(MPI_Datatype type)
+{
+	int nr_integers, nr_addresses, nr_types, combiner, integers[4];
+	MPI_Aint addresses[4];
+	MPI_Datatype inner;
+	bool plain;
+
+	if (PMPI_Type_get_envelope(type, &nr_integers, &nr_addresses, &nr_types, &combiner))
+		return false;
+	if (combiner == MPI_COMBINER_NAMED)
+		return has_no_gaps(type);
+	if (combiner != MPI_COMBINER_DUP && combiner != MPI_COMBINER_CONTIGUOUS &&
+	    combiner != MPI_COMBINER_RESIZED)
+		return false;
+	if (nr_integers > 4 || nr_addresses > 4 || nr_types != 1 ||
+	    PMPI_Type_get_contents(type, nr_integers, nr_addresses, nr_types, integers, addresses,
+				   &inner))
+		return false;
+	plain = is_plain(inner);
+	type_free(inner);
+	if (combiner == MPI_COMBINER_RESIZED)
+		return plain && has_no_gaps(type);
+	return plain;
+}
+
+static bool look_into(MPI_Datatype type, struct muster_mpi_type *info)
+{
+	MPI_Aint low, extent;
+	MPI_Count bytes;
+
+	if (PMPI_Type_size_x(type, &bytes) || bytes < 0 || PMPI_Type_get_extent(type, &low, &extent))
+		return false;
+	info->bytes = (uint64_t)bytes;
+	info->extent = extent;
+	info->plain = is_plain(type);
+	return true;
+}
+
+static int forget(MPI_Datatype type, int key, void *info, void *extra)
+{
+	(void)type;
+	(void)key;
+	(void)extra;
+	free(info);
+	return MPI_SUCCESS;
+}
+
+static void remember(MPI_Datatype type, const struct muster_mpi_type *info)
+{
+	struct muster_mpi_type *kept = malloc(sizeof(*kept));
+
+	if (!kept)
+		return;
+	*kept = *info;
+	if (PMPI_Type_set_attr(type, keyval, kept))
+		free(kept);
+}
+
+bool muster_mpi_type_get(MPI_Datatype type, struct muster_mpi_type *info)
+{
+	const struct named *named = &table[slot_of(type)];
+	struct muster_mpi_type *kept;
+	int found = 0;
+
+	if (named->muster && named->ops != PAIR) {
+		*info = (struct muster_mpi_type){ named->bytes, (int64_t)named->bytes, true };
+		return true;
+	}
+	if (type == MPI_DATATYPE_NULL || PMPI_Type_get_attr(type, keyval, &kept, &found))
+		return false;
+	if (found) {
+		*info = *kept;
+		return true;
+	}
+	if (!look_into(type, info))
+		return false;
+	remember(type, info);
+	return true;
+}
+
+int muster_mpi_types_open(void)
+{
+	name_integers();
+	name_others();
+	return PMPI_Type_create_keyval(MPI_TYPE_NULL_COPY_FN, forget, &keyval, NULL);
+}
