@@ -321,10 +321,27 @@ const struct muster_look_comm *look_comm_of(const struct look *look, uint32_t co
 	return NULL;
 }
 
+static bool is_same_comm(const struct muster_look_comm *a, const struct muster_look_comm *b)
+{
+	return a->context == b->context && a->life == b->life && a->lead == b->lead;
+}
+
 const struct muster_look_comm *look_comm(const struct look *look,
 					 const struct muster_look_comm *same)
 {
 	const struct muster_look_comm *comm = look_comm_of(look, same->context);
 
-	return comm && comm->life == same->life && comm->lead == same->lead ? comm : NULL;
+	return comm && is_same_comm(comm, same) ? comm : NULL;
+}
+
+const struct muster_look_comm *look_comm_closed(const struct look *look,
+						const struct muster_look_comm *same)
+{
+	for (uint32_t i = 0; i < look->page->nr_comms; i++) {
+		const struct muster_look_comm *comm = &look->page->comms[i];
+
+		if (!comm->used && comm->size && is_same_comm(comm, same))
+			return comm;
+	}
+	return NULL;
 }

@@ -148,6 +148,20 @@ static void rings_read(struct trace *trace)
 			ring_read(&trace->ranks[rank]);
 }
 
+/* This process goes on with it; who was too late with that begins anew. */
+static void lease_renew(struct muster_trace *ring)
+{
+	ring->until = muster_ticks(ring->clock) + MUSTER_TRACE_LEASE;
+	__atomic_store_n(&ring->on, 1, __ATOMIC_RELEASE);
+}
+
+static void leases_renew(struct trace *trace)
+{
+	for (uint32_t rank = 0; rank < trace->size; rank++)
+		if (trace->ranks[rank].file)
+			lease_renew(&trace->ranks[rank].file->trace);
+}
+
 /* A page that is shorter than it should be would be a fault when it is read. */
 static struct muster_look_file *map(const char *path)
 {
@@ -169,7 +183,7 @@ static void rank_follow(struct trace_rank *rank, const struct look *look)
 	rank->pid = look->pid;
 	if (options.pid)
 		rank->next = rank->file->trace.written;	/* what is older is not asked for */
-	rank->file->trace.on = 1;
+	lease_renew(&rank->file->trace);
 }
 
 /* ---- the job ------------------------------------------------------------------------------ */
@@ -272,8 +286,10 @@ static void follow(struct trace *trace, pid_t child, int *status)
 			more = false;
 		if (!trace->ranks || turn % SCANS_EVERY == 0)
 			scan(trace, child);
-		if (trace->ranks)
+		if (trace->ranks) {
+			leases_renew(trace);
 			rings_read(trace);
+		}
 		usleep(POLL_US);
 	}
 	for (uint32_t rank = 0; rank < trace->size; rank++)
