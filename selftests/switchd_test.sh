@@ -147,6 +147,19 @@ check "a rank that dies is named by the others" rank_dies
 
 check "groups go with their communicators, and with processes that are killed" leases_end
 
+switches_die() {
+	export VICTIM=1
+	start_ranks
+	kill -9 "$(daemons)"
+	status=0
+	wait $runner || status=$?
+	cat out err
+	same 1 $status
+	grep -q "^\[[0-2]\] .*the network has lost a switch or a link" err
+	grep -q 'muster-run: the switches were killed by signal 9' err
+}
+check "when the switches are killed all ranks end, and say that the network has lost one" switches_die
+
 all_gone() {
 	for pid in $1; do
 		gone "$pid" || return 1

@@ -279,6 +279,12 @@ bool muster_engine_step(struct muster_engine *engine, uint32_t budget);
  */
 void muster_engine_peer_lost(struct muster_engine *engine, uint32_t node);
 
+/**
+ * muster_engine_network_lost() - nobody can be reached any more: every context with other
+ * members fails with MUSTER_STATUS_PEER_LOST, and no member is named.
+ */
+void muster_engine_network_lost(struct muster_engine *engine);
+
 /** muster_engine_peer_present() - of this node that life is there (0: none): others of it are lost. */
 void muster_engine_peer_present(struct muster_engine *engine, uint32_t node,
 				uint32_t incarnation);
