@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "internal.h"
+#include "turn.h"
 
 /* ---- schedules -------------------------------------------------------------- */
 
@@ -268,6 +269,7 @@ static int choose(struct muster_comm *comm, const char *name, bool strict)
 
 int muster_comm_schedule(struct muster_comm *comm, const char *name)
 {
+	MUSTER_TURN_OF(comm);
 	if (name)
 		return choose(comm, name, true);
 	*comm->schedule_name = '\0';

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "internal.h"
+#include "turn.h"
 
 /* ---- making one ----------------------------------------------------------------- */
 
@@ -219,6 +220,7 @@ void muster_comm_close(struct muster_comm *comm)
 
 void muster_comm_free(struct muster_comm *comm)
 {
+	MUSTER_TURN_OF(comm);
 	if (!comm)
 		return;
 	if (comm == comm->job->world) {
@@ -310,6 +312,7 @@ uint32_t muster_comm_size(const struct muster_comm *comm)
 
 void muster_comm_last(const struct muster_comm *comm, struct muster_op_info *info)
 {
+	MUSTER_TURN_OF(comm);
 	*info = comm->last;
 }
 

@@ -150,6 +150,27 @@ struct muster_dev {
 	struct muster_address address;	/* own */
 	struct muster_dev_limits limits;
 	bool holding;			/* something waits for room here: holds() knows what */
+	bool hurried;			/* the next wait() sleeps at once, without looking often first */
+
+	/*
+	 * Where several threads use it, one at a time: wait() calls these around its sleep, and
+	 * now and then, so that others get in. NULL: there is one.
+	 */
+	void (*sleep_begin)(void *sleeper);
+	void (*sleep_end)(void *sleeper);
+	void *sleeper;
 };
+
+static inline void muster_dev_sleep_begin(struct muster_dev *dev)
+{
+	if (dev->sleep_begin)
+		dev->sleep_begin(dev->sleeper);
+}
+
+static inline void muster_dev_sleep_end(struct muster_dev *dev)
+{
+	if (dev->sleep_end)
+		dev->sleep_end(dev->sleeper);
+}
 
 #endif /* MUSTER_DEV_H */

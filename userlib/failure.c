@@ -151,6 +151,6 @@ int muster_comm_give_up(struct muster_comm *comm, int err)
 	if (comm->failed)
 		return err;
 	job->dev->ops->abort(job->dev, job->id, comm->context, MUSTER_STATUS_ABORTED, comm->rank);
-	muster_comm_fail(comm, err, "%s", job->sentence);
+	muster_comm_fail(comm, err, "%s", muster_error(job));
 	return err;
 }

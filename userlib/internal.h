@@ -2,7 +2,7 @@
 /*
  * What the files of the library core share: job, communicator, request, and the
  * cache of what was made of a schedule. Everything is reached from one struct
- * muster, which one thread uses at a time; there are no locks.
+ * muster, which one thread uses at a time: whose turn it is (turn.h).
  *
  * Who calls whom: coll -> request -> (cache, host) -> message -> pair -> device. Errors
  * are noted by muster_fail() where they are found and returned upwards.
@@ -33,6 +33,7 @@ enum muster_library_limit {
 	MUSTER_CONTROLS_OPEN = 8,	/* messages among libraries that have not left */
 	MUSTER_PROBES_REPEAT = 8,	/* doubts until who does not answer is asked again */
 	MUSTER_AGREE_WORDS = 2,
+	MUSTER_EARLY_MAX = 4096,	/* parts of agreements that wait for threads to ask for them */
 	MUSTER_REQUEST_BLOCK = 32,	/* requests allocated at once */
 	MUSTER_SPIN_POLLS = 2000,	/* polls without success before a wait sleeps */
 	MUSTER_SLEEP_US = 10000,	/* and how long, at most */
@@ -64,6 +65,7 @@ struct muster_settings {
 	uint64_t deadline_us;
 	uint64_t late_us;	/* 0: wait for ever */
 	bool trace;		/* record from the beginning */
+	bool helper;		/* a thread of the library's own makes progress */
 };
 
 /** muster_settings_read() - 0, or -EINVAL with why naming variable, value and what is allowed. */
@@ -99,12 +101,15 @@ struct muster {
 	struct muster_comm *active;	/* of them those that are to be visited */
 	uint32_t nr_comms;
 	uint32_t ids_from;		/* all context ids below are in use here */
-	uint32_t lives;			/* the last life that a communicator of this rank had */
+	uint32_t lives;			/* the last life that a communicator of this rank had, or may get */
+	uint32_t lived;			/* the last that one has had */
 	struct muster_pair *pairs;	/* by rank (pair.c) */
 	uint32_t pair_floor;		/* credits of each that are never lent */
 	uint32_t pair_hand;		/* whom to ask next for what was lent */
 	uint32_t pair_clock;		/* messages read so far */
 	bool pairs_due;			/* some are to be told something */
+	struct muster_early *early;	/* of agreements, beside what pairs hold */
+	uint32_t nr_early;
 	uint32_t ring_free;		/* receive ring slots that no pair holds */
 	uint32_t controls_open;		/* messages among libraries that have not left */
 	struct muster_channel *closed[MUSTER_COMM_BUCKETS];	/* that await farewells */
@@ -119,6 +124,8 @@ struct muster {
 	char no_bump[MUSTER_WHY_MAX];	/* and why, if the environment names one */
 	struct muster_manager *manager;	/* of groups on trees (manager.c); likewise */
 	char no_tree[MUSTER_WHY_MAX];
+	struct muster_turn *turn;	/* of several threads (turn.h); NULL: there is one */
+	uint32_t under_way;		/* operations started and not done */
 	struct muster_request *free_requests;
 	struct muster_request_block *blocks;
 	struct muster_look *look;	/* what others may see (look.c); NULL: nothing */
@@ -505,6 +512,8 @@ void muster_advance(struct muster_comm *comm);
 
 /* ---- progress.c --------------------------------------------------------------------------- */
 
+/** muster_sleep() - until the device or the bump may have something, or a little. */
+void muster_sleep(struct muster *job, uint64_t us);
 /** muster_now_us() - of a clock that only goes forward; a simulated world has its own. */
 uint64_t muster_now_us(const struct muster *job);
 /** muster_device_empty() - all of it, and no more: nothing is left of a context that was closed. */

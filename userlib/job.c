@@ -13,6 +13,7 @@
 
 #include "bootstrap.h"
 #include "pair.h"
+#include "turn.h"
 
 #define HELLO_MAGIC 0x5453554du	/* "MUST" */
 
@@ -400,7 +401,24 @@ int muster_job_join(const struct muster_oob *oob, bool oob_owned, muster_dev_ope
 	return 0;
 }
 
-int muster_init_oob(const struct muster_oob *oob, struct muster **job)
+/* Of a job that has been joined: the threads that will use it. */
+static int threads_open(struct muster **job, uint32_t flags)
+{
+	bool helper = (*job)->settings.helper;
+	int err;
+
+	if (!(flags & MUSTER_INIT_THREADS) && !helper)
+		return 0;
+	err = muster_turn_open(*job, helper);
+	if (!err)
+		return 0;
+	muster_fail_init(err, "%s", muster_error(*job));
+	muster_finalize(*job);
+	*job = NULL;
+	return err;
+}
+
+static int init_oob(const struct muster_oob *oob, struct muster **job)
 {
 	if (!oob || !job || !oob->allgather)
 		return muster_fail_init(-EINVAL, "muster_init_oob: oob, its allgather() or job is NULL");
@@ -413,7 +431,7 @@ int muster_init_oob(const struct muster_oob *oob, struct muster **job)
 	return muster_job_join(oob, false, muster_device_open, job);
 }
 
-int muster_init(struct muster **job)
+static int init_env(struct muster **job)
 {
 	struct muster_oob oob;
 	char why[MUSTER_SENTENCE_MAX] = "";
@@ -427,10 +445,33 @@ int muster_init(struct muster **job)
 	return muster_job_join(&oob, true, muster_device_open, job);
 }
 
+int muster_init_with(const struct muster_oob *oob, uint32_t flags, struct muster **job)
+{
+	int err;
+
+	if (flags & ~(uint32_t)MUSTER_INIT_THREADS)
+		return muster_fail_init(-EINVAL, "muster_init_with: there are no such flags: 0x%x", flags);
+	err = oob ? init_oob(oob, job) : init_env(job);
+	return err ? err : threads_open(job, flags);
+}
+
+int muster_init_oob(const struct muster_oob *oob, struct muster **job)
+{
+	int err = init_oob(oob, job);
+
+	return err ? err : threads_open(job, 0);
+}
+
+int muster_init(struct muster **job)
+{
+	return muster_init_with(NULL, 0, job);
+}
+
 void muster_finalize(struct muster *job)
 {
 	if (!job)
 		return;
+	muster_turn_close(job);
 	muster_look_place(job, MUSTER_LOOK_LEAVES);
 	if (job->dev->ops->leave)
 		job->dev->ops->leave(job->dev);

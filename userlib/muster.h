@@ -9,7 +9,8 @@
  * host path), and always says which of the two it did and why.
  *
  * Errors are negative errno values; muster_error() has the sentence. A job and
- * all that belongs to it is used by one thread at a time. Nothing is printed.
+ * all that belongs to it is used by one thread at a time, unless MUSTER_INIT_THREADS is
+ * given. Nothing is printed.
  */
 #ifndef MUSTER_H
 #define MUSTER_H
@@ -100,7 +101,7 @@ struct muster_oob {
  * MUSTER_RANK and MUSTER_SIZE: this rank and how many there are.
  * MUSTER_RENDEZVOUS: where they meet; "unix:NAME", an abstract socket's name
  * (muster-run sets all three). MUSTER_DEVICE, MUSTER_WIRE, MUSTER_OFFLOAD,
- * MUSTER_SCHEDULE, MUSTER_BUMP, MUSTER_DUMP, MUSTER_DEADLINE: see muster(7). Blocks until all ranks are
+ * MUSTER_SCHEDULE, MUSTER_BUMP, MUSTER_DUMP, MUSTER_DEADLINE, MUSTER_PROGRESS: see muster(7). Blocks until all ranks are
  * there, at most the deadline (10 s); a process that is in another job already
  * goes on with that one's operations on another thread, or finishes them first.
  *
@@ -111,6 +112,22 @@ int muster_init(struct muster **job);
 
 /** muster_init_oob() - join by the caller's own means; the same errors. */
 int muster_init_oob(const struct muster_oob *oob, struct muster **job);
+
+enum muster_init_flag {
+	/*
+	 * Any thread may call, several at once. Calls on one communicator are still to be made
+	 * in the order that all ranks share, which is the threads' own affair; one request is
+	 * for one thread. muster_error() is then of the calling thread's last failure.
+	 * muster_finalize() is for one thread, when no other is in the library.
+	 */
+	MUSTER_INIT_THREADS = 1,
+};
+
+/**
+ * muster_init_with() - muster_init(), or, where oob is not NULL, muster_init_oob(), with
+ * flags of enum muster_init_flag, each rank's own affair.
+ */
+int muster_init_with(const struct muster_oob *oob, uint32_t flags, struct muster **job);
 
 /**
  * muster_finalize() - leave the job. Frees its communicators, requests and
@@ -331,7 +348,8 @@ int muster_exscan(struct muster_comm *comm, const void *in, void *out, uint64_t 
  * The same, started: *request is to be given to muster_wait(), or to
  * muster_test() until it says done; each frees it. Operations of a communicator
  * run in the order in which they were started. On the local device they advance
- * inside library calls: inside all that can wait for another rank. One that is finished
+ * inside library calls: inside all that can wait for another rank; with MUSTER_PROGRESS=thread
+ * (muster(7)) at any time. One that is finished
  * needs no further call: what this rank has sent for the others has left it.
  */
 int muster_barrier_start(struct muster_comm *comm, struct muster_request **request);

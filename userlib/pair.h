@@ -74,6 +74,14 @@ struct muster_pair {
 	struct muster_agreement early[2];	/* what it said before it was asked: up, down */
 };
 
+/* What a rank has said before it was asked, where its pair has no place for it. */
+struct muster_early {
+	struct muster_early *next;
+	uint32_t rank;
+	bool down;
+	struct muster_agreement agreement;
+};
+
 /** muster_pairs_open() - 0; -ENOSPC, on all ranks: the receive rings are too small. */
 int muster_pairs_open(struct muster *job);
 void muster_pairs_close(struct muster *job);

@@ -9,6 +9,7 @@
 
 #include "arith.h"
 #include "calls.h"
+#include "turn.h"
 
 /* ---- what a rank has and needs ------------------------------------------------- */
 
@@ -189,6 +190,7 @@ int muster_parts_begin(struct muster_comm *comm, struct muster_call *call, const
 static int parts_start(struct muster_comm *comm, struct muster_call call, const void *in, void *out,
 		       struct muster_request **request)
 {
+	MUSTER_TURN_OF(comm);
 	int err = muster_comm_check(comm, request);
 
 	if (!err)

@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "pair.h"
+#include "turn.h"
 
 /* ---- what the device has --------------------------------------------------------------- */
 
@@ -97,6 +98,7 @@ void muster_device_empty(struct muster *job)
 
 bool muster_progress(struct muster *job)
 {
+	MUSTER_TURN(job);
 	struct muster_dev *dev = job->dev;
 	struct muster_cqe cqe = { 0 };
 	bool some = dev->ops->poll(dev, &cqe);
@@ -171,6 +173,7 @@ static void tested(struct muster_comm *comm)
 
 int muster_test(struct muster_request *request, bool *done)
 {
+	MUSTER_TURN(request ? request->job : NULL);
 	if (!request || !done)
 		return -EINVAL;
 	if (request->state == MUSTER_REQUEST_FREE) {
@@ -185,18 +188,24 @@ int muster_test(struct muster_request *request, bool *done)
 	return *done ? muster_request_end(request) : 0;
 }
 
+void muster_sleep(struct muster *job, uint64_t us)
+{
+	us = muster_turn_sleep_us(job, us);
+	if (!muster_bump_wait(job, us))
+		job->dev->ops->wait(job->dev, us);
+}
+
 /* Ask all members where they are, and wait a while for their answers. */
 static void ask(struct muster_request *request)
 {
 	struct muster_comm *comm = request->comm;
-	struct muster_dev *dev = request->job->dev;
 	uint64_t end_us = muster_now_us(request->job) + MUSTER_PROBE_US;
 
 	muster_channel_probe(comm);
 	while (request->state != MUSTER_REQUEST_DONE && muster_channel_silent(comm) &&
 	       muster_now_us(request->job) < end_us)
 		if (!muster_progress(request->job))
-			dev->ops->wait(dev, MUSTER_SLEEP_US);
+			muster_sleep(request->job, MUSTER_SLEEP_US);
 }
 
 /* Give the buffers back to a caller who does not want to wait longer: the operation must end. */
@@ -235,12 +244,12 @@ static void doze(struct muster_request *request, uint64_t *since_us)
 	doubt(request->comm, now);
 	if (late_us && late_us - (now - *since_us) < sleep_us)
 		sleep_us = late_us - (now - *since_us);
-	if (!muster_bump_wait(job, sleep_us))
-		job->dev->ops->wait(job->dev, sleep_us);
+	muster_sleep(job, sleep_us);
 }
 
 int muster_wait(struct muster_request *request)
 {
+	MUSTER_TURN(request ? request->job : NULL);
 	uint64_t since_us = 0;
 	uint32_t idle = 0;
 
@@ -249,6 +258,7 @@ int muster_wait(struct muster_request *request)
 	if (request->state == MUSTER_REQUEST_FREE)
 		return fail_freed(request);
 	while (request->state != MUSTER_REQUEST_DONE) {
+		muster_turn_pass(request->job);
 		if (muster_progress(request->job))
 			idle = 0;
 		else if (request->state != MUSTER_REQUEST_DONE && ++idle > request->job->spin_polls)

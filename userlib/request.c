@@ -159,6 +159,7 @@ void muster_comm_forget(struct muster_comm *comm)
 static inline void enqueue(struct muster_comm *comm, struct muster_request *request)
 {
 	request->number = comm->number++;
+	comm->job->under_way++;
 	comm->history[request->number % MUSTER_HISTORY] = (struct muster_past){
 		.signature = request->entry->signature,
 		.host = request->path < MUSTER_PATH_NIC,	/* or it is not known yet */
@@ -399,6 +400,7 @@ void muster_request_finish(struct muster_request *request, int result)
 	struct muster_comm *comm = request->comm;
 
 	comm->first = request->next;
+	comm->job->under_way--;
 	comm->look->ended = request->number + 1;
 	if (muster_look_is_traced(comm->job))
 		muster_look_trace_done(request);

@@ -88,7 +88,7 @@ static int device_read(struct muster_settings *settings, char *why, size_t why_l
 		return -EINVAL;
 	}
 	if (index == 1 && getenv("MUSTER_DUMP")) {
-		snprintf(why, why_len, "MUSTER_DUMP=%.64s: packets of the local device alone can be had; unset it",
+		snprintf(why, why_len, "MUSTER_DUMP=%.64s: packets of the verbs device are its NIC's, which muster-run --vm has write them; unset it",
 			 getenv("MUSTER_DUMP"));
 		return -EINVAL;
 	}
@@ -223,6 +223,17 @@ static int trace_read(struct muster_settings *settings, char *why, size_t why_le
 	return -EINVAL;
 }
 
+static int progress_read(struct muster_settings *settings, char *why, size_t why_len)
+{
+	static const char *const words[] = { "calls", "thread", NULL };
+	const char *value = getenv("MUSTER_PROGRESS");
+	int index = word_read("MUSTER_PROGRESS", value ? value : "calls", words, "calls or thread",
+			      why, why_len);
+
+	settings->helper = index == 1;
+	return index < 0 ? index : 0;
+}
+
 int muster_settings_read(struct muster_settings *settings, char *why, size_t why_len)
 {
 	int err;
@@ -243,5 +254,7 @@ int muster_settings_read(struct muster_settings *settings, char *why, size_t why
 		err = seconds_read("MUSTER_LATE_TIMEOUT", &settings->late_us, why, why_len);
 	if (!err)
 		err = trace_read(settings, why, why_len);
+	if (!err)
+		err = progress_read(settings, why, why_len);
 	return err;
 }

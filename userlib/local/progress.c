@@ -129,9 +129,20 @@ static void mesh_lost(void *owner, uint32_t rank, bool left)
 	muster_local_end(local, rank);
 }
 
+static void mesh_sleeps(void *owner, bool begins)
+{
+	struct local *local = owner;
+
+	if (begins)
+		muster_dev_sleep_begin(&local->dev);
+	else
+		muster_dev_sleep_end(&local->dev);
+}
+
 const struct muster_mesh_events muster_local_mesh_events = {
 	.message = mesh_message,
 	.lost = mesh_lost,
+	.sleeps = mesh_sleeps,
 };
 
 /* Apart, so that the others need no frame for a call in between. */
@@ -335,6 +346,8 @@ static void relax(void)
 /* Whether something came or there is news, after looking a few times. */
 static bool look_often(struct local *local)
 {
+	muster_dev_sleep_begin(&local->dev);	/* others, if there are */
+	muster_dev_sleep_end(&local->dev);
 	for (int i = 0; i < POLLS_PER_TURN; i++) {
 		if (muster_local_progress(local) || has_news(local))
 			return true;
@@ -388,7 +401,9 @@ static bool give_way(struct local *local, uint64_t end_us)
 	uint64_t now = muster_local_now_us(), last = now, before;
 
 	while (now < end_us && now - last < YIELD_US && now >= local->yield_again_us) {
+		muster_dev_sleep_begin(&local->dev);
 		sched_yield();
+		muster_dev_sleep_end(&local->dev);
 		before = now;
 		now = muster_local_now_us();
 		yield_judge(local, before, now);
@@ -420,9 +435,11 @@ static void sleep_wire(struct local *local, uint64_t timeout_us)
 void muster_local_wait(struct local *local, uint64_t timeout_us)
 {
 	uint64_t end_us = muster_local_now_us() + timeout_us, now;
+	bool hurried = local->dev.hurried;
 
-	if (has_news(local) ||
-	    !(muster_mesh_crowded(local->mesh) ? give_way : spin)(local, end_us))
+	local->dev.hurried = false;
+	if (has_news(local) || (!hurried &&
+	    !(muster_mesh_crowded(local->mesh) ? give_way : spin)(local, end_us)))
 		return;
 	now = muster_local_now_us();
 	timeout_us = end_us > now ? end_us - now : 0;
