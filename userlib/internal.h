@@ -54,7 +54,7 @@ struct muster_settings {
 	uint32_t uplink_life;
 	char manager[64];	/* address of who makes groups on reduction trees; empty: nobody */
 	uint32_t tree;		/* enum muster_offload: whether operations use them, */
-	uint64_t tree_bytes;	/* up to so many bytes, unless they must */
+	uint64_t tree_bytes;	/* the low-latency one up to so many bytes */
 	char schedule[256];	/* empty: the library chooses */
 	char bump[32];		/* IPv4 address and port; empty: there is none */
 	uint64_t bump_key;
@@ -378,7 +378,7 @@ struct muster_comm {
 	struct muster_channel *channel;	/* message.c; NULL: nothing was said */
 	struct muster_host *host;	/* host.c: the operation on the CPU */
 	struct muster_bump_run *bump;	/* bump.c: the operation there */
-	struct muster_tree *tree;	/* tree.c: its group; NULL: it has none, */
+	struct muster_trees *trees;	/* tree.c: its groups; NULL: it has none, */
 	char no_tree[MUSTER_WHY_MAX];	/* and why, if that is its own affair */
 };
 
@@ -593,7 +593,9 @@ const char *muster_trees_cannot(const struct muster_comm *comm, const struct mus
 /** muster_trees_serves() - whether trees have such a collective at all. */
 bool muster_trees_serves(const struct muster_call *call);
 /** muster_trees_why() - what is to be said of an operation that took it. */
-const char *muster_trees_why(const struct muster_entry *entry);
+const char *muster_trees_why(const struct muster_comm *comm, const struct muster_entry *entry);
+/** muster_trees_schedule() - and which kind of tree that was. */
+const char *muster_trees_schedule(const struct muster_comm *comm, const struct muster_entry *entry);
 /** muster_trees_lower() - see that entry->program is the tree's. 0; -ENOMEM. */
 int muster_trees_lower(struct muster_comm *comm, struct muster_entry *entry);
 

@@ -372,7 +372,7 @@ static const char *schedule_of(const struct muster_request *request)
 	case MUSTER_PATH_BUMP:
 		return muster_bump_schedule(request->entry);
 	case MUSTER_PATH_SWITCH:
-		return "low-latency-tree";
+		return muster_trees_schedule(request->comm, request->entry);
 	default:
 		return request->entry->schedule->name;
 	}
