@@ -36,6 +36,7 @@ struct muster_piece {
 /* Memory of the library's own that an operation reads, or in which its result comes. */
 struct muster_aside {
 	uint8_t *memory;	/* or NULL */
+	struct muster_piece first;	/* to be copied there at the beginning; of 0 bytes: nothing is */
 	struct muster_request *lengths;	/* tells all the longest block first, or NULL; */
 	uint64_t longest;		/* then here */
 	uint32_t nr;		/* pieces to be copied from there at the end */
@@ -44,7 +45,12 @@ struct muster_aside {
 
 /** muster_aside_new() - NULL: no memory, and the communicator has ended. */
 struct muster_aside *muster_aside_new(struct muster_comm *comm, uint64_t bytes, uint32_t pieces);
-/** muster_aside_end() - copy, if the operation succeeded; free. NULL: nothing. */
+/** muster_aside_copy() - these bytes there now, and again whenever the operation is started. */
+void *muster_aside_copy(struct muster_aside *aside, void *to, const void *from, uint64_t bytes);
+void muster_aside_fill(struct muster_aside *aside);
+/** muster_aside_take() - copy the result from there, if the operation succeeded. */
+void muster_aside_take(struct muster_aside *aside, int result);
+/** muster_aside_end() - the same, and free it. NULL: nothing. */
 void muster_aside_end(struct muster_aside *aside, int result);
 
 /** muster_cut_longest() - elements of the longest block that this rank knows. */

@@ -397,11 +397,72 @@ int muster_alltoallv_start(struct muster_comm *comm, const void *in, const uint6
 			   const uint64_t *out_displs, enum muster_type type,
 			   struct muster_request **request);
 
-/** muster_test() - advance; *done: the request is finished and freed. Return: its result. */
+/*
+ * The same, persistent: nothing is started, but arguments are checked, the operation is
+ * lowered and its memory made known to the device once; then muster_start() starts it with
+ * what its buffers hold at that time, as often as wanted, each time to be waited for before
+ * the next. Path and algorithm stay those that were chosen here. All ranks make and start
+ * it as if each start were the call; where ranks know only some lengths (gatherv, scatterv,
+ * alltoallv) all ranks' calls must be persistent, and the longest is agreed upon by the first
+ * start. Buffers, and how they are mapped, must stay until muster_request_free().
+ */
+int muster_barrier_init(struct muster_comm *comm, struct muster_request **request);
+int muster_broadcast_init(struct muster_comm *comm, void *buf, uint64_t count,
+			  enum muster_type type, uint32_t root, struct muster_request **request);
+int muster_reduce_init(struct muster_comm *comm, const void *in, void *out, uint64_t count,
+		       enum muster_type type, enum muster_op op, uint32_t root,
+		       struct muster_request **request);
+int muster_allreduce_init(struct muster_comm *comm, const void *in, void *out, uint64_t count,
+			  enum muster_type type, enum muster_op op,
+			  struct muster_request **request);
+int muster_allgather_init(struct muster_comm *comm, const void *in, void *out, uint64_t count,
+			  enum muster_type type, struct muster_request **request);
+int muster_reduce_scatter_block_init(struct muster_comm *comm, const void *in, void *out,
+				     uint64_t count, enum muster_type type, enum muster_op op,
+				     struct muster_request **request);
+int muster_alltoall_init(struct muster_comm *comm, const void *in, void *out, uint64_t count,
+			 enum muster_type type, struct muster_request **request);
+int muster_gather_init(struct muster_comm *comm, const void *in, void *out, uint64_t count,
+		       enum muster_type type, uint32_t root, struct muster_request **request);
+int muster_scatter_init(struct muster_comm *comm, const void *in, void *out, uint64_t count,
+			enum muster_type type, uint32_t root, struct muster_request **request);
+int muster_scan_init(struct muster_comm *comm, const void *in, void *out, uint64_t count,
+		     enum muster_type type, enum muster_op op, struct muster_request **request);
+int muster_exscan_init(struct muster_comm *comm, const void *in, void *out, uint64_t count,
+		       enum muster_type type, enum muster_op op, struct muster_request **request);
+int muster_allgatherv_init(struct muster_comm *comm, const void *in, void *out,
+			   const uint64_t *counts, const uint64_t *displs, enum muster_type type,
+			   struct muster_request **request);
+int muster_reduce_scatter_init(struct muster_comm *comm, const void *in, void *out,
+			       const uint64_t *counts, enum muster_type type, enum muster_op op,
+			       struct muster_request **request);
+int muster_gatherv_init(struct muster_comm *comm, const void *in, uint64_t count, void *out,
+			const uint64_t *counts, const uint64_t *displs, enum muster_type type,
+			uint32_t root, struct muster_request **request);
+int muster_scatterv_init(struct muster_comm *comm, const void *in, const uint64_t *counts,
+			 const uint64_t *displs, void *out, uint64_t count, enum muster_type type,
+			 uint32_t root, struct muster_request **request);
+int muster_alltoallv_init(struct muster_comm *comm, const void *in, const uint64_t *in_counts,
+			  const uint64_t *in_displs, void *out, const uint64_t *out_counts,
+			  const uint64_t *out_displs, enum muster_type type,
+			  struct muster_request **request);
+
+/** muster_start() - start one that is idle. -EINVAL: it is under way, or not persistent. */
+int muster_start(struct muster_request *request);
+/**
+ * muster_request_free() - free one that is persistent. -EINVAL: it is under way. Those of a
+ * communicator that was freed keep it; muster_finalize() frees all.
+ */
+int muster_request_free(struct muster_request *request);
+
+/**
+ * muster_test() - advance; *done: the request is finished and freed, or, if it is persistent,
+ * idle. Return: its result.
+ */
 int muster_test(struct muster_request *request, bool *done);
 
 /**
- * muster_wait() - advance until it is finished, and free it. Return: its result;
+ * muster_wait() - advance until it is finished, and free it, unless it is persistent. Return: its result;
  * -ETIMEDOUT only where MUSTER_LATE_TIMEOUT is set (seconds; default: wait for
  * ever, as a late rank is not a dead one); the sentence then names who is late.
  */
