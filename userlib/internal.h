@@ -84,6 +84,12 @@ struct muster_region {
 	uint32_t key;
 };
 
+/* An operation of the caller's own. */
+struct muster_user_op {
+	muster_combine *combine;	/* NULL: it was freed */
+	void *opaque;
+};
+
 struct muster {
 	struct muster_oob oob;
 	bool oob_owned;			/* made by muster_init() */
@@ -119,6 +125,8 @@ struct muster {
 	size_t max_regions;
 	struct muster_bump *bump;	/* NULL: there is none; */
 	char no_bump[MUSTER_WHY_MAX];	/* and why, if the environment names one */
+	struct muster_user_op *user_ops; /* by op - MUSTER_OP_USER (user.c) */
+	uint32_t nr_user_ops;
 	struct muster_turn *turn;	/* of several threads (turn.h); NULL: there is one */
 	uint32_t under_way;		/* operations started and not done */
 	struct muster_request *free_requests;

@@ -322,6 +322,7 @@ static void job_free(struct muster *job)
 		muster_bootstrap_close(&job->oob);
 	muster_bump_close(job);
 	muster_pairs_close(job);
+	free(job->user_ops);
 	free(job->regions);
 	free(job->addresses);
 	free(job);

@@ -65,6 +65,8 @@ enum muster_op {
 	MUSTER_MINLOC = 11,	/* of pairs: the least value, and the lowest index that has it */
 	MUSTER_MAXLOC = 12,
 	MUSTER_REPLACE = 13,	/* what comes last; refused where no order is promised, as in a reduction */
+	MUSTER_OP_USER = 64,	/* from here on: of muster_op_create() */
+	MUSTER_OP_MAX = 0x7fffffff,
 };
 
 enum muster_offload {
@@ -232,6 +234,25 @@ void muster_comm_last(const struct muster_comm *comm, struct muster_op_info *inf
  */
 int muster_alloc(struct muster *job, size_t bytes, void **addr);
 void muster_free(struct muster *job, void *addr);
+
+/* ---- operations of the caller's own ---------------------------------------- */
+
+/**
+ * muster_combine - inout[i] = in[i] op inout[i] for count elements; in is of lower ranks. It
+ * must be associative and need not commute. It runs in library calls and must call none.
+ */
+typedef void muster_combine(const void *in, void *inout, uint64_t count, void *opaque);
+
+/**
+ * muster_op_create() - an operation for reductions and scans of any type; each rank's own
+ * affair, as all of them are alike to the others. No device can run it: contributions are
+ * gathered, on whichever path, and folded on the CPU in the order of ranks, ((0 op 1) op 2)
+ * and so on, the same bits everywhere. That takes memory for a contribution of each rank.
+ */
+int muster_op_create(struct muster *job, muster_combine *combine, void *opaque,
+		     enum muster_op *op);
+/** muster_op_free() - what was started with it goes on. -EINVAL: it is none. */
+int muster_op_free(struct muster *job, enum muster_op op);
 
 /* ---- operations ---------------------------------------------------------- */
 /*
