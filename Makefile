@@ -292,7 +292,8 @@ guests: all ## everything that runs ranks in guests (muster-run --vm)
 
 # Tests with guests need the CPUs for themselves: after the others; the longest first.
 DRIVER_CHECKS := selftests/driver_life_test.sh selftests/driver_test.sh
-GUEST_CHECKS := $(DRIVER_CHECKS) selftests/guests_test.sh selftests/boot_test.sh
+GUEST_CHECKS := $(DRIVER_CHECKS) selftests/guests_test.sh selftests/guests_diagnosis_test.sh \
+	selftests/boot_test.sh
 
 # The kernel that watches has a folder of its own, is slow, and takes its time; what is repeated
 # is repeated less often.
@@ -375,9 +376,11 @@ check-scale: all $(SELFTESTS) | $(KEEP) ## 1,024 local ranks start, add up and e
 	@MUSTER_COMMS=4096 MUSTER_RANKS=16 MUSTER_BUILD=$(abspath $(BUILD)) \
 		$(KEEP) -t 1800 selftests/comms_test.sh
 
-check-diagnosis: all $(SELFTESTS) | $(KEEP) ## 200 hangs made on purpose, each explained
+check-diagnosis: guests $(SELFTESTS) | $(KEEP) ## 200 hangs made on purpose, and 90 in guests, each explained
 	@MUSTER_HANGS=29 MUSTER_TEST_TIMEOUT=7200 MUSTER_BUILD=$(abspath $(BUILD)) exec \
 		selftests/run.sh selftests/diagnosis_test.sh
+	@MUSTER_HANGS=10 MUSTER_TEST_TIMEOUT=7200 MUSTER_BUILD=$(abspath $(BUILD)) exec \
+		selftests/run.sh selftests/guests_diagnosis_test.sh
 
 check-threads: all $(TSAN)/selftests/threads | $(KEEP) ## several threads of each rank, under ThreadSanitizer
 	@MUSTER_THREADS=$(abspath $(TSAN)/selftests/threads) MUSTER_BUILD=$(abspath $(BUILD)) exec \
@@ -396,7 +399,8 @@ check-bump: all $(filter $(SAN)/$(BUMP)/%,$(UNITS)) $(SELFTESTS) | $(KEEP) ## th
 	@MUSTER_BUILD=$(abspath $(BUILD)) exec selftests/run.sh $(filter $(SAN)/$(BUMP)/%,$^) $(wildcard selftests/bump*_test.sh)
 
 check-switch: all $(filter $(SAN)/$(SWITCH)/%,$(UNITS)) $(SELFTESTS) | $(KEEP) ## the reduction switch: unit tests, networks, ranks at real switches
-	@MUSTER_BUILD=$(abspath $(BUILD)) exec selftests/run.sh $(filter $(SAN)/$(SWITCH)/%,$^) selftests/fabric_test.sh selftests/switchd_test.sh
+	@MUSTER_SWEEP=1048576 MUSTER_BUILD=$(abspath $(BUILD)) exec \
+		selftests/run.sh $(filter $(SAN)/$(SWITCH)/%,$^) selftests/fabric_test.sh selftests/switchd_test.sh
 
 check-userlib: $(filter $(SAN)/userlib/%,$(UNITS)) | $(KEEP) ## unit tests of the library
 	@MUSTER_BUILD=$(abspath $(BUILD)) exec selftests/run.sh $^
@@ -405,6 +409,7 @@ check-selftests: all mpi $(SELFTESTS) | $(KEEP) ## behaviour tests with real pro
 	@MUSTER_BUILD=$(abspath $(BUILD)) exec selftests/run.sh $(LOCAL_CHECKS)
 
 check-mpi: all mpi | $(KEEP) ## MPI programs as they are, on Muster: Open MPI and MPICH
+	-@tools/setup/setup.sh --quiet mpi-programs
 	@MUSTER_MPI_FULL=yes MUSTER_BUILD=$(abspath $(BUILD)) exec selftests/run.sh $(wildcard selftests/mpi*_test.sh)
 
 check-guest: guests $(BUILD)/selftests/ranks $(BUILD)/selftests/scheduled $(VM_UNITS) ## device, driver, provider and jobs in guests

@@ -3,14 +3,17 @@
  * One rank of a job that hangs on purpose: after some operations the rank VICTIM does what
  * is named, and the others go on. Each rank says its process id when it has come there. It
  * ends well when the victim gets SIGUSR1 (or SIGCONT, if it was stopped), or when asked to.
+ * Who cannot give the one a signal gives it to all: SIGUSR1 to its process group continues it, too.
+ * Of several kinds the next begins when the one before is over, with the next rank as victim.
  *
- * usage: hangs KIND VICTIM [BYTES]
+ * usage: hangs KIND[,KIND]... VICTIM [BYTES]
  */
 #include <err.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -21,12 +24,31 @@ static struct muster_comm *world, *other;
 static uint32_t rank, size, victim;
 static uint64_t count = 1;
 static double *in, *out;
-static volatile sig_atomic_t go_on;
+static uint32_t step;
+static bool several;			/* steps: then all get each signal */
+static volatile sig_atomic_t signals;
 
 static void wake(int number)
 {
 	(void)number;
-	go_on = 1;
+	signals++;
+}
+
+static void parent_continue(int number)
+{
+	(void)number;
+	kill(getppid(), SIGCONT);
+}
+
+/* Who is stopped cannot do it itself. */
+static void waker_start(void)
+{
+	if (fork())
+		return;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	signal(SIGUSR1, parent_continue);
+	for (;;)
+		pause();
 }
 
 static void need(int error)
@@ -40,15 +62,28 @@ static void allreduce(struct muster_comm *comm)
 	need(muster_allreduce(comm, in, out, count, MUSTER_F64, MUSTER_SUM));
 }
 
+static bool is_over(void)
+{
+	return (uint32_t)signals > step;
+}
+
 static void compute(void)
 {
-	while (!go_on)
+	while (!is_over())
 		;
+}
+
+/* Of several steps the signal that ended the last one may come late. */
+static void stop(void)
+{
+	do
+		raise(SIGSTOP);
+	while (several && !is_over());
 }
 
 static void sleep_elsewhere(void)
 {
-	while (!go_on)
+	while (!is_over())
 		usleep(10000);
 }
 
@@ -70,7 +105,7 @@ static void sleeps(void)
 static void stops(void)
 {
 	if (rank == victim)
-		raise(SIGSTOP);
+		stop();
 	allreduce(world);
 }
 
@@ -89,7 +124,7 @@ static void waits_elsewhere(void)
 	if (rank == both[0] || rank == both[1]) {
 		need(muster_comm_create_group(world, 2, both, 0, &pair));
 		if (rank == victim)
-			raise(SIGSTOP);
+			stop();
 		need(muster_barrier(pair));
 		muster_comm_free(pair);
 	}
@@ -158,7 +193,7 @@ static const struct {
 	{ "straggles", straggles },
 };
 
-static void run(const char *name)
+static void run_one(const char *name)
 {
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
 		if (!strcmp(kinds[i].name, name)) {
@@ -168,14 +203,34 @@ static void run(const char *name)
 	errx(2, "%s: there is no such kind of hang", name);
 }
 
+/* A step begins when all are through the one before. */
+static void run(char *names)
+{
+	char *rest, *name = strtok_r(names, ",", &rest);
+
+	while (name) {
+		run_one(name);
+		name = strtok_r(NULL, ",", &rest);
+		if (!several)
+			continue;
+		victim = (victim + 1) % size;
+		step++;
+		need(muster_barrier(other));
+		printf("%u step %u\n", rank, step);
+		fflush(stdout);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	if (argc < 3)
-		errx(2, "usage: hangs KIND VICTIM [BYTES]");
+		errx(2, "usage: hangs KIND[,KIND]... VICTIM [BYTES]");
 	victim = (uint32_t)strtoul(argv[2], NULL, 10);
 	if (argc > 3)
 		count = strtoul(argv[3], NULL, 10) / sizeof(*in);
+	several = strchr(argv[1], ',');
 	signal(SIGUSR1, wake);
+	waker_start();
 	if (muster_init(&job))
 		errx(1, "%s", muster_error(NULL));
 	world = muster_world(job);

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "muster.h"
 #include "schedule.h"
 
 enum {
@@ -20,6 +21,7 @@ enum {
 	UNSEEN = 0,		/* of a node */
 	OPEN = 1,		/* being walked */
 	DONE = 2,		/* and the finding, from NOTHING on, plus this plus 1 */
+	STILL_US = 200000,	/* some 20 times as long as a wait sleeps */
 };
 
 /* A step of the walk. */
@@ -244,14 +246,33 @@ static bool attends(const struct walk *walk, uint32_t rank)
 	       (before && now->page->seen_us != before->page->seen_us);
 }
 
-static const char *state_words(char state)
+/*
+ * A process of a guest that says that it is in the library, where it would be seen to look
+ * around, while its guest goes on: what it said of its waits is old.
+ */
+static bool is_still(const struct walk *walk, uint32_t rank)
 {
-	switch (state) {
-	case 'R': return "running";
-	case 'D': return "waiting for a disk or the like";
-	case 'Z': case 'X': return "dead";
-	default: return "sleeping elsewhere";
-	}
+	const struct look *now = look_of(walk->job, rank), *before = look_of(walk->before, rank);
+
+	return now->page->copied_us && before && now->page->place == MUSTER_LOOK_WAITS &&
+	       before->page->place == MUSTER_LOOK_WAITS &&
+	       now->page->seen_us == before->page->seen_us &&
+	       now->page->copied_us - before->page->copied_us >= STILL_US;
+}
+
+/* The copy of a guest's page is as old as before: its QEMU got no processor meanwhile. */
+static bool is_old(const struct walk *walk, uint32_t rank)
+{
+	const struct look *now = look_of(walk->job, rank), *before = look_of(walk->before, rank);
+
+	return now->page->copied_us &&
+	       (!before || before->page->copied_us == now->page->copied_us);
+}
+
+/* The NIC goes on with it while its owner is elsewhere, whose word is old then. */
+static bool is_with_nic(const struct muster_look_comm *comm)
+{
+	return comm->path == MUSTER_PATH_NIC && comm->device.nr;
 }
 
 static int *seen_of(const struct walk *walk, uint32_t rank, const struct muster_look_comm *comm)
@@ -344,11 +365,11 @@ static int elsewhere(struct walk *walk, uint32_t rank)
 	if (look->page->place == MUSTER_LOOK_MAKES)
 		return visit(walk, rank, NULL);
 	if (look->page->place == MUSTER_LOOK_LEAVES)
-		return found_one(walk, EXPLAIN_LEAVING, rank, " and is in muster_finalize() (pid %d)",
-				 (int)look->pid);
+		return found_one(walk, EXPLAIN_LEAVING, rank, " and is in muster_finalize() (%s)",
+				 look_name(look, false).text);
 	if (has_called_something(walk, rank))
-		return found_one(walk, EXPLAIN_OTHERS, rank, " and goes on with others (pid %d)",
-				 (int)look->pid);
+		return found_one(walk, EXPLAIN_OTHERS, rank, " and goes on with others (%s)",
+				 look_name(look, false).text);
 	if (look->page->place == MUSTER_LOOK_WAITS)	/* unless it has only just begun to */
 		return comm && is_told(comm) ? visit(walk, rank, comm) : NOTHING;
 	for (uint32_t i = 0; attends(walk, rank) && i < look->page->nr_comms; i++)
@@ -356,8 +377,8 @@ static int elsewhere(struct walk *walk, uint32_t rank)
 			finding = visit(walk, rank, &look->page->comms[i]);
 	if (finding != NOTHING)
 		return finding;
-	return found_one(walk, EXPLAIN_NOT_CALLED, rank, " and is not in the library (pid %d, %s)",
-			 (int)look->pid, state_words(look->state));
+	return found_one(walk, EXPLAIN_NOT_CALLED, rank, " and is not in the library (%s)",
+			 look_name(look, true).text);
 }
 
 /* It has ended what another waits for. */
@@ -369,8 +390,8 @@ static int ended(struct walk *walk, uint32_t rank, uint32_t asker,
 
 	if (!awaits_data && !attends(walk, rank))
 		return found_one(walk, EXPLAIN_UNATTENDED, rank,
-				 ", which is not in the library to take it (pid %d)",
-				 (int)walk->job->ranks[rank]->pid);
+				 ", which is not in the library to take it (%s)",
+				 look_name(look_of(walk->job, rank), false).text);
 	return found(walk, EXPLAIN_LINK, (uint32_t[]){ rank, asker }, 2,
 		     ", which has done its part: nothing comes over the link from rank %u to rank %u",
 		     rank, asker);
@@ -385,10 +406,15 @@ static bool is_alive(struct walk *walk, uint32_t rank, int *finding)
 		*finding = found_one(walk, EXPLAIN_GONE, rank,
 				     ", which is not there: no process of this machine shows that it is this rank");
 	else if (look->state == 'T' || look->state == 't')
-		*finding = found_one(walk, EXPLAIN_STOPPED, rank, ", which is stopped (pid %d)",
+		*finding = found_one(walk, EXPLAIN_STOPPED, rank, ", %s is stopped (pid %d)",
+				     look->page->copied_us ? "whose guest" : "which",
 				     (int)look->pid);
+	else if (is_still(walk, rank))
+		*finding = found_one(walk, EXPLAIN_STOPPED, rank,
+				     ", which is stopped, or gets no processor (%s)",
+				     look_name(look, false).text);
 	else
-		return true;
+		return !is_old(walk, rank);
 	return false;
 }
 
@@ -404,9 +430,12 @@ static int reach(struct walk *walk, uint32_t rank, uint32_t asker,
 		return finding;
 	look = look_of(walk->job, rank);
 	own = look_comm(look, comm);
+	if (!own && look->page->nr_hidden)
+		return NOTHING;
 	if (!own)
 		return found_one(walk, EXPLAIN_LEAVING, rank,
-				 ", which has closed the communicator (pid %d)", (int)look->pid);
+				 ", which has closed the communicator (%s)",
+				 look_name(look, false).text);
 	if (own->failed)
 		return NOTHING;		/* all will hear of it */
 	if ((int32_t)(own->started - comm->ended) <= 0)
@@ -415,9 +444,11 @@ static int reach(struct walk *walk, uint32_t rank, uint32_t asker,
 		return ended(walk, rank, asker, wait);
 	if (attends(walk, rank))
 		return is_told(own) ? visit(walk, rank, own) : NOTHING;
+	if (is_with_nic(own))
+		return NOTHING;
 	return found_one(walk, EXPLAIN_UNATTENDED, rank,
-			 ", which has called it, but is not in the library to go on with it (pid %d, %s)",
-			 (int)look->pid, state_words(look->state));
+			 ", which has called it, but is not in the library to go on with it (%s)",
+			 look_name(look, true).text);
 }
 
 /* The same of one that is to say something of a communicator that is being made. */
@@ -508,7 +539,7 @@ static void walk_from(struct walk *walk, uint32_t rank)
 	bool waits = false;
 	int finding = NOTHING;
 
-	if (!look)
+	if (!look || is_still(walk, rank) || is_old(walk, rank))
 		return;
 	if (look->page->place == MUSTER_LOOK_MAKES) {
 		waits = true;

@@ -83,6 +83,17 @@ static enum page_kind page_read(struct look *look, int fd)
 	return PAGE_NONE;
 }
 
+/* What a guest says may have any letters. */
+static void guest_name(struct look *look)
+{
+	const char *name = look->page->command;
+	size_t len = 0;
+
+	for (; len < sizeof(look->page->command) && name[len]; len++)
+		look->command[len] = isgraph((unsigned char)name[len]) ? name[len] : '?';
+	look->command[len] = '\0';
+}
+
 /* State and name; the name is in brackets and may have any letters. */
 static void process_read(struct look *look)
 {
@@ -105,6 +116,8 @@ static void process_read(struct look *look)
 		return;
 	look->state = close[2];
 	snprintf(look->command, sizeof(look->command), "%.*s", (int)(close - open - 1), open + 1);
+	if (look->page->copied_us)
+		guest_name(look);
 }
 
 /* ---- all processes ------------------------------------------------------------------- */
@@ -266,6 +279,29 @@ void looks_free(struct looks *looks)
 }
 
 /* ---- questions --------------------------------------------------------------------------- */
+
+static const char *state_words(char state)
+{
+	switch (state) {
+	case 'R': return ", running";
+	case 'D': return ", waiting for a disk or the like";
+	case 'Z': case 'X': return ", dead";
+	default: return ", sleeping elsewhere";
+	}
+}
+
+struct look_name look_name(const struct look *look, bool with_state)
+{
+	struct look_name name;
+
+	if (look->page->copied_us)
+		snprintf(name.text, sizeof(name.text), "pid %u in the guest of node %u",
+			 look->page->pid, look->page->node);
+	else
+		snprintf(name.text, sizeof(name.text), "pid %d%s", (int)look->pid,
+			 with_state ? state_words(look->state) : "");
+	return name;
+}
 
 const struct muster_look_comm *look_comm_of(const struct look *look, uint32_t context)
 {

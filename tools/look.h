@@ -14,7 +14,7 @@
 
 #include "muster_look.h"
 
-/* The page of one rank. */
+/* The page of one rank. Of a guest's (copied_us), the process is its QEMU. */
 struct look {
 	pid_t pid;		/* here; the page has the owner's own view of it */
 	char state;		/* of /proc/PID/stat: R, S, D, T, t; 0: it has gone meanwhile */
@@ -42,6 +42,13 @@ struct looks {
 /** looks_read() - all there are now; none is no error. 0; -ENOMEM; -errno: there is no /proc. */
 int looks_read(struct looks *looks);
 void looks_free(struct looks *looks);
+
+/** look_name() - the process, so that it is found, and what it does if that is asked and seen. */
+struct look_name {
+	char text[96];
+};
+
+struct look_name look_name(const struct look *look, bool with_state);
 
 /** look_comm() - the record of the communicator that another record is of; NULL: there is none. */
 const struct muster_look_comm *look_comm(const struct look *look,

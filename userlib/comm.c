@@ -198,6 +198,7 @@ void muster_comm_close(struct muster_comm *comm)
 		muster_comm_abort(comm, MUSTER_STATUS_ABORTED, comm->rank, NULL, NULL);
 	while (comm->persistent)
 		muster_request_release(comm->persistent);
+	muster_comm_tree_leave(comm);
 	if (comm->size > 1)
 		job->dev->ops->context_close(job->dev, job->id, comm->context);
 	muster_device_empty(job);	/* the id may be used again from now on */

@@ -56,6 +56,16 @@ struct muster_dev_context {
 	const struct muster_address *members;
 };
 
+/* A group on a reduction tree, as a member sees it (Documentation/switch.md). */
+struct muster_dev_tree {
+	uint32_t node;		/* of the aggregation node that it sends to, */
+	uint32_t incarnation;	/* and which life of it */
+	uint16_t tree;
+	uint32_t group;
+	uint64_t key;		/* the group's */
+	uint32_t payload_max;	/* bytes of one packet */
+};
+
 struct muster_dev_ops {
 	const char *name;
 
@@ -76,6 +86,10 @@ struct muster_dev_ops {
 
 	int (*context_open)(struct muster_dev *dev, const struct muster_dev_context *context);
 	void (*context_close)(struct muster_dev *dev, uint8_t job, uint32_t context);
+
+	/* Let the sequences of a context use a reduction tree. NULL: the device cannot. */
+	int (*tree_join)(struct muster_dev *dev, uint8_t job, uint32_t context,
+			 const struct muster_dev_tree *tree);
 
 	/* A whole sequence, a START, or a point-to-point descriptor; errors as muster_engine_post(). */
 	int (*post)(struct muster_dev *dev, const struct muster_desc *descs, uint32_t nr);

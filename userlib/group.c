@@ -146,6 +146,13 @@ static int build(struct muster_comm *parent, uint32_t id, uint32_t life, const s
 	return err;
 }
 
+static void unmake(struct muster_comm **comm)
+{
+	if (*comm)
+		muster_comm_close(*comm);
+	*comm = NULL;
+}
+
 /*
  * The group agrees; those that have a wish get a communicator. Groups of several threads that
  * got in each other's way try again from places that differ.
@@ -163,20 +170,22 @@ static int make(struct muster_group *group, int status, const struct wish *wish,
 		if (err)
 			return err;
 		err = confirm(group, build(parent, id, life, wish, comm));
-		if (err && *comm) {
-			muster_comm_close(*comm);
-			*comm = NULL;
-		}
+		if (err)
+			unmake(comm);
 		base = id + 1 + (uint32_t)(group->key % ID_BITS);
 		ahead = 1 + (uint32_t)(group->key % ID_BITS);
 	} while (err == -EEXIST);
+	if (!err && *comm)
+		err = muster_comm_tree_join(*comm);
+	if (err)
+		unmake(comm);
 	return err;
 }
 
 /* ---- of all members -------------------------------------------------------------------- */
 
 /* All members of the parent, in its order; calls are told apart by their order. */
-static struct muster_group all_of(struct muster_comm *parent)
+struct muster_group muster_group_of_all(struct muster_comm *parent)
 {
 	return (struct muster_group){
 		.parent = parent,
@@ -210,7 +219,7 @@ int muster_comm_dup(struct muster_comm *parent, struct muster_comm **comm)
 
 	if (err)
 		return err;
-	group = all_of(parent);
+	group = muster_group_of_all(parent);
 	wish = (struct wish){ parent->size, parent->ranks };
 	err = make(&group, comm ? 0 : no_place(parent, "muster_comm_dup"), &wish, &made);
 	if (comm)
@@ -290,7 +299,7 @@ int muster_comm_split(struct muster_comm *parent, int32_t colour, int32_t key,
 	if (err)
 		goto out;
 	wish_make(parent, chosen, &wish);
-	group = all_of(parent);
+	group = muster_group_of_all(parent);
 	err = make(&group, status, &wish, &made);
 	if (comm)
 		*comm = made;

@@ -52,6 +52,9 @@ struct muster_settings {
 	char fabric[64];	/* wire "switch": that of the switches, */
 	uint32_t uplink;	/* and the one that this rank is at */
 	uint32_t uplink_life;
+	char manager[64];	/* address of who makes groups on reduction trees; empty: nobody */
+	uint32_t tree;		/* enum muster_offload: whether operations use them, */
+	uint64_t tree_bytes;	/* up to so many bytes, unless they must */
 	char schedule[256];	/* empty: the library chooses */
 	char bump[32];		/* IPv4 address and port; empty: there is none */
 	uint64_t bump_key;
@@ -127,6 +130,8 @@ struct muster {
 	char no_bump[MUSTER_WHY_MAX];	/* and why, if the environment names one */
 	struct muster_user_op *user_ops; /* by op - MUSTER_OP_USER (user.c) */
 	uint32_t nr_user_ops;
+	struct muster_manager *manager;	/* of groups on trees (manager.c); likewise */
+	char no_tree[MUSTER_WHY_MAX];
 	struct muster_turn *turn;	/* of several threads (turn.h); NULL: there is one */
 	uint32_t under_way;		/* operations started and not done */
 	struct muster_request *free_requests;
@@ -149,7 +154,7 @@ int muster_job_join(const struct muster_oob *oob, bool oob_owned, muster_dev_ope
 /* ---- exchange.c: what each rank tells all others ------------------------------ */
 
 enum muster_exchange_bytes {	/* of one rank at once; room for all is held */
-	MUSTER_EXCHANGE_JOIN = 448,
+	MUSTER_EXCHANGE_JOIN = 520,
 };
 
 /** muster_exchange_open() - room for pieces of that size, so that later nothing is missing. */
@@ -290,6 +295,7 @@ struct muster_entry {
 	int no_program;			/* why there is none: -errno, 0: not tried yet */
 	char why[MUSTER_WHY_MAX];	/* and in words */
 	const char *no_bump;		/* why it is not the bump's; NULL or empty: nobody asks */
+	const char *no_tree;		/* nor a tree's; likewise */
 };
 
 /** muster_entry_get() - find or make; holds a reference. */
@@ -298,6 +304,8 @@ int muster_entry_get(struct muster_comm *comm, const struct muster_call *call,
 void muster_entry_put(struct muster_entry *entry);
 /** muster_entry_lower() - see that entry->program or entry->no_program is set; else an error. */
 int muster_entry_lower(struct muster_comm *comm, struct muster_entry *entry);
+/** muster_entry_bind() - a program was made: sign it, and make room to bind it. 0; -ENOMEM. */
+int muster_entry_bind(struct muster_comm *comm, struct muster_entry *entry);
 /** muster_entry_plan() - see that entry->plan is set. */
 int muster_entry_plan(struct muster_comm *comm, struct muster_entry *entry);
 /** muster_cache_clear() - forget all; entries in use live on until they are put. */
@@ -380,6 +388,8 @@ struct muster_comm {
 	struct muster_channel *channel;	/* message.c; NULL: nothing was said */
 	struct muster_host *host;	/* host.c: the operation on the CPU */
 	struct muster_bump_run *bump;	/* bump.c: the operation there */
+	struct muster_tree *tree;	/* tree.c: its group; NULL: it has none, */
+	char no_tree[MUSTER_WHY_MAX];	/* and why, if that is its own affair */
 };
 
 /** muster_comm_open_world() - the communicator of all; the first one. */
@@ -536,6 +546,12 @@ enum muster_run {
 	MUSTER_RUN_DONE,
 };
 
+/** muster_path_is_posted() - whether the device runs it, and tells its end. */
+static inline bool muster_path_is_posted(enum muster_path path)
+{
+	return path == MUSTER_PATH_NIC || path == MUSTER_PATH_SWITCH;
+}
+
 /** muster_path_choose() - set a request's path, why and run(); the same on every rank. */
 int muster_path_choose(struct muster_request *request);
 
@@ -577,6 +593,27 @@ void muster_bump_cancel(struct muster_comm *comm);
 bool muster_bump_progress(struct muster *job);
 /** muster_bump_wait() - if something runs there, sleep until it speaks, or a little. */
 bool muster_bump_wait(struct muster *job, uint64_t timeout_us);
+
+/* ---- tree.c: the path by the network's reduction switches ------------------------------------ */
+
+/** muster_trees_open() - of a job with its key. 0: there is a manager, or none is named; -errno. */
+int muster_trees_open(struct muster *job);
+/** muster_trees_close() - no tree is used any more; why: to be said of operations, or NULL. */
+void muster_trees_close(struct muster *job, const char *why);
+/**
+ * muster_comm_tree_join() - collective over a communicator that is open at all members: it gets a
+ * group, or comm->no_tree says why not. Return: 0; -errno: it cannot be used.
+ */
+int muster_comm_tree_join(struct muster_comm *comm);
+void muster_comm_tree_leave(struct muster_comm *comm);
+/** muster_trees_cannot() - why an operation is not for it, the same on every rank; NULL: it is. */
+const char *muster_trees_cannot(const struct muster_comm *comm, const struct muster_entry *entry);
+/** muster_trees_serves() - whether trees have such a collective at all. */
+bool muster_trees_serves(const struct muster_call *call);
+/** muster_trees_why() - what is to be said of an operation that took it. */
+const char *muster_trees_why(const struct muster_entry *entry);
+/** muster_trees_lower() - see that entry->program is the tree's. 0; -ENOMEM. */
+int muster_trees_lower(struct muster_comm *comm, struct muster_entry *entry);
 
 /* ---- look.c: what other processes may see of this one --------------------------------------- */
 

@@ -113,6 +113,9 @@ struct muster_group {
 	uint64_t key;			/* of the next agreement; the same with all */
 };
 
+/** muster_group_of_all() - all members, in their order; the next agreement that they all have. */
+struct muster_group muster_group_of_all(struct muster_comm *parent);
+
 /**
  * muster_agree() - tell words, and get what all have said; operations go on meanwhile.
  * Return: 0, whatever the words' status; or the error with which the parent has ended.

@@ -29,7 +29,7 @@ static void sequence_take(struct muster_comm *comm, const struct muster_cqe *cqe
 	}
 	if (cqe->number - comm->sequences_ended < comm->sequences - comm->sequences_ended)
 		comm->sequences_ended = cqe->number + 1;
-	if (request && request->path == MUSTER_PATH_NIC && request->cookie == cqe->cookie &&
+	if (request && muster_path_is_posted(request->path) && request->cookie == cqe->cookie &&
 	    comm->unposted != request && cqe->number == request->sequence) {
 		request->ended = true;
 		muster_ended_finish(comm);

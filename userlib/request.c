@@ -123,7 +123,7 @@ static inline int buffers_pin(struct muster_request *request)
 static inline void buffers_set(struct muster_request *request, const void *in, void *out)
 {
 	const struct muster_entry *entry = request->entry;
-	bool is_inline = request->path == MUSTER_PATH_NIC && entry->program->is_inline;
+	bool is_inline = muster_path_is_posted(request->path) && entry->program->is_inline;
 
 	request->in = (void *)((uintptr_t)in - entry->has.first);
 	request->out = (void *)((uintptr_t)out - entry->needs.first);
@@ -395,18 +395,37 @@ int muster_request_start_lengths(struct muster_comm *comm, const struct muster_c
 
 /* ---- finishing ----------------------------------------------------------------------- */
 
-/* What was not the bump's says so beside its own reason. */
+static bool is_network(enum muster_path path)
+{
+	return path == MUSTER_PATH_SWITCH || path == MUSTER_PATH_BUMP;
+}
+
+/* What was not the switches' or the bump's says so beside its own reason. */
 static void why_set(struct muster_comm *comm, const struct muster_request *request)
 {
 	const struct muster_entry *entry = request->entry;
-	bool no_bump = request->path != MUSTER_PATH_BUMP && entry->no_bump && *entry->no_bump;
+	bool no_bump = !is_network(request->path) && entry->no_bump && *entry->no_bump;
+	bool no_tree = !is_network(request->path) && entry->no_tree && *entry->no_tree;
 
 	comm->last.why = request->why;
-	if (!no_bump && request->why != entry->why)
+	if (!no_bump && !no_tree && request->why != entry->why)
 		return;
-	snprintf(comm->last_why, sizeof(comm->last_why), "%s%s%s", request->why,
+	snprintf(comm->last_why, sizeof(comm->last_why), "%s%s%s%s%s", request->why,
+		 no_tree ? "; not the switches: " : "", no_tree ? entry->no_tree : "",
 		 no_bump ? "; not the bump: " : "", no_bump ? entry->no_bump : "");
 	comm->last.why = comm->last_why;	/* the entry may go */
+}
+
+static const char *schedule_of(const struct muster_request *request)
+{
+	switch (request->path) {
+	case MUSTER_PATH_BUMP:
+		return muster_bump_schedule(request->entry);
+	case MUSTER_PATH_SWITCH:
+		return "low-latency-tree";
+	default:
+		return request->entry->schedule->name;
+	}
 }
 
 static void last_set(struct muster_comm *comm, const struct muster_request *request)
@@ -416,11 +435,10 @@ static void last_set(struct muster_comm *comm, const struct muster_request *requ
 	comm->last = (struct muster_op_info){
 		.path = request->path,
 		.bytes = entry->call.bytes,
-		.steps = entry->schedule->steps,
+		.steps = request->path == MUSTER_PATH_SWITCH ? 1 : entry->schedule->steps,
 	};
-	strcpy(comm->last.schedule, request->path == MUSTER_PATH_BUMP ?
-	       muster_bump_schedule(entry) : entry->schedule->name);
-	if (request->path == MUSTER_PATH_NIC) {
+	strcpy(comm->last.schedule, schedule_of(request));
+	if (muster_path_is_posted(request->path)) {
 		comm->last.sequences = entry->program->nr_stages;
 		comm->last.descriptors = entry->program->nr_descs;
 	}
@@ -455,7 +473,7 @@ void muster_request_finish(struct muster_request *request, int result)
 			memcpy(request->copy_out, request->result_at, request->entry->call.bytes);
 		last_set(comm, request);
 	}
-	if (request->path == MUSTER_PATH_NIC)
+	if (muster_path_is_posted(request->path))
 		muster_nic_ended(request);
 	if (!request->persistent)
 		give_back(request, result);
@@ -558,7 +576,7 @@ void muster_advance(struct muster_comm *comm)
 		else if (ret < 0)	/* unless it has failed already */
 			muster_comm_abort(comm, MUSTER_STATUS_DESCRIPTOR, comm->rank, NULL, NULL);
 		/* Who runs on the CPU is woken by what comes; who waits for room asks again. */
-		comm->again |= ret == MUSTER_RUN_AGAIN && request->path == MUSTER_PATH_NIC;
+		comm->again |= ret == MUSTER_RUN_AGAIN && muster_path_is_posted(request->path);
 		if (comm->unposted == request)
 			break;
 	}

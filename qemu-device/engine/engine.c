@@ -257,7 +257,7 @@ void muster_engine_counters_get(const struct muster_engine *engine,
 void muster_engine_trace_put(struct muster_engine *engine, struct muster_trace *trace)
 {
 	engine->trace = trace;
-	engine->traced = &trace->on;
+	engine->traced = trace ? &trace->on : &engine->untraced;
 }
 
 void muster_engine_counters_put(struct muster_engine *engine,

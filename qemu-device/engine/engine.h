@@ -328,7 +328,7 @@ void muster_engine_counters_get(const struct muster_engine *engine,
 
 /**
  * muster_engine_trace_put() - write trace records there, whenever its `on` is set, with the
- * time that the caller has put into `now`. It must stay as long as the engine.
+ * time that the caller has put into `now`. It must stay until another is put; NULL: none.
  */
 void muster_engine_trace_put(struct muster_engine *engine, struct muster_trace *trace);
 

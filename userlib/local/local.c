@@ -97,6 +97,21 @@ static void context_close(struct muster_dev *dev, uint8_t job, uint32_t context)
 	muster_local_step(local);	/* it may have to say so later: see that we are busy then */
 }
 
+static int tree_join(struct muster_dev *dev, uint8_t job, uint32_t context,
+		     const struct muster_dev_tree *tree)
+{
+	const struct muster_tree_config config = {
+		.node = tree->node,
+		.incarnation = tree->incarnation,
+		.tree = tree->tree,
+		.group = tree->group,
+		.key = tree->key,
+		.payload_max = tree->payload_max,
+	};
+
+	return muster_engine_tree_join(to_local(dev)->engine, dev->address.vp, job, context, &config);
+}
+
 static int post(struct muster_dev *dev, const struct muster_desc *descs, uint32_t nr)
 {
 	struct local *local = to_local(dev);
@@ -277,6 +292,7 @@ static const struct muster_dev_ops local_ops = {
 	.mem_deregister = mem_deregister,
 	.context_open = context_open,
 	.context_close = context_close,
+	.tree_join = tree_join,
 	.post = post,
 	.poll = poll_completion,
 	.recv = receive,
