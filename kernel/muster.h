@@ -175,6 +175,8 @@ struct muster_cq {
 struct muster_mr {
 	struct ib_mr ibmr;
 	struct ib_umem *umem;
+	u32 page_size;			/* as the device was told */
+	u32 nr_pages;
 };
 
 struct muster_vp {
@@ -183,6 +185,8 @@ struct muster_vp {
 	struct muster_mapping *rq;
 	struct muster_mapping *status;
 	struct muster_mapping *doorbell;
+	u32 pd_id, cq_id;		/* what was asked for, for fill_res_qp_entry */
+	u32 dq_entries, rq_entries;
 	bool failed;			/* and its process was told; under dev->vps's lock */
 };
 
@@ -315,5 +319,10 @@ void muster_contexts_orphan(struct muster_ucontext *ucontext);
 struct rdma_hw_stats *muster_alloc_hw_port_stats(struct ib_device *ibdev, u32 port);
 int muster_get_hw_stats(struct ib_device *ibdev, struct rdma_hw_stats *stats, u32 port,
 			int index);
+
+/* resource.c */
+int muster_fill_res_mr(struct sk_buff *msg, struct ib_mr *ibmr);
+int muster_fill_res_cq(struct sk_buff *msg, struct ib_cq *ibcq);
+int muster_fill_res_vp(struct sk_buff *msg, struct ib_qp *ibqp);
 
 #endif /* MUSTER_H */
