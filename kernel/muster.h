@@ -86,6 +86,7 @@ struct muster_pin {
 struct muster_share {
 	struct mutex lock;		/* protects users and used */
 	struct xarray users;		/* kuid to its number, as a value */
+	const char *what;		/* as it is called in traces */
 	u32 max;
 	u32 used;
 };
@@ -277,11 +278,11 @@ u64 muster_mapping_offset(struct muster_mapping *mapping);
 void muster_mappings_clear(struct muster_dev *dev);
 
 /* quota.c */
-int muster_pin_charge(struct muster_pin *pin, size_t bytes);
+int muster_pin_charge(struct muster_dev *dev, struct muster_pin *pin, size_t bytes);
 void muster_pin_uncharge(struct muster_pin *pin);
-void muster_share_init(struct muster_share *share, u32 max);
+void muster_share_init(struct muster_share *share, const char *what, u32 max);
 void muster_share_destroy(struct muster_share *share);
-int muster_share_take(struct muster_share *share, kuid_t *user);
+int muster_share_take(struct muster_dev *dev, struct muster_share *share, kuid_t *user);
 void muster_share_give(struct muster_share *share, kuid_t user);
 int muster_number_take(struct muster_dev *dev, struct muster_number *number);
 void muster_number_give(struct muster_dev *dev, struct muster_number *number);
