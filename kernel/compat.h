@@ -27,4 +27,11 @@ static inline void vm_flags_clear(struct vm_area_struct *vma, vm_flags_t flags)
 #define MUSTER_CREATE_CQ_UDATA(arg) (&(arg)->driver_udata)
 #endif
 
+/* In TP_fast_assign(): the source is what __string() was given. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 10, 0)
+#define MUSTER_ASSIGN_STR(field, source) __assign_str(field, source)
+#else
+#define MUSTER_ASSIGN_STR(field, source) __assign_str(field)
+#endif
+
 #endif /* MUSTER_COMPAT_H */

@@ -6,6 +6,7 @@
  * asking it; unplugging, unbinding and resets all go this one way.
  */
 #include "muster.h"
+#include "trace.h"
 
 #include <linux/delay.h>
 #include <linux/dma-mapping.h>
@@ -69,6 +70,7 @@ void muster_dev_fence(struct muster_dev *dev, const char *why)
 		muster_reg_read(dev, MUSTER_REG_STATUS);	/* the write has arrived */
 		pci_clear_master(fn->pdev);
 		WRITE_ONCE(dev->fenced, true);
+		trace_muster_fence(dev, why);
 		if (why) {
 			dev_err(&fn->pdev->dev, "%s: resetting the device\n", why);
 			queue_delayed_work(system_long_wq, &fn->recover,
@@ -103,9 +105,9 @@ static void dev_init(struct muster_dev *dev, struct muster_function *fn)
 	ida_init(&dev->pds);
 	mutex_init(&dev->mappings_lock);
 	INIT_LIST_HEAD(&dev->mappings);
-	muster_share_init(&dev->vps_share, MUSTER_VPS_MAX);
-	muster_share_init(&dev->cqs_share, MUSTER_CQS_MAX);
-	muster_share_init(&dev->contexts_share, MUSTER_CONTEXTS_MAX);
+	muster_share_init(&dev->vps_share, "vps", MUSTER_VPS_MAX);
+	muster_share_init(&dev->cqs_share, "cqs", MUSTER_CQS_MAX);
+	muster_share_init(&dev->contexts_share, "contexts", MUSTER_CONTEXTS_MAX);
 }
 
 static void dev_free(struct muster_dev *dev)
@@ -151,6 +153,7 @@ static int bring_up(struct muster_function *fn)
 	if (err)
 		goto err_fence;
 	fn->dev = dev;
+	trace_muster_up(dev);
 	return 0;
 
 err_fence:
@@ -177,6 +180,7 @@ static void bring_down(struct muster_function *fn)
 	muster_interrupts_close(dev);
 	muster_events_close(dev);
 	muster_admin_close(dev);
+	trace_muster_down(dev);
 	dev_free(dev);
 	fn->dev = NULL;
 }
@@ -193,6 +197,7 @@ static void bring_back(struct muster_function *fn)
 		dev_info(&fn->pdev->dev, "device is up again\n");
 		return;
 	}
+	trace_muster_stays_down(fn, err);
 	dev_err(&fn->pdev->dev, "device stays down: error %d; next try in %u ms\n", err,
 		fn->recover_delay_ms);
 	mod_delayed_work(system_long_wq, &fn->recover, msecs_to_jiffies(fn->recover_delay_ms));

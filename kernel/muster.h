@@ -86,6 +86,7 @@ struct muster_pin {
 struct muster_share {
 	struct mutex lock;		/* protects users and used */
 	struct xarray users;		/* kuid to its number, as a value */
+	const char *what;		/* as it is called in traces */
 	u32 max;
 	u32 used;
 };
@@ -175,6 +176,8 @@ struct muster_cq {
 struct muster_mr {
 	struct ib_mr ibmr;
 	struct ib_umem *umem;
+	u32 page_size;			/* as the device was told */
+	u32 nr_pages;
 };
 
 struct muster_vp {
@@ -183,6 +186,8 @@ struct muster_vp {
 	struct muster_mapping *rq;
 	struct muster_mapping *status;
 	struct muster_mapping *doorbell;
+	u32 pd_id, cq_id;		/* what was asked for, for fill_res_qp_entry */
+	u32 dq_entries, rq_entries;
 	bool failed;			/* and its process was told; under dev->vps's lock */
 };
 
@@ -273,11 +278,11 @@ u64 muster_mapping_offset(struct muster_mapping *mapping);
 void muster_mappings_clear(struct muster_dev *dev);
 
 /* quota.c */
-int muster_pin_charge(struct muster_pin *pin, size_t bytes);
+int muster_pin_charge(struct muster_dev *dev, struct muster_pin *pin, size_t bytes);
 void muster_pin_uncharge(struct muster_pin *pin);
-void muster_share_init(struct muster_share *share, u32 max);
+void muster_share_init(struct muster_share *share, const char *what, u32 max);
 void muster_share_destroy(struct muster_share *share);
-int muster_share_take(struct muster_share *share, kuid_t *user);
+int muster_share_take(struct muster_dev *dev, struct muster_share *share, kuid_t *user);
 void muster_share_give(struct muster_share *share, kuid_t user);
 int muster_number_take(struct muster_dev *dev, struct muster_number *number);
 void muster_number_give(struct muster_dev *dev, struct muster_number *number);
@@ -315,5 +320,10 @@ void muster_contexts_orphan(struct muster_ucontext *ucontext);
 struct rdma_hw_stats *muster_alloc_hw_port_stats(struct ib_device *ibdev, u32 port);
 int muster_get_hw_stats(struct ib_device *ibdev, struct rdma_hw_stats *stats, u32 port,
 			int index);
+
+/* resource.c */
+int muster_fill_res_mr(struct sk_buff *msg, struct ib_mr *ibmr);
+int muster_fill_res_cq(struct sk_buff *msg, struct ib_cq *ibcq);
+int muster_fill_res_vp(struct sk_buff *msg, struct ib_qp *ibqp);
 
 #endif /* MUSTER_H */

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # Ranks at the hosts of a network of switches: muster-switchd, and muster-run --topology; and
 # the library's operations on reduction trees.
-# MUSTER_SWEEP: bytes of the longest of these (default 4104).
+# MUSTER_SWEEP: bytes of the longest of these (default 65537).
 . "$(dirname "$0")/tap.sh"
 
 run=$MUSTER_BUILD/tools/muster-run
@@ -47,14 +47,14 @@ check "a network from a file, and every collective is right on both paths" writt
 sweep() {
 	rm -f counters
 	MUSTER_SWITCH=force MUSTER_SWITCHD_OPTIONS="-j -c counters" "$run" --no-prefix -n "$1" \
-		--topology "fat-tree:$3x$2x1" "$4" sweep "$3" "${MUSTER_SWEEP:-4104}" >out
+		--topology "fat-tree:$3x$2x1" "$4" sweep "$3" "${MUSTER_SWEEP:-65537}" >out
 	cat out
 	test "$(sed -n 's/ operations by the switches//p' out)" -gt 1000
 	test "$(count contributions)" -gt 10000
 	same 0 $(($(count drop_malformed) + $(count drop_stranger) + $(count drop_window)))
 	same "0 0 0" "$(count failed) $(count groups) $(count bytes)"
 }
-check "16 ranks, trees over four leaves: types, operations, lengths, roots and groups" \
+check "16 ranks, both trees over four leaves: types, operations, lengths, roots and groups" \
 	sweep 16 4 4 "$switched"
 check "6 ranks over two leaves, the program under sanitizers" sweep 6 2 3 "$checked/switched"
 
@@ -146,6 +146,19 @@ rank_dies() {
 check "a rank that dies is named by the others" rank_dies
 
 check "groups go with their communicators, and with processes that are killed" leases_end
+
+switches_die() {
+	export VICTIM=1
+	start_ranks
+	kill -9 "$(daemons)"
+	status=0
+	wait $runner || status=$?
+	cat out err
+	same 1 $status
+	grep -q "^\[[0-2]\] .*the network has lost a switch or a link" err
+	grep -q 'muster-run: the switches were killed by signal 9' err
+}
+check "when the switches are killed all ranks end, and say that the network has lost one" switches_die
 
 all_gone() {
 	for pid in $1; do

@@ -37,7 +37,7 @@ static int tree_available(struct muster_comm *comm, struct muster_entry *entry, 
 	if (entry->no_tree)
 		return 0;
 	err = muster_trees_lower(comm, entry);
-	*why = muster_trees_why(entry);
+	*why = muster_trees_why(comm, entry);
 	return err ? err : 1;
 }
 

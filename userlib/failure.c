@@ -106,6 +106,10 @@ void muster_comm_fail_status(struct muster_comm *comm, uint8_t status, uint32_t 
 		fail_mismatch(comm, culprit, theirs, ours);
 		break;
 	case MUSTER_STATUS_PEER_LOST:
+		if (culprit >= comm->size && comm->job->settings.uplink) {
+			muster_comm_fail(comm, err, "the network has lost a switch or a link that the members of this communicator need");
+			break;
+		}
 		muster_comm_fail(comm, err, "%s has died or left the job; free the communicator and go on without it",
 				 who);
 		break;

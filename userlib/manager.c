@@ -150,7 +150,7 @@ void muster_manager_close(struct muster *job)
 
 /* ---- groups ------------------------------------------------------------------------------- */
 
-static int ask(struct muster_comm *comm)
+static int ask(struct muster_comm *comm, enum muster_tree_type type)
 {
 	struct muster *job = comm->job;
 	size_t bytes = sizeof(struct request) + comm->size * sizeof(struct muster_manager_member);
@@ -165,6 +165,7 @@ static int ask(struct muster_comm *comm)
 		.context = htole32(comm->context),
 		.life = htole32(comm->life),
 		.job = job->id,
+		.type = (uint8_t)type,
 		.nr_members = htole32(comm->size),
 	};
 	for (uint32_t i = 0; i < comm->size; i++)
@@ -178,8 +179,8 @@ static int ask(struct muster_comm *comm)
 	return err;
 }
 
-int muster_manager_create(struct muster_comm *comm, struct muster_tree *tree, char *why,
-			  size_t why_len)
+int muster_manager_create(struct muster_comm *comm, enum muster_tree_type type,
+			  struct muster_tree *tree, char *why, size_t why_len)
 {
 	struct muster *job = comm->job;
 	uint64_t end_us = muster_now_us(job) + job->settings.deadline_us;
@@ -188,7 +189,7 @@ int muster_manager_create(struct muster_comm *comm, struct muster_tree *tree, ch
 
 	if (comm->size > MUSTER_MANAGER_MEMBERS_MAX)
 		return failed(-E2BIG, why, why_len);
-	ret = ask(comm);
+	ret = ask(comm, type);
 	while (!ret) {
 		ret = hear(job->manager, muster_progress(job) ? 0 : 1, &answer);
 		if (ret > 0 && le64toh(answer.head.tag) != job->manager->tags)

@@ -17,7 +17,7 @@
 
 enum {
 	SECONDS_MAX = 86400,
-	TREE_BYTES = 8192,	/* above it a low-latency tree, cut into short packets, is slower */
+	TREE_BYTES = 1024,	/* as many packets of a low-latency tree as go at once; above it is slower */
 };
 
 /* One of the words, as its index; -EINVAL with why. */

@@ -51,12 +51,13 @@ void muster_trees_close(struct muster *job, const char *why)
 }
 
 /* The first member has it made; what the others hear of it is told as the greatest of all words. */
-static int group_agree(struct muster_comm *comm, struct muster_tree *tree)
+static int group_agree(struct muster_comm *comm, enum muster_tree_type type,
+		       struct muster_tree *tree)
 {
 	struct muster_group group = muster_group_of_all(comm);
 	struct muster_agreement words = { .status = 0 };
 	char why[MUSTER_WHY_MAX] = "";
-	int err = comm->rank ? 0 : muster_manager_create(comm, tree, why, sizeof(why));
+	int err = comm->rank ? 0 : muster_manager_create(comm, type, tree, why, sizeof(why));
 
 	if (!comm->rank) {
 		words.most[0] = err ? 0 : tree->key;
@@ -78,41 +79,52 @@ static int group_agree(struct muster_comm *comm, struct muster_tree *tree)
 	return 0;
 }
 
-int muster_comm_tree_join(struct muster_comm *comm)
+static int tree_join(struct muster_comm *comm, enum muster_tree_type type)
 {
 	struct muster *job = comm->job;
-	struct muster_tree tree = { .key = 0 };
+	struct muster_tree *tree = &comm->trees->by_type[type];
 	struct muster_dev_tree config;
-	int err;
+	int err = group_agree(comm, type, tree);
 
-	if (!job->manager || comm->size == 1)
-		return 0;
-	err = group_agree(comm, &tree);
-	if (err || !tree.key)
+	if (err || !tree->key)
 		return err;
 	config = (struct muster_dev_tree){
 		.node = job->settings.uplink, .incarnation = job->settings.uplink_life,
-		.tree = tree.tree, .group = tree.group, .key = tree.key,
-		.payload_max = tree.payload_max,
+		.tree = tree->tree, .group = tree->group, .key = tree->key,
+		.payload_max = tree->payload_max,
 	};
 	err = job->dev->ops->tree_join(job->dev, job->id, comm->context, &config);
-	comm->tree = err ? NULL : malloc(sizeof(*comm->tree));
-	if (!comm->tree) {
-		muster_manager_leave(job, &tree);
-		return muster_fail(job, err ? err : -ENOMEM, "the device does not join the reduction tree: %s",
-				   strerror(err ? -err : ENOMEM));
-	}
-	*comm->tree = tree;
-	return 0;
+	if (err)
+		muster_fail(job, err, "the device does not join the reduction tree: %s", strerror(-err));
+	return err;
+}
+
+int muster_comm_tree_join(struct muster_comm *comm)
+{
+	struct muster *job = comm->job;
+	int err = 0;
+
+	if (!job->manager || comm->size == 1)
+		return 0;
+	comm->trees = calloc(1, sizeof(*comm->trees));
+	if (!comm->trees)
+		return muster_fail(job, -ENOMEM, "no memory for a communicator's trees");
+	for (enum muster_tree_type type = 0; type < MUSTER_TREE_TYPES && !err; type++)
+		err = tree_join(comm, type);
+	if (err)
+		muster_comm_tree_leave(comm);
+	return err;
 }
 
 void muster_comm_tree_leave(struct muster_comm *comm)
 {
-	if (!comm->tree)
+	if (!comm->trees)
 		return;
-	muster_manager_leave(comm->job, comm->tree);
-	free(comm->tree);
-	comm->tree = NULL;
+	for (int type = 0; type < MUSTER_TREE_TYPES; type++)
+		if (comm->trees->by_type[type].key)
+			muster_manager_leave(comm->job, &comm->trees->by_type[type]);
+	free(comm->trees);
+	comm->trees = NULL;
 }
 
 /* ---- what it can do: from what all ranks share -------------------------------------------------- */
@@ -128,19 +140,38 @@ static bool schedule_was_chosen(const struct muster_comm *comm)
 	return comm->tuning || comm->schedule_file || *comm->schedule_name;
 }
 
+/* What is short goes by the low-latency tree, all else by the streaming one, if they are there. */
+static const struct muster_tree *tree_of(const struct muster_comm *comm,
+					 const struct muster_call *call)
+{
+	const struct muster_tree *llt = &comm->trees->by_type[MUSTER_TREE_LLT];
+	const struct muster_tree *sat = &comm->trees->by_type[MUSTER_TREE_SAT];
+	bool is_long = call->bytes > comm->job->settings.tree_bytes;
+
+	if (sat->key && (is_long || !llt->key))
+		return sat;
+	return llt->key ? llt : NULL;
+}
+
+static bool is_streaming(const struct muster_comm *comm, const struct muster_tree *tree)
+{
+	return tree == &comm->trees->by_type[MUSTER_TREE_SAT];
+}
+
 const char *muster_trees_cannot(const struct muster_comm *comm, const struct muster_entry *entry)
 {
 	const struct muster_call *call = &entry->call;
 	bool forced = comm->job->settings.tree == MUSTER_OFFLOAD_FORCE;
+	const struct muster_tree *tree = comm->trees ? tree_of(comm, call) : NULL;
 
-	if (!comm->tree)
+	if (!tree)
 		return *comm->no_tree ? comm->no_tree : comm->job->no_tree;
 	if (!muster_trees_serves(call))
 		return "a tree has no such collective";
-	if (comm->tree->payload_max < MUSTER_INLINE_MAX)
+	if (tree->payload_max < MUSTER_INLINE_MAX)
 		return "its packets are too short";
-	if (!forced && call->bytes > comm->job->settings.tree_bytes)
-		return "it is longer than MUSTER_SWITCH_BYTES";
+	if (!forced && call->bytes > comm->job->settings.tree_bytes && !is_streaming(comm, tree))
+		return "it is longer than MUSTER_SWITCH_BYTES, and there is no streaming tree";
 	return !forced && schedule_was_chosen(comm) ? "a schedule was chosen" : NULL;
 }
 
@@ -162,11 +193,24 @@ static bool order_counts(const struct muster_call *call)
 	}
 }
 
-const char *muster_trees_why(const struct muster_entry *entry)
+const char *muster_trees_why(const struct muster_comm *comm, const struct muster_entry *entry)
 {
-	return entry->call.coll != MUSTER_COLL_BROADCAST && order_counts(&entry->call) ?
-	       "switch: low-latency tree; rounded in its own order, not that of the other paths" :
-	       "switch: low-latency tree";
+	static const char *const words[2][2] = {
+		{ "switch: low-latency tree",
+		  "switch: low-latency tree; rounded in its own order, not that of the other paths" },
+		{ "switch: streaming tree",
+		  "switch: streaming tree; rounded in its own order, not that of the other paths" },
+	};
+	bool own_order = entry->call.coll != MUSTER_COLL_BROADCAST && order_counts(&entry->call);
+
+	return words[is_streaming(comm, tree_of(comm, &entry->call))][own_order];
+}
+
+const char *muster_trees_schedule(const struct muster_comm *comm, const struct muster_entry *entry)
+{
+	const struct muster_tree *tree = comm->trees ? tree_of(comm, &entry->call) : NULL;
+
+	return tree && is_streaming(comm, tree) ? "streaming-tree" : "low-latency-tree";
 }
 
 /* ---- the program ---------------------------------------------------------------------------------- */
@@ -200,7 +244,7 @@ static void contribution_fill(const struct muster_comm *comm, const struct muste
 
 	up->flags |= MUSTER_DESC_CH | MUSTER_DESC_CP;
 	up->dest = MUSTER_FIELD_PREP(MUSTER_DEST_NODE, comm->job->settings.uplink);
-	up->dst_vp = comm->tree->tree;
+	up->dst_vp = tree_of(comm, call)->tree;
 	up->length = brings ? call->bytes : 0;
 	if (up->kind == MUSTER_DESC_MP)
 		up->inline_len = (uint8_t)up->length;
@@ -228,7 +272,7 @@ static void result_fill(const struct muster_entry *entry, struct muster_program 
 static void desc_fill(const struct muster_comm *comm, const struct muster_entry *entry,
 		      struct muster_desc *desc)
 {
-	uint32_t pulse = comm->tree->payload_max;
+	uint32_t pulse = tree_of(comm, &entry->call)->payload_max;
 
 	*desc = (struct muster_desc){
 		.kind = entry->call.bytes <= MUSTER_INLINE_MAX ? MUSTER_DESC_MP : MUSTER_DESC_RDMA,

@@ -24,6 +24,9 @@
  */
 #define SILENCE_US	(365ull * 86400 * 1000000)
 
+/* A switch always answers; who only waits for others is to learn that it is gone. */
+enum { UPLINK_SILENCE_US = 10000000 };
+
 enum { SETTLE_US = 1000000 };	/* before the caller blocks elsewhere, where others may do so, too */
 
 static struct local *to_local(struct muster_dev *dev)
@@ -194,6 +197,13 @@ static int waits(struct muster_dev *dev, uint8_t job, uint32_t context,
 	return muster_engine_waits(to_local(dev)->engine, dev->address.vp, job, context, list);
 }
 
+static uint32_t silent(struct muster_dev *dev, struct muster_look_silence *list, uint32_t max)
+{
+	struct muster_wire *wire = to_local(dev)->wire;
+
+	return wire ? wire->ops->silent(wire, list, max) : 0;
+}
+
 /* ---- the wire -------------------------------------------------------------------- */
 
 /*
@@ -221,7 +231,8 @@ static int socket_open(struct local *local, const struct muster_local_config *co
 	else
 		snprintf(own, sizeof(own), "unix:@muster-%016llx", (unsigned long long)name);
 	err = muster_wire_socket_open(spec, local->rank, local->dev.address.incarnation,
-				      SILENCE_US, &muster_local_wire_events, local, &local->wire,
+				      local->uplink ? UPLINK_SILENCE_US : SILENCE_US,
+				      &muster_local_wire_events, local, &local->wire,
 				      why, why_len);
 	muster_namespace_leave(home);
 	if (!err && local->uplink)	/* it is to know us before anybody sends to us */
@@ -303,6 +314,7 @@ static const struct muster_dev_ops local_ops = {
 	.abort = abort_context,
 	.look = look_at,
 	.waits = waits,
+	.silent = silent,
 };
 
 static struct local *local_new(const struct muster_oob *oob)

@@ -27,6 +27,7 @@ enum {
 	YIELD_PAUSE_US = 30000,	/* then not again for so long, for each rank of the job */
 	SLEEP_BUSY_US = 1000,	/* a full ring or socket makes room without a sound */
 	OPEN_US = 2000000,	/* what the wire repeats or owes is due sooner, a keep-alive later */
+	OWED_US = 10000,	/* the same where the other end is kept alive often */
 };
 
 /* ---- memory that peers map -------------------------------------------------------- */
@@ -172,17 +173,26 @@ static void wire_receive(void *owner, const struct muster_packet *packet, const 
  * The mesh says so as well, and it alone knows whether that was a death: who leaves in
  * good order may be gone from the wire first.
  */
-static void wire_lost(void *owner, uint32_t node, uint32_t present)
+static void wire_met(void *owner, uint32_t node, uint32_t present)
 {
 	(void)owner;
 	(void)node;
 	(void)present;
 }
 
+/* Of its own switch the mesh knows nothing. */
+static void wire_lost(void *owner, uint32_t node, uint32_t present)
+{
+	struct local *local = owner;
+
+	(void)present;
+	local->cut |= local->uplink && node == local->uplink;
+}
+
 const struct muster_wire_events muster_local_wire_events = {
 	.receive = wire_receive,
 	.lost = wire_lost,
-	.met = wire_lost,
+	.met = wire_met,
 };
 
 /* ---- packets -------------------------------------------------------------------------- */
@@ -269,6 +279,17 @@ static void tell_lost(struct local *local)
 	muster_local_step(local);
 }
 
+/* The switch that all goes by is gone, and with it everybody. */
+static void network_lost(struct local *local)
+{
+	local->cut = false;
+	muster_engine_network_lost(local->engine);
+	for (uint32_t rank = 0; rank < local->size; rank++)
+		if (rank != local->rank)
+			muster_engine_peer_lost(local->engine, rank);
+	muster_local_step(local);
+}
+
 /* What is not for the hot path, after deaths: memory that we or peers took back. */
 static void tidy(struct local *local)
 {
@@ -303,6 +324,8 @@ bool muster_local_progress(struct local *local)
 		look(local);
 	if (local->ended)
 		tell_lost(local);
+	if (local->cut)
+		network_lost(local);
 	return came;
 }
 
@@ -437,12 +460,16 @@ void muster_local_wait(struct local *local, uint64_t timeout_us)
 static bool settled(struct local *local, bool came)
 {
 	struct muster_engine_counters counters;
+	struct muster_wire_counters wire;
 
 	muster_engine_counters_get(local->engine, &counters);
 	if (came || local->busy || counters.contexts_closing)
 		return false;
-	return !local->wire || local->wire->ops->deadline_us(local->wire) >
-			       muster_local_now_us() + OPEN_US;
+	if (!local->wire)
+		return true;
+	muster_wire_socket_counters(local->wire, &wire);
+	return local->wire->ops->deadline_us(local->wire) >
+	       muster_local_now_us() + (local->uplink && !wire.slots ? OWED_US : OPEN_US);
 }
 
 static uint64_t packets_out(struct local *local)
