@@ -43,6 +43,11 @@ SAN := $(BUILD)/san
 $(SAN)/%: CFLAGS := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all \
 	-fno-omit-frame-pointer
 
+# And a third, for what several threads do at once; few tests use it.
+TSAN := $(BUILD)/tsan
+# No functions chosen while programs are loaded: the sanitizer is not ready then.
+$(TSAN)/%: CFLAGS := -O1 -g -fsanitize=thread -Wno-tsan -Wno-format-truncation -DCLONES=
+
 sources  = $(filter-out %_test.c,$(wildcard $(1)/*.c))
 objects  = $(patsubst %.c,$(1)/%.o,$(call sources,$(2)))
 programs = $(patsubst %.c,$(1)/%,$(shell grep -ls '^int main\>' $(2)/*.c))
@@ -50,6 +55,7 @@ room_lib = $(1)/$(2)/lib.a: $$(call objects,$(1),$(2))
 libs     = $(LIBRARY:%=$(1)/%/lib.a)
 
 $(foreach r,$(ROOMS),$(eval $(call room_lib,$(BUILD),$(r)))$(eval $(call room_lib,$(SAN),$(r))))
+$(foreach r,$(LIBRARY),$(eval $(call room_lib,$(TSAN),$(r))))
 
 %/lib.a:
 	@rm -f $@ && $(AR) rcs $@ $^
@@ -57,6 +63,11 @@ $(foreach r,$(ROOMS),$(eval $(call room_lib,$(BUILD),$(r)))$(eval $(call room_li
 $(SAN)/%.o: %.c | setup-core
 	@mkdir -p $(@D)
 	@echo "  CC    $< (sanitized)"
+	@$(CC) $(ALL_CFLAGS) -c -o $@ $<
+
+$(TSAN)/%.o: %.c | setup-core
+	@mkdir -p $(@D)
+	@echo "  CC    $< (threads watched)"
 	@$(CC) $(ALL_CFLAGS) -c -o $@ $<
 
 $(BUILD)/%.o: %.c | setup-core
@@ -127,6 +138,9 @@ $(filter $(BUILD)/selftests/%,$(SELFTESTS)): %: %.o $(call selftest_parts,$(BUIL
 
 $(filter $(SAN)/selftests/%,$(SELFTESTS)): %: %.o $(call selftest_parts,$(SAN)) $(SAN)/$(BUMP)/lib.a \
 		$(SAN)/$(SWITCH)/lib.a $(call libs,$(SAN))
+	@$(LINK) -lm
+
+$(TSAN)/selftests/threads: %: %.o $(call libs,$(TSAN))
 	@$(LINK) -lm
 
 # ---- driver and provider -------------------------------------------------------
@@ -242,7 +256,7 @@ include tools/install.mk
 .PHONY: kernel guest-kernel headers looks provider guest-tests check-guest check-kernel check-local setup-guest guests
 .PHONY: bench-guest bench-bump bench-switch bench-look check-synth synth-tables torus-tables
 .PHONY: check-all check-compilers check-aarch64 check-image compile compilers
-.PHONY: check-diagnosis check-scale check-bump check-switch check-engine check-wire check-nic
+.PHONY: check-threads check-diagnosis check-scale check-bump check-switch check-engine check-wire check-nic
 .PHONY: check-userlib check-selftests check-mpi mpi
 
 all: $(BUILD)/libmuster.so.0 $(MPI_LIBS) $(TOOLS) $(SYNTH_TOOL) $(EXAMPLES) ## build library, tools and examples
@@ -278,7 +292,8 @@ guests: all ## everything that runs ranks in guests (muster-run --vm)
 
 # Tests with guests need the CPUs for themselves: after the others; the longest first.
 DRIVER_CHECKS := selftests/driver_life_test.sh selftests/driver_test.sh
-GUEST_CHECKS := $(DRIVER_CHECKS) selftests/guests_test.sh selftests/boot_test.sh
+GUEST_CHECKS := $(DRIVER_CHECKS) selftests/guests_test.sh selftests/guests_diagnosis_test.sh \
+	selftests/boot_test.sh
 
 # Other kernels than the usual one have folders of their own. The one that watches is slow and
 # takes its time; what is repeated is repeated less often.
@@ -318,7 +333,7 @@ check: guests headers looks mpi $(UNITS) $(SELFTESTS) $(VM_UNITS) ## every test;
 	@MUSTER_BUILD=$(abspath $(BUILD)) exec selftests/run.sh $(UNITS) $(LOCAL_CHECKS) \
 		--then $(GUEST_CHECKS) $(VM_UNITS)
 
-check-all: check check-compilers check-aarch64 ## every test, and those that take long
+check-all: check check-compilers check-aarch64 check-threads ## every test, and those that take long
 
 # Debian 13's gcc beside the machine's own; where it cannot be had its test is skipped and says so.
 compilers: setup-core
@@ -360,15 +375,21 @@ torus-tables: $(SYNTH_TOOL) ## the torus allgather: sizes by step, buffers, effi
 	@for shape in 6x6x6x6x6x6 2.6x2.6x2.6 2.10x2.10x2.10; do \
 		for how in "" --balanced; do echo "$$shape $$how"; $< torus $$shape $$how || exit; done; done
 
-check-scale: all $(SELFTESTS) | $(KEEP) ## 1,024 local ranks start, add up and end, 4,096 communicators of 16; with figures
+check-scale: all $(SELFTESTS) | $(KEEP) ## 1,024 local ranks start, add up and end, 4,096 communicators of 16, 2,048 ports to look at; with figures
 	@MUSTER_SCALE=1024 MUSTER_SCALE_S=60 MUSTER_BUILD=$(abspath $(BUILD)) \
 		$(KEEP) -t 900 selftests/scale_test.sh
 	@MUSTER_COMMS=4096 MUSTER_RANKS=16 MUSTER_BUILD=$(abspath $(BUILD)) \
 		$(KEEP) -t 1800 selftests/comms_test.sh
+	@MUSTER_PORTS=2048 MUSTER_BUILD=$(abspath $(BUILD)) $(KEEP) -t 900 selftests/ports_test.sh
 
-check-diagnosis: all $(SELFTESTS) | $(KEEP) ## 200 hangs made on purpose, each explained
-	@MUSTER_HANGS=29 MUSTER_TEST_TIMEOUT=7200 MUSTER_BUILD=$(abspath $(BUILD)) exec \
-		selftests/run.sh selftests/diagnosis_test.sh
+check-diagnosis: guests $(SELFTESTS) | $(KEEP) ## 200 hangs made on purpose, and 90 in guests, each explained; says how long that took
+	@MUSTER_HANGS=16 MUSTER_BUILD=$(abspath $(BUILD)) $(KEEP) -t 7200 selftests/diagnosis_test.sh
+	@MUSTER_HANGS=10 MUSTER_TEST_TIMEOUT=7200 MUSTER_BUILD=$(abspath $(BUILD)) exec \
+		selftests/run.sh selftests/guests_diagnosis_test.sh
+
+check-threads: all $(TSAN)/selftests/threads | $(KEEP) ## several threads of each rank, under ThreadSanitizer
+	@MUSTER_THREADS=$(abspath $(TSAN)/selftests/threads) MUSTER_BUILD=$(abspath $(BUILD)) exec \
+		selftests/run.sh selftests/threads_test.sh
 
 check-engine: $(filter $(SAN)/$(ENGINE)/%,$(UNITS)) | $(KEEP) ## unit tests of the engine
 	@MUSTER_BUILD=$(abspath $(BUILD)) exec selftests/run.sh $^
@@ -383,7 +404,8 @@ check-bump: all $(filter $(SAN)/$(BUMP)/%,$(UNITS)) $(SELFTESTS) | $(KEEP) ## th
 	@MUSTER_BUILD=$(abspath $(BUILD)) exec selftests/run.sh $(filter $(SAN)/$(BUMP)/%,$^) $(wildcard selftests/bump*_test.sh)
 
 check-switch: all $(filter $(SAN)/$(SWITCH)/%,$(UNITS)) $(SELFTESTS) | $(KEEP) ## the reduction switch: unit tests, networks, ranks at real switches
-	@MUSTER_BUILD=$(abspath $(BUILD)) exec selftests/run.sh $(filter $(SAN)/$(SWITCH)/%,$^) selftests/fabric_test.sh selftests/switchd_test.sh
+	@MUSTER_SWEEP=1048576 MUSTER_BUILD=$(abspath $(BUILD)) exec \
+		selftests/run.sh $(filter $(SAN)/$(SWITCH)/%,$^) selftests/fabric_test.sh selftests/switchd_test.sh
 
 check-userlib: $(filter $(SAN)/userlib/%,$(UNITS)) | $(KEEP) ## unit tests of the library
 	@MUSTER_BUILD=$(abspath $(BUILD)) exec selftests/run.sh $^
@@ -392,6 +414,7 @@ check-selftests: all mpi $(SELFTESTS) | $(KEEP) ## behaviour tests with real pro
 	@MUSTER_BUILD=$(abspath $(BUILD)) exec selftests/run.sh $(LOCAL_CHECKS)
 
 check-mpi: all mpi | $(KEEP) ## MPI programs as they are, on Muster: Open MPI and MPICH
+	-@tools/setup/setup.sh --quiet mpi-programs
 	@MUSTER_MPI_FULL=yes MUSTER_BUILD=$(abspath $(BUILD)) exec selftests/run.sh $(wildcard selftests/mpi*_test.sh)
 
 check-guest: guest-kernel $(BUILD)/selftests/ranks $(BUILD)/selftests/scheduled $(VM_UNITS) ## device, driver, provider and jobs in guests; KERNEL=6.12

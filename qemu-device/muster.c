@@ -52,6 +52,7 @@ struct MusterState {
     /* properties */
     uint32_t node;
     char *wire;
+    char *dump;
     uint32_t deadline_ms;
 };
 
@@ -304,6 +305,7 @@ static bool nic_create(MusterState *m, Error **errp)
         .node = m->node,
         .wire = m->wire,
         .deadline_us = (uint64_t)m->deadline_ms * 1000,
+        .dump = m->dump,
     };
     char why[256] = "";
     int err;
@@ -394,6 +396,7 @@ static void muster_exit(PCIDevice *pci)
 static Property muster_properties[] = {
     DEFINE_PROP_UINT32("node", MusterState, node, 0),
     DEFINE_PROP_STRING("wire", MusterState, wire),
+    DEFINE_PROP_STRING("dump", MusterState, dump),
     DEFINE_PROP_UINT32("deadline-ms", MusterState, deadline_ms, DEADLINE_MS_DEFAULT),
     DEFINE_PROP_END_OF_LIST(),
 };

@@ -98,11 +98,43 @@ static void makes(void)
 		stay_away();
 }
 
+/* All but rank 0 wait for what it has started; it is done when they are. */
+static void overlaps(void)
+{
+	static const uint64_t counts[] = { 1, 1000, 1 << 17 };
+	struct muster_request *request[3];
+	double *data[3];
+	bool done;
+
+	for (int i = 0; i < 3; i++) {
+		data[i] = calloc(counts[i], sizeof(double));
+		EXPECT(data[i], "no memory");
+		data[i][counts[i] - 1] = rank;
+		EXPECT_OK(muster_allreduce_start(world, data[i], data[i], counts[i], MUSTER_F64,
+						 MUSTER_SUM, &request[i]));
+	}
+	if (!rank)
+		stay_away();
+	for (int i = 0; i < 3; i++) {
+		if (rank) {
+			EXPECT_OK(muster_wait(request[i]));
+		} else {
+			do
+				EXPECT_OK(muster_test(request[i], &done));
+			while (!done);
+		}
+		EXPECT(data[i][counts[i] - 1] == size * (size - 1) / 2, "sum %g",
+		       data[i][counts[i] - 1]);
+		free(data[i]);
+	}
+	say_ended();
+}
+
 static const struct {
 	const char *name;
 	void (*run)(void);
 } behaviours[] = {
-	{ "ends", ends }, { "makes", makes },
+	{ "ends", ends }, { "makes", makes }, { "overlaps", overlaps },
 };
 
 int main(int argc, char **argv)

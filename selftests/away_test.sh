@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# Ranks that have come to the end of what they do together and stay outside of the library:
-# the others need no further call of theirs. A hang runs into the run's end.
+# Ranks that stay outside of the library: the others need no further call of theirs for what has
+# ended, nor for what was started, if a thread makes progress. A hang runs into the run's end.
 . "$(dirname "$0")/tap.sh"
 
 run=$MUSTER_BUILD/tools/muster-run
@@ -22,5 +22,14 @@ for wire in unix ring; do
 	check "the same (host path, $wire)" stays_away ends 4 $wire off
 done
 check "the same of what is said last in the making of a communicator" stays_away makes 40 unix try
+
+overlaps() {
+	MUSTER_PROGRESS=thread stays_away overlaps "$@"
+}
+for wire in ring unix; do
+	check "with MUSTER_PROGRESS=thread what was started goes on without calls (NIC path, $wire)" \
+		overlaps 3 $wire force
+	check "the same (host path, $wire)" overlaps 3 $wire off
+done
 
 finish

@@ -160,7 +160,7 @@ check "a folder that there is not is named by the job" \
 	says "MUSTER_DUMP=missing: no file could be written there: No such file" \
 	env MUSTER_DUMP=missing "$run" -n 2 ./hello
 check "a NIC's packets cannot be had, and that is said" \
-	says "MUSTER_DUMP=packets: packets of the local device alone" \
+	says "MUSTER_DUMP=packets: packets of the verbs device are its NIC's" \
 	env MUSTER_DUMP=packets MUSTER_DEVICE=verbs "$run" -n 2 ./hello
 
 # usage: full: a folder of 64 KiB, and 3 ranks that send more

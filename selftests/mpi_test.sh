@@ -5,23 +5,7 @@
 # MUSTER_MPI_FULL: every case (make check-mpi), else a sample.
 . "$(dirname "$0")/tap.sh"
 
-launch=$MUSTER_BUILD/tools/muster-mpi
-tests=$MUSTER_BUILD/selftests/mpi
-[ -x "$launch" ] || skip_all "there is no $launch (make all)"
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-unset LD_PRELOAD MUSTER_OFFLOAD MUSTER_MPI_STATS
-
-# usage: start MPI RANKS COMMAND...: its own mpirun
-start() {
-	start_mpi=$1 start_ranks=$2
-	shift 2
-	if [ "$start_mpi" = openmpi ]; then
-		mpirun.openmpi --oversubscribe --bind-to none --mca mpi_yield_when_idle 1 \
-			-n "$start_ranks" "$@"
-	else
-		mpirun.mpich -n "$start_ranks" "$@"
-	fi
-}
+. "$tap_home/mpi.sh"
 
 other_of() {
 	if [ "$1" = openmpi ]; then echo mpich; else echo openmpi; fi
@@ -68,10 +52,7 @@ off() {
 }
 
 for mpi in openmpi mpich; do
-	if [ ! -f "$MUSTER_BUILD/libmuster-mpi-$mpi.so.0" ] || ! command -v mpirun.$mpi >/dev/null; then
-		skip "$mpi" "it is not installed, or its library not built (make mpi)"
-		continue
-	fi
+	has $mpi || continue
 	check "$mpi: muster-mpi finds the library from the program's needs" chooses $mpi
 	[ ! -f "$MUSTER_BUILD/libmuster-mpi-$(other_of $mpi).so.0" ] ||
 		check "$mpi: the other MPI's library refuses with a sentence" refuses $mpi

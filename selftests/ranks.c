@@ -159,7 +159,7 @@ static void digest_add(const void *p, size_t bytes)
 		digest = mix(digest ^ *c++);
 }
 
-static uint32_t bumps;	/* operations that the bump in the wire has done (MUSTER_BUMP) */
+static uint32_t bumps;	/* operations that the network has done (MUSTER_BUMP, MUSTER_FABRIC) */
 
 /* Return: whether its bits are those of the other paths, by its own word. */
 static bool expect_path(enum muster_path wanted)
@@ -168,7 +168,8 @@ static bool expect_path(enum muster_path wanted)
 	bool bump;
 
 	muster_comm_last(world, &info);
-	bump = wanted == MUSTER_PATH_NIC && info.path == MUSTER_PATH_BUMP && getenv("MUSTER_BUMP");
+	bump = wanted == MUSTER_PATH_NIC && ((info.path == MUSTER_PATH_BUMP && getenv("MUSTER_BUMP")) ||
+					     (info.path == MUSTER_PATH_SWITCH && getenv("MUSTER_FABRIC")));
 	bumps += bump;
 	EXPECT(bump || info.path == wanted || (size == 1 && info.path == MUSTER_PATH_NONE) || !info.bytes,
 	       "path %d, not %d: %s", info.path, wanted, info.why);
@@ -251,7 +252,7 @@ static void bits(const char *memory)
 		free(buffer[i]);
 	EXPECT_OK(muster_barrier(world));
 	expect_path(MUSTER_PATH_NIC);
-	if (!rank && getenv("MUSTER_BUMP"))
+	if (!rank && (getenv("MUSTER_BUMP") || getenv("MUSTER_FABRIC")))
 		printf("bump %u operations\n", bumps);
 	if (!rank)
 		printf("digest %016" PRIx64 "\n", digest);

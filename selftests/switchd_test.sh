@@ -1,11 +1,15 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# Ranks at the hosts of a network of switches: muster-switchd, and muster-run --topology.
+# Ranks at the hosts of a network of switches: muster-switchd, and muster-run --topology; and
+# the library's operations on reduction trees.
+# MUSTER_SWEEP: bytes of the longest of these (default 65537).
 . "$(dirname "$0")/tap.sh"
 
 run=$MUSTER_BUILD/tools/muster-run
 switchd=$MUSTER_BUILD/tools/muster-switchd
 ranks=$MUSTER_BUILD/selftests/ranks
+switched=$MUSTER_BUILD/selftests/switched
+checked=$MUSTER_BUILD/san/selftests	# the same programs under sanitizers
 perf=$MUSTER_BUILD/tools/muster_perf
 
 digest() {
@@ -22,21 +26,99 @@ forwards() {
 	first=$(digest -n "$1")
 	test -n "$first"
 	rm -f counters
-	same "$first" "$(MUSTER_SWITCHD_OPTIONS="-j -c counters" digest --topology "$2" -n "$1")"
+	same "$first" "$(MUSTER_SWITCH=off MUSTER_SWITCHD_OPTIONS="-j -c counters" \
+		digest --topology "$2" -n "$1")"
 	test "$(count forwarded)" -gt 1000
 	same 0 $(($(count drop_malformed) + $(count drop_stranger)))
 }
 check "4 ranks at one switch have the bits of other wires" forwards 4 switch:5
 check "5 ranks at a torus of switches" forwards 5 switch-torus:1x3x2
-check "16 ranks at a fat tree of two levels" forwards 16 fat-tree:4x4x2
+check "8 ranks at a fat tree of two levels" forwards 8 fat-tree:4x2x2
 
 written() {
 	printf 'muster-topology 1\nname own\nnodes 5\nlink 0 -- 3 1\nlink 1 -- 4 1\nlink 2 -- 4 1\nlink 3 -- 4 1\nswitch 3 4\nend\n' >network
-	"$run" --topology ./network -n 3 "$perf" -c -m 64K:64K -i 3 all >out
+	MUSTER_SWITCH=off "$run" --topology ./network -n 3 "$perf" -c -m 64K:64K -i 3 all >out
 	fails grep -q wrong out
 	same 13 "$(grep -c '^\[0\] # .* times in us' out)"
 }
 check "a network from a file, and every collective is right on both paths" written
+
+# sweep RANKS LEAVES EACH PROGRAM: every operation has the bits of the tree's own order
+sweep() {
+	rm -f counters
+	MUSTER_SWITCH=force MUSTER_SWITCHD_OPTIONS="-j -c counters" "$run" --no-prefix -n "$1" \
+		--topology "fat-tree:$3x$2x1" "$4" sweep "$3" "${MUSTER_SWEEP:-65537}" >out
+	cat out
+	test "$(sed -n 's/ operations by the switches//p' out)" -gt 1000
+	test "$(count contributions)" -gt 10000
+	same 0 $(($(count drop_malformed) + $(count drop_stranger) + $(count drop_window)))
+	same "0 0 0" "$(count failed) $(count groups) $(count bytes)"
+}
+check "16 ranks, both trees over four leaves: types, operations, lengths, roots and groups" \
+	sweep 16 4 4 "$switched"
+check "6 ranks over two leaves, the program under sanitizers" sweep 6 2 3 "$checked/switched"
+
+program() {
+	"$run" --topology switch:5 -n 4 --no-prefix "$ranks" bits >out
+	test "$(sed -n 's/^bump \([0-9]*\) .*/\1/p' out)" -gt 100
+}
+check "an unchanged program takes trees, and they differ from other paths only where they say so" program
+
+behaviours() {
+	for behaviour in bad started creates overtakes "late 2" "mismatch operation" \
+		"mismatch length" "mismatch type" "mismatch op" leaves; do
+		echo "$behaviour"
+		# shellcheck disable=SC2086 # words
+		"$run" --topology switch:4 -n 3 "$checked/ranks" $behaviour
+	done
+	MUSTER_LATE_TIMEOUT=1 "$run" --topology switch:4 -n 3 "$checked/ranks" toolate
+}
+check "late, leaving and mismatched ranks are told as on the other paths" behaviours
+
+# with VALUE COMMAND...: another MUSTER_MANAGER than muster-run's
+cat >with.sh <<'END'
+	[ "$1" = none ] && unset MUSTER_MANAGER || export MUSTER_MANAGER="$1"
+	shift
+	exec "$@"
+END
+
+without() {
+	"$run" --topology switch:4 -n 3 sh with.sh none "$ranks" late 0
+	"$run" --topology switch:4 -n 3 sh with.sh @nobody-$$ "$ranks" late 0
+	export MUSTER_SWITCH=force
+	fails "$run" --topology switch:4 -n 3 sh with.sh none "$ranks" late 0 2>err
+	grep -q 'the switches are forced, but no network of switches is there' err
+	fails "$run" --topology switch:4 -n 3 sh with.sh @nobody-$$ "$ranks" late 0 2>err
+	grep -q "the switches are forced, but the manager at @nobody-$$: Connection refused" err
+	fails env MUSTER_SWITCHD_OPTIONS="-g 5" "$run" --topology switch:4 -n 3 "$switched" leases 2>err
+	grep -q 'no group was made: ' err
+	MUSTER_SWITCH=try MUSTER_SWITCHD_OPTIONS="-g 5" "$run" --topology switch:4 -n 3 \
+		"$switched" leases
+}
+check "without a manager or a group another path does it, or nothing if switches must" without
+
+pids_known() {
+	same 3 "$(grep -cs 'pid [0-9][0-9]*$' out)"
+}
+
+leases_end() {
+	rm -f out counters
+	MUSTER_SWITCHD_OPTIONS="-j -c counters" "$run" --topology "$tap_dir/network" --grace 800 -n 3 \
+		"$switched" leases keep >out 2>err &
+	runner=$!
+	within 60 pids_known
+	kill -USR1 "$(daemons)"
+	within 60 test -s counters
+	test "$(count groups)" -ge 9
+	# shellcheck disable=SC2046 # some
+	kill -9 $(sed -n 's/.*pid //p' out)
+	status=0
+	wait $runner || status=$?
+	same 137 $status
+	tail -n "$(($(wc -l <counters) / 2))" counters >last
+	mv last counters
+	same "0 0" "$(count groups) $(count bytes)"
+}
 
 # everything that --topology started, by the topology's name
 daemons() {
@@ -62,6 +144,21 @@ rank_dies() {
 	fails daemons
 }
 check "a rank that dies is named by the others" rank_dies
+
+check "groups go with their communicators, and with processes that are killed" leases_end
+
+switches_die() {
+	export VICTIM=1
+	start_ranks
+	kill -9 "$(daemons)"
+	status=0
+	wait $runner || status=$?
+	cat out err
+	same 1 $status
+	grep -q "^\[[0-2]\] .*the network has lost a switch or a link" err
+	grep -q 'muster-run: the switches were killed by signal 9' err
+}
+check "when the switches are killed all ranks end, and say that the network has lost one" switches_die
 
 all_gone() {
 	for pid in $1; do

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Files of packets (userlib/pcapng.h) are read: those that ranks or the simulated world have
+ * Files of packets (pcapng.h) are read: those that ranks or the simulated world have
  * written on a machine of this byte order. Lengths are not trusted; a file may end in the middle
  * of a block, as its writer may have been killed.
  */

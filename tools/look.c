@@ -83,6 +83,17 @@ static enum page_kind page_read(struct look *look, int fd)
 	return PAGE_NONE;
 }
 
+/* What a guest says may have any letters. */
+static void guest_name(struct look *look)
+{
+	const char *name = look->page->command;
+	size_t len = 0;
+
+	for (; len < sizeof(look->page->command) && name[len]; len++)
+		look->command[len] = isgraph((unsigned char)name[len]) ? name[len] : '?';
+	look->command[len] = '\0';
+}
+
 /* State and name; the name is in brackets and may have any letters. */
 static void process_read(struct look *look)
 {
@@ -105,6 +116,8 @@ static void process_read(struct look *look)
 		return;
 	look->state = close[2];
 	snprintf(look->command, sizeof(look->command), "%.*s", (int)(close - open - 1), open + 1);
+	if (look->page->copied_us)
+		guest_name(look);
 }
 
 /* ---- all processes ------------------------------------------------------------------- */
@@ -162,10 +175,20 @@ static int process_look(struct looks *looks, pid_t pid)
 	return err;
 }
 
-/* Children that a rank has forked have its files, too: the owner's is the one that counts. */
+static bool is_owner(const struct look *look)
+{
+	const struct muster_look *page = look->page;
+
+	return (page->copied_us ? page->copied_by : page->pid) == (uint32_t)look->pid;
+}
+
+/*
+ * Children that a rank has forked have its files, too, and so have for a moment those who look,
+ * as we do: the owner's is the one that counts.
+ */
 static bool is_better(const struct look *a, const struct look *b)
 {
-	return a->page->pid == (uint32_t)a->pid && b->page->pid != (uint32_t)b->pid;
+	return is_owner(a) && !is_owner(b);
 }
 
 static int by_job_and_rank(const void *one, const void *other)
@@ -267,6 +290,29 @@ void looks_free(struct looks *looks)
 
 /* ---- questions --------------------------------------------------------------------------- */
 
+static const char *state_words(char state)
+{
+	switch (state) {
+	case 'R': return ", running";
+	case 'D': return ", waiting for a disk or the like";
+	case 'Z': case 'X': return ", dead";
+	default: return ", sleeping elsewhere";
+	}
+}
+
+struct look_name look_name(const struct look *look, bool with_state)
+{
+	struct look_name name;
+
+	if (look->page->copied_us)
+		snprintf(name.text, sizeof(name.text), "pid %u in the guest of node %u",
+			 look->page->pid, look->page->node);
+	else
+		snprintf(name.text, sizeof(name.text), "pid %d%s", (int)look->pid,
+			 with_state ? state_words(look->state) : "");
+	return name;
+}
+
 const struct muster_look_comm *look_comm_of(const struct look *look, uint32_t context)
 {
 	for (uint32_t i = 0; i < look->page->nr_comms; i++)
@@ -275,10 +321,27 @@ const struct muster_look_comm *look_comm_of(const struct look *look, uint32_t co
 	return NULL;
 }
 
+static bool is_same_comm(const struct muster_look_comm *a, const struct muster_look_comm *b)
+{
+	return a->context == b->context && a->life == b->life && a->lead == b->lead;
+}
+
 const struct muster_look_comm *look_comm(const struct look *look,
 					 const struct muster_look_comm *same)
 {
 	const struct muster_look_comm *comm = look_comm_of(look, same->context);
 
-	return comm && comm->life == same->life && comm->lead == same->lead ? comm : NULL;
+	return comm && is_same_comm(comm, same) ? comm : NULL;
+}
+
+const struct muster_look_comm *look_comm_closed(const struct look *look,
+						const struct muster_look_comm *same)
+{
+	for (uint32_t i = 0; i < look->page->nr_comms; i++) {
+		const struct muster_look_comm *comm = &look->page->comms[i];
+
+		if (!comm->used && comm->size && is_same_comm(comm, same))
+			return comm;
+	}
+	return NULL;
 }

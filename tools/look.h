@@ -14,7 +14,7 @@
 
 #include "muster_look.h"
 
-/* The page of one rank. */
+/* The page of one rank. Of a guest's (copied_us), the process is its QEMU. */
 struct look {
 	pid_t pid;		/* here; the page has the owner's own view of it */
 	char state;		/* of /proc/PID/stat: R, S, D, T, t; 0: it has gone meanwhile */
@@ -43,9 +43,19 @@ struct looks {
 int looks_read(struct looks *looks);
 void looks_free(struct looks *looks);
 
+/** look_name() - the process, so that it is found, and what it does if that is asked and seen. */
+struct look_name {
+	char text[96];
+};
+
+struct look_name look_name(const struct look *look, bool with_state);
+
 /** look_comm() - the record of the communicator that another record is of; NULL: there is none. */
 const struct muster_look_comm *look_comm(const struct look *look,
 					 const struct muster_look_comm *same);
+/** look_comm_closed() - what is left of its record after that rank has closed it; NULL: nothing. */
+const struct muster_look_comm *look_comm_closed(const struct look *look,
+						const struct muster_look_comm *same);
 /** look_comm_of() - by its context; NULL. */
 const struct muster_look_comm *look_comm_of(const struct look *look, uint32_t context);
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * muster-switchd: switches of a network as a process. This file reads the options, and
- * waits; a switch on its wire is switch_box.c, what it does is in qemu-device/switch/.
+ * waits; a switch on its wire is switch_box.c, what it does is in qemu-device/switch/, and
+ * groups are made by switch_manager.c.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -18,6 +19,7 @@
 
 #include "fabric_file.h"
 #include "switch_box.h"
+#include "switch_manager.h"
 #include "version.h"
 
 static const char help[] =
@@ -31,6 +33,10 @@ static const char help[] =
 	"  -s, --switches=A[-B]  which of its switches (all)\n"
 	"  -r, --radix=N         ports of each switch, 2 to 128 (40)\n"
 	"  -l, --life=N          number of this start of the network, the same at all its switches (1)\n"
+	"  -m, --manager=ADDRESS  make groups for hosts that connect there: @NAME, or a path; it\n"
+	"                        takes all switches in one process\n"
+	"  -g, --groups=N        so many of one job at once (256)\n"
+	"  -p, --payload=N       bytes of one packet of low-latency trees, 16 to 4096 (256)\n"
 	"  -j, --json            counters as JSON, a line for each switch\n"
 	"  -c, --counters=FILE   append counters to it, not to the standard output\n"
 	"  -h, --help  -V, --version\n"
@@ -38,10 +44,12 @@ static const char help[] =
 	"It says \"ready\" when all its switches listen. SIGUSR1 prints the counters; SIGTERM and\n"
 	"SIGINT end it, with the counters. Exit status: 0; 1 a switch cannot listen; 2 wrong usage.\n";
 
+enum { FDS_OWN = 2 };
+
 struct options {
-	const char *topology, *wire, *counters;
+	const char *topology, *wire, *counters, *manager;
 	uint32_t first, last;		/* switches; last UINT32_MAX: all that there are */
-	uint32_t radix, life;
+	uint32_t radix, life, groups, payload;
 	bool json;
 };
 
@@ -50,7 +58,8 @@ struct daemon {
 	struct muster_fabric *fabric;
 	uint32_t nr;
 	struct switch_box *boxes;
-	struct pollfd *fds;		/* signals, then boxes */
+	struct switch_manager *manager;	/* NULL: there is none */
+	struct pollfd *fds;		/* signals, manager, then boxes */
 	bool ended;
 };
 
@@ -93,7 +102,9 @@ static const struct option long_options[] = {
 	{ "topology", required_argument, NULL, 't' }, { "wire", required_argument, NULL, 'w' },
 	{ "switches", required_argument, NULL, 's' }, { "radix", required_argument, NULL, 'r' },
 	{ "life", required_argument, NULL, 'l' }, { "json", no_argument, NULL, 'j' },
-	{ "counters", required_argument, NULL, 'c' }, { "help", no_argument, NULL, 'h' },
+	{ "counters", required_argument, NULL, 'c' }, { "manager", required_argument, NULL, 'm' },
+	{ "groups", required_argument, NULL, 'g' }, { "payload", required_argument, NULL, 'p' },
+	{ "help", no_argument, NULL, 'h' },
 	{ "version", no_argument, NULL, 'V' }, { NULL, 0, NULL, 0 },
 };
 
@@ -120,6 +131,13 @@ static int parse_option(int key, struct options *options)
 	case 'c':
 		options->counters = optarg;
 		return 0;
+	case 'm':
+		options->manager = optarg;
+		return 0;
+	case 'g':
+		return parse_number(optarg, 1, MUSTER_SWITCH_GROUPS_MAX, &options->groups);
+	case 'p':
+		return parse_number(optarg, 16, MUSTER_MTU, &options->payload);
 	case 'h':
 		fputs(help, stdout);
 		return -1;
@@ -136,7 +154,7 @@ static int parse_options(int argc, char **argv, struct options *options)
 {
 	int key, ret;
 
-	while ((key = getopt_long(argc, argv, "t:w:s:r:l:jc:hV", long_options, NULL)) != -1) {
+	while ((key = getopt_long(argc, argv, "t:w:s:r:l:m:g:p:jc:hV", long_options, NULL)) != -1) {
 		ret = parse_option(key, options);
 		if (ret)
 			return ret;
@@ -222,6 +240,8 @@ static int network_read(struct daemon *daemon)
 		options->last = all - 1;
 	if (options->last >= all)
 		return usage_error("-s names a switch that is not in", options->topology);
+	if (options->manager && options->last - options->first + 1 < all)
+		return usage_error("-m wants all switches in one process, so no", "-s");
 	return 0;
 }
 
@@ -231,10 +251,11 @@ static int boxes_open(struct daemon *daemon, int signals)
 	char why[400] = "";
 
 	daemon->boxes = calloc(wanted, sizeof(*daemon->boxes));
-	daemon->fds = calloc(1 + wanted, sizeof(*daemon->fds));
+	daemon->fds = calloc(FDS_OWN + wanted, sizeof(*daemon->fds));
 	if (!daemon->boxes || !daemon->fds)
 		return 1;
 	daemon->fds[0] = (struct pollfd){ .fd = signals, .events = POLLIN };
+	daemon->fds[1].fd = -1;
 	for (uint32_t i = 0; i < wanted; i++, daemon->nr++) {
 		struct switch_box *box = &daemon->boxes[i];
 
@@ -244,9 +265,30 @@ static int boxes_open(struct daemon *daemon, int signals)
 				daemon->options.first + i, why);
 			return 1;
 		}
-		daemon->fds[1 + i] = (struct pollfd){ .fd = box->wire->ops->fd(box->wire),
-						      .events = POLLIN };
+		daemon->fds[FDS_OWN + i] = (struct pollfd){ .fd = box->wire->ops->fd(box->wire),
+							    .events = POLLIN };
 	}
+	return 0;
+}
+
+static int manager_open(struct daemon *daemon)
+{
+	const struct switch_manager_config config = {
+		.fabric = daemon->fabric, .boxes = daemon->boxes,
+		.address = daemon->options.manager, .groups_max = daemon->options.groups,
+		.payload_max = daemon->options.payload / 16 * 16,	/* whole elements of every type */
+	};
+	int err;
+
+	if (!daemon->options.manager)
+		return 0;
+	err = switch_manager_open(&config, &daemon->manager);
+	if (err) {
+		fprintf(stderr, "muster-switchd: manager at %s: %s\n", config.address, strerror(-err));
+		return 1;
+	}
+	daemon->fds[1] = (struct pollfd){ .fd = switch_manager_fd(daemon->manager),
+					  .events = POLLIN };
 	return 0;
 }
 
@@ -281,7 +323,7 @@ static uint64_t boxes_step(struct daemon *daemon)
 		struct switch_box *box = &daemon->boxes[i];
 
 		due = switch_box_due_us(box);
-		if (daemon->fds[1 + i].revents || due <= now)
+		if (daemon->fds[FDS_OWN + i].revents || due <= now)
 			due = switch_box_step(box, now) ? now : switch_box_due_us(box);
 		if (due < next)
 			next = due;
@@ -303,11 +345,15 @@ static void run(struct daemon *daemon)
 	uint64_t next = boxes_step(daemon);
 
 	while (!daemon->ended) {
-		poll(daemon->fds, 1 + daemon->nr, patience_ms(next));
+		poll(daemon->fds, FDS_OWN + daemon->nr, patience_ms(next));
 		if (daemon->fds[0].revents)
 			handle_signal(daemon);
+		if (daemon->fds[1].revents)
+			switch_manager_step(daemon->manager);
 		next = boxes_step(daemon);
 	}
+	while (daemon->manager && switch_manager_step(daemon->manager))
+		;	/* who has gone before us has given back what it had */
 }
 
 static int signals_open(void)
@@ -324,6 +370,7 @@ static int signals_open(void)
 
 static void daemon_close(struct daemon *daemon)
 {
+	switch_manager_close(daemon->manager);
 	for (uint32_t i = 0; i < daemon->nr; i++)
 		switch_box_close(&daemon->boxes[i]);
 	free(daemon->boxes);
@@ -334,7 +381,9 @@ static void daemon_close(struct daemon *daemon)
 
 int main(int argc, char **argv)
 {
-	struct daemon daemon = { .options = { .last = UINT32_MAX, .life = 1 } };
+	struct daemon daemon = { .options = {
+		.last = UINT32_MAX, .life = 1, .groups = SWITCH_MANAGER_GROUPS_MAX,
+	} };
 	int signals = signals_open(), ret;
 
 	ret = signals < 0 ? 1 : parse_options(argc, argv, &daemon.options);
@@ -342,6 +391,8 @@ int main(int argc, char **argv)
 		ret = network_read(&daemon);
 	if (!ret)
 		ret = boxes_open(&daemon, signals);
+	if (!ret)
+		ret = manager_open(&daemon);
 	if (!ret) {
 		puts("ready");
 		fflush(stdout);

@@ -43,7 +43,7 @@ struct guests {
 	struct muster_hub *hub;
 	char build[PATH_MAX - 64];	/* where everything was built */
 	char module[PATH_MAX];		/* the driver of the guests' kernel */
-	char nic_options[64];
+	char nic_options[2 * PATH_MAX];
 	uint32_t loading;		/* guests whose driver is not loaded yet */
 	bool failed;			/* one of them could not load it */
 	bool shell;			/* a shell runs in guest 0 */
@@ -96,7 +96,7 @@ static char **environment(const struct run *run, uint32_t guest)
 		return NULL;
 	}
 	for (size_t i = 0; i < nr; i++)
-		if (!is_ours(environ[i], env))
+		if (!is_ours(environ[i], env) && strncmp(environ[i], "MUSTER_DUMP=", 12))
 			env[at++] = environ[i];
 	return env;
 }
@@ -176,15 +176,37 @@ static const struct muster_vm_events events = {
 
 /* ---- starting --------------------------------------------------------------------- */
 
-/* A guest's NIC waits for its peers as long as the library waits for other ranks. */
-static void nic_deadline(struct guests *guests)
+static void nic_option(struct guests *guests, const char *name, const char *value)
 {
-	const char *deadline = getenv("MUSTER_DEADLINE");
-	double seconds = deadline ? strtod(deadline, NULL) : 0;
+	size_t len = strlen(guests->nic_options);
 
-	if (seconds >= 0.001 && seconds <= 86400)
-		snprintf(guests->nic_options, sizeof(guests->nic_options), "deadline-ms=%.0f",
-			 seconds * 1000);
+	snprintf(guests->nic_options + len, sizeof(guests->nic_options) - len, "%s%s=",
+		 len ? "," : "", name);
+	len = strlen(guests->nic_options);
+	for (; *value && len < sizeof(guests->nic_options) - 2; value++) {
+		if (*value == ',')	/* QEMU reads two as one */
+			guests->nic_options[len++] = ',';
+		guests->nic_options[len++] = *value;
+	}
+	guests->nic_options[len] = 0;
+}
+
+/*
+ * A guest's NIC waits for its peers as long as the library waits for other ranks, and writes
+ * down its packets in the place of the ranks.
+ */
+static void nic_options(struct guests *guests)
+{
+	const char *deadline = getenv("MUSTER_DEADLINE"), *dump = getenv("MUSTER_DUMP");
+	double seconds = deadline ? strtod(deadline, NULL) : 0;
+	char text[PATH_MAX];
+
+	if (seconds >= 0.001 && seconds <= 86400) {
+		snprintf(text, sizeof(text), "%.0f", seconds * 1000);
+		nic_option(guests, "deadline-ms", text);
+	}
+	if (dump)
+		nic_option(guests, "dump", dump);
 }
 
 static int boot(struct run *run)
@@ -197,7 +219,7 @@ static int boot(struct run *run)
 	};
 	int err = muster_vm_find(&config);
 
-	nic_deadline(guests);
+	nic_options(guests);
 	if (guests->nic_options[0])
 		config.nic_options = guests->nic_options;
 	if (!err)

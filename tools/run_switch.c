@@ -24,7 +24,7 @@ enum { ARGUMENTS_MAX = 32, TEXT_MAX = 64, STOP_MS = 2000 };
 
 struct run_switch {
 	struct muster_fabric *fabric;
-	char wire[TEXT_MAX];
+	char wire[TEXT_MAX], manager[TEXT_MAX];
 	uint32_t life;
 	pid_t pid;			/* of muster-switchd; 0: none runs */
 };
@@ -66,6 +66,8 @@ static void daemon_become(const struct run *run, const struct run_switch *net, p
 	argv[nr++] = (char *)"-w";
 	argv[nr++] = (char *)net->wire;
 	argv[nr++] = life;
+	argv[nr++] = (char *)"-m";
+	argv[nr++] = (char *)net->manager;
 	for (more = more ? strtok(more, " ") : NULL; more && nr < ARGUMENTS_MAX;
 	     more = strtok(NULL, " "))
 		argv[nr++] = more;
@@ -112,6 +114,8 @@ int run_switch_open(struct run *run)
 		return -errno;
 	net->life = (uint32_t)nonce | 1;
 	snprintf(net->wire, sizeof(net->wire), "unix:@muster-net-%d-%08" PRIx64, getpid(), nonce >> 32);
+	snprintf(net->manager, sizeof(net->manager), "%.*s/manager", TEXT_MAX - 16,
+		 strchr(net->wire, '@'));
 	err = network_read(run->options, net);
 	return err ? err : daemon_start(run, net);
 }
@@ -126,7 +130,7 @@ int run_switch_enter(const struct run *run, uint32_t rank)
 	snprintf(uplink, sizeof(uplink), "%" PRIu32 ",%" PRIu32,
 		 MUSTER_NODE_AGGREGATION + end.number, net->life);
 	if (setenv("MUSTER_WIRE", "switch", 1) || setenv("MUSTER_FABRIC", net->wire, 1) ||
-	    setenv("MUSTER_UPLINK", uplink, 1))
+	    setenv("MUSTER_UPLINK", uplink, 1) || setenv("MUSTER_MANAGER", net->manager, 1))
 		return -errno;
 	return 0;
 }

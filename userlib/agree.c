@@ -10,17 +10,19 @@
 #include <string.h>
 
 #include "pair.h"
+#include "turn.h"
 
 /* One step of waiting for another. Return: 0; the error with which the parent has ended. */
 static int wait_a_little(struct muster_group *group, uint32_t rank, uint32_t *idle)
 {
 	struct muster *job = group->parent->job;
 
+	muster_turn_pass(job);
 	if (muster_progress(job)) {
 		*idle = 0;
 	} else if (++*idle > job->spin_polls) {
 		muster_look_wait_for(group->parent, rank);
-		job->dev->ops->wait(job->dev, MUSTER_SLEEP_US);
+		muster_sleep(job, MUSTER_SLEEP_US);
 	}
 	if (group->parent->failed)
 		return muster_fail(job, group->parent->failed, "%s", group->parent->why);

@@ -425,7 +425,9 @@ bool muster_bump_wait(struct muster *job, uint64_t timeout_us)
 
 	if (!job->bump || !job->bump->runs)
 		return false;
+	muster_dev_sleep_begin(job->dev);
 	ppoll(&fd, 1, &sleep, NULL);
+	muster_dev_sleep_end(job->dev);
 	return true;
 }
 

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "internal.h"
+#include "turn.h"
 
 /* ---- schedules -------------------------------------------------------------- */
 
@@ -268,6 +269,7 @@ static int choose(struct muster_comm *comm, const char *name, bool strict)
 
 int muster_comm_schedule(struct muster_comm *comm, const char *name)
 {
+	MUSTER_TURN_OF(comm);
 	if (name)
 		return choose(comm, name, true);
 	*comm->schedule_name = '\0';
@@ -469,6 +471,28 @@ static void tell_stages(struct muster_entry *entry)
 		entry->bound[program->stage_first[stage] - 1].flags |= MUSTER_DESC_COLL_END;
 }
 
+int muster_entry_bind(struct muster_comm *comm, struct muster_entry *entry)
+{
+	struct muster_program *program = entry->program;
+	size_t bytes = program->nr_descs * sizeof(*entry->bound);
+
+	for (uint32_t i = 0; i < program->nr_descs; i++)
+		program->descs[i].signature = entry->signature;
+	entry->bound = malloc(bytes);
+	if (!entry->bound) {
+		muster_program_free(program);
+		entry->program = NULL;
+		return muster_fail(comm->job, -ENOMEM, "no memory for descriptors of %s",
+				   muster_coll_name(muster_call_coll(&entry->call)));
+	}
+	memcpy(entry->bound, program->descs, bytes);
+	for (uint32_t i = 0; i < program->nr_descs; i++)	/* data[] is the caller's alone */
+		if (entry->bound[i].inline_len)
+			memset(entry->bound[i].data, 0, sizeof(entry->bound[i].data));
+	tell_stages(entry);
+	return 0;
+}
+
 static int lower(struct muster_comm *comm, struct muster_entry *entry)
 {
 	const struct muster_lower_params params = {
@@ -490,21 +514,7 @@ static int lower(struct muster_comm *comm, struct muster_entry *entry)
 		entry->program = NULL;
 		return err;
 	}
-	for (uint32_t i = 0; i < entry->program->nr_descs; i++)
-		entry->program->descs[i].signature = entry->signature;
-	entry->bound = malloc(entry->program->nr_descs * sizeof(*entry->bound));
-	if (!entry->bound) {
-		muster_program_free(entry->program);
-		entry->program = NULL;
-		return -ENOMEM;
-	}
-	memcpy(entry->bound, entry->program->descs,
-	       entry->program->nr_descs * sizeof(*entry->bound));
-	for (uint32_t i = 0; i < entry->program->nr_descs; i++)	/* data[] is the caller's alone */
-		if (entry->bound[i].inline_len)
-			memset(entry->bound[i].data, 0, sizeof(entry->bound[i].data));
-	tell_stages(entry);
-	return 0;
+	return muster_entry_bind(comm, entry);
 }
 
 int muster_entry_lower(struct muster_comm *comm, struct muster_entry *entry)

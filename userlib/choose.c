@@ -20,6 +20,27 @@ struct path {
 	int (*run)(struct muster_request *request);
 };
 
+/* ---- switch ---------------------------------------------------------------------------- */
+
+static int tree_available(struct muster_comm *comm, struct muster_entry *entry, const char **why)
+{
+	uint32_t wanted = comm->job->settings.tree;
+	int err;
+
+	entry->no_tree = NULL;
+	if (wanted == MUSTER_OFFLOAD_OFF || comm->offload == MUSTER_OFFLOAD_OFF)
+		return 0;
+	entry->no_tree = muster_trees_cannot(comm, entry);
+	if (entry->no_tree && wanted == MUSTER_OFFLOAD_FORCE && muster_trees_serves(&entry->call))
+		return muster_fail(comm->job, -EOPNOTSUPP, "the switches are forced, but cannot do this %s: %s",
+				   muster_coll_name(entry->call.coll), entry->no_tree);
+	if (entry->no_tree)
+		return 0;
+	err = muster_trees_lower(comm, entry);
+	*why = muster_trees_why(comm, entry);
+	return err ? err : 1;
+}
+
 /* ---- bump ------------------------------------------------------------------------------ */
 
 static int bump_available(struct muster_comm *comm, struct muster_entry *entry, const char **why)
@@ -81,6 +102,7 @@ static int host_run(struct muster_request *request)
 /* ---- the table --------------------------------------------------------------------------- */
 
 static const struct path paths[] = {
+	{ MUSTER_PATH_SWITCH, tree_available, nic_run },
 	{ MUSTER_PATH_BUMP, bump_available, muster_bump_advance },
 	{ MUSTER_PATH_NIC, nic_available, nic_run },
 	{ MUSTER_PATH_HOST, host_available, host_run },

@@ -12,6 +12,7 @@
 
 #include "arith.h"
 #include "calls.h"
+#include "turn.h"
 
 int muster_type_check(struct muster_comm *comm, struct muster_call *call)
 {
@@ -133,6 +134,7 @@ int muster_comm_check(struct muster_comm *comm, struct muster_request **request)
 
 int muster_barrier_start(struct muster_comm *comm, struct muster_request **request)
 {
+	MUSTER_TURN_OF(comm);
 	const struct muster_call call = { .coll = MUSTER_COLL_BARRIER, .in_place = true };
 	int err = muster_comm_check(comm, request);
 
@@ -142,6 +144,7 @@ int muster_barrier_start(struct muster_comm *comm, struct muster_request **reque
 int muster_broadcast_start(struct muster_comm *comm, void *buf, uint64_t count,
 			   enum muster_type type, uint32_t root, struct muster_request **request)
 {
+	MUSTER_TURN_OF(comm);
 	struct muster_call call = {
 		.coll = MUSTER_COLL_BROADCAST,
 		.type = type,
@@ -165,6 +168,7 @@ int muster_reduce_start(struct muster_comm *comm, const void *in, void *out, uin
 			enum muster_type type, enum muster_op op, uint32_t root,
 			struct muster_request **request)
 {
+	MUSTER_TURN_OF(comm);
 	struct muster_call call = {
 		.coll = MUSTER_COLL_REDUCE,
 		.type = type,
@@ -176,6 +180,8 @@ int muster_reduce_start(struct muster_comm *comm, const void *in, void *out, uin
 	int err = muster_comm_check(comm, request);
 	bool is_root;
 
+	if (!err && op >= MUSTER_OP_USER)
+		return muster_user_start(comm, &call, in, out, NULL, request);
 	if (!err)
 		err = muster_type_check(comm, &call);
 	if (!err)
@@ -199,6 +205,7 @@ int muster_allreduce_start(struct muster_comm *comm, const void *in, void *out, 
 			   enum muster_type type, enum muster_op op,
 			   struct muster_request **request)
 {
+	MUSTER_TURN_OF(comm);
 	struct muster_call call = {
 		.coll = MUSTER_COLL_ALLREDUCE,
 		.type = type,
@@ -208,6 +215,8 @@ int muster_allreduce_start(struct muster_comm *comm, const void *in, void *out, 
 	};
 	int err = muster_comm_check(comm, request);
 
+	if (!err && op >= MUSTER_OP_USER)
+		return muster_user_start(comm, &call, in, out, NULL, request);
 	if (!err)
 		err = call_check(comm, &call);
 	if (!err)
@@ -223,6 +232,7 @@ int muster_allreduce_start(struct muster_comm *comm, const void *in, void *out, 
 
 int muster_barrier(struct muster_comm *comm)
 {
+	MUSTER_TURN_OF(comm);
 	struct muster_request *request;
 	int err = muster_barrier_start(comm, &request);
 
@@ -232,6 +242,7 @@ int muster_barrier(struct muster_comm *comm)
 int muster_broadcast(struct muster_comm *comm, void *buf, uint64_t count, enum muster_type type,
 		     uint32_t root)
 {
+	MUSTER_TURN_OF(comm);
 	struct muster_request *request;
 	int err = muster_broadcast_start(comm, buf, count, type, root, &request);
 
@@ -241,6 +252,7 @@ int muster_broadcast(struct muster_comm *comm, void *buf, uint64_t count, enum m
 int muster_reduce(struct muster_comm *comm, const void *in, void *out, uint64_t count,
 		  enum muster_type type, enum muster_op op, uint32_t root)
 {
+	MUSTER_TURN_OF(comm);
 	struct muster_request *request;
 	int err = muster_reduce_start(comm, in, out, count, type, op, root, &request);
 
@@ -250,6 +262,7 @@ int muster_reduce(struct muster_comm *comm, const void *in, void *out, uint64_t 
 int muster_allreduce(struct muster_comm *comm, const void *in, void *out, uint64_t count,
 		     enum muster_type type, enum muster_op op)
 {
+	MUSTER_TURN_OF(comm);
 	struct muster_request *request;
 	int err = muster_allreduce_start(comm, in, out, count, type, op, &request);
 
@@ -259,6 +272,7 @@ int muster_allreduce(struct muster_comm *comm, const void *in, void *out, uint64
 int muster_allgather(struct muster_comm *comm, const void *in, void *out, uint64_t count,
 		     enum muster_type type)
 {
+	MUSTER_TURN_OF(comm);
 	struct muster_request *request;
 	int err = muster_allgather_start(comm, in, out, count, type, &request);
 
@@ -268,6 +282,7 @@ int muster_allgather(struct muster_comm *comm, const void *in, void *out, uint64
 int muster_reduce_scatter_block(struct muster_comm *comm, const void *in, void *out,
 				uint64_t count, enum muster_type type, enum muster_op op)
 {
+	MUSTER_TURN_OF(comm);
 	struct muster_request *request;
 	int err = muster_reduce_scatter_block_start(comm, in, out, count, type, op, &request);
 
@@ -277,6 +292,7 @@ int muster_reduce_scatter_block(struct muster_comm *comm, const void *in, void *
 int muster_alltoall(struct muster_comm *comm, const void *in, void *out, uint64_t count,
 		    enum muster_type type)
 {
+	MUSTER_TURN_OF(comm);
 	struct muster_request *request;
 	int err = muster_alltoall_start(comm, in, out, count, type, &request);
 
@@ -286,6 +302,7 @@ int muster_alltoall(struct muster_comm *comm, const void *in, void *out, uint64_
 int muster_gather(struct muster_comm *comm, const void *in, void *out, uint64_t count,
 		  enum muster_type type, uint32_t root)
 {
+	MUSTER_TURN_OF(comm);
 	struct muster_request *request;
 	int err = muster_gather_start(comm, in, out, count, type, root, &request);
 
@@ -295,6 +312,7 @@ int muster_gather(struct muster_comm *comm, const void *in, void *out, uint64_t 
 int muster_scatter(struct muster_comm *comm, const void *in, void *out, uint64_t count,
 		   enum muster_type type, uint32_t root)
 {
+	MUSTER_TURN_OF(comm);
 	struct muster_request *request;
 	int err = muster_scatter_start(comm, in, out, count, type, root, &request);
 
@@ -304,6 +322,7 @@ int muster_scatter(struct muster_comm *comm, const void *in, void *out, uint64_t
 int muster_scan(struct muster_comm *comm, const void *in, void *out, uint64_t count,
 		enum muster_type type, enum muster_op op)
 {
+	MUSTER_TURN_OF(comm);
 	struct muster_request *request;
 	int err = muster_scan_start(comm, in, out, count, type, op, &request);
 
@@ -313,6 +332,7 @@ int muster_scan(struct muster_comm *comm, const void *in, void *out, uint64_t co
 int muster_exscan(struct muster_comm *comm, const void *in, void *out, uint64_t count,
 		  enum muster_type type, enum muster_op op)
 {
+	MUSTER_TURN_OF(comm);
 	struct muster_request *request;
 	int err = muster_exscan_start(comm, in, out, count, type, op, &request);
 
@@ -321,6 +341,7 @@ int muster_exscan(struct muster_comm *comm, const void *in, void *out, uint64_t 
 
 int muster_comm_offload(struct muster_comm *comm, enum muster_offload offload)
 {
+	MUSTER_TURN_OF(comm);
 	if (offload > MUSTER_OFFLOAD_FORCE)
 		return muster_fail(comm->job, -EINVAL, "muster_comm_offload: %d; allowed are off (0), try (1) and force (2)",
 				   (int)offload);

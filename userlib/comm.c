@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "internal.h"
+#include "turn.h"
 
 /* ---- making one ----------------------------------------------------------------- */
 
@@ -140,7 +141,7 @@ void muster_comm_activate(struct muster_comm *comm)
 /* Freed, and nothing of it is under way any more. */
 static bool is_over(struct muster_comm *comm)
 {
-	if (!comm->freed || comm->first || !muster_channel_idle(comm))
+	if (!comm->freed || comm->first || comm->persistent || !muster_channel_idle(comm))
 		return false;
 	muster_channel_leave(comm);
 	return muster_channel_has_left(comm);
@@ -195,6 +196,9 @@ void muster_comm_close(struct muster_comm *comm)
 
 	if (comm->first)
 		muster_comm_abort(comm, MUSTER_STATUS_ABORTED, comm->rank, NULL, NULL);
+	while (comm->persistent)
+		muster_request_release(comm->persistent);
+	muster_comm_tree_leave(comm);
 	if (comm->size > 1)
 		job->dev->ops->context_close(job->dev, job->id, comm->context);
 	muster_device_empty(job);	/* the id may be used again from now on */
@@ -218,6 +222,7 @@ void muster_comm_close(struct muster_comm *comm)
 
 void muster_comm_free(struct muster_comm *comm)
 {
+	MUSTER_TURN_OF(comm);
 	if (!comm)
 		return;
 	if (comm == comm->job->world) {
@@ -309,6 +314,7 @@ uint32_t muster_comm_size(const struct muster_comm *comm)
 
 void muster_comm_last(const struct muster_comm *comm, struct muster_op_info *info)
 {
+	MUSTER_TURN_OF(comm);
 	*info = comm->last;
 }
 

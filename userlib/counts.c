@@ -11,6 +11,7 @@
 
 #include "arith.h"
 #include "calls.h"
+#include "turn.h"
 
 /* ---- how the message is cut ------------------------------------------------------ */
 
@@ -168,7 +169,7 @@ static int allgatherv(struct muster_comm *comm, struct muster_call *call,
 		return -ENOMEM;
 	if (in_place) {
 		in = (uint8_t *)out + places->displs[comm->rank] * muster_dtype_size((uint8_t)call->type);
-		in = memcpy(aside->memory + own.first, in, own.bytes);
+		in = muster_aside_copy(aside, aside->memory + own.first, in, own.bytes);
 	}
 	return muster_parts_begin(comm, call, in, aside->memory, aside, request);
 }
@@ -177,6 +178,7 @@ int muster_allgatherv_start(struct muster_comm *comm, const void *in, void *out,
 			    const uint64_t *counts, const uint64_t *displs, enum muster_type type,
 			    struct muster_request **request)
 {
+	MUSTER_TURN_OF(comm);
 	struct muster_call call = {
 		.coll = MUSTER_COLL_ALLGATHER, .as = MUSTER_COLL_ALLGATHERV, .type = type,
 		.parts = true,
@@ -194,6 +196,7 @@ int muster_allgatherv_start(struct muster_comm *comm, const void *in, void *out,
 int muster_allgatherv(struct muster_comm *comm, const void *in, void *out, const uint64_t *counts,
 		      const uint64_t *displs, enum muster_type type)
 {
+	MUSTER_TURN_OF(comm);
 	struct muster_request *request;
 	int err = muster_allgatherv_start(comm, in, out, counts, displs, type, &request);
 
@@ -224,12 +227,15 @@ int muster_reduce_scatter_start(struct muster_comm *comm, const void *in, void *
 				const uint64_t *counts, enum muster_type type, enum muster_op op,
 				struct muster_request **request)
 {
+	MUSTER_TURN_OF(comm);
 	struct muster_call call = {
 		.coll = MUSTER_COLL_REDUCE_SCATTER, .as = MUSTER_COLL_REDUCE_SCATTERV,
 		.type = type, .op = op, .parts = true,
 	};
 	int err = muster_comm_check(comm, request);
 
+	if (!err && op >= MUSTER_OP_USER)
+		return muster_user_start(comm, &call, in, out, counts, request);
 	if (!err)
 		err = counts_check(comm, &call, counts);
 	return err ? err : reduce_scatter(comm, &call, in, out, request);
@@ -238,6 +244,7 @@ int muster_reduce_scatter_start(struct muster_comm *comm, const void *in, void *
 int muster_reduce_scatter(struct muster_comm *comm, const void *in, void *out,
 			  const uint64_t *counts, enum muster_type type, enum muster_op op)
 {
+	MUSTER_TURN_OF(comm);
 	struct muster_request *request;
 	int err = muster_reduce_scatter_start(comm, in, out, counts, type, op, &request);
 
@@ -355,7 +362,10 @@ static int hidden_begin(struct muster_comm *comm, struct muster_call *call, cons
 
 	if (comm->size == 1) {
 		err = hidden_alone(comm, call, in, out, request);
-		muster_aside_end(aside, err);
+		if (err || !(*request)->persistent)
+			muster_aside_end(aside, err);
+		else
+			(*request)->aside = aside;
 		return err;
 	}
 	if (!aside)
@@ -431,6 +441,7 @@ int muster_gatherv_start(struct muster_comm *comm, const void *in, uint64_t coun
 			 const uint64_t *counts, const uint64_t *displs, enum muster_type type,
 			 uint32_t root, struct muster_request **request)
 {
+	MUSTER_TURN_OF(comm);
 	struct muster_call call = {
 		.coll = MUSTER_COLL_GATHER, .as = MUSTER_COLL_GATHERV, .type = type, .root = root,
 		.parts = true,
@@ -446,6 +457,7 @@ int muster_scatterv_start(struct muster_comm *comm, const void *in, const uint64
 			  const uint64_t *displs, void *out, uint64_t count,
 			  enum muster_type type, uint32_t root, struct muster_request **request)
 {
+	MUSTER_TURN_OF(comm);
 	struct muster_call call = {
 		.coll = MUSTER_COLL_SCATTER, .as = MUSTER_COLL_SCATTERV, .type = type,
 		.root = root, .parts = true,
@@ -478,7 +490,8 @@ static int alltoallv_begin(struct muster_comm *comm, struct muster_call *call, c
 		aside = muster_aside_new(comm, has.bytes, 0);
 		if (!aside)
 			return -ENOMEM;
-		in = memcpy(aside->memory, (const uint8_t *)in + has.first, has.bytes);
+		in = muster_aside_copy(aside, aside->memory, (const uint8_t *)in + has.first,
+				       has.bytes);
 	} else {
 		in = (const uint8_t *)in + has.first;
 	}
@@ -493,6 +506,7 @@ int muster_alltoallv_start(struct muster_comm *comm, const void *in, const uint6
 			   const uint64_t *out_displs, enum muster_type type,
 			   struct muster_request **request)
 {
+	MUSTER_TURN_OF(comm);
 	struct muster_call call = {
 		.coll = MUSTER_COLL_ALLTOALL, .as = MUSTER_COLL_ALLTOALLV, .type = type,
 		.parts = true,
@@ -514,6 +528,7 @@ int muster_gatherv(struct muster_comm *comm, const void *in, uint64_t count, voi
 		   const uint64_t *counts, const uint64_t *displs, enum muster_type type,
 		   uint32_t root)
 {
+	MUSTER_TURN_OF(comm);
 	struct muster_request *request;
 	int err = muster_gatherv_start(comm, in, count, out, counts, displs, type, root, &request);
 
@@ -524,6 +539,7 @@ int muster_scatterv(struct muster_comm *comm, const void *in, const uint64_t *co
 		    const uint64_t *displs, void *out, uint64_t count, enum muster_type type,
 		    uint32_t root)
 {
+	MUSTER_TURN_OF(comm);
 	struct muster_request *request;
 	int err = muster_scatterv_start(comm, in, counts, displs, out, count, type, root, &request);
 
@@ -534,6 +550,7 @@ int muster_alltoallv(struct muster_comm *comm, const void *in, const uint64_t *i
 		     const uint64_t *in_displs, void *out, const uint64_t *out_counts,
 		     const uint64_t *out_displs, enum muster_type type)
 {
+	MUSTER_TURN_OF(comm);
 	struct muster_request *request;
 	int err = muster_alltoallv_start(comm, in, in_counts, in_displs, out, out_counts,
 					 out_displs, type, &request);

@@ -56,6 +56,16 @@ struct muster_dev_context {
 	const struct muster_address *members;
 };
 
+/* A group on a reduction tree, as a member sees it (Documentation/switch.md). */
+struct muster_dev_tree {
+	uint32_t node;		/* of the aggregation node that it sends to, */
+	uint32_t incarnation;	/* and which life of it */
+	uint16_t tree;
+	uint32_t group;
+	uint64_t key;		/* the group's */
+	uint32_t payload_max;	/* bytes of one packet */
+};
+
 struct muster_dev_ops {
 	const char *name;
 
@@ -76,6 +86,10 @@ struct muster_dev_ops {
 
 	int (*context_open)(struct muster_dev *dev, const struct muster_dev_context *context);
 	void (*context_close)(struct muster_dev *dev, uint8_t job, uint32_t context);
+
+	/* Let the sequences of a context use a reduction tree. NULL: the device cannot. */
+	int (*tree_join)(struct muster_dev *dev, uint8_t job, uint32_t context,
+			 const struct muster_dev_tree *tree);
 
 	/* A whole sequence, a START, or a point-to-point descriptor; errors as muster_engine_post(). */
 	int (*post)(struct muster_dev *dev, const struct muster_desc *descs, uint32_t nr);
@@ -125,6 +139,9 @@ struct muster_dev_ops {
 	int (*waits)(struct muster_dev *dev, uint8_t job, uint32_t context,
 		     struct muster_look_waits *waits);
 
+	/* Nodes that acknowledge nothing, as wires say; NULL: the device cannot tell. */
+	uint32_t (*silent)(struct muster_dev *dev, struct muster_look_silence *list, uint32_t max);
+
 	/* A world of its own has its own time and chance; NULL: the system's. */
 	uint64_t (*now_us)(struct muster_dev *dev);
 	uint64_t (*random)(struct muster_dev *dev);
@@ -136,6 +153,27 @@ struct muster_dev {
 	struct muster_address address;	/* own */
 	struct muster_dev_limits limits;
 	bool holding;			/* something waits for room here: holds() knows what */
+	bool hurried;			/* the next wait() sleeps at once, without looking often first */
+
+	/*
+	 * Where several threads use it, one at a time: wait() calls these around its sleep, and
+	 * now and then, so that others get in. NULL: there is one.
+	 */
+	void (*sleep_begin)(void *sleeper);
+	void (*sleep_end)(void *sleeper);
+	void *sleeper;
 };
+
+static inline void muster_dev_sleep_begin(struct muster_dev *dev)
+{
+	if (dev->sleep_begin)
+		dev->sleep_begin(dev->sleeper);
+}
+
+static inline void muster_dev_sleep_end(struct muster_dev *dev)
+{
+	if (dev->sleep_end)
+		dev->sleep_end(dev->sleeper);
+}
 
 #endif /* MUSTER_DEV_H */

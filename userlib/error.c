@@ -11,13 +11,20 @@
 #include "internal.h"
 
 static _Thread_local char init_sentence[MUSTER_SENTENCE_MAX] = "no error";
+static _Thread_local char thread_sentence[MUSTER_SENTENCE_MAX] = "no error";
+
+/* Where several threads use the job each has its own. */
+static char *sentence_of(struct muster *job)
+{
+	return job->turn ? thread_sentence : job->sentence;
+}
 
 int muster_fail(struct muster *job, int err, const char *format, ...)
 {
 	va_list args;
 
 	va_start(args, format);
-	vsnprintf(job->sentence, sizeof(job->sentence), format, args);
+	vsnprintf(sentence_of(job), MUSTER_SENTENCE_MAX, format, args);
 	va_end(args);
 	return err;
 }
@@ -34,7 +41,7 @@ int muster_fail_init(int err, const char *format, ...)
 
 const char *muster_error(const struct muster *job)
 {
-	return job ? job->sentence : init_sentence;
+	return job ? sentence_of((struct muster *)(uintptr_t)job) : init_sentence;
 }
 
 /* The public names of types and operations are those of the device, all of them. */

@@ -106,6 +106,10 @@ void muster_comm_fail_status(struct muster_comm *comm, uint8_t status, uint32_t 
 		fail_mismatch(comm, culprit, theirs, ours);
 		break;
 	case MUSTER_STATUS_PEER_LOST:
+		if (culprit >= comm->size && comm->job->settings.uplink) {
+			muster_comm_fail(comm, err, "the network has lost a switch or a link that the members of this communicator need");
+			break;
+		}
 		muster_comm_fail(comm, err, "%s has died or left the job; free the communicator and go on without it",
 				 who);
 		break;
@@ -147,6 +151,6 @@ int muster_comm_give_up(struct muster_comm *comm, int err)
 	if (comm->failed)
 		return err;
 	job->dev->ops->abort(job->dev, job->id, comm->context, MUSTER_STATUS_ABORTED, comm->rank);
-	muster_comm_fail(comm, err, "%s", job->sentence);
+	muster_comm_fail(comm, err, "%s", muster_error(job));
 	return err;
 }

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "pair.h"
+#include "turn.h"
 
 enum { ID_BITS = 64 * MUSTER_AGREE_WORDS };	/* ids that are looked at together */
 
@@ -81,11 +82,11 @@ static bool id_found(const struct muster_agreement *words, uint32_t base, uint32
  * behind itself. Further on, there is none before the first that is free with who has most.
  * status: of this rank, with its sentence.
  */
-static int ids_agree(struct muster_group *group, int status, uint32_t *id, uint32_t *life)
+static int ids_agree(struct muster_group *group, int status, uint32_t base, uint32_t ahead,
+		     uint32_t *id, uint32_t *life)
 {
 	struct muster_comm *parent = group->parent;
 	struct muster *job = parent->job;
-	uint32_t base = group->members ? parent->context + 1 : parent->ids_from;
 
 	for (;; status = 0) {
 		struct muster_agreement words = { .status = status };
@@ -100,7 +101,9 @@ static int ids_agree(struct muster_group *group, int status, uint32_t *id, uint3
 			return err;
 		if (words.status)
 			return refused(group, &words, "refused to make a communicator");
-		*life = job->lives = (uint32_t)words.most[0] + 1;
+		*life = (uint32_t)words.most[0] + ahead;
+		if (*life > job->lives)
+			job->lives = *life;
 		if (id_found(&words, base, id))
 			break;
 		base += ID_BITS;
@@ -117,39 +120,72 @@ static int confirm(struct muster_group *group, int status)
 	struct muster_agreement words = { .status = status };
 	int err = muster_agree(group, &words);
 
-	if (!err && words.status)
+	if (!err && words.status == -EEXIST)
+		err = -EEXIST;
+	else if (!err && words.status)
 		err = refused(group, &words, "could not open the communicator");
 	return err;
 }
 
-/* The group agrees; those that have a wish get a communicator. */
+/* -EEXIST: another thread has made one with that id, or as young a life, meanwhile. */
+static int build(struct muster_comm *parent, uint32_t id, uint32_t life, const struct wish *wish,
+		 struct muster_comm **comm)
+{
+	int err;
+
+	if (!wish->nr)
+		return 0;
+	if (life <= parent->job->lived || muster_comm_find(parent->job, parent->job->id, id))
+		return -EEXIST;
+	parent->job->lived = life;
+	err = muster_comm_build(parent->job, id, life, wish->nr, wish->ranks, comm);
+	if (!err)
+		err = muster_comm_inherit(*comm);
+	if (!err)
+		(*comm)->offload = parent->offload;
+	return err;
+}
+
+static void unmake(struct muster_comm **comm)
+{
+	if (*comm)
+		muster_comm_close(*comm);
+	*comm = NULL;
+}
+
+/*
+ * The group agrees; those that have a wish get a communicator. Groups of several threads that
+ * got in each other's way try again from places that differ.
+ */
 static int make(struct muster_group *group, int status, const struct wish *wish,
 		struct muster_comm **comm)
 {
 	struct muster_comm *parent = group->parent;
-	uint32_t id = 0, life = 0;
-	int err = ids_agree(group, status, &id, &life);
+	uint32_t base = group->members ? parent->context + 1 : parent->ids_from;
+	uint32_t id = 0, life = 0, ahead = 1;
+	int err;
 
+	do {
+		err = ids_agree(group, status, base, ahead, &id, &life);
+		if (err)
+			return err;
+		err = confirm(group, build(parent, id, life, wish, comm));
+		if (err)
+			unmake(comm);
+		base = id + 1 + (uint32_t)(group->key % ID_BITS);
+		ahead = 1 + (uint32_t)(group->key % ID_BITS);
+	} while (err == -EEXIST);
+	if (!err && *comm)
+		err = muster_comm_tree_join(*comm);
 	if (err)
-		return err;
-	if (wish->nr)
-		err = muster_comm_build(parent->job, id, life, wish->nr, wish->ranks, comm);
-	if (!err && *comm)
-		err = muster_comm_inherit(*comm);
-	if (!err && *comm)
-		(*comm)->offload = parent->offload;
-	err = confirm(group, err);
-	if (err && *comm) {
-		muster_comm_close(*comm);
-		*comm = NULL;
-	}
+		unmake(comm);
 	return err;
 }
 
 /* ---- of all members -------------------------------------------------------------------- */
 
 /* All members of the parent, in its order; calls are told apart by their order. */
-static struct muster_group all_of(struct muster_comm *parent)
+struct muster_group muster_group_of_all(struct muster_comm *parent)
 {
 	return (struct muster_group){
 		.parent = parent,
@@ -175,6 +211,7 @@ static int no_place(struct muster_comm *parent, const char *name)
 
 int muster_comm_dup(struct muster_comm *parent, struct muster_comm **comm)
 {
+	MUSTER_TURN_OF(parent);
 	struct muster_comm *made = NULL;
 	struct muster_group group;
 	struct wish wish;
@@ -182,7 +219,7 @@ int muster_comm_dup(struct muster_comm *parent, struct muster_comm **comm)
 
 	if (err)
 		return err;
-	group = all_of(parent);
+	group = muster_group_of_all(parent);
 	wish = (struct wish){ parent->size, parent->ranks };
 	err = make(&group, comm ? 0 : no_place(parent, "muster_comm_dup"), &wish, &made);
 	if (comm)
@@ -239,6 +276,7 @@ static int chosen_gather(struct muster_comm *parent, struct chosen *chosen)
 int muster_comm_split(struct muster_comm *parent, int32_t colour, int32_t key,
 		      struct muster_comm **comm)
 {
+	MUSTER_TURN_OF(parent);
 	struct muster_comm *made = NULL;
 	struct muster_group group;
 	struct chosen *chosen;
@@ -261,7 +299,7 @@ int muster_comm_split(struct muster_comm *parent, int32_t colour, int32_t key,
 	if (err)
 		goto out;
 	wish_make(parent, chosen, &wish);
-	group = all_of(parent);
+	group = muster_group_of_all(parent);
 	err = make(&group, status, &wish, &made);
 	if (comm)
 		*comm = made;
@@ -317,6 +355,7 @@ static int ranks_translate(struct muster_comm *parent, uint32_t nr, const uint32
 int muster_comm_create_group(struct muster_comm *parent, uint32_t nr, const uint32_t *ranks,
 			     uint32_t tag, struct muster_comm **comm)
 {
+	MUSTER_TURN_OF(parent);
 	struct muster_comm *made = NULL;
 	struct muster_group group;
 	struct wish wish = { .nr = nr };

@@ -2,7 +2,7 @@
 /*
  * What the files of the library core share: job, communicator, request, and the
  * cache of what was made of a schedule. Everything is reached from one struct
- * muster, which one thread uses at a time; there are no locks.
+ * muster, which one thread uses at a time: whose turn it is (turn.h).
  *
  * Who calls whom: coll -> request -> (cache, host) -> message -> pair -> device. Errors
  * are noted by muster_fail() where they are found and returned upwards.
@@ -33,6 +33,7 @@ enum muster_library_limit {
 	MUSTER_CONTROLS_OPEN = 8,	/* messages among libraries that have not left */
 	MUSTER_PROBES_REPEAT = 8,	/* doubts until who does not answer is asked again */
 	MUSTER_AGREE_WORDS = 2,
+	MUSTER_EARLY_MAX = 4096,	/* parts of agreements that wait for threads to ask for them */
 	MUSTER_REQUEST_BLOCK = 32,	/* requests allocated at once */
 	MUSTER_SPIN_POLLS = 2000,	/* polls without success before a wait sleeps */
 	MUSTER_SLEEP_US = 10000,	/* and how long, at most */
@@ -51,6 +52,9 @@ struct muster_settings {
 	char fabric[64];	/* wire "switch": that of the switches, */
 	uint32_t uplink;	/* and the one that this rank is at */
 	uint32_t uplink_life;
+	char manager[64];	/* address of who makes groups on reduction trees; empty: nobody */
+	uint32_t tree;		/* enum muster_offload: whether operations use them, */
+	uint64_t tree_bytes;	/* the low-latency one up to so many bytes */
 	char schedule[256];	/* empty: the library chooses */
 	char bump[32];		/* IPv4 address and port; empty: there is none */
 	uint64_t bump_key;
@@ -61,6 +65,7 @@ struct muster_settings {
 	uint64_t deadline_us;
 	uint64_t late_us;	/* 0: wait for ever */
 	bool trace;		/* record from the beginning */
+	bool helper;		/* a thread of the library's own makes progress */
 };
 
 /** muster_settings_read() - 0, or -EINVAL with why naming variable, value and what is allowed. */
@@ -82,6 +87,12 @@ struct muster_region {
 	uint32_t key;
 };
 
+/* An operation of the caller's own. */
+struct muster_user_op {
+	muster_combine *combine;	/* NULL: it was freed */
+	void *opaque;
+};
+
 struct muster {
 	struct muster_oob oob;
 	bool oob_owned;			/* made by muster_init() */
@@ -96,12 +107,15 @@ struct muster {
 	struct muster_comm *active;	/* of them those that are to be visited */
 	uint32_t nr_comms;
 	uint32_t ids_from;		/* all context ids below are in use here */
-	uint32_t lives;			/* the last life that a communicator of this rank had */
+	uint32_t lives;			/* the last life that a communicator of this rank had, or may get */
+	uint32_t lived;			/* the last that one has had */
 	struct muster_pair *pairs;	/* by rank (pair.c) */
 	uint32_t pair_floor;		/* credits of each that are never lent */
 	uint32_t pair_hand;		/* whom to ask next for what was lent */
 	uint32_t pair_clock;		/* messages read so far */
 	bool pairs_due;			/* some are to be told something */
+	struct muster_early *early;	/* of agreements, beside what pairs hold */
+	uint32_t nr_early;
 	uint32_t ring_free;		/* receive ring slots that no pair holds */
 	uint32_t controls_open;		/* messages among libraries that have not left */
 	struct muster_channel *closed[MUSTER_COMM_BUCKETS];	/* that await farewells */
@@ -114,6 +128,12 @@ struct muster {
 	size_t max_regions;
 	struct muster_bump *bump;	/* NULL: there is none; */
 	char no_bump[MUSTER_WHY_MAX];	/* and why, if the environment names one */
+	struct muster_user_op *user_ops; /* by op - MUSTER_OP_USER (user.c) */
+	uint32_t nr_user_ops;
+	struct muster_manager *manager;	/* of groups on trees (manager.c); likewise */
+	char no_tree[MUSTER_WHY_MAX];
+	struct muster_turn *turn;	/* of several threads (turn.h); NULL: there is one */
+	uint32_t under_way;		/* operations started and not done */
 	struct muster_request *free_requests;
 	struct muster_request_block *blocks;
 	struct muster_look *look;	/* what others may see (look.c); NULL: nothing */
@@ -134,7 +154,7 @@ int muster_job_join(const struct muster_oob *oob, bool oob_owned, muster_dev_ope
 /* ---- exchange.c: what each rank tells all others ------------------------------ */
 
 enum muster_exchange_bytes {	/* of one rank at once; room for all is held */
-	MUSTER_EXCHANGE_JOIN = 448,
+	MUSTER_EXCHANGE_JOIN = 520,
 };
 
 /** muster_exchange_open() - room for pieces of that size, so that later nothing is missing. */
@@ -275,6 +295,7 @@ struct muster_entry {
 	int no_program;			/* why there is none: -errno, 0: not tried yet */
 	char why[MUSTER_WHY_MAX];	/* and in words */
 	const char *no_bump;		/* why it is not the bump's; NULL or empty: nobody asks */
+	const char *no_tree;		/* nor a tree's; likewise */
 };
 
 /** muster_entry_get() - find or make; holds a reference. */
@@ -283,6 +304,8 @@ int muster_entry_get(struct muster_comm *comm, const struct muster_call *call,
 void muster_entry_put(struct muster_entry *entry);
 /** muster_entry_lower() - see that entry->program or entry->no_program is set; else an error. */
 int muster_entry_lower(struct muster_comm *comm, struct muster_entry *entry);
+/** muster_entry_bind() - a program was made: sign it, and make room to bind it. 0; -ENOMEM. */
+int muster_entry_bind(struct muster_comm *comm, struct muster_entry *entry);
 /** muster_entry_plan() - see that entry->plan is set. */
 int muster_entry_plan(struct muster_comm *comm, struct muster_entry *entry);
 /** muster_cache_clear() - forget all; entries in use live on until they are put. */
@@ -344,6 +367,8 @@ struct muster_comm {
 	struct muster_request *first;	/* started and not finished, in order */
 	struct muster_request *end;
 	struct muster_request *unposted; /* the first that the device has not all of */
+	struct muster_request *persistent; /* all that are, idle or not */
+	bool persists;			/* what is called now is to be persistent */
 	uint32_t number;		/* of the next operation */
 	uint32_t doubted;		/* the first when notes were compared, or it was seen to wait; */
 	uint64_t doubt_us;		/* when to do so next; 0: never seen */
@@ -363,6 +388,8 @@ struct muster_comm {
 	struct muster_channel *channel;	/* message.c; NULL: nothing was said */
 	struct muster_host *host;	/* host.c: the operation on the CPU */
 	struct muster_bump_run *bump;	/* bump.c: the operation there */
+	struct muster_trees *trees;	/* tree.c: its groups; NULL: it has none, */
+	char no_tree[MUSTER_WHY_MAX];	/* and why, if that is its own affair */
 };
 
 /** muster_comm_open_world() - the communicator of all; the first one. */
@@ -437,6 +464,7 @@ enum muster_request_state {
 	MUSTER_REQUEST_QUEUED,		/* not, or not all, with the device */
 	MUSTER_REQUEST_RUNNING,
 	MUSTER_REQUEST_DONE,
+	MUSTER_REQUEST_IDLE,		/* persistent: it can be started */
 };
 
 struct muster_request {
@@ -462,6 +490,9 @@ struct muster_request {
 	int (*run)(struct muster_request *request);	/* on that path (choose.c) */
 	enum muster_request_state state;
 	bool scratch;		/* its result goes to the communicator's scratch */
+	bool persistent;	/* entry, pins and aside stay until it is freed */
+	struct muster_request *next_persistent;	/* of its communicator */
+	uint64_t nothing_bytes;	/* where there is no entry: what goes from in to out */
 	bool ended;		/* for the device; it is not done before what it has sent has left */
 	int result;
 	const char *why;
@@ -478,6 +509,10 @@ int muster_request_start(struct muster_comm *comm, const struct muster_call *cal
 int muster_request_start_lengths(struct muster_comm *comm, const struct muster_call *call,
 				 const void *in, void *out, struct muster_aside *aside,
 				 struct muster_request **request);
+/** muster_request_again() - start one that is persistent and idle. */
+int muster_request_again(struct muster_request *request);
+/** muster_request_release() - of one that is persistent and not under way: all that it holds. */
+void muster_request_release(struct muster_request *request);
 /** muster_request_finish() - the first of its communicator is done. */
 void muster_request_finish(struct muster_request *request, int result);
 /** muster_ended_finish() - those that the device has ended, as far as what they sent has left. */
@@ -495,6 +530,8 @@ void muster_advance(struct muster_comm *comm);
 
 /* ---- progress.c --------------------------------------------------------------------------- */
 
+/** muster_sleep() - until the device or the bump may have something, or a little. */
+void muster_sleep(struct muster *job, uint64_t us);
 /** muster_now_us() - of a clock that only goes forward; a simulated world has its own. */
 uint64_t muster_now_us(const struct muster *job);
 /** muster_device_empty() - all of it, and no more: nothing is left of a context that was closed. */
@@ -508,6 +545,12 @@ enum muster_run {
 	MUSTER_RUN_POSTED,	/* the device has all of it, and tells its end */
 	MUSTER_RUN_DONE,
 };
+
+/** muster_path_is_posted() - whether the device runs it, and tells its end. */
+static inline bool muster_path_is_posted(enum muster_path path)
+{
+	return path == MUSTER_PATH_NIC || path == MUSTER_PATH_SWITCH;
+}
 
 /** muster_path_choose() - set a request's path, why and run(); the same on every rank. */
 int muster_path_choose(struct muster_request *request);
@@ -550,6 +593,29 @@ void muster_bump_cancel(struct muster_comm *comm);
 bool muster_bump_progress(struct muster *job);
 /** muster_bump_wait() - if something runs there, sleep until it speaks, or a little. */
 bool muster_bump_wait(struct muster *job, uint64_t timeout_us);
+
+/* ---- tree.c: the path by the network's reduction switches ------------------------------------ */
+
+/** muster_trees_open() - of a job with its key. 0: there is a manager, or none is named; -errno. */
+int muster_trees_open(struct muster *job);
+/** muster_trees_close() - no tree is used any more; why: to be said of operations, or NULL. */
+void muster_trees_close(struct muster *job, const char *why);
+/**
+ * muster_comm_tree_join() - collective over a communicator that is open at all members: it gets a
+ * group, or comm->no_tree says why not. Return: 0; -errno: it cannot be used.
+ */
+int muster_comm_tree_join(struct muster_comm *comm);
+void muster_comm_tree_leave(struct muster_comm *comm);
+/** muster_trees_cannot() - why an operation is not for it, the same on every rank; NULL: it is. */
+const char *muster_trees_cannot(const struct muster_comm *comm, const struct muster_entry *entry);
+/** muster_trees_serves() - whether trees have such a collective at all. */
+bool muster_trees_serves(const struct muster_call *call);
+/** muster_trees_why() - what is to be said of an operation that took it. */
+const char *muster_trees_why(const struct muster_comm *comm, const struct muster_entry *entry);
+/** muster_trees_schedule() - and which kind of tree that was. */
+const char *muster_trees_schedule(const struct muster_comm *comm, const struct muster_entry *entry);
+/** muster_trees_lower() - see that entry->program is the tree's. 0; -ENOMEM. */
+int muster_trees_lower(struct muster_comm *comm, struct muster_entry *entry);
 
 /* ---- look.c: what other processes may see of this one --------------------------------------- */
 

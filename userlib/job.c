@@ -13,6 +13,7 @@
 
 #include "bootstrap.h"
 #include "pair.h"
+#include "turn.h"
 
 #define HELLO_MAGIC 0x5453554du	/* "MUST" */
 
@@ -80,10 +81,14 @@ static uint64_t settings_digest(const struct muster_settings *settings)
 							    sizeof(settings->wire)) + 1);
 	digest = digest_add(digest, settings->fabric, strnlen(settings->fabric,
 							      sizeof(settings->fabric)) + 1);
+	digest = digest_add(digest, settings->manager, strnlen(settings->manager,
+							       sizeof(settings->manager)) + 1);
 	digest = digest_add(digest, settings->bump, strnlen(settings->bump,
 							    sizeof(settings->bump)) + 1);
 	digest = digest_add(digest, settings->schedule, strnlen(settings->schedule,
 								sizeof(settings->schedule)) + 1);
+	digest = digest_add(digest, &settings->tree, sizeof(settings->tree));
+	digest = digest_add(digest, &settings->tree_bytes, sizeof(settings->tree_bytes));
 	return digest_add(digest, &settings->offload, sizeof(settings->offload));
 }
 
@@ -129,6 +134,8 @@ static int settings_compare(struct muster *job, const struct muster_settings *al
 			return differ(job, "MUSTER_WIRE", all[0].wire, r, all[r].wire);
 		if (strncmp(all[r].fabric, all[0].fabric, sizeof(all[0].fabric)))
 			return differ(job, "MUSTER_FABRIC", all[0].fabric, r, all[r].fabric);
+		if (strncmp(all[r].manager, all[0].manager, sizeof(all[0].manager)))
+			return differ(job, "MUSTER_MANAGER", all[0].manager, r, all[r].manager);
 		if (strncmp(all[r].bump, all[0].bump, sizeof(all[0].bump)))
 			return differ(job, "MUSTER_BUMP", all[0].bump, r, all[r].bump);
 		if (strncmp(all[r].schedule, all[0].schedule, sizeof(all[0].schedule)))
@@ -136,6 +143,12 @@ static int settings_compare(struct muster *job, const struct muster_settings *al
 		if (all[r].offload != all[0].offload)
 			return differ(job, "MUSTER_OFFLOAD", offloads[all[0].offload % 3], r,
 				      offloads[all[r].offload % 3]);
+		if (all[r].tree != all[0].tree)
+			return differ(job, "MUSTER_SWITCH", offloads[all[0].tree % 3], r,
+				      offloads[all[r].tree % 3]);
+		if (all[r].tree_bytes != all[0].tree_bytes)
+			return muster_fail(job, -EINVAL, "MUSTER_SWITCH_BYTES differs at rank %u; set it to the same on every rank",
+					   r);
 	}
 	return 0;
 }
@@ -210,6 +223,7 @@ static uint32_t spin_polls(uint32_t size)
 struct opened {
 	int32_t status;
 	int32_t bump;		/* 0: its bump answers, or none is named */
+	int32_t tree;		/* 0: its manager of groups does, or none is named */
 };
 
 /* One rank without its bump, and nobody uses it. */
@@ -227,6 +241,21 @@ static void bump_agree(struct muster *job, const struct opened *all)
 			 job->settings.bump, strerror(-muster_rank_errno(all[r].bump)));
 }
 
+/* The same of the manager of groups: who has no connection could be in none. */
+static void tree_agree(struct muster *job, const struct opened *all)
+{
+	char why[MUSTER_WHY_MAX];
+	uint32_t r = 0;
+
+	while (r < job->oob.size && !all[r].tree)
+		r++;
+	if (r == job->oob.size)
+		return;
+	snprintf(why, sizeof(why), "rank %u has no manager of groups: %s", r,
+		 strerror(-muster_rank_errno(all[r].tree)));
+	muster_trees_close(job, r == job->oob.rank ? NULL : why);
+}
+
 static struct opened open_own(struct muster *job)
 {
 	struct opened mine = { .status = muster_pairs_open(job) };
@@ -237,6 +266,10 @@ static struct opened open_own(struct muster *job)
 		mine.bump = muster_bump_open(job);
 	if (mine.bump && job->settings.offload == MUSTER_OFFLOAD_FORCE)
 		mine.status = muster_fail(job, mine.bump, "offload is forced, but %s", job->no_bump);
+	if (!mine.status)
+		mine.tree = muster_trees_open(job);
+	if (mine.tree && job->settings.tree == MUSTER_OFFLOAD_FORCE)
+		mine.status = muster_fail(job, mine.tree, "the switches are forced, but %s", job->no_tree);
 	return mine;
 }
 
@@ -253,8 +286,11 @@ static int world_open(struct muster *job)
 		if (all[r].status)
 			err = muster_fail(job, muster_rank_errno(all[r].status), "rank %u could not open the world: %s; its own message says why",
 					  r, strerror(-muster_rank_errno(all[r].status)));
-	if (!err)
+	if (!err) {
 		bump_agree(job, all);
+		tree_agree(job, all);
+		err = muster_comm_tree_join(job->world);
+	}
 	if (err && job->world)
 		muster_comm_close(job->world);
 	return err;
@@ -320,7 +356,9 @@ static void job_free(struct muster *job)
 	if (job->oob_owned)
 		muster_bootstrap_close(&job->oob);
 	muster_bump_close(job);
+	muster_trees_close(job, NULL);
 	muster_pairs_close(job);
+	free(job->user_ops);
 	free(job->regions);
 	free(job->addresses);
 	free(job);
@@ -364,7 +402,24 @@ int muster_job_join(const struct muster_oob *oob, bool oob_owned, muster_dev_ope
 	return 0;
 }
 
-int muster_init_oob(const struct muster_oob *oob, struct muster **job)
+/* Of a job that has been joined: the threads that will use it. */
+static int threads_open(struct muster **job, uint32_t flags)
+{
+	bool helper = (*job)->settings.helper;
+	int err;
+
+	if (!(flags & MUSTER_INIT_THREADS) && !helper)
+		return 0;
+	err = muster_turn_open(*job, helper);
+	if (!err)
+		return 0;
+	muster_fail_init(err, "%s", muster_error(*job));
+	muster_finalize(*job);
+	*job = NULL;
+	return err;
+}
+
+static int init_oob(const struct muster_oob *oob, struct muster **job)
 {
 	if (!oob || !job || !oob->allgather)
 		return muster_fail_init(-EINVAL, "muster_init_oob: oob, its allgather() or job is NULL");
@@ -377,7 +432,7 @@ int muster_init_oob(const struct muster_oob *oob, struct muster **job)
 	return muster_job_join(oob, false, muster_device_open, job);
 }
 
-int muster_init(struct muster **job)
+static int init_env(struct muster **job)
 {
 	struct muster_oob oob;
 	char why[MUSTER_SENTENCE_MAX] = "";
@@ -391,10 +446,33 @@ int muster_init(struct muster **job)
 	return muster_job_join(&oob, true, muster_device_open, job);
 }
 
+int muster_init_with(const struct muster_oob *oob, uint32_t flags, struct muster **job)
+{
+	int err;
+
+	if (flags & ~(uint32_t)MUSTER_INIT_THREADS)
+		return muster_fail_init(-EINVAL, "muster_init_with: there are no such flags: 0x%x", flags);
+	err = oob ? init_oob(oob, job) : init_env(job);
+	return err ? err : threads_open(job, flags);
+}
+
+int muster_init_oob(const struct muster_oob *oob, struct muster **job)
+{
+	int err = init_oob(oob, job);
+
+	return err ? err : threads_open(job, 0);
+}
+
+int muster_init(struct muster **job)
+{
+	return muster_init_with(NULL, 0, job);
+}
+
 void muster_finalize(struct muster *job)
 {
 	if (!job)
 		return;
+	muster_turn_close(job);
 	muster_look_place(job, MUSTER_LOOK_LEAVES);
 	if (job->dev->ops->leave)
 		job->dev->ops->leave(job->dev);

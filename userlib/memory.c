@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "internal.h"
+#include "turn.h"
 
 /* The index of the first region that lies behind addr. */
 static size_t region_after(const struct muster *job, const void *addr)
@@ -59,6 +60,7 @@ static int regions_grow(struct muster *job)
 
 int muster_alloc(struct muster *job, size_t bytes, void **addr)
 {
+	MUSTER_TURN(job);
 	struct muster_region region = { .bytes = bytes };
 	void *start;
 	size_t at;
@@ -86,6 +88,7 @@ int muster_alloc(struct muster *job, size_t bytes, void **addr)
 
 void muster_free(struct muster *job, void *addr)
 {
+	MUSTER_TURN(job);
 	struct muster_region *region = addr ? region_find(job, addr, 1) : NULL;
 	size_t behind;
 

@@ -415,7 +415,7 @@ static void leave_receive(struct muster_comm *comm, uint32_t member,
 	peer->left = true;
 	peer->place = control->about.value;
 	comm->channel->nr_left++;
-	if (comm->first && comm->first->path != MUSTER_PATH_NIC)
+	if (comm->first && !muster_path_is_posted(comm->first->path))
 		muster_channel_left(comm, comm->first->number);
 }
 

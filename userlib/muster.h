@@ -9,7 +9,8 @@
  * host path), and always says which of the two it did and why.
  *
  * Errors are negative errno values; muster_error() has the sentence. A job and
- * all that belongs to it is used by one thread at a time. Nothing is printed.
+ * all that belongs to it is used by one thread at a time, unless MUSTER_INIT_THREADS is
+ * given. Nothing is printed.
  */
 #ifndef MUSTER_H
 #define MUSTER_H
@@ -64,6 +65,8 @@ enum muster_op {
 	MUSTER_MINLOC = 11,	/* of pairs: the least value, and the lowest index that has it */
 	MUSTER_MAXLOC = 12,
 	MUSTER_REPLACE = 13,	/* what comes last; refused where no order is promised, as in a reduction */
+	MUSTER_OP_USER = 64,	/* from here on: of muster_op_create() */
+	MUSTER_OP_MAX = 0x7fffffff,
 };
 
 enum muster_offload {
@@ -100,7 +103,7 @@ struct muster_oob {
  * MUSTER_RANK and MUSTER_SIZE: this rank and how many there are.
  * MUSTER_RENDEZVOUS: where they meet; "unix:NAME", an abstract socket's name
  * (muster-run sets all three). MUSTER_DEVICE, MUSTER_WIRE, MUSTER_OFFLOAD,
- * MUSTER_SCHEDULE, MUSTER_BUMP, MUSTER_DUMP, MUSTER_DEADLINE: see muster(7). Blocks until all ranks are
+ * MUSTER_SCHEDULE, MUSTER_BUMP, MUSTER_DUMP, MUSTER_DEADLINE, MUSTER_PROGRESS: see muster(7). Blocks until all ranks are
  * there, at most the deadline (10 s); a process that is in another job already
  * goes on with that one's operations on another thread, or finishes them first.
  *
@@ -111,6 +114,22 @@ int muster_init(struct muster **job);
 
 /** muster_init_oob() - join by the caller's own means; the same errors. */
 int muster_init_oob(const struct muster_oob *oob, struct muster **job);
+
+enum muster_init_flag {
+	/*
+	 * Any thread may call, several at once. Calls on one communicator are still to be made
+	 * in the order that all ranks share, which is the threads' own affair; one request is
+	 * for one thread. muster_error() is then of the calling thread's last failure.
+	 * muster_finalize() is for one thread, when no other is in the library.
+	 */
+	MUSTER_INIT_THREADS = 1,
+};
+
+/**
+ * muster_init_with() - muster_init(), or, where oob is not NULL, muster_init_oob(), with
+ * flags of enum muster_init_flag, each rank's own affair.
+ */
+int muster_init_with(const struct muster_oob *oob, uint32_t flags, struct muster **job);
 
 /**
  * muster_finalize() - leave the job. Frees its communicators, requests and
@@ -215,6 +234,25 @@ void muster_comm_last(const struct muster_comm *comm, struct muster_op_info *inf
  */
 int muster_alloc(struct muster *job, size_t bytes, void **addr);
 void muster_free(struct muster *job, void *addr);
+
+/* ---- operations of the caller's own ---------------------------------------- */
+
+/**
+ * muster_combine - inout[i] = in[i] op inout[i] for count elements; in is of lower ranks. It
+ * must be associative and need not commute. It runs in library calls and must call none.
+ */
+typedef void muster_combine(const void *in, void *inout, uint64_t count, void *opaque);
+
+/**
+ * muster_op_create() - an operation for reductions and scans of any type; each rank's own
+ * affair, as all of them are alike to the others. No device can run it: contributions are
+ * gathered, on whichever path, and folded on the CPU in the order of ranks, ((0 op 1) op 2)
+ * and so on, the same bits everywhere. That takes memory for a contribution of each rank.
+ */
+int muster_op_create(struct muster *job, muster_combine *combine, void *opaque,
+		     enum muster_op *op);
+/** muster_op_free() - what was started with it goes on. -EINVAL: it is none. */
+int muster_op_free(struct muster *job, enum muster_op op);
 
 /* ---- operations ---------------------------------------------------------- */
 /*
@@ -331,7 +369,8 @@ int muster_exscan(struct muster_comm *comm, const void *in, void *out, uint64_t 
  * The same, started: *request is to be given to muster_wait(), or to
  * muster_test() until it says done; each frees it. Operations of a communicator
  * run in the order in which they were started. On the local device they advance
- * inside library calls: inside all that can wait for another rank. One that is finished
+ * inside library calls: inside all that can wait for another rank; with MUSTER_PROGRESS=thread
+ * (muster(7)) at any time. One that is finished
  * needs no further call: what this rank has sent for the others has left it.
  */
 int muster_barrier_start(struct muster_comm *comm, struct muster_request **request);
@@ -379,11 +418,72 @@ int muster_alltoallv_start(struct muster_comm *comm, const void *in, const uint6
 			   const uint64_t *out_displs, enum muster_type type,
 			   struct muster_request **request);
 
-/** muster_test() - advance; *done: the request is finished and freed. Return: its result. */
+/*
+ * The same, persistent: nothing is started, but arguments are checked, the operation is
+ * lowered and its memory made known to the device once; then muster_start() starts it with
+ * what its buffers hold at that time, as often as wanted, each time to be waited for before
+ * the next. Path and algorithm stay those that were chosen here. All ranks make and start
+ * it as if each start were the call; where ranks know only some lengths (gatherv, scatterv,
+ * alltoallv) all ranks' calls must be persistent, and the longest is agreed upon by the first
+ * start. Buffers, and how they are mapped, must stay until muster_request_free().
+ */
+int muster_barrier_init(struct muster_comm *comm, struct muster_request **request);
+int muster_broadcast_init(struct muster_comm *comm, void *buf, uint64_t count,
+			  enum muster_type type, uint32_t root, struct muster_request **request);
+int muster_reduce_init(struct muster_comm *comm, const void *in, void *out, uint64_t count,
+		       enum muster_type type, enum muster_op op, uint32_t root,
+		       struct muster_request **request);
+int muster_allreduce_init(struct muster_comm *comm, const void *in, void *out, uint64_t count,
+			  enum muster_type type, enum muster_op op,
+			  struct muster_request **request);
+int muster_allgather_init(struct muster_comm *comm, const void *in, void *out, uint64_t count,
+			  enum muster_type type, struct muster_request **request);
+int muster_reduce_scatter_block_init(struct muster_comm *comm, const void *in, void *out,
+				     uint64_t count, enum muster_type type, enum muster_op op,
+				     struct muster_request **request);
+int muster_alltoall_init(struct muster_comm *comm, const void *in, void *out, uint64_t count,
+			 enum muster_type type, struct muster_request **request);
+int muster_gather_init(struct muster_comm *comm, const void *in, void *out, uint64_t count,
+		       enum muster_type type, uint32_t root, struct muster_request **request);
+int muster_scatter_init(struct muster_comm *comm, const void *in, void *out, uint64_t count,
+			enum muster_type type, uint32_t root, struct muster_request **request);
+int muster_scan_init(struct muster_comm *comm, const void *in, void *out, uint64_t count,
+		     enum muster_type type, enum muster_op op, struct muster_request **request);
+int muster_exscan_init(struct muster_comm *comm, const void *in, void *out, uint64_t count,
+		       enum muster_type type, enum muster_op op, struct muster_request **request);
+int muster_allgatherv_init(struct muster_comm *comm, const void *in, void *out,
+			   const uint64_t *counts, const uint64_t *displs, enum muster_type type,
+			   struct muster_request **request);
+int muster_reduce_scatter_init(struct muster_comm *comm, const void *in, void *out,
+			       const uint64_t *counts, enum muster_type type, enum muster_op op,
+			       struct muster_request **request);
+int muster_gatherv_init(struct muster_comm *comm, const void *in, uint64_t count, void *out,
+			const uint64_t *counts, const uint64_t *displs, enum muster_type type,
+			uint32_t root, struct muster_request **request);
+int muster_scatterv_init(struct muster_comm *comm, const void *in, const uint64_t *counts,
+			 const uint64_t *displs, void *out, uint64_t count, enum muster_type type,
+			 uint32_t root, struct muster_request **request);
+int muster_alltoallv_init(struct muster_comm *comm, const void *in, const uint64_t *in_counts,
+			  const uint64_t *in_displs, void *out, const uint64_t *out_counts,
+			  const uint64_t *out_displs, enum muster_type type,
+			  struct muster_request **request);
+
+/** muster_start() - start one that is idle. -EINVAL: it is under way, or not persistent. */
+int muster_start(struct muster_request *request);
+/**
+ * muster_request_free() - free one that is persistent. -EINVAL: it is under way. Those of a
+ * communicator that was freed keep it; muster_finalize() frees all.
+ */
+int muster_request_free(struct muster_request *request);
+
+/**
+ * muster_test() - advance; *done: the request is finished and freed, or, if it is persistent,
+ * idle. Return: its result.
+ */
 int muster_test(struct muster_request *request, bool *done);
 
 /**
- * muster_wait() - advance until it is finished, and free it. Return: its result;
+ * muster_wait() - advance until it is finished, and free it, unless it is persistent. Return: its result;
  * -ETIMEDOUT only where MUSTER_LATE_TIMEOUT is set (seconds; default: wait for
  * ever, as a late rank is not a dead one); the sentence then names who is late.
  */

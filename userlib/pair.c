@@ -51,8 +51,19 @@ int muster_pairs_open(struct muster *job)
 	return 0;
 }
 
+static void early_free(struct muster *job, struct muster_early **place)
+{
+	struct muster_early *early = *place;
+
+	*place = early->next;
+	job->nr_early--;
+	free(early);
+}
+
 void muster_pairs_close(struct muster *job)
 {
+	while (job->early)
+		early_free(job, &job->early);
 	free(job->pairs);
 }
 
@@ -261,6 +272,34 @@ static void recalled(struct muster *job, struct muster_pair *pair, uint8_t epoch
 	job->pairs_due = true;
 }
 
+/*
+ * Two places are enough for a rank that makes one communicator at a time: it that has said
+ * something up waits for what comes down before it says more, and one that has said something
+ * down does not go on to another agreement with us that could end before we have taken it.
+ * What several threads of a rank say at once is kept beside them.
+ */
+static void agreement_keep(struct muster *job, uint32_t rank, bool down,
+			   const struct muster_agreement *agreement)
+{
+	struct muster_pair *pair = &job->pairs[rank];
+	struct muster_early *early;
+
+	if (!pair->has[down]) {
+		pair->early[down] = *agreement;
+		pair->has[down] = true;
+		return;
+	}
+	early = job->nr_early < MUSTER_EARLY_MAX ? malloc(sizeof(*early)) : NULL;
+	if (!early) {
+		muster_comm_give_up(job->world, muster_fail(job, -ENOMEM, "no memory for what rank %u says of a communicator",
+							    rank));
+		return;
+	}
+	*early = (struct muster_early){ job->early, rank, down, *agreement };
+	job->early = early;
+	job->nr_early++;
+}
+
 void muster_control_receive(struct muster *job, uint32_t rank, const void *payload)
 {
 	struct muster_pair *pair = &job->pairs[rank];
@@ -281,27 +320,31 @@ void muster_control_receive(struct muster *job, uint32_t rank, const void *paylo
 		break;
 	case MUSTER_CONTROL_AGREE_UP:
 	case MUSTER_CONTROL_AGREE_DOWN:
-		pair->early[control.kind - MUSTER_CONTROL_AGREE_UP] = control.agreement;
-		pair->has[control.kind - MUSTER_CONTROL_AGREE_UP] = true;
+		agreement_keep(job, rank, control.kind == MUSTER_CONTROL_AGREE_DOWN,
+			       &control.agreement);
 		break;
 	default:
 		muster_channel_control(job, rank, &control);
 	}
 }
 
-/*
- * Two places are enough: a rank that has said something up waits for what comes down before
- * it says more, and one that has said something down does not go on to another agreement
- * with us that could end before we have taken it.
- */
 bool muster_pair_agreement(struct muster *job, uint32_t rank, bool down, uint64_t key,
 			   struct muster_agreement *said)
 {
 	struct muster_pair *pair = &job->pairs[rank];
+	struct muster_early **place = &job->early, *early;
 
-	if (!pair->has[down] || pair->early[down].key != key)
+	if (pair->has[down] && pair->early[down].key == key) {
+		*said = pair->early[down];
+		pair->has[down] = false;
+		return true;
+	}
+	while ((early = *place) && (early->rank != rank || early->down != down ||
+				    early->agreement.key != key))
+		place = &early->next;
+	if (!early)
 		return false;
-	*said = pair->early[down];
-	pair->has[down] = false;
+	*said = early->agreement;
+	early_free(job, place);
 	return true;
 }

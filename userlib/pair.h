@@ -74,6 +74,14 @@ struct muster_pair {
 	struct muster_agreement early[2];	/* what it said before it was asked: up, down */
 };
 
+/* What a rank has said before it was asked, where its pair has no place for it. */
+struct muster_early {
+	struct muster_early *next;
+	uint32_t rank;
+	bool down;
+	struct muster_agreement agreement;
+};
+
 /** muster_pairs_open() - 0; -ENOSPC, on all ranks: the receive rings are too small. */
 int muster_pairs_open(struct muster *job);
 void muster_pairs_close(struct muster *job);
@@ -104,6 +112,9 @@ struct muster_group {
 	const uint32_t *members;	/* ranks in the parent; NULL: all */
 	uint64_t key;			/* of the next agreement; the same with all */
 };
+
+/** muster_group_of_all() - all members, in their order; the next agreement that they all have. */
+struct muster_group muster_group_of_all(struct muster_comm *parent);
 
 /**
  * muster_agree() - tell words, and get what all have said; operations go on meanwhile.

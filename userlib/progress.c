@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "pair.h"
+#include "turn.h"
 
 /* ---- what the device has --------------------------------------------------------------- */
 
@@ -28,7 +29,7 @@ static void sequence_take(struct muster_comm *comm, const struct muster_cqe *cqe
 	}
 	if (cqe->number - comm->sequences_ended < comm->sequences - comm->sequences_ended)
 		comm->sequences_ended = cqe->number + 1;
-	if (request && request->path == MUSTER_PATH_NIC && request->cookie == cqe->cookie &&
+	if (request && muster_path_is_posted(request->path) && request->cookie == cqe->cookie &&
 	    comm->unposted != request && cqe->number == request->sequence) {
 		request->ended = true;
 		muster_ended_finish(comm);
@@ -97,6 +98,7 @@ void muster_device_empty(struct muster *job)
 
 bool muster_progress(struct muster *job)
 {
+	MUSTER_TURN(job);
 	struct muster_dev *dev = job->dev;
 	struct muster_cqe cqe = { 0 };
 	bool some = dev->ops->poll(dev, &cqe);
@@ -171,11 +173,16 @@ static void tested(struct muster_comm *comm)
 
 int muster_test(struct muster_request *request, bool *done)
 {
+	MUSTER_TURN(request ? request->job : NULL);
 	if (!request || !done)
 		return -EINVAL;
 	if (request->state == MUSTER_REQUEST_FREE) {
 		*done = true;
 		return fail_freed(request);
+	}
+	if (request->state == MUSTER_REQUEST_IDLE) {	/* as after its last wait */
+		*done = true;
+		return 0;
 	}
 	if (request->state != MUSTER_REQUEST_DONE)
 		muster_progress(request->job);
@@ -185,18 +192,24 @@ int muster_test(struct muster_request *request, bool *done)
 	return *done ? muster_request_end(request) : 0;
 }
 
+void muster_sleep(struct muster *job, uint64_t us)
+{
+	us = muster_turn_sleep_us(job, us);
+	if (!muster_bump_wait(job, us))
+		job->dev->ops->wait(job->dev, us);
+}
+
 /* Ask all members where they are, and wait a while for their answers. */
 static void ask(struct muster_request *request)
 {
 	struct muster_comm *comm = request->comm;
-	struct muster_dev *dev = request->job->dev;
 	uint64_t end_us = muster_now_us(request->job) + MUSTER_PROBE_US;
 
 	muster_channel_probe(comm);
 	while (request->state != MUSTER_REQUEST_DONE && muster_channel_silent(comm) &&
 	       muster_now_us(request->job) < end_us)
 		if (!muster_progress(request->job))
-			dev->ops->wait(dev, MUSTER_SLEEP_US);
+			muster_sleep(request->job, MUSTER_SLEEP_US);
 }
 
 /* Give the buffers back to a caller who does not want to wait longer: the operation must end. */
@@ -235,12 +248,12 @@ static void doze(struct muster_request *request, uint64_t *since_us)
 	doubt(request->comm, now);
 	if (late_us && late_us - (now - *since_us) < sleep_us)
 		sleep_us = late_us - (now - *since_us);
-	if (!muster_bump_wait(job, sleep_us))
-		job->dev->ops->wait(job->dev, sleep_us);
+	muster_sleep(job, sleep_us);
 }
 
 int muster_wait(struct muster_request *request)
 {
+	MUSTER_TURN(request ? request->job : NULL);
 	uint64_t since_us = 0;
 	uint32_t idle = 0;
 
@@ -248,7 +261,10 @@ int muster_wait(struct muster_request *request)
 		return -EINVAL;
 	if (request->state == MUSTER_REQUEST_FREE)
 		return fail_freed(request);
+	if (request->state == MUSTER_REQUEST_IDLE)
+		return 0;
 	while (request->state != MUSTER_REQUEST_DONE) {
+		muster_turn_pass(request->job);
 		if (muster_progress(request->job))
 			idle = 0;
 		else if (request->state != MUSTER_REQUEST_DONE && ++idle > request->job->spin_polls)

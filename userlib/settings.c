@@ -15,7 +15,10 @@
 #include "bootstrap.h"
 #include "internal.h"
 
-enum { SECONDS_MAX = 86400 };
+enum {
+	SECONDS_MAX = 86400,
+	TREE_BYTES = 1024,	/* as many packets of a low-latency tree as go at once; above it is slower */
+};
 
 /* One of the words, as its index; -EINVAL with why. */
 static int word_read(const char *name, const char *value, const char *const *words,
@@ -85,7 +88,7 @@ static int device_read(struct muster_settings *settings, char *why, size_t why_l
 		return -EINVAL;
 	}
 	if (index == 1 && getenv("MUSTER_DUMP")) {
-		snprintf(why, why_len, "MUSTER_DUMP=%.64s: packets of the local device alone can be had; unset it",
+		snprintf(why, why_len, "MUSTER_DUMP=%.64s: packets of the verbs device are its NIC's, which muster-run --vm has write them; unset it",
 			 getenv("MUSTER_DUMP"));
 		return -EINVAL;
 	}
@@ -116,16 +119,15 @@ static int schedule_read(struct muster_settings *settings, char *why, size_t why
 	return 0;
 }
 
-static int offload_read(struct muster_settings *settings, char *why, size_t why_len)
+static int offload_read(const char *name, uint32_t *offload, char *why, size_t why_len)
 {
 	static const char *const words[] = { "off", "try", "force", NULL };
-	const char *value = getenv("MUSTER_OFFLOAD");
-	int index = word_read("MUSTER_OFFLOAD", value ? value : "try", words, "off, try or force",
-			      why, why_len);
+	const char *value = getenv(name);
+	int index = word_read(name, value ? value : "try", words, "off, try or force", why, why_len);
 
 	if (index < 0)
 		return index;
-	settings->offload = (uint32_t)index;
+	*offload = (uint32_t)index;
 	return 0;
 }
 
@@ -141,6 +143,31 @@ static uint64_t number_read(const char *name, uint64_t unset, int radix, uint64_
 	number = strtoull(value, &end, radix);
 	*wrong |= errno || end == value || *end || *value == '-' || number > max;
 	return number;
+}
+
+/* The reduction switches: whether to use them, who makes groups, and up to which length. */
+static int tree_read(struct muster_settings *settings, char *why, size_t why_len)
+{
+	const char *manager = getenv("MUSTER_MANAGER");
+	bool wrong = false;
+	int err = offload_read("MUSTER_SWITCH", &settings->tree, why, why_len);
+
+	if (err)
+		return err;
+	settings->tree_bytes = number_read("MUSTER_SWITCH_BYTES", TREE_BYTES, 10, INT64_MAX, &wrong);
+	if (wrong) {
+		snprintf(why, why_len, "MUSTER_SWITCH_BYTES=%.32s: allowed is a number of bytes",
+			 getenv("MUSTER_SWITCH_BYTES"));
+		return -EINVAL;
+	}
+	if (manager && (!*manager || strlen(manager) >= sizeof(settings->manager))) {
+		snprintf(why, why_len, "MUSTER_MANAGER=%.32s: allowed is an address of 1 to %zu bytes",
+			 manager, sizeof(settings->manager) - 1);
+		return -EINVAL;
+	}
+	if (manager)
+		strcpy(settings->manager, manager);
+	return 0;
 }
 
 /* An IPv4 address and a port. */
@@ -196,6 +223,17 @@ static int trace_read(struct muster_settings *settings, char *why, size_t why_le
 	return -EINVAL;
 }
 
+static int progress_read(struct muster_settings *settings, char *why, size_t why_len)
+{
+	static const char *const words[] = { "calls", "thread", NULL };
+	const char *value = getenv("MUSTER_PROGRESS");
+	int index = word_read("MUSTER_PROGRESS", value ? value : "calls", words, "calls or thread",
+			      why, why_len);
+
+	settings->helper = index == 1;
+	return index < 0 ? index : 0;
+}
+
 int muster_settings_read(struct muster_settings *settings, char *why, size_t why_len)
 {
 	int err;
@@ -205,7 +243,9 @@ int muster_settings_read(struct muster_settings *settings, char *why, size_t why
 	if (!err)
 		err = schedule_read(settings, why, why_len);
 	if (!err)
-		err = offload_read(settings, why, why_len);
+		err = offload_read("MUSTER_OFFLOAD", &settings->offload, why, why_len);
+	if (!err)
+		err = tree_read(settings, why, why_len);
 	if (!err)
 		err = bump_read(settings, why, why_len);
 	if (!err)
@@ -214,5 +254,7 @@ int muster_settings_read(struct muster_settings *settings, char *why, size_t why
 		err = seconds_read("MUSTER_LATE_TIMEOUT", &settings->late_us, why, why_len);
 	if (!err)
 		err = trace_read(settings, why, why_len);
+	if (!err)
+		err = progress_read(settings, why, why_len);
 	return err;
 }

@@ -134,8 +134,8 @@ static int decode_step(const struct context *ctx, const struct muster_desc *desc
 		return 0;
 	if (desc->flags & MUSTER_DESC_SWAP_LOCAL_VP)
 		return seq->nr_slots + desc->cp_count ? 0 : -EINVAL;
-	step->to_tree = ctx->tree && ctx->tree->node == (desc->dest & MUSTER_DEST_NODE) &&
-			ctx->tree->tree == desc->dst_vp;
+	step->to_tree = muster_tree_find(ctx, desc->dest & MUSTER_DEST_NODE, desc->dst_vp,
+					 &step->tree);
 	if (step->to_tree)
 		return 0;
 	step->member_dest = muster_member_find(ctx, desc->dest & MUSTER_DEST_NODE, desc->dst_vp);

@@ -241,6 +241,16 @@ void muster_engine_peer_lost(struct muster_engine *engine, uint32_t node)
 	muster_engine_peer_present(engine, node, 0);
 }
 
+void muster_engine_network_lost(struct muster_engine *engine)
+{
+	struct context *ctx = NULL;
+	uint32_t bucket = 0;
+
+	while ((ctx = muster_context_next(engine, &bucket, ctx)))
+		if (!ctx->failure.status && !ctx->closed && ctx->nr_members > 1)
+			muster_context_fail(ctx, MUSTER_STATUS_PEER_LOST, MUSTER_CULPRIT_NONE, NULL);
+}
+
 void muster_engine_counters_get(const struct muster_engine *engine,
 				struct muster_engine_counters *counters)
 {
@@ -257,7 +267,7 @@ void muster_engine_counters_get(const struct muster_engine *engine,
 void muster_engine_trace_put(struct muster_engine *engine, struct muster_trace *trace)
 {
 	engine->trace = trace;
-	engine->traced = &trace->on;
+	engine->traced = trace ? &trace->on : &engine->untraced;
 }
 
 void muster_engine_counters_put(struct muster_engine *engine,

@@ -134,6 +134,10 @@ struct muster_context_config {
 	const struct muster_member *members;	/* copied */
 };
 
+enum muster_engine_limit {
+	MUSTER_ENGINE_TREES_MAX = 2,	/* of one context: one for each type */
+};
+
 /* A reduction tree that the members of a context share (Documentation/switch.md). */
 struct muster_tree_config {
 	uint32_t node;		/* the aggregation node that this member sends to, */
@@ -218,7 +222,8 @@ int muster_engine_context_add(struct muster_engine *engine, uint16_t vp, uint8_t
  * Descriptors then name it: DestID the aggregation node, DestVP the tree. The members need
  * not join at once: a result follows upon a contribution of every one.
  *
- * Return: 0; -ENOENT: no such context; -EBUSY: it has one already; -EINVAL; -ENOMEM.
+ * Return: 0; -ENOENT: no such context; -EBUSY: it is in MUSTER_ENGINE_TREES_MAX, or in one of
+ * that number; -EINVAL; -ENOMEM.
  */
 int muster_engine_tree_join(struct muster_engine *engine, uint16_t vp, uint8_t job,
 			    uint32_t context, const struct muster_tree_config *config);
@@ -279,6 +284,12 @@ bool muster_engine_step(struct muster_engine *engine, uint32_t budget);
  */
 void muster_engine_peer_lost(struct muster_engine *engine, uint32_t node);
 
+/**
+ * muster_engine_network_lost() - nobody can be reached any more: every context with other
+ * members fails with MUSTER_STATUS_PEER_LOST, and no member is named.
+ */
+void muster_engine_network_lost(struct muster_engine *engine);
+
 /** muster_engine_peer_present() - of this node that life is there (0: none): others of it are lost. */
 void muster_engine_peer_present(struct muster_engine *engine, uint32_t node,
 				uint32_t incarnation);
@@ -328,7 +339,7 @@ void muster_engine_counters_get(const struct muster_engine *engine,
 
 /**
  * muster_engine_trace_put() - write trace records there, whenever its `on` is set, with the
- * time that the caller has put into `now`. It must stay as long as the engine.
+ * time that the caller has put into `now`. It must stay until another is put; NULL: none.
  */
 void muster_engine_trace_put(struct muster_engine *engine, struct muster_trace *trace);
 

@@ -34,6 +34,22 @@ static void another_signature_is_a_mismatch_that_names_its_rank_to_all(void **st
 	}
 }
 
+static void who_has_lost_the_network_names_nobody(void **state)
+{
+	struct world *w = world_create(3, 1);
+	struct muster_desc sink = receive(2);
+
+	(void)state;
+	world_start(w);
+	world_post(w, 0, &sink, 1);
+	muster_engine_network_lost(w->nodes[0].engine);
+	w->nodes[0].idle = false;
+	world_run(w);
+	expect_failed(w, 0, MUSTER_STATUS_PEER_LOST, MUSTER_CULPRIT_NONE);
+	assert_int_equal(w->nodes[0].nr_cqes, 2);
+	world_destroy(w);
+}
+
 static void a_mismatch_is_judged_by_its_own_sequence_not_by_the_one_before(void **state)
 {
 	struct world *w = world_create(2, 1);
@@ -425,6 +441,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(another_signature_is_a_mismatch_that_names_its_rank_to_all),
+		cmocka_unit_test(who_has_lost_the_network_names_nobody),
 		cmocka_unit_test(a_mismatch_is_judged_by_its_own_sequence_not_by_the_one_before),
 		cmocka_unit_test(two_broadcasts_with_different_roots_both_fail),
 		cmocka_unit_test(two_operations_in_one_slot_are_a_mismatch),

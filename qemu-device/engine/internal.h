@@ -46,7 +46,8 @@ struct step {
 	uint32_t load_key;
 	uint32_t store_key;
 	bool brings_data;		/* MP: data[] is the operand */
-	bool to_tree;			/* what it sends goes to the context's tree */
+	bool to_tree;			/* what it sends goes to a tree of the context, */
+	uint8_t tree;			/* this one */
 	uint64_t length;		/* of all pulses */
 	uint64_t load_addr;
 	uint64_t store_addr;
@@ -247,7 +248,8 @@ struct context {
 	size_t instance_bytes;		/* of each */
 	size_t instances_bytes;		/* of all */
 	bool instances_kept;		/* they are the sequence's */
-	struct muster_tree_config *tree; /* NULL: it has joined none */
+	struct muster_tree_config *trees; /* MUSTER_ENGINE_TREES_MAX; NULL: it has joined none */
+	uint32_t nr_trees;
 	struct muster_packet header;	/* what all packets of the context share */
 	struct failure failure;
 	struct arrivals arrivals[MUSTER_WINDOW];
@@ -415,7 +417,9 @@ int muster_packet_emit(struct context *ctx, uint32_t incarnation,
 
 /* tree.c */
 void muster_tree_leave(struct context *ctx);
-/* Whether the tree's aggregation node says it. */
+/* Which of the context's trees a descriptor names. */
+bool muster_tree_find(const struct context *ctx, uint32_t node, uint16_t number, uint8_t *tree);
+/* Whether an aggregation node of its trees says it. */
 bool muster_tree_says(const struct context *ctx, const struct muster_packet *packet);
 /* Whether it was in a life of that node other than the present one; 0: in any. */
 bool muster_tree_was_at(const struct context *ctx, uint32_t node, uint32_t present);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * A context's reduction tree (Documentation/switch.md): joining it, what programs may do
- * with it, contributions on their way up, and which results are let in. A contribution is
+ * A context's reduction trees (Documentation/switch.md): joining them, what programs may do
+ * with them, contributions on their way up, and which results are let in. A contribution is
  * one packet, which its aggregation node always has room for: it takes no part in window,
  * credit and grants. A result is for a pulse that has contributed, so it never runs ahead.
  */
@@ -10,6 +10,8 @@
 #include <errno.h>
 
 #include "arith.h"
+
+enum { TREES_BYTES = MUSTER_ENGINE_TREES_MAX * sizeof(struct muster_tree_config) };
 
 static bool config_valid(const struct muster_tree_config *config)
 {
@@ -21,39 +23,64 @@ int muster_engine_tree_join(struct muster_engine *engine, uint16_t vp, uint8_t j
 			    uint32_t context, const struct muster_tree_config *config)
 {
 	struct context *ctx = muster_context_find(engine, vp, job, context);
+	uint8_t tree;
 
 	if (!ctx)
 		return -ENOENT;
-	if (ctx->tree)
-		return -EBUSY;
 	if (!config_valid(config))
 		return -EINVAL;
-	ctx->tree = muster_pool_take(engine, sizeof(*ctx->tree));
-	if (!ctx->tree)
+	if (ctx->nr_trees == MUSTER_ENGINE_TREES_MAX ||
+	    muster_tree_find(ctx, config->node, config->tree, &tree))
+		return -EBUSY;
+	if (!ctx->trees)
+		ctx->trees = muster_pool_take(engine, TREES_BYTES);
+	if (!ctx->trees)
 		return -ENOMEM;
-	*ctx->tree = *config;
+	ctx->trees[ctx->nr_trees++] = *config;
 	return 0;
 }
 
 void muster_tree_leave(struct context *ctx)
 {
-	muster_pool_give(ctx->engine, ctx->tree, sizeof(*ctx->tree));
-	ctx->tree = NULL;
+	muster_pool_give(ctx->engine, ctx->trees, TREES_BYTES);
+	ctx->trees = NULL;
+	ctx->nr_trees = 0;
+}
+
+bool muster_tree_find(const struct context *ctx, uint32_t node, uint16_t number, uint8_t *tree)
+{
+	for (*tree = 0; *tree < ctx->nr_trees; ++*tree)
+		if (ctx->trees[*tree].node == node && ctx->trees[*tree].tree == number)
+			return true;
+	return false;
+}
+
+/* The one that a sequence sends to. */
+static const struct muster_tree_config *tree_of(const struct context *ctx,
+						const struct sequence *seq)
+{
+	return &ctx->trees[seq->steps[seq->tree_step].tree];
 }
 
 bool muster_tree_says(const struct context *ctx, const struct muster_packet *packet)
 {
-	const struct muster_tree_config *tree = ctx->tree;
+	const struct muster_tree_config *tree;
+	uint8_t which;
 
-	return tree && packet->tree == tree->tree && packet->group == tree->group &&
-	       packet->job_key == tree->key && packet->src_node == tree->node &&
+	if (!muster_tree_find(ctx, packet->src_node, packet->tree, &which))
+		return false;
+	tree = &ctx->trees[which];
+	return packet->group == tree->group && packet->job_key == tree->key &&
 	       packet->incarnation == tree->incarnation;
 }
 
 bool muster_tree_was_at(const struct context *ctx, uint32_t node, uint32_t present)
 {
-	return ctx->tree && ctx->tree->node == node &&
-	       (!present || ctx->tree->incarnation != present);
+	for (uint32_t i = 0; i < ctx->nr_trees; i++)
+		if (ctx->trees[i].node == node &&
+		    (!present || ctx->trees[i].incarnation != present))
+			return true;
+	return false;
 }
 
 /* ---- programs ---- */
@@ -63,6 +90,7 @@ static bool contribution_valid(const struct context *ctx, const struct sequence 
 			       const struct step *step)
 {
 	uint64_t most = step->kind == MUSTER_DESC_MP ? step->length : seq->pulse_len;
+	uint32_t taken = ctx->trees[step->tree].payload_max;
 	uint32_t size = muster_dtype_size(step->type);
 
 	if (step->flags & (MUSTER_DESC_SWAP_REMOTE_DATA | MUSTER_DESC_COLL_END))
@@ -70,8 +98,8 @@ static bool contribution_valid(const struct context *ctx, const struct sequence 
 	if (!step->length)
 		return true;
 	if (step->op == MUSTER_REDOP_NONE)
-		return most <= ctx->tree->payload_max;
-	return most <= ctx->tree->payload_max && muster_arith_supported(step->type, step->op) &&
+		return most <= taken;
+	return most <= taken && muster_arith_supported(step->type, step->op) &&
 	       step->length % size == 0 && seq->pulse_len % size == 0;
 }
 
@@ -84,7 +112,7 @@ static bool result_valid(const struct context *ctx, const struct sequence *seq,
 	if (down->kind != up->kind)
 		return false;
 	if (up->op == MUSTER_REDOP_NONE && !up->length)
-		return !down->length || most <= ctx->tree->payload_max;
+		return !down->length || most <= ctx->trees[up->tree].payload_max;
 	return down->length == up->length;
 }
 
@@ -114,7 +142,7 @@ static void prepare(const struct context *ctx, const struct instance *inst,
 		    const struct send *send, struct muster_packet *packet)
 {
 	const struct sequence *seq = muster_sequence_current(ctx);
-	const struct muster_tree_config *tree = ctx->tree;
+	const struct muster_tree_config *tree = tree_of(ctx, seq);
 
 	*packet = ctx->header;
 	packet->type = MUSTER_PACKET_TREE_UP;
@@ -143,7 +171,7 @@ bool muster_tree_send(struct context *ctx, const struct instance *inst, const st
 		data = muster_memory_source(ctx, send->key, send->addr, send->total);
 	if (!data)
 		return false;
-	ret = muster_packet_emit(ctx, ctx->tree->incarnation, &packet, data);
+	ret = muster_packet_emit(ctx, tree_of(ctx, muster_sequence_current(ctx))->incarnation, &packet, data);
 	if (ret && ret != -EAGAIN)
 		muster_context_fail(ctx, MUSTER_STATUS_PEER_LOST, MUSTER_CULPRIT_NONE, NULL);
 	ctx->engine->counters->tree_up += !ret;
@@ -177,7 +205,8 @@ bool muster_tree_awaits(struct context *ctx, const struct muster_packet *packet)
 	inst = seq && pulse < ctx->pulse_next - ctx->pulse_first ?
 	       muster_instance(ctx, packet->pulse) : NULL;
 	if (!inst || seq->tree_step == NO_TREE || !has_contributed(inst, seq->tree_step) ||
-	    packet->seq_id != seq->steps[seq->tree_step].slot_dest) {
+	    packet->seq_id != seq->steps[seq->tree_step].slot_dest ||
+	    packet->tree != tree_of(ctx, seq)->tree) {
 		counters->drop_window++;
 		return false;
 	}

@@ -179,6 +179,45 @@ static void a_result_is_awaited_after_its_contribution(void **state)
 	post_refused(&d, 1, 0);
 }
 
+/* One for each type: a sequence names its own, and only that one's result fills its slot. */
+static void a_context_may_be_in_two_trees(void **state)
+{
+	struct muster_tree_config other = TREE_CONFIG;
+	struct muster_packet down;
+	struct muster_desc d[2];
+	double right = 40, wrong = 50;
+
+	(void)state;
+	other.tree = TREE + 1;
+	other.group = GROUP + 1;
+	other.key = GROUP_KEY + 1;
+	assert_int_equal(join(0, other), 0);
+	assert_int_equal(join(0, other), -EBUSY);
+	other.tree = TREE + 2;
+	assert_int_equal(join(0, other), -EBUSY);
+
+	program(d, 3);
+	d[0].dst_vp = TREE + 1;
+	world_post(w, 0, d, 2);
+	world_run(w);
+	assert_int_equal(nr_up, 1);
+	assert_int_equal(up.tree, TREE + 1);
+	assert_int_equal(up.group, GROUP + 1);
+	assert_true(up.job_key == GROUP_KEY + 1);
+	down = result_of(8);
+	down.tree = TREE;
+	down.group = GROUP;
+	bring(&down, &wrong);			/* of no group with that key */
+	down.job_key = GROUP_KEY;
+	bring(&down, &wrong);			/* of the other tree */
+	assert_int_equal(w->nodes[0].nr_cqes, 0);
+	assert_int_equal(world_counters(w, 0).drop_window, 1);
+	down = result_of(8);
+	bring(&down, &right);
+	assert_int_equal(w->nodes[0].nr_cqes, 1);
+	assert_true(*world_double(w, 0, 0) == right);
+}
+
 static void a_tree_is_joined_once_and_within_limits(void **state)
 {
 	struct muster_tree_config config = TREE_CONFIG;
@@ -493,6 +532,7 @@ int main(void)
 		TEST(programs_are_checked),
 		TEST(a_sequence_uses_the_tree_once),
 		TEST(a_result_is_awaited_after_its_contribution),
+		TEST(a_context_may_be_in_two_trees),
 		TEST(a_tree_is_joined_once_and_within_limits),
 		TEST(what_another_brings_comes_for_nothing),
 		TEST(a_contribution_says_whose_it_is),

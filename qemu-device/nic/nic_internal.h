@@ -2,8 +2,8 @@
 /*
  * What the files of the NIC share: nic.c (life, registers, step), nic_admin.c
  * (commands), nic_ring.c (a VP's rings, completions, events), nic_mr.c (memory
- * regions), nic_look.c (what the host sees of processes in the guest). Fields marked "any
- * thread" are atomic; all else belongs to the stepping caller.
+ * regions), nic_look.c (what the host sees of processes in the guest), nic_dump.c (packets
+ * in a file). Fields marked "any thread" are atomic; all else belongs to the stepping caller.
  */
 #ifndef MUSTER_NIC_INTERNAL_H
 #define MUSTER_NIC_INTERNAL_H
@@ -20,7 +20,9 @@ struct nic_doorbell {
 	uint32_t rq_head;
 	uint32_t cq_head;
 	uint32_t look;		/* key */
-	uint32_t lag_us;	/* of the guest's clock behind ours, modulo 2^32; the least there was */
+	uint32_t lag_us;	/* of the guest's clock behind ours, modulo 2^32: the least of late */
+	uint32_t lag_next;	/* the least since */
+	uint32_t lag_since;	/* this time of ours, modulo 2^32 */
 	uint32_t clocked;	/* not 0: it is known */
 	uint32_t rung;		/* NIC_RUNG_* */
 };
@@ -129,11 +131,13 @@ struct muster_nic {
 	uint32_t nr_vps;
 	uint32_t nr_looks;		/* of them that show a looking page */
 	uint64_t looks_due_us;		/* when to copy them next */
+	struct muster_trace *trace;	/* of the one that shows a page; NULL: none, or several */
 
 	struct nic_loopback_packet *loopback;
 	struct nic_loopback_packet **loopback_last;
 	uint32_t nr_loopback;
 
+	int dump_fd;			/* of config.dump; -1: none, or its disk is full */
 	bool refused;			/* in this step: a ring or the wire had no room */
 	uint32_t vectors;		/* to interrupt at the end of this step, as bits */
 	struct muster_device_counters counters;
@@ -185,5 +189,13 @@ void nic_look_open(struct muster_nic *nic, struct nic_vp *vp, uint32_t key);
 void nic_look_close(struct muster_nic *nic, struct nic_vp *vp);
 /* Copy what is due. Return: after how many microseconds to come again. */
 uint64_t nic_looks_run(struct muster_nic *nic);
+
+/* nic_dump.c: the file of packets, if one is wanted: 0, or -errno and why. */
+int nic_dump_open(struct muster_nic *nic, char *why, size_t why_len);
+void nic_dump_close(struct muster_nic *nic);
+/* Before a packet goes; and when it has gone. */
+uint64_t nic_dump_now_ns(const struct muster_nic *nic);
+void nic_dump_sent(struct muster_nic *nic, uint64_t at_ns, const struct muster_packet *packet,
+		   const void *payload);
 
 #endif /* MUSTER_NIC_INTERNAL_H */

@@ -5,6 +5,9 @@
  * process, as a rank of the host has one. The copy is made now and then, with times of the
  * host's clock. The page is copied and not believed. In return its owner is told what the engine
  * waits for; it alone knows the rank that fills a slot.
+ *
+ * Behind the page may be the ring of its owner's trace records, which are copied too, into the
+ * one that the engine writes: so all are in one place and of one clock.
  */
 #include "nic_internal.h"
 
@@ -19,16 +22,32 @@
 enum {
 	LOOKS_MAX = 64,		/* pages of a NIC that are shown; each is an open file */
 	EVERY_US = 50000,
+	RECORDS_AT_ONCE = 256,
+	SHIFT_US = 20000,	/* a clock that has moved by less has not */
 	PATH_NIC = 2,		/* enum muster_path */
 	HEAD = offsetof(struct muster_look, comms),
+	TRACE = offsetof(struct muster_look_file, trace),
 };
+
+/* What is read of struct muster_trace. */
+struct trace_head {
+	__le32 on;
+	__le32 clock;
+	__le64 written;
+};
+
+_Static_assert(offsetof(struct muster_trace, written) == offsetof(struct trace_head, written), "");
 
 struct nic_look {
 	uint32_t key;
 	uint64_t iova;
 	uint32_t max_comms;	/* which the region holds */
-	uint64_t ahead_us;	/* of the guest's clock, modulo 2^64; as soon as it is known */
+	uint64_t ahead_us;	/* we are, of the guest's clock, modulo 2^64; for what is timed exactly */
+	uint64_t ahead_page_us;	/* about that, so that what stands in the page keeps its time */
 	bool timed;
+	bool has_trace;
+	bool switched;		/* `on` is the host's, and told to the owner */
+	uint64_t nr_records;	/* of the owner's that are copied */
 	int fd;
 	struct muster_look_file *file;
 	struct muster_look owner;	/* its head as it was read last */
@@ -52,17 +71,36 @@ err_close:
 	return false;
 }
 
+/* The engine has one ring: of several processes it would not be known whose a record is. */
+static void trace_put(struct muster_nic *nic)
+{
+	nic->trace = NULL;
+	for (uint32_t i = 0; i < nic->nr_vps && nic->nr_looks == 1; i++) {
+		struct nic_vp *vp = nic->vps[nic->vp_ids[i]];
+
+		if (vp->look)
+			nic->trace = &vp->look->file->trace;
+	}
+	muster_engine_trace_put(nic->engine, nic->trace);
+}
+
+static int look_show(struct muster_nic *nic, struct nic_vp *vp, uint64_t now_us, bool *more);
+
 void nic_look_close(struct muster_nic *nic, struct nic_vp *vp)
 {
 	struct nic_look *look = vp->look;
+	bool more = true;
 
 	if (!look)
 		return;
+	while (more && !look_show(nic, vp, nic->world->now_us(nic->opaque), &more))
+		;	/* who has it open sees how it ended */
 	munmap(look->file, sizeof(*look->file));
 	close(look->fd);
 	free(look);
 	vp->look = NULL;
 	nic->nr_looks--;
+	trace_put(nic);
 }
 
 void nic_look_open(struct muster_nic *nic, struct nic_vp *vp, uint32_t key)
@@ -79,15 +117,18 @@ void nic_look_open(struct muster_nic *nic, struct nic_vp *vp, uint32_t key)
 		return;
 	look->key = key;
 	look->iova = iova;
+	look->has_trace = bytes >= sizeof(struct muster_look_file);
 	bytes = (bytes - HEAD) / sizeof(struct muster_look_comm);
 	look->max_comms = bytes < MUSTER_LOOK_NIC_COMMS ? bytes : MUSTER_LOOK_NIC_COMMS;
 	if (!file_open(look)) {
 		free(look);
 		return;
 	}
+	look->file->trace.clock = MUSTER_TRACE_NS;
 	vp->look = look;
 	nic->nr_looks++;
 	nic->looks_due_us = 0;
+	trace_put(nic);
 }
 
 /* ---- copies -------------------------------------------------------------------------- */
@@ -130,7 +171,7 @@ static void record_show(void *shown, const void *record, uint32_t bytes, __le32 
 static void time_shift(const struct nic_look *look, __le64 *time)
 {
 	if (*time)
-		*time += look->ahead_us;
+		*time += look->ahead_page_us;
 }
 
 /* What the NIC waits for in a communicator's oldest operation; its owner adds who fills slots. */
@@ -166,17 +207,20 @@ static int comm_show(struct muster_nic *nic, const struct nic_vp *vp, uint32_t i
 	return ret;
 }
 
-/* The clock was rung just after seen_us was written; of that, 32 bits are known. */
-static void clock_read(const struct muster_nic *nic, const struct nic_vp *vp, uint64_t now_us)
+/* Of the lag, 32 bits are known; the first time seen_us, which is of about now, has the others. */
+static void clock_read(const struct muster_nic *nic, struct nic_look *look, uint16_t vp,
+		       uint64_t now_us)
 {
-	const struct nic_doorbell *doorbell = &nic->doorbells[vp->id];
-	uint64_t most = now_us - vp->look->owner.seen_us;
-	uint32_t lag = __atomic_load_n(&doorbell->lag_us, __ATOMIC_RELAXED);
+	const struct nic_doorbell *doorbell = &nic->doorbells[vp];
 
-	if (!__atomic_load_n(&doorbell->clocked, __ATOMIC_ACQUIRE))
-		lag = (uint32_t)most;
-	vp->look->ahead_us = most - (uint64_t)(int64_t)(int32_t)((uint32_t)most - lag);
-	vp->look->timed = true;
+	if (!look->timed)
+		look->ahead_us = now_us - look->owner.seen_us;
+	if (__atomic_load_n(&doorbell->clocked, __ATOMIC_ACQUIRE))
+		look->ahead_us += (uint64_t)(int64_t)(int32_t)
+			(__atomic_load_n(&doorbell->lag_us, __ATOMIC_RELAXED) - (uint32_t)look->ahead_us);
+	if (!look->timed || llabs((int64_t)(look->ahead_us - look->ahead_page_us)) > SHIFT_US)
+		look->ahead_page_us = look->ahead_us;
+	look->timed = true;
 }
 
 static void head_show(const struct muster_nic *nic, struct nic_look *look, uint32_t nr,
@@ -190,34 +234,89 @@ static void head_show(const struct muster_nic *nic, struct nic_look *look, uint3
 	owner->nr_hidden = owner->nr_comms - nr;
 	owner->nr_comms = nr;
 	owner->copied_us = now_us;
+	owner->copied_by = (uint32_t)getpid();
 	muster_engine_counters_get(nic->engine, &owner->counters);
 	record_show(&look->file->look, owner, HEAD, &look->file->look.seq);
 }
 
+/* ---- trace records --------------------------------------------------------------------- */
+
+static int record_copy(struct muster_nic *nic, const struct nic_vp *vp)
+{
+	struct nic_look *look = vp->look;
+	struct muster_trace *trace = &look->file->trace;
+	uint64_t place = look->nr_records % MUSTER_TRACE_RECORDS;
+	struct muster_trace_record record;
+	int err = part_read(nic, vp, TRACE + offsetof(struct muster_trace, records) +
+			    place * sizeof(record), &record, sizeof(record));
+
+	if (err)
+		return err;
+	record.time += look->ahead_us * 1000;
+	trace->records[trace->written % MUSTER_TRACE_RECORDS] = record;
+	__atomic_store_n(&trace->written, trace->written + 1, __ATOMIC_RELEASE);
+	look->nr_records++;
+	return 0;
+}
+
+/* At first the owner says whether records are wanted, from then on who records. */
+static int trace_switch(struct muster_nic *nic, const struct nic_vp *vp,
+			const struct trace_head *head)
+{
+	__le32 *on = &vp->look->file->trace.on, wanted;
+
+	if (!vp->look->switched)
+		*on = head->on;
+	vp->look->switched = true;
+	wanted = *on;
+	return head->on == wanted ? 0 : nic_mr_write(nic, vp->id, vp->look->key,
+						     vp->look->iova + TRACE, &wanted, sizeof(wanted));
+}
+
+static int records_copy(struct muster_nic *nic, const struct nic_vp *vp, bool *more)
+{
+	struct nic_look *look = vp->look;
+	struct trace_head head;
+	int err = part_read(nic, vp, TRACE, &head, sizeof(head));
+
+	if (!err)
+		err = trace_switch(nic, vp, &head);
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	if (head.written - look->nr_records > MUSTER_TRACE_RECORDS)
+		look->nr_records = head.written - MUSTER_TRACE_RECORDS;
+	for (int i = 0; i < RECORDS_AT_ONCE && !err && look->nr_records != head.written; i++)
+		err = record_copy(nic, vp);
+	*more |= !err && look->nr_records != head.written;
+	return err;
+}
+
+/* ---- all of it --------------------------------------------------------------------------- */
+
 /* 0, also when the page cannot be copied now; -EFAULT: it is there no more. */
-static int look_show(struct muster_nic *nic, struct nic_vp *vp, uint64_t now_us)
+static int look_show(struct muster_nic *nic, struct nic_vp *vp, uint64_t now_us, bool *more)
 {
 	struct muster_look *owner = &vp->look->owner;
 	int ret = record_read(nic, vp, 0, owner, HEAD, offsetof(struct muster_look, seq));
 	uint32_t nr;
 
+	*more = false;
 	if (ret <= 0)
 		return ret;
 	if (owner->magic != MUSTER_LOOK_MAGIC || owner->version != MUSTER_LOOK_VERSION)
 		return 0;
-	if (!vp->look->timed)
-		clock_read(nic, vp, now_us);
+	clock_read(nic, vp->look, vp->id, now_us);
 	nr = owner->nr_comms < vp->look->max_comms ? owner->nr_comms : vp->look->max_comms;
 	for (uint32_t i = 0; i < nr && ret >= 0; i++)
 		ret = comm_show(nic, vp, i);
 	if (ret < 0)
 		return ret;
 	head_show(nic, vp->look, nr, now_us);
-	return 0;
+	return vp->look->has_trace ? records_copy(nic, vp, more) : 0;
 }
 
 uint64_t nic_looks_run(struct muster_nic *nic)
 {
+	bool more = false, any = false;
 	uint64_t now_us;
 
 	if (!nic->nr_looks)
@@ -228,9 +327,12 @@ uint64_t nic_looks_run(struct muster_nic *nic)
 	for (uint32_t i = 0; i < nic->nr_vps; i++) {
 		struct nic_vp *vp = nic->vps[nic->vp_ids[i]];
 
-		if (vp->look && look_show(nic, vp, now_us))
+		if (!vp->look)
+			continue;
+		if (look_show(nic, vp, now_us, &more))
 			nic_look_close(nic, vp);
+		any |= more;
 	}
-	nic->looks_due_us = now_us + EVERY_US;
-	return EVERY_US;
+	nic->looks_due_us = any ? now_us : now_us + EVERY_US;
+	return nic->looks_due_us - now_us;
 }

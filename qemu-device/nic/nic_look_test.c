@@ -8,6 +8,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <stddef.h>
+#include <sys/mman.h>
 
 #include "muster_look.h"
 
@@ -20,7 +21,7 @@ enum {
 
 #define LINK "/memfd:" MUSTER_LOOK_NAME " "
 
-/* The page in guest memory, of which it takes one. */
+/* The page in guest memory, of which it takes one; with records it takes many, in another order. */
 static struct muster_look *page(struct guest *guest)
 {
 	return (void *)(guest->memory + DATA + PAGE_KEY * 0x10000);
@@ -148,6 +149,7 @@ static void a_page_is_shown_in_times_of_the_host(void **state)
 	assert_int_equal(look->pid, 77);
 	assert_int_equal(look->seq % 2, 0);
 	assert_true(look->copied_us >= before);
+	assert_int_equal(look->copied_by, getpid());
 	/* It began a second before it rang. */
 	assert_true(look->began_us >= before - 1000000 && look->began_us <= after - 1000000);
 	assert_int_equal(look->comms[0].told_us - look->began_us, 500000);
@@ -177,6 +179,26 @@ static void of_several_rings_of_the_clock_the_least_late_counts(void **state)
 	doorbell(guest, 0, MUSTER_DOORBELL_LOOK, PAGE_KEY);
 	copy_await(guest, look);
 	assert_true(look->seen_us >= before && look->seen_us <= after);
+	free(look);
+}
+
+/* It got no processor for a second, and believes that there was none. */
+static void a_clock_that_lost_time_is_followed(void **state)
+{
+	struct guest *guest = *state;
+	struct muster_look *look = room();
+	uint64_t began, first;
+
+	page_open(guest);
+	began = now_us(guest);
+	copy_await(guest, look);
+	first = look->seen_us;
+	do {
+		doorbell(guest, 0, MUSTER_DOORBELL_CLOCK,
+			 (uint32_t)(5000000 - 1000000 + now_us(guest) - began));
+		copy_await(guest, look);
+	} while (look->seen_us == first);
+	assert_true(look->seen_us >= first + 999000);
 	free(look);
 }
 
@@ -323,16 +345,188 @@ static void what_a_guest_says_is_not_believed(void **state)
 	free(look);
 }
 
+/* ---- trace records ---------------------------------------------------------------------- */
+
+/* A region of the whole file; what is at an offset of it does not cross pages. */
+static void *whole(struct guest *guest, uint64_t offset)
+{
+	const uint64_t nr = (sizeof(struct muster_look_file) + 4095) / 4096;
+
+	return guest->memory + DATA + PAGE_KEY * 0x10000 + (nr - 1 - offset / 4096) * 4096 + offset % 4096;
+}
+
+static struct muster_trace *ring(struct guest *guest)
+{
+	return whole(guest, offsetof(struct muster_look_file, trace));
+}
+
+static void record_put(struct guest *guest, uint8_t kind, uint64_t time_us)
+{
+	uint64_t nr = ring(guest)->written;
+	struct muster_trace_record record = {
+		.time = time_us * 1000, .number = (uint32_t)nr, .kind = kind,
+	};
+
+	memcpy(whole(guest, offsetof(struct muster_look_file, trace.records) +
+		     nr % MUSTER_TRACE_RECORDS * sizeof(record)), &record, sizeof(record));
+	ring(guest)->written++;
+}
+
+static void traced_open(struct guest *guest)
+{
+	port_open(guest, 0);
+	region_give(guest, sizeof(struct muster_look_file));
+	page_write(guest);
+	memcpy(whole(guest, 0), page(guest), PAGE_BYTES);
+	ring(guest)->on = 1;
+	page_ring(guest, 0);
+}
+
+static struct muster_look_file *shown_map(void)
+{
+	struct muster_look_file *file;
+	char path[300];
+	int fd;
+
+	assert_int_equal(shown(path, sizeof(path)), 1);
+	fd = open(path, O_RDWR);
+	file = mmap(NULL, sizeof(*file), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	assert_true(file != MAP_FAILED);
+	close(fd);
+	return file;
+}
+
+static uint32_t nr_of_kind(const struct muster_trace *trace, uint8_t kind)
+{
+	uint32_t nr = 0;
+
+	for (uint64_t i = 0; i < trace->written && i < MUSTER_TRACE_RECORDS; i++)
+		nr += trace->records[i].kind == kind;
+	return nr;
+}
+
+static void records_of_owner_and_engine_are_of_one_clock(void **state)
+{
+	struct guest *guests[2] = { guest_new(0), guest_new(1) };
+	const struct place places[] = { { guests[0], 0, 0 }, { guests[1], 1, 0 } };
+	struct muster_look_file *file;
+	uint64_t before, after;
+
+	(void)state;
+	before = now_us(NULL);
+	traced_open(guests[0]);
+	after = now_us(NULL);
+	port_open(guests[1], 0);
+	for (int i = 0; i < 2; i++)
+		command(guests[i], mr_command(guests[i], 1, 0x7000000, 4096, MUSTER_MR_WRITE));
+	context_open(places, 2);
+	file = shown_map();
+	while (!file->trace.on)		/* as the owner has it, until who records says otherwise */
+		settle(guests[0]);
+	assert_int_equal(file->trace.clock, MUSTER_TRACE_NS);
+	record_put(guests[0], MUSTER_TRACE_CALL, 5000000);
+	post_allreduce(guests[0], 1, 1.25);
+	post_allreduce(guests[1], 0, 2.5);
+	while (!cqe(guests[0], 0, 0)->valid || !file->trace.written ||
+	       !nr_of_kind(&file->trace, MUSTER_TRACE_CALL)) {
+		settle(guests[0]);
+		settle(guests[1]);
+	}
+	assert_int_equal(nr_of_kind(&file->trace, MUSTER_TRACE_SEND), 1);
+	assert_int_equal(nr_of_kind(&file->trace, MUSTER_TRACE_RECEIVE), 1);
+	assert_int_equal(nr_of_kind(&file->trace, MUSTER_TRACE_TAKE), 1);
+	assert_int_equal(file->trace.written, 4);
+	for (uint32_t i = 0; i < 4; i++) {
+		const struct muster_trace_record *record = &file->trace.records[i];
+
+		assert_true(record->time / 1000 >= before && record->time / 1000 <= now_us(NULL));
+		if (record->kind == MUSTER_TRACE_CALL)
+			assert_true(record->time / 1000 <= after);
+	}
+	munmap(file, sizeof(*file));
+	guest_free(guests[0]);
+	guest_free(guests[1]);
+}
+
+static void who_records_on_the_host_switches_the_owner(void **state)
+{
+	struct guest *guest = *state;
+	struct muster_look_file *file;
+
+	traced_open(guest);
+	file = shown_map();
+	while (!file->trace.on)
+		settle(guest);
+	for (uint32_t on = 0; on < 4; on++) {
+		file->trace.on = on % 2;
+		while (ring(guest)->on != on % 2)
+			settle(guest);
+	}
+	munmap(file, sizeof(*file));
+}
+
+/* More than are copied at once, and more than the ring holds. */
+static void the_last_records_come_though_the_port_is_gone(void **state)
+{
+	struct guest *guest = *state;
+	struct muster_look_file *file;
+
+	traced_open(guest);
+	file = shown_map();
+	while (!file->trace.on)
+		settle(guest);
+	for (int i = 0; i < MUSTER_TRACE_RECORDS + 1000; i++)
+		record_put(guest, MUSTER_TRACE_DONE, 5000000);
+	command(guest, id_command(MUSTER_ADMIN_VP_DESTROY, 0));
+	assert_int_equal(nr_shown(), 0);
+	assert_int_equal(file->trace.written, MUSTER_TRACE_RECORDS);
+	assert_int_equal(file->trace.records[MUSTER_TRACE_RECORDS - 1].number,
+			 MUSTER_TRACE_RECORDS + 999);
+	munmap(file, sizeof(*file));
+}
+
+/* Whose a record of the engine is would not be known. */
+static void of_two_processes_the_engine_records_nothing(void **state)
+{
+	struct guest *guest = *state;
+	struct muster_look_file *file;
+
+	traced_open(guest);
+	file = shown_map();
+	while (!file->trace.on)
+		settle(guest);
+	port_open(guest, 1);
+	page_ring(guest, 1);
+	assert_int_equal(nr_shown(), 2);
+	context_open((struct place[]){ { guest, 0, 0 }, { guest, 0, 1 } }, 2);
+	post(guest, 0, 0, message(0, 0, 1, "x"));
+	doorbell(guest, 0, MUSTER_DOORBELL_DQ_TAIL, 1);
+	settle(guest);
+	assert_int_equal(file->trace.written, 0);
+	doorbell(guest, 1, MUSTER_DOORBELL_LOOK, 0);
+	settle(guest);
+	post(guest, 0, 1, message(0, 0, 1, "x"));
+	doorbell(guest, 0, MUSTER_DOORBELL_DQ_TAIL, 2);
+	settle(guest);
+	assert_true(file->trace.written > 0);
+	munmap(file, sizeof(*file));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		WITH_GUEST(a_page_is_shown_in_times_of_the_host),
 		WITH_GUEST(of_several_rings_of_the_clock_the_least_late_counts),
+		WITH_GUEST(a_clock_that_lost_time_is_followed),
 		WITH_GUEST(what_is_being_written_is_not_copied),
 		cmocka_unit_test(the_owner_is_told_what_the_engine_waits_for),
 		cmocka_unit_test(a_full_completion_queue_is_told),
 		WITH_GUEST(a_page_goes_with_its_region_its_port_and_its_nic),
 		WITH_GUEST(what_a_guest_says_is_not_believed),
+		cmocka_unit_test(records_of_owner_and_engine_are_of_one_clock),
+		WITH_GUEST(who_records_on_the_host_switches_the_owner),
+		WITH_GUEST(the_last_records_come_though_the_port_is_gone),
+		WITH_GUEST(of_two_processes_the_engine_records_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, group_setup, group_teardown);

@@ -62,6 +62,7 @@ struct guest {
 /* A table of the nodes that the wire knows, at an address of this process alone. */
 enum { NODES_KNOWN = 4096 };
 static char wire_table[64], wire_spec[96];
+static const char *dump_folder;		/* of the guests that are made from now on */
 
 /* ---- a machine around the NIC ---------------------------------------------- */
 
@@ -152,7 +153,7 @@ static inline void enable(struct guest *guest)
 static inline struct guest *guest_new(uint32_t node)
 {
 	struct muster_nic_config config = { .node = node, .incarnation = 100, .wire = wire_spec,
-					    .deadline_us = 2000000 };
+					    .deadline_us = 2000000, .dump = dump_folder };
 	struct guest *guest = calloc(1, sizeof(*guest));
 	char why[256] = "";
 

@@ -61,6 +61,15 @@ static bool from_parent(const struct group *group, uint32_t port,
 	       packet->incarnation == group->config.parent_incarnation;
 }
 
+/* A member may have joined after it was told, and contributes: nothing would ever come of that. */
+static void receive_late(struct muster_switch *sw, struct group *group, bool above, uint32_t by,
+			 const struct muster_packet *packet)
+{
+	sw->counters.drop_failed++;
+	if (!above && packet->type == MUSTER_PACKET_TREE_UP)
+		group_tell_again(sw, group, by);
+}
+
 /* From below or from above. Whoever says it has told all on its side. */
 static void receive_abort(struct muster_switch *sw, struct group *group, uint32_t by,
 			  const struct muster_packet *packet)
@@ -90,7 +99,7 @@ void aggregation_receive(struct muster_switch *sw, uint32_t port,
 		return;
 	}
 	if (group->failed)
-		sw->counters.drop_failed++;
+		receive_late(sw, group, above, by, packet);
 	else if (packet->type == MUSTER_PACKET_ABORT)
 		receive_abort(sw, group, above ? group->config.nr_children : by, packet);
 	else if (above)

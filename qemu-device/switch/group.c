@@ -207,6 +207,12 @@ bool group_settle(struct muster_switch *sw, struct group *group)
 
 /* ---- failure ---- */
 
+void group_tell_again(struct muster_switch *sw, struct group *group, uint32_t child)
+{
+	child_set_add(&group->untold, child);
+	group_owes(sw, group);
+}
+
 void group_fail(struct muster_switch *sw, struct group *group, uint8_t status, uint32_t culprit,
 		const struct muster_signature *signature, uint32_t by)
 {

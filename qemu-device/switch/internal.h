@@ -154,6 +154,8 @@ void group_owes(struct muster_switch *sw, struct group *group);
 /* The first cause stays. All but who said it (a child, or nr_children: the parent) are told. */
 void group_fail(struct muster_switch *sw, struct group *group, uint8_t status, uint32_t culprit,
 		const struct muster_signature *signature, uint32_t by);
+/* Of a group that has failed: a child seems not to know. */
+void group_tell_again(struct muster_switch *sw, struct group *group, uint32_t child);
 /* Send what it owes. Return: whether some is left. */
 bool group_settle(struct muster_switch *sw, struct group *group);
 

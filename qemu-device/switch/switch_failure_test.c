@@ -184,6 +184,24 @@ static void ranks_that_disagree_end_the_group(void **state)
 	assert_int_equal(counters().failed, 1);
 }
 
+/* It may have joined only when the word had come and found nobody. */
+static void who_contributes_to_a_group_that_has_failed_is_told_again(void **state)
+{
+	struct muster_packet packet = from_child(1);
+
+	(void)state;
+	contribute(0, 0, 1);
+	packet.signature.op = MUSTER_REDOP_MAX;
+	hand(2, &packet, 1);
+	assert_false(muster_switch_step(sw));
+	nr_out = 0;
+	contribute(2, 0, 1);
+	assert_false(muster_switch_step(sw));
+	expect_aborts(1u << 4, MUSTER_STATUS_MISMATCH, 1);
+	assert_int_equal(counters().drop_failed, 1);
+	assert_int_equal(counters().failed, 1);
+}
+
 static void all_that_must_agree_is_compared(void **state)
 {
 	(void)state;
@@ -269,6 +287,7 @@ int main(void)
 		SWITCH_TEST(what_has_no_place_is_dropped),
 		SWITCH_TEST(garbage_changes_nothing),
 		SWITCH_TEST(ranks_that_disagree_end_the_group),
+		SWITCH_TEST(who_contributes_to_a_group_that_has_failed_is_told_again),
 		SWITCH_TEST(all_that_must_agree_is_compared),
 		SWITCH_TEST(two_that_bring_a_message_disagree),
 		SWITCH_TEST(the_loss_of_a_port_ends_the_groups_that_need_it),

@@ -47,6 +47,7 @@ struct local {
 	struct muster_wire *wire;	/* NULL: rings */
 	uint32_t uplink;	/* the switch that all packets go by; 0: there is none */
 	uint32_t uplink_life;
+	bool cut;		/* that switch is gone, and the engine does not know */
 	struct muster_rings rings;
 	struct muster_regions_own memory;
 	bool withdrawing;	/* not all peers that knew of a region know that it is gone */

@@ -24,6 +24,9 @@
  */
 #define SILENCE_US	(365ull * 86400 * 1000000)
 
+/* A switch always answers; who only waits for others is to learn that it is gone. */
+enum { UPLINK_SILENCE_US = 10000000 };
+
 enum { SETTLE_US = 1000000 };	/* before the caller blocks elsewhere, where others may do so, too */
 
 static struct local *to_local(struct muster_dev *dev)
@@ -95,6 +98,21 @@ static void context_close(struct muster_dev *dev, uint8_t job, uint32_t context)
 
 	muster_engine_context_close(local->engine, dev->address.vp, job, context);
 	muster_local_step(local);	/* it may have to say so later: see that we are busy then */
+}
+
+static int tree_join(struct muster_dev *dev, uint8_t job, uint32_t context,
+		     const struct muster_dev_tree *tree)
+{
+	const struct muster_tree_config config = {
+		.node = tree->node,
+		.incarnation = tree->incarnation,
+		.tree = tree->tree,
+		.group = tree->group,
+		.key = tree->key,
+		.payload_max = tree->payload_max,
+	};
+
+	return muster_engine_tree_join(to_local(dev)->engine, dev->address.vp, job, context, &config);
 }
 
 static int post(struct muster_dev *dev, const struct muster_desc *descs, uint32_t nr)
@@ -179,6 +197,13 @@ static int waits(struct muster_dev *dev, uint8_t job, uint32_t context,
 	return muster_engine_waits(to_local(dev)->engine, dev->address.vp, job, context, list);
 }
 
+static uint32_t silent(struct muster_dev *dev, struct muster_look_silence *list, uint32_t max)
+{
+	struct muster_wire *wire = to_local(dev)->wire;
+
+	return wire ? wire->ops->silent(wire, list, max) : 0;
+}
+
 /* ---- the wire -------------------------------------------------------------------- */
 
 /*
@@ -206,7 +231,8 @@ static int socket_open(struct local *local, const struct muster_local_config *co
 	else
 		snprintf(own, sizeof(own), "unix:@muster-%016llx", (unsigned long long)name);
 	err = muster_wire_socket_open(spec, local->rank, local->dev.address.incarnation,
-				      SILENCE_US, &muster_local_wire_events, local, &local->wire,
+				      local->uplink ? UPLINK_SILENCE_US : SILENCE_US,
+				      &muster_local_wire_events, local, &local->wire,
 				      why, why_len);
 	muster_namespace_leave(home);
 	if (!err && local->uplink)	/* it is to know us before anybody sends to us */
@@ -277,6 +303,7 @@ static const struct muster_dev_ops local_ops = {
 	.mem_deregister = mem_deregister,
 	.context_open = context_open,
 	.context_close = context_close,
+	.tree_join = tree_join,
 	.post = post,
 	.poll = poll_completion,
 	.recv = receive,
@@ -287,6 +314,7 @@ static const struct muster_dev_ops local_ops = {
 	.abort = abort_context,
 	.look = look_at,
 	.waits = waits,
+	.silent = silent,
 };
 
 static struct local *local_new(const struct muster_oob *oob)

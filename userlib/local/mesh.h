@@ -50,6 +50,11 @@ struct muster_mesh_events {
 			int fd);
 	/* A rank has ended, by its death or because it left. Once a rank. */
 	void (*lost)(void *owner, uint32_t rank, bool left);
+	/*
+	 * The caller's thread begins to sleep here, or ends: others may call meanwhile. NULL: it
+	 * is the only one.
+	 */
+	void (*sleeps)(void *owner, bool begins);
 };
 
 struct muster_mesh_config {

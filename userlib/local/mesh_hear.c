@@ -8,6 +8,7 @@
 
 #include <endian.h>
 #include <errno.h>
+#include <poll.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
@@ -225,11 +226,25 @@ static void event_handle(struct muster_mesh *mesh, const struct epoll_event *eve
 	}
 }
 
+/* What has come is taken when the thread is alone again: another may have been quicker. */
+static void sleep_apart(struct muster_mesh *mesh, int timeout_ms)
+{
+	struct pollfd epoll = { .fd = mesh->epoll_fd, .events = POLLIN };
+
+	mesh->events->sleeps(mesh->owner, true);
+	poll(&epoll, 1, timeout_ms);
+	mesh->events->sleeps(mesh->owner, false);
+}
+
 int muster_mesh_hear_all(struct muster_mesh *mesh, int timeout_ms)
 {
 	struct epoll_event events[EVENTS_AT_ONCE];
 	int nr, all = 0;
 
+	if (timeout_ms && mesh->events->sleeps) {
+		sleep_apart(mesh, timeout_ms);
+		timeout_ms = 0;
+	}
 	do {
 		nr = epoll_wait(mesh->epoll_fd, events, EVENTS_AT_ONCE, timeout_ms);
 		for (int i = 0; i < nr; i++)

@@ -27,6 +27,7 @@ enum {
 	YIELD_PAUSE_US = 30000,	/* then not again for so long, for each rank of the job */
 	SLEEP_BUSY_US = 1000,	/* a full ring or socket makes room without a sound */
 	OPEN_US = 2000000,	/* what the wire repeats or owes is due sooner, a keep-alive later */
+	OWED_US = 10000,	/* the same where the other end is kept alive often */
 };
 
 /* ---- memory that peers map -------------------------------------------------------- */
@@ -128,9 +129,20 @@ static void mesh_lost(void *owner, uint32_t rank, bool left)
 	muster_local_end(local, rank);
 }
 
+static void mesh_sleeps(void *owner, bool begins)
+{
+	struct local *local = owner;
+
+	if (begins)
+		muster_dev_sleep_begin(&local->dev);
+	else
+		muster_dev_sleep_end(&local->dev);
+}
+
 const struct muster_mesh_events muster_local_mesh_events = {
 	.message = mesh_message,
 	.lost = mesh_lost,
+	.sleeps = mesh_sleeps,
 };
 
 /* Apart, so that the others need no frame for a call in between. */
@@ -161,17 +173,26 @@ static void wire_receive(void *owner, const struct muster_packet *packet, const 
  * The mesh says so as well, and it alone knows whether that was a death: who leaves in
  * good order may be gone from the wire first.
  */
-static void wire_lost(void *owner, uint32_t node, uint32_t present)
+static void wire_met(void *owner, uint32_t node, uint32_t present)
 {
 	(void)owner;
 	(void)node;
 	(void)present;
 }
 
+/* Of its own switch the mesh knows nothing. */
+static void wire_lost(void *owner, uint32_t node, uint32_t present)
+{
+	struct local *local = owner;
+
+	(void)present;
+	local->cut |= local->uplink && node == local->uplink;
+}
+
 const struct muster_wire_events muster_local_wire_events = {
 	.receive = wire_receive,
 	.lost = wire_lost,
-	.met = wire_lost,
+	.met = wire_met,
 };
 
 /* ---- packets -------------------------------------------------------------------------- */
@@ -258,6 +279,17 @@ static void tell_lost(struct local *local)
 	muster_local_step(local);
 }
 
+/* The switch that all goes by is gone, and with it everybody. */
+static void network_lost(struct local *local)
+{
+	local->cut = false;
+	muster_engine_network_lost(local->engine);
+	for (uint32_t rank = 0; rank < local->size; rank++)
+		if (rank != local->rank)
+			muster_engine_peer_lost(local->engine, rank);
+	muster_local_step(local);
+}
+
 /* What is not for the hot path, after deaths: memory that we or peers took back. */
 static void tidy(struct local *local)
 {
@@ -292,6 +324,8 @@ bool muster_local_progress(struct local *local)
 		look(local);
 	if (local->ended)
 		tell_lost(local);
+	if (local->cut)
+		network_lost(local);
 	return came;
 }
 
@@ -312,6 +346,8 @@ static void relax(void)
 /* Whether something came or there is news, after looking a few times. */
 static bool look_often(struct local *local)
 {
+	muster_dev_sleep_begin(&local->dev);	/* others, if there are */
+	muster_dev_sleep_end(&local->dev);
 	for (int i = 0; i < POLLS_PER_TURN; i++) {
 		if (muster_local_progress(local) || has_news(local))
 			return true;
@@ -365,7 +401,9 @@ static bool give_way(struct local *local, uint64_t end_us)
 	uint64_t now = muster_local_now_us(), last = now, before;
 
 	while (now < end_us && now - last < YIELD_US && now >= local->yield_again_us) {
+		muster_dev_sleep_begin(&local->dev);
 		sched_yield();
+		muster_dev_sleep_end(&local->dev);
 		before = now;
 		now = muster_local_now_us();
 		yield_judge(local, before, now);
@@ -397,9 +435,11 @@ static void sleep_wire(struct local *local, uint64_t timeout_us)
 void muster_local_wait(struct local *local, uint64_t timeout_us)
 {
 	uint64_t end_us = muster_local_now_us() + timeout_us, now;
+	bool hurried = local->dev.hurried;
 
-	if (has_news(local) ||
-	    !(muster_mesh_crowded(local->mesh) ? give_way : spin)(local, end_us))
+	local->dev.hurried = false;
+	if (has_news(local) || (!hurried &&
+	    !(muster_mesh_crowded(local->mesh) ? give_way : spin)(local, end_us)))
 		return;
 	now = muster_local_now_us();
 	timeout_us = end_us > now ? end_us - now : 0;
@@ -420,12 +460,16 @@ void muster_local_wait(struct local *local, uint64_t timeout_us)
 static bool settled(struct local *local, bool came)
 {
 	struct muster_engine_counters counters;
+	struct muster_wire_counters wire;
 
 	muster_engine_counters_get(local->engine, &counters);
 	if (came || local->busy || counters.contexts_closing)
 		return false;
-	return !local->wire || local->wire->ops->deadline_us(local->wire) >
-			       muster_local_now_us() + OPEN_US;
+	if (!local->wire)
+		return true;
+	muster_wire_socket_counters(local->wire, &wire);
+	return local->wire->ops->deadline_us(local->wire) >
+	       muster_local_now_us() + (local->uplink && !wire.slots ? OWED_US : OPEN_US);
 }
 
 static uint64_t packets_out(struct local *local)

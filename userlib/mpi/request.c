@@ -2,9 +2,9 @@
 /*
  * Operations under way. Nonblocking ones are generalized requests, so MPI's own Wait and Test
  * take them beside others. Who makes progress: Open MPI calls us from its own progress; MPICH
- * polls its requests, and a thread looks now and then for what others need of us while the
- * program waits in MPI for something else. And a blocking operation lets MPI's own traffic go
- * on, as a peer may wait for that before it comes.
+ * polls its requests, and while there are any a thread looks for what others need of us, should
+ * the program wait in MPI for something else. And a blocking operation lets MPI's own traffic
+ * go on, as a peer may wait for that before it comes.
  */
 #include "shim.h"
 
@@ -13,14 +13,18 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/sysinfo.h>
 #include <time.h>
 
 enum {
-	TESTS_PER_PROGRESS = 16,	/* of MPI, while a blocking operation waits */
-	TESTS_AWAKE = 4096,		/* then it sleeps between two */
+	TESTS_AT_ONCE = 16,		/* while a blocking operation waits */
+	TURNS_ALONE = 4,		/* so often, before it gives way to MPI and to others; */
+	TURNS_CROWDED = 1,		/* where ranks outnumber processors at once */
+	TURNS_AWAKE = 512,		/* then it sleeps between two */
 	SLEEP_NS = 50000,
 	IDLE_CALLS = 32,		/* of our progress, for one look without operations */
 	TICK_NS = 1000000,
+	TICK_IDLE_NS = 100000000,	/* what was lost of a finished one is sent again (udp) */
 };
 
 static struct muster_mpi_comm *busy;	/* communicators with nonblocking operations; the lock's */
@@ -110,19 +114,44 @@ static int advance(void)
 	return nr;
 }
 
+#ifdef MPICH_VERSION
+static MPI_Request idle = MPI_REQUEST_NULL;	/* it never ends: to ask for it makes progress */
+static MPI_Comm idle_comm = MPI_COMM_NULL;
+
+static int idle_open(void)
+{
+	if (PMPI_Comm_dup(MPI_COMM_SELF, &idle_comm))
+		return -ENOMEM;
+	return PMPI_Irecv(NULL, 0, MPI_BYTE, 0, 0, idle_comm, &idle) ? -ENOMEM : 0;
+}
+
+static void idle_close(void)
+{
+	if (idle != MPI_REQUEST_NULL) {
+		PMPI_Cancel(&idle);
+		PMPI_Wait(&idle, MPI_STATUS_IGNORE);
+	}
+	if (idle_comm != MPI_COMM_NULL)
+		PMPI_Comm_free(&idle_comm);
+}
+
 static void mpi_progress(void)
 {
 	int flag;
 
-	if (muster_mpi_beneath.progress)
-		muster_mpi_beneath.progress();
-	else
-		PMPI_Iprobe(MPI_ANY_SOURCE, 0, MPI_COMM_SELF, &flag, MPI_STATUS_IGNORE);
+	muster_mpi_beneath.Request_get_status(idle, &flag, MPI_STATUS_IGNORE);
 }
+#else
+static void mpi_progress(void)
+{
+	muster_mpi_beneath.progress();
+}
+#endif
 
 /* ---- who makes progress --------------------------------------------------------------------- */
 
-/* Called by Open MPI whenever it makes its own. */
+#ifdef OPEN_MPI
+/* Called whenever Open MPI makes its own. */
 static int on_progress(void)
 {
 	static unsigned int calls;
@@ -131,6 +160,7 @@ static int on_progress(void)
 		return 0;
 	return advance();
 }
+#endif
 
 #ifdef MPICH_VERSION
 static int on_poll(void *op, MPI_Status *status)
@@ -160,24 +190,35 @@ static int on_wait(int nr, void **ops, double timeout, MPI_Status *status)
 }
 
 static pthread_t ticker;
-static bool ticks;
+static pthread_cond_t tick_now = PTHREAD_COND_INITIALIZER;	/* there is something to do */
+static bool ticks;						/* the lock's */
+
+/* Gives up the lock meanwhile. */
+static void tick_pause(void)
+{
+	struct timespec until;
+	long pause = busy ? TICK_NS : TICK_IDLE_NS;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_nsec += pause;
+	until.tv_sec += until.tv_nsec / 1000000000;
+	until.tv_nsec %= 1000000000;
+	pthread_cond_timedwait(&tick_now, &muster_mpi.lock, &until);
+}
 
 /* It calls nothing of MPI, whatever level of threads that has. */
 static void *tick(void *unused)
 {
-	const struct timespec pause = { .tv_nsec = TICK_NS };
-
 	(void)unused;
+	pthread_mutex_lock(&muster_mpi.lock);
 	while (ticks) {
-		nanosleep(&pause, NULL);
-		if (pthread_mutex_trylock(&muster_mpi.lock))
-			continue;
 		if (busy)
 			test_all();
-		else if (muster_mpi.job)
+		else
 			muster_progress(muster_mpi.job);
-		pthread_mutex_unlock(&muster_mpi.lock);
+		tick_pause();
 	}
+	pthread_mutex_unlock(&muster_mpi.lock);
 	return NULL;
 }
 
@@ -192,49 +233,103 @@ static int ticker_start(void)
 	err = pthread_create(&ticker, NULL, tick, NULL);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	ticks = !err;
-	return err;
+	return -err;
 }
-#endif
+
+static void ticker_stop(void)
+{
+	bool runs = ticks;
+
+	pthread_mutex_lock(&muster_mpi.lock);
+	ticks = false;
+	pthread_cond_signal(&tick_now);
+	pthread_mutex_unlock(&muster_mpi.lock);
+	if (runs)
+		pthread_join(ticker, NULL);
+}
 
 int muster_mpi_requests_open(void)
 {
-	if (muster_mpi_beneath.progress_register)
-		return muster_mpi_beneath.progress_register(on_progress);
-#ifdef MPICH_VERSION
-	return ticker_start();
-#else
-	return -ENOSYS;
-#endif
+	int err = idle_open();
+
+	return err ? err : ticker_start();
 }
 
 void muster_mpi_requests_close(void)
 {
-	if (muster_mpi_beneath.progress_unregister)
-		muster_mpi_beneath.progress_unregister(on_progress);
-#ifdef MPICH_VERSION
-	if (ticks) {
-		ticks = false;
-		pthread_join(ticker, NULL);
-	}
-#endif
+	ticker_stop();
+	idle_close();
+}
+#else
+int muster_mpi_requests_open(void)
+{
+	if (!muster_mpi_beneath.progress || !muster_mpi_beneath.progress_register)
+		return -ENOSYS;
+	return muster_mpi_beneath.progress_register(on_progress) ? -ENOMEM : 0;
 }
 
+void muster_mpi_requests_close(void)
+{
+	muster_mpi_beneath.progress_unregister(on_progress);
+}
+#endif
+
+/* MPICH asks nobody here whether one of our requests has ended. */
+int PMPI_Request_get_status(MPI_Request request, int *flag, MPI_Status *status)
+{
+	advance();
+	return muster_mpi_beneath.Request_get_status(request, flag, status);
+}
+
+int MPI_Request_get_status(MPI_Request request, int *flag, MPI_Status *status)
+	__attribute__((alias("PMPI_Request_get_status")));
+
 /* ---- waiting ---------------------------------------------------------------------------------- */
+
+/* Ranks that outnumber the processors must not spin: each takes another's time. */
+static uint32_t turns_alone(void)
+{
+	static uint32_t turns;
+	cpu_set_t set;
+	int cpus, ranks;
+
+	if (turns)
+		return turns;
+	cpus = sched_getaffinity(0, sizeof(set), &set) ? 1 : CPU_COUNT(&set);
+	if (cpus == 1)
+		cpus = get_nprocs();	/* a rank bound to one says nothing of the others' */
+	PMPI_Comm_size(MPI_COMM_WORLD, &ranks);
+	turns = ranks > cpus ? TURNS_CROWDED : TURNS_ALONE;
+	return turns;
+}
+
+static int test_often(struct muster_mpi_op *op, bool *done)
+{
+	int err = 0;
+
+	pthread_mutex_lock(&muster_mpi.lock);
+	for (int i = 0; i < TESTS_AT_ONCE && !*done; i++)
+		err = muster_test(op->request, done);
+	muster_mpi_note(err);
+	pthread_mutex_unlock(&muster_mpi.lock);
+	return err;
+}
 
 int muster_mpi_wait(struct muster_mpi_op *op)
 {
 	const struct timespec pause = { .tv_nsec = SLEEP_NS };
+	uint32_t alone = turns_alone();
 	bool done = false;
 	int err;
 
-	for (uint32_t tests = 1;; tests++) {
-		err = MUSTER_MPI_LOCKED(muster_test(op->request, &done));
+	for (uint32_t turn = 1;; turn++) {
+		err = test_often(op, &done);
 		if (done)
 			return err;
-		if (tests % TESTS_PER_PROGRESS)
+		if (turn < alone)
 			continue;
 		mpi_progress();
-		if (tests < TESTS_AWAKE)
+		if (turn < TURNS_AWAKE)
 			sched_yield();
 		else
 			nanosleep(&pause, NULL);
@@ -302,6 +397,9 @@ int muster_mpi_request(struct muster_mpi_op *op, MPI_Request *request)
 	op->grequest = *request;
 	pthread_mutex_lock(&muster_mpi.lock);
 	enqueue(op);
+#ifdef MPICH_VERSION
+	pthread_cond_signal(&tick_now);
+#endif
 	pthread_mutex_unlock(&muster_mpi.lock);
 	return MPI_SUCCESS;
 }

@@ -38,7 +38,7 @@
 	X(Iscan) X(Iexscan)
 
 #define MUSTER_MPI_WRAPPED(X)						\
-	X(Init) X(Init_thread) X(Finalize)				\
+	X(Init) X(Init_thread) X(Finalize) X(Request_get_status)	\
 	MUSTER_MPI_COLLECTIVES(X) MUSTER_MPI_NONBLOCKING(X)
 
 /* The MPI library's own functions, which ours stand before. */

@@ -18,6 +18,7 @@
 
 #include "dev.h"
 #include "musterdv.h"
+#include "ticks.h"
 
 /* Something the caller opened, found again by its number. */
 struct handle {
@@ -47,6 +48,7 @@ struct verbs {
 	struct handle *mrs;
 	struct handle *contexts;	/* id: context_id() */
 	struct job *jobs;
+	struct muster_trace *trace;	/* NULL: nobody looks */
 	struct handle *told;		/* of a dead NIC: contexts before it were reported */
 	uint32_t dq_tail;
 	uint32_t cq_head;
@@ -275,6 +277,15 @@ static void context_abort(struct muster_dev *dev, uint8_t job, uint32_t context,
 		musterdv_context_abort((*place)->context, status, culprit);
 }
 
+/* Records have the time of what came last; the NIC learns how far that clock is behind its own. */
+static void trace_time(const struct verbs *v)
+{
+	if (!v->trace || !v->trace->on)
+		return;
+	v->trace->now = muster_ticks(v->trace->clock);
+	musterdv_doorbell(v->vp, MUSTER_DOORBELL_CLOCK, (uint32_t)(v->trace->now / 1000));
+}
+
 /* ---- rings -------------------------------------------------------------------------- */
 
 static int post(struct muster_dev *dev, const struct muster_desc *descs, uint32_t nr)
@@ -290,6 +301,7 @@ static int post(struct muster_dev *dev, const struct muster_desc *descs, uint32_
 	for (uint32_t i = 0; i < nr; i++)
 		vp->dq[(v->dq_tail + i) & (vp->dq_entries - 1)] = descs[i];
 	v->dq_tail += nr;
+	trace_time(v);
 	musterdv_doorbell(vp, MUSTER_DOORBELL_DQ_TAIL, v->dq_tail);
 	return 0;
 }
@@ -358,6 +370,7 @@ static int poll_cq(struct muster_dev *dev, struct muster_cqe *cqe)
 		return poll_dead(v, cqe);
 	}
 	v->cq_head++;
+	trace_time(v);
 	if (v->cq_head - v->cq_told >= vp->cq_entries / 4) {
 		v->cq_told = v->cq_head;
 		musterdv_doorbell(vp, MUSTER_DOORBELL_CQ_HEAD, v->cq_head);
@@ -391,6 +404,7 @@ static int recv_p2p(struct muster_dev *dev, struct muster_packet *packet, void *
 		return 0;
 	}
 	v->rq_head++;
+	trace_time(v);
 	if (v->rq_head - v->rq_told >= vp->rq_entries / 4)
 		give_back_slots(v);
 	return 1;
@@ -414,7 +428,11 @@ static void wait_events(struct muster_dev *dev, uint64_t timeout_us)
 		return;
 	}
 	v->cq_told = v->cq_head;
+	muster_dev_sleep_begin(dev);
 	poll(events, 2, (int)((timeout_us + 999) / 1000));
+	muster_dev_sleep_end(dev);
+	if (dev->sleep_begin)	/* another thread may have been quicker */
+		poll(events, 2, 0);
 	if (events[0].revents & POLLIN && !ibv_get_cq_event(v->channel, &cq, &opaque))
 		ibv_ack_cq_events(cq, 1);
 	if (events[1].revents & POLLIN)
@@ -423,7 +441,7 @@ static void wait_events(struct muster_dev *dev, uint64_t timeout_us)
 
 /* ---- looking page --------------------------------------------------------------------- */
 
-/* The least that it is late counts. */
+/* The least that it is late counts; a clock that does not keep up is seen only with records. */
 static void clock_ring(const struct musterdv_vp *vp, struct muster_look *look)
 {
 	struct timespec now;
@@ -435,14 +453,20 @@ static void clock_ring(const struct musterdv_vp *vp, struct muster_look *look)
 	}
 }
 
-/* The NIC shows it to the host, and writes there what it waits for. Without it all goes on. */
+/*
+ * The NIC shows it to the host, and writes there what it waits for; the ring of records only if
+ * it is written from the start, as that is 1 MiB more to pin. Without it all goes on.
+ */
 static void look_at(struct muster_dev *dev, struct muster_look_file *file)
 {
 	const size_t comms = MUSTER_LOOK_NIC_COMMS * sizeof(struct muster_look_comm);
+	const size_t bytes = offsetof(struct muster_look, comms) + comms;
 	struct verbs *v = to_verbs(dev);
 	uint32_t key;
 
-	if (mem_register(dev, file, offsetof(struct muster_look, comms) + comms,
+	file->trace.clock = MUSTER_TRACE_NS;
+	v->trace = &file->trace;
+	if (mem_register(dev, file, file->trace.on ? sizeof(*file) : bytes,
 			 MUSTER_ACCESS_READ | MUSTER_ACCESS_WRITE, &key))
 		return;
 	clock_ring(v->vp, &file->look);

@@ -10,6 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "muster_wire.h"
+
 enum {
 	MUSTER_PCAPNG_SECTION = 0x0a0d0d0a,	/* types of blocks */
 	MUSTER_PCAPNG_INTERFACE = 1,
@@ -39,5 +41,14 @@ int muster_pcapng_interface(int fd, const char *name);
 /** muster_pcapng_packet() - of an interface, counted from 0 in the order in which they were written. */
 int muster_pcapng_packet(int fd, uint32_t interface, uint64_t time_ns, const void *head,
 			 size_t head_len, const void *payload, size_t payload_len);
+
+
+/** muster_pcapng_create() - a new file with one interface, of that name: it is open, or -errno. */
+int muster_pcapng_create(const char *path, const char *name);
+/** muster_pcapng_now_ns() - before a packet goes: its answer must not have an earlier time. */
+uint64_t muster_pcapng_now_ns(void);
+/** muster_pcapng_sent() - a packet of that interface that has gone; without its job's key. */
+int muster_pcapng_sent(int fd, uint64_t time_ns, const struct muster_packet *packet,
+		       const void *payload);
 
 #endif /* MUSTER_PCAPNG_H */

@@ -1,0 +1,449 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * An MPI program: how collectives go together with all else of MPI: messages that others wait for,
+ * requests of both kinds in one wait, communicators that come and go, threads, wrong arguments.
+ *
+ * usage: behave CASE [TIMES]    Rank 0 prints "right"; else a rank says what was wrong, exit 1.
+ */
+#include <mpi.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LARGE = 1 << 20, TAG = 7 };
+
+static int rank, size, times = 1;
+
+#define MUST(condition) do {						\
+	if (!(condition)) {						\
+		printf("rank %d: line %d: not so: %s\n", rank, __LINE__, #condition);	\
+		fflush(stdout);						\
+		MPI_Abort(MPI_COMM_WORLD, 1);				\
+	}								\
+} while (0)
+
+static int sum_to(int n)
+{
+	return n * (n - 1) / 2;
+}
+
+static int *large(int value)
+{
+	int *buffer = malloc(LARGE * sizeof(*buffer));
+
+	MUST(buffer);
+	for (int i = 0; i < LARGE; i++)
+		buffer[i] = value + i % 100;
+	return buffer;
+}
+
+/* ---- messages ------------------------------------------------------------------------------- */
+
+/* A long message needs its sender, who waits in a barrier for its receiver. */
+static void message_in_barrier(void)
+{
+	int *buffer = large(rank);
+	MPI_Request request;
+
+	if (rank == 0)
+		MPI_Isend(buffer, LARGE, MPI_INT, 1, TAG, MPI_COMM_WORLD, &request);
+	if (rank == 1)
+		MPI_Recv(buffer, LARGE, MPI_INT, 0, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+	MPI_Barrier(MPI_COMM_WORLD);
+	if (rank == 0)
+		MPI_Wait(&request, MPI_STATUS_IGNORE);
+	MUST(rank != 1 || (buffer[0] == 0 && buffer[LARGE - 1] == (LARGE - 1) % 100));
+	free(buffer);
+}
+
+/* The others' collective needs a rank that waits for a message. */
+static void collective_in_message(void)
+{
+	int *in = large(1), *out = large(0), word = 0;
+	MPI_Request request;
+
+	MPI_Iallreduce(in, out, LARGE, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &request);
+	if (rank == size - 1)
+		MPI_Recv(&word, 1, MPI_INT, 0, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+	MPI_Wait(&request, MPI_STATUS_IGNORE);
+	if (rank == 0)
+		MPI_Send(&word, 1, MPI_INT, size - 1, TAG, MPI_COMM_WORLD);
+	MUST(out[5] == 6 * size);
+	free(in);
+	free(out);
+}
+
+/* Nobody may wait for who has not called yet. */
+static void first_is_nonblocking(void)
+{
+	MPI_Request request;
+	MPI_Comm comm;
+	int word = 0;
+
+	MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+	if (rank == 1)
+		MPI_Recv(&word, 1, MPI_INT, 0, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+	MPI_Ibarrier(comm, &request);
+	if (rank == 0)
+		MPI_Send(&word, 1, MPI_INT, 1, TAG, MPI_COMM_WORLD);
+	MPI_Wait(&request, MPI_STATUS_IGNORE);
+	MPI_Comm_free(&comm);
+}
+
+/* ---- requests --------------------------------------------------------------------------------- */
+
+enum { MIXED = 6 };
+
+/* Even ones are collectives, odd ones messages round the ring. */
+static void mix_start(MPI_Request *requests, int *in, int *out)
+{
+	for (int i = 0; i < MIXED; i++) {
+		in[i] = rank + i;
+		out[i] = -1;
+		if (i % 2 == 0)
+			MPI_Iallreduce(&in[i], &out[i], 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &requests[i]);
+		else
+			MPI_Irecv(&out[i], 1, MPI_INT, (rank + 1) % size, i, MPI_COMM_WORLD, &requests[i]);
+	}
+	for (int i = 1; i < MIXED; i += 2)
+		MPI_Send(&in[i], 1, MPI_INT, (rank + size - 1) % size, i, MPI_COMM_WORLD);
+}
+
+static void mix_check(const int *out)
+{
+	for (int i = 0; i < MIXED; i++)
+		MUST(out[i] == (i % 2 ? (rank + 1) % size + i : sum_to(size) + size * i));
+}
+
+static void mix_end(int how, MPI_Request *requests)
+{
+	MPI_Status statuses[MIXED];
+	int done = 0, at, which[MIXED];
+
+	while (done < MIXED) {
+		at = MPI_UNDEFINED;
+		if (how == 0) {
+			MPI_Waitall(MIXED, requests, statuses);
+			at = MIXED;
+		} else if (how == 1) {
+			MPI_Waitany(MIXED, requests, &at, MPI_STATUS_IGNORE);
+			MUST(at >= 0 && at < MIXED);
+			at = 1;
+		} else if (how == 2) {
+			MPI_Waitsome(MIXED, requests, &at, which, statuses);
+		} else if (how == 3) {
+			MPI_Testany(MIXED, requests, which, &at, MPI_STATUS_IGNORE);
+		} else if (how == 4) {
+			MPI_Testsome(MIXED, requests, &at, which, statuses);
+		} else if (how == 5) {
+			MPI_Testall(MIXED, requests, &at, statuses);
+			at *= MIXED;
+		} else {
+			MPI_Request_get_status(requests[done], &at, &statuses[0]);
+			if (at)
+				MPI_Wait(&requests[done], &statuses[0]);
+		}
+		done += at;
+	}
+	for (int i = 0; i < MIXED; i++)
+		MUST(requests[i] == MPI_REQUEST_NULL);
+}
+
+static void mixed_requests(void)
+{
+	int in[MIXED], out[MIXED];
+	MPI_Request requests[MIXED];
+
+	for (int how = 0; how < 7; how++) {
+		mix_start(requests, in, out);
+		mix_end(how, requests);
+		mix_check(out);
+	}
+}
+
+static unsigned int seed;
+
+static int below(int n)
+{
+	seed = seed * 1103515245 + 12345;
+	return (int)((seed >> 8) % (unsigned int)n);
+}
+
+/* Many under way, waited for in another order on each rank. */
+static void many_outstanding(void)
+{
+	int n = 100 * times, *in = malloc((size_t)n * sizeof(int)), *out = malloc((size_t)n * sizeof(int));
+	MPI_Request *requests = malloc((size_t)n * sizeof(*requests));
+	int *order = malloc((size_t)n * sizeof(int));
+
+	MUST(in && out && requests && order);
+	for (int i = 0; i < n; i++) {
+		in[i] = i + rank;
+		order[i] = i;
+		MPI_Iallreduce(&in[i], &out[i], 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &requests[i]);
+	}
+	seed = (unsigned int)rank;
+	for (int i = n - 1; i > 0; i--) {
+		int other = below(i + 1), swap = order[i];
+
+		order[i] = order[other];
+		order[other] = swap;
+	}
+	for (int i = 0; i < n; i++)
+		MPI_Wait(&requests[order[i]], MPI_STATUS_IGNORE);
+	for (int i = 0; i < n; i++)
+		MUST(out[i] == sum_to(size) + size * i);
+	free(in);
+	free(out);
+	free(requests);
+	free(order);
+}
+
+/* ---- communicators and types ---------------------------------------------------------------------- */
+
+/* Freed while something of them is under way. */
+static void come_and_go(void)
+{
+	for (int i = 0; i < 20 * times; i++) {
+		int one = 1, sum = 0, late = 0;
+		MPI_Request request;
+		MPI_Comm dup, split;
+
+		MPI_Comm_dup(MPI_COMM_WORLD, &dup);
+		MPI_Comm_split(dup, rank % 2, rank, &split);
+		MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, split);
+		MUST(sum == (size + !(rank % 2)) / 2);
+		MPI_Barrier(dup);
+		MPI_Iallreduce(&one, &late, 1, MPI_INT, MPI_SUM, dup, &request);
+		MPI_Comm_free(&split);
+		MPI_Comm_free(&dup);
+		MPI_Wait(&request, MPI_STATUS_IGNORE);
+		MUST(late == size);
+	}
+}
+
+/* The same data, of one type here and another there, that is freed before it has come. */
+static void types_differ(void)
+{
+	int buffer[32], all[32 * 16];
+	MPI_Datatype every_other;
+	MPI_Request request;
+
+	MPI_Type_vector(8, 1, 2, MPI_INT, &every_other);
+	MPI_Type_commit(&every_other);
+	for (int i = 0; i < 32; i++)
+		buffer[i] = rank ? -1 : i;
+	if (rank % 2)
+		MPI_Ibcast(buffer, 1, every_other, 0, MPI_COMM_WORLD, &request);
+	else
+		MPI_Ibcast(buffer, 8, MPI_INT, 0, MPI_COMM_WORLD, &request);
+	if (rank % 2)
+		MPI_Type_free(&every_other);
+	MPI_Wait(&request, MPI_STATUS_IGNORE);
+	for (int i = 0; i < 8; i++)
+		MUST(buffer[rank % 2 ? 2 * i : i] == i);
+	if (rank % 2) {
+		MUST(buffer[1] == -1 && buffer[15] == -1);
+		MPI_Gather(buffer, 32, MPI_BYTE, NULL, 0, MPI_DATATYPE_NULL, 0, MPI_COMM_WORLD);
+	} else {
+		MPI_Gather(buffer, 8, MPI_INT, all, 8, MPI_INT, 0, MPI_COMM_WORLD);
+		MPI_Type_free(&every_other);
+	}
+	MUST(rank || (all[1] == 1 && all[8] == 0 && all[9] == -1));
+}
+
+/* ---- errors ------------------------------------------------------------------------------------------ */
+
+static int class_of(int err)
+{
+	int class;
+
+	MPI_Error_class(err, &class);
+	return class;
+}
+
+/* The class of an error that the library found; MPICH has strings for classes of its user's alone. */
+static int is_class(int err, int class)
+{
+#ifdef MPICH_VERSION
+	(void)class;
+	return err && class_of(err) > MPI_ERR_LASTCODE;
+#else
+	return err && class_of(err) == class;
+#endif
+}
+
+static void add(void *in, void *inout, int *nr, MPI_Datatype *type)
+{
+	(void)type;
+	for (int i = 0; i < *nr; i++)
+		((int *)inout)[i] += ((int *)in)[i];
+}
+
+/* With offload forced it is an error. */
+static void users_operation(void)
+{
+	const char *offload = getenv("MUSTER_OFFLOAD");
+	int in = rank, out = -1, err, len;
+	char words[MPI_MAX_ERROR_STRING];
+	MPI_Op op;
+
+	MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+	MPI_Op_create(add, 1, &op);
+	err = MPI_Allreduce(&in, &out, 1, MPI_INT, op, MPI_COMM_WORLD);
+	MPI_Op_free(&op);
+	if (!offload || strcmp(offload, "force")) {
+		MUST(!err && out == sum_to(size));
+		return;
+	}
+	MPI_Error_string(err, words, &len);
+	MUST(is_class(err, MPI_ERR_UNSUPPORTED_OPERATION));
+	MUST(strstr(words, "MPI_Allreduce: ") && strstr(words, "an operation of the user's"));
+}
+
+/* Between two groups: the MPI library's alone. */
+static void between_groups(void)
+{
+	MPI_Comm half, inter;
+	int one = 1, sum = 0;
+
+	MPI_Comm_split(MPI_COMM_WORLD, rank % 2, 0, &half);
+	MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, 1 - rank % 2, TAG, &inter);
+	MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, inter);
+	MUST(sum == (size + rank % 2) / 2);
+	MPI_Comm_free(&inter);
+	MPI_Comm_free(&half);
+}
+
+/* What MPI says without us; nothing is sent, so nobody waits. */
+static void wrong_arguments(void)
+{
+	int in[4] = { 0 }, out[4], n = 0;
+	MPI_Request request;
+
+	MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+	MUST(class_of(MPI_Bcast(in, 1, MPI_INT, size, MPI_COMM_WORLD)) == MPI_ERR_ROOT);
+	MUST(class_of(MPI_Bcast(in, 1, MPI_INT, -9, MPI_COMM_WORLD)) == MPI_ERR_ROOT);
+	MUST(class_of(MPI_Bcast(in, 1, MPI_DATATYPE_NULL, 0, MPI_COMM_WORLD)) == MPI_ERR_TYPE);
+	MUST(class_of(MPI_Allreduce(in, out, 1, MPI_INT, MPI_OP_NULL, MPI_COMM_WORLD)) == MPI_ERR_OP);
+#ifdef OPEN_MPI	/* MPICH 4.0.2 crashes */
+	MUST(class_of(MPI_Allreduce(in, out, -1, MPI_INT, MPI_SUM, MPI_COMM_WORLD)) == MPI_ERR_COUNT);
+	MUST(class_of(MPI_Bcast(in, -1, MPI_INT, 0, MPI_COMM_WORLD)) == MPI_ERR_COUNT);
+#endif
+	MUST(class_of(MPI_Allreduce(in, out, 1, MPI_DOUBLE, MPI_BAND, MPI_COMM_WORLD)) == MPI_ERR_OP);
+	MUST(class_of(MPI_Ibcast(in, 1, MPI_INT, size, MPI_COMM_WORLD, &request)) == MPI_ERR_ROOT);
+	n = MPI_Barrier(MPI_COMM_WORLD);
+	MUST(n == MPI_SUCCESS);
+}
+
+/* Ranks that call different things are told so, and by whom. */
+static void ranks_differ(void)
+{
+	int buffer[8] = { 0 }, err, len;
+	char words[MPI_MAX_ERROR_STRING];
+
+	MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+	err = MPI_Bcast(buffer, rank == 1 ? 4 : 8, MPI_INT, 0, MPI_COMM_WORLD);
+	err = err ? err : MPI_Barrier(MPI_COMM_WORLD);
+	MPI_Error_string(err, words, &len);
+	MUST(is_class(err, MPI_ERR_TRUNCATE) || is_class(err, MPI_ERR_OTHER));
+	MUST(strstr(words, "rank"));
+}
+
+/* One ends in mid-operation: the others hear who. */
+static void rank_dies(void)
+{
+	char words[MPI_MAX_ERROR_STRING];
+	int one = 1, sum = 0, err, len;
+
+	MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+	MPI_Barrier(MPI_COMM_WORLD);
+	if (rank == 1)
+		_Exit(0);
+	err = MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+	MUST(is_class(err, MPI_ERR_OTHER));
+	MPI_Error_string(err, words, &len);
+	if (rank == 0) {
+		puts(words);
+		puts("right");
+		fflush(stdout);
+	}
+	_Exit(0);
+}
+
+/* ---- threads ------------------------------------------------------------------------------------------ */
+
+static void *thread_run(void *arg)
+{
+	MPI_Comm own = *(MPI_Comm *)arg, made;
+	int one = 1, sum;
+
+	for (int i = 0; i < 10 * times; i++) {
+		MPI_Request request;
+
+		MPI_Comm_dup(own, &made);
+		MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, made);
+		MUST(sum == size);
+		MPI_Ibcast(&sum, 1, MPI_INT, 0, made, &request);
+		MPI_Wait(&request, MPI_STATUS_IGNORE);
+		MPI_Comm_free(&made);
+	}
+	return NULL;
+}
+
+/* Each has its communicators, and makes some at the same time. */
+static void threads(void)
+{
+	MPI_Comm comms[2];
+	pthread_t thread;
+
+	for (int i = 0; i < 2; i++)
+		MPI_Comm_dup(MPI_COMM_WORLD, &comms[i]);
+	MUST(!pthread_create(&thread, NULL, thread_run, &comms[0]));
+	thread_run(&comms[1]);
+	pthread_join(thread, NULL);
+	for (int i = 0; i < 2; i++)
+		MPI_Comm_free(&comms[i]);
+}
+
+static const struct {
+	const char *name;
+	void (*run)(void);
+	int level;
+} cases[] = {
+	{ "message-in-barrier", message_in_barrier, MPI_THREAD_SINGLE },
+	{ "collective-in-message", collective_in_message, MPI_THREAD_SINGLE },
+	{ "first-is-nonblocking", first_is_nonblocking, MPI_THREAD_SINGLE },
+	{ "mixed-requests", mixed_requests, MPI_THREAD_SINGLE },
+	{ "many-outstanding", many_outstanding, MPI_THREAD_SINGLE },
+	{ "come-and-go", come_and_go, MPI_THREAD_SINGLE },
+	{ "types-differ", types_differ, MPI_THREAD_SINGLE },
+	{ "users-operation", users_operation, MPI_THREAD_SINGLE },
+	{ "between-groups", between_groups, MPI_THREAD_SINGLE },
+	{ "wrong-arguments", wrong_arguments, MPI_THREAD_SINGLE },
+	{ "ranks-differ", ranks_differ, MPI_THREAD_SINGLE },
+	{ "rank-dies", rank_dies, MPI_THREAD_SINGLE },
+	{ "threads", threads, MPI_THREAD_MULTIPLE },
+};
+
+int main(int argc, char **argv)
+{
+	size_t i = 0, nr = sizeof(cases) / sizeof(*cases);
+	int level;
+
+	while (i < nr && (argc < 2 || strcmp(cases[i].name, argv[1])))
+		i++;
+	if (i == nr)
+		return 2;
+	if (argc > 2)
+		times = atoi(argv[2]);
+	MPI_Init_thread(&argc, &argv, cases[i].level, &level);
+	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+	MPI_Comm_size(MPI_COMM_WORLD, &size);
+	cases[i].run();
+	if (!rank)
+		puts("right");
+	MPI_Finalize();
+	return 0;
+}

@@ -1,0 +1,57 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#
+# Offloaded collectives among all else that an MPI program does (mpi/behave.c).
+# MUSTER_MPI_FULL: longer ones (make check-mpi).
+. "$(dirname "$0")/tap.sh"
+. "$tap_home/mpi.sh"
+
+# usage: behaves MPI RANKS CASE [TIMES]
+behaves() {
+	behaves_mpi=$1 ranks=$2
+	shift 2
+	start "$behaves_mpi" "$ranks" "$launch" "$tests/behave.$behaves_mpi" "$@" >out 2>err
+	cat out err
+	same right "$(cat out err)"
+}
+
+forced() {
+	MUSTER_OFFLOAD=force
+	export MUSTER_OFFLOAD
+	behaves "$@"
+}
+
+# Neither mpirun is to end the others for it.
+dies() {
+	openmpi_options="--mca orte_allowed_exit_without_sync 1" mpich_options=-disable-auto-cleanup
+	status_of start "$1" 3 "$launch" "$tests/behave.$1" rank-dies
+	cat out err
+	grep -q '^right$' out
+	grep -q '^MPI_Allreduce: .*rank 1' out
+}
+
+for mpi in openmpi mpich; do
+	has $mpi || continue
+	many=1
+	[ -z "${MUSTER_MPI_FULL:-}" ] || many=20
+	check "$mpi: a message that its receiver waits for, while its sender is in a barrier" \
+		behaves $mpi 2 message-in-barrier
+	check "$mpi: a collective that others wait for, while one waits for a message" \
+		behaves $mpi 3 collective-in-message
+	check "$mpi: a communicator's first collective, nonblocking, waits for nobody" \
+		behaves $mpi 2 first-is-nonblocking
+	check "$mpi: requests of both kinds in each Wait and Test" behaves $mpi 3 mixed-requests
+	check "$mpi: many under way, waited for in any order" behaves $mpi 3 many-outstanding $many
+	check "$mpi: communicators come and go, with something under way" \
+		behaves $mpi 3 come-and-go $many
+	check "$mpi: types that differ between ranks, and are freed before data comes" \
+		forced $mpi 4 types-differ
+	check "$mpi: operations of the user's are MPI's" behaves $mpi 2 users-operation
+	check "$mpi: with offload forced they are an MPI error" forced $mpi 2 users-operation
+	check "$mpi: inter-communicators are MPI's" behaves $mpi 3 between-groups
+	check "$mpi: wrong arguments have MPI's own errors" behaves $mpi 2 wrong-arguments
+	check "$mpi: ranks that call different things are told, and who" behaves $mpi 3 ranks-differ
+	check "$mpi: a rank that dies is named to the others' error handler" dies $mpi
+	check "$mpi: two threads, each with communicators of its own" behaves $mpi 3 threads $many
+done
+finish

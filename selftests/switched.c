@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * One rank at a network of leaf switches with some hosts each, below one spine: each operation
+ * that a tree serves has the bits of the tree's own order, which a plain loop computes: hosts of
+ * a leaf by number, then leaves by number. Groups are of all ranks, of some at one leaf, and
+ * of some at several, in whatever order the communicator has them.
+ *
+ * usage: switched sweep HOSTS-OF-A-LEAF [MAX-BYTES] | leases [KEEP]
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <muster.h>
+
+#include "arith.h"
+#include "expect.h"
+
+static struct muster *job;
+static uint32_t rank, size, each;
+
+enum { ROOM = 1 << 20, MEMBERS_MAX = 64 };
+
+struct group {
+	struct muster_comm *comm;
+	uint32_t nr;
+	uint32_t ranks[MEMBERS_MAX];	/* by place in the communicator */
+};
+
+static uint8_t *in, *out, *wanted, *leaf, *other;
+static uint64_t operations;
+
+/* ---- what must come of it ------------------------------------------------------------ */
+
+static uint64_t mix(uint64_t z)
+{
+	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+	z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+	return z ^ (z >> 31);
+}
+
+/* Any bytes: numbers of all sizes, infinities, and what is no number. */
+static void fill(uint8_t *at, uint32_t of_rank, uint64_t bytes, uint64_t salt)
+{
+	for (uint64_t i = 0; i < bytes; i++)
+		at[i] = (uint8_t)mix(salt + mix(i / 8 + mix(of_rank + 1)) + i);
+}
+
+static void fold(uint8_t *sum, const uint8_t *value, bool first, uint8_t type, uint8_t op,
+		 uint64_t bytes)
+{
+	if (first)
+		memcpy(sum, value, bytes);
+	else
+		EXPECT(!muster_arith(type, op, sum, sum, value, bytes), "no such operation");
+}
+
+static bool is_member(const struct group *group, uint32_t of_rank)
+{
+	for (uint32_t i = 0; i < group->nr; i++)
+		if (group->ranks[i] == of_rank)
+			return true;
+	return false;
+}
+
+static void expect_of(const struct group *group, uint8_t type, uint8_t op, uint64_t bytes,
+		      uint64_t salt)
+{
+	bool first_leaf = true;
+
+	for (uint32_t begin = 0; begin < size; begin += each) {
+		bool first = true;
+
+		for (uint32_t host = begin; host < begin + each; host++) {
+			if (!is_member(group, host))
+				continue;
+			fill(other, host, bytes, salt);
+			fold(leaf, other, first, type, op, bytes);
+			first = false;
+		}
+		if (first)
+			continue;
+		fold(wanted, leaf, first_leaf, type, op, bytes);
+		first_leaf = false;
+	}
+}
+
+static void expect_switch(const struct group *group, uint64_t bytes)
+{
+	struct muster_op_info info;
+
+	muster_comm_last(group->comm, &info);
+	EXPECT(info.path == (bytes ? MUSTER_PATH_SWITCH : MUSTER_PATH_NONE), "path %d: %s", info.path,
+	       info.why);
+	operations++;
+}
+
+/* ---- the operations -------------------------------------------------------------------- */
+
+static void allreduce(const struct group *group, uint8_t type, uint8_t op, uint64_t count, bool same)
+{
+	uint64_t bytes = count * muster_dtype_size(type), salt = type * 1000 + op * 10 + count;
+
+	expect_of(group, type, op, bytes, salt);
+	fill(in, rank, bytes, salt);
+	memset(out, 0xa5, bytes + 1);
+	EXPECT_OK(muster_allreduce(group->comm, in, same ? in : out, count, type, op));
+	expect_switch(group, bytes);
+	EXPECT(!memcmp(same ? in : out, wanted, bytes), "allreduce: type %d op %d count %" PRIu64
+	       ": other bits", type, op, count);
+	EXPECT(same || out[bytes] == 0xa5, "written behind the result");
+}
+
+static void reduce(const struct group *group, uint8_t type, uint8_t op, uint64_t count, uint32_t root)
+{
+	uint64_t bytes = count * muster_dtype_size(type), salt = type * 77 + op + count;
+	bool is_root = group->ranks[root] == rank;
+
+	expect_of(group, type, op, bytes, salt);
+	fill(in, rank, bytes, salt);
+	memset(out, 0xa5, bytes + 1);
+	EXPECT_OK(muster_reduce(group->comm, in, is_root ? out : NULL, count, type, op, root));
+	expect_switch(group, bytes);
+	for (uint64_t i = is_root ? bytes : 0; i <= bytes; i++)
+		EXPECT(out[i] == 0xa5, "reduce wrote where it should not");
+	EXPECT(!is_root || !memcmp(out, wanted, bytes), "reduce: type %d op %d count %" PRIu64
+	       " root %" PRIu32 ": other bits", type, op, count, root);
+}
+
+static void broadcast(const struct group *group, uint8_t type, uint64_t count, uint32_t root)
+{
+	uint64_t bytes = count * muster_dtype_size(type);
+
+	fill(wanted, group->ranks[root], bytes, count);
+	fill(out, rank, bytes, count);
+	out[bytes] = 0xa5;
+	EXPECT_OK(muster_broadcast(group->comm, out, count, type, root));
+	expect_switch(group, bytes);
+	EXPECT(!memcmp(out, wanted, bytes) && out[bytes] == 0xa5,
+	       "broadcast: type %d count %" PRIu64 " root %" PRIu32 ": other bits", type, count, root);
+}
+
+/* Twice of each, and once more: the device runs small ones from its memory then. */
+static void repeated(const struct group *group)
+{
+	for (int i = 0; i < 5; i++) {
+		allreduce(group, MUSTER_F64, MUSTER_SUM, 1, i & 1);
+		EXPECT_OK(muster_barrier(group->comm));
+		expect_switch(group, 1);
+		broadcast(group, MUSTER_I32, 3, 0);
+	}
+}
+
+static void sweep_group(const struct group *group, uint64_t most)
+{
+	/* around a packet's 256 bytes and an MTU; prime; none */
+	static const uint64_t lengths[] = { 0, 1, 8, 61, 64, 72, 248, 256, 264, 4088, 4096, 4104, 65537 };
+
+	for (uint8_t type = 1; type <= MUSTER_DTYPE_LAST; type++)
+		for (uint8_t op = 1; op < MUSTER_REDOP_REPLACE; op++) {
+			uint64_t count = lengths[(type * 5 + op) % 10] / muster_dtype_size(type);
+
+			if (!muster_arith_supported(type, op))
+				continue;
+			allreduce(group, type, op, count, op & 1);
+			reduce(group, type, op, count + 1, (type + op) % group->nr);
+		}
+	for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
+		if (lengths[i] > most)
+			continue;
+		allreduce(group, MUSTER_F64, MUSTER_SUM, lengths[i] / 8, false);
+		allreduce(group, MUSTER_U8, MUSTER_MAX, lengths[i], true);
+		reduce(group, MUSTER_F32, MUSTER_PROD, lengths[i] / 4, (uint32_t)i % group->nr);
+		broadcast(group, MUSTER_U8, lengths[i], (uint32_t)i % group->nr);
+	}
+	repeated(group);
+}
+
+/* ---- groups ----------------------------------------------------------------------------- */
+
+static void sweep_some(uint32_t nr, const uint32_t *ranks, uint64_t most)
+{
+	struct group group = { .nr = nr };
+
+	memcpy(group.ranks, ranks, nr * sizeof(*ranks));
+	if (!is_member(&group, rank))
+		return;
+	EXPECT_OK(muster_comm_create_group(muster_world(job), nr, ranks, 7, &group.comm));
+	sweep_group(&group, most);
+	muster_comm_free(group.comm);
+}
+
+/* Even and odd ranks at once, the last first. */
+static void sweep_halves(uint64_t most)
+{
+	struct group group = { .nr = 0 };
+
+	for (uint32_t i = size; i--;)
+		if (i % 2 == rank % 2)
+			group.ranks[group.nr++] = i;
+	EXPECT_OK(muster_comm_split(muster_world(job), (int32_t)(rank % 2), -(int32_t)rank, &group.comm));
+	sweep_group(&group, most);
+	muster_comm_free(group.comm);
+}
+
+static void sweep(uint64_t most)
+{
+	struct group world = { .comm = muster_world(job), .nr = size };
+	const uint32_t one_leaf[] = { 1, 0 }, some[] = { size - 1, 0, size / 2 };
+
+	for (uint32_t i = 0; i < size; i++)
+		world.ranks[i] = i;
+	sweep_group(&world, most);
+	sweep_halves(most);
+	sweep_some(2, one_leaf, most);
+	sweep_some(3, some, most);
+	EXPECT_OK(muster_barrier(world.comm));
+	if (!rank)
+		printf("%" PRIu64 " operations by the switches\n", operations);
+}
+
+/* Communicators come and go; with `keep` the last ones stay until somebody kills this. */
+static void leases(const char *keep)
+{
+	struct muster_comm *comms[8];
+	double one = 1, sum;
+
+	for (int turn = 0; turn < 4; turn++) {
+		for (int i = 0; i < 8; i++)
+			EXPECT_OK(muster_comm_dup(muster_world(job), &comms[i]));
+		for (int i = 0; i < 8; i++) {
+			EXPECT_OK(muster_allreduce(comms[i], &one, &sum, 1, MUSTER_F64, MUSTER_SUM));
+			EXPECT(sum == size, "sum %g", sum);
+		}
+		for (int i = 0; i < 8 && !(keep && turn == 3); i++)
+			muster_comm_free(comms[i]);
+	}
+	EXPECT_OK(muster_barrier(muster_world(job)));
+	if (!keep)
+		return;
+	printf("pid %d\n", getpid());
+	fflush(stdout);
+	pause();
+}
+
+int main(int argc, char **argv)
+{
+	uint8_t **buffers[] = { &in, &out, &wanted, &leaf, &other };
+	int err = muster_init(&job);
+
+	if (err) {
+		fprintf(stderr, "%s\n", muster_error(NULL));
+		return 1;
+	}
+	rank = muster_comm_rank(muster_world(job));
+	size = muster_comm_size(muster_world(job));
+	for (size_t i = 0; i < sizeof(buffers) / sizeof(buffers[0]); i++)
+		EXPECT((*buffers[i] = malloc(ROOM)), "no memory");
+	if (argc > 2 && !strcmp(argv[1], "sweep")) {
+		each = (uint32_t)atoi(argv[2]);
+		sweep(argc > 3 ? strtoull(argv[3], NULL, 10) : ROOM);
+	} else {
+		leases(argc > 2 ? argv[2] : NULL);
+	}
+	for (size_t i = 0; i < sizeof(buffers) / sizeof(buffers[0]); i++)
+		free(*buffers[i]);
+	muster_finalize(job);
+	return 0;
+}

@@ -1,0 +1,469 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Aggregation groups, made and taken back (switch_manager.h). Each host has a connection:
+ * its lease. A group is there until the last of its members has left it or is gone, since
+ * who still waits for a result may be the last to get it. All members must be connected,
+ * and must belong to the job of who asks.
+ */
+#include "switch_manager.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "muster_manager.h"
+
+enum { EVENTS = 32, BACKLOG = 1024 };
+
+struct lease {
+	struct lease *next;
+	int fd;
+	bool known;			/* it has said who it is */
+	uint32_t host;
+	uint32_t incarnation;
+	uint64_t proof;			/* of its job */
+};
+
+struct grant {
+	struct grant *next;
+	uint16_t tree;
+	uint32_t group;
+	uint64_t proof;
+	uint32_t nr_members, nr_left;
+	struct lease *members[];	/* NULL: it has left */
+};
+
+/* One message, with all that may follow it. */
+struct received {
+	struct muster_manager_message head;
+	struct muster_manager_member members[MUSTER_MANAGER_MEMBERS_MAX];
+};
+
+struct answer {
+	struct muster_manager_message head;
+	char why[MUSTER_MANAGER_WHY_MAX];
+};
+
+struct switch_manager {
+	struct switch_manager_config config;
+	int listen_fd, epoll_fd;
+	struct lease *leases;
+	struct grant *grants;
+	uint32_t last_group;
+	struct received in;
+};
+
+static int refuse(struct answer *answer, int err, const char *why)
+{
+	snprintf(answer->why, sizeof(answer->why), "%s", why);
+	return err;
+}
+
+/* ---- groups ---------------------------------------------------------------------------- */
+
+static void group_remove(const struct switch_manager *manager, uint16_t tree, uint32_t group)
+{
+	for (uint32_t i = 0; i < muster_fabric_switches(manager->config.fabric); i++)
+		muster_switch_group_remove(manager->config.boxes[i].sw, tree, group);
+}
+
+static void grant_left(struct switch_manager *manager, struct grant **place,
+		       const struct lease *lease)
+{
+	struct grant *grant = *place;
+
+	for (uint32_t i = 0; i < grant->nr_members; i++)
+		if (grant->members[i] == lease) {
+			grant->members[i] = NULL;
+			grant->nr_left--;
+		}
+	if (grant->nr_left)
+		return;
+	group_remove(manager, grant->tree, grant->group);
+	*place = grant->next;
+	free(grant);
+}
+
+/* All groups, or that one. */
+static void leave(struct switch_manager *manager, const struct lease *lease,
+		  const struct muster_manager_message *which)
+{
+	struct grant **place = &manager->grants;
+
+	while (*place) {
+		struct grant *grant = *place;
+
+		if (!which || (which->tree == grant->tree && which->group == grant->group))
+			grant_left(manager, place, lease);
+		if (*place == grant)
+			place = &grant->next;
+	}
+}
+
+static struct lease *lease_of(const struct switch_manager *manager, uint32_t host)
+{
+	struct lease *lease = manager->leases;
+
+	while (lease && !(lease->known && lease->host == host))
+		lease = lease->next;
+	return lease;
+}
+
+static uint32_t groups_of(const struct switch_manager *manager, uint64_t proof)
+{
+	uint32_t nr = 0;
+
+	for (const struct grant *grant = manager->grants; grant; grant = grant->next)
+		nr += grant->proof == proof;
+	return nr;
+}
+
+/* Who is to be in it, and may be. */
+static int members_find(const struct switch_manager *manager, const struct lease *asker,
+			struct grant *grant, uint32_t *hosts, struct answer *answer)
+{
+	bool asks_for_itself = false;
+
+	for (uint32_t i = 0; i < grant->nr_members; i++) {
+		const struct muster_manager_member *member = &manager->in.members[i];
+
+		grant->members[i] = lease_of(manager, member->host);
+		hosts[i] = member->host;
+		asks_for_itself |= grant->members[i] == asker;
+		if (!grant->members[i] || grant->members[i]->incarnation != member->incarnation)
+			return refuse(answer, -EHOSTUNREACH, "a member is not connected to the manager");
+		if (grant->members[i]->proof != asker->proof)
+			return refuse(answer, -EPERM, "a member belongs to another job");
+	}
+	return asks_for_itself ? 0 : refuse(answer, -EPERM, "who asks is no member");
+}
+
+/* What the network says of a branch, and what the members do. */
+static void branch_fill(const struct switch_manager *manager, const struct grant *grant,
+			uint64_t key, struct muster_switch_group *group)
+{
+	const struct muster_manager_message *wish = &manager->in.head;
+	struct muster_switch_child *children = (struct muster_switch_child *)group->children;
+	uint32_t life = manager->config.boxes[0].life;
+
+	group->tree = grant->tree;
+	group->group = grant->group;
+	group->type = wish->type;
+	group->job = wish->job;
+	group->key = key;
+	group->payload_max = wish->type == MUSTER_SWITCH_LLT ? manager->config.payload_max : 0;
+	group->parent_incarnation = life;
+	for (uint32_t i = 0; i < group->nr_children; i++) {
+		const struct muster_manager_member *member = &manager->in.members[children[i].member];
+
+		children[i].incarnation = life;
+		if (children[i].node >= MUSTER_NODE_AGGREGATION)
+			continue;
+		children[i].incarnation = member->incarnation;
+		children[i].vp = member->vp;
+		children[i].context = wish->context;
+		children[i].life = wish->life;
+	}
+}
+
+static int branches_add(struct switch_manager *manager, const struct grant *grant, uint64_t key,
+			const struct muster_fabric_group *laid, struct answer *answer)
+{
+	int err = 0;
+
+	for (uint32_t i = 0; i < laid->nr_branches && !err; i++) {
+		branch_fill(manager, grant, key, &laid->branches[i].group);
+		err = muster_switch_group_add(manager->config.boxes[laid->branches[i].number].sw,
+					      &laid->branches[i].group);
+	}
+	if (!err)
+		return 0;
+	group_remove(manager, grant->tree, grant->group);
+	return refuse(answer, err, err == -EBUSY ? "two streaming trees are at a switch already" :
+				   err == -ENOSPC ? "a switch has no room for another group" :
+				   strerror(-err));
+}
+
+static int tree_lay(struct switch_manager *manager, const struct grant *grant,
+		    const uint32_t *hosts, uint64_t key, struct answer *answer)
+{
+	const struct muster_fabric *fabric = manager->config.fabric;
+	struct muster_fabric_group laid;
+	struct muster_fabric_end end;
+	int err = muster_fabric_group(fabric, 0, hosts, grant->nr_members, &laid, answer->why,
+				      sizeof(answer->why));
+
+	if (err)
+		return err;
+	for (uint32_t i = 0; i < grant->nr_members && !err; i++) {
+		muster_fabric_uplink(fabric, hosts[i], &end);
+		if (laid.nodes[i] != muster_fabric_node(fabric, end.number))
+			err = refuse(answer, -EOPNOTSUPP, "a member's switch has no aggregation node");
+	}
+	if (!err)
+		err = branches_add(manager, grant, key, &laid, answer);
+	muster_fabric_group_free(&laid);
+	return err;
+}
+
+static uint64_t key_new(void)
+{
+	uint64_t key = 0;
+
+	while (!key)
+		if (getrandom(&key, sizeof(key), 0) != sizeof(key))
+			key = 0;
+	return key;
+}
+
+static int grant_make(struct switch_manager *manager, const struct lease *asker,
+		      struct grant *grant, struct answer *answer)
+{
+	const struct muster_manager_message *wish = &manager->in.head;
+	uint32_t *hosts = calloc(grant->nr_members, sizeof(*hosts));
+	uint64_t key = key_new();
+	int err = hosts ? 0 : -ENOMEM;
+
+	if (!err && groups_of(manager, asker->proof) >= manager->config.groups_max)
+		err = refuse(answer, -EDQUOT, "the job has as many groups as it may");
+	if (!err)
+		err = members_find(manager, asker, grant, hosts, answer);
+	if (!err)
+		err = tree_lay(manager, grant, hosts, key, answer);
+	free(hosts);
+	if (err)
+		return err;
+	answer->head.tree = grant->tree;
+	answer->head.group = grant->group;
+	answer->head.key = key;
+	answer->head.payload_max = wish->type == MUSTER_SWITCH_SAT ? MUSTER_MTU :
+				   manager->config.payload_max ? manager->config.payload_max :
+				   MUSTER_SWITCH_LLT_BYTES;
+	return 0;
+}
+
+static int create(struct switch_manager *manager, const struct lease *asker, struct answer *answer)
+{
+	const struct muster_manager_message *wish = &manager->in.head;
+	struct grant *grant;
+	int err;
+
+	if (!asker->known || !wish->nr_members || wish->type > MUSTER_SWITCH_SAT)
+		return refuse(answer, -EINVAL, "the request makes no sense");
+	grant = calloc(1, sizeof(*grant) + wish->nr_members * sizeof(grant->members[0]));
+	if (!grant)
+		return refuse(answer, -ENOMEM, "the manager has no memory");
+	grant->nr_members = grant->nr_left = wish->nr_members;
+	grant->tree = wish->type;	/* trees of the one layout: by their types */
+	grant->group = ++manager->last_group ? manager->last_group : ++manager->last_group;
+	grant->proof = asker->proof;
+	err = grant_make(manager, asker, grant, answer);
+	if (err) {
+		free(grant);
+		return err;
+	}
+	grant->next = manager->grants;
+	manager->grants = grant;
+	return 0;
+}
+
+/* ---- what hosts say --------------------------------------------------------------------- */
+
+static int hello(struct switch_manager *manager, struct lease *lease, struct answer *answer)
+{
+	const struct muster_manager_message *said = &manager->in.head;
+
+	if (said->version != MUSTER_MANAGER_VERSION)
+		return refuse(answer, -EPROTO, "the manager is of another version");
+	if (said->host >= muster_fabric_hosts(manager->config.fabric))
+		return refuse(answer, -EINVAL, "the network has no such host");
+	if (lease->known || lease_of(manager, said->host))
+		return refuse(answer, -EEXIST, "the host is connected already");
+	lease->known = true;
+	lease->host = said->host;
+	lease->incarnation = said->life;
+	lease->proof = said->proof;
+	return 0;
+}
+
+/* -EPIPE: it is over. */
+static int answer_send(const struct lease *lease, struct answer *answer, uint16_t kind, int err)
+{
+	size_t bytes = sizeof(answer->head) + (err ? strlen(answer->why) + 1 : 0);
+
+	answer->head.version = MUSTER_MANAGER_VERSION;
+	answer->head.kind = kind;
+	answer->head.status = (uint32_t)-err;
+	return send(lease->fd, answer, bytes, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -EPIPE : 0;
+}
+
+static bool well_formed(const struct received *in, size_t bytes)
+{
+	return bytes >= sizeof(in->head) &&
+	       in->head.nr_members <= MUSTER_MANAGER_MEMBERS_MAX &&
+	       bytes == sizeof(in->head) + in->head.nr_members * sizeof(in->members[0]);
+}
+
+/* 1: something came; 0: nothing more; -EPIPE: the connection is over, or makes no sense. */
+static int hear(struct switch_manager *manager, struct lease *lease)
+{
+	struct answer answer = { .head.tag = 0 };
+	ssize_t bytes = recv(lease->fd, &manager->in, sizeof(manager->in), MSG_DONTWAIT);
+	int err;
+
+	if (bytes < 0 && (errno == EAGAIN || errno == EINTR))
+		return 0;
+	if (bytes <= 0 || !well_formed(&manager->in, (size_t)bytes))
+		return -EPIPE;
+	answer.head.tag = manager->in.head.tag;
+	switch (manager->in.head.kind) {
+	case MUSTER_MANAGER_HELLO:
+		err = answer_send(lease, &answer, MUSTER_MANAGER_WELCOME,
+				  hello(manager, lease, &answer));
+		break;
+	case MUSTER_MANAGER_CREATE:
+		err = answer_send(lease, &answer, MUSTER_MANAGER_CREATED,
+				  create(manager, lease, &answer));
+		break;
+	case MUSTER_MANAGER_LEAVE:
+		leave(manager, lease, &manager->in.head);
+		err = 0;
+		break;
+	default:
+		err = -EPIPE;
+	}
+	return err ? err : 1;
+}
+
+/* ---- connections ---------------------------------------------------------------------------- */
+
+static void lease_end(struct switch_manager *manager, struct lease *lease)
+{
+	struct lease **place = &manager->leases;
+
+	leave(manager, lease, NULL);
+	while (*place != lease)
+		place = &(*place)->next;
+	*place = lease->next;
+	close(lease->fd);
+	free(lease);
+}
+
+static bool same_user(int fd)
+{
+	struct ucred cred;
+	socklen_t len = sizeof(cred);
+
+	return !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) && cred.uid == geteuid();
+}
+
+static void lease_begin(struct switch_manager *manager)
+{
+	int fd = accept4(manager->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	struct lease *lease = fd >= 0 && same_user(fd) ? calloc(1, sizeof(*lease)) : NULL;
+	struct epoll_event event = { .events = EPOLLIN, .data.ptr = lease };
+
+	if (!lease || epoll_ctl(manager->epoll_fd, EPOLL_CTL_ADD, fd, &event)) {
+		free(lease);
+		if (fd >= 0)
+			close(fd);
+		return;
+	}
+	lease->fd = fd;
+	lease->next = manager->leases;
+	manager->leases = lease;
+}
+
+bool switch_manager_step(struct switch_manager *manager)
+{
+	struct epoll_event events[EVENTS];
+	int nr = epoll_wait(manager->epoll_fd, events, EVENTS, 0), ret;
+
+	for (int i = 0; i < nr; i++) {
+		struct lease *lease = events[i].data.ptr;
+
+		if (!lease) {
+			lease_begin(manager);
+			continue;
+		}
+		ret = hear(manager, lease);
+		if (ret < 0)
+			lease_end(manager, lease);
+	}
+	return nr > 0;
+}
+
+int switch_manager_fd(const struct switch_manager *manager)
+{
+	return manager->epoll_fd;
+}
+
+/* ---- opening and closing -------------------------------------------------------------------- */
+
+static int listen_at(const char *address)
+{
+	struct sockaddr_un un = { .sun_family = AF_UNIX };
+	size_t len = strlen(address);
+	int fd, err;
+
+	if (!len || len >= sizeof(un.sun_path))
+		return -ENAMETOOLONG;
+	memcpy(un.sun_path, address, len);
+	if (*address == '@')
+		un.sun_path[0] = '\0';
+	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return -errno;
+	if (!bind(fd, (struct sockaddr *)&un, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len)) &&
+	    !listen(fd, BACKLOG))
+		return fd;
+	err = -errno;
+	close(fd);
+	return err;
+}
+
+int switch_manager_open(const struct switch_manager_config *config,
+			struct switch_manager **result)
+{
+	struct epoll_event event = { .events = EPOLLIN };
+	struct switch_manager *manager = calloc(1, sizeof(*manager));
+	int err = 0;
+
+	if (!manager)
+		return -ENOMEM;
+	manager->config = *config;
+	manager->listen_fd = listen_at(config->address);
+	manager->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (manager->listen_fd < 0)
+		err = manager->listen_fd;
+	else if (manager->epoll_fd < 0 ||
+		 epoll_ctl(manager->epoll_fd, EPOLL_CTL_ADD, manager->listen_fd, &event))
+		err = -errno;
+	if (err)
+		switch_manager_close(manager);
+	else
+		*result = manager;
+	return err;
+}
+
+void switch_manager_close(struct switch_manager *manager)
+{
+	if (!manager)
+		return;
+	while (manager->leases)
+		lease_end(manager, manager->leases);
+	if (manager->listen_fd >= 0)
+		close(manager->listen_fd);
+	if (*manager->config.address != '@' && manager->listen_fd >= 0)
+		unlink(manager->config.address);
+	if (manager->epoll_fd >= 0)
+		close(manager->epoll_fd);
+	free(manager);
+}

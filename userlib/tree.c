@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * The path by the network's reduction switches (Documentation/switch.md): a communicator has
+ * a group on a tree, made when the communicator is, and an operation is a program of two
+ * descriptors, one that sends to the tree and one that awaits the result. What a tree cannot,
+ * and why, follows from what all ranks share.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pair.h"
+#include "tree.h"
+
+/* ---- a communicator's group ----------------------------------------------------------------- */
+
+static void job_without(struct muster *job, const char *what)
+{
+	snprintf(job->no_tree, sizeof(job->no_tree), "%s", what);
+}
+
+int muster_trees_open(struct muster *job)
+{
+	char why[MUSTER_WHY_MAX] = "";
+	int err;
+
+	if (job->settings.tree == MUSTER_OFFLOAD_OFF || job->oob.size == 1)
+		return 0;
+	if (!*job->settings.manager) {
+		if (job->settings.tree == MUSTER_OFFLOAD_FORCE)
+			job_without(job, "no network of switches is there (muster-run --topology)");
+		return job->settings.tree == MUSTER_OFFLOAD_FORCE ? -EOPNOTSUPP : 0;
+	}
+	if (!job->dev->ops->tree_join || !job->settings.uplink) {
+		job_without(job, "this device's packets do not go by switches");
+		return -EOPNOTSUPP;
+	}
+	err = muster_manager_open(job, why, sizeof(why));
+	if (err)
+		snprintf(job->no_tree, sizeof(job->no_tree), "the manager at %.40s: %.100s",
+			 job->settings.manager, why);
+	return err;
+}
+
+void muster_trees_close(struct muster *job, const char *why)
+{
+	muster_manager_close(job);
+	if (why)
+		job_without(job, why);
+}
+
+/* The first member has it made; what the others hear of it is told as the greatest of all words. */
+static int group_agree(struct muster_comm *comm, enum muster_tree_type type,
+		       struct muster_tree *tree)
+{
+	struct muster_group group = muster_group_of_all(comm);
+	struct muster_agreement words = { .status = 0 };
+	char why[MUSTER_WHY_MAX] = "";
+	int err = comm->rank ? 0 : muster_manager_create(comm, type, tree, why, sizeof(why));
+
+	if (!comm->rank) {
+		words.most[0] = err ? 0 : tree->key;
+		words.most[1] = err ? (uint64_t)-err : (uint64_t)tree->payload_max << 48 |
+						       (uint64_t)tree->tree << 32 | tree->group;
+	}
+	err = muster_agree(&group, &words);
+	if (err)
+		return err;
+	*tree = (struct muster_tree){
+		.key = words.most[0],
+		.payload_max = (uint32_t)(words.most[1] >> 48),
+		.tree = (uint16_t)(words.most[1] >> 32),
+		.group = (uint32_t)words.most[1],
+	};
+	if (!tree->key)
+		snprintf(comm->no_tree, sizeof(comm->no_tree), "no group was made: %.120s",
+			 *why ? why : strerror(-muster_rank_errno(-(int32_t)tree->group)));
+	return 0;
+}
+
+static int tree_join(struct muster_comm *comm, enum muster_tree_type type)
+{
+	struct muster *job = comm->job;
+	struct muster_tree *tree = &comm->trees->by_type[type];
+	struct muster_dev_tree config;
+	int err = group_agree(comm, type, tree);
+
+	if (err || !tree->key)
+		return err;
+	config = (struct muster_dev_tree){
+		.node = job->settings.uplink, .incarnation = job->settings.uplink_life,
+		.tree = tree->tree, .group = tree->group, .key = tree->key,
+		.payload_max = tree->payload_max,
+	};
+	err = job->dev->ops->tree_join(job->dev, job->id, comm->context, &config);
+	if (err)
+		muster_fail(job, err, "the device does not join the reduction tree: %s", strerror(-err));
+	return err;
+}
+
+int muster_comm_tree_join(struct muster_comm *comm)
+{
+	struct muster *job = comm->job;
+	int err = 0;
+
+	if (!job->manager || comm->size == 1)
+		return 0;
+	comm->trees = calloc(1, sizeof(*comm->trees));
+	if (!comm->trees)
+		return muster_fail(job, -ENOMEM, "no memory for a communicator's trees");
+	for (enum muster_tree_type type = 0; type < MUSTER_TREE_TYPES && !err; type++)
+		err = tree_join(comm, type);
+	if (err)
+		muster_comm_tree_leave(comm);
+	return err;
+}
+
+void muster_comm_tree_leave(struct muster_comm *comm)
+{
+	if (!comm->trees)
+		return;
+	for (int type = 0; type < MUSTER_TREE_TYPES; type++)
+		if (comm->trees->by_type[type].key)
+			muster_manager_leave(comm->job, &comm->trees->by_type[type]);
+	free(comm->trees);
+	comm->trees = NULL;
+}
+
+/* ---- what it can do: from what all ranks share -------------------------------------------------- */
+
+bool muster_trees_serves(const struct muster_call *call)
+{
+	return !call->as && (call->coll == MUSTER_COLL_BARRIER || call->coll == MUSTER_COLL_ALLREDUCE ||
+			     call->coll == MUSTER_COLL_REDUCE || call->coll == MUSTER_COLL_BROADCAST);
+}
+
+static bool schedule_was_chosen(const struct muster_comm *comm)
+{
+	return comm->tuning || comm->schedule_file || *comm->schedule_name;
+}
+
+/* What is short goes by the low-latency tree, all else by the streaming one, if they are there. */
+static const struct muster_tree *tree_of(const struct muster_comm *comm,
+					 const struct muster_call *call)
+{
+	const struct muster_tree *llt = &comm->trees->by_type[MUSTER_TREE_LLT];
+	const struct muster_tree *sat = &comm->trees->by_type[MUSTER_TREE_SAT];
+	bool is_long = call->bytes > comm->job->settings.tree_bytes;
+
+	if (sat->key && (is_long || !llt->key))
+		return sat;
+	return llt->key ? llt : NULL;
+}
+
+static bool is_streaming(const struct muster_comm *comm, const struct muster_tree *tree)
+{
+	return tree == &comm->trees->by_type[MUSTER_TREE_SAT];
+}
+
+const char *muster_trees_cannot(const struct muster_comm *comm, const struct muster_entry *entry)
+{
+	const struct muster_call *call = &entry->call;
+	bool forced = comm->job->settings.tree == MUSTER_OFFLOAD_FORCE;
+	const struct muster_tree *tree = comm->trees ? tree_of(comm, call) : NULL;
+
+	if (!tree)
+		return *comm->no_tree ? comm->no_tree : comm->job->no_tree;
+	if (!muster_trees_serves(call))
+		return "a tree has no such collective";
+	if (tree->payload_max < MUSTER_INLINE_MAX)
+		return "its packets are too short";
+	if (!forced && call->bytes > comm->job->settings.tree_bytes && !is_streaming(comm, tree))
+		return "it is longer than MUSTER_SWITCH_BYTES, and there is no streaming tree";
+	return !forced && schedule_was_chosen(comm) ? "a schedule was chosen" : NULL;
+}
+
+/* Whether another order of the operands gives other bits. */
+static bool order_counts(const struct muster_call *call)
+{
+	bool rounds = call->op == MUSTER_SUM || call->op == MUSTER_PROD;
+
+	switch (call->type) {
+	case MUSTER_F16:
+	case MUSTER_BF16:
+	case MUSTER_F32:
+	case MUSTER_F64:
+	case MUSTER_C32:
+	case MUSTER_C64:
+		return rounds;
+	default:
+		return false;
+	}
+}
+
+const char *muster_trees_why(const struct muster_comm *comm, const struct muster_entry *entry)
+{
+	static const char *const words[2][2] = {
+		{ "switch: low-latency tree",
+		  "switch: low-latency tree; rounded in its own order, not that of the other paths" },
+		{ "switch: streaming tree",
+		  "switch: streaming tree; rounded in its own order, not that of the other paths" },
+	};
+	bool own_order = entry->call.coll != MUSTER_COLL_BROADCAST && order_counts(&entry->call);
+
+	return words[is_streaming(comm, tree_of(comm, &entry->call))][own_order];
+}
+
+const char *muster_trees_schedule(const struct muster_comm *comm, const struct muster_entry *entry)
+{
+	const struct muster_tree *tree = comm->trees ? tree_of(comm, &entry->call) : NULL;
+
+	return tree && is_streaming(comm, tree) ? "streaming-tree" : "low-latency-tree";
+}
+
+/* ---- the program ---------------------------------------------------------------------------------- */
+
+static struct muster_program *program_new(void)
+{
+	struct muster_program *program = calloc(1, sizeof(*program));
+
+	if (!program)
+		return NULL;
+	program->nr_stages = 1;
+	program->nr_descs = 2;
+	program->stage_first = calloc(2, sizeof(*program->stage_first));
+	program->descs = calloc(2, sizeof(*program->descs));
+	program->sources = calloc(1, sizeof(*program->sources));
+	if (!program->stage_first || !program->descs || !program->sources) {
+		muster_program_free(program);
+		return NULL;
+	}
+	program->stage_first[1] = 2;
+	program->sources[0][0] = MUSTER_LOOK_NOBODY;	/* all others */
+	return program;
+}
+
+/* Who has nothing to bring to a broadcast sends nothing, and takes what the root brings. */
+static void contribution_fill(const struct muster_comm *comm, const struct muster_entry *entry,
+			      struct muster_desc *up)
+{
+	const struct muster_call *call = &entry->call;
+	bool brings = call->coll != MUSTER_COLL_BROADCAST || comm->rank == call->root;
+
+	up->flags |= MUSTER_DESC_CH | MUSTER_DESC_CP;
+	up->dest = MUSTER_FIELD_PREP(MUSTER_DEST_NODE, comm->job->settings.uplink);
+	up->dst_vp = tree_of(comm, call)->tree;
+	up->length = brings ? call->bytes : 0;
+	if (up->kind == MUSTER_DESC_MP)
+		up->inline_len = (uint8_t)up->length;
+	else if (brings)
+		up->range.load_key = call->in_place ? MUSTER_SPACE_OUT : MUSTER_SPACE_IN;
+}
+
+/* A broadcast's root has what comes back; its buffer may be one that nobody may write to. */
+static void result_fill(const struct muster_entry *entry, struct muster_program *program)
+{
+	struct muster_desc *down = &program->descs[1];
+
+	down->flags |= MUSTER_DESC_CT | MUSTER_DESC_COLL_END;
+	down->cp_count = 1;
+	down->length = program->bytes;
+	if (!program->bytes)
+		return;
+	down->store_key = MUSTER_SPACE_OUT;
+	if (program->is_inline || entry->gets_result || entry->passes)
+		return;
+	down->store_key = MUSTER_SPACE_SCRATCH;
+	program->scratch_bytes = program->bytes;
+}
+
+static void desc_fill(const struct muster_comm *comm, const struct muster_entry *entry,
+		      struct muster_desc *desc)
+{
+	uint32_t pulse = tree_of(comm, &entry->call)->payload_max;
+
+	*desc = (struct muster_desc){
+		.kind = entry->call.bytes <= MUSTER_INLINE_MAX ? MUSTER_DESC_MP : MUSTER_DESC_RDMA,
+		.flags = MUSTER_DESC_C,
+		.src_vp = comm->members[comm->rank].vp,
+		.job = comm->job->id,
+		.context = comm->context,
+	};
+	if (desc->kind == MUSTER_DESC_MP)
+		return;
+	desc->range.pulse_len = pulse;
+	desc->range.pulse_count = (uint32_t)((entry->call.bytes + pulse - 1) / pulse);
+}
+
+int muster_trees_lower(struct muster_comm *comm, struct muster_entry *entry)
+{
+	struct muster_program *program;
+
+	if (entry->program)
+		return 0;
+	program = program_new();
+	if (!program)
+		return muster_fail(comm->job, -ENOMEM, "no memory for an operation on a tree");
+	program->is_inline = entry->call.bytes <= MUSTER_INLINE_MAX;
+	program->bytes = program->out_bytes = entry->call.bytes;
+	desc_fill(comm, entry, &program->descs[0]);
+	desc_fill(comm, entry, &program->descs[1]);
+	contribution_fill(comm, entry, &program->descs[0]);
+	result_fill(entry, program);
+	entry->program = program;
+	return muster_entry_bind(comm, entry);
+}
