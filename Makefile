@@ -253,7 +253,7 @@ include tools/install.mk
 # ---- targets -----------------------------------------------------------------
 
 .PHONY: all setup setup-core demo demo-local check bench bench-mpi bench-parts dst model clean help
-.PHONY: kernel headers looks provider guest-tests check-guest check-kernel check-local setup-guest guests
+.PHONY: kernel guest-kernel headers looks provider guest-tests check-guest check-kernel check-local setup-guest guests
 .PHONY: bench-guest bench-bump bench-switch bench-look check-synth synth-tables torus-tables
 .PHONY: check-all check-compilers check-aarch64 check-image compile compilers
 .PHONY: check-threads check-diagnosis check-scale check-bump check-switch check-engine check-wire check-nic
@@ -295,13 +295,18 @@ DRIVER_CHECKS := selftests/driver_life_test.sh selftests/driver_test.sh
 GUEST_CHECKS := $(DRIVER_CHECKS) selftests/guests_test.sh selftests/guests_diagnosis_test.sh \
 	selftests/boot_test.sh
 
-# The kernel that watches has a folder of its own, is slow, and takes its time; what is repeated
-# is repeated less often.
+# Other kernels than the usual one have folders of their own. The one that watches is slow and
+# takes its time; what is repeated is repeated less often.
+KERNEL_6.12 := MUSTER_VM_DIR=$(abspath build/vm-6.12) MUSTER_MODULE=$(abspath build/kernel-6.12/muster.ko)
 KERNEL_debug := MUSTER_VM_DIR=$(abspath build/vm-debug) MUSTER_PATIENCE=100 TIMES=$(or $(TIMES),2) \
 	MUSTER_TEST_TIMEOUT=200000 MUSTER_MODULE=$(abspath build/kernel-debug/muster.ko)
 
-check-kernel: guests ## the driver in guests; KERNEL=debug: under KASAN, lockdep, kmemleak, DMA debugging
-	$(if $(filter 6.1 debug,$(KERNEL)),,$(error guests run under KERNEL=6.1 or debug))
+# The newer kernel itself, after its driver; the debug kernel comes with its driver.
+guest-kernel: guests
+	@$(if $(filter 6.12,$(KERNEL)),tools/setup/newer-kernel.sh $(KERNEL))
+
+check-kernel: guest-kernel ## the driver in guests; KERNEL=6.12, or debug: under KASAN, lockdep, kmemleak
+	$(if $(filter 6.1 6.12 debug,$(KERNEL)),,$(error guests run under KERNEL=6.1, 6.12 or debug))
 	@MUSTER_BUILD=$(abspath $(BUILD)) $(KERNEL_$(KERNEL)) exec \
 		selftests/run.sh $(DRIVER_CHECKS)
 
@@ -412,8 +417,9 @@ check-mpi: all mpi | $(KEEP) ## MPI programs as they are, on Muster: Open MPI an
 	-@tools/setup/setup.sh --quiet mpi-programs
 	@MUSTER_MPI_FULL=yes MUSTER_BUILD=$(abspath $(BUILD)) exec selftests/run.sh $(wildcard selftests/mpi*_test.sh)
 
-check-guest: guests $(BUILD)/selftests/ranks $(BUILD)/selftests/scheduled $(VM_UNITS) ## device, driver, provider and jobs in guests
-	@MUSTER_BUILD=$(abspath $(BUILD)) exec selftests/run.sh $(GUEST_CHECKS) $(VM_UNITS)
+check-guest: guest-kernel $(BUILD)/selftests/ranks $(BUILD)/selftests/scheduled $(VM_UNITS) ## device, driver, provider and jobs in guests; KERNEL=6.12
+	$(if $(filter 6.1 6.12,$(KERNEL)),,$(error guests with jobs run under KERNEL=6.1 or 6.12))
+	@MUSTER_BUILD=$(abspath $(BUILD)) $(KERNEL_$(KERNEL)) exec selftests/run.sh $(GUEST_CHECKS) $(VM_UNITS)
 
 bench: all ## NIC path, host path and the machine's limits in one run; writes build/bench/
 	@MUSTER_BUILD=$(abspath $(BUILD)) tools/bench.sh

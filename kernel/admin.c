@@ -44,11 +44,22 @@ void muster_admin_close(struct muster_dev *dev)
 }
 
 /* Whether command number index is answered: 1 in the ring's first lap, then 0 ... */
-static bool answered(struct muster_admin *admin, u32 index)
+static bool answered(const struct muster_admin *admin, u32 index)
 {
 	const struct muster_admin_reply *slot = &admin->replies[index % MUSTER_ADMIN_ENTRIES];
 
 	return le32_to_cpu(READ_ONCE(slot->valid)) == !(index & MUSTER_ADMIN_ENTRIES);
+}
+
+/* Without the lock, which may be held by who waits for the device. */
+void muster_admin_fault(const struct muster_dev *dev, struct muster_fault *fault)
+{
+	const struct muster_admin *admin = &dev->admin;
+	u32 last = READ_ONCE(admin->tail) - 1;
+
+	fault->commands = last + 1;
+	fault->opcode = READ_ONCE(admin->commands[last % MUSTER_ADMIN_ENTRIES].opcode);
+	fault->answered = answered(admin, last);
 }
 
 static int errno_of(u8 status)

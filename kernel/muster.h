@@ -37,18 +37,36 @@ enum muster_driver_limit {
 
 struct muster_dev;
 
+/* main.c: what was known of a device as it was fenced for a reason; the rest of it as it was told. */
+struct muster_fault {
+	const char *why;		/* NULL: nothing has happened */
+	u32 incarnation;
+	u32 status;			/* MUSTER_STATE_* */
+	u32 commands;			/* given so far, */
+	u8 opcode;			/* and of the last */
+	bool answered;
+	u32 events;			/* taken so far */
+	u32 vps, cqs, contexts;		/* that there were */
+};
+
 /* main.c: a PCI function. */
 struct muster_function {
 	struct pci_dev *pdev;
 	void __iomem *regs;
 	phys_addr_t doorbells;		/* MUSTER_VPS_MAX pages */
 	unsigned int nr_vectors;
-	struct mutex life;		/* protects the next four: births and deaths */
+	struct mutex life;		/* protects the next eight: births and deaths */
 	struct muster_dev *dev;		/* NULL: down */
 	bool removing;
 	bool resetting;			/* by the PCI core */
 	unsigned int recover_delay_ms;	/* after the next birth that fails */
+	u32 lives;			/* so far */
+	struct muster_fault fault;	/* the newest */
+	bool fault_new;			/* and nobody was told */
+	bool retry;			/* a life did not begin */
 	struct delayed_work recover;
+	struct devlink *devlink;	/* health.c */
+	struct devlink_health_reporter *reporter;
 };
 
 /* admin.c */
@@ -107,6 +125,7 @@ struct muster_dev {
 	u32 incarnation;
 	u32 capabilities;		/* MUSTER_CAP_* */
 	struct mutex fence_lock;	/* one fences */
+	struct muster_fault fault;	/* under fence_lock, before fenced */
 	bool fenced;			/* set once DMA has stopped; no command goes out any more */
 	struct muster_admin admin;
 	struct muster_events events;
@@ -245,10 +264,38 @@ static inline void muster_reg_write64(struct muster_dev *dev, u32 reg, u64 value
 
 /* main.c */
 void muster_dev_fence(struct muster_dev *dev, const char *why);
+int muster_function_recover(struct muster_function *fn);
+
+/* health.c: what it does where there is no devlink follows here */
+#if IS_ENABLED(CONFIG_NET_DEVLINK)
+int muster_health_open(struct muster_function *fn);
+void muster_health_close(struct muster_function *fn);
+void muster_health_lost(struct muster_function *fn);
+void muster_health_recovered(struct muster_function *fn);
+#else
+static inline int muster_health_open(struct muster_function *fn)
+{
+	return 0;
+}
+
+static inline void muster_health_close(struct muster_function *fn)
+{
+}
+
+static inline void muster_health_lost(struct muster_function *fn)
+{
+	muster_function_recover(fn);
+}
+
+static inline void muster_health_recovered(struct muster_function *fn)
+{
+}
+#endif
 
 /* admin.c */
 int muster_admin_open(struct muster_dev *dev);
 void muster_admin_close(struct muster_dev *dev);
+void muster_admin_fault(const struct muster_dev *dev, struct muster_fault *fault);
 int muster_admin_run(struct muster_dev *dev, struct muster_admin_command *cmd);
 void muster_admin_end(struct muster_dev *dev, struct muster_admin_command *cmd);
 void muster_admin_destroy(struct muster_dev *dev, u8 opcode, u32 id);
