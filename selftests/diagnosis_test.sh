@@ -287,6 +287,11 @@ straggler() {
 		off.sort()
 		print("wrong stragglers:", wrong, "delays off by: median %.2f %%, 9 of 10 within %.2f %%, worst %.2f %%" %
 		      (100 * off[50], 100 * off[89], 100 * off[99]))
+		for r in json.load(open(sys.argv[1]))["ranks"]:
+		    late = sum(max(of)[0] - us for of in calls.values() for us, rank in of if rank == r["rank"])
+		    print("rank", r["rank"], "waited for who was late: %.0f us of at least %.0f" % (r["late_us"], late))
+		    assert r["late_us"] >= 0.9 * late
+		    assert abs(r["late_us"] + r["own_us"] - r["total_us"]) <= 0.05 * r["total_us"]
 		print("late by 20 ms, by the ranks' clocks:", asked, "- of which otherwise reported:", amiss)
 		# Between what a rank says and what is recorded it may lose its processor.
 		assert len(wrong) <= 5 and off[89] <= 0.1 and len(amiss) <= 5
