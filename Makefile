@@ -202,28 +202,28 @@ mpi_objects = $(patsubst userlib/mpi/%.c,$(BUILD)/mpi/$(1)/%.o,$(wildcard userli
 # MPI programs that know nothing of Muster, built for each MPI.
 MPI_TESTS := $(foreach m,$(MPIS),$(patsubst %.c,$(BUILD)/%.$(m),$(wildcard selftests/mpi/*.c)))
 
-# usage: $(call mpi_flags,MPI): its headers as a system's, and where its libraries are.
-mpi_flags = $(patsubst -I%,-isystem %,$(shell pkg-config --cflags $(MPI_PC_$(1)))) \
-	$(shell pkg-config --libs-only-L $(MPI_PC_$(1)))
+# usage: $(call mpi_headers,MPI), as a system's; $(call mpi_flags,MPI): and its libraries.
+mpi_headers = $(patsubst -I%,-isystem %,$(shell pkg-config --cflags $(MPI_PC_$(1))))
+mpi_flags = $(call mpi_headers,$(1)) $(shell pkg-config --libs-only-L $(MPI_PC_$(1))) $(MPI_LINK_$(1))
 
 define mpi_rules
 $(BUILD)/mpi/$(1)/%.o: userlib/mpi/%.c
 	@mkdir -p $$(@D)
 	@echo "  CC    $$< ($(1))"
-	@$$(CC) $$(ALL_CFLAGS) $$(call mpi_flags,$(1)) -c -o $$@ $$<
+	@$$(CC) $$(ALL_CFLAGS) $$(call mpi_headers,$(1)) -c -o $$@ $$<
 
 $(BUILD)/libmuster-mpi-$(1).so.0: userlib/mpi/libmuster-mpi.map \
 		$(call mpi_objects,$(1)) $(BUILD)/libmuster.so.0
 	@echo "  LD    $$@"
 	@$$(CC) -shared -Wl,-soname,$$(@F) -Wl,--version-script=$$< -Wl,-z,defs -o $$@ \
-		$$(filter %.o,$$^) $(BUILD)/libmuster.so.0 $$(call mpi_flags,$(1)) $(MPI_LINK_$(1)) \
+		$$(filter %.o,$$^) $(BUILD)/libmuster.so.0 $$(call mpi_flags,$(1)) \
 		-Wl,-rpath,'$$$$ORIGIN'
 
 $(BUILD)/selftests/mpi/%.$(1): selftests/mpi/%.c
 	@mkdir -p $$(@D)
 	@echo "  LD    $$@"
 	@$$(CC) -std=gnu11 -Wall -Wextra $$(if $$(WERROR),-Werror) -D_GNU_SOURCE $$(CFLAGS) -o $$@ $$< \
-		$$(call mpi_flags,$(1)) $(MPI_LINK_$(1)) -ldl -lpthread
+		$$(call mpi_flags,$(1)) -ldl -lpthread
 endef
 $(foreach m,$(MPIS),$(eval $(call mpi_rules,$(m))))
 
