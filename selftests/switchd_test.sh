@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # Ranks at the hosts of a network of switches: muster-switchd, and muster-run --topology; and
 # the library's operations on reduction trees.
-# MUSTER_SWEEP: bytes of the longest of these (default 65537).
+# MUSTER_SWEEP: bytes of the longest of these (default 4104).
 . "$(dirname "$0")/tap.sh"
 
 run=$MUSTER_BUILD/tools/muster-run
@@ -47,7 +47,7 @@ check "a network from a file, and every collective is right on both paths" writt
 sweep() {
 	rm -f counters
 	MUSTER_SWITCH=force MUSTER_SWITCHD_OPTIONS="-j -c counters" "$run" --no-prefix -n "$1" \
-		--topology "fat-tree:$3x$2x1" "$4" sweep "$3" "${MUSTER_SWEEP:-65537}" >out
+		--topology "fat-tree:$3x$2x1" "$4" sweep "$3" "${MUSTER_SWEEP:-4104}" >out
 	cat out
 	test "$(sed -n 's/ operations by the switches//p' out)" -gt 1000
 	test "$(count contributions)" -gt 5000
@@ -174,7 +174,7 @@ runner_dies() {
 	export VICTIM=1
 	start_ranks
 	pids="$victim $(daemons)"
-	same 2 "$(echo $pids | wc -w)"
+	same 2 "$(echo "$pids" | wc -w)"
 	name=$(tr '\0' '\n' <"/proc/${pids##* }/cmdline" | sed -n 's/^unix:@//p')
 	grep -q "@$name" /proc/net/unix
 	kill -9 $runner
