@@ -202,28 +202,28 @@ mpi_objects = $(patsubst userlib/mpi/%.c,$(BUILD)/mpi/$(1)/%.o,$(wildcard userli
 # MPI programs that know nothing of Muster, built for each MPI.
 MPI_TESTS := $(foreach m,$(MPIS),$(patsubst %.c,$(BUILD)/%.$(m),$(wildcard selftests/mpi/*.c)))
 
-# usage: $(call mpi_flags,MPI): its headers as a system's, and where its libraries are.
-mpi_flags = $(patsubst -I%,-isystem %,$(shell pkg-config --cflags $(MPI_PC_$(1)))) \
-	$(shell pkg-config --libs-only-L $(MPI_PC_$(1)))
+# usage: $(call mpi_headers,MPI), as a system's; $(call mpi_flags,MPI): and its libraries.
+mpi_headers = $(patsubst -I%,-isystem %,$(shell pkg-config --cflags $(MPI_PC_$(1))))
+mpi_flags = $(call mpi_headers,$(1)) $(shell pkg-config --libs-only-L $(MPI_PC_$(1))) $(MPI_LINK_$(1))
 
 define mpi_rules
 $(BUILD)/mpi/$(1)/%.o: userlib/mpi/%.c
 	@mkdir -p $$(@D)
 	@echo "  CC    $$< ($(1))"
-	@$$(CC) $$(ALL_CFLAGS) $$(call mpi_flags,$(1)) -c -o $$@ $$<
+	@$$(CC) $$(ALL_CFLAGS) $$(call mpi_headers,$(1)) -c -o $$@ $$<
 
 $(BUILD)/libmuster-mpi-$(1).so.0: userlib/mpi/libmuster-mpi.map \
 		$(call mpi_objects,$(1)) $(BUILD)/libmuster.so.0
 	@echo "  LD    $$@"
 	@$$(CC) -shared -Wl,-soname,$$(@F) -Wl,--version-script=$$< -Wl,-z,defs -o $$@ \
-		$$(filter %.o,$$^) $(BUILD)/libmuster.so.0 $$(call mpi_flags,$(1)) $(MPI_LINK_$(1)) \
+		$$(filter %.o,$$^) $(BUILD)/libmuster.so.0 $$(call mpi_flags,$(1)) \
 		-Wl,-rpath,'$$$$ORIGIN'
 
 $(BUILD)/selftests/mpi/%.$(1): selftests/mpi/%.c
 	@mkdir -p $$(@D)
 	@echo "  LD    $$@"
 	@$$(CC) -std=gnu11 -Wall -Wextra $$(if $$(WERROR),-Werror) -D_GNU_SOURCE $$(CFLAGS) -o $$@ $$< \
-		$$(call mpi_flags,$(1)) $(MPI_LINK_$(1)) -ldl -lpthread
+		$$(call mpi_flags,$(1)) -ldl -lpthread
 endef
 $(foreach m,$(MPIS),$(eval $(call mpi_rules,$(m))))
 
@@ -253,7 +253,7 @@ include tools/install.mk
 # ---- targets -----------------------------------------------------------------
 
 .PHONY: all setup setup-core demo demo-local check bench bench-mpi bench-parts dst model clean help
-.PHONY: kernel headers looks provider guest-tests check-guest check-kernel check-local setup-guest guests
+.PHONY: kernel guest-kernel headers looks provider guest-tests check-guest check-kernel check-local setup-guest guests
 .PHONY: bench-guest bench-bump bench-switch bench-look check-synth synth-tables torus-tables
 .PHONY: check-all check-compilers check-aarch64 check-image compile compilers
 .PHONY: check-threads check-diagnosis check-scale check-bump check-switch check-engine check-wire check-nic
@@ -295,13 +295,18 @@ DRIVER_CHECKS := selftests/driver_life_test.sh selftests/driver_test.sh
 GUEST_CHECKS := $(DRIVER_CHECKS) selftests/guests_test.sh selftests/guests_diagnosis_test.sh \
 	selftests/boot_test.sh
 
-# The kernel that watches has a folder of its own, is slow, and takes its time; what is repeated
-# is repeated less often.
+# Other kernels than the usual one have folders of their own. The one that watches is slow and
+# takes its time; what is repeated is repeated less often.
+KERNEL_6.12 := MUSTER_VM_DIR=$(abspath build/vm-6.12) MUSTER_MODULE=$(abspath build/kernel-6.12/muster.ko)
 KERNEL_debug := MUSTER_VM_DIR=$(abspath build/vm-debug) MUSTER_PATIENCE=100 TIMES=$(or $(TIMES),2) \
 	MUSTER_TEST_TIMEOUT=200000 MUSTER_MODULE=$(abspath build/kernel-debug/muster.ko)
 
-check-kernel: guests ## the driver in guests; KERNEL=debug: under KASAN, lockdep, kmemleak, DMA debugging
-	$(if $(filter 6.1 debug,$(KERNEL)),,$(error guests run under KERNEL=6.1 or debug))
+# The newer kernel itself, after its driver; the debug kernel comes with its driver.
+guest-kernel: guests
+	@$(if $(filter 6.12,$(KERNEL)),tools/setup/newer-kernel.sh $(KERNEL))
+
+check-kernel: guest-kernel ## the driver in guests; KERNEL=6.12, or debug: under KASAN, lockdep, kmemleak
+	$(if $(filter 6.1 6.12 debug,$(KERNEL)),,$(error guests run under KERNEL=6.1, 6.12 or debug))
 	@MUSTER_BUILD=$(abspath $(BUILD)) $(KERNEL_$(KERNEL)) exec \
 		selftests/run.sh $(DRIVER_CHECKS)
 
@@ -370,15 +375,15 @@ torus-tables: $(SYNTH_TOOL) ## the torus allgather: sizes by step, buffers, effi
 	@for shape in 6x6x6x6x6x6 2.6x2.6x2.6 2.10x2.10x2.10; do \
 		for how in "" --balanced; do echo "$$shape $$how"; $< torus $$shape $$how || exit; done; done
 
-check-scale: all $(SELFTESTS) | $(KEEP) ## 1,024 local ranks start, add up and end, 4,096 communicators of 16; with figures
+check-scale: all $(SELFTESTS) | $(KEEP) ## 1,024 local ranks start, add up and end, 4,096 communicators of 16, 2,048 ports to look at; with figures
 	@MUSTER_SCALE=1024 MUSTER_SCALE_S=60 MUSTER_BUILD=$(abspath $(BUILD)) \
 		$(KEEP) -t 900 selftests/scale_test.sh
 	@MUSTER_COMMS=4096 MUSTER_RANKS=16 MUSTER_BUILD=$(abspath $(BUILD)) \
 		$(KEEP) -t 1800 selftests/comms_test.sh
+	@MUSTER_PORTS=2048 MUSTER_BUILD=$(abspath $(BUILD)) $(KEEP) -t 900 selftests/ports_test.sh
 
-check-diagnosis: guests $(SELFTESTS) | $(KEEP) ## 200 hangs made on purpose, and 90 in guests, each explained
-	@MUSTER_HANGS=29 MUSTER_TEST_TIMEOUT=7200 MUSTER_BUILD=$(abspath $(BUILD)) exec \
-		selftests/run.sh selftests/diagnosis_test.sh
+check-diagnosis: guests $(SELFTESTS) | $(KEEP) ## 200 hangs made on purpose, and 90 in guests, each explained; says how long that took
+	@MUSTER_HANGS=16 MUSTER_BUILD=$(abspath $(BUILD)) $(KEEP) -t 7200 selftests/diagnosis_test.sh
 	@MUSTER_HANGS=10 MUSTER_TEST_TIMEOUT=7200 MUSTER_BUILD=$(abspath $(BUILD)) exec \
 		selftests/run.sh selftests/guests_diagnosis_test.sh
 
@@ -412,8 +417,9 @@ check-mpi: all mpi | $(KEEP) ## MPI programs as they are, on Muster: Open MPI an
 	-@tools/setup/setup.sh --quiet mpi-programs
 	@MUSTER_MPI_FULL=yes MUSTER_BUILD=$(abspath $(BUILD)) exec selftests/run.sh $(wildcard selftests/mpi*_test.sh)
 
-check-guest: guests $(BUILD)/selftests/ranks $(BUILD)/selftests/scheduled $(VM_UNITS) ## device, driver, provider and jobs in guests
-	@MUSTER_BUILD=$(abspath $(BUILD)) exec selftests/run.sh $(GUEST_CHECKS) $(VM_UNITS)
+check-guest: guest-kernel $(BUILD)/selftests/ranks $(BUILD)/selftests/scheduled $(VM_UNITS) ## device, driver, provider and jobs in guests; KERNEL=6.12
+	$(if $(filter 6.1 6.12,$(KERNEL)),,$(error guests with jobs run under KERNEL=6.1 or 6.12))
+	@MUSTER_BUILD=$(abspath $(BUILD)) $(KERNEL_$(KERNEL)) exec selftests/run.sh $(GUEST_CHECKS) $(VM_UNITS)
 
 bench: all ## NIC path, host path and the machine's limits in one run; writes build/bench/
 	@MUSTER_BUILD=$(abspath $(BUILD)) tools/bench.sh

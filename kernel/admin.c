@@ -5,6 +5,7 @@
  * means that nothing more can be known about the device: it is fenced.
  */
 #include "muster.h"
+#include "trace.h"
 
 #include <linux/dma-mapping.h>
 
@@ -43,11 +44,22 @@ void muster_admin_close(struct muster_dev *dev)
 }
 
 /* Whether command number index is answered: 1 in the ring's first lap, then 0 ... */
-static bool answered(struct muster_admin *admin, u32 index)
+static bool answered(const struct muster_admin *admin, u32 index)
 {
 	const struct muster_admin_reply *slot = &admin->replies[index % MUSTER_ADMIN_ENTRIES];
 
 	return le32_to_cpu(READ_ONCE(slot->valid)) == !(index & MUSTER_ADMIN_ENTRIES);
+}
+
+/* Without the lock, which may be held by who waits for the device. */
+void muster_admin_fault(const struct muster_dev *dev, struct muster_fault *fault)
+{
+	const struct muster_admin *admin = &dev->admin;
+	u32 last = READ_ONCE(admin->tail) - 1;
+
+	fault->commands = last + 1;
+	fault->opcode = READ_ONCE(admin->commands[last % MUSTER_ADMIN_ENTRIES].opcode);
+	fault->answered = answered(admin, last);
 }
 
 static int errno_of(u8 status)
@@ -76,6 +88,7 @@ static int reply_take(struct muster_dev *dev, u32 index, const struct muster_adm
 
 	dma_rmb();	/* the rest of the reply after its valid word */
 	reply = dev->admin.replies[index % MUSTER_ADMIN_ENTRIES];
+	trace_muster_admin_reply(dev, &reply);
 	if (reply.tag != cmd->tag || reply.opcode != cmd->opcode) {
 		muster_dev_fence(dev, "device answers an admin command that was not given");
 		return -EIO;
@@ -86,6 +99,29 @@ static int reply_take(struct muster_dev *dev, u32 index, const struct muster_adm
 	return errno_of(reply.status);
 }
 
+/* What the command is about, for who traces it. */
+static u32 command_object(const struct muster_admin_command *cmd)
+{
+	switch (cmd->opcode) {
+	case MUSTER_ADMIN_CQ_CREATE:
+		return le32_to_cpu(cmd->cq.id);
+	case MUSTER_ADMIN_VP_CREATE:
+		return le32_to_cpu(cmd->vp.id);
+	case MUSTER_ADMIN_MR_REGISTER:
+		return le32_to_cpu(cmd->mr.id);
+	case MUSTER_ADMIN_CONTEXT_OPEN:
+	case MUSTER_ADMIN_CONTEXT_CLOSE:
+	case MUSTER_ADMIN_CONTEXT_ABORT:
+		return le32_to_cpu(cmd->context.context);
+	case MUSTER_ADMIN_CQ_DESTROY:
+	case MUSTER_ADMIN_VP_DESTROY:
+	case MUSTER_ADMIN_MR_DEREGISTER:
+		return le32_to_cpu(cmd->id.id);
+	default:
+		return 0;
+	}
+}
+
 static int command_give(struct muster_dev *dev, struct muster_admin_command *cmd)
 {
 	struct muster_admin *admin = &dev->admin;
@@ -93,6 +129,7 @@ static int command_give(struct muster_dev *dev, struct muster_admin_command *cmd
 
 	cmd->tag = cpu_to_le16(index);
 	admin->commands[index % MUSTER_ADMIN_ENTRIES] = *cmd;
+	trace_muster_admin_command(dev, cmd, command_object(cmd));
 	muster_reg_write(dev, MUSTER_REG_ADMIN_TAIL, admin->tail);
 	wait_event_timeout(admin->wait, answered(admin, index) || READ_ONCE(dev->fenced),
 			   msecs_to_jiffies(MUSTER_ADMIN_TIMEOUT_MS));

@@ -27,4 +27,18 @@ static inline void vm_flags_clear(struct vm_area_struct *vma, vm_flags_t flags)
 #define MUSTER_CREATE_CQ_UDATA(arg) (&(arg)->driver_udata)
 #endif
 
+/* Newer kernels take the driver's name from the device. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 2, 0)
+#define MUSTER_DRIVER_NAME_PUT(req) devlink_info_driver_name_put(req, KBUILD_MODNAME)
+#else
+#define MUSTER_DRIVER_NAME_PUT(req) 0
+#endif
+
+/* In TP_fast_assign(): the source is what __string() was given. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 10, 0)
+#define MUSTER_ASSIGN_STR(field, source) __assign_str(field, source)
+#else
+#define MUSTER_ASSIGN_STR(field, source) __assign_str(field)
+#endif
+
 #endif /* MUSTER_COMPAT_H */

@@ -197,7 +197,7 @@ static int UVERBS_HANDLER(MUSTER_METHOD_CONTEXT_OPEN)(struct uverbs_attr_bundle 
 	context->vp = args.vp;
 	context->id = args.id;
 	context->self = args.self;
-	err = muster_share_take(&context->dev->contexts_share, &context->user);
+	err = muster_share_take(context->dev, &context->dev->contexts_share, &context->user);
 	if (err)
 		goto err_free;
 	err = admin_open(context, &args);

@@ -85,7 +85,7 @@ int muster_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 	err = check(attr, udata);
 	if (err)
 		return err;
-	err = muster_share_take(&dev->cqs_share, &cq->user);
+	err = muster_share_take(dev, &dev->cqs_share, &cq->user);
 	if (err)
 		return err;
 	ibcq->cqe = attr->cqe;

@@ -106,6 +106,9 @@ static const struct ib_device_ops ops = {
 	.get_dev_fw_str = get_dev_fw_str,
 	.alloc_hw_port_stats = muster_alloc_hw_port_stats,
 	.get_hw_stats = muster_get_hw_stats,
+	.fill_res_mr_entry = muster_fill_res_mr,
+	.fill_res_cq_entry = muster_fill_res_cq,
+	.fill_res_qp_entry = muster_fill_res_vp,
 
 	.alloc_ucontext = muster_alloc_ucontext,
 	.dealloc_ucontext = muster_dealloc_ucontext,

@@ -5,6 +5,7 @@
  * by id: an id that nobody has any more is passed over.
  */
 #include "muster.h"
+#include "trace.h"
 
 #include <linux/dma-mapping.h>
 #include <linux/interrupt.h>
@@ -33,6 +34,7 @@ static void event_handle(struct muster_dev *dev, const struct muster_event *even
 {
 	u32 id = le32_to_cpu(event->id);
 
+	trace_muster_event(dev, event);
 	switch (event->kind) {
 	case MUSTER_EVENT_VP_ERROR:
 		muster_vp_failed(dev, id);

@@ -6,6 +6,7 @@
  * asking it; unplugging, unbinding and resets all go this one way.
  */
 #include "muster.h"
+#include "trace.h"
 
 #include <linux/delay.h>
 #include <linux/dma-mapping.h>
@@ -54,6 +55,22 @@ static int identify(struct muster_dev *dev)
 	return 0;
 }
 
+static struct muster_fault fault_of(struct muster_dev *dev, const char *why)
+{
+	struct muster_fault fault = {
+		.why = why,
+		.incarnation = dev->incarnation,
+		.status = muster_reg_read(dev, MUSTER_REG_STATUS),
+		.events = READ_ONCE(dev->events.head),
+		.vps = READ_ONCE(dev->vps_share.used),
+		.cqs = READ_ONCE(dev->cqs_share.used),
+		.contexts = READ_ONCE(dev->contexts_share.used),
+	};
+
+	muster_admin_fault(dev, &fault);
+	return fault;
+}
+
 /*
  * After this the device does no DMA and will not until its next life, and no
  * command is sent to it. For a reason, the next life follows by itself.
@@ -64,11 +81,14 @@ void muster_dev_fence(struct muster_dev *dev, const char *why)
 
 	mutex_lock(&dev->fence_lock);
 	if (!dev->fenced) {
+		if (why)
+			dev->fault = fault_of(dev, why);
 		/* In this order, so that peers hear of a reset and not of failing DMA. */
 		muster_reg_write(dev, MUSTER_REG_CONTROL, MUSTER_CONTROL_RESET);
 		muster_reg_read(dev, MUSTER_REG_STATUS);	/* the write has arrived */
 		pci_clear_master(fn->pdev);
 		WRITE_ONCE(dev->fenced, true);
+		trace_muster_fence(dev, why);
 		if (why) {
 			dev_err(&fn->pdev->dev, "%s: resetting the device\n", why);
 			queue_delayed_work(system_long_wq, &fn->recover,
@@ -103,9 +123,9 @@ static void dev_init(struct muster_dev *dev, struct muster_function *fn)
 	ida_init(&dev->pds);
 	mutex_init(&dev->mappings_lock);
 	INIT_LIST_HEAD(&dev->mappings);
-	muster_share_init(&dev->vps_share, MUSTER_VPS_MAX);
-	muster_share_init(&dev->cqs_share, MUSTER_CQS_MAX);
-	muster_share_init(&dev->contexts_share, MUSTER_CONTEXTS_MAX);
+	muster_share_init(&dev->vps_share, "vps", MUSTER_VPS_MAX);
+	muster_share_init(&dev->cqs_share, "cqs", MUSTER_CQS_MAX);
+	muster_share_init(&dev->contexts_share, "contexts", MUSTER_CONTEXTS_MAX);
 }
 
 static void dev_free(struct muster_dev *dev)
@@ -151,6 +171,8 @@ static int bring_up(struct muster_function *fn)
 	if (err)
 		goto err_fence;
 	fn->dev = dev;
+	fn->lives++;
+	trace_muster_up(dev);
 	return 0;
 
 err_fence:
@@ -172,11 +194,16 @@ static void bring_down(struct muster_function *fn)
 	if (!dev)
 		return;
 	muster_dev_fence(dev, NULL);
+	if (dev->fault.why) {
+		fn->fault = dev->fault;
+		fn->fault_new = true;
+	}
 	muster_mappings_clear(dev);
 	ib_unregister_device(&dev->ibdev);
 	muster_interrupts_close(dev);
 	muster_events_close(dev);
 	muster_admin_close(dev);
+	trace_muster_down(dev);
 	dev_free(dev);
 	fn->dev = NULL;
 }
@@ -184,32 +211,59 @@ static void bring_down(struct muster_function *fn)
 /* ---- resets ------------------------------------------------------------------ */
 
 /* What a life needs may be missing for a while only, so there is always another try. */
-static void bring_back(struct muster_function *fn)
+static int bring_back(struct muster_function *fn)
 {
 	int err = bring_up(fn);
 
+	fn->retry = err;
 	if (!err) {
 		fn->recover_delay_ms = MUSTER_RECOVER_DELAY_MS;
 		dev_info(&fn->pdev->dev, "device is up again\n");
-		return;
+		return 0;
 	}
+	trace_muster_stays_down(fn, err);
 	dev_err(&fn->pdev->dev, "device stays down: error %d; next try in %u ms\n", err,
 		fn->recover_delay_ms);
 	mod_delayed_work(system_long_wq, &fn->recover, msecs_to_jiffies(fn->recover_delay_ms));
 	fn->recover_delay_ms = min_t(unsigned int, 2 * fn->recover_delay_ms,
 				     MUSTER_RECOVER_DELAY_MAX_MS);
+	return err;
 }
 
-static void recover(struct work_struct *work)
+/*
+ * Begin a new life unless there is one, or somebody else will.
+ * Return: 0; why it did not begin, and it is tried again.
+ */
+int muster_function_recover(struct muster_function *fn)
 {
-	struct muster_function *fn = container_of(work, struct muster_function, recover.work);
+	int err = 0;
 
 	mutex_lock(&fn->life);
 	if (!fn->removing && !fn->resetting && (!fn->dev || fn->dev->fenced)) {
 		bring_down(fn);
-		bring_back(fn);
+		err = bring_back(fn);
 	}
 	mutex_unlock(&fn->life);
+	return err;
+}
+
+/* Processes learn of it at once, whoever decides when the next life begins. */
+static void recover(struct work_struct *work)
+{
+	struct muster_function *fn = container_of(work, struct muster_function, recover.work);
+	bool lost, retry;
+
+	mutex_lock(&fn->life);
+	if (!fn->removing && fn->dev && fn->dev->fenced)
+		bring_down(fn);
+	lost = fn->fault_new;
+	fn->fault_new = false;
+	retry = fn->retry;
+	mutex_unlock(&fn->life);
+	if (lost)
+		muster_health_lost(fn);
+	else if (retry && !muster_function_recover(fn))
+		muster_health_recovered(fn);
 }
 
 static void reset_prepare(struct pci_dev *pdev)
@@ -225,12 +279,15 @@ static void reset_prepare(struct pci_dev *pdev)
 static void reset_done(struct pci_dev *pdev)
 {
 	struct muster_function *fn = pci_get_drvdata(pdev);
+	int err = -ENODEV;
 
 	mutex_lock(&fn->life);
 	fn->resetting = false;
 	if (!fn->removing)
-		bring_back(fn);
+		err = bring_back(fn);
 	mutex_unlock(&fn->life);
+	if (!err)
+		muster_health_recovered(fn);
 }
 
 /* ---- PCI --------------------------------------------------------------------- */
@@ -293,15 +350,21 @@ static int probe(struct pci_dev *pdev, const struct pci_device_id *id)
 		goto err_unmap;
 	fn->nr_vectors = err;
 	pci_set_drvdata(pdev, fn);
-	mutex_lock(&fn->life);
-	err = bring_up(fn);
-	mutex_unlock(&fn->life);
+	err = muster_health_open(fn);
 	if (err)
 		goto err_vectors;
+	mutex_lock(&fn->life);
+	err = bring_up(fn);
+	fn->removing = err;
+	mutex_unlock(&fn->life);
+	if (err)
+		goto err_health;
 	return 0;
 
-err_vectors:
+err_health:
 	cancel_delayed_work_sync(&fn->recover);
+	muster_health_close(fn);
+err_vectors:
 	pci_free_irq_vectors(pdev);
 err_unmap:
 	bars_unmap(fn);
@@ -321,6 +384,7 @@ static void remove(struct pci_dev *pdev)
 	bring_down(fn);
 	mutex_unlock(&fn->life);
 	cancel_delayed_work_sync(&fn->recover);
+	muster_health_close(fn);
 	pci_free_irq_vectors(pdev);
 	bars_unmap(fn);
 	pci_disable_device(pdev);

@@ -49,7 +49,7 @@ static void page_list_free(struct muster_dev *dev, struct page_list *list)
 			  list->dma);
 }
 
-static int admin_register(struct muster_dev *dev, const struct muster_mr *mr, u32 key,
+static int admin_register(struct muster_dev *dev, struct muster_mr *mr, u32 key,
 			  int access)
 {
 	struct muster_admin_command cmd = { .opcode = MUSTER_ADMIN_MR_REGISTER };
@@ -59,6 +59,8 @@ static int admin_register(struct muster_dev *dev, const struct muster_mr *mr, u3
 	err = page_list_create(dev, mr->umem, mr->ibmr.iova, &list);
 	if (err)
 		return err;
+	mr->page_size = list.page_size;
+	mr->nr_pages = list.nr;
 	cmd.mr.iova = cpu_to_le64(mr->ibmr.iova);
 	cmd.mr.length = cpu_to_le64(mr->umem->length);
 	cmd.mr.pages = cpu_to_le64(list.dma);

@@ -37,18 +37,36 @@ enum muster_driver_limit {
 
 struct muster_dev;
 
+/* main.c: what was known of a device as it was fenced for a reason; the rest of it as it was told. */
+struct muster_fault {
+	const char *why;		/* NULL: nothing has happened */
+	u32 incarnation;
+	u32 status;			/* MUSTER_STATE_* */
+	u32 commands;			/* given so far, */
+	u8 opcode;			/* and of the last */
+	bool answered;
+	u32 events;			/* taken so far */
+	u32 vps, cqs, contexts;		/* that there were */
+};
+
 /* main.c: a PCI function. */
 struct muster_function {
 	struct pci_dev *pdev;
 	void __iomem *regs;
 	phys_addr_t doorbells;		/* MUSTER_VPS_MAX pages */
 	unsigned int nr_vectors;
-	struct mutex life;		/* protects the next four: births and deaths */
+	struct mutex life;		/* protects the next eight: births and deaths */
 	struct muster_dev *dev;		/* NULL: down */
 	bool removing;
 	bool resetting;			/* by the PCI core */
 	unsigned int recover_delay_ms;	/* after the next birth that fails */
+	u32 lives;			/* so far */
+	struct muster_fault fault;	/* the newest */
+	bool fault_new;			/* and nobody was told */
+	bool retry;			/* a life did not begin */
 	struct delayed_work recover;
+	struct devlink *devlink;	/* health.c */
+	struct devlink_health_reporter *reporter;
 };
 
 /* admin.c */
@@ -86,6 +104,7 @@ struct muster_pin {
 struct muster_share {
 	struct mutex lock;		/* protects users and used */
 	struct xarray users;		/* kuid to its number, as a value */
+	const char *what;		/* as it is called in traces */
 	u32 max;
 	u32 used;
 };
@@ -106,6 +125,7 @@ struct muster_dev {
 	u32 incarnation;
 	u32 capabilities;		/* MUSTER_CAP_* */
 	struct mutex fence_lock;	/* one fences */
+	struct muster_fault fault;	/* under fence_lock, before fenced */
 	bool fenced;			/* set once DMA has stopped; no command goes out any more */
 	struct muster_admin admin;
 	struct muster_events events;
@@ -175,6 +195,8 @@ struct muster_cq {
 struct muster_mr {
 	struct ib_mr ibmr;
 	struct ib_umem *umem;
+	u32 page_size;			/* as the device was told */
+	u32 nr_pages;
 };
 
 struct muster_vp {
@@ -183,6 +205,8 @@ struct muster_vp {
 	struct muster_mapping *rq;
 	struct muster_mapping *status;
 	struct muster_mapping *doorbell;
+	u32 pd_id, cq_id;		/* what was asked for, for fill_res_qp_entry */
+	u32 dq_entries, rq_entries;
 	bool failed;			/* and its process was told; under dev->vps's lock */
 };
 
@@ -240,10 +264,38 @@ static inline void muster_reg_write64(struct muster_dev *dev, u32 reg, u64 value
 
 /* main.c */
 void muster_dev_fence(struct muster_dev *dev, const char *why);
+int muster_function_recover(struct muster_function *fn);
+
+/* health.c: what it does where there is no devlink follows here */
+#if IS_ENABLED(CONFIG_NET_DEVLINK)
+int muster_health_open(struct muster_function *fn);
+void muster_health_close(struct muster_function *fn);
+void muster_health_lost(struct muster_function *fn);
+void muster_health_recovered(struct muster_function *fn);
+#else
+static inline int muster_health_open(struct muster_function *fn)
+{
+	return 0;
+}
+
+static inline void muster_health_close(struct muster_function *fn)
+{
+}
+
+static inline void muster_health_lost(struct muster_function *fn)
+{
+	muster_function_recover(fn);
+}
+
+static inline void muster_health_recovered(struct muster_function *fn)
+{
+}
+#endif
 
 /* admin.c */
 int muster_admin_open(struct muster_dev *dev);
 void muster_admin_close(struct muster_dev *dev);
+void muster_admin_fault(const struct muster_dev *dev, struct muster_fault *fault);
 int muster_admin_run(struct muster_dev *dev, struct muster_admin_command *cmd);
 void muster_admin_end(struct muster_dev *dev, struct muster_admin_command *cmd);
 void muster_admin_destroy(struct muster_dev *dev, u8 opcode, u32 id);
@@ -273,11 +325,11 @@ u64 muster_mapping_offset(struct muster_mapping *mapping);
 void muster_mappings_clear(struct muster_dev *dev);
 
 /* quota.c */
-int muster_pin_charge(struct muster_pin *pin, size_t bytes);
+int muster_pin_charge(struct muster_dev *dev, struct muster_pin *pin, size_t bytes);
 void muster_pin_uncharge(struct muster_pin *pin);
-void muster_share_init(struct muster_share *share, u32 max);
+void muster_share_init(struct muster_share *share, const char *what, u32 max);
 void muster_share_destroy(struct muster_share *share);
-int muster_share_take(struct muster_share *share, kuid_t *user);
+int muster_share_take(struct muster_dev *dev, struct muster_share *share, kuid_t *user);
 void muster_share_give(struct muster_share *share, kuid_t user);
 int muster_number_take(struct muster_dev *dev, struct muster_number *number);
 void muster_number_give(struct muster_dev *dev, struct muster_number *number);
@@ -315,5 +367,10 @@ void muster_contexts_orphan(struct muster_ucontext *ucontext);
 struct rdma_hw_stats *muster_alloc_hw_port_stats(struct ib_device *ibdev, u32 port);
 int muster_get_hw_stats(struct ib_device *ibdev, struct rdma_hw_stats *stats, u32 port,
 			int index);
+
+/* resource.c */
+int muster_fill_res_mr(struct sk_buff *msg, struct ib_mr *ibmr);
+int muster_fill_res_cq(struct sk_buff *msg, struct ib_cq *ibcq);
+int muster_fill_res_vp(struct sk_buff *msg, struct ib_qp *ibqp);
 
 #endif /* MUSTER_H */

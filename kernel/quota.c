@@ -7,6 +7,7 @@
  * the rdma cgroup as an object of its own.
  */
 #include "muster.h"
+#include "trace.h"
 
 #include <linux/cred.h>
 #include <linux/sched/mm.h>
@@ -14,14 +15,16 @@
 
 /* ---- pinned memory --------------------------------------------------------------- */
 
-int muster_pin_charge(struct muster_pin *pin, size_t bytes)
+int muster_pin_charge(struct muster_dev *dev, struct muster_pin *pin, size_t bytes)
 {
 	unsigned long limit = rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT;
 	unsigned long pages = bytes >> PAGE_SHIFT;
 	struct mm_struct *mm = current->mm;
+	u64 pinned = atomic64_add_return(pages, &mm->pinned_vm);
 
-	if (atomic64_add_return(pages, &mm->pinned_vm) > limit && !capable(CAP_IPC_LOCK)) {
+	if (pinned > limit && !capable(CAP_IPC_LOCK)) {
 		atomic64_sub(pages, &mm->pinned_vm);
+		trace_muster_refused(dev, "memlock_pages", pinned - pages, limit, -ENOMEM);
 		return -ENOMEM;
 	}
 	mmgrab(mm);
@@ -38,8 +41,9 @@ void muster_pin_uncharge(struct muster_pin *pin)
 
 /* ---- what there are few of --------------------------------------------------------- */
 
-void muster_share_init(struct muster_share *share, u32 max)
+void muster_share_init(struct muster_share *share, const char *what, u32 max)
 {
+	share->what = what;
 	mutex_init(&share->lock);
 	xa_init(&share->users);
 	share->max = max;
@@ -59,7 +63,7 @@ static unsigned long held_by(struct muster_share *share, kuid_t user)
 }
 
 /* Return: 0, and who took it; -ENOSPC; -ENOMEM. */
-int muster_share_take(struct muster_share *share, kuid_t *user)
+int muster_share_take(struct muster_dev *dev, struct muster_share *share, kuid_t *user)
 {
 	u32 reserve = share->max / 8;
 	unsigned long held;
@@ -74,6 +78,8 @@ int muster_share_take(struct muster_share *share, kuid_t *user)
 	if (!err)
 		share->used++;
 	mutex_unlock(&share->lock);
+	if (err)
+		trace_muster_refused(dev, share->what, held, share->max, err);
 	return err;
 }
 
@@ -121,9 +127,11 @@ int muster_number_take(struct muster_dev *dev, struct muster_number *number)
 	int err;
 
 	err = group_charge(dev, number);
-	if (err)
+	if (err) {
+		trace_muster_refused(dev, "hca_object", 0, 0, err);
 		return err;
-	err = muster_share_take(&dev->vps_share, &number->user);
+	}
+	err = muster_share_take(dev, &dev->vps_share, &number->user);
 	if (err)
 		goto err_group;
 	err = xa_alloc_cyclic_irq(&dev->vps, &number->vp, NULL, XA_LIMIT(0, MUSTER_VPS_MAX - 1),

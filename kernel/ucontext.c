@@ -54,7 +54,7 @@ static int memory_alloc(struct muster_mapping *mapping)
 	struct device *dma = &mapping->dev->fn->pdev->dev;
 	int err;
 
-	err = muster_pin_charge(&mapping->pin, mapping->bytes);
+	err = muster_pin_charge(mapping->dev, &mapping->pin, mapping->bytes);
 	if (err)
 		return err;
 	err = -ENOMEM;

@@ -104,20 +104,18 @@ static int respond(const struct muster_vp *vp, struct ib_udata *udata)
 	return ib_copy_to_udata(udata, &resp, sizeof(resp));
 }
 
-static int admin_create(struct muster_dev *dev, const struct muster_vp *vp,
-			const struct ib_qp_init_attr *attr, struct ib_pd *ibpd,
-			const struct muster_create_vp_cmd *sizes)
+static int admin_create(struct muster_dev *dev, const struct muster_vp *vp)
 {
 	struct muster_admin_command cmd = {
 		.opcode = MUSTER_ADMIN_VP_CREATE,
 		.vp.dq_base = cpu_to_le64(vp->dq->dma),
 		.vp.rq_base = cpu_to_le64(vp->rq->dma),
 		.vp.status_base = cpu_to_le64(vp->status->dma),
-		.vp.dq_entries = cpu_to_le32(sizes->dq_entries),
-		.vp.rq_entries = cpu_to_le32(sizes->rq_entries),
+		.vp.dq_entries = cpu_to_le32(vp->dq_entries),
+		.vp.rq_entries = cpu_to_le32(vp->rq_entries),
 		.vp.id = cpu_to_le32(vp->doorbell->number.vp),
-		.vp.cq = cpu_to_le32(to_mcq(attr->send_cq)->id),
-		.vp.pd = cpu_to_le32(to_mpd(ibpd)->id),
+		.vp.cq = cpu_to_le32(vp->cq_id),
+		.vp.pd = cpu_to_le32(vp->pd_id),
 	};
 
 	return muster_admin_run(dev, &cmd);
@@ -144,7 +142,11 @@ int muster_create_vp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr, struct ib
 	err = respond(vp, udata);
 	if (err)
 		goto err_mappings;
-	err = admin_create(dev, vp, attr, ibqp->pd, &cmd);
+	vp->pd_id = to_mpd(ibqp->pd)->id;
+	vp->cq_id = to_mcq(attr->send_cq)->id;
+	vp->dq_entries = cmd.dq_entries;
+	vp->rq_entries = cmd.rq_entries;
+	err = admin_create(dev, vp);
 	if (err)
 		goto err_mappings;
 	ibqp->qp_num = vp->doorbell->number.vp;

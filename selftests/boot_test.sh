@@ -36,7 +36,7 @@ END
 
 starved_guests_boot() {
 	mkdir vm
-	ln -s "$MUSTER_BUILD"/vm/* vm/
+	ln -s "${MUSTER_VM_DIR:-$MUSTER_BUILD/vm}"/* vm/
 	rm vm/qemu-system-x86_64
 	install -m 755 starved vm/qemu-system-x86_64
 	echo "loglevel=7" >vm/cmdline

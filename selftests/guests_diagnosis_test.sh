@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
 # Hangs made on purpose in guests, seen from the host: muster_trace explain names the rank that
-# is to blame, and nobody else; the job goes on afterwards. One job goes from one hang to the next.
-# MUSTER_HANGS: how many of each kind (default 1).
+# is to blame, and nobody else; the job goes on afterwards. One job goes from one hang to the next,
+# and is recorded: its trace names the same ranks, and its packets are read as local ones are.
+# MUSTER_HANGS: how many of each kind (default: one, and not of those that look alike from outside).
 . "$(dirname "$0")/tap.sh"
 # shellcheck source=selftests/diag.sh
 . "$tap_home/diag.sh"
@@ -11,7 +12,9 @@
 run=$MUSTER_BUILD/tools/muster-run
 trace=$MUSTER_BUILD/tools/muster_trace
 hangs=$MUSTER_BUILD/selftests/hangs
-times=${MUSTER_HANGS:-1}
+dump=$MUSTER_BUILD/tools/muster_dump
+stat=$MUSTER_BUILD/tools/muster_stat
+times=${MUSTER_HANGS:-0}
 
 [ -x "$MUSTER_BUILD/vm/qemu-system-x86_64" ] && [ -f "$MUSTER_BUILD/vm/vmlinux" ] ||
 	skip_all "there is nothing to run guests with; make check-guest builds it"
@@ -24,7 +27,7 @@ field() {
 
 # guest GUEST: its QEMU
 guest() {
-	pgrep -P "$(pgrep -P $launcher | paste -sd,)" -f "muster_guest=$1 "
+	pgrep -P "$(pgrep -P "$job" | paste -sd,)" -f "muster_guest=$1 "
 }
 
 pid_in_guest() {
@@ -69,7 +72,7 @@ hang() {
 	explains "$1" not-called "$2rank $victim, which has not called it and is not in the library (pid $(pid_in_guest $victim) in the guest of node $victim)"
 	same $victim "$(field rank)"
 	same "$(guest $victim)" "$(field pid)"
-	kill -USR1 $launcher
+	kill -USR1 "$job"
 	arrive " step $step"
 }
 
@@ -79,7 +82,7 @@ plain() {
 }
 
 as_the_page_shows() {
-	awk '$0 == "<!-- guests sleeps 0 -->" { on = 1; next }
+	awk '$0 == "<!-- guests stops 0 -->" { on = 1; next }
 		on && /^[`]/ { if (on++ == 2) exit; next }
 		on == 2' "$tap_home/../Documentation/diagnosis.md" | plain >page
 	[ -s page ]
@@ -96,7 +99,7 @@ guest_is_stopped() {
 	explains 3 stopped "rank $victim, whose guest is stopped (pid $(guest $victim))"
 	same $victim "$(field rank)"
 	kill -CONT "$(guest $victim)"
-	kill -USR1 $launcher
+	kill -USR1 "$job"
 	arrive " step $step"
 }
 
@@ -116,7 +119,7 @@ link_is_cut() {
 	sink=$!
 	trap 'kill $sink' EXIT
 	within 20 test -S "$socket.away"
-	kill -USR1 $launcher
+	kill -USR1 "$job"
 	explains 1 link "the link "
 	mv "$socket.away" "$socket"
 	arrive " step $step"
@@ -127,17 +130,103 @@ calls_another() {
 	same $victim "$(field rank)"
 }
 
-kinds=sleeps,computes,stops,elsewhere,window,makes,tests,sleeps,sleeps
+# All the time somebody looks; when it is over, the ranks have ended, each by its own error.
+nic_is_reset() {
+	mkdir looks
+	(
+		i=0
+		while ! [ -e over ]; do
+			i=$((i + 1))
+			code=0
+			"$trace" explain --watch 20 --json >looks/explain.$i 2>looks/err.$i || code=$?
+			"$stat" --json >looks/stat.$i 2>>looks/err.$i || code=$((code + 10 * $?))
+			echo $code >>looks/codes
+		done
+	) &
+	looker=$!
+	trap 'touch over; kill $looker' EXIT
+	within 60 test -s looks/stat.2
+	kill -USR2 "$job"
+	within 120 gone "$job"
+	touch over
+	wait $looker
+	trap - EXIT
+	cat out err
+	same 4 "$(grep -c 'rank 0.* has died or left' err)"
+	fails grep -v '^[01]$' looks/codes
+	cat looks/err.*
+	fails grep -q . looks/err.*
+	/usr/bin/python3 - <<-'EOF'
+		import glob, json
+		blamed = set()
+		for name in glob.glob("looks/explain.*") + glob.glob("looks/stat.*"):
+		    look = json.load(open(name))
+		    for job in look.get("jobs", []):
+		        for f in job.get("findings", []) if job["command"] == "hangs" else []:
+		            blamed.add((f["cause"], tuple(c["rank"] for c in f["culprits"])))
+		print(blamed)
+	EOF
+	! can_validate || valid muster_trace-explain looks/explain.1
+	! can_validate || valid muster_stat looks/stat.1
+}
+
+# Operation 17 of the world, the first that hung, waited for rank 0.
+recorded() {
+	cat err
+	grep -q 'of 4 of 4 ranks' err
+	fails grep -q lost err
+	"$trace" report --json trace.json >report.json
+	! can_validate || valid muster_trace-report report.json
+	/usr/bin/python3 - <<-'EOF'
+		import json
+		trace, report = json.load(open("trace.json")), json.load(open("report.json"))
+		late = {o["number"]: o["straggler"] for o in report["operations"] if o["communicator"] == 0}
+		print("late:", late[17])
+		assert late[17] == 0
+		began, ended = {}, {}
+		for e in trace["traceEvents"]:
+		    if e["ph"] in "sf":
+		        (began if e["ph"] == "s" else ended)[e["id"]] = e["ts"]
+		both = began.keys() & ended.keys()
+		early = [i for i in both if ended[i] < began[i]]
+		print(len(began), "packets sent,", len(both), "arrows,", len(early), "came before they were sent")
+		assert len(both) > 0.9 * len(began) > 100 and not early
+		for rank in trace["muster"]["ranks"]:   # calls are timed in guests, packets by NICs
+		    for o in rank["operations"]:
+		        assert sum(p[2] for p in o["parts"]) == o["ended"] - o["began"], o
+	EOF
+}
+
+dumped() {
+	"$dump" packets -o all.pcapng
+	"$dump" all.pcapng | sed 1d | awk '{ split($3, f, "."); split($4, t, "."); print f[1], t[1], $6, $7 }' >ours
+	tshark -X "lua_script:$diag_top/tools/wireshark/muster.lua" -r all.pcapng -T fields -E separator=' ' \
+		-e muster.src_node -e muster.dst_node -e muster.context -e muster.number >theirs 2>tshark.err
+	fails grep -i lua tshark.err
+	head -n 2 ours theirs
+	test "$(wc -l <ours)" -gt 100
+	cmp ours theirs
+}
+
+alike=sleeps,computes,elsewhere,tests
+kinds=stops,window,makes,sleeps,sleeps
 all=$kinds
-i=1
+i=0
 while [ $i -lt "$times" ]; do
-	all=$all,$kinds
+	[ $i -eq 0 ] || all=$all,$kinds
+	all=$all,$alike
 	i=$((i + 1))
 done
 : >out
-MUSTER_DEADLINE=800 "$run" --grace 800 --vm -n 4 "$hangs" "$all,another" 0 >out 2>err &
+mkdir packets
+MUSTER_DUMP=packets MUSTER_DEADLINE=800 "$trace" record -o trace.json "$run" --grace 800 --vm -n 4 \
+	"$hangs" "$all,another" 0 >out 2>err &
 launcher=$!
-trap 'kill -9 $launcher 2>/dev/null; cd / && rm -rf "$tap_dir"' EXIT
+trap 'kill -9 $job $launcher 2>/dev/null; cd / && rm -rf "$tap_dir"' EXIT
+job=
+until [ "$job" ]; do
+	job=$(pgrep -P $launcher)
+done
 
 # step NAME COMMAND...: the next hang of the job, which is over if one has failed
 step=0
@@ -156,19 +245,29 @@ step() {
 check "four guests come to the first hang" arrive ' pid [0-9]*'
 check "the page's example is what is printed" as_the_page_shows
 i=0
-while [ $i -lt "$times" ]; do
-	step "a rank in a guest that sleeps is named" hang 3 "waits for "
-	step "one that computes" hang 3 "waits for "
-	step "one whose process is stopped" hang 3 "waits for "
-	step "one that others wait for behind another one" hang 3 "waits for "
+while
+	step "a rank in a guest whose process is stopped is named" hang 3 "waits for "
 	step "one that gives no credit" hang 1 "credit of "
 	step "one that makes no communicator" hang 3 "making of a communicator .*waits for "
-	step "one that others only ask about now and then" hang 3 "waits for "
 	step "one whose guest is stopped" guest_is_stopped
 	step "one whose link is cut" link_is_cut
+	[ $i -lt "$times" ]
+do
+	step "one that sleeps" hang 3 "waits for "
+	step "one that computes" hang 3 "waits for "
+	step "one that others wait for behind another one" hang 3 "waits for "
+	step "one that others only ask about now and then" hang 3 "waits for "
 	i=$((i + 1))
+	[ $i -lt "$times" ] || break
 done
 step "one that calls another operation" calls_another
-kill $launcher
+check "a NIC that is reset under those who look: figures or a sentence, no wrong line" nic_is_reset
+kill "$job" 2>/dev/null
 wait $launcher
+check "a trace has the operations of all, their packets, and who was waited for" recorded
+if command -v tshark >/dev/null; then
+	check "packets of the NICs: the dissector and muster_dump read the same" dumped
+else
+	skip "packets of the NICs: the dissector and muster_dump read the same" "there is no tshark"
+fi
 finish

@@ -46,7 +46,7 @@ check "README's program is built with pkg-config alone, and runs" readme_program
 
 # The header promises nothing that the library lacks.
 all_there() {
-	sed -nE 's/^[a-z].*[ *](muster_[a-z_]+)\(.*/\1/p' usr/include/muster.h | sort -u >promised
+	sed -nE '/^typedef/!s/^[a-z].*[ *](muster_[a-z_]+)\(.*/\1/p' usr/include/muster.h | sort -u >promised
 	nm -D --defined-only usr/lib/libmuster.so | sed 's/.* T //; s/@.*//' | sort -u >exported
 	grep -q muster_exscan_start promised
 	same "" "$(comm -23 promised exported)"

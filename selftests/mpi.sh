@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# shellcheck shell=sh
+# shellcheck shell=sh disable=SC2034
 # For tests with MPI programs, sourced behind tap.sh: each MPI's own mpirun, and what is there.
 
 launch=$MUSTER_BUILD/tools/muster-mpi

@@ -6,6 +6,7 @@
  * sentence is made of the steps that led there.
  */
 #include "explain.h"
+#include "explain_words.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -14,7 +15,6 @@
 #include <string.h>
 
 #include "muster.h"
-#include "schedule.h"
 
 enum {
 	NOTHING = -1,		/* no finding: it goes on, or nothing is known */
@@ -22,14 +22,6 @@ enum {
 	OPEN = 1,		/* being walked */
 	DONE = 2,		/* and the finding, from NOTHING on, plus this plus 1 */
 	STILL_US = 200000,	/* some 20 times as long as a wait sleeps */
-};
-
-/* A step of the walk. */
-struct hop {
-	uint32_t rank;
-	const struct muster_look_comm *comm;	/* NULL: makes a communicator */
-	const struct muster_look_wait *wait;	/* what it waits for there */
-	bool late;				/* and that rank has not called it */
 };
 
 struct walk {
@@ -52,109 +44,13 @@ const char *explain_cause_name(enum explain_cause cause)
 	return names[cause];
 }
 
-/* ---- words ----------------------------------------------------------------------------- */
-
-struct words {
-	char *text;	/* EXPLAIN_WORDS_MAX */
-	size_t len;
-};
-
-static void say(struct words *words, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void say(struct words *words, const char *format, ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(words->text + words->len, EXPLAIN_WORDS_MAX - words->len, format, args);
-	va_end(args);
-	words->len += strlen(words->text + words->len);
-}
-
-static const char *coll_words(const struct muster_look_comm *comm)
-{
-	uint8_t coll = comm->signature.coll;
-
-	return coll && coll < MUSTER_COLL_END ? muster_coll_name(coll) : "operation";
-}
-
-static void say_operation(struct words *words, const struct muster_look_comm *comm)
-{
-	if (comm)
-		say(words, "%s %u of communicator %u ", coll_words(comm), comm->ended, comm->context);
-	else
-		say(words, "the making of a communicator ");
-}
-
-static void say_wait(struct words *words, const struct muster_look_wait *wait)
-{
-	switch (wait->cause) {
-	case MUSTER_LOOK_WINDOW:
-	case MUSTER_LOOK_CREDIT:
-		say(words, "waits for a credit of rank %u", wait->rank);
-		break;
-	case MUSTER_LOOK_GRANT:
-		say(words, "waits for rank %u to take what it has for it", wait->rank);
-		break;
-	case MUSTER_LOOK_WIRE:
-		say(words, "waits for room on the way to rank %u", wait->rank);
-		break;
-	case MUSTER_LOOK_QUEUE:
-		say(words, "cannot end");
-		break;
-	case MUSTER_LOOK_BUMP:
-		say(words, "waits for the bump in the wire");
-		break;
-	default:
-		say(words, "waits for rank %u", wait->rank);
-	}
-}
-
-static bool is_same_operation(const struct hop *a, const struct hop *b)
-{
-	return a->comm && b->comm && a->comm->context == b->comm->context &&
-	       a->comm->life == b->comm->life && a->comm->ended == b->comm->ended;
-}
-
-/* In the middle of many that wait for each other in the same operation. */
-static bool is_left_out(const struct walk *walk, uint32_t i)
-{
-	return i > 1 && i + 1 < walk->nr_hops &&
-	       is_same_operation(&walk->hops[i - 1], &walk->hops[i]) &&
-	       is_same_operation(&walk->hops[i], &walk->hops[i + 1]);
-}
-
-static void say_hop(struct words *words, const struct walk *walk, uint32_t i)
-{
-	const struct hop *hop = &walk->hops[i];
-
-	if (is_left_out(walk, i)) {
-		if (!is_left_out(walk, i - 1))
-			say(words, ", and so on");
-		return;
-	}
-	if (i)
-		say(words, "; rank %u ", hop->rank);
-	if (i && is_same_operation(hop - 1, hop)) {
-		say_wait(words, hop->wait);
-	} else {
-		if (i)
-			say(words, "is in ");
-		say_operation(words, hop->comm);
-		if (i)
-			say(words, "and ");
-		say_wait(words, hop->wait);
-	}
-	if (hop->late)
-		say(words, ", which has not called it");
-}
-
 /* ---- findings ---------------------------------------------------------------------------- */
 
 static bool is_same(const struct finding *finding, enum explain_cause cause,
 		    const uint32_t *culprits, uint32_t nr)
 {
 	return finding->cause == cause && finding->nr_culprits == nr &&
-	       !memcmp(finding->culprits, culprits, nr * sizeof(*culprits));
+	       (!nr || !memcmp(finding->culprits, culprits, nr * sizeof(*culprits)));
 }
 
 /* The steps led here; the format is the end of the sentence. Return: its index. */
@@ -165,8 +61,8 @@ static int found(struct walk *walk, enum explain_cause cause, const uint32_t *cu
 {
 	struct findings *findings = walk->findings;
 	struct finding *more;
-	struct words words;
 	va_list args;
+	size_t len;
 
 	for (uint32_t i = 0; i < findings->nr; i++)
 		if (is_same(&findings->all[i], cause, culprits, nr))
@@ -179,12 +75,11 @@ static int found(struct walk *walk, enum explain_cause cause, const uint32_t *cu
 	findings->all = more;
 	more += findings->nr;
 	*more = (struct finding){ .cause = cause, .nr_culprits = nr };
-	memcpy(more->culprits, culprits, nr * sizeof(*culprits));
-	words = (struct words){ more->words, 0 };
-	for (uint32_t i = 0; i < walk->nr_hops; i++)
-		say_hop(&words, walk, i);
+	if (nr)
+		memcpy(more->culprits, culprits, nr * sizeof(*culprits));
+	len = explain_say_hops(more->words, walk->hops, walk->nr_hops);
 	va_start(args, format);
-	vsnprintf(words.text + words.len, EXPLAIN_WORDS_MAX - words.len, format, args);
+	vsnprintf(more->words + len, EXPLAIN_WORDS_MAX - len, format, args);
 	va_end(args);
 	return (int)findings->nr++;
 }
@@ -219,6 +114,15 @@ static bool stands(const struct walk *walk, uint32_t rank, const struct muster_l
 	return then && then->started == comm->started && then->ended == comm->ended &&
 	       then->told == comm->told && then->since_us == comm->since_us &&
 	       !memcmp(&then->waits, &comm->waits, sizeof(then->waits));
+}
+
+/* The same of the making of a communicator. */
+static bool stands_making(const struct walk *walk, uint32_t rank)
+{
+	const struct look *now = look_of(walk->job, rank), *before = look_of(walk->before, rank);
+
+	return before && before->page->place == MUSTER_LOOK_MAKES &&
+	       before->page->place_us == now->page->place_us;
 }
 
 static bool has_called_something(const struct walk *walk, uint32_t rank)
@@ -301,7 +205,7 @@ static uint32_t nr_in(const struct walk *walk, const struct muster_look_comm *co
 static bool is_one_operation(const struct walk *walk, uint32_t first)
 {
 	for (uint32_t i = first; i < walk->nr_hops; i++)
-		if (!is_same_operation(&walk->hops[first], &walk->hops[i]))
+		if (!explain_is_same_operation(&walk->hops[first], &walk->hops[i]))
 			return false;
 	return true;
 }
@@ -328,16 +232,64 @@ static int disorder(struct walk *walk, uint32_t first)
 		     ": they wait for each other, as they have called operations in different orders");
 }
 
-/* A schedule has no circles: in one operation something was sent and has not come. */
+static const struct muster_look_silence *silence_of(const struct look *look, uint32_t node)
+{
+	const struct muster_look *page = look->page;
+
+	for (uint32_t i = 0; i < page->nr_silent && i < MUSTER_LOOK_SILENT_MAX; i++)
+		if (page->silent[i].node == node)
+			return &page->silent[i];
+	return NULL;
+}
+
+/* What `from` sends to `to` is not acknowledged; nothing of it was between the two readings. */
+static bool is_silent(const struct walk *walk, uint32_t from, uint32_t to)
+{
+	const struct look *look = look_of(walk->job, from), *before = look_of(walk->before, from);
+	const struct muster_look_silence *now, *then;
+	uint32_t node;
+
+	if (!look || !before || !look_of(walk->job, to))
+		return false;
+	node = look_of(walk->job, to)->page->node;
+	now = silence_of(look, node);
+	then = silence_of(before, node);
+	return now && then && now->since_us == then->since_us;
+}
+
+static bool is_cut(const struct walk *walk, const struct hop *hop)
+{
+	return is_silent(walk, hop->rank, hop->wait->rank) ||
+	       is_silent(walk, hop->wait->rank, hop->rank);
+}
+
+/*
+ * A schedule has no circles: in one operation something was sent and has not come. Between
+ * whom, wires say; where they do not, only two that wait for each other are sure to be it.
+ */
+static int lost(struct walk *walk, uint32_t first)
+{
+	uint32_t at = first, one, other, pair[2];
+
+	while (at < walk->nr_hops && !is_cut(walk, &walk->hops[at]))
+		at++;
+	if (at == walk->nr_hops && first + 2 == walk->nr_hops)
+		at = first;
+	if (at == walk->nr_hops)
+		return found(walk, EXPLAIN_LINK, NULL, 0,
+			     ": what they have sent each other does not arrive");
+	one = walk->hops[at].rank;
+	other = walk->hops[at].wait->rank;
+	pair[0] = one < other ? one : other;
+	pair[1] = one < other ? other : one;
+	return found(walk, EXPLAIN_LINK, pair, 2,
+		     ": what they have sent each other does not arrive; look at the link between rank %u and rank %u",
+		     pair[0], pair[1]);
+}
+
 static int circle(struct walk *walk, uint32_t first)
 {
-	const struct hop *last = &walk->hops[walk->nr_hops - 1];
-
-	if (!is_one_operation(walk, first))
-		return disorder(walk, first);
-	return found(walk, EXPLAIN_LINK, (uint32_t[]){ last->wait->rank, last->rank }, 2,
-		     ": what they have sent each other does not arrive; look at the link between rank %u and rank %u",
-		     last->wait->rank, last->rank);
+	return (is_one_operation(walk, first) ? lost : disorder)(walk, first);
 }
 
 static uint32_t hop_find(const struct walk *walk, uint32_t rank,
@@ -432,10 +384,14 @@ static int reach(struct walk *walk, uint32_t rank, uint32_t asker,
 	own = look_comm(look, comm);
 	if (!own && look->page->nr_hidden)
 		return NOTHING;
-	if (!own)
+	if (!own) {
+		own = look_comm_closed(look, comm);
+		if (own && (int32_t)(own->ended - comm->ended) > 0)
+			return ended(walk, rank, asker, wait);
 		return found_one(walk, EXPLAIN_LEAVING, rank,
 				 ", which has closed the communicator (%s)",
 				 look_name(look, false).text);
+	}
 	if (own->failed)
 		return NOTHING;		/* all will hear of it */
 	if ((int32_t)(own->started - comm->ended) <= 0)
@@ -519,7 +475,7 @@ static int visit(struct walk *walk, uint32_t rank, const struct muster_look_comm
 		return *seen - DONE - 1;
 	if (*seen == OPEN)
 		return circle(walk, hop_find(walk, rank, comm));
-	if (comm && !stands(walk, rank, comm))
+	if (!(comm ? stands(walk, rank, comm) : stands_making(walk, rank)))
 		return NOTHING;
 	if (!hop_push(walk, rank, comm))
 		return NOTHING;
@@ -541,7 +497,7 @@ static void walk_from(struct walk *walk, uint32_t rank)
 
 	if (!look || is_still(walk, rank) || is_old(walk, rank))
 		return;
-	if (look->page->place == MUSTER_LOOK_MAKES) {
+	if (look->page->place == MUSTER_LOOK_MAKES && stands_making(walk, rank)) {
 		waits = true;
 		finding = visit(walk, rank, NULL);
 	}

@@ -175,10 +175,20 @@ static int process_look(struct looks *looks, pid_t pid)
 	return err;
 }
 
-/* Children that a rank has forked have its files, too: the owner's is the one that counts. */
+static bool is_owner(const struct look *look)
+{
+	const struct muster_look *page = look->page;
+
+	return (page->copied_us ? page->copied_by : page->pid) == (uint32_t)look->pid;
+}
+
+/*
+ * Children that a rank has forked have its files, too, and so have for a moment those who look,
+ * as we do: the owner's is the one that counts.
+ */
 static bool is_better(const struct look *a, const struct look *b)
 {
-	return a->page->pid == (uint32_t)a->pid && b->page->pid != (uint32_t)b->pid;
+	return is_owner(a) && !is_owner(b);
 }
 
 static int by_job_and_rank(const void *one, const void *other)
@@ -311,10 +321,27 @@ const struct muster_look_comm *look_comm_of(const struct look *look, uint32_t co
 	return NULL;
 }
 
+static bool is_same_comm(const struct muster_look_comm *a, const struct muster_look_comm *b)
+{
+	return a->context == b->context && a->life == b->life && a->lead == b->lead;
+}
+
 const struct muster_look_comm *look_comm(const struct look *look,
 					 const struct muster_look_comm *same)
 {
 	const struct muster_look_comm *comm = look_comm_of(look, same->context);
 
-	return comm && comm->life == same->life && comm->lead == same->lead ? comm : NULL;
+	return comm && is_same_comm(comm, same) ? comm : NULL;
+}
+
+const struct muster_look_comm *look_comm_closed(const struct look *look,
+						const struct muster_look_comm *same)
+{
+	for (uint32_t i = 0; i < look->page->nr_comms; i++) {
+		const struct muster_look_comm *comm = &look->page->comms[i];
+
+		if (!comm->used && comm->size && is_same_comm(comm, same))
+			return comm;
+	}
+	return NULL;
 }

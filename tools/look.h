@@ -53,6 +53,9 @@ struct look_name look_name(const struct look *look, bool with_state);
 /** look_comm() - the record of the communicator that another record is of; NULL: there is none. */
 const struct muster_look_comm *look_comm(const struct look *look,
 					 const struct muster_look_comm *same);
+/** look_comm_closed() - what is left of its record after that rank has closed it; NULL: nothing. */
+const struct muster_look_comm *look_comm_closed(const struct look *look,
+						const struct muster_look_comm *same);
 /** look_comm_of() - by its context; NULL. */
 const struct muster_look_comm *look_comm_of(const struct look *look, uint32_t context);
 

@@ -148,6 +148,20 @@ static void rings_read(struct trace *trace)
 			ring_read(&trace->ranks[rank]);
 }
 
+/* This process goes on with it; who was too late with that begins anew. */
+static void lease_renew(struct muster_trace *ring)
+{
+	ring->until = muster_ticks(ring->clock) + MUSTER_TRACE_LEASE;
+	__atomic_store_n(&ring->on, 1, __ATOMIC_RELEASE);
+}
+
+static void leases_renew(struct trace *trace)
+{
+	for (uint32_t rank = 0; rank < trace->size; rank++)
+		if (trace->ranks[rank].file)
+			lease_renew(&trace->ranks[rank].file->trace);
+}
+
 /* A page that is shorter than it should be would be a fault when it is read. */
 static struct muster_look_file *map(const char *path)
 {
@@ -169,7 +183,7 @@ static void rank_follow(struct trace_rank *rank, const struct look *look)
 	rank->pid = look->pid;
 	if (options.pid)
 		rank->next = rank->file->trace.written;	/* what is older is not asked for */
-	rank->file->trace.on = 1;
+	lease_renew(&rank->file->trace);
 }
 
 /* ---- the job ------------------------------------------------------------------------------ */
@@ -272,8 +286,10 @@ static void follow(struct trace *trace, pid_t child, int *status)
 			more = false;
 		if (!trace->ranks || turn % SCANS_EVERY == 0)
 			scan(trace, child);
-		if (trace->ranks)
+		if (trace->ranks) {
+			leases_renew(trace);
 			rings_read(trace);
+		}
 		usleep(POLL_US);
 	}
 	for (uint32_t rank = 0; rank < trace->size; rank++)
@@ -310,7 +326,29 @@ static struct instant instant_now(void)
 	return best;
 }
 
-/* From ticks to nanoseconds since the recording began. */
+/* From that clock's time to nanoseconds since the recording began. */
+static void rank_convert(struct trace_rank *rank, uint64_t began, double rate)
+{
+	for (size_t i = 0; i < rank->nr; i++) {
+		double since = (double)(int64_t)(rank->records[i].time - began) * rate;
+
+		rank->records[i].time = since > 0 ? (uint64_t)since : 0;
+	}
+}
+
+static int by_time(const void *one, const void *other)
+{
+	const struct muster_trace_record *a = one, *b = other;
+
+	if (a->time != b->time)
+		return a->time < b->time ? -1 : 1;
+	return (a->kind == MUSTER_TRACE_DONE) - (b->kind == MUSTER_TRACE_DONE);
+}
+
+/*
+ * Those of this machine have its ticks. Of a guest, those of its NIC and those that the NIC has
+ * got from the rank are in one ring, some later than they were.
+ */
 static void times_convert(struct trace *trace, struct instant from, struct instant to)
 {
 	double rate = (double)(to.ns - from.ns) / (double)(to.ticks - from.ticks);
@@ -318,11 +356,14 @@ static void times_convert(struct trace *trace, struct instant from, struct insta
 	for (uint32_t r = 0; r < trace->size; r++) {
 		struct trace_rank *rank = &trace->ranks[r];
 
-		for (size_t i = 0; i < rank->nr; i++) {
-			double since = (double)(int64_t)(rank->records[i].time - from.ticks) * rate;
-
-			rank->records[i].time = since > 0 ? (uint64_t)since : 0;
-		}
+		if (!rank->file)
+			continue;
+		if (rank->file->trace.clock == MUSTER_TRACE_TSC)
+			rank_convert(rank, from.ticks, rate);
+		else
+			rank_convert(rank, from.ns, 1);
+		if (rank->file->look.copied_us && rank->nr)
+			qsort(rank->records, rank->nr, sizeof(*rank->records), by_time);
 	}
 }
 
@@ -401,7 +442,7 @@ int trace_record(int argc, char **argv)
 	follow(&trace, child, &status);
 	if (!trace.ranks)
 		errx(child && status_of(status) ? status_of(status) : 2,
-		     "no rank was seen: %s", child ? "the command has started none, or they are in guests" :
+		     "no rank was seen: %s", child ? "the command has started none that you may look into" :
 						     "there is no such rank of a job that you may look into");
 	times_convert(&trace, from, instant_now());
 	write_file(&trace);

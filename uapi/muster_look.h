@@ -31,6 +31,7 @@
 enum muster_look_limit {
 	MUSTER_LOOK_COMMS_MAX = 4096,	/* communicators; further ones are not shown */
 	MUSTER_LOOK_WAITS_MAX = 8,	/* of one communicator at once */
+	MUSTER_LOOK_SILENT_MAX = 6,	/* nodes; further ones are not shown */
 	MUSTER_LOOK_NIC_COMMS = 252,	/* communicators that a NIC copies */
 	MUSTER_TRACE_RECORDS = 1 << 15,	/* of the ring: 1 MiB, of which only what is written takes memory */
 };
@@ -117,6 +118,15 @@ struct muster_look_waits {
 
 MUSTER_STATIC_ASSERT(sizeof(struct muster_look_waits) == 80, "size");
 
+/* A node that acknowledges nothing of what is sent to it, again and again. */
+struct muster_look_silence {
+	__le32 node;
+	__le32 reserved;
+	__le64 since_us;
+};
+
+MUSTER_STATIC_ASSERT(sizeof(struct muster_look_silence) == 16, "size");
+
 /*
  * A communicator. Another rank's record is of the same one if context, life and lead are
  * the same. Of its operations [ended, started) are not finished; the first of these is
@@ -125,7 +135,7 @@ MUSTER_STATIC_ASSERT(sizeof(struct muster_look_waits) == 80, "size");
  */
 struct muster_look_comm {
 	__le32 seq;		/* odd: it is being written */
-	__le32 used;		/* 0: free */
+	__le32 used;		/* 0: free; what the last one left stays */
 	__le32 context;
 	__le32 life;
 	__le32 lead;		/* rank of member 0 */
@@ -185,12 +195,16 @@ enum muster_trace_clock {
 	MUSTER_TRACE_TSC = 2,		/* what RDTSC says, the same on all processors */
 };
 
+/* Of the clock: who records says again and again that it goes on, for so long; some 10 to 30 s. */
+#define MUSTER_TRACE_LEASE	(1ull << 35)
+
 struct muster_trace {
 	__le32 on;
 	__le32 clock;		/* enum muster_trace_clock */
 	__le64 written;
 	__le64 now;		/* the owner's: as of its last call, or the last packet that came */
-	__u8 reserved[40];
+	__le64 until;		/* the recorder's: the owner's first call after it takes back `on` */
+	__u8 reserved[32];
 	struct muster_trace_record records[MUSTER_TRACE_RECORDS];
 };
 
@@ -220,7 +234,10 @@ struct muster_look {
 	__le32 nr_hidden;	/* copy: further ones, which are not in it */
 	__le64 copied_us;	/* copy of a guest's page: when; 0: it is its owner's own */
 	char command[16];	/* the owner's program */
-	__u8 reserved2[112];
+	__le32 copied_by;	/* copy: the process that makes it, as it sees itself */
+	__le32 nr_silent;	/* as of when waits were told last; none on a wire that loses nothing */
+	struct muster_look_silence silent[MUSTER_LOOK_SILENT_MAX];
+	__u8 reserved2[8];
 	struct muster_engine_counters counters;	/* local device: its engine's, live; copy: the NIC's */
 	__u8 reserved3[56 * 8 - sizeof(struct muster_engine_counters)];
 	struct muster_look_comm comms[MUSTER_LOOK_COMMS_MAX];

@@ -33,18 +33,45 @@ struct muster_piece {
 	uint64_t bytes;
 };
 
+/* What becomes of contributions that were gathered (user.c). */
+struct muster_fold {
+	struct muster_user_op op;
+	uint32_t nr;		/* of them are folded; 0: none, and nothing is copied */
+	uint64_t each;		/* bytes from one to the next */
+	uint64_t first;		/* where in a contribution what is folded begins, */
+	uint64_t bytes;		/* and how long it is, */
+	uint64_t count;		/* in elements */
+	void *to;
+};
+
+/** muster_fold() - fold them there, in order, and copy the result to where it belongs. */
+void muster_fold(const struct muster_fold *fold, uint8_t *memory);
+/**
+ * muster_user_start() - a reduction by an operation of the caller's own. called: as for others,
+ * with nothing of it checked. counts: of blocks, where call->as is MUSTER_COLL_REDUCE_SCATTERV.
+ */
+int muster_user_start(struct muster_comm *comm, const struct muster_call *called, const void *in,
+		      void *out, const uint64_t *counts, struct muster_request **request);
+
 /* Memory of the library's own that an operation reads, or in which its result comes. */
 struct muster_aside {
 	uint8_t *memory;	/* or NULL */
+	struct muster_piece first;	/* to be copied there at the beginning; of 0 bytes: nothing is */
 	struct muster_request *lengths;	/* tells all the longest block first, or NULL; */
 	uint64_t longest;		/* then here */
+	struct muster_fold fold;	/* at the end */
 	uint32_t nr;		/* pieces to be copied from there at the end */
 	struct muster_piece pieces[];
 };
 
 /** muster_aside_new() - NULL: no memory, and the communicator has ended. */
 struct muster_aside *muster_aside_new(struct muster_comm *comm, uint64_t bytes, uint32_t pieces);
-/** muster_aside_end() - copy, if the operation succeeded; free. NULL: nothing. */
+/** muster_aside_copy() - these bytes there now, and again whenever the operation is started. */
+void *muster_aside_copy(struct muster_aside *aside, void *to, const void *from, uint64_t bytes);
+void muster_aside_fill(struct muster_aside *aside);
+/** muster_aside_take() - copy the result from there, if the operation succeeded. */
+void muster_aside_take(struct muster_aside *aside, int result);
+/** muster_aside_end() - the same, and free it. NULL: nothing. */
 void muster_aside_end(struct muster_aside *aside, int result);
 
 /** muster_cut_longest() - elements of the longest block that this rank knows. */

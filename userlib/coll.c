@@ -180,6 +180,8 @@ int muster_reduce_start(struct muster_comm *comm, const void *in, void *out, uin
 	int err = muster_comm_check(comm, request);
 	bool is_root;
 
+	if (!err && op >= MUSTER_OP_USER)
+		return muster_user_start(comm, &call, in, out, NULL, request);
 	if (!err)
 		err = muster_type_check(comm, &call);
 	if (!err)
@@ -213,6 +215,8 @@ int muster_allreduce_start(struct muster_comm *comm, const void *in, void *out, 
 	};
 	int err = muster_comm_check(comm, request);
 
+	if (!err && op >= MUSTER_OP_USER)
+		return muster_user_start(comm, &call, in, out, NULL, request);
 	if (!err)
 		err = call_check(comm, &call);
 	if (!err)

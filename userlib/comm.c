@@ -141,7 +141,7 @@ void muster_comm_activate(struct muster_comm *comm)
 /* Freed, and nothing of it is under way any more. */
 static bool is_over(struct muster_comm *comm)
 {
-	if (!comm->freed || comm->first || !muster_channel_idle(comm))
+	if (!comm->freed || comm->first || comm->persistent || !muster_channel_idle(comm))
 		return false;
 	muster_channel_leave(comm);
 	return muster_channel_has_left(comm);
@@ -196,6 +196,8 @@ void muster_comm_close(struct muster_comm *comm)
 
 	if (comm->first)
 		muster_comm_abort(comm, MUSTER_STATUS_ABORTED, comm->rank, NULL, NULL);
+	while (comm->persistent)
+		muster_request_release(comm->persistent);
 	muster_comm_tree_leave(comm);
 	if (comm->size > 1)
 		job->dev->ops->context_close(job->dev, job->id, comm->context);

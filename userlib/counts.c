@@ -169,7 +169,7 @@ static int allgatherv(struct muster_comm *comm, struct muster_call *call,
 		return -ENOMEM;
 	if (in_place) {
 		in = (uint8_t *)out + places->displs[comm->rank] * muster_dtype_size((uint8_t)call->type);
-		in = memcpy(aside->memory + own.first, in, own.bytes);
+		in = muster_aside_copy(aside, aside->memory + own.first, in, own.bytes);
 	}
 	return muster_parts_begin(comm, call, in, aside->memory, aside, request);
 }
@@ -234,6 +234,8 @@ int muster_reduce_scatter_start(struct muster_comm *comm, const void *in, void *
 	};
 	int err = muster_comm_check(comm, request);
 
+	if (!err && op >= MUSTER_OP_USER)
+		return muster_user_start(comm, &call, in, out, counts, request);
 	if (!err)
 		err = counts_check(comm, &call, counts);
 	return err ? err : reduce_scatter(comm, &call, in, out, request);
@@ -360,7 +362,10 @@ static int hidden_begin(struct muster_comm *comm, struct muster_call *call, cons
 
 	if (comm->size == 1) {
 		err = hidden_alone(comm, call, in, out, request);
-		muster_aside_end(aside, err);
+		if (err || !(*request)->persistent)
+			muster_aside_end(aside, err);
+		else
+			(*request)->aside = aside;
 		return err;
 	}
 	if (!aside)
@@ -485,7 +490,8 @@ static int alltoallv_begin(struct muster_comm *comm, struct muster_call *call, c
 		aside = muster_aside_new(comm, has.bytes, 0);
 		if (!aside)
 			return -ENOMEM;
-		in = memcpy(aside->memory, (const uint8_t *)in + has.first, has.bytes);
+		in = muster_aside_copy(aside, aside->memory, (const uint8_t *)in + has.first,
+				       has.bytes);
 	} else {
 		in = (const uint8_t *)in + has.first;
 	}

@@ -139,6 +139,9 @@ struct muster_dev_ops {
 	int (*waits)(struct muster_dev *dev, uint8_t job, uint32_t context,
 		     struct muster_look_waits *waits);
 
+	/* Nodes that acknowledge nothing, as wires say; NULL: the device cannot tell. */
+	uint32_t (*silent)(struct muster_dev *dev, struct muster_look_silence *list, uint32_t max);
+
 	/* A world of its own has its own time and chance; NULL: the system's. */
 	uint64_t (*now_us)(struct muster_dev *dev);
 	uint64_t (*random)(struct muster_dev *dev);

@@ -87,6 +87,12 @@ struct muster_region {
 	uint32_t key;
 };
 
+/* An operation of the caller's own. */
+struct muster_user_op {
+	muster_combine *combine;	/* NULL: it was freed */
+	void *opaque;
+};
+
 struct muster {
 	struct muster_oob oob;
 	bool oob_owned;			/* made by muster_init() */
@@ -122,6 +128,8 @@ struct muster {
 	size_t max_regions;
 	struct muster_bump *bump;	/* NULL: there is none; */
 	char no_bump[MUSTER_WHY_MAX];	/* and why, if the environment names one */
+	struct muster_user_op *user_ops; /* by op - MUSTER_OP_USER (user.c) */
+	uint32_t nr_user_ops;
 	struct muster_manager *manager;	/* of groups on trees (manager.c); likewise */
 	char no_tree[MUSTER_WHY_MAX];
 	struct muster_turn *turn;	/* of several threads (turn.h); NULL: there is one */
@@ -359,6 +367,8 @@ struct muster_comm {
 	struct muster_request *first;	/* started and not finished, in order */
 	struct muster_request *end;
 	struct muster_request *unposted; /* the first that the device has not all of */
+	struct muster_request *persistent; /* all that are, idle or not */
+	bool persists;			/* what is called now is to be persistent */
 	uint32_t number;		/* of the next operation */
 	uint32_t doubted;		/* the first when notes were compared, or it was seen to wait; */
 	uint64_t doubt_us;		/* when to do so next; 0: never seen */
@@ -454,6 +464,7 @@ enum muster_request_state {
 	MUSTER_REQUEST_QUEUED,		/* not, or not all, with the device */
 	MUSTER_REQUEST_RUNNING,
 	MUSTER_REQUEST_DONE,
+	MUSTER_REQUEST_IDLE,		/* persistent: it can be started */
 };
 
 struct muster_request {
@@ -479,6 +490,9 @@ struct muster_request {
 	int (*run)(struct muster_request *request);	/* on that path (choose.c) */
 	enum muster_request_state state;
 	bool scratch;		/* its result goes to the communicator's scratch */
+	bool persistent;	/* entry, pins and aside stay until it is freed */
+	struct muster_request *next_persistent;	/* of its communicator */
+	uint64_t nothing_bytes;	/* where there is no entry: what goes from in to out */
 	bool ended;		/* for the device; it is not done before what it has sent has left */
 	int result;
 	const char *why;
@@ -495,6 +509,10 @@ int muster_request_start(struct muster_comm *comm, const struct muster_call *cal
 int muster_request_start_lengths(struct muster_comm *comm, const struct muster_call *call,
 				 const void *in, void *out, struct muster_aside *aside,
 				 struct muster_request **request);
+/** muster_request_again() - start one that is persistent and idle. */
+int muster_request_again(struct muster_request *request);
+/** muster_request_release() - of one that is persistent and not under way: all that it holds. */
+void muster_request_release(struct muster_request *request);
 /** muster_request_finish() - the first of its communicator is done. */
 void muster_request_finish(struct muster_request *request, int result);
 /** muster_ended_finish() - those that the device has ended, as far as what they sent has left. */

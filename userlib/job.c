@@ -358,6 +358,7 @@ static void job_free(struct muster *job)
 	muster_bump_close(job);
 	muster_trees_close(job, NULL);
 	muster_pairs_close(job);
+	free(job->user_ops);
 	free(job->regions);
 	free(job->addresses);
 	free(job);

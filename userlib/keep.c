@@ -90,9 +90,11 @@ static int keep(struct muster_request *request)
 	const struct muster_program *program = entry->program;
 	struct muster_dev *dev = comm->job->dev;
 	struct muster_desc descs[MUSTER_SEQ_DESCS_MAX];
-	struct muster_kept *kept = slot_find(comm);
-	int err;
+	int err = muster_comm_bounce(comm);
+	struct muster_kept *kept = err ? NULL : slot_find(comm);
 
+	if (err)
+		return muster_comm_give_up(comm, err);
 	entry->keep_tried = !kept || !has_room(comm, kept, program->nr_descs);
 	if (entry->keep_tried)
 		return 1;

@@ -86,13 +86,14 @@ static bool is_in_place(const struct scene *scene, uint32_t rank)
 static int64_t *memory_new(struct muster *job, const struct scene *scene, uint64_t count)
 {
 	size_t bytes = (count + GAP) * sizeof(int64_t);
-	void *memory;
+	void *memory = NULL;
 
 	if (!scene->device_memory)
 		memory = malloc(bytes);
 	else
 		assert_int_equal(muster_alloc(job, bytes, &memory), 0);
-	return memset(memory, RUBBISH, bytes);
+	memset(memory, RUBBISH, bytes);
+	return memory;
 }
 
 static void memory_free(struct muster *job, const struct scene *scene, int64_t *memory)
@@ -404,7 +405,7 @@ static void test_other_calls_are_told(void **state)
 		struct muster_request *requests[2];
 		static struct part parts[2];
 		uint64_t told = 0;
-		int errs[2];
+		int errs[2] = { 0 };
 
 		offload_all(world, k & 1 ? MUSTER_OFFLOAD_FORCE : MUSTER_OFFLOAD_OFF);
 		part_set(world->jobs[0], &scene, 0, &parts[0]);

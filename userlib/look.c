@@ -64,6 +64,7 @@ void muster_look_open(struct muster *job)
 		goto err_close;
 	identity_write(job, &file->look);
 	file->trace.clock = muster_ticks_clock();
+	file->trace.until = muster_ticks(file->trace.clock) + MUSTER_TRACE_LEASE;
 	file->trace.on = job->settings.trace;
 	if (job->dev->ops->look)
 		job->dev->ops->look(job->dev, file);
@@ -228,10 +229,26 @@ static void comm_tell(struct muster_comm *comm, uint64_t now_us)
 	write_end(&look->seq);
 }
 
+static void silent_tell(struct muster *job)
+{
+	struct muster_look *look = job->look;
+	struct muster_look_silence silent[MUSTER_LOOK_SILENT_MAX];
+	uint32_t nr = job->dev->ops->silent(job->dev, silent, MUSTER_LOOK_SILENT_MAX);
+
+	if (!nr && !look->nr_silent)
+		return;
+	write_begin(&look->seq);
+	memcpy(look->silent, silent, nr * sizeof(*silent));
+	look->nr_silent = nr;
+	write_end(&look->seq);
+}
+
 static void all_tell(struct muster *job, uint64_t now_us)
 {
 	job->told_us = now_us;
 	job->look->seen_us = now_us;
+	if (job->dev->ops->silent)
+		silent_tell(job);
 	for (int i = 0; i < MUSTER_COMM_BUCKETS; i++)
 		for (struct muster_comm *comm = job->comms[i]; comm; comm = comm->next)
 			if (comm->first)
@@ -312,6 +329,10 @@ void muster_look_trace_call(const struct muster_request *request)
 	struct muster_trace_record *record;
 
 	trace->now = muster_ticks(trace->clock);
+	if (trace->now > trace->until) {
+		trace->on = 0;		/* who recorded is not there any more */
+		return;
+	}
 	record = record_begin(request, trace, MUSTER_TRACE_CALL);
 	record->member = request->path;
 	record->bytes = entry->call.bytes < UINT32_MAX ? (uint32_t)entry->call.bytes : UINT32_MAX;

@@ -253,6 +253,33 @@ static void test_records_are_written_while_they_are_wanted(void **state)
 	}
 }
 
+/* The recorder has been killed: it takes back nothing, and does not say that it goes on. */
+static void test_records_end_with_their_recorder(void **state)
+{
+	static int32_t in[2] = { 1, 2 }, out[2];
+	struct muster_request *requests[2];
+	int results[2];
+
+	(void)state;
+	for (int turn = 0; turn < 2; turn++) {
+		for (uint32_t i = 0; i < 2; i++) {
+			struct muster_trace *trace = world->jobs[i]->trace;
+
+			assert_true(trace->until > trace->now);
+			trace->on = 1;
+			trace->until = turn ? trace->now : UINT64_MAX;
+			assert_int_equal(muster_allreduce_start(world->comms[i], &in[i], &out[i], 1,
+								MUSTER_I32, MUSTER_SUM,
+								&requests[i]), 0);
+		}
+		test_finish(world, requests, results);
+		for (uint32_t i = 0; i < 2; i++) {
+			assert_int_equal(world->jobs[i]->trace->on, !turn);
+			assert_int_equal(world->jobs[i]->trace->written, 5);
+		}
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -264,6 +291,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_a_wait_on_the_host_path_names_the_rank_whose_stream_is_awaited,
 						setup, teardown),
 		cmocka_unit_test_setup_teardown(test_records_are_written_while_they_are_wanted, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(test_records_end_with_their_recorder, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(test_a_communicator_that_is_closed_is_not_shown, setup,
 						teardown),

@@ -65,6 +65,8 @@ enum muster_op {
 	MUSTER_MINLOC = 11,	/* of pairs: the least value, and the lowest index that has it */
 	MUSTER_MAXLOC = 12,
 	MUSTER_REPLACE = 13,	/* what comes last; refused where no order is promised, as in a reduction */
+	MUSTER_OP_USER = 64,	/* from here on: of muster_op_create() */
+	MUSTER_OP_MAX = 0x7fffffff,
 };
 
 enum muster_offload {
@@ -233,6 +235,25 @@ void muster_comm_last(const struct muster_comm *comm, struct muster_op_info *inf
 int muster_alloc(struct muster *job, size_t bytes, void **addr);
 void muster_free(struct muster *job, void *addr);
 
+/* ---- operations of the caller's own ---------------------------------------- */
+
+/**
+ * muster_combine - inout[i] = in[i] op inout[i] for count elements; in is of lower ranks. It
+ * must be associative and need not commute. It runs in library calls and must call none.
+ */
+typedef void muster_combine(const void *in, void *inout, uint64_t count, void *opaque);
+
+/**
+ * muster_op_create() - an operation for reductions and scans of any type; each rank's own
+ * affair, as all of them are alike to the others. No device can run it: contributions are
+ * gathered, on whichever path, and folded on the CPU in the order of ranks, ((0 op 1) op 2)
+ * and so on, the same bits everywhere. That takes memory for a contribution of each rank.
+ */
+int muster_op_create(struct muster *job, muster_combine *combine, void *opaque,
+		     enum muster_op *op);
+/** muster_op_free() - what was started with it goes on. -EINVAL: it is none. */
+int muster_op_free(struct muster *job, enum muster_op op);
+
 /* ---- operations ---------------------------------------------------------- */
 /*
  * count is in elements, 64 bits. Buffers hold count elements and belong to the
@@ -397,11 +418,72 @@ int muster_alltoallv_start(struct muster_comm *comm, const void *in, const uint6
 			   const uint64_t *out_displs, enum muster_type type,
 			   struct muster_request **request);
 
-/** muster_test() - advance; *done: the request is finished and freed. Return: its result. */
+/*
+ * The same, persistent: nothing is started, but arguments are checked, the operation is
+ * lowered and its memory made known to the device once; then muster_start() starts it with
+ * what its buffers hold at that time, as often as wanted, each time to be waited for before
+ * the next. Path and algorithm stay those that were chosen here. All ranks make and start
+ * it as if each start were the call; where ranks know only some lengths (gatherv, scatterv,
+ * alltoallv) all ranks' calls must be persistent, and the longest is agreed upon by the first
+ * start. Buffers, and how they are mapped, must stay until muster_request_free().
+ */
+int muster_barrier_init(struct muster_comm *comm, struct muster_request **request);
+int muster_broadcast_init(struct muster_comm *comm, void *buf, uint64_t count,
+			  enum muster_type type, uint32_t root, struct muster_request **request);
+int muster_reduce_init(struct muster_comm *comm, const void *in, void *out, uint64_t count,
+		       enum muster_type type, enum muster_op op, uint32_t root,
+		       struct muster_request **request);
+int muster_allreduce_init(struct muster_comm *comm, const void *in, void *out, uint64_t count,
+			  enum muster_type type, enum muster_op op,
+			  struct muster_request **request);
+int muster_allgather_init(struct muster_comm *comm, const void *in, void *out, uint64_t count,
+			  enum muster_type type, struct muster_request **request);
+int muster_reduce_scatter_block_init(struct muster_comm *comm, const void *in, void *out,
+				     uint64_t count, enum muster_type type, enum muster_op op,
+				     struct muster_request **request);
+int muster_alltoall_init(struct muster_comm *comm, const void *in, void *out, uint64_t count,
+			 enum muster_type type, struct muster_request **request);
+int muster_gather_init(struct muster_comm *comm, const void *in, void *out, uint64_t count,
+		       enum muster_type type, uint32_t root, struct muster_request **request);
+int muster_scatter_init(struct muster_comm *comm, const void *in, void *out, uint64_t count,
+			enum muster_type type, uint32_t root, struct muster_request **request);
+int muster_scan_init(struct muster_comm *comm, const void *in, void *out, uint64_t count,
+		     enum muster_type type, enum muster_op op, struct muster_request **request);
+int muster_exscan_init(struct muster_comm *comm, const void *in, void *out, uint64_t count,
+		       enum muster_type type, enum muster_op op, struct muster_request **request);
+int muster_allgatherv_init(struct muster_comm *comm, const void *in, void *out,
+			   const uint64_t *counts, const uint64_t *displs, enum muster_type type,
+			   struct muster_request **request);
+int muster_reduce_scatter_init(struct muster_comm *comm, const void *in, void *out,
+			       const uint64_t *counts, enum muster_type type, enum muster_op op,
+			       struct muster_request **request);
+int muster_gatherv_init(struct muster_comm *comm, const void *in, uint64_t count, void *out,
+			const uint64_t *counts, const uint64_t *displs, enum muster_type type,
+			uint32_t root, struct muster_request **request);
+int muster_scatterv_init(struct muster_comm *comm, const void *in, const uint64_t *counts,
+			 const uint64_t *displs, void *out, uint64_t count, enum muster_type type,
+			 uint32_t root, struct muster_request **request);
+int muster_alltoallv_init(struct muster_comm *comm, const void *in, const uint64_t *in_counts,
+			  const uint64_t *in_displs, void *out, const uint64_t *out_counts,
+			  const uint64_t *out_displs, enum muster_type type,
+			  struct muster_request **request);
+
+/** muster_start() - start one that is idle. -EINVAL: it is under way, or not persistent. */
+int muster_start(struct muster_request *request);
+/**
+ * muster_request_free() - free one that is persistent. -EINVAL: it is under way. Those of a
+ * communicator that was freed keep it; muster_finalize() frees all.
+ */
+int muster_request_free(struct muster_request *request);
+
+/**
+ * muster_test() - advance; *done: the request is finished and freed, or, if it is persistent,
+ * idle. Return: its result.
+ */
 int muster_test(struct muster_request *request, bool *done);
 
 /**
- * muster_wait() - advance until it is finished, and free it. Return: its result;
+ * muster_wait() - advance until it is finished, and free it, unless it is persistent. Return: its result;
  * -ETIMEDOUT only where MUSTER_LATE_TIMEOUT is set (seconds; default: wait for
  * ever, as a late rank is not a dead one); the sentence then names who is late.
  */

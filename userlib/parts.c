@@ -93,14 +93,35 @@ struct muster_aside *muster_aside_new(struct muster_comm *comm, uint64_t bytes, 
 	return NULL;
 }
 
+void muster_aside_fill(struct muster_aside *aside)
+{
+	if (aside->first.bytes)
+		memcpy(aside->first.to, aside->first.from, aside->first.bytes);
+}
+
+void *muster_aside_copy(struct muster_aside *aside, void *to, const void *from, uint64_t bytes)
+{
+	aside->first = (struct muster_piece){ .to = to, .from = from, .bytes = bytes };
+	muster_aside_fill(aside);
+	return to;
+}
+
+void muster_aside_take(struct muster_aside *aside, int result)
+{
+	if (aside->lengths)
+		muster_request_end(aside->lengths);
+	aside->lengths = NULL;
+	if (!result)
+		muster_fold(&aside->fold, aside->memory);
+	for (uint32_t i = 0; i < aside->nr && !result; i++)
+		memcpy(aside->pieces[i].to, aside->pieces[i].from, aside->pieces[i].bytes);
+}
+
 void muster_aside_end(struct muster_aside *aside, int result)
 {
 	if (!aside)
 		return;
-	if (aside->lengths)
-		muster_request_end(aside->lengths);
-	for (uint32_t i = 0; i < aside->nr && !result; i++)
-		memcpy(aside->pieces[i].to, aside->pieces[i].from, aside->pieces[i].bytes);
+	muster_aside_take(aside, result);
 	free(aside->memory);
 	free(aside);
 }
@@ -161,7 +182,7 @@ static int copy_in(struct muster_comm *comm, struct muster_call *call, const voi
 	*aside = muster_aside_new(comm, call->bytes, 0);
 	if (!*aside)
 		return -ENOMEM;
-	*in = memcpy((*aside)->memory, *in, call->bytes);
+	*in = muster_aside_copy(*aside, (*aside)->memory, *in, call->bytes);
 	call->in_place = false;
 	return 0;
 }
@@ -193,6 +214,8 @@ static int parts_start(struct muster_comm *comm, struct muster_call call, const 
 	MUSTER_TURN_OF(comm);
 	int err = muster_comm_check(comm, request);
 
+	if (!err && call.op >= MUSTER_OP_USER)
+		return muster_user_start(comm, &call, in, out, NULL, request);
 	if (!err)
 		err = parts_check(comm, &call);
 	return err ? err : muster_parts_begin(comm, &call, in, out, NULL, request);

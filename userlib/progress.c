@@ -180,6 +180,10 @@ int muster_test(struct muster_request *request, bool *done)
 		*done = true;
 		return fail_freed(request);
 	}
+	if (request->state == MUSTER_REQUEST_IDLE) {	/* as after its last wait */
+		*done = true;
+		return 0;
+	}
 	if (request->state != MUSTER_REQUEST_DONE)
 		muster_progress(request->job);
 	*done = request->state == MUSTER_REQUEST_DONE;
@@ -257,6 +261,8 @@ int muster_wait(struct muster_request *request)
 		return -EINVAL;
 	if (request->state == MUSTER_REQUEST_FREE)
 		return fail_freed(request);
+	if (request->state == MUSTER_REQUEST_IDLE)
+		return 0;
 	while (request->state != MUSTER_REQUEST_DONE) {
 		muster_turn_pass(request->job);
 		if (muster_progress(request->job))

@@ -180,17 +180,29 @@ static inline void enqueue(struct muster_comm *comm, struct muster_request *requ
 }
 
 /* One rank, or no elements: there is nobody to talk to and nothing to say. */
-static void finish_nothing(struct muster_request *request, const struct muster_call *call,
-			   const void *in, void *out)
+static bool is_nothing(const struct muster_comm *comm, const struct muster_call *call)
 {
-	if (call->bytes && out && in != out && muster_coll_wants(call->coll, 0, 0))
-		memcpy(out, in, call->bytes);
+	return comm->size == 1 || (!call->bytes && call->coll != MUSTER_COLL_BARRIER);
+}
+
+static void nothing_set(struct muster_request *request, const struct muster_call *call,
+			const void *in, void *out)
+{
+	request->in = in;
+	request->out = muster_coll_wants(call->coll, 0, 0) ? out : NULL;
+	request->nothing_bytes = call->bytes;
+}
+
+static void finish_nothing(struct muster_request *request)
+{
+	if (request->nothing_bytes && request->out && request->in != request->out)
+		memcpy(request->out, request->in, request->nothing_bytes);
 	request->state = MUSTER_REQUEST_DONE;
 	request->comm->last = (struct muster_op_info){
 		.path = MUSTER_PATH_NONE,
 		.why = request->comm->size == 1 ? "nothing to do: one rank" :
 						  "nothing to do: no elements",
-		.bytes = call->bytes,
+		.bytes = request->nothing_bytes,
 	};
 }
 
@@ -216,6 +228,30 @@ err_put_entry:
 	return err;
 }
 
+/* Now it runs, in its turn. */
+static inline void set_going(struct muster_request *request)
+{
+	if (!request->entry) {
+		finish_nothing(request);
+		return;
+	}
+	enqueue(request->comm, request);
+	muster_advance(request->comm);
+}
+
+/* It waits to be started, as often as its caller likes; so its program is worth keeping. */
+static void persist(struct muster_request *request)
+{
+	struct muster_comm *comm = request->comm;
+
+	request->persistent = true;
+	request->state = MUSTER_REQUEST_IDLE;
+	request->next_persistent = comm->persistent;
+	comm->persistent = request;
+	if (request->path == MUSTER_PATH_NIC && request->entry->program->is_inline)
+		request->entry->posted = true;
+}
+
 /* What muster.h calls an argument error: the others wait for this rank to call again. */
 static bool is_argument_error(int err)
 {
@@ -230,17 +266,18 @@ int muster_request_start(struct muster_comm *comm, const struct muster_call *cal
 
 	if (err)
 		return muster_comm_give_up(comm, err);
-	if (comm->size == 1 || (!call->bytes && call->coll != MUSTER_COLL_BARRIER)) {
-		finish_nothing(request, call, in, out);
-	} else {
+	if (is_nothing(comm, call))
+		nothing_set(request, call, in, out);
+	else
 		err = prepare(request, call, in, out);
-		if (err) {
-			request_free(request);
-			return is_argument_error(err) ? err : muster_comm_give_up(comm, err);
-		}
-		enqueue(comm, request);
-		muster_advance(comm);
+	if (err) {
+		request_free(request);
+		return is_argument_error(err) ? err : muster_comm_give_up(comm, err);
 	}
+	if (__builtin_expect(comm->persists, 0))
+		persist(request);
+	else
+		set_going(request);
 	*result = request;
 	return 0;
 }
@@ -298,6 +335,19 @@ static int prepare_late(struct muster_request *request)
 	return request->run(request);
 }
 
+/* -errno: the communicator has ended. */
+static int lengths_begin(struct muster_request *request, struct muster_aside *aside)
+{
+	struct muster_comm *comm = request->comm;
+	int err = lengths_start(comm, &request->entry->call, aside);
+
+	if (err || !comm->failed)
+		return err;
+	err = muster_request_end(aside->lengths);
+	aside->lengths = NULL;
+	return err;
+}
+
 static int lengths_run(struct muster_request *request)
 {
 	struct muster_aside *aside = request->aside;
@@ -323,22 +373,22 @@ int muster_request_start_lengths(struct muster_comm *comm, const struct muster_c
 		request_free(request);
 		return muster_comm_give_up(comm, err);
 	}
-	err = lengths_start(comm, call, aside);
-	if (!err && comm->failed) {
-		err = muster_request_end(aside->lengths);
-		aside->lengths = NULL;
+	request->in = in;
+	request->out = out;
+	request->aside = aside;
+	request->run = lengths_run;
+	if (comm->persists) {
+		persist(request);
+	} else {
+		err = lengths_begin(request, aside);
+		if (!err)
+			set_going(request);
 	}
 	if (err) {
 		muster_entry_put(request->entry);
 		request_free(request);
 		return err;
 	}
-	request->in = in;
-	request->out = out;
-	request->aside = aside;
-	request->run = lengths_run;
-	enqueue(comm, request);
-	muster_advance(comm);
 	*result = request;
 	return 0;
 }
@@ -395,6 +445,16 @@ static void last_set(struct muster_comm *comm, const struct muster_request *requ
 	why_set(comm, request);
 }
 
+static void give_back(struct muster_request *request, int result)
+{
+	muster_unpin(request->job, &request->in_pin);
+	muster_unpin(request->job, &request->out_pin);
+	if (request->aside)
+		muster_aside_end(request->aside, result);
+	if (request->entry)
+		muster_entry_put(request->entry);
+}
+
 void muster_request_finish(struct muster_request *request, int result)
 {
 	struct muster_comm *comm = request->comm;
@@ -415,11 +475,10 @@ void muster_request_finish(struct muster_request *request, int result)
 	}
 	if (muster_path_is_posted(request->path))
 		muster_nic_ended(request);
-	muster_unpin(request->job, &request->in_pin);
-	muster_unpin(request->job, &request->out_pin);
-	if (request->aside)
-		muster_aside_end(request->aside, result);
-	muster_entry_put(request->entry);
+	if (!request->persistent)
+		give_back(request, result);
+	else if (request->aside)
+		muster_aside_take(request->aside, result);
 	request->result = result;
 	request->state = MUSTER_REQUEST_DONE;
 	if (comm->unposted || comm->freed)
@@ -451,8 +510,54 @@ int muster_request_end(struct muster_request *request)
 
 	if (result)
 		result_say(request);
-	request_free(request);
+	if (request->persistent)
+		request->state = MUSTER_REQUEST_IDLE;
+	else
+		request_free(request);
 	return result;
+}
+
+/* ---- persistent ------------------------------------------------------------------------ */
+
+int muster_request_again(struct muster_request *request)
+{
+	struct muster_comm *comm = request->comm;
+	struct muster_aside *aside = request->aside;
+	int err = 0;
+
+	if (comm->failed)
+		return muster_fail(comm->job, comm->failed, "%s", comm->why);
+	request->next = NULL;
+	request->kept = NULL;
+	request->stage = 0;
+	request->ended = false;
+	request->result = 0;
+	if (aside)
+		muster_aside_fill(aside);
+	if (request->run == lengths_run) {	/* they stay what they are, once they are known */
+		aside->longest = muster_cut_longest(request->entry->call.cut);
+		err = lengths_begin(request, aside);
+	}
+	if (err)
+		return err;
+	set_going(request);
+	if (!request->entry && aside)
+		muster_aside_take(aside, 0);
+	return 0;
+}
+
+void muster_request_release(struct muster_request *request)
+{
+	struct muster_comm *comm = request->comm;
+	struct muster_request **place = &comm->persistent;
+
+	while (*place != request)
+		place = &(*place)->next_persistent;
+	*place = request->next_persistent;
+	give_back(request, -ECANCELED);		/* what was to be copied at the end has been */
+	request_free(request);
+	if (comm->freed)
+		muster_comm_activate(comm);
 }
 
 /* ---- running ------------------------------------------------------------------------- */

@@ -234,6 +234,7 @@ static void head_show(const struct muster_nic *nic, struct nic_look *look, uint3
 	owner->nr_hidden = owner->nr_comms - nr;
 	owner->nr_comms = nr;
 	owner->copied_us = now_us;
+	owner->copied_by = (uint32_t)getpid();
 	muster_engine_counters_get(nic->engine, &owner->counters);
 	record_show(&look->file->look, owner, HEAD, &look->file->look.seq);
 }

@@ -149,6 +149,7 @@ static void a_page_is_shown_in_times_of_the_host(void **state)
 	assert_int_equal(look->pid, 77);
 	assert_int_equal(look->seq % 2, 0);
 	assert_true(look->copied_us >= before);
+	assert_int_equal(look->copied_by, getpid());
 	/* It began a second before it rang. */
 	assert_true(look->began_us >= before - 1000000 && look->began_us <= after - 1000000);
 	assert_int_equal(look->comms[0].told_us - look->began_us, 500000);

@@ -346,6 +346,16 @@ static bool in_vain(struct muster_link *link, uint64_t now_us)
 	       link->tries >= MUSTER_LINK_TRIES_MIN;
 }
 
+bool muster_link_silent(const struct muster_link *link, struct muster_look_silence *silence)
+{
+	if (link->oldest == link->next || link->tries < MUSTER_LINK_TRIES_SILENT)
+		return false;
+	*silence = (struct muster_look_silence){
+		.node = link->config.peer, .since_us = link->progress_us,
+	};
+	return true;
+}
+
 /* No other life has said that it is there: who means one does so in vain. */
 static void resolve(struct muster_link *link)
 {

@@ -28,6 +28,7 @@ enum muster_link_limit {
 	MUSTER_LINK_ACK_EVERY = 8,		/* packets until an ACK goes at once */
 	MUSTER_LINK_ACK_DELAY_US = 200,		/* else it waits so long for a ride */
 	MUSTER_LINK_RETRY_US = 30,		/* after the transport had no room */
+	MUSTER_LINK_TRIES_SILENT = 4,		/* of a packet, before it is said to others */
 	MUSTER_LINK_TRIES_MIN = 5,		/* before a peer is lost, however late it is */
 	MUSTER_LINK_RTO_FIRST_US = 20000,
 	MUSTER_LINK_RTO_MIN_US = 2000,
@@ -195,6 +196,9 @@ uint32_t muster_link_waiting(const struct muster_link *link);
 
 /** muster_link_unused() - the peer was not heard, and nothing is to be said to it. */
 bool muster_link_unused(const struct muster_link *link);
+
+/** muster_link_silent() - nothing is acknowledged, though it was sent again and again: since when. */
+bool muster_link_silent(const struct muster_link *link, struct muster_look_silence *silence);
 
 /** muster_link_gone() - the peer is known not to be there any more; calls lost(). */
 void muster_link_gone(struct muster_link *link);

@@ -233,6 +233,29 @@ static void a_late_peer_gets_everything(void **state)
 	assert_int_equal(w.ends[0].lost, 0);
 }
 
+/* Not who is late once: who acknowledges nothing that was sent again and again. */
+static void a_peer_that_acknowledges_nothing_is_silent(void **state)
+{
+	struct muster_look_silence silence;
+	uint64_t since_us;
+
+	(void)state;
+	begin(9);
+	assert_false(muster_link_silent(&w.ends[0].link, &silence));
+	w.faults.cut[0] = true;
+	since_us = w.now_us;
+	assert_int_equal(try_send(0, 0), 0);
+	advance_until(w.now_us + MUSTER_LINK_RTO_FIRST_US * 2);
+	assert_false(muster_link_silent(&w.ends[0].link, &silence));
+	advance_until(w.now_us + DEADLINE_US / 4);
+	assert_true(muster_link_silent(&w.ends[0].link, &silence));
+	assert_int_equal(silence.node, w.ends[1].node);
+	assert_true(silence.since_us == since_us);
+	w.faults.cut[0] = false;
+	exchange(0, 0);
+	assert_false(muster_link_silent(&w.ends[0].link, &silence));
+}
+
 static void the_first_packet_waits_for_no_answer(void **state)
 {
 	(void)state;
@@ -290,6 +313,7 @@ int main(void)
 		cmocka_unit_test(a_peer_that_never_was_there_is_lost),
 		cmocka_unit_test(who_only_waits_learns_that_the_peer_is_gone),
 		cmocka_unit_test(a_late_peer_gets_everything),
+		cmocka_unit_test(a_peer_that_acknowledges_nothing_is_silent),
 		cmocka_unit_test(the_first_packet_waits_for_no_answer),
 		cmocka_unit_test(frames_for_others_and_acks_of_nothing_are_refused),
 	};

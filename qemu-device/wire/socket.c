@@ -459,6 +459,15 @@ static int port_poll(struct muster_wire *wire, uint64_t now_us, int budget)
 	return came;
 }
 
+static uint32_t port_silent(struct muster_wire *wire, struct muster_look_silence *list, uint32_t max)
+{
+	uint32_t nr = 0;
+
+	for (uint32_t i = 0; i < port_of(wire)->nr_peers && nr < max; i++)
+		nr += muster_link_silent(&port_of(wire)->peers[i]->link, &list[nr]);
+	return nr;
+}
+
 static uint64_t port_deadline_us(struct muster_wire *wire)
 {
 	struct port *port = port_of(wire);
@@ -562,6 +571,7 @@ int muster_wire_socket_open(const char *spec, uint32_t node, uint32_t incarnatio
 		.watch = port_watch,
 		.gone = port_gone,
 		.poll = port_poll,
+		.silent = port_silent,
 		.deadline_us = port_deadline_us,
 		.waiting = port_waiting,
 		.fd = port_fd,

@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "muster_look.h"
 #include "muster_wire.h"
 
 /* What a port tells its owner. The packet is valid during the call only. */
@@ -71,6 +72,9 @@ struct muster_wire_ops {
 	 * is there.
 	 */
 	int (*poll)(struct muster_wire *wire, uint64_t now_us, int budget);
+	/* Nodes that acknowledge nothing, at most max. Return: how many are in the list. */
+	uint32_t (*silent)(struct muster_wire *wire, struct muster_look_silence *list,
+			   uint32_t max);
 	/* When poll() is next due although nothing comes (us, absolute); UINT64_MAX: never. */
 	uint64_t (*deadline_us)(struct muster_wire *wire);
 	/*

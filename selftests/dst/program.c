@@ -47,6 +47,7 @@ struct call {
 	enum what what;
 	uint64_t count, seed;		/* count: of a block, where there are blocks */
 	uint32_t me, nr, root;		/* members */
+	bool persistent;
 	int64_t *in, *out;
 	uint64_t counts[DST_RANKS_MAX];	/* of blocks, by member */
 };
@@ -164,54 +165,64 @@ static void call_check(struct program *program, const struct call *call)
 	}
 }
 
-static int start(struct call *c)
+/* Started, or made to be started again and again. */
+#define FORM(name)	(c->persistent ? muster_##name##_init : muster_##name##_start)
+
+static int make(struct call *c)
 {
 	struct muster_comm *comm = c->of.comm;
 	uint64_t mine[DST_RANKS_MAX];
 
 	switch (c->what) {
 	case ALLGATHER:
-		return muster_allgather_start(comm, c->in, c->out, c->count, MUSTER_I64,
-					      &c->request);
+		return FORM(allgather)(comm, c->in, c->out, c->count, MUSTER_I64, &c->request);
 	case REDUCE_SCATTER:
-		return muster_reduce_scatter_block_start(comm, c->in, c->out, c->count, MUSTER_I64,
-							 MUSTER_SUM, &c->request);
+		return FORM(reduce_scatter_block)(comm, c->in, c->out, c->count, MUSTER_I64,
+						  MUSTER_SUM, &c->request);
 	case ALLTOALL:
-		return muster_alltoall_start(comm, c->in, c->out, c->count, MUSTER_I64,
-					     &c->request);
+		return FORM(alltoall)(comm, c->in, c->out, c->count, MUSTER_I64, &c->request);
 	case GATHER:
-		return muster_gather_start(comm, c->in, c->out, c->count, MUSTER_I64, c->root,
-					   &c->request);
+		return FORM(gather)(comm, c->in, c->out, c->count, MUSTER_I64, c->root,
+				    &c->request);
 	case SCATTER:
-		return muster_scatter_start(comm, c->in, c->out, c->count, MUSTER_I64, c->root,
-					    &c->request);
+		return FORM(scatter)(comm, c->in, c->out, c->count, MUSTER_I64, c->root,
+				     &c->request);
 	case SCAN:
-		return muster_scan_start(comm, c->in, c->out, c->count, MUSTER_I64, MUSTER_SUM,
-					 &c->request);
+		return FORM(scan)(comm, c->in, c->out, c->count, MUSTER_I64, MUSTER_SUM,
+				  &c->request);
 	case EXSCAN:
-		return muster_exscan_start(comm, c->in, c->out, c->count, MUSTER_I64, MUSTER_SUM,
-					   &c->request);
+		return FORM(exscan)(comm, c->in, c->out, c->count, MUSTER_I64, MUSTER_SUM,
+				    &c->request);
 	case ALLGATHERV:
-		return muster_allgatherv_start(comm, c->in, c->out, c->counts, NULL, MUSTER_I64,
-					       &c->request);
+		return FORM(allgatherv)(comm, c->in, c->out, c->counts, NULL, MUSTER_I64,
+					&c->request);
 	case REDUCE_SCATTERV:
-		return muster_reduce_scatter_start(comm, c->in, c->out, c->counts, MUSTER_I64,
-						   MUSTER_SUM, &c->request);
+		return FORM(reduce_scatter)(comm, c->in, c->out, c->counts, MUSTER_I64, MUSTER_SUM,
+					    &c->request);
 	case GATHERV:
-		return muster_gatherv_start(comm, c->in, c->counts[c->me], c->out, c->counts, NULL,
-					    MUSTER_I64, c->root, &c->request);
+		return FORM(gatherv)(comm, c->in, c->counts[c->me], c->out, c->counts, NULL,
+				     MUSTER_I64, c->root, &c->request);
 	case SCATTERV:
-		return muster_scatterv_start(comm, c->in, c->counts, NULL, c->out,
-					     c->counts[c->me], MUSTER_I64, c->root, &c->request);
+		return FORM(scatterv)(comm, c->in, c->counts, NULL, c->out, c->counts[c->me],
+				      MUSTER_I64, c->root, &c->request);
 	case ALLTOALLV:
 		for (uint32_t i = 0; i < c->nr; i++)
 			mine[i] = c->counts[c->me];
-		return muster_alltoallv_start(comm, c->in, c->counts, NULL, c->out, mine, NULL,
-					      MUSTER_I64, &c->request);
+		return FORM(alltoallv)(comm, c->in, c->counts, NULL, c->out, mine, NULL,
+				       MUSTER_I64, &c->request);
 	default:
-		return muster_allreduce_start(comm, c->in, c->out, c->count, MUSTER_I64, MUSTER_SUM,
-					      &c->request);
+		return FORM(allreduce)(comm, c->in, c->out, c->count, MUSTER_I64, MUSTER_SUM,
+				       &c->request);
 	}
+}
+
+#undef FORM
+
+static int start(struct call *c)
+{
+	int err = make(c);
+
+	return !err && c->persistent ? muster_start(c->request) : err;
 }
 
 /* Equal blocks, or of up to one and a half of that length, or of none. */
@@ -236,6 +247,7 @@ static void call_start(struct program *program, struct call *call)
 	call->root = (call->seed >> 24 & 0xff) % call->nr;
 	if (call->what != ALLREDUCE)
 		call->count = 1 + call->count / call->nr;
+	call->persistent = call->seed >> 40 & 1;
 	counts_set(call);
 	room = 1 + call->nr * call->count * 3 / 2;
 	call->in = malloc(room * sizeof(*call->in));
@@ -247,6 +259,24 @@ static void call_start(struct program *program, struct call *call)
 		failed(program, "a start", err);
 }
 
+/* Some starts more, with the same outcome. */
+static void call_again(struct program *program, struct call *call)
+{
+	int err = 0;
+
+	for (uint64_t times = call->seed >> 41 & 3; times && !err; times--) {
+		err = muster_start(call->request);
+		if (!err)
+			err = muster_wait(call->request);
+		if (!err)
+			call_check(program, call);
+	}
+	if (!err)
+		err = muster_request_free(call->request);
+	if (err)
+		failed(program, "a persistent operation", err);
+}
+
 static void call_end(struct program *program, struct call *call)
 {
 	int err = call->request ? muster_wait(call->request) : 0;
@@ -255,6 +285,8 @@ static void call_end(struct program *program, struct call *call)
 		failed(program, "an operation", err);
 	else if (call->request)
 		call_check(program, call);
+	if (!err && call->request && call->persistent)
+		call_again(program, call);
 	free(call->in);
 	free(call->out);
 }

@@ -10,6 +10,8 @@
 #                      finds its dead device to be dead cleanly
 #   resources          how many pds, cqs, mrs and contexts processes hold; virtual ports
 #                      are not among them, because Debian 12's rdma hides their kind
+#   trace_start        the driver's tracepoints are recorded from here on
+#   traced REGEX       fail unless one of them has told that
 #   kernel_quiet       fail if the kernel has warned of anything since this was sourced, or,
 #                      where it looks for leaks, if it finds one
 
@@ -28,6 +30,8 @@ LEAKS=/sys/kernel/debug/kmemleak
 [ ! -d /sys/kernel/debug ] || mount -t debugfs none /sys/kernel/debug 2>/dev/null
 # And it looks for leaks when it is asked, not by itself as well.
 [ ! -f $LEAKS ] || { echo scan=off >$LEAKS && echo clear >$LEAKS; }
+
+TRACING=/sys/kernel/tracing
 
 load() {
 	modprobe ib_uverbs
@@ -70,6 +74,20 @@ resources() {
 
 nothing_held() {
 	fails sh -c 'echo "$1" | grep -v "^0 0 0 0$"' sh "$(resources)"
+}
+
+trace_start() {
+	[ -f $TRACING/trace ] || mount -t tracefs none $TRACING
+	echo >$TRACING/trace
+	echo 1 >$TRACING/events/muster/enable
+}
+
+traced() {
+	grep -qE -- "$1" $TRACING/trace || {
+		tail -n 20 $TRACING/trace
+		echo "no such line: $1"
+		return 1
+	}
 }
 
 # Twice: what is found for the first time may be on its way from one list to another.

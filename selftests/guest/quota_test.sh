@@ -26,7 +26,7 @@ hoard_end() {
 	wait "$hoard_pid" || :
 }
 
-# usage: leaves_some WHAT MOST: another user gets some while the first holds no more than MOST.
+# usage: leaves_some WHAT MOST SHARE: another user gets some while the first holds no more than MOST.
 leaves_some() {
 	hoard_start "$1" 65534
 	first=$hoarded first_pid=$hoard_pid
@@ -36,6 +36,7 @@ leaves_some() {
 	wait "$first_pid" || :
 	same "$2 ENOSPC" "$first"
 	fails same "0 ENOSPC" "$hoarded"
+	traced "muster_refused: $(bdf) $3 uid=65534 held=$2 max=[0-9]+ err=-28$"
 }
 
 # A domain and 7 numbers; a port is a completion queue and a queue pair besides.
@@ -56,6 +57,7 @@ group_counts_numbers() {
 	umount "$GROUPS_DIR"
 	echo "$current"
 	same "7 EAGAIN" "$hoarded"
+	traced "muster_refused: $(bdf) hca_object uid=65534 .* err=-11$"
 	echo "$current" | grep -q "hca_object=8 *$"
 }
 
@@ -68,6 +70,7 @@ rings_count_as_locked() {
 	hoard_start rings 65534
 	hoard_end
 	same "3 ENOMEM" "$hoarded"
+	traced "muster_refused: $(bdf) memlock_pages uid=65534 held=[0-9]+ max=2048 err=-12$"
 }
 
 # usage: reads_slowest: of admin commands of ours until the other has done its, in ms
@@ -107,10 +110,11 @@ check "the driver loads" load
 check "who names 65536 absent members holds up nobody" crowd_holds_up_nobody absent
 check "nor does who names 65536 whose addresses collide" crowd_holds_up_nobody colliding
 cat "$tap_dir/figures"
+check "the driver's tracepoints are there" trace_start
 check "rings count as locked memory" rings_count_as_locked
 check "the numbers of ports count for the rdma cgroup" group_counts_numbers
-check "one user does not get all numbers of ports" leaves_some numbers 1792
-check "one user does not get all contexts" leaves_some contexts 3584
+check "one user does not get all numbers of ports" leaves_some numbers 1792 vps
+check "one user does not get all contexts" leaves_some contexts 3584 contexts
 check "nothing is held" nothing_held
 check "the driver unloads" unload
 check "the kernel has nothing to complain of" kernel_quiet

@@ -32,6 +32,7 @@ device_fails() {
 	within 5 "$HOLD" --incarnation
 	dmesg | grep -q "device does not answer an admin command: resetting the device"
 	dmesg | grep -q "device is up again"
+	traced "muster_fence: $(bdf) incarnation=[0-9]+: device does not answer an admin command$"
 }
 
 master_off_and_call() {
@@ -47,12 +48,14 @@ memory_off_and_on() {
 	echo 1 >"/sys/bus/pci/devices/$bdf/reset"
 	test ! -e "/sys/bus/pci/devices/$bdf/infiniband"
 	dmesg | grep -q "device stays down"
+	traced "muster_stays_down: $bdf err=-[0-9]+ delay_ms=[0-9]+$"
 	setpci_byte "$bdf" 4 2
 	within 60 test -e "/sys/bus/pci/devices/$bdf/infiniband"
 	"$HOLD" --incarnation
 }
 
 check "the driver loads" load
+check "its tracepoints are there" trace_start
 check "two NICs are two devices" two_devices
 check "a provider of another ABI version says both numbers" another_abi
 check "a device that does not answer is reset and comes back" device_fails

@@ -25,6 +25,44 @@ rdma_res_counts() {
 	within 1 nothing_held
 }
 
+# usage: shown WORDS... <what is shown: some line has all of them
+shown() {
+	cat >shown
+	for words; do
+		grep -e "$words" shown >shown.new || { cat shown; echo "misses: $words"; return 1; }
+		mv shown.new shown
+	done
+}
+
+# hold has two ports with rings of 8 entries, one region of 1 MiB, and a context at each port.
+rdma_res_details() {
+	hold_start
+	rdma -dd res show mr | tr -d '\n' |
+		shown "drv_page_size [1-9]" "drv_pages [1-9]" "drv_access rw"
+	rdma -dd res show cq | tr -d '\n\t' >cqs
+	shown "drv_cq_id [0-9]" "drv_vector [1-7]" "drv_armed [01]" "drv_overrun 0" <cqs
+	within 10 ports_move
+	same 2 "$(wc -l <ports)"
+	cqs=$(sed -n 's/.* cq_id \([0-9]*\) .*/\1/p' ports)
+	for cq in $cqs; do
+		grep -q "drv_cq_id $cq " cqs
+	done
+	kill -9 "$hold_pid"
+	within 1 nothing_held
+	same "" "$(ports)"
+}
+
+ports() {
+	"$MUSTER_BUILD/selftests/guest/nldev" "$(rdma dev show muster0 | sed 's/:.*//')"
+}
+
+# The device takes what the first of them sends.
+ports_move() {
+	ports >ports
+	cat ports
+	grep -q "dq_entries 8 rq_entries 8 contexts 1 dq_head [1-9][0-9]* error 0$" ports
+}
+
 # Every port is asked for its state; some while it is being destroyed. So many of them, or all
 # that there are.
 rdma_res_asks_what_goes() {
@@ -32,6 +70,7 @@ rdma_res_asks_what_goes() {
 	hoard_pid=$!
 	until [ -s hoard.out ]; do
 		rdma res show qp >/dev/null
+		ports >/dev/null
 	done
 	kill -9 "$hoard_pid"
 	same "$2" "$(cat hoard.out)"
@@ -63,6 +102,7 @@ check "ibv_devices shows the device" ibv_devices_shows_it
 check "ibv_devinfo shows its port" ibv_devinfo_shows_it
 check "rdma dev shows the device" rdma_dev_shows_it
 check "rdma res shows what a process holds" rdma_res_counts
+check "rdma -dd res shows what the driver knows of it" rdma_res_details
 if is_slow; then
 	check "rdma res asks ports that come and go" rdma_res_asks_what_goes 256 "256 "
 else

@@ -142,3 +142,22 @@ relocate_headers() {
 	grep -rlF /usr/src/ "$1"/usr/src/linux-headers-*/Makefile |
 		xargs -r sed -i "s|/usr/src/|$2/usr/src/|g"
 }
+
+# The kernel itself, of its file in ROOT/boot (whose header says where it lies and how long it
+# is; its own length follows it), as ROOT/vmlinux.
+# usage: extract_vmlinux ROOT RELEASE
+extract_vmlinux() {
+	/usr/bin/python3 - "$1/boot/vmlinuz-$2" "$1/vmlinux" <<-'PYTHON'
+		import struct, subprocess, sys
+		image = open(sys.argv[1], "rb").read()
+		start, length = struct.unpack_from("<II", image, 0x248)
+		start += (image[0x1f1] + 1) * 512
+		packed = image[start:start + length - 4]
+		unpack = {b"\xfd7zXZ\0": "xz", b"\x28\xb5\x2f\xfd": "zstd"}
+		tool = [unpack[magic] for magic in unpack if packed.startswith(magic)]
+		if not tool:
+		    sys.exit("neither xz nor zstd in " + sys.argv[1])
+		subprocess.run([tool[0], "-dc"], input=packed, stdout=open(sys.argv[2], "wb"), check=True)
+	PYTHON
+	rm -r "${1:?}/boot"
+}

@@ -26,18 +26,6 @@ fetch_packages() {
 			apt-get -q download "$image" "$headers" "$common" linux-kbuild-6.1)
 }
 
-extract_vmlinux() {
-	/usr/bin/python3 - "$1/boot/vmlinuz-$release" "$1/vmlinux" <<-'PYTHON'
-		import lzma, sys
-		image = open(sys.argv[1], "rb").read()
-		start = image.find(b"\xfd7zXZ\0")
-		if start < 0:
-		    sys.exit("no xz stream in " + sys.argv[1])
-		open(sys.argv[2], "wb").write(lzma.LZMADecompressor().decompress(image[start:]))
-	PYTHON
-	rm -r "${1:?}/boot"
-}
-
 lay_out_kernel() {
 	new=$DIR/root.new
 	unpack_packages "$DIR/download" "$new"
@@ -45,7 +33,7 @@ lay_out_kernel() {
 	relocate_headers "$new" "$DIR/$release"
 	ln -sfn "$DIR/$release/usr/src/linux-headers-$release" "$new/lib/modules/$release/build"
 	rm -f "$new/lib/modules/$release/source"
-	extract_vmlinux "$new"
+	extract_vmlinux "$new" "$release"
 	depmod -b "$new" "$release"
 	echo "$release" >"$new/release"
 	rm -rf "${DIR:?}/$release" && mv "$new" "$DIR/$release"

@@ -26,7 +26,11 @@ count=100
 modprobe -d "$kernel" -S "$release" --show-depends -a $MODULES |
 	awk '$1 == "insmod" && !seen[$2]++ { print $2 }' |
 	while read -r module; do
-		cp "$module" "$new/modules/$count-${module##*/}"
+		name=$count-${module##*/}
+		case $name in
+		*.xz) xz -dc "$module" >"$new/modules/${name%.xz}" ;;
+		*) cp "$module" "$new/modules/$name" ;;
+		esac
 		count=$((count + 1))
 	done
 

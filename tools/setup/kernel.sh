@@ -3,7 +3,7 @@
 # Build muster.ko in a mirror of kernel/ made of links, so that nothing is written beside
 # the sources: for the guests' kernel into build/kernel/, for another into build/kernel-KERNEL/.
 # usage: kernel.sh [ARGUMENT OF MAKE]...     (W=1, or C=2 CF=-D__CHECK_ENDIAN__)
-# KERNEL: 6.1 (what guests run), 6.12 (headers alone), or debug (6.1 that watches the driver).
+# KERNEL: 6.1 (what guests run), 6.12, or debug (6.1 that watches the driver).
 set -eu
 . "$(dirname -- "$0")/common.sh"
 

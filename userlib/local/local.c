@@ -197,6 +197,13 @@ static int waits(struct muster_dev *dev, uint8_t job, uint32_t context,
 	return muster_engine_waits(to_local(dev)->engine, dev->address.vp, job, context, list);
 }
 
+static uint32_t silent(struct muster_dev *dev, struct muster_look_silence *list, uint32_t max)
+{
+	struct muster_wire *wire = to_local(dev)->wire;
+
+	return wire ? wire->ops->silent(wire, list, max) : 0;
+}
+
 /* ---- the wire -------------------------------------------------------------------- */
 
 /*
@@ -307,6 +314,7 @@ static const struct muster_dev_ops local_ops = {
 	.abort = abort_context,
 	.look = look_at,
 	.waits = waits,
+	.silent = silent,
 };
 
 static struct local *local_new(const struct muster_oob *oob)

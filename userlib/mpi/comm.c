@@ -13,6 +13,14 @@
 static int keyval = MPI_KEYVAL_INVALID;
 static atomic_int creating;	/* a thread of this process makes a communicator */
 
+/* Which was found last; true as long as none has been freed since. */
+static _Thread_local struct {
+	MPI_Comm handle;
+	struct muster_mpi_comm *comm;
+	unsigned int freed;
+} recent;
+static atomic_uint freed;
+
 void muster_mpi_comm_put(struct muster_mpi_comm *comm)
 {
 	if (!--comm->refs)
@@ -27,6 +35,7 @@ static int forget(MPI_Comm handle, int key, void *state, void *extra)
 	(void)handle;
 	(void)key;
 	(void)extra;
+	atomic_fetch_add(&freed, 1);
 	pthread_mutex_lock(&muster_mpi.lock);
 	if (muster_mpi.job && comm->muster && comm->muster != muster_world(muster_mpi.job))
 		muster_comm_free(comm->muster);
@@ -124,6 +133,18 @@ static bool is_alone(MPI_Comm handle)
 	return !PMPI_Comm_size(handle, &size) && size == 1;
 }
 
+static struct muster_mpi_comm *comm_new(MPI_Comm handle)
+{
+	struct muster_mpi_comm *comm = calloc(1, sizeof(*comm));
+
+	if (!comm)
+		abort();	/* the others count on it */
+	comm->refs = 1;
+	comm->why = join(handle, comm);
+	PMPI_Comm_set_attr(handle, keyval, comm);
+	return comm;
+}
+
 struct muster_mpi_comm *muster_mpi_comm_find(MPI_Comm handle, bool may_join,
 					     enum muster_mpi_reason *why)
 {
@@ -133,22 +154,25 @@ struct muster_mpi_comm *muster_mpi_comm_find(MPI_Comm handle, bool may_join,
 	*why = REASON_NO_JOB;
 	if (!muster_mpi.job)
 		return NULL;
+	if (recent.comm && recent.handle == handle && recent.freed == atomic_load(&freed)) {
+		*why = REASON_NONE;
+		return recent.comm;
+	}
 	*why = REASON_INVALID;
 	if (handle == MPI_COMM_NULL || PMPI_Comm_get_attr(handle, keyval, &comm, &found))
 		return NULL;
 	*why = REASON_NOT_JOINED;
 	if (!found && !may_join && !is_alone(handle))
 		return NULL;
-	if (!found) {
-		comm = calloc(1, sizeof(*comm));
-		if (!comm)
-			abort();	/* the others count on it */
-		comm->refs = 1;
-		comm->why = join(handle, comm);
-		PMPI_Comm_set_attr(handle, keyval, comm);
-	}
+	if (!found)
+		comm = comm_new(handle);
 	*why = comm->why;
-	return comm->muster ? comm : NULL;
+	if (!comm->muster)
+		return NULL;
+	recent.handle = handle;
+	recent.comm = comm;
+	recent.freed = atomic_load(&freed);
+	return comm;
 }
 
 int muster_mpi_comms_open(void)

@@ -13,11 +13,14 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/sysinfo.h>
 #include <time.h>
 
 enum {
-	TESTS_PER_PROGRESS = 16,	/* of MPI, while a blocking operation waits */
-	TESTS_AWAKE = 4096,		/* then it sleeps between two */
+	TESTS_AT_ONCE = 16,		/* while a blocking operation waits */
+	TURNS_ALONE = 4,		/* so often, before it gives way to MPI and to others; */
+	TURNS_CROWDED = 1,		/* where ranks outnumber processors at once */
+	TURNS_AWAKE = 512,		/* then it sleeps between two */
 	SLEEP_NS = 50000,
 	IDLE_CALLS = 32,		/* of our progress, for one look without operations */
 	TICK_NS = 1000000,
@@ -283,20 +286,50 @@ int MPI_Request_get_status(MPI_Request request, int *flag, MPI_Status *status)
 
 /* ---- waiting ---------------------------------------------------------------------------------- */
 
+/* Ranks that outnumber the processors must not spin: each takes another's time. */
+static uint32_t turns_alone(void)
+{
+	static uint32_t turns;
+	cpu_set_t set;
+	int cpus, ranks;
+
+	if (turns)
+		return turns;
+	cpus = sched_getaffinity(0, sizeof(set), &set) ? 1 : CPU_COUNT(&set);
+	if (cpus == 1)
+		cpus = get_nprocs();	/* a rank bound to one says nothing of the others' */
+	PMPI_Comm_size(MPI_COMM_WORLD, &ranks);
+	turns = ranks > cpus ? TURNS_CROWDED : TURNS_ALONE;
+	return turns;
+}
+
+static int test_often(struct muster_mpi_op *op, bool *done)
+{
+	int err = 0;
+
+	pthread_mutex_lock(&muster_mpi.lock);
+	for (int i = 0; i < TESTS_AT_ONCE && !*done; i++)
+		err = muster_test(op->request, done);
+	muster_mpi_note(err);
+	pthread_mutex_unlock(&muster_mpi.lock);
+	return err;
+}
+
 int muster_mpi_wait(struct muster_mpi_op *op)
 {
 	const struct timespec pause = { .tv_nsec = SLEEP_NS };
+	uint32_t alone = turns_alone();
 	bool done = false;
 	int err;
 
-	for (uint32_t tests = 1;; tests++) {
-		err = MUSTER_MPI_LOCKED(muster_test(op->request, &done));
+	for (uint32_t turn = 1;; turn++) {
+		err = test_often(op, &done);
 		if (done)
 			return err;
-		if (tests % TESTS_PER_PROGRESS)
+		if (turn < alone)
 			continue;
 		mpi_progress();
-		if (tests < TESTS_AWAKE)
+		if (turn < TURNS_AWAKE)
 			sched_yield();
 		else
 			nanosleep(&pause, NULL);

@@ -44,8 +44,8 @@ static unsigned int check_one(const char *name, enum muster_coll coll, uint32_t 
 		return 0;
 	assert_string_equal(schedule->name, name);
 	if (muster_schedule_check(schedule, why, sizeof(why)))
-		fail_msg("%s %s of %u, root %u: %s", name, muster_coll_name(coll), ranks, root,
-			 why);
+		fail_msg("%s %s of %u, root %u: %s", schedule->name, muster_coll_name(coll), ranks,
+			 root, why);
 	muster_schedule_free(schedule);
 	return 1;
 }

@@ -204,7 +204,7 @@ static void run_schedule(const struct muster_schedule *schedule, uint64_t seed)
 static void run_plan(struct muster_torus_plan *plan, uint64_t seed)
 {
 	struct muster_schedule *schedule;
-	struct muster_topology *topology;
+	struct muster_topology *topology = NULL;
 	char why[200];
 
 	if (muster_torus_schedule(plan, &schedule, why, sizeof(why)) ||

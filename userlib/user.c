@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Operations of the caller's own. No device can run them, so that a reduction is a gathering
+ * of all contributions, on whichever path, and a fold on the CPU in the order of ranks at
+ * its end: the operation need not commute, and all ranks have the same bits. What all ranks
+ * know is gathered to who needs the result; of a reduce-scatter each block goes to its rank.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "arith.h"
+#include "calls.h"
+#include "turn.h"
+
+int muster_op_create(struct muster *job, muster_combine *combine, void *opaque, enum muster_op *op)
+{
+	struct muster_user_op *ops = NULL;
+	uint32_t i = 0;
+
+	MUSTER_TURN(job);
+	if (!combine || !op)
+		return muster_fail(job, -EINVAL, "muster_op_create: combine or op is NULL");
+	while (i < job->nr_user_ops && job->user_ops[i].combine)
+		i++;
+	if (i == job->nr_user_ops) {
+		ops = realloc(job->user_ops, (i + 1) * sizeof(*ops));
+		if (!ops)
+			return muster_fail(job, -ENOMEM, "no memory for an operation");
+		job->user_ops = ops;
+		job->nr_user_ops++;
+	}
+	job->user_ops[i] = (struct muster_user_op){ combine, opaque };
+	*op = (enum muster_op)(MUSTER_OP_USER + i);
+	return 0;
+}
+
+static struct muster_user_op *op_find(const struct muster *job, uint32_t op)
+{
+	uint32_t index = op - MUSTER_OP_USER;
+
+	if (op < MUSTER_OP_USER || index >= job->nr_user_ops || !job->user_ops[index].combine)
+		return NULL;
+	return &job->user_ops[index];
+}
+
+int muster_op_free(struct muster *job, enum muster_op op)
+{
+	struct muster_user_op *own;
+
+	MUSTER_TURN(job);
+	own = op_find(job, op);
+	if (!own)
+		return muster_fail(job, -EINVAL, "muster_op_free: %u is not of muster_op_create()", op);
+	own->combine = NULL;
+	return 0;
+}
+
+/* Each contribution takes in all before it: what a rank needs is then in one of them. */
+void muster_fold(const struct muster_fold *fold, uint8_t *memory)
+{
+	uint8_t *at = memory + fold->first;
+
+	for (uint32_t i = 1; i < fold->nr && fold->bytes; i++, at += fold->each)
+		fold->op.combine(at, at + fold->each, fold->count, fold->op.opaque);
+	if (fold->nr && fold->bytes)
+		memcpy(fold->to, at, fold->bytes);
+}
+
+/* ---- starting ------------------------------------------------------------------ */
+
+/* The call as it was made: what is wrong with it, and the bytes of a contribution. */
+static int check(struct muster_comm *comm, struct muster_call *call, const struct muster_user_op **op)
+{
+	int err = muster_type_check(comm, call);
+
+	*op = op_find(comm->job, call->op);
+	if (!err && !*op)
+		err = muster_fail(comm->job, -EINVAL, "%s: there is no operation %u",
+				  muster_coll_name(muster_call_coll(call)), call->op);
+	if (!err && muster_coll_rooted(call->coll))
+		err = muster_root_check(comm, call);
+	return err;
+}
+
+/* How many contributions this rank folds. */
+static uint32_t folded(const struct muster_comm *comm, const struct muster_call *call)
+{
+	switch (call->coll) {
+	case MUSTER_COLL_REDUCE:
+		return comm->rank == call->root ? comm->size : 0;
+	case MUSTER_COLL_SCAN:
+		return comm->rank + 1;
+	case MUSTER_COLL_EXSCAN:
+		return comm->rank;
+	default:
+		return comm->size;
+	}
+}
+
+static enum muster_coll carrier(const struct muster_call *call)
+{
+	if (call->coll == MUSTER_COLL_REDUCE)
+		return MUSTER_COLL_GATHER;
+	if (call->coll == MUSTER_COLL_REDUCE_SCATTER && !call->as)
+		return MUSTER_COLL_ALLTOALL;
+	return MUSTER_COLL_ALLGATHER;
+}
+
+/* fold: of its result, where that is in a contribution, and how many elements of it. */
+static int begin(struct muster_comm *comm, struct muster_call *call, const struct muster_fold *fold,
+		 const void *in, void *out, struct muster_request **request)
+{
+	struct muster_call carried = {
+		.coll = carrier(call), .as = muster_call_coll(call), .type = call->type,
+		.root = call->root,
+	};
+	bool by_block = carried.coll == MUSTER_COLL_ALLTOALL;
+	struct muster_aside *aside;
+	uint64_t room;
+	int err = muster_buffer_check(comm, call, "in", in, call->bytes);
+
+	if (!err && fold->nr)
+		err = muster_buffer_check(comm, call, "out", out, fold->bytes);
+	if (!err && fold->nr)
+		err = muster_overlap_check(comm, call, in, call->bytes, out, fold->bytes);
+	if (err)
+		return err;
+	if (__builtin_mul_overflow(call->bytes, by_block ? 1 : comm->size, &room) || room > PTRDIFF_MAX)
+		return muster_fail(comm->job, -EOVERFLOW, "%s: contributions of %u ranks are more than memory can hold",
+				   muster_coll_name(muster_call_coll(call)), comm->size);
+	carried.count = by_block ? call->count : call->count * comm->size;
+	carried.bytes = room;
+	aside = muster_aside_new(comm, carried.coll == MUSTER_COLL_GATHER && !fold->nr ? 0 : room, 0);
+	if (!aside)
+		return -ENOMEM;
+	aside->fold = *fold;
+	aside->fold.to = out;
+	aside->fold.each = by_block ? fold->bytes : call->bytes;
+	return muster_parts_begin(comm, &carried, in, aside->memory, aside, request);
+}
+
+int muster_user_start(struct muster_comm *comm, const struct muster_call *called, const void *in, void *out,
+		      const uint64_t *counts, struct muster_request **request)
+{
+	struct muster_call call = *called;
+	const struct muster_user_op *op;
+	struct muster_fold fold = { 0 };
+	uint64_t mine = call.count, first = 0;
+	int err = muster_comm_check(comm, request);
+
+	if (!err && call.as && !counts)
+		err = muster_fail(comm->job, -EFAULT, "%s: counts is NULL", muster_coll_name(call.as));
+	if (err)
+		return err;
+	if (call.as) {
+		call.count = 0;
+		for (uint32_t i = 0; i < comm->size; i++) {
+			first = i == comm->rank ? call.count : first;
+			if (__builtin_add_overflow(call.count, counts[i], &call.count))
+				call.count = UINT64_MAX;	/* which is refused */
+		}
+		mine = counts[comm->rank];
+	} else if (call.coll == MUSTER_COLL_REDUCE_SCATTER &&
+		   __builtin_mul_overflow(call.count, comm->size, &call.count)) {
+		call.count = UINT64_MAX;
+	}
+	err = check(comm, &call, &op);
+	if (err)
+		return err;
+	fold.op = *op;
+	fold.nr = folded(comm, &call);
+	fold.count = mine;
+	fold.bytes = mine * muster_dtype_size((uint8_t)call.type);
+	fold.first = first * muster_dtype_size((uint8_t)call.type);
+	return begin(comm, &call, &fold, in, out, request);
+}
