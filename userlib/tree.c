@@ -113,7 +113,8 @@ int muster_comm_tree_join(struct muster_comm *comm)
 		err = tree_join(comm, type);
 	if (err)
 		muster_comm_tree_leave(comm);
-	return err;
+	/* Others are through, and may have ended it already: that is for operations to say. */
+	return comm->failed ? 0 : err;
 }
 
 void muster_comm_tree_leave(struct muster_comm *comm)
