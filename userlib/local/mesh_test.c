@@ -49,7 +49,7 @@ static void on_lost(void *owner, uint32_t rank, bool left)
 
 static struct muster_mesh *mesh_open(struct muster_oob *oob, struct heard *heard)
 {
-	static const struct muster_mesh_events events = { on_message, on_lost };
+	static const struct muster_mesh_events events = { .message = on_message, .lost = on_lost };
 	struct muster_mesh_config config = { .events = &events, .owner = heard,
 					     .deadline_us = TEST_EVER_US, .memory_fd = -1 };
 	struct muster_mesh *mesh;
@@ -462,7 +462,7 @@ static void who_comes_waits_for_a_place(void **state)
 
 static void fails_at_one(struct muster_oob *oob, const void *argument)
 {
-	static const struct muster_mesh_events events = { on_message, on_lost };
+	static const struct muster_mesh_events events = { .message = on_message, .lost = on_lost };
 	struct muster_mesh_config config = { .events = &events, .deadline_us = TEST_EVER_US,
 					     .memory_fd = -1 };
 	char why[256] = "the disk is on fire";
@@ -512,7 +512,7 @@ static void a_mesh_takes_two_descriptors_a_rank(void **state)
 /* argument: how many descriptors rank 1 has. */
 static void lacks_descriptors(struct muster_oob *oob, const void *argument)
 {
-	static const struct muster_mesh_events events = { on_message, on_lost };
+	static const struct muster_mesh_events events = { .message = on_message, .lost = on_lost };
 	struct muster_mesh_config config = { .events = &events, .deadline_us = TEST_EVER_US,
 					     .memory_fd = -1 };
 	struct muster_mesh *mesh;
