@@ -43,7 +43,9 @@ written() {
 }
 check "a network from a file, and every collective is right on both paths" written
 
-# sweep RANKS LEAVES EACH PROGRAM: every operation has the bits of the tree's own order
+# sweep RANKS LEAVES EACH PROGRAM: every operation has the bits of the tree's own order. A group
+# whose operations fail ends the program; it may also be told of a port that goes before the
+# last of its members has left, so failed ones are not counted.
 sweep() {
 	rm -f counters
 	MUSTER_SWITCH=force MUSTER_SWITCHD_OPTIONS="-j -c counters" "$run" --no-prefix -n "$1" \
@@ -52,7 +54,7 @@ sweep() {
 	test "$(sed -n 's/ operations by the switches//p' out)" -gt 1000
 	test "$(count contributions)" -gt 5000
 	same 0 $(($(count drop_malformed) + $(count drop_stranger) + $(count drop_window)))
-	same "0 0 0" "$(count failed) $(count groups) $(count bytes)"
+	same "0 0" "$(count groups) $(count bytes)"
 }
 check "16 ranks, both trees over four leaves: types, operations, lengths, roots and groups" \
 	sweep 16 4 4 "$switched"
