@@ -89,7 +89,7 @@ struct muster_region {
 
 /* An operation of the caller's own. */
 struct muster_user_op {
-	muster_combine *combine;	/* NULL: it was freed */
+	muster_combine combine;	/* NULL: it was freed */
 	void *opaque;
 };
 

@@ -241,7 +241,7 @@ void muster_free(struct muster *job, void *addr);
  * muster_combine - inout[i] = in[i] op inout[i] for count elements; in is of lower ranks. It
  * must be associative and need not commute. It runs in library calls and must call none.
  */
-typedef void muster_combine(const void *in, void *inout, uint64_t count, void *opaque);
+typedef void (*muster_combine)(const void *in, void *inout, uint64_t count, void *opaque);
 
 /**
  * muster_op_create() - an operation for reductions and scans of any type; each rank's own
@@ -249,7 +249,7 @@ typedef void muster_combine(const void *in, void *inout, uint64_t count, void *o
  * gathered, on whichever path, and folded on the CPU in the order of ranks, ((0 op 1) op 2)
  * and so on, the same bits everywhere. That takes memory for a contribution of each rank.
  */
-int muster_op_create(struct muster *job, muster_combine *combine, void *opaque,
+int muster_op_create(struct muster *job, muster_combine combine, void *opaque,
 		     enum muster_op *op);
 /** muster_op_free() - what was started with it goes on. -EINVAL: it is none. */
 int muster_op_free(struct muster *job, enum muster_op op);

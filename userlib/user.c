@@ -13,7 +13,7 @@
 #include "calls.h"
 #include "turn.h"
 
-int muster_op_create(struct muster *job, muster_combine *combine, void *opaque, enum muster_op *op)
+int muster_op_create(struct muster *job, muster_combine combine, void *opaque, enum muster_op *op)
 {
 	struct muster_user_op *ops = NULL;
 	uint32_t i = 0;
