@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "look.h"
 #include "pair.h"
 #include "turn.h"
 

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "internal.h"
+#include "message.h"
 #include "muster_bump.h"
 
 enum {

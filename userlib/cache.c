@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "internal.h"
+#include "tuning.h"
 #include "turn.h"
 
 /* ---- schedules -------------------------------------------------------------- */

@@ -8,6 +8,7 @@
 #include <errno.h>
 
 #include "internal.h"
+#include "tree.h"
 
 struct path {
 	enum muster_path path;

@@ -13,6 +13,9 @@
 #include <string.h>
 
 #include "internal.h"
+#include "look.h"
+#include "message.h"
+#include "tree.h"
 #include "turn.h"
 
 /* ---- making one ----------------------------------------------------------------- */

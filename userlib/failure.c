@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "internal.h"
+#include "message.h"
 
 enum { WORDS_MAX = 64 };
 

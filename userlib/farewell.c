@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "channel.h"
+#include "message.h"
 
 static struct muster_channel **closed_find(struct muster *job, uint32_t context, uint32_t life)
 {

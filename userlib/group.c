@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "pair.h"
+#include "tree.h"
 #include "turn.h"
 
 enum { ID_BITS = 64 * MUSTER_AGREE_WORDS };	/* ids that are looked at together */

@@ -17,6 +17,8 @@
 
 #include "arith.h"
 #include "internal.h"
+#include "look.h"
+#include "message.h"
 
 /* One transfer of the current step that comes in; offsets in bytes. */
 struct receive {

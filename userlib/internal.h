@@ -200,24 +200,6 @@ int muster_pin(struct muster *job, const void *addr, uint64_t bytes, int access,
 	       struct muster_pin *pin);
 void muster_unpin(struct muster *job, struct muster_pin *pin);
 
-/* ---- tuning.c: a schedule and how it is lowered, by collective and size ---------- */
-
-struct muster_tuning;
-
-/** muster_tuning_read() - a tuning file (muster(7)), with the files that it names. 0; -errno. */
-int muster_tuning_read(const char *path, FILE *in, struct muster_tuning **tuning, char *why,
-		       size_t why_len);
-void muster_tuning_free(struct muster_tuning *tuning);
-
-/**
- * muster_tuning_choose() - the first line that serves a call.
- * @owned: whether the schedule is the caller's to free.
- * Return: 0; -ENOENT: there is none; -ENOMEM.
- */
-int muster_tuning_choose(const struct muster_tuning *tuning, enum muster_coll coll, uint32_t ranks,
-			 uint32_t root, uint64_t bytes, struct muster_schedule **schedule,
-			 bool *owned);
-
 /* ---- cache.c: schedules and what was made of them ----------------------------- */
 
 struct muster_call {
@@ -594,60 +576,6 @@ bool muster_bump_progress(struct muster *job);
 /** muster_bump_wait() - if something runs there, sleep until it speaks, or a little. */
 bool muster_bump_wait(struct muster *job, uint64_t timeout_us);
 
-/* ---- tree.c: the path by the network's reduction switches ------------------------------------ */
-
-/** muster_trees_open() - of a job with its key. 0: there is a manager, or none is named; -errno. */
-int muster_trees_open(struct muster *job);
-/** muster_trees_close() - no tree is used any more; why: to be said of operations, or NULL. */
-void muster_trees_close(struct muster *job, const char *why);
-/**
- * muster_comm_tree_join() - collective over a communicator that is open at all members: it gets a
- * group, or comm->no_tree says why not. Return: 0; -errno: it cannot be used.
- */
-int muster_comm_tree_join(struct muster_comm *comm);
-void muster_comm_tree_leave(struct muster_comm *comm);
-/** muster_trees_cannot() - why an operation is not for it, the same on every rank; NULL: it is. */
-const char *muster_trees_cannot(const struct muster_comm *comm, const struct muster_entry *entry);
-/** muster_trees_serves() - whether trees have such a collective at all. */
-bool muster_trees_serves(const struct muster_call *call);
-/** muster_trees_why() - what is to be said of an operation that took it. */
-const char *muster_trees_why(const struct muster_comm *comm, const struct muster_entry *entry);
-/** muster_trees_schedule() - and which kind of tree that was. */
-const char *muster_trees_schedule(const struct muster_comm *comm, const struct muster_entry *entry);
-/** muster_trees_lower() - see that entry->program is the tree's. 0; -ENOMEM. */
-int muster_trees_lower(struct muster_comm *comm, struct muster_entry *entry);
-
-/* ---- look.c: what other processes may see of this one --------------------------------------- */
-
-/** muster_look_open() - of a job whose device is open. Without it the job goes on all the same. */
-void muster_look_open(struct muster *job);
-/** muster_look_close() - the device is closed. */
-void muster_look_close(struct muster *job);
-void muster_look_comm_open(struct muster_comm *comm);
-void muster_look_comm_close(struct muster_comm *comm);
-/**
- * muster_look_tell() - this process waits for an operation of that communicator: say so, and
- * what each unfinished one waits for, unless that was said some milliseconds ago.
- */
-void muster_look_tell(struct muster_comm *comm, uint64_t now_us);
-/** muster_look_tested() - the same of one that comes and goes. */
-void muster_look_tested(struct muster *job, uint64_t now_us);
-/** muster_look_wait_for() - this process waits for a rank in the making of a communicator. */
-void muster_look_wait_for(struct muster_comm *parent, uint32_t rank);
-/** muster_look_trace_call(), _done() - record it; muster_look_is_traced(): whether to. */
-void muster_look_trace_call(const struct muster_request *request);
-void muster_look_trace_done(const struct muster_request *request);
-static inline bool muster_look_is_traced(const struct muster *job)
-{
-	return __builtin_expect(*job->traced, 0);
-}
-/** muster_look_add() - one thing more that an operation waits for. */
-void muster_look_add(struct muster_look_waits *waits, uint8_t cause, uint32_t member);
-/** muster_look_held() - of one that only has to get rid of what it has sent: to which members. */
-void muster_look_held(const struct muster_comm *comm, struct muster_look_waits *waits);
-/** muster_look_place() - this process is elsewhere now. */
-void muster_look_place(struct muster *job, enum muster_look_place place);
-
 /* ---- host.c ----------------------------------------------------------------------------- */
 
 /** muster_host_advance() - begin or go on with the oldest operation. Return: as run(). */
@@ -662,79 +590,5 @@ void muster_host_close(struct muster_comm *comm);
 /** muster_host_take() - what its channels hand the next fragment of a member's stream to. */
 int muster_host_take(struct muster_comm *comm, uint32_t member, uint32_t number,
 		     const void *payload, uint32_t len, bool last);
-
-/* ---- message.c: ordered streams between members ------------------------------------------- */
-
-struct muster_control;
-
-/** muster_channel_open() - 0; -ENOMEM, and the communicator has ended. */
-int muster_channel_open(struct muster_comm *comm);
-/** muster_channel_close() - its context is closed. */
-void muster_channel_close(struct muster_comm *comm);
-/** muster_channels_forget() - those that await farewells still. */
-void muster_channels_forget(struct muster *job);
-/** muster_channel_control() - a rank has said something of a communicator. */
-void muster_channel_control(struct muster *job, uint32_t rank,
-			    const struct muster_control *control);
-/** muster_channel_await() - the running step takes so many fragments of a member. */
-void muster_channel_await(struct muster_comm *comm, uint32_t member, uint32_t nr);
-
-struct muster_fragment {
-	uint32_t member;
-	uint32_t number;	/* of the operation */
-	struct muster_signature signature;
-	const void *data;
-	uint32_t len;
-	bool last;		/* of its message */
-	uint32_t key;		/* of the memory at data; not needed for inline data */
-};
-
-/** muster_channel_send() - 0; -EAGAIN: no credit or no room now; -errno. Opened before. */
-int muster_channel_send(struct muster_comm *comm, const struct muster_fragment *fragment);
-/** muster_channel_sent() - the device says that a fragment has left, or never will. */
-void muster_channel_sent(struct muster_comm *comm, uint32_t member, bool flushed);
-/** muster_channel_receive() - a packet has come. */
-void muster_channel_receive(struct muster_comm *comm, const struct muster_packet *packet,
-			    const void *payload);
-/**
- * muster_channel_clashes() - the NIC path begins an operation: has a member sent
- * something for it on the host path? The communicator has failed then.
- */
-bool muster_channel_clashes(struct muster_comm *comm, uint32_t number);
-/** muster_channel_deliver() - offer to take() what was kept of a member. */
-void muster_channel_deliver(struct muster_comm *comm, uint32_t member);
-/** muster_channel_flush() - send control messages that found no room. */
-void muster_channel_flush(struct muster_comm *comm);
-/**
- * muster_channel_leave() - tell those with whom something was exchanged that no further
- * operation is joined from here.
- */
-void muster_channel_leave(struct muster_comm *comm);
-/** muster_channel_has_left() - whether they were told. */
-bool muster_channel_has_left(const struct muster_comm *comm);
-/** muster_channel_left() - whether a member left before that operation, which then has failed. */
-bool muster_channel_left(struct muster_comm *comm, uint32_t number);
-/** muster_channel_idle() - whether all fragments have left. */
-bool muster_channel_idle(const struct muster_comm *comm);
-/**
- * muster_channel_probe() - an operation takes long: tell all members which it is, and ask
- * where they are. One that called something else in its place ends the communicator.
- */
-void muster_channel_probe(struct muster_comm *comm);
-/** muster_channel_silent() - how many members have not answered the last probe. */
-uint32_t muster_channel_silent(const struct muster_comm *comm);
-/** muster_channel_who_is_late() - by their answers; names those that have not come to number. */
-void muster_channel_who_is_late(const struct muster_comm *comm, uint32_t number, char *names,
-				size_t len);
-
-/** muster_look_first() - the first operation is another one: say which. On every one's path. */
-static inline void muster_look_first(const struct muster_comm *comm)
-{
-	const struct muster_request *request = comm->first;
-
-	comm->look->path = (uint8_t)request->path;
-	comm->look->signature = request->entry->signature;
-	comm->look->bytes = request->entry->call.bytes;
-}
 
 #endif /* MUSTER_INTERNAL_H */

@@ -12,7 +12,9 @@
 #include <sys/sysinfo.h>
 
 #include "bootstrap.h"
+#include "look.h"
 #include "pair.h"
+#include "tree.h"
 #include "turn.h"
 
 #define HELLO_MAGIC 0x5453554du	/* "MUST" */

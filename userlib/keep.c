@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "internal.h"
+#include "message.h"
 
 /* A slot that no entry has, with what the device may keep there still; NULL: none. */
 static struct muster_kept *slot_find(struct muster_comm *comm)

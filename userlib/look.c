@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "internal.h"
+#include "look.h"
 #include "ticks.h"
 
 enum { TELL_US = 5000 };	/* between two tellings of what is waited for */

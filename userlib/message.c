@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "channel.h"
+#include "message.h"
 
 /* ---- opening --------------------------------------------------------------------- */
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "internal.h"
+#include "message.h"
 
 /* The communicator's scratch: first what stands for OUT, then the program's own. */
 static uint64_t scratch_of_out(const struct muster_request *request)

@@ -19,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "message.h"
 #include "pair.h"
 
 _Static_assert(sizeof(struct muster_control) == MUSTER_INLINE_MAX, "it travels inline");

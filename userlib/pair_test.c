@@ -6,6 +6,7 @@
 #include "testing.h"
 
 #include "pair.h"
+#include "message.h"
 
 enum { FRAGMENT = MUSTER_MTU / sizeof(double), COUNT_MAX = 40 * FRAGMENT };
 

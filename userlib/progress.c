@@ -7,6 +7,8 @@
 #include <errno.h>
 #include <time.h>
 
+#include "look.h"
+#include "message.h"
 #include "pair.h"
 #include "turn.h"
 

@@ -14,6 +14,8 @@
 #include <string.h>
 
 #include "calls.h"
+#include "look.h"
+#include "tree.h"
 
 struct muster_request_block {
 	struct muster_request_block *next;

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "internal.h"
+#include "tuning.h"
 
 enum { WORDS_MAX = 8, LINES_MAX = 1024, PULSE_UNIT = 64 };
 

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * What other processes may see of this one (look.c): a page, and trace records.
+ */
+#ifndef MUSTER_LIBRARY_LOOK_H
+#define MUSTER_LIBRARY_LOOK_H
+
+#include "internal.h"
+
+/** muster_look_open() - of a job whose device is open. Without it the job goes on all the same. */
+void muster_look_open(struct muster *job);
+/** muster_look_close() - the device is closed. */
+void muster_look_close(struct muster *job);
+void muster_look_comm_open(struct muster_comm *comm);
+void muster_look_comm_close(struct muster_comm *comm);
+/**
+ * muster_look_tell() - this process waits for an operation of that communicator: say so, and
+ * what each unfinished one waits for, unless that was said some milliseconds ago.
+ */
+void muster_look_tell(struct muster_comm *comm, uint64_t now_us);
+/** muster_look_tested() - the same of one that comes and goes. */
+void muster_look_tested(struct muster *job, uint64_t now_us);
+/** muster_look_wait_for() - this process waits for a rank in the making of a communicator. */
+void muster_look_wait_for(struct muster_comm *parent, uint32_t rank);
+/** muster_look_trace_call(), _done() - record it; muster_look_is_traced(): whether to. */
+void muster_look_trace_call(const struct muster_request *request);
+void muster_look_trace_done(const struct muster_request *request);
+static inline bool muster_look_is_traced(const struct muster *job)
+{
+	return __builtin_expect(*job->traced, 0);
+}
+/** muster_look_add() - one thing more that an operation waits for. */
+void muster_look_add(struct muster_look_waits *waits, uint8_t cause, uint32_t member);
+/** muster_look_held() - of one that only has to get rid of what it has sent: to which members. */
+void muster_look_held(const struct muster_comm *comm, struct muster_look_waits *waits);
+/** muster_look_place() - this process is elsewhere now. */
+void muster_look_place(struct muster *job, enum muster_look_place place);
+
+/** muster_look_first() - the first operation is another one: say which. On every one's path. */
+static inline void muster_look_first(const struct muster_comm *comm)
+{
+	const struct muster_request *request = comm->first;
+
+	comm->look->path = (uint8_t)request->path;
+	comm->look->signature = request->entry->signature;
+	comm->look->bytes = request->entry->call.bytes;
+}
+
+#endif /* MUSTER_LIBRARY_LOOK_H */
