@@ -44,7 +44,10 @@ static const char help[] =
 	"It says \"ready\" when all its switches listen. SIGUSR1 prints the counters; SIGTERM and\n"
 	"SIGINT end it, with the counters. Exit status: 0; 1 a switch cannot listen; 2 wrong usage.\n";
 
-enum { FDS_OWN = 2 };
+enum {
+	FDS_OWN = 2,
+	MANAGER_STEPS = 1000,	/* at once; whoever keeps it busy does not keep us */
+};
 
 struct options {
 	const char *topology, *wire, *counters, *manager;
@@ -331,6 +334,26 @@ static uint64_t boxes_step(struct daemon *daemon)
 	return next;
 }
 
+static void manager_run(struct daemon *daemon)
+{
+	for (int i = 0; i < MANAGER_STEPS && daemon->manager; i++)
+		if (!switch_manager_step(daemon->manager))
+			break;
+}
+
+/* Who has gone may have left its groups before: the manager knows, once it has read all. */
+static void losses_tell(struct daemon *daemon)
+{
+	bool any = false;
+
+	for (uint32_t i = 0; i < daemon->nr; i++)
+		any |= daemon->boxes[i].lost;
+	if (any)
+		manager_run(daemon);
+	for (uint32_t i = 0; any && i < daemon->nr; i++)
+		switch_box_tell_losses(&daemon->boxes[i]);
+}
+
 static int patience_ms(uint64_t next)
 {
 	uint64_t now = now_us();
@@ -351,9 +374,9 @@ static void run(struct daemon *daemon)
 		if (daemon->fds[1].revents)
 			switch_manager_step(daemon->manager);
 		next = boxes_step(daemon);
+		losses_tell(daemon);
 	}
-	while (daemon->manager && switch_manager_step(daemon->manager))
-		;	/* who has gone before us has given back what it had */
+	manager_run(daemon);	/* who has gone before us has given back what it had */
 }
 
 static int signals_open(void)

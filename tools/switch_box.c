@@ -24,6 +24,7 @@ struct switch_box_port {
 	uint32_t neighbour;		/* on the wire */
 	uint32_t life;			/* its; 0: not heard, or it is gone */
 	bool lost;
+	bool untold;			/* the switch does not know yet that its life is over */
 	uint32_t nr_held;
 	struct held *held[SWITCH_BOX_HELD_MAX];	/* in order */
 };
@@ -36,10 +37,10 @@ static int box_send(void *opaque, uint32_t number, const struct muster_packet *p
 	struct switch_box *box = opaque;
 	struct switch_box_port *port = &box->ports[number];
 
-	if (number >= box->nr_ports || port->lost)
+	if (number >= box->nr_ports || (port->lost && !port->untold))
 		return -EHOSTUNREACH;
 	if (!port->life)
-		return -EAGAIN;		/* it is yet to come */
+		return -EAGAIN;		/* it is yet to come, or its end to be told */
 	return box->wire->ops->send_by(box->wire, port->neighbour, port->life, packet, payload);
 }
 
@@ -114,7 +115,7 @@ static void drop_held(struct switch_box *box, struct switch_box_port *port)
 		free(port->held[--port->nr_held]);
 }
 
-/* A life is over: groups that need it fail. What it had sent before still goes on. */
+/* A life is over: tell_losses() says so. What it had sent before still goes on. */
 static void lost(void *owner, uint32_t neighbour, uint32_t present)
 {
 	struct switch_box *box = owner;
@@ -124,7 +125,18 @@ static void lost(void *owner, uint32_t neighbour, uint32_t present)
 		return;
 	box->ports[number].life = present;
 	box->ports[number].lost = !present;
-	muster_switch_port_lost(box->sw, number);
+	box->ports[number].untold = true;
+	box->lost = true;
+}
+
+void switch_box_tell_losses(struct switch_box *box)
+{
+	for (uint32_t i = 0; i < box->nr_ports && box->lost; i++) {
+		if (box->ports[i].untold)
+			muster_switch_port_lost(box->sw, i);
+		box->ports[i].untold = false;
+	}
+	box->lost = false;
 }
 
 static void met(void *owner, uint32_t neighbour, uint32_t present)

@@ -25,6 +25,7 @@ struct switch_box {
 	struct switch_box_port *ports;
 	uint32_t nr_held;		/* at all ports */
 	uint64_t again_us;		/* when to try what waits again, whatever comes */
+	bool lost;			/* some port's life is over, and the switch does not know */
 	bool owes;			/* its aggregation node has what links had no room for */
 };
 
@@ -42,6 +43,12 @@ void switch_box_close(struct switch_box *box);
 
 /** switch_box_step() - take what has come, send what can go. Return: whether anything had. */
 bool switch_box_step(struct switch_box *box, uint64_t now_us);
+
+/**
+ * switch_box_tell_losses() - of lives that are over, to the switch: groups that need them fail.
+ * Who has left a group first, and then gone, is to be known to have left it before.
+ */
+void switch_box_tell_losses(struct switch_box *box);
 
 /** switch_box_due_us() - when step() is next due although nothing comes. */
 uint64_t switch_box_due_us(const struct switch_box *box);

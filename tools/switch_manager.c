@@ -91,7 +91,16 @@ static void grant_left(struct switch_manager *manager, struct grant **place,
 	free(grant);
 }
 
-/* All groups, or that one. */
+/* It says so itself, and is through with all that it has done there. */
+static void member_left(const struct switch_manager *manager, const struct lease *lease,
+			const struct grant *grant)
+{
+	for (uint32_t i = 0; i < muster_fabric_switches(manager->config.fabric); i++)
+		muster_switch_child_left(manager->config.boxes[i].sw, grant->tree, grant->group,
+					 lease->host);
+}
+
+/* That group; or, as a lease ends, all. */
 static void leave(struct switch_manager *manager, const struct lease *lease,
 		  const struct muster_manager_message *which)
 {
@@ -100,7 +109,11 @@ static void leave(struct switch_manager *manager, const struct lease *lease,
 	while (*place) {
 		struct grant *grant = *place;
 
-		if (!which || (which->tree == grant->tree && which->group == grant->group))
+		bool named = which && which->tree == grant->tree && which->group == grant->group;
+
+		if (named)
+			member_left(manager, lease, grant);
+		if (!which || named)
 			grant_left(manager, place, lease);
 		if (*place == grant)
 			place = &grant->next;

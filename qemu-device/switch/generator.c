@@ -89,7 +89,8 @@ bool generator_down(struct muster_switch *sw, struct group *group, struct segmen
 		if (!child_set_has(&segment->owed, i))
 			continue;
 		address(&group->children[i], &packet);
-		if (send(sw, group, i, group->children[i].port, &packet, segment->sum))
+		if (!child_set_has(&group->left, i) &&
+		    send(sw, group, i, group->children[i].port, &packet, segment->sum))
 			continue;
 		child_set_remove(&segment->owed, i);
 		sw->counters.copies++;

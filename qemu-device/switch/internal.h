@@ -67,6 +67,7 @@ struct group {
 	size_t bytes;
 	struct muster_switch_group config;
 	struct muster_packet why;	/* what its ABORTs say, once it has failed */
+	struct child_set left;		/* who needs it no more */
 	struct child_set untold;
 	bool parent_untold;
 	uint32_t split;			/* the first child of the right half ring */

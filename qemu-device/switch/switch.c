@@ -88,6 +88,20 @@ bool muster_switch_step(struct muster_switch *sw)
 	return sw->owing;
 }
 
+int muster_switch_child_left(struct muster_switch *sw, uint16_t tree, uint32_t handle,
+			     uint32_t host)
+{
+	struct group *group = group_find(sw, tree, handle);
+	uint32_t child = 0;
+
+	while (group && child < group->config.nr_children && group->children[child].node != host)
+		child++;
+	if (!group || child == group->config.nr_children)
+		return -ENOENT;
+	child_set_add(&group->left, child);
+	return 0;
+}
+
 void muster_switch_port_lost(struct muster_switch *sw, uint32_t port)
 {
 	struct group *group;
@@ -99,7 +113,8 @@ void muster_switch_port_lost(struct muster_switch *sw, uint32_t port)
 				group_fail(sw, group, MUSTER_STATUS_PEER_LOST, MUSTER_CULPRIT_NONE,
 					   NULL, group->config.nr_children);
 			for (child = 0; child < group->config.nr_children; child++)
-				if (group->children[child].port == port)
+				if (group->children[child].port == port &&
+				    !child_set_has(&group->left, child))
 					group_fail(sw, group, MUSTER_STATUS_PEER_LOST,
 						   group_culprit(group, child), NULL, child);
 		}

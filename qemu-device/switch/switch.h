@@ -148,6 +148,13 @@ int muster_switch_receive(struct muster_switch *sw, uint32_t port,
 /** muster_switch_step() - send what links had no room for. Return: whether some is left. */
 bool muster_switch_step(struct muster_switch *sw);
 
+/**
+ * muster_switch_child_left() - a group's member at that host has ended all that it does there:
+ * the host may go, and the group does not fail of it. Return: 0; -ENOENT: it is no child here.
+ */
+int muster_switch_child_left(struct muster_switch *sw, uint16_t tree, uint32_t group,
+			     uint32_t host);
+
 /** muster_switch_port_lost() - nobody is at its other end: groups that need it fail. */
 void muster_switch_port_lost(struct muster_switch *sw, uint32_t port);
 

@@ -254,6 +254,28 @@ static void the_loss_of_a_port_ends_the_groups_that_need_it(void **state)
 	expect_aborts(1u << 1 | 1u << 2 | 1u << PARENT_PORT, MUSTER_STATUS_PEER_LOST, 2);
 }
 
+/* Its copy of the last result may still be owed to it: it has had the other one. */
+static void who_has_left_may_go(void **state)
+{
+	struct muster_packet packet = from_parent();
+
+	(void)state;
+	for (uint32_t i = 0; i < 3; i++)
+		contribute(i, 0, 1);
+	full = 1u << 4;
+	hand(PARENT_PORT, &packet, 3);
+	assert_true(muster_switch_step(sw));
+	assert_int_equal(muster_switch_child_left(sw, TREE, GROUP, 9999), -ENOENT);
+	assert_int_equal(muster_switch_child_left(sw, TREE, GROUP, CHILDREN[2].node), 0);
+	gone = 1u << 4;
+	muster_switch_port_lost(sw, 4);
+	assert_false(muster_switch_step(sw));
+	expect_aborts(0, 0, 0);
+	muster_switch_port_lost(sw, 2);
+	assert_false(muster_switch_step(sw));
+	expect_aborts(1u << 1 | 1u << PARENT_PORT, MUSTER_STATUS_PEER_LOST, 1);
+}
+
 static void the_loss_of_the_parent_is_told_to_all_children(void **state)
 {
 	(void)state;
@@ -291,6 +313,7 @@ int main(void)
 		SWITCH_TEST(all_that_must_agree_is_compared),
 		SWITCH_TEST(two_that_bring_a_message_disagree),
 		SWITCH_TEST(the_loss_of_a_port_ends_the_groups_that_need_it),
+		SWITCH_TEST(who_has_left_may_go),
 		SWITCH_TEST(the_loss_of_the_parent_is_told_to_all_children),
 		SWITCH_TEST(an_abort_is_passed_on_to_all_others),
 	};
