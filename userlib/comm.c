@@ -264,6 +264,8 @@ static void leave_all(struct muster *job)
 			comm->freed = comm != job->world;
 			if (comm->first)
 				muster_comm_abort(comm, MUSTER_STATUS_ABORTED, comm->rank, NULL, NULL);
+			while (comm->persistent)
+				muster_request_release(comm->persistent);
 			muster_channel_leave(comm);
 			muster_comm_activate(comm);
 		}

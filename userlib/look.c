@@ -205,6 +205,8 @@ static void waits_find(const struct muster_comm *comm, struct muster_look_waits 
 		muster_look_add(waits, MUSTER_LOOK_BUMP, MUSTER_LOOK_NOBODY);
 	} else if (request->ended) {
 		muster_look_held(comm, waits);
+	} else if (!request->entry->program) {
+		;	/* it has just become the oldest, and is not begun */
 	} else if (!dev->ops->waits) {
 		told_read(comm, waits);
 	} else if (!dev->ops->waits(dev, comm->job->id, comm->context, waits)) {

@@ -11,6 +11,7 @@
  */
 #include "nic_internal.h"
 
+#include <fcntl.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +23,7 @@
 enum {
 	LOOKS_MAX = 64,		/* pages of a NIC that are shown; each is an open file */
 	EVERY_US = 50000,
+	MORE_US = 1000,		/* or so often, while records wait */
 	RECORDS_AT_ONCE = 256,
 	SHIFT_US = 20000,	/* a clock that has moved by less has not */
 	PATH_NIC = 2,		/* enum muster_path */
@@ -57,10 +59,12 @@ struct nic_look {
 
 static bool file_open(struct nic_look *look)
 {
-	look->fd = memfd_create(MUSTER_LOOK_NAME, MFD_CLOEXEC);
+	look->fd = memfd_create(MUSTER_LOOK_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (look->fd < 0)
 		return false;
-	if (ftruncate(look->fd, sizeof(*look->file)))
+	/* Who opens it to record must not be able to take it from under us. */
+	if (ftruncate(look->fd, sizeof(*look->file)) ||
+	    fcntl(look->fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW))
 		goto err_close;
 	look->file = mmap(NULL, sizeof(*look->file), PROT_READ | PROT_WRITE, MAP_SHARED, look->fd, 0);
 	if (look->file != MAP_FAILED)
@@ -85,16 +89,22 @@ static void trace_put(struct muster_nic *nic)
 }
 
 static int look_show(struct muster_nic *nic, struct nic_vp *vp, uint64_t now_us, bool *more);
+static int records_copy(struct muster_nic *nic, const struct nic_vp *vp, bool *more);
 
 void nic_look_close(struct muster_nic *nic, struct nic_vp *vp)
 {
 	struct nic_look *look = vp->look;
-	bool more = true;
+	bool more = false;
+	int err;
 
 	if (!look)
 		return;
-	while (more && !look_show(nic, vp, nic->world->now_us(nic->opaque), &more))
-		;	/* who has it open sees how it ended */
+	/* Who has it open sees how it ended. Its owner may go on writing, so not all that comes. */
+	err = look_show(nic, vp, nic->world->now_us(nic->opaque), &more);
+	for (int i = 0; i < MUSTER_TRACE_RECORDS / RECORDS_AT_ONCE && !err && more; i++) {
+		more = false;
+		err = records_copy(nic, vp, &more);
+	}
 	munmap(look->file, sizeof(*look->file));
 	close(look->fd);
 	free(look);
@@ -108,6 +118,8 @@ void nic_look_open(struct muster_nic *nic, struct nic_vp *vp, uint32_t key)
 	uint64_t iova, bytes;
 	struct nic_look *look;
 
+	if (key && vp->look && vp->look->key == key)
+		return;
 	nic_look_close(nic, vp);
 	if (nic_mr_range(nic, vp->id, key, &iova, &bytes) || bytes < HEAD ||
 	    nic->nr_looks == LOOKS_MAX)
@@ -155,15 +167,15 @@ static int record_read(struct muster_nic *nic, const struct nic_vp *vp, uint64_t
 	return before == after && before % 2 == 0;
 }
 
-/* The copy has a seq of its own. */
-static void record_show(void *shown, const void *record, uint32_t bytes, __le32 *seq)
+/* The copy has a seq of its own, which is odd in the record, too, until all of it is there. */
+static void record_show(void *shown, void *record, uint32_t bytes, __le32 *seq)
 {
-	uint32_t was = *seq;
+	uint32_t was = *seq, odd = was + 1;
 
-	__atomic_store_n(seq, was + 1, __ATOMIC_RELAXED);
+	__atomic_store_n(seq, odd, __ATOMIC_RELAXED);
 	__atomic_thread_fence(__ATOMIC_RELEASE);
+	memcpy((uint8_t *)record + ((uint8_t *)seq - (uint8_t *)shown), &odd, sizeof(odd));
 	memcpy(shown, record, bytes);
-	__atomic_store_n(seq, was + 1, __ATOMIC_RELAXED);
 	__atomic_thread_fence(__ATOMIC_RELEASE);
 	__atomic_store_n(seq, was + 2, __ATOMIC_RELAXED);
 }
@@ -279,8 +291,9 @@ static int records_copy(struct muster_nic *nic, const struct nic_vp *vp, bool *m
 	struct trace_head head;
 	int err = part_read(nic, vp, TRACE, &head, sizeof(head));
 
-	if (!err)
-		err = trace_switch(nic, vp, &head);
+	if (err)
+		return err;
+	err = trace_switch(nic, vp, &head);
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	if (head.written - look->nr_records > MUSTER_TRACE_RECORDS)
 		look->nr_records = head.written - MUSTER_TRACE_RECORDS;
@@ -333,6 +346,6 @@ uint64_t nic_looks_run(struct muster_nic *nic)
 			nic_look_close(nic, vp);
 		any |= more;
 	}
-	nic->looks_due_us = any ? now_us : now_us + EVERY_US;
+	nic->looks_due_us = now_us + (any ? MORE_US : EVERY_US);
 	return nic->looks_due_us - now_us;
 }

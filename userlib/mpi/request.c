@@ -78,11 +78,11 @@ static void test_all(void)
 
 static void tell(struct muster_mpi_op *op)
 {
+	if (!op->err && op->unpack)
+		op->err = muster_mpi_side_unpack(&op->out);
 	if (op->err)
 		op->error = muster_mpi_error_code(muster_mpi_coll_name(op->coll), op->err,
 						  op->sentence ? op->sentence : "no memory");
-	else if (op->unpack)
-		muster_mpi_side_unpack(&op->out);
 	muster_mpi_stats_ended(op);
 	pthread_mutex_lock(&muster_mpi.lock);
 	muster_mpi_comm_put(op->comm);

@@ -49,7 +49,7 @@ int muster_mpi_run(const struct muster_mpi_call *call)
 	if (!err)
 		err = muster_mpi_wait(&op);
 	if (!err && op.unpack)
-		muster_mpi_side_unpack(&op.out);
+		err = muster_mpi_side_unpack(&op.out);
 	if (!err)
 		muster_mpi_stats_ended(&op);
 	muster_mpi_op_free(&op);

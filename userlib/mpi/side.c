@@ -88,6 +88,8 @@ int muster_mpi_side_hold(struct muster_mpi_side *side)
 	for (uint32_t i = 0; i < side->nr && side->packed; i++) {
 		struct muster_mpi_block *block = &side->blocks[i];
 
+		if (!block->bytes)
+			continue;
 		if (PMPI_Type_dup(block->type, &block->type))
 			return -ENOMEM;
 		block->owned = true;

@@ -195,6 +195,8 @@ static int reduce_scatter(struct start *start)
 	int64_t sum = 0;
 	int err;
 
+	if (!call->out_counts)
+		return INVALID;
 	for (uint32_t r = 0; r < start->size; r++) {
 		if (call->out_counts[r] < 0)
 			return INVALID;
@@ -325,15 +327,22 @@ static int scatterv(struct start *start)
 static int alltoallv(struct start *start)
 {
 	struct muster_mpi_op *op = start->op;
-	const void *in;
 	int err = out_uneven(start);
+	const void *in;
+	void *out;
 
 	if (!err && !start->in_place)
 		err = in_uneven(start);
 	if (!err)
 		err = pack(start, OWN_ALL, &in);
+	out = op->out.at;
+	/* One of them is empty, then; the same address twice says to the library: in place. */
+	if (!err && !start->in_place && in == out && op->in.bytes)
+		out = op->out.counts;
+	else if (!err && !start->in_place && in == out)
+		in = op->in.counts;
 	return err ? err : MUSTER_MPI_LOCKED(muster_alltoallv_start(start->comm, in, op->in.counts, op->in.displs,
-						  op->out.at, op->out.counts, op->out.displs,
+						  out, op->out.counts, op->out.displs,
 						  MUSTER_U8, &op->request));
 }
 
