@@ -93,7 +93,7 @@ static void fill_all(int64_t *in[RANKS], int64_t *out[RANKS], uint32_t seed)
 
 static void finish(struct test_world *world, struct muster_request *const *all)
 {
-	struct muster_request *requests[TEST_RANKS_MAX];
+	struct muster_request *requests[TEST_RANKS_MAX] = { 0 };
 	int results[TEST_RANKS_MAX];
 
 	memcpy(requests, all, RANKS * sizeof(*all));
