@@ -155,7 +155,7 @@ nic_is_reset() {
 	same 4 "$(grep -c 'rank 0.* has died or left' err)"
 	fails grep -v '^[01]$' looks/codes
 	cat looks/err.*
-	fails grep -q . looks/err.*
+	fails grep -v 'no job of yours runs here' looks/err.*	# the ranks may end before the looks do
 	/usr/bin/python3 - <<-'EOF'
 		import glob, json
 		blamed = set()
