@@ -123,6 +123,7 @@ int daemon_signals(void)
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGUSR1);
 	sigprocmask(SIG_BLOCK, &set, NULL);
+	signal(SIGPIPE, SIG_IGN);	/* who has seen that we are ready may read no more */
 	return signalfd(-1, &set, SFD_CLOEXEC);
 }
 
