@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "clock.h"
 #include "daemon.h"
 #include "fabric_file.h"
 #include "switch_box.h"
@@ -262,7 +263,7 @@ static void handle_signal(struct daemon *daemon)
 /* Those to whom something has come, or for whom something is due. Return: when to look again. */
 static uint64_t boxes_step(struct daemon *daemon)
 {
-	uint64_t now = daemon_now_us(), next = UINT64_MAX, due;
+	uint64_t now = muster_clock_us(), next = UINT64_MAX, due;
 
 	for (uint32_t i = 0; i < daemon->nr; i++) {
 		struct switch_box *box = &daemon->boxes[i];

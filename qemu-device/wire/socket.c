@@ -22,10 +22,10 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "address.h"
+#include "clock.h"
 #include "nodes.h"
 #include "reliable.h"
 #include "slots.h"
@@ -79,14 +79,6 @@ struct port {
 static struct port *port_of(struct muster_wire *wire)
 {
 	return (struct port *)wire;	/* its first member */
-}
-
-static uint64_t clock_us(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000000ull + t.tv_nsec / 1000;
 }
 
 /* ---- links --------------------------------------------------------------- */
@@ -269,7 +261,7 @@ static struct peer *peer_meet(struct port *port, uint32_t node,
 	config.owner = peer;
 	muster_link_init(&peer->link, &config);
 	peer->link.former_incarnation = known->ended;
-	peer->link.question = clock_us();	/* not those of an earlier link to this node */
+	peer->link.question = muster_clock_us();	/* not those of an earlier link to this node */
 	known->peer = peer;
 	heap_put(port, port->nr_peers++, peer);
 	heap_fix(port, peer);
@@ -316,7 +308,7 @@ static int port_send_by(struct muster_wire *wire, uint32_t neighbour, uint32_t i
 
 	if (!peer)
 		return -EHOSTUNREACH;
-	err = muster_link_send(&peer->link, clock_us(), incarnation, packet, payload);
+	err = muster_link_send(&peer->link, muster_clock_us(), incarnation, packet, payload);
 	peer_settle(port_of(wire), peer);
 	return err;
 }
@@ -343,7 +335,7 @@ static int port_watch(struct muster_wire *wire, uint32_t node, uint32_t incarnat
 
 	if (!peer)
 		return -EHOSTUNREACH;
-	err = muster_link_watch(&peer->link, clock_us(), incarnation);
+	err = muster_link_watch(&peer->link, muster_clock_us(), incarnation);
 	peer_settle(port_of(wire), peer);
 	return err;
 }
