@@ -58,6 +58,7 @@ struct daemon {
 	struct switch_box *boxes;
 	struct switch_manager *manager;	/* NULL: there is none */
 	struct pollfd *fds;		/* signals, manager, then boxes */
+	bool lost;			/* some box has a loss to tell its switch */
 	bool ended;
 };
 
@@ -269,8 +270,10 @@ static uint64_t boxes_step(struct daemon *daemon)
 		struct switch_box *box = &daemon->boxes[i];
 
 		due = switch_box_due_us(box);
-		if (daemon->fds[FDS_OWN + i].revents || due <= now)
+		if (daemon->fds[FDS_OWN + i].revents || due <= now) {
 			due = switch_box_step(box, now) ? now : switch_box_due_us(box);
+			daemon->lost |= box->lost;
+		}
 		if (due < next)
 			next = due;
 	}
@@ -287,14 +290,10 @@ static void manager_run(struct daemon *daemon)
 /* Who has gone may have left its groups before: the manager knows, once it has read all. */
 static void losses_tell(struct daemon *daemon)
 {
-	bool any = false;
-
+	manager_run(daemon);
 	for (uint32_t i = 0; i < daemon->nr; i++)
-		any |= daemon->boxes[i].lost;
-	if (any)
-		manager_run(daemon);
-	for (uint32_t i = 0; any && i < daemon->nr; i++)
 		switch_box_tell_losses(&daemon->boxes[i]);
+	daemon->lost = false;
 }
 
 static void run(struct daemon *daemon)
@@ -308,7 +307,8 @@ static void run(struct daemon *daemon)
 		if (daemon->fds[1].revents)
 			switch_manager_step(daemon->manager);
 		next = boxes_step(daemon);
-		losses_tell(daemon);
+		if (daemon->lost)
+			losses_tell(daemon);
 	}
 	manager_run(daemon);	/* who has gone before us has given back what it had */
 }
