@@ -6,9 +6,9 @@
 # take, in modelled time. Writes build/bench-bump/.
 #
 # usage: bench-bump.sh [PART]...    model latency solver traffic hostile; all of them
-# COUNT: allreduces of each measurement (3000; the paper has 100000). BLOCKS: turns that the
-#   two systems take for them, all sizes and hosts in each (3). THROUGH: of Open MPI
-#   through bumps (300). HOSTS, SIZES: lists ("2 4 8", "8 32 128 256"). What was measured
+# COUNT: allreduces of each size and number of hosts (3000; the paper has 100000). BLOCKS:
+#   turns that the two systems take for them, all sizes and hosts in each (3). THROUGH: of
+#   Open MPI through bumps (300). HOSTS, SIZES: lists ("2 4 8", "8 32 128 256"). What was measured
 #   is kept until all is there: a run that was stopped goes on where it was.
 # SLICE: microseconds that the scheduler gives a process at a time, of both systems (100).
 #   Where hosts are more than CPUs somebody must wait for a CPU: ranks and bumps sleep while
@@ -25,6 +25,7 @@ run=$build/tools/muster-run
 mkdir -p "$out"
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
+trap 'exit 1' HUP INT TERM	# when what runs has ended; nothing is left behind
 
 say() {
 	printf '%s\n' "$*"
@@ -60,50 +61,49 @@ count=$((${COUNT:-3000} / blocks))
 through=${THROUGH:-300}
 kept=$out/latency.kept
 
-# Lines of what is kept: what, what the program says (8 columns), block, seconds.
+# A turn is a run of all sizes: system, hosts, block.
 turns() {
 	for block in $(seq "$blocks"); do
 		for n in $hosts; do
-			for bytes in $sizes; do
-				echo bump "$n" "$bytes" "$block"
-				echo mpi "$n" "$bytes" "$block"
-				[ "$block" -gt 1 ] || echo mpi-through-bumps "$n" "$bytes" 1
-			done
+			echo bump "$n" "$block"
+			echo mpi "$n" "$block"
+			[ "$block" -gt 1 ] || echo mpi-through-bumps "$n" 1
 		done
 	done
 }
 
-# Seconds that are left, by what each kind of turn has taken so far.
+# Seconds that are left, by what turns of each kind have taken so far.
 estimate() {
-	awk 'FILENAME == ARGV[1] { took[$1 " " $2 " " $3] += $10; nr[$1 " " $2 " " $3]++
-			like[$1 " " $2] += $10; likes[$1 " " $2]++; done[$1 " " $2 " " $3 " " $9]; next }
-		$1 " " $2 " " $3 " " $4 in done { next }
-		{
-			if ((cell = $1 " " $2 " " $3) in nr)
-				left += took[cell] / nr[cell]
-			else if ((cell = $1 " " $2) in likes)
-				left += like[cell] / likes[cell]
-			else
-				more = "more than "
+	awk 'FILENAME == ARGV[1] {
+			if (!done[$1 " " $2 " " $9]++) { took[$1 " " $2] += $10; nr[$1 " " $2]++ }
+			next
 		}
+		$1 " " $2 " " $3 in done { next }
+		(cell = $1 " " $2) in nr { left += took[cell] / nr[cell]; next }
+		{ more = "more than " }
 		END { if (left >= 90) printf "%s%d min", more, left / 60 + 0.5
 			else printf "%s%d s", more, left }' "$kept" "$scratch/turns"
 }
 
-# turn WHAT HOSTS BYTES BLOCK
+# turn WHAT HOSTS BLOCK: keeps a line for each size: what, what the program says (7
+# columns), block, seconds of the turn
 turn() {
 	begin=$(date +%s)
+	# shellcheck disable=SC2086 # lists
 	case $1 in
 	bump) sliced "$run" --bump=cube --no-bind --no-prefix -n "$2" \
-		"$build/tools/muster_bump_perf" -s "$3" -n "$count" ;;
-	mpi) mpi eth1 "$2" "$scratch/allreduce" "$3" "$count" ;;
-	*) mpi eth0 "$2" "$scratch/allreduce" "$3" "$through" ;;
-	esac >"$scratch/line" 2>"$scratch/errors" || {
+		"$build/tools/muster_bump_perf" -s "$(echo $sizes | tr ' ' ,)" -n "$count" ;;
+	mpi) mpi eth1 "$2" "$scratch/allreduce" "$count" $sizes ;;
+	*) mpi eth0 "$2" "$scratch/allreduce" "$through" $sizes ;;
+	esac >"$scratch/lines" 2>"$scratch/errors" || {
 		cat "$scratch/errors" >&2
 		exit 1
 	}
-	say "$1 $(cat "$scratch/line") $4 $(($(date +%s) - begin))" >>"$kept"
-	say "$(tail -n 1 "$kept"); $(wc -l <"$kept") of $(wc -l <"$scratch/turns") turns, $(estimate) left"
+	sed "s/^/$1 /; s/\$/ $3 $(($(date +%s) - begin))/" "$scratch/lines" >"$scratch/turn"
+	cat "$scratch/turn" >>"$kept"
+	done=$((done + 1))
+	say "$1, $2 hosts: mean us$(awk '{ printf "%s %s B %s", (NR > 1 ? "," : ""), $3, $4 }' \
+		"$scratch/turn"); $done of $(wc -l <"$scratch/turns") turns, $(estimate) left"
 }
 
 # Of all turns of a system, hosts and bytes: the mean and the minimum of all allreduces,
@@ -154,10 +154,14 @@ latency() {
 	mpicc -O2 -o "$scratch/allreduce" "$home/mpi/allreduce.c"
 	kept_or_new
 	turns >"$scratch/turns"
-	say "# $count allreduces a turn: what hosts bytes mean median min spread_% repeated block seconds"
-	while read -r what n bytes block; do
-		grep -q "^$what $n $bytes .* $block [0-9]*\$" "$kept" ||
-			turn "$what" "$n" "$bytes" "$block" </dev/null
+	done=0
+	say "# $count allreduces of each size a turn; load $(cut -d ' ' -f 1 /proc/loadavg)"
+	while read -r what n block; do
+		if grep -q "^$what $n .* $block [0-9]*\$" "$kept"; then
+			done=$((done + 1))
+		else
+			turn "$what" "$n" "$block" </dev/null
+		fi
 		summary
 	done <"$scratch/turns"
 	mv "$kept" "$out/latency.turns"
