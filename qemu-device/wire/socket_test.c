@@ -350,7 +350,7 @@ static void a_poll_does_what_is_due_for_some_links_and_says_that_there_are_more(
 	wire = t.owners[0].wire;
 	for (uint32_t node = 0; node < ABSENT; node++)
 		assert_int_equal(wire->ops->watch(wire, PORTS + node, 7), 0);
-	usleep(MUSTER_LINK_RTO_FIRST_US);
+	usleep(MUSTER_PACE_RTO_FIRST_US);
 	for (sent = 0; sent < ABSENT; sent += after.frames_out - before.frames_out) {
 		assert_true(wire->ops->deadline_us(wire) <= muster_clock_us());
 		muster_wire_socket_counters(wire, &before);
