@@ -319,7 +319,7 @@ kills() {
 		set -- $(descendants $runner)
 		spaces "$@" >"$scratch/spaces"
 		kill -9 $runner
-		wait $runner || true
+		wait $runner 2>"$scratch/killed" || true
 		for _ in $(seq 100); do
 			[ "$(alive "$@")" -gt 0 ] || break
 			sleep 0.1
