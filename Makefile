@@ -219,7 +219,7 @@ $(BUILD)/libmuster-mpi-$(1).so.0: userlib/mpi/libmuster-mpi.map \
 		$$(filter %.o,$$^) $(BUILD)/libmuster.so.0 $$(call mpi_flags,$(1)) \
 		-Wl,-rpath,'$$$$ORIGIN'
 
-$(BUILD)/selftests/mpi/%.$(1): selftests/mpi/%.c
+$(BUILD)/selftests/mpi/%.$(1): selftests/mpi/%.c selftests/mpi/must.h
 	@mkdir -p $$(@D)
 	@echo "  LD    $$@"
 	@$$(CC) -std=gnu11 -Wall -Wextra $$(if $$(WERROR),-Werror) -D_GNU_SOURCE $$(CFLAGS) -o $$@ $$< \
@@ -435,7 +435,7 @@ bench-bump: all $(BUILD)/selftests/bump_hosts $(BUILD)/selftests/bump_model ## t
 bench-switch: $(BUILD)/selftests/switch_bench ## reduction in a switch of 8 and of 40 sources, beside memcpy in the same run
 	@$<
 
-bench-look: $(BUILD)/selftests/look_bench ## what trace records cost in an 8-byte allreduce: instructions, off and on
+bench-look: $(BUILD)/selftests/look_bench ## what the looking page and trace records cost in an 8-byte allreduce: instructions
 	@tools/setup/setup.sh --quiet valgrind
 	@MUSTER_BUILD=$(abspath $(BUILD)) tools/bench-look.sh
 

@@ -375,6 +375,49 @@ attached() {
 }
 check "it attaches to a job that runs, which goes on" attached
 
+# What was lent has run out, as it would in half a minute: who records lends anew, each time.
+cat >lease.py <<-'EOT'
+	import glob, os, struct, sys, time
+	file = next(f for f in glob.glob("/proc/%s/fd/*" % sys.argv[1])
+	            if os.readlink(f).startswith("/memfd:muster-look "))
+	page, at = os.open(file, os.O_RDWR), 704 + 4096 * 256
+	def ring():
+	    on, clock, written, now, until = struct.unpack("<IIQQQ", os.pread(page, 32, at))
+	    return on, written, until
+	deadline = time.time() + 300
+	def wait(what, met):
+	    while not met(*ring()):
+	        assert time.time() < deadline, (what, ring())
+	        time.sleep(0.001)
+	wait("it records", lambda on, written, until: on and written)
+	for turn in range(3):
+	    os.pwrite(page, bytes(8), at + 24)
+	    before = ring()[1]
+	    wait("it is lent anew", lambda on, written, until: until)
+	    wait("it goes on", lambda on, written, until: on and written > before + 100)
+EOT
+renewed() {
+	rm -f out
+	run -n 4 "$hangs" runs 0 >out 2>err &
+	launcher=$!
+	trap 'kill $launcher $recorder 2>/dev/null' EXIT
+	recorder=
+	within 60 all_there
+	"$trace" record -o lease.json -t 100000 -n 1000 --pid "$(pid_of 1)" 2>recorder.err &
+	recorder=$!
+	/usr/bin/python3 lease.py "$(pid_of 1)"
+	kill -INT $recorder
+	wait $recorder
+	recorder=
+	cat recorder.err
+	grep -q '4 of 4 ranks' recorder.err
+	# shellcheck disable=SC2046
+	kill -USR1 $(pid_of "[0-9]")
+	wait $launcher
+	trap - EXIT
+}
+check "while it records it says so again and again, or ranks would not go on writing" renewed
+
 refused() {
 	for arguments in "" "explode" "explain now" "explain --pid x" "explain --watch 0" "record" \
 		"record --pid 1 true" "record --records 0 true" "report a b"; do

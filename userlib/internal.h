@@ -473,6 +473,7 @@ struct muster_request {
 	enum muster_request_state state;
 	bool scratch;		/* its result goes to the communicator's scratch */
 	bool persistent;	/* entry, pins and aside stay until it is freed */
+	bool traced;		/* its call is recorded, and so will its end be */
 	struct muster_request *next_persistent;	/* of its communicator */
 	uint64_t nothing_bytes;	/* where there is no entry: what goes from in to out */
 	bool ended;		/* for the device; it is not done before what it has sent has left */

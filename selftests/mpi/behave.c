@@ -11,17 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "must.h"
+
 enum { LARGE = 1 << 20, TAG = 7 };
 
-static int rank, size, times = 1;
-
-#define MUST(condition) do {						\
-	if (!(condition)) {						\
-		printf("rank %d: line %d: not so: %s\n", rank, __LINE__, #condition);	\
-		fflush(stdout);						\
-		MPI_Abort(MPI_COMM_WORLD, 1);				\
-	}								\
-} while (0)
+static int times = 1;
 
 static int sum_to(int n)
 {

@@ -17,6 +17,7 @@
 
 #include <mpi.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -113,6 +114,7 @@ const char *muster_mpi_coll_name(enum muster_mpi_coll coll);
 struct muster_mpi {
 	struct muster *job;		/* NULL: not joined, or not any more */
 	pthread_mutex_t lock;
+	int rank;
 	bool stats;
 	bool force;
 	char no_job[512];		/* why there is none, if so */
@@ -224,7 +226,7 @@ struct muster_mpi_op {
 	int err;			/* of the library, when it has ended; and */
 	char *sentence;			/* its words */
 	int error;			/* the same as MPI has it */
-	bool told;			/* MPI knows that it has ended */
+	atomic_bool told;		/* MPI is told that it has ended */
 	struct muster_mpi_op *next;
 };
 
@@ -236,9 +238,15 @@ int muster_mpi_start(struct muster_mpi_op *op, const struct muster_mpi_call *cal
 		     enum muster_mpi_reason *why);
 void muster_mpi_op_free(struct muster_mpi_op *op);
 
-/** muster_mpi_wait() - until it has ended; MPI's own traffic goes on. 0; -errno, as above. */
+/**
+ * muster_mpi_wait() - until it has ended, and its result is where the caller wants it; MPI's own
+ * traffic goes on. 0; -errno, as above.
+ */
 int muster_mpi_wait(struct muster_mpi_op *op);
-/** muster_mpi_request() - the MPI request of a started operation. */
+/**
+ * muster_mpi_request() - the MPI request of a started operation, which belongs to it then. Else an
+ * MPI error, and nothing has changed.
+ */
 int muster_mpi_request(struct muster_mpi_op *op, MPI_Request *request);
 int muster_mpi_requests_open(void);
 void muster_mpi_requests_close(void);
@@ -253,10 +261,12 @@ int muster_mpi_error(MPI_Comm comm, const char *function, int err, const char *s
 
 enum { MUSTER_MPI_SENTENCE = 512 };
 
-/* What the library said to this thread last; noted under the lock. */
+/* What was said to this thread last; the library's words are noted under the lock. */
 extern _Thread_local char muster_mpi_said[MUSTER_MPI_SENTENCE];
 /** muster_mpi_note() - an error's sentence; returns it. */
 int muster_mpi_note(int err);
+/** muster_mpi_fail() - the sentence of an error that was found here, of this rank; returns it. */
+int muster_mpi_fail(int err, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* A call of the library. */
 #define MUSTER_MPI_LOCKED(call)	({					\
