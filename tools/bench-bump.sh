@@ -5,17 +5,17 @@
 # other traffic through bumps beside a plain forwarder; and what bumps as logic would
 # take, in modelled time. Writes build/bench-bump/.
 #
-# usage: bench-bump.sh [PART]...    model latency solver traffic hostile kills; all of them
+# usage: bench-bump.sh [PART]...    model latency solver traffic hostile layouts kills; all
 # COUNT: allreduces of each size and number of hosts (3000; the paper has 100000). BLOCKS:
 #   turns that the two systems take for them, all sizes and hosts in each (3). THROUGH: of
-#   Open MPI through bumps (300). HOSTS, SIZES: lists ("2 4 8", "8 32 128 256"). What was measured
-#   is kept until all is there: a run that was stopped goes on where it was.
+#   Open MPI through bumps (300). HOSTS, SIZES: lists ("2 4 8", "8 32 128 256"). What was
+#   measured is kept until all is there: a run that was stopped goes on where it was.
 # SLICE: microseconds that the scheduler gives a process at a time, of both systems (100).
 #   Where hosts are more than CPUs somebody must wait for a CPU: ranks and bumps sleep while
 #   they wait for packets, Open MPI polls, and yields (mpi_yield_when_idle); without short
 #   slices its figures tell of the scheduler alone.
 # SIDE, ITERATIONS, PAIRS: of the solver (4, 2000, 7). ROUNDS: of other traffic (21).
-# PACKETS: malformed ones (1000000). KILLS: of muster-run (20).
+# PACKETS: malformed ones (1000000). LAYOUTS: hosts (2 to 16). KILLS: of muster-run (20).
 set -eu
 
 build=$MUSTER_BUILD
@@ -281,6 +281,30 @@ hostile() {
 		$((${PACKETS:-1000000} / 3)) | tee "$out/hostile.txt"
 }
 
+# ---- all layouts -------------------------------------------------------------------
+
+# Every algorithm, operation and type against plain formulas, twice.
+layouts() {
+	right=0 again=0 all=0
+	for n in ${LAYOUTS:-$(seq 2 16)}; do
+		for per in 1 2 3; do
+			all=$((all + 1))
+			for time in first second; do
+				"$run" --bump=torus --no-prefix -n $((n * per)) --per-host $per \
+					"$build/selftests/bump_hosts" check >"$scratch/$time" || true
+			done
+			line=$(cat "$scratch/first")
+			case $line in *' operations right, digest '*)
+				right=$((right + 1))
+				! cmp -s "$scratch/first" "$scratch/second" || again=$((again + 1)) ;;
+			esac
+			say "$n hosts, $per ranks each: $line"
+		done
+	done
+	say "$right of $all layouts, 1 to 3 ranks a host: all ${line%%,*}; $again gave the same bits twice" |
+		tee "$out/layouts.txt"
+}
+
 # ---- what is left of a runner that is killed ----------------------------------------
 
 descendants() {
@@ -343,11 +367,12 @@ model() {
 	cat "$out/model.dat" "$out/spread.dat" "$out/cycles.txt"
 }
 
-[ $# -gt 0 ] || set -- model latency solver traffic hostile kills
+[ $# -gt 0 ] || set -- model latency solver traffic hostile layouts kills
 for part; do
 	$part
 done
-if [ -f "$out/latency.dat" ] && [ -f "$out/spread.dat" ]; then
+case " $* " in *' model '* | *' latency '*) drawn=yes ;; *) drawn=no ;; esac
+if [ $drawn = yes ] && [ -f "$out/latency.dat" ] && [ -f "$out/spread.dat" ]; then
 	gnuplot -e "dir='$out'" "$home/bench-bump.gp"
 	say "pictures: $out/latency.png $out/model.png $out/spread.png $out/stability.png"
 fi
