@@ -353,6 +353,8 @@ int muster_mpi_wait(struct muster_mpi_op *op)
 {
 	int err = wait(op);
 
+	if (!err && op->fold.nr)
+		err = muster_mpi_fold(&op->fold, op->out.at);
 	return !err && op->unpack ? muster_mpi_side_unpack(&op->out) : err;
 }
 

@@ -9,7 +9,7 @@
  * communicator and what was called on it before, the operation, and for reductions the type.
  * Never from counts, buffers or types of data that is only moved: these may differ by rank.
  *
- * Who calls whom: calls -> run -> (start -> side -> types), request, comm -> join. All use of the
+ * Who calls whom: calls -> run -> (start -> fold -> side -> types), request, comm -> join. All use of the
  * job is under muster_mpi.lock, and no MPI function is called with that held.
  */
 #ifndef MUSTER_MPI_SHIM_H
@@ -158,12 +158,12 @@ int muster_mpi_types_open(void);
 bool muster_mpi_type_get(MPI_Datatype type, struct muster_mpi_type *info);
 
 struct muster_mpi_reduction {
-	enum muster_type type;
+	enum muster_type type;	/* 0: MPI has to combine it (fold.c) */
 	enum muster_op op;
 	uint64_t bytes;		/* of an element in memory */
 };
 
-/** muster_mpi_reduction_get() - REASON_NONE, or why the library does not combine so. */
+/** muster_mpi_reduction_get() - REASON_NONE, or why it is left to the MPI library. */
 enum muster_mpi_reason muster_mpi_reduction_get(MPI_Datatype type, MPI_Op op,
 						struct muster_mpi_reduction *reduction);
 
@@ -212,6 +212,22 @@ int muster_mpi_side_unpack(struct muster_mpi_side *side);
 int muster_mpi_side_hold(struct muster_mpi_side *side);
 void muster_mpi_side_free(struct muster_mpi_side *side);
 
+/* ---- combining by MPI (fold.c) -------------------------------------------------------------------- */
+
+struct muster_mpi_fold {
+	char *memory;		/* contributions, in the order of ranks */
+	uint32_t nr;		/* of them combined here; 0: there is no result here */
+	int count;		/* elements of the result, and */
+	uint64_t bytes;		/* its data */
+	MPI_Datatype type;
+	MPI_Op op;
+};
+
+/** muster_mpi_fold_start() - as a row of start.c: have contributions moved. -EINVAL; -errno. */
+int muster_mpi_fold_start(struct muster_mpi_op *op, const struct muster_mpi_call *call, bool in_place);
+/** muster_mpi_fold() - combine what has come; result: packed. */
+int muster_mpi_fold(const struct muster_mpi_fold *fold, char *result);
+
 /* ---- operations (start.c, request.c) ----------------------------------------------------------- */
 
 struct muster_mpi_op {
@@ -220,6 +236,7 @@ struct muster_mpi_op {
 	enum muster_mpi_coll coll;
 	struct muster_mpi_side in;
 	struct muster_mpi_side out;
+	struct muster_mpi_fold fold;
 	bool unpack;			/* out has to be unpacked here */
 	double began;
 	MPI_Request grequest;

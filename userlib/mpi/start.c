@@ -7,6 +7,7 @@
 #include "shim.h"
 
 #include <errno.h>
+#include <stdlib.h>
 
 /* What a row gets: the call, the operation that it makes of it, and what was found of both. */
 struct start {
@@ -396,6 +397,8 @@ static int check(struct start *start, const struct row *row, enum muster_mpi_rea
 	if (row->kind & REDUCES) {
 		*why = call->out_count < 0 || call->op == MPI_OP_NULL ? REASON_INVALID :
 		       muster_mpi_reduction_get(call->out_type, call->op, &start->reduction);
+		if (!*why && !start->reduction.type && call->nonblocking)
+			*why = REASON_OP;	/* its type and operation may be freed meanwhile */
 		if (*why)
 			return INVALID;
 	}
@@ -419,11 +422,16 @@ int muster_mpi_start(struct muster_mpi_op *op, const struct muster_mpi_call *cal
 	};
 	int err = check(&start, row, why);
 
-	return err ? err : row->start(&start);
+	if (err)
+		return err;
+	if (row->kind & REDUCES && !start.reduction.type)
+		return found(muster_mpi_fold_start(op, call, start.in_place));
+	return row->start(&start);
 }
 
 void muster_mpi_op_free(struct muster_mpi_op *op)
 {
 	muster_mpi_side_free(&op->in);
 	muster_mpi_side_free(&op->out);
+	free(op->fold.memory);
 }
