@@ -15,6 +15,7 @@
 #ifndef MUSTER_MPI_SHIM_H
 #define MUSTER_MPI_SHIM_H
 
+#include <errno.h>
 #include <mpi.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -193,6 +194,20 @@ struct muster_mpi_side {
 	char *packed;		/* NULL: at is the caller's */
 };
 
+/** muster_mpi_side_plain() - bytes as they are, a reduction's. Return: 0; -EINVAL. */
+static inline int muster_mpi_side_plain(struct muster_mpi_side *side, const void *buffer,
+					uint64_t bytes)
+{
+	char *at = (char *)buffer;
+
+	side->at = at;
+	side->bytes = bytes;
+	side->nr = 1;
+	side->low = at;
+	side->high = at + bytes;
+	return at || !bytes ? 0 : -EINVAL;
+}
+
 /** muster_mpi_side_even() - nr blocks of count elements. Return: 0; -EINVAL; -ENOMEM. */
 int muster_mpi_side_even(struct muster_mpi_side *side, const void *buffer, int64_t count,
 			 MPI_Datatype type, uint32_t nr);
@@ -280,8 +295,8 @@ enum { MUSTER_MPI_SENTENCE = 512 };
 
 /* What was said to this thread last; the library's words are noted under the lock. */
 extern _Thread_local char muster_mpi_said[MUSTER_MPI_SENTENCE];
-/** muster_mpi_note() - an error's sentence; returns it. */
-int muster_mpi_note(int err);
+/** muster_mpi_note() - an error's sentence. */
+void muster_mpi_note(void);
 /** muster_mpi_fail() - the sentence of an error that was found here, of this rank; returns it. */
 int muster_mpi_fail(int err, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
@@ -289,7 +304,9 @@ int muster_mpi_fail(int err, const char *format, ...) __attribute__((format(prin
 #define MUSTER_MPI_LOCKED(call)	({					\
 	int result_;							\
 	pthread_mutex_lock(&muster_mpi.lock);				\
-	result_ = muster_mpi_note(call);				\
+	result_ = (call);						\
+	if (result_)							\
+		muster_mpi_note();					\
 	pthread_mutex_unlock(&muster_mpi.lock);				\
 	result_; })
 

@@ -128,14 +128,14 @@ static int reduction(struct start *start, int64_t in_count, int64_t out_count, b
 		     const void **in)
 {
 	const struct muster_mpi_call *call = start->call;
-	int64_t bytes = (int64_t)start->reduction.bytes;
+	struct muster_mpi_op *op = start->op;
+	uint64_t bytes = start->reduction.bytes;
 	int err = 0;
 
 	if (out)
-		err = muster_mpi_side_even(&start->op->out, call->out, bytes * out_count, MPI_BYTE,
-					   1);
+		err = muster_mpi_side_plain(&op->out, call->out, bytes * (uint64_t)out_count);
 	if (!err && !start->in_place)
-		err = muster_mpi_side_even(&start->op->in, call->in, bytes * in_count, MPI_BYTE, 1);
+		err = muster_mpi_side_plain(&op->in, call->in, bytes * (uint64_t)in_count);
 	return err ? found(err) : pack(start, OWN_ALL, in);
 }
 
@@ -429,9 +429,16 @@ int muster_mpi_start(struct muster_mpi_op *op, const struct muster_mpi_call *cal
 	return row->start(&start);
 }
 
+/* Mostly it has nothing. */
+static void side_end(struct muster_mpi_side *side)
+{
+	if (side->blocks || side->counts || side->packed)
+		muster_mpi_side_free(side);
+}
+
 void muster_mpi_op_free(struct muster_mpi_op *op)
 {
-	muster_mpi_side_free(&op->in);
-	muster_mpi_side_free(&op->out);
+	side_end(&op->in);
+	side_end(&op->out);
 	free(op->fold.memory);
 }
