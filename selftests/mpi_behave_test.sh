@@ -21,6 +21,12 @@ forced() {
 	behaves "$@"
 }
 
+shapes() {
+	MUSTER_OFFLOAD=force start "$1" 3 "$launch" "$tests/shapes.$1" >out 2>err
+	cat out err
+	same right "$(cat out err)"
+}
+
 # usage: refused MPI CASE: libmuster-mpi is refused something at rank 1
 refused() {
 	start "$1" 3 "$launch" "$tests/refused.$1" "$2" >out 2>err
@@ -66,6 +72,7 @@ for mpi in openmpi mpich; do
 		behaves $mpi 3 come-and-go $many
 	check "$mpi: types that differ between ranks, and are freed before data comes" \
 		forced $mpi 4 types-differ
+	check "$mpi: data of every shape, on communicators of every kind" shapes $mpi
 	check "$mpi: operations of the user's" behaves $mpi 2 users-operation
 	check "$mpi: nonblocking they are an MPI error with offload forced" forced $mpi 2 users-operation
 	check "$mpi: inter-communicators are MPI's" behaves $mpi 3 between-groups
