@@ -61,16 +61,12 @@ int muster_sequence_post(struct context *ctx, const struct muster_desc *descs, u
 
 int muster_sequence_restart(struct context *ctx, const struct muster_desc *desc)
 {
-	struct sequence *seq;
-	int ret = muster_decode_start(ctx, desc);
+	struct sequence *seq = muster_kept_find(ctx, desc);
 
-	if (ret)
-		return ret;
-	if (ctx->queued == MUSTER_SEQ_QUEUE_MAX)
-		return -EAGAIN;
-	seq = muster_kept_find(ctx, desc->cookie);
 	if (!seq)
 		return -EINVAL;
+	if (ctx->queued == MUSTER_SEQ_QUEUE_MAX)
+		return -EAGAIN;
 	seq->refs++;
 	enqueue(ctx, seq);
 	return 0;
@@ -158,7 +154,7 @@ static void run_instances(struct context *ctx)
 			return;
 	}
 	while (ctx->pulse_first != ctx->pulse_next &&
-	       muster_instance_ended(ctx, muster_instance(ctx, ctx->pulse_first))) {
+	       muster_instance_ended(seq, muster_instance(ctx, ctx->pulse_first))) {
 		ctx->pulse_first++;
 		ctx->moved = true;
 	}
