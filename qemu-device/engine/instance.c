@@ -238,12 +238,12 @@ void muster_instance_run(struct context *ctx, struct instance *inst)
 {
 	const struct sequence *seq = muster_sequence_current(ctx);
 	struct muster_engine *engine = ctx->engine;
+	const struct step *step;
 
 	if (inst->todo)
 		muster_sends_run(ctx, inst);
-	for (; inst->next < seq->nr_steps && !ctx->failure.status; inst->next++) {
-		const struct step *step = &seq->steps[inst->next];
-
+	for (step = &seq->steps[inst->next]; inst->next < seq->nr_steps && !ctx->failure.status;
+	     inst->next++, step++) {
 		if (budget_spent(ctx))
 			return;
 		if (step->kind == MUSTER_DESC_MP ? !run_inline(ctx, inst, step) :

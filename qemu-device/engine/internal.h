@@ -243,6 +243,7 @@ struct context {
 	uint32_t nr_messages;
 	struct message *messages_first, *messages_last;
 	struct sequence *queue[MUSTER_SEQ_QUEUE_MAX]; /* posted, by number */
+	struct sequence *current;	/* of them the first, number `base` */
 	struct sequence *kept;		/* the last that was asked for first */
 	uint32_t nr_kept;
 	void *instances;		/* of the running sequence */
@@ -555,7 +556,7 @@ bool muster_instance_take(struct context *ctx, const struct entry *entry, const 
 /* The oldest that has not ended: the running one, if there is one. */
 static inline struct sequence *muster_sequence_current(const struct context *ctx)
 {
-	return ctx->queue[ctx->base % MUSTER_SEQ_QUEUE_MAX];
+	return ctx->current;
 }
 
 /* Of a live pulse of the running sequence. */

@@ -33,7 +33,9 @@ void muster_sequence_put(struct context *ctx, struct sequence *seq)
 
 static void enqueue(struct context *ctx, struct sequence *seq)
 {
-	ctx->queue[(ctx->base + ctx->queued++) % MUSTER_SEQ_QUEUE_MAX] = seq;
+	ctx->queue[(ctx->base + ctx->queued) % MUSTER_SEQ_QUEUE_MAX] = seq;
+	if (!ctx->queued++)
+		ctx->current = seq;
 	ctx->engine->counters->sequences_posted++;
 	muster_context_ready(ctx);
 }
@@ -74,9 +76,10 @@ int muster_sequence_restart(struct context *ctx, const struct muster_desc *desc)
 
 void muster_sequence_forget(struct context *ctx)
 {
-	muster_sequence_put(ctx, ctx->queue[ctx->base % MUSTER_SEQ_QUEUE_MAX]);
+	muster_sequence_put(ctx, ctx->current);
 	ctx->queued--;
 	ctx->base++;
+	ctx->current = ctx->queue[ctx->base % MUSTER_SEQ_QUEUE_MAX];
 }
 
 void muster_sequences_drop(struct context *ctx)
@@ -96,9 +99,8 @@ void muster_sequence_stop(struct context *ctx)
 }
 
 /* As many as can be live at once. */
-static bool instances_new(struct context *ctx)
+static bool instances_new(struct context *ctx, struct sequence *seq)
 {
-	struct sequence *seq = muster_sequence_current(ctx);
 	uint32_t nr = seq->pulse_count < MUSTER_PULSES_LIVE ? seq->pulse_count :
 							      MUSTER_PULSES_LIVE;
 	size_t bytes = sizeof(struct instance) + seq->nr_steps * sizeof(struct send);
@@ -122,19 +124,19 @@ static bool instances_new(struct context *ctx)
 static bool start(struct context *ctx)
 {
 	const struct entry *entry = ctx->arrivals[ctx->base % MUSTER_WINDOW].first;
+	struct sequence *seq = muster_sequence_current(ctx);
 
 	if (!ctx->queued || !muster_farewell_check(ctx))
 		return false;
 	for (; entry; entry = entry->next)
 		if (!muster_landing_check(ctx, entry))
 			return false;
-	if (muster_sequence_current(ctx)->kept &&
-	    !muster_kept_check(ctx, muster_sequence_current(ctx)))
+	if (seq->kept && !muster_kept_check(ctx, seq))
 		return false;
-	if (!instances_new(ctx))
+	if (!instances_new(ctx, seq))
 		return false;
 	ctx->running = true;
-	ctx->coll_end = muster_sequence_current(ctx)->coll_end;
+	ctx->coll_end = seq->coll_end;
 	ctx->pulse_first = 0;
 	ctx->pulse_next = 0;
 	return true;
