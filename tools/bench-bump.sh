@@ -360,11 +360,23 @@ kills() {
 
 # ---- modelled time ------------------------------------------------------------------
 
+# Of each size, how time grows from 2 to 8 hosts that take time.
+modelled_growth() {
+	for bytes in $sizes; do
+		"$build/selftests/bump_model" --spread "$bytes" | awk -v bytes="$bytes" '
+			/^# (rare|each|once),/ { sub(/;.*/, ""); name = substr($0, 3) }
+			/^# 8 hosts beside 2/ && name ~ /^rare/ {
+				print bytes " bytes, " name ": " substr($0, 3)
+			}'
+	done
+}
+
 model() {
 	"$build/selftests/bump_model" 8 >"$out/model.dat"
 	"$build/selftests/bump_model" --spread 8 >"$out/spread.dat"
 	"$build/selftests/bump_model" --cycles >"$out/cycles.txt"
-	cat "$out/model.dat" "$out/spread.dat" "$out/cycles.txt"
+	modelled_growth >"$out/modelled-growth.txt"
+	cat "$out/model.dat" "$out/spread.dat" "$out/cycles.txt" "$out/modelled-growth.txt"
 }
 
 [ $# -gt 0 ] || set -- model latency solver traffic hostile layouts kills
