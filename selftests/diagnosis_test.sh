@@ -418,6 +418,119 @@ renewed() {
 }
 check "while it records it says so again and again, or ranks would not go on writing" renewed
 
+# said STATUS WORDS COMMAND...: it ends so, with that sentence
+said() {
+	status=$1 words=$2
+	shift 2
+	found=$(status_of "$@")
+	cat out err
+	same "$status" "$found"
+	cat out err | grep -q -- "$words"
+}
+
+nobody() {
+	setpriv --reuid 65534 --regid 65534 --clear-groups --inh-caps=-all "$@"
+}
+
+# It would be for a day, if the job went on.
+outlived() {
+	rm -f out
+	run -n 4 "$hangs" runs 0 >out 2>err &
+	launcher=$!
+	trap 'kill $launcher $recorder 2>/dev/null' EXIT
+	recorder=
+	within 60 all_there
+	cp out pids
+	if [ "$(id -u)" -eq 0 ]; then
+		said 2 'no such rank of a job that you may look into' nobody "$trace" record \
+			-o /dev/null --pid "$(sed -n 's/.*\b1 pid //p' pids)"
+		cp pids out
+	fi
+	"$trace" record -o ended.json -t 86400 -n 1000 --pid "$(pid_of 1)" 2>recorder.err &
+	recorder=$!
+	followed() {
+		same 4 "$(grep -c muster-look /proc/$recorder/maps)"
+	}
+	within 60 followed
+	# shellcheck disable=SC2046
+	kill -USR1 $(pid_of "[0-9]")
+	wait $launcher
+	within 60 gone $recorder
+	wait $recorder
+	trap - EXIT
+	cat recorder.err
+	grep -q '4 of 4 ranks' recorder.err
+	"$trace" report ended.json
+}
+check "who records a job that ends is done, and who may not look into it is told so" outlived
+
+not_there() {
+	said 2 'no rank was seen: the command has started none' "$trace" record -o /dev/null true
+	said 127 'missing: No such file' "$trace" record -o /dev/null ./missing
+	said 2 'no such rank of a job' "$trace" record -o /dev/null -t 86400 --pid "$(sh -c 'echo $$')"
+	said 2 'missing/trace.json: No such file' "$trace" record -o missing/trace.json touch started
+	[ ! -e started ]
+	said 2 '^muster_trace: missing.json: No such file' "$trace" report missing.json
+	head -c 20000 trace.json >short.json
+	said 2 '^muster_trace: short.json: line 1: ' "$trace" report short.json
+	said 2 '^muster_trace: missing/drawn.svg: No such file' "$trace" report --svg missing/drawn.svg trace.json
+	fails grep -q '<svg' out
+	if [ "$(id -u)" -eq 0 ]; then
+		cp trace.json mine.json
+		chmod 600 mine.json
+		chmod 755 .
+		said 2 'mine.json: Permission denied' nobody "$trace" report "$PWD/mine.json"
+	fi
+}
+check "what is not there, or not allowed, is said in a sentence" not_there
+
+# Pages of a process that plays a job of so many ranks: each waits for the next one, in an operation
+# that is its own; the last has not called it.
+cat >pages.py <<-'EOT'
+	import os, struct, sys, time
+	nr = int(sys.argv[1])
+	now = time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000
+	for rank in range(nr):
+	    file, last, number = os.memfd_create("muster-look", 0), rank == nr - 1, 17 + nr - rank
+	    page = struct.pack("<IIIIQQIIIIHBBIQQ16s16sIBBHI", 0x6b6f6f6c, 1, os.getpid(), 0, 1 << 30 | os.getpid(), now,
+	                       rank, nr, 0, 7, rank % 2048, 1, 0 if last else 1, 0, now, now, b"local", b"ring",
+	                       0, 0, 0, 0, 1).ljust(704, b"\0")
+	    page += struct.pack("<10IB7x16xQQQII", 0, 1, 0, 0, 0, rank, nr, 0, number + 1 - last, number, 2, 8, now,
+	                        now, number, 0)
+	    page += struct.pack("<IIIIIBBH", 0, 0, 1 - last, 0, (rank + 1) % nr, 1, 0, 0)
+	    os.write(file, page)
+	    os.truncate(file, 704 + 4096 * 256 + 64 + 32 * (1 << 15))
+	print("ready", flush=True)
+	time.sleep(1000)
+EOT
+many() {
+	(
+		ulimit -n 3000
+		exec /usr/bin/python3 pages.py 2048
+	) >ready 2>&1 &
+	pages=$!
+	trap 'kill $pages' EXIT
+	within 60 grep -qs ready ready || { cat ready; false; }
+	said 1 'of which 2047 wait$' "$trace" explain --pid $pages
+	# From the first one to the culprit, however long the way is.
+	grep -q '^  operation 2065 of communicator 0 waits for rank 1, .* and so on; .*; rank 2046 is in operation 19 .* waits for rank 2047, which has not called it and is not in the library (pid [0-9]*, .*)$' out
+	same 2 "$(wc -l <out)"
+	"$trace" explain --json --pid $pages >json || :
+	same 2047 "$(field rank)"
+	! can_validate || valid muster_trace-explain json
+	said 0 ' 0 records of 2048 of 2048 ranks in many.json' "$trace" record -o many.json -t 0.1 --pid $pages
+	said 0 ', 2048 ranks, 0 operations: none was recorded from its call to its end$' "$trace" report many.json
+	"$trace" report --json many.json >report.json
+	! can_validate || valid muster_trace-report report.json
+	kill $pages
+	trap - EXIT
+}
+if (ulimit -n 3000) 2>/dev/null; then
+	check "of 2,048 ranks that wait for each other in a row the last one is named" many
+else
+	skip "of 2,048 ranks that wait for each other in a row the last one is named" "fewer than 3,000 open files (ulimit -n)"
+fi
+
 refused() {
 	for arguments in "" "explode" "explain now" "explain --pid x" "explain --watch 0" "record" \
 		"record --pid 1 true" "record --records 0 true" "report a b"; do

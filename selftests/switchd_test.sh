@@ -120,6 +120,11 @@ leases_end() {
 	same "0 0" "$(count groups) $(count bytes)"
 }
 
+strangers() {
+	MUSTER_SWITCH=force "$run" --topology switch:5 -n 3 "$checked/strangers"
+}
+check "who is no member of a group, or nobody, leaves none; what makes no sense is not heard" strangers
+
 # everything that --topology started, by the topology's name
 daemons() {
 	pgrep -f -- "muster-switchd -t $tap_dir/network "

@@ -100,7 +100,16 @@ static void member_left(const struct switch_manager *manager, const struct lease
 					 lease->host);
 }
 
-/* That group; or, as a lease ends, all. */
+static bool is_member(const struct grant *grant, const struct lease *lease)
+{
+	uint32_t i = 0;
+
+	while (i < grant->nr_members && grant->members[i] != lease)
+		i++;
+	return i < grant->nr_members;
+}
+
+/* That group; or, as a lease ends, all. Who is in none leaves none. */
 static void leave(struct switch_manager *manager, const struct lease *lease,
 		  const struct muster_manager_message *which)
 {
@@ -108,12 +117,12 @@ static void leave(struct switch_manager *manager, const struct lease *lease,
 
 	while (*place) {
 		struct grant *grant = *place;
-
 		bool named = which && which->tree == grant->tree && which->group == grant->group;
+		bool leaves = (!which || named) && is_member(grant, lease);
 
-		if (named)
+		if (leaves && which)
 			member_left(manager, lease, grant);
-		if (!which || named)
+		if (leaves)
 			grant_left(manager, place, lease);
 		if (*place == grant)
 			place = &grant->next;
@@ -268,7 +277,7 @@ static int create(struct switch_manager *manager, const struct lease *asker, str
 	struct grant *grant;
 	int err;
 
-	if (!asker->known || !wish->nr_members || wish->type > MUSTER_SWITCH_SAT)
+	if (!wish->nr_members || wish->type > MUSTER_SWITCH_SAT)
 		return refuse(answer, -EINVAL, "the request makes no sense");
 	grant = calloc(1, sizeof(*grant) + wish->nr_members * sizeof(grant->members[0]));
 	if (!grant)
@@ -335,6 +344,8 @@ static int hear(struct switch_manager *manager, struct lease *lease)
 		return 0;
 	if (bytes <= 0 || !well_formed(&manager->in, (size_t)bytes))
 		return -EPIPE;
+	if (!lease->known && manager->in.head.kind != MUSTER_MANAGER_HELLO)
+		return -EPIPE;	/* it would pass for host 0 */
 	answer.head.tag = manager->in.head.tag;
 	switch (manager->in.head.kind) {
 	case MUSTER_MANAGER_HELLO:
