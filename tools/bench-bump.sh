@@ -16,6 +16,7 @@
 #   slices its figures tell of the scheduler alone.
 # SIDE, ITERATIONS, PAIRS: of the solver (4, 2000, 7). ROUNDS: of other traffic (21).
 # PACKETS: malformed ones (1000000). LAYOUTS: hosts (2 to 16). KILLS: of muster-run (20).
+# shellcheck disable=SC2317 # parts are called by their names
 set -eu
 
 build=$MUSTER_BUILD
@@ -230,7 +231,7 @@ copy_beside() {
 	beside=$!
 	copy --plain no
 	touch "$scratch/enough"
-	wait $beside
+	wait "$beside"
 	rm "$scratch/enough"
 }
 
@@ -290,7 +291,7 @@ layouts() {
 		for per in 1 2 3; do
 			all=$((all + 1))
 			for time in first second; do
-				"$run" --bump=torus --no-prefix -n $((n * per)) --per-host $per \
+				"$run" --bump=torus --no-prefix -n $((n * per)) --per-host "$per" \
 					"$build/selftests/bump_hosts" check >"$scratch/$time" || true
 			done
 			line=$(cat "$scratch/first")
@@ -320,7 +321,7 @@ alive() {
 	for pid; do
 		[ ! -e "/proc/$pid" ] || nr=$((nr + 1))
 	done
-	say $nr
+	say "$nr"
 }
 
 spaces() {
@@ -340,10 +341,10 @@ kills() {
 			sleep 0.1
 		done
 		# shellcheck disable=SC2046 # lists
-		set -- $(descendants $runner)
+		set -- $(descendants "$runner")
 		spaces "$@" >"$scratch/spaces"
-		kill -9 $runner
-		wait $runner 2>"$scratch/killed" || true
+		kill -9 "$runner"
+		wait "$runner" 2>"$scratch/killed" || true
 		for _ in $(seq 100); do
 			[ "$(alive "$@")" -gt 0 ] || break
 			sleep 0.1
@@ -360,19 +361,38 @@ kills() {
 
 # ---- modelled time ------------------------------------------------------------------
 
+# Of each size, how time grows from 2 to 8 hosts that take time.
+modelled_growth() {
+	for bytes in $sizes; do
+		"$build/selftests/bump_model" --spread "$bytes" | awk -v bytes="$bytes" '
+			/^# (rare|each|once),/ { sub(/;.*/, ""); name = substr($0, 3) }
+			/^# 8 hosts beside 2/ && name ~ /^rare/ {
+				print bytes " bytes, " name ": " substr($0, 3)
+			}'
+	done
+}
+
 model() {
 	"$build/selftests/bump_model" 8 >"$out/model.dat"
 	"$build/selftests/bump_model" --spread 8 >"$out/spread.dat"
 	"$build/selftests/bump_model" --cycles >"$out/cycles.txt"
-	cat "$out/model.dat" "$out/spread.dat" "$out/cycles.txt"
+	modelled_growth >"$out/modelled-growth.txt"
+	cat "$out/model.dat" "$out/spread.dat" "$out/cycles.txt" "$out/modelled-growth.txt"
 }
 
-[ $# -gt 0 ] || set -- model latency solver traffic hostile layouts kills
-for part; do
-	$part
-done
-case " $* " in *' model '* | *' latency '*) drawn=yes ;; *) drawn=no ;; esac
-if [ $drawn = yes ] && [ -f "$out/latency.dat" ] && [ -f "$out/spread.dat" ]; then
+pictures() {
+	[ -f "$out/latency.dat" ] && [ -f "$out/spread.dat" ] || return 0
 	gnuplot -e "dir='$out'" "$home/bench-bump.gp"
 	say "pictures: $out/latency.png $out/model.png $out/spread.png $out/stability.png"
-fi
+}
+
+main() {
+	[ $# -gt 0 ] || set -- model latency solver traffic hostile layouts kills
+	for part; do
+		$part
+	done
+	case " $* " in *' model '* | *' latency '*) pictures ;; esac
+	exit	# and read no further: what becomes of this file is of no matter to a long run
+}
+
+main "$@"
