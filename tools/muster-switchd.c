@@ -12,6 +12,7 @@
 
 #include "daemon.h"
 #include "fabric_file.h"
+#include "limit.h"
 #include "switch_box.h"
 #include "switch_manager.h"
 #include "version.h"
@@ -333,6 +334,7 @@ int main(int argc, char **argv)
 	ret = signals < 0 ? 1 : parse_options(argc, argv, &daemon.options);
 	if (!ret)
 		ret = network_read(&daemon);
+	muster_limit_raise();	/* a connection for each host */
 	if (!ret)
 		ret = boxes_open(&daemon, signals);
 	if (!ret)
