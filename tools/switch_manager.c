@@ -54,6 +54,8 @@ struct answer {
 struct switch_manager {
 	struct switch_manager_config config;
 	int listen_fd, epoll_fd;
+	bool is_full;			/* no descriptor was left: until a lease ends nobody is let in */
+	bool said_full;
 	struct lease *leases;
 	struct grant *grants;
 	uint32_t last_group;
@@ -368,6 +370,15 @@ static int hear(struct switch_manager *manager, struct lease *lease)
 
 /* ---- connections ---------------------------------------------------------------------------- */
 
+/* Those who are not let in wait: they are connected, and hear nothing yet. */
+static void listen_on(struct switch_manager *manager, bool on)
+{
+	struct epoll_event event = { .events = on ? EPOLLIN : 0 };
+
+	epoll_ctl(manager->epoll_fd, EPOLL_CTL_MOD, manager->listen_fd, &event);
+	manager->is_full = !on;
+}
+
 static void lease_end(struct switch_manager *manager, struct lease *lease)
 {
 	struct lease **place = &manager->leases;
@@ -378,6 +389,8 @@ static void lease_end(struct switch_manager *manager, struct lease *lease)
 	*place = lease->next;
 	close(lease->fd);
 	free(lease);
+	if (manager->is_full)
+		listen_on(manager, true);
 }
 
 static bool same_user(int fd)
@@ -388,16 +401,32 @@ static bool same_user(int fd)
 	return !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) && cred.uid == geteuid();
 }
 
+/* Who cannot be let in is still there to be seen at once; so nobody looks until that can change. */
+static void nobody_let_in(struct switch_manager *manager)
+{
+	if (errno != EMFILE && errno != ENFILE)
+		return;
+	if (!manager->said_full)
+		fprintf(stderr, "muster-switchd: manager: no file descriptor is left for more hosts, which wait until one has gone: %s\n",
+			strerror(errno));
+	manager->said_full = true;
+	if (manager->leases)
+		listen_on(manager, false);
+}
+
 static void lease_begin(struct switch_manager *manager)
 {
 	int fd = accept4(manager->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	struct lease *lease = fd >= 0 && same_user(fd) ? calloc(1, sizeof(*lease)) : NULL;
 	struct epoll_event event = { .events = EPOLLIN, .data.ptr = lease };
 
+	if (fd < 0) {
+		nobody_let_in(manager);
+		return;
+	}
 	if (!lease || epoll_ctl(manager->epoll_fd, EPOLL_CTL_ADD, fd, &event)) {
 		free(lease);
-		if (fd >= 0)
-			close(fd);
+		close(fd);
 		return;
 	}
 	lease->fd = fd;

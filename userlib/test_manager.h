@@ -7,6 +7,7 @@
 #define MUSTER_TEST_MANAGER_H
 
 #include <poll.h>
+#include <sched.h>
 #include <stddef.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -21,7 +22,6 @@ struct test_manager {
 	pthread_mutex_t lock;		/* what follows */
 	bool silent, ends;
 	uint32_t created;		/* groups that it was asked for */
-	uint32_t left;
 	struct pollfd fds[1 + TEST_RANKS_MAX];	/* the first listens */
 	nfds_t nr;
 	struct {
@@ -54,7 +54,6 @@ static inline void test_manager_take(struct test_manager *manager, int fd,
 
 	if (said->kind == MUSTER_MANAGER_HELLO && manager->hello)
 		manager->hello(manager->opaque);
-	manager->left += said->kind == MUSTER_MANAGER_LEAVE;
 	if (said->kind == MUSTER_MANAGER_LEAVE)
 		return;
 	answer.kind = (uint16_t)(said->kind + 1);
@@ -138,6 +137,19 @@ static inline void test_manager_silence(struct test_manager *manager, bool silen
 	pthread_mutex_lock(&manager->lock);
 	manager->silent = silent;
 	pthread_mutex_unlock(&manager->lock);
+}
+
+/* Until it has answered all that it heard while it was silent. */
+static inline void test_manager_catch_up(struct test_manager *manager)
+{
+	uint32_t left;
+
+	do {
+		sched_yield();
+		pthread_mutex_lock(&manager->lock);
+		left = manager->nr_late;
+		pthread_mutex_unlock(&manager->lock);
+	} while (left);
 }
 
 static inline uint32_t test_manager_created(struct test_manager *manager)
