@@ -9,10 +9,12 @@
 trace=$MUSTER_BUILD/tools/muster_trace
 hangs=$MUSTER_BUILD/selftests/hangs
 times=${MUSTER_HANGS:-1}
+topology=
 
 # In the background only: $! is then the launcher's.
 run() {
-	MUSTER_DEADLINE=800 exec "$MUSTER_BUILD/tools/muster-run" --grace 800 "$@"
+	# shellcheck disable=SC2086
+	MUSTER_DEADLINE=800 exec "$MUSTER_BUILD/tools/muster-run" $topology --grace 800 "$@"
 }
 
 all_there() {
@@ -137,6 +139,24 @@ while [ $i -lt "$times" ]; do
 	done
 	i=$((i + 1))
 done
+
+# A rank that computes and leaves it to the library's own thread to go on keeps nobody.
+export MUSTER_PROGRESS=thread
+asked=3
+for turn in 0 1; do
+	path $turn
+	check "who has left it to the library's thread is not blamed ($how)" \
+		hang carried 0 2 not-called "rank 0, which has not called it and is not in the library" 8 "0 "
+done
+unset MUSTER_PROGRESS
+
+# Whom a switch waits for it does not say.
+unset MUSTER_OFFLOAD MUSTER_WIRE
+asked=0
+topology="--topology switch:5"
+check "of an operation by switches the rank is named that has not called it" \
+	hang sleeps 2 3 not-called "rank 2, which has not called it and is not in the library" 1048576 "2 "
+topology=
 
 # In a ring all wait for all: the link is not where the walk begins.
 path 0 udp
