@@ -416,9 +416,12 @@ cat >lease.py <<-'EOT'
 	    wait("it is lent anew", lambda on, written, until: until)
 	    wait("it goes on", lambda on, written, until: on and written > before + 100)
 EOT
+# Of the program's name the kernel keeps 15 bytes, of which the last is half a letter here.
 renewed() {
 	rm -f out
-	run -n 4 "$hangs" runs 0 >out 2>err &
+	name=$(printf 'fourteen_lette\303\251')
+	ln -s "$hangs" "$name"
+	run -n 4 "./$name" runs 0 >out 2>err &
 	launcher=$!
 	trap 'kill $launcher $recorder 2>/dev/null' EXIT
 	recorder=
@@ -431,6 +434,8 @@ renewed() {
 	recorder=
 	cat recorder.err
 	grep -q '4 of 4 ranks' recorder.err
+	"$trace" explain --json --pid "$(pid_of 1)" >json || :
+	same 'fourteen_lette?' "$(field command)"
 	# shellcheck disable=SC2046
 	kill -USR1 $(pid_of "[0-9]")
 	wait $launcher
@@ -445,6 +450,12 @@ refused() {
 		same 2 "$(status_of "$trace" $arguments)"
 		[ -s err ]
 	done
+	same 2 "$(status_of "$trace" record -o missing/trace.json touch started)"
+	grep -q 'missing/trace.json: No such file' err
+	[ ! -e started ]
+	echo kept >kept.json
+	same 2 "$(status_of "$trace" record -o kept.json true)"
+	same kept "$(cat kept.json)"
 	same 0 "$(status_of "$trace" --help)"
 	same 0 "$(status_of "$trace" explain --help)"
 	same 0 "$(status_of "$trace" --version)"

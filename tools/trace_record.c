@@ -388,16 +388,26 @@ static pid_t start(char **command)
 	err(127, "%s", *command);
 }
 
-static void write_file(const struct trace *trace)
+/* Before anything is recorded. What is in it stays until there is something better. */
+static FILE *output_open(void)
 {
-	FILE *out = fopen(options.output, "we");
-	json_t *document = trace_json(trace);
-	int failed;
+	int fd = open(options.output, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+	FILE *out = fd < 0 ? NULL : fdopen(fd, "w");
 
 	if (!out)
 		err(2, "%s", options.output);
+	return out;
+}
+
+static void write_file(const struct trace *trace, FILE *out)
+{
+	json_t *document = trace_json(trace);
+	int failed;
+
 	if (!document)
 		errx(2, "no memory for the file");
+	if (ftruncate(fileno(out), 0) && errno != EINVAL)	/* which a pipe says */
+		err(2, "%s", options.output);
 	failed = json_dumpf(document, out, JSON_COMPACT | JSON_REAL_PRECISION(15));
 	json_decref(document);
 	if (fclose(out) || failed)
@@ -432,8 +442,10 @@ int trace_record(int argc, char **argv)
 	struct instant from;
 	pid_t child = 0;
 	int status = 0;
+	FILE *out;
 
 	read_options(argc, argv);
+	out = output_open();
 	from = instant_now();
 	signal(SIGINT, stop);
 	signal(SIGTERM, stop);
@@ -445,7 +457,7 @@ int trace_record(int argc, char **argv)
 		     "no rank was seen: %s", child ? "the command has started none that you may look into" :
 						     "there is no such rank of a job that you may look into");
 	times_convert(&trace, from, instant_now());
-	write_file(&trace);
+	write_file(&trace, out);
 	say_what_came(&trace);
 	return child ? status_of(status) : 0;
 }
