@@ -128,6 +128,12 @@ $(eval $(call unit_rule,$(SCHEDULE),$(SCHEDULE) $(ENGINE)))
 $(eval $(call unit_rule,$(BOOTSTRAP),$(BOOTSTRAP)))
 $(eval $(call unit_rule,$(LOCAL),$(LOCAL) $(BOOTSTRAP) $(ENGINE) $(WIRE)))
 $(eval $(call unit_rule,userlib,$(LIBRARY)))
+# Of a tool alone what is tested.
+TRACE_FILE_TEST := $(SAN)/tools/trace_file_test
+UNITS += $(TRACE_FILE_TEST)
+$(TRACE_FILE_TEST): %: %.o $(SAN)/tools/trace_file.o $(SAN)/$(SCHEDULE)/lib.a
+	@$(LINK) -lcmocka -ljansson
+
 # It decides which allocation fails.
 $(SAN)/userlib/nomem_test: LINK += -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc
 $(eval $(call unit_rule,$(SYNTH),$(SYNTH) $(SCHEDULE) $(ENGINE),-lz3 -ljansson))

@@ -9,10 +9,12 @@
 trace=$MUSTER_BUILD/tools/muster_trace
 hangs=$MUSTER_BUILD/selftests/hangs
 times=${MUSTER_HANGS:-1}
+topology=
 
 # In the background only: $! is then the launcher's.
 run() {
-	MUSTER_DEADLINE=800 exec "$MUSTER_BUILD/tools/muster-run" --grace 800 "$@"
+	# shellcheck disable=SC2086
+	MUSTER_DEADLINE=800 exec "$MUSTER_BUILD/tools/muster-run" $topology --grace 800 "$@"
 }
 
 all_there() {
@@ -133,6 +135,24 @@ while [ $i -lt "$times" ]; do
 	done
 	i=$((i + 1))
 done
+
+# A rank that computes and leaves it to the library's own thread to go on keeps nobody.
+export MUSTER_PROGRESS=thread
+asked=3
+for turn in 0 1; do
+	path $turn
+	check "who has left it to the library's thread is not blamed ($how)" \
+		hang carried 0 2 not-called "rank 0, which has not called it and is not in the library" 8 "0 "
+done
+unset MUSTER_PROGRESS
+
+# Whom a switch waits for it does not say.
+unset MUSTER_OFFLOAD MUSTER_WIRE
+asked=0
+topology="--topology switch:5"
+check "of an operation by switches the rank is named that has not called it" \
+	hang sleeps 2 3 not-called "rank 2, which has not called it and is not in the library" 1048576 "2 "
+topology=
 
 # In a ring all wait for all: the link is not where the walk begins.
 path 0 udp
@@ -402,9 +422,12 @@ cat >lease.py <<-'EOT'
 	    wait("it is lent anew", lambda on, written, until: until)
 	    wait("it goes on", lambda on, written, until: on and written > before + 100)
 EOT
+# Of the program's name the kernel keeps 15 bytes, of which the last is half a letter here.
 renewed() {
 	rm -f out
-	run -n 4 "$hangs" runs 0 >out 2>err &
+	name=$(printf 'fourteen_lette\303\251')
+	ln -s "$hangs" "$name"
+	run -n 4 "./$name" runs 0 >out 2>err &
 	launcher=$!
 	trap 'kill $launcher $recorder 2>/dev/null' EXIT
 	recorder=
@@ -417,6 +440,8 @@ renewed() {
 	recorder=
 	cat recorder.err
 	grep -q '4 of 4 ranks' recorder.err
+	"$trace" explain --json --pid "$(pid_of 1)" >json || :
+	same 'fourteen_lette?' "$(field command)"
 	# shellcheck disable=SC2046
 	kill -USR1 $(pid_of "[0-9]")
 	wait $launcher
@@ -544,6 +569,12 @@ refused() {
 		same 2 "$(status_of "$trace" $arguments)"
 		[ -s err ]
 	done
+	same 2 "$(status_of "$trace" record -o missing/trace.json touch started)"
+	grep -q 'missing/trace.json: No such file' err
+	[ ! -e started ]
+	echo kept >kept.json
+	same 2 "$(status_of "$trace" record -o kept.json true)"
+	same kept "$(cat kept.json)"
 	same 0 "$(status_of "$trace" --help)"
 	same 0 "$(status_of "$trace" explain --help)"
 	same 0 "$(status_of "$trace" --version)"

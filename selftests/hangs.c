@@ -373,6 +373,22 @@ static void outlive(void)
 	sleep_elsewhere();
 }
 
+/*
+ * The library's own thread goes on with what the victim's neighbour has started, which only
+ * computes: it keeps nobody (MUSTER_PROGRESS=thread).
+ */
+static void carried(void)
+{
+	struct muster_request *request;
+
+	if (rank == victim)
+		sleep_elsewhere();
+	need(muster_allreduce_start(world, in, out, count, MUSTER_F64, MUSTER_SUM, &request));
+	if (rank == neighbour(victim))
+		sleep_elsewhere();
+	need(muster_wait(request));
+}
+
 /* When it is asked to; it may be killed instead. */
 static void leaves(void)
 {
@@ -416,6 +432,7 @@ static const struct kind {
 	{ "withholds", withholds, cut_from_the_root },
 	{ "starts", starts, NULL },
 	{ "floods", floods, NULL },
+	{ "carried", carried, NULL },
 	{ "hides", hides, NULL },
 	{ "leaves", leaves, NULL },
 	{ "runs", runs, NULL },

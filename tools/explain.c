@@ -150,6 +150,15 @@ static bool attends(const struct walk *walk, uint32_t rank)
 	       (before && now->page->seen_us != before->page->seen_us);
 }
 
+/* A thread of the library's own goes on with it, wherever its owner is. */
+static bool is_carried(const struct walk *walk, uint32_t rank, const struct muster_look_comm *comm)
+{
+	const struct look *before = look_of(walk->before, rank);
+	const struct muster_look_comm *then = before ? look_comm(before, comm) : NULL;
+
+	return then && then->told_us != comm->told_us;
+}
+
 /*
  * A process of a guest that says that it is in the library, where it would be seen to look
  * around, while its guest goes on: what it said of its waits is old.
@@ -259,8 +268,8 @@ static bool is_silent(const struct walk *walk, uint32_t from, uint32_t to)
 
 static bool is_cut(const struct walk *walk, const struct hop *hop)
 {
-	return is_silent(walk, hop->rank, hop->wait->rank) ||
-	       is_silent(walk, hop->wait->rank, hop->rank);
+	return is_silent(walk, hop->rank, hop->wait.rank) ||
+	       is_silent(walk, hop->wait.rank, hop->rank);
 }
 
 /*
@@ -279,7 +288,7 @@ static int lost(struct walk *walk, uint32_t first)
 		return found(walk, EXPLAIN_LINK, NULL, 0,
 			     ": what they have sent each other does not arrive");
 	one = walk->hops[at].rank;
-	other = walk->hops[at].wait->rank;
+	other = walk->hops[at].wait.rank;
 	pair[0] = one < other ? one : other;
 	pair[1] = one < other ? other : one;
 	return found(walk, EXPLAIN_LINK, pair, 2,
@@ -398,7 +407,7 @@ static int reach(struct walk *walk, uint32_t rank, uint32_t asker,
 		return elsewhere(walk, rank);
 	if ((int32_t)(own->ended - comm->ended) > 0)
 		return ended(walk, rank, asker, wait);
-	if (attends(walk, rank))
+	if (attends(walk, rank) || is_carried(walk, rank, own))
 		return is_told(own) ? visit(walk, rank, own) : NOTHING;
 	if (is_with_nic(own))
 		return NOTHING;
@@ -419,12 +428,25 @@ static int reach_maker(struct walk *walk, uint32_t rank)
 	return elsewhere(walk, rank);
 }
 
+/* What comes of the switches is made of what all bring: who has not called it keeps it back. */
+static uint32_t late_in(const struct walk *walk, const struct muster_look_comm *comm)
+{
+	for (uint32_t rank = 0; rank < walk->job->size; rank++) {
+		const struct look *look = look_of(walk->job, rank);
+		const struct muster_look_comm *own = look ? look_comm(look, comm) : NULL;
+
+		if (own && (int32_t)(own->started - comm->ended) <= 0)
+			return rank;
+	}
+	return MUSTER_LOOK_NOBODY;
+}
+
 static int visit_wait(struct walk *walk, uint32_t rank, const struct muster_look_comm *comm,
 		      const struct muster_look_wait *wait)
 {
 	struct hop *hop = &walk->hops[walk->nr_hops - 1];
 
-	hop->wait = wait;
+	hop->wait = *wait;
 	hop->late = false;
 	if (wait->cause == MUSTER_LOOK_QUEUE)
 		return found_one(walk, EXPLAIN_QUEUE, rank,
@@ -433,9 +455,12 @@ static int visit_wait(struct walk *walk, uint32_t rank, const struct muster_look
 	if (wait->cause == MUSTER_LOOK_BUMP)
 		return found_one(walk, EXPLAIN_BUMP, rank, " of rank %u, which does not answer",
 				 rank);
-	if (wait->rank >= walk->job->size)
+	if (comm && comm->path == MUSTER_PATH_SWITCH && wait->rank == MUSTER_LOOK_NOBODY)
+		hop->wait.rank = late_in(walk, comm);
+	if (hop->wait.rank >= walk->job->size)
 		return NOTHING;
-	return comm ? reach(walk, wait->rank, rank, comm, wait) : reach_maker(walk, wait->rank);
+	return comm ? reach(walk, hop->wait.rank, rank, comm, wait) :
+		      reach_maker(walk, wait->rank);
 }
 
 static bool hop_push(struct walk *walk, uint32_t rank, const struct muster_look_comm *comm)

@@ -98,14 +98,14 @@ static void say_hop(struct words *words, const struct hop *hops, uint32_t nr, ui
 	if (i)
 		say(words, "; rank %u ", hop->rank);
 	if (i && explain_is_same_operation(hop - 1, hop) && !is_far(nr, i - 1)) {
-		say_wait(words, hop->wait);
+		say_wait(words, &hop->wait);
 	} else {
 		if (i)
 			say(words, "is in ");
 		say_operation(words, hop->comm);
 		if (i)
 			say(words, "and ");
-		say_wait(words, hop->wait);
+		say_wait(words, &hop->wait);
 	}
 	if (hop->late)
 		say(words, ", which has not called it");

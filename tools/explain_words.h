@@ -13,7 +13,7 @@
 struct hop {
 	uint32_t rank;
 	const struct muster_look_comm *comm;	/* NULL: makes a communicator */
-	const struct muster_look_wait *wait;	/* what it waits for there */
+	struct muster_look_wait wait;	/* what it waits for there */
 	bool late;				/* and that rank has not called it */
 };
 

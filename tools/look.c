@@ -83,13 +83,12 @@ static enum page_kind page_read(struct look *look, int fd)
 	return PAGE_NONE;
 }
 
-/* What a guest says may have any letters. */
-static void guest_name(struct look *look)
+/* It may have any letters, of which the kernel keeps the first bytes alone. */
+static void name_set(struct look *look, const char *name, size_t bytes)
 {
-	const char *name = look->page->command;
 	size_t len = 0;
 
-	for (; len < sizeof(look->page->command) && name[len]; len++)
+	for (; len < bytes && len < sizeof(look->command) - 1 && name[len]; len++)
 		look->command[len] = isgraph((unsigned char)name[len]) ? name[len] : '?';
 	look->command[len] = '\0';
 }
@@ -115,9 +114,10 @@ static void process_read(struct look *look)
 	if (!open || !close || close < open || !close[1])
 		return;
 	look->state = close[2];
-	snprintf(look->command, sizeof(look->command), "%.*s", (int)(close - open - 1), open + 1);
 	if (look->page->copied_us)
-		guest_name(look);
+		name_set(look, look->page->command, sizeof(look->page->command));
+	else
+		name_set(look, open + 1, (size_t)(close - open - 1));
 }
 
 /* ---- all processes ------------------------------------------------------------------- */

@@ -77,7 +77,8 @@ struct open {
 	uint64_t ended_ns;	/* the one before */
 	uint64_t part_ns;	/* the end of what it has waited for so far */
 	struct muster_trace_record called[OPEN_MAX];	/* by number */
-	json_t *parts;
+	json_t *parts;		/* of the first, */
+	json_t *slices;		/* and as events: shown when it is sure that they are its */
 };
 
 struct writer {
@@ -107,6 +108,7 @@ static struct open *open_of(struct writer *writer, uint32_t context)
 	writer->nr_open++;
 	open->context = context;
 	open->parts = json_array();
+	open->slices = json_array();
 	snprintf(name, sizeof(name), "communicator %u", context);
 	add_name(writer->events, "thread_name", writer->rank, context, name);
 	return open;
@@ -120,10 +122,27 @@ static uint64_t begin_ns(const struct open *open)
 	return called > open->ended_ns ? called : open->ended_ns;
 }
 
+/* Another one is the first, as ends or beginnings of those before were lost. */
+static void first_set(struct open *open, uint32_t number)
+{
+	open->first = number;
+	open->part_ns = 0;
+	json_array_clear(open->parts);
+	json_array_clear(open->slices);
+}
+
+static bool is_open(const struct open *open, uint32_t number)
+{
+	const struct muster_trace_record *called = &open->called[number % OPEN_MAX];
+
+	return number - open->first < open->started - open->first &&
+	       called->kind == MUSTER_TRACE_CALL && called->number == number;
+}
+
 static void call(struct open *open, const struct muster_trace_record *record)
 {
-	if (open->first == open->started)
-		open->first = open->started = record->number;
+	if (record->number != open->started)
+		first_set(open, record->number);
 	open->called[record->number % OPEN_MAX] = *record;
 	open->started = record->number + 1;
 }
@@ -144,7 +163,7 @@ static void part(struct writer *writer, struct open *open, const struct muster_t
 		snprintf(name, sizeof(name), "slot %u from rank %d", record->slot, (int)peer);
 	else
 		snprintf(name, sizeof(name), "end");
-	add_slice(writer->events, writer->rank, record->context, name, from, record->time,
+	add_slice(open->slices, writer->rank, record->context, name, from, record->time,
 		  json_pack("{s:i, s:i}", "pulse", (int)record->pulse, "sequence",
 			    (int)record->number));
 	json_array_append_new(open->parts, json_pack("[i, i, I]",
@@ -160,10 +179,14 @@ static void done(struct writer *writer, struct open *open, const struct muster_t
 	uint64_t begin;
 	char name[64];
 
-	if (open->first == open->started || record->number != open->first)
+	if (!is_open(open, record->number))
 		return;		/* its beginning was lost */
+	if (record->number != open->first)
+		first_set(open, record->number);
 	begin = begin_ns(open);
 	part(writer, open, record);
+	json_array_extend(writer->events, open->slices);
+	json_array_clear(open->slices);
 	snprintf(name, sizeof(name), "%s %u", coll_name(called->slot), record->number);
 	add_slice(writer->events, writer->rank, record->context, name, begin, record->time,
 		  json_pack("{s:I, s:s, s:f}", "bytes", (json_int_t)called->bytes, "path",
@@ -235,6 +258,8 @@ static json_t *rank_write(const struct trace *trace, uint32_t rank, json_t *even
 	for (size_t i = 0; i < from->nr; i++)
 		record_write(&writer, &from->records[i]);
 	for (size_t i = 0; i < writer.nr_open; i++) {
+		json_array_extend(events, writer.open[i]->slices);
+		json_decref(writer.open[i]->slices);
 		json_decref(writer.open[i]->parts);
 		free(writer.open[i]);
 	}

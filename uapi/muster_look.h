@@ -131,7 +131,8 @@ MUSTER_STATIC_ASSERT(sizeof(struct muster_look_silence) == 16, "size");
  * A communicator. Another rank's record is of the same one if context, life and lead are
  * the same. Of its operations [ended, started) are not finished; the first of these is
  * described. What it waits for is told when its owner has waited for some milliseconds, or
- * leaves the library without its end: of operation `told`, at the time told_us.
+ * leaves the library without its end, and by the library's own thread while that goes on with
+ * it: of operation `told`, at the time told_us.
  */
 struct muster_look_comm {
 	__le32 seq;		/* odd: it is being written */

@@ -249,7 +249,6 @@ static void silent_tell(struct muster *job)
 static void all_tell(struct muster *job, uint64_t now_us)
 {
 	job->told_us = now_us;
-	job->look->seen_us = now_us;
 	if (job->dev->ops->silent)
 		silent_tell(job);
 	for (int i = 0; i < MUSTER_COMM_BUCKETS; i++)
@@ -280,11 +279,17 @@ void muster_look_tell(struct muster_comm *comm, uint64_t now_us)
 	if (!job->look)
 		return;
 	place_write(job, MUSTER_LOOK_WAITS, comm->context, MUSTER_LOOK_NOBODY, now_us);
-	if (now_us - job->told_us >= TELL_US)
-		all_tell(job, now_us);
+	muster_look_tested(job, now_us);
 }
 
 void muster_look_tested(struct muster *job, uint64_t now_us)
+{
+	if (job->look)
+		job->look->seen_us = now_us;
+	muster_look_carried(job, now_us);
+}
+
+void muster_look_carried(struct muster *job, uint64_t now_us)
 {
 	if (job->look && now_us > job->told_us + TELL_US)
 		all_tell(job, now_us);

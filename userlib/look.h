@@ -20,6 +20,8 @@ void muster_look_comm_close(struct muster_comm *comm);
 void muster_look_tell(struct muster_comm *comm, uint64_t now_us);
 /** muster_look_tested() - the same of one that comes and goes. */
 void muster_look_tested(struct muster *job, uint64_t now_us);
+/** muster_look_carried() - the same by the library's own thread, while its owner is elsewhere. */
+void muster_look_carried(struct muster *job, uint64_t now_us);
 /** muster_look_wait_for() - this process waits for a rank in the making of a communicator. */
 void muster_look_wait_for(struct muster_comm *parent, uint32_t rank);
 /**

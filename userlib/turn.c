@@ -5,6 +5,7 @@
  * and something is under way; while one is, that one does, and the thread costs nothing.
  */
 #include "turn.h"
+#include "look.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -176,6 +177,7 @@ static void *helper_run(void *opaque)
 	struct muster *job = opaque;
 
 	while (helper_wait(job->turn)) {
+		muster_look_carried(job, muster_now_us(job));
 		if (!muster_progress(job) && has_work(job)) {
 			job->dev->hurried = true;
 			muster_sleep(job, SHARED_SLEEP_US);
