@@ -231,7 +231,9 @@ struct muster_span {
 /** muster_call_hides() - whether not all ranks know the lengths of all blocks. */
 static inline bool muster_call_hides(const struct muster_call *call)
 {
-	return call->cut && call->as >= MUSTER_COLL_GATHERV;
+	return call->cut && call->as >= MUSTER_COLL_GATHERV &&
+	       call->as != MUSTER_COLL_NEIGHBOUR_ALLGATHER &&
+	       call->as != MUSTER_COLL_NEIGHBOUR_ALLTOALL;
 }
 
 /** muster_call_has() - what in holds of the message. */
@@ -344,6 +346,7 @@ struct muster_comm {
 	struct muster_entry **cache;	/* MUSTER_CACHE_MAX of them; NULL: nothing was called yet */
 	struct muster_entry *recent;	/* found last time */
 	struct muster_cut *cut;		/* room for that of the call that is started, or NULL */
+	struct muster_graph *graph;	/* neighbours (graph.h), or NULL */
 	uint64_t clock;
 
 	struct muster_request *first;	/* started and not finished, in order */

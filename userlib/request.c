@@ -184,7 +184,9 @@ static inline void enqueue(struct muster_comm *comm, struct muster_request *requ
 /* One rank, or no elements: there is nobody to talk to and nothing to say. */
 static bool is_nothing(const struct muster_comm *comm, const struct muster_call *call)
 {
-	return comm->size == 1 || (!call->bytes && call->coll != MUSTER_COLL_BARRIER);
+	bool empty = !call->bytes && !(call->cut && call->cut->longest);
+
+	return comm->size == 1 || (empty && call->coll != MUSTER_COLL_BARRIER);
 }
 
 static void nothing_set(struct muster_request *request, const struct muster_call *call,
