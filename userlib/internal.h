@@ -65,6 +65,7 @@ struct muster_settings {
 	uint64_t deadline_us;
 	uint64_t late_us;	/* 0: wait for ever */
 	bool trace;		/* record from the beginning */
+	bool stats;		/* say at the end what ran */
 	bool helper;		/* a thread of the library's own makes progress */
 };
 
@@ -137,6 +138,7 @@ struct muster {
 	struct muster_request *free_requests;
 	struct muster_request_block *blocks;
 	struct muster_look *look;	/* what others may see (look.c); NULL: nothing */
+	struct muster_stats *stats;	/* (stats.h); NULL: nobody asks */
 	struct muster_trace *trace;	/* where to record; NULL: nowhere */
 	const __le32 *traced;		/* whether to: its `on`, */
 	__le32 untraced;		/* or this, which is 0 */
@@ -231,9 +233,7 @@ struct muster_span {
 /** muster_call_hides() - whether not all ranks know the lengths of all blocks. */
 static inline bool muster_call_hides(const struct muster_call *call)
 {
-	return call->cut && call->as >= MUSTER_COLL_GATHERV &&
-	       call->as != MUSTER_COLL_NEIGHBOUR_ALLGATHER &&
-	       call->as != MUSTER_COLL_NEIGHBOUR_ALLTOALL;
+	return call->cut && call->as >= MUSTER_COLL_GATHERV;
 }
 
 /** muster_call_has() - what in holds of the message. */
@@ -478,6 +478,8 @@ struct muster_request {
 	bool persistent;	/* entry, pins and aside stay until it is freed */
 	struct muster_request *next_persistent;	/* of its communicator */
 	uint64_t nothing_bytes;	/* where there is no entry: what goes from in to out */
+	enum muster_coll coll;	/* that was called, */
+	uint64_t began_us;	/* and when, if there are statistics */
 	bool ended;		/* for the device; it is not done before what it has sent has left */
 	int result;
 	const char *why;

@@ -38,6 +38,11 @@ enum muster_coll {
 	MUSTER_COLL_EXSCAN = 12,	/* rank 0 gets nothing */
 	MUSTER_COLL_END,		/* one more than the last that schedules are of */
 
+	/* Along the edges of a graph, by schedules of one rank's transfers alone; the last for all. */
+	MUSTER_COLL_NEIGHBOUR_ALLGATHER = 28,
+	MUSTER_COLL_NEIGHBOUR_ALLTOALL = 29,
+	MUSTER_COLL_NEIGHBOURS = 30,
+
 	/* Calls whose blocks have lengths of their own; they run the schedules of the others. */
 	MUSTER_COLL_ALLGATHERV = 32,
 	MUSTER_COLL_REDUCE_SCATTERV = 33,	/* MPI's reduce_scatter */
@@ -46,12 +51,9 @@ enum muster_coll {
 	MUSTER_COLL_ALLTOALLV = 36,
 	MUSTER_COLL_ALLTOALLW = 37,
 
-	MUSTER_COLL_NEIGHBOURS = 38,	/* along the edges of a graph: of one rank's transfers alone */
-	MUSTER_COLL_NEIGHBOUR_ALLGATHER = 39,	/* these run it */
-	MUSTER_COLL_NEIGHBOUR_ALLGATHERV = 40,
-	MUSTER_COLL_NEIGHBOUR_ALLTOALL = 41,
-	MUSTER_COLL_NEIGHBOUR_ALLTOALLV = 42,
-	MUSTER_COLL_NEIGHBOUR_ALLTOALLW = 43,
+	MUSTER_COLL_NEIGHBOUR_ALLGATHERV = 38,
+	MUSTER_COLL_NEIGHBOUR_ALLTOALLV = 39,
+	MUSTER_COLL_NEIGHBOUR_ALLTOALLW = 40,
 };
 
 /* Which ranks a chunk concerns. Of G chunks rank r owns those from r * G / ranks on. */
