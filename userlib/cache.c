@@ -177,11 +177,13 @@ static int tuning_keep(struct muster_comm *comm, struct muster_tuning *tuning)
 	return 0;
 }
 
+/* in: a file; NULL: path is a list. */
 static int choose_tuning(struct muster_comm *comm, const char *path, FILE *in)
 {
 	char why[MUSTER_WHY_MAX] = "no memory";
 	struct muster_tuning *tuning;
-	int err = muster_tuning_read(path, in, &tuning, why, sizeof(why));
+	int err = in ? muster_tuning_read(path, in, &tuning, why, sizeof(why)) :
+		       muster_tuning_list(path, &tuning, why, sizeof(why));
 
 	if (!err) {
 		err = tuning_keep(comm, tuning);
@@ -189,7 +191,8 @@ static int choose_tuning(struct muster_comm *comm, const char *path, FILE *in)
 			muster_tuning_free(tuning);
 	}
 	if (err)
-		return muster_fail(comm->job, err, "tuning %s: %s", path, why);
+		return muster_fail(comm->job, err, "%s %.80s: %s", in ? "tuning" : "schedules", path,
+				   why);
 	comm->tuning = tuning;
 	comm->schedule_file = NULL;
 	*comm->schedule_name = '\0';
@@ -272,9 +275,14 @@ static int choose_name(struct muster_comm *comm, const char *name, bool strict)
 
 static int choose(struct muster_comm *comm, const char *name, bool strict)
 {
-	int err = strchr(name, '/') ? choose_file(comm, name, strict) :
-				      choose_name(comm, name, strict);
+	int err;
 
+	if (strchr(name, '/'))
+		err = choose_file(comm, name, strict);
+	else if (strchr(name, '='))
+		err = choose_tuning(comm, name, NULL);
+	else
+		err = choose_name(comm, name, strict);
 	if (!err)
 		muster_cache_clear(comm);
 	return err;

@@ -204,9 +204,9 @@ uint32_t muster_comm_size(const struct muster_comm *comm);
 int muster_comm_offload(struct muster_comm *comm, enum muster_offload offload);
 
 /**
- * muster_comm_schedule() - choose the algorithm of later operations by name, or
- * from a file ("./ring.sched": anything with a slash), which may be a tuning file
- * (muster(7)); NULL: the library chooses.
+ * muster_comm_schedule() - choose the algorithm of later operations by name, by collective and
+ * size ("allreduce:4K=ring,broadcast=binomial"), or from a file ("./ring.sched": anything with
+ * a slash), which may be a tuning file (muster(7)); NULL: the library chooses.
  * It serves the operations that it can do (a file: its collective and root); for
  * others the library chooses, and muster_comm_last() says what ran. The same on
  * every rank. Return: 0; -EINVAL with line and reason; -ENOENT.
