@@ -15,11 +15,29 @@ int muster_comm_check(struct muster_comm *comm, struct muster_request **request)
 int muster_type_check(struct muster_comm *comm, struct muster_call *call);
 int muster_op_check(struct muster_comm *comm, const struct muster_call *call);
 int muster_root_check(struct muster_comm *comm, const struct muster_call *call);
-int muster_buffer_check(struct muster_comm *comm, const struct muster_call *call, const char *name,
-			const void *buffer, uint64_t bytes);
+int muster_buffer_fail(struct muster_comm *comm, const struct muster_call *call, const char *name,
+		       const void *buffer, uint64_t bytes);
+static inline int muster_buffer_check(struct muster_comm *comm, const struct muster_call *call,
+				      const char *name, const void *buffer, uint64_t bytes)
+{
+	if (!bytes || (buffer && (uintptr_t)buffer <= UINTPTR_MAX - bytes))
+		return 0;
+	return muster_buffer_fail(comm, call, name, buffer, bytes);
+}
+
 /** muster_overlap_check() - in and out are the same or apart. */
-int muster_overlap_check(struct muster_comm *comm, const struct muster_call *call, const void *in,
-			 uint64_t in_bytes, const void *out, uint64_t out_bytes);
+int muster_overlap_fail(struct muster_comm *comm, const struct muster_call *call);
+static inline int muster_overlap_check(struct muster_comm *comm, const struct muster_call *call,
+				       const void *in, uint64_t in_bytes, const void *out,
+				       uint64_t out_bytes)
+{
+	uintptr_t a = (uintptr_t)in, b = (uintptr_t)out;
+
+	if (a == b || a + in_bytes <= b || b + out_bytes <= a)
+		return 0;
+	return muster_overlap_fail(comm, call);
+}
+
 /** muster_apart_check() - apart. */
 int muster_apart_check(struct muster_comm *comm, const struct muster_call *call, const void *in,
 		       uint64_t in_bytes, const void *out, uint64_t out_bytes);
