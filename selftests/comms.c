@@ -4,7 +4,7 @@
  * test starts it under muster-run; it exits 0 when what its name says was seen, and
  * says on stderr what was not.
  *
- * usage: comms many NUMBER | churn NUMBER | split COLOURS | unread NUMBER
+ * usage: comms many NUMBER | churn NUMBER | split COLOURS | unread NUMBER | neighbours COUNT
  */
 #include <dirent.h>
 #include <inttypes.h>
@@ -216,11 +216,71 @@ static void unread(uint32_t nr)
 	free(requests);
 }
 
+enum { AROUND = 4, ROUNDS = 3 };
+
+/* Each tells the next, itself, the one before last and the next again; of few ranks some are the same. */
+static uint32_t beside(uint32_t of, uint32_t k, bool source)
+{
+	static const uint32_t steps[AROUND] = { 1, 0, 2, 1 };
+
+	return (of + (source ? size - steps[k] % size : steps[k])) % size;
+}
+
+static int64_t told(uint32_t from, uint32_t block, uint64_t i, int round)
+{
+	return (int64_t)(from * 1000003ull + block * 7919 + i * 31 + (uint64_t)round);
+}
+
+/* Where the block comes from: the same number, unless the source names this rank several times. */
+static uint32_t block_of(const uint32_t *sources, uint32_t at)
+{
+	uint32_t before = 0, block = 0;
+
+	for (uint32_t i = 0; i < at; i++)
+		before += sources[i] == sources[at];
+	while (beside(sources[at], block, false) != rank || before--)
+		block++;
+	return block;
+}
+
+/* neighbours: blocks of so many elements along a graph, started again and again. */
+static void neighbours(uint32_t count)
+{
+	uint32_t sources[AROUND], destinations[AROUND];
+	int64_t *in = calloc((size_t)AROUND * count, sizeof(*in));
+	int64_t *out = calloc((size_t)AROUND * count, sizeof(*out));
+	struct muster_request *request;
+
+	EXPECT(in && out, "no memory");
+	for (uint32_t k = 0; k < AROUND; k++) {
+		sources[k] = beside(rank, k, true);
+		destinations[k] = beside(rank, k, false);
+	}
+	EXPECT_OK(muster_comm_neighbours(world, AROUND, sources, AROUND, destinations));
+	EXPECT_OK(muster_neighbour_alltoall_init(world, in, out, count, MUSTER_I64, &request));
+	for (int round = 0; round < ROUNDS; round++) {
+		for (uint64_t i = 0; i < (uint64_t)AROUND * count; i++)
+			in[i] = told(rank, (uint32_t)(i / count), i % count, round);
+		EXPECT_OK(muster_start(request));
+		EXPECT_OK(muster_wait(request));
+		for (uint64_t i = 0; i < (uint64_t)AROUND * count; i++) {
+			uint32_t at = (uint32_t)(i / count);
+
+			EXPECT(out[i] == told(sources[at], block_of(sources, at), i % count, round),
+			       "element %" PRIu64 " of source %" PRIu32, i % count, sources[at]);
+		}
+	}
+	EXPECT_OK(muster_request_free(request));
+	free(in);
+	free(out);
+}
+
 static const struct {
 	const char *name;
 	void (*run)(uint32_t nr);
 } behaviours[] = {
 	{ "many", many }, { "churn", churn }, { "split", split }, { "unread", unread },
+	{ "neighbours", neighbours },
 };
 
 int main(int argc, char **argv)
@@ -239,6 +299,6 @@ int main(int argc, char **argv)
 		muster_finalize(job);
 		return 0;
 	}
-	fprintf(stderr, "usage: comms many|churn|split|unread NUMBER\n");
+	fprintf(stderr, "usage: comms many|churn|split|unread|neighbours NUMBER\n");
 	return 2;
 }

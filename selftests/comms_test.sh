@@ -27,6 +27,10 @@ on_path() {
 	MUSTER_OFFLOAD=$1 ranks "$ranks" "$comms" many "$many"
 }
 
+along() {
+	MUSTER_OFFLOAD=$1 ranks "$2" "$checked" neighbours "$3"
+}
+
 check "$many communicators of $ranks ranks at once leave nothing (NIC path)" on_path try
 check "$many communicators of $ranks ranks at once leave nothing (host path)" on_path off
 check "communicators made and freed again and again leave nothing" ranks 4 "$comms" churn 2000
@@ -34,5 +38,9 @@ for n in 5 12; do
 	check "$n ranks split three ways" ranks "$n" "$checked" split 3
 done
 check "a hundred communicators that are not read hold up no other" ranks 4 "$checked" unread 100
+for n in 1 2 3 7; do
+	check "$n ranks exchange with neighbours (NIC path)" along force "$n" 3000
+	check "$n ranks exchange with neighbours (host path)" along off "$n" 40000
+done
 
 finish

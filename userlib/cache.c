@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "internal.h"
+#include "graph.h"
 #include "tuning.h"
 #include "turn.h"
 
@@ -63,6 +63,16 @@ static int schedule_direct(struct muster_comm *comm, struct muster_entry *entry)
 	return 0;
 }
 
+static int schedule_neighbours(struct muster_comm *comm, struct muster_entry *entry)
+{
+	int err = muster_graph_schedule(comm->graph, comm->rank, comm->size, &entry->schedule);
+
+	if (err)
+		return muster_fail(comm->job, err, "no memory for a schedule");
+	entry->schedule_owned = true;
+	return 0;
+}
+
 /* What was tuned for the size, the user's file where it fits, the algorithm that was named where it exists, else the best. */
 static int schedule_make(struct muster_comm *comm, struct muster_entry *entry)
 {
@@ -70,6 +80,8 @@ static int schedule_make(struct muster_comm *comm, struct muster_entry *entry)
 	char why[MUSTER_WHY_MAX] = "";
 	int err = -EOPNOTSUPP;
 
+	if (call->coll == MUSTER_COLL_NEIGHBOURS)
+		return schedule_neighbours(comm, entry);
 	if (muster_call_hides(call))
 		return schedule_direct(comm, entry);
 	if (comm->tuning)
@@ -165,11 +177,13 @@ static int tuning_keep(struct muster_comm *comm, struct muster_tuning *tuning)
 	return 0;
 }
 
+/* in: a file; NULL: path is a list. */
 static int choose_tuning(struct muster_comm *comm, const char *path, FILE *in)
 {
 	char why[MUSTER_WHY_MAX] = "no memory";
 	struct muster_tuning *tuning;
-	int err = muster_tuning_read(path, in, &tuning, why, sizeof(why));
+	int err = in ? muster_tuning_read(path, in, &tuning, why, sizeof(why)) :
+		       muster_tuning_list(path, &tuning, why, sizeof(why));
 
 	if (!err) {
 		err = tuning_keep(comm, tuning);
@@ -177,7 +191,8 @@ static int choose_tuning(struct muster_comm *comm, const char *path, FILE *in)
 			muster_tuning_free(tuning);
 	}
 	if (err)
-		return muster_fail(comm->job, err, "tuning %s: %s", path, why);
+		return muster_fail(comm->job, err, "%s %.80s: %s", in ? "tuning" : "schedules", path,
+				   why);
 	comm->tuning = tuning;
 	comm->schedule_file = NULL;
 	*comm->schedule_name = '\0';
@@ -260,9 +275,14 @@ static int choose_name(struct muster_comm *comm, const char *name, bool strict)
 
 static int choose(struct muster_comm *comm, const char *name, bool strict)
 {
-	int err = strchr(name, '/') ? choose_file(comm, name, strict) :
-				      choose_name(comm, name, strict);
+	int err;
 
+	if (strchr(name, '/'))
+		err = choose_file(comm, name, strict);
+	else if (strchr(name, '='))
+		err = choose_tuning(comm, name, NULL);
+	else
+		err = choose_name(comm, name, strict);
 	if (!err)
 		muster_cache_clear(comm);
 	return err;
@@ -292,7 +312,8 @@ int muster_comm_inherit(struct muster_comm *comm)
 
 bool muster_cuts_same(const struct muster_cut *a, const struct muster_cut *b)
 {
-	return a && b && a->nr == b->nr && !memcmp(a->out, b->out, a->nr * sizeof(*a->out));
+	return a && b && a->nr == b->nr && a->longest == b->longest &&
+	       !memcmp(a->out, b->out, a->nr * sizeof(*a->out));
 }
 
 /* The caller's goes with the call. */
@@ -356,13 +377,16 @@ static void sign(struct muster_entry *entry)
 {
 	const struct muster_call *call = &entry->call;
 	uint64_t hash = muster_schedule_hash(entry->schedule);
-	bool hides = muster_call_hides(call);
+	uint64_t count = call->count;
 
-	if (call->cut && !hides)
+	if (muster_call_hides(call))
+		count = 0;
+	else if (call->coll == MUSTER_COLL_NEIGHBOURS)
+		count = call->cut->longest;
+	else if (call->cut)
 		hash = muster_blocks_hash(call->cut->out, call->cut->nr, hash);
 	entry->signature = muster_signature(muster_call_coll(call), (uint8_t)call->type,
-					    (uint8_t)call->op, call->root, hides ? 0 : call->count,
-					    hash);
+					    (uint8_t)call->op, call->root, count, hash);
 }
 
 static int entry_make(struct muster_comm *comm, const struct muster_call *call,

@@ -111,6 +111,15 @@ int muster_blocks_lie(struct muster_comm *comm, const struct muster_call *call, 
 		      uint32_t nr, const struct muster_lengths *lengths,
 		      struct muster_block *blocks);
 
+/** muster_own_check() - a and b: elements that a rank sends itself, and takes of itself. */
+int muster_own_check(struct muster_comm *comm, const struct muster_call *call, uint64_t a,
+		     uint64_t b);
+/** muster_cut_count() - set count and bytes of a message of which a rank knows some blocks. */
+void muster_cut_count(struct muster_call *call);
+/** muster_cut_buffers_check() - of the caller's buffers, where blocks lie in them. */
+int muster_cut_buffers_check(struct muster_comm *comm, const struct muster_call *call,
+			     const void *in, const struct muster_span *has, const void *out,
+			     const struct muster_span *needs);
 /** muster_types_check() - there is an array of types. */
 int muster_types_check(struct muster_comm *comm, enum muster_coll coll, uint32_t nr,
 		       const enum muster_type *types, const char *name);

@@ -243,6 +243,34 @@ static void test_a_tuning_file_chooses_by_size(void **state)
 	assert_int_not_equal(digests[0], digests[1]);
 }
 
+static void test_a_list_chooses_by_collective_and_size(void **state)
+{
+	static const char list[] = "allreduce:8=recursive-doubling,reduce=binomial,allreduce:1K=ring";
+
+	(void)state;
+	for (uint32_t i = 0; i < 2; i++)
+		assert_int_equal(muster_comm_schedule(world->comms[i], list), 0);
+	assert_runs(2, "recursive-doubling", 1);
+	assert_runs(32, "ring", 1);
+}
+
+static void test_bad_lists_are_refused_with_the_reason(void **state)
+{
+	static const char *const bad[][2] = {
+		{ "allreduce=rign", "item 1: there is no schedule named \"rign\": there are binomial, " },
+		{ "allreduce=ring,gossip=ring",
+		  "item 2: there is no collective \"gossip\": there are barrier, broadcast, " },
+		{ "allreduce:4G=ring", "item 1: \"4G\" is no size" },
+		{ "barrier=ring", "item 1: ring does not do barrier" },
+		{ "allreduce=ring,", "item 2: \"\", but COLLECTIVE=SCHEDULE" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		refused(muster_comm_schedule(comm, bad[i][0]), -EINVAL, bad[i][1]);
+	assert_unchanged();
+}
+
 /* Peers that can read the memory of muster_alloc() know it by its region's key. */
 static void assert_pinned_apart(bool apart)
 {
@@ -448,6 +476,8 @@ int main(void)
 		TEST(test_a_tuning_file_chooses_by_size),
 		TEST(test_what_is_pushed_cannot_be_read_by_peers),
 		TEST(test_bad_tuning_files_are_refused_with_the_reason),
+		TEST(test_a_list_chooses_by_collective_and_size),
+		TEST(test_bad_lists_are_refused_with_the_reason),
 		TEST(test_bad_schedule_files_are_refused_with_the_reason),
 		TEST(test_the_last_operation_says_its_path_and_why),
 		cmocka_unit_test(test_what_the_nic_cannot_do_goes_to_the_host_or_is_refused),

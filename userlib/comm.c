@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "internal.h"
+#include "graph.h"
 #include "look.h"
 #include "message.h"
 #include "tree.h"
@@ -210,6 +210,7 @@ void muster_comm_close(struct muster_comm *comm)
 	muster_look_comm_close(comm);
 	muster_host_close(comm);
 	free(comm->cut);
+	muster_graph_free(comm->graph);
 	free(comm->bump);
 	muster_cache_close(comm);
 	muster_kept_close(comm);

@@ -65,6 +65,7 @@ struct muster_settings {
 	uint64_t deadline_us;
 	uint64_t late_us;	/* 0: wait for ever */
 	bool trace;		/* record from the beginning */
+	bool stats;		/* say at the end what ran */
 	bool helper;		/* a thread of the library's own makes progress */
 };
 
@@ -137,6 +138,7 @@ struct muster {
 	struct muster_request *free_requests;
 	struct muster_request_block *blocks;
 	struct muster_look *look;	/* what others may see (look.c); NULL: nothing */
+	struct muster_stats *stats;	/* (stats.h); NULL: nobody asks */
 	struct muster_trace *trace;	/* where to record; NULL: nowhere */
 	const __le32 *traced;		/* whether to: its `on`, */
 	__le32 untraced;		/* or this, which is 0 */
@@ -348,6 +350,7 @@ struct muster_comm {
 	struct muster_entry **cache;	/* MUSTER_CACHE_MAX of them; NULL: nothing was called yet */
 	struct muster_entry *recent;	/* found last time */
 	struct muster_cut *cut;		/* room for that of the call that is started, or NULL */
+	struct muster_graph *graph;	/* neighbours (graph.h), or NULL */
 	uint64_t clock;
 
 	struct muster_request *first;	/* started and not finished, in order */
@@ -480,6 +483,8 @@ struct muster_request {
 	bool traced;		/* its call is recorded, and so will its end be */
 	struct muster_request *next_persistent;	/* of its communicator */
 	uint64_t nothing_bytes;	/* where there is no entry: what goes from in to out */
+	enum muster_coll coll;	/* that was called, */
+	uint64_t began_us;	/* and when, if there are statistics */
 	bool ended;		/* for the device; it is not done before what it has sent has left */
 	int result;
 	const char *why;

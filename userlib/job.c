@@ -14,6 +14,7 @@
 #include "bootstrap.h"
 #include "look.h"
 #include "pair.h"
+#include "stats.h"
 #include "tree.h"
 #include "turn.h"
 
@@ -321,6 +322,8 @@ static int agree(struct muster *job)
 	err = muster_settings_read(&job->settings, why, sizeof(why));
 	if (err)
 		muster_fail(job, err, "%s", why);
+	else
+		err = muster_stats_open(job);
 	err = hello_exchange(job, err, &alike);
 	return err || alike ? err : settings_exchange(job);
 }
@@ -375,6 +378,7 @@ static void job_free(struct muster *job)
 	muster_trees_close(job, NULL);
 	muster_pairs_close(job);
 	free(job->user_ops);
+	free(job->stats);
 	free(job->regions);
 	free(job->addresses);
 	free(job);
@@ -493,6 +497,7 @@ void muster_finalize(struct muster *job)
 	if (job->dev->ops->leave)
 		job->dev->ops->leave(job->dev);
 	muster_comms_close(job);
+	muster_stats_close(job);
 	muster_bounces_free(job);
 	muster_request_blocks_free(job);
 	while (job->nr_regions)

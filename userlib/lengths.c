@@ -83,7 +83,7 @@ static int rooted_blocks(struct muster_comm *comm, struct muster_call *call, uin
 }
 
 /* What a rank sends itself. */
-static int own_check(struct muster_comm *comm, const struct muster_call *call, uint64_t a,
+int muster_own_check(struct muster_comm *comm, const struct muster_call *call, uint64_t a,
 		     uint64_t b)
 {
 	if (a == b)
@@ -94,12 +94,12 @@ static int own_check(struct muster_comm *comm, const struct muster_call *call, u
 }
 
 /* Elements up to the end of the last block: the message, as far as this rank knows it. */
-static void count_set(struct muster_comm *comm, struct muster_call *call)
+void muster_cut_count(struct muster_call *call)
 {
 	const struct muster_cut *cut = call->cut;
 
 	call->count = 0;
-	for (uint32_t i = 0; i < comm->size; i++) {
+	for (uint32_t i = 0; i < cut->nr; i++) {
 		const struct muster_block *in = &cut->in[i], *out = &cut->out[i];
 
 		if (in->first + in->nr > call->count)
@@ -154,9 +154,9 @@ static int hidden_begin(struct muster_comm *comm, struct muster_call *call, cons
 	return err;
 }
 
-static int hidden_buffers_check(struct muster_comm *comm, const struct muster_call *call,
-				const void *in, const struct muster_span *has, const void *out,
-				const struct muster_span *needs)
+int muster_cut_buffers_check(struct muster_comm *comm, const struct muster_call *call,
+			     const void *in, const struct muster_span *has, const void *out,
+			     const struct muster_span *needs)
 {
 	int err = has->bytes ? muster_buffer_check(comm, call, "in", in, has->first + has->bytes) : 0;
 
@@ -182,16 +182,16 @@ static int rooted_begin(struct muster_comm *comm, struct muster_call *call, cons
 	bool gathers = call->coll == MUSTER_COLL_GATHER;
 	bool is_in_place = gathers ? is_part(comm, call, in, out) : is_part(comm, call, out, in);
 	struct muster_span has, needs, none = { 0 };
-	int err = is_in_place ? 0 : own_check(comm, call, count, call->cut->out[comm->rank].nr);
+	int err = is_in_place ? 0 : muster_own_check(comm, call, count, call->cut->out[comm->rank].nr);
 
 	if (err)
 		return err;
-	count_set(comm, call);
+	muster_cut_count(call);
 	has = muster_call_has(comm, call);
 	needs = muster_call_needs(comm, call);
 	/* Blocks are given as such, and have their place in the message only. */
-	err = hidden_buffers_check(comm, call, in, gathers ? &none : &has, out,
-				   gathers ? &needs : &none);
+	err = muster_cut_buffers_check(comm, call, in, gathers ? &none : &has, out,
+				       gathers ? &needs : &none);
 	if (!err && !is_in_place)
 		err = gathers ? muster_buffer_check(comm, call, "in", in, has.bytes) :
 				muster_buffer_check(comm, call, "out", out, needs.bytes);
@@ -250,15 +250,15 @@ static int alltoallv_begin(struct muster_comm *comm, struct muster_call *call, c
 {
 	struct muster_aside *aside = NULL;
 	struct muster_span has, needs;
-	int err = own_check(comm, call, call->cut->in[comm->rank].nr,
+	int err = muster_own_check(comm, call, call->cut->in[comm->rank].nr,
 			    call->cut->out[comm->rank].nr);
 
 	if (err)
 		return err;
-	count_set(comm, call);
+	muster_cut_count(call);
 	has = muster_call_has(comm, call);
 	needs = muster_call_needs(comm, call);
-	err = hidden_buffers_check(comm, call, in, &has, out, &needs);
+	err = muster_cut_buffers_check(comm, call, in, &has, out, &needs);
 	if (err)
 		return err;
 	if (in == out && has.bytes) {

@@ -10,7 +10,7 @@
  *
  * Errors are negative errno values; muster_error() has the sentence. A job and
  * all that belongs to it is used by one thread at a time, unless MUSTER_INIT_THREADS is
- * given. Nothing is printed.
+ * given. Nothing is printed, but for MUSTER_STATS.
  */
 #ifndef MUSTER_H
 #define MUSTER_H
@@ -103,9 +103,9 @@ struct muster_oob {
  * MUSTER_RANK and MUSTER_SIZE: this rank and how many there are.
  * MUSTER_RENDEZVOUS: where they meet; "unix:NAME", an abstract socket's name
  * (muster-run sets all three). MUSTER_DEVICE, MUSTER_WIRE, MUSTER_OFFLOAD,
- * MUSTER_SCHEDULE, MUSTER_BUMP, MUSTER_DUMP, MUSTER_DEADLINE, MUSTER_PROGRESS: see muster(7). Blocks until all ranks are
- * there, at most the deadline (10 s); a process that is in another job already
- * goes on with that one's operations on another thread, or finishes them first.
+ * MUSTER_SCHEDULE, MUSTER_BUMP, MUSTER_DUMP, MUSTER_DEADLINE, MUSTER_PROGRESS, MUSTER_STATS:
+ * see muster(7). Blocks until all ranks are there, at most the deadline (10 s); a process that is
+ * in another job already goes on with that one's operations on another thread, or finishes them.
  *
  * Return: 0; -EINVAL: a variable is missing or wrong; -ETIMEDOUT: ranks are
  * missing; or what the system said. muster_error(NULL) has the sentence.
@@ -204,9 +204,9 @@ uint32_t muster_comm_size(const struct muster_comm *comm);
 int muster_comm_offload(struct muster_comm *comm, enum muster_offload offload);
 
 /**
- * muster_comm_schedule() - choose the algorithm of later operations by name, or
- * from a file ("./ring.sched": anything with a slash), which may be a tuning file
- * (muster(7)); NULL: the library chooses.
+ * muster_comm_schedule() - choose the algorithm of later operations by name, by collective and
+ * size ("allreduce:4K=ring,broadcast=binomial"), or from a file ("./ring.sched": anything with
+ * a slash), which may be a tuning file (muster(7)); NULL: the library chooses.
  * It serves the operations that it can do (a file: its collective and root); for
  * others the library chooses, and muster_comm_last() says what ran. The same on
  * every rank. Return: 0; -EINVAL with line and reason; -ENOENT.
@@ -374,6 +374,46 @@ int muster_scan(struct muster_comm *comm, const void *in, void *out, uint64_t co
 int muster_exscan(struct muster_comm *comm, const void *in, void *out, uint64_t count,
 		  enum muster_type type, enum muster_op op);
 
+/* ---- neighbours ---------------------------------------------------------- */
+
+/**
+ * muster_comm_neighbours() - a graph for neighbour collectives: this rank's edges of it.
+ * @sources: whom it hears; @destinations: whom it tells. Ranks of comm, in any order, any of them
+ *	several times, this one too; none is right as well.
+ *
+ * All members call it, in turn with operations. It takes the place of the last graph; a new
+ * communicator has none. Return: also -EINVAL on every rank: one names another as a destination,
+ * and not as often as that one names it as a source; nothing has changed then.
+ */
+int muster_comm_neighbours(struct muster_comm *comm, uint32_t nr_sources, const uint32_t *sources,
+			   uint32_t nr_destinations, const uint32_t *destinations);
+
+/*
+ * All ranks of the communicator call these. Block j of in goes to destinations[j], block i of
+ * out comes from sources[i]; where a pair has several, the k-th comes from the k-th. in and out
+ * are apart. The NIC does it where no rank has more than 32 sources, nor more than 64 edges. Of the
+ * forms with lengths the longest block is told to all first, as for muster_alltoallv().
+ */
+
+/** muster_neighbour_allgather() - count elements at in, the same on every rank, to all. */
+int muster_neighbour_allgather(struct muster_comm *comm, const void *in, void *out, uint64_t count,
+			       enum muster_type type);
+/** muster_neighbour_alltoall() - blocks of count elements, the same on every rank. */
+int muster_neighbour_alltoall(struct muster_comm *comm, const void *in, void *out, uint64_t count,
+			      enum muster_type type);
+/** muster_neighbour_allgatherv() - counts[i] elements of sources[i]; displs as above. */
+int muster_neighbour_allgatherv(struct muster_comm *comm, const void *in, uint64_t count, void *out,
+				const uint64_t *counts, const uint64_t *displs,
+				enum muster_type type);
+int muster_neighbour_alltoallv(struct muster_comm *comm, const void *in, const uint64_t *in_counts,
+			       const uint64_t *in_displs, void *out, const uint64_t *out_counts,
+			       const uint64_t *out_displs, enum muster_type type);
+/** muster_neighbour_alltoallw() - as muster_alltoallw(). */
+int muster_neighbour_alltoallw(struct muster_comm *comm, const void *in, const uint64_t *in_counts,
+			       const uint64_t *in_displs, const enum muster_type *in_types,
+			       void *out, const uint64_t *out_counts, const uint64_t *out_displs,
+			       const enum muster_type *out_types);
+
 /*
  * The same, started: *request is to be given to muster_wait(), or to
  * muster_test() until it says done; each frees it. Operations of a communicator
@@ -430,6 +470,26 @@ int muster_alltoallw_start(struct muster_comm *comm, const void *in, const uint6
 			   const uint64_t *in_displs, const enum muster_type *in_types, void *out,
 			   const uint64_t *out_counts, const uint64_t *out_displs,
 			   const enum muster_type *out_types, struct muster_request **request);
+int muster_neighbour_allgather_start(struct muster_comm *comm, const void *in, void *out,
+				     uint64_t count, enum muster_type type,
+				     struct muster_request **request);
+int muster_neighbour_alltoall_start(struct muster_comm *comm, const void *in, void *out,
+				    uint64_t count, enum muster_type type,
+				    struct muster_request **request);
+int muster_neighbour_allgatherv_start(struct muster_comm *comm, const void *in, uint64_t count,
+				      void *out, const uint64_t *counts, const uint64_t *displs,
+				      enum muster_type type, struct muster_request **request);
+int muster_neighbour_alltoallv_start(struct muster_comm *comm, const void *in,
+				     const uint64_t *in_counts, const uint64_t *in_displs,
+				     void *out, const uint64_t *out_counts,
+				     const uint64_t *out_displs, enum muster_type type,
+				     struct muster_request **request);
+int muster_neighbour_alltoallw_start(struct muster_comm *comm, const void *in,
+				     const uint64_t *in_counts, const uint64_t *in_displs,
+				     const enum muster_type *in_types, void *out,
+				     const uint64_t *out_counts, const uint64_t *out_displs,
+				     const enum muster_type *out_types,
+				     struct muster_request **request);
 
 /*
  * The same, persistent: nothing is started, but arguments are checked, the operation is
@@ -437,7 +497,7 @@ int muster_alltoallw_start(struct muster_comm *comm, const void *in, const uint6
  * what its buffers hold at that time, as often as wanted, each time to be waited for before
  * the next. Path and algorithm stay those that were chosen here. All ranks make and start
  * it as if each start were the call; where ranks know only some lengths (gatherv, scatterv,
- * alltoallv, alltoallw) all ranks' calls must be persistent, and the longest is agreed upon by the first
+ * alltoallv, alltoallw, of neighbours too) all ranks' calls must be persistent, and the longest is agreed upon by the first
  * start. Buffers, and how they are mapped, must stay until muster_request_free().
  */
 int muster_barrier_init(struct muster_comm *comm, struct muster_request **request);
@@ -484,6 +544,26 @@ int muster_alltoallw_init(struct muster_comm *comm, const void *in, const uint64
 			  const uint64_t *in_displs, const enum muster_type *in_types, void *out,
 			  const uint64_t *out_counts, const uint64_t *out_displs,
 			  const enum muster_type *out_types, struct muster_request **request);
+int muster_neighbour_allgather_init(struct muster_comm *comm, const void *in, void *out,
+				    uint64_t count, enum muster_type type,
+				    struct muster_request **request);
+int muster_neighbour_alltoall_init(struct muster_comm *comm, const void *in, void *out,
+				   uint64_t count, enum muster_type type,
+				   struct muster_request **request);
+int muster_neighbour_allgatherv_init(struct muster_comm *comm, const void *in, uint64_t count,
+				     void *out, const uint64_t *counts, const uint64_t *displs,
+				     enum muster_type type, struct muster_request **request);
+int muster_neighbour_alltoallv_init(struct muster_comm *comm, const void *in,
+				    const uint64_t *in_counts, const uint64_t *in_displs,
+				    void *out, const uint64_t *out_counts,
+				    const uint64_t *out_displs, enum muster_type type,
+				    struct muster_request **request);
+int muster_neighbour_alltoallw_init(struct muster_comm *comm, const void *in,
+				    const uint64_t *in_counts, const uint64_t *in_displs,
+				    const enum muster_type *in_types, void *out,
+				    const uint64_t *out_counts, const uint64_t *out_displs,
+				    const enum muster_type *out_types,
+				    struct muster_request **request);
 
 /** muster_start() - start one that is idle. -EINVAL: it is under way, or not persistent. */
 int muster_start(struct muster_request *request);

@@ -139,6 +139,49 @@ int muster_alltoallw_init(struct muster_comm *comm, const void *in, const uint64
 		   out_counts, out_displs, out_types, request));
 }
 
+int muster_neighbour_allgather_init(struct muster_comm *comm, const void *in, void *out,
+				    uint64_t count, enum muster_type type,
+				    struct muster_request **request)
+{
+	PERSISTENT(comm, muster_neighbour_allgather_start(comm, in, out, count, type, request));
+}
+
+int muster_neighbour_alltoall_init(struct muster_comm *comm, const void *in, void *out,
+				   uint64_t count, enum muster_type type,
+				   struct muster_request **request)
+{
+	PERSISTENT(comm, muster_neighbour_alltoall_start(comm, in, out, count, type, request));
+}
+
+int muster_neighbour_allgatherv_init(struct muster_comm *comm, const void *in, uint64_t count,
+				     void *out, const uint64_t *counts, const uint64_t *displs,
+				     enum muster_type type, struct muster_request **request)
+{
+	PERSISTENT(comm, muster_neighbour_allgatherv_start(comm, in, count, out, counts,
+		   displs, type, request));
+}
+
+int muster_neighbour_alltoallv_init(struct muster_comm *comm, const void *in,
+				    const uint64_t *in_counts, const uint64_t *in_displs,
+				    void *out, const uint64_t *out_counts,
+				    const uint64_t *out_displs, enum muster_type type,
+				    struct muster_request **request)
+{
+	PERSISTENT(comm, muster_neighbour_alltoallv_start(comm, in, in_counts, in_displs,
+		   out, out_counts, out_displs, type, request));
+}
+
+int muster_neighbour_alltoallw_init(struct muster_comm *comm, const void *in,
+				    const uint64_t *in_counts, const uint64_t *in_displs,
+				    const enum muster_type *in_types, void *out,
+				    const uint64_t *out_counts, const uint64_t *out_displs,
+				    const enum muster_type *out_types,
+				    struct muster_request **request)
+{
+	PERSISTENT(comm, muster_neighbour_alltoallw_start(comm, in, in_counts, in_displs,
+		   in_types, out, out_counts, out_displs, out_types, request));
+}
+
 int muster_start(struct muster_request *request)
 {
 	MUSTER_TURN(request ? request->job : NULL);

@@ -15,6 +15,7 @@
 
 #include "calls.h"
 #include "look.h"
+#include "stats.h"
 #include "tree.h"
 
 struct muster_request_block {
@@ -39,7 +40,8 @@ static int block_add(struct muster *job)
 	return 0;
 }
 
-static inline int request_new(struct muster_comm *comm, struct muster_request **request)
+static inline int request_new(struct muster_comm *comm, const struct muster_call *call,
+			      struct muster_request **request)
 {
 	struct muster *job = comm->job;
 	int err = job->free_requests ? 0 : block_add(job);
@@ -50,6 +52,7 @@ static inline int request_new(struct muster_comm *comm, struct muster_request **
 	job->free_requests = (*request)->next;
 	**request = (struct muster_request){
 		.job = job, .comm = comm, .context = comm->context,
+		.coll = muster_call_coll(call),
 	};
 	return 0;
 }
@@ -183,7 +186,9 @@ static inline void enqueue(struct muster_comm *comm, struct muster_request *requ
 /* One rank, or no elements: there is nobody to talk to and nothing to say. */
 static bool is_nothing(const struct muster_comm *comm, const struct muster_call *call)
 {
-	return comm->size == 1 || (!call->bytes && call->coll != MUSTER_COLL_BARRIER);
+	bool empty = !call->bytes && !(call->cut && call->cut->longest);
+
+	return comm->size == 1 || (empty && call->coll != MUSTER_COLL_BARRIER);
 }
 
 static void nothing_set(struct muster_request *request, const struct muster_call *call,
@@ -205,6 +210,8 @@ static void finish_nothing(struct muster_request *request)
 						  "nothing to do: no elements",
 		.bytes = request->nothing_bytes,
 	};
+	if (request->job->stats)
+		muster_stats_count(request);
 }
 
 static int prepare(struct muster_request *request, const struct muster_call *call, const void *in,
@@ -232,6 +239,8 @@ err_put_entry:
 /* Now it runs, in its turn. */
 static inline void set_going(struct muster_request *request)
 {
+	if (request->job->stats)
+		request->began_us = muster_now_us(request->job);
 	if (!request->entry) {
 		finish_nothing(request);
 		return;
@@ -263,7 +272,7 @@ int muster_request_start(struct muster_comm *comm, const struct muster_call *cal
 			 void *out, struct muster_request **result)
 {
 	struct muster_request *request;
-	int err = request_new(comm, &request);
+	int err = request_new(comm, call, &request);
 
 	if (err)
 		return muster_comm_give_up(comm, err);
@@ -365,7 +374,7 @@ int muster_request_start_lengths(struct muster_comm *comm, const struct muster_c
 				 struct muster_request **result)
 {
 	struct muster_request *request;
-	int err = request_new(comm, &request);
+	int err = request_new(comm, call, &request);
 
 	if (err)
 		return muster_comm_give_up(comm, err);
@@ -484,6 +493,8 @@ void muster_request_finish(struct muster_request *request, int result)
 		if (request->copy_out)
 			memcpy(request->copy_out, request->result_at, request->entry->call.bytes);
 		last_set(comm, request);
+		if (request->job->stats)
+			muster_stats_count(request);
 	}
 	if (muster_path_is_posted(request->path))
 		muster_nic_ended(request);

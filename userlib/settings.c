@@ -212,14 +212,14 @@ static int bump_read(struct muster_settings *settings, char *why, size_t why_len
 	return 0;
 }
 
-static int trace_read(struct muster_settings *settings, char *why, size_t why_len)
+static int flag_read(const char *name, bool *flag, char *why, size_t why_len)
 {
 	bool wrong = false;
 
-	settings->trace = number_read("MUSTER_TRACE", 0, 10, 1, &wrong);
+	*flag = number_read(name, 0, 10, 1, &wrong);
 	if (!wrong)
 		return 0;
-	snprintf(why, why_len, "MUSTER_TRACE=%.32s: allowed is 0 or 1", getenv("MUSTER_TRACE"));
+	snprintf(why, why_len, "%s=%.32s: allowed is 0 or 1", name, getenv(name));
 	return -EINVAL;
 }
 
@@ -253,7 +253,9 @@ int muster_settings_read(struct muster_settings *settings, char *why, size_t why
 	if (!err)
 		err = seconds_read("MUSTER_LATE_TIMEOUT", &settings->late_us, why, why_len);
 	if (!err)
-		err = trace_read(settings, why, why_len);
+		err = flag_read("MUSTER_TRACE", &settings->trace, why, why_len);
+	if (!err)
+		err = flag_read("MUSTER_STATS", &settings->stats, why, why_len);
 	if (!err)
 		err = progress_read(settings, why, why_len);
 	return err;

@@ -32,7 +32,9 @@ struct muster_tuning {
 struct reader {
 	const char *path;
 	struct muster_tuning *tuning;
-	unsigned long number;		/* of the line */
+	bool strict;			/* what it names must exist */
+	const char *unit;		/* a line, or an item of a list, */
+	unsigned long number;		/* and which */
 	char *words[WORDS_MAX];
 	unsigned int nr_words;
 	char *why;
@@ -42,7 +44,7 @@ struct reader {
 __attribute__((format(printf, 2, 3)))
 static int refuse(struct reader *reader, const char *format, ...)
 {
-	int n = snprintf(reader->why, reader->why_len, "line %lu: ", reader->number);
+	int n = snprintf(reader->why, reader->why_len, "%s %lu: ", reader->unit, reader->number);
 	va_list args;
 
 	va_start(args, format);
@@ -67,10 +69,16 @@ static void take_apart(struct reader *reader, char *text)
 
 static int parse_coll(struct reader *reader, const char *word, enum muster_coll *coll)
 {
+	char names[MUSTER_WHY_MAX];
+	size_t at = 0;
+
 	for (*coll = MUSTER_COLL_BARRIER; *coll < MUSTER_COLL_END; (*coll)++)
 		if (!strcmp(word, muster_coll_name(*coll)))
 			return 0;
-	return refuse(reader, "there is no collective \"%.40s\"", word);
+	for (*coll = MUSTER_COLL_BARRIER; *coll < MUSTER_COLL_END && at < sizeof(names); (*coll)++)
+		at += (size_t)snprintf(names + at, sizeof(names) - at, "%s%s", at ? ", " : "",
+				       muster_coll_name(*coll));
+	return refuse(reader, "there is no collective \"%.20s\": there are %s", word, names);
 }
 
 /* "any", or bytes, in K or M. */
@@ -137,6 +145,20 @@ static int read_schedule(struct reader *reader, const char *path, struct muster_
 	return 0;
 }
 
+/* What a person has typed is to mean something; a file may be of a newer library. */
+static int known_check(struct reader *reader, const struct line *line)
+{
+	char reason[MUSTER_WHY_MAX];
+	struct muster_schedule *schedule;
+	int err = muster_schedule_by_rank(line->name, line->coll, 2, 0, 0, &schedule, reason,
+					  sizeof(reason));
+
+	if (err)
+		return err == -ENOMEM ? err : refuse(reader, "%s", reason);
+	muster_schedule_free(schedule);
+	return 0;
+}
+
 static int parse_schedule(struct reader *reader, const char *word, struct line *line)
 {
 	if (strchr(word, '/')) {
@@ -151,7 +173,7 @@ static int parse_schedule(struct reader *reader, const char *word, struct line *
 		return refuse(reader, "schedule %.40s: a name has at most %d characters", word,
 			      MUSTER_SCHEDULE_NAME_MAX);
 	strcpy(line->name, word);
-	return 0;
+	return reader->strict ? known_check(reader, line) : 0;
 }
 
 /* COLLECTIVE UP-TO SCHEDULE [memory] [barrier] [push] [pulse=BYTES] */
@@ -220,13 +242,53 @@ static int read_lines(struct reader *reader, FILE *in)
 int muster_tuning_read(const char *path, FILE *in, struct muster_tuning **tuning, char *why,
 		       size_t why_len)
 {
-	struct reader reader = { .path = path, .why = why, .why_len = why_len };
+	struct reader reader = { .path = path, .unit = "line", .why = why, .why_len = why_len };
 	int err;
 
 	reader.tuning = calloc(1, sizeof(*reader.tuning));
 	if (!reader.tuning)
 		return -ENOMEM;
 	err = read_lines(&reader, in);
+	if (err)
+		muster_tuning_free(reader.tuning);
+	else
+		*tuning = reader.tuning;
+	return err;
+}
+
+/* COLLECTIVE[:UP-TO]=SCHEDULE */
+static int add_item(struct reader *reader, char *item)
+{
+	char *schedule = strchr(item, '='), *size;
+
+	if (!schedule)
+		return refuse(reader, "\"%.40s\", but COLLECTIVE=SCHEDULE or COLLECTIVE:SIZE=SCHEDULE is expected",
+			      item);
+	*schedule++ = '\0';
+	size = strchr(item, ':');
+	if (size)
+		*size++ = '\0';
+	reader->words[0] = item;
+	reader->words[1] = size ? size : (char[]){ "any" };
+	reader->words[2] = schedule;
+	reader->nr_words = 3;
+	return add_line(reader);
+}
+
+int muster_tuning_list(const char *list, struct muster_tuning **tuning, char *why, size_t why_len)
+{
+	struct reader reader = { .unit = "item", .strict = true, .why = why, .why_len = why_len };
+	char *copy = strdup(list), *rest = copy, *item;
+	int err = 0;
+
+	reader.tuning = calloc(1, sizeof(*reader.tuning));
+	if (!copy || !reader.tuning)
+		err = -ENOMEM;
+	while (!err && (item = strsep(&rest, ","))) {
+		reader.number++;
+		err = add_item(&reader, item);
+	}
+	free(copy);
 	if (err)
 		muster_tuning_free(reader.tuning);
 	else

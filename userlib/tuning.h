@@ -12,6 +12,8 @@ struct muster_tuning;
 /** muster_tuning_read() - a tuning file (muster(7)), with the files that it names. 0; -errno. */
 int muster_tuning_read(const char *path, FILE *in, struct muster_tuning **tuning, char *why,
 		       size_t why_len);
+/** muster_tuning_list() - the same of a list in one string, without options. */
+int muster_tuning_list(const char *list, struct muster_tuning **tuning, char *why, size_t why_len);
 void muster_tuning_free(struct muster_tuning *tuning);
 
 /**

@@ -336,12 +336,84 @@ static void newest_free(struct program *program)
 		muster_comm_free(program->comms[--program->nr].comm);
 }
 
+/* ---- neighbours: a graph in which any pair may have an edge, or two ----------------------- */
+
+static uint32_t edges(uint64_t seed, uint32_t from, uint32_t to)
+{
+	return (uint32_t)(seed >> (from * 5 + to * 3) % 40 & 3) % 3;
+}
+
+/* Members from which or to which a member has edges; several together. */
+static uint32_t list(const struct call *c, uint32_t me, bool sources, uint32_t *members)
+{
+	uint32_t nr = 0;
+
+	for (uint32_t i = 0; i < c->nr; i++)
+		for (uint32_t k = sources ? edges(c->seed, i, me) : edges(c->seed, me, i); k; k--)
+			members[nr++] = i;
+	return nr;
+}
+
+/* Element i of the k-th block that comes from a source: the sender counts its blocks on. */
+static int64_t along(const struct call *c, uint32_t source, uint32_t k, uint64_t i)
+{
+	uint64_t block = k;
+
+	for (uint32_t to = 0; to < c->me; to++)
+		block += edges(c->seed, source, to);
+	return given(c, source, block * c->count + i);
+}
+
+static void blocks_check(struct program *program, const struct call *c, const uint32_t *sources,
+			 uint32_t nr)
+{
+	for (uint32_t b = 0; b < nr; b++) {
+		uint32_t k = 0;
+
+		while (k < b && sources[b - k - 1] == sources[b])
+			k++;
+		for (uint64_t i = 0; i < c->count; i++)
+			if (c->out[b * c->count + i] != along(c, sources[b], k, i)) {
+				dst_fail(program->world, "rank %u: element %" PRIu64 " of neighbour %u is wrong",
+					 program->rank, i, sources[b]);
+				return;
+			}
+	}
+}
+
+static void neighbours(struct program *program, struct call *c)
+{
+	uint32_t sources[2 * DST_RANKS_MAX], destinations[2 * DST_RANKS_MAX], nr, nr_to;
+	int err;
+
+	c->nr = (uint32_t)__builtin_popcount(c->of.ranks);
+	c->me = (uint32_t)__builtin_popcount(c->of.ranks & ((1u << program->rank) - 1));
+	nr = list(c, c->me, true, sources);
+	nr_to = list(c, c->me, false, destinations);
+	c->in = malloc((nr_to * c->count + 1) * sizeof(*c->in));
+	c->out = malloc((nr * c->count + 1) * sizeof(*c->out));
+	for (uint64_t i = 0; i < nr_to * c->count; i++)
+		c->in[i] = contribution(program->rank, c->seed, i);
+	err = muster_comm_neighbours(c->of.comm, nr, sources, nr_to, destinations);
+	if (!err)
+		err = muster_neighbour_alltoall(c->of.comm, c->in, c->out, c->count, MUSTER_I64);
+	if (err)
+		failed(program, "an exchange with neighbours", err);
+	else
+		blocks_check(program, c, sources, nr);
+	free(c->in);
+	free(c->out);
+}
+
 /* An operation in one that part of the ranks make, and free again. */
 static void part_operation(struct program *program, struct muster_comm *comm, uint32_t ranks,
 			   uint64_t seed)
 {
 	struct call call = { .of = { comm, ranks }, .count = 1 + seed % 50, .seed = seed };
+	struct call exchange = { .of = { comm, ranks }, .count = 1 + seed % 1000, .seed = seed };
 
+	if (seed >> 60 & 1)
+		neighbours(program, &exchange);
 	call_start(program, &call);
 	call_end(program, &call);
 	muster_comm_free(comm);

@@ -30,6 +30,22 @@ static const struct muster_coll_row rows[] = {
 	[MUSTER_COLL_SCATTERV] = { "scatterv", WHO(ROOT, OWNER), false, true, false },
 	[MUSTER_COLL_ALLTOALLV] = { "alltoallv", WHO(OWNER, PARTNER), false, true, false },
 	[MUSTER_COLL_ALLTOALLW] = { "alltoallw", WHO(OWNER, PARTNER), false, true, false },
+	[MUSTER_COLL_NEIGHBOURS] = { "neighbours", WHO(ALL, ALL), false, true, false },
+	[MUSTER_COLL_NEIGHBOUR_ALLGATHER] = {
+		"neighbour-allgather", WHO(ALL, ALL), false, true, false,
+	},
+	[MUSTER_COLL_NEIGHBOUR_ALLGATHERV] = {
+		"neighbour-allgatherv", WHO(ALL, ALL), false, true, false,
+	},
+	[MUSTER_COLL_NEIGHBOUR_ALLTOALL] = {
+		"neighbour-alltoall", WHO(ALL, ALL), false, true, false,
+	},
+	[MUSTER_COLL_NEIGHBOUR_ALLTOALLV] = {
+		"neighbour-alltoallv", WHO(ALL, ALL), false, true, false,
+	},
+	[MUSTER_COLL_NEIGHBOUR_ALLTOALLW] = {
+		"neighbour-alltoallw", WHO(ALL, ALL), false, true, false,
+	},
 };
 
 const struct muster_coll_row *muster_coll_row(enum muster_coll coll)
@@ -118,6 +134,8 @@ uint32_t muster_coll_origin(const struct muster_schedule *schedule, uint32_t chu
 
 bool muster_coll_needs(const struct muster_schedule *schedule, uint32_t chunk, uint32_t rank)
 {
+	if (schedule->own)
+		return chunk < schedule->own->needed;
 	if (is_by_peer(schedule))
 		return true;
 	if (schedule->coll == MUSTER_COLL_CUSTOM)

@@ -348,7 +348,7 @@ static uint64_t longest_chunk(const struct lowering *l)
 	uint64_t nr;
 
 	if (cut)
-		nr = divide_up(cut->longest, schedule->chunks / schedule->ranks);
+		nr = divide_up(cut->longest, muster_schedule_each(schedule));
 	else
 		nr = divide_up(l->params->count, schedule->chunks);
 	return nr * muster_dtype_size(l->params->type);
@@ -440,7 +440,7 @@ static int measure(struct lowering *l)
 	 * From one stage to the next data goes through memory, where there is any. Of one chunk
 	 * alone: no rank begins or ends with a part of it.
 	 */
-	program->is_inline = schedule->chunks == 1 && program->bytes <= MUSTER_INLINE_MAX &&
+	program->is_inline = schedule->chunks == 1 && !schedule->own && program->bytes <= MUSTER_INLINE_MAX &&
 			     muster_coll_chunks_unit(schedule->coll, 2) == 1 &&
 			     !muster_coll_in_place(schedule->coll) &&
 			     (!schedule->variant.memory || !program->bytes) &&

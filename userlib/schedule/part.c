@@ -232,6 +232,8 @@ static bool next_listed(struct muster_part *part, struct muster_message *message
 		}
 		part->next++;
 		slot = part->receiving || !part->stages ? 0 : part->nr_slots[t->to]++;
+		if (part->schedule->own)
+			slot = part->schedule->own->slots[t - part->schedule->transfers];
 		if ((part->receiving ? t->to : t->from) != part->rank)
 			continue;
 		*message = (struct muster_message){

@@ -23,6 +23,7 @@ void muster_schedule_free(struct muster_schedule *schedule)
 	if (!schedule)
 		return;
 	free(schedule->places);
+	free(schedule->own);
 	free(schedule->transfers);
 	free(schedule);
 }
@@ -34,8 +35,11 @@ uint64_t muster_schedule_hash(const struct muster_schedule *schedule)
 		htole32(schedule->steps), htole32(schedule->root), htole32(schedule->nr_transfers),
 	};
 	const struct muster_variant *variant = &schedule->variant;
-	uint64_t hash = XXH64(head, sizeof(head), 0);
+	uint64_t hash;
 
+	if (schedule->own)	/* all but these are one rank's own affair */
+		return XXH64(head, 2 * sizeof(head[0]), 0);
+	hash = XXH64(head, sizeof(head), 0);
 	if (variant->pulse_bytes || variant->memory || variant->barrier ||
 	    variant->push) {
 		uint32_t words[] = {
@@ -99,6 +103,11 @@ void muster_blocks_range(const struct muster_block *blocks, uint32_t each, uint3
 	*nr = end - *first;
 }
 
+uint32_t muster_schedule_each(const struct muster_schedule *schedule)
+{
+	return schedule->own ? 1 : schedule->chunks / schedule->ranks;
+}
+
 void muster_range_bytes(const struct muster_schedule *schedule, uint64_t count, uint8_t type,
 			const struct muster_block *blocks, uint32_t chunk, uint32_t nr_chunks,
 			uint64_t *first, uint64_t *bytes)
@@ -106,8 +115,8 @@ void muster_range_bytes(const struct muster_schedule *schedule, uint64_t count, 
 	uint64_t size = muster_dtype_size(type);
 
 	if (blocks)
-		muster_blocks_range(blocks, schedule->chunks / schedule->ranks, chunk, nr_chunks,
-				    first, bytes);
+		muster_blocks_range(blocks, muster_schedule_each(schedule), chunk, nr_chunks, first,
+				    bytes);
 	else
 		muster_chunks_range(count, schedule->chunks, chunk, nr_chunks, first, bytes);
 	*first *= size;

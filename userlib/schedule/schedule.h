@@ -38,6 +38,11 @@ enum muster_coll {
 	MUSTER_COLL_EXSCAN = 12,	/* rank 0 gets nothing */
 	MUSTER_COLL_END,		/* one more than the last that schedules are of */
 
+	/* Along the edges of a graph, by schedules of one rank's transfers alone; the last for all. */
+	MUSTER_COLL_NEIGHBOUR_ALLGATHER = 28,
+	MUSTER_COLL_NEIGHBOUR_ALLTOALL = 29,
+	MUSTER_COLL_NEIGHBOURS = 30,
+
 	/* Calls whose blocks have lengths of their own; they run the schedules of the others. */
 	MUSTER_COLL_ALLGATHERV = 32,
 	MUSTER_COLL_REDUCE_SCATTERV = 33,	/* MPI's reduce_scatter */
@@ -45,6 +50,10 @@ enum muster_coll {
 	MUSTER_COLL_SCATTERV = 35,
 	MUSTER_COLL_ALLTOALLV = 36,
 	MUSTER_COLL_ALLTOALLW = 37,
+
+	MUSTER_COLL_NEIGHBOUR_ALLGATHERV = 38,
+	MUSTER_COLL_NEIGHBOUR_ALLTOALLV = 39,
+	MUSTER_COLL_NEIGHBOUR_ALLTOALLW = 40,
 };
 
 /* Which ranks a chunk concerns. Of G chunks rank r owns those from r * G / ranks on. */
@@ -102,6 +111,17 @@ struct muster_variant {
 	bool push;		/* peers are sent what is in the caller's buffers, never read it */
 };
 
+/*
+ * What a schedule of MUSTER_COLL_NEIGHBOURS says beside its transfers, which are one rank's own,
+ * all in one step. Its chunks are blocks, and have numbers of that rank's own.
+ */
+struct muster_own {
+	uint32_t needed;		/* chunks below this come to the rank, or stay there */
+	uint64_t most_receives;		/* of any rank: all know, as all cut into stages alike */
+	uint64_t most_messages;
+	uint32_t slots[];		/* of each transfer, at the receiver */
+};
+
 struct muster_schedule {
 	/* Says what each rank does (part.h); NULL: all transfers are listed. */
 	const struct muster_generator *generator;
@@ -115,6 +135,7 @@ struct muster_schedule {
 	struct muster_transfer *transfers;	/* by step, then as listed */
 	struct muster_variant variant;
 	uint8_t *places;	/* custom: enum muster_place, by chunk and rank; else NULL */
+	struct muster_own *own;	/* neighbours; else NULL */
 };
 
 /** muster_coll_row() - what a collective means; NULL: there is none of this number. */
@@ -227,6 +248,9 @@ void muster_blocks_range(const struct muster_block *blocks, uint32_t each, uint3
 void muster_range_bytes(const struct muster_schedule *schedule, uint64_t count, uint8_t type,
 			const struct muster_block *blocks, uint32_t chunk, uint32_t nr_chunks,
 			uint64_t *first, uint64_t *bytes);
+
+/** muster_schedule_each() - into how many chunks each block is cut. */
+uint32_t muster_schedule_each(const struct muster_schedule *schedule);
 
 /** muster_blocks_hash() - a digest of their lengths, from that of something else. */
 uint64_t muster_blocks_hash(const struct muster_block *blocks, uint32_t nr, uint64_t hash);

@@ -143,6 +143,23 @@ static int cut_generated(struct planner *planner, uint32_t grain)
 	return 0;
 }
 
+/* The only step is one stage, or none. */
+static int cut_own(struct planner *planner)
+{
+	const struct muster_own *own = planner->schedule->own;
+	struct muster_stages *stages = planner->stages;
+
+	if (own->most_receives > MUSTER_SLOTS_MAX)
+		return refuse(planner, "a rank has %" PRIu64 " neighbours to receive from, more than %d (MUSTER_SLOTS_MAX)",
+			      own->most_receives, MUSTER_SLOTS_MAX);
+	if (own->most_messages > MUSTER_SEQ_DESCS_MAX)
+		return refuse(planner, "a rank has %" PRIu64 " messages with neighbours, more than %d (MUSTER_SEQ_DESCS_MAX)",
+			      own->most_messages, MUSTER_SEQ_DESCS_MAX);
+	*stages = (struct muster_stages){ .nr = 1 };
+	stages->begin[1] = planner->schedule->nr_transfers;
+	return 0;
+}
+
 int muster_stages_cut(const struct muster_schedule *schedule, uint32_t grain,
 		      struct muster_stages *stages, char *why, size_t why_len)
 {
@@ -153,6 +170,8 @@ int muster_stages_cut(const struct muster_schedule *schedule, uint32_t grain,
 
 	if (schedule->generator)
 		return cut_generated(&planner, grain);
+	if (schedule->own)
+		return cut_own(&planner);
 	planner.usage = calloc(schedule->ranks, sizeof(*planner.usage));
 	stages->nr = 0;
 	if (planner.usage)
@@ -283,7 +302,7 @@ int muster_stages_copy(const struct muster_schedule *schedule, struct muster_sta
 	bool fit = true;
 	int err = 0;
 
-	if (schedule->generator)
+	if (schedule->generator || schedule->own)
 		return 0;
 	parts.first = calloc(schedule->ranks + 1, sizeof(*parts.first));
 	parts.of = calloc(2 * (size_t)schedule->nr_transfers + 1, sizeof(*parts.of));

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * One row for each collective, path, schedule and reason: calls, bytes, and the time from
+ * start to end. What the library calls itself for an operation has rows of its own. When there
+ * are too many kinds, the last row takes all others.
+ */
+#include "stats.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ROWS_MAX = 128 };
+
+struct row {
+	enum muster_coll coll;		/* 0, if it is the last: of several kinds */
+	enum muster_coll of;		/* it is a part of this; 0: of nothing */
+	enum muster_path path;
+	char schedule[MUSTER_SCHEDULE_NAME_MAX + 1];
+	char why[MUSTER_WHY_MAX];
+	uint64_t calls;
+	uint64_t bytes;
+	uint64_t us;
+};
+
+struct muster_stats {
+	uint32_t nr;
+	struct row rows[ROWS_MAX];
+};
+
+int muster_stats_open(struct muster *job)
+{
+	if (!job->settings.stats)
+		return 0;
+	job->stats = calloc(1, sizeof(*job->stats));
+	return job->stats ? 0 : muster_fail(job, -ENOMEM, "no memory for MUSTER_STATS");
+}
+
+/* ---- counting ------------------------------------------------------------------------- */
+
+static bool is_same(const struct row *a, const struct row *b)
+{
+	return a->coll == b->coll && a->of == b->of && a->path == b->path &&
+	       !strcmp(a->schedule, b->schedule) && !strcmp(a->why, b->why);
+}
+
+static struct row *row_of(struct muster_stats *stats, const struct row *kind)
+{
+	struct row *row = stats->rows;
+
+	while (row < stats->rows + stats->nr && !is_same(row, kind))
+		row++;
+	if (row < stats->rows + stats->nr)
+		return row;
+	if (stats->nr == ROWS_MAX) {
+		row = &stats->rows[ROWS_MAX - 1];
+		row->coll = 0;
+		return row;
+	}
+	stats->nr++;
+	*row = *kind;
+	return row;
+}
+
+void muster_stats_count(const struct muster_request *request)
+{
+	const struct muster_op_info *info = &request->comm->last;
+	struct row kind = { .coll = request->coll, .path = info->path }, *row;
+
+	/* What serves a call as another one is not cut into its blocks. */
+	if (request->entry && !request->entry->call.cut && request->entry->call.as) {
+		kind.of = request->entry->call.as;
+		kind.coll = request->entry->call.coll;
+	}
+	snprintf(kind.schedule, sizeof(kind.schedule), "%s", info->schedule);
+	snprintf(kind.why, sizeof(kind.why), "%s", info->why);
+	row = row_of(request->job->stats, &kind);
+	row->calls++;
+	row->bytes += info->bytes;
+	row->us += muster_now_us(request->job) - request->began_us;
+}
+
+/* ---- telling --------------------------------------------------------------------------- */
+
+static const char *path_name(enum muster_path path)
+{
+	static const char *const names[] = {
+		[MUSTER_PATH_NONE] = "-", [MUSTER_PATH_HOST] = "host", [MUSTER_PATH_NIC] = "nic",
+		[MUSTER_PATH_SWITCH] = "switch", [MUSTER_PATH_BUMP] = "bump",
+	};
+
+	return names[path];
+}
+
+static void row_write(const struct row *row, FILE *out)
+{
+	char name[64];
+
+	if (!row->coll)
+		snprintf(name, sizeof(name), "others");
+	else
+		snprintf(name, sizeof(name), "%s%s%s", muster_coll_name(row->coll),
+			 row->of ? " for " : "", row->of ? muster_coll_name(row->of) : "");
+	fprintf(out, "  %-34s %-6s %-18s %10" PRIu64 " %14" PRIu64 " %12.1f  %s\n", name,
+		row->coll ? path_name(row->path) : "", row->coll && *row->schedule ? row->schedule : "-",
+		row->calls, row->bytes, (double)row->us / (double)row->calls,
+		row->coll ? row->why : "more kinds than there are rows");
+}
+
+void muster_stats_write(const struct muster *job, FILE *out)
+{
+	const struct muster_stats *stats = job->stats;
+
+	fprintf(out, "muster: operations of rank %" PRIu32 " of %" PRIu32 "%s\n", job->oob.rank,
+		job->oob.size, stats->nr ? "" : ": none");
+	if (stats->nr)
+		fprintf(out, "  %-34s %-6s %-18s %10s %14s %12s  %s\n", "collective", "path",
+			"schedule", "calls", "bytes", "mean us", "why");
+	for (uint32_t i = 0; i < stats->nr; i++)
+		row_write(&stats->rows[i], out);
+}
+
+void muster_stats_close(struct muster *job)
+{
+	if (!job->stats)
+		return;
+	if (!job->oob.rank)
+		muster_stats_write(job, stderr);
+	free(job->stats);
+	job->stats = NULL;
+}
