@@ -13,6 +13,7 @@
 #include "clock.h"
 #include "daemon.h"
 #include "fabric_file.h"
+#include "limit.h"
 #include "switch_box.h"
 #include "switch_manager.h"
 #include "version.h"
@@ -334,6 +335,7 @@ int main(int argc, char **argv)
 	ret = signals < 0 ? 1 : parse_options(argc, argv, &daemon.options);
 	if (!ret)
 		ret = network_read(&daemon);
+	muster_limit_raise();	/* a connection for each host */
 	if (!ret)
 		ret = boxes_open(&daemon, signals);
 	if (!ret)

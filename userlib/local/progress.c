@@ -252,7 +252,7 @@ static void hold_review(struct local *local)
 void muster_local_step(struct local *local)
 {
 	local->busy = muster_engine_step(local->engine, STEP_BUDGET);
-	if (!local->wire)
+	if (local->rings.nr_ringing)
 		muster_rings_flush(&local->rings, wake, local);
 	hold_review(local);
 }

@@ -7,6 +7,7 @@
 #include "shim.h"
 
 #include <errno.h>
+#include <stdlib.h>
 
 /* What a row gets: the call, the operation that it makes of it, and what was found of both. */
 struct start {
@@ -159,14 +160,14 @@ static int reduction(struct start *start, int64_t in_count, int64_t out_count, b
 		     const void **in)
 {
 	const struct muster_mpi_call *call = start->call;
-	int64_t bytes = (int64_t)start->reduction.bytes;
+	struct muster_mpi_op *op = start->op;
+	uint64_t bytes = start->reduction.bytes;
 	int err = 0;
 
 	if (out)
-		err = muster_mpi_side_even(&start->op->out, call->out, bytes * out_count, MPI_BYTE,
-					   1);
+		err = muster_mpi_side_plain(&op->out, call->out, bytes * (uint64_t)out_count);
 	if (!err && !start->in_place)
-		err = muster_mpi_side_even(&start->op->in, call->in, bytes * in_count, MPI_BYTE, 1);
+		err = muster_mpi_side_plain(&op->in, call->in, bytes * (uint64_t)in_count);
 	return err ? found(err) : pack(start, OWN_ALL, in);
 }
 
@@ -391,6 +392,8 @@ static int check(struct start *start, const struct row *row, enum muster_mpi_rea
 	if (row->kind & REDUCES) {
 		*why = call->out_count < 0 || call->op == MPI_OP_NULL ? REASON_INVALID :
 		       muster_mpi_reduction_get(call->out_type, call->op, &start->reduction);
+		if (!*why && !start->reduction.type && call->nonblocking)
+			*why = REASON_OP;	/* its type and operation may be freed meanwhile */
 		if (*why)
 			return INVALID;
 	}
@@ -414,11 +417,23 @@ int muster_mpi_start(struct muster_mpi_op *op, const struct muster_mpi_call *cal
 	};
 	int err = check(&start, row, why);
 
-	return err ? err : row->start(&start);
+	if (err)
+		return err;
+	if (row->kind & REDUCES && !start.reduction.type)
+		return found(muster_mpi_fold_start(op, call, start.in_place));
+	return row->start(&start);
+}
+
+/* Mostly it has nothing. */
+static void side_end(struct muster_mpi_side *side)
+{
+	if (side->blocks || side->counts || side->packed)
+		muster_mpi_side_free(side);
 }
 
 void muster_mpi_op_free(struct muster_mpi_op *op)
 {
-	muster_mpi_side_free(&op->in);
-	muster_mpi_side_free(&op->out);
+	side_end(&op->in);
+	side_end(&op->out);
+	free(op->fold.memory);
 }
