@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# muster_devinfo on a machine as it is; with NICs: guest/devinfo_test.sh.
+# muster_devinfo on a machine as it is; with NICs: guest/diag_test.sh.
 . "$(dirname "$0")/tap.sh"
 # shellcheck source=selftests/diag.sh
 . "$tap_home/diag.sh"

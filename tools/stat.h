@@ -52,7 +52,5 @@ json_t *stat_jobs(const json_t *ranks);
 
 /** stat_set_rate() - a count's growth by the second; null where no time has passed. */
 void stat_set_rate(json_t *object, const char *key, double more, double seconds);
-/** stat_name() - a job's, as it is printed and asked for. */
-const char *stat_name(uint64_t job, char name[17]);
 
 #endif /* MUSTER_STAT_H */

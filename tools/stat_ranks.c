@@ -23,7 +23,8 @@ static const char *const causes[] = {
 
 #define WORD(words, i) ((i) < sizeof(words) / sizeof(*(words)) ? (words)[i] : "?")
 
-const char *stat_name(uint64_t job, char name[17])
+/* A job's, as it is printed and asked for. */
+static const char *name_of(uint64_t job, char name[17])
 {
 	snprintf(name, 17, "%08" PRIx64, job);
 	return name;
@@ -101,7 +102,7 @@ static json_t *comm_json(const struct look *look, const struct look *before,
 	json_t *json = json_object();
 	char name[17];
 
-	diag_set_text(json, "job", stat_name(look->page->job_name, name));
+	diag_set_text(json, "job", name_of(look->page->job_name, name));
 	diag_set_number(json, "rank", look->page->rank);
 	diag_set_number(json, "context", comm->context);
 	diag_set_number(json, "life", comm->life);
@@ -234,7 +235,7 @@ static json_t *rank_json(const struct stat_sample *now, const struct stat_sample
 	char name[17], state[2] = { look->state ? look->state : '-', 0 };
 	json_t *rank = json_object();
 
-	diag_set_text(rank, "job", stat_name(page->job_name, name));
+	diag_set_text(rank, "job", name_of(page->job_name, name));
 	diag_set_number(rank, "rank", page->rank);
 	diag_set_number(rank, "size", page->size);
 	diag_set_number(rank, "pid", (uint64_t)look->pid);
@@ -256,7 +257,7 @@ static bool is_asked_for(const struct muster_look *page, const struct stat_filte
 {
 	char name[17];
 
-	if (filter->job && strcmp(filter->job, stat_name(page->job_name, name)))
+	if (filter->job && strcmp(filter->job, name_of(page->job_name, name)))
 		return false;
 	return !filter->device || !strcmp(filter->device, "local") == !strcmp(page->device, "local");
 }

@@ -115,7 +115,7 @@ static void drop_held(struct switch_box *box, struct switch_box_port *port)
 		free(port->held[--port->nr_held]);
 }
 
-/* A life is over: tell_losses() says so. What it had sent before still goes on. */
+/* A life is over: switch_box_tell_losses() says so. What it had sent before still goes on. */
 static void lost(void *owner, uint32_t neighbour, uint32_t present)
 {
 	struct switch_box *box = owner;
@@ -188,11 +188,6 @@ uint64_t switch_box_due_us(const struct switch_box *box)
 	bool waits = box->nr_held || box->owes;
 
 	return waits && box->again_us < due_us ? box->again_us : due_us;
-}
-
-uint32_t switch_box_life(const struct switch_box *box, uint32_t port)
-{
-	return port < box->nr_ports ? box->ports[port].life : 0;
 }
 
 /* ---- opening and closing ---------------------------------------------------------------- */

@@ -53,7 +53,4 @@ void switch_box_tell_losses(struct switch_box *box);
 /** switch_box_due_us() - when step() is next due although nothing comes. */
 uint64_t switch_box_due_us(const struct switch_box *box);
 
-/** switch_box_life() - of the host or switch that is at a port now; 0: nobody. */
-uint32_t switch_box_life(const struct switch_box *box, uint32_t port);
-
 #endif /* MUSTER_SWITCH_BOX_H */

@@ -24,8 +24,9 @@ static uint32_t lead_of(const struct trace *trace, uint32_t rank, uint32_t conte
 	return lead;
 }
 
-uint32_t trace_member_rank(const struct trace *trace, uint32_t rank, uint32_t context,
-			   uint32_t member)
+/* The rank of a member of a communicator of this rank's; or nobody. */
+static uint32_t member_rank(const struct trace *trace, uint32_t rank, uint32_t context,
+			    uint32_t member)
 {
 	uint32_t lead = lead_of(trace, rank, context);
 
@@ -153,8 +154,8 @@ static void part(struct writer *writer, struct open *open, const struct muster_t
 	uint64_t begin = begin_ns(open);
 	uint64_t from = open->part_ns > begin ? open->part_ns : begin;
 	uint32_t peer = record->kind == MUSTER_TRACE_TAKE ?
-			trace_member_rank(writer->trace, writer->rank, record->context,
-					  record->member) : writer->rank;
+			member_rank(writer->trace, writer->rank, record->context, record->member) :
+			writer->rank;
 	char name[64];
 
 	if (open->first == open->started || record->time < from)
@@ -213,8 +214,7 @@ static void done(struct writer *writer, struct open *open, const struct muster_t
 static void arrow(struct writer *writer, const struct muster_trace_record *record)
 {
 	bool sent = record->kind == MUSTER_TRACE_SEND;
-	uint32_t peer = trace_member_rank(writer->trace, writer->rank, record->context,
-					  record->member);
+	uint32_t peer = member_rank(writer->trace, writer->rank, record->context, record->member);
 	uint32_t from = sent ? writer->rank : peer, to = sent ? peer : writer->rank;
 	char id[96];
 

@@ -41,9 +41,6 @@ struct trace {
 	size_t nr_members;
 };
 
-/** trace_member_rank() - the rank of a member of a communicator of this rank's; NOBODY. */
-uint32_t trace_member_rank(const struct trace *trace, uint32_t rank, uint32_t context,
-			   uint32_t member);
 /** trace_json() - the whole file; NULL: no memory. */
 json_t *trace_json(const struct trace *trace);
 

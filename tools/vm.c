@@ -585,8 +585,3 @@ uint64_t muster_vm_instructions(const struct muster_vm *vm, unsigned int index)
 	close(fd);
 	return count;
 }
-
-const char *muster_vm_console(const struct muster_vm *vm, unsigned int index)
-{
-	return vm->guests[index].console;
-}

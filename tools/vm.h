@@ -107,7 +107,5 @@ bool muster_vm_alive(const struct muster_vm *vm, unsigned int guest);
 int muster_vm_pid(const struct muster_vm *vm, unsigned int guest);
 /* Instructions that the guest has executed since power-on, idle ones too; 0: not counted. */
 uint64_t muster_vm_instructions(const struct muster_vm *vm, unsigned int guest);
-/* Where the guest's console goes; valid until muster_vm_stop(). */
-const char *muster_vm_console(const struct muster_vm *vm, unsigned int guest);
 
 #endif /* MUSTER_VM_H */

@@ -14,8 +14,12 @@
 
 enum { WORDS_MAX = 64 };
 
-/* Must run after the device has stopped: it gives up all memory that operations hold. */
-void muster_comm_fail(struct muster_comm *comm, int err, const char *format, ...)
+/*
+ * All pending and later operations get err and the sentence. Must run after the device has
+ * stopped: it gives up all memory that operations hold.
+ */
+static void __attribute__((format(printf, 3, 4)))
+comm_fail(struct muster_comm *comm, int err, const char *format, ...)
 {
 	va_list args;
 
@@ -57,27 +61,27 @@ static void fail_mismatch(struct muster_comm *comm, uint32_t culprit,
 	char other[WORDS_MAX], own[WORDS_MAX];
 
 	if (says_nothing(theirs) || says_nothing(ours)) {
-		muster_comm_fail(comm, -EPROTO, "rank %u called another operation, type, length or root than the others, or took another path; all ranks must call the same in the same order%s",
+		comm_fail(comm, -EPROTO, "rank %u called another operation, type, length or root than the others, or took another path; all ranks must call the same in the same order%s",
 				 culprit, culprit == comm->rank ? " (that is this rank)" : "");
 		return;
 	}
 	muster_signature_words(theirs, other, sizeof(other));
 	if (theirs->coll >= MUSTER_COLL_GATHERV && muster_signatures_agree(theirs, ours)) {
-		muster_comm_fail(comm, -EPROTO, "rank %u sent this rank another number of elements in %s than it awaits, or took another path",
+		comm_fail(comm, -EPROTO, "rank %u sent this rank another number of elements in %s than it awaits, or took another path",
 				 culprit, other);
 		return;
 	}
 	muster_signature_words(ours, own, sizeof(own));
 	if (culprit == comm->rank) {
-		muster_comm_fail(comm, -EPROTO, "another rank called something else than this rank (%u), which called %s; all ranks must call the same in the same order",
+		comm_fail(comm, -EPROTO, "another rank called something else than this rank (%u), which called %s; all ranks must call the same in the same order",
 				 culprit, other);
 		return;
 	}
 	if (strcmp(other, own))
-		muster_comm_fail(comm, -EPROTO, "rank %u called %s, this rank called %s; all ranks must call the same in the same order",
+		comm_fail(comm, -EPROTO, "rank %u called %s, this rank called %s; all ranks must call the same in the same order",
 				 culprit, other, own);
 	else
-		muster_comm_fail(comm, -EPROTO, "rank %u called %s with another %s, schedule or path than this rank; all ranks must use the same",
+		comm_fail(comm, -EPROTO, "rank %u called %s with another %s, schedule or path than this rank; all ranks must use the same",
 				 culprit, other, what_differs(theirs));
 }
 
@@ -108,28 +112,28 @@ void muster_comm_fail_status(struct muster_comm *comm, uint8_t status, uint32_t 
 		break;
 	case MUSTER_STATUS_PEER_LOST:
 		if (culprit >= comm->size && comm->job->settings.uplink) {
-			muster_comm_fail(comm, err, "the network has lost a switch or a link that the members of this communicator need");
+			comm_fail(comm, err, "the network has lost a switch or a link that the members of this communicator need");
 			break;
 		}
-		muster_comm_fail(comm, err, "%s has died or left the job; free the communicator and go on without it",
+		comm_fail(comm, err, "%s has died or left the job; free the communicator and go on without it",
 				 who);
 		break;
 	case MUSTER_STATUS_ABORTED:
-		muster_comm_fail(comm, err, "%s gave up: it left the job, its wait ran out of time, or it had no memory; its own message says why",
+		comm_fail(comm, err, "%s gave up: it left the job, its wait ran out of time, or it had no memory; its own message says why",
 				 who);
 		break;
 	case MUSTER_STATUS_FLUSHED:
-		muster_comm_fail(comm, err, "the communicator's context was closed by the device");
+		comm_fail(comm, err, "the communicator's context was closed by the device");
 		break;
 	case MUSTER_STATUS_MEMORY:
-		muster_comm_fail(comm, err, "the device of %s could not use a buffer: it must stay mapped until the operation is finished",
+		comm_fail(comm, err, "the device of %s could not use a buffer: it must stay mapped until the operation is finished",
 				 who);
 		break;
 	case MUSTER_STATUS_PROTOCOL:
-		muster_comm_fail(comm, err, "%s sent what does not fit the running operation", who);
+		comm_fail(comm, err, "%s sent what does not fit the running operation", who);
 		break;
 	default:
-		muster_comm_fail(comm, err, "the device of %s refused a descriptor (status %u)", who,
+		comm_fail(comm, err, "the device of %s refused a descriptor (status %u)", who,
 				 status);
 	}
 }
@@ -152,6 +156,6 @@ int muster_comm_give_up(struct muster_comm *comm, int err)
 	if (comm->failed)
 		return err;
 	job->dev->ops->abort(job->dev, job->id, comm->context, MUSTER_STATUS_ABORTED, comm->rank);
-	muster_comm_fail(comm, err, "%s", muster_error(job));
+	comm_fail(comm, err, "%s", muster_error(job));
 	return err;
 }

@@ -425,10 +425,7 @@ void muster_bounce_give(struct muster *job, uint8_t *bounce, uint32_t key);
 void muster_bounces_free(struct muster *job);
 
 /* failure.c */
-/** muster_comm_fail() - end it: all pending and later operations get err and the sentence. */
-void muster_comm_fail(struct muster_comm *comm, int err, const char *format, ...)
-	__attribute__((format(printf, 3, 4)));
-/** muster_comm_fail_status() - the same from what the device said. */
+/** muster_comm_fail_status() - end it, from what the device said: all its operations fail. */
 void muster_comm_fail_status(struct muster_comm *comm, uint8_t status, uint32_t culprit,
 			     const struct muster_signature *theirs,
 			     const struct muster_signature *ours);

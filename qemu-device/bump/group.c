@@ -65,6 +65,25 @@ static bool group_idle(const struct group *group)
 	return true;
 }
 
+static void operation_release(struct muster_bump *bump, struct operation *op)
+{
+	if (op->phase == OPERATION_RUNNING)
+		repair_forget(op);
+	if (op->phase == OPERATION_GATHERING || op->phase == OPERATION_RUNNING)
+		bump->counters.live--;
+	for (uint32_t i = 0; i < MUSTER_BUMP_LOCAL_MAX; i++) {
+		buffer_put(bump, op->local[i].own);
+		buffer_put(bump, op->local[i].result);
+	}
+	for (uint32_t i = 0; i < op->program.nr; i++) {
+		buffer_put(bump, op->heard[i]);
+		buffer_put(bump, op->said[i]);
+	}
+	for (uint32_t i = 0; i < NR_REGISTERS; i++)
+		buffer_put(bump, op->registers[i]);
+	memset(op, 0, sizeof(*op));
+}
+
 void group_free(struct muster_bump *bump, struct group *group)
 {
 	for (uint32_t i = 0; i < MUSTER_BUMP_KEPT; i++)
@@ -138,25 +157,6 @@ uint8_t group_find(struct muster_bump *bump, const struct packet *packet, struct
 }
 
 /* ---- operations ---- */
-
-void operation_release(struct muster_bump *bump, struct operation *op)
-{
-	if (op->phase == OPERATION_RUNNING)
-		repair_forget(op);
-	if (op->phase == OPERATION_GATHERING || op->phase == OPERATION_RUNNING)
-		bump->counters.live--;
-	for (uint32_t i = 0; i < MUSTER_BUMP_LOCAL_MAX; i++) {
-		buffer_put(bump, op->local[i].own);
-		buffer_put(bump, op->local[i].result);
-	}
-	for (uint32_t i = 0; i < op->program.nr; i++) {
-		buffer_put(bump, op->heard[i]);
-		buffer_put(bump, op->said[i]);
-	}
-	for (uint32_t i = 0; i < NR_REGISTERS; i++)
-		buffer_put(bump, op->registers[i]);
-	memset(op, 0, sizeof(*op));
-}
 
 static void operation_make(struct muster_bump *bump, struct group *group,
 			   const struct packet *packet, struct operation *op)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What the parts of the bump share. A frame goes arbiter.c → cfe.c (→ operation.c,
+ * What the parts of the bump share. A frame goes bump.c → cfe.c (→ operation.c,
  * which runs the algorithm that program.c has laid out, with cipe.c as its
  * arithmetic) → queues.c; frame.c knows headers of layers 2 to 4, group.c keeps
  * groups and operations, repair.c asks for what was lost.
@@ -168,7 +168,6 @@ void group_free(struct muster_bump *bump, struct group *group);
 /* The same for an operation of a group; a new one takes what all ranks share from the packet. */
 uint8_t operation_find(struct muster_bump *bump, struct group *group, const struct packet *packet,
 		       struct operation **op);
-void operation_release(struct muster_bump *bump, struct operation *op);
 
 /* ---- operation.c: the state machine ---- */
 

@@ -226,12 +226,11 @@ static void what_is_being_written_is_not_copied(void **state)
 	free(look);
 }
 
-/* One context of both; the first shows a page. */
-static void two_open(struct guest **guests)
+/* One context of both; the first has its port already. */
+static void join(struct guest **guests)
 {
 	const struct place places[] = { { guests[0], 0, 0 }, { guests[1], 1, 0 } };
 
-	page_open(guests[0]);
 	port_open(guests[1], 0);
 	for (int i = 0; i < 2; i++)
 		command(guests[i], mr_command(guests[i], 1, 0x7000000, 4096, MUSTER_MR_WRITE));
@@ -246,7 +245,8 @@ static void the_owner_is_told_what_the_engine_waits_for(void **state)
 	struct muster_look *look = room();
 
 	(void)state;
-	two_open(guests);
+	page_open(guests[0]);
+	join(guests);
 	post_allreduce(guests[0], 1, 1.25);
 	while (!comm->device.nr)
 		copy_await(guests[0], look);
@@ -273,7 +273,8 @@ static void a_full_completion_queue_is_told(void **state)
 	struct muster_look *look = room();
 
 	(void)state;
-	two_open(guests);
+	page_open(guests[0]);
+	join(guests);
 	for (uint32_t i = 0; i < CQ; i++) {	/* nobody reads these */
 		post(guests[0], 0, i, message(1, 0, 0, "x"));
 		doorbell(guests[0], 0, MUSTER_DOORBELL_DQ_TAIL, i + 1);
@@ -384,7 +385,8 @@ static void traced_open(struct guest *guest)
 	page_ring(guest, 0);
 }
 
-static struct muster_look_file *shown_map(void)
+/* What is shown, once it is recorded: as the owner has it, until who records says otherwise. */
+static struct muster_look_file *recorded(struct guest *guest)
 {
 	struct muster_look_file *file;
 	char path[300];
@@ -395,6 +397,8 @@ static struct muster_look_file *shown_map(void)
 	file = mmap(NULL, sizeof(*file), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	assert_true(file != MAP_FAILED);
 	close(fd);
+	while (!file->trace.on)
+		settle(guest);
 	return file;
 }
 
@@ -410,7 +414,6 @@ static uint32_t nr_of_kind(const struct muster_trace *trace, uint8_t kind)
 static void records_of_owner_and_engine_are_of_one_clock(void **state)
 {
 	struct guest *guests[2] = { guest_new(0), guest_new(1) };
-	const struct place places[] = { { guests[0], 0, 0 }, { guests[1], 1, 0 } };
 	struct muster_look_file *file;
 	uint64_t before, after;
 
@@ -418,13 +421,8 @@ static void records_of_owner_and_engine_are_of_one_clock(void **state)
 	before = now_us(NULL);
 	traced_open(guests[0]);
 	after = now_us(NULL);
-	port_open(guests[1], 0);
-	for (int i = 0; i < 2; i++)
-		command(guests[i], mr_command(guests[i], 1, 0x7000000, 4096, MUSTER_MR_WRITE));
-	context_open(places, 2);
-	file = shown_map();
-	while (!file->trace.on)		/* as the owner has it, until who records says otherwise */
-		settle(guests[0]);
+	join(guests);
+	file = recorded(guests[0]);
 	assert_int_equal(file->trace.clock, MUSTER_TRACE_NS);
 	record_put(guests[0], MUSTER_TRACE_CALL, 5000000);
 	post_allreduce(guests[0], 1, 1.25);
@@ -456,9 +454,7 @@ static void who_records_on_the_host_switches_the_owner(void **state)
 	struct muster_look_file *file;
 
 	traced_open(guest);
-	file = shown_map();
-	while (!file->trace.on)
-		settle(guest);
+	file = recorded(guest);
 	for (uint32_t on = 0; on < 4; on++) {
 		file->trace.on = on % 2;
 		while (ring(guest)->on != on % 2)
@@ -474,9 +470,7 @@ static void the_last_records_come_though_the_port_is_gone(void **state)
 	struct muster_look_file *file;
 
 	traced_open(guest);
-	file = shown_map();
-	while (!file->trace.on)
-		settle(guest);
+	file = recorded(guest);
 	for (int i = 0; i < MUSTER_TRACE_RECORDS + 1000; i++)
 		record_put(guest, MUSTER_TRACE_DONE, 5000000);
 	command(guest, id_command(MUSTER_ADMIN_VP_DESTROY, 0));
@@ -494,9 +488,7 @@ static void of_two_processes_the_engine_records_nothing(void **state)
 	struct muster_look_file *file;
 
 	traced_open(guest);
-	file = shown_map();
-	while (!file->trace.on)
-		settle(guest);
+	file = recorded(guest);
 	port_open(guest, 1);
 	page_ring(guest, 1);
 	assert_int_equal(nr_shown(), 2);

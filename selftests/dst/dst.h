@@ -368,6 +368,5 @@ bool dst_call_right(struct dst_world *w, const struct dst_comm *comm, uint32_t m
 /* From now on the memory must not be touched. */
 void dst_call_seal(struct dst_call *call);
 bool dst_call_sealed(const struct dst_call *call);
-uint64_t dst_hash(const void *bytes, size_t len);
 
 #endif /* MUSTER_DST_H */

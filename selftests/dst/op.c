@@ -62,7 +62,7 @@ static const struct muster_schedule *schedule_named(struct dst_world *w, uint32_
 
 /* ---- data ---------------------------------------------------------------------------- */
 
-uint64_t dst_hash(const void *bytes, size_t len)
+static uint64_t hash_of(const void *bytes, size_t len)
 {
 	const uint8_t *p = bytes;
 	uint64_t hash = len * 0x9e3779b97f4a7c15ull, word;
@@ -403,7 +403,7 @@ int dst_call_make(struct dst_world *w, struct dst_comm *comm, uint32_t member,
 	call->out = params.in_place ? call->in : buffer(w, op->bytes);
 	if (!call->out)
 		return -ENOMEM;
-	call->in_hash = dst_hash(call->in, op->bytes);
+	call->in_hash = hash_of(call->in, op->bytes);
 	err = muster_schedule_by_rank(op->schedule->name, op->schedule->coll, comm->nr,
 				      op->schedule->root, 0, &by_rank, why, sizeof(why));
 	if (!err) {
@@ -429,7 +429,7 @@ bool dst_call_right(struct dst_world *w, const struct dst_comm *comm, uint32_t m
 
 	if (has_result(op, member) && memcmp(call->out, op->expected, op->bytes))
 		what = "its result has wrong bits";
-	else if (call->in != call->out && dst_hash(call->in, op->bytes) != call->in_hash)
+	else if (call->in != call->out && hash_of(call->in, op->bytes) != call->in_hash)
 		what = "its contribution was changed";
 	else if (!guarded(call->in, op->bytes) || !guarded(call->out, op->bytes) ||
 		 !guarded(call->scratch, call->program->scratch_bytes))

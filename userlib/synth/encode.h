@@ -42,6 +42,4 @@ struct muster_solution *muster_decode_plain(const struct muster_encoding *encodi
 struct muster_solution *muster_decode_quick(const struct muster_encoding *encoding,
 					    Z3_model model);
 
-void muster_encoding_end(struct muster_encoding *encoding);
-
 #endif /* MUSTER_SYNTH_ENCODE_H */

@@ -440,10 +440,3 @@ struct muster_solution *muster_decode_quick(const struct muster_encoding *encodi
 	}
 	return solution;
 }
-
-void muster_encoding_end(struct muster_encoding *encoding)
-{
-	free(encoding->times);
-	free(encoding->sent);
-	encoding->times = encoding->sent = NULL;
-}
