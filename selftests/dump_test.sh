@@ -156,6 +156,66 @@ cut_short() {
 }
 check "files that end early are read so far, others are named" cut_short
 
+cat >slow.c <<'END'
+#include <muster.h>
+#include <unistd.h>
+
+int main(void)
+{
+	struct muster *job;
+
+	if (muster_init(&job))
+		return 1;
+	while (!muster_barrier(muster_world(job)))
+		usleep(1000);
+	return 1;
+}
+END
+# They are read while they are written, and when who wrote has been killed.
+ends_meanwhile() {
+	gcc -I"$diag_top/userlib" slow.c -L"$MUSTER_BUILD" -lmuster -Wl,-rpath,"$MUSTER_BUILD" -o slow
+	mkdir live
+	MUSTER_DUMP=live "$run" -n 2 ./slow >slow.out 2>&1 &
+	job=$!
+	trap 'kill $job' EXIT
+	some_there() {
+		"$dump" live >out 2>err && [ "$(wc -l <out)" -gt 20 ]
+	}
+	within 60 some_there
+	pkill -9 -P "$job"
+	within 60 gone "$job"
+	trap - EXIT
+	"$dump" live >later
+	cat err
+	[ ! -s err ]
+	[ "$(wc -l <later)" -ge "$(wc -l <out)" ]
+}
+check "a job that is killed meanwhile leaves what it sent" ends_meanwhile
+
+many() {
+	mkdir many
+	# shellcheck disable=SC2016 # the inner shell's
+	seq -f 'many/rank-%g.pcapng' 2048 | xargs -n 500 sh -c 'tee "$@" <short.pcapng >tee.out' sh
+	same 2048 "$(find many -type f -size +4 | wc -l)"
+	"$dump" short.pcapng | sed 1d >one
+	"$dump" many >out
+	same $((2048 * $(wc -l <one) + 1)) "$(wc -l <out)"
+}
+check "the packets of 2,048 ranks are read" many
+
+unallowed() {
+	mkdir mine
+	cp short.pcapng mine/
+	chmod 755 .
+	chmod 700 mine
+	says "mine: Permission denied" setpriv --reuid 65534 --clear-groups --inh-caps=-all "$dump" "$PWD/mine"
+}
+if [ "$(id -u)" -eq 0 ]; then
+	check "who may not read them is told so" unallowed
+else
+	skip "who may not read them is told so" "only root can be another user"
+fi
+
 check "a folder that there is not is named by the job" \
 	says "MUSTER_DUMP=missing: no file could be written there: No such file" \
 	env MUSTER_DUMP=missing "$run" -n 2 ./hello

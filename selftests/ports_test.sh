@@ -87,6 +87,12 @@ devinfo() {
 }
 check "muster_devinfo shows the device" devinfo
 
+hello() {
+	"$tools/muster_hello" -d local >words || { cat words; return 1; }
+	same "Test Passed." "$(tail -n 1 words)"
+}
+check "muster_hello passes beside them" hello
+
 # Whatever is seen of those that end meanwhile: it is right of those that are there.
 ends_meanwhile() {
 	victim=${pids##* }
