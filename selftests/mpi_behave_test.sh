@@ -21,6 +21,12 @@ forced() {
 	behaves "$@"
 }
 
+shapes() {
+	MUSTER_OFFLOAD=force start "$1" 3 "$launch" "$tests/shapes.$1" >out 2>err
+	cat out err
+	same right "$(cat out err)"
+}
+
 # usage: refused MPI CASE: libmuster-mpi is refused something at rank 1
 refused() {
 	start "$1" 3 "$launch" "$tests/refused.$1" "$2" >out 2>err
@@ -66,8 +72,9 @@ for mpi in openmpi mpich; do
 		behaves $mpi 3 come-and-go $many
 	check "$mpi: types that differ between ranks, and are freed before data comes" \
 		forced $mpi 4 types-differ
-	check "$mpi: operations of the user's are MPI's" behaves $mpi 2 users-operation
-	check "$mpi: with offload forced they are an MPI error" forced $mpi 2 users-operation
+	check "$mpi: data of every shape, on communicators of every kind" shapes $mpi
+	check "$mpi: operations of the user's" behaves $mpi 2 users-operation
+	check "$mpi: nonblocking they are an MPI error with offload forced" forced $mpi 2 users-operation
 	check "$mpi: inter-communicators are MPI's" behaves $mpi 3 between-groups
 	check "$mpi: wrong arguments have MPI's own errors" behaves $mpi 2 wrong-arguments
 	check "$mpi: ranks that call different things are told, and who" behaves $mpi 3 ranks-differ

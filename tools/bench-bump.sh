@@ -5,17 +5,18 @@
 # other traffic through bumps beside a plain forwarder; and what bumps as logic would
 # take, in modelled time. Writes build/bench-bump/.
 #
-# usage: bench-bump.sh [PART]...    model latency solver traffic hostile; all of them
+# usage: bench-bump.sh [PART]...    model latency solver traffic hostile layouts kills; all
 # COUNT: allreduces of each size and number of hosts (3000; the paper has 100000). BLOCKS:
 #   turns that the two systems take for them, all sizes and hosts in each (3). THROUGH: of
-#   Open MPI through bumps (300). HOSTS, SIZES: lists ("2 4 8", "8 32 128 256"). What was measured
-#   is kept until all is there: a run that was stopped goes on where it was.
+#   Open MPI through bumps (300). HOSTS, SIZES: lists ("2 4 8", "8 32 128 256"). What was
+#   measured is kept until all is there: a run that was stopped goes on where it was.
 # SLICE: microseconds that the scheduler gives a process at a time, of both systems (100).
 #   Where hosts are more than CPUs somebody must wait for a CPU: ranks and bumps sleep while
 #   they wait for packets, Open MPI polls, and yields (mpi_yield_when_idle); without short
 #   slices its figures tell of the scheduler alone.
-# SIDE, ITERATIONS: of the solver (4, 2000). ROUNDS: of other traffic (21).
-# PACKETS: malformed ones (1000000).
+# SIDE, ITERATIONS, PAIRS: of the solver (4, 2000, 7). ROUNDS: of other traffic (21).
+# PACKETS: malformed ones (1000000). LAYOUTS: hosts (2 to 16). KILLS: of muster-run (20).
+# shellcheck disable=SC2317 # parts are called by their names
 set -eu
 
 build=$MUSTER_BUILD
@@ -172,23 +173,27 @@ latency() {
 
 # ---- a solver ---------------------------------------------------------------------
 
-# The same program on both, in turns: seconds, seconds in allreduces, residual.
+# The same program, built for both, in turns: seconds, seconds in allreduces, residual.
 solver() {
 	gcc -O2 -I"$home/../uapi" -o "$scratch/lattice" "$home/mpi/lattice.c"
 	mpicc -O2 -DUSE_MPI -o "$scratch/lattice-mpi" "$home/mpi/lattice.c"
 	say "# what hosts seconds in_allreduces residual; side ${SIDE:-4}, ${ITERATIONS:-2000} iterations" |
 		tee "$out/solver.dat"
 	for n in $hosts; do
-		for _ in 1 2 3; do
+		for _ in $(seq "${PAIRS:-7}"); do
 			say "bump $n $(sliced "$run" --bump=cube --no-bind --no-prefix -n "$n" \
 				"$scratch/lattice" "${SIDE:-4}" "${ITERATIONS:-2000}")"
 			say "mpi $n $(mpi eth1 "$n" "$scratch/lattice-mpi" "${SIDE:-4}" \
 				"${ITERATIONS:-2000}")"
 		done
 	done | tee -a "$out/solver.dat"
-	awk '!/#/ { t[$1 " " $2] += $3; hosts[$2] }
-		END { for (h in hosts) printf "%d hosts: MPI takes %.2f times as long as the bump\n", h,
-			t["mpi " h] / t["bump " h] }' "$out/solver.dat" | sort -n | tee -a "$out/solver.dat"
+	for n in $hosts; do
+		say "solver on $n hosts, time with Open MPI by time with the bump (median, least, most of" \
+			"${PAIRS:-7} pairs): $(awk -v n="$n" '$2 != n { next }
+				$1 == "bump" { bump = $3 }
+				$1 == "mpi" { print $3 / bump }' "$out/solver.dat" | median)"
+	done >"$scratch/ratios"
+	tee -a "$out/solver.dat" <"$scratch/ratios"
 }
 
 # ---- other traffic ----------------------------------------------------------------
@@ -226,7 +231,7 @@ copy_beside() {
 	beside=$!
 	copy --plain no
 	touch "$scratch/enough"
-	wait $beside
+	wait "$beside"
 	rm "$scratch/enough"
 }
 
@@ -277,20 +282,117 @@ hostile() {
 		$((${PACKETS:-1000000} / 3)) | tee "$out/hostile.txt"
 }
 
+# ---- all layouts -------------------------------------------------------------------
+
+# Every algorithm, operation and type against plain formulas, twice.
+layouts() {
+	right=0 again=0 all=0
+	for n in ${LAYOUTS:-$(seq 2 16)}; do
+		for per in 1 2 3; do
+			all=$((all + 1))
+			for time in first second; do
+				"$run" --bump=torus --no-prefix -n $((n * per)) --per-host "$per" \
+					"$build/selftests/bump_hosts" check >"$scratch/$time" || true
+			done
+			line=$(cat "$scratch/first")
+			case $line in *' operations right, digest '*)
+				right=$((right + 1))
+				! cmp -s "$scratch/first" "$scratch/second" || again=$((again + 1)) ;;
+			esac
+			say "$n hosts, $per ranks each: $line"
+		done
+	done
+	say "$right of $all layouts, 1 to 3 ranks a host: all ${line%%,*}; $again gave the same bits twice" |
+		tee "$out/layouts.txt"
+}
+
+# ---- what is left of a runner that is killed ----------------------------------------
+
+descendants() {
+	for child in $(pgrep -P "$1"); do
+		say "$child"
+		descendants "$child"
+	done
+}
+
+# Of processes by their ids: how many are still there.
+alive() {
+	nr=0
+	for pid; do
+		[ ! -e "/proc/$pid" ] || nr=$((nr + 1))
+	done
+	say "$nr"
+}
+
+spaces() {
+	for pid; do
+		readlink "/proc/$pid/ns/net" || true
+	done | grep -vxF "$(readlink /proc/self/ns/net)" | sort -u
+}
+
+# 4 hosts with bumps each time. At most 10 seconds are given to what is going.
+kills() {
+	processes=0 namespaces=0
+	ls /sys/class/net >"$scratch/devices"
+	for _ in $(seq "${KILLS:-20}"); do
+		"$run" --bump -n 4 sh -c 'echo here; exec sleep 3600' >"$scratch/here" &
+		runner=$!
+		until [ "$(grep -c here "$scratch/here")" = 4 ]; do
+			sleep 0.1
+		done
+		# shellcheck disable=SC2046 # lists
+		set -- $(descendants "$runner")
+		spaces "$@" >"$scratch/spaces"
+		kill -9 "$runner"
+		wait "$runner" 2>"$scratch/killed" || true
+		for _ in $(seq 100); do
+			[ "$(alive "$@")" -gt 0 ] || break
+			sleep 0.1
+		done
+		processes=$((processes + $(alive "$@")))
+		namespaces=$((namespaces + $(readlink /proc/[0-9]*/ns/net 2>/dev/null | sort -u |
+			grep -cxFf "$scratch/spaces" || true)))
+	done
+	ls /sys/class/net >"$scratch/now"
+	say "muster-run --bump killed ${KILLS:-20} times, $# processes in $(wc -l <"$scratch/spaces")" \
+		"namespaces each: left $processes processes, $namespaces namespaces," \
+		"$(grep -cvxFf "$scratch/devices" "$scratch/now" || true) devices" | tee "$out/kills.txt"
+}
+
 # ---- modelled time ------------------------------------------------------------------
+
+# Of each size, how time grows from 2 to 8 hosts that take time.
+modelled_growth() {
+	for bytes in $sizes; do
+		"$build/selftests/bump_model" --spread "$bytes" | awk -v bytes="$bytes" '
+			/^# (rare|each|once),/ { sub(/;.*/, ""); name = substr($0, 3) }
+			/^# 8 hosts beside 2/ && name ~ /^rare/ {
+				print bytes " bytes, " name ": " substr($0, 3)
+			}'
+	done
+}
 
 model() {
 	"$build/selftests/bump_model" 8 >"$out/model.dat"
 	"$build/selftests/bump_model" --spread 8 >"$out/spread.dat"
 	"$build/selftests/bump_model" --cycles >"$out/cycles.txt"
-	cat "$out/model.dat" "$out/spread.dat" "$out/cycles.txt"
+	modelled_growth >"$out/modelled-growth.txt"
+	cat "$out/model.dat" "$out/spread.dat" "$out/cycles.txt" "$out/modelled-growth.txt"
 }
 
-[ $# -gt 0 ] || set -- model latency solver traffic hostile
-for part; do
-	$part
-done
-if [ -f "$out/latency.dat" ] && [ -f "$out/spread.dat" ]; then
+pictures() {
+	[ -f "$out/latency.dat" ] && [ -f "$out/spread.dat" ] || return 0
 	gnuplot -e "dir='$out'" "$home/bench-bump.gp"
 	say "pictures: $out/latency.png $out/model.png $out/spread.png $out/stability.png"
-fi
+}
+
+main() {
+	[ $# -gt 0 ] || set -- model latency solver traffic hostile layouts kills
+	for part; do
+		$part
+	done
+	case " $* " in *' model '* | *' latency '*) pictures ;; esac
+	exit	# and read no further: what becomes of this file is of no matter to a long run
+}
+
+main "$@"

@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "version.h"
 
 enum { SLEEP_MAX_US = 1000000 };
@@ -161,17 +161,9 @@ int daemon_signal(int signals)
 	return read(signals, &info, sizeof(info)) == sizeof(info) ? (int)info.ssi_signo : 0;
 }
 
-uint64_t daemon_now_us(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
-}
-
 int daemon_patience_ms(uint64_t deadline_us)
 {
-	uint64_t now_us = daemon_now_us(), left_us;
+	uint64_t now_us = muster_clock_us(), left_us;
 
 	if (deadline_us == UINT64_MAX)
 		return -1;

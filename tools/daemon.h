@@ -73,7 +73,6 @@ int daemon_signals(void);
 /** daemon_signal() - the next one; 0: none has come. */
 int daemon_signal(int signals);
 
-uint64_t daemon_now_us(void);
 /** daemon_patience_ms() - until a time, rounded up, a second at most; -1: UINT64_MAX. */
 int daemon_patience_ms(uint64_t deadline_us);
 

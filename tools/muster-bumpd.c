@@ -12,6 +12,7 @@
 
 #include "bump.h"
 #include "bump_ports.h"
+#include "clock.h"
 #include "daemon.h"
 #include "topology.h"
 
@@ -199,7 +200,7 @@ static int parse_options(int argc, char **argv, struct options *options)
 static uint64_t world_now_us(void *world)
 {
 	(void)world;
-	return daemon_now_us();
+	return muster_clock_us();
 }
 
 static bool chance(struct bump_faults *faults, uint32_t of_1000)

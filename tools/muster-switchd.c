@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "clock.h"
 #include "daemon.h"
 #include "fabric_file.h"
 #include "limit.h"
@@ -60,6 +61,7 @@ struct daemon {
 	struct switch_box *boxes;
 	struct switch_manager *manager;	/* NULL: there is none */
 	struct pollfd *fds;		/* signals, manager, then boxes */
+	bool lost;			/* some box has a loss to tell its switch */
 	bool ended;
 };
 
@@ -266,14 +268,16 @@ static void handle_signal(struct daemon *daemon)
 /* Those to whom something has come, or for whom something is due. Return: when to look again. */
 static uint64_t boxes_step(struct daemon *daemon)
 {
-	uint64_t now = daemon_now_us(), next = UINT64_MAX, due;
+	uint64_t now = muster_clock_us(), next = UINT64_MAX, due;
 
 	for (uint32_t i = 0; i < daemon->nr; i++) {
 		struct switch_box *box = &daemon->boxes[i];
 
 		due = switch_box_due_us(box);
-		if (daemon->fds[FDS_OWN + i].revents || due <= now)
+		if (daemon->fds[FDS_OWN + i].revents || due <= now) {
 			due = switch_box_step(box, now) ? now : switch_box_due_us(box);
+			daemon->lost |= box->lost;
+		}
 		if (due < next)
 			next = due;
 	}
@@ -290,14 +294,10 @@ static void manager_run(struct daemon *daemon)
 /* Who has gone may have left its groups before: the manager knows, once it has read all. */
 static void losses_tell(struct daemon *daemon)
 {
-	bool any = false;
-
+	manager_run(daemon);
 	for (uint32_t i = 0; i < daemon->nr; i++)
-		any |= daemon->boxes[i].lost;
-	if (any)
-		manager_run(daemon);
-	for (uint32_t i = 0; any && i < daemon->nr; i++)
 		switch_box_tell_losses(&daemon->boxes[i]);
+	daemon->lost = false;
 }
 
 static void run(struct daemon *daemon)
@@ -311,7 +311,8 @@ static void run(struct daemon *daemon)
 		if (daemon->fds[1].revents)
 			switch_manager_step(daemon->manager);
 		next = boxes_step(daemon);
-		losses_tell(daemon);
+		if (daemon->lost)
+			losses_tell(daemon);
 	}
 	manager_run(daemon);	/* who has gone before us has given back what it had */
 }

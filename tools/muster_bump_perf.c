@@ -15,9 +15,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "muster_bump.h"
 #include "version.h"
 
@@ -63,14 +63,6 @@ static uint64_t number(const char *name, int radix)
 	return strtoull(text, NULL, radix);
 }
 
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 static void open_bump(struct perf *perf)
 {
 	struct timeval patience = { .tv_usec = ASK_AGAIN_US };
@@ -100,7 +92,7 @@ static void open_bump(struct perf *perf)
 static void allreduce(struct perf *perf)
 {
 	size_t len = sizeof(perf->ask.header) + perf->elements * 8u;
-	uint64_t deadline = now_ns() + DEADLINE_US * 1000ull;
+	uint64_t deadline = muster_clock_ns() + DEADLINE_US * 1000ull;
 	bool again = false;
 	ssize_t got;
 
@@ -115,7 +107,7 @@ static void allreduce(struct perf *perf)
 		while (got >= 64 && perf->answer.header.id != perf->ask.header.id);
 		if (got >= 64 && perf->answer.header.message == MUSTER_BUMP_ERROR)
 			errx(1, "the bump says: error %u", perf->answer.header.status);
-		if (now_ns() > deadline)
+		if (muster_clock_ns() > deadline)
 			errx(1, "no answer within %d s", DEADLINE_US / 1000000);
 	} while (got != (ssize_t)len);
 }
@@ -161,9 +153,9 @@ static void measure(struct perf *perf, uint16_t elements)
 		allreduce(perf);
 	perf->repeated = 0;
 	for (uint32_t i = 0; i < perf->count; i++) {
-		begin = now_ns();
+		begin = muster_clock_ns();
 		allreduce(perf);
-		ns[i] = (uint32_t)(now_ns() - begin);
+		ns[i] = (uint32_t)(muster_clock_ns() - begin);
 		all += ns[i];
 	}
 	check(perf);

@@ -16,7 +16,7 @@
 #include "schedule.h"
 
 enum muster_library_limit {
-	MUSTER_ABI = 5,			/* raised when older ranks cannot join any more */
+	MUSTER_ABI = 6,			/* raised when older ranks cannot join any more */
 	MUSTER_SENTENCE_MAX = 512,	/* bytes of an error's sentence */
 	MUSTER_CACHE_MAX = 64,		/* programs kept per communicator */
 	MUSTER_BOUNCE_SLOTS = MUSTER_SEQ_QUEUE_MAX, /* small operations at once, per communicator */
@@ -278,6 +278,10 @@ struct muster_entry {
 	char why[MUSTER_WHY_MAX];	/* and in words */
 	const char *no_bump;		/* why it is not the bump's; NULL or empty: nobody asks */
 	const char *no_tree;		/* nor a tree's; likewise */
+	const struct muster_path_row *path;	/* that was chosen (choose.c), or NULL; why, */
+	const char *path_why;
+	enum muster_offload offload;	/* and with the communicator's as it was then */
+	struct muster_op_info info;	/* what is said of it when it is done, but for why */
 };
 
 /** muster_entry_get() - find or make; holds a reference. */

@@ -6,11 +6,13 @@
  * had sent before is handled: it may say who died first.
  */
 #include "internal.h"
-#include "ticks.h"
 
 #include <errno.h>
 #include <sched.h>
 #include <unistd.h>
+
+#include "clock.h"
+#include "ticks.h"
 
 enum {
 	DRAIN_AT_ONCE = 64,	/* packets of one ring before the engine steps */
@@ -221,7 +223,7 @@ static int drain(struct local *local)
 	int nr = 0;
 
 	if (local->wire)
-		return local->wire->ops->poll(local->wire, muster_local_now_us(), DRAIN_AT_ONCE);
+		return local->wire->ops->poll(local->wire, muster_clock_us(), DRAIN_AT_ONCE);
 	for (uint32_t word = 0; word < local->rings.nr_words; word++)
 		for (uint64_t used = muster_rings_used(&local->rings, word); used;
 		     used &= used - 1) {
@@ -250,7 +252,7 @@ static void hold_review(struct local *local)
 void muster_local_step(struct local *local)
 {
 	local->busy = muster_engine_step(local->engine, STEP_BUDGET);
-	if (!local->wire)
+	if (local->rings.nr_ringing)
 		muster_rings_flush(&local->rings, wake, local);
 	hold_review(local);
 }
@@ -311,7 +313,7 @@ static void tidy(struct local *local)
 
 static void look(struct local *local)
 {
-	uint64_t now = muster_local_now_us();
+	uint64_t now = muster_clock_us();
 
 	if (now - local->serviced_us < SERVICE_US)
 		return;
@@ -370,14 +372,14 @@ static bool look_often(struct local *local)
  */
 static bool spin(struct local *local, uint64_t end_us)
 {
-	uint64_t now = muster_local_now_us(), last = now;
+	uint64_t now = muster_clock_us(), last = now;
 
 	while (now < end_us && now - last < SPIN_US) {
 		if (look_often(local))
 			last = now;
 		if (has_news(local))
 			return false;
-		now = muster_local_now_us();
+		now = muster_clock_us();
 	}
 	return now < end_us;
 }
@@ -406,14 +408,14 @@ static void yield_judge(struct local *local, uint64_t before, uint64_t now)
  */
 static bool give_way(struct local *local, uint64_t end_us)
 {
-	uint64_t now = muster_local_now_us(), last = now, before;
+	uint64_t now = muster_clock_us(), last = now, before;
 
 	while (now < end_us && now - last < YIELD_US && now >= local->yield_again_us) {
 		muster_dev_sleep_begin(&local->dev);
 		sched_yield();
 		muster_dev_sleep_end(&local->dev);
 		before = now;
-		now = muster_local_now_us();
+		now = muster_clock_us();
 		yield_judge(local, before, now);
 		if (muster_local_progress(local))
 			last = now;
@@ -434,7 +436,7 @@ static void sleep_rings(struct local *local, uint64_t timeout_us)
 
 static void sleep_wire(struct local *local, uint64_t timeout_us)
 {
-	uint64_t due = local->wire->ops->deadline_us(local->wire), now = muster_local_now_us();
+	uint64_t due = local->wire->ops->deadline_us(local->wire), now = muster_clock_us();
 
 	if (due > now)
 		muster_mesh_wait(local->mesh, due - now < timeout_us ? due - now : timeout_us);
@@ -442,14 +444,14 @@ static void sleep_wire(struct local *local, uint64_t timeout_us)
 
 void muster_local_wait(struct local *local, uint64_t timeout_us)
 {
-	uint64_t end_us = muster_local_now_us() + timeout_us, now;
+	uint64_t end_us = muster_clock_us() + timeout_us, now;
 	bool hurried = local->dev.hurried;
 
 	local->dev.hurried = false;
 	if (has_news(local) || (!hurried &&
 	    !(muster_mesh_crowded(local->mesh) ? give_way : spin)(local, end_us)))
 		return;
-	now = muster_local_now_us();
+	now = muster_clock_us();
 	timeout_us = end_us > now ? end_us - now : 0;
 	if (local->busy && timeout_us > SLEEP_BUSY_US)
 		timeout_us = SLEEP_BUSY_US;
@@ -477,7 +479,7 @@ static bool settled(struct local *local, bool came)
 		return true;
 	muster_wire_socket_counters(local->wire, &wire);
 	return local->wire->ops->deadline_us(local->wire) >
-	       muster_local_now_us() + (local->uplink && !wire.slots ? OWED_US : OPEN_US);
+	       muster_clock_us() + (local->uplink && !wire.slots ? OWED_US : OPEN_US);
 }
 
 static uint64_t packets_out(struct local *local)
@@ -491,7 +493,7 @@ static uint64_t packets_out(struct local *local)
 /* A slow receiver is told from one that does not look by what still moves. */
 void muster_local_settle(struct local *local, uint64_t patience_us)
 {
-	uint64_t moved_us = muster_local_now_us(), sent = packets_out(local), now;
+	uint64_t moved_us = muster_clock_us(), sent = packets_out(local), now;
 	bool came;
 
 	do {
@@ -500,7 +502,7 @@ void muster_local_settle(struct local *local, uint64_t patience_us)
 			return;
 		if (!came)
 			muster_mesh_wait(local->mesh, SLEEP_BUSY_US);
-		now = muster_local_now_us();
+		now = muster_clock_us();
 		if (came || packets_out(local) != sent)
 			moved_us = now;
 		sent = packets_out(local);

@@ -42,12 +42,9 @@ int muster_mpi_errors_open(void)
 
 _Thread_local char muster_mpi_said[MUSTER_MPI_SENTENCE];
 
-int muster_mpi_note(int err)
+void muster_mpi_note(void)
 {
-	if (err)
-		snprintf(muster_mpi_said, sizeof(muster_mpi_said), "%s",
-			 muster_error(muster_mpi.job));
-	return err;
+	snprintf(muster_mpi_said, sizeof(muster_mpi_said), "%s", muster_error(muster_mpi.job));
 }
 
 int muster_mpi_fail(int err, const char *format, ...)

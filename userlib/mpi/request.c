@@ -323,7 +323,8 @@ static int test_often(struct muster_mpi_op *op, bool *done)
 	pthread_mutex_lock(&muster_mpi.lock);
 	for (int i = 0; i < TESTS_AT_ONCE && !*done; i++)
 		err = muster_test(op->request, done);
-	muster_mpi_note(err);
+	if (err)
+		muster_mpi_note();
 	pthread_mutex_unlock(&muster_mpi.lock);
 	return err;
 }
@@ -353,6 +354,8 @@ int muster_mpi_wait(struct muster_mpi_op *op)
 {
 	int err = wait(op);
 
+	if (!err && op->fold.nr)
+		err = muster_mpi_fold(&op->fold, op->out.at);
 	return !err && op->unpack ? muster_mpi_side_unpack(&op->out) : err;
 }
 

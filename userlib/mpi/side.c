@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { ELSEWHERE = 4096 };	/* an address, of nothing */
+
 /* ---- packing ---------------------------------------------------------------------------- */
 
 /* How many elements MPI_Pack, which counts by int, takes at once; 0: not even one. */
@@ -21,13 +23,37 @@ static int64_t elements_at_once(const struct muster_mpi_block *block, uint64_t b
 	return nr < block->count ? nr : block->count;
 }
 
+static int pack_at(char *at, int nr, MPI_Datatype type, char *packed, int bytes, bool unpack)
+{
+	int position = 0;
+
+	return unpack ? PMPI_Unpack(packed, bytes, &position, at, nr, type, MPI_COMM_SELF) :
+			PMPI_Pack(at, nr, type, packed, bytes, &position, MPI_COMM_SELF);
+}
+
+/* MPICH's MPI_Pack takes MPI_BOTTOM for no buffer: begin elsewhere, with data as far below. */
+static int pack_at_bottom(int nr, MPI_Datatype type, char *packed, int bytes, bool unpack)
+{
+	MPI_Aint below = -ELSEWHERE;
+	MPI_Datatype lower;
+	int err = PMPI_Type_create_hindexed(1, &nr, &below, type, &lower);
+
+	if (err)
+		return err;
+	err = PMPI_Type_commit(&lower);
+	if (!err)
+		err = pack_at((char *)ELSEWHERE, 1, lower, packed, bytes, unpack);
+	PMPI_Type_free(&lower);
+	return err;
+}
+
 static int pack_some(const struct muster_mpi_type *info, const struct muster_mpi_block *block,
 		     int64_t first, int nr, char *packed, bool unpack)
 {
 	char *at = block->at + first * info->extent;
-	int bytes = (int)(info->bytes * (uint64_t)nr), position = 0;
-	int err = unpack ? PMPI_Unpack(packed, bytes, &position, at, nr, block->type, MPI_COMM_SELF) :
-			   PMPI_Pack(at, nr, block->type, packed, bytes, &position, MPI_COMM_SELF);
+	int bytes = (int)(info->bytes * (uint64_t)nr);
+	int err = at ? pack_at(at, nr, block->type, packed, bytes, unpack) :
+		       pack_at_bottom(nr, block->type, packed, bytes, unpack);
 
 	if (!err)
 		return 0;
