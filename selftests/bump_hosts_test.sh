@@ -93,6 +93,8 @@ usage() {
 	done
 	same 1 "$(status_of "$bumpd" -e0 -n1 -k1 -Hnone)"
 	grep -q "port 'none'" err
+	same 1 "$(status_of "$bumpd" -e0 -n1 -k1 -Hnone -cnone/counters)"
+	same "muster-bumpd: none/counters: No such file or directory" "$(cat err)"
 }
 check "wrong usage is refused" usage
 

@@ -247,4 +247,23 @@ refused() {
 	grep -q 'MUSTER_WIRE=switch needs MUSTER_FABRIC' out err
 }
 check "what cannot be is refused with the reason" refused
+
+counters_lost() {
+	same 1 "$(status_of "$switchd" -t switch:3 -w unix:@muster-x-$$ -c none/counters)"
+	same "muster-switchd: none/counters: No such file or directory" "$(cat err)"
+	test ! -s out
+	rm -f out
+	"$switchd" -t switch:3 -w unix:@muster-lost-$$ -c /dev/full >out 2>err &
+	daemon=$!
+	trap 'kill -9 $daemon 2>/dev/null || true' EXIT
+	within 300 grep -q ready out
+	kill -USR1 $daemon
+	within 300 test -s err
+	kill $daemon
+	status=0
+	wait $daemon || status=$?
+	same 1 $status
+	same 2 "$(grep -c 'muster-switchd: /dev/full: No space left on device' err)"
+}
+check "counters that cannot be written are an error, which is found at the start if it is there" counters_lost
 finish

@@ -27,6 +27,12 @@ int daemon_misused(const char *what, const char *value)
 	return DAEMON_EXIT_USAGE;
 }
 
+int daemon_failed(const char *what, const char *why)
+{
+	fprintf(stderr, "%s: %s: %s\n", program_invocation_short_name, what, why);
+	return 1;
+}
+
 int daemon_number(const char *text, uint32_t min, uint32_t max, uint32_t *value)
 {
 	char *end;
@@ -68,20 +74,37 @@ int daemon_options(const struct daemon_usage *usage, int argc, char **argv, void
 
 /* ---- counters ---- */
 
-bool daemon_report_open(struct daemon_report *report, const char *file, bool json)
+int daemon_report_open(struct daemon_report *report, const char *file, bool json)
 {
 	report->to = file ? fopen(file, "ae") : stdout;
+	report->file = file;
 	report->json = json;
-	return report->to;
+	return report->to ? 0 : daemon_failed(file, strerror(errno));
 }
 
-/* What has been added goes in one write, as other daemons may append to the same file. */
-void daemon_report_close(struct daemon_report *report)
+/*
+ * What has been added goes in one write, as other daemons may append to the same file. Who
+ * started us may read no more; but a file was named to be written.
+ */
+int daemon_report_close(struct daemon_report *report)
 {
-	if (report->to == stdout)
+	bool lost = ferror(report->to);
+
+	errno = EIO;	/* unless it is said otherwise */
+	if (!report->file) {
 		fflush(report->to);
-	else
-		fclose(report->to);
+		return 0;
+	}
+	lost |= fclose(report->to) != 0;
+	return lost ? daemon_failed(report->file, strerror(errno)) : 0;
+}
+
+int daemon_report_try(const char *file)
+{
+	struct daemon_report report;
+	int ret = daemon_report_open(&report, file, false);
+
+	return ret ? ret : daemon_report_close(&report);
 }
 
 void daemon_report_begin(const struct daemon_report *report, const char *what, uint32_t number)
@@ -117,6 +140,7 @@ void daemon_report_end(const struct daemon_report *report)
 int daemon_signals(void)
 {
 	sigset_t set;
+	int fd;
 
 	sigemptyset(&set);
 	sigaddset(&set, SIGTERM);
@@ -124,7 +148,10 @@ int daemon_signals(void)
 	sigaddset(&set, SIGUSR1);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	signal(SIGPIPE, SIG_IGN);	/* who has seen that we are ready may read no more */
-	return signalfd(-1, &set, SFD_CLOEXEC);
+	fd = signalfd(-1, &set, SFD_CLOEXEC);
+	if (fd < 0)
+		daemon_failed("signals", strerror(errno));
+	return fd;
 }
 
 int daemon_signal(int signals)

@@ -33,6 +33,9 @@ int daemon_number(const char *text, uint32_t min, uint32_t max, uint32_t *value)
 /** daemon_misused() - say what is wrong with the options, and at which value, if any. Return: 2. */
 int daemon_misused(const char *what, const char *value);
 
+/** daemon_failed() - say what has, and why. Return: 1, the exit status. */
+int daemon_failed(const char *what, const char *why);
+
 /* ---- counters ---- */
 
 struct daemon_counter {
@@ -42,12 +45,19 @@ struct daemon_counter {
 
 struct daemon_report {
 	FILE *to;
+	const char *file;		/* NULL: it is the standard output */
 	bool json;
 };
 
-/** daemon_report_open() - append to a file; NULL: the standard output. Return: did it open? */
-bool daemon_report_open(struct daemon_report *report, const char *file, bool json);
-void daemon_report_close(struct daemon_report *report);
+/**
+ * daemon_report_open() - append to a file; NULL: the standard output.
+ * Return: 0; an exit status, and it has been said why. So does close, when not all is written.
+ */
+int daemon_report_open(struct daemon_report *report, const char *file, bool json);
+int daemon_report_close(struct daemon_report *report);
+
+/** daemon_report_try() - before anything is counted: can it be opened? Return: as that. */
+int daemon_report_try(const char *file);
 
 /** daemon_report_begin() - one of the daemon's: "switch", "element". */
 void daemon_report_begin(const struct daemon_report *report, const char *what, uint32_t number);
@@ -58,7 +68,7 @@ void daemon_report_end(const struct daemon_report *report);
 
 /* ---- waiting ---- */
 
-/** daemon_signals() - take SIGUSR1, SIGTERM and SIGINT from now on. Return: what to poll, or -1. */
+/** daemon_signals() - take SIGUSR1, SIGTERM and SIGINT from now on. Return: what to poll; -1: said why. */
 int daemon_signals(void);
 /** daemon_signal() - the next one; 0: none has come. */
 int daemon_signal(int signals);

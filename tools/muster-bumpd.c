@@ -4,6 +4,7 @@
  * the bump its world, and waits; what the bump does is in qemu-device/bump/.
  */
 #include <arpa/inet.h>
+#include <errno.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -38,7 +39,8 @@ static const char help[] =
 	"  -V, --version            show the version\n"
 	"\n"
 	"It says \"ready\" when it serves. SIGUSR1 prints the counters; SIGTERM and SIGINT end it,\n"
-	"with the counters. Exit status: 0; 1 a port failed; 2 wrong usage.\n";
+	"with the counters. Exit status: 0; 1 a port failed, or counters are lost; 2 wrong\n"
+	"usage.\n";
 
 struct options {
 	uint32_t element, elements;
@@ -322,13 +324,14 @@ static const struct daemon_counter counter_names[] = {
 	COUNTER(live), COUNTER(groups),
 };
 
-static void print_counters(struct daemon *daemon)
+static int print_counters(struct daemon *daemon)
 {
 	struct daemon_report report;
 	uint64_t missed = 0;
+	int ret = daemon_report_open(&report, daemon->options.counters, daemon->options.json);
 
-	if (!daemon_report_open(&report, daemon->options.counters, daemon->options.json))
-		return;
+	if (ret)
+		return ret;
 	daemon_report_begin(&report, "element", daemon->options.element);
 	if (daemon->bump)
 		daemon_report_all(&report, counter_names,
@@ -340,7 +343,7 @@ static void print_counters(struct daemon *daemon)
 		missed += bump_port_missed(&daemon->ports[port]);
 	daemon_report_one(&report, "missed", missed);
 	daemon_report_end(&report);
-	daemon_report_close(&report);
+	return daemon_report_close(&report);
 }
 
 /* ---- opening ---- */
@@ -488,7 +491,9 @@ int main(int argc, char **argv)
 	struct daemon *daemon = calloc(1, sizeof(*daemon));
 	int signals = daemon_signals(), ret;
 
-	if (!daemon || signals < 0)
+	if (!daemon)
+		return daemon_failed("start", strerror(ENOMEM));
+	if (signals < 0)
 		return 1;
 	daemon->options.topology = "ring";
 	daemon->options.address = 0x0a4dfffe;
@@ -498,13 +503,15 @@ int main(int argc, char **argv)
 	if (!ret)
 		ret = topology_make(daemon);
 	if (!ret)
+		ret = daemon_report_try(daemon->options.counters);
+	if (!ret)
 		ret = ports_open(daemon);
 	if (!ret)
 		ret = bump_open(daemon);
 	if (!ret) {
 		daemon_ready();
 		run(daemon, signals);
-		print_counters(daemon);
+		ret = print_counters(daemon);
 	}
 	muster_bump_free(daemon->bump);
 	free(daemon->late.data);

@@ -4,6 +4,7 @@
  * waits; a switch on its wire is switch_box.c, what it does is in qemu-device/switch/, and
  * groups are made by switch_manager.c.
  */
+#include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
@@ -38,7 +39,8 @@ static const char help[] =
 	"  -h, --help  -V, --version\n"
 	"\n"
 	"It says \"ready\" when all its switches listen. SIGUSR1 prints the counters; SIGTERM and\n"
-	"SIGINT end it, with the counters. Exit status: 0; 1 a switch cannot listen; 2 wrong usage.\n";
+	"SIGINT end it, with the counters. Exit status: 0; 1 a switch cannot listen, or counters are lost;\n"
+	"2 wrong usage.\n";
 
 enum {
 	FDS_OWN = 2,
@@ -170,15 +172,16 @@ static void report_box(const struct daemon_report *report, const struct switch_b
 	daemon_report_end(report);
 }
 
-static void print_counters(const struct daemon *daemon)
+static int print_counters(const struct daemon *daemon)
 {
 	struct daemon_report report;
+	int ret = daemon_report_open(&report, daemon->options.counters, daemon->options.json);
 
-	if (!daemon_report_open(&report, daemon->options.counters, daemon->options.json))
-		return;
+	if (ret)
+		return ret;
 	for (uint32_t i = 0; i < daemon->nr; i++)
 		report_box(&report, &daemon->boxes[i]);
-	daemon_report_close(&report);
+	return daemon_report_close(&report);
 }
 
 /* ---- opening ------------------------------------------------------------------------ */
@@ -211,7 +214,7 @@ static int boxes_open(struct daemon *daemon, int signals)
 	daemon->boxes = calloc(wanted, sizeof(*daemon->boxes));
 	daemon->fds = calloc(FDS_OWN + wanted, sizeof(*daemon->fds));
 	if (!daemon->boxes || !daemon->fds)
-		return 1;
+		return daemon_failed("switches", strerror(ENOMEM));
 	daemon->fds[0] = (struct pollfd){ .fd = signals, .events = POLLIN };
 	daemon->fds[1].fd = -1;
 	for (uint32_t i = 0; i < wanted; i++, daemon->nr++) {
@@ -335,6 +338,8 @@ int main(int argc, char **argv)
 	ret = signals < 0 ? 1 : parse_options(argc, argv, &daemon.options);
 	if (!ret)
 		ret = network_read(&daemon);
+	if (!ret)
+		ret = daemon_report_try(daemon.options.counters);
 	muster_limit_raise();	/* a connection for each host */
 	if (!ret)
 		ret = boxes_open(&daemon, signals);
@@ -343,7 +348,7 @@ int main(int argc, char **argv)
 	if (!ret) {
 		daemon_ready();
 		run(&daemon);
-		print_counters(&daemon);
+		ret = print_counters(&daemon);
 	}
 	daemon_close(&daemon);
 	return ret < 0 ? 0 : ret;
