@@ -15,11 +15,29 @@ int muster_comm_check(struct muster_comm *comm, struct muster_request **request)
 int muster_type_check(struct muster_comm *comm, struct muster_call *call);
 int muster_op_check(struct muster_comm *comm, const struct muster_call *call);
 int muster_root_check(struct muster_comm *comm, const struct muster_call *call);
-int muster_buffer_check(struct muster_comm *comm, const struct muster_call *call, const char *name,
-			const void *buffer, uint64_t bytes);
+int muster_buffer_fail(struct muster_comm *comm, const struct muster_call *call, const char *name,
+		       const void *buffer, uint64_t bytes);
+static inline int muster_buffer_check(struct muster_comm *comm, const struct muster_call *call,
+				      const char *name, const void *buffer, uint64_t bytes)
+{
+	if (!bytes || (buffer && (uintptr_t)buffer <= UINTPTR_MAX - bytes))
+		return 0;
+	return muster_buffer_fail(comm, call, name, buffer, bytes);
+}
+
 /** muster_overlap_check() - in and out are the same or apart. */
-int muster_overlap_check(struct muster_comm *comm, const struct muster_call *call, const void *in,
-			 uint64_t in_bytes, const void *out, uint64_t out_bytes);
+int muster_overlap_fail(struct muster_comm *comm, const struct muster_call *call);
+static inline int muster_overlap_check(struct muster_comm *comm, const struct muster_call *call,
+				       const void *in, uint64_t in_bytes, const void *out,
+				       uint64_t out_bytes)
+{
+	uintptr_t a = (uintptr_t)in, b = (uintptr_t)out;
+
+	if (a == b || a + in_bytes <= b || b + out_bytes <= a)
+		return 0;
+	return muster_overlap_fail(comm, call);
+}
+
 /** muster_apart_check() - apart. */
 int muster_apart_check(struct muster_comm *comm, const struct muster_call *call, const void *in,
 		       uint64_t in_bytes, const void *out, uint64_t out_bytes);
@@ -73,6 +91,29 @@ void muster_aside_fill(struct muster_aside *aside);
 void muster_aside_take(struct muster_aside *aside, int result);
 /** muster_aside_end() - the same, and free it. NULL: nothing. */
 void muster_aside_end(struct muster_aside *aside, int result);
+
+/* ---- counts.c, lengths.c ------------------------------------------------------ */
+
+/** muster_cut_room() - room for a call's blocks in comm->cut: at muster_blocks_room(), 2 * size. */
+int muster_cut_room(struct muster_comm *comm);
+struct muster_block *muster_blocks_room(struct muster_comm *comm);
+int muster_too_many(struct muster_comm *comm, const struct muster_call *call);
+
+/* Lengths and places of blocks, as a caller gives them. */
+struct muster_lengths {
+	const uint64_t *counts;
+	const uint64_t *displs;		/* NULL: one behind the other */
+	const enum muster_type *types;	/* of each block; displs are in bytes then. NULL: the call's */
+};
+
+/** muster_blocks_lie() - where nr blocks lie; those with elements are set, if all is right. */
+int muster_blocks_lie(struct muster_comm *comm, const struct muster_call *call, const char *name,
+		      uint32_t nr, const struct muster_lengths *lengths,
+		      struct muster_block *blocks);
+
+/** muster_types_check() - there is an array of types. */
+int muster_types_check(struct muster_comm *comm, enum muster_coll coll, uint32_t nr,
+		       const enum muster_type *types, const char *name);
 
 /** muster_cut_longest() - elements of the longest block that this rank knows. */
 uint64_t muster_cut_longest(const struct muster_cut *cut);

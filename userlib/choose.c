@@ -3,14 +3,15 @@
  * Which path an operation takes: one table, a row for each, the cheapest first. The first
  * that can do the operation runs it; why those before cannot is what muster_comm_last()
  * says. All follows from the call and from settings that all ranks share: every rank
- * chooses the same.
+ * chooses the same. Of these only a communicator's offload changes while entries are kept,
+ * so what was chosen for an entry holds until that does.
  */
 #include <errno.h>
 
 #include "internal.h"
 #include "tree.h"
 
-struct path {
+struct muster_path_row {
 	enum muster_path path;
 	/*
 	 * Whether it can do the operation, and why or why not (untouched: what was said before
@@ -102,7 +103,7 @@ static int host_run(struct muster_request *request)
 
 /* ---- the table --------------------------------------------------------------------------- */
 
-static const struct path paths[] = {
+static const struct muster_path_row paths[] = {
 	{ MUSTER_PATH_SWITCH, tree_available, nic_run },
 	{ MUSTER_PATH_BUMP, bump_available, muster_bump_advance },
 	{ MUSTER_PATH_NIC, nic_available, nic_run },
@@ -110,16 +111,32 @@ static const struct path paths[] = {
 };
 
 /* The last row can do everything, or says why it must not. */
-int muster_path_choose(struct muster_request *request)
+static int choose(struct muster_comm *comm, struct muster_entry *entry)
 {
-	const struct path *path = paths;
+	const struct muster_path_row *path = paths;
 	int ret;
 
-	while (!(ret = path->available(request->comm, request->entry, &request->why)))
+	entry->path = NULL;
+	while (!(ret = path->available(comm, entry, &entry->path_why)))
 		path++;
 	if (ret < 0)
 		return ret;
-	request->path = path->path;
-	request->run = path->run;
+	entry->path = path;
+	entry->offload = comm->offload;
+	return 0;
+}
+
+int muster_path_choose(struct muster_request *request)
+{
+	struct muster_entry *entry = request->entry;
+	int err = 0;
+
+	if (!entry->path || entry->offload != request->comm->offload)
+		err = choose(request->comm, entry);
+	if (err)
+		return err;
+	request->path = entry->path->path;
+	request->run = entry->path->run;
+	request->why = entry->path_why;
 	return 0;
 }

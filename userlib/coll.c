@@ -81,41 +81,27 @@ static int call_check(struct muster_comm *comm, struct muster_call *call)
 	return err ? err : muster_op_check(comm, call);
 }
 
-int muster_buffer_check(struct muster_comm *comm, const struct muster_call *call, const char *name,
-			const void *buffer, uint64_t bytes)
+int muster_buffer_fail(struct muster_comm *comm, const struct muster_call *call, const char *name,
+		       const void *buffer, uint64_t bytes)
 {
-	if (!bytes)
-		return 0;
 	if (!buffer)
 		return muster_fail(comm->job, -EFAULT, "%s: %s is NULL", muster_coll_name(muster_call_coll(call)),
 				   name);
-	if ((uintptr_t)buffer > UINTPTR_MAX - bytes)
-		return muster_fail(comm->job, -EFAULT, "%s: %llu bytes at %s = %p reach past the end of memory",
-				   muster_coll_name(muster_call_coll(call)), (unsigned long long)bytes, name,
-				   buffer);
-	return 0;
+	return muster_fail(comm->job, -EFAULT, "%s: %llu bytes at %s = %p reach past the end of memory",
+			   muster_coll_name(muster_call_coll(call)), (unsigned long long)bytes, name,
+			   buffer);
 }
 
-static int fail_overlap(struct muster_comm *comm, const struct muster_call *call)
+int muster_overlap_fail(struct muster_comm *comm, const struct muster_call *call)
 {
 	return muster_fail(comm->job, -EINVAL, "%s: in and out overlap; they must be the same or apart",
 			   muster_coll_name(muster_call_coll(call)));
 }
 
-int muster_overlap_check(struct muster_comm *comm, const struct muster_call *call, const void *in,
-			 uint64_t in_bytes, const void *out, uint64_t out_bytes)
-{
-	uintptr_t a = (uintptr_t)in, b = (uintptr_t)out;
-
-	if (a == b || a + in_bytes <= b || b + out_bytes <= a)
-		return 0;
-	return fail_overlap(comm, call);
-}
-
 int muster_apart_check(struct muster_comm *comm, const struct muster_call *call, const void *in,
 		       uint64_t in_bytes, const void *out, uint64_t out_bytes)
 {
-	return in == out ? fail_overlap(comm, call) :
+	return in == out ? muster_overlap_fail(comm, call) :
 			   muster_overlap_check(comm, call, in, in_bytes, out, out_bytes);
 }
 

@@ -16,7 +16,7 @@
 #include "schedule.h"
 
 enum muster_library_limit {
-	MUSTER_ABI = 5,			/* raised when older ranks cannot join any more */
+	MUSTER_ABI = 6,			/* raised when older ranks cannot join any more */
 	MUSTER_SENTENCE_MAX = 512,	/* bytes of an error's sentence */
 	MUSTER_CACHE_MAX = 64,		/* programs kept per communicator */
 	MUSTER_BOUNCE_SLOTS = MUSTER_SEQ_QUEUE_MAX, /* small operations at once, per communicator */
@@ -278,6 +278,10 @@ struct muster_entry {
 	char why[MUSTER_WHY_MAX];	/* and in words */
 	const char *no_bump;		/* why it is not the bump's; NULL or empty: nobody asks */
 	const char *no_tree;		/* nor a tree's; likewise */
+	const struct muster_path_row *path;	/* that was chosen (choose.c), or NULL; why, */
+	const char *path_why;
+	enum muster_offload offload;	/* and with the communicator's as it was then */
+	struct muster_op_info info;	/* what is said of it when it is done, but for why */
 };
 
 /** muster_entry_get() - find or make; holds a reference. */
@@ -473,6 +477,7 @@ struct muster_request {
 	enum muster_request_state state;
 	bool scratch;		/* its result goes to the communicator's scratch */
 	bool persistent;	/* entry, pins and aside stay until it is freed */
+	bool traced;		/* its call is recorded, and so will its end be */
 	struct muster_request *next_persistent;	/* of its communicator */
 	uint64_t nothing_bytes;	/* where there is no entry: what goes from in to out */
 	bool ended;		/* for the device; it is not done before what it has sent has left */

@@ -334,7 +334,9 @@ bool muster_channel_clashes(struct muster_comm *comm, uint32_t number)
 {
 	struct muster_channel *channel = comm->channel;
 
-	for (uint32_t i = 0; channel && channel->nr_kept && i < comm->size; i++) {
+	if (!channel || !channel->nr_kept)
+		return false;
+	for (uint32_t i = 0; i < comm->size; i++) {
 		const struct kept *kept = kept_next(&channel->peers[i]);
 
 		if (kept && kept->number == number &&

@@ -102,17 +102,19 @@ bool muster_progress(struct muster *job)
 {
 	MUSTER_TURN(job);
 	struct muster_dev *dev = job->dev;
-	struct muster_cqe cqe = { 0 };
+	struct muster_cqe cqe;
 	bool some = dev->ops->poll(dev, &cqe);
 
 	if (some)
 		completion_take(job, &cqe);
 	/* The end of a sequence is what somebody waits for; messages can wait. */
-	if (cqe.kind != MUSTER_CQE_SEQUENCE)
+	if (!some || cqe.kind != MUSTER_CQE_SEQUENCE)
 		some |= messages_take(job);
-	some |= muster_bump_progress(job);
+	if (job->bump)
+		some |= muster_bump_progress(job);
 	muster_pairs_flush(job);
-	muster_comms_visit(job);
+	if (job->active)
+		muster_comms_visit(job);
 	return some;
 }
 

@@ -174,8 +174,7 @@ static inline void enqueue(struct muster_comm *comm, struct muster_request *requ
 		muster_look_first(comm);
 	}
 	comm->look->started = comm->number;
-	if (muster_look_is_traced(comm->job))
-		muster_look_trace_call(request);
+	muster_look_called(request);
 	comm->end = request;
 	if (!comm->unposted)
 		comm->unposted = request;
@@ -430,27 +429,39 @@ static const char *schedule_of(const struct muster_request *request)
 	}
 }
 
-static void last_set(struct muster_comm *comm, const struct muster_request *request)
+static void info_fill(const struct muster_request *request, struct muster_op_info *info)
 {
 	const struct muster_entry *entry = request->entry;
 
-	comm->last = (struct muster_op_info){
+	*info = (struct muster_op_info){
 		.path = request->path,
 		.bytes = entry->call.bytes,
 		.steps = request->path == MUSTER_PATH_SWITCH ? 1 : entry->schedule->steps,
 	};
-	strcpy(comm->last.schedule, schedule_of(request));
+	strcpy(info->schedule, schedule_of(request));
 	if (muster_path_is_posted(request->path)) {
-		comm->last.sequences = entry->program->nr_stages;
-		comm->last.descriptors = entry->program->nr_descs;
+		info->sequences = entry->program->nr_stages;
+		info->descriptors = entry->program->nr_descs;
 	}
+}
+
+/* The same as the last time, unless it is the first, or another path was chosen since. */
+static void last_set(struct muster_comm *comm, const struct muster_request *request)
+{
+	struct muster_op_info *info = &request->entry->info;
+
+	if (!*info->schedule || info->path != request->path)
+		info_fill(request, info);
+	comm->last = *info;
 	why_set(comm, request);
 }
 
 static void give_back(struct muster_request *request, int result)
 {
-	muster_unpin(request->job, &request->in_pin);
-	muster_unpin(request->job, &request->out_pin);
+	if (request->in_pin.key)
+		muster_unpin(request->job, &request->in_pin);
+	if (request->out_pin.key)
+		muster_unpin(request->job, &request->out_pin);
 	if (request->aside)
 		muster_aside_end(request->aside, result);
 	if (request->entry)
@@ -464,8 +475,7 @@ void muster_request_finish(struct muster_request *request, int result)
 	comm->first = request->next;
 	comm->job->under_way--;
 	comm->look->ended = request->number + 1;
-	if (muster_look_is_traced(comm->job))
-		muster_look_trace_done(request);
+	muster_look_done(request);
 	if (comm->first)
 		muster_look_first(comm);
 	if (comm->unposted == request)

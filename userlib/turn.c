@@ -114,13 +114,11 @@ static void sleep_end(void *opaque)
 	turn->depth = slept_from;
 }
 
-void muster_turn_pass(struct muster *job)
+void muster_turn_let_others(struct muster *job)
 {
 	struct muster_turn *turn = job->turn;
 	bool others;
 
-	if (!turn)
-		return;
 	pthread_mutex_lock(&turn->mutex);
 	others = turn->asked - turn->given > 1;
 	pthread_mutex_unlock(&turn->mutex);

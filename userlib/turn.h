@@ -18,10 +18,16 @@ void muster_turn_close(struct muster *job);
 
 void muster_turn_take(struct muster_turn *turn);
 void muster_turn_give(struct muster *job);
-/** muster_turn_pass() - one who waits by polling: let others have their turns, if there are any. */
-void muster_turn_pass(struct muster *job);
+void muster_turn_let_others(struct muster *job);
 /** muster_turn_sleep_us() - how long to sleep at most: it may be another thread that is woken. */
 uint64_t muster_turn_sleep_us(const struct muster *job, uint64_t us);
+
+/** muster_turn_pass() - one who waits by polling: let others have their turns, if there are any. */
+static inline void muster_turn_pass(struct muster *job)
+{
+	if (__builtin_expect(job->turn != NULL, 0))
+		muster_turn_let_others(job);
+}
 
 static inline struct muster *muster_turn_begin(struct muster *job)
 {

@@ -9,23 +9,6 @@
 
 #include <errno.h>
 
-static int32_t ahead(const struct context *ctx, uint32_t member)
-{
-	const struct peer *peer = muster_member_peer(ctx, member);
-
-	return ctx->base - (peer ? peer->base : ctx->base_unheard);
-}
-
-bool muster_credit_allows(const struct context *ctx, uint32_t member)
-{
-	return ahead(ctx, member) < MUSTER_WINDOW;
-}
-
-bool muster_credit_wanted(const struct context *ctx, uint32_t member)
-{
-	return ahead(ctx, member) >= MUSTER_WINDOW / 2;
-}
-
 /* A send is held back: have the member say when it has ended the number in the way. */
 bool muster_credit_ask(struct context *ctx, uint32_t member)
 {

@@ -194,31 +194,6 @@ int muster_decode_sequence(const struct context *ctx, const struct muster_desc *
 	return *bad == nr ? 0 : -EINVAL;
 }
 
-uint32_t muster_step_bytes(const struct sequence *seq, const struct step *step, uint32_t pulse)
-{
-	uint64_t done = (uint64_t)pulse * seq->pulse_len;
-
-	if (step->kind == MUSTER_DESC_MP)
-		return step->length;
-	if (done >= step->length)
-		return 0;
-	return step->length - done < seq->pulse_len ? step->length - done : seq->pulse_len;
-}
-
-int muster_decode_start(const struct context *ctx, const struct muster_desc *from)
-{
-	struct muster_desc plain = {
-		.kind = MUSTER_DESC_START,
-		.flags = MUSTER_DESC_C | MUSTER_DESC_CH | MUSTER_DESC_CT,
-		.src_vp = ctx->vp,
-		.job = ctx->job,
-		.context = ctx->id,
-		.cookie = from->cookie,
-	};
-
-	return memcmp(from, &plain, sizeof(plain)) ? -EINVAL : 0;
-}
-
 /* Inline, or one packet's worth of memory; nothing else is said. */
 static bool message_valid(const struct muster_desc *desc)
 {

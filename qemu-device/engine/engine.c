@@ -123,7 +123,8 @@ static bool run(struct context *ctx)
 		}
 		return ctx->stalled && !ctx->listed;
 	}
-	muster_room_forgo(ctx);
+	if (ctx->wants_room)
+		muster_room_forgo(ctx);
 	if (ctx->copies)
 		muster_copies_run(ctx);
 	if (!ctx->failure.status && ctx->asking_first)

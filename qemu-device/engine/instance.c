@@ -23,11 +23,6 @@ void muster_instance_start(struct instance *inst, uint32_t pulse)
 	inst->todo = 0;
 }
 
-bool muster_instance_ended(const struct context *ctx, const struct instance *inst)
-{
-	return inst->next == muster_sequence_current(ctx)->nr_steps && !inst->open;
-}
-
 bool muster_instance_awaits(const struct context *ctx, uint32_t pulse, uint32_t slot)
 {
 	const struct sequence *seq = muster_sequence_current(ctx);
@@ -233,23 +228,26 @@ bool muster_instance_take(struct context *ctx, const struct entry *entry, const 
 
 static bool budget_spent(struct context *ctx)
 {
-	ctx->stalled |= !ctx->engine->budget;
-	return !ctx->engine->budget;
+	if (ctx->engine->budget)
+		return false;
+	ctx->stalled = true;
+	return true;
 }
 
 void muster_instance_run(struct context *ctx, struct instance *inst)
 {
 	const struct sequence *seq = muster_sequence_current(ctx);
 	struct muster_engine *engine = ctx->engine;
+	const struct step *step;
 
 	if (inst->todo)
 		muster_sends_run(ctx, inst);
-	while (inst->next < seq->nr_steps && !ctx->failure.status) {
-		const struct step *step = &seq->steps[inst->next];
-
+	for (step = &seq->steps[inst->next]; inst->next < seq->nr_steps && !ctx->failure.status;
+	     inst->next++, step++) {
 		if (budget_spent(ctx))
 			return;
-		if (!(step->kind == MUSTER_DESC_MP ? run_inline : run_rdma)(ctx, inst, step))
+		if (step->kind == MUSTER_DESC_MP ? !run_inline(ctx, inst, step) :
+						   !run_rdma(ctx, inst, step))
 			return;
 		if (budget_spent(ctx))	/* on the answer to its last packet */
 			return;
@@ -258,6 +256,5 @@ void muster_instance_run(struct context *ctx, struct instance *inst)
 		inst->begun = false;
 		if (step->flags & MUSTER_DESC_CP)
 			muster_send_open(ctx, inst, inst->next);
-		inst->next++;
 	}
 }

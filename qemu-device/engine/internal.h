@@ -73,7 +73,8 @@ struct sequence {
 	struct sequence *next_kept;
 	struct bound_key *keys;		/* of one that is kept */
 	uint32_t nr_keys;
-	void *instances;		/* of one that is kept, from one run to the next */
+	struct muster_desc start;	/* of one that is kept: what runs it */
+	void *instances;		/* likewise, from one run to the next */
 	size_t instances_bytes;
 	size_t bytes;
 	uint32_t refs;			/* places in the queue, and one if it is kept */
@@ -242,6 +243,7 @@ struct context {
 	uint32_t nr_messages;
 	struct message *messages_first, *messages_last;
 	struct sequence *queue[MUSTER_SEQ_QUEUE_MAX]; /* posted, by number */
+	struct sequence *current;	/* of them the first, number `base` */
 	struct sequence *kept;		/* the last that was asked for first */
 	uint32_t nr_kept;
 	void *instances;		/* of the running sequence */
@@ -377,13 +379,21 @@ void muster_context_drain(struct context *ctx);
 /* decode.c: 0 or -EINVAL, and *bad the index of the descriptor. */
 int muster_decode_sequence(const struct context *ctx, const struct muster_desc *descs, uint32_t nr,
 			   struct sequence *seq, uint32_t *bad);
-/* 0 or -EINVAL: START says nothing but whose it is and which program. */
-int muster_decode_start(const struct context *ctx, const struct muster_desc *desc);
 int muster_decode_message(const struct context *ctx, const struct muster_desc *desc,
 			  struct message *message);
 bool muster_decode_packet(const struct muster_packet *packet, uint32_t len);
 /* What a step moves in a pulse. */
-uint32_t muster_step_bytes(const struct sequence *seq, const struct step *step, uint32_t pulse);
+static inline uint32_t muster_step_bytes(const struct sequence *seq, const struct step *step,
+					 uint32_t pulse)
+{
+	uint64_t done = (uint64_t)pulse * seq->pulse_len;
+
+	if (step->kind == MUSTER_DESC_MP)
+		return step->length;
+	if (done >= step->length)
+		return 0;
+	return step->length - done < seq->pulse_len ? step->length - done : seq->pulse_len;
+}
 
 /* copy.c: what was sent without asking, until its receiver has it */
 /* A place for the message of a send (muster_entry_give() drops it); NULL: it has to ask. */
@@ -402,8 +412,15 @@ void muster_copies_remove(struct context *ctx);
 void muster_copies_disown(struct context *ctx);
 
 /* packet.c */
-void muster_packet_prepare(const struct context *ctx, uint8_t type, uint32_t member,
-			   struct muster_packet *packet);
+static inline void muster_packet_prepare(const struct context *ctx, uint8_t type, uint32_t member,
+					 struct muster_packet *packet)
+{
+	*packet = ctx->header;
+	packet->type = type;
+	packet->dst_node = ctx->members[member].node;
+	packet->dst_vp = ctx->members[member].vp;
+	packet->base = ctx->base;
+}
 /* 0; -EAGAIN, the context is stalled; or -EHOSTUNREACH. */
 int muster_packet_try(struct context *ctx, uint32_t member, const struct muster_packet *packet,
 		      const void *payload);
@@ -485,8 +502,21 @@ void muster_credit_receive(struct context *ctx, uint32_t member,
 void muster_credit_note(struct context *ctx, uint32_t member, uint32_t number);
 void muster_credit_ended(struct context *ctx, uint32_t number);
 void muster_credit_run(struct context *ctx);
-bool muster_credit_allows(const struct context *ctx, uint32_t member);
-bool muster_credit_wanted(const struct context *ctx, uint32_t member);
+/* How far the running number is beyond what a member has ended. */
+static inline int32_t muster_credit_ahead(const struct context *ctx, uint32_t member)
+{
+	const struct peer *peer = muster_member_peer(ctx, member);
+
+	return ctx->base - (peer ? peer->base : ctx->base_unheard);
+}
+static inline bool muster_credit_allows(const struct context *ctx, uint32_t member)
+{
+	return muster_credit_ahead(ctx, member) < MUSTER_WINDOW;
+}
+static inline bool muster_credit_wanted(const struct context *ctx, uint32_t member)
+{
+	return muster_credit_ahead(ctx, member) >= MUSTER_WINDOW / 2;
+}
 bool muster_credit_ask(struct context *ctx, uint32_t member);
 
 /* transfer.c: the sends of an instance */
@@ -500,13 +530,23 @@ void muster_send_granted(struct context *ctx, uint32_t member,
 const void *muster_memory_source(struct context *ctx, uint32_t key, uint64_t addr, uint32_t len);
 bool muster_memory_write(struct context *ctx, uint32_t key, uint64_t addr, const void *from,
 			 uint32_t len);
-void *muster_memory_map(struct context *ctx, uint32_t key, uint64_t addr, uint64_t len,
-			bool write);
+static inline void *muster_memory_map(struct context *ctx, uint32_t key, uint64_t addr,
+				      uint64_t len, bool write)
+{
+	const struct muster_engine *engine = ctx->engine;
+
+	if (!engine->world.dma_map)
+		return NULL;
+	return engine->world.dma_map(engine->opaque, ctx->vp, key, addr, len, write);
+}
 
 /* instance.c */
 void muster_instance_start(struct instance *inst, uint32_t pulse);
 void muster_instance_run(struct context *ctx, struct instance *inst);
-bool muster_instance_ended(const struct context *ctx, const struct instance *inst);
+static inline bool muster_instance_ended(const struct sequence *seq, const struct instance *inst)
+{
+	return inst->next == seq->nr_steps && !inst->open;
+}
 /* Whether what comes for a slot of the running sequence can be combined as it comes. */
 bool muster_instance_awaits(const struct context *ctx, uint32_t pulse, uint32_t slot);
 /* Combine a message of one packet that it awaits. False: the context has failed. */
@@ -516,7 +556,7 @@ bool muster_instance_take(struct context *ctx, const struct entry *entry, const 
 /* The oldest that has not ended: the running one, if there is one. */
 static inline struct sequence *muster_sequence_current(const struct context *ctx)
 {
-	return ctx->queue[ctx->base % MUSTER_SEQ_QUEUE_MAX];
+	return ctx->current;
 }
 
 /* Of a live pulse of the running sequence. */
@@ -538,8 +578,8 @@ void muster_sequences_drop(struct context *ctx);	/* all that are posted; base st
 void muster_sequence_put(struct context *ctx, struct sequence *seq);	/* one reference less */
 
 /* keep.c: programs that stay */
-/* NULL: none is kept under that cookie. */
-struct sequence *muster_kept_find(struct context *ctx, uint64_t cookie);
+/* NULL: none is kept under that cookie, or START says more than whose it is and which program. */
+struct sequence *muster_kept_find(struct context *ctx, const struct muster_desc *start);
 /* In the place of the one with its cookie, if there is one. -ENOSPC: one too many. */
 int muster_kept_add(struct context *ctx, struct sequence *seq);
 /* Whether its keys name what they named when it was kept; else the context fails. */

@@ -11,7 +11,7 @@
 #include <errno.h>
 
 /* To the front: what is started again and again is found at once. */
-struct sequence *muster_kept_find(struct context *ctx, uint64_t cookie)
+static struct sequence *find(struct context *ctx, uint64_t cookie)
 {
 	struct sequence **link = &ctx->kept, *seq;
 
@@ -24,6 +24,13 @@ struct sequence *muster_kept_find(struct context *ctx, uint64_t cookie)
 		ctx->kept = seq;
 	}
 	return seq;
+}
+
+struct sequence *muster_kept_find(struct context *ctx, const struct muster_desc *start)
+{
+	struct sequence *seq = find(ctx, start->cookie);
+
+	return seq && !memcmp(start, &seq->start, sizeof(*start)) ? seq : NULL;
 }
 
 /* The one in front. */
@@ -41,7 +48,7 @@ static uint64_t life_of(const struct context *ctx, uint32_t key)
 {
 	const struct muster_engine *engine = ctx->engine;
 
-	return key ? engine->world.key_life(engine->opaque, ctx->vp, key) : 0;
+	return engine->world.key_life(engine->opaque, ctx->vp, key);
 }
 
 static void bind_key(const struct context *ctx, struct sequence *seq, uint32_t key)
@@ -57,11 +64,19 @@ static void bind_key(const struct context *ctx, struct sequence *seq, uint32_t k
 	seq->nr_keys++;
 }
 
-/* What its keys name now. There is room for two a step, behind the steps. */
+/* What runs it, and what its keys name now. There is room for two a step, behind the steps. */
 static void bind(const struct context *ctx, struct sequence *seq)
 {
 	const struct step *step;
 
+	seq->start = (struct muster_desc){
+		.kind = MUSTER_DESC_START,
+		.flags = MUSTER_DESC_C | MUSTER_DESC_CH | MUSTER_DESC_CT,
+		.src_vp = ctx->vp,
+		.job = ctx->job,
+		.context = ctx->id,
+		.cookie = seq->cookie,
+	};
 	seq->keys = (struct bound_key *)&seq->steps[seq->nr_steps];
 	seq->nr_keys = 0;
 	for (step = seq->steps; step < seq->steps + seq->nr_steps; step++) {
@@ -73,7 +88,7 @@ static void bind(const struct context *ctx, struct sequence *seq)
 int muster_kept_add(struct context *ctx, struct sequence *seq)
 {
 	struct vp *vp = ctx->engine->vps[ctx->vp];
-	const struct sequence *old = muster_kept_find(ctx, seq->cookie);
+	const struct sequence *old = find(ctx, seq->cookie);
 	uint32_t nr_descs = vp->nr_kept_descs - (old ? old->nr_steps : 0) + seq->nr_steps;
 
 	if ((!old && ctx->nr_kept == MUSTER_KEPT_MAX) || nr_descs > MUSTER_KEPT_DESCS_MAX)

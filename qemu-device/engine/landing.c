@@ -72,21 +72,20 @@ static bool is_running(const struct context *ctx, uint32_t number)
 
 static bool within_window(struct context *ctx, uint32_t member, const struct muster_packet *packet)
 {
-	struct muster_engine_counters *counters = ctx->engine->counters;
-	uint32_t first = is_running(ctx, packet->number) ? ctx->pulse_first : 0;
-	uint32_t pulses = is_running(ctx, packet->number) ? 2 * MUSTER_PULSES_LIVE :
-							    MUSTER_PULSES_LIVE;
+	bool running = is_running(ctx, packet->number);
+	uint32_t first = running ? ctx->pulse_first : 0;
+	uint32_t pulses = running ? 2 * MUSTER_PULSES_LIVE : MUSTER_PULSES_LIVE;
 
 	if ((int32_t)(packet->number - ctx->base) < 0) {
 		stale(ctx, member, packet);
 		return false;
 	}
 	if (packet->number - ctx->base >= MUSTER_WINDOW || packet->pulse >= first + pulses) {
-		counters->drop_window++;
+		ctx->engine->counters->drop_window++;
 		return false;
 	}
 	if (packet->pulse < first ||
-	    (is_running(ctx, packet->number) && packet->pulse < ctx->pulse_next &&
+	    (running && packet->pulse < ctx->pulse_next &&
 	     packet->seq_id < muster_instance(ctx, packet->pulse)->slot)) {
 		repeated(ctx, member, packet, &muster_sequence_current(ctx)->signature);
 		return false;

@@ -8,15 +8,6 @@
 
 #include <string.h>
 
-void *muster_memory_map(struct context *ctx, uint32_t key, uint64_t addr, uint64_t len, bool write)
-{
-	const struct muster_engine *engine = ctx->engine;
-
-	if (!engine->world.dma_map)
-		return NULL;
-	return engine->world.dma_map(engine->opaque, ctx->vp, key, addr, len, write);
-}
-
 static void refuse(struct context *ctx)
 {
 	muster_context_fail(ctx, MUSTER_STATUS_MEMORY, ctx->self, NULL);

@@ -8,16 +8,6 @@
 
 #include <errno.h>
 
-void muster_packet_prepare(const struct context *ctx, uint8_t type, uint32_t member,
-			   struct muster_packet *packet)
-{
-	*packet = ctx->header;
-	packet->type = type;
-	packet->dst_node = ctx->members[member].node;
-	packet->dst_vp = ctx->members[member].vp;
-	packet->base = ctx->base;
-}
-
 static int emit(struct context *ctx, uint32_t incarnation, const struct muster_packet *packet,
 		const void *payload)
 {
@@ -43,10 +33,10 @@ int muster_packet_emit(struct context *ctx, uint32_t incarnation,
 	return emit(ctx, incarnation, packet, payload);
 }
 
-int muster_packet_try(struct context *ctx, uint32_t member, const struct muster_packet *packet,
-		      const void *payload)
+/* peer: the member's, if there is one. */
+static inline int emit_to(struct context *ctx, uint32_t member, struct peer *peer,
+			  const struct muster_packet *packet, const void *payload)
 {
-	struct peer *peer = muster_member_peer(ctx, member);
 	int ret = emit(ctx, ctx->members[member].incarnation, packet, payload);
 
 	if (!ret && peer)
@@ -56,14 +46,21 @@ int muster_packet_try(struct context *ctx, uint32_t member, const struct muster_
 	return ret;
 }
 
+int muster_packet_try(struct context *ctx, uint32_t member, const struct muster_packet *packet,
+		      const void *payload)
+{
+	return emit_to(ctx, member, muster_member_peer(ctx, member), packet, payload);
+}
+
 bool muster_packet_send(struct context *ctx, uint32_t member, const struct muster_packet *packet,
 			const void *payload)
 {
+	struct peer *peer = muster_member_meet(ctx, member);
 	int ret;
 
-	if (!muster_member_meet(ctx, member))
+	if (!peer)
 		return false;
-	ret = muster_packet_try(ctx, member, packet, payload);
+	ret = emit_to(ctx, member, peer, packet, payload);
 	if (ret && ret != -EAGAIN)
 		muster_context_fail(ctx, MUSTER_STATUS_PEER_LOST, member, NULL);
 	return !ret;

@@ -33,7 +33,9 @@ void muster_sequence_put(struct context *ctx, struct sequence *seq)
 
 static void enqueue(struct context *ctx, struct sequence *seq)
 {
-	ctx->queue[(ctx->base + ctx->queued++) % MUSTER_SEQ_QUEUE_MAX] = seq;
+	ctx->queue[(ctx->base + ctx->queued) % MUSTER_SEQ_QUEUE_MAX] = seq;
+	if (!ctx->queued++)
+		ctx->current = seq;
 	ctx->engine->counters->sequences_posted++;
 	muster_context_ready(ctx);
 }
@@ -61,16 +63,12 @@ int muster_sequence_post(struct context *ctx, const struct muster_desc *descs, u
 
 int muster_sequence_restart(struct context *ctx, const struct muster_desc *desc)
 {
-	struct sequence *seq;
-	int ret = muster_decode_start(ctx, desc);
+	struct sequence *seq = muster_kept_find(ctx, desc);
 
-	if (ret)
-		return ret;
-	if (ctx->queued == MUSTER_SEQ_QUEUE_MAX)
-		return -EAGAIN;
-	seq = muster_kept_find(ctx, desc->cookie);
 	if (!seq)
 		return -EINVAL;
+	if (ctx->queued == MUSTER_SEQ_QUEUE_MAX)
+		return -EAGAIN;
 	seq->refs++;
 	enqueue(ctx, seq);
 	return 0;
@@ -78,9 +76,10 @@ int muster_sequence_restart(struct context *ctx, const struct muster_desc *desc)
 
 void muster_sequence_forget(struct context *ctx)
 {
-	muster_sequence_put(ctx, ctx->queue[ctx->base % MUSTER_SEQ_QUEUE_MAX]);
+	muster_sequence_put(ctx, ctx->current);
 	ctx->queued--;
 	ctx->base++;
+	ctx->current = ctx->queue[ctx->base % MUSTER_SEQ_QUEUE_MAX];
 }
 
 void muster_sequences_drop(struct context *ctx)
@@ -100,9 +99,8 @@ void muster_sequence_stop(struct context *ctx)
 }
 
 /* As many as can be live at once. */
-static bool instances_new(struct context *ctx)
+static bool instances_new(struct context *ctx, struct sequence *seq)
 {
-	struct sequence *seq = muster_sequence_current(ctx);
 	uint32_t nr = seq->pulse_count < MUSTER_PULSES_LIVE ? seq->pulse_count :
 							      MUSTER_PULSES_LIVE;
 	size_t bytes = sizeof(struct instance) + seq->nr_steps * sizeof(struct send);
@@ -126,19 +124,19 @@ static bool instances_new(struct context *ctx)
 static bool start(struct context *ctx)
 {
 	const struct entry *entry = ctx->arrivals[ctx->base % MUSTER_WINDOW].first;
+	struct sequence *seq = muster_sequence_current(ctx);
 
 	if (!ctx->queued || !muster_farewell_check(ctx))
 		return false;
 	for (; entry; entry = entry->next)
 		if (!muster_landing_check(ctx, entry))
 			return false;
-	if (muster_sequence_current(ctx)->kept &&
-	    !muster_kept_check(ctx, muster_sequence_current(ctx)))
+	if (seq->kept && !muster_kept_check(ctx, seq))
 		return false;
-	if (!instances_new(ctx))
+	if (!instances_new(ctx, seq))
 		return false;
 	ctx->running = true;
-	ctx->coll_end = muster_sequence_current(ctx)->coll_end;
+	ctx->coll_end = seq->coll_end;
 	ctx->pulse_first = 0;
 	ctx->pulse_next = 0;
 	return true;
@@ -158,7 +156,7 @@ static void run_instances(struct context *ctx)
 			return;
 	}
 	while (ctx->pulse_first != ctx->pulse_next &&
-	       muster_instance_ended(ctx, muster_instance(ctx, ctx->pulse_first))) {
+	       muster_instance_ended(seq, muster_instance(ctx, ctx->pulse_first))) {
 		ctx->pulse_first++;
 		ctx->moved = true;
 	}

@@ -132,12 +132,23 @@ static uint16_t packet_flags(const struct step *step)
 	       (step->flags & MUSTER_DESC_COLL_END ? MUSTER_PACKET_COLL_END : 0);
 }
 
+/* Of what lies in memory: where, and whether it asks. Nobody looks at these of an inline send. */
+static void source_set(struct send *send, const struct sequence *seq, const struct step *step,
+		       uint32_t pulse)
+{
+	uint64_t offset = (uint64_t)pulse * seq->pulse_len;
+
+	send->eager = seq->pulse_count == 1 && send->total <= MUSTER_MTU;
+	send->key = step->store_key ? step->store_key : step->load_key;
+	send->addr = (step->store_key ? step->store_addr : step->load_addr) + offset;
+}
+
 void muster_send_open(struct context *ctx, struct instance *inst, uint32_t index)
 {
 	const struct sequence *seq = muster_sequence_current(ctx);
 	const struct step *step = &seq->steps[index];
-	uint64_t offset = (uint64_t)inst->pulse * seq->pulse_len, bit = 1ull << index;
 	struct send *send = &inst->sends[index];
+	uint64_t bit = 1ull << index;
 
 	send->phase = SEND_HELD;
 	send->slot = step->slot_dest;
@@ -148,9 +159,8 @@ void muster_send_open(struct context *ctx, struct instance *inst, uint32_t index
 	send->total = muster_step_bytes(seq, step, inst->pulse);
 	send->at = 0;
 	send->is_inline = step->kind == MUSTER_DESC_MP;
-	send->eager = !send->is_inline && seq->pulse_count == 1 && send->total <= MUSTER_MTU;
-	send->key = step->store_key ? step->store_key : step->load_key;
-	send->addr = (step->store_key ? step->store_addr : step->load_addr) + offset;
+	if (!send->is_inline)
+		source_set(send, seq, step, inst->pulse);
 
 	inst->open |= bit;
 	inst->todo |= bit;

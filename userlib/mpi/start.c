@@ -102,6 +102,38 @@ static int pack(struct start *start, enum own own, const void **in)
 	return err ? err : muster_mpi_side_pack(&op->in);
 }
 
+/* Who has it gets a block of each rank; the input is one's own. */
+static int gathered(struct start *start, bool has_out, bool uneven, const void **in)
+{
+	int err = !has_out ? 0 : uneven ? out_uneven(start) : out_even(start, start->size);
+
+	if (!err && !start->in_place)
+		err = in_even(start, 1);
+	return err ? err : pack(start, OWN_BLOCK, in);
+}
+
+/* The root has a block for each rank. */
+static int scattered(struct start *start, bool uneven)
+{
+	int err = !start->is_root ? 0 : uneven ? in_uneven(start) : in_even(start, start->size);
+
+	if (!err && !start->in_place)
+		err = out_even(start, 1);
+	if (!err)
+		err = separate(start);
+	return err ? err : muster_mpi_side_pack(&start->op->in);
+}
+
+/* A block of each rank for each. */
+static int transposed(struct start *start, bool uneven, const void **in)
+{
+	int err = uneven ? out_uneven(start) : out_even(start, start->size);
+
+	if (!err && !start->in_place)
+		err = uneven ? in_uneven(start) : in_even(start, start->size);
+	return err ? err : pack(start, OWN_ALL, in);
+}
+
 /* ---- barrier and broadcast ------------------------------------------------------------------- */
 
 static int barrier(struct start *start)
@@ -216,12 +248,8 @@ static int gather(struct start *start)
 {
 	struct muster_mpi_op *op = start->op;
 	const void *in;
-	int err = start->is_root ? out_even(start, start->size) : 0;
+	int err = gathered(start, start->is_root, false, &in);
 
-	if (!err && !start->in_place)
-		err = in_even(start, 1);
-	if (!err)
-		err = pack(start, OWN_BLOCK, &in);
 	return err ? err : MUSTER_MPI_LOCKED(muster_gather_start(start->comm, in, op->out.at,
 					       start->is_root ? op->out.bytes : op->in.bytes,
 					       MUSTER_U8, (uint32_t)start->call->root, &op->request));
@@ -231,14 +259,8 @@ static int gather(struct start *start)
 static int scatter(struct start *start)
 {
 	struct muster_mpi_op *op = start->op;
-	int err = start->is_root ? in_even(start, start->size) : 0;
+	int err = scattered(start, false);
 
-	if (!err && !start->in_place)
-		err = out_even(start, 1);
-	if (!err)
-		err = separate(start);
-	if (!err)
-		err = muster_mpi_side_pack(&op->in);
 	return err ? err : MUSTER_MPI_LOCKED(muster_scatter_start(start->comm, op->in.at,
 						start->in_place ? op->in.at : op->out.at,
 						start->is_root ? op->in.bytes : op->out.bytes,
@@ -249,12 +271,8 @@ static int allgather(struct start *start)
 {
 	struct muster_mpi_op *op = start->op;
 	const void *in;
-	int err = out_even(start, start->size);
+	int err = gathered(start, true, false, &in);
 
-	if (!err && !start->in_place)
-		err = in_even(start, 1);
-	if (!err)
-		err = pack(start, OWN_BLOCK, &in);
 	return err ? err : MUSTER_MPI_LOCKED(muster_allgather_start(start->comm, in, op->out.at, op->out.bytes,
 						  MUSTER_U8, &op->request));
 }
@@ -263,12 +281,8 @@ static int alltoall(struct start *start)
 {
 	struct muster_mpi_op *op = start->op;
 	const void *in;
-	int err = out_even(start, start->size);
+	int err = transposed(start, false, &in);
 
-	if (!err && !start->in_place)
-		err = in_even(start, start->size);
-	if (!err)
-		err = pack(start, OWN_ALL, &in);
 	return err ? err : MUSTER_MPI_LOCKED(muster_alltoall_start(start->comm, in, op->out.at, op->out.bytes,
 						 MUSTER_U8, &op->request));
 }
@@ -279,12 +293,8 @@ static int allgatherv(struct start *start)
 {
 	struct muster_mpi_op *op = start->op;
 	const void *in;
-	int err = out_uneven(start);
+	int err = gathered(start, true, true, &in);
 
-	if (!err && !start->in_place)
-		err = in_even(start, 1);
-	if (!err)
-		err = pack(start, OWN_BLOCK, &in);
 	return err ? err : MUSTER_MPI_LOCKED(muster_allgatherv_start(start->comm, in, op->out.at, op->out.counts,
 						   op->out.displs, MUSTER_U8, &op->request));
 }
@@ -293,12 +303,8 @@ static int gatherv(struct start *start)
 {
 	struct muster_mpi_op *op = start->op;
 	const void *in;
-	int err = start->is_root ? out_uneven(start) : 0;
+	int err = gathered(start, start->is_root, true, &in);
 
-	if (!err && !start->in_place)
-		err = in_even(start, 1);
-	if (!err)
-		err = pack(start, OWN_BLOCK, &in);
 	return err ? err : MUSTER_MPI_LOCKED(muster_gatherv_start(start->comm, in,
 						start->in_place ? op->out.counts[start->rank] :
 								  op->in.bytes,
@@ -309,14 +315,8 @@ static int gatherv(struct start *start)
 static int scatterv(struct start *start)
 {
 	struct muster_mpi_op *op = start->op;
-	int err = start->is_root ? in_uneven(start) : 0;
+	int err = scattered(start, true);
 
-	if (!err && !start->in_place)
-		err = out_even(start, 1);
-	if (!err)
-		err = separate(start);
-	if (!err)
-		err = muster_mpi_side_pack(&op->in);
 	return err ? err : MUSTER_MPI_LOCKED(muster_scatterv_start(start->comm, op->in.at, op->in.counts,
 						 op->in.displs,
 						 start->in_place ? op->in.at : op->out.at,
@@ -328,15 +328,10 @@ static int scatterv(struct start *start)
 static int alltoallv(struct start *start)
 {
 	struct muster_mpi_op *op = start->op;
-	int err = out_uneven(start);
 	const void *in;
-	void *out;
+	int err = transposed(start, true, &in);
+	void *out = op->out.at;
 
-	if (!err && !start->in_place)
-		err = in_uneven(start);
-	if (!err)
-		err = pack(start, OWN_ALL, &in);
-	out = op->out.at;
 	/* One of them is empty, then; the same address twice says to the library: in place. */
 	if (!err && !start->in_place && in == out && op->in.bytes)
 		out = op->out.counts;
