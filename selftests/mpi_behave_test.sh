@@ -6,13 +6,23 @@
 . "$(dirname "$0")/tap.sh"
 . "$tap_home/mpi.sh"
 
-# usage: behaves MPI RANKS CASE [TIMES]
-behaves() {
-	behaves_mpi=$1 ranks=$2
-	shift 2
-	start "$behaves_mpi" "$ranks" "$launch" "$tests/behave.$behaves_mpi" "$@" >out 2>err
+# usage: all_right MPI RANKS PROGRAM [ARGUMENT]...: it says so, and nothing else
+all_right() {
+	right_mpi=$1 ranks=$2 program=$tests/$3.$1
+	shift 3
+	same 0 "$(status_of start "$right_mpi" "$ranks" "$launch" "$program" "$@")" || {
+		cat out err
+		return 1
+	}
 	cat out err
 	same right "$(cat out err)"
+}
+
+# usage: behaves MPI RANKS CASE [TIMES]
+behaves() {
+	behaves_mpi=$1 behaves_ranks=$2
+	shift 2
+	all_right "$behaves_mpi" "$behaves_ranks" behave "$@"
 }
 
 forced() {
@@ -22,16 +32,13 @@ forced() {
 }
 
 shapes() {
-	MUSTER_OFFLOAD=force start "$1" 3 "$launch" "$tests/shapes.$1" >out 2>err
-	cat out err
-	same right "$(cat out err)"
+	export MUSTER_OFFLOAD=force
+	all_right "$1" 3 shapes
 }
 
 # usage: refused MPI CASE: libmuster-mpi is refused something at rank 1
 refused() {
-	start "$1" 3 "$launch" "$tests/refused.$1" "$2" >out 2>err
-	cat out err
-	same right "$(cat out err)"
+	all_right "$1" 3 refused "$2"
 }
 
 # All find out who it is and why, and go on without a job.
