@@ -219,7 +219,7 @@ $(BUILD)/libmuster-mpi-$(1).so.0: userlib/mpi/libmuster-mpi.map \
 		$$(filter %.o,$$^) $(BUILD)/libmuster.so.0 $$(call mpi_flags,$(1)) \
 		-Wl,-rpath,'$$$$ORIGIN'
 
-$(BUILD)/selftests/mpi/%.$(1): selftests/mpi/%.c
+$(BUILD)/selftests/mpi/%.$(1): selftests/mpi/%.c selftests/mpi/must.h
 	@mkdir -p $$(@D)
 	@echo "  LD    $$@"
 	@$$(CC) -std=gnu11 -Wall -Wextra $$(if $$(WERROR),-Werror) -D_GNU_SOURCE $$(CFLAGS) -o $$@ $$< \
@@ -382,10 +382,13 @@ check-scale: all $(SELFTESTS) | $(KEEP) ## 1,024 local ranks start, add up and e
 		$(KEEP) -t 1800 selftests/comms_test.sh
 	@MUSTER_PORTS=2048 MUSTER_BUILD=$(abspath $(BUILD)) $(KEEP) -t 900 selftests/ports_test.sh
 
-check-diagnosis: guests $(SELFTESTS) | $(KEEP) ## 200 hangs made on purpose, and 90 in guests, each explained; says how long that took
-	@MUSTER_HANGS=16 MUSTER_BUILD=$(abspath $(BUILD)) $(KEEP) -t 7200 selftests/diagnosis_test.sh
-	@MUSTER_HANGS=10 MUSTER_TEST_TIMEOUT=7200 MUSTER_BUILD=$(abspath $(BUILD)) exec \
-		selftests/run.sh selftests/guests_diagnosis_test.sh
+check-diagnosis: guests $(SELFTESTS) | $(KEEP) ## 200 hangs made on purpose, and 90 in guests, each explained; ends with the figures; HANGS=n
+	@export MUSTER_BUILD=$(abspath $(BUILD)) MUSTER_FIGURES=$(abspath $(BUILD))/diagnosis.txt; \
+	rm -f "$$MUSTER_FIGURES"; failed=0; \
+	MUSTER_HANGS=$(or $(HANGS),16) $(KEEP) -t 7200 selftests/diagnosis_test.sh || failed=1; \
+	MUSTER_HANGS=$(or $(HANGS),10) MUSTER_TEST_TIMEOUT=7200 \
+		selftests/run.sh selftests/guests_diagnosis_test.sh || failed=1; \
+	cat "$$MUSTER_FIGURES"; exit $$failed
 
 check-threads: all $(TSAN)/selftests/threads | $(KEEP) ## several threads of each rank, under ThreadSanitizer
 	@MUSTER_THREADS=$(abspath $(TSAN)/selftests/threads) MUSTER_BUILD=$(abspath $(BUILD)) exec \
@@ -435,7 +438,7 @@ bench-bump: all $(BUILD)/selftests/bump_hosts $(BUILD)/selftests/bump_model ## t
 bench-switch: $(BUILD)/selftests/switch_bench ## reduction in a switch of 8 and of 40 sources, beside memcpy in the same run
 	@$<
 
-bench-look: $(BUILD)/selftests/look_bench ## what trace records cost in an 8-byte allreduce: instructions, off and on
+bench-look: $(BUILD)/selftests/look_bench ## what the looking page and trace records cost in an 8-byte allreduce: instructions
 	@tools/setup/setup.sh --quiet valgrind
 	@MUSTER_BUILD=$(abspath $(BUILD)) tools/bench-look.sh
 

@@ -27,6 +27,7 @@
 #include <cmocka.h>
 
 #include "muster_regs.h"
+#include "test_random.h"
 
 #define QEMU "build/vm/qemu-system-x86_64"
 
@@ -480,17 +481,6 @@ static void a_node_number_is_used_once(void **state)
 }
 
 /* ---- garbage --------------------------------------------------------------- */
-
-static uint64_t random_state;
-
-/* xorshift64: any seed but 0. */
-static uint32_t random32(void)
-{
-	random_state ^= random_state << 13;
-	random_state ^= random_state >> 7;
-	random_state ^= random_state << 17;
-	return random_state >> 32;
-}
 
 static uint32_t random_value(void)
 {

@@ -25,11 +25,11 @@
 #include <linux/if_packet.h>
 #include <net/if.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "arith.h"
 #include "bump_reference.h"
+#include "clock.h"
 #include "test_net.h"
 
 enum { ASK_AGAIN_US = 20000, WINDOW_OPERATIONS = 500, MALFORMED_AT_ONCE = 256 };
@@ -52,14 +52,6 @@ static uint64_t number(const char *name, int radix)
 	if (!text)
 		errx(1, "%s is not set: run this by muster-run --bump", name);
 	return strtoull(text, NULL, radix);
-}
-
-static uint64_t now_us(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
 }
 
 static uint64_t mix(uint64_t z)
@@ -113,11 +105,11 @@ static void give_up(struct datagram *ask)
 static void call(struct datagram *ask, uint32_t bytes, struct datagram *answer)
 {
 	const char *seconds = getenv("BUMP_DEADLINE");
-	uint64_t deadline = now_us() + 1000000 * (seconds ? strtoull(seconds, NULL, 10) : 60);
+	uint64_t deadline = muster_clock_us() + 1000000 * (seconds ? strtoull(seconds, NULL, 10) : 60);
 	ssize_t len;
 
 	for (;;) {
-		if (now_us() > deadline)
+		if (muster_clock_us() > deadline)
 			give_up(ask);
 		if (send(sock, ask, sizeof(ask->header) + bytes, 0) < 0 && errno != ECONNREFUSED &&
 		    errno != EHOSTUNREACH)
@@ -275,12 +267,12 @@ static void sum_once(void)
 
 static void sum(const char *seconds)
 {
-	uint64_t end = now_us() + 1000000 * strtoull(seconds ? seconds : "5", NULL, 10);
+	uint64_t end = muster_clock_us() + 1000000 * strtoull(seconds ? seconds : "5", NULL, 10);
 	const char *enough_file = getenv("BUMP_ENOUGH");
 
 	do
 		sum_once();
-	while (!all_have_enough((enough_file && !access(enough_file, F_OK)) || now_us() > end));
+	while (!all_have_enough((enough_file && !access(enough_file, F_OK)) || muster_clock_us() > end));
 	if (!rank)
 		printf("%u operations right\n", next_id);
 }

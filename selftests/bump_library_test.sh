@@ -86,6 +86,32 @@ one_without() {
 }
 check "one rank that its bump does not know: none uses it" one_without
 
+# Rank 1 asks, but hears nothing: what it sends goes on to the bump, what comes back does not.
+# The others' bumps answer them.
+one_unheard() {
+	cat >relay.py <<-'END'
+		import socket
+		rank, bump = (socket.socket(type=socket.SOCK_DGRAM) for _ in range(2))
+		rank.bind(("10.77.255.254", 19778))
+		open("relayed", "w")
+		while True:
+		    bump.sendto(rank.recv(2048), ("10.77.0.1", 19778))
+	END
+	cat >one.sh <<-'END'
+		if [ "$MUSTER_RANK" = 1 ]; then
+			ip addr add 10.77.255.254/32 dev lo
+			python3 relay.py >relay.log 2>&1 &
+		fi
+		until [ -e relayed ]; do sleep 0.05; done
+		exec "$@"
+	END
+	export MUSTER_DEADLINE=20	# half of it is what rank 1 waits
+	"$run" --bump -n 3 sh one.sh "$MUSTER_BUILD/userlib/examples/pagerank" >out
+	cat out
+	grep -q 'norm allreduce .* NIC: offloaded; not the bump: that of rank 1, at ' out
+}
+check "one rank that does not hear its bump: none uses it" one_unheard
+
 settings() {
 	for wrong in 10.77.255.254 10.77.255.254: bump:19778 10.77.255.254:0 10.77.255.254:99999 ""; do
 		fails "$run" --bump -n 2 sh with.sh "$wrong" "$ranks" bits >out 2>err

@@ -6,19 +6,22 @@
  * takes no time. It shows how time grows with hosts, and nothing of any host's software.
  *
  * With --spread hosts take time, and not always the same: a packet that goes through a
- * host's software, in or out, takes so long, and more for one of two reasons: "rare", an
+ * host's software, in or out, takes so long, and more for one of three reasons: "rare", an
  * interruption that a few packets meet (clock ticks, daemons); "each", what every packet
- * meets of waiting and of cold caches, exponentially distributed. How much of it there is
- * is set at one point: software on 2 hosts has the paper's smallest spread, 10 % between
- * mean and minimum. All else follows: allreduces come after each other by bumps, whose
- * packets go through a host twice, and by recursive doubling in software, with the same
- * hosts and wires, where they do so twice in every round.
+ * meets of waiting and of cold caches, exponentially distributed; "once", an interruption
+ * that a host meets in a few operations, however many packets it has in them. How much of
+ * it there is is set at one point: software on 2 hosts has the paper's smallest spread,
+ * 10 % between mean and minimum. All else follows: allreduces come after each other by
+ * bumps, whose packets go through a host twice, and by recursive doubling in software,
+ * with the same hosts and wires, where they do so twice in every round. Then bumps once
+ * more, with as much noise of their own as gives their smallest spread on 2 hosts, 3 %.
  *
  * usage: bump_model [BYTES]      prints: hosts, then 4 algorithms on the paper's 1 GbE
  *                                with 64 bits, then 4 on 10 GbE with 256 bits, in us
  *        bump_model --spread [BYTES [COUNT]]
- *                                prints, of each reason and network: hosts, then mean,
- *                                minimum and spread in % by bumps and in software
+ *                                prints, of each reason, network and host: hosts, then
+ *                                mean, minimum and spread in % by bumps, in software, and
+ *                                by bumps with noise of their own (nan: none gives 3 %)
  *        bump_model --cycles     prints the stages of CFE and CIPE, of each operation
  */
 #include <err.h>
@@ -31,13 +34,17 @@
 enum {
 	MAC_PHY_NS = 400,
 	WIRE_EXTRA = 8 + 4 + 12,
-	HOST_ARM_NS = 10000,	/* a packet through the software of the paper's 1 GbE hosts, */
-	HOST_XEON_NS = 3000,	/* and of its 10 GbE ones */
 	WARM_UP = 100,
 	SPREAD_HOSTS_MAX = 1024,
 	SPREAD_DOUBLINGS = 4,		/* of hosts */
-	CALIBRATED_PERCENT = 10,
+	SOFTWARE_PERCENT = 10,
+	BUMPS_PERCENT = 3,
 };
+
+/* Networks of the paper, and what a packet takes through a host's software, which it does not say. */
+static const struct setting {
+	uint32_t rate_gbit, width, host_ns;
+} settings[] = { { 1, 64, 10000 }, { 10, 256, 3000 }, { 1, 64, 100000 }, { 10, 256, 30000 } };
 
 static uint32_t rate_gbit, width, answers;
 static uint64_t last_ns;
@@ -45,25 +52,25 @@ static uint64_t last_ns;
 /* ---- hosts that take time ---- */
 
 enum { INTERRUPTION = 5 };	/* times a packet's way */
-enum noise { RARE, EACH };
-static const char *const noise_names[] = { "rare", "each" };
+enum noise { RARE, EACH, ONCE, NR_NOISES };
+static const char *const noise_names[] = { "rare", "each", "once" };
 
 static uint32_t host_ns;	/* 0: they take none */
 static enum noise noise;
-static double amount;		/* RARE: the part of packets; EACH: of a packet's way, in the mean */
+static double amount;	/* RARE: the part of packets; ONCE: of operations; EACH: of a packet's way, in the mean */
 static struct {
 	uint64_t began, sum, least;
 	uint32_t count;
 } latency[SPREAD_HOSTS_MAX];
 
-static uint32_t through_host(struct net *net)
+static uint32_t through_host(struct net *net, bool begins)
 {
-	double drawn = (double)(net_random(net) % (1 << 30) + 1) / (1 << 30), more;
+	double drawn = (double)(net_random(net) % (1 << 30) + 1) / (1 << 30), more = 0;
 
-	if (noise == RARE)
-		more = drawn < amount ? INTERRUPTION : 0;
-	else
+	if (noise == EACH)
 		more = -log(drawn) * amount;
+	else if (drawn < amount && (begins || noise == RARE))
+		more = INTERRUPTION;
 	return host_ns + (uint32_t)(more * host_ns);
 }
 
@@ -76,11 +83,11 @@ static uint32_t wire_ns(uint32_t len)
 
 static uint32_t delay(struct net *net, uint32_t port, uint32_t len)
 {
-	bool host = port == NET_TO_HOST || port == MUSTER_BUMP_HOST_PORT;
+	bool begins = port == MUSTER_BUMP_HOST_PORT, host = begins || port == NET_TO_HOST;
 	struct cycles cycles;
 
 	cycles_count(width, MUSTER_DTYPE_F64, MUSTER_REDOP_SUM, 2, &cycles);
-	return wire_ns(len) + (host && host_ns ? through_host(net) : 0) +
+	return wire_ns(len) + (host && host_ns ? through_host(net, begins) : 0) +
 	       (port == NET_TO_HOST ? 0 : cycles.total * 1000 / CYCLES_CLOCK_MHZ);
 }
 
@@ -194,11 +201,12 @@ static void in_software(uint32_t hosts, uint32_t bytes, uint32_t count)
 	for (uint32_t i = 0; i < count; i++) {
 		for (uint32_t bit = 1; bit < hosts; bit <<= 1) {
 			for (uint32_t h = 0; h < hosts; h++)
-				sent[h] = at[h] + through_host(&chance);
+				sent[h] = at[h] + through_host(&chance, bit == 1);
 			for (uint32_t h = 0; h < hosts; h++) {
 				uint64_t come = sent[h ^ bit] + wire_ns(NET_DATA_AT + bytes);
 
-				at[h] = (come > sent[h] ? come : sent[h]) + through_host(&chance);
+				at[h] = (come > sent[h] ? come : sent[h]) +
+					through_host(&chance, false);
 			}
 		}
 		for (uint32_t h = 0; h < hosts; h++)
@@ -210,9 +218,10 @@ struct spread {
 	double mean, least, percent;
 };
 
+typedef void (*system_fn)(uint32_t hosts, uint32_t bytes, uint32_t count);
+
 /* Mean and minimum of host 0, as the paper's benchmark has them of a rank. */
-static struct spread measure(void (*run)(uint32_t, uint32_t, uint32_t), uint32_t hosts,
-			     uint32_t bytes, uint32_t count)
+static struct spread measure(system_fn run, uint32_t hosts, uint32_t bytes, uint32_t count)
 {
 	struct spread spread;
 
@@ -224,34 +233,53 @@ static struct spread measure(void (*run)(uint32_t, uint32_t, uint32_t), uint32_t
 	return spread;
 }
 
-/* As much noise as gives software on 2 hosts that spread. */
-static void calibrate(uint32_t bytes, uint32_t count)
+/* As much noise as gives the system on 2 hosts that spread. Return: whether there is so much. */
+static bool calibrate(system_fn run, uint32_t bytes, uint32_t count, int percent)
 {
 	double low = 0, high = 1;
 
 	for (int i = 0; i < 20; i++) {
 		amount = (low + high) / 2;
-		if (measure(in_software, 2, bytes, count).percent < CALIBRATED_PERCENT)
+		if (measure(run, 2, bytes, count).percent < percent)
 			low = amount;
 		else
 			high = amount;
 	}
+	return fabs(measure(run, 2, bytes, count).percent - percent) < 0.5;
 }
 
-static void spread_of_net(uint32_t bytes, uint32_t count)
+/* Of 2, 4, 8 ... hosts. */
+static void series_measure(system_fn run, uint32_t bytes, uint32_t count, struct spread *spreads)
 {
-	struct spread bumps[16], software[16];
+	for (uint32_t i = 1; i <= SPREAD_DOUBLINGS; i++)
+		spreads[i] = measure(run, 1u << i, bytes, count);
+}
 
-	calibrate(bytes, count);
+static void spread_of_setting(uint32_t bytes, uint32_t count)
+{
+	struct spread bumps[16], software[16], own[16];
+	double noise_of_software;
+	bool calm;
+
+	calibrate(in_software, bytes, count, SOFTWARE_PERCENT);
+	noise_of_software = amount;
+	series_measure(by_bumps, bytes, count, bumps);
+	series_measure(in_software, bytes, count, software);
+	calm = calibrate(by_bumps, bytes, count, BUMPS_PERCENT);
+	series_measure(by_bumps, bytes, count, own);
 	printf("# %s, %u GbE: a packet through a host %g us; %s %.3g %%\n", noise_names[noise],
-	       rate_gbit, host_ns / 1e3, noise == RARE ? "interrupted, five times as long again," :
-	       "more, in the mean,", 100 * amount);
-	puts("# hosts; bumps: mean, minimum, spread in %; software: the same");
+	       rate_gbit, host_ns / 1e3, noise == EACH ? "more, in the mean," :
+	       "interrupted, five times as long again,", 100 * noise_of_software);
+	if (calm)
+		printf("# bumps' own: %.3g %%, %.2f times that\n", 100 * amount,
+		       amount / noise_of_software);
+	puts("# hosts; bumps: mean, minimum, spread in %; software: the same; bumps, noise of their own: the same");
 	for (uint32_t i = 1; i <= SPREAD_DOUBLINGS; i++) {
-		bumps[i] = measure(by_bumps, 1u << i, bytes, count);
-		software[i] = measure(in_software, 1u << i, bytes, count);
-		printf("%u %.2f %.2f %.1f %.2f %.2f %.1f\n", 1u << i, bumps[i].mean, bumps[i].least,
-		       bumps[i].percent, software[i].mean, software[i].least, software[i].percent);
+		if (!calm)
+			own[i] = (struct spread){ NAN, NAN, NAN };
+		printf("%u %.2f %.2f %.1f %.2f %.2f %.1f %.2f %.2f %.1f\n", 1u << i, bumps[i].mean,
+		       bumps[i].least, bumps[i].percent, software[i].mean, software[i].least,
+		       software[i].percent, own[i].mean, own[i].least, own[i].percent);
 	}
 	printf("# 8 hosts beside 2: mean times %.2f by bumps, %.2f in software; minimum %.2f, %.2f; mean less minimum %.1f us, %.1f us\n\n\n",
 	       bumps[3].mean / bumps[1].mean, software[3].mean / software[1].mean,
@@ -261,14 +289,14 @@ static void spread_of_net(uint32_t bytes, uint32_t count)
 
 static int spread(uint32_t bytes, uint32_t count)
 {
-	printf("# allreduce of %u bytes, %u each; software on 2 hosts is set to a spread of %u %%\n",
-	       bytes, count, CALIBRATED_PERCENT);
-	for (noise = RARE; noise <= EACH; noise++)
-		for (int net = 0; net < 2; net++) {
-			rate_gbit = net ? 10 : 1;
-			width = net ? 256 : 64;
-			host_ns = net ? HOST_XEON_NS : HOST_ARM_NS;
-			spread_of_net(bytes, count);
+	printf("# allreduce of %u bytes, %u each; software on 2 hosts is set to a spread of %u %%, bumps' own noise to %u %%\n",
+	       bytes, count, SOFTWARE_PERCENT, BUMPS_PERCENT);
+	for (noise = RARE; noise < NR_NOISES; noise++)
+		for (size_t i = 0; i < sizeof(settings) / sizeof(*settings); i++) {
+			rate_gbit = settings[i].rate_gbit;
+			width = settings[i].width;
+			host_ns = settings[i].host_ns;
+			spread_of_setting(bytes, count);
 		}
 	return 0;
 }

@@ -50,8 +50,7 @@ arrive() {
 
 # It takes a moment until all who wait are seen to. Those seen meanwhile must not be others.
 explained() {
-	code=0
-	"$trace" explain --json --pid "$(guest $(((victim + 1) % 4)))" >json || code=$?
+	explain_timed --pid "$(guest $(((victim + 1) % 4)))"
 	[ "$(field waiting | head -n 1)" -ge "$waiting" ] || return 1
 	[ $code -eq 1 ] && [ "$(field cause)" ]
 }
@@ -61,6 +60,9 @@ explains() {
 	waiting=$1
 	within 60 explained || { cat json; return 1; }
 	cat json
+	culprits=$victim
+	[ "$2" != link ] || culprits="$victim $(field rank | grep -vx $victim | head -n 1)"	# its other end
+	hang_counted "$culprits"
 	! can_validate || valid muster_trace-explain json
 	same "$2" "$(field cause)"
 	field rank | grep -qx $victim
@@ -270,4 +272,5 @@ if command -v tshark >/dev/null; then
 else
 	skip "packets of the NICs: the dissector and muster_dump read the same" "there is no tshark"
 fi
+hang_figures "in guests"
 finish

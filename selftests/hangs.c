@@ -19,10 +19,11 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <muster.h>
+
+#include "clock.h"
 
 static struct muster *job;
 static struct muster_comm *world, *other;
@@ -188,10 +189,7 @@ static void tests(void)
 
 static double now_us(void)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (double)now.tv_sec * 1e6 + (double)now.tv_nsec / 1e3;
+	return (double)muster_clock_ns() / 1e3;
 }
 
 /*

@@ -21,6 +21,32 @@ forced() {
 	behaves "$@"
 }
 
+shapes() {
+	MUSTER_OFFLOAD=force start "$1" 3 "$launch" "$tests/shapes.$1" >out 2>err
+	cat out err
+	same right "$(cat out err)"
+}
+
+# usage: refused MPI CASE: libmuster-mpi is refused something at rank 1
+refused() {
+	start "$1" 3 "$launch" "$tests/refused.$1" "$2" >out 2>err
+	cat out err
+	same right "$(cat out err)"
+}
+
+# All find out who it is and why, and go on without a job.
+refused_join() {
+	no_room='rank 1: MPI has no room for what libmuster-mpi keeps in it; '
+	MUSTER_MPI_STATS=1 start "$1" 3 "$launch" "$tests/refused.$1" join >out 2>err
+	cat out err
+	same right "$(cat out)"
+	grep -q "^muster-mpi: no Muster job: $no_room" err
+	export MUSTER_OFFLOAD=force
+	fails start "$1" 3 "$launch" "$tests/refused.$1" join >out 2>&1
+	cat out
+	grep -q "MPI_Init: $no_room" out
+}
+
 # Neither mpirun is to end the others for it.
 dies() {
 	openmpi_options="--mca orte_allowed_exit_without_sync 1" mpich_options=-disable-auto-cleanup
@@ -46,12 +72,18 @@ for mpi in openmpi mpich; do
 		behaves $mpi 3 come-and-go $many
 	check "$mpi: types that differ between ranks, and are freed before data comes" \
 		forced $mpi 4 types-differ
-	check "$mpi: operations of the user's are MPI's" behaves $mpi 2 users-operation
-	check "$mpi: with offload forced they are an MPI error" forced $mpi 2 users-operation
+	check "$mpi: data of every shape, on communicators of every kind" shapes $mpi
+	check "$mpi: operations of the user's" behaves $mpi 2 users-operation
+	check "$mpi: nonblocking they are an MPI error with offload forced" forced $mpi 2 users-operation
 	check "$mpi: inter-communicators are MPI's" behaves $mpi 3 between-groups
 	check "$mpi: wrong arguments have MPI's own errors" behaves $mpi 2 wrong-arguments
 	check "$mpi: ranks that call different things are told, and who" behaves $mpi 3 ranks-differ
 	check "$mpi: a rank that dies is named to the others' error handler" dies $mpi
+	check "$mpi: what one rank cannot join none does" refused_join $mpi
+	check "$mpi: without a request an operation ends in its call" refused $mpi request
+	check "$mpi: without a copy of a type it does so, too" refused $mpi dup
+	check "$mpi: what a rank alone has met says who, what and what to do" refused $mpi unpack
+	check "$mpi: a thread tells MPI of what another waits for" refused $mpi slow
 	check "$mpi: two threads, each with communicators of its own" behaves $mpi 3 threads $many
 done
 finish

@@ -16,9 +16,10 @@ pure() {
 
 check "the engine calls no clock, thread, socket, allocation or output" \
 	pure "$MUSTER_BUILD/qemu-device/engine/lib.a"
+
+wire=$MUSTER_BUILD/qemu-device/wire
 check "the reliable part of the wire calls none either" \
-	pure "$MUSTER_BUILD"/qemu-device/wire/reliable.o "$MUSTER_BUILD"/qemu-device/wire/frame.o \
-	"$MUSTER_BUILD"/qemu-device/wire/crc32c.o "$MUSTER_BUILD"/qemu-device/wire/ring.o
+	pure "$wire"/reliable.o "$wire"/pace.o "$wire"/frame.o "$wire"/crc32c.o "$wire"/ring.o
 
 bump=$MUSTER_BUILD/qemu-device/bump
 check "the bump calls none either, and knows of the engine only its arithmetic" \

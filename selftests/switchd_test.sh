@@ -120,6 +120,54 @@ leases_end() {
 	same "0 0" "$(count groups) $(count bytes)"
 }
 
+strangers() {
+	MUSTER_SWITCH=force "$run" --topology switch:5 -n 3 "$checked/strangers"
+}
+check "who is no member of a group, or nobody, leaves none; what makes no sense is not heard" strangers
+
+# 39 hosts that say HELLO; when ./go is there each goes as it has been welcomed
+cat >crowd.py <<'END'
+import os, socket, struct, sys, time
+leases = []
+for host in range(39):
+    lease = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    lease.connect("\0" + sys.argv[1])
+    lease.send(struct.pack("<HHIQQQIIIIHBBIII", 1, 1, 0, 0, 0, 7, host, 0, 1, 0, 0, 0, 0, 0, 0, 0))
+    leases.append(lease)
+while not os.path.exists("go"):
+    time.sleep(0.05)
+for lease in leases:
+    welcome = lease.recv(4096)
+    assert struct.unpack_from("<HHI", welcome) == (1, 2, 0), welcome
+    lease.close()
+END
+
+sleeps() {
+	grep -q '^State:[[:space:]]*S' "/proc/$1/status"
+}
+
+# They meet a daemon with 24 file descriptors at most, and 16 until it asks for more.
+crowded() {
+	rm -f ready go err
+	name=muster-crowd-$$ crowd=
+	# shellcheck disable=SC3045 # dash has it
+	(ulimit -S -n 16 && ulimit -H -n 24 && exec "$switchd" -t switch:40 -w unix:@$name -m @$name-m) >ready 2>err &
+	daemon=$!
+	trap 'kill $daemon $crowd 2>/dev/null || true' EXIT
+	within 300 grep -q ready ready
+	python3 crowd.py $name-m &
+	crowd=$!
+	within 300 grep -q 'manager: no file descriptor is left for more hosts' err
+	within 300 sleeps $daemon
+	same 24 "$(awk '/^Max open files/ { print $4 }' /proc/$daemon/limits)"
+	touch go
+	wait $crowd
+	kill $daemon
+	wait $daemon
+	same 1 "$(wc -l <err)"
+}
+check "more hosts than the manager has file descriptors for wait until others go, and it sleeps" crowded
+
 # everything that --topology started, by the topology's name
 daemons() {
 	pgrep -f -- "muster-switchd -t $tap_dir/network "

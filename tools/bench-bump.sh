@@ -5,17 +5,18 @@
 # other traffic through bumps beside a plain forwarder; and what bumps as logic would
 # take, in modelled time. Writes build/bench-bump/.
 #
-# usage: bench-bump.sh [PART]...    model latency solver traffic hostile; all of them
-# COUNT: allreduces of each measurement (3000; the paper has 100000). BLOCKS: turns that the
-#   two systems take for them, all sizes and hosts in each (3). THROUGH: of Open MPI
-#   through bumps (300). HOSTS, SIZES: lists ("2 4 8", "8 32 128 256"). What was measured
-#   is kept until all is there: a run that was stopped goes on where it was.
+# usage: bench-bump.sh [PART]...    model latency solver traffic hostile layouts kills; all
+# COUNT: allreduces of each size and number of hosts (3000; the paper has 100000). BLOCKS:
+#   turns that the two systems take for them, all sizes and hosts in each (3). THROUGH: of
+#   Open MPI through bumps (300). HOSTS, SIZES: lists ("2 4 8", "8 32 128 256"). What was
+#   measured is kept until all is there: a run that was stopped goes on where it was.
 # SLICE: microseconds that the scheduler gives a process at a time, of both systems (100).
 #   Where hosts are more than CPUs somebody must wait for a CPU: ranks and bumps sleep while
 #   they wait for packets, Open MPI polls, and yields (mpi_yield_when_idle); without short
 #   slices its figures tell of the scheduler alone.
-# SIDE, ITERATIONS: of the solver (4, 2000). ROUNDS: of other traffic (21).
-# PACKETS: malformed ones (1000000).
+# SIDE, ITERATIONS, PAIRS: of the solver (4, 2000, 7). ROUNDS: of other traffic (21).
+# PACKETS: malformed ones (1000000). LAYOUTS: hosts (2 to 16). KILLS: of muster-run (20).
+# shellcheck disable=SC2317 # parts are called by their names
 set -eu
 
 build=$MUSTER_BUILD
@@ -25,6 +26,7 @@ run=$build/tools/muster-run
 mkdir -p "$out"
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
+trap 'exit 1' HUP INT TERM	# when what runs has ended; nothing is left behind
 
 say() {
 	printf '%s\n' "$*"
@@ -60,50 +62,49 @@ count=$((${COUNT:-3000} / blocks))
 through=${THROUGH:-300}
 kept=$out/latency.kept
 
-# Lines of what is kept: what, what the program says (8 columns), block, seconds.
+# A turn is a run of all sizes: system, hosts, block.
 turns() {
 	for block in $(seq "$blocks"); do
 		for n in $hosts; do
-			for bytes in $sizes; do
-				echo bump "$n" "$bytes" "$block"
-				echo mpi "$n" "$bytes" "$block"
-				[ "$block" -gt 1 ] || echo mpi-through-bumps "$n" "$bytes" 1
-			done
+			echo bump "$n" "$block"
+			echo mpi "$n" "$block"
+			[ "$block" -gt 1 ] || echo mpi-through-bumps "$n" 1
 		done
 	done
 }
 
-# Seconds that are left, by what each kind of turn has taken so far.
+# Seconds that are left, by what turns of each kind have taken so far.
 estimate() {
-	awk 'FILENAME == ARGV[1] { took[$1 " " $2 " " $3] += $10; nr[$1 " " $2 " " $3]++
-			like[$1 " " $2] += $10; likes[$1 " " $2]++; done[$1 " " $2 " " $3 " " $9]; next }
-		$1 " " $2 " " $3 " " $4 in done { next }
-		{
-			if ((cell = $1 " " $2 " " $3) in nr)
-				left += took[cell] / nr[cell]
-			else if ((cell = $1 " " $2) in likes)
-				left += like[cell] / likes[cell]
-			else
-				more = "more than "
+	awk 'FILENAME == ARGV[1] {
+			if (!done[$1 " " $2 " " $9]++) { took[$1 " " $2] += $10; nr[$1 " " $2]++ }
+			next
 		}
+		$1 " " $2 " " $3 in done { next }
+		(cell = $1 " " $2) in nr { left += took[cell] / nr[cell]; next }
+		{ more = "more than " }
 		END { if (left >= 90) printf "%s%d min", more, left / 60 + 0.5
 			else printf "%s%d s", more, left }' "$kept" "$scratch/turns"
 }
 
-# turn WHAT HOSTS BYTES BLOCK
+# turn WHAT HOSTS BLOCK: keeps a line for each size: what, what the program says (7
+# columns), block, seconds of the turn
 turn() {
 	begin=$(date +%s)
+	# shellcheck disable=SC2086 # lists
 	case $1 in
 	bump) sliced "$run" --bump=cube --no-bind --no-prefix -n "$2" \
-		"$build/tools/muster_bump_perf" -s "$3" -n "$count" ;;
-	mpi) mpi eth1 "$2" "$scratch/allreduce" "$3" "$count" ;;
-	*) mpi eth0 "$2" "$scratch/allreduce" "$3" "$through" ;;
-	esac >"$scratch/line" 2>"$scratch/errors" || {
+		"$build/tools/muster_bump_perf" -s "$(echo $sizes | tr ' ' ,)" -n "$count" ;;
+	mpi) mpi eth1 "$2" "$scratch/allreduce" "$count" $sizes ;;
+	*) mpi eth0 "$2" "$scratch/allreduce" "$through" $sizes ;;
+	esac >"$scratch/lines" 2>"$scratch/errors" || {
 		cat "$scratch/errors" >&2
 		exit 1
 	}
-	say "$1 $(cat "$scratch/line") $4 $(($(date +%s) - begin))" >>"$kept"
-	say "$(tail -n 1 "$kept"); $(wc -l <"$kept") of $(wc -l <"$scratch/turns") turns, $(estimate) left"
+	sed "s/^/$1 /; s/\$/ $3 $(($(date +%s) - begin))/" "$scratch/lines" >"$scratch/turn"
+	cat "$scratch/turn" >>"$kept"
+	done=$((done + 1))
+	say "$1, $2 hosts: mean us$(awk '{ printf "%s %s B %s", (NR > 1 ? "," : ""), $3, $4 }' \
+		"$scratch/turn"); $done of $(wc -l <"$scratch/turns") turns, $(estimate) left"
 }
 
 # Of all turns of a system, hosts and bytes: the mean and the minimum of all allreduces,
@@ -154,10 +155,14 @@ latency() {
 	mpicc -O2 -o "$scratch/allreduce" "$home/mpi/allreduce.c"
 	kept_or_new
 	turns >"$scratch/turns"
-	say "# $count allreduces a turn: what hosts bytes mean median min spread_% repeated block seconds"
-	while read -r what n bytes block; do
-		grep -q "^$what $n $bytes .* $block [0-9]*\$" "$kept" ||
-			turn "$what" "$n" "$bytes" "$block" </dev/null
+	done=0
+	say "# $count allreduces of each size a turn; load $(cut -d ' ' -f 1 /proc/loadavg)"
+	while read -r what n block; do
+		if grep -q "^$what $n .* $block [0-9]*\$" "$kept"; then
+			done=$((done + 1))
+		else
+			turn "$what" "$n" "$block" </dev/null
+		fi
 		summary
 	done <"$scratch/turns"
 	mv "$kept" "$out/latency.turns"
@@ -168,23 +173,27 @@ latency() {
 
 # ---- a solver ---------------------------------------------------------------------
 
-# The same program on both, in turns: seconds, seconds in allreduces, residual.
+# The same program, built for both, in turns: seconds, seconds in allreduces, residual.
 solver() {
 	gcc -O2 -I"$home/../uapi" -o "$scratch/lattice" "$home/mpi/lattice.c"
 	mpicc -O2 -DUSE_MPI -o "$scratch/lattice-mpi" "$home/mpi/lattice.c"
 	say "# what hosts seconds in_allreduces residual; side ${SIDE:-4}, ${ITERATIONS:-2000} iterations" |
 		tee "$out/solver.dat"
 	for n in $hosts; do
-		for _ in 1 2 3; do
+		for _ in $(seq "${PAIRS:-7}"); do
 			say "bump $n $(sliced "$run" --bump=cube --no-bind --no-prefix -n "$n" \
 				"$scratch/lattice" "${SIDE:-4}" "${ITERATIONS:-2000}")"
 			say "mpi $n $(mpi eth1 "$n" "$scratch/lattice-mpi" "${SIDE:-4}" \
 				"${ITERATIONS:-2000}")"
 		done
 	done | tee -a "$out/solver.dat"
-	awk '!/#/ { t[$1 " " $2] += $3; hosts[$2] }
-		END { for (h in hosts) printf "%d hosts: MPI takes %.2f times as long as the bump\n", h,
-			t["mpi " h] / t["bump " h] }' "$out/solver.dat" | sort -n | tee -a "$out/solver.dat"
+	for n in $hosts; do
+		say "solver on $n hosts, time with Open MPI by time with the bump (median, least, most of" \
+			"${PAIRS:-7} pairs): $(awk -v n="$n" '$2 != n { next }
+				$1 == "bump" { bump = $3 }
+				$1 == "mpi" { print $3 / bump }' "$out/solver.dat" | median)"
+	done >"$scratch/ratios"
+	tee -a "$out/solver.dat" <"$scratch/ratios"
 }
 
 # ---- other traffic ----------------------------------------------------------------
@@ -222,7 +231,7 @@ copy_beside() {
 	beside=$!
 	copy --plain no
 	touch "$scratch/enough"
-	wait $beside
+	wait "$beside"
 	rm "$scratch/enough"
 }
 
@@ -273,20 +282,117 @@ hostile() {
 		$((${PACKETS:-1000000} / 3)) | tee "$out/hostile.txt"
 }
 
+# ---- all layouts -------------------------------------------------------------------
+
+# Every algorithm, operation and type against plain formulas, twice.
+layouts() {
+	right=0 again=0 all=0
+	for n in ${LAYOUTS:-$(seq 2 16)}; do
+		for per in 1 2 3; do
+			all=$((all + 1))
+			for time in first second; do
+				"$run" --bump=torus --no-prefix -n $((n * per)) --per-host "$per" \
+					"$build/selftests/bump_hosts" check >"$scratch/$time" || true
+			done
+			line=$(cat "$scratch/first")
+			case $line in *' operations right, digest '*)
+				right=$((right + 1))
+				! cmp -s "$scratch/first" "$scratch/second" || again=$((again + 1)) ;;
+			esac
+			say "$n hosts, $per ranks each: $line"
+		done
+	done
+	say "$right of $all layouts, 1 to 3 ranks a host: all ${line%%,*}; $again gave the same bits twice" |
+		tee "$out/layouts.txt"
+}
+
+# ---- what is left of a runner that is killed ----------------------------------------
+
+descendants() {
+	for child in $(pgrep -P "$1"); do
+		say "$child"
+		descendants "$child"
+	done
+}
+
+# Of processes by their ids: how many are still there.
+alive() {
+	nr=0
+	for pid; do
+		[ ! -e "/proc/$pid" ] || nr=$((nr + 1))
+	done
+	say "$nr"
+}
+
+spaces() {
+	for pid; do
+		readlink "/proc/$pid/ns/net" || true
+	done | grep -vxF "$(readlink /proc/self/ns/net)" | sort -u
+}
+
+# 4 hosts with bumps each time. At most 10 seconds are given to what is going.
+kills() {
+	processes=0 namespaces=0
+	ls /sys/class/net >"$scratch/devices"
+	for _ in $(seq "${KILLS:-20}"); do
+		"$run" --bump -n 4 sh -c 'echo here; exec sleep 3600' >"$scratch/here" &
+		runner=$!
+		until [ "$(grep -c here "$scratch/here")" = 4 ]; do
+			sleep 0.1
+		done
+		# shellcheck disable=SC2046 # lists
+		set -- $(descendants "$runner")
+		spaces "$@" >"$scratch/spaces"
+		kill -9 "$runner"
+		wait "$runner" 2>"$scratch/killed" || true
+		for _ in $(seq 100); do
+			[ "$(alive "$@")" -gt 0 ] || break
+			sleep 0.1
+		done
+		processes=$((processes + $(alive "$@")))
+		namespaces=$((namespaces + $(readlink /proc/[0-9]*/ns/net 2>/dev/null | sort -u |
+			grep -cxFf "$scratch/spaces" || true)))
+	done
+	ls /sys/class/net >"$scratch/now"
+	say "muster-run --bump killed ${KILLS:-20} times, $# processes in $(wc -l <"$scratch/spaces")" \
+		"namespaces each: left $processes processes, $namespaces namespaces," \
+		"$(grep -cvxFf "$scratch/devices" "$scratch/now" || true) devices" | tee "$out/kills.txt"
+}
+
 # ---- modelled time ------------------------------------------------------------------
+
+# Of each size, how time grows from 2 to 8 hosts that take time.
+modelled_growth() {
+	for bytes in $sizes; do
+		"$build/selftests/bump_model" --spread "$bytes" | awk -v bytes="$bytes" '
+			/^# (rare|each|once),/ { sub(/;.*/, ""); name = substr($0, 3) }
+			/^# 8 hosts beside 2/ && name ~ /^rare/ {
+				print bytes " bytes, " name ": " substr($0, 3)
+			}'
+	done
+}
 
 model() {
 	"$build/selftests/bump_model" 8 >"$out/model.dat"
 	"$build/selftests/bump_model" --spread 8 >"$out/spread.dat"
 	"$build/selftests/bump_model" --cycles >"$out/cycles.txt"
-	cat "$out/model.dat" "$out/spread.dat" "$out/cycles.txt"
+	modelled_growth >"$out/modelled-growth.txt"
+	cat "$out/model.dat" "$out/spread.dat" "$out/cycles.txt" "$out/modelled-growth.txt"
 }
 
-[ $# -gt 0 ] || set -- model latency solver traffic hostile
-for part; do
-	$part
-done
-if [ -f "$out/latency.dat" ] && [ -f "$out/spread.dat" ]; then
+pictures() {
+	[ -f "$out/latency.dat" ] && [ -f "$out/spread.dat" ] || return 0
 	gnuplot -e "dir='$out'" "$home/bench-bump.gp"
 	say "pictures: $out/latency.png $out/model.png $out/spread.png $out/stability.png"
-fi
+}
+
+main() {
+	[ $# -gt 0 ] || set -- model latency solver traffic hostile layouts kills
+	for part; do
+		$part
+	done
+	case " $* " in *' model '* | *' latency '*) pictures ;; esac
+	exit	# and read no further: what becomes of this file is of no matter to a long run
+}
+
+main "$@"

@@ -9,6 +9,8 @@
 #include "explain.h"
 #include "schedule.h"
 
+enum { SAID_FIRST = 5, SAID_LAST = 4 };	/* of a long way: EXPLAIN_WORDS_MAX has room for them, and the end */
+
 struct words {
 	char *text;	/* EXPLAIN_WORDS_MAX */
 	size_t len;
@@ -70,12 +72,18 @@ bool explain_is_same_operation(const struct hop *a, const struct hop *b)
 	       a->comm->life == b->comm->life && a->comm->ended == b->comm->ended;
 }
 
-/* In the middle of many that wait for each other in the same operation. */
+/* In the middle of a long way. */
+static bool is_far(uint32_t nr, uint32_t i)
+{
+	return i >= SAID_FIRST && i + SAID_LAST < nr;
+}
+
+/* That, or in the middle of many that wait for each other in the same operation. */
 static bool is_left_out(const struct hop *hops, uint32_t nr, uint32_t i)
 {
-	return i > 1 && i + 1 < nr &&
-	       explain_is_same_operation(&hops[i - 1], &hops[i]) &&
-	       explain_is_same_operation(&hops[i], &hops[i + 1]);
+	return is_far(nr, i) || (i > 1 && i + 1 < nr &&
+				 explain_is_same_operation(&hops[i - 1], &hops[i]) &&
+				 explain_is_same_operation(&hops[i], &hops[i + 1]));
 }
 
 static void say_hop(struct words *words, const struct hop *hops, uint32_t nr, uint32_t i)
@@ -89,7 +97,7 @@ static void say_hop(struct words *words, const struct hop *hops, uint32_t nr, ui
 	}
 	if (i)
 		say(words, "; rank %u ", hop->rank);
-	if (i && explain_is_same_operation(hop - 1, hop)) {
+	if (i && explain_is_same_operation(hop - 1, hop) && !is_far(nr, i - 1)) {
 		say_wait(words, hop->wait);
 	} else {
 		if (i)

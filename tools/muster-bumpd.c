@@ -4,24 +4,16 @@
  * the bump its world, and waits; what the bump does is in qemu-device/bump/.
  */
 #include <arpa/inet.h>
-#include <errno.h>
-#include <getopt.h>
-#include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
-#include <stddef.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/signalfd.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "bump.h"
 #include "bump_ports.h"
+#include "clock.h"
+#include "daemon.h"
 #include "topology.h"
-#include "version.h"
 
 static const char help[] =
 	"Usage: muster-bumpd -e ELEMENT -n ELEMENTS -k KEY -H PORT [-p ELEMENT=PORT]... [OPTION]...\n"
@@ -77,25 +69,7 @@ struct daemon {
 	bool ended;
 };
 
-static int usage_error(const char *what, const char *value)
-{
-	fprintf(stderr, "muster-bumpd: %s%s%s%s\nTry 'muster-bumpd --help'.\n", what,
-		value ? " '" : "", value ? value : "", value ? "'" : "");
-	return 2;
-}
-
 /* ---- options ---- */
-
-static int parse_number(const char *text, uint32_t max, uint32_t *value)
-{
-	char *end;
-	unsigned long number = strtoul(text, &end, 10);
-
-	if (end == text || *end || *text == '-' || number > max)
-		return usage_error("this is no number, or too large:", text);
-	*value = (uint32_t)number;
-	return 0;
-}
 
 static int parse_port(struct options *options, const char *text)
 {
@@ -105,7 +79,7 @@ static int parse_port(struct options *options, const char *text)
 
 	if (name == text || *name != '=' || neighbour >= MUSTER_BUMP_HOSTS_MAX ||
 	    at == MUSTER_BUMP_PORTS_MAX - 1)
-		return usage_error("-p wants NEIGHBOUR=PORT, at most 15 times, not", text);
+		return daemon_misused("-p wants NEIGHBOUR=PORT, at most 15 times, not", text);
 	options->names[at] = name + 1;
 	options->neighbours[at] = (uint32_t)neighbour;
 	options->nr_neighbours++;
@@ -117,9 +91,9 @@ static int parse_key(struct options *options, const char *text)
 	char *end;
 
 	if (options->nr_keys == MUSTER_BUMP_KEYS_MAX)
-		return usage_error("-k: at most 16 keys", NULL);
+		return daemon_misused("-k: at most 16 keys", NULL);
 	options->keys[options->nr_keys++] = strtoull(text, &end, 16);
-	return end == text || *end ? usage_error("-k wants a hexadecimal number, not", text) : 0;
+	return end == text || *end ? daemon_misused("-k wants a hexadecimal number, not", text) : 0;
 }
 
 static int parse_faults(struct bump_faults *faults, const char *text)
@@ -129,7 +103,7 @@ static int parse_faults(struct bump_faults *faults, const char *text)
 	if (sscanf(text, "%u,%u,%u%c", &faults->loss, &faults->repeat, &faults->reorder,
 		   &rest) == 3)
 		return 0;
-	return usage_error("--faults wants three numbers, as 10,10,10, not", text);
+	return daemon_misused("--faults wants three numbers, as 10,10,10, not", text);
 }
 
 static int parse_address(struct options *options, const char *text)
@@ -137,7 +111,7 @@ static int parse_address(struct options *options, const char *text)
 	struct in_addr address;
 
 	if (inet_pton(AF_INET, text, &address) != 1)
-		return usage_error("-a wants an IPv4 address, not", text);
+		return daemon_misused("-a wants an IPv4 address, not", text);
 	options->address = ntohl(address.s_addr);
 	return 0;
 }
@@ -151,21 +125,21 @@ static const struct option long_options[] = {
 	{ "address", required_argument, NULL, 'a' }, { "udp-port", required_argument, NULL, 'u' },
 	{ "plain", no_argument, NULL, KEY_PLAIN }, { "faults", required_argument, NULL, KEY_FAULTS },
 	{ "seed", required_argument, NULL, KEY_SEED }, { "json", no_argument, NULL, 'j' },
-	{ "counters", required_argument, NULL, 'c' }, { "help", no_argument, NULL, 'h' }, { "version", no_argument, NULL, 'V' },
-	{ NULL, 0, NULL, 0 },
+	{ "counters", required_argument, NULL, 'c' }, { "help", no_argument, NULL, 'h' },
+	{ "version", no_argument, NULL, 'V' }, { NULL, 0, NULL, 0 },
 };
 
-/* Return: 0; an exit status; or -1 when there is nothing left to do. */
-static int parse_option(int key, struct options *options)
+static int parse_option(int key, void *of)
 {
+	struct options *options = of;
 	uint32_t number = 0;
 	int ret;
 
 	switch (key) {
 	case 'e':
-		return parse_number(optarg, MUSTER_BUMP_HOSTS_MAX - 1, &options->element);
+		return daemon_number(optarg, 0, MUSTER_BUMP_HOSTS_MAX - 1, &options->element);
 	case 'n':
-		return parse_number(optarg, MUSTER_BUMP_HOSTS_MAX, &options->elements);
+		return daemon_number(optarg, 0, MUSTER_BUMP_HOSTS_MAX, &options->elements);
 	case 't':
 		options->topology = optarg;
 		return 0;
@@ -179,7 +153,7 @@ static int parse_option(int key, struct options *options)
 	case 'a':
 		return parse_address(options, optarg);
 	case 'u':
-		ret = parse_number(optarg, 65535, &number);
+		ret = daemon_number(optarg, 0, 65535, &number);
 		options->udp_port = (uint16_t)number;
 		return ret;
 	case KEY_PLAIN:
@@ -196,46 +170,35 @@ static int parse_option(int key, struct options *options)
 	case 'c':
 		options->counters = optarg;
 		return 0;
-	case 'h':
-		fputs(help, stdout);
-		return -1;
-	case 'V':
-		puts("muster-bumpd " MUSTER_VERSION);
-		return -1;
 	default:
-		fputs("Try 'muster-bumpd --help'.\n", stderr);
-		return 2;
+		return DAEMON_EXIT_USAGE;
 	}
 }
 
 static int parse_options(int argc, char **argv, struct options *options)
 {
-	int key, ret;
+	static const struct daemon_usage usage = {
+		.help = help, .shorts = "e:n:t:H:p:k:a:u:c:jhV", .longs = long_options,
+		.take = parse_option,
+	};
+	int ret = daemon_options(&usage, argc, argv, options);
 
-	while ((key = getopt_long(argc, argv, "e:n:t:H:p:k:a:u:c:jhV", long_options, NULL)) != -1) {
-		ret = parse_option(key, options);
-		if (ret)
-			return ret;
-	}
-	if (optind != argc)
-		return usage_error("what is", argv[optind]);
+	if (ret)
+		return ret;
 	if (!options->elements || options->element >= options->elements)
-		return usage_error("say with -e and -n which element of how many this is", NULL);
+		return daemon_misused("say with -e and -n which element of how many this is", NULL);
 	if (!options->host || !options->nr_keys)
-		return usage_error("say with -H where the host is, and with -k which key is served",
-				   NULL);
+		return daemon_misused("say with -H where the host is, and with -k which key is served",
+				      NULL);
 	return 0;
 }
 
 /* ---- the bump's world ---- */
 
-static uint64_t now_us(void *world)
+static uint64_t world_now_us(void *world)
 {
-	struct timespec now;
-
 	(void)world;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
+	return muster_clock_us();
 }
 
 static bool chance(struct bump_faults *faults, uint32_t of_1000)
@@ -350,10 +313,7 @@ static void world_free(void *world, void *p)
 
 #define COUNTER(name) { #name, offsetof(struct muster_bump_counters, name) }
 
-static const struct {
-	const char *name;
-	size_t at;
-} counter_names[] = {
+static const struct daemon_counter counter_names[] = {
 	COUNTER(requests), COUNTER(repeated), COUNTER(responses), COUNTER(errors),
 	COUNTER(operations), COUNTER(failed), COUNTER(data_in), COUNTER(data_out),
 	COUNTER(duplicates), COUNTER(transit), COUNTER(wants_in), COUNTER(wants_out),
@@ -362,43 +322,25 @@ static const struct {
 	COUNTER(live), COUNTER(groups),
 };
 
-static void print_one(const struct daemon *daemon, FILE *to, const char *name, uint64_t value)
-{
-	fprintf(to, daemon->options.json ? ", \"%s\": %" PRIu64 : "%-16s %12" PRIu64 "\n", name, value);
-}
-
-static void print_all(struct daemon *daemon, FILE *to)
-{
-	const char *counters = daemon->bump ? (const char *)muster_bump_counters(daemon->bump) : NULL;
-	bool json = daemon->options.json;
-	uint64_t value, missed = 0;
-
-	fprintf(to, json ? "{\"schema\": \"muster/1\", \"element\": %u" : "element %u\n",
-		daemon->options.element);
-	for (size_t i = 0; counters && i < sizeof(counter_names) / sizeof(counter_names[0]); i++) {
-		memcpy(&value, counters + counter_names[i].at, sizeof(value));
-		print_one(daemon, to, counter_names[i].name, value);
-	}
-	if (!counters)
-		print_one(daemon, to, "passed", daemon->frames);
-	for (uint32_t port = 0; port < daemon->nr_ports; port++)
-		missed += bump_port_missed(&daemon->ports[port]);
-	print_one(daemon, to, "missed", missed);
-	fputs(json ? "}\n" : "\n", to);
-}
-
-/* In one write, as other bumps may append to the same file. */
 static void print_counters(struct daemon *daemon)
 {
-	FILE *to = daemon->options.counters ? fopen(daemon->options.counters, "ae") : stdout;
+	struct daemon_report report;
+	uint64_t missed = 0;
 
-	if (!to)
+	if (!daemon_report_open(&report, daemon->options.counters, daemon->options.json))
 		return;
-	print_all(daemon, to);
-	if (to == stdout)
-		fflush(to);
+	daemon_report_begin(&report, "element", daemon->options.element);
+	if (daemon->bump)
+		daemon_report_all(&report, counter_names,
+				  sizeof(counter_names) / sizeof(counter_names[0]),
+				  muster_bump_counters(daemon->bump));
 	else
-		fclose(to);
+		daemon_report_one(&report, "passed", daemon->frames);
+	for (uint32_t port = 0; port < daemon->nr_ports; port++)
+		missed += bump_port_missed(&daemon->ports[port]);
+	daemon_report_one(&report, "missed", missed);
+	daemon_report_end(&report);
+	daemon_report_close(&report);
 }
 
 /* ---- opening ---- */
@@ -413,13 +355,13 @@ static int topology_make(struct daemon *daemon)
 	if (!strchr(options->topology, '/')) {
 		if (muster_bump_topology_make(&daemon->topology, options->topology,
 					      options->elements))
-			return usage_error("-t is ring, tree, torus, cube or a file with a slash, not",
-					   options->topology);
+			return daemon_misused("-t is ring, tree, torus, cube or a file with a slash, "
+					      "not", options->topology);
 		return 0;
 	}
 	in = fopen(options->topology, "r");
 	if (!in)
-		return usage_error("cannot read", options->topology);
+		return daemon_misused("cannot read", options->topology);
 	ret = muster_bump_topology_read(&daemon->topology, in, options->elements, &line);
 	fclose(in);
 	if (ret && line)
@@ -450,20 +392,20 @@ static int ports_open(struct daemon *daemon)
 							  options->neighbours[i]);
 
 		if (!port || daemon->ports[port].fd >= 0)
-			return usage_error("-p: no neighbour, or given twice, is the one at",
-					   options->names[i]);
+			return daemon_misused("-p: no neighbour, or given twice, is the one at",
+					      options->names[i]);
 		ret = port_open(daemon, port, options->names[i]);
 	}
 	for (uint32_t port = 1; !ret && port < daemon->nr_ports; port++)
 		if (daemon->ports[port].fd < 0 && !options->plain)
-			return usage_error("a neighbour of the topology has no port (-p)", NULL);
+			return daemon_misused("a neighbour of the topology has no port (-p)", NULL);
 	return ret;
 }
 
 static int bump_open(struct daemon *daemon)
 {
 	static const struct muster_bump_world world = {
-		.now_us = now_us, .receive = world_receive, .send = world_send,
+		.now_us = world_now_us, .receive = world_receive, .send = world_send,
 		.alloc = world_alloc, .free = world_free,
 	};
 	const struct options *options = &daemon->options;
@@ -481,7 +423,7 @@ static int bump_open(struct daemon *daemon)
 		return 0;
 	muster_bump_topology_routes(&daemon->topology, options->element, routes);
 	return muster_bump_create(&config, &world, daemon, &daemon->bump) ?
-	       usage_error("there is no memory", NULL) : 0;
+	       daemon_misused("there is no memory", NULL) : 0;
 }
 
 /* ---- running ---- */
@@ -504,27 +446,20 @@ static void pass_plainly(struct daemon *daemon)
 
 static void handle_signal(struct daemon *daemon, int signals)
 {
-	struct signalfd_siginfo info;
+	int signal = daemon_signal(signals);
 
-	if (read(signals, &info, sizeof(info)) != sizeof(info))
-		return;
-	if (info.ssi_signo == SIGUSR1)
+	if (signal == SIGUSR1)
 		print_counters(daemon);
-	else
+	else if (signal)
 		daemon->ended = true;
 }
 
-/* Milliseconds until the bump wants to be stepped, rounded up. */
-static int patience(const struct daemon *daemon)
+/* Milliseconds until the bump wants to be stepped; a frame that is held does not wait long. */
+static int patience_ms(const struct daemon *daemon)
 {
-	uint64_t deadline = daemon->bump ? muster_bump_deadline_us(daemon->bump) : UINT64_MAX;
-	uint64_t now = now_us(NULL);
-
 	if (daemon->held.data)
 		return 1;
-	if (deadline == UINT64_MAX)
-		return -1;
-	return deadline <= now ? 0 : (int)((deadline - now + 999) / 1000);
+	return daemon_patience_ms(daemon->bump ? muster_bump_deadline_us(daemon->bump) : UINT64_MAX);
 }
 
 static void run(struct daemon *daemon, int signals)
@@ -534,7 +469,7 @@ static void run(struct daemon *daemon, int signals)
 	for (uint32_t port = 0; port < daemon->nr_ports; port++)
 		fds[port + 1] = (struct pollfd){ .fd = daemon->ports[port].fd, .events = POLLIN };
 	while (!daemon->ended) {
-		if (poll(fds, daemon->nr_ports + 1, patience(daemon)) == 0)
+		if (poll(fds, daemon->nr_ports + 1, patience_ms(daemon)) == 0)
 			release(daemon);
 		for (uint32_t port = 0; port < daemon->nr_ports; port++)
 			daemon->ports[port].ready = fds[port + 1].revents;
@@ -548,22 +483,10 @@ static void run(struct daemon *daemon, int signals)
 	}
 }
 
-static int signals_open(void)
-{
-	sigset_t set;
-
-	sigemptyset(&set);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGUSR1);
-	sigprocmask(SIG_BLOCK, &set, NULL);
-	return signalfd(-1, &set, SFD_CLOEXEC);
-}
-
 int main(int argc, char **argv)
 {
 	struct daemon *daemon = calloc(1, sizeof(*daemon));
-	int signals = signals_open(), ret;
+	int signals = daemon_signals(), ret;
 
 	if (!daemon || signals < 0)
 		return 1;
@@ -579,8 +502,7 @@ int main(int argc, char **argv)
 	if (!ret)
 		ret = bump_open(daemon);
 	if (!ret) {
-		puts("ready");
-		fflush(stdout);
+		daemon_ready();
 		run(daemon, signals);
 		print_counters(daemon);
 	}

@@ -11,19 +11,16 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "limits.h"
 
 enum { ROUNDS = 201 };
 
 static double now_us(void)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (double)now.tv_sec * 1e6 + (double)now.tv_nsec / 1e3;
+	return (double)muster_clock_ns() / 1e3;
 }
 
 /* Each side on a CPU of its own. Return: whether there are two. */

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "folder.h"
 #include "mpi_program.h"
 #include "version.h"
 
@@ -37,12 +38,9 @@ static void library_find(const struct mpi_kind *kind, char *path)
 {
 	static const char *const places[] = { "..", "../lib" };
 	char self[PATH_MAX], beside[PATH_MAX + 128];
-	ssize_t len = readlink("/proc/self/exe", self, sizeof(self) - 1);
 
-	if (len < 0)
+	if (muster_folder(self, sizeof(self)))
 		err(EXIT_OWN, "where this program is cannot be found out");
-	self[len] = 0;
-	*strrchr(self, '/') = 0;
 	for (size_t i = 0; i < sizeof(places) / sizeof(*places); i++) {
 		snprintf(beside, sizeof(beside), "%s/%s/libmuster-mpi-%s.so.0", self, places[i],
 			 kind->name);

@@ -4,20 +4,16 @@
  * waits; a switch on its wire is switch_box.c, what it does is in qemu-device/switch/, and
  * groups are made by switch_manager.c.
  */
-#include <errno.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
-#include <stddef.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/signalfd.h>
-#include <time.h>
-#include <unistd.h>
 
+#include "clock.h"
+#include "daemon.h"
 #include "fabric_file.h"
+#include "limit.h"
 #include "switch_box.h"
 #include "switch_manager.h"
 #include "version.h"
@@ -63,28 +59,11 @@ struct daemon {
 	struct switch_box *boxes;
 	struct switch_manager *manager;	/* NULL: there is none */
 	struct pollfd *fds;		/* signals, manager, then boxes */
+	bool lost;			/* some box has a loss to tell its switch */
 	bool ended;
 };
 
-static int usage_error(const char *what, const char *value)
-{
-	fprintf(stderr, "muster-switchd: %s%s%s%s\nTry 'muster-switchd --help'.\n", what,
-		value ? " '" : "", value ? value : "", value ? "'" : "");
-	return 2;
-}
-
 /* ---- options ---------------------------------------------------------------------- */
-
-static int parse_number(const char *text, uint32_t min, uint32_t max, uint32_t *value)
-{
-	char *end;
-	unsigned long number = strtoul(text, &end, 10);
-
-	if (*text < '0' || *text > '9' || *end || number < min || number > max)
-		return usage_error("this is no number, too small, or too large:", text);
-	*value = (uint32_t)number;
-	return 0;
-}
 
 static int parse_switches(struct options *options, const char *text)
 {
@@ -95,7 +74,7 @@ static int parse_switches(struct options *options, const char *text)
 	if (nr == 1)
 		last = first;
 	if (nr < 1 || nr > 2 || first > last || last >= MUSTER_FABRIC_NODES_MAX)
-		return usage_error("-s wants A or A-B, numbers of switches, not", text);
+		return daemon_misused("-s wants A or A-B, numbers of switches, not", text);
 	options->first = first;
 	options->last = last;
 	return 0;
@@ -111,9 +90,10 @@ static const struct option long_options[] = {
 	{ "version", no_argument, NULL, 'V' }, { NULL, 0, NULL, 0 },
 };
 
-/* Return: 0; an exit status; or -1 when there is nothing left to do. */
-static int parse_option(int key, struct options *options)
+static int parse_option(int key, void *of)
 {
+	struct options *options = of;
+
 	switch (key) {
 	case 't':
 		options->topology = optarg;
@@ -124,10 +104,10 @@ static int parse_option(int key, struct options *options)
 	case 's':
 		return parse_switches(options, optarg);
 	case 'r':
-		return parse_number(optarg, MUSTER_SWITCH_RADIX_MIN, MUSTER_SWITCH_RADIX_MAX,
-				    &options->radix);
+		return daemon_number(optarg, MUSTER_SWITCH_RADIX_MIN, MUSTER_SWITCH_RADIX_MAX,
+				     &options->radix);
 	case 'l':
-		return parse_number(optarg, 1, UINT32_MAX, &options->life);
+		return daemon_number(optarg, 1, UINT32_MAX, &options->life);
 	case 'j':
 		options->json = true;
 		return 0;
@@ -138,46 +118,33 @@ static int parse_option(int key, struct options *options)
 		options->manager = optarg;
 		return 0;
 	case 'g':
-		return parse_number(optarg, 1, MUSTER_SWITCH_GROUPS_MAX, &options->groups);
+		return daemon_number(optarg, 1, MUSTER_SWITCH_GROUPS_MAX, &options->groups);
 	case 'p':
-		return parse_number(optarg, 16, MUSTER_MTU, &options->payload);
-	case 'h':
-		fputs(help, stdout);
-		return -1;
-	case 'V':
-		puts("muster-switchd " MUSTER_VERSION);
-		return -1;
+		return daemon_number(optarg, 16, MUSTER_MTU, &options->payload);
 	default:
-		fputs("Try 'muster-switchd --help'.\n", stderr);
-		return 2;
+		return DAEMON_EXIT_USAGE;
 	}
 }
 
 static int parse_options(int argc, char **argv, struct options *options)
 {
-	int key, ret;
+	static const struct daemon_usage usage = {
+		.help = help, .shorts = "t:w:s:r:l:m:g:p:jc:hV", .longs = long_options,
+		.take = parse_option,
+	};
+	int ret = daemon_options(&usage, argc, argv, options);
 
-	while ((key = getopt_long(argc, argv, "t:w:s:r:l:m:g:p:jc:hV", long_options, NULL)) != -1) {
-		ret = parse_option(key, options);
-		if (ret)
-			return ret;
-	}
-	if (optind != argc)
-		return usage_error("what is", argv[optind]);
-	if (!options->topology || !options->wire)
-		return usage_error("say with -t which network, and with -w where its nodes listen",
-				   NULL);
-	return 0;
+	if (!ret && (!options->topology || !options->wire))
+		ret = daemon_misused("say with -t which network, and with -w where its nodes listen",
+				     NULL);
+	return ret;
 }
 
 /* ---- counters ---------------------------------------------------------------------- */
 
 #define COUNTER(name) { #name, offsetof(struct muster_switch_counters, name) }
 
-static const struct {
-	const char *name;
-	size_t at;
-} counter_names[] = {
+static const struct daemon_counter counter_names[] = {
 	COUNTER(packets_in), COUNTER(forwarded), COUNTER(held_back), COUNTER(contributions),
 	COUNTER(combined), COUNTER(results), COUNTER(copies_once), COUNTER(copies),
 	COUNTER(copies_spared), COUNTER(failed), COUNTER(drop_malformed), COUNTER(drop_route),
@@ -185,45 +152,33 @@ static const struct {
 	COUNTER(groups), COUNTER(bytes),
 };
 
-static void print_one(FILE *to, bool json, const char *name, uint64_t value)
-{
-	fprintf(to, json ? ", \"%s\": %" PRIu64 : "%-16s %12" PRIu64 "\n", name, value);
-}
-
-static void print_box(const struct switch_box *box, bool json, FILE *to)
+static void report_box(const struct daemon_report *report, const struct switch_box *box)
 {
 	struct muster_switch_counters counters;
 	struct muster_wire_counters wire;
-	uint64_t value;
 
 	muster_switch_counters_get(box->sw, &counters);
 	muster_wire_socket_counters(box->wire, &wire);
-	fprintf(to, json ? "{\"schema\": \"muster/1\", \"switch\": %" PRIu32 : "switch %" PRIu32 "\n",
-		box->number);
-	for (size_t i = 0; i < sizeof(counter_names) / sizeof(counter_names[0]); i++) {
-		memcpy(&value, (const char *)&counters + counter_names[i].at, sizeof(value));
-		print_one(to, json, counter_names[i].name, value);
-	}
-	print_one(to, json, "held", box->nr_held);
-	print_one(to, json, "frames_in", wire.frames_in);
-	print_one(to, json, "frames_out", wire.frames_out);
-	print_one(to, json, "retransmitted", wire.retransmitted);
-	print_one(to, json, "refused", wire.refused);
-	fputs(json ? "}\n" : "\n", to);
+	daemon_report_begin(report, "switch", box->number);
+	daemon_report_all(report, counter_names, sizeof(counter_names) / sizeof(counter_names[0]),
+			  &counters);
+	daemon_report_one(report, "held", box->nr_held);
+	daemon_report_one(report, "frames_in", wire.frames_in);
+	daemon_report_one(report, "frames_out", wire.frames_out);
+	daemon_report_one(report, "retransmitted", wire.retransmitted);
+	daemon_report_one(report, "refused", wire.refused);
+	daemon_report_end(report);
 }
 
 static void print_counters(const struct daemon *daemon)
 {
-	FILE *to = daemon->options.counters ? fopen(daemon->options.counters, "ae") : stdout;
+	struct daemon_report report;
 
-	if (!to)
+	if (!daemon_report_open(&report, daemon->options.counters, daemon->options.json))
 		return;
 	for (uint32_t i = 0; i < daemon->nr; i++)
-		print_box(&daemon->boxes[i], daemon->options.json, to);
-	if (to == stdout)
-		fflush(to);
-	else
-		fclose(to);
+		report_box(&report, &daemon->boxes[i]);
+	daemon_report_close(&report);
 }
 
 /* ---- opening ------------------------------------------------------------------------ */
@@ -242,9 +197,9 @@ static int network_read(struct daemon *daemon)
 	if (options->last == UINT32_MAX)
 		options->last = all - 1;
 	if (options->last >= all)
-		return usage_error("-s names a switch that is not in", options->topology);
+		return daemon_misused("-s names a switch that is not in", options->topology);
 	if (options->manager && options->last - options->first + 1 < all)
-		return usage_error("-m wants all switches in one process, so no", "-s");
+		return daemon_misused("-m wants all switches in one process, so no", "-s");
 	return 0;
 }
 
@@ -297,37 +252,29 @@ static int manager_open(struct daemon *daemon)
 
 /* ---- running ------------------------------------------------------------------------- */
 
-static uint64_t now_us(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
-}
-
 static void handle_signal(struct daemon *daemon)
 {
-	struct signalfd_siginfo info;
+	int signal = daemon_signal(daemon->fds[0].fd);
 
-	if (read(daemon->fds[0].fd, &info, sizeof(info)) != sizeof(info))
-		return;
-	if (info.ssi_signo == SIGUSR1)
+	if (signal == SIGUSR1)
 		print_counters(daemon);
-	else
+	else if (signal)
 		daemon->ended = true;
 }
 
 /* Those to whom something has come, or for whom something is due. Return: when to look again. */
 static uint64_t boxes_step(struct daemon *daemon)
 {
-	uint64_t now = now_us(), next = UINT64_MAX, due;
+	uint64_t now = muster_clock_us(), next = UINT64_MAX, due;
 
 	for (uint32_t i = 0; i < daemon->nr; i++) {
 		struct switch_box *box = &daemon->boxes[i];
 
 		due = switch_box_due_us(box);
-		if (daemon->fds[FDS_OWN + i].revents || due <= now)
+		if (daemon->fds[FDS_OWN + i].revents || due <= now) {
 			due = switch_box_step(box, now) ? now : switch_box_due_us(box);
+			daemon->lost |= box->lost;
+		}
 		if (due < next)
 			next = due;
 	}
@@ -344,23 +291,10 @@ static void manager_run(struct daemon *daemon)
 /* Who has gone may have left its groups before: the manager knows, once it has read all. */
 static void losses_tell(struct daemon *daemon)
 {
-	bool any = false;
-
+	manager_run(daemon);
 	for (uint32_t i = 0; i < daemon->nr; i++)
-		any |= daemon->boxes[i].lost;
-	if (any)
-		manager_run(daemon);
-	for (uint32_t i = 0; any && i < daemon->nr; i++)
 		switch_box_tell_losses(&daemon->boxes[i]);
-}
-
-static int patience_ms(uint64_t next)
-{
-	uint64_t now = now_us();
-
-	if (next == UINT64_MAX)
-		return -1;
-	return next <= now ? 0 : (int)((next - now < 1000000 ? next - now : 1000000) + 999) / 1000;
+	daemon->lost = false;
 }
 
 static void run(struct daemon *daemon)
@@ -368,27 +302,16 @@ static void run(struct daemon *daemon)
 	uint64_t next = boxes_step(daemon);
 
 	while (!daemon->ended) {
-		poll(daemon->fds, FDS_OWN + daemon->nr, patience_ms(next));
+		poll(daemon->fds, FDS_OWN + daemon->nr, daemon_patience_ms(next));
 		if (daemon->fds[0].revents)
 			handle_signal(daemon);
 		if (daemon->fds[1].revents)
 			switch_manager_step(daemon->manager);
 		next = boxes_step(daemon);
-		losses_tell(daemon);
+		if (daemon->lost)
+			losses_tell(daemon);
 	}
 	manager_run(daemon);	/* who has gone before us has given back what it had */
-}
-
-static int signals_open(void)
-{
-	sigset_t set;
-
-	sigemptyset(&set);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGUSR1);
-	sigprocmask(SIG_BLOCK, &set, NULL);
-	return signalfd(-1, &set, SFD_CLOEXEC);
 }
 
 static void daemon_close(struct daemon *daemon)
@@ -407,18 +330,18 @@ int main(int argc, char **argv)
 	struct daemon daemon = { .options = {
 		.last = UINT32_MAX, .life = 1, .groups = SWITCH_MANAGER_GROUPS_MAX,
 	} };
-	int signals = signals_open(), ret;
+	int signals = daemon_signals(), ret;
 
 	ret = signals < 0 ? 1 : parse_options(argc, argv, &daemon.options);
 	if (!ret)
 		ret = network_read(&daemon);
+	muster_limit_raise();	/* a connection for each host */
 	if (!ret)
 		ret = boxes_open(&daemon, signals);
 	if (!ret)
 		ret = manager_open(&daemon);
 	if (!ret) {
-		puts("ready");
-		fflush(stdout);
+		daemon_ready();
 		run(&daemon);
 		print_counters(&daemon);
 	}

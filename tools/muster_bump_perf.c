@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * muster_bump_perf: allreduces of doubles back to back through the bump in the wire,
- * under muster-run --bump. Each rank measures its own; rank 0 prints.
+ * under muster-run --bump, of one size after the other. Each rank measures its own;
+ * rank 0 prints.
  */
 #include <arpa/inet.h>
 #include <endian.h>
@@ -14,9 +15,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "muster_bump.h"
 #include "version.h"
 
@@ -24,16 +25,17 @@ static const char help[] =
 	"Usage: muster-run --bump -n RANKS muster_bump_perf [OPTION]...\n"
 	"Sum doubles over all ranks back to back, and say how long that takes.\n"
 	"\n"
-	"  -s, --bytes=N        of each allreduce, 8 to 1408 (8)\n"
-	"  -n, --count=N        how many (10000); a tenth more before, to warm up\n"
+	"  -s, --bytes=N[,N]... of each allreduce, 8 to 1408 (8): one size after the other\n"
+	"  -n, --count=N        how many (10000); a tenth, at most 100, before, to warm up\n"
 	"  -a, --algorithm=A    ring, tree, doubling (default), torus\n"
 	"  -h, --help           show this\n"
 	"  -V, --version        show the version\n"
 	"\n"
-	"Prints: ranks, bytes, the mean, the median and the minimum in microseconds, the spread\n"
-	"(mean less minimum, of the mean) in percent, and how many requests were repeated.\n";
+	"Prints for each size: ranks, bytes, the mean, the median and the minimum in microseconds,\n"
+	"the spread (mean less minimum, of the mean) in percent, and how many requests were\n"
+	"repeated.\n";
 
-enum { ASK_AGAIN_US = 20000, DEADLINE_US = 30000000 };
+enum { ASK_AGAIN_US = 20000, DEADLINE_US = 30000000, WARM_UP_MAX = 100, SIZES_MAX = 32 };
 
 static const char *const algorithms[] = { NULL, "ring", "tree", "doubling", "torus" };
 
@@ -45,6 +47,7 @@ struct datagram {
 struct perf {
 	int sock;
 	uint32_t count;
+	uint32_t id;		/* of the next allreduce */
 	uint16_t elements;
 	uint8_t algorithm;
 	uint64_t repeated;
@@ -60,14 +63,6 @@ static uint64_t number(const char *name, int radix)
 	return strtoull(text, NULL, radix);
 }
 
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 static void open_bump(struct perf *perf)
 {
 	struct timeval patience = { .tv_usec = ASK_AGAIN_US };
@@ -76,7 +71,7 @@ static void open_bump(struct perf *perf)
 		.magic = htole32(MUSTER_BUMP_MAGIC), .version = MUSTER_BUMP_VERSION,
 		.message = MUSTER_BUMP_REQUEST, .operation = MUSTER_BUMP_ALLREDUCE,
 		.algorithm = perf->algorithm, .type = MUSTER_DTYPE_F64, .redop = MUSTER_REDOP_SUM,
-		.count = htole16(perf->elements), .stride = htole16(1),
+		.stride = htole16(1),
 		.group = htole32((uint32_t)number("MUSTER_BUMP_GROUP", 10)),
 		.hosts = htole16((uint16_t)number("MUSTER_BUMP_HOSTS", 10)),
 		.rank = htole16((uint16_t)number("MUSTER_RANK", 10)),
@@ -94,14 +89,14 @@ static void open_bump(struct perf *perf)
 		err(1, "no way to the bump");
 }
 
-static void allreduce(struct perf *perf, uint32_t id)
+static void allreduce(struct perf *perf)
 {
 	size_t len = sizeof(perf->ask.header) + perf->elements * 8u;
-	uint64_t deadline = now_ns() + DEADLINE_US * 1000ull;
+	uint64_t deadline = muster_clock_ns() + DEADLINE_US * 1000ull;
 	bool again = false;
 	ssize_t got;
 
-	perf->ask.header.id = htole32(id);
+	perf->ask.header.id = htole32(perf->id++);
 	do {
 		perf->repeated += again;
 		again = true;
@@ -112,7 +107,7 @@ static void allreduce(struct perf *perf, uint32_t id)
 		while (got >= 64 && perf->answer.header.id != perf->ask.header.id);
 		if (got >= 64 && perf->answer.header.message == MUSTER_BUMP_ERROR)
 			errx(1, "the bump says: error %u", perf->answer.header.status);
-		if (now_ns() > deadline)
+		if (muster_clock_ns() > deadline)
 			errx(1, "no answer within %d s", DEADLINE_US / 1000000);
 	} while (got != (ssize_t)len);
 }
@@ -134,32 +129,57 @@ static int by_value(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-static void measure(struct perf *perf)
+static void print(const struct perf *perf, const uint32_t *ns, uint64_t all)
 {
-	uint32_t *ns = calloc(perf->count, sizeof(*ns)), id = 0;
+	printf("%u %u %.2f %.2f %.2f %.1f %llu\n", le16toh(perf->ask.header.ranks),
+	       perf->elements * 8u, (double)all / perf->count / 1e3, ns[perf->count / 2] / 1e3,
+	       ns[0] / 1e3, 100 - 100.0 * ns[0] * perf->count / (double)all,
+	       (unsigned long long)perf->repeated);
+	fflush(stdout);
+}
+
+static void measure(struct perf *perf, uint16_t elements)
+{
+	uint32_t *ns = calloc(perf->count, sizeof(*ns));
 	uint64_t begin, all = 0;
 
 	if (!ns)
 		err(1, "no memory");
-	for (uint32_t i = 0; i < perf->elements; i++)
+	perf->elements = elements;
+	perf->ask.header.count = htole16(elements);
+	for (uint32_t i = 0; i < elements; i++)
 		perf->ask.values[i] = i + (double)le16toh(perf->ask.header.rank);
-	while (id < perf->count / 10 + 1)
-		allreduce(perf, id++);
+	for (uint32_t i = 0; i <= perf->count / 10 && i < WARM_UP_MAX; i++)
+		allreduce(perf);
+	perf->repeated = 0;
 	for (uint32_t i = 0; i < perf->count; i++) {
-		begin = now_ns();
-		allreduce(perf, id++);
-		ns[i] = (uint32_t)(now_ns() - begin);
+		begin = muster_clock_ns();
+		allreduce(perf);
+		ns[i] = (uint32_t)(muster_clock_ns() - begin);
 		all += ns[i];
 	}
 	check(perf);
 	qsort(ns, perf->count, sizeof(*ns), by_value);
 	if (!perf->ask.header.rank)
-		printf("%u %u %.2f %.2f %.2f %.1f %llu\n", le16toh(perf->ask.header.ranks),
-		       perf->elements * 8u, (double)all / perf->count / 1e3,
-		       ns[perf->count / 2] / 1e3, ns[0] / 1e3,
-		       100 - 100.0 * ns[0] * perf->count / (double)all,
-		       (unsigned long long)perf->repeated);
+		print(perf, ns, all);
 	free(ns);
+}
+
+/* "8" or "8,32,128". */
+static bool sizes_read(const char *text, uint16_t *elements, uint32_t *nr)
+{
+	char *end;
+
+	for (*nr = 0; *nr < SIZES_MAX; text = end + 1) {
+		unsigned long bytes = strtoul(text, &end, 10);
+
+		if (bytes < 8 || bytes > MUSTER_BUMP_DATA_MAX)
+			return false;
+		elements[(*nr)++] = (uint16_t)(bytes / 8);
+		if (*end != ',')
+			return !*end;
+	}
+	return false;
 }
 
 static int usage_error(const char *what, const char *value)
@@ -175,14 +195,15 @@ int main(int argc, char **argv)
 		{ "algorithm", required_argument, NULL, 'a' }, { "help", no_argument, NULL, 'h' },
 		{ "version", no_argument, NULL, 'V' }, { NULL, 0, NULL, 0 },
 	};
-	struct perf perf = { .count = 10000, .elements = 1, .algorithm = MUSTER_BUMP_DOUBLING };
+	struct perf perf = { .count = 10000, .algorithm = MUSTER_BUMP_DOUBLING };
+	uint16_t elements[SIZES_MAX] = { 1 };
+	uint32_t nr = 1;
 	int key;
 
 	while ((key = getopt_long(argc, argv, "s:n:a:hV", options, NULL)) != -1) {
 		switch (key) {
 		case 's':
-			perf.elements = (uint16_t)(atoi(optarg) / 8);
-			if (!perf.elements || perf.elements > MUSTER_BUMP_DATA_MAX / 8)
+			if (!sizes_read(optarg, elements, &nr))
 				return usage_error("-s wants 8 to 1408, not", optarg);
 			break;
 		case 'n':
@@ -208,6 +229,7 @@ int main(int argc, char **argv)
 		}
 	}
 	open_bump(&perf);
-	measure(&perf);
+	for (uint32_t i = 0; i < nr; i++)
+		measure(&perf, elements[i]);
 	return 0;
 }

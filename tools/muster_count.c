@@ -12,10 +12,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <muster.h>
+
+#include "clock.h"
 
 #define SYSFS "/sys/class/infiniband"
 
@@ -143,10 +144,7 @@ struct cost {
 
 static double now_us(void)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (double)now.tv_sec * 1e6 + (double)now.tv_nsec / 1e3;
+	return (double)muster_clock_ns() / 1e3;
 }
 
 /* Microseconds an operation, of the slowest rank. */

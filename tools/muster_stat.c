@@ -12,6 +12,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "clock.h"
 #include "stat.h"
 #include "version.h"
 
@@ -176,14 +177,6 @@ static void print_tables(const struct request *request, const json_t *report)
 
 /* ---- samples and reports -------------------------------------------------------------- */
 
-static uint64_t now_us(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000;
-}
-
 static struct stat_sample *sample_take(void)
 {
 	struct stat_sample *sample = calloc(1, sizeof(*sample));
@@ -194,7 +187,7 @@ static struct stat_sample *sample_take(void)
 		exit(1);
 	}
 	stat_nics_read(sample);
-	sample->at_us = now_us();
+	sample->at_us = muster_clock_us();
 	return sample;
 }
 

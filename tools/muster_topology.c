@@ -13,8 +13,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "clock.h"
 #include "version.h"
 
 enum { RANKS_MAX = 64, BANDWIDTH_MAX = 64, TIMES = 16 };
@@ -46,10 +46,7 @@ static void need(int error)
 
 static double now(void)
 {
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec + t.tv_nsec / 1e9;
+	return (double)muster_clock_ns() / 1e9;
 }
 
 /*

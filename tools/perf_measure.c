@@ -10,7 +10,8 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
+
+#include "clock.h"
 
 enum {
 	BATCH_US = 20,		/* shorter operations are timed together */
@@ -21,10 +22,7 @@ enum {
 
 double perf_now_us(void)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (double)now.tv_sec * 1e6 + (double)now.tv_nsec / 1e3;
+	return (double)muster_clock_ns() / 1e3;
 }
 
 void perf_path_choose(const struct perf *perf, enum perf_path path)

@@ -3,8 +3,8 @@
  * The parts of muster-run: options and the front process (muster-run.c), the
  * keeper that watches the ranks and decides when they end (run_keeper.c), the two
  * places where they can run (run_local.c, run_guests.c), the networks that local ranks
- * can have, of hosts with bumps (run_bump.c) or of switches (run_switch.c), and the lines
- * that they print (run_output.c).
+ * can have, of hosts with bumps (run_bump.c) or of switches (run_switch.c), by daemons
+ * (run_daemon.c), and the lines that they print (run_output.c).
  */
 #ifndef MUSTER_RUN_H
 #define MUSTER_RUN_H
@@ -19,6 +19,7 @@
 enum run_limit {
 	RUN_RANKS_MAX = 1024,
 	RUN_BUMPS_MAX = 64,
+	RUN_ARGUMENTS_MAX = 64,		/* of a daemon, with its name */
 	RUN_LINE_MAX = 64 << 10,	/* a longer line is printed in pieces */
 	RUN_SINK_MAX = 1 << 20,		/* waiting for our reader; then ranks wait too */
 	RUN_STOP_MS = 2000,		/* from SIGTERM to SIGKILL */
@@ -153,6 +154,27 @@ struct run_place {
 	void (*close)(struct run *run);
 };
 
+/* A daemon of the network that local ranks have. */
+struct run_daemon {
+	pid_t pid;			/* 0: it does not run */
+	int said;			/* its standard output, until it is ready */
+};
+
+/** run_daemon_fork() - as fork(), for a process that is to become a daemon; -errno: it failed. */
+pid_t run_daemon_fork(struct run_daemon *daemon);
+/**
+ * run_daemon_become() - in that process: be the daemon.
+ * @argv: its arguments from argv[1] on, then NULL; room for RUN_ARGUMENTS_MAX + 1
+ * @more: names the variable that has options of one's own
+ */
+void run_daemon_become(const char *name, char **argv, const char *more) __attribute__((noreturn));
+/** run_daemon_ready() - wait for it. Return: 0 or -EIO. */
+int run_daemon_ready(struct run_daemon *daemon);
+/** run_daemon_ended() - a process ended that is no rank. Return: was it this one? */
+bool run_daemon_ended(struct run_daemon *daemon, pid_t pid);
+/** run_daemons_stop() - end them, politely, so that they say what they have counted. */
+void run_daemons_stop(struct run_daemon *daemons, uint32_t nr);
+
 /* Hosts with bumps, for ranks of run_place_local. */
 /** run_bump_open() - make the network and its bumps. Return: 0 or -errno; it has been said why. */
 int run_bump_open(struct run *run);
@@ -201,6 +223,5 @@ int run_stream_fd(const struct run_stream *stream);
 /** run_stream_open() - begin a stream of a rank with its prefix; fd -1: by run_stream_put(). */
 void run_stream_open(struct run *run, struct run_stream *stream, struct run_sink *sink,
 		     uint32_t rank, int fd);
-
 
 #endif /* MUSTER_RUN_H */

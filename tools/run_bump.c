@@ -22,7 +22,7 @@
 
 #include "topology.h"
 
-enum { ARGUMENTS_MAX = 64, TEXT_MAX = 64, STOP_MS = 1000 };
+enum { TEXT_MAX = 64 };
 
 struct run_bump {
 	uint32_t hosts;
@@ -31,8 +31,7 @@ struct run_bump {
 	uint32_t group;
 	int home, fabric;		/* network namespaces */
 	int *namespaces;		/* of hosts */
-	int *said;			/* by bump: its standard output */
-	pid_t *bumps;
+	struct run_daemon *bumps;
 	struct muster_bump_topology topology;
 };
 
@@ -212,25 +211,17 @@ static void bump_bind(uint32_t e)
 		run_bind(&cpus, e);
 }
 
-/* In the new process. Options of one's own are in MUSTER_BUMPD_OPTIONS. */
-static void bump_become(const struct run *run, const struct run_bump *net, uint32_t e, pid_t keeper)
+/* In the new process. */
+static void bump_become(const struct run *run, const struct run_bump *net, uint32_t e)
 {
-	static char text[ARGUMENTS_MAX][TEXT_MAX];
+	char text[MUSTER_BUMP_PORTS_MAX + 5][TEXT_MAX];
 	const struct muster_bump_topology *t = &net->topology;
-	char program[4096], *argv[2 * ARGUMENTS_MAX], *more = getenv("MUSTER_BUMPD_OPTIONS");
-	ssize_t len = readlink("/proc/self/exe", program, sizeof(program) - 16);
-	int nr = 0, at = 0;
-	sigset_t none;
+	char *argv[RUN_ARGUMENTS_MAX + 1] = { NULL, "-t", (char *)run->options->bump };
+	int nr = 3, at = 0;
 
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (getppid() != keeper || len < 0 || setns(net->fabric, CLONE_NEWNET))
-		_exit(127);
+	if (setns(net->fabric, CLONE_NEWNET))
+		_exit(RUN_EXIT_NOT_FOUND);
 	bump_bind(e);
-	program[len] = '\0';
-	strcpy(strrchr(program, '/'), "/muster-bumpd");
-	argv[nr++] = program;
-	argv[nr++] = (char *)"-t";
-	argv[nr++] = (char *)run->options->bump;
 	snprintf(argv[nr++] = text[at++], TEXT_MAX, "-e%u", e);
 	snprintf(argv[nr++] = text[at++], TEXT_MAX, "-n%u", net->hosts);
 	snprintf(argv[nr++] = text[at++], TEXT_MAX, "-k%llx", (unsigned long long)net->key);
@@ -239,47 +230,21 @@ static void bump_become(const struct run *run, const struct run_bump *net, uint3
 	for (uint32_t port = 1; port < t->nr_ports[e]; port++)
 		snprintf(argv[nr++] = text[at++], TEXT_MAX, "-p%u=b%up%u", t->neighbours[e][port],
 			 e, port);
-	for (more = more ? strtok(more, " ") : NULL; more && nr < ARGUMENTS_MAX;
-	     more = strtok(NULL, " "))
-		argv[nr++] = more;
-	argv[nr] = NULL;
-	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
-	execv(program, argv);
-	_exit(127);
+	run_daemon_become("muster-bumpd", argv, "MUSTER_BUMPD_OPTIONS");
 }
 
-static int bump_start(struct run *run, struct run_bump *net, uint32_t e)
+static int bumps_start(const struct run *run, struct run_bump *net)
 {
-	pid_t keeper = getpid(), pid;
-	int out[2];
-
-	if (pipe2(out, O_CLOEXEC))
-		return -errno;
-	pid = fork();
-	if (pid == 0) {
-		if (dup2(out[1], STDOUT_FILENO) < 0)
-			_exit(127);
-		bump_become(run, net, e, keeper);
-	}
-	close(out[1]);
-	net->said[e] = out[0];
-	net->bumps[e] = pid;
-	return pid < 0 ? -errno : 0;
-}
-
-static int bumps_start(struct run *run, struct run_bump *net)
-{
-	char word[8];
-
 	for (uint32_t e = 0; e < net->hosts; e++) {
-		int ret = bump_start(run, net, e);
+		pid_t pid = run_daemon_fork(&net->bumps[e]);
 
-		if (ret)
-			return fail("cannot start a bump", ret);
+		if (pid == 0)
+			bump_become(run, net, e);
+		if (pid < 0)
+			return fail("cannot start a bump", pid);
 	}
 	for (uint32_t e = 0; e < net->hosts; e++)
-		if (read(net->said[e], word, 6) != 6 || memcmp(word, "ready\n", 6))
+		if (run_daemon_ready(&net->bumps[e]))
 			return fail("a bump did not start", -EIO);
 	return 0;
 }
@@ -319,9 +284,8 @@ int run_bump_open(struct run *run)
 	net->per_host = run->options->per_host;
 	net->hosts = run->options->nr / net->per_host;
 	net->namespaces = calloc(net->hosts, sizeof(int));
-	net->said = calloc(net->hosts, sizeof(int));
-	net->bumps = calloc(net->hosts, sizeof(pid_t));
-	if (!net->namespaces || !net->said || !net->bumps ||
+	net->bumps = calloc(net->hosts, sizeof(*net->bumps));
+	if (!net->namespaces || !net->bumps ||
 	    getrandom(&net->key, sizeof(net->key), 0) != sizeof(net->key) ||
 	    getrandom(&net->group, sizeof(net->group), 0) != sizeof(net->group))
 		return -ENOMEM;
@@ -359,9 +323,8 @@ int run_bump_enter(const struct run *run, uint32_t rank)
 void run_bump_ended(struct run *run, pid_t pid, int wait_status)
 {
 	for (uint32_t e = 0; run->bump && e < run->bump->hosts; e++) {
-		if (run->bump->bumps[e] != pid)
+		if (!run_daemon_ended(&run->bump->bumps[e], pid))
 			continue;
-		run->bump->bumps[e] = 0;
 		if (WIFSIGNALED(wait_status))
 			run_sink_print(&run->err, "muster-run: the bump of host %u was killed by signal %d\n",
 				       e, WTERMSIG(wait_status));
@@ -371,23 +334,10 @@ void run_bump_ended(struct run *run, pid_t pid, int wait_status)
 	}
 }
 
-/* Politely, so that they say what they have counted. */
 void run_bump_stop(struct run *run)
 {
-	struct run_bump *net = run->bump;
-	uint32_t left = 0;
-
-	for (uint32_t e = 0; net && e < net->hosts; e++)
-		if (net->bumps[e] && !kill(net->bumps[e], SIGTERM))
-			left++;
-	for (int tries = 0; left && tries < STOP_MS; tries++) {
-		for (uint32_t e = 0; e < net->hosts; e++)
-			if (net->bumps[e] && waitpid(net->bumps[e], NULL, WNOHANG)) {
-				net->bumps[e] = 0;
-				left--;
-			}
-		poll(NULL, 0, left ? 1 : 0);
-	}
+	if (run->bump)
+		run_daemons_stop(run->bump->bumps, run->bump->hosts);
 }
 
 void run_bump_close(struct run *run)
@@ -397,7 +347,6 @@ void run_bump_close(struct run *run)
 	if (!net)
 		return;
 	free(net->namespaces);
-	free(net->said);
 	free(net->bumps);
 	free(net);
 	run->bump = NULL;

@@ -20,6 +20,7 @@
 #include <termios.h>
 #include <unistd.h>
 
+#include "folder.h"
 #include "hub.h"
 #include "vm.h"
 
@@ -472,21 +473,17 @@ static int find_module(struct guests *guests)
 static int guests_open(struct run *run)
 {
 	struct guests *guests = calloc(1, sizeof(*guests));
-	char self[PATH_MAX - 64];
-	ssize_t len = readlink("/proc/self/exe", self, sizeof(self) - 1);
 	int err;
 
-	if (!guests || len < 0) {
-		free(guests);
+	if (!guests)
 		return -ENOMEM;
-	}
 	run->state = guests;
-	self[len] = 0;
-	*strrchr(self, '/') = 0;	/* build/tools */
-	*strrchr(self, '/') = 0;
-	strcpy(guests->build, self);
 	guests->stop = open_stop();
-	err = guests->stop < 0 ? -errno : find_module(guests);
+	err = guests->stop < 0 ? -errno : muster_folder(guests->build, sizeof(guests->build));
+	if (!err) {
+		*strrchr(guests->build, '/') = 0;	/* that of tools/ */
+		err = find_module(guests);
+	}
 	if (!err)
 		err = check_built(guests, "provider/libmuster-rdmav34.so", "provider");
 	if (!err)

@@ -19,8 +19,9 @@
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "clock.h"
 
 enum {
 	OWN_POLLS = 3,		/* signals, stdout, stderr */
@@ -29,10 +30,7 @@ enum {
 
 static uint64_t now_ms(void)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+	return muster_clock_ns() / 1000000;
 }
 
 /* ---- ending them ------------------------------------------------------------- */

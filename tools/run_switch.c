@@ -7,26 +7,23 @@
 #include "run.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "fabric_file.h"
 
-enum { ARGUMENTS_MAX = 32, TEXT_MAX = 64, STOP_MS = 2000 };
+enum { TEXT_MAX = 64 };
 
 struct run_switch {
 	struct muster_fabric *fabric;
 	char wire[TEXT_MAX], manager[TEXT_MAX];
 	uint32_t life;
-	pid_t pid;			/* of muster-switchd; 0: none runs */
+	struct run_daemon daemon;
 };
 
 static int network_read(const struct run_options *options, struct run_switch *net)
@@ -45,57 +42,27 @@ static int network_read(const struct run_options *options, struct run_switch *ne
 	return -EINVAL;
 }
 
-/* In the new process. Options of one's own are in MUSTER_SWITCHD_OPTIONS. */
-static void daemon_become(const struct run *run, const struct run_switch *net, pid_t keeper, int out)
+/* In the new process. */
+static void daemon_become(const struct run *run, const struct run_switch *net)
 {
-	char program[4096], life[TEXT_MAX], *argv[ARGUMENTS_MAX + 1];
-	char *more = getenv("MUSTER_SWITCHD_OPTIONS");
-	ssize_t len = readlink("/proc/self/exe", program, sizeof(program) - 16);
-	int nr = 0;
-	sigset_t none;
+	char life[TEXT_MAX];
+	char *argv[RUN_ARGUMENTS_MAX + 1] = {
+		NULL, "-t", (char *)run->options->topology, "-w", (char *)net->wire, life,
+		"-m", (char *)net->manager,
+	};
 
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (getppid() != keeper || len < 0 || dup2(out, STDOUT_FILENO) < 0)
-		_exit(RUN_EXIT_NOT_FOUND);
-	program[len] = '\0';
-	strcpy(strrchr(program, '/'), "/muster-switchd");
 	snprintf(life, sizeof(life), "-l%" PRIu32, net->life);
-	argv[nr++] = program;
-	argv[nr++] = (char *)"-t";
-	argv[nr++] = (char *)run->options->topology;
-	argv[nr++] = (char *)"-w";
-	argv[nr++] = (char *)net->wire;
-	argv[nr++] = life;
-	argv[nr++] = (char *)"-m";
-	argv[nr++] = (char *)net->manager;
-	for (more = more ? strtok(more, " ") : NULL; more && nr < ARGUMENTS_MAX;
-	     more = strtok(NULL, " "))
-		argv[nr++] = more;
-	argv[nr] = NULL;
-	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
-	execv(program, argv);
-	fprintf(stderr, "muster-run: cannot run '%s': %s\n", program, strerror(errno));
-	_exit(RUN_EXIT_NOT_FOUND);
+	run_daemon_become("muster-switchd", argv, "MUSTER_SWITCHD_OPTIONS");
 }
 
 static int daemon_start(const struct run *run, struct run_switch *net)
 {
-	pid_t keeper = getpid();
-	char word[8];
-	int out[2], err;
+	pid_t pid = run_daemon_fork(&net->daemon);
+	int err;
 
-	if (pipe2(out, O_CLOEXEC))
-		return -errno;
-	net->pid = fork();
-	if (net->pid == 0)
-		daemon_become(run, net, keeper, out[1]);
-	err = net->pid < 0 ? -errno : 0;
-	close(out[1]);
-	if (!err && (read(out[0], word, 6) != 6 || memcmp(word, "ready\n", 6)))
-		err = -EIO;
-	/* What it counts it appends to a file, if it is told to: this pipe ends here. */
-	close(out[0]);
+	if (pid == 0)
+		daemon_become(run, net);
+	err = pid < 0 ? pid : run_daemon_ready(&net->daemon);
 	if (err)
 		fprintf(stderr, "muster-run: the switches did not start\n");
 	return err;
@@ -137,9 +104,8 @@ int run_switch_enter(const struct run *run, uint32_t rank)
 
 void run_switch_ended(struct run *run, pid_t pid, int wait_status)
 {
-	if (!run->net || run->net->pid != pid)
+	if (!run->net || !run_daemon_ended(&run->net->daemon, pid))
 		return;
-	run->net->pid = 0;
 	if (WIFSIGNALED(wait_status))
 		run_sink_print(&run->err, "muster-run: the switches were killed by signal %d\n",
 			       WTERMSIG(wait_status));
@@ -148,19 +114,10 @@ void run_switch_ended(struct run *run, pid_t pid, int wait_status)
 			       WEXITSTATUS(wait_status));
 }
 
-/* Politely, so that it says what it has counted. */
 void run_switch_stop(struct run *run)
 {
-	struct run_switch *net = run->net;
-
-	if (!net || net->pid <= 0 || kill(net->pid, SIGTERM))
-		return;
-	for (int tries = 0; net->pid && tries < STOP_MS; tries++) {
-		if (waitpid(net->pid, NULL, WNOHANG))
-			net->pid = 0;
-		else
-			poll(NULL, 0, 1);
-	}
+	if (run->net)
+		run_daemons_stop(&run->net->daemon, 1);
 }
 
 void run_switch_close(struct run *run)

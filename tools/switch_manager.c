@@ -54,6 +54,8 @@ struct answer {
 struct switch_manager {
 	struct switch_manager_config config;
 	int listen_fd, epoll_fd;
+	bool is_full;			/* no descriptor was left: until a lease ends nobody is let in */
+	bool said_full;
 	struct lease *leases;
 	struct grant *grants;
 	uint32_t last_group;
@@ -100,7 +102,16 @@ static void member_left(const struct switch_manager *manager, const struct lease
 					 lease->host);
 }
 
-/* That group; or, as a lease ends, all. */
+static bool is_member(const struct grant *grant, const struct lease *lease)
+{
+	uint32_t i = 0;
+
+	while (i < grant->nr_members && grant->members[i] != lease)
+		i++;
+	return i < grant->nr_members;
+}
+
+/* That group; or, as a lease ends, all. Who is in none leaves none. */
 static void leave(struct switch_manager *manager, const struct lease *lease,
 		  const struct muster_manager_message *which)
 {
@@ -108,12 +119,12 @@ static void leave(struct switch_manager *manager, const struct lease *lease,
 
 	while (*place) {
 		struct grant *grant = *place;
-
 		bool named = which && which->tree == grant->tree && which->group == grant->group;
+		bool leaves = (!which || named) && is_member(grant, lease);
 
-		if (named)
+		if (leaves && which)
 			member_left(manager, lease, grant);
-		if (!which || named)
+		if (leaves)
 			grant_left(manager, place, lease);
 		if (*place == grant)
 			place = &grant->next;
@@ -268,7 +279,7 @@ static int create(struct switch_manager *manager, const struct lease *asker, str
 	struct grant *grant;
 	int err;
 
-	if (!asker->known || !wish->nr_members || wish->type > MUSTER_SWITCH_SAT)
+	if (!wish->nr_members || wish->type > MUSTER_SWITCH_SAT)
 		return refuse(answer, -EINVAL, "the request makes no sense");
 	grant = calloc(1, sizeof(*grant) + wish->nr_members * sizeof(grant->members[0]));
 	if (!grant)
@@ -335,6 +346,8 @@ static int hear(struct switch_manager *manager, struct lease *lease)
 		return 0;
 	if (bytes <= 0 || !well_formed(&manager->in, (size_t)bytes))
 		return -EPIPE;
+	if (!lease->known && manager->in.head.kind != MUSTER_MANAGER_HELLO)
+		return -EPIPE;	/* it would pass for host 0 */
 	answer.head.tag = manager->in.head.tag;
 	switch (manager->in.head.kind) {
 	case MUSTER_MANAGER_HELLO:
@@ -357,6 +370,15 @@ static int hear(struct switch_manager *manager, struct lease *lease)
 
 /* ---- connections ---------------------------------------------------------------------------- */
 
+/* Those who are not let in wait: they are connected, and hear nothing yet. */
+static void listen_on(struct switch_manager *manager, bool on)
+{
+	struct epoll_event event = { .events = on ? EPOLLIN : 0 };
+
+	epoll_ctl(manager->epoll_fd, EPOLL_CTL_MOD, manager->listen_fd, &event);
+	manager->is_full = !on;
+}
+
 static void lease_end(struct switch_manager *manager, struct lease *lease)
 {
 	struct lease **place = &manager->leases;
@@ -367,6 +389,8 @@ static void lease_end(struct switch_manager *manager, struct lease *lease)
 	*place = lease->next;
 	close(lease->fd);
 	free(lease);
+	if (manager->is_full)
+		listen_on(manager, true);
 }
 
 static bool same_user(int fd)
@@ -377,16 +401,32 @@ static bool same_user(int fd)
 	return !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) && cred.uid == geteuid();
 }
 
+/* Who cannot be let in is still there to be seen at once; so nobody looks until that can change. */
+static void nobody_let_in(struct switch_manager *manager)
+{
+	if (errno != EMFILE && errno != ENFILE)
+		return;
+	if (!manager->said_full)
+		fprintf(stderr, "muster-switchd: manager: no file descriptor is left for more hosts, which wait until one has gone: %s\n",
+			strerror(errno));
+	manager->said_full = true;
+	if (manager->leases)
+		listen_on(manager, false);
+}
+
 static void lease_begin(struct switch_manager *manager)
 {
 	int fd = accept4(manager->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	struct lease *lease = fd >= 0 && same_user(fd) ? calloc(1, sizeof(*lease)) : NULL;
 	struct epoll_event event = { .events = EPOLLIN, .data.ptr = lease };
 
+	if (fd < 0) {
+		nobody_let_in(manager);
+		return;
+	}
 	if (!lease || epoll_ctl(manager->epoll_fd, EPOLL_CTL_ADD, fd, &event)) {
 		free(lease);
-		if (fd >= 0)
-			close(fd);
+		close(fd);
 		return;
 	}
 	lease->fd = fd;

@@ -261,19 +261,30 @@ static void job_follow(struct trace *trace, const struct look_job *job)
 	}
 }
 
-/* The first job that is found is the one. */
-static void scan(struct trace *trace, pid_t child)
+/* The first job that is found is the one. Return: whether it is there. */
+static bool scan(struct trace *trace, pid_t child)
 {
 	struct looks looks;
+	bool found = false;
 
 	if (looks_read(&looks))
-		return;
-	for (uint32_t i = 0; i < looks.nr_jobs; i++)
-		if (trace->ranks ? trace->job == looks.jobs[i].name &&
-				   trace->size == looks.jobs[i].size :
-				   is_wanted(&looks.jobs[i], child))
-			job_follow(trace, &looks.jobs[i]);
+		return true;	/* or that is not known */
+	for (uint32_t i = 0; i < looks.nr_jobs; i++) {
+		if (trace->ranks ? trace->job != looks.jobs[i].name ||
+				   trace->size != looks.jobs[i].size :
+				   !is_wanted(&looks.jobs[i], child))
+			continue;
+		job_follow(trace, &looks.jobs[i]);
+		found = true;
+	}
 	looks_free(&looks);
+	return found;
+}
+
+/* Of a job that was not started here: it has ended, or the process that it was to be of has. */
+static bool is_over(const struct trace *trace, bool found)
+{
+	return !found && (trace->ranks || (kill(options.pid, 0) && errno == ESRCH));
 }
 
 static void follow(struct trace *trace, pid_t child, int *status)
@@ -285,7 +296,7 @@ static void follow(struct trace *trace, pid_t child, int *status)
 		if (child && waitpid(child, status, WNOHANG) == child)
 			more = false;
 		if (!trace->ranks || turn % SCANS_EVERY == 0)
-			scan(trace, child);
+			more &= !is_over(trace, scan(trace, child)) || child;
 		if (trace->ranks) {
 			leases_renew(trace);
 			rings_read(trace);
@@ -388,16 +399,25 @@ static pid_t start(char **command)
 	err(127, "%s", *command);
 }
 
-static void write_file(const struct trace *trace)
+/* Before anything is recorded, so that it is not in vain. What it had stays until then. */
+static FILE *file_open(void)
 {
-	FILE *out = fopen(options.output, "we");
-	json_t *document = trace_json(trace);
-	int failed;
+	FILE *out = fopen(options.output, "ae");
 
 	if (!out)
 		err(2, "%s", options.output);
+	return out;
+}
+
+static void file_write(const struct trace *trace, FILE *out)
+{
+	json_t *document = trace_json(trace);
+	int failed;
+
 	if (!document)
 		errx(2, "no memory for the file");
+	if (ftruncate(fileno(out), 0) && errno != EINVAL)	/* as of a pipe */
+		err(2, "%s", options.output);
 	failed = json_dumpf(document, out, JSON_COMPACT | JSON_REAL_PRECISION(15));
 	json_decref(document);
 	if (fclose(out) || failed)
@@ -432,8 +452,10 @@ int trace_record(int argc, char **argv)
 	struct instant from;
 	pid_t child = 0;
 	int status = 0;
+	FILE *out;
 
 	read_options(argc, argv);
+	out = file_open();
 	from = instant_now();
 	signal(SIGINT, stop);
 	signal(SIGTERM, stop);
@@ -445,7 +467,7 @@ int trace_record(int argc, char **argv)
 		     "no rank was seen: %s", child ? "the command has started none that you may look into" :
 						     "there is no such rank of a job that you may look into");
 	times_convert(&trace, from, instant_now());
-	write_file(&trace);
+	file_write(&trace, out);
 	say_what_came(&trace);
 	return child ? status_of(status) : 0;
 }

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "trace.h"
 #include "version.h"
@@ -135,6 +136,8 @@ static void file_read(struct report *report, const char *path)
 	size_t i;
 	int size;
 
+	if (access(path, R_OK))
+		err(2, "%s", path);
 	report->document = json_load_file(path, 0, &error);
 	if (!report->document)
 		errx(2, "%s: line %d: %s", path, error.line, error.text);
@@ -266,6 +269,10 @@ static void print(const struct report *report)
 	if (report->lost)
 		printf(" (%llu records were lost: some are missing)",
 		       (unsigned long long)report->lost);
+	if (!report->nr_operations) {
+		printf(": none was recorded from its call to its end\n");
+		return;
+	}
 	printf("\n\n%6s %8s %12s %12s %12s %8s %12s  %s\n", "rank", "ops", "in ops ms",
 	       "for late ms", "own ms", "last", "late by ms", "waited most for");
 	for (uint32_t i = 0; i < report->size; i++) {
@@ -329,8 +336,12 @@ static void draw_ranks(FILE *plot, const struct report *report)
 /* Where time went, and who was to blame. */
 static void draw(const struct report *report, const char *path)
 {
-	FILE *plot = popen("gnuplot", "w");
+	FILE *there = fopen(path, "we"), *plot;
 
+	if (!there)
+		err(2, "%s", path);	/* gnuplot would draw on the terminal */
+	fclose(there);
+	plot = popen("gnuplot", "w");
 	if (!plot)
 		err(2, "gnuplot");
 	fprintf(plot, "set terminal svg size 900,420 background rgb 'white'\nset output '%s'\n"
@@ -374,7 +385,7 @@ int trace_report(int argc, char **argv)
 		print_json(&report);
 	else
 		print(&report);
-	if (svg)
+	if (svg && report.nr_operations)
 		draw(&report, svg);
 	for (uint32_t i = 0; i < report.size; i++)
 		free(report.ranks[i].from_ns);

@@ -8,6 +8,7 @@
  */
 #include "vm.h"
 
+#include "folder.h"
 #include "vm_qemu.h"
 
 #include <dirent.h>
@@ -296,12 +297,10 @@ int muster_vm_find(struct muster_vm_config *config)
 	static char dir[PATH_MAX], agent[PATH_MAX];
 	const char *named = getenv("MUSTER_VM_DIR");
 	char self[PATH_MAX - 16], path[PATH_MAX];
-	ssize_t len = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	int err = muster_folder(self, sizeof(self));
 
-	if (len < 0)
-		return -errno;
-	self[len] = 0;
-	*strrchr(self, '/') = 0;
+	if (err)
+		return err;
 	snprintf(agent, sizeof(agent), "%s/guest_agent", self);
 	snprintf(path, sizeof(path), "%s/../vm", self);
 	if (!realpath(named ? named : path, dir))

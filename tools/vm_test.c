@@ -22,6 +22,8 @@
 
 #include <cmocka.h>
 
+#include "clock.h"
+
 static char *const environment[] = { "PATH=/usr/bin:/bin:/usr/sbin:/sbin", "LANG=C", NULL };
 
 struct heard {
@@ -79,10 +81,7 @@ static struct muster_vm_config config_for(unsigned int nr_guests)
 
 static double now_s(void)
 {
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec + ts.tv_nsec / 1e9;
+	return (double)muster_clock_ns() / 1e9;
 }
 
 static struct muster_vm_program shell(char *const argv[], uint16_t id)

@@ -92,6 +92,29 @@ void muster_aside_take(struct muster_aside *aside, int result);
 /** muster_aside_end() - the same, and free it. NULL: nothing. */
 void muster_aside_end(struct muster_aside *aside, int result);
 
+/* ---- counts.c, lengths.c ------------------------------------------------------ */
+
+/** muster_cut_room() - room for a call's blocks in comm->cut: at muster_blocks_room(), 2 * size. */
+int muster_cut_room(struct muster_comm *comm);
+struct muster_block *muster_blocks_room(struct muster_comm *comm);
+int muster_too_many(struct muster_comm *comm, const struct muster_call *call);
+
+/* Lengths and places of blocks, as a caller gives them. */
+struct muster_lengths {
+	const uint64_t *counts;
+	const uint64_t *displs;		/* NULL: one behind the other */
+	const enum muster_type *types;	/* of each block; displs are in bytes then. NULL: the call's */
+};
+
+/** muster_blocks_lie() - where nr blocks lie; those with elements are set, if all is right. */
+int muster_blocks_lie(struct muster_comm *comm, const struct muster_call *call, const char *name,
+		      uint32_t nr, const struct muster_lengths *lengths,
+		      struct muster_block *blocks);
+
+/** muster_types_check() - there is an array of types. */
+int muster_types_check(struct muster_comm *comm, enum muster_coll coll, uint32_t nr,
+		       const enum muster_type *types, const char *name);
+
 /** muster_cut_longest() - elements of the longest block that this rank knows. */
 uint64_t muster_cut_longest(const struct muster_cut *cut);
 

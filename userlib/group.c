@@ -176,8 +176,8 @@ static int make(struct muster_group *group, int status, const struct wish *wish,
 		base = id + 1 + (uint32_t)(group->key % ID_BITS);
 		ahead = 1 + (uint32_t)(group->key % ID_BITS);
 	} while (err == -EEXIST);
-	if (!err && *comm)
-		err = muster_comm_tree_join(*comm);
+	if (!err && parent->job->manager)	/* at all, or at none */
+		err = confirm(group, *comm ? muster_comm_tree_join(*comm) : 0);
 	if (err)
 		unmake(comm);
 	return err;

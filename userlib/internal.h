@@ -16,7 +16,7 @@
 #include "schedule.h"
 
 enum muster_library_limit {
-	MUSTER_ABI = 5,			/* raised when older ranks cannot join any more */
+	MUSTER_ABI = 6,			/* raised when older ranks cannot join any more */
 	MUSTER_SENTENCE_MAX = 512,	/* bytes of an error's sentence */
 	MUSTER_CACHE_MAX = 64,		/* programs kept per communicator */
 	MUSTER_BOUNCE_SLOTS = MUSTER_SEQ_QUEUE_MAX, /* small operations at once, per communicator */
@@ -477,6 +477,7 @@ struct muster_request {
 	enum muster_request_state state;
 	bool scratch;		/* its result goes to the communicator's scratch */
 	bool persistent;	/* entry, pins and aside stay until it is freed */
+	bool traced;		/* its call is recorded, and so will its end be */
 	struct muster_request *next_persistent;	/* of its communicator */
 	uint64_t nothing_bytes;	/* where there is no entry: what goes from in to out */
 	bool ended;		/* for the device; it is not done before what it has sent has left */

@@ -276,22 +276,36 @@ static struct opened open_own(struct muster *job)
 }
 
 /* Open at every rank before any goes on. */
+static int opened_exchange(struct muster *job, const struct opened *mine, const struct opened **all)
+{
+	const void *said;
+	int err = muster_exchange(job, mine->status, mine, sizeof(*mine), &said);
+
+	*all = said;
+	for (uint32_t r = 0; r < job->oob.size && !err; r++)
+		if ((*all)[r].status)
+			err = muster_fail(job, muster_rank_errno((*all)[r].status), "rank %u could not open the world: %s; its own message says why",
+					  r, strerror(-muster_rank_errno((*all)[r].status)));
+	return err;
+}
+
+/* And then in its groups at every rank. */
+static int world_tree_join(struct muster *job)
+{
+	const struct opened mine = { .status = muster_comm_tree_join(job->world) }, *all;
+
+	return job->manager ? opened_exchange(job, &mine, &all) : 0;
+}
+
 static int world_open(struct muster *job)
 {
-	struct opened mine = open_own(job);
-	const void *said;
-	const struct opened *all;
-	int err = muster_exchange(job, mine.status, &mine, sizeof(mine), &said);
+	const struct opened mine = open_own(job), *all;
+	int err = opened_exchange(job, &mine, &all);
 
-	all = said;
-	for (uint32_t r = 0; r < job->oob.size && !err; r++)
-		if (all[r].status)
-			err = muster_fail(job, muster_rank_errno(all[r].status), "rank %u could not open the world: %s; its own message says why",
-					  r, strerror(-muster_rank_errno(all[r].status)));
 	if (!err) {
 		bump_agree(job, all);
 		tree_agree(job, all);
-		err = muster_comm_tree_join(job->world);
+		err = world_tree_join(job);
 	}
 	if (err && job->world)
 		muster_comm_close(job->world);

@@ -75,7 +75,7 @@ static void lay(const struct scene *scene, struct blocks *blocks)
 
 static bool is_rooted(const struct scene *scene)
 {
-	return scene->coll != MUSTER_COLL_ALLTOALLV;
+	return scene->coll < MUSTER_COLL_ALLTOALLV;
 }
 
 static bool is_in_place(const struct scene *scene, uint32_t rank)
@@ -135,7 +135,7 @@ static void part_set(struct muster *job, const struct scene *scene, uint32_t ran
 		in->displs[scene->root] = 0;
 	for (uint32_t i = 0; i < scene->ranks; i++)
 		for (uint64_t k = 0; k < in->counts[i]; k++)
-			(scene->coll == MUSTER_COLL_ALLTOALLV && scene->in_place ? part->result :
+			(!is_rooted(scene) && scene->in_place ? part->result :
 				part->given)[in->displs[i] + k] = value(rank, i, k);
 }
 
@@ -172,6 +172,47 @@ static void part_check(const struct scene *scene, uint32_t rank, const struct pa
 	assert_int_equal(found, written);
 }
 
+/* ---- alltoallw: the same blocks, of other types on either side -------------------------- */
+
+enum { TYPES = 4 };
+
+static const enum muster_type types[TYPES] = { MUSTER_U8, MUSTER_C32, MUSTER_F64_I32, MUSTER_I16 };
+static const uint64_t type_bytes[TYPES] = { 1, 8, 16, 2 };
+
+struct typed {
+	uint64_t counts[TEST_RANKS_MAX];
+	uint64_t displs[TEST_RANKS_MAX];
+	enum muster_type types[TEST_RANKS_MAX];
+};
+
+/* The type that suits a length of int64_t's, another one for each side. */
+static void typed_set(const struct scene *scene, const struct blocks *blocks, uint32_t shift,
+		      struct typed *typed)
+{
+	for (uint32_t i = 0; i < scene->ranks; i++) {
+		uint64_t bytes = blocks->counts[i] * sizeof(int64_t);
+		uint32_t k = (i + shift) % TYPES;
+
+		k = bytes % type_bytes[k] ? 0 : k;
+		typed->types[i] = types[k];
+		typed->counts[i] = bytes / type_bytes[k];
+		typed->displs[i] = blocks->displs[i] * sizeof(int64_t);
+	}
+}
+
+static int alltoallw_start(struct muster_comm *comm, const struct scene *scene,
+			   const struct part *part, struct muster_request **request)
+{
+	struct typed in, out;
+
+	typed_set(scene, &part->in, 0, &in);
+	typed_set(scene, &part->out, 1, &out);
+	return muster_alltoallw_start(comm, scene->in_place ? part->result : part->given, in.counts,
+				      scene->spread ? in.displs : NULL, in.types, part->result,
+				      out.counts, scene->spread ? out.displs : NULL, out.types,
+				      request);
+}
+
 /* ---- playing ---------------------------------------------------------------------------- */
 
 static int start(struct muster_comm *comm, const struct scene *scene, uint32_t rank,
@@ -193,6 +234,8 @@ static int start(struct muster_comm *comm, const struct scene *scene, uint32_t r
 					     scene->spread ? in->displs : NULL,
 					     in_place ? part->given : part->result,
 					     out->counts[root], MUSTER_I64, root, request);
+	if (scene->coll == MUSTER_COLL_ALLTOALLW)
+		return alltoallw_start(comm, scene, part, request);
 	return muster_alltoallv_start(comm, in_place ? part->result : part->given,
 				      in_place ? NULL : in->counts,
 				      scene->spread ? in->displs : NULL, part->result, out->counts,
@@ -244,7 +287,7 @@ static void play_both(struct test_world *world, struct scene scene)
 
 static void play_all(struct test_world *world, struct scene scene)
 {
-	for (scene.coll = MUSTER_COLL_GATHERV; scene.coll <= MUSTER_COLL_ALLTOALLV; scene.coll++)
+	for (scene.coll = MUSTER_COLL_GATHERV; scene.coll <= MUSTER_COLL_ALLTOALLW; scene.coll++)
 		for (int k = 0; k < 4; k++) {
 			scene.in_place = k & 1;
 			scene.spread = k & 2;
@@ -380,6 +423,8 @@ static void test_lengths_that_do_not_agree_name_the_rank(void **state)
 			mismatch(&scene, offload, offs[i]);
 			scene.coll = MUSTER_COLL_ALLTOALLV;
 			mismatch(&scene, offload, offs[i]);
+			scene.coll = MUSTER_COLL_ALLTOALLW;
+			mismatch(&scene, offload, offs[i]);
 		}
 	}
 }
@@ -459,6 +504,26 @@ static void test_arguments_are_checked_before_anything_is_sent(void **state)
 	test_world_free(world);
 }
 
+static void test_types_of_blocks_are_checked(void **state)
+{
+	struct test_world *world = test_joined(2, TEST_RING_MAX);
+	const enum muster_type right[] = { MUSTER_I64, MUSTER_U8 }, wrong[] = { MUSTER_I64, 99 };
+	const uint64_t counts[] = { 2, 2 }, far[] = { 1ull << 61, 0 };
+	struct muster_request *request;
+	int64_t b[16];
+
+	(void)state;
+#define ALLTOALLW(in_counts, in_types, out_types) \
+	muster_alltoallw_start(world->comms[1], b, in_counts, NULL, in_types, b + 8, counts, NULL, \
+			       out_types, &request)
+	assert_int_equal(ALLTOALLW(counts, right, wrong), -EINVAL);
+	assert_non_null(strstr(muster_error(world->jobs[1]), "no element type 99, of block 1"));
+	assert_int_equal(ALLTOALLW(counts, NULL, right), -EFAULT);
+	assert_non_null(strstr(muster_error(world->jobs[1]), "alltoallw: in_types is NULL"));
+	assert_int_equal(ALLTOALLW(far, right, right), -EOVERFLOW);
+	test_world_free(world);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -470,6 +535,7 @@ int main(void)
 		cmocka_unit_test(test_more_than_the_longest_is_found_by_who_has_it),
 		cmocka_unit_test(test_other_calls_are_told),
 		cmocka_unit_test(test_arguments_are_checked_before_anything_is_sent),
+		cmocka_unit_test(test_types_of_blocks_are_checked),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -325,7 +325,7 @@ static inline void record_end(struct muster_trace *trace)
 	__atomic_store_n(&trace->written, trace->written + 1, __ATOMIC_RELEASE);
 }
 
-void muster_look_trace_call(const struct muster_request *request)
+void muster_look_trace_call(struct muster_request *request)
 {
 	const struct muster_entry *entry = request->entry;
 	struct muster_trace *trace = request->job->trace;
@@ -341,12 +341,16 @@ void muster_look_trace_call(const struct muster_request *request)
 	record->bytes = entry->call.bytes < UINT32_MAX ? (uint32_t)entry->call.bytes : UINT32_MAX;
 	record->slot = entry->signature.coll;
 	record_end(trace);
+	request->traced = true;
 }
 
-void muster_look_trace_done(const struct muster_request *request)
+void muster_look_trace_done(struct muster_request *request)
 {
 	struct muster_trace *trace = request->job->trace;
 
+	request->traced = false;
+	if (!trace || !trace->on)
+		return;		/* the page has gone, or who recorded */
 	record_begin(request, trace, MUSTER_TRACE_DONE);
 	record_end(trace);
 }

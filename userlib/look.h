@@ -22,13 +22,24 @@ void muster_look_tell(struct muster_comm *comm, uint64_t now_us);
 void muster_look_tested(struct muster *job, uint64_t now_us);
 /** muster_look_wait_for() - this process waits for a rank in the making of a communicator. */
 void muster_look_wait_for(struct muster_comm *parent, uint32_t rank);
-/** muster_look_trace_call(), _done() - record it; muster_look_is_traced(): whether to. */
-void muster_look_trace_call(const struct muster_request *request);
-void muster_look_trace_done(const struct muster_request *request);
-static inline bool muster_look_is_traced(const struct muster *job)
+/**
+ * muster_look_called(), _done() - record it while somebody wants that; the end of those alone
+ * whose beginning was. Who is not recorded pays a test for each.
+ */
+void muster_look_trace_call(struct muster_request *request);
+void muster_look_trace_done(struct muster_request *request);
+static inline void muster_look_called(struct muster_request *request)
 {
-	return __builtin_expect(*job->traced, 0);
+	if (__builtin_expect(*request->job->traced, 0))
+		muster_look_trace_call(request);
 }
+
+static inline void muster_look_done(struct muster_request *request)
+{
+	if (__builtin_expect(request->traced, 0))
+		muster_look_trace_done(request);
+}
+
 /** muster_look_add() - one thing more that an operation waits for. */
 void muster_look_add(struct muster_look_waits *waits, uint8_t cause, uint32_t member);
 /** muster_look_held() - of one that only has to get rid of what it has sent: to which members. */
@@ -40,10 +51,13 @@ void muster_look_place(struct muster *job, enum muster_look_place place);
 static inline void muster_look_first(const struct muster_comm *comm)
 {
 	const struct muster_request *request = comm->first;
+	const struct muster_entry *entry = request->entry;
+	struct muster_look_comm *look = comm->look;
+	const uint64_t bytes = entry->call.bytes;
 
-	comm->look->path = (uint8_t)request->path;
-	comm->look->signature = request->entry->signature;
-	comm->look->bytes = request->entry->call.bytes;
+	look->path = (uint8_t)request->path;
+	look->signature = entry->signature;
+	look->bytes = bytes;
 }
 
 #endif /* MUSTER_LIBRARY_LOOK_H */

@@ -253,6 +253,29 @@ static void test_records_are_written_while_they_are_wanted(void **state)
 	}
 }
 
+/* Who records comes, or goes, in the middle of an operation. */
+static void test_an_end_is_recorded_if_its_beginning_was_and_somebody_still_wants_it(void **state)
+{
+	static int32_t in[2] = { 1, 2 }, out[2];
+	struct muster_request *requests[2];
+	struct muster_trace *trace = world->jobs[0]->trace;
+	int results[2];
+
+	(void)state;
+	for (int turn = 0; turn < 3; turn++) {
+		for (uint32_t i = 0; i < 2; i++) {
+			trace->on = turn == 1;
+			assert_int_equal(muster_allreduce_start(world->comms[i], &in[i], &out[i], 1,
+								MUSTER_I32, MUSTER_SUM,
+								&requests[i]), 0);
+			trace->on = turn == 0;
+		}
+		test_finish(world, requests, results);
+		assert_int_equal(count_records(trace, MUSTER_TRACE_CALL), turn >= 1);
+		assert_int_equal(count_records(trace, MUSTER_TRACE_DONE), 0);
+	}
+}
+
 /* The recorder has been killed: it takes back nothing, and does not say that it goes on. */
 static void test_records_end_with_their_recorder(void **state)
 {
@@ -292,6 +315,8 @@ int main(void)
 						setup, teardown),
 		cmocka_unit_test_setup_teardown(test_records_are_written_while_they_are_wanted, setup,
 						teardown),
+		cmocka_unit_test_setup_teardown(test_an_end_is_recorded_if_its_beginning_was_and_somebody_still_wants_it,
+						setup, teardown),
 		cmocka_unit_test_setup_teardown(test_records_end_with_their_recorder, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(test_a_communicator_that_is_closed_is_not_shown, setup,

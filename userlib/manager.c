@@ -17,10 +17,13 @@
 #include "muster_manager.h"
 #include "namespace.h"
 #include "tree.h"
+#include "turn.h"
 
 struct muster_manager {
 	int fd;
 	uint64_t tags;		/* of requests so far */
+	bool asked;		/* a thread awaits its answer, and gives its turn away meanwhile */
+	bool silent;		/* it let one wait in vain: it is asked again when it has said something */
 };
 
 struct request {
@@ -33,10 +36,39 @@ struct answer {
 	char why[MUSTER_MANAGER_WHY_MAX];
 };
 
-static int dial(const char *address)
+/* What its socket blocks in has an end. */
+static void patience_set(const struct muster *job, int fd)
 {
+	const struct timeval patience = {
+		.tv_sec = (time_t)(job->settings.deadline_us / 1000000),
+		.tv_usec = (suseconds_t)(job->settings.deadline_us % 1000000),
+	};
+
+	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
+}
+
+static uint64_t end_us(const struct muster *job)
+{
+	return muster_now_us(job) + job->settings.deadline_us;
+}
+
+/* Of a call that has failed: whether it is to be made again, as only a signal came. */
+static bool was_interrupted(const struct muster *job, uint64_t until_us)
+{
+	return errno == EINTR && muster_now_us(job) < until_us;
+}
+
+static int blocked_errno(void)
+{
+	return errno == EAGAIN || errno == EINTR ? -ETIMEDOUT : -errno;
+}
+
+static int dial(const struct muster *job)
+{
+	const char *address = job->settings.manager;
 	struct sockaddr_un un = { .sun_family = AF_UNIX };
 	size_t len = strlen(address);
+	uint64_t until_us = end_us(job);
 	int fd = muster_namespace_socket(SOCK_SEQPACKET), err;
 
 	if (fd < 0)
@@ -44,19 +76,32 @@ static int dial(const char *address)
 	memcpy(un.sun_path, address, len);	/* its length was checked */
 	if (*address == '@')
 		un.sun_path[0] = '\0';
-	if (!connect(fd, (struct sockaddr *)&un,
-		     (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len)))
-		return fd;
-	err = -errno;
+	patience_set(job, fd);
+	do {
+		if (!connect(fd, (struct sockaddr *)&un,
+			     (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len)))
+			return fd;
+	} while (was_interrupted(job, until_us));
+	err = blocked_errno();
 	close(fd);
 	return err;
 }
 
-static int say(const struct muster_manager *manager, struct muster_manager_message *head,
-	       size_t bytes)
+/* Who is silent is not waited for with this either. */
+static int say(const struct muster *job, struct muster_manager_message *head, size_t bytes)
 {
+	struct muster_manager *manager = job->manager;
+	int flags = MSG_NOSIGNAL | (manager->silent ? MSG_DONTWAIT : 0), err;
+	uint64_t until_us = end_us(job);
+
 	head->version = htole16(MUSTER_MANAGER_VERSION);
-	return send(manager->fd, head, bytes, MSG_NOSIGNAL) < 0 ? -errno : 0;
+	do {
+		if (send(manager->fd, head, bytes, flags) >= 0)
+			return 0;
+	} while (was_interrupted(job, until_us));
+	err = blocked_errno();
+	manager->silent |= err == -ETIMEDOUT;
+	return err;
 }
 
 /* 1: an answer; 0: none yet; -errno. */
@@ -72,6 +117,25 @@ static int hear(const struct muster_manager *manager, int timeout_ms, struct ans
 	if (bytes < 0)
 		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
 	return bytes >= (ssize_t)sizeof(answer->head) ? 1 : -ECONNRESET;
+}
+
+/* To what was asked last; what answers something that was given up is passed over. */
+static int answer_await(struct muster *job, struct answer *answer)
+{
+	struct muster_manager *manager = job->manager;
+	uint64_t until_us = end_us(job);
+	int ret = 0;
+
+	while (!ret) {
+		muster_turn_pass(job);
+		ret = hear(manager, muster_progress(job) ? 0 : 1, answer);
+		if (ret > 0 && le64toh(answer->head.tag) != manager->tags)
+			ret = 0;
+		else if (!ret && muster_now_us(job) > until_us)
+			ret = -ETIMEDOUT;
+	}
+	manager->silent = ret == -ETIMEDOUT;
+	return ret < 0 ? ret : 0;
 }
 
 /* What it says of an error; the sentence is its own. */
@@ -111,16 +175,12 @@ static int greet(struct muster *job, char *why, size_t why_len)
 		.host = htole32(job->dev->address.node),
 		.life = htole32(job->dev->address.incarnation),
 	};
-	int patience_ms = (int)(job->settings.deadline_us / 1000), ret;
 	struct answer answer;
+	int err = say(job, &hello, sizeof(hello));
 
-	ret = say(job->manager, &hello, sizeof(hello));
-	if (ret)
-		return failed(ret, why, why_len);
-	ret = hear(job->manager, patience_ms, &answer);
-	if (ret <= 0)
-		return failed(ret ? ret : -ETIMEDOUT, why, why_len);
-	return result_of(&answer, why, why_len);
+	if (!err)
+		err = answer_await(job, &answer);
+	return err ? failed(err, why, why_len) : result_of(&answer, why, why_len);
 }
 
 int muster_manager_open(struct muster *job, char *why, size_t why_len)
@@ -131,7 +191,7 @@ int muster_manager_open(struct muster *job, char *why, size_t why_len)
 	if (!manager)
 		return failed(-ENOMEM, why, why_len);
 	job->manager = manager;
-	manager->fd = dial(job->settings.manager);
+	manager->fd = dial(job);
 	err = manager->fd < 0 ? failed(manager->fd, why, why_len) : greet(job, why, why_len);
 	if (err)
 		muster_manager_close(job);
@@ -174,31 +234,55 @@ static int ask(struct muster_comm *comm, enum muster_tree_type type)
 			.incarnation = htole32(comm->members[i].incarnation),
 			.vp = htole16(comm->members[i].vp),
 		};
-	err = say(job->manager, &request->head, bytes);
+	err = say(job, &request->head, bytes);
 	free(request);
+	return err;
+}
+
+/* Another thread's answer comes first; what came late shows that it is there again. */
+static int ready_await(struct muster *job)
+{
+	struct muster_manager *manager = job->manager;
+	struct answer answer;
+	int ret;
+
+	while (manager->asked) {
+		muster_turn_pass(job);
+		if (!muster_progress(job))
+			poll(NULL, 0, 1);
+	}
+	while ((ret = hear(manager, 0, &answer)) > 0)
+		manager->silent = false;
+	return ret ? ret : manager->silent ? -ETIMEDOUT : 0;
+}
+
+static int ask_and_await(struct muster_comm *comm, enum muster_tree_type type,
+			 struct answer *answer)
+{
+	struct muster *job = comm->job;
+	int err = ready_await(job);
+
+	if (err)
+		return err;
+	job->manager->asked = true;
+	err = ask(comm, type);
+	if (!err)
+		err = answer_await(job, answer);
+	job->manager->asked = false;
 	return err;
 }
 
 int muster_manager_create(struct muster_comm *comm, enum muster_tree_type type,
 			  struct muster_tree *tree, char *why, size_t why_len)
 {
-	struct muster *job = comm->job;
-	uint64_t end_us = muster_now_us(job) + job->settings.deadline_us;
 	struct answer answer;
-	int ret, err;
+	int err;
 
 	if (comm->size > MUSTER_MANAGER_MEMBERS_MAX)
 		return failed(-E2BIG, why, why_len);
-	ret = ask(comm, type);
-	while (!ret) {
-		ret = hear(job->manager, muster_progress(job) ? 0 : 1, &answer);
-		if (ret > 0 && le64toh(answer.head.tag) != job->manager->tags)
-			ret = 0;	/* to what was given up */
-		if (!ret && muster_now_us(job) > end_us)
-			ret = -ETIMEDOUT;
-	}
-	if (ret < 0)
-		return failed(ret, why, why_len);
+	err = ask_and_await(comm, type, &answer);
+	if (err)
+		return failed(err, why, why_len);
 	err = result_of(&answer, why, why_len);
 	*tree = (struct muster_tree){
 		.tree = le16toh(answer.head.tree),
@@ -218,5 +302,5 @@ void muster_manager_leave(struct muster *job, const struct muster_tree *tree)
 	};
 
 	if (job->manager)
-		say(job->manager, &head, sizeof(head));
+		say(job, &head, sizeof(head));
 }

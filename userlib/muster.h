@@ -358,6 +358,15 @@ int muster_alltoallv(struct muster_comm *comm, const void *in, const uint64_t *i
 		     const uint64_t *in_displs, void *out, const uint64_t *out_counts,
 		     const uint64_t *out_displs, enum muster_type type);
 
+/**
+ * muster_alltoallw() - the same with a type for each block, of enum muster_type; displacements
+ * are in bytes. Sender and receiver agree on a block's bytes; its types may differ.
+ */
+int muster_alltoallw(struct muster_comm *comm, const void *in, const uint64_t *in_counts,
+		     const uint64_t *in_displs, const enum muster_type *in_types, void *out,
+		     const uint64_t *out_counts, const uint64_t *out_displs,
+		     const enum muster_type *out_types);
+
 /** muster_scan() - op over in of rank 0 up to this one, at out; in may equal out. */
 int muster_scan(struct muster_comm *comm, const void *in, void *out, uint64_t count,
 		enum muster_type type, enum muster_op op);
@@ -417,6 +426,10 @@ int muster_alltoallv_start(struct muster_comm *comm, const void *in, const uint6
 			   const uint64_t *in_displs, void *out, const uint64_t *out_counts,
 			   const uint64_t *out_displs, enum muster_type type,
 			   struct muster_request **request);
+int muster_alltoallw_start(struct muster_comm *comm, const void *in, const uint64_t *in_counts,
+			   const uint64_t *in_displs, const enum muster_type *in_types, void *out,
+			   const uint64_t *out_counts, const uint64_t *out_displs,
+			   const enum muster_type *out_types, struct muster_request **request);
 
 /*
  * The same, persistent: nothing is started, but arguments are checked, the operation is
@@ -424,7 +437,7 @@ int muster_alltoallv_start(struct muster_comm *comm, const void *in, const uint6
  * what its buffers hold at that time, as often as wanted, each time to be waited for before
  * the next. Path and algorithm stay those that were chosen here. All ranks make and start
  * it as if each start were the call; where ranks know only some lengths (gatherv, scatterv,
- * alltoallv) all ranks' calls must be persistent, and the longest is agreed upon by the first
+ * alltoallv, alltoallw) all ranks' calls must be persistent, and the longest is agreed upon by the first
  * start. Buffers, and how they are mapped, must stay until muster_request_free().
  */
 int muster_barrier_init(struct muster_comm *comm, struct muster_request **request);
@@ -467,6 +480,10 @@ int muster_alltoallv_init(struct muster_comm *comm, const void *in, const uint64
 			  const uint64_t *in_displs, void *out, const uint64_t *out_counts,
 			  const uint64_t *out_displs, enum muster_type type,
 			  struct muster_request **request);
+int muster_alltoallw_init(struct muster_comm *comm, const void *in, const uint64_t *in_counts,
+			  const uint64_t *in_displs, const enum muster_type *in_types, void *out,
+			  const uint64_t *out_counts, const uint64_t *out_displs,
+			  const enum muster_type *out_types, struct muster_request **request);
 
 /** muster_start() - start one that is idle. -EINVAL: it is under way, or not persistent. */
 int muster_start(struct muster_request *request);

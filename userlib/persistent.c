@@ -130,6 +130,15 @@ int muster_alltoallv_init(struct muster_comm *comm, const void *in, const uint64
 		   out_displs, type, request));
 }
 
+int muster_alltoallw_init(struct muster_comm *comm, const void *in, const uint64_t *in_counts,
+			  const uint64_t *in_displs, const enum muster_type *in_types, void *out,
+			  const uint64_t *out_counts, const uint64_t *out_displs,
+			  const enum muster_type *out_types, struct muster_request **request)
+{
+	PERSISTENT(comm, muster_alltoallw_start(comm, in, in_counts, in_displs, in_types, out,
+		   out_counts, out_displs, out_types, request));
+}
+
 int muster_start(struct muster_request *request)
 {
 	MUSTER_TURN(request ? request->job : NULL);

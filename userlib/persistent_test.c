@@ -10,7 +10,7 @@ enum { RANKS = 3, STARTS = 5, COUNT = 40, LONG = 3000, ROOM = 4 * RANKS * LONG }
 enum what {
 	BARRIER, BROADCAST, REDUCE, ALLREDUCE, ALLGATHER, REDUCE_SCATTER_BLOCK, ALLTOALL, GATHER, SCATTER,
 	SCAN, EXSCAN, ALLGATHERV, REDUCE_SCATTER, GATHERV, SCATTERV, ALLTOALLV, ALLTOALL_IN_PLACE,
-	ALLGATHERV_IN_PLACE, ALLTOALLV_IN_PLACE, WHATS,
+	ALLGATHERV_IN_PLACE, ALLTOALLW, ALLTOALLV_IN_PLACE, WHATS,
 };
 
 /* Blocks not in the order of ranks, with room between them, so that results are copied. */
@@ -27,11 +27,15 @@ static int make(struct muster_comm *comm, enum what what, uint64_t n, int64_t *i
 		bool persistent, struct muster_request **request)
 {
 	uint64_t counts[RANKS], displs[RANKS], same[RANKS], mine = n + muster_comm_rank(comm);
+	static const enum muster_type types[RANKS] = { MUSTER_I64, MUSTER_C32, MUSTER_U64 };
+	uint64_t bytes[RANKS];
 	uint32_t root = 1;
 
 	blocks(n, counts, displs);
-	for (uint32_t i = 0; i < RANKS; i++)
+	for (uint32_t i = 0; i < RANKS; i++) {
 		same[i] = n;
+		bytes[i] = displs[i] * sizeof(*in);
+	}
 #define CALL(name, ...)	(persistent ? muster_##name##_init : muster_##name##_start)(comm, __VA_ARGS__, request)
 	switch (what) {
 	case BARRIER:
@@ -66,6 +70,8 @@ static int make(struct muster_comm *comm, enum what what, uint64_t n, int64_t *i
 		return CALL(scatterv, in, counts, displs, out, mine, MUSTER_I64, root);
 	case ALLTOALLV:
 		return CALL(alltoallv, in, same, displs, out, same, displs, MUSTER_I64);
+	case ALLTOALLW:
+		return CALL(alltoallw, in, same, bytes, types, out, same, bytes, types);
 	case ALLTOALL_IN_PLACE:
 		return CALL(alltoall, out, out, n, MUSTER_I64);
 	case ALLGATHERV_IN_PLACE:

@@ -174,8 +174,7 @@ static inline void enqueue(struct muster_comm *comm, struct muster_request *requ
 		muster_look_first(comm);
 	}
 	comm->look->started = comm->number;
-	if (muster_look_is_traced(comm->job))
-		muster_look_trace_call(request);
+	muster_look_called(request);
 	comm->end = request;
 	if (!comm->unposted)
 		comm->unposted = request;
@@ -476,8 +475,7 @@ void muster_request_finish(struct muster_request *request, int result)
 	comm->first = request->next;
 	comm->job->under_way--;
 	comm->look->ended = request->number + 1;
-	if (muster_look_is_traced(comm->job))
-		muster_look_trace_done(request);
+	muster_look_done(request);
 	if (comm->first)
 		muster_look_first(comm);
 	if (comm->unposted == request)

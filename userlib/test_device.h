@@ -68,6 +68,7 @@ struct test_node {
 	bool keeps_back;		/* what it has sent waits for room, while dev.holding */
 	bool open_fails;
 	int register_err;		/* not 0: what registering memory says */
+	uint32_t tree_fails;		/* not 0: so many trees on, joining one fails */
 };
 
 struct test_world {
@@ -408,6 +409,22 @@ static inline void test_context_close(struct muster_dev *dev, uint8_t job, uint3
 	test_unlock(node);
 }
 
+static inline int test_tree_join(struct muster_dev *dev, uint8_t job, uint32_t context,
+				 const struct muster_dev_tree *tree)
+{
+	struct test_node *node = test_lock(dev);
+	const struct muster_tree_config config = {
+		.node = tree->node, .incarnation = tree->incarnation, .tree = tree->tree,
+		.group = tree->group, .key = tree->key, .payload_max = tree->payload_max,
+	};
+	bool fails = node->tree_fails && !--node->tree_fails;
+	int err = fails ? -EBUSY : muster_engine_tree_join(node->engine, dev->address.vp, job,
+							   context, &config);
+
+	test_unlock(node);
+	return err;
+}
+
 static inline int test_post(struct muster_dev *dev, const struct muster_desc *descs, uint32_t nr)
 {
 	struct test_node *node = test_lock(dev);
@@ -510,6 +527,7 @@ static const struct muster_dev_ops test_dev_ops = {
 	.mem_deregister = test_mem_deregister,
 	.context_open = test_context_open,
 	.context_close = test_context_close,
+	.tree_join = test_tree_join,
 	.post = test_post,
 	.poll = test_poll,
 	.recv = test_recv,

@@ -79,51 +79,67 @@ static int group_agree(struct muster_comm *comm, enum muster_tree_type type,
 	return 0;
 }
 
-static int tree_join(struct muster_comm *comm, enum muster_tree_type type)
+static int device_join(struct muster_comm *comm, const struct muster_tree *tree)
 {
 	struct muster *job = comm->job;
-	struct muster_tree *tree = &comm->trees->by_type[type];
-	struct muster_dev_tree config;
-	int err = group_agree(comm, type, tree);
-
-	if (err || !tree->key)
-		return err;
-	config = (struct muster_dev_tree){
+	const struct muster_dev_tree config = {
 		.node = job->settings.uplink, .incarnation = job->settings.uplink_life,
 		.tree = tree->tree, .group = tree->group, .key = tree->key,
 		.payload_max = tree->payload_max,
 	};
-	err = job->dev->ops->tree_join(job->dev, job->id, comm->context, &config);
+	int err = job->dev->ops->tree_join(job->dev, job->id, comm->context, &config);
+
 	if (err)
 		muster_fail(job, err, "the device does not join the reduction tree: %s", strerror(-err));
 	return err;
 }
 
-int muster_comm_tree_join(struct muster_comm *comm)
+/* What may fail at one rank alone; until all have agreed upon the groups, nothing does. */
+static int trees_take(struct muster_comm *comm, const struct muster_trees *trees)
 {
-	struct muster *job = comm->job;
 	int err = 0;
 
-	if (!job->manager || comm->size == 1)
-		return 0;
 	comm->trees = calloc(1, sizeof(*comm->trees));
 	if (!comm->trees)
-		return muster_fail(job, -ENOMEM, "no memory for a communicator's trees");
+		return muster_fail(comm->job, -ENOMEM, "no memory for a communicator's trees");
+	*comm->trees = *trees;
+	for (int type = 0; type < MUSTER_TREE_TYPES && !err; type++)
+		if (trees->by_type[type].key)
+			err = device_join(comm, &trees->by_type[type]);
+	return err;
+}
+
+static void trees_leave(struct muster *job, const struct muster_trees *trees)
+{
+	for (int type = 0; type < MUSTER_TREE_TYPES; type++)
+		if (trees->by_type[type].key)
+			muster_manager_leave(job, &trees->by_type[type]);
+}
+
+int muster_comm_tree_join(struct muster_comm *comm)
+{
+	struct muster_trees trees = { 0 };
+	int err = 0;
+
+	if (!comm->job->manager || comm->size == 1)
+		return 0;
 	for (enum muster_tree_type type = 0; type < MUSTER_TREE_TYPES && !err; type++)
-		err = tree_join(comm, type);
-	if (err)
-		muster_comm_tree_leave(comm);
-	/* Others are through, and may have ended it already: that is for operations to say. */
-	return comm->failed ? 0 : err;
+		err = group_agree(comm, type, &trees.by_type[type]);
+	if (!err)
+		err = trees_take(comm, &trees);
+	if (!err)
+		return 0;
+	trees_leave(comm->job, &trees);
+	free(comm->trees);
+	comm->trees = NULL;
+	return err;
 }
 
 void muster_comm_tree_leave(struct muster_comm *comm)
 {
 	if (!comm->trees)
 		return;
-	for (int type = 0; type < MUSTER_TREE_TYPES; type++)
-		if (comm->trees->by_type[type].key)
-			muster_manager_leave(comm->job, &comm->trees->by_type[type]);
+	trees_leave(comm->job, comm->trees);
 	free(comm->trees);
 	comm->trees = NULL;
 }

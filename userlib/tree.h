@@ -50,7 +50,8 @@ int muster_trees_open(struct muster *job);
 void muster_trees_close(struct muster *job, const char *why);
 /**
  * muster_comm_tree_join() - collective over a communicator that is open at all members: it gets a
- * group, or comm->no_tree says why not. Return: 0; -errno: it cannot be used.
+ * group, or comm->no_tree says why not. Return: 0; -errno of this rank, of which the others do
+ * not know: it cannot be used.
  */
 int muster_comm_tree_join(struct muster_comm *comm);
 void muster_comm_tree_leave(struct muster_comm *comm);

@@ -5,17 +5,7 @@
  * MUSTER_NIC_SEED=n MUSTER_NIC_WRITES=n repeat a run.
  */
 #include "test_guest.h"
-
-static uint64_t random_state;
-
-/* xorshift64: any seed but 0. */
-static uint32_t random32(void)
-{
-	random_state ^= random_state << 13;
-	random_state ^= random_state >> 7;
-	random_state ^= random_state << 17;
-	return random_state >> 32;
-}
+#include "test_random.h"
 
 /* Numbers that mean something more often than chance would have it. */
 static uint64_t random_value(void)

@@ -226,20 +226,27 @@ static void what_is_being_written_is_not_copied(void **state)
 	free(look);
 }
 
-/* The owner alone knows who fills a slot. */
-static void the_owner_is_told_what_the_engine_waits_for(void **state)
+/* One context of both; the first shows a page. */
+static void two_open(struct guest **guests)
 {
-	struct guest *guests[2] = { guest_new(0), guest_new(1) };
 	const struct place places[] = { { guests[0], 0, 0 }, { guests[1], 1, 0 } };
-	struct muster_look_comm *comm = &page(guests[0])->comms[0];
-	struct muster_look *look = room();
 
-	(void)state;
 	page_open(guests[0]);
 	port_open(guests[1], 0);
 	for (int i = 0; i < 2; i++)
 		command(guests[i], mr_command(guests[i], 1, 0x7000000, 4096, MUSTER_MR_WRITE));
 	context_open(places, 2);
+}
+
+/* The owner alone knows who fills a slot. */
+static void the_owner_is_told_what_the_engine_waits_for(void **state)
+{
+	struct guest *guests[2] = { guest_new(0), guest_new(1) };
+	struct muster_look_comm *comm = &page(guests[0])->comms[0];
+	struct muster_look *look = room();
+
+	(void)state;
+	two_open(guests);
 	post_allreduce(guests[0], 1, 1.25);
 	while (!comm->device.nr)
 		copy_await(guests[0], look);
@@ -262,16 +269,11 @@ static void the_owner_is_told_what_the_engine_waits_for(void **state)
 static void a_full_completion_queue_is_told(void **state)
 {
 	struct guest *guests[2] = { guest_new(0), guest_new(1) };
-	const struct place places[] = { { guests[0], 0, 0 }, { guests[1], 1, 0 } };
 	struct muster_look_comm *comm = &page(guests[0])->comms[0];
 	struct muster_look *look = room();
 
 	(void)state;
-	page_open(guests[0]);
-	port_open(guests[1], 0);
-	for (int i = 0; i < 2; i++)
-		command(guests[i], mr_command(guests[i], 1, 0x7000000, 4096, MUSTER_MR_WRITE));
-	context_open(places, 2);
+	two_open(guests);
 	for (uint32_t i = 0; i < CQ; i++) {	/* nobody reads these */
 		post(guests[0], 0, i, message(1, 0, 0, "x"));
 		doorbell(guests[0], 0, MUSTER_DOORBELL_DQ_TAIL, i + 1);

@@ -16,11 +16,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
+#include "clock.h"
 #include "nic.h"
 
 enum {
@@ -100,11 +100,8 @@ static inline void interrupt(void *world, uint32_t vector)
 
 static inline uint64_t now_us(void *world)
 {
-	struct timespec ts;
-
 	(void)world;
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * 1000000ull + ts.tv_nsec / 1000;
+	return muster_clock_us();
 }
 
 static inline void kick(void *world)

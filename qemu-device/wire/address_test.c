@@ -12,11 +12,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
+#include "clock.h"
 #include "crc32c.h"
 #include "reliable.h"
 
@@ -168,14 +168,6 @@ static void a_line_that_cannot_be_read_is_named_with_its_reason(void **state)
 
 /* ---- ports ---------------------------------------------------------------- */
 
-static uint64_t now_us(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * 1000000ull + ts.tv_nsec / 1000;
-}
-
 static void receive(void *owner, const struct muster_packet *packet, const void *payload,
 		    uint32_t len)
 {
@@ -230,7 +222,7 @@ static int send_number(struct end *from, struct end *to, uint32_t n)
 static void poll_both(void)
 {
 	for (int i = 0; i < 2; i++)
-		t.ends[i].wire->ops->poll(t.ends[i].wire, now_us(), 64);
+		t.ends[i].wire->ops->poll(t.ends[i].wire, muster_clock_us(), 64);
 }
 
 static void write_hosts(const char *more)
@@ -244,7 +236,7 @@ static void write_hosts(const char *more)
 static void nodes_of_two_hosts_find_one_another_by_their_table(void **state)
 {
 	uint32_t sent[2] = { 0 };
-	uint64_t end_us = now_us() + PATIENCE_US;
+	uint64_t end_us = muster_clock_us() + PATIENCE_US;
 
 	(void)state;
 	write_hosts("");
@@ -256,7 +248,7 @@ static void nodes_of_two_hosts_find_one_another_by_their_table(void **state)
 			       !send_number(&t.ends[i], &t.ends[!i], sent[i]))
 				sent[i]++;
 		poll_both();
-		assert_true(now_us() < end_us);
+		assert_true(muster_clock_us() < end_us);
 	}
 	for (uint32_t n = 0; n < PACKETS; n++)
 		assert_true(t.ends[0].came[n] == 1 && t.ends[1].came[n] == 1);
@@ -301,7 +293,7 @@ static void a_frame_from_the_address_of_another_node_is_refused(void **state)
 		assert_int_equal(sendto(fd, &frame, sizeof(frame), 0, (struct sockaddr *)&at,
 					sizeof(at)), sizeof(frame));
 		close(fd);
-		t.ends[0].wire->ops->poll(t.ends[0].wire, now_us(), 64);
+		t.ends[0].wire->ops->poll(t.ends[0].wire, muster_clock_us(), 64);
 		muster_wire_socket_counters(t.ends[0].wire, &counters);
 		assert_int_equal(counters.refused, 1);
 		assert_int_equal(counters.frames_out, honest);

@@ -8,11 +8,11 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
+#include "clock.h"
 #include "wire.h"
 
 enum { ENDS = 3, MIDDLE = 7, PACKETS = 350, PATIENCE_US = 20000000, DEADLINE_US = 60000000 };
@@ -23,14 +23,6 @@ static struct {
 	uint32_t seen[ENDS][ENDS][PACKETS];
 	uint32_t nr_came, nr_once, refused, met;
 } t;
-
-static uint64_t now_us(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * 1000000ull + ts.tv_nsec / 1000;
-}
 
 static void receive(void *owner, const struct muster_packet *packet, const void *payload,
 		    uint32_t len)
@@ -108,19 +100,19 @@ static int send_from(uint32_t from, uint32_t to, uint32_t n, uint16_t flags)
 
 static void poll_all(void)
 {
-	t.middle->ops->poll(t.middle, now_us(), 64);
+	t.middle->ops->poll(t.middle, muster_clock_us(), 64);
 	for (uint32_t i = 0; i < ENDS; i++)
-		t.ends[i]->ops->poll(t.ends[i], now_us(), 64);
+		t.ends[i]->ops->poll(t.ends[i], muster_clock_us(), 64);
 }
 
 /* Until something more has come; a hang is told from slowness by that. */
 static void poll_for(const uint32_t *what, uint32_t before)
 {
-	uint64_t end_us = now_us() + PATIENCE_US;
+	uint64_t end_us = muster_clock_us() + PATIENCE_US;
 
 	while (*what == before) {
 		poll_all();
-		assert_true(now_us() < end_us);
+		assert_true(muster_clock_us() < end_us);
 	}
 }
 

@@ -43,8 +43,7 @@ void muster_link_init(struct muster_link *link, const struct muster_link_config 
 	memset(link, 0, sizeof(*link));
 	link->config = *config;
 	link->oldest = link->next = link->expected = MUSTER_LINK_SEQ_FIRST;
-	link->flight_max = MUSTER_LINK_FLIGHT_FIRST;
-	link->rto_us = MUSTER_LINK_RTO_FIRST_US;
+	muster_pace_init(&link->pace);
 	link->next_us = link->ack_us = NEVER;
 }
 
@@ -132,13 +131,6 @@ uint32_t muster_link_meant(const struct muster_link *link)
 	return link->peer_incarnation ? link->peer_incarnation : link->awaited_incarnation;
 }
 
-static uint64_t backed_off(const struct muster_link *link, uint32_t tries)
-{
-	uint64_t wait = (uint64_t)link->rto_us << (tries < 8 ? tries : 8);
-
-	return wait < MUSTER_LINK_RTO_MAX_US ? wait : MUSTER_LINK_RTO_MAX_US;
-}
-
 /* Return: whether the transport had room. */
 static bool transmit(struct muster_link *link, uint64_t now_us, uint32_t seq)
 {
@@ -157,7 +149,7 @@ static bool transmit(struct muster_link *link, uint64_t now_us, uint32_t seq)
 		link->in_flight++;
 		link->config.pool->waiting--;
 	}
-	slot->due_us = now_us + backed_off(link, slot->tries);
+	slot->due_us = now_us + muster_pace_wait_us(&link->pace, slot->tries);
 	slot->tries++;
 	slot->sent_us = now_us;
 	slot->order = ++link->order;
@@ -177,7 +169,7 @@ static void ask(struct muster_link *link, uint64_t now_us)
 		return;
 	}
 	emit(link, MUSTER_FRAME_HELLO, 0, link->question, NULL, NULL);
-	link->ask_us = now_us + backed_off(link, link->asked_times++);
+	link->ask_us = now_us + muster_pace_wait_us(&link->pace, link->asked_times++);
 	due(link, link->ask_us);
 }
 
@@ -194,7 +186,7 @@ static void begin(struct muster_link *link, uint64_t now_us, uint8_t type,
 		link->progress_us = now_us;
 		link->tries = 0;
 	}
-	if (link->in_flight < link->flight_max)
+	if (link->in_flight < link->pace.flight_max)
 		transmit(link, now_us, link->next - 1);
 }
 
@@ -256,30 +248,19 @@ void muster_link_send_once(struct muster_link *link, uint32_t incarnation,
 		emit(link, MUSTER_FRAME_ONCE, incarnation, 0, packet, payload);
 }
 
-/* Frames that were due without an answer: send less for a while. */
-static void shrink(struct muster_link *link, uint64_t now_us)
-{
-	if (now_us < link->shrunk_us + link->rto_us)
-		return;
-	link->shrunk_us = now_us;
-	link->flight_max /= 2;
-	if (link->flight_max < MUSTER_LINK_FLIGHT_MIN)
-		link->flight_max = MUSTER_LINK_FLIGHT_MIN;
-}
-
 static void send_due(struct muster_link *link, uint64_t now_us)
 {
 	for (uint32_t seq = link->oldest; seq != link->next; seq++) {
 		struct muster_link_slot *slot = slot_of(link, seq);
 
-		if (!slot || (!slot->tries && link->in_flight >= link->flight_max))
+		if (!slot || (!slot->tries && link->in_flight >= link->pace.flight_max))
 			continue;
 		if (slot->due_us > now_us) {
 			due(link, slot->due_us);
 			continue;
 		}
 		if (slot->tries)
-			shrink(link, now_us);
+			muster_pace_shrink(&link->pace, now_us);
 		if (!transmit(link, now_us, seq))
 			break;
 	}
@@ -404,26 +385,6 @@ void muster_link_run(struct muster_link *link, uint64_t now_us)
 
 /* ---- receiving ----------------------------------------------------------- */
 
-/* Smoothed round trip and its deviation (Jacobson), from frames that were sent once (Karn). */
-static void measure(struct muster_link *link, uint64_t sample_us)
-{
-	uint32_t rtt = sample_us < MUSTER_LINK_RTO_MAX_US ? sample_us : MUSTER_LINK_RTO_MAX_US;
-	uint32_t off = rtt > link->srtt_us ? rtt - link->srtt_us : link->srtt_us - rtt;
-	uint32_t rto;
-
-	if (!link->srtt_us) {
-		link->srtt_us = rtt + 1;
-		link->rttvar_us = rtt / 2;
-	} else {
-		link->rttvar_us = (3 * link->rttvar_us + off) / 4;
-		link->srtt_us = (7 * link->srtt_us + rtt) / 8 + 1;
-	}
-	rto = link->srtt_us + 4 * link->rttvar_us + MUSTER_LINK_ACK_DELAY_US;
-	if (rto < MUSTER_LINK_RTO_MIN_US)
-		rto = MUSTER_LINK_RTO_MIN_US;
-	link->rto_us = rto < MUSTER_LINK_RTO_MAX_US ? rto : MUSTER_LINK_RTO_MAX_US;
-}
-
 static bool acknowledges(const struct muster_frame *frame, uint32_t seq)
 {
 	uint32_t ahead = seq - frame->ack - 1;
@@ -446,11 +407,11 @@ static void take_ack(struct muster_link *link, uint64_t now_us, const struct mus
 			newest = slot->order;
 		any = true;
 		if (slot->tries == 1)
-			measure(link, now_us - slot->sent_us);
+			muster_pace_measure(&link->pace, now_us - slot->sent_us);
 		give_slot(link, seq);
 		link->in_flight--;
-		if (link->flight_max < MUSTER_LINK_WINDOW)
-			link->flight_max++;
+		if (link->pace.flight_max < MUSTER_LINK_WINDOW)
+			link->pace.flight_max++;
 	}
 	if (!any)
 		return;
@@ -461,7 +422,7 @@ static void take_ack(struct muster_link *link, uint64_t now_us, const struct mus
 	for (uint32_t seq = link->oldest; seq != link->next; seq++) {
 		struct muster_link_slot *slot = slot_of(link, seq);
 
-		if (slot && slot->tries && now_us - slot->sent_us > link->srtt_us &&
+		if (slot && slot->tries && now_us - slot->sent_us > link->pace.srtt_us &&
 		    before(slot->order + MUSTER_LINK_REORDER - 1, newest))
 			transmit(link, now_us, seq);
 	}
@@ -496,7 +457,7 @@ static bool take_number(struct muster_link *link, uint64_t now_us, uint32_t seq)
 	if (came || link->early || link->unacked >= MUSTER_LINK_ACK_EVERY)
 		link->ack_us = now_us;
 	else if (link->ack_us == NEVER)
-		link->ack_us = now_us + MUSTER_LINK_ACK_DELAY_US;
+		link->ack_us = now_us + MUSTER_PACE_ACK_DELAY_US;
 	due(link, link->ack_us);
 	return !came;
 }

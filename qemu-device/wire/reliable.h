@@ -17,22 +17,17 @@
 #include <stdint.h>
 
 #include "frame.h"
+#include "pace.h"
 #include "wire.h"
 
 enum muster_link_limit {
 	MUSTER_LINK_WINDOW = 64,		/* packets kept until acknowledged, at most; */
 	MUSTER_LINK_FLOOR = 1,			/* so many whatever other links keep */
-	MUSTER_LINK_FLIGHT_FIRST = 32,		/* of them on their way at first, */
-	MUSTER_LINK_FLIGHT_MIN = 4,		/* and at least, after losses */
 	MUSTER_LINK_REORDER = 3,		/* overtaken so often: taken for lost */
 	MUSTER_LINK_ACK_EVERY = 8,		/* packets until an ACK goes at once */
-	MUSTER_LINK_ACK_DELAY_US = 200,		/* else it waits so long for a ride */
 	MUSTER_LINK_RETRY_US = 30,		/* after the transport had no room */
 	MUSTER_LINK_TRIES_SILENT = 4,		/* of a packet, before it is said to others */
 	MUSTER_LINK_TRIES_MIN = 5,		/* before a peer is lost, however late it is */
-	MUSTER_LINK_RTO_FIRST_US = 20000,
-	MUSTER_LINK_RTO_MIN_US = 2000,
-	MUSTER_LINK_RTO_MAX_US = 200000,
 };
 
 /*
@@ -113,12 +108,11 @@ struct muster_link {
 	uint32_t oldest, next;
 	uint32_t kept;			/* of them open: they have slots */
 	uint32_t order;
-	uint32_t in_flight, flight_max;
-	uint32_t srtt_us, rttvar_us, rto_us;
+	uint32_t in_flight;
+	struct muster_pace pace;
 	uint32_t tries;			/* of the oldest, since progress_us */
 	uint64_t progress_us;		/* something was acknowledged, or first became open */
 	uint64_t heard_us;		/* last frame from the peer's present life */
-	uint64_t shrunk_us;
 
 	/* asking who is there, because another life was meant or heard */
 	bool asking;
@@ -172,7 +166,7 @@ void muster_link_send_once(struct muster_link *link, uint32_t incarnation,
  *
  * A link that has heard its peer probes it whenever that was silent for half a
  * deadline. This starts it for a peer to which nothing has been sent, so that
- * who only waits for a node learns all the same that it is gone. May call lost().
+ * who only waits for a node learns all the same that it is gone.
  *
  * Return: 0; -EHOSTUNREACH when that life is over.
  */

@@ -170,7 +170,7 @@ static void a_silent_peer_is_lost_after_the_deadline(void **state)
 	assert_int_equal(try_send(0, 10), 0);
 	advance_until(w.now_us + DEADLINE_US - 50000);
 	assert_int_equal(w.ends[0].lost, 0);
-	advance_until(w.now_us + 50000 + MUSTER_LINK_RTO_MAX_US);
+	advance_until(w.now_us + 50000 + MUSTER_PACE_RTO_MAX_US);
 	assert_int_equal(w.ends[0].lost, 1);
 	assert_int_equal(try_send(0, 11), -EHOSTUNREACH);
 	w.faults.cut[1] = false;
@@ -202,7 +202,7 @@ static void a_peer_that_never_was_there_is_lost(void **state)
 	begin(6);
 	w.faults.cut[1] = true;
 	assert_int_equal(muster_link_watch(&w.ends[0].link, w.now_us, 22), 0);
-	advance_until(w.now_us + DEADLINE_US + MUSTER_LINK_RTO_MAX_US);
+	advance_until(w.now_us + DEADLINE_US + MUSTER_PACE_RTO_MAX_US);
 	assert_int_equal(w.ends[0].lost, 1);
 }
 
@@ -245,7 +245,7 @@ static void a_peer_that_acknowledges_nothing_is_silent(void **state)
 	w.faults.cut[0] = true;
 	since_us = w.now_us;
 	assert_int_equal(try_send(0, 0), 0);
-	advance_until(w.now_us + MUSTER_LINK_RTO_FIRST_US * 2);
+	advance_until(w.now_us + MUSTER_PACE_RTO_FIRST_US * 2);
 	assert_false(muster_link_silent(&w.ends[0].link, &silence));
 	advance_until(w.now_us + DEADLINE_US / 4);
 	assert_true(muster_link_silent(&w.ends[0].link, &silence));

@@ -16,31 +16,21 @@
 #include "wire.h"
 
 #include <errno.h>
-#include <netinet/in.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "address.h"
+#include "clock.h"
+#include "datagrams.h"
 #include "nodes.h"
 #include "reliable.h"
 #include "slots.h"
 
 enum {
-	BATCH = 16,			/* datagrams of one recvmmsg */
 	LINKS_AT_ONCE = 64,		/* that do what is due in one poll; the others in the next */
 	SOCKET_BYTES = 4 << 20,		/* asked for; the kernel may give less */
-	DATAGRAM_ROOM = (MUSTER_FRAME_MAX + 8) / 8 * 8,	/* one byte more: too long is seen */
-};
-
-/* Who sent a datagram on this host. */
-union credentials {
-	struct cmsghdr head;
-	char bytes[CMSG_SPACE(sizeof(struct ucred))];
 };
 
 struct peer {
@@ -69,24 +59,12 @@ struct port {
 	uint32_t nr_peers, peers_room;
 	struct peer **peers;		/* all that have a link: a heap, the next due first */
 	uint32_t nr_gone;		/* of them, with `gone` set */
-	struct mmsghdr headers[BATCH];
-	struct iovec parts[BATCH];
-	struct muster_address from[BATCH];
-	union credentials credentials[BATCH];
-	uint8_t datagrams[BATCH][DATAGRAM_ROOM] __attribute__((aligned(64)));
+	struct muster_datagrams *datagrams;
 };
 
 static struct port *port_of(struct muster_wire *wire)
 {
 	return (struct port *)wire;	/* its first member */
-}
-
-static uint64_t clock_us(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000000ull + t.tv_nsec / 1000;
 }
 
 /* ---- links --------------------------------------------------------------- */
@@ -269,7 +247,7 @@ static struct peer *peer_meet(struct port *port, uint32_t node,
 	config.owner = peer;
 	muster_link_init(&peer->link, &config);
 	peer->link.former_incarnation = known->ended;
-	peer->link.question = clock_us();	/* not those of an earlier link to this node */
+	peer->link.question = muster_clock_us();	/* not those of an earlier link to this node */
 	known->peer = peer;
 	heap_put(port, port->nr_peers++, peer);
 	heap_fix(port, peer);
@@ -316,7 +294,7 @@ static int port_send_by(struct muster_wire *wire, uint32_t neighbour, uint32_t i
 
 	if (!peer)
 		return -EHOSTUNREACH;
-	err = muster_link_send(&peer->link, clock_us(), incarnation, packet, payload);
+	err = muster_link_send(&peer->link, muster_clock_us(), incarnation, packet, payload);
 	peer_settle(port_of(wire), peer);
 	return err;
 }
@@ -343,7 +321,7 @@ static int port_watch(struct muster_wire *wire, uint32_t node, uint32_t incarnat
 
 	if (!peer)
 		return -EHOSTUNREACH;
-	err = muster_link_watch(&peer->link, clock_us(), incarnation);
+	err = muster_link_watch(&peer->link, muster_clock_us(), incarnation);
 	peer_settle(port_of(wire), peer);
 	return err;
 }
@@ -358,40 +336,26 @@ static void port_gone(struct muster_wire *wire, uint32_t node)
 	peer_settle(port_of(wire), peer);
 }
 
-/* Over UDP nobody can tell. */
-static bool same_user(const struct port *port, const struct msghdr *message)
+static void take_datagram(struct port *port, uint64_t now_us, int i)
 {
-	const struct cmsghdr *head = CMSG_FIRSTHDR(message);
-	struct ucred sender;
-
-	if (port->own.any.sa_family != AF_UNIX)
-		return true;
-	if (!head || head->cmsg_level != SOL_SOCKET || head->cmsg_type != SCM_CREDENTIALS)
-		return false;
-	memcpy(&sender, CMSG_DATA(head), sizeof(sender));
-	return sender.uid == getuid();
-}
-
-static void take_datagram(struct port *port, uint64_t now_us, uint32_t i)
-{
+	struct muster_datagram datagram = muster_datagrams_get(port->datagrams, i);
 	struct muster_frame frame;
 	struct peer *peer;
 
-	if (!same_user(port, &port->headers[i].msg_hdr)) {
+	if (!datagram.from) {
 		port->counters.refused++;
 		return;
 	}
-	if (muster_frame_check(port->datagrams[i], port->headers[i].msg_len, &frame)) {
+	if (muster_frame_check(datagram.bytes, datagram.len, &frame)) {
 		port->counters.corrupt++;
 		return;
 	}
-	port->from[i].len = port->headers[i].msg_hdr.msg_namelen;
-	peer = peer_at(port, frame.src_node, &port->from[i]);
+	peer = peer_at(port, frame.src_node, datagram.from);
 	if (!peer) {
 		port->counters.refused++;
 		return;
 	}
-	muster_link_receive(&peer->link, now_us, &frame, port->datagrams[i] + sizeof(frame));
+	muster_link_receive(&peer->link, now_us, &frame, datagram.bytes + sizeof(frame));
 	peer_settle(port, peer);
 }
 
@@ -428,16 +392,6 @@ static void peers_run(struct port *port, uint64_t now_us)
 	}
 }
 
-static int receive_batch(struct port *port, int most)
-{
-	port->reads++;
-	for (int i = 0; i < most; i++) {
-		port->headers[i].msg_hdr.msg_namelen = offsetof(struct muster_address, len);
-		port->headers[i].msg_hdr.msg_controllen = sizeof(port->credentials[i]);
-	}
-	return recvmmsg(port->fd, port->headers, most, MSG_DONTWAIT, NULL);
-}
-
 static int port_poll(struct muster_wire *wire, uint64_t now_us, int budget)
 {
 	struct port *port = port_of(wire);
@@ -445,9 +399,11 @@ static int port_poll(struct muster_wire *wire, uint64_t now_us, int budget)
 	int came = 0;
 
 	while (came < budget && !empty) {
-		int most = budget - came < BATCH ? budget - came : BATCH;
-		int nr = receive_batch(port, most);
+		int left = budget - came;
+		int most = left < MUSTER_DATAGRAMS_BATCH ? left : MUSTER_DATAGRAMS_BATCH;
+		int nr = muster_datagrams_receive(port->datagrams, port->fd, most);
 
+		port->reads++;
 		for (int i = 0; i < nr; i++)
 			take_datagram(port, now_us, i);
 		came += nr > 0 ? nr : 0;
@@ -506,6 +462,7 @@ static void port_close(struct muster_wire *wire)
 		free(port->peers[i]);
 	}
 	free(port->peers);
+	free(port->datagrams);
 	muster_slots_free(&port->slots);
 	muster_nodes_free(&port->nodes);
 	muster_addresses_free(&port->addresses);
@@ -549,17 +506,6 @@ static int port_bind(struct port *port, const char *spec, char *why, size_t why_
 	return 0;
 }
 
-static void prepare_batch(struct port *port)
-{
-	for (int i = 0; i < BATCH; i++) {
-		port->parts[i] = (struct iovec){ port->datagrams[i], DATAGRAM_ROOM };
-		port->headers[i].msg_hdr.msg_iov = &port->parts[i];
-		port->headers[i].msg_hdr.msg_iovlen = 1;
-		port->headers[i].msg_hdr.msg_name = &port->from[i].any;
-		port->headers[i].msg_hdr.msg_control = &port->credentials[i];
-	}
-}
-
 int muster_wire_socket_open(const char *spec, uint32_t node, uint32_t incarnation,
 			    uint64_t deadline_us, const struct muster_wire_events *events,
 			    void *owner, struct muster_wire **wire, char *why, size_t why_len)
@@ -584,16 +530,14 @@ int muster_wire_socket_open(const char *spec, uint32_t node, uint32_t incarnatio
 		return muster_wire_refuse(why, why_len,
 			      "wire \"%s\": node %u must be below %u, and its incarnation not 0",
 			      spec, node, MUSTER_NODES_MAX);
-	port = aligned_alloc(64, (sizeof(*port) + 63) / 64 * 64);
+	port = calloc(1, sizeof(*port));
 	if (!port)
 		return -ENOMEM;
-	memset(port, 0, sizeof(*port));
 	port->wire = (struct muster_wire){ &ops, events, owner, node };
 	port->fd = -1;
 	port->incarnation = incarnation;
 	port->deadline_us = deadline_us;
 	port->pool.size = MUSTER_SLOTS_SHARED;
-	prepare_batch(port);
 	err = muster_addresses_read(&port->addresses, spec, why, why_len);
 	if (err)
 		goto err_close;
@@ -603,6 +547,10 @@ int muster_wire_socket_open(const char *spec, uint32_t node, uint32_t incarnatio
 				   err == -ENOENT ? "is not in the table" : "has a port above 65535");
 		goto err_close;
 	}
+	err = -ENOMEM;
+	port->datagrams = muster_datagrams_new(port->own.any.sa_family == AF_UNIX);
+	if (!port->datagrams)
+		goto err_close;
 	err = port_bind(port, spec, why, why_len);
 	if (err)
 		goto err_close;

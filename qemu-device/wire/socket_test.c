@@ -15,11 +15,11 @@
 #include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
+#include "clock.h"
 #include "crc32c.h"
 #include "reliable.h"
 
@@ -61,14 +61,6 @@ ssize_t sendmsg(int fd, const struct msghdr *message, int flags)
 		if (!chance(t.drop))
 			sent = syscall(SYS_sendmsg, fd, message, flags);
 	return sent;
-}
-
-static uint64_t now_us(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * 1000000ull + ts.tv_nsec / 1000;
 }
 
 static uint32_t length_of(uint32_t n)
@@ -155,14 +147,14 @@ static void poll_all(void)
 {
 	for (uint32_t i = 0; i < PORTS; i++)
 		if (t.owners[i].wire)
-			t.owners[i].wire->ops->poll(t.owners[i].wire, now_us(), 64);
+			t.owners[i].wire->ops->poll(t.owners[i].wire, muster_clock_us(), 64);
 }
 
 /* On a slow machine it takes long, but something comes all the time. */
 static void exchange(uint32_t a, uint32_t b, uint32_t count)
 {
 	uint32_t sent_a = 0, sent_b = 0, came = 0;
-	uint64_t end_us = now_us() + PATIENCE_US;
+	uint64_t end_us = muster_clock_us() + PATIENCE_US;
 
 	while (t.owners[a].nr_came < count || t.owners[b].nr_came < count) {
 		while (sent_a < count && !try_send(a, b, sent_a))
@@ -171,9 +163,9 @@ static void exchange(uint32_t a, uint32_t b, uint32_t count)
 			sent_b++;
 		poll_all();
 		if (t.owners[a].nr_came + t.owners[b].nr_came > came)
-			end_us = now_us() + PATIENCE_US;
+			end_us = muster_clock_us() + PATIENCE_US;
 		came = t.owners[a].nr_came + t.owners[b].nr_came;
-		assert_true(now_us() < end_us);
+		assert_true(muster_clock_us() < end_us);
 	}
 	for (uint32_t n = 0; n < count; n++) {
 		assert_int_equal(t.owners[a].came[b][n], 1);
@@ -184,9 +176,9 @@ static void exchange(uint32_t a, uint32_t b, uint32_t count)
 
 static void poll_until_lost(uint32_t at, uint32_t node)
 {
-	uint64_t end_us = now_us() + 10 * DEADLINE_US;
+	uint64_t end_us = muster_clock_us() + 10 * DEADLINE_US;
 
-	while (!t.owners[at].lost[node] && now_us() < end_us) {
+	while (!t.owners[at].lost[node] && muster_clock_us() < end_us) {
 		poll_all();
 		usleep(1000);
 	}
@@ -256,7 +248,7 @@ static void a_peer_that_has_gone_is_lost(void **state)
 
 static void a_unix_peer_that_has_gone_is_lost_at_once(void **state)
 {
-	uint64_t start_us = now_us();
+	uint64_t start_us = muster_clock_us();
 
 	(void)state;
 	must_open(t.unix_spec, 0, 5);
@@ -265,7 +257,7 @@ static void a_unix_peer_that_has_gone_is_lost_at_once(void **state)
 	close_port(1);
 	assert_int_equal(try_send(0, 1, 10), 0);
 	poll_until_lost(0, 1);
-	assert_true(now_us() - start_us < DEADLINE_US);
+	assert_true(muster_clock_us() - start_us < DEADLINE_US);
 }
 
 /* The kernel refuses our acknowledgements while packets lie in our socket still. */
@@ -280,7 +272,7 @@ static void what_a_peer_sent_before_it_went_is_taken_first(void **state)
 	for (uint32_t n = 10; n < 18; n++)
 		assert_int_equal(try_send(1, 0, n), 0);
 	close_port(1);
-	later_us = now_us();
+	later_us = muster_clock_us();
 	for (int i = 0; i < 20; i++) {
 		later_us += 1000;
 		t.owners[0].wire->ops->poll(t.owners[0].wire, later_us, 1);
@@ -303,7 +295,7 @@ static void absent_nodes_are_forgotten(void **state)
 {
 	enum { ABSENT = 500 };
 	struct muster_wire_counters counters;
-	uint64_t end_us = now_us() + PATIENCE_US;
+	uint64_t end_us = muster_clock_us() + PATIENCE_US;
 	struct muster_wire *wire;
 
 	(void)state;
@@ -319,7 +311,7 @@ static void absent_nodes_are_forgotten(void **state)
 	while (t.owners[0].nr_lost < ABSENT || counters.slots) {
 		poll_all();
 		muster_wire_socket_counters(wire, &counters);
-		assert_true(now_us() < end_us);
+		assert_true(muster_clock_us() < end_us);
 	}
 	assert_int_equal(counters.links, 1);
 	assert_int_equal(t.owners[0].lost[1], 0);
@@ -358,11 +350,11 @@ static void a_poll_does_what_is_due_for_some_links_and_says_that_there_are_more(
 	wire = t.owners[0].wire;
 	for (uint32_t node = 0; node < ABSENT; node++)
 		assert_int_equal(wire->ops->watch(wire, PORTS + node, 7), 0);
-	usleep(MUSTER_LINK_RTO_FIRST_US);
+	usleep(MUSTER_PACE_RTO_FIRST_US);
 	for (sent = 0; sent < ABSENT; sent += after.frames_out - before.frames_out) {
-		assert_true(wire->ops->deadline_us(wire) <= now_us());
+		assert_true(wire->ops->deadline_us(wire) <= muster_clock_us());
 		muster_wire_socket_counters(wire, &before);
-		wire->ops->poll(wire, now_us(), 64);
+		wire->ops->poll(wire, muster_clock_us(), 64);
 		muster_wire_socket_counters(wire, &after);
 		assert_in_range(after.frames_out - before.frames_out, 1, SOME);
 		polls++;
@@ -500,7 +492,7 @@ static void a_node_that_runs_already_is_not_disturbed(void **state)
 	t.owners[0] = first;
 	must_open(t.unix_spec, 1, 6);
 	assert_int_equal(try_send(1, 0, 1), 0);
-	for (uint64_t end_us = now_us() + DEADLINE_US; now_us() < end_us;)
+	for (uint64_t end_us = muster_clock_us() + DEADLINE_US; muster_clock_us() < end_us;)
 		poll_all();
 	assert_int_equal(t.owners[0].nr_came, 1);
 }

@@ -19,9 +19,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "pcapng.h"
 
 enum { REPEAT_EVERY = 64, SHOWN_MAX = 5 };
@@ -80,10 +80,7 @@ static void run_seed(struct dst_world *w, uint64_t seed, struct totals *totals)
 
 static double seconds(void)
 {
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec + 1e-9 * t.tv_nsec;
+	return (double)muster_clock_ns() / 1e9;
 }
 
 /* -1 and a word on it: there is no such file to be had. */

@@ -75,8 +75,6 @@ struct local {
 	struct received *received;
 };
 
-uint64_t muster_local_now_us(void);
-
 /* ---- world.c ---- */
 
 const struct muster_engine_world *muster_local_world(const char *wire);

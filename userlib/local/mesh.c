@@ -13,6 +13,7 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
+#include "clock.h"
 #include "limit.h"
 
 enum {
@@ -243,13 +244,13 @@ static void watch_others(struct muster_mesh *mesh)
 /* Nobody can sleep on lives_fd: it goes on to tell of ends that are known. */
 void muster_mesh_wait(struct muster_mesh *mesh, uint64_t timeout_us)
 {
-	uint64_t end_us = muster_mesh_now_us() + timeout_us, now, ms;
+	uint64_t end_us = muster_clock_us() + timeout_us, now, ms;
 	uint32_t ended = mesh->nr_ended;
 	int came;
 
 	do {
 		watch_others(mesh);
-		now = muster_mesh_now_us();
+		now = muster_clock_us();
 		ms = now < end_us ? (end_us - now + 999) / 1000 : 0;
 		came = muster_mesh_hear_all(mesh, ms < LOOK_MS ? ms : LOOK_MS);
 		muster_mesh_lives_take(mesh);

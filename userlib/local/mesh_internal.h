@@ -135,8 +135,6 @@ int muster_mesh_pidfd(int fd);
 int muster_mesh_meet(struct muster_mesh *mesh, const struct muster_oob *oob,
 		     const struct muster_mesh_config *config, char *why, size_t why_len);
 
-uint64_t muster_mesh_now_us(void);
-
 /* ---- mesh_lives.c: who is still there ---- */
 
 /** muster_mesh_lives_open() - rank 0 makes what all others get. board_fd: for them. 0, -errno. */

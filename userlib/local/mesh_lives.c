@@ -14,6 +14,7 @@
 #include <sys/epoll.h>
 #include <sys/mman.h>
 
+#include "clock.h"
 #include "regions.h"
 
 enum {
@@ -98,7 +99,7 @@ void muster_mesh_lives_close(struct muster_mesh *mesh)
 /* It tells of all ends each time, so the more there are the seldomer it is asked. */
 void muster_mesh_lives_take(struct muster_mesh *mesh)
 {
-	uint64_t now = muster_mesh_now_us(), pause_us;
+	uint64_t now = muster_clock_us(), pause_us;
 	int nr;
 
 	if (mesh->lives_fd < 0 || now < mesh->look_us)
@@ -110,7 +111,7 @@ void muster_mesh_lives_take(struct muster_mesh *mesh)
 		if (rank != mesh->rank)
 			muster_mesh_dead(mesh, rank);
 	}
-	pause_us = LOOK_SHARE * (muster_mesh_now_us() - now);
+	pause_us = LOOK_SHARE * (muster_clock_us() - now);
 	mesh->look_us = now + (pause_us < LOOK_LATEST_US ? pause_us : LOOK_LATEST_US);
 }
 

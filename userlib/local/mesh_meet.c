@@ -20,8 +20,8 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/sysinfo.h>
-#include <time.h>
 
+#include "clock.h"
 #include "limit.h"
 
 enum {
@@ -31,21 +31,13 @@ enum {
 	WORDS_MAX = 128,
 };
 
-uint64_t muster_mesh_now_us(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * 1000000ull + ts.tv_nsec / 1000;
-}
-
 static int readable(int fd, uint64_t end_us)
 {
 	struct pollfd pfd = { .fd = fd, .events = POLLIN };
 	uint64_t now;
 
 	do {
-		now = muster_mesh_now_us();
+		now = muster_clock_us();
 		if (now >= end_us)
 			return -ETIMEDOUT;
 	} while (poll(&pfd, 1, (end_us - now) / 1000 + 1) <= 0);
@@ -68,7 +60,7 @@ static int give(struct muster_mesh *mesh, uint32_t rank, uint32_t kind, int fd, 
 
 	for (;;) {
 		err = muster_mesh_message_send(mesh->peers[rank].fd, &message, fd, MSG_DONTWAIT);
-		if ((err != -EAGAIN && err != -ETOOMANYREFS) || muster_mesh_now_us() >= end_us)
+		if ((err != -EAGAIN && err != -ETOOMANYREFS) || muster_clock_us() >= end_us)
 			return err;
 		usleep(RETRY_US);
 	}
@@ -175,7 +167,7 @@ static int connect_first(struct muster_mesh *mesh, uint64_t end_us)
 
 	for (;;) {
 		err = muster_mesh_connect(mesh, 0);
-		if (err != -EAGAIN || muster_mesh_now_us() >= end_us)
+		if (err != -EAGAIN || muster_clock_us() >= end_us)
 			break;
 		usleep(RETRY_US);
 	}
@@ -343,7 +335,7 @@ static int meet(struct muster_mesh *mesh, const struct muster_oob *oob,
 		snprintf(why, why_len, "the ranks' exchange failed: %s", strerror(-err));
 		return err;
 	}
-	err = connect_all(mesh, config->memory_fd, muster_mesh_now_us() + config->deadline_us,
+	err = connect_all(mesh, config->memory_fd, muster_clock_us() + config->deadline_us,
 			  &rank);
 	error_words(err, words, sizeof(words));
 	if (err)

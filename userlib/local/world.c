@@ -11,24 +11,17 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
+
+#include "clock.h"
 
 enum {
 	MAPPED_FROM = 128 << 10,	/* bytes from which on memory comes from the system, zeroed */
 };
 
-uint64_t muster_local_now_us(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000;
-}
-
 static uint64_t now_us(void *world)
 {
 	(void)world;
-	return muster_local_now_us();
+	return muster_clock_us();
 }
 
 /* ---- memory ------------------------------------------------------------------- */

@@ -6,6 +6,7 @@
 #include "shim.h"
 
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 
 static struct {
@@ -41,11 +42,19 @@ int muster_mpi_errors_open(void)
 
 _Thread_local char muster_mpi_said[MUSTER_MPI_SENTENCE];
 
-int muster_mpi_note(int err)
+void muster_mpi_note(void)
 {
-	if (err)
-		snprintf(muster_mpi_said, sizeof(muster_mpi_said), "%s",
-			 muster_error(muster_mpi.job));
+	snprintf(muster_mpi_said, sizeof(muster_mpi_said), "%s", muster_error(muster_mpi.job));
+}
+
+int muster_mpi_fail(int err, const char *format, ...)
+{
+	int at = snprintf(muster_mpi_said, sizeof(muster_mpi_said), "rank %d: ", muster_mpi.rank);
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(muster_mpi_said + at, sizeof(muster_mpi_said) - (size_t)at, format, args);
+	va_end(args);
 	return err;
 }
 
@@ -56,6 +65,8 @@ int muster_mpi_error_code(const char *function, int err, const char *sentence)
 
 	while (i < CODES - 1 && codes[i].err != err)
 		i++;
+	if (!codes[i].code)	/* MPI had no room for it */
+		return codes[i].class;
 	snprintf(text, sizeof(text), "%s: %s", function, sentence);
 	PMPI_Add_error_string(codes[i].code, text);
 	return codes[i].code;

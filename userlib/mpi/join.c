@@ -22,84 +22,104 @@ static int gather(void *unused, const void *in, void *out, size_t bytes)
 					    MPI_COMM_WORLD) ? -EIO : 0;
 }
 
-static int join_job(int rank, int size, struct muster **job)
+/* ---- joining --------------------------------------------------------------------------------- */
+
+static int meet(int size)
 {
 	struct muster_oob oob = {
-		.rank = (uint32_t)rank, .size = (uint32_t)size, .allgather = gather,
+		.rank = (uint32_t)muster_mpi.rank, .size = (uint32_t)size, .allgather = gather,
 	};
-	int err = muster_init_oob(&oob, job);
-	int mine = !err, all = 0;
+	struct muster *job = NULL;
+	int err = muster_init_oob(&oob, &job);
 
-	if (err)
-		snprintf(muster_mpi.no_job, sizeof(muster_mpi.no_job), "%s", muster_error(NULL));
-	muster_mpi_beneath.Allreduce(&mine, &all, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
-	if (all)
-		return 0;
-	if (err)
-		return err;
-	muster_finalize(*job);
-	snprintf(muster_mpi.no_job, sizeof(muster_mpi.no_job), "another rank cannot join");
-	return -ECONNABORTED;
+	if (!err)
+		muster_mpi.job = job;
+	else
+		muster_mpi_fail(err, "%s", muster_error(NULL));
+	return err;
 }
 
+/* All that can fail at one rank, but for meeting the others. */
 static int open_all(void)
 {
-	if (muster_mpi_types_open() || muster_mpi_comms_open())
-		return -ENOMEM;
+	enum muster_mpi_reason why;
+
+	if (muster_mpi_errors_open() || muster_mpi_types_open() || muster_mpi_comms_open() ||
+	    !muster_mpi_comm_find(MPI_COMM_WORLD, true, &why))
+		return muster_mpi_fail(-ENOMEM, "MPI has no room for what libmuster-mpi keeps in it; free memory, or start the program without muster-mpi");
 	return muster_mpi_requests_open();
 }
 
-static void settings_read(int rank)
-{
-	const char *stats = getenv("MUSTER_MPI_STATS"), *offload = getenv("MUSTER_OFFLOAD");
-
-	muster_mpi.stats = stats && *stats && strcmp(stats, "0") && !rank;
-	muster_mpi.force = offload && !strcmp(offload, "force");
-}
-
-static int join(void)
-{
-	enum muster_mpi_reason why;
-	struct muster *job = NULL;
-	int rank, size, err;
-
-	PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
-	PMPI_Comm_size(MPI_COMM_WORLD, &size);
-	settings_read(rank);
-	muster_mpi_errors_open();
-	if (size == 1) {
-		snprintf(muster_mpi.no_job, sizeof(muster_mpi.no_job), "there is one rank");
-		return MPI_SUCCESS;
-	}
-	err = join_job(rank, size, &job);
-	if (!err) {
-		muster_mpi.job = job;
-		err = open_all();
-	}
-	if (!err) {
-		muster_mpi_comm_find(MPI_COMM_WORLD, true, &why);
-		return MPI_SUCCESS;
-	}
-	return muster_mpi.force ? muster_mpi_error(MPI_COMM_WORLD, "MPI_Init", -EOPNOTSUPP,
-						   muster_mpi.no_job) : MPI_SUCCESS;
-}
-
-/* All are here before any leaves: what others need of one while they wait is done. */
-static void leave(void)
+static void close_all(void)
 {
 	struct muster *job = muster_mpi.job;
 
-	if (job)
-		muster_mpi_beneath.Barrier(MPI_COMM_WORLD);
-	if (muster_mpi.stats)
-		muster_mpi_stats_print();
-	if (!job)
-		return;
 	muster_mpi_requests_close();
 	pthread_mutex_lock(&muster_mpi.lock);
 	muster_mpi.job = NULL;
 	muster_finalize(job);
 	pthread_mutex_unlock(&muster_mpi.lock);
+}
+
+/* Who cannot join, the first of them; size: nobody. It is asked when nothing can fail any more. */
+static int who_cannot(int err, int size)
+{
+	int mine = err ? muster_mpi.rank : size, first = 0;
+
+	muster_mpi_beneath.Allreduce(&mine, &first, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+	return first;
+}
+
+static int join_job(int size)
+{
+	int err = meet(size), who;
+
+	if (!err)
+		err = open_all();
+	who = who_cannot(err, size);
+	if (who == size)
+		return 0;
+	snprintf(muster_mpi.no_job, sizeof(muster_mpi.no_job), "%s", err ? muster_mpi_said : "");
+	muster_mpi_beneath.Bcast(muster_mpi.no_job, sizeof(muster_mpi.no_job), MPI_CHAR, who,
+				 MPI_COMM_WORLD);
+	if (muster_mpi.job)
+		close_all();
+	return -ECONNABORTED;
+}
+
+static void settings_read(void)
+{
+	const char *stats = getenv("MUSTER_MPI_STATS"), *offload = getenv("MUSTER_OFFLOAD");
+
+	muster_mpi.stats = stats && *stats && strcmp(stats, "0") && !muster_mpi.rank;
+	muster_mpi.force = offload && !strcmp(offload, "force");
+}
+
+static int join(void)
+{
+	int size, err;
+
+	PMPI_Comm_rank(MPI_COMM_WORLD, &muster_mpi.rank);
+	PMPI_Comm_size(MPI_COMM_WORLD, &size);
+	settings_read();
+	if (size == 1) {
+		snprintf(muster_mpi.no_job, sizeof(muster_mpi.no_job), "there is one rank");
+		return MPI_SUCCESS;
+	}
+	err = join_job(size);
+	return err && muster_mpi.force ? muster_mpi_error(MPI_COMM_WORLD, "MPI_Init", -EOPNOTSUPP,
+							  muster_mpi.no_job) : MPI_SUCCESS;
+}
+
+/* All are here before any leaves: what others need of one while they wait is done. */
+static void leave(void)
+{
+	if (muster_mpi.job)
+		muster_mpi_beneath.Barrier(MPI_COMM_WORLD);
+	if (muster_mpi.stats)
+		muster_mpi_stats_print();
+	if (muster_mpi.job)
+		close_all();
 }
 
 /* ---- what programs call ---------------------------------------------------------------------- */

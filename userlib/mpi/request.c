@@ -27,6 +27,8 @@ enum {
 	TICK_IDLE_NS = 100000000,	/* what was lost of a finished one is sent again (udp) */
 };
 
+#define NO_PROGRESS	"no room to be called while MPI waits; free memory or threads, or start the program without muster-mpi"
+
 static struct muster_mpi_comm *busy;	/* communicators with nonblocking operations; the lock's */
 static struct muster_mpi_op *ended, **ended_end = &ended;	/* not told to MPI; the lock's */
 
@@ -78,17 +80,24 @@ static void test_all(void)
 
 static void tell(struct muster_mpi_op *op)
 {
-	if (!op->err && op->unpack)
+	MPI_Request request;
+
+	if (!op->err && op->unpack) {
 		op->err = muster_mpi_side_unpack(&op->out);
+		if (op->err)
+			op->sentence = strdup(muster_mpi_said);
+	}
 	if (op->err)
 		op->error = muster_mpi_error_code(muster_mpi_coll_name(op->coll), op->err,
-						  op->sentence ? op->sentence : "no memory");
+						  op->sentence ? op->sentence : "no memory to say more");
 	muster_mpi_stats_ended(op);
 	pthread_mutex_lock(&muster_mpi.lock);
 	muster_mpi_comm_put(op->comm);
 	pthread_mutex_unlock(&muster_mpi.lock);
-	op->told = true;
-	PMPI_Grequest_complete(op->grequest);
+	request = op->grequest;
+	/* MPICH asks again until the request is complete; from then on another thread may free op. */
+	atomic_store(&op->told, true);
+	PMPI_Grequest_complete(request);
 }
 
 /* Where MPI may be called. Return: how many have ended. */
@@ -151,6 +160,8 @@ static void mpi_progress(void)
 /* ---- who makes progress --------------------------------------------------------------------- */
 
 #ifdef OPEN_MPI
+static bool progresses;
+
 /* Called whenever Open MPI makes its own. */
 static int on_progress(void)
 {
@@ -179,7 +190,7 @@ static int on_wait(int nr, void **ops, double timeout, MPI_Status *status)
 	for (int i = 0; i < nr; i++) {
 		struct muster_mpi_op *op = ops[i];
 
-		while (!op->told) {
+		while (!atomic_load(&op->told)) {
 			if (advance())
 				continue;
 			mpi_progress();
@@ -250,9 +261,7 @@ static void ticker_stop(void)
 
 int muster_mpi_requests_open(void)
 {
-	int err = idle_open();
-
-	return err ? err : ticker_start();
+	return idle_open() || ticker_start() ? muster_mpi_fail(-ENOMEM, NO_PROGRESS) : 0;
 }
 
 void muster_mpi_requests_close(void)
@@ -263,14 +272,18 @@ void muster_mpi_requests_close(void)
 #else
 int muster_mpi_requests_open(void)
 {
-	if (!muster_mpi_beneath.progress || !muster_mpi_beneath.progress_register)
-		return -ENOSYS;
-	return muster_mpi_beneath.progress_register(on_progress) ? -ENOMEM : 0;
+	const struct muster_mpi_beneath *mpi = &muster_mpi_beneath;
+
+	if (!mpi->progress || !mpi->progress_register || !mpi->progress_unregister)
+		return muster_mpi_fail(-ENOSYS, "this Open MPI has no opal_progress_register(); libmuster-mpi is for Open MPI 4.1");
+	progresses = !mpi->progress_register(on_progress);
+	return progresses ? 0 : muster_mpi_fail(-ENOMEM, NO_PROGRESS);
 }
 
 void muster_mpi_requests_close(void)
 {
-	muster_mpi_beneath.progress_unregister(on_progress);
+	if (progresses)
+		muster_mpi_beneath.progress_unregister(on_progress);
 }
 #endif
 
@@ -310,12 +323,13 @@ static int test_often(struct muster_mpi_op *op, bool *done)
 	pthread_mutex_lock(&muster_mpi.lock);
 	for (int i = 0; i < TESTS_AT_ONCE && !*done; i++)
 		err = muster_test(op->request, done);
-	muster_mpi_note(err);
+	if (err)
+		muster_mpi_note();
 	pthread_mutex_unlock(&muster_mpi.lock);
 	return err;
 }
 
-int muster_mpi_wait(struct muster_mpi_op *op)
+static int wait(struct muster_mpi_op *op)
 {
 	const struct timespec pause = { .tv_nsec = SLEEP_NS };
 	uint32_t alone = turns_alone();
@@ -334,6 +348,15 @@ int muster_mpi_wait(struct muster_mpi_op *op)
 		else
 			nanosleep(&pause, NULL);
 	}
+}
+
+int muster_mpi_wait(struct muster_mpi_op *op)
+{
+	int err = wait(op);
+
+	if (!err && op->fold.nr)
+		err = muster_mpi_fold(&op->fold, op->out.at);
+	return !err && op->unpack ? muster_mpi_side_unpack(&op->out) : err;
 }
 
 /* ---- generalized requests ----------------------------------------------------------------------- */

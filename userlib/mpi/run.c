@@ -6,7 +6,6 @@
 #include "shim.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 /* What is passed although offload is forced: there is nothing to offload, or nothing right. */
@@ -15,10 +14,14 @@ static bool may_pass(enum muster_mpi_reason why)
 	return !muster_mpi.force || why <= REASON_INVALID;
 }
 
+static int fail(const struct muster_mpi_call *call, int err)
+{
+	return muster_mpi_error(call->comm, muster_mpi_coll_name(call->coll), err, muster_mpi_said);
+}
+
 static int pass(const struct muster_mpi_call *call, MPI_Request *request, double began,
 		enum muster_mpi_reason why)
 {
-	char sentence[MUSTER_MPI_SENTENCE + 96];
 	int err;
 
 	if (may_pass(why)) {
@@ -26,14 +29,19 @@ static int pass(const struct muster_mpi_call *call, MPI_Request *request, double
 		muster_mpi_stats_passed(call->coll, why, began);
 		return err;
 	}
-	snprintf(sentence, sizeof(sentence), "offload is forced (MUSTER_OFFLOAD), but this call is the MPI library's: %s",
-		 why == REASON_NO_JOB ? muster_mpi.no_job : muster_mpi_reason(why));
-	return muster_mpi_error(call->comm, muster_mpi_coll_name(call->coll), -EOPNOTSUPP, sentence);
+	return fail(call, muster_mpi_fail(-EOPNOTSUPP, "MUSTER_OFFLOAD is force, but this call is the MPI library's: %s; unset it to have it so",
+					  why == REASON_NO_JOB ? muster_mpi.no_job :
+								 muster_mpi_reason(why)));
 }
 
-static int fail(const struct muster_mpi_call *call, int err)
+/* Until it has ended. */
+static int finish(struct muster_mpi_op *op)
 {
-	return muster_mpi_error(call->comm, muster_mpi_coll_name(call->coll), err, muster_mpi_said);
+	int err = muster_mpi_wait(op);
+
+	if (!err)
+		muster_mpi_stats_ended(op);
+	return err;
 }
 
 int muster_mpi_run(const struct muster_mpi_call *call)
@@ -47,11 +55,7 @@ int muster_mpi_run(const struct muster_mpi_call *call)
 		return pass(call, NULL, op.began, why);
 	err = muster_mpi_start(&op, call, &why);
 	if (!err)
-		err = muster_mpi_wait(&op);
-	if (!err && op.unpack)
-		err = muster_mpi_side_unpack(&op.out);
-	if (!err)
-		muster_mpi_stats_ended(&op);
+		err = finish(&op);
 	muster_mpi_op_free(&op);
 	if (err > 0)
 		return pass(call, NULL, op.began, why);
@@ -76,9 +80,15 @@ int muster_mpi_begin(struct muster_mpi_call *call, MPI_Request *request)
 	op->comm = comm;
 	op->began = began;
 	err = muster_mpi_start(op, call, &why);
-	if (!err)
-		return muster_mpi_request(op, request);
+	if (!err && !muster_mpi_request(op, request))
+		return MPI_SUCCESS;
+	if (!err) {	/* the others count on it; without a request it ends in this call */
+		*request = MPI_REQUEST_NULL;
+		err = finish(op);
+	}
 	muster_mpi_op_free(op);
 	free(op);
-	return err > 0 ? pass(call, request, began, why) : fail(call, err);
+	if (err > 0)
+		return pass(call, request, began, why);
+	return err ? fail(call, err) : MPI_SUCCESS;
 }

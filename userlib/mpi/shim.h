@@ -9,14 +9,16 @@
  * communicator and what was called on it before, the operation, and for reductions the type.
  * Never from counts, buffers or types of data that is only moved: these may differ by rank.
  *
- * Who calls whom: calls -> run -> (start -> side -> types), request, comm -> join. All use of the
+ * Who calls whom: calls -> run -> (start -> fold -> side -> types), request, comm -> join. All use of the
  * job is under muster_mpi.lock, and no MPI function is called with that held.
  */
 #ifndef MUSTER_MPI_SHIM_H
 #define MUSTER_MPI_SHIM_H
 
+#include <errno.h>
 #include <mpi.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -113,6 +115,7 @@ const char *muster_mpi_coll_name(enum muster_mpi_coll coll);
 struct muster_mpi {
 	struct muster *job;		/* NULL: not joined, or not any more */
 	pthread_mutex_t lock;
+	int rank;
 	bool stats;
 	bool force;
 	char no_job[512];		/* why there is none, if so */
@@ -156,12 +159,12 @@ int muster_mpi_types_open(void);
 bool muster_mpi_type_get(MPI_Datatype type, struct muster_mpi_type *info);
 
 struct muster_mpi_reduction {
-	enum muster_type type;
+	enum muster_type type;	/* 0: MPI has to combine it (fold.c) */
 	enum muster_op op;
 	uint64_t bytes;		/* of an element in memory */
 };
 
-/** muster_mpi_reduction_get() - REASON_NONE, or why the library does not combine so. */
+/** muster_mpi_reduction_get() - REASON_NONE, or why it is left to the MPI library. */
 enum muster_mpi_reason muster_mpi_reduction_get(MPI_Datatype type, MPI_Op op,
 						struct muster_mpi_reduction *reduction);
 
@@ -191,6 +194,20 @@ struct muster_mpi_side {
 	char *packed;		/* NULL: at is the caller's */
 };
 
+/** muster_mpi_side_plain() - bytes as they are, a reduction's. Return: 0; -EINVAL. */
+static inline int muster_mpi_side_plain(struct muster_mpi_side *side, const void *buffer,
+					uint64_t bytes)
+{
+	char *at = (char *)buffer;
+
+	side->at = at;
+	side->bytes = bytes;
+	side->nr = 1;
+	side->low = at;
+	side->high = at + bytes;
+	return at || !bytes ? 0 : -EINVAL;
+}
+
 /** muster_mpi_side_even() - nr blocks of count elements. Return: 0; -EINVAL; -ENOMEM. */
 int muster_mpi_side_even(struct muster_mpi_side *side, const void *buffer, int64_t count,
 			 MPI_Datatype type, uint32_t nr);
@@ -210,6 +227,22 @@ int muster_mpi_side_unpack(struct muster_mpi_side *side);
 int muster_mpi_side_hold(struct muster_mpi_side *side);
 void muster_mpi_side_free(struct muster_mpi_side *side);
 
+/* ---- combining by MPI (fold.c) -------------------------------------------------------------------- */
+
+struct muster_mpi_fold {
+	char *memory;		/* contributions, in the order of ranks */
+	uint32_t nr;		/* of them combined here; 0: there is no result here */
+	int count;		/* elements of the result, and */
+	uint64_t bytes;		/* its data */
+	MPI_Datatype type;
+	MPI_Op op;
+};
+
+/** muster_mpi_fold_start() - as a row of start.c: have contributions moved. -EINVAL; -errno. */
+int muster_mpi_fold_start(struct muster_mpi_op *op, const struct muster_mpi_call *call, bool in_place);
+/** muster_mpi_fold() - combine what has come; result: packed. */
+int muster_mpi_fold(const struct muster_mpi_fold *fold, char *result);
+
 /* ---- operations (start.c, request.c) ----------------------------------------------------------- */
 
 struct muster_mpi_op {
@@ -218,13 +251,14 @@ struct muster_mpi_op {
 	enum muster_mpi_coll coll;
 	struct muster_mpi_side in;
 	struct muster_mpi_side out;
+	struct muster_mpi_fold fold;
 	bool unpack;			/* out has to be unpacked here */
 	double began;
 	MPI_Request grequest;
 	int err;			/* of the library, when it has ended; and */
 	char *sentence;			/* its words */
 	int error;			/* the same as MPI has it */
-	bool told;			/* MPI knows that it has ended */
+	atomic_bool told;		/* MPI is told that it has ended */
 	struct muster_mpi_op *next;
 };
 
@@ -236,9 +270,15 @@ int muster_mpi_start(struct muster_mpi_op *op, const struct muster_mpi_call *cal
 		     enum muster_mpi_reason *why);
 void muster_mpi_op_free(struct muster_mpi_op *op);
 
-/** muster_mpi_wait() - until it has ended; MPI's own traffic goes on. 0; -errno, as above. */
+/**
+ * muster_mpi_wait() - until it has ended, and its result is where the caller wants it; MPI's own
+ * traffic goes on. 0; -errno, as above.
+ */
 int muster_mpi_wait(struct muster_mpi_op *op);
-/** muster_mpi_request() - the MPI request of a started operation. */
+/**
+ * muster_mpi_request() - the MPI request of a started operation, which belongs to it then. Else an
+ * MPI error, and nothing has changed.
+ */
 int muster_mpi_request(struct muster_mpi_op *op, MPI_Request *request);
 int muster_mpi_requests_open(void);
 void muster_mpi_requests_close(void);
@@ -253,16 +293,20 @@ int muster_mpi_error(MPI_Comm comm, const char *function, int err, const char *s
 
 enum { MUSTER_MPI_SENTENCE = 512 };
 
-/* What the library said to this thread last; noted under the lock. */
+/* What was said to this thread last; the library's words are noted under the lock. */
 extern _Thread_local char muster_mpi_said[MUSTER_MPI_SENTENCE];
-/** muster_mpi_note() - an error's sentence; returns it. */
-int muster_mpi_note(int err);
+/** muster_mpi_note() - an error's sentence. */
+void muster_mpi_note(void);
+/** muster_mpi_fail() - the sentence of an error that was found here, of this rank; returns it. */
+int muster_mpi_fail(int err, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* A call of the library. */
 #define MUSTER_MPI_LOCKED(call)	({					\
 	int result_;							\
 	pthread_mutex_lock(&muster_mpi.lock);				\
-	result_ = muster_mpi_note(call);				\
+	result_ = (call);						\
+	if (result_)							\
+		muster_mpi_note();					\
 	pthread_mutex_unlock(&muster_mpi.lock);				\
 	result_; })
 

@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { ELSEWHERE = 4096 };	/* an address, of nothing */
+
 /* ---- packing ---------------------------------------------------------------------------- */
 
 /* How many elements MPI_Pack, which counts by int, takes at once; 0: not even one. */
@@ -21,15 +23,42 @@ static int64_t elements_at_once(const struct muster_mpi_block *block, uint64_t b
 	return nr < block->count ? nr : block->count;
 }
 
+static int pack_at(char *at, int nr, MPI_Datatype type, char *packed, int bytes, bool unpack)
+{
+	int position = 0;
+
+	return unpack ? PMPI_Unpack(packed, bytes, &position, at, nr, type, MPI_COMM_SELF) :
+			PMPI_Pack(at, nr, type, packed, bytes, &position, MPI_COMM_SELF);
+}
+
+/* MPICH's MPI_Pack takes MPI_BOTTOM for no buffer: begin elsewhere, with data as far below. */
+static int pack_at_bottom(int nr, MPI_Datatype type, char *packed, int bytes, bool unpack)
+{
+	MPI_Aint below = -ELSEWHERE;
+	MPI_Datatype lower;
+	int err = PMPI_Type_create_hindexed(1, &nr, &below, type, &lower);
+
+	if (err)
+		return err;
+	err = PMPI_Type_commit(&lower);
+	if (!err)
+		err = pack_at((char *)ELSEWHERE, 1, lower, packed, bytes, unpack);
+	PMPI_Type_free(&lower);
+	return err;
+}
+
 static int pack_some(const struct muster_mpi_type *info, const struct muster_mpi_block *block,
 		     int64_t first, int nr, char *packed, bool unpack)
 {
 	char *at = block->at + first * info->extent;
-	int bytes = (int)(info->bytes * (uint64_t)nr), position = 0;
-	int err = unpack ? PMPI_Unpack(packed, bytes, &position, at, nr, block->type, MPI_COMM_SELF) :
-			   PMPI_Pack(at, nr, block->type, packed, bytes, &position, MPI_COMM_SELF);
+	int bytes = (int)(info->bytes * (uint64_t)nr);
+	int err = at ? pack_at(at, nr, block->type, packed, bytes, unpack) :
+		       pack_at_bottom(nr, block->type, packed, bytes, unpack);
 
-	return err ? -EINVAL : 0;
+	if (!err)
+		return 0;
+	return muster_mpi_fail(-EINVAL, "%s refuses %d elements of a type of %llu bytes: see that type and buffer are right, and that there is memory",
+			       unpack ? "MPI_Unpack" : "MPI_Pack", nr, (unsigned long long)info->bytes);
 }
 
 static int pack(const struct muster_mpi_block *block, char *packed, bool unpack)
@@ -41,14 +70,15 @@ static int pack(const struct muster_mpi_block *block, char *packed, bool unpack)
 	if (!block->bytes)
 		return 0;
 	if (!muster_mpi_type_get(block->type, &info))
-		return -EINVAL;
+		return muster_mpi_fail(-EINVAL, "a type of the buffer is none any more: free it when its operation has ended");
 	if (info.plain) {
 		memcpy(unpack ? block->at : packed, unpack ? packed : block->at, block->bytes);
 		return 0;
 	}
 	step = elements_at_once(block, info.bytes);
 	if (!step)
-		return -EOVERFLOW;
+		return muster_mpi_fail(-EOVERFLOW, "a type with gaps has %llu bytes of data, more than MPI_Pack takes at once (2 GiB): use a count of a smaller type",
+				       (unsigned long long)info.bytes);
 	for (int64_t first = 0; first < block->count && !err; first += nr) {
 		nr = block->count - first < step ? block->count - first : step;
 		err = pack_some(&info, block, first, (int)nr, packed, unpack);
@@ -87,11 +117,13 @@ int muster_mpi_side_hold(struct muster_mpi_side *side)
 {
 	for (uint32_t i = 0; i < side->nr && side->packed; i++) {
 		struct muster_mpi_block *block = &side->blocks[i];
+		MPI_Datatype type;
 
 		if (!block->bytes)
 			continue;
-		if (PMPI_Type_dup(block->type, &block->type))
+		if (PMPI_Type_dup(block->type, &type))
 			return -ENOMEM;
+		block->type = type;
 		block->owned = true;
 	}
 	return 0;
@@ -109,13 +141,17 @@ void muster_mpi_side_free(struct muster_mpi_side *side)
 
 /* ---- even blocks ---------------------------------------------------------------------------- */
 
+static int no_memory(uint64_t bytes)
+{
+	return muster_mpi_fail(-ENOMEM, "no memory for a copy of %llu bytes of a buffer: free some, or use a type without gaps",
+			       (unsigned long long)bytes);
+}
+
 static int room_for_blocks(struct muster_mpi_side *side, uint64_t bytes)
 {
 	side->blocks = calloc(side->nr, sizeof(*side->blocks));
 	side->packed = malloc(bytes ? bytes : 1);
-	if (!side->blocks || !side->packed)
-		return -ENOMEM;
-	return 0;
+	return side->blocks && side->packed ? 0 : no_memory(bytes);
 }
 
 static int even_copy(struct muster_mpi_side *side, char *buffer, int64_t count, MPI_Datatype type,
@@ -187,7 +223,7 @@ int muster_mpi_side_copy(struct muster_mpi_side *side)
 	}
 	side->packed = malloc(at ? at : 1);
 	side->at = side->packed;
-	return side->packed ? 0 : -ENOMEM;
+	return side->packed ? 0 : no_memory(at);
 }
 
 int muster_mpi_side_uneven(struct muster_mpi_side *side, const void *buffer, const int *counts,
@@ -203,7 +239,7 @@ int muster_mpi_side_uneven(struct muster_mpi_side *side, const void *buffer, con
 	side->counts = calloc(2 * (size_t)nr, sizeof(*side->counts));
 	side->blocks = calloc(nr, sizeof(*side->blocks));
 	if (!side->counts || !side->blocks)
-		return -ENOMEM;
+		return no_memory(0);
 	side->displs = side->counts + nr;
 	for (uint32_t i = 0; i < nr; i++) {
 		char *at = (char *)buffer + (types ? displs[i] : displs[i] * info.extent);

@@ -7,6 +7,7 @@
 #include "shim.h"
 
 #include <errno.h>
+#include <stdlib.h>
 
 /* What a row gets: the call, the operation that it makes of it, and what was found of both. */
 struct start {
@@ -101,6 +102,38 @@ static int pack(struct start *start, enum own own, const void **in)
 	return err ? err : muster_mpi_side_pack(&op->in);
 }
 
+/* Who has it gets a block of each rank; the input is one's own. */
+static int gathered(struct start *start, bool has_out, bool uneven, const void **in)
+{
+	int err = !has_out ? 0 : uneven ? out_uneven(start) : out_even(start, start->size);
+
+	if (!err && !start->in_place)
+		err = in_even(start, 1);
+	return err ? err : pack(start, OWN_BLOCK, in);
+}
+
+/* The root has a block for each rank. */
+static int scattered(struct start *start, bool uneven)
+{
+	int err = !start->is_root ? 0 : uneven ? in_uneven(start) : in_even(start, start->size);
+
+	if (!err && !start->in_place)
+		err = out_even(start, 1);
+	if (!err)
+		err = separate(start);
+	return err ? err : muster_mpi_side_pack(&start->op->in);
+}
+
+/* A block of each rank for each. */
+static int transposed(struct start *start, bool uneven, const void **in)
+{
+	int err = uneven ? out_uneven(start) : out_even(start, start->size);
+
+	if (!err && !start->in_place)
+		err = uneven ? in_uneven(start) : in_even(start, start->size);
+	return err ? err : pack(start, OWN_ALL, in);
+}
+
 /* ---- barrier and broadcast ------------------------------------------------------------------- */
 
 static int barrier(struct start *start)
@@ -127,14 +160,14 @@ static int reduction(struct start *start, int64_t in_count, int64_t out_count, b
 		     const void **in)
 {
 	const struct muster_mpi_call *call = start->call;
-	int64_t bytes = (int64_t)start->reduction.bytes;
+	struct muster_mpi_op *op = start->op;
+	uint64_t bytes = start->reduction.bytes;
 	int err = 0;
 
 	if (out)
-		err = muster_mpi_side_even(&start->op->out, call->out, bytes * out_count, MPI_BYTE,
-					   1);
+		err = muster_mpi_side_plain(&op->out, call->out, bytes * (uint64_t)out_count);
 	if (!err && !start->in_place)
-		err = muster_mpi_side_even(&start->op->in, call->in, bytes * in_count, MPI_BYTE, 1);
+		err = muster_mpi_side_plain(&op->in, call->in, bytes * (uint64_t)in_count);
 	return err ? found(err) : pack(start, OWN_ALL, in);
 }
 
@@ -215,12 +248,8 @@ static int gather(struct start *start)
 {
 	struct muster_mpi_op *op = start->op;
 	const void *in;
-	int err = start->is_root ? out_even(start, start->size) : 0;
+	int err = gathered(start, start->is_root, false, &in);
 
-	if (!err && !start->in_place)
-		err = in_even(start, 1);
-	if (!err)
-		err = pack(start, OWN_BLOCK, &in);
 	return err ? err : MUSTER_MPI_LOCKED(muster_gather_start(start->comm, in, op->out.at,
 					       start->is_root ? op->out.bytes : op->in.bytes,
 					       MUSTER_U8, (uint32_t)start->call->root, &op->request));
@@ -230,14 +259,8 @@ static int gather(struct start *start)
 static int scatter(struct start *start)
 {
 	struct muster_mpi_op *op = start->op;
-	int err = start->is_root ? in_even(start, start->size) : 0;
+	int err = scattered(start, false);
 
-	if (!err && !start->in_place)
-		err = out_even(start, 1);
-	if (!err)
-		err = separate(start);
-	if (!err)
-		err = muster_mpi_side_pack(&op->in);
 	return err ? err : MUSTER_MPI_LOCKED(muster_scatter_start(start->comm, op->in.at,
 						start->in_place ? op->in.at : op->out.at,
 						start->is_root ? op->in.bytes : op->out.bytes,
@@ -248,12 +271,8 @@ static int allgather(struct start *start)
 {
 	struct muster_mpi_op *op = start->op;
 	const void *in;
-	int err = out_even(start, start->size);
+	int err = gathered(start, true, false, &in);
 
-	if (!err && !start->in_place)
-		err = in_even(start, 1);
-	if (!err)
-		err = pack(start, OWN_BLOCK, &in);
 	return err ? err : MUSTER_MPI_LOCKED(muster_allgather_start(start->comm, in, op->out.at, op->out.bytes,
 						  MUSTER_U8, &op->request));
 }
@@ -262,12 +281,8 @@ static int alltoall(struct start *start)
 {
 	struct muster_mpi_op *op = start->op;
 	const void *in;
-	int err = out_even(start, start->size);
+	int err = transposed(start, false, &in);
 
-	if (!err && !start->in_place)
-		err = in_even(start, start->size);
-	if (!err)
-		err = pack(start, OWN_ALL, &in);
 	return err ? err : MUSTER_MPI_LOCKED(muster_alltoall_start(start->comm, in, op->out.at, op->out.bytes,
 						 MUSTER_U8, &op->request));
 }
@@ -278,12 +293,8 @@ static int allgatherv(struct start *start)
 {
 	struct muster_mpi_op *op = start->op;
 	const void *in;
-	int err = out_uneven(start);
+	int err = gathered(start, true, true, &in);
 
-	if (!err && !start->in_place)
-		err = in_even(start, 1);
-	if (!err)
-		err = pack(start, OWN_BLOCK, &in);
 	return err ? err : MUSTER_MPI_LOCKED(muster_allgatherv_start(start->comm, in, op->out.at, op->out.counts,
 						   op->out.displs, MUSTER_U8, &op->request));
 }
@@ -292,12 +303,8 @@ static int gatherv(struct start *start)
 {
 	struct muster_mpi_op *op = start->op;
 	const void *in;
-	int err = start->is_root ? out_uneven(start) : 0;
+	int err = gathered(start, start->is_root, true, &in);
 
-	if (!err && !start->in_place)
-		err = in_even(start, 1);
-	if (!err)
-		err = pack(start, OWN_BLOCK, &in);
 	return err ? err : MUSTER_MPI_LOCKED(muster_gatherv_start(start->comm, in,
 						start->in_place ? op->out.counts[start->rank] :
 								  op->in.bytes,
@@ -308,14 +315,8 @@ static int gatherv(struct start *start)
 static int scatterv(struct start *start)
 {
 	struct muster_mpi_op *op = start->op;
-	int err = start->is_root ? in_uneven(start) : 0;
+	int err = scattered(start, true);
 
-	if (!err && !start->in_place)
-		err = out_even(start, 1);
-	if (!err)
-		err = separate(start);
-	if (!err)
-		err = muster_mpi_side_pack(&op->in);
 	return err ? err : MUSTER_MPI_LOCKED(muster_scatterv_start(start->comm, op->in.at, op->in.counts,
 						 op->in.displs,
 						 start->in_place ? op->in.at : op->out.at,
@@ -327,15 +328,10 @@ static int scatterv(struct start *start)
 static int alltoallv(struct start *start)
 {
 	struct muster_mpi_op *op = start->op;
-	int err = out_uneven(start);
 	const void *in;
-	void *out;
+	int err = transposed(start, true, &in);
+	void *out = op->out.at;
 
-	if (!err && !start->in_place)
-		err = in_uneven(start);
-	if (!err)
-		err = pack(start, OWN_ALL, &in);
-	out = op->out.at;
 	/* One of them is empty, then; the same address twice says to the library: in place. */
 	if (!err && !start->in_place && in == out && op->in.bytes)
 		out = op->out.counts;
@@ -396,6 +392,8 @@ static int check(struct start *start, const struct row *row, enum muster_mpi_rea
 	if (row->kind & REDUCES) {
 		*why = call->out_count < 0 || call->op == MPI_OP_NULL ? REASON_INVALID :
 		       muster_mpi_reduction_get(call->out_type, call->op, &start->reduction);
+		if (!*why && !start->reduction.type && call->nonblocking)
+			*why = REASON_OP;	/* its type and operation may be freed meanwhile */
 		if (*why)
 			return INVALID;
 	}
@@ -419,11 +417,23 @@ int muster_mpi_start(struct muster_mpi_op *op, const struct muster_mpi_call *cal
 	};
 	int err = check(&start, row, why);
 
-	return err ? err : row->start(&start);
+	if (err)
+		return err;
+	if (row->kind & REDUCES && !start.reduction.type)
+		return found(muster_mpi_fold_start(op, call, start.in_place));
+	return row->start(&start);
+}
+
+/* Mostly it has nothing. */
+static void side_end(struct muster_mpi_side *side)
+{
+	if (side->blocks || side->counts || side->packed)
+		muster_mpi_side_free(side);
 }
 
 void muster_mpi_op_free(struct muster_mpi_op *op)
 {
-	muster_mpi_side_free(&op->in);
-	muster_mpi_side_free(&op->out);
+	side_end(&op->in);
+	side_end(&op->out);
+	free(op->fold.memory);
 }

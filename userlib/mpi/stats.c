@@ -92,7 +92,7 @@ const char *muster_mpi_reason(enum muster_mpi_reason reason)
 		[REASON_NOT_JOINED] = "nonblocking, before the first blocking collective of its communicator",
 		[REASON_NO_ROOM] = "no room for another communicator",
 		[REASON_TYPE] = "a type that Muster does not combine so",
-		[REASON_OP] = "an operation of the user's",
+		[REASON_OP] = "nonblocking, with an operation of the user's or a type that Muster does not have",
 	};
 
 	return words[reason];

@@ -16,11 +16,12 @@ enum {
 	LOGICAL = 8,
 	BITS = 16,
 	PAIR = 32,		/* minloc */
+	FOLDED = 0xff,		/* no type of the library's: MPI combines it (fold.c) */
 };
 
 struct named {
 	MPI_Datatype type;
-	enum muster_type muster;	/* 0: the slot is free */
+	uint32_t muster;	/* 0: the slot is free */
 	uint32_t ops;
 	uint64_t bytes;
 };
@@ -39,7 +40,7 @@ static size_t slot_of(MPI_Datatype type)
 }
 
 /* A type that this MPI was built without is the null type. */
-static void name(MPI_Datatype type, enum muster_type muster, uint32_t ops, uint64_t bytes)
+static void name(MPI_Datatype type, uint32_t muster, uint32_t ops, uint64_t bytes)
 {
 	if (type != MPI_DATATYPE_NULL)
 		table[slot_of(type)] = (struct named){ type, muster, ops, bytes };
@@ -77,7 +78,6 @@ static void name_integers(void)
 		name_integer(unsgned[i], false);
 }
 
-/* Pairs with a Fortran real as index are not the library's. */
 static void name_others(void)
 {
 	name(MPI_FLOAT, MUSTER_F32, REAL, 4);
@@ -104,6 +104,23 @@ static void name_others(void)
 	name(MPI_2INT, MUSTER_I32_I32, PAIR, 8);
 	name(MPI_2INTEGER, MUSTER_I32_I32, PAIR, 8);
 	name(MPI_LONG_INT, MUSTER_I64_I32, PAIR, 16);
+}
+
+static void name_folded(MPI_Datatype type, uint32_t ops)
+{
+	int bytes = 0;
+
+	if (type != MPI_DATATYPE_NULL && !PMPI_Type_size(type, &bytes) && bytes > 0)
+		name(type, FOLDED, ops, (uint64_t)bytes);
+}
+
+static void name_all_folded(void)
+{
+	name_folded(MPI_LONG_DOUBLE, REAL);
+	name_folded(MPI_C_LONG_DOUBLE_COMPLEX, COMPLEX);
+	name_folded(MPI_LONG_DOUBLE_INT, PAIR);
+	name_folded(MPI_2REAL, PAIR);
+	name_folded(MPI_2DOUBLE_PRECISION, PAIR);
 }
 
 /* ---- reductions ---------------------------------------------------------------------------- */
@@ -133,12 +150,14 @@ enum muster_mpi_reason muster_mpi_reduction_get(MPI_Datatype type, MPI_Op op,
 	const struct named *named = &table[slot_of(type)];
 	const struct operation *operation = operations;
 
+	*reduction = (struct muster_mpi_reduction){ 0 };
 	while (operation->op != op)
 		if (++operation == operations + sizeof(operations) / sizeof(*operations))
-			return REASON_OP;
+			return op == MPI_REPLACE || op == MPI_NO_OP ? REASON_INVALID : REASON_NONE;
 	if (!named->muster || !(named->ops & operation->types))
 		return REASON_TYPE;
-	*reduction = (struct muster_mpi_reduction){ named->muster, operation->muster, named->bytes };
+	if (named->muster != FOLDED)
+		*reduction = (struct muster_mpi_reduction){ named->muster, operation->muster, named->bytes };
 	return REASON_NONE;
 }
 
@@ -247,5 +266,6 @@ int muster_mpi_types_open(void)
 {
 	name_integers();
 	name_others();
+	name_all_folded();
 	return PMPI_Type_create_keyval(MPI_TYPE_NULL_COPY_FN, forget, &keyval, NULL);
 }

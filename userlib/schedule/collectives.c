@@ -29,6 +29,7 @@ static const struct muster_coll_row rows[] = {
 	[MUSTER_COLL_GATHERV] = { "gatherv", WHO(OWNER, ROOT), false, true, false },
 	[MUSTER_COLL_SCATTERV] = { "scatterv", WHO(ROOT, OWNER), false, true, false },
 	[MUSTER_COLL_ALLTOALLV] = { "alltoallv", WHO(OWNER, PARTNER), false, true, false },
+	[MUSTER_COLL_ALLTOALLW] = { "alltoallw", WHO(OWNER, PARTNER), false, true, false },
 };
 
 const struct muster_coll_row *muster_coll_row(enum muster_coll coll)

@@ -44,6 +44,7 @@ enum muster_coll {
 	MUSTER_COLL_GATHERV = 34,	/* of these not all ranks know all lengths */
 	MUSTER_COLL_SCATTERV = 35,
 	MUSTER_COLL_ALLTOALLV = 36,
+	MUSTER_COLL_ALLTOALLW = 37,
 };
 
 /* Which ranks a chunk concerns. Of G chunks rank r owns those from r * G / ranks on. */

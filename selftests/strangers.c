@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * One rank at a network of switches, of which the first speaks to the manager of groups by
+ * itself, as nobody whom the library knows: without saying who it is, as a host that is in no
+ * group, and what makes no sense. Nobody's groups suffer: then all reduce on a streaming tree,
+ * whose result is sent once to each who has not left. The network has a host more than ranks.
+ */
+#include <errno.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <muster.h>
+
+#include "expect.h"
+#include "muster_manager.h"
+
+enum {
+	ENDED = -1,
+	GROUPS = 16,		/* more than there are */
+	COUNT = 1000,		/* longer than what goes by the low-latency tree */
+};
+
+struct words {
+	struct muster_manager_message head;
+	struct muster_manager_member members[2];
+};
+
+static struct muster *job;
+static uint32_t rank, size;
+
+static int dial(void)
+{
+	const char *address = getenv("MUSTER_MANAGER");
+	struct sockaddr_un un = { .sun_family = AF_UNIX };
+	size_t len = strlen(address);
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+	EXPECT(fd >= 0 && len < sizeof(un.sun_path), "no socket");
+	memcpy(un.sun_path, address, len);
+	if (*address == '@')
+		un.sun_path[0] = '\0';
+	EXPECT(!connect(fd, (struct sockaddr *)&un,
+			(socklen_t)(offsetof(struct sockaddr_un, sun_path) + len)),
+	       "%s: %s", address, strerror(errno));
+	return fd;
+}
+
+/* It may have hung up already. */
+static void say(int fd, struct words *words, uint32_t nr_members)
+{
+	words->head.nr_members = nr_members;
+	if (!words->head.version)
+		words->head.version = MUSTER_MANAGER_VERSION;
+	send(fd, words, sizeof(words->head) + nr_members * sizeof(words->members[0]), MSG_NOSIGNAL);
+}
+
+static int hear(int fd)
+{
+	struct {
+		struct muster_manager_message head;
+		char why[MUSTER_MANAGER_WHY_MAX];
+	} answer = { .head.status = 0 };
+
+	return recv(fd, &answer, sizeof(answer), 0) < (ssize_t)sizeof(answer.head) ?
+	       ENDED : (int)answer.head.status;
+}
+
+static int ask(int fd, struct words words, uint32_t nr_members)
+{
+	say(fd, &words, nr_members);
+	return hear(fd);
+}
+
+static void leave_all(int fd)
+{
+	for (uint16_t tree = 0; tree < 2; tree++)
+		for (uint32_t group = 1; group <= GROUPS; group++) {
+			struct words words = { .head = {
+				.kind = MUSTER_MANAGER_LEAVE, .tree = tree, .group = group,
+			} };
+
+			say(fd, &words, 0);
+		}
+}
+
+static int hello(int fd, uint32_t host, uint16_t version)
+{
+	return ask(fd, (struct words){ .head = {
+		.version = version, .kind = MUSTER_MANAGER_HELLO, .host = host, .life = 1, .proof = 7,
+	} }, 0);
+}
+
+/* Who has not said who it is leaves nothing: its connection ends at once. */
+static void speak_as_nobody(void)
+{
+	const struct words create = { .head = { .kind = MUSTER_MANAGER_CREATE } };
+	int fd = dial();
+
+	leave_all(fd);
+	EXPECT(hello(fd, size, 0) == ENDED, "a stranger was heard");
+	close(fd);
+	fd = dial();
+	EXPECT(ask(fd, create, 1) == ENDED, "a stranger may ask for groups");
+	close(fd);
+}
+
+static void speak_as_another(void)
+{
+	struct words create = { .head.kind = MUSTER_MANAGER_CREATE, .members[0] = { .host = size } };
+	int fd = dial();
+
+	EXPECT(hello(fd, size, MUSTER_MANAGER_VERSION + 1) == EPROTO, "any version is welcome");
+	EXPECT(hello(fd, size + 1, 0) == EINVAL, "the network has such a host");
+	EXPECT(hello(fd, 0, 0) == EEXIST, "a host is connected twice");
+	EXPECT(!hello(fd, size, 0), "the last host is not welcome");
+	EXPECT(hello(fd, size, 0) == EEXIST, "a host is connected twice");
+	leave_all(fd);
+	EXPECT(ask(fd, create, 0) == EINVAL, "a group of nobody");
+	EXPECT(ask(fd, create, 1) == EHOSTUNREACH, "a group of who has gone");
+	create.members[0] = (struct muster_manager_member){ .host = 0 };
+	EXPECT(ask(fd, create, 1) == EHOSTUNREACH, "a group of others");
+	create.head.type = 2;
+	EXPECT(ask(fd, create, 1) == EINVAL, "a tree of no type");
+	close(fd);
+}
+
+static void speak_nonsense(void)
+{
+	struct words words = { .head = { .kind = 77, .version = MUSTER_MANAGER_VERSION } };
+	int fd = dial();
+
+	EXPECT(ask(fd, words, 0) == ENDED, "a message of no kind");
+	close(fd);
+	words.head.kind = MUSTER_MANAGER_HELLO;
+	for (size_t bytes = 1; bytes <= sizeof(words.head); bytes *= 2) {
+		words.head.nr_members = 1;	/* and there is none */
+		fd = dial();
+		send(fd, &words, bytes, MSG_NOSIGNAL);
+		EXPECT(hear(fd) == ENDED, "%zu bytes are a message", bytes);
+		close(fd);
+	}
+	words.head.nr_members = UINT32_MAX;
+	fd = dial();
+	send(fd, &words, sizeof(words), MSG_NOSIGNAL);
+	EXPECT(hear(fd) == ENDED, "more members than may be");
+	close(fd);
+}
+
+static void reduce(void)
+{
+	double in[COUNT], out[COUNT];
+	struct muster_op_info info;
+
+	for (int i = 0; i < COUNT; i++)
+		in[i] = i;
+	for (int turn = 0; turn < 20; turn++) {
+		EXPECT_OK(muster_allreduce(muster_world(job), in, out, COUNT, MUSTER_F64, MUSTER_SUM));
+		EXPECT(out[COUNT - 1] == (COUNT - 1) * (double)size, "the sum is %g", out[COUNT - 1]);
+		muster_comm_last(muster_world(job), &info);
+		EXPECT(info.path == MUSTER_PATH_SWITCH, "path %d: %s", info.path, info.why);
+	}
+}
+
+int main(void)
+{
+	if (muster_init(&job)) {
+		fprintf(stderr, "%s\n", muster_error(NULL));
+		return 1;
+	}
+	rank = muster_comm_rank(muster_world(job));
+	size = muster_comm_size(muster_world(job));
+	if (!rank) {
+		speak_as_nobody();
+		speak_as_another();
+		speak_nonsense();
+	}
+	reduce();
+	muster_finalize(job);
+	return 0;
+}

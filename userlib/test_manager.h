@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * For tests only: a manager of aggregation groups as a thread. It makes whatever group it is
+ * asked for, and can be told to be silent; what it heard meanwhile it answers afterwards.
+ */
+#ifndef MUSTER_TEST_MANAGER_H
+#define MUSTER_TEST_MANAGER_H
+
+#include <poll.h>
+#include <sched.h>
+#include <stddef.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "muster_manager.h"
+#include "testing.h"
+
+struct test_manager {
+	char address[40];
+	pthread_t thread;
+	pthread_mutex_t lock;		/* what follows */
+	bool silent, ends;
+	uint32_t created;		/* groups that it was asked for */
+	struct pollfd fds[1 + TEST_RANKS_MAX];	/* the first listens */
+	nfds_t nr;
+	struct {
+		int fd;
+		struct muster_manager_message answer;
+	} late[TEST_RANKS_MAX];
+	uint32_t nr_late;
+	void (*hello)(void *opaque);	/* before it welcomes anybody; NULL: nothing */
+	void *opaque;
+};
+
+static inline void test_manager_answer(struct test_manager *manager, int fd,
+				       const struct muster_manager_message *answer)
+{
+	if (!manager->silent) {
+		send(fd, answer, sizeof(*answer), MSG_NOSIGNAL);
+		return;
+	}
+	assert_true(manager->nr_late < TEST_RANKS_MAX);
+	manager->late[manager->nr_late].fd = fd;
+	manager->late[manager->nr_late++].answer = *answer;
+}
+
+static inline void test_manager_take(struct test_manager *manager, int fd,
+				     const struct muster_manager_message *said)
+{
+	struct muster_manager_message answer = {
+		.version = MUSTER_MANAGER_VERSION, .tag = said->tag, .payload_max = 256,
+	};
+
+	if (said->kind == MUSTER_MANAGER_HELLO && manager->hello)
+		manager->hello(manager->opaque);
+	if (said->kind == MUSTER_MANAGER_LEAVE)
+		return;
+	answer.kind = (uint16_t)(said->kind + 1);
+	if (said->kind == MUSTER_MANAGER_CREATE) {
+		answer.tree = said->type;
+		answer.group = ++manager->created;
+		answer.key = 1000 + answer.group;
+	}
+	test_manager_answer(manager, fd, &answer);
+}
+
+static inline void test_manager_hear(struct test_manager *manager, nfds_t i)
+{
+	uint8_t said[sizeof(struct muster_manager_message) +
+		     TEST_RANKS_MAX * sizeof(struct muster_manager_member)];
+	ssize_t bytes;
+
+	if (!i) {
+		assert_true(manager->nr <= TEST_RANKS_MAX);
+		manager->fds[manager->nr].fd = accept(manager->fds[0].fd, NULL, NULL);
+		manager->fds[manager->nr++].events = POLLIN;
+		return;
+	}
+	bytes = recv(manager->fds[i].fd, said, sizeof(said), MSG_DONTWAIT);
+	if (bytes >= (ssize_t)sizeof(struct muster_manager_message)) {
+		test_manager_take(manager, manager->fds[i].fd, (const void *)said);
+	} else if (!bytes) {
+		close(manager->fds[i].fd);
+		manager->fds[i].fd = -1;
+	}
+}
+
+static inline void *test_manager_run(void *opaque)
+{
+	struct test_manager *manager = opaque;
+	bool ends = false;
+
+	while (!ends) {
+		poll(manager->fds, manager->nr, 1);
+		pthread_mutex_lock(&manager->lock);
+		for (nfds_t i = manager->nr; i--;)
+			if (manager->fds[i].revents)
+				test_manager_hear(manager, i);
+		while (manager->nr_late && !manager->silent) {
+			manager->nr_late--;
+			test_manager_answer(manager, manager->late[manager->nr_late].fd,
+					    &manager->late[manager->nr_late].answer);
+		}
+		ends = manager->ends;
+		pthread_mutex_unlock(&manager->lock);
+	}
+	return NULL;
+}
+
+/* What jobs that join from now on are told of it, and of the switch that they are at. */
+static inline void test_manager_begin(struct test_manager *manager)
+{
+	struct sockaddr_un un = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET, 0);
+	size_t len;
+
+	snprintf(manager->address, sizeof(manager->address), "@muster-test-%d-%p", getpid(),
+		 (void *)manager);
+	len = strlen(manager->address);
+	memcpy(un.sun_path + 1, manager->address + 1, len - 1);
+	assert_int_equal(bind(fd, (void *)&un, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len)), 0);
+	assert_int_equal(listen(fd, TEST_RANKS_MAX), 0);
+	manager->fds[0] = (struct pollfd){ .fd = fd, .events = POLLIN };
+	manager->nr = 1;
+	pthread_mutex_init(&manager->lock, NULL);
+	assert_int_equal(pthread_create(&manager->thread, NULL, test_manager_run, manager), 0);
+	setenv("MUSTER_WIRE", "switch", 1);
+	setenv("MUSTER_FABRIC", "unix:@nowhere", 1);
+	setenv("MUSTER_UPLINK", "16711680,1", 1);
+	setenv("MUSTER_MANAGER", manager->address, 1);
+	setenv("MUSTER_DEADLINE", "3600", 1);
+}
+
+static inline void test_manager_silence(struct test_manager *manager, bool silent)
+{
+	pthread_mutex_lock(&manager->lock);
+	manager->silent = silent;
+	pthread_mutex_unlock(&manager->lock);
+}
+
+/* Until it has answered all that it heard while it was silent. */
+static inline void test_manager_catch_up(struct test_manager *manager)
+{
+	uint32_t left;
+
+	do {
+		sched_yield();
+		pthread_mutex_lock(&manager->lock);
+		left = manager->nr_late;
+		pthread_mutex_unlock(&manager->lock);
+	} while (left);
+}
+
+static inline uint32_t test_manager_created(struct test_manager *manager)
+{
+	uint32_t created;
+
+	pthread_mutex_lock(&manager->lock);
+	created = manager->created;
+	pthread_mutex_unlock(&manager->lock);
+	return created;
+}
+
+static inline void test_manager_end(struct test_manager *manager)
+{
+	static const char *const set[] = { "WIRE", "FABRIC", "UPLINK", "MANAGER", "DEADLINE" };
+	char name[32];
+
+	for (size_t i = 0; i < sizeof(set) / sizeof(set[0]); i++) {
+		snprintf(name, sizeof(name), "MUSTER_%s", set[i]);
+		unsetenv(name);
+	}
+	pthread_mutex_lock(&manager->lock);
+	manager->ends = true;
+	pthread_mutex_unlock(&manager->lock);
+	pthread_join(manager->thread, NULL);
+	for (nfds_t i = 0; i < manager->nr; i++)
+		if (manager->fds[i].fd >= 0)
+			close(manager->fds[i].fd);
+	pthread_mutex_destroy(&manager->lock);
+}
+
+#endif /* MUSTER_TEST_MANAGER_H */
