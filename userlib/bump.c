@@ -16,7 +16,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "internal.h"
+#include "bump_path.h"
 #include "message.h"
 #include "muster_bump.h"
 

@@ -91,7 +91,7 @@ void muster_aside_fill(struct muster_aside *aside);
 void muster_aside_take(struct muster_aside *aside, int result);
 /** muster_aside_end() - the same, and free it. NULL: nothing. */
 void muster_aside_end(struct muster_aside *aside, int result);
-/** muster_aside_give() - to the request whose start has returned err; at once, if it is done. */
+/** muster_aside_give() - to the request whose start has returned err, and which ends it. */
 int muster_aside_give(struct muster_aside *aside, int err, struct muster_request *request);
 
 /* ---- counts.c, lengths.c ------------------------------------------------------ */

@@ -8,7 +8,7 @@
  */
 #include <errno.h>
 
-#include "internal.h"
+#include "bump_path.h"
 #include "tree.h"
 
 struct muster_path_row {

@@ -318,12 +318,6 @@ uint32_t muster_comm_size(const struct muster_comm *comm)
 	return comm->size;
 }
 
-void muster_comm_last(const struct muster_comm *comm, struct muster_op_info *info)
-{
-	MUSTER_TURN_OF(comm);
-	*info = comm->last;
-}
-
 int muster_comm_scratch(struct muster_comm *comm, uint64_t bytes)
 {
 	struct muster_dev *dev = comm->job->dev;

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "internal.h"
+#include "bump_path.h"
 #include "message.h"
 
 enum { WORDS_MAX = 64 };

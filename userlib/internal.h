@@ -506,12 +506,17 @@ void muster_request_release(struct muster_request *request);
 void muster_request_finish(struct muster_request *request, int result);
 /** muster_ended_finish() - those that the device has ended, as far as what they sent has left. */
 void muster_ended_finish(struct muster_comm *comm);
-/** muster_request_end() - of one that is done: free it. Return: its result. */
+/**
+ * muster_request_end() - of one that is done, in a call of its owner's: what is beside the
+ * buffers is folded and copied, and it is freed. Return: its result.
+ */
 int muster_request_end(struct muster_request *request);
 /** muster_comm_remember() - see that there is memory for its operations, from the first one on. */
 int muster_comm_remember(struct muster_comm *comm);
 /** muster_comm_forget() - what it remembered of its operations, when cache and kept are closed. */
 void muster_comm_forget(struct muster_comm *comm);
+/** muster_last_set() - it has succeeded, and is what its communicator did last (last.c). */
+void muster_last_set(struct muster_comm *comm, const struct muster_request *request);
 /** muster_request_blocks_free() - all requests of a job; none is in use. */
 void muster_request_blocks_free(struct muster *job);
 /** muster_advance() - post and run what can. */
@@ -559,29 +564,6 @@ int muster_kept_post(struct muster_request *request);
 void muster_kept_release(struct muster_entry *entry);
 /** muster_kept_close() - of a communicator whose context is closed. */
 void muster_kept_close(struct muster_comm *comm);
-
-/* ---- bump.c: the path by the bump in the wire ----------------------------------------------- */
-
-/**
- * muster_bump_open() - of a job whose world is open: see, with the others, whether it works.
- * Return: 0: it does, or none is named; -errno, and job->no_bump says why.
- */
-int muster_bump_open(struct muster *job);
-void muster_bump_close(struct muster *job);
-/** muster_bump_cannot() - why an operation is not for it, the same on every rank; NULL: it is. */
-const char *muster_bump_cannot(const struct muster_comm *comm, const struct muster_entry *entry);
-/** muster_bump_why() - what is to be said of an operation that took it. */
-const char *muster_bump_why(const struct muster_comm *comm, const struct muster_entry *entry);
-/** muster_bump_schedule() - and in which order it has combined. */
-const char *muster_bump_schedule(const struct muster_entry *entry);
-/** muster_bump_advance() - begin or go on with the oldest operation. Return: as run(). */
-int muster_bump_advance(struct muster_request *request);
-/** muster_bump_cancel() - forget the running operation, and tell the others. */
-void muster_bump_cancel(struct muster_comm *comm);
-/** muster_bump_progress() - take what it has said, ask again. Return: whether it had something. */
-bool muster_bump_progress(struct muster *job);
-/** muster_bump_wait() - if something runs there, sleep until it speaks, or a little. */
-bool muster_bump_wait(struct muster *job, uint64_t timeout_us);
 
 /* ---- host.c ----------------------------------------------------------------------------- */
 

@@ -12,6 +12,7 @@
 #include <sys/sysinfo.h>
 
 #include "bootstrap.h"
+#include "bump_path.h"
 #include "look.h"
 #include "pair.h"
 #include "stats.h"

@@ -130,8 +130,6 @@ int muster_aside_give(struct muster_aside *aside, int err, struct muster_request
 {
 	if (err)
 		muster_aside_end(aside, err);
-	else if (request->state == MUSTER_REQUEST_DONE)
-		muster_aside_end(aside, request->result);
 	else
 		request->aside = aside;
 	return err;

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <time.h>
 
+#include "bump_path.h"
 #include "look.h"
 #include "message.h"
 #include "pair.h"

@@ -9,14 +9,12 @@
  * before: requests come from a free list, programs from the cache.
  */
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "calls.h"
 #include "look.h"
 #include "stats.h"
-#include "tree.h"
 
 struct muster_request_block {
 	struct muster_request_block *next;
@@ -64,8 +62,18 @@ static void request_free(struct muster_request *request)
 	request->job->free_requests = request;
 }
 
+/* What nobody waited for. */
+static void asides_free(struct muster_request_block *block)
+{
+	for (int i = 0; i < MUSTER_REQUEST_BLOCK; i++)
+		if (block->requests[i].state == MUSTER_REQUEST_DONE)
+			muster_aside_end(block->requests[i].aside, -ECANCELED);
+}
+
 void muster_request_blocks_free(struct muster *job)
 {
+	for (struct muster_request_block *block = job->blocks; block; block = block->next)
+		asides_free(block);
 	while (job->blocks) {
 		struct muster_request_block *block = job->blocks;
 
@@ -405,74 +413,12 @@ int muster_request_start_lengths(struct muster_comm *comm, const struct muster_c
 
 /* ---- finishing ----------------------------------------------------------------------- */
 
-static bool is_network(enum muster_path path)
-{
-	return path == MUSTER_PATH_SWITCH || path == MUSTER_PATH_BUMP;
-}
-
-/* What was not the switches' or the bump's says so beside its own reason. */
-static void why_set(struct muster_comm *comm, const struct muster_request *request)
-{
-	const struct muster_entry *entry = request->entry;
-	bool no_bump = !is_network(request->path) && entry->no_bump && *entry->no_bump;
-	bool no_tree = !is_network(request->path) && entry->no_tree && *entry->no_tree;
-
-	comm->last.why = request->why;
-	if (!no_bump && !no_tree && request->why != entry->why)
-		return;
-	snprintf(comm->last_why, sizeof(comm->last_why), "%s%s%s%s%s", request->why,
-		 no_tree ? "; not the switches: " : "", no_tree ? entry->no_tree : "",
-		 no_bump ? "; not the bump: " : "", no_bump ? entry->no_bump : "");
-	comm->last.why = comm->last_why;	/* the entry may go */
-}
-
-static const char *schedule_of(const struct muster_request *request)
-{
-	switch (request->path) {
-	case MUSTER_PATH_BUMP:
-		return muster_bump_schedule(request->entry);
-	case MUSTER_PATH_SWITCH:
-		return muster_trees_schedule(request->comm, request->entry);
-	default:
-		return request->entry->schedule->name;
-	}
-}
-
-static void info_fill(const struct muster_request *request, struct muster_op_info *info)
-{
-	const struct muster_entry *entry = request->entry;
-
-	*info = (struct muster_op_info){
-		.path = request->path,
-		.bytes = entry->call.bytes,
-		.steps = request->path == MUSTER_PATH_SWITCH ? 1 : entry->schedule->steps,
-	};
-	strcpy(info->schedule, schedule_of(request));
-	if (muster_path_is_posted(request->path)) {
-		info->sequences = entry->program->nr_stages;
-		info->descriptors = entry->program->nr_descs;
-	}
-}
-
-/* The same as the last time, unless it is the first, or another path was chosen since. */
-static void last_set(struct muster_comm *comm, const struct muster_request *request)
-{
-	struct muster_op_info *info = &request->entry->info;
-
-	if (!*info->schedule || info->path != request->path)
-		info_fill(request, info);
-	comm->last = *info;
-	why_set(comm, request);
-}
-
-static void give_back(struct muster_request *request, int result)
+static void give_back(struct muster_request *request)
 {
 	if (request->in_pin.key)
 		muster_unpin(request->job, &request->in_pin);
 	if (request->out_pin.key)
 		muster_unpin(request->job, &request->out_pin);
-	if (request->aside)
-		muster_aside_end(request->aside, result);
 	if (request->entry)
 		muster_entry_put(request->entry);
 }
@@ -492,16 +438,14 @@ void muster_request_finish(struct muster_request *request, int result)
 	if (!result) {
 		if (request->copy_out)
 			memcpy(request->copy_out, request->result_at, request->entry->call.bytes);
-		last_set(comm, request);
+		muster_last_set(comm, request);
 		if (request->job->stats)
 			muster_stats_count(request);
 	}
 	if (muster_path_is_posted(request->path))
 		muster_nic_ended(request);
 	if (!request->persistent)
-		give_back(request, result);
-	else if (request->aside)
-		muster_aside_take(request->aside, result);
+		give_back(request);
 	request->result = result;
 	request->state = MUSTER_REQUEST_DONE;
 	if (comm->unposted || comm->freed)
@@ -533,10 +477,14 @@ int muster_request_end(struct muster_request *request)
 
 	if (result)
 		result_say(request);
-	if (request->persistent)
-		request->state = MUSTER_REQUEST_IDLE;
-	else
+	if (!request->persistent) {
+		muster_aside_end(request->aside, result);
 		request_free(request);
+		return result;
+	}
+	if (request->aside)
+		muster_aside_take(request->aside, result);
+	request->state = MUSTER_REQUEST_IDLE;
 	return result;
 }
 
@@ -564,8 +512,6 @@ int muster_request_again(struct muster_request *request)
 	if (err)
 		return err;
 	set_going(request);
-	if (!request->entry && aside)
-		muster_aside_take(aside, 0);
 	return 0;
 }
 
@@ -577,7 +523,8 @@ void muster_request_release(struct muster_request *request)
 	while (*place != request)
 		place = &(*place)->next_persistent;
 	*place = request->next_persistent;
-	give_back(request, -ECANCELED);		/* what was to be copied at the end has been */
+	give_back(request);
+	muster_aside_end(request->aside, -ECANCELED);	/* who wanted its result has had it */
 	request_free(request);
 	if (comm->freed)
 		muster_comm_activate(comm);
