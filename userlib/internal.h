@@ -332,6 +332,7 @@ struct muster_comm {
 	bool active;			/* it is to be visited */
 	bool again;			/* and after this visit, too: something found no room */
 	bool freed;			/* by its owner; closed when nothing of it is under way */
+	uint32_t refs;			/* while it is not closed, and of requests that failed with it */
 	struct muster_address *members;
 	uint32_t *ranks;		/* theirs in the job */
 	enum muster_offload offload;
@@ -386,8 +387,9 @@ int muster_comm_open_world(struct muster *job);
 /** muster_comm_build() - this rank's part of one whose members have agreed on it. */
 int muster_comm_build(struct muster *job, uint32_t context, uint32_t life, uint32_t nr,
 		      const uint32_t *ranks, struct muster_comm **comm);
-/** muster_comm_close() - at once. */
+/** muster_comm_close() - at once. Why it failed stays, for who has not been told. */
 void muster_comm_close(struct muster_comm *comm);
+void muster_comm_put(struct muster_comm *comm);
 /** muster_comms_close() - all, world included, after what is to be said of them. */
 void muster_comms_close(struct muster *job);
 struct muster_comm *muster_comm_find(struct muster *job, uint8_t id, uint32_t context);
@@ -484,6 +486,7 @@ struct muster_request {
 	uint64_t began_us;	/* and when, if there are statistics */
 	bool ended;		/* for the device; it is not done before what it has sent has left */
 	int result;
+	struct muster_comm *failed; /* has the sentence of an error, of which it holds a reference */
 	const char *why;
 };
 

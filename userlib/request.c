@@ -62,18 +62,25 @@ static void request_free(struct muster_request *request)
 	request->job->free_requests = request;
 }
 
-/* What nobody waited for. */
-static void asides_free(struct muster_request_block *block)
+/* Nobody waits for it any more. */
+static void result_drop(struct muster_request *request)
+{
+	muster_aside_end(request->aside, -ECANCELED);
+	if (request->failed)
+		muster_comm_put(request->failed);
+}
+
+static void results_drop(struct muster_request_block *block)
 {
 	for (int i = 0; i < MUSTER_REQUEST_BLOCK; i++)
 		if (block->requests[i].state == MUSTER_REQUEST_DONE)
-			muster_aside_end(block->requests[i].aside, -ECANCELED);
+			result_drop(&block->requests[i]);
 }
 
 void muster_request_blocks_free(struct muster *job)
 {
 	for (struct muster_request_block *block = job->blocks; block; block = block->next)
-		asides_free(block);
+		results_drop(block);
 	while (job->blocks) {
 		struct muster_request_block *block = job->blocks;
 
@@ -447,6 +454,10 @@ void muster_request_finish(struct muster_request *request, int result)
 	if (!request->persistent)
 		give_back(request);
 	request->result = result;
+	if (result && comm->failed) {
+		request->failed = comm;
+		comm->refs++;
+	}
 	request->state = MUSTER_REQUEST_DONE;
 	if (comm->unposted || comm->freed)
 		muster_comm_activate(comm);
@@ -461,22 +472,22 @@ void muster_ended_finish(struct muster_comm *comm)
 		muster_comm_activate(comm);
 }
 
-/* The sentence of the communicator's end, if it is still there. */
-static void result_say(const struct muster_request *request)
+/* Who made progress may have been another thread, and the communicator is closed since. */
+static void failure_say(struct muster_request *request)
 {
-	const struct muster_comm *comm =
-		muster_comm_find(request->job, request->job->id, request->context);
+	const struct muster_comm *comm = request->failed;
 
-	if (comm && comm == request->comm && comm->failed)
-		muster_fail(request->job, comm->failed, "%s", comm->why);
+	muster_fail(request->job, comm->failed, "%s", comm->why);
+	muster_comm_put(request->failed);
+	request->failed = NULL;
 }
 
 int muster_request_end(struct muster_request *request)
 {
 	int result = request->result;
 
-	if (result)
-		result_say(request);
+	if (request->failed)
+		failure_say(request);
 	if (!request->persistent) {
 		muster_aside_end(request->aside, result);
 		request_free(request);
@@ -524,7 +535,7 @@ void muster_request_release(struct muster_request *request)
 		place = &(*place)->next_persistent;
 	*place = request->next_persistent;
 	give_back(request);
-	muster_aside_end(request->aside, -ECANCELED);	/* who wanted its result has had it */
+	result_drop(request);		/* who wanted it has had it */
 	request_free(request);
 	if (comm->freed)
 		muster_comm_activate(comm);
