@@ -213,6 +213,7 @@ struct muster_call {
 	enum muster_coll as;	/* what was called; 0: coll */
 	bool in_place;
 	bool parts;		/* buffers hold no more of the message than the rank has and needs */
+	bool own;		/* the library's: the NIC need not be able to, and nobody asks for it last */
 	uint64_t bytes;
 	const struct muster_cut *cut;	/* NULL: evenly */
 };
@@ -250,7 +251,7 @@ static inline bool muster_call_alike(const struct muster_call *a, const struct m
 {
 	return a->count == b->count && a->coll == b->coll && a->type == b->type &&
 	       a->op == b->op && a->root == b->root && a->as == b->as &&
-	       a->in_place == b->in_place;
+	       a->in_place == b->in_place && a->own == b->own;
 }
 
 static inline bool muster_call_same(const struct muster_call *a, const struct muster_call *b)
@@ -480,6 +481,7 @@ struct muster_request {
 	bool scratch;		/* its result goes to the communicator's scratch */
 	bool persistent;	/* entry, pins and aside stay until it is freed */
 	bool traced;		/* its call is recorded, and so will its end be */
+	bool own;		/* as its call */
 	struct muster_request *next_persistent;	/* of its communicator */
 	uint64_t nothing_bytes;	/* where there is no entry: what goes from in to out */
 	enum muster_coll coll;	/* that was called, */
@@ -520,6 +522,7 @@ int muster_comm_remember(struct muster_comm *comm);
 void muster_comm_forget(struct muster_comm *comm);
 /** muster_last_set() - it has succeeded, and is what its communicator did last (last.c). */
 void muster_last_set(struct muster_comm *comm, const struct muster_request *request);
+void muster_last_set_nothing(const struct muster_request *request);
 /** muster_request_blocks_free() - all requests of a job; none is in use. */
 void muster_request_blocks_free(struct muster *job);
 /** muster_advance() - post and run what can. */

@@ -70,6 +70,16 @@ void muster_last_set(struct muster_comm *comm, const struct muster_request *requ
 	why_set(comm, request);
 }
 
+void muster_last_set_nothing(const struct muster_request *request)
+{
+	request->comm->last = (struct muster_op_info){
+		.path = MUSTER_PATH_NONE,
+		.why = request->comm->size == 1 ? "nothing to do: one rank" :
+						  "nothing to do: no elements",
+		.bytes = request->nothing_bytes,
+	};
+}
+
 void muster_comm_last(const struct muster_comm *comm, struct muster_op_info *info)
 {
 	MUSTER_TURN_OF(comm);

@@ -50,7 +50,7 @@ static inline int request_new(struct muster_comm *comm, const struct muster_call
 	job->free_requests = (*request)->next;
 	**request = (struct muster_request){
 		.job = job, .comm = comm, .context = comm->context,
-		.coll = muster_call_coll(call),
+		.coll = muster_call_coll(call), .own = call->own,
 	};
 	return 0;
 }
@@ -219,12 +219,8 @@ static void finish_nothing(struct muster_request *request)
 	if (request->nothing_bytes && request->out && request->in != request->out)
 		memcpy(request->out, request->in, request->nothing_bytes);
 	request->state = MUSTER_REQUEST_DONE;
-	request->comm->last = (struct muster_op_info){
-		.path = MUSTER_PATH_NONE,
-		.why = request->comm->size == 1 ? "nothing to do: one rank" :
-						  "nothing to do: no elements",
-		.bytes = request->nothing_bytes,
-	};
+	if (!request->own)
+		muster_last_set_nothing(request);
 	if (request->job->stats)
 		muster_stats_count(request);
 }
@@ -445,7 +441,8 @@ void muster_request_finish(struct muster_request *request, int result)
 	if (!result) {
 		if (request->copy_out)
 			memcpy(request->copy_out, request->result_at, request->entry->call.bytes);
-		muster_last_set(comm, request);
+		if (!request->own)
+			muster_last_set(comm, request);
 		if (request->job->stats)
 			muster_stats_count(request);
 	}
