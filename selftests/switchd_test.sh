@@ -121,7 +121,7 @@ leases_end() {
 }
 
 strangers() {
-	MUSTER_SWITCH=force "$run" --topology switch:5 -n 3 "$checked/strangers"
+	MUSTER_SWITCH=force "$run" --topology switch:6 -n 3 "$checked/strangers"
 }
 check "who is no member of a group, or nobody, leaves none; what makes no sense is not heard" strangers
 
