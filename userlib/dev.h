@@ -106,6 +106,9 @@ struct muster_dev_ops {
 	/* Sleep until poll or recv may have something, at most timeout_us. */
 	void (*wait)(struct muster_dev *dev, uint64_t timeout_us);
 
+	/* End the wait() of another thread. NULL: it cannot. */
+	void (*wake)(struct muster_dev *dev);
+
 	/*
 	 * Before the caller blocks somewhere else: see, until nothing has moved for a
 	 * second, that what was sent reaches its receivers without us. NULL: it always does.

@@ -482,6 +482,7 @@ struct muster_request {
 	bool persistent;	/* entry, pins and aside stay until it is freed */
 	bool traced;		/* its call is recorded, and so will its end be */
 	bool own;		/* as its call */
+	bool awaited;		/* a thread sleeps until it ends */
 	struct muster_request *next_persistent;	/* of its communicator */
 	uint64_t nothing_bytes;	/* where there is no entry: what goes from in to out */
 	enum muster_coll coll;	/* that was called, */

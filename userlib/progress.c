@@ -39,13 +39,19 @@ static void sequence_take(struct muster_comm *comm, const struct muster_cqe *cqe
 	}
 }
 
+static void control_left(struct muster *job)
+{
+	muster_control_left(job);
+	muster_turn_news(job);		/* there is room for another one */
+}
+
 /* What libraries tell each other names no collective. */
 static void sent_take(struct muster_comm *comm, const struct muster_cqe *cqe)
 {
 	if (cqe->signature.coll)
 		muster_channel_sent(comm, cqe->number, cqe->status);
 	else if (comm == comm->job->world)
-		muster_control_left(comm->job);
+		control_left(comm->job);
 }
 
 static void completion_take(struct muster *job, const struct muster_cqe *cqe)
@@ -75,6 +81,7 @@ static void message_take(struct muster *job, const struct muster_packet *packet)
 	} else if (comm == job->world && packet->stage == MUSTER_STAGE_CONTROL &&
 		   packet->length == sizeof(struct muster_control)) {
 		muster_control_receive(job, packet->src_member, job->payload);
+		muster_turn_news(job);
 	}
 }
 
@@ -199,9 +206,12 @@ int muster_test(struct muster_request *request, bool *done)
 
 void muster_sleep(struct muster *job, uint64_t us)
 {
+	if (muster_turn_follow(job, us))
+		return;
 	us = muster_turn_sleep_us(job, us);
 	if (!muster_bump_wait(job, us))
 		job->dev->ops->wait(job->dev, us);
+	muster_turn_lead_end(job);
 }
 
 /* Ask all members where they are, and wait a while for their answers. */
@@ -253,6 +263,7 @@ static void doze(struct muster_request *request, uint64_t *since_us)
 	doubt(request->comm, now);
 	if (late_us && late_us - (now - *since_us) < sleep_us)
 		sleep_us = late_us - (now - *since_us);
+	request->awaited = true;
 	muster_sleep(job, sleep_us);
 }
 

@@ -15,6 +15,7 @@
 #include "calls.h"
 #include "look.h"
 #include "stats.h"
+#include "turn.h"
 
 struct muster_request_block {
 	struct muster_request_block *next;
@@ -456,6 +457,8 @@ void muster_request_finish(struct muster_request *request, int result)
 		comm->refs++;
 	}
 	request->state = MUSTER_REQUEST_DONE;
+	if (__builtin_expect(request->awaited, 0))
+		muster_turn_news(request->job);
 	if (comm->unposted || comm->freed)
 		muster_comm_activate(comm);
 }
@@ -510,6 +513,7 @@ int muster_request_again(struct muster_request *request)
 	request->kept = NULL;
 	request->stage = 0;
 	request->ended = false;
+	request->awaited = false;
 	request->result = 0;
 	if (aside)
 		muster_aside_fill(aside);

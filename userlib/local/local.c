@@ -156,6 +156,11 @@ static void wait_event(struct muster_dev *dev, uint64_t timeout_us)
 	muster_local_wait(to_local(dev), timeout_us);
 }
 
+static void wake_waiting(struct muster_dev *dev)
+{
+	muster_mesh_wake(to_local(dev)->mesh, to_local(dev)->rank);
+}
+
 /* Over rings all that is sent has left, or the engine has it still. */
 static bool holds(struct muster_dev *dev, uint8_t job, uint32_t context,
 		  const struct muster_address *members, uint32_t nr_members)
@@ -308,6 +313,7 @@ static const struct muster_dev_ops local_ops = {
 	.poll = poll_completion,
 	.recv = receive,
 	.wait = wait_event,
+	.wake = wake_waiting,
 	.settle = settle,
 	.leave = leave,
 	.holds = holds,
