@@ -136,6 +136,8 @@ $(TRACE_FILE_TEST): %: %.o $(SAN)/tools/trace_file.o $(SAN)/$(SCHEDULE)/lib.a
 
 # It decides which allocation fails.
 $(SAN)/userlib/nomem_test: LINK += -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc
+# It counts how often.
+$(SAN)/userlib/progress_test: LINK += -Wl,--wrap=clock_gettime
 $(eval $(call unit_rule,$(SYNTH),$(SYNTH) $(SCHEDULE) $(ENGINE),-lz3 -ljansson))
 
 $(filter $(BUILD)/selftests/%,$(SELFTESTS)): %: %.o $(call selftest_parts,$(BUILD)) $(BUILD)/$(BUMP)/lib.a \

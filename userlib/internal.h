@@ -124,6 +124,7 @@ struct muster {
 	void *bounce_free;
 	uint32_t kept_descs;		/* that the device keeps for all communicators */
 	uint32_t spin_polls;
+	bool counts_ticks;		/* there is a counter that costs less than a clock (ticks.h) */
 	struct muster_region *regions;	/* by address */
 	size_t nr_regions;
 	size_t max_regions;
@@ -363,6 +364,7 @@ struct muster_comm {
 	uint32_t number;		/* of the next operation */
 	uint32_t doubted;		/* the first when notes were compared, or it was seen to wait; */
 	uint64_t doubt_us;		/* when to do so next; 0: never seen */
+	uint64_t tested;		/* the count of ticks when a test looked at the clock last */
 	struct muster_past *history;	/* MUSTER_HISTORY of them, as cache */
 	uint32_t sequences;		/* given to the device */
 	uint32_t sequences_ended;	/* of them, as far as completions have told */

@@ -11,6 +11,7 @@
 #include "look.h"
 #include "message.h"
 #include "pair.h"
+#include "ticks.h"
 #include "turn.h"
 
 /* ---- what the device has --------------------------------------------------------------- */
@@ -166,21 +167,40 @@ static void doubt(struct muster_comm *comm, uint64_t now_us)
 		muster_channel_probe(comm);
 }
 
-/* Of who tests again and again: the time to some milliseconds will do, and is cheap. */
+static void tested_at(struct muster_comm *comm, uint64_t now_us)
+{
+	muster_look_tested(comm->job, now_us);
+	doubt(comm, now_us);
+}
+
+static __attribute__((noinline)) void tested_now(struct muster_comm *comm)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+	tested_at(comm, (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000);
+}
+
+/*
+ * Who tests again and again looks at the clock now and then, who tests now and then each time:
+ * the time to some milliseconds will do.
+ */
 static void tested(struct muster_comm *comm)
 {
 	struct muster *job = comm->job;
-	struct timespec now;
-	uint64_t now_us;
+	uint64_t ticks;
 
 	if (job->dev->ops->now_us) {
-		now_us = job->dev->ops->now_us(job->dev);
-	} else {
-		clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-		now_us = (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
+		tested_at(comm, job->dev->ops->now_us(job->dev));
+		return;
 	}
-	muster_look_tested(job, now_us);
-	doubt(comm, now_us);
+	if (job->counts_ticks) {
+		ticks = muster_ticks_tsc();
+		if (ticks - comm->tested < MUSTER_TICKS_FEW)
+			return;
+		comm->tested = ticks;
+	}
+	tested_now(comm);
 }
 
 int muster_test(struct muster_request *request, bool *done)
