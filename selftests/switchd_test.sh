@@ -39,7 +39,7 @@ written() {
 	printf 'muster-topology 1\nname own\nnodes 5\nlink 0 -- 3 1\nlink 1 -- 4 1\nlink 2 -- 4 1\nlink 3 -- 4 1\nswitch 3 4\nend\n' >network
 	MUSTER_SWITCH=off "$run" --topology ./network -n 3 "$perf" -c -m 64K:64K -i 3 all >out
 	fails grep -q wrong out
-	same 13 "$(grep -c '^\[0\] # .* times in us' out)"
+	same 22 "$(grep -c '^\[0\] # .* times in us' out)"
 }
 check "a network from a file, and every collective is right on both paths" written
 
