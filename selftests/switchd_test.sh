@@ -75,6 +75,16 @@ behaviours() {
 }
 check "late, leaving and mismatched ranks are told as on the other paths" behaviours
 
+# late COMMAND: rank 4 takes nothing until ranks 3 and 5, at the same two leaf switches, are through
+late() {
+	rm -f go counters
+	MUSTER_SWITCH=off MUSTER_SWITCHD_OPTIONS="-j -c counters" "$run" --no-prefix -n 8 \
+		--topology fat-tree:4x2x1 "$1" late "$PWD/go" >out
+	same "the others are through" "$(cat out)"
+	same "0 0" "$(count held) $(count flows)"
+}
+check "a late receiver does not stop those whose packets go by the same links" late "$switched"
+
 # with VALUE COMMAND...: another MUSTER_MANAGER than muster-run's
 cat >with.sh <<'END'
 	[ "$1" = none ] && unset MUSTER_MANAGER || export MUSTER_MANAGER="$1"
