@@ -514,7 +514,7 @@ cat >pages.py <<-'EOT'
 	now = time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000
 	for rank in range(nr):
 	    file, last, number = os.memfd_create("muster-look", 0), rank == nr - 1, 17 + nr - rank
-	    page = struct.pack("<IIIIQQIIIIHBBIQQ16s16sIBBHI", 0x6b6f6f6c, 1, os.getpid(), 0, 1 << 30 | os.getpid(), now,
+	    page = struct.pack("<IIIIQQIIIIHBBIQQ16s16sIBBHI", 0x6b6f6f6c, 2, os.getpid(), 0, 1 << 30 | os.getpid(), now,
 	                       rank, nr, 0, 7, rank % 2048, 1, 0 if last else 1, 0, now, now, b"local", b"ring",
 	                       0, 0, 0, 0, 1).ljust(704, b"\0")
 	    page += struct.pack("<10IB7x16xQQQII", 0, 1, 0, 0, 0, rank, nr, 0, number + 1 - last, number, 2, 8, now,

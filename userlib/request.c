@@ -179,8 +179,10 @@ void muster_comm_forget(struct muster_comm *comm)
 
 static inline void enqueue(struct muster_comm *comm, struct muster_request *request)
 {
+	struct muster *job = comm->job;
+
 	request->number = comm->number++;
-	comm->job->under_way++;
+	job->under_way++;
 	comm->history[request->number % MUSTER_HISTORY] = (struct muster_past){
 		.signature = request->entry->signature,
 		.host = request->path < MUSTER_PATH_NIC,	/* or it is not known yet */
@@ -193,7 +195,7 @@ static inline void enqueue(struct muster_comm *comm, struct muster_request *requ
 		muster_look_first(comm);
 	}
 	comm->look->started = comm->number;
-	muster_look_called(request);
+	muster_look_called(job, request);
 	comm->end = request;
 	if (!comm->unposted)
 		comm->unposted = request;

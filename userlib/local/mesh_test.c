@@ -4,6 +4,7 @@
 #include <endian.h>
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -321,6 +322,7 @@ static void a_sleeper_wakes_though_another_thread_was_quicker(void **state)
 				muster_mesh_service(mesh);
 			}
 			pthread_mutex_unlock(&turn);
+			sched_yield();		/* the lock is not fair */
 		}
 		pthread_join(thread, NULL);
 	}
