@@ -90,12 +90,15 @@ static int parse_port(struct options *options, const char *text)
 
 static int parse_key(struct options *options, const char *text)
 {
-	char *end;
+	const char *number = strncmp(text, "0x", 2) ? text : text + 2;
+	size_t digits = strspn(number, "0123456789abcdefABCDEF");
 
 	if (options->nr_keys == MUSTER_BUMP_KEYS_MAX)
 		return daemon_misused("-k: at most 16 keys", NULL);
-	options->keys[options->nr_keys++] = strtoull(text, &end, 16);
-	return end == text || *end ? daemon_misused("-k wants a hexadecimal number, not", text) : 0;
+	if (!digits || digits > 16 || number[digits])
+		return daemon_misused("-k wants a hexadecimal number of at most 16 digits, not", text);
+	options->keys[options->nr_keys++] = strtoull(text, NULL, 16);
+	return 0;
 }
 
 static int parse_faults(struct bump_faults *faults, const char *text)
@@ -103,9 +106,10 @@ static int parse_faults(struct bump_faults *faults, const char *text)
 	char rest;
 
 	if (sscanf(text, "%u,%u,%u%c", &faults->loss, &faults->repeat, &faults->reorder,
-		   &rest) == 3)
+		   &rest) == 3 && faults->loss <= 1000 && faults->repeat <= 1000 &&
+	    faults->reorder <= 1000)
 		return 0;
-	return daemon_misused("--faults wants three numbers, as 10,10,10, not", text);
+	return daemon_misused("--faults wants three numbers up to 1000, as 10,10,10, not", text);
 }
 
 static int parse_address(struct options *options, const char *text)
@@ -155,7 +159,7 @@ static int parse_option(int key, void *of)
 	case 'a':
 		return parse_address(options, optarg);
 	case 'u':
-		ret = daemon_number(optarg, 0, 65535, &number);
+		ret = daemon_number(optarg, 1, 65535, &number);
 		options->udp_port = (uint16_t)number;
 		return ret;
 	case KEY_PLAIN:
@@ -351,7 +355,7 @@ static int print_counters(struct daemon *daemon)
 static int topology_make(struct daemon *daemon)
 {
 	const struct options *options = &daemon->options;
-	uint32_t line;
+	char why[96];
 	FILE *in;
 	int ret;
 
@@ -365,13 +369,11 @@ static int topology_make(struct daemon *daemon)
 	in = fopen(options->topology, "r");
 	if (!in)
 		return daemon_misused("cannot read", options->topology);
-	ret = muster_bump_topology_read(&daemon->topology, in, options->elements, &line);
+	ret = muster_bump_topology_read(&daemon->topology, in, options->elements, why,
+					sizeof(why));
 	fclose(in);
-	if (ret && line)
-		fprintf(stderr, "muster-bumpd: %s: line %u is no link\n", options->topology, line);
-	else if (ret)
-		fprintf(stderr, "muster-bumpd: %s: not all elements are joined\n",
-			options->topology);
+	if (ret)
+		fprintf(stderr, "muster-bumpd: %s: %s\n", options->topology, why);
 	return ret ? 2 : 0;
 }
 
