@@ -178,6 +178,31 @@ crowded() {
 }
 check "more hosts than the manager has file descriptors for wait until others go, and it sleeps" crowded
 
+# kill -9 leaves the socket's file behind; that of one that lives is not taken away.
+ready_or_gone() {
+	grep -q ready ready || gone $daemon
+}
+
+killed() {
+	name=muster-left-$$
+	for turn in 1 2; do
+		: >ready
+		"$switchd" -t switch:4 -w unix:@$name -m ./left >ready 2>err &
+		daemon=$!
+		trap 'kill $daemon 2>/dev/null || true' EXIT
+		within 300 ready_or_gone
+		grep -q ready ready || { cat err; false; }
+		fails "$switchd" -t switch:4 -w unix:@$name-2 -m ./left >out 2>&1
+		cat out
+		grep -q 'in use' out
+		[ -S left ]
+		kill -9 $daemon
+		wait $daemon || :
+	done
+	trap - EXIT
+}
+check "the manager's socket is taken over from one that was killed, and from nobody else" killed
+
 # everything that --topology started, by the topology's name
 daemons() {
 	pgrep -f -- "muster-switchd -t $tap_dir/network "

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "arith.h"
+#include "muster.h"
 #include "schedule.h"
 
 /* ---- words ------------------------------------------------------------------------------ */
@@ -47,13 +48,14 @@ static double since(uint64_t now_us, uint64_t then_us)
 
 /* ---- communicators ------------------------------------------------------------------------ */
 
-static json_t *wait_json(const struct muster_look_wait *wait)
+static json_t *wait_json(const struct muster_look_wait *wait, uint8_t path)
 {
+	bool by_switches = path == MUSTER_PATH_SWITCH && wait->rank == MUSTER_LOOK_NOBODY;
 	json_t *json = json_object();
 
 	diag_set(json, "rank", wait->rank == MUSTER_LOOK_NOBODY ? json_null() :
 		 json_integer(wait->rank));
-	diag_set_text(json, "for", WORD(causes, wait->cause));
+	diag_set_text(json, "for", by_switches ? "switches" : WORD(causes, wait->cause));
 	return json;
 }
 
@@ -64,7 +66,7 @@ static json_t *waits_json(const struct muster_look_comm *comm)
 
 	for (uint32_t i = 0; comm->told_us && comm->told == comm->ended && i < comm->waits.nr &&
 			     i < MUSTER_LOOK_WAITS_MAX; i++)
-		json_array_append_new(waits, wait_json(&comm->waits.waits[i]));
+		json_array_append_new(waits, wait_json(&comm->waits.waits[i], comm->path));
 	return waits;
 }
 
@@ -195,7 +197,7 @@ static void set_wait(json_t *rank, const struct look *look)
 			 comm->context);
 	if (page->place == MUSTER_LOOK_MAKES) {
 		snprintf(in, sizeof(in), "making a communicator of communicator %u", page->context);
-		json_array_append_new(waits, wait_json(&page->wait));
+		json_array_append_new(waits, wait_json(&page->wait, MUSTER_PATH_NONE));
 	}
 	if (page->place == MUSTER_LOOK_LEAVES)
 		snprintf(in, sizeof(in), "muster_finalize()");

@@ -486,6 +486,30 @@ int switch_manager_fd(const struct switch_manager *manager)
 
 /* ---- opening and closing -------------------------------------------------------------------- */
 
+/* Left by one that was killed: nobody listens there. */
+static bool is_left_over(const struct sockaddr_un *un, socklen_t len)
+{
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	bool refused = fd >= 0 && *un->sun_path && connect(fd, (const struct sockaddr *)un, len) &&
+		       errno == ECONNREFUSED;
+
+	if (fd >= 0)
+		close(fd);
+	return refused;
+}
+
+static int bind_at(int fd, const struct sockaddr_un *un, socklen_t len)
+{
+	if (!bind(fd, (const struct sockaddr *)un, len))
+		return 0;
+	if (errno != EADDRINUSE)
+		return -errno;
+	if (!is_left_over(un, len))
+		return -EADDRINUSE;
+	unlink(un->sun_path);
+	return bind(fd, (const struct sockaddr *)un, len) ? -errno : 0;
+}
+
 static int listen_at(const char *address)
 {
 	struct sockaddr_un un = { .sun_family = AF_UNIX };
@@ -500,10 +524,10 @@ static int listen_at(const char *address)
 	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return -errno;
-	if (!bind(fd, (struct sockaddr *)&un, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len)) &&
-	    !listen(fd, BACKLOG))
+	err = bind_at(fd, &un, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len));
+	if (!err && !listen(fd, BACKLOG))
 		return fd;
-	err = -errno;
+	err = err ? err : -errno;
 	close(fd);
 	return err;
 }
