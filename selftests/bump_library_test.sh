@@ -128,6 +128,15 @@ settings() {
 }
 check "settings that are wrong or differ are refused" settings
 
+# Three ranks at a host are added up there first: the bits are others, as is said, and no fault.
+perf() {
+	"$run" --bump=torus -n 6 --per-host 3 --no-prefix "$MUSTER_BUILD/tools/muster_perf" -m 8:64 -D 0.01 -c >out
+	cat out
+	same 4 "$(grep -c ' \(equal\|order\)  *pass' out)"
+	grep -q 'rounded in its own order' out
+}
+check "muster_perf knows an order of the bumps' own from wrong results" perf
+
 # ---- deaths -----------------------------------------------------------------------
 
 started() {
