@@ -8,7 +8,7 @@
  */
 #include <errno.h>
 
-#include "internal.h"
+#include "host.h"
 #include "tree.h"
 
 struct muster_path_row {

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "graph.h"
+#include "host.h"
 #include "look.h"
 #include "message.h"
 #include "tree.h"
@@ -214,6 +215,8 @@ void muster_comm_close(struct muster_comm *comm)
 	free(comm->bump);
 	muster_cache_close(comm);
 	muster_kept_close(comm);
+	if (comm->limbs)
+		muster_free(job, comm->limbs);
 	if (comm->scratch)
 		job->dev->ops->mem_free(job->dev, comm->scratch, comm->scratch_bytes,
 					comm->scratch_key);

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "internal.h"
+#include "host.h"
 #include "message.h"
 
 enum { WORDS_MAX = 64 };

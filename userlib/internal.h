@@ -215,6 +215,7 @@ struct muster_call {
 	bool parts;		/* buffers hold no more of the message than the rank has and needs */
 	uint64_t bytes;
 	const struct muster_cut *cut;	/* NULL: evenly */
+	uint32_t exact;		/* limbs of a number and its type (calls.h); 0: no exact sum */
 };
 
 /** muster_call_coll() - what was called, to name it; and so it is in the signature. */
@@ -250,7 +251,7 @@ static inline bool muster_call_alike(const struct muster_call *a, const struct m
 {
 	return a->count == b->count && a->coll == b->coll && a->type == b->type &&
 	       a->op == b->op && a->root == b->root && a->as == b->as &&
-	       a->in_place == b->in_place;
+	       a->in_place == b->in_place && a->exact == b->exact;
 }
 
 static inline bool muster_call_same(const struct muster_call *a, const struct muster_call *b)
@@ -372,6 +373,8 @@ struct muster_comm {
 	void *scratch;			/* what is no result, or not yet */
 	size_t scratch_bytes;
 	uint32_t scratch_key;
+	void *limbs;			/* of the last exact sum, for the next one; or NULL */
+	size_t limbs_bytes;
 
 	struct muster_look_comm *look;	/* what others see of it; never NULL */
 	struct muster_channel *channel;	/* message.c; NULL: nothing was said */
@@ -492,8 +495,9 @@ int muster_request_start(struct muster_comm *comm, const struct muster_call *cal
 			 void *out, struct muster_request **request);
 /**
  * muster_request_start_lengths() - the same of one of whose blocks not all ranks know all
- * lengths: the longest is agreed upon first, in an operation of its own.
- * @aside: has the longest that this rank knows; stays the caller's when it fails.
+ * lengths: the longest is agreed upon first, in an operation of its own. So is what an exact sum
+ * spans; in and out come with its limbs then.
+ * @aside: has the longest that this rank knows, or its numbers; stays the caller's when it fails.
  */
 int muster_request_start_lengths(struct muster_comm *comm, const struct muster_call *call,
 				 const void *in, void *out, struct muster_aside *aside,
@@ -516,6 +520,9 @@ void muster_comm_forget(struct muster_comm *comm);
 void muster_request_blocks_free(struct muster *job);
 /** muster_advance() - post and run what can. */
 void muster_advance(struct muster_comm *comm);
+
+/** muster_last_set() - what muster_comm_last() says of one that has succeeded (last.c). */
+void muster_last_set(const struct muster_request *request);
 
 /* ---- progress.c --------------------------------------------------------------------------- */
 
@@ -582,20 +589,5 @@ void muster_bump_cancel(struct muster_comm *comm);
 bool muster_bump_progress(struct muster *job);
 /** muster_bump_wait() - if something runs there, sleep until it speaks, or a little. */
 bool muster_bump_wait(struct muster *job, uint64_t timeout_us);
-
-/* ---- host.c ----------------------------------------------------------------------------- */
-
-/** muster_host_advance() - begin or go on with the oldest operation. Return: as run(). */
-int muster_host_advance(struct muster_request *request);
-/** muster_host_sends_to() - whether the running step is not through with sending to a member. */
-bool muster_host_sends_to(const struct muster_comm *comm, uint32_t member);
-/** muster_host_waits() - for which members the running operation waits. */
-void muster_host_waits(const struct muster_comm *comm, struct muster_look_waits *waits);
-/** muster_host_cancel() - forget the running operation. */
-void muster_host_cancel(struct muster_comm *comm);
-void muster_host_close(struct muster_comm *comm);
-/** muster_host_take() - what its channels hand the next fragment of a member's stream to. */
-int muster_host_take(struct muster_comm *comm, uint32_t member, uint32_t number,
-		     const void *payload, uint32_t len, bool last);
 
 #endif /* MUSTER_INTERNAL_H */

@@ -292,7 +292,7 @@ int muster_request_start(struct muster_comm *comm, const struct muster_call *cal
 	return 0;
 }
 
-/* ---- blocks whose lengths not all know ------------------------------------------------ */
+/* ---- what ranks must agree upon first: lengths that not all know, what an exact sum spans ---- */
 
 /* How long may a block be? From the root, who knows, or the longest of all. */
 static int lengths_start(struct muster_comm *comm, const struct muster_call *call,
@@ -317,24 +317,33 @@ static int finish_early(struct muster_request *request, int result, const char *
 	return MUSTER_RUN_AGAIN;
 }
 
+/* Blocks' lengths are known. Return: whether there is something to do, or -errno. */
+static int lengths_take(struct muster_request *request)
+{
+	struct muster_comm *comm = request->comm;
+	struct muster_cut *cut = (struct muster_cut *)(uintptr_t)request->entry->call.cut;
+
+	cut->longest = request->aside->longest;
+	if (muster_cut_longest(cut) <= cut->longest)
+		return cut->longest > 0;
+	muster_comm_abort(comm, MUSTER_STATUS_MISMATCH, comm->rank, NULL, NULL);
+	return -EPROTO;
+}
+
 /* Now all is known that prepare() knows of others. */
 static int prepare_late(struct muster_request *request)
 {
 	struct muster_comm *comm = request->comm;
-	struct muster_entry *entry = request->entry;
-	struct muster_cut *cut = (struct muster_cut *)(uintptr_t)entry->call.cut;
-	int err;
+	int err = request->aside->exact.type ? muster_exact_prepare(request) :
+					       lengths_take(request);
 
-	cut->longest = request->aside->longest;
-	if (muster_cut_longest(cut) > cut->longest) {
-		muster_comm_abort(comm, MUSTER_STATUS_MISMATCH, comm->rank, NULL, NULL);
-		return -EPROTO;
-	}
-	if (!cut->longest)
+	if (err < 0)
+		return err;
+	if (!err)
 		return finish_early(request, 0, "nothing to do: no elements");
 	err = muster_path_choose(request);
 	if (err == -EOPNOTSUPP)
-		return finish_early(request, err, entry->why);
+		return finish_early(request, err, request->entry->why);
 	if (!err) {
 		buffers_set(request, request->in, request->out);
 		err = buffers_pin(request);
@@ -349,7 +358,8 @@ static int prepare_late(struct muster_request *request)
 static int lengths_begin(struct muster_request *request, struct muster_aside *aside)
 {
 	struct muster_comm *comm = request->comm;
-	int err = lengths_start(comm, &request->entry->call, aside);
+	int err = aside->exact.type ? muster_exact_look(&aside->exact, &aside->lengths) :
+				      lengths_start(comm, &request->entry->call, aside);
 
 	if (err || !comm->failed)
 		return err;
@@ -405,72 +415,17 @@ int muster_request_start_lengths(struct muster_comm *comm, const struct muster_c
 
 /* ---- finishing ----------------------------------------------------------------------- */
 
-static bool is_network(enum muster_path path)
-{
-	return path == MUSTER_PATH_SWITCH || path == MUSTER_PATH_BUMP;
-}
-
-/* What was not the switches' or the bump's says so beside its own reason. */
-static void why_set(struct muster_comm *comm, const struct muster_request *request)
-{
-	const struct muster_entry *entry = request->entry;
-	bool no_bump = !is_network(request->path) && entry->no_bump && *entry->no_bump;
-	bool no_tree = !is_network(request->path) && entry->no_tree && *entry->no_tree;
-
-	comm->last.why = request->why;
-	if (!no_bump && !no_tree && request->why != entry->why)
-		return;
-	snprintf(comm->last_why, sizeof(comm->last_why), "%s%s%s%s%s", request->why,
-		 no_tree ? "; not the switches: " : "", no_tree ? entry->no_tree : "",
-		 no_bump ? "; not the bump: " : "", no_bump ? entry->no_bump : "");
-	comm->last.why = comm->last_why;	/* the entry may go */
-}
-
-static const char *schedule_of(const struct muster_request *request)
-{
-	switch (request->path) {
-	case MUSTER_PATH_BUMP:
-		return muster_bump_schedule(request->entry);
-	case MUSTER_PATH_SWITCH:
-		return muster_trees_schedule(request->comm, request->entry);
-	default:
-		return request->entry->schedule->name;
-	}
-}
-
-static void info_fill(const struct muster_request *request, struct muster_op_info *info)
-{
-	const struct muster_entry *entry = request->entry;
-
-	*info = (struct muster_op_info){
-		.path = request->path,
-		.bytes = entry->call.bytes,
-		.steps = request->path == MUSTER_PATH_SWITCH ? 1 : entry->schedule->steps,
-	};
-	strcpy(info->schedule, schedule_of(request));
-	if (muster_path_is_posted(request->path)) {
-		info->sequences = entry->program->nr_stages;
-		info->descriptors = entry->program->nr_descs;
-	}
-}
-
-/* The same as the last time, unless it is the first, or another path was chosen since. */
-static void last_set(struct muster_comm *comm, const struct muster_request *request)
-{
-	struct muster_op_info *info = &request->entry->info;
-
-	if (!*info->schedule || info->path != request->path)
-		info_fill(request, info);
-	comm->last = *info;
-	why_set(comm, request);
-}
-
-static void give_back(struct muster_request *request, int result)
+static void pins_put(struct muster_request *request)
 {
 	if (request->in_pin.key)
 		muster_unpin(request->job, &request->in_pin);
 	if (request->out_pin.key)
 		muster_unpin(request->job, &request->out_pin);
+}
+
+static void give_back(struct muster_request *request, int result)
+{
+	pins_put(request);
 	if (request->aside)
 		muster_aside_end(request->aside, result);
 	if (request->entry)
@@ -492,12 +447,14 @@ void muster_request_finish(struct muster_request *request, int result)
 	if (!result) {
 		if (request->copy_out)
 			memcpy(request->copy_out, request->result_at, request->entry->call.bytes);
-		last_set(comm, request);
+		muster_last_set(request);
 		if (request->job->stats)
 			muster_stats_count(request);
 	}
 	if (muster_path_is_posted(request->path))
 		muster_nic_ended(request);
+	if (request->persistent && request->aside && request->aside->exact.type)
+		pins_put(request);	/* the next has limbs of its own */
 	if (!request->persistent)
 		give_back(request, result);
 	else if (request->aside)
@@ -557,7 +514,11 @@ int muster_request_again(struct muster_request *request)
 	request->result = 0;
 	if (aside)
 		muster_aside_fill(aside);
-	if (request->run == lengths_run) {	/* they stay what they are, once they are known */
+	if (aside && aside->exact.type) {	/* other numbers, which may span something else */
+		request->path = MUSTER_PATH_NONE;
+		request->run = lengths_run;
+		err = lengths_begin(request, aside);
+	} else if (request->run == lengths_run) {	/* they stay what they are, once they are known */
 		aside->longest = muster_cut_longest(request->entry->call.cut);
 		err = lengths_begin(request, aside);
 	}
