@@ -68,6 +68,12 @@ traffic() {
 }
 check "other traffic passes while allreduces run" traffic
 
+flooded() {
+	printf '0 1\n0 2\n' >between
+	"$run" --bump=./between -n 3 python3 "$tap_home/bump_flood.py" "$PWD/through"
+}
+check "a host that floods its bump does not keep it from others" flooded
+
 counters() {
 	MUSTER_BUMPD_OPTIONS="-j -c $PWD/counters" "$run" --bump -n 3 "$hosts" check >out
 	python3 -c 'import json

@@ -208,13 +208,13 @@ def page(body):
 nr = int(sys.argv[1])
 now = time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000
 for rank in range(nr):
-    head = struct.pack("<IIIIQQIIIIHBBIQQ16s16s", 0x6b6f6f6c, 1, os.getpid(), 0, 0x5eed5eed, now - 1000000,
+    head = struct.pack("<IIIIQQIIIIHBBIQQ16s16s", 0x6b6f6f6c, 2, os.getpid(), 0, 0x5eed5eed, now - 1000000,
                        rank, nr, rank // 2048, 7, rank % 2048, 1, 0, 0, now, now, b"local", b"ring")
     page(head.ljust(256, b"\0") + struct.pack("<4Q", 5, 5, 7, rank + 1))
 random.seed(11)
 for i in range(64):
     noise = bytearray(random.randbytes(704 + 256 * 8))
-    noise[0:8] = struct.pack("<II", 0x6b6f6f6c, 1)
+    noise[0:8] = struct.pack("<II", 0x6b6f6f6c, 2)
     noise[12:16] = bytes(4)
     noise[32:40] = struct.pack("<II", i, 64)
     noise[112:116] = bytes([8, 0, 0, 0])

@@ -39,7 +39,7 @@ written() {
 	printf 'muster-topology 1\nname own\nnodes 5\nlink 0 -- 3 1\nlink 1 -- 4 1\nlink 2 -- 4 1\nlink 3 -- 4 1\nswitch 3 4\nend\n' >network
 	MUSTER_SWITCH=off "$run" --topology ./network -n 3 "$perf" -c -m 64K:64K -i 3 all >out
 	fails grep -q wrong out
-	same 13 "$(grep -c '^\[0\] # .* times in us' out)"
+	same 22 "$(grep -c '^\[0\] # .* times in us' out)"
 }
 check "a network from a file, and every collective is right on both paths" written
 
@@ -74,6 +74,16 @@ behaviours() {
 	MUSTER_LATE_TIMEOUT=1 "$run" --topology switch:4 -n 3 "$checked/ranks" toolate
 }
 check "late, leaving and mismatched ranks are told as on the other paths" behaviours
+
+# late COMMAND: rank 4 takes nothing until ranks 3 and 5, at the same two leaf switches, are through
+late() {
+	rm -f go counters
+	MUSTER_SWITCH=off MUSTER_SWITCHD_OPTIONS="-j -c counters" "$run" --no-prefix -n 8 \
+		--topology fat-tree:4x2x1 "$1" late "$PWD/go" >out
+	same "the others are through" "$(cat out)"
+	same "0 0" "$(count held) $(count flows)"
+}
+check "a late receiver does not stop those whose packets go by the same links" late "$switched"
 
 # with VALUE COMMAND...: another MUSTER_MANAGER than muster-run's
 cat >with.sh <<'END'
@@ -121,7 +131,7 @@ leases_end() {
 }
 
 strangers() {
-	MUSTER_SWITCH=force "$run" --topology switch:5 -n 3 "$checked/strangers"
+	MUSTER_SWITCH=force "$run" --topology switch:6 -n 3 "$checked/strangers"
 }
 check "who is no member of a group, or nobody, leaves none; what makes no sense is not heard" strangers
 

@@ -431,20 +431,32 @@ static int bump_open(struct daemon *daemon)
 
 /* ---- running ---- */
 
-static void pass_plainly(struct daemon *daemon)
+enum { TURNS_MAX = 64 };
+
+/* --plain: return whether there was a frame. */
+static bool pass_plainly(struct daemon *daemon)
 {
 	struct muster_bump_frame frame;
-	bool came = true;
+	bool came = false;
 
-	while (came) {
-		came = false;
-		for (uint32_t port = 0; port < 2 && port < daemon->nr_ports; port++)
-			if (world_receive(daemon, port, &frame)) {
-				world_send(daemon, !port, &frame);
-				daemon->frames++;
-				came = true;
-			}
-	}
+	for (uint32_t port = 0; port < 2 && port < daemon->nr_ports; port++)
+		if (world_receive(daemon, port, &frame)) {
+			world_send(daemon, !port, &frame);
+			daemon->frames++;
+			came = true;
+		}
+	return came;
+}
+
+/*
+ * While frames come, but no longer than that: whether other ports have some, and signals,
+ * only poll() says, and one port that is flooded would keep it from asking.
+ */
+static void serve(struct daemon *daemon)
+{
+	for (uint32_t turn = 0; turn < TURNS_MAX; turn++)
+		if (!(daemon->bump ? muster_bump_step(daemon->bump) : pass_plainly(daemon)))
+			return;
 }
 
 static void handle_signal(struct daemon *daemon, int signals)
@@ -457,9 +469,14 @@ static void handle_signal(struct daemon *daemon, int signals)
 		daemon->ended = true;
 }
 
-/* Milliseconds until the bump wants to be stepped; a frame that is held does not wait long. */
+/*
+ * Milliseconds until the bump wants to be stepped; a frame that is held does not wait long,
+ * one of the host's that is late but there not at all.
+ */
 static int patience_ms(const struct daemon *daemon)
 {
+	if (daemon->late.len)
+		return 0;
 	if (daemon->held.data)
 		return 1;
 	return daemon_patience_ms(daemon->bump ? muster_bump_deadline_us(daemon->bump) : UINT64_MAX);
@@ -478,11 +495,7 @@ static void run(struct daemon *daemon, int signals)
 			daemon->ports[port].ready = fds[port + 1].revents;
 		if (fds[0].revents)
 			handle_signal(daemon, signals);
-		if (!daemon->bump)
-			pass_plainly(daemon);
-		else
-			while (muster_bump_step(daemon->bump))
-				;
+		serve(daemon);
 	}
 }
 

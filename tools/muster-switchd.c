@@ -151,7 +151,7 @@ static const struct daemon_counter counter_names[] = {
 	COUNTER(combined), COUNTER(results), COUNTER(copies_once), COUNTER(copies),
 	COUNTER(copies_spared), COUNTER(failed), COUNTER(drop_malformed), COUNTER(drop_route),
 	COUNTER(drop_stranger), COUNTER(drop_duplicate), COUNTER(drop_window), COUNTER(drop_failed),
-	COUNTER(groups), COUNTER(bytes),
+	COUNTER(groups), COUNTER(bytes), COUNTER(held), COUNTER(flows),
 };
 
 static void report_box(const struct daemon_report *report, const struct switch_box *box)
@@ -164,7 +164,6 @@ static void report_box(const struct daemon_report *report, const struct switch_b
 	daemon_report_begin(report, "switch", box->number);
 	daemon_report_all(report, counter_names, sizeof(counter_names) / sizeof(counter_names[0]),
 			  &counters);
-	daemon_report_one(report, "held", box->nr_held);
 	daemon_report_one(report, "frames_in", wire.frames_in);
 	daemon_report_one(report, "frames_out", wire.frames_out);
 	daemon_report_one(report, "retransmitted", wire.retransmitted);

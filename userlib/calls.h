@@ -77,7 +77,7 @@ int muster_user_start(struct muster_comm *comm, const struct muster_call *called
 /* An exact sum under way: its numbers, and the limbs that they become. */
 struct muster_exact_sum {
 	uint8_t type;		/* of the numbers; 0: there is no sum */
-	struct muster_comm *comm;
+	struct muster *job;
 	const uint8_t *in;
 	uint64_t each;		/* numbers of a block, */
 	uint32_t blocks;	/* of which in has so many, */
@@ -98,7 +98,8 @@ int muster_exact_begin(struct muster_comm *comm, const struct muster_call *call,
 		       const struct muster_fold *fold, const void *in, void *out,
 		       struct muster_request **request);
 /** muster_exact_look() - tell all ranks what this one's numbers span, and hear what all do. */
-int muster_exact_look(struct muster_exact_sum *sum, struct muster_request **request);
+int muster_exact_look(struct muster_comm *comm, struct muster_exact_sum *sum,
+		      struct muster_request **request);
 /** muster_exact_prepare() - now that is known: make the limbs and the request's entry of it. */
 int muster_exact_prepare(struct muster_request *request);
 /** muster_exact_end() - round the result, if there is one, and give the limbs back. */
@@ -125,6 +126,8 @@ void muster_aside_fill(struct muster_aside *aside);
 void muster_aside_take(struct muster_aside *aside, int result);
 /** muster_aside_end() - the same, and free it. NULL: nothing. */
 void muster_aside_end(struct muster_aside *aside, int result);
+/** muster_aside_give() - to the request whose start has returned err, and which ends it. */
+int muster_aside_give(struct muster_aside *aside, int err, struct muster_request *request);
 
 /* ---- counts.c, lengths.c ------------------------------------------------------ */
 
@@ -160,6 +163,14 @@ int muster_types_check(struct muster_comm *comm, enum muster_coll coll, uint32_t
 
 /** muster_cut_longest() - elements of the longest block that this rank knows. */
 uint64_t muster_cut_longest(const struct muster_cut *cut);
+/**
+ * muster_lengths_begin() - start a call of which no rank knows all lengths.
+ * @longest: of the elements of the blocks that this rank knows.
+ * @aside: the call's to use and to free, also when it fails; NULL: none.
+ */
+int muster_lengths_begin(struct muster_comm *comm, struct muster_call *call, const void *in,
+			 void *out, uint64_t longest, struct muster_aside *aside,
+			 struct muster_request **request);
 
 /**
  * muster_parts_begin() - start a call of which all is checked but where buffers lie.

@@ -13,44 +13,42 @@
 #include "arith.h"
 #include "calls.h"
 
-/* ---- memory for limbs, kept by the communicator from one sum to the next ------------ */
+/* ---- memory for limbs, kept by the job from one sum to the next ------------ */
 
 static int limbs_take(struct muster_exact_sum *sum)
 {
-	struct muster_comm *comm = sum->comm;
+	struct muster *job = sum->job;
 	uint64_t numbers = sum->each * sum->blocks, bytes;
-	void *limbs = comm->limbs;
+	void *limbs = job->limbs;
+	int err = 0;
 
 	if (__builtin_mul_overflow(numbers, muster_exact_planes(&sum->plan) * sizeof(*sum->limbs),
 				   &bytes))
-		return muster_fail(comm->job, -ENOMEM, "the limbs of an exact sum are more than memory can hold");
-	sum->limbs_bytes = comm->limbs_bytes;
-	comm->limbs = NULL;
-	comm->limbs_bytes = 0;
+		return muster_fail(job, -ENOMEM, "the limbs of an exact sum are more than memory can hold");
+	sum->limbs_bytes = job->limbs_bytes;
+	job->limbs = NULL;
+	job->limbs_bytes = 0;
 	if (sum->limbs_bytes < bytes) {
 		if (limbs)
-			muster_free(comm->job, limbs);
-		int err = muster_alloc(comm->job, bytes, &limbs);
-
-		if (err)
-			return err;
+			muster_free(job, limbs);
 		sum->limbs_bytes = bytes;
+		err = muster_alloc(job, bytes, &limbs);
 	}
-	sum->limbs = limbs;
-	return 0;
+	if (!err)
+		sum->limbs = limbs;
+	return err;
 }
 
 static void limbs_put(struct muster_exact_sum *sum)
 {
-	struct muster_comm *comm = sum->comm;
+	struct muster *job = sum->job;
 
-	if (comm->limbs) {	/* another one was faster */
-		muster_free(comm->job, sum->limbs);
+	if (job->limbs) {	/* another one was faster */
+		muster_free(job, sum->limbs);
 	} else {
-		comm->limbs = sum->limbs;
-		comm->limbs_bytes = sum->limbs_bytes;
+		job->limbs = sum->limbs;
+		job->limbs_bytes = sum->limbs_bytes;
 	}
-	sum->limbs = NULL;
 }
 
 /* Where a block's limbs are. */
@@ -94,7 +92,7 @@ int muster_exact_begin(struct muster_comm *comm, const struct muster_call *calle
 	if (!aside)
 		return -ENOMEM;
 	aside->exact = (struct muster_exact_sum){
-		.type = (uint8_t)call.type, .comm = comm, .in = in, .to = fold->nr ? out : NULL,
+		.type = (uint8_t)call.type, .job = comm->job, .in = in, .to = fold->nr ? out : NULL,
 		.each = fold->count, .blocks = (uint32_t)(call.count / fold->count),
 		.mine = (uint32_t)(fold->first / fold->bytes),
 	};
@@ -107,17 +105,18 @@ int muster_exact_begin(struct muster_comm *comm, const struct muster_call *calle
 
 /* ---- before and after ---------------------------------------------------------------------- */
 
-int muster_exact_look(struct muster_exact_sum *sum, struct muster_request **request)
+int muster_exact_look(struct muster_comm *comm, struct muster_exact_sum *sum,
+		      struct muster_request **request)
 {
 	const struct muster_call call = {
 		.coll = MUSTER_COLL_ALLREDUCE, .as = MUSTER_COLL_EXACT_SUM, .type = MUSTER_I32,
 		.op = MUSTER_MAX, .count = sizeof(sum->span) / sizeof(int32_t),
-		.bytes = sizeof(sum->span), .in_place = true,
+		.bytes = sizeof(sum->span), .in_place = true, .own = true,
 	};
 
 	sum->span = MUSTER_EXACT_NOTHING;
 	muster_exact_span_of(sum->type, sum->in, sum->each * sum->blocks, &sum->span);
-	return muster_request_start(sum->comm, &call, &sum->span, &sum->span, request);
+	return muster_request_start(comm, &call, &sum->span, &sum->span, request);
 }
 
 static void encode(const struct muster_exact_sum *sum)
@@ -154,12 +153,13 @@ int muster_exact_prepare(struct muster_request *request)
 	return 1;
 }
 
+/* After a failure the job may be about to end: its limbs go with all that muster_alloc() gave. */
 void muster_exact_end(struct muster_exact_sum *sum, int result)
 {
-	if (!sum->limbs)
-		return;
-	if (!result && sum->to)
+	if (sum->limbs && !result && sum->to)
 		muster_exact_round(&sum->plan, sum->type, limbs_of(sum, sum->mine), sum->each,
 				   sum->to);
-	limbs_put(sum);
+	if (sum->limbs && !result)
+		limbs_put(sum);
+	sum->limbs = NULL;
 }

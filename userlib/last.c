@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * What muster_comm_last() says of an operation that has ended: which way it went, and why not
- * another one. All but the reason is the same each time, and kept with what was made of the call.
+ * What muster_comm_last() tells of a communicator's last operation: which path it took and
+ * why, and what it was made of.
  */
 #include <stdio.h>
 #include <string.h>
 
-#include "internal.h"
+#include "bump_path.h"
 #include "tree.h"
+#include "turn.h"
 
 static bool is_network(enum muster_path path)
 {
@@ -59,13 +60,28 @@ static void info_fill(const struct muster_request *request, struct muster_op_inf
 }
 
 /* The same as the last time, unless it is the first, or another path was chosen since. */
-void muster_last_set(const struct muster_request *request)
+void muster_last_set(struct muster_comm *comm, const struct muster_request *request)
 {
-	struct muster_comm *comm = request->comm;
 	struct muster_op_info *info = &request->entry->info;
 
 	if (!*info->schedule || info->path != request->path)
 		info_fill(request, info);
 	comm->last = *info;
 	why_set(comm, request);
+}
+
+void muster_last_set_nothing(const struct muster_request *request)
+{
+	request->comm->last = (struct muster_op_info){
+		.path = MUSTER_PATH_NONE,
+		.why = request->comm->size == 1 ? "nothing to do: one rank" :
+						  "nothing to do: no elements",
+		.bytes = request->nothing_bytes,
+	};
+}
+
+void muster_comm_last(const struct muster_comm *comm, struct muster_op_info *info)
+{
+	MUSTER_TURN_OF(comm);
+	*info = comm->last;
 }

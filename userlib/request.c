@@ -9,14 +9,13 @@
  * before: requests come from a free list, programs from the cache.
  */
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "calls.h"
 #include "look.h"
 #include "stats.h"
-#include "tree.h"
+#include "turn.h"
 
 struct muster_request_block {
 	struct muster_request_block *next;
@@ -52,7 +51,7 @@ static inline int request_new(struct muster_comm *comm, const struct muster_call
 	job->free_requests = (*request)->next;
 	**request = (struct muster_request){
 		.job = job, .comm = comm, .context = comm->context,
-		.coll = muster_call_coll(call),
+		.coll = muster_call_coll(call), .own = call->own,
 	};
 	return 0;
 }
@@ -64,8 +63,25 @@ static void request_free(struct muster_request *request)
 	request->job->free_requests = request;
 }
 
+/* Nobody waits for it any more. */
+static void result_drop(struct muster_request *request)
+{
+	muster_aside_end(request->aside, -ECANCELED);
+	if (request->failed)
+		muster_comm_put(request->failed);
+}
+
+static void results_drop(struct muster_request_block *block)
+{
+	for (int i = 0; i < MUSTER_REQUEST_BLOCK; i++)
+		if (block->requests[i].state == MUSTER_REQUEST_DONE)
+			result_drop(&block->requests[i]);
+}
+
 void muster_request_blocks_free(struct muster *job)
 {
+	for (struct muster_request_block *block = job->blocks; block; block = block->next)
+		results_drop(block);
 	while (job->blocks) {
 		struct muster_request_block *block = job->blocks;
 
@@ -163,8 +179,10 @@ void muster_comm_forget(struct muster_comm *comm)
 
 static inline void enqueue(struct muster_comm *comm, struct muster_request *request)
 {
+	struct muster *job = comm->job;
+
 	request->number = comm->number++;
-	comm->job->under_way++;
+	job->under_way++;
 	comm->history[request->number % MUSTER_HISTORY] = (struct muster_past){
 		.signature = request->entry->signature,
 		.host = request->path < MUSTER_PATH_NIC,	/* or it is not known yet */
@@ -177,7 +195,7 @@ static inline void enqueue(struct muster_comm *comm, struct muster_request *requ
 		muster_look_first(comm);
 	}
 	comm->look->started = comm->number;
-	muster_look_called(request);
+	muster_look_called(job, request);
 	comm->end = request;
 	if (!comm->unposted)
 		comm->unposted = request;
@@ -204,12 +222,8 @@ static void finish_nothing(struct muster_request *request)
 	if (request->nothing_bytes && request->out && request->in != request->out)
 		memcpy(request->out, request->in, request->nothing_bytes);
 	request->state = MUSTER_REQUEST_DONE;
-	request->comm->last = (struct muster_op_info){
-		.path = MUSTER_PATH_NONE,
-		.why = request->comm->size == 1 ? "nothing to do: one rank" :
-						  "nothing to do: no elements",
-		.bytes = request->nothing_bytes,
-	};
+	if (!request->own)
+		muster_last_set_nothing(request);
 	if (request->job->stats)
 		muster_stats_count(request);
 }
@@ -358,7 +372,7 @@ static int prepare_late(struct muster_request *request)
 static int lengths_begin(struct muster_request *request, struct muster_aside *aside)
 {
 	struct muster_comm *comm = request->comm;
-	int err = aside->exact.type ? muster_exact_look(&aside->exact, &aside->lengths) :
+	int err = aside->exact.type ? muster_exact_look(comm, &aside->exact, &aside->lengths) :
 				      lengths_start(comm, &request->entry->call, aside);
 
 	if (err || !comm->failed)
@@ -423,11 +437,9 @@ static void pins_put(struct muster_request *request)
 		muster_unpin(request->job, &request->out_pin);
 }
 
-static void give_back(struct muster_request *request, int result)
+static void give_back(struct muster_request *request)
 {
 	pins_put(request);
-	if (request->aside)
-		muster_aside_end(request->aside, result);
 	if (request->entry)
 		muster_entry_put(request->entry);
 }
@@ -447,7 +459,8 @@ void muster_request_finish(struct muster_request *request, int result)
 	if (!result) {
 		if (request->copy_out)
 			memcpy(request->copy_out, request->result_at, request->entry->call.bytes);
-		muster_last_set(request);
+		if (!request->own)
+			muster_last_set(comm, request);
 		if (request->job->stats)
 			muster_stats_count(request);
 	}
@@ -456,11 +469,15 @@ void muster_request_finish(struct muster_request *request, int result)
 	if (request->persistent && request->aside && request->aside->exact.type)
 		pins_put(request);	/* the next has limbs of its own */
 	if (!request->persistent)
-		give_back(request, result);
-	else if (request->aside)
-		muster_aside_take(request->aside, result);
+		give_back(request);
 	request->result = result;
+	if (result && comm->failed) {
+		request->failed = comm;
+		comm->refs++;
+	}
 	request->state = MUSTER_REQUEST_DONE;
+	if (__builtin_expect(request->awaited, 0))
+		muster_turn_news(request->job);
 	if (comm->unposted || comm->freed)
 		muster_comm_activate(comm);
 }
@@ -474,26 +491,30 @@ void muster_ended_finish(struct muster_comm *comm)
 		muster_comm_activate(comm);
 }
 
-/* The sentence of the communicator's end, if it is still there. */
-static void result_say(const struct muster_request *request)
+/* Who made progress may have been another thread, and the communicator is closed since. */
+static void failure_say(struct muster_request *request)
 {
-	const struct muster_comm *comm =
-		muster_comm_find(request->job, request->job->id, request->context);
+	const struct muster_comm *comm = request->failed;
 
-	if (comm && comm == request->comm && comm->failed)
-		muster_fail(request->job, comm->failed, "%s", comm->why);
+	muster_fail(request->job, comm->failed, "%s", comm->why);
+	muster_comm_put(request->failed);
+	request->failed = NULL;
 }
 
 int muster_request_end(struct muster_request *request)
 {
 	int result = request->result;
 
-	if (result)
-		result_say(request);
-	if (request->persistent)
-		request->state = MUSTER_REQUEST_IDLE;
-	else
+	if (request->failed)
+		failure_say(request);
+	if (!request->persistent) {
+		muster_aside_end(request->aside, result);
 		request_free(request);
+		return result;
+	}
+	if (request->aside)
+		muster_aside_take(request->aside, result);
+	request->state = MUSTER_REQUEST_IDLE;
 	return result;
 }
 
@@ -511,6 +532,7 @@ int muster_request_again(struct muster_request *request)
 	request->kept = NULL;
 	request->stage = 0;
 	request->ended = false;
+	request->awaited = false;
 	request->result = 0;
 	if (aside)
 		muster_aside_fill(aside);
@@ -525,8 +547,6 @@ int muster_request_again(struct muster_request *request)
 	if (err)
 		return err;
 	set_going(request);
-	if (!request->entry && aside)
-		muster_aside_take(aside, 0);
 	return 0;
 }
 
@@ -538,7 +558,8 @@ void muster_request_release(struct muster_request *request)
 	while (*place != request)
 		place = &(*place)->next_persistent;
 	*place = request->next_persistent;
-	give_back(request, -ECANCELED);		/* what was to be copied at the end has been */
+	give_back(request);
+	result_drop(request);		/* who wanted it has had it */
 	request_free(request);
 	if (comm->freed)
 		muster_comm_activate(comm);
