@@ -262,7 +262,7 @@ include tools/install.mk
 
 .PHONY: all setup setup-core demo demo-local check bench bench-mpi bench-parts dst model clean help
 .PHONY: built kernel guest-kernel headers looks provider guest-tests check-guest check-kernel check-local setup-guest guests
-.PHONY: bench-guest bench-bump bench-switch bench-look check-synth synth-tables torus-tables
+.PHONY: bench-guest bench-bump bench-arith bench-switch bench-look check-synth synth-tables torus-tables
 .PHONY: check-all check-compilers check-aarch64 check-image compile compilers
 .PHONY: check-threads check-diagnosis check-scale check-bump check-switch check-engine check-wire check-nic
 .PHONY: check-userlib check-selftests check-mpi mpi
@@ -455,6 +455,9 @@ bench-look: $(BUILD)/selftests/look_bench ## what the looking page and trace rec
 	@MUSTER_BUILD=$(abspath $(BUILD)) tools/bench-look.sh
 
 bench-parts: $(BUILD)/tools/muster_parts ## what a rank's own part of a schedule costs among 65,536
+	@$<
+
+bench-arith: $(BUILD)/tools/muster_arith ## what types and operations, eight sources and exact sums cost
 	@$<
 
 bench-guest: guests ## what offload saves in 4 guests, counted: doorbells, interrupts, DMA, instructions

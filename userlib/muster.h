@@ -65,8 +65,8 @@ enum muster_op {
 	MUSTER_MINLOC = 11,	/* of pairs: the least value, and the lowest index that has it */
 	MUSTER_MAXLOC = 12,
 	MUSTER_REPLACE = 13,	/* what comes last; refused where no order is promised, as in a reduction */
-	MUSTER_OP_USER = 64,	/* from here on: of muster_op_create() */
-	MUSTER_OP_MAX = 0x7fffffff,
+	MUSTER_SUM_EXACT = 63,	/* of f32 and f64: the exact sum, rounded once; not in muster_reduce_scatter() */
+	MUSTER_OP_USER = 64, MUSTER_OP_MAX = 0x7fffffff,	/* of muster_op_create() */
 };
 
 enum muster_offload {
