@@ -40,7 +40,7 @@ program() {
 check "an unchanged program" program
 
 behaviours() {
-	for behaviour in bad started creates overtakes "late 2" "mismatch operation" \
+	for behaviour in bad started creates overtakes crosses "late 2" "mismatch operation" \
 		"mismatch length" "mismatch type" "mismatch op" leaves; do
 		echo "$behaviour"
 		# shellcheck disable=SC2086 # words

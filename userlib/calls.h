@@ -91,6 +91,8 @@ void muster_aside_fill(struct muster_aside *aside);
 void muster_aside_take(struct muster_aside *aside, int result);
 /** muster_aside_end() - the same, and free it. NULL: nothing. */
 void muster_aside_end(struct muster_aside *aside, int result);
+/** muster_aside_give() - to the request whose start has returned err, and which ends it. */
+int muster_aside_give(struct muster_aside *aside, int err, struct muster_request *request);
 
 /* ---- counts.c, lengths.c ------------------------------------------------------ */
 
@@ -126,6 +128,14 @@ int muster_types_check(struct muster_comm *comm, enum muster_coll coll, uint32_t
 
 /** muster_cut_longest() - elements of the longest block that this rank knows. */
 uint64_t muster_cut_longest(const struct muster_cut *cut);
+/**
+ * muster_lengths_begin() - start a call of which no rank knows all lengths.
+ * @longest: of the elements of the blocks that this rank knows.
+ * @aside: the call's to use and to free, also when it fails; NULL: none.
+ */
+int muster_lengths_begin(struct muster_comm *comm, struct muster_call *call, const void *in,
+			 void *out, uint64_t longest, struct muster_aside *aside,
+			 struct muster_request **request);
 
 /**
  * muster_parts_begin() - start a call of which all is checked but where buffers lie.

@@ -126,6 +126,15 @@ void muster_aside_end(struct muster_aside *aside, int result)
 	free(aside);
 }
 
+int muster_aside_give(struct muster_aside *aside, int err, struct muster_request *request)
+{
+	if (err)
+		muster_aside_end(aside, err);
+	else
+		request->aside = aside;
+	return err;
+}
+
 /* ---- starting ------------------------------------------------------------------ */
 
 /* What does not concern buffers. The count of a block becomes that of the message. */
@@ -198,13 +207,7 @@ int muster_parts_begin(struct muster_comm *comm, struct muster_call *call, const
 		err = copy_in(comm, call, &in, &aside);
 	if (!err)
 		err = muster_request_start(comm, call, in, out, request);
-	if (err)
-		muster_aside_end(aside, err);
-	else if ((*request)->state == MUSTER_REQUEST_DONE)
-		muster_aside_end(aside, (*request)->result);
-	else
-		(*request)->aside = aside;
-	return err;
+	return muster_aside_give(aside, err, err ? NULL : *request);
 }
 
 /* Collectives of which ranks have and need different parts. */
