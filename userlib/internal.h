@@ -65,7 +65,8 @@ struct muster_settings {
 	uint64_t deadline_us;
 	uint64_t late_us;	/* 0: wait for ever */
 	bool trace;		/* record from the beginning */
-	bool stats;		/* say at the end what ran */
+	bool stats;		/* say at the end what ran, */
+	bool log;		/* and once for each kind, when it does */
 	bool helper;		/* a thread of the library's own makes progress */
 };
 
