@@ -196,9 +196,7 @@ struct muster_pin {
 	bool owned;		/* registered for this operation alone */
 };
 
-/* Beside enum muster_access: with a key of its own, also in memory that peers can read. */
-enum { MUSTER_PIN_APART = 1 << 16 };
-
+/* With MUSTER_ACCESS_APART it has a key of its own, also in memory of muster_alloc(). */
 int muster_pin(struct muster *job, const void *addr, uint64_t bytes, int access,
 	       struct muster_pin *pin);
 void muster_unpin(struct muster *job, struct muster_pin *pin);

@@ -258,9 +258,9 @@ int muster_op_free(struct muster *job, enum muster_op op);
 /*
  * count is in elements, 64 bits. Buffers hold count elements and belong to the
  * operation until it is finished. in may equal out; otherwise they must not
- * overlap. Argument errors (-EINVAL, -EOVERFLOW, -EFAULT; -EOPNOTSUPP:
- * MUSTER_OFFLOAD_FORCE and no NIC path) are found before anything is sent and
- * change nothing. Later errors end the communicator, and every later operation
+ * overlap. Argument errors (-EINVAL, -EOVERFLOW; -EFAULT: memory that is not there, nor was in an
+ * earlier call; -EOPNOTSUPP: MUSTER_OFFLOAD_FORCE and no NIC path) are found before anything is
+ * sent and change nothing. Later errors end the communicator, and every later operation
  * on it returns the same: -EPROTO: ranks called different operations, types,
  * lengths, count vectors or roots; -ECONNRESET: a rank died; -ECONNABORTED: a rank gave up, its
  * own error being -ETIMEDOUT (MUSTER_LATE_TIMEOUT), or -ENOMEM or another of the
