@@ -117,6 +117,7 @@ struct perf_result {
 	uint32_t batch;			/* operations a sample */
 	struct perf_times times[PERF_PATHS];
 	bool equal;			/* both paths gave the same bits, on every rank */
+	bool own_order;			/* switches or bumps said that they round in their own order */
 	bool valid;			/* and what was computed apart from both (-c) */
 };
 

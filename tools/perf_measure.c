@@ -214,8 +214,16 @@ static void sum_up(const struct perf *perf, double *samples, uint32_t nr, struct
 	times->max_us = samples[nr - 1];
 }
 
+static bool has_own_order(const struct perf *perf)
+{
+	struct muster_op_info info;
+
+	muster_comm_last(perf->world, &info);
+	return strstr(info.why, "in its own order");
+}
+
 /* Both paths once on data of its own; true when it holds on every rank. */
-static bool holds(struct perf *perf, const struct perf_result *result, bool simple)
+static bool holds(struct perf *perf, struct perf_result *result, bool simple)
 {
 	const struct perf_options *options = perf->options;
 	bool both = options->paths[PERF_NIC] && options->paths[PERF_HOST], ok = true;
@@ -233,6 +241,7 @@ static bool holds(struct perf *perf, const struct perf_result *result, bool simp
 		perf_path_choose(perf, path);
 		memset(perf->out[path], 0xa5, out_bytes);
 		perf_operate(perf, result->collective, result->bytes, path);
+		result->own_order |= has_own_order(perf);
 		if (result->collective == PERF_BROADCAST && perf->rank == options->root)
 			out = perf->in;
 		if (simple && !perf_is_right(perf, result->collective, out, result->bytes))

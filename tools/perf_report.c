@@ -187,6 +187,13 @@ static void print_reasons(const struct perf *perf, const struct perf_result *res
 	}
 }
 
+static const char *equality(const struct perf_result *result)
+{
+	if (result->equal)
+		return "equal";
+	return result->own_order ? "order" : "DIFFER";
+}
+
 void perf_row(const struct perf *perf, const struct perf_result *result)
 {
 	const struct perf_options *options = perf->options;
@@ -209,7 +216,7 @@ void perf_row(const struct perf *perf, const struct perf_result *result)
 			printf(" | %9s %8s %8s %8s %8s", "-", "-", "-", "-", "-");
 	}
 	if (both)
-		printf(" | %8.2f %-6s", ratio(result), result->equal ? "equal" : "DIFFER");
+		printf(" | %8.2f %-6s", ratio(result), equality(result));
 	else
 		printf(" | %8s %-6s", "-", "-");
 	if (options->validate)
@@ -256,6 +263,7 @@ json_t *perf_result_json(const struct perf *perf, const struct perf_result *resu
 	if (options->paths[PERF_NIC] && options->paths[PERF_HOST]) {
 		json_object_set_new(json, "host_over_nic", json_real(ratio(result)));
 		json_object_set_new(json, "bits_equal", json_boolean(result->equal));
+		json_object_set_new(json, "own_order", json_boolean(result->own_order));
 	}
 	if (options->validate)
 		json_object_set_new(json, "valid", json_boolean(result->valid));
