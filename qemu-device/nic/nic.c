@@ -53,14 +53,34 @@ void nic_fatal(struct muster_nic *nic)
 	nic->vectors |= 1;
 }
 
-/* Records have the time when something came in, or a step began. */
-static void trace_time(struct muster_nic *nic)
+/*
+ * Records have the time when something came in, or a step began. Who records switches that
+ * while we run: the engine hears of it here, so that none has the time of an earlier one.
+ */
+static bool trace_time(struct muster_nic *nic)
 {
-	if (nic->trace && nic->trace->on)
-		nic->trace->now = nic->world->now_us(nic->opaque) * 1000;
+	struct muster_trace *trace = nic->trace && nic->trace->on ? nic->trace : NULL;
+
+	if (trace) {
+		trace->now = nic->world->now_us(nic->opaque) * 1000;
+		trace = nic_trace_lasts(trace, trace->now) ? trace : NULL;
+	}
+	muster_engine_trace_put(nic->engine, trace);
+	return trace;
 }
 
 /* ---- packets --------------------------------------------------------------- */
+
+static void wire_receive(void *owner, const struct muster_packet *packet, const void *payload,
+			 uint32_t len)
+{
+	struct muster_nic *nic = owner;
+
+	if (trace_time(nic))
+		muster_engine_receive_recorded(nic->engine, packet, payload, len);
+	else
+		muster_engine_receive(nic->engine, packet, payload, len);
+}
 
 /* A packet between two VPs of this NIC; taken in by the step, as others are. */
 static int loopback_send(struct muster_nic *nic, const struct muster_packet *packet,
@@ -104,9 +124,7 @@ static bool loopback_run(struct muster_nic *nic)
 	for (uint32_t left = nic->nr_loopback; left; left--) {
 		struct nic_loopback_packet *p = loopback_take(nic);
 
-		trace_time(nic);
-		muster_engine_receive(nic->engine, &p->packet, p->payload,
-				      le16toh(p->packet.length));
+		wire_receive(nic, &p->packet, p->payload, le16toh(p->packet.length));
 		free(p);
 	}
 	return moved;
@@ -118,15 +136,6 @@ static void loopback_drop(struct muster_nic *nic)
 
 	while ((p = loopback_take(nic)))
 		free(p);
-}
-
-static void wire_receive(void *owner, const struct muster_packet *packet, const void *payload,
-			 uint32_t len)
-{
-	struct muster_nic *nic = owner;
-
-	trace_time(nic);
-	muster_engine_receive(nic->engine, packet, payload, len);
 }
 
 static void wire_met(void *owner, uint32_t node, uint32_t present)
