@@ -24,10 +24,13 @@
 #ifndef WORLD_NODES
 #define WORLD_NODES 16			/* a test of more says so before */
 #endif
+#ifndef WORLD_BYTES
+#define WORLD_BYTES (1 << 20)		/* likewise of less */
+#endif
 
 enum {
 	WORLD_NODES_MAX = WORLD_NODES,
-	WORLD_MEMORY = 1 << 20,
+	WORLD_MEMORY = WORLD_BYTES,
 	WORLD_FLIGHT_MAX = 4096,
 	WORLD_CQES_MAX = 1024,
 	WORLD_VP = 3,
