@@ -283,7 +283,7 @@ include tools/install.mk
 .PHONY: built kernel guest-kernel headers looks provider guest-tests check-guest check-kernel check-local setup-guest guests
 .PHONY: bench-guest bench-bump bench-arith bench-switch bench-look check-synth synth-tables torus-tables
 .PHONY: check-all check-compilers check-aarch64 check-image compile compilers
-.PHONY: check-threads check-diagnosis check-scale check-bump check-switch check-engine check-wire check-nic
+.PHONY: check-threads check-diagnosis check-scale check-bump check-switch chaos-switch check-engine check-wire check-nic
 .PHONY: check-userlib check-selftests check-mpi mpi fuzz
 
 all: $(BUILD)/libmuster.so.0 $(MPI_LIBS) $(TOOLS) $(SYNTH_TOOL) $(EXAMPLES) ## build library, tools and examples
@@ -445,6 +445,9 @@ check-bump: all $(filter $(SAN)/$(BUMP)/%,$(UNITS)) $(SELFTESTS) | $(KEEP) ## th
 check-switch: all $(filter $(SAN)/$(SWITCH)/%,$(UNITS)) $(SELFTESTS) | $(KEEP) ## the reduction switch: unit tests, networks, ranks at real switches
 	@MUSTER_SWEEP=1048576 MUSTER_BUILD=$(abspath $(BUILD)) exec \
 		selftests/run.sh $(filter $(SAN)/$(SWITCH)/%,$^) selftests/fabric_test.sh selftests/switchd_test.sh
+
+chaos-switch: all $(SELFTESTS) | $(KEEP) ## a member, and all switches, killed in the middle of 16 MiB allreduces; N=20 times each
+	@MUSTER_CHAOS=$(or $(N),20) MUSTER_BUILD=$(abspath $(BUILD)) $(KEEP) -t 3600 selftests/chaos_switch.sh
 
 check-userlib: $(filter $(SAN)/userlib/%,$(UNITS)) | $(KEEP) ## unit tests of the library
 	@MUSTER_BUILD=$(abspath $(BUILD)) exec selftests/run.sh $^
