@@ -22,7 +22,11 @@ struct word {
 #define OP(name, number, word, ...) { word, MUSTER_##name, 0, 0 },
 
 static const struct word types[] = { MUSTER_DTYPES(TYPE) { NULL, 0, 0, 0 } };
-static const struct word ops[] = { MUSTER_REDOPS(OP) { NULL, 0, 0, 0 } };
+static const struct word ops[] = {
+	MUSTER_REDOPS(OP)
+	{ "exact", MUSTER_SUM_EXACT, 0, 0 },
+	{ NULL, 0, 0, 0 },
+};
 
 static int word_read(const struct word *word, const char *name)
 {

@@ -9,6 +9,7 @@
 #include <errno.h>
 
 #include "bump_path.h"
+#include "host.h"
 #include "tree.h"
 
 struct muster_path_row {

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "graph.h"
+#include "host.h"
 #include "look.h"
 #include "message.h"
 #include "tree.h"

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "bump_path.h"
+#include "host.h"
 #include "message.h"
 #include "turn.h"
 

@@ -65,7 +65,8 @@ struct muster_settings {
 	uint64_t deadline_us;
 	uint64_t late_us;	/* 0: wait for ever */
 	bool trace;		/* record from the beginning */
-	bool stats;		/* say at the end what ran */
+	bool stats;		/* say at the end what ran, */
+	bool log;		/* and once for each kind, when it does */
 	bool helper;		/* a thread of the library's own makes progress */
 };
 
@@ -122,6 +123,8 @@ struct muster {
 	struct muster_channel *closed[MUSTER_COMM_BUCKETS];	/* that await farewells */
 	struct muster_bounce_chunk *bounce_chunks;
 	void *bounce_free;
+	void *limbs;			/* of the last exact sum, for the next one; or NULL */
+	size_t limbs_bytes;
 	uint32_t kept_descs;		/* that the device keeps for all communicators */
 	uint32_t spin_polls;
 	bool counts_ticks;		/* there is a counter that costs less than a clock (ticks.h) */
@@ -196,9 +199,7 @@ struct muster_pin {
 	bool owned;		/* registered for this operation alone */
 };
 
-/* Beside enum muster_access: with a key of its own, also in memory that peers can read. */
-enum { MUSTER_PIN_APART = 1 << 16 };
-
+/* With MUSTER_ACCESS_APART it has a key of its own, also in memory of muster_alloc(). */
 int muster_pin(struct muster *job, const void *addr, uint64_t bytes, int access,
 	       struct muster_pin *pin);
 void muster_unpin(struct muster *job, struct muster_pin *pin);
@@ -217,6 +218,7 @@ struct muster_call {
 	bool own;		/* the library's: the NIC need not be able to, and nobody asks for it last */
 	uint64_t bytes;
 	const struct muster_cut *cut;	/* NULL: evenly */
+	uint32_t exact;		/* limbs of a number and its type (calls.h); 0: no exact sum */
 };
 
 /** muster_call_coll() - what was called, to name it; and so it is in the signature. */
@@ -252,7 +254,7 @@ static inline bool muster_call_alike(const struct muster_call *a, const struct m
 {
 	return a->count == b->count && a->coll == b->coll && a->type == b->type &&
 	       a->op == b->op && a->root == b->root && a->as == b->as &&
-	       a->in_place == b->in_place && a->own == b->own;
+	       a->in_place == b->in_place && a->own == b->own && a->exact == b->exact;
 }
 
 static inline bool muster_call_same(const struct muster_call *a, const struct muster_call *b)
@@ -500,8 +502,9 @@ int muster_request_start(struct muster_comm *comm, const struct muster_call *cal
 			 void *out, struct muster_request **request);
 /**
  * muster_request_start_lengths() - the same of one of whose blocks not all ranks know all
- * lengths: the longest is agreed upon first, in an operation of its own.
- * @aside: has the longest that this rank knows; stays the caller's when it fails.
+ * lengths: the longest is agreed upon first, in an operation of its own. So is what an exact sum
+ * spans; in and out come with its limbs then.
+ * @aside: has the longest that this rank knows, or its numbers; stays the caller's when it fails.
  */
 int muster_request_start_lengths(struct muster_comm *comm, const struct muster_call *call,
 				 const void *in, void *out, struct muster_aside *aside,
@@ -573,20 +576,5 @@ int muster_kept_post(struct muster_request *request);
 void muster_kept_release(struct muster_entry *entry);
 /** muster_kept_close() - of a communicator whose context is closed. */
 void muster_kept_close(struct muster_comm *comm);
-
-/* ---- host.c ----------------------------------------------------------------------------- */
-
-/** muster_host_advance() - begin or go on with the oldest operation. Return: as run(). */
-int muster_host_advance(struct muster_request *request);
-/** muster_host_sends_to() - whether the running step is not through with sending to a member. */
-bool muster_host_sends_to(const struct muster_comm *comm, uint32_t member);
-/** muster_host_waits() - for which members the running operation waits. */
-void muster_host_waits(const struct muster_comm *comm, struct muster_look_waits *waits);
-/** muster_host_cancel() - forget the running operation. */
-void muster_host_cancel(struct muster_comm *comm);
-void muster_host_close(struct muster_comm *comm);
-/** muster_host_take() - what its channels hand the next fragment of a member's stream to. */
-int muster_host_take(struct muster_comm *comm, uint32_t member, uint32_t number,
-		     const void *payload, uint32_t len, bool last);
 
 #endif /* MUSTER_INTERNAL_H */

@@ -12,7 +12,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "internal.h"
+#include "host.h"
 #include "look.h"
 #include "ticks.h"
 

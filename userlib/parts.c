@@ -111,6 +111,8 @@ void muster_aside_take(struct muster_aside *aside, int result)
 	if (aside->lengths)
 		muster_request_end(aside->lengths);
 	aside->lengths = NULL;
+	if (aside->exact.type)
+		muster_exact_end(&aside->exact, result);
 	if (!result)
 		muster_fold(&aside->fold, aside->memory);
 	for (uint32_t i = 0; i < aside->nr && !result; i++)
@@ -217,7 +219,7 @@ static int parts_start(struct muster_comm *comm, struct muster_call call, const 
 	MUSTER_TURN_OF(comm);
 	int err = muster_comm_check(comm, request);
 
-	if (!err && call.op >= MUSTER_OP_USER)
+	if (!err && call.op >= MUSTER_SUM_EXACT)
 		return muster_user_start(comm, &call, in, out, NULL, request);
 	if (!err)
 		err = parts_check(comm, &call);

@@ -131,7 +131,7 @@ static inline int buffers_pin(struct muster_request *request)
 	    (request->path == MUSTER_PATH_HOST || request->entry->program->is_inline))
 		return 0;
 	if (request->entry->schedule->variant.push)
-		access |= MUSTER_PIN_APART;
+		access |= MUSTER_ACCESS_APART;
 	err = in_pin(request, access);
 	if (err)
 		return err;
@@ -306,7 +306,7 @@ int muster_request_start(struct muster_comm *comm, const struct muster_call *cal
 	return 0;
 }
 
-/* ---- blocks whose lengths not all know ------------------------------------------------ */
+/* ---- what ranks must agree upon first: lengths that not all know, what an exact sum spans ---- */
 
 /* How long may a block be? From the root, who knows, or the longest of all. */
 static int lengths_start(struct muster_comm *comm, const struct muster_call *call,
@@ -331,24 +331,33 @@ static int finish_early(struct muster_request *request, int result, const char *
 	return MUSTER_RUN_AGAIN;
 }
 
+/* Blocks' lengths are known. Return: whether there is something to do, or -errno. */
+static int lengths_take(struct muster_request *request)
+{
+	struct muster_comm *comm = request->comm;
+	struct muster_cut *cut = (struct muster_cut *)(uintptr_t)request->entry->call.cut;
+
+	cut->longest = request->aside->longest;
+	if (muster_cut_longest(cut) <= cut->longest)
+		return cut->longest > 0;
+	muster_comm_abort(comm, MUSTER_STATUS_MISMATCH, comm->rank, NULL, NULL);
+	return -EPROTO;
+}
+
 /* Now all is known that prepare() knows of others. */
 static int prepare_late(struct muster_request *request)
 {
 	struct muster_comm *comm = request->comm;
-	struct muster_entry *entry = request->entry;
-	struct muster_cut *cut = (struct muster_cut *)(uintptr_t)entry->call.cut;
-	int err;
+	int err = request->aside->exact.type ? muster_exact_prepare(request) :
+					       lengths_take(request);
 
-	cut->longest = request->aside->longest;
-	if (muster_cut_longest(cut) > cut->longest) {
-		muster_comm_abort(comm, MUSTER_STATUS_MISMATCH, comm->rank, NULL, NULL);
-		return -EPROTO;
-	}
-	if (!cut->longest)
+	if (err < 0)
+		return err;
+	if (!err)
 		return finish_early(request, 0, "nothing to do: no elements");
 	err = muster_path_choose(request);
 	if (err == -EOPNOTSUPP)
-		return finish_early(request, err, entry->why);
+		return finish_early(request, err, request->entry->why);
 	if (!err) {
 		buffers_set(request, request->in, request->out);
 		err = buffers_pin(request);
@@ -363,7 +372,8 @@ static int prepare_late(struct muster_request *request)
 static int lengths_begin(struct muster_request *request, struct muster_aside *aside)
 {
 	struct muster_comm *comm = request->comm;
-	int err = lengths_start(comm, &request->entry->call, aside);
+	int err = aside->exact.type ? muster_exact_look(comm, &aside->exact, &aside->lengths) :
+				      lengths_start(comm, &request->entry->call, aside);
 
 	if (err || !comm->failed)
 		return err;
@@ -419,12 +429,17 @@ int muster_request_start_lengths(struct muster_comm *comm, const struct muster_c
 
 /* ---- finishing ----------------------------------------------------------------------- */
 
-static void give_back(struct muster_request *request)
+static void pins_put(struct muster_request *request)
 {
 	if (request->in_pin.key)
 		muster_unpin(request->job, &request->in_pin);
 	if (request->out_pin.key)
 		muster_unpin(request->job, &request->out_pin);
+}
+
+static void give_back(struct muster_request *request)
+{
+	pins_put(request);
 	if (request->entry)
 		muster_entry_put(request->entry);
 }
@@ -451,6 +466,8 @@ void muster_request_finish(struct muster_request *request, int result)
 	}
 	if (muster_path_is_posted(request->path))
 		muster_nic_ended(request);
+	if (request->persistent && request->aside && request->aside->exact.type)
+		pins_put(request);	/* the next has limbs of its own */
 	if (!request->persistent)
 		give_back(request);
 	request->result = result;
@@ -519,7 +536,11 @@ int muster_request_again(struct muster_request *request)
 	request->result = 0;
 	if (aside)
 		muster_aside_fill(aside);
-	if (request->run == lengths_run) {	/* they stay what they are, once they are known */
+	if (aside && aside->exact.type) {	/* other numbers, which may span something else */
+		request->path = MUSTER_PATH_NONE;
+		request->run = lengths_run;
+		err = lengths_begin(request, aside);
+	} else if (request->run == lengths_run) {	/* they stay what they are, once they are known */
 		aside->longest = muster_cut_longest(request->entry->call.cut);
 		err = lengths_begin(request, aside);
 	}
