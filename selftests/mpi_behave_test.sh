@@ -78,6 +78,8 @@ for mpi in openmpi mpich; do
 	[ -z "${MUSTER_MPI_FULL:-}" ] || many=20
 	check "$mpi: a message that its receiver waits for, while its sender is in a barrier" \
 		behaves $mpi 2 message-in-barrier
+	check "$mpi: messages that their sender waits for, while their receiver waits for a collective" \
+		behaves $mpi 2 messages-in-wait
 	check "$mpi: a collective that others wait for, while one waits for a message" \
 		behaves $mpi 3 collective-in-message
 	check "$mpi: a communicator's first collective, nonblocking, waits for nobody" \

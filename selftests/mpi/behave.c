@@ -13,7 +13,7 @@
 
 #include "must.h"
 
-enum { LARGE = 1 << 20, TAG = 7 };
+enum { LARGE = 1 << 20, MESSAGES = 20, TAG = 7 };
 
 static int times = 1;
 
@@ -49,6 +49,26 @@ static void message_in_barrier(void)
 		MPI_Wait(&request, MPI_STATUS_IGNORE);
 	MUST(rank != 1 || (buffer[0] == 0 && buffer[LARGE - 1] == (LARGE - 1) % 100));
 	free(buffer);
+}
+
+/* Messages need their receiver, who waits for a collective, which needs their sender. */
+static void messages_in_wait(void)
+{
+	MPI_Request receives[MESSAGES], barrier;
+	MPI_Status statuses[MESSAGES];
+	int words[MESSAGES];
+
+	for (int i = 0; rank == 0 && i < MESSAGES; i++)
+		MPI_Irecv(&words[i], 1, MPI_INT, 1, TAG, MPI_COMM_WORLD, &receives[i]);
+	for (int i = 0; rank == 1 && i < MESSAGES; i++)
+		MPI_Ssend(&i, 1, MPI_INT, 0, TAG, MPI_COMM_WORLD);
+	MPI_Ibarrier(MPI_COMM_WORLD, &barrier);
+	MPI_Wait(&barrier, MPI_STATUS_IGNORE);
+	if (rank)
+		return;
+	MPI_Waitall(MESSAGES, receives, statuses);
+	for (int i = 0; i < MESSAGES; i++)
+		MUST(words[i] == i);
 }
 
 /* The others' collective needs a rank that waits for a message. */
@@ -449,6 +469,7 @@ static const struct {
 	int level;
 } cases[] = {
 	{ "message-in-barrier", message_in_barrier, MPI_THREAD_SINGLE },
+	{ "messages-in-wait", messages_in_wait, MPI_THREAD_SINGLE },
 	{ "collective-in-message", collective_in_message, MPI_THREAD_SINGLE },
 	{ "first-is-nonblocking", first_is_nonblocking, MPI_THREAD_SINGLE },
 	{ "mixed-requests", mixed_requests, MPI_THREAD_SINGLE },
