@@ -97,15 +97,19 @@ int muster_switch_receive(struct muster_switch *sw, uint32_t port,
 	return aggregate(sw, port, &packet, payload);
 }
 
-/* Each that there is has its turn, and the next time another one the first. */
+/*
+ * Each that there is has its turn, and the next time another one the first. What a flow sends may
+ * free others, so the ring itself says who is next.
+ */
 static bool flows_step(struct muster_switch *sw)
 {
-	struct flow *flow = sw->ring, *next;
 	bool left = false;
 
-	for (uint32_t i = sw->nr_flows; i--; flow = next) {
+	for (uint32_t i = sw->nr_flows; i-- && sw->ring;) {
+		struct flow *flow = sw->ring;
+
+		sw->ring = flow->next;
 		forward_held(sw, flow);
-		next = flow->next;
 		left |= credit_settle(sw, flow);
 	}
 	if (sw->ring)

@@ -300,6 +300,46 @@ static void an_abort_is_passed_on_to_all_others(void **state)
 	expect_aborts(1u << 1 | 1u << 2 | 1u << 4, MUSTER_STATUS_MISMATCH, 77);
 }
 
+/* ---- between switches ---- */
+
+enum { TRUNK = 3, OTHER_TRUNK = 5 };
+
+static void open_between_switches(void)
+{
+	const bool trunks[RADIX] = { [TRUNK] = true, [OTHER_TRUNK] = true };
+	struct muster_switch_config config = {
+		.node = SELF, .incarnation = SELF_LIFE, .radix = RADIX, .trunks = trunks,
+		.nr_routes = sizeof(ROUTES) / sizeof(*ROUTES), .routes = ROUTES,
+	};
+
+	muster_switch_destroy(sw);
+	assert_int_equal(muster_switch_create(&config, &world, NULL, &sw), 0);
+}
+
+/* A host's packets that wait for a switch, and what that switch had taken of them, go at once. */
+static void what_waits_for_a_lost_switch_is_dropped(void **state)
+{
+	const struct muster_packet packet = {
+		.version = MUSTER_PACKET_VERSION, .type = MUSTER_PACKET_DATA, .src_node = 1, .dst_node = 70,
+	};
+
+	(void)state;
+	for (uint32_t turns = 0; turns < 4; turns++) {
+		open_between_switches();
+		gone = 0;
+		for (uint32_t i = 0; i <= MUSTER_SWITCH_CREDITS; i++)
+			assert_int_equal(muster_switch_receive(sw, 1, &packet, NULL, 0), 0);
+		assert_int_equal(counters().held, 1);
+		for (uint32_t i = 0; i < turns; i++)
+			assert_true(muster_switch_step(sw));
+		gone = 1u << OTHER_TRUNK;
+		muster_switch_port_lost(sw, OTHER_TRUNK);
+		assert_false(muster_switch_step(sw));
+		assert_int_equal(counters().flows, 0);
+		assert_int_equal(counters().drop_route, 1);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -316,6 +356,7 @@ int main(void)
 		SWITCH_TEST(who_has_left_may_go),
 		SWITCH_TEST(the_loss_of_the_parent_is_told_to_all_children),
 		SWITCH_TEST(an_abort_is_passed_on_to_all_others),
+		SWITCH_TEST(what_waits_for_a_lost_switch_is_dropped),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
