@@ -446,7 +446,7 @@ check-switch: all $(filter $(SAN)/$(SWITCH)/%,$(UNITS)) $(SELFTESTS) | $(KEEP) #
 	@MUSTER_SWEEP=1048576 MUSTER_BUILD=$(abspath $(BUILD)) exec \
 		selftests/run.sh $(filter $(SAN)/$(SWITCH)/%,$^) selftests/fabric_test.sh selftests/switchd_test.sh
 
-chaos-switch: all $(SELFTESTS) | $(KEEP) ## a member, and all switches, killed in the middle of 16 MiB allreduces; N=20 times each
+chaos-switch: all $(SELFTESTS) | $(KEEP) ## a member, all switches, and a spine, killed in the middle of 16 MiB allreduces; N=20 times each
 	@MUSTER_CHAOS=$(or $(N),20) MUSTER_BUILD=$(abspath $(BUILD)) $(KEEP) -t 3600 selftests/chaos_switch.sh
 
 check-userlib: $(filter $(SAN)/userlib/%,$(UNITS)) | $(KEEP) ## unit tests of the library

@@ -1,9 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# A member, and the switches with their manager, killed in the middle of a 16 MiB allreduce on the
-# streaming tree, at a time that differs in each turn: no result is wrong, all others hear of it,
-# and nothing is left. Ends with how long that took. Not part of make check: make chaos-switch N=20.
+# A member, the switches with their manager, and a spine in a process of its own, killed in the middle
+# of a 16 MiB allreduce (the first two on the streaming tree), at a time that differs in each turn: no
+# result is wrong, all others hear of it, and nothing is left. Ends with how long that took. Not part of make check: make chaos-switch N=20.
 . "$(dirname "$0")/tap.sh"
+. "$tap_home/apart.sh"
 
 run=$MUSTER_BUILD/tools/muster-run
 switched=$MUSTER_BUILD/selftests/switched
@@ -37,7 +38,6 @@ killed() {
 	wait $runner || true
 	grep -h 'element\|wrong\|error ' out err && return 1
 	same "$1" "$(grep -c 'lost: ' out)"
-	fails daemons
 }
 
 start() {
@@ -58,6 +58,7 @@ members() {
 	for turn in $(seq "$turns"); do
 		start
 		killed 3 "$(sed -n "$((turn % 4 + 1))s/.*pid //p" out)" "$turn"
+		fails daemons
 	done
 	report "a member"
 }
@@ -68,9 +69,25 @@ switches() {
 	for turn in $(seq "$turns"); do
 		start
 		killed 4 "$(daemons)" "$turn"
+		fails daemons
 	done
 	report "the switches"
 }
 check "the switches and their manager are killed $turns times" switches
+
+spines() {
+	rm -f took
+	for turn in $(seq "$turns"); do
+		apart_open "$turn"
+		apart_start
+		within 300 started
+		killed 4 "$spine" "$turn"
+		apart_close
+		within 300 gone "$leaf_0"
+		within 300 gone "$leaf_1"
+	done
+	report "the spine"
+}
+check "a spine in a process of its own is killed $turns times" spines
 cat figures
 finish

@@ -4,6 +4,7 @@
 # the library's operations on reduction trees.
 # MUSTER_SWEEP: bytes of the longest of these (default 4104).
 . "$(dirname "$0")/tap.sh"
+. "$tap_home/apart.sh"
 
 run=$MUSTER_BUILD/tools/muster-run
 switchd=$MUSTER_BUILD/tools/muster-switchd
@@ -251,6 +252,48 @@ switches_die() {
 	grep -q 'muster-run: the switches were killed by signal 9' err
 }
 check "when the switches are killed all ranks end, and say that the network has lost one" switches_die
+
+started() {
+	same 4 "$(grep -cs 'pid [0-9][0-9]*$' out)"
+}
+
+# lost RANKS WORDS: both of these say that
+lost() {
+	same 2 "$(grep -c "^\[[$1]\] lost: .*$2" out)"
+}
+
+# The seconds tell a hang from what any machine takes.
+ends() {
+	within 120 gone $runner || { kill $runner; }
+	cat out err
+}
+
+# Who comes to such a network later is told, too.
+spine_dies() {
+	apart_open spine
+	apart_start
+	within 300 started
+	kill -9 "$spine"
+	ends
+	lost 01 'rank [23] has died or left the job, or the network has lost a switch'
+	lost 23 'rank [01] has died or left the job, or the network has lost a switch'
+	apart_start
+	ends
+	fails started
+	grep -q 'the network has lost a switch' err
+}
+check "when a spine is killed all ranks say whom they have lost, and who comes later does" spine_dies
+
+leaf_dies() {
+	apart_open leaf
+	apart_start
+	within 300 started
+	kill -9 "$leaf_1"
+	ends
+	lost 01 'rank [23] has died or left the job, or the network has lost a switch'
+	lost 23 'the network has lost a switch or a link'
+}
+check "when a leaf is killed its ranks have lost the network, and all others say whom they have lost" leaf_dies
 
 all_gone() {
 	for pid in $1; do

@@ -158,6 +158,7 @@ static const struct daemon_counter counter_names[] = {
 	COUNTER(copies_spared), COUNTER(failed), COUNTER(drop_malformed), COUNTER(drop_route),
 	COUNTER(drop_stranger), COUNTER(drop_duplicate), COUNTER(drop_window), COUNTER(drop_failed),
 	COUNTER(groups), COUNTER(bytes), COUNTER(held), COUNTER(flows),
+	COUNTER(gone),
 };
 
 static void report_box(const struct daemon_report *report, const struct switch_box *box)
@@ -326,8 +327,10 @@ static void run(struct daemon *daemon)
 		if (daemon->fds[1].revents)
 			switch_manager_step(daemon->manager);
 		next = boxes_step(daemon);
-		if (daemon->lost)
+		if (daemon->lost) {
 			losses_tell(daemon);
+			next = 0;
+		}
 	}
 	manager_run(daemon);	/* who has gone before us has given back what it had */
 }

@@ -102,6 +102,9 @@ void switch_box_tell_losses(struct switch_box *box)
 			muster_switch_port_lost(box->sw, i);
 		box->ports[i].untold = false;
 	}
+	if (box->lost)
+		box->again_us = 0;	/* what follows is said at once */
+	box->owes |= box->lost;
 	box->lost = false;
 }
 
@@ -114,14 +117,26 @@ static void met(void *owner, uint32_t neighbour, uint32_t present)
 		return;
 	box->ports[number].life = present;
 	box->ports[number].lost = false;
+	box->met = true;
 }
 
 /* ---- steps ---------------------------------------------------------------------------- */
+
+/* Who has nothing to send to a switch is to hear all the same that it is gone. */
+static void trunks_watch(struct switch_box *box)
+{
+	for (uint32_t i = 0; i < box->nr_ports; i++)
+		if (box->ports[i].neighbour >= MUSTER_NODE_AGGREGATION)
+			box->wire->ops->watch(box->wire, box->ports[i].neighbour, box->life);
+	box->watching = true;
+}
 
 bool switch_box_step(struct switch_box *box, uint64_t now_us)
 {
 	bool came = box->wire->ops->poll(box->wire, now_us, POLL_BUDGET) > 0;
 
+	if (box->met && !box->watching)
+		trunks_watch(box);
 	box->owes = muster_switch_step(box->sw);
 	box->again_us = now_us + AGAIN_US;
 	return came;

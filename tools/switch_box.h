@@ -21,6 +21,8 @@ struct switch_box {
 	struct switch_box_port *ports;
 	uint64_t again_us;		/* when to try what waits again, whatever comes */
 	bool lost;			/* some port's life is over, and the switch does not know */
+	bool met;			/* somebody is there: */
+	bool watching;			/* from then on the switches next to us are to answer */
 	bool owes;			/* it has what links had no room for, or that is not due yet */
 };
 

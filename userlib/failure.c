@@ -118,8 +118,9 @@ void muster_comm_fail_status(struct muster_comm *comm, uint8_t status, uint32_t 
 			comm_fail(comm, err, "the network has lost a switch or a link that the members of this communicator need");
 			break;
 		}
-		comm_fail(comm, err, "%s has died or left the job; free the communicator and go on without it",
-				 who);
+		comm_fail(comm, err, "%s has died or left the job%s; free the communicator and go on without it",
+				 who, comm->job->settings.uplink ?
+				 ", or the network has lost a switch or a link that leads there" : "");
 		break;
 	case MUSTER_STATUS_ABORTED:
 		comm_fail(comm, err, "%s gave up: it left the job, its wait ran out of time, or it had no memory; its own message says why",

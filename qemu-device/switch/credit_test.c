@@ -44,6 +44,7 @@ static struct {
 	bool plugged_out[SWITCHES_MAX][MUSTER_SWITCH_RADIX];
 	struct pipe *up[HOSTS_MAX], *down[SWITCHES_MAX][MUSTER_SWITCH_RADIX];
 	bool late[HOSTS_MAX];
+	uint32_t told[HOSTS_MAX];	/* who is gone */
 	struct stream streams[32];
 	uint32_t nr_streams;
 	uint64_t most_held;		/* at one switch */
@@ -84,6 +85,10 @@ static void host_takes(uint32_t host, const struct muster_packet *packet)
 {
 	struct stream *stream = &t.streams[packet->context];
 
+	if (packet->type == MUSTER_PACKET_GONE) {
+		t.told[host]++;
+		return;
+	}
 	assert_int_equal(host, stream->to);
 	assert_false(stream->seen[packet->number]);
 	stream->seen[packet->number] = true;
@@ -398,6 +403,8 @@ static void a_lost_link_gives_its_credits_back(void **state)
 	assert_int_equal(now.held, 0);
 	assert_int_equal(now.flows, 0);
 	assert_true(now.drop_route > 0);
+	for (uint32_t host = 0; host < 4; host++)
+		assert_int_equal(t.told[host], now.gone);
 	net_close();
 }
 

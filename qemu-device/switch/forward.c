@@ -19,11 +19,15 @@ int forward_create(struct muster_switch *sw, const struct muster_switch_config *
 	if (!sw->routes)
 		return -ENOMEM;
 	sw->nr_routes = config->nr_routes;
-	memcpy(sw->routes, config->routes, bytes);
+	for (uint32_t i = 0; i < config->nr_routes; i++) {
+		sw->routes[i].node = config->routes[i].node;
+		sw->routes[i].port = config->routes[i].port;
+		child_set_add(&sw->ports, config->routes[i].port);
+	}
 	return 0;
 }
 
-static const struct muster_switch_route *find(const struct muster_switch *sw, uint32_t node)
+struct route *forward_route(const struct muster_switch *sw, uint32_t node)
 {
 	uint32_t first = 0, end = sw->nr_routes;
 
@@ -44,7 +48,7 @@ static const struct muster_switch_route *find(const struct muster_switch *sw, ui
 static int depart(struct muster_switch *sw, uint32_t port, const struct muster_packet *packet,
 		  const void *payload)
 {
-	const struct muster_switch_route *route = find(sw, packet->dst_node);
+	const struct route *route = forward_route(sw, packet->dst_node);
 	int ret = 0;
 
 	if (!route || route->port == port)
@@ -127,7 +131,7 @@ void forward_destroy(struct muster_switch *sw)
 static bool speaks_for_itself(const struct muster_switch *sw, uint32_t port,
 			      const struct muster_packet *packet)
 {
-	const struct muster_switch_route *route = find(sw, packet->src_node);
+	const struct route *route = forward_route(sw, packet->src_node);
 
 	return route && route->port == port;
 }

@@ -3,7 +3,7 @@
  * What the files of the switch share. A packet goes switch.c → forward.c, or, if it is
  * for the aggregation node, aggregation.c, which admits it to a group (group.c) and one of
  * its segments (segment.c, ring.c); what goes out to the ports of a group is made by generator.c.
- * All that is sent goes through credit.c.
+ * All that is sent for others goes through credit.c; reach.c says who cannot be reached any more.
  * Nothing outside of this folder includes this header.
  */
 #ifndef MUSTER_SWITCH_INTERNAL_H
@@ -99,6 +99,14 @@ struct flow {
 	uint32_t out;			/* went by a trunk, and the neighbour has not told that it went on */
 };
 
+/* By which port a node is reached, and whether that is still so everywhere. */
+struct route {
+	uint32_t node;
+	uint8_t port;
+	bool gone;			/* somebody cannot reach it any more */
+	struct child_set untold;	/* ports whose neighbours do not know */
+};
+
 struct muster_switch {
 	struct muster_switch_world world;
 	void *opaque;
@@ -106,7 +114,9 @@ struct muster_switch {
 	uint32_t incarnation;
 	uint32_t radix;
 	uint32_t nr_routes;
-	struct muster_switch_route *routes;	/* sorted by node */
+	uint32_t nr_gone;			/* of them */
+	struct route *routes;			/* sorted by node */
+	struct child_set ports;			/* that lead to anybody */
 	uint32_t nr_groups;
 	struct group *groups[GROUP_BUCKETS];
 	struct group *owing;
@@ -170,6 +180,8 @@ static inline uint32_t group_culprit(const struct group *group, uint32_t by)
 
 int forward_create(struct muster_switch *sw, const struct muster_switch_config *config);
 void forward_destroy(struct muster_switch *sw);
+/* The way to a node; NULL: it is not known. */
+struct route *forward_route(const struct muster_switch *sw, uint32_t node);
 /* 0: gone, dropped, or kept with its flow; -EAGAIN: that has as many as it may. */
 int forward(struct muster_switch *sw, uint32_t port, const struct muster_packet *packet,
 	    const void *payload);
@@ -194,6 +206,14 @@ void credit_room(struct muster_switch *sw, uint32_t port, const struct muster_pa
 bool credit_settle(struct muster_switch *sw, struct flow *flow);
 void credit_port_lost(struct muster_switch *sw, uint32_t port);
 void credit_destroy(struct muster_switch *sw);
+
+/* ---- reach.c ---- */
+
+/* GONE has come. */
+void reach_receive(struct muster_switch *sw, uint32_t port, const struct muster_packet *packet);
+void reach_port_lost(struct muster_switch *sw, uint32_t port);
+/* Tell who is to be told. Return: whether some is left to do. */
+bool reach_settle(struct muster_switch *sw);
 
 /* ---- aggregation.c ---- */
 

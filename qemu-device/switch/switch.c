@@ -92,20 +92,28 @@ int muster_switch_receive(struct muster_switch *sw, uint32_t port,
 		credit_room(sw, port, &packet);
 		return 0;
 	}
+	if (packet.type == MUSTER_PACKET_GONE) {
+		reach_receive(sw, port, &packet);
+		return 0;
+	}
 	if (!sw->node || packet.dst_node != sw->node)
 		return forward(sw, port, &packet, payload);
 	return aggregate(sw, port, &packet, payload);
 }
 
-/* Each that there is has its turn, and the next time another one the first. */
+/*
+ * Each that there is has its turn, and the next time another one the first. What a flow sends may
+ * free others, so the ring itself says who is next.
+ */
 static bool flows_step(struct muster_switch *sw)
 {
-	struct flow *flow = sw->ring, *next;
 	bool left = false;
 
-	for (uint32_t i = sw->nr_flows; i--; flow = next) {
+	for (uint32_t i = sw->nr_flows; i-- && sw->ring;) {
+		struct flow *flow = sw->ring;
+
+		sw->ring = flow->next;
 		forward_held(sw, flow);
-		next = flow->next;
 		left |= credit_settle(sw, flow);
 	}
 	if (sw->ring)
@@ -117,7 +125,7 @@ static bool flows_step(struct muster_switch *sw)
 bool muster_switch_step(struct muster_switch *sw)
 {
 	struct group *group = sw->owing, *next;
-	bool left = flows_step(sw);
+	bool left = flows_step(sw) | reach_settle(sw);
 
 	for (; group; group = next) {
 		next = group->next_owing;
@@ -146,6 +154,7 @@ void muster_switch_port_lost(struct muster_switch *sw, uint32_t port)
 	uint32_t i, child;
 
 	credit_port_lost(sw, port);
+	reach_port_lost(sw, port);
 	for (i = 0; i < GROUP_BUCKETS; i++)
 		for (group = sw->groups[i]; group; group = group->next_hashed) {
 			if (group->config.parent_port == port)
@@ -165,4 +174,5 @@ void muster_switch_counters_get(const struct muster_switch *sw,
 	*counters = sw->counters;
 	counters->groups = sw->nr_groups;
 	counters->flows = sw->nr_flows;
+	counters->gone = sw->nr_gone;
 }

@@ -119,6 +119,7 @@ struct muster_switch_counters {
 	uint64_t bytes;		/* now, of memory for groups */
 	uint64_t held;		/* now, packets that wait for links */
 	uint64_t flows;		/* now: of which packets wait, or are on the way to the next switch */
+	uint64_t gone;		/* nodes that somebody cannot reach any more */
 };
 
 /** muster_switch_create() - Return: 0; -EINVAL: the configuration is wrong; -ENOMEM. */
@@ -160,7 +161,10 @@ bool muster_switch_step(struct muster_switch *sw);
 int muster_switch_child_left(struct muster_switch *sw, uint16_t tree, uint32_t group,
 			     uint32_t host);
 
-/** muster_switch_port_lost() - nobody is at its other end: groups that need it fail. */
+/**
+ * muster_switch_port_lost() - nobody is at its other end: groups that need it fail. Where a switch
+ * was there, all neighbours are told by GONE whom it had led to, and tell theirs.
+ */
 void muster_switch_port_lost(struct muster_switch *sw, uint32_t port);
 
 void muster_switch_counters_get(const struct muster_switch *sw,

@@ -300,6 +300,133 @@ static void an_abort_is_passed_on_to_all_others(void **state)
 	expect_aborts(1u << 1 | 1u << 2 | 1u << 4, MUSTER_STATUS_MISMATCH, 77);
 }
 
+/* ---- who cannot be reached ---- */
+
+enum { TRUNK = 3, OTHER_TRUNK = 5 };
+
+static void open_between_switches(void)
+{
+	const bool trunks[RADIX] = { [TRUNK] = true, [OTHER_TRUNK] = true };
+	struct muster_switch_config config = {
+		.node = SELF, .incarnation = SELF_LIFE, .radix = RADIX, .trunks = trunks,
+		.nr_routes = sizeof(ROUTES) / sizeof(*ROUTES), .routes = ROUTES,
+	};
+
+	muster_switch_destroy(sw);
+	assert_int_equal(muster_switch_create(&config, &world, NULL, &sw), 0);
+}
+
+/* ports: those that have been told of the node, each once, since the last time. */
+static void expect_gone(uint32_t node, uint32_t ports)
+{
+	uint32_t told = 0;
+
+	for (uint32_t i = 0; i < nr_out; i++) {
+		assert_int_equal(out[i].packet.type, MUSTER_PACKET_GONE);
+		assert_int_equal(out[i].packet.length, 0);
+		if (out[i].packet.arg != node)
+			continue;
+		assert_false(told >> out[i].port & 1);
+		told |= 1u << out[i].port;
+	}
+	assert_int_equal(told, ports);
+}
+
+static void gone_from(uint32_t port, uint32_t node)
+{
+	const struct muster_packet packet = {
+		.version = MUSTER_PACKET_VERSION, .type = MUSTER_PACKET_GONE, .arg = node,
+	};
+
+	assert_int_equal(muster_switch_receive(sw, port, &packet, NULL, 0), 0);
+}
+
+static void whom_a_lost_switch_led_to_is_told_to_all_others(void **state)
+{
+	(void)state;
+	open_between_switches();
+	full = 1u << 2 | 1u << TRUNK;
+	gone = 1u << OTHER_TRUNK;
+	muster_switch_port_lost(sw, OTHER_TRUNK);
+	assert_true(muster_switch_step(sw));
+	expect_gone(70, 1u << 1 | 1u << 4);
+	full = 0;
+	assert_false(muster_switch_step(sw));
+	expect_gone(70, 1u << 1 | 1u << 2 | 1u << TRUNK | 1u << 4);
+	expect_gone(PARENT, 1u << 1 | 1u << 2 | 1u << TRUNK | 1u << 4);
+	assert_int_equal(nr_out, 8);
+	assert_int_equal(counters().gone, 2);
+}
+
+/* Also to the node itself, and once: on networks that have circles as well. */
+static void who_is_gone_for_others_is_told_on(void **state)
+{
+	(void)state;
+	open_between_switches();
+	for (uint32_t i = 0; i < 3; i++) {
+		gone_from(TRUNK, 4);
+		gone_from(OTHER_TRUNK, 4);
+		assert_false(muster_switch_step(sw));
+	}
+	expect_gone(4, 1u << 1 | 1u << 2 | 1u << 4 | 1u << OTHER_TRUNK);
+	assert_int_equal(nr_out, 4);
+	assert_int_equal(counters().gone, 1);
+}
+
+static void who_comes_to_a_place_later_is_told_too(void **state)
+{
+	(void)state;
+	open_between_switches();
+	gone = 1u << 2;
+	gone_from(TRUNK, 3);
+	assert_false(muster_switch_step(sw));
+	expect_gone(3, 1u << 1 | 1u << 4 | 1u << OTHER_TRUNK);
+	gone = nr_out = 0;
+	assert_false(muster_switch_step(sw));
+	expect_gone(3, 1u << 2);
+	nr_out = 0;
+	muster_switch_port_lost(sw, 1);
+	assert_false(muster_switch_step(sw));
+	expect_gone(3, 1u << 1);
+	assert_int_equal(counters().gone, 1);
+}
+
+static void only_switches_say_who_is_gone(void **state)
+{
+	(void)state;
+	open_between_switches();
+	gone_from(1, 2);
+	assert_int_equal(counters().drop_malformed, 1);
+	gone_from(TRUNK, 12345);
+	assert_false(muster_switch_step(sw));
+	assert_int_equal(nr_out, 0);
+	assert_int_equal(counters().gone, 0);
+}
+
+/* A host's packets that wait for a switch, and what that switch had taken of them, go at once. */
+static void what_waits_for_a_lost_switch_is_dropped(void **state)
+{
+	const struct muster_packet packet = {
+		.version = MUSTER_PACKET_VERSION, .type = MUSTER_PACKET_DATA, .src_node = 1, .dst_node = 70,
+	};
+
+	(void)state;
+	for (uint32_t turns = 0; turns < 4; turns++) {
+		open_between_switches();
+		gone = 0;
+		for (uint32_t i = 0; i <= MUSTER_SWITCH_CREDITS; i++)
+			assert_int_equal(muster_switch_receive(sw, 1, &packet, NULL, 0), 0);
+		assert_int_equal(counters().held, 1);
+		for (uint32_t i = 0; i < turns; i++)
+			assert_true(muster_switch_step(sw));
+		gone = 1u << OTHER_TRUNK;
+		muster_switch_port_lost(sw, OTHER_TRUNK);
+		assert_false(muster_switch_step(sw));
+		assert_int_equal(counters().flows, 0);
+		assert_int_equal(counters().drop_route, 1);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -316,6 +443,11 @@ int main(void)
 		SWITCH_TEST(who_has_left_may_go),
 		SWITCH_TEST(the_loss_of_the_parent_is_told_to_all_children),
 		SWITCH_TEST(an_abort_is_passed_on_to_all_others),
+		SWITCH_TEST(what_waits_for_a_lost_switch_is_dropped),
+		SWITCH_TEST(whom_a_lost_switch_led_to_is_told_to_all_others),
+		SWITCH_TEST(who_is_gone_for_others_is_told_on),
+		SWITCH_TEST(who_comes_to_a_place_later_is_told_too),
+		SWITCH_TEST(only_switches_say_who_is_gone),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -42,6 +42,8 @@ void muster_link_init(struct muster_link *link, const struct muster_link_config 
 {
 	memset(link, 0, sizeof(*link));
 	link->config = *config;
+	if (!link->config.probe_us)
+		link->config.probe_us = config->deadline_us / 2;
 	link->oldest = link->next = link->expected = MUSTER_LINK_SEQ_FIRST;
 	muster_pace_init(&link->pace);
 	link->next_us = link->ack_us = NEVER;
@@ -363,10 +365,10 @@ void muster_link_run(struct muster_link *link, uint64_t now_us)
 		return;
 	link->next_us = NEVER;
 	if (link->oldest == link->next && link->peer_incarnation) {
-		if (now_us >= link->heard_us + link->config.deadline_us / 2)
+		if (now_us >= link->heard_us + link->config.probe_us)
 			probe(link, now_us);
 		else
-			due(link, link->heard_us + link->config.deadline_us / 2);
+			due(link, link->heard_us + link->config.probe_us);
 	}
 	if (link->oldest != link->next) {
 		if (in_vain(link, now_us)) {
@@ -472,7 +474,7 @@ static void meet(struct muster_link *link, uint64_t now_us, uint32_t incarnation
 	link->peer_incarnation = incarnation;
 	link->heard_us = link->progress_us = now_us;
 	link->tries = 0;
-	due(link, now_us + link->config.deadline_us / 2);
+	due(link, now_us + link->config.probe_us);
 	send_due(link, now_us);
 	if (ended)
 		link->config.ops->lost(link->config.owner, link->config.peer, incarnation);

@@ -79,6 +79,7 @@ struct muster_link_config {
 	uint32_t peer;
 	uint32_t incarnation;	/* of this node; not 0, differs in every life */
 	uint64_t deadline_us;	/* silence towards an unacknowledged packet until lost; about */
+	uint64_t probe_us;	/* silence of one that was heard until it is asked; 0: half of that */
 	const struct muster_link_ops *ops;
 	void *owner;
 	struct muster_link_pool *pool;		/* of all links of this port */
@@ -164,8 +165,8 @@ void muster_link_send_once(struct muster_link *link, uint32_t incarnation,
  * @incarnation: the life that is meant. Where another one is known, the peer is asked:
  *	lost() or met() tell what came of it. The mere word of the caller ends nothing.
  *
- * A link that has heard its peer probes it whenever that was silent for half a
- * deadline. This starts it for a peer to which nothing has been sent, so that
+ * A link that has heard its peer probes it whenever that was silent for
+ * config.probe_us. This starts it for a peer to which nothing has been sent, so that
  * who only waits for a node learns all the same that it is gone.
  *
  * Return: 0; -EHOSTUNREACH when that life is over.

@@ -31,6 +31,8 @@
 enum {
 	LINKS_AT_ONCE = 64,		/* that do what is due in one poll; the others in the next */
 	SOCKET_BYTES = 4 << 20,		/* asked for; the kernel may give less */
+	SWITCH_SILENCE_US = 10000000,	/* a switch always answers, */
+	SWITCH_PROBE_US = 1000000,	/* and all count on it, who may wait for others only */
 };
 
 struct peer {
@@ -221,11 +223,13 @@ static struct peer *peer_meet(struct port *port, uint32_t node,
 {
 	static const struct muster_link_ops ops = { peer_take, peer_give, peer_emit,
 						    peer_deliver, peer_lost, peer_met };
+	bool is_switch = node >= MUSTER_NODE_AGGREGATION;
 	struct muster_link_config config = {
 		.node = port->wire.node,
 		.peer = node,
 		.incarnation = port->incarnation,
-		.deadline_us = port->deadline_us,
+		.deadline_us = is_switch ? SWITCH_SILENCE_US : port->deadline_us,
+		.probe_us = is_switch ? SWITCH_PROBE_US : 0,
 		.ops = &ops,
 		.pool = &port->pool,
 		.counters = &port->counters,

@@ -120,7 +120,9 @@ struct muster_wire_counters {
  *	addresses; IPv6 in brackets. The file is read now, not again later.
  * @node: this port's node, below MUSTER_NODES_MAX.
  * @incarnation: differs in every life of a node; not 0.
- * @deadline_us: silence towards an unacknowledged packet after which a node is lost.
+ * @deadline_us: silence towards an unacknowledged packet after which a node is lost. A switch
+ *	(MUSTER_NODE_AGGREGATION and on) always answers: it is lost after 10 s, whatever this says,
+ *	and asked each second.
  * @why: gets what was wrong, where and what to do, when the call fails.
  *
  * Return: 0; -EINVAL for a spec that cannot be read; or what the socket said.

@@ -36,6 +36,7 @@ struct peer {
 	bool left;		/* in good order */
 	bool lost;		/* and now the engine knows, too */
 	bool full;		/* has no room for withdrawals now */
+	bool gone;		/* the network does not lead there any more, or not back */
 };
 
 struct local {
@@ -92,6 +93,9 @@ void muster_local_dump_close(struct local *local);
 extern const struct muster_mesh_events muster_local_mesh_events;
 extern const struct muster_wire_events muster_local_wire_events;
 
+/* wire_events.take() of who is at a switch. */
+bool muster_local_uplink_take(void *owner, uint32_t neighbour, const struct muster_packet *packet,
+			      const void *payload, uint32_t len);
 /** muster_local_record() - have packets go by functions that record them, or no more. */
 void muster_local_record(struct local *local, bool on);
 /** muster_local_share() - let a peer map a region of ours. Return: whether it will. */

@@ -24,9 +24,6 @@
  */
 #define SILENCE_US	(365ull * 86400 * 1000000)
 
-/* A switch always answers; who only waits for others is to learn that it is gone. */
-enum { UPLINK_SILENCE_US = 10000000 };
-
 enum { SETTLE_US = 1000000 };	/* before the caller blocks elsewhere, where others may do so, too */
 
 static struct local *to_local(struct muster_dev *dev)
@@ -62,6 +59,19 @@ static void mem_deregister(struct muster_dev *dev, uint32_t key)
 	muster_region_deregister(&to_local(dev)->memory, key);
 }
 
+/* It was said before there was a context to hear it. */
+static void fail_if_gone(struct local *local, const struct muster_dev_context *context)
+{
+	for (uint32_t i = 0; i < context->nr_members; i++) {
+		uint32_t node = context->members[i].node;
+
+		if (context->nr_members > 1 && node < local->size && local->peers[node].gone)
+			muster_engine_abort(local->engine, local->dev.address.vp, context->job,
+					    context->context, MUSTER_STATUS_PEER_LOST,
+					    i == context->self ? MUSTER_CULPRIT_NONE : i);
+	}
+}
+
 static int context_open(struct muster_dev *dev, const struct muster_dev_context *context)
 {
 	struct local *local = to_local(dev);
@@ -88,6 +98,8 @@ static int context_open(struct muster_dev *dev, const struct muster_dev_context 
 	err = muster_engine_context_open(local->engine, &config);
 	if (!err && !local->wire)
 		muster_ring_sign(&local->rings.inbound, context->context, false);
+	if (!err && local->uplink)
+		fail_if_gone(local, context);
 	free(members);
 	return err;
 }
@@ -240,8 +252,7 @@ static int socket_open(struct local *local, const struct muster_local_config *co
 	else
 		snprintf(own, sizeof(own), "unix:@muster-%016llx", (unsigned long long)name);
 	err = muster_wire_socket_open(spec, local->rank, local->dev.address.incarnation,
-				      local->uplink ? UPLINK_SILENCE_US : SILENCE_US,
-				      &local->events, local, &local->wire,
+				      SILENCE_US, &local->events, local, &local->wire,
 				      why, why_len);
 	muster_namespace_leave(home);
 	if (!err && local->uplink)	/* it is to know us before anybody sends to us */
@@ -431,6 +442,7 @@ int muster_local_open(const struct muster_oob *oob, const struct muster_local_co
 	if (!strcmp(config->wire, "switch")) {
 		local->uplink = config->uplink;
 		local->uplink_life = config->uplink_life;
+		local->events.take = muster_local_uplink_take;
 	}
 	mesh.owner = local;
 	err = muster_mesh_open(oob, &mesh, &local->mesh, why, why_len);

@@ -7,6 +7,7 @@
  */
 #include "internal.h"
 
+#include <endian.h>
 #include <errno.h>
 #include <sched.h>
 #include <unistd.h>
@@ -211,6 +212,26 @@ static void wire_lost(void *owner, uint32_t node, uint32_t present)
 	local->cut |= local->uplink && node == local->uplink;
 }
 
+/* Not all reach ourselves: who cannot will not hear it from us. */
+bool muster_local_uplink_take(void *owner, uint32_t neighbour, const struct muster_packet *packet,
+			      const void *payload, uint32_t len)
+{
+	struct local *local = owner;
+	uint32_t node = le32toh(packet->arg);
+
+	if (packet->type != MUSTER_PACKET_GONE || neighbour != local->uplink) {
+		local->events.receive(local, packet, payload, len);
+		return true;
+	}
+	if (node < local->size)
+		local->peers[node].gone = true;
+	if (node == local->rank)
+		local->cut = true;
+	else
+		muster_engine_peer_lost(local->engine, node);
+	return true;
+}
+
 const struct muster_wire_events muster_local_wire_events = {
 	.receive = wire_receive,
 	.lost = wire_lost,
@@ -305,6 +326,7 @@ static void tell_lost(struct local *local)
 static void network_lost(struct local *local)
 {
 	local->cut = false;
+	local->peers[local->rank].gone = true;
 	muster_engine_network_lost(local->engine);
 	for (uint32_t rank = 0; rank < local->size; rank++)
 		if (rank != local->rank)
