@@ -95,7 +95,7 @@ usage() {
 	for wrong in "" "-e0" "-e2 -n2 -k1 -Hx" "-e0 -n2 -Hx" "-e0 -n2 -kx -Hx" "-e0 -n2 -k1 -Hx -p9" \
 		"-e0 -n2 -k1 -Hx -tstar" "-e0 -n2 -k1 -Hx -t./none" "-e0 -n2 -k1 -Hx --faults=1" \
 		"-e0 -n2 -k-1 -Hx" "-e0 -n2 -k11112222333344445 -Hx" "-e0 -n2 -k1 -Hx -u0" \
-		"-e0 -n2 -k1 -Hx --faults=2000,0,0"; do
+		"-e0 -n2 -k1 -Hx --faults=2000,0,0" "-e0 -n2 -k1 -Hx --seed=abc" "-e0 -n1 -k1 -Hudp:127.0.0.1"; do
 		# shellcheck disable=SC2086 # a list of options
 		same 2 "$(status_of "$bumpd" $wrong)"
 		grep -q muster-bumpd: err
@@ -106,6 +106,24 @@ usage() {
 	same "muster-bumpd: none/counters: No such file or directory" "$(cat err)"
 }
 check "wrong usage is refused" usage
+
+cat >gone.sh <<'END'
+	ip link add ours type veth peer name theirs
+	ip link set ours up
+	ip link set theirs up
+	"$1" -e 0 -n 1 -k 77 -H ours >bump.gone 2>err &
+	bump=$!
+	until grep -q ready bump.gone; do
+		sleep 0.01
+	done
+	ip link del ours
+	until grep -q "port 'ours': its device is down or gone" err || ! kill -0 $bump; do
+		sleep 0.01
+	done
+	kill $bump
+	wait $bump
+END
+check "a device that goes away is named" unshare -n sh -e gone.sh "$MUSTER_BUILD/tools/muster-bumpd"
 
 # Two hosts whose bumps are joined by UDP, as they would be on two machines.
 cat >tunnel.sh <<'END'

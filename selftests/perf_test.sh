@@ -53,18 +53,19 @@ osu_columns() {
 check "-z prints OSU's columns and percentiles" osu_columns
 
 # Who waits for the late one is in the operation for that long; the operation itself is short.
+# A busy machine lets others be late, too: not by half as much, again and again.
 skewed() {
-	"$run" -n 3 --no-prefix "$perf" -f -x 1 -i 5 -m 8:8 --skew=20000:1 allreduce >out
-	grep -q '^# rank 1 calls 20000 us later' out
-	awk '$1 == 8 && $4 >= 20000 { good = 1 } END { exit !good }' out
-	"$run" -n 3 --no-prefix "$perf" -j -x 1 -i 5 -m 8:8 --skew=20000:1 allreduce >out
+	"$run" -n 3 --no-prefix "$perf" -f -x 1 -i 4 -m 8:8 --skew=100000:1 allreduce >out
+	grep -q '^# rank 1 calls 100000 us later' out
+	awk '$1 == 8 && $4 >= 50000 { good = 1 } END { exit !good }' out
+	"$run" -n 3 --no-prefix "$perf" -j -x 1 -i 4 -m 8:8 --skew=100000:1 allreduce >out
 	perl -MJSON::PP -0777 -e '
 		my $all = decode_json(<STDIN>);
-		die "skew" unless $all->{skew_us} == 20000 && $all->{late_rank} == 1;
+		die "skew" unless $all->{skew_us} == 100000 && $all->{late_rank} == 1;
 		for (qw(nic host)) {
 			my $times = $all->{results}[0]{$_};
-			die "from then on" unless $times->{min_us} < 20000;
-			die "own" unless $times->{rank_max_us} >= 20000;
+			die "from then on" unless $times->{min_us} < 50000;
+			die "own" unless $times->{rank_max_us} >= 50000;
 			die "late" unless $times->{rank_min_us} < $times->{rank_max_us};
 		}' <out
 }

@@ -155,6 +155,15 @@ static void restore_tags(struct muster_bump_frame *frame, struct msghdr *message
 		}
 }
 
+/* Nothing came. The kernel tells once that a device went down; whether it comes back is not known. */
+static void receive_failed(struct bump_port *port, int err)
+{
+	port->ready = err == EINTR || err == ECONNREFUSED;
+	if (err == ENETDOWN)
+		fprintf(stderr, "muster-bumpd: port '%s': its device is down or gone; what goes there "
+				"is lost\n", port->name);
+}
+
 bool bump_port_receive(struct bump_port *port, struct muster_bump_frame *frame)
 {
 	char control[CMSG_SPACE(sizeof(struct tpacket_auxdata))];
@@ -172,10 +181,10 @@ bool bump_port_receive(struct bump_port *port, struct muster_bump_frame *frame)
 	if (!port->ready)
 		return false;
 	len = recvmsg(port->fd, &message, MSG_DONTWAIT);
-	if (len < OFFLOAD_BYTES) {
-		port->ready = len >= 0 || errno == EINTR || errno == ECONNREFUSED;
+	if (len < 0)
+		receive_failed(port, errno);
+	if (len < OFFLOAD_BYTES)
 		return false;
-	}
 	frame->data = port->frame + VLAN_BYTES;
 	frame->len = (uint32_t)len - OFFLOAD_BYTES;
 	if (!port->tunnel)

@@ -168,8 +168,9 @@ static int parse_option(int key, void *of)
 	case KEY_FAULTS:
 		return parse_faults(&options->faults, optarg);
 	case KEY_SEED:
-		options->faults.rng = strtoull(optarg, NULL, 0);
-		return 0;
+		ret = daemon_number(optarg, 0, UINT32_MAX, &number);
+		options->faults.rng = number;
+		return ret;
 	case 'j':
 		options->json = true;
 		return 0;
@@ -381,6 +382,9 @@ static int port_open(struct daemon *daemon, uint32_t port, const char *name)
 {
 	int ret = bump_port_open(&daemon->ports[port], name);
 
+	if (ret == -EINVAL)
+		return daemon_misused("a tunnel is udp:ADDRESS:PORT,ADDRESS:PORT (ours, theirs), not",
+				      name);
 	if (ret)
 		fprintf(stderr, "muster-bumpd: port '%s': %s\n", name, strerror(-ret));
 	return ret ? 1 : 0;
@@ -452,13 +456,15 @@ static bool pass_plainly(struct daemon *daemon)
 
 /*
  * While frames come, but no longer than that: whether other ports have some, and signals,
- * only poll() says, and one port that is flooded would keep it from asking.
+ * only poll() says, and one port that is flooded would keep it from asking. Return whether
+ * there may be more to do, of which poll() knows nothing: what it has received already.
  */
-static void serve(struct daemon *daemon)
+static bool serve(struct daemon *daemon)
 {
 	for (uint32_t turn = 0; turn < TURNS_MAX; turn++)
 		if (!(daemon->bump ? muster_bump_step(daemon->bump) : pass_plainly(daemon)))
-			return;
+			return false;
+	return true;
 }
 
 static void handle_signal(struct daemon *daemon, int signals)
@@ -487,17 +493,18 @@ static int patience_ms(const struct daemon *daemon)
 static void run(struct daemon *daemon, int signals)
 {
 	struct pollfd fds[MUSTER_BUMP_PORTS_MAX + 1] = { { .fd = signals, .events = POLLIN } };
+	bool more = false;
 
 	for (uint32_t port = 0; port < daemon->nr_ports; port++)
 		fds[port + 1] = (struct pollfd){ .fd = daemon->ports[port].fd, .events = POLLIN };
 	while (!daemon->ended) {
-		if (poll(fds, daemon->nr_ports + 1, patience_ms(daemon)) == 0)
+		if (poll(fds, daemon->nr_ports + 1, more ? 0 : patience_ms(daemon)) == 0)
 			release(daemon);
 		for (uint32_t port = 0; port < daemon->nr_ports; port++)
 			daemon->ports[port].ready = fds[port + 1].revents;
 		if (fds[0].revents)
 			handle_signal(daemon, signals);
-		serve(daemon);
+		more = serve(daemon);
 	}
 }
 
