@@ -19,6 +19,7 @@
 #endif
 
 #define WIDE 32		/* bytes of a vector */
+#define AHEAD 2048	/* bytes, of what is asked for early */
 
 /* A vector of so many bytes; it needs no alignment. */
 #define VECTOR(name, element, bytes)                                                             \
@@ -53,10 +54,19 @@ VECTOR(twoF64, double, 16);
 /* A comparison of vectors is all ones where it holds. */
 #define SELECT(mask, x, y) (((mask) & (x)) | (~(mask) & (y)))
 
+/*
+ * What is added comes from another's memory, once, and in pieces too short for the machine to see
+ * them coming. Nothing is asked for behind its end.
+ */
+#define EXPECT(T)                                                                                \
+	if (sizeof(T) == WIDE && bytes - at > AHEAD)                                             \
+		__builtin_prefetch(b + at + AHEAD)
+
 /* dst[i] = EXPR(x, y) for vectors of type T, as long as a whole one is left. */
 #define SWEEP(T, EXPR, ...)                                                                      \
 	for (; bytes - at >= sizeof(T); at += sizeof(T)) {                                       \
 		T x = *(const T *)(a + at), y = *(const T *)(b + at);                            \
+		EXPECT(T);                                                                       \
 		*(T *)(dst + at) = (T)EXPR(x, y, ##__VA_ARGS__);                                 \
 	}
 

@@ -19,8 +19,9 @@
 #include "arith_vector.h"
 
 enum {
-	BLOCK = 256,		/* numbers looked at as f64 at once */
+	BLOCK = 256,		/* numbers that are f64 at once */
 	LANES = WIDE / 8,
+	STRIDE = 2 * WIDE,	/* bytes that are looked at in one turn */
 	FRACTION = 52,
 	EXPONENT_LAST = -1074,	/* of the last bit of a subnormal number */
 	TOP_MAX = 1024,
@@ -30,6 +31,7 @@ enum {
 #define MAGNITUDE	INT64_MAX
 #define INFINITE	0x7ff0000000000000
 #define FRACTION_MASK	0x000fffffffffffff
+#define FRACTION_MASK_F32 0x007fffff
 
 CLONES
 static void block_widen(const uint8_t *from, size_t nr, double *block)
@@ -73,54 +75,75 @@ static int64_t bits_at(const uint8_t *numbers, size_t i)
 #define LARGER(x, y)	SELECT((x) > (y), x, y)
 #define SMALLER(x, y)	SELECT((x) < (y), x, y)
 
-/* Of numbers' bits: largest and smallest magnitude but zero, and all bits of fractions. */
+/*
+ * Of numbers' magnitudes, as the bits of an f64: the largest, and the smallest last bit that is not
+ * zero. A number's last bit is what is lost when it is cleared; of a power of two, which has no
+ * other, itself.
+ */
 struct look {
 	int64_t largest;
-	int64_t smallest;
-	int64_t fractions;
+	int64_t last;
 };
 
-CLONES
-static void block_look(const uint8_t *bits, size_t nr, struct look *look)
+static void look_add(struct look *look, int64_t largest, int64_t last)
 {
-	vI64 high = { 0 }, low = (vI64){ 0 } + INT64_MAX, fractions = { 0 };
-
-	for (size_t i = 0; i < nr; i += LANES) {
-		vI64 x = *(const vI64 *)(bits + i * 8) & MAGNITUDE;
-		vI64 some = x | (vI64)((vU64)(x == 0) >> 1);
-
-		high = LARGER(high, x);
-		low = SMALLER(low, some);
-		fractions |= x;
-	}
-	*look = (struct look){ 0, INT64_MAX, 0 };
-	for (size_t i = 0; i < LANES; i++) {
-		look->largest = high[i] > look->largest ? high[i] : look->largest;
-		look->smallest = low[i] < look->smallest ? low[i] : look->smallest;
-		look->fractions |= fractions[i] & FRACTION_MASK;
-	}
+	look->largest = largest > look->largest ? largest : look->largest;
+	if (last)
+		look->last = last < look->last ? last : look->last;
 }
 
+/* A number's last bit, less one: of a zero that is more than all others. */
+#define LAST_LESS(V, F, x, fraction, most)                                                       \
+	(((V)((F)(x) - (F)((x) & ((x) - 1) & (((x) & (fraction)) != 0))) - 1) & (most))
+
+#define LOOK_AT(V, F, fraction, most, at, high, less)                                            \
+	do {                                                                                     \
+		V x = *(const V *)(bits + (at)) & (most);                                        \
+		V last = LAST_LESS(V, F, x, fraction, most);                                     \
+		high = LARGER(high, x);                                                          \
+		less = SMALLER(less, last);                                                      \
+	} while (0)
+
 /*
- * The smallest last bit of numbers that are not zero: what is lost when it is cleared; of a
- * power of two, which has no other, itself.
+ * Integers V as wide as the numbers F. Every other vector is compared with each other alone, or
+ * all would wait for the one before. Leaves the largest and, less one, the smallest of each lane.
  */
+#define LOOK(V, F, fraction, most)                                                               \
+	V high = { 0 }, high_odd = high, less = high + (most), less_odd = less;                  \
+	for (size_t at = 0; at < bytes; at += STRIDE) {                                          \
+		LOOK_AT(V, F, fraction, most, at, high, less);                                   \
+		LOOK_AT(V, F, fraction, most, at + WIDE, high_odd, less_odd);                    \
+	}                                                                                        \
+	high = LARGER(high, high_odd);                                                           \
+	less = SMALLER(less, less_odd);
+
 CLONES
-static int64_t block_last(const uint8_t *bits, size_t nr)
+static void look_at_doubles(const uint8_t *bits, size_t bytes, struct look *look)
 {
-	vI64 low = (vI64){ 0 } + INFINITE;
-	int64_t last = INFINITE;
-
-	for (size_t i = 0; i < nr; i += LANES) {
-		vI64 x = *(const vI64 *)(bits + i * 8) & MAGNITUDE;
-		vI64 rest = SELECT((x & FRACTION_MASK) != 0, x & (x - 1), 0);
-		vI64 bit = (vI64)((vF64)x - (vF64)rest);
-
-		low = SELECT((bit < low) & (x != 0), bit, low);
-	}
+	LOOK(vI64, vF64, FRACTION_MASK, MAGNITUDE)
 	for (size_t i = 0; i < LANES; i++)
-		last = low[i] < last ? low[i] : last;
-	return last;
+		look_add(look, high[i], (int64_t)((uint64_t)less[i] + 1) & MAGNITUDE);
+}
+
+static int64_t widened(uint32_t single)
+{
+	int64_t bits;
+	double wide;
+	float f;
+
+	memcpy(&f, &single, sizeof(f));
+	wide = f;
+	memcpy(&bits, &wide, sizeof(bits));
+	return bits & MAGNITUDE;
+}
+
+CLONES
+static void look_at_singles(const uint8_t *bits, size_t bytes, struct look *look)
+{
+	LOOK(vI32, vF32, FRACTION_MASK_F32, INT32_MAX)
+	for (size_t i = 0; i < 2 * LANES; i++)
+		look_add(look, widened((uint32_t)high[i]),
+			 widened(((uint32_t)less[i] + 1) & INT32_MAX));
 }
 
 /* Of a number's bits, which is not zero: of the last bit of a whole m; 0 < m < 2^53. */
@@ -148,24 +171,6 @@ static int32_t larger(int32_t a, int32_t b)
 	return a > b ? a : b;
 }
 
-/* Numbers of few digits are worth a second look; others have some last bit of the smallest one. */
-static void span_widen(struct muster_exact_span *span, const struct look *look,
-		       const uint8_t *bits, size_t nr)
-{
-	int32_t top = exponent_of(look->largest) + bits_of(whole_of(look->largest));
-	int32_t bottom = exponent_of(look->smallest);
-	int64_t last;
-
-	span->top = larger(span->top, top);
-	if (-bottom <= span->minus_bottom)
-		return;
-	if (!(look->fractions & 1)) {
-		last = block_last(bits, nr);
-		bottom = exponent_of(last) + bits_of(whole_of(last)) - 1;
-	}
-	span->minus_bottom = larger(span->minus_bottom, -bottom);
-}
-
 static bool is_number(int64_t magnitude)
 {
 	return magnitude < INFINITE;
@@ -180,32 +185,55 @@ static void block_clear(const uint8_t *bits, size_t nr, double *block)
 		x = is_number(x & MAGNITUDE) ? x : 0;
 		memcpy(&block[i], &x, sizeof(x));
 	}
-	for (size_t i = nr; i % LANES; i++)
+	for (size_t i = nr; i % (STRIDE / 8); i++)
 		block[i] = 0;
+}
+
+/* At those that are numbers. */
+static void look_at_numbers(uint8_t type, const uint8_t *from, size_t nr, struct look *look)
+{
+	size_t size = muster_dtype_size(type);
+	double block[BLOCK];
+
+	for (size_t at = 0, some; at < nr; at += some) {
+		some = nr - at < BLOCK ? nr - at : BLOCK;
+		block_clear(block_read(type, from + at * size, some, block), some, block);
+		look_at_doubles((const uint8_t *)block, (some * 8 + STRIDE - 1) / STRIDE * STRIDE,
+				look);
+	}
+}
+
+static void look_at_all(uint8_t type, const uint8_t *from, size_t bytes, struct look *look)
+{
+	void (*look_at)(const uint8_t *, size_t, struct look *) =
+		type == MUSTER_DTYPE_F32 ? look_at_singles : look_at_doubles;
+	uint8_t rest[STRIDE] = { 0 };
+	size_t whole = bytes - bytes % STRIDE;
+
+	look_at(from, whole, look);
+	if (whole == bytes)
+		return;
+	memcpy(rest, from + whole, bytes - whole);
+	look_at(rest, STRIDE, look);
 }
 
 void muster_exact_span_of(uint8_t type, const void *from, size_t nr,
 			  struct muster_exact_span *span)
 {
-	size_t size = muster_dtype_size(type);
-	double block[BLOCK];
-	struct look look;
+	const struct look nothing = { 0, INFINITE };
+	struct look look = nothing;
 
-	for (size_t at = 0, some; at < nr; at += some) {
-		const uint8_t *bits;
-
-		some = nr - at < BLOCK ? nr - at : BLOCK;
-		bits = block_read(type, (const uint8_t *)from + at * size, some, block);
-		block_look(bits, some, &look);
-		if (!is_number(look.largest)) {
-			span->special = 1;
-			block_clear(bits, some, block);
-			bits = (const uint8_t *)block;
-			block_look(bits, some, &look);
-		}
-		if (look.largest)
-			span_widen(span, &look, bits, some);
+	look_at_all(type, from, nr * muster_dtype_size(type), &look);
+	if (!is_number(look.largest)) {
+		span->special = 1;
+		look = nothing;
+		look_at_numbers(type, from, nr, &look);
 	}
+	if (!look.largest)
+		return;
+	span->top = larger(span->top, exponent_of(look.largest) + bits_of(whole_of(look.largest)));
+	span->minus_bottom = larger(span->minus_bottom,
+				    1 - exponent_of(look.last) - bits_of(whole_of(look.last)));
 }
 
 /* What a look can say: other ranks may say anything. */
@@ -262,7 +290,7 @@ static void block_bits(const struct muster_exact *exact, uint32_t j, const uint8
 	}
 }
 
-/* Digit j of each by rounding to its unit; what is left over. */
+/* Digit j of each by rounding to its unit; what is left over, if anybody asks for it. */
 CLONES
 static void block_digits(const struct muster_exact *exact, uint32_t j, const uint8_t *block,
 			 size_t nr, double *left, int64_t *to)
@@ -274,7 +302,8 @@ static void block_digits(const struct muster_exact *exact, uint32_t j, const uin
 		vF64 x = *(const vF64 *)(block + i * 8), sum = x + rounder;
 
 		*(vI64 *)(to + i) = (vI64)sum - (vI64)rounder;
-		*(vF64 *)(left + i) = x - (sum - rounder);
+		if (left)
+			*(vF64 *)(left + i) = x - (sum - rounder);
 	}
 }
 
@@ -301,7 +330,7 @@ static void block_encode(const struct muster_exact *exact, const uint8_t *number
 		int64_t *to = some % LANES ? digits : limbs + j * apart;
 
 		if (rounds)
-			block_digits(exact, j, numbers, some, left, to);
+			block_digits(exact, j, numbers, some, j ? left : NULL, to);
 		else
 			block_bits(exact, j, numbers, some, to);
 		if (rounds)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * Exact sums, from limbs to numbers. Up to three limbs go by vectors: carries leave digits of at
- * most half a unit of the next limb, each of which is exact as an f64, as is the highest limb.
- * Two are rounded by adding them. Of three, what the first addition lost and the lowest one are
+ * most half a unit of the next limb, each of which is exact as an f64, as is the highest limb, or
+ * the only one. Two are rounded by adding them. Of three, what the first addition lost and the lowest one are
  * added first, and if that is not exact either, the last bit says so: it is far enough below.
  *
  * Of more limbs, or very large ones, the whole integer's 60 to 62 highest bits are taken, one
@@ -76,24 +76,31 @@ bool muster_exact_rounds(const struct muster_exact *exact)
 	 ((int64_t)1 << (62 - (bits))))
 #define LEFT(x, carry, bits) ((x) - (vI64)((vU64)(carry) << (bits)))
 
-/* One or two limbs of each. */
+/* One limb is an f64 already. */
+CLONES
+static void block_take_one(const struct muster_exact *exact, const int64_t *limbs, size_t nr,
+			   double *to)
+{
+	double unit = muster_exact_power(exact->bottom);
+
+	for (size_t i = 0; i < nr; i += LANES)
+		*(vF64 *)(to + i) = NUMBER_OF(*(const vI64 *)(limbs + i)) * unit;
+}
+
 CLONES
 static void block_add_two(const struct muster_exact *exact, const int64_t *limbs, size_t apart,
 			  bool odd, size_t nr, double *to)
 {
 	double unit = muster_exact_power(exact->bottom);
 	double upper = unit * muster_exact_power((int32_t)exact->bits);
-	const int64_t *high = exact->limbs == 2 ? limbs + apart : NULL;
 	uint64_t bits = exact->bits;
 
 	for (size_t i = 0; i < nr; i += LANES) {
 		vI64 low = *(const vI64 *)(limbs + i), carry = CARRY(low, bits);
-		vF64 a, b = NUMBER_OF(LEFT(low, carry, bits)) * unit, sum;
+		vI64 high = *(const vI64 *)(limbs + apart + i) + carry;
+		vF64 b = NUMBER_OF(LEFT(low, carry, bits)) * unit, a = NUMBER_OF(high) * upper;
+		vF64 sum = a + b;
 
-		if (high)
-			carry += *(const vI64 *)(high + i);
-		a = NUMBER_OF(carry) * upper;
-		sum = a + b;
 		*(vF64 *)(to + i) = odd ? ODD(sum, b - (sum - a)) : sum;
 	}
 }
@@ -165,7 +172,9 @@ static void few_round(const struct muster_exact *exact, const int64_t *limbs, si
 		limbs = copies[0];
 		apart = BLOCK;
 	}
-	if (exact->limbs == VECTOR_LIMBS)
+	if (exact->limbs == 1)
+		block_take_one(exact, limbs, nr, to);
+	else if (exact->limbs == VECTOR_LIMBS)
 		block_add_three(exact, limbs, apart, odd, nr, to);
 	else
 		block_add_two(exact, limbs, apart, odd, nr, to);

@@ -286,6 +286,59 @@ static void numbers_alike_take_one_limb_or_two(void **state)
 	assert_true(span.top == 3 && span.minus_bottom == -2);
 }
 
+/* Number by number: one past the highest bit's exponent, and the lowest bit's. */
+static void span_by_bits(const double *numbers, size_t nr, struct muster_exact_span *span)
+{
+	for (size_t i = 0; i < nr; i++) {
+		int exponent, bottom;
+		int64_t m;
+
+		if (!isfinite(numbers[i]))
+			span->special = 1;
+		if (!isfinite(numbers[i]) || numbers[i] == 0)
+			continue;
+		m = (int64_t)ldexp(frexp(numbers[i], &exponent), 53);
+		bottom = exponent - 53 + __builtin_ctzll((uint64_t)m);
+		span->top = exponent > span->top ? exponent : span->top;
+		span->minus_bottom = -bottom > span->minus_bottom ? -bottom : span->minus_bottom;
+	}
+}
+
+static void assert_span(struct sum *sum)
+{
+	struct muster_exact_span span = MUSTER_EXACT_NOTHING, expected = MUSTER_EXACT_NOTHING;
+	static double numbers[NR_MAX];
+	uint8_t *vector;
+
+	for (size_t i = 0; i < sum->nr; i++) {
+		if (next_random() % 8 == 0)
+			sum->numbers[i][0] = ldexp(sum->numbers[i][0] < 0 ? -1 : 1, -(int)(i % 120));
+		if (next_random() % 4096 == 0)
+			sum->numbers[i][0] = i % 2 ? NAN : -INFINITY;
+		numbers[i] = sum->numbers[i][0];
+	}
+	vector = vector_of(sum, 0);
+	muster_exact_span_of(sum->type, vector + 1, sum->nr, &span);
+	free(vector);
+	span_by_bits(numbers, sum->nr, &expected);
+	assert_memory_equal(&span, &expected, sizeof(span));
+}
+
+/* No bit more, whatever the type, the length and the place: each one may be another limb. */
+static void a_span_is_that_of_its_numbers_bits(void **state)
+{
+	static struct sum sum;
+
+	(void)state;
+	sum.ranks = 1;
+	for (sum.type = MUSTER_DTYPE_F32; sum.type <= MUSTER_DTYPE_F64; sum.type++)
+		for (enum family family = SIMILAR; family < FAMILIES; family++)
+			for (sum.nr = 1; sum.nr <= NR_MAX; sum.nr++) {
+				draw(&sum, family);
+				assert_span(&sum);
+			}
+}
+
 /* Other ranks' words about it are not trusted. */
 static void what_no_numbers_span_is_refused(void **state)
 {
@@ -312,6 +365,7 @@ int main(void)
 		cmocka_unit_test(what_is_no_number_is_said),
 		cmocka_unit_test(zero_is_positive),
 		cmocka_unit_test(numbers_alike_take_one_limb_or_two),
+		cmocka_unit_test(a_span_is_that_of_its_numbers_bits),
 		cmocka_unit_test(what_no_numbers_span_is_refused),
 	};
 
