@@ -152,6 +152,10 @@ struct muster_admin_vp {
 
 #define MUSTER_MR_READ			0x1	/* device may load */
 #define MUSTER_MR_WRITE			0x2	/* device may store */
+#define MUSTER_MR_REMOTE_READ		0x4	/* for other nodes: these three */
+#define MUSTER_MR_REMOTE_WRITE		0x8
+#define MUSTER_MR_REMOTE_ATOMIC		0x10
+#define MUSTER_MR_ACCESS		0x1f
 
 struct muster_admin_mr {
 	__le64 iova;		/* address that descriptors use for its first byte */
@@ -205,6 +209,7 @@ struct muster_admin_qp {
 #define MUSTER_QP_REMOTE_WRITE		0x2
 #define MUSTER_QP_REMOTE_READ		0x4
 #define MUSTER_QP_REMOTE_ATOMIC		0x8
+#define MUSTER_QP_REMOTE		0xe
 
 /* All that it is to be, each time; PSNs count in the step to RTR (rq) and to RTS (sq). */
 struct muster_admin_qp_modify {

@@ -104,6 +104,7 @@ static void wire_lost(void *owner, uint32_t node, uint32_t present)
 	struct muster_nic *nic = owner;
 
 	muster_engine_peer_present(nic->engine, node, present);
+	nic_qps_lost(nic, node, present);
 	nic_event_lost(nic, node);
 }
 
@@ -561,15 +562,13 @@ uint64_t muster_nic_step(struct muster_nic *nic)
 	if (moved || (more && !nic->refused))
 		return 0;
 	wait_us = nic->refused ? REFUSED_WAIT_US : looks_us;
-	if (nic->wire) {
-		now = world_now_us(nic);
-		due = nic->wire->ops->deadline_us(nic->wire);
-		if (due <= now)
-			return 0;
-		if (due != UINT64_MAX && due - now < wait_us)
-			wait_us = due - now;
-	}
-	return wait_us;
+	due = nic->wire ? nic->wire->ops->deadline_us(nic->wire) : UINT64_MAX;
+	if (nic->nr_qps && nic->qps_due_us < due)
+		due = nic->qps_due_us;
+	now = world_now_us(nic);
+	if (due <= now)
+		return 0;
+	return due != UINT64_MAX && due - now < wait_us ? due - now : wait_us;
 }
 
 int muster_nic_fd(const struct muster_nic *nic)

@@ -185,7 +185,7 @@ static struct verdict mr_check(const struct muster_admin_command *cmd, const str
 		return BAD(mr.pages);
 	if (id == 0 || id > MUSTER_MRS_MAX)
 		return BAD(mr.id);
-	if (!mr->access || mr->access & ~(MUSTER_MR_READ | MUSTER_MR_WRITE))
+	if (!mr->access || mr->access & ~MUSTER_MR_ACCESS)
 		return BAD(mr.access);
 	if (memcmp(cmd->mr.reserved, zero, sizeof(zero)) || !rest_zero(cmd, sizeof(cmd->mr)))
 		return BAD(mr.reserved);

@@ -132,6 +132,7 @@ struct muster_nic {
 	struct nic_qp *qps[MUSTER_QPS_MAX];	/* by index */
 	uint16_t qp_ids[MUSTER_QPS_MAX];	/* indices of those that exist, in no order */
 	uint32_t nr_qps;
+	uint64_t qps_due_us;		/* when one of them has something to do though nothing comes */
 	struct nic_mr *mrs[MUSTER_MRS_MAX + 1];
 	uint32_t mr_pages;		/* of all regions */
 	uint64_t mr_lives;		/* regions registered so far */
@@ -192,6 +193,8 @@ void nic_qps_destroy(struct muster_nic *nic);
 /* nic_qp.c: true if anything moved, or all events that are owed are paid. */
 bool nic_qps_run(struct muster_nic *nic);
 bool nic_qps_pay(struct muster_nic *nic);
+/* A life of that node is over, and that one is there now; 0: none. */
+void nic_qps_lost(struct muster_nic *nic, uint32_t node, uint32_t present);
 void nic_qp_receive(struct muster_nic *nic, const struct muster_packet *packet,
 		    const void *payload, uint32_t len);
 
@@ -216,6 +219,8 @@ int nic_mr_load(struct muster_nic *nic, uint32_t pd, uint32_t key, uint8_t acces
 		void *buf, uint32_t len);
 int nic_mr_store(struct muster_nic *nic, uint32_t pd, uint32_t key, uint8_t access, uint64_t addr,
 		 const void *buf, uint32_t len);
+bool nic_mr_allows(const struct muster_nic *nic, uint32_t pd, uint32_t key, uint8_t access,
+		   uint64_t addr, uint32_t len);
 /* Where it begins, and how long it is. */
 int nic_mr_range(const struct muster_nic *nic, uint16_t vp, uint32_t key, uint64_t *iova,
 		 uint64_t *bytes);

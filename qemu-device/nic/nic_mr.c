@@ -191,3 +191,9 @@ int nic_mr_store(struct muster_nic *nic, uint32_t pd, uint32_t key, uint8_t acce
 
 	return mr_covers(mr, addr, len, access) ? mr_store(nic, mr, addr, buf, len) : -EFAULT;
 }
+
+bool nic_mr_allows(const struct muster_nic *nic, uint32_t pd, uint32_t key, uint8_t access,
+		   uint64_t addr, uint32_t len)
+{
+	return mr_covers(mr_of_pd(nic, pd, key), addr, len, access);
+}

@@ -61,20 +61,85 @@ static bool well_formed(const struct muster_qp_packet *packet, uint32_t len)
 	       !memcmp(packet->reserved, zero, sizeof(zero));
 }
 
-/* Nobody is told of a packet that is for nobody: it was counted. */
+/* Who waits for an acknowledgement learns that there will be none. */
+static void say_absent(struct muster_nic *nic, const struct muster_qp_packet *to)
+{
+	struct muster_qp_packet packet = {
+		.version = MUSTER_PACKET_VERSION,
+		.type = MUSTER_PACKET_QP,
+		.opcode = MUSTER_QP_NAK,
+		.nak = MUSTER_NAK_ABSENT,
+		.pkey = htole16(MUSTER_QP_PKEY),
+		.src_node = htole32(nic->config.node),
+		.dst_node = to->src_node,
+		.src_qp = to->dst_qp,
+		.dst_qp = to->src_qp,
+		.psn = to->psn,
+		.incarnation = htole32(nic->incarnation),
+	};
+
+	/* If it does not go now, the other side asks again after a while. */
+	if (to->opcode < MUSTER_QP_DATAGRAM)
+		(void)nic_qp_send(nic, le32toh(to->incarnation), &packet, NULL);
+}
+
+/* Of the other end of its connection, and of the same life as all before. */
+static bool from_other_end(struct nic_qp *qp, const struct muster_qp_packet *packet)
+{
+	if (packet->src_node != qp->attr.dest_node || packet->src_qp != qp->attr.dest_qp ||
+	    !packet->incarnation)
+		return false;
+	if (!qp->incarnation)
+		qp->incarnation = le32toh(packet->incarnation);
+	return qp->incarnation == le32toh(packet->incarnation);
+}
+
+static bool packet_take(struct muster_nic *nic, struct nic_qp *qp,
+			const struct muster_qp_packet *packet, const void *payload)
+{
+	if (qp->type == MUSTER_QP_UD)
+		return packet->opcode == MUSTER_QP_DATAGRAM &&
+		       nic_ud_receive(nic, qp, packet, payload);
+	if (!from_other_end(qp, packet))
+		return false;
+	if (packet->opcode >= MUSTER_QP_ACK)
+		return nic_rc_reply(nic, qp, packet, payload);
+	return packet->opcode != MUSTER_QP_DATAGRAM && nic_serve_receive(nic, qp, packet, payload);
+}
+
+static bool takes_packets(const struct nic_qp *qp)
+{
+	return qp->state == MUSTER_QP_RTR || qp->state == MUSTER_QP_RTS;
+}
+
 void nic_qp_receive(struct muster_nic *nic, const struct muster_packet *plain,
 		    const void *payload, uint32_t len)
 {
 	struct muster_qp_packet packet;
 	struct nic_qp *qp;
+	bool there;
 
 	memcpy(&packet, plain, sizeof(packet));
 	qp = nic->qps[nic_qp_index(le32toh(packet.dst_qp))];
-	if (!well_formed(&packet, len) || !qp || qp->number != le32toh(packet.dst_qp) ||
-	    qp->state < MUSTER_QP_RTR || qp->state == MUSTER_QP_ERR ||
-	    packet.opcode != MUSTER_QP_DATAGRAM || qp->type != MUSTER_QP_UD ||
-	    !nic_ud_receive(nic, qp, &packet, payload))
-		nic->counters.dropped++;
+	there = qp && qp->number == le32toh(packet.dst_qp) && takes_packets(qp);
+	if (well_formed(&packet, len) && there && packet_take(nic, qp, &packet, payload))
+		return;
+	nic->counters.dropped++;
+	if (well_formed(&packet, len) && !there)
+		say_absent(nic, &packet);
+}
+
+void nic_qps_lost(struct muster_nic *nic, uint32_t node, uint32_t present)
+{
+	for (uint32_t i = 0; i < nic->nr_qps; i++) {
+		struct nic_qp *qp = nic->qps[nic->qp_ids[i]];
+
+		if (qp->type != MUSTER_QP_RC || !takes_packets(qp) ||
+		    le32toh(qp->attr.dest_node) != node)
+			continue;
+		qp->gone |= qp->incarnation ? qp->incarnation != present : !present;
+		qp->waiting = true;
+	}
 }
 
 /* ---- the step -------------------------------------------------------------- */
@@ -110,18 +175,26 @@ static bool bells_take(struct muster_nic *nic, uint64_t *rung, uint32_t words,
 
 static bool qp_run(struct muster_nic *nic, struct nic_qp *qp)
 {
+	bool moved = qp->type == MUSTER_QP_RC && nic_serve_run(nic, qp);
+
 	if (qp->state == MUSTER_QP_ERR)
-		return nic_qp_flush(nic, qp);
-	if (qp->state == MUSTER_QP_RTS)
-		return nic_ud_run(nic, qp);
-	qp->waiting = false;
-	return false;
+		moved |= nic_qp_flush(nic, qp);
+	else if (qp->state == MUSTER_QP_RTS && qp->type == MUSTER_QP_UD)
+		moved |= nic_ud_run(nic, qp);
+	else if (qp->state == MUSTER_QP_RTS)
+		moved |= nic_rc_run(nic, qp);
+	else
+		qp->waiting = false;
+	qp->waiting |= nic_serve_owes(qp);
+	return moved;
 }
 
 bool nic_qps_run(struct muster_nic *nic)
 {
-	bool moved = bells_take(nic, nic->rung_cqs, MUSTER_CQS_MAX / 64, nic_cq_rung);
+	bool moved;
 
+	nic->qps_due_us = UINT64_MAX;
+	moved = bells_take(nic, nic->rung_cqs, MUSTER_CQS_MAX / 64, nic_cq_rung);
 	moved |= bells_take(nic, nic->rung_qps, MUSTER_QPS_MAX / 64, qp_rung);
 	for (uint32_t i = 0; i < nic->nr_qps; i++) {
 		struct nic_qp *qp = nic->qps[nic->qp_ids[i]];
@@ -137,7 +210,8 @@ bool nic_qps_pay(struct muster_nic *nic)
 	for (uint32_t i = 0; i < nic->nr_qps; i++) {
 		struct nic_qp *qp = nic->qps[nic->qp_ids[i]];
 
-		if (!nic_event_pay(nic, &qp->error_owed, MUSTER_EVENT_QP_ERROR, qp->number))
+		if (!nic_event_pay(nic, &qp->error_owed, MUSTER_EVENT_QP_ERROR, qp->number) ||
+		    !nic_event_pay(nic, &qp->access_owed, MUSTER_EVENT_QP_ACCESS, qp->number))
 			return false;
 	}
 	return true;

@@ -74,15 +74,40 @@ static bool step_valid(uint8_t from, uint8_t to)
 /* As it was created. The queues are empty, and the process's record says so too. */
 static void qp_reset(struct nic_qp *qp)
 {
-	qp->sq_head = qp->sq_tail = qp->rq_head = qp->rq_tail = 0;
-	qp->blocked_us = 0;
-	qp->waiting = qp->broken = false;
+	qp->sq_head = qp->sq_next = qp->sq_send = qp->sq_tail = qp->rq_head = qp->rq_tail = 0;
+	qp->blocked_us = qp->resume_us = 0;
+	qp->waiting = qp->broken = qp->gone = qp->halted = false;
+	qp->incarnation = qp->reads = 0;
+	nic_serve_forget(qp);
+}
+
+static bool datagram_valid(const struct muster_admin_qp_modify *c)
+{
+	return !(c->dest_node || c->dest_qp || c->rq_psn || c->sq_psn || c->mtu || c->access ||
+		 c->timeout || c->retry_count || c->rnr_retry || c->min_rnr_timer || c->reads ||
+		 c->reads_served);
+}
+
+/* What is not known yet is 0; to be connected it must be known where to. */
+static bool connection_valid(const struct muster_admin_qp_modify *c)
+{
+	uint32_t mtu = le16toh(c->mtu);
+
+	if (c->qkey || c->access & ~MUSTER_QP_REMOTE || c->timeout > 31 || c->retry_count > 7 ||
+	    c->rnr_retry > 7 || c->min_rnr_timer > 31 || c->reads > MUSTER_QP_READS_MAX ||
+	    c->reads_served > MUSTER_QP_READS_MAX || le32toh(c->dest_node) >= MUSTER_NODES_MAX ||
+	    (le32toh(c->dest_qp) | le32toh(c->rq_psn) | le32toh(c->sq_psn)) & ~MUSTER_QPN_MASK)
+		return false;
+	if (c->state != MUSTER_QP_RTR && c->state != MUSTER_QP_RTS)
+		return true;
+	return mtu >= 256 && mtu <= MUSTER_MTU && !(mtu & (mtu - 1));
 }
 
 static int modify(struct muster_nic *nic, const struct muster_admin_command *cmd, uint32_t *detail)
 {
 	const struct muster_admin_qp_modify *c = &cmd->qp_modify;
 	struct nic_qp *qp;
+	uint8_t from;
 
 	if (!all_zero(c->reserved, sizeof(cmd->raw) - offsetof(struct muster_admin_qp_modify, reserved)))
 		return BAD(qp_modify.reserved);
@@ -91,14 +116,17 @@ static int modify(struct muster_nic *nic, const struct muster_admin_command *cmd
 		return -ENOENT;
 	if (!step_valid(qp->state, c->state))
 		return BAD(qp_modify.state);
-	if (qp->type == MUSTER_QP_UD &&
-	    (c->dest_node || c->dest_qp || c->rq_psn || c->mtu || c->access || c->timeout ||
-	     c->retry_count || c->rnr_retry || c->min_rnr_timer || c->reads || c->reads_served))
+	if (qp->type == MUSTER_QP_UD ? !datagram_valid(c) : !connection_valid(c))
 		return BAD(qp_modify.dest_node);
 	if (c->state == MUSTER_QP_RESET)
 		qp_reset(qp);
+	from = qp->state;
 	qp->attr = *c;
 	qp->state = c->state;
+	if (qp->state == MUSTER_QP_RTR)
+		qp->expected_psn = le32toh(c->rq_psn);
+	if (qp->type == MUSTER_QP_RC && qp->state == MUSTER_QP_RTS && from == MUSTER_QP_RTR)
+		nic_rc_start(nic, qp);
 	qp->waiting = !qp->broken;
 	return 0;
 }
@@ -122,7 +150,7 @@ static int create_check(const struct muster_nic *nic, const struct muster_admin_
 		return BAD(qp.sq_entries);
 	if (!entries_valid(le16toh(c->rq_entries)))
 		return BAD(qp.rq_entries);
-	if (c->type != MUSTER_QP_UD)
+	if (c->type != MUSTER_QP_UD && c->type != MUSTER_QP_RC)
 		return BAD(qp.type);
 	if (c->signals_all > 1)
 		return BAD(qp.signals_all);
@@ -144,6 +172,13 @@ static int create(struct muster_nic *nic, const struct muster_admin_command *cmd
 	qp = calloc(1, sizeof(*qp));
 	if (!qp)
 		return -ENOMEM;
+	if (c->type == MUSTER_QP_RC) {
+		qp->requests = calloc(MUSTER_QP_FLIGHT_MAX, sizeof(*qp->requests));
+		if (!qp->requests) {
+			free(qp);
+			return -ENOMEM;
+		}
+	}
 	qp->number = le32toh(c->id);
 	qp->pd = le32toh(c->pd);
 	qp->send_cq = le32toh(c->send_cq);
@@ -173,6 +208,8 @@ static void qp_destroy(struct muster_nic *nic, struct nic_qp *qp)
 		if (nic->qp_ids[i] == index)
 			nic->qp_ids[i] = nic->qp_ids[nic->nr_qps - 1];
 	nic->nr_qps--;
+	nic_serve_forget(qp);
+	free(qp->requests);
 	free(qp);
 }
 

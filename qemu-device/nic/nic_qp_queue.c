@@ -17,6 +17,8 @@ void nic_qp_look(struct muster_nic *nic, struct nic_qp *qp)
 
 	if (nic_dma_read(nic, qp->record, &record, offsetof(struct muster_qp_record, reserved)) ||
 	    le32toh(record.sq_tail) - qp->sq_head > qp->sq_entries ||
+	    (qp->requests && qp->state == MUSTER_QP_RTS &&
+	     le32toh(record.sq_tail) - qp->sq_head < qp->sq_next - qp->sq_head) ||
 	    le32toh(record.rq_tail) - qp->rq_head > qp->rq_entries) {
 		nic_qp_break(nic, qp);
 		return;

@@ -61,8 +61,31 @@ static inline struct muster_admin_command qp_modify_command(uint32_t i, uint8_t 
 {
 	return (struct muster_admin_command){
 		.opcode = MUSTER_ADMIN_QP_MODIFY,
-		.qp_modify = { .id = htole32(qp_number(i)), .qkey = htole32(QKEY), .state = state },
+		.qp_modify = { .id = htole32(qp_number(i)), .state = state,
+			       .qkey = htole32(state == MUSTER_QP_RESET ? 0 : QKEY) },
 	};
+}
+
+/* What a connection needs beside; each side knows the other. */
+static inline struct muster_admin_command rc_modify_command(uint32_t i, uint8_t state,
+							    uint32_t node, uint32_t other)
+{
+	struct muster_admin_command cmd = qp_modify_command(i, state);
+	struct muster_admin_qp_modify *c = &cmd.qp_modify;
+
+	c->qkey = 0;
+	c->dest_node = htole32(node);
+	c->dest_qp = htole32(qp_number(other));
+	c->rq_psn = htole32(0xfffffd + other);	/* they wrap soon */
+	c->sq_psn = htole32(0xfffffd + i);
+	c->mtu = htole16(1024);
+	c->access = MUSTER_QP_REMOTE;
+	c->timeout = 4;
+	c->retry_count = 3;
+	c->rnr_retry = 7;
+	c->min_rnr_timer = 1;
+	c->reads = c->reads_served = 2;
+	return cmd;
 }
 
 static inline void qp_step(struct guest *guest, uint32_t i, uint8_t state)
@@ -91,6 +114,13 @@ static inline void ud_open(struct guest *guest, uint32_t i)
 	qp_step(guest, i, MUSTER_QP_INIT);
 	qp_step(guest, i, MUSTER_QP_RTR);
 	qp_step(guest, i, MUSTER_QP_RTS);
+}
+
+static inline void rc_connect(struct guest *guest, uint32_t i, uint32_t node, uint32_t other)
+{
+	for (uint8_t state = MUSTER_QP_INIT; state <= MUSTER_QP_RTS; state++)
+		assert_int_equal(command(guest, rc_modify_command(i, state, node, other)).status,
+				 MUSTER_ADMIN_OK);
 }
 
 /* Memory that all of them may use, as the NIC sees it: pages are not in order. */
@@ -152,6 +182,17 @@ static inline void qp_send(struct guest *guest, uint32_t i, struct muster_work w
 {
 	qp_put(guest, i, QP_SQ, work);
 	qp_ring(guest, i);
+}
+
+static inline struct muster_work rc_work(uint8_t opcode, uint32_t offset, uint32_t length,
+					 uint32_t remote)
+{
+	return (struct muster_work){
+		.wr_id = htole64(0x5e4d0000 + offset), .nr_sges = 1, .opcode = opcode,
+		.flags = htole16(MUSTER_WORK_SIGNALED),
+		.remote_addr = htole64(QP_IOVA + remote), .remote_key = htole32(1),
+		.sges = { { htole64(QP_IOVA + offset), htole32(length), htole32(1) } },
+	};
 }
 
 /* The next completion of its queue; NULL: there is none. */
