@@ -127,6 +127,9 @@ static int modify(struct muster_nic *nic, const struct muster_admin_command *cmd
 		qp->expected_psn = le32toh(c->rq_psn);
 	if (qp->type == MUSTER_QP_RC && qp->state == MUSTER_QP_RTS && from == MUSTER_QP_RTR)
 		nic_rc_start(nic, qp);
+	/* Nobody rings for receives: those that were posted meanwhile are flushed, too. */
+	if (qp->state == MUSTER_QP_ERR && !qp->broken)
+		nic_qp_look(nic, qp);
 	qp->waiting = !qp->broken;
 	return 0;
 }
