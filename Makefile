@@ -136,6 +136,8 @@ $(TRACE_FILE_TEST): %: %.o $(SAN)/tools/trace_file.o $(SAN)/$(SCHEDULE)/lib.a
 
 # It decides which allocation fails.
 $(SAN)/userlib/nomem_test: LINK += -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc
+# It counts how often.
+$(SAN)/userlib/progress_test: LINK += -Wl,--wrap=clock_gettime
 $(eval $(call unit_rule,$(SYNTH),$(SYNTH) $(SCHEDULE) $(ENGINE),-lz3 -ljansson))
 
 $(filter $(BUILD)/selftests/%,$(SELFTESTS)): %: %.o $(call selftest_parts,$(BUILD)) $(BUILD)/$(BUMP)/lib.a \
@@ -259,8 +261,8 @@ include tools/install.mk
 # ---- targets -----------------------------------------------------------------
 
 .PHONY: all setup setup-core demo demo-local check bench bench-mpi bench-parts dst model clean help
-.PHONY: kernel guest-kernel headers looks provider guest-tests check-guest check-kernel check-local setup-guest guests
-.PHONY: bench-guest bench-bump bench-switch bench-look check-synth synth-tables torus-tables
+.PHONY: built kernel guest-kernel headers looks provider guest-tests check-guest check-kernel check-local setup-guest guests
+.PHONY: bench-guest bench-bump bench-arith bench-switch bench-look check-synth synth-tables torus-tables
 .PHONY: check-all check-compilers check-aarch64 check-image compile compilers
 .PHONY: check-threads check-diagnosis check-scale check-bump check-switch check-engine check-wire check-nic
 .PHONY: check-userlib check-selftests check-mpi mpi
@@ -335,7 +337,11 @@ mpi-parts: $(MPI_LIBS) $(MPI_TESTS) $(BUILD)/tools/muster-mpi
 headers:
 	-@tools/setup/kernel-headers.sh 6.12
 
-check: guests headers looks mpi $(UNITS) $(SELFTESTS) $(VM_UNITS) ## every test; ends with "N passed, N failed, N skipped"
+# What tests run, compiled by all CPUs at once.
+built: setup-core
+	+@$(MAKE) --no-print-directory $(if $(findstring -j,$(MAKEFLAGS)),,-j$(shell nproc)) all $(UNITS) $(SELFTESTS)
+
+check: built guests headers looks mpi $(UNITS) $(SELFTESTS) $(VM_UNITS) ## every test; ends with "N passed, N failed, N skipped"
 	@MUSTER_BUILD=$(abspath $(BUILD)) exec selftests/run.sh $(UNITS) $(LOCAL_CHECKS) \
 		--then $(GUEST_CHECKS) $(VM_UNITS)
 
@@ -360,7 +366,7 @@ check-image: guests ## somebody else's machine: a stock Debian 12 disk, DKMS, an
 compile: $(patsubst %.c,$(BUILD)/%.o,$(wildcard $(addsuffix /*.c,$(ROOMS) $(OTHER_ROOMS)))) \
 	$(foreach m,$(MPIS),$(call mpi_objects,$(m)))
 
-check-local: all looks mpi $(UNITS) $(SELFTESTS) | $(KEEP) ## the tests that need no virtual machine
+check-local: built looks mpi $(UNITS) $(SELFTESTS) | $(KEEP) ## the tests that need no virtual machine
 	@MUSTER_BUILD=$(abspath $(BUILD)) exec selftests/run.sh $(UNITS) $(LOCAL_CHECKS)
 
 # The units of the synthesizer, and what runs its schedules.
@@ -449,6 +455,9 @@ bench-look: $(BUILD)/selftests/look_bench ## what the looking page and trace rec
 	@MUSTER_BUILD=$(abspath $(BUILD)) tools/bench-look.sh
 
 bench-parts: $(BUILD)/tools/muster_parts ## what a rank's own part of a schedule costs among 65,536
+	@$<
+
+bench-arith: $(BUILD)/tools/muster_arith ## what types and operations, eight sources and exact sums cost
 	@$<
 
 bench-guest: guests ## what offload saves in 4 guests, counted: doorbells, interrupts, DMA, instructions

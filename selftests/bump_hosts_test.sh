@@ -49,6 +49,7 @@ file() {
 	"$run" --bump=./star -n 4 "$hosts" check
 	printf '0 1\n2 3\n' >apart
 	same 125 "$(status_of "$run" --bump=./apart -n 4 "$hosts" check)"
+	grep -q 'muster-run: ./apart: not all of 4 elements are joined' err
 }
 check "joined as a file says" file
 
@@ -68,6 +69,12 @@ traffic() {
 }
 check "other traffic passes while allreduces run" traffic
 
+flooded() {
+	printf '0 1\n0 2\n' >between
+	"$run" --bump=./between -n 3 python3 "$tap_home/bump_flood.py" "$PWD/through"
+}
+check "a host that floods its bump does not keep it from others" flooded
+
 counters() {
 	MUSTER_BUMPD_OPTIONS="-j -c $PWD/counters" "$run" --bump -n 3 "$hosts" check >out
 	python3 -c 'import json
@@ -86,7 +93,9 @@ usage() {
 	same 2 "$(status_of "$run" -n 2 --bump --vm true)"
 	same 125 "$(status_of "$run" -n 2 --bump=star true)"
 	for wrong in "" "-e0" "-e2 -n2 -k1 -Hx" "-e0 -n2 -Hx" "-e0 -n2 -kx -Hx" "-e0 -n2 -k1 -Hx -p9" \
-		"-e0 -n2 -k1 -Hx -tstar" "-e0 -n2 -k1 -Hx -t./none" "-e0 -n2 -k1 -Hx --faults=1"; do
+		"-e0 -n2 -k1 -Hx -tstar" "-e0 -n2 -k1 -Hx -t./none" "-e0 -n2 -k1 -Hx --faults=1" \
+		"-e0 -n2 -k-1 -Hx" "-e0 -n2 -k11112222333344445 -Hx" "-e0 -n2 -k1 -Hx -u0" \
+		"-e0 -n2 -k1 -Hx --faults=2000,0,0"; do
 		# shellcheck disable=SC2086 # a list of options
 		same 2 "$(status_of "$bumpd" $wrong)"
 		grep -q muster-bumpd: err

@@ -40,7 +40,7 @@ program() {
 check "an unchanged program" program
 
 behaviours() {
-	for behaviour in bad started creates overtakes "late 2" "mismatch operation" \
+	for behaviour in bad started creates overtakes crosses "late 2" "mismatch operation" \
 		"mismatch length" "mismatch type" "mismatch op" leaves; do
 		echo "$behaviour"
 		# shellcheck disable=SC2086 # words
@@ -127,6 +127,15 @@ settings() {
 	grep 'MUSTER_BUMP differs: rank 0 has 10.77.255.254:19778, rank 1 has 10.77.255.253' err
 }
 check "settings that are wrong or differ are refused" settings
+
+# Three ranks at a host are added up there first: the bits are others, as is said, and no fault.
+perf() {
+	"$run" --bump=torus -n 6 --per-host 3 --no-prefix "$MUSTER_BUILD/tools/muster_perf" -m 8:64 -D 0.01 -c >out
+	cat out
+	same 4 "$(grep -c ' \(equal\|order\)  *pass' out)"
+	grep -q 'rounded in its own order' out
+}
+check "muster_perf knows an order of the bumps' own from wrong results" perf
 
 # ---- deaths -----------------------------------------------------------------------
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
 # Each compiler that this machine has or that set-up fetched, at each level of optimization:
-# not a warning.
+# not a warning, and the bits of arithmetic that its reference has.
 . "$(dirname "$0")/tap.sh"
 
 PATH=$MUSTER_BUILD/compilers:$PATH
@@ -15,12 +15,25 @@ no_warning() {
 		compile
 }
 
+# usage: same_bits COMPILER FLAG...: the unit tests of the arithmetic, without a sanitizer
+same_bits() {
+	compiler=$1
+	shift
+	for unit in arith_test arith_plain_test exact_test; do
+		unit=$tap_dir/$compiler$1/san/qemu-device/engine/$unit
+		make -s -C "$tap_home/.." BUILD="$tap_dir/$compiler$1" CC="$compiler" CFLAGS="$*" "$unit"
+		"$unit"
+	done
+}
+
 [ -n "$(command -v gcc-14)" ] || skip "gcc-14" "it is not there; make check-compilers fetches it"
 for compiler in gcc-12 gcc-13 gcc-14 gcc-15 clang clang-16 clang-19; do
 	command -v $compiler >/dev/null || continue
 	for level in 0 1 2; do
 		check "$compiler -O$level" no_warning $compiler -O$level -g
+		check "$compiler -O$level: the arithmetic's bits" same_bits $compiler -O$level -g
 	done
 	check "$compiler -O3 for this CPU" no_warning $compiler -O3 -march=native
+	check "$compiler -O3 for this CPU: the arithmetic's bits" same_bits $compiler -O3 -march=native
 done
 finish

@@ -6,6 +6,7 @@
 #   valid TOOL FILE           fail unless the file is JSON as that tool's schema has it
 #   page_shows PAGE COMMAND   fail unless what the manual page shows behind "$ COMMAND" is what ./out
 #                             has: line by line, figures and widths aside
+#   prints STATUS WORDS COMMAND...  fail unless it ends so, and what it prints has the words
 #   explain_timed [OPTION]... what muster_trace explain says as JSON in ./json, its status in $code
 #   hang_counted CULPRITS     ./json is of a hang that these ranks ("1 2 ") are to blame for: count that
 #   hang_figures WHERE        what was counted so far, in a line
@@ -35,6 +36,15 @@ page_shows() {
 	figures_aside <out | sed -e :a -e '/^\n*$/{$d;N;ba' -e '}' >printed
 	test -s shown
 	diff shown printed
+}
+
+prints() {
+	status=$1 words=$2
+	shift 2
+	found=$(status_of "$@")
+	cat out err
+	same "$status" "$found"
+	cat out err | grep -q -- "$words"
 }
 
 figure() {

@@ -1,10 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# The command muster_fabric: networks have the ports and trees that they should, and what is
-# wrong with one is told with its line.
+# The command muster_fabric, and pictures by muster-switchd: networks have the ports and trees that they
+# should, and what is wrong with one is told with its line.
 . "$(dirname "$0")/tap.sh"
 
 fabric=$MUSTER_BUILD/tools/muster_fabric
+switchd=$MUSTER_BUILD/tools/muster-switchd
 
 shapes() {
 	same "hosts: 64, switches: 5, radix: 40" "$("$fabric" fat-tree:16x4x1 | head -n 1)"
@@ -40,6 +41,31 @@ refuses() {
 	text "${good}link 2 -- 9 1\n" "line 8: node 9, but it can be 0 to 4"
 }
 check "a wrong network is refused with the line and the reason" refuses
+
+# lines CLASS: so many of them are drawn
+lines() {
+	grep -c "<line class=\"$1\"" picture.svg || true
+}
+
+# drawn LINKS TREE UP ONCE DOWN WHICH: each link, and of two operations (of one packet and of four) each packet
+drawn() {
+	"$switchd" -t "$6" -d picture.svg
+	python3 -c 'import xml.dom.minidom, sys; xml.dom.minidom.parse("picture.svg")'
+	same "$1 $2 $2 $3 $4 $5" \
+		"$(lines link) $(($(lines tree0) - 1)) $(($(lines tree1) - 1)) $(($(lines up) - 1)) $(($(lines once) - 1)) $(($(lines down) - 1))"
+}
+
+draws() {
+	drawn 24 20 100 20 100 fat-tree:4x4x2
+	drawn 27 17 85 17 85 switch-torus:1x3x3
+	printf 'muster-topology 1\nname x\nnodes 5\nlink 0 -- 3 1\nlink 1 -- 3 1\nlink 2 -- 4 1\nlink 3 -- 4 1\nswitch 3 4\nend\n' \
+		>"a<b>&c"
+	drawn 4 4 20 4 20 "./a<b>&c"
+	status=0
+	"$switchd" -t switch:4 -d none/picture.svg 2>said || status=$?
+	same "1 muster-switchd: none/picture.svg: No such file or directory" "$status $(cat said)"
+}
+check "a network is drawn with its trees, and an operation's packets" draws
 
 refuse() {
 	status=0

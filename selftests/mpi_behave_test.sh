@@ -31,9 +31,10 @@ forced() {
 	behaves "$@"
 }
 
-shapes() {
+# usage: all_forced MPI RANKS PROGRAM: it says so with all of it offloaded
+all_forced() {
 	export MUSTER_OFFLOAD=force
-	all_right "$1" 3 shapes
+	all_right "$@"
 }
 
 # usage: refused MPI CASE: libmuster-mpi is refused something at rank 1
@@ -87,16 +88,17 @@ for mpi in openmpi mpich; do
 		behaves $mpi 3 come-and-go $many
 	check "$mpi: types that differ between ranks, and are freed before data comes" \
 		forced $mpi 4 types-differ
-	check "$mpi: data of every shape, on communicators of every kind" shapes $mpi
-	check "$mpi: operations of the user's" behaves $mpi 2 users-operation
-	check "$mpi: nonblocking they are an MPI error with offload forced" forced $mpi 2 users-operation
+	check "$mpi: data of every shape, on communicators of every kind" all_forced $mpi 3 shapes
+	check "$mpi: neighbours on topologies of every kind" all_forced $mpi 4 neighbours
+	check "$mpi: operations and types of the user's, freed while they are needed" \
+		forced $mpi 3 users-operation
 	check "$mpi: inter-communicators are MPI's" behaves $mpi 3 between-groups
+	check "$mpi: with offload forced they are an MPI error" forced $mpi 3 between-groups
 	check "$mpi: wrong arguments have MPI's own errors" behaves $mpi 2 wrong-arguments
 	check "$mpi: ranks that call different things are told, and who" behaves $mpi 3 ranks-differ
 	check "$mpi: a rank that dies is named to the others' error handler" dies $mpi
 	check "$mpi: what one rank cannot join none does" refused_join $mpi
 	check "$mpi: without a request an operation ends in its call" refused $mpi request
-	check "$mpi: without a copy of a type it does so, too" refused $mpi dup
 	check "$mpi: what a rank alone has met says who, what and what to do" refused $mpi unpack
 	check "$mpi: a thread tells MPI of what another waits for" refused $mpi slow
 	check "$mpi: two threads, each with communicators of its own" behaves $mpi 3 threads $many

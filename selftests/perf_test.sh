@@ -17,16 +17,77 @@ rows() {
 
 all_collectives() {
 	"$run" -n 3 --no-prefix "$perf" -c -D 0.01 -m 8:4K all >out
-	same 121 "$(rows)"
+	same 211 "$(rows)"
 	for collective in allreduce reduce broadcast barrier allgather reduce_scatter_block \
-		alltoall gather scatter scan exscan allgatherv reduce_scatter; do
+		alltoall gather scatter scan exscan allgatherv reduce_scatter gatherv scatterv \
+		alltoallv alltoallw neighbour_allgather neighbour_alltoall neighbour_allgatherv \
+		neighbour_alltoallv neighbour_alltoallw; do
 		grep -q "^# $collective" out
 	done
 	grep -q '^# nic path taken: .' out
 	grep -q '^# host path taken: .' out
-	same 121 "$(grep -c 'equal  *pass' out)"
+	same 211 "$(grep -c 'equal  *pass' out)"
 }
 check "all collectives, both paths, with the same bits and right results" all_collectives
+
+neighbours_of_few() {
+	for ranks in 1 2; do
+		"$run" -n $ranks --no-prefix "$perf" -c -D 0.01 -m 1K:1K neighbour_allgather \
+			neighbour_alltoall neighbour_alltoallw >out
+		same 3 "$(grep -c 'equal  *pass' out)"
+	done
+}
+check "neighbours on a ring of one and of two" neighbours_of_few
+
+# What reads OSU's tables takes lines that begin with a size: size, average, least, greatest, number.
+osu_columns() {
+	"$run" -n 3 --no-prefix "$perf" -z -c -D 0.01 -m 8:32 allreduce barrier >out
+	same 2 "$(grep -c 'Avg Latency(us)   Min Latency(us)   Max Latency(us)  Iterations' out)"
+	same 4 "$(grep -c 'Pass$' out)"
+	fails grep -q '^# host path' out
+	awk '!/^#/ && NF == 10 && $3 <= $2 && $2 <= $4 && $5 > 0 && $6 <= $7 && $7 <= $8 && $8 <= $9' \
+		out >sizes
+	same "8 16 32" "$(echo $(cut -d' ' -f1 sizes))"
+	same 1 "$(awk '!/^#/ && NF == 9 && $2 <= $1 && $1 <= $3' out | wc -l)"
+}
+check "-z prints OSU's columns and percentiles" osu_columns
+
+# Who waits for the late one is in the operation for that long; the operation itself is short.
+skewed() {
+	"$run" -n 3 --no-prefix "$perf" -f -x 1 -i 5 -m 8:8 --skew=20000:1 allreduce >out
+	grep -q '^# rank 1 calls 20000 us later' out
+	awk '$1 == 8 && $4 >= 20000 { good = 1 } END { exit !good }' out
+	"$run" -n 3 --no-prefix "$perf" -j -x 1 -i 5 -m 8:8 --skew=20000:1 allreduce >out
+	perl -MJSON::PP -0777 -e '
+		my $all = decode_json(<STDIN>);
+		die "skew" unless $all->{skew_us} == 20000 && $all->{late_rank} == 1;
+		for (qw(nic host)) {
+			my $times = $all->{results}[0]{$_};
+			die "from then on" unless $times->{min_us} < 20000;
+			die "own" unless $times->{rank_max_us} >= 20000;
+			die "late" unless $times->{rank_min_us} < $times->{rank_max_us};
+		}' <out
+}
+if perl -MJSON::PP -e 1 2>/dev/null; then
+	check "--skew: the others wait, and times are from the late call on" skewed
+else
+	skip "--skew: the others wait" "perl has no JSON::PP to read it"
+fi
+
+drawn() {
+	"$run" -n 2 --no-prefix "$perf" -D 0.01 -m 8:64 --plot=./picture.png allreduce barrier >out
+	grep -q '^# ./picture.png is drawn' out
+	same PNG "$(head -c 4 picture.png | tail -c 3)"
+	"$run" -n 2 --no-prefix "$perf" -D 0.01 -m 8:8 --plot=picture.svg alltoallw >out
+	grep -q alltoallw picture.svg
+	same 1 "$(status_of "$run" -n 2 --grace 1 "$perf" --plot=./none/picture.png)"
+	grep -q 'cannot write ./none/picture.png' err
+}
+if command -v gnuplot >/dev/null; then
+	check "--plot draws a picture" drawn
+else
+	skip "--plot draws a picture" "gnuplot is not installed"
+fi
 
 types_and_ops() {
 	for pair in f32:sum f64:min i32:max i64:band u64:bor i8:sum u32:lxor i64:bxor i32:land u16:prod f16:sum \
@@ -84,13 +145,16 @@ beside_limits() {
 check "--against-limits compares with the bare machine" beside_limits
 
 wrong_usage() {
-	for option in '-m x' '-m 8:4' '-m 0' '-t f8' '-o mul' '-p fast' '-b mine' '-D 0' '-i 0' nope; do
+	for option in '-m x' '-m 8:4' '-m 0' '-t f8' '-o mul' '-p fast' '-b mine' '-D 0' '-i 0' nope \
+		--skew=0 --skew=5: --skew=x; do
 		# shellcheck disable=SC2086
 		same 2 "$(status_of "$run" -n 1 "$perf" $option)"
 		grep -q "muster_perf: .* '" err
 	done
 	same 1 "$(status_of "$run" -n 2 --grace 1 "$perf" -r 2 broadcast)"
 	grep -q -e '-r 2: there are only 2 ranks' err
+	same 1 "$(status_of "$run" -n 2 --grace 1 "$perf" --skew=5:2)"
+	grep -q -e '--skew: there is no rank 2' err
 	same 1 "$(status_of "$perf")"
 	grep -q '^muster_perf: .*MUSTER_' err
 }

@@ -477,6 +477,29 @@ static void overtakes(const char *argument)
 	muster_comm_free(comm);
 }
 
+/* crosses: an operation started on each of many communicators, by odd ranks in the other order. */
+static void crosses(const char *argument)
+{
+	enum { N = 40 };	/* more than a bump has groups */
+	struct muster_request *request[N];
+	struct muster_comm *comm[N];
+	double in = 1, out[N];
+
+	(void)argument;
+	for (int i = 0; i < N; i++)
+		EXPECT_OK(muster_comm_dup(world, &comm[i]));
+	for (int k = 0; k < N; k++) {
+		int i = rank % 2 ? N - 1 - k : k;
+
+		EXPECT_OK(muster_allreduce_start(comm[i], &in, &out[i], 1, MUSTER_F64, MUSTER_SUM, &request[i]));
+	}
+	for (int i = 0; i < N; i++) {
+		EXPECT_OK(muster_wait(request[i]));
+		EXPECT(out[i] == size, "sum %f", out[i]);
+		muster_comm_free(comm[i]);
+	}
+}
+
 /* leaves: the last rank finalizes early; the others learn it, at the latest one operation later. */
 static void leaves(const char *argument)
 {
@@ -545,7 +568,7 @@ static const struct {
 	{ "toolate", toolate }, { "mismatch", mismatch }, { "bad", bad },
 	{ "started", started }, { "creates", creates }, { "leaves", leaves },
 	{ "crowd", crowd },   { "scale", scale },
-	{ "overtakes", overtakes },
+	{ "overtakes", overtakes }, { "crosses", crosses },
 };
 
 int main(int argc, char **argv)
@@ -566,6 +589,6 @@ int main(int argc, char **argv)
 		muster_finalize(job);
 		return 0;
 	}
-	fprintf(stderr, "usage: ranks bits|victim|late|toolate|mismatch|bad|started|creates|leaves|overtakes [ARGUMENT]\n");
+	fprintf(stderr, "usage: ranks bits|victim|late|toolate|mismatch|bad|started|creates|leaves|overtakes|crosses [ARGUMENT]\n");
 	return 2;
 }

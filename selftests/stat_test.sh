@@ -9,6 +9,7 @@
 
 stat=$MUSTER_BUILD/tools/muster_stat
 run=$MUSTER_BUILD/tools/muster-run
+others="have a library of another version"	# jobs of others on this machine
 for program in "$stat" "$run"; do
 	[ -x "$program" ] || skip_all "there is no $program (make all)"
 done
@@ -161,7 +162,7 @@ ends_meanwhile() {
 	wait $stat_pid || test $? = 143
 	rm stat.pid
 	cat err
-	test ! -s err
+	fails grep -v "$others" err
 	tail -n 4 out >last
 	fails grep -q "^$job" last
 }
@@ -180,7 +181,7 @@ nobody() {
 nothing_to_see() {
 	same 0 "$(status_of nobody "$stat")"
 	cat out err
-	same "muster_stat: no job of yours runs here" "$(cat err)"
+	same "muster_stat: no job of yours runs here" "$(grep -v "$others" err)"
 	same 3 "$(grep -c '^[A-Z]' out)"
 	grep -q '^local  *0  *0  *0.0' out
 }
@@ -208,13 +209,18 @@ def page(body):
 nr = int(sys.argv[1])
 now = time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000
 for rank in range(nr):
-    head = struct.pack("<IIIIQQIIIIHBBIQQ16s16s", 0x6b6f6f6c, 1, os.getpid(), 0, 0x5eed5eed, now - 1000000,
+    head = struct.pack("<IIIIQQIIIIHBBIQQ16s16s", 0x6b6f6f6c, 2, os.getpid(), 0, 0x5eed5eed, now - 1000000,
                        rank, nr, rank // 2048, 7, rank % 2048, 1, 0, 0, now, now, b"local", b"ring")
     page(head.ljust(256, b"\0") + struct.pack("<4Q", 5, 5, 7, rank + 1))
+# One that waits for what switches combine, in an alltoallv.
+head = struct.pack("<IIIIQQIIIIHBBIQQ16s16sIBBHI", 0x6b6f6f6c, 2, os.getpid(), 0, 0x5eed5eee, now - 1000000,
+                   0, 2, 0, 7, 0, 1, 1, 0, now, now, b"local", b"ring", 0, 0, 0, 0, 1)
+comm = struct.pack("<10IB7x4BIQQQQII", 0, 1, 0, 0, 0, 0, 2, 0, 6, 5, 3, 36, 1, 0, 0, 0, 0, 8, now, now, 5, 0)
+page(head.ljust(704, b"\0") + comm + struct.pack("<IIIIIBBH", 0, 0, 1, 0, 0xffffffff, 1, 0, 0))
 random.seed(11)
 for i in range(64):
     noise = bytearray(random.randbytes(704 + 256 * 8))
-    noise[0:8] = struct.pack("<II", 0x6b6f6f6c, 1)
+    noise[0:8] = struct.pack("<II", 0x6b6f6f6c, 2)
     noise[12:16] = bytes(4)
     noise[32:40] = struct.pack("<II", i, 64)
     noise[112:116] = bytes([8, 0, 0, 0])
@@ -243,6 +249,14 @@ many_ports() {
 	grep -q '^5eed5eed  *2048  *2048 local' out
 }
 
+by_switches() {
+	"$stat" -J 5eed5eee >out
+	cat out
+	grep -q ' switches  *alltoallv 5 of communicator 0$' out
+	"$stat" -J 5eed5eee --json >json
+	! can_validate || valid muster_stat json
+}
+
 # Whatever is in them: figures without sense, but a line each, and no harm.
 noise() {
 	"$stat" -c >out
@@ -253,6 +267,7 @@ noise() {
 }
 if [ -x /usr/bin/python3 ] && (ulimit -n 3000) 2>/dev/null; then
 	check "2,048 virtual ports are 2,048 lines" many_ports
+	check "who waits for switches names nobody, and every operation has its name" by_switches
 	check "pages that make no sense do no harm" noise
 else
 	skip "2,048 virtual ports are 2,048 lines" "no python3, or fewer than 3,000 open files (ulimit -n)"

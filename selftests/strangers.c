@@ -3,7 +3,7 @@
  * One rank at a network of switches, of which the first speaks to the manager of groups by
  * itself, as nobody whom the library knows: without saying who it is, as a host that is in no
  * group, and what makes no sense. Nobody's groups suffer: then all reduce on a streaming tree,
- * whose result is sent once to each who has not left. The network has a host more than ranks.
+ * whose result is sent once to each who has not left. The network has two hosts more than ranks.
  */
 #include <errno.h>
 #include <stddef.h>
@@ -22,6 +22,7 @@
 enum {
 	ENDED = -1,
 	GROUPS = 16,		/* more than there are */
+	OFTEN = 300,		/* more groups than a job may have */
 	COUNT = 1000,		/* longer than what goes by the low-latency tree */
 };
 
@@ -115,7 +116,7 @@ static void speak_as_another(void)
 	int fd = dial();
 
 	EXPECT(hello(fd, size, MUSTER_MANAGER_VERSION + 1) == EPROTO, "any version is welcome");
-	EXPECT(hello(fd, size + 1, 0) == EINVAL, "the network has such a host");
+	EXPECT(hello(fd, size + 2, 0) == EINVAL, "the network has such a host");
 	EXPECT(hello(fd, 0, 0) == EEXIST, "a host is connected twice");
 	EXPECT(!hello(fd, size, 0), "the last host is not welcome");
 	EXPECT(hello(fd, size, 0) == EEXIST, "a host is connected twice");
@@ -127,6 +128,33 @@ static void speak_as_another(void)
 	create.head.type = 2;
 	EXPECT(ask(fd, create, 1) == EINVAL, "a tree of no type");
 	close(fd);
+}
+
+/* Groups of two, of which the other one never hears: only who asked may give them back whole. */
+static void give_back(void)
+{
+	struct words create = { .head.kind = MUSTER_MANAGER_CREATE, .members = {
+		{ .host = size, .incarnation = 1 }, { .host = size + 1, .incarnation = 1 },
+	} };
+	struct words leave = { .head.kind = MUSTER_MANAGER_LEAVE };
+	int fds[2] = { dial(), dial() };
+
+	EXPECT(!hello(fds[0], size, 0) && !hello(fds[1], size + 1, 0), "the last hosts are not welcome");
+	for (uint64_t tag = 1; tag <= OFTEN; tag++) {
+		create.head.tag = leave.head.tag = tag;
+		EXPECT(!ask(fds[0], create, 2), "group %d is refused", (int)tag);
+		say(fds[1], &leave, 0);
+		say(fds[0], &leave, 0);
+	}
+	for (uint64_t tag = 1; tag < OFTEN; tag++) {	/* and nobody else: then there are too many */
+		create.head.tag = leave.head.tag = tag;
+		if (ask(fds[0], create, 2))
+			break;
+		say(fds[1], &leave, 0);
+		EXPECT(tag < OFTEN - 1, "another host may give them back");
+	}
+	close(fds[0]);
+	close(fds[1]);
 }
 
 static void speak_nonsense(void)
@@ -177,6 +205,7 @@ int main(void)
 	if (!rank) {
 		speak_as_nobody();
 		speak_as_another();
+		give_back();
 		speak_nonsense();
 	}
 	reduce();

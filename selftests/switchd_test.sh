@@ -39,7 +39,7 @@ written() {
 	printf 'muster-topology 1\nname own\nnodes 5\nlink 0 -- 3 1\nlink 1 -- 4 1\nlink 2 -- 4 1\nlink 3 -- 4 1\nswitch 3 4\nend\n' >network
 	MUSTER_SWITCH=off "$run" --topology ./network -n 3 "$perf" -c -m 64K:64K -i 3 all >out
 	fails grep -q wrong out
-	same 13 "$(grep -c '^\[0\] # .* times in us' out)"
+	same 22 "$(grep -c '^\[0\] # .* times in us' out)"
 }
 check "a network from a file, and every collective is right on both paths" written
 
@@ -74,6 +74,16 @@ behaviours() {
 	MUSTER_LATE_TIMEOUT=1 "$run" --topology switch:4 -n 3 "$checked/ranks" toolate
 }
 check "late, leaving and mismatched ranks are told as on the other paths" behaviours
+
+# late COMMAND: rank 4 takes nothing until ranks 3 and 5, at the same two leaf switches, are through
+late() {
+	rm -f go counters
+	MUSTER_SWITCH=off MUSTER_SWITCHD_OPTIONS="-j -c counters" "$run" --no-prefix -n 8 \
+		--topology fat-tree:4x2x1 "$1" late "$PWD/go" >out
+	same "the others are through" "$(cat out)"
+	same "0 0" "$(count held) $(count flows)"
+}
+check "a late receiver does not stop those whose packets go by the same links" late "$switched"
 
 # with VALUE COMMAND...: another MUSTER_MANAGER than muster-run's
 cat >with.sh <<'END'
@@ -121,7 +131,7 @@ leases_end() {
 }
 
 strangers() {
-	MUSTER_SWITCH=force "$run" --topology switch:5 -n 3 "$checked/strangers"
+	MUSTER_SWITCH=force "$run" --topology switch:6 -n 3 "$checked/strangers"
 }
 check "who is no member of a group, or nobody, leaves none; what makes no sense is not heard" strangers
 
@@ -167,6 +177,31 @@ crowded() {
 	same 1 "$(wc -l <err)"
 }
 check "more hosts than the manager has file descriptors for wait until others go, and it sleeps" crowded
+
+# kill -9 leaves the socket's file behind; that of one that lives is not taken away.
+ready_or_gone() {
+	grep -q ready ready || gone $daemon
+}
+
+killed() {
+	name=muster-left-$$
+	for turn in 1 2; do
+		: >ready
+		"$switchd" -t switch:4 -w unix:@$name -m ./left >ready 2>err &
+		daemon=$!
+		trap 'kill $daemon 2>/dev/null || true' EXIT
+		within 300 ready_or_gone
+		grep -q ready ready || { cat err; false; }
+		fails "$switchd" -t switch:4 -w unix:@$name-2 -m ./left >out 2>&1
+		cat out
+		grep -q 'in use' out
+		[ -S left ]
+		kill -9 $daemon
+		wait $daemon || :
+	done
+	trap - EXIT
+}
+check "the manager's socket is taken over from one that was killed, and from nobody else" killed
 
 # everything that --topology started, by the topology's name
 daemons() {

@@ -5,7 +5,7 @@
  * a leaf by number, then leaves by number. Groups are of all ranks, of some at one leaf, and
  * of some at several, in whatever order the communicator has them.
  *
- * usage: switched sweep HOSTS-OF-A-LEAF [MAX-BYTES] | leases [KEEP]
+ * usage: switched sweep HOSTS-OF-A-LEAF [MAX-BYTES] | leases [KEEP] | late FILE
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -246,6 +246,83 @@ static void leases(const char *keep)
 	pause();
 }
 
+/* ---- a late receiver -------------------------------------------------------------------- */
+
+enum { LATE_COMMS = 24, LATE_BROADCASTS = 8, LATE_ROOTS = 3, LATE = 4, OTHERS_TURNS = 2000 };
+
+static struct muster_comm *comm_of(uint32_t nr, const uint32_t *ranks, uint32_t tag)
+{
+	struct muster_comm *comm;
+
+	EXPECT_OK(muster_comm_create_group(muster_world(job), nr, ranks, tag, &comm));
+	return comm;
+}
+
+static void expect_all(uint64_t number)
+{
+	double one = 1, sum;
+
+	EXPECT_OK(muster_allreduce(muster_world(job), &one, &sum, 1, MUSTER_F64, MUSTER_SUM));
+	EXPECT(sum == size, "sum %g in turn %" PRIu64, sum, number);
+}
+
+/* More than the links to it have room for; it takes nothing before `file` is there. */
+static void flood(const char *file, struct muster_comm **comms, uint32_t nr)
+{
+	static struct muster_request *requests[LATE_ROOTS * LATE_COMMS][LATE_BROADCASTS];
+	static uint64_t values[LATE_ROOTS * LATE_COMMS][LATE_BROADCASTS];
+
+	while (rank == LATE && access(file, F_OK))
+		usleep(1000);
+	for (uint32_t i = 0; i < nr; i++)
+		for (uint32_t j = 0; j < LATE_BROADCASTS; j++) {
+			values[i][j] = rank == LATE ? 0 : rank * 1000 + j;
+			EXPECT_OK(muster_broadcast_start(comms[i], &values[i][j], 1, MUSTER_U64, 0,
+							 &requests[i][j]));
+		}
+	for (uint32_t i = 0; i < nr; i++)
+		for (uint32_t j = 0; j < LATE_BROADCASTS; j++) {
+			uint64_t root = rank == LATE ? i / LATE_COMMS : rank;
+
+			EXPECT_OK(muster_wait(requests[i][j]));
+			EXPECT(values[i][j] == root * 1000 + j, "other bits");
+		}
+}
+
+/* Two others, whose packets go over the same links between switches, know nothing of that. */
+static void others(const char *file, struct muster_comm *comm)
+{
+	double one = 1, sum;
+
+	for (uint32_t i = 0; i < OTHERS_TURNS; i++) {
+		EXPECT_OK(muster_allreduce(comm, &one, &sum, 1, MUSTER_F64, MUSTER_SUM));
+		EXPECT(sum == 2, "sum %g", sum);
+	}
+	if (rank != LATE_ROOTS)
+		return;
+	printf("the others are through\n");
+	fclose(fopen(file, "w"));
+}
+
+static void late(const char *file)
+{
+	const uint32_t two[] = { LATE_ROOTS, LATE + 1 };
+	struct muster_comm *comms[LATE_ROOTS * LATE_COMMS], *pair = NULL;
+	uint32_t nr = 0;
+
+	for (uint32_t root = 0; root < LATE_ROOTS; root++)
+		for (uint32_t i = 0; i < LATE_COMMS && (rank == root || rank == LATE); i++)
+			comms[nr++] = comm_of(2, (const uint32_t[]){ root, LATE }, i);
+	if (rank == two[0] || rank == two[1])
+		pair = comm_of(2, two, 0);
+	expect_all(0);
+	if (pair)
+		others(file, pair);
+	else
+		flood(file, comms, nr);
+	expect_all(1);
+}
+
 int main(int argc, char **argv)
 {
 	uint8_t **buffers[] = { &in, &out, &wanted, &leaf, &other };
@@ -262,6 +339,8 @@ int main(int argc, char **argv)
 	if (argc > 2 && !strcmp(argv[1], "sweep")) {
 		each = (uint32_t)atoi(argv[2]);
 		sweep(argc > 3 ? strtoull(argv[3], NULL, 10) : ROOM);
+	} else if (argc > 2 && !strcmp(argv[1], "late")) {
+		late(argv[2]);
 	} else {
 		leases(argc > 2 ? argv[2] : NULL);
 	}

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <muster.h>
 
@@ -61,18 +62,50 @@ static void err_alone(const struct thread *thread)
 	EXPECT(strstr(muster_error(job), words), "'%s' lacks '%s'", muster_error(job), words);
 }
 
+/* The caller's own operation runs in its calls, and not meanwhile on a thread of the library's. */
+static _Thread_local bool calls;
+
+static void add(const void *in, void *inout, uint64_t count, void *opaque)
+{
+	const int64_t *from = in;
+	int64_t *to = inout;
+
+	(void)opaque;
+	EXPECT(calls, "an operation of the caller's runs outside of its calls");
+	for (uint64_t i = 0; i < count; i++)
+		to[i] += from[i];
+}
+
+static void reduce_own(struct muster_comm *comm, enum muster_op own)
+{
+	struct muster_request *request;
+	int64_t one = 1, sum = 0;
+
+	calls = true;
+	EXPECT_OK(muster_allreduce_start(comm, &one, &sum, 1, MUSTER_I64, own, &request));
+	calls = false;
+	usleep(2000);		/* computes */
+	calls = true;
+	EXPECT_OK(muster_wait(request));
+	calls = false;
+	EXPECT(sum == size, "the sum of ones is %" PRId64, sum);
+}
+
 static void *run(void *argument)
 {
 	const struct thread *thread = argument;
 	int64_t *in = calloc(LONG, sizeof(*in)), *out = calloc(LONG, sizeof(*out));
 	struct muster_comm *comm;
+	enum muster_op own;
 	void *memory;
 
 	EXPECT(in && out, "no memory");
+	EXPECT_OK(muster_op_create(job, add, NULL, &own));
 	for (uint32_t i = 0; i < rounds; i++) {
 		reduce(thread->comm, thread->index + i, 1, in, out);
 		reduce(thread->comm, thread->index + i, LONG, in, out);
 		start_and_test(thread->comm, in, out);
+		reduce_own(thread->comm, own);
 		err_alone(thread);
 		EXPECT_OK(muster_comm_dup(thread->comm, &comm));
 		EXPECT_OK(muster_comm_offload(comm, i % 2 ? MUSTER_OFFLOAD_OFF : MUSTER_OFFLOAD_TRY));

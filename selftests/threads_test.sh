@@ -19,6 +19,6 @@ for wire in ring unix; do
 		threads calls $wire 3 4 8
 	check "the same beside a thread that makes progress ($wire)" threads thread $wire 3 4 8
 done
-check "a thread that makes progress keeps out of the way of one caller" threads thread ring 2 1 30
+check "one caller beside a thread that makes progress" threads thread ring 2 1 30
 
 finish

@@ -31,7 +31,7 @@ static const char *coll_words(const struct muster_look_comm *comm)
 {
 	uint8_t coll = comm->signature.coll;
 
-	return coll && coll < MUSTER_COLL_END ? muster_coll_name(coll) : "operation";
+	return muster_coll_row(coll) ? muster_coll_name(coll) : "operation";
 }
 
 static void say_operation(struct words *words, const struct muster_look_comm *comm)

@@ -90,12 +90,15 @@ static int parse_port(struct options *options, const char *text)
 
 static int parse_key(struct options *options, const char *text)
 {
-	char *end;
+	const char *number = strncmp(text, "0x", 2) ? text : text + 2;
+	size_t digits = strspn(number, "0123456789abcdefABCDEF");
 
 	if (options->nr_keys == MUSTER_BUMP_KEYS_MAX)
 		return daemon_misused("-k: at most 16 keys", NULL);
-	options->keys[options->nr_keys++] = strtoull(text, &end, 16);
-	return end == text || *end ? daemon_misused("-k wants a hexadecimal number, not", text) : 0;
+	if (!digits || digits > 16 || number[digits])
+		return daemon_misused("-k wants a hexadecimal number of at most 16 digits, not", text);
+	options->keys[options->nr_keys++] = strtoull(text, NULL, 16);
+	return 0;
 }
 
 static int parse_faults(struct bump_faults *faults, const char *text)
@@ -103,9 +106,10 @@ static int parse_faults(struct bump_faults *faults, const char *text)
 	char rest;
 
 	if (sscanf(text, "%u,%u,%u%c", &faults->loss, &faults->repeat, &faults->reorder,
-		   &rest) == 3)
+		   &rest) == 3 && faults->loss <= 1000 && faults->repeat <= 1000 &&
+	    faults->reorder <= 1000)
 		return 0;
-	return daemon_misused("--faults wants three numbers, as 10,10,10, not", text);
+	return daemon_misused("--faults wants three numbers up to 1000, as 10,10,10, not", text);
 }
 
 static int parse_address(struct options *options, const char *text)
@@ -155,7 +159,7 @@ static int parse_option(int key, void *of)
 	case 'a':
 		return parse_address(options, optarg);
 	case 'u':
-		ret = daemon_number(optarg, 0, 65535, &number);
+		ret = daemon_number(optarg, 1, 65535, &number);
 		options->udp_port = (uint16_t)number;
 		return ret;
 	case KEY_PLAIN:
@@ -351,7 +355,7 @@ static int print_counters(struct daemon *daemon)
 static int topology_make(struct daemon *daemon)
 {
 	const struct options *options = &daemon->options;
-	uint32_t line;
+	char why[96];
 	FILE *in;
 	int ret;
 
@@ -365,13 +369,11 @@ static int topology_make(struct daemon *daemon)
 	in = fopen(options->topology, "r");
 	if (!in)
 		return daemon_misused("cannot read", options->topology);
-	ret = muster_bump_topology_read(&daemon->topology, in, options->elements, &line);
+	ret = muster_bump_topology_read(&daemon->topology, in, options->elements, why,
+					sizeof(why));
 	fclose(in);
-	if (ret && line)
-		fprintf(stderr, "muster-bumpd: %s: line %u is no link\n", options->topology, line);
-	else if (ret)
-		fprintf(stderr, "muster-bumpd: %s: not all elements are joined\n",
-			options->topology);
+	if (ret)
+		fprintf(stderr, "muster-bumpd: %s: %s\n", options->topology, why);
 	return ret ? 2 : 0;
 }
 
@@ -431,20 +433,32 @@ static int bump_open(struct daemon *daemon)
 
 /* ---- running ---- */
 
-static void pass_plainly(struct daemon *daemon)
+enum { TURNS_MAX = 64 };
+
+/* --plain: return whether there was a frame. */
+static bool pass_plainly(struct daemon *daemon)
 {
 	struct muster_bump_frame frame;
-	bool came = true;
+	bool came = false;
 
-	while (came) {
-		came = false;
-		for (uint32_t port = 0; port < 2 && port < daemon->nr_ports; port++)
-			if (world_receive(daemon, port, &frame)) {
-				world_send(daemon, !port, &frame);
-				daemon->frames++;
-				came = true;
-			}
-	}
+	for (uint32_t port = 0; port < 2 && port < daemon->nr_ports; port++)
+		if (world_receive(daemon, port, &frame)) {
+			world_send(daemon, !port, &frame);
+			daemon->frames++;
+			came = true;
+		}
+	return came;
+}
+
+/*
+ * While frames come, but no longer than that: whether other ports have some, and signals,
+ * only poll() says, and one port that is flooded would keep it from asking.
+ */
+static void serve(struct daemon *daemon)
+{
+	for (uint32_t turn = 0; turn < TURNS_MAX; turn++)
+		if (!(daemon->bump ? muster_bump_step(daemon->bump) : pass_plainly(daemon)))
+			return;
 }
 
 static void handle_signal(struct daemon *daemon, int signals)
@@ -457,9 +471,14 @@ static void handle_signal(struct daemon *daemon, int signals)
 		daemon->ended = true;
 }
 
-/* Milliseconds until the bump wants to be stepped; a frame that is held does not wait long. */
+/*
+ * Milliseconds until the bump wants to be stepped; a frame that is held does not wait long,
+ * one of the host's that is late but there not at all.
+ */
 static int patience_ms(const struct daemon *daemon)
 {
+	if (daemon->late.len)
+		return 0;
 	if (daemon->held.data)
 		return 1;
 	return daemon_patience_ms(daemon->bump ? muster_bump_deadline_us(daemon->bump) : UINT64_MAX);
@@ -478,11 +497,7 @@ static void run(struct daemon *daemon, int signals)
 			daemon->ports[port].ready = fds[port + 1].revents;
 		if (fds[0].revents)
 			handle_signal(daemon, signals);
-		if (!daemon->bump)
-			pass_plainly(daemon);
-		else
-			while (muster_bump_step(daemon->bump))
-				;
+		serve(daemon);
 	}
 }
 

@@ -16,11 +16,13 @@
 #include "fabric_file.h"
 #include "limit.h"
 #include "switch_box.h"
+#include "switch_draw.h"
 #include "switch_manager.h"
 #include "version.h"
 
 static const char help[] =
 	"Usage: muster-switchd -t TOPOLOGY -w WIRE [OPTION]...\n"
+	"       muster-switchd -t TOPOLOGY -d FILE\n"
 	"Be switches of a network of hosts and switches: forward packets, combine trees.\n"
 	"TOPOLOGY is switch:N, fat-tree:HxLxS, fat-tree:HxLxAxPxC, switch-torus:HxAxB, or a file.\n"
 	"\n"
@@ -36,6 +38,7 @@ static const char help[] =
 	"  -p, --payload=N       bytes of one packet of low-latency trees, 16 to 4096 (256)\n"
 	"  -j, --json            counters as JSON, a line for each switch\n"
 	"  -c, --counters=FILE   append counters to it, not to the standard output\n"
+	"  -d, --draw=FILE       draw the network with its trees, and an operation's packets over time, as SVG\n"
 	"  -h, --help  -V, --version\n"
 	"\n"
 	"It says \"ready\" when all its switches listen. SIGUSR1 prints the counters; SIGTERM and\n"
@@ -48,7 +51,7 @@ enum {
 };
 
 struct options {
-	const char *topology, *wire, *counters, *manager;
+	const char *topology, *wire, *counters, *manager, *draw;
 	uint32_t first, last;		/* switches; last UINT32_MAX: all that there are */
 	uint32_t radix, life, groups, payload;
 	bool json;
@@ -88,7 +91,7 @@ static const struct option long_options[] = {
 	{ "life", required_argument, NULL, 'l' }, { "json", no_argument, NULL, 'j' },
 	{ "counters", required_argument, NULL, 'c' }, { "manager", required_argument, NULL, 'm' },
 	{ "groups", required_argument, NULL, 'g' }, { "payload", required_argument, NULL, 'p' },
-	{ "help", no_argument, NULL, 'h' },
+	{ "draw", required_argument, NULL, 'd' }, { "help", no_argument, NULL, 'h' },
 	{ "version", no_argument, NULL, 'V' }, { NULL, 0, NULL, 0 },
 };
 
@@ -119,6 +122,9 @@ static int parse_option(int key, void *of)
 	case 'm':
 		options->manager = optarg;
 		return 0;
+	case 'd':
+		options->draw = optarg;
+		return 0;
 	case 'g':
 		return daemon_number(optarg, 1, MUSTER_SWITCH_GROUPS_MAX, &options->groups);
 	case 'p':
@@ -131,12 +137,12 @@ static int parse_option(int key, void *of)
 static int parse_options(int argc, char **argv, struct options *options)
 {
 	static const struct daemon_usage usage = {
-		.help = help, .shorts = "t:w:s:r:l:m:g:p:jc:hV", .longs = long_options,
+		.help = help, .shorts = "t:w:s:r:l:m:g:p:d:jc:hV", .longs = long_options,
 		.take = parse_option,
 	};
 	int ret = daemon_options(&usage, argc, argv, options);
 
-	if (!ret && (!options->topology || !options->wire))
+	if (!ret && (!options->topology || (!options->wire && !options->draw)))
 		ret = daemon_misused("say with -t which network, and with -w where its nodes listen",
 				     NULL);
 	return ret;
@@ -151,7 +157,7 @@ static const struct daemon_counter counter_names[] = {
 	COUNTER(combined), COUNTER(results), COUNTER(copies_once), COUNTER(copies),
 	COUNTER(copies_spared), COUNTER(failed), COUNTER(drop_malformed), COUNTER(drop_route),
 	COUNTER(drop_stranger), COUNTER(drop_duplicate), COUNTER(drop_window), COUNTER(drop_failed),
-	COUNTER(groups), COUNTER(bytes),
+	COUNTER(groups), COUNTER(bytes), COUNTER(held), COUNTER(flows),
 };
 
 static void report_box(const struct daemon_report *report, const struct switch_box *box)
@@ -164,7 +170,6 @@ static void report_box(const struct daemon_report *report, const struct switch_b
 	daemon_report_begin(report, "switch", box->number);
 	daemon_report_all(report, counter_names, sizeof(counter_names) / sizeof(counter_names[0]),
 			  &counters);
-	daemon_report_one(report, "held", box->nr_held);
 	daemon_report_one(report, "frames_in", wire.frames_in);
 	daemon_report_one(report, "frames_out", wire.frames_out);
 	daemon_report_one(report, "retransmitted", wire.retransmitted);
@@ -253,6 +258,16 @@ static int manager_open(struct daemon *daemon)
 	return 0;
 }
 
+static int draw(const struct daemon *daemon)
+{
+	char why[400] = "";
+
+	if (!switch_draw(daemon->fabric, daemon->options.topology, daemon->options.draw, why, sizeof(why)))
+		return 0;
+	fprintf(stderr, "muster-switchd: %s: %s\n", daemon->options.draw, why);
+	return 1;
+}
+
 /* ---- running ------------------------------------------------------------------------- */
 
 static void handle_signal(struct daemon *daemon)
@@ -328,6 +343,22 @@ static void daemon_close(struct daemon *daemon)
 		muster_fabric_free(daemon->fabric);
 }
 
+static int serve(struct daemon *daemon, int signals)
+{
+	int ret = daemon_report_try(daemon->options.counters);
+
+	muster_limit_raise();	/* a connection for each host */
+	if (!ret)
+		ret = boxes_open(daemon, signals);
+	if (!ret)
+		ret = manager_open(daemon);
+	if (ret)
+		return ret;
+	daemon_ready();
+	run(daemon);
+	return print_counters(daemon);
+}
+
 int main(int argc, char **argv)
 {
 	struct daemon daemon = { .options = {
@@ -339,17 +370,7 @@ int main(int argc, char **argv)
 	if (!ret)
 		ret = network_read(&daemon);
 	if (!ret)
-		ret = daemon_report_try(daemon.options.counters);
-	muster_limit_raise();	/* a connection for each host */
-	if (!ret)
-		ret = boxes_open(&daemon, signals);
-	if (!ret)
-		ret = manager_open(&daemon);
-	if (!ret) {
-		daemon_ready();
-		run(&daemon);
-		ret = print_counters(&daemon);
-	}
+		ret = daemon.options.draw ? draw(&daemon) : serve(&daemon, signals);
 	daemon_close(&daemon);
 	return ret < 0 ? 0 : ret;
 }

@@ -25,8 +25,9 @@ static const char help[] =
 	"Usage: muster-run -n RANKS muster_perf [OPTION]... [COLLECTIVE]...\n"
 	"Measure collectives by size: NIC path and host path in turn, in one run.\n"
 	"COLLECTIVE is allreduce (default), reduce, broadcast, barrier, allgather,\n"
-	"reduce_scatter_block, alltoall, gather, scatter, scan, exscan, allgatherv,\n"
-	"reduce_scatter (these two with equal counts) or all.\n"
+	"reduce_scatter_block, alltoall, gather, scatter, scan, exscan; with equal counts\n"
+	"allgatherv, reduce_scatter, gatherv, scatterv, alltoallv, alltoallw; on a ring\n"
+	"neighbour_allgather(v), neighbour_alltoall(v, w); or all.\n"
 	"\n"
 	"  -m, --sizes=[MIN:]MAX   bytes, with K, M or G (8:1M); each twice the last;\n"
 	"                          of a rank's block, where ranks have blocks\n"
@@ -36,12 +37,18 @@ static const char help[] =
 	"  -t, --type=TYPE         f64 (default), f32, f16, bf16, i8 to i64, u8 to u64, c32, c64,\n"
 	"                          f32_i32, f64_i32, i16_i32, i32_i32, i64_i32\n"
 	"  -o, --op=OP             sum (default), prod, min, max; for integers also band,\n"
-	"                          bor, bxor, land, lor, lxor; for pairs minloc, maxloc\n"
-	"  -r, --root=RANK         of reduce, broadcast, gather and scatter (0)\n"
+	"                          bor, bxor, land, lor, lxor; for pairs minloc, maxloc;\n"
+	"                          exact: the exact sum, for f32 and f64\n"
+	"  -r, --root=RANK         of reduce, broadcast, gather(v) and scatter(v) (0)\n"
 	"  -p, --path=PATH         nic, host or both (default)\n"
 	"  -b, --buffers=WHOSE     muster: by muster_alloc() (default); malloc\n"
 	"  -c, --validate          also check the results of both paths\n"
+	"      --skew=US[:RANK]    a rank (0) calls so much later than the others; times are\n"
+	"                          from then on\n"
+	"  -f, --full              the columns of OSU's benchmarks, of one path (nic)\n"
+	"  -z, --tail              these, and percentiles\n"
 	"  -j, --json              print one JSON object instead of the table\n"
+	"      --plot=FILE         draw the times, too: FILE.png or FILE.svg\n"
 	"      --against-limits[=FOLDER]\n"
 	"                          2 ranks: 8-byte allreduce, barrier and 1 MiB allreduce\n"
 	"                          beside what the bare machine can do; with FOLDER also\n"
@@ -138,6 +145,20 @@ static void parse_sizes(const char *text, struct perf_options *options)
 		usage_error("-m wants [MIN:]MAX, MIN at least 1 and at most MAX, not", text);
 }
 
+static void parse_skew(const char *text, struct perf_options *options)
+{
+	char *end, *rank;
+
+	options->skew_us = strtod(text, &end);
+	if (end == text || !(options->skew_us > 0 && options->skew_us <= 1e7) ||
+	    (*end && *end != ':'))
+		usage_error("--skew wants microseconds up to 10000000, and a rank, not", text);
+	if (!*end)
+		return;
+	rank = end + 1;
+	options->late = (uint32_t)parse_number(rank, 0, UINT32_MAX, "--skew wants a rank, not");
+}
+
 static void parse_paths(const char *text, struct perf_options *options)
 {
 	options->paths[PERF_NIC] = !strcmp(text, "nic") || !strcmp(text, "both");
@@ -164,7 +185,7 @@ static void parse_collective(const char *text, struct perf_options *options)
 		usage_error("there is no collective", text);
 }
 
-enum { KEY_AGAINST_LIMITS = 256, KEY_TUNE, KEY_SCHEDULE };
+enum { KEY_AGAINST_LIMITS = 256, KEY_TUNE, KEY_SCHEDULE, KEY_SKEW, KEY_PLOT };
 
 static const struct option long_options[] = {
 	{ "sizes", required_argument, NULL, 'm' },
@@ -177,7 +198,11 @@ static const struct option long_options[] = {
 	{ "path", required_argument, NULL, 'p' },
 	{ "buffers", required_argument, NULL, 'b' },
 	{ "validate", no_argument, NULL, 'c' },
+	{ "skew", required_argument, NULL, KEY_SKEW },
+	{ "full", no_argument, NULL, 'f' },
+	{ "tail", no_argument, NULL, 'z' },
 	{ "json", no_argument, NULL, 'j' },
+	{ "plot", required_argument, NULL, KEY_PLOT },
 	{ "against-limits", optional_argument, NULL, KEY_AGAINST_LIMITS },
 	{ "tune", required_argument, NULL, KEY_TUNE },
 	{ "schedule", required_argument, NULL, KEY_SCHEDULE },
@@ -226,8 +251,20 @@ static void parse_option(int key, struct perf_options *options)
 	case 'c':
 		options->validate = true;
 		break;
+	case 'f':
+		options->full = true;
+		break;
+	case 'z':
+		options->full = options->tail = true;
+		break;
 	case 'j':
 		options->json = true;
+		break;
+	case KEY_SKEW:
+		parse_skew(optarg, options);
+		break;
+	case KEY_PLOT:
+		options->plot = optarg;
 		break;
 	case KEY_AGAINST_LIMITS:
 		options->against_limits = true;
@@ -258,12 +295,14 @@ static void parse_options(int argc, char **argv, struct perf_options *options)
 {
 	int key;
 
-	while ((key = getopt_long(argc, argv, "m:i:x:D:t:o:r:p:b:cjhV", long_options, NULL)) != -1)
+	while ((key = getopt_long(argc, argv, "m:i:x:D:t:o:r:p:b:cfzjhV", long_options, NULL)) != -1)
 		parse_option(key, options);
 	if (optind == argc)
 		options->collectives[PERF_ALLREDUCE] = true;
 	for (int i = optind; i < argc; i++)
 		parse_collective(argv[i], options);
+	if (options->full && options->paths[PERF_NIC])
+		options->paths[PERF_HOST] = false;
 	if (options->against_limits)
 		options->bytes_max = LIMITS_BYTES_MAX;
 	if (options->bytes_min < perf_type_bytes(options->type))
@@ -289,12 +328,12 @@ static void *allocate(const struct perf *perf, size_t bytes)
 static uint64_t buffer_bytes(const struct perf *perf)
 {
 	const struct perf_options *options = perf->options;
-	bool blocks = false;
+	uint64_t blocks = 1;
 
 	for (enum perf_collective c = 0; c < PERF_COLLECTIVES; c++)
-		blocks |= options->collectives[c] &&
-			  (perf_kinds[c].in_blocks || perf_kinds[c].out_blocks);
-	return options->bytes_max * (blocks ? perf->size : 1);
+		if (options->collectives[c] && perf_blocks_max(perf, c) > blocks)
+			blocks = perf_blocks_max(perf, c);
+	return options->bytes_max * blocks;
 }
 
 static void open_job(struct perf *perf, const struct perf_options *options)
@@ -308,10 +347,11 @@ static void open_job(struct perf *perf, const struct perf_options *options)
 	if (options->root >= perf->size)
 		perf_die("-r %" PRIu32 ": there are only %" PRIu32 " ranks", options->root,
 			 perf->size);
+	if (options->late >= perf->size)
+		perf_die("--skew: there is no rank %" PRIu32 ", only %" PRIu32 " ranks", options->late,
+			 perf->size);
+	perf_collectives_open(perf);
 	perf->in = allocate(perf, buffer_bytes(perf));
-	perf->counts = calloc(perf->size, sizeof(*perf->counts));
-	if (!perf->counts)
-		perf_die("no memory for the counts");
 	for (enum perf_path path = 0; path < PERF_PATHS; path++) {
 		perf->out[path] = allocate(perf, buffer_bytes(perf));
 		perf->samples[path] = calloc(PERF_SAMPLES_MAX, sizeof(double));
@@ -329,61 +369,92 @@ static void close_job(struct perf *perf)
 	}
 	if (perf->options->plain)
 		free(perf->in);
-	free(perf->counts);
+	perf_collectives_close(perf);
 	muster_finalize(perf->job);
 }
 
-static void report(const struct perf *perf, const struct perf_result *result, json_t *results)
+/* Where results go, of rank 0. */
+struct report {
+	json_t *results;		/* NULL: a table is printed */
+	struct perf_plot *plot;		/* NULL: no picture */
+};
+
+static void report_collective(const struct perf *perf, enum perf_collective collective,
+			      const struct report *report)
 {
 	if (perf->rank != 0)
 		return;
-	if (results)
-		json_array_append_new(results, perf_result_json(perf, result));
+	if (!report->results)
+		perf_columns(perf, collective);
+	if (report->plot)
+		perf_plot_collective(report->plot, collective);
+}
+
+static void report_result(const struct perf *perf, const struct perf_result *result,
+			  const struct report *report)
+{
+	if (perf->rank != 0)
+		return;
+	if (report->results)
+		json_array_append_new(report->results, perf_result_json(perf, result));
 	else
 		perf_row(perf, result);
+	if (report->plot)
+		perf_plot_add(report->plot, result);
 }
 
 /* Return: whether all results were equal and right. */
-static bool run_collective(struct perf *perf, enum perf_collective collective, json_t *results)
+static bool run_collective(struct perf *perf, enum perf_collective collective,
+			   const struct report *report)
 {
 	const struct perf_options *options = perf->options;
 	uint64_t first = collective == PERF_BARRIER ? 0 : options->bytes_min;
 	uint64_t last = collective == PERF_BARRIER ? 0 : options->bytes_max;
 	bool good = true;
 
-	if (perf->rank == 0 && !results)
-		perf_columns(perf, collective);
+	report_collective(perf, collective, report);
 	for (uint64_t bytes = first; bytes <= last; bytes *= 2) {
 		struct perf_result result;
 
 		perf_measure(perf, collective, bytes, &result);
-		good = good && result.equal && result.valid;
-		report(perf, &result, results);
+		good = good && (result.equal || result.own_order) && result.valid;
+		report_result(perf, &result, report);
 		if (!bytes)
 			break;
 	}
 	return good;
 }
 
+static void print_json(const struct perf *perf, json_t *results)
+{
+	json_t *document = perf_header_json(perf);
+
+	json_object_set(document, "results", results);
+	json_dumpf(document, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
+	putchar('\n');
+	json_decref(document);
+}
+
 static bool run(struct perf *perf)
 {
 	const struct perf_options *options = perf->options;
-	json_t *results = options->json ? json_array() : NULL, *document;
+	struct report report = { 0 };
 	bool good = true;
 
-	if (perf->rank == 0 && !results)
+	if (perf->rank == 0 && options->json)
+		report.results = json_array();
+	else if (perf->rank == 0)
 		perf_header(perf);
+	if (perf->rank == 0 && options->plot)
+		report.plot = perf_plot_open(perf, options->plot);
 	for (enum perf_collective c = 0; c < PERF_COLLECTIVES; c++)
 		if (options->collectives[c])
-			good = run_collective(perf, c, results) && good;
-	if (results && perf->rank == 0) {
-		document = perf_header_json(perf);
-		json_object_set(document, "results", results);
-		json_dumpf(document, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
-		putchar('\n');
-		json_decref(document);
-	}
-	json_decref(results);
+			good = run_collective(perf, c, &report) && good;
+	if (report.results)
+		print_json(perf, report.results);
+	if (report.plot)
+		perf_plot_close(report.plot);
+	json_decref(report.results);
 	return good;
 }
 

@@ -78,7 +78,7 @@ static const struct column comm_columns[] = {
 	{ "WAITS-FOR", "waits", -12 }, { "IN", "operation", -1 }, { 0 },
 };
 
-/* "2(slot),5(window)"; who is not known is a question mark. */
+/* "2(slot),5(window)"; where it is nobody alone, or not known who, the word. */
 static void waits_text(const json_t *waits, char *text, size_t len)
 {
 	json_t *wait;
@@ -86,13 +86,16 @@ static void waits_text(const json_t *waits, char *text, size_t len)
 
 	json_array_foreach(waits, i, wait) {
 		json_t *rank = json_object_get(wait, "rank");
-		char who[24] = "?";
+		const char *what = json_string_value(json_object_get(wait, "for"));
+		char words[48];
 
 		if (json_is_integer(rank))
-			snprintf(who, sizeof(who), "%" JSON_INTEGER_FORMAT, json_integer_value(rank));
+			snprintf(words, sizeof(words), "%" JSON_INTEGER_FORMAT "(%s)",
+				 json_integer_value(rank), what);
+		else
+			snprintf(words, sizeof(words), "%s", what);
 		if (at < len)
-			at += (size_t)snprintf(text + at, len - at, "%s%s(%s)", i ? "," : "", who,
-					       json_string_value(json_object_get(wait, "for")));
+			at += (size_t)snprintf(text + at, len - at, "%s%s", i ? "," : "", words);
 	}
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The parts of muster_perf: options (muster_perf.c), one measurement
- * (perf_measure.c), what is in the buffers (perf_data.c), what is printed
- * (perf_report.c), the comparison with the limits of the machine
+ * The parts of muster_perf: options (muster_perf.c), the collectives (perf_collectives.c),
+ * one measurement (perf_measure.c), what is in the buffers (perf_data.c), what is printed
+ * (perf_report.c) and drawn (perf_plot.c), the comparison with the limits of the machine
  * (perf_limits.c) and tuning (perf_tune.c). Every rank runs all of it in step; rank 0 prints.
  */
 #ifndef MUSTER_PERF_H
@@ -15,6 +15,7 @@ enum perf_limit {
 	PERF_SAMPLES_MAX = 10000,	/* by size and path */
 	PERF_BATCH_MAX = 64,		/* operations of one sample */
 	PERF_SCHEDULES_MAX = 16,	/* files beside the algorithms by name */
+	PERF_NEIGHBOURS = 2,		/* of each rank, on a ring */
 };
 
 enum perf_collective {
@@ -23,14 +24,23 @@ enum perf_collective {
 	PERF_BROADCAST,
 	PERF_BARRIER,
 	PERF_ALLGATHER,
-	PERF_REDUCE_SCATTER,
+	PERF_REDUCE_SCATTER_BLOCK,
 	PERF_ALLTOALL,
 	PERF_GATHER,
 	PERF_SCATTER,
 	PERF_SCAN,
 	PERF_EXSCAN,
 	PERF_ALLGATHERV,
-	PERF_REDUCE_SCATTERV,
+	PERF_REDUCE_SCATTER,
+	PERF_GATHERV,
+	PERF_SCATTERV,
+	PERF_ALLTOALLV,
+	PERF_ALLTOALLW,
+	PERF_NEIGHBOUR_ALLGATHER,
+	PERF_NEIGHBOUR_ALLTOALL,
+	PERF_NEIGHBOUR_ALLGATHERV,
+	PERF_NEIGHBOUR_ALLTOALLV,
+	PERF_NEIGHBOUR_ALLTOALLW,
 	PERF_COLLECTIVES,
 };
 
@@ -56,6 +66,11 @@ struct perf_options {
 	bool plain;			/* buffers by malloc() */
 	bool validate;
 	bool json;
+	bool full;			/* OSU's columns, of one path */
+	bool tail;			/* and percentiles */
+	double skew_us;			/* a rank calls so much later; 0: none */
+	uint32_t late;			/* that rank */
+	const char *plot;		/* picture to be drawn; NULL: none */
 	bool against_limits;
 	const char *output;		/* folder for the files of against_limits */
 	const char *tune;		/* file to be written; NULL: none */
@@ -71,17 +86,27 @@ struct perf {
 	uint32_t rank;
 	uint32_t size;
 	void *in;
-	uint64_t *counts;		/* of blocks, by rank */
+	uint32_t nr_counts;		/* entries of these, which are of blocks */
+	uint64_t *counts;
+	uint64_t *displs;
+	enum muster_type *types;
 	void *out[PERF_PATHS];
 	double *samples[PERF_PATHS];	/* microseconds an operation, the slowest rank's */
 };
 
+/* Of the slowest rank, but for rank_*: means of each rank's own time. */
 struct perf_times {
 	uint32_t samples;
 	double avg_us;
 	double min_us;
 	double p50_us;
+	double p90_us;
 	double p99_us;
+	double p999_us;
+	double max_us;
+	double rank_avg_us;
+	double rank_min_us;
+	double rank_max_us;
 	struct muster_op_info info;
 };
 
@@ -91,14 +116,22 @@ struct perf_result {
 	uint32_t batch;			/* operations a sample */
 	struct perf_times times[PERF_PATHS];
 	bool equal;			/* both paths gave the same bits, on every rank */
+	bool own_order;			/* switches or bumps said that they round in their own order */
 	bool valid;			/* and what was computed apart from both (-c) */
 };
 
-/* What is to be known of a collective (perf_measure.c has the table). */
+/* How many blocks a buffer has. */
+enum perf_blocks {
+	PERF_BLOCKS_ONE,
+	PERF_BLOCKS_RANKS,
+	PERF_BLOCKS_NEIGHBOURS,
+};
+
+/* What is to be known of a collective (perf_collectives.c has the table). */
 struct perf_kind {
 	const char *name;
-	bool in_blocks;			/* in has a block for each rank, */
-	bool out_blocks;		/* out has one of each; else it is one */
+	enum perf_blocks in_blocks;
+	enum perf_blocks out_blocks;
 	bool one_way;			/* a rank may run ahead of the others */
 	bool at_root;			/* the result is the root's alone */
 	bool rooted;			/* one rank is its root */
@@ -115,6 +148,17 @@ extern const char *const perf_path_names[PERF_PATHS];
 void perf_die(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
 /** perf_check() - the same with the library's sentence, unless ret is 0. */
 void perf_check(const struct perf *perf, int ret, const char *what);
+
+/* ---- perf_collectives.c ------------------------------------------------------ */
+
+/** perf_collectives_open() - what calls need beside buffers. */
+void perf_collectives_open(struct perf *perf);
+void perf_collectives_close(struct perf *perf);
+uint64_t perf_blocks(const struct perf *perf, enum perf_blocks blocks);
+/** perf_blocks_max() - of the larger of its two buffers. */
+uint64_t perf_blocks_max(const struct perf *perf, enum perf_collective collective);
+/** perf_neighbour() - a rank on the ring: 0: the one before, 1: the one behind. */
+uint32_t perf_neighbour(const struct perf *perf, uint32_t which);
 
 /* ---- perf_measure.c --------------------------------------------------------- */
 
@@ -159,6 +203,18 @@ json_t *perf_header_json(const struct perf *perf);
 void perf_columns(const struct perf *perf, enum perf_collective collective);
 void perf_row(const struct perf *perf, const struct perf_result *result);
 json_t *perf_result_json(const struct perf *perf, const struct perf_result *result);
+
+/* ---- perf_plot.c ------------------------------------------------------------ */
+
+struct perf_plot;
+
+/** perf_plot_open() - of rank 0: a picture to be drawn into file, PNG or SVG by its name. */
+struct perf_plot *perf_plot_open(const struct perf *perf, const char *file);
+/** perf_plot_collective() - what perf_plot_add() brings from here on is of that one. */
+void perf_plot_collective(struct perf_plot *plot, enum perf_collective collective);
+void perf_plot_add(struct perf_plot *plot, const struct perf_result *result);
+/** perf_plot_close() - draw it. */
+void perf_plot_close(struct perf_plot *plot);
 
 /* ---- perf_limits.c ---------------------------------------------------------- */
 

@@ -22,7 +22,11 @@ struct word {
 #define OP(name, number, word, ...) { word, MUSTER_##name, 0, 0 },
 
 static const struct word types[] = { MUSTER_DTYPES(TYPE) { NULL, 0, 0, 0 } };
-static const struct word ops[] = { MUSTER_REDOPS(OP) { NULL, 0, 0, 0 } };
+static const struct word ops[] = {
+	MUSTER_REDOPS(OP)
+	{ "exact", MUSTER_SUM_EXACT, 0, 0 },
+	{ NULL, 0, 0, 0 },
+};
 
 static int word_read(const struct word *word, const char *name)
 {
@@ -217,25 +221,40 @@ static int64_t combined(const struct perf *perf, uint32_t nr, uint64_t i, uint32
 static int64_t right_value(const struct perf *perf, enum perf_collective collective,
 			   uint64_t count, uint64_t i, uint32_t *from)
 {
-	uint64_t mine = perf->rank * count;
+	uint64_t mine = perf->rank * count, block = i / count;
 
 	switch (collective) {
 	case PERF_BROADCAST:
 		*from = perf->options->root;
 		return simple_value(*from, i);
 	case PERF_SCATTER:
+	case PERF_SCATTERV:
 		*from = perf->options->root;
 		return simple_value(*from, mine + i);
 	case PERF_ALLGATHER:
 	case PERF_ALLGATHERV:
 	case PERF_GATHER:
-		*from = (uint32_t)(i / count);
+	case PERF_GATHERV:
+		*from = (uint32_t)block;
 		return simple_value(*from, i % count);
 	case PERF_ALLTOALL:
-		*from = (uint32_t)(i / count);
+	case PERF_ALLTOALLV:
+	case PERF_ALLTOALLW:
+		*from = (uint32_t)block;
 		return simple_value(*from, mine + i % count);
+	case PERF_NEIGHBOUR_ALLGATHER:
+	case PERF_NEIGHBOUR_ALLGATHERV:
+		*from = perf_neighbour(perf, (uint32_t)block);
+		return simple_value(*from, i % count);
+	case PERF_NEIGHBOUR_ALLTOALL:
+	case PERF_NEIGHBOUR_ALLTOALLV:
+	case PERF_NEIGHBOUR_ALLTOALLW:
+		*from = perf_neighbour(perf, (uint32_t)block);
+		/* I am behind the one before me, unless both are the same. */
+		block = perf->size > 2 ? !block : block;
+		return simple_value(*from, block * count + i % count);
+	case PERF_REDUCE_SCATTER_BLOCK:
 	case PERF_REDUCE_SCATTER:
-	case PERF_REDUCE_SCATTERV:
 		return combined(perf, perf->size, mine + i, from);
 	case PERF_SCAN:
 		return combined(perf, perf->rank + 1, i, from);
@@ -252,7 +271,7 @@ bool perf_is_right(const struct perf *perf, enum perf_collective collective, con
 	enum muster_type type = perf->options->type;
 	size_t each = perf_type_bytes(type);
 	uint64_t right[2], count = bytes / each;
-	uint64_t blocks = perf_kinds[collective].out_blocks ? perf->size : 1;
+	uint64_t blocks = perf_blocks(perf, perf_kinds[collective].out_blocks);
 	uint32_t from;
 
 	if (perf_kinds[collective].at_root && perf->rank != perf->options->root)

@@ -44,124 +44,6 @@ static void make_sure_of_path(const struct perf *perf, enum perf_path path)
 			 perf_path_names[path], names[info.path], info.why);
 }
 
-/* ---- the collectives ------------------------------------------------------------ */
-
-static int allreduce(const struct perf *perf, uint64_t count, void *out)
-{
-	const struct perf_options *o = perf->options;
-
-	return muster_allreduce(perf->world, perf->in, out, count, o->type, o->op);
-}
-
-static int reduce(const struct perf *perf, uint64_t count, void *out)
-{
-	const struct perf_options *o = perf->options;
-
-	return muster_reduce(perf->world, perf->in, out, count, o->type, o->op, o->root);
-}
-
-static int broadcast(const struct perf *perf, uint64_t count, void *out)
-{
-	const struct perf_options *o = perf->options;
-
-	return muster_broadcast(perf->world, perf->rank == o->root ? perf->in : out, count,
-				o->type, o->root);
-}
-
-static int barrier(const struct perf *perf, uint64_t count, void *out)
-{
-	(void)count;
-	(void)out;
-	return muster_barrier(perf->world);
-}
-
-static int allgather(const struct perf *perf, uint64_t count, void *out)
-{
-	const struct perf_options *o = perf->options;
-
-	return muster_allgather(perf->world, perf->in, out, count, o->type);
-}
-
-static int reduce_scatter(const struct perf *perf, uint64_t count, void *out)
-{
-	const struct perf_options *o = perf->options;
-
-	return muster_reduce_scatter_block(perf->world, perf->in, out, count, o->type, o->op);
-}
-
-static int alltoall(const struct perf *perf, uint64_t count, void *out)
-{
-	const struct perf_options *o = perf->options;
-
-	return muster_alltoall(perf->world, perf->in, out, count, o->type);
-}
-
-static int gather(const struct perf *perf, uint64_t count, void *out)
-{
-	const struct perf_options *o = perf->options;
-
-	return muster_gather(perf->world, perf->in, out, count, o->type, o->root);
-}
-
-static int scatter(const struct perf *perf, uint64_t count, void *out)
-{
-	const struct perf_options *o = perf->options;
-
-	return muster_scatter(perf->world, perf->in, out, count, o->type, o->root);
-}
-
-static int scan(const struct perf *perf, uint64_t count, void *out)
-{
-	const struct perf_options *o = perf->options;
-
-	return muster_scan(perf->world, perf->in, out, count, o->type, o->op);
-}
-
-static int exscan(const struct perf *perf, uint64_t count, void *out)
-{
-	const struct perf_options *o = perf->options;
-
-	return muster_exscan(perf->world, perf->in, out, count, o->type, o->op);
-}
-
-static const uint64_t *equal_counts(const struct perf *perf, uint64_t count)
-{
-	for (uint32_t i = 0; i < perf->size; i++)
-		perf->counts[i] = count;
-	return perf->counts;
-}
-
-static int allgatherv(const struct perf *perf, uint64_t count, void *out)
-{
-	return muster_allgatherv(perf->world, perf->in, out, equal_counts(perf, count), NULL,
-				 perf->options->type);
-}
-
-static int reduce_scatterv(const struct perf *perf, uint64_t count, void *out)
-{
-	const struct perf_options *o = perf->options;
-
-	return muster_reduce_scatter(perf->world, perf->in, out, equal_counts(perf, count),
-				     o->type, o->op);
-}
-
-/* name, in_blocks, out_blocks, one_way, at_root, rooted, combines, by_counts */
-const struct perf_kind perf_kinds[PERF_COLLECTIVES] = {
-	[PERF_ALLREDUCE] = { "allreduce", 0, 0, 0, 0, 0, 1, 0, allreduce },
-	[PERF_REDUCE] = { "reduce", 0, 0, 1, 1, 1, 1, 0, reduce },
-	[PERF_BROADCAST] = { "broadcast", 0, 0, 1, 0, 1, 0, 0, broadcast },
-	[PERF_BARRIER] = { "barrier", 0, 0, 0, 0, 0, 0, 0, barrier },
-	[PERF_ALLGATHER] = { "allgather", 0, 1, 0, 0, 0, 0, 0, allgather },
-	[PERF_REDUCE_SCATTER] = { "reduce_scatter_block", 1, 0, 0, 0, 0, 1, 0, reduce_scatter },
-	[PERF_ALLTOALL] = { "alltoall", 1, 1, 0, 0, 0, 0, 0, alltoall },
-	[PERF_GATHER] = { "gather", 0, 1, 1, 1, 1, 0, 0, gather },
-	[PERF_SCATTER] = { "scatter", 1, 0, 1, 0, 1, 0, 0, scatter },
-	[PERF_SCAN] = { "scan", 0, 0, 1, 0, 0, 1, 0, scan },
-	[PERF_EXSCAN] = { "exscan", 0, 0, 1, 0, 0, 1, 0, exscan },
-	[PERF_ALLGATHERV] = { "allgatherv", 0, 1, 0, 0, 0, 0, 1, allgatherv },
-	[PERF_REDUCE_SCATTERV] = { "reduce_scatter", 1, 0, 0, 0, 0, 1, 1, reduce_scatterv },
-};
-
 static int start(const struct perf *perf, enum perf_collective collective, uint64_t bytes,
 		 enum perf_path path)
 {
@@ -182,7 +64,19 @@ double perf_max(const struct perf *perf, double value)
 	return value;
 }
 
-/* Microseconds an operation. Ranks enter together, as one may have left the last early. */
+/* What a program does that is not yet there. */
+static void be_late(double us)
+{
+	double end = perf_now_us() + us;
+
+	while (perf_now_us() < end)
+		;
+}
+
+/*
+ * Microseconds an operation. Ranks enter together, as one may have left the last early. With
+ * one that is late, they count from when it comes: those who are done before have less than 0.
+ */
 static double sample(const struct perf *perf, const struct perf_result *result,
 		     enum perf_path path)
 {
@@ -191,19 +85,24 @@ static double sample(const struct perf *perf, const struct perf_result *result,
 	perf_path_choose(perf, path);
 	perf_check(perf, muster_barrier(perf->world), "barrier");
 	began = perf_now_us();
+	if (perf->options->skew_us && perf->rank == perf->options->late)
+		be_late(perf->options->skew_us);
 	for (uint32_t i = 0; i < result->batch; i++)
 		perf_operate(perf, result->collective, result->bytes, path);
-	took = perf_now_us() - began;
+	took = perf_now_us() - began - perf->options->skew_us;
 	make_sure_of_path(perf, path);
 	return took / result->batch;
 }
 
-/* One rank may run ahead of a broadcast or such: a batch of these would show only its pace. */
-static uint32_t choose_batch(enum perf_collective collective, double us)
+/*
+ * One rank may run ahead of a broadcast or such: a batch of these would show only its pace. And
+ * only the first of a batch could meet a rank that is late.
+ */
+static uint32_t choose_batch(const struct perf *perf, enum perf_collective collective, double us)
 {
 	double batch = BATCH_US / us;
 
-	if (perf_kinds[collective].one_way || batch < 1)
+	if (perf_kinds[collective].one_way || perf->options->skew_us > 0 || batch < 1)
 		return 1;
 	return batch < PERF_BATCH_MAX ? (uint32_t)batch : PERF_BATCH_MAX;
 }
@@ -213,10 +112,11 @@ static double warm_up_path(const struct perf *perf, const struct perf_result *re
 			   enum perf_path path)
 {
 	double first = perf_max(perf, sample(perf, result, path)), sum = 0;
+	double each = first + perf->options->skew_us;
 	uint32_t nr = perf->options->warmup;
 
-	if (nr > WARM_UP_US / first)
-		nr = (uint32_t)(WARM_UP_US / first);
+	if (nr > WARM_UP_US / each)
+		nr = (uint32_t)(WARM_UP_US / each);
 	if (!nr)
 		return first;
 	for (uint32_t i = 0; i < nr; i++)
@@ -236,11 +136,11 @@ static double warm_up(struct perf *perf, struct perf_result *result)
 		if (!perf->options->paths[path])
 			continue;
 		us = warm_up_path(perf, result, path);
-		round_us += us;
+		round_us += us + perf->options->skew_us;
 		shortest = us < shortest ? us : shortest;
 	}
 	result->batch = perf->options->batch ? perf->options->batch :
-			choose_batch(result->collective, shortest);
+			choose_batch(perf, result->collective, shortest);
 	return round_us * result->batch;
 }
 
@@ -269,29 +169,68 @@ static int by_value(const void *a_in, const void *b_in)
 	return (*a > *b) - (*a < *b);
 }
 
+static double mean(const double *samples, uint32_t nr)
+{
+	double sum = 0;
+
+	for (uint32_t i = 0; i < nr; i++)
+		sum += samples[i];
+	return sum / nr;
+}
+
+/* How long each rank is in the operation, by its own clock, from its own call. */
+static void sum_up_ranks(const struct perf *perf, const double *samples, uint32_t nr,
+			 struct perf_times *times)
+{
+	const struct perf_options *options = perf->options;
+	double own = mean(samples, nr) + (perf->rank == options->late ? 0 : options->skew_us);
+	double negative = -own, sum = own;
+
+	times->rank_max_us = perf_max(perf, own);
+	times->rank_min_us = -perf_max(perf, negative);
+	perf_check(perf, muster_allreduce(perf->world, &sum, &sum, 1, MUSTER_F64, MUSTER_SUM),
+		   "collecting times");
+	times->rank_avg_us = sum / perf->size;
+}
+
+static double percentile(const double *sorted, uint32_t nr, double percent)
+{
+	return sorted[(uint32_t)((nr - 1) * percent / 100)];
+}
+
 static void sum_up(const struct perf *perf, double *samples, uint32_t nr, struct perf_times *times)
 {
+	sum_up_ranks(perf, samples, nr, times);
 	perf_check(perf, muster_allreduce(perf->world, samples, samples, nr, MUSTER_F64,
 					  MUSTER_MAX), "collecting times");
 	qsort(samples, nr, sizeof(*samples), by_value);
 	times->samples = nr;
-	times->avg_us = 0;
-	for (uint32_t i = 0; i < nr; i++)
-		times->avg_us += samples[i] / nr;
+	times->avg_us = mean(samples, nr);
 	times->min_us = samples[0];
 	times->p50_us = samples[nr / 2];
-	times->p99_us = samples[(uint32_t)((nr - 1) * 0.99)];
+	times->p90_us = percentile(samples, nr, 90);
+	times->p99_us = percentile(samples, nr, 99);
+	times->p999_us = percentile(samples, nr, 99.9);
+	times->max_us = samples[nr - 1];
+}
+
+static bool has_own_order(const struct perf *perf)
+{
+	struct muster_op_info info;
+
+	muster_comm_last(perf->world, &info);
+	return strstr(info.why, "in its own order");
 }
 
 /* Both paths once on data of its own; true when it holds on every rank. */
-static bool holds(struct perf *perf, const struct perf_result *result, bool simple)
+static bool holds(struct perf *perf, struct perf_result *result, bool simple)
 {
 	const struct perf_options *options = perf->options;
 	bool both = options->paths[PERF_NIC] && options->paths[PERF_HOST], ok = true;
 	const struct perf_kind *kind = &perf_kinds[result->collective];
 	bool has_result = !kind->at_root || perf->rank == options->root;
-	uint64_t in_bytes = result->bytes * (kind->in_blocks ? perf->size : 1);
-	uint64_t out_bytes = result->bytes * (kind->out_blocks ? perf->size : 1);
+	uint64_t in_bytes = result->bytes * perf_blocks(perf, kind->in_blocks);
+	uint64_t out_bytes = result->bytes * perf_blocks(perf, kind->out_blocks);
 
 	(simple ? perf_fill_simple : perf_fill)(perf, perf->in, in_bytes);
 	for (enum perf_path path = 0; path < PERF_PATHS; path++) {
@@ -302,6 +241,7 @@ static bool holds(struct perf *perf, const struct perf_result *result, bool simp
 		perf_path_choose(perf, path);
 		memset(perf->out[path], 0xa5, out_bytes);
 		perf_operate(perf, result->collective, result->bytes, path);
+		result->own_order |= has_own_order(perf);
 		if (result->collective == PERF_BROADCAST && perf->rank == options->root)
 			out = perf->in;
 		if (simple && !perf_is_right(perf, result->collective, out, result->bytes))

@@ -60,16 +60,22 @@ json_t *perf_header_json(const struct perf *perf)
 	char cpu[128], date[32];
 	struct utsname system;
 	time_t now = time(NULL);
+	json_t *json;
 
 	cpu_name(cpu, sizeof(cpu));
 	uname(&system);
 	strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%SZ", gmtime(&now));
-	return json_pack("{s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:s, s:s, s:s, s:s}",
+	json = json_pack("{s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:s, s:s, s:s, s:s}",
 			 "schema", "muster/1", "tool", "muster_perf", "version", MUSTER_VERSION,
 			 "date", date, "cpu", cpu, "cpus", nr_cpus(), "ranks", (int)perf->size,
 			 "device", setting("MUSTER_DEVICE", "local"),
 			 "wire", wire_name(), "kernel", system.release,
 			 "buffers", perf->options->plain ? "malloc" : "muster_alloc");
+	if (json && perf->options->skew_us > 0) {
+		json_object_set_new(json, "skew_us", json_real(perf->options->skew_us));
+		json_object_set_new(json, "late_rank", json_integer(perf->options->late));
+	}
+	return json;
 }
 
 void perf_header(const struct perf *perf)
@@ -86,7 +92,45 @@ void perf_header(const struct perf *perf)
 	printf("# muster_perf %s, %s\n", version, date);
 	printf("# %d ranks, device %s, wire %s, buffers by %s\n", ranks, device, wire, buffers);
 	printf("# %d x %s, Linux %s\n", cpus, cpu, kernel);
+	if (perf->options->skew_us > 0)
+		printf("# rank %" PRIu32 " calls %g us later than the others; times are from then on\n",
+		       perf->options->late, perf->options->skew_us);
 	json_decref(header);
+}
+
+/* As OSU's benchmarks have them, so that what reads theirs reads these. */
+static void columns_full(const struct perf *perf, enum perf_collective collective)
+{
+	const struct perf_options *options = perf->options;
+
+	if (collective == PERF_BARRIER)
+		printf("# %16s%18s", "Avg Latency(us)", "Min Latency(us)");
+	else
+		printf("%-10s%18s%18s", "# Size", "Avg Latency(us)", "Min Latency(us)");
+	printf("%18s%12s", "Max Latency(us)", "Iterations");
+	if (options->tail)
+		printf("%18s%18s%18s%18s", "P50 Tail Lat(us)", "P90 Tail Lat(us)",
+		       "P99 Tail Lat(us)", "P99.9 Tail Lat(us)");
+	printf("%s\n", options->validate ? "        Validation" : "");
+}
+
+static void row_full(const struct perf *perf, const struct perf_result *result)
+{
+	const struct perf_options *options = perf->options;
+	const struct perf_times *times =
+		&result->times[options->paths[PERF_NIC] ? PERF_NIC : PERF_HOST];
+
+	if (result->collective != PERF_BARRIER)
+		printf("%-10" PRIu64, result->bytes);
+	printf("%18.2f%18.2f%18.2f%12" PRIu32, times->rank_avg_us, times->rank_min_us,
+	       times->rank_max_us, times->samples * result->batch);
+	if (options->tail)
+		printf("%18.2f%18.2f%18.2f%18.2f", times->p50_us, times->p90_us, times->p99_us,
+		       times->p999_us);
+	if (options->validate)
+		printf("%18s", result->valid ? "Pass" : "Fail");
+	putchar('\n');
+	fflush(stdout);
 }
 
 void perf_columns(const struct perf *perf, enum perf_collective collective)
@@ -100,6 +144,11 @@ void perf_columns(const struct perf *perf, enum perf_collective collective)
 		printf(", %s", perf_op_name(options->op));
 	if (perf_kinds[collective].rooted)
 		printf(", root %" PRIu32, options->root);
+	if (options->full) {
+		printf("; means of each rank's own time; percentiles of the slowest rank's\n");
+		columns_full(perf, collective);
+		return;
+	}
 	printf("; times in us, of the slowest rank\n");
 	printf("# %8s", "Size");
 	for (enum perf_path path = 0; path < PERF_PATHS; path++)
@@ -138,6 +187,13 @@ static void print_reasons(const struct perf *perf, const struct perf_result *res
 	}
 }
 
+static const char *equality(const struct perf_result *result)
+{
+	if (result->equal)
+		return "equal";
+	return result->own_order ? "order" : "DIFFER";
+}
+
 void perf_row(const struct perf *perf, const struct perf_result *result)
 {
 	const struct perf_options *options = perf->options;
@@ -145,6 +201,10 @@ void perf_row(const struct perf *perf, const struct perf_result *result)
 	const struct perf_times *first = &result->times[options->paths[PERF_NIC] ? PERF_NIC : PERF_HOST];
 
 	print_reasons(perf, result);
+	if (options->full) {
+		row_full(perf, result);
+		return;
+	}
 	printf("%10" PRIu64, result->bytes);
 	for (enum perf_path path = 0; path < PERF_PATHS; path++) {
 		const struct perf_times *times = &result->times[path];
@@ -156,7 +216,7 @@ void perf_row(const struct perf *perf, const struct perf_result *result)
 			printf(" | %9s %8s %8s %8s %8s", "-", "-", "-", "-", "-");
 	}
 	if (both)
-		printf(" | %8.2f %-6s", ratio(result), result->equal ? "equal" : "DIFFER");
+		printf(" | %8.2f %-6s", ratio(result), equality(result));
 	else
 		printf(" | %8s %-6s", "-", "-");
 	if (options->validate)
@@ -170,9 +230,13 @@ static json_t *times_json(const struct perf_result *result, enum perf_path path)
 {
 	const struct perf_times *times = &result->times[path];
 
-	return json_pack("{s:f, s:f, s:f, s:f, s:f, s:i, s:s, s:s, s:i, s:i, s:i}",
+	return json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:i, s:s, s:s, "
+			 "s:i, s:i, s:i}",
 			 "avg_us", times->avg_us, "min_us", times->min_us,
-			 "p50_us", times->p50_us, "p99_us", times->p99_us,
+			 "p50_us", times->p50_us, "p90_us", times->p90_us,
+			 "p99_us", times->p99_us, "p999_us", times->p999_us,
+			 "max_us", times->max_us, "rank_avg_us", times->rank_avg_us,
+			 "rank_min_us", times->rank_min_us, "rank_max_us", times->rank_max_us,
 			 "mb_per_s", megabytes_a_second(result, path),
 			 "samples", (int)times->samples, "schedule", times->info.schedule,
 			 "why", times->info.why, "sequences", (int)times->info.sequences,
@@ -199,6 +263,7 @@ json_t *perf_result_json(const struct perf *perf, const struct perf_result *resu
 	if (options->paths[PERF_NIC] && options->paths[PERF_HOST]) {
 		json_object_set_new(json, "host_over_nic", json_real(ratio(result)));
 		json_object_set_new(json, "bits_equal", json_boolean(result->equal));
+		json_object_set_new(json, "own_order", json_boolean(result->own_order));
 	}
 	if (options->validate)
 		json_object_set_new(json, "valid", json_boolean(result->valid));

@@ -69,7 +69,7 @@ struct tune {
 /* A collective's name in schedules and tuning files. */
 static const char *word_of(enum perf_collective collective)
 {
-	return collective == PERF_REDUCE_SCATTER ? "reduce-scatter" : perf_kinds[collective].name;
+	return collective == PERF_REDUCE_SCATTER_BLOCK ? "reduce-scatter" : perf_kinds[collective].name;
 }
 
 /* The name that a schedule's file gives it. Return: whether it is of this collective. */
@@ -262,14 +262,12 @@ static void describe(const struct tune *tune, uint32_t size, char *text, size_t 
 /* Sizes after each other that have the same are one line; the last holds for all above. */
 static void write_lines(const struct tune *tune, FILE *out)
 {
-	const struct perf_kind *kind = &perf_kinds[tune->collective];
+	/* Tuning files go by the whole message. */
+	uint64_t blocks = perf_blocks_max(tune->perf, tune->collective);
 	char text[PATH_BYTES], next[PATH_BYTES];
 
 	for (uint32_t i = 0; i < tune->nr_sizes; i++) {
 		double us = tune->best[i]->p50_us[i], own = tune->candidates[0].p50_us[i];
-		/* Tuning files go by the whole message. */
-		bool whole = !kind->in_blocks && !kind->out_blocks;
-		uint64_t blocks = whole ? 1 : tune->perf->size;
 
 		describe(tune, i, text, sizeof(text));
 		if (!(us > 0))
@@ -341,7 +339,8 @@ void perf_tune(struct perf *perf)
 		perf_header(perf);
 	for (tune->collective = 0; tune->collective < PERF_COLLECTIVES; tune->collective++)
 		if (given->collectives[tune->collective] &&	/* by counts as without */
-		    !perf_kinds[tune->collective].by_counts)
+		    !perf_kinds[tune->collective].by_counts &&
+		    perf_kinds[tune->collective].out_blocks != PERF_BLOCKS_NEIGHBOURS)
 			tune_collective(tune, out);
 	if (out && (fprintf(out, "end\n") < 0 || fclose(out)))
 		perf_die("%s cannot be written", given->tune);

@@ -253,7 +253,7 @@ static int bumps_start(const struct run *run, struct run_bump *net)
 
 static int topology_make(const struct run_options *options, struct run_bump *net)
 {
-	uint32_t line = 0;
+	char why[96];
 	FILE *in;
 	int ret;
 
@@ -264,11 +264,10 @@ static int topology_make(const struct run_options *options, struct run_bump *net
 	in = fopen(options->bump, "re");
 	if (!in)
 		return fail(options->bump, -errno);
-	ret = muster_bump_topology_read(&net->topology, in, net->hosts, &line);
+	ret = muster_bump_topology_read(&net->topology, in, net->hosts, why, sizeof(why));
 	fclose(in);
 	if (ret)
-		fprintf(stderr, "muster-run: %s: line %u is no link, or not all hosts are joined\n",
-			options->bump, line);
+		fprintf(stderr, "muster-run: %s: %s\n", options->bump, why);
 	return ret;
 }
 

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "arith.h"
+#include "muster.h"
 #include "schedule.h"
 
 /* ---- words ------------------------------------------------------------------------------ */
@@ -35,6 +36,11 @@ void stat_set_rate(json_t *object, const char *key, double more, double seconds)
 	diag_set(object, key, seconds > 0 ? json_real(more / seconds) : json_null());
 }
 
+static const char *coll_of(const struct muster_look_comm *comm)
+{
+	return muster_coll_row(comm->signature.coll) ? muster_coll_name(comm->signature.coll) : "?";
+}
+
 static double since(uint64_t now_us, uint64_t then_us)
 {
 	return then_us && now_us > then_us ? (double)(now_us - then_us) / 1e6 : 0;
@@ -42,13 +48,14 @@ static double since(uint64_t now_us, uint64_t then_us)
 
 /* ---- communicators ------------------------------------------------------------------------ */
 
-static json_t *wait_json(const struct muster_look_wait *wait)
+static json_t *wait_json(const struct muster_look_wait *wait, uint8_t path)
 {
+	bool by_switches = path == MUSTER_PATH_SWITCH && wait->rank == MUSTER_LOOK_NOBODY;
 	json_t *json = json_object();
 
 	diag_set(json, "rank", wait->rank == MUSTER_LOOK_NOBODY ? json_null() :
 		 json_integer(wait->rank));
-	diag_set_text(json, "for", WORD(causes, wait->cause));
+	diag_set_text(json, "for", by_switches ? "switches" : WORD(causes, wait->cause));
 	return json;
 }
 
@@ -59,17 +66,15 @@ static json_t *waits_json(const struct muster_look_comm *comm)
 
 	for (uint32_t i = 0; comm->told_us && comm->told == comm->ended && i < comm->waits.nr &&
 			     i < MUSTER_LOOK_WAITS_MAX; i++)
-		json_array_append_new(waits, wait_json(&comm->waits.waits[i]));
+		json_array_append_new(waits, wait_json(&comm->waits.waits[i], comm->path));
 	return waits;
 }
 
 static json_t *operation_json(const struct muster_look_comm *comm, uint64_t now_us)
 {
 	json_t *json = json_object();
-	const char *name = comm->signature.coll < MUSTER_COLL_END ?
-			   muster_coll_name(comm->signature.coll) : NULL;
 
-	diag_set_text(json, "collective", name ? name : "?");
+	diag_set_text(json, "collective", coll_of(comm));
 	diag_set_number(json, "number", comm->ended);
 	diag_set_text(json, "path", WORD(paths, comm->path));
 	diag_set_number(json, "bytes", comm->bytes);
@@ -185,16 +190,14 @@ static void set_wait(json_t *rank, const struct look *look)
 	const struct muster_look *page = look->page;
 	const struct muster_look_comm *comm = comm_waited_for(look);
 	json_t *waits = comm ? waits_json(comm) : json_array();
-	const char *name = comm && comm->signature.coll < MUSTER_COLL_END ?
-			   muster_coll_name(comm->signature.coll) : NULL;
 	char in[96] = "";
 
 	if (comm)
-		snprintf(in, sizeof(in), "%s %u of communicator %u", name ? name : "?", comm->ended,
+		snprintf(in, sizeof(in), "%s %u of communicator %u", coll_of(comm), comm->ended,
 			 comm->context);
 	if (page->place == MUSTER_LOOK_MAKES) {
 		snprintf(in, sizeof(in), "making a communicator of communicator %u", page->context);
-		json_array_append_new(waits, wait_json(&page->wait));
+		json_array_append_new(waits, wait_json(&page->wait, MUSTER_PATH_NONE));
 	}
 	if (page->place == MUSTER_LOOK_LEAVES)
 		snprintf(in, sizeof(in), "muster_finalize()");

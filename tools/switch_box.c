@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * One switch between its table of functions and the wire (switch_box.h). What the next
- * link has no room for waits at the port that it came by, a few packets of each; who
- * comes then keeps his own, as his link sends it again. Others overtake what waits.
+ * One switch between its table of functions and the wire (switch_box.h). What the switch has
+ * no place for stays its sender's, whose link sends it again.
  */
 #include "switch_box.h"
 
@@ -15,18 +14,11 @@ enum { POLL_BUDGET = 256, AGAIN_US = 10000 };
 /* Who is late says nothing, for as long as he computes; a death is told by the kernel. */
 #define SILENCE_US	(365ull * 86400 * 1000000)
 
-struct held {
-	struct muster_packet packet;
-	uint8_t payload[MUSTER_MTU];
-};
-
 struct switch_box_port {
 	uint32_t neighbour;		/* on the wire */
 	uint32_t life;			/* its; 0: not heard, or it is gone */
 	bool lost;
 	bool untold;			/* the switch does not know yet that its life is over */
-	uint32_t nr_held;
-	struct held *held[SWITCH_BOX_HELD_MAX];	/* in order */
 };
 
 /* ---- what the switch sees ---------------------------------------------------------- */
@@ -39,7 +31,7 @@ static int box_send(void *opaque, uint32_t number, const struct muster_packet *p
 
 	if (number >= box->nr_ports || (port->lost && !port->untold))
 		return -EHOSTUNREACH;
-	if (!port->life)
+	if (!port->life || port->untold)
 		return -EAGAIN;		/* it is yet to come, or its end to be told */
 	return box->wire->ops->send_by(box->wire, port->neighbour, port->life, packet, payload);
 }
@@ -78,23 +70,6 @@ static uint32_t port_of(const struct switch_box *box, uint32_t neighbour)
 	return number;
 }
 
-static bool hold(struct switch_box *box, struct switch_box_port *port,
-		 const struct muster_packet *packet, const void *payload)
-{
-	struct held *held;
-
-	if (port->nr_held == SWITCH_BOX_HELD_MAX)
-		return false;
-	held = malloc(sizeof(*held));
-	if (!held)
-		return false;
-	held->packet = *packet;
-	memcpy(held->payload, payload, packet->length);
-	port->held[port->nr_held++] = held;
-	box->nr_held++;
-	return true;
-}
-
 static bool take(void *owner, uint32_t neighbour, const struct muster_packet *packet,
 		 const void *payload, uint32_t len)
 {
@@ -103,16 +78,7 @@ static bool take(void *owner, uint32_t neighbour, const struct muster_packet *pa
 
 	if (number == box->nr_ports)
 		return true;		/* nobody that is joined to us */
-	if (muster_switch_receive(box->sw, number, packet, payload, len) != -EAGAIN)
-		return true;
-	return hold(box, &box->ports[number], packet, payload);
-}
-
-static void drop_held(struct switch_box *box, struct switch_box_port *port)
-{
-	box->nr_held -= port->nr_held;
-	while (port->nr_held)
-		free(port->held[--port->nr_held]);
+	return muster_switch_receive(box->sw, number, packet, payload, len) != -EAGAIN;
 }
 
 /* A life is over: switch_box_tell_losses() says so. What it had sent before still goes on. */
@@ -152,30 +118,10 @@ static void met(void *owner, uint32_t neighbour, uint32_t present)
 
 /* ---- steps ---------------------------------------------------------------------------- */
 
-static void port_retry(struct switch_box *box, uint32_t number)
-{
-	struct switch_box_port *port = &box->ports[number];
-	uint32_t left = 0;
-
-	for (uint32_t i = 0; i < port->nr_held; i++) {
-		struct held *held = port->held[i];
-
-		if (muster_switch_receive(box->sw, number, &held->packet, held->payload,
-					  held->packet.length) == -EAGAIN)
-			port->held[left++] = held;
-		else
-			free(held);
-	}
-	box->nr_held -= port->nr_held - left;
-	port->nr_held = left;
-}
-
 bool switch_box_step(struct switch_box *box, uint64_t now_us)
 {
 	bool came = box->wire->ops->poll(box->wire, now_us, POLL_BUDGET) > 0;
 
-	for (uint32_t number = 0; number < box->nr_ports && box->nr_held; number++)
-		port_retry(box, number);
 	box->owes = muster_switch_step(box->sw);
 	box->again_us = now_us + AGAIN_US;
 	return came;
@@ -185,9 +131,8 @@ bool switch_box_step(struct switch_box *box, uint64_t now_us)
 uint64_t switch_box_due_us(const struct switch_box *box)
 {
 	uint64_t due_us = box->wire->ops->deadline_us(box->wire);
-	bool waits = box->nr_held || box->owes;
 
-	return waits && box->again_us < due_us ? box->again_us : due_us;
+	return box->owes && box->again_us < due_us ? box->again_us : due_us;
 }
 
 /* ---- opening and closing ---------------------------------------------------------------- */
@@ -214,15 +159,17 @@ static int switch_open(struct switch_box *box, const struct muster_fabric *fabri
 	static const struct muster_switch_world world = {
 		.send = box_send, .send_once = box_send_once, .alloc = box_alloc, .free = box_free,
 	};
+	bool trunks[MUSTER_SWITCH_RADIX_MAX];
 	uint32_t room = muster_fabric_hosts(fabric) + muster_fabric_switches(fabric);
 	struct muster_switch_route *routes = calloc(room, sizeof(*routes));
 	struct muster_switch_config config = {
 		.node = muster_fabric_node(fabric, box->number), .incarnation = box->life,
-		.radix = muster_fabric_radix(fabric), .routes = routes,
+		.radix = muster_fabric_radix(fabric), .routes = routes, .trunks = trunks,
 	};
 	int64_t nr = routes ? muster_fabric_routes(fabric, box->number, routes) : -ENOMEM;
 	int err = nr < 0 ? (int)nr : 0;
 
+	muster_fabric_trunks(fabric, box->number, trunks);
 	config.nr_routes = nr < 0 ? 0 : (uint32_t)nr;
 	if (!err)
 		err = muster_switch_create(&config, &world, box, &box->sw);
@@ -258,8 +205,6 @@ void switch_box_close(struct switch_box *box)
 		box->wire->ops->close(box->wire);
 	if (box->sw)
 		muster_switch_destroy(box->sw);
-	for (uint32_t port = 0; port < box->nr_ports && box->ports; port++)
-		drop_held(box, &box->ports[port]);
 	free(box->ports);
 	*box = (struct switch_box){ 0 };
 }

@@ -9,10 +9,6 @@
 #include "fabric.h"
 #include "wire.h"
 
-enum {
-	SWITCH_BOX_HELD_MAX = 64,	/* packets of a port that wait for the next link */
-};
-
 struct switch_box_port;
 
 struct switch_box {
@@ -23,10 +19,9 @@ struct switch_box {
 	struct muster_wire *wire;
 	uint32_t nr_ports;
 	struct switch_box_port *ports;
-	uint32_t nr_held;		/* at all ports */
 	uint64_t again_us;		/* when to try what waits again, whatever comes */
 	bool lost;			/* some port's life is over, and the switch does not know */
-	bool owes;			/* its aggregation node has what links had no room for */
+	bool owes;			/* it has what links had no room for, or that is not due yet */
 };
 
 /**

@@ -36,6 +36,8 @@ struct grant {
 	uint16_t tree;
 	uint32_t group;
 	uint64_t proof;
+	const struct lease *asker;	/* NULL: it has gone */
+	uint64_t tag;			/* of its request */
 	uint32_t nr_members, nr_left;
 	struct lease *members[];	/* NULL: it has left */
 };
@@ -76,21 +78,29 @@ static void group_remove(const struct switch_manager *manager, uint16_t tree, ui
 		muster_switch_group_remove(manager->config.boxes[i].sw, tree, group);
 }
 
+static void grant_end(struct switch_manager *manager, struct grant **place)
+{
+	struct grant *grant = *place;
+
+	group_remove(manager, grant->tree, grant->group);
+	*place = grant->next;
+	free(grant);
+}
+
 static void grant_left(struct switch_manager *manager, struct grant **place,
 		       const struct lease *lease)
 {
 	struct grant *grant = *place;
 
+	if (grant->asker == lease)
+		grant->asker = NULL;
 	for (uint32_t i = 0; i < grant->nr_members; i++)
 		if (grant->members[i] == lease) {
 			grant->members[i] = NULL;
 			grant->nr_left--;
 		}
-	if (grant->nr_left)
-		return;
-	group_remove(manager, grant->tree, grant->group);
-	*place = grant->next;
-	free(grant);
+	if (!grant->nr_left)
+		grant_end(manager, place);
 }
 
 /* It says so itself, and is through with all that it has done there. */
@@ -129,6 +139,17 @@ static void leave(struct switch_manager *manager, const struct lease *lease,
 		if (*place == grant)
 			place = &grant->next;
 	}
+}
+
+/* The one that this request of a host has made, if it has. */
+static void give_back(struct switch_manager *manager, const struct lease *lease, uint64_t tag)
+{
+	struct grant **place = &manager->grants;
+
+	while (*place && ((*place)->asker != lease || (*place)->tag != tag))
+		place = &(*place)->next;
+	if (*place)
+		grant_end(manager, place);
 }
 
 static struct lease *lease_of(const struct switch_manager *manager, uint32_t host)
@@ -288,6 +309,8 @@ static int create(struct switch_manager *manager, const struct lease *asker, str
 	grant->tree = wish->type;	/* trees of the one layout: by their types */
 	grant->group = ++manager->last_group ? manager->last_group : ++manager->last_group;
 	grant->proof = asker->proof;
+	grant->asker = asker;
+	grant->tag = wish->tag;
 	err = grant_make(manager, asker, grant, answer);
 	if (err) {
 		free(grant);
@@ -359,7 +382,10 @@ static int hear(struct switch_manager *manager, struct lease *lease)
 				  create(manager, lease, &answer));
 		break;
 	case MUSTER_MANAGER_LEAVE:
-		leave(manager, lease, &manager->in.head);
+		if (manager->in.head.tag)
+			give_back(manager, lease, manager->in.head.tag);
+		else
+			leave(manager, lease, &manager->in.head);
 		err = 0;
 		break;
 	default:
@@ -460,6 +486,30 @@ int switch_manager_fd(const struct switch_manager *manager)
 
 /* ---- opening and closing -------------------------------------------------------------------- */
 
+/* Left by one that was killed: nobody listens there. */
+static bool is_left_over(const struct sockaddr_un *un, socklen_t len)
+{
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	bool refused = fd >= 0 && *un->sun_path && connect(fd, (const struct sockaddr *)un, len) &&
+		       errno == ECONNREFUSED;
+
+	if (fd >= 0)
+		close(fd);
+	return refused;
+}
+
+static int bind_at(int fd, const struct sockaddr_un *un, socklen_t len)
+{
+	if (!bind(fd, (const struct sockaddr *)un, len))
+		return 0;
+	if (errno != EADDRINUSE)
+		return -errno;
+	if (!is_left_over(un, len))
+		return -EADDRINUSE;
+	unlink(un->sun_path);
+	return bind(fd, (const struct sockaddr *)un, len) ? -errno : 0;
+}
+
 static int listen_at(const char *address)
 {
 	struct sockaddr_un un = { .sun_family = AF_UNIX };
@@ -474,10 +524,10 @@ static int listen_at(const char *address)
 	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return -errno;
-	if (!bind(fd, (struct sockaddr *)&un, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len)) &&
-	    !listen(fd, BACKLOG))
+	err = bind_at(fd, &un, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len));
+	if (!err && !listen(fd, BACKLOG))
 		return fd;
-	err = -errno;
+	err = err ? err : -errno;
 	close(fd);
 	return err;
 }

@@ -8,35 +8,78 @@
 #include "trace_file.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "schedule.h"
 
 enum { OPEN_MAX = 1024 };	/* operations of a communicator at once */
 
-static uint32_t lead_of(const struct trace *trace, uint32_t rank, uint32_t context)
-{
-	uint32_t lead = context ? MUSTER_LOOK_NOBODY : 0;
+/* ---- who is who ------------------------------------------------------------------------- */
 
-	for (size_t i = 0; i < trace->nr_members && context; i++)
-		if (trace->members[i].context == context && trace->members[i].rank == rank)
-			lead = trace->members[i].lead;
-	return lead;
+static int by_member(const void *one, const void *other)
+{
+	const uint32_t *a = one, *b = other;
+
+	for (size_t i = 0; i < sizeof(struct trace_member) / sizeof(*a); i++)
+		if (a[i] != b[i])
+			return a[i] < b[i] ? -1 : 1;
+	return 0;
 }
 
-/* The rank of a member of a communicator of this rank's; or nobody. */
-static uint32_t member_rank(const struct trace *trace, uint32_t rank, uint32_t context,
-			    uint32_t member)
+/* The first that is not before it. */
+static size_t member_find(const struct trace *trace, const struct trace_member *wanted)
 {
-	uint32_t lead = lead_of(trace, rank, context);
+	size_t low = 0, high = trace->nr_members;
 
-	if (!context)
-		return member < trace->size ? member : MUSTER_LOOK_NOBODY;
-	for (size_t i = 0; i < trace->nr_members; i++)
-		if (trace->members[i].context == context && trace->members[i].lead == lead &&
-		    trace->members[i].member == member)
-			return trace->members[i].rank;
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+
+		if (by_member(&trace->members[middle], wanted) < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* Of the communicator that a record of this rank is of: its first member; or nobody. */
+static uint32_t lead_of(const struct trace *trace, uint32_t rank,
+			const struct muster_trace_record *record)
+{
+	const struct trace_member first = { .context = record->context, .life = record->life };
+
+	if (!record->context)
+		return 0;
+	for (size_t i = member_find(trace, &first); i < trace->nr_members; i++) {
+		const struct trace_member *member = &trace->members[i];
+
+		if (member->context != record->context || member->life != record->life)
+			break;
+		if (member->rank == rank)
+			return member->lead;
+	}
 	return MUSTER_LOOK_NOBODY;
+}
+
+/* The rank of the member that it names; or nobody. */
+static uint32_t member_rank(const struct trace *trace, uint32_t rank,
+			    const struct muster_trace_record *record)
+{
+	struct trace_member wanted = {
+		.context = record->context, .life = record->life, .member = record->member,
+	};
+	size_t at;
+
+	if (!record->context)
+		return record->member < trace->size ? record->member : MUSTER_LOOK_NOBODY;
+	wanted.lead = lead_of(trace, rank, record);
+	at = member_find(trace, &wanted);
+	if (at == trace->nr_members || trace->members[at].context != wanted.context ||
+	    trace->members[at].life != wanted.life || trace->members[at].lead != wanted.lead ||
+	    trace->members[at].member != wanted.member)
+		return MUSTER_LOOK_NOBODY;
+	return trace->members[at].rank;
 }
 
 /* ---- events ---------------------------------------------------------------------------- */
@@ -48,7 +91,7 @@ static double us(uint64_t ns)
 
 static const char *coll_name(uint8_t coll)
 {
-	return coll && coll < MUSTER_COLL_END ? muster_coll_name(coll) : "operation";
+	return muster_coll_row(coll) ? muster_coll_name(coll) : "operation";
 }
 
 static void add_slice(json_t *events, uint32_t rank, uint32_t context, const char *name,
@@ -72,7 +115,7 @@ static void add_name(json_t *events, const char *what, uint32_t rank, uint32_t c
 
 /* The oldest that has not ended. */
 struct open {
-	uint32_t context;
+	uint32_t context, life;
 	uint32_t first;		/* operation */
 	uint32_t started;
 	uint64_t ended_ns;	/* the one before */
@@ -91,14 +134,19 @@ struct writer {
 	size_t nr_open;
 };
 
-static struct open *open_of(struct writer *writer, uint32_t context)
+static struct open *open_of(const struct writer *writer, const struct muster_trace_record *record)
+{
+	for (size_t i = writer->nr_open; i > 0; i--)
+		if (writer->open[i - 1]->context == record->context &&
+		    writer->open[i - 1]->life == record->life)
+			return writer->open[i - 1];
+	return NULL;
+}
+
+static struct open *open_new(struct writer *writer)
 {
 	struct open **more, *open;
-	char name[64];
 
-	for (size_t i = 0; i < writer->nr_open; i++)
-		if (writer->open[i]->context == context)
-			return writer->open[i];
 	more = realloc(writer->open, (writer->nr_open + 1) * sizeof(struct open *));
 	if (!more)
 		return NULL;
@@ -107,11 +155,33 @@ static struct open *open_of(struct writer *writer, uint32_t context)
 	if (!open)
 		return NULL;
 	writer->nr_open++;
-	open->context = context;
 	open->parts = json_array();
 	open->slices = json_array();
-	snprintf(name, sizeof(name), "communicator %u", context);
-	add_name(writer->events, "thread_name", writer->rank, context, name);
+	open->context = MUSTER_LOOK_NOBODY;
+	return open;
+}
+
+/* The place of one of which nothing is under way, so that many that come and go take few. */
+static struct open *open_take(struct writer *writer, const struct muster_trace_record *call)
+{
+	struct open *open = NULL;
+	char name[64];
+
+	for (size_t i = 0; i < writer->nr_open && !open; i++)
+		if (writer->open[i]->first == writer->open[i]->started)
+			open = writer->open[i];
+	if (!open)
+		open = open_new(writer);
+	if (!open)
+		return NULL;
+	if (open->context != call->context) {
+		snprintf(name, sizeof(name), "communicator %u", call->context);
+		add_name(writer->events, "thread_name", writer->rank, call->context, name);
+	}
+	open->context = call->context;
+	open->life = call->life;
+	open->first = open->started = call->number;
+	open->ended_ns = open->part_ns = 0;
 	return open;
 }
 
@@ -153,14 +223,13 @@ static void part(struct writer *writer, struct open *open, const struct muster_t
 {
 	uint64_t begin = begin_ns(open);
 	uint64_t from = open->part_ns > begin ? open->part_ns : begin;
-	uint32_t peer = record->kind == MUSTER_TRACE_TAKE ?
-			member_rank(writer->trace, writer->rank, record->context, record->member) :
-			writer->rank;
+	bool taken = record->kind != MUSTER_TRACE_DONE;
+	uint32_t peer = taken ? member_rank(writer->trace, writer->rank, record) : writer->rank;
 	char name[64];
 
 	if (open->first == open->started || record->time < from)
 		return;
-	if (record->kind == MUSTER_TRACE_TAKE)
+	if (taken)
 		snprintf(name, sizeof(name), "slot %u from rank %d", record->slot, (int)peer);
 	else
 		snprintf(name, sizeof(name), "end");
@@ -168,8 +237,7 @@ static void part(struct writer *writer, struct open *open, const struct muster_t
 		  json_pack("{s:i, s:i}", "pulse", (int)record->pulse, "sequence",
 			    (int)record->number));
 	json_array_append_new(open->parts, json_pack("[i, i, I]",
-						     record->kind == MUSTER_TRACE_TAKE ?
-						     (int)record->slot : -1, (int)peer,
+						     taken ? (int)record->slot : -1, (int)peer,
 						     (json_int_t)(record->time - from)));
 	open->part_ns = record->time;
 }
@@ -190,16 +258,17 @@ static void done(struct writer *writer, struct open *open, const struct muster_t
 	json_array_clear(open->slices);
 	snprintf(name, sizeof(name), "%s %u", coll_name(called->slot), record->number);
 	add_slice(writer->events, writer->rank, record->context, name, begin, record->time,
-		  json_pack("{s:I, s:s, s:f}", "bytes", (json_int_t)called->bytes, "path",
+		  json_pack("{s:I, s:s, s:f}", "bytes", (json_int_t)called->pulse, "path",
 			    called->member == 1 ? "host" : called->member == 2 ? "NIC" : "other",
 			    "called", us(called->time)));
 	json_array_append_new(writer->operations,
-			      json_pack("{s:i, s:i, s:i, s:s, s:I, s:I, s:I, s:I, s:o}", "communicator",
-					(int)record->context, "lead",
-					(int)lead_of(writer->trace, writer->rank, record->context),
+			      json_pack("{s:i, s:I, s:i, s:i, s:s, s:I, s:I, s:I, s:I, s:o}",
+					"communicator", (int)record->context, "life",
+					(json_int_t)record->life, "lead",
+					(int)lead_of(writer->trace, writer->rank, record),
 					"number", (int)record->number,
 					"collective", coll_name(called->slot), "bytes",
-					(json_int_t)called->bytes, "called", (json_int_t)called->time,
+					(json_int_t)called->pulse, "called", (json_int_t)called->time,
 					"began", (json_int_t)begin, "ended",
 					(json_int_t)record->time, "parts", open->parts));
 	open->parts = json_array();
@@ -214,14 +283,14 @@ static void done(struct writer *writer, struct open *open, const struct muster_t
 static void arrow(struct writer *writer, const struct muster_trace_record *record)
 {
 	bool sent = record->kind == MUSTER_TRACE_SEND;
-	uint32_t peer = member_rank(writer->trace, writer->rank, record->context, record->member);
+	uint32_t peer = member_rank(writer->trace, writer->rank, record);
 	uint32_t from = sent ? writer->rank : peer, to = sent ? peer : writer->rank;
 	char id[96];
 
 	if (peer == MUSTER_LOOK_NOBODY || (record->type != 1 && record->type != 2))
 		return;		/* neither DATA nor RTS */
-	snprintf(id, sizeof(id), "%u.%u.%u.%u.%u.%u.%u", from, to, record->context, record->number,
-		 record->pulse, record->slot, record->type);
+	snprintf(id, sizeof(id), "%u.%u.%u.%u.%u.%u.%u.%u.%u", from, to, record->context, record->life,
+		 record->number, record->pulse, record->slot, record->type, record->part);
 	json_array_append_new(writer->events,
 			      json_pack("{s:s, s:s, s:s, s:s, s:s, s:f, s:i, s:i}", "ph",
 					sent ? "s" : "f", "bp", "e", "name", "packet", "cat",
@@ -231,15 +300,19 @@ static void arrow(struct writer *writer, const struct muster_trace_record *recor
 
 static void record_write(struct writer *writer, const struct muster_trace_record *record)
 {
-	struct open *open = open_of(writer, record->context);
+	struct open *open = open_of(writer, record);
 
+	if (!open && record->kind == MUSTER_TRACE_CALL)
+		open = open_take(writer, record);
+	if (record->kind == MUSTER_TRACE_SEND || record->kind == MUSTER_TRACE_RECEIVE ||
+	    record->kind == MUSTER_TRACE_RECEIVE_TAKE)
+		arrow(writer, record);
 	if (!open)
-		return;
+		return;		/* none of its operations is known */
 	switch (record->kind) {
 	case MUSTER_TRACE_CALL: call(open, record); break;
-	case MUSTER_TRACE_TAKE: part(writer, open, record); break;
+	case MUSTER_TRACE_RECEIVE_TAKE: case MUSTER_TRACE_TAKE: part(writer, open, record); break;
 	case MUSTER_TRACE_DONE: done(writer, open, record); break;
-	case MUSTER_TRACE_SEND: case MUSTER_TRACE_RECEIVE: arrow(writer, record); break;
 	}
 }
 
@@ -273,6 +346,8 @@ json_t *trace_json(const struct trace *trace)
 {
 	json_t *events = json_array(), *ranks = json_array();
 
+	if (trace->nr_members)
+		qsort(trace->members, trace->nr_members, sizeof(*trace->members), by_member);
 	for (uint32_t rank = 0; rank < trace->size; rank++)
 		if (trace->ranks[rank].pid)
 			json_array_append_new(ranks, rank_write(trace, rank, events));

@@ -24,10 +24,11 @@ struct trace_rank {
 	size_t nr, max;
 };
 
-/* Who is which member of a communicator: by context and lead, as long as it was seen. */
+/* Who is which member of a communicator, as long as it was seen. Contexts come round, lives do not. */
 struct trace_member {
 	uint32_t context;
-	uint32_t lead;
+	uint32_t life;
+	uint32_t lead;		/* of several with such a context at once, the one that begins so */
 	uint32_t member;
 	uint32_t rank;
 };
@@ -41,7 +42,7 @@ struct trace {
 	size_t nr_members;
 };
 
-/** trace_json() - the whole file; NULL: no memory. */
+/** trace_json() - the whole file; NULL: no memory. Sorts the members. */
 json_t *trace_json(const struct trace *trace);
 
 #endif /* MUSTER_TOOLS_TRACE_FILE_H */

@@ -157,6 +157,71 @@ static void test_of_several_at_once_those_that_are_known_are_shown(void **state)
 	expect("0 2 3 4");
 }
 
+/* ---- packets ------------------------------------------------------------------------------ */
+
+static struct muster_trace_record pair[3][RECORDS];
+static struct trace_rank three[3] = {
+	{ .pid = 1, .records = pair[0] }, { .pid = 2, .records = pair[1] }, { .pid = 3, .records = pair[2] },
+};
+
+static void packet(uint32_t rank, uint8_t kind, uint64_t time, uint32_t life, uint32_t member)
+{
+	three[rank].records[three[rank].nr++] = (struct muster_trace_record){
+		.time = time, .kind = kind, .context = 2, .life = life, .member = member, .type = 1,
+	};
+}
+
+/* A barrier of two: `first` has called it before the other one did. */
+static void barrier(uint32_t life, uint32_t lead, uint32_t first, uint64_t time)
+{
+	uint32_t last = 2 * lead + 1 - first;
+
+	packet(first, MUSTER_TRACE_SEND, time, life, last - lead);
+	packet(last, MUSTER_TRACE_RECEIVE, time + 1000, life, first - lead);
+	packet(last, MUSTER_TRACE_SEND, time + 5000, life, first - lead);
+	packet(first, MUSTER_TRACE_RECEIVE_TAKE, time + 6000, life, last - lead);
+}
+
+static double time_of(json_t *events, const char *ph, const char *id)
+{
+	json_t *event;
+	size_t i;
+
+	json_array_foreach(events, i, event)
+		if (!strcmp(json_string_value(json_object_get(event, "ph")), ph) &&
+		    !strcmp(json_string_value(json_object_get(event, "id")), id))
+			return json_real_value(json_object_get(event, "ts"));
+	return -1;
+}
+
+/* The same context is of ranks 0 and 1, and later of 1 and 2, each time from operation 0 on. */
+static void test_packets_of_a_context_that_is_used_again_are_not_taken_for_each_other(void **state)
+{
+	struct trace_member members[] = {
+		{ 2, 6, 1, 1, 2 }, { 2, 5, 0, 0, 0 }, { 2, 6, 1, 0, 1 }, { 2, 5, 0, 1, 1 },
+	};
+	const struct trace trace = {
+		.size = 3, .command = "test", .ranks = three, .members = members, .nr_members = 4,
+	};
+	json_t *events, *event;
+	size_t i, nr = 0;
+
+	(void)state;
+	barrier(5, 0, 0, 10000);
+	barrier(6, 1, 1, 20000);
+	document = trace_json(&trace);
+	events = json_object_get(document, "traceEvents");
+	json_array_foreach(events, i, event) {
+		const char *id = json_string_value(json_object_get(event, "id"));
+
+		if (strcmp(json_string_value(json_object_get(event, "ph")), "s"))
+			continue;
+		assert_true(time_of(events, "f", id) == time_of(events, "s", id) + 1);
+		nr++;
+	}
+	assert_int_equal(nr, 4);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -165,6 +230,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_after_a_lost_end_and_beginning_it_goes_on, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_of_several_at_once_those_that_are_known_are_shown, setup,
 						teardown),
+		cmocka_unit_test_setup_teardown(
+			test_packets_of_a_context_that_is_used_again_are_not_taken_for_each_other, setup,
+			teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -224,7 +224,7 @@ static void members_add(struct trace *trace, const struct look *look)
 	for (uint32_t i = 0; i < look->page->nr_comms; i++) {
 		const struct muster_look_comm *comm = &look->page->comms[i];
 		const struct trace_member member = {
-			comm->context, comm->lead, comm->member, look->page->rank,
+			comm->context, comm->life, comm->lead, comm->member, look->page->rank,
 		};
 		struct trace_member *more;
 		size_t at = 0;

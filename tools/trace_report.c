@@ -34,7 +34,7 @@ static const struct option long_options[] = {
 
 /* One rank's part of an operation; times in nanoseconds. */
 struct piece {
-	uint32_t context, lead, number;
+	uint32_t context, life, lead, number;
 	uint32_t rank;
 	int64_t called, began, ended;
 	const char *collective;
@@ -90,15 +90,16 @@ static void *get(size_t nr, size_t bytes)
 static void piece_read(struct report *report, uint32_t rank, json_t *from, const char *path)
 {
 	struct piece *piece = &report->pieces[report->nr_pieces++];
-	json_int_t called, began, ended;
+	json_int_t life, called, began, ended;
 	int context, lead, number;
 	json_t *parts;
 
-	if (json_unpack(from, "{s:i, s:i, s:i, s:s, s:I, s:I, s:I, s:o}", "communicator", &context,
-			"lead", &lead, "number", &number, "collective", &piece->collective,
+	if (json_unpack(from, "{s:i, s:I, s:i, s:i, s:s, s:I, s:I, s:I, s:o}", "communicator",
+			&context, "life", &life, "lead", &lead, "number", &number, "collective", &piece->collective,
 			"called", &called, "began", &began, "ended", &ended, "parts", &parts))
 		broken(path);
 	piece->context = (uint32_t)context;
+	piece->life = (uint32_t)life;
 	piece->lead = (uint32_t)lead;
 	piece->number = (uint32_t)number;
 	piece->rank = rank;
@@ -162,6 +163,7 @@ static int by_operation(const void *one, const void *other)
 	const struct piece *a = one, *b = other;
 	int order = compare(a->context, b->context);
 
+	order = order ? order : compare(a->life, b->life);
 	order = order ? order : compare(a->lead, b->lead);
 	order = order ? order : compare(a->number, b->number);
 	return order ? order : compare((uint64_t)a->called, (uint64_t)b->called);
@@ -169,7 +171,8 @@ static int by_operation(const void *one, const void *other)
 
 static bool is_same(const struct piece *a, const struct piece *b)
 {
-	return a->context == b->context && a->lead == b->lead && a->number == b->number;
+	return a->context == b->context && a->life == b->life && a->lead == b->lead &&
+	       a->number == b->number;
 }
 
 static void operation_work_out(struct report *report, struct operation *operation)

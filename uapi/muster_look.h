@@ -25,7 +25,7 @@
 
 #define MUSTER_LOOK_NAME	"muster-look"
 #define MUSTER_LOOK_MAGIC	0x6b6f6f6cu	/* "look" */
-#define MUSTER_LOOK_VERSION	1
+#define MUSTER_LOOK_VERSION	2
 #define MUSTER_LOOK_NOBODY	0xffffffffu
 
 enum muster_look_limit {
@@ -168,25 +168,26 @@ MUSTER_STATIC_ASSERT(__builtin_offsetof(struct muster_look_comm, waits) == 96, "
  * what was overwritten meanwhile.
  */
 enum muster_trace_kind {
-	MUSTER_TRACE_CALL = 1,		/* operation `number` is started; slot: collective, bytes: its
-					   message, member: enum muster_path */
+	MUSTER_TRACE_CALL = 1,		/* operation `number` is started; slot: collective, pulse: bytes
+					   of its message, member: enum muster_path */
 	MUSTER_TRACE_DONE = 2,		/* it has ended for its owner; no more is said of it. By engines: */
-	MUSTER_TRACE_SEND = 3,		/* a packet has gone to member; type: of the packet */
-	MUSTER_TRACE_RECEIVE = 4,	/* one has come from member */
-	MUSTER_TRACE_TAKE = 5,		/* a slot's message is combined; it was member's */
+	MUSTER_TRACE_SEND = 3,		/* a packet has gone to member; type and part: of the packet */
+	MUSTER_TRACE_RECEIVE = 4,	/* one has come from member, */
+	MUSTER_TRACE_RECEIVE_TAKE = 5,	/* and was at once what TAKE says, too */
+	MUSTER_TRACE_TAKE = 6,		/* a slot's message is combined; it was member's */
 };
 
 struct muster_trace_record {
 	__le64 time;		/* of the clock that the page names */
-	__le32 context;
+	__le32 context;		/* these five are in a row as in a packet */
+	__le32 life;		/* of the context: ids come round, lives do not */
+	__le32 member;
 	__le32 number;		/* of the operation, or the sequence */
 	__le32 pulse;
-	__le32 member;
-	__le32 bytes;
 	__u8 kind;		/* enum muster_trace_kind */
 	__u8 slot;
-	__u8 type;		/* SEND, RECEIVE: enum muster_packet_type */
-	__u8 reserved;
+	__u8 type;		/* SEND, RECEIVE: enum muster_packet_type, */
+	__u8 part;		/* and which fragment of the slot's message: its offset, in 256 bytes */
 };
 
 MUSTER_STATIC_ASSERT(sizeof(struct muster_trace_record) == 32, "size");

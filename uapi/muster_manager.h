@@ -18,7 +18,11 @@ enum muster_manager_kind {
 	MUSTER_MANAGER_WELCOME = 2,	/* the answer: status */
 	MUSTER_MANAGER_CREATE = 3,	/* a group of these members: tag, job, context, life, type */
 	MUSTER_MANAGER_CREATED = 4,	/* its answer: tag, status; tree, group, key, payload_max */
-	MUSTER_MANAGER_LEAVE = 5,	/* this host needs it no more: tree, group; no answer */
+	/*
+	 * This host needs it no more: tree, group; no answer. With the tag of a CREATE of this host,
+	 * instead: nobody will hear of what that makes or has made, and all members have left it.
+	 */
+	MUSTER_MANAGER_LEAVE = 5,
 };
 
 enum muster_manager_limit {
@@ -30,7 +34,7 @@ struct muster_manager_message {
 	__le16 version;		/* MUSTER_MANAGER_VERSION */
 	__le16 kind;		/* enum muster_manager_kind */
 	__le32 status;		/* answers: 0, or an errno */
-	__le64 tag;		/* of a request, and of its answer */
+	__le64 tag;		/* of a request, not 0, and of its answer */
 	__le64 key;		/* CREATED: the group's */
 	__le64 proof;		/* HELLO: follows from the job's key, which is not told */
 	__le32 host;		/* HELLO: NodeID */

@@ -25,6 +25,7 @@ enum muster_packet_type {
 	MUSTER_PACKET_TREE_DOWN = 9,	/* from an aggregation node: the result; may come twice */
 	MUSTER_PACKET_WRITE = 10,	/* one-sided: goes to address and key, takes no slot */
 	MUSTER_PACKET_QP = 11,		/* a queue pair's: not the engine's */
+	MUSTER_PACKET_ROOM = 12,	/* between switches: arg packets of job and src_node have gone on */
 };
 
 /* struct muster_packet.flags; the swap and end flags are the descriptor's */

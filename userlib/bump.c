@@ -16,7 +16,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "internal.h"
+#include "bump_path.h"
 #include "message.h"
 #include "muster_bump.h"
 
@@ -96,6 +96,15 @@ static bool has_all_ranks(const struct muster_comm *comm)
 	return comm->size == comm->job->oob.size;
 }
 
+/*
+ * A bump has room for so many groups of a job. Which communicators have one all ranks must say
+ * alike: were it those that ask first, each bump could be full of what waits for another's.
+ */
+static bool has_group(const struct muster_comm *comm)
+{
+	return comm->life - comm->job->world->life < MUSTER_BUMP_GROUPS_MAX;
+}
+
 const char *muster_bump_cannot(const struct muster_comm *comm, const struct muster_entry *entry)
 {
 	const struct muster_call *call = &entry->call;
@@ -110,6 +119,8 @@ const char *muster_bump_cannot(const struct muster_comm *comm, const struct must
 		return "it takes at most 22528 bytes";
 	if (!has_all_ranks(comm))
 		return "it serves communicators of all ranks";
+	if (!has_group(comm))
+		return "it serves the first 16 communicators";
 	if (!algorithm_of(entry) && (call->type == MUSTER_F64 || schedule_was_chosen(comm)))
 		return "it does not have this schedule";
 	return comm->tuning || (comm->schedule_file && entry->schedule == comm->schedule_file) ?

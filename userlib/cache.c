@@ -9,11 +9,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "calls.h"
 #include "graph.h"
 #include "tuning.h"
 #include "turn.h"
 
 /* ---- schedules -------------------------------------------------------------- */
+
+/* What algorithms are chosen by. An exact sum's follows from its count alone: it is signed early. */
+static uint64_t choice_bytes(const struct muster_call *call)
+{
+	return call->bytes / MUSTER_CALL_LIMBS(call->exact);
+}
 
 /* Where ranks own chunks, chunks must end where a rank's part of the message does. */
 static bool cuts_fit(const struct muster_schedule *schedule, const struct muster_call *call)
@@ -37,7 +44,7 @@ static int tuned(struct muster_comm *comm, struct muster_entry *entry)
 {
 	const struct muster_call *call = &entry->call;
 	int err = muster_tuning_choose(comm->tuning, call->coll, comm->size, call->root,
-				       call->bytes, &entry->schedule, &entry->schedule_owned);
+				       choice_bytes(call), &entry->schedule, &entry->schedule_owned);
 
 	if (err || cuts_fit(entry->schedule, call))
 		return err;
@@ -96,11 +103,11 @@ static int schedule_make(struct muster_comm *comm, struct muster_entry *entry)
 	}
 	if (*comm->schedule_name)
 		err = muster_schedule_by_rank(comm->schedule_name, call->coll, comm->size,
-					      call->root, call->bytes, &entry->schedule, why,
+					      call->root, choice_bytes(call), &entry->schedule, why,
 					      sizeof(why));
 	if (err == -EOPNOTSUPP || err == -EINVAL)
 		err = muster_schedule_by_rank(NULL, call->coll, comm->size, call->root,
-					      call->bytes, &entry->schedule, why, sizeof(why));
+					      choice_bytes(call), &entry->schedule, why, sizeof(why));
 	if (err)
 		return muster_fail(comm->job, err, "no schedule for %s: %s",
 				   muster_coll_name(muster_call_coll(call)), why);
@@ -377,7 +384,7 @@ static void sign(struct muster_entry *entry)
 {
 	const struct muster_call *call = &entry->call;
 	uint64_t hash = muster_schedule_hash(entry->schedule);
-	uint64_t count = call->count;
+	uint64_t count = call->count / MUSTER_CALL_LIMBS(call->exact);
 
 	if (muster_call_hides(call))
 		count = 0;
@@ -385,6 +392,8 @@ static void sign(struct muster_entry *entry)
 		count = call->cut->longest;
 	else if (call->cut)
 		hash = muster_blocks_hash(call->cut->out, call->cut->nr, hash);
+	if (call->exact)	/* its own coll and type are others */
+		hash += call->coll << 8 | (call->exact & UINT8_MAX);
 	entry->signature = muster_signature(muster_call_coll(call), (uint8_t)call->type,
 					    (uint8_t)call->op, call->root, count, hash);
 }

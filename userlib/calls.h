@@ -6,6 +6,7 @@
 #ifndef MUSTER_CALLS_H
 #define MUSTER_CALLS_H
 
+#include "exact.h"
 #include "internal.h"
 
 /* coll.c: what can be wrong with arguments; 0, or -errno with a sentence */
@@ -71,6 +72,39 @@ void muster_fold(const struct muster_fold *fold, uint8_t *memory);
 int muster_user_start(struct muster_comm *comm, const struct muster_call *called, const void *in,
 		      void *out, const uint64_t *counts, struct muster_request **request);
 
+/* ---- exact_sum.c ------------------------------------------------------------ */
+
+/* An exact sum under way: its numbers, and the limbs that they become. */
+struct muster_exact_sum {
+	uint8_t type;		/* of the numbers; 0: there is no sum */
+	struct muster *job;
+	const uint8_t *in;
+	uint64_t each;		/* numbers of a block, */
+	uint32_t blocks;	/* of which in has so many, */
+	uint32_t mine;		/* and the result is this one's, */
+	void *to;		/* where it goes; NULL: this rank has none */
+	struct muster_exact_span span;	/* of this rank's numbers; then of all */
+	struct muster_exact plan;
+	int64_t *limbs;		/* block by block; NULL: not yet */
+	size_t limbs_bytes;
+};
+
+/* struct muster_call.exact: E limbs of a number of type T; that of a call which has its count. */
+#define MUSTER_CALL_EXACT(limbs, type)	((limbs) << 8 | (type))
+#define MUSTER_CALL_LIMBS(exact)	((exact) ? (exact) >> 8 : 1)
+
+/** muster_exact_begin() - start one whose arguments were checked; fold says what is its result. */
+int muster_exact_begin(struct muster_comm *comm, const struct muster_call *call,
+		       const struct muster_fold *fold, const void *in, void *out,
+		       struct muster_request **request);
+/** muster_exact_look() - tell all ranks what this one's numbers span, and hear what all do. */
+int muster_exact_look(struct muster_comm *comm, struct muster_exact_sum *sum,
+		      struct muster_request **request);
+/** muster_exact_prepare() - now that is known: make the limbs and the request's entry of it. */
+int muster_exact_prepare(struct muster_request *request);
+/** muster_exact_end() - round the result, if there is one, and give the limbs back. */
+void muster_exact_end(struct muster_exact_sum *sum, int result);
+
 /* Memory of the library's own that an operation reads, or in which its result comes. */
 struct muster_aside {
 	uint8_t *memory;	/* or NULL */
@@ -78,6 +112,7 @@ struct muster_aside {
 	struct muster_request *lengths;	/* tells all the longest block first, or NULL; */
 	uint64_t longest;		/* then here */
 	struct muster_fold fold;	/* at the end */
+	struct muster_exact_sum exact;
 	uint32_t nr;		/* pieces to be copied from there at the end */
 	struct muster_piece pieces[];
 };
@@ -91,6 +126,8 @@ void muster_aside_fill(struct muster_aside *aside);
 void muster_aside_take(struct muster_aside *aside, int result);
 /** muster_aside_end() - the same, and free it. NULL: nothing. */
 void muster_aside_end(struct muster_aside *aside, int result);
+/** muster_aside_give() - to the request whose start has returned err, and which ends it. */
+int muster_aside_give(struct muster_aside *aside, int err, struct muster_request *request);
 
 /* ---- counts.c, lengths.c ------------------------------------------------------ */
 
@@ -126,6 +163,14 @@ int muster_types_check(struct muster_comm *comm, enum muster_coll coll, uint32_t
 
 /** muster_cut_longest() - elements of the longest block that this rank knows. */
 uint64_t muster_cut_longest(const struct muster_cut *cut);
+/**
+ * muster_lengths_begin() - start a call of which no rank knows all lengths.
+ * @longest: of the elements of the blocks that this rank knows.
+ * @aside: the call's to use and to free, also when it fails; NULL: none.
+ */
+int muster_lengths_begin(struct muster_comm *comm, struct muster_call *call, const void *in,
+			 void *out, uint64_t longest, struct muster_aside *aside,
+			 struct muster_request **request);
 
 /**
  * muster_parts_begin() - start a call of which all is checked but where buffers lie.

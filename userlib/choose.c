@@ -8,7 +8,8 @@
  */
 #include <errno.h>
 
-#include "internal.h"
+#include "bump_path.h"
+#include "host.h"
 #include "tree.h"
 
 struct muster_path_row {
@@ -88,7 +89,7 @@ static int host_available(struct muster_comm *comm, struct muster_entry *entry, 
 {
 	int err;
 
-	if (comm->offload == MUSTER_OFFLOAD_FORCE)
+	if (comm->offload == MUSTER_OFFLOAD_FORCE && !entry->call.own)
 		return muster_fail(comm->job, -EOPNOTSUPP, "offload is forced, but the NIC cannot do this %s: %s",
 				   muster_coll_name(muster_call_coll(&entry->call)), *why);
 	err = muster_entry_plan(comm, entry);

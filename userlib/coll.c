@@ -166,7 +166,7 @@ int muster_reduce_start(struct muster_comm *comm, const void *in, void *out, uin
 	int err = muster_comm_check(comm, request);
 	bool is_root;
 
-	if (!err && op >= MUSTER_OP_USER)
+	if (!err && op >= MUSTER_SUM_EXACT)
 		return muster_user_start(comm, &call, in, out, NULL, request);
 	if (!err)
 		err = muster_type_check(comm, &call);
@@ -201,7 +201,7 @@ int muster_allreduce_start(struct muster_comm *comm, const void *in, void *out, 
 	};
 	int err = muster_comm_check(comm, request);
 
-	if (!err && op >= MUSTER_OP_USER)
+	if (!err && op >= MUSTER_SUM_EXACT)
 		return muster_user_start(comm, &call, in, out, NULL, request);
 	if (!err)
 		err = call_check(comm, &call);

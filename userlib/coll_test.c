@@ -381,21 +381,29 @@ static void test_the_last_operation_says_its_path_and_why(void **state)
 	assert_string_equal(info.why, "nothing to do: no elements");
 }
 
-/* Rank 0 sends to everyone in one step: more descriptors than a sequence can have. */
-static const char *write_flat_broadcast(uint32_t ranks)
+/*
+ * Rank 0 sends to everyone in one step: more descriptors than a sequence can have. An allreduce
+ * is gathered there before, from one after the other.
+ */
+static const char *write_flat(enum muster_coll coll, uint32_t ranks)
 {
-	struct muster_schedule flat = { .name = "flat", .coll = MUSTER_COLL_BROADCAST,
-					.ranks = ranks, .chunks = 4, .steps = 1 };
-	struct muster_transfer transfers[4 * TEST_RANKS_MAX];
+	bool gathers = coll == MUSTER_COLL_ALLREDUCE;
+	struct muster_schedule flat = { .name = "flat", .coll = coll, .ranks = ranks, .chunks = 4,
+					.steps = gathers ? ranks : 1 };
+	struct muster_transfer transfers[8 * TEST_RANKS_MAX];
 	const char *path;
 	char *text;
 	size_t len;
 	FILE *to = open_memstream(&text, &len);
 
+	for (uint32_t rank = 1; rank < ranks && gathers; rank++)
+		for (uint32_t chunk = 0; chunk < 4; chunk++)
+			transfers[flat.nr_transfers++] = (struct muster_transfer){
+				.step = rank - 1, .chunk = chunk, .from = rank, .reduce = true };
 	for (uint32_t rank = 1; rank < ranks; rank++)
 		for (uint32_t chunk = 0; chunk < 4; chunk++)
-			transfers[flat.nr_transfers++] =
-				(struct muster_transfer){ .chunk = chunk, .to = rank };
+			transfers[flat.nr_transfers++] = (struct muster_transfer){
+				.step = flat.steps - 1, .chunk = chunk, .to = rank };
 	flat.transfers = transfers;
 	assert_int_equal(muster_schedule_write(&flat, to), 0);
 	fclose(to);
@@ -425,7 +433,7 @@ static void broadcast_everywhere(struct test_world *wide, int expected)
 static void test_what_the_nic_cannot_do_goes_to_the_host_or_is_refused(void **state)
 {
 	struct test_world *wide = test_joined(20, TEST_RING_MAX);
-	const char *path = write_flat_broadcast(20);
+	const char *path = write_flat(MUSTER_COLL_BROADCAST, 20);
 	struct muster_op_info info;
 
 	(void)state;
@@ -441,6 +449,54 @@ static void test_what_the_nic_cannot_do_goes_to_the_host_or_is_refused(void **st
 		muster_comm_offload(wide->comms[i], MUSTER_OFFLOAD_FORCE);
 	broadcast_everywhere(wide, -EOPNOTSUPP);
 	assert_non_null(strstr(muster_error(wide->jobs[5]), "offload is forced"));
+	test_world_free(wide);
+}
+
+static uint32_t not_forced;
+
+static int watching_poll(struct muster_dev *dev, struct muster_cqe *cqe)
+{
+	struct test_node *node = test_node_of(dev);
+
+	if (!node->node)
+		not_forced += node->world->comms[0]->offload != MUSTER_OFFLOAD_FORCE;
+	return test_poll(dev, cqe);
+}
+
+static void *split_run(void *opaque)
+{
+	struct test_thread *thread = opaque;
+	struct test_world *wide = thread->world;
+	struct muster_comm *made;
+
+	wide->results[thread->rank] = muster_comm_split(wide->comms[thread->rank], 1, 0, &made);
+	return NULL;
+}
+
+/* Other threads may use the parent meanwhile. */
+static void test_a_split_leaves_its_parents_choices_alone(void **state)
+{
+	struct test_world *wide = test_joined(20, TEST_RING_MAX);
+	const char *path = write_flat(MUSTER_COLL_ALLREDUCE, 20);
+	struct muster_dev_ops ops = test_dev_ops;
+	struct muster_op_info info;
+
+	(void)state;
+	ops.poll = watching_poll;
+	for (uint32_t i = 0; i < wide->size; i++) {
+		assert_int_equal(muster_comm_schedule(wide->comms[i], path), 0);
+		assert_int_equal(muster_comm_offload(wide->comms[i], MUSTER_OFFLOAD_FORCE), 0);
+		wide->nodes[i].dev.ops = &ops;
+	}
+	remove(path);
+	not_forced = 0;
+	test_all(wide, split_run, NULL);
+	for (uint32_t i = 0; i < wide->size; i++) {
+		assert_int_equal(wide->results[i], 0);
+		muster_comm_last(wide->comms[i], &info);
+		assert_string_equal(info.why, "no operation has finished yet");
+	}
+	assert_int_equal(not_forced, 0);
 	test_world_free(wide);
 }
 
@@ -481,6 +537,7 @@ int main(void)
 		TEST(test_bad_schedule_files_are_refused_with_the_reason),
 		TEST(test_the_last_operation_says_its_path_and_why),
 		cmocka_unit_test(test_what_the_nic_cannot_do_goes_to_the_host_or_is_refused),
+		cmocka_unit_test(test_a_split_leaves_its_parents_choices_alone),
 		cmocka_unit_test(test_one_rank_alone_copies),
 	};
 

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "graph.h"
+#include "host.h"
 #include "look.h"
 #include "message.h"
 #include "tree.h"
@@ -86,6 +87,7 @@ int muster_comm_build(struct muster *job, uint32_t context, uint32_t life, uint3
 
 	if (!comm)
 		return muster_fail(job, -ENOMEM, "no memory for a communicator");
+	comm->refs = 1;
 	comm->job = job;
 	comm->context = context;
 	comm->life = life;
@@ -193,6 +195,12 @@ static void unlink_comm(struct muster_comm *comm)
 	job->nr_comms--;
 }
 
+void muster_comm_put(struct muster_comm *comm)
+{
+	if (!--comm->refs)
+		free(comm);
+}
+
 void muster_comm_close(struct muster_comm *comm)
 {
 	struct muster *job = comm->job;
@@ -221,7 +229,7 @@ void muster_comm_close(struct muster_comm *comm)
 	muster_comm_forget(comm);
 	free(comm->members);
 	free(comm->ranks);
-	free(comm);
+	muster_comm_put(comm);
 }
 
 void muster_comm_free(struct muster_comm *comm)
@@ -316,12 +324,6 @@ uint32_t muster_comm_rank(const struct muster_comm *comm)
 uint32_t muster_comm_size(const struct muster_comm *comm)
 {
 	return comm->size;
-}
-
-void muster_comm_last(const struct muster_comm *comm, struct muster_op_info *info)
-{
-	MUSTER_TURN_OF(comm);
-	*info = comm->last;
 }
 
 int muster_comm_scratch(struct muster_comm *comm, uint64_t bytes)

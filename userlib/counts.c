@@ -234,7 +234,7 @@ int muster_reduce_scatter_start(struct muster_comm *comm, const void *in, void *
 	};
 	int err = muster_comm_check(comm, request);
 
-	if (!err && op >= MUSTER_OP_USER)
+	if (!err && op >= MUSTER_SUM_EXACT)
 		return muster_user_start(comm, &call, in, out, counts, request);
 	if (!err)
 		err = counts_check(comm, &call, counts);

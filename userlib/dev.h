@@ -106,6 +106,9 @@ struct muster_dev_ops {
 	/* Sleep until poll or recv may have something, at most timeout_us. */
 	void (*wait)(struct muster_dev *dev, uint64_t timeout_us);
 
+	/* End the wait() of another thread. NULL: it cannot. */
+	void (*wake)(struct muster_dev *dev);
+
 	/*
 	 * Before the caller blocks somewhere else: see, until nothing has moved for a
 	 * second, that what was sent reaches its receivers without us. NULL: it always does.
@@ -131,11 +134,13 @@ struct muster_dev_ops {
 		      uint32_t culprit);
 
 	/*
-	 * Where others look (look.c): count and record there from now on; and what the running
-	 * sequence of a context waits for, by member: 0; -ENOENT: none runs. NULL: a device that
+	 * Where others look (look.c): count there from now on; somebody records there, now and until
+	 * the device sees, by itself, that `on` is taken back, which ends dev->recording (NULL: it
+	 * sees the beginning, too); and what the running sequence of a context waits for, by member: 0; -ENOENT: none runs. NULL: a device that
 	 * can tell writes it there by itself.
 	 */
 	void (*look)(struct muster_dev *dev, struct muster_look_file *file);
+	void (*record)(struct muster_dev *dev);
 	int (*waits)(struct muster_dev *dev, uint8_t job, uint32_t context,
 		     struct muster_look_waits *waits);
 
@@ -153,6 +158,7 @@ struct muster_dev {
 	struct muster_address address;	/* own */
 	struct muster_dev_limits limits;
 	bool holding;			/* something waits for room here: holds() knows what */
+	bool recording;			/* since record() */
 	bool hurried;			/* the next wait() sleeps at once, without looking often first */
 
 	/*

@@ -9,8 +9,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "internal.h"
+#include "bump_path.h"
+#include "host.h"
 #include "message.h"
+#include "turn.h"
 
 enum { WORDS_MAX = 64 };
 
@@ -37,6 +39,7 @@ comm_fail(struct muster_comm *comm, int err, const char *format, ...)
 	while (comm->first)
 		muster_request_finish(comm->first, comm->first->ended ? 0 : err);
 	muster_channel_leave(comm);
+	muster_turn_news(comm->job);
 }
 
 /* A signature without a collective says nothing, as NULL. */

@@ -330,6 +330,40 @@ static void test_finalize_ends_what_others_wait_for(void **state)
 	test_world_free(world);
 }
 
+static void *dup_run(void *opaque)
+{
+	struct test_thread *thread = opaque;
+	struct test_world *world = thread->world;
+
+	assert_int_equal(muster_comm_dup(muster_world(world->jobs[thread->rank]),
+					 &world->comms[thread->rank]), 0);
+	return NULL;
+}
+
+/* Whoever made progress meanwhile, and whatever was said since. */
+static void test_why_it_failed_is_told_of_a_communicator_that_is_closed(void **state)
+{
+	struct test_world *world = test_joined(2, TEST_RING_MAX);
+	struct muster_request *requests[3];
+	int64_t values[3] = { 0 };
+
+	(void)state;
+	test_all(world, dup_run, NULL);
+	for (int k = 0; k < 3; k++)
+		assert_int_equal(muster_allreduce_start(world->comms[0], &values[k], &values[k], 1,
+							MUSTER_I64, MUSTER_SUM, &requests[k]), 0);
+	muster_comm_free(world->comms[0]);
+	test_kill(world, 1);
+	while (world->jobs[0]->nr_comms > 1)
+		muster_progress(world->jobs[0]);
+	for (int k = 0; k < 2; k++) {		/* the third is never asked for */
+		assert_int_equal(muster_barrier_start(muster_world(world->jobs[0]), NULL), -EINVAL);
+		assert_int_equal(muster_wait(requests[k]), -ECONNRESET);
+		assert_says(world->jobs[0], "rank 1 has died");
+	}
+	test_world_free(world);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -343,6 +377,7 @@ int main(void)
 		cmocka_unit_test(test_a_late_rank_is_waited_for),
 		cmocka_unit_test(test_a_registration_refused_to_one_rank_ends_the_communicator_everywhere),
 		cmocka_unit_test(test_a_buffer_that_is_not_there_changes_nothing),
+		cmocka_unit_test(test_why_it_failed_is_told_of_a_communicator_that_is_closed),
 		cmocka_unit_test(test_finalize_ends_what_others_wait_for),
 	};
 

@@ -259,19 +259,18 @@ static void wish_make(const struct muster_comm *parent, struct chosen *chosen, s
 		wish->ranks[i] = parent->ranks[chosen[i].colour];
 }
 
-/* What each has chosen: an operation of the parent, in its turn; its last stays what it was. */
+/* What each has chosen: an operation of the parent, in its turn, but none of its caller's. */
 static int chosen_gather(struct muster_comm *parent, struct chosen *chosen)
 {
-	struct muster_op_info last = parent->last;
-	enum muster_offload offload = parent->offload;
-	int err;
+	const struct muster_call call = {
+		.coll = MUSTER_COLL_ALLREDUCE, .type = MUSTER_U64, .op = MUSTER_BOR,
+		.count = parent->size, .bytes = parent->size * sizeof(*chosen),
+		.in_place = true, .own = true,
+	};
+	struct muster_request *request;
+	int err = muster_request_start(parent, &call, chosen, chosen, &request);
 
-	if (offload == MUSTER_OFFLOAD_FORCE)
-		parent->offload = MUSTER_OFFLOAD_TRY;
-	err = muster_allreduce(parent, chosen, chosen, parent->size, MUSTER_U64, MUSTER_BOR);
-	parent->offload = offload;
-	parent->last = last;
-	return err;
+	return err ? err : muster_wait(request);
 }
 
 int muster_comm_split(struct muster_comm *parent, int32_t colour, int32_t key,

@@ -16,7 +16,7 @@
 #include <string.h>
 
 #include "arith.h"
-#include "internal.h"
+#include "host.h"
 #include "look.h"
 #include "message.h"
 

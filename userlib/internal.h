@@ -122,8 +122,11 @@ struct muster {
 	struct muster_channel *closed[MUSTER_COMM_BUCKETS];	/* that await farewells */
 	struct muster_bounce_chunk *bounce_chunks;
 	void *bounce_free;
+	void *limbs;			/* of the last exact sum, for the next one; or NULL */
+	size_t limbs_bytes;
 	uint32_t kept_descs;		/* that the device keeps for all communicators */
 	uint32_t spin_polls;
+	bool counts_ticks;		/* there is a counter that costs less than a clock (ticks.h) */
 	struct muster_region *regions;	/* by address */
 	size_t nr_regions;
 	size_t max_regions;
@@ -213,8 +216,10 @@ struct muster_call {
 	enum muster_coll as;	/* what was called; 0: coll */
 	bool in_place;
 	bool parts;		/* buffers hold no more of the message than the rank has and needs */
+	bool own;		/* the library's: the NIC need not be able to, and nobody asks for it last */
 	uint64_t bytes;
 	const struct muster_cut *cut;	/* NULL: evenly */
+	uint32_t exact;		/* limbs of a number and its type (calls.h); 0: no exact sum */
 };
 
 /** muster_call_coll() - what was called, to name it; and so it is in the signature. */
@@ -250,7 +255,7 @@ static inline bool muster_call_alike(const struct muster_call *a, const struct m
 {
 	return a->count == b->count && a->coll == b->coll && a->type == b->type &&
 	       a->op == b->op && a->root == b->root && a->as == b->as &&
-	       a->in_place == b->in_place;
+	       a->in_place == b->in_place && a->own == b->own && a->exact == b->exact;
 }
 
 static inline bool muster_call_same(const struct muster_call *a, const struct muster_call *b)
@@ -332,6 +337,7 @@ struct muster_comm {
 	bool active;			/* it is to be visited */
 	bool again;			/* and after this visit, too: something found no room */
 	bool freed;			/* by its owner; closed when nothing of it is under way */
+	uint32_t refs;			/* while it is not closed, and of requests that failed with it */
 	struct muster_address *members;
 	uint32_t *ranks;		/* theirs in the job */
 	enum muster_offload offload;
@@ -361,6 +367,7 @@ struct muster_comm {
 	uint32_t number;		/* of the next operation */
 	uint32_t doubted;		/* the first when notes were compared, or it was seen to wait; */
 	uint64_t doubt_us;		/* when to do so next; 0: never seen */
+	uint64_t tested;		/* the count of ticks when a test looked at the clock last */
 	struct muster_past *history;	/* MUSTER_HISTORY of them, as cache */
 	uint32_t sequences;		/* given to the device */
 	uint32_t sequences_ended;	/* of them, as far as completions have told */
@@ -386,8 +393,9 @@ int muster_comm_open_world(struct muster *job);
 /** muster_comm_build() - this rank's part of one whose members have agreed on it. */
 int muster_comm_build(struct muster *job, uint32_t context, uint32_t life, uint32_t nr,
 		      const uint32_t *ranks, struct muster_comm **comm);
-/** muster_comm_close() - at once. */
+/** muster_comm_close() - at once. Why it failed stays, for who has not been told. */
 void muster_comm_close(struct muster_comm *comm);
+void muster_comm_put(struct muster_comm *comm);
 /** muster_comms_close() - all, world included, after what is to be said of them. */
 void muster_comms_close(struct muster *job);
 struct muster_comm *muster_comm_find(struct muster *job, uint8_t id, uint32_t context);
@@ -478,12 +486,15 @@ struct muster_request {
 	bool scratch;		/* its result goes to the communicator's scratch */
 	bool persistent;	/* entry, pins and aside stay until it is freed */
 	bool traced;		/* its call is recorded, and so will its end be */
+	bool own;		/* as its call */
+	bool awaited;		/* a thread sleeps until it ends */
 	struct muster_request *next_persistent;	/* of its communicator */
 	uint64_t nothing_bytes;	/* where there is no entry: what goes from in to out */
 	enum muster_coll coll;	/* that was called, */
 	uint64_t began_us;	/* and when, if there are statistics */
 	bool ended;		/* for the device; it is not done before what it has sent has left */
 	int result;
+	struct muster_comm *failed; /* has the sentence of an error, of which it holds a reference */
 	const char *why;
 };
 
@@ -492,8 +503,9 @@ int muster_request_start(struct muster_comm *comm, const struct muster_call *cal
 			 void *out, struct muster_request **request);
 /**
  * muster_request_start_lengths() - the same of one of whose blocks not all ranks know all
- * lengths: the longest is agreed upon first, in an operation of its own.
- * @aside: has the longest that this rank knows; stays the caller's when it fails.
+ * lengths: the longest is agreed upon first, in an operation of its own. So is what an exact sum
+ * spans; in and out come with its limbs then.
+ * @aside: has the longest that this rank knows, or its numbers; stays the caller's when it fails.
  */
 int muster_request_start_lengths(struct muster_comm *comm, const struct muster_call *call,
 				 const void *in, void *out, struct muster_aside *aside,
@@ -506,12 +518,18 @@ void muster_request_release(struct muster_request *request);
 void muster_request_finish(struct muster_request *request, int result);
 /** muster_ended_finish() - those that the device has ended, as far as what they sent has left. */
 void muster_ended_finish(struct muster_comm *comm);
-/** muster_request_end() - of one that is done: free it. Return: its result. */
+/**
+ * muster_request_end() - of one that is done, in a call of its owner's: what is beside the
+ * buffers is folded and copied, and it is freed. Return: its result.
+ */
 int muster_request_end(struct muster_request *request);
 /** muster_comm_remember() - see that there is memory for its operations, from the first one on. */
 int muster_comm_remember(struct muster_comm *comm);
 /** muster_comm_forget() - what it remembered of its operations, when cache and kept are closed. */
 void muster_comm_forget(struct muster_comm *comm);
+/** muster_last_set() - it has succeeded, and is what its communicator did last (last.c). */
+void muster_last_set(struct muster_comm *comm, const struct muster_request *request);
+void muster_last_set_nothing(const struct muster_request *request);
 /** muster_request_blocks_free() - all requests of a job; none is in use. */
 void muster_request_blocks_free(struct muster *job);
 /** muster_advance() - post and run what can. */
@@ -559,43 +577,5 @@ int muster_kept_post(struct muster_request *request);
 void muster_kept_release(struct muster_entry *entry);
 /** muster_kept_close() - of a communicator whose context is closed. */
 void muster_kept_close(struct muster_comm *comm);
-
-/* ---- bump.c: the path by the bump in the wire ----------------------------------------------- */
-
-/**
- * muster_bump_open() - of a job whose world is open: see, with the others, whether it works.
- * Return: 0: it does, or none is named; -errno, and job->no_bump says why.
- */
-int muster_bump_open(struct muster *job);
-void muster_bump_close(struct muster *job);
-/** muster_bump_cannot() - why an operation is not for it, the same on every rank; NULL: it is. */
-const char *muster_bump_cannot(const struct muster_comm *comm, const struct muster_entry *entry);
-/** muster_bump_why() - what is to be said of an operation that took it. */
-const char *muster_bump_why(const struct muster_comm *comm, const struct muster_entry *entry);
-/** muster_bump_schedule() - and in which order it has combined. */
-const char *muster_bump_schedule(const struct muster_entry *entry);
-/** muster_bump_advance() - begin or go on with the oldest operation. Return: as run(). */
-int muster_bump_advance(struct muster_request *request);
-/** muster_bump_cancel() - forget the running operation, and tell the others. */
-void muster_bump_cancel(struct muster_comm *comm);
-/** muster_bump_progress() - take what it has said, ask again. Return: whether it had something. */
-bool muster_bump_progress(struct muster *job);
-/** muster_bump_wait() - if something runs there, sleep until it speaks, or a little. */
-bool muster_bump_wait(struct muster *job, uint64_t timeout_us);
-
-/* ---- host.c ----------------------------------------------------------------------------- */
-
-/** muster_host_advance() - begin or go on with the oldest operation. Return: as run(). */
-int muster_host_advance(struct muster_request *request);
-/** muster_host_sends_to() - whether the running step is not through with sending to a member. */
-bool muster_host_sends_to(const struct muster_comm *comm, uint32_t member);
-/** muster_host_waits() - for which members the running operation waits. */
-void muster_host_waits(const struct muster_comm *comm, struct muster_look_waits *waits);
-/** muster_host_cancel() - forget the running operation. */
-void muster_host_cancel(struct muster_comm *comm);
-void muster_host_close(struct muster_comm *comm);
-/** muster_host_take() - what its channels hand the next fragment of a member's stream to. */
-int muster_host_take(struct muster_comm *comm, uint32_t member, uint32_t number,
-		     const void *payload, uint32_t len, bool last);
 
 #endif /* MUSTER_INTERNAL_H */

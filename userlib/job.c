@@ -12,9 +12,11 @@
 #include <sys/sysinfo.h>
 
 #include "bootstrap.h"
+#include "bump_path.h"
 #include "look.h"
 #include "pair.h"
 #include "stats.h"
+#include "ticks.h"
 #include "tree.h"
 #include "turn.h"
 
@@ -411,6 +413,7 @@ int muster_job_join(const struct muster_oob *oob, bool oob_owned, muster_dev_ope
 	job->oob = *oob;
 	job->oob_owned = oob_owned;
 	job->spin_polls = spin_polls(oob->size);
+	job->counts_ticks = muster_ticks_clock() == MUSTER_TRACE_TSC;
 	strcpy(job->sentence, "no error");
 	err = join_with_room(job, open);
 	if (err) {

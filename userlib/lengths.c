@@ -121,6 +121,23 @@ uint64_t muster_cut_longest(const struct muster_cut *cut)
 	return longest;
 }
 
+int muster_lengths_begin(struct muster_comm *comm, struct muster_call *call, const void *in,
+			 void *out, uint64_t longest, struct muster_aside *aside,
+			 struct muster_request **request)
+{
+	int err;
+
+	if (!aside)
+		aside = muster_aside_new(comm, 0, 0);
+	if (!aside)
+		return -ENOMEM;
+	aside->longest = longest;
+	err = muster_request_start_lengths(comm, call, in, out, aside, request);
+	if (err)
+		muster_aside_end(aside, err);
+	return err;
+}
+
 /* One rank: its block goes from one buffer to the other. */
 static int hidden_alone(struct muster_comm *comm, struct muster_call *call, const void *in,
 			void *out, struct muster_request **request)
@@ -135,23 +152,11 @@ static int hidden_begin(struct muster_comm *comm, struct muster_call *call, cons
 {
 	int err;
 
-	if (comm->size == 1) {
-		err = hidden_alone(comm, call, in, out, request);
-		if (err || !(*request)->persistent)
-			muster_aside_end(aside, err);
-		else
-			(*request)->aside = aside;
-		return err;
-	}
-	if (!aside)
-		aside = muster_aside_new(comm, 0, 0);
-	if (!aside)
-		return -ENOMEM;
-	aside->longest = muster_cut_longest(call->cut);
-	err = muster_request_start_lengths(comm, call, in, out, aside, request);
-	if (err)
-		muster_aside_end(aside, err);
-	return err;
+	if (comm->size > 1)
+		return muster_lengths_begin(comm, call, in, out, muster_cut_longest(call->cut),
+					    aside, request);
+	err = hidden_alone(comm, call, in, out, request);
+	return muster_aside_give(aside, err, err ? NULL : *request);
 }
 
 int muster_cut_buffers_check(struct muster_comm *comm, const struct muster_call *call,

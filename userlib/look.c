@@ -12,7 +12,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "internal.h"
+#include "host.h"
 #include "look.h"
 #include "ticks.h"
 
@@ -313,49 +313,76 @@ void muster_look_place(struct muster *job, enum muster_look_place place)
 
 /* The next record, of now. It is not there before record_end(). */
 static inline struct muster_trace_record *record_begin(const struct muster_request *request,
-						       struct muster_trace *trace, uint8_t kind)
+						       struct muster_trace *trace, uint64_t written,
+						       uint8_t kind)
 {
-	struct muster_trace_record *record =
-		&trace->records[trace->written % MUSTER_TRACE_RECORDS];
+	struct muster_trace_record *record = &trace->records[written % MUSTER_TRACE_RECORDS];
+	const struct muster_comm *comm = request->comm;
+	const uint32_t context = comm->context, life = comm->life, number = request->number;
 
 	record->time = trace->now;
-	record->context = request->context;
-	record->number = request->number;
+	record->context = context;
+	record->life = life;
+	record->number = number;
 	record->kind = kind;
 	return record;
 }
 
-static inline void record_end(struct muster_trace *trace)
+static inline void record_end(struct muster_trace *trace, uint64_t written)
 {
-	__atomic_store_n(&trace->written, trace->written + 1, __ATOMIC_RELEASE);
+	__atomic_store_n(&trace->written, written + 1, __ATOMIC_RELEASE);
 }
 
-void muster_look_trace_call(struct muster_request *request)
+static inline void call_record(struct muster_request *request, struct muster_trace *trace)
 {
 	const struct muster_entry *entry = request->entry;
-	struct muster_trace *trace = request->job->trace;
+	const uint64_t written = trace->written, bytes = entry->call.bytes;
 	struct muster_trace_record *record;
 
-	trace->now = muster_ticks(trace->clock);
 	if (trace->now > trace->until) {
 		trace->on = 0;		/* who recorded is not there any more */
 		return;
 	}
-	record = record_begin(request, trace, MUSTER_TRACE_CALL);
+	record = record_begin(request, trace, written, MUSTER_TRACE_CALL);
 	record->member = request->path;
-	record->bytes = entry->call.bytes < UINT32_MAX ? (uint32_t)entry->call.bytes : UINT32_MAX;
+	record->pulse = bytes < UINT32_MAX ? (uint32_t)bytes : UINT32_MAX;
 	record->slot = entry->signature.coll;
-	record_end(trace);
+	record_end(trace, written);
 	request->traced = true;
+}
+
+static __attribute__((noinline)) void call_slowly(struct muster_request *request)
+{
+	struct muster_trace *trace = request->job->trace;
+	struct muster_dev *dev = request->job->dev;
+
+	if (!dev->recording && dev->ops->record)
+		dev->ops->record(dev);
+	trace->now = muster_ticks(trace->clock);
+	call_record(request, trace);
+}
+
+void muster_look_trace_call(struct muster_request *request)
+{
+	struct muster_trace *trace = request->job->trace;
+
+	if (!request->job->dev->recording || trace->clock != MUSTER_TRACE_TSC) {
+		call_slowly(request);
+		return;
+	}
+	trace->now = muster_ticks_tsc();
+	call_record(request, trace);
 }
 
 void muster_look_trace_done(struct muster_request *request)
 {
 	struct muster_trace *trace = request->job->trace;
+	uint64_t written;
 
 	request->traced = false;
 	if (!trace || !trace->on)
 		return;		/* the page has gone, or who recorded */
-	record_begin(request, trace, MUSTER_TRACE_DONE);
-	record_end(trace);
+	written = trace->written;
+	record_begin(request, trace, written, MUSTER_TRACE_DONE);
+	record_end(trace, written);
 }

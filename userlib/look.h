@@ -30,9 +30,9 @@ void muster_look_wait_for(struct muster_comm *parent, uint32_t rank);
  */
 void muster_look_trace_call(struct muster_request *request);
 void muster_look_trace_done(struct muster_request *request);
-static inline void muster_look_called(struct muster_request *request)
+static inline void muster_look_called(const struct muster *job, struct muster_request *request)
 {
-	if (__builtin_expect(*request->job->traced, 0))
+	if (__builtin_expect(*job->traced, 0))
 		muster_look_trace_call(request);
 }
 

@@ -256,6 +256,17 @@ static int ready_await(struct muster *job)
 	return ret ? ret : manager->silent ? -ETIMEDOUT : 0;
 }
 
+/* What is made of it after all is of no use: nobody else hears of it. */
+static void give_back_late(struct muster *job)
+{
+	struct muster_manager_message head = {
+		.kind = htole16(MUSTER_MANAGER_LEAVE),
+		.tag = htole64(job->manager->tags),
+	};
+
+	say(job, &head, sizeof(head));
+}
+
 static int ask_and_await(struct muster_comm *comm, enum muster_tree_type type,
 			 struct answer *answer)
 {
@@ -268,6 +279,8 @@ static int ask_and_await(struct muster_comm *comm, enum muster_tree_type type,
 	err = ask(comm, type);
 	if (!err)
 		err = answer_await(job, answer);
+	if (err == -ETIMEDOUT)
+		give_back_late(job);
 	job->manager->asked = false;
 	return err;
 }

@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "channel.h"
+#include "host.h"
 #include "message.h"
 
 /* ---- opening --------------------------------------------------------------------- */

@@ -65,8 +65,8 @@ enum muster_op {
 	MUSTER_MINLOC = 11,	/* of pairs: the least value, and the lowest index that has it */
 	MUSTER_MAXLOC = 12,
 	MUSTER_REPLACE = 13,	/* what comes last; refused where no order is promised, as in a reduction */
-	MUSTER_OP_USER = 64,	/* from here on: of muster_op_create() */
-	MUSTER_OP_MAX = 0x7fffffff,
+	MUSTER_SUM_EXACT = 63,	/* of f32 and f64: the exact sum, rounded once; not in muster_reduce_scatter() */
+	MUSTER_OP_USER = 64, MUSTER_OP_MAX = 0x7fffffff,	/* of muster_op_create() */
 };
 
 enum muster_offload {
@@ -239,7 +239,8 @@ void muster_free(struct muster *job, void *addr);
 
 /**
  * muster_combine - inout[i] = in[i] op inout[i] for count elements; in is of lower ranks. It
- * must be associative and need not commute. It runs in library calls and must call none.
+ * must be associative and need not commute. It runs in the wait or test that ends its operation,
+ * and nowhere else; it must call nothing of the library.
  */
 typedef void (*muster_combine)(const void *in, void *inout, uint64_t count, void *opaque);
 
@@ -419,8 +420,8 @@ int muster_neighbour_alltoallw(struct muster_comm *comm, const void *in, const u
  * muster_test() until it says done; each frees it. Operations of a communicator
  * run in the order in which they were started. On the local device they advance
  * inside library calls: inside all that can wait for another rank; with MUSTER_PROGRESS=thread
- * (muster(7)) at any time. One that is finished
- * needs no further call: what this rank has sent for the others has left it.
+ * (muster(7)) at any time. One that is finished needs no further call: what this rank has sent
+ * for the others has left it.
  */
 int muster_barrier_start(struct muster_comm *comm, struct muster_request **request);
 int muster_broadcast_start(struct muster_comm *comm, void *buf, uint64_t count,

@@ -194,30 +194,16 @@ static int alone(struct muster_comm *comm, struct muster_call *call, const void 
 			};
 	call->bytes = 0;
 	err = muster_request_start(comm, call, NULL, NULL, request);
-	if (err || !(*request)->persistent)
-		muster_aside_end(aside, err);
-	else
-		(*request)->aside = aside;
-	return err;
+	return muster_aside_give(aside, err, err ? NULL : *request);
 }
 
 /* in and out are where the first element of what a rank has and needs lies. */
 static int begin(struct muster_comm *comm, struct muster_call *call, const void *in, void *out,
 		 struct muster_request **request)
 {
-	struct muster_aside *aside;
-	int err;
-
 	if (!muster_call_hides(call))
 		return muster_request_start(comm, call, in, out, request);
-	aside = muster_aside_new(comm, 0, 0);
-	if (!aside)
-		return -ENOMEM;
-	aside->longest = call->cut->longest;
-	err = muster_request_start_lengths(comm, call, in, out, aside, request);
-	if (err)
-		muster_aside_end(aside, err);
-	return err;
+	return muster_lengths_begin(comm, call, in, out, call->cut->longest, NULL, request);
 }
 
 static int start(struct muster_comm *comm, struct muster_call call, const void *in,

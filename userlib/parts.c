@@ -111,6 +111,8 @@ void muster_aside_take(struct muster_aside *aside, int result)
 	if (aside->lengths)
 		muster_request_end(aside->lengths);
 	aside->lengths = NULL;
+	if (aside->exact.type)
+		muster_exact_end(&aside->exact, result);
 	if (!result)
 		muster_fold(&aside->fold, aside->memory);
 	for (uint32_t i = 0; i < aside->nr && !result; i++)
@@ -124,6 +126,15 @@ void muster_aside_end(struct muster_aside *aside, int result)
 	muster_aside_take(aside, result);
 	free(aside->memory);
 	free(aside);
+}
+
+int muster_aside_give(struct muster_aside *aside, int err, struct muster_request *request)
+{
+	if (err)
+		muster_aside_end(aside, err);
+	else
+		request->aside = aside;
+	return err;
 }
 
 /* ---- starting ------------------------------------------------------------------ */
@@ -198,13 +209,7 @@ int muster_parts_begin(struct muster_comm *comm, struct muster_call *call, const
 		err = copy_in(comm, call, &in, &aside);
 	if (!err)
 		err = muster_request_start(comm, call, in, out, request);
-	if (err)
-		muster_aside_end(aside, err);
-	else if ((*request)->state == MUSTER_REQUEST_DONE)
-		muster_aside_end(aside, (*request)->result);
-	else
-		(*request)->aside = aside;
-	return err;
+	return muster_aside_give(aside, err, err ? NULL : *request);
 }
 
 /* Collectives of which ranks have and need different parts. */
@@ -214,7 +219,7 @@ static int parts_start(struct muster_comm *comm, struct muster_call call, const 
 	MUSTER_TURN_OF(comm);
 	int err = muster_comm_check(comm, request);
 
-	if (!err && call.op >= MUSTER_OP_USER)
+	if (!err && call.op >= MUSTER_SUM_EXACT)
 		return muster_user_start(comm, &call, in, out, NULL, request);
 	if (!err)
 		err = parts_check(comm, &call);

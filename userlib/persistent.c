@@ -205,6 +205,8 @@ int muster_request_free(struct muster_request *request)
 		return muster_fail(request->job, -EINVAL, "muster_request_free: the request is not of a persistent operation");
 	if (request->state != MUSTER_REQUEST_IDLE && request->state != MUSTER_REQUEST_DONE)
 		return muster_fail(request->job, -EINVAL, "muster_request_free: the request is under way: wait for it first");
+	if (request->state == MUSTER_REQUEST_DONE)
+		muster_request_end(request);
 	muster_request_release(request);
 	return 0;
 }

@@ -7,9 +7,11 @@
 #include <errno.h>
 #include <time.h>
 
+#include "bump_path.h"
 #include "look.h"
 #include "message.h"
 #include "pair.h"
+#include "ticks.h"
 #include "turn.h"
 
 /* ---- what the device has --------------------------------------------------------------- */
@@ -38,13 +40,19 @@ static void sequence_take(struct muster_comm *comm, const struct muster_cqe *cqe
 	}
 }
 
+static void control_left(struct muster *job)
+{
+	muster_control_left(job);
+	muster_turn_news(job);		/* there is room for another one */
+}
+
 /* What libraries tell each other names no collective. */
 static void sent_take(struct muster_comm *comm, const struct muster_cqe *cqe)
 {
 	if (cqe->signature.coll)
 		muster_channel_sent(comm, cqe->number, cqe->status);
 	else if (comm == comm->job->world)
-		muster_control_left(comm->job);
+		control_left(comm->job);
 }
 
 static void completion_take(struct muster *job, const struct muster_cqe *cqe)
@@ -74,6 +82,7 @@ static void message_take(struct muster *job, const struct muster_packet *packet)
 	} else if (comm == job->world && packet->stage == MUSTER_STAGE_CONTROL &&
 		   packet->length == sizeof(struct muster_control)) {
 		muster_control_receive(job, packet->src_member, job->payload);
+		muster_turn_news(job);
 	}
 }
 
@@ -158,21 +167,40 @@ static void doubt(struct muster_comm *comm, uint64_t now_us)
 		muster_channel_probe(comm);
 }
 
-/* Of who tests again and again: the time to some milliseconds will do, and is cheap. */
+static void tested_at(struct muster_comm *comm, uint64_t now_us)
+{
+	muster_look_tested(comm->job, now_us);
+	doubt(comm, now_us);
+}
+
+static __attribute__((noinline)) void tested_now(struct muster_comm *comm)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+	tested_at(comm, (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000);
+}
+
+/*
+ * Who tests again and again looks at the clock now and then, who tests now and then each time:
+ * the time to some milliseconds will do.
+ */
 static void tested(struct muster_comm *comm)
 {
 	struct muster *job = comm->job;
-	struct timespec now;
-	uint64_t now_us;
+	uint64_t ticks;
 
 	if (job->dev->ops->now_us) {
-		now_us = job->dev->ops->now_us(job->dev);
-	} else {
-		clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-		now_us = (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
+		tested_at(comm, job->dev->ops->now_us(job->dev));
+		return;
 	}
-	muster_look_tested(job, now_us);
-	doubt(comm, now_us);
+	if (job->counts_ticks) {
+		ticks = muster_ticks_tsc();
+		if (ticks - comm->tested < MUSTER_TICKS_FEW)
+			return;
+		comm->tested = ticks;
+	}
+	tested_now(comm);
 }
 
 int muster_test(struct muster_request *request, bool *done)
@@ -198,9 +226,12 @@ int muster_test(struct muster_request *request, bool *done)
 
 void muster_sleep(struct muster *job, uint64_t us)
 {
+	if (muster_turn_follow(job, us))
+		return;
 	us = muster_turn_sleep_us(job, us);
 	if (!muster_bump_wait(job, us))
 		job->dev->ops->wait(job->dev, us);
+	muster_turn_lead_end(job);
 }
 
 /* Ask all members where they are, and wait a while for their answers. */
@@ -252,6 +283,7 @@ static void doze(struct muster_request *request, uint64_t *since_us)
 	doubt(request->comm, now);
 	if (late_us && late_us - (now - *since_us) < sleep_us)
 		sleep_us = late_us - (now - *since_us);
+	request->awaited = true;
 	muster_sleep(job, sleep_us);
 }
 

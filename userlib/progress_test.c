@@ -3,6 +3,7 @@
  * When operations end, and what those who wait or only look find out meanwhile.
  */
 #include "testing.h"
+#include "ticks.h"
 
 enum { OPS = 3, TURNS = 200 };
 
@@ -118,12 +119,62 @@ static void test_ranks_that_only_look_find_out_that_they_called_different_things
 	test_world_free(world);
 }
 
+static uint32_t looks;		/* at the system's clock */
+
+int __real_clock_gettime(clockid_t clock, struct timespec *now);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *now);
+
+int __wrap_clock_gettime(clockid_t clock, struct timespec *now)
+{
+	looks++;
+	return __real_clock_gettime(clock, now);
+}
+
+/* But each test that comes a little later than the last look does: nobody is found out late. */
+static void test_who_tests_again_and_again_seldom_looks_at_the_clock(void **state)
+{
+	struct test_world *world = test_joined(2, TEST_RING_MAX);
+	struct muster_request *requests[TEST_RANKS_MAX], *first;
+	int64_t values[2] = { 1, 2 };
+	uint64_t began, ticks;
+	int results[2];
+	bool done;
+
+	(void)state;
+	if (muster_ticks_clock() != MUSTER_TRACE_TSC)
+		skip();
+	assert_int_equal(muster_allreduce_start(world->comms[0], &values[0], &values[0], 1, MUSTER_I64,
+						MUSTER_SUM, &requests[0]), 0);
+	first = requests[0];
+	looks = 0;
+	began = muster_ticks_tsc();
+	for (int i = 0; i < 10000; i++)
+		assert_int_equal(muster_test(first, &done), 0);
+	ticks = muster_ticks_tsc() - began;
+	if (looks > 1 + ticks / MUSTER_TICKS_FEW)
+		fail_msg("%u looks in %llu ticks", looks, (unsigned long long)ticks);
+	for (int i = 0; i < 3; i++) {
+		began = muster_ticks_tsc();
+		while (muster_ticks_tsc() - began < MUSTER_TICKS_FEW)
+			;
+		looks = 0;
+		assert_int_equal(muster_test(first, &done), 0);
+		assert_int_equal(looks, 1);
+	}
+	assert_int_equal(muster_allreduce_start(world->comms[1], &values[1], &values[1], 1, MUSTER_I64,
+						MUSTER_SUM, &requests[1]), 0);
+	test_finish(world, requests, results);
+	assert_int_equal(values[0], 3);
+	test_world_free(world);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_an_operation_ends_when_what_it_sent_has_left),
 		cmocka_unit_test(test_what_has_ended_and_not_left_is_no_failure),
 		cmocka_unit_test(test_ranks_that_only_look_find_out_that_they_called_different_things),
+		cmocka_unit_test(test_who_tests_again_and_again_seldom_looks_at_the_clock),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

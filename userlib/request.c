@@ -9,14 +9,13 @@
  * before: requests come from a free list, programs from the cache.
  */
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "calls.h"
 #include "look.h"
 #include "stats.h"
-#include "tree.h"
+#include "turn.h"
 
 struct muster_request_block {
 	struct muster_request_block *next;
@@ -52,7 +51,7 @@ static inline int request_new(struct muster_comm *comm, const struct muster_call
 	job->free_requests = (*request)->next;
 	**request = (struct muster_request){
 		.job = job, .comm = comm, .context = comm->context,
-		.coll = muster_call_coll(call),
+		.coll = muster_call_coll(call), .own = call->own,
 	};
 	return 0;
 }
@@ -64,8 +63,25 @@ static void request_free(struct muster_request *request)
 	request->job->free_requests = request;
 }
 
+/* Nobody waits for it any more. */
+static void result_drop(struct muster_request *request)
+{
+	muster_aside_end(request->aside, -ECANCELED);
+	if (request->failed)
+		muster_comm_put(request->failed);
+}
+
+static void results_drop(struct muster_request_block *block)
+{
+	for (int i = 0; i < MUSTER_REQUEST_BLOCK; i++)
+		if (block->requests[i].state == MUSTER_REQUEST_DONE)
+			result_drop(&block->requests[i]);
+}
+
 void muster_request_blocks_free(struct muster *job)
 {
+	for (struct muster_request_block *block = job->blocks; block; block = block->next)
+		results_drop(block);
 	while (job->blocks) {
 		struct muster_request_block *block = job->blocks;
 
@@ -163,8 +179,10 @@ void muster_comm_forget(struct muster_comm *comm)
 
 static inline void enqueue(struct muster_comm *comm, struct muster_request *request)
 {
+	struct muster *job = comm->job;
+
 	request->number = comm->number++;
-	comm->job->under_way++;
+	job->under_way++;
 	comm->history[request->number % MUSTER_HISTORY] = (struct muster_past){
 		.signature = request->entry->signature,
 		.host = request->path < MUSTER_PATH_NIC,	/* or it is not known yet */
@@ -177,7 +195,7 @@ static inline void enqueue(struct muster_comm *comm, struct muster_request *requ
 		muster_look_first(comm);
 	}
 	comm->look->started = comm->number;
-	muster_look_called(request);
+	muster_look_called(job, request);
 	comm->end = request;
 	if (!comm->unposted)
 		comm->unposted = request;
@@ -204,12 +222,8 @@ static void finish_nothing(struct muster_request *request)
 	if (request->nothing_bytes && request->out && request->in != request->out)
 		memcpy(request->out, request->in, request->nothing_bytes);
 	request->state = MUSTER_REQUEST_DONE;
-	request->comm->last = (struct muster_op_info){
-		.path = MUSTER_PATH_NONE,
-		.why = request->comm->size == 1 ? "nothing to do: one rank" :
-						  "nothing to do: no elements",
-		.bytes = request->nothing_bytes,
-	};
+	if (!request->own)
+		muster_last_set_nothing(request);
 	if (request->job->stats)
 		muster_stats_count(request);
 }
@@ -292,7 +306,7 @@ int muster_request_start(struct muster_comm *comm, const struct muster_call *cal
 	return 0;
 }
 
-/* ---- blocks whose lengths not all know ------------------------------------------------ */
+/* ---- what ranks must agree upon first: lengths that not all know, what an exact sum spans ---- */
 
 /* How long may a block be? From the root, who knows, or the longest of all. */
 static int lengths_start(struct muster_comm *comm, const struct muster_call *call,
@@ -317,24 +331,33 @@ static int finish_early(struct muster_request *request, int result, const char *
 	return MUSTER_RUN_AGAIN;
 }
 
+/* Blocks' lengths are known. Return: whether there is something to do, or -errno. */
+static int lengths_take(struct muster_request *request)
+{
+	struct muster_comm *comm = request->comm;
+	struct muster_cut *cut = (struct muster_cut *)(uintptr_t)request->entry->call.cut;
+
+	cut->longest = request->aside->longest;
+	if (muster_cut_longest(cut) <= cut->longest)
+		return cut->longest > 0;
+	muster_comm_abort(comm, MUSTER_STATUS_MISMATCH, comm->rank, NULL, NULL);
+	return -EPROTO;
+}
+
 /* Now all is known that prepare() knows of others. */
 static int prepare_late(struct muster_request *request)
 {
 	struct muster_comm *comm = request->comm;
-	struct muster_entry *entry = request->entry;
-	struct muster_cut *cut = (struct muster_cut *)(uintptr_t)entry->call.cut;
-	int err;
+	int err = request->aside->exact.type ? muster_exact_prepare(request) :
+					       lengths_take(request);
 
-	cut->longest = request->aside->longest;
-	if (muster_cut_longest(cut) > cut->longest) {
-		muster_comm_abort(comm, MUSTER_STATUS_MISMATCH, comm->rank, NULL, NULL);
-		return -EPROTO;
-	}
-	if (!cut->longest)
+	if (err < 0)
+		return err;
+	if (!err)
 		return finish_early(request, 0, "nothing to do: no elements");
 	err = muster_path_choose(request);
 	if (err == -EOPNOTSUPP)
-		return finish_early(request, err, entry->why);
+		return finish_early(request, err, request->entry->why);
 	if (!err) {
 		buffers_set(request, request->in, request->out);
 		err = buffers_pin(request);
@@ -349,7 +372,8 @@ static int prepare_late(struct muster_request *request)
 static int lengths_begin(struct muster_request *request, struct muster_aside *aside)
 {
 	struct muster_comm *comm = request->comm;
-	int err = lengths_start(comm, &request->entry->call, aside);
+	int err = aside->exact.type ? muster_exact_look(comm, &aside->exact, &aside->lengths) :
+				      lengths_start(comm, &request->entry->call, aside);
 
 	if (err || !comm->failed)
 		return err;
@@ -405,74 +429,17 @@ int muster_request_start_lengths(struct muster_comm *comm, const struct muster_c
 
 /* ---- finishing ----------------------------------------------------------------------- */
 
-static bool is_network(enum muster_path path)
-{
-	return path == MUSTER_PATH_SWITCH || path == MUSTER_PATH_BUMP;
-}
-
-/* What was not the switches' or the bump's says so beside its own reason. */
-static void why_set(struct muster_comm *comm, const struct muster_request *request)
-{
-	const struct muster_entry *entry = request->entry;
-	bool no_bump = !is_network(request->path) && entry->no_bump && *entry->no_bump;
-	bool no_tree = !is_network(request->path) && entry->no_tree && *entry->no_tree;
-
-	comm->last.why = request->why;
-	if (!no_bump && !no_tree && request->why != entry->why)
-		return;
-	snprintf(comm->last_why, sizeof(comm->last_why), "%s%s%s%s%s", request->why,
-		 no_tree ? "; not the switches: " : "", no_tree ? entry->no_tree : "",
-		 no_bump ? "; not the bump: " : "", no_bump ? entry->no_bump : "");
-	comm->last.why = comm->last_why;	/* the entry may go */
-}
-
-static const char *schedule_of(const struct muster_request *request)
-{
-	switch (request->path) {
-	case MUSTER_PATH_BUMP:
-		return muster_bump_schedule(request->entry);
-	case MUSTER_PATH_SWITCH:
-		return muster_trees_schedule(request->comm, request->entry);
-	default:
-		return request->entry->schedule->name;
-	}
-}
-
-static void info_fill(const struct muster_request *request, struct muster_op_info *info)
-{
-	const struct muster_entry *entry = request->entry;
-
-	*info = (struct muster_op_info){
-		.path = request->path,
-		.bytes = entry->call.bytes,
-		.steps = request->path == MUSTER_PATH_SWITCH ? 1 : entry->schedule->steps,
-	};
-	strcpy(info->schedule, schedule_of(request));
-	if (muster_path_is_posted(request->path)) {
-		info->sequences = entry->program->nr_stages;
-		info->descriptors = entry->program->nr_descs;
-	}
-}
-
-/* The same as the last time, unless it is the first, or another path was chosen since. */
-static void last_set(struct muster_comm *comm, const struct muster_request *request)
-{
-	struct muster_op_info *info = &request->entry->info;
-
-	if (!*info->schedule || info->path != request->path)
-		info_fill(request, info);
-	comm->last = *info;
-	why_set(comm, request);
-}
-
-static void give_back(struct muster_request *request, int result)
+static void pins_put(struct muster_request *request)
 {
 	if (request->in_pin.key)
 		muster_unpin(request->job, &request->in_pin);
 	if (request->out_pin.key)
 		muster_unpin(request->job, &request->out_pin);
-	if (request->aside)
-		muster_aside_end(request->aside, result);
+}
+
+static void give_back(struct muster_request *request)
+{
+	pins_put(request);
 	if (request->entry)
 		muster_entry_put(request->entry);
 }
@@ -492,18 +459,25 @@ void muster_request_finish(struct muster_request *request, int result)
 	if (!result) {
 		if (request->copy_out)
 			memcpy(request->copy_out, request->result_at, request->entry->call.bytes);
-		last_set(comm, request);
+		if (!request->own)
+			muster_last_set(comm, request);
 		if (request->job->stats)
 			muster_stats_count(request);
 	}
 	if (muster_path_is_posted(request->path))
 		muster_nic_ended(request);
+	if (request->persistent && request->aside && request->aside->exact.type)
+		pins_put(request);	/* the next has limbs of its own */
 	if (!request->persistent)
-		give_back(request, result);
-	else if (request->aside)
-		muster_aside_take(request->aside, result);
+		give_back(request);
 	request->result = result;
+	if (result && comm->failed) {
+		request->failed = comm;
+		comm->refs++;
+	}
 	request->state = MUSTER_REQUEST_DONE;
+	if (__builtin_expect(request->awaited, 0))
+		muster_turn_news(request->job);
 	if (comm->unposted || comm->freed)
 		muster_comm_activate(comm);
 }
@@ -517,26 +491,30 @@ void muster_ended_finish(struct muster_comm *comm)
 		muster_comm_activate(comm);
 }
 
-/* The sentence of the communicator's end, if it is still there. */
-static void result_say(const struct muster_request *request)
+/* Who made progress may have been another thread, and the communicator is closed since. */
+static void failure_say(struct muster_request *request)
 {
-	const struct muster_comm *comm =
-		muster_comm_find(request->job, request->job->id, request->context);
+	const struct muster_comm *comm = request->failed;
 
-	if (comm && comm == request->comm && comm->failed)
-		muster_fail(request->job, comm->failed, "%s", comm->why);
+	muster_fail(request->job, comm->failed, "%s", comm->why);
+	muster_comm_put(request->failed);
+	request->failed = NULL;
 }
 
 int muster_request_end(struct muster_request *request)
 {
 	int result = request->result;
 
-	if (result)
-		result_say(request);
-	if (request->persistent)
-		request->state = MUSTER_REQUEST_IDLE;
-	else
+	if (request->failed)
+		failure_say(request);
+	if (!request->persistent) {
+		muster_aside_end(request->aside, result);
 		request_free(request);
+		return result;
+	}
+	if (request->aside)
+		muster_aside_take(request->aside, result);
+	request->state = MUSTER_REQUEST_IDLE;
 	return result;
 }
 
@@ -554,18 +532,21 @@ int muster_request_again(struct muster_request *request)
 	request->kept = NULL;
 	request->stage = 0;
 	request->ended = false;
+	request->awaited = false;
 	request->result = 0;
 	if (aside)
 		muster_aside_fill(aside);
-	if (request->run == lengths_run) {	/* they stay what they are, once they are known */
+	if (aside && aside->exact.type) {	/* other numbers, which may span something else */
+		request->path = MUSTER_PATH_NONE;
+		request->run = lengths_run;
+		err = lengths_begin(request, aside);
+	} else if (request->run == lengths_run) {	/* they stay what they are, once they are known */
 		aside->longest = muster_cut_longest(request->entry->call.cut);
 		err = lengths_begin(request, aside);
 	}
 	if (err)
 		return err;
 	set_going(request);
-	if (!request->entry && aside)
-		muster_aside_take(aside, 0);
 	return 0;
 }
 
@@ -577,7 +558,8 @@ void muster_request_release(struct muster_request *request)
 	while (*place != request)
 		place = &(*place)->next_persistent;
 	*place = request->next_persistent;
-	give_back(request, -ECANCELED);		/* what was to be copied at the end has been */
+	give_back(request);
+	result_drop(request);		/* who wanted it has had it */
 	request_free(request);
 	if (comm->freed)
 		muster_comm_activate(comm);

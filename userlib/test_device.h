@@ -64,6 +64,7 @@ struct test_node {
 	struct muster_desc queue[TEST_QUEUE_MAX];
 	uint32_t queue_in, queue_out;
 	uint32_t registered;		/* registrations not given back */
+	struct muster_trace *trace;	/* NULL: nobody looks */
 	bool dead;
 	bool keeps_back;		/* what it has sent waits for room, while dev.holding */
 	bool open_fails;
@@ -261,15 +262,18 @@ static inline void test_step(struct test_world *world)
 	for (uint32_t i = 0; i < world->size; i++) {
 		struct test_node *node = &world->nodes[i];
 		struct test_packet *packet;
+		bool recorded;
 
 		if (node->dead || !node->engine)
 			continue;
+		recorded = node->trace && node->trace->on;
+		muster_engine_trace_put(node->engine, recorded ? node->trace : NULL);
 		while ((packet = node->inbox)) {
 			node->inbox = packet->next;
 			if (!node->inbox)
 				node->inbox_end = &node->inbox;
-			muster_engine_receive(node->engine, &packet->packet, packet->payload,
-					      packet->packet.length);
+			(recorded ? muster_engine_receive_recorded : muster_engine_receive)(
+				node->engine, &packet->packet, packet->payload, packet->packet.length);
 			free(packet);
 		}
 		while (test_queue_take(node))
@@ -494,7 +498,7 @@ static inline void test_look(struct muster_dev *dev, struct muster_look_file *fi
 	struct test_node *node = test_lock(dev);
 
 	muster_engine_counters_put(node->engine, &file->look.counters);
-	muster_engine_trace_put(node->engine, &file->trace);
+	node->trace = &file->trace;
 	test_unlock(node);
 }
 

@@ -21,7 +21,8 @@ struct test_manager {
 	pthread_t thread;
 	pthread_mutex_t lock;		/* what follows */
 	bool silent, ends;
-	uint32_t created;		/* groups that it was asked for */
+	uint32_t created;		/* groups that it was asked for, */
+	uint32_t given_back;		/* and those whose answers nobody awaits */
 	struct pollfd fds[1 + TEST_RANKS_MAX];	/* the first listens */
 	nfds_t nr;
 	struct {
@@ -54,8 +55,10 @@ static inline void test_manager_take(struct test_manager *manager, int fd,
 
 	if (said->kind == MUSTER_MANAGER_HELLO && manager->hello)
 		manager->hello(manager->opaque);
-	if (said->kind == MUSTER_MANAGER_LEAVE)
+	if (said->kind == MUSTER_MANAGER_LEAVE) {
+		manager->given_back += said->tag != 0;
 		return;
+	}
 	answer.kind = (uint16_t)(said->kind + 1);
 	if (said->kind == MUSTER_MANAGER_CREATE) {
 		answer.tree = said->type;
@@ -160,6 +163,16 @@ static inline uint32_t test_manager_created(struct test_manager *manager)
 	created = manager->created;
 	pthread_mutex_unlock(&manager->lock);
 	return created;
+}
+
+static inline uint32_t test_manager_given_back(struct test_manager *manager)
+{
+	uint32_t given_back;
+
+	pthread_mutex_lock(&manager->lock);
+	given_back = manager->given_back;
+	pthread_mutex_unlock(&manager->lock);
+	return given_back;
 }
 
 static inline void test_manager_end(struct test_manager *manager)

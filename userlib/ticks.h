@@ -15,6 +15,9 @@
 #include <cpuid.h>
 #endif
 
+/* Of the time stamp counter: some tenths of a millisecond, whatever its rate. */
+enum { MUSTER_TICKS_FEW = 1 << 20 };
+
 /** muster_ticks_clock() - which clock this machine's ranks use: enum muster_trace_clock. */
 static inline uint32_t muster_ticks_clock(void)
 {

@@ -148,8 +148,9 @@ void muster_comm_tree_leave(struct muster_comm *comm)
 
 bool muster_trees_serves(const struct muster_call *call)
 {
-	return !call->as && (call->coll == MUSTER_COLL_BARRIER || call->coll == MUSTER_COLL_ALLREDUCE ||
-			     call->coll == MUSTER_COLL_REDUCE || call->coll == MUSTER_COLL_BROADCAST);
+	return (!call->as || call->exact) &&
+	       (call->coll == MUSTER_COLL_BARRIER || call->coll == MUSTER_COLL_ALLREDUCE ||
+		call->coll == MUSTER_COLL_REDUCE || call->coll == MUSTER_COLL_BROADCAST);
 }
 
 static bool schedule_was_chosen(const struct muster_comm *comm)

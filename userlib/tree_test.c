@@ -174,6 +174,8 @@ static void test_a_manager_that_says_nothing_is_waited_for_once(void **state)
 		for (uint32_t k = 0; k < RANKS; k++)
 			assert_non_null(strstr(world->comms[k]->no_tree, "Connection timed out"));
 	}
+	while (!test_manager_given_back(&manager))
+		sched_yield();
 	/* It answers at last: from then on it is asked again. */
 	patience_set(world, (uint64_t)3600 * 1000000);
 	test_manager_silence(&manager, false);
@@ -181,6 +183,7 @@ static void test_a_manager_that_says_nothing_is_waited_for_once(void **state)
 	test_all(world, dup_run, NULL);
 	assert_all(world, 0);
 	assert_int_equal(test_manager_created(&manager), asked + 1 + MUSTER_TREE_TYPES);
+	assert_int_equal(test_manager_given_back(&manager), 1);
 	assert_trees(world);
 	test_world_free(world);
 	test_manager_end(&manager);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * Turns (turn.h): a lock that is fair, that its owner may take again, and that is given away
- * while a device sleeps. And the thread that makes progress while no caller is in the library
+ * while a device sleeps, and by who sleeps because another thread does so. And the thread that makes progress while no caller is in the library
  * and something is under way; while one is, that one does, and the thread costs nothing.
  */
 #include "turn.h"
@@ -13,15 +13,18 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 enum {
-	SHARED_SLEEP_US = 1000,	/* what another thread has done for us wakes nobody */
+	SHARED_SLEEP_US = 1000,	/* where what another thread has done for us wakes nobody */
 };
 
 struct muster_turn {
 	pthread_mutex_t mutex;	/* protects what follows; nothing is done while it is held */
 	pthread_cond_t next_turn;
 	pthread_cond_t all_outside;
+	pthread_cond_t news;	/* for those who follow */
+	uint64_t told;		/* how often they were told */
 	uint64_t asked;		/* turns that were asked for, */
 	uint64_t given;		/* and of them those that are over */
 	uint32_t callers;	/* threads in the library, asleep or not, but for the helper */
@@ -30,6 +33,8 @@ struct muster_turn {
 
 	const void *owner;	/* a mark of the thread that has the turn; read by all */
 	uint32_t depth;		/* how often it has taken it; its own */
+	const void *leader;	/* a mark, too: of who sleeps on the device, or is about to; its owner's, */
+	uint32_t followers;	/* and so is this: threads that sleep otherwise */
 	bool has_helper;
 	pthread_t helper;
 };
@@ -52,8 +57,18 @@ static void ask_for(struct muster_turn *turn)
 	__atomic_store_n(&turn->owner, &mark, __ATOMIC_RELAXED);
 }
 
+/* With the mutex. */
+static void followers_wake(struct muster_turn *turn)
+{
+	turn->told++;
+	pthread_cond_broadcast(&turn->news);
+}
+
+/* With the mutex. */
 static void end_turn(struct muster_turn *turn)
 {
+	if (turn->followers && !turn->leader)	/* it has left: another must lead */
+		followers_wake(turn);
 	__atomic_store_n(&turn->owner, NULL, __ATOMIC_RELAXED);
 	if (++turn->given != turn->asked)
 		pthread_cond_broadcast(&turn->next_turn);
@@ -129,12 +144,75 @@ void muster_turn_let_others(struct muster *job)
 	sleep_end(job);
 }
 
+void muster_turn_tell(struct muster *job)
+{
+	struct muster_turn *turn = job->turn;
+
+	if (turn->followers) {
+		pthread_mutex_lock(&turn->mutex);
+		followers_wake(turn);
+		pthread_mutex_unlock(&turn->mutex);
+	}
+	if (turn->leader && turn->leader != &mark && job->dev->ops->wake)
+		job->dev->ops->wake(job->dev);
+}
+
+static struct timespec time_after(uint64_t us)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	us += (uint64_t)time.tv_nsec / 1000;
+	time.tv_sec += (time_t)(us / 1000000);
+	time.tv_nsec = (long)(us % 1000000 * 1000);
+	return time;
+}
+
+/* Of what comes after this look nothing is missed: who tells has the turn. */
+static void sleep_until_told(struct muster_turn *turn, uint64_t us)
+{
+	const struct timespec end = time_after(us);
+	uint32_t depth = turn->depth;
+	uint64_t told;
+
+	turn->followers++;
+	pthread_mutex_lock(&turn->mutex);
+	told = turn->told;
+	end_turn(turn);
+	while (turn->told == told && !pthread_cond_timedwait(&turn->news, &turn->mutex, &end))
+		;
+	ask_for(turn);
+	pthread_mutex_unlock(&turn->mutex);
+	turn->followers--;
+	turn->depth = depth;
+}
+
+bool muster_turn_follow(struct muster *job, uint64_t us)
+{
+	struct muster_turn *turn = job->turn;
+
+	if (!turn)
+		return false;
+	if (turn->leader) {
+		sleep_until_told(turn, us);
+		return true;
+	}
+	turn->leader = &mark;
+	return false;
+}
+
+void muster_turn_lead_end(struct muster *job)
+{
+	if (job->turn)
+		job->turn->leader = NULL;
+}
+
 uint64_t muster_turn_sleep_us(const struct muster *job, uint64_t us)
 {
 	struct muster_turn *turn = job->turn;
 	bool shared;
 
-	if (!turn || us <= SHARED_SLEEP_US)
+	if (!turn || us <= SHARED_SLEEP_US || job->dev->ops->wake)
 		return us;
 	pthread_mutex_lock(&turn->mutex);
 	shared = turn->callers > 1;
@@ -207,11 +285,16 @@ static int helper_begin(struct muster *job)
 int muster_turn_open(struct muster *job, bool helper)
 {
 	struct muster_turn *turn = calloc(1, sizeof(*turn));
+	pthread_condattr_t monotonic;
 	int err = 0;
 
 	if (!turn)
 		return muster_fail(job, -ENOMEM, "no memory for turns of several threads");
 	pthread_mutex_init(&turn->mutex, NULL);
+	pthread_condattr_init(&monotonic);
+	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+	pthread_cond_init(&turn->news, &monotonic);
+	pthread_condattr_destroy(&monotonic);
 	pthread_cond_init(&turn->next_turn, NULL);
 	pthread_cond_init(&turn->all_outside, NULL);
 	job->dev->sleep_begin = sleep_begin;
@@ -240,6 +323,7 @@ void muster_turn_close(struct muster *job)
 		pthread_join(turn->helper, NULL);
 	job->turn = NULL;
 	job->dev->sleep_begin = job->dev->sleep_end = NULL;
+	pthread_cond_destroy(&turn->news);
 	pthread_cond_destroy(&turn->all_outside);
 	pthread_cond_destroy(&turn->next_turn);
 	pthread_mutex_destroy(&turn->mutex);

@@ -69,15 +69,32 @@ void muster_fold(const struct muster_fold *fold, uint8_t *memory)
 
 /* ---- starting ------------------------------------------------------------------ */
 
+static int op_check(struct muster_comm *comm, const struct muster_call *call,
+		    struct muster_user_op *op)
+{
+	const struct muster_user_op *own = op_find(comm->job, call->op);
+	const char *name = muster_coll_name(muster_call_coll(call));
+	bool is_exact = call->op == MUSTER_SUM_EXACT;
+
+	if (is_exact && call->as)
+		return muster_fail(comm->job, -EINVAL, "%s: exact sums are of equal blocks, as in muster_reduce_scatter_block(), or of whole messages",
+				   name);
+	if (is_exact && call->type != MUSTER_F32 && call->type != MUSTER_F64)
+		return muster_fail(comm->job, -EINVAL, "%s: exact sums are of f32 and f64, not of %s", name,
+				   muster_type_name(call->type));
+	if (!is_exact && !own)
+		return muster_fail(comm->job, -EINVAL, "%s: there is no operation %u", name, call->op);
+	*op = own ? *own : (struct muster_user_op){ 0 };
+	return 0;
+}
+
 /* The call as it was made: what is wrong with it, and the bytes of a contribution. */
-static int check(struct muster_comm *comm, struct muster_call *call, const struct muster_user_op **op)
+static int check(struct muster_comm *comm, struct muster_call *call, struct muster_user_op *op)
 {
 	int err = muster_type_check(comm, call);
 
-	*op = op_find(comm->job, call->op);
-	if (!err && !*op)
-		err = muster_fail(comm->job, -EINVAL, "%s: there is no operation %u",
-				  muster_coll_name(muster_call_coll(call)), call->op);
+	if (!err)
+		err = op_check(comm, call, op);
 	if (!err && muster_coll_rooted(call->coll))
 		err = muster_root_check(comm, call);
 	return err;
@@ -107,6 +124,18 @@ static enum muster_coll carrier(const struct muster_call *call)
 	return MUSTER_COLL_ALLGATHER;
 }
 
+static int buffers_check(struct muster_comm *comm, const struct muster_call *call,
+			 const struct muster_fold *fold, const void *in, const void *out)
+{
+	int err = muster_buffer_check(comm, call, "in", in, call->bytes);
+
+	if (!err && fold->nr)
+		err = muster_buffer_check(comm, call, "out", out, fold->bytes);
+	if (!err && fold->nr)
+		err = muster_overlap_check(comm, call, in, call->bytes, out, fold->bytes);
+	return err;
+}
+
 /* fold: of its result, where that is in a contribution, and how many elements of it. */
 static int begin(struct muster_comm *comm, struct muster_call *call, const struct muster_fold *fold,
 		 const void *in, void *out, struct muster_request **request)
@@ -118,14 +147,7 @@ static int begin(struct muster_comm *comm, struct muster_call *call, const struc
 	bool by_block = carried.coll == MUSTER_COLL_ALLTOALL;
 	struct muster_aside *aside;
 	uint64_t room;
-	int err = muster_buffer_check(comm, call, "in", in, call->bytes);
 
-	if (!err && fold->nr)
-		err = muster_buffer_check(comm, call, "out", out, fold->bytes);
-	if (!err && fold->nr)
-		err = muster_overlap_check(comm, call, in, call->bytes, out, fold->bytes);
-	if (err)
-		return err;
 	if (__builtin_mul_overflow(call->bytes, by_block ? 1 : comm->size, &room) || room > PTRDIFF_MAX)
 		return muster_fail(comm->job, -EOVERFLOW, "%s: contributions of %u ranks are more than memory can hold",
 				   muster_coll_name(muster_call_coll(call)), comm->size);
@@ -144,7 +166,6 @@ int muster_user_start(struct muster_comm *comm, const struct muster_call *called
 		      const uint64_t *counts, struct muster_request **request)
 {
 	struct muster_call call = *called;
-	const struct muster_user_op *op;
 	struct muster_fold fold = { 0 };
 	uint64_t mine = call.count, first = 0;
 	int err = muster_comm_check(comm, request);
@@ -165,13 +186,16 @@ int muster_user_start(struct muster_comm *comm, const struct muster_call *called
 		   __builtin_mul_overflow(call.count, comm->size, &call.count)) {
 		call.count = UINT64_MAX;
 	}
-	err = check(comm, &call, &op);
+	err = check(comm, &call, &fold.op);
 	if (err)
 		return err;
-	fold.op = *op;
 	fold.nr = folded(comm, &call);
 	fold.count = mine;
 	fold.bytes = mine * muster_dtype_size((uint8_t)call.type);
 	fold.first = first * muster_dtype_size((uint8_t)call.type);
-	return begin(comm, &call, &fold, in, out, request);
+	err = buffers_check(comm, &call, &fold, in, out);
+	if (err)
+		return err;
+	return call.op == MUSTER_SUM_EXACT ? muster_exact_begin(comm, &call, &fold, in, out, request) :
+					     begin(comm, &call, &fold, in, out, request);
 }

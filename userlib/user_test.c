@@ -176,10 +176,84 @@ static void test_an_operation_that_was_freed_is_refused_and_its_place_used_again
 	test_world_free(world);
 }
 
+/* Whoever makes progress: until its owner looks at one it only ends. */
+static void end_all(struct test_world *world, struct muster_request **requests)
+{
+	uint32_t ended;
+
+	do {
+		ended = 0;
+		for (uint32_t i = 0; i < RANKS; i++) {
+			muster_progress(world->jobs[i]);
+			ended += requests[i]->state == MUSTER_REQUEST_DONE;
+		}
+	} while (ended < RANKS);
+}
+
+static void test_it_runs_in_the_wait_or_test_of_its_owner_alone(void **state)
+{
+	static uint32_t in[RANKS][ROOM], out[RANKS][ROOM], expected[ROOM];
+	struct test_world *world = test_joined(RANKS, TEST_RING_MAX);
+	struct muster_request *requests[RANKS];
+	enum muster_op ops[RANKS];
+	uint32_t calls[RANKS] = { 0 };
+
+	(void)state;
+	for (uint32_t i = 0; i < RANKS; i++)
+		assert_int_equal(muster_op_create(world->jobs[i], multiply, &calls[i], &ops[i]), 0);
+	for (int persistent = 0; persistent < 2; persistent++) {
+		for (uint32_t i = 0; i < RANKS; i++) {
+			given(in[i], i, ROOM, 0);
+			assert_int_equal(make(world->comms[i], ALLREDUCE, 40, in[i], out[i], ops[i],
+					      persistent, &requests[i]), 0);
+			assert_int_equal(persistent ? muster_start(requests[i]) : 0, 0);
+		}
+		end_all(world, requests);
+		for (uint32_t i = 0; i < RANKS; i++) {
+			bool done = false;
+
+			assert_int_equal(calls[i], 0);
+			assert_int_equal(i % 2 ? muster_wait(requests[i]) : muster_test(requests[i], &done),
+					 0);
+			assert_int_equal(calls[i], RANKS - 1);
+			calls[i] = 0;
+			plain(ALLREDUCE, i, 40, 0, expected);
+			assert_memory_equal(out[i], expected, 40 * sizeof(**out));
+			assert_int_equal(persistent ? muster_request_free(requests[i]) : 0, 0);
+			assert_int_equal(calls[i], 0);
+		}
+	}
+	test_world_free(world);
+}
+
+static void test_what_nobody_waits_for_is_never_folded(void **state)
+{
+	static uint32_t in[RANKS][ROOM], out[RANKS][ROOM];
+	struct test_world *world = test_joined(RANKS, TEST_RING_MAX);
+	struct muster_request *requests[2][RANKS];
+	enum muster_op ops[RANKS];
+	uint32_t calls = 0;
+
+	(void)state;
+	for (uint32_t i = 0; i < RANKS; i++) {
+		assert_int_equal(muster_op_create(world->jobs[i], multiply, &calls, &ops[i]), 0);
+		for (int persistent = 0; persistent < 2; persistent++)
+			assert_int_equal(make(world->comms[i], persistent ? BLOCK : SCAN, 40, in[i], out[i],
+					      ops[i], persistent, &requests[persistent][i]), 0);
+		assert_int_equal(muster_start(requests[1][i]), 0);
+	}
+	end_all(world, requests[0]);
+	end_all(world, requests[1]);
+	test_world_free(world);
+	assert_int_equal(calls, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_contributions_are_folded_in_the_order_of_ranks),
+		cmocka_unit_test(test_it_runs_in_the_wait_or_test_of_its_owner_alone),
+		cmocka_unit_test(test_what_nobody_waits_for_is_never_folded),
 		cmocka_unit_test(test_an_operation_that_was_freed_is_refused_and_its_place_used_again),
 	};
 

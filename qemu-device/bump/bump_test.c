@@ -260,6 +260,27 @@ static void ranks_that_ask_for_different_things_all_hear_of_it(void **state)
 	net_free(net);
 }
 
+/* Also where they do not agree on the group, whichever of them is heard of first. */
+static void ranks_that_describe_the_group_differently_all_hear_of_it(void **state)
+{
+	struct muster_bump_header other = allreduce(3, 1);
+
+	(void)state;
+	other.ranks = htole16(4);
+	for (uint32_t differs = 0; differs < 3; differs++)
+		for (uint32_t first = 0; first < 3; first++) {
+			struct net *net = new_net("ring", 3);
+
+			for (uint32_t i = first; i < first + 3; i++) {
+				ask_rank(net, i % 3, i % 3 == differs ? other : allreduce(3, 1),
+					 i % 3, 1);
+				settle(net);
+			}
+			expect_errors(3, MUSTER_BUMP_EMISMATCH);
+			net_free(net);
+		}
+}
+
 static void a_rank_that_gives_up_ends_the_operation_for_all(void **state)
 {
 	struct net *net = new_net("ring", 5);
@@ -318,6 +339,40 @@ static void a_group_that_is_idle_makes_room_and_one_that_is_not_does_not(void **
 	nr_answers = 0;
 	header.group = htole32(99);
 	ask_rank(net, 0, header, 0, 1);
+	ask_rank(net, 1, header, 1, 1);
+	settle(net);
+	assert_int_equal(nr_answers, 2);
+	expect_answer(0, 2);
+	net_free(net);
+}
+
+static void a_group_whose_ranks_say_no_more_makes_room(void **state)
+{
+	struct net *net = new_net("ring", 2);
+	struct muster_bump_header header = allreduce(2, 1);
+
+	(void)state;
+	for (uint32_t i = 0; i < MUSTER_BUMP_GROUPS_MAX; i++) {
+		header.group = htole32(i);
+		ask_rank(net, 0, header, 0, 1);
+	}
+	for (uint32_t second = 0; second < 12; second++) {
+		header.group = htole32(3);	/* it waits, and repeats what it has said */
+		ask_rank(net, 0, header, 0, 1);
+		settle(net);
+	}
+	assert_int_equal(nr_answers, 0);
+	for (uint32_t i = 0; i < MUSTER_BUMP_GROUPS_MAX - 1; i++) {
+		header.group = htole32(99 + i);
+		ask_rank(net, 0, header, 0, 1);
+	}
+	settle(net);
+	assert_int_equal(nr_answers, 0);
+	header.group = htole32(99 + MUSTER_BUMP_GROUPS_MAX);
+	ask_rank(net, 0, header, 0, 1);
+	settle(net);
+	expect_errors(1, MUSTER_BUMP_EROOM);
+	header.group = htole32(3);
 	ask_rank(net, 1, header, 1, 1);
 	settle(net);
 	assert_int_equal(nr_answers, 2);
@@ -500,9 +555,11 @@ int main(void)
 		cmocka_unit_test(what_makes_no_sense_is_refused_and_changes_nothing),
 		cmocka_unit_test(strangers_get_no_answer),
 		cmocka_unit_test(ranks_that_ask_for_different_things_all_hear_of_it),
+		cmocka_unit_test(ranks_that_describe_the_group_differently_all_hear_of_it),
 		cmocka_unit_test(a_rank_that_gives_up_ends_the_operation_for_all),
 		cmocka_unit_test(ids_far_from_those_that_run_are_refused),
 		cmocka_unit_test(a_group_that_is_idle_makes_room_and_one_that_is_not_does_not),
+		cmocka_unit_test(a_group_whose_ranks_say_no_more_makes_room),
 		cmocka_unit_test(ten_thousand_damaged_packets_change_nothing),
 		cmocka_unit_test(other_traffic_passes_untouched),
 		cmocka_unit_test(other_traffic_goes_round_no_ring),

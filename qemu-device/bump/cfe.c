@@ -169,18 +169,15 @@ static void abort_register(struct muster_bump *bump, struct operation *op,
 
 static void host_take(struct muster_bump *bump, const struct packet *packet)
 {
-	struct group *group;
 	struct operation *op = NULL;
 	uint8_t status = request_check(bump, packet);
 
 	if (!status)
-		status = group_find(bump, packet, &group);
-	if (!status)
-		status = operation_find(bump, group, packet, &op);
+		status = operation_find(bump, packet, &op);
 	if (!status)
 		status = rank_register(op, packet);
-	if (status == MUSTER_BUMP_EMISMATCH && op)
-		operation_fail(bump, op, status, group->self);
+	if (status == MUSTER_BUMP_EMISMATCH)
+		operation_fail(bump, op, status, op->group->self);
 	if (status == STATUS_NO_MEMORY)
 		return;
 	if (status) {
@@ -230,15 +227,11 @@ static void data_fill(struct muster_bump *bump, struct operation *op, const stru
 static void data_take(struct muster_bump *bump, const struct packet *packet)
 {
 	const struct muster_bump_header *header = &packet->header;
-	struct group *group;
 	struct operation *op = NULL;
-	uint8_t status = group_find(bump, packet, &group);
+	uint8_t status = operation_find(bump, packet, &op);
 
-	if (!status)
-		status = operation_find(bump, group, packet, &op);
 	if (status == MUSTER_BUMP_EMISMATCH) {
-		if (op)
-			operation_fail(bump, op, status, le16toh(header->from));
+		operation_fail(bump, op, status, le16toh(header->from));
 		if (!header->status)
 			operation_deny(bump, packet, status);
 	} else if (status) {

@@ -9,6 +9,9 @@
 
 #include <stddef.h>
 
+/* Who waits repeats what it has asked; whose ranks have said nothing for so long has none. */
+enum { SILENT_US = 10000000 };
+
 struct buffer *buffer_new(struct muster_bump *bump, const void *data, uint32_t bytes)
 {
 	struct buffer *buffer = bump->world.alloc(bump->opaque, sizeof(*buffer) + bytes);
@@ -56,8 +59,11 @@ struct group *group_known(struct muster_bump *bump, const struct packet *packet)
 	return NULL;
 }
 
-static bool group_idle(const struct group *group)
+/* Nothing is lost with a group whose ranks live: others send again what they have sent. */
+static bool group_idle(const struct muster_bump *bump, const struct group *group)
 {
+	if (bump->world.now_us(bump->opaque) - group->asked_us > SILENT_US)
+		return true;
 	for (uint32_t i = 0; i < MUSTER_BUMP_KEPT; i++)
 		if (group->kept[i].phase == OPERATION_GATHERING ||
 		    group->kept[i].phase == OPERATION_RUNNING)
@@ -100,7 +106,7 @@ static struct group **group_place(struct muster_bump *bump, struct group **table
 	for (uint32_t i = 0; i < MUSTER_BUMP_GROUPS_MAX; i++) {
 		if (!table[i])
 			return &table[i];
-		if ((!oldest || table[i]->used < (*oldest)->used) && group_idle(table[i]))
+		if ((!oldest || table[i]->used < (*oldest)->used) && group_idle(bump, table[i]))
 			oldest = &table[i];
 	}
 	if (oldest) {
@@ -133,6 +139,7 @@ static uint8_t group_make(struct muster_bump *bump, const struct packet *packet,
 		return STATUS_NO_MEMORY;
 	}
 	group_describe(group, &packet->header);
+	group->asked_us = bump->world.now_us(bump->opaque);
 	group->key = packet->key;
 	group->self = (uint16_t)((bump->config.element - group->first) / group->stride);
 	group->used = ++bump->clock;
@@ -141,19 +148,20 @@ static uint8_t group_make(struct muster_bump *bump, const struct packet *packet,
 	return MUSTER_BUMP_OK;
 }
 
-uint8_t group_find(struct muster_bump *bump, const struct packet *packet, struct group **found)
+/* EMISMATCH: there is a group of this number, but described otherwise. */
+static uint8_t group_find(struct muster_bump *bump, const struct packet *packet,
+			  struct group **found)
 {
 	struct group *group = group_known(bump, packet);
 	struct group asked;
 
 	if (!group)
 		return group_make(bump, packet, found);
-	group_describe(&asked, &packet->header);
-	if (group->hosts != asked.hosts || group->first != asked.first ||
-	    group->stride != asked.stride || group->ranks != asked.ranks)
-		return MUSTER_BUMP_EMISMATCH;
 	*found = group;
-	return MUSTER_BUMP_OK;
+	group_describe(&asked, &packet->header);
+	return group->hosts == asked.hosts && group->first == asked.first &&
+	       group->stride == asked.stride && group->ranks == asked.ranks ?
+	       MUSTER_BUMP_OK : MUSTER_BUMP_EMISMATCH;
 }
 
 /* ---- operations ---- */
@@ -181,20 +189,38 @@ static bool common_equal(const struct muster_bump_header *a, const struct muster
 		       offsetof(struct muster_bump_header, rank) - begin);
 }
 
-uint8_t operation_find(struct muster_bump *bump, struct group *group, const struct packet *packet,
-		       struct operation **found)
+/* A new one takes the place of what is over. */
+static uint8_t operation_place(struct muster_bump *bump, struct group *group,
+			       const struct packet *packet, struct operation **found)
 {
 	uint32_t id = le32toh(packet->header.id);
 	struct operation *op = &group->kept[id % MUSTER_BUMP_KEPT];
 
-	*found = op;
-	if (op->phase != OPERATION_FREE && op->id == id)
+	if (op->phase != OPERATION_FREE && op->id == id) {
+		*found = op;
 		return common_equal(&op->common, &packet->header) ? MUSTER_BUMP_OK :
 								    MUSTER_BUMP_EMISMATCH;
+	}
 	if (op->phase == OPERATION_GATHERING || op->phase == OPERATION_RUNNING ||
 	    (op->phase != OPERATION_FREE && (int32_t)(id - op->id) < 0))
 		return MUSTER_BUMP_EWINDOW;
 	operation_release(bump, op);
 	operation_make(bump, group, packet, op);
+	*found = op;
 	return MUSTER_BUMP_OK;
+}
+
+/* Also where the group does not match there is an operation: it has to fail at all members. */
+uint8_t operation_find(struct muster_bump *bump, const struct packet *packet,
+		       struct operation **found)
+{
+	struct group *group = NULL;
+	uint8_t status = group_find(bump, packet, &group), placed;
+
+	if (!group)
+		return status;
+	if (packet->port == MUSTER_BUMP_HOST_PORT)
+		group->asked_us = bump->world.now_us(bump->opaque);
+	placed = operation_place(bump, group, packet, found);
+	return placed ? placed : status;
 }

@@ -78,6 +78,7 @@ struct group {
 	uint16_t hosts, first, stride, ranks;
 	uint16_t self;		/* this element's index among the members */
 	uint64_t used;		/* by this the least recently used is found */
+	uint64_t asked_us;	/* when a rank of this host spoke last, or it was made */
 	struct operation kept[MUSTER_BUMP_KEPT];	/* by id modulo their number */
 };
 
@@ -160,13 +161,14 @@ void buffer_put(struct muster_bump *bump, struct buffer *buffer);
 /* In place of a status: the packet is dropped, and will be repeated. */
 enum { STATUS_NO_MEMORY = 0xff };
 
-/* 0: there, or made; else enum muster_bump_status. */
-uint8_t group_find(struct muster_bump *bump, const struct packet *packet, struct group **group);
 /* The group if it is known; else NULL. */
 struct group *group_known(struct muster_bump *bump, const struct packet *packet);
 void group_free(struct muster_bump *bump, struct group *group);
-/* The same for an operation of a group; a new one takes what all ranks share from the packet. */
-uint8_t operation_find(struct muster_bump *bump, struct group *group, const struct packet *packet,
+/*
+ * The packet's operation, there or made, with its group; a new one takes what all ranks
+ * share from the packet. Return: 0, or enum muster_bump_status; op with EMISMATCH, too.
+ */
+uint8_t operation_find(struct muster_bump *bump, const struct packet *packet,
 		       struct operation **op);
 
 /* ---- operation.c: the state machine ---- */

@@ -115,23 +115,30 @@ static void the_arbiter_serves_ports_in_turn(void **state)
 
 static void topologies_are_read_and_judged(void **state)
 {
-	static const char *const bad[] = { "0 1\n1 x\n", "0 1\n1 4\n", "0 0\n", "0 1\n2 3\n" };
+	static const char *const bad[][2] = {
+		{ "0 1\n1 x\n", "line 2: a link is two different elements, as \"0 1\"" },
+		{ "0 1\n1 20\n", "line 2: there is no element of that number" },
+		{ "0 0\n", "line 1: a link is two different elements, as \"0 1\"" },
+		{ "0 1\n2 3\n", "not all of 20 elements are joined" },
+		{ "0 1\n0 2\n0 3\n0 4\n0 5\n0 6\n0 7\n0 8\n0 9\n0 10\n0 11\n0 12\n0 13\n0 14\n0 15\n0 16\n",
+		  "line 16: an element has at most 15 neighbours" },
+	};
 	struct muster_bump_topology topology;
 	char good[] = "# a star\n0 1\n 0 2 # leg\n\n0 3\n";
 	uint8_t routes[MUSTER_BUMP_HOSTS_MAX];
-	uint32_t line;
+	char why[96];
 	FILE *in = fmemopen(good, strlen(good), "r");
 
 	(void)state;
-	assert_int_equal(muster_bump_topology_read(&topology, in, 4, &line), 0);
+	assert_int_equal(muster_bump_topology_read(&topology, in, 4, why, sizeof(why)), 0);
 	fclose(in);
 	muster_bump_topology_routes(&topology, 3, routes);
 	assert_int_equal(routes[1], 1);
 	assert_int_equal(topology.nr_ports[0], 4);
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-		in = fmemopen((char *)bad[i], strlen(bad[i]), "r");
-		assert_true(muster_bump_topology_read(&topology, in, 4, &line));
-		assert_int_equal(line, i < 2 ? 2 : i == 2 ? 1 : 0);
+		in = fmemopen((char *)bad[i][0], strlen(bad[i][0]), "r");
+		assert_true(muster_bump_topology_read(&topology, in, 20, why, sizeof(why)));
+		assert_string_equal(why, bad[i][1]);
 		fclose(in);
 	}
 	assert_true(muster_bump_topology_make(&topology, "star", 4));

@@ -21,13 +21,15 @@ uint32_t muster_bump_topology_port(const struct muster_bump_topology *topology, 
 
 static int add_link(struct muster_bump_topology *topology, uint32_t a, uint32_t b)
 {
-	if (a >= topology->nr || b >= topology->nr || a == b)
+	if (a >= topology->nr || b >= topology->nr)
+		return -ERANGE;
+	if (a == b)
 		return -EINVAL;
 	if (muster_bump_topology_port(topology, a, b))
 		return 0;
 	if (topology->nr_ports[a] == MUSTER_BUMP_PORTS_MAX ||
 	    topology->nr_ports[b] == MUSTER_BUMP_PORTS_MAX)
-		return -EINVAL;
+		return -ENOSPC;
 	topology->neighbours[a][topology->nr_ports[a]++] = (uint16_t)b;
 	topology->neighbours[b][topology->nr_ports[b]++] = (uint16_t)a;
 	return 0;
@@ -150,24 +152,40 @@ uint32_t muster_bump_topology_open(const struct muster_bump_topology *topology, 
 
 /* ---- from a file ---- */
 
+static const char *no_link(int err)
+{
+	switch (err) {
+	case -ERANGE:
+		return "there is no element of that number";
+	case -ENOSPC:
+		return "an element has at most 15 neighbours";
+	default:
+		return "a link is two different elements, as \"0 1\"";
+	}
+}
+
 int muster_bump_topology_read(struct muster_bump_topology *topology, FILE *in, uint32_t nr,
-			      uint32_t *line)
+			      char *why, size_t why_len)
 {
 	uint16_t from[MUSTER_BUMP_HOSTS_MAX], order[MUSTER_BUMP_HOSTS_MAX];
 	char text[256], rest;
 	unsigned int a, b;
-	uint32_t reached;
+	uint32_t reached, line;
+	int err = begin(topology, nr);
 
-	if (begin(topology, nr))
-		return -EINVAL;
-	for (*line = 1; fgets(text, sizeof(text), in); ++*line) {
+	snprintf(why, why_len, "from 1 to %u elements can be joined", MUSTER_BUMP_HOSTS_MAX);
+	for (line = 1; !err && fgets(text, sizeof(text), in); line++) {
 		text[strcspn(text, "#\n")] = '\0';
 		if (!text[strspn(text, " \t\r")])
 			continue;
-		if (sscanf(text, "%u %u %c", &a, &b, &rest) != 2 || add_link(topology, a, b))
-			return -EINVAL;
+		err = sscanf(text, "%u %u %c", &a, &b, &rest) != 2 ? -EINVAL :
+								     add_link(topology, a, b);
+		if (err)
+			snprintf(why, why_len, "line %u: %s", line, no_link(err));
 	}
-	*line = 0;
+	if (err)
+		return -EINVAL;
+	snprintf(why, why_len, "not all of %u elements are joined", nr);
 	search(topology, 0, from, order, &reached);
 	return reached == nr ? 0 : -EINVAL;
 }

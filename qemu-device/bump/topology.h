@@ -26,10 +26,10 @@ int muster_bump_topology_make(struct muster_bump_topology *topology, const char 
 
 /**
  * muster_bump_topology_read() - from lines "A B", one a link; "#" begins a remark.
- * Return: 0; -EINVAL: line *line is no link, or some element is not reached (line 0).
+ * Return: 0; -EINVAL: a line is no link, or some element is not reached; `why` says which.
  */
 int muster_bump_topology_read(struct muster_bump_topology *topology, FILE *in, uint32_t nr,
-			      uint32_t *line);
+			      char *why, size_t why_len);
 
 /** muster_bump_topology_port() - the port of `element` that leads to a neighbour; 0: none does. */
 uint32_t muster_bump_topology_port(const struct muster_bump_topology *topology, uint32_t element,

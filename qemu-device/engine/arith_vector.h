@@ -39,6 +39,9 @@ VECTORS(I64, int64_t);
 VECTORS(U64, uint64_t);
 VECTORS(F64, double);
 
+/* As many f32 as a wide vector has of f64. */
+VECTOR(halfF32, float, WIDE / 2);
+
 /* An element of two parts; many are a wide vector of these. */
 VECTOR(twoI32, int32_t, 8);
 VECTOR(twoU32, uint32_t, 8);

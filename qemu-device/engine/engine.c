@@ -53,7 +53,6 @@ int muster_engine_create(const struct muster_engine_config *config,
 	engine->world = *world;
 	engine->opaque = opaque;
 	engine->counters = &engine->own_counters;
-	engine->traced = &engine->untraced;
 	engine->node = config->node;
 	engine->hash_key[0] = config->hash_key[0];
 	engine->hash_key[1] = config->hash_key[1];
@@ -268,7 +267,6 @@ void muster_engine_counters_get(const struct muster_engine *engine,
 void muster_engine_trace_put(struct muster_engine *engine, struct muster_trace *trace)
 {
 	engine->trace = trace;
-	engine->traced = trace ? &trace->on : &engine->untraced;
 }
 
 void muster_engine_counters_put(struct muster_engine *engine,

@@ -266,6 +266,14 @@ void muster_engine_receive(struct muster_engine *engine, const struct muster_pac
 			   const void *payload, uint32_t len);
 
 /**
+ * muster_engine_receive_recorded() - what is to be called in its place while a place for trace
+ * records is put, and then alone: so who does not record has no test for that on its way.
+ */
+void muster_engine_receive_recorded(struct muster_engine *engine,
+				    const struct muster_packet *packet, const void *payload,
+				    uint32_t len);
+
+/**
  * muster_engine_step() - run what can run.
  * @budget: descriptors and packets to handle at most, so that a caller with
  * other duties gets control back.
@@ -338,8 +346,8 @@ void muster_engine_counters_get(const struct muster_engine *engine,
 				struct muster_engine_counters *counters);
 
 /**
- * muster_engine_trace_put() - write trace records there, whenever its `on` is set, with the
- * time that the caller has put into `now`. It must stay until another is put; NULL: none.
+ * muster_engine_trace_put() - from now on write trace records there, with the time that the
+ * caller has put into `now`. It must stay until another is put; NULL: none.
  */
 void muster_engine_trace_put(struct muster_engine *engine, struct muster_trace *trace);
 

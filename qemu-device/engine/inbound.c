@@ -44,7 +44,7 @@ static void receive_abort(struct context *ctx, const struct muster_packet *packe
 	ctx->told_next = ctx->nr_members;	/* who told us tells all */
 }
 
-static void dispatch(struct context *ctx, uint32_t member, const struct muster_packet *packet,
+static inline void dispatch(struct context *ctx, uint32_t member, const struct muster_packet *packet,
 		     const void *payload)
 {
 	switch (packet->type) {
@@ -70,7 +70,7 @@ static void dispatch(struct context *ctx, uint32_t member, const struct muster_p
 }
 
 /* What it says of its sender must be so of the member that it names. */
-static bool from_member(const struct context *ctx, const struct muster_packet *packet)
+static inline bool from_member(const struct context *ctx, const struct muster_packet *packet)
 {
 	const struct member *member;
 
@@ -91,12 +91,25 @@ static void from_tree(struct context *ctx, const struct muster_packet *packet,
 		muster_landing_result(ctx, packet, payload);
 }
 
-void muster_engine_receive(struct muster_engine *engine, const struct muster_packet *from,
-			   const void *payload, uint32_t len)
+static inline void from_peer(struct context *ctx, const struct muster_packet *packet,
+			     const void *payload)
+{
+	struct peer *peer = muster_member_meet(ctx, packet->src_member);
+
+	if (!peer)
+		return;
+	note_base(ctx, peer, packet->base);
+	peer->received++;
+	dispatch(ctx, packet->src_member, packet, payload);
+}
+
+static inline __attribute__((always_inline)) void receive(struct muster_engine *engine,
+							   const struct muster_packet *from,
+							   const void *payload, uint32_t len,
+							   bool recorded)
 {
 	struct muster_packet packet = *from;
 	struct context *ctx;
-	struct peer *peer;
 
 	engine->counters->packets_in++;
 	engine->counters->bytes_in += len;
@@ -112,16 +125,28 @@ void muster_engine_receive(struct muster_engine *engine, const struct muster_pac
 		engine->counters->drop_stranger++;
 		return;
 	}
-	if (muster_is_traced(engine))
-		muster_trace_packet(ctx, MUSTER_TRACE_RECEIVE, packet.src_member, &packet);
-	if (packet.group) {
+	if (recorded)
+		engine->taken_at_once = false;
+	if (packet.group)
 		from_tree(ctx, &packet, payload);
+	else
+		from_peer(ctx, &packet, payload);
+	if (!recorded)
 		return;
-	}
-	peer = muster_member_meet(ctx, packet.src_member);
-	if (!peer)
-		return;
-	note_base(ctx, peer, packet.base);
-	peer->received++;
-	dispatch(ctx, packet.src_member, &packet, payload);
+	if (packet.group)
+		packet.src_member = MUSTER_CULPRIT_NONE;	/* it is of all */
+	muster_trace_received(engine, &packet);
+}
+
+void muster_engine_receive(struct muster_engine *engine, const struct muster_packet *packet,
+			   const void *payload, uint32_t len)
+{
+	receive(engine, packet, payload, len, false);
+}
+
+void muster_engine_receive_recorded(struct muster_engine *engine,
+				    const struct muster_packet *packet, const void *payload,
+				    uint32_t len)
+{
+	receive(engine, packet, payload, len, true);
 }

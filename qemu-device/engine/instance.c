@@ -40,8 +40,14 @@ static void slot_done(struct context *ctx, struct instance *inst, const struct e
 	inst->slot++;
 	ctx->coll_end |= !!(entry->flags & MUSTER_PACKET_COLL_END);
 	ctx->moved = true;
+}
+
+/* Of a message that had come before. */
+static void slot_done_later(struct context *ctx, struct instance *inst, const struct entry *entry)
+{
+	slot_done(ctx, inst, entry);
 	if (muster_is_traced(ctx->engine))
-		muster_trace_take(ctx, inst->pulse, inst->slot - 1, entry);
+		muster_trace_taken(ctx, inst, entry);
 }
 
 static bool slots_left(const struct instance *inst, const struct step *step)
@@ -51,8 +57,8 @@ static bool slots_left(const struct instance *inst, const struct step *step)
 
 /* ---- inline ---- */
 
-static bool take_inline(struct context *ctx, struct instance *inst, const struct step *step,
-			const struct entry *entry, const void *from)
+static bool combine_data(struct context *ctx, struct instance *inst, const struct step *step,
+			 const struct entry *entry, const void *from)
 {
 	if (muster_combine_replaces(step, entry))
 		memcpy(inst->data, from, step->length);
@@ -61,7 +67,6 @@ static bool take_inline(struct context *ctx, struct instance *inst, const struct
 				     step->length);
 	else
 		return muster_combine_operand_missing(ctx, entry);
-	slot_done(ctx, inst, entry);
 	return true;
 }
 
@@ -69,8 +74,9 @@ static bool combine_inline(struct context *ctx, struct instance *inst, const str
 {
 	struct entry *entry = muster_entry_find(ctx, ctx->base, inst->pulse, inst->slot);
 
-	if (!entry || !take_inline(ctx, inst, step, entry, entry->data))
+	if (!entry || !combine_data(ctx, inst, step, entry, entry->data))
 		return false;
+	slot_done_later(ctx, inst, entry);
 	muster_entry_remove(entry);
 	return true;
 }
@@ -165,7 +171,7 @@ static bool combine_slot(struct context *ctx, struct instance *inst, const struc
 	}
 	if (entry->owes_taken && !muster_grant_tell_taken(ctx, entry))
 		return false;
-	slot_done(ctx, inst, entry);
+	slot_done_later(ctx, inst, entry);
 	muster_entry_remove(entry);
 	return true;
 }
@@ -208,19 +214,28 @@ static bool run_rdma(struct context *ctx, struct instance *inst, const struct st
 
 /* ---- at once ---- */
 
-bool muster_instance_take(struct context *ctx, const struct entry *entry, const void *payload)
+static bool combine_payload(struct context *ctx, struct instance *inst, const struct step *step,
+			    const struct entry *entry, const void *payload)
 {
-	struct instance *inst = muster_instance(ctx, entry->pulse);
-	const struct step *step = &muster_sequence_current(ctx)->steps[inst->next];
-
 	if (step->kind == MUSTER_DESC_MP)
-		return take_inline(ctx, inst, step, entry, payload);
+		return combine_data(ctx, inst, step, entry, payload);
 	if (!inst->has_operand && !muster_combine_replaces(step, entry))
 		return muster_combine_operand_missing(ctx, entry);
 	if (entry->total && !muster_combine_fragment(ctx, entry, 0, payload, entry->total))
 		return false;
 	inst->stored = true;
+	return true;
+}
+
+bool muster_instance_take(struct context *ctx, const struct entry *entry, const void *payload)
+{
+	struct instance *inst = muster_instance(ctx, entry->pulse);
+	const struct step *step = &muster_sequence_current(ctx)->steps[inst->next];
+
+	if (!combine_payload(ctx, inst, step, entry, payload))
+		return false;
 	slot_done(ctx, inst, entry);
+	ctx->engine->taken_at_once = true;
 	return true;
 }
 

@@ -296,9 +296,8 @@ struct muster_engine {
 	struct pool pool;
 	struct muster_engine_counters *counters;
 	struct muster_engine_counters own_counters; /* where no other place was given */
-	struct muster_trace *trace;	/* NULL: nowhere to record */
-	const __le32 *traced;		/* whether to: its `on`, */
-	__le32 untraced;		/* or this, which is 0 */
+	struct muster_trace *trace;	/* where to record; NULL: nobody wants it */
+	bool taken_at_once;		/* a packet was, since this was false: cheaper than a test */
 };
 
 /* pool.c */

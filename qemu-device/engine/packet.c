@@ -8,7 +8,7 @@
 
 #include <errno.h>
 
-static int emit(struct context *ctx, uint32_t incarnation, const struct muster_packet *packet,
+static inline int emit(struct context *ctx, uint32_t incarnation, const struct muster_packet *packet,
 		const void *payload)
 {
 	struct muster_engine *engine = ctx->engine;
@@ -37,13 +37,16 @@ int muster_packet_emit(struct context *ctx, uint32_t incarnation,
 static inline int emit_to(struct context *ctx, uint32_t member, struct peer *peer,
 			  const struct muster_packet *packet, const void *payload)
 {
+	const struct muster_engine *engine = ctx->engine;
 	int ret = emit(ctx, ctx->members[member].incarnation, packet, payload);
 
-	if (!ret && peer)
+	if (ret)
+		return ret;
+	if (peer)
 		peer->sent++;
-	if (muster_is_traced(ctx->engine) && !ret)
-		muster_trace_packet(ctx, MUSTER_TRACE_SEND, member, packet);
-	return ret;
+	if (muster_is_traced(engine))
+		muster_trace_sent(engine, member, packet);
+	return 0;
 }
 
 int muster_packet_try(struct context *ctx, uint32_t member, const struct muster_packet *packet,

@@ -1,70 +1,75 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * Trace records (muster_look.h): what a context sent, received and combined, into a ring of
- * the engine's owner. Whoever reads it is not waited for. In line, as a call costs about half
- * as much as a record.
+ * the engine's owner, who has put the time into `now`. Whoever reads it is not waited for. Who
+ * is not recorded pays a test where a packet has gone, and one where a message is combined that
+ * had come before: what is done then is apart from its way. What comes in has an entry of its
+ * own, muster_engine_receive_recorded().
  */
 #ifndef MUSTER_ENGINE_TRACE_H
 #define MUSTER_ENGINE_TRACE_H
 
+#include "internal.h"
+
 #include <string.h>
 
-#include "internal.h"
+enum { TRACE_KEY_BYTES = 5 * sizeof(uint32_t) };	/* context, life, member, number, pulse */
+
+MUSTER_STATIC_ASSERT(__builtin_offsetof(struct muster_trace_record, kind) -
+		     __builtin_offsetof(struct muster_trace_record, context) == TRACE_KEY_BYTES,
+		     "in a row");
+MUSTER_STATIC_ASSERT(__builtin_offsetof(struct muster_packet, offset) -
+		     __builtin_offsetof(struct muster_packet, context) == TRACE_KEY_BYTES, "as here");
+MUSTER_STATIC_ASSERT(MUSTER_PULSE_MAX <= 256 * 256 && MUSTER_MTU % 256 == 0, "a part is a fragment");
 
 static inline bool muster_is_traced(const struct muster_engine *engine)
 {
-	return __builtin_expect(*engine->traced, 0);
+	return __builtin_expect(engine->trace != NULL, 0);
 }
 
 /* The next record, of now. It is not there before muster_trace_end(). */
-static inline struct muster_trace_record *
-muster_trace_begin(const struct context *ctx, struct muster_trace *trace, uint8_t kind)
+static inline struct muster_trace_record *muster_trace_begin(struct muster_trace *trace,
+							     uint64_t written, uint8_t kind)
 {
-	struct muster_trace_record *record =
-		&trace->records[trace->written % MUSTER_TRACE_RECORDS];
+	const uint64_t at = written * sizeof(struct muster_trace_record) % sizeof(trace->records);
+	struct muster_trace_record *record = (void *)((uint8_t *)trace->records + at);
 
 	record->time = trace->now;
-	record->context = ctx->id;
 	record->kind = kind;
 	return record;
 }
 
-static inline void muster_trace_end(struct muster_trace *trace)
+static inline void muster_trace_end(struct muster_trace *trace, uint64_t written)
 {
-	__atomic_store_n(&trace->written, trace->written + 1, __ATOMIC_RELEASE);
+	__atomic_store_n(&trace->written, written + 1, __ATOMIC_RELEASE);
 }
 
-MUSTER_STATIC_ASSERT(__builtin_offsetof(struct muster_trace_record, pulse) -
-		     __builtin_offsetof(struct muster_trace_record, number) == 4, "side by side");
-MUSTER_STATIC_ASSERT(__builtin_offsetof(struct muster_packet, pulse) -
-		     __builtin_offsetof(struct muster_packet, number) == 4, "side by side");
-
-static inline void muster_trace_packet(const struct context *ctx, uint8_t kind, uint32_t member,
+static inline void muster_trace_packet(struct muster_trace_record *record,
 				       const struct muster_packet *packet)
 {
-	struct muster_trace *trace = ctx->engine->trace;
-	struct muster_trace_record *record = muster_trace_begin(ctx, trace, kind);
-
-	memcpy(&record->number, &packet->number, sizeof(uint64_t));	/* and the pulse */
-	record->member = member;
-	record->bytes = packet->length;
+	memcpy(&record->context, &packet->context, TRACE_KEY_BYTES);
 	record->slot = packet->seq_id;
 	record->type = packet->type;
-	muster_trace_end(trace);
+	record->part = packet->offset >> 8;
 }
 
-static inline void muster_trace_take(const struct context *ctx, uint32_t pulse, uint8_t slot,
-				     const struct entry *entry)
+/* A packet has come, and all is done that it led to at once. */
+static inline void muster_trace_received(struct muster_engine *engine,
+					 const struct muster_packet *packet)
 {
-	struct muster_trace *trace = ctx->engine->trace;
-	struct muster_trace_record *record = muster_trace_begin(ctx, trace, MUSTER_TRACE_TAKE);
+	struct muster_trace *trace = engine->trace;
+	const uint64_t written = trace->written;
 
-	record->number = ctx->base;
-	record->pulse = pulse;
-	record->member = entry->member;
-	record->bytes = entry->total;
-	record->slot = slot;
-	muster_trace_end(trace);
+	muster_trace_packet(muster_trace_begin(trace, written,
+					       MUSTER_TRACE_RECEIVE + engine->taken_at_once), packet);
+	muster_trace_end(trace, written);
 }
+
+/* A packet has gone to a member. */
+void muster_trace_sent(const struct muster_engine *engine, uint32_t member,
+		       const struct muster_packet *packet);
+/* The instance's slot has just been taken, of a message that had come before. */
+void muster_trace_taken(const struct context *ctx, const struct instance *inst,
+			const struct entry *entry);
 
 #endif /* MUSTER_ENGINE_TRACE_H */

@@ -53,11 +53,20 @@ void nic_fatal(struct muster_nic *nic)
 	nic->vectors |= 1;
 }
 
-/* Records have the time when something came in, or a step began. */
-static void trace_time(struct muster_nic *nic)
+/*
+ * Records have the time when something came in, or a step began. Who records switches that
+ * while we run: the engine hears of it here, so that none has the time of an earlier one.
+ */
+static bool trace_time(struct muster_nic *nic)
 {
-	if (nic->trace && nic->trace->on)
-		nic->trace->now = nic->world->now_us(nic->opaque) * 1000;
+	struct muster_trace *trace = nic->trace && nic->trace->on ? nic->trace : NULL;
+
+	if (trace) {
+		trace->now = nic->world->now_us(nic->opaque) * 1000;
+		trace = nic_trace_lasts(trace, trace->now) ? trace : NULL;
+	}
+	muster_engine_trace_put(nic->engine, trace);
+	return trace;
 }
 
 /* ---- packets --------------------------------------------------------------- */
@@ -69,8 +78,10 @@ static void packet_take(struct muster_nic *nic, const struct muster_packet *pack
 		nic_qp_receive(nic, packet, payload, len);
 		return;
 	}
-	trace_time(nic);
-	muster_engine_receive(nic->engine, packet, payload, len);
+	if (trace_time(nic))
+		muster_engine_receive_recorded(nic->engine, packet, payload, len);
+	else
+		muster_engine_receive(nic->engine, packet, payload, len);
 }
 
 static bool loopback_run(struct muster_nic *nic)

@@ -238,6 +238,8 @@ void nic_look_open(struct muster_nic *nic, struct nic_vp *vp, uint32_t key);
 void nic_look_close(struct muster_nic *nic, struct nic_vp *vp);
 /* Copy what is due. Return: after how many microseconds to come again. */
 uint64_t nic_looks_run(struct muster_nic *nic);
+/* Whether records are wanted there still. */
+bool nic_trace_lasts(struct muster_trace *trace, uint64_t now_ns);
 
 /* nic_dump.c: the file of packets, if one is wanted: 0, or -errno and why. */
 int nic_dump_open(struct muster_nic *nic, char *why, size_t why_len);

@@ -36,9 +36,12 @@ struct trace_head {
 	__le32 on;
 	__le32 clock;
 	__le64 written;
+	__le64 now;
+	__le64 until;
 };
 
 _Static_assert(offsetof(struct muster_trace, written) == offsetof(struct trace_head, written), "");
+_Static_assert(offsetof(struct muster_trace, until) == offsetof(struct trace_head, until), "");
 
 struct nic_look {
 	uint32_t key;
@@ -85,7 +88,7 @@ static void trace_put(struct muster_nic *nic)
 		if (vp->look)
 			nic->trace = &vp->look->file->trace;
 	}
-	muster_engine_trace_put(nic->engine, nic->trace);
+	muster_engine_trace_put(nic->engine, NULL);	/* until the next step */
 }
 
 static int look_show(struct muster_nic *nic, struct nic_vp *vp, uint64_t now_us, bool *more);
@@ -271,18 +274,44 @@ static int record_copy(struct muster_nic *nic, const struct nic_vp *vp)
 	return 0;
 }
 
-/* At first the owner says whether records are wanted, from then on who records. */
+bool nic_trace_lasts(struct muster_trace *trace, uint64_t now_ns)
+{
+	if (trace->on && now_ns > trace->until)
+		trace->on = 0;		/* who recorded is not there any more */
+	return trace->on;
+}
+
+static int trace_write(struct muster_nic *nic, const struct nic_vp *vp, uint64_t at,
+		       const void *from, uint32_t bytes)
+{
+	return nic_mr_write(nic, vp->id, vp->look->key, vp->look->iova + TRACE + at, from, bytes);
+}
+
+/*
+ * At first the owner says whether records are wanted, from then on who records; and until when,
+ * which the owner is told again and again, as it ends by itself otherwise.
+ */
 static int trace_switch(struct muster_nic *nic, const struct nic_vp *vp,
 			const struct trace_head *head)
 {
-	__le32 *on = &vp->look->file->trace.on, wanted;
+	const uint64_t now_ns = nic->world->now_us(nic->opaque) * 1000;
+	struct nic_look *look = vp->look;
+	struct muster_trace *trace = &look->file->trace;
+	__le64 until;
+	__le32 on;
+	int err = 0;
 
-	if (!vp->look->switched)
-		*on = head->on;
-	vp->look->switched = true;
-	wanted = *on;
-	return head->on == wanted ? 0 : nic_mr_write(nic, vp->id, vp->look->key,
-						     vp->look->iova + TRACE, &wanted, sizeof(wanted));
+	if (!look->switched) {
+		trace->until = now_ns + MUSTER_TRACE_LEASE;
+		trace->on = head->on;
+	}
+	look->switched = true;
+	on = nic_trace_lasts(trace, now_ns);
+	until = trace->until - look->ahead_us * 1000;
+	if (on && (int64_t)(until - head->until) > (int64_t)MUSTER_TRACE_LEASE / 4)
+		err = trace_write(nic, vp, offsetof(struct muster_trace, until), &until, sizeof(until));
+	return err || head->on == on ? err :
+	       trace_write(nic, vp, offsetof(struct muster_trace, on), &on, sizeof(on));
 }
 
 static int records_copy(struct muster_nic *nic, const struct nic_vp *vp, bool *more)

@@ -241,6 +241,14 @@ bool muster_fabric_end(const struct muster_fabric *fabric, uint32_t number, uint
 	return true;
 }
 
+void muster_fabric_trunks(const struct muster_fabric *fabric, uint32_t number, bool *trunks)
+{
+	struct muster_fabric_end end;
+
+	for (uint32_t port = 0; port < fabric->radix; port++)
+		trunks[port] = muster_fabric_end(fabric, number, port, &end) && !end.is_host;
+}
+
 void muster_fabric_uplink(const struct muster_fabric *fabric, uint32_t host,
 			  struct muster_fabric_end *end)
 {

@@ -76,6 +76,9 @@ uint32_t muster_fabric_node(const struct muster_fabric *fabric, uint32_t number)
 bool muster_fabric_end(const struct muster_fabric *fabric, uint32_t number, uint32_t port,
 		       struct muster_fabric_end *end);
 
+/** muster_fabric_trunks() - which of a switch's ports lead to switches. @trunks: room for radix. */
+void muster_fabric_trunks(const struct muster_fabric *fabric, uint32_t number, bool *trunks);
+
 /** muster_fabric_uplink() - the switch and port that a host is at. */
 void muster_fabric_uplink(const struct muster_fabric *fabric, uint32_t host,
 			  struct muster_fabric_end *end);

@@ -46,7 +46,7 @@ static void address(const struct muster_switch_child *child, struct muster_packe
 static int send(struct muster_switch *sw, struct group *group, uint32_t by, uint32_t port,
 		const struct muster_packet *packet, const void *payload)
 {
-	int ret = sw->world.send(sw->opaque, port, packet, payload);
+	int ret = credit_send(sw, port, packet, payload);
 
 	if (ret && ret != -EAGAIN)
 		group_fail(sw, group, MUSTER_STATUS_PEER_LOST, group_culprit(group, by), NULL, by);
@@ -110,14 +110,14 @@ bool generator_abort(struct muster_switch *sw, struct group *group)
 		if (!child_set_has(&group->untold, i))
 			continue;
 		address(&group->children[i], &packet);
-		if (sw->world.send(sw->opaque, group->children[i].port, &packet, NULL) != -EAGAIN)
+		if (credit_send(sw, group->children[i].port, &packet, NULL) != -EAGAIN)
 			child_set_remove(&group->untold, i);
 	}
 	if (group->parent_untold) {
 		address(&(struct muster_switch_child){ .node = group->config.parent_node },
 			&packet);
-		group->parent_untold = sw->world.send(sw->opaque, group->config.parent_port,
-						      &packet, NULL) == -EAGAIN;
+		group->parent_untold = credit_send(sw, group->config.parent_port, &packet,
+						   NULL) == -EAGAIN;
 	}
 	return group->parent_untold || !child_set_empty(&group->untold);
 }

@@ -3,6 +3,7 @@
  * What the files of the switch share. A packet goes switch.c → forward.c, or, if it is
  * for the aggregation node, aggregation.c, which admits it to a group (group.c) and one of
  * its segments (segment.c, ring.c); what goes out to the ports of a group is made by generator.c.
+ * All that is sent goes through credit.c.
  * Nothing outside of this folder includes this header.
  */
 #ifndef MUSTER_SWITCH_INTERNAL_H
@@ -17,6 +18,7 @@ enum {
 	/* Those that collect, and as many whose results are on their way to slow ports. */
 	SEGMENTS = 2 * MUSTER_PULSES_LIVE,
 	GROUP_BUCKETS = 256,
+	FLOW_BUCKETS = 1024,
 	NR_HALVES = 2,		/* of the ring of reduction units; a low-latency tree uses one */
 };
 
@@ -76,6 +78,27 @@ struct group {
 	struct segment segments[SEGMENTS];
 };
 
+/* A packet that waits for the next link. */
+struct held {
+	struct held *next;
+	struct muster_packet packet;
+	uint8_t payload[];
+};
+
+/* Of one job and source, what comes by one port and what goes by it. */
+struct flow {
+	struct flow *next_hashed;
+	struct flow *next, *prev;	/* the switch's ring of all */
+	uint32_t source;
+	uint8_t job;
+	uint8_t port;
+	bool moved;			/* since the last step */
+	uint32_t nr_held;
+	struct held *held;		/* of what came, in order */
+	uint32_t owed;			/* came by a trunk and went on, and the neighbour is to be told */
+	uint32_t out;			/* went by a trunk, and the neighbour has not told that it went on */
+};
+
 struct muster_switch {
 	struct muster_switch_world world;
 	void *opaque;
@@ -87,6 +110,10 @@ struct muster_switch {
 	uint32_t nr_groups;
 	struct group *groups[GROUP_BUCKETS];
 	struct group *owing;
+	struct child_set trunks;		/* ports */
+	uint32_t nr_flows;
+	struct flow *flows[FLOW_BUCKETS];
+	struct flow *ring;			/* who has the next turn */
 	struct muster_switch_counters counters;
 };
 
@@ -125,6 +152,12 @@ static inline bool group_is_root(const struct group *group)
 	return group->config.parent_port == MUSTER_SWITCH_NO_PORT;
 }
 
+/* One without a promise: it takes no credit. */
+static inline bool packet_is_once(const struct muster_packet *packet)
+{
+	return packet->type == MUSTER_PACKET_TREE_DOWN && packet->flags & MUSTER_PACKET_ONCE;
+}
+
 /* Which member a child's loss is laid upon; nr_children: the parent. */
 static inline uint32_t group_culprit(const struct group *group, uint32_t by)
 {
@@ -137,8 +170,30 @@ static inline uint32_t group_culprit(const struct group *group, uint32_t by)
 
 int forward_create(struct muster_switch *sw, const struct muster_switch_config *config);
 void forward_destroy(struct muster_switch *sw);
+/* 0: gone, dropped, or kept with its flow; -EAGAIN: that has as many as it may. */
 int forward(struct muster_switch *sw, uint32_t port, const struct muster_packet *packet,
 	    const void *payload);
+/* What waits goes on as far as links take it. */
+void forward_held(struct muster_switch *sw, struct flow *flow);
+
+/* ---- credit.c ---- */
+
+bool credit_is_trunk(const struct muster_switch *sw, uint32_t port);
+/* That of a packet at a port, made if need be; NULL: no memory. Until credit_rest() it stays. */
+struct flow *credit_flow(struct muster_switch *sw, uint32_t port,
+			 const struct muster_packet *packet);
+void credit_rest(struct muster_switch *sw, struct flow *flow);
+/* As the world's send(); -EAGAIN also where the neighbour has no room for the flow. */
+int credit_send(struct muster_switch *sw, uint32_t port, const struct muster_packet *packet,
+		const void *payload);
+/* A packet of the flow has gone on: who sent it is told in time. */
+void credit_passed(struct muster_switch *sw, struct flow *flow);
+/* ROOM has come. */
+void credit_room(struct muster_switch *sw, uint32_t port, const struct muster_packet *packet);
+/* Tell who is to be told. Return: whether some is left to do. The flow may be gone then. */
+bool credit_settle(struct muster_switch *sw, struct flow *flow);
+void credit_port_lost(struct muster_switch *sw, uint32_t port);
+void credit_destroy(struct muster_switch *sw);
 
 /* ---- aggregation.c ---- */
 

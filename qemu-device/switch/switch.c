@@ -40,6 +40,9 @@ int muster_switch_create(const struct muster_switch_config *config,
 	sw->node = config->node;
 	sw->incarnation = config->incarnation;
 	sw->radix = config->radix ? config->radix : MUSTER_SWITCH_RADIX;
+	for (uint32_t port = 0; config->trunks && port < sw->radix; port++)
+		if (config->trunks[port])
+			child_set_add(&sw->trunks, port);
 	ret = forward_create(sw, config);
 	if (ret) {
 		muster_switch_destroy(sw);
@@ -55,7 +58,23 @@ void muster_switch_destroy(struct muster_switch *sw)
 		while (sw->groups[i])
 			group_free(sw, sw->groups[i]);
 	forward_destroy(sw);
+	credit_destroy(sw);
 	sw->world.free(sw->opaque, sw, sizeof(*sw));
+}
+
+static int aggregate(struct muster_switch *sw, uint32_t port, const struct muster_packet *packet,
+		     const void *payload)
+{
+	bool credited = credit_is_trunk(sw, port) && !packet_is_once(packet);
+	struct flow *flow = credited ? credit_flow(sw, port, packet) : NULL;
+
+	if (credited && !flow)
+		return -EAGAIN;
+	sw->counters.packets_in++;
+	aggregation_receive(sw, port, packet, payload);
+	if (flow)
+		credit_passed(sw, flow);
+	return 0;
 }
 
 int muster_switch_receive(struct muster_switch *sw, uint32_t port,
@@ -69,23 +88,42 @@ int muster_switch_receive(struct muster_switch *sw, uint32_t port,
 		sw->counters.drop_malformed++;
 		return 0;
 	}
+	if (packet.type == MUSTER_PACKET_ROOM) {
+		credit_room(sw, port, &packet);
+		return 0;
+	}
 	if (!sw->node || packet.dst_node != sw->node)
 		return forward(sw, port, &packet, payload);
-	sw->counters.packets_in++;
-	aggregation_receive(sw, port, &packet, payload);
-	return 0;
+	return aggregate(sw, port, &packet, payload);
+}
+
+/* Each that there is has its turn, and the next time another one the first. */
+static bool flows_step(struct muster_switch *sw)
+{
+	struct flow *flow = sw->ring, *next;
+	bool left = false;
+
+	for (uint32_t i = sw->nr_flows; i--; flow = next) {
+		forward_held(sw, flow);
+		next = flow->next;
+		left |= credit_settle(sw, flow);
+	}
+	if (sw->ring)
+		sw->ring = sw->ring->next;
+	return left;
 }
 
 /* Once round: who is refused stays on the list. */
 bool muster_switch_step(struct muster_switch *sw)
 {
 	struct group *group = sw->owing, *next;
+	bool left = flows_step(sw);
 
 	for (; group; group = next) {
 		next = group->next_owing;
 		group_settle(sw, group);
 	}
-	return sw->owing;
+	return left || sw->owing;
 }
 
 int muster_switch_child_left(struct muster_switch *sw, uint16_t tree, uint32_t handle,
@@ -107,6 +145,7 @@ void muster_switch_port_lost(struct muster_switch *sw, uint32_t port)
 	struct group *group;
 	uint32_t i, child;
 
+	credit_port_lost(sw, port);
 	for (i = 0; i < GROUP_BUCKETS; i++)
 		for (group = sw->groups[i]; group; group = group->next_hashed) {
 			if (group->config.parent_port == port)
@@ -125,4 +164,5 @@ void muster_switch_counters_get(const struct muster_switch *sw,
 {
 	*counters = sw->counters;
 	counters->groups = sw->nr_groups;
+	counters->flows = sw->nr_flows;
 }

@@ -27,6 +27,7 @@ enum muster_switch_limit {
 	MUSTER_SWITCH_GROUPS_MAX = 1024,	/* at one switch */
 	MUSTER_SWITCH_LLT_BYTES = 256,		/* of one packet of a low-latency tree, where nothing is said */
 	MUSTER_SWITCH_STREAMS_MAX = 2,		/* streaming trees at one switch */
+	MUSTER_SWITCH_CREDITS = 16,		/* packets of one job and source at one port */
 };
 
 /* What a tree is for; the same at all its switches. */
@@ -63,6 +64,7 @@ struct muster_switch_config {
 	uint32_t radix;		/* ports; 0: MUSTER_SWITCH_RADIX */
 	uint32_t nr_routes;
 	const struct muster_switch_route *routes;	/* by node, upwards; copied */
+	const bool *trunks;	/* by port: a switch is at its other end; NULL: nowhere; copied */
 };
 
 /* Who contributes to a group here: a host, or an aggregation node further down. */
@@ -99,7 +101,7 @@ struct muster_switch_group {
 struct muster_switch_counters {
 	uint64_t packets_in;
 	uint64_t forwarded;
-	uint64_t held_back;	/* not taken, as the port they go to had no room */
+	uint64_t held_back;	/* not taken, as their flow had all its credits here */
 	uint64_t contributions;
 	uint64_t combined;	/* segments whose contributions are all in */
 	uint64_t results;	/* that came from a parent, or were made at the root */
@@ -109,12 +111,14 @@ struct muster_switch_counters {
 	uint64_t failed;	/* groups */
 	uint64_t drop_malformed;	/* version, type, flags, lengths, operation */
 	uint64_t drop_route;	/* to nobody that is known here, or back to where it came from */
-	uint64_t drop_stranger;	/* no such group or child, wrong key, port or incarnation */
+	uint64_t drop_stranger;	/* no such group or child, wrong key, port or incarnation; or for another host */
 	uint64_t drop_duplicate;
 	uint64_t drop_window;	/* too far ahead, or too late */
 	uint64_t drop_failed;	/* of a group that has failed */
 	uint64_t groups;	/* now */
 	uint64_t bytes;		/* now, of memory for groups */
+	uint64_t held;		/* now, packets that wait for links */
+	uint64_t flows;		/* now: of which packets wait, or are on the way to the next switch */
 };
 
 /** muster_switch_create() - Return: 0; -EINVAL: the configuration is wrong; -ENOMEM. */
@@ -139,8 +143,9 @@ int muster_switch_group_remove(struct muster_switch *sw, uint16_t tree, uint32_t
  * muster_switch_receive() - a packet has come to a port.
  * @len: bytes at payload; must equal the packet's length or it is dropped.
  *
- * Return: 0: taken, or dropped and counted; -EAGAIN: the link that it goes to has no room.
- * The caller keeps that one and offers it again; others may overtake it, and should.
+ * Return: 0: taken, or dropped and counted; -EAGAIN: MUSTER_SWITCH_CREDITS of its job and source
+ * wait at this port. The caller keeps that one and offers it again; others may overtake it, and
+ * should. Between switches this is only for want of memory.
  */
 int muster_switch_receive(struct muster_switch *sw, uint32_t port,
 			  const struct muster_packet *packet, const void *payload, uint32_t len);

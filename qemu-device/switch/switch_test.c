@@ -449,7 +449,7 @@ static void groups_are_bounded(void **state)
 static void packets_of_others_are_forwarded_by_node(void **state)
 {
 	struct muster_packet packet = { .version = MUSTER_PACKET_VERSION, .type = MUSTER_PACKET_DATA,
-					.dst_node = 3, .length = 8, .job_key = 99 };
+					.src_node = 1, .dst_node = 3, .length = 8, .job_key = 99 };
 
 	(void)state;
 	hand(1, &packet, 2.5);
@@ -462,18 +462,18 @@ static void packets_of_others_are_forwarded_by_node(void **state)
 	assert_int_equal(out[1].port, 5);
 	packet.dst_node = 71;
 	hand(1, &packet, 2.5);			/* nobody */
-	packet.dst_node = 3;
+	packet.src_node = packet.dst_node = 3;
 	hand(3, &packet, 2.5);			/* back to where it came from */
 	assert_int_equal(nr_out, 2);
 	assert_int_equal(counters().drop_route, 2);
 	assert_int_equal(counters().forwarded, 2);
 }
 
-/* It stays with its sender, and what others send passes it. */
+/* It waits, what is too much stays with its sender, and what others send passes it. */
 static void a_blocked_job_blocks_no_link(void **state)
 {
-	struct muster_packet blocked = { .version = MUSTER_PACKET_VERSION, .job = 1, .dst_node = 3,
-					 .type = MUSTER_PACKET_DATA };
+	struct muster_packet blocked = { .version = MUSTER_PACKET_VERSION, .job = 1, .src_node = 1,
+					 .dst_node = 3, .type = MUSTER_PACKET_DATA };
 	struct muster_packet other = blocked;
 
 	(void)state;
@@ -481,13 +481,19 @@ static void a_blocked_job_blocks_no_link(void **state)
 	other.dst_node = 2;
 	full = 1u << 3;
 	for (uint32_t i = 0; i < 1000; i++)
-		assert_int_equal(muster_switch_receive(sw, 1, &blocked, NULL, 0), -EAGAIN);
+		assert_int_equal(muster_switch_receive(sw, 1, &blocked, NULL, 0),
+				 i < MUSTER_SWITCH_CREDITS ? 0 : -EAGAIN);
 	assert_int_equal(muster_switch_receive(sw, 1, &other, NULL, 0), 0);
 	assert_int_equal(nr_out, 1);
-	assert_int_equal(counters().held_back, 1000);
+	assert_int_equal(counters().held, MUSTER_SWITCH_CREDITS);
+	assert_int_equal(counters().held_back, 1000 - MUSTER_SWITCH_CREDITS);
+	assert_true(muster_switch_step(sw));
 	full = 0;
+	assert_false(muster_switch_step(sw));
+	assert_int_equal(nr_out, 1 + MUSTER_SWITCH_CREDITS);
+	assert_int_equal(counters().held + counters().flows, 0);
 	assert_int_equal(muster_switch_receive(sw, 1, &blocked, NULL, 0), 0);
-	assert_int_equal(nr_out, 2);
+	assert_int_equal(nr_out, 2 + MUSTER_SWITCH_CREDITS);
 }
 
 /* A result on its way through a switch that has no part in its tree. */

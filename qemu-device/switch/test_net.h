@@ -135,16 +135,19 @@ static const struct muster_switch_world net_table = {
 static inline void net_open_switch(struct net *net, uint32_t number)
 {
 	struct muster_switch_route routes[WORLD_NODES + NET_SWITCHES_MAX];
+	bool trunks[MUSTER_SWITCH_RADIX_MAX];
 	struct muster_switch_config config = {
 		.node = muster_fabric_node(net->fabric, number),
 		.incarnation = NET_LIFE + number,
 		.radix = muster_fabric_radix(net->fabric),
 		.routes = routes,
+		.trunks = trunks,
 	};
 	int64_t nr = muster_fabric_routes(net->fabric, number, routes);
 
 	assert_true(nr > 0);
 	config.nr_routes = nr;
+	muster_fabric_trunks(net->fabric, number, trunks);
 	net->switches[number] = (struct net_switch){ .net = net, .number = number };
 	assert_int_equal(muster_switch_create(&config, &net_table, &net->switches[number],
 					      &net->switches[number].sw), 0);

@@ -535,7 +535,7 @@ static bool accepted(struct muster_link *link, uint64_t now_us, const struct mus
 	return true;
 }
 
-/* One that is new; it is remembered only if it is taken. */
+/* One that is new; it is remembered only if it is taken. Else the peer hears that we are there. */
 static void take_packet(struct muster_link *link, uint64_t now_us,
 			const struct muster_frame *frame, const struct muster_packet *packet)
 {
@@ -550,6 +550,7 @@ static void take_packet(struct muster_link *link, uint64_t now_us,
 		return;
 	link->expected = expected;
 	link->early = early;
+	emit(link, MUSTER_FRAME_ACK, link->peer_incarnation, 0, NULL, NULL);
 }
 
 void muster_link_receive(struct muster_link *link, uint64_t now_us,
@@ -581,6 +582,10 @@ void muster_link_receive(struct muster_link *link, uint64_t now_us,
 		return;
 	}
 	take_ack(link, now_us, frame);
-	if (frame->type != MUSTER_FRAME_ACK)
+	if (frame->type != MUSTER_FRAME_ACK) {
 		take_packet(link, now_us, frame, body);
+		return;
+	}
+	link->progress_us = now_us;	/* it answers what we send, though it may not take it */
+	link->tries = 0;
 }

@@ -89,6 +89,33 @@ static void what_is_not_taken_comes_again_until_it_is(void **state)
 	assert_true(retransmitted > 1000);
 }
 
+/* However long: it answers, so it is there. */
+static void who_takes_nothing_is_not_lost(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 540; seed < 550; seed++) {
+		uint32_t n = 0;
+
+		begin(seed);
+		w.faults.drop = seed % 2 * 100;
+		exchange(10, 10);
+		w.faults.refuse = 1000;
+		for (n = 10; !try_send(0, n); n++)
+			;
+		for (uint32_t i = 0; i < 10; i++) {		/* answers go with data, too */
+			if (seed % 3)
+				try_send(1, 10 + i);
+			advance_until(w.now_us + DEADLINE_US / 2);
+		}
+		assert_int_equal(w.ends[0].lost, 0);
+		w.faults.refuse = 0;
+		while (w.ends[0].link.oldest != w.ends[0].link.next)
+			advance(UINT64_MAX);
+		for (uint32_t i = 0; i < n; i++)
+			assert_int_equal(w.ends[1].came[i], 1);
+	}
+}
+
 static void send_once(uint32_t n, uint32_t incarnation)
 {
 	struct muster_packet packet = { .number = n, .length = length_of(n) };
@@ -305,6 +332,7 @@ int main(void)
 		cmocka_unit_test(numbers_wrap),
 		cmocka_unit_test(packets_come_exactly_once_whatever_the_network_does),
 		cmocka_unit_test(what_is_not_taken_comes_again_until_it_is),
+		cmocka_unit_test(who_takes_nothing_is_not_lost),
 		cmocka_unit_test(what_is_sent_once_takes_no_number_and_nobody_repeats_it),
 		cmocka_unit_test(every_flipped_bit_is_seen),
 		cmocka_unit_test(a_full_window_refuses_and_recovers),

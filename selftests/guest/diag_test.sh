@@ -16,16 +16,6 @@ nobody() {
 	setpriv --reuid 65534 --clear-groups "$@"
 }
 
-# usage: prints STATUS WORDS COMMAND...: what it prints has the words, and it ends so.
-prints() {
-	status=$1 words=$2
-	shift 2
-	found=$(status_of "$@")
-	cat out err
-	same "$status" "$found"
-	cat out err | grep -q -- "$words"
-}
-
 check "devinfo: a NIC without a driver" prints 1 "no driver has it: load muster.ko" "$TOOLS/muster_devinfo"
 check "stat: a NIC without a driver is named" prints 0 "^0000.* no driver has it" "$TOOLS/muster_stat"
 check "hello: the driver is what to fix first" prints 1 "^Fix first: load the driver" "$TOOLS/muster_hello"

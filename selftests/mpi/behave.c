@@ -268,47 +268,86 @@ static int is_class(int err, int class)
 #endif
 }
 
+/* Every other int, and what the user's function is given of it. */
+static MPI_Datatype given;
+static int deleted;
+
 static void add(void *in, void *inout, int *nr, MPI_Datatype *type)
 {
-	(void)type;
-	for (int i = 0; i < *nr; i++)
+	MUST(*type == given);
+	for (int i = 0; i < 2 * *nr; i += 2)
 		((int *)inout)[i] += ((int *)in)[i];
 }
 
-/* Nonblocking it is the MPI library's, and with offload forced an error. */
-static void users_operation(void)
+static int count_deleted(MPI_Datatype type, int keyval, void *value, void *extra)
 {
-	const char *offload = getenv("MUSTER_OFFLOAD");
-	int in = rank, out = -1, err, len, is_forced = offload && !strcmp(offload, "force");
-	char words[MPI_MAX_ERROR_STRING];
-	MPI_Request request;
-	MPI_Op op;
-
-	MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-	MPI_Op_create(add, 1, &op);
-	MUST(!MPI_Allreduce(&in, &out, 1, MPI_INT, op, MPI_COMM_WORLD) && out == sum_to(size));
-	out = -1;
-	err = MPI_Iallreduce(&in, &out, 1, MPI_INT, op, MPI_COMM_WORLD, &request);
-	MPI_Op_free(&op);
-	if (!is_forced) {
-		MUST(!err && !MPI_Wait(&request, MPI_STATUS_IGNORE) && out == sum_to(size));
-		return;
-	}
-	MPI_Error_string(err, words, &len);
-	MUST(is_class(err, MPI_ERR_UNSUPPORTED_OPERATION));
-	MUST(strstr(words, "MPI_Allreduce: rank ") && strstr(words, "an operation of the user's"));
+	(void)type;
+	(void)keyval;
+	(void)value;
+	(void)extra;
+	deleted++;
+	return MPI_SUCCESS;
 }
 
-/* Between two groups: the MPI library's alone. */
+static MPI_Datatype every_other(void)
+{
+	MPI_Datatype type;
+	int keyval;
+
+	MPI_Type_create_resized(MPI_INT, 0, 2 * sizeof(int), &type);
+	MPI_Type_commit(&type);
+	MPI_Type_create_keyval(MPI_TYPE_NULL_COPY_FN, count_deleted, &keyval, NULL);
+	MPI_Type_set_attr(type, keyval, NULL);
+	MPI_Type_free_keyval(&keyval);
+	return type;
+}
+
+enum { OTHERS = 3, STARTED = 4 };
+
+/* Freed while something needs them, they live on, and no longer than that. */
+static void users_operation(void)
+{
+	int in[2 * OTHERS], out[STARTED][2 * OTHERS];
+	MPI_Datatype type = given = every_other();
+	MPI_Request requests[STARTED];
+	MPI_Op op;
+
+	memset(out, -1, sizeof(out));
+	for (int i = 0; i < 2 * OTHERS; i++)
+		in[i] = rank + i;
+	MPI_Op_create(add, 1, &op);
+	MUST(!MPI_Allreduce(in, out[0], OTHERS, type, op, MPI_COMM_WORLD));
+	MUST(out[0][4] == sum_to(size) + 4 * size);
+	for (int i = 0; i < STARTED; i++)
+		MUST(!MPI_Iallreduce(in, out[i], OTHERS, type, op, MPI_COMM_WORLD, &requests[i]));
+	MUST(!MPI_Op_free(&op) && op == MPI_OP_NULL);
+	MUST(!MPI_Type_free(&type) && type == MPI_DATATYPE_NULL);
+	for (int i = STARTED - 1; i >= 0; i--)
+		MUST(!MPI_Wait(&requests[i], MPI_STATUS_IGNORE));
+	for (int i = 0; i < STARTED; i++)
+		for (int j = 0; j < 2 * OTHERS; j++)
+			MUST(out[i][j] == (j % 2 ? -1 : sum_to(size) + j * size));
+	MUST(deleted == 1);
+	MPI_Op_create(add, 1, &op);
+	MUST(!MPI_Op_free(&op) && op == MPI_OP_NULL);
+}
+
+/* Between two groups: the MPI library's alone, and with offload forced an error. */
 static void between_groups(void)
 {
+	const char *offload = getenv("MUSTER_OFFLOAD");
+	int one = 1, sum = 0, err, len, is_forced = offload && !strcmp(offload, "force");
+	char words[MPI_MAX_ERROR_STRING];
 	MPI_Comm half, inter;
-	int one = 1, sum = 0;
 
 	MPI_Comm_split(MPI_COMM_WORLD, rank % 2, 0, &half);
 	MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, 1 - rank % 2, TAG, &inter);
-	MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, inter);
-	MUST(sum == (size + rank % 2) / 2);
+	MPI_Comm_set_errhandler(inter, MPI_ERRORS_RETURN);
+	err = MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, inter);
+	MPI_Error_string(err, words, &len);
+	MUST(is_forced || (!err && sum == (size + rank % 2) / 2));
+	MUST(!is_forced || is_class(err, MPI_ERR_UNSUPPORTED_OPERATION));
+	MUST(!is_forced || (strstr(words, "MPI_Allreduce: rank ") && strstr(words, "an inter-communicator")));
 	MPI_Comm_free(&inter);
 	MPI_Comm_free(&half);
 }

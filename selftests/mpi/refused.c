@@ -13,7 +13,7 @@
 
 #include "must.h"
 
-static enum { NOTHING, KEYVAL, REQUEST, DUP, UNPACK, SLOW } refused;
+static enum { NOTHING, KEYVAL, REQUEST, UNPACK, SLOW } refused;
 
 /* The same function of the library beneath. */
 #define BENEATH(name)	((__typeof__(&name))dlsym(RTLD_NEXT, #name))
@@ -59,11 +59,6 @@ int PMPI_Grequest_complete(MPI_Request request)
 	if (refused == SLOW)
 		usleep(2000);
 	return BENEATH(PMPI_Grequest_complete)(request);
-}
-
-int PMPI_Type_dup(MPI_Datatype type, MPI_Datatype *copy)
-{
-	return is_refused(DUP) ? MPI_ERR_OTHER : BENEATH(PMPI_Type_dup)(type, copy);
 }
 
 int PMPI_Unpack(const void *in, int bytes, int *position, void *out, int count, MPI_Datatype type,
@@ -190,7 +185,6 @@ static const struct {
 } cases[] = {
 	{ "join", join, KEYVAL },
 	{ "request", request, REQUEST },
-	{ "dup", request, DUP },
 	{ "unpack", unpack, UNPACK },
 	{ "slow", slow, SLOW },
 };

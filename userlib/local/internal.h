@@ -53,9 +53,8 @@ struct local {
 	bool withdrawing;	/* not all peers that knew of a region know that it is gone */
 	bool sweeping;		/* some peer has withdrawn one */
 	bool busy;		/* the engine could go on */
-	struct muster_trace *trace;	/* NULL: nobody looks */
-	const __le32 *traced;	/* whether somebody does: its `on`, */
-	__le32 untraced;	/* or this, which is 0 */
+	struct muster_trace *trace;	/* where to record; NULL: nobody looks */
+	struct muster_wire_events events;	/* another receive() while it is recorded */
 	bool ended;		/* some peer is, and not lost */
 	uint32_t polls;
 	uint64_t serviced_us;	/* when the mesh was looked at last */
@@ -91,6 +90,8 @@ void muster_local_dump_close(struct local *local);
 extern const struct muster_mesh_events muster_local_mesh_events;
 extern const struct muster_wire_events muster_local_wire_events;
 
+/** muster_local_record() - have packets go by functions that record them, or no more. */
+void muster_local_record(struct local *local, bool on);
 /** muster_local_share() - let a peer map a region of ours. Return: whether it will. */
 bool muster_local_share(struct local *local, struct muster_region_own *region, uint32_t rank);
 /** muster_local_withdraw() - tell peers of regions that are gone, as there is room. */

@@ -156,6 +156,11 @@ static void wait_event(struct muster_dev *dev, uint64_t timeout_us)
 	muster_local_wait(to_local(dev), timeout_us);
 }
 
+static void wake_waiting(struct muster_dev *dev)
+{
+	muster_mesh_wake(to_local(dev)->mesh, to_local(dev)->rank);
+}
+
 /* Over rings all that is sent has left, or the engine has it still. */
 static bool holds(struct muster_dev *dev, uint8_t job, uint32_t context,
 		  const struct muster_address *members, uint32_t nr_members)
@@ -186,9 +191,12 @@ static void look_at(struct muster_dev *dev, struct muster_look_file *file)
 	struct local *local = to_local(dev);
 
 	local->trace = &file->trace;
-	local->traced = &file->trace.on;
 	muster_engine_counters_put(local->engine, &file->look.counters);
-	muster_engine_trace_put(local->engine, &file->trace);
+}
+
+static void record(struct muster_dev *dev)
+{
+	muster_local_record(to_local(dev), true);
 }
 
 static int waits(struct muster_dev *dev, uint8_t job, uint32_t context,
@@ -232,7 +240,7 @@ static int socket_open(struct local *local, const struct muster_local_config *co
 		snprintf(own, sizeof(own), "unix:@muster-%016llx", (unsigned long long)name);
 	err = muster_wire_socket_open(spec, local->rank, local->dev.address.incarnation,
 				      local->uplink ? UPLINK_SILENCE_US : SILENCE_US,
-				      &muster_local_wire_events, local, &local->wire,
+				      &local->events, local, &local->wire,
 				      why, why_len);
 	muster_namespace_leave(home);
 	if (!err && local->uplink)	/* it is to know us before anybody sends to us */
@@ -308,11 +316,13 @@ static const struct muster_dev_ops local_ops = {
 	.poll = poll_completion,
 	.recv = receive,
 	.wait = wait_event,
+	.wake = wake_waiting,
 	.settle = settle,
 	.leave = leave,
 	.holds = holds,
 	.abort = abort_context,
 	.look = look_at,
+	.record = record,
 	.waits = waits,
 	.silent = silent,
 };
@@ -327,7 +337,7 @@ static struct local *local_new(const struct muster_oob *oob)
 	local->rank = oob->rank;
 	local->size = oob->size;
 	local->dev.ops = &local_ops;
-	local->traced = &local->untraced;
+	local->events = muster_local_wire_events;
 	local->dev.address.node = oob->rank;
 	local->dev.limits.contexts = MUSTER_CONTEXTS_MAX;
 	local->dev.limits.kept_descs = MUSTER_KEPT_DESCS_MAX;

@@ -183,11 +183,11 @@ int muster_mesh_send(struct muster_mesh *mesh, uint32_t rank,
 void muster_mesh_wake(struct muster_mesh *mesh, uint32_t rank)
 {
 	const struct muster_mesh_message wake = { .kind = htole32(MUSTER_MESH_WAKE) };
+	int fd = rank == mesh->rank ? mesh->wake_fd : mesh->peers[rank].wake_fd;
 	uint64_t one = 1;
 
 	/* It fails when the peer is awake 2^64 times already: the message does no harm. */
-	if (mesh->peers[rank].wake_fd >= 0 &&
-	    write(mesh->peers[rank].wake_fd, &one, sizeof(one)) == sizeof(one))
+	if (fd >= 0 && write(fd, &one, sizeof(one)) == sizeof(one))
 		return;
 	/* Where there is no room, there is something to wake up for already. */
 	if (!peer_reach(mesh, rank, CONNECTIONS_MAX))
@@ -203,8 +203,11 @@ int muster_mesh_watch(struct muster_mesh *mesh, int fd)
 
 void muster_mesh_service(struct muster_mesh *mesh)
 {
-	muster_mesh_hear_all(mesh, 0);
+	int came = muster_mesh_hear_all(mesh, 0);
+
 	muster_mesh_lives_take(mesh);
+	if (came && mesh->asleep)	/* what was to wake another thread is taken */
+		muster_mesh_wake(mesh, mesh->rank);
 }
 
 /* Who ends without a connection to us is heard of only if we make one. Return: nothing to do. */

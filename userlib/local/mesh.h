@@ -105,7 +105,7 @@ bool muster_mesh_crowded(const struct muster_mesh *mesh);
 int muster_mesh_send(struct muster_mesh *mesh, uint32_t rank,
 		     const struct muster_mesh_message *message, int fd);
 
-/** muster_mesh_wake() - end the muster_mesh_wait() of a rank. */
+/** muster_mesh_wake() - end the muster_mesh_wait() of a rank; of the own one: of another thread. */
 void muster_mesh_wake(struct muster_mesh *mesh, uint32_t rank);
 
 /** muster_mesh_watch() - let muster_mesh_wait() end when fd is readable, too. Return: 0 or -errno. */

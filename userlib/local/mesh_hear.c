@@ -231,9 +231,11 @@ static void sleep_apart(struct muster_mesh *mesh, int timeout_ms)
 {
 	struct pollfd epoll = { .fd = mesh->epoll_fd, .events = POLLIN };
 
+	mesh->asleep++;
 	mesh->events->sleeps(mesh->owner, true);
 	poll(&epoll, 1, timeout_ms);
 	mesh->events->sleeps(mesh->owner, false);
+	mesh->asleep--;
 }
 
 int muster_mesh_hear_all(struct muster_mesh *mesh, int timeout_ms)

@@ -49,6 +49,7 @@ struct muster_mesh {
 	int listen_fd;
 	int memory_fd;
 	int wake_fd;
+	uint32_t asleep;		/* threads, in muster_mesh_wait() */
 	uint32_t nr_wakers;
 	uint32_t nr_made;	/* connections by us */
 	uint32_t nr_ended;

@@ -4,6 +4,7 @@
 #include <endian.h>
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -270,6 +271,62 @@ static void a_sleeper_wakes_when_it_is_woken(void **state)
 {
 	(void)state;
 	assert_int_equal(test_ranks(2, sleeps, NULL), 0);
+}
+
+/* Two threads of one rank: while the one sleeps the other takes what comes. */
+static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
+static bool asleep;
+
+static void on_sleep(void *owner, bool begins)
+{
+	(void)owner;
+	if (!begins)
+		pthread_mutex_lock(&turn);
+	asleep = begins;
+	if (begins)
+		pthread_mutex_unlock(&turn);
+}
+
+static void *sleeps_long(void *opaque)
+{
+	pthread_mutex_lock(&turn);
+	muster_mesh_wait(opaque, TEST_EVER_US);
+	pthread_mutex_unlock(&turn);
+	return NULL;
+}
+
+static void a_sleeper_wakes_though_another_thread_was_quicker(void **state)
+{
+	static const struct muster_mesh_events events = {
+		.message = on_message, .lost = on_lost, .sleeps = on_sleep,
+	};
+	struct muster_oob oob = { .rank = 0, .size = 1, .allgather = alone };
+	struct muster_mesh_config config = { .events = &events, .deadline_us = TEST_EVER_US,
+					     .memory_fd = -1 };
+	struct muster_mesh *mesh;
+	char why[256] = "";
+
+	(void)state;
+	assert_int_equal(muster_mesh_open(&oob, &config, &mesh, why, sizeof(why)), 0);
+	for (int i = 0; i < 100; i++) {
+		pthread_t thread;
+		bool sleeps = false;
+
+		asleep = false;
+		assert_int_equal(pthread_create(&thread, NULL, sleeps_long, mesh), 0);
+		while (!sleeps) {
+			pthread_mutex_lock(&turn);
+			sleeps = asleep;
+			if (sleeps) {
+				muster_mesh_wake(mesh, 0);
+				muster_mesh_service(mesh);
+			}
+			pthread_mutex_unlock(&turn);
+			sched_yield();		/* the lock is not fair */
+		}
+		pthread_join(thread, NULL);
+	}
+	muster_mesh_close(mesh);
 }
 
 static void wait_for_loss(struct muster_mesh *mesh, const struct heard *heard, uint32_t rank)
@@ -540,6 +597,7 @@ int main(void)
 		cmocka_unit_test(a_peer_lives_at_our_limit_of_open_files),
 		cmocka_unit_test(what_comes_with_a_message_does_not_stay),
 		cmocka_unit_test(a_sleeper_wakes_when_it_is_woken),
+		cmocka_unit_test(a_sleeper_wakes_though_another_thread_was_quicker),
 		cmocka_unit_test(all_hear_of_a_death_whoever_holds_its_sockets),
 		cmocka_unit_test(all_hear_of_a_death_after_that_of_rank_0),
 		cmocka_unit_test(connections_are_made_when_they_are_needed),

@@ -147,36 +147,48 @@ const struct muster_mesh_events muster_local_mesh_events = {
 	.sleeps = mesh_sleeps,
 };
 
-/* Both apart, so that who is not recorded pays a test, and who has the cheap clock no frame. */
-static __attribute__((noinline)) void receive_slowly(struct local *local,
-						     const struct muster_packet *packet,
-						     const void *payload, uint32_t len)
-{
-	local->trace->now = muster_ticks_ns();
-	muster_engine_receive(local->engine, packet, payload, len);
-}
-
-static __attribute__((noinline)) void receive_traced(struct local *local,
-						     const struct muster_packet *packet,
-						     const void *payload, uint32_t len)
-{
-	if (local->trace->clock != MUSTER_TRACE_TSC) {
-		receive_slowly(local, packet, payload, len);
-		return;
-	}
-	local->trace->now = muster_ticks_tsc();
-	muster_engine_receive(local->engine, packet, payload, len);
-}
-
 static void wire_receive(void *owner, const struct muster_packet *packet, const void *payload,
 			 uint32_t len)
 {
 	struct local *local = owner;
 
-	if (__builtin_expect(*local->traced, 0))
-		receive_traced(local, packet, payload, len);
-	else
+	muster_engine_receive(local->engine, packet, payload, len);
+}
+
+/* By the other clock, or no more. Apart, so that who has the cheap clock needs no frame. */
+static __attribute__((noinline)) void receive_slowly(struct local *local,
+						     const struct muster_packet *packet,
+						     const void *payload, uint32_t len)
+{
+	if (!local->trace->on) {
+		muster_local_record(local, false);
 		muster_engine_receive(local->engine, packet, payload, len);
+		return;
+	}
+	local->trace->now = muster_ticks(local->trace->clock);
+	muster_engine_receive_recorded(local->engine, packet, payload, len);
+}
+
+/* In its place while somebody records. */
+static void receive_recorded(void *owner, const struct muster_packet *packet, const void *payload,
+			     uint32_t len)
+{
+	struct local *local = owner;
+	struct muster_trace *trace = local->trace;
+
+	if (!trace->on || trace->clock != MUSTER_TRACE_TSC) {
+		receive_slowly(local, packet, payload, len);
+		return;
+	}
+	trace->now = muster_ticks_tsc();
+	muster_engine_receive_recorded(local->engine, packet, payload, len);
+}
+
+void muster_local_record(struct local *local, bool on)
+{
+	local->dev.recording = on;
+	local->events.receive = on ? receive_recorded : wire_receive;
+	muster_engine_trace_put(local->engine, on ? local->trace : NULL);
 }
 
 /*
@@ -210,7 +222,7 @@ const struct muster_wire_events muster_local_wire_events = {
 static int drain_rank(struct local *local, uint32_t rank)
 {
 	int nr = muster_rings_receive(&local->rings, rank, DRAIN_AT_ONCE,
-				      &muster_local_wire_events, local);
+				      &local->events, local);
 
 	if (nr >= 0)
 		return nr;

@@ -187,3 +187,63 @@ int PMPI_Exscan(const void *in, void *out, int out_count, MPI_Datatype out_type,
 	});
 }
 SAME(Exscan)
+
+int PMPI_Neighbor_allgather(const void *in, int in_count, MPI_Datatype in_type, void *out,
+			    int out_count, MPI_Datatype out_type, MPI_Comm comm)
+{
+	return muster_mpi_run(&(struct muster_mpi_call){
+		.coll = COLL_Neighbor_allgather, .comm = comm, .in = in,
+		.in_count = in_count, .in_type = in_type, .out = out,
+		.out_count = out_count, .out_type = out_type,
+	});
+}
+SAME(Neighbor_allgather)
+
+int PMPI_Neighbor_allgatherv(const void *in, int in_count, MPI_Datatype in_type, void *out,
+			     const int out_counts[], const int out_displs[],
+			     MPI_Datatype out_type, MPI_Comm comm)
+{
+	return muster_mpi_run(&(struct muster_mpi_call){
+		.coll = COLL_Neighbor_allgatherv, .comm = comm, .in = in,
+		.in_count = in_count, .in_type = in_type, .out = out,
+		.out_counts = out_counts, .out_displs = out_displs, .out_type = out_type,
+	});
+}
+SAME(Neighbor_allgatherv)
+
+int PMPI_Neighbor_alltoall(const void *in, int in_count, MPI_Datatype in_type, void *out,
+			   int out_count, MPI_Datatype out_type, MPI_Comm comm)
+{
+	return muster_mpi_run(&(struct muster_mpi_call){
+		.coll = COLL_Neighbor_alltoall, .comm = comm, .in = in,
+		.in_count = in_count, .in_type = in_type, .out = out,
+		.out_count = out_count, .out_type = out_type,
+	});
+}
+SAME(Neighbor_alltoall)
+
+int PMPI_Neighbor_alltoallv(const void *in, const int in_counts[], const int in_displs[],
+			    MPI_Datatype in_type, void *out, const int out_counts[],
+			    const int out_displs[], MPI_Datatype out_type, MPI_Comm comm)
+{
+	return muster_mpi_run(&(struct muster_mpi_call){
+		.coll = COLL_Neighbor_alltoallv, .comm = comm, .in = in,
+		.in_counts = in_counts, .in_displs = in_displs, .in_type = in_type,
+		.out = out, .out_counts = out_counts, .out_displs = out_displs,
+		.out_type = out_type,
+	});
+}
+SAME(Neighbor_alltoallv)
+
+int PMPI_Neighbor_alltoallw(const void *in, const int in_counts[], const MPI_Aint in_ats[],
+			    const MPI_Datatype in_types[], void *out,
+			    const int out_counts[], const MPI_Aint out_ats[],
+			    const MPI_Datatype out_types[], MPI_Comm comm)
+{
+	return muster_mpi_run(&(struct muster_mpi_call){
+		.coll = COLL_Neighbor_alltoallw, .comm = comm, .in = in,
+		.in_counts = in_counts, .in_ats = in_ats, .in_types = in_types, .out = out,
+		.out_counts = out_counts, .out_ats = out_ats, .out_types = out_types,
+	});
+}
+SAME(Neighbor_alltoallw)

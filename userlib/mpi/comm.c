@@ -2,10 +2,12 @@
 /*
  * Communicators: the library's beside each MPI one, as an attribute of it. It is made at the
  * first blocking collective, which may wait for all members; a nonblocking one before that is
- * the MPI library's, at all members alike, as all call the same in the same order.
+ * the MPI library's, at all members alike, as all call the same in the same order. A topology's
+ * neighbours are made known to it then, too.
  */
 #include "shim.h"
 
+#include <errno.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -23,8 +25,10 @@ static atomic_uint freed;
 
 void muster_mpi_comm_put(struct muster_mpi_comm *comm)
 {
-	if (!--comm->refs)
-		free(comm);
+	if (--comm->refs)
+		return;
+	muster_mpi_graph_free(comm->graph);
+	free(comm);
 }
 
 /* The communicator's end: what is under way ends by itself. */
@@ -90,6 +94,17 @@ static bool translate(MPI_Comm handle, int size, uint32_t *ranks)
 	return all;
 }
 
+/* Where that fails for another reason so does the communicator, and says so. */
+static void tell_neighbours(struct muster_mpi_comm *comm)
+{
+	const struct muster_mpi_edges *from = &comm->graph->from, *to = &comm->graph->to;
+
+	if (muster_comm_neighbours(comm->muster, from->nr, from->ranks, to->nr, to->ranks) != -EINVAL)
+		return;
+	muster_mpi_graph_free(comm->graph);
+	comm->graph = NULL;
+}
+
 static enum muster_mpi_reason create(MPI_Comm handle, struct muster_mpi_comm *comm)
 {
 	uint32_t ranks[comm->size];
@@ -97,11 +112,13 @@ static enum muster_mpi_reason create(MPI_Comm handle, struct muster_mpi_comm *co
 
 	if (!translate(handle, comm->size, ranks))
 		return REASON_OTHER_JOB;
-	if (take_turn(handle, comm->rank))
+	if (muster_mpi_graph_get(handle, comm->rank, &comm->graph) || take_turn(handle, comm->rank))
 		return REASON_NO_ROOM;
 	pthread_mutex_lock(&muster_mpi.lock);
 	err = muster_comm_create_group(muster_world(muster_mpi.job), (uint32_t)comm->size, ranks, 0,
 				       &comm->muster);
+	if (!err && comm->graph)
+		tell_neighbours(comm);
 	pthread_mutex_unlock(&muster_mpi.lock);
 	atomic_store(&creating, 0);
 	return err ? REASON_NO_ROOM : REASON_NONE;

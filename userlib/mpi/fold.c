@@ -3,8 +3,8 @@
  * Reductions that only MPI can combine: of the user's operations, and of types that Muster does
  * not have. The library moves contributions as bytes to who needs the result, and this CPU
  * combines them by MPI_Reduce_local in the order of ranks, ((0 op 1) op 2) and so on: the
- * operation need not commute, and all ranks have the same bits. It is done in the caller's own
- * call, where MPI may be called and the user's function runs on the user's thread.
+ * operation need not commute, and all ranks have the same bits. It is done in a call of the
+ * program's, where MPI may be called and the user's function runs on the user's thread.
  */
 #include "shim.h"
 
@@ -198,4 +198,29 @@ int muster_mpi_fold(const struct muster_mpi_fold *fold, char *result)
 	if (!err)
 		memcpy(result, at, fold->bytes);
 	return err;
+}
+
+/* ---- the end ------------------------------------------------------------------------------------ */
+
+int muster_mpi_fold_hold(struct muster_mpi_fold *fold)
+{
+	if (!fold->nr)
+		return 0;
+	if (muster_mpi_type_hold(fold->type))
+		return -ENOMEM;
+	if (muster_mpi_op_hold(fold->op)) {
+		muster_mpi_type_let_go(fold->type);
+		return -ENOMEM;
+	}
+	fold->held = true;
+	return 0;
+}
+
+void muster_mpi_fold_free(struct muster_mpi_fold *fold)
+{
+	if (fold->held) {
+		muster_mpi_type_let_go(fold->type);
+		muster_mpi_op_let_go(fold->op);
+	}
+	free(fold->memory);
 }

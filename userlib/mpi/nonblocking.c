@@ -189,3 +189,67 @@ int PMPI_Iexscan(const void *in, void *out, int out_count, MPI_Datatype out_type
 	}, request);
 }
 SAME(Iexscan)
+
+int PMPI_Ineighbor_allgather(const void *in, int in_count, MPI_Datatype in_type, void *out,
+			     int out_count, MPI_Datatype out_type, MPI_Comm comm,
+			     MPI_Request *request)
+{
+	return muster_mpi_begin(&(struct muster_mpi_call){
+		.coll = COLL_Neighbor_allgather, .comm = comm, .in = in,
+		.in_count = in_count, .in_type = in_type, .out = out,
+		.out_count = out_count, .out_type = out_type,
+	}, request);
+}
+SAME(Ineighbor_allgather)
+
+int PMPI_Ineighbor_allgatherv(const void *in, int in_count, MPI_Datatype in_type, void *out,
+			      const int out_counts[], const int out_displs[],
+			      MPI_Datatype out_type, MPI_Comm comm, MPI_Request *request)
+{
+	return muster_mpi_begin(&(struct muster_mpi_call){
+		.coll = COLL_Neighbor_allgatherv, .comm = comm, .in = in,
+		.in_count = in_count, .in_type = in_type, .out = out,
+		.out_counts = out_counts, .out_displs = out_displs, .out_type = out_type,
+	}, request);
+}
+SAME(Ineighbor_allgatherv)
+
+int PMPI_Ineighbor_alltoall(const void *in, int in_count, MPI_Datatype in_type, void *out,
+			    int out_count, MPI_Datatype out_type, MPI_Comm comm,
+			    MPI_Request *request)
+{
+	return muster_mpi_begin(&(struct muster_mpi_call){
+		.coll = COLL_Neighbor_alltoall, .comm = comm, .in = in,
+		.in_count = in_count, .in_type = in_type, .out = out,
+		.out_count = out_count, .out_type = out_type,
+	}, request);
+}
+SAME(Ineighbor_alltoall)
+
+int PMPI_Ineighbor_alltoallv(const void *in, const int in_counts[], const int in_displs[],
+			     MPI_Datatype in_type, void *out, const int out_counts[],
+			     const int out_displs[], MPI_Datatype out_type, MPI_Comm comm,
+			     MPI_Request *request)
+{
+	return muster_mpi_begin(&(struct muster_mpi_call){
+		.coll = COLL_Neighbor_alltoallv, .comm = comm, .in = in,
+		.in_counts = in_counts, .in_displs = in_displs, .in_type = in_type,
+		.out = out, .out_counts = out_counts, .out_displs = out_displs,
+		.out_type = out_type,
+	}, request);
+}
+SAME(Ineighbor_alltoallv)
+
+int PMPI_Ineighbor_alltoallw(const void *in, const int in_counts[], const MPI_Aint in_ats[],
+			     const MPI_Datatype in_types[], void *out,
+			     const int out_counts[], const MPI_Aint out_ats[],
+			     const MPI_Datatype out_types[], MPI_Comm comm,
+			     MPI_Request *request)
+{
+	return muster_mpi_begin(&(struct muster_mpi_call){
+		.coll = COLL_Neighbor_alltoallw, .comm = comm, .in = in,
+		.in_counts = in_counts, .in_ats = in_ats, .in_types = in_types, .out = out,
+		.out_counts = out_counts, .out_ats = out_ats, .out_types = out_types,
+	}, request);
+}
+SAME(Ineighbor_alltoallw)

@@ -62,6 +62,25 @@ static int pass_blocking(const struct muster_mpi_call *c)
 	case COLL_Exscan:
 		return muster_mpi_beneath.Exscan(c->in, c->out, c->out_count, c->out_type, c->op,
 						 c->comm);
+	case COLL_Neighbor_allgather:
+		return muster_mpi_beneath.Neighbor_allgather(c->in, c->in_count, c->in_type,
+							     c->out, c->out_count, c->out_type,
+							     c->comm);
+	case COLL_Neighbor_allgatherv:
+		return muster_mpi_beneath.Neighbor_allgatherv(c->in, c->in_count, c->in_type,
+							      c->out, c->out_counts, c->out_displs,
+							      c->out_type, c->comm);
+	case COLL_Neighbor_alltoall:
+		return muster_mpi_beneath.Neighbor_alltoall(c->in, c->in_count, c->in_type, c->out,
+							    c->out_count, c->out_type, c->comm);
+	case COLL_Neighbor_alltoallv:
+		return muster_mpi_beneath.Neighbor_alltoallv(c->in, c->in_counts, c->in_displs,
+							     c->in_type, c->out, c->out_counts,
+							     c->out_displs, c->out_type, c->comm);
+	case COLL_Neighbor_alltoallw:
+		return muster_mpi_beneath.Neighbor_alltoallw(c->in, c->in_counts, c->in_ats,
+							     c->in_types, c->out, c->out_counts,
+							     c->out_ats, c->out_types, c->comm);
 	default:
 		return MPI_ERR_INTERN;
 	}
@@ -128,6 +147,29 @@ static int pass_nonblocking(const struct muster_mpi_call *c, MPI_Request *reques
 	case COLL_Exscan:
 		return muster_mpi_beneath.Iexscan(c->in, c->out, c->out_count, c->out_type, c->op,
 						  c->comm, request);
+	case COLL_Neighbor_allgather:
+		return muster_mpi_beneath.Ineighbor_allgather(c->in, c->in_count, c->in_type,
+							      c->out, c->out_count, c->out_type,
+							      c->comm, request);
+	case COLL_Neighbor_allgatherv:
+		return muster_mpi_beneath.Ineighbor_allgatherv(c->in, c->in_count, c->in_type,
+							       c->out, c->out_counts,
+							       c->out_displs, c->out_type, c->comm,
+							       request);
+	case COLL_Neighbor_alltoall:
+		return muster_mpi_beneath.Ineighbor_alltoall(c->in, c->in_count, c->in_type,
+							     c->out, c->out_count, c->out_type,
+							     c->comm, request);
+	case COLL_Neighbor_alltoallv:
+		return muster_mpi_beneath.Ineighbor_alltoallv(c->in, c->in_counts, c->in_displs,
+							      c->in_type, c->out, c->out_counts,
+							      c->out_displs, c->out_type, c->comm,
+							      request);
+	case COLL_Neighbor_alltoallw:
+		return muster_mpi_beneath.Ineighbor_alltoallw(c->in, c->in_counts, c->in_ats,
+							      c->in_types, c->out, c->out_counts,
+							      c->out_ats, c->out_types, c->comm,
+							      request);
 	default:
 		return MPI_ERR_INTERN;
 	}

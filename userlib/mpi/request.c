@@ -78,12 +78,20 @@ static void test_all(void)
 	}
 }
 
+/* Where the caller wants it; its own function and its types are asked for that. */
+static int take(struct muster_mpi_op *op)
+{
+	int err = op->fold.nr ? muster_mpi_fold(&op->fold, op->out.at) : 0;
+
+	return !err && op->unpack ? muster_mpi_side_unpack(&op->out) : err;
+}
+
 static void tell(struct muster_mpi_op *op)
 {
 	MPI_Request request;
 
-	if (!op->err && op->unpack) {
-		op->err = muster_mpi_side_unpack(&op->out);
+	if (!op->err) {
+		op->err = take(op);
 		if (op->err)
 			op->sentence = strdup(muster_mpi_said);
 	}
@@ -354,9 +362,7 @@ int muster_mpi_wait(struct muster_mpi_op *op)
 {
 	int err = wait(op);
 
-	if (!err && op->fold.nr)
-		err = muster_mpi_fold(&op->fold, op->out.at);
-	return !err && op->unpack ? muster_mpi_side_unpack(&op->out) : err;
+	return err ? err : take(op);
 }
 
 /* ---- generalized requests ----------------------------------------------------------------------- */
@@ -409,6 +415,8 @@ int muster_mpi_request(struct muster_mpi_op *op, MPI_Request *request)
 {
 	int err = muster_mpi_side_hold(&op->out);
 
+	if (!err)
+		err = muster_mpi_fold_hold(&op->fold);
 	if (!err)
 #ifdef MPICH_VERSION
 		err = PMPIX_Grequest_start(query, release, cancel, on_poll, on_wait, op, request);

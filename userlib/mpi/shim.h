@@ -9,8 +9,8 @@
  * communicator and what was called on it before, the operation, and for reductions the type.
  * Never from counts, buffers or types of data that is only moved: these may differ by rank.
  *
- * Who calls whom: calls -> run -> (start -> fold -> side -> types), request, comm -> join. All use of the
- * job is under muster_mpi.lock, and no MPI function is called with that held.
+ * Who calls whom: calls -> run -> (start -> fold, neighbours -> side -> hold -> types), request, comm -> join. All
+ * use of the job is under muster_mpi.lock, and no MPI function is called with that held.
  */
 #ifndef MUSTER_MPI_SHIM_H
 #define MUSTER_MPI_SHIM_H
@@ -31,16 +31,18 @@
 	X(Barrier) X(Bcast) X(Reduce) X(Allreduce) X(Gather) X(Gatherv)	\
 	X(Scatter) X(Scatterv) X(Allgather) X(Allgatherv) X(Alltoall)	\
 	X(Alltoallv) X(Alltoallw) X(Reduce_scatter) X(Reduce_scatter_block) \
-	X(Scan) X(Exscan)
+	X(Scan) X(Exscan) X(Neighbor_allgather) X(Neighbor_allgatherv)	\
+	X(Neighbor_alltoall) X(Neighbor_alltoallv) X(Neighbor_alltoallw)
 
 #define MUSTER_MPI_NONBLOCKING(X)					\
 	X(Ibarrier) X(Ibcast) X(Ireduce) X(Iallreduce) X(Igather) X(Igatherv) \
 	X(Iscatter) X(Iscatterv) X(Iallgather) X(Iallgatherv) X(Ialltoall) \
 	X(Ialltoallv) X(Ialltoallw) X(Ireduce_scatter) X(Ireduce_scatter_block) \
-	X(Iscan) X(Iexscan)
+	X(Iscan) X(Iexscan) X(Ineighbor_allgather) X(Ineighbor_allgatherv) \
+	X(Ineighbor_alltoall) X(Ineighbor_alltoallv) X(Ineighbor_alltoallw)
 
 #define MUSTER_MPI_WRAPPED(X)						\
-	X(Init) X(Init_thread) X(Finalize) X(Request_get_status)	\
+	X(Init) X(Init_thread) X(Finalize) X(Request_get_status) X(Type_free) X(Op_free) \
 	MUSTER_MPI_COLLECTIVES(X) MUSTER_MPI_NONBLOCKING(X)
 
 /* The MPI library's own functions, which ours stand before. */
@@ -78,6 +80,7 @@ struct muster_mpi_call {
 	MPI_Datatype in_type;
 	MPI_Datatype out_type;		/* a reduction's */
 	const int *in_counts, *in_displs, *out_counts, *out_displs;
+	const MPI_Aint *in_ats, *out_ats;	/* displs in bytes, of neighbours */
 	const MPI_Datatype *in_types, *out_types;
 	MPI_Op op;
 	int root;
@@ -103,7 +106,7 @@ enum muster_mpi_reason {
 	REASON_NOT_JOINED,
 	REASON_NO_ROOM,
 	REASON_TYPE,
-	REASON_OP,
+	REASON_GRAPH,
 	REASONS,
 };
 
@@ -126,11 +129,13 @@ extern struct muster_mpi muster_mpi;
 /* ---- communicators (comm.c) ----------------------------------------------------------------- */
 
 struct muster_mpi_op;
+struct muster_mpi_graph;
 
 /* What we know of an MPI communicator: an attribute of it. */
 struct muster_mpi_comm {
 	struct muster_comm *muster;	/* NULL: it is not offloaded; and */
 	enum muster_mpi_reason why;	/* why not */
+	struct muster_mpi_graph *graph;	/* of a topology; NULL: it has none, or one that is left */
 	int rank;
 	int size;
 	int refs;			/* the attribute's, and one of each operation under way */
@@ -168,6 +173,17 @@ struct muster_mpi_reduction {
 enum muster_mpi_reason muster_mpi_reduction_get(MPI_Datatype type, MPI_Op op,
 						struct muster_mpi_reduction *reduction);
 
+/** muster_mpi_op_is_named() - is it one of MPI's own? */
+bool muster_mpi_op_is_named(MPI_Op op);
+
+/* ---- what may be freed too early (hold.c) ------------------------------------------------------- */
+
+/** muster_mpi_type_hold() - the program's frees are done after muster_mpi_type_let_go(). -ENOMEM. */
+int muster_mpi_type_hold(MPI_Datatype type);
+void muster_mpi_type_let_go(MPI_Datatype type);
+int muster_mpi_op_hold(MPI_Op op);
+void muster_mpi_op_let_go(MPI_Op op);
+
 /* ---- buffers (side.c) ---------------------------------------------------------------------------- */
 
 /* What lies together in the caller's memory. */
@@ -176,7 +192,6 @@ struct muster_mpi_block {
 	int64_t count;
 	MPI_Datatype type;
 	uint64_t bytes;
-	bool owned;		/* the type is a copy of our own */
 };
 
 /*
@@ -192,6 +207,7 @@ struct muster_mpi_side {
 	uint32_t nr;
 	char *low, *high;	/* what the caller's memory spans */
 	char *packed;		/* NULL: at is the caller's */
+	uint32_t held;		/* types of so many blocks */
 };
 
 /** muster_mpi_side_plain() - bytes as they are, a reduction's. Return: 0; -EINVAL. */
@@ -208,22 +224,48 @@ static inline int muster_mpi_side_plain(struct muster_mpi_side *side, const void
 	return at || !bytes ? 0 : -EINVAL;
 }
 
+/* Blocks with lengths of their own, as a call gives them. */
+struct muster_mpi_blocks {
+	const int *counts;
+	const int *displs;		/* elements; with types bytes */
+	const MPI_Aint *ats;		/* instead, bytes */
+	const MPI_Datatype *types;	/* of each; NULL: all are of */
+	MPI_Datatype type;
+	const uint32_t *order;		/* which of the call's each is; NULL: the same */
+};
+
+static inline struct muster_mpi_blocks muster_mpi_blocks_in(const struct muster_mpi_call *call,
+							    const uint32_t *order)
+{
+	return (struct muster_mpi_blocks){ call->in_counts, call->in_displs, call->in_ats,
+					   call->in_types, call->in_type, order };
+}
+
+static inline struct muster_mpi_blocks muster_mpi_blocks_out(const struct muster_mpi_call *call,
+							     const uint32_t *order)
+{
+	return (struct muster_mpi_blocks){ call->out_counts, call->out_displs, call->out_ats,
+					   call->out_types, call->out_type, order };
+}
+
 /** muster_mpi_side_even() - nr blocks of count elements. Return: 0; -EINVAL; -ENOMEM. */
 int muster_mpi_side_even(struct muster_mpi_side *side, const void *buffer, int64_t count,
 			 MPI_Datatype type, uint32_t nr);
+int muster_mpi_side_uneven(struct muster_mpi_side *side, const void *buffer,
+			   const struct muster_mpi_blocks *blocks, uint32_t nr);
+/** muster_mpi_side_order() - of even blocks: which of the caller's each is. By a copy. */
+int muster_mpi_side_order(struct muster_mpi_side *side, const uint32_t *order);
 /**
- * muster_mpi_side_uneven() - nr blocks, at displs elements of the type (NULL: types has one for
- * each, and displs are bytes).
+ * muster_mpi_sides_part() - MPI forbids that they overlap; MPICH looks (-EINVAL), and what others
+ * let pass works by a copy. Return: 0; -ENOMEM.
  */
-int muster_mpi_side_uneven(struct muster_mpi_side *side, const void *buffer, const int *counts,
-			   const int *displs, const MPI_Datatype *types, MPI_Datatype type,
-			   uint32_t nr);
+int muster_mpi_sides_part(struct muster_mpi_side *in, const struct muster_mpi_side *out);
 /** muster_mpi_side_copy() - go by a copy, even where data is plain. */
 int muster_mpi_side_copy(struct muster_mpi_side *side);
 int muster_mpi_side_pack(struct muster_mpi_side *side);
 int muster_mpi_side_pack_block(struct muster_mpi_side *side, uint32_t block);
 int muster_mpi_side_unpack(struct muster_mpi_side *side);
-/** muster_mpi_side_hold() - types may be freed before it is unpacked. */
+/** muster_mpi_side_hold() - types may be freed before it is unpacked. -ENOMEM. */
 int muster_mpi_side_hold(struct muster_mpi_side *side);
 void muster_mpi_side_free(struct muster_mpi_side *side);
 
@@ -236,12 +278,41 @@ struct muster_mpi_fold {
 	uint64_t bytes;		/* its data */
 	MPI_Datatype type;
 	MPI_Op op;
+	bool held;		/* the two */
 };
 
 /** muster_mpi_fold_start() - as a row of start.c: have contributions moved. -EINVAL; -errno. */
 int muster_mpi_fold_start(struct muster_mpi_op *op, const struct muster_mpi_call *call, bool in_place);
 /** muster_mpi_fold() - combine what has come; result: packed. */
 int muster_mpi_fold(const struct muster_mpi_fold *fold, char *result);
+/** muster_mpi_fold_hold() - its type and operation may be freed before. -ENOMEM. */
+int muster_mpi_fold_hold(struct muster_mpi_fold *fold);
+void muster_mpi_fold_free(struct muster_mpi_fold *fold);
+
+/* ---- neighbours (neighbours.c) -------------------------------------------------------------------- */
+
+struct muster_mpi_edges {
+	uint32_t nr;
+	uint32_t *ranks;
+	uint32_t *order;	/* which block of the caller's is of each; */
+	bool straight;		/* all of them, one after the other */
+};
+
+struct muster_mpi_graph {
+	struct muster_mpi_edges to;
+	struct muster_mpi_edges from;
+};
+
+/**
+ * muster_mpi_graph_get() - the graph of a communicator's topology; NULL: it has none. All ranks
+ * call it; it fails at all of them.
+ */
+int muster_mpi_graph_get(MPI_Comm handle, int rank, struct muster_mpi_graph **graph);
+/** muster_mpi_has_topology() - on all its ranks alike. */
+bool muster_mpi_has_topology(MPI_Comm handle);
+void muster_mpi_graph_free(struct muster_mpi_graph *graph);
+/** muster_mpi_neighbours_start() - as a row of start.c. -EINVAL; -errno. */
+int muster_mpi_neighbours_start(struct muster_mpi_op *op, const struct muster_mpi_call *call);
 
 /* ---- operations (start.c, request.c) ----------------------------------------------------------- */
 

@@ -43,7 +43,7 @@ static int pack_at_bottom(int nr, MPI_Datatype type, char *packed, int bytes, bo
 	err = PMPI_Type_commit(&lower);
 	if (!err)
 		err = pack_at((char *)ELSEWHERE, 1, lower, packed, bytes, unpack);
-	PMPI_Type_free(&lower);
+	muster_mpi_beneath.Type_free(&lower);
 	return err;
 }
 
@@ -116,24 +116,18 @@ int muster_mpi_side_unpack(struct muster_mpi_side *side)
 int muster_mpi_side_hold(struct muster_mpi_side *side)
 {
 	for (uint32_t i = 0; i < side->nr && side->packed; i++) {
-		struct muster_mpi_block *block = &side->blocks[i];
-		MPI_Datatype type;
-
-		if (!block->bytes)
-			continue;
-		if (PMPI_Type_dup(block->type, &type))
+		if (side->blocks[i].bytes && muster_mpi_type_hold(side->blocks[i].type))
 			return -ENOMEM;
-		block->type = type;
-		block->owned = true;
+		side->held = i + 1;
 	}
 	return 0;
 }
 
 void muster_mpi_side_free(struct muster_mpi_side *side)
 {
-	for (uint32_t i = 0; i < side->nr && side->blocks; i++)
-		if (side->blocks[i].owned)
-			PMPI_Type_free(&side->blocks[i].type);
+	for (uint32_t i = 0; i < side->held; i++)
+		if (side->blocks[i].bytes)
+			muster_mpi_type_let_go(side->blocks[i].type);
 	free(side->blocks);
 	free(side->counts);
 	free(side->packed);
@@ -189,6 +183,25 @@ int muster_mpi_side_even(struct muster_mpi_side *side, const void *buffer, int64
 	return buffer || !side->bytes ? 0 : -EINVAL;
 }
 
+int muster_mpi_side_order(struct muster_mpi_side *side, const uint32_t *order)
+{
+	struct muster_mpi_type info;
+	int64_t apart;
+	char *first;
+	int err;
+
+	if (!side->bytes)
+		return 0;
+	err = muster_mpi_side_copy(side);
+	if (err || !muster_mpi_type_get(side->blocks[0].type, &info))
+		return err ? err : -EINVAL;
+	first = side->blocks[0].at;
+	apart = side->blocks[0].count * info.extent;
+	for (uint32_t i = 0; i < side->nr; i++)
+		side->blocks[i].at = first + order[i] * apart;
+	return 0;
+}
+
 /* ---- blocks with lengths of their own --------------------------------------------------------- */
 
 static void span(struct muster_mpi_side *side, char *at, uint64_t bytes)
@@ -226,15 +239,43 @@ int muster_mpi_side_copy(struct muster_mpi_side *side)
 	return side->packed ? 0 : no_memory(at);
 }
 
-int muster_mpi_side_uneven(struct muster_mpi_side *side, const void *buffer, const int *counts,
-			   const int *displs, const MPI_Datatype *types, MPI_Datatype type,
-			   uint32_t nr)
+/* Where it begins in the buffer. */
+static int64_t begins(const struct muster_mpi_blocks *blocks, uint32_t which, int64_t extent)
+{
+	if (blocks->ats)
+		return blocks->ats[which];
+	return blocks->types ? blocks->displs[which] : blocks->displs[which] * extent;
+}
+
+/* Block i is what the call has as that. *info is the type's, where all have one. */
+static int block_set(struct muster_mpi_side *side, char *buffer, uint32_t i,
+		     const struct muster_mpi_blocks *blocks, struct muster_mpi_type *info)
+{
+	uint32_t which = blocks->order ? blocks->order[i] : i;
+	int count = blocks->counts[which];
+	MPI_Datatype type = blocks->types ? blocks->types[which] : blocks->type;
+
+	if (count < 0 || (blocks->types && count && !muster_mpi_type_get(type, info)))
+		return -EINVAL;
+	side->counts[i] = count ? (uint64_t)count * info->bytes : 0;
+	side->blocks[i] = (struct muster_mpi_block){
+		buffer + begins(blocks, which, info->extent), count, type, side->counts[i]
+	};
+	side->bytes += side->counts[i];
+	return 0;
+}
+
+int muster_mpi_side_uneven(struct muster_mpi_side *side, const void *buffer,
+			   const struct muster_mpi_blocks *blocks, uint32_t nr)
 {
 	struct muster_mpi_type info = { 0 };
 	bool plain = true;
 
 	*side = (struct muster_mpi_side){ .nr = nr };
-	if (!counts || !displs || (!types && !muster_mpi_type_get(type, &info)))
+	if (!nr)
+		return 0;
+	if (!blocks->counts || (!blocks->displs && !blocks->ats) ||
+	    (!blocks->types && !muster_mpi_type_get(blocks->type, &info)))
 		return -EINVAL;
 	side->counts = calloc(2 * (size_t)nr, sizeof(*side->counts));
 	side->blocks = calloc(nr, sizeof(*side->blocks));
@@ -242,21 +283,32 @@ int muster_mpi_side_uneven(struct muster_mpi_side *side, const void *buffer, con
 		return no_memory(0);
 	side->displs = side->counts + nr;
 	for (uint32_t i = 0; i < nr; i++) {
-		char *at = (char *)buffer + (types ? displs[i] : displs[i] * info.extent);
-
-		if (counts[i] < 0 || (types && counts[i] && !muster_mpi_type_get(types[i], &info)))
+		if (block_set(side, (char *)buffer, i, blocks, &info))
 			return -EINVAL;
-		side->counts[i] = counts[i] ? (uint64_t)counts[i] * info.bytes : 0;
-		side->blocks[i] = (struct muster_mpi_block){
-			at, counts[i], types ? types[i] : type, side->counts[i], false
-		};
-		side->bytes += side->counts[i];
 		if (side->counts[i] && info.plain)
-			span(side, at, side->counts[i]);
+			span(side, side->blocks[i].at, side->counts[i]);
 		plain &= info.plain || !side->counts[i];
 	}
 	if (!plain)
 		return muster_mpi_side_copy(side);
 	stay(side, buffer);
 	return buffer || !side->bytes ? 0 : -EINVAL;
+}
+
+/* ---- both sides --------------------------------------------------------------------------------- */
+
+static bool overlap(const struct muster_mpi_side *a, const struct muster_mpi_side *b)
+{
+	return !a->packed && !b->packed && a->low < b->high && b->low < a->high;
+}
+
+int muster_mpi_sides_part(struct muster_mpi_side *in, const struct muster_mpi_side *out)
+{
+	if (!overlap(in, out))
+		return 0;
+#ifdef MPICH_VERSION
+	if (in->low == out->low)
+		return -EINVAL;
+#endif
+	return muster_mpi_side_copy(in);
 }

@@ -24,28 +24,14 @@ struct start {
 /* Arguments that the MPI library is to refuse. */
 enum { INVALID = 1 };
 
-static bool overlap(const struct muster_mpi_side *a, const struct muster_mpi_side *b)
-{
-	return !a->packed && !b->packed && a->low < b->high && b->low < a->high;
-}
-
-/* MPI forbids that they overlap; MPICH looks, and what others let pass works by a copy. */
-static int separate(struct start *start)
-{
-	struct muster_mpi_side *in = &start->op->in, *out = &start->op->out;
-
-	if (!overlap(in, out))
-		return 0;
-#ifdef MPICH_VERSION
-	if (in->low == out->low)
-		return INVALID;
-#endif
-	return muster_mpi_side_copy(in);
-}
-
 static int found(int err)
 {
 	return err == -EINVAL ? INVALID : err;
+}
+
+static int separate(struct start *start)
+{
+	return found(muster_mpi_sides_part(&start->op->in, &start->op->out));
 }
 
 static int in_even(struct start *start, uint32_t blocks)
@@ -67,20 +53,17 @@ static int out_even(struct start *start, uint32_t blocks)
 
 static int in_uneven(struct start *start)
 {
-	const struct muster_mpi_call *call = start->call;
+	const struct muster_mpi_blocks blocks = muster_mpi_blocks_in(start->call, NULL);
 
-	return found(muster_mpi_side_uneven(&start->op->in, call->in, call->in_counts,
-					    call->in_displs, call->in_types, call->in_type,
-					    start->size));
+	return found(muster_mpi_side_uneven(&start->op->in, start->call->in, &blocks, start->size));
 }
 
 static int out_uneven(struct start *start)
 {
-	const struct muster_mpi_call *call = start->call;
+	const struct muster_mpi_blocks blocks = muster_mpi_blocks_out(start->call, NULL);
 
 	start->op->unpack = true;
-	return found(muster_mpi_side_uneven(&start->op->out, call->out, call->out_counts,
-					    call->out_displs, call->out_types, call->out_type,
+	return found(muster_mpi_side_uneven(&start->op->out, start->call->out, &blocks,
 					    start->size));
 }
 
@@ -342,9 +325,14 @@ static int alltoallv(struct start *start)
 						  MUSTER_U8, &op->request));
 }
 
+static int neighbours(struct start *start)
+{
+	return found(muster_mpi_neighbours_start(start->op, start->call));
+}
+
 /* ---- the table ------------------------------------------------------------------------------------- */
 
-enum kind { REDUCES = 1, HAS_ROOT = 2, OUT_IN_PLACE = 4 };
+enum kind { REDUCES = 1, HAS_ROOT = 2, OUT_IN_PLACE = 4, OF_GRAPH = 8 };
 
 static const struct row {
 	int (*start)(struct start *start);
@@ -367,6 +355,11 @@ static const struct row {
 	[COLL_Reduce_scatter_block] = { reduce_scatter_block, REDUCES },
 	[COLL_Scan] = { scan, REDUCES },
 	[COLL_Exscan] = { scan, REDUCES },
+	[COLL_Neighbor_allgather] = { neighbours, OF_GRAPH },
+	[COLL_Neighbor_allgatherv] = { neighbours, OF_GRAPH },
+	[COLL_Neighbor_alltoall] = { neighbours, OF_GRAPH },
+	[COLL_Neighbor_alltoallv] = { neighbours, OF_GRAPH },
+	[COLL_Neighbor_alltoallw] = { neighbours, OF_GRAPH },
 };
 
 /* Where MPI_IN_PLACE stands for a buffer that this rank needs, and where it must not stand. */
@@ -377,6 +370,8 @@ static int place(struct start *start, const struct row *row)
 	bool allowed = !rooted || start->is_root;
 	bool in = call->in == MPI_IN_PLACE, out = call->out == MPI_IN_PLACE;
 
+	if (row->kind & OF_GRAPH)
+		return in || out ? INVALID : 0;
 	start->in_place = row->kind & OUT_IN_PLACE ? allowed && out : allowed && in;
 	if (start->in_place)
 		return (row->kind & OUT_IN_PLACE ? in : out) ? INVALID : 0;
@@ -392,10 +387,12 @@ static int check(struct start *start, const struct row *row, enum muster_mpi_rea
 	if (row->kind & REDUCES) {
 		*why = call->out_count < 0 || call->op == MPI_OP_NULL ? REASON_INVALID :
 		       muster_mpi_reduction_get(call->out_type, call->op, &start->reduction);
-		if (!*why && !start->reduction.type && call->nonblocking)
-			*why = REASON_OP;	/* its type and operation may be freed meanwhile */
 		if (*why)
 			return INVALID;
+	}
+	if (row->kind & OF_GRAPH && !start->op->comm->graph) {
+		*why = muster_mpi_has_topology(call->comm) ? REASON_GRAPH : REASON_INVALID;
+		return INVALID;
 	}
 	*why = REASON_INVALID;
 	if (row->kind & HAS_ROOT && (call->root < 0 || (uint32_t)call->root >= start->size))
@@ -435,5 +432,5 @@ void muster_mpi_op_free(struct muster_mpi_op *op)
 {
 	side_end(&op->in);
 	side_end(&op->out);
-	free(op->fold.memory);
+	muster_mpi_fold_free(&op->fold);
 }

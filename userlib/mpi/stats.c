@@ -92,7 +92,7 @@ const char *muster_mpi_reason(enum muster_mpi_reason reason)
 		[REASON_NOT_JOINED] = "nonblocking, before the first blocking collective of its communicator",
 		[REASON_NO_ROOM] = "no room for another communicator",
 		[REASON_TYPE] = "a type that Muster does not combine so",
-		[REASON_OP] = "nonblocking, with an operation of the user's or a type that Muster does not have",
+		[REASON_GRAPH] = "neighbours that do not name each other",
 	};
 
 	return words[reason];
@@ -118,7 +118,7 @@ static void print_row(enum muster_mpi_coll coll)
 
 	if (!calls[WAY_NIC] && !calls[WAY_HOST] && !calls[WAY_MPI])
 		return;
-	fprintf(stderr, "muster-mpi: %-20s %10llu %10.6f %10llu %10.6f %10llu %10.6f\n",
+	fprintf(stderr, "muster-mpi: %-24s %10llu %10.6f %10llu %10.6f %10llu %10.6f\n",
 		muster_mpi_coll_name(coll),
 		(unsigned long long)calls[WAY_NIC], seconds[WAY_NIC],
 		(unsigned long long)calls[WAY_HOST], seconds[WAY_HOST],
@@ -140,7 +140,7 @@ static void print_total(void)
 
 void muster_mpi_stats_print(void)
 {
-	fprintf(stderr, "muster-mpi: %-20s %10s %10s %10s %10s %10s %10s\n", "rank 0: calls, seconds",
+	fprintf(stderr, "muster-mpi: %-24s %10s %10s %10s %10s %10s %10s\n", "rank 0: calls, seconds",
 		"offloaded", "", "host path", "", "MPI", "");
 	for (size_t coll = 0; coll < COLLS; coll++)
 		print_row(coll);

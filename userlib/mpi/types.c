@@ -144,16 +144,28 @@ static const struct operation {
 	{ MPI_MAXLOC, MUSTER_MAXLOC, PAIR },
 };
 
+static const struct operation *operation_of(MPI_Op op)
+{
+	for (size_t i = 0; i < sizeof(operations) / sizeof(*operations); i++)
+		if (operations[i].op == op)
+			return &operations[i];
+	return NULL;
+}
+
+bool muster_mpi_op_is_named(MPI_Op op)
+{
+	return operation_of(op) || op == MPI_REPLACE || op == MPI_NO_OP;
+}
+
 enum muster_mpi_reason muster_mpi_reduction_get(MPI_Datatype type, MPI_Op op,
 						struct muster_mpi_reduction *reduction)
 {
 	const struct named *named = &table[slot_of(type)];
-	const struct operation *operation = operations;
+	const struct operation *operation = operation_of(op);
 
 	*reduction = (struct muster_mpi_reduction){ 0 };
-	while (operation->op != op)
-		if (++operation == operations + sizeof(operations) / sizeof(*operations))
-			return op == MPI_REPLACE || op == MPI_NO_OP ? REASON_INVALID : REASON_NONE;
+	if (!operation)
+		return muster_mpi_op_is_named(op) ? REASON_INVALID : REASON_NONE;
 	if (!named->muster || !(named->ops & operation->types))
 		return REASON_TYPE;
 	if (named->muster != FOLDED)
@@ -169,7 +181,7 @@ static void type_free(MPI_Datatype type)
 
 	PMPI_Type_get_envelope(type, &integers, &addresses, &types, &combiner);
 	if (combiner != MPI_COMBINER_NAMED)
-		PMPI_Type_free(&type);
+		muster_mpi_beneath.Type_free(&type);
 }
 
 static bool has_no_gaps(MPI_Datatype type)

@@ -46,6 +46,7 @@ static const struct muster_coll_row rows[] = {
 	[MUSTER_COLL_NEIGHBOUR_ALLTOALLW] = {
 		"neighbour-alltoallw", WHO(ALL, ALL), false, true, false,
 	},
+	[MUSTER_COLL_EXACT_SUM] = { "exact sum", WHO(ALL, ALL), false, true, false },
 };
 
 const struct muster_coll_row *muster_coll_row(enum muster_coll coll)

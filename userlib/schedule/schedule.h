@@ -54,6 +54,8 @@ enum muster_coll {
 	MUSTER_COLL_NEIGHBOUR_ALLGATHERV = 38,
 	MUSTER_COLL_NEIGHBOUR_ALLTOALLV = 39,
 	MUSTER_COLL_NEIGHBOUR_ALLTOALLW = 40,
+
+	MUSTER_COLL_EXACT_SUM = 41,	/* of whatever collective: what it spans, then its limbs */
 };
 
 /* Which ranks a chunk concerns. Of G chunks rank r owns those from r * G / ranks on. */
