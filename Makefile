@@ -36,7 +36,7 @@ ROOMS  := $(ENGINE) $(WIRE) $(NIC) $(BUMP) $(SWITCH) $(SCHEDULE) $(BOOTSTRAP) $(
 # What libmuster is made of, from the top down. The synthesizer is no part of it: it alone needs Z3.
 LIBRARY := userlib $(LOCAL) $(BOOTSTRAP) $(SCHEDULE) $(ENGINE) $(WIRE)
 
-OTHER_ROOMS := userlib/verbs userlib/examples provider tools tools/synth selftests selftests/guest
+OTHER_ROOMS := userlib/verbs userlib/examples provider tools tools/synth selftests selftests/guest selftests/fuzz
 
 # Two builds of the same sources: the product, and one under sanitizers for tests.
 SAN := $(BUILD)/san
@@ -48,6 +48,14 @@ TSAN := $(BUILD)/tsan
 # No functions chosen while programs are loaded: the sanitizer is not ready then.
 $(TSAN)/%: CFLAGS := -O1 -g -fsanitize=thread -Wno-tsan -Wno-format-truncation -DCLONES=
 
+# And a fourth, by clang: fuzzers, which learn from what an input reaches. Functions are not chosen
+# while programs are loaded, for the same reason.
+FUZZ := $(BUILD)/fuzz
+FUZZ_SAN := -fsanitize=address,undefined -fno-sanitize-recover=all
+FUZZ_ROOMS := $(ENGINE) $(WIRE) $(SCHEDULE)
+FUZZERS := $(patsubst selftests/%.c,$(BUILD)/%,$(wildcard selftests/fuzz/fuzz_*.c))
+$(FUZZ)/%: CFLAGS := -O1 -g $(FUZZ_SAN) -fno-omit-frame-pointer -DCLONES=
+
 sources  = $(filter-out %_test.c,$(wildcard $(1)/*.c))
 objects  = $(patsubst %.c,$(1)/%.o,$(call sources,$(2)))
 programs = $(patsubst %.c,$(1)/%,$(shell grep -ls '^int main\>' $(2)/*.c))
@@ -56,6 +64,7 @@ libs     = $(LIBRARY:%=$(1)/%/lib.a)
 
 $(foreach r,$(ROOMS),$(eval $(call room_lib,$(BUILD),$(r)))$(eval $(call room_lib,$(SAN),$(r))))
 $(foreach r,$(LIBRARY),$(eval $(call room_lib,$(TSAN),$(r))))
+$(foreach r,$(FUZZ_ROOMS),$(eval $(call room_lib,$(FUZZ),$(r))))
 
 %/lib.a:
 	@rm -f $@ && $(AR) rcs $@ $^
@@ -69,6 +78,11 @@ $(TSAN)/%.o: %.c | setup-core
 	@mkdir -p $(@D)
 	@echo "  CC    $< (threads watched)"
 	@$(CC) $(ALL_CFLAGS) -c -o $@ $<
+
+$(FUZZ)/%.o: %.c | setup-core
+	@mkdir -p $(@D)
+	@echo "  CC    $< (fuzzed)"
+	@clang $(ALL_CFLAGS) -fsanitize=fuzzer-no-link -c -o $@ $<
 
 $(BUILD)/%.o: %.c | setup-core
 	@mkdir -p $(@D)
@@ -147,6 +161,11 @@ $(filter $(BUILD)/selftests/%,$(SELFTESTS)): %: %.o $(call selftest_parts,$(BUIL
 $(filter $(SAN)/selftests/%,$(SELFTESTS)): %: %.o $(call selftest_parts,$(SAN)) $(SAN)/$(BUMP)/lib.a \
 		$(SAN)/$(SWITCH)/lib.a $(call libs,$(SAN))
 	@$(LINK) -lm
+
+$(FUZZERS): $(BUILD)/fuzz/%: $(FUZZ)/selftests/fuzz/%.o $(FUZZ)/$(SCHEDULE)/lib.a \
+		$(FUZZ)/$(ENGINE)/lib.a $(FUZZ)/$(WIRE)/lib.a
+	@echo "  LD    $@"
+	@clang $(FUZZ_SAN) -fsanitize=fuzzer -o $@ $^ -lcmocka -lm
 
 $(TSAN)/selftests/threads: %: %.o $(call libs,$(TSAN))
 	@$(LINK) -lm
@@ -264,8 +283,8 @@ include tools/install.mk
 .PHONY: built kernel guest-kernel headers looks provider guest-tests check-guest check-kernel check-local setup-guest guests
 .PHONY: bench-guest bench-bump bench-arith bench-switch bench-look check-synth synth-tables torus-tables
 .PHONY: check-all check-compilers check-aarch64 check-image compile compilers
-.PHONY: check-threads check-diagnosis check-scale check-bump check-switch check-engine check-wire check-nic
-.PHONY: check-userlib check-selftests check-mpi mpi
+.PHONY: check-threads check-diagnosis check-scale check-bump check-switch chaos-switch check-engine check-wire check-nic
+.PHONY: check-userlib check-selftests check-mpi mpi fuzz
 
 all: $(BUILD)/libmuster.so.0 $(MPI_LIBS) $(TOOLS) $(SYNTH_TOOL) $(EXAMPLES) ## build library, tools and examples
 
@@ -409,6 +428,11 @@ check-threads: all $(TSAN)/selftests/threads | $(KEEP) ## several threads of eac
 check-engine: $(filter $(SAN)/$(ENGINE)/%,$(UNITS)) | $(KEEP) ## unit tests of the engine
 	@MUSTER_BUILD=$(abspath $(BUILD)) exec selftests/run.sh $^
 
+fuzz: ## fuzzers of descriptors and packets, frames, rings, schedules; SECONDS=n each [ONLY=name]
+	-@tools/setup/setup.sh --quiet guest compilers
+	@$(MAKE) --no-print-directory $(FUZZERS)
+	@MUSTER_BUILD=$(abspath $(BUILD)) selftests/fuzz/run.sh $(or $(SECONDS),60) $(ONLY)
+
 check-wire: $(filter $(SAN)/$(WIRE)/%,$(UNITS)) | $(KEEP) ## unit tests of the wire
 	@MUSTER_BUILD=$(abspath $(BUILD)) exec selftests/run.sh $^
 
@@ -421,6 +445,9 @@ check-bump: all $(filter $(SAN)/$(BUMP)/%,$(UNITS)) $(SELFTESTS) | $(KEEP) ## th
 check-switch: all $(filter $(SAN)/$(SWITCH)/%,$(UNITS)) $(SELFTESTS) | $(KEEP) ## the reduction switch: unit tests, networks, ranks at real switches
 	@MUSTER_SWEEP=1048576 MUSTER_BUILD=$(abspath $(BUILD)) exec \
 		selftests/run.sh $(filter $(SAN)/$(SWITCH)/%,$^) selftests/fabric_test.sh selftests/switchd_test.sh
+
+chaos-switch: all $(SELFTESTS) | $(KEEP) ## a member, and all switches, killed in the middle of 16 MiB allreduces; N=20 times each
+	@MUSTER_CHAOS=$(or $(N),20) MUSTER_BUILD=$(abspath $(BUILD)) $(KEEP) -t 3600 selftests/chaos_switch.sh
 
 check-userlib: $(filter $(SAN)/userlib/%,$(UNITS)) | $(KEEP) ## unit tests of the library
 	@MUSTER_BUILD=$(abspath $(BUILD)) exec selftests/run.sh $^

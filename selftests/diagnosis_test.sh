@@ -569,6 +569,8 @@ refused() {
 	echo kept >kept.json
 	same 2 "$(status_of "$trace" record -o kept.json true)"
 	same kept "$(cat kept.json)"
+	same 2 "$(status_of "$trace" record -o none.json true)"
+	[ ! -e none.json ]
 	same 0 "$(status_of "$trace" --help)"
 	same 0 "$(status_of "$trace" explain --help)"
 	same 0 "$(status_of "$trace" --version)"

@@ -89,6 +89,7 @@ for mpi in openmpi mpich; do
 	check "$mpi: types that differ between ranks, and are freed before data comes" \
 		forced $mpi 4 types-differ
 	check "$mpi: data of every shape, on communicators of every kind" all_forced $mpi 3 shapes
+	check "$mpi: persistent collectives, in each Wait and Test" all_forced $mpi 2 persistent
 	check "$mpi: neighbours on topologies of every kind" all_forced $mpi 4 neighbours
 	check "$mpi: operations and types of the user's, freed while they are needed" \
 		forced $mpi 3 users-operation

@@ -74,6 +74,19 @@ else
 	skip "--skew: the others wait" "perl has no JSON::PP to read it"
 fi
 
+by_algorithm() {
+	"$run" -n 5 --no-prefix "$perf" -c -D 0.01 -m 8K:8K \
+		-a barrier=dissemination,allreduce=double-ring,broadcast=4-nomial,scan=blelloch \
+		barrier allreduce broadcast scan reduce >out
+	for schedule in dissemination double-ring 4-nomial blelloch binomial; do
+		grep -q "  $schedule\$" out
+	done
+	same 5 "$(grep -c 'equal  *pass' out)"
+	same 1 "$(status_of "$run" -n 2 --grace 1 "$perf" -a allreduce=rings)"
+	grep -q 'there is no schedule named "rings"' err
+}
+check "-a takes algorithms by name and by collective" by_algorithm
+
 drawn() {
 	"$run" -n 2 --no-prefix "$perf" -D 0.01 -m 8:64 --plot=./picture.png allreduce barrier >out
 	grep -q '^# ./picture.png is drawn' out

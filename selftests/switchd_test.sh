@@ -203,6 +203,15 @@ killed() {
 }
 check "the manager's socket is taken over from one that was killed, and from nobody else" killed
 
+no_socket() {
+	echo kept >kept
+	fails timeout 60 "$switchd" -t switch:4 -w unix:@muster-kept-$$ -m ./kept >out 2>&1
+	cat out
+	grep -q 'in use' out
+	same kept "$(cat kept)"
+}
+check "a file that is no socket is not taken away for it" no_socket
+
 # everything that --topology started, by the topology's name
 daemons() {
 	pgrep -f -- "muster-switchd -t $tap_dir/network "

@@ -5,7 +5,7 @@
  * a leaf by number, then leaves by number. Groups are of all ranks, of some at one leaf, and
  * of some at several, in whatever order the communicator has them.
  *
- * usage: switched sweep HOSTS-OF-A-LEAF [MAX-BYTES] | leases [KEEP] | late FILE
+ * usage: switched sweep HOSTS-OF-A-LEAF [MAX-BYTES] | leases [KEEP] | late FILE | chaos
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -323,6 +323,32 @@ static void late(const char *file)
 	expect_all(1);
 }
 
+/* ---- until something is killed -------------------------------------------------------------- */
+
+enum { CHAOS_COUNT = 2 << 20 };
+
+/* Whole numbers, so the sum is exact in any order; every result is looked at to its end. */
+static void chaos(void)
+{
+	double *own = malloc(CHAOS_COUNT * sizeof(*own)), *sum = malloc(CHAOS_COUNT * sizeof(*sum));
+	int ret;
+
+	EXPECT(own && sum, "no memory");
+	for (uint64_t i = 0; i < CHAOS_COUNT; i++)
+		own[i] = (double)(i % 1000 + rank);
+	EXPECT_OK(muster_barrier(muster_world(job)));
+	printf("pid %d\n", getpid());
+	fflush(stdout);
+	while (!(ret = muster_allreduce(muster_world(job), own, sum, CHAOS_COUNT, MUSTER_F64, MUSTER_SUM)))
+		for (uint64_t i = 0; i < CHAOS_COUNT; i++)
+			EXPECT(sum[i] == (double)(size * (i % 1000) + size * (size - 1) / 2),
+			       "element %" PRIu64 " is %g", i, sum[i]);
+	EXPECT(ret == -ECONNRESET, "error %d: %s", ret, muster_error(job));
+	printf("lost: %s\n", muster_error(job));
+	free(own);
+	free(sum);
+}
+
 int main(int argc, char **argv)
 {
 	uint8_t **buffers[] = { &in, &out, &wanted, &leaf, &other };
@@ -341,6 +367,8 @@ int main(int argc, char **argv)
 		sweep(argc > 3 ? strtoull(argv[3], NULL, 10) : ROOM);
 	} else if (argc > 2 && !strcmp(argv[1], "late")) {
 		late(argv[2]);
+	} else if (argc > 1 && !strcmp(argv[1], "chaos")) {
+		chaos();
 	} else {
 		leases(argc > 2 ? argv[2] : NULL);
 	}

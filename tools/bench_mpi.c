@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The same loops over Muster and, built with -DBENCH_MPI, over an MPI: 8-byte allreduce,
- * barrier and 1 MiB allreduce, one line each: name, then microseconds an operation, of the
- * slowest rank: the best tenth, median and mean of many batches. tools/bench_mpi.sh runs
- * them in turn. usage: bench_mpi SECONDS NAME...
+ * The same loops over Muster and, built with -DBENCH_MPI, over an MPI: barrier and allreduces, from
+ * the library's own memory and, those with -malloc, from the program's, one line each: name,
+ * then microseconds an operation, of the slowest rank: the best tenth, median and mean of many
+ * batches. tools/bench_mpi.sh runs them in turn. usage: bench_mpi SECONDS NAME...
  */
 #include <err.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +14,7 @@
 
 enum {
 	BATCHES_MAX = 20000,
-	BYTES_MAX = 1 << 20,
+	BYTES_MAX = 8 << 20,
 };
 
 /* ---- what differs ------------------------------------------------------------ */
@@ -97,12 +98,20 @@ struct measure {
 	const char *name;
 	size_t bytes;		/* 0: a barrier */
 	int batch;		/* operations timed together */
+	bool plain;		/* memory by malloc() */
 };
 
 static const struct measure measures[] = {
-	{ "allreduce-8", 8, 20 },
-	{ "barrier", 0, 20 },
-	{ "allreduce-1M", BYTES_MAX, 1 },
+	{ "allreduce-8", 8, 20, false },
+	{ "barrier", 0, 20, false },
+	{ "allreduce-1M", 1 << 20, 1, false },
+	{ "allreduce-8M", 8 << 20, 1, false },
+	{ "allreduce-128-malloc", 128, 20, true },
+	{ "allreduce-1K-malloc", 1 << 10, 20, true },
+	{ "allreduce-4K-malloc", 4 << 10, 10, true },
+	{ "allreduce-64K-malloc", 64 << 10, 2, true },
+	{ "allreduce-1M-malloc", 1 << 20, 1, true },
+	{ "allreduce-8M-malloc", 8 << 20, 1, true },
 };
 
 static double now_us(void)
@@ -158,20 +167,31 @@ static void run(const struct measure *measure, double seconds, const double *in,
 		printf("%s %.2f %.2f %.2f\n", measure->name, times[nr / 10], times[nr / 2], mean);
 }
 
-int main(int argc, char **argv)
+static void fill(double *in, double *out)
 {
-	double *in, *out;
-
-	if (argc < 3)
-		errx(2, "usage: bench_mpi SECONDS NAME...");
-	begin(&in, &out);
 	for (size_t i = 0; i < BYTES_MAX / sizeof(*in); i++)
 		in[i] = rank + 1;
 	memset(out, 0, BYTES_MAX);
+}
+
+int main(int argc, char **argv)
+{
+	double *in, *out, *plain_in = malloc(BYTES_MAX), *plain_out = malloc(BYTES_MAX);
+
+	if (argc < 3)
+		errx(2, "usage: bench_mpi SECONDS NAME...");
+	if (!plain_in || !plain_out)
+		err(1, "memory");
+	begin(&in, &out);
+	fill(in, out);
+	fill(plain_in, plain_out);
 	for (int arg = 2; arg < argc; arg++)
 		for (size_t i = 0; i < sizeof(measures) / sizeof(*measures); i++)
 			if (!strcmp(argv[arg], measures[i].name))
-				run(&measures[i], atof(argv[1]), in, out);
+				run(&measures[i], atof(argv[1]), measures[i].plain ? plain_in : in,
+				    measures[i].plain ? plain_out : out);
 	end();
+	free(plain_in);
+	free(plain_out);
 	return 0;
 }

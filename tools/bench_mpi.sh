@@ -3,7 +3,7 @@
 #
 # make bench-mpi: Muster beside Debian's Open MPI and MPICH, and their programs on Muster
 # (muster-mpi): the same loops (bench_mpi.c) in turn, several times over; of all runs the median
-# is printed. Takes about two minutes.
+# is printed. Takes about three minutes.
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -57,6 +57,8 @@ turn=0
 while [ $turn -lt "$turns" ]; do
 	turn=$((turn + 1))
 	take 2 allreduce-8 barrier allreduce-1M
+	take 2 allreduce-128-malloc allreduce-1K-malloc allreduce-4K-malloc allreduce-64K-malloc \
+		allreduce-1M-malloc allreduce-8M-malloc
 	take 4 allreduce-8 barrier
 done
 
@@ -94,10 +96,10 @@ function flush() {
 }
 END {
 	flush()
-	printf "%5s  %-12s  %-8s %10s %10s %10s %8s\n", "ranks", "operation", "library", "p10", "p50", "mean", "ratio"
+	printf "%5s  %-20s  %-8s %10s %10s %10s %8s\n", "ranks", "operation", "library", "p10", "p50", "mean", "ratio"
 	for (i = 1; i <= rows; i++) {
 		split(table[i], r, " ")
-		printf "%5d  %-12s  %-8s %10.2f %10.2f %10.2f", r[1], r[3], r[2], r[4], r[5], r[6]
+		printf "%5d  %-20s  %-8s %10.2f %10.2f %10.2f", r[1], r[3], r[2], r[4], r[5], r[6]
 		what = r[1] " " r[3]
 		plain = r[2]
 		if (!sub(/\+$/, "", plain))

@@ -71,7 +71,7 @@ man: $(MAN_PAGES)
 $(BUILD)/man/%: Documentation/man/%.rst
 	@tools/setup/setup.sh --quiet install
 	@mkdir -p $(@D)
-	@PATH=/usr/bin:$$PATH rst2man $< $@
+	@PATH=/usr/bin:$$PATH rst2man --halt=warning $< $@
 
 pkgconfig:
 	@$(if $(filter /%,$(PREFIX)),,$(error PREFIX=$(PREFIX): it is a path from the root on))

@@ -41,6 +41,8 @@ static const char help[] =
 	"                          exact: the exact sum, for f32 and f64\n"
 	"  -r, --root=RANK         of reduce, broadcast, gather(v) and scatter(v) (0)\n"
 	"  -p, --path=PATH         nic, host or both (default)\n"
+	"  -a, --algorithm=NAME    or a file, or a list by collective and size\n"
+	"                          (allreduce:4K=ring,broadcast=4-nomial), as MUSTER_SCHEDULE\n"
 	"  -b, --buffers=WHOSE     muster: by muster_alloc() (default); malloc\n"
 	"  -c, --validate          also check the results of both paths\n"
 	"      --skew=US[:RANK]    a rank (0) calls so much later than the others; times are\n"
@@ -196,6 +198,7 @@ static const struct option long_options[] = {
 	{ "op", required_argument, NULL, 'o' },
 	{ "root", required_argument, NULL, 'r' },
 	{ "path", required_argument, NULL, 'p' },
+	{ "algorithm", required_argument, NULL, 'a' },
 	{ "buffers", required_argument, NULL, 'b' },
 	{ "validate", no_argument, NULL, 'c' },
 	{ "skew", required_argument, NULL, KEY_SKEW },
@@ -244,6 +247,9 @@ static void parse_option(int key, struct perf_options *options)
 		break;
 	case 'p':
 		parse_paths(optarg, options);
+		break;
+	case 'a':
+		options->algorithm = optarg;
 		break;
 	case 'b':
 		parse_buffers(optarg, options);
@@ -295,7 +301,7 @@ static void parse_options(int argc, char **argv, struct perf_options *options)
 {
 	int key;
 
-	while ((key = getopt_long(argc, argv, "m:i:x:D:t:o:r:p:b:cfzjhV", long_options, NULL)) != -1)
+	while ((key = getopt_long(argc, argv, "m:i:x:D:t:o:r:p:a:b:cfzjhV", long_options, NULL)) != -1)
 		parse_option(key, options);
 	if (optind == argc)
 		options->collectives[PERF_ALLREDUCE] = true;
@@ -350,6 +356,8 @@ static void open_job(struct perf *perf, const struct perf_options *options)
 	if (options->late >= perf->size)
 		perf_die("--skew: there is no rank %" PRIu32 ", only %" PRIu32 " ranks", options->late,
 			 perf->size);
+	if (options->algorithm)
+		perf_check(perf, muster_comm_schedule(perf->world, options->algorithm), "-a");
 	perf_collectives_open(perf);
 	perf->in = allocate(perf, buffer_bytes(perf));
 	for (enum perf_path path = 0; path < PERF_PATHS; path++) {

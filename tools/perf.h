@@ -73,6 +73,7 @@ struct perf_options {
 	const char *plot;		/* picture to be drawn; NULL: none */
 	bool against_limits;
 	const char *output;		/* folder for the files of against_limits */
+	const char *algorithm;		/* as MUSTER_SCHEDULE; NULL: that, or the library's choice */
 	const char *tune;		/* file to be written; NULL: none */
 	const char *schedules[PERF_SCHEDULES_MAX];	/* paths of candidates */
 	uint32_t nr_schedules;

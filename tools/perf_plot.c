@@ -73,10 +73,13 @@ static void write_panel(const struct perf_plot *plot, uint32_t panel)
 {
 	static const char *const colours[PERF_PATHS] = { "#0060ad", "#dd181f" };
 	const struct perf_options *options = plot->perf->options;
+	bool barrier = plot->collectives[panel] == PERF_BARRIER;
 	const char *comma = "";
 
-	fprintf(plot->script, "set title '%s' noenhanced\nplot",
-		perf_kinds[plot->collectives[panel]].name);
+	fprintf(plot->script, "set title '%s' noenhanced\nset xrange [%g:%g]\nplot",
+		perf_kinds[plot->collectives[panel]].name,
+		barrier ? 0.9 : (double)options->bytes_min / 2,
+		barrier ? 1.1 : (double)options->bytes_max * 2);
 	for (enum perf_path path = 0; path < PERF_PATHS; path++) {
 		if (!options->paths[path])
 			continue;
@@ -106,7 +109,7 @@ static void write_head(const struct perf_plot *plot)
 		"%s; us of the slowest rank by bytes'\n", rows, columns, plot->perf->size,
 		perf_type_name(options->type));
 	fprintf(plot->script, "set grid\nset key left top\nset logscale x 2\nset logscale y\n"
-		"set format x '%%.0b%%B'\nset format y '%%g'\nset offsets graph 0.05, graph 0.05\n");
+		"set format x '%%.0b%%B'\nset format y '%%g'\n");
 }
 
 static void run_gnuplot(const struct perf_plot *plot)

@@ -109,7 +109,7 @@ static void columns_full(const struct perf *perf, enum perf_collective collectiv
 		printf("%-10s%18s%18s", "# Size", "Avg Latency(us)", "Min Latency(us)");
 	printf("%18s%12s", "Max Latency(us)", "Iterations");
 	if (options->tail)
-		printf("%18s%18s%18s%18s", "P50 Tail Lat(us)", "P90 Tail Lat(us)",
+		printf("%18s%18s%18s%20s", "P50 Tail Lat(us)", "P90 Tail Lat(us)",
 		       "P99 Tail Lat(us)", "P99.9 Tail Lat(us)");
 	printf("%s\n", options->validate ? "        Validation" : "");
 }
@@ -125,7 +125,7 @@ static void row_full(const struct perf *perf, const struct perf_result *result)
 	printf("%18.2f%18.2f%18.2f%12" PRIu32, times->rank_avg_us, times->rank_min_us,
 	       times->rank_max_us, times->samples * result->batch);
 	if (options->tail)
-		printf("%18.2f%18.2f%18.2f%18.2f", times->p50_us, times->p90_us, times->p99_us,
+		printf("%18.2f%18.2f%18.2f%20.2f", times->p50_us, times->p90_us, times->p99_us,
 		       times->p999_us);
 	if (options->validate)
 		printf("%18s", result->valid ? "Pass" : "Fail");

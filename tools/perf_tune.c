@@ -23,7 +23,10 @@ enum {
 	PATH_BYTES = 4200,
 };
 
-static const char *const names[] = { "recursive-doubling", "rabenseifner", "ring", "binomial" };
+static const char *const names[] = {
+	"recursive-doubling", "rabenseifner", "ring", "double-ring", "bruck", "binomial", "4-nomial",
+	"8-nomial", "linear", "dissemination", "hillis-steele", "blelloch",
+};
 
 /* Each way to lower alone, and the two together that are for long messages. */
 static const struct lowering {
@@ -61,6 +64,7 @@ struct tune {
 	uint32_t nr;
 	const struct candidate *best[SIZES_MAX];
 	char own[SIZES_MAX][32];	/* the schedule that the library chooses */
+	double seconds;			/* by size, of all candidates */
 	struct perf_options options;
 };
 
@@ -106,6 +110,16 @@ static void add_schedule(struct tune *tune, const char *schedule)
 	}
 }
 
+/* Those that do not do the collective are refused in a list. */
+static void add_name(struct tune *tune, const char *name)
+{
+	char item[64];
+
+	snprintf(item, sizeof(item), "%s=%s", word_of(tune->collective), name);
+	if (!muster_comm_schedule(tune->perf->world, item))
+		add_schedule(tune, name);
+}
+
 static void add_candidates(struct tune *tune)
 {
 	const struct perf_options *options = tune->perf->options;
@@ -115,9 +129,11 @@ static void add_candidates(struct tune *tune)
 		perf_die("no memory for the candidates");
 	tune->candidates[tune->nr++].lowering = &lowerings[0];
 	for (uint32_t i = 0; i < NAMES; i++)
-		add_schedule(tune, names[i]);
+		add_name(tune, names[i]);
 	for (uint32_t i = 0; i < options->nr_schedules; i++)
 		add_schedule(tune, options->schedules[i]);
+	perf_check(tune->perf, muster_comm_schedule(tune->perf->world, NULL), "tuning");
+	tune->options.seconds = tune->seconds / tune->nr;
 }
 
 /* Make it the library's choice for all sizes. The file is this rank's own, and short-lived. */
@@ -333,7 +349,7 @@ void perf_tune(struct perf *perf)
 	tune->options.paths[PERF_NIC] = true;
 	tune->options.paths[PERF_HOST] = false;
 	tune->options.warmup = given->warmup < WARM_UP ? given->warmup : WARM_UP;
-	tune->options.seconds /= 1 + (NAMES + given->nr_schedules) * LOWERINGS;
+	tune->seconds = given->seconds;
 	perf->options = &tune->options;
 	if (out)
 		perf_header(perf);

@@ -15,6 +15,7 @@
 #include <sys/epoll.h>
 #include <sys/random.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -486,12 +487,14 @@ int switch_manager_fd(const struct switch_manager *manager)
 
 /* ---- opening and closing -------------------------------------------------------------------- */
 
-/* Left by one that was killed: nobody listens there. */
+/* Left by one that was killed: a socket where nobody listens. A file refuses in the same way. */
 static bool is_left_over(const struct sockaddr_un *un, socklen_t len)
 {
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	bool refused = fd >= 0 && *un->sun_path && connect(fd, (const struct sockaddr *)un, len) &&
-		       errno == ECONNREFUSED;
+	struct stat status;
+	bool refused = fd >= 0 && *un->sun_path && !lstat(un->sun_path, &status) &&
+		       S_ISSOCK(status.st_mode) &&
+		       connect(fd, (const struct sockaddr *)un, len) && errno == ECONNREFUSED;
 
 	if (fd >= 0)
 		close(fd);

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -409,6 +410,16 @@ static FILE *file_open(void)
 	return out;
 }
 
+/* There is nothing to write: none is left that was not there. */
+static void file_leave(FILE *out)
+{
+	struct stat status;
+
+	if (!fstat(fileno(out), &status) && S_ISREG(status.st_mode) && !status.st_size)
+		unlink(options.output);
+	fclose(out);
+}
+
 static void file_write(const struct trace *trace, FILE *out)
 {
 	json_t *document = trace_json(trace);
@@ -462,10 +473,12 @@ int trace_record(int argc, char **argv)
 	if (optind < argc)
 		child = start(&argv[optind]);
 	follow(&trace, child, &status);
-	if (!trace.ranks)
+	if (!trace.ranks) {
+		file_leave(out);
 		errx(child && status_of(status) ? status_of(status) : 2,
 		     "no rank was seen: %s", child ? "the command has started none that you may look into" :
 						     "there is no such rank of a job that you may look into");
+	}
 	times_convert(&trace, from, instant_now());
 	file_write(&trace, out);
 	say_what_came(&trace);

@@ -28,6 +28,7 @@ struct muster_dev;
 enum muster_access {
 	MUSTER_ACCESS_READ = 1,		/* the NIC may load from it */
 	MUSTER_ACCESS_WRITE = 2,	/* and store to it */
+	MUSTER_ACCESS_APART = 4,	/* peers are sent what lies there, and never read it in place */
 };
 
 #define MUSTER_CONTEXT_NONE	0xffffffffu

@@ -65,7 +65,8 @@ struct muster_settings {
 	uint64_t deadline_us;
 	uint64_t late_us;	/* 0: wait for ever */
 	bool trace;		/* record from the beginning */
-	bool stats;		/* say at the end what ran */
+	bool stats;		/* say at the end what ran, */
+	bool log;		/* and once for each kind, when it does */
 	bool helper;		/* a thread of the library's own makes progress */
 };
 
@@ -198,9 +199,7 @@ struct muster_pin {
 	bool owned;		/* registered for this operation alone */
 };
 
-/* Beside enum muster_access: with a key of its own, also in memory that peers can read. */
-enum { MUSTER_PIN_APART = 1 << 16 };
-
+/* With MUSTER_ACCESS_APART it has a key of its own, also in memory of muster_alloc(). */
 int muster_pin(struct muster *job, const void *addr, uint64_t bytes, int access,
 	       struct muster_pin *pin);
 void muster_unpin(struct muster *job, struct muster_pin *pin);

@@ -107,10 +107,9 @@ int muster_pin(struct muster *job, const void *addr, uint64_t bytes, int access,
 	       struct muster_pin *pin)
 {
 	struct muster_region *region =
-		access & MUSTER_PIN_APART ? NULL : region_find(job, addr, bytes);
+		access & MUSTER_ACCESS_APART ? NULL : region_find(job, addr, bytes);
 	int err;
 
-	access &= ~MUSTER_PIN_APART;
 	*pin = (struct muster_pin){ 0 };
 	if (region) {
 		pin->key = region->key;

@@ -10,7 +10,7 @@
  *
  * Errors are negative errno values; muster_error() has the sentence. A job and
  * all that belongs to it is used by one thread at a time, unless MUSTER_INIT_THREADS is
- * given. Nothing is printed, but for MUSTER_STATS.
+ * given. Nothing is printed, but for MUSTER_STATS and MUSTER_LOG.
  */
 #ifndef MUSTER_H
 #define MUSTER_H
@@ -103,8 +103,8 @@ struct muster_oob {
  * MUSTER_RANK and MUSTER_SIZE: this rank and how many there are.
  * MUSTER_RENDEZVOUS: where they meet; "unix:NAME", an abstract socket's name
  * (muster-run sets all three). MUSTER_DEVICE, MUSTER_WIRE, MUSTER_OFFLOAD,
- * MUSTER_SCHEDULE, MUSTER_BUMP, MUSTER_DUMP, MUSTER_DEADLINE, MUSTER_PROGRESS, MUSTER_STATS:
- * see muster(7). Blocks until all ranks are there, at most the deadline (10 s); a process that is
+ * MUSTER_SCHEDULE, MUSTER_BUMP, MUSTER_DUMP, MUSTER_DEADLINE, MUSTER_PROGRESS, MUSTER_STATS,
+ * MUSTER_LOG: see muster(7). Blocks until all ranks are there, at most the deadline (10 s); a process that is
  * in another job already goes on with that one's operations on another thread, or finishes them.
  *
  * Return: 0; -EINVAL: a variable is missing or wrong; -ETIMEDOUT: ranks are
@@ -259,9 +259,9 @@ int muster_op_free(struct muster *job, enum muster_op op);
 /*
  * count is in elements, 64 bits. Buffers hold count elements and belong to the
  * operation until it is finished. in may equal out; otherwise they must not
- * overlap. Argument errors (-EINVAL, -EOVERFLOW, -EFAULT; -EOPNOTSUPP:
- * MUSTER_OFFLOAD_FORCE and no NIC path) are found before anything is sent and
- * change nothing. Later errors end the communicator, and every later operation
+ * overlap. Argument errors (-EINVAL, -EOVERFLOW; -EFAULT: memory that is not there, nor was in an
+ * earlier call; -EOPNOTSUPP: MUSTER_OFFLOAD_FORCE and no NIC path) are found before anything is
+ * sent and change nothing. Later errors end the communicator, and every later operation
  * on it returns the same: -EPROTO: ranks called different operations, types,
  * lengths, count vectors or roots; -ECONNRESET: a rank died; -ECONNABORTED: a rank gave up, its
  * own error being -ETIMEDOUT (MUSTER_LATE_TIMEOUT), or -ENOMEM or another of the

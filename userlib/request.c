@@ -131,7 +131,7 @@ static inline int buffers_pin(struct muster_request *request)
 	    (request->path == MUSTER_PATH_HOST || request->entry->program->is_inline))
 		return 0;
 	if (request->entry->schedule->variant.push)
-		access |= MUSTER_PIN_APART;
+		access |= MUSTER_ACCESS_APART;
 	err = in_pin(request, access);
 	if (err)
 		return err;

@@ -234,6 +234,16 @@ static int progress_read(struct muster_settings *settings, char *why, size_t why
 	return index < 0 ? index : 0;
 }
 
+static int log_read(struct muster_settings *settings, char *why, size_t why_len)
+{
+	static const char *const words[] = { "off", "info", NULL };
+	const char *value = getenv("MUSTER_LOG");
+	int index = word_read("MUSTER_LOG", value ? value : "off", words, "off or info", why, why_len);
+
+	settings->log = index == 1;
+	return index < 0 ? index : 0;
+}
+
 int muster_settings_read(struct muster_settings *settings, char *why, size_t why_len)
 {
 	int err;
@@ -256,6 +266,8 @@ int muster_settings_read(struct muster_settings *settings, char *why, size_t why
 		err = flag_read("MUSTER_TRACE", &settings->trace, why, why_len);
 	if (!err)
 		err = flag_read("MUSTER_STATS", &settings->stats, why, why_len);
+	if (!err)
+		err = log_read(settings, why, why_len);
 	if (!err)
 		err = progress_read(settings, why, why_len);
 	return err;

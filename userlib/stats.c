@@ -2,7 +2,8 @@
 /*
  * One row for each collective, path, schedule and reason: calls, bytes, and the time from
  * start to end. What the library calls itself for an operation has rows of its own. When there
- * are too many kinds, the last row takes all others.
+ * are too many kinds, the last row takes all others. With MUSTER_LOG=info a row that is new is
+ * told at once.
  */
 #include "stats.h"
 
@@ -11,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROWS_MAX = 128 };
+enum { ROWS_MAX = 128, NAME_BYTES = 64 };
 
 struct row {
 	enum muster_coll coll;		/* 0, if it is the last: of several kinds */
@@ -31,10 +32,29 @@ struct muster_stats {
 
 int muster_stats_open(struct muster *job)
 {
-	if (!job->settings.stats)
+	if (!job->settings.stats && !job->settings.log)
 		return 0;
 	job->stats = calloc(1, sizeof(*job->stats));
-	return job->stats ? 0 : muster_fail(job, -ENOMEM, "no memory for MUSTER_STATS");
+	return job->stats ? 0 : muster_fail(job, -ENOMEM, "no memory for MUSTER_STATS or MUSTER_LOG");
+}
+
+static const char *path_name(enum muster_path path)
+{
+	static const char *const names[] = {
+		[MUSTER_PATH_NONE] = "-", [MUSTER_PATH_HOST] = "host", [MUSTER_PATH_NIC] = "nic",
+		[MUSTER_PATH_SWITCH] = "switch", [MUSTER_PATH_BUMP] = "bump",
+	};
+
+	return names[path];
+}
+
+static void row_name(const struct row *row, char name[NAME_BYTES])
+{
+	if (!row->coll)
+		snprintf(name, NAME_BYTES, "others");
+	else
+		snprintf(name, NAME_BYTES, "%s%s%s", muster_coll_name(row->coll),
+			 row->of ? " for " : "", row->of ? muster_coll_name(row->of) : "");
 }
 
 /* ---- counting ------------------------------------------------------------------------- */
@@ -63,6 +83,16 @@ static struct row *row_of(struct muster_stats *stats, const struct row *kind)
 	return row;
 }
 
+static void row_log(const struct row *row, const struct muster_op_info *info)
+{
+	char name[NAME_BYTES];
+
+	row_name(row, name);
+	fprintf(stderr, "muster: %s, first with %" PRIu64 " bytes: %s%s%s, because %s\n", name,
+		info->bytes, path_name(row->path), *row->schedule ? ", " : "", row->schedule,
+		row->why);
+}
+
 void muster_stats_count(const struct muster_request *request)
 {
 	const struct muster_op_info *info = &request->comm->last;
@@ -76,6 +106,8 @@ void muster_stats_count(const struct muster_request *request)
 	snprintf(kind.schedule, sizeof(kind.schedule), "%s", info->schedule);
 	snprintf(kind.why, sizeof(kind.why), "%s", info->why);
 	row = row_of(request->job->stats, &kind);
+	if (!row->calls && request->job->settings.log && !request->job->oob.rank)
+		row_log(row, info);
 	row->calls++;
 	row->bytes += info->bytes;
 	row->us += muster_now_us(request->job) - request->began_us;
@@ -83,25 +115,11 @@ void muster_stats_count(const struct muster_request *request)
 
 /* ---- telling --------------------------------------------------------------------------- */
 
-static const char *path_name(enum muster_path path)
-{
-	static const char *const names[] = {
-		[MUSTER_PATH_NONE] = "-", [MUSTER_PATH_HOST] = "host", [MUSTER_PATH_NIC] = "nic",
-		[MUSTER_PATH_SWITCH] = "switch", [MUSTER_PATH_BUMP] = "bump",
-	};
-
-	return names[path];
-}
-
 static void row_write(const struct row *row, FILE *out)
 {
-	char name[64];
+	char name[NAME_BYTES];
 
-	if (!row->coll)
-		snprintf(name, sizeof(name), "others");
-	else
-		snprintf(name, sizeof(name), "%s%s%s", muster_coll_name(row->coll),
-			 row->of ? " for " : "", row->of ? muster_coll_name(row->of) : "");
+	row_name(row, name);
 	fprintf(out, "  %-34s %-6s %-18s %10" PRIu64 " %14" PRIu64 " %12.1f  %s\n", name,
 		row->coll ? path_name(row->path) : "", row->coll && *row->schedule ? row->schedule : "-",
 		row->calls, row->bytes, (double)row->us / (double)row->calls,
@@ -125,7 +143,7 @@ void muster_stats_close(struct muster *job)
 {
 	if (!job->stats)
 		return;
-	if (!job->oob.rank)
+	if (!job->oob.rank && job->settings.stats)
 		muster_stats_write(job, stderr);
 	free(job->stats);
 	job->stats = NULL;

@@ -2,6 +2,8 @@
 /*
  * MUSTER_STATS: what was called is counted, by the path that it took and why.
  */
+#include <unistd.h>
+
 #include "stats.h"
 #include "testing.h"
 
@@ -92,6 +94,45 @@ static void test_calls_are_counted_by_path_and_reason(void **state)
 	unsetenv("MUSTER_STATS");
 }
 
+/* What is said on standard error while it runs. */
+static void run_logged(struct test_world *world, FILE *to, uint64_t count)
+{
+	int kept = dup(STDERR_FILENO);
+
+	fflush(stderr);
+	assert_true(kept >= 0 && dup2(fileno(to), STDERR_FILENO) >= 0);
+	run(world, false, count);
+	fflush(stderr);
+	dup2(kept, STDERR_FILENO);
+	close(kept);
+}
+
+static void test_each_kind_is_told_once(void **state)
+{
+	static const char line[] = "muster: allreduce, first with 40 bytes: nic, recursive-doubling, "
+				   "because NIC: offloaded\n";
+	static const char nothing[] = "muster: allreduce, first with 0 bytes: -, because nothing to do: "
+				      "no elements\n";
+	struct test_world *world;
+	FILE *told = tmpfile();
+	char text[512] = "", expected[512];
+
+	(void)state;
+	assert_non_null(told);
+	setenv("MUSTER_LOG", "info", 1);
+	world = test_joined(RANKS, TEST_RING_MAX);
+	run_logged(world, told, COUNT);
+	run_logged(world, told, 1);
+	run_logged(world, told, 0);
+	rewind(told);
+	assert_true(fread(text, 1, sizeof(text) - 1, told) > 0);
+	snprintf(expected, sizeof(expected), "%s%s", line, nothing);
+	assert_string_equal(text, expected);
+	fclose(told);
+	test_world_free(world);
+	unsetenv("MUSTER_LOG");
+}
+
 static void test_without_it_nothing_is_counted(void **state)
 {
 	struct test_world *world = test_joined(RANKS, TEST_RING_MAX);
@@ -113,12 +154,17 @@ static void test_another_value_is_refused(void **state)
 	assert_int_equal(muster_settings_read(&settings, why, sizeof(why)), -EINVAL);
 	assert_string_equal(why, "MUSTER_STATS=yes: allowed is 0 or 1");
 	unsetenv("MUSTER_STATS");
+	setenv("MUSTER_LOG", "debug", 1);
+	assert_int_equal(muster_settings_read(&settings, why, sizeof(why)), -EINVAL);
+	assert_non_null(strstr(why, "off or info"));
+	unsetenv("MUSTER_LOG");
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_calls_are_counted_by_path_and_reason),
+		cmocka_unit_test(test_each_kind_is_told_once),
 		cmocka_unit_test(test_without_it_nothing_is_counted),
 		cmocka_unit_test(test_another_value_is_refused),
 	};

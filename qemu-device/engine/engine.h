@@ -59,11 +59,15 @@ struct muster_engine_world {
 	uint64_t (*key_life)(void *world, uint16_t vp, uint32_t key);
 
 	/*
-	 * Optional: whether a node can read this VP's region `key` in place, and
-	 * a peer's region as such a place. With both, large data is not sent but
-	 * taken by the receiver from where it lies (memory rings).
+	 * Optional: whether a node can read this VP's range in place, or in a copy that was
+	 * made now, whose key, also of this VP, and address then stand in *lent; and a peer's
+	 * range as such a place. With both, large data is not sent but taken by the receiver
+	 * from where it lies (memory rings). A copy goes with lent_back(), which is called when
+	 * its send is closed, or with its context.
 	 */
-	bool (*shareable)(void *world, uint16_t vp, uint32_t key, uint32_t node);
+	bool (*lend)(void *world, uint16_t vp, uint32_t context, uint32_t node,
+		     struct muster_reference *lent);
+	void (*lent_back)(void *world, const struct muster_reference *lent);
 	const void *(*peer_map)(void *world, uint32_t node, uint16_t vp, uint32_t key,
 				uint64_t addr, uint64_t len);
 

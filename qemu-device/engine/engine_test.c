@@ -17,6 +17,7 @@ static struct world *vary(uint32_t nr, uint64_t seed)
 	w->refuse_percent = seed % 3 * 20;
 	w->map = seed & 1;
 	w->share = seed & 2;
+	w->copy = seed & 4;
 	w->peers_hidden = seed % 8 == 7;
 	return w;
 }
@@ -286,12 +287,32 @@ static void rabenseifner_runs_in_pulses_by_reference(void **state)
 		struct world *w = vary(4, seed);
 
 		w->share = true;
-		w->peers_hidden = false;
+		w->copy = w->peers_hidden = false;
 		w->buffer_bytes = BUFFERS[seed % 4];
 		rabenseifner(w, 40000 + seed % 5 * 8, seed % 2 ? 4096 : 12000);
 		assert_int_equal(w->nr_sent[MUSTER_PACKET_DATA], 0);
 		assert_int_equal(world_counters(w, 0).bytes_referenced,
 				 2 * 6 * (40000 + seed % 5 * 8));
+		world_destroy(w);
+	}
+}
+
+/* As it lay when it was sent: the copy is what counts, in packets too, and is given back. */
+static void what_is_lent_as_a_copy_is_given_back(void **state)
+{
+	uint64_t seed, bytes;
+
+	(void)state;
+	for (seed = 0; seed < SEEDS; seed++) {
+		struct world *w = vary(4, seed);
+
+		w->share = w->copy = true;
+		w->buffer_bytes = BUFFERS[seed % 4];
+		rabenseifner(w, 40000 + seed % 5 * 8, seed % 2 ? 4096 : 12000);
+		bytes = world_counters(w, 0).bytes_referenced;
+		assert_true(w->peers_hidden ? !bytes : bytes > 0);
+		for (uint32_t r = 0; r < 4; r++)
+			assert_int_equal(w->nodes[r].copied, 0);
 		world_destroy(w);
 	}
 }
@@ -492,6 +513,7 @@ int main(void)
 		cmocka_unit_test(a_low_latency_tree_answers_where_the_packet_came_from),
 		cmocka_unit_test(rabenseifner_runs_in_pulses_with_packets),
 		cmocka_unit_test(rabenseifner_runs_in_pulses_by_reference),
+		cmocka_unit_test(what_is_lent_as_a_copy_is_given_back),
 		cmocka_unit_test(what_a_peer_cannot_map_is_sent),
 		cmocka_unit_test(two_ranks_exchange_whole_vectors),
 		cmocka_unit_test(an_exchange_in_place_without_room_waits_and_tells_why),

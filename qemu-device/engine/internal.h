@@ -163,6 +163,7 @@ struct send {
 	bool is_inline;
 	bool eager;		/* goes without asking, if there is room for a copy */
 	bool by_reference;
+	bool is_copy;		/* the range: made for this send */
 	bool to_tree;		/* and to no member */
 	uint16_t flags;		/* MUSTER_PACKET_* */
 	uint32_t member;

@@ -24,10 +24,13 @@
 #ifndef WORLD_NODES
 #define WORLD_NODES 16			/* a test of more says so before */
 #endif
+#ifndef WORLD_BYTES
+#define WORLD_BYTES (1 << 20)		/* likewise of less */
+#endif
 
 enum {
 	WORLD_NODES_MAX = WORLD_NODES,
-	WORLD_MEMORY = 1 << 20,
+	WORLD_MEMORY = WORLD_BYTES,
 	WORLD_FLIGHT_MAX = 4096,
 	WORLD_CQES_MAX = 1024,
 	WORLD_VP = 3,
@@ -35,6 +38,8 @@ enum {
 	WORLD_CONTEXT = 77,
 	WORLD_LIFE = 5,
 	WORLD_KEY = 1,
+	WORLD_COPY_KEY = 2,		/* of what a node copies for others, */
+	WORLD_COPIES = 8,		/* so many at once */
 };
 
 #define WORLD_JOB_KEY 0x1234567890abcdefull
@@ -51,6 +56,8 @@ struct world_node {
 	bool noted;			/* on the board: */
 	uint32_t noted_base;
 	uint8_t *memory;
+	uint8_t copies[WORLD_COPIES][MUSTER_PULSE_MAX];
+	uint32_t copied;		/* a bit each: lent, and not given back */
 	struct muster_cqe cqes[WORLD_CQES_MAX];
 	uint32_t nr_cqes;
 	struct world_packet delivered;
@@ -72,7 +79,8 @@ struct world {
 	uint64_t hash_key;
 	bool map;			/* memory can be worked on in place */
 	bool share;			/* and by peers */
-	bool peers_hidden;		/* shareable, but peers fail to map it */
+	bool copy;			/* not memory itself is shared, but a copy */
+	bool peers_hidden;		/* lent, but peers fail to map it */
 	bool board;			/* who leaves can say there how far it was */
 	bool read_only;
 	size_t allocated;
@@ -105,8 +113,15 @@ static inline uint64_t world_now_us(void *opaque)
 
 static inline bool world_in_region(uint16_t vp, uint32_t key, uint64_t addr, uint64_t len)
 {
-	return vp == WORLD_VP && key == WORLD_KEY && addr <= WORLD_MEMORY &&
-	       len <= WORLD_MEMORY - addr;
+	uint64_t bytes = key == WORLD_COPY_KEY ? WORLD_COPIES * MUSTER_PULSE_MAX : WORLD_MEMORY;
+
+	return vp == WORLD_VP && (key == WORLD_KEY || key == WORLD_COPY_KEY) && addr <= bytes &&
+	       len <= bytes - addr;
+}
+
+static inline uint8_t *world_place(struct world_node *node, uint32_t key, uint64_t addr)
+{
+	return (key == WORLD_COPY_KEY ? node->copies[0] : node->memory) + addr;
 }
 
 static inline uint64_t world_key_life(void *opaque, uint16_t vp, uint32_t key)
@@ -123,7 +138,7 @@ static inline int world_dma_read(void *opaque, uint16_t vp, uint32_t key, uint64
 
 	if (!world_in_region(vp, key, addr, len))
 		return -EFAULT;
-	memcpy(buf, node->memory + addr, len);
+	memcpy(buf, world_place(node, key, addr), len);
 	return 0;
 }
 
@@ -146,7 +161,7 @@ static inline void *world_dma_map(void *opaque, uint16_t vp, uint32_t key, uint6
 	if (!node->world->map || !world_in_region(vp, key, addr, len) ||
 	    (write && node->world->read_only))
 		return NULL;
-	return node->memory + addr;
+	return world_place(node, key, addr);
 }
 
 static inline bool world_base_leave(void *opaque, uint32_t context, uint32_t life, uint32_t base)
@@ -171,12 +186,37 @@ static inline bool world_base_left(void *opaque, uint32_t peer, uint32_t context
 	return left->noted;
 }
 
-static inline bool world_shareable(void *opaque, uint16_t vp, uint32_t key, uint32_t peer)
+static inline bool world_lend(void *opaque, uint16_t vp, uint32_t context, uint32_t peer,
+			      struct muster_reference *lent)
 {
-	(void)peer;
 	struct world_node *node = opaque;
+	uint32_t free = ~node->copied & ((1u << WORLD_COPIES) - 1), place;
 
-	return node->world->share && vp == WORLD_VP && key == WORLD_KEY;
+	(void)context;
+	(void)peer;
+	if (!node->world->share || vp != WORLD_VP || lent->key != WORLD_KEY)
+		return false;
+	if (!node->world->copy)
+		return true;
+	if (!free)
+		return false;
+	place = (uint32_t)__builtin_ctz(free);
+	node->copied |= 1u << place;
+	memcpy(node->copies[place], node->memory + lent->addr, lent->length);
+	lent->key = WORLD_COPY_KEY;
+	lent->addr = place * MUSTER_PULSE_MAX;
+	return true;
+}
+
+/* It is somebody else's from now on. */
+static inline void world_lent_back(void *opaque, const struct muster_reference *lent)
+{
+	struct world_node *node = opaque;
+	uint32_t bit = 1u << lent->addr / MUSTER_PULSE_MAX;
+
+	assert_true(lent->key == WORLD_COPY_KEY && node->copied & bit);
+	node->copied &= ~bit;
+	memset(world_place(node, lent->key, lent->addr), 0xdb, MUSTER_PULSE_MAX);
 }
 
 static inline const void *world_peer_map(void *opaque, uint32_t peer, uint16_t vp, uint32_t key,
@@ -187,7 +227,7 @@ static inline const void *world_peer_map(void *opaque, uint32_t peer, uint16_t v
 	if (node->world->peers_hidden || peer >= node->world->nr ||
 	    !world_in_region(vp, key, addr, len))
 		return NULL;
-	return node->world->nodes[peer].memory + addr;
+	return world_place(&node->world->nodes[peer], key, addr);
 }
 
 static inline int world_send(void *opaque, uint32_t incarnation, const struct muster_packet *packet,
@@ -273,7 +313,8 @@ static const struct muster_engine_world world_table = {
 	.dma_map = world_dma_map,
 	.base_leave = world_base_leave,
 	.base_left = world_base_left,
-	.shareable = world_shareable,
+	.lend = world_lend,
+	.lent_back = world_lent_back,
 	.peer_map = world_peer_map,
 	.send = world_send,
 	.complete = world_complete,

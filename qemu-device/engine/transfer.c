@@ -64,18 +64,34 @@ static bool send_eager(struct context *ctx, const struct instance *inst, struct 
 	return true;
 }
 
-static bool send_rts(struct context *ctx, const struct instance *inst, struct send *send)
+static struct muster_reference range_of(const struct send *send)
 {
-	const struct muster_engine *engine = ctx->engine;
-	struct muster_reference reference = {
+	return (struct muster_reference){
 		.addr = send->addr, .length = send->total, .key = send->key,
 	};
+}
+
+/* Of a copy all else goes, too, so that what it was made of may be overwritten. */
+static void lend(struct context *ctx, struct send *send, struct muster_reference *reference)
+{
+	const struct muster_engine *engine = ctx->engine;
+
+	send->by_reference = send->total && engine->world.lend &&
+			     engine->world.lend(engine->opaque, ctx->vp, ctx->id,
+						ctx->members[send->member].node, reference);
+	send->is_copy = send->by_reference && reference->key != send->key;
+	send->key = reference->key;
+	send->addr = reference->addr;
+}
+
+static bool send_rts(struct context *ctx, const struct instance *inst, struct send *send)
+{
+	struct muster_reference reference = range_of(send);
 	struct muster_packet packet;
 
 	prepare(ctx, MUSTER_PACKET_RTS, inst, send, &packet);
-	send->by_reference = send->total && engine->world.shareable &&
-			     engine->world.shareable(engine->opaque, ctx->vp, send->key,
-						     ctx->members[send->member].node);
+	if (!send->is_copy)
+		lend(ctx, send, &reference);
 	if (send->by_reference) {
 		packet.flags |= MUSTER_PACKET_REFERENCE;
 		packet.length = sizeof(reference);
@@ -126,6 +142,19 @@ static bool advance(struct context *ctx, struct instance *inst, struct send *sen
 	return false;
 }
 
+static void send_close(struct context *ctx, struct instance *inst, uint32_t index)
+{
+	const struct muster_engine *engine = ctx->engine;
+	struct send *send = &inst->sends[index];
+	struct muster_reference lent = range_of(send);
+
+	inst->open &= ~(1ull << index);
+	inst->todo &= ~(1ull << index);
+	if (send->is_inline || !send->is_copy)
+		return;
+	engine->world.lent_back(engine->opaque, &lent);
+}
+
 static uint16_t packet_flags(const struct step *step)
 {
 	return (step->flags & MUSTER_DESC_SWAP_REMOTE_DATA ? MUSTER_PACKET_SWAP_DATA : 0) |
@@ -139,6 +168,7 @@ static void source_set(struct send *send, const struct sequence *seq, const stru
 	uint64_t offset = (uint64_t)pulse * seq->pulse_len;
 
 	send->eager = seq->pulse_count == 1 && send->total <= MUSTER_MTU;
+	send->is_copy = false;
 	send->key = step->store_key ? step->store_key : step->load_key;
 	send->addr = (step->store_key ? step->store_addr : step->load_addr) + offset;
 }
@@ -165,8 +195,7 @@ void muster_send_open(struct context *ctx, struct instance *inst, uint32_t index
 	inst->open |= bit;
 	inst->todo |= bit;
 	if (advance(ctx, inst, send, bit, inst->data)) {
-		inst->open &= ~bit;
-		inst->todo &= ~bit;
+		send_close(ctx, inst, index);
 	} else if (send->is_inline) {
 		memcpy(send->data, inst->data, send->total);
 	}
@@ -174,15 +203,14 @@ void muster_send_open(struct context *ctx, struct instance *inst, uint32_t index
 
 void muster_sends_run(struct context *ctx, struct instance *inst)
 {
-	uint64_t todo = inst->todo, bit;
+	uint64_t todo = inst->todo;
 
 	for (; todo && !ctx->failure.status; todo &= todo - 1) {
-		struct send *send = &inst->sends[__builtin_ctzll(todo)];
+		uint32_t index = (uint32_t)__builtin_ctzll(todo);
+		struct send *send = &inst->sends[index];
 
-		bit = todo & -todo;
-		if (advance(ctx, inst, send, bit, send->data)) {
-			inst->open &= ~bit;
-			inst->todo &= ~bit;
+		if (advance(ctx, inst, send, 1ull << index, send->data)) {
+			send_close(ctx, inst, index);
 			ctx->moved = true;
 		}
 	}
@@ -248,7 +276,7 @@ void muster_send_granted(struct context *ctx, uint32_t member, const struct must
 		return;
 	}
 	if (taken) {
-		inst->open &= ~(1ull << index);
+		send_close(ctx, inst, index);
 	} else {
 		send->phase = SEND_GRANTED;
 		inst->todo |= 1ull << index;

@@ -116,12 +116,14 @@ static void *world_dma_map(void *opaque, uint16_t vp, uint32_t key, uint64_t add
 	return range(opaque, vp, key, addr, len, write);
 }
 
-static bool world_shareable(void *opaque, uint16_t vp, uint32_t key, uint32_t peer)
+static bool world_lend(void *opaque, uint16_t vp, uint32_t context, uint32_t peer,
+		       struct muster_reference *lent)
 {
+	(void)context;
 	(void)peer;
 	(void)opaque;
 	(void)vp;
-	return key % 4 != 0;	/* some memory is the caller's own, which peers do not see */
+	return lent->key % 4 != 0;	/* some memory is the caller's own, which peers do not see */
 }
 
 /* A peer's region may have ended meanwhile, if its communicator has failed: no fault of ours. */
@@ -279,7 +281,7 @@ int dst_node_begin(struct dst_node *node)
 		.dma_write = world_dma_write,
 		.key_life = world_key_life,
 		.dma_map = plan->map ? world_dma_map : NULL,
-		.shareable = plan->by_reference ? world_shareable : NULL,
+		.lend = plan->by_reference ? world_lend : NULL,
 		.peer_map = plan->by_reference ? world_peer_map : NULL,
 		.send = world_send,
 		.complete = world_complete,

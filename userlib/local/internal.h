@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "copies.h"
 #include "dev.h"
 #include "engine.h"
 #include "local.h"
@@ -50,6 +51,7 @@ struct local {
 	bool cut;		/* that switch is gone, and the engine does not know */
 	struct muster_rings rings;
 	struct muster_regions_own memory;
+	struct muster_copies copies;
 	bool withdrawing;	/* not all peers that knew of a region know that it is gone */
 	bool sweeping;		/* some peer has withdrawn one */
 	bool busy;		/* the engine could go on */

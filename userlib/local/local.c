@@ -97,6 +97,7 @@ static void context_close(struct muster_dev *dev, uint8_t job, uint32_t context)
 	struct local *local = to_local(dev);
 
 	muster_engine_context_close(local->engine, dev->address.vp, job, context);
+	muster_copies_drop(&local->copies, context);
 	muster_local_step(local);	/* it may have to say so later: see that we are busy then */
 }
 

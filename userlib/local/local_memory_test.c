@@ -15,7 +15,8 @@ static uint64_t bytes_referenced(struct muster_dev *dev)
 struct transfer_case {
 	const char *wire;
 	bool shared;		/* allocated by the device, else registered */
-	bool in_place;		/* what is to be expected */
+	int access;		/* of the latter */
+	bool in_place;		/* what is to be expected: it is not sent in packets */
 	bool full;		/* rank 1 can open no more files, and has memory of its own */
 };
 
@@ -49,7 +50,7 @@ static void transfers(struct muster_oob *oob, const void *argument)
 			EXPECT(!dev->ops->mem_alloc(dev, BYTES, &memory, &key));
 		} else {
 			memory = calloc(1, BYTES);
-			EXPECT(!dev->ops->mem_register(dev, memory, BYTES, 3, &key));
+			EXPECT(!dev->ops->mem_register(dev, memory, BYTES, it->access, &key));
 		}
 		if (oob->rank == 0)
 			memset(memory, 'a' + round, BYTES);
@@ -66,18 +67,22 @@ static void transfers(struct muster_oob *oob, const void *argument)
 			free(memory);
 		}
 	}
+	EXPECT(((struct local *)dev)->copies.nr_free == (((struct local *)dev)->copies.key ?
+							 MUSTER_COPIES_MAX : 0));
 	EXPECT(bytes_referenced(dev) == (it->in_place && oob->rank == 1 ? ROUNDS * BYTES : 0));
 	dev->ops->settle(dev);
 	test_barrier(oob);
 	dev->ops->close(dev);
 }
 
-static void shared_memory_is_read_in_place_and_other_memory_is_sent(void **state)
+static void memory_is_read_in_place_or_as_a_copy_or_sent(void **state)
 {
+	enum { RW = MUSTER_ACCESS_READ | MUSTER_ACCESS_WRITE };
 	static const struct transfer_case cases[] = {
-		{ "ring", true, true, false }, { "ring", false, false, false },
-		{ "unix", true, false, false }, { "udp", false, false, false },
-		{ "ring", true, false, true },
+		{ "ring", true, 0, true, false }, { "ring", false, RW, true, false },
+		{ "ring", false, RW | MUSTER_ACCESS_APART, false, false },
+		{ "unix", true, 0, false, false }, { "udp", false, RW, false, false },
+		{ "ring", true, RW, false, true },
 	};
 
 	(void)state;
@@ -187,6 +192,50 @@ static void lends_and_gives_up(struct muster_oob *oob, const void *argument)
 	dev->ops->close(dev);
 }
 
+/*
+ * Copies of a context that failed are others' again when it is closed, and not before, and who
+ * finds no place for a copy sends: it takes nobody's.
+ */
+static void copies_end_with_their_context(struct muster_oob *oob, const void *argument)
+{
+	enum { BYTES = MUSTER_PULSE_MAX * 3 };
+	struct muster_dev *dev = dev_open(oob, argument);
+	struct muster_copies *copies = &((struct local *)dev)->copies;
+	void *memory = calloc(1, BYTES);
+	struct muster_desc desc;
+	uint32_t key, nr;
+
+	context_open(oob, dev);
+	EXPECT(!dev->ops->mem_register(dev, memory, BYTES, 3, &key));
+	if (oob->rank == 0) {
+		desc = transfer(memory, key, BYTES, true);
+		EXPECT(!dev->ops->post(dev, &desc, 1));
+		EXPECT(copies->nr_free == MUSTER_COPIES_MAX - 3);
+		dev->ops->abort(dev, JOB, CONTEXT, MUSTER_STATUS_ABORTED, 0);
+		EXPECT(copies->nr_free == MUSTER_COPIES_MAX - 3);
+		dev->ops->context_close(dev, JOB, CONTEXT);
+		EXPECT(copies->nr_free == MUSTER_COPIES_MAX);
+		for (nr = 0; muster_copy_take(copies, &((struct local *)dev)->memory, 9); nr++)
+			;
+		EXPECT(nr == MUSTER_COPIES_MAX && !copies->nr_free);
+		muster_copies_drop(copies, 8);
+		EXPECT(!copies->nr_free);
+		muster_copies_drop(copies, 9);
+		EXPECT(copies->nr_free == MUSTER_COPIES_MAX);
+	}
+	test_barrier(oob);
+	dev->ops->settle(dev);
+	test_barrier(oob);
+	dev->ops->close(dev);
+	free(memory);
+}
+
+static void copies_that_were_lent_end_with_their_context(void **state)
+{
+	(void)state;
+	assert_int_equal(test_ranks(2, copies_end_with_their_context, "ring"), 0);
+}
+
 static void memory_that_was_lent_and_given_back_counts_for_nothing(void **state)
 {
 	(void)state;
@@ -235,9 +284,10 @@ static void each_end_of_a_ring_can_write_only_what_is_its_own(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(shared_memory_is_read_in_place_and_other_memory_is_sent),
+		cmocka_unit_test(memory_is_read_in_place_or_as_a_copy_or_sent),
 		cmocka_unit_test(one_that_computes_keeps_no_other_from_memory),
 		cmocka_unit_test(memory_that_was_lent_and_given_back_counts_for_nothing),
+		cmocka_unit_test(copies_that_were_lent_end_with_their_context),
 		cmocka_unit_test(each_end_of_a_ring_can_write_only_what_is_its_own),
 	};
 

@@ -28,6 +28,7 @@ enum {
 	SHARED_FROM = 4096 + 1,	/* bytes; less goes as a packet anyhow */
 	INDEX_BITS = 16,
 	INDEX_MASK = (1 << INDEX_BITS) - 1,
+	PAGE_SHIFT = 12,
 	TABLE_FIRST = 64,
 };
 
@@ -151,6 +152,47 @@ static bool probe(const struct muster_regions_own *regions, uint8_t *addr, size_
 	return false;
 }
 
+/* Where a page is remembered, and as what. Its number leaves room for the access. */
+static uint64_t *page_place(struct muster_regions_own *regions, const uint8_t *addr, uint64_t *page)
+{
+	uint64_t number = (uintptr_t)addr >> PAGE_SHIFT;
+
+	*page = number << 2;
+	return &regions->pages[(number * 0x9e3779b97f4a7c15ull >> 32) % MUSTER_REGION_PAGES];
+}
+
+static bool page_known(struct muster_regions_own *regions, const uint8_t *addr, int access)
+{
+	uint64_t page, *place = page_place(regions, addr, &page);
+
+	return (*place & ~3ull) == page && (*place & (uint64_t)access) == (uint64_t)access;
+}
+
+static void page_remember(struct muster_regions_own *regions, const uint8_t *addr, int access)
+{
+	uint64_t page, *place = page_place(regions, addr, &page);
+
+	*place = page | (uint64_t)access;
+}
+
+/*
+ * The kernel is asked once for a page: what a program works with is there, and who calls with
+ * what it has given back in the meantime touches it as by any other function.
+ */
+static bool is_there(struct muster_regions_own *regions, uint8_t *addr, size_t bytes, int access)
+{
+	uint8_t *last = addr + bytes - 1;
+
+	access &= MUSTER_ACCESS_READ | MUSTER_ACCESS_WRITE;
+	if (page_known(regions, addr, access) && page_known(regions, last, access))
+		return true;
+	if (!probe(regions, addr, bytes, access))
+		return false;
+	page_remember(regions, addr, access);
+	page_remember(regions, last, access);
+	return true;
+}
+
 int muster_region_register(struct muster_regions_own *regions, void *addr, size_t bytes,
 			   int access, uint32_t *key)
 {
@@ -158,7 +200,7 @@ int muster_region_register(struct muster_regions_own *regions, void *addr, size_
 	int err;
 
 	if (!bytes || (uintptr_t)addr + bytes - 1 < (uintptr_t)addr ||
-	    !probe(regions, addr, bytes, access))
+	    !is_there(regions, addr, bytes, access))
 		return -EFAULT;
 	err = region_new(regions, &region);
 	if (err)

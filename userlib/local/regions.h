@@ -15,6 +15,7 @@
 enum {
 	MUSTER_REGIONS_MAX = 65535,	/* at once */
 	MUSTER_REGION_FILES_MAX = 256,	/* of them, the newest that peers can still be told of */
+	MUSTER_REGION_PAGES = 1024,	/* remembered to be there */
 };
 
 /* Of this process. */
@@ -46,6 +47,7 @@ struct muster_regions_own {
 	uint64_t generation;	/* regions so far */
 	uint32_t ranks;		/* who may be told of memory; 0: nobody ever is */
 	int probe[2];		/* a pipe */
+	uint64_t pages[MUSTER_REGION_PAGES];	/* that were there: number and access */
 	uint32_t files[MUSTER_REGION_FILES_MAX];	/* keys of those that had an fd last */
 	uint32_t next_file;
 };
@@ -63,7 +65,8 @@ void muster_regions_close(struct muster_regions_own *regions);
 
 /**
  * muster_region_register() - give a key to memory of the caller.
- * Return: 0; -EFAULT: its first or last byte is not there for that access; -ENOSPC; -ENOMEM.
+ * Return: 0; -EFAULT: its first or last byte is not there for that access, nor was when it was
+ * registered before; -ENOSPC; -ENOMEM.
  */
 int muster_region_register(struct muster_regions_own *regions, void *addr, size_t bytes,
 			   int access, uint32_t *key);

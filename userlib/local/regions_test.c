@@ -106,6 +106,29 @@ static void memory_that_is_not_there_is_refused(void **state)
 	munmap(two, PAGE);
 }
 
+/* Without the pipe nothing can be asked. */
+static void memory_that_was_there_is_not_asked_for_again(void **state)
+{
+	uint8_t *pages = mmap(NULL, 4 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+			      -1, 0);
+	int probe[2] = { own.probe[0], own.probe[1] };
+	uint32_t key;
+
+	(void)state;
+	assert_int_equal(muster_region_register(&own, pages, PAGE + 8, RW, &key), 0);
+	muster_region_deregister(&own, key);
+	assert_int_equal(muster_region_register(&own, pages + 2 * PAGE, 8, MUSTER_ACCESS_READ, &key),
+			 0);
+	own.probe[0] = own.probe[1] = -1;
+	assert_int_equal(muster_region_register(&own, pages + 8, PAGE + 8, RW, &key), 0);
+	assert_int_equal(muster_region_register(&own, pages + PAGE, 8, MUSTER_ACCESS_READ, &key), 0);
+	assert_int_equal(muster_region_register(&own, pages + 2 * PAGE, 8, RW, &key), -EFAULT);
+	assert_int_equal(muster_region_register(&own, pages + PAGE, 2 * PAGE + 8, MUSTER_ACCESS_READ,
+						&key), -EFAULT);
+	memcpy(own.probe, probe, sizeof(probe));
+	munmap(pages, 4 * PAGE);
+}
+
 static void read_only_memory_is_refused_for_writing(void **state)
 {
 	uint8_t *page = mmap(NULL, 2 * PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -283,6 +306,7 @@ int main(void)
 		TEST(an_old_key_finds_nothing),
 		TEST(memory_that_is_not_there_is_refused),
 		TEST(read_only_memory_is_refused_for_writing),
+		TEST(memory_that_was_there_is_not_asked_for_again),
 		TEST(probing_changes_nothing),
 		TEST(many_keys_stay_apart),
 		TEST(allocated_memory_is_zero_and_others_can_only_read_it),

@@ -68,14 +68,52 @@ static int dma_write(void *world, uint16_t vp, uint32_t key, uint64_t addr, cons
 }
 
 /* A peer that does not know the region is told now, before the packet that refers to it. */
-static bool shareable(void *world, uint16_t vp, uint32_t key, uint32_t node)
+static bool share(struct local *local, uint32_t key, uint32_t node)
 {
-	struct local *local = world;
 	struct muster_region_own *region = muster_region_find(&local->memory, key);
 
+	return muster_region_known(region, node) || muster_local_share(local, region, node);
+}
+
+/*
+ * The caller's own memory cannot be mapped by others. Its copy goes to where the last one was,
+ * and is read while it is in the cache.
+ */
+static bool lend_copy(struct local *local, uint32_t context, uint32_t node,
+		      struct muster_reference *lent)
+{
+	const void *from = muster_region_range(&local->memory, lent->key, lent->addr, lent->length,
+					       MUSTER_ACCESS_READ);
+	void *copy = from && lent->length <= MUSTER_PULSE_MAX ?
+		     muster_copy_take(&local->copies, &local->memory, context) : NULL;
+
+	if (!copy)
+		return false;
+	if (!share(local, local->copies.key, node)) {
+		muster_copy_give(&local->copies, copy);
+		return false;
+	}
+	memcpy(copy, from, lent->length);
+	lent->key = local->copies.key;
+	lent->addr = (uintptr_t)copy;
+	return true;
+}
+
+static bool lend(void *world, uint16_t vp, uint32_t context, uint32_t node,
+		 struct muster_reference *lent)
+{
+	struct local *local = world;
+	struct muster_region_own *region = muster_region_find(&local->memory, lent->key);
+
 	(void)vp;
-	return region && region->shared && node < local->size &&
-	       (muster_region_known(region, node) || muster_local_share(local, region, node));
+	if (!region || node >= local->size || region->access & MUSTER_ACCESS_APART)
+		return false;
+	return region->shared ? share(local, lent->key, node) : lend_copy(local, context, node, lent);
+}
+
+static void lent_back(void *world, const struct muster_reference *lent)
+{
+	muster_copy_give(&((struct local *)world)->copies, (const void *)(uintptr_t)lent->addr);
 }
 
 /* What was told before the packet that refers to it may wait in the mesh. */
@@ -232,7 +270,8 @@ const struct muster_engine_world *muster_local_world(const char *wire)
 		.dma_write = dma_write,
 		.key_life = key_life,
 		.dma_map = dma_map,
-		.shareable = shareable,
+		.lend = lend,
+		.lent_back = lent_back,
 		.peer_map = peer_map,
 		.peer_ended = peer_ended,
 		.base_leave = base_leave,

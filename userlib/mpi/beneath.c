@@ -67,6 +67,14 @@ __attribute__((constructor)) static void find(void)
 #define FIND(name) *(void **)&muster_mpi_beneath.name = dlsym(RTLD_NEXT, "PMPI_" #name);
 	MUSTER_MPI_WRAPPED(FIND)
 #undef FIND
+#ifdef OPEN_MPI
+#define PREFIX "PMPIX_"
+#else
+#define PREFIX "PMPI_"
+#endif
+#define FIND(name) *(void **)&muster_mpi_beneath.name##_init = dlsym(RTLD_NEXT, PREFIX #name "_init");
+	MUSTER_MPI_COLLECTIVES(FIND)
+#undef FIND
 	*(void **)&muster_mpi_beneath.progress = dlsym(RTLD_DEFAULT, "opal_progress");
 	*(void **)&muster_mpi_beneath.progress_register =
 		dlsym(RTLD_DEFAULT, "opal_progress_register");

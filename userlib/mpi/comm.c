@@ -27,24 +27,21 @@ void muster_mpi_comm_put(struct muster_mpi_comm *comm)
 {
 	if (--comm->refs)
 		return;
+	if (muster_mpi.job && comm->muster && comm->muster != muster_world(muster_mpi.job))
+		muster_comm_free(comm->muster);
 	muster_mpi_graph_free(comm->graph);
 	free(comm);
 }
 
-/* The communicator's end: what is under way ends by itself. */
+/* The communicator's end: what is under way, or persistent, keeps what it needs. */
 static int forget(MPI_Comm handle, int key, void *state, void *extra)
 {
-	struct muster_mpi_comm *comm = state;
-
 	(void)handle;
 	(void)key;
 	(void)extra;
 	atomic_fetch_add(&freed, 1);
 	pthread_mutex_lock(&muster_mpi.lock);
-	if (muster_mpi.job && comm->muster && comm->muster != muster_world(muster_mpi.job))
-		muster_comm_free(comm->muster);
-	comm->muster = NULL;
-	muster_mpi_comm_put(comm);
+	muster_mpi_comm_put(state);
 	pthread_mutex_unlock(&muster_mpi.lock);
 	return MPI_SUCCESS;
 }

@@ -144,3 +144,102 @@ int PMPI_Op_free(MPI_Op *op)
 }
 
 int MPI_Op_free(MPI_Op *op) __attribute__((alias("PMPI_Op_free")));
+
+/* ---- all of a call ------------------------------------------------------------------------------ */
+
+uint32_t muster_mpi_blocks_nr(const struct muster_mpi_call *call, const struct muster_mpi_comm *comm,
+			      bool of_in)
+{
+	const struct muster_mpi_edges *edges;
+	uint32_t nr = 0;
+
+	if (!comm->graph || call->coll < COLL_Neighbor_allgather)
+		return (uint32_t)comm->size;
+	edges = of_in ? &comm->graph->to : &comm->graph->from;
+	for (uint32_t i = 0; i < edges->nr; i++)
+		nr = edges->order[i] >= nr ? edges->order[i] + 1 : nr;
+	return nr;
+}
+
+/* Arguments that a rank does not need may be anything. */
+static bool is_needed(const struct muster_mpi_call *call, const struct muster_mpi_comm *comm, bool of_in)
+{
+	bool is_root = call->root == comm->rank;
+
+	if ((of_in ? call->in : call->out) == MPI_IN_PLACE)
+		return false;
+	switch (call->coll) {
+	case COLL_Gather:
+	case COLL_Gatherv:
+		return of_in || is_root;
+	case COLL_Scatter:
+	case COLL_Scatterv:
+		return !of_in || is_root;
+	case COLL_Neighbor_allgather:
+	case COLL_Neighbor_allgatherv:
+	case COLL_Neighbor_alltoall:
+	case COLL_Neighbor_alltoallv:
+	case COLL_Neighbor_alltoallw:
+		return !comm->graph || (of_in ? comm->graph->to.nr : comm->graph->from.nr);
+	default:
+		return true;
+	}
+}
+
+static int hold_one(struct muster_mpi_types *held, MPI_Datatype type)
+{
+	int err = muster_mpi_type_hold(type);
+
+	if (!err)
+		held->types[held->nr++] = type;
+	return err;
+}
+
+/* Blocks without elements may have any type. */
+static int hold_side(struct muster_mpi_types *held, const struct muster_mpi_blocks *blocks, uint32_t nr)
+{
+	int err = 0;
+
+	if (!blocks->types)
+		return blocks->type ? hold_one(held, blocks->type) : 0;
+	for (uint32_t i = 0; i < nr && !err; i++) {
+		uint32_t which = blocks->order ? blocks->order[i] : i;
+
+		if (blocks->counts[which])
+			err = hold_one(held, blocks->types[which]);
+	}
+	return err;
+}
+
+int muster_mpi_types_hold(struct muster_mpi_types *held, const struct muster_mpi_call *call,
+			  const struct muster_mpi_comm *comm)
+{
+	const struct muster_mpi_graph *graph = call->coll < COLL_Neighbor_allgather ? NULL : comm->graph;
+	const struct muster_mpi_blocks ins = muster_mpi_blocks_in(call, graph ? graph->to.order : NULL);
+	const struct muster_mpi_blocks outs = muster_mpi_blocks_out(call, graph ? graph->from.order : NULL);
+	uint32_t nr_in = graph ? graph->to.nr : (uint32_t)comm->size;
+	uint32_t nr_out = graph ? graph->from.nr : (uint32_t)comm->size;
+	int err = 0;
+
+	held->types = calloc((size_t)nr_in + nr_out + 2, sizeof(*held->types));
+	if (!held->types)
+		return -ENOMEM;
+	if (call->op && !muster_mpi_op_hold(call->op)) {
+		held->op = call->op;
+		held->has_op = true;
+	}
+	if (is_needed(call, comm, true))
+		err = hold_side(held, &ins, nr_in);
+	if (!err && is_needed(call, comm, false))
+		err = hold_side(held, &outs, nr_out);
+	return err;
+}
+
+void muster_mpi_types_let_go(struct muster_mpi_types *held)
+{
+	for (uint32_t i = 0; i < held->nr; i++)
+		muster_mpi_type_let_go(held->types[i]);
+	free(held->types);
+	if (held->has_op)
+		muster_mpi_op_let_go(held->op);
+}

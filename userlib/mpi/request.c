@@ -78,6 +78,13 @@ static void test_all(void)
 	}
 }
 
+static void op_free(struct muster_mpi_op *op)
+{
+	muster_mpi_op_free(op);
+	free(op->sentence);
+	free(op);
+}
+
 /* Where the caller wants it; its own function and its types are asked for that. */
 static int take(struct muster_mpi_op *op)
 {
@@ -104,12 +111,13 @@ static void tell(struct muster_mpi_op *op)
 	pthread_mutex_unlock(&muster_mpi.lock);
 	request = op->grequest;
 	/* MPICH asks again until the request is complete; from then on another thread may free op. */
-	atomic_store(&op->told, true);
-	PMPI_Grequest_complete(request);
+	if (atomic_exchange(&op->stage, STAGE_TOLD) == STAGE_FREED)
+		op_free(op);
+	else
+		PMPI_Grequest_complete(request);
 }
 
-/* Where MPI may be called. Return: how many have ended. */
-static int advance(void)
+int muster_mpi_advance(void)
 {
 	struct muster_mpi_op *op, *next;
 	int nr = 0;
@@ -177,7 +185,7 @@ static int on_progress(void)
 
 	if (!busy && !ended && ++calls % IDLE_CALLS)
 		return 0;
-	return advance();
+	return muster_mpi_advance();
 }
 #endif
 
@@ -186,7 +194,7 @@ static int on_poll(void *op, MPI_Status *status)
 {
 	(void)op;
 	(void)status;
-	advance();
+	muster_mpi_advance();
 	return MPI_SUCCESS;
 }
 
@@ -198,8 +206,8 @@ static int on_wait(int nr, void **ops, double timeout, MPI_Status *status)
 	for (int i = 0; i < nr; i++) {
 		struct muster_mpi_op *op = ops[i];
 
-		while (!atomic_load(&op->told)) {
-			if (advance())
+		while (atomic_load(&op->stage) != STAGE_TOLD) {
+			if (muster_mpi_advance())
 				continue;
 			mpi_progress();
 			sched_yield();
@@ -295,16 +303,6 @@ void muster_mpi_requests_close(void)
 }
 #endif
 
-/* MPICH asks nobody here whether one of our requests has ended. */
-int PMPI_Request_get_status(MPI_Request request, int *flag, MPI_Status *status)
-{
-	advance();
-	return muster_mpi_beneath.Request_get_status(request, flag, status);
-}
-
-int MPI_Request_get_status(MPI_Request request, int *flag, MPI_Status *status)
-	__attribute__((alias("PMPI_Request_get_status")));
-
 /* ---- waiting ---------------------------------------------------------------------------------- */
 
 /* Ranks that outnumber the processors must not spin: each takes another's time. */
@@ -378,13 +376,13 @@ static int query(void *state, MPI_Status *status)
 	return op->error;
 }
 
+/* MPICH calls this when the program frees the request, even before it has ended. */
 static int release(void *state)
 {
 	struct muster_mpi_op *op = state;
 
-	muster_mpi_op_free(op);
-	free(op->sentence);
-	free(op);
+	if (atomic_exchange(&op->stage, STAGE_FREED) == STAGE_TOLD)
+		op_free(op);
 	return MPI_SUCCESS;
 }
 

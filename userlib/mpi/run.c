@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 /* What is passed although offload is forced: there is nothing to offload, or nothing right. */
-static bool may_pass(enum muster_mpi_reason why)
+bool muster_mpi_may_pass(enum muster_mpi_reason why)
 {
 	return !muster_mpi.force || why <= REASON_INVALID;
 }
@@ -19,19 +19,23 @@ static int fail(const struct muster_mpi_call *call, int err)
 	return muster_mpi_error(call->comm, muster_mpi_coll_name(call->coll), err, muster_mpi_said);
 }
 
+int muster_mpi_refuse(const struct muster_mpi_call *call, enum muster_mpi_reason why)
+{
+	return fail(call, muster_mpi_fail(-EOPNOTSUPP, "MUSTER_OFFLOAD is force, but this call is the MPI library's: %s; unset it to have it so",
+					  why == REASON_NO_JOB ? muster_mpi.no_job :
+								 muster_mpi_reason(why)));
+}
+
 static int pass(const struct muster_mpi_call *call, MPI_Request *request, double began,
 		enum muster_mpi_reason why)
 {
 	int err;
 
-	if (may_pass(why)) {
-		err = muster_mpi_pass(call, request);
-		muster_mpi_stats_passed(call->coll, why, began);
-		return err;
-	}
-	return fail(call, muster_mpi_fail(-EOPNOTSUPP, "MUSTER_OFFLOAD is force, but this call is the MPI library's: %s; unset it to have it so",
-					  why == REASON_NO_JOB ? muster_mpi.no_job :
-								 muster_mpi_reason(why)));
+	if (!muster_mpi_may_pass(why))
+		return muster_mpi_refuse(call, why);
+	err = muster_mpi_pass(call, request);
+	muster_mpi_stats_passed(call->coll, why, began);
+	return err;
 }
 
 /* Until it has ended. */
@@ -62,18 +66,13 @@ int muster_mpi_run(const struct muster_mpi_call *call)
 	return err ? fail(call, err) : MPI_SUCCESS;
 }
 
-int muster_mpi_begin(struct muster_mpi_call *call, MPI_Request *request)
+static int begin(struct muster_mpi_comm *comm, const struct muster_mpi_call *call,
+		 MPI_Request *request, double began)
 {
-	double began = muster_mpi_now();
+	struct muster_mpi_op *op = calloc(1, sizeof(*op));
 	enum muster_mpi_reason why;
-	struct muster_mpi_comm *comm = muster_mpi_comm_find(call->comm, false, &why);
-	struct muster_mpi_op *op;
 	int err;
 
-	call->nonblocking = true;
-	if (!comm)
-		return pass(call, request, began, why);
-	op = calloc(1, sizeof(*op));
 	if (!op)
 		abort();	/* the others count on it */
 	op->coll = call->coll;
@@ -91,4 +90,20 @@ int muster_mpi_begin(struct muster_mpi_call *call, MPI_Request *request)
 	if (err > 0)
 		return pass(call, request, began, why);
 	return err ? fail(call, err) : MPI_SUCCESS;
+}
+
+int muster_mpi_begin(struct muster_mpi_call *call, MPI_Request *request)
+{
+	double began = muster_mpi_now();
+	enum muster_mpi_reason why;
+	struct muster_mpi_comm *comm = muster_mpi_comm_find(call->comm, false, &why);
+
+	call->nonblocking = true;
+	return comm ? begin(comm, call, request, began) : pass(call, request, began, why);
+}
+
+int muster_mpi_begin_on(struct muster_mpi_comm *comm, const struct muster_mpi_call *call,
+			MPI_Request *request)
+{
+	return begin(comm, call, request, muster_mpi_now());
 }

@@ -9,8 +9,8 @@
  * communicator and what was called on it before, the operation, and for reductions the type.
  * Never from counts, buffers or types of data that is only moved: these may differ by rank.
  *
- * Who calls whom: calls -> run -> (start -> fold, neighbours -> side -> hold -> types), request, comm -> join. All
- * use of the job is under muster_mpi.lock, and no MPI function is called with that held.
+ * Who calls whom: calls -> again -> run -> (start -> fold, neighbours -> side -> hold -> types), request,
+ * comm -> join. All use of the job is under muster_mpi.lock, and no MPI function is called with that held.
  */
 #ifndef MUSTER_MPI_SHIM_H
 #define MUSTER_MPI_SHIM_H
@@ -22,6 +22,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#ifdef OPEN_MPI
+#include <mpi-ext.h>	/* persistent collectives */
+#endif
 
 #include "muster.h"
 
@@ -41,14 +45,25 @@
 	X(Iscan) X(Iexscan) X(Ineighbor_allgather) X(Ineighbor_allgatherv) \
 	X(Ineighbor_alltoall) X(Ineighbor_alltoallv) X(Ineighbor_alltoallw)
 
+#define MUSTER_MPI_REQUESTS(X)						\
+	X(Request_free) X(Request_get_status) X(Start) X(Startall) X(Wait) X(Waitall) \
+	X(Waitany) X(Waitsome) X(Test) X(Testall) X(Testany) X(Testsome)
+
 #define MUSTER_MPI_WRAPPED(X)						\
-	X(Init) X(Init_thread) X(Finalize) X(Request_get_status) X(Type_free) X(Op_free) \
+	X(Init) X(Init_thread) X(Finalize) X(Type_free) X(Op_free) MUSTER_MPI_REQUESTS(X) \
 	MUSTER_MPI_COLLECTIVES(X) MUSTER_MPI_NONBLOCKING(X)
 
 /* The MPI library's own functions, which ours stand before. */
 struct muster_mpi_beneath {
 #define POINTER(name) __typeof__(&MPI_##name) name;
 	MUSTER_MPI_WRAPPED(POINTER)
+#undef POINTER
+#ifdef OPEN_MPI
+#define POINTER(name) __typeof__(&MPIX_##name##_init) name##_init;
+#else
+#define POINTER(name) __typeof__(&MPI_##name##_init) name##_init;
+#endif
+	MUSTER_MPI_COLLECTIVES(POINTER)		/* persistent */
 #undef POINTER
 	void (*progress)(void);			/* Open MPI's; NULL: there is none */
 	int (*progress_register)(int (*)(void));
@@ -93,6 +108,8 @@ int muster_mpi_pass(const struct muster_mpi_call *call, MPI_Request *request);
 /** muster_mpi_run(), muster_mpi_begin() - all that a blocking or nonblocking collective does. */
 int muster_mpi_run(const struct muster_mpi_call *call);
 int muster_mpi_begin(struct muster_mpi_call *call, MPI_Request *request);
+/** muster_mpi_persist() - the same, persistent: err and request are what the MPI library has said. */
+int muster_mpi_persist(int err, const struct muster_mpi_call *call, MPI_Request *request);
 
 /* Why the MPI library does a call. */
 enum muster_mpi_reason {
@@ -109,6 +126,10 @@ enum muster_mpi_reason {
 	REASON_GRAPH,
 	REASONS,
 };
+
+/** muster_mpi_may_pass() - else muster_mpi_refuse(), which is an MPI error: offload is forced. */
+bool muster_mpi_may_pass(enum muster_mpi_reason why);
+int muster_mpi_refuse(const struct muster_mpi_call *call, enum muster_mpi_reason why);
 
 const char *muster_mpi_reason(enum muster_mpi_reason reason);
 const char *muster_mpi_coll_name(enum muster_mpi_coll coll);
@@ -133,12 +154,12 @@ struct muster_mpi_graph;
 
 /* What we know of an MPI communicator: an attribute of it. */
 struct muster_mpi_comm {
-	struct muster_comm *muster;	/* NULL: it is not offloaded; and */
+	struct muster_comm *muster;	/* as long as it has refs; NULL: it is not offloaded; and */
 	enum muster_mpi_reason why;	/* why not */
 	struct muster_mpi_graph *graph;	/* of a topology; NULL: it has none, or one that is left */
 	int rank;
 	int size;
-	int refs;			/* the attribute's, and one of each operation under way */
+	int refs;			/* the attribute's, and one of each operation that is not over */
 	struct muster_mpi_op *first;	/* nonblocking ones that have not ended, in order */
 	struct muster_mpi_op *end;
 	struct muster_mpi_comm *next;	/* of those that have any */
@@ -183,6 +204,22 @@ int muster_mpi_type_hold(MPI_Datatype type);
 void muster_mpi_type_let_go(MPI_Datatype type);
 int muster_mpi_op_hold(MPI_Op op);
 void muster_mpi_op_let_go(MPI_Op op);
+
+/* All that a call needs, as long as it may be started. */
+struct muster_mpi_types {
+	MPI_Datatype *types;
+	uint32_t nr;
+	MPI_Op op;
+	bool has_op;
+};
+
+/** muster_mpi_types_hold() - -ENOMEM; what is held by then is to be let go all the same. */
+int muster_mpi_types_hold(struct muster_mpi_types *held, const struct muster_mpi_call *call,
+			  const struct muster_mpi_comm *comm);
+void muster_mpi_types_let_go(struct muster_mpi_types *held);
+/** muster_mpi_blocks_nr() - of a side, as the call gives them. */
+uint32_t muster_mpi_blocks_nr(const struct muster_mpi_call *call, const struct muster_mpi_comm *comm,
+			      bool of_in);
 
 /* ---- buffers (side.c) ---------------------------------------------------------------------------- */
 
@@ -316,6 +353,12 @@ int muster_mpi_neighbours_start(struct muster_mpi_op *op, const struct muster_mp
 
 /* ---- operations (start.c, request.c) ----------------------------------------------------------- */
 
+enum muster_mpi_stage {
+	STAGE_STARTED,
+	STAGE_TOLD,		/* MPI is told that it has ended */
+	STAGE_FREED,		/* before that the program has freed its request */
+};
+
 struct muster_mpi_op {
 	struct muster_mpi_comm *comm;
 	struct muster_request *request;
@@ -329,7 +372,7 @@ struct muster_mpi_op {
 	int err;			/* of the library, when it has ended; and */
 	char *sentence;			/* its words */
 	int error;			/* the same as MPI has it */
-	atomic_bool told;		/* MPI is told that it has ended */
+	atomic_int stage;		/* of enum muster_mpi_stage */
 	struct muster_mpi_op *next;
 };
 
@@ -341,6 +384,11 @@ int muster_mpi_start(struct muster_mpi_op *op, const struct muster_mpi_call *cal
 		     enum muster_mpi_reason *why);
 void muster_mpi_op_free(struct muster_mpi_op *op);
 
+/** muster_mpi_begin_on() - a nonblocking call on a communicator that is known. */
+int muster_mpi_begin_on(struct muster_mpi_comm *comm, const struct muster_mpi_call *call,
+			MPI_Request *request);
+/** muster_mpi_advance() - where MPI may be called. Return: how many have ended. */
+int muster_mpi_advance(void);
 /**
  * muster_mpi_wait() - until it has ended, and its result is where the caller wants it; MPI's own
  * traffic goes on. 0; -errno, as above.

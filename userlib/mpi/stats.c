@@ -68,8 +68,7 @@ void muster_mpi_stats_ended(const struct muster_mpi_op *op)
 	if (!muster_mpi.stats)
 		return;
 	pthread_mutex_lock(&muster_mpi.lock);
-	if (op->comm->muster)	/* else it is freed already */
-		muster_comm_last(op->comm->muster, &info);
+	muster_comm_last(op->comm->muster, &info);
 	if (info.path == MUSTER_PATH_HOST)
 		host_why(info.why);
 	if (info.path == MUSTER_PATH_NONE)

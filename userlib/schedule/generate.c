@@ -26,6 +26,8 @@ static const struct muster_generator *const generators[] = {
 	&muster_generate_binomial, &muster_generate_doubling, &muster_generate_rabenseifner,
 	&muster_generate_ring, &muster_generate_bruck, &muster_generate_subtrees,
 	&muster_generate_linear, &muster_generate_pairwise, &muster_generate_scan,
+	&muster_generate_sweep, &muster_generate_4nomial, &muster_generate_8nomial,
+	&muster_generate_double_ring, &muster_generate_dissemination,
 };
 
 uint32_t muster_chunks_one(uint32_t ranks)

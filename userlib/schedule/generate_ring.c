@@ -3,7 +3,8 @@
  * Rings: every rank sends to the next one only, a chunk for each rank, so that
  * all links are busy at once. The allreduce is a reduce-scatter followed by an
  * allgather, which there are alone, too; the broadcast is a chain down which the chunks
- * follow each other.
+ * follow each other. A double ring is two, in opposite directions, with every second chunk
+ * each, so that links are busy in both; their steps alternate and do not wait for each other.
  */
 #include "part.h"
 
@@ -14,10 +15,16 @@ static bool is_half(const struct muster_schedule *schedule)
 	       schedule->coll == MUSTER_COLL_ALLGATHER;
 }
 
+/* How many rings: odd chunks and odd steps are the other one's. */
+static uint32_t rings(const struct muster_schedule *schedule)
+{
+	return schedule->generator == &muster_generate_double_ring ? 2 : 1;
+}
+
 static uint32_t steps(const struct muster_schedule *schedule)
 {
 	/* the broadcast's last rank hears from the middle on */
-	return (is_half(schedule) ? 1 : 2) * (schedule->ranks - 1);
+	return rings(schedule) * (is_half(schedule) ? 1 : 2) * (schedule->ranks - 1);
 }
 
 static bool is_broadcast(const struct muster_schedule *schedule)
@@ -29,7 +36,7 @@ static struct muster_step_kind step_kind(const struct muster_schedule *schedule,
 {
 	return (struct muster_step_kind){
 		.nr = 1, .reduce = muster_coll_row(schedule->coll)->combines &&
-				   step < schedule->ranks - 1,
+				   step / rings(schedule) < schedule->ranks - 1,
 	};
 }
 
@@ -52,6 +59,14 @@ static void broadcast(const struct muster_schedule *schedule, uint32_t rank, uin
 		exchange->from = (rank + ranks - 1) % ranks;
 }
 
+/* A rank or its chunk on the ring of that step, or back: the other one has them backwards. */
+static uint32_t turn(const struct muster_schedule *schedule, uint32_t step, uint32_t which)
+{
+	if (step % rings(schedule) == 0)
+		return which;
+	return which ? schedule->ranks - which : 0;
+}
+
 /*
  * In step s rank r passes on the chunk that it got in step s - 1. An allreduce begins
  * with chunk r, so that rank r ends the first half with chunk r + 1; a reduce-scatter,
@@ -60,18 +75,19 @@ static void broadcast(const struct muster_schedule *schedule, uint32_t rank, uin
 static void exchange(const struct muster_schedule *schedule, uint32_t rank, uint32_t step,
 		     struct muster_exchange *exchange)
 {
-	uint32_t ranks = schedule->ranks;
+	uint32_t ranks = schedule->ranks, nr = rings(schedule), ring = step % nr;
+	uint32_t place = turn(schedule, ring, rank);
 
-	if (schedule->coll == MUSTER_COLL_REDUCE_SCATTER)
-		step++;
+	step = step / nr + (schedule->coll == MUSTER_COLL_REDUCE_SCATTER);
 	if (is_broadcast(schedule)) {
 		broadcast(schedule, rank, step, exchange);
 		return;
 	}
-	exchange->to = rank + 1 == ranks ? 0 : rank + 1;
-	exchange->from = rank ? rank - 1 : ranks - 1;
-	exchange->sent = (rank + 2 * ranks - step) % ranks;
-	exchange->received = (rank + 2 * ranks - step - 1) % ranks;
+	exchange->to = turn(schedule, ring, (place + 1) % ranks);
+	exchange->from = turn(schedule, ring, (place + ranks - 1) % ranks);
+	exchange->sent = nr * turn(schedule, ring, (place + 2 * ranks - step) % ranks) + ring;
+	exchange->received = nr * turn(schedule, ring, (place + 2 * ranks - step - 1) % ranks) +
+			     ring;
 }
 
 static uint32_t received(const struct muster_part *part, uint32_t rank, uint32_t step)
@@ -92,6 +108,23 @@ const struct muster_generator muster_generate_ring = {
 		 1u << MUSTER_COLL_REDUCE_SCATTER | 1u << MUSTER_COLL_ALLGATHER,
 	.version = 1,
 	.chunks = muster_chunks_each,
+	.steps = steps,
+	.step = step_kind,
+	.exchange = exchange,
+	.received = received,
+};
+
+static uint32_t two_chunks_each(uint32_t ranks)
+{
+	return 2 * ranks;
+}
+
+const struct muster_generator muster_generate_double_ring = {
+	.name = "double-ring",
+	.colls = 1u << MUSTER_COLL_ALLREDUCE | 1u << MUSTER_COLL_REDUCE_SCATTER |
+		 1u << MUSTER_COLL_ALLGATHER,
+	.version = 1,
+	.chunks = two_chunks_each,
 	.steps = steps,
 	.step = step_kind,
 	.exchange = exchange,

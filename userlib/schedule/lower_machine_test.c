@@ -10,7 +10,7 @@
 
 static const char *const names[] = {
 	"binomial", "recursive-doubling", "rabenseifner", "ring", "bruck", "linear", "pairwise",
-	"hillis-steele",
+	"hillis-steele", "blelloch", "4-nomial", "8-nomial", "double-ring", "dissemination",
 };
 
 /* Floats whose sum depends on the order; other types: any bits. */

@@ -41,6 +41,7 @@ struct muster_generator {
 	uint32_t version;	/* another one for other transfers */
 	bool ranged;		/* has ranges of several chunks; else all are of one */
 	bool goes_round;	/* has ranges that go on from the last chunk to chunk 0 */
+	uint32_t radix;		/* of a tree */
 	uint32_t (*chunks)(uint32_t ranks);
 	uint32_t (*steps)(const struct muster_schedule *schedule);
 	struct muster_step_kind (*step)(const struct muster_schedule *schedule, uint32_t step);
@@ -64,14 +65,19 @@ static inline uint32_t muster_doublings(uint32_t nr)
 }
 
 extern const struct muster_generator muster_generate_binomial;
+extern const struct muster_generator muster_generate_4nomial;
+extern const struct muster_generator muster_generate_8nomial;
 extern const struct muster_generator muster_generate_doubling;
+extern const struct muster_generator muster_generate_dissemination;
 extern const struct muster_generator muster_generate_rabenseifner;
 extern const struct muster_generator muster_generate_ring;
+extern const struct muster_generator muster_generate_double_ring;
 extern const struct muster_generator muster_generate_bruck;
 extern const struct muster_generator muster_generate_subtrees;
 extern const struct muster_generator muster_generate_linear;
 extern const struct muster_generator muster_generate_pairwise;
 extern const struct muster_generator muster_generate_scan;
+extern const struct muster_generator muster_generate_sweep;
 
 /* One message of one rank. */
 struct muster_message {

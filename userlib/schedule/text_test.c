@@ -210,7 +210,8 @@ static void what_is_written_reads_back_equal(void **state)
 {
 	static const char *const names[] = {
 		"binomial", "recursive-doubling", "rabenseifner", "ring", "bruck", "linear",
-		"pairwise", "hillis-steele",
+		"pairwise", "hillis-steele", "blelloch", "4-nomial", "8-nomial", "double-ring",
+		"dissemination",
 	};
 	char why[200];
 

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Copies that peers read in place of memory that they cannot: a few places in a region
+ * that they map, each for what one send of one pulse has. Copies are made as long as there
+ * are places; who finds none sends by packets.
+ */
+#ifndef MUSTER_COPIES_H
+#define MUSTER_COPIES_H
+
+#include "regions.h"
+
+enum {
+	MUSTER_COPIES_MAX = 32,		/* at once */
+};
+
+struct muster_copies {
+	uint32_t key;			/* 0: the region is not made yet */
+	uint8_t *memory;
+	uint32_t nr_free;
+	uint8_t free[MUSTER_COPIES_MAX];	/* places; the last that was used comes first */
+	uint32_t contexts[MUSTER_COPIES_MAX];	/* plus one; 0: free */
+};
+
+/**
+ * muster_copy_take() - a place for one pulse.
+ * @context: which holds it.
+ * Return: it; NULL: there is none now, or no memory.
+ */
+void *muster_copy_take(struct muster_copies *copies, struct muster_regions_own *regions,
+		       uint32_t context);
+/** muster_copy_give() - addr is of muster_copy_take(). */
+void muster_copy_give(struct muster_copies *copies, const void *addr);
+/** muster_copies_drop() - all that a context holds still: it has failed. */
+void muster_copies_drop(struct muster_copies *copies, uint32_t context);
+
+#endif /* MUSTER_COPIES_H */
