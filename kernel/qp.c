@@ -170,6 +170,11 @@ static int state_read(struct muster_qp *qp, enum ib_qp_state *state)
 	u32 told = IB_QPS_ERR;
 	int err = muster_admin_ask(to_mdev(qp->ibqp.device), &cmd, &told);
 
+	/* The core has tables by it. */
+	if (told > IB_QPS_ERR) {
+		muster_dev_fence(to_mdev(qp->ibqp.device), "device tells a state that there is not");
+		return -EIO;
+	}
 	*state = told;
 	return err == -ENOENT ? 0 : err;
 }

@@ -228,6 +228,23 @@ static void states_follow_each_other_as_verbs_say(void **state)
 	assert_int_equal(ibv_destroy_qp(qp), 0);
 }
 
+/* Whatever its number is: that may be a virtual port's, and another user's. */
+static void a_queue_pair_is_no_virtual_port(void **state)
+{
+	struct end *end = *state;
+	struct musterdv_vp port = { .qp = end->qps[0] };
+	struct musterdv_member member = { };
+	const struct musterdv_context_attr attr = {
+		.id = PORT_CONTEXT, .nr_members = 1, .members = &member,
+	};
+	struct musterdv_context *context;
+	struct musterdv_job *job;
+
+	assert_int_equal(musterdv_job_create(end->ctx, PORT_JOB, NULL, &job, NULL), 0);
+	assert_int_equal(musterdv_context_open(job, &port, &attr, &context), -EINVAL);
+	assert_int_equal(musterdv_job_destroy(job), 0);
+}
+
 /* ---- datagrams ------------------------------------------------------------------- */
 
 static void an_answer_finds_its_way_by_the_header(void **state)
@@ -382,6 +399,7 @@ int main(void)
 		WITH_ENDS(what_is_beyond_the_limits_is_refused),
 		WITH_ENDS(the_largest_and_the_smallest_can_be_had),
 		WITH_ENDS(states_follow_each_other_as_verbs_say),
+		WITH_ENDS(a_queue_pair_is_no_virtual_port),
 		WITH_ENDS(an_answer_finds_its_way_by_the_header),
 		WITH_ENDS(strange_addresses_are_refused),
 		WITH_ENDS(a_full_queue_takes_no_more_until_something_was_polled),
