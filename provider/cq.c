@@ -37,11 +37,14 @@ static int maps_open(struct ibv_context *ibvctx, struct muster_cq *cq,
 		return 0;
 	cq->record = muster_map(ibvctx, resp->record_offset, MUSTER_DOORBELL_STRIDE,
 				PROT_READ | PROT_WRITE);
-	if (cq->record)
-		return 0;
-	err = errno;
-	munmap(cq->ring, cq->ring_bytes);
-	return err;
+	if (!cq->record) {
+		err = errno;
+		munmap(cq->ring, cq->ring_bytes);
+		return err;
+	}
+	cq->alive = (struct muster_cq **)(cq->record + 1);
+	*cq->alive = cq;
+	return 0;
 }
 
 static int cq_open(struct ibv_context *ibvctx, int cqe, struct ibv_comp_channel *channel,
@@ -175,23 +178,78 @@ static bool deliver(struct muster_cq *cq, const struct muster_wc *wc, struct ibv
 	return qp;
 }
 
-int muster_poll_cq(struct ibv_cq *ibvcq, int nr, struct ibv_wc *to)
+static int completions_take(struct muster_cq *cq, int nr, struct ibv_wc *to)
 {
-	struct muster_cq *cq = to_mcq(ibvcq);
+	uint32_t before = cq->head;
 	struct muster_wc wc;
-	uint32_t before;
 	int done = 0;
 
-	if (!cq->record)
-		return -EOPNOTSUPP;
-	pthread_mutex_lock(&cq->lock);
-	before = cq->head;
 	while (done < nr && entry_read(cq, cq->head, &wc)) {
 		done += deliver(cq, &wc, &to[done]);
 		cq->head++;
 	}
 	if (cq->head != before)
 		__atomic_store_n(&cq->record->head, htole32(cq->head), __ATOMIC_RELEASE);
+	return done;
+}
+
+/* ---- a dead device: what is outstanding is flushed here -------------------------------- */
+
+static bool dead(struct muster_cq *cq)
+{
+	cq->dead |= __atomic_load_n(cq->alive, __ATOMIC_RELAXED) != cq;
+	return cq->dead;
+}
+
+static int queue_flush(const struct muster_qp *qp, struct muster_queue *queue,
+		       enum ibv_wc_opcode opcode, int nr, struct ibv_wc *to)
+{
+	int done = 0;
+
+	pthread_mutex_lock(&queue->lock);
+	for (; done < nr && queue->head != queue->tail; done++) {
+		to[done] = (struct ibv_wc){
+			.wr_id = queue->wr_ids[queue->head & (queue->entries - 1)],
+			.status = IBV_WC_WR_FLUSH_ERR,
+			.opcode = opcode,
+			.qp_num = qp->ibvqp.qp_num,
+		};
+		__atomic_store_n(&queue->head, queue->head + 1, __ATOMIC_RELEASE);
+	}
+	pthread_mutex_unlock(&queue->lock);
+	return done;
+}
+
+static int flush(struct muster_cq *cq, int nr, struct ibv_wc *to)
+{
+	struct muster_context *ctx = to_mctx(cq->ibvcq.context);
+	int done = 0;
+
+	pthread_mutex_lock(&ctx->qps_lock);
+	for (uint32_t i = 0; i < MUSTER_QPS_MAX && done < nr; i++) {
+		struct muster_qp *qp = ctx->qps[i];
+
+		if (qp && qp->ibvqp.send_cq == &cq->ibvcq)
+			done += queue_flush(qp, &qp->sq, IBV_WC_SEND, nr - done, &to[done]);
+		if (qp && qp->ibvqp.recv_cq == &cq->ibvcq)
+			done += queue_flush(qp, &qp->rq, IBV_WC_RECV, nr - done, &to[done]);
+	}
+	pthread_mutex_unlock(&ctx->qps_lock);
+	return done;
+}
+
+int muster_poll_cq(struct ibv_cq *ibvcq, int nr, struct ibv_wc *to)
+{
+	struct muster_cq *cq = to_mcq(ibvcq);
+	int done = 0;
+
+	if (!cq->record)
+		return -EOPNOTSUPP;
+	pthread_mutex_lock(&cq->lock);
+	if (!cq->dead)
+		done = completions_take(cq, nr, to);
+	if (!done && dead(cq))
+		done = flush(cq, nr, to);
 	pthread_mutex_unlock(&cq->lock);
 	return done;
 }

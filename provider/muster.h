@@ -32,7 +32,13 @@ struct muster_cq {
 	uint32_t entries;
 	uint32_t number;
 	struct muster_cq_record *record;	/* NULL: a virtual port's */
+	/*
+	 * After the record, and nothing of the device's: its own address, as long as the device
+	 * lives. Then the kernel puts one page in the place of all that could be written.
+	 */
+	struct muster_cq **alive;
 	pthread_mutex_t lock;		/* protects the rest */
+	bool dead;
 	uint32_t head;			/* polled so far */
 	uint32_t seen;			/* found to be there so far */
 	uint32_t arms;
@@ -40,8 +46,9 @@ struct muster_cq {
 
 /* One of a queue pair's. */
 struct muster_queue {
-	pthread_mutex_t lock;		/* protects tail and ring */
+	pthread_mutex_t lock;		/* protects tail, ring and wr_ids */
 	struct muster_work *ring;
+	uint64_t *wr_ids;		/* as in the ring, which goes with the device */
 	uint32_t entries;
 	uint32_t sges;			/* of one request */
 	uint32_t tail;			/* written so far */

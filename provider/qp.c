@@ -2,7 +2,8 @@
 /*
  * Queue pairs of ordinary verbs: the process writes requests into rings and rings the device.
  * Sends are rung for; receives are looked for by the device when it needs one, but for those
- * of a queue pair that has failed, which it has to flush.
+ * of a queue pair that has failed, which it has to flush. When the device has died, polling
+ * flushes what is left (cq.c).
  */
 #include "muster.h"
 
@@ -111,11 +112,32 @@ static void qp_known(struct muster_context *ctx, uint32_t number, struct muster_
 	pthread_mutex_unlock(&ctx->qps_lock);
 }
 
-static void queue_init(struct muster_queue *queue, uint32_t entries, uint32_t sges)
+static int queue_init(struct muster_queue *queue, uint32_t entries, uint32_t sges)
 {
 	pthread_mutex_init(&queue->lock, NULL);
 	queue->entries = entries;
 	queue->sges = sges;
+	queue->wr_ids = calloc(entries + 1, sizeof(*queue->wr_ids));
+	return queue->wr_ids ? 0 : ENOMEM;
+}
+
+static int queues_init(struct muster_qp *qp, const struct ibv_qp_cap *cap)
+{
+	return queue_init(&qp->sq, cap->max_send_wr, cap->max_send_sge) |
+	       queue_init(&qp->rq, cap->max_recv_wr, cap->max_recv_sge);
+}
+
+static void queue_free(struct muster_queue *queue)
+{
+	pthread_mutex_destroy(&queue->lock);
+	free(queue->wr_ids);
+}
+
+static void qp_free(struct muster_qp *qp)
+{
+	queue_free(&qp->sq);
+	queue_free(&qp->rq);
+	free(qp);
 }
 
 struct ibv_qp *muster_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
@@ -132,14 +154,14 @@ struct ibv_qp *muster_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr
 	attr->cap.max_send_wr = entries_of(attr->cap.max_send_wr);
 	attr->cap.max_recv_wr = entries_of(attr->cap.max_recv_wr);
 	attr->cap.max_inline_data = MUSTER_QP_INLINE_MAX;
-	err = qp_open(pd, attr, qp);
+	err = queues_init(qp, &attr->cap);
+	if (!err)
+		err = qp_open(pd, attr, qp);
 	if (err) {
-		free(qp);
+		qp_free(qp);
 		errno = err;
 		return NULL;
 	}
-	queue_init(&qp->sq, attr->cap.max_send_wr, attr->cap.max_send_sge);
-	queue_init(&qp->rq, attr->cap.max_recv_wr, attr->cap.max_recv_sge);
 	qp_known(to_mctx(pd->context), qp->ibvqp.qp_num, qp);
 	return &qp->ibvqp;
 }
@@ -160,9 +182,7 @@ int muster_destroy_qp(struct ibv_qp *ibvqp)
 	/* What is left of it in completion queues is passed over from now on. */
 	qp_known(to_mctx(ibvqp->context), ibvqp->qp_num, NULL);
 	munmap(qp->queues, qp->queues_bytes);
-	pthread_mutex_destroy(&qp->sq.lock);
-	pthread_mutex_destroy(&qp->rq.lock);
-	free(qp);
+	qp_free(qp);
 	return 0;
 }
 
@@ -262,6 +282,12 @@ static struct muster_work *next(const struct muster_queue *queue)
 	return &queue->ring[queue->tail & (queue->entries - 1)];
 }
 
+/* The next one was written. */
+static void put(struct muster_queue *queue, uint64_t wr_id)
+{
+	queue->wr_ids[queue->tail++ & (queue->entries - 1)] = wr_id;
+}
+
 static int send_one(struct muster_qp *qp, const struct ibv_send_wr *wr)
 {
 	int err;
@@ -270,7 +296,7 @@ static int send_one(struct muster_qp *qp, const struct ibv_send_wr *wr)
 		return ENOMEM;
 	err = send_put(qp, wr, next(&qp->sq));
 	if (!err)
-		qp->sq.tail++;
+		put(&qp->sq, wr->wr_id);
 	return err;
 }
 
@@ -309,7 +335,7 @@ static int receive_one(struct muster_qp *qp, const struct ibv_recv_wr *wr)
 	memset(work, 0, offsetof(struct muster_work, sges));
 	work->wr_id = htole64(wr->wr_id);
 	sges_put(work, wr->sg_list, wr->num_sge);
-	qp->rq.tail++;
+	put(&qp->rq, wr->wr_id);
 	return 0;
 }
 

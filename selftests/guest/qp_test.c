@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -391,6 +392,58 @@ static void an_armed_queue_wakes_its_sleeper(void **state)
 	completes(end, 2, IBV_WC_SUCCESS);
 }
 
+/* ---- the end of the device -------------------------------------------------------- */
+
+static void device_reset(const struct end *end)
+{
+	char path[128];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/sys/class/infiniband/%s/device/reset",
+		 ibv_get_device_name(end->ctx->device));
+	file = fopen(path, "w");
+	assert_non_null(file);
+	fputs("1", file);
+	assert_int_equal(fclose(file), 0);
+}
+
+/* The next n completions are flushed, and of these requests, in any order. */
+static void are_flushed(struct end *end, uint64_t first, int n)
+{
+	uint64_t seen = 0;
+
+	for (int i = 0; i < n; i++) {
+		struct ibv_wc wc = next(end);
+
+		assert_int_equal(wc.status, IBV_WC_WR_FLUSH_ERR);
+		assert_in_range(wc.wr_id, first, first + n - 1);
+		assert_false(seen & 1ull << wc.wr_id);
+		seen |= 1ull << wc.wr_id;
+	}
+}
+
+static void what_is_outstanding_when_the_device_dies_completes_once(void **state)
+{
+	struct end *end = *state;
+	struct ibv_wc wc;
+
+	assert_int_equal(receive(end, 1, 1), 0);
+	assert_int_equal(send(end, 0, 2), 0);
+	completes(end, 2, IBV_WC_SUCCESS);
+	completes(end, 1, IBV_WC_SUCCESS);
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(receive(end, 0, 10 + 2 * i), 0);
+		assert_int_equal(receive(end, 1, 11 + 2 * i), 0);
+	}
+	device_reset(end);
+	are_flushed(end, 10, 6);
+	assert_int_equal(ibv_poll_cq(end->cq, 1, &wc), 0);
+	assert_int_equal(send(end, 1, 20), 0);
+	assert_int_equal(receive(end, 1, 21), 0);
+	are_flushed(end, 20, 2);
+	assert_int_equal(ibv_poll_cq(end->cq, 1, &wc), 0);
+}
+
 #define WITH_ENDS(test) cmocka_unit_test_setup_teardown(test, two_ends, no_ends)
 
 int main(void)
@@ -406,6 +459,7 @@ int main(void)
 		WITH_ENDS(each_request_completes_once_whatever_happens),
 		WITH_ENDS(what_was_not_polled_goes_with_its_queue_pair),
 		WITH_ENDS(an_armed_queue_wakes_its_sleeper),
+		WITH_ENDS(what_is_outstanding_when_the_device_dies_completes_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
