@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 int muster_wire_refuse(char *why, size_t why_len, const char *format, ...)
@@ -148,9 +149,12 @@ bool muster_address_same(const struct muster_address *a, const struct muster_add
 
 bool muster_address_stale(const struct muster_address *address)
 {
+	struct stat status;
 	int fd, err;
 
-	if (address->any.sa_family != AF_UNIX)
+	/* A file that is no socket refuses in the same way. */
+	if (address->any.sa_family != AF_UNIX || !*address->un.sun_path ||
+	    lstat(address->un.sun_path, &status) || !S_ISSOCK(status.st_mode))
 		return false;
 	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)

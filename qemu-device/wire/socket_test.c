@@ -4,6 +4,7 @@
  * test has its own sendmsg(), which loses, repeats and refuses what it is told to.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -511,6 +512,20 @@ static void the_file_of_a_crashed_node_is_replaced(void **state)
 	assert_int_equal(access(un.sun_path, F_OK), -1);
 }
 
+static void a_file_that_is_no_socket_stays(void **state)
+{
+	char name[128], why[256];
+	int fd;
+
+	(void)state;
+	snprintf(name, sizeof(name), "%s/node-0.sock", t.dir);
+	fd = open(name, O_CREAT | O_WRONLY, 0600);
+	assert_true(fd >= 0);
+	close(fd);
+	assert_int_equal(open_port(t.unix_spec, 0, 5, why), -EADDRINUSE);
+	assert_int_equal(unlink(name), 0);
+}
+
 static int setup(void **state)
 {
 	(void)state;
@@ -567,6 +582,7 @@ int main(void)
 		TEST(a_spec_that_cannot_be_read_says_why),
 		TEST(a_node_that_runs_already_is_not_disturbed),
 		TEST(the_file_of_a_crashed_node_is_replaced),
+		TEST(a_file_that_is_no_socket_stays),
 	};
 
 	return cmocka_run_group_tests(tests, make_dir, remove_dir);
