@@ -150,12 +150,11 @@ static struct muster_queue *queue_of(struct muster_qp *qp, const struct muster_w
 	return wc->opcode & MUSTER_WC_RECV ? &qp->rq : &qp->sq;
 }
 
-/* The queue goes on; who failed has to ring for its receives from now on, and for those before. */
 static void qp_completed(struct muster_qp *qp, const struct muster_wc *wc)
 {
 	__atomic_store_n(&queue_of(qp, wc)->head, le32toh(wc->index) + 1, __ATOMIC_RELEASE);
-	if (wc->status && !__atomic_exchange_n(&qp->failed, true, __ATOMIC_SEQ_CST))
-		muster_ring(qp->ibvqp.context, MUSTER_BELL_QP, qp->ibvqp.qp_num);
+	if (wc->status)
+		muster_qp_failed(qp);
 }
 
 /* Whether it is of a queue pair that there is, and was not reset since; others are passed over. */

@@ -119,6 +119,8 @@ int muster_destroy_qp(struct ibv_qp *ibvqp);
 int muster_query_qp(struct ibv_qp *ibvqp, struct ibv_qp_attr *attr, int mask,
 		    struct ibv_qp_init_attr *init_attr);
 int muster_modify_qp(struct ibv_qp *ibvqp, struct ibv_qp_attr *attr, int mask);
+/* It has to ring for its receives from now on; for those before this does. */
+void muster_qp_failed(struct muster_qp *qp);
 int muster_post_send(struct ibv_qp *ibvqp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
 int muster_post_recv(struct ibv_qp *ibvqp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
 

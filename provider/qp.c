@@ -204,6 +204,12 @@ static void qp_reset(struct muster_qp *qp)
 	qp->failed = false;
 }
 
+void muster_qp_failed(struct muster_qp *qp)
+{
+	if (!__atomic_exchange_n(&qp->failed, true, __ATOMIC_SEQ_CST))
+		muster_ring(qp->ibvqp.context, MUSTER_BELL_QP, qp->ibvqp.qp_num);
+}
+
 int muster_modify_qp(struct ibv_qp *ibvqp, struct ibv_qp_attr *attr, int mask)
 {
 	struct ibv_modify_qp cmd;
@@ -213,7 +219,7 @@ int muster_modify_qp(struct ibv_qp *ibvqp, struct ibv_qp_attr *attr, int mask)
 	if (!err && (mask & IBV_QP_STATE) && attr->qp_state == IBV_QPS_RESET)
 		qp_reset(to_mqp(ibvqp));
 	if (!err && (mask & IBV_QP_STATE) && attr->qp_state == IBV_QPS_ERR)
-		to_mqp(ibvqp)->failed = true;
+		muster_qp_failed(to_mqp(ibvqp));
 	return err;
 }
 
@@ -351,7 +357,8 @@ int muster_post_recv(struct ibv_qp *ibvqp, struct ibv_recv_wr *wr, struct ibv_re
 	pthread_mutex_lock(&qp->rq.lock);
 	for (; wr && !err; wr = err ? wr : wr->next)
 		err = receive_one(qp, wr);
-	__atomic_store_n(&qp->record->rq_tail, htole32(qp->rq.tail), __ATOMIC_RELEASE);
+	/* In this order: either this sees that it failed, or who rings then shows the tail. */
+	__atomic_store_n(&qp->record->rq_tail, htole32(qp->rq.tail), __ATOMIC_SEQ_CST);
 	if (__atomic_load_n(&qp->failed, __ATOMIC_SEQ_CST))
 		muster_ring(ibvqp->context, MUSTER_BELL_QP, ibvqp->qp_num);
 	pthread_mutex_unlock(&qp->rq.lock);
