@@ -94,17 +94,46 @@ static void garbage_sequence(struct guest *guest, uint32_t vp)
 	doorbell(guest, vp, MUSTER_DOORBELL_CQ_ARM, at);
 }
 
-/* With a receive for one, in one of the states that it may have. */
-static void garbage_datagram(struct guest *guest, uint32_t i)
+/* Queue pairs 0 and 3 are for datagrams, 1 and 2 are connected. */
+static uint8_t garbage_type(uint32_t i)
 {
-	struct muster_work work = datagram_to(0, random32() % 4, 0, 64), receive = receive_of(0, 200);
+	return i == 1 || i == 2 ? MUSTER_QP_RC : MUSTER_QP_UD;
+}
+
+static struct muster_admin_command garbage_modify(uint32_t i, uint8_t state)
+{
+	return garbage_type(i) == MUSTER_QP_UD || state == MUSTER_QP_RESET ?
+		       qp_modify_command(i, state) : rc_modify_command(i, state, 0, 3 - i);
+}
+
+static void garbage_states(struct guest *guest, uint32_t i)
+{
 	uint32_t state = random32() % 64 ? MUSTER_QP_RTS : MUSTER_QP_ERR;
 
+	memset(qp_part(guest, i, 0), 0, sizeof(struct muster_qp_record));
+	for (uint32_t s = MUSTER_QP_RESET; s <= state; s++)
+		if (s <= MUSTER_QP_RTS || s == MUSTER_QP_ERR)
+			command_give(guest, garbage_modify(i, s));
+	muster_nic_step(guest->nic);
+}
+
+static struct muster_work garbage_request(uint32_t i)
+{
+	uint8_t opcode = random32() % (MUSTER_WORK_FETCH_ADD + 1);
+
+	if (garbage_type(i) == MUSTER_QP_UD)
+		return datagram_to(0, random32() % 4, 0, 64);
+	return rc_work(opcode, 0, opcode < MUSTER_WORK_CMP_SWAP ? random32() % 4096 : 8, 4096);
+}
+
+/* With a receive for one, in one of the states that it may have. */
+static void garbage_work(struct guest *guest, uint32_t i)
+{
+	struct muster_work work = garbage_request(i), receive = receive_of(0, 4096);
+
 	if (random32() % 16 == 0) {
-		memset(qp_part(guest, i, 0), 0, sizeof(struct muster_qp_record));
-		for (uint32_t s = MUSTER_QP_RESET; s <= state; s++)
-			if (s <= MUSTER_QP_RTS || s == MUSTER_QP_ERR)
-				command_give(guest, qp_modify_command(i, s));
+		garbage_states(guest, i);
+		garbage_states(guest, 3 - i);
 	}
 	flip(&work, sizeof(work));
 	flip(&receive, sizeof(receive));
@@ -126,13 +155,13 @@ static void garbage_almost_right(struct guest *guest)
 		cmd = cq_command(id);
 		break;
 	case 16:
-		cmd = random32() % 2 ? qp_cq_command(id) : qp_command(id, MUSTER_QP_UD);
+		cmd = random32() % 2 ? qp_cq_command(id) : qp_command(id, garbage_type(id));
 		break;
 	case 17:
-		cmd = qp_modify_command(id, random32() % 7);
+		cmd = garbage_modify(id, random32() % 7);
 		break;
 	case 18 ... 19:
-		garbage_datagram(guest, id);
+		garbage_work(guest, id);
 		return;
 	case 1:
 		cmd = vp_command(id);
@@ -168,9 +197,14 @@ static void garbage_begin(struct guest *guest)
 	enable(guest);
 	for (uint32_t vp = 0; vp < 4; vp++) {
 		port_open(guest, vp);
-		ud_open(guest, vp);
+		if (garbage_type(vp) == MUSTER_QP_UD) {
+			ud_open(guest, vp);
+			continue;
+		}
+		qp_create(guest, vp, MUSTER_QP_RC);
+		rc_connect(guest, vp, 0, 3 - vp);
 	}
-	command(guest, mr_command(guest, 1, 0x7000000, 8192, MUSTER_MR_READ));
+	command(guest, mr_command(guest, 1, 0x7000000, 8192, MUSTER_MR_ACCESS));
 	command(guest, mr_command(guest, 2, 0x7000000, 8192, MUSTER_MR_READ | MUSTER_MR_WRITE));
 	for (uint32_t vp = 0; vp < 4; vp++)
 		command(guest, garbage_context(guest, vp));

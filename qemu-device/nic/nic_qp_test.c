@@ -317,6 +317,21 @@ static void an_armed_queue_interrupts_for_the_next_completion(void **state)
 	assert_int_equal(*interrupts, 3);
 }
 
+static void a_queue_that_is_armed_before_its_queue_pair_is_there_interrupts(void **state)
+{
+	struct guest *guest = *state;
+
+	for (uint32_t i = 0; i < 2; i++)
+		command(guest, id_command(MUSTER_ADMIN_QP_DESTROY, qp_number(i)));
+	arm(guest, 0, 2, 0);
+	assert_int_equal(command(guest, qp_command(0, MUSTER_QP_UD)).status, MUSTER_ADMIN_OK);
+	for (uint8_t to = MUSTER_QP_INIT; to <= MUSTER_QP_RTS; to++)
+		qp_step(guest, 0, to);
+	assert_int_equal(guest->interrupts[1], 0);
+	qp_send(guest, 0, datagram_to(0, 1, 0, 1));
+	assert_int_equal(guest->interrupts[1], 1);
+}
+
 static void a_record_that_makes_no_sense_stops_its_queue_pair_only(void **state)
 {
 	struct guest *guest = *state;
@@ -413,6 +428,7 @@ int main(void)
 		WITH_TWO_UD(what_was_posted_is_flushed_once_and_in_order),
 		WITH_TWO_UD(a_full_completion_queue_holds_up_its_queue_pairs),
 		WITH_TWO_UD(an_armed_queue_interrupts_for_the_next_completion),
+		WITH_TWO_UD(a_queue_that_is_armed_before_its_queue_pair_is_there_interrupts),
 		WITH_TWO_UD(a_record_that_makes_no_sense_stops_its_queue_pair_only),
 		WITH_TWO_UD(memory_of_another_domain_or_not_for_writing_is_refused),
 		cmocka_unit_test(two_nics_exchange_datagrams),
