@@ -82,7 +82,8 @@ static int errno_of(u8 status)
 	}
 }
 
-static int reply_take(struct muster_dev *dev, u32 index, const struct muster_admin_command *cmd)
+static int reply_take(struct muster_dev *dev, u32 index, const struct muster_admin_command *cmd,
+		      u32 *detail)
 {
 	struct muster_admin_reply reply;
 
@@ -96,6 +97,8 @@ static int reply_take(struct muster_dev *dev, u32 index, const struct muster_adm
 	if (reply.status)
 		dev_dbg(&dev->fn->pdev->dev, "admin command %u refused: status %u, byte %u\n",
 			cmd->opcode, reply.status, le32_to_cpu(reply.detail));
+	else
+		*detail = le32_to_cpu(reply.detail);
 	return errno_of(reply.status);
 }
 
@@ -116,13 +119,19 @@ static u32 command_object(const struct muster_admin_command *cmd)
 	case MUSTER_ADMIN_CQ_DESTROY:
 	case MUSTER_ADMIN_VP_DESTROY:
 	case MUSTER_ADMIN_MR_DEREGISTER:
+	case MUSTER_ADMIN_QP_QUERY:
+	case MUSTER_ADMIN_QP_DESTROY:
 		return le32_to_cpu(cmd->id.id);
+	case MUSTER_ADMIN_QP_CREATE:
+		return le32_to_cpu(cmd->qp.id);
+	case MUSTER_ADMIN_QP_MODIFY:
+		return le32_to_cpu(cmd->qp_modify.id);
 	default:
 		return 0;
 	}
 }
 
-static int command_give(struct muster_dev *dev, struct muster_admin_command *cmd)
+static int command_give(struct muster_dev *dev, struct muster_admin_command *cmd, u32 *detail)
 {
 	struct muster_admin *admin = &dev->admin;
 	u32 index = admin->tail++;
@@ -136,25 +145,32 @@ static int command_give(struct muster_dev *dev, struct muster_admin_command *cmd
 	if (READ_ONCE(dev->fenced))
 		return -EIO;
 	if (answered(admin, index))
-		return reply_take(dev, index, cmd);
+		return reply_take(dev, index, cmd, detail);
 	muster_dev_fence(dev, "device does not answer an admin command");
 	return -EIO;
 }
 
 /*
- * Run a command, its tag apart. Sleeps.
+ * Run a command, its tag apart, and get the detail of the reply if it succeeds. Sleeps.
  * Return: 0; -EIO: the device is fenced; or what it refused: -EINVAL, -ENOENT,
  * -EBUSY, -ENOSPC, -EFAULT, -EPROTO, having changed nothing.
  */
-int muster_admin_run(struct muster_dev *dev, struct muster_admin_command *cmd)
+int muster_admin_ask(struct muster_dev *dev, struct muster_admin_command *cmd, u32 *detail)
 {
 	int err = -EIO;
 
 	mutex_lock(&dev->admin.lock);
 	if (!READ_ONCE(dev->fenced))
-		err = command_give(dev, cmd);
+		err = command_give(dev, cmd, detail);
 	mutex_unlock(&dev->admin.lock);
 	return err;
+}
+
+int muster_admin_run(struct muster_dev *dev, struct muster_admin_command *cmd)
+{
+	u32 detail;
+
+	return muster_admin_ask(dev, cmd, &detail);
 }
 
 /* Run a command that ends the device's use of something; afterwards it does not use it. */

@@ -122,7 +122,7 @@ static int decode(struct uverbs_attr_bundle *attrs, struct open_args *args)
 
 	args->job = uverbs_attr_get_obj(attrs, MUSTER_ATTR_CONTEXT_OPEN_JOB);
 	args->vp = uverbs_attr_get_obj(attrs, MUSTER_ATTR_CONTEXT_OPEN_VP);
-	if (IS_ERR(args->job) || IS_ERR(args->vp))
+	if (IS_ERR(args->job) || IS_ERR(args->vp) || args->vp->qp_type != IB_QPT_DRIVER)
 		return -EINVAL;
 	err = uverbs_copy_from(&args->id, attrs, MUSTER_ATTR_CONTEXT_OPEN_ID);
 	if (!err)

@@ -10,6 +10,7 @@
 #include <linux/log2.h>
 #include <rdma/uverbs_ioctl.h>
 
+static const struct muster_ring_layout no_layout;
 static const struct muster_ring_layout cqe_layout = {
 	.stride = sizeof(struct muster_cqe),
 	.mark = offsetof(struct muster_cqe, kind),
@@ -40,6 +41,7 @@ static int admin_create(struct muster_dev *dev, const struct muster_cq *cq, u32 
 	struct muster_admin_command cmd = {
 		.opcode = MUSTER_ADMIN_CQ_CREATE,
 		.cq.base = cpu_to_le64(cq->ring->dma),
+		.cq.record = cpu_to_le64(cq->record ? cq->record->dma : 0),
 		.cq.id = cpu_to_le32(cq->id),
 		.cq.entries = cpu_to_le32(cq->ibcq.cqe),
 		.cq.vector = cpu_to_le32(vector),
@@ -48,15 +50,27 @@ static int admin_create(struct muster_dev *dev, const struct muster_cq *cq, u32 
 	return muster_admin_run(dev, &cmd);
 }
 
-static int check(const struct ib_cq_init_attr *attr, struct ib_udata *udata)
+static int check(const struct ib_cq_init_attr *attr, const struct ib_udata *udata)
 {
 	if (attr->flags)
 		return -EOPNOTSUPP;
 	if (!attr->cqe || attr->cqe > MUSTER_CQ_ENTRIES_MAX || !is_power_of_2(attr->cqe))
 		return -EINVAL;
-	if (!muster_udata_unused(udata) || udata->outlen < sizeof(struct muster_create_cq_resp))
+	if (udata->outlen < sizeof(struct muster_create_cq_resp))
 		return -EINVAL;
 	return 0;
+}
+
+static int decode(struct ib_udata *udata, struct muster_create_cq_cmd *cmd)
+{
+	int err = ib_copy_from_udata(cmd, udata, min(sizeof(*cmd), udata->inlen));
+
+	if (err)
+		return err;
+	if (udata->inlen > sizeof(*cmd) &&
+	    !ib_is_udata_cleared(udata, sizeof(*cmd), udata->inlen - sizeof(*cmd)))
+		return -EINVAL;
+	return cmd->reserved || cmd->flags & ~MUSTER_CQ_FOR_QPS ? -EINVAL : 0;
 }
 
 static int respond(const struct muster_cq *cq, struct ib_udata *udata)
@@ -66,9 +80,34 @@ static int respond(const struct muster_cq *cq, struct ib_udata *udata)
 		.entries = cq->ibcq.cqe,
 		.ring_offset = muster_mapping_offset(cq->ring),
 		.ring_bytes = cq->ring->bytes,
+		.record_offset = cq->record ? muster_mapping_offset(cq->record) : 0,
 	};
 
 	return ib_copy_to_udata(udata, &resp, sizeof(resp));
+}
+
+static void mappings_remove(struct muster_cq *cq)
+{
+	if (cq->record)
+		muster_mapping_remove(cq->record);
+	muster_mapping_remove(cq->ring);
+}
+
+static int mappings_create(struct muster_cq *cq, struct ib_ucontext *ibucontext, u32 flags)
+{
+	cq->ring = muster_mapping_create(ibucontext, MUSTER_MAP_FROM_DEVICE,
+					 cq->ibcq.cqe * sizeof(struct muster_cqe), cqe_layout);
+	if (IS_ERR(cq->ring))
+		return PTR_ERR(cq->ring);
+	if (!(flags & MUSTER_CQ_FOR_QPS))
+		return 0;
+	cq->record = muster_mapping_create(ibucontext, MUSTER_MAP_FROM_PROCESS,
+					   sizeof(struct muster_cq_record), no_layout);
+	if (IS_ERR(cq->record)) {
+		muster_mapping_remove(cq->ring);
+		return PTR_ERR(cq->record);
+	}
+	return 0;
 }
 
 int muster_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
@@ -79,27 +118,28 @@ int muster_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 								     ibucontext);
 	struct muster_dev *dev = to_mdev(ibcq->device);
 	struct muster_cq *cq = to_mcq(ibcq);
+	struct muster_create_cq_cmd cmd = { };
 	u32 vector = attr->comp_vector + 1;
 	int err;
 
 	err = check(attr, udata);
 	if (err)
 		return err;
+	err = decode(udata, &cmd);
+	if (err)
+		return err;
 	err = muster_share_take(dev, &dev->cqs_share, &cq->user);
 	if (err)
 		return err;
 	ibcq->cqe = attr->cqe;
-	cq->ring = muster_mapping_create(&ucontext->ibucontext, MUSTER_MAP_FROM_DEVICE,
-					 attr->cqe * sizeof(struct muster_cqe), cqe_layout);
-	if (IS_ERR(cq->ring)) {
-		err = PTR_ERR(cq->ring);
+	err = mappings_create(cq, &ucontext->ibucontext, cmd.flags);
+	if (err)
 		goto err_share;
-	}
 	err = xa_alloc_cyclic_irq(&dev->cqs, &cq->id, NULL, XA_LIMIT(0, MUSTER_CQS_MAX - 1),
 				  &dev->next_cq, GFP_KERNEL);
 	if (err < 0) {
 		err = err == -EBUSY ? -ENOSPC : err;
-		goto err_ring;
+		goto err_mappings;
 	}
 	err = respond(cq, udata);
 	if (err)
@@ -113,8 +153,8 @@ int muster_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 
 err_id:
 	xa_erase_irq(&dev->cqs, cq->id);
-err_ring:
-	muster_mapping_remove(cq->ring);
+err_mappings:
+	mappings_remove(cq);
 err_share:
 	muster_share_give(&dev->cqs_share, cq->user);
 	return err;
@@ -128,7 +168,7 @@ int muster_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 	muster_admin_destroy(dev, MUSTER_ADMIN_CQ_DESTROY, cq->id);
 	xa_erase_irq(&dev->cqs, cq->id);
 	vector_remove(cq);
-	muster_mapping_remove(cq->ring);
+	mappings_remove(cq);
 	muster_share_give(&dev->cqs_share, cq->user);
 	return 0;
 }
@@ -138,7 +178,7 @@ int muster_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 	struct muster_cq *cq = to_mcq(ibcq);
 	unsigned long irqflags;
 
-	if ((flags & IB_CQ_SOLICITED_MASK) != IB_CQ_NEXT_COMP)
+	if (!cq->record && (flags & IB_CQ_SOLICITED_MASK) != IB_CQ_NEXT_COMP)
 		return -EOPNOTSUPP;
 	spin_lock_irqsave(&cq->vector->lock, irqflags);
 	cq->armed = true;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * The ib_device: what it is, what it can do, and its table of operations. One
- * port, no GIDs of a network: members find each other by node and virtual port.
+ * port; its GID and, where 16 bits suffice, its LID are made from the node.
  */
 #include "muster.h"
 
@@ -12,6 +12,12 @@
 static __be64 guid(const struct muster_dev *dev)
 {
 	return cpu_to_be64(0x024d535400000000ull | dev->node);
+}
+
+/* Node n has n + 1; those for which 16 bits do not suffice have none, and are found by GID. */
+static u32 lid(const struct muster_dev *dev)
+{
+	return dev->node + 1 < be16_to_cpu(IB_MULTICAST_LID_BASE) ? dev->node + 1 : 0;
 }
 
 /* Whether the provider sent nothing, or nothing but zeros, beside the verb's own. */
@@ -36,7 +42,10 @@ static int query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 	attr->max_mr_size = (u64)(MUSTER_RING_BYTES_MAX / sizeof(__le64)) << PAGE_SHIFT;
 	attr->page_size_cap = GENMASK(30, PAGE_SHIFT);
 	attr->max_qp = MUSTER_VPS_MAX;
-	attr->max_qp_wr = MUSTER_DQ_ENTRIES_MAX;
+	attr->max_qp_wr = MUSTER_QP_ENTRIES_MAX;
+	attr->max_send_sge = MUSTER_QP_SGES_MAX;
+	attr->max_recv_sge = MUSTER_QP_SGES_MAX;
+	attr->max_ah = MUSTER_NODES_MAX;
 	attr->max_cq = MUSTER_CQS_MAX;
 	attr->max_cqe = MUSTER_CQ_ENTRIES_MAX;
 	attr->max_mr = MUSTER_MRS_MAX;
@@ -52,6 +61,7 @@ static int query_port(struct ib_device *ibdev, u32 port, struct ib_port_attr *at
 	attr->max_mtu = IB_MTU_4096;
 	attr->active_mtu = IB_MTU_4096;
 	attr->max_msg_sz = MUSTER_MTU;
+	attr->lid = lid(to_mdev(ibdev));
 	attr->gid_tbl_len = 1;
 	attr->pkey_tbl_len = 1;
 	attr->active_width = IB_WIDTH_1X;
@@ -108,7 +118,7 @@ static const struct ib_device_ops ops = {
 	.get_hw_stats = muster_get_hw_stats,
 	.fill_res_mr_entry = muster_fill_res_mr,
 	.fill_res_cq_entry = muster_fill_res_cq,
-	.fill_res_qp_entry = muster_fill_res_vp,
+	.fill_res_qp_entry = muster_fill_res_qp,
 
 	.alloc_ucontext = muster_alloc_ucontext,
 	.dealloc_ucontext = muster_dealloc_ucontext,
@@ -122,14 +132,15 @@ static const struct ib_device_ops ops = {
 	.req_notify_cq = muster_req_notify_cq,
 	.reg_user_mr = muster_reg_user_mr,
 	.dereg_mr = muster_dereg_mr,
-	.create_qp = muster_create_vp,
-	.destroy_qp = muster_destroy_vp,
-	.query_qp = muster_query_vp,
+	.create_qp = muster_create_qp,
+	.destroy_qp = muster_destroy_qp,
+	.modify_qp = muster_modify_qp,
+	.query_qp = muster_query_qp,
 
 	INIT_RDMA_OBJ_SIZE(ib_ucontext, muster_ucontext, ibucontext),
 	INIT_RDMA_OBJ_SIZE(ib_pd, muster_pd, ibpd),
 	INIT_RDMA_OBJ_SIZE(ib_cq, muster_cq, ibcq),
-	INIT_RDMA_OBJ_SIZE(ib_qp, muster_vp, ibqp),
+	INIT_RDMA_OBJ_SIZE(ib_qp, muster_any_qp, ibqp),
 };
 
 static const struct uapi_definition defs[] = {

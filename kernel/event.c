@@ -45,6 +45,9 @@ static void event_handle(struct muster_dev *dev, const struct muster_event *even
 	case MUSTER_EVENT_PEER_LOST:
 		dev_info_ratelimited(&dev->fn->pdev->dev, "node %u is lost\n", id);
 		break;
+	case MUSTER_EVENT_QP_ERROR:
+		muster_qp_failed(dev, id);
+		break;
 	case MUSTER_EVENT_FATAL:
 		muster_dev_fence(dev, "device says that it has stopped");
 		break;

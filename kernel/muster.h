@@ -133,15 +133,18 @@ struct muster_dev {
 	struct xarray vps;		/* id to struct muster_vp; taken while it can be rung */
 	struct xarray cqs;		/* id to struct muster_cq */
 	struct xarray mrs;		/* key to struct muster_mr */
+	struct xarray qps;		/* index to struct muster_qp */
+	atomic_t qp_uses;		/* of indices, so far */
 	struct ida pds;
 	struct mutex mappings_lock;	/* protects mappings */
 	struct list_head mappings;	/* struct muster_mapping.dev_entry: memory, not doorbells */
-	struct muster_share vps_share, cqs_share, contexts_share;
-	u32 next_vp, next_cq, next_mr;	/* so that ids are not used again soon */
+	struct muster_share vps_share, cqs_share, contexts_share, qps_share;
+	u32 next_vp, next_cq, next_mr, next_qp;	/* so that ids are not used again soon */
 };
 
 struct muster_ucontext {
 	struct ib_ucontext ibucontext;
+	struct muster_mapping *bells;
 	struct mutex lock;		/* protects contexts */
 	struct list_head contexts;	/* context.c; those open at ports of this file */
 };
@@ -155,6 +158,7 @@ enum muster_mapping_kind {
 	MUSTER_MAP_FROM_PROCESS,	/* read and write */
 	MUSTER_MAP_FROM_DEVICE,		/* read only; zero when the device has died */
 	MUSTER_MAP_DOORBELL,		/* a page of BAR 2; keeps the VP's number taken */
+	MUSTER_MAP_BELLS,		/* the page of BAR 0 that all may ring */
 };
 
 /*
@@ -173,7 +177,7 @@ struct muster_mapping {
 	struct muster_dev *dev;
 	enum muster_mapping_kind kind;
 	size_t bytes;			/* whole pages */
-	struct list_head dev_entry;	/* of memory; DOORBELL has none of these five */
+	struct list_head dev_entry;	/* of memory; doorbells have none of these five */
 	struct muster_pin pin;
 	void *cpu;
 	dma_addr_t dma;
@@ -186,6 +190,7 @@ struct muster_cq {
 	kuid_t user;			/* whose share it is of */
 	u32 id;
 	struct muster_mapping *ring;
+	struct muster_mapping *record;	/* of queue pairs; NULL: it is for virtual ports */
 	struct muster_vector *vector;
 	struct list_head vector_entry;
 	bool armed;			/* wants to hear of an interrupt; under vector->lock */
@@ -208,6 +213,27 @@ struct muster_vp {
 	u32 pd_id, cq_id;		/* what was asked for, for fill_res_qp_entry */
 	u32 dq_entries, rq_entries;
 	bool failed;			/* and its process was told; under dev->vps's lock */
+};
+
+struct muster_qp {
+	struct ib_qp ibqp;
+	kuid_t user;			/* whose share it is of */
+	u32 index;
+	struct muster_mapping *queues;
+	struct ib_qp_cap cap;
+	bool signals_all;
+	bool failed;			/* and its process was told; under dev->qps's lock */
+	struct mutex lock;		/* protects attr, and with it changes of state */
+	struct muster_admin_qp_modify attr;	/* as the device was told */
+};
+
+/* What the core allocates, for whichever of the two. */
+struct muster_any_qp {
+	union {
+		struct ib_qp ibqp;
+		struct muster_vp vp;
+		struct muster_qp qp;
+	};
 };
 
 struct muster_job {
@@ -244,6 +270,11 @@ static inline struct muster_mr *to_mmr(struct ib_mr *ibmr)
 static inline struct muster_vp *to_mvp(struct ib_qp *ibqp)
 {
 	return container_of(ibqp, struct muster_vp, ibqp);
+}
+
+static inline struct muster_qp *to_mqp(struct ib_qp *ibqp)
+{
+	return container_of(ibqp, struct muster_qp, ibqp);
 }
 
 static inline u32 muster_reg_read(struct muster_dev *dev, u32 reg)
@@ -296,6 +327,7 @@ static inline void muster_health_recovered(struct muster_function *fn)
 int muster_admin_open(struct muster_dev *dev);
 void muster_admin_close(struct muster_dev *dev);
 void muster_admin_fault(const struct muster_dev *dev, struct muster_fault *fault);
+int muster_admin_ask(struct muster_dev *dev, struct muster_admin_command *cmd, u32 *detail);
 int muster_admin_run(struct muster_dev *dev, struct muster_admin_command *cmd);
 void muster_admin_end(struct muster_dev *dev, struct muster_admin_command *cmd);
 void muster_admin_destroy(struct muster_dev *dev, u8 opcode, u32 id);
@@ -358,6 +390,15 @@ int muster_query_vp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 		    struct ib_qp_init_attr *init_attr);
 void muster_vp_failed(struct muster_dev *dev, u32 id);
 
+/* qp.c */
+int muster_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr, struct ib_udata *udata);
+int muster_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata);
+int muster_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
+		     struct ib_udata *udata);
+int muster_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
+		    struct ib_qp_init_attr *init_attr);
+void muster_qp_failed(struct muster_dev *dev, u32 number);
+
 /* job.c, context.c: objects of our own, for ib_device.driver_def */
 extern const struct uapi_definition muster_job_defs[];
 extern const struct uapi_definition muster_context_defs[];
@@ -371,6 +412,6 @@ int muster_get_hw_stats(struct ib_device *ibdev, struct rdma_hw_stats *stats, u3
 /* resource.c */
 int muster_fill_res_mr(struct sk_buff *msg, struct ib_mr *ibmr);
 int muster_fill_res_cq(struct sk_buff *msg, struct ib_cq *ibcq);
-int muster_fill_res_vp(struct sk_buff *msg, struct ib_qp *ibqp);
+int muster_fill_res_qp(struct sk_buff *msg, struct ib_qp *ibqp);
 
 #endif /* MUSTER_H */

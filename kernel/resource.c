@@ -66,7 +66,7 @@ static struct muster_vp_status status_read(struct ib_qp *ibqp)
 	return status;
 }
 
-int muster_fill_res_vp(struct sk_buff *msg, struct ib_qp *ibqp)
+static int fill_vp(struct sk_buff *msg, struct ib_qp *ibqp)
 {
 	const struct muster_vp_status status = status_read(ibqp);
 	const struct muster_vp *vp = to_mvp(ibqp);
@@ -83,4 +83,23 @@ int muster_fill_res_vp(struct sk_buff *msg, struct ib_qp *ibqp)
 	       rdma_nl_put_driver_u32(msg, "dq_head", le32_to_cpu(status.dq_head)) ||
 	       rdma_nl_put_driver_u32(msg, "error", le32_to_cpu(status.error));
 	return details_end(msg, details, full);
+}
+
+static int fill_qp(struct sk_buff *msg, struct ib_qp *ibqp)
+{
+	const struct muster_qp *qp = to_mqp(ibqp);
+	struct nlattr *details = nla_nest_start(msg, RDMA_NLDEV_ATTR_DRIVER);
+	bool full;
+
+	if (!details)
+		return -EMSGSIZE;
+	full = rdma_nl_put_driver_u32(msg, "sq_entries", qp->cap.max_send_wr) ||
+	       rdma_nl_put_driver_u32(msg, "rq_entries", qp->cap.max_recv_wr) ||
+	       rdma_nl_put_driver_u32(msg, "failed", READ_ONCE(qp->failed));
+	return details_end(msg, details, full);
+}
+
+int muster_fill_res_qp(struct sk_buff *msg, struct ib_qp *ibqp)
+{
+	return ibqp->qp_type == IB_QPT_DRIVER ? fill_vp(msg, ibqp) : fill_qp(msg, ibqp);
 }

@@ -10,37 +10,6 @@
 #include <linux/dma-mapping.h>
 #include <rdma/uverbs_ioctl.h>
 
-int muster_alloc_ucontext(struct ib_ucontext *ibucontext, struct ib_udata *udata)
-{
-	struct muster_ucontext *ucontext = to_mucontext(ibucontext);
-	struct muster_dev *dev = to_mdev(ibucontext->device);
-	struct muster_alloc_ucontext_resp resp = {
-		.device_version = MUSTER_DEVICE_VERSION,
-		.node = dev->node,
-		.incarnation = dev->incarnation,
-		.contexts_max = MUSTER_CONTEXTS_MAX,
-		.dq_entries_max = MUSTER_DQ_ENTRIES_MAX,
-		.rq_entries_max = MUSTER_RQ_ENTRIES_DRIVER_MAX,
-		.capabilities = dev->capabilities,
-	};
-
-	if (!muster_udata_unused(udata) || udata->outlen < sizeof(resp))
-		return -EINVAL;
-	mutex_init(&ucontext->lock);
-	INIT_LIST_HEAD(&ucontext->contexts);
-	return ib_copy_to_udata(udata, &resp, sizeof(resp));
-}
-
-void muster_dealloc_ucontext(struct ib_ucontext *ibucontext)
-{
-	mutex_destroy(&to_mucontext(ibucontext)->lock);
-}
-
-/* The core takes the mappings away and destroys the objects; nothing else is ours. */
-void muster_disassociate_ucontext(struct ib_ucontext *ibucontext)
-{
-}
-
 /* ---- mappings ------------------------------------------------------------------ */
 
 static struct muster_mapping *to_mapping(struct rdma_user_mmap_entry *entry)
@@ -89,7 +58,7 @@ static void mapping_free(struct muster_mapping *mapping)
 {
 	if (mapping->kind == MUSTER_MAP_DOORBELL)
 		muster_number_give(mapping->dev, &mapping->number);
-	else
+	else if (mapping->kind != MUSTER_MAP_BELLS)
 		memory_free(mapping);
 	kfree(mapping);
 }
@@ -185,6 +154,19 @@ struct muster_mapping *muster_doorbell_create(struct ib_ucontext *ibucontext)
 	return mapping_insert(ibucontext, mapping);
 }
 
+/* Ringing says only "look", so the page is everybody's. */
+static struct muster_mapping *bells_create(struct ib_ucontext *ibucontext)
+{
+	struct muster_mapping *mapping = kzalloc(sizeof(*mapping), GFP_KERNEL_ACCOUNT);
+
+	if (!mapping)
+		return ERR_PTR(-ENOMEM);
+	mapping->dev = to_mdev(ibucontext->device);
+	mapping->kind = MUSTER_MAP_BELLS;
+	mapping->bytes = PAGE_SIZE;
+	return mapping_insert(ibucontext, mapping);
+}
+
 /* The object is gone: no new mappings; it is freed when the last one goes. */
 void muster_mapping_remove(struct muster_mapping *mapping)
 {
@@ -210,7 +192,11 @@ static int mapping_map(struct ib_ucontext *ibucontext, struct vm_area_struct *vm
 			return -EPERM;
 		vm_flags_clear(vma, VM_MAYWRITE);
 	}
-	if (mapping->kind == MUSTER_MAP_DOORBELL) {
+	if (mapping->kind == MUSTER_MAP_BELLS) {
+		prot = pgprot_noncached(prot);
+		phys = pci_resource_start(mapping->dev->fn->pdev, MUSTER_BAR_REGS) +
+		       MUSTER_REG_BELLS;
+	} else if (mapping->kind == MUSTER_MAP_DOORBELL) {
 		prot = pgprot_noncached(prot);
 		phys = mapping->dev->fn->doorbells +
 		       (phys_addr_t)mapping->number.vp * MUSTER_DOORBELL_STRIDE;
@@ -232,4 +218,46 @@ int muster_mmap(struct ib_ucontext *ibucontext, struct vm_area_struct *vma)
 	err = mapping_map(ibucontext, vma, to_mapping(entry));
 	rdma_user_mmap_entry_put(entry);
 	return err;
+}
+
+/* ---- the file ------------------------------------------------------------------ */
+
+int muster_alloc_ucontext(struct ib_ucontext *ibucontext, struct ib_udata *udata)
+{
+	struct muster_ucontext *ucontext = to_mucontext(ibucontext);
+	struct muster_dev *dev = to_mdev(ibucontext->device);
+	struct muster_alloc_ucontext_resp resp = {
+		.device_version = MUSTER_DEVICE_VERSION,
+		.node = dev->node,
+		.incarnation = dev->incarnation,
+		.contexts_max = MUSTER_CONTEXTS_MAX,
+		.dq_entries_max = MUSTER_DQ_ENTRIES_MAX,
+		.rq_entries_max = MUSTER_RQ_ENTRIES_DRIVER_MAX,
+		.capabilities = dev->capabilities,
+	};
+	int err;
+
+	if (!muster_udata_unused(udata) || udata->outlen < sizeof(resp))
+		return -EINVAL;
+	mutex_init(&ucontext->lock);
+	INIT_LIST_HEAD(&ucontext->contexts);
+	ucontext->bells = bells_create(ibucontext);
+	if (IS_ERR(ucontext->bells))
+		return PTR_ERR(ucontext->bells);
+	resp.bells_offset = muster_mapping_offset(ucontext->bells);
+	err = ib_copy_to_udata(udata, &resp, sizeof(resp));
+	if (err)
+		muster_mapping_remove(ucontext->bells);
+	return err;
+}
+
+void muster_dealloc_ucontext(struct ib_ucontext *ibucontext)
+{
+	muster_mapping_remove(to_mucontext(ibucontext)->bells);
+	mutex_destroy(&to_mucontext(ibucontext)->lock);
+}
+
+/* The core takes the mappings away and destroys the objects; nothing else is ours. */
+void muster_disassociate_ucontext(struct ib_ucontext *ibucontext)
+{
 }

@@ -144,12 +144,13 @@ int musterdv_vp_create(struct ibv_pd *pd, const struct musterdv_vp_attr *attr,
 	port->vp.dq_entries = attr->dq_entries;
 	port->vp.rq_entries = attr->rq_entries;
 	port->vp.cq_entries = attr->cq_entries;
-	port->vp.ibcq = ibv_create_cq(pd->context, attr->cq_entries, NULL, attr->channel,
-				      next_vector(pd->context));
+	port->vp.ibcq = muster_cq_create(pd->context, attr->cq_entries, attr->channel,
+					 next_vector(pd->context), 0);
 	if (!port->vp.ibcq) {
 		err = -errno;
 		goto err_free;
 	}
+	verbs_init_cq(port->vp.ibcq, pd->context, attr->channel, NULL);
 	port->vp.cq = to_mcq(port->vp.ibcq)->ring;
 	err = qp_open(pd, port);
 	if (err)

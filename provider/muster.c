@@ -25,6 +25,14 @@ void *muster_map(struct ibv_context *ibvctx, uint64_t offset, uint64_t bytes, in
 	return addr == MAP_FAILED ? NULL : addr;
 }
 
+static int bells_map(struct muster_context *ctx)
+{
+	ctx->bells = muster_map(&ctx->ibvctx.context, ctx->info.bells_offset,
+				MUSTER_DOORBELL_STRIDE, PROT_WRITE);
+	pthread_mutex_init(&ctx->qps_lock, NULL);
+	return ctx->bells ? 0 : errno;
+}
+
 static int open_context(struct muster_context *ctx)
 {
 	struct {
@@ -41,7 +49,7 @@ static int open_context(struct muster_context *ctx)
 	}
 	ctx->info = resp.own;
 	if (ctx->info.device_version == MUSTER_DEVICE_VERSION)
-		return 0;
+		return bells_map(ctx);
 	verbs_err(&ctx->ibvctx, "the device is of version %" PRIu32 ", this provider of version "
 		  "%d: install the two from one release\n", ctx->info.device_version,
 		  MUSTER_DEVICE_VERSION);

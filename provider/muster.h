@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * What the files of the provider share: muster.c (the device and opening it),
- * verbs.c (ordinary verbs), dv.c (virtual ports), dv_job.c (jobs and contexts).
+ * verbs.c (port, protection domains, memory), cq.c, qp.c (ordinary queues), dv.c (virtual
+ * ports), dv_job.c (jobs and contexts).
  * Built with rdma-core's private headers of interface 34.
  */
 #ifndef MUSTER_PROVIDER_H
 #define MUSTER_PROVIDER_H
+
+#include <endian.h>
+#include <pthread.h>
+#include <stdbool.h>
 
 #include <infiniband/driver.h>
 
@@ -15,6 +20,9 @@
 struct muster_context {
 	struct verbs_context ibvctx;
 	struct muster_alloc_ucontext_resp info;
+	volatile uint32_t *bells;	/* MUSTER_BELL_*; write only */
+	pthread_mutex_t qps_lock;	/* protects qps, and that those in it stay */
+	struct muster_qp *qps[MUSTER_QPS_MAX];	/* by the index in their number */
 };
 
 struct muster_cq {
@@ -22,6 +30,39 @@ struct muster_cq {
 	void *ring;
 	size_t ring_bytes;
 	uint32_t entries;
+	uint32_t number;
+	struct muster_cq_record *record;	/* NULL: a virtual port's */
+	/*
+	 * After the record, and nothing of the device's: its own address, as long as the device
+	 * lives. Then the kernel puts one page in the place of all that could be written.
+	 */
+	struct muster_cq **alive;
+	pthread_mutex_t lock;		/* protects the rest */
+	bool dead;
+	uint32_t head;			/* polled so far */
+	uint32_t seen;			/* found to be there so far */
+	uint32_t arms;
+};
+
+/* One of a queue pair's. */
+struct muster_queue {
+	pthread_mutex_t lock;		/* protects tail, ring and wr_ids */
+	struct muster_work *ring;
+	uint64_t *wr_ids;		/* as in the ring, which goes with the device */
+	uint32_t entries;
+	uint32_t sges;			/* of one request */
+	uint32_t tail;			/* written so far */
+	uint32_t head;			/* completed so far; atomic */
+	uint32_t stale_until;		/* place in the completion queue: those before are of no use */
+};
+
+struct muster_qp {
+	struct ibv_qp ibvqp;
+	void *queues;
+	size_t queues_bytes;
+	struct muster_qp_record *record;
+	struct muster_queue sq, rq;
+	bool failed;			/* atomic: receives must be rung for */
 };
 
 static inline struct muster_context *to_mctx(struct ibv_context *ibvctx)
@@ -32,6 +73,18 @@ static inline struct muster_context *to_mctx(struct ibv_context *ibvctx)
 static inline struct muster_cq *to_mcq(struct ibv_cq *ibvcq)
 {
 	return container_of(ibvcq, struct muster_cq, ibvcq);
+}
+
+static inline struct muster_qp *to_mqp(struct ibv_qp *ibvqp)
+{
+	return container_of(ibvqp, struct muster_qp, ibvqp);
+}
+
+/* After all that was written to rings and records before. */
+static inline void muster_ring(struct ibv_context *ibvctx, uint32_t bell, uint32_t number)
+{
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	to_mctx(ibvctx)->bells[bell / sizeof(uint32_t)] = htole32(number);
 }
 
 /*
@@ -45,6 +98,31 @@ static inline int destroyed(int err)
 
 /* muster.c */
 void *muster_map(struct ibv_context *ibvctx, uint64_t offset, uint64_t bytes, int prot);
+
+/* cq.c: as libibverbs has them; flags: MUSTER_CQ_*; verbs_init_cq() is the caller's */
+struct ibv_cq *muster_cq_create(struct ibv_context *ibvctx, int cqe,
+				struct ibv_comp_channel *channel, int comp_vector, uint32_t flags);
+struct ibv_cq *muster_create_cq(struct ibv_context *ibvctx, int cqe,
+				struct ibv_comp_channel *channel, int comp_vector);
+int muster_destroy_cq(struct ibv_cq *ibvcq);
+int muster_poll_cq(struct ibv_cq *ibvcq, int nr, struct ibv_wc *wc);
+int muster_req_notify_cq(struct ibv_cq *ibvcq, int solicited_only);
+/* Completions that were ever there. */
+uint32_t muster_cq_tail(struct ibv_cq *ibvcq);
+uint32_t muster_power_of_two(uint32_t n);
+
+/* qp.c: as libibverbs has them */
+struct ibv_ah *muster_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr);
+int muster_destroy_ah(struct ibv_ah *ibvah);
+struct ibv_qp *muster_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr);
+int muster_destroy_qp(struct ibv_qp *ibvqp);
+int muster_query_qp(struct ibv_qp *ibvqp, struct ibv_qp_attr *attr, int mask,
+		    struct ibv_qp_init_attr *init_attr);
+int muster_modify_qp(struct ibv_qp *ibvqp, struct ibv_qp_attr *attr, int mask);
+/* It has to ring for its receives from now on; for those before this does. */
+void muster_qp_failed(struct muster_qp *qp);
+int muster_post_send(struct ibv_qp *ibvqp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
+int muster_post_recv(struct ibv_qp *ibvqp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
 
 /* verbs.c */
 extern const struct verbs_context_ops muster_context_ops;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The ordinary verbs: device, port, protection domain, memory, completion queue.
- * Queue pairs, and what stands in a completion queue, belong to the direct verbs.
+ * The ordinary verbs: device, port, protection domain, memory. Completion queues and queue
+ * pairs have files of their own.
  */
 #include "muster.h"
 
@@ -37,6 +37,8 @@ static void free_context(struct ibv_context *ibvctx)
 {
 	struct muster_context *ctx = to_mctx(ibvctx);
 
+	munmap((void *)ctx->bells, MUSTER_DOORBELL_STRIDE);
+	pthread_mutex_destroy(&ctx->qps_lock);
 	verbs_uninit_context(&ctx->ibvctx);
 	free(ctx);
 }
@@ -100,98 +102,24 @@ static int dereg_mr(struct verbs_mr *vmr)
 	return err;
 }
 
-/* ---- completion queues --------------------------------------------------------- */
-
-static uint32_t power_of_two(uint32_t n)
-{
-	uint32_t power = 1;
-
-	while (power < n)
-		power <<= 1;
-	return power;
-}
-
-static int cq_open(struct ibv_context *ibvctx, int cqe, struct ibv_comp_channel *channel,
-		   int comp_vector, struct muster_cq *cq)
-{
-	struct {
-		struct ib_uverbs_create_cq_resp ibv;
-		struct muster_create_cq_resp own;
-	} resp = {};
-	struct ibv_create_cq cmd;
-	int err;
-
-	err = ibv_cmd_create_cq(ibvctx, cqe, channel, comp_vector, &cq->ibvcq, &cmd, sizeof(cmd),
-				&resp.ibv, sizeof(resp));
-	if (err)
-		return err;
-	cq->entries = resp.own.entries;
-	cq->ring_bytes = resp.own.ring_bytes;
-	cq->ring = muster_map(ibvctx, resp.own.ring_offset, cq->ring_bytes, PROT_READ);
-	if (cq->ring)
-		return 0;
-	err = errno;
-	ibv_cmd_destroy_cq(&cq->ibvcq);
-	return err;
-}
-
-static struct ibv_cq *create_cq(struct ibv_context *ibvctx, int cqe,
-				struct ibv_comp_channel *channel, int comp_vector)
-{
-	struct muster_cq *cq;
-	int err;
-
-	if (cqe < 1 || cqe > MUSTER_CQ_ENTRIES_MAX) {
-		errno = EINVAL;
-		return NULL;
-	}
-	cq = calloc(1, sizeof(*cq));
-	if (!cq)
-		return NULL;
-	err = cq_open(ibvctx, power_of_two(cqe), channel, comp_vector, cq);
-	if (!err)
-		return &cq->ibvcq;
-	free(cq);
-	errno = err;
-	return NULL;
-}
-
-static int destroy_cq(struct ibv_cq *ibvcq)
-{
-	struct muster_cq *cq = to_mcq(ibvcq);
-	int err = destroyed(ibv_cmd_destroy_cq(ibvcq));
-
-	if (err)
-		return err;
-	munmap(cq->ring, cq->ring_bytes);
-	free(cq);
-	return 0;
-}
-
-/* Its entries are not work completions: they are read through struct musterdv_vp. */
-static int poll_cq(struct ibv_cq *ibvcq, int nr, struct ibv_wc *wc)
-{
-	(void)ibvcq;
-	(void)nr;
-	(void)wc;
-	return -EOPNOTSUPP;
-}
-
-static int req_notify_cq(struct ibv_cq *ibvcq, int solicited_only)
-{
-	return ibv_cmd_req_notify_cq(ibvcq, solicited_only);
-}
-
 const struct verbs_context_ops muster_context_ops = {
 	.alloc_pd = alloc_pd,
-	.create_cq = create_cq,
+	.create_ah = muster_create_ah,
+	.create_cq = muster_create_cq,
+	.create_qp = muster_create_qp,
 	.dealloc_pd = dealloc_pd,
 	.dereg_mr = dereg_mr,
-	.destroy_cq = destroy_cq,
+	.destroy_ah = muster_destroy_ah,
+	.destroy_cq = muster_destroy_cq,
+	.destroy_qp = muster_destroy_qp,
 	.free_context = free_context,
-	.poll_cq = poll_cq,
+	.modify_qp = muster_modify_qp,
+	.poll_cq = muster_poll_cq,
+	.post_recv = muster_post_recv,
+	.post_send = muster_post_send,
 	.query_device_ex = query_device_ex,
 	.query_port = query_port,
+	.query_qp = muster_query_qp,
 	.reg_mr = reg_mr,
-	.req_notify_cq = req_notify_cq,
+	.req_notify_cq = muster_req_notify_cq,
 };

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <termios.h>
 #include <unistd.h>
@@ -36,6 +37,8 @@ static const char help[] =
 	"  -n, --guests=N        how many guests, side by side (1)\n"
 	"      --nics=N          Muster NICs of each (1)\n"
 	"      --memory=MIB      of each (768)\n"
+	"      --lines=N         streams that guests 0 and 1 share (0): what one writes to\n"
+	"                        /dev/virtio-ports/org.muster.rendezvous.I the other reads there\n"
 	"      --accel=NAME      tcg, or kvm where a guest really runs (tcg)\n"
 	"      --shell           a shell in guest 0, on this terminal\n"
 	"  -h, --help            show this\n"
@@ -118,6 +121,51 @@ static const struct muster_vm_events events = {
 	.output = on_output, .exited = on_exit_of, .refused = on_refused,
 };
 
+/* ---- lines ----------------------------------------------------------------- */
+
+/* From one guest to the other, by way of a buffer, so that neither is waited for. */
+struct line_way {
+	int from, to;
+	size_t len, sent;
+	char data[LINE_BYTES];
+};
+
+enum { WAYS_MAX = 2 * MUSTER_VM_PORTS_MAX };
+
+static unsigned int ways_open(const struct muster_vm *vm, unsigned int lines,
+			      struct line_way *ways)
+{
+	for (unsigned int i = 0; i < 2 * lines; i++) {
+		ways[i].from = muster_vm_port_fd(vm, i % 2, i / 2);
+		ways[i].to = muster_vm_port_fd(vm, !(i % 2), i / 2);
+	}
+	return 2 * lines;
+}
+
+static struct pollfd way_wants(const struct line_way *way)
+{
+	return way->sent < way->len ? (struct pollfd){ way->to, POLLOUT, 0 } :
+				      (struct pollfd){ way->from, POLLIN, 0 };
+}
+
+static void way_run(struct line_way *way)
+{
+	ssize_t n;
+
+	if (way->sent == way->len) {
+		n = read(way->from, way->data, sizeof(way->data));
+		way->sent = 0;
+		way->len = n > 0 ? n : 0;
+		if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
+			way->from = -1;
+	}
+	n = send(way->to, way->data + way->sent, way->len - way->sent, MSG_DONTWAIT | MSG_NOSIGNAL);
+	if (n > 0)
+		way->sent += n;
+	else if (n < 0 && errno != EAGAIN && errno != EINTR)
+		way->sent = way->len;
+}
+
 /* ---- running --------------------------------------------------------------- */
 
 /* This environment, and the guest's number. The caller frees the array, and [0]. */
@@ -180,19 +228,26 @@ static bool pass_input(struct muster_vm *vm)
 	return n > 0;
 }
 
-static void watch(struct muster_vm *vm, struct run *run, int signals, bool input)
+static void watch(struct muster_vm *vm, struct run *run, unsigned int lines, int signals, bool input)
 {
+	static struct line_way ways[WAYS_MAX];
+	unsigned int nr_ways = ways_open(vm, lines, ways);
 	struct signalfd_siginfo info;
 
 	while (run->left) {
-		struct pollfd fds[] = {
+		struct pollfd fds[3 + WAYS_MAX] = {
 			{ muster_vm_fd(vm), POLLIN, 0 },
 			{ signals, POLLIN, 0 },
 			{ input ? 0 : -1, POLLIN, 0 },
 		};
 
-		if (poll(fds, 3, -1) < 0)
+		for (unsigned int i = 0; i < nr_ways; i++)
+			fds[3 + i] = way_wants(&ways[i]);
+		if (poll(fds, 3 + nr_ways, -1) < 0)
 			continue;
+		for (unsigned int i = 0; i < nr_ways; i++)
+			if (fds[3 + i].revents)
+				way_run(&ways[i]);
 		if (fds[0].revents)
 			muster_vm_step(vm, 0);
 		if (fds[2].revents)
@@ -225,7 +280,7 @@ static int run_all(const struct muster_vm_config *config, char *const *argv, boo
 	for (unsigned int i = 0; i < run->left && !err; i++)
 		err = start_in(vm, i, argv, shell ? VM_RUN_TERMINAL : 0);
 	if (!err)
-		watch(vm, run, signals, shell);
+		watch(vm, run, config->nr_ports, signals, shell);
 	status = err ? EXIT_BROKEN : run->status;
 	muster_vm_stop(vm);
 	free(run);
@@ -280,6 +335,7 @@ int main(int argc, char **argv)
 		{ "guests", required_argument, NULL, 'n' },
 		{ "nics", required_argument, NULL, 'N' },
 		{ "memory", required_argument, NULL, 'm' },
+		{ "lines", required_argument, NULL, 'l' },
 		{ "accel", required_argument, NULL, 'a' },
 		{ "shell", no_argument, NULL, 's' },
 		{ "help", no_argument, NULL, 'h' },
@@ -301,6 +357,9 @@ int main(int argc, char **argv)
 		case 'm':
 			err = parse_number(optarg, 256, 1 << 20, &config.memory_mib);
 			break;
+		case 'l':
+			err = parse_number(optarg, 0, MUSTER_VM_PORTS_MAX, &config.nr_ports);
+			break;
 		case 'a':
 			config.accel = optarg;
 			break;
@@ -321,6 +380,8 @@ int main(int argc, char **argv)
 		return EXIT_USAGE;
 	if (shell != (optind == argc))
 		return usage(shell ? "--shell takes no command" : "there is no command");
+	if (config.nr_ports && config.nr_guests < 2)
+		return usage("--lines are for two guests at least");
 	if (muster_vm_find(&config))
 		return EXIT_BROKEN;
 	return shell ? run_shell(&config) : run_all(&config, argv + optind, false);

@@ -217,6 +217,7 @@ enum muster_cqe_kind {
 	MUSTER_CQE_SEQUENCE = 1,	/* a collective sequence with COLL_END has ended */
 	MUSTER_CQE_SEND = 2,		/* a point-to-point descriptor has left */
 	MUSTER_CQE_CONTEXT = 3,		/* the context failed; no further operation can succeed */
+	MUSTER_CQE_WORK = 4,		/* a struct muster_wc of a queue pair */
 };
 
 enum muster_status {

@@ -8,13 +8,14 @@
  * addresses are DMA addresses. The device reaches memory only while bus mastering
  * is on.
  *
- * BAR 0: registers below. BAR 2: MUSTER_VPS_MAX doorbell pages, one a virtual
- * port. BAR 4: MSI-X.
+ * BAR 0: registers below, and a page of doorbells for all processes. BAR 2: MUSTER_VPS_MAX
+ * doorbell pages, one a virtual port. BAR 4: MSI-X.
  */
 #ifndef MUSTER_REGS_H
 #define MUSTER_REGS_H
 
 #include "muster_desc.h"
+#include "muster_qp.h"
 #include "muster_wire.h"
 
 #define MUSTER_PCI_VENDOR		0x1af4
@@ -22,7 +23,7 @@
 #define MUSTER_BAR_REGS			0
 #define MUSTER_BAR_DOORBELLS		2
 #define MUSTER_BAR_MSIX			4
-#define MUSTER_REGS_BYTES		0x1000
+#define MUSTER_REGS_BYTES		0x2000
 #define MUSTER_MSIX_VECTORS		8	/* 0: admin and events; others: completion queues */
 
 /* ---- registers of BAR 0: 32 bits each, aligned; other accesses read 0 and do nothing ---- */
@@ -46,7 +47,7 @@
 #define MUSTER_REG_EVENT_HEAD		0x44	/* wo, events consumed so far */
 
 #define MUSTER_REG_MAGIC_VALUE		0x5254534d	/* "MSTR" */
-#define MUSTER_DEVICE_VERSION		2
+#define MUSTER_DEVICE_VERSION		3
 
 /* What Documentation/sequence.md, section 10, lays down; a bit that is not set is refused. */
 #define MUSTER_CAP_WRITE		0x001	/* one-sided writes, SWAP_REMOTE_ADDR */
@@ -88,6 +89,16 @@ enum muster_regs_limit {
 #define MUSTER_DOORBELL_CLOCK		0x10	/* CLOCK_MONOTONIC as it is rung, in us modulo 2^32 */
 #define MUSTER_DOORBELL_LOOK		0x14	/* key of the region with the owner's looking page */
 
+/*
+ * ---- the page of BAR 0 that all processes may ring: 32 bits each ----
+ *
+ * A ring says "look at the record of this object"; what it says of another's is only that.
+ */
+
+#define MUSTER_REG_BELLS		0x1000
+#define MUSTER_BELL_QP			0x00	/* number of a queue pair */
+#define MUSTER_BELL_CQ			0x04	/* id of a completion queue */
+
 /* ---- admin queue: commands of 64 bytes, replies of 32, same index ---- */
 
 enum muster_admin_opcode {
@@ -102,6 +113,10 @@ enum muster_admin_opcode {
 	MUSTER_ADMIN_CONTEXT_CLOSE = 8,
 	MUSTER_ADMIN_CONTEXT_ABORT = 9,
 	MUSTER_ADMIN_COUNTERS = 10,
+	MUSTER_ADMIN_QP_CREATE = 11,
+	MUSTER_ADMIN_QP_MODIFY = 12,
+	MUSTER_ADMIN_QP_QUERY = 13,	/* its state, in the reply's detail */
+	MUSTER_ADMIN_QP_DESTROY = 14,	/* no DMA for it after the reply */
 };
 
 enum muster_admin_status {
@@ -116,6 +131,7 @@ enum muster_admin_status {
 
 struct muster_admin_cq {
 	__le64 base;		/* struct muster_cqe ring */
+	__le64 record;		/* struct muster_cq_record: for queue pairs; 0: for virtual ports */
 	__le32 id;		/* chosen by the driver, below MUSTER_CQS_MAX */
 	__le32 entries;		/* power of two */
 	__le32 vector;		/* MSI-X, below MUSTER_MSIX_VECTORS */
@@ -136,6 +152,10 @@ struct muster_admin_vp {
 
 #define MUSTER_MR_READ			0x1	/* device may load */
 #define MUSTER_MR_WRITE			0x2	/* device may store */
+#define MUSTER_MR_REMOTE_READ		0x4	/* for other nodes: these three */
+#define MUSTER_MR_REMOTE_WRITE		0x8
+#define MUSTER_MR_REMOTE_ATOMIC		0x10
+#define MUSTER_MR_ACCESS		0x1f
 
 struct muster_admin_mr {
 	__le64 iova;		/* address that descriptors use for its first byte */
@@ -171,6 +191,46 @@ struct muster_admin_context {
 	__le32 culprit;		/* ABORT: member index */
 };
 
+struct muster_admin_qp {
+	__le64 record;		/* struct muster_qp_record */
+	__le64 sq_base;		/* struct muster_work rings */
+	__le64 rq_base;
+	__le32 id;		/* its number; no other with the same index */
+	__le32 pd;		/* MRs of the same pd only */
+	__le32 send_cq;		/* that have a record */
+	__le32 recv_cq;
+	__le16 sq_entries;	/* powers of two, or 0 */
+	__le16 rq_entries;
+	__u8 type;		/* enum muster_qp_type */
+	__u8 signals_all;	/* 1: as if each request had SIGNALED */
+	__u8 reserved[2];
+};
+
+#define MUSTER_QP_REMOTE_WRITE		0x2
+#define MUSTER_QP_REMOTE_READ		0x4
+#define MUSTER_QP_REMOTE_ATOMIC		0x8
+#define MUSTER_QP_REMOTE		0xe
+
+/* All that it is to be, each time; PSNs count in the step to RTR (rq) and to RTS (sq). */
+struct muster_admin_qp_modify {
+	__le32 id;
+	__le32 qkey;		/* UD */
+	__le32 dest_node;	/* RC: all below but state */
+	__le32 dest_qp;
+	__le32 rq_psn;
+	__le32 sq_psn;
+	__le16 mtu;		/* bytes, power of two: 256 to MUSTER_MTU */
+	__u8 state;		/* enum muster_qp_state */
+	__u8 access;		/* MUSTER_QP_REMOTE_* */
+	__u8 timeout;		/* 4.096 us << timeout; 0: none */
+	__u8 retry_count;
+	__u8 rnr_retry;		/* 7: for ever */
+	__u8 min_rnr_timer;	/* as verbs encode it */
+	__u8 reads;		/* at once, at most MUSTER_QP_READS_MAX: to the other, */
+	__u8 reads_served;	/* from the other */
+	__u8 reserved[6];
+};
+
 struct muster_admin_counters {
 	__le64 base;		/* receives struct muster_device_counters */
 	__le32 bytes;
@@ -192,6 +252,8 @@ struct muster_admin_command {
 		struct muster_admin_vp vp;
 		struct muster_admin_mr mr;
 		struct muster_admin_context context;
+		struct muster_admin_qp qp;
+		struct muster_admin_qp_modify qp_modify;
 		struct muster_admin_counters counters;
 		struct muster_admin_id id;	/* of what is to be destroyed */
 		__u8 raw[56];
@@ -203,7 +265,7 @@ struct muster_admin_reply {
 	__le16 tag;
 	__u8 opcode;
 	__u8 status;		/* enum muster_admin_status */
-	__le32 detail;		/* BAD_PARAMETER: byte offset in the command */
+	__le32 detail;		/* BAD_PARAMETER: byte offset in the command; QP_QUERY: state */
 	__u8 reserved[20];
 	__le32 valid;
 };
@@ -215,6 +277,8 @@ enum muster_event_kind {
 	MUSTER_EVENT_CQ_OVERRUN = 2,	/* more completions than room; id: cq */
 	MUSTER_EVENT_PEER_LOST = 3,	/* id: node */
 	MUSTER_EVENT_FATAL = 4,		/* the device stopped; reset it */
+	MUSTER_EVENT_QP_ERROR = 5,	/* a ring of the QP could not be read, or made no sense; id: its number */
+	MUSTER_EVENT_QP_ACCESS = 6,	/* what the other side asked of it was not allowed */
 };
 
 struct muster_event {
@@ -262,11 +326,13 @@ struct muster_device_counters {
 	__le64 contexts_failed;
 };
 
-MUSTER_STATIC_ASSERT(sizeof(struct muster_admin_cq) == 24, "size");
+MUSTER_STATIC_ASSERT(sizeof(struct muster_admin_cq) == 32, "size");
 MUSTER_STATIC_ASSERT(sizeof(struct muster_admin_vp) == 48, "size");
 MUSTER_STATIC_ASSERT(sizeof(struct muster_admin_mr) == 48, "size");
 MUSTER_STATIC_ASSERT(sizeof(struct muster_admin_member) == 16, "size");
 MUSTER_STATIC_ASSERT(sizeof(struct muster_admin_context) == 40, "size");
+MUSTER_STATIC_ASSERT(sizeof(struct muster_admin_qp) == 48, "size");
+MUSTER_STATIC_ASSERT(sizeof(struct muster_admin_qp_modify) == 40, "size");
 MUSTER_STATIC_ASSERT(sizeof(struct muster_admin_command) == 64, "size");
 MUSTER_STATIC_ASSERT(__builtin_offsetof(struct muster_admin_command, raw) == 8, "offset");
 MUSTER_STATIC_ASSERT(sizeof(struct muster_admin_reply) == 32, "size");

@@ -82,6 +82,71 @@ MUSTER_STATIC_ASSERT(__builtin_offsetof(struct muster_packet, signature) == 48, 
 MUSTER_STATIC_ASSERT(__builtin_offsetof(struct muster_packet, length) == 76, "offset");
 MUSTER_STATIC_ASSERT(__builtin_offsetof(struct muster_packet, job_key) == 88, "offset");
 
+/* What a queue pair's packet is. Requests count up `psn`, but for UD; replies name one. */
+enum muster_qp_opcode {
+	MUSTER_QP_SEND = 1,
+	MUSTER_QP_WRITE = 2,
+	MUSTER_QP_READ = 3,		/* asks for total bytes, which take as many PSNs as packets */
+	MUSTER_QP_CMP_SWAP = 4,
+	MUSTER_QP_FETCH_ADD = 5,
+	MUSTER_QP_DATAGRAM = 8,		/* UD */
+	MUSTER_QP_ACK = 16,		/* all before psn were taken */
+	MUSTER_QP_NAK = 17,		/* and psn was not; why: enum muster_qp_nak */
+	MUSTER_QP_READ_DATA = 18,	/* of the request that had psn, from offset on */
+	MUSTER_QP_ATOMIC_DATA = 19,	/* what was there before, in compare_add */
+};
+
+enum muster_qp_nak {
+	MUSTER_NAK_RNR = 1,		/* nothing was posted for it; timer: min_rnr_timer */
+	MUSTER_NAK_ABSENT = 2,		/* there is no such queue pair, or it is not ready */
+	MUSTER_NAK_INVALID = 3,
+	MUSTER_NAK_ACCESS = 4,
+	MUSTER_NAK_OPERATION = 5,
+};
+
+/* struct muster_qp_packet.flags */
+#define MUSTER_QP_FIRST			0x0001	/* packet of its message */
+#define MUSTER_QP_LAST			0x0002
+#define MUSTER_QP_IMM			0x0004
+#define MUSTER_QP_SOLICITED		0x0008
+#define MUSTER_QP_ACK_WANTED		0x0010
+#define MUSTER_QP_PACKET_FLAGS		0x001f
+
+/* A packet of type QP: what the wire reads lies where it lies in struct muster_packet. */
+struct muster_qp_packet {
+	__u8 version;
+	__u8 type;		/* MUSTER_PACKET_QP */
+	__le16 flags;		/* MUSTER_QP_* */
+	__u8 opcode;		/* enum muster_qp_opcode */
+	__u8 nak;		/* enum muster_qp_nak */
+	__le16 pkey;
+	__le32 src_node;
+	__le32 dst_node;
+	__le32 src_qp;
+	__le32 dst_qp;
+	__le32 psn;		/* 24 bits */
+	__u32 imm;
+	__le64 remote_addr;
+	__le32 remote_key;
+	__le32 total;		/* bytes of the message */
+	__le64 compare_add;
+	__le64 swap;
+	__le32 incarnation;	/* of the sender */
+	__le32 qkey;
+	__le32 offset;		/* of the payload in its message */
+	__le16 length;		/* bytes of payload that follow */
+	__u8 timer;
+	__u8 reserved[17];
+};
+
+MUSTER_STATIC_ASSERT(sizeof(struct muster_qp_packet) == sizeof(struct muster_packet), "size");
+MUSTER_STATIC_ASSERT(__builtin_offsetof(struct muster_qp_packet, dst_node) ==
+		     __builtin_offsetof(struct muster_packet, dst_node), "offset");
+MUSTER_STATIC_ASSERT(__builtin_offsetof(struct muster_qp_packet, incarnation) ==
+		     __builtin_offsetof(struct muster_packet, incarnation), "offset");
+MUSTER_STATIC_ASSERT(__builtin_offsetof(struct muster_qp_packet, length) ==
+		     __builtin_offsetof(struct muster_packet, length), "offset");
+
 /* Payload of an RTS with MUSTER_PACKET_REFERENCE, and of SWAP_REMOTE_ADDR data. */
 struct muster_reference {
 	__le64 addr;

@@ -71,50 +71,17 @@ static bool trace_time(struct muster_nic *nic)
 
 /* ---- packets --------------------------------------------------------------- */
 
-static void wire_receive(void *owner, const struct muster_packet *packet, const void *payload,
-			 uint32_t len)
+static void packet_take(struct muster_nic *nic, const struct muster_packet *packet,
+			const void *payload, uint32_t len)
 {
-	struct muster_nic *nic = owner;
-
+	if (packet->type == MUSTER_PACKET_QP) {
+		nic_qp_receive(nic, packet, payload, len);
+		return;
+	}
 	if (trace_time(nic))
 		muster_engine_receive_recorded(nic->engine, packet, payload, len);
 	else
 		muster_engine_receive(nic->engine, packet, payload, len);
-}
-
-/* A packet between two VPs of this NIC; taken in by the step, as others are. */
-static int loopback_send(struct muster_nic *nic, const struct muster_packet *packet,
-			 const void *payload)
-{
-	uint32_t length = le16toh(packet->length);
-	struct nic_loopback_packet *copy;
-
-	if (nic->nr_loopback == MUSTER_NIC_LOOPBACK_MAX)
-		return -EAGAIN;
-	copy = malloc(sizeof(*copy) + length);
-	if (!copy)
-		return -EAGAIN;
-	copy->next = NULL;
-	copy->packet = *packet;
-	if (length)
-		memcpy(copy->payload, payload, length);
-	*nic->loopback_last = copy;
-	nic->loopback_last = &copy->next;
-	nic->nr_loopback++;
-	return 0;
-}
-
-static struct nic_loopback_packet *loopback_take(struct muster_nic *nic)
-{
-	struct nic_loopback_packet *first = nic->loopback;
-
-	if (!first)
-		return NULL;
-	nic->loopback = first->next;
-	if (!nic->loopback)
-		nic->loopback_last = &nic->loopback;
-	nic->nr_loopback--;
-	return first;
 }
 
 static bool loopback_run(struct muster_nic *nic)
@@ -122,20 +89,18 @@ static bool loopback_run(struct muster_nic *nic)
 	bool moved = nic->nr_loopback;
 
 	for (uint32_t left = nic->nr_loopback; left; left--) {
-		struct nic_loopback_packet *p = loopback_take(nic);
+		struct nic_loopback_packet *p = nic_loopback_take(nic);
 
-		wire_receive(nic, &p->packet, p->payload, le16toh(p->packet.length));
+		packet_take(nic, &p->packet, p->payload, le16toh(p->packet.length));
 		free(p);
 	}
 	return moved;
 }
 
-static void loopback_drop(struct muster_nic *nic)
+static void wire_receive(void *owner, const struct muster_packet *packet, const void *payload,
+			 uint32_t len)
 {
-	struct nic_loopback_packet *p;
-
-	while ((p = loopback_take(nic)))
-		free(p);
+	packet_take(owner, packet, payload, len);
 }
 
 static void wire_met(void *owner, uint32_t node, uint32_t present)
@@ -150,6 +115,7 @@ static void wire_lost(void *owner, uint32_t node, uint32_t present)
 	struct muster_nic *nic = owner;
 
 	muster_engine_peer_present(nic->engine, node, present);
+	nic_qps_lost(nic, node, present);
 	nic_event_lost(nic, node);
 }
 
@@ -185,15 +151,14 @@ static uint64_t world_key_life(void *world, uint16_t vp, uint32_t key)
 	return nic_mr_life(world, vp, key);
 }
 
-static int world_send(void *world, uint32_t incarnation, const struct muster_packet *packet,
-		      const void *payload)
+int nic_packet_send(struct muster_nic *nic, uint32_t incarnation,
+		    const struct muster_packet *packet, const void *payload)
 {
-	struct muster_nic *nic = world;
 	uint64_t at_ns = nic_dump_now_ns(nic);
 	int err = -EHOSTUNREACH;
 
 	if (le32toh(packet->dst_node) == nic->config.node)
-		err = loopback_send(nic, packet, payload);
+		err = nic_loopback_send(nic, packet, payload);
 	else if (nic->wire)
 		err = nic->wire->ops->send(nic->wire, incarnation, packet, payload);
 	if (err == -EAGAIN)
@@ -201,6 +166,12 @@ static int world_send(void *world, uint32_t incarnation, const struct muster_pac
 	if (!err)
 		nic_dump_sent(nic, at_ns, packet, payload);
 	return err;
+}
+
+static int world_send(void *world, uint32_t incarnation, const struct muster_packet *packet,
+		      const void *payload)
+{
+	return incarnation ? nic_packet_send(world, incarnation, packet, payload) : -EHOSTUNREACH;
 }
 
 static int world_complete(void *world, uint16_t vp, const struct muster_cqe *cqe)
@@ -288,6 +259,7 @@ static void quiesce(struct muster_nic *nic)
 {
 	while (nic->nr_vps)
 		nic_vp_destroy(nic, nic->vps[nic->vp_ids[0]]);
+	nic_qps_destroy(nic);
 	nic_admin_drop(nic);
 	for (uint32_t i = 0; i < MUSTER_CQS_MAX; i++) {
 		free(nic->cqs[i]);
@@ -296,7 +268,7 @@ static void quiesce(struct muster_nic *nic)
 	for (uint32_t i = 1; i <= MUSTER_MRS_MAX && nic->mr_pages; i++)
 		if (nic->mrs[i])
 			nic_mr_destroy(nic, i);
-	loopback_drop(nic);
+	nic_loopback_drop(nic);
 	nic->vectors = 0;
 	__atomic_fetch_and(&nic->state, ~MUSTER_STATE_ENABLED, __ATOMIC_RELEASE);
 }
@@ -355,6 +327,10 @@ void muster_nic_reset(struct muster_nic *nic)
 		__atomic_store_n(&nic->regs[i], 0, __ATOMIC_RELAXED);
 	for (uint32_t i = 0; i < MUSTER_VPS_MAX / 64; i++)
 		__atomic_store_n(&nic->rung[i], 0, __ATOMIC_RELAXED);
+	for (uint32_t i = 0; i < MUSTER_QPS_MAX / 64; i++)
+		__atomic_store_n(&nic->rung_qps[i], 0, __ATOMIC_RELAXED);
+	for (uint32_t i = 0; i < MUSTER_CQS_MAX / 64; i++)
+		__atomic_store_n(&nic->rung_cqs[i], 0, __ATOMIC_RELAXED);
 	memset(&nic->counters, 0, sizeof(nic->counters));
 	__atomic_store_n(&nic->doorbells_count, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&nic->incarnation, incarnation_after(nic->incarnation), __ATOMIC_RELAXED);
@@ -439,12 +415,19 @@ uint64_t muster_nic_reg_read(struct muster_nic *nic, uint64_t addr, unsigned int
 	case MUSTER_REG_STATUS:
 		return state;
 	case MUSTER_REG_CAPABILITIES:
-		return MUSTER_ENGINE_CAPABILITIES;
+		return MUSTER_ENGINE_CAPABILITIES | MUSTER_CAP_QP;
 	case MUSTER_REG_ADMIN_BASE_LO ... MUSTER_REG_EVENT_ENTRIES:
 		return __atomic_load_n(&REG(nic, addr), __ATOMIC_RELAXED);
 	default:
 		return 0;
 	}
+}
+
+static void bell(struct muster_nic *nic, uint64_t *rung, uint32_t id)
+{
+	__atomic_fetch_or(&rung[id / 64], 1ull << id % 64, __ATOMIC_SEQ_CST);
+	__atomic_fetch_add(&nic->doorbells_count, 1, __ATOMIC_RELAXED);
+	nic->world->kick(nic->opaque);
 }
 
 void muster_nic_reg_write(struct muster_nic *nic, uint64_t addr, uint64_t value,
@@ -467,6 +450,12 @@ void muster_nic_reg_write(struct muster_nic *nic, uint64_t addr, uint64_t value,
 	case MUSTER_REG_EVENT_HEAD:
 		__atomic_store_n(&REG(nic, addr), value, __ATOMIC_RELEASE);
 		nic->world->kick(nic->opaque);
+		break;
+	case MUSTER_REG_BELLS + MUSTER_BELL_QP:
+		bell(nic, nic->rung_qps, value % MUSTER_QPS_MAX);
+		break;
+	case MUSTER_REG_BELLS + MUSTER_BELL_CQ:
+		bell(nic, nic->rung_cqs, value % MUSTER_CQS_MAX);
 		break;
 	}
 }
@@ -564,6 +553,7 @@ static bool wheels_turn(struct muster_nic *nic, bool *more)
 	trace_time(nic);
 	*more = muster_engine_step(nic->engine, STEP_ENGINE);
 	moved |= nic_rings_run(nic);
+	moved |= nic_qps_run(nic);
 	nic_events_run(nic);
 	return moved || nic->nr_loopback;
 }
@@ -583,15 +573,13 @@ uint64_t muster_nic_step(struct muster_nic *nic)
 	if (moved || (more && !nic->refused))
 		return 0;
 	wait_us = nic->refused ? REFUSED_WAIT_US : looks_us;
-	if (nic->wire) {
-		now = world_now_us(nic);
-		due = nic->wire->ops->deadline_us(nic->wire);
-		if (due <= now)
-			return 0;
-		if (due != UINT64_MAX && due - now < wait_us)
-			wait_us = due - now;
-	}
-	return wait_us;
+	due = nic->wire ? nic->wire->ops->deadline_us(nic->wire) : UINT64_MAX;
+	if (nic->nr_qps && nic->qps_due_us < due)
+		due = nic->qps_due_us;
+	now = world_now_us(nic);
+	if (due <= now)
+		return 0;
+	return due != UINT64_MAX && due - now < wait_us ? due - now : wait_us;
 }
 
 int muster_nic_fd(const struct muster_nic *nic)

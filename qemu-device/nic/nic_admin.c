@@ -67,6 +67,7 @@ static struct verdict cq_create(struct muster_nic *nic, const struct muster_admi
 {
 	struct nic_cq cq = {
 		.base = le64toh(cmd->cq.base),
+		.record = le64toh(cmd->cq.record),
 		.entries = le32toh(cmd->cq.entries),
 		.vector = le32toh(cmd->cq.vector),
 	};
@@ -75,6 +76,8 @@ static struct verdict cq_create(struct muster_nic *nic, const struct muster_admi
 
 	if (cq.base % sizeof(struct muster_cqe))
 		return BAD(cq.base);
+	if (cq.record % sizeof(struct muster_cq_record))
+		return BAD(cq.record);
 	if (id >= MUSTER_CQS_MAX)
 		return BAD(cq.id);
 	if (!power_of_two(cq.entries, MUSTER_CQ_ENTRIES_MAX))
@@ -137,7 +140,7 @@ static struct verdict vp_create(struct muster_nic *nic, const struct muster_admi
 		return BAD(vp.id);
 	if (cmd->vp.reserved || !rest_zero(cmd, sizeof(cmd->vp)))
 		return BAD(vp.reserved);
-	if (vp.cq >= MUSTER_CQS_MAX || !nic->cqs[vp.cq])
+	if (vp.cq >= MUSTER_CQS_MAX || !nic->cqs[vp.cq] || nic->cqs[vp.cq]->record)
 		return REFUSE(NO_OBJECT);
 	if (nic->vps[id])
 		return REFUSE(BUSY);
@@ -182,7 +185,7 @@ static struct verdict mr_check(const struct muster_admin_command *cmd, const str
 		return BAD(mr.pages);
 	if (id == 0 || id > MUSTER_MRS_MAX)
 		return BAD(mr.id);
-	if (!mr->access || mr->access & ~(MUSTER_MR_READ | MUSTER_MR_WRITE))
+	if (!mr->access || mr->access & ~MUSTER_MR_ACCESS)
 		return BAD(mr.access);
 	if (memcmp(cmd->mr.reserved, zero, sizeof(zero)) || !rest_zero(cmd, sizeof(cmd->mr)))
 		return BAD(mr.reserved);
@@ -453,6 +456,17 @@ static struct verdict counters_get(struct muster_nic *nic, const struct muster_a
 	return verdict_of(nic_dma_write(nic, le64toh(cmd->counters.base), &counters, bytes));
 }
 
+/* ---- queue pairs ----------------------------------------------------------- */
+
+static struct verdict qp_run(struct muster_nic *nic, const struct muster_admin_command *cmd)
+{
+	uint32_t detail = 0;
+	struct verdict verdict = verdict_of(nic_qp_command(nic, cmd, &detail));
+
+	verdict.detail = detail;
+	return verdict;
+}
+
 /* ---- the queue ------------------------------------------------------------- */
 
 static struct verdict command_run(struct muster_nic *nic, const struct muster_admin_command *cmd)
@@ -482,6 +496,8 @@ static struct verdict command_run(struct muster_nic *nic, const struct muster_ad
 		return context_abort(nic, cmd);
 	case MUSTER_ADMIN_COUNTERS:
 		return counters_get(nic, cmd);
+	case MUSTER_ADMIN_QP_CREATE ... MUSTER_ADMIN_QP_DESTROY:
+		return qp_run(nic, cmd);
 	default:
 		return REFUSE(BAD_OPCODE);
 	}

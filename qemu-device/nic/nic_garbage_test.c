@@ -4,7 +4,7 @@
  * memory: nothing breaks, and after a reset the NIC is as good as new.
  * MUSTER_NIC_SEED=n MUSTER_NIC_WRITES=n repeat a run.
  */
-#include "test_guest.h"
+#include "test_qp.h"
 #include "test_random.h"
 
 /* Numbers that mean something more often than chance would have it. */
@@ -94,16 +94,75 @@ static void garbage_sequence(struct guest *guest, uint32_t vp)
 	doorbell(guest, vp, MUSTER_DOORBELL_CQ_ARM, at);
 }
 
+/* Queue pairs 0 and 3 are for datagrams, 1 and 2 are connected. */
+static uint8_t garbage_type(uint32_t i)
+{
+	return i == 1 || i == 2 ? MUSTER_QP_RC : MUSTER_QP_UD;
+}
+
+static struct muster_admin_command garbage_modify(uint32_t i, uint8_t state)
+{
+	return garbage_type(i) == MUSTER_QP_UD || state == MUSTER_QP_RESET ?
+		       qp_modify_command(i, state) : rc_modify_command(i, state, 0, 3 - i);
+}
+
+static void garbage_states(struct guest *guest, uint32_t i)
+{
+	uint32_t state = random32() % 64 ? MUSTER_QP_RTS : MUSTER_QP_ERR;
+
+	memset(qp_part(guest, i, 0), 0, sizeof(struct muster_qp_record));
+	for (uint32_t s = MUSTER_QP_RESET; s <= state; s++)
+		if (s <= MUSTER_QP_RTS || s == MUSTER_QP_ERR)
+			command_give(guest, garbage_modify(i, s));
+	muster_nic_step(guest->nic);
+}
+
+static struct muster_work garbage_request(uint32_t i)
+{
+	uint8_t opcode = random32() % (MUSTER_WORK_FETCH_ADD + 1);
+
+	if (garbage_type(i) == MUSTER_QP_UD)
+		return datagram_to(0, random32() % 4, 0, 64);
+	return rc_work(opcode, 0, opcode < MUSTER_WORK_CMP_SWAP ? random32() % 4096 : 8, 4096);
+}
+
+/* With a receive for one, in one of the states that it may have. */
+static void garbage_work(struct guest *guest, uint32_t i)
+{
+	struct muster_work work = garbage_request(i), receive = receive_of(0, 4096);
+
+	if (random32() % 16 == 0) {
+		garbage_states(guest, i);
+		garbage_states(guest, 3 - i);
+	}
+	flip(&work, sizeof(work));
+	flip(&receive, sizeof(receive));
+	qp_put(guest, i, QP_RQ, receive);
+	qp_put(guest, i, QP_SQ, work);
+	((struct muster_cq_record *)qp_part(guest, i, QP_CQ_RECORD))->head = htole32(random32() % 64);
+	reg_write(guest, MUSTER_REG_BELLS + MUSTER_BELL_QP, qp_number(i));
+	reg_write(guest, MUSTER_REG_BELLS + MUSTER_BELL_CQ, QP_CQ + i);
+}
+
 /* A command or a descriptor that is right, or right but for a bit. */
 static void garbage_almost_right(struct guest *guest)
 {
 	struct muster_admin_command cmd = { .opcode = 0 };
 	uint32_t id = random32() % 4;
 
-	switch (random32() % 16) {
+	switch (random32() % 20) {
 	case 0:
 		cmd = cq_command(id);
 		break;
+	case 16:
+		cmd = random32() % 2 ? qp_cq_command(id) : qp_command(id, garbage_type(id));
+		break;
+	case 17:
+		cmd = garbage_modify(id, random32() % 7);
+		break;
+	case 18 ... 19:
+		garbage_work(guest, id);
+		return;
 	case 1:
 		cmd = vp_command(id);
 		break;
@@ -114,7 +173,7 @@ static void garbage_almost_right(struct guest *guest)
 		cmd = garbage_context(guest, id);
 		break;
 	case 4:
-		cmd = id_command(random32() % 16, id);
+		cmd = id_command(random32() % 16, random32() % 2 ? id : qp_number(id));
 		break;
 	case 5 ... 8:
 		post(guest, id, random32(), message(0, id, random32() % 4, "garbage"));
@@ -134,10 +193,18 @@ static void garbage_begin(struct guest *guest)
 {
 	reg_write(guest, MUSTER_REG_CONTROL, MUSTER_CONTROL_RESET);
 	memset(guest->memory, 0, PORTS + 4 * PORT_BYTES);
+	memset(guest->memory + QPS, 0, 4 * QP_BYTES);
 	enable(guest);
-	for (uint32_t vp = 0; vp < 4; vp++)
+	for (uint32_t vp = 0; vp < 4; vp++) {
 		port_open(guest, vp);
-	command(guest, mr_command(guest, 1, 0x7000000, 8192, MUSTER_MR_READ));
+		if (garbage_type(vp) == MUSTER_QP_UD) {
+			ud_open(guest, vp);
+			continue;
+		}
+		qp_create(guest, vp, MUSTER_QP_RC);
+		rc_connect(guest, vp, 0, 3 - vp);
+	}
+	command(guest, mr_command(guest, 1, 0x7000000, 8192, MUSTER_MR_ACCESS));
 	command(guest, mr_command(guest, 2, 0x7000000, 8192, MUSTER_MR_READ | MUSTER_MR_WRITE));
 	for (uint32_t vp = 0; vp < 4; vp++)
 		command(guest, garbage_context(guest, vp));

@@ -2,8 +2,8 @@
 /*
  * What the files of the NIC share: nic.c (life, registers, step), nic_admin.c
  * (commands), nic_ring.c (a VP's rings, completions, events), nic_mr.c (memory
- * regions), nic_look.c (what the host sees of processes in the guest), nic_dump.c (packets
- * in a file). Fields marked "any thread" are atomic; all else belongs to the stepping caller.
+ * regions), nic_qp*.c (queue pairs), nic_loopback.c, nic_look.c (what the host sees of processes in the
+ * guest), nic_dump.c (packets in a file). Fields marked "any thread" are atomic; all else belongs to the stepping caller.
  */
 #ifndef MUSTER_NIC_INTERNAL_H
 #define MUSTER_NIC_INTERNAL_H
@@ -35,12 +35,15 @@ struct nic_doorbell {
 
 struct nic_cq {
 	uint64_t base;
+	uint64_t record;	/* of queue pairs; 0: it is for VPs */
 	uint32_t entries;
 	uint32_t vector;
 	uint32_t head;		/* consumed, as the guest says */
 	uint32_t tail;		/* written */
-	uint32_t users;		/* VPs */
+	uint32_t users;		/* VPs; or queues of queue pairs */
+	uint32_t arms;		/* as the record last said */
 	bool armed;
+	bool solicited_only;	/* armed for these */
 	bool overrun_told;	/* since the head last moved */
 	bool event_owed;	/* CQ_OVERRUN, when there is room for it */
 };
@@ -107,6 +110,8 @@ struct muster_nic {
 	uint32_t incarnation;		/* any thread */
 	struct nic_doorbell doorbells[MUSTER_VPS_MAX];
 	uint64_t rung[MUSTER_VPS_MAX / 64];	/* any thread: VPs to look at */
+	uint64_t rung_qps[MUSTER_QPS_MAX / 64];	/* any thread: whose record to look at */
+	uint64_t rung_cqs[MUSTER_CQS_MAX / 64];
 	uint64_t doorbells_count;	/* any thread */
 
 	/* taken from the registers when the device was enabled */
@@ -124,6 +129,10 @@ struct muster_nic {
 
 	struct nic_cq *cqs[MUSTER_CQS_MAX];
 	struct nic_vp *vps[MUSTER_VPS_MAX];
+	struct nic_qp *qps[MUSTER_QPS_MAX];	/* by index */
+	uint16_t qp_ids[MUSTER_QPS_MAX];	/* indices of those that exist, in no order */
+	uint32_t nr_qps;
+	uint64_t qps_due_us;		/* when one of them has something to do though nothing comes */
 	struct nic_mr *mrs[MUSTER_MRS_MAX + 1];
 	uint32_t mr_pages;		/* of all regions */
 	uint64_t mr_lives;		/* regions registered so far */
@@ -167,11 +176,51 @@ int nic_deliver(struct muster_nic *nic, uint16_t vp, const struct muster_packet 
 void nic_event_lost(struct muster_nic *nic, uint32_t node);
 void nic_events_run(struct muster_nic *nic);
 
+/* An entry into a queue that has room for it: 0; -EIO. */
+int nic_cq_put(struct muster_nic *nic, struct nic_cq *cq, struct muster_cqe *entry);
+void nic_cq_notify(struct muster_nic *nic, struct nic_cq *cq);
+/* There is no room: the event is owed, and the step comes again. */
+void nic_cq_full(struct muster_nic *nic, struct nic_cq *cq);
+/* The event of an object: once, as soon as there is room, so that nobody's is crowded out. */
+void nic_event_owe(struct muster_nic *nic, bool *owed);
+bool nic_event_pay(struct muster_nic *nic, bool *owed, uint8_t kind, uint32_t id);
+
+/* nic_qp_admin.c: a command of queue pairs: 0, or -errno; and the reply's detail. */
+int nic_qp_command(struct muster_nic *nic, const struct muster_admin_command *cmd,
+		   uint32_t *detail);
+void nic_qps_destroy(struct muster_nic *nic);
+
+/* nic_qp.c: true if anything moved, or all events that are owed are paid. */
+bool nic_qps_run(struct muster_nic *nic);
+bool nic_qps_pay(struct muster_nic *nic);
+/* A life of that node is over, and that one is there now; 0: none. */
+void nic_qps_lost(struct muster_nic *nic, uint32_t node, uint32_t present);
+void nic_qp_receive(struct muster_nic *nic, const struct muster_packet *packet,
+		    const void *payload, uint32_t len);
+
+/* nic_loopback.c: 0; -EAGAIN: too many are underway. */
+int nic_loopback_send(struct muster_nic *nic, const struct muster_packet *packet,
+		      const void *payload);
+/* The oldest, the caller's; NULL: none. */
+struct nic_loopback_packet *nic_loopback_take(struct muster_nic *nic);
+void nic_loopback_drop(struct muster_nic *nic);
+
+/* nic.c: a packet to another node, or to this one: 0; -EAGAIN; -EHOSTUNREACH. */
+int nic_packet_send(struct muster_nic *nic, uint32_t incarnation,
+		    const struct muster_packet *packet, const void *payload);
+
 /* nic_mr.c: 0; or -EFAULT for what the region does not cover or allow. */
 int nic_mr_read(struct muster_nic *nic, uint16_t vp, uint32_t key, uint64_t addr, void *buf,
 		uint32_t len);
 int nic_mr_write(struct muster_nic *nic, uint16_t vp, uint32_t key, uint64_t addr,
 		 const void *buf, uint32_t len);
+/* The same for whoever has this protection domain; access: MUSTER_MR_*. */
+int nic_mr_load(struct muster_nic *nic, uint32_t pd, uint32_t key, uint8_t access, uint64_t addr,
+		void *buf, uint32_t len);
+int nic_mr_store(struct muster_nic *nic, uint32_t pd, uint32_t key, uint8_t access, uint64_t addr,
+		 const void *buf, uint32_t len);
+bool nic_mr_allows(const struct muster_nic *nic, uint32_t pd, uint32_t key, uint8_t access,
+		   uint64_t addr, uint32_t len);
 /* Where it begins, and how long it is. */
 int nic_mr_range(const struct muster_nic *nic, uint16_t vp, uint32_t key, uint64_t *iova,
 		 uint64_t *bytes);

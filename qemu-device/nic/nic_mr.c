@@ -74,14 +74,21 @@ void nic_mr_destroy(struct muster_nic *nic, uint32_t key)
 	nic->mrs[key] = NULL;
 }
 
-static const struct nic_mr *mr_of_vp(const struct muster_nic *nic, uint16_t vp, uint32_t key)
+static const struct nic_mr *mr_of_pd(const struct muster_nic *nic, uint32_t pd, uint32_t key)
 {
 	const struct nic_mr *mr;
 
-	if (key == 0 || key > MUSTER_MRS_MAX || vp >= MUSTER_VPS_MAX || !nic->vps[vp])
+	if (key == 0 || key > MUSTER_MRS_MAX)
 		return NULL;
 	mr = nic->mrs[key];
-	return mr && mr->pd == nic->vps[vp]->pd ? mr : NULL;
+	return mr && mr->pd == pd ? mr : NULL;
+}
+
+static const struct nic_mr *mr_of_vp(const struct muster_nic *nic, uint16_t vp, uint32_t key)
+{
+	if (vp >= MUSTER_VPS_MAX || !nic->vps[vp])
+		return NULL;
+	return mr_of_pd(nic, nic->vps[vp]->pd, key);
 }
 
 int nic_mr_range(const struct muster_nic *nic, uint16_t vp, uint32_t key, uint64_t *iova,
@@ -103,16 +110,10 @@ uint64_t nic_mr_life(const struct muster_nic *nic, uint16_t vp, uint32_t key)
 	return mr ? mr->life : 0;
 }
 
-static const struct nic_mr *mr_find(const struct muster_nic *nic, uint16_t vp, uint32_t key,
-				    uint64_t addr, uint32_t len, uint8_t access)
+static bool mr_covers(const struct nic_mr *mr, uint64_t addr, uint32_t len, uint8_t access)
 {
-	const struct nic_mr *mr = mr_of_vp(nic, vp, key);
-
-	if (!mr || !(mr->access & access))
-		return NULL;
-	if (addr < mr->iova || addr - mr->iova > mr->length || mr->length - (addr - mr->iova) < len)
-		return NULL;
-	return mr;
+	return mr && (mr->access & access) && addr >= mr->iova && addr - mr->iova <= mr->length &&
+	       mr->length - (addr - mr->iova) >= len;
 }
 
 /* The longest piece from offset on that is in one run of adjoining pages. */
@@ -129,15 +130,12 @@ static uint32_t mr_piece(const struct nic_mr *mr, uint64_t offset, uint32_t len,
 	return run < len ? run : len;
 }
 
-int nic_mr_read(struct muster_nic *nic, uint16_t vp, uint32_t key, uint64_t addr, void *buf,
-		uint32_t len)
+static int mr_load(struct muster_nic *nic, const struct nic_mr *mr, uint64_t addr, void *buf,
+		   uint32_t len)
 {
-	const struct nic_mr *mr = mr_find(nic, vp, key, addr, len, MUSTER_MR_READ);
 	uint64_t offset, dma;
 	uint32_t piece;
 
-	if (!mr)
-		return -EFAULT;
 	for (offset = addr - mr->iova + mr->first_offset; len; offset += piece, len -= piece) {
 		piece = mr_piece(mr, offset, len, &dma);
 		if (nic_dma_read(nic, dma, buf, piece))
@@ -147,15 +145,12 @@ int nic_mr_read(struct muster_nic *nic, uint16_t vp, uint32_t key, uint64_t addr
 	return 0;
 }
 
-int nic_mr_write(struct muster_nic *nic, uint16_t vp, uint32_t key, uint64_t addr,
-		 const void *buf, uint32_t len)
+static int mr_store(struct muster_nic *nic, const struct nic_mr *mr, uint64_t addr,
+		    const void *buf, uint32_t len)
 {
-	const struct nic_mr *mr = mr_find(nic, vp, key, addr, len, MUSTER_MR_WRITE);
 	uint64_t offset, dma;
 	uint32_t piece;
 
-	if (!mr)
-		return -EFAULT;
 	for (offset = addr - mr->iova + mr->first_offset; len; offset += piece, len -= piece) {
 		piece = mr_piece(mr, offset, len, &dma);
 		if (nic_dma_write(nic, dma, buf, piece))
@@ -163,4 +158,42 @@ int nic_mr_write(struct muster_nic *nic, uint16_t vp, uint32_t key, uint64_t add
 		buf = (const uint8_t *)buf + piece;
 	}
 	return 0;
+}
+
+int nic_mr_read(struct muster_nic *nic, uint16_t vp, uint32_t key, uint64_t addr, void *buf,
+		uint32_t len)
+{
+	const struct nic_mr *mr = mr_of_vp(nic, vp, key);
+
+	return mr_covers(mr, addr, len, MUSTER_MR_READ) ? mr_load(nic, mr, addr, buf, len) : -EFAULT;
+}
+
+int nic_mr_write(struct muster_nic *nic, uint16_t vp, uint32_t key, uint64_t addr,
+		 const void *buf, uint32_t len)
+{
+	const struct nic_mr *mr = mr_of_vp(nic, vp, key);
+
+	return mr_covers(mr, addr, len, MUSTER_MR_WRITE) ? mr_store(nic, mr, addr, buf, len) : -EFAULT;
+}
+
+int nic_mr_load(struct muster_nic *nic, uint32_t pd, uint32_t key, uint8_t access, uint64_t addr,
+		void *buf, uint32_t len)
+{
+	const struct nic_mr *mr = mr_of_pd(nic, pd, key);
+
+	return mr_covers(mr, addr, len, access) ? mr_load(nic, mr, addr, buf, len) : -EFAULT;
+}
+
+int nic_mr_store(struct muster_nic *nic, uint32_t pd, uint32_t key, uint8_t access, uint64_t addr,
+		 const void *buf, uint32_t len)
+{
+	const struct nic_mr *mr = mr_of_pd(nic, pd, key);
+
+	return mr_covers(mr, addr, len, access) ? mr_store(nic, mr, addr, buf, len) : -EFAULT;
+}
+
+bool nic_mr_allows(const struct muster_nic *nic, uint32_t pd, uint32_t key, uint8_t access,
+		   uint64_t addr, uint32_t len)
+{
+	return mr_covers(mr_of_pd(nic, pd, key), addr, len, access);
 }

@@ -56,14 +56,13 @@ void nic_event_lost(struct muster_nic *nic, uint32_t node)
 		nic->counters.dropped++;
 }
 
-/* Of an object: once, as soon as there is room, so that nobody's is crowded out. */
-static void event_owe(struct muster_nic *nic, bool *owed)
+void nic_event_owe(struct muster_nic *nic, bool *owed)
 {
 	*owed = true;
 	nic->events_owed = true;
 }
 
-static bool event_pay(struct muster_nic *nic, bool *owed, uint8_t kind, uint32_t id)
+bool nic_event_pay(struct muster_nic *nic, bool *owed, uint8_t kind, uint32_t id)
 {
 	if (*owed && !event_write(nic, kind, id))
 		return false;
@@ -77,16 +76,16 @@ static bool events_pay(struct muster_nic *nic)
 	for (uint32_t i = 0; i < nic->nr_vps; i++) {
 		struct nic_vp *vp = nic->vps[nic->vp_ids[i]];
 
-		if (!event_pay(nic, &vp->event_owed, MUSTER_EVENT_VP_ERROR, vp->id))
+		if (!nic_event_pay(nic, &vp->event_owed, MUSTER_EVENT_VP_ERROR, vp->id))
 			return false;
 	}
 	for (uint32_t id = 0; id < MUSTER_CQS_MAX; id++) {
 		struct nic_cq *cq = nic->cqs[id];
 
-		if (cq && !event_pay(nic, &cq->event_owed, MUSTER_EVENT_CQ_OVERRUN, id))
+		if (cq && !nic_event_pay(nic, &cq->event_owed, MUSTER_EVENT_CQ_OVERRUN, id))
 			return false;
 	}
-	return true;
+	return nic_qps_pay(nic);
 }
 
 void nic_events_run(struct muster_nic *nic)
@@ -145,17 +144,36 @@ static void vp_stop(struct muster_nic *nic, struct nic_vp *vp, uint32_t why)
 	vp->dq_waiting = false;
 	/* If this cannot be written either, the event tells it. */
 	(void)nic_dma_write(nic, vp->status_base, &status, sizeof(status));
-	event_owe(nic, &vp->event_owed);
+	nic_event_owe(nic, &vp->event_owed);
 }
 
 /* ---- completions ----------------------------------------------------------- */
 
-static void cq_notify(struct muster_nic *nic, struct nic_cq *cq)
+void nic_cq_notify(struct muster_nic *nic, struct nic_cq *cq)
 {
 	if (!cq->armed)
 		return;
 	cq->armed = false;
 	interrupt(nic, cq->vector);
+}
+
+int nic_cq_put(struct muster_nic *nic, struct nic_cq *cq, struct muster_cqe *entry)
+{
+	uint64_t addr = cq->base + (cq->tail & (cq->entries - 1)) * sizeof(*entry);
+
+	entry->valid = lap_valid(cq->tail, cq->entries);
+	if (nic_entry_write(nic, addr, entry, sizeof(*entry)))
+		return -EIO;
+	cq->tail++;
+	return 0;
+}
+
+void nic_cq_full(struct muster_nic *nic, struct nic_cq *cq)
+{
+	if (!cq->overrun_told)
+		nic_event_owe(nic, &cq->event_owed);
+	cq->overrun_told = true;
+	nic->refused = true;
 }
 
 int nic_complete(struct muster_nic *nic, uint16_t id, const struct muster_cqe *cqe)
@@ -168,20 +186,14 @@ int nic_complete(struct muster_nic *nic, uint16_t id, const struct muster_cqe *c
 		return 0;	/* nobody is there to read it */
 	cq = nic->cqs[vp->cq];
 	if (cq->tail - cq->head >= cq->entries) {
-		if (!cq->overrun_told)
-			event_owe(nic, &cq->event_owed);
-		cq->overrun_told = true;
-		nic->refused = true;
+		nic_cq_full(nic, cq);
 		return -EAGAIN;
 	}
-	entry.valid = lap_valid(cq->tail, cq->entries);
-	if (nic_entry_write(nic, cq->base + (cq->tail & (cq->entries - 1)) * sizeof(entry),
-			    &entry, sizeof(entry))) {
+	if (nic_cq_put(nic, cq, &entry)) {
 		vp_stop(nic, vp, MUSTER_STATUS_MEMORY);
 		return 0;
 	}
-	cq->tail++;
-	cq_notify(nic, cq);
+	nic_cq_notify(nic, cq);
 	return 0;
 }
 
@@ -208,7 +220,7 @@ int nic_deliver(struct muster_nic *nic, uint16_t id, const struct muster_packet 
 		return -ENOSPC;
 	}
 	vp->rq_tail++;
-	cq_notify(nic, nic->cqs[vp->cq]);
+	nic_cq_notify(nic, nic->cqs[vp->cq]);
 	return 0;
 }
 
@@ -353,7 +365,7 @@ static void rung_cq(struct muster_nic *nic, struct nic_vp *vp, uint32_t head, bo
 		return;
 	cq->armed = true;
 	if (cq->tail != cq->head || vp->rq_tail != vp->rq_head)
-		cq_notify(nic, cq);
+		nic_cq_notify(nic, cq);
 }
 
 static void rung_take(struct muster_nic *nic, uint32_t id)

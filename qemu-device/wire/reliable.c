@@ -229,6 +229,13 @@ int muster_link_send(struct muster_link *link, uint64_t now_us, uint32_t incarna
 
 	if (packet->length > MUSTER_MTU)
 		return -EMSGSIZE;
+	if (!incarnation && !link->lost) {
+		incarnation = muster_link_meant(link);
+		if (!incarnation) {
+			ask(link, now_us);
+			return -EAGAIN;
+		}
+	}
 	err = address(link, now_us, incarnation);
 	if (err)
 		return err;

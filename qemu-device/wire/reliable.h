@@ -142,11 +142,11 @@ void muster_link_drop(struct muster_link *link);
 
 /**
  * muster_link_send() - take a packet (copied), and send it as soon as the link allows.
- * @incarnation: the peer's life that is meant.
+ * @incarnation: the peer's life that is meant; 0: whichever is there, of whom none need be known.
  *
  * Return: 0; -EAGAIN when MUSTER_LINK_WINDOW packets are open, or as many as the pool has
  * left for this link, or while it is found out whether that life is there, as another one
- * was known; -EMSGSIZE above MUSTER_MTU;
+ * was known, or who is there at all; -EMSGSIZE above MUSTER_MTU;
  * -EHOSTUNREACH when it is over or not there, or the peer lost.
  */
 int muster_link_send(struct muster_link *link, uint64_t now_us, uint32_t incarnation,

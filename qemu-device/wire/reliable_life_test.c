@@ -124,6 +124,38 @@ static void what_is_meant_for_a_life_that_is_not_there_is_refused_in_the_end(voi
 	assert_exactly_once(0, 10);
 }
 
+/* Of a node that nothing is known of: it is asked, and answers. */
+static void who_means_nobody_in_particular_reaches_who_is_there(void **state)
+{
+	(void)state;
+	begin(18);
+	w.ends[0].means = 0;
+	assert_int_equal(try_send(0, 0), -EAGAIN);
+	exchange(10, 10);
+	assert_exactly_once(1, 10);
+	assert_exactly_once(0, 10);
+	begin_life(1, 33);
+	assert_int_equal(try_send(0, 20), 0);	/* to the life that was known */
+	advance_until(w.now_us + 100000);
+	assert_int_equal(w.ends[1].came[20], 0);
+	assert_int_equal(try_send(0, 21), 0);
+	advance_until(w.now_us + 100000);
+	assert_int_equal(w.ends[1].came[21], 1);
+	assert_int_equal(w.ends[0].present, 33);
+}
+
+static void who_means_nobody_in_particular_waits_in_vain_if_nobody_is_there(void **state)
+{
+	(void)state;
+	begin(19);
+	w.ends[0].means = 0;
+	w.faults.cut[1] = true;
+	assert_int_equal(try_send(0, 0), -EAGAIN);
+	advance_until(w.now_us + 3 * DEADLINE_US);
+	assert_true(muster_link_unused(&w.ends[0].link));
+	assert_int_equal(w.ends[0].lost, 0);
+}
+
 /* Nor do those who mean the wrong one first. */
 static void who_means_the_right_life_is_served_after_who_means_a_wrong_one(void **state)
 {
@@ -172,6 +204,8 @@ int main(void)
 		cmocka_unit_test(only_its_own_frames_end_a_life),
 		cmocka_unit_test(what_is_meant_for_a_life_that_is_not_there_is_refused_in_the_end),
 		cmocka_unit_test(who_means_the_right_life_is_served_after_who_means_a_wrong_one),
+		cmocka_unit_test(who_means_nobody_in_particular_reaches_who_is_there),
+		cmocka_unit_test(who_means_nobody_in_particular_waits_in_vain_if_nobody_is_there),
 		cmocka_unit_test(stragglers_of_a_former_life_are_refused),
 	};
 

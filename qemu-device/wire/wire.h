@@ -42,9 +42,9 @@ struct muster_wire;
 
 struct muster_wire_ops {
 	/*
-	 * Send to that life of packet->dst_node; the packet and its payload (packet->length
-	 * bytes) are copied. 0; -EAGAIN: no room now, poll() may make some;
-	 * -EHOSTUNREACH: unknown or lost.
+	 * Send to that life of packet->dst_node (0: to whichever is there); the packet and its
+	 * payload (packet->length bytes) are copied. 0; -EAGAIN: no room now, or nobody has
+	 * answered yet: poll() may change it; -EHOSTUNREACH: unknown or lost.
 	 */
 	int (*send)(struct muster_wire *wire, uint32_t incarnation,
 		    const struct muster_packet *packet, const void *payload);

@@ -12,7 +12,7 @@
 
 #include <linux/types.h>
 
-#define MUSTER_ABI_VERSION	2
+#define MUSTER_ABI_VERSION	3
 #define MUSTER_DRIVER_ID	0x4d53	/* not allocated upstream; only equal on both sides */
 
 struct muster_alloc_ucontext_resp {
@@ -24,6 +24,7 @@ struct muster_alloc_ucontext_resp {
 	__u32 rq_entries_max;
 	__u32 capabilities;	/* MUSTER_CAP_* */
 	__u32 reserved;
+	__u64 bells_offset;	/* to mmap: one page, MUSTER_BELL_*, write only */
 };
 
 struct muster_alloc_pd_resp {
@@ -31,11 +32,19 @@ struct muster_alloc_pd_resp {
 	__u32 reserved;
 };
 
+#define MUSTER_CQ_FOR_QPS	0x1	/* else for virtual ports */
+
+struct muster_create_cq_cmd {
+	__u32 flags;		/* MUSTER_CQ_* */
+	__u32 reserved;
+};
+
 struct muster_create_cq_resp {
 	__u32 cq;
 	__u32 entries;
-	__u64 ring_offset;	/* to mmap: struct muster_cqe[entries] */
+	__u64 ring_offset;	/* to mmap: struct muster_cqe[entries]; FOR_QPS: muster_wc */
 	__u64 ring_bytes;
+	__u64 record_offset;	/* FOR_QPS: struct muster_cq_record, one page */
 };
 
 /* IB_QPT_DRIVER: a virtual port. */
@@ -54,6 +63,14 @@ struct muster_create_vp_resp {
 	__u64 rq_offset;	/* struct muster_recv_slot[rq_entries] */
 	__u64 rq_bytes;
 	__u64 status_offset;	/* struct muster_vp_status, read only, one page */
+};
+
+/* IB_QPT_UD and IB_QPT_RC; sizes as verbs have them, powers of two or 0. */
+struct muster_create_qp_resp {
+	__u64 queues_offset;	/* to mmap: struct muster_qp_record, */
+	__u64 queues_bytes;
+	__u32 sq_offset;	/* and in it struct muster_work rings, of max_send_wr */
+	__u32 rq_offset;	/* and of max_recv_wr */
 };
 
 /* ---- objects of our own (ioctl), in the driver's name space ---- */
@@ -126,9 +143,11 @@ enum muster_uverbs_attr_context_abort {
 	MUSTER_ATTR_CONTEXT_ABORT_CULPRIT,	/* in, __u32: member index */
 };
 
-_Static_assert(sizeof(struct muster_alloc_ucontext_resp) == 32, "size");
+_Static_assert(sizeof(struct muster_alloc_ucontext_resp) == 40, "size");
 _Static_assert(sizeof(struct muster_alloc_pd_resp) == 8, "size");
-_Static_assert(sizeof(struct muster_create_cq_resp) == 24, "size");
+_Static_assert(sizeof(struct muster_create_cq_resp) == 32, "size");
+_Static_assert(sizeof(struct muster_create_cq_cmd) == 8, "size");
+_Static_assert(sizeof(struct muster_create_qp_resp) == 24, "size");
 _Static_assert(sizeof(struct muster_create_vp_cmd) == 16, "size");
 _Static_assert(sizeof(struct muster_create_vp_resp) == 56, "size");
 _Static_assert(sizeof(struct muster_abi_member) == 16, "size");

@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Queue pairs of ordinary verbs: one piece of memory with a record and two rings, which a process
+ * fills by itself and the device reads. What a queue pair is to do is told to the device as a
+ * whole at each change; its state is the device's, since it fails by itself.
+ *
+ * A number is an index and how often indices were used, so it does not come round soon.
+ */
+#include "muster.h"
+
+#include <linux/log2.h>
+#include <rdma/uverbs_ioctl.h>
+
+enum { RECORD_BYTES = sizeof(struct muster_work) };	/* of the record, so that rings are aligned */
+
+static const struct muster_ring_layout no_layout;
+
+static int check_attr(const struct ib_qp_init_attr *attr)
+{
+	const struct ib_qp_cap *cap = &attr->cap;
+
+	if (attr->qp_type != IB_QPT_UD || attr->create_flags || attr->srq || attr->rwq_ind_tbl)
+		return -EOPNOTSUPP;
+	if (!attr->send_cq || !attr->recv_cq || !to_mcq(attr->send_cq)->record ||
+	    !to_mcq(attr->recv_cq)->record)
+		return -EINVAL;
+	if (cap->max_send_wr > MUSTER_QP_ENTRIES_MAX || cap->max_recv_wr > MUSTER_QP_ENTRIES_MAX ||
+	    cap->max_send_sge > MUSTER_QP_SGES_MAX || cap->max_recv_sge > MUSTER_QP_SGES_MAX ||
+	    cap->max_inline_data > MUSTER_QP_INLINE_MAX)
+		return -EINVAL;
+	if ((cap->max_send_wr && !is_power_of_2(cap->max_send_wr)) ||
+	    (cap->max_recv_wr && !is_power_of_2(cap->max_recv_wr)))
+		return -EINVAL;
+	return 0;
+}
+
+static u32 rq_offset(const struct ib_qp_cap *cap)
+{
+	return RECORD_BYTES + cap->max_send_wr * sizeof(struct muster_work);
+}
+
+static int respond(const struct muster_qp *qp, struct ib_udata *udata)
+{
+	struct muster_create_qp_resp resp = {
+		.queues_offset = muster_mapping_offset(qp->queues),
+		.queues_bytes = qp->queues->bytes,
+		.sq_offset = RECORD_BYTES,
+		.rq_offset = rq_offset(&qp->cap),
+	};
+
+	return ib_copy_to_udata(udata, &resp, sizeof(resp));
+}
+
+static int admin_create(struct muster_dev *dev, const struct muster_qp *qp,
+			const struct ib_qp_init_attr *attr)
+{
+	struct muster_admin_command cmd = {
+		.opcode = MUSTER_ADMIN_QP_CREATE,
+		.qp.record = cpu_to_le64(qp->queues->dma),
+		.qp.sq_base = cpu_to_le64(qp->queues->dma + RECORD_BYTES),
+		.qp.rq_base = cpu_to_le64(qp->queues->dma + rq_offset(&qp->cap)),
+		.qp.id = qp->attr.id,
+		.qp.pd = cpu_to_le32(to_mpd(qp->ibqp.pd)->id),
+		.qp.send_cq = cpu_to_le32(to_mcq(attr->send_cq)->id),
+		.qp.recv_cq = cpu_to_le32(to_mcq(attr->recv_cq)->id),
+		.qp.sq_entries = cpu_to_le16(qp->cap.max_send_wr),
+		.qp.rq_entries = cpu_to_le16(qp->cap.max_recv_wr),
+		.qp.type = attr->qp_type,
+		.qp.signals_all = qp->signals_all,
+	};
+
+	return muster_admin_run(dev, &cmd);
+}
+
+/* An index, and the number that it is part of. */
+static int number_take(struct muster_dev *dev, struct muster_qp *qp)
+{
+	u32 uses = (u32)atomic_inc_return(&dev->qp_uses) % (MUSTER_QPN_MASK / MUSTER_QPS_MAX);
+	int err = xa_alloc_cyclic_irq(&dev->qps, &qp->index, NULL, XA_LIMIT(0, MUSTER_QPS_MAX - 1),
+				      &dev->next_qp, GFP_KERNEL);
+
+	if (err < 0)
+		return err == -EBUSY ? -ENOSPC : err;
+	qp->ibqp.qp_num = (uses + 1) * MUSTER_QPS_MAX + qp->index;
+	qp->attr.id = cpu_to_le32(qp->ibqp.qp_num);
+	return 0;
+}
+
+static int create(struct muster_qp *qp, struct ib_qp_init_attr *attr, struct ib_udata *udata)
+{
+	struct muster_ucontext *ucontext = rdma_udata_to_drv_context(udata, struct muster_ucontext,
+								     ibucontext);
+	struct muster_dev *dev = to_mdev(qp->ibqp.device);
+	int err;
+
+	err = muster_share_take(dev, &dev->qps_share, &qp->user);
+	if (err)
+		return err;
+	qp->queues = muster_mapping_create(&ucontext->ibucontext, MUSTER_MAP_FROM_PROCESS,
+					   rq_offset(&qp->cap) + qp->cap.max_recv_wr *
+					   sizeof(struct muster_work), no_layout);
+	if (IS_ERR(qp->queues)) {
+		err = PTR_ERR(qp->queues);
+		goto err_share;
+	}
+	err = number_take(dev, qp);
+	if (err)
+		goto err_queues;
+	err = respond(qp, udata);
+	if (err)
+		goto err_number;
+	err = admin_create(dev, qp, attr);
+	if (err)
+		goto err_number;
+	xa_store_irq(&dev->qps, qp->index, qp, GFP_KERNEL);
+	return 0;
+
+err_number:
+	xa_erase_irq(&dev->qps, qp->index);
+err_queues:
+	muster_mapping_remove(qp->queues);
+err_share:
+	muster_share_give(&dev->qps_share, qp->user);
+	return err;
+}
+
+int muster_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr, struct ib_udata *udata)
+{
+	struct muster_qp *qp = to_mqp(ibqp);
+	int err;
+
+	if (attr->qp_type == IB_QPT_DRIVER)
+		return muster_create_vp(ibqp, attr, udata);
+	err = check_attr(attr);
+	if (err)
+		return err;
+	if (!(to_mdev(ibqp->device)->capabilities & MUSTER_CAP_QP))
+		return -EOPNOTSUPP;
+	if (!muster_udata_unused(udata) || udata->outlen < sizeof(struct muster_create_qp_resp))
+		return -EINVAL;
+	mutex_init(&qp->lock);
+	qp->cap = attr->cap;
+	qp->signals_all = attr->sq_sig_type == IB_SIGNAL_ALL_WR;
+	return create(qp, attr, udata);
+}
+
+int muster_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
+{
+	struct muster_dev *dev = to_mdev(ibqp->device);
+	struct muster_qp *qp = to_mqp(ibqp);
+
+	if (ibqp->qp_type == IB_QPT_DRIVER)
+		return muster_destroy_vp(ibqp, udata);
+	muster_admin_destroy(dev, MUSTER_ADMIN_QP_DESTROY, ibqp->qp_num);
+	xa_erase_irq(&dev->qps, qp->index);
+	muster_mapping_remove(qp->queues);
+	muster_share_give(&dev->qps_share, qp->user);
+	return 0;
+}
+
+/* ---- states -------------------------------------------------------------------- */
+
+/* Where it is destroyed meanwhile (see muster_query_vp()), it has failed. */
+static int state_read(struct muster_qp *qp, enum ib_qp_state *state)
+{
+	struct muster_admin_command cmd = {
+		.opcode = MUSTER_ADMIN_QP_QUERY,
+		.id.id = cpu_to_le32(qp->ibqp.qp_num),
+	};
+	u32 told = IB_QPS_ERR;
+	int err = muster_admin_ask(to_mdev(qp->ibqp.device), &cmd, &told);
+
+	/* The core has tables by it. */
+	if (told > IB_QPS_ERR) {
+		muster_dev_fence(to_mdev(qp->ibqp.device), "device tells a state that there is not");
+		return -EIO;
+	}
+	*state = told;
+	return err == -ENOENT ? 0 : err;
+}
+
+static int decode(struct muster_admin_qp_modify *to, const struct ib_qp_attr *attr, int mask)
+{
+	if ((mask & IB_QP_PKEY_INDEX) && attr->pkey_index)
+		return -EINVAL;
+	if (mask & IB_QP_QKEY)
+		to->qkey = cpu_to_le32(attr->qkey);
+	return 0;
+}
+
+static int modify(struct muster_qp *qp, const struct ib_qp_attr *attr, int mask)
+{
+	struct muster_admin_command cmd = { .opcode = MUSTER_ADMIN_QP_MODIFY };
+	enum ib_qp_state state, next;
+	int err;
+
+	err = state_read(qp, &state);
+	if (err)
+		return err;
+	next = mask & IB_QP_STATE ? attr->qp_state : state;
+	if (((mask & IB_QP_CUR_STATE) && attr->cur_qp_state != state) ||
+	    !ib_modify_qp_is_ok(state, next, qp->ibqp.qp_type, mask))
+		return -EINVAL;
+	cmd.qp_modify = qp->attr;
+	if (next == IB_QPS_RESET)
+		cmd.qp_modify = (struct muster_admin_qp_modify){ .id = qp->attr.id };
+	cmd.qp_modify.state = next;
+	err = decode(&cmd.qp_modify, attr, mask);
+	if (err)
+		return err;
+	err = muster_admin_run(to_mdev(qp->ibqp.device), &cmd);
+	if (!err)
+		qp->attr = cmd.qp_modify;
+	return err;
+}
+
+int muster_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask, struct ib_udata *udata)
+{
+	const int known = IB_QP_STATE | IB_QP_CUR_STATE | IB_QP_PKEY_INDEX | IB_QP_PORT |
+			  IB_QP_QKEY | IB_QP_SQ_PSN;
+	struct muster_qp *qp = to_mqp(ibqp);
+	int err;
+
+	if (ibqp->qp_type == IB_QPT_DRIVER || mask & ~known)
+		return -EOPNOTSUPP;
+	if (!muster_udata_unused(udata))
+		return -EINVAL;
+	mutex_lock(&qp->lock);
+	err = modify(qp, attr, mask);
+	mutex_unlock(&qp->lock);
+	return err;
+}
+
+int muster_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
+		    struct ib_qp_init_attr *init_attr)
+{
+	struct muster_qp *qp = to_mqp(ibqp);
+	int err;
+
+	if (ibqp->qp_type == IB_QPT_DRIVER)
+		return muster_query_vp(ibqp, attr, mask, init_attr);
+	memset(attr, 0, sizeof(*attr));
+	memset(init_attr, 0, sizeof(*init_attr));
+	mutex_lock(&qp->lock);
+	err = state_read(qp, &attr->qp_state);
+	attr->qkey = le32_to_cpu(qp->attr.qkey);
+	mutex_unlock(&qp->lock);
+	attr->cur_qp_state = attr->qp_state;
+	attr->port_num = 1;
+	attr->cap = qp->cap;
+	init_attr->cap = qp->cap;
+	init_attr->qp_type = ibqp->qp_type;
+	init_attr->send_cq = ibqp->send_cq;
+	init_attr->recv_cq = ibqp->recv_cq;
+	init_attr->sq_sig_type = qp->signals_all ? IB_SIGNAL_ALL_WR : IB_SIGNAL_REQ_WR;
+	return err;
+}
+
+void muster_qp_failed(struct muster_dev *dev, u32 number)
+{
+	struct ib_event event = { .device = &dev->ibdev, .event = IB_EVENT_QP_FATAL };
+	struct muster_qp *qp;
+	unsigned long flags;
+
+	/* Under the lock, so that it cannot go meanwhile; once, as muster_vp_failed(). */
+	xa_lock_irqsave(&dev->qps, flags);
+	qp = xa_load(&dev->qps, number % MUSTER_QPS_MAX);
+	if (qp && qp->ibqp.qp_num == number && !qp->failed && qp->ibqp.event_handler) {
+		qp->failed = true;
+		event.element.qp = &qp->ibqp;
+		qp->ibqp.event_handler(&event, qp->ibqp.qp_context);
+	}
+	xa_unlock_irqrestore(&dev->qps, flags);
+}

@@ -1,0 +1,55 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#
+# Ordinary programs of ordinary verbs, unmodified, between two guests: in guest 0 their server,
+# in guest 1 the client. What they tell each other by TCP beforehand goes over a line of
+# muster-vm, one a program.
+. "$(dirname "$0")/guest.sh"
+
+PORT=18515
+line=0
+
+listening() {
+	grep -q "$(printf ':%04X 0*:0000 0A' $PORT)" /proc/net/tcp /proc/net/tcp6
+}
+
+# usage: between PROGRAM...: the same in both guests
+between() {
+	status=0
+	exec 3<>/dev/virtio-ports/org.muster.rendezvous.$line
+	if [ "$MUSTER_GUEST" = 0 ]; then
+		"$@" >out 2>&1 &
+		server=$!
+		within 60 listening
+		busybox nc 127.0.0.1 $PORT <&3 >&3 || :
+		wait $server || status=$?
+	else
+		busybox nc -l -p $PORT <&3 >&3 &
+		within 60 listening
+		"$@" 127.0.0.1 >out 2>&1 || status=$?
+	fi
+	cat out
+	return $status
+}
+
+# usage: pingpong PROGRAM [OPTION]...
+pingpong() {
+	between "$@"
+	grep -q "iters in" out
+}
+
+# Each has a line of its own, in both guests the same.
+try() {
+	check "$@"
+	line=$((line + 1))
+}
+
+ip link set lo up
+check "the driver loads" load
+try "ibv_ud_pingpong, found by LID" pingpong ibv_ud_pingpong -n 100
+try "ibv_ud_pingpong, found by GID, asleep between packets" pingpong ibv_ud_pingpong -g 0 -e -n 100
+try "ibv_ud_pingpong, with all that a packet holds" pingpong ibv_ud_pingpong -s 4096 -n 100
+check "nothing is held" nothing_held
+check "the driver unloads" unload
+check "the kernel has nothing to complain of" kernel_quiet
+finish
