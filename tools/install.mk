@@ -17,7 +17,7 @@ IBVERBSDIR ?= /etc/libibverbs.d
 PAGES      := $(wildcard Documentation/man/*.rst)
 MAN_PAGES  := $(PAGES:Documentation/man/%.rst=$(BUILD)/man/%)
 TOOL_NAMES := $(patsubst Documentation/man/%.1.rst,%,$(filter %.1.rst,$(PAGES)))
-DV_HEADERS := provider/musterdv.h uapi/muster_regs.h uapi/muster_desc.h uapi/muster_wire.h
+DV_HEADERS := provider/musterdv.h uapi/muster_regs.h uapi/muster_qp.h uapi/muster_desc.h uapi/muster_wire.h
 # What is written at installation, as it has the paths in it.
 GENERATED  := $(BUILD)/install
 
