@@ -36,12 +36,14 @@ ROOMS  := $(ENGINE) $(WIRE) $(NIC) $(BUMP) $(SWITCH) $(SCHEDULE) $(BOOTSTRAP) $(
 # What libmuster is made of, from the top down. The synthesizer is no part of it: it alone needs Z3.
 LIBRARY := userlib $(LOCAL) $(BOOTSTRAP) $(SCHEDULE) $(ENGINE) $(WIRE)
 
-OTHER_ROOMS := userlib/verbs userlib/examples provider tools tools/synth selftests selftests/guest selftests/fuzz
+OTHER_ROOMS := userlib/verbs userlib/examples provider tools tools/synth selftests selftests/sweep selftests/guest \
+	selftests/fuzz
 
 # Two builds of the same sources: the product, and one under sanitizers for tests.
 SAN := $(BUILD)/san
-$(SAN)/%: CFLAGS := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all \
-	-fno-omit-frame-pointer
+# With COVERAGE they count lines instead.
+$(SAN)/%: CFLAGS := $(if $(COVERAGE),-O0 -g --coverage -DCLONES=,-O1 -g -fsanitize=address,undefined \
+	-fno-sanitize-recover=all -fno-omit-frame-pointer)
 
 # And a third, for what several threads do at once; few tests use it.
 TSAN := $(BUILD)/tsan
@@ -52,7 +54,7 @@ $(TSAN)/%: CFLAGS := -O1 -g -fsanitize=thread -Wno-tsan -Wno-format-truncation -
 # while programs are loaded, for the same reason.
 FUZZ := $(BUILD)/fuzz
 FUZZ_SAN := -fsanitize=address,undefined -fno-sanitize-recover=all
-FUZZ_ROOMS := $(ENGINE) $(WIRE) $(SCHEDULE)
+FUZZ_ROOMS := $(NIC) $(SCHEDULE) $(ENGINE) $(WIRE)
 FUZZERS := $(patsubst selftests/%.c,$(BUILD)/%,$(wildcard selftests/fuzz/fuzz_*.c))
 $(FUZZ)/%: CFLAGS := -O1 -g $(FUZZ_SAN) -fno-omit-frame-pointer -DCLONES=
 
@@ -71,7 +73,7 @@ $(foreach r,$(FUZZ_ROOMS),$(eval $(call room_lib,$(FUZZ),$(r))))
 
 $(SAN)/%.o: %.c | setup-core
 	@mkdir -p $(@D)
-	@echo "  CC    $< (sanitized)"
+	@echo "  CC    $< ($(if $(COVERAGE),counted,sanitized))"
 	@$(CC) $(ALL_CFLAGS) -c -o $@ $<
 
 $(TSAN)/%.o: %.c | setup-core
@@ -108,9 +110,11 @@ TOOL_LIB  := $(BUILD)/tools/lib.a
 KEEP      := $(BUILD)/tools/keep
 EXAMPLES  := $(call programs,$(BUILD),userlib/examples)
 EXAMPLE_LIB := $(filter-out $(EXAMPLES:=.o),$(call objects,$(BUILD),userlib/examples))
-SELFTESTS := $(foreach b,$(BUILD) $(SAN),$(call programs,$(b),selftests) $(call programs,$(b),selftests/dst))
+# Folders of them whose files all may use.
+SELFTEST_ROOMS := selftests selftests/dst selftests/sweep
+SELFTESTS := $(foreach b,$(BUILD) $(SAN),$(foreach r,$(SELFTEST_ROOMS),$(call programs,$(b),$(r))))
 UNITS     := $(foreach r,$(ROOMS),$(patsubst %.c,$(SAN)/%,$(wildcard $(r)/*_test.c)))
-selftest_parts = $(filter-out $(SELFTESTS:=.o),$(call objects,$(1),selftests) $(call objects,$(1),selftests/dst))
+selftest_parts = $(filter-out $(SELFTESTS:=.o),$(foreach r,$(SELFTEST_ROOMS),$(call objects,$(1),$(r))))
 
 $(TOOL_LIB): $(filter-out $(TOOLS:=.o),$(call objects,$(BUILD),tools))
 
@@ -162,10 +166,15 @@ $(filter $(SAN)/selftests/%,$(SELFTESTS)): %: %.o $(call selftest_parts,$(SAN)) 
 		$(SAN)/$(SWITCH)/lib.a $(call libs,$(SAN))
 	@$(LINK) -lm
 
-$(FUZZERS): $(BUILD)/fuzz/%: $(FUZZ)/selftests/fuzz/%.o $(FUZZ)/$(SCHEDULE)/lib.a \
-		$(FUZZ)/$(ENGINE)/lib.a $(FUZZ)/$(WIRE)/lib.a
+$(FUZZERS): $(BUILD)/fuzz/%: $(FUZZ)/selftests/fuzz/%.o $(FUZZ_ROOMS:%=$(FUZZ)/%/lib.a)
 	@echo "  LD    $@"
 	@clang $(FUZZ_SAN) -fsanitize=fuzzer -o $@ $^ -lcmocka -lm
+
+# The same without an engine: what they have found is tried again, and changed by chance.
+REPLAYS := $(patsubst %.c,$(SAN)/%,$(wildcard selftests/fuzz/fuzz_*.c))
+
+$(REPLAYS): %: %.o $(SAN)/selftests/fuzz/replay.o $(FUZZ_ROOMS:%=$(SAN)/%/lib.a)
+	@$(LINK) -lcmocka -lm
 
 $(TSAN)/selftests/threads: %: %.o $(call libs,$(TSAN))
 	@$(LINK) -lm
@@ -254,6 +263,17 @@ $(BUILD)/selftests/mpi/%.$(1): selftests/mpi/%.c selftests/mpi/must.h
 endef
 $(foreach m,$(MPIS),$(eval $(call mpi_rules,$(m))))
 
+# A component of Open MPI's own, of the same objects, but for what stands before that library.
+COLL := $(if $(filter openmpi,$(MPIS)),$(BUILD)/openmpi/mca_coll_muster.so)
+COLL_OBJECTS := $(filter-out $(patsubst %,$(BUILD)/mpi/openmpi/%.o,again beneath nonblocking persistent program), \
+	$(call mpi_objects,openmpi)) $(BUILD)/mpi/openmpi/coll/coll_muster.o
+
+$(BUILD)/openmpi/mca_coll_muster.so: userlib/mpi/coll/coll_muster.map $(COLL_OBJECTS) $(BUILD)/libmuster.so.0
+	@mkdir -p $(@D)
+	@echo "  LD    $@"
+	@$(CC) -shared -Wl,--version-script=$< -Wl,-z,defs -o $@ $(filter %.o,$^) $(BUILD)/libmuster.so.0 \
+		$(call mpi_flags,openmpi) -lopen-pal -Wl,-rpath,'$$ORIGIN/..'
+
 # The runner with real guests; and the device behind QEMU's test protocol, without any.
 VM_UNITS := $(BUILD)/qemu-device/muster_test $(BUILD)/tools/vm_test
 
@@ -279,14 +299,16 @@ include tools/install.mk
 
 # ---- targets -----------------------------------------------------------------
 
-.PHONY: all setup setup-core demo demo-local check bench bench-mpi bench-parts dst model clean help
+.PHONY: all setup setup-core demo demo-local check bench bench-mpi bench-parts dst dst-planted model clean help
 .PHONY: built kernel guest-kernel headers looks provider guest-tests check-guest check-kernel check-local setup-guest guests
-.PHONY: bench-guest bench-bump bench-arith bench-switch bench-look check-synth synth-tables torus-tables
+.PHONY: stress-kernel fuzz-kernel tenants-kernel
+.PHONY: bench-guest bench-verbs bench-bump bench-arith bench-engine bench-match bench-switch bench-look check-synth synth-tables torus-tables
 .PHONY: check-all check-compilers check-aarch64 check-image compile compilers
-.PHONY: check-threads check-diagnosis check-scale check-bump check-switch chaos-switch check-engine check-wire check-nic
-.PHONY: check-userlib check-selftests check-mpi mpi fuzz
+.PHONY: check-threads check-diagnosis check-scale check-bump check-switch chaos-switch fuzz-switch
+.PHONY: check-engine check-wire check-nic check-userlib check-selftests check-sweep check-faults-coll
+.PHONY: check-mpi check-mpi-all mpi fuzz coverage counted
 
-all: $(BUILD)/libmuster.so.0 $(MPI_LIBS) $(TOOLS) $(SYNTH_TOOL) $(EXAMPLES) ## build library, tools and examples
+all: $(BUILD)/libmuster.so.0 $(MPI_LIBS) $(COLL) $(TOOLS) $(SYNTH_TOOL) $(EXAMPLES) ## build library, tools and examples
 
 setup: ## install what is missing (says what, first)
 	@tools/setup/setup.sh core
@@ -337,6 +359,18 @@ check-kernel: guest-kernel ## the driver in guests; KERNEL=6.12, or debug: under
 	@MUSTER_BUILD=$(abspath $(BUILD)) $(KERNEL_$(KERNEL)) exec \
 		selftests/run.sh $(DRIVER_CHECKS)
 
+# What takes hours. KERNEL says under which kernel.
+LONG_KERNEL = MUSTER_BUILD=$(abspath $(BUILD)) MUSTER_TEST_TIMEOUT=200000 $(KERNEL_$(KERNEL))
+
+stress-kernel: guest-kernel ## the device goes away 1,500 times under 16 processes; UNBINDS, RELOADS, UNPLUGS, RESETS=n; KERNEL=
+	@$(LONG_KERNEL) exec selftests/run.sh selftests/stress_kernel.sh
+
+fuzz-kernel: guest-kernel ## a million calls to the driver that make no sense; CALLS=n SEED=n [REPLAY=file] KERNEL=debug
+	@$(LONG_KERNEL) exec selftests/run.sh selftests/fuzz_kernel.sh
+
+tenants-kernel: guest-kernel ## a million tries of one tenant to get at what is another's; TRIES=n; KERNEL=
+	@$(LONG_KERNEL) exec selftests/run.sh selftests/tenants_kernel.sh
+
 SLOW_CHECKS := selftests/compilers_test.sh selftests/aarch64_test.sh selftests/image_test.sh
 LOCAL_CHECKS := $(filter-out $(GUEST_CHECKS) $(SLOW_CHECKS),$(wildcard selftests/*_test.sh))
 
@@ -350,7 +384,7 @@ mpi: ## libmuster-mpi for Debian's Open MPI and MPICH, which it installs
 	@$(MAKE) --no-print-directory mpi-parts
 
 .PHONY: mpi-parts
-mpi-parts: $(MPI_LIBS) $(MPI_TESTS) $(BUILD)/tools/muster-mpi
+mpi-parts: $(MPI_LIBS) $(COLL) $(MPI_TESTS) $(BUILD)/tools/muster-mpi
 
 # A newer kernel's headers; where they cannot be had its test is skipped and says so.
 headers:
@@ -358,13 +392,19 @@ headers:
 
 # What tests run, compiled by all CPUs at once.
 built: setup-core
-	+@$(MAKE) --no-print-directory $(if $(findstring -j,$(MAKEFLAGS)),,-j$(shell nproc)) all $(UNITS) $(SELFTESTS)
+	+@$(MAKE) --no-print-directory $(if $(findstring -j,$(MAKEFLAGS)),,-j$(shell nproc)) all $(UNITS) $(SELFTESTS) $(REPLAYS)
 
-check: built guests headers looks mpi $(UNITS) $(SELFTESTS) $(VM_UNITS) ## every test; ends with "N passed, N failed, N skipped"
+check: built guests headers looks mpi $(UNITS) $(SELFTESTS) $(REPLAYS) $(VM_UNITS) ## every test; ends with "N passed, N failed, N skipped"
 	@MUSTER_BUILD=$(abspath $(BUILD)) exec selftests/run.sh $(UNITS) $(LOCAL_CHECKS) \
 		--then $(GUEST_CHECKS) $(VM_UNITS)
 
-check-all: check check-compilers check-aarch64 check-threads ## every test, and those that take long
+check-all: check check-compilers check-aarch64 check-threads check-sweep check-faults-coll ## every test, and those that take long
+
+check-faults-coll: all $(SELFTESTS) | $(KEEP) ## every collective on both paths: a rank that calls something else, dies, leaves or stops is named
+	@MUSTER_FAULTS_ALL=yes MUSTER_BUILD=$(abspath $(BUILD)) $(KEEP) -t 7200 selftests/faults_test.sh
+
+check-sweep: all $(SELFTESTS) | $(KEEP) ## every collective, form, type, operation, algorithm and length, for 1 to 17, 32 and 64 ranks
+	@MUSTER_SWEEP_ALL=yes MUSTER_BUILD=$(abspath $(BUILD)) $(KEEP) -t 14400 selftests/sweep_test.sh
 
 # Debian 13's gcc beside the machine's own; where it cannot be had its test is skipped and says so.
 compilers: setup-core
@@ -385,7 +425,7 @@ check-image: guests ## somebody else's machine: a stock Debian 12 disk, DKMS, an
 compile: $(patsubst %.c,$(BUILD)/%.o,$(wildcard $(addsuffix /*.c,$(ROOMS) $(OTHER_ROOMS)))) \
 	$(foreach m,$(MPIS),$(call mpi_objects,$(m)))
 
-check-local: built looks mpi $(UNITS) $(SELFTESTS) | $(KEEP) ## the tests that need no virtual machine
+check-local: built looks mpi $(UNITS) $(SELFTESTS) $(REPLAYS) | $(KEEP) ## the tests that need no virtual machine
 	@MUSTER_BUILD=$(abspath $(BUILD)) exec selftests/run.sh $(UNITS) $(LOCAL_CHECKS)
 
 # The units of the synthesizer, and what runs its schedules.
@@ -406,10 +446,10 @@ torus-tables: $(SYNTH_TOOL) ## the torus allgather: sizes by step, buffers, effi
 	@for shape in 6x6x6x6x6x6 2.6x2.6x2.6 2.10x2.10x2.10; do \
 		for how in "" --balanced; do echo "$$shape $$how"; $< torus $$shape $$how || exit; done; done
 
-check-scale: all $(SELFTESTS) | $(KEEP) ## 1,024 local ranks start, add up and end, 4,096 communicators of 16, 2,048 ports to look at; with figures
+check-scale: all $(SELFTESTS) | $(KEEP) ## 1,024 local ranks start, add up and end, 4,096 communicators of 16, two million operations over 64, 2,048 ports to look at; with figures
 	@MUSTER_SCALE=1024 MUSTER_SCALE_S=60 MUSTER_BUILD=$(abspath $(BUILD)) \
 		$(KEEP) -t 900 selftests/scale_test.sh
-	@MUSTER_COMMS=4096 MUSTER_RANKS=16 MUSTER_BUILD=$(abspath $(BUILD)) \
+	@MUSTER_COMMS=4096 MUSTER_RANKS=16 MUSTER_OPERATIONS=2000000 MUSTER_BUILD=$(abspath $(BUILD)) \
 		$(KEEP) -t 1800 selftests/comms_test.sh
 	@MUSTER_PORTS=2048 MUSTER_BUILD=$(abspath $(BUILD)) $(KEEP) -t 900 selftests/ports_test.sh
 
@@ -428,10 +468,19 @@ check-threads: all $(TSAN)/selftests/threads | $(KEEP) ## several threads of eac
 check-engine: $(filter $(SAN)/$(ENGINE)/%,$(UNITS)) | $(KEEP) ## unit tests of the engine
 	@MUSTER_BUILD=$(abspath $(BUILD)) exec selftests/run.sh $^
 
-fuzz: ## fuzzers of descriptors and packets, frames, rings, schedules; SECONDS=n each [ONLY=name]
+fuzz: ## fuzzers of descriptors and packets, frames, the NIC, rings, schedules; SECONDS=n each [ONLY=name]
 	-@tools/setup/setup.sh --quiet guest compilers
 	@$(MAKE) --no-print-directory $(FUZZERS)
 	@MUSTER_BUILD=$(abspath $(BUILD)) selftests/fuzz/run.sh $(or $(SECONDS),60) $(ONLY)
+
+# The programs that count; in a build folder of their own.
+COUNTED := $(filter $(foreach r,$(ENGINE) $(WIRE) $(NIC) $(SWITCH) $(LOCAL),$(SAN)/$(r)/%),$(UNITS)) $(SAN)/selftests/dst/dst $(REPLAYS)
+
+counted: $(COUNTED)
+	@selftests/coverage.sh $(abspath $(SAN)) $(ENGINE) $(WIRE) $(NIC) -- $(abspath $(COUNTED))
+
+coverage: setup-core ## lines of engine, wire and NIC that unit tests, simulated world and kept inputs reach
+	@$(MAKE) --no-print-directory BUILD=$(BUILD)/coverage COVERAGE=1 counted
 
 check-wire: $(filter $(SAN)/$(WIRE)/%,$(UNITS)) | $(KEEP) ## unit tests of the wire
 	@MUSTER_BUILD=$(abspath $(BUILD)) exec selftests/run.sh $^
@@ -444,20 +493,30 @@ check-bump: all $(filter $(SAN)/$(BUMP)/%,$(UNITS)) $(SELFTESTS) | $(KEEP) ## th
 
 check-switch: all $(filter $(SAN)/$(SWITCH)/%,$(UNITS)) $(SELFTESTS) | $(KEEP) ## the reduction switch: unit tests, networks, ranks at real switches
 	@MUSTER_SWEEP=1048576 MUSTER_BUILD=$(abspath $(BUILD)) exec \
-		selftests/run.sh $(filter $(SAN)/$(SWITCH)/%,$^) selftests/fabric_test.sh selftests/switchd_test.sh
+		selftests/run.sh $(filter $(SAN)/$(SWITCH)/%,$^) selftests/fabric_test.sh selftests/switchd_test.sh \
+		selftests/locks_test.sh
 
 chaos-switch: all $(SELFTESTS) | $(KEEP) ## a member, all switches, and a spine, killed in the middle of 16 MiB allreduces; N=20 times each
 	@MUSTER_CHAOS=$(or $(N),20) MUSTER_BUILD=$(abspath $(BUILD)) $(KEEP) -t 3600 selftests/chaos_switch.sh
 
+fuzz-switch: $(BUILD)/selftests/switch_fuzz ## wrong messages of trees at a switch that runs operations meanwhile; N=10000000 [SEED=1]
+	@$< $(or $(N),10000000) $(or $(SEED),1)
+
 check-userlib: $(filter $(SAN)/userlib/%,$(UNITS)) | $(KEEP) ## unit tests of the library
 	@MUSTER_BUILD=$(abspath $(BUILD)) exec selftests/run.sh $^
 
-check-selftests: all mpi $(SELFTESTS) | $(KEEP) ## behaviour tests with real processes
+check-selftests: all mpi $(SELFTESTS) $(REPLAYS) | $(KEEP) ## behaviour tests with real processes
 	@MUSTER_BUILD=$(abspath $(BUILD)) exec selftests/run.sh $(LOCAL_CHECKS)
 
 check-mpi: all mpi | $(KEEP) ## MPI programs as they are, on Muster: Open MPI and MPICH
 	-@tools/setup/setup.sh --quiet mpi-programs
 	@MUSTER_MPI_FULL=yes MUSTER_BUILD=$(abspath $(BUILD)) exec selftests/run.sh $(wildcard selftests/mpi*_test.sh)
+
+# What takes long says how far it is, and what is held by then.
+check-mpi-all: check-mpi ## the same, more programs; 100,000 communicators, 10,000 operations under way, threads for a minute
+	-@tools/setup/setup.sh --quiet mpi-all
+	@MUSTER_MPI_ALL=yes MUSTER_BUILD=$(abspath $(BUILD)) $(KEEP) -t 7200 selftests/mpi_programs_test.sh
+	@MUSTER_MPI_ALL=yes MUSTER_BUILD=$(abspath $(BUILD)) $(KEEP) -t 80000 selftests/mpi_endure_test.sh
 
 check-guest: guest-kernel $(BUILD)/selftests/ranks $(BUILD)/selftests/scheduled $(VM_UNITS) ## device, driver, provider and jobs in guests; KERNEL=6.12
 	$(if $(filter 6.1 6.12,$(KERNEL)),,$(error guests with jobs run under KERNEL=6.1 or 6.12))
@@ -487,11 +546,29 @@ bench-parts: $(BUILD)/tools/muster_parts ## what a rank's own part of a schedule
 bench-arith: $(BUILD)/tools/muster_arith ## what types and operations, eight sources and exact sums cost
 	@$<
 
+bench-match: $(BUILD)/tools/muster_match ## 8-byte packets that come shuffled, matched and added: beside a bare hash table
+	@$<
+
+bench-engine: $(BUILD)/selftests/engine_bench ## the Tianhe paper's figures in modelled time: table and picture in build/bench/
+	@MUSTER_BUILD=$(abspath $(BUILD)) tools/bench-engine.sh
+
 bench-guest: guests ## what offload saves in 4 guests, counted: doorbells, interrupts, DMA, instructions
 	@$(BUILD)/tools/muster-run -n 4 --vm --count --no-prefix $(BUILD)/tools/muster_count
 
-dst: $(SAN)/selftests/dst/dst ## replay one simulated seed: make dst SEED=n [TRACE=1] [LIBRARY=1]
-	@$< $(if $(TRACE),--trace) $(if $(LIBRARY),--library) --seeds $(or $(SEED),1) $(if $(SEED),1,$(or $(COUNT),2000))
+bench-verbs: guests looks ## a message between two guests on muster0 and on rdma_rxe, counted
+	@MUSTER_BUILD=$(abspath $(BUILD)) tools/bench-verbs.sh
+
+dst: $(SAN)/selftests/dst/dst ## simulated seeds, on all CPUs: make dst SEED=n [COUNT=n] [TRACE=1] [LIBRARY=1] [LIMITS=list]
+	@$< $(if $(TRACE),--trace,--jobs $(shell nproc)) $(if $(LIBRARY),--library) \
+		$(if $(LIMITS),--limits $(LIMITS)) --seeds $(or $(SEED),1) $(or $(COUNT),$(if $(SEED),1,2000))
+
+# Its parts again, of which one is exchanged for the same with a bug.
+PLANTED := $(BUILD)/selftests/dst/dst
+
+dst-planted: $(PLANTED) ## 21 bugs, planted one after the other: within how many seeds each is found [COUNT=n] [ONLY=names]
+	@COMPILE='$(CC) $(filter-out -MMD -MP,$(ALL_CFLAGS))' \
+		PARTS='$(PLANTED).o $(call selftest_parts,$(BUILD)) $(addprefix $(BUILD)/,$(BUMP:=/lib.a) $(SWITCH:=/lib.a)) $(call libs,$(BUILD))' \
+		MUSTER_BUILD=$(abspath $(BUILD)) selftests/dst/planted.sh $(or $(COUNT),20000) $(ONLY)
 
 model: ## search the grant and window rules for deadlocks with spin
 	@tools/setup/setup.sh --quiet core

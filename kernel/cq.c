@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * Completion queues: a ring that the device writes and a process reads. The
- * driver never looks into it. An interrupt does not say which queue it is for, so
- * each armed queue of its vector is told, once; to be told again a process arms
- * it again, here and at the doorbell. So nobody piles up events for others.
+ * driver never looks into it. An interrupt does not say which queue it is for: a record does,
+ * where a queue has one; others of its vector are told each time. An armed queue is told
+ * once; to be told again a process arms it again, here and at the device. So nobody piles up
+ * events for others.
  */
 #include "muster.h"
 
@@ -186,6 +187,22 @@ int muster_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 	return 0;
 }
 
+/* Whether it may be meant. What a process writes into its record concerns that queue alone. */
+static bool meant(struct muster_cq *cq)
+{
+	const struct muster_cq_record *record;
+	u32 notified;
+
+	if (!cq->record)
+		return true;
+	record = cq->record->cpu;
+	notified = le32_to_cpu(READ_ONCE(record->notified));
+	if (notified == cq->notified)
+		return false;
+	cq->notified = notified;
+	return true;
+}
+
 void muster_cqs_interrupted(struct muster_vector *vector)
 {
 	struct muster_cq *cq;
@@ -193,7 +210,7 @@ void muster_cqs_interrupted(struct muster_vector *vector)
 
 	spin_lock_irqsave(&vector->lock, flags);
 	list_for_each_entry(cq, &vector->cqs, vector_entry) {
-		if (!cq->armed)
+		if (!meant(cq) || !cq->armed)
 			continue;
 		cq->armed = false;
 		if (cq->ibcq.comp_handler)

@@ -11,7 +11,7 @@
 /* A locally administered EUI-64: "MST" and the node. */
 static __be64 guid(const struct muster_dev *dev)
 {
-	return cpu_to_be64(0x024d535400000000ull | dev->node);
+	return cpu_to_be64(MUSTER_GUID + dev->node);
 }
 
 /* Node n has n + 1; those for which 16 bits do not suffice have none, and are found by GID. */
@@ -45,6 +45,11 @@ static int query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 	attr->max_qp_wr = MUSTER_QP_ENTRIES_MAX;
 	attr->max_send_sge = MUSTER_QP_SGES_MAX;
 	attr->max_recv_sge = MUSTER_QP_SGES_MAX;
+	attr->max_sge_rd = MUSTER_QP_SGES_MAX;
+	attr->max_qp_rd_atom = MUSTER_QP_READS_MAX;
+	attr->max_qp_init_rd_atom = MUSTER_QP_READS_MAX;
+	attr->max_res_rd_atom = MUSTER_QP_READS_MAX * MUSTER_QPS_MAX;
+	attr->atomic_cap = IB_ATOMIC_HCA;
 	attr->max_ah = MUSTER_NODES_MAX;
 	attr->max_cq = MUSTER_CQS_MAX;
 	attr->max_cqe = MUSTER_CQ_ENTRIES_MAX;
@@ -60,7 +65,7 @@ static int query_port(struct ib_device *ibdev, u32 port, struct ib_port_attr *at
 	attr->phys_state = IB_PORT_PHYS_STATE_LINK_UP;
 	attr->max_mtu = IB_MTU_4096;
 	attr->active_mtu = IB_MTU_4096;
-	attr->max_msg_sz = MUSTER_MTU;
+	attr->max_msg_sz = MUSTER_QP_MESSAGE_MAX;
 	attr->lid = lid(to_mdev(ibdev));
 	attr->gid_tbl_len = 1;
 	attr->pkey_tbl_len = 1;
@@ -79,7 +84,7 @@ static int get_port_immutable(struct ib_device *ibdev, u32 port,
 
 static int query_gid(struct ib_device *ibdev, u32 port, int index, union ib_gid *gid)
 {
-	gid->global.subnet_prefix = cpu_to_be64(0xfe80000000000000ull);
+	gid->global.subnet_prefix = cpu_to_be64(MUSTER_GID_PREFIX);
 	gid->global.interface_id = guid(to_mdev(ibdev));
 	return 0;
 }

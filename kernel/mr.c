@@ -49,6 +49,14 @@ static void page_list_free(struct muster_dev *dev, struct page_list *list)
 			  list->dma);
 }
 
+static u8 device_access(int access)
+{
+	return MUSTER_MR_READ | (access & IB_ACCESS_LOCAL_WRITE ? MUSTER_MR_WRITE : 0) |
+	       (access & IB_ACCESS_REMOTE_READ ? MUSTER_MR_REMOTE_READ : 0) |
+	       (access & IB_ACCESS_REMOTE_WRITE ? MUSTER_MR_REMOTE_WRITE : 0) |
+	       (access & IB_ACCESS_REMOTE_ATOMIC ? MUSTER_MR_REMOTE_ATOMIC : 0);
+}
+
 static int admin_register(struct muster_dev *dev, struct muster_mr *mr, u32 key,
 			  int access)
 {
@@ -69,9 +77,7 @@ static int admin_register(struct muster_dev *dev, struct muster_mr *mr, u32 key,
 	cmd.mr.id = cpu_to_le32(key);
 	cmd.mr.pd = cpu_to_le32(to_mpd(mr->ibmr.pd)->id);
 	cmd.mr.page_shift = ilog2(list.page_size);
-	cmd.mr.access = MUSTER_MR_READ;
-	if (access & IB_ACCESS_LOCAL_WRITE)
-		cmd.mr.access |= MUSTER_MR_WRITE;
+	cmd.mr.access = device_access(access);
 	err = muster_admin_run(dev, &cmd);
 	page_list_free(dev, &list);
 	return err;
@@ -88,7 +94,8 @@ struct ib_mr *muster_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length, u64 
 
 	if (!muster_udata_unused(udata) || !length)
 		return ERR_PTR(-EINVAL);
-	if (access & ~(IB_ACCESS_LOCAL_WRITE | IB_ACCESS_OPTIONAL))
+	if (access & ~(IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_WRITE |
+		       IB_ACCESS_REMOTE_ATOMIC | IB_ACCESS_OPTIONAL))
 		return ERR_PTR(-EOPNOTSUPP);
 	mr = kzalloc(sizeof(*mr), GFP_KERNEL);
 	if (!mr)

@@ -33,7 +33,12 @@ enum muster_driver_limit {
 	MUSTER_RECOVER_DELAY_MAX_MS = 30000,
 	MUSTER_RING_BYTES_MAX = 4 << 20,	/* adjoining memory that can be had at once */
 	MUSTER_RQ_ENTRIES_DRIVER_MAX = 512,	/* the largest power of two in that */
+	MUSTER_QP_TOLD_MAX = 64,		/* failures of one queue pair that are told */
 };
+
+/* A node's GID is the prefix, and this plus the node. */
+#define MUSTER_GID_PREFIX	0xfe80000000000000ull
+#define MUSTER_GUID		0x024d535400000000ull
 
 struct muster_dev;
 
@@ -193,7 +198,8 @@ struct muster_cq {
 	struct muster_mapping *record;	/* of queue pairs; NULL: it is for virtual ports */
 	struct muster_vector *vector;
 	struct list_head vector_entry;
-	bool armed;			/* wants to hear of an interrupt; under vector->lock */
+	bool armed;			/* wants to hear of an interrupt; under vector->lock, as */
+	u32 notified;			/* what its record last said */
 	bool overrun;			/* its process was told; under dev->cqs's lock */
 };
 
@@ -222,7 +228,8 @@ struct muster_qp {
 	struct muster_mapping *queues;
 	struct ib_qp_cap cap;
 	bool signals_all;
-	bool failed;			/* and its process was told; under dev->qps's lock */
+	bool failed;			/* since its last reset; under dev->qps's lock, as */
+	u32 told;			/* how often its process was told so */
 	struct mutex lock;		/* protects attr, and with it changes of state */
 	struct muster_admin_qp_modify attr;	/* as the device was told */
 };
@@ -397,7 +404,7 @@ int muster_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 		     struct ib_udata *udata);
 int muster_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 		    struct ib_qp_init_attr *init_attr);
-void muster_qp_failed(struct muster_dev *dev, u32 number);
+void muster_qp_failed(struct muster_dev *dev, u32 number, enum ib_event_type what);
 
 /* job.c, context.c: objects of our own, for ib_device.driver_def */
 extern const struct uapi_definition muster_job_defs[];

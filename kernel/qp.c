@@ -11,7 +11,7 @@
 #include <linux/log2.h>
 #include <rdma/uverbs_ioctl.h>
 
-enum { RECORD_BYTES = sizeof(struct muster_work) };	/* of the record, so that rings are aligned */
+enum { RECORD_BYTES = sizeof(struct muster_qp_record) };
 
 static const struct muster_ring_layout no_layout;
 
@@ -19,7 +19,8 @@ static int check_attr(const struct ib_qp_init_attr *attr)
 {
 	const struct ib_qp_cap *cap = &attr->cap;
 
-	if (attr->qp_type != IB_QPT_UD || attr->create_flags || attr->srq || attr->rwq_ind_tbl)
+	if ((attr->qp_type != IB_QPT_UD && attr->qp_type != IB_QPT_RC) || attr->create_flags ||
+	    attr->srq || attr->rwq_ind_tbl)
 		return -EOPNOTSUPP;
 	if (!attr->send_cq || !attr->recv_cq || !to_mcq(attr->send_cq)->record ||
 	    !to_mcq(attr->recv_cq)->record)
@@ -37,6 +38,11 @@ static int check_attr(const struct ib_qp_init_attr *attr)
 static u32 rq_offset(const struct ib_qp_cap *cap)
 {
 	return RECORD_BYTES + cap->max_send_wr * sizeof(struct muster_work);
+}
+
+static u32 queues_bytes(const struct ib_qp_cap *cap)
+{
+	return rq_offset(cap) + cap->max_recv_wr * sizeof(struct muster_receive);
 }
 
 static int respond(const struct muster_qp *qp, struct ib_udata *udata)
@@ -97,8 +103,7 @@ static int create(struct muster_qp *qp, struct ib_qp_init_attr *attr, struct ib_
 	if (err)
 		return err;
 	qp->queues = muster_mapping_create(&ucontext->ibucontext, MUSTER_MAP_FROM_PROCESS,
-					   rq_offset(&qp->cap) + qp->cap.max_recv_wr *
-					   sizeof(struct muster_work), no_layout);
+					   queues_bytes(&qp->cap), no_layout);
 	if (IS_ERR(qp->queues)) {
 		err = PTR_ERR(qp->queues);
 		goto err_share;
@@ -179,13 +184,81 @@ static int state_read(struct muster_qp *qp, enum ib_qp_state *state)
 	return err == -ENOENT ? 0 : err;
 }
 
+/* The GID says where to; the provider has made one of what was only a LID. */
+static int decode_path(struct muster_admin_qp_modify *to, const struct rdma_ah_attr *path)
+{
+	const union ib_gid *gid = &rdma_ah_read_grh(path)->dgid;
+	u64 guid = be64_to_cpu(gid->global.interface_id);
+
+	if (!(rdma_ah_get_ah_flags(path) & IB_AH_GRH) ||
+	    be64_to_cpu(gid->global.subnet_prefix) != MUSTER_GID_PREFIX ||
+	    guid - MUSTER_GUID >= MUSTER_NODES_MAX)
+		return -EINVAL;
+	to->dest_node = cpu_to_le32(guid - MUSTER_GUID);
+	return 0;
+}
+
+/* The numbers of what the other side may do are libibverbs' in the device, too. */
+static int decode_access(struct muster_admin_qp_modify *to, int access)
+{
+	if (access & ~(MUSTER_QP_REMOTE | IB_ACCESS_LOCAL_WRITE | IB_ACCESS_OPTIONAL))
+		return -EINVAL;
+	to->access = access & MUSTER_QP_REMOTE;
+	return 0;
+}
+
+static int decode_mtu(struct muster_admin_qp_modify *to, enum ib_mtu mtu)
+{
+	if (mtu < IB_MTU_256 || mtu > IB_MTU_4096)
+		return -EINVAL;
+	to->mtu = cpu_to_le16(ib_mtu_enum_to_int(mtu));
+	return 0;
+}
+
 static int decode(struct muster_admin_qp_modify *to, const struct ib_qp_attr *attr, int mask)
 {
-	if ((mask & IB_QP_PKEY_INDEX) && attr->pkey_index)
-		return -EINVAL;
+	int err = (mask & IB_QP_PKEY_INDEX) && attr->pkey_index ? -EINVAL : 0;
+
+	if (!err && mask & IB_QP_AV)
+		err = decode_path(to, &attr->ah_attr);
+	if (!err && mask & IB_QP_ACCESS_FLAGS)
+		err = decode_access(to, attr->qp_access_flags);
+	if (!err && mask & IB_QP_PATH_MTU)
+		err = decode_mtu(to, attr->path_mtu);
+	if (err)
+		return err;
 	if (mask & IB_QP_QKEY)
 		to->qkey = cpu_to_le32(attr->qkey);
+	if (mask & IB_QP_DEST_QPN)
+		to->dest_qp = cpu_to_le32(attr->dest_qp_num);
+	if (mask & IB_QP_RQ_PSN)
+		to->rq_psn = cpu_to_le32(attr->rq_psn & MUSTER_QPN_MASK);
+	if (mask & IB_QP_SQ_PSN)
+		to->sq_psn = cpu_to_le32(attr->sq_psn & MUSTER_QPN_MASK);
+	if (mask & IB_QP_TIMEOUT)
+		to->timeout = attr->timeout;
+	if (mask & IB_QP_RETRY_CNT)
+		to->retry_count = attr->retry_cnt;
+	if (mask & IB_QP_RNR_RETRY)
+		to->rnr_retry = attr->rnr_retry;
+	if (mask & IB_QP_MIN_RNR_TIMER)
+		to->min_rnr_timer = attr->min_rnr_timer;
+	if (mask & IB_QP_MAX_QP_RD_ATOMIC)
+		to->reads = attr->max_rd_atomic;
+	if (mask & IB_QP_MAX_DEST_RD_ATOMIC)
+		to->reads_served = attr->max_dest_rd_atomic;
 	return 0;
+}
+
+/* It works again: when it fails the next time its process hears of it. */
+static void mended(struct muster_qp *qp)
+{
+	struct muster_dev *dev = to_mdev(qp->ibqp.device);
+	unsigned long flags;
+
+	xa_lock_irqsave(&dev->qps, flags);
+	qp->failed = false;
+	xa_unlock_irqrestore(&dev->qps, flags);
 }
 
 static int modify(struct muster_qp *qp, const struct ib_qp_attr *attr, int mask)
@@ -205,19 +278,27 @@ static int modify(struct muster_qp *qp, const struct ib_qp_attr *attr, int mask)
 	if (next == IB_QPS_RESET)
 		cmd.qp_modify = (struct muster_admin_qp_modify){ .id = qp->attr.id };
 	cmd.qp_modify.state = next;
-	err = decode(&cmd.qp_modify, attr, mask);
+	/* Verbs want a PSN of datagrams, too; the device has none for them. */
+	err = decode(&cmd.qp_modify, attr,
+		     qp->ibqp.qp_type == IB_QPT_UD ? mask & ~IB_QP_SQ_PSN : mask);
 	if (err)
 		return err;
 	err = muster_admin_run(to_mdev(qp->ibqp.device), &cmd);
-	if (!err)
-		qp->attr = cmd.qp_modify;
-	return err;
+	if (err)
+		return err;
+	qp->attr = cmd.qp_modify;
+	if (next == IB_QPS_RESET)
+		mended(qp);
+	return 0;
 }
 
 int muster_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask, struct ib_udata *udata)
 {
 	const int known = IB_QP_STATE | IB_QP_CUR_STATE | IB_QP_PKEY_INDEX | IB_QP_PORT |
-			  IB_QP_QKEY | IB_QP_SQ_PSN;
+			  IB_QP_QKEY | IB_QP_SQ_PSN | IB_QP_ACCESS_FLAGS | IB_QP_AV |
+			  IB_QP_PATH_MTU | IB_QP_DEST_QPN | IB_QP_RQ_PSN | IB_QP_TIMEOUT |
+			  IB_QP_RETRY_CNT | IB_QP_RNR_RETRY | IB_QP_MIN_RNR_TIMER |
+			  IB_QP_MAX_QP_RD_ATOMIC | IB_QP_MAX_DEST_RD_ATOMIC;
 	struct muster_qp *qp = to_mqp(ibqp);
 	int err;
 
@@ -229,6 +310,31 @@ int muster_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask, stru
 	err = modify(qp, attr, mask);
 	mutex_unlock(&qp->lock);
 	return err;
+}
+
+/* What it was told. */
+static void encode(const struct muster_admin_qp_modify *from, struct ib_qp_attr *attr)
+{
+	struct ib_global_route *path = rdma_ah_retrieve_grh(&attr->ah_attr);
+
+	attr->qkey = le32_to_cpu(from->qkey);
+	if (!from->mtu)
+		return;
+	rdma_ah_set_ah_flags(&attr->ah_attr, IB_AH_GRH);
+	rdma_ah_set_port_num(&attr->ah_attr, 1);
+	path->dgid.global.subnet_prefix = cpu_to_be64(MUSTER_GID_PREFIX);
+	path->dgid.global.interface_id = cpu_to_be64(MUSTER_GUID + le32_to_cpu(from->dest_node));
+	attr->path_mtu = ib_mtu_int_to_enum(le16_to_cpu(from->mtu));
+	attr->dest_qp_num = le32_to_cpu(from->dest_qp);
+	attr->rq_psn = le32_to_cpu(from->rq_psn);
+	attr->sq_psn = le32_to_cpu(from->sq_psn);
+	attr->qp_access_flags = from->access;
+	attr->timeout = from->timeout;
+	attr->retry_cnt = from->retry_count;
+	attr->rnr_retry = from->rnr_retry;
+	attr->min_rnr_timer = from->min_rnr_timer;
+	attr->max_rd_atomic = from->reads;
+	attr->max_dest_rd_atomic = from->reads_served;
 }
 
 int muster_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
@@ -243,7 +349,7 @@ int muster_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 	memset(init_attr, 0, sizeof(*init_attr));
 	mutex_lock(&qp->lock);
 	err = state_read(qp, &attr->qp_state);
-	attr->qkey = le32_to_cpu(qp->attr.qkey);
+	encode(&qp->attr, attr);
 	mutex_unlock(&qp->lock);
 	attr->cur_qp_state = attr->qp_state;
 	attr->port_num = 1;
@@ -256,17 +362,22 @@ int muster_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 	return err;
 }
 
-void muster_qp_failed(struct muster_dev *dev, u32 number)
+void muster_qp_failed(struct muster_dev *dev, u32 number, enum ib_event_type what)
 {
-	struct ib_event event = { .device = &dev->ibdev, .event = IB_EVENT_QP_FATAL };
+	struct ib_event event = { .device = &dev->ibdev, .event = what };
 	struct muster_qp *qp;
 	unsigned long flags;
 
-	/* Under the lock, so that it cannot go meanwhile; once, as muster_vp_failed(). */
+	/*
+	 * Under the lock, so that it cannot go meanwhile. Once until it is reset, and not for
+	 * ever: until its process reads it, each costs memory of the kernel's.
+	 */
 	xa_lock_irqsave(&dev->qps, flags);
 	qp = xa_load(&dev->qps, number % MUSTER_QPS_MAX);
-	if (qp && qp->ibqp.qp_num == number && !qp->failed && qp->ibqp.event_handler) {
+	if (qp && qp->ibqp.qp_num == number && !qp->failed && qp->ibqp.event_handler &&
+	    qp->told < MUSTER_QP_TOLD_MAX) {
 		qp->failed = true;
+		qp->told++;
 		event.element.qp = &qp->ibqp;
 		qp->ibqp.event_handler(&event, qp->ibqp.qp_context);
 	}

@@ -71,6 +71,7 @@ TRACE_DEFINE_ENUM(MUSTER_EVENT_CQ_OVERRUN);
 TRACE_DEFINE_ENUM(MUSTER_EVENT_PEER_LOST);
 TRACE_DEFINE_ENUM(MUSTER_EVENT_FATAL);
 TRACE_DEFINE_ENUM(MUSTER_EVENT_QP_ERROR);
+TRACE_DEFINE_ENUM(MUSTER_EVENT_QP_ACCESS);
 
 #define show_muster_event(kind) \
 	__print_symbolic(kind, \
@@ -78,7 +79,8 @@ TRACE_DEFINE_ENUM(MUSTER_EVENT_QP_ERROR);
 		{ MUSTER_EVENT_CQ_OVERRUN, "cq_overrun" }, \
 		{ MUSTER_EVENT_PEER_LOST, "peer_lost" }, \
 		{ MUSTER_EVENT_FATAL, "fatal" }, \
-		{ MUSTER_EVENT_QP_ERROR, "qp_error" })
+		{ MUSTER_EVENT_QP_ERROR, "qp_error" }, \
+		{ MUSTER_EVENT_QP_ACCESS, "qp_access" })
 
 /* The object is that which the command names by a number; 0 if it names none. */
 TRACE_EVENT(muster_admin_command,

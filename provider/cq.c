@@ -150,13 +150,6 @@ static struct muster_queue *queue_of(struct muster_qp *qp, const struct muster_w
 	return wc->opcode & MUSTER_WC_RECV ? &qp->rq : &qp->sq;
 }
 
-static void qp_completed(struct muster_qp *qp, const struct muster_wc *wc)
-{
-	__atomic_store_n(&queue_of(qp, wc)->head, le32toh(wc->index) + 1, __ATOMIC_RELEASE);
-	if (wc->status)
-		muster_qp_failed(qp);
-}
-
 /* Whether it is of a queue pair that there is, and was not reset since; others are passed over. */
 static bool deliver(struct muster_cq *cq, const struct muster_wc *wc, struct ibv_wc *to)
 {
@@ -170,7 +163,7 @@ static bool deliver(struct muster_cq *cq, const struct muster_wc *wc, struct ibv
 		   (int32_t)(queue_of(qp, wc)->stale_until - cq->head) > 0))
 		qp = NULL;
 	if (qp) {
-		qp_completed(qp, wc);
+		__atomic_store_n(&queue_of(qp, wc)->head, le32toh(wc->index) + 1, __ATOMIC_RELEASE);
 		wc_fill(wc, to);
 	}
 	pthread_mutex_unlock(&ctx->qps_lock);
@@ -276,19 +269,26 @@ uint32_t muster_cq_tail(struct ibv_cq *ibvcq)
 	return at;
 }
 
-/* The kernel's half first, so that an interrupt after the device's finds it. */
+/*
+ * The kernel's half first, so that an interrupt after the device's finds it. The device looks
+ * whether it is armed after it has written an entry, so it is rung only where one came meanwhile.
+ */
 int muster_req_notify_cq(struct ibv_cq *ibvcq, int solicited_only)
 {
 	struct muster_cq *cq = to_mcq(ibvcq);
 	int err = ibv_cmd_req_notify_cq(ibvcq, solicited_only);
+	uint32_t before;
 
 	if (err || !cq->record)
 		return err;
 	pthread_mutex_lock(&cq->lock);
 	cq->arms = (cq->arms & ~1u) + 2 + !!solicited_only;
-	__atomic_store_n(&cq->record->armed_at, htole32(tail(cq)), __ATOMIC_RELAXED);
+	before = tail(cq);
+	__atomic_store_n(&cq->record->armed_at, htole32(before), __ATOMIC_RELAXED);
 	__atomic_store_n(&cq->record->arm, htole32(cq->arms), __ATOMIC_RELEASE);
-	muster_ring(ibvcq->context, MUSTER_BELL_CQ, cq->number);
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	if (tail(cq) != before)
+		muster_ring(ibvcq->context, MUSTER_BELL_CQ, cq->number);
 	pthread_mutex_unlock(&cq->lock);
 	return 0;
 }

@@ -46,8 +46,7 @@ struct muster_cq {
 
 /* One of a queue pair's. */
 struct muster_queue {
-	pthread_mutex_t lock;		/* protects tail, ring and wr_ids */
-	struct muster_work *ring;
+	pthread_mutex_t lock;		/* protects tail, wr_ids and the ring */
 	uint64_t *wr_ids;		/* as in the ring, which goes with the device */
 	uint32_t entries;
 	uint32_t sges;			/* of one request */
@@ -61,8 +60,9 @@ struct muster_qp {
 	void *queues;
 	size_t queues_bytes;
 	struct muster_qp_record *record;
+	struct muster_work *requests;
+	struct muster_receive *receives;
 	struct muster_queue sq, rq;
-	bool failed;			/* atomic: receives must be rung for */
 };
 
 static inline struct muster_context *to_mctx(struct ibv_context *ibvctx)
@@ -119,8 +119,6 @@ int muster_destroy_qp(struct ibv_qp *ibvqp);
 int muster_query_qp(struct ibv_qp *ibvqp, struct ibv_qp_attr *attr, int mask,
 		    struct ibv_qp_init_attr *init_attr);
 int muster_modify_qp(struct ibv_qp *ibvqp, struct ibv_qp_attr *attr, int mask);
-/* It has to ring for its receives from now on; for those before this does. */
-void muster_qp_failed(struct muster_qp *qp);
 int muster_post_send(struct ibv_qp *ibvqp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
 int muster_post_recv(struct ibv_qp *ibvqp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
 

@@ -81,8 +81,8 @@ static int queues_map(struct muster_qp *qp, const struct muster_create_qp_resp *
 	qp->queues = queues;
 	qp->queues_bytes = resp->queues_bytes;
 	qp->record = (struct muster_qp_record *)queues;
-	qp->sq.ring = (struct muster_work *)(queues + resp->sq_offset);
-	qp->rq.ring = (struct muster_work *)(queues + resp->rq_offset);
+	qp->requests = (struct muster_work *)(queues + resp->sq_offset);
+	qp->receives = (struct muster_receive *)(queues + resp->rq_offset);
 	return 0;
 }
 
@@ -201,37 +201,55 @@ static void qp_reset(struct muster_qp *qp)
 	qp->rq.stale_until = muster_cq_tail(qp->ibvqp.recv_cq);
 	qp->sq.head = qp->sq.tail = qp->rq.head = qp->rq.tail = 0;
 	memset(qp->record, 0, sizeof(*qp->record));
-	qp->failed = false;
 }
 
-void muster_qp_failed(struct muster_qp *qp)
+/* The kernel knows a node by its GID alone. False: it is nobody's. */
+static bool path_complete(struct ibv_ah_attr *path)
 {
-	if (!__atomic_exchange_n(&qp->failed, true, __ATOMIC_SEQ_CST))
-		muster_ring(qp->ibvqp.context, MUSTER_BELL_QP, qp->ibvqp.qp_num);
+	uint8_t *gid = path->grh.dgid.raw;
+	uint32_t node;
+
+	if (!node_of(path, &node))
+		return false;
+	path->is_global = 1;
+	path->grh.sgid_index = 0;
+	memset(gid, 0, sizeof(path->grh.dgid.raw));
+	memcpy(gid, gid_start, sizeof(gid_start));
+	gid[13] = node >> 16;
+	gid[14] = node >> 8;
+	gid[15] = node;
+	return true;
+}
+
+static int modify(struct ibv_qp *ibvqp, const struct ibv_qp_attr *attr, int mask)
+{
+	struct ibv_qp_attr complete = *attr;
+	struct ibv_modify_qp cmd;
+
+	if (is_port(ibvqp))
+		return EOPNOTSUPP;
+	if (mask & IBV_QP_AV && !path_complete(&complete.ah_attr))
+		return EINVAL;
+	return ibv_cmd_modify_qp(ibvqp, &complete, mask, &cmd, sizeof(cmd));
 }
 
 int muster_modify_qp(struct ibv_qp *ibvqp, struct ibv_qp_attr *attr, int mask)
 {
-	struct ibv_modify_qp cmd;
-	int err = is_port(ibvqp) ? EOPNOTSUPP :
-				   ibv_cmd_modify_qp(ibvqp, attr, mask, &cmd, sizeof(cmd));
+	int err = modify(ibvqp, attr, mask);
 
 	if (!err && (mask & IBV_QP_STATE) && attr->qp_state == IBV_QPS_RESET)
 		qp_reset(to_mqp(ibvqp));
-	if (!err && (mask & IBV_QP_STATE) && attr->qp_state == IBV_QPS_ERR)
-		muster_qp_failed(to_mqp(ibvqp));
 	return err;
 }
 
 /* ---- requests ---------------------------------------------------------------------- */
 
-static void sges_put(struct muster_work *work, const struct ibv_sge *sges, int nr)
+static void sges_put(struct muster_sge *to, const struct ibv_sge *from, int nr)
 {
-	work->nr_sges = nr;
 	for (int i = 0; i < nr; i++) {
-		work->sges[i].addr = htole64(sges[i].addr);
-		work->sges[i].length = htole32(sges[i].length);
-		work->sges[i].key = htole32(sges[i].lkey);
+		to[i].addr = htole64(from[i].addr);
+		to[i].length = htole32(from[i].length);
+		to[i].key = htole32(from[i].lkey);
 	}
 }
 
@@ -250,31 +268,76 @@ static int inline_put(struct muster_work *work, const struct ibv_sge *sges, int 
 	return 0;
 }
 
-static int send_put(const struct muster_qp *qp, const struct ibv_send_wr *wr,
-		    struct muster_work *work)
+/* What datagrams say beside. */
+static void datagram_put(struct muster_work *work, const struct ibv_send_wr *wr)
 {
-	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > qp->sq.sges)
-		return EINVAL;
-	*work = (struct muster_work){
-		.wr_id = htole64(wr->wr_id),
-		.opcode = wr->opcode,
-		.flags = htole16(wr->send_flags & MUSTER_WORK_FLAGS),
-	};
+	work->dest_node = htole32(container_of(wr->wr.ud.ah, struct muster_ah, ibvah)->node);
+	work->dest_qp = htole32(wr->wr.ud.remote_qpn);
+	work->qkey = htole32(wr->wr.ud.remote_qkey);
+}
+
+static void rdma_put(struct muster_work *work, const struct ibv_send_wr *wr)
+{
+	work->remote_addr = htole64(wr->wr.rdma.remote_addr);
+	work->remote_key = htole32(wr->wr.rdma.rkey);
+}
+
+static void atomic_put(struct muster_work *work, const struct ibv_send_wr *wr)
+{
+	work->remote_addr = htole64(wr->wr.atomic.remote_addr);
+	work->remote_key = htole32(wr->wr.atomic.rkey);
+	work->compare_add = htole64(wr->wr.atomic.compare_add);
+	work->swap = htole64(wr->wr.atomic.swap);
+}
+
+/* What its operation needs: 0; EINVAL: this type has no such operation. */
+static int operation_put(const struct muster_qp *qp, const struct ibv_send_wr *wr,
+			 struct muster_work *work)
+{
+	bool datagram = qp->ibvqp.qp_type == IBV_QPT_UD;
+
 	switch (wr->opcode) {
 	case IBV_WR_SEND_WITH_IMM:
 		work->imm = wr->imm_data;
 		/* fall through */
 	case IBV_WR_SEND:
-		break;
+		if (datagram)
+			datagram_put(work, wr);
+		return 0;
+	case IBV_WR_RDMA_WRITE_WITH_IMM:
+		work->imm = wr->imm_data;
+		/* fall through */
+	case IBV_WR_RDMA_WRITE:
+	case IBV_WR_RDMA_READ:
+		rdma_put(work, wr);
+		return datagram ? EINVAL : 0;
+	case IBV_WR_ATOMIC_CMP_AND_SWP:
+	case IBV_WR_ATOMIC_FETCH_AND_ADD:
+		atomic_put(work, wr);
+		return datagram ? EINVAL : 0;
 	default:
 		return EINVAL;
 	}
-	work->dest_node = htole32(container_of(wr->wr.ud.ah, struct muster_ah, ibvah)->node);
-	work->dest_qp = htole32(wr->wr.ud.remote_qpn);
-	work->qkey = htole32(wr->wr.ud.remote_qkey);
+}
+
+static int send_put(const struct muster_qp *qp, const struct ibv_send_wr *wr,
+		    struct muster_work *work)
+{
+	int err;
+
+	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > qp->sq.sges)
+		return EINVAL;
+	memset(work, 0, offsetof(struct muster_work, sges));
+	work->wr_id = htole64(wr->wr_id);
+	work->opcode = wr->opcode;
+	work->flags = htole16(wr->send_flags & MUSTER_WORK_FLAGS);
+	err = operation_put(qp, wr, work);
+	if (err)
+		return err;
 	if (wr->send_flags & IBV_SEND_INLINE)
 		return inline_put(work, wr->sg_list, wr->num_sge);
-	sges_put(work, wr->sg_list, wr->num_sge);
+	work->nr_sges = wr->num_sge;
+	sges_put(work->sges, wr->sg_list, wr->num_sge);
 	return 0;
 }
 
@@ -283,15 +346,17 @@ static bool full(struct muster_queue *queue)
 	return queue->tail - __atomic_load_n(&queue->head, __ATOMIC_ACQUIRE) >= queue->entries;
 }
 
-static struct muster_work *next(const struct muster_queue *queue)
+/* Where the next one goes. */
+static uint32_t place(const struct muster_queue *queue)
 {
-	return &queue->ring[queue->tail & (queue->entries - 1)];
+	return queue->tail & (queue->entries - 1);
 }
 
 /* The next one was written. */
 static void put(struct muster_queue *queue, uint64_t wr_id)
 {
-	queue->wr_ids[queue->tail++ & (queue->entries - 1)] = wr_id;
+	queue->wr_ids[place(queue)] = wr_id;
+	queue->tail++;
 }
 
 static int send_one(struct muster_qp *qp, const struct ibv_send_wr *wr)
@@ -300,7 +365,7 @@ static int send_one(struct muster_qp *qp, const struct ibv_send_wr *wr)
 
 	if (full(&qp->sq))
 		return ENOMEM;
-	err = send_put(qp, wr, next(&qp->sq));
+	err = send_put(qp, wr, &qp->requests[place(&qp->sq)]);
 	if (!err)
 		put(&qp->sq, wr->wr_id);
 	return err;
@@ -332,15 +397,15 @@ int muster_post_send(struct ibv_qp *ibvqp, struct ibv_send_wr *wr, struct ibv_se
 
 static int receive_one(struct muster_qp *qp, const struct ibv_recv_wr *wr)
 {
-	struct muster_work *work = next(&qp->rq);
+	struct muster_receive *receive = &qp->receives[place(&qp->rq)];
 
 	if (full(&qp->rq))
 		return ENOMEM;
 	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > qp->rq.sges)
 		return EINVAL;
-	memset(work, 0, offsetof(struct muster_work, sges));
-	work->wr_id = htole64(wr->wr_id);
-	sges_put(work, wr->sg_list, wr->num_sge);
+	receive->wr_id = htole64(wr->wr_id);
+	receive->nr_sges = wr->num_sge;
+	sges_put(receive->sges, wr->sg_list, wr->num_sge);
 	put(&qp->rq, wr->wr_id);
 	return 0;
 }
@@ -357,9 +422,9 @@ int muster_post_recv(struct ibv_qp *ibvqp, struct ibv_recv_wr *wr, struct ibv_re
 	pthread_mutex_lock(&qp->rq.lock);
 	for (; wr && !err; wr = err ? wr : wr->next)
 		err = receive_one(qp, wr);
-	/* In this order: either this sees that it failed, or who rings then shows the tail. */
+	/* In this order: the device finds the tail when it fails, or this sees that it has. */
 	__atomic_store_n(&qp->record->rq_tail, htole32(qp->rq.tail), __ATOMIC_SEQ_CST);
-	if (__atomic_load_n(&qp->failed, __ATOMIC_SEQ_CST))
+	if (__atomic_load_n(&qp->record->failed, __ATOMIC_SEQ_CST))
 		muster_ring(ibvqp->context, MUSTER_BELL_QP, ibvqp->qp_num);
 	pthread_mutex_unlock(&qp->rq.lock);
 	if (err)

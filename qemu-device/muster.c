@@ -379,18 +379,41 @@ err_destroy_nic:
     m->nic = NULL;
 }
 
+/*
+ * While this has dropped the big lock, another vCPU may write the slot's control, and would
+ * unparent the device below our caller, who is about to: a slot leaves alone what is partially
+ * hotplugged.
+ */
 static void muster_exit(PCIDevice *pci)
 {
     MusterState *m = MUSTER(pci);
+    bool partially = pci->partially_hotplugged;
+    bool big;
 
+    pci->partially_hotplugged = true;
     thread_stop(m);
     qemu_remove_exit_notifier(&m->exit);
-    qemu_mutex_destroy(&m->lock);
-    event_notifier_cleanup(&m->wake);
+    big = nic_lock(m);
+    muster_nic_close(m->nic);
+    nic_unlock(m, big);
+    pci->partially_hotplugged = partially;
     pcie_cap_exit(pci);
     msix_uninit_exclusive_bar(pci);
-    muster_nic_destroy(m->nic);
-    m->nic = NULL;
+}
+
+/*
+ * Unplugged: a vCPU that was within an access (nic_lock() drops the big lock there), or still
+ * has the address, ends that before memory regions and what they are of go.
+ */
+static void muster_finalize(Object *obj)
+{
+    MusterState *m = MUSTER(obj);
+
+    if (m->nic) {
+        qemu_mutex_destroy(&m->lock);
+        event_notifier_cleanup(&m->wake);
+        muster_nic_destroy(m->nic);
+    }
 }
 
 static Property muster_properties[] = {
@@ -420,8 +443,6 @@ static void muster_class_init(ObjectClass *klass, void *data)
     dc->desc = "Muster collective offload NIC";
     dc->reset = muster_reset;
     dc->vmsd = &muster_vmstate;
-    /* nic_lock() drops the big lock within an access: the device must not go then. */
-    dc->hotpluggable = false;
     device_class_set_props(dc, muster_properties);
     set_bit(DEVICE_CATEGORY_NETWORK, dc->categories);
 }
@@ -430,6 +451,7 @@ static const TypeInfo muster_type = {
     .name = TYPE_MUSTER,
     .parent = TYPE_PCI_DEVICE,
     .instance_size = sizeof(MusterState),
+    .instance_finalize = muster_finalize,
     .class_init = muster_class_init,
     .interfaces = (InterfaceInfo[]) { { INTERFACE_PCIE_DEVICE }, { } },
 };

@@ -4,7 +4,8 @@
  * test starts it under muster-run; it exits 0 when what its name says was seen, and
  * says on stderr what was not.
  *
- * usage: comms many NUMBER | churn NUMBER | split COLOURS | unread NUMBER | neighbours COUNT
+ * usage: comms many NUMBER | churn NUMBER | split COLOURS | unread NUMBER | neighbours COUNT |
+ *              mixed NUMBER | chosen BYTES
  */
 #include <dirent.h>
 #include <inttypes.h>
@@ -275,12 +276,230 @@ static void neighbours(uint32_t count)
 	free(out);
 }
 
+/* ---- operations on communicators that come and go ------------------------------------------ */
+
+enum { MIXED_COMMS = 64, MIXED_MAX = 40, MIXED_LONG = 3000 };
+
+static uint64_t shared_state = 1, own_state;
+
+/* The same with all ranks, or of this rank's own. */
+static uint32_t draw(uint64_t *state, uint32_t bound)
+{
+	*state = *state * 6364136223846793005u + 1442695040888963407u;
+	return (uint32_t)(*state >> 33) % bound;
+}
+
+/* A place that has a communicator, or had: of all ranks, of the even or odd ones, backwards. */
+struct place {
+	struct muster_comm *comm;
+	uint32_t kind;
+	bool member;
+};
+
+enum mixed { MIXED_SUM, MIXED_BROADCAST, MIXED_GATHER, MIXED_EXSCAN, MIXED_BARRIER, MIXED };
+
+struct mixed_call {
+	const struct place *place;
+	struct muster_request *request;
+	enum mixed what;
+	uint32_t count, root;
+	uint64_t seed;
+	int64_t *in, *out;
+};
+
+static void place_make(struct place *place)
+{
+	uint32_t ranks[64], nr = 0;
+
+	place->kind = draw(&shared_state, 3);
+	place->member = place->kind < 2 || rank >= 1 || size == 1;
+	if (place->kind == 0) {
+		EXPECT_OK(muster_comm_dup(world, &place->comm));
+	} else if (place->kind == 1) {
+		EXPECT_OK(muster_comm_split(world, (int32_t)(rank % 2), -(int32_t)rank, &place->comm));
+	} else if (place->member) {	/* all but rank 0, backwards */
+		for (uint32_t r = size; r-- > (size > 1);)
+			ranks[nr++] = r;
+		EXPECT_OK(muster_comm_create_group(world, nr, ranks, 7, &place->comm));
+	}
+	if (place->comm && draw(&shared_state, 4) == 0)
+		EXPECT_OK(muster_comm_offload(place->comm, MUSTER_OFFLOAD_OFF));
+	else if (!place->comm)
+		draw(&shared_state, 4);
+}
+
+static int64_t given(const struct mixed_call *call, uint32_t member, uint32_t i)
+{
+	return (int64_t)(call->seed % 1000003 * (member + 1) + i * 7);
+}
+
+/* By a plain loop over the members. */
+static int64_t mixed_right(const struct mixed_call *call, uint32_t i)
+{
+	uint32_t nr = muster_comm_size(call->place->comm), first = 0;
+	int64_t sum = 0;
+
+	if (call->what == MIXED_BROADCAST)
+		return given(call, call->root, i);
+	if (call->what == MIXED_GATHER)
+		return given(call, i / call->count, i % call->count);
+	if (call->what == MIXED_EXSCAN)
+		nr = muster_comm_rank(call->place->comm);
+	while (first < nr)
+		sum += given(call, first++, i);
+	return sum;
+}
+
+static void mixed_start(struct mixed_call *call)
+{
+	struct muster_comm *comm = call->place->comm;
+	uint32_t nr = call->count, me = muster_comm_rank(comm);
+
+	call->root %= muster_comm_size(comm);
+	call->in = malloc((nr + 1) * sizeof(*call->in));
+	call->out = calloc((size_t)nr * size + 1, sizeof(*call->out));
+	EXPECT(call->in && call->out, "no memory");
+	for (uint32_t i = 0; i < nr; i++)
+		call->in[i] = call->out[i] = given(call, me, i);
+	if (call->what == MIXED_SUM)
+		EXPECT_OK(muster_allreduce_start(comm, call->in, call->out, nr, MUSTER_I64, MUSTER_SUM,
+						 &call->request));
+	else if (call->what == MIXED_BROADCAST)
+		EXPECT_OK(muster_broadcast_start(comm, call->out, nr, MUSTER_I64, call->root,
+						 &call->request));
+	else if (call->what == MIXED_GATHER)
+		EXPECT_OK(muster_allgather_start(comm, call->in, call->out, nr, MUSTER_I64,
+						 &call->request));
+	else if (call->what == MIXED_EXSCAN)
+		EXPECT_OK(muster_exscan_start(comm, call->in, call->out, nr, MUSTER_I64, MUSTER_SUM,
+					      &call->request));
+	else
+		EXPECT_OK(muster_barrier_start(comm, &call->request));
+}
+
+static void mixed_end(struct mixed_call *call)
+{
+	uint32_t nr = call->what == MIXED_GATHER ? call->count * muster_comm_size(call->place->comm) :
+						   call->count;
+	bool none = call->what == MIXED_BARRIER ||
+		    (call->what == MIXED_EXSCAN && !muster_comm_rank(call->place->comm));
+
+	EXPECT_OK(muster_wait(call->request));
+	for (uint32_t i = 0; i < nr && !none; i += 1 + nr / 64)
+		EXPECT(call->out[i] == mixed_right(call, i), "element %" PRIu32 " of operation %d of %" PRIu32,
+		       i, call->what, call->count);
+	free(call->in);
+	free(call->out);
+}
+
+/* Of one communicator in the order that all share; of several, and to wait, in any of this rank's own. */
+static void mixed_play(struct mixed_call *calls, uint32_t nr)
+{
+	uint32_t left = nr, next[MIXED_MAX];
+
+	for (uint32_t i = 0; i < nr; i++)
+		next[i] = i;
+	while (left) {
+		uint32_t at = draw(&own_state, left), first = 0;
+
+		while (calls[next[first]].place != calls[next[at]].place)
+			first++;
+		mixed_start(&calls[next[first]]);
+		memmove(&next[first], &next[first + 1], (--left - first) * sizeof(next[0]));
+	}
+	for (uint32_t i = nr; i; i--) {
+		uint32_t at = draw(&own_state, i);
+		struct mixed_call call = calls[at];
+
+		mixed_end(&call);
+		calls[at] = calls[i - 1];
+	}
+}
+
+/* One communicator comes or goes; some operations on those that there are. Return: how many. */
+static uint32_t mixed_round(struct place *places)
+{
+	struct place *changed = &places[draw(&shared_state, MIXED_COMMS)];
+	uint32_t nr = 0, drawn = MIXED_MAX / 2 + draw(&shared_state, MIXED_MAX / 2);
+	struct mixed_call calls[MIXED_MAX];
+
+	if (changed->kind == UINT32_MAX) {
+		place_make(changed);
+	} else {
+		if (changed->comm)
+			muster_comm_free(changed->comm);
+		*changed = (struct place){ .kind = UINT32_MAX };
+	}
+	for (uint32_t i = 0; i < drawn; i++) {
+		struct mixed_call call = {
+			.place = &places[draw(&shared_state, MIXED_COMMS)],
+			.what = draw(&shared_state, MIXED),
+			.count = draw(&shared_state, 200) ? 1 + draw(&shared_state, 16) : MIXED_LONG,
+			.root = draw(&shared_state, 64), .seed = shared_state,
+		};
+
+		if (call.place->comm)
+			calls[nr++] = call;
+	}
+	mixed_play(calls, nr);
+	return drawn;
+}
+
+static void places_free(struct place *places)
+{
+	for (uint32_t i = 0; i < MIXED_COMMS; i++) {
+		if (places[i].comm)
+			muster_comm_free(places[i].comm);
+		places[i] = (struct place){ .kind = UINT32_MAX };
+	}
+}
+
+/* mixed: so many operations over communicators made and freed at random; nothing grows. */
+static void mixed(uint32_t nr)
+{
+	struct place places[MIXED_COMMS];
+	struct holds early = { 0 }, last;
+	uint32_t done = 0, made = 0;
+
+	own_state = rank + 1;
+	for (uint32_t i = 0; i < MIXED_COMMS; i++)
+		places[i] = (struct place){ .kind = UINT32_MAX };
+	for (uint32_t part = 0; part < 4; part++) {
+		while (done < (part + 1) * (nr / 4)) {
+			done += mixed_round(places);
+			made++;
+		}
+		places_free(places);
+		last = holds_now();
+		if (!part)
+			early = last;
+	}
+	expect_no_more(&early, &last);
+	if (!rank)
+		printf("%" PRIu32 " operations, %" PRIu32 " times a communicator made or freed: %zu bytes from malloc, %ld mappings, %ld files; after a quarter of it %zu, %ld, %ld\n",
+		       done, made, last.bytes, last.mappings, last.files, early.bytes, early.mappings,
+		       early.files);
+}
+
+/* chosen: says what ran, which rank 0's environment has chosen. */
+static void chosen(uint32_t bytes)
+{
+	struct muster_op_info info;
+	uint8_t *in = calloc(1, bytes), *out = calloc(1, bytes);
+
+	EXPECT_OK(muster_allreduce(world, in, out, bytes, MUSTER_U8, MUSTER_SUM));
+	muster_comm_last(world, &info);
+	printf("path %d by %s\n", info.path, info.schedule);
+	free(in);
+	free(out);
+}
+
 static const struct {
 	const char *name;
 	void (*run)(uint32_t nr);
 } behaviours[] = {
 	{ "many", many }, { "churn", churn }, { "split", split }, { "unread", unread },
-	{ "neighbours", neighbours },
+	{ "neighbours", neighbours }, { "mixed", mixed }, { "chosen", chosen },
 };
 
 int main(int argc, char **argv)
@@ -299,6 +518,6 @@ int main(int argc, char **argv)
 		muster_finalize(job);
 		return 0;
 	}
-	fprintf(stderr, "usage: comms many|churn|split|unread|neighbours NUMBER\n");
+	fprintf(stderr, "usage: comms many|churn|split|unread|neighbours|mixed|chosen NUMBER\n");
 	return 2;
 }

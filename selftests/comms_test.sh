@@ -3,7 +3,7 @@
 #
 # Many communicators of real processes: open at once, all at work, in another order on
 # each rank, and nothing of them left; none that is not read holds up another. The
-# numbers are for every day; MUSTER_COMMS and MUSTER_RANKS set others (make check-scale).
+# numbers are for every day; MUSTER_COMMS, MUSTER_RANKS and MUSTER_OPERATIONS set others (make check-scale).
 
 . "$(dirname "$0")/tap.sh"
 
@@ -42,5 +42,27 @@ for n in 1 2 3 7; do
 	check "$n ranks exchange with neighbours (NIC path)" along force "$n" 3000
 	check "$n ranks exchange with neighbours (host path)" along off "$n" 40000
 done
+
+
+mixed() {
+	ranks 4 "$1" mixed "$2" >out
+	cat out
+	[ -z "${MUSTER_OPERATIONS:-}" ] || sed 's/^/# /' out >&3
+}
+check "${MUSTER_OPERATIONS:-20000} operations over 64 communicators made and freed at random" \
+	mixed "$comms" "${MUSTER_OPERATIONS:-20000}" 3>&1
+check "1000 of them under sanitizers" mixed "$checked" 1000 3>&1
+
+# Only rank 0 is told what to use.
+rank_0_chooses() {
+	cat >choose.sh <<-'EOF'
+		[ "$MUSTER_RANK" != 0 ] || export MUSTER_SCHEDULE=allreduce=ring MUSTER_OFFLOAD=off
+		exec "$@"
+	EOF
+	ranks 3 sh choose.sh "$comms" chosen 64 >out
+	cat out
+	same 3 "$(grep -c 'path 1 by ring' out)"
+}
+check "what all must use alike is rank 0's choice" rank_0_chooses
 
 finish

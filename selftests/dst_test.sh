@@ -17,4 +17,24 @@ once() {
 	done
 }
 [ ! -f "$tap_home/dst/seeds.txt" ] || check "seeds that once found a bug" once
+
+# All but the speed.
+totals() {
+	"$dst" "$@" --seeds 1 40 2>/dev/null | sed 's/[0-9]* seeds\/s//'
+}
+as_many() {
+	[ "$(totals --jobs 3)" = "$(totals)" ]
+}
+check "what several processes find is what one does" as_many
+
+# Of a plan that is cut down nothing is left but what was asked for.
+limited() {
+	"$dst" --trace --limits ranks=2,comms=1,ops=1,no-cause,no-messages,no-drop 3 >trace
+	[ "$(grep -c 'completion kind' trace)" = 2 ]
+}
+check "limits cut a plan down" limited
+wrong_limits() {
+	! "$dst" --limits ranks=1 3 && ! "$dst" --limits no-thing 3
+}
+check "limits that make no sense are refused" wrong_limits
 finish

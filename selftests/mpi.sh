@@ -28,3 +28,15 @@ has() {
 	skip "$1" "it is not installed, or its library not built (make mpi)"
 	return 1
 }
+
+# usage: hears MPI CASE PROGRAM...: of three ranks one is killed; another's handler hears who. Neither
+# mpirun is to end the others for it.
+hears() {
+	hears_mpi=$1 hears_case=$2
+	shift 2
+	# shellcheck disable=SC2097,SC2098 # for start
+	openmpi_options=--enable-recovery mpich_options=-disable-auto-cleanup \
+		status_of start "$hears_mpi" 3 "$@" "$hears_case" "$PWD/said"
+	cat out err
+	grep '^MPI_Allreduce: .*rank 1 has died' said
+}

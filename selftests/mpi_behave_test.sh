@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
 # Offloaded collectives among all else that an MPI program does (mpi/behave.c).
-# MUSTER_MPI_FULL: longer ones (make check-mpi).
 . "$(dirname "$0")/tap.sh"
 . "$tap_home/mpi.sh"
 
@@ -18,7 +17,7 @@ all_right() {
 	same right "$(cat out err)"
 }
 
-# usage: behaves MPI RANKS CASE [TIMES]
+# usage: behaves MPI RANKS CASE
 behaves() {
 	behaves_mpi=$1 behaves_ranks=$2
 	shift 2
@@ -35,6 +34,23 @@ forced() {
 all_forced() {
 	export MUSTER_OFFLOAD=force
 	all_right "$@"
+}
+
+# usage: forced_as_rank_0 MPI RANK_0 OTHERS: MUSTER_OFFLOAD of rank 0 and of the others, as launchers leave them
+forced_as_rank_0() {
+	cat >by_rank <<-'EOF'
+		#!/bin/sh
+		[ "${OMPI_COMM_WORLD_RANK:-$PMI_RANK}" = 0 ] && MUSTER_OFFLOAD=$1 || MUSTER_OFFLOAD=$2
+		shift 2
+		export MUSTER_OFFLOAD
+		exec "$@"
+	EOF
+	chmod +x by_rank
+	start "$1" 3 ./by_rank "$2" "$3" "$launch" "$tests/behave.$1" between-groups >out 2>&1 || {
+		cat out
+		return 1
+	}
+	same right "$(cat out)"
 }
 
 # usage: refused MPI CASE: libmuster-mpi is refused something at rank 1
@@ -63,19 +79,9 @@ refused_join() {
 	grep -q "MPI_Init: $no_room" out
 }
 
-# Neither mpirun is to end the others for it.
-dies() {
-	openmpi_options="--mca orte_allowed_exit_without_sync 1" mpich_options=-disable-auto-cleanup
-	status_of start "$1" 3 "$launch" "$tests/behave.$1" rank-dies
-	cat out err
-	grep -q '^right$' out
-	grep -q '^MPI_Allreduce: .*rank 1' out
-}
 
 for mpi in openmpi mpich; do
 	has $mpi || continue
-	many=1
-	[ -z "${MUSTER_MPI_FULL:-}" ] || many=20
 	check "$mpi: a message that its receiver waits for, while its sender is in a barrier" \
 		behaves $mpi 2 message-in-barrier
 	check "$mpi: messages that their sender waits for, while their receiver waits for a collective" \
@@ -85,9 +91,6 @@ for mpi in openmpi mpich; do
 	check "$mpi: a communicator's first collective, nonblocking, waits for nobody" \
 		behaves $mpi 2 first-is-nonblocking
 	check "$mpi: requests of both kinds in each Wait and Test" behaves $mpi 3 mixed-requests
-	check "$mpi: many under way, waited for in any order" behaves $mpi 3 many-outstanding $many
-	check "$mpi: communicators come and go, with something under way" \
-		behaves $mpi 3 come-and-go $many
 	check "$mpi: types that differ between ranks, and are freed before data comes" \
 		forced $mpi 4 types-differ
 	check "$mpi: data of every shape, on communicators of every kind" all_forced $mpi 3 shapes
@@ -97,13 +100,17 @@ for mpi in openmpi mpich; do
 		forced $mpi 3 users-operation
 	check "$mpi: inter-communicators are MPI's" behaves $mpi 3 between-groups
 	check "$mpi: with offload forced they are an MPI error" forced $mpi 3 between-groups
+	check "$mpi: rank 0 alone forces offload, for all" forced_as_rank_0 $mpi force try
+	check "$mpi: what other ranks force is not heard" forced_as_rank_0 $mpi try force
 	check "$mpi: wrong arguments have MPI's own errors" behaves $mpi 2 wrong-arguments
 	check "$mpi: ranks that call different things are told, and who" behaves $mpi 3 ranks-differ
-	check "$mpi: a rank that dies is named to the others' error handler" dies $mpi
+	for how in blocking nonblocking status waitall persistent; do
+		check "$mpi: a rank that is killed is named to the others' error handler: $how" \
+			hears $mpi killed-$how "$launch" "$tests/behave.$mpi"
+	done
 	check "$mpi: what one rank cannot join none does" refused_join $mpi
 	check "$mpi: without a request an operation ends in its call" refused $mpi request
 	check "$mpi: what a rank alone has met says who, what and what to do" refused $mpi unpack
 	check "$mpi: a thread tells MPI of what another waits for" refused $mpi slow
-	check "$mpi: two threads, each with communicators of its own" behaves $mpi 3 threads $many
 done
 finish

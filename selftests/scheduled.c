@@ -31,11 +31,11 @@ struct vector {
 
 static void chunk_at(const struct vector *v, uint32_t chunk, size_t *first, size_t *len)
 {
-	uint64_t first_element, elements;
+	uint64_t at, bytes;
 
-	muster_chunk_range(v->count, schedule->chunks, chunk, &first_element, &elements);
-	*first = first_element * muster_dtype_size(v->type);
-	*len = elements * muster_dtype_size(v->type);
+	muster_range_bytes(schedule, v->count, v->type, NULL, chunk, 1, &at, &bytes);
+	*first = at;
+	*len = bytes;
 }
 
 /* Numbers whose sums depend on the order, for floating point. */

@@ -136,6 +136,9 @@ strangers() {
 }
 check "who is no member of a group, or nobody, leaves none; what makes no sense is not heard" strangers
 
+check "100,000 wrong messages at a switch are counted and change nothing, under sanitizers" \
+	"$checked/switch_fuzz" 100000
+
 # 39 hosts that say HELLO; when ./go is there each goes as it has been welcomed
 cat >crowd.py <<'END'
 import os, socket, struct, sys, time

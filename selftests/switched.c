@@ -5,7 +5,8 @@
  * a leaf by number, then leaves by number. Groups are of all ranks, of some at one leaf, and
  * of some at several, in whatever order the communicator has them.
  *
- * usage: switched sweep HOSTS-OF-A-LEAF [MAX-BYTES] | leases [KEEP] | late FILE | chaos
+ * usage: switched sweep HOSTS-OF-A-LEAF [MAX-BYTES] | leases [KEEP] | late FILE | chaos |
+ *	contend TURNS | hold FILE
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -349,6 +350,73 @@ static void chaos(void)
 	free(sum);
 }
 
+/* ---- among other jobs -------------------------------------------------------------------------- */
+
+enum { CONTEND_COMMS = 8, CONTEND_COUNT = 8 << 10, CONTEND_MOST = 3 };
+
+static bool was_locked(struct muster_comm *comm)
+{
+	struct muster_op_info info;
+
+	muster_comm_last(comm, &info);
+	return info.path != MUSTER_PATH_SWITCH && strstr(info.why, "another job had the streaming tree locked");
+}
+
+/* Some at once, so a lock is for one operation or for several; then all that has come is looked at. */
+static void contend_on(struct muster_comm *comm, uint64_t turn, uint64_t *elsewhere)
+{
+	static uint64_t own[CONTEND_MOST][CONTEND_COUNT], sum[CONTEND_MOST][CONTEND_COUNT];
+	struct muster_request *requests[CONTEND_MOST];
+	uint64_t nr = 1 + turn % CONTEND_MOST;
+
+	for (uint64_t k = 0; k < nr; k++) {
+		for (uint64_t i = 0; i < CONTEND_COUNT; i++)
+			own[k][i] = turn * 1000000 + k * 100000 + i + rank;
+		EXPECT_OK(muster_allreduce_start(comm, own[k], sum[k], CONTEND_COUNT, MUSTER_U64,
+						 MUSTER_SUM, &requests[k]));
+	}
+	for (uint64_t k = 0; k < nr; k++) {
+		EXPECT_OK(muster_wait(requests[k]));
+		*elsewhere += was_locked(comm);
+		for (uint64_t i = 0; i < CONTEND_COUNT; i++)
+			EXPECT(sum[k][i] == size * (turn * 1000000 + k * 100000 + i) +
+					    size * (size - 1) / 2,
+			       "turn %" PRIu64 ": element %" PRIu64 " is wrong", turn, i);
+	}
+	operations += nr;
+}
+
+static void contend(uint64_t turns)
+{
+	struct muster_comm *comms[CONTEND_COMMS];
+	uint64_t elsewhere = 0;
+
+	for (int i = 0; i < CONTEND_COMMS; i++)
+		EXPECT_OK(muster_comm_dup(muster_world(job), &comms[i]));
+	for (uint64_t turn = 0; turn < turns; turn++)
+		contend_on(comms[turn % CONTEND_COMMS], turn, &elsewhere);
+	for (int i = 0; i < CONTEND_COMMS; i++)
+		muster_comm_free(comms[i]);
+	if (!rank)
+		printf("%" PRIu64 " operations, %" PRIu64 " elsewhere\n", operations, elsewhere);
+}
+
+/* A lock is had as long as one of its job does not go on, which is until `file` is there. */
+static void hold(const char *file)
+{
+	static uint64_t own[CONTEND_COUNT], sum[CONTEND_COUNT];
+	struct muster_request *request;
+
+	own[7] = rank + 1;
+	EXPECT_OK(muster_allreduce_start(muster_world(job), own, sum, CONTEND_COUNT, MUSTER_U64,
+					 MUSTER_SUM, &request));
+	while (rank && access(file, F_OK))
+		usleep(1000);
+	EXPECT_OK(muster_wait(request));
+	EXPECT(sum[7] == size * (size + 1) / 2, "the sum is %" PRIu64, sum[7]);
+	EXPECT(!was_locked(muster_world(job)), "another path was taken");
+}
+
 int main(int argc, char **argv)
 {
 	uint8_t **buffers[] = { &in, &out, &wanted, &leaf, &other };
@@ -369,6 +437,10 @@ int main(int argc, char **argv)
 		late(argv[2]);
 	} else if (argc > 1 && !strcmp(argv[1], "chaos")) {
 		chaos();
+	} else if (argc > 2 && !strcmp(argv[1], "contend")) {
+		contend(strtoull(argv[2], NULL, 10));
+	} else if (argc > 2 && !strcmp(argv[1], "hold")) {
+		hold(argv[2]);
 	} else {
 		leases(argc > 2 ? argv[2] : NULL);
 	}

@@ -7,15 +7,19 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "clock.h"
 #include "version.h"
 
-enum { SLEEP_MAX_US = 1000000 };
+enum { SLEEP_MAX_US = 1000000, BACKLOG = 1024 };
 
 /* ---- options ---- */
 
@@ -175,4 +179,62 @@ void daemon_ready(void)
 {
 	puts("ready");
 	fflush(stdout);
+}
+
+/* ---- who connects ---- */
+
+/* Left by one that was killed: a socket where nobody listens. A file refuses in the same way. */
+static bool is_left_over(const struct sockaddr_un *un, socklen_t len)
+{
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	struct stat status;
+	bool refused = fd >= 0 && *un->sun_path && !lstat(un->sun_path, &status) &&
+		       S_ISSOCK(status.st_mode) &&
+		       connect(fd, (const struct sockaddr *)un, len) && errno == ECONNREFUSED;
+
+	if (fd >= 0)
+		close(fd);
+	return refused;
+}
+
+static int bind_at(int fd, const struct sockaddr_un *un, socklen_t len)
+{
+	if (!bind(fd, (const struct sockaddr *)un, len))
+		return 0;
+	if (errno != EADDRINUSE)
+		return -errno;
+	if (!is_left_over(un, len))
+		return -EADDRINUSE;
+	unlink(un->sun_path);
+	return bind(fd, (const struct sockaddr *)un, len) ? -errno : 0;
+}
+
+int daemon_listen(const char *address)
+{
+	struct sockaddr_un un = { .sun_family = AF_UNIX };
+	size_t len = strlen(address);
+	int fd, err;
+
+	if (!len || len >= sizeof(un.sun_path))
+		return -ENAMETOOLONG;
+	memcpy(un.sun_path, address, len);
+	if (*address == '@')
+		un.sun_path[0] = '\0';
+	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return -errno;
+	err = bind_at(fd, &un, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len));
+	if (!err && !listen(fd, BACKLOG))
+		return fd;
+	err = err ? err : -errno;
+	close(fd);
+	return err;
+}
+
+bool daemon_same_user(int fd)
+{
+	struct ucred cred;
+	socklen_t len = sizeof(cred);
+
+	return !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) && cred.uid == geteuid();
 }

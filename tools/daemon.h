@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * What the daemons share (muster-bumpd, muster-switchd): options, counters as text or JSON,
- * the signals that print these or end the daemon, and how long it may sleep.
+ * the signals that print these or end the daemon, how long it may sleep, and sockets that listen.
  */
 #ifndef MUSTER_DAEMON_H
 #define MUSTER_DAEMON_H
@@ -78,5 +78,15 @@ int daemon_patience_ms(uint64_t deadline_us);
 
 /** daemon_ready() - tell who started us. */
 void daemon_ready(void);
+
+/* ---- who connects ---- */
+
+/**
+ * daemon_listen() - a socket that keeps the bounds of messages, at @NAME, abstract, or a path, where a
+ * socket's file that one left behind who was killed is taken away. Return: fd; -errno.
+ */
+int daemon_listen(const char *address);
+/** daemon_same_user() - whether who is at the other end is of our own user. */
+bool daemon_same_user(int fd);
 
 #endif /* MUSTER_DAEMON_H */

@@ -32,7 +32,7 @@ INSTALL := $(call library_files,muster,$(BUILD)) userlib/muster.h=$(INCLUDEDIR)/
 	$(foreach s,$(wildcard tools/schema/*.json),$(s)=$(DATADIR)/muster/schema/$(notdir $(s))) \
 	tools/wireshark/muster.lua=$(DATADIR)/muster/wireshark/muster.lua \
 	tools/completion.bash=$(DATADIR)/muster/completion.bash \
-	$(foreach l,$(MPI_LIBS),$(l)=$(LIBDIR)/$(notdir $(l)))
+	$(foreach l,$(MPI_LIBS),$(l)=$(LIBDIR)/$(notdir $(l))) $(foreach c,$(COLL),$(c)=$(LIBDIR)/muster/$(notdir $(c)))
 INSTALL_LINKS := $(call library_links,muster) $(foreach t,$(TOOL_NAMES), \
 	../../muster/completion.bash=$(DATADIR)/bash-completion/completions/$(t))
 

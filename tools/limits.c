@@ -15,7 +15,6 @@
 
 enum {
 	LINE_BYTES = 128,	/* two cache lines: they are fetched in pairs */
-	WHOLE_MAX = 16 << 10,
 	SPINS = 20000,
 };
 
@@ -129,31 +128,14 @@ static void add(double *restrict sum, const double *restrict a, const double *re
 		sum[i] = a[i] + b[i];
 }
 
-static void add_range(const struct limits *limits, size_t start, size_t bytes)
-{
-	struct limits_shared *shared = limits->shared;
-
-	add((void *)(shared->out[limits->self] + start), (void *)(shared->in[0] + start),
-	    (void *)(shared->in[1] + start), bytes / sizeof(double));
-}
-
-/* Adding all is quicker than meeting once more, up to some size. */
+/* Each adds all: meeting once more, to add halves and copy the other's, is never quicker. */
 void limit_allreduce(struct limits *limits, size_t bytes)
 {
 	struct limits_shared *shared = limits->shared;
-	size_t half = bytes / 2 / sizeof(double) * sizeof(double);
-	size_t mine = limits->self ? half : 0, mine_bytes = limits->self ? bytes - half : half;
-	size_t other = limits->self ? 0 : half;
 
 	limit_barrier(limits);
-	if (bytes <= WHOLE_MAX) {
-		add_range(limits, 0, bytes);
-	} else {
-		add_range(limits, mine, mine_bytes);
-		limit_barrier(limits);
-		memcpy(shared->out[limits->self] + other, shared->out[!limits->self] + other,
-		       bytes - mine_bytes);
-	}
+	add((void *)shared->out[limits->self], (void *)shared->in[0], (void *)shared->in[1],
+	    bytes / sizeof(double));
 	limit_barrier(limits);
 }
 

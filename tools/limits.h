@@ -31,7 +31,7 @@ void limits_close(struct limits *limits);
 void limit_barrier(struct limits *limits);
 /** limit_exchange() - the same with bytes, up to LIMITS_EXCHANGE_MAX, of in; out: the sums. */
 void limit_exchange(struct limits *limits, size_t bytes);
-/** limit_allreduce() - each adds both vectors, or one half of them and copies the other's. */
+/** limit_allreduce() - each adds both vectors. */
 void limit_allreduce(struct limits *limits, size_t bytes);
 /** limit_copy() - memcpy() from in to out. */
 void limit_copy(struct limits *limits, size_t bytes);

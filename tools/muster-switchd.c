@@ -34,6 +34,8 @@ static const char help[] =
 	"  -l, --life=N          number of this start of the network, the same at all its switches (1)\n"
 	"  -m, --manager=ADDRESS  make groups for hosts that connect there: @NAME, or a path; it\n"
 	"                        takes all switches in one process\n"
+	"  -S, --shared          jobs lock the streaming trees, of which there are two layouts; else each\n"
+	"                        is one job's own\n"
 	"  -g, --groups=N        so many of one job at once (256)\n"
 	"  -p, --payload=N       bytes of one packet of low-latency trees, 16 to 4096 (256)\n"
 	"  -j, --json            counters as JSON, a line for each switch\n"
@@ -54,7 +56,7 @@ struct options {
 	const char *topology, *wire, *counters, *manager, *draw;
 	uint32_t first, last;		/* switches; last UINT32_MAX: all that there are */
 	uint32_t radix, life, groups, payload;
-	bool json;
+	bool json, shared;
 };
 
 struct daemon {
@@ -91,7 +93,8 @@ static const struct option long_options[] = {
 	{ "life", required_argument, NULL, 'l' }, { "json", no_argument, NULL, 'j' },
 	{ "counters", required_argument, NULL, 'c' }, { "manager", required_argument, NULL, 'm' },
 	{ "groups", required_argument, NULL, 'g' }, { "payload", required_argument, NULL, 'p' },
-	{ "draw", required_argument, NULL, 'd' }, { "help", no_argument, NULL, 'h' },
+	{ "draw", required_argument, NULL, 'd' }, { "shared", no_argument, NULL, 'S' },
+	{ "help", no_argument, NULL, 'h' },
 	{ "version", no_argument, NULL, 'V' }, { NULL, 0, NULL, 0 },
 };
 
@@ -125,6 +128,9 @@ static int parse_option(int key, void *of)
 	case 'd':
 		options->draw = optarg;
 		return 0;
+	case 'S':
+		options->shared = true;
+		return 0;
 	case 'g':
 		return daemon_number(optarg, 1, MUSTER_SWITCH_GROUPS_MAX, &options->groups);
 	case 'p':
@@ -137,7 +143,7 @@ static int parse_option(int key, void *of)
 static int parse_options(int argc, char **argv, struct options *options)
 {
 	static const struct daemon_usage usage = {
-		.help = help, .shorts = "t:w:s:r:l:m:g:p:d:jc:hV", .longs = long_options,
+		.help = help, .shorts = "t:w:s:r:l:m:g:p:d:Sjc:hV", .longs = long_options,
 		.take = parse_option,
 	};
 	int ret = daemon_options(&usage, argc, argv, options);
@@ -157,6 +163,7 @@ static const struct daemon_counter counter_names[] = {
 	COUNTER(combined), COUNTER(results), COUNTER(copies_once), COUNTER(copies),
 	COUNTER(copies_spared), COUNTER(failed), COUNTER(drop_malformed), COUNTER(drop_route),
 	COUNTER(drop_stranger), COUNTER(drop_duplicate), COUNTER(drop_window), COUNTER(drop_failed),
+	COUNTER(drop_unlocked), COUNTER(locks), COUNTER(locks_refused), COUNTER(locked), COUNTER(lock_waits),
 	COUNTER(groups), COUNTER(bytes), COUNTER(held), COUNTER(flows),
 	COUNTER(gone),
 };
@@ -244,6 +251,7 @@ static int manager_open(struct daemon *daemon)
 		.fabric = daemon->fabric, .boxes = daemon->boxes,
 		.address = daemon->options.manager, .groups_max = daemon->options.groups,
 		.payload_max = daemon->options.payload / 16 * 16,	/* whole elements of every type */
+		.shared = daemon->options.shared,
 	};
 	int err;
 

@@ -39,6 +39,12 @@ static const char help[] =
 	"      --memory=MIB      of each (768)\n"
 	"      --lines=N         streams that guests 0 and 1 share (0): what one writes to\n"
 	"                        /dev/virtio-ports/org.muster.rendezvous.I the other reads there\n"
+	"      --net             an Ethernet between guests 0 and 1 (modprobe virtio_net)\n"
+	"      --count           each guest's port after its lines tells how many instructions\n"
+	"                        it has executed: for each byte written, 64 bits\n"
+	"      --hotplug         NICs can be unplugged: NIC I is nicI, in slotI, and the guest\n"
+	"                        speaks QMP with its QEMU at /dev/virtio-ports/org.muster.monitor\n"
+	"      --count-time      a nanosecond of a guest is an instruction, however slow it is\n"
 	"      --accel=NAME      tcg, or kvm where a guest really runs (tcg)\n"
 	"      --shell           a shell in guest 0, on this terminal\n"
 	"  -h, --help            show this\n"
@@ -228,14 +234,38 @@ static bool pass_input(struct muster_vm *vm)
 	return n > 0;
 }
 
-static void watch(struct muster_vm *vm, struct run *run, unsigned int lines, int signals, bool input)
+/* The ports that tell instructions. */
+static unsigned int counts_open(const struct muster_vm *vm, const struct muster_vm_config *config,
+				int *ports)
+{
+	if (!config->count_instructions)
+		return 0;
+	for (unsigned int i = 0; i < config->nr_guests; i++)
+		ports[i] = muster_vm_port_fd(vm, i, config->nr_ports - 1);
+	return config->nr_guests;
+}
+
+static void count_tell(const struct muster_vm *vm, unsigned int guest, int *port)
+{
+	uint64_t count = muster_vm_instructions(vm, guest);
+	char asked;
+
+	if (read(*port, &asked, 1) != 1 ||
+	    send(*port, &count, sizeof(count), MSG_DONTWAIT | MSG_NOSIGNAL) != sizeof(count))
+		*port = -1;
+}
+
+static void watch(struct muster_vm *vm, struct run *run, const struct muster_vm_config *config,
+		  int signals, bool input)
 {
 	static struct line_way ways[WAYS_MAX];
-	unsigned int nr_ways = ways_open(vm, lines, ways);
+	int counts[MUSTER_VM_GUESTS_MAX];
+	unsigned int nr_counts = counts_open(vm, config, counts);
+	unsigned int nr_ways = ways_open(vm, config->nr_ports - !!nr_counts, ways);
 	struct signalfd_siginfo info;
 
 	while (run->left) {
-		struct pollfd fds[3 + WAYS_MAX] = {
+		struct pollfd fds[3 + WAYS_MAX + MUSTER_VM_GUESTS_MAX] = {
 			{ muster_vm_fd(vm), POLLIN, 0 },
 			{ signals, POLLIN, 0 },
 			{ input ? 0 : -1, POLLIN, 0 },
@@ -243,11 +273,16 @@ static void watch(struct muster_vm *vm, struct run *run, unsigned int lines, int
 
 		for (unsigned int i = 0; i < nr_ways; i++)
 			fds[3 + i] = way_wants(&ways[i]);
-		if (poll(fds, 3 + nr_ways, -1) < 0)
+		for (unsigned int i = 0; i < nr_counts; i++)
+			fds[3 + nr_ways + i] = (struct pollfd){ counts[i], POLLIN, 0 };
+		if (poll(fds, 3 + nr_ways + nr_counts, -1) < 0)
 			continue;
 		for (unsigned int i = 0; i < nr_ways; i++)
 			if (fds[3 + i].revents)
 				way_run(&ways[i]);
+		for (unsigned int i = 0; i < nr_counts; i++)
+			if (fds[3 + nr_ways + i].revents)
+				count_tell(vm, i, &counts[i]);
 		if (fds[0].revents)
 			muster_vm_step(vm, 0);
 		if (fds[2].revents)
@@ -280,7 +315,7 @@ static int run_all(const struct muster_vm_config *config, char *const *argv, boo
 	for (unsigned int i = 0; i < run->left && !err; i++)
 		err = start_in(vm, i, argv, shell ? VM_RUN_TERMINAL : 0);
 	if (!err)
-		watch(vm, run, config->nr_ports, signals, shell);
+		watch(vm, run, config, signals, shell);
 	status = err ? EXIT_BROKEN : run->status;
 	muster_vm_stop(vm);
 	free(run);
@@ -329,59 +364,79 @@ static int parse_number(const char *text, unsigned int min, unsigned int max, un
 	return 0;
 }
 
+static const struct option options[] = {
+	{ "guests", required_argument, NULL, 'n' },
+	{ "nics", required_argument, NULL, 'N' },
+	{ "memory", required_argument, NULL, 'm' },
+	{ "lines", required_argument, NULL, 'l' },
+	{ "net", no_argument, NULL, 'e' },
+	{ "count", no_argument, NULL, 'c' },
+	{ "hotplug", no_argument, NULL, 'p' },
+	{ "count-time", no_argument, NULL, 't' },
+	{ "accel", required_argument, NULL, 'a' },
+	{ "shell", no_argument, NULL, 's' },
+	{ "help", no_argument, NULL, 'h' },
+	{ "version", no_argument, NULL, 'V' },
+	{ NULL, 0, NULL, 0 },
+};
+
+/* 0; -EINVAL: it was explained; -ENOENT: there is no such option. */
+static int option_take(int option, struct muster_vm_config *config, bool *shell)
+{
+	switch (option) {
+	case 'n':
+		return parse_number(optarg, 1, MUSTER_VM_GUESTS_MAX, &config->nr_guests);
+	case 'N':
+		return parse_number(optarg, 0, MUSTER_VM_NICS_MAX, &config->nr_nics);
+	case 'm':
+		return parse_number(optarg, 256, 1 << 20, &config->memory_mib);
+	case 'l':
+		return parse_number(optarg, 0, MUSTER_VM_PORTS_MAX - 1, &config->nr_ports);
+	case 'e':
+		config->network = true;
+		return 0;
+	case 'c':
+		config->count_instructions = true;
+		return 0;
+	case 'p':
+		config->hotplug = true;
+		return 0;
+	case 't':
+		config->count_time = true;
+		return 0;
+	case 'a':
+		config->accel = optarg;
+		return 0;
+	case 's':
+		*shell = true;
+		return 0;
+	default:
+		return -ENOENT;
+	}
+}
+
 int main(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{ "guests", required_argument, NULL, 'n' },
-		{ "nics", required_argument, NULL, 'N' },
-		{ "memory", required_argument, NULL, 'm' },
-		{ "lines", required_argument, NULL, 'l' },
-		{ "accel", required_argument, NULL, 'a' },
-		{ "shell", no_argument, NULL, 's' },
-		{ "help", no_argument, NULL, 'h' },
-		{ "version", no_argument, NULL, 'V' },
-		{ NULL, 0, NULL, 0 },
-	};
 	struct muster_vm_config config = { .nr_guests = 1, .nr_nics = 1 };
 	bool shell = false;
 	int option, err = 0;
 
 	while (!err && (option = getopt_long(argc, argv, "+n:hV", options, NULL)) != -1) {
-		switch (option) {
-		case 'n':
-			err = parse_number(optarg, 1, MUSTER_VM_GUESTS_MAX, &config.nr_guests);
-			break;
-		case 'N':
-			err = parse_number(optarg, 0, MUSTER_VM_NICS_MAX, &config.nr_nics);
-			break;
-		case 'm':
-			err = parse_number(optarg, 256, 1 << 20, &config.memory_mib);
-			break;
-		case 'l':
-			err = parse_number(optarg, 0, MUSTER_VM_PORTS_MAX, &config.nr_ports);
-			break;
-		case 'a':
-			config.accel = optarg;
-			break;
-		case 's':
-			shell = true;
-			break;
-		case 'h':
-			fputs(help, stdout);
+		if (option == 'h' || option == 'V') {
+			fputs(option == 'h' ? help : "muster-vm " MUSTER_VERSION "\n", stdout);
 			return 0;
-		case 'V':
-			puts("muster-vm " MUSTER_VERSION);
-			return 0;
-		default:
-			return usage("that option is not known");
 		}
+		err = option_take(option, &config, &shell);
 	}
+	if (err == -ENOENT)
+		return usage("that option is not known");
 	if (err)
 		return EXIT_USAGE;
 	if (shell != (optind == argc))
 		return usage(shell ? "--shell takes no command" : "there is no command");
-	if (config.nr_ports && config.nr_guests < 2)
-		return usage("--lines are for two guests at least");
+	if ((config.nr_ports || config.network) && config.nr_guests < 2)
+		return usage("--lines and --net are for two guests at least");
+	config.nr_ports += config.count_instructions;
 	if (muster_vm_find(&config))
 		return EXIT_BROKEN;
 	return shell ? run_shell(&config) : run_all(&config, argv + optind, false);

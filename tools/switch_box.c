@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { POLL_BUDGET = 256, AGAIN_US = 10000 };
+enum { POLL_BUDGET = 256, AGAIN_US = 10000, HURRY_US = 50000 };
 
 /* Who is late says nothing, for as long as he computes; a death is told by the kernel. */
 #define SILENCE_US	(365ull * 86400 * 1000000)
@@ -131,9 +131,27 @@ static void trunks_watch(struct switch_box *box)
 	box->watching = true;
 }
 
+/* Those that wait for locks: whoever has waited long enough can give up. */
+static void hurry(struct switch_box *box, uint64_t now_us)
+{
+	struct muster_switch_counters counters;
+
+	muster_switch_counters_get(box->sw, &counters);
+	if (!counters.lock_waits) {
+		box->hurry_us = UINT64_MAX;
+	} else if (box->hurry_us == UINT64_MAX) {
+		box->hurry_us = now_us + HURRY_US;
+	} else if (now_us >= box->hurry_us) {
+		muster_switch_hurry(box->sw);
+		box->hurry_us = now_us + HURRY_US;
+	}
+}
+
 bool switch_box_step(struct switch_box *box, uint64_t now_us)
 {
 	bool came = box->wire->ops->poll(box->wire, now_us, POLL_BUDGET) > 0;
+
+	hurry(box, now_us);
 
 	if (box->met && !box->watching)
 		trunks_watch(box);
@@ -147,6 +165,8 @@ uint64_t switch_box_due_us(const struct switch_box *box)
 {
 	uint64_t due_us = box->wire->ops->deadline_us(box->wire);
 
+	if (box->hurry_us < due_us)
+		due_us = box->hurry_us;
 	return box->owes && box->again_us < due_us ? box->again_us : due_us;
 }
 
@@ -200,6 +220,7 @@ int switch_box_open(struct switch_box *box, const struct muster_fabric *fabric, 
 
 	*box = (struct switch_box){
 		.number = number, .node = MUSTER_NODE_AGGREGATION + number, .life = life,
+		.hurry_us = UINT64_MAX,
 	};
 	err = ports_open(box, fabric);
 	if (!err)

@@ -20,6 +20,7 @@ struct switch_box {
 	uint32_t nr_ports;
 	struct switch_box_port *ports;
 	uint64_t again_us;		/* when to try what waits again, whatever comes */
+	uint64_t hurry_us;		/* when to answer those that wait for locks, whatever comes */
 	bool lost;			/* some port's life is over, and the switch does not know */
 	bool met;			/* somebody is there: */
 	bool watching;			/* from then on the switches next to us are to answer */

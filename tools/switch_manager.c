@@ -4,24 +4,25 @@
  * its lease. A group is there until the last of its members has left it or is gone, since
  * who still waits for a result may be the last to get it. All members must be connected,
  * and must belong to the job of who asks.
+ *
+ * There are two layouts of trees; trees 2l and 2l + 1 are the low-latency and the streaming one of
+ * layout l. All groups of a job are on one: that which the fewest jobs have.
  */
 #include "switch_manager.h"
 
 #include <errno.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/random.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
+#include "daemon.h"
 #include "muster_manager.h"
 
-enum { EVENTS = 32, BACKLOG = 1024 };
+enum { EVENTS = 32, LAYOUTS = 2 };
 
 struct lease {
 	struct lease *next;
@@ -29,7 +30,8 @@ struct lease {
 	bool known;			/* it has said who it is */
 	uint32_t host;
 	uint32_t incarnation;
-	uint64_t proof;			/* of its job */
+	uint64_t proof;			/* of its job, */
+	uint32_t layout;		/* whose trees have it */
 };
 
 struct grant {
@@ -162,6 +164,36 @@ static struct lease *lease_of(const struct switch_manager *manager, uint32_t hos
 	return lease;
 }
 
+/* Each job once: by the first of its hosts. */
+static uint32_t jobs_at(const struct switch_manager *manager, uint32_t layout)
+{
+	uint32_t nr = 0;
+
+	for (const struct lease *one = manager->leases; one; one = one->next) {
+		const struct lease *before = manager->leases;
+
+		while (before != one && !(before->known && before->proof == one->proof))
+			before = before->next;
+		nr += one->known && one->layout == layout && before == one;
+	}
+	return nr;
+}
+
+static uint32_t layout_for(const struct switch_manager *manager, uint64_t proof)
+{
+	uint32_t layout = 0, nr = UINT32_MAX;
+
+	for (const struct lease *lease = manager->leases; lease; lease = lease->next)
+		if (lease->known && lease->proof == proof)
+			return lease->layout;
+	for (uint32_t i = 0; i < LAYOUTS; i++)
+		if (jobs_at(manager, i) < nr) {
+			layout = i;
+			nr = jobs_at(manager, i);
+		}
+	return layout;
+}
+
 static uint32_t groups_of(const struct switch_manager *manager, uint64_t proof)
 {
 	uint32_t nr = 0;
@@ -201,7 +233,9 @@ static void branch_fill(const struct switch_manager *manager, const struct grant
 
 	group->tree = grant->tree;
 	group->group = grant->group;
+	group->owner = grant->proof;
 	group->type = wish->type;
+	group->locks = wish->type == MUSTER_SWITCH_SAT && manager->config.shared;
 	group->job = wish->job;
 	group->key = key;
 	group->payload_max = wish->type == MUSTER_SWITCH_LLT ? manager->config.payload_max : 0;
@@ -243,7 +277,7 @@ static int tree_lay(struct switch_manager *manager, const struct grant *grant,
 	const struct muster_fabric *fabric = manager->config.fabric;
 	struct muster_fabric_group laid;
 	struct muster_fabric_end end;
-	int err = muster_fabric_group(fabric, 0, hosts, grant->nr_members, &laid, answer->why,
+	int err = muster_fabric_group(fabric, grant->tree / 2, hosts, grant->nr_members, &laid, answer->why,
 				      sizeof(answer->why));
 
 	if (err)
@@ -269,6 +303,37 @@ static uint64_t key_new(void)
 	return key;
 }
 
+static const struct grant *grant_of(const struct switch_manager *manager, uint32_t tree, uint32_t group)
+{
+	const struct grant *grant = manager->grants;
+
+	while (grant && (grant->tree != tree || grant->group != group))
+		grant = grant->next;
+	return grant;
+}
+
+static bool same_members(const struct grant *a, const struct grant *b)
+{
+	return a->nr_members == b->nr_members &&
+	       !memcmp(a->members, b->members, a->nr_members * sizeof(a->members[0]));
+}
+
+/* It is locked by a group of the same members, or it is this job's alone. */
+static int stream_check(const struct switch_manager *manager, const struct grant *grant,
+			struct answer *answer)
+{
+	const struct muster_manager_message *wish = &manager->in.head;
+	const struct grant *pair = grant_of(manager, grant->tree - 1u, wish->group);
+
+	if (manager->config.shared)
+		return pair && pair->group == grant->group && same_members(pair, grant) ? 0 :
+		       refuse(answer, -EINVAL, "the streaming group has no low-latency one that locks it");
+	for (pair = manager->grants; pair; pair = pair->next)
+		if (pair->tree == grant->tree && pair->proof != grant->proof)
+			return refuse(answer, -EBUSY, "the streaming tree is another job's own (muster-switchd --shared)");
+	return 0;
+}
+
 static int grant_make(struct switch_manager *manager, const struct lease *asker,
 		      struct grant *grant, struct answer *answer)
 {
@@ -281,6 +346,8 @@ static int grant_make(struct switch_manager *manager, const struct lease *asker,
 		err = refuse(answer, -EDQUOT, "the job has as many groups as it may");
 	if (!err)
 		err = members_find(manager, asker, grant, hosts, answer);
+	if (!err && grant->tree % 2)
+		err = stream_check(manager, grant, answer);
 	if (!err)
 		err = tree_lay(manager, grant, hosts, key, answer);
 	free(hosts);
@@ -289,10 +356,22 @@ static int grant_make(struct switch_manager *manager, const struct lease *asker,
 	answer->head.tree = grant->tree;
 	answer->head.group = grant->group;
 	answer->head.key = key;
+	if (wish->type == MUSTER_SWITCH_SAT && manager->config.shared)
+		answer->head.flags = MUSTER_MANAGER_LOCKS;
 	answer->head.payload_max = wish->type == MUSTER_SWITCH_SAT ? MUSTER_MTU :
 				   manager->config.payload_max ? manager->config.payload_max :
 				   MUSTER_SWITCH_LLT_BYTES;
 	return 0;
+}
+
+/* A streaming group that is locked has that of the low-latency one. */
+static uint32_t handle_for(struct switch_manager *manager, const struct muster_manager_message *wish)
+{
+	if (wish->type == MUSTER_SWITCH_SAT && manager->config.shared)
+		return wish->group;
+	if (!++manager->last_group)
+		++manager->last_group;
+	return manager->last_group;
 }
 
 static int create(struct switch_manager *manager, const struct lease *asker, struct answer *answer)
@@ -307,8 +386,8 @@ static int create(struct switch_manager *manager, const struct lease *asker, str
 	if (!grant)
 		return refuse(answer, -ENOMEM, "the manager has no memory");
 	grant->nr_members = grant->nr_left = wish->nr_members;
-	grant->tree = wish->type;	/* trees of the one layout: by their types */
-	grant->group = ++manager->last_group ? manager->last_group : ++manager->last_group;
+	grant->tree = (uint16_t)(2 * asker->layout + wish->type);
+	grant->group = handle_for(manager, wish);
 	grant->proof = asker->proof;
 	grant->asker = asker;
 	grant->tag = wish->tag;
@@ -334,6 +413,7 @@ static int hello(struct switch_manager *manager, struct lease *lease, struct ans
 		return refuse(answer, -EINVAL, "the network has no such host");
 	if (lease->known || lease_of(manager, said->host))
 		return refuse(answer, -EEXIST, "the host is connected already");
+	lease->layout = layout_for(manager, said->proof);
 	lease->known = true;
 	lease->host = said->host;
 	lease->incarnation = said->life;
@@ -420,14 +500,6 @@ static void lease_end(struct switch_manager *manager, struct lease *lease)
 		listen_on(manager, true);
 }
 
-static bool same_user(int fd)
-{
-	struct ucred cred;
-	socklen_t len = sizeof(cred);
-
-	return !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) && cred.uid == geteuid();
-}
-
 /* Who cannot be let in is still there to be seen at once; so nobody looks until that can change. */
 static void nobody_let_in(struct switch_manager *manager)
 {
@@ -444,7 +516,7 @@ static void nobody_let_in(struct switch_manager *manager)
 static void lease_begin(struct switch_manager *manager)
 {
 	int fd = accept4(manager->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-	struct lease *lease = fd >= 0 && same_user(fd) ? calloc(1, sizeof(*lease)) : NULL;
+	struct lease *lease = fd >= 0 && daemon_same_user(fd) ? calloc(1, sizeof(*lease)) : NULL;
 	struct epoll_event event = { .events = EPOLLIN, .data.ptr = lease };
 
 	if (fd < 0) {
@@ -487,54 +559,6 @@ int switch_manager_fd(const struct switch_manager *manager)
 
 /* ---- opening and closing -------------------------------------------------------------------- */
 
-/* Left by one that was killed: a socket where nobody listens. A file refuses in the same way. */
-static bool is_left_over(const struct sockaddr_un *un, socklen_t len)
-{
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	struct stat status;
-	bool refused = fd >= 0 && *un->sun_path && !lstat(un->sun_path, &status) &&
-		       S_ISSOCK(status.st_mode) &&
-		       connect(fd, (const struct sockaddr *)un, len) && errno == ECONNREFUSED;
-
-	if (fd >= 0)
-		close(fd);
-	return refused;
-}
-
-static int bind_at(int fd, const struct sockaddr_un *un, socklen_t len)
-{
-	if (!bind(fd, (const struct sockaddr *)un, len))
-		return 0;
-	if (errno != EADDRINUSE)
-		return -errno;
-	if (!is_left_over(un, len))
-		return -EADDRINUSE;
-	unlink(un->sun_path);
-	return bind(fd, (const struct sockaddr *)un, len) ? -errno : 0;
-}
-
-static int listen_at(const char *address)
-{
-	struct sockaddr_un un = { .sun_family = AF_UNIX };
-	size_t len = strlen(address);
-	int fd, err;
-
-	if (!len || len >= sizeof(un.sun_path))
-		return -ENAMETOOLONG;
-	memcpy(un.sun_path, address, len);
-	if (*address == '@')
-		un.sun_path[0] = '\0';
-	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (fd < 0)
-		return -errno;
-	err = bind_at(fd, &un, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len));
-	if (!err && !listen(fd, BACKLOG))
-		return fd;
-	err = err ? err : -errno;
-	close(fd);
-	return err;
-}
-
 int switch_manager_open(const struct switch_manager_config *config,
 			struct switch_manager **result)
 {
@@ -545,7 +569,7 @@ int switch_manager_open(const struct switch_manager_config *config,
 	if (!manager)
 		return -ENOMEM;
 	manager->config = *config;
-	manager->listen_fd = listen_at(config->address);
+	manager->listen_fd = daemon_listen(config->address);
 	manager->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (manager->listen_fd < 0)
 		err = manager->listen_fd;

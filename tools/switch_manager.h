@@ -18,6 +18,7 @@ struct switch_manager_config {
 	const char *address;		/* of its socket: @NAME, abstract, or a path */
 	uint32_t groups_max;		/* of one job */
 	uint32_t payload_max;		/* bytes of one packet of low-latency trees; 0: as usual */
+	bool shared;			/* by jobs, which lock streaming trees */
 };
 
 struct switch_manager;

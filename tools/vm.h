@@ -36,9 +36,12 @@ struct muster_vm_config {
 	const char *dir;		/* build/vm: QEMU, kernel, initrd */
 	const char *agent;		/* path of the guest_agent program */
 	const char *wire;		/* of all NICs; NULL: UNIX sockets of this cluster's own */
+	bool network;			/* an Ethernet between guests 0 and 1, by virtio */
 	bool count_instructions;	/* a little slower; for muster_vm_instructions() */
 	int cancel_fd;			/* readable while guests boot: give up; 0: none */
 	const char *nic_options;	/* added to each -device muster; NULL: none */
+	bool hotplug;			/* NIC i is nic<i> in slot<i>, and the guest has QEMU's monitor */
+	bool count_time;		/* by instructions: an hour of waiting is no time there */
 };
 
 /*

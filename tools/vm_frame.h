@@ -12,6 +12,7 @@
 
 #define VM_PORT_CONTROL		"org.muster.control"
 #define VM_PORT_RENDEZVOUS	"org.muster.rendezvous"	/* then .0, .1, ... */
+#define VM_PORT_MONITOR		"org.muster.monitor"	/* QMP of the guest's own QEMU */
 
 enum {
 	VM_FRAME_MAX = 64 << 10,	/* bytes after the header */

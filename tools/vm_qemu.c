@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -126,6 +127,8 @@ static void add_machine(struct args *args, const struct vm_qemu *qemu)
 		    "local,id=root,path=/,security_model=none,readonly=on,multidevs=remap");
 	args_option(args, "-device", "virtio-9p-pci,fsdev=root,mount_tag=hostroot");
 	args_option(args, "-device", "virtio-rng-pci");
+	if (config->count_time)
+		args_option(args, "-icount", "shift=0");
 }
 
 /* What else QEMU is told for this kernel, if there is such a file. */
@@ -151,7 +154,7 @@ static void add_ports(struct args *args, const struct vm_qemu *qemu)
 	char id[32], name[64];
 
 	args_add(args, "-device");
-	args_add(args, "virtio-serial-pci,max_ports=%d", MUSTER_VM_PORTS_MAX + 2);
+	args_add(args, "virtio-serial-pci,max_ports=%d", MUSTER_VM_PORTS_MAX + 3);
 	add_port(args, "control", qemu->ports[0], VM_PORT_CONTROL);
 	for (unsigned int i = 0; i + 1 < qemu->nr_ports; i++) {
 		snprintf(id, sizeof(id), "rendezvous%u", i);
@@ -164,15 +167,45 @@ static void add_nics(struct args *args, const struct vm_qemu *qemu)
 {
 	const struct muster_vm_config *config = qemu->config;
 	const char *options = config->nic_options;
-	char wire[PATH_MAX];
+	char wire[PATH_MAX], slot[64] = "";
 
 	snprintf(wire, sizeof(wire), "unix:%s", qemu->dir);
 	for (unsigned int i = 0; i < config->nr_nics; i++) {
+		if (config->hotplug) {
+			args_add(args, "-device");
+			args_add(args, "pcie-root-port,id=slot%u,chassis=%u", i, i + 1);
+			snprintf(slot, sizeof(slot), ",id=nic%u,bus=slot%u", i, i);
+		}
 		args_add(args, "-device");
-		args_add(args, "muster,node=%u,wire=%s%s%s", qemu->index * config->nr_nics + i,
-			 config->wire ? config->wire : wire, options ? "," : "",
+		args_add(args, "muster,node=%u,wire=%s%s%s%s", qemu->index * config->nr_nics + i,
+			 config->wire ? config->wire : wire, slot, options ? "," : "",
 			 options ? options : "");
 	}
+}
+
+/* The guest itself tells its QEMU what to plug and unplug: two ends of one socket pair. */
+static int add_monitor(struct args *args, int fds[2])
+{
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds))
+		return -errno;
+	args_add(args, "-chardev");
+	args_add(args, "socket,id=qmp,fd=%d", fds[0]);
+	args_option(args, "-mon", "chardev=qmp,mode=control");
+	add_port(args, "monitor", fds[1], VM_PORT_MONITOR);
+	return 0;
+}
+
+/* A line between two, by datagrams in the cluster's own folder. */
+static void add_network(struct args *args, const struct vm_qemu *qemu)
+{
+	if (qemu->index > 1)
+		return;
+	args_add(args, "-netdev");
+	args_add(args, "dgram,id=net,local.type=unix,local.path=%s/net.%u,"
+		 "remote.type=unix,remote.path=%s/net.%u", qemu->dir, qemu->index, qemu->dir,
+		 !qemu->index);
+	args_add(args, "-device");
+	args_add(args, "virtio-net-pci,netdev=net,romfile=,mac=52:54:00:4d:53:%02x", qemu->index);
 }
 
 static void add_count(struct args *args, const struct vm_qemu *qemu)
@@ -185,7 +218,8 @@ static void add_count(struct args *args, const struct vm_qemu *qemu)
  * In the child. Its own session gives QEMU its own scheduling group, and keeps
  * the terminal's Ctrl-C to the runner, which ends guests in order.
  */
-static void qemu_exec(struct args *args, pid_t parent, const struct vm_qemu *qemu)
+static void qemu_exec(struct args *args, pid_t parent, const struct vm_qemu *qemu,
+		      const int monitor[2])
 {
 	sigset_t none;
 	int null = open("/dev/null", O_RDWR);
@@ -200,6 +234,8 @@ static void qemu_exec(struct args *args, pid_t parent, const struct vm_qemu *qem
 	dup2(null, 1);
 	for (unsigned int i = 0; i < qemu->nr_ports; i++)
 		fcntl(qemu->ports[i], F_SETFD, 0);
+	for (int i = 0; i < 2 && monitor[i] >= 0; i++)
+		fcntl(monitor[i], F_SETFD, 0);
 	execv(args->argv[0], args->argv);
 	fprintf(stderr, "cannot run %s: %s\n", args->argv[0], strerror(errno));
 	_exit(127);
@@ -208,27 +244,33 @@ static void qemu_exec(struct args *args, pid_t parent, const struct vm_qemu *qem
 int vm_qemu_spawn(const struct vm_qemu *qemu, pid_t *pid)
 {
 	struct args args = { .nr = 0 };
+	int monitor[2] = { -1, -1 }, err = 0;
 	pid_t parent = getpid();
-	int err = 0;
 
 	add_machine(&args, qemu);
 	add_options(&args, qemu);
 	add_ports(&args, qemu);
+	if (qemu->config->hotplug)
+		err = add_monitor(&args, monitor);
 	add_nics(&args, qemu);
+	if (qemu->config->network)
+		add_network(&args, qemu);
 	if (qemu->config->count_instructions)
 		add_count(&args, qemu);
-	if (args.failed) {
-		err = -E2BIG;
+	if (err || args.failed) {
+		err = err ? err : -E2BIG;
 		goto free_args;
 	}
 	*pid = fork();
 	if (*pid == 0)
-		qemu_exec(&args, parent, qemu);
+		qemu_exec(&args, parent, qemu, monitor);
 	if (*pid < 0) {
 		err = -errno;
 		*pid = 0;
 	}
 free_args:
+	for (int i = 0; i < 2 && monitor[i] >= 0; i++)
+		close(monitor[i]);
 	args_free(&args);
 	return err;
 }

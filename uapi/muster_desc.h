@@ -232,6 +232,7 @@ enum muster_status {
 };
 
 #define MUSTER_CULPRIT_NONE		0xffffffffu
+#define MUSTER_BY_NONE			0xffffu
 
 /*
  * A completion. valid is written last and flips with every lap of the ring, so
@@ -240,7 +241,7 @@ enum muster_status {
 struct muster_cqe {
 	__le64 cookie;
 	struct muster_signature signature;	/* this rank's */
-	struct muster_signature other;		/* MISMATCH: the other rank's */
+	struct muster_signature other;		/* MISMATCH: the culprit's, as `by` sees it */
 	__le32 number;		/* sequence number in its context */
 	__le32 context;
 	__le32 culprit;		/* member index, or MUSTER_CULPRIT_NONE */
@@ -249,7 +250,7 @@ struct muster_cqe {
 	__u8 status;		/* enum muster_status */
 	__u8 job;
 	__u8 bad;		/* DESCRIPTOR: which of the sequence */
-	__u8 reserved[2];
+	__le16 by;		/* failed: the member that noticed, maybe this one; or MUSTER_BY_NONE */
 	__le32 valid;
 };
 

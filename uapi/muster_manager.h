@@ -16,8 +16,12 @@
 enum muster_manager_kind {
 	MUSTER_MANAGER_HELLO = 1,	/* first of all from a host: host, life, proof */
 	MUSTER_MANAGER_WELCOME = 2,	/* the answer: status */
-	MUSTER_MANAGER_CREATE = 3,	/* a group of these members: tag, job, context, life, type */
-	MUSTER_MANAGER_CREATED = 4,	/* its answer: tag, status; tree, group, key, payload_max */
+	/*
+	 * A group of these members: tag, job, context, life, type; of a streaming one tree and group
+	 * of the low-latency one that locks it, if there is one.
+	 */
+	MUSTER_MANAGER_CREATE = 3,
+	MUSTER_MANAGER_CREATED = 4,	/* its answer: tag, status; tree, group, key, payload_max, flags */
 	/*
 	 * This host needs it no more: tree, group; no answer. With the tag of a CREATE of this host,
 	 * instead: nobody will hear of what that makes or has made, and all members have left it.
@@ -46,8 +50,11 @@ struct muster_manager_message {
 	__u8 type;		/* of the tree: 0: low latency; 1: streaming */
 	__le32 payload_max;	/* bytes of one packet of it */
 	__le32 nr_members;	/* CREATE: that follow, as struct muster_manager_member */
-	__le32 reserved;
+	__le32 flags;		/* MUSTER_MANAGER_* */
 };
+
+/* struct muster_manager_message.flags */
+#define MUSTER_MANAGER_LOCKS	0x1	/* nothing goes by this group but under a lock */
 
 MUSTER_STATIC_ASSERT(sizeof(struct muster_manager_message) == 64, "size");
 MUSTER_STATIC_ASSERT(__builtin_offsetof(struct muster_manager_message, host) == 32, "offset");

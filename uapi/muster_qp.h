@@ -15,7 +15,7 @@ enum muster_qp_limit {
 	MUSTER_QPS_MAX = 2048,		/* a number is a count of uses times this, plus an index */
 	MUSTER_QP_ENTRIES_MAX = 4096,	/* work requests of one queue */
 	MUSTER_QP_SGES_MAX = 4,		/* ranges of memory of one work request */
-	MUSTER_QP_INLINE_MAX = 64,	/* bytes in place of them */
+	MUSTER_QP_INLINE_MAX = 256,	/* bytes in place of them */
 	MUSTER_QP_FLIGHT_MAX = 64,	/* work requests of RC under way */
 	MUSTER_QP_READS_MAX = 16,	/* of them reads and atomics */
 	MUSTER_QP_MESSAGE_MAX = 1 << 30,	/* bytes of one message of RC; of UD: MUSTER_MTU */
@@ -62,7 +62,7 @@ struct muster_sge {
 	__le32 key;
 };
 
-/* A work request; of a receive queue wr_id, nr_sges and sges, and nothing else. */
+/* A work request of a send queue. */
 struct muster_work {
 	__le64 wr_id;
 	__u8 opcode;		/* enum muster_work_opcode */
@@ -84,21 +84,34 @@ struct muster_work {
 	};
 };
 
+/* And of a receive queue. */
+struct muster_receive {
+	__le64 wr_id;
+	__u8 nr_sges;
+	__u8 reserved[7];
+	struct muster_sge sges[MUSTER_QP_SGES_MAX];
+};
+
 /*
  * Written by the process, read by the device when it is rung, and when it finds nothing
- * more in a queue. Counts are modulo 2^32.
+ * more in a queue. Counts are modulo 2^32. Receives are rung for only when the queue pair has
+ * failed, which the device says in the word that is its own, and looks for them once more.
  */
 struct muster_qp_record {
 	__le32 sq_tail;		/* requests written so far */
 	__le32 rq_tail;
-	__u8 reserved[56];
+	__u8 reserved[24];
+	__le32 failed;		/* the device's: it has failed; the process's at a reset */
+	__u8 reserved2[28];
 };
 
 struct muster_cq_record {
 	__le32 head;		/* completions consumed so far */
 	__le32 arm;		/* counts up by 2: interrupt once; bit 0: only for SOLICITED and errors */
 	__le32 armed_at;	/* completions that were there then: interrupt for the next */
-	__u8 reserved[52];
+	__u8 reserved[20];
+	__le32 notified;	/* the device's, for the driver: interrupts so far for this queue */
+	__u8 reserved2[28];
 };
 
 enum muster_wc_status {
@@ -147,11 +160,15 @@ struct muster_wc {
 };
 
 MUSTER_STATIC_ASSERT(sizeof(struct muster_sge) == 16, "size");
-MUSTER_STATIC_ASSERT(sizeof(struct muster_work) == 128, "size");
+MUSTER_STATIC_ASSERT(sizeof(struct muster_work) == 320, "size");
 MUSTER_STATIC_ASSERT(__builtin_offsetof(struct muster_work, remote_addr) == 32, "offset");
 MUSTER_STATIC_ASSERT(__builtin_offsetof(struct muster_work, sges) == 64, "offset");
+MUSTER_STATIC_ASSERT(sizeof(struct muster_receive) == 80, "size");
+MUSTER_STATIC_ASSERT(__builtin_offsetof(struct muster_receive, sges) == 16, "offset");
 MUSTER_STATIC_ASSERT(sizeof(struct muster_qp_record) == 64, "size");
+MUSTER_STATIC_ASSERT(__builtin_offsetof(struct muster_qp_record, failed) == 32, "offset");
 MUSTER_STATIC_ASSERT(sizeof(struct muster_cq_record) == 64, "size");
+MUSTER_STATIC_ASSERT(__builtin_offsetof(struct muster_cq_record, notified) == 32, "offset");
 MUSTER_STATIC_ASSERT(sizeof(struct muster_wc) == sizeof(struct muster_cqe), "size");
 MUSTER_STATIC_ASSERT(__builtin_offsetof(struct muster_wc, kind) ==
 		     __builtin_offsetof(struct muster_cqe, kind), "offset");

@@ -37,7 +37,8 @@ enum muster_packet_type {
 #define MUSTER_PACKET_REFERENCE		0x0010	/* RTS: the payload says where the data lies */
 #define MUSTER_PACKET_TAKEN		0x0020	/* GRANT: the data was read from there */
 #define MUSTER_PACKET_ONCE		0x0040	/* TREE_DOWN: may be lost; the same comes again */
-#define MUSTER_PACKET_FLAGS		0x007f	/* all that are defined */
+#define MUSTER_PACKET_LAST		0x0080	/* TREE_UP: the last pulse of its number */
+#define MUSTER_PACKET_FLAGS		0x00ff	/* all that are defined */
 
 /*
  * The key of a slot is (job, dst_node, dst_vp, context, life, number, pulse,
@@ -81,6 +82,30 @@ MUSTER_STATIC_ASSERT(__builtin_offsetof(struct muster_packet, number) == 32, "of
 MUSTER_STATIC_ASSERT(__builtin_offsetof(struct muster_packet, signature) == 48, "offset");
 MUSTER_STATIC_ASSERT(__builtin_offsetof(struct muster_packet, length) == 76, "offset");
 MUSTER_STATIC_ASSERT(__builtin_offsetof(struct muster_packet, job_key) == 88, "offset");
+
+/*
+ * Locks of a streaming tree (Documentation/switch.md, section 10): members say this on the
+ * low-latency tree of the same layout, in an operation whose signature has this collective, U64 and MIN.
+ * So each word is the least that any of them has said, or any aggregation node on the way.
+ */
+#define MUSTER_COLL_LOCK		64
+
+struct muster_lock {
+	__le64 operations;	/* for so many; 0: it is given back, or not waited for any more */
+	__le64 free;		/* 1; 0: an aggregation node has given it to another */
+	__le64 how;		/* enum muster_lock_how; the same of all */
+	__le64 asked;		/* all ones; of the nodes the complement of their count of locks, */
+	__le64 place;		/* the oldest place that a group of the job has there, if any waits, */
+	__le64 shares;		/* and 0 where it is the job's turn already; members: all ones */
+};
+
+enum muster_lock_how {
+	MUSTER_LOCK_TRY = 0,	/* who does not get it asks no more */
+	MUSTER_LOCK_KEEP = 1,	/* who does not get it keeps its place among those that wait */
+	MUSTER_LOCK_WAIT = 2,	/* nothing is locked: answered when it could be, or should ask again */
+};
+
+MUSTER_STATIC_ASSERT(sizeof(struct muster_lock) == 48, "size");
 
 /* What a queue pair's packet is. Requests count up `psn`, but for UD; replies name one. */
 enum muster_qp_opcode {

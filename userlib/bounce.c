@@ -12,9 +12,10 @@
 #include "internal.h"
 
 enum {
-	BLOCK_BYTES = (MUSTER_BOUNCE_SLOTS + MUSTER_KEPT_SLOTS) * MUSTER_INLINE_MAX,
-	BLOCKS = 16,		/* of a chunk */
+	BLOCK_BYTES = (MUSTER_LOCK_SLOT + 1) * MUSTER_INLINE_MAX,
+	BLOCKS = 16,		/* of a chunk, which is whole pages */
 	PAGE = 4096,
+	CHUNK_BYTES = (BLOCKS * BLOCK_BYTES + PAGE - 1) / PAGE * PAGE,
 };
 
 /* A block that nobody has. */
@@ -36,11 +37,11 @@ static int chunk_add(struct muster *job)
 
 	if (!chunk)
 		return err;
-	chunk->memory = aligned_alloc(PAGE, BLOCKS * BLOCK_BYTES);
+	chunk->memory = aligned_alloc(PAGE, CHUNK_BYTES);
 	if (!chunk->memory)
 		goto err_free;
-	memset(chunk->memory, 0, BLOCKS * BLOCK_BYTES);
-	err = job->dev->ops->mem_register(job->dev, chunk->memory, BLOCKS * BLOCK_BYTES,
+	memset(chunk->memory, 0, CHUNK_BYTES);
+	err = job->dev->ops->mem_register(job->dev, chunk->memory, CHUNK_BYTES,
 					  MUSTER_ACCESS_READ | MUSTER_ACCESS_WRITE, &chunk->key);
 	if (err)
 		goto err_free_memory;

@@ -14,6 +14,8 @@
 #include "tuning.h"
 #include "turn.h"
 
+enum { NAMES_WHY_MAX = 400 };	/* a sentence that has all names in it */
+
 /* ---- schedules -------------------------------------------------------------- */
 
 /* What algorithms are chosen by. An exact sum's follows from its count alone: it is signed early. */
@@ -22,14 +24,10 @@ static uint64_t choice_bytes(const struct muster_call *call)
 	return call->bytes / MUSTER_CALL_LIMBS(call->exact);
 }
 
-/* Where ranks own chunks, chunks must end where a rank's part of the message does. */
+/* An alltoall's chunks are those of a pair: the calls' blocks are not cut so. */
 static bool cuts_fit(const struct muster_schedule *schedule, const struct muster_call *call)
 {
-	uint64_t unit = muster_coll_chunks_unit(call->coll, schedule->ranks);
-
-	if (!call->parts || unit == 1 || schedule->generator)
-		return true;
-	return unit == schedule->ranks && (call->cut || call->count % schedule->chunks == 0);
+	return !call->parts || schedule->generator || call->coll != MUSTER_COLL_ALLTOALL;
 }
 
 static bool file_fits(const struct muster_schedule *schedule, const struct muster_comm *comm,
@@ -125,7 +123,7 @@ static int name_check(struct muster_comm *comm, const char *name, char *why, siz
 
 	for (enum muster_coll coll = MUSTER_COLL_BARRIER; coll < MUSTER_COLL_END; coll++) {
 		struct muster_schedule *schedule;
-		char reason[MUSTER_WHY_MAX] = "";
+		char reason[NAMES_WHY_MAX] = "";
 		int other = muster_schedule_by_rank(name, coll, comm->size, 0, 0, &schedule,
 						    reason, sizeof(reason));
 
@@ -263,7 +261,7 @@ err_free:
 
 static int choose_name(struct muster_comm *comm, const char *name, bool strict)
 {
-	char why[MUSTER_WHY_MAX] = "";
+	char why[NAMES_WHY_MAX] = "";
 	int err;
 
 	if (strlen(name) > MUSTER_SCHEDULE_NAME_MAX)
@@ -407,6 +405,7 @@ static int entry_make(struct muster_comm *comm, const struct muster_call *call,
 	if (!entry)
 		return muster_fail(comm->job, -ENOMEM, "no memory for a schedule");
 	entry->call = *call;
+	entry->call.like = NULL;
 	entry->call.cut = call->cut ? cut_copy(call->cut) : NULL;
 	if (call->cut && !entry->call.cut) {
 		entry_free(entry);
@@ -439,6 +438,8 @@ static struct muster_entry **place_find(struct muster_comm *comm)
 
 static struct muster_entry *entry_find(struct muster_comm *comm, const struct muster_call *call)
 {
+	if (call->like)
+		return call->like;
 	if (comm->recent && muster_call_same(&comm->recent->call, call))
 		return comm->recent;
 	for (int i = 0; i < MUSTER_CACHE_MAX && comm->cache[i]; i++)
@@ -470,6 +471,7 @@ int muster_entry_get(struct muster_comm *comm, const struct muster_call *call,
 		if (err)
 			return err;
 		place = place_find(comm);
+		comm->job->era++;
 		if (*place)
 			entry_drop(*place);
 		*place = entry;
@@ -578,6 +580,7 @@ void muster_cache_clear(struct muster_comm *comm)
 		comm->cache[i] = NULL;
 	}
 	comm->recent = NULL;
+	comm->job->era++;
 }
 
 void muster_cache_close(struct muster_comm *comm)

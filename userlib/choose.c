@@ -44,6 +44,20 @@ static int tree_available(struct muster_comm *comm, struct muster_entry *entry, 
 	return err ? err : 1;
 }
 
+/* A lock comes before the first descriptor. */
+static int tree_run(struct muster_request *request)
+{
+	int err = muster_lock_have(request);
+
+	if (err == -EBUSY)
+		return muster_request_elsewhere(request);
+	if (!err)
+		err = muster_nic_post(request);
+	if (err == -EAGAIN)
+		return MUSTER_RUN_AGAIN;
+	return err ? err : MUSTER_RUN_POSTED;
+}
+
 /* ---- bump ------------------------------------------------------------------------------ */
 
 static int bump_available(struct muster_comm *comm, struct muster_entry *entry, const char **why)
@@ -105,7 +119,7 @@ static int host_run(struct muster_request *request)
 /* ---- the table --------------------------------------------------------------------------- */
 
 static const struct muster_path_row paths[] = {
-	{ MUSTER_PATH_SWITCH, tree_available, nic_run },
+	{ MUSTER_PATH_SWITCH, tree_available, tree_run },
 	{ MUSTER_PATH_BUMP, bump_available, muster_bump_advance },
 	{ MUSTER_PATH_NIC, nic_available, nic_run },
 	{ MUSTER_PATH_HOST, host_available, host_run },
@@ -117,12 +131,14 @@ static int choose(struct muster_comm *comm, struct muster_entry *entry)
 	const struct muster_path_row *path = paths;
 	int ret;
 
+	comm->job->era++;
 	entry->path = NULL;
 	while (!(ret = path->available(comm, entry, &entry->path_why)))
 		path++;
 	if (ret < 0)
 		return ret;
 	entry->path = path;
+	entry->chosen = path->path;
 	entry->offload = comm->offload;
 	return 0;
 }

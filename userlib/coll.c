@@ -70,13 +70,10 @@ int muster_root_check(struct muster_comm *comm, const struct muster_call *call)
 /* All that does not concern buffers; what was found right the last time is so now. */
 static int call_check(struct muster_comm *comm, struct muster_call *call)
 {
-	const struct muster_entry *recent = comm->recent;
 	int err;
 
-	if (recent && muster_call_alike(&recent->call, call)) {
-		call->bytes = recent->call.bytes;
+	if (muster_call_liken(comm, call))
 		return 0;
-	}
 	err = muster_type_check(comm, call);
 	return err ? err : muster_op_check(comm, call);
 }
@@ -121,9 +118,11 @@ int muster_comm_check(struct muster_comm *comm, struct muster_request **request)
 int muster_barrier_start(struct muster_comm *comm, struct muster_request **request)
 {
 	MUSTER_TURN_OF(comm);
-	const struct muster_call call = { .coll = MUSTER_COLL_BARRIER, .in_place = true };
+	struct muster_call call = { .coll = MUSTER_COLL_BARRIER, .in_place = true };
 	int err = muster_comm_check(comm, request);
 
+	if (!err)
+		muster_call_liken(comm, &call);
 	return err ? err : muster_request_start(comm, &call, NULL, NULL, request);
 }
 

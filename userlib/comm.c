@@ -52,6 +52,31 @@ int muster_comm_bounce(struct muster_comm *comm)
 	return muster_bounce_take(comm->job, &comm->bounce, &comm->bounce_key);
 }
 
+/* What a communicator remembers, from its first operation on. */
+struct memory {
+	struct muster_past history[MUSTER_HISTORY];
+	struct muster_entry *cache[MUSTER_CACHE_MAX];
+	struct muster_kept *kept[MUSTER_KEPT_SLOTS];
+};
+
+int muster_comm_remember(struct muster_comm *comm)
+{
+	struct memory *memory;
+
+	memory = calloc(1, sizeof(*memory));
+	if (!memory)
+		return muster_fail(comm->job, -ENOMEM, "no memory for the communicator's operations");
+	comm->history = memory->history;
+	comm->cache = memory->cache;
+	comm->kept = memory->kept;
+	return 0;
+}
+
+void muster_comm_forget(struct muster_comm *comm)
+{
+	free(comm->history);	/* which memory begins with */
+}
+
 static int members_set(struct muster_comm *comm, uint32_t nr, const uint32_t *ranks)
 {
 	struct muster *job = comm->job;

@@ -295,13 +295,13 @@ static void compare_all(struct test_world *world, struct scene scene)
 static void test_both_paths_give_what_the_reference_says(void **state)
 {
 	static const uint32_t sizes[] = { 1, 2, 3, 4, 5, 7, 8, 13, 17 };
-	static const char *const schedules[] = { NULL, "ring", "bruck" };
+	static const char *const schedules[] = { NULL, "ring", "bruck", "double-ring" };
 
 	(void)state;
 	for (size_t n = 0; n < sizeof(sizes) / sizeof(sizes[0]); n++) {
 		struct test_world *world = test_joined(sizes[n], TEST_RING_MAX);
 
-		for (size_t s = 0; s < 3 * NR_COLLS; s++) {
+		for (size_t s = 0; s < 4 * NR_COLLS; s++) {
 			schedule_all(world, schedules[s / NR_COLLS]);
 			compare_all(world, (struct scene){ .coll = colls[s % NR_COLLS],
 							   .type = MUSTER_I64,

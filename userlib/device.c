@@ -28,6 +28,7 @@ static int local_open(const struct muster_oob *oob, const struct muster_settings
 		.fabric = settings->fabric,
 		.uplink = settings->uplink,
 		.uplink_life = settings->uplink_life,
+		.first_host = settings->first_host,
 		.deadline_us = settings->deadline_us,
 		.dump = getenv("MUSTER_DUMP"),	/* a rank's own: the others need not have it */
 	};

@@ -57,12 +57,45 @@ static const char *what_differs(const struct muster_signature *signature)
 	return has_vector ? "count vector" : "count";
 }
 
-static void fail_mismatch(struct muster_comm *comm, uint32_t culprit,
+/*
+ * Another member has noticed: either of the two may be the one that called something else than
+ * all others, so both are named.
+ */
+static void fail_heard(struct muster_comm *comm, uint32_t culprit, uint32_t by,
+		       const struct muster_signature *theirs)
+{
+	char words[WORDS_MAX];
+
+	if (says_nothing(theirs)) {
+		comm_fail(comm, -EPROTO, "rank %u and rank %u called different operations, types, lengths or roots, or took different paths; all ranks must call the same in the same order",
+				 culprit, by);
+		return;
+	}
+	muster_signature_words(theirs, words, sizeof(words));
+	if (culprit == comm->rank)
+		comm_fail(comm, -EPROTO, "rank %u called something else than this rank (%u), which called %s; all ranks must call the same in the same order",
+				 by, culprit, words);
+	else
+		comm_fail(comm, -EPROTO, "rank %u called %s, rank %u something else, or with another count, root, schedule or path; all ranks must call the same in the same order",
+				 culprit, words, by);
+}
+
+/* A switch that tells of it does not say: neither this rank nor another is to be named for it. */
+static bool knows_who_noticed(const struct muster_comm *comm, uint32_t by)
+{
+	return by < comm->size && by != MUSTER_BY_NONE;
+}
+
+static void fail_mismatch(struct muster_comm *comm, uint32_t culprit, uint32_t by,
 			  const struct muster_signature *theirs,
 			  const struct muster_signature *ours)
 {
 	char other[WORDS_MAX], own[WORDS_MAX];
 
+	if (by != comm->rank && by != culprit && knows_who_noticed(comm, by)) {
+		fail_heard(comm, culprit, by, theirs);
+		return;
+	}
 	if (says_nothing(theirs) || says_nothing(ours)) {
 		comm_fail(comm, -EPROTO, "rank %u called another operation, type, length or root than the others, or took another path; all ranks must call the same in the same order%s",
 				 culprit, culprit == comm->rank ? " (that is this rank)" : "");
@@ -83,6 +116,9 @@ static void fail_mismatch(struct muster_comm *comm, uint32_t culprit,
 	if (strcmp(other, own))
 		comm_fail(comm, -EPROTO, "rank %u called %s, this rank called %s; all ranks must call the same in the same order",
 				 culprit, other, own);
+	else if (!knows_who_noticed(comm, by))
+		comm_fail(comm, -EPROTO, "rank %u called %s, another rank something else, or with another count, root, schedule or path; all ranks must call the same in the same order",
+				 culprit, other);
 	else
 		comm_fail(comm, -EPROTO, "rank %u called %s with another %s, schedule or path than this rank; all ranks must use the same",
 				 culprit, other, what_differs(theirs));
@@ -101,8 +137,20 @@ static const char *culprit_words(const struct muster_comm *comm, uint32_t culpri
 	return words;
 }
 
+static void fail_aborted(struct muster_comm *comm, uint32_t culprit, uint32_t by)
+{
+	char who[WORDS_MAX];
+
+	if (culprit != by && knows_who_noticed(comm, by) && culprit < comm->size)
+		comm_fail(comm, -ECONNABORTED, "rank %u gave up: rank %u%s was late for longer than its MUSTER_LATE_TIMEOUT",
+				 by, culprit, culprit == comm->rank ? " (this one)" : "");
+	else
+		comm_fail(comm, -ECONNABORTED, "%s gave up: it left the job, its wait ran out of time, or it had no memory; its own message says why",
+				 culprit_words(comm, culprit, who, sizeof(who)));
+}
+
 void muster_comm_fail_status(struct muster_comm *comm, uint8_t status, uint32_t culprit,
-			     const struct muster_signature *theirs,
+			     uint32_t by, const struct muster_signature *theirs,
 			     const struct muster_signature *ours)
 {
 	int err = muster_status_errno(status);
@@ -111,7 +159,7 @@ void muster_comm_fail_status(struct muster_comm *comm, uint8_t status, uint32_t 
 	culprit_words(comm, culprit, who, sizeof(who));
 	switch (status) {
 	case MUSTER_STATUS_MISMATCH:
-		fail_mismatch(comm, culprit, theirs, ours);
+		fail_mismatch(comm, culprit, by, theirs, ours);
 		break;
 	case MUSTER_STATUS_PEER_LOST:
 		if (culprit >= comm->size && comm->job->settings.uplink) {
@@ -123,8 +171,7 @@ void muster_comm_fail_status(struct muster_comm *comm, uint8_t status, uint32_t 
 				 ", or the network has lost a switch or a link that leads there" : "");
 		break;
 	case MUSTER_STATUS_ABORTED:
-		comm_fail(comm, err, "%s gave up: it left the job, its wait ran out of time, or it had no memory; its own message says why",
-				 who);
+		fail_aborted(comm, culprit, by);
 		break;
 	case MUSTER_STATUS_FLUSHED:
 		comm_fail(comm, err, "the communicator's context was closed by the device");
@@ -150,16 +197,21 @@ void muster_comm_abort(struct muster_comm *comm, uint8_t status, uint32_t culpri
 	if (comm->failed)
 		return;
 	job->dev->ops->abort(job->dev, job->id, comm->context, status, culprit);
-	muster_comm_fail_status(comm, status, culprit, theirs, ours);
+	muster_comm_fail_status(comm, status, culprit, comm->rank, theirs, ours);
 }
 
-int muster_comm_give_up(struct muster_comm *comm, int err)
+int muster_comm_give_up_for(struct muster_comm *comm, int err, uint32_t culprit)
 {
 	struct muster *job = comm->job;
 
 	if (comm->failed)
 		return err;
-	job->dev->ops->abort(job->dev, job->id, comm->context, MUSTER_STATUS_ABORTED, comm->rank);
+	job->dev->ops->abort(job->dev, job->id, comm->context, MUSTER_STATUS_ABORTED, culprit);
 	comm_fail(comm, err, "%s", muster_error(job));
 	return err;
+}
+
+int muster_comm_give_up(struct muster_comm *comm, int err)
+{
+	return muster_comm_give_up_for(comm, err, comm->rank);
 }

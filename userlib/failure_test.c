@@ -111,6 +111,43 @@ static void root_mismatch(enum muster_offload offload)
 	test_world_free(world);
 }
 
+/* Rank 2 hears of it from rank 1, which blames rank 0: both are named, as either may be the odd one. */
+static void test_who_hears_of_a_mismatch_is_told_of_both_ranks(void **state)
+{
+	struct test_world *world = test_joined(3, TEST_RING_MAX);
+	struct muster_comm *comm = world->comms[1];
+
+	(void)state;
+	muster_comm_abort(comm, MUSTER_STATUS_MISMATCH, 0, NULL, NULL);
+	for (int turn = 0; turn < 10; turn++) {
+		muster_progress(world->jobs[0]);
+		muster_progress(world->jobs[2]);
+	}
+	assert_ended(world, 0, -EPROTO, "rank 0 and rank 1 called different operations");
+	assert_ended(world, 2, -EPROTO, "rank 0 and rank 1 called different operations");
+	test_world_free(world);
+}
+
+/* Rank 2 hears that rank 1 differs, in what has no words. */
+static void told_by(uint32_t by, const char *words)
+{
+	static const struct muster_signature signature = {
+		.coll = MUSTER_COLL_ALLREDUCE, .type = MUSTER_F64, .op = MUSTER_SUM,
+	};
+	struct test_world *world = test_joined(3, TEST_RING_MAX);
+
+	muster_comm_fail_status(world->comms[2], MUSTER_STATUS_MISMATCH, 1, by, &signature, &signature);
+	assert_ended(world, 2, -EPROTO, words);
+	test_world_free(world);
+}
+
+static void test_where_nobody_says_who_noticed_a_mismatch_this_rank_is_not_named(void **state)
+{
+	(void)state;
+	told_by(2, "rank 1 called allreduce of f64 sum with another count, schedule or path than this rank");
+	told_by(MUSTER_BY_NONE, "rank 1 called allreduce of f64 sum, another rank something else, or with another count");
+}
+
 static void test_two_broadcasts_with_different_roots_are_found_out(void **state)
 {
 	(void)state;
@@ -369,6 +406,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_ranks_that_call_different_operations_are_told_which),
 		cmocka_unit_test(test_ranks_with_different_lengths_are_told),
+		cmocka_unit_test(test_who_hears_of_a_mismatch_is_told_of_both_ranks),
+		cmocka_unit_test(test_where_nobody_says_who_noticed_a_mismatch_this_rank_is_not_named),
 		cmocka_unit_test(test_two_broadcasts_with_different_roots_are_found_out),
 		cmocka_unit_test(test_ranks_on_different_paths_are_told),
 		cmocka_unit_test(test_a_dead_rank_is_named_by_all_others),

@@ -10,17 +10,19 @@
 #ifndef MUSTER_INTERNAL_H
 #define MUSTER_INTERNAL_H
 
+#include "cache.h"
 #include "dev.h"
-#include "muster.h"
 #include "host_plan.h"
-#include "schedule.h"
+
+#include <string.h>
 
 enum muster_library_limit {
-	MUSTER_ABI = 7,			/* raised when older ranks cannot join any more */
+	MUSTER_ABI = 8,			/* raised when older ranks cannot join any more */
 	MUSTER_SENTENCE_MAX = 512,	/* bytes of an error's sentence */
 	MUSTER_CACHE_MAX = 64,		/* programs kept per communicator */
 	MUSTER_BOUNCE_SLOTS = MUSTER_SEQ_QUEUE_MAX, /* small operations at once, per communicator */
 	MUSTER_KEPT_SLOTS = 48,		/* programs that the device keeps, per communicator */
+	MUSTER_LOCK_SLOT = MUSTER_BOUNCE_SLOTS + MUSTER_KEPT_SLOTS,	/* of a tree's lock, behind these */
 	MUSTER_HISTORY = 64,		/* operations whose signature is remembered */
 	MUSTER_COMM_BUCKETS = 1024,	/* of the tables that find communicators */
 	MUSTER_STREAM_FLOOR = 16,	/* host path: fragments that a member may send unasked */
@@ -41,7 +43,6 @@ enum muster_library_limit {
 	MUSTER_PROBE_US = 200000,	/* how long ranks have to say where they are */
 	MUSTER_DOUBT_US = 1000000,	/* waits this long: compare notes with the others; and */
 	MUSTER_DOUBT_RANKS = 64,	/* as long again for each so many of them */
-	MUSTER_WHY_MAX = 192,
 };
 
 /* ---- settings.c: the environment ------------------------------------------ */
@@ -52,9 +53,13 @@ struct muster_settings {
 	char fabric[64];	/* wire "switch": that of the switches, */
 	uint32_t uplink;	/* and the one that this rank is at */
 	uint32_t uplink_life;
+	uint32_t first_host;	/* which of the network's rank 0 is; the others follow */
 	char manager[64];	/* address of who makes groups on reduction trees; empty: nobody */
 	uint32_t tree;		/* enum muster_offload: whether operations use them, */
-	uint64_t tree_bytes;	/* the low-latency one up to so many bytes */
+	uint64_t tree_bytes;	/* the low-latency one up to so many bytes; */
+	bool lock_fails;	/* another path is taken where the streaming one is locked; else it is */
+	uint64_t lock_us;	/* waited for, so long at the most, */
+	uint64_t slice_us;	/* and locked for about so long */
 	char schedule[256];	/* empty: the library chooses */
 	char bump[32];		/* IPv4 address and port; empty: there is none */
 	uint64_t bump_key;
@@ -87,6 +92,13 @@ struct muster_region {
 	char *addr;
 	size_t bytes;
 	uint32_t key;
+};
+
+struct muster_locks {
+	uint64_t nr;		/* got; waited for: */
+	uint64_t wait_us, wait_us_max;
+	uint64_t lease_us_max;	/* from when it was got to when the last operation had ended */
+	uint64_t given_up;
 };
 
 /* An operation of the caller's own. */
@@ -137,8 +149,10 @@ struct muster {
 	uint32_t nr_user_ops;
 	struct muster_manager *manager;	/* of groups on trees (manager.c); likewise */
 	char no_tree[MUSTER_WHY_MAX];
+	struct muster_locks locks;	/* of streaming trees, so far (lock.c) */
 	struct muster_turn *turn;	/* of several threads (turn.h); NULL: there is one */
 	uint32_t under_way;		/* operations started and not done */
+	uint64_t era;			/* another one whenever entries go, or paths are chosen anew */
 	struct muster_request *free_requests;
 	struct muster_request_block *blocks;
 	struct muster_look *look;	/* what others may see (look.c); NULL: nothing */
@@ -160,7 +174,7 @@ int muster_job_join(const struct muster_oob *oob, bool oob_owned, muster_dev_ope
 /* ---- exchange.c: what each rank tells all others ------------------------------ */
 
 enum muster_exchange_bytes {	/* of one rank at once; room for all is held */
-	MUSTER_EXCHANGE_JOIN = 520,
+	MUSTER_EXCHANGE_JOIN = 560,
 };
 
 /** muster_exchange_open() - room for pieces of that size, so that later nothing is missing. */
@@ -203,108 +217,6 @@ struct muster_pin {
 int muster_pin(struct muster *job, const void *addr, uint64_t bytes, int access,
 	       struct muster_pin *pin);
 void muster_unpin(struct muster *job, struct muster_pin *pin);
-
-/* ---- cache.c: schedules and what was made of them ----------------------------- */
-
-struct muster_call {
-	enum muster_coll coll;	/* whose schedules serve it */
-	uint32_t type;
-	uint32_t op;
-	uint32_t root;
-	uint64_t count;		/* of the whole message */
-	enum muster_coll as;	/* what was called; 0: coll */
-	bool in_place;
-	bool parts;		/* buffers hold no more of the message than the rank has and needs */
-	bool own;		/* the library's: the NIC need not be able to, and nobody asks for it last */
-	uint64_t bytes;
-	const struct muster_cut *cut;	/* NULL: evenly */
-	uint32_t exact;		/* limbs of a number and its type (calls.h); 0: no exact sum */
-};
-
-/** muster_call_coll() - what was called, to name it; and so it is in the signature. */
-static inline enum muster_coll muster_call_coll(const struct muster_call *call)
-{
-	return call->as ? call->as : call->coll;
-}
-
-/* Bytes [first, first + bytes) of the message. */
-struct muster_span {
-	uint64_t first;
-	uint64_t bytes;
-};
-
-/* parts.c */
-/** muster_call_hides() - whether not all ranks know the lengths of all blocks. */
-static inline bool muster_call_hides(const struct muster_call *call)
-{
-	return call->cut && call->as >= MUSTER_COLL_GATHERV;
-}
-
-/** muster_call_has() - what in holds of the message. */
-struct muster_span muster_call_has(const struct muster_comm *comm, const struct muster_call *call);
-/** muster_call_needs() - what out is to hold of it. */
-struct muster_span muster_call_needs(const struct muster_comm *comm,
-				     const struct muster_call *call);
-
-/** muster_cuts_same() - of calls that are kept: in and out are cut the same way. */
-bool muster_cuts_same(const struct muster_cut *a, const struct muster_cut *b);
-
-/** muster_call_alike() - same, but for how the message is cut. */
-static inline bool muster_call_alike(const struct muster_call *a, const struct muster_call *b)
-{
-	return a->count == b->count && a->coll == b->coll && a->type == b->type &&
-	       a->op == b->op && a->root == b->root && a->as == b->as &&
-	       a->in_place == b->in_place && a->own == b->own && a->exact == b->exact;
-}
-
-static inline bool muster_call_same(const struct muster_call *a, const struct muster_call *b)
-{
-	return muster_call_alike(a, b) && (a->cut == b->cut || muster_cuts_same(a->cut, b->cut));
-}
-
-struct muster_entry {
-	struct muster_call call;
-	struct muster_signature signature;
-	struct muster_span has;		/* of the message, in the caller's buffers */
-	struct muster_span needs;
-	bool passes;			/* what is in memory goes through the communicator's scratch */
-	bool gets_result;		/* the caller's out is written */
-	uint32_t refs;			/* requests that use it */
-	bool cached;			/* else freed with the last of them */
-	uint64_t used;			/* the communicator's clock at the last use */
-	struct muster_schedule *schedule;
-	bool schedule_owned;		/* else the user's file */
-	struct muster_program *program;	/* NULL: not lowered, or not possible */
-	struct muster_desc *bound;	/* the program with keys and addresses filled in */
-	struct muster_kept *kept;	/* the program as the device keeps it; NULL: it does not */
-	bool posted;			/* the program was, */
-	bool keep_tried;		/* and may not be kept */
-	struct muster_plan *plan;	/* host path; NULL until it is first used */
-	int no_program;			/* why there is none: -errno, 0: not tried yet */
-	char why[MUSTER_WHY_MAX];	/* and in words */
-	const char *no_bump;		/* why it is not the bump's; NULL or empty: nobody asks */
-	const char *no_tree;		/* nor a tree's; likewise */
-	const struct muster_path_row *path;	/* that was chosen (choose.c), or NULL; why, */
-	const char *path_why;
-	enum muster_offload offload;	/* and with the communicator's as it was then */
-	struct muster_op_info info;	/* what is said of it when it is done, but for why */
-};
-
-/** muster_entry_get() - find or make; holds a reference. */
-int muster_entry_get(struct muster_comm *comm, const struct muster_call *call,
-		     struct muster_entry **entry);
-void muster_entry_put(struct muster_entry *entry);
-/** muster_entry_lower() - see that entry->program or entry->no_program is set; else an error. */
-int muster_entry_lower(struct muster_comm *comm, struct muster_entry *entry);
-/** muster_entry_bind() - a program was made: sign it, and make room to bind it. 0; -ENOMEM. */
-int muster_entry_bind(struct muster_comm *comm, struct muster_entry *entry);
-/** muster_entry_plan() - see that entry->plan is set. */
-int muster_entry_plan(struct muster_comm *comm, struct muster_entry *entry);
-/** muster_cache_clear() - forget all; entries in use live on until they are put. */
-void muster_cache_clear(struct muster_comm *comm);
-void muster_cache_close(struct muster_comm *comm);
-/** muster_comm_inherit() - the schedule that the environment chose, where it fits. */
-int muster_comm_inherit(struct muster_comm *comm);
 
 /* ---- comm.c --------------------------------------------------------------------- */
 
@@ -350,6 +262,8 @@ struct muster_comm {
 	int failed;			/* the error that every later operation gets */
 	char why[MUSTER_SENTENCE_MAX];	/* its sentence */
 	struct muster_op_info last;
+	struct muster_entry *last_of;	/* the entry that it is of, if it has been so */
+	uint64_t last_era;		/* since this one */
 	char last_why[MUSTER_WHY_MAX];	/* where last.why is not static */
 
 	struct muster_entry **cache;	/* MUSTER_CACHE_MAX of them; NULL: nothing was called yet */
@@ -386,6 +300,27 @@ struct muster_comm {
 	struct muster_trees *trees;	/* tree.c: its groups; NULL: it has none, */
 	char no_tree[MUSTER_WHY_MAX];	/* and why, if that is its own affair */
 };
+
+/** muster_call_liken() - of one without blocks: set `like` and bytes. Return: whether there is one. */
+static inline bool muster_call_liken(const struct muster_comm *comm, struct muster_call *call)
+{
+	struct muster_entry *recent = comm->recent;
+
+	if (!recent || !muster_call_alike(&recent->call, call) || recent->call.cut)
+		return false;
+	call->like = recent;
+	call->bytes = recent->call.bytes;
+	return true;
+}
+
+/** muster_copy() - of small data, which is one element mostly. */
+static inline void muster_copy(void *to, const void *from, size_t bytes)
+{
+	if (bytes == sizeof(uint64_t))
+		memcpy(to, from, sizeof(uint64_t));
+	else if (bytes)
+		memcpy(to, from, bytes);
+}
 
 /** muster_comm_open_world() - the communicator of all; the first one. */
 int muster_comm_open_world(struct muster *job);
@@ -425,16 +360,24 @@ static inline bool muster_member_holds(const struct muster_comm *comm, uint32_t 
 }
 /** muster_comm_bounce() - see that there is memory for small results. */
 int muster_comm_bounce(struct muster_comm *comm);
+/** muster_comm_remember() - see that there is memory for its operations, from the first one on. */
+int muster_comm_remember(struct muster_comm *comm);
+/** muster_comm_forget() - what it remembered of its operations, when cache and kept are closed. */
+void muster_comm_forget(struct muster_comm *comm);
 
-/* bounce.c: blocks of MUSTER_BOUNCE_SLOTS small results and MUSTER_KEPT_SLOTS */
+/* bounce.c: blocks of MUSTER_BOUNCE_SLOTS small results, MUSTER_KEPT_SLOTS, and a lock */
 int muster_bounce_take(struct muster *job, uint8_t **bounce, uint32_t *key);
 void muster_bounce_give(struct muster *job, uint8_t *bounce, uint32_t key);
 void muster_bounces_free(struct muster *job);
 
 /* failure.c */
-/** muster_comm_fail_status() - end it, from what the device said: all its operations fail. */
+/**
+ * muster_comm_fail_status() - end it, from what the device said: all its operations fail.
+ * @by: the member that noticed, or MUSTER_BY_NONE; of MUSTER_STATUS_ABORTED the one that gave up, for
+ * the culprit.
+ */
 void muster_comm_fail_status(struct muster_comm *comm, uint8_t status, uint32_t culprit,
-			     const struct muster_signature *theirs,
+			     uint32_t by, const struct muster_signature *theirs,
 			     const struct muster_signature *ours);
 /** muster_comm_abort() - fail it here and at all members. */
 void muster_comm_abort(struct muster_comm *comm, uint8_t status, uint32_t culprit,
@@ -445,6 +388,8 @@ void muster_comm_abort(struct muster_comm *comm, uint8_t status, uint32_t culpri
  * Return: err.
  */
 int muster_comm_give_up(struct muster_comm *comm, int err);
+/** muster_comm_give_up_for() - the same, and that it was for the culprit's sake. */
+int muster_comm_give_up_for(struct muster_comm *comm, int err, uint32_t culprit);
 /** muster_comm_scratch() - see that the scratch has that many bytes; nothing uses it now. */
 int muster_comm_scratch(struct muster_comm *comm, uint64_t bytes);
 
@@ -487,7 +432,9 @@ struct muster_request {
 	bool traced;		/* its call is recorded, and so will its end be */
 	bool own;		/* as its call */
 	bool awaited;		/* a thread sleeps until it ends */
+	bool locked;		/* it is one of those that a lock was got for */
 	struct muster_request *next_persistent;	/* of its communicator */
+	uint64_t era;		/* it ran by `kept`, and can be used again as it was; 0: it cannot */
 	uint64_t nothing_bytes;	/* where there is no entry: what goes from in to out */
 	enum muster_coll coll;	/* that was called, */
 	uint64_t began_us;	/* and when, if there are statistics */
@@ -497,6 +444,18 @@ struct muster_request {
 	const char *why;
 };
 
+/** muster_request_new() - one of this call; nothing of it is prepared. 0; -ENOMEM. */
+int muster_request_new(struct muster_comm *comm, const struct muster_call *call,
+		       struct muster_request **request);
+/** muster_request_put() - it is free for the next one. */
+void muster_request_put(struct muster_request *request);
+/** muster_request_pin() - in and out are its buffers, on its path. 0 or -errno. */
+int muster_request_pin(struct muster_request *request, const void *in, void *out);
+void muster_request_unpin(struct muster_request *request);
+/** muster_request_go() - it runs now, in its turn. */
+void muster_request_go(struct muster_request *request);
+/** muster_request_persist() - it waits to be started, as often as its caller likes. */
+void muster_request_persist(struct muster_request *request);
 /** muster_request_start() - queue an operation whose arguments were checked. */
 int muster_request_start(struct muster_comm *comm, const struct muster_call *call, const void *in,
 			 void *out, struct muster_request **request);
@@ -509,6 +468,10 @@ int muster_request_start(struct muster_comm *comm, const struct muster_call *cal
 int muster_request_start_lengths(struct muster_comm *comm, const struct muster_call *call,
 				 const void *in, void *out, struct muster_aside *aside,
 				 struct muster_request **request);
+/** muster_request_lengths_again() - a persistent one with something beside it is started again. */
+int muster_request_lengths_again(struct muster_request *request);
+/** muster_request_elsewhere() - it cannot have its tree: as its run() on another path. */
+int muster_request_elsewhere(struct muster_request *request);
 /** muster_request_again() - start one that is persistent and idle. */
 int muster_request_again(struct muster_request *request);
 /** muster_request_release() - of one that is persistent and not under way: all that it holds. */
@@ -522,10 +485,6 @@ void muster_ended_finish(struct muster_comm *comm);
  * buffers is folded and copied, and it is freed. Return: its result.
  */
 int muster_request_end(struct muster_request *request);
-/** muster_comm_remember() - see that there is memory for its operations, from the first one on. */
-int muster_comm_remember(struct muster_comm *comm);
-/** muster_comm_forget() - what it remembered of its operations, when cache and kept are closed. */
-void muster_comm_forget(struct muster_comm *comm);
 /** muster_last_set() - it has succeeded, and is what its communicator did last (last.c). */
 void muster_last_set(struct muster_comm *comm, const struct muster_request *request);
 void muster_last_set_nothing(const struct muster_request *request);

@@ -32,7 +32,7 @@ struct hello {
 	uint32_t size;
 	int32_t status;
 	uint32_t reserved;
-	uint64_t settings;	/* digest of what all must have set alike */
+	uint64_t settings;	/* digest of what all must have alike */
 };
 
 _Static_assert(sizeof(struct hello) == 32, "some bytes a rank");
@@ -75,7 +75,7 @@ static uint64_t digest_add(uint64_t digest, const void *data, size_t bytes)
 	return digest;
 }
 
-/* Of what settings_compare() compares. */
+/* Of what all ranks must have alike: set so, or taken from rank 0. */
 static uint64_t settings_digest(const struct muster_settings *settings)
 {
 	uint64_t digest = 0xcbf29ce484222325ull;
@@ -92,6 +92,7 @@ static uint64_t settings_digest(const struct muster_settings *settings)
 							    sizeof(settings->bump)) + 1);
 	digest = digest_add(digest, settings->schedule, strnlen(settings->schedule,
 								sizeof(settings->schedule)) + 1);
+	digest = digest_add(digest, &settings->first_host, sizeof(settings->first_host));
 	digest = digest_add(digest, &settings->tree, sizeof(settings->tree));
 	digest = digest_add(digest, &settings->tree_bytes, sizeof(settings->tree_bytes));
 	return digest_add(digest, &settings->offload, sizeof(settings->offload));
@@ -128,10 +129,9 @@ static int differ(struct muster *job, const char *name, const char *first, uint3
 			   name, *first ? first : "none", rank, *other ? other : "none");
 }
 
+/* Where a rank is, and by what it is reached: these nobody can know for another one. */
 static int settings_compare(struct muster *job, const struct muster_settings *all)
 {
-	static const char *const offloads[] = { "off", "try", "force" };
-
 	for (uint32_t r = 1; r < job->oob.size; r++) {
 		if (strncmp(all[r].device, all[0].device, sizeof(all[0].device)))
 			return differ(job, "MUSTER_DEVICE", all[0].device, r, all[r].device);
@@ -143,28 +143,34 @@ static int settings_compare(struct muster *job, const struct muster_settings *al
 			return differ(job, "MUSTER_MANAGER", all[0].manager, r, all[r].manager);
 		if (strncmp(all[r].bump, all[0].bump, sizeof(all[0].bump)))
 			return differ(job, "MUSTER_BUMP", all[0].bump, r, all[r].bump);
-		if (strncmp(all[r].schedule, all[0].schedule, sizeof(all[0].schedule)))
-			return differ(job, "MUSTER_SCHEDULE", all[0].schedule, r, all[r].schedule);
-		if (all[r].offload != all[0].offload)
-			return differ(job, "MUSTER_OFFLOAD", offloads[all[0].offload % 3], r,
-				      offloads[all[r].offload % 3]);
-		if (all[r].tree != all[0].tree)
-			return differ(job, "MUSTER_SWITCH", offloads[all[0].tree % 3], r,
-				      offloads[all[r].tree % 3]);
-		if (all[r].tree_bytes != all[0].tree_bytes)
-			return muster_fail(job, -EINVAL, "MUSTER_SWITCH_BYTES differs at rank %u; set it to the same on every rank",
+		if (all[r].first_host != all[0].first_host)
+			return muster_fail(job, -EINVAL, "MUSTER_FIRST_HOST differs at rank %u; set it to the same on every rank",
 					   r);
 	}
 	return 0;
 }
 
-/* They are not alike: say in what. */
+/* What runs, and how, is rank 0's choice: a launcher need not hand its environment on. */
+static void settings_take(struct muster_settings *settings, const struct muster_settings *first)
+{
+	memcpy(settings->schedule, first->schedule, sizeof(settings->schedule));
+	settings->schedule[sizeof(settings->schedule) - 1] = '\0';
+	settings->offload = first->offload <= MUSTER_OFFLOAD_FORCE ? first->offload : MUSTER_OFFLOAD_TRY;
+	settings->tree = first->tree <= MUSTER_OFFLOAD_FORCE ? first->tree : MUSTER_OFFLOAD_TRY;
+	settings->tree_bytes = first->tree_bytes;
+}
+
+/* They are not alike: take rank 0's, or say what is in the way. */
 static int settings_exchange(struct muster *job)
 {
 	const void *all;
 	int err = muster_exchange(job, 0, &job->settings, sizeof(job->settings), &all);
 
-	return err ? err : settings_compare(job, all);
+	if (!err)
+		err = settings_compare(job, all);
+	if (!err)
+		settings_take(&job->settings, all);
+	return err;
 }
 
 /* ---- device and key ------------------------------------------------------ */
@@ -412,6 +418,7 @@ int muster_job_join(const struct muster_oob *oob, bool oob_owned, muster_dev_ope
 		return muster_fail_init(-ENOMEM, "no memory for a job");
 	job->oob = *oob;
 	job->oob_owned = oob_owned;
+	job->era = 1;
 	job->spin_polls = spin_polls(oob->size);
 	job->counts_ticks = muster_ticks_clock() == MUSTER_TRACE_TSC;
 	strcpy(job->sentence, "no error");

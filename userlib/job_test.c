@@ -153,10 +153,6 @@ static void test_ranks_of_another_version_or_size_are_refused(void **state)
 static void test_ranks_with_other_settings_are_refused_with_who_has_what(void **state)
 {
 	(void)state;
-	refused_lie(1, offsetof(struct muster_settings, offload), 3,
-		    "MUSTER_OFFLOAD differs: rank 0 has try, rank 1 has force");
-	refused_lie(1, offsetof(struct muster_settings, schedule), 'x',
-		    "MUSTER_SCHEDULE differs: rank 0 has none, rank 1 has x");
 	refused_lie(1, offsetof(struct muster_settings, wire), 1, "MUSTER_WIRE differs");
 	refused_lie(1, offsetof(struct muster_settings, device), 1, "MUSTER_DEVICE differs");
 }

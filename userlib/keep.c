@@ -79,8 +79,7 @@ static bool has_room(const struct muster_comm *comm, const struct muster_kept *k
 
 static void operand_put(struct muster_kept *kept, const struct muster_request *request)
 {
-	if (kept->operand_bytes)
-		memcpy(kept->data, request->in, kept->operand_bytes);
+	muster_copy(kept->data, request->in, kept->operand_bytes);
 }
 
 /* The program is posted once more, and kept: 0; 1: there is no room for it; -errno. */

@@ -111,6 +111,78 @@ static void test_a_device_that_keeps_nothing_is_not_asked_to(void **state)
 	assert_int_equal(world->nodes[1].keeps, 1);
 }
 
+static void last(const char *schedule, enum muster_path path)
+{
+	struct muster_op_info info;
+
+	for (uint32_t r = 0; r < 2; r++) {
+		muster_comm_last(world->comms[r], &info);
+		assert_int_equal(info.path, path);
+		assert_string_equal(info.schedule, schedule);
+	}
+}
+
+static void offload_and_sum(enum muster_offload offload)
+{
+	for (uint32_t r = 0; r < 2; r++)
+		assert_int_equal(muster_comm_offload(world->comms[r], offload), 0);
+	for (int32_t i = 0; i < 5; i++)
+		sum(2, 1, i);
+}
+
+/* A call that is like the last one is started in a shorter way, which must not hide what has changed. */
+static void test_what_changes_between_two_calls_is_heeded(void **state)
+{
+	(void)state;
+	for (uint32_t turn = 0; turn < 3; turn++) {
+		offload_and_sum(MUSTER_OFFLOAD_TRY);
+		last("recursive-doubling", MUSTER_PATH_NIC);
+		offload_and_sum(MUSTER_OFFLOAD_OFF);
+		last("recursive-doubling", MUSTER_PATH_HOST);
+		offload_and_sum(MUSTER_OFFLOAD_TRY);
+		for (uint32_t r = 0; r < 2; r++)
+			assert_int_equal(muster_comm_schedule(world->comms[r], "binomial"), 0);
+		offload_and_sum(MUSTER_OFFLOAD_TRY);
+		last("binomial", MUSTER_PATH_NIC);
+		for (uint32_t r = 0; r < 2; r++)
+			assert_int_equal(muster_comm_schedule(world->comms[r], NULL), 0);
+	}
+}
+
+/* The rank that waits for the older one last must not run as that one did. */
+static void test_a_choice_holds_though_ranks_wait_in_another_order(void **state)
+{
+	static int32_t in[2][2], out[2][2][2];
+	struct muster_request *older[2], *newer[2];
+	int results[2];
+
+	(void)state;
+	offload_and_sum(MUSTER_OFFLOAD_TRY);
+	for (uint32_t r = 0; r < 2; r++)
+		assert_int_equal(muster_allreduce_start(world->comms[r], in[r], out[0][r], 2,
+							MUSTER_I32, MUSTER_SUM, &older[r]), 0);
+	for (uint32_t r = 0; r < 2; r++) {
+		assert_int_equal(muster_comm_offload(world->comms[r], MUSTER_OFFLOAD_OFF), 0);
+		assert_int_equal(muster_allreduce_start(world->comms[r], in[r], out[1][r], 2,
+							MUSTER_I32, MUSTER_SUM, &newer[r]), 0);
+	}
+	test_finish(world, (struct muster_request *[]){ newer[0], older[1] }, results);
+	assert_int_equal(results[0] | results[1], 0);
+	test_finish(world, (struct muster_request *[]){ older[0], newer[1] }, results);
+	assert_int_equal(results[0] | results[1], 0);
+	sum(2, 1, 1);
+	last("recursive-doubling", MUSTER_PATH_HOST);
+}
+
+/* One runs by a START, others that run beside it are posted, and again. */
+static void test_one_at_once_and_several_take_turns(void **state)
+{
+	(void)state;
+	for (int32_t i = 0; i < 12; i++)
+		sum(2, i % 4 ? 1 : 5, i);
+	assert_int_equal(world->nodes[0].keeps, 1);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(test_##name, setup, teardown)
 
 int main(void)
@@ -121,6 +193,9 @@ int main(void)
 		TEST(those_that_run_at_once_do_not_share_a_place),
 		TEST(places_are_used_again_when_entries_go),
 		TEST(a_device_that_keeps_nothing_is_not_asked_to),
+		TEST(what_changes_between_two_calls_is_heeded),
+		TEST(a_choice_holds_though_ranks_wait_in_another_order),
+		TEST(one_at_once_and_several_take_turns),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,7 +2,7 @@
 /*
  * Collectives with blocks of which a rank knows only the lengths of those that it sends or
  * receives: each block goes straight to its rank, from and to where it lies. The longest is
- * agreed upon first (request.c), so that all ranks lower alike.
+ * agreed upon first (late.c), so that all ranks lower alike.
  */
 #include <errno.h>
 #include <string.h>

@@ -210,7 +210,8 @@ void muster_manager_close(struct muster *job)
 
 /* ---- groups ------------------------------------------------------------------------------- */
 
-static int ask(struct muster_comm *comm, enum muster_tree_type type)
+static int ask(struct muster_comm *comm, enum muster_tree_type type,
+	       const struct muster_tree *pair)
 {
 	struct muster *job = comm->job;
 	size_t bytes = sizeof(struct request) + comm->size * sizeof(struct muster_manager_member);
@@ -226,6 +227,8 @@ static int ask(struct muster_comm *comm, enum muster_tree_type type)
 		.life = htole32(comm->life),
 		.job = job->id,
 		.type = (uint8_t)type,
+		.tree = htole16(pair->tree),
+		.group = htole32(pair->group),
 		.nr_members = htole32(comm->size),
 	};
 	for (uint32_t i = 0; i < comm->size; i++)
@@ -268,7 +271,7 @@ static void give_back_late(struct muster *job)
 }
 
 static int ask_and_await(struct muster_comm *comm, enum muster_tree_type type,
-			 struct answer *answer)
+			 const struct muster_tree *pair, struct answer *answer)
 {
 	struct muster *job = comm->job;
 	int err = ready_await(job);
@@ -276,7 +279,7 @@ static int ask_and_await(struct muster_comm *comm, enum muster_tree_type type,
 	if (err)
 		return err;
 	job->manager->asked = true;
-	err = ask(comm, type);
+	err = ask(comm, type, pair);
 	if (!err)
 		err = answer_await(job, answer);
 	if (err == -ETIMEDOUT)
@@ -286,14 +289,15 @@ static int ask_and_await(struct muster_comm *comm, enum muster_tree_type type,
 }
 
 int muster_manager_create(struct muster_comm *comm, enum muster_tree_type type,
-			  struct muster_tree *tree, char *why, size_t why_len)
+			  const struct muster_tree *pair, struct muster_tree *tree, char *why,
+			  size_t why_len)
 {
 	struct answer answer;
 	int err;
 
 	if (comm->size > MUSTER_MANAGER_MEMBERS_MAX)
 		return failed(-E2BIG, why, why_len);
-	err = ask_and_await(comm, type, &answer);
+	err = ask_and_await(comm, type, pair, &answer);
 	if (err)
 		return failed(err, why, why_len);
 	err = result_of(&answer, why, why_len);
@@ -302,6 +306,7 @@ int muster_manager_create(struct muster_comm *comm, enum muster_tree_type type,
 		.group = le32toh(answer.head.group),
 		.key = le64toh(answer.head.key),
 		.payload_max = le32toh(answer.head.payload_max),
+		.locks = le32toh(answer.head.flags) & MUSTER_MANAGER_LOCKS,
 	};
 	return err;
 }

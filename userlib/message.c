@@ -529,16 +529,23 @@ uint32_t muster_channel_silent(const struct muster_comm *comm)
 	return silent;
 }
 
-void muster_channel_who_is_late(const struct muster_comm *comm, uint32_t number, char *names,
-				size_t len)
+uint32_t muster_channel_who_is_late(const struct muster_comm *comm, uint32_t number, char *names,
+				    size_t len)
 {
+	uint32_t who = comm->rank, silent = 0;
 	size_t at = 0;
 
-	for (uint32_t i = 0; comm->channel && i < comm->size && at + 32 < len; i++)
-		if (is_late(comm, i, number))
-			at += (size_t)snprintf(names + at, len - at, "%s%u", at ? ", " : "rank ", i);
+	for (uint32_t i = 0; comm->channel && i < comm->size && at + 32 < len; i++) {
+		if (!is_late(comm, i, number))
+			continue;
+		silent += !comm->channel->peers[i].replied;
+		if (!comm->channel->peers[i].replied || !silent)
+			who = at && silent != 1 ? comm->rank : i;
+		at += (size_t)snprintf(names + at, len - at, "%s%u", at ? ", " : "rank ", i);
+	}
 	if (at)
 		snprintf(names + at, len - at, "%s late", strchr(names, ',') ? " are" : " is");
 	else
 		snprintf(names, len, "all ranks are in the operation");
+	return who;
 }

@@ -65,8 +65,11 @@ bool muster_channel_idle(const struct muster_comm *comm);
 void muster_channel_probe(struct muster_comm *comm);
 /** muster_channel_silent() - how many members have not answered the last probe. */
 uint32_t muster_channel_silent(const struct muster_comm *comm);
-/** muster_channel_who_is_late() - by their answers; names those that have not come to number. */
-void muster_channel_who_is_late(const struct muster_comm *comm, uint32_t number, char *names,
+/**
+ * muster_channel_who_is_late() - by their answers; names those that have not come to number.
+ * Return: the only one, or the only one that does not answer; this rank, if there is no such.
+ */
+uint32_t muster_channel_who_is_late(const struct muster_comm *comm, uint32_t number, char *names,
 				size_t len);
 
 #endif /* MUSTER_MESSAGE_H */

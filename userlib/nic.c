@@ -149,7 +149,7 @@ void muster_nic_ended(struct muster_request *request)
 {
 	if (request->kept)
 		request->kept->busy = false;
-	else if (request->entry->program->is_inline && request->state == MUSTER_REQUEST_RUNNING)
+	else if (request->state == MUSTER_REQUEST_RUNNING && request->entry->program->is_inline)
 		request->comm->completed++;
 }
 

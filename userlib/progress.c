@@ -12,6 +12,7 @@
 #include "message.h"
 #include "pair.h"
 #include "ticks.h"
+#include "tree.h"
 #include "turn.h"
 
 /* ---- what the device has --------------------------------------------------------------- */
@@ -27,12 +28,14 @@ static void sequence_take(struct muster_comm *comm, const struct muster_cqe *cqe
 	while (request && request->ended)
 		request = request->next;
 	if (cqe->status) {
-		muster_comm_fail_status(comm, cqe->status, cqe->culprit, &cqe->other,
+		muster_comm_fail_status(comm, cqe->status, cqe->culprit, cqe->by, &cqe->other,
 					&cqe->signature);
 		return;
 	}
 	if (cqe->number - comm->sequences_ended < comm->sequences - comm->sequences_ended)
 		comm->sequences_ended = cqe->number + 1;
+	if (comm->trees && muster_lock_hear(comm, cqe))
+		return;
 	if (request && muster_path_is_posted(request->path) && request->cookie == cqe->cookie &&
 	    comm->unposted != request && cqe->number == request->sequence) {
 		request->ended = true;
@@ -66,7 +69,7 @@ static void completion_take(struct muster *job, const struct muster_cqe *cqe)
 	else if (cqe->kind == MUSTER_CQE_SEND)
 		sent_take(comm, cqe);
 	else if (cqe->kind == MUSTER_CQE_CONTEXT && cqe->status)
-		muster_comm_fail_status(comm, cqe->status, cqe->culprit, &cqe->other,
+		muster_comm_fail_status(comm, cqe->status, cqe->culprit, cqe->by, &cqe->other,
 					&cqe->signature);
 }
 
@@ -253,15 +256,16 @@ static void give_up(struct muster_request *request)
 	struct muster_comm *comm = request->comm;
 	struct muster *job = request->job;
 	char names[MUSTER_WHY_MAX];
+	uint32_t who;
 
 	ask(request);
 	if (request->state == MUSTER_REQUEST_DONE)
 		return;
-	muster_channel_who_is_late(comm, request->number, names, sizeof(names));
+	who = muster_channel_who_is_late(comm, request->number, names, sizeof(names));
 	muster_fail(job, -ETIMEDOUT, "%s waited longer than MUSTER_LATE_TIMEOUT (%g s): %s",
 		    muster_coll_name(muster_call_coll(&request->entry->call)),
 		    (double)job->settings.late_us / 1e6, names);
-	muster_comm_give_up(comm, -ETIMEDOUT);
+	muster_comm_give_up_for(comm, -ETIMEDOUT, who);
 }
 
 /* Sleep a little, since *since_us (0: not yet). A wait that takes too long ends here. */

@@ -15,6 +15,7 @@
 #include "calls.h"
 #include "look.h"
 #include "stats.h"
+#include "tree.h"
 #include "turn.h"
 
 struct muster_request_block {
@@ -39,8 +40,8 @@ static int block_add(struct muster *job)
 	return 0;
 }
 
-static inline int request_new(struct muster_comm *comm, const struct muster_call *call,
-			      struct muster_request **request)
+int muster_request_new(struct muster_comm *comm, const struct muster_call *call,
+		       struct muster_request **request)
 {
 	struct muster *job = comm->job;
 	int err = job->free_requests ? 0 : block_add(job);
@@ -56,7 +57,7 @@ static inline int request_new(struct muster_comm *comm, const struct muster_call
 	return 0;
 }
 
-static void request_free(struct muster_request *request)
+void muster_request_put(struct muster_request *request)
 {
 	request->state = MUSTER_REQUEST_FREE;
 	request->next = request->job->free_requests;
@@ -152,29 +153,18 @@ static inline void buffers_set(struct muster_request *request, const void *in, v
 	request->scratch = !is_inline && request->path != MUSTER_PATH_BUMP && entry->passes;
 }
 
-/* What a communicator remembers, from its first operation on. */
-struct memory {
-	struct muster_past history[MUSTER_HISTORY];
-	struct muster_entry *cache[MUSTER_CACHE_MAX];
-	struct muster_kept *kept[MUSTER_KEPT_SLOTS];
-};
-
-int muster_comm_remember(struct muster_comm *comm)
+int muster_request_pin(struct muster_request *request, const void *in, void *out)
 {
-	struct memory *memory;
-
-	memory = calloc(1, sizeof(*memory));
-	if (!memory)
-		return muster_fail(comm->job, -ENOMEM, "no memory for the communicator's operations");
-	comm->history = memory->history;
-	comm->cache = memory->cache;
-	comm->kept = memory->kept;
-	return 0;
+	buffers_set(request, in, out);
+	return buffers_pin(request);
 }
 
-void muster_comm_forget(struct muster_comm *comm)
+void muster_request_unpin(struct muster_request *request)
 {
-	free(comm->history);	/* which memory begins with */
+	if (request->in_pin.key)
+		muster_unpin(request->job, &request->in_pin);
+	if (request->out_pin.key)
+		muster_unpin(request->job, &request->out_pin);
 }
 
 static inline void enqueue(struct muster_comm *comm, struct muster_request *request)
@@ -239,8 +229,7 @@ static int prepare(struct muster_request *request, const struct muster_call *cal
 	err = muster_path_choose(request);
 	if (err)
 		goto err_put_entry;
-	buffers_set(request, in, out);
-	err = buffers_pin(request);
+	err = muster_request_pin(request, in, out);
 	if (err)
 		goto err_put_entry;
 	return 0;
@@ -251,7 +240,7 @@ err_put_entry:
 }
 
 /* Now it runs, in its turn. */
-static inline void set_going(struct muster_request *request)
+void muster_request_go(struct muster_request *request)
 {
 	if (request->job->stats)
 		request->began_us = muster_now_us(request->job);
@@ -263,8 +252,51 @@ static inline void set_going(struct muster_request *request)
 	muster_advance(request->comm);
 }
 
+/* ---- once more ------------------------------------------------------------------- */
+
+/*
+ * What was called last is called again: the request that was freed last ran it by a kept program,
+ * and is what it was, but for the buffers. NULL: it is not so.
+ */
+static inline struct muster_request *once_more(struct muster_comm *comm,
+					       const struct muster_call *call)
+{
+	struct muster *job = comm->job;
+	struct muster_request *request = job->free_requests;
+	struct muster_entry *entry = call->like;
+
+	if (!entry || !request || request->era != job->era || request->entry != entry ||
+	    request->comm != comm || request->path != entry->chosen ||
+	    entry->offload != comm->offload || comm->persists)
+		return NULL;
+	job->free_requests = request->next;
+	request->next = NULL;
+	request->era = 0;		/* it may run otherwise this time */
+	request->kept = NULL;
+	request->ended = false;
+	request->awaited = false;
+	request->traced = false;
+	entry->refs++;
+	entry->used = ++comm->clock;
+	return request;
+}
+
+static inline void repeat(struct muster_request *request, const void *in, void *out)
+{
+	struct muster_comm *comm = request->comm;
+
+	buffers_set(request, in, out);
+	if (request->job->stats)
+		request->began_us = muster_now_us(request->job);
+	enqueue(comm, request);
+	if (comm->unposted == request && !muster_kept_post(request))
+		comm->unposted = NULL;
+	else
+		muster_advance(comm);
+}
+
 /* It waits to be started, as often as its caller likes; so its program is worth keeping. */
-static void persist(struct muster_request *request)
+void muster_request_persist(struct muster_request *request)
 {
 	struct muster_comm *comm = request->comm;
 
@@ -285,9 +317,15 @@ static bool is_argument_error(int err)
 int muster_request_start(struct muster_comm *comm, const struct muster_call *call, const void *in,
 			 void *out, struct muster_request **result)
 {
-	struct muster_request *request;
-	int err = request_new(comm, call, &request);
+	struct muster_request *request = once_more(comm, call);
+	int err;
 
+	if (request) {
+		repeat(request, in, out);
+		*result = request;
+		return 0;
+	}
+	err = muster_request_new(comm, call, &request);
 	if (err)
 		return muster_comm_give_up(comm, err);
 	if (is_nothing(comm, call))
@@ -295,151 +333,22 @@ int muster_request_start(struct muster_comm *comm, const struct muster_call *cal
 	else
 		err = prepare(request, call, in, out);
 	if (err) {
-		request_free(request);
+		muster_request_put(request);
 		return is_argument_error(err) ? err : muster_comm_give_up(comm, err);
 	}
 	if (__builtin_expect(comm->persists, 0))
-		persist(request);
+		muster_request_persist(request);
 	else
-		set_going(request);
-	*result = request;
-	return 0;
-}
-
-/* ---- what ranks must agree upon first: lengths that not all know, what an exact sum spans ---- */
-
-/* How long may a block be? From the root, who knows, or the longest of all. */
-static int lengths_start(struct muster_comm *comm, const struct muster_call *call,
-			 struct muster_aside *aside)
-{
-	struct muster_call lengths = {
-		.coll = muster_coll_rooted(call->coll) ? MUSTER_COLL_BROADCAST :
-							 MUSTER_COLL_ALLREDUCE,
-		.as = call->as, .type = MUSTER_U64, .op = MUSTER_MAX, .root = call->root,
-		.count = 1, .bytes = sizeof(aside->longest), .in_place = true,
-	};
-
-	return muster_request_start(comm, &lengths, &aside->longest, &aside->longest,
-				    &aside->lengths);
-}
-
-/* The same on every rank, so it is no end of the communicator. */
-static int finish_early(struct muster_request *request, int result, const char *why)
-{
-	request->why = why;
-	muster_request_finish(request, result);
-	return MUSTER_RUN_AGAIN;
-}
-
-/* Blocks' lengths are known. Return: whether there is something to do, or -errno. */
-static int lengths_take(struct muster_request *request)
-{
-	struct muster_comm *comm = request->comm;
-	struct muster_cut *cut = (struct muster_cut *)(uintptr_t)request->entry->call.cut;
-
-	cut->longest = request->aside->longest;
-	if (muster_cut_longest(cut) <= cut->longest)
-		return cut->longest > 0;
-	muster_comm_abort(comm, MUSTER_STATUS_MISMATCH, comm->rank, NULL, NULL);
-	return -EPROTO;
-}
-
-/* Now all is known that prepare() knows of others. */
-static int prepare_late(struct muster_request *request)
-{
-	struct muster_comm *comm = request->comm;
-	int err = request->aside->exact.type ? muster_exact_prepare(request) :
-					       lengths_take(request);
-
-	if (err < 0)
-		return err;
-	if (!err)
-		return finish_early(request, 0, "nothing to do: no elements");
-	err = muster_path_choose(request);
-	if (err == -EOPNOTSUPP)
-		return finish_early(request, err, request->entry->why);
-	if (!err) {
-		buffers_set(request, request->in, request->out);
-		err = buffers_pin(request);
-	}
-	if (err)
-		return muster_comm_give_up(comm, err);
-	comm->history[request->number % MUSTER_HISTORY].host = request->path == MUSTER_PATH_HOST;
-	return request->run(request);
-}
-
-/* -errno: the communicator has ended. */
-static int lengths_begin(struct muster_request *request, struct muster_aside *aside)
-{
-	struct muster_comm *comm = request->comm;
-	int err = aside->exact.type ? muster_exact_look(comm, &aside->exact, &aside->lengths) :
-				      lengths_start(comm, &request->entry->call, aside);
-
-	if (err || !comm->failed)
-		return err;
-	err = muster_request_end(aside->lengths);
-	aside->lengths = NULL;
-	return err;
-}
-
-static int lengths_run(struct muster_request *request)
-{
-	struct muster_aside *aside = request->aside;
-
-	if (aside->lengths->state != MUSTER_REQUEST_DONE)
-		return MUSTER_RUN_AGAIN;
-	muster_request_end(aside->lengths);
-	aside->lengths = NULL;
-	return prepare_late(request);
-}
-
-int muster_request_start_lengths(struct muster_comm *comm, const struct muster_call *call,
-				 const void *in, void *out, struct muster_aside *aside,
-				 struct muster_request **result)
-{
-	struct muster_request *request;
-	int err = request_new(comm, call, &request);
-
-	if (err)
-		return muster_comm_give_up(comm, err);
-	err = muster_entry_get(comm, call, &request->entry);
-	if (err) {
-		request_free(request);
-		return muster_comm_give_up(comm, err);
-	}
-	request->in = in;
-	request->out = out;
-	request->aside = aside;
-	request->run = lengths_run;
-	if (comm->persists) {
-		persist(request);
-	} else {
-		err = lengths_begin(request, aside);
-		if (!err)
-			set_going(request);
-	}
-	if (err) {
-		muster_entry_put(request->entry);
-		request_free(request);
-		return err;
-	}
+		muster_request_go(request);
 	*result = request;
 	return 0;
 }
 
 /* ---- finishing ----------------------------------------------------------------------- */
 
-static void pins_put(struct muster_request *request)
-{
-	if (request->in_pin.key)
-		muster_unpin(request->job, &request->in_pin);
-	if (request->out_pin.key)
-		muster_unpin(request->job, &request->out_pin);
-}
-
 static void give_back(struct muster_request *request)
 {
-	pins_put(request);
+	muster_request_unpin(request);
 	if (request->entry)
 		muster_entry_put(request->entry);
 }
@@ -458,16 +367,23 @@ void muster_request_finish(struct muster_request *request, int result)
 		comm->unposted = request->next;
 	if (!result) {
 		if (request->copy_out)
-			memcpy(request->copy_out, request->result_at, request->entry->call.bytes);
-		if (!request->own)
+			muster_copy(request->copy_out, request->result_at,
+				    request->entry->call.bytes);
+		if (!request->own && (comm->last_of != request->entry ||
+				      comm->last_era != comm->job->era ||
+				      comm->last.path != request->path))
 			muster_last_set(comm, request);
+		if (request->kept && !request->persistent && !request->aside && !request->locked)
+			request->era = comm->job->era;
 		if (request->job->stats)
 			muster_stats_count(request);
 	}
 	if (muster_path_is_posted(request->path))
 		muster_nic_ended(request);
+	if (request->locked)
+		muster_lock_used(request);
 	if (request->persistent && request->aside && request->aside->exact.type)
-		pins_put(request);	/* the next has limbs of its own */
+		muster_request_unpin(request);	/* the next has limbs of its own */
 	if (!request->persistent)
 		give_back(request);
 	request->result = result;
@@ -509,7 +425,7 @@ int muster_request_end(struct muster_request *request)
 		failure_say(request);
 	if (!request->persistent) {
 		muster_aside_end(request->aside, result);
-		request_free(request);
+		muster_request_put(request);
 		return result;
 	}
 	if (request->aside)
@@ -523,7 +439,6 @@ int muster_request_end(struct muster_request *request)
 int muster_request_again(struct muster_request *request)
 {
 	struct muster_comm *comm = request->comm;
-	struct muster_aside *aside = request->aside;
 	int err = 0;
 
 	if (comm->failed)
@@ -532,21 +447,13 @@ int muster_request_again(struct muster_request *request)
 	request->kept = NULL;
 	request->stage = 0;
 	request->ended = false;
-	request->awaited = false;
+	request->awaited = request->locked = false;
 	request->result = 0;
-	if (aside)
-		muster_aside_fill(aside);
-	if (aside && aside->exact.type) {	/* other numbers, which may span something else */
-		request->path = MUSTER_PATH_NONE;
-		request->run = lengths_run;
-		err = lengths_begin(request, aside);
-	} else if (request->run == lengths_run) {	/* they stay what they are, once they are known */
-		aside->longest = muster_cut_longest(request->entry->call.cut);
-		err = lengths_begin(request, aside);
-	}
+	if (request->aside)
+		err = muster_request_lengths_again(request);
 	if (err)
 		return err;
-	set_going(request);
+	muster_request_go(request);
 	return 0;
 }
 
@@ -560,7 +467,7 @@ void muster_request_release(struct muster_request *request)
 	*place = request->next_persistent;
 	give_back(request);
 	result_drop(request);		/* who wanted it has had it */
-	request_free(request);
+	muster_request_put(request);
 	if (comm->freed)
 		muster_comm_activate(comm);
 }

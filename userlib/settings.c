@@ -17,6 +17,7 @@
 
 enum {
 	SECONDS_MAX = 86400,
+	LOCK_US = 10000000, SLICE_US = 20000,
 	TREE_BYTES = 1024,	/* as many packets of a low-latency tree as go at once; above it is slower */
 };
 
@@ -50,6 +51,33 @@ static int seconds_read(const char *name, uint64_t *us, char *why, size_t why_le
 	return -EINVAL;
 }
 
+static uint64_t number_read(const char *name, uint64_t unset, int radix, uint64_t max, bool *wrong)
+{
+	const char *value = getenv(name);
+	char *end;
+	uint64_t number;
+
+	if (!value)
+		return unset;
+	errno = 0;
+	number = strtoull(value, &end, radix);
+	*wrong |= errno || end == value || *end || *value == '-' || number > max;
+	return number;
+}
+
+static int host_read(struct muster_settings *settings, char *why, size_t why_len)
+{
+	bool wrong = false;
+
+	settings->first_host = (uint32_t)number_read("MUSTER_FIRST_HOST", 0, 10,
+						     MUSTER_NODE_AGGREGATION - 1, &wrong);
+	if (!wrong)
+		return 0;
+	snprintf(why, why_len, "MUSTER_FIRST_HOST=%.32s: allowed is the number of one of the network's hosts",
+		 getenv("MUSTER_FIRST_HOST"));
+	return -EINVAL;
+}
+
 /* The network of switches that this rank is at: its wire, and the switch's node and life. */
 static int fabric_read(struct muster_settings *settings, char *why, size_t why_len)
 {
@@ -62,7 +90,7 @@ static int fabric_read(struct muster_settings *settings, char *why, size_t why_l
 	    settings->uplink >= MUSTER_NODE_AGGREGATION && settings->uplink < MUSTER_NODES_MAX &&
 	    settings->uplink_life) {
 		strcpy(settings->fabric, fabric);
-		return 0;
+		return host_read(settings, why, why_len);
 	}
 	snprintf(why, why_len, "MUSTER_WIRE=switch needs MUSTER_FABRIC, the wire of the switches, and MUSTER_UPLINK, the node and life of this rank's own (muster-run --topology sets them), not %.64s and %.32s",
 		 fabric ? fabric : "none", uplink ? uplink : "none");
@@ -131,18 +159,20 @@ static int offload_read(const char *name, uint32_t *offload, char *why, size_t w
 	return 0;
 }
 
-static uint64_t number_read(const char *name, uint64_t unset, int radix, uint64_t max, bool *wrong)
+/* Where another job may have the streaming tree. */
+static int lock_read(struct muster_settings *settings, char *why, size_t why_len)
 {
-	const char *value = getenv(name);
-	char *end;
-	uint64_t number;
+	static const char *const words[] = { "wait", "fail", NULL };
+	const char *value = getenv("MUSTER_LOCK");
+	int ret = word_read("MUSTER_LOCK", value ? value : "wait", words, "wait or fail", why, why_len);
 
-	if (!value)
-		return unset;
-	errno = 0;
-	number = strtoull(value, &end, radix);
-	*wrong |= errno || end == value || *end || *value == '-' || number > max;
-	return number;
+	if (ret < 0)
+		return ret;
+	settings->lock_fails = ret == 1;
+	settings->lock_us = LOCK_US;
+	settings->slice_us = SLICE_US;
+	ret = seconds_read("MUSTER_LOCK_WAIT", &settings->lock_us, why, why_len);
+	return ret ? ret : seconds_read("MUSTER_LOCK_SLICE", &settings->slice_us, why, why_len);
 }
 
 /* The reduction switches: whether to use them, who makes groups, and up to which length. */
@@ -167,7 +197,7 @@ static int tree_read(struct muster_settings *settings, char *why, size_t why_len
 	}
 	if (manager)
 		strcpy(settings->manager, manager);
-	return 0;
+	return lock_read(settings, why, why_len);
 }
 
 /* An IPv4 address and a port. */

@@ -137,6 +137,11 @@ void muster_stats_write(const struct muster *job, FILE *out)
 			"schedule", "calls", "bytes", "mean us", "why");
 	for (uint32_t i = 0; i < stats->nr; i++)
 		row_write(&stats->rows[i], out);
+	if (job->locks.nr + job->locks.given_up)
+		fprintf(out, "  locks of streaming trees: %" PRIu64 " got, %" PRIu64 " given up; waited %.1f us on average, %" PRIu64 " us at most; had for %" PRIu64 " us at most\n",
+			job->locks.nr, job->locks.given_up,
+			(double)job->locks.wait_us / (double)(job->locks.nr ? job->locks.nr : 1),
+			job->locks.wait_us_max, job->locks.lease_us_max);
 }
 
 void muster_stats_close(struct muster *job)

@@ -52,16 +52,17 @@ void muster_trees_close(struct muster *job, const char *why)
 
 /* The first member has it made; what the others hear of it is told as the greatest of all words. */
 static int group_agree(struct muster_comm *comm, enum muster_tree_type type,
-		       struct muster_tree *tree)
+		       const struct muster_tree *pair, struct muster_tree *tree)
 {
 	struct muster_group group = muster_group_of_all(comm);
 	struct muster_agreement words = { .status = 0 };
 	char why[MUSTER_WHY_MAX] = "";
-	int err = comm->rank ? 0 : muster_manager_create(comm, type, tree, why, sizeof(why));
+	int err = comm->rank ? 0 : muster_manager_create(comm, type, pair, tree, why, sizeof(why));
 
 	if (!comm->rank) {
 		words.most[0] = err ? 0 : tree->key;
-		words.most[1] = err ? (uint64_t)-err : (uint64_t)tree->payload_max << 48 |
+		words.most[1] = err ? (uint64_t)-err : (uint64_t)tree->locks << 63 |
+						       (uint64_t)tree->payload_max << 48 |
 						       (uint64_t)tree->tree << 32 | tree->group;
 	}
 	err = muster_agree(&group, &words);
@@ -69,7 +70,8 @@ static int group_agree(struct muster_comm *comm, enum muster_tree_type type,
 		return err;
 	*tree = (struct muster_tree){
 		.key = words.most[0],
-		.payload_max = (uint32_t)(words.most[1] >> 48),
+		.payload_max = (uint32_t)(words.most[1] >> 48 & 0x7fff),
+		.locks = words.most[0] && words.most[1] >> 63,
 		.tree = (uint16_t)(words.most[1] >> 32),
 		.group = (uint32_t)words.most[1],
 	};
@@ -119,12 +121,14 @@ static void trees_leave(struct muster *job, const struct muster_trees *trees)
 int muster_comm_tree_join(struct muster_comm *comm)
 {
 	struct muster_trees trees = { 0 };
-	int err = 0;
+	struct muster_tree *llt = &trees.by_type[MUSTER_TREE_LLT];
+	int err;
 
 	if (!comm->job->manager || comm->size == 1)
 		return 0;
-	for (enum muster_tree_type type = 0; type < MUSTER_TREE_TYPES && !err; type++)
-		err = group_agree(comm, type, &trees.by_type[type]);
+	err = group_agree(comm, MUSTER_TREE_LLT, &(struct muster_tree){ .key = 0 }, llt);
+	if (!err)
+		err = group_agree(comm, MUSTER_TREE_SAT, llt, &trees.by_type[MUSTER_TREE_SAT]);
 	if (!err)
 		err = trees_take(comm, &trees);
 	if (!err)
@@ -176,6 +180,11 @@ static bool is_streaming(const struct muster_comm *comm, const struct muster_tre
 	return tree == &comm->trees->by_type[MUSTER_TREE_SAT];
 }
 
+bool muster_trees_locks(const struct muster_comm *comm, const struct muster_entry *entry)
+{
+	return tree_of(comm, &entry->call)->locks;
+}
+
 const char *muster_trees_cannot(const struct muster_comm *comm, const struct muster_entry *entry)
 {
 	const struct muster_call *call = &entry->call;
@@ -186,6 +195,8 @@ const char *muster_trees_cannot(const struct muster_comm *comm, const struct mus
 		return *comm->no_tree ? comm->no_tree : comm->job->no_tree;
 	if (!muster_trees_serves(call))
 		return "a tree has no such collective";
+	if (call->off_tree)
+		return "another job had the streaming tree locked";
 	if (tree->payload_max < MUSTER_INLINE_MAX)
 		return "its packets are too short";
 	if (!forced && call->bytes > comm->job->settings.tree_bytes && !is_streaming(comm, tree))

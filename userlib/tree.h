@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Reduction trees of communicators: who makes their groups (manager.c), and operations
- * that run on them (tree.c).
+ * Reduction trees of communicators: who makes their groups (manager.c), operations
+ * that run on them (tree.c), and whose turn it is (lock.c).
  */
 #ifndef MUSTER_TREE_H
 #define MUSTER_TREE_H
@@ -20,10 +20,26 @@ struct muster_tree {
 	uint32_t group;
 	uint64_t key;		/* 0: there is none */
 	uint32_t payload_max;	/* bytes of one packet */
+	bool locks;		/* others use it as well */
+};
+
+/* Of a communicator's streaming tree. */
+struct muster_tree_lock {
+	uint64_t left;		/* operations that may be posted yet */
+	uint64_t going;		/* that were, and have not ended, */
+	uint64_t given;		/* of so many, */
+	uint64_t given_us;	/* got then */
+	uint64_t most;		/* fit into a time slice; 0: not known yet */
+	uint64_t since_us;	/* when it was asked for; 0: it is not */
+	uint32_t sequence;	/* of the request, */
+	bool asked;		/* if the device has one */
+	bool refused;		/* it is not to be had, and was given up */
+	bool waits;		/* the next request waits until it may be had */
 };
 
 struct muster_trees {
 	struct muster_tree by_type[MUSTER_TREE_TYPES];
+	struct muster_tree_lock lock;
 };
 
 /* ---- manager.c: the connection to who makes groups ---------------------------------------- */
@@ -34,10 +50,13 @@ void muster_manager_close(struct muster *job);
 
 /**
  * muster_manager_create() - have a group made of a communicator's members, one of which asks.
- * Operations go on meanwhile. Return: 0; -errno, and why.
+ * Operations go on meanwhile.
+ * @pair: of a streaming one, the low-latency one that locks it; or one without a key.
+ * Return: 0; -errno, and why.
  */
 int muster_manager_create(struct muster_comm *comm, enum muster_tree_type type,
-			  struct muster_tree *tree, char *why, size_t why_len);
+			  const struct muster_tree *pair, struct muster_tree *tree, char *why,
+			  size_t why_len);
 
 /** muster_manager_leave() - this rank needs a group no more. */
 void muster_manager_leave(struct muster *job, const struct muster_tree *tree);
@@ -65,5 +84,16 @@ const char *muster_trees_why(const struct muster_comm *comm, const struct muster
 const char *muster_trees_schedule(const struct muster_comm *comm, const struct muster_entry *entry);
 /** muster_trees_lower() - see that entry->program is the tree's. 0; -ENOMEM. */
 int muster_trees_lower(struct muster_comm *comm, struct muster_entry *entry);
+/** muster_trees_locks() - whether an operation for it needs a lock. */
+bool muster_trees_locks(const struct muster_comm *comm, const struct muster_entry *entry);
+
+/* ---- lock.c: locks of the streaming one ---------------------------------------------------- */
+
+/** muster_lock_have() - 0: the operation may be posted; -EAGAIN: later; -EBUSY: not on it; -errno. */
+int muster_lock_have(struct muster_request *request);
+/** muster_lock_hear() - a sequence has ended. Return: whether it was a request for a lock. */
+bool muster_lock_hear(struct muster_comm *comm, const struct muster_cqe *cqe);
+/** muster_lock_used() - an operation that had it has ended. */
+void muster_lock_used(struct muster_request *request);
 
 #endif /* MUSTER_TREE_H */

@@ -47,6 +47,7 @@ struct entry {
 	bool combined;		/* only TAKEN is still owed */
 	bool owes_taken;
 	bool asked;		/* of a copy: the member is to say that it has ended its number */
+	bool disputed;		/* another member has written it otherwise, before it could be judged */
 	uint8_t *held;		/* a tree's result that is longer than data[]; or NULL */
 	union {
 		uint8_t data[MUSTER_INLINE_MAX];

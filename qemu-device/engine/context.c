@@ -248,6 +248,8 @@ void muster_context_free(struct context *ctx)
 	muster_tree_leave(ctx);
 	unlink_context(ctx);
 	muster_context_unready(ctx);
+	if (engine->waited_last == ctx)
+		engine->waited_last = NULL;
 	muster_pool_give(engine, ctx->peers, ctx->peers_max * sizeof(*ctx->peers));
 	engine->nr_members -= ctx->members_wanted;
 	engine->world.free(engine->opaque, ctx, ctx->bytes);

@@ -16,6 +16,7 @@ static bool flush_sequence(struct context *ctx)
 		.cookie = seq->cookie,
 		.number = ctx->base,
 		.culprit = ctx->failure.culprit,
+		.by = ctx->failure.by,
 		.other = ctx->failure.other,
 		.signature = seq->signature,
 	};
@@ -36,6 +37,7 @@ static bool tell_owner(struct context *ctx)
 		.status = ctx->failure.status,
 		.number = ctx->failure.number,
 		.culprit = ctx->failure.culprit,
+		.by = ctx->failure.by,
 		.other = ctx->failure.other,
 		.signature = ctx->failure.ours,
 	};

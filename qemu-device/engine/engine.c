@@ -111,6 +111,8 @@ void muster_engine_vp_close(struct muster_engine *engine, uint16_t vp)
 static bool run(struct context *ctx)
 {
 	ctx->stalled = false;
+	if (muster_predict_run(ctx))
+		return ctx->stalled && !ctx->listed;
 	if (muster_context_is_opening(ctx))
 		return false;
 	if (ctx->closed) {
@@ -162,12 +164,14 @@ bool muster_engine_step(struct muster_engine *engine, uint32_t budget)
 int muster_engine_post(struct muster_engine *engine, uint16_t vp,
 		       const struct muster_desc *descs, uint32_t nr, uint32_t *bad)
 {
-	struct context *ctx;
+	struct context *ctx = engine->waited_last;
 	uint32_t index = 0;
 	int ret;
 
 	if (bad)
 		*bad = 0;
+	if (nr == 1 && muster_kept_is_first(ctx, vp, descs))
+		return muster_sequence_restart_first(ctx);
 	if (!nr || nr > MUSTER_SEQ_DESCS_MAX)
 		return -EINVAL;
 	ctx = muster_context_find(engine, vp, descs->job, descs->context);

@@ -356,6 +356,12 @@ void muster_engine_counters_get(const struct muster_engine *engine,
 void muster_engine_trace_put(struct muster_engine *engine, struct muster_trace *trace);
 
 /**
+ * muster_engine_keys_put() - where the caller counts the keys that were given back, so that as
+ * long as none is, key_life() needs not be asked for each again. It must stay as long as the engine.
+ */
+void muster_engine_keys_put(struct muster_engine *engine, const uint64_t *gone);
+
+/**
  * muster_engine_counters_put() - count there from now on, where others may look; not what
  * is used now. It must stay as long as the engine.
  */

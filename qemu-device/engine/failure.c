@@ -27,6 +27,7 @@ void muster_context_fail(struct context *ctx, uint8_t status, uint32_t culprit,
 		return;
 	ctx->failure.status = status;
 	ctx->failure.culprit = culprit;
+	ctx->failure.by = (uint16_t)ctx->self;
 	ctx->failure.number = ctx->base;
 	if (other)
 		ctx->failure.other = *other;

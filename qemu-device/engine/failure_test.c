@@ -23,8 +23,10 @@ static void another_signature_is_a_mismatch_that_names_its_rank_to_all(void **st
 		world_post(w, 1, &good, 1);
 		world_post(w, 2, &bad, 1);
 		world_run(w);
-		for (r = 0; r < 3; r++)
+		for (r = 0; r < 3; r++) {
 			expect_failed(w, r, MUSTER_STATUS_MISMATCH, 2);
+			assert_int_equal(last_cqe(w, r)->by, 0);
+		}
 		assert_int_equal(w->nodes[0].nr_cqes, 2);
 		assert_int_equal(w->nodes[0].cqes[0].kind, MUSTER_CQE_SEQUENCE);
 		assert_int_equal(w->nodes[0].cqes[0].status, MUSTER_STATUS_MISMATCH);
@@ -100,22 +102,32 @@ static void two_broadcasts_with_different_roots_both_fail(void **state)
 	}
 }
 
-/* Ranks 1 and 2 both believe to be the one that fills the slot. */
-static void two_operations_in_one_slot_are_a_mismatch(void **state)
+/* Ranks 1 and 2 both believe to be the one that fills the slot, before rank 0 says which is right. */
+static void slot_of_two(uint32_t right)
 {
 	struct world *w = world_create(3, 1);
-	struct muster_desc from[2] = { send_to(0, 0, 1), send_to(0, 0, 2) };
+	struct muster_desc from[2] = { send_to(0, 0, 1), send_to(0, 0, 2) }, sink = receive(1);
 	uint32_t r;
 
-	(void)state;
 	from[1].signature.digest++;
+	sink.signature = from[right - 1].signature;
 	world_start(w);
 	for (r = 0; r < 2; r++) {
 		world_post(w, r + 1, &from[r], 1);
 		world_run(w);
 	}
-	expect_failed(w, 0, MUSTER_STATUS_MISMATCH, 2);
+	assert_int_equal(w->nodes[0].nr_cqes, 0);
+	world_post(w, 0, &sink, 1);
+	world_run(w);
+	expect_failed(w, 0, MUSTER_STATUS_MISMATCH, 3 - right);
 	world_destroy(w);
+}
+
+static void of_two_operations_in_one_slot_the_one_that_does_not_agree_is_named(void **state)
+{
+	(void)state;
+	slot_of_two(1);
+	slot_of_two(2);
 }
 
 static void other_stages_and_totals_are_mismatches(void **state)
@@ -444,7 +456,7 @@ int main(void)
 		cmocka_unit_test(who_has_lost_the_network_names_nobody),
 		cmocka_unit_test(a_mismatch_is_judged_by_its_own_sequence_not_by_the_one_before),
 		cmocka_unit_test(two_broadcasts_with_different_roots_both_fail),
-		cmocka_unit_test(two_operations_in_one_slot_are_a_mismatch),
+		cmocka_unit_test(of_two_operations_in_one_slot_the_one_that_does_not_agree_is_named),
 		cmocka_unit_test(other_stages_and_totals_are_mismatches),
 		cmocka_unit_test(a_slot_that_nobody_awaits_contradicts_the_sequence),
 		cmocka_unit_test(an_operand_that_no_packet_brings_contradicts_the_sequence),

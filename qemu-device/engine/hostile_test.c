@@ -141,6 +141,49 @@ static void strangers_are_dropped(void **state)
 	world_destroy(w);
 }
 
+/* Keys that are guessed or a bit off, former lives of node and context, what was taken already. */
+static void of_a_million_tries_none_is_accepted(void **state)
+{
+	enum { TRIES = 1000000, WAYS = 5 };
+	struct world *w = waiting_world(2);
+	struct muster_packet taken = honest(MUSTER_PACKET_DATA);
+	struct muster_engine_counters before, after;
+	struct muster_context_state context;
+
+	(void)state;
+	give(w, &taken, taken.length);
+	before = world_counters(w, 0);
+	for (uint32_t i = 0; i < TRIES; i++) {
+		struct muster_packet try = taken;
+
+		switch (i % WAYS) {
+		case 0:
+			try.job_key = (uint64_t)world_random(w, UINT32_MAX) << 32 |
+				      world_random(w, UINT32_MAX);
+			break;
+		case 1:
+			try.job_key ^= 1ull << i / WAYS % 64;
+			break;
+		case 2:
+			try.incarnation -= 1 + world_random(w, 100);
+			break;
+		case 3:
+			try.life -= 1 + world_random(w, 100);
+			break;
+		}
+		give(w, &try, try.length);
+	}
+	after = world_counters(w, 0);
+	assert_int_equal(after.drop_stranger - before.drop_stranger, TRIES / WAYS * (WAYS - 1));
+	assert_int_equal(after.drop_duplicate - before.drop_duplicate, TRIES / WAYS);
+	assert_int_equal(after.packets_out, before.packets_out);
+	assert_int_equal(muster_engine_context_query(w->nodes[0].engine, WORLD_VP, WORLD_JOB,
+						     WORLD_CONTEXT, &context), 0);
+	assert_int_equal(context.failed, 0);
+	assert_int_equal(context.number, 0);
+	world_destroy(w);
+}
+
 /* The id of a context comes round; what was sent in its former life may still be on its way. */
 static void packets_of_a_former_life_change_nothing(void **state)
 {
@@ -394,6 +437,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(malformed_packets_are_dropped),
 		cmocka_unit_test(strangers_are_dropped),
+		cmocka_unit_test(of_a_million_tries_none_is_accepted),
 		cmocka_unit_test(packets_of_a_former_life_change_nothing),
 		cmocka_unit_test(what_lies_outside_of_the_window_is_dropped),
 		cmocka_unit_test(a_slot_is_filled_once),

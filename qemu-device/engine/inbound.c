@@ -8,17 +8,6 @@
 #include "internal.h"
 #include "trace.h"
 
-/* A base that is newer than what we know may let a held send go. */
-static void note_base(struct context *ctx, struct peer *peer, uint32_t base)
-{
-	if ((int32_t)(base - peer->base) <= 0)
-		return;
-	peer->base = base;
-	if (ctx->copies)
-		muster_copies_release(ctx, peer);
-	muster_context_ready(ctx);
-}
-
 /* A context that is closed has nothing else to wait for. */
 static bool concerns_copies(const struct muster_packet *packet)
 {
@@ -41,6 +30,7 @@ static void receive_abort(struct context *ctx, const struct muster_packet *packe
 		return;
 	}
 	muster_context_fail(ctx, status, packet->arg, &packet->signature);
+	ctx->failure.by = packet->group ? MUSTER_BY_NONE : (uint16_t)packet->src_member;
 	ctx->told_next = ctx->nr_members;	/* who told us tells all */
 }
 
@@ -98,7 +88,7 @@ static inline void from_peer(struct context *ctx, const struct muster_packet *pa
 
 	if (!peer)
 		return;
-	note_base(ctx, peer, packet->base);
+	muster_credit_hear(ctx, peer, packet->base);
 	peer->received++;
 	dispatch(ctx, packet->src_member, packet, payload);
 }
@@ -141,12 +131,18 @@ static inline __attribute__((always_inline)) void receive(struct muster_engine *
 void muster_engine_receive(struct muster_engine *engine, const struct muster_packet *packet,
 			   const void *payload, uint32_t len)
 {
-	receive(engine, packet, payload, len, false);
+	if (!muster_predict_take(engine, packet, payload, len))
+		receive(engine, packet, payload, len, false);
 }
 
 void muster_engine_receive_recorded(struct muster_engine *engine,
 				    const struct muster_packet *packet, const void *payload,
 				    uint32_t len)
 {
-	receive(engine, packet, payload, len, true);
+	if (!muster_predict_take(engine, packet, payload, len)) {
+		receive(engine, packet, payload, len, true);
+		return;
+	}
+	engine->taken_at_once = true;
+	muster_trace_received(engine, packet);
 }

@@ -33,19 +33,10 @@ bool muster_instance_awaits(const struct context *ctx, uint32_t pulse, uint32_t 
 	       !muster_combine_waits(seq, inst, &seq->steps[inst->next]);
 }
 
-static void slot_done(struct context *ctx, struct instance *inst, const struct entry *entry)
-{
-	inst->member_last = entry->member;
-	inst->has_operand = true;
-	inst->slot++;
-	ctx->coll_end |= !!(entry->flags & MUSTER_PACKET_COLL_END);
-	ctx->moved = true;
-}
-
 /* Of a message that had come before. */
 static void slot_done_later(struct context *ctx, struct instance *inst, const struct entry *entry)
 {
-	slot_done(ctx, inst, entry);
+	muster_instance_combined(ctx, inst, entry->member, entry->flags);
 	if (muster_is_traced(ctx->engine))
 		muster_trace_taken(ctx, inst, entry);
 }
@@ -234,7 +225,7 @@ bool muster_instance_take(struct context *ctx, const struct entry *entry, const 
 
 	if (!combine_payload(ctx, inst, step, entry, payload))
 		return false;
-	slot_done(ctx, inst, entry);
+	muster_instance_combined(ctx, inst, entry->member, entry->flags);
 	ctx->engine->taken_at_once = true;
 	return true;
 }

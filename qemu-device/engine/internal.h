@@ -13,9 +13,7 @@
 #define MUSTER_ENGINE_INTERNAL_H
 
 #include "buffer.h"
-#include "engine.h"
-
-#include <string.h>
+#include "program.h"
 
 /* Layouts are read as they lie in memory. */
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "little-endian hosts only");
@@ -29,84 +27,6 @@ enum engine_limit {
 	POOL_CLASSES = 10,		/* sizes of what the pool keeps: 64 bytes, 128, ... */
 	POOL_KEEP_BYTES = 256 << 10,	/* that the pool keeps free */
 	BASE_AGE_MAX = 1 << 30,		/* how far a member's base is remembered to lie back */
-};
-
-/* ---- programs (decode.c) ---- */
-
-/* A descriptor that has been checked. */
-struct step {
-	uint16_t flags;			/* MUSTER_DESC_* */
-	uint8_t kind;
-	uint8_t type;
-	uint8_t op;
-	uint8_t cp_count;
-	uint8_t slot_first;		/* of those that it awaits */
-	uint8_t slot_dest;		/* at the receiver of what it sends */
-	uint32_t member_dest;
-	uint32_t load_key;
-	uint32_t store_key;
-	bool brings_data;		/* MP: data[] is the operand */
-	bool to_tree;			/* what it sends goes to a tree of the context, */
-	uint8_t tree;			/* this one */
-	uint64_t length;		/* of all pulses */
-	uint64_t load_addr;
-	uint64_t store_addr;
-	uint8_t data[MUSTER_INLINE_MAX];
-};
-
-enum { NO_TREE = 0xff };
-
-static inline bool muster_signatures_equal(const struct muster_signature *a,
-					   const struct muster_signature *b)
-{
-	return !memcmp(a, b, sizeof(*a));
-}
-
-/* What a key of a kept program named when it was kept. */
-struct bound_key {
-	uint64_t life;
-	uint32_t key;
-};
-
-/* One that was posted, or is kept, or both; it may be posted many times. */
-struct sequence {
-	struct sequence *next_kept;
-	struct bound_key *keys;		/* of one that is kept */
-	uint32_t nr_keys;
-	struct muster_desc start;	/* of one that is kept: what runs it */
-	void *instances;		/* likewise, from one run to the next */
-	size_t instances_bytes;
-	size_t bytes;
-	uint32_t refs;			/* places in the queue, and one if it is kept */
-	bool kept;
-	uint64_t cookie;
-	struct muster_signature signature;
-	uint32_t pulse_len;
-	uint32_t pulse_count;
-	uint16_t stage;
-	uint8_t nr_steps;
-	uint8_t nr_slots;
-	uint8_t tree_step;		/* which one sends to the tree; NO_TREE: none does */
-	bool coll_end;
-	uint8_t slot_step[MUSTER_SLOTS_MAX];	/* which step awaits a slot */
-	struct step steps[];
-};
-
-/* A point-to-point message that waits for the wire. */
-struct message {
-	struct message *next;
-	uint64_t cookie;
-	uint64_t load_addr;
-	uint32_t load_key;
-	uint32_t member_dest;
-	struct muster_signature signature;
-	uint16_t length;
-	uint16_t stage;
-	uint8_t slot;
-	bool completes;
-	bool left;			/* or never will; only its completion is missing */
-	uint8_t status;			/* then: enum muster_status */
-	uint8_t data[MUSTER_INLINE_MAX];
 };
 
 /* ---- contexts (context.c) ---- */
@@ -191,6 +111,7 @@ struct instance {
 
 struct failure {
 	uint8_t status;		/* enum muster_status; 0: none */
+	uint16_t by;		/* member that noticed; MUSTER_BY_NONE: a switch told */
 	uint32_t culprit;
 	uint32_t number;
 	struct muster_signature ours;
@@ -251,6 +172,7 @@ struct context {
 	size_t instance_bytes;		/* of each */
 	size_t instances_bytes;		/* of all */
 	bool instances_kept;		/* they are the sequence's */
+	const struct muster_packet *awaited; /* the next packet is like this one (predict.c); or NULL */
 	struct muster_tree_config *trees; /* MUSTER_ENGINE_TREES_MAX; NULL: it has joined none */
 	uint32_t nr_trees;
 	struct muster_packet header;	/* what all packets of the context share */
@@ -287,6 +209,8 @@ struct muster_engine {
 	uint32_t nr_units;
 	uint32_t budget;		/* what is left of this step's */
 	struct context *ready_first, *ready_last;
+	const uint64_t *keys_gone;	/* counts keys given back; NULL: nobody does */
+	struct context *waited_last;	/* of those with `awaited`; or NULL */
 	uint32_t nr_contexts;		/* open, or being opened */
 	uint32_t nr_closed;		/* contexts that only have to tell their members */
 	uint32_t nr_members;		/* of both */
@@ -411,6 +335,18 @@ void muster_copies_remove(struct context *ctx);
 /* It closes: those that may still be needed count no more as its VP's, which may go. */
 void muster_copies_disown(struct context *ctx);
 
+/* predict.c: small programs that are kept, with all prepared that is alike in each of their runs */
+/* Prepare what can be. */
+void muster_predict_bind(struct context *ctx, struct sequence *seq);
+void muster_predict_drop(struct context *ctx, struct sequence *seq);
+/* The running program has taken this packet at once: so the next one for that slot will be. */
+void muster_predict_learn(struct context *ctx, const struct muster_packet *packet);
+/* Whether it is the packet that is awaited next, as it was predicted: then it is combined. */
+bool muster_predict_take(struct muster_engine *engine, const struct muster_packet *packet,
+			 const void *payload, uint32_t len);
+/* Run what was predicted. True: nothing is left; false: all else is to be looked at. */
+bool muster_predict_run(struct context *ctx);
+
 /* packet.c */
 static inline void muster_packet_prepare(const struct context *ctx, uint8_t type, uint32_t member,
 					 struct muster_packet *packet)
@@ -518,9 +454,24 @@ static inline bool muster_credit_wanted(const struct context *ctx, uint32_t memb
 	return muster_credit_ahead(ctx, member) >= MUSTER_WINDOW / 2;
 }
 bool muster_credit_ask(struct context *ctx, uint32_t member);
+/* A base that is newer than what we know may let a held send go. */
+static inline void muster_credit_hear(struct context *ctx, struct peer *peer, uint32_t base)
+{
+	if ((int32_t)(base - peer->base) <= 0)
+		return;
+	peer->base = base;
+	if (ctx->copies)
+		muster_copies_release(ctx, peer);
+	muster_context_ready(ctx);
+}
 
 /* transfer.c: the sends of an instance */
+/* The packet of an inline step, but for number, base and CREDIT_WANTED. */
+void muster_send_prepare(const struct context *ctx, const struct sequence *seq,
+			 const struct step *step, struct muster_packet *packet);
 void muster_send_open(struct context *ctx, struct instance *inst, uint32_t step);
+/* One of inline data, which the wire has just refused. */
+void muster_send_hold(struct context *ctx, struct instance *inst, uint32_t step);
 void muster_sends_run(struct context *ctx, struct instance *inst);
 bool muster_sends_overlap(const struct instance *inst, uint64_t addr, uint64_t len);
 void muster_send_granted(struct context *ctx, uint32_t member,
@@ -547,6 +498,17 @@ static inline bool muster_instance_ended(const struct sequence *seq, const struc
 {
 	return inst->next == seq->nr_steps && !inst->open;
 }
+/* The message of its next slot was, and this is what it said. */
+static inline void muster_instance_combined(struct context *ctx, struct instance *inst,
+					    uint32_t member, uint16_t flags)
+{
+	inst->member_last = member;
+	inst->has_operand = true;
+	inst->slot++;
+	ctx->coll_end |= !!(flags & MUSTER_PACKET_COLL_END);
+	ctx->moved = true;
+	ctx->awaited = NULL;
+}
 /* Whether what comes for a slot of the running sequence can be combined as it comes. */
 bool muster_instance_awaits(const struct context *ctx, uint32_t pulse, uint32_t slot);
 /* Combine a message of one packet that it awaits. False: the context has failed. */
@@ -568,9 +530,12 @@ static inline struct instance *muster_instance(const struct context *ctx, uint32
 
 int muster_sequence_post(struct context *ctx, const struct muster_desc *descs, uint32_t nr,
 			 uint32_t *bad);
-/* START: the one that is kept under that cookie, once more. */
+/* START: the one that is kept under that cookie, once more; and if that is known to be the first. */
 int muster_sequence_restart(struct context *ctx, const struct muster_desc *desc);
+int muster_sequence_restart_first(struct context *ctx);
 void muster_sequence_run(struct context *ctx);
+/* The running one, all of whose instances have; if the completion queue takes that. */
+void muster_sequence_end(struct context *ctx);
 /* The running one stops; and the first of those posted goes, and base is the next. */
 void muster_sequence_stop(struct context *ctx);
 void muster_sequence_forget(struct context *ctx);
@@ -582,8 +547,20 @@ void muster_sequence_put(struct context *ctx, struct sequence *seq);	/* one refe
 struct sequence *muster_kept_find(struct context *ctx, const struct muster_desc *start);
 /* In the place of the one with its cookie, if there is one. -ENOSPC: one too many. */
 int muster_kept_add(struct context *ctx, struct sequence *seq);
-/* Whether its keys name what they named when it was kept; else the context fails. */
-bool muster_kept_check(struct context *ctx, const struct sequence *seq);
+/* Whether its keys name what they named when it was kept; the latter looks each of them up. */
+bool muster_kept_look_up(const struct context *ctx, struct sequence *seq);
+static inline bool muster_kept_holds(const struct context *ctx, struct sequence *seq)
+{
+	const uint64_t *gone = ctx->engine->keys_gone;
+
+	return (gone && *gone == seq->keys_gone) || muster_kept_look_up(ctx, seq);
+}
+/* Of an open context, which needs not be the right one: whether START starts what it has started last. */
+static inline bool muster_kept_is_first(const struct context *ctx, uint16_t vp,
+					const struct muster_desc *start)
+{
+	return ctx && ctx->kept && ctx->vp == vp && !memcmp(start, &ctx->kept->start, sizeof(*start));
+}
 void muster_kept_forget(struct context *ctx);
 
 /* p2p.c */

@@ -26,6 +26,7 @@ static struct sequence *find(struct context *ctx, uint64_t cookie)
 	return seq;
 }
 
+/* It is the first one then. */
 struct sequence *muster_kept_find(struct context *ctx, const struct muster_desc *start)
 {
 	struct sequence *seq = find(ctx, start->cookie);
@@ -65,7 +66,7 @@ static void bind_key(const struct context *ctx, struct sequence *seq, uint32_t k
 }
 
 /* What runs it, and what its keys name now. There is room for two a step, behind the steps. */
-static void bind(const struct context *ctx, struct sequence *seq)
+static void bind(struct context *ctx, struct sequence *seq)
 {
 	const struct step *step;
 
@@ -79,10 +80,12 @@ static void bind(const struct context *ctx, struct sequence *seq)
 	};
 	seq->keys = (struct bound_key *)&seq->steps[seq->nr_steps];
 	seq->nr_keys = 0;
+	seq->keys_gone = UINT64_MAX;
 	for (step = seq->steps; step < seq->steps + seq->nr_steps; step++) {
 		bind_key(ctx, seq, step->load_key);
 		bind_key(ctx, seq, step->store_key);
 	}
+	muster_predict_bind(ctx, seq);
 }
 
 int muster_kept_add(struct context *ctx, struct sequence *seq)
@@ -104,16 +107,22 @@ int muster_kept_add(struct context *ctx, struct sequence *seq)
 	return 0;
 }
 
-bool muster_kept_check(struct context *ctx, const struct sequence *seq)
+bool muster_kept_look_up(const struct context *ctx, struct sequence *seq)
 {
+	const uint64_t *gone = ctx->engine->keys_gone;
 	uint32_t i;
 
 	for (i = 0; i < seq->nr_keys; i++)
-		if (life_of(ctx, seq->keys[i].key) != seq->keys[i].life) {
-			muster_context_fail(ctx, MUSTER_STATUS_MEMORY, ctx->self, NULL);
+		if (life_of(ctx, seq->keys[i].key) != seq->keys[i].life)
 			return false;
-		}
+	if (gone)
+		seq->keys_gone = *gone;
 	return true;
+}
+
+void muster_engine_keys_put(struct muster_engine *engine, const uint64_t *gone)
+{
+	engine->keys_gone = gone;
 }
 
 void muster_kept_forget(struct context *ctx)

@@ -54,21 +54,55 @@ static void stale(struct context *ctx, uint32_t member, const struct muster_pack
 	ctx->failure.ours = ended->signature;
 }
 
-/* What fills a slot for the second time is a repetition, unless it is of another operation. */
-static void repeated(struct context *ctx, uint32_t member, const struct muster_packet *packet,
-		     const struct muster_signature *signature)
-{
-	ctx->engine->counters->drop_duplicate++;
-	if (!muster_signatures_equal(&packet->signature, signature))
-		muster_context_fail(ctx, MUSTER_STATUS_MISMATCH, member, &packet->signature);
-}
-
-/* ---- is it within the window? ---- */
-
 static bool is_running(const struct context *ctx, uint32_t number)
 {
 	return ctx->running && number == ctx->base;
 }
+
+static void describe(struct entry *entry, uint32_t member, const struct muster_packet *packet)
+{
+	entry->pulse = packet->pulse;
+	entry->slot = packet->seq_id;
+	entry->member = member;
+	entry->signature = packet->signature;
+	entry->stage = packet->stage;
+	entry->total = packet->total;
+	entry->flags = packet->flags;
+	entry->unasked = packet->type != MUSTER_PACKET_RTS;
+}
+
+/* Two members wrote the same slot: which of them is right is known when the sequence runs. */
+static void dispute(struct context *ctx, uint32_t member, const struct muster_packet *packet,
+		    struct entry *entry)
+{
+	struct entry *other;
+
+	if (entry->disputed)
+		return;
+	entry->disputed = true;
+	other = muster_entry_add(ctx, packet->number, packet->pulse, packet->seq_id);
+	if (other)
+		describe(other, member, packet);
+}
+
+/*
+ * What fills a slot for the second time is a repetition, unless it is of another operation.
+ * entry: what fills it; NULL: it was combined.
+ */
+static void repeated(struct context *ctx, uint32_t member, const struct muster_packet *packet,
+		     struct entry *entry)
+{
+	ctx->engine->counters->drop_duplicate++;
+	if (muster_signatures_equal(&packet->signature, entry ? &entry->signature :
+				    &muster_sequence_current(ctx)->signature))
+		return;
+	if (!entry || entry->member == member || is_running(ctx, packet->number))
+		muster_context_fail(ctx, MUSTER_STATUS_MISMATCH, member, &packet->signature);
+	else
+		dispute(ctx, member, packet, entry);
+}
+
+/* ---- is it within the window? ---- */
 
 static bool within_window(struct context *ctx, uint32_t member, const struct muster_packet *packet)
 {
@@ -87,25 +121,13 @@ static bool within_window(struct context *ctx, uint32_t member, const struct mus
 	if (packet->pulse < first ||
 	    (running && packet->pulse < ctx->pulse_next &&
 	     packet->seq_id < muster_instance(ctx, packet->pulse)->slot)) {
-		repeated(ctx, member, packet, &muster_sequence_current(ctx)->signature);
+		repeated(ctx, member, packet, NULL);
 		return false;
 	}
 	return true;
 }
 
 /* ---- landing ---- */
-
-static void describe(struct entry *entry, uint32_t member, const struct muster_packet *packet)
-{
-	entry->pulse = packet->pulse;
-	entry->slot = packet->seq_id;
-	entry->member = member;
-	entry->signature = packet->signature;
-	entry->stage = packet->stage;
-	entry->total = packet->total;
-	entry->flags = packet->flags;
-	entry->unasked = packet->type != MUSTER_PACKET_RTS;
-}
 
 static struct entry *land(struct context *ctx, uint32_t member, const struct muster_packet *packet)
 {
@@ -144,7 +166,7 @@ static void land_fragment(struct context *ctx, uint32_t member, struct entry *en
 	uint8_t bit = 1u << packet->offset / MUSTER_MTU;
 
 	if ((entry->state != ENTRY_GRANTED && entry->state != ENTRY_STREAMED) || entry->member != member || entry->fragments & bit) {
-		repeated(ctx, member, packet, &entry->signature);
+		repeated(ctx, member, packet, entry);
 		return;
 	}
 	if (entry->total != packet->total || !packet->length) {
@@ -176,8 +198,10 @@ static void pass_through(struct context *ctx, uint32_t member, const struct must
 	if (packet->flags & MUSTER_PACKET_CREDIT_WANTED)
 		muster_credit_note(ctx, member, packet->number);
 	ctx->engine->counters->unasked++;
-	if (muster_instance_take(ctx, &here, payload))
-		muster_context_ready(ctx);
+	if (!muster_instance_take(ctx, &here, payload))
+		return;
+	muster_predict_learn(ctx, packet);
+	muster_context_ready(ctx);
 }
 
 /* What did not ask: in the entry, in a block; or nowhere, then it is asked for later. */
@@ -240,7 +264,7 @@ void muster_landing_rts(struct context *ctx, uint32_t member, const struct muste
 	}
 	entry = muster_entry_find(ctx, packet->number, packet->pulse, packet->seq_id);
 	if (entry) {
-		repeated(ctx, member, packet, &entry->signature);
+		repeated(ctx, member, packet, entry);
 		return;
 	}
 	if (!within_window(ctx, member, packet))

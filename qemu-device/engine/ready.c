@@ -27,6 +27,10 @@ static inline void unlist(struct context *ctx)
 	struct muster_engine *engine = ctx->engine;
 
 	ctx->listed = false;
+	if (engine->ready_first == engine->ready_last) {	/* mostly */
+		engine->ready_first = engine->ready_last = NULL;
+		return;
+	}
 	if (ctx->prev_ready)
 		ctx->prev_ready->next_ready = ctx->next_ready;
 	else

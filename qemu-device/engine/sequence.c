@@ -19,6 +19,7 @@ static struct sequence *sequence_new(struct context *ctx, uint32_t nr_steps, boo
 		seq->refs = 1;
 		seq->kept = false;
 		seq->instances = NULL;
+		seq->predicted = NULL;
 	}
 	return seq;
 }
@@ -27,6 +28,7 @@ void muster_sequence_put(struct context *ctx, struct sequence *seq)
 {
 	if (--seq->refs)
 		return;
+	muster_predict_drop(ctx, seq);
 	muster_pool_give(ctx->engine, seq->instances, seq->instances_bytes);
 	muster_pool_give(ctx->engine, seq, seq->bytes);
 }
@@ -63,14 +65,15 @@ int muster_sequence_post(struct context *ctx, const struct muster_desc *descs, u
 
 int muster_sequence_restart(struct context *ctx, const struct muster_desc *desc)
 {
-	struct sequence *seq = muster_kept_find(ctx, desc);
+	return muster_kept_find(ctx, desc) ? muster_sequence_restart_first(ctx) : -EINVAL;
+}
 
-	if (!seq)
-		return -EINVAL;
+int muster_sequence_restart_first(struct context *ctx)
+{
 	if (ctx->queued == MUSTER_SEQ_QUEUE_MAX)
 		return -EAGAIN;
-	seq->refs++;
-	enqueue(ctx, seq);
+	ctx->kept->refs++;
+	enqueue(ctx, ctx->kept);
 	return 0;
 }
 
@@ -92,6 +95,7 @@ void muster_sequences_drop(struct context *ctx)
 void muster_sequence_stop(struct context *ctx)
 {
 	ctx->running = false;
+	ctx->awaited = NULL;
 	if (!ctx->instances_kept)
 		muster_pool_give(ctx->engine, ctx->instances, ctx->instances_bytes);
 	ctx->instances = NULL;
@@ -131,8 +135,10 @@ static bool start(struct context *ctx)
 	for (; entry; entry = entry->next)
 		if (!muster_landing_check(ctx, entry))
 			return false;
-	if (seq->kept && !muster_kept_check(ctx, seq))
+	if (seq->kept && !muster_kept_holds(ctx, seq)) {
+		muster_context_fail(ctx, MUSTER_STATUS_MEMORY, ctx->self, NULL);
 		return false;
+	}
 	if (!instances_new(ctx, seq))
 		return false;
 	ctx->running = true;
@@ -176,7 +182,7 @@ static bool complete(struct context *ctx, const struct sequence *seq)
 }
 
 /* Every slot has been combined, and nothing else was let in: no entry is left. */
-static void end(struct context *ctx)
+void muster_sequence_end(struct context *ctx)
 {
 	const struct sequence *seq = muster_sequence_current(ctx);
 	struct ended *ended = &ctx->ended[ctx->base % MUSTER_WINDOW];
@@ -204,7 +210,7 @@ void muster_sequence_run(struct context *ctx)
 		if (ctx->failure.status)
 			return;
 		if (ctx->pulse_first == muster_sequence_current(ctx)->pulse_count)
-			end(ctx);
+			muster_sequence_end(ctx);
 		else
 			muster_grant_run(ctx);
 	} while (ctx->moved && !ctx->failure.status);

@@ -25,21 +25,27 @@
 #define WORLD_NODES 16			/* a test of more says so before */
 #endif
 #ifndef WORLD_BYTES
-#define WORLD_BYTES (1 << 20)		/* likewise of less */
+#define WORLD_BYTES (1 << 20)		/* likewise of less; */
+#endif
+#ifndef WORLD_COPIES
+#define WORLD_COPIES 8			/* of what a node copies for others, so many at once; */
+#endif
+#ifndef WORLD_CQES_MAX
+#define WORLD_CQES_MAX 1024		/* completions; */
+#endif
+#ifndef WORLD_FLIGHT_MAX
+#define WORLD_FLIGHT_MAX 4096		/* packets under way */
 #endif
 
 enum {
 	WORLD_NODES_MAX = WORLD_NODES,
 	WORLD_MEMORY = WORLD_BYTES,
-	WORLD_FLIGHT_MAX = 4096,
-	WORLD_CQES_MAX = 1024,
 	WORLD_VP = 3,
 	WORLD_JOB = 9,
 	WORLD_CONTEXT = 77,
 	WORLD_LIFE = 5,
 	WORLD_KEY = 1,
-	WORLD_COPY_KEY = 2,		/* of what a node copies for others, */
-	WORLD_COPIES = 8,		/* so many at once */
+	WORLD_COPY_KEY = 2,
 };
 
 #define WORLD_JOB_KEY 0x1234567890abcdefull
@@ -83,12 +89,14 @@ struct world {
 	bool peers_hidden;		/* lent, but peers fail to map it */
 	bool board;			/* who leaves can say there how far it was */
 	bool read_only;
+	bool recorded;			/* what comes in is: nobody reads the records */
 	size_t allocated;
 	uint32_t allocs_left;		/* then alloc() fails, if `allocs_limited` */
 	bool allocs_limited;
 	struct world_node nodes[WORLD_NODES_MAX];
 	struct world_packet *flight[WORLD_FLIGHT_MAX];
 	uint32_t nr_flight;
+	struct muster_trace *trace;
 	uint64_t nr_sent[MUSTER_PACKET_TREE_DOWN + 1];
 	uint64_t nr_tried;		/* to send, with what was refused */
 	void (*on_refusal)(struct world *w);
@@ -379,6 +387,9 @@ static inline void world_start(struct world *w)
 						      &w->nodes[i].engine), 0);
 		assert_int_equal(muster_engine_vp_open(w->nodes[i].engine, WORLD_VP), 0);
 		assert_int_equal(world_context_open(w, i, WORLD_CONTEXT), 0);
+		if (w->recorded && !w->trace)
+			w->trace = calloc(1, sizeof(*w->trace));
+		muster_engine_trace_put(w->nodes[i].engine, w->trace);
 	}
 }
 
@@ -394,6 +405,7 @@ static inline void world_destroy(struct world *w)
 	assert_int_equal(w->allocated, 0);
 	while (w->nr_flight)
 		free(w->flight[--w->nr_flight]);
+	free(w->trace);
 	free(w);
 }
 
@@ -409,7 +421,8 @@ static inline void world_deliver_one(struct world *w, uint32_t which)
 	memcpy(payload, copy->payload, copy->packet.length);
 	w->flight[which] = w->flight[--w->nr_flight];
 	if (!to->dead)
-		muster_engine_receive(to->engine, &copy->packet, payload, copy->packet.length);
+		(w->recorded ? muster_engine_receive_recorded : muster_engine_receive)
+			(to->engine, &copy->packet, payload, copy->packet.length);
 	to->idle = false;
 	free(payload);
 	free(copy);

@@ -173,12 +173,24 @@ static void source_set(struct send *send, const struct sequence *seq, const stru
 	send->addr = (step->store_key ? step->store_addr : step->load_addr) + offset;
 }
 
-void muster_send_open(struct context *ctx, struct instance *inst, uint32_t index)
+void muster_send_prepare(const struct context *ctx, const struct sequence *seq,
+			 const struct step *step, struct muster_packet *packet)
+{
+	muster_packet_prepare(ctx, MUSTER_PACKET_DATA, step->member_dest, packet);
+	packet->flags = packet_flags(step);
+	packet->seq_id = step->slot_dest;
+	packet->stage = seq->stage;
+	packet->signature = seq->signature;
+	packet->total = step->length;
+	packet->length = step->length;
+}
+
+/* It is open from now on. */
+static struct send *begin(struct context *ctx, struct instance *inst, uint32_t index)
 {
 	const struct sequence *seq = muster_sequence_current(ctx);
 	const struct step *step = &seq->steps[index];
 	struct send *send = &inst->sends[index];
-	uint64_t bit = 1ull << index;
 
 	send->phase = SEND_HELD;
 	send->slot = step->slot_dest;
@@ -192,13 +204,26 @@ void muster_send_open(struct context *ctx, struct instance *inst, uint32_t index
 	if (!send->is_inline)
 		source_set(send, seq, step, inst->pulse);
 
-	inst->open |= bit;
-	inst->todo |= bit;
-	if (advance(ctx, inst, send, bit, inst->data)) {
+	inst->open |= 1ull << index;
+	inst->todo |= 1ull << index;
+	return send;
+}
+
+void muster_send_open(struct context *ctx, struct instance *inst, uint32_t index)
+{
+	struct send *send = begin(ctx, inst, index);
+
+	if (advance(ctx, inst, send, 1ull << index, inst->data))
 		send_close(ctx, inst, index);
-	} else if (send->is_inline) {
+	else if (send->is_inline)
 		memcpy(send->data, inst->data, send->total);
-	}
+}
+
+void muster_send_hold(struct context *ctx, struct instance *inst, uint32_t index)
+{
+	struct send *send = begin(ctx, inst, index);
+
+	memcpy(send->data, inst->data, send->total);
 }
 
 void muster_sends_run(struct context *ctx, struct instance *inst)

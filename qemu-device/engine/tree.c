@@ -146,6 +146,7 @@ static void prepare(const struct context *ctx, const struct instance *inst,
 
 	*packet = ctx->header;
 	packet->type = MUSTER_PACKET_TREE_UP;
+	packet->flags = inst->pulse + 1 == seq->pulse_count ? MUSTER_PACKET_LAST : 0;
 	packet->dst_node = tree->node;
 	packet->tree = tree->tree;
 	packet->group = tree->group;

@@ -84,6 +84,7 @@ static struct muster_packet result_of(uint32_t bytes)
 	struct muster_packet down = up;
 
 	down.type = MUSTER_PACKET_TREE_DOWN;
+	down.flags = 0;
 	down.src_node = NODE;
 	down.dst_node = 0;
 	down.src_vp = 0;
@@ -281,6 +282,7 @@ static void a_contribution_says_whose_it_is(void **state)
 	world_run(w);
 	assert_int_equal(nr_up, 1);
 	assert_int_equal(up.type, MUSTER_PACKET_TREE_UP);
+	assert_int_equal(up.flags, MUSTER_PACKET_LAST);
 	assert_int_equal(up.dst_node, NODE);
 	assert_int_equal(up.src_node, 0);
 	assert_int_equal(up.src_vp, WORLD_VP);
@@ -419,6 +421,7 @@ static void results_that_nobody_has_contributed_to_are_dropped(void **state)
 	world_post(w, 0, d, 2);
 	world_run(w);
 	assert_int_equal(nr_up, MUSTER_PULSES_LIVE);
+	assert_int_equal(up.flags, 0);		/* it is not the last */
 	good = result_of(MOST);
 	good.pulse = 0;
 #define OUTSIDE(what)                                                           \
@@ -478,6 +481,7 @@ static void an_abort_of_the_tree_names_the_culprit_and_is_not_repeated(void **st
 	abort.signature.op = MUSTER_REDOP_MAX;
 	bring(&abort, NULL);
 	expect_end(MUSTER_STATUS_MISMATCH, 1);
+	assert_int_equal(w->nodes[0].cqes[0].by, MUSTER_BY_NONE);
 	assert_int_equal(w->nodes[0].cqes[0].other.op, MUSTER_REDOP_MAX);
 	assert_int_equal(w->nr_sent[MUSTER_PACKET_ABORT], 0);
 }

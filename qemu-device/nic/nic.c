@@ -303,10 +303,17 @@ int muster_nic_create(const struct muster_nic_config *config,
 	return 0;
 }
 
-void muster_nic_destroy(struct muster_nic *nic)
+void muster_nic_close(struct muster_nic *nic)
 {
+	nic->closed = true;
 	quiesce(nic);
 	inside_close(nic);
+	nic_fatal(nic);
+}
+
+void muster_nic_destroy(struct muster_nic *nic)
+{
+	muster_nic_close(nic);
 	nic_dump_close(nic);
 	free(nic);
 }
@@ -321,6 +328,8 @@ void muster_nic_reset(struct muster_nic *nic)
 {
 	char why[256];
 
+	if (nic->closed)
+		return;
 	quiesce(nic);
 	inside_close(nic);
 	for (size_t i = 0; i < sizeof(nic->regs) / sizeof(nic->regs[0]); i++)

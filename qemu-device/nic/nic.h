@@ -58,6 +58,12 @@ int muster_nic_create(const struct muster_nic_config *config,
 		      const struct muster_nic_world *world, void *opaque,
 		      struct muster_nic **nic, char *why, size_t why_len);
 
+/**
+ * muster_nic_close() - for good: no DMA and no packet of it any more, and no reset.
+ *
+ * Registers and doorbells may still be written, to no effect, until muster_nic_destroy().
+ */
+void muster_nic_close(struct muster_nic *nic);
 void muster_nic_destroy(struct muster_nic *nic);
 
 /** muster_nic_reset() - as after power-on, with a new incarnation. No DMA afterwards. */

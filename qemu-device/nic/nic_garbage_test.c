@@ -129,7 +129,8 @@ static struct muster_work garbage_request(uint32_t i)
 /* With a receive for one, in one of the states that it may have. */
 static void garbage_work(struct guest *guest, uint32_t i)
 {
-	struct muster_work work = garbage_request(i), receive = receive_of(0, 4096);
+	struct muster_receive receive = receive_of(0, 4096);
+	struct muster_work work = garbage_request(i);
 
 	if (random32() % 16 == 0) {
 		garbage_states(guest, i);
@@ -137,8 +138,8 @@ static void garbage_work(struct guest *guest, uint32_t i)
 	}
 	flip(&work, sizeof(work));
 	flip(&receive, sizeof(receive));
-	qp_put(guest, i, QP_RQ, receive);
-	qp_put(guest, i, QP_SQ, work);
+	qp_receive(guest, i, receive);
+	qp_put(guest, i, work);
 	((struct muster_cq_record *)qp_part(guest, i, QP_CQ_RECORD))->head = htole32(random32() % 64);
 	reg_write(guest, MUSTER_REG_BELLS + MUSTER_BELL_QP, qp_number(i));
 	reg_write(guest, MUSTER_REG_BELLS + MUSTER_BELL_CQ, QP_CQ + i);
@@ -243,7 +244,7 @@ static void no_garbage_breaks_it_and_a_reset_brings_it_back(void **state)
 	uint64_t nr = writes ? strtoull(writes, NULL, 0) : 200000;
 	struct guest *guest = *state;
 
-	random_state = seed ? strtoull(seed, NULL, 0) : now_us(NULL) | 1;
+	random_state = seed ? strtoull(seed, NULL, 0) : muster_clock_us() | 1;
 	print_message("garbage: MUSTER_NIC_SEED=%" PRIu64 " MUSTER_NIC_WRITES=%" PRIu64 "\n",
 		      random_state, nr);
 	for (uint64_t i = 0; i < nr; i++) {

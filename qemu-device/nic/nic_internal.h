@@ -42,6 +42,7 @@ struct nic_cq {
 	uint32_t tail;		/* written */
 	uint32_t users;		/* VPs; or queues of queue pairs */
 	uint32_t arms;		/* as the record last said */
+	uint32_t notified;	/* as it says */
 	bool armed;
 	bool solicited_only;	/* armed for these */
 	bool overrun_told;	/* since the head last moved */
@@ -132,6 +133,7 @@ struct muster_nic {
 	struct nic_qp *qps[MUSTER_QPS_MAX];	/* by index */
 	uint16_t qp_ids[MUSTER_QPS_MAX];	/* indices of those that exist, in no order */
 	uint32_t nr_qps;
+	uint32_t qp_turn;		/* steps: who of qp_ids is the first */
 	uint64_t qps_due_us;		/* when one of them has something to do though nothing comes */
 	struct nic_mr *mrs[MUSTER_MRS_MAX + 1];
 	uint32_t mr_pages;		/* of all regions */
@@ -147,6 +149,7 @@ struct muster_nic {
 	uint32_t nr_loopback;
 
 	int dump_fd;			/* of config.dump; -1: none, or its disk is full */
+	bool closed;			/* for good */
 	bool refused;			/* in this step: a ring or the wire had no room */
 	uint32_t vectors;		/* to interrupt at the end of this step, as bits */
 	struct muster_device_counters counters;

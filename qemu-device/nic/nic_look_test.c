@@ -418,9 +418,9 @@ static void records_of_owner_and_engine_are_of_one_clock(void **state)
 	uint64_t before, after;
 
 	(void)state;
-	before = now_us(NULL);
+	before = muster_clock_us();
 	traced_open(guests[0]);
-	after = now_us(NULL);
+	after = muster_clock_us();
 	join(guests);
 	file = recorded(guests[0]);
 	assert_int_equal(file->trace.clock, MUSTER_TRACE_NS);
@@ -440,7 +440,7 @@ static void records_of_owner_and_engine_are_of_one_clock(void **state)
 	for (uint32_t i = 0; i < file->trace.written; i++) {
 		const struct muster_trace_record *record = &file->trace.records[i];
 
-		assert_true(record->time / 1000 >= before && record->time / 1000 <= now_us(NULL));
+		assert_true(record->time / 1000 >= before && record->time / 1000 <= muster_clock_us());
 		if (record->kind == MUSTER_TRACE_CALL)
 			assert_true(record->time / 1000 <= after);
 	}

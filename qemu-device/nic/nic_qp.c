@@ -148,7 +148,8 @@ static void qp_rung(struct muster_nic *nic, uint32_t index)
 {
 	struct nic_qp *qp = nic->qps[index];
 
-	if (!qp || qp->broken)
+	/* After a reset its record is as of before, until its process has cleared it. */
+	if (!qp || qp->broken || qp->state == MUSTER_QP_RESET)
 		return;
 	nic_qp_look(nic, qp);
 	qp->waiting = !qp->broken;
@@ -199,8 +200,10 @@ bool nic_qps_run(struct muster_nic *nic)
 	nic->qps_due_us = UINT64_MAX;
 	moved = bells_take(nic, nic->rung_cqs, MUSTER_CQS_MAX / 64, nic_cq_rung);
 	moved |= bells_take(nic, nic->rung_qps, MUSTER_QPS_MAX / 64, qp_rung);
+	/* Each is the first at some time: room on a link is not always the same ones'. */
+	nic->qp_turn++;
 	for (uint32_t i = 0; i < nic->nr_qps; i++) {
-		struct nic_qp *qp = nic->qps[nic->qp_ids[i]];
+		struct nic_qp *qp = nic->qps[nic->qp_ids[(nic->qp_turn + i) % nic->nr_qps]];
 
 		if (qp->waiting)
 			moved |= qp_run(nic, qp);

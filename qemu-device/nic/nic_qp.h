@@ -14,7 +14,6 @@ enum nic_qp_limit {
 	NIC_QP_PACKETS_AT_ONCE = 16,	/* of one queue pair, before the others have their turn */
 	NIC_QP_FLUSHED_AT_ONCE = 64,
 	NIC_QP_UNACKED_MAX = 64,	/* PSNs: a link has no more packets under way either */
-	NIC_QP_EARLY_MAX = 2 * NIC_QP_UNACKED_MAX,	/* packets that overtook others; kept */
 	NIC_QP_ACK_EVERY = 16,
 };
 
@@ -93,8 +92,7 @@ struct nic_qp {
 	uint32_t nak_psn;
 	uint8_t nak_owed;		/* enum muster_qp_nak */
 	bool ack_owed;
-	struct nic_early *early;	/* by PSN */
-	uint32_t nr_early;
+	struct nic_early *early;	/* by PSN, those within NIC_QP_UNACKED_MAX */
 	struct nic_receive receive;
 	struct nic_reply replies[MUSTER_QP_READS_MAX];
 	uint32_t reply_head, reply_tail;
@@ -133,13 +131,10 @@ int nic_qp_send(struct muster_nic *nic, uint32_t incarnation,
 /* The wire did not take it: whether that has lasted so long that nobody can be there. */
 bool nic_qp_blocked(struct muster_nic *nic, struct nic_qp *qp);
 
-/* nic_qp_admin.c: from now on it only flushes what was posted, and is. */
-void nic_qp_fail(struct nic_qp *qp);
-/* A queue of it cannot be read, or makes no sense: nothing of it is read any more. */
-void nic_qp_break(struct muster_nic *nic, struct nic_qp *qp);
-
 /* nic_qp_queue.c */
-/* What the process says of its queues now; it may break the queue pair. */
+/* From now on it only flushes what was posted, and is; and says so. */
+void nic_qp_fail(struct muster_nic *nic, struct nic_qp *qp);
+/* What the process says of its queues now; it may break the queue pair, which is read no more. */
 void nic_qp_look(struct muster_nic *nic, struct nic_qp *qp);
 /* A request of the send queue: 0; or -EIO, and the queue pair is broken. */
 int nic_qp_sq_read(struct muster_nic *nic, struct nic_qp *qp, uint32_t at, struct muster_work *work);

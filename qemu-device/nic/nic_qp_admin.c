@@ -41,19 +41,6 @@ static bool cq_valid(const struct muster_nic *nic, uint32_t cq)
 
 /* ---- states ---------------------------------------------------------------- */
 
-void nic_qp_fail(struct nic_qp *qp)
-{
-	qp->state = MUSTER_QP_ERR;
-	qp->waiting = !qp->broken;
-}
-
-void nic_qp_break(struct muster_nic *nic, struct nic_qp *qp)
-{
-	qp->broken = true;
-	nic_qp_fail(qp);
-	nic_event_owe(nic, &qp->error_owed);
-}
-
 static bool step_valid(uint8_t from, uint8_t to)
 {
 	switch (to) {
@@ -127,10 +114,9 @@ static int modify(struct muster_nic *nic, const struct muster_admin_command *cmd
 		qp->expected_psn = le32toh(c->rq_psn);
 	if (qp->type == MUSTER_QP_RC && qp->state == MUSTER_QP_RTS && from == MUSTER_QP_RTR)
 		nic_rc_start(nic, qp);
-	/* Nobody rings for receives: those that were posted meanwhile are flushed, too. */
-	if (qp->state == MUSTER_QP_ERR && !qp->broken)
-		nic_qp_look(nic, qp);
 	qp->waiting = !qp->broken;
+	if (qp->state == MUSTER_QP_ERR && !qp->broken)
+		nic_qp_fail(nic, qp);
 	return 0;
 }
 

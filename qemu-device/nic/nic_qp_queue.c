@@ -11,6 +11,15 @@
 
 /* ---- queues ---------------------------------------------------------------- */
 
+/* A queue of it cannot be read or written, or makes no sense: nothing of it is read any more. */
+static void qp_break(struct muster_nic *nic, struct nic_qp *qp)
+{
+	qp->broken = true;
+	qp->state = MUSTER_QP_ERR;
+	qp->waiting = false;
+	nic_event_owe(nic, &qp->error_owed);
+}
+
 void nic_qp_look(struct muster_nic *nic, struct nic_qp *qp)
 {
 	struct muster_qp_record record;
@@ -20,37 +29,96 @@ void nic_qp_look(struct muster_nic *nic, struct nic_qp *qp)
 	    (qp->requests && qp->state == MUSTER_QP_RTS &&
 	     le32toh(record.sq_tail) - qp->sq_head < qp->sq_next - qp->sq_head) ||
 	    le32toh(record.rq_tail) - qp->rq_head > qp->rq_entries) {
-		nic_qp_break(nic, qp);
+		qp_break(nic, qp);
 		return;
 	}
 	qp->sq_tail = le32toh(record.sq_tail);
 	qp->rq_tail = le32toh(record.rq_tail);
 }
 
-static int work_read(struct muster_nic *nic, struct nic_qp *qp, uint64_t base, uint32_t at,
-		     struct muster_work *work)
+void nic_qp_fail(struct muster_nic *nic, struct nic_qp *qp)
 {
-	if (!nic_dma_read(nic, base + at * sizeof(*work), work, sizeof(*work)))
-		return 0;
-	nic_qp_break(nic, qp);
-	return -EIO;
+	const __le32 failed = htole32(1);
+
+	qp->state = MUSTER_QP_ERR;
+	qp->waiting = true;
+	if (nic_dma_write(nic, qp->record + offsetof(struct muster_qp_record, failed), &failed,
+			  sizeof(failed))) {
+		qp_break(nic, qp);
+		return;
+	}
+	/* In this order: a receive is found here, or whoever has posted it sees that it rings. */
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	nic_qp_look(nic, qp);
+}
+
+static uint32_t least(uint32_t a, uint32_t b)
+{
+	return a < b ? a : b;
+}
+
+/* What a request has beside its first range; one that says more than it can is refused later. */
+static uint32_t bytes_behind(const struct muster_work *work)
+{
+	uint32_t bytes = least(work->nr_sges, MUSTER_QP_SGES_MAX) * sizeof(work->sges[0]);
+
+	if (le16toh(work->flags) & MUSTER_WORK_INLINE)
+		bytes = least(le32toh(work->inline_len), MUSTER_QP_INLINE_MAX);
+	return bytes > sizeof(work->sges[0]) ? bytes - sizeof(work->sges[0]) : 0;
+}
+
+/* Most have one range, or few bytes: so much is read at once, and then what else there is. */
+static int work_read(struct muster_nic *nic, uint64_t addr, struct muster_work *work)
+{
+	const uint32_t first = offsetof(struct muster_work, sges[1]);
+	uint32_t behind;
+
+	memset(work, 0, sizeof(*work));
+	if (nic_dma_read(nic, addr, work, first))
+		return -EIO;
+	behind = bytes_behind(work);
+	return behind ? nic_dma_read(nic, addr + first, (uint8_t *)work + first, behind) : 0;
+}
+
+static int receive_read(struct muster_nic *nic, uint64_t addr, struct muster_work *work)
+{
+	const uint32_t first = offsetof(struct muster_receive, sges[1]);
+	struct muster_receive receive;
+	uint32_t behind;
+
+	if (nic_dma_read(nic, addr, &receive, first))
+		return -EIO;
+	*work = (struct muster_work){ .wr_id = receive.wr_id, .nr_sges = receive.nr_sges };
+	work->sges[0] = receive.sges[0];
+	behind = bytes_behind(work);
+	return behind ? nic_dma_read(nic, addr + first, &work->sges[1], behind) : 0;
 }
 
 int nic_qp_sq_read(struct muster_nic *nic, struct nic_qp *qp, uint32_t at, struct muster_work *work)
 {
-	return work_read(nic, qp, qp->sq_base, at & (qp->sq_entries - 1), work);
+	uint64_t place = at & (qp->sq_entries - 1);
+
+	if (!work_read(nic, qp->sq_base + place * sizeof(*work), work))
+		return 0;
+	qp_break(nic, qp);
+	return -EIO;
 }
 
 /* Nobody rings for a receive: it is looked for when it is needed. */
 int nic_qp_rq_read(struct muster_nic *nic, struct nic_qp *qp, struct muster_work *work)
 {
+	uint64_t place = qp->rq_head & (qp->rq_entries - 1);
+
 	if (qp->rq_head == qp->rq_tail)
 		nic_qp_look(nic, qp);
 	if (qp->broken)
 		return -EIO;
 	if (qp->rq_head == qp->rq_tail)
 		return -ENOENT;
-	return work_read(nic, qp, qp->rq_base, qp->rq_head & (qp->rq_entries - 1), work);
+	if (!receive_read(nic, qp->rq_base + place * sizeof(struct muster_receive), work))
+		return 0;
+	qp_break(nic, qp);
+	return -EIO;
 }
 
 /* ---- memory ---------------------------------------------------------------- */
@@ -76,11 +144,6 @@ static const struct muster_sge *sge_at(const struct muster_work *work, uint32_t 
 		*offset -= le32toh(work->sges[i].length);
 	}
 	return NULL;
-}
-
-static uint32_t least(uint32_t a, uint32_t b)
-{
-	return a < b ? a : b;
 }
 
 int nic_qp_gather(struct muster_nic *nic, const struct nic_qp *qp, const struct muster_work *work,
@@ -151,19 +214,41 @@ bool nic_cq_has_room(struct muster_nic *nic, uint32_t id)
 	return false;
 }
 
+/* False: it was not armed since. */
+static bool cq_arm(struct nic_cq *cq, const struct muster_cq_record *record)
+{
+	if (le32toh(record->arm) == cq->arms)
+		return false;
+	cq->arms = le32toh(record->arm);
+	cq->armed = true;
+	cq->solicited_only = cq->arms & 1;
+	return true;
+}
+
 /* Armed for what comes after armed_at: if that is there already, tell at once. */
 void nic_cq_rung(struct muster_nic *nic, uint32_t id)
 {
 	struct nic_cq *cq = nic->cqs[id];
 	struct muster_cq_record record;
 
-	if (!cq || !cq->record || !cq_look(nic, cq, &record) || le32toh(record.arm) == cq->arms)
-		return;
-	cq->arms = le32toh(record.arm);
-	cq->armed = true;
-	cq->solicited_only = cq->arms & 1;
-	if (le32toh(record.armed_at) != cq->tail)
+	if (cq && cq->record && cq_look(nic, cq, &record) && cq_arm(cq, &record) &&
+	    le32toh(record.armed_at) != cq->tail)
 		nic_cq_notify(nic, cq);
+}
+
+/*
+ * Nobody need ring who has armed it before the entry was there: it is written, then this looks;
+ * a process arms, then looks for entries.
+ */
+static void cq_armed_look(struct muster_nic *nic, struct nic_cq *cq)
+{
+	struct muster_cq_record record;
+
+	if (cq->armed && !cq->solicited_only)
+		return;
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	if (cq_look(nic, cq, &record))
+		cq_arm(cq, &record);
 }
 
 static void complete(struct muster_nic *nic, struct nic_qp *qp, uint32_t id, struct muster_wc *wc,
@@ -176,9 +261,10 @@ static void complete(struct muster_nic *nic, struct nic_qp *qp, uint32_t id, str
 	wc->kind = MUSTER_CQE_WORK;
 	memcpy(&entry, wc, sizeof(entry));
 	if (nic_cq_put(nic, cq, &entry)) {
-		nic_qp_break(nic, qp);
+		qp_break(nic, qp);
 		return;
 	}
+	cq_armed_look(nic, cq);
 	if (!cq->solicited_only || solicited || wc->status)
 		nic_cq_notify(nic, cq);
 }

@@ -59,6 +59,25 @@ static void halt(struct nic_qp *qp, uint32_t at, uint8_t status)
 	qp->waiting = true;
 }
 
+static bool request_done(const struct nic_qp *qp, const struct nic_request *request)
+{
+	return request->status || (nic_psn_diff(end_of(request), qp->acked_psn) <= 0 &&
+				   (!is_question(request->work.opcode) || request->answered));
+}
+
+/* For whom the other side is waited; sq_next: for none, what is left waits for room in its CQ. */
+static uint32_t oldest_undone(struct nic_qp *qp)
+{
+	uint32_t at = qp->sq_head;
+
+	while (at != qp->sq_next && request_done(qp, request_at(qp, at))) {
+		if (request_at(qp, at)->status)		/* all behind it is only flushed */
+			return qp->sq_next;
+		at++;
+	}
+	return at;
+}
+
 static uint8_t check(const struct nic_qp *qp, const struct muster_work *work, uint64_t length)
 {
 	if (work->opcode > MUSTER_WORK_FETCH_ADD || le16toh(work->flags) & ~MUSTER_WORK_FLAGS ||
@@ -89,7 +108,7 @@ static bool request_begin(struct muster_nic *nic, struct nic_qp *qp)
 	    nic_qp_sq_read(nic, qp, qp->sq_next, &work) || !may_begin(qp, &work))
 		return false;
 	*request = (struct nic_request){ .work = work, .psn = qp->next_psn };
-	if (qp->sq_next == qp->sq_head)
+	if (oldest_undone(qp) == qp->sq_next)
 		qp->progress_us = nic->world->now_us(nic->opaque);
 	qp->sq_next++;
 	request->status = nic_qp_length(&work, &length) ? check(qp, &work, length) :
@@ -105,12 +124,6 @@ static bool request_begin(struct muster_nic *nic, struct nic_qp *qp)
 	return true;
 }
 
-static bool request_done(const struct nic_qp *qp, const struct nic_request *request)
-{
-	return request->status || (nic_psn_diff(end_of(request), qp->acked_psn) <= 0 &&
-				   (!is_question(request->work.opcode) || request->answered));
-}
-
 /* In order, as there is room for completions. */
 static bool requests_end(struct muster_nic *nic, struct nic_qp *qp)
 {
@@ -124,7 +137,7 @@ static bool requests_end(struct muster_nic *nic, struct nic_qp *qp)
 		nic_qp_sent(nic, qp, &request.work, request.status);
 		moved = true;
 		if (request.status) {
-			nic_qp_fail(qp);
+			nic_qp_fail(nic, qp);
 			break;
 		}
 	}
@@ -226,6 +239,7 @@ static void acknowledged(struct muster_nic *nic, struct nic_qp *qp, uint32_t psn
 	if (nic_psn_diff(psn, qp->acked_psn) <= 0 || nic_psn_diff(psn, qp->next_psn) > 0)
 		return;
 	qp->acked_psn = psn;
+	qp->blocked_us = 0;		/* what was may be among these */
 	qp->progress_us = nic->world->now_us(nic->opaque);
 	qp->retries = qp->attr.retry_count;
 	qp->rnr_retries = qp->attr.rnr_retry;
@@ -244,6 +258,7 @@ static uint64_t rnr_wait_us(uint8_t timer)
 static void try_again(struct muster_nic *nic, struct nic_qp *qp, uint64_t wait_us)
 {
 	rewind_to(qp, qp->acked_psn);
+	qp->blocked_us = 0;
 	qp->progress_us = nic->world->now_us(nic->opaque);
 	qp->resume_us = qp->progress_us + wait_us;
 }
@@ -252,12 +267,25 @@ static void absent(struct muster_nic *nic, struct nic_qp *qp)
 {
 	uint64_t wait_us = (4096ull << (qp->attr.timeout & 31)) / 1000;
 
+	if (!qp->attr.timeout)		/* verbs say none: what there is then is the deadline */
+		wait_us = nic->config.deadline_us;
 	if (qp->retries == 0) {
-		halt(qp, qp->sq_head, MUSTER_WC_RETRY_EXC_ERR);
+		halt(qp, oldest_undone(qp), MUSTER_WC_RETRY_EXC_ERR);
 		return;
 	}
 	qp->retries--;
 	try_again(nic, qp, wait_us);
+}
+
+/* That it was asked was acknowledged; its answer is not to be had any more. */
+static void question_refused(struct nic_qp *qp, uint32_t psn)
+{
+	uint32_t at = find(qp, psn);
+	const struct nic_request *request = request_at(qp, at);
+
+	if (at != qp->sq_next && request->psn == psn && is_question(request->work.opcode) &&
+	    !request->answered && !request->status)
+		halt(qp, at, MUSTER_WC_REM_ACCESS_ERR);
 }
 
 static void refused(struct muster_nic *nic, struct nic_qp *qp,
@@ -271,6 +299,8 @@ static void refused(struct muster_nic *nic, struct nic_qp *qp,
 		return;
 	}
 	acknowledged(nic, qp, psn);
+	if (nic_psn_diff(psn, qp->acked_psn) < 0 && packet->nak == MUSTER_NAK_ACCESS)
+		question_refused(qp, psn);
 	if (nic_psn_diff(psn, qp->acked_psn) < 0 || nic_psn_diff(psn, qp->next_psn) >= 0)
 		return;
 	switch (packet->nak) {
@@ -357,22 +387,27 @@ static void timers(struct muster_nic *nic, struct nic_qp *qp)
 {
 	uint64_t now_us = nic->world->now_us(nic->opaque);
 
-	if (qp->resume_us && now_us >= qp->resume_us)
+	/* From here on the other side is asked again, and has as long as ever to answer. */
+	if (qp->resume_us && now_us >= qp->resume_us) {
 		qp->resume_us = 0;
-	if (qp->sq_head != qp->sq_next && !qp->resume_us &&
-	    now_us >= qp->progress_us + nic->config.deadline_us)
-		absent(nic, qp);
-	if (qp->sq_head != qp->sq_next)
-		nic_qps_due(nic, qp->resume_us ? qp->resume_us :
-						 qp->progress_us + nic->config.deadline_us);
+		qp->progress_us = now_us;
+	}
+	if (!qp->resume_us) {
+		if (oldest_undone(qp) == qp->sq_next)
+			return;
+		if (now_us >= qp->progress_us + nic->config.deadline_us)
+			absent(nic, qp);
+	}
+	nic_qps_due(nic, qp->resume_us ? qp->resume_us :
+					 qp->progress_us + nic->config.deadline_us);
 }
 
-/* The oldest request was in vain, even if it has not begun. */
+/* The oldest request that is not done was in vain, even if it has not begun. */
 static void give_up(struct muster_nic *nic, struct nic_qp *qp)
 {
-	if (qp->sq_head == qp->sq_next)
+	if (!qp->halted && oldest_undone(qp) == qp->sq_next)
 		request_begin(nic, qp);
-	halt(qp, qp->sq_head, MUSTER_WC_RETRY_EXC_ERR);
+	halt(qp, oldest_undone(qp), MUSTER_WC_RETRY_EXC_ERR);
 }
 
 /* One packet of the request whose turn it is; none of one that has failed, or after it. */

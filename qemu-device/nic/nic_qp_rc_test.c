@@ -140,6 +140,58 @@ static void whom_nobody_answers_fails_after_its_retries(void **state)
 	assert_int_equal(qp_state(guest, 0), MUSTER_QP_ERR);
 }
 
+static void connect_patiently(struct guest *guest, uint8_t timeout)
+{
+	struct muster_admin_command cmd = rc_modify_command(0, MUSTER_QP_INIT, 0, 1);
+
+	for (uint32_t i = 0; i < 2; i++) {
+		qp_step(guest, i, MUSTER_QP_RESET);
+		memset(qp_part(guest, i, 0), 0, sizeof(struct muster_qp_record));
+	}
+	cmd.qp_modify.timeout = timeout;
+	for (; cmd.qp_modify.state <= MUSTER_QP_RTS; cmd.qp_modify.state++)
+		assert_int_equal(command(guest, cmd).status, MUSTER_ADMIN_OK);
+}
+
+/* Also if `timeout` is longer than the deadline, or none. */
+static void each_retry_asks_again(void **state)
+{
+	static const uint8_t timeouts[] = { 19, 0 };
+	struct guest *guest = *state;
+
+	for (uint32_t i = 0; i < 2; i++) {
+		connect_patiently(guest, timeouts[i]);
+		qp_send(guest, 0, rc_work(MUSTER_WORK_WRITE, i, 100, 0x4000));
+		for (int n = 0; n < 3; n++) {
+			assert_null(qp_poll(guest, 0));
+			usleep(100);
+			settle(guest);
+		}
+		rc_connect(guest, 1, 0, 0);
+		guest->later_us += 2200000;
+		settle(guest);
+		awaits(guest, 0, 0x5e4d0000 + i, MUSTER_WC_SUCCESS);
+	}
+}
+
+/* What is acknowledged has succeeded, however long its process does not look. */
+static void a_full_completion_queue_makes_nothing_fail(void **state)
+{
+	struct guest *guest = *state;
+	uint32_t nr = QP_CQ_ENTRIES + 4;
+
+	for (uint32_t n = 0; n < nr; n++)
+		qp_send(guest, 0, rc_work(MUSTER_WORK_WRITE, n, 100, 0x4000));
+	for (int n = 0; n < 10; n++) {
+		guest->later_us += 2200000;
+		settle(guest);
+	}
+	qp_send(guest, 0, rc_work(MUSTER_WORK_WRITE, nr, 100, 0x4000));
+	for (uint32_t n = 0; n <= nr; n++)
+		awaits(guest, 0, 0x5e4d0000 + n, MUSTER_WC_SUCCESS);
+	assert_int_equal(qp_state(guest, 0), MUSTER_QP_RTS);
+}
+
 /* ---- RDMA ------------------------------------------------------------------ */
 
 static void writes_and_reads_land_where_they_should(void **state)
@@ -243,6 +295,56 @@ static void what_is_not_allowed_fails_at_both_ends(void **state)
 	}
 }
 
+/* Its question was taken and acknowledged; then, between two packets of the answer, it goes. */
+static void a_region_that_goes_while_it_is_read_fails_at_both_ends(void **state)
+{
+	struct guest *guest = *state;
+	struct muster_admin_command cmd;
+	struct muster_work work = rc_work(MUSTER_WORK_READ, 0, 20480, 0);
+	uint32_t failed = 0;
+
+	work.remote_key = htole32(2);
+	for (int steps = 1; steps < 8; steps++) {
+		uint8_t status;
+
+		cmd = mr_command(guest, 2, QP_IOVA, 20480, ALL);
+		assert_int_equal(command(guest, cmd).status, MUSTER_ADMIN_OK);
+		qp_put(guest, 0, work);
+		reg_write(guest, MUSTER_REG_BELLS + MUSTER_BELL_QP, qp_number(0));
+		for (int n = 0; n < steps; n++)
+			muster_nic_step(guest->nic);
+		cmd = id_command(MUSTER_ADMIN_MR_DEREGISTER, 2);
+		assert_int_equal(command(guest, cmd).status, MUSTER_ADMIN_OK);
+		status = await(guest, 0)->status;
+		if (status) {
+			assert_int_equal(status, MUSTER_WC_REM_ACCESS_ERR);
+			assert_int_equal(qp_state(guest, 1), MUSTER_QP_ERR);
+			failed++;
+		}
+		again(guest);
+	}
+	assert_true(failed > 0);
+}
+
+/* Who is asked has no request that could tell its process: its record does. */
+static void who_fails_says_so_and_flushes_what_was_posted(void **state)
+{
+	struct guest *guest = *state;
+	struct muster_qp_record *record = qp_part(guest, 1, 0);
+	struct muster_work work = rc_work(MUSTER_WORK_WRITE, 0, 8, 0x4000);
+
+	work.remote_key = htole32(77);
+	qp_receive(guest, 1, receive_of(0, 10));	/* nobody rings for it */
+	assert_int_equal(record->failed, 0);
+	qp_send(guest, 0, work);
+	awaits(guest, 0, 0x5e4d0000, MUSTER_WC_REM_ACCESS_ERR);
+	assert_int_equal(le32toh(record->failed), 1);
+	awaits(guest, 1, 0x4ecf0000, MUSTER_WC_WR_FLUSH_ERR);
+	qp_receive(guest, 1, receive_of(1, 10));
+	qp_ring(guest, 1);
+	awaits(guest, 1, 0x4ecf0001, MUSTER_WC_WR_FLUSH_ERR);
+}
+
 static void many_requests_under_way_complete_in_order(void **state)
 {
 	static const uint8_t kinds[] = { MUSTER_WORK_SEND, MUSTER_WORK_READ, MUSTER_WORK_WRITE,
@@ -260,7 +362,7 @@ static void many_requests_under_way_complete_in_order(void **state)
 			work.wr_id = htole64(posted);
 			if (posted % 7 == 0)
 				work.flags |= htole16(MUSTER_WORK_FENCE);
-			qp_put(guest, 0, QP_SQ, work);
+			qp_put(guest, 0, work);
 		}
 		qp_ring(guest, 0);
 		awaits(guest, 0, done++, MUSTER_WC_SUCCESS);
@@ -280,6 +382,35 @@ static void a_tail_that_goes_back_stops_its_queue_pair(void **state)
 	qp_ring(guest, 0);
 	assert_int_equal(qp_state(guest, 0), MUSTER_QP_ERR);
 	assert_int_equal(event(guest, 0)->kind, MUSTER_EVENT_QP_ERROR);
+}
+
+/* From PSN psn on; it is as new, and its record too. */
+static void connect_at(struct guest *guest, uint32_t psn)
+{
+	struct muster_admin_command cmd = rc_modify_command(0, MUSTER_QP_INIT, 0, 1);
+
+	qp_step(guest, 0, MUSTER_QP_RESET);
+	memset(qp_part(guest, 0, 0), 0, sizeof(struct muster_qp_record));
+	cmd.qp_modify.sq_psn = htole32(psn & MUSTER_QPN_MASK);
+	for (; cmd.qp_modify.state <= MUSTER_QP_RTS; cmd.qp_modify.state++)
+		assert_int_equal(command(guest, cmd).status, MUSTER_ADMIN_OK);
+}
+
+/* Of a connection that was before: the other side waits for PSNs far from these. */
+static void what_is_too_far_ahead_is_not_kept(void **state)
+{
+	struct guest *guest = *state;
+	uint8_t *there = qp_bytes(guest, 0x4000);
+
+	*(uint8_t *)qp_bytes(guest, 0) = 1;
+	connect_at(guest, 0xfffffd + 64);
+	qp_send(guest, 0, rc_work(MUSTER_WORK_WRITE, 0, 1, 0x4000));
+	connect_at(guest, 0xfffffd);
+	for (uint32_t n = 0; n < 70; n++) {
+		qp_send(guest, 0, rc_work(MUSTER_WORK_WRITE, 8, 1, 0x5000));
+		awaits(guest, 0, 0x5e4d0008, MUSTER_WC_SUCCESS);
+		assert_int_equal(*there, 0);
+	}
 }
 
 /* ---- two NICs -------------------------------------------------------------- */
@@ -324,6 +455,44 @@ static void two_nics_are_connected(void **state)
 	guest_free(guests[1]);
 }
 
+/* All of them want more than a link has room for, all the time. */
+static void each_has_its_share_of_a_link(void **state)
+{
+	enum { EACH = 12 };
+	struct guest *guests[2] = { guest_new(0), guest_new(1) };
+	uint32_t done[EACH] = { 0 }, least = 0, most = 0;
+
+	(void)state;
+	for (uint32_t n = 0; n < 2; n++) {
+		qp_memory(guests[n], ALL);
+		for (uint32_t i = 0; i < EACH; i++) {
+			qp_create(guests[n], i, MUSTER_QP_RC);
+			rc_connect(guests[n], i, !n, i);
+		}
+	}
+	for (uint32_t i = 0; i < EACH; i++)
+		for (uint32_t n = 0; n < QP_ENTRIES; n++)
+			qp_put(guests[0], i, rc_work(MUSTER_WORK_WRITE, 0, 12000, 0x3000));
+	for (uint32_t i = 0; i < EACH; i++)
+		qp_ring(guests[0], i);
+	while (most < 100) {
+		least = UINT32_MAX;
+		for (uint32_t i = 0; i < EACH; i++) {
+			while (qp_poll(guests[0], i)) {
+				done[i]++;
+				qp_send(guests[0], i, rc_work(MUSTER_WORK_WRITE, 0, 12000, 0x3000));
+			}
+			least = done[i] < least ? done[i] : least;
+			most = done[i] > most ? done[i] : most;
+		}
+		settle(guests[0]);
+		settle(guests[1]);
+	}
+	assert_true(least > 100 / 10);
+	guest_free(guests[0]);
+	guest_free(guests[1]);
+}
+
 #define WITH_TWO_RC(test) cmocka_unit_test_setup_teardown(test, two_rc, no_guest)
 
 int main(void)
@@ -334,13 +503,19 @@ int main(void)
 		WITH_TWO_RC(it_is_waited_for_as_often_as_was_said),
 		WITH_TWO_RC(a_message_that_is_too_long_fails_at_both_ends),
 		WITH_TWO_RC(whom_nobody_answers_fails_after_its_retries),
+		WITH_TWO_RC(each_retry_asks_again),
+		WITH_TWO_RC(a_full_completion_queue_makes_nothing_fail),
 		WITH_TWO_RC(writes_and_reads_land_where_they_should),
 		WITH_TWO_RC(a_write_with_immediate_data_takes_a_receive),
 		WITH_TWO_RC(atomics_count_and_swap),
 		WITH_TWO_RC(what_is_not_allowed_fails_at_both_ends),
+		WITH_TWO_RC(a_region_that_goes_while_it_is_read_fails_at_both_ends),
+		WITH_TWO_RC(who_fails_says_so_and_flushes_what_was_posted),
 		WITH_TWO_RC(many_requests_under_way_complete_in_order),
 		WITH_TWO_RC(a_tail_that_goes_back_stops_its_queue_pair),
+		WITH_TWO_RC(what_is_too_far_ahead_is_not_kept),
 		cmocka_unit_test(two_nics_are_connected),
+		cmocka_unit_test(each_has_its_share_of_a_link),
 	};
 
 	return cmocka_run_group_tests(tests, group_setup, group_teardown);

@@ -22,7 +22,6 @@ void nic_serve_forget(struct nic_qp *qp)
 		qp->early = first->next;
 		free(first);
 	}
-	qp->nr_early = 0;
 	qp->reply_head = qp->reply_tail = 0;
 	qp->receive.begun = false;
 	qp->ack_owed = false;
@@ -217,7 +216,7 @@ static bool take_due(struct muster_nic *nic, struct nic_qp *qp,
 	if (why == MUSTER_NAK_RNR)
 		return false;
 	if (why) {
-		nic_qp_fail(qp);
+		nic_qp_fail(nic, qp);
 		if (why == MUSTER_NAK_ACCESS)
 			nic_event_owe(nic, &qp->access_owed);
 		return false;
@@ -235,7 +234,7 @@ static void keep(struct nic_qp *qp, const struct muster_qp_packet *packet, const
 
 	while (*at && nic_psn_diff(le32toh((*at)->packet.psn), psn) < 0)
 		at = &(*at)->next;
-	if ((*at && le32toh((*at)->packet.psn) == psn) || qp->nr_early == NIC_QP_EARLY_MAX)
+	if (*at && le32toh((*at)->packet.psn) == psn)
 		return;
 	early = malloc(sizeof(*early) + len);
 	if (!early)
@@ -245,7 +244,6 @@ static void keep(struct nic_qp *qp, const struct muster_qp_packet *packet, const
 	if (len)
 		memcpy(early->payload, payload, len);
 	*at = early;
-	qp->nr_early++;
 }
 
 static void take_early(struct muster_nic *nic, struct nic_qp *qp)
@@ -257,7 +255,6 @@ static void take_early(struct muster_nic *nic, struct nic_qp *qp)
 		if (ahead > 0 || (ahead == 0 && !take_due(nic, qp, &first->packet, first->payload)))
 			return;
 		qp->early = first->next;
-		qp->nr_early--;
 		free(first);
 	}
 }
@@ -268,7 +265,8 @@ bool nic_serve_receive(struct muster_nic *nic, struct nic_qp *qp,
 	uint32_t psn = le32toh(packet->psn);
 	int32_t ahead = nic_psn_diff(psn, qp->expected_psn);
 
-	if (psn & ~MUSTER_QPN_MASK)
+	/* The other side sends nothing so far ahead: it is of a connection that was before. */
+	if (psn & ~MUSTER_QPN_MASK || ahead >= NIC_QP_UNACKED_MAX)
 		return false;
 	if (ahead > 0) {
 		keep(qp, packet, payload);
@@ -331,7 +329,7 @@ static bool say_reply(struct muster_nic *nic, struct nic_qp *qp)
 			       reply->addr + reply->sent, payload, len)) {
 		qp->nak_owed = MUSTER_NAK_ACCESS;	/* its region has gone meanwhile */
 		qp->nak_psn = reply->psn;
-		nic_qp_fail(qp);
+		nic_qp_fail(nic, qp);
 		return true;
 	}
 	if (!say(nic, qp, &packet, payload))

@@ -263,6 +263,26 @@ static void what_was_posted_is_flushed_once_and_in_order(void **state)
 	assert_null(qp_poll(guest, 1));
 }
 
+/* Between that and the process's own clearing of its record, anyone may ring. */
+static void a_ring_during_a_reset_brings_nothing_back(void **state)
+{
+	struct guest *guest = *state;
+
+	for (uint32_t n = 0; n < 3; n++) {
+		qp_send(guest, 0, datagram_to(0, 1, n, 1));
+		assert_completes(guest, 0, 0x5e4d0000 + n, MUSTER_WC_SUCCESS);
+	}
+	qp_step(guest, 0, MUSTER_QP_RESET);
+	qp_ring(guest, 0);
+	memset(qp_part(guest, 0, 0), 0, sizeof(struct muster_qp_record));
+	for (uint8_t to = MUSTER_QP_INIT; to <= MUSTER_QP_RTS; to++)
+		qp_step(guest, 0, to);
+	assert_null(qp_poll(guest, 0));
+	qp_send(guest, 0, datagram_to(0, 1, 7, 1));
+	assert_completes(guest, 0, 0x5e4d0007, MUSTER_WC_SUCCESS);
+	assert_null(qp_poll(guest, 0));
+}
+
 static void a_full_completion_queue_holds_up_its_queue_pairs(void **state)
 {
 	struct guest *guest = *state;
@@ -317,6 +337,20 @@ static void an_armed_queue_interrupts_for_the_next_completion(void **state)
 	assert_int_equal(*interrupts, 3);
 }
 
+static void who_has_armed_a_queue_need_not_ring(void **state)
+{
+	struct guest *guest = *state;
+	struct muster_cq_record *record = qp_part(guest, 0, QP_CQ_RECORD);
+
+	for (uint32_t n = 1; n <= 3; n++) {
+		record->arm = htole32(2 * n);
+		qp_send(guest, 0, datagram_to(0, 1, 0, 1));
+		qp_send(guest, 0, datagram_to(0, 1, 0, 1));
+		assert_int_equal(guest->interrupts[1], n);
+		assert_int_equal(le32toh(record->notified), n);
+	}
+}
+
 static void a_queue_that_is_armed_before_its_queue_pair_is_there_interrupts(void **state)
 {
 	struct guest *guest = *state;
@@ -366,11 +400,12 @@ static void memory_of_another_domain_or_not_for_writing_is_refused(void **state)
 {
 	struct guest *guest = *state;
 	struct muster_admin_command cmd = mr_command(guest, 2, QP_IOVA, 4096, MUSTER_MR_READ);
-	struct muster_work work = receive_of(0, 100);
+	struct muster_receive receive = receive_of(0, 100);
+	struct muster_work work;
 
 	assert_int_equal(command(guest, cmd).status, MUSTER_ADMIN_OK);
-	work.sges[0].key = htole32(2);
-	qp_receive(guest, 1, work);
+	receive.sges[0].key = htole32(2);
+	qp_receive(guest, 1, receive);
 	qp_send(guest, 0, datagram_to(0, 1, 0, 8));
 	assert_completes(guest, 0, 0x5e4d0000, MUSTER_WC_SUCCESS);
 	assert_completes(guest, 1, 0x4ecf0000, MUSTER_WC_LOC_PROT_ERR);
@@ -383,32 +418,78 @@ static void memory_of_another_domain_or_not_for_writing_is_refused(void **state)
 	fails_with(guest, work, MUSTER_WC_LOC_PROT_ERR);
 }
 
-static void two_nics_exchange_datagrams(void **state)
+static struct guest *nic_with_ud(uint32_t node)
 {
-	struct guest *guests[2] = { guest_new(0), guest_new(1) };
+	struct guest *guest = guest_new(node);
+
+	qp_memory(guest, READ_WRITE);
+	ud_open(guest, node);
+	return guest;
+}
+
+/* What comes to `to` within some steps of both; NULL: nothing. */
+static const struct muster_wc *comes(struct guest **guests, uint32_t to, int steps)
+{
 	const struct muster_wc *wc = NULL;
 
-	(void)state;
-	for (int i = 0; i < 2; i++) {
-		qp_memory(guests[i], READ_WRITE);
-		ud_open(guests[i], i);
+	for (int i = 0; i < steps && !(wc = qp_poll(guests[to], to)); i++) {
+		settle(guests[!to]);
+		settle(guests[to]);
 	}
+	return wc;
+}
+
+static void two_nics_exchange_datagrams(void **state)
+{
+	struct guest *guests[2] = { nic_with_ud(0), nic_with_ud(1) };
+
+	(void)state;
 	for (uint32_t n = 0; n < 100; n++) {
 		uint32_t from = n % 2, to = !from;
+		const struct muster_wc *wc;
 
 		memset(qp_bytes(guests[from], 0), n, MUSTER_MTU);
 		qp_receive(guests[to], to, receive_of(0, 40 + MUSTER_MTU));
 		qp_send(guests[from], from, datagram_to(to, to, 0, MUSTER_MTU));
-		for (int i = 0; i < 100000 && !(wc = qp_poll(guests[to], to)); i++) {
-			settle(guests[from]);
-			settle(guests[to]);
-		}
+		wc = comes(guests, to, 100000);
 		assert_non_null(wc);
 		assert_int_equal(le32toh(wc->length), 40 + MUSTER_MTU);
 		assert_int_equal(le32toh(wc->src_node), from);
 		assert_int_equal(*(uint8_t *)qp_bytes(guests[to], 40 + MUSTER_MTU - 1), n);
 		assert_completes(guests[from], from, 0x5e4d0000, MUSTER_WC_SUCCESS);
 	}
+	guest_free(guests[0]);
+	guest_free(guests[1]);
+}
+
+/* Who waits for nothing but what is sent to it: it says nothing by itself. */
+static void a_node_that_was_lost_is_reached_in_its_next_life(void **state)
+{
+	struct guest *guests[2] = { nic_with_ud(0), nic_with_ud(1) };
+	const struct muster_wc *wc = NULL;
+
+	(void)state;
+	qp_receive(guests[1], 1, receive_of(0, 4096));
+	qp_send(guests[0], 0, datagram_to(1, 1, 0, 8));
+	assert_non_null(comes(guests, 1, 100000));
+	guest_free(guests[1]);
+	qp_send(guests[0], 0, datagram_to(1, 1, 0, 8));
+	while (event(guests[0], 0)->kind != MUSTER_EVENT_PEER_LOST)
+		settle(guests[0]);
+	guests[1] = guest_new(1);
+	reg_write(guests[1], MUSTER_REG_CONTROL, MUSTER_CONTROL_RESET);
+	enable(guests[1]);
+	qp_memory(guests[1], READ_WRITE);
+	ud_open(guests[1], 1);
+	qp_receive(guests[1], 1, receive_of(0, 4096));
+	while (qp_poll(guests[0], 0))
+		;
+	for (int i = 0; i < 100 && !wc; i++) {
+		qp_send(guests[0], 0, datagram_to(1, 1, 0, 8));
+		wc = comes(guests, 1, 1000);
+		qp_poll(guests[0], 0);
+	}
+	assert_non_null(wc);
 	guest_free(guests[0]);
 	guest_free(guests[1]);
 }
@@ -426,12 +507,15 @@ int main(void)
 		WITH_TWO_UD(what_nobody_is_there_for_is_dropped),
 		WITH_TWO_UD(a_request_that_is_wrong_fails_its_queue_pair),
 		WITH_TWO_UD(what_was_posted_is_flushed_once_and_in_order),
+		WITH_TWO_UD(a_ring_during_a_reset_brings_nothing_back),
 		WITH_TWO_UD(a_full_completion_queue_holds_up_its_queue_pairs),
 		WITH_TWO_UD(an_armed_queue_interrupts_for_the_next_completion),
+		WITH_TWO_UD(who_has_armed_a_queue_need_not_ring),
 		WITH_TWO_UD(a_queue_that_is_armed_before_its_queue_pair_is_there_interrupts),
 		WITH_TWO_UD(a_record_that_makes_no_sense_stops_its_queue_pair_only),
 		WITH_TWO_UD(memory_of_another_domain_or_not_for_writing_is_refused),
 		cmocka_unit_test(two_nics_exchange_datagrams),
+		cmocka_unit_test(a_node_that_was_lost_is_reached_in_its_next_life),
 	};
 
 	return cmocka_run_group_tests(tests, group_setup, group_teardown);

@@ -76,7 +76,7 @@ static bool request_run(struct muster_nic *nic, struct nic_qp *qp)
 	qp->blocked_us = 0;
 	nic_qp_sent(nic, qp, &work, status);
 	if (status)
-		nic_qp_fail(qp);
+		nic_qp_fail(nic, qp);
 	return true;
 }
 
@@ -120,6 +120,6 @@ bool nic_ud_receive(struct muster_nic *nic, struct nic_qp *qp,
 		wc.status = MUSTER_WC_LOC_PROT_ERR;
 	nic_qp_received(nic, qp, wc, le16toh(packet->flags) & MUSTER_QP_SOLICITED);
 	if (wc.status)
-		nic_qp_fail(qp);
+		nic_qp_fail(nic, qp);
 	return true;
 }

@@ -154,6 +154,13 @@ void nic_cq_notify(struct muster_nic *nic, struct nic_cq *cq)
 	if (!cq->armed)
 		return;
 	cq->armed = false;
+	if (cq->record) {
+		__le32 notified = htole32(++cq->notified);
+
+		/* If it cannot be written nobody is there who reads it. */
+		(void)nic_dma_write(nic, cq->record + offsetof(struct muster_cq_record, notified),
+				    &notified, sizeof(notified));
+	}
 	interrupt(nic, cq->vector);
 }
 

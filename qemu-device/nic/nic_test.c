@@ -63,6 +63,22 @@ static void a_reset_brings_a_new_life(void **state)
 	port_open(guest, 0);
 }
 
+static void nothing_comes_of_what_is_written_to_a_closed_nic(void **state)
+{
+	struct guest *guest = *state;
+
+	port_open(guest, 0);
+	muster_nic_close(guest->nic);
+	for (uint32_t addr = 0; addr < MUSTER_REGS_BYTES; addr += 4)
+		reg_write(guest, addr, 1);
+	reg_write(guest, MUSTER_REG_CONTROL, MUSTER_CONTROL_RESET);
+	reg_write(guest, MUSTER_REG_CONTROL, MUSTER_CONTROL_ENABLE);
+	muster_nic_doorbell(guest->nic, 0, 5, 4);
+	muster_nic_step(guest->nic);
+	assert_int_equal(reg_read(guest, MUSTER_REG_STATUS), MUSTER_STATE_FATAL);
+	assert_int_equal(muster_nic_fd(guest->nic), -1);
+}
+
 static void queues_that_make_no_sense_are_fatal_until_reset(void **state)
 {
 	struct guest *guest = *state;
@@ -393,6 +409,7 @@ int main(void)
 		WITH_GUEST(odd_accesses_read_zero_and_do_nothing),
 		WITH_GUEST(queue_registers_hold_still_while_enabled),
 		WITH_GUEST(a_reset_brings_a_new_life),
+		WITH_GUEST(nothing_comes_of_what_is_written_to_a_closed_nic),
 		WITH_GUEST(queues_that_make_no_sense_are_fatal_until_reset),
 		WITH_GUEST(an_admin_tail_beyond_the_ring_is_fatal),
 		WITH_GUEST(without_bus_mastering_there_is_no_dma),

@@ -57,6 +57,8 @@ struct guest {
 	uint32_t kicks;
 	uint32_t admin_tail;
 	uint64_t writes;	/* by the device */
+	uint64_t later_us;	/* its clock is ahead by that */
+	bool once;		/* what it reads is something else afterwards */
 };
 
 /* A table of the nodes that the wire knows, at an address of this process alone. */
@@ -78,6 +80,8 @@ static inline int dma_read(void *world, uint64_t addr, void *buf, uint32_t len)
 	if (!dma_allowed(guest, addr, len))
 		return -EIO;
 	memcpy(buf, guest->memory + addr, len);
+	if (guest->once)
+		memset(guest->memory + addr, 0xee, len);
 	return 0;
 }
 
@@ -100,8 +104,7 @@ static inline void interrupt(void *world, uint32_t vector)
 
 static inline uint64_t now_us(void *world)
 {
-	(void)world;
-	return muster_clock_us();
+	return muster_clock_us() + ((struct guest *)world)->later_us;
 }
 
 static inline void kick(void *world)

@@ -76,8 +76,8 @@ static inline struct muster_admin_command rc_modify_command(uint32_t i, uint8_t 
 	c->qkey = 0;
 	c->dest_node = htole32(node);
 	c->dest_qp = htole32(qp_number(other));
-	c->rq_psn = htole32(0xfffffd + other);	/* they wrap soon */
-	c->sq_psn = htole32(0xfffffd + i);
+	c->rq_psn = htole32((0xfffffd + other) & MUSTER_QPN_MASK);	/* they wrap soon */
+	c->sq_psn = htole32((0xfffffd + i) & MUSTER_QPN_MASK);
 	c->mtu = htole16(1024);
 	c->access = MUSTER_QP_REMOTE;
 	c->timeout = 4;
@@ -136,9 +136,9 @@ static inline void *qp_bytes(struct guest *guest, uint32_t offset)
 	       offset % 4096;
 }
 
-static inline struct muster_work receive_of(uint32_t offset, uint32_t length)
+static inline struct muster_receive receive_of(uint32_t offset, uint32_t length)
 {
-	return (struct muster_work){
+	return (struct muster_receive){
 		.wr_id = htole64(0x4ecf0000 + offset), .nr_sges = 1,
 		.sges = { { htole64(QP_IOVA + offset), htole32(length), htole32(1) } },
 	};
@@ -162,25 +162,27 @@ static inline void qp_ring(struct guest *guest, uint32_t i)
 	settle(guest);
 }
 
-/* Into QP_SQ or QP_RQ. */
-static inline void qp_put(struct guest *guest, uint32_t i, uint32_t queue, struct muster_work work)
+static inline void qp_put(struct guest *guest, uint32_t i, struct muster_work work)
 {
 	struct muster_qp_record *record = qp_part(guest, i, 0);
-	__le32 *tail = queue == QP_SQ ? &record->sq_tail : &record->rq_tail;
-	uint32_t at = le32toh(*tail);
+	uint32_t at = le32toh(record->sq_tail);
 
-	((struct muster_work *)qp_part(guest, i, queue))[at % QP_ENTRIES] = work;
-	*tail = htole32(at + 1);
+	((struct muster_work *)qp_part(guest, i, QP_SQ))[at % QP_ENTRIES] = work;
+	record->sq_tail = htole32(at + 1);
 }
 
-static inline void qp_receive(struct guest *guest, uint32_t i, struct muster_work work)
+static inline void qp_receive(struct guest *guest, uint32_t i, struct muster_receive receive)
 {
-	qp_put(guest, i, QP_RQ, work);
+	struct muster_qp_record *record = qp_part(guest, i, 0);
+	uint32_t at = le32toh(record->rq_tail);
+
+	((struct muster_receive *)qp_part(guest, i, QP_RQ))[at % QP_ENTRIES] = receive;
+	record->rq_tail = htole32(at + 1);
 }
 
 static inline void qp_send(struct guest *guest, uint32_t i, struct muster_work work)
 {
-	qp_put(guest, i, QP_SQ, work);
+	qp_put(guest, i, work);
 	qp_ring(guest, i);
 }
 

@@ -6,6 +6,8 @@
  */
 #include "internal.h"
 
+#include <string.h>
+
 #include "arith.h"
 
 static bool operation_valid(const struct muster_packet *packet)
@@ -18,16 +20,45 @@ static bool operation_valid(const struct muster_packet *packet)
 	       packet->total % muster_dtype_size(signature->type) == 0;
 }
 
+/* What goes through all words of a lock alike. */
+static bool lock_valid(const struct muster_packet *packet)
+{
+	return packet->signature.coll != MUSTER_COLL_LOCK ||
+	       (packet->total == sizeof(struct muster_lock) && !packet->pulse &&
+		packet->signature.type == MUSTER_DTYPE_U64 &&
+		packet->signature.op == MUSTER_REDOP_MIN);
+}
+
+/* In the order of those that wait, which is of all jobs, a host has no say: these words are nodes'. */
+static bool words_are_own(const struct group *group, uint32_t by,
+			  const struct muster_packet *packet, const void *payload)
+{
+	struct muster_lock lock;
+
+	if (packet->signature.coll != MUSTER_COLL_LOCK || packet->type != MUSTER_PACKET_TREE_UP ||
+	    group->children[by].node >= MUSTER_NODE_AGGREGATION)
+		return true;
+	memcpy(&lock, payload, sizeof(lock));
+	return lock.free == 1 && lock.asked == UINT64_MAX && lock.place == UINT64_MAX &&
+	       lock.shares == UINT64_MAX;
+}
+
+static uint16_t flags_allowed(uint8_t type)
+{
+	return type == MUSTER_PACKET_TREE_UP   ? MUSTER_PACKET_LAST :
+	       type == MUSTER_PACKET_TREE_DOWN ? MUSTER_PACKET_ONCE : 0;
+}
+
 static bool valid(const struct muster_packet *packet)
 {
 	bool data = packet->type == MUSTER_PACKET_TREE_UP || packet->type == MUSTER_PACKET_TREE_DOWN;
-	uint16_t flags = packet->type == MUSTER_PACKET_TREE_DOWN ? MUSTER_PACKET_ONCE : 0;
 
-	if (packet->flags & ~flags || packet->reserved || packet->signature.reserved ||
+	if (packet->flags & ~flags_allowed(packet->type) || packet->reserved || packet->signature.reserved ||
 	    packet->seq_id >= MUSTER_SLOTS_MAX || packet->offset)
 		return false;
 	if (data)
-		return packet->length == packet->total && !packet->arg && operation_valid(packet);
+		return packet->length == packet->total && !packet->arg && operation_valid(packet) &&
+		       lock_valid(packet);
 	return packet->type == MUSTER_PACKET_ABORT && !packet->length && packet->number &&
 	       packet->number <= MUSTER_STATUS_FLUSHED;
 }
@@ -104,6 +135,8 @@ void aggregation_receive(struct muster_switch *sw, uint32_t port,
 		receive_abort(sw, group, above ? group->config.nr_children : by, packet);
 	else if (above)
 		segment_result(sw, group, packet, payload);
+	else if (!words_are_own(group, by, packet, payload))
+		sw->counters.drop_malformed++;
 	else
 		segment_contribute(sw, group, by, packet, payload);
 }

@@ -61,6 +61,7 @@ int generator_up(struct muster_switch *sw, struct group *group, const struct seg
 	carry(segment, &packet);
 	packet.dst_node = group->config.parent_node;
 	packet.src_member = segment->speaker;
+	packet.flags = segment->last ? MUSTER_PACKET_LAST : 0;
 	return send(sw, group, group->config.nr_children, group->config.parent_port, &packet,
 		    segment->sum);
 }

@@ -41,6 +41,7 @@ static bool config_valid(const struct muster_switch *sw, const struct muster_swi
 
 	if (!sw->node || !config->group || config->payload_max > MUSTER_MTU ||
 	    config->type > MUSTER_SWITCH_SAT ||
+	    (config->locks && (config->type != MUSTER_SWITCH_SAT || !config->tree)) ||
 	    !config->nr_children || config->nr_children > sw->radix)
 		return false;
 	if (!root && (config->parent_port >= sw->radix || config->parent_node == sw->node ||
@@ -55,24 +56,16 @@ static bool config_valid(const struct muster_switch *sw, const struct muster_swi
 	return true;
 }
 
-/* One type for all groups of a tree, and no more streaming trees than there are units for. */
-static int type_check(const struct muster_switch *sw, const struct muster_switch_group *config)
+/* One type for all groups of a tree, which all lock it or none. */
+static bool tree_agrees(const struct muster_switch *sw, const struct muster_switch_group *config)
 {
-	uint32_t nr = 0, trees[MUSTER_SWITCH_STREAMS_MAX], j;
-
 	for (uint32_t i = 0; i < GROUP_BUCKETS; i++)
-		for (const struct group *group = sw->groups[i]; group; group = group->next_hashed) {
+		for (const struct group *group = sw->groups[i]; group; group = group->next_hashed)
 			if (group->config.tree == config->tree &&
-			    group->config.type != config->type)
-				return -EINVAL;
-			if (group->config.type != MUSTER_SWITCH_SAT)
-				continue;
-			for (j = 0; j < nr && trees[j] != group->config.tree; j++)
-				;
-			if (j == nr && group->config.tree != config->tree)
-				trees[nr++] = group->config.tree;
-		}
-	return config->type == MUSTER_SWITCH_SAT && nr == MUSTER_SWITCH_STREAMS_MAX ? -EBUSY : 0;
+			    (group->config.type != config->type ||
+			     group->config.locks != config->locks))
+				return false;
+	return true;
 }
 
 static bool ports_shared(const struct muster_switch_group *config)
@@ -127,12 +120,16 @@ int muster_switch_group_add(struct muster_switch *sw, const struct muster_switch
 		return -EEXIST;
 	if (sw->nr_groups == MUSTER_SWITCH_GROUPS_MAX)
 		return -ENOSPC;
-	ret = type_check(sw, config);
-	if (ret)
-		return ret;
+	if (!tree_agrees(sw, config))
+		return -EINVAL;
 	group = group_new(sw, config);
 	if (!group)
 		return -ENOMEM;
+	ret = lock_begin(sw, group);
+	if (ret) {
+		sw->world.free(sw->opaque, group, group->bytes);
+		return ret;
+	}
 	group->next_hashed = *first;
 	*first = group;
 	sw->nr_groups++;
@@ -165,6 +162,17 @@ void group_owes(struct muster_switch *sw, struct group *group)
 	sw->owing = group;
 }
 
+/* Nobody answers it any more. */
+static void forget_waiting(struct muster_switch *sw, struct group *group)
+{
+	for (uint32_t i = 0; i < SEGMENTS; i++) {
+		if (group->segments[i].phase != SEGMENT_WAITING)
+			continue;
+		group->segments[i].phase = SEGMENT_FREE;
+		sw->nr_waiting--;
+	}
+}
+
 void group_free(struct muster_switch *sw, struct group *group)
 {
 	struct group **link = bucket(sw, group->config.tree, group->config.group);
@@ -173,6 +181,8 @@ void group_free(struct muster_switch *sw, struct group *group)
 		link = &(*link)->next_hashed;
 	*link = group->next_hashed;
 	owes_nothing(sw, group);
+	forget_waiting(sw, group);
+	lock_end(sw, group);
 	sw->nr_groups--;
 	sw->counters.bytes -= group->bytes;
 	sw->world.free(sw->opaque, group, group->bytes);
@@ -228,5 +238,7 @@ void group_fail(struct muster_switch *sw, struct group *group, uint8_t status, u
 		child_set_remove(&group->untold, by);
 	group->parent_untold = !group_is_root(group) && by != group->config.nr_children;
 	sw->counters.failed++;
+	forget_waiting(sw, group);
+	lock_end(sw, group);
 	group_owes(sw, group);
 }

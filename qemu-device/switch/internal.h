@@ -3,7 +3,8 @@
  * What the files of the switch share. A packet goes switch.c → forward.c, or, if it is
  * for the aggregation node, aggregation.c, which admits it to a group (group.c) and one of
  * its segments (segment.c, ring.c); what goes out to the ports of a group is made by generator.c.
- * All that is sent for others goes through credit.c; reach.c says who cannot be reached any more.
+ * Who may use a streaming tree is lock.c's. All that is sent for others goes through credit.c; reach.c
+ * says who cannot be reached any more.
  * Nothing outside of this folder includes this header.
  */
 #ifndef MUSTER_SWITCH_INTERNAL_H
@@ -32,6 +33,7 @@ struct child_set {
 enum segment_phase {
 	SEGMENT_FREE,
 	SEGMENT_COLLECTING,	/* some child has not contributed */
+	SEGMENT_WAITING,	/* all have: a request for a lock that cannot be had here yet */
 	SEGMENT_UP,		/* all have; the parent's link has not taken it */
 	SEGMENT_AWAITING,	/* the parent has it */
 	SEGMENT_DOWN,		/* the result is here; the links of `owed` have not taken it */
@@ -41,6 +43,7 @@ enum segment_phase {
 struct segment {
 	uint8_t phase;
 	uint8_t slot;
+	bool last;			/* of its number */
 	uint16_t stage;
 	uint32_t number;
 	uint32_t pulse;
@@ -61,6 +64,31 @@ struct progress {
 	uint32_t first;			/* oldest pulse of it that has not come */
 };
 
+enum lock_state {
+	LOCK_NONE,
+	LOCK_ASKED,		/* given here; the root has not answered */
+	LOCK_HELD,
+};
+
+/* A streaming group's, at this node. */
+struct lock {
+	uint8_t state;
+	bool waits;			/* it was refused, and keeps its place: */
+	uint64_t asked;			/* the count of locks when it asked first */
+	uint64_t heard;			/* the count of hurries when it last asked, or was answered */
+	uint64_t left;			/* operations */
+	uint32_t distributed;		/* pulses of the one at hand, */
+	uint32_t pulses;		/* of so many; 0: not known yet */
+};
+
+/* A streaming tree that is active: at most so many are. */
+struct stream {
+	uint16_t tree;
+	uint32_t nr;			/* groups that have it; 0: nobody */
+	uint64_t owner;			/* theirs, */
+	uint64_t since;			/* and the count of locks when its turn began */
+};
+
 struct group {
 	struct group *next_hashed;
 	struct group *next_owing, *prev_owing;
@@ -73,6 +101,7 @@ struct group {
 	struct child_set untold;
 	bool parent_untold;
 	uint32_t split;			/* the first child of the right half ring */
+	struct lock lock;
 	struct progress *progress;	/* by child */
 	struct muster_switch_child *children;
 	struct segment segments[SEGMENTS];
@@ -120,6 +149,11 @@ struct muster_switch {
 	uint32_t nr_groups;
 	struct group *groups[GROUP_BUCKETS];
 	struct group *owing;
+	struct stream streams[MUSTER_SWITCH_STREAMS_MAX];
+	uint64_t lock_count;			/* above all that have been told here */
+	uint64_t hurries;			/* so far */
+	bool lock_news;				/* whoever waits for a lock is to be looked at */
+	uint32_t nr_waiting;			/* segments that do */
 	struct child_set trunks;		/* ports */
 	uint32_t nr_flows;
 	struct flow *flows[FLOW_BUCKETS];
@@ -255,8 +289,36 @@ void segment_contribute(struct muster_switch *sw, struct group *group, uint32_t 
 			const struct muster_packet *packet, const void *payload);
 void segment_result(struct muster_switch *sw, struct group *group,
 		    const struct muster_packet *packet, const void *payload);
+/* What waits for a lock goes on if it may. */
+void segment_waiting(struct muster_switch *sw, struct group *group, bool hurry);
 /* Send what it owes. Return: whether some is left. */
 bool segment_settle(struct muster_switch *sw, struct group *group, struct segment *segment);
+
+/* ---- lock.c: who may use a streaming tree ---- */
+
+/* A streaming group is here: one that needs no lock has its tree. -EBUSY: no more can be active. */
+int lock_begin(struct muster_switch *sw, struct group *group);
+/* What it has, or its streaming fellow, is given back. */
+void lock_end(struct muster_switch *sw, struct group *group);
+/* Whether a segment is a request for a lock. */
+bool lock_is_asked(const struct group *group, const struct segment *segment);
+/* All below have asked: this node has its say. False: not yet. */
+bool lock_ask(struct muster_switch *sw, const struct group *group, struct segment *segment);
+/* Whether a request that waits here is to go on; hurry: in any case. */
+bool lock_is_over(struct muster_switch *sw, const struct group *group, struct segment *segment,
+		  bool hurry);
+/* What has come of it. */
+void lock_answer(struct muster_switch *sw, const struct group *group,
+		 const struct segment *segment);
+/* Whether its members may contribute. */
+static inline bool lock_admits(const struct group *group)
+{
+	return !group->config.locks || group->lock.state == LOCK_HELD;
+}
+/* A result goes down: the operation may have been the last. */
+void lock_count(struct muster_switch *sw, struct group *group, const struct segment *segment);
+/* Something was given back: others may go on. */
+void lock_step(struct muster_switch *sw);
 
 /* ---- generator.c: packets to the neighbours in a group ---- */
 

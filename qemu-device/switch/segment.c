@@ -69,6 +69,7 @@ static struct segment *begin(struct group *group, const struct muster_packet *pa
 		return NULL;
 	segment->phase = SEGMENT_COLLECTING;
 	segment->slot = packet->seq_id;
+	segment->last = packet->flags & MUSTER_PACKET_LAST;
 	segment->stage = packet->stage;
 	segment->number = packet->number;
 	segment->pulse = packet->pulse;
@@ -123,6 +124,10 @@ static void distribute(struct muster_switch *sw, struct group *group, struct seg
 		       bool once)
 {
 	sw->counters.results++;
+	if (lock_is_asked(group, segment))
+		lock_answer(sw, group, segment);
+	else
+		lock_count(sw, group, segment);
 	if (once)
 		generator_once(sw, group, segment);
 	segment->phase = SEGMENT_DOWN;
@@ -145,6 +150,16 @@ static void settle(struct muster_switch *sw, struct group *group, struct segment
 		group_owes(sw, group);
 }
 
+/* All are in. */
+static void go_on(struct muster_switch *sw, struct group *group, struct segment *segment)
+{
+	if (group_is_root(group))
+		distribute(sw, group, segment, group->config.type == MUSTER_SWITCH_LLT);
+	else
+		segment->phase = SEGMENT_UP;
+	settle(sw, group, segment);
+}
+
 void segment_contribute(struct muster_switch *sw, struct group *group, uint32_t child,
 			const struct muster_packet *packet, const void *payload)
 {
@@ -152,6 +167,10 @@ void segment_contribute(struct muster_switch *sw, struct group *group, uint32_t 
 
 	if (packet->total > group->config.payload_max) {
 		sw->counters.drop_malformed++;
+		return;
+	}
+	if (!lock_admits(group)) {
+		sw->counters.drop_unlocked++;
 		return;
 	}
 	if (!in_window(sw, &group->progress[child], packet))
@@ -165,6 +184,7 @@ void segment_contribute(struct muster_switch *sw, struct group *group, uint32_t 
 		return;
 	}
 	if (!agrees(segment, packet) ||
+	    segment->last != !!(packet->flags & MUSTER_PACKET_LAST) ||
 	    (!child_set_empty(&segment->came) && !totals_agree(segment, packet))) {
 		group_fail(sw, group, MUSTER_STATUS_MISMATCH, packet->src_member,
 			   &packet->signature, BY_NOBODY);
@@ -180,11 +200,24 @@ void segment_contribute(struct muster_switch *sw, struct group *group, uint32_t 
 	if (!ring_done(group, segment))
 		return;
 	sw->counters.combined++;
-	if (group_is_root(group))
-		distribute(sw, group, segment, group->config.type == MUSTER_SWITCH_LLT);
-	else
-		segment->phase = SEGMENT_UP;
-	settle(sw, group, segment);
+	if (!lock_is_asked(group, segment) || lock_ask(sw, group, segment)) {
+		go_on(sw, group, segment);
+		return;
+	}
+	segment->phase = SEGMENT_WAITING;
+	sw->nr_waiting++;
+}
+
+void segment_waiting(struct muster_switch *sw, struct group *group, bool hurry)
+{
+	for (uint32_t i = 0; i < SEGMENTS && !group->failed; i++) {
+		struct segment *segment = &group->segments[i];
+
+		if (segment->phase != SEGMENT_WAITING || !lock_is_over(sw, group, segment, hurry))
+			continue;
+		sw->nr_waiting--;
+		go_on(sw, group, segment);
+	}
 }
 
 /* Where nobody below has brought anything, it is as long as it is. */

@@ -124,14 +124,17 @@ static bool flows_step(struct muster_switch *sw)
 /* Once round: who is refused stays on the list. */
 bool muster_switch_step(struct muster_switch *sw)
 {
-	struct group *group = sw->owing, *next;
-	bool left = flows_step(sw) | reach_settle(sw);
+	struct group *group, *next;
+	bool left;
 
+	lock_step(sw);
+	group = sw->owing;
+	left = flows_step(sw) | reach_settle(sw);
 	for (; group; group = next) {
 		next = group->next_owing;
 		group_settle(sw, group);
 	}
-	return left || sw->owing;
+	return left || sw->owing || sw->lock_news;
 }
 
 int muster_switch_child_left(struct muster_switch *sw, uint16_t tree, uint32_t handle,
@@ -174,5 +177,6 @@ void muster_switch_counters_get(const struct muster_switch *sw,
 	*counters = sw->counters;
 	counters->groups = sw->nr_groups;
 	counters->flows = sw->nr_flows;
+	counters->lock_waits = sw->nr_waiting;
 	counters->gone = sw->nr_gone;
 }

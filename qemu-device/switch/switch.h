@@ -26,7 +26,8 @@ enum muster_switch_limit {
 	MUSTER_SWITCH_NO_PORT = 0xff,
 	MUSTER_SWITCH_GROUPS_MAX = 1024,	/* at one switch */
 	MUSTER_SWITCH_LLT_BYTES = 256,		/* of one packet of a low-latency tree, where nothing is said */
-	MUSTER_SWITCH_STREAMS_MAX = 2,		/* streaming trees at one switch */
+	MUSTER_SWITCH_STREAMS_MAX = 2,		/* streaming trees that are active at one switch */
+	MUSTER_SWITCH_LOCK_MAX = 1024,		/* operations of one lock */
 	MUSTER_SWITCH_CREDITS = 16,		/* packets of one job and source at one port */
 };
 
@@ -86,8 +87,14 @@ struct muster_switch_child {
 struct muster_switch_group {
 	uint16_t tree;
 	uint8_t type;		/* enum muster_switch_tree_type */
+	/*
+	 * Of a streaming tree: nothing is taken but under a lock, which the members ask for by their
+	 * group of the same handle on tree - 1, a low-latency one. Else the tree is one job's own.
+	 */
+	bool locks;
 	uint32_t group;		/* the handle; not 0 */
 	uint8_t job;
+	uint64_t owner;		/* whose turn it is when it has the lock: the same for all groups of a job */
 	uint64_t key;		/* the group's */
 	uint32_t payload_max;	/* bytes of one packet, at most MUSTER_MTU; 0: as its type says */
 	uint8_t parent_port;	/* MUSTER_SWITCH_NO_PORT: this is the root */
@@ -115,6 +122,11 @@ struct muster_switch_counters {
 	uint64_t drop_duplicate;
 	uint64_t drop_window;	/* too far ahead, or too late */
 	uint64_t drop_failed;	/* of a group that has failed */
+	uint64_t drop_unlocked;	/* for a streaming tree, and its group has no lock */
+	uint64_t locks;		/* given */
+	uint64_t locks_refused;	/* as another has it, or stands before */
+	uint64_t locked;	/* now: groups that have one, or that may be about to; */
+	uint64_t lock_waits;	/* and requests that wait until they could be locked */
 	uint64_t groups;	/* now */
 	uint64_t bytes;		/* now, of memory for groups */
 	uint64_t held;		/* now, packets that wait for links */
@@ -131,9 +143,9 @@ void muster_switch_destroy(struct muster_switch *sw);
 /**
  * muster_switch_group_add() - take part in a group.
  * Return: 0; -EINVAL, also where the tree has groups of another type; -EEXIST: it has one of
- * that handle; -ENOSPC: there are MUSTER_SWITCH_GROUPS_MAX; -EBUSY: groups of
- * MUSTER_SWITCH_STREAMS_MAX other streaming trees are here; -EOPNOTSUPP: two children at one
- * port; -ENOMEM.
+ * that handle; -ENOSPC: there are MUSTER_SWITCH_GROUPS_MAX; -EBUSY: it needs no lock, and
+ * MUSTER_SWITCH_STREAMS_MAX other streaming trees are active here; -EOPNOTSUPP: two children at
+ * one port; -ENOMEM.
  */
 int muster_switch_group_add(struct muster_switch *sw, const struct muster_switch_group *group);
 
@@ -150,6 +162,12 @@ int muster_switch_group_remove(struct muster_switch *sw, uint16_t tree, uint32_t
  */
 int muster_switch_receive(struct muster_switch *sw, uint32_t port,
 			  const struct muster_packet *packet, const void *payload, uint32_t len);
+
+/**
+ * muster_switch_hurry() - requests that wait here for a lock are answered, though it cannot be had:
+ * who has waited long enough can give up. To be called now and then.
+ */
+void muster_switch_hurry(struct muster_switch *sw);
 
 /** muster_switch_step() - send what links had no room for. Return: whether some is left. */
 bool muster_switch_step(struct muster_switch *sw);

@@ -32,6 +32,7 @@ struct out {
 	bool once;
 	struct muster_packet packet;
 	double value;
+	struct muster_lock lock;
 };
 
 static struct muster_switch *sw;
@@ -47,6 +48,8 @@ static inline void note(uint32_t port, bool once, const struct muster_packet *pa
 	out[nr_out] = (struct out){ .port = port, .once = once, .packet = *packet };
 	if (packet->length >= 8)
 		memcpy(&out[nr_out].value, payload, 8);
+	if (packet->length == sizeof(struct muster_lock))
+		memcpy(&out[nr_out].lock, payload, sizeof(struct muster_lock));
 	nr_out++;
 }
 

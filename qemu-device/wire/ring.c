@@ -140,7 +140,9 @@ int muster_ring_send(struct muster_ring_producer *producer, const struct muster_
 	after = record_at(producer->lines, producer->nr_lines, next);
 	__atomic_store_n(&after->word, 0, __ATOMIC_RELAXED);
 	memcpy(&record->packet, packet, sizeof(*packet));
-	if (length)
+	if (length == sizeof(uint64_t))		/* the most frequent one */
+		memcpy(record->payload, payload, sizeof(uint64_t));
+	else if (length)
 		memcpy(record->payload, payload, length);
 	word = (uint64_t)producer->count++ << 32 | MUSTER_RING_WORD_VALID | length;
 	__atomic_store_n(&record->word, word, __ATOMIC_RELEASE);

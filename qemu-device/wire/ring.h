@@ -141,6 +141,15 @@ int muster_ring_send(struct muster_ring_producer *producer, const struct muster_
 int muster_ring_poll(struct muster_ring_consumer *consumer, struct muster_packet *packet,
 		     const void **payload);
 
+/** muster_ring_waits() - a look without taking: false: poll() would most likely give nothing. */
+static inline bool muster_ring_waits(const struct muster_ring_consumer *consumer)
+{
+	const uint64_t at = (consumer->pos & (consumer->nr_lines - 1)) * MUSTER_RING_LINE;
+	const uint64_t *word = (const uint64_t *)(consumer->lines + at);
+
+	return !consumer->used_bit && __atomic_load_n(word, __ATOMIC_RELAXED);
+}
+
 /** muster_ring_release() - done with the record that poll() gave. */
 void muster_ring_release(struct muster_ring_consumer *consumer);
 

@@ -2,38 +2,34 @@
 /*
  * dst - run seeds of the simulated world (dst.h).
  *
- * usage: dst [--trace] [--library] [--dump FILE] SEED
- *        dst [--trace] [--library] --seeds FIRST COUNT
+ * usage: dst [--trace] [--library] [--limits LIST] [--dump FILE] SEED
+ *        dst [--trace] [--library] [--limits LIST] [--jobs N] [--until-failure] --seeds FIRST COUNT
  *
  * --library: the ranks run libmuster; else they post descriptors themselves.
+ * --limits: of what a seed draws, only so much: "ranks=2,ops=1,no-drop" (plan.c).
  * --dump: what the engines send, as a file for muster_dump(1).
+ * --jobs: so many processes share the seeds, and say now and then how far they are.
+ * --until-failure: no seed behind the first that fails.
  * Prints one line when all is well. For a seed that fails: what was wrong, the
- * plan that it stands for, and how to replay it. Every 64th seed runs twice and
- * must go exactly the same way. Exit status 0, 1 (a seed failed), 2 (usage).
+ * plan that it stands for, and how to replay it; for the first one also the least
+ * that still fails. Every 64th seed runs twice and must go exactly the same way.
+ * Exit status 0, 1 (a seed failed), 2 (usage).
  */
 #include "dst.h"
 
 #include <fcntl.h>
 #include <getopt.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-#include "clock.h"
+#include "crew.h"
 #include "pcapng.h"
-
-enum { REPEAT_EVERY = 64, SHOWN_MAX = 5 };
-
-struct totals {
-	uint64_t failed, events, packets, faults;
-};
 
 static int usage(void)
 {
-	fprintf(stderr, "usage: dst [--trace] [--library] [--dump FILE] SEED\n"
-			"       dst [--trace] [--library] --seeds FIRST COUNT\n");
+	fprintf(stderr, "usage: dst [--trace] [--library] [--limits LIST] [--dump FILE] SEED\n"
+			"       dst [--trace] [--library] [--limits LIST] [--jobs N] [--until-failure] --seeds FIRST COUNT\n");
 	return 2;
 }
 
@@ -43,44 +39,6 @@ static bool number(const char *text, uint64_t *value)
 
 	*value = strtoull(text, &end, 0);
 	return *text >= '0' && *text <= '9' && !*end;
-}
-
-static void show(const struct dst_world *w, uint64_t seed)
-{
-	printf("seed %" PRIu64 " failed %s\n", seed, w->why);
-	dst_plan_print(&w->plan);
-	printf("  replay: make dst SEED=%" PRIu64 " TRACE=1%s\n", seed,
-	       w->library ? " LIBRARY=1" : "");
-	fflush(stdout);
-}
-
-static bool repeats(struct dst_world *w, uint64_t seed)
-{
-	uint64_t hash = w->hash;
-
-	dst_world_run(w, seed);
-	if (w->hash == hash)
-		return true;
-	snprintf(w->why, sizeof(w->why), "by going another way the second time");
-	return false;
-}
-
-static void run_seed(struct dst_world *w, uint64_t seed, struct totals *totals)
-{
-	bool good = dst_world_run(w, seed);
-
-	totals->events += w->nr_events;
-	totals->packets += w->nr_packets;
-	totals->faults += w->nr_faults;
-	if (good && seed % REPEAT_EVERY == 0)
-		good = repeats(w, seed);
-	if (!good && totals->failed++ < SHOWN_MAX)
-		show(w, seed);
-}
-
-static double seconds(void)
-{
-	return (double)muster_clock_ns() / 1e9;
 }
 
 /* -1 and a word on it: there is no such file to be had. */
@@ -93,11 +51,11 @@ static int dump_open(const char *path)
 	return fd;
 }
 
-static int run_seeds(uint64_t first, uint64_t count, bool trace, bool library, const char *dump)
+static int run(const struct dst_crew *crew, bool trace, bool library, const char *dump,
+	       const struct dst_limits *limits)
 {
 	struct dst_world *w = dst_world_new();
-	struct totals totals = { 0 };
-	double begin = seconds();
+	uint64_t failed;
 
 	if (!w) {
 		fprintf(stderr, "dst: no memory\n");
@@ -105,30 +63,31 @@ static int run_seeds(uint64_t first, uint64_t count, bool trace, bool library, c
 	}
 	w->trace = trace;
 	w->library = library;
+	w->limits = *limits;
 	w->dump_fd = dump ? dump_open(dump) : -1;
-	for (uint64_t seed = first; seed - first < count; seed++)
-		run_seed(w, seed, &totals);
-	printf("dst: seeds %" PRIu64 " to %" PRIu64 ": %" PRIu64 " failed; %" PRIu64 " events, %" PRIu64 " packets, %" PRIu64 " faults; %.0f seeds/s\n",
-	       first, first + count - 1, totals.failed, totals.events, totals.packets,
-	       totals.faults, count / (seconds() - begin));
+	failed = dst_crew_run(crew, w);
 	if (w->dump_fd >= 0)
 		close(w->dump_fd);
 	dst_world_free(w);
-	return totals.failed ? 1 : 0;
+	return failed ? 1 : 0;
 }
 
 int main(int argc, char **argv)
 {
 	static const struct option options[] = {
 		{ "dump", required_argument, NULL, 'd' },
+		{ "jobs", required_argument, NULL, 'j' },
 		{ "library", no_argument, NULL, 'l' },
+		{ "limits", required_argument, NULL, 'm' },
 		{ "seeds", no_argument, NULL, 's' },
 		{ "trace", no_argument, NULL, 't' },
+		{ "until-failure", no_argument, NULL, 'u' },
 		{ NULL, 0, NULL, 0 },
 	};
+	struct dst_crew crew = { .count = 1, .jobs = 1 };
 	bool many = false, trace = false, library = false;
+	struct dst_limits limits = { 0 };
 	const char *dump = NULL;
-	uint64_t first, count = 1;
 	int option;
 
 	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
@@ -138,13 +97,16 @@ int main(int argc, char **argv)
 			trace = true;
 		else if (option == 'l')
 			library = true;
+		else if (option == 'u')
+			crew.until_failure = true;
 		else if (option == 'd')
 			dump = optarg;
-		else
+		else if (!(option == 'j' && number(optarg, &crew.jobs)) &&
+			 !(option == 'm' && dst_limits_read(&limits, optarg)))
 			return usage();
 	}
-	if (argc - optind != 1 + many || !number(argv[optind], &first) ||
-	    (many && (!number(argv[optind + 1], &count) || !count || dump)))
+	if (argc - optind != 1 + many || !number(argv[optind], &crew.first) || !crew.jobs ||
+	    (many && (!number(argv[optind + 1], &crew.count) || !crew.count || dump)))
 		return usage();
-	return run_seeds(first, count, trace, library, dump);
+	return run(&crew, trace, library, dump, &limits);
 }

@@ -4,7 +4,9 @@
  * hosts on a simulated network, in virtual time. One 64-bit seed decides the
  * workload and every fault, so a run can be repeated exactly.
  *
- *   dst.c        seeds, arguments and what is printed
+ *   dst.c        arguments
+ *   crew.c       many seeds on several CPUs, and what is printed
+ *   shrink.c     from a seed that fails to the least of it that does
  *   plan.c       from a seed to what shall happen
  *   world.c      virtual time: events, the life of a run, what must hold at its end
  *   net.c        links over a faulty network, or memory rings, or the node itself
@@ -35,7 +37,8 @@ struct dst_process;
 
 enum dst_limit {
 	DST_NODES_MAX = 8,
-	DST_RANKS_MAX = 8,
+	DST_RANKS_MAX = 64,
+	DST_RANKS_DRAWN = 8,		/* at most, by a seed */
 	DST_COMMS_MAX = 3,
 	DST_OPS_MAX = 40,		/* of one communicator */
 	DST_MESSAGES_MAX = 20,		/* of one member in a communicator */
@@ -103,13 +106,23 @@ struct dst_plan {
 	uint64_t heal_us;
 	uint32_t jitter_us, engine_us, host_us;
 	uint64_t late_us;		/* at most, of ranks */
+	bool messages;			/* point to point */
 	enum dst_cause cause;
 	uint32_t cause_rank, cause_comm, cause_op;
 	uint64_t cause_us;
 	bool reborn;			/* DEATH: the node comes back as another */
 };
 
+/* Of what a seed draws, at most so much. */
+struct dst_limits {
+	uint32_t ranks, comms, ops;	/* 0: as many as are drawn; ops: of each communicator */
+	uint32_t without;		/* bit i: nothing of fault i (plan.c) */
+};
+
 void dst_plan_make(struct dst_plan *plan, uint64_t seed);
+void dst_plan_limit(struct dst_plan *plan, const struct dst_limits *limits);
+/* NULL: there is none. */
+const char *dst_fault_name(uint32_t fault);
 /* Whether the cause may show in a communicator. */
 bool dst_plan_touches(const struct dst_plan *plan, uint32_t comm);
 void dst_plan_print(const struct dst_plan *plan);
@@ -250,12 +263,16 @@ struct dst_window {
 
 struct dst_world {
 	struct dst_plan plan;
+	struct dst_limits limits;
 	struct dst_rng net, host, data;
 	uint64_t now_us;
 	uint64_t hash;			/* of all that happened */
 	bool trace;
 	int dump_fd;			/* of packets that are sent; -1: none */
-	bool library;			/* ranks run it */
+	bool library;			/* ranks run it: */
+	void (*program)(struct dst_process *process);	/* this; NULL: dst_program() */
+	uint32_t many;			/* so many of them, without faults; 0: as the seed says */
+	uint64_t bound_us, events_end;	/* when everything must have ended; a program may move them */
 	bool failed;
 	char why[DST_WHY_MAX];
 	uint64_t nr_events, nr_packets, nr_faults;
@@ -293,6 +310,13 @@ uint8_t *dst_memory(struct dst_world *w, size_t bytes);
 void dst_step_at(struct dst_node *node, uint64_t at_us);
 void dst_turn_at(struct dst_rank *rank, uint64_t at_us);
 bool dst_rank_finished(const struct dst_rank *rank);
+
+/* shrink.c */
+/* A text as --limits has it; false: it is none. */
+bool dst_limits_read(struct dst_limits *limits, const char *text);
+void dst_limits_write(const struct dst_limits *limits, char *text, size_t size);
+/* A seed that fails: w->limits become the least with which it does. False: nothing can go. */
+bool dst_shrink(struct dst_world *w, uint64_t seed);
 
 /* net.c */
 void dst_net_begin(struct dst_world *w);
@@ -343,6 +367,9 @@ uint8_t *dst_process_range(struct dst_rank *rank, uint32_t key, uint64_t addr, u
 struct dst_rank *dst_process_rank(struct dst_process *process);
 void dst_process_sleep(struct dst_process *process, uint64_t us);
 int dst_process_join(struct dst_process *process, struct muster **job);
+
+/* It goes on: only from now on it may be too late. */
+void dst_process_lives(struct dst_process *process);
 
 /* program.c */
 void dst_program(struct dst_process *process);

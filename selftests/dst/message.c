@@ -26,6 +26,8 @@ static uint32_t fill(uint32_t from, uint32_t index, uint8_t *bytes)
 void dst_messages_make(struct dst_world *w, struct dst_comm *comm)
 {
 	comm->nr_messages = dst_below(&w->data, 2) ? dst_below(&w->data, DST_MESSAGES_MAX + 1) : 0;
+	if (!w->plan.messages)
+		comm->nr_messages = 0;
 	if (w->plan.cause == DST_CLOSE && &w->comms[w->plan.cause_comm] == comm)
 		comm->nr_messages = 0;	/* nobody could tell which of them must come */
 	for (uint32_t m = 0; m < comm->nr; m++) {

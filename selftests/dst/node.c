@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "zeroed.h"
+
 enum { LEAVE_US = 1000 };
 
 static struct dst_rank *rank_of(struct dst_node *node, uint16_t vp)
@@ -216,13 +218,10 @@ static int world_deliver(void *opaque, uint16_t vp, const struct muster_packet *
 static void *world_alloc(void *opaque, size_t bytes)
 {
 	struct dst_node *node = opaque;
-	size_t whole = (bytes + 63) / 64 * 64;
-	void *p = aligned_alloc(64, whole);
+	void *p = muster_zeroed(bytes);
 
-	if (!p)
-		return NULL;
-	memset(p, 0, whole);
-	node->allocated += bytes;
+	if (p)
+		node->allocated += bytes;
 	return p;
 }
 

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "arith.h"
+#include "../meaning.h"
 
 enum { GUARD_BYTES = 64, GUARD = 0xa7, SEAL = 0xdd, KEPT_MAX = 4096 };
 
@@ -154,58 +155,6 @@ struct vectors {
 	uint8_t *of[DST_RANKS_MAX];	/* by member */
 };
 
-static void chunk_bytes(const struct dst_op *op, uint32_t chunk, uint64_t *first, uint64_t *nr)
-{
-	size_t size = muster_dtype_size(op->type);
-
-	muster_chunk_range(op->count, op->schedule->chunks, chunk, first, nr);
-	*first *= size;
-	*nr *= size;
-}
-
-/* One step: everything that is sent is what was there before it. */
-static void interpret_step(const struct dst_op *op, const struct muster_transfer *t, uint32_t nr,
-			   struct vectors *v, uint8_t *messages)
-{
-	uint64_t first, len, at = 0;
-
-	for (uint32_t i = 0; i < nr; i++, at += len) {
-		chunk_bytes(op, t[i].chunk, &first, &len);
-		memcpy(messages + at, v->of[t[i].from] + first, len);
-	}
-	at = 0;
-	for (uint32_t i = 0; i < nr; i++, at += len) {
-		uint8_t *into;
-
-		chunk_bytes(op, t[i].chunk, &first, &len);
-		into = v->of[t[i].to] + first;
-		if (t[i].reduce)
-			muster_arith(op->type, op->op, into, into, messages + at, len);
-		else
-			memcpy(into, messages + at, len);
-	}
-}
-
-static void interpret(const struct dst_op *op, struct vectors *v)
-{
-	const struct muster_schedule *s = op->schedule;
-	uint8_t *messages = NULL;
-	uint32_t begin, end, most = 0;
-
-	for (begin = 0; begin < s->nr_transfers; begin = end) {
-		for (end = begin; end < s->nr_transfers &&
-		     s->transfers[end].step == s->transfers[begin].step; end++)
-			;
-		if (end - begin > most) {
-			most = end - begin;
-			free(messages);
-			messages = malloc(most * op->bytes + 1);
-		}
-		interpret_step(op, &s->transfers[begin], end - begin, v, messages);
-	}
-	free(messages);
-}
-
 static int64_t integer(uint8_t type, const uint8_t *p)
 {
 	size_t size = muster_dtype_size(type);
@@ -280,7 +229,7 @@ static void expect(struct dst_world *w, struct dst_op *op, const struct vectors 
 		v.of[m] = malloc(op->bytes + 1);
 		memcpy(v.of[m], in->of[m], op->bytes);
 	}
-	interpret(op, &v);
+	meaning_execute(op->schedule, op->type, op->op, op->count, v.of);
 	memcpy(op->expected, v.of[root], op->bytes);
 	for (uint32_t m = 0; m < nr; m++)
 		if (has_result(op, m) && memcmp(v.of[m], op->expected, op->bytes))

@@ -8,6 +8,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 static const char *const cause_names[DST_CAUSES] = {
 	"none", "death", "mismatch", "abort", "memory", "close",
@@ -30,7 +31,7 @@ static void plan_hardware(struct dst_plan *plan, struct dst_rng *rng)
 	static const uint32_t slots[] = { 1, 2, 4, 16, 64 };
 
 	plan->vps_per_node = 1 + (dst_below(rng, 4) == 0);
-	plan->ranks = 2 + dst_below(rng, DST_RANKS_MAX - 1);
+	plan->ranks = 2 + dst_below(rng, DST_RANKS_DRAWN - 1);
 	plan->nodes = (plan->ranks + plan->vps_per_node - 1) / plan->vps_per_node;
 	plan->comms = 1 + dst_below(rng, DST_COMMS_MAX);
 	plan->units = 1 + dst_below(rng, 2);
@@ -78,10 +79,48 @@ void dst_plan_make(struct dst_plan *plan, uint64_t seed)
 {
 	struct dst_rng rng = { seed ^ 0x706c616e };
 
-	*plan = (struct dst_plan){ .seed = seed };
+	*plan = (struct dst_plan){ .seed = seed, .messages = true };
 	plan_hardware(plan, &rng);
 	plan_faults(plan, &rng);
 	plan_cause(plan, &rng);
+}
+
+/* ---- less of it --------------------------------------------------------------------- */
+
+static const struct {
+	const char *name;
+	size_t offset, size;
+} faults[] = {
+#define FAULT(name, member) { name, offsetof(struct dst_plan, member), sizeof(((struct dst_plan *)0)->member) }
+	FAULT("cause", cause), FAULT("messages", messages), FAULT("drop", drop),
+	FAULT("duplicate", duplicate), FAULT("reorder", reorder), FAULT("corrupt", corrupt),
+	FAULT("truncate", truncate), FAULT("link-full", link_full), FAULT("send-full", send_full),
+	FAULT("replay", replay), FAULT("forge", forge), FAULT("cuts", cuts), FAULT("clogs", clogs),
+	FAULT("late", late_us), FAULT("map", map), FAULT("by-reference", by_reference),
+#undef FAULT
+};
+
+const char *dst_fault_name(uint32_t fault)
+{
+	return fault < sizeof(faults) / sizeof(faults[0]) ? faults[fault].name : NULL;
+}
+
+static void at_most(uint32_t *value, uint32_t limit)
+{
+	if (limit && *value > limit)
+		*value = limit;
+}
+
+void dst_plan_limit(struct dst_plan *plan, const struct dst_limits *limits)
+{
+	at_most(&plan->ranks, limits->ranks);
+	at_most(&plan->comms, limits->comms);
+	plan->nodes = (plan->ranks + plan->vps_per_node - 1) / plan->vps_per_node;
+	plan->cause_rank %= plan->ranks;
+	plan->cause_comm = plan->comms ? plan->cause_comm % plan->comms : 0;
+	for (uint32_t i = 0; dst_fault_name(i); i++)
+		if (limits->without >> i & 1)
+			memset((uint8_t *)plan + faults[i].offset, 0, faults[i].size);
 }
 
 bool dst_plan_touches(const struct dst_plan *plan, uint32_t comm)

@@ -121,6 +121,14 @@ void dst_process_sleep(struct dst_process *process, uint64_t us)
 	swapcontext(&process->self, &process->world);
 }
 
+void dst_process_lives(struct dst_process *process)
+{
+	struct dst_world *w = process->rank->world;
+
+	w->bound_us = w->now_us + DST_BOUND_US;
+	w->events_end = w->nr_events + DST_EVENTS_MAX;
+}
+
 /* ---- bootstrap ---------------------------------------------------------------------- */
 
 /* A rank is at most one allgather ahead of another, so two pieces of each are enough. */

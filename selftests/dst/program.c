@@ -489,8 +489,11 @@ void dst_program(struct dst_process *process)
 		.rng = { rank->world->plan.seed ^ 0x70726f67 },
 	};
 	uint32_t steps = 1 + dst_below(&program.rng, STEPS_MAX);
+	uint32_t most = rank->world->limits.ops;
 	int err = dst_process_join(process, &program.job);
 
+	if (most && steps > most)
+		steps = most;
 	if (err) {
 		failed(&program, "joining", err);
 		return;

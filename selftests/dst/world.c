@@ -191,6 +191,8 @@ static int draw_comm(struct dst_world *w, struct dst_comm *comm)
 	dst_messages_make(w, comm);
 	comm->nr_ops = 1 + dst_below(&w->data, large ? 6 : dst_below(&w->data, 3) ? 12 :
 						DST_OPS_MAX);
+	if (w->limits.ops && comm->nr_ops > w->limits.ops)
+		comm->nr_ops = w->limits.ops;
 	for (uint32_t i = 0; i < comm->nr_ops; i++) {
 		int err = dst_op_make(w, comm, &comm->ops[i], large);
 
@@ -233,6 +235,21 @@ static void plan_for_library(struct dst_plan *plan)
 	plan->forge = 0;
 }
 
+/* So many ranks that each node has some; what is left of chance is time and order. */
+static void plan_many(struct dst_plan *plan, uint32_t ranks)
+{
+	struct dst_plan drawn = *plan;
+
+	*plan = (struct dst_plan){
+		.seed = drawn.seed, .ranks = ranks, .units = drawn.units, .map = drawn.map,
+		.vps_per_node = (ranks + DST_NODES_MAX - 1) / DST_NODES_MAX,
+		.buffer_bytes = drawn.buffer_bytes, .budget = 256, .cq_slots = DST_CQ_MAX,
+		.rings = drawn.rings, .by_reference = drawn.by_reference,
+		.jitter_us = 20, .engine_us = 5, .host_us = 5,
+	};
+	plan->nodes = (ranks + plan->vps_per_node - 1) / plan->vps_per_node;
+}
+
 static void begin(struct dst_world *w, uint64_t seed)
 {
 	w->now_us = w->order = w->nr_events = w->nr_packets = w->nr_faults = 0;
@@ -246,6 +263,11 @@ static void begin(struct dst_world *w, uint64_t seed)
 	dst_plan_make(&w->plan, seed);
 	if (w->library)
 		plan_for_library(&w->plan);
+	if (w->many)
+		plan_many(&w->plan, w->many);
+	w->bound_us = DST_BOUND_US;
+	w->events_end = DST_EVENTS_MAX;
+	dst_plan_limit(&w->plan, &w->limits);
 	w->job = 1 + dst_below(&w->data, 255);
 	w->job_key = dst_draw(&w->data);
 	place_ranks(w);
@@ -263,7 +285,8 @@ static void begin(struct dst_world *w, uint64_t seed)
 		dst_step_at(&w->nodes[n], 1);
 	}
 	for (uint32_t r = 0; r < w->plan.ranks; r++) {
-		if (w->library && dst_process_begin(&w->ranks[r], dst_program))
+		if (w->library &&
+		    dst_process_begin(&w->ranks[r], w->program ? w->program : dst_program))
 			dst_fail(w, "rank %u: no memory for its process", r);
 		dst_turn_at(&w->ranks[r], 1);
 	}
@@ -315,8 +338,8 @@ static void cause(struct dst_world *w)
 
 static void take(struct dst_world *w, const struct dst_event *event)
 {
-	struct dst_node *node = &w->nodes[event->target];
 	struct dst_rank *rank = &w->ranks[event->target];
+	struct dst_node *node = event->type == DST_EVENT_TURN ? rank->node : &w->nodes[event->target];
 
 	switch (event->type) {
 	case DST_EVENT_STEP:
@@ -400,8 +423,8 @@ static void run(struct dst_world *w)
 	while (!w->failed && !finished(w)) {
 		struct dst_event event;
 
-		if (!w->heap_nr || w->heap[0].at_us > DST_BOUND_US ||
-		    w->nr_events++ > DST_EVENTS_MAX) {
+		if (!w->heap_nr || w->heap[0].at_us > w->bound_us ||
+		    w->nr_events++ > w->events_end) {
 			fail_late(w);
 			return;
 		}

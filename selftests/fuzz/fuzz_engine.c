@@ -5,6 +5,9 @@
  */
 #define WORLD_NODES 2
 #define WORLD_BYTES (64 << 10)
+#define WORLD_COPIES 1
+#define WORLD_CQES_MAX 64
+#define WORLD_FLIGHT_MAX 128
 #include "fuzz.h"
 #include "test_world.h"
 

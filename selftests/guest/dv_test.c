@@ -245,7 +245,7 @@ static void odd_memory_is_refused(void **state)
 
 	assert_null(ibv_reg_mr(pair->pd, &byte, 0, 0));
 	assert_int_equal(errno, EINVAL);
-	assert_null(ibv_reg_mr(pair->pd, &byte, 1, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE));
+	assert_null(ibv_reg_mr(pair->pd, &byte, 1, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND));
 	assert_int_equal(errno, EOPNOTSUPP);
 	assert_null(ibv_reg_mr(pair->pd, (void *)4096, 4096, 0));
 	assert_int_equal(errno, EFAULT);

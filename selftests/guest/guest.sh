@@ -12,6 +12,7 @@
 #                      are not among them, because Debian 12's rdma hides their kind
 #   trace_start        the driver's tracepoints are recorded from here on
 #   traced REGEX       fail unless one of them has told that
+#   quiet_in <LOG      fail if the kernel has warned of anything there
 #   kernel_quiet       fail if the kernel has warned of anything since this was sourced, or,
 #                      where it looks for leaks, if it finds one
 
@@ -101,9 +102,14 @@ no_leaks() {
 	same "" "$(cat $LEAKS)"
 }
 
-kernel_quiet() {
-	fails sh -c 'dmesg | grep -E -A 20 "$1"' sh "WARNING|BUG:|Oops|Call Trace|general protection|\
+# usage: quiet_in <LOG: fail, and show it, if the kernel has complained there.
+quiet_in() {
+	fails grep -E -A 20 "WARNING|BUG:|Oops|Call Trace|general protection|\
 hung task|soft lockup|refcount_t|Bad page|scheduling while|UBSAN|DMA-API|\
 turning off the locking correctness|leak detector disabled"
+}
+
+kernel_quiet() {
+	dmesg | quiet_in
 	no_leaks
 }

@@ -82,12 +82,18 @@ static int parts_open(struct pair *pair)
 
 int pair_open(struct pair *pair)
 {
+	struct ibv_context *ctx = device_open();
+
+	memset(pair, 0, sizeof(*pair));
+	return ctx ? pair_open_at(pair, ctx) : -errno;
+}
+
+int pair_open_at(struct pair *pair, struct ibv_context *ctx)
+{
 	int err;
 
 	memset(pair, 0, sizeof(*pair));
-	pair->ctx = device_open();
-	if (!pair->ctx)
-		return -errno;
+	pair->ctx = ctx;
 	err = parts_open(pair);
 	if (err)
 		pair_close(pair);

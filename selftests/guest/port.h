@@ -31,6 +31,8 @@ struct ibv_context *device_open(void);
 
 /* All of it, or nothing. */
 int pair_open(struct pair *pair);
+/* The same of a device that is open; closes that, too, when it fails. */
+int pair_open_at(struct pair *pair, struct ibv_context *ctx);
 int pair_close(struct pair *pair);
 
 /* Descriptor at the next place of the first port's ring; rings nothing. */

@@ -20,12 +20,14 @@
 enum { ENTRIES = 8, BYTES = 8192, QKEY = 0x22222222 };
 
 struct end {
+	enum ibv_qp_type type;
 	struct ibv_context *ctx;
 	struct ibv_pd *pd;
 	struct ibv_comp_channel *channel;
 	struct ibv_cq *cq;
 	struct ibv_mr *mr;
-	struct ibv_ah *ah;	/* of this node */
+	struct ibv_ah *ah;	/* of this node, */
+	uint16_t lid;		/* that has this one */
 	struct ibv_qp *qps[2];
 	char bytes[BYTES];
 };
@@ -52,7 +54,7 @@ static void ready(struct ibv_qp *qp)
 static struct ibv_qp_init_attr attr_of(struct end *end)
 {
 	return (struct ibv_qp_init_attr){
-		.send_cq = end->cq, .recv_cq = end->cq, .qp_type = IBV_QPT_UD,
+		.send_cq = end->cq, .recv_cq = end->cq, .qp_type = end->type,
 		.cap = { .max_send_wr = ENTRIES, .max_recv_wr = ENTRIES, .max_send_sge = 2,
 			 .max_recv_sge = 2, .max_inline_data = 64 },
 	};
@@ -67,26 +69,70 @@ static struct ibv_qp *create(struct end *end)
 	return qp;
 }
 
-static int two_ends(void **state)
+static struct end *open_end(enum ibv_qp_type type, int access)
 {
 	struct ibv_ah_attr ah = { .port_num = 1 };
 	struct end *end = calloc(1, sizeof(*end));
 	struct ibv_port_attr port;
 
+	end->type = type;
 	end->ctx = device_open();
 	assert_non_null(end->ctx);
 	end->pd = ibv_alloc_pd(end->ctx);
 	end->channel = ibv_create_comp_channel(end->ctx);
 	end->cq = ibv_create_cq(end->ctx, 4 * ENTRIES, NULL, end->channel, 0);
-	end->mr = ibv_reg_mr(end->pd, end->bytes, BYTES, IBV_ACCESS_LOCAL_WRITE);
+	end->mr = ibv_reg_mr(end->pd, end->bytes, BYTES, IBV_ACCESS_LOCAL_WRITE | access);
 	assert_int_equal(ibv_query_port(end->ctx, 1, &port), 0);
-	ah.dlid = port.lid;
+	ah.dlid = end->lid = port.lid;
 	end->ah = ibv_create_ah(end->pd, &ah);
 	assert_non_null(end->cq);
 	assert_non_null(end->mr);
 	assert_non_null(end->ah);
 	for (int i = 0; i < 2; i++)
-		ready(end->qps[i] = create(end));
+		end->qps[i] = create(end);
+	return end;
+}
+
+static int two_ends(void **state)
+{
+	struct end *end = open_end(IBV_QPT_UD, 0);
+
+	for (int i = 0; i < 2; i++)
+		ready(end->qps[i]);
+	*state = end;
+	return 0;
+}
+
+enum { REMOTE = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC };
+
+static void connect_to(struct end *end, int i)
+{
+	struct ibv_qp_attr attr = {
+		.qp_state = IBV_QPS_INIT, .port_num = 1, .qp_access_flags = REMOTE,
+		.path_mtu = IBV_MTU_1024, .dest_qp_num = end->qps[!i]->qp_num,
+		.rq_psn = 0xfffffe, .sq_psn = 0xfffffe, .max_rd_atomic = 4,
+		.max_dest_rd_atomic = 4, .min_rnr_timer = 1, .timeout = 14, .retry_cnt = 7,
+		.rnr_retry = 7, .ah_attr = { .port_num = 1, .dlid = end->lid },
+	};
+
+	assert_int_equal(ibv_modify_qp(end->qps[i], &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX |
+				       IBV_QP_PORT | IBV_QP_ACCESS_FLAGS), 0);
+	attr.qp_state = IBV_QPS_RTR;
+	assert_int_equal(ibv_modify_qp(end->qps[i], &attr, IBV_QP_STATE | IBV_QP_AV |
+				       IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+				       IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER), 0);
+	attr.qp_state = IBV_QPS_RTS;
+	assert_int_equal(ibv_modify_qp(end->qps[i], &attr, IBV_QP_STATE | IBV_QP_TIMEOUT |
+				       IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
+				       IBV_QP_MAX_QP_RD_ATOMIC), 0);
+}
+
+static int two_connected_ends(void **state)
+{
+	struct end *end = open_end(IBV_QPT_RC, REMOTE);
+
+	for (int i = 0; i < 2; i++)
+		connect_to(end, i);
 	*state = end;
 	return 0;
 }
@@ -122,8 +168,13 @@ static int send_with(struct end *end, int i, uint64_t wr_id, uint32_t lkey, int 
 	struct ibv_send_wr wr = {
 		.wr_id = wr_id, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND,
 		.send_flags = flags,
-		.wr.ud = { end->ah, end->qps[!i]->qp_num, QKEY },
 	}, *bad;
+
+	if (end->type == IBV_QPT_UD) {
+		wr.wr.ud.ah = end->ah;
+		wr.wr.ud.remote_qpn = end->qps[!i]->qp_num;
+		wr.wr.ud.remote_qkey = QKEY;
+	}
 
 	return ibv_post_send(end->qps[i], &wr, &bad);
 }
@@ -161,7 +212,7 @@ static enum ibv_qp_state state_of(struct ibv_qp *qp)
 
 	assert_int_equal(ibv_query_qp(qp, &attr, IBV_QP_STATE | IBV_QP_CAP, &init), 0);
 	assert_int_equal(attr.cap.max_send_wr, ENTRIES);
-	assert_int_equal(init.qp_type, IBV_QPT_UD);
+	assert_int_equal(init.qp_type, qp->qp_type);
 	return attr.qp_state;
 }
 
@@ -181,7 +232,7 @@ static void what_is_beyond_the_limits_is_refused(void **state)
 	REFUSED(cap.max_recv_wr, UINT32_MAX);
 	REFUSED(cap.max_send_sge, 5);
 	REFUSED(cap.max_recv_sge, 5);
-	REFUSED(cap.max_inline_data, 65);
+	REFUSED(cap.max_inline_data, 257);
 	REFUSED(qp_type, IBV_QPT_UC);
 	REFUSED(qp_type, IBV_QPT_RAW_PACKET);
 #undef REFUSED
@@ -392,6 +443,131 @@ static void an_armed_queue_wakes_its_sleeper(void **state)
 	completes(end, 2, IBV_WC_SUCCESS);
 }
 
+/* Both have the same vector. */
+static void only_the_queue_that_is_meant_wakes_its_sleeper(void **state)
+{
+	struct end *end = *state;
+	struct ibv_comp_channel *channel = ibv_create_comp_channel(end->ctx);
+	struct ibv_cq *other = ibv_create_cq(end->ctx, 1, NULL, channel, 0);
+	struct pollfd fd = { .fd = channel->fd, .events = POLLIN };
+
+	assert_non_null(other);
+	assert_int_equal(ibv_req_notify_cq(other, 0), 0);
+	assert_int_equal(ibv_req_notify_cq(end->cq, 0), 0);
+	assert_int_equal(send(end, 0, 1), 0);
+	assert_true(wakes(end, -1));
+	completes(end, 1, IBV_WC_SUCCESS);
+	assert_int_equal(poll(&fd, 1, 0), 0);
+	assert_int_equal(ibv_destroy_cq(other), 0);
+	assert_int_equal(ibv_destroy_comp_channel(channel), 0);
+}
+
+/* ---- connections ----------------------------------------------------------------- */
+
+/* From the first's start of memory to its middle; it is known by its opcode. */
+static int operation(struct end *end, enum ibv_wr_opcode opcode, uint32_t length, uint32_t rkey,
+		     uint64_t compare_add)
+{
+	struct ibv_sge sge = { (uintptr_t)end->bytes, length, end->mr->lkey };
+	struct ibv_send_wr wr = {
+		.wr_id = opcode, .sg_list = &sge, .num_sge = 1, .opcode = opcode,
+		.send_flags = IBV_SEND_SIGNALED,
+	}, *bad;
+
+	if (opcode == IBV_WR_ATOMIC_CMP_AND_SWP || opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
+		wr.wr.atomic.remote_addr = (uintptr_t)end->bytes + 4096;
+		wr.wr.atomic.compare_add = compare_add;
+		wr.wr.atomic.swap = 7;
+		wr.wr.atomic.rkey = rkey;
+	} else {
+		wr.wr.rdma.remote_addr = (uintptr_t)end->bytes + 4096;
+		wr.wr.rdma.rkey = rkey;
+	}
+	return ibv_post_send(end->qps[0], &wr, &bad);
+}
+
+static void succeeds(struct end *end, enum ibv_wr_opcode opcode, uint32_t length,
+		     uint64_t compare_add)
+{
+	assert_int_equal(operation(end, opcode, length, end->mr->rkey, compare_add), 0);
+	completes(end, opcode, IBV_WC_SUCCESS);
+}
+
+static void writes_reads_and_atomics_reach_the_other_side(void **state)
+{
+	struct end *end = *state;
+	uint64_t *here = (uint64_t *)end->bytes, *there = (uint64_t *)(end->bytes + 4096);
+
+	memset(end->bytes, 3, 3000);
+	succeeds(end, IBV_WR_RDMA_WRITE, 3000, 0);
+	assert_memory_equal(end->bytes, end->bytes + 4096, 3000);
+	memset(end->bytes + 4096, 4, 3000);
+	succeeds(end, IBV_WR_RDMA_READ, 3000, 0);
+	assert_memory_equal(end->bytes, end->bytes + 4096, 3000);
+	*there = 40;
+	succeeds(end, IBV_WR_ATOMIC_FETCH_AND_ADD, 8, 5);
+	assert_int_equal(*here, 40);
+	assert_int_equal(*there, 45);
+	succeeds(end, IBV_WR_ATOMIC_CMP_AND_SWP, 8, 44);
+	assert_int_equal(*here, 45);
+	assert_int_equal(*there, 45);
+	succeeds(end, IBV_WR_ATOMIC_CMP_AND_SWP, 8, 45);
+	assert_int_equal(*there, 7);
+}
+
+static void a_message_waits_for_its_receive(void **state)
+{
+	struct end *end = *state;
+	struct ibv_wc wc;
+
+	memset(end->bytes + 4096, 5, 100);
+	assert_int_equal(send(end, 0, 1), 0);
+	assert_int_equal(receive(end, 1, 2), 0);
+	for (int i = 0; i < 2; i++) {
+		wc = next(end);
+		assert_int_equal(wc.status, IBV_WC_SUCCESS);
+		assert_int_equal(wc.opcode, wc.wr_id == 1 ? IBV_WC_SEND : IBV_WC_RECV);
+		assert_int_equal(wc.wr_id == 2 ? wc.byte_len : 100, 100);
+	}
+	assert_memory_equal(end->bytes, end->bytes + 4096, 100);
+}
+
+/* The second has posted nothing that could tell it; what it posts then ends all the same. */
+static void forbidden(struct end *end, uint32_t rkey)
+{
+	struct ibv_async_event event;
+
+	assert_int_equal(operation(end, IBV_WR_RDMA_WRITE, 100, rkey, 0), 0);
+	completes(end, IBV_WR_RDMA_WRITE, IBV_WC_REM_ACCESS_ERR);
+	assert_int_equal(end->bytes[4096], 0);
+	assert_int_equal(ibv_get_async_event(end->ctx, &event), 0);
+	assert_int_equal(event.event_type, IBV_EVENT_QP_ACCESS_ERR);
+	assert_ptr_equal(event.element.qp, end->qps[1]);
+	ibv_ack_async_event(&event);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(state_of(end->qps[i]), IBV_QPS_ERR);
+	assert_int_equal(receive(end, 1, 9), 0);
+	completes(end, 9, IBV_WC_WR_FLUSH_ERR);
+}
+
+static void what_is_not_allowed_fails_at_both_ends(void **state)
+{
+	struct end *end = *state;
+	struct ibv_mr *own = ibv_reg_mr(end->pd, end->bytes, BYTES, IBV_ACCESS_LOCAL_WRITE);
+
+	assert_non_null(own);
+	end->bytes[0] = 1;
+	for (int times = 0; times < 2; times++) {
+		forbidden(end, own->rkey);
+		for (int i = 0; i < 2; i++)
+			assert_int_equal(step(end->qps[i], IBV_QPS_RESET), 0);
+		for (int i = 0; i < 2; i++)
+			connect_to(end, i);
+	}
+	writes_reads_and_atomics_reach_the_other_side(state);
+	assert_int_equal(ibv_dereg_mr(own), 0);
+}
+
 /* ---- the end of the device -------------------------------------------------------- */
 
 static void device_reset(const struct end *end)
@@ -445,6 +621,7 @@ static void what_is_outstanding_when_the_device_dies_completes_once(void **state
 }
 
 #define WITH_ENDS(test) cmocka_unit_test_setup_teardown(test, two_ends, no_ends)
+#define WITH_CONNECTION(test) cmocka_unit_test_setup_teardown(test, two_connected_ends, no_ends)
 
 int main(void)
 {
@@ -459,6 +636,10 @@ int main(void)
 		WITH_ENDS(each_request_completes_once_whatever_happens),
 		WITH_ENDS(what_was_not_polled_goes_with_its_queue_pair),
 		WITH_ENDS(an_armed_queue_wakes_its_sleeper),
+		WITH_ENDS(only_the_queue_that_is_meant_wakes_its_sleeper),
+		WITH_CONNECTION(writes_reads_and_atomics_reach_the_other_side),
+		WITH_CONNECTION(a_message_waits_for_its_receive),
+		WITH_CONNECTION(what_is_not_allowed_fails_at_both_ends),
 		WITH_ENDS(what_is_outstanding_when_the_device_dies_completes_once),
 	};
 

@@ -37,6 +37,7 @@ leaves_some() {
 	same "$2 ENOSPC" "$first"
 	fails same "0 ENOSPC" "$hoarded"
 	traced "muster_refused: $(bdf) $3 uid=65534 held=$2 max=[0-9]+ err=-28$"
+	echo "# $1: one user takes ${first% *}, and leaves another ${hoarded% *}" >>"$tap_dir/figures"
 }
 
 # A domain and 7 numbers; a port is a completion queue and a queue pair besides.
@@ -109,12 +110,12 @@ crowd_holds_up_nobody() {
 check "the driver loads" load
 check "who names 65536 absent members holds up nobody" crowd_holds_up_nobody absent
 check "nor does who names 65536 whose addresses collide" crowd_holds_up_nobody colliding
-cat "$tap_dir/figures"
 check "the driver's tracepoints are there" trace_start
 check "rings count as locked memory" rings_count_as_locked
 check "the numbers of ports count for the rdma cgroup" group_counts_numbers
 check "one user does not get all numbers of ports" leaves_some numbers 1792 vps
 check "one user does not get all contexts" leaves_some contexts 3584 contexts
+cat "$tap_dir/figures"
 check "nothing is held" nothing_held
 check "the driver unloads" unload
 check "the kernel has nothing to complain of" kernel_quiet

@@ -38,6 +38,12 @@ pingpong() {
 	grep -q "iters in" out
 }
 
+# usage: perftest PROGRAM [OPTION]...: whoever has figures shows a line of them
+perftest() {
+	between "$@" -F
+	[ "$MUSTER_GUEST" = 0 ] || grep -qE "^ *[0-9]+ +[0-9]+ +[0-9.]+ +[0-9.]+" out
+}
+
 # Each has a line of its own, in both guests the same.
 try() {
 	check "$@"
@@ -49,6 +55,17 @@ check "the driver loads" load
 try "ibv_ud_pingpong, found by LID" pingpong ibv_ud_pingpong -n 100
 try "ibv_ud_pingpong, found by GID, asleep between packets" pingpong ibv_ud_pingpong -g 0 -e -n 100
 try "ibv_ud_pingpong, with all that a packet holds" pingpong ibv_ud_pingpong -s 4096 -n 100
+try "ibv_rc_pingpong, found by LID" pingpong ibv_rc_pingpong -n 100
+try "ibv_rc_pingpong, found by GID, asleep between messages" pingpong ibv_rc_pingpong -g 0 -e -n 100
+try "ibv_rc_pingpong, with messages of many packets" pingpong ibv_rc_pingpong -s 300000 -m 2048 -n 10
+if command -v ib_send_lat >/dev/null; then
+	try "perftest: ib_send_lat" perftest ib_send_lat -n 100
+	try "perftest: ib_write_bw" perftest ib_write_bw -n 50
+	try "perftest: ib_read_bw" perftest ib_read_bw -n 50
+	try "perftest: ib_atomic_lat" perftest ib_atomic_lat -n 100
+else
+	skip "perftest: ib_send_lat, ib_write_bw, ib_read_bw, ib_atomic_lat" "it is not installed"
+fi
 check "nothing is held" nothing_held
 check "the driver unloads" unload
 check "the kernel has nothing to complain of" kernel_quiet

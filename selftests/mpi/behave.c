@@ -1,12 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * An MPI program: how collectives go together with all else of MPI: messages that others wait for,
- * requests of both kinds in one wait, communicators that come and go, threads, wrong arguments.
+ * requests of both kinds in one wait, types that differ between ranks, wrong arguments.
  *
- * usage: behave CASE [TIMES]    Rank 0 prints "right"; else a rank says what was wrong, exit 1.
+ * usage: behave CASE [FILE]    Rank 0 prints "right"; else a rank says what was wrong, exit 1. Where a
+ * rank is killed, FILE gets what another's error handler heard.
  */
 #include <mpi.h>
-#include <pthread.h>
+#ifdef OPEN_MPI
+#include <mpi-ext.h>
+#define ALLREDUCE_INIT	MPIX_Allreduce_init
+#else
+#define ALLREDUCE_INIT	MPI_Allreduce_init
+#endif
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,8 +21,6 @@
 #include "must.h"
 
 enum { LARGE = 1 << 20, MESSAGES = 20, TAG = 7 };
-
-static int times = 1;
 
 static int sum_to(int n)
 {
@@ -176,66 +181,7 @@ static void mixed_requests(void)
 	}
 }
 
-static unsigned int seed;
-
-static int below(int n)
-{
-	seed = seed * 1103515245 + 12345;
-	return (int)((seed >> 8) % (unsigned int)n);
-}
-
-/* Many under way, waited for in another order on each rank. */
-static void many_outstanding(void)
-{
-	int n = 100 * times, *in = malloc((size_t)n * sizeof(int)), *out = malloc((size_t)n * sizeof(int));
-	MPI_Request *requests = malloc((size_t)n * sizeof(*requests));
-	int *order = malloc((size_t)n * sizeof(int));
-
-	MUST(in && out && requests && order);
-	for (int i = 0; i < n; i++) {
-		in[i] = i + rank;
-		order[i] = i;
-		MPI_Iallreduce(&in[i], &out[i], 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &requests[i]);
-	}
-	seed = (unsigned int)rank;
-	for (int i = n - 1; i > 0; i--) {
-		int other = below(i + 1), swap = order[i];
-
-		order[i] = order[other];
-		order[other] = swap;
-	}
-	for (int i = 0; i < n; i++)
-		MPI_Wait(&requests[order[i]], MPI_STATUS_IGNORE);
-	for (int i = 0; i < n; i++)
-		MUST(out[i] == sum_to(size) + size * i);
-	free(in);
-	free(out);
-	free(requests);
-	free(order);
-}
-
-/* ---- communicators and types ---------------------------------------------------------------------- */
-
-/* Freed while something of them is under way. */
-static void come_and_go(void)
-{
-	for (int i = 0; i < 20 * times; i++) {
-		int one = 1, sum = 0, late = 0;
-		MPI_Request request;
-		MPI_Comm dup, split;
-
-		MPI_Comm_dup(MPI_COMM_WORLD, &dup);
-		MPI_Comm_split(dup, rank % 2, rank, &split);
-		MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, split);
-		MUST(sum == (size + !(rank % 2)) / 2);
-		MPI_Barrier(dup);
-		MPI_Iallreduce(&one, &late, 1, MPI_INT, MPI_SUM, dup, &request);
-		MPI_Comm_free(&split);
-		MPI_Comm_free(&dup);
-		MPI_Wait(&request, MPI_STATUS_IGNORE);
-		MUST(late == size);
-	}
-}
+/* ---- types ---------------------------------------------------------------------- */
 
 /* The same data, of one type here and another there, that is freed before it has come. */
 static void types_differ(void)
@@ -352,7 +298,7 @@ static void users_operation(void)
 	MUST(!MPI_Op_free(&op) && op == MPI_OP_NULL);
 }
 
-/* Between two groups: the MPI library's alone, and with offload forced an error. */
+/* Between two groups: the MPI library's alone, and with offload forced, as rank 0 chooses, an error. */
 static void between_groups(void)
 {
 	const char *offload = getenv("MUSTER_OFFLOAD");
@@ -360,6 +306,7 @@ static void between_groups(void)
 	char words[MPI_MAX_ERROR_STRING];
 	MPI_Comm half, inter;
 
+	MPI_Bcast(&is_forced, 1, MPI_INT, 0, MPI_COMM_WORLD);
 	MPI_Comm_split(MPI_COMM_WORLD, rank % 2, 0, &half);
 	MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, 1 - rank % 2, TAG, &inter);
 	MPI_Comm_set_errhandler(inter, MPI_ERRORS_RETURN);
@@ -407,97 +354,168 @@ static void ranks_differ(void)
 	MUST(strstr(words, "rank"));
 }
 
-/* One ends in mid-operation: the others hear who. */
-static void rank_dies(void)
+/* ---- a rank that is killed ------------------------------------------------------------------------ */
+
+static FILE *said;	/* launchers lose what is printed now */
+
+static struct {
+	int calls;
+	int error;
+	MPI_Comm comm;
+} handled;
+
+static void handler(MPI_Comm *comm, int *error, ...)
+{
+	handled.calls++;
+	handled.error = *error;
+	handled.comm = *comm;
+}
+
+/* A communicator with a handler of its own; that of MPI_COMM_WORLD would end all. */
+static MPI_Comm with_handler(void)
+{
+	MPI_Errhandler mine;
+	MPI_Comm comm;
+
+	MPI_Comm_create_errhandler(handler, &mine);
+	MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+	MPI_Comm_set_errhandler(comm, mine);
+	MPI_Barrier(comm);
+	return comm;
+}
+
+/* When the others have told that they are out of the barrier. MPICH's mpirun kills all with one, at times. */
+static void kill_one(void)
+{
+	if (rank != 1) {
+		MPI_Send(NULL, 0, MPI_INT, 1, TAG, MPI_COMM_WORLD);
+		return;
+	}
+	for (int i = 1; i < size; i++)
+		MPI_Recv(NULL, 0, MPI_INT, MPI_ANY_SOURCE, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+#ifdef MPICH_VERSION
+	_Exit(0);
+#else
+	raise(SIGKILL);
+#endif
+}
+
+/* The others' handler has heard once: of which class, and who. */
+static void heard(MPI_Comm comm, int err)
 {
 	char words[MPI_MAX_ERROR_STRING];
-	int one = 1, sum = 0, err, len;
+	int len;
 
-	MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-	MPI_Barrier(MPI_COMM_WORLD);
-	if (rank == 1)
-		_Exit(0);
-	err = MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+	MUST(handled.calls == 1 && handled.error == err && handled.comm == comm);
 	MUST(is_class(err, MPI_ERR_OTHER));
 	MPI_Error_string(err, words, &len);
-	if (rank == 0) {
-		puts(words);
-		puts("right");
-		fflush(stdout);
+	if (rank == 0 && said) {
+		fputs(words, said);
+		fclose(said);
 	}
 	_Exit(0);
 }
 
-/* ---- threads ------------------------------------------------------------------------------------------ */
-
-static void *thread_run(void *arg)
+static void killed_blocking(void)
 {
-	MPI_Comm own = *(MPI_Comm *)arg, made;
-	int one = 1, sum;
+	MPI_Comm comm = with_handler();
+	int one = 1, sum = 0;
 
-	for (int i = 0; i < 10 * times; i++) {
-		MPI_Request request;
-
-		MPI_Comm_dup(own, &made);
-		MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, made);
-		MUST(sum == size);
-		MPI_Ibcast(&sum, 1, MPI_INT, 0, made, &request);
-		MPI_Wait(&request, MPI_STATUS_IGNORE);
-		MPI_Comm_free(&made);
-	}
-	return NULL;
+	kill_one();
+	heard(comm, MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, comm));
 }
 
-/* Each has its communicators, and makes some at the same time. */
-static void threads(void)
+static void killed_nonblocking(void)
 {
-	MPI_Comm comms[2];
-	pthread_t thread;
+	MPI_Comm comm = with_handler();
+	int one = 1, sum = 0;
+	MPI_Request request;
 
-	for (int i = 0; i < 2; i++)
-		MPI_Comm_dup(MPI_COMM_WORLD, &comms[i]);
-	MUST(!pthread_create(&thread, NULL, thread_run, &comms[0]));
-	thread_run(&comms[1]);
-	pthread_join(thread, NULL);
-	for (int i = 0; i < 2; i++)
-		MPI_Comm_free(&comms[i]);
+	kill_one();
+	MPI_Iallreduce(&one, &sum, 1, MPI_INT, MPI_SUM, comm, &request);
+	heard(comm, MPI_Wait(&request, MPI_STATUS_IGNORE));
+}
+
+/* To look at the request is not to complete it: the handler hears of its wait. */
+static void killed_status(void)
+{
+	MPI_Comm comm = with_handler();
+	int one = 1, sum = 0, done = 0;
+	MPI_Request request;
+
+	kill_one();
+	MPI_Iallreduce(&one, &sum, 1, MPI_INT, MPI_SUM, comm, &request);
+	while (!done)
+		MUST(!MPI_Request_get_status(request, &done, MPI_STATUS_IGNORE));
+	MUST(!handled.calls);
+	heard(comm, MPI_Wait(&request, MPI_STATUS_IGNORE));
+}
+
+/* Of several, statuses say which. */
+static void killed_waitall(void)
+{
+	MPI_Comm comm = with_handler();
+	int one = 1, sum = 0, err;
+	MPI_Request requests[2] = { MPI_REQUEST_NULL };
+	MPI_Status statuses[2];
+
+	kill_one();
+	MPI_Iallreduce(&one, &sum, 1, MPI_INT, MPI_SUM, comm, &requests[1]);
+	err = MPI_Waitall(2, requests, statuses);
+	MUST(err == MPI_ERR_IN_STATUS);
+	MUST(statuses[0].MPI_ERROR == MPI_SUCCESS);
+	MUST(handled.calls == 1);
+	handled.error = statuses[1].MPI_ERROR;
+	heard(comm, statuses[1].MPI_ERROR);
+}
+
+static void killed_persistent(void)
+{
+	MPI_Comm comm = with_handler();
+	int one = 1, sum = 0, done = 0, err;
+	MPI_Request request;
+
+	ALLREDUCE_INIT(&one, &sum, 1, MPI_INT, MPI_SUM, comm, MPI_INFO_NULL, &request);
+	kill_one();
+	err = MPI_Start(&request);
+	while (!done && !err)
+		err = MPI_Test(&request, &done, MPI_STATUS_IGNORE);
+	heard(comm, err);
 }
 
 static const struct {
 	const char *name;
 	void (*run)(void);
-	int level;
 } cases[] = {
-	{ "message-in-barrier", message_in_barrier, MPI_THREAD_SINGLE },
-	{ "messages-in-wait", messages_in_wait, MPI_THREAD_SINGLE },
-	{ "collective-in-message", collective_in_message, MPI_THREAD_SINGLE },
-	{ "first-is-nonblocking", first_is_nonblocking, MPI_THREAD_SINGLE },
-	{ "mixed-requests", mixed_requests, MPI_THREAD_SINGLE },
-	{ "many-outstanding", many_outstanding, MPI_THREAD_SINGLE },
-	{ "come-and-go", come_and_go, MPI_THREAD_SINGLE },
-	{ "types-differ", types_differ, MPI_THREAD_SINGLE },
-	{ "users-operation", users_operation, MPI_THREAD_SINGLE },
-	{ "between-groups", between_groups, MPI_THREAD_SINGLE },
-	{ "wrong-arguments", wrong_arguments, MPI_THREAD_SINGLE },
-	{ "ranks-differ", ranks_differ, MPI_THREAD_SINGLE },
-	{ "rank-dies", rank_dies, MPI_THREAD_SINGLE },
-	{ "threads", threads, MPI_THREAD_MULTIPLE },
+	{ "message-in-barrier", message_in_barrier },
+	{ "messages-in-wait", messages_in_wait },
+	{ "collective-in-message", collective_in_message },
+	{ "first-is-nonblocking", first_is_nonblocking },
+	{ "mixed-requests", mixed_requests },
+	{ "types-differ", types_differ },
+	{ "users-operation", users_operation },
+	{ "between-groups", between_groups },
+	{ "wrong-arguments", wrong_arguments },
+	{ "ranks-differ", ranks_differ },
+	{ "killed-blocking", killed_blocking },
+	{ "killed-nonblocking", killed_nonblocking },
+	{ "killed-status", killed_status },
+	{ "killed-waitall", killed_waitall },
+	{ "killed-persistent", killed_persistent },
 };
 
 int main(int argc, char **argv)
 {
 	size_t i = 0, nr = sizeof(cases) / sizeof(*cases);
-	int level;
 
 	while (i < nr && (argc < 2 || strcmp(cases[i].name, argv[1])))
 		i++;
 	if (i == nr)
 		return 2;
-	if (argc > 2)
-		times = atoi(argv[2]);
-	MPI_Init_thread(&argc, &argv, cases[i].level, &level);
+	MPI_Init(&argc, &argv);
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	MPI_Comm_size(MPI_COMM_WORLD, &size);
+	said = !rank && argc > 2 ? fopen(argv[2], "w") : NULL;
 	cases[i].run();
 	if (!rank)
 		puts("right");

@@ -3,17 +3,19 @@
 # Build QEMU with the Muster device in it and link it as build/vm/qemu-system-x86_64;
 # beside it libmuster-count.so, the plugin that counts a guest's instructions.
 # usage: qemu.sh
-# The distribution's QEMU source is fetched once, checked by apt against its signed
-# index, and unpacked into the cache; the device is laid over it as
-# hw/muster. A build is kept under the checksum of all its inputs, so that an unchanged
-# tree needs no build and a changed device only its own files.
+# The distribution's QEMU source is fetched once, checked by apt against its signed index, and
+# unpacked into the cache; the device is laid over it as hw/muster. Each machine
+# (overlay/muster.mak) is built in a folder of its own, so that checkouts with different ones do
+# not undo each other's work. A build is kept under the checksum of all its inputs, so that an
+# unchanged tree needs no build and a changed device only its own files.
 set -eu
 . "$(dirname -- "$0")/common.sh"
 
 SERIES=7.2
 DIR=$MUSTER_CACHE/qemu
 SRC=$DIR/source
-BUILD=$DIR/build
+MACHINE=muster-$(sha256sum "$MUSTER_ROOT/qemu-device/overlay/muster.mak" | cut -c1-8)
+BUILD=$DIR/build-$MACHINE
 OVERLAY=$SRC/hw/muster
 KEEP_BUILDS=16
 RESULTS="qemu-system-x86_64 hw/muster/libmuster-count.so"
@@ -68,7 +70,7 @@ copy_changed() {
 # includes between them hold; what QEMU wants by name goes to its place.
 overlay_place() {
 	case $1 in
-	qemu-device/overlay/muster.mak) echo "$SRC/configs/devices/x86_64-softmmu/muster.mak" ;;
+	qemu-device/overlay/muster.mak) echo "$SRC/configs/devices/x86_64-softmmu/$MACHINE.mak" ;;
 	qemu-device/overlay/*) echo "$OVERLAY/${1##*/}" ;;
 	*) echo "$OVERLAY/$1" ;;
 	esac
@@ -91,7 +93,7 @@ lay_overlay() {
 # Once, and again when the options here have changed.
 configure_once() {
 	set -- --cc="ccache gcc" \
-		--target-list=x86_64-softmmu --with-devices-x86_64=muster \
+		--target-list=x86_64-softmmu "--with-devices-x86_64=$MACHINE" \
 		--without-default-features --without-default-devices \
 		--disable-user --enable-system --enable-tcg --enable-kvm --enable-plugins \
 		--enable-attr --enable-cap-ng --enable-virtfs --enable-fdt=system \

@@ -9,7 +9,6 @@
 #include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,20 +17,23 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <termios.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "door.h"
 #include "hub.h"
+#include "launcher.h"
 #include "muster_desc.h"
 #include "namespace.h"
+#include "stream.h"
 
-#define HOW_TO_RUN "run it under muster-run, or set MUSTER_RANK, MUSTER_SIZE and MUSTER_RENDEZVOUS"
+#define HOW_TO_RUN "run it under muster-run, or set MUSTER_RENDEZVOUS, and MUSTER_RANK and MUSTER_SIZE where no launcher says them"
 
 enum {
 	DEADLINE_S = 10,
 	DEADLINE_MAX_S = 7 * 86400,
 	GRACE_US = 500000,	/* for the hub's sentence, which is better than ours */
 	RETRY_US = 2000,
+	ENTER_MS = 5000,	/* for rank 0 to answer a stranger */
 };
 
 struct bootstrap {
@@ -40,17 +42,10 @@ struct bootstrap {
 	uint64_t deadline_us;	/* how long to wait for the others */
 	int fd;			/* to the hub, or -1 */
 	struct muster_hub *hub;	/* rank 0's own, or NULL */
+	struct muster_place place; /* of tcp: and file: */
 	const char *rendezvous;	/* valid during muster_bootstrap_env() */
 	char why[MUSTER_HUB_WHY_MAX];
 };
-
-static uint64_t now_us(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * 1000000ull + ts.tv_nsec / 1000;
-}
 
 static int __attribute__((format(printf, 3, 4)))
 fail(struct bootstrap *boot, int error, const char *format, ...)
@@ -112,14 +107,17 @@ int muster_bootstrap_deadline(uint64_t *deadline_us, char *why, size_t why_len)
 static int env_rendezvous(struct bootstrap *boot)
 {
 	const char *text = getenv("MUSTER_RENDEZVOUS");
-	const char *expected = "unix:NAME, fd:NUMBER or the /PATH of a character device";
+	const char *expected = "unix:NAME, file:/PATH, tcp:ADDRESS:PORT, fd:NUMBER or the /PATH of a character device";
 	size_t name_max = sizeof(((struct sockaddr_un *)0)->sun_path) - 1;
 
 	if (!text)
 		return env_missing(boot, "MUSTER_RENDEZVOUS", expected);
 	boot->rendezvous = text;
-	if (text[0] == '/')
+	if (text[0] == '/' || !strncmp(text, "file:/", 6))
 		return 0;
+	if (!strncmp(text, "tcp:", 4))
+		return muster_place_tcp(&boot->place, text + 4, getenv("MUSTER_KEY"), boot->why,
+					sizeof(boot->why));
 	if (!strncmp(text, "unix:", 5) && text[5] && strlen(text + 5) <= name_max)
 		return 0;
 	if (!strncmp(text, "fd:", 3) && text[3] && strlen(text) < 12 &&
@@ -131,16 +129,28 @@ static int env_rendezvous(struct bootstrap *boot)
 
 static int env_read(struct bootstrap *boot)
 {
+	const struct muster_launcher *launcher = muster_launcher_find();
 	int err;
 
 	err = muster_bootstrap_deadline(&boot->deadline_us, boot->why, sizeof(boot->why));
 	if (!err)
-		err = env_number(boot, "MUSTER_SIZE", 1, MUSTER_MEMBERS_MAX, &boot->size);
+		err = env_number(boot, launcher->size, 1, MUSTER_MEMBERS_MAX, &boot->size);
 	if (!err)
-		err = env_number(boot, "MUSTER_RANK", 0, boot->size - 1, &boot->rank);
+		err = env_number(boot, launcher->rank, 0, boot->size - 1, &boot->rank);
 	if (!err)
 		err = env_rendezvous(boot);
 	return err;
+}
+
+/* By TCP, for ranks that share no kernel. */
+static bool is_remote(const struct bootstrap *boot)
+{
+	return !strncmp(boot->rendezvous, "tcp:", 4) || !strncmp(boot->rendezvous, "file:", 5);
+}
+
+static uint32_t silence_s(const struct bootstrap *boot)
+{
+	return (uint32_t)(boot->deadline_us / 1000000);
 }
 
 /* ---- rank 0 of unix:NAME: the hub ---------------------------------------------- */
@@ -190,17 +200,42 @@ static int hub_open(struct bootstrap *boot)
 	return 0;
 }
 
-static int hub_meet(struct bootstrap *boot)
+/* The door closes when all are there: nobody else is let in. */
+static int door_open(struct bootstrap *boot, struct muster_door **door)
 {
-	uint64_t end_us = now_us() + boot->deadline_us;
+	bool in_file = boot->rendezvous[0] == 'f';
+	int err = in_file ? muster_place_any(&boot->place) : 0;
+
+	if (!err)
+		err = muster_door_open(&boot->place, boot->size, silence_s(boot), door);
+	if (err)
+		return fail(boot, err, "MUSTER_RENDEZVOUS=%.128s: nobody can listen at %s: %s",
+			    boot->rendezvous, boot->place.address, strerror(-err));
+	err = muster_hub_create(boot->size, &boot->hub);
+	if (!err && in_file)
+		err = muster_place_write(&boot->place, boot->rendezvous + 5);
+	if (!err) {
+		muster_hub_join(boot->hub, boot->rank);
+		return 0;
+	}
+	muster_door_close(*door);
+	return fail(boot, err, "MUSTER_RENDEZVOUS=%.128s: %s", boot->rendezvous, strerror(-err));
+}
+
+static int hub_meet(struct bootstrap *boot, struct muster_door *door)
+{
+	uint64_t end_us = muster_stream_now_us() + boot->deadline_us;
 	uint64_t now;
 	char missing[128];
 	int err = 0;
 
 	while (!err && !muster_hub_met(boot->hub)) {
-		now = now_us();
+		now = muster_stream_now_us();
 		if (now < end_us) {
-			err = muster_hub_step(boot->hub, (end_us - now) / 1000 + 1);
+			int left_ms = (int)((end_us - now) / 1000 + 1);
+
+			err = door ? muster_door_step(door, boot->hub, left_ms) :
+				     muster_hub_step(boot->hub, left_ms);
 			continue;
 		}
 		muster_hub_missing(boot->hub, missing, sizeof(missing));
@@ -214,82 +249,6 @@ static int hub_meet(struct bootstrap *boot)
 
 /* ---- everybody else: a client of it --------------------------------------------- */
 
-/* end_us: when to give up; UINT64_MAX: only when the stream ends. */
-static int stream_read(int fd, void *to, size_t len, uint64_t end_us)
-{
-	while (len) {
-		struct pollfd pfd = { .fd = fd, .events = POLLIN };
-		uint64_t now = end_us == UINT64_MAX ? 0 : now_us();
-		ssize_t n;
-
-		if (now >= end_us)
-			return -ETIMEDOUT;
-		if (poll(&pfd, 1, now ? (int)((end_us - now) / 1000 + 1) : -1) <= 0)
-			continue;
-		n = read(fd, to, len);
-		if (n < 0 && (errno == EINTR || errno == EAGAIN))
-			continue;
-		if (n <= 0)
-			return -ECONNRESET;
-		to = (char *)to + n;
-		len -= n;
-	}
-	return 0;
-}
-
-/* The same of a head, and the descriptor that may come with it. */
-static int head_read(int fd, struct muster_frame *head, int *passed, uint64_t end_us)
-{
-	union {
-		struct cmsghdr head;
-		char bytes[CMSG_SPACE(sizeof(int))];
-	} control;
-	struct iovec part = { head, sizeof(*head) };
-	struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control,
-				  .msg_controllen = CMSG_LEN(sizeof(int)) };
-	struct pollfd pfd = { .fd = fd, .events = POLLIN };
-	const struct cmsghdr *came;
-	uint64_t now;
-	ssize_t n;
-
-	do {
-		now = end_us == UINT64_MAX ? 0 : now_us();
-		if (now >= end_us)
-			return -ETIMEDOUT;
-	} while (poll(&pfd, 1, now ? (int)((end_us - now) / 1000 + 1) : -1) <= 0);
-	n = recvmsg(fd, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-	if (n < 0 && (errno == EINTR || errno == EAGAIN || errno == ENOTSOCK))
-		n = 0;		/* not a socket, or nothing after all */
-	else if (n <= 0)
-		return -ECONNRESET;
-	came = n ? CMSG_FIRSTHDR(&message) : NULL;
-	if (came && came->cmsg_level == SOL_SOCKET && came->cmsg_type == SCM_RIGHTS &&
-	    came->cmsg_len == CMSG_LEN(sizeof(int)))
-		memcpy(passed, CMSG_DATA(came), sizeof(int));
-	return stream_read(fd, (char *)head + n, sizeof(*head) - n, end_us);
-}
-
-static int stream_write(int fd, const void *from, size_t len)
-{
-	while (len) {
-		struct pollfd pfd = { .fd = fd, .events = POLLOUT };
-		ssize_t n;
-
-		if (poll(&pfd, 1, -1) < 0)
-			continue;
-		n = send(fd, from, len, MSG_NOSIGNAL);
-		if (n < 0 && errno == ENOTSOCK)
-			n = write(fd, from, len);
-		if (n < 0 && (errno == EINTR || errno == EAGAIN))
-			continue;
-		if (n < 0)
-			return -ECONNRESET;
-		from = (const char *)from + n;
-		len -= n;
-	}
-	return 0;
-}
-
 static int frame_send(struct bootstrap *boot, int kind, const void *data, size_t bytes)
 {
 	struct muster_frame head = {
@@ -300,9 +259,9 @@ static int frame_send(struct bootstrap *boot, int kind, const void *data, size_t
 		.size = htole32(boot->size),
 		.bytes = htole32(bytes),
 	};
-	int err = stream_write(boot->fd, &head, sizeof(head));
+	int err = muster_stream_write(boot->fd, &head, sizeof(head));
 
-	return err ? err : stream_write(boot->fd, data, bytes);
+	return err ? err : muster_stream_write(boot->fd, data, bytes);
 }
 
 /* The hub's sentence, after the head of its FAIL. */
@@ -312,7 +271,7 @@ static int frame_fail(struct bootstrap *boot, const struct muster_frame *head)
 	uint32_t len = le32toh(head->bytes);
 
 	if (!error || error > 4095 || len >= sizeof(boot->why) ||
-	    stream_read(boot->fd, boot->why, len, now_us() + GRACE_US))
+	    muster_stream_read(boot->fd, boot->why, len, muster_stream_now_us() + GRACE_US))
 		return fail(boot, -EPROTO, "what came over MUSTER_RENDEZVOUS is garbage");
 	boot->why[len] = 0;
 	return -(int)error;
@@ -326,7 +285,7 @@ static int data_read(struct bootstrap *boot, const struct muster_frame *head, in
 	ssize_t n = 1;
 
 	if (le16toh(head->kind) != MUSTER_FRAME_SHARED)
-		return stream_read(boot->fd, data, bytes, UINT64_MAX);
+		return muster_stream_read(boot->fd, data, bytes, UINT64_MAX);
 	if (shared_fd < 0)
 		return -EMFILE;
 	while (done < bytes && n > 0) {
@@ -349,7 +308,7 @@ static int frame_take(struct bootstrap *boot, int kind, void *data, size_t bytes
 		      uint64_t end_us)
 {
 	struct muster_frame head;
-	int err = head_read(boot->fd, &head, shared_fd, end_us);
+	int err = muster_head_read(boot->fd, &head, shared_fd, end_us);
 
 	if (!err && le32toh(head.magic) == MUSTER_FRAME_MAGIC &&
 	    le16toh(head.kind) == MUSTER_FRAME_FAIL)
@@ -397,7 +356,7 @@ static int same_user(struct bootstrap *boot)
 /* Rank 0 may start later than we do: try until it listens. */
 static int client_connect(struct bootstrap *boot)
 {
-	uint64_t end_us = now_us() + boot->deadline_us;
+	uint64_t end_us = muster_stream_now_us() + boot->deadline_us;
 	struct sockaddr_un addr;
 	socklen_t len = abstract_name(&addr, boot->rendezvous + 5);
 
@@ -408,7 +367,7 @@ static int client_connect(struct bootstrap *boot)
 		if (errno != ECONNREFUSED && errno != EAGAIN && errno != EINTR)
 			return fail(boot, -errno, "MUSTER_RENDEZVOUS=%.128s: connect: %s",
 				    boot->rendezvous, strerror(errno));
-		if (now_us() >= end_us)
+		if (muster_stream_now_us() >= end_us)
 			return fail(boot, -ETIMEDOUT, "rank 0 of %u did not come within %.3g s: "
 				    "nobody listens at MUSTER_RENDEZVOUS=%.128s; was it started, or "
 				    "has that job begun without this rank?", boot->size,
@@ -416,6 +375,38 @@ static int client_connect(struct bootstrap *boot)
 		usleep(RETRY_US);
 	}
 	return same_user(boot);
+}
+
+/* Nobody there yet, or what is there is of a job that was: rank 0 may come later. */
+static int client_enter(struct bootstrap *boot)
+{
+	uint64_t end_us = muster_stream_now_us() + boot->deadline_us;
+	bool in_file = boot->rendezvous[0] == 'f';
+	int err = 0;
+
+	for (;;) {
+		uint64_t now = muster_stream_now_us();
+		uint64_t left_ms = now < end_us ? (end_us - now) / 1000 + 1 : 1;
+
+		err = in_file ? muster_place_read(&boot->place, boot->rendezvous + 5) : 0;
+		if (!err)
+			boot->fd = muster_door_enter(&boot->place, silence_s(boot),
+						     left_ms < ENTER_MS ? (int)left_ms : ENTER_MS);
+		if (!err && boot->fd >= 0)
+			return 0;
+		err = err ? err : boot->fd;
+		if (muster_stream_now_us() >= end_us)
+			break;
+		usleep(RETRY_US);
+	}
+	if (err == -EACCES)
+		return fail(boot, err, "who listens at MUSTER_RENDEZVOUS=%.128s (%s) does not have this rank's %s",
+			    boot->rendezvous, boot->place.address, in_file ? "key" : "MUSTER_KEY");
+	if (err == -EPERM)
+		return fail(boot, err, "MUSTER_RENDEZVOUS=%.128s: others than its user could have written it: remove it",
+			    boot->rendezvous);
+	return fail(boot, -ETIMEDOUT, "rank 0 of %u did not come within %.3g s: nobody listens at MUSTER_RENDEZVOUS=%.128s (%s); was it started, or has that job begun without this rank?",
+		    boot->size, boot->deadline_us / 1e6, boot->rendezvous, strerror(-err));
 }
 
 static int client_adopt(struct bootstrap *boot)
@@ -454,6 +445,8 @@ static int client_open(struct bootstrap *boot)
 
 	if (boot->rendezvous[0] == '/')
 		err = client_device(boot);
+	else if (is_remote(boot))
+		err = client_enter(boot);
 	else if (boot->rendezvous[0] == 'f')
 		err = client_adopt(boot);
 	else
@@ -462,7 +455,7 @@ static int client_open(struct bootstrap *boot)
 		return err;
 	frame_send(boot, MUSTER_FRAME_HELLO, NULL, 0);	/* if it fails, so does this: */
 	return frame_receive(boot, MUSTER_FRAME_WELCOME, NULL, 0,
-			     now_us() + boot->deadline_us + GRACE_US);
+			     muster_stream_now_us() + boot->deadline_us + GRACE_US);
 }
 
 /* ---- both ------------------------------------------------------------------------ */
@@ -491,6 +484,20 @@ static void boot_free(struct bootstrap *boot)
 	free(boot);
 }
 
+static int hub_serve(struct bootstrap *boot)
+{
+	struct muster_door *door = NULL;
+	int err = is_remote(boot) ? door_open(boot, &door) : hub_open(boot);
+
+	if (err)
+		return err;
+	err = hub_meet(boot, door);
+	if (boot->rendezvous[0] == 'f')		/* it has served */
+		muster_place_remove(&boot->place, boot->rendezvous + 5);
+	muster_door_close(door);
+	return err;
+}
+
 int muster_bootstrap_env(struct muster_oob *oob, char *why, size_t why_len)
 {
 	struct bootstrap *boot = calloc(1, sizeof(*boot));
@@ -502,13 +509,9 @@ int muster_bootstrap_env(struct muster_oob *oob, char *why, size_t why_len)
 	}
 	boot->fd = -1;
 	err = env_read(boot);
-	if (!err && boot->rank == 0 && boot->rendezvous[0] == 'u') {
-		err = hub_open(boot);
-		if (!err)
-			err = hub_meet(boot);
-	} else if (!err) {
-		err = client_open(boot);
-	}
+	if (!err)
+		err = boot->rank == 0 && (boot->rendezvous[0] == 'u' || is_remote(boot)) ?
+		      hub_serve(boot) : client_open(boot);
 	if (err) {
 		snprintf(why, why_len, "%s", boot->why);
 		boot_free(boot);

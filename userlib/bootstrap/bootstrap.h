@@ -16,9 +16,10 @@
  * @oob: gets rank, size and allgather; end it with muster_bootstrap_close().
  * @why: gets what was wrong and what to do, when the call fails.
  *
- * MUSTER_RANK, MUSTER_SIZE; MUSTER_RENDEZVOUS: "unix:NAME", an abstract UNIX
- * socket on which rank 0 listens; "fd:N", an open stream to a hub; "/PATH", a
- * character device that leads to one. Blocks until all ranks are there, at most
+ * MUSTER_RANK, MUSTER_SIZE, or what a launcher says (launcher.h); MUSTER_RENDEZVOUS: "unix:NAME",
+ * an abstract UNIX socket on which rank 0 listens; "tcp:ADDRESS:PORT", where it does so by TCP, for
+ * those who have MUSTER_KEY; "file:/PATH", where it says at which address, with a key (door.h);
+ * "fd:N", an open stream to a hub; "/PATH", a character device that leads to one. Blocks until all ranks are there, at most
  * the deadline.
  *
  * Return: 0; -EINVAL: a variable, or what another rank says, is wrong;

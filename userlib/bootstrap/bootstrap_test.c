@@ -3,7 +3,10 @@
  * Bootstrap and hub, between real processes: each test forks ranks that report
  * what muster_bootstrap_env() told them through memory that all share.
  */
+#include <arpa/inet.h>
 #include <errno.h>
+#include <net/if.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -12,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -22,6 +26,7 @@
 #include <cmocka.h>
 
 #include "bootstrap.h"
+#include "door.h"
 #include "hub.h"
 
 enum {
@@ -154,7 +159,8 @@ static void quotes_a_variable_that_is_wrong_and_says_what_is_expected(void **sta
 		{ "MUSTER_SIZE", "four", "from 1 to" },
 		{ "MUSTER_RENDEZVOUS", "", "unix:NAME" },
 		{ "MUSTER_RENDEZVOUS", "unix:", "unix:NAME" },
-		{ "MUSTER_RENDEZVOUS", "tcp:localhost:1", "unix:NAME" },
+		{ "MUSTER_RENDEZVOUS", "tcp:localhost:1", "IPv4 address" },
+		{ "MUSTER_RENDEZVOUS", "tcp:127.0.0.1:0", "IPv4 address" },
 		{ "MUSTER_RENDEZVOUS", "fd:x", "fd:NUMBER" },
 		{ "MUSTER_RENDEZVOUS", "fd:77777", "no such descriptor" },
 		{ "MUSTER_RENDEZVOUS", "/etc/passwd", "not a character device" },
@@ -292,6 +298,69 @@ static void names_rank_0_when_nobody_listens(void **state)
 	ranks_wait(1);
 	assert_int_equal(reports[1].err, -ETIMEDOUT);
 	assert_non_null(strstr(reports[1].why, "rank 0 of 2"));
+}
+
+static const char *file_name(void)
+{
+	snprintf(name, sizeof(name), "file:/tmp/muster-bootstrap-test-%d", getpid());
+	return name + 5;
+}
+
+/* As a host that is gone: with one in its queue, a listener drops who comes. */
+static int nobody_listen(struct muster_place *place, int *waits)
+{
+	struct sockaddr_in address = { .sin_family = AF_INET };
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	socklen_t len = sizeof(address);
+
+	*place = (struct muster_place){ .address = "127.0.0.1" };
+	inet_pton(AF_INET, place->address, &address.sin_addr);
+	assert_int_equal(bind(fd, (struct sockaddr *)&address, len), 0);
+	assert_int_equal(listen(fd, 0), 0);
+	assert_int_equal(getsockname(fd, (struct sockaddr *)&address, &len), 0);
+	*waits = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_int_equal(connect(*waits, (struct sockaddr *)&address, len), 0);
+	place->port = address.sin_port;
+	return fd;
+}
+
+/* The system alone would try for two minutes, which is longer than the deadline here. */
+static void a_file_that_leads_to_a_host_that_is_gone_is_read_again(void **state)
+{
+	const char *path = file_name();
+	struct muster_place gone;
+	int waits, fd = nobody_listen(&gone, &waits);
+
+	(void)state;
+	deadline_set(64);
+	assert_int_equal(muster_place_write(&gone, path), 0);
+	rank_start(1, "1", "2", gathers);
+	usleep(200000);		/* it has read the file, mostly */
+	rank_start(0, "0", "2", gathers);
+	ranks_wait(2);
+	for (int r = 0; r < 2; r++)
+		assert_int_equal(reports[r].err, 0);
+	close(waits);
+	close(fd);
+}
+
+static void a_job_that_gives_up_leaves_the_file_of_the_next(void **state)
+{
+	const char *path = file_name();
+	struct muster_place next = { .address = "127.0.0.1", .port = 1, .key = { { 1, 2 } } }, there;
+
+	(void)state;
+	unlink(path);
+	deadline_set(2);
+	rank_start(0, "0", "2", NULL);
+	while (muster_place_read(&there, path))
+		usleep(1000);
+	assert_int_equal(muster_place_write(&next, path), 0);
+	ranks_wait(1);
+	assert_int_equal(reports[0].err, -ETIMEDOUT);
+	assert_int_equal(muster_place_read(&there, path), 0);
+	assert_memory_equal(&there.key, &next.key, sizeof(next.key));
+	unlink(path);
 }
 
 /* A child of rank 2 keeps its sockets open, which must not hide the death. */
@@ -436,6 +505,60 @@ static void the_limit_of_open_files_is_named(void **state)
 	close(to_hub);
 }
 
+/* Of a namespace whose only host this is: packets pass, or do not. */
+static int loopback(bool up)
+{
+	struct ifreq lo = { .ifr_name = "lo", .ifr_flags = up ? IFF_UP : 0 };
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	int err = ioctl(fd, SIOCSIFFLAGS, &lo);
+
+	close(fd);
+	return err;
+}
+
+static int gathers_beside_a_silent_host(struct muster_oob *oob, struct report *report)
+{
+	int err = oob->allgather(oob->opaque, "x", (char[RANKS_MAX]){ 0 }, 1);
+
+	(void)report;
+	alarm(TEST_SECONDS_MAX);	/* a hang */
+	if (!err && oob->rank == 1) {
+		sleep(1);		/* until all is acknowledged: nothing is under way */
+		loopback(false);
+		pause();
+	}
+	return err ? err : oob->allgather(oob->opaque, "x", (char[RANKS_MAX]){ 0 }, 1);
+}
+
+/* Where they did not meet in time, a longer deadline helps. The last test: it leaves the network. */
+static void a_host_that_goes_silent_between_gathers_is_named(void **state)
+{
+	int status;
+
+	(void)state;
+	if (unshare(CLONE_NEWNET)) {
+		print_message("needs the right to make a network namespace\n");
+		skip();
+	}
+	setenv("MUSTER_KEY", "a-secret-of-enough-characters", 1);
+	snprintf(name, sizeof(name), "tcp:127.0.0.1:7000");
+	reports[0].err = -ETIMEDOUT;
+	for (uint32_t seconds = 4; reports[0].err == -ETIMEDOUT && seconds < TEST_SECONDS_MAX;
+	     seconds *= 4) {
+		pid_t silent;
+
+		assert_int_equal(loopback(true), 0);
+		deadline_set(seconds);
+		reports[0].err = -1;
+		silent = rank_start(1, "1", "2", gathers_beside_a_silent_host);
+		waitpid(rank_start(0, "0", "2", gathers_beside_a_silent_host), &status, 0);
+		kill(silent, SIGKILL);
+		ranks_wait(1);
+	}
+	assert_int_equal(reports[0].err, -ECONNRESET);
+	assert_non_null(strstr(reports[0].why, "rank 1 has died or left"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -448,12 +571,16 @@ int main(void)
 		cmocka_unit_test_setup(a_second_rank_0_is_told_that_the_name_is_taken, setup),
 		cmocka_unit_test_setup(all_name_the_ranks_that_did_not_come, setup),
 		cmocka_unit_test_setup(names_rank_0_when_nobody_listens, setup),
+		cmocka_unit_test_setup(a_file_that_leads_to_a_host_that_is_gone_is_read_again,
+				       setup),
+		cmocka_unit_test_setup(a_job_that_gives_up_leaves_the_file_of_the_next, setup),
 		cmocka_unit_test_setup(all_name_a_rank_that_dies_before_it_gathers, setup),
 		cmocka_unit_test_setup(all_name_a_rank_that_gathers_another_length, setup),
 		cmocka_unit_test_setup(a_launchers_hub_serves_ranks_over_descriptors, setup),
 		cmocka_unit_test_setup(the_limit_of_open_files_is_named, setup),
 		cmocka_unit_test_setup(garbage_at_the_rendezvous_is_refused_by_rank_and_hub,
 				       setup),
+		cmocka_unit_test_setup(a_host_that_goes_silent_between_gathers_is_named, setup),
 	};
 
 	reports = mmap(NULL, RANKS_MAX * sizeof(*reports), PROT_READ | PROT_WRITE,

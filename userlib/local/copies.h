@@ -17,7 +17,8 @@ struct muster_copies {
 	uint32_t key;			/* 0: the region is not made yet */
 	uint8_t *memory;
 	uint32_t nr_free;
-	uint8_t free[MUSTER_COPIES_MAX];	/* places; the last that was used comes first */
+	uint32_t first;			/* of a ring of free places: the longest unused comes first */
+	uint8_t free[MUSTER_COPIES_MAX];
 	uint32_t contexts[MUSTER_COPIES_MAX];	/* plus one; 0: free */
 };
 

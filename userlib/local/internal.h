@@ -47,6 +47,7 @@ struct local {
 	struct muster_engine *engine;
 	struct muster_mesh *mesh;
 	struct muster_wire *wire;	/* NULL: rings */
+	uint32_t first;		/* the node of rank 0; the others follow */
 	uint32_t uplink;	/* the switch that all packets go by; 0: there is none */
 	uint32_t uplink_life;
 	bool cut;		/* that switch is gone, and the engine does not know */
@@ -60,6 +61,7 @@ struct local {
 	struct muster_wire_events events;	/* another receive() while it is recorded */
 	bool ended;		/* some peer is, and not lost */
 	uint32_t polls;
+	uint32_t spoke_last;	/* the rank from which something came last; our own: none */
 	uint64_t serviced_us;	/* when the mesh was looked at last */
 	uint32_t lateness;	/* of yields */
 	uint64_t yield_again_us; /* not before */
@@ -76,6 +78,12 @@ struct local {
 	uint32_t taken;
 	struct received *received;
 };
+
+/* Of a node that is no rank: its size or more. */
+static inline uint32_t muster_local_rank(const struct local *local, uint32_t node)
+{
+	return node - local->first;
+}
 
 /* ---- world.c ---- */
 

@@ -63,9 +63,9 @@ static void mem_deregister(struct muster_dev *dev, uint32_t key)
 static void fail_if_gone(struct local *local, const struct muster_dev_context *context)
 {
 	for (uint32_t i = 0; i < context->nr_members; i++) {
-		uint32_t node = context->members[i].node;
+		uint32_t rank = muster_local_rank(local, context->members[i].node);
 
-		if (context->nr_members > 1 && node < local->size && local->peers[node].gone)
+		if (context->nr_members > 1 && rank < local->size && local->peers[rank].gone)
 			muster_engine_abort(local->engine, local->dev.address.vp, context->job,
 					    context->context, MUSTER_STATUS_PEER_LOST,
 					    i == context->self ? MUSTER_CULPRIT_NONE : i);
@@ -251,7 +251,7 @@ static int socket_open(struct local *local, const struct muster_local_config *co
 			 20000 + (unsigned)((name >> 32) % 10000));
 	else
 		snprintf(own, sizeof(own), "unix:@muster-%016llx", (unsigned long long)name);
-	err = muster_wire_socket_open(spec, local->rank, local->dev.address.incarnation,
+	err = muster_wire_socket_open(spec, local->dev.address.node, local->dev.address.incarnation,
 				      SILENCE_US, &local->events, local, &local->wire,
 				      why, why_len);
 	muster_namespace_leave(home);
@@ -339,7 +339,7 @@ static const struct muster_dev_ops local_ops = {
 	.silent = silent,
 };
 
-static struct local *local_new(const struct muster_oob *oob)
+static struct local *local_new(const struct muster_oob *oob, uint32_t first)
 {
 	struct local *local = calloc(1, sizeof(*local));
 	uint64_t slots = (uint64_t)oob->size * RECEIVE_SLOTS_PER_RANK;
@@ -347,10 +347,12 @@ static struct local *local_new(const struct muster_oob *oob)
 	if (!local)
 		return NULL;
 	local->rank = oob->rank;
+	local->spoke_last = oob->rank;
 	local->size = oob->size;
 	local->dev.ops = &local_ops;
 	local->events = muster_local_wire_events;
-	local->dev.address.node = oob->rank;
+	local->first = first;
+	local->dev.address.node = first + oob->rank;
 	local->dev.limits.contexts = MUSTER_CONTEXTS_MAX;
 	local->dev.limits.kept_descs = MUSTER_KEPT_DESCS_MAX;
 	local->dev.limits.ring_slots = slots < RECEIVE_SLOTS_MAX ? slots : RECEIVE_SLOTS_MAX;
@@ -370,13 +372,15 @@ static struct local *local_new(const struct muster_oob *oob)
 
 static int engine_open(struct local *local, const char *wire)
 {
-	const struct muster_engine_config config = { .node = local->rank, .units = MUSTER_UNITS };
+	const struct muster_engine_config config = { .node = local->dev.address.node, .units = MUSTER_UNITS };
 	const struct muster_engine_world *world = local->dumped.fd >= 0 ? &local->dumped.own :
 						  muster_local_world(wire);
 	int err = muster_engine_create(&config, world, local, &local->engine);
 
 	if (!err)
 		err = muster_engine_vp_open(local->engine, local->dev.address.vp);
+	if (!err)
+		muster_engine_keys_put(local->engine, &local->memory.gone);
 	return err ? err : muster_regions_open(&local->memory, strcmp(wire, "ring") ? 0 : local->size);
 }
 
@@ -431,7 +435,7 @@ int muster_local_open(const struct muster_oob *oob, const struct muster_local_co
 	err = config_check(oob, config, why, why_len);	/* the same on every rank */
 	if (err)
 		return err;
-	local = local_new(oob);
+	local = local_new(oob, strcmp(config->wire, "switch") ? 0 : config->first_host);
 	mesh.error = local ? parts_open(local, config->wire, config->dump, &mesh.memory_fd, why,
 						 why_len) : -ENOMEM;
 	if (!local) {

@@ -17,7 +17,8 @@ struct muster_local_config {
 	const char *wire;	/* "ring", "unix", "udp" or "switch" */
 	const char *fabric;	/* "switch": the wire of the switches, */
 	uint32_t uplink;	/* the node of this rank's own, */
-	uint32_t uplink_life;	/* and which life of it */
+	uint32_t uplink_life;	/* and which life of it; */
+	uint32_t first_host;	/* the network's host that rank 0 is */
 	/* how long the others may take to open theirs; to take what was sent to them last */
 	uint64_t deadline_us;
 	const char *dump;	/* folder for files of the packets that are sent; NULL: none */

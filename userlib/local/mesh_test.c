@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* The mesh between real processes: memory passes, sleepers wake, deaths are heard. */
+/* The mesh between real processes: they meet, memory passes, sleepers wake. */
 #include <dirent.h>
 #include <endian.h>
 #include <errno.h>
@@ -17,51 +17,7 @@
 
 #include <cmocka.h>
 
-#include "mesh_internal.h"
-#include "test_ranks.h"
-
-struct heard {
-	struct muster_mesh_message message;
-	uint32_t from;
-	int fd;
-	int nr;
-	int lost[TEST_RANKS_MAX];	/* times */
-	bool left[TEST_RANKS_MAX];
-};
-
-static void on_message(void *owner, uint32_t rank, const struct muster_mesh_message *message,
-		       int fd)
-{
-	struct heard *heard = owner;
-
-	heard->message = *message;
-	heard->from = rank;
-	heard->fd = fd;
-	heard->nr++;
-}
-
-static void on_lost(void *owner, uint32_t rank, bool left)
-{
-	struct heard *heard = owner;
-
-	heard->lost[rank]++;
-	heard->left[rank] = left;
-}
-
-static struct muster_mesh *mesh_open(struct muster_oob *oob, struct heard *heard)
-{
-	static const struct muster_mesh_events events = { .message = on_message, .lost = on_lost };
-	struct muster_mesh_config config = { .events = &events, .owner = heard,
-					     .deadline_us = TEST_EVER_US, .memory_fd = -1 };
-	struct muster_mesh *mesh;
-	char why[256] = "";
-
-	memset(heard, 0, sizeof(*heard));
-	if (muster_mesh_open(oob, &config, &mesh, why, sizeof(why)))
-		fprintf(stderr, "%s\n", why);
-	EXPECT(!*why);
-	return mesh;
-}
+#include "test_mesh.h"
 
 static int alone(void *opaque, const void *in, void *out, size_t bytes)
 {
@@ -329,122 +285,6 @@ static void a_sleeper_wakes_though_another_thread_was_quicker(void **state)
 	muster_mesh_close(mesh);
 }
 
-static void wait_for_loss(struct muster_mesh *mesh, const struct heard *heard, uint32_t rank)
-{
-	while (!heard->lost[rank])
-		muster_mesh_wait(mesh, TEST_EVER_US);
-	EXPECT(heard->lost[rank] == 1);
-}
-
-static int nr_lost(const struct heard *heard)
-{
-	int nr = 0;
-
-	for (int rank = 0; rank < TEST_RANKS_MAX; rank++)
-		nr += heard->lost[rank];
-	return nr;
-}
-
-/* argument: what ends a child that it leaves behind and that holds its sockets open; or NULL. */
-static void dies(struct muster_oob *oob, const void *argument)
-{
-	struct heard heard;
-	struct muster_mesh *mesh = mesh_open(oob, &heard);
-	const int *ends = argument;
-	double start;
-	char byte;
-	int nr;
-
-	if (ends)
-		close(ends[1]);
-	if (oob->rank == 2) {
-		if (ends && fork() == 0)
-			_exit((int)read(ends[0], &byte, 1));
-		kill(getpid(), SIGKILL);
-	}
-	wait_for_loss(mesh, &heard, 2);
-	EXPECT(!heard.left[2]);
-	EXPECT(muster_mesh_send(mesh, 2, &heard.message, -1) == -EHOSTUNREACH);
-	muster_mesh_wake(mesh, 2);
-	nr = nr_lost(&heard);
-	start = test_seconds();
-	muster_mesh_wait(mesh, 20000);	/* and then there is silence, but for those who leave */
-	EXPECT(test_seconds() - start > 0.01 || nr_lost(&heard) > nr);
-	EXPECT(heard.lost[2] == 1);
-	usleep(100000);			/* for the others to see the same */
-	muster_mesh_close(mesh);
-}
-
-/* Rank 0, over which the others hear of ends, leaves or dies first; then rank 2. */
-static void dies_after_the_first(struct muster_oob *oob, const void *argument)
-{
-	const bool *leaves = argument;
-	struct heard heard;
-	struct muster_mesh *mesh = mesh_open(oob, &heard);
-
-	if (oob->rank == 0 && *leaves) {
-		muster_mesh_close(mesh);
-		return;
-	}
-	if (oob->rank == 0)
-		kill(getpid(), SIGKILL);
-	wait_for_loss(mesh, &heard, 0);
-	EXPECT(heard.left[0] == *leaves);
-	if (oob->rank == 2)
-		kill(getpid(), SIGKILL);
-	wait_for_loss(mesh, &heard, 2);
-	EXPECT(!heard.left[2]);
-	muster_mesh_close(mesh);
-}
-
-static void all_hear_of_a_death_after_that_of_rank_0(void **state)
-{
-	static const bool leaves[] = { false, true };
-
-	(void)state;
-	for (int i = 0; i < 2; i++)
-		assert_int_equal(test_ranks(TEST_RANKS_MAX, dies_after_the_first, &leaves[i]), 0);
-}
-
-static void all_hear_of_a_death_whoever_holds_its_sockets(void **state)
-{
-	int ends[2];
-
-	(void)state;
-	assert_int_equal(test_ranks(4, dies, NULL), 0);
-	assert_int_equal(pipe(ends), 0);
-	assert_int_equal(test_ranks(4, dies, ends), 0);
-	close(ends[0]);
-	close(ends[1]);
-}
-
-/* What it sent before it left is heard first. */
-static void leaves(struct muster_oob *oob, const void *argument)
-{
-	struct muster_mesh_message message = { .kind = MUSTER_MESH_WITHDRAW, .key = 1 };
-	struct heard heard;
-	struct muster_mesh *mesh = mesh_open(oob, &heard);
-
-	(void)argument;
-	if (oob->rank == 1)
-		EXPECT(!muster_mesh_send(mesh, 0, &message, -1));	/* it never reads that */
-	test_barrier(oob);
-	for (int i = 0; i < 10 && oob->rank == 0; i++)
-		EXPECT(!muster_mesh_send(mesh, 1, &message, -1));
-	if (oob->rank == 1) {
-		usleep(50000);
-		wait_for_loss(mesh, &heard, 0);
-		EXPECT(heard.nr == 10 && heard.left[0]);
-	}
-	muster_mesh_close(mesh);
-}
-
-static void a_rank_that_leaves_is_not_dead(void **state)
-{
-	(void)state;
-	assert_int_equal(test_ranks(2, leaves, NULL), 0);
-}
-
 /* argument: how many messages each sends to each at once, with what memory. */
 static void all_talk(struct muster_oob *oob, const void *argument)
 {
@@ -598,11 +438,8 @@ int main(void)
 		cmocka_unit_test(what_comes_with_a_message_does_not_stay),
 		cmocka_unit_test(a_sleeper_wakes_when_it_is_woken),
 		cmocka_unit_test(a_sleeper_wakes_though_another_thread_was_quicker),
-		cmocka_unit_test(all_hear_of_a_death_whoever_holds_its_sockets),
-		cmocka_unit_test(all_hear_of_a_death_after_that_of_rank_0),
 		cmocka_unit_test(connections_are_made_when_they_are_needed),
 		cmocka_unit_test(who_comes_waits_for_a_place),
-		cmocka_unit_test(a_rank_that_leaves_is_not_dead),
 		cmocka_unit_test(a_mesh_takes_two_descriptors_a_rank),
 		cmocka_unit_test(all_hear_who_has_no_descriptor_for_the_mesh),
 		cmocka_unit_test(all_say_why_one_could_not_open),

@@ -20,6 +20,7 @@ enum {
 	DRAIN_TURNS = 1024,	/* of what came before a death, at most */
 	STEP_BUDGET = 4096,	/* descriptors and packets */
 	POLLS_PER_LOOK = 64,	/* at the clock */
+	POLLS_PER_ROUND = 8,	/* among all rings, while something comes from one */
 	SERVICE_US = 3000,	/* between two looks at the mesh, while polling */
 	POLLS_PER_TURN = 16,	/* between two looks at the clock */
 	SPIN_US = 100,		/* without a packet before wait() sleeps */
@@ -217,15 +218,15 @@ bool muster_local_uplink_take(void *owner, uint32_t neighbour, const struct must
 			      const void *payload, uint32_t len)
 {
 	struct local *local = owner;
-	uint32_t node = le32toh(packet->arg);
+	uint32_t node = le32toh(packet->arg), rank = muster_local_rank(local, node);
 
 	if (packet->type != MUSTER_PACKET_GONE || neighbour != local->uplink) {
 		local->events.receive(local, packet, payload, len);
 		return true;
 	}
-	if (node < local->size)
-		local->peers[node].gone = true;
-	if (node == local->rank)
+	if (rank < local->size)
+		local->peers[rank].gone = true;
+	if (rank == local->rank)
 		local->cut = true;
 	else
 		muster_engine_peer_lost(local->engine, node);
@@ -245,6 +246,8 @@ static int drain_rank(struct local *local, uint32_t rank)
 	int nr = muster_rings_receive(&local->rings, rank, DRAIN_AT_ONCE,
 				      &local->events, local);
 
+	if (nr > 0)
+		local->spoke_last = rank;
 	if (nr >= 0)
 		return nr;
 	muster_local_end(local, rank);
@@ -266,6 +269,17 @@ static int drain(struct local *local)
 				nr += drain_rank(local, rank);
 		}
 	return nr;
+}
+
+/* Who spoke last is mostly who is awaited: a look there first, and at others if there is nothing. */
+static inline int drain_some(struct local *local)
+{
+	const uint32_t rank = local->spoke_last;
+
+	if (rank != local->rank && local->polls % POLLS_PER_ROUND &&
+	    muster_rings_waits(&local->rings, rank) && !local->peers[rank].ended)
+		return drain_rank(local, rank);
+	return drain(local);
 }
 
 static void wake(void *owner, uint32_t rank)
@@ -312,10 +326,10 @@ static void tell_lost(struct local *local)
 			continue;
 		peer->lost = true;
 		if (local->wire)
-			local->wire->ops->gone(local->wire, rank);
+			local->wire->ops->gone(local->wire, local->first + rank);
 		/* Over sockets its farewell may be under way still; it comes by itself. */
 		if (!peer->left)
-			muster_engine_peer_lost(local->engine, rank);
+			muster_engine_peer_lost(local->engine, local->first + rank);
 		else if (!local->wire)
 			muster_engine_peer_left(local->engine, rank);
 	}
@@ -330,7 +344,7 @@ static void network_lost(struct local *local)
 	muster_engine_network_lost(local->engine);
 	for (uint32_t rank = 0; rank < local->size; rank++)
 		if (rank != local->rank)
-			muster_engine_peer_lost(local->engine, rank);
+			muster_engine_peer_lost(local->engine, local->first + rank);
 	muster_local_step(local);
 }
 
@@ -358,7 +372,7 @@ static void look(struct local *local)
 
 bool muster_local_progress(struct local *local)
 {
-	bool came = drain(local) > 0;
+	bool came = drain_some(local) > 0;
 
 	if (came || local->busy)
 		muster_local_step(local);

@@ -216,8 +216,10 @@ void muster_region_deregister(struct muster_regions_own *regions, uint32_t key)
 {
 	struct muster_region_own *region = muster_region_find(regions, key);
 
-	if (region && !region->shared)
-		region->key = 0;
+	if (!region || region->shared)
+		return;
+	region->key = 0;
+	regions->gone++;
 }
 
 /* ---- allocating ------------------------------------------------------------------ */
@@ -356,6 +358,7 @@ void muster_region_withdraw(struct muster_regions_own *regions, uint32_t key)
 	munmap((void *)(uintptr_t)region->addr, region->bytes);
 	fd_close(region);	/* who has not heard of it never will */
 	region->withdrawn = true;
+	regions->gone++;
 }
 
 void muster_region_told(struct muster_region_own *region, uint32_t rank)

@@ -45,6 +45,7 @@ struct muster_regions_own {
 	struct muster_region_own *table;
 	uint32_t nr;		/* entries of the table; key & 0xffff is the index plus one */
 	uint64_t generation;	/* regions so far */
+	uint64_t gone;		/* of these, those whose key was given back */
 	uint32_t ranks;		/* who may be told of memory; 0: nobody ever is */
 	int probe[2];		/* a pipe */
 	uint64_t pages[MUSTER_REGION_PAGES];	/* that were there: number and access */

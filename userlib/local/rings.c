@@ -139,7 +139,7 @@ int muster_rings_receive(struct muster_rings *rings, uint32_t rank, int budget,
 	const void *payload;
 	int nr = 0, ret;
 
-	while (nr < budget && !peer->broken) {
+	while (nr < budget && !peer->broken && (!nr || muster_ring_waits(&peer->from))) {
 		ret = muster_ring_poll(&peer->from, &packet, &payload);
 		if (!ret)
 			break;

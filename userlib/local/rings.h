@@ -68,6 +68,12 @@ static inline uint64_t muster_rings_used(const struct muster_rings *rings, uint3
 	       rings->others[word];
 }
 
+/** muster_rings_waits() - a look at the ring of one: something has come from it, most likely. */
+static inline bool muster_rings_waits(const struct muster_rings *rings, uint32_t rank)
+{
+	return muster_ring_waits(&rings->peers[rank].from);
+}
+
 /** muster_rings_empty() - whether nothing has come from anyone. */
 bool muster_rings_empty(const struct muster_rings *rings);
 

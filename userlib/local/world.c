@@ -124,6 +124,7 @@ static const void *peer_map(void *world, uint32_t node, uint16_t vp, uint32_t ke
 	const void *memory;
 
 	(void)vp;
+	node = muster_local_rank(local, node);
 	if (node >= local->size)
 		return NULL;
 	memory = muster_region_peer_range(&local->peers[node].memory, key, addr, len);
@@ -220,15 +221,15 @@ static int send_switch(void *world, uint32_t incarnation, const struct muster_pa
 		       const void *payload)
 {
 	struct local *local = world;
-	uint32_t node = le32toh(packet->dst_node);
+	uint32_t rank = muster_local_rank(local, le32toh(packet->dst_node));
 	int err;
 
 	(void)incarnation;	/* which one is meant the packet's receiver sees */
-	if (node < local->size && local->peers[node].lost)
+	if (rank < local->size && local->peers[rank].lost)
 		return 0;
 	err = local->wire->ops->send_by(local->wire, local->uplink, local->uplink_life, packet,
 					payload);
-	return err == -EHOSTUNREACH && node < local->size ? 0 : err;
+	return err == -EHOSTUNREACH && rank < local->size ? 0 : err;
 }
 
 static int complete(void *world, uint16_t vp, const struct muster_cqe *cqe)

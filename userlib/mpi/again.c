@@ -234,44 +234,53 @@ int PMPI_Wait(MPI_Request *request, MPI_Status *status)
 {
 	struct again *again = request ? find(*request) : NULL;
 
-	return muster_mpi_beneath.Wait(again ? &again->active : request, status);
+	return muster_mpi_failed_one(muster_mpi_beneath.Wait(again ? &again->active : request, status), status);
 }
 
 int PMPI_Test(MPI_Request *request, int *flag, MPI_Status *status)
 {
 	struct again *again = request ? find(*request) : NULL;
 
-	return muster_mpi_beneath.Test(again ? &again->active : request, flag, status);
+	return muster_mpi_failed_one(muster_mpi_beneath.Test(again ? &again->active : request, flag, status),
+				     status);
 }
 
 int PMPI_Waitall(int count, MPI_Request requests[], MPI_Status statuses[])
 {
-	return WITH_ACTIVE(count, requests, Waitall(count, requests, statuses));
+	return muster_mpi_failed_some(WITH_ACTIVE(count, requests, Waitall(count, requests, statuses)), count,
+				      statuses);
 }
 
 int PMPI_Testall(int count, MPI_Request requests[], int *flag, MPI_Status statuses[])
 {
-	return WITH_ACTIVE(count, requests, Testall(count, requests, flag, statuses));
+	return muster_mpi_failed_some(WITH_ACTIVE(count, requests, Testall(count, requests, flag, statuses)),
+				      count, statuses);
 }
 
 int PMPI_Waitany(int count, MPI_Request requests[], int *which, MPI_Status *status)
 {
-	return WITH_ACTIVE(count, requests, Waitany(count, requests, which, status));
+	return muster_mpi_failed_one(WITH_ACTIVE(count, requests, Waitany(count, requests, which, status)),
+				     status);
 }
 
 int PMPI_Testany(int count, MPI_Request requests[], int *which, int *flag, MPI_Status *status)
 {
-	return WITH_ACTIVE(count, requests, Testany(count, requests, which, flag, status));
+	return muster_mpi_failed_one(WITH_ACTIVE(count, requests, Testany(count, requests, which, flag, status)),
+				     status);
 }
 
 int PMPI_Waitsome(int count, MPI_Request requests[], int *done, int which[], MPI_Status statuses[])
 {
-	return WITH_ACTIVE(count, requests, Waitsome(count, requests, done, which, statuses));
+	int err = WITH_ACTIVE(count, requests, Waitsome(count, requests, done, which, statuses));
+
+	return muster_mpi_failed_some(err, done ? *done : 0, statuses);
 }
 
 int PMPI_Testsome(int count, MPI_Request requests[], int *done, int which[], MPI_Status statuses[])
 {
-	return WITH_ACTIVE(count, requests, Testsome(count, requests, done, which, statuses));
+	int err = WITH_ACTIVE(count, requests, Testsome(count, requests, done, which, statuses));
+
+	return muster_mpi_failed_some(err, done ? *done : 0, statuses);
 }
 
 /* MPICH asks nobody here whether one of our requests has ended. */
@@ -280,7 +289,8 @@ int PMPI_Request_get_status(MPI_Request request, int *flag, MPI_Status *status)
 	struct again *again = find(request);
 
 	muster_mpi_advance();
-	return muster_mpi_beneath.Request_get_status(again ? again->active : request, flag, status);
+	return muster_mpi_failed_look(muster_mpi_beneath.Request_get_status(again ? again->active : request, flag,
+									    status), status);
 }
 
 #define SAME(name) \

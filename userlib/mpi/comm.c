@@ -36,12 +36,15 @@ void muster_mpi_comm_put(struct muster_mpi_comm *comm)
 /* The communicator's end: what is under way, or persistent, keeps what it needs. */
 static int forget(MPI_Comm handle, int key, void *state, void *extra)
 {
+	struct muster_mpi_comm *comm = state;
+
 	(void)handle;
 	(void)key;
 	(void)extra;
 	atomic_fetch_add(&freed, 1);
 	pthread_mutex_lock(&muster_mpi.lock);
-	muster_mpi_comm_put(state);
+	comm->handle = MPI_COMM_NULL;
+	muster_mpi_comm_put(comm);
 	pthread_mutex_unlock(&muster_mpi.lock);
 	return MPI_SUCCESS;
 }
@@ -53,7 +56,7 @@ static int forget(MPI_Comm handle, int key, void *state, void *extra)
  * it is: all members' processes are free for this one, or nobody begins. And who has agreed has
  * come: nobody waits in the library for who still waits in MPI.
  */
-static int take_turn(MPI_Comm handle, int rank)
+int muster_mpi_take_turn(MPI_Comm handle, int rank)
 {
 	int mine, all, err;
 
@@ -68,6 +71,11 @@ static int take_turn(MPI_Comm handle, int rank)
 			return err;
 		usleep(100 + 100 * (unsigned)(rank % 8));
 	}
+}
+
+void muster_mpi_end_turn(void)
+{
+	atomic_store(&creating, 0);
 }
 
 /* The members as ranks of the world; false: some are of another. */
@@ -109,7 +117,8 @@ static enum muster_mpi_reason create(MPI_Comm handle, struct muster_mpi_comm *co
 
 	if (!translate(handle, comm->size, ranks))
 		return REASON_OTHER_JOB;
-	if (muster_mpi_graph_get(handle, comm->rank, &comm->graph) || take_turn(handle, comm->rank))
+	if (muster_mpi_graph_get(handle, comm->rank, &comm->graph) ||
+	    muster_mpi_take_turn(handle, comm->rank))
 		return REASON_NO_ROOM;
 	pthread_mutex_lock(&muster_mpi.lock);
 	err = muster_comm_create_group(muster_world(muster_mpi.job), (uint32_t)comm->size, ranks, 0,
@@ -117,7 +126,7 @@ static enum muster_mpi_reason create(MPI_Comm handle, struct muster_mpi_comm *co
 	if (!err && comm->graph)
 		tell_neighbours(comm);
 	pthread_mutex_unlock(&muster_mpi.lock);
-	atomic_store(&creating, 0);
+	muster_mpi_end_turn();
 	return err ? REASON_NO_ROOM : REASON_NONE;
 }
 
@@ -153,6 +162,7 @@ static struct muster_mpi_comm *comm_new(MPI_Comm handle)
 
 	if (!comm)
 		abort();	/* the others count on it */
+	comm->handle = handle;
 	comm->refs = 1;
 	comm->why = join(handle, comm);
 	PMPI_Comm_set_attr(handle, keyval, comm);

@@ -76,6 +76,7 @@ int muster_mpi_error(MPI_Comm comm, const char *function, int err, const char *s
 {
 	int code = muster_mpi_error_code(function, err, sentence);
 
-	PMPI_Comm_call_errhandler(comm, code);
+	if (!muster_mpi.within)
+		PMPI_Comm_call_errhandler(comm, code);
 	return code;
 }

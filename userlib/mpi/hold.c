@@ -66,8 +66,7 @@ static uint64_t let_go(uintptr_t handle)
 	return frees;
 }
 
-/* Is it held? Then it is freed later. */
-static bool defer(uintptr_t handle)
+bool muster_mpi_defer(uintptr_t handle)
 {
 	struct held *held;
 
@@ -107,16 +106,6 @@ void muster_mpi_type_let_go(MPI_Datatype type)
 	}
 }
 
-int PMPI_Type_free(MPI_Datatype *type)
-{
-	if (!type || !defer((uintptr_t)*type))
-		return muster_mpi_beneath.Type_free(type);
-	*type = MPI_DATATYPE_NULL;
-	return MPI_SUCCESS;
-}
-
-int MPI_Type_free(MPI_Datatype *type) __attribute__((alias("PMPI_Type_free")));
-
 /* ---- operations ----------------------------------------------------------------------------- */
 
 int muster_mpi_op_hold(MPI_Op op)
@@ -134,16 +123,6 @@ void muster_mpi_op_let_go(MPI_Op op)
 		muster_mpi_beneath.Op_free(&handle);
 	}
 }
-
-int PMPI_Op_free(MPI_Op *op)
-{
-	if (!op || !defer((uintptr_t)*op))
-		return muster_mpi_beneath.Op_free(op);
-	*op = MPI_OP_NULL;
-	return MPI_SUCCESS;
-}
-
-int MPI_Op_free(MPI_Op *op) __attribute__((alias("PMPI_Op_free")));
 
 /* ---- all of a call ------------------------------------------------------------------------------ */
 

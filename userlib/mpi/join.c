@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * MPI_Init joins a Muster job of the ranks of MPI_COMM_WORLD, which meet through MPI itself, and
- * MPI_Finalize leaves it. If one cannot join none does, and MPI is as it was without us.
+ * A Muster job of the ranks of MPI_COMM_WORLD: they meet through MPI itself, and leave it together.
+ * If one cannot join none does, and MPI is as it was without us.
  */
 #include "shim.h"
 
@@ -13,13 +13,15 @@
 
 struct muster_mpi muster_mpi = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
+static MPI_Comm meeting;	/* MPI_COMM_WORLD, or another of the same ranks */
+
 static int gather(void *unused, const void *in, void *out, size_t bytes)
 {
 	(void)unused;
 	if (bytes > INT_MAX)
 		return -EOVERFLOW;
-	return muster_mpi_beneath.Allgather(in, (int)bytes, MPI_BYTE, out, (int)bytes, MPI_BYTE,
-					    MPI_COMM_WORLD) ? -EIO : 0;
+	return muster_mpi_beneath.Allgather(in, (int)bytes, MPI_BYTE, out, (int)bytes, MPI_BYTE, meeting) ?
+		       -EIO : 0;
 }
 
 /* ---- joining --------------------------------------------------------------------------------- */
@@ -66,7 +68,7 @@ static int who_cannot(int err, int size)
 {
 	int mine = err ? muster_mpi.rank : size, first = 0;
 
-	muster_mpi_beneath.Allreduce(&mine, &first, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+	muster_mpi_beneath.Allreduce(&mine, &first, 1, MPI_INT, MPI_MIN, meeting);
 	return first;
 }
 
@@ -80,8 +82,7 @@ static int join_job(int size)
 	if (who == size)
 		return 0;
 	snprintf(muster_mpi.no_job, sizeof(muster_mpi.no_job), "%s", err ? muster_mpi_said : "");
-	muster_mpi_beneath.Bcast(muster_mpi.no_job, sizeof(muster_mpi.no_job), MPI_CHAR, who,
-				 MPI_COMM_WORLD);
+	muster_mpi_beneath.Bcast(muster_mpi.no_job, sizeof(muster_mpi.no_job), MPI_CHAR, who, meeting);
 	if (muster_mpi.job)
 		close_all();
 	return -ECONNABORTED;
@@ -95,10 +96,20 @@ static void settings_read(void)
 	muster_mpi.force = offload && !strcmp(offload, "force");
 }
 
-static int join(void)
+/* As the job has it, rank 0's: while one's call is an error none may wait for it in the MPI library. */
+static void force_take(void)
+{
+	int force = muster_mpi.force;
+
+	muster_mpi_beneath.Bcast(&force, 1, MPI_INT, 0, meeting);
+	muster_mpi.force = force;
+}
+
+int muster_mpi_join(MPI_Comm comm)
 {
 	int size, err;
 
+	meeting = comm;
 	PMPI_Comm_rank(MPI_COMM_WORLD, &muster_mpi.rank);
 	PMPI_Comm_size(MPI_COMM_WORLD, &size);
 	settings_read();
@@ -106,13 +117,14 @@ static int join(void)
 		snprintf(muster_mpi.no_job, sizeof(muster_mpi.no_job), "there is one rank");
 		return MPI_SUCCESS;
 	}
+	force_take();
 	err = join_job(size);
 	return err && muster_mpi.force ? muster_mpi_error(MPI_COMM_WORLD, "MPI_Init", -EOPNOTSUPP,
 							  muster_mpi.no_job) : MPI_SUCCESS;
 }
 
 /* All are here before any leaves: what others need of one while they wait is done. */
-static void leave(void)
+void muster_mpi_leave(void)
 {
 	if (muster_mpi.job)
 		muster_mpi_beneath.Barrier(MPI_COMM_WORLD);
@@ -121,34 +133,3 @@ static void leave(void)
 	if (muster_mpi.job)
 		close_all();
 }
-
-/* ---- what programs call ---------------------------------------------------------------------- */
-
-int PMPI_Init(int *argc, char ***argv)
-{
-	int err;
-
-	muster_mpi_guard();
-	err = muster_mpi_beneath.Init(argc, argv);
-	return err ? err : join();
-}
-
-int PMPI_Init_thread(int *argc, char ***argv, int required, int *provided)
-{
-	int err;
-
-	muster_mpi_guard();
-	err = muster_mpi_beneath.Init_thread(argc, argv, required, provided);
-	return err ? err : join();
-}
-
-int PMPI_Finalize(void)
-{
-	leave();
-	return muster_mpi_beneath.Finalize();
-}
-
-int MPI_Init(int *argc, char ***argv) __attribute__((alias("PMPI_Init")));
-int MPI_Init_thread(int *argc, char ***argv, int required, int *provided)
-	__attribute__((alias("PMPI_Init_thread")));
-int MPI_Finalize(void) __attribute__((alias("PMPI_Finalize")));

@@ -81,8 +81,17 @@ static void test_all(void)
 	}
 }
 
+static void let_go(struct muster_mpi_comm *comm)
+{
+	pthread_mutex_lock(&muster_mpi.lock);
+	muster_mpi_comm_put(comm);
+	pthread_mutex_unlock(&muster_mpi.lock);
+}
+
 static void op_free(struct muster_mpi_op *op)
 {
+	if (op->error)
+		let_go(op->comm);
 	muster_mpi_op_free(op);
 	free(op->sentence);
 	free(op);
@@ -109,9 +118,8 @@ static void tell(struct muster_mpi_op *op)
 		op->error = muster_mpi_error_code(muster_mpi_coll_name(op->coll), op->err,
 						  op->sentence ? op->sentence : "no memory to say more");
 	muster_mpi_stats_ended(op);
-	pthread_mutex_lock(&muster_mpi.lock);
-	muster_mpi_comm_put(op->comm);
-	pthread_mutex_unlock(&muster_mpi.lock);
+	if (!op->error)	/* its handler is asked for when MPI has completed the request */
+		let_go(op->comm);
 	request = op->grequest;
 	/* MPICH asks again until the request is complete; from then on another thread may free op. */
 	if (atomic_exchange(&op->stage, STAGE_TOLD) == STAGE_FREED)
@@ -402,7 +410,9 @@ static int query(void *state, MPI_Status *status)
 	PMPI_Status_set_cancelled(status, 0);
 	status->MPI_SOURCE = MPI_UNDEFINED;
 	status->MPI_TAG = MPI_UNDEFINED;
-	return op->error;
+	if (op->error)
+		muster_mpi_failed_note(op->comm, op->error, status);
+	return MPI_SUCCESS;
 }
 
 /* MPICH calls this when the program frees the request, even before it has ended. */

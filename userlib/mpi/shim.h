@@ -50,10 +50,10 @@
 	X(Waitany) X(Waitsome) X(Test) X(Testall) X(Testany) X(Testsome)
 
 #define MUSTER_MPI_WRAPPED(X)						\
-	X(Init) X(Init_thread) X(Finalize) X(Type_free) X(Op_free) MUSTER_MPI_REQUESTS(X) \
+	X(Init) X(Init_thread) X(Finalize) X(Type_free) X(Op_free) X(Type_get_envelope) MUSTER_MPI_REQUESTS(X) \
 	MUSTER_MPI_COLLECTIVES(X) MUSTER_MPI_NONBLOCKING(X)
 
-/* The MPI library's own functions, which ours stand before. */
+/* The MPI library's own functions, which ours stand before, or which a plug-in asks otherwise. */
 struct muster_mpi_beneath {
 #define POINTER(name) __typeof__(&MPI_##name) name;
 	MUSTER_MPI_WRAPPED(POINTER)
@@ -141,11 +141,19 @@ struct muster_mpi {
 	pthread_mutex_t lock;
 	int rank;
 	bool stats;
-	bool force;
+	bool force;			/* rank 0's MUSTER_OFFLOAD is force */
+	bool within;			/* the MPI library calls us, and its error handlers itself */
 	char no_job[512];		/* why there is none, if so */
 };
 
 extern struct muster_mpi muster_mpi;
+
+/**
+ * muster_mpi_join() - when MPI has begun; comm: MPI_COMM_WORLD, or another of its ranks in its order, over
+ * which they meet. An MPI error, if offload is forced.
+ */
+int muster_mpi_join(MPI_Comm comm);
+void muster_mpi_leave(void);
 
 /* ---- communicators (comm.c) ----------------------------------------------------------------- */
 
@@ -154,6 +162,7 @@ struct muster_mpi_graph;
 
 /* What we know of an MPI communicator: an attribute of it. */
 struct muster_mpi_comm {
+	MPI_Comm handle;		/* MPI_COMM_NULL: it is freed */
 	struct muster_comm *muster;	/* as long as it has refs; NULL: it is not offloaded; and */
 	enum muster_mpi_reason why;	/* why not */
 	struct muster_mpi_graph *graph;	/* of a topology; NULL: it has none, or one that is left */
@@ -166,6 +175,9 @@ struct muster_mpi_comm {
 };
 
 int muster_mpi_comms_open(void);
+/** muster_mpi_take_turn() - until all members' processes do this, and nothing else that has turns. An MPI error. */
+int muster_mpi_take_turn(MPI_Comm handle, int rank);
+void muster_mpi_end_turn(void);
 /** muster_mpi_comm_find() - NULL: not joined, and it may not be now, or could not: *why. */
 struct muster_mpi_comm *muster_mpi_comm_find(MPI_Comm comm, bool may_join,
 					     enum muster_mpi_reason *why);
@@ -204,6 +216,8 @@ int muster_mpi_type_hold(MPI_Datatype type);
 void muster_mpi_type_let_go(MPI_Datatype type);
 int muster_mpi_op_hold(MPI_Op op);
 void muster_mpi_op_let_go(MPI_Op op);
+/** muster_mpi_defer() - the program frees a type or an operation. Is it held? Then it is freed later. */
+bool muster_mpi_defer(uintptr_t handle);
 
 /* All that a call needs, as long as it may be started. */
 struct muster_mpi_types {
@@ -401,6 +415,16 @@ int muster_mpi_wait(struct muster_mpi_op *op);
 int muster_mpi_request(struct muster_mpi_op *op, MPI_Request *request);
 int muster_mpi_requests_open(void);
 void muster_mpi_requests_close(void);
+
+/* ---- nonblocking ones that failed (failed.c) ------------------------------------------------------ */
+
+/** muster_mpi_failed_note() - MPI completes such a request, in this thread's call. */
+void muster_mpi_failed_note(struct muster_mpi_comm *comm, int error, MPI_Status *status);
+/** muster_mpi_failed_one(), _some() - what a call that completes requests ends with; nr: of statuses. */
+int muster_mpi_failed_one(int err, MPI_Status *status);
+int muster_mpi_failed_some(int err, int nr, MPI_Status *statuses);
+/** muster_mpi_failed_look() - what one that leaves its request ends with: whose wait or test will tell. */
+int muster_mpi_failed_look(int err, MPI_Status *status);
 
 /* ---- errors and figures (error.c, stats.c) -------------------------------------------------------- */
 

@@ -201,7 +201,7 @@ static bool is_plain(MPI_Datatype type)
 	MPI_Datatype inner;
 	bool plain;
 
-	if (PMPI_Type_get_envelope(type, &nr_integers, &nr_addresses, &nr_types, &combiner))
+	if (muster_mpi_beneath.Type_get_envelope(type, &nr_integers, &nr_addresses, &nr_types, &combiner))
 		return false;
 	if (combiner == MPI_COMBINER_NAMED)
 		return has_no_gaps(type);

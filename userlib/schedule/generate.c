@@ -13,13 +13,15 @@
 #include "part.h"
 
 enum {
-	LARGE_BYTES = 8 << 10,		/* from here bandwidth outweighs the number of steps */
+	ROUND_BYTES = 32 << 10,		/* a step costs as much as so many bytes more */
+	WHOLE_BYTES = 512 << 10,	/* above, copies of whole messages do not stay in caches */
+	FOLDS_BYTES = 16 << 10,		/* above, folding costs more than parts do */
 	RING_CHUNK_BYTES = 4 << 10,	/* a ring's chunks should not be shorter */
 	RING_RANKS = 16,		/* nor its steps be many more than a tree's */
 	LINEAR_BLOCK_BYTES = 8 << 10,	/* from here passing on costs more than a root's steps */
 	LINEAR_RANKS = 1024,
 	SQUARE_RANKS = 1024,		/* all transfers, where they grow with the square of the ranks */
-	NAMES_MAX = 200,		/* bytes of all names in a sentence */
+	NAMES_MAX = 300,		/* bytes of all names in a sentence */
 };
 
 static const struct muster_generator *const generators[] = {
@@ -27,7 +29,8 @@ static const struct muster_generator *const generators[] = {
 	&muster_generate_ring, &muster_generate_bruck, &muster_generate_subtrees,
 	&muster_generate_linear, &muster_generate_pairwise, &muster_generate_scan,
 	&muster_generate_sweep, &muster_generate_4nomial, &muster_generate_8nomial,
-	&muster_generate_double_ring, &muster_generate_dissemination,
+	&muster_generate_double_ring, &muster_generate_dissemination, &muster_generate_double_tree,
+	&muster_generate_halving_doubling,
 };
 
 uint32_t muster_chunks_one(uint32_t ranks)
@@ -43,11 +46,21 @@ uint32_t muster_chunks_each(uint32_t ranks)
 
 enum { NR_GENERATORS = sizeof(generators) / sizeof(generators[0]) };
 
+/* Doubling sends all in each of its steps; Rabenseifner's are twice as many, and send it twice. */
+static bool doubling_is_quicker(uint32_t ranks, uint64_t bytes)
+{
+	uint32_t steps = ranks < 2 ? 0 : 32 - (uint32_t)__builtin_clz(ranks - 1);
+
+	if (ranks & (ranks - 1))
+		return bytes <= FOLDS_BYTES;
+	return bytes <= WHOLE_BYTES && steps * bytes <= steps * (uint64_t)ROUND_BYTES + 2 * bytes;
+}
+
 static const char *choose_allreduce(uint32_t ranks, uint64_t bytes)
 {
 	bool folds = ranks & (ranks - 1);
 
-	if (bytes <= LARGE_BYTES)
+	if (doubling_is_quicker(ranks, bytes))
 		return "recursive-doubling";
 	if (folds && ranks <= RING_RANKS && bytes / ranks >= RING_CHUNK_BYTES)
 		return "ring";

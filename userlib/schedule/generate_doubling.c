@@ -7,6 +7,9 @@
  * "Place" v is rank (root + v) mod ranks. The first 2^k places, the largest power
  * of two that there is, form the core. A place beyond it folds: it gives what it
  * has to its partner in the core first, and gets the result from it last.
+ *
+ * Halving may begin with the farthest partner (rabenseifner) or, as in the Tianhe paper, with
+ * the nearest (halving-doubling): the same among places whose digits are turned round.
  */
 #include "part.h"
 
@@ -24,7 +27,7 @@ static struct shape shape_of(const struct muster_schedule *schedule)
 
 	return (struct shape){
 		.k = k, .core = core, .folds = schedule->ranks != core,
-		.halves = schedule->generator == &muster_generate_rabenseifner ? k : 0,
+		.halves = schedule->generator->ranged ? k : 0,
 		.ends_at_root = schedule->coll == MUSTER_COLL_REDUCE,
 	};
 }
@@ -103,6 +106,18 @@ static void meet(const struct shape *shape, uint32_t v, uint32_t step,
 		exchange->from = partner;
 }
 
+/* What a place of the core is called in meet(), and back: its k digits from the other end. */
+static uint32_t turned(const struct muster_schedule *schedule, const struct shape *shape, uint32_t v)
+{
+	uint32_t other = 0;
+
+	if (schedule->generator != &muster_generate_halving_doubling || v == MUSTER_NOBODY)
+		return v;
+	for (uint32_t i = 0; i < shape->k; i++)
+		other |= (v >> i & 1) << (shape->k - 1 - i);
+	return other;
+}
+
 static uint32_t rank_of(const struct muster_schedule *schedule, uint32_t v)
 {
 	return v == MUSTER_NOBODY ? v : (schedule->root + v) % schedule->ranks;
@@ -114,10 +129,13 @@ static void exchange(const struct muster_schedule *schedule, uint32_t rank, uint
 	uint32_t v = (rank + schedule->ranks - schedule->root) % schedule->ranks;
 	struct shape shape = shape_of(schedule);
 
-	if (folds_in(&shape, step) || folds_out(&shape, step))
+	if (folds_in(&shape, step) || folds_out(&shape, step)) {
 		fold(&shape, schedule->ranks, v, folds_in(&shape, step), exchange);
-	else if (v < shape.core)
-		meet(&shape, v, step, exchange);
+	} else if (v < shape.core) {
+		meet(&shape, turned(schedule, &shape, v), step, exchange);
+		exchange->to = turned(schedule, &shape, exchange->to);
+		exchange->from = turned(schedule, &shape, exchange->from);
+	}
 	exchange->to = rank_of(schedule, exchange->to);
 	exchange->from = rank_of(schedule, exchange->from);
 }
@@ -133,7 +151,8 @@ static uint32_t received(const struct muster_part *part, uint32_t rank, uint32_t
 	if (v >= shape.core)
 		return 0;
 	if (shape.ends_at_root && v)
-		end = shape.folds + shape.halves + (uint32_t)__builtin_ctz(v);
+		end = shape.folds + shape.halves +
+		      (uint32_t)__builtin_ctz(turned(schedule, &shape, v));
 	if (step && shape.folds && v + shape.core >= schedule->ranks)
 		unmet = muster_part_messages(part, 1);
 	return muster_part_messages(part, step < end ? step : end) - unmet;
@@ -150,14 +169,18 @@ const struct muster_generator muster_generate_doubling = {
 	.received = received,
 };
 
-const struct muster_generator muster_generate_rabenseifner = {
-	.name = "rabenseifner",
-	.colls = 1u << MUSTER_COLL_REDUCE | 1u << MUSTER_COLL_ALLREDUCE,
-	.version = 1,
-	.ranged = true,
-	.chunks = core_chunks,
-	.steps = steps,
-	.step = step_kind,
-	.exchange = exchange,
-	.received = received,
-};
+#define HALVING(variable, word)								\
+	const struct muster_generator variable = {					\
+		.name = word,								\
+		.colls = 1u << MUSTER_COLL_REDUCE | 1u << MUSTER_COLL_ALLREDUCE,	\
+		.version = 1,								\
+		.ranged = true,								\
+		.chunks = core_chunks,							\
+		.steps = steps,								\
+		.step = step_kind,							\
+		.exchange = exchange,							\
+		.received = received,							\
+	}
+
+HALVING(muster_generate_rabenseifner, "rabenseifner");
+HALVING(muster_generate_halving_doubling, "halving-doubling");

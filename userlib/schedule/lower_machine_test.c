@@ -11,6 +11,7 @@
 static const char *const names[] = {
 	"binomial", "recursive-doubling", "rabenseifner", "ring", "bruck", "linear", "pairwise",
 	"hillis-steele", "blelloch", "4-nomial", "8-nomial", "double-ring", "dissemination",
+	"double-tree", "halving-doubling",
 };
 
 /* Floats whose sum depends on the order; other types: any bits. */
@@ -34,11 +35,11 @@ static void fill(uint8_t type, uint8_t *to, size_t bytes)
 
 static void chunk_bytes(const struct trial *trial, uint32_t chunk, size_t *first, size_t *nr)
 {
-	uint64_t first_element, elements;
+	uint64_t at, bytes;
 
-	muster_chunk_range(trial->count, trial->schedule->chunks, chunk, &first_element, &elements);
-	*first = first_element * muster_dtype_size(trial->type);
-	*nr = elements * muster_dtype_size(trial->type);
+	muster_range_bytes(trial->schedule, trial->count, trial->type, NULL, chunk, 1, &at, &bytes);
+	*first = at;
+	*nr = bytes;
 }
 
 static void interpret_step(struct trial *trial, const struct muster_transfer *t, uint32_t nr,

@@ -70,6 +70,8 @@ extern const struct muster_generator muster_generate_8nomial;
 extern const struct muster_generator muster_generate_doubling;
 extern const struct muster_generator muster_generate_dissemination;
 extern const struct muster_generator muster_generate_rabenseifner;
+extern const struct muster_generator muster_generate_halving_doubling;
+extern const struct muster_generator muster_generate_double_tree;
 extern const struct muster_generator muster_generate_ring;
 extern const struct muster_generator muster_generate_double_ring;
 extern const struct muster_generator muster_generate_bruck;

@@ -79,17 +79,6 @@ void muster_chunk_range(uint64_t count, uint32_t chunks, uint32_t chunk, uint64_
 	*nr = each + (chunk < longer);
 }
 
-void muster_chunks_range(uint64_t count, uint32_t chunks, uint32_t chunk, uint32_t nr_chunks,
-			 uint64_t *first, uint64_t *nr)
-{
-	uint64_t last;
-
-	muster_chunk_range(count, chunks, chunk + nr_chunks - 1, &last, nr);
-	*nr += last;
-	muster_chunk_range(count, chunks, chunk, first, &last);
-	*nr -= *first;
-}
-
 void muster_blocks_range(const struct muster_block *blocks, uint32_t each, uint32_t chunk,
 			 uint32_t nr_chunks, uint64_t *first, uint64_t *nr)
 {
@@ -108,17 +97,35 @@ uint32_t muster_schedule_each(const struct muster_schedule *schedule)
 	return schedule->own ? 1 : schedule->chunks / schedule->ranks;
 }
 
+/*
+ * Where a chunk begins. Where ranks own chunks a rank's part of the message is cut by itself, so
+ * that several of them end where it does.
+ */
+static uint64_t chunk_first(const struct muster_schedule *schedule, uint64_t count, uint32_t chunk)
+{
+	uint64_t unit = muster_coll_chunks_unit(schedule->coll, schedule->ranks), first, nr, at;
+	uint32_t parts = schedule->chunks % unit ? 1 : (uint32_t)unit, each = schedule->chunks / parts;
+
+	if (chunk == schedule->chunks)
+		return count;
+	muster_chunk_range(count, parts, chunk / each, &first, &nr);
+	muster_chunk_range(nr, each, chunk % each, &at, &nr);
+	return first + at;
+}
+
 void muster_range_bytes(const struct muster_schedule *schedule, uint64_t count, uint8_t type,
 			const struct muster_block *blocks, uint32_t chunk, uint32_t nr_chunks,
 			uint64_t *first, uint64_t *bytes)
 {
 	uint64_t size = muster_dtype_size(type);
 
-	if (blocks)
+	if (blocks) {
 		muster_blocks_range(blocks, muster_schedule_each(schedule), chunk, nr_chunks, first,
 				    bytes);
-	else
-		muster_chunks_range(count, schedule->chunks, chunk, nr_chunks, first, bytes);
+	} else {
+		*first = chunk_first(schedule, count, chunk);
+		*bytes = chunk_first(schedule, count, chunk + nr_chunks) - *first;
+	}
 	*first *= size;
 	*bytes *= size;
 }

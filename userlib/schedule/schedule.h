@@ -8,8 +8,8 @@
  *
  * All transfers of a step read what was there before the step. What a rank
  * receives in one step it combines in the order in which the transfers are
- * listed. A chunk is 1/chunks of the message, cut by muster_chunk_range(), or of a
- * message that is cut into blocks of given lengths, by muster_blocks_range().
+ * listed. A chunk is 1/chunks of the message, cut by muster_range_bytes(): evenly, and where ranks
+ * own chunks, each rank's part by itself; or into blocks of given lengths.
  */
 #ifndef MUSTER_SCHEDULE_H
 #define MUSTER_SCHEDULE_H
@@ -212,13 +212,9 @@ int muster_schedule_generate(const char *name, enum muster_coll coll, uint32_t r
  */
 int muster_schedule_check(const struct muster_schedule *schedule, char *why, size_t why_len);
 
-/** muster_chunk_range() - elements [*first, *first + *nr) of a message of count elements. */
+/** muster_chunk_range() - elements [*first, *first + *nr) of count elements, cut evenly. */
 void muster_chunk_range(uint64_t count, uint32_t chunks, uint32_t chunk, uint64_t *first,
 			uint64_t *nr);
-
-/** muster_chunks_range() - the same of chunks [chunk, chunk + nr_chunks). */
-void muster_chunks_range(uint64_t count, uint32_t chunks, uint32_t chunk, uint32_t nr_chunks,
-			 uint64_t *first, uint64_t *nr);
 
 /* Elements [first, first + nr) of a buffer. */
 struct muster_block {

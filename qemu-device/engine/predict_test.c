@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Header prediction changes nothing that can be seen: the same worlds, with the same order of
+ * packets, refusals and budgets, whether programs are kept and predicted or posted each time; and
+ * the same records. A header that differs in any bit from the one that is predicted is judged
+ * as if there were no prediction.
+ */
+#define WORLD_NODES	4
+#define WORLD_BYTES	(1 << 13)
+#include "test_world.h"
+
+enum { RANKS = 4, SEEDS = 40, RUNS = 25, OPERAND = 512, RESULT = 4096, COOKIE = 7, PREDICTED = 4 };
+
+enum manner { PREDICT, PREDICT_RECORDED, POST, POST_RECORDED, MANNERS };
+
+/* Recursive doubling of two or four ranks. */
+static uint32_t sum(uint32_t rank, uint32_t ranks, enum manner manner, struct muster_desc descs[3])
+{
+	uint32_t nr = ranks == 4 ? 3 : 2, i;
+
+	for (i = 0; i < nr; i++) {
+		uint32_t flags = (i ? MUSTER_DESC_SWAP_LOCAL_DATA | MUSTER_DESC_REDUCE : MUSTER_DESC_CH) |
+				 (i == nr - 1 ? MUSTER_DESC_CT | MUSTER_DESC_COLL_END : 0);
+
+		descs[i] = desc_mp(flags, !!i, NULL);
+		descs[i].cookie = COOKIE;
+		if (i < nr - 1)
+			desc_to(&descs[i], rank ^ 1u << i, i);
+	}
+	desc_load(&descs[0], OPERAND);
+	desc_store(&descs[nr - 1], RESULT);
+	if (manner < POST)
+		descs[0].flags |= MUSTER_DESC_KEEP;
+	return nr;
+}
+
+static void again(struct world *w, uint32_t rank)
+{
+	const struct muster_desc desc = {
+		.kind = MUSTER_DESC_START, .src_vp = WORLD_VP, .job = WORLD_JOB,
+		.flags = MUSTER_DESC_C | MUSTER_DESC_CH | MUSTER_DESC_CT,
+		.context = WORLD_CONTEXT, .cookie = COOKIE,
+	};
+
+	world_post(w, rank, &desc, 1);
+}
+
+static void start(struct world *w, uint32_t rank, enum manner manner, bool first)
+{
+	struct muster_desc descs[3];
+
+	if (first || manner >= POST)
+		world_post(w, rank, descs, sum(rank, w->nr, manner, descs));
+	else
+		again(w, rank);
+}
+
+/* The same for all manners. */
+static struct world *world_of(uint32_t ranks, uint64_t seed, enum manner manner)
+{
+	struct world *w = world_create(ranks, seed);
+
+	w->refuse_percent = seed % 3 * 15;
+	w->map = seed & 1;
+	w->recorded = manner == PREDICT_RECORDED || manner == POST_RECORDED;
+	world_start(w);
+	return w;
+}
+
+/* Some ranks are up to the window ahead of others. */
+static void run(struct world *w, enum manner manner)
+{
+	uint32_t at[RANKS] = { 0 }, i, left = w->nr * RUNS;
+
+	while (left) {
+		uint32_t rank = world_random(w, w->nr), steps = world_random(w, 12);
+		struct world_node *node = &w->nodes[rank];
+
+		if (at[rank] < RUNS && at[rank] == node->nr_cqes) {
+			*world_double(w, rank, OPERAND) = at[rank] + 1000 * rank;
+			start(w, rank, manner, !at[rank]++);
+			left--;
+		}
+		for (i = 0; i < steps; i++) {
+			if (w->nr_flight && world_random(w, 2))
+				world_deliver_one(w, world_random(w, w->nr_flight));
+			rank = world_random(w, w->nr);
+			muster_engine_step(w->nodes[rank].engine, 1 + world_random(w, 16));
+		}
+		if (!steps)
+			world_run(w);
+	}
+	world_run(w);
+}
+
+static void assert_same(const struct world *a, const struct world *b)
+{
+	struct muster_engine_counters of_a, of_b;
+	uint32_t i;
+
+	for (i = 0; i < a->nr; i++) {
+		muster_engine_counters_get(a->nodes[i].engine, &of_a);
+		muster_engine_counters_get(b->nodes[i].engine, &of_b);
+		assert_memory_equal(&of_a, &of_b, sizeof(of_a));
+		assert_int_equal(a->nodes[i].nr_cqes, b->nodes[i].nr_cqes);
+		assert_memory_equal(a->nodes[i].cqes, b->nodes[i].cqes, sizeof(a->nodes[i].cqes));
+		assert_memory_equal(a->nodes[i].memory, b->nodes[i].memory, WORLD_MEMORY);
+	}
+	assert_memory_equal(a->nr_sent, b->nr_sent, sizeof(a->nr_sent));
+	assert_true(a->random == b->random && a->nr_tried == b->nr_tried);
+	assert_int_equal(a->nr_flight, b->nr_flight);
+	for (i = 0; i < a->nr_flight; i++)
+		assert_memory_equal(&a->flight[i]->packet, &b->flight[i]->packet,
+				    sizeof(a->flight[i]->packet));
+}
+
+static void what_is_predicted_is_what_would_have_been(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 0; seed < SEEDS; seed++) {
+		struct world *w[MANNERS];
+
+		for (uint32_t manner = 0; manner < MANNERS; manner++) {
+			w[manner] = world_of(seed % 4 ? 4 : 2, seed, manner);
+			run(w[manner], manner);
+			assert_same(w[0], w[manner]);
+		}
+		assert_memory_equal(w[PREDICT_RECORDED]->trace, w[POST_RECORDED]->trace,
+				    sizeof(*w[0]->trace));
+		for (uint32_t r = 0; r < w[0]->nr; r++) {
+			assert_int_equal(w[0]->nodes[r].nr_cqes, RUNS);
+			assert_true(*world_double(w[0], r, RESULT) ==
+				    w[0]->nr * (RUNS - 1) + 500 * w[0]->nr * (w[0]->nr - 1));
+		}
+		for (uint32_t manner = 0; manner < MANNERS; manner++)
+			world_destroy(w[manner]);
+	}
+}
+
+/* Both wait for the other's packet, which is in flight, and looks as it did several times. */
+static void warm_up(struct world *w, enum manner manner)
+{
+	for (uint32_t i = 0; i <= PREDICTED; i++) {
+		for (uint32_t r = 0; r < 2; r++) {
+			*world_double(w, r, OPERAND) = 10 * i + r;
+			start(w, r, manner, !i);
+			muster_engine_step(w->nodes[r].engine, 100);
+		}
+		if (i < PREDICTED)
+			world_run(w);
+	}
+	assert_int_equal(w->nr_flight, 2);
+}
+
+static void bit_flip(struct world *w, uint32_t bit)
+{
+	struct world_packet changed = *w->flight[w->flight[0]->packet.dst_node ? 1 : 0];
+	struct muster_engine *engine = w->nodes[0].engine;
+
+	((uint8_t *)&changed.packet)[bit / 8] ^= 1 << bit % 8;
+	muster_engine_receive(engine, &changed.packet, changed.payload, sizeof(double));
+	muster_engine_step(engine, 100);
+}
+
+static void a_header_that_differs_in_a_bit_is_judged_as_always(void **state)
+{
+	(void)state;
+	for (uint32_t bit = 0; bit < 8 * sizeof(struct muster_packet); bit++) {
+		struct world *kept = world_of(2, 3, PREDICT), *posted = world_of(2, 3, POST);
+
+		warm_up(kept, PREDICT);
+		warm_up(posted, POST);
+		bit_flip(kept, bit);
+		bit_flip(posted, bit);
+		assert_same(kept, posted);
+		world_run(kept);
+		world_run(posted);
+		assert_same(kept, posted);
+		world_destroy(kept);
+		world_destroy(posted);
+	}
+}
+
+/* It is there once, whatever comes behind it. */
+static void what_comes_twice_counts_once(void **state)
+{
+	struct muster_engine_counters counters;
+	struct world *w = world_of(2, 3, PREDICT);
+	struct world_packet twice;
+
+	(void)state;
+	warm_up(w, PREDICT);
+	twice = *w->flight[w->flight[0]->packet.dst_node ? 1 : 0];
+	for (uint32_t i = 0; i < 2; i++)
+		muster_engine_receive(w->nodes[0].engine, &twice.packet, twice.payload, sizeof(double));
+	muster_engine_step(w->nodes[0].engine, 100);
+	muster_engine_counters_get(w->nodes[0].engine, &counters);
+	assert_int_equal(counters.drop_duplicate, 1);
+	assert_true(*world_double(w, 0, RESULT) == 20 * PREDICTED + 1);
+	world_destroy(w);
+}
+
+/* The number of the key may be another's since the program was started. */
+static void memory_that_goes_while_it_waits_is_not_written(void **state)
+{
+	struct world *w = world_of(2, 3, PREDICT);
+	double before;
+
+	(void)state;
+	warm_up(w, PREDICT);
+	before = *world_double(w, 0, RESULT);
+	w->read_only = true;
+	w->nodes[0].key_life = 2;
+	world_run(w);
+	assert_true(*world_double(w, 0, RESULT) == before);
+	assert_int_equal(w->nodes[0].cqes[PREDICTED].status, MUSTER_STATUS_MEMORY);
+	world_destroy(w);
+}
+
+/* A program that reduces no bytes has an operand, of no bytes. */
+static void a_reduction_of_nothing_runs_as_it_did(void **state)
+{
+	struct world *w = world_of(2, 3, PREDICT);
+	struct muster_desc descs[2];
+
+	(void)state;
+	for (uint32_t i = 0; i <= PREDICTED; i++) {
+		for (uint32_t r = 0; r < 2; r++) {
+			descs[0] = desc_mp(MUSTER_DESC_CH | MUSTER_DESC_KEEP, 0, NULL);
+			descs[1] = desc_mp(MUSTER_DESC_REDUCE | MUSTER_DESC_CT | MUSTER_DESC_COLL_END, 1,
+					   NULL);
+			descs[0].cookie = descs[1].cookie = COOKIE;
+			descs[0].length = descs[1].length = 0;
+			desc_to(&descs[0], !r, 0);
+			if (i)
+				again(w, r);
+			else
+				world_post(w, r, descs, 2);
+			muster_engine_step(w->nodes[r].engine, 100);
+		}
+		world_run(w);
+	}
+	for (uint32_t r = 0; r < 2; r++) {
+		assert_int_equal(w->nodes[r].nr_cqes, PREDICTED + 1);
+		assert_int_equal(w->nodes[r].cqes[PREDICTED].status, MUSTER_STATUS_OK);
+	}
+	world_destroy(w);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_is_predicted_is_what_would_have_been),
+		cmocka_unit_test(a_header_that_differs_in_a_bit_is_judged_as_always),
+		cmocka_unit_test(what_comes_twice_counts_once),
+		cmocka_unit_test(memory_that_goes_while_it_waits_is_not_written),
+		cmocka_unit_test(a_reduction_of_nothing_runs_as_it_did),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

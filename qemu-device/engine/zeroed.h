@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Memory as muster_engine_world.alloc must give it, for worlds that have no better: of malloc(). */
+#ifndef MUSTER_ENGINE_ZEROED_H
+#define MUSTER_ENGINE_ZEROED_H
+
+#include <stdlib.h>
+#include <string.h>
+
+/** muster_zeroed() - zeroed, 64-byte aligned; the caller's, to free(). NULL: there is none. */
+static inline void *muster_zeroed(size_t bytes)
+{
+	size_t whole = (bytes + 63) / 64 * 64;
+	void *p = aligned_alloc(64, whole);
+
+	return p ? memset(p, 0, whole) : NULL;
+}
+
+#endif /* MUSTER_ENGINE_ZEROED_H */

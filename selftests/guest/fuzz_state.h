@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Between fuzz_calls.c, which runs programs and owns what they have made, and fuzz_verbs.c, which
+ * knows the commands and ioctls that make it.
+ */
+#ifndef GUEST_FUZZ_STATE_H
+#define GUEST_FUZZ_STATE_H
+
+#include "fuzz_calls.h"
+
+enum {
+	FUZZ_OBJECTS = 8,		/* of each type that are remembered, of a file */
+	FUZZ_OFFSETS = 32,
+	FUZZ_PAGE = 4096,
+	FUZZ_MEMORY_BYTES = 64 * FUZZ_PAGE,	/* of what is registered */
+};
+
+enum fuzz_type { PD, MR, CQ, QP, JOB, CONTEXT, CHANNEL, FUZZ_TYPES };
+
+enum fuzz_kind {
+	OPEN, CLOSE, PD_ALLOC, PD_DEALLOC, MR_REG, MR_DEREG, CHANNEL_CREATE, CQ_CREATE, CQ_DESTROY,
+	CQ_ARM, VP_CREATE, QP_CREATE, QP_DESTROY, QP_MODIFY, QP_QUERY, JOB_CREATE, JOB_DESTROY,
+	CONTEXT_OPEN, CONTEXT_CLOSE, CONTEXT_ABORT, MAP, UNMAP, REMAP, PROTECT, RING, BELL, QUERY,
+	COMMAND, IOCTL, FORK, EVENT, FUZZ_KINDS,
+};
+
+struct fuzz_file {
+	int fd;				/* -1: closed */
+	int async;			/* 0: none */
+	uint32_t objects[FUZZ_TYPES][FUZZ_OBJECTS];
+	uint32_t nr_objects[FUZZ_TYPES];
+	struct { uint64_t offset, bytes; } offsets[FUZZ_OFFSETS];
+	uint32_t nr_offsets;
+};
+
+extern struct fuzz_file *fuzz_file;	/* of the present call */
+extern uint64_t fuzz_bend;		/* 0: the call is as it should be */
+
+/* Limits, and one beyond. */
+uint32_t fuzz_odd_number(uint64_t *state);
+void fuzz_file_close(void);
+/* Of its own for each region: the kernel that watches DMA minds memory that is registered twice. */
+char *fuzz_memory_new(void);
+/* Does nothing if it is none of verbs. */
+void fuzz_verbs_run(const struct fuzz_call *call);
+
+#endif /* GUEST_FUZZ_STATE_H */

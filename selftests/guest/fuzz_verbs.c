@@ -1,0 +1,449 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Commands and ioctls, with the driver's part behind the core's, as they should be or bent. Where
+ * one needs an object, a number chooses among those there are, or is taken as it is.
+ */
+#include "fuzz_state.h"
+
+#include <fcntl.h>
+#include <rdma/ib_user_verbs.h>
+#include <rdma/rdma_user_ioctl_cmds.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "muster_regs.h"
+#include "rdma/muster-abi.h"
+
+#define DEVICE "/dev/infiniband/uverbs0"
+#define VERBS_IOCTL _IOWR(RDMA_IOCTL_MAGIC, 1, struct ib_uverbs_ioctl_hdr)
+
+enum { COMMAND_BYTES = 256, ATTRS = 8 };
+
+/* Types of queue pairs, as the core has them. */
+enum { QPT_RC = 2, QPT_UD = 4, QPT_DRIVER = 255 };
+
+/* ---- commands ------------------------------------------------------------------------ */
+
+/* Bytes of ours are bent before the kernel reads them: bits, words, or all of them. */
+static void bend_bytes(void *bytes, size_t len)
+{
+	uint32_t odd;
+
+	if (!fuzz_bend || !len)
+		return;
+	for (int i = fuzz_random(&fuzz_bend) % 3; i >= 0; i--) {
+		size_t at = fuzz_random(&fuzz_bend) % len;
+
+		if (fuzz_random(&fuzz_bend) % 2) {
+			((uint8_t *)bytes)[at] ^= 1u << fuzz_random(&fuzz_bend) % 8;
+			continue;
+		}
+		odd = fuzz_odd_number(&fuzz_bend);
+		at &= ~(size_t)3;
+		memcpy((char *)bytes + at, &odd, len - at < sizeof(odd) ? len - at : sizeof(odd));
+	}
+}
+
+static size_t bend_length(size_t len)
+{
+	if (!fuzz_bend || fuzz_random(&fuzz_bend) % 4)
+		return len;
+	return (len + fuzz_random(&fuzz_bend) % 17 * 4 - 32) % COMMAND_BYTES & ~(size_t)3;
+}
+
+/*
+ * A command, of the core's part and the driver's behind it; where its answer goes is the
+ * first field of most. Return: whether the kernel took it.
+ */
+static bool command(uint32_t number, const void *body, size_t len, void *answer, size_t answer_len)
+{
+	struct {
+		struct ib_uverbs_cmd_hdr head;
+		char body[COMMAND_BYTES];
+	} cmd = { .head.command = number };
+	size_t bytes = bend_length(len);
+
+	memcpy(cmd.body, body, len);
+	memset(answer, 0, answer_len);
+	bend_bytes(cmd.body, len);
+	cmd.head.in_words = (sizeof(cmd.head) + bytes) / 4;
+	cmd.head.out_words = bend_length(answer_len) / 4;
+	return write(fuzz_file->fd, &cmd, sizeof(cmd.head) + bytes) == (ssize_t)(sizeof(cmd.head) + bytes);
+}
+
+static void made(enum fuzz_type type, uint32_t handle)
+{
+	fuzz_file->objects[type][fuzz_file->nr_objects[type]++ % FUZZ_OBJECTS] = handle;
+}
+
+/* One of those there are, or of none. */
+static uint32_t chosen(enum fuzz_type type, uint32_t which)
+{
+	uint32_t nr = fuzz_file->nr_objects[type] < FUZZ_OBJECTS ? fuzz_file->nr_objects[type] : FUZZ_OBJECTS;
+
+	return nr && which % 16 ? fuzz_file->objects[type][which % nr] : which;
+}
+
+static void mappable(uint64_t offset, uint64_t bytes)
+{
+	if (!offset && !bytes)
+		return;
+	fuzz_file->offsets[fuzz_file->nr_offsets % FUZZ_OFFSETS].offset = offset;
+	fuzz_file->offsets[fuzz_file->nr_offsets++ % FUZZ_OFFSETS].bytes = bytes ? bytes : FUZZ_PAGE;
+}
+
+static void open_file(void)
+{
+	struct {
+		struct ib_uverbs_get_context_resp ibv;
+		struct muster_alloc_ucontext_resp own;
+	} resp;
+	struct ib_uverbs_get_context cmd = { .response = (uintptr_t)&resp };
+
+	fuzz_file_close();
+	memset(fuzz_file, 0, sizeof(*fuzz_file));
+	fuzz_file->fd = open(DEVICE, O_RDWR | O_CLOEXEC);
+	if (!command(IB_USER_VERBS_CMD_GET_CONTEXT, &cmd, sizeof(cmd), &resp, sizeof(resp)))
+		return;
+	fuzz_file->async = resp.ibv.async_fd;
+	mappable(resp.own.bells_offset, FUZZ_PAGE);
+}
+
+static void pd_alloc(void)
+{
+	struct {
+		struct ib_uverbs_alloc_pd_resp ibv;
+		struct muster_alloc_pd_resp own;
+	} resp;
+	struct ib_uverbs_alloc_pd cmd = { .response = (uintptr_t)&resp };
+
+	if (command(IB_USER_VERBS_CMD_ALLOC_PD, &cmd, sizeof(cmd), &resp, sizeof(resp)))
+		made(PD, resp.ibv.pd_handle);
+}
+
+static void mr_reg(const uint32_t *args)
+{
+	struct ib_uverbs_reg_mr_resp resp;
+	struct ib_uverbs_reg_mr cmd = {
+		.response = (uintptr_t)&resp, .start = (uintptr_t)fuzz_memory_new() + args[0] % FUZZ_MEMORY_BYTES,
+		.length = args[1] % 2 ? args[1] : args[1] % FUZZ_MEMORY_BYTES,
+		.pd_handle = chosen(PD, args[2]), .access_flags = args[0] % 4 ? 1 : args[0] % 256,
+	};
+
+	cmd.hca_va = cmd.start;
+	if (command(IB_USER_VERBS_CMD_REG_MR, &cmd, sizeof(cmd), &resp, sizeof(resp)))
+		made(MR, resp.mr_handle);
+}
+
+static void channel_create(void)
+{
+	struct ib_uverbs_create_comp_channel_resp resp;
+	struct ib_uverbs_create_comp_channel cmd = { .response = (uintptr_t)&resp };
+
+	/* Of a bent command it is not known whose descriptor that is. */
+	if (fuzz_file->nr_objects[CHANNEL] < FUZZ_OBJECTS && !fuzz_bend &&
+	    command(IB_USER_VERBS_CMD_CREATE_COMP_CHANNEL, &cmd, sizeof(cmd), &resp, sizeof(resp)))
+		made(CHANNEL, resp.fd);
+}
+
+static void cq_create(const uint32_t *args)
+{
+	struct {
+		struct ib_uverbs_create_cq_resp ibv;
+		struct muster_create_cq_resp own;
+	} resp;
+	struct {
+		struct ib_uverbs_create_cq ibv;
+		struct muster_create_cq_cmd own;
+	} cmd = {
+		.ibv = { .response = (uintptr_t)&resp, .cqe = args[0] % 4 ? 8 : args[0],
+			 .comp_vector = args[1] % 8,
+			 .comp_channel = args[2] % 2 ? -1 : (int)chosen(CHANNEL, args[2]) },
+		.own.flags = args[1] % 2,
+	};
+
+	if (!command(IB_USER_VERBS_CMD_CREATE_CQ, &cmd, sizeof(cmd), &resp, sizeof(resp)))
+		return;
+	made(CQ, resp.ibv.cq_handle);
+	mappable(resp.own.ring_offset, resp.own.ring_bytes);
+	mappable(resp.own.record_offset, FUZZ_PAGE);
+}
+
+static void vp_create(const uint32_t *args)
+{
+	struct {
+		struct ib_uverbs_create_qp_resp ibv;
+		struct muster_create_vp_resp own;
+	} resp;
+	struct {
+		struct ib_uverbs_create_qp ibv;
+		struct muster_create_vp_cmd own;
+	} cmd = {
+		.ibv = { .response = (uintptr_t)&resp, .pd_handle = chosen(PD, args[0]),
+			 .send_cq_handle = chosen(CQ, args[1]), .recv_cq_handle = chosen(CQ, args[1]),
+			 .qp_type = QPT_DRIVER },
+		.own = { .dq_entries = args[2] % 4 ? 8 : args[2], .rq_entries = 8 },
+	};
+
+	if (!command(IB_USER_VERBS_CMD_CREATE_QP, &cmd, sizeof(cmd), &resp, sizeof(resp)))
+		return;
+	made(QP, resp.ibv.qp_handle);
+	mappable(resp.own.doorbell_offset, FUZZ_PAGE);
+	mappable(resp.own.dq_offset, resp.own.dq_bytes);
+	mappable(resp.own.rq_offset, resp.own.rq_bytes);
+	mappable(resp.own.status_offset, FUZZ_PAGE);
+}
+
+static void qp_create(const uint32_t *args)
+{
+	struct {
+		struct ib_uverbs_create_qp_resp ibv;
+		struct muster_create_qp_resp own;
+	} resp;
+	struct ib_uverbs_create_qp cmd = {
+		.response = (uintptr_t)&resp, .pd_handle = chosen(PD, args[0]),
+		.send_cq_handle = chosen(CQ, args[1]), .recv_cq_handle = chosen(CQ, args[2]),
+		.max_send_wr = args[0] % 4 ? 8 : args[0], .max_recv_wr = args[1] % 4 ? 8 : args[1],
+		.max_send_sge = 1, .max_recv_sge = args[2] % 6,
+		.qp_type = args[2] % 2 ? QPT_UD : QPT_RC,
+	};
+
+	if (!command(IB_USER_VERBS_CMD_CREATE_QP, &cmd, sizeof(cmd), &resp, sizeof(resp)))
+		return;
+	made(QP, resp.ibv.qp_handle);
+	mappable(resp.own.queues_offset, resp.own.queues_bytes);
+}
+
+static void qp_modify(const uint32_t *args)
+{
+	struct ib_uverbs_modify_qp cmd = {
+		.qp_handle = chosen(QP, args[0]), .qp_state = args[1] % 8, .port_num = 1,
+		.qkey = args[2], .dest_qp_num = args[2], .path_mtu = 5,
+	};
+	uint32_t unused;
+
+	/* What each step asks for, of UD and of RC; or anything. */
+	static const uint32_t masks[] = { 0x71, 0x39, 0x1, 0x101801, 0x1, 0x10001, 0x13e01 };
+
+	cmd.attr_mask = args[0] % 8 ? masks[args[0] / 8 % 7] : args[0];
+	command(IB_USER_VERBS_CMD_MODIFY_QP, &cmd, sizeof(cmd), &unused, 0);
+}
+
+/* Of any object: what it is called by is at the same place in each of these commands. */
+static void destroy(uint32_t number, enum fuzz_type type, uint32_t which)
+{
+	struct ib_uverbs_destroy_cq_resp resp;
+	struct {
+		__aligned_u64 response;
+		__u32 handle;
+		__u32 reserved;
+	} cmd = { (uintptr_t)&resp, chosen(type, which), 0 };
+	bool answered = type == CQ || type == QP;
+
+	command(number, answered ? &cmd : (void *)&cmd.handle, answered ? sizeof(cmd) : 4, &resp,
+		answered ? sizeof(resp) : 0);
+}
+
+static void arm(const uint32_t *args)
+{
+	struct ib_uverbs_req_notify_cq cmd = {
+		.cq_handle = chosen(CQ, args[0]), .solicited_only = args[1] % 2,
+	};
+	uint32_t unused;
+
+	command(IB_USER_VERBS_CMD_REQ_NOTIFY_CQ, &cmd, sizeof(cmd), &unused, 0);
+}
+
+static void query(const uint32_t *args)
+{
+	struct ib_uverbs_query_device_resp device;
+	struct ib_uverbs_query_device cmd = { .response = (uintptr_t)&device };
+	struct ib_uverbs_query_port_resp port;
+	struct ib_uverbs_query_port port_cmd = {
+		.response = (uintptr_t)&port, .port_num = args[1] % 4,
+	};
+
+	if (args[0] % 2)
+		command(IB_USER_VERBS_CMD_QUERY_DEVICE, &cmd, sizeof(cmd), &device, sizeof(device));
+	else
+		command(IB_USER_VERBS_CMD_QUERY_PORT, &port_cmd, sizeof(port_cmd), &port, sizeof(port));
+}
+
+static void qp_query(const uint32_t *args)
+{
+	struct ib_uverbs_query_qp_resp resp;
+	struct ib_uverbs_query_qp cmd = {
+		.response = (uintptr_t)&resp, .qp_handle = chosen(QP, args[0]), .attr_mask = args[1],
+	};
+
+	command(IB_USER_VERBS_CMD_QUERY_QP, &cmd, sizeof(cmd), &resp, sizeof(resp));
+}
+
+/* Whatever there is a number for; its answer goes where there is room. */
+static void any_command(const uint32_t *args)
+{
+	uint64_t words[COMMAND_BYTES / 16], state = args[1] | 1, answer[64];
+
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		words[i] = fuzz_random(&state) % 2 ? fuzz_odd_number(&state) : fuzz_random(&state) % 8;
+	words[0] = (uintptr_t)answer;
+	command(args[0] % 64 | (args[2] % 4 ? 0 : IB_USER_VERBS_CMD_FLAG_EXTENDED), words,
+		args[2] % (sizeof(words) / 4) * 4, answer, sizeof(answer));
+}
+
+/* ---- ioctls ---------------------------------------------------------------------------- */
+
+struct request {
+	struct ib_uverbs_ioctl_hdr head;
+	struct ib_uverbs_attr attrs[ATTRS];
+};
+
+static void attr_put(struct request *request, uint16_t id, uint16_t len, uint64_t data)
+{
+	request->attrs[request->head.num_attrs++] = (struct ib_uverbs_attr){
+		.attr_id = id, .len = len, .flags = UVERBS_ATTR_F_MANDATORY, .data = data,
+	};
+}
+
+/* Return: the handle of what it made, if it did. */
+static bool request_run(struct request *request, uint16_t object, uint16_t method, uint32_t *handle)
+{
+	request->head.object_id = object;
+	request->head.method_id = method;
+	request->head.driver_id = MUSTER_DRIVER_ID;
+	request->head.length = sizeof(request->head) +
+			       request->head.num_attrs * sizeof(request->attrs[0]);
+	bend_bytes(request, request->head.length);
+	if (ioctl(fuzz_file->fd, VERBS_IOCTL, request))
+		return false;
+	if (handle)
+		*handle = request->attrs[0].data;
+	return true;
+}
+
+static void job_create(const uint32_t *args)
+{
+	struct request request = { };
+	uint64_t key = args[1], told;
+	uint32_t id = args[0] % 512, handle;
+
+	attr_put(&request, MUSTER_ATTR_JOB_CREATE_HANDLE, 0, 0);
+	attr_put(&request, MUSTER_ATTR_JOB_CREATE_ID, 4, id);
+	if (args[2] % 2)
+		attr_put(&request, MUSTER_ATTR_JOB_CREATE_KEY, 8, key);
+	attr_put(&request, MUSTER_ATTR_JOB_CREATE_RESP_KEY, 8, (uintptr_t)&told);
+	if (request_run(&request, MUSTER_OBJECT_JOB, MUSTER_METHOD_JOB_CREATE, &handle))
+		made(JOB, handle);
+}
+
+static void context_open(const uint32_t *args)
+{
+	struct muster_abi_member members[4] = { };
+	struct muster_abi_members list = {
+		.addr = (uintptr_t)members, .nr = args[1] % 4 ? 1 + args[1] % 4 : args[1],
+	};
+	struct request request = { };
+	uint64_t state = args[2] | 1;
+	uint32_t handle;
+
+	for (int i = 0; i < 4; i++)
+		members[i] = (struct muster_abi_member){
+			.node = fuzz_random(&state) % 4, .vp = fuzz_random(&state) % 8,
+			.incarnation = fuzz_random(&state),
+		};
+	bend_bytes(fuzz_bend & 1 ? (void *)members : &list, fuzz_bend & 1 ? sizeof(members) : sizeof(list));
+	attr_put(&request, MUSTER_ATTR_CONTEXT_OPEN_HANDLE, 0, 0);
+	attr_put(&request, MUSTER_ATTR_CONTEXT_OPEN_JOB, 0, chosen(JOB, args[0]));
+	attr_put(&request, MUSTER_ATTR_CONTEXT_OPEN_VP, 0, chosen(QP, args[0]));
+	attr_put(&request, MUSTER_ATTR_CONTEXT_OPEN_ID, 4, args[2] % 8);
+	attr_put(&request, MUSTER_ATTR_CONTEXT_OPEN_LIFE, 4, args[2]);
+	attr_put(&request, MUSTER_ATTR_CONTEXT_OPEN_SELF, 4, args[1] % 2);
+	attr_put(&request, MUSTER_ATTR_CONTEXT_OPEN_MEMBERS, sizeof(list), (uintptr_t)&list);
+	if (request_run(&request, MUSTER_OBJECT_CONTEXT, MUSTER_METHOD_CONTEXT_OPEN, &handle))
+		made(CONTEXT, handle);
+}
+
+static void abort_context(const uint32_t *args)
+{
+	struct request request = { };
+
+	attr_put(&request, MUSTER_ATTR_CONTEXT_ABORT_HANDLE, 0, chosen(CONTEXT, args[0]));
+	attr_put(&request, MUSTER_ATTR_CONTEXT_ABORT_STATUS, 4, args[1] % 16);
+	attr_put(&request, MUSTER_ATTR_CONTEXT_ABORT_CULPRIT, 4, args[2]);
+	request_run(&request, MUSTER_OBJECT_CONTEXT, MUSTER_METHOD_CONTEXT_ABORT, NULL);
+}
+
+static void end(uint16_t object, uint16_t method, uint16_t attr, uint32_t handle)
+{
+	struct request request = { };
+
+	attr_put(&request, attr, 0, handle);
+	request_run(&request, object, method, NULL);
+}
+
+static void any_ioctl(const uint32_t *args)
+{
+	struct request request = { };
+	uint64_t state = args[2] | 1, answer[32];
+	uint16_t own = args[1] % 2 ? 1 << MUSTER_UVERBS_ID_SHIFT : 0;
+
+	for (int i = fuzz_random(&state) % ATTRS; i > 0; i--)
+		attr_put(&request, (fuzz_random(&state) % 2 ? own : 0) + fuzz_random(&state) % 8,
+			 fuzz_random(&state) % 3 ? 0 : fuzz_random(&state) % 64,
+			 fuzz_random(&state) % 2 ? fuzz_random(&state) % 8 : (uintptr_t)answer);
+	request_run(&request, own + args[0] % 18, (args[1] % 4 ? own : 0) + args[1] / 4 % 6, NULL);
+}
+
+/* ---- any of them ----------------------------------------------------------------------- */
+
+static void ends_run(const struct fuzz_call *call)
+{
+	const uint32_t which = call->args[0];
+
+	switch (call->kind) {
+	case PD_DEALLOC:
+		destroy(IB_USER_VERBS_CMD_DEALLOC_PD, PD, which);
+		break;
+	case MR_DEREG:
+		destroy(IB_USER_VERBS_CMD_DEREG_MR, MR, which);
+		break;
+	case CQ_DESTROY:
+		destroy(IB_USER_VERBS_CMD_DESTROY_CQ, CQ, which);
+		break;
+	case QP_DESTROY:
+		destroy(IB_USER_VERBS_CMD_DESTROY_QP, QP, which);
+		break;
+	case JOB_DESTROY:
+		end(MUSTER_OBJECT_JOB, MUSTER_METHOD_JOB_DESTROY, MUSTER_ATTR_JOB_DESTROY_HANDLE,
+		    chosen(JOB, which));
+		break;
+	case CONTEXT_CLOSE:
+		end(MUSTER_OBJECT_CONTEXT, MUSTER_METHOD_CONTEXT_CLOSE,
+		    MUSTER_ATTR_CONTEXT_CLOSE_HANDLE, chosen(CONTEXT, which));
+		break;
+	}
+}
+
+void fuzz_verbs_run(const struct fuzz_call *call)
+{
+	static void (*const plain[FUZZ_KINDS])(void) = {
+		[OPEN] = open_file, [CLOSE] = fuzz_file_close, [PD_ALLOC] = pd_alloc,
+		[CHANNEL_CREATE] = channel_create,
+	};
+	static void (*const with_args[FUZZ_KINDS])(const uint32_t *args) = {
+		[MR_REG] = mr_reg, [CQ_CREATE] = cq_create, [CQ_ARM] = arm, [VP_CREATE] = vp_create,
+		[QP_CREATE] = qp_create, [QP_MODIFY] = qp_modify, [QP_QUERY] = qp_query,
+		[JOB_CREATE] = job_create, [CONTEXT_OPEN] = context_open,
+		[CONTEXT_ABORT] = abort_context, [QUERY] = query, [COMMAND] = any_command,
+		[IOCTL] = any_ioctl,
+	};
+
+	if (plain[call->kind])
+		plain[call->kind]();
+	else if (with_args[call->kind])
+		with_args[call->kind](call->args);
+	else
+		ends_run(call);
+}

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * What is prepared only when its turn has come, as ranks must agree upon something first: the
+ * longest of blocks whose lengths not all know, or what an exact sum spans. That is an operation
+ * of its own, before. And what cannot have its tree takes another path then.
+ */
+#include <errno.h>
+
+#include "calls.h"
+
+/* How long may a block be? From the root, who knows, or the longest of all. */
+static int lengths_start(struct muster_comm *comm, const struct muster_call *call,
+			 struct muster_aside *aside)
+{
+	struct muster_call lengths = {
+		.coll = muster_coll_rooted(call->coll) ? MUSTER_COLL_BROADCAST :
+							 MUSTER_COLL_ALLREDUCE,
+		.as = call->as, .type = MUSTER_U64, .op = MUSTER_MAX, .root = call->root,
+		.count = 1, .bytes = sizeof(aside->longest), .in_place = true,
+	};
+
+	return muster_request_start(comm, &lengths, &aside->longest, &aside->longest,
+				    &aside->lengths);
+}
+
+/* The same on every rank, so it is no end of the communicator. */
+static int finish_early(struct muster_request *request, int result, const char *why)
+{
+	request->why = why;
+	muster_request_finish(request, result);
+	return MUSTER_RUN_AGAIN;
+}
+
+/* Blocks' lengths are known. Return: whether there is something to do, or -errno. */
+static int lengths_take(struct muster_request *request)
+{
+	struct muster_comm *comm = request->comm;
+	struct muster_cut *cut = (struct muster_cut *)(uintptr_t)request->entry->call.cut;
+
+	cut->longest = request->aside->longest;
+	if (muster_cut_longest(cut) <= cut->longest)
+		return cut->longest > 0;
+	muster_comm_abort(comm, MUSTER_STATUS_MISMATCH, comm->rank, NULL, NULL);
+	return -EPROTO;
+}
+
+static int no_path(struct muster_request *request, int err, const char *why)
+{
+	return err == -EOPNOTSUPP ? finish_early(request, err, why) :
+				    muster_comm_give_up(request->comm, err);
+}
+
+static int path_run(struct muster_request *request, const void *in, void *out)
+{
+	struct muster_comm *comm = request->comm;
+	int err = muster_request_pin(request, in, out);
+
+	if (err)
+		return muster_comm_give_up(comm, err);
+	comm->history[request->number % MUSTER_HISTORY].host = request->path == MUSTER_PATH_HOST;
+	return request->run(request);
+}
+
+/* Now all is known that prepare() knows of others. */
+static int prepare_late(struct muster_request *request)
+{
+	int err = request->aside->exact.type ? muster_exact_prepare(request) :
+					       lengths_take(request);
+
+	if (err < 0)
+		return err;
+	if (!err)
+		return finish_early(request, 0, "nothing to do: no elements");
+	err = muster_path_choose(request);
+	if (err)
+		return no_path(request, err, request->entry->why);
+	return path_run(request, request->in, request->out);
+}
+
+/* One that is persistent stays there. Where there is no other path it stays what it was. */
+int muster_request_elsewhere(struct muster_request *request)
+{
+	struct muster_entry *entry = request->entry;
+	const uint8_t *in = request->in + entry->has.first;
+	uint8_t *out = request->out + entry->needs.first;
+	struct muster_call call = entry->call;
+	struct muster_entry *other;
+	int err;
+
+	call.off_tree = true;
+	err = muster_entry_get(request->comm, &call, &other);
+	if (err)
+		return muster_comm_give_up(request->comm, err);
+	request->entry = other;
+	err = muster_path_choose(request);
+	if (err) {
+		request->entry = entry;
+		err = no_path(request, err, other->why);
+		muster_entry_put(other);
+		return err;
+	}
+	muster_request_unpin(request);
+	muster_entry_put(entry);
+	return path_run(request, in, out);
+}
+
+/* -errno: the communicator has ended. */
+static int lengths_begin(struct muster_request *request, struct muster_aside *aside)
+{
+	struct muster_comm *comm = request->comm;
+	int err = aside->exact.type ? muster_exact_look(comm, &aside->exact, &aside->lengths) :
+				      lengths_start(comm, &request->entry->call, aside);
+
+	if (err || !comm->failed)
+		return err;
+	err = muster_request_end(aside->lengths);
+	aside->lengths = NULL;
+	return err;
+}
+
+static int lengths_run(struct muster_request *request)
+{
+	struct muster_aside *aside = request->aside;
+
+	if (aside->lengths->state != MUSTER_REQUEST_DONE)
+		return MUSTER_RUN_AGAIN;
+	muster_request_end(aside->lengths);
+	aside->lengths = NULL;
+	return prepare_late(request);
+}
+
+int muster_request_start_lengths(struct muster_comm *comm, const struct muster_call *call,
+				 const void *in, void *out, struct muster_aside *aside,
+				 struct muster_request **result)
+{
+	struct muster_request *request;
+	int err = muster_request_new(comm, call, &request);
+
+	if (err)
+		return muster_comm_give_up(comm, err);
+	err = muster_entry_get(comm, call, &request->entry);
+	if (err) {
+		muster_request_put(request);
+		return muster_comm_give_up(comm, err);
+	}
+	request->in = in;
+	request->out = out;
+	request->aside = aside;
+	request->run = lengths_run;
+	if (comm->persists) {
+		muster_request_persist(request);
+	} else {
+		err = lengths_begin(request, aside);
+		if (!err)
+			muster_request_go(request);
+	}
+	if (err) {
+		muster_entry_put(request->entry);
+		muster_request_put(request);
+		return err;
+	}
+	*result = request;
+	return 0;
+}
+
+int muster_request_lengths_again(struct muster_request *request)
+{
+	struct muster_aside *aside = request->aside;
+
+	muster_aside_fill(aside);
+	if (aside->exact.type) {	/* other numbers, which may span something else */
+		request->path = MUSTER_PATH_NONE;
+		request->run = lengths_run;
+	} else if (request->run == lengths_run) {	/* they stay what they are, once they are known */
+		aside->longest = muster_cut_longest(request->entry->call.cut);
+	} else {
+		return 0;
+	}
+	return lengths_begin(request, aside);
+}

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Broadcast along two binary trees at once (Sanders, Speck, Träff): each carries half of the
+ * message, and whoever passes on one half only receives the other, so all send at full rate.
+ *
+ * Ranks are counted from the root: place v is rank (root + v) mod ranks. Places 1 to m are the
+ * nodes of both trees, place 0 hands the halves to their roots. In the first tree a node's label
+ * is its place, and its height the number of times that its label can be halved: those with odd
+ * labels are leaves. In the second one labels are mirrored or, as m is odd, shifted by one, so
+ * that parity changes.
+ * A node that has its half in round r sends it on in rounds r + 1 and r + 2; rounds of the two
+ * trees alternate as steps.
+ */
+#include "part.h"
+
+enum { TREES = 2 };
+
+static uint32_t highest(uint32_t nr)
+{
+	return 1u << (31 - (uint32_t)__builtin_clz(nr));
+}
+
+/* Its own inverse, or, where it shifts, one of two. */
+static uint32_t label_of(uint32_t m, uint32_t tree, uint32_t place)
+{
+	if (!tree || !place)
+		return place;
+	return m % 2 ? place % m + 1 : m + 1 - place;
+}
+
+static uint32_t place_of(uint32_t m, uint32_t tree, uint32_t label)
+{
+	if (!tree || !label)
+		return label;
+	return m % 2 ? (label + m - 2) % m + 1 : m + 1 - label;
+}
+
+/* 0: it is the root's child. */
+static uint32_t parent_of(uint32_t m, uint32_t label)
+{
+	uint32_t bit = label & -label, up = (label ^ bit) | bit << 1;
+
+	if (label == highest(m))
+		return 0;
+	return up <= m ? up : label ^ bit;
+}
+
+/* left: those with smaller labels. 0: there is none. */
+static uint32_t child_of(uint32_t m, uint32_t label, bool left)
+{
+	uint32_t bit = label & -label;
+
+	if (bit == 1)
+		return 0;
+	if (left)
+		return label - bit / 2;
+	for (bit /= 2; bit && label + bit > m; bit /= 2)
+		;
+	return bit ? label + bit : 0;
+}
+
+/* In which a node gets its half. */
+static uint32_t round_of(uint32_t m, uint32_t label)
+{
+	uint32_t round = 0, parent;
+
+	for (; (parent = parent_of(m, label)); label = parent)
+		round += label < parent ? 1 : 2;
+	return round;
+}
+
+/* The last one: the left subtree is full, the right one a tree of what is left. */
+static uint32_t rounds(uint32_t m)
+{
+	uint32_t most = 0, base = 0;
+
+	for (; m; base += 2, m -= highest(m)) {
+		uint32_t height = 31 - (uint32_t)__builtin_clz(m);
+		uint32_t last = base + (height ? 2 * height - 1 : 0);
+
+		most = last > most ? last : most;
+	}
+	return most;
+}
+
+static uint32_t chunks(uint32_t ranks)
+{
+	(void)ranks;
+	return TREES;
+}
+
+static uint32_t steps(const struct muster_schedule *schedule)
+{
+	return schedule->ranks > 1 ? TREES * (rounds(schedule->ranks - 1) + 1) : 0;
+}
+
+static struct muster_step_kind step_kind(const struct muster_schedule *schedule, uint32_t step)
+{
+	(void)schedule;
+	(void)step;
+	return (struct muster_step_kind){ .nr = 1 };
+}
+
+static uint32_t place_at(const struct muster_schedule *schedule, uint32_t rank)
+{
+	return (rank + schedule->ranks - schedule->root) % schedule->ranks;
+}
+
+static uint32_t rank_of(const struct muster_schedule *schedule, uint32_t tree, uint32_t label)
+{
+	return (schedule->root + place_of(schedule->ranks - 1, tree, label)) % schedule->ranks;
+}
+
+static void exchange(const struct muster_schedule *schedule, uint32_t rank, uint32_t step,
+		     struct muster_exchange *exchange)
+{
+	uint32_t m = schedule->ranks - 1, tree = step % TREES, round = step / TREES;
+	uint32_t label = label_of(m, tree, place_at(schedule, rank)), own, child = 0;
+
+	exchange->sent = exchange->received = tree;
+	if (!label) {
+		if (!round)
+			exchange->to = rank_of(schedule, tree, highest(m));
+		return;
+	}
+	own = round_of(m, label);
+	if (round == own)
+		exchange->from = rank_of(schedule, tree, parent_of(m, label));
+	else if (round == own + 1 || round == own + 2)
+		child = child_of(m, label, round == own + 1);
+	if (child)
+		exchange->to = rank_of(schedule, tree, child);
+}
+
+static uint32_t received(const struct muster_part *part, uint32_t rank, uint32_t step)
+{
+	const struct muster_schedule *schedule = part->schedule;
+	uint32_t m = schedule->ranks - 1, place = place_at(schedule, rank), nr = 0;
+
+	for (uint32_t tree = 0; place && tree < TREES; tree++)
+		nr += round_of(m, label_of(m, tree, place)) * TREES + tree < step;
+	return nr;
+}
+
+const struct muster_generator muster_generate_double_tree = {
+	.name = "double-tree",
+	.colls = 1u << MUSTER_COLL_BROADCAST,
+	.version = 1,
+	.chunks = chunks,
+	.steps = steps,
+	.step = step_kind,
+	.exchange = exchange,
+	.received = received,
+};
