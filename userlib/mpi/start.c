@@ -390,13 +390,33 @@ static int place(struct start *start, const struct row *row)
 	return (call->coll != COLL_Bcast && in) || ((!rooted || start->is_root) && out) ? INVALID : 0;
 }
 
+/* Mostly it is the same again. */
+static enum muster_mpi_reason find_reduction(struct start *start)
+{
+	const struct muster_mpi_call *call = start->call;
+	struct muster_mpi_comm *comm = start->op->comm;
+	enum muster_mpi_reason why;
+
+	if (comm->last.is.type && comm->last.type == call->out_type && comm->last.op == call->op) {
+		start->reduction = comm->last.is;
+		return REASON_NONE;
+	}
+	why = muster_mpi_reduction_get(call->out_type, call->op, &start->reduction);
+	if (!why && start->reduction.type) {
+		comm->last.type = call->out_type;
+		comm->last.op = call->op;
+		comm->last.is = start->reduction;
+	}
+	return why;
+}
+
 static int check(struct start *start, const struct row *row, enum muster_mpi_reason *why)
 {
 	const struct muster_mpi_call *call = start->call;
 
 	if (row->kind & REDUCES) {
 		*why = call->out_count < 0 || call->op == MPI_OP_NULL ? REASON_INVALID :
-		       muster_mpi_reduction_get(call->out_type, call->op, &start->reduction);
+									find_reduction(start);
 		if (*why)
 			return INVALID;
 	}
