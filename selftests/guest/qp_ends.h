@@ -12,6 +12,7 @@
 #include <setjmp.h>
 #include <cmocka.h>
 
+#include <endian.h>
 #include <stdlib.h>
 
 #include "port.h"
@@ -161,21 +162,32 @@ static inline int receive(struct end *end, int i, uint64_t wr_id)
 	return ibv_post_recv(end->qps[i], &wr, &bad);
 }
 
-static inline int send_with(struct end *end, int i, uint64_t wr_id, uint32_t lkey, int flags)
+static inline int send_what(struct end *end, int i, struct ibv_send_wr wr, uint32_t lkey)
 {
 	struct ibv_sge sge = { (uintptr_t)end->bytes + 4096, 100, lkey };
-	struct ibv_send_wr wr = {
-		.wr_id = wr_id, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND,
-		.send_flags = flags,
-	}, *bad;
+	struct ibv_send_wr *bad;
 
+	wr.sg_list = &sge;
+	wr.num_sge = 1;
 	if (end->type == IBV_QPT_UD) {
 		wr.wr.ud.ah = end->ah;
 		wr.wr.ud.remote_qpn = end->qps[!i]->qp_num;
 		wr.wr.ud.remote_qkey = QKEY;
 	}
-
 	return ibv_post_send(end->qps[i], &wr, &bad);
+}
+
+static inline int send_with(struct end *end, int i, uint64_t wr_id, uint32_t lkey, int flags)
+{
+	return send_what(end, i, (struct ibv_send_wr){ .wr_id = wr_id, .opcode = IBV_WR_SEND,
+						       .send_flags = flags }, lkey);
+}
+
+static inline int send_imm(struct end *end, int i, uint64_t wr_id, uint32_t imm)
+{
+	return send_what(end, i, (struct ibv_send_wr){ .wr_id = wr_id,
+			 .opcode = IBV_WR_SEND_WITH_IMM, .imm_data = htobe32(imm),
+			 .send_flags = IBV_SEND_SIGNALED }, end->mr->lkey);
 }
 
 static inline int send(struct end *end, int i, uint64_t wr_id)

@@ -203,6 +203,81 @@ static void what_was_not_polled_goes_with_its_queue_pair(void **state)
 	completes(end, 3, IBV_WC_SUCCESS);
 }
 
+/* ---- completions in place -------------------------------------------------------- */
+
+static struct ibv_cq_ex *cq_ex_create(struct end *end, uint64_t wc_flags)
+{
+	struct ibv_cq_init_attr_ex attr = {
+		.cqe = 4 * ENTRIES, .channel = end->channel, .wc_flags = wc_flags,
+		.comp_mask = IBV_CQ_INIT_ATTR_MASK_FLAGS, .flags = IBV_CREATE_CQ_ATTR_SINGLE_THREADED,
+	};
+
+	return ibv_create_cq_ex(end->ctx, &attr);
+}
+
+/* Both queue pairs complete there from now on. */
+static void ends_move(struct end *end, struct ibv_cq *cq)
+{
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(ibv_destroy_qp(end->qps[i]), 0);
+	assert_int_equal(ibv_destroy_cq(end->cq), 0);
+	end->cq = cq;
+	for (int i = 0; i < 2; i++) {
+		end->qps[i] = create(end);
+		ready(end->qps[i]);
+	}
+}
+
+static void is_that_of_the_send(struct end *end, struct ibv_cq_ex *ex)
+{
+	assert_int_equal(ex->wr_id, 8);
+	assert_int_equal(ex->status, IBV_WC_SUCCESS);
+	assert_int_equal(ibv_wc_read_opcode(ex), IBV_WC_SEND);
+	assert_int_equal(ibv_wc_read_qp_num(ex), end->qps[0]->qp_num);
+}
+
+static void is_that_of_the_receive(struct end *end, struct ibv_cq_ex *ex)
+{
+	assert_int_equal(ex->wr_id, 7);
+	assert_int_equal(ex->status, IBV_WC_SUCCESS);
+	assert_int_equal(ibv_wc_read_opcode(ex), IBV_WC_RECV);
+	assert_int_equal(ibv_wc_read_qp_num(ex), end->qps[1]->qp_num);
+	assert_int_equal(ibv_wc_read_src_qp(ex), end->qps[0]->qp_num);
+	assert_int_equal(ibv_wc_read_byte_len(ex), 140);
+	assert_int_equal(ibv_wc_read_wc_flags(ex), IBV_WC_GRH | IBV_WC_WITH_IMM);
+	assert_int_equal(ibv_wc_read_imm_data(ex), htobe32(0x1234));
+	assert_int_equal(ibv_wc_read_slid(ex), end->lid);
+	assert_int_equal(ibv_wc_read_sl(ex), 0);
+	assert_int_equal(ibv_wc_read_dlid_path_bits(ex), 0);
+	assert_int_equal(ibv_wc_read_vendor_err(ex), 0);
+}
+
+static void completions_are_looked_at_in_place(void **state)
+{
+	struct end *end = *state;
+	struct ibv_cq_ex *ex = cq_ex_create(end, IBV_WC_STANDARD_FLAGS);
+	struct ibv_poll_cq_attr attr = { };
+
+	assert_null(cq_ex_create(end, IBV_WC_EX_WITH_COMPLETION_TIMESTAMP));
+	assert_non_null(ex);
+	ends_move(end, ibv_cq_ex_to_cq(ex));
+	assert_int_equal(ibv_start_poll(ex, &attr), ENOENT);
+	for (int i = 0; i < 40; i++) {
+		assert_int_equal(receive(end, 1, 7), 0);
+		assert_int_equal(send_imm(end, 0, 8, 0x1234), 0);
+		while (ibv_start_poll(ex, &attr) == ENOENT)
+			;
+		is_that_of_the_send(end, ex);
+		while (ibv_next_poll(ex) == ENOENT)
+			;
+		is_that_of_the_receive(end, ex);
+		assert_int_equal(ibv_next_poll(ex), ENOENT);
+		ibv_end_poll(ex);
+	}
+	attr.comp_mask = 1;
+	assert_int_equal(ibv_start_poll(ex, &attr), EINVAL);
+}
+
 /* ---- sleeping -------------------------------------------------------------------- */
 
 static bool wakes(struct end *end, int timeout_ms)
@@ -321,6 +396,7 @@ int main(void)
 		WITH_ENDS(a_full_queue_takes_no_more_until_something_was_polled),
 		WITH_ENDS(each_request_completes_once_whatever_happens),
 		WITH_ENDS(what_was_not_polled_goes_with_its_queue_pair),
+		WITH_ENDS(completions_are_looked_at_in_place),
 		WITH_ENDS(an_armed_queue_wakes_its_sleeper),
 		WITH_ENDS(only_the_queue_that_is_meant_wakes_its_sleeper),
 		WITH_ENDS(what_is_outstanding_when_the_device_dies_completes_once),
