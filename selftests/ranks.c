@@ -296,24 +296,6 @@ static void late(const char *seconds)
 	EXPECT(sum == size, "sum %f", sum);
 }
 
-/* toolate: with MUSTER_LATE_TIMEOUT, the wait ends and names who is late. */
-static void toolate(const char *argument)
-{
-	int ret;
-
-	(void)argument;
-	if (rank == 1) {
-		sleep(3);
-		return;
-	}
-	ret = muster_barrier(world);
-	if (ret == -ECONNABORTED)
-		return;		/* another rank lost its patience first, and said so */
-	EXPECT(ret == -ETIMEDOUT, "barrier gave %d: %s", ret, muster_error(job));
-	EXPECT(strstr(muster_error(job), "rank 1"), "'%s' does not name rank 1", muster_error(job));
-	printf("%s\n", muster_error(job));
-}
-
 /* mismatch WHAT: the last rank calls something else; all get -EPROTO at the latest one call later. */
 static void mismatch(const char *what)
 {
@@ -565,7 +547,7 @@ static const struct {
 	void (*run)(const char *argument);
 } behaviours[] = {
 	{ "bits", bits },     { "victim", victim },   { "late", late },
-	{ "toolate", toolate }, { "mismatch", mismatch }, { "bad", bad },
+	{ "mismatch", mismatch }, { "bad", bad },
 	{ "started", started }, { "creates", creates }, { "leaves", leaves },
 	{ "crowd", crowd },   { "scale", scale },
 	{ "overtakes", overtakes }, { "crosses", crosses },
@@ -589,6 +571,6 @@ int main(int argc, char **argv)
 		muster_finalize(job);
 		return 0;
 	}
-	fprintf(stderr, "usage: ranks bits|victim|late|toolate|mismatch|bad|started|creates|leaves|overtakes|crosses [ARGUMENT]\n");
+	fprintf(stderr, "usage: ranks bits|victim|late|mismatch|bad|started|creates|leaves|overtakes|crosses [ARGUMENT]\n");
 	return 2;
 }
