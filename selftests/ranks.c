@@ -497,19 +497,36 @@ static void leaves(const char *argument)
 	printf("%s\n", muster_error(job));
 }
 
-/* crowd: prints how often this rank slept in 100 barriers. */
+static double processor_s(void)
+{
+	return (double)clock() / CLOCKS_PER_SEC;
+}
+
+static double now_s(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+/* crowd: prints how often this rank slept in 100 barriers, and its share of a processor, in %. */
 static void crowd(const char *argument)
 {
 	enum { BARRIERS = 2000 };
 	struct rusage before, after;
+	double had, began;
 
 	(void)argument;
 	EXPECT_OK(muster_barrier(world));
 	getrusage(RUSAGE_SELF, &before);
+	had = processor_s();
+	began = now_s();
 	for (int i = 0; i < BARRIERS; i++)
 		EXPECT_OK(muster_barrier(world));
 	getrusage(RUSAGE_SELF, &after);
-	printf("%ld\n", (after.ru_nvcsw - before.ru_nvcsw) * 100 / BARRIERS);
+	printf("%ld %.1f\n", (after.ru_nvcsw - before.ru_nvcsw) * 100 / BARRIERS,
+	       100 * (processor_s() - had) / (now_s() - began));
 }
 
 /* In KiB, of /proc/self/NAME. */
