@@ -61,7 +61,8 @@ network_ends() {
 # contend JOBS RANKS TOPOLOGY HOSTS-OF-A-LEAF
 contend() {
 	network contend "$3" "$4" -S
-	export MUSTER_SWITCH=force MUSTER_STATS=1
+	# Nobody gives up here, however busy the machine is.
+	export MUSTER_SWITCH=force MUSTER_STATS=1 MUSTER_LOCK_WAIT=800
 	for i in $(seq 0 $(($1 - 1))); do
 		job "$i" "$2" "$switched" contend "${MUSTER_CONTEND:-8}"
 	done
