@@ -240,6 +240,9 @@ MPI_LIBS := $(MPIS:%=$(BUILD)/libmuster-mpi-%.so.0)
 mpi_objects = $(patsubst userlib/mpi/%.c,$(BUILD)/mpi/$(1)/%.o,$(wildcard userlib/mpi/*.c))
 # MPI programs that know nothing of Muster, built for each MPI.
 MPI_TESTS := $(foreach m,$(MPIS),$(patsubst %.c,$(BUILD)/%.$(m),$(wildcard selftests/mpi/*.c)))
+# Examples whose library is no matter to them: as plain MPI, too.
+MPI_EXAMPLES := $(foreach m,$(MPIS),$(addsuffix .$(m),$(filter $(EXAMPLES), \
+	$(patsubst %.c,$(BUILD)/%,$(shell grep -l '"ranks.h"' userlib/examples/*.c)))))
 
 # usage: $(call mpi_headers,MPI), as a system's; $(call mpi_flags,MPI): and its libraries.
 mpi_headers = $(patsubst -I%,-isystem %,$(shell pkg-config --cflags $(MPI_PC_$(1))))
@@ -263,6 +266,13 @@ $(BUILD)/selftests/mpi/%.$(1): selftests/mpi/%.c selftests/mpi/must.h
 	@echo "  LD    $$@"
 	@$$(CC) -std=gnu11 -Wall -Wextra $$(if $$(WERROR),-Werror) -D_GNU_SOURCE $$(CFLAGS) -o $$@ $$< \
 		$$(call mpi_flags,$(1)) -ldl -lpthread
+
+$(BUILD)/userlib/examples/%.$(1): userlib/examples/%.c userlib/examples/report.c userlib/examples/mpi/ranks.c \
+		userlib/examples/ranks.h
+	@mkdir -p $$(@D)
+	@echo "  LD    $$@"
+	@$$(CC) $$(filter-out -MMD -MP,$$(ALL_CFLAGS)) -Iuserlib/examples -o $$@ $$(filter %.c,$$^) \
+		$$(call mpi_flags,$(1)) -lm
 endef
 $(foreach m,$(MPIS),$(eval $(call mpi_rules,$(m))))
 
@@ -305,7 +315,8 @@ include tools/install.mk
 .PHONY: all setup setup-core demo demo-local check bench bench-mpi bench-parts dst dst-planted model clean help
 .PHONY: built kernel guest-kernel headers looks provider guest-tests check-guest check-kernel check-local setup-guest guests
 .PHONY: stress-kernel fuzz-kernel tenants-kernel
-.PHONY: bench-guest bench-verbs bench-bump bench-arith bench-engine bench-match bench-switch bench-look bench-idle check-synth synth-tables torus-tables
+.PHONY: bench-programs bench-guest bench-verbs bench-bump bench-arith bench-engine bench-match bench-switch bench-look bench-idle check-synth \
+	synth-tables torus-tables
 .PHONY: check-all check-compilers check-aarch64 check-image compile compilers
 .PHONY: check-threads check-diagnosis check-scale check-bump check-switch chaos-switch fuzz-switch
 .PHONY: check-engine check-wire check-nic check-userlib check-selftests check-sweep check-faults-coll
@@ -387,7 +398,7 @@ mpi: ## libmuster-mpi for Debian's Open MPI and MPICH, which it installs
 	@$(MAKE) --no-print-directory mpi-parts
 
 .PHONY: mpi-parts
-mpi-parts: $(MPI_LIBS) $(COLL) $(MPI_TESTS) $(BUILD)/tools/muster-mpi
+mpi-parts: $(MPI_LIBS) $(COLL) $(MPI_TESTS) $(MPI_EXAMPLES) $(BUILD)/tools/muster-mpi
 
 # A newer kernel's headers; where they cannot be had its test is skipped and says so.
 headers:
@@ -531,6 +542,9 @@ bench: all ## NIC path, host path and the machine's limits in one run; writes bu
 bench-mpi: all ## Muster beside Debian's Open MPI and MPICH, which it installs
 	@tools/setup/setup.sh --quiet core mpi
 	@MUSTER_BUILD=$(abspath $(BUILD)) tools/bench_mpi.sh
+
+bench-programs: all mpi ## the examples on Muster, on Open MPI and on MPICH: time, and time in collectives
+	@MUSTER_BUILD=$(abspath $(BUILD)) tools/bench-programs.sh
 
 bench-bump: all $(BUILD)/selftests/bump_hosts $(BUILD)/selftests/bump_model ## the bump in the wire beside Open MPI over TCP, and a plain forwarder
 	@tools/setup/setup.sh --quiet bump

@@ -46,7 +46,7 @@ behaviours() {
 		# shellcheck disable=SC2086 # words
 		"$run" --bump -n 3 "$checked" $behaviour
 	done
-	MUSTER_LATE_TIMEOUT=1 "$run" --bump -n 3 "$checked" toolate
+	MUSTER_LATE_TIMEOUT=1 "$run" --bump -n 3 "$MUSTER_BUILD/san/selftests/away" toolate late
 }
 check "late, leaving and mismatched ranks are told as on the other paths" behaviours
 

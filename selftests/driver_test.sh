@@ -24,7 +24,9 @@ diagnostics() {
 }
 check "so do our diagnostics" diagnostics
 check "the direct verbs do what they say" in_guest 120 -- "$GUEST/dv_test.sh"
-check "ordinary verbs work between two guests" in_guest 300 -n 2 --lines=10 -- "$GUEST/verbs_test.sh"
+check "ordinary verbs work between two guests" in_guest 300 -n 2 --lines=11 -- "$GUEST/verbs_test.sh"
+check "errors of the bus end a life, and the next begins" in_guest 180 --hotplug -- "$GUEST/bus_test.sh"
+check "so does sleep" in_guest 120 -- "$GUEST/suspend_test.sh"
 check "devlink shows its health, and mends it" in_guest 120 -- "$GUEST/health_test.sh"
 check "what does not fit together is refused" in_guest 120 --nics=2 -- "$GUEST/refuse_test.sh"
 check "without a device the driver waits" in_guest 60 --nics=0 -- "$GUEST/no_device_test.sh"

@@ -72,7 +72,7 @@ behaviours() {
 		# shellcheck disable=SC2086 # words
 		"$run" --topology switch:4 -n 3 "$checked/ranks" $behaviour
 	done
-	MUSTER_LATE_TIMEOUT=1 "$run" --topology switch:4 -n 3 "$checked/ranks" toolate
+	MUSTER_LATE_TIMEOUT=1 "$run" --topology switch:4 -n 3 "$checked/away" toolate late
 }
 check "late, leaving and mismatched ranks are told as on the other paths" behaviours
 

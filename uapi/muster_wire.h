@@ -11,7 +11,7 @@
 
 #include "muster_desc.h"
 
-#define MUSTER_PACKET_VERSION		2
+#define MUSTER_PACKET_VERSION		3
 
 enum muster_packet_type {
 	MUSTER_PACKET_DATA = 1,		/* fills a slot, whole or a fragment of it */
@@ -161,7 +161,9 @@ struct muster_qp_packet {
 	__le32 offset;		/* of the payload in its message */
 	__le16 length;		/* bytes of payload that follow */
 	__u8 timer;
-	__u8 reserved[17];
+	__u8 reserved;
+	__le32 acked;		/* requests of RC: all before it, of the other side's, were taken */
+	__u8 reserved2[12];
 };
 
 MUSTER_STATIC_ASSERT(sizeof(struct muster_qp_packet) == sizeof(struct muster_packet), "size");

@@ -51,14 +51,14 @@ bool nic_qp_blocked(struct muster_nic *nic, struct nic_qp *qp)
 
 static bool well_formed(const struct muster_qp_packet *packet, uint32_t len)
 {
-	static const uint8_t zero[sizeof(packet->reserved)];
+	static const uint8_t zero[sizeof(packet->reserved2)];
 
 	return packet->version == MUSTER_PACKET_VERSION && le16toh(packet->length) == len &&
 	       len <= MUSTER_MTU && !(le16toh(packet->flags) & ~MUSTER_QP_PACKET_FLAGS) &&
 	       le16toh(packet->pkey) == MUSTER_QP_PKEY &&
 	       le32toh(packet->src_node) < MUSTER_NODES_MAX &&
 	       !(le32toh(packet->src_qp) & ~MUSTER_QPN_MASK) &&
-	       !memcmp(packet->reserved, zero, sizeof(zero));
+	       !packet->reserved && !memcmp(packet->reserved2, zero, sizeof(zero));
 }
 
 /* Who waits for an acknowledgement learns that there will be none. */

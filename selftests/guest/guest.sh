@@ -33,6 +33,9 @@ LEAKS=/sys/kernel/debug/kmemleak
 [ ! -f $LEAKS ] || { echo scan=off >$LEAKS && echo clear >$LEAKS; }
 
 TRACING=/sys/kernel/tracing
+complaints="WARNING|BUG:|Oops|Call Trace|general protection|\
+hung task|soft lockup|refcount_t|Bad page|scheduling while|UBSAN|DMA-API|\
+turning off the locking correctness|leak detector disabled"
 
 load() {
 	modprobe ib_uverbs
@@ -104,9 +107,7 @@ no_leaks() {
 
 # usage: quiet_in <LOG: fail, and show it, if the kernel has complained there.
 quiet_in() {
-	fails grep -E -A 20 "WARNING|BUG:|Oops|Call Trace|general protection|\
-hung task|soft lockup|refcount_t|Bad page|scheduling while|UBSAN|DMA-API|\
-turning off the locking correctness|leak detector disabled"
+	fails grep -E -A 20 "$complaints"
 }
 
 kernel_quiet() {
