@@ -156,8 +156,9 @@ static void toolate(void)
 	ret = muster_barrier(world);
 	if (ret != -ECONNABORTED) {	/* another rank lost its patience first, and said so */
 		EXPECT(ret == -ETIMEDOUT, "barrier gave %d: %s", ret, muster_error(job));
-		EXPECT(strstr(muster_error(job), "rank 1"), "'%s' does not name rank 1",
-		       muster_error(job));
+		/* On a busy machine others may be late as well: "rank 0, 1 are late". */
+		EXPECT(strstr(muster_error(job), "rank 1") || strstr(muster_error(job), ", 1"),
+		       "'%s' does not name rank 1", muster_error(job));
 		printf("%s\n", muster_error(job));
 	}
 	say_ended();

@@ -129,13 +129,26 @@ void nic_qp_receive(struct muster_nic *nic, const struct muster_packet *plain,
 		say_absent(nic, &packet);
 }
 
+/* Of a connection that exchanges packets with a node. */
+static bool is_to(const struct nic_qp *qp, uint32_t node)
+{
+	return qp->type == MUSTER_QP_RC && takes_packets(qp) && le32toh(qp->attr.dest_node) == node;
+}
+
+bool nic_qps_need(const struct muster_nic *nic, uint32_t node)
+{
+	for (uint32_t i = 0; i < nic->nr_qps; i++)
+		if (is_to(nic->qps[nic->qp_ids[i]], node))
+			return true;
+	return false;
+}
+
 void nic_qps_lost(struct muster_nic *nic, uint32_t node, uint32_t present)
 {
 	for (uint32_t i = 0; i < nic->nr_qps; i++) {
 		struct nic_qp *qp = nic->qps[nic->qp_ids[i]];
 
-		if (qp->type != MUSTER_QP_RC || !takes_packets(qp) ||
-		    le32toh(qp->attr.dest_node) != node)
+		if (!is_to(qp, node))
 			continue;
 		qp->gone |= qp->incarnation ? qp->incarnation != present : !present;
 		qp->waiting = true;
