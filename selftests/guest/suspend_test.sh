@@ -36,13 +36,16 @@ fi
 nr=0
 failed=0
 
+# usage: check NAME COMMAND...
 check() {
+	name=$1
+	shift
 	nr=$((nr + 1))
 	if "$@"; then
-		echo "ok $nr - $*"
+		echo "ok $nr - $name"
 	else
 		failed=1
-		echo "not ok $nr - $*"
+		echo "not ok $nr - $name"
 		cat err
 		dmesg | tail -n 20
 	fi
@@ -76,8 +79,8 @@ export PATH=/bin
 echo 0 >/sys/module/suspend/parameters/pm_test_delay
 echo devices >/sys/power/pm_test
 for state in $(cat /sys/power/state); do
-	[ "$state" = disk ] || check ends_a_life "$state"
+	[ "$state" = disk ] || check "$state ends a life, and the next begins" ends_a_life "$state"
 done
-check has_nothing_to_complain_of
+check "the kernel has nothing to complain of" has_nothing_to_complain_of
 echo "1..$nr"
 exit $failed
