@@ -159,12 +159,15 @@ $(SAN)/userlib/progress_test: LINK += -Wl,--wrap=clock_gettime
 $(eval $(call unit_rule,$(SYNTH),$(SYNTH) $(SCHEDULE) $(ENGINE),-lz3 -ljansson))
 
 $(filter $(BUILD)/selftests/%,$(SELFTESTS)): %: %.o $(call selftest_parts,$(BUILD)) $(BUILD)/$(BUMP)/lib.a \
-		$(BUILD)/$(SWITCH)/lib.a $(call libs,$(BUILD))
+		$(BUILD)/$(SWITCH)/lib.a $(BUILD)/$(NIC)/lib.a $(call libs,$(BUILD))
 	@$(LINK) -lm
 
 $(filter $(SAN)/selftests/%,$(SELFTESTS)): %: %.o $(call selftest_parts,$(SAN)) $(SAN)/$(BUMP)/lib.a \
-		$(SAN)/$(SWITCH)/lib.a $(call libs,$(SAN))
+		$(SAN)/$(SWITCH)/lib.a $(SAN)/$(NIC)/lib.a $(call libs,$(SAN))
 	@$(LINK) -lm
+
+# It drives a NIC as its unit tests do.
+%/selftests/nic_bench: LINK += -lcmocka
 
 $(FUZZERS): $(BUILD)/fuzz/%: $(FUZZ)/selftests/fuzz/%.o $(FUZZ_ROOMS:%=$(FUZZ)/%/lib.a)
 	@echo "  LD    $@"
@@ -237,6 +240,9 @@ MPI_LIBS := $(MPIS:%=$(BUILD)/libmuster-mpi-%.so.0)
 mpi_objects = $(patsubst userlib/mpi/%.c,$(BUILD)/mpi/$(1)/%.o,$(wildcard userlib/mpi/*.c))
 # MPI programs that know nothing of Muster, built for each MPI.
 MPI_TESTS := $(foreach m,$(MPIS),$(patsubst %.c,$(BUILD)/%.$(m),$(wildcard selftests/mpi/*.c)))
+# Examples whose library is no matter to them: as plain MPI, too.
+MPI_EXAMPLES := $(foreach m,$(MPIS),$(addsuffix .$(m),$(filter $(EXAMPLES), \
+	$(patsubst %.c,$(BUILD)/%,$(shell grep -l '"ranks.h"' userlib/examples/*.c)))))
 
 # usage: $(call mpi_headers,MPI), as a system's; $(call mpi_flags,MPI): and its libraries.
 mpi_headers = $(patsubst -I%,-isystem %,$(shell pkg-config --cflags $(MPI_PC_$(1))))
@@ -260,6 +266,13 @@ $(BUILD)/selftests/mpi/%.$(1): selftests/mpi/%.c selftests/mpi/must.h
 	@echo "  LD    $$@"
 	@$$(CC) -std=gnu11 -Wall -Wextra $$(if $$(WERROR),-Werror) -D_GNU_SOURCE $$(CFLAGS) -o $$@ $$< \
 		$$(call mpi_flags,$(1)) -ldl -lpthread
+
+$(BUILD)/userlib/examples/%.$(1): userlib/examples/%.c userlib/examples/report.c userlib/examples/mpi/ranks.c \
+		userlib/examples/ranks.h
+	@mkdir -p $$(@D)
+	@echo "  LD    $$@"
+	@$$(CC) $$(filter-out -MMD -MP,$$(ALL_CFLAGS)) -Iuserlib/examples -o $$@ $$(filter %.c,$$^) \
+		$$(call mpi_flags,$(1)) -lm
 endef
 $(foreach m,$(MPIS),$(eval $(call mpi_rules,$(m))))
 
@@ -302,7 +315,8 @@ include tools/install.mk
 .PHONY: all setup setup-core demo demo-local check bench bench-mpi bench-parts dst dst-planted model clean help
 .PHONY: built kernel guest-kernel headers looks provider guest-tests check-guest check-kernel check-local setup-guest guests
 .PHONY: stress-kernel fuzz-kernel tenants-kernel
-.PHONY: bench-guest bench-verbs bench-bump bench-arith bench-engine bench-match bench-switch bench-look check-synth synth-tables torus-tables
+.PHONY: bench-programs bench-guest bench-verbs bench-bump bench-arith bench-engine bench-match bench-switch bench-look bench-idle check-synth \
+	synth-tables torus-tables
 .PHONY: check-all check-compilers check-aarch64 check-image compile compilers
 .PHONY: check-threads check-diagnosis check-scale check-bump check-switch chaos-switch fuzz-switch
 .PHONY: check-engine check-wire check-nic check-userlib check-selftests check-sweep check-faults-coll
@@ -384,7 +398,7 @@ mpi: ## libmuster-mpi for Debian's Open MPI and MPICH, which it installs
 	@$(MAKE) --no-print-directory mpi-parts
 
 .PHONY: mpi-parts
-mpi-parts: $(MPI_LIBS) $(COLL) $(MPI_TESTS) $(BUILD)/tools/muster-mpi
+mpi-parts: $(MPI_LIBS) $(COLL) $(MPI_TESTS) $(MPI_EXAMPLES) $(BUILD)/tools/muster-mpi
 
 # A newer kernel's headers; where they cannot be had its test is skipped and says so.
 headers:
@@ -496,7 +510,7 @@ check-switch: all $(filter $(SAN)/$(SWITCH)/%,$(UNITS)) $(SELFTESTS) | $(KEEP) #
 		selftests/run.sh $(filter $(SAN)/$(SWITCH)/%,$^) selftests/fabric_test.sh selftests/switchd_test.sh \
 		selftests/locks_test.sh
 
-chaos-switch: all $(SELFTESTS) | $(KEEP) ## a member, all switches, and a spine, killed in the middle of 16 MiB allreduces; N=20 times each
+chaos-switch: all $(SELFTESTS) | $(KEEP) ## a member, all switches, a link, a leaf and a spine lost in the middle of 16 MiB allreduces; N=20 times each
 	@MUSTER_CHAOS=$(or $(N),20) MUSTER_BUILD=$(abspath $(BUILD)) $(KEEP) -t 3600 selftests/chaos_switch.sh
 
 fuzz-switch: $(BUILD)/selftests/switch_fuzz ## wrong messages of trees at a switch that runs operations meanwhile; N=10000000 [SEED=1]
@@ -529,6 +543,9 @@ bench-mpi: all ## Muster beside Debian's Open MPI and MPICH, which it installs
 	@tools/setup/setup.sh --quiet core mpi
 	@MUSTER_BUILD=$(abspath $(BUILD)) tools/bench_mpi.sh
 
+bench-programs: all mpi ## the examples on Muster, on Open MPI and on MPICH: time, and time in collectives
+	@MUSTER_BUILD=$(abspath $(BUILD)) tools/bench-programs.sh
+
 bench-bump: all $(BUILD)/selftests/bump_hosts $(BUILD)/selftests/bump_model ## the bump in the wire beside Open MPI over TCP, and a plain forwarder
 	@tools/setup/setup.sh --quiet bump
 	@MUSTER_BUILD=$(abspath $(BUILD)) tools/bench-bump.sh $(PART)
@@ -539,6 +556,10 @@ bench-switch: $(BUILD)/selftests/switch_bench ## reduction in a switch of 8 and 
 bench-look: $(BUILD)/selftests/look_bench ## what the looking page and trace records cost in an 8-byte allreduce: instructions
 	@tools/setup/setup.sh --quiet valgrind
 	@MUSTER_BUILD=$(abspath $(BUILD)) tools/bench-look.sh
+
+bench-idle: $(BUILD)/selftests/look_bench $(BUILD)/selftests/nic_bench ## what 4,000 open contexts and 2,046 open ports cost an 8-byte allreduce of others: instructions
+	@tools/setup/setup.sh --quiet valgrind
+	@MUSTER_BUILD=$(abspath $(BUILD)) tools/bench-idle.sh
 
 bench-parts: $(BUILD)/tools/muster_parts ## what a rank's own part of a schedule costs among 65,536
 	@$<

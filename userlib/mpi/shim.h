@@ -307,10 +307,11 @@ int muster_mpi_side_uneven(struct muster_mpi_side *side, const void *buffer,
 /** muster_mpi_side_order() - of even blocks: which of the caller's each is. By a copy. */
 int muster_mpi_side_order(struct muster_mpi_side *side, const uint32_t *order);
 /**
- * muster_mpi_sides_part() - MPI forbids that they overlap; MPICH looks (-EINVAL), and what others
- * let pass works by a copy. Return: 0; -ENOMEM.
+ * muster_mpi_sides_part() - MPI forbids that they overlap. MPICH looks whether what a rank gives itself is
+ * where it goes (-EINVAL); all else that overlaps works by a copy. Return: 0; -ENOMEM.
  */
-int muster_mpi_sides_part(struct muster_mpi_side *in, const struct muster_mpi_side *out);
+int muster_mpi_sides_part(struct muster_mpi_side *in, const char *from, const struct muster_mpi_side *out,
+			  const char *to);
 /** muster_mpi_side_copy() - go by a copy, even where data is plain. */
 int muster_mpi_side_copy(struct muster_mpi_side *side);
 int muster_mpi_side_pack(struct muster_mpi_side *side);
