@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * What the files of the local device share: local.c opens it and is its table of
- * operations, world.c is what its engine sees of the world, and
- * progress.c moves packets, sleeps, and hears of deaths.
+ * operations, world.c is what its engine sees of the world,
+ * progress.c moves packets, sleeps, and hears of deaths, and crowd.c shares processors.
  */
 #ifndef MUSTER_LOCAL_INTERNAL_H
 #define MUSTER_LOCAL_INTERNAL_H
@@ -118,6 +118,18 @@ void muster_local_end(struct local *local, uint32_t rank);
 void muster_local_step(struct local *local);
 /** muster_local_progress() - handle what has come. Return: whether anything had. */
 bool muster_local_progress(struct local *local);
+static inline bool muster_local_has_news(const struct local *local)
+{
+	return local->completed != local->polled || local->delivered != local->taken;
+}
+
+static inline void muster_local_relax(void)
+{
+#ifdef __x86_64__
+	__builtin_ia32_pause();
+#endif
+}
+
 /** muster_local_wait() - sleep until there is news for poll() or recv(), or the time is over. */
 void muster_local_wait(struct local *local, uint64_t timeout_us);
 /**
@@ -125,5 +137,13 @@ void muster_local_wait(struct local *local, uint64_t timeout_us);
  * receivers; gives up when nothing has moved for patience_us.
  */
 void muster_local_settle(struct local *local, uint64_t patience_us);
+
+/* ---- crowd.c ---- */
+
+/**
+ * muster_local_give_way() - wait where ranks outnumber processors: until there is news, or
+ * nothing has come for a while, or the end. Return: whether to sleep.
+ */
+bool muster_local_give_way(struct local *local, uint64_t end_us);
 
 #endif /* MUSTER_LOCAL_INTERNAL_H */

@@ -9,7 +9,6 @@
 
 #include <endian.h>
 #include <errno.h>
-#include <sched.h>
 #include <unistd.h>
 
 #include "clock.h"
@@ -24,11 +23,6 @@ enum {
 	SERVICE_US = 3000,	/* between two looks at the mesh, while polling */
 	POLLS_PER_TURN = 16,	/* between two looks at the clock */
 	SPIN_US = 100,		/* without a packet before wait() sleeps */
-	YIELD_US = 1000,	/* the same where ranks share processors, and yield */
-	YIELD_LONG_US = 500,	/* so late come back: somebody else is at work there */
-	YIELD_LATE = 8,		/* a late one outweighs so many that were not */
-	YIELD_LATE_MAX = 3 * YIELD_LATE,
-	YIELD_PAUSE_US = 30000,	/* then not again for so long, for each rank of the job */
 	SLEEP_BUSY_US = 1000,	/* a full ring or socket makes room without a sound */
 	OPEN_US = 2000000,	/* what the wire repeats or owes is due sooner, a keep-alive later */
 	OWED_US = 10000,	/* the same where the other end is kept alive often */
@@ -389,27 +383,15 @@ bool muster_local_progress(struct local *local)
 
 /* ---- waiting ----------------------------------------------------------------------------- */
 
-static bool has_news(const struct local *local)
-{
-	return local->completed != local->polled || local->delivered != local->taken;
-}
-
-static void relax(void)
-{
-#ifdef __x86_64__
-	__builtin_ia32_pause();
-#endif
-}
-
 /* Whether something came or there is news, after looking a few times. */
 static bool look_often(struct local *local)
 {
 	muster_dev_sleep_begin(&local->dev);	/* others, if there are */
 	muster_dev_sleep_end(&local->dev);
 	for (int i = 0; i < POLLS_PER_TURN; i++) {
-		if (muster_local_progress(local) || has_news(local))
+		if (muster_local_progress(local) || muster_local_has_news(local))
 			return true;
-		relax();
+		muster_local_relax();
 	}
 	return false;
 }
@@ -425,50 +407,9 @@ static bool spin(struct local *local, uint64_t end_us)
 	while (now < end_us && now - last < SPIN_US) {
 		if (look_often(local))
 			last = now;
-		if (has_news(local))
+		if (muster_local_has_news(local))
 			return false;
 		now = muster_clock_us();
-	}
-	return now < end_us;
-}
-
-/*
- * A yield that is answered late went to somebody who computes for a whole slice of time.
- * Now and then that is just another's share of the machine; but where it is the rule, it is
- * better to sleep: who is woken is put before who computes, who yields is put behind.
- */
-static void yield_judge(struct local *local, uint64_t before, uint64_t now)
-{
-	if (now - before < YIELD_LONG_US) {
-		local->lateness -= local->lateness > 0;
-		return;
-	}
-	local->lateness += YIELD_LATE;
-	if (local->lateness < YIELD_LATE_MAX)
-		return;
-	local->lateness -= YIELD_LATE;
-	local->yield_again_us = now + (uint64_t)YIELD_PAUSE_US * local->size;
-}
-
-/*
- * The same for ranks that outnumber the processors: each gives its own to the next, which
- * may be the one that it waits for. That is quicker than to sleep and be woken.
- */
-static bool give_way(struct local *local, uint64_t end_us)
-{
-	uint64_t now = muster_clock_us(), last = now, before;
-
-	while (now < end_us && now - last < YIELD_US && now >= local->yield_again_us) {
-		muster_dev_sleep_begin(&local->dev);
-		sched_yield();
-		muster_dev_sleep_end(&local->dev);
-		before = now;
-		now = muster_clock_us();
-		yield_judge(local, before, now);
-		if (muster_local_progress(local))
-			last = now;
-		if (has_news(local))
-			return false;
 	}
 	return now < end_us;
 }
@@ -496,8 +437,8 @@ void muster_local_wait(struct local *local, uint64_t timeout_us)
 	bool hurried = local->dev.hurried;
 
 	local->dev.hurried = false;
-	if (has_news(local) || (!hurried &&
-	    !(muster_mesh_crowded(local->mesh) ? give_way : spin)(local, end_us)))
+	if (muster_local_has_news(local) || (!hurried &&
+	    !(muster_mesh_crowded(local->mesh) ? muster_local_give_way : spin)(local, end_us)))
 		return;
 	now = muster_clock_us();
 	timeout_us = end_us > now ? end_us - now : 0;

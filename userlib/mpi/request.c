@@ -20,6 +20,7 @@ enum {
 	TESTS_AT_ONCE = 16,		/* while a blocking operation waits */
 	TURNS_ALONE = 4,		/* so often, before it gives way to MPI and to others; */
 	TURNS_CROWDED = 1,		/* where ranks outnumber processors at once */
+	TURNS_TO_MPI = 8,		/* one of so many is MPI's: Open MPI's progress yields, too */
 	TURNS_AWAKE = 512,		/* then it sleeps between two */
 	POLLS_ALONE = 16,		/* of MPICH's, before we let its messages and others go on */
 	SLEEP_NS = 50000,
@@ -388,8 +389,10 @@ int muster_mpi_wait_request(struct muster_request *request)
 			return err;
 		if (turn < alone)
 			continue;
-		mpi_progress();
-		give_way(turn);
+		if (turn >= TURNS_AWAKE || turn % TURNS_TO_MPI == 0)
+			mpi_progress();
+		if (turn % TURNS_TO_MPI)
+			give_way(turn);
 	}
 }
 

@@ -20,6 +20,7 @@ enum {
 	RING_RANKS = 16,		/* nor its steps be many more than a tree's */
 	LINEAR_BLOCK_BYTES = 8 << 10,	/* from here passing on costs more than a root's steps */
 	LINEAR_RANKS = 1024,
+	DIRECT_RANKS = 4,		/* above, messages to all cost more than steps */
 	SQUARE_RANKS = 1024,		/* all transfers, where they grow with the square of the ranks */
 	NAMES_MAX = 300,		/* bytes of all names in a sentence */
 };
@@ -29,7 +30,7 @@ static const struct muster_generator *const generators[] = {
 	&muster_generate_ring, &muster_generate_bruck, &muster_generate_subtrees,
 	&muster_generate_linear, &muster_generate_pairwise, &muster_generate_scan,
 	&muster_generate_sweep, &muster_generate_4nomial, &muster_generate_8nomial,
-	&muster_generate_double_ring, &muster_generate_dissemination, &muster_generate_double_tree,
+	&muster_generate_double_ring, &muster_generate_dissemination, &muster_generate_direct, &muster_generate_double_tree,
 	&muster_generate_halving_doubling,
 };
 
@@ -82,7 +83,7 @@ static const char *choose(enum muster_coll coll, uint32_t ranks, uint64_t bytes)
 {
 	switch (coll) {
 	case MUSTER_COLL_BARRIER:
-		return "recursive-doubling";
+		return ranks > 2 && ranks <= DIRECT_RANKS ? "direct" : "recursive-doubling";
 	case MUSTER_COLL_ALLREDUCE:
 		return choose_allreduce(ranks, bytes);
 	case MUSTER_COLL_REDUCE_SCATTER:
@@ -151,6 +152,11 @@ static int check_arguments(const char *name, const struct muster_generator *gene
 		snprintf(why, why_len, "%s of %u ranks: there can be 1 to %d", name, ranks,
 			 MUSTER_SCHEDULE_RANKS_MAX);
 		return -EINVAL;
+	}
+	if (generator->ranks_max && ranks > generator->ranks_max) {
+		snprintf(why, why_len, "%s of %u ranks: there can be 1 to %u", name, ranks,
+			 generator->ranks_max);
+		return -EOPNOTSUPP;
 	}
 	if (root >= ranks || (root && !rooted)) {
 		snprintf(why, why_len, "root %u, but it can be 0 to %u in %s of %u ranks", root,

@@ -16,7 +16,7 @@
 static const char *const names[] = {
 	"binomial", "recursive-doubling", "rabenseifner", "ring", "bruck", "linear", "pairwise",
 	"hillis-steele", "blelloch", "4-nomial", "8-nomial", "double-ring", "dissemination",
-	"double-tree", "halving-doubling",
+	"direct", "double-tree", "halving-doubling",
 };
 
 enum { NR_NAMES = sizeof(names) / sizeof(names[0]) };
@@ -68,8 +68,8 @@ static void all_that_is_generated_is_proved(void **state)
 				for (uint32_t root = 0;
 				     root < (muster_coll_rooted(coll) && ranks < 20 ? ranks : 1); root++)
 					nr += check_one(names[i], coll, ranks, root);
-	/* 23 pairs without a root; 13 with one, which is any rank up to 19 ranks */
-	assert_int_equal(nr, 23 * 70 + 13 * (19 * 20 / 2 + 51) + 34 + (19 * 20 / 2 + 15));
+	/* 23 pairs without a root; 13 with one, which is any rank up to 19 ranks; direct: up to 32 */
+	assert_int_equal(nr, 32 + 23 * 70 + 13 * (19 * 20 / 2 + 51) + 34 + (19 * 20 / 2 + 15));
 }
 
 static void large_ones_are_proved(void **state)
@@ -253,6 +253,9 @@ static void steps_are_as_few_as_known(void **state)
 		{ "double-ring", MUSTER_COLL_ALLGATHER, 5, 8 },
 		{ "dissemination", MUSTER_COLL_BARRIER, 8, 3 },
 		{ "dissemination", MUSTER_COLL_BARRIER, 9, 4 },
+		{ "direct", MUSTER_COLL_BARRIER, 1, 0 },
+		{ "direct", MUSTER_COLL_BARRIER, 2, 1 },
+		{ "direct", MUSTER_COLL_BARRIER, 32, 1 },
 		{ "double-tree", MUSTER_COLL_BROADCAST, 2, 2 },
 		{ "double-tree", MUSTER_COLL_BROADCAST, 8, 10 },
 		{ "double-tree", MUSTER_COLL_BROADCAST, 32, 18 },
@@ -284,6 +287,9 @@ static void assert_choice(enum muster_coll coll, uint32_t ranks, uint64_t bytes,
 static void the_choice_follows_size_and_ranks(void **state)
 {
 	(void)state;
+	assert_choice(MUSTER_COLL_BARRIER, 2, 0, "recursive-doubling");
+	assert_choice(MUSTER_COLL_BARRIER, 3, 0, "direct");
+	assert_choice(MUSTER_COLL_BARRIER, 4, 0, "direct");
 	assert_choice(MUSTER_COLL_BARRIER, 7, 0, "recursive-doubling");
 	assert_choice(MUSTER_COLL_BROADCAST, 7, 1 << 20, "binomial");
 	assert_choice(MUSTER_COLL_REDUCE, 7, 1 << 20, "binomial");
@@ -353,8 +359,10 @@ static void wrong_arguments_are_refused(void **state)
 	assert_refused("rings", MUSTER_COLL_ALLREDUCE, 4, 0, -EINVAL, "there is no schedule named "
 		       "\"rings\": there are binomial, recursive-doubling, rabenseifner, ring, "
 		       "bruck, linear, pairwise, hillis-steele, blelloch, 4-nomial, 8-nomial, "
-		       "double-ring, dissemination, double-tree, halving-doubling");
+		       "double-ring, dissemination, direct, double-tree, halving-doubling");
 	assert_refused("ring", MUSTER_COLL_REDUCE, 4, 0, -EOPNOTSUPP, "ring does not do reduce");
+	assert_refused("direct", MUSTER_COLL_BARRIER, 33, 0, -EOPNOTSUPP,
+		       "direct of 33 ranks: there can be 1 to 32");
 	assert_refused("ring", 99, 4, 0, -EINVAL, "there is no collective 99");
 	assert_refused("ring", MUSTER_COLL_ALLREDUCE, 0, 0, -EINVAL,
 		       "ring of 0 ranks: there can be 1 to 65536");

@@ -11,7 +11,7 @@
 static const char *const names[] = {
 	"binomial", "recursive-doubling", "rabenseifner", "ring", "bruck", "linear", "pairwise",
 	"hillis-steele", "blelloch", "4-nomial", "8-nomial", "double-ring", "dissemination",
-	"double-tree", "halving-doubling",
+	"direct", "double-tree", "halving-doubling",
 };
 
 /* Floats whose sum depends on the order; other types: any bits. */

@@ -106,7 +106,7 @@ static void set_place(struct muster_part *part, struct muster_message *message,
 		message->slot = part->next % part->room;
 		return;
 	}
-	message->step = part->ranged ? part->rounds[step] : step;
+	message->step = part->ranged ? part->rounds[step] : part->generator->at_once ? 0 : step;
 	message->stage = part->ranged ? part->stage[step] : step / part->room;
 	if (!part->next)
 		part->slots = slots_before(part, receiver, step);
@@ -132,7 +132,6 @@ static void set_end(struct muster_part *part)
 static void load_step(struct muster_part *part)
 {
 	part->next = part->end = part->round = 0;
-	part->receiving = false;
 	if (part->step == part->schedule->steps)
 		return;
 	part->kind = part->generator->step(part->schedule, part->step);
@@ -169,9 +168,24 @@ void muster_part_end(struct muster_part *part)
 	free(part->nr_slots);
 }
 
+/* All steps in one direction, then all in the other. */
+static void turn_at_once(struct muster_part *part)
+{
+	part->step++;
+	if (part->step == part->schedule->steps && !part->receiving) {
+		part->step = 0;
+		part->receiving = true;
+	}
+	load_step(part);
+}
+
 /* The other direction, the rest of a long step, or the next step. */
 static void turn(struct muster_part *part)
 {
+	if (part->generator->at_once) {
+		turn_at_once(part);
+		return;
+	}
 	part->receiving = !part->receiving;
 	if (!part->receiving)
 		part->round += part->room;

@@ -5,7 +5,8 @@
  * lists the transfers of all ranks. Of a generated one, steps, stages and slots are
  * closed forms, which sender and receiver each compute from its parameters. In a step
  * a rank sends at most one range of chunks and receives at most one; a range may go
- * round, from the last chunk on to chunk 0.
+ * round, from the last chunk on to chunk 0. Of a generator that does all at once these steps
+ * are parts of a single one.
  */
 #ifndef MUSTER_PART_H
 #define MUSTER_PART_H
@@ -41,7 +42,9 @@ struct muster_generator {
 	uint32_t version;	/* another one for other transfers */
 	bool ranged;		/* has ranges of several chunks; else all are of one */
 	bool goes_round;	/* has ranges that go on from the last chunk to chunk 0 */
+	bool at_once;		/* its steps are one: all send before any of them receives */
 	uint32_t radix;		/* of a tree */
+	uint32_t ranks_max;	/* if not 0 */
 	uint32_t (*chunks)(uint32_t ranks);
 	uint32_t (*steps)(const struct muster_schedule *schedule);
 	struct muster_step_kind (*step)(const struct muster_schedule *schedule, uint32_t step);
@@ -69,6 +72,7 @@ extern const struct muster_generator muster_generate_4nomial;
 extern const struct muster_generator muster_generate_8nomial;
 extern const struct muster_generator muster_generate_doubling;
 extern const struct muster_generator muster_generate_dissemination;
+extern const struct muster_generator muster_generate_direct;
 extern const struct muster_generator muster_generate_rabenseifner;
 extern const struct muster_generator muster_generate_halving_doubling;
 extern const struct muster_generator muster_generate_double_tree;

@@ -211,7 +211,7 @@ static void what_is_written_reads_back_equal(void **state)
 	static const char *const names[] = {
 		"binomial", "recursive-doubling", "rabenseifner", "ring", "bruck", "linear",
 		"pairwise", "hillis-steele", "blelloch", "4-nomial", "8-nomial", "double-ring", "double-tree", "halving-doubling",
-		"dissemination",
+		"dissemination", "direct",
 	};
 	char why[200];
 

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Waiting where ranks outnumber processors: each gives its own to the next, which may be the
+ * one that it waits for. That is quicker than to sleep and be woken, but takes some microseconds,
+ * longer than a rank needs to answer that runs meanwhile on another processor. So it looks a few
+ * times more before; without that a rank gives way twice as often.
+ */
+#include "internal.h"
+
+#include <sched.h>
+
+#include "clock.h"
+
+enum {
+	LOOKS = 8,		/* for a packet before a yield; about half as long as one takes */
+	YIELD_US = 1000,	/* without a packet before wait() sleeps */
+	YIELD_LONG_US = 500,	/* so late come back: somebody else is at work there */
+	YIELD_LATE = 8,		/* a late one outweighs so many that were not */
+	YIELD_LATE_MAX = 3 * YIELD_LATE,
+	YIELD_PAUSE_US = 30000,	/* then not again for so long, for each rank of the job */
+};
+
+/* Return: whether something has come. Over sockets a look costs as much as a yield. */
+static bool look(struct local *local)
+{
+	const int looks = local->wire ? 1 : LOOKS;
+
+	for (int i = 0; i < looks; i++) {
+		if (muster_local_progress(local) || muster_local_has_news(local))
+			return true;
+		muster_local_relax();
+	}
+	return false;
+}
+
+/*
+ * A yield that is answered late went to somebody who computes for a whole slice of time.
+ * Now and then that is just another's share of the machine; but where it is the rule, it is
+ * better to sleep: who is woken is put before who computes, who yields is put behind.
+ */
+static void yield_judge(struct local *local, uint64_t before, uint64_t now)
+{
+	if (now - before < YIELD_LONG_US) {
+		local->lateness -= local->lateness > 0;
+		return;
+	}
+	local->lateness += YIELD_LATE;
+	if (local->lateness < YIELD_LATE_MAX)
+		return;
+	local->lateness -= YIELD_LATE;
+	local->yield_again_us = now + (uint64_t)YIELD_PAUSE_US * local->size;
+}
+
+/* Return: the time. */
+static uint64_t yield(struct local *local)
+{
+	uint64_t before = muster_clock_us(), now;
+
+	muster_dev_sleep_begin(&local->dev);	/* other threads, if there are */
+	sched_yield();
+	muster_dev_sleep_end(&local->dev);
+	now = muster_clock_us();
+	yield_judge(local, before, now);
+	return now;
+}
+
+bool muster_local_give_way(struct local *local, uint64_t end_us)
+{
+	uint64_t now = muster_clock_us(), last = now;
+
+	while (now < end_us && now - last < YIELD_US && now >= local->yield_again_us) {
+		bool came = look(local);
+
+		if (muster_local_has_news(local))
+			return false;
+		now = came ? muster_clock_us() : yield(local);
+		if (came)
+			last = now;
+	}
+	return now < end_us;
+}
