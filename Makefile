@@ -159,12 +159,15 @@ $(SAN)/userlib/progress_test: LINK += -Wl,--wrap=clock_gettime
 $(eval $(call unit_rule,$(SYNTH),$(SYNTH) $(SCHEDULE) $(ENGINE),-lz3 -ljansson))
 
 $(filter $(BUILD)/selftests/%,$(SELFTESTS)): %: %.o $(call selftest_parts,$(BUILD)) $(BUILD)/$(BUMP)/lib.a \
-		$(BUILD)/$(SWITCH)/lib.a $(call libs,$(BUILD))
+		$(BUILD)/$(SWITCH)/lib.a $(BUILD)/$(NIC)/lib.a $(call libs,$(BUILD))
 	@$(LINK) -lm
 
 $(filter $(SAN)/selftests/%,$(SELFTESTS)): %: %.o $(call selftest_parts,$(SAN)) $(SAN)/$(BUMP)/lib.a \
-		$(SAN)/$(SWITCH)/lib.a $(call libs,$(SAN))
+		$(SAN)/$(SWITCH)/lib.a $(SAN)/$(NIC)/lib.a $(call libs,$(SAN))
 	@$(LINK) -lm
+
+# It drives a NIC as its unit tests do.
+%/selftests/nic_bench: LINK += -lcmocka
 
 $(FUZZERS): $(BUILD)/fuzz/%: $(FUZZ)/selftests/fuzz/%.o $(FUZZ_ROOMS:%=$(FUZZ)/%/lib.a)
 	@echo "  LD    $@"
@@ -312,7 +315,8 @@ include tools/install.mk
 .PHONY: all setup setup-core demo demo-local check bench bench-mpi bench-parts dst dst-planted model clean help
 .PHONY: built kernel guest-kernel headers looks provider guest-tests check-guest check-kernel check-local setup-guest guests
 .PHONY: stress-kernel fuzz-kernel tenants-kernel
-.PHONY: bench-programs bench-try bench-guest bench-verbs bench-bump bench-arith bench-engine bench-match bench-switch bench-look check-synth synth-tables torus-tables
+.PHONY: bench-programs bench-try bench-guest bench-verbs bench-bump bench-arith bench-engine bench-match bench-switch bench-look bench-idle check-synth \
+	synth-tables torus-tables
 .PHONY: check-all check-compilers check-aarch64 check-image compile compilers
 .PHONY: check-threads check-diagnosis check-scale check-bump check-switch chaos-switch fuzz-switch
 .PHONY: check-engine check-wire check-nic check-userlib check-selftests check-sweep check-faults-coll
@@ -506,7 +510,7 @@ check-switch: all $(filter $(SAN)/$(SWITCH)/%,$(UNITS)) $(SELFTESTS) | $(KEEP) #
 		selftests/run.sh $(filter $(SAN)/$(SWITCH)/%,$^) selftests/fabric_test.sh selftests/switchd_test.sh \
 		selftests/locks_test.sh
 
-chaos-switch: all $(SELFTESTS) | $(KEEP) ## a member, all switches, and a spine, killed in the middle of 16 MiB allreduces; N=20 times each
+chaos-switch: all $(SELFTESTS) | $(KEEP) ## a member, all switches, a link, a leaf and a spine lost in the middle of 16 MiB allreduces; N=20 times each
 	@MUSTER_CHAOS=$(or $(N),20) MUSTER_BUILD=$(abspath $(BUILD)) $(KEEP) -t 3600 selftests/chaos_switch.sh
 
 fuzz-switch: $(BUILD)/selftests/switch_fuzz ## wrong messages of trees at a switch that runs operations meanwhile; N=10000000 [SEED=1]
@@ -555,6 +559,10 @@ bench-switch: $(BUILD)/selftests/switch_bench ## reduction in a switch of 8 and 
 bench-look: $(BUILD)/selftests/look_bench ## what the looking page and trace records cost in an 8-byte allreduce: instructions
 	@tools/setup/setup.sh --quiet valgrind
 	@MUSTER_BUILD=$(abspath $(BUILD)) tools/bench-look.sh
+
+bench-idle: $(BUILD)/selftests/look_bench $(BUILD)/selftests/nic_bench ## what 4,000 open contexts and 2,046 open ports cost an 8-byte allreduce of others: instructions
+	@tools/setup/setup.sh --quiet valgrind
+	@MUSTER_BUILD=$(abspath $(BUILD)) tools/bench-idle.sh
 
 bench-parts: $(BUILD)/tools/muster_parts ## what a rank's own part of a schedule costs among 65,536
 	@$<

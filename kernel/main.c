@@ -353,6 +353,7 @@ static int probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	if (err < 0)
 		goto err_unmap;
 	fn->nr_vectors = err;
+	pci_save_state(pdev);
 	pci_set_drvdata(pdev, fn);
 	err = muster_health_open(fn);
 	if (err)
@@ -412,10 +413,44 @@ static const struct pci_device_id ids[] = {
 	{ }
 };
 
+/* ---- errors of the bus, and sleep: each ends a life as a reset does ----------------- */
+
+static pci_ers_result_t error_detected(struct pci_dev *pdev, pci_channel_state_t state)
+{
+	reset_prepare(pdev);
+	return state == pci_channel_io_perm_failure ? PCI_ERS_RESULT_DISCONNECT :
+						      PCI_ERS_RESULT_NEED_RESET;
+}
+
+/* What was configured when the driver came, saved then: interrupts as well. */
+static pci_ers_result_t slot_reset(struct pci_dev *pdev)
+{
+	pci_restore_state(pdev);
+	pci_save_state(pdev);
+	return PCI_ERS_RESULT_RECOVERED;
+}
+
 static const struct pci_error_handlers error_handlers = {
 	.reset_prepare = reset_prepare,
 	.reset_done = reset_done,
+	.error_detected = error_detected,
+	.slot_reset = slot_reset,
+	.resume = reset_done,
 };
+
+static int suspend(struct device *device)
+{
+	reset_prepare(to_pci_dev(device));
+	return 0;
+}
+
+static int resume(struct device *device)
+{
+	reset_done(to_pci_dev(device));
+	return 0;
+}
+
+static DEFINE_SIMPLE_DEV_PM_OPS(pm_ops, suspend, resume);
 
 static struct pci_driver muster_driver = {
 	.name = KBUILD_MODNAME,
@@ -423,6 +458,7 @@ static struct pci_driver muster_driver = {
 	.probe = probe,
 	.remove = remove,
 	.shutdown = shutdown,
+	.driver.pm = pm_sleep_ptr(&pm_ops),
 	.err_handler = &error_handlers,
 };
 

@@ -230,18 +230,26 @@ static int flush(struct muster_cq *cq, int nr, struct ibv_wc *to)
 	return done;
 }
 
-int muster_poll_cq(struct ibv_cq *ibvcq, int nr, struct ibv_wc *to)
+int muster_cq_take(struct muster_cq *cq, int nr, struct ibv_wc *to)
 {
-	struct muster_cq *cq = to_mcq(ibvcq);
 	int done = 0;
 
-	if (!cq->record)
-		return -EOPNOTSUPP;
-	pthread_mutex_lock(&cq->lock);
 	if (!cq->dead)
 		done = completions_take(cq, nr, to);
 	if (!done && dead(cq))
 		done = flush(cq, nr, to);
+	return done;
+}
+
+int muster_poll_cq(struct ibv_cq *ibvcq, int nr, struct ibv_wc *to)
+{
+	struct muster_cq *cq = to_mcq(ibvcq);
+	int done;
+
+	if (!cq->record)
+		return -EOPNOTSUPP;
+	pthread_mutex_lock(&cq->lock);
+	done = muster_cq_take(cq, nr, to);
 	pthread_mutex_unlock(&cq->lock);
 	return done;
 }

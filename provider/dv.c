@@ -168,15 +168,17 @@ err_free:
 int musterdv_vp_destroy(struct musterdv_vp *vp)
 {
 	struct port *port = to_port(vp);
-	int err = -destroyed(ibv_cmd_destroy_qp(vp->qp));
+	int err = vp->qp ? -destroyed(ibv_cmd_destroy_qp(vp->qp)) : 0;
 
 	if (err)
 		return err;
+	/* Who calls again goes on here. */
+	vp->qp = NULL;
 	unmap(port);
-	/* Nothing uses it any more: this can only wait. */
-	ibv_destroy_cq(vp->ibcq);
-	free(port);
-	return 0;
+	err = -ibv_destroy_cq(vp->ibcq);
+	if (!err)
+		free(port);
+	return err;
 }
 
 int musterdv_vp_arm(struct musterdv_vp *vp, uint32_t cq_head)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * What the files of the provider share: muster.c (the device and opening it),
- * verbs.c (port, protection domains, memory), cq.c, qp.c (ordinary queues), dv.c (virtual
- * ports), dv_job.c (jobs and contexts).
+ * verbs.c (port, protection domains, memory), cq.c, cq_ex.c, qp.c (ordinary queues), dv.c
+ * (virtual ports), dv_job.c (jobs and contexts).
  * Built with rdma-core's private headers of interface 34.
  */
 #ifndef MUSTER_PROVIDER_H
@@ -26,7 +26,10 @@ struct muster_context {
 };
 
 struct muster_cq {
-	struct ibv_cq ibvcq;
+	union {
+		struct ibv_cq ibvcq;
+		struct ibv_cq_ex ibvcq_ex;	/* which is longer */
+	};
 	void *ring;
 	size_t ring_bytes;
 	uint32_t entries;
@@ -42,6 +45,7 @@ struct muster_cq {
 	uint32_t head;			/* polled so far */
 	uint32_t seen;			/* found to be there so far */
 	uint32_t arms;
+	struct ibv_wc now;		/* cq_ex.c: the completion that is looked at */
 };
 
 /* One of a queue pair's. */
@@ -106,10 +110,15 @@ struct ibv_cq *muster_create_cq(struct ibv_context *ibvctx, int cqe,
 				struct ibv_comp_channel *channel, int comp_vector);
 int muster_destroy_cq(struct ibv_cq *ibvcq);
 int muster_poll_cq(struct ibv_cq *ibvcq, int nr, struct ibv_wc *wc);
+/* The same for who holds the queue's lock. */
+int muster_cq_take(struct muster_cq *cq, int nr, struct ibv_wc *wc);
 int muster_req_notify_cq(struct ibv_cq *ibvcq, int solicited_only);
 /* Completions that were ever there. */
 uint32_t muster_cq_tail(struct ibv_cq *ibvcq);
 uint32_t muster_power_of_two(uint32_t n);
+
+/* cq_ex.c */
+struct ibv_cq_ex *muster_create_cq_ex(struct ibv_context *ibvctx, struct ibv_cq_init_attr_ex *attr);
 
 /* qp.c: as libibverbs has them */
 struct ibv_ah *muster_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr);

@@ -107,7 +107,8 @@ int musterdv_vp_create(struct ibv_pd *pd, const struct musterdv_vp_attr *attr,
  *
  * Close its contexts first. Blocks until the events that ibv_get_cq_event() has
  * given out are acknowledged.
- * Return: 0; -EBUSY if contexts are open; then nothing is destroyed.
+ * Return: 0; -EBUSY if contexts are open; then nothing is destroyed. After any error call it
+ * again; the port cannot be used any more.
  */
 int musterdv_vp_destroy(struct musterdv_vp *vp);
 

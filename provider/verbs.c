@@ -106,6 +106,7 @@ const struct verbs_context_ops muster_context_ops = {
 	.alloc_pd = alloc_pd,
 	.create_ah = muster_create_ah,
 	.create_cq = muster_create_cq,
+	.create_cq_ex = muster_create_cq_ex,
 	.create_qp = muster_create_qp,
 	.dealloc_pd = dealloc_pd,
 	.dereg_mr = dereg_mr,

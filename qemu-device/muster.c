@@ -34,6 +34,7 @@
 OBJECT_DECLARE_SIMPLE_TYPE(MusterState, MUSTER)
 
 #define DEADLINE_MS_DEFAULT 10000
+#define AER_OFFSET PCI_CONFIG_SPACE_SIZE    /* the first of what only PCI Express has */
 
 struct MusterState {
     PCIDevice pci;
@@ -297,6 +298,7 @@ static void config_write(PCIDevice *pci, uint32_t addr, uint32_t value, int len)
 {
     pci_default_write_config(pci, addr, value, len);
     pcie_cap_flr_write_config(pci, addr, value, len);
+    pcie_aer_write_config(pci, addr, value, len);
 }
 
 static bool nic_create(MusterState *m, Error **errp)
@@ -342,11 +344,27 @@ static bool pci_init(MusterState *m, Error **errp)
     }
     if (pcie_endpoint_cap_init(&m->pci, 0) < 0) {
         error_setg(errp, "muster: this needs a PCI Express slot");
-        msix_uninit_exclusive_bar(&m->pci);
-        return false;
+        goto err_msix;
     }
+    if (pcie_aer_init(&m->pci, PCI_ERR_VER, AER_OFFSET, PCI_ERR_SIZEOF, errp) < 0) {
+        goto err_cap;
+    }
+    pcie_cap_deverr_init(&m->pci);
     pcie_cap_flr_init(&m->pci);
     return true;
+
+err_cap:
+    pcie_cap_exit(&m->pci);
+err_msix:
+    msix_uninit_exclusive_bar(&m->pci);
+    return false;
+}
+
+static void pci_uninit(PCIDevice *pci)
+{
+    pcie_aer_exit(pci);
+    pcie_cap_exit(pci);
+    msix_uninit_exclusive_bar(pci);
 }
 
 static void muster_realize(PCIDevice *pci, Error **errp)
@@ -372,8 +390,7 @@ static void muster_realize(PCIDevice *pci, Error **errp)
     return;
 
 err_exit_pci:
-    pcie_cap_exit(pci);
-    msix_uninit_exclusive_bar(pci);
+    pci_uninit(pci);
 err_destroy_nic:
     muster_nic_destroy(m->nic);
     m->nic = NULL;
@@ -397,8 +414,7 @@ static void muster_exit(PCIDevice *pci)
     muster_nic_close(m->nic);
     nic_unlock(m, big);
     pci->partially_hotplugged = partially;
-    pcie_cap_exit(pci);
-    msix_uninit_exclusive_bar(pci);
+    pci_uninit(pci);
 }
 
 /*

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * Ranks that are away: outside of the library while others need what they owe them. Who
- * has come to its end says so by a file, NAME.RANK, which others can see without the library.
+ * has come to its end says so by a file, NAME.ended.RANK, which others can see without the library.
  *
  * usage: away BEHAVIOUR NAME
  */
 #include <err.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,32 +23,43 @@ static struct muster_comm *world;
 static uint32_t rank, size;
 static const char *name;
 
-static void file_of(uint32_t who, char *path, size_t len)
+static void file_of(const char *word, uint32_t who, char *path, size_t len)
 {
-	snprintf(path, len, "%s.%" PRIu32, name, who);
+	snprintf(path, len, "%s.%s.%" PRIu32, name, word, who);
 }
 
-static void say_ended(void)
+static void say(const char *word)
 {
 	char path[256];
 	FILE *file;
 
-	file_of(rank, path, sizeof(path));
+	file_of(word, rank, path, sizeof(path));
 	file = fopen(path, "we");
 	EXPECT(file, "%s cannot be written", path);
 	fclose(file);
 }
 
-/* Compute, until all others have come to their end. */
-static void stay_away(void)
+/* Until all have said it but this rank and `but`. */
+static void hear(const char *word, uint32_t but)
 {
 	char path[256];
 
 	for (uint32_t who = 0; who < size; who++) {
-		file_of(who, path, sizeof(path));
-		while (who != rank && access(path, F_OK))
+		file_of(word, who, path, sizeof(path));
+		while (who != rank && who != but && access(path, F_OK))
 			usleep(1000);
 	}
+}
+
+static void say_ended(void)
+{
+	say("ended");
+}
+
+/* Compute, until all others have come to their end. */
+static void stay_away(void)
+{
+	hear("ended", rank);
 }
 
 /* The wire's sockets then hold one datagram that has not been read, or two. */
@@ -130,11 +142,34 @@ static void overlaps(void)
 	say_ended();
 }
 
+/* With MUSTER_LATE_TIMEOUT the others' wait ends, and names rank 1, which is late until then. */
+static void toolate(void)
+{
+	int ret;
+
+	if (rank == 1) {
+		stay_away();
+		return;
+	}
+	say("here");
+	hear("here", 1);
+	ret = muster_barrier(world);
+	if (ret != -ECONNABORTED) {	/* another rank lost its patience first, and said so */
+		EXPECT(ret == -ETIMEDOUT, "barrier gave %d: %s", ret, muster_error(job));
+		/* On a busy machine others may be late as well: "rank 0, 1 are late". */
+		EXPECT(strstr(muster_error(job), "rank 1") || strstr(muster_error(job), ", 1"),
+		       "'%s' does not name rank 1", muster_error(job));
+		printf("%s\n", muster_error(job));
+	}
+	say_ended();
+}
+
 static const struct {
 	const char *name;
 	void (*run)(void);
 } behaviours[] = {
 	{ "ends", ends }, { "makes", makes }, { "overlaps", overlaps },
+	{ "toolate", toolate },
 };
 
 int main(int argc, char **argv)

@@ -46,7 +46,7 @@ behaviours() {
 		# shellcheck disable=SC2086 # words
 		"$run" --bump -n 3 "$checked" $behaviour
 	done
-	MUSTER_LATE_TIMEOUT=1 "$run" --bump -n 3 "$checked" toolate
+	MUSTER_LATE_TIMEOUT=1 "$run" --bump -n 3 "$MUSTER_BUILD/san/selftests/away" toolate late
 }
 check "late, leaving and mismatched ranks are told as on the other paths" behaviours
 
@@ -105,7 +105,7 @@ one_unheard() {
 		until [ -e relayed ]; do sleep 0.05; done
 		exec "$@"
 	END
-	export MUSTER_DEADLINE=20	# half of it is what rank 1 waits
+	export MUSTER_DEADLINE=40	# half of it is what rank 1 waits
 	"$run" --bump -n 3 sh one.sh "$MUSTER_BUILD/userlib/examples/pagerank" >out
 	cat out
 	grep -q 'norm allreduce .* NIC: offloaded; not the bump: that of rank 1, at ' out
@@ -163,12 +163,12 @@ rank_dies() {
 check "a rank that dies is named" rank_dies
 
 bump_dies() {
-	export MUSTER_DEADLINE=5
+	export MUSTER_DEADLINE=20
 	start
 	kill -9 "$(pgrep -f -- "^[^ ]*muster-bumpd .*-e1 .*$key ")"
 	fails wait $runner
 	cat out err
-	grep -q 'the bump at 10.77.255.254:19778 has said nothing for 5 s' err
+	grep -q 'the bump at 10.77.255.254:19778 has said nothing for 20 s' err
 	same 2 "$(grep -c 'rank 1 gave up' err)"
 }
 check "a bump that dies: its rank says so, and the others name that rank" bump_dies

@@ -1,13 +1,15 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# A member, the switches with their manager, and a spine in a process of its own, killed in the middle
-# of a 16 MiB allreduce (the first two on the streaming tree), at a time that differs in each turn: no
-# result is wrong, all others hear of it, and nothing is left. Ends with how long that took. Not part of make check: make chaos-switch N=20.
+# A member, the switches with their manager, a link, and a leaf and a spine in processes of their own, lost in the middle
+# of a 16 MiB allreduce (the first three on the streaming tree), at a time that differs in each turn: no
+# result is wrong, all others hear of it, and nothing is left. Ends with how long that took. Not part of
+# make check: make chaos-switch N=20.
 . "$(dirname "$0")/tap.sh"
 . "$tap_home/apart.sh"
 
 run=$MUSTER_BUILD/tools/muster-run
 switched=$MUSTER_BUILD/selftests/switched
+switchd=$MUSTER_BUILD/tools/muster-switchd
 turns=${MUSTER_CHAOS:-20}
 printf 'muster-topology 1\nname x\nnodes 7\nlink 0 -- 4 1\nlink 1 -- 4 1\nlink 2 -- 5 1\nlink 3 -- 5 1\nlink 4 -- 6 1\nlink 5 -- 6 1\nswitch 4 5 6\nend\n' >network
 
@@ -28,28 +30,36 @@ ended() {
 	within 120 gone $runner
 }
 
-# killed SURVIVORS PID TURN
-killed() {
-	sleep "0.$(printf %03d $(($3 * 37 % 700)))"
+# lose SURVIVORS TURN COMMAND...: what takes it away
+lose() {
+	survivors=$1
+	sleep "0.$(printf %03d $(($2 * 37 % 700)))"
+	shift 2
 	began=$(milliseconds)
-	kill -9 "$2"
+	"$@"
 	ended || { cat out err; kill $runner; return 1; }
 	echo $(($(milliseconds) - began)) >>took
 	wait $runner || true
 	grep -h 'element\|wrong\|error ' out err && return 1
-	same "$1" "$(grep -c 'lost: ' out)"
+	same "$survivors" "$(grep -c 'lost: ' out)"
+}
+
+# Of switches that have ended in good order.
+nothing_left() {
+	python3 -c 'import json; print(sum(line[name] for line in map(json.loads, open("counters")) for name in ("groups", "bytes", "locked", "held")))' >left
+	same 0 "$(cat left)"
 }
 
 start() {
-	rm -f out err
-	MUSTER_SWITCH=force "$run" --topology "$tap_dir/network" --grace 800 -n 4 "$switched" chaos >out 2>err &
+	rm -f out err counters
+	MUSTER_SWITCH=force MUSTER_SWITCHD_OPTIONS="-j -c counters" "$run" --topology "$tap_dir/network" --grace 800 -n 4 "$switched" chaos >out 2>err &
 	runner=$!
 	within 300 started
 }
 
 report() {
 	sort -n took | awk -v what="$1" '{ all[NR] = $1 } END {
-		printf "# %s killed: %d turns, all had heard of it and ended after %d ms (median), %d ms (longest)\n",
+		printf "# %s lost: %d turns, all had heard of it and ended after %d ms (median), %d ms (longest)\n",
 			what, NR, all[int((NR + 1) / 2)], all[NR] }' >>figures
 }
 
@@ -57,8 +67,9 @@ members() {
 	rm -f took
 	for turn in $(seq "$turns"); do
 		start
-		killed 3 "$(sed -n "$((turn % 4 + 1))s/.*pid //p" out)" "$turn"
+		lose 3 "$turn" kill -9 "$(sed -n "$((turn % 4 + 1))s/.*pid //p" out)"
 		fails daemons
+		nothing_left
 	done
 	report "a member"
 }
@@ -68,26 +79,46 @@ switches() {
 	rm -f took
 	for turn in $(seq "$turns"); do
 		start
-		killed 4 "$(daemons)" "$turn"
+		lose 4 "$turn" kill -9 "$(daemons)"
 		fails daemons
 	done
 	report "the switches"
 }
 check "the switches and their manager are killed $turns times" switches
 
-spines() {
+manager() {
+	tr '\0' '\n' <"/proc/$(daemons)/cmdline" | sed -n '/^-m$/{n;p;}'
+}
+
+links() {
 	rm -f took
 	for turn in $(seq "$turns"); do
-		apart_open "$turn"
+		start
+		lose 4 "$turn" "$switchd" -m "$(manager)" -x "$((turn % 2))-2"
+		fails daemons
+		nothing_left
+	done
+	report "a link"
+}
+check "a link between a leaf and the spine is taken down $turns times" links
+
+# apart NAME SWITCH: one of a network of three processes is killed
+apart() {
+	rm -f took
+	for turn in $(seq "$turns"); do
+		apart_open "$2-$turn"
 		apart_start
 		within 300 started
-		killed 4 "$spine" "$turn"
+		eval "pid=\$$2"
+		lose 4 "$turn" kill -9 "$pid"
 		apart_close
 		within 300 gone "$leaf_0"
 		within 300 gone "$leaf_1"
+		within 300 gone "$spine"
 	done
-	report "the spine"
+	report "$1"
 }
-check "a spine in a process of its own is killed $turns times" spines
+check "a spine in a process of its own is killed $turns times" apart "the spine" spine
+check "a leaf in a process of its own is killed $turns times" apart "a leaf" leaf_1
 cat figures
 finish

@@ -27,7 +27,7 @@ run() {
 		"$1" --jobs "$(nproc)" --seeds 1 "${SEEDS:-300}" &&
 			"$1" --library --jobs "$(nproc)" --seeds 1 "${SEEDS:-300}"
 		;;
-	*/fuzz_*) "$1" "$here/fuzz/$(basename "$1" | sed 's/fuzz_//').hex" 2000 1 ;;
+	*/fuzz_*) "$1" "$here/fuzz/$(basename "$1" | sed 's/fuzz_//').hex" 20000 ;;
 	*) "$1" ;;
 	esac
 }

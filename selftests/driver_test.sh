@@ -24,7 +24,19 @@ diagnostics() {
 }
 check "so do our diagnostics" diagnostics
 check "the direct verbs do what they say" in_guest 120 -- "$GUEST/dv_test.sh"
-check "ordinary verbs work between two guests" in_guest 300 -n 2 --lines=10 -- "$GUEST/verbs_test.sh"
+check "ordinary verbs work between two guests" in_guest 300 -n 2 --lines=11 -- "$GUEST/verbs_test.sh"
+check "errors of the bus end a life, and the next begins" in_guest 180 --hotplug -- "$GUEST/bus_test.sh"
+check "so does sleep" in_guest 120 -- "$GUEST/suspend_test.sh"
+# Where nothing tells that it is a guest of ours, and there is no clone.
+installed() {
+	make -s -C "$tap_home" install INSTALL_PATH="$tap_dir/elsewhere" BUILD="$MUSTER_BUILD"
+	MUSTER_MODULE=${MUSTER_MODULE:-$MUSTER_BUILD/kernel/muster.ko}
+	export MUSTER_MODULE
+	in_guest 180 -- unshare --pid --fork --mount-proc env -u MUSTER_BUILD \
+		"$tap_dir/elsewhere/selftests/run_kselftest.sh" fault >log
+	grep -x 'ok 1 selftests: muster: fault/health_test.sh' log
+}
+check "they run as the kernel's selftests do, installed" installed
 check "devlink shows its health, and mends it" in_guest 120 -- "$GUEST/health_test.sh"
 check "what does not fit together is refused" in_guest 120 --nics=2 -- "$GUEST/refuse_test.sh"
 check "without a device the driver waits" in_guest 60 --nics=0 -- "$GUEST/no_device_test.sh"

@@ -10,9 +10,9 @@
 hello=$MUSTER_BUILD/tools/muster_hello
 [ -x "$hello" ] || skip_all "there is no $hello (make all)"
 
-# usage: user COMMAND...: somebody without rights, if we have any
+# usage: user COMMAND...: somebody without rights, if we have any and can be another
 user() {
-	if [ "$(id -u)" -eq 0 ]; then
+	if others_run "$1"; then
 		setpriv --reuid 65534 --clear-groups --inh-caps=-all "$@"
 	else
 		"$@"

@@ -49,7 +49,7 @@ parent_of() {
 signal_ends_all() {
 	start_run
 	kill -"$1" "$2$make"
-	within 10 run_is_gone
+	within 60 run_is_gone
 }
 
 # usage: killed_part STEPS: kill -9 of what is so many steps above the test
@@ -61,7 +61,7 @@ killed_part() {
 	done
 	tr '\0' ' ' <"/proc/$victim/cmdline"
 	kill -9 "$victim"
-	within 10 run_is_gone
+	within 60 run_is_gone
 }
 
 check "SIGINT of a terminal ends tests and what they started" signal_ends_all INT -

@@ -22,10 +22,11 @@ check "$RANKS ranks meet with $FILES open files each" barriers env
 
 # Whose descriptors under way are limited as well: all that a user's processes have sent, so
 # each run of this has a user of its own.
-case $(id -u) in
-0) check "so they do when they are not root's" barriers setpriv --reuid $((10000 + $$ % 50000)) --clear-groups ;;
-*) skip "so they do when they are not root's" "they are not" ;;
-esac
+if others_run "$run"; then
+	check "so they do when they are not root's" barriers setpriv --reuid $((10000 + $$ % 50000)) --clear-groups
+else
+	skip "so they do when they are not root's" "they are not, or others may not run $run"
+fi
 
 too_few() {
 	ulimit -n 64

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * What it costs to be looked at, for callgrind (make bench-look): 8-byte allreduces of two
- * local ranks. Both are in this process, and one thread carries out their operations in
- * turn, so that nobody waits and each operation takes the same instructions.
+ * What it costs to be looked at, and to have idle communicators open, for callgrind (make
+ * bench-look, bench-idle): 8-byte allreduces of two local ranks. Both are in this process,
+ * and one thread carries out their operations in turn, so that nobody waits and each operation
+ * takes the same instructions.
  *
- * usage: look_bench OPERATIONS
+ * usage: look_bench OPERATIONS [IDLE COMMUNICATORS]
  */
 #include <err.h>
 #include <errno.h>
@@ -20,6 +21,7 @@ static pthread_barrier_t all_there;
 static char gathered[RANKS * BYTES_MAX];
 static struct muster *jobs[RANKS];
 static double in[RANKS], out[RANKS];
+static long nr_idle;
 
 static int gather(void *rank, const void *from, void *to, size_t bytes)
 {
@@ -40,6 +42,18 @@ static void *join(void *rank)
 
 	if (muster_init_oob(&oob, &jobs[oob.rank]))
 		errx(1, "%s", muster_error(NULL));
+	return NULL;
+}
+
+/* They stay as they are until all leave. */
+static void *open_idle(void *rank)
+{
+	struct muster *job = jobs[*(uint32_t *)rank];
+	struct muster_comm *comm;
+
+	for (long i = 0; i < nr_idle; i++)
+		if (muster_comm_dup(muster_world(job), &comm))
+			errx(1, "%s", muster_error(job));
 	return NULL;
 }
 
@@ -87,10 +101,12 @@ __attribute__((noinline)) void look_bench_counted(long nr)
 
 int main(int argc, char **argv)
 {
-	if (argc != 2)
-		errx(2, "usage: look_bench OPERATIONS");
+	if (argc != 2 && argc != 3)
+		errx(2, "usage: look_bench OPERATIONS [IDLE COMMUNICATORS]");
+	nr_idle = argc == 3 ? strtol(argv[2], NULL, 10) : 0;
 	pthread_barrier_init(&all_there, NULL, RANKS);
 	on_each(join);
+	on_each(open_idle);
 	operations(WARMUP);
 	look_bench_counted(strtol(argv[1], NULL, 10));
 	on_each(leave);

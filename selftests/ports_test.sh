@@ -100,7 +100,7 @@ ends_meanwhile() {
 	timed meanwhile_stat "$tools/muster_stat" --json
 	timed meanwhile_explain "$tools/muster_trace" explain --json
 	wait $!
-	within 30 gone "$victim"
+	within 60 gone "$victim"
 	within 60 stat_shows $((processes - 1))
 	within 60 explain_shows $((processes - 1))
 }

@@ -65,7 +65,7 @@ job_is_here() {
 job_end() {
 	pid=$(cat job.pid)
 	kill "$pid"
-	within 30 gone "$pid"
+	within 60 gone "$pid"
 	rm job.pid
 }
 
@@ -155,9 +155,9 @@ ends_meanwhile() {
 	"$stat" -J "$job" -c 0.05 >out 2>err &
 	stat_pid=$!
 	echo $stat_pid >stat.pid
-	within 30 grep -q "^$job" out
+	within 60 grep -q "^$job" out
 	job_end
-	within 30 sh -c 'tail -n 12 out | grep -q "^local  *0  *0"'
+	within 60 sh -c 'tail -n 12 out | grep -q "^local  *0  *0"'
 	kill $stat_pid
 	wait $stat_pid || test $? = 143
 	rm stat.pid

@@ -162,11 +162,12 @@ static void operate(uint16_t tree, uint32_t number)
 /* For one operation of the streaming group. */
 static void lock(uint32_t number)
 {
-	const struct muster_lock wish = { 1, 1, 0, UINT64_MAX, UINT64_MAX, UINT64_MAX };
+	struct muster_lock wish = { 1, 1, 0, UINT64_MAX, UINT64_MAX, UINT64_MAX };
 
-	for (uint32_t i = 0; i <= HOSTS; i++) {
+	for (uint32_t i = 0; i <= HOSTS + 1; i++) {
 		struct muster_packet packet = right(i, LLT, number);
 
+		wish.how = i == HOSTS ? MUSTER_LOCK_TAKE : MUSTER_LOCK_TRY;
 		packet.total = packet.length = sizeof(wish);
 		packet.signature = (struct muster_signature){
 			.coll = MUSTER_COLL_LOCK, .type = MUSTER_DTYPE_U64, .op = MUSTER_REDOP_MIN,

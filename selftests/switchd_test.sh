@@ -72,7 +72,7 @@ behaviours() {
 		# shellcheck disable=SC2086 # words
 		"$run" --topology switch:4 -n 3 "$checked/ranks" $behaviour
 	done
-	MUSTER_LATE_TIMEOUT=1 "$run" --topology switch:4 -n 3 "$checked/ranks" toolate
+	MUSTER_LATE_TIMEOUT=1 "$run" --topology switch:4 -n 3 "$checked/away" toolate late
 }
 check "late, leaving and mismatched ranks are told as on the other paths" behaviours
 
@@ -297,6 +297,46 @@ leaf_dies() {
 	lost 23 'the network has lost a switch or a link'
 }
 check "when a leaf is killed its ranks have lost the network, and all others say whom they have lost" leaf_dies
+
+manager() {
+	tr '\0' '\n' <"/proc/$(daemons)/cmdline" | sed -n '/^-m$/{n;p;}'
+}
+
+# Ranks 0 and 1 are at one leaf, 2 and 3 at the other; switch 2 is the spine.
+link_cut() {
+	printf 'muster-topology 1\nname x\nnodes 7\nlink 0 -- 4 1\nlink 1 -- 4 1\nlink 2 -- 5 1\nlink 3 -- 5 1\nlink 4 -- 6 1\nlink 5 -- 6 1\nswitch 4 5 6\nend\n' >network
+	rm -f out counters
+	MUSTER_SWITCHD_OPTIONS="-j -c counters" "$run" --topology "$tap_dir/network" --grace 800 -n 4 \
+		"$switched" chaos >out 2>err &
+	runner=$!
+	within 300 started
+	"$switchd" -m "$(manager)" -x 2-0
+	ends
+	same 4 "$(grep -c 'lost: ' out)"
+	same "0 0 0" "$(count groups) $(count bytes) $(count held)"
+	test "$(count gone)" -gt 0
+}
+check "when a link is taken down the ranks on both sides of it hear of it" link_cut
+
+cut_refused() {
+	name=muster-cut-$$
+	: >ready
+	"$switchd" -t fat-tree:2x2x1 -w unix:@$name -m @$name-m >ready &
+	daemon=$!
+	trap 'kill $daemon 2>/dev/null || true' EXIT
+	within 300 grep -q ready ready
+	same 1 "$(status_of "$switchd" -m @$name-m -x 0-3)"
+	grep -q 'the network has no such switch' err
+	same 1 "$(status_of "$switchd" -m @$name-m -x 0-1)"
+	grep -q 'these switches have no link' err
+	same 0 "$(status_of "$switchd" -m @$name-m -x 0-2)"
+	kill $daemon
+	wait $daemon
+	same 1 "$(status_of "$switchd" -m @$name-m -x 0-2)"
+	same 2 "$(status_of "$switchd" -x 0-2)"
+	same 2 "$(status_of "$switchd" -m @$name-m -x 0)"
+}
+check "a link that is not there cannot be taken down" cut_refused
 
 all_gone() {
 	for pid in $1; do

@@ -6,7 +6,7 @@
  * of some at several, in whatever order the communicator has them.
  *
  * usage: switched sweep HOSTS-OF-A-LEAF [MAX-BYTES] | leases [KEEP] | late FILE | chaos |
- *	contend TURNS | hold FILE
+ *	contend TURNS | hold FILE | tardy FILE
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -417,6 +417,30 @@ static void hold(const char *file)
 	EXPECT(!was_locked(muster_world(job)), "another path was taken");
 }
 
+/* Rank 0 calls when `file` is there. The others' requests have left them before they say that they asked. */
+static void tardy(const char *file)
+{
+	static uint64_t own[CONTEND_COUNT], sum[CONTEND_COUNT];
+	struct muster_request *request;
+	bool over;
+
+	own[7] = rank + 1;
+	while (!rank && access(file, F_OK))
+		usleep(1000);
+	EXPECT_OK(muster_allreduce_start(muster_world(job), own, sum, CONTEND_COUNT, MUSTER_U64,
+					 MUSTER_SUM, &request));
+	for (int i = 0; rank && i < 100; i++) {
+		EXPECT_OK(muster_test(request, &over));
+		EXPECT(!over, "it ended without rank 0");
+		usleep(1000);
+	}
+	printf("asked\n");
+	fflush(stdout);
+	EXPECT_OK(muster_wait(request));
+	EXPECT(sum[7] == size * (size + 1) / 2, "the sum is %" PRIu64, sum[7]);
+	EXPECT(!was_locked(muster_world(job)), "another path was taken");
+}
+
 int main(int argc, char **argv)
 {
 	uint8_t **buffers[] = { &in, &out, &wanted, &leaf, &other };
@@ -441,6 +465,8 @@ int main(int argc, char **argv)
 		contend(strtoull(argv[2], NULL, 10));
 	} else if (argc > 2 && !strcmp(argv[1], "hold")) {
 		hold(argv[2]);
+	} else if (argc > 2 && !strcmp(argv[1], "tardy")) {
+		tardy(argv[2]);
 	} else {
 		leases(argc > 2 ? argv[2] : NULL);
 	}

@@ -116,6 +116,11 @@ is_slow() {
 	[ "${MUSTER_PATIENCE:-1}" -gt 1 ]
 }
 
+# others_run PROGRAM: are we root, and could another user run it, too? Its folders may be ours alone.
+others_run() {
+	[ "$(id -u)" -eq 0 ] && setpriv --reuid 65534 --clear-groups --inh-caps=-all test -x "$1"
+}
+
 # gone PID: is there no such process (or only its shell, a zombie)?
 gone() {
 	! grep -qs '^State:[[:space:]]*[^ZX[:space:]]' "/proc/$1/status"

@@ -209,24 +209,51 @@ static int bind_at(int fd, const struct sockaddr_un *un, socklen_t len)
 	return bind(fd, (const struct sockaddr *)un, len) ? -errno : 0;
 }
 
+/* Return: how long it is. */
+static int address_of(const char *text, struct sockaddr_un *un)
+{
+	size_t len = strlen(text);
+
+	if (!len || len >= sizeof(un->sun_path))
+		return -ENAMETOOLONG;
+	*un = (struct sockaddr_un){ .sun_family = AF_UNIX };
+	memcpy(un->sun_path, text, len);
+	if (*text == '@')
+		un->sun_path[0] = '\0';
+	return (int)(offsetof(struct sockaddr_un, sun_path) + len);
+}
+
 int daemon_listen(const char *address)
 {
-	struct sockaddr_un un = { .sun_family = AF_UNIX };
-	size_t len = strlen(address);
-	int fd, err;
+	struct sockaddr_un un;
+	int len = address_of(address, &un), fd, err;
 
-	if (!len || len >= sizeof(un.sun_path))
-		return -ENAMETOOLONG;
-	memcpy(un.sun_path, address, len);
-	if (*address == '@')
-		un.sun_path[0] = '\0';
+	if (len < 0)
+		return len;
 	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return -errno;
-	err = bind_at(fd, &un, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len));
+	err = bind_at(fd, &un, (socklen_t)len);
 	if (!err && !listen(fd, BACKLOG))
 		return fd;
 	err = err ? err : -errno;
+	close(fd);
+	return err;
+}
+
+int daemon_connect(const char *address)
+{
+	struct sockaddr_un un;
+	int len = address_of(address, &un), fd, err;
+
+	if (len < 0)
+		return len;
+	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return -errno;
+	if (!connect(fd, (const struct sockaddr *)&un, (socklen_t)len))
+		return fd;
+	err = -errno;
 	close(fd);
 	return err;
 }

@@ -86,6 +86,8 @@ void daemon_ready(void);
  * socket's file that one left behind who was killed is taken away. Return: fd; -errno.
  */
 int daemon_listen(const char *address);
+/** daemon_connect() - to one that listens there. Return: fd, which blocks; -errno. */
+int daemon_connect(const char *address);
 /** daemon_same_user() - whether who is at the other end is of our own user. */
 bool daemon_same_user(int fd);
 

@@ -16,6 +16,7 @@
 #include "fabric_file.h"
 #include "limit.h"
 #include "switch_box.h"
+#include "switch_cut.h"
 #include "switch_draw.h"
 #include "switch_manager.h"
 #include "version.h"
@@ -23,6 +24,7 @@
 static const char help[] =
 	"Usage: muster-switchd -t TOPOLOGY -w WIRE [OPTION]...\n"
 	"       muster-switchd -t TOPOLOGY -d FILE\n"
+	"       muster-switchd -m ADDRESS -x A-B\n"
 	"Be switches of a network of hosts and switches: forward packets, combine trees.\n"
 	"TOPOLOGY is switch:N, fat-tree:HxLxS, fat-tree:HxLxAxPxC, switch-torus:HxAxB, or a file.\n"
 	"\n"
@@ -41,6 +43,8 @@ static const char help[] =
 	"  -j, --json            counters as JSON, a line for each switch\n"
 	"  -c, --counters=FILE   append counters to it, not to the standard output\n"
 	"  -d, --draw=FILE       draw the network with its trees, and an operation's packets over time, as SVG\n"
+	"  -x, --cut=A-B         have the running network whose manager is at ADDRESS take the link between\n"
+	"                        switches A and B down, for good\n"
 	"  -h, --help  -V, --version\n"
 	"\n"
 	"It says \"ready\" when all its switches listen. SIGUSR1 prints the counters; SIGTERM and\n"
@@ -56,7 +60,8 @@ struct options {
 	const char *topology, *wire, *counters, *manager, *draw;
 	uint32_t first, last;		/* switches; last UINT32_MAX: all that there are */
 	uint32_t radix, life, groups, payload;
-	bool json, shared;
+	uint32_t cut[2];		/* switches */
+	bool json, shared, cuts;
 };
 
 struct daemon {
@@ -71,6 +76,16 @@ struct daemon {
 };
 
 /* ---- options ---------------------------------------------------------------------- */
+
+static int parse_cut(struct options *options, const char *text)
+{
+	char rest;
+
+	options->cuts = true;
+	if (sscanf(text, "%" SCNu32 "-%" SCNu32 "%c", &options->cut[0], &options->cut[1], &rest) == 2)
+		return 0;
+	return daemon_misused("-x wants A-B, numbers of switches, not", text);
+}
 
 static int parse_switches(struct options *options, const char *text)
 {
@@ -94,7 +109,7 @@ static const struct option long_options[] = {
 	{ "counters", required_argument, NULL, 'c' }, { "manager", required_argument, NULL, 'm' },
 	{ "groups", required_argument, NULL, 'g' }, { "payload", required_argument, NULL, 'p' },
 	{ "draw", required_argument, NULL, 'd' }, { "shared", no_argument, NULL, 'S' },
-	{ "help", no_argument, NULL, 'h' },
+	{ "cut", required_argument, NULL, 'x' }, { "help", no_argument, NULL, 'h' },
 	{ "version", no_argument, NULL, 'V' }, { NULL, 0, NULL, 0 },
 };
 
@@ -128,6 +143,8 @@ static int parse_option(int key, void *of)
 	case 'd':
 		options->draw = optarg;
 		return 0;
+	case 'x':
+		return parse_cut(options, optarg);
 	case 'S':
 		options->shared = true;
 		return 0;
@@ -143,11 +160,13 @@ static int parse_option(int key, void *of)
 static int parse_options(int argc, char **argv, struct options *options)
 {
 	static const struct daemon_usage usage = {
-		.help = help, .shorts = "t:w:s:r:l:m:g:p:d:Sjc:hV", .longs = long_options,
+		.help = help, .shorts = "t:w:s:r:l:m:g:p:d:x:Sjc:hV", .longs = long_options,
 		.take = parse_option,
 	};
 	int ret = daemon_options(&usage, argc, argv, options);
 
+	if (!ret && options->cuts)
+		return options->manager ? 0 : daemon_misused("say with -m where the network's manager is", NULL);
 	if (!ret && (!options->topology || (!options->wire && !options->draw)))
 		ret = daemon_misused("say with -t which network, and with -w where its nodes listen",
 				     NULL);
@@ -277,6 +296,16 @@ static int draw(const struct daemon *daemon)
 	return 1;
 }
 
+static int cut(const struct options *options)
+{
+	char why[400] = "";
+
+	if (!switch_cut(options->manager, options->cut[0], options->cut[1], why, sizeof(why)))
+		return 0;
+	fprintf(stderr, "muster-switchd: manager at %s: %s\n", options->manager, why);
+	return 1;
+}
+
 /* ---- running ------------------------------------------------------------------------- */
 
 static void handle_signal(struct daemon *daemon)
@@ -298,10 +327,9 @@ static uint64_t boxes_step(struct daemon *daemon)
 		struct switch_box *box = &daemon->boxes[i];
 
 		due = switch_box_due_us(box);
-		if (daemon->fds[FDS_OWN + i].revents || due <= now) {
+		if (daemon->fds[FDS_OWN + i].revents || due <= now)
 			due = switch_box_step(box, now) ? now : switch_box_due_us(box);
-			daemon->lost |= box->lost;
-		}
+		daemon->lost |= box->lost;
 		if (due < next)
 			next = due;
 	}
@@ -378,6 +406,8 @@ int main(int argc, char **argv)
 	int signals = daemon_signals(), ret;
 
 	ret = signals < 0 ? 1 : parse_options(argc, argv, &daemon.options);
+	if (!ret && daemon.options.cuts)
+		return cut(&daemon.options);
 	if (!ret)
 		ret = network_read(&daemon);
 	if (!ret)

@@ -16,7 +16,11 @@
 
 enum { RANKS = 65536, TURNS_NS = 200000000 };
 
-static const char *const names[] = { "binomial", "recursive-doubling", "rabenseifner", "ring" };
+static const char *const names[] = {
+	"binomial", "4-nomial", "8-nomial", "dissemination", "recursive-doubling", "rabenseifner",
+	"halving-doubling", "double-tree", "ring", "double-ring", "bruck", "linear", "pairwise",
+	"hillis-steele", "blelloch",
+};
 static const uint32_t some_ranks[] = { 0, 1, RANKS / 2, RANKS - 1 };
 
 static struct muster_address *members;
@@ -105,7 +109,7 @@ static void print_one(const char *name, enum muster_coll coll)
 		return;
 	nr = walk(schedule, 1, &slots);
 	ns = time_walk(schedule, &walked);
-	printf("%-18s %-9s %8" PRIu64 " messages  walk %5.1f ns each, %zu bytes", name,
+	printf("%-18s %-14s %8" PRIu64 " messages  walk %5.1f ns each, %zu bytes", name,
 	       muster_coll_name(coll), nr, ns, sizeof(struct muster_part));
 	print_plan(schedule);
 	print_program(schedule, 1 << 20);
@@ -119,8 +123,7 @@ int main(void)
 		return 1;
 	printf("The own part of a rank among %d; program: 1 MiB\n", RANKS);
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		for (enum muster_coll coll = MUSTER_COLL_BARRIER; coll <= MUSTER_COLL_ALLREDUCE;
-		     coll++)
+		for (enum muster_coll coll = MUSTER_COLL_BARRIER; coll < MUSTER_COLL_END; coll++)
 			print_one(names[i], coll);
 	free(members);
 	return 0;

@@ -19,6 +19,7 @@ struct switch_box_port {
 	uint32_t life;			/* its; 0: not heard, or it is gone */
 	bool lost;
 	bool untold;			/* the switch does not know yet that its life is over */
+	bool cut;			/* whatever the wire says of it */
 };
 
 /* ---- what the switch sees ---------------------------------------------------------- */
@@ -76,7 +77,7 @@ static bool take(void *owner, uint32_t neighbour, const struct muster_packet *pa
 	struct switch_box *box = owner;
 	uint32_t number = port_of(box, neighbour);
 
-	if (number == box->nr_ports)
+	if (number == box->nr_ports || box->ports[number].cut)
 		return true;		/* nobody that is joined to us */
 	return muster_switch_receive(box->sw, number, packet, payload, len) != -EAGAIN;
 }
@@ -87,12 +88,23 @@ static void lost(void *owner, uint32_t neighbour, uint32_t present)
 	struct switch_box *box = owner;
 	uint32_t number = port_of(box, neighbour);
 
-	if (number == box->nr_ports)
+	if (number == box->nr_ports || box->ports[number].cut)
 		return;
 	box->ports[number].life = present;
 	box->ports[number].lost = !present;
 	box->ports[number].untold = true;
 	box->lost = true;
+}
+
+int switch_box_cut(struct switch_box *box, uint32_t neighbour)
+{
+	uint32_t number = port_of(box, neighbour);
+
+	if (number == box->nr_ports)
+		return -ENOENT;
+	lost(box, neighbour, 0);
+	box->ports[number].cut = true;
+	return 0;
 }
 
 void switch_box_tell_losses(struct switch_box *box)
@@ -113,7 +125,7 @@ static void met(void *owner, uint32_t neighbour, uint32_t present)
 	struct switch_box *box = owner;
 	uint32_t number = port_of(box, neighbour);
 
-	if (number == box->nr_ports)
+	if (number == box->nr_ports || box->ports[number].cut)
 		return;
 	box->ports[number].life = present;
 	box->ports[number].lost = false;

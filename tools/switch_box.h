@@ -43,6 +43,12 @@ void switch_box_close(struct switch_box *box);
 bool switch_box_step(struct switch_box *box, uint64_t now_us);
 
 /**
+ * switch_box_cut() - take the link to that node down, for good: nothing is taken from it any more.
+ * Return: 0; -ENOENT: there is none.
+ */
+int switch_box_cut(struct switch_box *box, uint32_t neighbour);
+
+/**
  * switch_box_tell_losses() - of lives that are over, to the switch: groups that need them fail.
  * Who has left a group first, and then gone, is to be known to have left it before.
  */

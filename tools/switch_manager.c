@@ -21,6 +21,7 @@
 
 #include "daemon.h"
 #include "muster_manager.h"
+#include "switch_cut.h"
 
 enum { EVENTS = 32, LAYOUTS = 2 };
 
@@ -295,11 +296,10 @@ static int tree_lay(struct switch_manager *manager, const struct grant *grant,
 
 static uint64_t key_new(void)
 {
-	uint64_t key = 0;
+	uint64_t key;
 
-	while (!key)
-		if (getrandom(&key, sizeof(key), 0) != sizeof(key))
-			key = 0;
+	while (getrandom(&key, sizeof(key), 0) != sizeof(key) || !key)
+		;
 	return key;
 }
 
@@ -450,7 +450,8 @@ static int hear(struct switch_manager *manager, struct lease *lease)
 		return 0;
 	if (bytes <= 0 || !well_formed(&manager->in, (size_t)bytes))
 		return -EPIPE;
-	if (!lease->known && manager->in.head.kind != MUSTER_MANAGER_HELLO)
+	if (!lease->known && manager->in.head.kind != MUSTER_MANAGER_HELLO &&
+	    manager->in.head.kind != MUSTER_MANAGER_CUT)
 		return -EPIPE;	/* it would pass for host 0 */
 	answer.head.tag = manager->in.head.tag;
 	switch (manager->in.head.kind) {
@@ -468,6 +469,11 @@ static int hear(struct switch_manager *manager, struct lease *lease)
 		else
 			leave(manager, lease, &manager->in.head);
 		err = 0;
+		break;
+	case MUSTER_MANAGER_CUT:
+		err = answer_send(lease, &answer, MUSTER_MANAGER_DONE,
+				  switch_cut_take(&manager->config, &manager->in.head,
+						  manager->in.members, answer.why));
 		break;
 	default:
 		err = -EPIPE;

@@ -27,6 +27,9 @@ enum muster_manager_kind {
 	 * instead: nobody will hear of what that makes or has made, and all members have left it.
 	 */
 	MUSTER_MANAGER_LEAVE = 5,
+	/* From whoever runs the network, who is no host: the link between two members' nodes is down. */
+	MUSTER_MANAGER_CUT = 6,
+	MUSTER_MANAGER_DONE = 7,	/* its answer: status */
 };
 
 enum muster_manager_limit {
@@ -49,7 +52,7 @@ struct muster_manager_message {
 	__u8 job;
 	__u8 type;		/* of the tree: 0: low latency; 1: streaming */
 	__le32 payload_max;	/* bytes of one packet of it */
-	__le32 nr_members;	/* CREATE: that follow, as struct muster_manager_member */
+	__le32 nr_members;	/* CREATE, CUT: that follow, as struct muster_manager_member */
 	__le32 flags;		/* MUSTER_MANAGER_* */
 };
 

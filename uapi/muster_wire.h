@@ -11,7 +11,7 @@
 
 #include "muster_desc.h"
 
-#define MUSTER_PACKET_VERSION		2
+#define MUSTER_PACKET_VERSION		3
 
 enum muster_packet_type {
 	MUSTER_PACKET_DATA = 1,		/* fills a slot, whole or a fragment of it */
@@ -95,14 +95,17 @@ struct muster_lock {
 	__le64 free;		/* 1; 0: an aggregation node has given it to another */
 	__le64 how;		/* enum muster_lock_how; the same of all */
 	__le64 asked;		/* all ones; of the nodes the complement of their count of locks, */
-	__le64 place;		/* the oldest place that a group of the job has there, if any waits, */
-	__le64 shares;		/* and 0 where it is the job's turn already; members: all ones */
+	__le64 place;		/* the oldest place that a group of the job has there, if any waits; */
+	__le64 again;		/* where it is the job's turn, of those that asked since, or NO_PLACE; members: all ones */
 };
+
+#define MUSTER_LOCK_NO_PLACE		0xfffffffffffffffeull
 
 enum muster_lock_how {
 	MUSTER_LOCK_TRY = 0,	/* who does not get it asks no more */
 	MUSTER_LOCK_KEEP = 1,	/* who does not get it keeps its place among those that wait */
 	MUSTER_LOCK_WAIT = 2,	/* nothing is locked: answered when it could be, or should ask again */
+	MUSTER_LOCK_TAKE = 4,	/* with these, between nodes: all have asked; down: lock it, up: free or not */
 };
 
 MUSTER_STATIC_ASSERT(sizeof(struct muster_lock) == 48, "size");
@@ -161,7 +164,9 @@ struct muster_qp_packet {
 	__le32 offset;		/* of the payload in its message */
 	__le16 length;		/* bytes of payload that follow */
 	__u8 timer;
-	__u8 reserved[17];
+	__u8 reserved;
+	__le32 acked;		/* requests of RC: all before it, of the other side's, were taken */
+	__u8 reserved2[12];
 };
 
 MUSTER_STATIC_ASSERT(sizeof(struct muster_qp_packet) == sizeof(struct muster_packet), "size");

@@ -49,7 +49,7 @@ static void lock_fill(const struct muster_request *request, struct muster_lock *
 		.operations = htole64(patience_ended(comm) ? 0 : operations_wanted(request)),
 		.free = htole64(1),
 		.how = htole64(how),
-		.asked = UINT64_MAX, .place = UINT64_MAX, .shares = UINT64_MAX,
+		.asked = UINT64_MAX, .place = UINT64_MAX, .again = UINT64_MAX,
 	};
 }
 

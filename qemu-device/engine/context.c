@@ -10,14 +10,17 @@
 #include <errno.h>
 #include <string.h>
 
-/* Tenants choose the ids, but do not know the key. */
+/*
+ * Tenants choose the ids, but do not know the key. The product's upper bits depend on all of them;
+ * what is the same at every VP, an id that all jobs begin with, must not meet in one bucket.
+ */
 static struct context **bucket(const struct muster_engine *engine, uint16_t vp, uint8_t job,
 			       uint32_t id)
 {
 	uint64_t odd = (engine->hash_key[0] ^ 0x9e3779b97f4a7c15ull) | 1;
 	uint64_t hash = ((uint64_t)vp << 48 ^ (uint64_t)job << 32 ^ id) * odd;
 
-	return (struct context **)&engine->contexts[(hash >> 32) % CONTEXT_BUCKETS];
+	return (struct context **)&engine->contexts[(hash >> 32) * CONTEXT_BUCKETS >> 32];
 }
 
 /* Open, or begun. */

@@ -340,6 +340,56 @@ static void who_was_refused_and_is_woken_in_the_same_step_takes_no_others_place(
 	world_destroy(w);
 }
 
+/* Of a node whose number collides in the small table of nodes it may be said, too. */
+static void a_node_is_needed_while_a_context_has_a_member_there(void **state)
+{
+	struct world *w = world_create(2, 1);
+
+	(void)state;
+	world_start(w);
+	assert_true(muster_engine_needs(w->nodes[0].engine, 1));
+	assert_false(muster_engine_needs(w->nodes[0].engine, 2));
+	assert_int_equal(world_context_open(w, 0, 1000), 0);
+	muster_engine_context_close(w->nodes[0].engine, WORLD_VP, WORLD_JOB, WORLD_CONTEXT);
+	world_run(w);
+	assert_true(muster_engine_needs(w->nodes[0].engine, 1));
+	muster_engine_context_close(w->nodes[0].engine, WORLD_VP, WORLD_JOB, 1000);
+	world_run(w);
+	assert_false(muster_engine_needs(w->nodes[0].engine, 1));
+	world_destroy(w);
+}
+
+/* All jobs begin with the same ids, each at a VP of its own. */
+static void contexts_of_many_vps_with_one_id_are_found_at_once(void **state)
+{
+	struct muster_member self = { .incarnation = 100 };
+	struct muster_context_config config = {
+		.job = WORLD_JOB, .context = 1000, .life = WORLD_LIFE, .job_key = WORLD_JOB_KEY,
+		.nr_members = 1, .members = &self,
+	};
+	struct world *w = world_create(1, 1);
+	struct muster_engine *engine;
+	uint32_t longest = 0, i, nr;
+
+	(void)state;
+	world_start(w);
+	engine = w->nodes[0].engine;
+	for (i = WORLD_VP + 1; i < MUSTER_VPS_MAX; i++) {
+		self.vp = config.vp = i;
+		assert_int_equal(muster_engine_vp_open(engine, i), 0);
+		assert_int_equal(muster_engine_context_open(engine, &config), 0);
+	}
+	for (i = 0; i < CONTEXT_BUCKETS; i++) {
+		const struct context *ctx = engine->contexts[i];
+
+		for (nr = 0; ctx; ctx = ctx->next_hashed)
+			nr++;
+		longest = nr > longest ? nr : longest;
+	}
+	assert_in_range(longest, 1, 16);
+	world_destroy(w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -352,6 +402,8 @@ int main(void)
 		cmocka_unit_test(an_incast_loses_nothing),
 		cmocka_unit_test(rings_over_many_contexts_need_no_room),
 		cmocka_unit_test(without_memory_a_context_ends_or_goes_on),
+		cmocka_unit_test(a_node_is_needed_while_a_context_has_a_member_there),
+		cmocka_unit_test(contexts_of_many_vps_with_one_id_are_found_at_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -240,6 +240,17 @@ void muster_engine_peer_present(struct muster_engine *engine, uint32_t node,
 	}
 }
 
+bool muster_engine_needs(const struct muster_engine *engine, uint32_t node)
+{
+	const struct context *ctx = NULL;
+	uint32_t bucket = 0;
+
+	while ((ctx = muster_context_next(engine, &bucket, ctx)))
+		if (muster_member_may_be_at(ctx, node) || muster_tree_was_at(ctx, node, 0))
+			return true;
+	return false;
+}
+
 void muster_engine_peer_lost(struct muster_engine *engine, uint32_t node)
 {
 	muster_engine_peer_present(engine, node, 0);

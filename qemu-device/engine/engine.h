@@ -302,6 +302,12 @@ void muster_engine_peer_lost(struct muster_engine *engine, uint32_t node);
  */
 void muster_engine_network_lost(struct muster_engine *engine);
 
+/**
+ * muster_engine_needs() - whether a context could want to hear that this node is lost. It may be
+ * said of a node that no context has a member at, never the other way round.
+ */
+bool muster_engine_needs(const struct muster_engine *engine, uint32_t node);
+
 /** muster_engine_peer_present() - of this node that life is there (0: none): others of it are lost. */
 void muster_engine_peer_present(struct muster_engine *engine, uint32_t node,
 				uint32_t incarnation);

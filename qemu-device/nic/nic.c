@@ -123,6 +123,7 @@ static const struct muster_wire_events wire_events = {
 	.receive = wire_receive,
 	.lost = wire_lost,
 	.met = wire_met,
+	.needs = nic_needs,
 };
 
 /* ---- the engine's world ---------------------------------------------------- */

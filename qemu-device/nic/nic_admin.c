@@ -273,6 +273,13 @@ static bool watch(struct muster_nic *nic, const struct muster_member *member)
 		!nic->wire->ops->watch(nic->wire, member->node, member->incarnation));
 }
 
+bool nic_needs(void *owner, uint32_t node)
+{
+	const struct muster_nic *nic = owner;
+
+	return muster_engine_needs(nic->engine, node) || nic_qps_need(nic, node);
+}
+
 static int opening_read(struct muster_nic *nic, struct nic_opening *opening, uint32_t nr)
 {
 	struct muster_member *members = &opening->members[opening->read];

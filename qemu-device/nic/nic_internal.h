@@ -111,6 +111,9 @@ struct muster_nic {
 	uint32_t incarnation;		/* any thread */
 	struct nic_doorbell doorbells[MUSTER_VPS_MAX];
 	uint64_t rung[MUSTER_VPS_MAX / 64];	/* any thread: VPs to look at */
+	uint64_t waiting[MUSTER_VPS_MAX / 64];	/* and those with dq_waiting, or that had */
+	uint32_t waiting_words;			/* which of these are not 0 */
+	_Static_assert(MUSTER_VPS_MAX / 64 <= 32, "a bit each");
 	uint64_t rung_qps[MUSTER_QPS_MAX / 64];	/* any thread: whose record to look at */
 	uint64_t rung_cqs[MUSTER_CQS_MAX / 64];
 	uint64_t doorbells_count;	/* any thread */
@@ -168,6 +171,8 @@ void nic_fatal(struct muster_nic *nic);
  */
 bool nic_admin_run(struct muster_nic *nic);
 void nic_admin_drop(struct muster_nic *nic);
+/* Whether anything here would want to hear that a node is lost. */
+bool nic_needs(void *nic, uint32_t node);
 
 /* nic_ring.c */
 int nic_vp_create(struct muster_nic *nic, const struct nic_vp *config);
@@ -198,6 +203,8 @@ bool nic_qps_run(struct muster_nic *nic);
 bool nic_qps_pay(struct muster_nic *nic);
 /* A life of that node is over, and that one is there now; 0: none. */
 void nic_qps_lost(struct muster_nic *nic, uint32_t node, uint32_t present);
+/* Whether one of them would want to hear that. */
+bool nic_qps_need(const struct muster_nic *nic, uint32_t node);
 void nic_qp_receive(struct muster_nic *nic, const struct muster_packet *packet,
 		    const void *payload, uint32_t len);
 

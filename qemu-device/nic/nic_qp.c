@@ -51,14 +51,14 @@ bool nic_qp_blocked(struct muster_nic *nic, struct nic_qp *qp)
 
 static bool well_formed(const struct muster_qp_packet *packet, uint32_t len)
 {
-	static const uint8_t zero[sizeof(packet->reserved)];
+	static const uint8_t zero[sizeof(packet->reserved2)];
 
 	return packet->version == MUSTER_PACKET_VERSION && le16toh(packet->length) == len &&
 	       len <= MUSTER_MTU && !(le16toh(packet->flags) & ~MUSTER_QP_PACKET_FLAGS) &&
 	       le16toh(packet->pkey) == MUSTER_QP_PKEY &&
 	       le32toh(packet->src_node) < MUSTER_NODES_MAX &&
 	       !(le32toh(packet->src_qp) & ~MUSTER_QPN_MASK) &&
-	       !memcmp(packet->reserved, zero, sizeof(zero));
+	       !packet->reserved && !memcmp(packet->reserved2, zero, sizeof(zero));
 }
 
 /* Who waits for an acknowledgement learns that there will be none. */
@@ -129,13 +129,26 @@ void nic_qp_receive(struct muster_nic *nic, const struct muster_packet *plain,
 		say_absent(nic, &packet);
 }
 
+/* Of a connection that exchanges packets with a node. */
+static bool is_to(const struct nic_qp *qp, uint32_t node)
+{
+	return qp->type == MUSTER_QP_RC && takes_packets(qp) && le32toh(qp->attr.dest_node) == node;
+}
+
+bool nic_qps_need(const struct muster_nic *nic, uint32_t node)
+{
+	for (uint32_t i = 0; i < nic->nr_qps; i++)
+		if (is_to(nic->qps[nic->qp_ids[i]], node))
+			return true;
+	return false;
+}
+
 void nic_qps_lost(struct muster_nic *nic, uint32_t node, uint32_t present)
 {
 	for (uint32_t i = 0; i < nic->nr_qps; i++) {
 		struct nic_qp *qp = nic->qps[nic->qp_ids[i]];
 
-		if (qp->type != MUSTER_QP_RC || !takes_packets(qp) ||
-		    le32toh(qp->attr.dest_node) != node)
+		if (!is_to(qp, node))
 			continue;
 		qp->gone |= qp->incarnation ? qp->incarnation != present : !present;
 		qp->waiting = true;

@@ -164,11 +164,12 @@ bool nic_ud_run(struct muster_nic *nic, struct nic_qp *qp);
 bool nic_ud_receive(struct muster_nic *nic, struct nic_qp *qp,
 		    const struct muster_qp_packet *packet, const void *payload);
 
-/* nic_qp_rc.c; start(): its first PSN is known */
+/* nic_qp_rc.c; start(): its first PSN is known; acknowledged(): it completes what is, at once */
 void nic_rc_start(struct muster_nic *nic, struct nic_qp *qp);
 bool nic_rc_run(struct muster_nic *nic, struct nic_qp *qp);
 bool nic_rc_reply(struct muster_nic *nic, struct nic_qp *qp,
 		  const struct muster_qp_packet *packet, const void *payload);
+void nic_rc_acknowledged(struct muster_nic *nic, struct nic_qp *qp, uint32_t psn);
 
 /* nic_qp_serve.c; forget(): what it keeps and owes */
 void nic_serve_forget(struct nic_qp *qp);

@@ -183,6 +183,7 @@ static int packet_of(struct muster_nic *nic, struct nic_qp *qp, const struct nic
 
 	*packet = nic_qp_packet(nic, qp, packet_opcode(work->opcode));
 	packet->psn = htole32(qp->send_psn);
+	packet->acked = htole32(qp->expected_psn);
 	packet->total = htole32(request->length);
 	packet->offset = htole32(work->opcode == MUSTER_WORK_READ ? request->nr_packets : offset);
 	packet->flags = htole16(packet_flags(work, i == 0, question || len == left,
@@ -245,6 +246,15 @@ static void acknowledged(struct muster_nic *nic, struct nic_qp *qp, uint32_t psn
 	qp->rnr_retries = qp->attr.rnr_retry;
 	if (nic_psn_diff(psn, qp->send_psn) > 0)
 		rewind_to(qp, psn);
+}
+
+void nic_rc_acknowledged(struct muster_nic *nic, struct nic_qp *qp, uint32_t psn)
+{
+	if (qp->state != MUSTER_QP_RTS || psn & ~MUSTER_QPN_MASK)
+		return;
+	acknowledged(nic, qp, psn);
+	qp->waiting = true;
+	requests_end(nic, qp);
 }
 
 /* As InfiniBand encodes it: 1 is 10 us, two codes double it, and 0 is the longest. */

@@ -3,6 +3,7 @@
  * Connections as a provider drives them, between two queue pairs of one NIC and of two:
  * everything arrives once and in order, and what fails fails at both ends as verbs say.
  */
+#include "nic_qp.h"
 #include "test_qp.h"
 
 enum { ALL = MUSTER_MR_ACCESS };
@@ -95,6 +96,41 @@ static void who_has_posted_nothing_is_waited_for(void **state)
 	for (uint32_t n = 0; n < 3; n++) {
 		awaits(guest, 1, 0x4ecf4000 + n, MUSTER_WC_SUCCESS);
 		awaits(guest, 0, 0x5e4d0000 + n, MUSTER_WC_SUCCESS);
+	}
+}
+
+/* Of the second to the first, that it has taken all before acked. */
+static struct muster_packet answer(struct guest *guest, uint32_t psn, uint32_t acked, uint16_t len)
+{
+	struct muster_qp_packet packet = {
+		.version = MUSTER_PACKET_VERSION, .type = MUSTER_PACKET_QP, .opcode = MUSTER_QP_SEND,
+		.pkey = htole16(MUSTER_QP_PKEY), .flags = htole16(MUSTER_QP_FIRST | MUSTER_QP_LAST),
+		.src_qp = htole32(qp_number(1)), .dst_qp = htole32(qp_number(0)),
+		.psn = htole32(psn), .acked = htole32(acked), .length = htole16(len),
+		.incarnation = htole32(guest->nic->incarnation),
+	};
+	struct muster_packet plain;
+
+	memcpy(&plain, &packet, sizeof(plain));
+	return plain;
+}
+
+/* No acknowledgement has come; those that come twice, or are impossible, mean nothing. */
+static void what_is_answered_completes_before_its_answer(void **state)
+{
+	static const uint32_t acked[] = { 0xfffffd, 0xffffff, 0xfffffe, 0xfffffe };
+	struct guest *guest = *state;
+	struct muster_packet packet;
+
+	qp_send(guest, 0, rc_work(MUSTER_WORK_SEND, 0, 10, 0));	/* nothing is posted for it */
+	for (uint32_t n = 0; n < 4; n++) {
+		qp_receive(guest, 0, receive_of(0x4000 + n, 10));
+		packet = answer(guest, (0xfffffe + n) & MUSTER_QPN_MASK, acked[n], 6);
+		nic_qp_receive(guest->nic, &packet, "answer", 6);
+		if (n == 2)
+			assert_completes(guest, 0, 0x5e4d0000, MUSTER_WC_SUCCESS);
+		assert_completes(guest, 0, 0x4ecf4000 + n, MUSTER_WC_SUCCESS);
+		assert_null(qp_poll(guest, 0));
 	}
 }
 
@@ -500,6 +536,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		WITH_TWO_RC(messages_of_all_lengths_arrive_in_order),
 		WITH_TWO_RC(who_has_posted_nothing_is_waited_for),
+		WITH_TWO_RC(what_is_answered_completes_before_its_answer),
 		WITH_TWO_RC(it_is_waited_for_as_often_as_was_said),
 		WITH_TWO_RC(a_message_that_is_too_long_fails_at_both_ends),
 		WITH_TWO_RC(whom_nobody_answers_fails_after_its_retries),

@@ -268,6 +268,11 @@ bool nic_serve_receive(struct muster_nic *nic, struct nic_qp *qp,
 	/* The other side sends nothing so far ahead: it is of a connection that was before. */
 	if (psn & ~MUSTER_QPN_MASK || ahead >= NIC_QP_UNACKED_MAX)
 		return false;
+	/* Who answers has taken what it answers: that completes first, and may fail here. */
+	if (ahead >= 0)
+		nic_rc_acknowledged(nic, qp, le32toh(packet->acked));
+	if (qp->state == MUSTER_QP_ERR)
+		return false;
 	if (ahead > 0) {
 		keep(qp, packet, payload);
 	} else if (ahead < 0) {		/* it comes again: say so again */

@@ -354,6 +354,8 @@ static void rung_dq(struct muster_nic *nic, struct nic_vp *vp, uint32_t tail)
 	}
 	vp->dq_tail = tail;
 	vp->dq_waiting = true;
+	nic->waiting[vp->id / 64] |= 1ull << vp->id % 64;
+	nic->waiting_words |= 1u << vp->id / 64;
 }
 
 /*
@@ -395,7 +397,20 @@ static void rung_take(struct muster_nic *nic, uint32_t id)
 		rung_dq(nic, vp, __atomic_load_n(&doorbell->dq_tail, __ATOMIC_RELAXED));
 }
 
-/* Take what was rung, then feed the engine; true if anything moved. */
+/* Feed the engine from a ring in which there was something, if it is still there. */
+static bool waiting_run(struct muster_nic *nic, uint32_t id)
+{
+	struct nic_vp *vp = nic->vps[id];
+	bool moved = vp && vp->dq_waiting && dq_run(nic, vp);
+
+	if (!vp || !vp->dq_waiting)
+		nic->waiting[id / 64] &= ~(1ull << id % 64);
+	if (!nic->waiting[id / 64])
+		nic->waiting_words &= ~(1u << id / 64);
+	return moved;
+}
+
+/* Take what was rung, then feed the engine; true if anything moved. Idle ports cost nothing. */
 bool nic_rings_run(struct muster_nic *nic)
 {
 	bool moved = false;
@@ -410,11 +425,11 @@ bool nic_rings_run(struct muster_nic *nic)
 		for (; bits; bits &= bits - 1)
 			rung_take(nic, word * 64 + __builtin_ctzll(bits));
 	}
-	for (uint32_t i = 0; i < nic->nr_vps; i++) {
-		struct nic_vp *vp = nic->vps[nic->vp_ids[i]];
+	for (uint32_t words = nic->waiting_words; words; words &= words - 1) {
+		uint32_t word = __builtin_ctz(words);
 
-		if (vp->dq_waiting)
-			moved |= dq_run(nic, vp);
+		for (uint64_t bits = nic->waiting[word]; bits; bits &= bits - 1)
+			moved |= waiting_run(nic, word * 64 + __builtin_ctzll(bits));
 	}
 	return moved;
 }

@@ -29,7 +29,7 @@ static bool lock_valid(const struct muster_packet *packet)
 		packet->signature.op == MUSTER_REDOP_MIN);
 }
 
-/* In the order of those that wait, which is of all jobs, a host has no say: these words are nodes'. */
+/* In the order of those that wait, which is of all jobs, a host has no say, nor in what is locked. */
 static bool words_are_own(const struct group *group, uint32_t by,
 			  const struct muster_packet *packet, const void *payload)
 {
@@ -39,8 +39,8 @@ static bool words_are_own(const struct group *group, uint32_t by,
 	    group->children[by].node >= MUSTER_NODE_AGGREGATION)
 		return true;
 	memcpy(&lock, payload, sizeof(lock));
-	return lock.free == 1 && lock.asked == UINT64_MAX && lock.place == UINT64_MAX &&
-	       lock.shares == UINT64_MAX;
+	return lock.how <= MUSTER_LOCK_WAIT && lock.free == 1 && lock.asked == UINT64_MAX &&
+	       lock.place == UINT64_MAX && lock.again == UINT64_MAX;
 }
 
 static uint16_t flags_allowed(uint8_t type)

@@ -36,6 +36,7 @@ enum segment_phase {
 	SEGMENT_WAITING,	/* all have: a request for a lock that cannot be had here yet */
 	SEGMENT_UP,		/* all have; the parent's link has not taken it */
 	SEGMENT_AWAITING,	/* the parent has it */
+	SEGMENT_TAKING,		/* of a lock: this node has had its turn, and nodes below have theirs */
 	SEGMENT_DOWN,		/* the result is here; the links of `owed` have not taken it */
 };
 
@@ -53,6 +54,7 @@ struct segment {
 	struct muster_signature signature;
 	struct child_set came;
 	struct child_set owed;
+	struct child_set asked;		/* nodes below that have not said whether they have locked */
 	uint8_t *sum;			/* of the halves, payload_max bytes each; behind them one for each child */
 };
 
@@ -304,6 +306,17 @@ void lock_end(struct muster_switch *sw, struct group *group);
 bool lock_is_asked(const struct group *group, const struct segment *segment);
 /* All below have asked: this node has its say. False: not yet. */
 bool lock_ask(struct muster_switch *sw, const struct group *group, struct segment *segment);
+/* At the root: whether nodes are to lock it now. */
+bool lock_is_wanted(const struct segment *segment);
+/* This node locks its part, or says that it cannot. Return: whether it has. */
+bool lock_take(struct muster_switch *sw, const struct group *group, struct segment *segment);
+/* Whether a payload is about that, and not a request or its result. */
+bool lock_is_taking(const struct group *group, const struct muster_packet *packet,
+		    const void *payload);
+/* What a node below has said of its part and of those below it. */
+void lock_taken(struct segment *segment, const void *payload);
+/* At the root: all have. */
+void lock_took(struct segment *segment);
 /* Whether a request that waits here is to go on; hurry: in any case. */
 bool lock_is_over(struct muster_switch *sw, const struct group *group, struct segment *segment,
 		  bool hurry);

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * Locks of streaming trees. A request goes up the low-latency tree of the same layout as a
- * barrier does, and each node on the way locks its own part; one that cannot says so to those
- * above, and what comes down from the root is the same for all: locked for so many operations,
- * or not, and then each gives back what it had locked (paper, "To avoid occupying").
+ * barrier does, and locks nothing: a member that asks late holds up nobody but its own group. When
+ * the root has heard of all it locks its own part and has the nodes below lock theirs; one that cannot
+ * says so to those above. What then comes down from the root is the same for all: locked for so many
+ * operations, or not, and then each gives back what it had locked (paper, "To avoid occupying").
  *
  * Who is refused may keep its place, which is the count of locks when it asked first. At each node
  * whoever has asked before stands before, so the oldest of all is let in wherever it comes next, if
  * it goes on asking. It waits with a request that locks nothing, and that each node keeps until it could be locked there:
  * so nobody who waits has anything that another waits for. Groups of one job share its place until
- * its turn begins, and those that waited then the turn.
+ * its turn begins, and those that waited then the turn; those that ask later share the next place.
  *
  * A tree that is one job's own needs no locks; its groups have it as long as they are there.
  */
@@ -193,40 +194,91 @@ static void least(__le64 *word, uint64_t other)
 	*word = *word < other ? *word : other;
 }
 
-/* What its job's other groups have here. */
+/* What its job's other groups have here: in its turn those that have asked since it began. */
 static void place_say(struct muster_switch *sw, const struct group *group, struct muster_lock *lock)
 {
 	const struct stream *stream = stream_of(sw, group->config.tree);
+	bool turn = stream && stream->owner == group->config.owner;
 
-	if (stream && stream->owner == group->config.owner)
-		lock->shares = 0;
+	if (turn)
+		least(&lock->again, MUSTER_LOCK_NO_PLACE);
 	for (uint32_t i = 0; i < GROUP_BUCKETS; i++)
-		for (const struct group *one = sw->groups[i]; one; one = one->next_hashed)
-			if (one->lock.waits && one->config.tree == group->config.tree &&
-			    one->config.owner == group->config.owner)
+		for (const struct group *one = sw->groups[i]; one; one = one->next_hashed) {
+			if (!one->lock.waits || one->config.tree != group->config.tree ||
+			    one->config.owner != group->config.owner)
+				continue;
+			if (!turn)
 				least(&lock->place, one->lock.asked);
+			else if (one->lock.asked > stream->since)
+				least(&lock->again, one->lock.asked);
+		}
 }
 
 bool lock_ask(struct muster_switch *sw, const struct group *from, struct segment *segment)
 {
 	struct group *group = paired(sw, from);
 	struct muster_lock lock;
-	bool wanted;
 
 	memcpy(&lock, segment->sum, sizeof(lock));
 	least(&lock.operations, MUSTER_SWITCH_LOCK_MAX);
 	least(&lock.free, !!group);
 	least(&lock.asked, ~sw->lock_count);
-	/* What another has refused is not locked any more: it would only be given back. */
-	wanted = lock.operations && lock.free;
 	if (group)
 		group->lock.heard = sw->hurries;
 	if (group && lock.how == MUSTER_LOCK_KEEP)
 		place_say(sw, group, &lock);
-	if (wanted && lock.how != MUSTER_LOCK_WAIT)
-		lock.free = give(sw, group);
 	memcpy(segment->sum, &lock, sizeof(lock));
-	return !wanted || lock.how != MUSTER_LOCK_WAIT || may_enter(sw, group);
+	return lock.how != MUSTER_LOCK_WAIT || !lock.operations || !lock.free || may_enter(sw, group);
+}
+
+bool lock_is_wanted(const struct segment *segment)
+{
+	struct muster_lock lock;
+
+	memcpy(&lock, segment->sum, sizeof(lock));
+	return lock.operations && lock.free && lock.how != MUSTER_LOCK_WAIT;
+}
+
+bool lock_take(struct muster_switch *sw, const struct group *from, struct segment *segment)
+{
+	struct group *group = paired(sw, from);
+	struct muster_lock lock;
+
+	memcpy(&lock, segment->sum, sizeof(lock));
+	lock.how |= MUSTER_LOCK_TAKE;
+	lock.free = group && give(sw, group);
+	memcpy(segment->sum, &lock, sizeof(lock));
+	return lock.free;
+}
+
+bool lock_is_taking(const struct group *group, const struct muster_packet *packet,
+		    const void *payload)
+{
+	struct muster_lock lock;
+
+	if (group->config.type != MUSTER_SWITCH_LLT || packet->signature.coll != MUSTER_COLL_LOCK)
+		return false;
+	memcpy(&lock, payload, sizeof(lock));
+	return lock.how & MUSTER_LOCK_TAKE;
+}
+
+void lock_taken(struct segment *segment, const void *payload)
+{
+	struct muster_lock lock, below;
+
+	memcpy(&lock, segment->sum, sizeof(lock));
+	memcpy(&below, payload, sizeof(below));
+	least(&lock.free, below.free);
+	memcpy(segment->sum, &lock, sizeof(lock));
+}
+
+void lock_took(struct segment *segment)
+{
+	struct muster_lock lock;
+
+	memcpy(&lock, segment->sum, sizeof(lock));
+	lock.how &= ~(uint64_t)MUSTER_LOCK_TAKE;
+	memcpy(segment->sum, &lock, sizeof(lock));
 }
 
 bool lock_is_over(struct muster_switch *sw, const struct group *from, struct segment *segment,
@@ -250,6 +302,14 @@ static void hold(struct muster_switch *sw, struct group *group, uint64_t operati
 	sw->counters.locks++;
 }
 
+/* That of its job, or a new one. */
+static uint64_t place_of(const struct muster_lock *lock)
+{
+	uint64_t place = lock->again == UINT64_MAX ? lock->place : lock->again;
+
+	return place < MUSTER_LOCK_NO_PLACE ? place : ~lock->asked;
+}
+
 static void refuse(struct muster_switch *sw, struct group *group, const struct muster_lock *lock)
 {
 	release(sw, group);
@@ -258,8 +318,7 @@ static void refuse(struct muster_switch *sw, struct group *group, const struct m
 		return;
 	}
 	if (!group->lock.waits)
-		group->lock.asked = lock->shares && lock->place != UINT64_MAX ? lock->place :
-									   ~lock->asked;
+		group->lock.asked = place_of(lock);
 	group->lock.waits = true;
 }
 

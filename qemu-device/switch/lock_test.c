@@ -37,7 +37,7 @@ static int open_locks(void **state)
 	return 0;
 }
 
-static const uint32_t TREES[] = { 0, LLT, LLT, LLT, LLT, LLT + 2, LLT + 4 };
+static const uint32_t TREES[NR_HANDLES] = { 0, LLT, LLT, LLT, LLT, LLT + 2, LLT + 4, LLT, LLT };
 
 static struct muster_packet request(struct muster_packet from, uint32_t handle)
 {
@@ -82,6 +82,17 @@ static void answer(uint32_t handle, uint64_t operations, uint64_t free, uint64_t
 	muster_switch_step(sw);
 }
 
+/* The root has heard of all: nodes are to lock it. */
+static void take(uint32_t handle, uint64_t operations, uint64_t how)
+{
+	const struct muster_lock lock = {
+		operations, 1, how | MUSTER_LOCK_TAKE, UINT64_MAX, UINT64_MAX, UINT64_MAX,
+	};
+	struct muster_packet packet = request(from_parent(), handle);
+
+	muster_switch_receive(sw, PARENT_PORT, &packet, &lock, sizeof(lock));
+}
+
 /* Asked for, and locked everywhere, if it is here. Return: whether it is. */
 static bool lock(uint32_t handle, uint64_t operations, uint64_t how)
 {
@@ -89,6 +100,8 @@ static bool lock(uint32_t handle, uint64_t operations, uint64_t how)
 
 	ask(handle, operations, how);
 	assert_true(went_up(handle));
+	if (operations)
+		take(handle, operations, how);
 	answer(handle, operations, out[nr_out - 1].lock.free, how);
 	return counters().locks > locks;
 }
@@ -135,12 +148,29 @@ static void a_lock_is_for_so_many_operations(void **state)
 	assert_int_equal(counters().drop_unlocked, 12);
 }
 
+/* Somewhere else a member may not have asked. */
+static void a_lock_that_was_only_asked_for_is_in_nobodys_way(void **state)
+{
+	(void)state;
+	ask(1, 1, MUSTER_LOCK_KEEP);
+	assert_true(went_up(1) && out[nr_out - 1].lock.free == 1);
+	assert_int_equal(counters().locked, 0);
+	assert_true(lock(2, 1, MUSTER_LOCK_KEEP));
+	take(1, 1, MUSTER_LOCK_KEEP);
+	assert_true(went_up(1) && out[nr_out - 1].lock.free == 0);
+	operate(2, 30);
+	answer(1, 1, 0, MUSTER_LOCK_KEEP);
+	assert_true(lock(1, 1, MUSTER_LOCK_KEEP));
+}
+
 /* It is up to the root: before it has said so nothing is taken. */
-static void a_lock_that_was_only_asked_for_admits_nobody(void **state)
+static void a_lock_that_was_only_taken_admits_nobody(void **state)
 {
 	(void)state;
 	ask(1, 1, MUSTER_LOCK_TRY);
+	take(1, 1, MUSTER_LOCK_TRY);
 	assert_true(went_up(1) && out[nr_out - 1].lock.free == 1);
+	assert_true(out[nr_out - 1].lock.how & MUSTER_LOCK_TAKE);
 	assert_int_equal(counters().locked, 1);
 	operate(1, 30);
 	assert_int_equal(counters().drop_unlocked, 6);
@@ -168,33 +198,89 @@ static void say(uint32_t handle, uint32_t child, const struct muster_lock *lock)
 	muster_switch_receive(sw, CHILDREN[child].port, &packet, lock, sizeof(*lock));
 }
 
-/* Nor is one tried for that a node below has refused: it would only be in the way of others. */
-static void what_was_refused_below_is_not_locked(void **state)
-{
-	const struct muster_lock refused = { 1, 0, MUSTER_LOCK_KEEP, UINT64_MAX, UINT64_MAX, UINT64_MAX };
-	struct muster_switch_child below = {
-		.node = MUSTER_NODE_AGGREGATION + 1, .incarnation = 7, .port = 1,
-	};
-	struct muster_switch_group group = figure_2();
-	struct muster_packet packet = request(from_child(0), 1);
+/* Of group 8, all of whose members are below another node. */
+static const struct muster_switch_child BELOW = {
+	.node = MUSTER_NODE_AGGREGATION + 1, .incarnation = 7, .port = 1,
+};
 
-	(void)state;
+static void add_below(void)
+{
+	struct muster_switch_group group = figure_2();
+
 	group.group = 8;
 	group.nr_children = 1;
-	group.children = &below;
+	group.children = &BELOW;
 	assert_int_equal(muster_switch_group_add(sw, &group), 0);
 	group.tree = SAT;
 	group.type = MUSTER_SWITCH_SAT;
 	group.locks = true;
 	group.owner = 108;
 	assert_int_equal(muster_switch_group_add(sw, &group), 0);
-	packet.group = 8;
-	packet.src_node = below.node;
-	packet.incarnation = below.incarnation;
+}
+
+static void say_below(uint64_t free, uint64_t how)
+{
+	const struct muster_lock lock = { 1, free, how, UINT64_MAX, UINT64_MAX, UINT64_MAX };
+	struct muster_packet packet = request(from_child(0), 8);
+
+	packet.src_node = BELOW.node;
+	packet.incarnation = BELOW.incarnation;
 	packet.flags = MUSTER_PACKET_LAST;
-	muster_switch_receive(sw, below.port, &packet, &refused, sizeof(refused));
+	muster_switch_receive(sw, BELOW.port, &packet, &lock, sizeof(lock));
+}
+
+static bool went_down(void)
+{
+	return nr_out && out[nr_out - 1].packet.dst_node == BELOW.node &&
+	       out[nr_out - 1].lock.how & MUSTER_LOCK_TAKE;
+}
+
+static void nodes_lock_downwards_and_answer_upwards(void **state)
+{
+	(void)state;
+	add_below();
+	say_below(1, MUSTER_LOCK_KEEP);
+	assert_true(went_up(8));
+	take(8, 1, MUSTER_LOCK_KEEP);
+	assert_true(went_down());
+	assert_int_equal(counters().locked, 1);
+	say_below(1, MUSTER_LOCK_KEEP | MUSTER_LOCK_TAKE);
+	assert_true(went_up(8) && out[nr_out - 1].lock.free == 1);
+	say_below(1, MUSTER_LOCK_KEEP | MUSTER_LOCK_TAKE);
+	assert_int_equal(counters().drop_duplicate, 1);
+	answer(8, 1, 1, MUSTER_LOCK_KEEP);
+	assert_int_equal(counters().locks, 1);
+}
+
+static void what_is_refused_below_is_given_back(void **state)
+{
+	(void)state;
+	add_below();
+	say_below(1, MUSTER_LOCK_TRY);
+	say_below(1, MUSTER_LOCK_TRY | MUSTER_LOCK_TAKE);	/* nobody has asked */
+	assert_int_equal(counters().drop_duplicate, 1);
+	take(8, 1, MUSTER_LOCK_TRY);
+	full = 1u << PARENT_PORT;
+	say_below(0, MUSTER_LOCK_TRY | MUSTER_LOCK_TAKE);
+	full = 0;
+	muster_switch_step(sw);
 	assert_true(went_up(8) && out[nr_out - 1].lock.free == 0);
+	answer(8, 1, 0, MUSTER_LOCK_TRY);
 	assert_int_equal(counters().locked, 0);
+	assert_true(lock(1, 1, MUSTER_LOCK_TRY));
+}
+
+/* It would only be in the way of others. */
+static void what_is_refused_here_is_not_locked_below(void **state)
+{
+	(void)state;
+	add_below();
+	assert_true(lock(1, 1, MUSTER_LOCK_TRY));
+	say_below(1, MUSTER_LOCK_KEEP);
+	take(8, 1, MUSTER_LOCK_KEEP);
+	assert_true(went_up(8) && out[nr_out - 1].lock.free == 0);
+	answer(8, 1, 0, MUSTER_LOCK_KEEP);
+	assert_int_equal(counters().locked, 1);
 }
 
 /* What would put its job before all others, or its count beyond all. */
@@ -205,6 +291,7 @@ static void a_host_has_no_say_in_the_order(void **state)
 		{ 1, 1, MUSTER_LOCK_KEEP, 0, UINT64_MAX, UINT64_MAX },
 		{ 1, 1, MUSTER_LOCK_KEEP, UINT64_MAX, 0, UINT64_MAX },
 		{ 1, 1, MUSTER_LOCK_KEEP, UINT64_MAX, UINT64_MAX, 0 },
+		{ 1, 1, MUSTER_LOCK_KEEP | MUSTER_LOCK_TAKE, UINT64_MAX, UINT64_MAX, UINT64_MAX },
 	};
 
 	(void)state;
@@ -426,9 +513,12 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		LOCK_TEST(a_lock_is_for_so_many_operations),
-		LOCK_TEST(a_lock_that_was_only_asked_for_admits_nobody),
+		LOCK_TEST(a_lock_that_was_only_asked_for_is_in_nobodys_way),
+		LOCK_TEST(a_lock_that_was_only_taken_admits_nobody),
 		LOCK_TEST(what_another_has_is_refused_upwards),
-		LOCK_TEST(what_was_refused_below_is_not_locked),
+		LOCK_TEST(nodes_lock_downwards_and_answer_upwards),
+		LOCK_TEST(what_is_refused_below_is_given_back),
+		LOCK_TEST(what_is_refused_here_is_not_locked_below),
 		LOCK_TEST(a_host_has_no_say_in_the_order),
 		LOCK_TEST(the_count_of_locks_ends_at_its_largest),
 		LOCK_TEST(a_lock_can_be_given_back),

@@ -434,8 +434,9 @@ static bool begin_some(void)
 			bool through = member->left == UINT32_MAX && comms[g].ended;
 
 			some |= member->phase != IDLE || through;
-			if (member->phase != IDLE || through || now >= ROUNDS || draw(4) ||
-			    !is_its_turn(&comms[g]))
+			/* Whoever has begun before the end is not left waiting for others. */
+			if (member->phase != IDLE || through || draw(4) ||
+			    (now >= ROUNDS && !comms[g].in_phase) || !is_its_turn(&comms[g]))
 				continue;
 			ask(&comms[g], i, MUSTER_LOCK_KEEP);
 			wait_begin(&comms[g]);
@@ -549,11 +550,14 @@ static void jobs_that_go_from_communicator_to_communicator(void **state)
 		contend("one communicator of a job at a time", true, i);
 }
 
+/* In seed 6 groups of one job had several places, so it had turns before others that waited longer. */
 static void jobs_all_of_whose_communicators_want_it(void **state)
 {
+	static const uint64_t seeds[] = { 1, 2, 6 };
+
 	(void)state;
-	for (uint64_t i = 1; i <= 2; i++)
-		contend("all communicators of a job at once", false, i);
+	for (uint32_t i = 0; i < sizeof(seeds) / sizeof(*seeds); i++)
+		contend("all communicators of a job at once", false, seeds[i]);
 }
 
 int main(void)

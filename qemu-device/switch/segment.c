@@ -141,6 +141,8 @@ bool segment_settle(struct muster_switch *sw, struct group *group, struct segmen
 		segment->phase = SEGMENT_AWAITING;
 	if (segment->phase == SEGMENT_DOWN && !generator_down(sw, group, segment))
 		segment->phase = SEGMENT_FREE;
+	if (segment->phase == SEGMENT_TAKING)
+		return generator_down(sw, group, segment);
 	return segment->phase == SEGMENT_UP || segment->phase == SEGMENT_DOWN;
 }
 
@@ -150,13 +152,60 @@ static void settle(struct muster_switch *sw, struct group *group, struct segment
 		group_owes(sw, group);
 }
 
+/* ---- a lock's second round: down to all nodes, and up again ---- */
+
+static void taken(struct muster_switch *sw, struct group *group, struct segment *segment)
+{
+	if (!child_set_empty(&segment->asked))
+		return;
+	if (!group_is_root(group)) {
+		segment->phase = SEGMENT_UP;
+		return;
+	}
+	lock_took(segment);
+	distribute(sw, group, segment, true);
+}
+
+/* What cannot be had here is not asked for below: it would only be given back. */
+static void take(struct muster_switch *sw, struct group *group, struct segment *segment)
+{
+	memset(&segment->asked, 0, sizeof(segment->asked));
+	if (lock_take(sw, group, segment))
+		for (uint32_t i = 0; i < group->config.nr_children; i++)
+			if (group->children[i].node >= MUSTER_NODE_AGGREGATION)
+				child_set_add(&segment->asked, i);
+	segment->owed = segment->asked;
+	segment->phase = SEGMENT_TAKING;
+	taken(sw, group, segment);
+}
+
+static void take_answer(struct muster_switch *sw, struct group *group, uint32_t child,
+			const struct muster_packet *packet, const void *payload)
+{
+	struct segment *segment = find(group, packet);
+
+	if (!segment || segment->phase != SEGMENT_TAKING || !agrees(segment, packet) ||
+	    !child_set_has(&segment->asked, child) || child_set_has(&segment->owed, child)) {
+		sw->counters.drop_duplicate++;
+		return;
+	}
+	child_set_remove(&segment->asked, child);
+	lock_taken(segment, payload);
+	taken(sw, group, segment);
+	settle(sw, group, segment);
+}
+
+/* ---- what comes ---- */
+
 /* All are in. */
 static void go_on(struct muster_switch *sw, struct group *group, struct segment *segment)
 {
-	if (group_is_root(group))
-		distribute(sw, group, segment, group->config.type == MUSTER_SWITCH_LLT);
-	else
+	if (!group_is_root(group))
 		segment->phase = SEGMENT_UP;
+	else if (lock_is_asked(group, segment) && lock_is_wanted(segment))
+		take(sw, group, segment);
+	else
+		distribute(sw, group, segment, group->config.type == MUSTER_SWITCH_LLT);
 	settle(sw, group, segment);
 }
 
@@ -171,6 +220,10 @@ void segment_contribute(struct muster_switch *sw, struct group *group, uint32_t 
 	}
 	if (!lock_admits(group)) {
 		sw->counters.drop_unlocked++;
+		return;
+	}
+	if (lock_is_taking(group, packet, payload)) {
+		take_answer(sw, group, child, packet, payload);
 		return;
 	}
 	if (!in_window(sw, &group->progress[child], packet))
@@ -248,6 +301,9 @@ void segment_result(struct muster_switch *sw, struct group *group,
 	segment->total = packet->total;
 	if (segment->total)
 		memcpy(segment->sum, payload, segment->total);
-	distribute(sw, group, segment, packet->flags & MUSTER_PACKET_ONCE);
+	if (lock_is_taking(group, packet, payload))
+		take(sw, group, segment);
+	else
+		distribute(sw, group, segment, packet->flags & MUSTER_PACKET_ONCE);
 	settle(sw, group, segment);
 }

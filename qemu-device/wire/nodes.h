@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What a socket port keeps of a node: its link while there is one, and which of its
- * lives was lost last. Memory for those that were spoken to, in leaves of neighbours;
+ * What a socket port keeps of a node: its link while there is one, else how it goes on,
+ * and which of its lives was lost last. Memory for those that were spoken to, in leaves of neighbours;
  * found in two steps, whatever numbers somebody chooses. In the wire's own room only.
  */
 #ifndef MUSTER_WIRE_NODES_H
@@ -10,9 +10,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "reliable.h"
+
 struct muster_node {
 	void *peer;		/* NULL: no link */
-	uint32_t ended;		/* the life that was lost last; or 0 */
+	struct muster_link_rest rest;	/* with which the next one begins */
 };
 
 enum { MUSTER_NODES_LEAF = 64 };

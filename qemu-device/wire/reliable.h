@@ -6,7 +6,8 @@
  * time and the storage, hands in what has come, and gets frames to send.
  *
  * One link for each pair of nodes, at each end. All links of a port share a pool of
- * slots; a link that has nothing unacknowledged has none. Not thread safe. Callbacks may
+ * slots; a link that has nothing unacknowledged has none, and may rest: 16 bytes are kept
+ * of it, with which it goes on when it is needed again. Not thread safe. Callbacks may
  * call muster_link_send(), nothing else.
  */
 #ifndef MUSTER_RELIABLE_H
@@ -134,6 +135,13 @@ struct muster_link {
 	struct muster_link_slot *slots[MUSTER_LINK_WINDOW];	/* NULL: not open */
 };
 
+/* What is kept of a link that was given back while nothing was open on it. */
+struct muster_link_rest {
+	uint32_t peer_incarnation;	/* 0: none is to go on */
+	uint32_t former_incarnation;	/* the life that was lost last; or 0 */
+	uint32_t next, expected;	/* numbers of the two streams */
+};
+
 /** muster_link_init() - begin; what was there before must have been dropped. */
 void muster_link_init(struct muster_link *link, const struct muster_link_config *config);
 
@@ -191,6 +199,19 @@ uint32_t muster_link_waiting(const struct muster_link *link);
 
 /** muster_link_unused() - the peer was not heard, and nothing is to be said to it. */
 bool muster_link_unused(const struct muster_link *link);
+
+/** muster_link_idle() - the peer was heard, and nothing is open or to be said on either side. */
+bool muster_link_idle(const struct muster_link *link);
+
+/** muster_link_quiet() - the same for so long that the peer is about to be asked whether it is there. */
+bool muster_link_quiet(const struct muster_link *link, uint64_t now_us);
+
+/** muster_link_rest() - what to keep of a link that is idle, unused or lost, and then dropped. */
+void muster_link_rest(const struct muster_link *link, struct muster_link_rest *rest);
+
+/** muster_link_resume() - go on with what was kept, on a link that was just begun. */
+void muster_link_resume(struct muster_link *link, uint64_t now_us,
+			const struct muster_link_rest *rest);
 
 /** muster_link_silent() - nothing is acknowledged, though it was sent again and again: since when. */
 bool muster_link_silent(const struct muster_link *link, struct muster_look_silence *silence);

@@ -2,7 +2,8 @@
 /*
  * The wire on a datagram socket, UNIX or UDP: one socket a port, one link
  * (reliable.c) for each node that is there or sought, in a heap by when it is due: the
- * others cost nothing, and of who is lost only the life is kept (nodes.h). A node's number
+ * others cost nothing. Of who is lost only the life is kept, and of whom the owner does not
+ * need any more, how the link goes on (nodes.h). A node's number
  * says its address, as the wire's text or table has it, and a frame counts only if it comes
  * from the address of the node that it names. Whatever the kernel refuses is either no room
  * now or a lost frame.
@@ -173,13 +174,12 @@ static void heap_fix(struct port *port, struct peer *peer)
 
 /* ---- peers --------------------------------------------------------------- */
 
-/* What is kept of it is which life was lost. */
+/* What is kept of it is which life was lost, or how it goes on. */
 static void peer_forget(struct port *port, struct peer *peer)
 {
 	struct peer *last = port->peers[--port->nr_peers];
 
-	if (peer->link.lost)
-		peer->node->ended = muster_link_meant(&peer->link);
+	muster_link_rest(&peer->link, &peer->node->rest);
 	peer->node->peer = NULL;
 	port->nr_gone -= peer->gone != 0;
 	if (last != peer) {
@@ -250,7 +250,7 @@ static struct peer *peer_meet(struct port *port, uint32_t node,
 	peer->address = *address;
 	config.owner = peer;
 	muster_link_init(&peer->link, &config);
-	peer->link.former_incarnation = known->ended;
+	muster_link_resume(&peer->link, muster_clock_us(), &known->rest);
 	peer->link.question = muster_clock_us();	/* not those of an earlier link to this node */
 	known->peer = peer;
 	heap_put(port, port->nr_peers++, peer);
@@ -383,6 +383,15 @@ static void peers_end(struct port *port)
 	}
 }
 
+/* Nobody has spoken for a while, and nobody wants to know whether it is there. */
+static bool peer_rests(const struct port *port, const struct peer *peer, uint64_t now_us)
+{
+	const struct muster_wire *wire = &port->wire;
+
+	return wire->events->needs && !peer->gone && muster_link_quiet(&peer->link, now_us) &&
+	       !wire->events->needs(wire->owner, peer->link.config.peer);
+}
+
 /* A few, as our caller has others to serve; what is left is due at once. */
 static void peers_run(struct port *port, uint64_t now_us)
 {
@@ -391,6 +400,10 @@ static void peers_run(struct port *port, uint64_t now_us)
 
 		if (peer->link.next_us > now_us)
 			break;
+		if (peer_rests(port, peer, now_us)) {
+			peer_forget(port, peer);
+			continue;
+		}
 		muster_link_run(&peer->link, now_us);
 		peer_settle(port, peer);
 	}

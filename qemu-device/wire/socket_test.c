@@ -175,11 +175,10 @@ static void exchange(uint32_t a, uint32_t b, uint32_t count)
 	assert_int_equal(t.owners[a].lost[b] + t.owners[b].lost[a], 0);
 }
 
+/* Counted by polls, not by the clock: however long we stand still between them. */
 static void poll_until_lost(uint32_t at, uint32_t node)
 {
-	uint64_t end_us = muster_clock_us() + 10 * DEADLINE_US;
-
-	while (!t.owners[at].lost[node] && muster_clock_us() < end_us) {
+	for (int i = 0; i < PATIENCE_US / 1000 && !t.owners[at].lost[node]; i++) {
 		poll_all();
 		usleep(1000);
 	}
@@ -249,16 +248,18 @@ static void a_peer_that_has_gone_is_lost(void **state)
 
 static void a_unix_peer_that_has_gone_is_lost_at_once(void **state)
 {
-	uint64_t start_us = muster_clock_us();
+	uint64_t now_us;
 
 	(void)state;
 	must_open(t.unix_spec, 0, 5);
 	must_open(t.unix_spec, 1, 6);
 	exchange(0, 1, 10);
 	close_port(1);
+	now_us = muster_clock_us();
 	assert_int_equal(try_send(0, 1, 10), 0);
-	poll_until_lost(0, 1);
-	assert_true(muster_clock_us() - start_us < DEADLINE_US);
+	for (int i = 0; i < 20; i++)
+		t.owners[0].wire->ops->poll(t.owners[0].wire, now_us += 1000, 64);
+	assert_int_equal(t.owners[0].lost[1], 1);
 }
 
 /* The kernel refuses our acknowledgements while packets lie in our socket still. */
@@ -493,8 +494,10 @@ static void a_node_that_runs_already_is_not_disturbed(void **state)
 	t.owners[0] = first;
 	must_open(t.unix_spec, 1, 6);
 	assert_int_equal(try_send(1, 0, 1), 0);
-	for (uint64_t end_us = muster_clock_us() + DEADLINE_US; muster_clock_us() < end_us;)
+	for (int i = 0; i < DEADLINE_US / 1000; i++) {
 		poll_all();
+		usleep(1000);
+	}
 	assert_int_equal(t.owners[0].nr_came, 1);
 }
 
@@ -549,7 +552,7 @@ static int make_dir(void **state)
 	if (!mkdtemp(t.dir))
 		return -1;
 	snprintf(t.unix_spec, sizeof(t.unix_spec), "unix:%s", t.dir);
-	snprintf(t.udp_spec, sizeof(t.udp_spec), "udp:127.0.0.1:%d", 20000 + getpid() % 8000 * 4);
+	snprintf(t.udp_spec, sizeof(t.udp_spec), "udp:127.0.0.1:%d", 20000 + getpid() % 3000 * 4);
 	return 0;
 }
 

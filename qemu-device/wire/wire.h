@@ -36,6 +36,12 @@ struct muster_wire_events {
 	 */
 	bool (*take)(void *owner, uint32_t neighbour, const struct muster_packet *packet,
 		     const void *payload, uint32_t len);
+	/*
+	 * Whether the owner still wants to hear when this node is gone: asked when nothing was
+	 * said on a link for a while. If not, the link is given back, and nothing is reported
+	 * of the node until it is watched or spoken to again. NULL: it always does.
+	 */
+	bool (*needs)(void *owner, uint32_t node);
 };
 
 struct muster_wire;
@@ -107,7 +113,7 @@ struct muster_wire_counters {
 	uint64_t duplicates;
 	uint64_t corrupt;	/* wrong checksum, length or version */
 	uint64_t refused;	/* other incarnation, outside of the window */
-	uint64_t links;		/* now, of a port: to nodes that are there or sought */
+	uint64_t links;		/* now, of a port: to nodes that are needed, or have just spoken */
 	uint64_t slots;		/* now, of a port: packets and probes kept until acknowledged */
 };
 

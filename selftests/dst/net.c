@@ -430,6 +430,19 @@ void dst_net_watch(struct dst_node *node, uint32_t peer, uint32_t incarnation)
 		muster_link_watch(node->ports[peer].link, node->world->now_us, incarnation);
 }
 
+/* In half of the worlds links are given back whenever that can be, and made again when needed. */
+static void link_rest(struct dst_port *port)
+{
+	struct dst_world *w = port->node->world;
+	struct muster_link_rest rest;
+
+	if (w->plan.seed % 2 || !muster_link_quiet(port->link, w->now_us))
+		return;
+	muster_link_rest(port->link, &rest);
+	link_begin(port);
+	muster_link_resume(port->link, w->now_us, &rest);
+}
+
 void dst_net_run(struct dst_node *node)
 {
 	struct dst_world *w = node->world;
@@ -443,6 +456,7 @@ void dst_net_run(struct dst_node *node)
 			ring_drain(node, &node->ports[i], RING_BUDGET);
 			continue;
 		}
+		link_rest(&node->ports[i]);
 		muster_link_run(link, w->now_us);
 		dst_step_at(node, link->next_us > w->now_us ? link->next_us : w->now_us + 1);
 	}

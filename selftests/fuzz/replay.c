@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * usage: fuzz_NAME FILE [CPU_MS [SEED]]
+ * usage: fuzz_NAME FILE [TIMES [SEED]]
  *
  * A fuzzer without its engine: runs the inputs that were kept, one in hexadecimal a line, and
- * then what chance makes of them, for so much time of the CPU. So any compiler's sanitizers see
- * them again. Where an input breaks something it is said, in the same form.
+ * then what chance makes of them, so many times, by seed (1). So any compiler's sanitizers see
+ * them again, and the same ones on any machine. Where an input breaks something it is said, in
+ * the same form.
  */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "fuzz.h"
@@ -120,33 +120,27 @@ static void change(struct input *input)
 		input->bytes[chance((uint32_t)input->len)] = (uint8_t)chance(256);
 }
 
-static double cpu_ms(void)
-{
-	return (double)clock() / (CLOCKS_PER_SEC / 1000);
-}
-
 int main(int argc, char **argv)
 {
 	static struct input input;
-	uint64_t tried = 0;
-	double end;
+	uint64_t times;
 
 	if (argc < 2 || read_all(argv[1]))
 		return 2;
-	end = cpu_ms() + (argc > 2 ? atof(argv[2]) : 0);
-	state = argc > 3 ? strtoull(argv[3], NULL, 0) : (uint64_t)time(NULL);
+	times = argc > 2 ? strtoull(argv[2], NULL, 0) : 0;
+	state = argc > 3 ? strtoull(argv[3], NULL, 0) : 1;
 	signal(SIGABRT, aborted);
 	if (__sanitizer_set_death_callback)
 		__sanitizer_set_death_callback(show);
-	printf("%zu kept inputs, and chance from %llu\n", nr_kept, (unsigned long long)state);
+	printf("%zu kept inputs, and %llu changed ones of seed %llu\n", nr_kept, (unsigned long long)times,
+	       (unsigned long long)state);
 	fflush(stdout);
 	for (size_t i = 0; i < nr_kept; i++)
 		run(kept[i]);
-	for (; cpu_ms() < end; tried++) {
+	for (; times; times--) {
 		change(&input);
 		run(&input);
 	}
-	printf("%llu changed inputs\n", (unsigned long long)tried);
 	for (size_t i = 0; i < nr_kept; i++)
 		free(kept[i]);
 	return 0;

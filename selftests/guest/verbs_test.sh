@@ -60,6 +60,7 @@ try "ibv_rc_pingpong, found by GID, asleep between messages" pingpong ibv_rc_pin
 try "ibv_rc_pingpong, with messages of many packets" pingpong ibv_rc_pingpong -s 300000 -m 2048 -n 10
 if command -v ib_send_lat >/dev/null; then
 	try "perftest: ib_send_lat" perftest ib_send_lat -n 100
+	try "perftest: ib_send_lat, asleep between messages" perftest ib_send_lat -e -n 100
 	try "perftest: ib_write_bw" perftest ib_write_bw -n 50
 	try "perftest: ib_read_bw" perftest ib_read_bw -n 50
 	try "perftest: ib_atomic_lat" perftest ib_atomic_lat -n 100

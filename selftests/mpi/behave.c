@@ -333,6 +333,9 @@ static void wrong_arguments(void)
 #ifdef OPEN_MPI	/* MPICH 4.0.2 crashes */
 	MUST(class_of(MPI_Allreduce(in, out, -1, MPI_INT, MPI_SUM, MPI_COMM_WORLD)) == MPI_ERR_COUNT);
 	MUST(class_of(MPI_Bcast(in, -1, MPI_INT, 0, MPI_COMM_WORLD)) == MPI_ERR_COUNT);
+#else	/* it looks, at each rank where that one's own block is */
+	MUST(class_of(MPI_Allgather(&in[rank], 1, MPI_INT, in, 1, MPI_INT, MPI_COMM_WORLD)) == MPI_ERR_BUFFER);
+	MUST(class_of(MPI_Allreduce(in, in, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD)) == MPI_ERR_BUFFER);
 #endif
 	MUST(class_of(MPI_Allreduce(in, out, 1, MPI_DOUBLE, MPI_BAND, MPI_COMM_WORLD)) == MPI_ERR_OP);
 	MUST(class_of(MPI_Ibcast(in, 1, MPI_INT, size, MPI_COMM_WORLD, &request)) == MPI_ERR_ROOT);

@@ -267,6 +267,34 @@ static void mixed(MPI_Comm comm)
 			MUST(!MPI_Request_free(&requests[i]));
 }
 
+/* What all have made in one order, ranks may start in any, and also beside others. */
+static void any_order(MPI_Comm comm)
+{
+	enum { SUM, WORD, ALL, ORDERED };
+	int total, word, late = 0;
+	MPI_Request requests[ORDERED + 1];
+	MPI_Status statuses[ORDERED + 1];
+
+	INIT(Allreduce)(in, &total, 1, MPI_INT, MPI_SUM, comm, MPI_INFO_NULL, &requests[SUM]);
+	INIT(Bcast)(&word, 1, MPI_INT, 0, comm, MPI_INFO_NULL, &requests[WORD]);
+	INIT(Barrier)(comm, MPI_INFO_NULL, &requests[ALL]);
+	for (int round = 0; round < ROUNDS; round++) {
+		fill(round);
+		word = rank ? -1 : round;
+		total = late = -1;
+		if (rank % 2)
+			MPI_Iallreduce(&rank, &late, 1, MPI_INT, MPI_MAX, comm, &requests[ORDERED]);
+		for (int i = 0; i < ORDERED; i++)
+			MUST(!MPI_Start(&requests[(rank * (round + 1) + i) % ORDERED]));
+		if (rank % 2 == 0)
+			MPI_Iallreduce(&rank, &late, 1, MPI_INT, MPI_MAX, comm, &requests[ORDERED]);
+		MUST(!MPI_Waitall(ORDERED + 1, requests, statuses));
+		MUST(total == sum(size, 0, round) && word == round && late == size - 1);
+	}
+	for (int i = 0; i < ORDERED; i++)
+		MUST(!MPI_Request_free(&requests[i]));
+}
+
 /* Freed while it is under way, it ends all the same; and with its communicator it may be started. */
 static void freed(void)
 {
@@ -303,6 +331,7 @@ int main(int argc, char **argv)
 	MPI_Comm_free(&dup);
 	neighbours();
 	mixed(MPI_COMM_WORLD);
+	any_order(MPI_COMM_WORLD);
 	freed();
 	if (!rank)
 		puts("right");

@@ -35,12 +35,14 @@ as_root() {
 	fi
 }
 
+# One set-up of ours at a time; others that install are waited for.
 # shellcheck disable=SC2086 # $wanted is a list of names
 install_missing() {
+	cache_lock packages
 	say "installing Debian packages: $wanted"
 	as_root apt-get -q update
 	as_root env DEBIAN_FRONTEND=noninteractive \
-		apt-get -y -q --no-install-recommends install $wanted
+		apt-get -y -q -o DPkg::Lock::Timeout=600 --no-install-recommends install $wanted
 }
 
 command -v apt-get >/dev/null || die "this is not a Debian system: install the packages named in \

@@ -3,7 +3,8 @@
  * Persistent requests. The program has the MPI library's own, which is never started: each start
  * makes a nonblocking operation, and its request stands in while the MPI library waits or tests.
  * When that has ended there is MPI_REQUEST_NULL in its place, which the MPI library takes as
- * it takes one that is inactive.
+ * it takes one that is inactive. Ranks may start several in any order, so each request has a communicator of
+ * the library's own.
  */
 #include "shim.h"
 
@@ -16,7 +17,7 @@ enum { BUCKETS = 256 };		/* a power of two */
 struct again {
 	MPI_Request handle;		/* the program's */
 	MPI_Request active;		/* MPI_REQUEST_NULL: it is not started, or has ended */
-	struct muster_mpi_comm *comm;
+	struct muster_mpi_comm *comm;	/* a twin of the call's; its one reference */
 	struct muster_mpi_call call;
 	MPI_Datatype *in_types, *out_types;	/* copies of the call's */
 	struct muster_mpi_types held;
@@ -103,9 +104,6 @@ static struct again *again_new(const struct muster_mpi_call *call, struct muster
 	if (!again)
 		return NULL;
 	*again = (struct again){ .active = MPI_REQUEST_NULL, .comm = comm, .call = *call };
-	pthread_mutex_lock(&muster_mpi.lock);
-	comm->refs++;
-	pthread_mutex_unlock(&muster_mpi.lock);
 	if (!types_copy(&again->call.in_types, &again->in_types, muster_mpi_blocks_nr(call, comm, true)) &&
 	    !types_copy(&again->call.out_types, &again->out_types,
 			muster_mpi_blocks_nr(call, comm, false)) &&
@@ -124,6 +122,8 @@ int muster_mpi_persist(int err, const struct muster_mpi_call *call, MPI_Request 
 	if (err)
 		return err;
 	comm = muster_mpi_comm_find(call->comm, true, &why);
+	if (comm)
+		comm = muster_mpi_comm_twin(comm, &why);
 	if (!comm && muster_mpi_may_pass(why))
 		return MPI_SUCCESS;
 	if (!comm) {

@@ -11,6 +11,10 @@
 
 int PMPI_Barrier(MPI_Comm comm)
 {
+	int err;
+
+	if (muster_mpi_quick_barrier(comm, &err))
+		return err;
 	return muster_mpi_run(&(struct muster_mpi_call){
 		.coll = COLL_Barrier, .comm = comm,
 	});
@@ -39,6 +43,10 @@ SAME(Reduce)
 int PMPI_Allreduce(const void *in, void *out, int out_count, MPI_Datatype out_type, MPI_Op op,
 		   MPI_Comm comm)
 {
+	int err;
+
+	if (muster_mpi_quick_allreduce(in, out, out_count, out_type, op, comm, &err))
+		return err;
 	return muster_mpi_run(&(struct muster_mpi_call){
 		.coll = COLL_Allreduce, .comm = comm, .in = in, .out = out,
 		.out_count = out_count, .out_type = out_type, .op = op,

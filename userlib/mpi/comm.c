@@ -15,13 +15,8 @@
 static int keyval = MPI_KEYVAL_INVALID;
 static atomic_int creating;	/* a thread of this process makes a communicator */
 
-/* Which was found last; true as long as none has been freed since. */
-static _Thread_local struct {
-	MPI_Comm handle;
-	struct muster_mpi_comm *comm;
-	unsigned int freed;
-} recent;
-static atomic_uint freed;
+_Thread_local struct muster_mpi_recent muster_mpi_recent;
+atomic_uint muster_mpi_comms_freed;
 
 void muster_mpi_comm_put(struct muster_mpi_comm *comm)
 {
@@ -29,8 +24,15 @@ void muster_mpi_comm_put(struct muster_mpi_comm *comm)
 		return;
 	if (muster_mpi.job && comm->muster && comm->muster != muster_world(muster_mpi.job))
 		muster_comm_free(comm->muster);
+	if (comm->twin_of)
+		muster_mpi_comm_put(comm->twin_of);
 	muster_mpi_graph_free(comm->graph);
 	free(comm);
+}
+
+MPI_Comm muster_mpi_comm_handle(const struct muster_mpi_comm *comm)
+{
+	return comm->twin_of ? comm->twin_of->handle : comm->handle;
 }
 
 /* The communicator's end: what is under way, or persistent, keeps what it needs. */
@@ -41,7 +43,7 @@ static int forget(MPI_Comm handle, int key, void *state, void *extra)
 	(void)handle;
 	(void)key;
 	(void)extra;
-	atomic_fetch_add(&freed, 1);
+	atomic_fetch_add(&muster_mpi_comms_freed, 1);
 	pthread_mutex_lock(&muster_mpi.lock);
 	comm->handle = MPI_COMM_NULL;
 	muster_mpi_comm_put(comm);
@@ -146,6 +148,33 @@ static enum muster_mpi_reason join(MPI_Comm handle, struct muster_mpi_comm *comm
 	return REASON_NONE;
 }
 
+static struct muster_mpi_comm *comm_alloc(MPI_Comm handle)
+{
+	struct muster_mpi_comm *comm = calloc(1, sizeof(*comm));
+
+	if (!comm)
+		abort();	/* the others count on it */
+	comm->handle = handle;
+	comm->refs = 1;
+	return comm;
+}
+
+struct muster_mpi_comm *muster_mpi_comm_twin(struct muster_mpi_comm *comm, enum muster_mpi_reason *why)
+{
+	struct muster_mpi_comm *twin = comm_alloc(MPI_COMM_NULL);
+
+	twin->rank = comm->rank;
+	twin->size = comm->size;
+	*why = create(comm->handle, twin);
+	pthread_mutex_lock(&muster_mpi.lock);
+	twin->twin_of = comm;
+	comm->refs++;
+	if (*why)
+		muster_mpi_comm_put(twin);
+	pthread_mutex_unlock(&muster_mpi.lock);
+	return *why ? NULL : twin;
+}
+
 /* ---- finding ------------------------------------------------------------------------------ */
 
 /* Nobody to wait for. */
@@ -158,12 +187,8 @@ static bool is_alone(MPI_Comm handle)
 
 static struct muster_mpi_comm *comm_new(MPI_Comm handle)
 {
-	struct muster_mpi_comm *comm = calloc(1, sizeof(*comm));
+	struct muster_mpi_comm *comm = comm_alloc(handle);
 
-	if (!comm)
-		abort();	/* the others count on it */
-	comm->handle = handle;
-	comm->refs = 1;
 	comm->why = join(handle, comm);
 	PMPI_Comm_set_attr(handle, keyval, comm);
 	return comm;
@@ -175,14 +200,10 @@ struct muster_mpi_comm *muster_mpi_comm_find(MPI_Comm handle, bool may_join,
 	struct muster_mpi_comm *comm;
 	int found = 0;
 
-	*why = REASON_NO_JOB;
-	if (!muster_mpi.job)
-		return NULL;
-	if (recent.comm && recent.handle == handle && recent.freed == atomic_load(&freed)) {
-		*why = REASON_NONE;
-		return recent.comm;
-	}
-	*why = REASON_INVALID;
+	comm = muster_mpi_comm_recent(handle);
+	*why = comm ? REASON_NONE : muster_mpi.job ? REASON_INVALID : REASON_NO_JOB;
+	if (comm || !muster_mpi.job)
+		return comm;
 	if (handle == MPI_COMM_NULL || PMPI_Comm_get_attr(handle, keyval, &comm, &found))
 		return NULL;
 	*why = REASON_NOT_JOINED;
@@ -193,9 +214,7 @@ struct muster_mpi_comm *muster_mpi_comm_find(MPI_Comm handle, bool may_join,
 	*why = comm->why;
 	if (!comm->muster)
 		return NULL;
-	recent.handle = handle;
-	recent.comm = comm;
-	recent.freed = atomic_load(&freed);
+	muster_mpi_recent = (struct muster_mpi_recent){ handle, comm, atomic_load(&muster_mpi_comms_freed) };
 	return comm;
 }
 

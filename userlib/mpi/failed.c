@@ -52,7 +52,7 @@ static MPI_Comm forget(void)
 
 	first.error = 0;
 	pthread_mutex_lock(&muster_mpi.lock);
-	comm = first.comm->handle;
+	comm = muster_mpi_comm_handle(first.comm);
 	muster_mpi_comm_put(first.comm);
 	pthread_mutex_unlock(&muster_mpi.lock);
 	return comm;

@@ -215,7 +215,7 @@ int muster_mpi_neighbours_start(struct muster_mpi_op *op, const struct muster_mp
 	int err = sides(op, call);
 
 	if (!err)
-		err = muster_mpi_sides_part(&op->in, &op->out);
+		err = muster_mpi_sides_part(&op->in, op->in.low, &op->out, op->out.low);
 	if (!err)
 		err = muster_mpi_side_pack(&op->in);
 	op->unpack = true;

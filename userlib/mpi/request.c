@@ -363,27 +363,27 @@ static uint32_t turns_alone(void)
 	return turns;
 }
 
-static int test_often(struct muster_mpi_op *op, bool *done)
+static int test_often(struct muster_request *request, bool *done)
 {
 	int err = 0;
 
 	pthread_mutex_lock(&muster_mpi.lock);
 	for (int i = 0; i < TESTS_AT_ONCE && !*done; i++)
-		err = muster_test(op->request, done);
+		err = muster_test(request, done);
 	if (err)
 		muster_mpi_note();
 	pthread_mutex_unlock(&muster_mpi.lock);
 	return err;
 }
 
-static int wait(struct muster_mpi_op *op)
+int muster_mpi_wait_request(struct muster_request *request)
 {
 	uint32_t alone = turns_alone();
 	bool done = false;
 	int err;
 
 	for (uint32_t turn = 1;; turn++) {
-		err = test_often(op, &done);
+		err = test_often(request, &done);
 		if (done)
 			return err;
 		if (turn < alone)
@@ -395,7 +395,7 @@ static int wait(struct muster_mpi_op *op)
 
 int muster_mpi_wait(struct muster_mpi_op *op)
 {
-	int err = wait(op);
+	int err = muster_mpi_wait_request(op->request);
 
 	return err ? err : take(op);
 }

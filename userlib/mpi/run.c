@@ -14,9 +14,14 @@ bool muster_mpi_may_pass(enum muster_mpi_reason why)
 	return !muster_mpi.force || why <= REASON_INVALID;
 }
 
+int muster_mpi_fail_call(MPI_Comm comm, enum muster_mpi_coll coll, int err)
+{
+	return muster_mpi_error(comm, muster_mpi_coll_name(coll), err, muster_mpi_said);
+}
+
 static int fail(const struct muster_mpi_call *call, int err)
 {
-	return muster_mpi_error(call->comm, muster_mpi_coll_name(call->coll), err, muster_mpi_said);
+	return muster_mpi_fail_call(call->comm, call->coll, err);
 }
 
 int muster_mpi_refuse(const struct muster_mpi_call *call, enum muster_mpi_reason why)

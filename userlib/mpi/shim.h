@@ -9,8 +9,8 @@
  * communicator and what was called on it before, the operation, and for reductions the type.
  * Never from counts, buffers or types of data that is only moved: these may differ by rank.
  *
- * Who calls whom: calls -> again -> run -> (start -> fold, neighbours -> side -> hold -> types), request,
- * comm -> join. All use of the job is under muster_mpi.lock, and no MPI function is called with that held.
+ * Who calls whom: calls -> again, quick -> run -> (start -> fold, neighbours -> side -> hold -> types),
+ * request, comm -> join. All use of the job is under muster_mpi.lock, and no MPI function is called with that held.
  */
 #ifndef MUSTER_MPI_SHIM_H
 #define MUSTER_MPI_SHIM_H
@@ -108,6 +108,15 @@ int muster_mpi_pass(const struct muster_mpi_call *call, MPI_Request *request);
 /** muster_mpi_run(), muster_mpi_begin() - all that a blocking or nonblocking collective does. */
 int muster_mpi_run(const struct muster_mpi_call *call);
 int muster_mpi_begin(struct muster_mpi_call *call, MPI_Request *request);
+/**
+ * muster_mpi_quick_allreduce(), _barrier() - the same with fewer looks (quick.c). Return: false: it has not
+ * begun, and muster_mpi_run() is to do it; true: *err is what the call ends with.
+ */
+bool muster_mpi_quick_allreduce(const void *in, void *out, int count, MPI_Datatype type, MPI_Op op,
+				MPI_Comm comm, int *err);
+bool muster_mpi_quick_barrier(MPI_Comm comm, int *err);
+/** muster_mpi_fail_call() - its error, with muster_mpi_said, as the communicator's handler leaves it. */
+int muster_mpi_fail_call(MPI_Comm comm, enum muster_mpi_coll coll, int err);
 /** muster_mpi_persist() - the same, persistent: err and request are what the MPI library has said. */
 int muster_mpi_persist(int err, const struct muster_mpi_call *call, MPI_Request *request);
 
@@ -160,12 +169,24 @@ void muster_mpi_leave(void);
 struct muster_mpi_op;
 struct muster_mpi_graph;
 
+struct muster_mpi_reduction {
+	enum muster_type type;	/* 0: MPI has to combine it (fold.c) */
+	enum muster_op op;
+	uint64_t bytes;		/* of an element in memory */
+};
+
 /* What we know of an MPI communicator: an attribute of it. */
 struct muster_mpi_comm {
-	MPI_Comm handle;		/* MPI_COMM_NULL: it is freed */
+	MPI_Comm handle;		/* MPI_COMM_NULL: it is freed; a twin has none */
+	struct muster_mpi_comm *twin_of;	/* NULL: it is none */
 	struct muster_comm *muster;	/* as long as it has refs; NULL: it is not offloaded; and */
 	enum muster_mpi_reason why;	/* why not */
 	struct muster_mpi_graph *graph;	/* of a topology; NULL: it has none, or one that is left */
+	struct {			/* the reduction that the library did last: */
+		MPI_Datatype type;
+		MPI_Op op;
+		struct muster_mpi_reduction is;	/* its type is 0: there was none */
+	} last;
 	int rank;
 	int size;
 	int refs;			/* the attribute's, and one of each operation that is not over */
@@ -174,6 +195,25 @@ struct muster_mpi_comm {
 	struct muster_mpi_comm *next;	/* of those that have any */
 };
 
+/* Which this thread found last; true as long as none has been freed since. Looked at in each call. */
+struct muster_mpi_recent {
+	MPI_Comm handle;
+	struct muster_mpi_comm *comm;
+	unsigned int freed;
+};
+
+extern _Thread_local struct muster_mpi_recent muster_mpi_recent __attribute__((tls_model("initial-exec")));
+extern atomic_uint muster_mpi_comms_freed;
+
+/** muster_mpi_comm_recent() - NULL: it has to be found. */
+static inline struct muster_mpi_comm *muster_mpi_comm_recent(MPI_Comm handle)
+{
+	const struct muster_mpi_recent *recent = &muster_mpi_recent;
+
+	return recent->handle == handle && recent->freed == atomic_load(&muster_mpi_comms_freed) &&
+	       muster_mpi.job ? recent->comm : NULL;
+}
+
 int muster_mpi_comms_open(void);
 /** muster_mpi_take_turn() - until all members' processes do this, and nothing else that has turns. An MPI error. */
 int muster_mpi_take_turn(MPI_Comm handle, int rank);
@@ -181,6 +221,13 @@ void muster_mpi_end_turn(void);
 /** muster_mpi_comm_find() - NULL: not joined, and it may not be now, or could not: *why. */
 struct muster_mpi_comm *muster_mpi_comm_find(MPI_Comm comm, bool may_join,
 					     enum muster_mpi_reason *why);
+/**
+ * muster_mpi_comm_twin() - the library's once more, for operations that take no turn in the others' order.
+ * All ranks call it; comm: found. NULL: it could not be made, at any of them: *why.
+ */
+struct muster_mpi_comm *muster_mpi_comm_twin(struct muster_mpi_comm *comm, enum muster_mpi_reason *why);
+/** muster_mpi_comm_handle() - MPI_COMM_NULL: it is freed. Under the lock. */
+MPI_Comm muster_mpi_comm_handle(const struct muster_mpi_comm *comm);
 /** muster_mpi_comm_put() - an operation has ended; under the lock. */
 void muster_mpi_comm_put(struct muster_mpi_comm *comm);
 
@@ -195,12 +242,6 @@ struct muster_mpi_type {
 int muster_mpi_types_open(void);
 /** muster_mpi_type_get() - of any type; false: there is no such type. */
 bool muster_mpi_type_get(MPI_Datatype type, struct muster_mpi_type *info);
-
-struct muster_mpi_reduction {
-	enum muster_type type;	/* 0: MPI has to combine it (fold.c) */
-	enum muster_op op;
-	uint64_t bytes;		/* of an element in memory */
-};
 
 /** muster_mpi_reduction_get() - REASON_NONE, or why it is left to the MPI library. */
 enum muster_mpi_reason muster_mpi_reduction_get(MPI_Datatype type, MPI_Op op,
@@ -307,10 +348,11 @@ int muster_mpi_side_uneven(struct muster_mpi_side *side, const void *buffer,
 /** muster_mpi_side_order() - of even blocks: which of the caller's each is. By a copy. */
 int muster_mpi_side_order(struct muster_mpi_side *side, const uint32_t *order);
 /**
- * muster_mpi_sides_part() - MPI forbids that they overlap; MPICH looks (-EINVAL), and what others
- * let pass works by a copy. Return: 0; -ENOMEM.
+ * muster_mpi_sides_part() - MPI forbids that they overlap. MPICH looks whether what a rank gives itself is
+ * where it goes (-EINVAL); all else that overlaps works by a copy. Return: 0; -ENOMEM.
  */
-int muster_mpi_sides_part(struct muster_mpi_side *in, const struct muster_mpi_side *out);
+int muster_mpi_sides_part(struct muster_mpi_side *in, const char *from, const struct muster_mpi_side *out,
+			  const char *to);
 /** muster_mpi_side_copy() - go by a copy, even where data is plain. */
 int muster_mpi_side_copy(struct muster_mpi_side *side);
 int muster_mpi_side_pack(struct muster_mpi_side *side);
@@ -408,6 +450,8 @@ int muster_mpi_advance(void);
  * traffic goes on. 0; -errno, as above.
  */
 int muster_mpi_wait(struct muster_mpi_op *op);
+/** muster_mpi_wait_request() - the same without a result that has to be brought anywhere. */
+int muster_mpi_wait_request(struct muster_request *request);
 /**
  * muster_mpi_request() - the MPI request of a started operation, which belongs to it then. Else an
  * MPI error, and nothing has changed.

@@ -29,9 +29,19 @@ static int found(int err)
 	return err == -EINVAL ? INVALID : err;
 }
 
-static int separate(struct start *start)
+/* Its block of this rank's, where one side has a block of each rank and the other one's own. */
+static const char *own_block(const struct start *start, const struct muster_mpi_side *side, bool has_all)
 {
-	return found(muster_mpi_sides_part(&start->op->in, &start->op->out));
+	return !has_all ? side->low : side->displs ? side->at + side->displs[start->rank] :
+						     side->low + side->bytes * start->rank;
+}
+
+static int separate(struct start *start, bool in_has_all, bool out_has_all)
+{
+	struct muster_mpi_side *in = &start->op->in, *out = &start->op->out;
+
+	return found(muster_mpi_sides_part(in, own_block(start, in, in_has_all), out,
+					   own_block(start, out, out_has_all)));
 }
 
 static int in_even(struct start *start, uint32_t blocks)
@@ -80,7 +90,7 @@ static int pack(struct start *start, enum own own, const void **in)
 		return own == OWN_ALL ? muster_mpi_side_pack(&op->out) :
 					muster_mpi_side_pack_block(&op->out, start->rank);
 	}
-	err = separate(start);
+	err = separate(start, false, own == OWN_BLOCK);
 	*in = op->in.at;
 	return err ? err : muster_mpi_side_pack(&op->in);
 }
@@ -103,7 +113,7 @@ static int scattered(struct start *start, bool uneven)
 	if (!err && !start->in_place)
 		err = out_even(start, 1);
 	if (!err)
-		err = separate(start);
+		err = separate(start, true, false);
 	return err ? err : muster_mpi_side_pack(&start->op->in);
 }
 
@@ -380,13 +390,33 @@ static int place(struct start *start, const struct row *row)
 	return (call->coll != COLL_Bcast && in) || ((!rooted || start->is_root) && out) ? INVALID : 0;
 }
 
+/* Mostly it is the same again. */
+static enum muster_mpi_reason find_reduction(struct start *start)
+{
+	const struct muster_mpi_call *call = start->call;
+	struct muster_mpi_comm *comm = start->op->comm;
+	enum muster_mpi_reason why;
+
+	if (comm->last.is.type && comm->last.type == call->out_type && comm->last.op == call->op) {
+		start->reduction = comm->last.is;
+		return REASON_NONE;
+	}
+	why = muster_mpi_reduction_get(call->out_type, call->op, &start->reduction);
+	if (!why && start->reduction.type) {
+		comm->last.type = call->out_type;
+		comm->last.op = call->op;
+		comm->last.is = start->reduction;
+	}
+	return why;
+}
+
 static int check(struct start *start, const struct row *row, enum muster_mpi_reason *why)
 {
 	const struct muster_mpi_call *call = start->call;
 
 	if (row->kind & REDUCES) {
 		*why = call->out_count < 0 || call->op == MPI_OP_NULL ? REASON_INVALID :
-		       muster_mpi_reduction_get(call->out_type, call->op, &start->reduction);
+									find_reduction(start);
 		if (*why)
 			return INVALID;
 	}
