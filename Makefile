@@ -315,7 +315,7 @@ include tools/install.mk
 .PHONY: all setup setup-core demo demo-local check bench bench-mpi bench-parts dst dst-planted model clean help
 .PHONY: built kernel guest-kernel headers looks provider guest-tests check-guest check-kernel check-local setup-guest guests
 .PHONY: stress-kernel fuzz-kernel tenants-kernel
-.PHONY: bench-programs bench-guest bench-verbs bench-bump bench-arith bench-engine bench-match bench-switch bench-look bench-idle check-synth \
+.PHONY: bench-programs bench-try bench-guest bench-verbs bench-bump bench-arith bench-engine bench-match bench-switch bench-look bench-idle check-synth \
 	synth-tables torus-tables
 .PHONY: check-all check-compilers check-aarch64 check-image compile compilers
 .PHONY: check-threads check-diagnosis check-scale check-bump check-switch chaos-switch fuzz-switch
@@ -545,6 +545,9 @@ bench-mpi: all ## Muster beside Debian's Open MPI and MPICH, which it installs
 
 bench-programs: all mpi ## the examples on Muster, on Open MPI and on MPICH: time, and time in collectives
 	@MUSTER_BUILD=$(abspath $(BUILD)) tools/bench-programs.sh
+
+bench-try: all ## what the path that is taken costs beside the other one: every collective, by size, 21 times in turn
+	@MUSTER_BUILD=$(abspath $(BUILD)) tools/bench-try.sh
 
 bench-bump: all $(BUILD)/selftests/bump_hosts $(BUILD)/selftests/bump_model ## the bump in the wire beside Open MPI over TCP, and a plain forwarder
 	@tools/setup/setup.sh --quiet bump

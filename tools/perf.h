@@ -3,13 +3,14 @@
  * The parts of muster_perf: options (muster_perf.c), the collectives (perf_collectives.c),
  * one measurement (perf_measure.c), what is in the buffers (perf_data.c), what is printed
  * (perf_report.c) and drawn (perf_plot.c), the comparison with the limits of the machine
- * (perf_limits.c) and tuning (perf_tune.c). Every rank runs all of it in step; rank 0 prints.
+ * (perf_limits.c) and tuning (perf_tune.c), with models (perf_fit.c) and a picture (perf_tune_plot.c). Every rank runs all of it in step; rank 0 prints.
  */
 #ifndef MUSTER_PERF_H
 #define MUSTER_PERF_H
 
 #include <jansson.h>
 #include <muster.h>
+#include <stdio.h>
 
 enum perf_limit {
 	PERF_SAMPLES_MAX = 10000,	/* by size and path */
@@ -216,6 +217,29 @@ void perf_plot_collective(struct perf_plot *plot, enum perf_collective collectiv
 void perf_plot_add(struct perf_plot *plot, const struct perf_result *result);
 /** perf_plot_close() - draw it. */
 void perf_plot_close(struct perf_plot *plot);
+/** perf_gnuplot_check() - end with a sentence if file cannot be drawn. */
+void perf_gnuplot_check(const char *file);
+/** perf_gnuplot_terminal() - what a script for that file begins with. */
+void perf_gnuplot_terminal(FILE *script, const char *file, uint32_t width, uint32_t height);
+/** perf_gnuplot_run() - a script, which is closed, and its text freed. */
+void perf_gnuplot_run(FILE *script, char **text, const size_t *bytes, const char *file);
+
+/* ---- perf_fit.c --------------------------------------------------------------- */
+
+struct perf_piece {
+	double us;
+	double us_per_byte;
+};
+
+struct perf_model {
+	uint64_t short_max;		/* bytes; above is another piece than below */
+	struct perf_piece below, above;
+	double off;			/* from what was measured, in relation to it: root of the mean square */
+};
+
+/** perf_model_fit() - of nr measurements, by rising size. */
+void perf_model_fit(struct perf_model *model, const uint64_t *bytes, const double *us, uint32_t nr);
+double perf_model_us(const struct perf_model *model, uint64_t bytes);
 
 /* ---- perf_limits.c ---------------------------------------------------------- */
 
@@ -226,5 +250,25 @@ void perf_against_limits(struct perf *perf);
 
 /** perf_tune() - what muster_perf --tune does. */
 void perf_tune(struct perf *perf);
+
+/* ---- perf_tune_plot.c ----------------------------------------------------------- */
+
+struct perf_tune_plot;
+
+/* One candidate's times by size (0: not measured), and whether it was chosen. */
+struct perf_tune_curve {
+	const char *name;
+	const uint64_t *bytes;
+	const double *us;
+	const bool *chosen;
+	uint32_t nr;
+	const struct perf_model *model;
+	bool own;			/* the library's choice */
+};
+
+struct perf_tune_plot *perf_tune_plot_open(const struct perf *perf, const char *file);
+void perf_tune_plot_collective(struct perf_tune_plot *plot, enum perf_collective collective);
+void perf_tune_plot_curve(struct perf_tune_plot *plot, const struct perf_tune_curve *curve);
+void perf_tune_plot_close(struct perf_tune_plot *plot);
 
 #endif /* MUSTER_PERF_H */

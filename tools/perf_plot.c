@@ -23,21 +23,50 @@ struct perf_plot {
 	uint32_t nr;
 };
 
-struct perf_plot *perf_plot_open(const struct perf *perf, const char *file)
+void perf_gnuplot_check(const char *file)
 {
-	struct perf_plot *plot = calloc(1, sizeof(*plot));
 	FILE *picture;
 
-	if (!plot)
-		perf_die("no memory for a picture");
 	if (system("command -v gnuplot >/dev/null"))
 		perf_die("--plot: gnuplot is not installed");
-	if (strlen(file) >= sizeof(plot->file) || strchr(file, '\''))
+	if (strlen(file) >= NAME_BYTES || strchr(file, '\''))
 		perf_die("--plot: a name without ' of less than %d bytes, not %s", NAME_BYTES, file);
 	picture = fopen(file, "we");
 	if (!picture)
 		perf_die("cannot write %s: %s", file, strerror(errno));
 	fclose(picture);
+}
+
+void perf_gnuplot_terminal(FILE *script, const char *file, uint32_t width, uint32_t height)
+{
+	size_t len = strlen(file);
+	bool svg = len > 4 && !strcmp(file + len - 4, ".svg");
+
+	fprintf(script, "set terminal %s size %" PRIu32 ",%" PRIu32 "\nset output '%s'\n",
+		svg ? "svg background rgb 'white'" : "pngcairo", width, height, file);
+}
+
+void perf_gnuplot_run(FILE *script, char **text, const size_t *bytes, const char *file)
+{
+	FILE *gnuplot;
+	bool written;
+
+	if (fclose(script))
+		perf_die("no memory for a picture");
+	gnuplot = popen("gnuplot", "we");
+	written = gnuplot && fwrite(*text, 1, *bytes, gnuplot) == *bytes;
+	if (!gnuplot || pclose(gnuplot) || !written)
+		perf_die("gnuplot could not draw %s", file);
+	free(*text);
+}
+
+struct perf_plot *perf_plot_open(const struct perf *perf, const char *file)
+{
+	struct perf_plot *plot = calloc(1, sizeof(*plot));
+
+	if (!plot)
+		perf_die("no memory for a picture");
+	perf_gnuplot_check(file);
 	plot->perf = perf;
 	strcpy(plot->file, file);
 	plot->script = open_memstream(&plot->text, &plot->bytes);
@@ -95,30 +124,17 @@ static void write_panel(const struct perf_plot *plot, uint32_t panel)
 static void write_head(const struct perf_plot *plot)
 {
 	const struct perf_options *options = plot->perf->options;
-	size_t len = strlen(plot->file);
-	bool svg = len > 4 && !strcmp(plot->file + len - 4, ".svg");
 	uint32_t columns = 1, rows;
 
 	while (columns * columns < plot->nr)
 		columns++;
 	rows = (plot->nr + columns - 1) / columns;
-	fprintf(plot->script, "set terminal %s size %" PRIu32 ",%" PRIu32 "\nset output '%s'\n",
-		svg ? "svg background rgb 'white'" : "pngcairo", columns * PANEL_WIDTH,
-		rows * PANEL_HEIGHT + 40, plot->file);
+	perf_gnuplot_terminal(plot->script, plot->file, columns * PANEL_WIDTH, rows * PANEL_HEIGHT + 40);
 	fprintf(plot->script, "set multiplot layout %" PRIu32 ",%" PRIu32 " title '%" PRIu32 " ranks, "
 		"%s; us of the slowest rank by bytes'\n", rows, columns, plot->perf->size,
 		perf_type_name(options->type));
 	fprintf(plot->script, "set grid\nset key left top\nset logscale x 2\nset logscale y\n"
 		"set format x '%%.0b%%B'\nset format y '%%g'\n");
-}
-
-static void run_gnuplot(const struct perf_plot *plot)
-{
-	FILE *gnuplot = popen("gnuplot", "we");
-	bool written = gnuplot && fwrite(plot->text, 1, plot->bytes, gnuplot) == plot->bytes;
-
-	if (!gnuplot || pclose(gnuplot) || !written)
-		perf_die("gnuplot could not draw %s", plot->file);
 }
 
 void perf_plot_close(struct perf_plot *plot)
@@ -128,11 +144,8 @@ void perf_plot_close(struct perf_plot *plot)
 	for (uint32_t i = 0; i < plot->nr; i++)
 		write_panel(plot, i);
 	fprintf(plot->script, "unset multiplot\n");
-	if (fclose(plot->script))
-		perf_die("no memory for a picture");
-	run_gnuplot(plot);
+	perf_gnuplot_run(plot->script, &plot->text, &plot->bytes, plot->file);
 	if (!plot->perf->options->json)
 		printf("# %s is drawn\n", plot->file);
-	free(plot->text);
 	free(plot);
 }

@@ -53,6 +53,8 @@ struct candidate {
 	const struct lowering *lowering;
 	char name[32];			/* of the schedule, as the library says it */
 	double p50_us[SIZES_MAX];	/* by size; 0: not for this one */
+	bool chosen[SIZES_MAX];
+	struct perf_model model;
 };
 
 struct tune {
@@ -62,9 +64,10 @@ struct tune {
 	uint32_t nr_sizes;
 	struct candidate *candidates;	/* the first is the library's choice */
 	uint32_t nr;
-	const struct candidate *best[SIZES_MAX];
+	struct candidate *best[SIZES_MAX];
 	char own[SIZES_MAX][32];	/* the schedule that the library chooses */
 	double seconds;			/* by size, of all candidates */
+	struct perf_tune_plot *plot;	/* NULL: no picture */
 	struct perf_options options;
 };
 
@@ -266,6 +269,44 @@ static void choose(struct tune *tune, uint32_t size)
 	own->p50_us[size] = own_us;
 }
 
+/* Of the sizes at which it was measured. */
+static void fit(const struct tune *tune, struct candidate *candidate)
+{
+	uint64_t bytes[SIZES_MAX];
+	double us[SIZES_MAX];
+	uint32_t nr = 0;
+
+	for (uint32_t i = 0; i < tune->nr_sizes; i++)
+		if (candidate->p50_us[i] > 0) {
+			bytes[nr] = tune->bytes[i];
+			us[nr++] = candidate->p50_us[i];
+		}
+	if (nr)
+		perf_model_fit(&candidate->model, bytes, us, nr);
+}
+
+/*
+ * Up to which size the choice for one holds, if for the next one another was made: up to where
+ * their models cross. Ends of ranges are whole elements of any type.
+ */
+static uint64_t holds_to(const struct tune *tune, uint32_t size)
+{
+	const struct candidate *now = tune->best[size], *next = tune->best[size + 1];
+	uint64_t low = tune->bytes[size], high = tune->bytes[size + 1];
+
+	if (high > now->lowering->to || low < next->lowering->from)
+		return low;
+	while (high - low > 2 * sizeof(double)) {
+		uint64_t middle = (low + (high - low) / 2) / sizeof(double) * sizeof(double);
+
+		if (perf_model_us(&now->model, middle) <= perf_model_us(&next->model, middle))
+			low = middle;
+		else
+			high = middle;
+	}
+	return low;
+}
+
 /* What stands in the file for a size. The library's choice is named: it may change. */
 static void describe(const struct tune *tune, uint32_t size, char *text, size_t len)
 {
@@ -283,7 +324,9 @@ static void write_lines(const struct tune *tune, FILE *out)
 	char text[PATH_BYTES], next[PATH_BYTES];
 
 	for (uint32_t i = 0; i < tune->nr_sizes; i++) {
+		const struct perf_model *model = &tune->best[i]->model;
 		double us = tune->best[i]->p50_us[i], own = tune->candidates[0].p50_us[i];
+		uint64_t bytes = tune->bytes[i];
 
 		describe(tune, i, text, sizeof(text));
 		if (!(us > 0))
@@ -294,10 +337,31 @@ static void write_lines(const struct tune *tune, FILE *out)
 			continue;
 		fprintf(out, "%s ", word_of(tune->collective));
 		if (i + 1 < tune->nr_sizes)
-			fprintf(out, "%" PRIu64, tune->bytes[i] * blocks);
+			fprintf(out, "%" PRIu64, holds_to(tune, i) * blocks);
 		else
 			fprintf(out, "any");
-		fprintf(out, " %s   # %.2f us, library's choice %.2f\n", text, us, own);
+		fprintf(out, " %s   # %.2f us at %" PRIu64 " bytes, library's choice %.2f; model %.2f us + %.4f us/KiB, off by %.0f %%\n",
+			text, us, bytes, own,
+			bytes <= model->short_max ? model->below.us : model->above.us,
+			1024 * (bytes <= model->short_max ? model->below : model->above).us_per_byte,
+			100 * model->off);
+	}
+}
+
+static void draw(struct tune *tune)
+{
+	perf_tune_plot_collective(tune->plot, tune->collective);
+	for (uint32_t i = 0; i < tune->nr; i++) {
+		const struct candidate *candidate = &tune->candidates[i];
+		char name[64];
+
+		if (!is_measured(tune, candidate))
+			continue;
+		snprintf(name, sizeof(name), "%s %s", i ? candidate->name : "(as it is)",
+			 candidate->lowering->words);
+		perf_tune_plot_curve(tune->plot, &(struct perf_tune_curve){
+			name, tune->bytes, candidate->p50_us, candidate->chosen, tune->nr_sizes,
+			&candidate->model, i == 0 });
 	}
 }
 
@@ -319,10 +383,16 @@ static void tune_collective(struct tune *tune, FILE *out)
 		if (prints && is_measured(tune, &tune->candidates[i]))
 			print_candidate(tune, &tune->candidates[i]);
 	}
-	for (uint32_t i = 0; i < tune->nr_sizes; i++)
+	for (uint32_t i = 0; i < tune->nr_sizes; i++) {
 		choose(tune, i);
+		tune->best[i]->chosen[i] = true;
+	}
+	for (uint32_t i = 0; i < tune->nr; i++)
+		fit(tune, &tune->candidates[i]);
 	if (out)
 		write_lines(tune, out);
+	if (tune->plot)
+		draw(tune);
 	free(tune->candidates);
 }
 
@@ -332,7 +402,7 @@ static FILE *open_file(const struct perf *perf)
 
 	if (!out)
 		perf_die("%s cannot be written", perf->options->tune);
-	fprintf(out, "muster-tuning 1\n");
+	fprintf(out, "muster-tuning 2\nranks %" PRIu32 "\n", perf->size);
 	return out;
 }
 
@@ -353,6 +423,8 @@ void perf_tune(struct perf *perf)
 	perf->options = &tune->options;
 	if (out)
 		perf_header(perf);
+	if (out && given->plot)
+		tune->plot = perf_tune_plot_open(perf, given->plot);
 	for (tune->collective = 0; tune->collective < PERF_COLLECTIVES; tune->collective++)
 		if (given->collectives[tune->collective] &&	/* by counts as without */
 		    !perf_kinds[tune->collective].by_counts &&
@@ -363,6 +435,8 @@ void perf_tune(struct perf *perf)
 	if (perf->rank == 0)
 		printf("# %s is written: MUSTER_SCHEDULE takes it, with a slash in its path\n",
 		       given->tune);
+	if (tune->plot)
+		perf_tune_plot_close(tune->plot);
 	perf->options = given;
 	free(tune);
 }

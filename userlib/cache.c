@@ -38,10 +38,10 @@ static bool file_fits(const struct muster_schedule *schedule, const struct muste
 	       cuts_fit(schedule, call);
 }
 
-static int tuned(struct muster_comm *comm, struct muster_entry *entry)
+static int tuned(struct muster_comm *comm, const struct muster_tuning *tuning, struct muster_entry *entry)
 {
 	const struct muster_call *call = &entry->call;
-	int err = muster_tuning_choose(comm->tuning, call->coll, comm->size, call->root,
+	int err = muster_tuning_choose(tuning, call->coll, comm->size, call->root,
 				       choice_bytes(call), &entry->schedule, &entry->schedule_owned);
 
 	if (err || cuts_fit(entry->schedule, call))
@@ -78,7 +78,7 @@ static int schedule_neighbours(struct muster_comm *comm, struct muster_entry *en
 	return 0;
 }
 
-/* What was tuned for the size, the user's file where it fits, the algorithm that was named where it exists, else the best. */
+/* What was tuned for the size, the user's file where it fits, the algorithm that was named where it exists, what was measured on this machine, else the best. */
 static int schedule_make(struct muster_comm *comm, struct muster_entry *entry)
 {
 	const struct muster_call *call = &entry->call;
@@ -90,7 +90,7 @@ static int schedule_make(struct muster_comm *comm, struct muster_entry *entry)
 	if (muster_call_hides(call))
 		return schedule_direct(comm, entry);
 	if (comm->tuning)
-		err = tuned(comm, entry);
+		err = tuned(comm, comm->tuning, entry);
 	if (!err)
 		return 0;
 	if (err == -ENOENT)
@@ -103,6 +103,12 @@ static int schedule_make(struct muster_comm *comm, struct muster_entry *entry)
 		err = muster_schedule_by_rank(comm->schedule_name, call->coll, comm->size,
 					      call->root, choice_bytes(call), &entry->schedule, why,
 					      sizeof(why));
+	if ((err == -EOPNOTSUPP || err == -EINVAL) && comm->job->tuning) {
+		err = tuned(comm, comm->job->tuning, entry);
+		if (!err)
+			return 0;
+		err = err == -ENOENT ? -EOPNOTSUPP : err;
+	}
 	if (err == -EOPNOTSUPP || err == -EINVAL)
 		err = muster_schedule_by_rank(NULL, call->coll, comm->size, call->root,
 					      choice_bytes(call), &entry->schedule, why, sizeof(why));

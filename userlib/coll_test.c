@@ -243,6 +243,19 @@ static void test_a_tuning_file_chooses_by_size(void **state)
 	assert_int_not_equal(digests[0], digests[1]);
 }
 
+static void test_a_tuning_file_has_lines_for_numbers_of_ranks(void **state)
+{
+	const char *path = write_file("muster-tuning 2\nranks 3\nallreduce any ring\nranks 2\n"
+				      "allreduce 64 binomial\nranks any\nallreduce any rabenseifner\nend\n");
+
+	(void)state;
+	for (uint32_t i = 0; i < 2; i++)
+		assert_int_equal(muster_comm_schedule(world->comms[i], path), 0);
+	remove(path);
+	assert_runs(2, "binomial", 1);
+	assert_runs(32, "rabenseifner", 1);
+}
+
 static void test_a_list_chooses_by_collective_and_size(void **state)
 {
 	static const char list[] = "allreduce:8=recursive-doubling,reduce=binomial,allreduce:1K=ring";
@@ -307,7 +320,9 @@ static void test_what_is_pushed_cannot_be_read_by_peers(void **state)
 static void test_bad_tuning_files_are_refused_with_the_reason(void **state)
 {
 	static const char *const bad[][2] = {
-		{ "muster-tuning 2\n", "line 1: \"muster-tuning 1\" expected" },
+		{ "muster-tuning 3\n", "line 1: \"muster-tuning 2\", or 1, expected" },
+		{ "muster-tuning 2\nranks 0\n", "line 2: \"ranks 0\": it can be 1 to 65536, or any" },
+		{ "muster-tuning 2\nranks -4\n", "line 2: \"ranks -4\": it can be 1" },
 		{ "muster-tuning 1\n\nallreduce 4K\nend\n", "line 3: \"COLLECTIVE SIZE SCHEDULE\"" },
 		{ "muster-tuning 1\ngossip 4K ring\nend\n", "line 2: there is no collective \"gossip\"" },
 		{ "muster-tuning 1\nreduce -1 ring\nend\n", "line 2: \"-1\" is no size" },
@@ -530,6 +545,7 @@ int main(void)
 		TEST(test_settings_are_checked),
 		TEST(test_a_schedule_file_serves_what_it_describes),
 		TEST(test_a_tuning_file_chooses_by_size),
+		TEST(test_a_tuning_file_has_lines_for_numbers_of_ranks),
 		TEST(test_what_is_pushed_cannot_be_read_by_peers),
 		TEST(test_bad_tuning_files_are_refused_with_the_reason),
 		TEST(test_a_list_chooses_by_collective_and_size),

@@ -17,7 +17,7 @@
 #include <string.h>
 
 enum muster_library_limit {
-	MUSTER_ABI = 8,			/* raised when older ranks cannot join any more */
+	MUSTER_ABI = 9,			/* raised when older ranks cannot join any more */
 	MUSTER_SENTENCE_MAX = 512,	/* bytes of an error's sentence */
 	MUSTER_CACHE_MAX = 64,		/* programs kept per communicator */
 	MUSTER_BOUNCE_SLOTS = MUSTER_SEQ_QUEUE_MAX, /* small operations at once, per communicator */
@@ -60,7 +60,8 @@ struct muster_settings {
 	bool lock_fails;	/* another path is taken where the streaming one is locked; else it is */
 	uint64_t lock_us;	/* waited for, so long at the most, */
 	uint64_t slice_us;	/* and locked for about so long */
-	char schedule[256];	/* empty: the library chooses */
+	char schedule[256];	/* empty: the library chooses, */
+	char tuning[128];	/* by this file, where it can; empty: there is none */
 	char bump[32];		/* IPv4 address and port; empty: there is none */
 	uint64_t bump_key;
 	uint16_t bump_hosts;	/* 0: as many as ranks */
@@ -149,6 +150,7 @@ struct muster {
 	uint32_t nr_user_ops;
 	struct muster_manager *manager;	/* of groups on trees (manager.c); likewise */
 	char no_tree[MUSTER_WHY_MAX];
+	struct muster_tuning *tuning;	/* what was measured on this machine (tuning.h); or NULL */
 	struct muster_locks locks;	/* of streaming trees, so far (lock.c) */
 	struct muster_turn *turn;	/* of several threads (turn.h); NULL: there is one */
 	uint32_t under_way;		/* operations started and not done */
@@ -174,7 +176,7 @@ int muster_job_join(const struct muster_oob *oob, bool oob_owned, muster_dev_ope
 /* ---- exchange.c: what each rank tells all others ------------------------------ */
 
 enum muster_exchange_bytes {	/* of one rank at once; room for all is held */
-	MUSTER_EXCHANGE_JOIN = 560,
+	MUSTER_EXCHANGE_JOIN = 688,
 };
 
 /** muster_exchange_open() - room for pieces of that size, so that later nothing is missing. */

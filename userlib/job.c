@@ -18,6 +18,7 @@
 #include "stats.h"
 #include "ticks.h"
 #include "tree.h"
+#include "tuning.h"
 #include "turn.h"
 
 #define HELLO_MAGIC 0x5453554du	/* "MUST" */
@@ -92,6 +93,8 @@ static uint64_t settings_digest(const struct muster_settings *settings)
 							    sizeof(settings->bump)) + 1);
 	digest = digest_add(digest, settings->schedule, strnlen(settings->schedule,
 								sizeof(settings->schedule)) + 1);
+	digest = digest_add(digest, settings->tuning, strnlen(settings->tuning,
+							      sizeof(settings->tuning)) + 1);
 	digest = digest_add(digest, &settings->first_host, sizeof(settings->first_host));
 	digest = digest_add(digest, &settings->tree, sizeof(settings->tree));
 	digest = digest_add(digest, &settings->tree_bytes, sizeof(settings->tree_bytes));
@@ -155,6 +158,8 @@ static void settings_take(struct muster_settings *settings, const struct muster_
 {
 	memcpy(settings->schedule, first->schedule, sizeof(settings->schedule));
 	settings->schedule[sizeof(settings->schedule) - 1] = '\0';
+	memcpy(settings->tuning, first->tuning, sizeof(settings->tuning));
+	settings->tuning[sizeof(settings->tuning) - 1] = '\0';
 	settings->offload = first->offload <= MUSTER_OFFLOAD_FORCE ? first->offload : MUSTER_OFFLOAD_TRY;
 	settings->tree = first->tree <= MUSTER_OFFLOAD_FORCE ? first->tree : MUSTER_OFFLOAD_TRY;
 	settings->tree_bytes = first->tree_bytes;
@@ -336,6 +341,24 @@ static int agree(struct muster *job)
 	return err || alike ? err : settings_exchange(job);
 }
 
+/* A file of the machine's, which an operation's choice falls back on. */
+static int tuning_open(struct muster *job)
+{
+	const char *path = job->settings.tuning;
+	char why[MUSTER_WHY_MAX] = "";
+	FILE *in;
+	int err;
+
+	if (!*path)
+		return 0;
+	in = fopen(path, "re");
+	err = in ? muster_tuning_read(path, in, &job->tuning, why, sizeof(why)) : -errno;
+	if (in)
+		fclose(in);
+	return !err ? 0 : muster_fail(job, err, "tuning %s: %s; MUSTER_TUNING=off goes on without it", path,
+				      *why ? why : strerror(-err));
+}
+
 static int device_open(struct muster *job, muster_dev_open *open)
 {
 	char why[MUSTER_SENTENCE_MAX] = "";
@@ -354,7 +377,9 @@ static int join(struct muster *job, muster_dev_open *open)
 	err = agree(job);
 	if (err)
 		return err;
-	err = device_open(job, open);
+	err = tuning_open(job);
+	if (!err)
+		err = device_open(job, open);
 	if (err) {
 		job->dev = NULL;
 		offers_exchange(job, err);
@@ -385,6 +410,7 @@ static void job_free(struct muster *job)
 	muster_bump_close(job);
 	muster_trees_close(job, NULL);
 	muster_pairs_close(job);
+	muster_tuning_free(job->tuning);
 	free(job->user_ops);
 	free(job->stats);
 	free(job->regions);

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "bootstrap.h"
 #include "internal.h"
@@ -144,6 +145,32 @@ static int schedule_read(struct muster_settings *settings, char *why, size_t why
 		return -EINVAL;
 	}
 	strcpy(settings->schedule, value);
+	return 0;
+}
+
+/* Where muster-tune writes; nobody need have run it. */
+static bool tuning_find(char *path, size_t len)
+{
+	const char *home = getenv("HOME");
+
+	return home && *home == '/' &&
+	       (size_t)snprintf(path, len, "%s/.config/muster/tuning", home) < len && !access(path, R_OK);
+}
+
+static int tuning_read(struct muster_settings *settings, char *why, size_t why_len)
+{
+	const char *value = getenv("MUSTER_TUNING");
+
+	if (!value && !tuning_find(settings->tuning, sizeof(settings->tuning)))
+		memset(settings->tuning, 0, sizeof(settings->tuning));
+	if (!value || !strcmp(value, "off"))
+		return 0;
+	if (!strchr(value, '/') || strlen(value) >= sizeof(settings->tuning)) {
+		snprintf(why, why_len, "MUSTER_TUNING=%.32s: allowed is off, or a file with a slash in its path, of at most %zu bytes",
+			 value, sizeof(settings->tuning) - 1);
+		return -EINVAL;
+	}
+	strcpy(settings->tuning, value);
 	return 0;
 }
 
@@ -282,6 +309,8 @@ int muster_settings_read(struct muster_settings *settings, char *why, size_t why
 	err = device_read(settings, why, why_len);
 	if (!err)
 		err = schedule_read(settings, why, why_len);
+	if (!err)
+		err = tuning_read(settings, why, why_len);
 	if (!err)
 		err = offload_read("MUSTER_OFFLOAD", &settings->offload, why, why_len);
 	if (!err)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Tuning files: for each collective and size a schedule, and how it is lowered. They
+ * Tuning files: for each collective and size, and numbers of ranks, a schedule, and how it is lowered. They
  * come from a user: each line is taken apart before anything of it is used, and the
  * schedules that it names are checked.
  */
@@ -17,6 +17,7 @@
 enum { WORDS_MAX = 8, LINES_MAX = 1024, PULSE_UNIT = 64 };
 
 struct line {
+	uint32_t ranks;			/* of the communicators that it is for; 0: of all */
 	enum muster_coll coll;
 	uint64_t up_to;			/* bytes */
 	char name[MUSTER_SCHEDULE_NAME_MAX + 1];
@@ -33,6 +34,7 @@ struct reader {
 	const char *path;
 	struct muster_tuning *tuning;
 	bool strict;			/* what it names must exist */
+	uint32_t ranks;			/* that the lines from here on are for */
 	const char *unit;		/* a line, or an item of a list, */
 	unsigned long number;		/* and which */
 	char *words[WORDS_MAX];
@@ -206,8 +208,28 @@ static int add_line(struct reader *reader)
 	if (!lines)
 		return -ENOMEM;
 	tuning->lines = lines;
-	lines[tuning->nr] = (struct line){ 0 };
+	lines[tuning->nr] = (struct line){ .ranks = reader->ranks };
 	return parse_line(reader, &lines[tuning->nr++]);
+}
+
+static bool is_head(const struct reader *reader)
+{
+	return reader->nr_words == 2 && !strcmp(reader->words[0], "muster-tuning") &&
+	       (!strcmp(reader->words[1], "1") || !strcmp(reader->words[1], "2"));
+}
+
+/* ranks N, or any. */
+static int read_ranks(struct reader *reader)
+{
+	char *end;
+	unsigned long ranks = strtoul(reader->words[1], &end, 10);
+	bool any = !strcmp(reader->words[1], "any");
+
+	if (!any && (*end || reader->words[1][0] == '-' || !ranks || ranks > MUSTER_SCHEDULE_RANKS_MAX))
+		return refuse(reader, "\"ranks %.20s\": it can be 1 to %d, or any", reader->words[1],
+			      MUSTER_SCHEDULE_RANKS_MAX);
+	reader->ranks = any ? 0 : (uint32_t)ranks;
+	return 0;
 }
 
 static int read_lines(struct reader *reader, FILE *in)
@@ -222,11 +244,12 @@ static int read_lines(struct reader *reader, FILE *in)
 		take_apart(reader, text);
 		if (!reader->nr_words)
 			continue;
-		if (head && (reader->nr_words != 2 || strcmp(reader->words[0], "muster-tuning") ||
-			     strcmp(reader->words[1], "1")))
-			err = refuse(reader, "\"muster-tuning 1\" expected");
+		if (head && !is_head(reader))
+			err = refuse(reader, "\"muster-tuning 2\", or 1, expected");
 		else if (reader->nr_words == 1 && !strcmp(reader->words[0], "end"))
 			break;
+		else if (reader->nr_words == 2 && !strcmp(reader->words[0], "ranks"))
+			err = read_ranks(reader);
 		else if (!head)
 			err = add_line(reader);
 		head = false;
@@ -339,7 +362,7 @@ int muster_tuning_choose(const struct muster_tuning *tuning, enum muster_coll co
 		const struct line *line = &tuning->lines[i];
 		int err;
 
-		if (line->coll != coll || bytes > line->up_to)
+		if (line->coll != coll || bytes > line->up_to || (line->ranks && line->ranks != ranks))
 			continue;
 		*owned = !line->file;
 		if (line->file && file_serves(line->file, ranks, root)) {
