@@ -13,6 +13,8 @@ set -u
 keep=${MUSTER_BUILD:-build}/tools/keep
 [ -n "${MUSTER_KEPT:-}" ] || MUSTER_KEPT=yes exec "$keep" "$0" "$@"
 unset MUSTER_KEPT
+# A make that a test runs is no part of the one that runs this.
+unset MAKEFLAGS MFLAGS MAKELEVEL
 
 logs=$(mktemp -d) || exit 1
 trap 'rm -rf "$logs"' EXIT
