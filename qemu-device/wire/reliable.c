@@ -231,7 +231,7 @@ int muster_link_send(struct muster_link *link, uint64_t now_us, uint32_t incarna
 		return -EMSGSIZE;
 	if (!incarnation && !link->lost) {
 		incarnation = muster_link_meant(link);
-		if (!incarnation) {
+		if (!incarnation || link->unsure) {
 			ask(link, now_us);
 			return -EAGAIN;
 		}
@@ -578,6 +578,7 @@ void muster_link_receive(struct muster_link *link, uint64_t now_us,
 	}
 	counters->frames_in++;
 	link->heard_us = now_us;
+	link->unsure = false;
 	if (frame->type == MUSTER_FRAME_HELLO) {
 		if (answers(link, frame))
 			take_answer(link, now_us);

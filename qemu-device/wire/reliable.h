@@ -104,6 +104,7 @@ struct muster_link {
 	uint32_t former_incarnation;	/* the life before that */
 	uint32_t awaited_incarnation;	/* the first that was meant, until one is heard; or 0 */
 	bool lost;			/* until the peer begins a new life */
+	bool unsure;			/* it has rested, and the peer was not heard since */
 	uint64_t next_us;		/* nothing to do before; UINT64_MAX: at all */
 
 	/* sending: frames [oldest, next) are open or were acknowledged early */
@@ -154,7 +155,7 @@ void muster_link_drop(struct muster_link *link);
  *
  * Return: 0; -EAGAIN when MUSTER_LINK_WINDOW packets are open, or as many as the pool has
  * left for this link, or while it is found out whether that life is there, as another one
- * was known, or who is there at all; -EMSGSIZE above MUSTER_MTU;
+ * was known, or who is there at all (again, after a rest); -EMSGSIZE above MUSTER_MTU;
  * -EHOSTUNREACH when it is over or not there, or the peer lost.
  */
 int muster_link_send(struct muster_link *link, uint64_t now_us, uint32_t incarnation,

@@ -31,7 +31,10 @@ void muster_link_rest(const struct muster_link *link, struct muster_link_rest *r
 	rest->expected = link->expected;
 }
 
-/* Whether the peer is still there is not known: it is asked, unless it speaks or is spoken to first. */
+/*
+ * Whether the peer is still there is not known: it is asked, unless it speaks or is spoken to first.
+ * What is for whoever is there waits for the answer: the life that was known would take it along.
+ */
 void muster_link_resume(struct muster_link *link, uint64_t now_us,
 			const struct muster_link_rest *rest)
 {
@@ -39,6 +42,7 @@ void muster_link_resume(struct muster_link *link, uint64_t now_us,
 	if (!rest->peer_incarnation)
 		return;
 	link->peer_incarnation = rest->peer_incarnation;
+	link->unsure = true;
 	link->oldest = link->next = rest->next;
 	link->expected = rest->expected;
 	link->heard_us = now_us - link->config.probe_us;

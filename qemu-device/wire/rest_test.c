@@ -96,6 +96,23 @@ static void a_new_life_is_met_by_a_link_that_rested(void **state)
 	assert_int_equal(muster_link_watch(&w.ends[0].link, w.now_us, 22), -EHOSTUNREACH);
 }
 
+/* Where no life is meant there is one question more, but nothing goes to the life that ended. */
+static void what_is_for_whoever_is_there_reaches_the_life_that_came_meanwhile(void **state)
+{
+	(void)state;
+	begin(5);
+	exchange(20, 20);
+	advance_until(w.now_us + 2 * DEADLINE_US);
+	rest_and_resume(0);
+	begin_life(1, 33);
+	w.ends[0].means = 0;
+	while (try_send(0, 0) == -EAGAIN)
+		advance(w.now_us + 1000);
+	advance_until(w.now_us + DEADLINE_US);
+	assert_exactly_once(1, 1);
+	assert_int_equal(w.ends[0].present, 33);
+}
+
 /* ---- ports --------------------------------------------------------------------------- */
 
 enum { PORTS = 2, PATIENCE_US = 20000000 };
@@ -243,6 +260,7 @@ int main(void)
 		TEST(links_that_rest_lose_and_repeat_nothing),
 		TEST(a_life_that_ended_while_its_link_rested_is_lost_when_it_is_needed),
 		TEST(a_new_life_is_met_by_a_link_that_rested),
+		TEST(what_is_for_whoever_is_there_reaches_the_life_that_came_meanwhile),
 		PORT_TEST(a_link_that_nobody_needs_is_given_back_and_made_again),
 		PORT_TEST(a_link_that_is_needed_stays),
 	};
