@@ -79,10 +79,18 @@ no_matrix() {
 	refused 'file: line 2: expected "ROWS COLUMNS ENTRIES" of a square matrix' file
 	printf '%s general\n2 2 2\n1 1 1\n3 1 1\n' "$head" >file
 	refused 'file: line 4: expected "ROW COLUMN VALUE", rows and columns from 1 to 2' file
+	printf '%s general\n2 2 1\n4294967297 1 1\n' "$head" >file
+	refused 'file: line 3: expected "ROW COLUMN VALUE", rows and columns from 1 to 2' file
 	printf '%s general\n2 2 2\n1 1 1\n' "$head" >file
 	refused 'file: line 3: expected "ROW COLUMN VALUE", rows and columns from 1 to 2' file
 }
 check "a file that is no matrix is refused, with line and reason" no_matrix
+
+no_solution() {
+	printf '%%%%MatrixMarket matrix coordinate real symmetric\n2 2 2\n1 1 1\n2 2 -1\n' >file
+	refused "no solution after 2 iterations: is the matrix symmetric and positive definite?" file
+}
+check "a matrix for which there is no way to the solution is said to be none" no_solution
 
 # ---- the same source on an MPI ---------------------------------------------------------
 

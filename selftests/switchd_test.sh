@@ -335,6 +335,7 @@ cut_refused() {
 	same 1 "$(status_of "$switchd" -m @$name-m -x 0-2)"
 	same 2 "$(status_of "$switchd" -x 0-2)"
 	same 2 "$(status_of "$switchd" -m @$name-m -x 0)"
+	same 2 "$(status_of "$switchd" -m @$name-m -x 4294967296-2)"
 }
 check "a link that is not there cannot be taken down" cut_refused
 

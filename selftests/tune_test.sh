@@ -46,6 +46,20 @@ others_stay() {
 }
 check "what is there for other numbers of ranks stays, and nothing else is left" others_stay
 
+# As people write it: the end with a comment, or without a new line.
+any_end() {
+	for end in 'ranks any\nend # of it\n' 'end\r' end; do
+		printf "muster-tuning 1\nallreduce any double-ring\n$end" >own
+		runs double-ring MUSTER_TUNING=./own
+		"$tools/muster-tune" -n 2 -m 64:64 -D 0.01 -o own barrier >said
+		cat own
+		same 1 "$(grep -c '^ranks any$' own)"
+		same 1 "$(grep -c '^end' own)"
+		runs double-ring MUSTER_TUNING=./own
+	done
+}
+check "a file is put together again however it ends, and again" any_end
+
 if [ -n "$plot" ]; then
 	check "the choices are drawn" test "$(head -c 4 choices.png | tail -c 3)" = PNG
 else
@@ -100,6 +114,14 @@ bad_files() {
 	printf 'muster-tuning 9\n' >own
 	refused 'tuning ./own: line 1: "muster-tuning 2", or 1, expected' MUSTER_TUNING=./own
 	refused "MUSTER_TUNING=own: allowed is off, or a file with a slash in its path" MUSTER_TUNING=own
+	refused "tuning ./: line 1: Is a directory" MUSTER_TUNING=./
+	same 1 "$(status_of "$tools/muster-tune" -n 2 -o ./own barrier)"
+	grep -qF './own: line 1: "muster-tuning 2", or 1, expected; move it away, or -o names another' err
+	same 'muster-tuning 9' "$(cat own)"
+	long=$PWD/$(printf '%0120d' 0)
+	mkdir -p "$long"
+	same 1 "$(HOME=$long status_of "$tools/muster-tune" -n 2 barrier)"
+	grep -qF 'jobs read no file with a path of more than 127 bytes' err
 	same 1 "$(status_of "$tools/muster-tune" -n 2 -o ./kept gossip)"
 	[ ! -e kept ]
 	same 2 "$(status_of "$tools/muster-tune" -n 1)"

@@ -79,11 +79,16 @@ struct daemon {
 
 static int parse_cut(struct options *options, const char *text)
 {
+	uint64_t first, second;
 	char rest;
 
 	options->cuts = true;
-	if (sscanf(text, "%" SCNu32 "-%" SCNu32 "%c", &options->cut[0], &options->cut[1], &rest) == 2)
+	if (sscanf(text, "%" SCNu64 "-%" SCNu64 "%c", &first, &second, &rest) == 2 &&
+	    first < MUSTER_FABRIC_NODES_MAX && second < MUSTER_FABRIC_NODES_MAX) {
+		options->cut[0] = (uint32_t)first;
+		options->cut[1] = (uint32_t)second;
 		return 0;
+	}
 	return daemon_misused("-x wants A-B, numbers of switches, not", text);
 }
 

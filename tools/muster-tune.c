@@ -17,9 +17,13 @@
 #include <unistd.h>
 
 #include "folder.h"
+#include "tuning.h"
 #include "version.h"
 
-enum { EXIT_USAGE = 2, ARGS_MAX = 64, PATH_BYTES = PATH_MAX + 64 };
+enum {
+	EXIT_USAGE = 2, ARGS_MAX = 64, PATH_BYTES = PATH_MAX + 64,
+	READ_MAX = sizeof(((struct muster_settings *)0)->tuning) - 1,	/* bytes of a path that jobs look at */
+};
 
 struct tuning {
 	unsigned long ranks;
@@ -57,26 +61,57 @@ static void default_path(char *path)
 	if (mkdir(path, 0777) && errno != EEXIST)
 		err(1, "%s", path);
 	strcat(path, "/tuning");
+	if (strlen(path) > READ_MAX)
+		errx(1, "%s: jobs read no file with a path of more than %d bytes; -o names another", path,
+		     READ_MAX);
+}
+
+/* Return: whether there is one, or none; else why jobs would end with an error. */
+static bool is_readable(const char *path, char *why, size_t why_len)
+{
+	FILE *in = fopen(path, "re");
+	struct muster_tuning *tuning;
+	int error = in ? 0 : errno;
+
+	if (error == ENOENT)
+		return true;
+	*why = '\0';
+	if (!error)
+		error = -muster_tuning_read(path, in, &tuning, why, why_len);
+	if (in)
+		fclose(in);
+	if (!error)
+		muster_tuning_free(tuning);
+	else if (!*why)
+		snprintf(why, why_len, "%s", strerror(error));
+	return !error;
 }
 
 /* Its lines without the head, the end, and, of the old file, what is for so many ranks. */
 static void copy_lines(const char *path, FILE *out, unsigned long without)
 {
 	FILE *in = fopen(path, "re");
+	char ranks[16] = "any";		/* that what follows is for; empty: that is said */
 	bool skips = false;
 	char *line = NULL;
 	size_t room = 0;
 
 	while (in && getline(&line, &room, in) >= 0) {
-		unsigned long ranks;
-		char word[8];
+		char first[16] = "", second[16] = "";
 
-		if (sscanf(line, " ranks %lu", &ranks) == 1)
-			skips = ranks == without;
-		else if (sscanf(line, " ranks %7s", word) == 1)
-			skips = false;
-		if (!skips && strncmp(line, "muster-tuning", 13) && strcmp(line, "end\n"))
+		sscanf(line, " %15[^# \t\r\n] %15[^# \t\r\n]", first, second);
+		if (!strcmp(first, "end"))
+			break;
+		if (!strcmp(first, "ranks")) {
+			strcpy(ranks, second);
+			skips = strtoul(second, NULL, 10) == without;
+		} else if (!skips && strcmp(first, "muster-tuning")) {
+			if (*first && *ranks)
+				fprintf(out, "ranks %s\n", ranks);
+			if (*first)
+				*ranks = '\0';
 			fputs(line, out);
+		}
 	}
 	free(line);
 	if (in)
@@ -87,15 +122,23 @@ static void copy_lines(const char *path, FILE *out, unsigned long without)
 static void merge(const struct tuning *tuning)
 {
 	FILE *out = fopen(tuning->merged, "we");
+	char why[MUSTER_WHY_MAX];
 
 	if (!out)
 		err(1, "%s", tuning->merged);
 	fputs("muster-tuning 2\n", out);
 	copy_lines(tuning->made, out, 0);
-	fputs("ranks any\n", out);
 	copy_lines(tuning->path, out, tuning->ranks);
 	fputs("end\n", out);
-	if (fclose(out) || rename(tuning->merged, tuning->path)) {
+	if (fclose(out)) {
+		unlink(tuning->merged);
+		err(1, "%s cannot be written", tuning->merged);
+	}
+	if (!is_readable(tuning->merged, why, sizeof(why))) {
+		unlink(tuning->merged);
+		errx(1, "%s, with what was measured, could not be read: %s", tuning->path, why);
+	}
+	if (rename(tuning->merged, tuning->path)) {
 		unlink(tuning->merged);
 		err(1, "%s cannot be written", tuning->path);
 	}
@@ -155,7 +198,7 @@ int main(int argc, char **argv)
 	};
 	const char *output = NULL, *sizes = "8:1M", *seconds = "2", *plot = NULL;
 	struct tuning tuning = { .ranks = (unsigned long)sysconf(_SC_NPROCESSORS_ONLN) };
-	char *end = "";
+	char *end = "", why[MUSTER_WHY_MAX];
 	int option, status;
 
 	while ((option = getopt_long(argc, argv, "n:o:m:D:hV", longs, NULL)) != -1) {
@@ -180,6 +223,8 @@ int main(int argc, char **argv)
 		default_path(tuning.path);
 	snprintf(tuning.made, sizeof(tuning.made), "%.*s.made", PATH_MAX, tuning.path);
 	snprintf(tuning.merged, sizeof(tuning.merged), "%.*s.new", PATH_MAX, tuning.path);
+	if (!is_readable(tuning.path, why, sizeof(why)))
+		errx(1, "%s: %s; move it away, or -o names another", tuning.path, why);
 	status = measure(&tuning, sizes, seconds, plot, argv + optind);
 	if (!status)
 		merge(&tuning);

@@ -25,7 +25,8 @@ enum {
 
 static const char *const names[] = {
 	"recursive-doubling", "rabenseifner", "ring", "double-ring", "bruck", "binomial", "4-nomial",
-	"8-nomial", "linear", "dissemination", "direct", "hillis-steele", "blelloch",
+	"8-nomial", "linear", "dissemination", "direct", "hillis-steele", "blelloch", "double-tree",
+	"halving-doubling", "pairwise",
 };
 
 /* Each way to lower alone, and the two together that are for long messages. */

@@ -236,10 +236,10 @@ static int read_lines(struct reader *reader, FILE *in)
 {
 	char *text = NULL;
 	size_t room = 0;
-	bool head = true;
+	bool head = true, ended = false;
 	int err = 0;
 
-	while (!err && getline(&text, &room, in) >= 0) {
+	while (!err && !ended && getline(&text, &room, in) >= 0) {
 		reader->number++;
 		take_apart(reader, text);
 		if (!reader->nr_words)
@@ -247,16 +247,17 @@ static int read_lines(struct reader *reader, FILE *in)
 		if (head && !is_head(reader))
 			err = refuse(reader, "\"muster-tuning 2\", or 1, expected");
 		else if (reader->nr_words == 1 && !strcmp(reader->words[0], "end"))
-			break;
+			ended = true;
 		else if (reader->nr_words == 2 && !strcmp(reader->words[0], "ranks"))
 			err = read_ranks(reader);
 		else if (!head)
 			err = add_line(reader);
 		head = false;
 	}
-	if (!err && feof(in)) {
+	if (!err && !ended) {
 		reader->number++;
-		err = refuse(reader, "the text ends without \"end\": it is cut off");
+		err = refuse(reader, "%s", ferror(in) ? strerror(errno) :
+			     "the text ends without \"end\": it is cut off");
 	}
 	free(text);
 	return err;

@@ -61,14 +61,15 @@ static bool read_head(struct reader *reader)
 
 static void read_entry(struct reader *reader, uint32_t rows, struct entry *entry)
 {
+	uint64_t row, column;
+
 	if (!next_line(reader) ||
-	    sscanf(reader->line, "%" SCNu32 " %" SCNu32 " %lf", &entry->row, &entry->column,
-		   &entry->value) != 3 ||
-	    !entry->row || entry->row > rows || !entry->column || entry->column > rows)
+	    sscanf(reader->line, "%" SCNu64 " %" SCNu64 " %lf", &row, &column, &entry->value) != 3 ||
+	    !row || row > rows || !column || column > rows || !isfinite(entry->value))
 		ranks_die("%s: line %lu: expected \"ROW COLUMN VALUE\", rows and columns from 1 to %"
 			  PRIu32, reader->path, reader->number, rows);
-	entry->row--;
-	entry->column--;
+	entry->row = (uint32_t)row - 1;
+	entry->column = (uint32_t)column - 1;
 }
 
 /* sizes: rows and entries. */
@@ -221,6 +222,9 @@ static uint32_t solve(const struct matrix *matrix, double *x, double *direction)
 			own[row] = residual[row] + square / before * own[row];
 		iterations++;
 	}
+	if (!(square <= least))
+		ranks_die("no solution after %" PRIu32 " iterations: is the matrix symmetric and positive definite?",
+			  iterations);
 	if (!matrix->alone)
 		ranks_gather(x, matrix->counts, RANKS_F64);
 	free(residual);
