@@ -287,8 +287,11 @@ static void reset_done(struct pci_dev *pdev)
 
 	mutex_lock(&fn->life);
 	fn->resetting = false;
-	if (!fn->removing)
+	if (!fn->removing) {
+		/* Amid an error of the bus a reset, or binding, may have begun one. */
+		bring_down(fn);
 		err = bring_back(fn);
+	}
 	mutex_unlock(&fn->life);
 	if (!err)
 		muster_health_recovered(fn);
