@@ -276,6 +276,7 @@ static void reset_prepare(struct pci_dev *pdev)
 
 	mutex_lock(&fn->life);
 	fn->resetting = true;
+	fn->retry = false;
 	bring_down(fn);
 	mutex_unlock(&fn->life);
 }

@@ -186,7 +186,7 @@ static int offers_take(struct muster *job, const struct offer *all)
 	job->ring_free = UINT32_MAX;
 	for (uint32_t r = 0; r < job->oob.size; r++) {
 		if (all[r].status)
-			return muster_fail(job, muster_rank_errno(all[r].status), "rank %u could not open its device: %s; its own message says why",
+			return muster_fail(job, muster_rank_errno(all[r].status), "rank %u could not open its device, or its tuning file: %s; its own message says why",
 					   r, strerror(-muster_rank_errno(all[r].status)));
 		job->addresses[r] = all[r].address;
 		if (all[r].ring_slots < job->ring_free)

@@ -101,9 +101,9 @@ static void add_pair(struct world *world, uint32_t i, uint32_t j)
 		apart[d] -= world->side * rint(apart[d] / world->side);
 		square += apart[d] * apart[d];
 	}
-	if (square >= reach * reach)
-		return;
 	distance = sqrt(square);
+	if (distance >= reach)
+		return;
 	sixth = 1 / (square * square * square);
 	core = sixth * sixth / 16;
 	charge = (charges ? 1 : -1) * exp(-screening * distance) / distance;
