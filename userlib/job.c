@@ -303,12 +303,19 @@ static int opened_exchange(struct muster *job, const struct opened *mine, const 
 	return err;
 }
 
-/* And then in its groups at every rank. */
+/*
+ * And then in its groups at every rank. What others are told of these may have to be sent again,
+ * which nobody does in the exchange: whom it did not reach would never come there.
+ */
 static int world_tree_join(struct muster *job)
 {
 	const struct opened mine = { .status = muster_comm_tree_join(job->world) }, *all;
 
-	return job->manager ? opened_exchange(job, &mine, &all) : 0;
+	if (!job->manager)
+		return 0;
+	if (job->dev->ops->settle)
+		job->dev->ops->settle(job->dev);
+	return opened_exchange(job, &mine, &all);
 }
 
 static int world_open(struct muster *job)

@@ -308,9 +308,12 @@ static void local_free(struct local *local)
 	free(local);
 }
 
+/* A switch answers whatever its hosts do; other ranks may already wait elsewhere. */
 static void settle(struct muster_dev *dev)
 {
-	muster_local_settle(to_local(dev), SETTLE_US);
+	struct local *local = to_local(dev);
+
+	muster_local_settle(local, local->uplink ? local->deadline_us : SETTLE_US);
 }
 
 /* Over sockets peers count on every farewell: only it says how much was sent before. */
