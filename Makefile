@@ -34,7 +34,7 @@ LOCAL     := userlib/local
 SYNTH     := userlib/synth
 ROOMS  := $(ENGINE) $(WIRE) $(NIC) $(BUMP) $(SWITCH) $(SCHEDULE) $(BOOTSTRAP) $(LOCAL) $(SYNTH) userlib
 # What libmuster is made of, from the top down. The synthesizer is no part of it: it alone needs Z3.
-LIBRARY := userlib $(LOCAL) $(BOOTSTRAP) $(SCHEDULE) $(ENGINE) $(WIRE)
+LIBRARY_ROOMS := userlib $(LOCAL) $(BOOTSTRAP) $(SCHEDULE) $(ENGINE) $(WIRE)
 
 OTHER_ROOMS := userlib/verbs userlib/examples provider tools tools/synth selftests selftests/sweep selftests/guest \
 	selftests/fuzz
@@ -62,10 +62,10 @@ sources  = $(filter-out %_test.c,$(wildcard $(1)/*.c))
 objects  = $(patsubst %.c,$(1)/%.o,$(call sources,$(2)))
 programs = $(patsubst %.c,$(1)/%,$(shell grep -ls '^int main\>' $(2)/*.c))
 room_lib = $(1)/$(2)/lib.a: $$(call objects,$(1),$(2))
-libs     = $(LIBRARY:%=$(1)/%/lib.a)
+libs     = $(LIBRARY_ROOMS:%=$(1)/%/lib.a)
 
 $(foreach r,$(ROOMS),$(eval $(call room_lib,$(BUILD),$(r)))$(eval $(call room_lib,$(SAN),$(r))))
-$(foreach r,$(LIBRARY),$(eval $(call room_lib,$(TSAN),$(r))))
+$(foreach r,$(LIBRARY_ROOMS),$(eval $(call room_lib,$(TSAN),$(r))))
 $(foreach r,$(FUZZ_ROOMS),$(eval $(call room_lib,$(FUZZ),$(r))))
 
 %/lib.a:
@@ -145,7 +145,7 @@ $(eval $(call unit_rule,$(SWITCH),$(SWITCH) $(ENGINE)))
 $(eval $(call unit_rule,$(SCHEDULE),$(SCHEDULE) $(ENGINE)))
 $(eval $(call unit_rule,$(BOOTSTRAP),$(BOOTSTRAP)))
 $(eval $(call unit_rule,$(LOCAL),$(LOCAL) $(BOOTSTRAP) $(ENGINE) $(WIRE)))
-$(eval $(call unit_rule,userlib,$(LIBRARY)))
+$(eval $(call unit_rule,userlib,$(LIBRARY_ROOMS)))
 # Of a tool alone what is tested.
 TRACE_FILE_TEST := $(SAN)/tools/trace_file_test
 UNITS += $(TRACE_FILE_TEST)
