@@ -411,7 +411,8 @@ static int entry_make(struct muster_comm *comm, const struct muster_call *call,
 	if (!entry)
 		return muster_fail(comm->job, -ENOMEM, "no memory for a schedule");
 	entry->call = *call;
-	entry->call.like = NULL;
+	entry->plain = !call->root && !call->as && !call->own && !call->exact && !call->off_tree &&
+		       !call->cut;
 	entry->call.cut = call->cut ? cut_copy(call->cut) : NULL;
 	if (call->cut && !entry->call.cut) {
 		entry_free(entry);
@@ -444,8 +445,6 @@ static struct muster_entry **place_find(struct muster_comm *comm)
 
 static struct muster_entry *entry_find(struct muster_comm *comm, const struct muster_call *call)
 {
-	if (call->like)
-		return call->like;
 	if (comm->recent && muster_call_same(&comm->recent->call, call))
 		return comm->recent;
 	for (int i = 0; i < MUSTER_CACHE_MAX && comm->cache[i]; i++)

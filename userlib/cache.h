@@ -29,7 +29,6 @@ struct muster_call {
 	uint64_t bytes;
 	const struct muster_cut *cut;	/* NULL: evenly */
 	uint32_t exact;		/* limbs of a number and its type (calls.h); 0: no exact sum */
-	struct muster_entry *like;	/* that of the last call, if it was the same; or NULL: not known */
 };
 
 /** muster_call_coll() - what was called, to name it; and so it is in the signature. */
@@ -76,6 +75,7 @@ static inline bool muster_call_same(const struct muster_call *a, const struct mu
 
 struct muster_entry {
 	struct muster_call call;
+	bool plain;			/* collective, type, operation and count say all of it */
 	struct muster_signature signature;
 	struct muster_span has;		/* of the message, in the caller's buffers */
 	struct muster_span needs;

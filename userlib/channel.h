@@ -55,6 +55,11 @@ struct muster_channel {
 };
 
 /* message.c */
+/** muster_channel_is_calm() - no fragment has come early that an operation could clash with. */
+static inline bool muster_channel_is_calm(const struct muster_comm *comm)
+{
+	return !comm->channel || !comm->channel->nr_kept;
+}
 /** muster_kept_drop() - forget the first fragment that a member sent early. */
 void muster_kept_drop(struct muster_channel *channel, struct peer *peer);
 

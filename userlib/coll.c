@@ -67,17 +67,6 @@ int muster_root_check(struct muster_comm *comm, const struct muster_call *call)
 			   muster_coll_name(muster_call_coll(call)), call->root, comm->size);
 }
 
-/* All that does not concern buffers; what was found right the last time is so now. */
-static int call_check(struct muster_comm *comm, struct muster_call *call)
-{
-	int err;
-
-	if (muster_call_liken(comm, call))
-		return 0;
-	err = muster_type_check(comm, call);
-	return err ? err : muster_op_check(comm, call);
-}
-
 int muster_buffer_fail(struct muster_comm *comm, const struct muster_call *call, const char *name,
 		       const void *buffer, uint64_t bytes)
 {
@@ -113,16 +102,43 @@ int muster_comm_check(struct muster_comm *comm, struct muster_request **request)
 	return 0;
 }
 
+/* ---- once more ---------------------------------------------------------------- */
+
+/* Memory there for bytes at both, which are the same or apart. */
+static inline bool buffers_fit(uintptr_t in, uintptr_t out, uint64_t bytes)
+{
+	uint64_t distance = in > out ? in - out : out - in;
+
+	return in && out && in <= UINTPTR_MAX - bytes && out <= UINTPTR_MAX - bytes &&
+	       (distance >= bytes || !distance);
+}
+
+/* Whether it is what was called last, with nothing wrong, and runs now as it did then. */
+static inline bool again(struct muster_comm *comm, enum muster_coll coll, uint32_t type,
+			 uint32_t op, uint64_t count, const void *in, void *out,
+			 struct muster_request **request)
+{
+	struct muster_entry *recent = comm && request && !comm->failed ? comm->recent : NULL;
+
+	if (!recent || !recent->plain || recent->call.coll != coll || recent->call.count != count ||
+	    recent->call.type != type || recent->call.op != op || recent->call.in_place != (in == out))
+		return false;
+	if (count && !buffers_fit((uintptr_t)in, (uintptr_t)out, recent->call.bytes))
+		return false;
+	return muster_request_again(comm, recent, in, out, request);
+}
+
 /* ---- started ---------------------------------------------------------------- */
 
 int muster_barrier_start(struct muster_comm *comm, struct muster_request **request)
 {
 	MUSTER_TURN_OF(comm);
 	struct muster_call call = { .coll = MUSTER_COLL_BARRIER, .in_place = true };
-	int err = muster_comm_check(comm, request);
+	int err;
 
-	if (!err)
-		muster_call_liken(comm, &call);
+	if (again(comm, MUSTER_COLL_BARRIER, 0, 0, 0, NULL, NULL, request))
+		return 0;
+	err = muster_comm_check(comm, request);
 	return err ? err : muster_request_start(comm, &call, NULL, NULL, request);
 }
 
@@ -186,11 +202,9 @@ int muster_reduce_start(struct muster_comm *comm, const void *in, void *out, uin
 	return err ? err : muster_request_start(comm, &call, in, is_root ? out : NULL, request);
 }
 
-int muster_allreduce_start(struct muster_comm *comm, const void *in, void *out, uint64_t count,
-			   enum muster_type type, enum muster_op op,
-			   struct muster_request **request)
+static int allreduce_start(struct muster_comm *comm, const void *in, void *out, uint64_t count,
+			   uint32_t type, uint32_t op, struct muster_request **request)
 {
-	MUSTER_TURN_OF(comm);
 	struct muster_call call = {
 		.coll = MUSTER_COLL_ALLREDUCE,
 		.type = type,
@@ -203,7 +217,9 @@ int muster_allreduce_start(struct muster_comm *comm, const void *in, void *out, 
 	if (!err && op >= MUSTER_SUM_EXACT)
 		return muster_user_start(comm, &call, in, out, NULL, request);
 	if (!err)
-		err = call_check(comm, &call);
+		err = muster_type_check(comm, &call);
+	if (!err)
+		err = muster_op_check(comm, &call);
 	if (!err)
 		err = muster_buffer_check(comm, &call, "in", in, call.bytes);
 	if (!err)
@@ -211,6 +227,16 @@ int muster_allreduce_start(struct muster_comm *comm, const void *in, void *out, 
 	if (!err)
 		err = muster_overlap_check(comm, &call, in, call.bytes, out, call.bytes);
 	return err ? err : muster_request_start(comm, &call, in, out, request);
+}
+
+int muster_allreduce_start(struct muster_comm *comm, const void *in, void *out, uint64_t count,
+			   enum muster_type type, enum muster_op op,
+			   struct muster_request **request)
+{
+	MUSTER_TURN_OF(comm);
+
+	return again(comm, MUSTER_COLL_ALLREDUCE, type, op, count, in, out, request) ?
+	       0 : allreduce_start(comm, in, out, count, type, op, request);
 }
 
 /* ---- blocking -------------------------------------------------------------------- */

@@ -95,6 +95,9 @@ struct muster_dev_ops {
 	/* A whole sequence, a START, or a point-to-point descriptor; errors as muster_engine_post(). */
 	int (*post)(struct muster_dev *dev, const struct muster_desc *descs, uint32_t nr);
 
+	/* The same for a START that is as it was when it was posted before. NULL: by post(). */
+	int (*start)(struct muster_dev *dev, const struct muster_desc *start);
+
 	/* Next completion: 1 and *cqe, or 0. Makes progress. */
 	int (*poll)(struct muster_dev *dev, struct muster_cqe *cqe);
 

@@ -156,6 +156,7 @@ struct muster {
 	uint32_t under_way;		/* operations started and not done */
 	uint64_t era;			/* another one whenever entries go, or paths are chosen anew */
 	struct muster_request *free_requests;
+	struct muster_request *again;	/* the last that was started as it had run before */
 	struct muster_request_block *blocks;
 	struct muster_look *look;	/* what others may see (look.c); NULL: nothing */
 	struct muster_stats *stats;	/* (stats.h); NULL: nobody asks */
@@ -303,18 +304,6 @@ struct muster_comm {
 	char no_tree[MUSTER_WHY_MAX];	/* and why, if that is its own affair */
 };
 
-/** muster_call_liken() - of one without blocks: set `like` and bytes. Return: whether there is one. */
-static inline bool muster_call_liken(const struct muster_comm *comm, struct muster_call *call)
-{
-	struct muster_entry *recent = comm->recent;
-
-	if (!recent || !muster_call_alike(&recent->call, call) || recent->call.cut)
-		return false;
-	call->like = recent;
-	call->bytes = recent->call.bytes;
-	return true;
-}
-
 /** muster_copy() - of small data, which is one element mostly. */
 static inline void muster_copy(void *to, const void *from, size_t bytes)
 {
@@ -435,6 +424,7 @@ struct muster_request {
 	bool own;		/* as its call */
 	bool awaited;		/* a thread sleeps until it ends */
 	bool locked;		/* it is one of those that a lock was got for */
+	bool again;		/* it runs as it did the last time, and so it ends */
 	struct muster_request *next_persistent;	/* of its communicator */
 	uint64_t era;		/* it ran by `kept`, and can be used again as it was; 0: it cannot */
 	uint64_t nothing_bytes;	/* where there is no entry: what goes from in to out */
@@ -456,6 +446,8 @@ int muster_request_pin(struct muster_request *request, const void *in, void *out
 void muster_request_unpin(struct muster_request *request);
 /** muster_request_go() - it runs now, in its turn. */
 void muster_request_go(struct muster_request *request);
+/** muster_request_finish_again() - whether that is the end of one that has run so before. */
+bool muster_request_finish_again(struct muster *job, const struct muster_cqe *cqe);
 /** muster_request_persist() - it waits to be started, as often as its caller likes. */
 void muster_request_persist(struct muster_request *request);
 /** muster_request_start() - queue an operation whose arguments were checked. */
@@ -474,8 +466,11 @@ int muster_request_start_lengths(struct muster_comm *comm, const struct muster_c
 int muster_request_lengths_again(struct muster_request *request);
 /** muster_request_elsewhere() - it cannot have its tree: as its run() on another path. */
 int muster_request_elsewhere(struct muster_request *request);
-/** muster_request_again() - start one that is persistent and idle. */
-int muster_request_again(struct muster_request *request);
+/** muster_request_restart() - start one that is persistent and idle. */
+int muster_request_restart(struct muster_request *request);
+/** muster_request_again() - start what was called last and is finished once more; false: it is not so. */
+bool muster_request_again(struct muster_comm *comm, struct muster_entry *entry, const void *in,
+			  void *out, struct muster_request **request);
 /** muster_request_release() - of one that is persistent and not under way: all that it holds. */
 void muster_request_release(struct muster_request *request);
 /** muster_request_finish() - the first of its communicator is done. */
@@ -530,6 +525,24 @@ int muster_nic_post(struct muster_request *request);
 void muster_nic_ended(struct muster_request *request);
 
 /* ---- keep.c: programs that the device keeps ----------------------------------------------- */
+
+/** muster_kept_started() - the device runs it for that request. */
+static inline void muster_kept_started(struct muster_request *request, struct muster_kept *kept)
+{
+	kept->busy = true;
+	request->kept = kept;
+	request->cookie = kept->start.cookie;
+	request->result_at = kept->data;
+	request->sequence = request->comm->sequences++;
+	request->state = MUSTER_REQUEST_RUNNING;
+}
+
+/** muster_kept_run() - have the device run it; errors as of post(). */
+static inline int muster_kept_run(struct muster_dev *dev, const struct muster_kept *kept)
+{
+	return dev->ops->start ? dev->ops->start(dev, &kept->start) :
+				 dev->ops->post(dev, &kept->start, 1);
+}
 
 /** muster_kept_post() - run a small operation by a kept program: 0; 1: it must be posted; -errno. */
 int muster_kept_post(struct muster_request *request);

@@ -116,7 +116,7 @@ static int start(struct muster_request *request, struct muster_kept *kept)
 	struct muster_dev *dev = request->job->dev;
 
 	operand_put(kept, request);
-	return dev->ops->post(dev, &kept->start, 1);
+	return muster_kept_run(dev, kept);
 }
 
 /* One that was posted before, and is small. */
@@ -140,12 +140,7 @@ int muster_kept_post(struct muster_request *request)
 	err = entry->kept ? start(request, entry->kept) : keep(request);
 	if (err)
 		return err;
-	entry->kept->busy = true;
-	request->kept = entry->kept;
-	request->cookie = entry->kept->start.cookie;
-	request->result_at = entry->kept->data;
-	request->sequence = comm->sequences++;
-	request->state = MUSTER_REQUEST_RUNNING;
+	muster_kept_started(request, entry->kept);
 	return 0;
 }
 

@@ -189,7 +189,7 @@ int muster_start(struct muster_request *request)
 	if (!request)
 		return -EINVAL;
 	if (request->state == MUSTER_REQUEST_IDLE)
-		return muster_request_again(request);
+		return muster_request_restart(request);
 	return muster_fail(request->job, -EINVAL, "muster_start: the request %s",
 			   request->persistent ? "is under way: wait for it first" :
 						 "is not of a persistent operation");

@@ -110,14 +110,13 @@ void muster_device_empty(struct muster *job)
 	messages_take(job);
 }
 
-bool muster_progress(struct muster *job)
+static inline bool progress(struct muster *job)
 {
-	MUSTER_TURN(job);
 	struct muster_dev *dev = job->dev;
 	struct muster_cqe cqe;
 	bool some = dev->ops->poll(dev, &cqe);
 
-	if (some)
+	if (some && !muster_request_finish_again(job, &cqe))
 		completion_take(job, &cqe);
 	/* The end of a sequence is what somebody waits for; messages can wait. */
 	if (!some || cqe.kind != MUSTER_CQE_SEQUENCE)
@@ -128,6 +127,12 @@ bool muster_progress(struct muster *job)
 	if (job->active)
 		muster_comms_visit(job);
 	return some;
+}
+
+bool muster_progress(struct muster *job)
+{
+	MUSTER_TURN(job);
+	return progress(job);
 }
 
 /* ---- test and wait ----------------------------------------------------------------------- */
@@ -305,7 +310,7 @@ int muster_wait(struct muster_request *request)
 		return 0;
 	while (request->state != MUSTER_REQUEST_DONE) {
 		muster_turn_pass(request->job);
-		if (muster_progress(request->job))
+		if (progress(request->job))
 			idle = 0;
 		else if (request->state != MUSTER_REQUEST_DONE && ++idle > request->job->spin_polls)
 			doze(request, &since_us);

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "calls.h"
+#include "channel.h"
 #include "look.h"
 #include "stats.h"
 #include "tree.h"
@@ -256,43 +257,88 @@ void muster_request_go(struct muster_request *request)
 
 /*
  * What was called last is called again: the request that was freed last ran it by a kept program,
- * and is what it was, but for the buffers. NULL: it is not so.
+ * which is free now, and is what it was, but for the buffers.
  */
-static inline struct muster_request *once_more(struct muster_comm *comm,
-					       const struct muster_call *call)
+static inline bool is_once_more(const struct muster_comm *comm, const struct muster_entry *entry,
+				const struct muster_request *request)
+{
+	const struct muster *job = comm->job;
+
+	return request && request->era == job->era && request->entry == entry &&
+	       request->comm == comm && request->path == entry->chosen &&
+	       entry->offload == comm->offload && entry->kept && !entry->kept->busy &&
+	       !comm->persists && !comm->unposted && !job->stats && muster_channel_is_calm(comm) &&
+	       comm->sequences - comm->sequences_ended < MUSTER_SEQ_QUEUE_MAX;
+}
+
+/* The rest, if the device does not take it now, is as always. */
+bool muster_request_again(struct muster_comm *comm, struct muster_entry *entry, const void *in,
+			  void *out, struct muster_request **result)
 {
 	struct muster *job = comm->job;
 	struct muster_request *request = job->free_requests;
-	struct muster_entry *entry = call->like;
+	struct muster_kept *kept = entry->kept;
 
-	if (!entry || !request || request->era != job->era || request->entry != entry ||
-	    request->comm != comm || request->path != entry->chosen ||
-	    entry->offload != comm->offload || comm->persists)
-		return NULL;
+	if (!is_once_more(comm, entry, request))
+		return false;
+	*result = request;
 	job->free_requests = request->next;
 	request->next = NULL;
+	request->ended = request->awaited = request->traced = false;
+	request->in = (void *)((uintptr_t)in - entry->has.first);
+	request->out = (void *)((uintptr_t)out - entry->needs.first);
+	request->copy_out = entry->gets_result ? out : NULL;
 	request->era = 0;		/* it may run otherwise this time */
 	request->kept = NULL;
-	request->ended = false;
-	request->awaited = false;
-	request->traced = false;
+	request->again = false;
 	entry->refs++;
 	entry->used = ++comm->clock;
-	return request;
+	enqueue(comm, request);
+	muster_copy(kept->data, request->in, kept->operand_bytes);
+	if (muster_kept_run(job->dev, kept)) {
+		muster_advance(comm);
+		return true;
+	}
+	comm->unposted = NULL;
+	muster_kept_started(request, kept);
+	request->again = true;
+	job->again = request;
+	return true;
 }
 
-static inline void repeat(struct muster_request *request, const void *in, void *out)
+/* All else of such a one is as it was, so its end is short, too. */
+bool muster_request_finish_again(struct muster *job, const struct muster_cqe *cqe)
 {
-	struct muster_comm *comm = request->comm;
+	struct muster_request *request = job->again;
+	struct muster_comm *comm;
+	struct muster_entry *entry;
 
-	buffers_set(request, in, out);
-	if (request->job->stats)
-		request->began_us = muster_now_us(request->job);
-	enqueue(comm, request);
-	if (comm->unposted == request && !muster_kept_post(request))
-		comm->unposted = NULL;
-	else
-		muster_advance(comm);
+	if (!request || request->state != MUSTER_REQUEST_RUNNING || !request->again ||
+	    cqe->cookie != request->cookie || cqe->context != request->context ||
+	    cqe->number != request->sequence || cqe->kind != MUSTER_CQE_SEQUENCE || cqe->status)
+		return false;
+	comm = request->comm;
+	entry = request->entry;
+	if (comm->first != request || request->next || comm->trees || job->dev->holding ||
+	    comm->last_of != entry || comm->last_era != job->era || comm->last.path != request->path)
+		return false;
+	comm->sequences_ended = request->sequence + 1;
+	comm->first = NULL;
+	job->under_way--;
+	comm->look->ended = request->number + 1;
+	muster_look_done(request);
+	if (request->copy_out)
+		muster_copy(request->copy_out, request->result_at, entry->call.bytes);
+	request->kept->busy = false;
+	request->era = job->era;
+	request->result = 0;
+	request->state = MUSTER_REQUEST_DONE;
+	muster_entry_put(entry);
+	if (__builtin_expect(request->awaited, 0))
+		muster_turn_news(job);
+	if (__builtin_expect(comm->freed, 0))
+		muster_comm_activate(comm);
+	return true;
 }
 
 /* It waits to be started, as often as its caller likes; so its program is worth keeping. */
@@ -317,15 +363,9 @@ static bool is_argument_error(int err)
 int muster_request_start(struct muster_comm *comm, const struct muster_call *call, const void *in,
 			 void *out, struct muster_request **result)
 {
-	struct muster_request *request = once_more(comm, call);
-	int err;
+	struct muster_request *request;
+	int err = muster_request_new(comm, call, &request);
 
-	if (request) {
-		repeat(request, in, out);
-		*result = request;
-		return 0;
-	}
-	err = muster_request_new(comm, call, &request);
 	if (err)
 		return muster_comm_give_up(comm, err);
 	if (is_nothing(comm, call))
@@ -424,7 +464,8 @@ int muster_request_end(struct muster_request *request)
 	if (request->failed)
 		failure_say(request);
 	if (!request->persistent) {
-		muster_aside_end(request->aside, result);
+		if (request->aside)
+			muster_aside_end(request->aside, result);
 		muster_request_put(request);
 		return result;
 	}
@@ -436,7 +477,7 @@ int muster_request_end(struct muster_request *request)
 
 /* ---- persistent ------------------------------------------------------------------------ */
 
-int muster_request_again(struct muster_request *request)
+int muster_request_restart(struct muster_request *request)
 {
 	struct muster_comm *comm = request->comm;
 	int err = 0;

@@ -73,3 +73,16 @@ void muster_arith_checked(uint8_t type, uint8_t op, void *dst, const void *a, co
 	else
 		types[type].apply(type, op, dst, a, b, bytes);
 }
+
+muster_arith_element *muster_arith_one(uint8_t type, uint8_t op, size_t bytes)
+{
+	muster_arith_element *one = NULL;
+
+	if (!muster_arith_supported(type, op) || bytes != types[type].size)
+		return NULL;
+	if (types[type].apply == muster_arith_floats)
+		one = muster_arith_floats_one(type, op);
+	else if (types[type].apply == muster_arith_integers)
+		one = muster_arith_integers_one(type, op);
+	return one;
+}

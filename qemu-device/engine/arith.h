@@ -36,4 +36,13 @@ int muster_arith(uint8_t type, uint8_t op, void *dst, const void *a, const void 
 void muster_arith_checked(uint8_t type, uint8_t op, void *dst, const void *a, const void *b,
 			  size_t bytes);
 
+/* *dst = op(*a, *b), of one element. */
+typedef void muster_arith_element(void *dst, const void *a, const void *b);
+
+/**
+ * muster_arith_one() - a function with the same bits for messages of so many bytes, where they
+ * are a single element of a frequent pair. Else NULL.
+ */
+muster_arith_element *muster_arith_one(uint8_t type, uint8_t op, size_t bytes);
+
 #endif /* MUSTER_ARITH_H */

@@ -86,3 +86,31 @@ void muster_arith_floats(uint8_t type, uint8_t op, uint8_t *dst, const uint8_t *
 {
 	apply_floats(KEY(type, op), dst, a, b, bytes);
 }
+
+#define FLOAT_ONE(name, bits, OP)								 \
+	ONE(name##_##OP, e##name, FLOAT_##OP, e##bits, NAN_##name)
+#define FLOAT_ONES(name, bits)									 \
+	FLOAT_ONE(name, bits, SUM)								 \
+	FLOAT_ONE(name, bits, PROD)								 \
+	FLOAT_ONE(name, bits, MIN)								 \
+	FLOAT_ONE(name, bits, MAX)
+FLOAT_ONES(F32, I32)
+FLOAT_ONES(F64, I64)
+
+#define FLOAT_ONE_CASE(name, OP)								 \
+	case KEY(MUSTER_DTYPE_##name, MUSTER_REDOP_##OP):					 \
+		return one_##name##_##OP;
+#define FLOAT_ONE_CASES(name)									 \
+	FLOAT_ONE_CASE(name, SUM)								 \
+	FLOAT_ONE_CASE(name, PROD)								 \
+	FLOAT_ONE_CASE(name, MIN)								 \
+	FLOAT_ONE_CASE(name, MAX)
+
+muster_arith_element *muster_arith_floats_one(uint8_t type, uint8_t op)
+{
+	switch (KEY(type, op)) {
+	FLOAT_ONE_CASES(F32)
+	FLOAT_ONE_CASES(F64)
+	}
+	return NULL;
+}

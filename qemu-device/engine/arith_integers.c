@@ -76,3 +76,43 @@ void muster_arith_integers(uint8_t type, uint8_t op, uint8_t *dst, const uint8_t
 	else
 		apply_by_size(KEY(muster_dtype_size(type), op), dst, a, b, bytes);
 }
+
+#define INT_ONE(name, OP)	ONE(name##_##OP, e##name, INT_##OP)
+#define INT_ONES_OF_SIZE(name)									 \
+	INT_ONE(name, SUM)									 \
+	INT_ONE(name, PROD)									 \
+	INT_ONE(name, BAND)									 \
+	INT_ONE(name, BOR)									 \
+	INT_ONE(name, BXOR)
+#define INT_ONES_OF_TYPE(name)									 \
+	INT_ONE(name, MIN)									 \
+	INT_ONE(name, MAX)
+INT_ONES_OF_SIZE(U32)
+INT_ONES_OF_SIZE(U64)
+INT_ONES_OF_TYPE(I32)
+INT_ONES_OF_TYPE(U32)
+INT_ONES_OF_TYPE(I64)
+INT_ONES_OF_TYPE(U64)
+
+#define INT_ONE_CASE(type, name, OP)								 \
+	case KEY(MUSTER_DTYPE_##type, MUSTER_REDOP_##OP):					 \
+		return one_##name##_##OP;
+#define INT_ONE_CASES(type, name)								 \
+	INT_ONE_CASE(type, name, SUM)								 \
+	INT_ONE_CASE(type, name, PROD)								 \
+	INT_ONE_CASE(type, name, BAND)								 \
+	INT_ONE_CASE(type, name, BOR)								 \
+	INT_ONE_CASE(type, name, BXOR)								 \
+	INT_ONE_CASE(type, type, MIN)								 \
+	INT_ONE_CASE(type, type, MAX)
+
+muster_arith_element *muster_arith_integers_one(uint8_t type, uint8_t op)
+{
+	switch (KEY(type, op)) {
+	INT_ONE_CASES(I32, U32)
+	INT_ONE_CASES(U32, U32)
+	INT_ONE_CASES(I64, U64)
+	INT_ONE_CASES(U64, U64)
+	}
+	return NULL;
+}

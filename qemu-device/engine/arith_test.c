@@ -36,6 +36,7 @@ static void check_reference(uint8_t type, uint8_t op, size_t nr)
 {
 	size_t size = muster_dtype_size(type), shift = nr % 9, i;
 	uint8_t a[BYTES], b[BYTES], dst[BYTES], expected[BYTES];
+	muster_arith_element *one;
 
 	fill(type, a + shift, nr);
 	fill(type, b + 1, nr);
@@ -45,6 +46,13 @@ static void check_reference(uint8_t type, uint8_t op, size_t nr)
 		reference(type, op, expected + 3 + i * size, a + shift + i * size,
 			  b + 1 + i * size);
 	assert_int_equal(muster_arith(type, op, dst + 3, a + shift, b + 1, nr * size), 0);
+	assert_memory_equal(dst, expected, sizeof(dst));
+	one = muster_arith_one(type, op, nr * size);
+	assert_true(!one || nr == 1);
+	if (!one)
+		return;
+	memset(dst, 0xee, sizeof(dst));
+	one(dst + 3, a + shift, b + 1);
 	assert_memory_equal(dst, expected, sizeof(dst));
 }
 

@@ -80,6 +80,19 @@ void muster_arith_halves(uint8_t type, uint8_t op, uint8_t *dst, const uint8_t *
 void muster_arith_pairs(uint8_t type, uint8_t op, uint8_t *dst, const uint8_t *a,
 			const uint8_t *b, size_t bytes);
 
+/* A function for a single element, by the same expression. */
+#define ONE(name, T, EXPR, ...)									 \
+	static void one_##name(void *dst, const void *a, const void *b)				 \
+	{											 \
+		T x = *(const T *)a, y = *(const T *)b;						 \
+												 \
+		*(T *)dst = (T)EXPR(x, y, ##__VA_ARGS__);					 \
+	}
+
+/* Which; NULL: there is none. */
+muster_arith_element *muster_arith_integers_one(uint8_t type, uint8_t op);
+muster_arith_element *muster_arith_floats_one(uint8_t type, uint8_t op);
+
 #define KEY(type, op) ((unsigned int)(type) * 256 + (op))
 
 #endif /* MUSTER_ARITH_VECTOR_H */

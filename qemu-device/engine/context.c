@@ -5,7 +5,7 @@
  * forget it at once, and it goes when the members have been told (farewell.c). The
  * members and the tables that find them lie behind it in one allocation.
  */
-#include "internal.h"
+#include "sequence.h"
 
 #include <errno.h>
 #include <string.h>

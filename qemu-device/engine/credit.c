@@ -5,7 +5,7 @@
  * and answering those who asked ours. Who is owed an answer is on a list through
  * the peers, so nothing here grows.
  */
-#include "internal.h"
+#include "credit.h"
 
 #include <errno.h>
 
@@ -60,7 +60,7 @@ void muster_credit_receive(struct context *ctx, uint32_t index,
 /*
  * Numbers are compared by their difference, which has a sign up to 2^31 only. What a
  * member told long ago is taken for a newer base, as far out of the window as before:
- * one member for each number that ends, so every one in time.
+ * one member after every so many numbers, so each in time.
  */
 static void keep_comparable(struct context *ctx)
 {
@@ -71,19 +71,20 @@ static void keep_comparable(struct context *ctx)
 		ctx->base_unheard = oldest;
 	if (!ctx->nr_peers)
 		return;
-	peer = &ctx->peers[ctx->base % ctx->nr_peers];
+	peer = &ctx->peers[ctx->base / BASE_AGE_EACH % ctx->nr_peers];
 	if (!peer->left && (int32_t)(oldest - peer->base) > 0)
 		peer->base = oldest;
 }
 
-/* Called when base has just moved past number. */
+/* Base has just moved past number: for who asks, and now and then in any case. */
 void muster_credit_ended(struct context *ctx, uint32_t number)
 {
 	uint8_t bit = 1u << number % MUSTER_WINDOW;
 	struct peer *peer;
 	uint32_t index;
 
-	keep_comparable(ctx);
+	if (ctx->base % BASE_AGE_EACH == 0)
+		keep_comparable(ctx);
 	for (index = ctx->asking_first; index; index = peer->next_asking) {
 		peer = &ctx->peers[index - 1];
 		if (peer->wanted & bit) {

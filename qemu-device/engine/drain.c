@@ -4,7 +4,7 @@
  * every member is told and every posted sequence completes, as wire and completion
  * queue allow.
  */
-#include "internal.h"
+#include "sequence.h"
 
 /* The first completion carries the cause, the others were flushed. */
 static bool flush_sequence(struct context *ctx)

@@ -5,7 +5,7 @@
  * completion queue, or finds the budget spent, goes back to the end of the list for
  * the next step; where thousands are, a step tries some of them.
  */
-#include "internal.h"
+#include "credit.h"
 
 #include <errno.h>
 
@@ -108,11 +108,8 @@ void muster_engine_vp_close(struct muster_engine *engine, uint16_t vp)
 /* ---- steps ---- */
 
 /* Return: whether it must be tried again at the next step. */
-static bool run(struct context *ctx)
+static bool run_all(struct context *ctx)
 {
-	ctx->stalled = false;
-	if (muster_predict_run(ctx))
-		return ctx->stalled && !ctx->listed;
 	if (muster_context_is_opening(ctx))
 		return false;
 	if (ctx->closed) {
@@ -141,15 +138,22 @@ static bool run(struct context *ctx)
 	return ctx->stalled && !ctx->listed;
 }
 
-/* Who is refused is listed at once, as others may wake it: up to the first such one, once each. */
-bool muster_engine_step(struct muster_engine *engine, uint32_t budget)
+/* Likewise, off the list. */
+static inline bool run(struct context *ctx)
 {
-	struct context *ctx, *refused_first = NULL;
-	uint32_t refused = 0;
+	muster_context_unready(ctx);
+	ctx->stalled = false;
+	return muster_predict_run(ctx) ? ctx->stalled && !ctx->listed : run_all(ctx);
+}
 
-	engine->budget = budget;
+/* Who is refused is listed at once, as others may wake it: up to the first such one, once each. */
+static bool step_all(struct muster_engine *engine, struct context *refused_first)
+{
+	uint32_t refused = !!refused_first;
+	struct context *ctx;
+
 	while (engine->budget && refused < REFUSED_MAX && engine->ready_first != refused_first) {
-		ctx = muster_ready_take(engine);
+		ctx = engine->ready_first;
 		if (!run(ctx))
 			continue;
 		muster_context_ready(ctx);
@@ -159,19 +163,30 @@ bool muster_engine_step(struct muster_engine *engine, uint32_t budget)
 	return engine->ready_first;
 }
 
+/* Mostly one can run, and nothing else could then. */
+bool muster_engine_step(struct muster_engine *engine, uint32_t budget)
+{
+	struct context *ctx = engine->ready_first, *refused = NULL;
+
+	engine->budget = budget;
+	if (!ctx)
+		return false;
+	if (ctx->next_ready || !budget)
+		return step_all(engine, NULL);
+	if (run(ctx)) {
+		muster_context_ready(ctx);
+		refused = ctx;
+	}
+	return engine->ready_first == refused ? refused != NULL : step_all(engine, refused);
+}
+
 /* ---- what comes from outside ---- */
 
-int muster_engine_post(struct muster_engine *engine, uint16_t vp,
-		       const struct muster_desc *descs, uint32_t nr, uint32_t *bad)
+static int post(struct muster_engine *engine, uint16_t vp, const struct muster_desc *descs,
+		uint32_t nr, uint32_t *bad)
 {
-	struct context *ctx = engine->waited_last;
-	uint32_t index = 0;
-	int ret;
+	struct context *ctx;
 
-	if (bad)
-		*bad = 0;
-	if (nr == 1 && muster_kept_is_first(ctx, vp, descs))
-		return muster_sequence_restart_first(ctx);
 	if (!nr || nr > MUSTER_SEQ_DESCS_MAX)
 		return -EINVAL;
 	ctx = muster_context_find(engine, vp, descs->job, descs->context);
@@ -181,10 +196,21 @@ int muster_engine_post(struct muster_engine *engine, uint16_t vp,
 		return muster_message_post(ctx, descs);
 	if (descs->kind == MUSTER_DESC_START)
 		return nr == 1 ? muster_sequence_restart(ctx, descs) : -EINVAL;
-	ret = muster_sequence_post(ctx, descs, nr, &index);
-	if (bad)
-		*bad = index;
-	return ret;
+	return muster_sequence_post(ctx, descs, nr, bad);
+}
+
+int muster_engine_post(struct muster_engine *engine, uint16_t vp,
+		       const struct muster_desc *descs, uint32_t nr, uint32_t *bad)
+{
+	struct context *ctx = engine->waited_last;
+	uint32_t unused;
+
+	if (!bad)
+		bad = &unused;
+	*bad = 0;
+	if (nr == 1 && muster_kept_is_first(ctx, vp, descs))
+		return muster_sequence_restart_first(ctx);
+	return post(engine, vp, descs, nr, bad);
 }
 
 int muster_engine_abort(struct muster_engine *engine, uint16_t vp, uint8_t job, uint32_t context,

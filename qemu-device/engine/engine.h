@@ -260,6 +260,16 @@ int muster_engine_post(struct muster_engine *engine, uint16_t vp,
 		       const struct muster_desc *descs, uint32_t nr, uint32_t *bad);
 
 /**
+ * muster_engine_start_run() - post a START that is the same as it was when it was posted before,
+ * and do what the next step would do first, where that is simple.
+ * @left: set to whether steps have something to do.
+ *
+ * For who may be called by its world's functions here. Return: as muster_engine_post().
+ */
+int muster_engine_start_run(struct muster_engine *engine, uint16_t vp,
+			    const struct muster_desc *start, bool *left);
+
+/**
  * muster_engine_receive() - a packet has come from the wire.
  * @len: bytes at payload; must equal the packet's length or it is dropped.
  *
@@ -276,6 +286,15 @@ void muster_engine_receive(struct muster_engine *engine, const struct muster_pac
 void muster_engine_receive_recorded(struct muster_engine *engine,
 				    const struct muster_packet *packet, const void *payload,
 				    uint32_t len);
+
+/**
+ * muster_engine_receive_run() - either, as it is recorded or not, and what the next step would do
+ * first, where that is simple; for who may be called by its world's functions here.
+ *
+ * Return: whether steps have something to do.
+ */
+bool muster_engine_receive_run(struct muster_engine *engine, const struct muster_packet *packet,
+			       const void *payload, uint32_t len);
 
 /**
  * muster_engine_step() - run what can run.

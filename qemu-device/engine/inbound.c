@@ -5,7 +5,7 @@
  * member of one of our contexts, and is it within the window (landing.c). Only then
  * does it change anything.
  */
-#include "internal.h"
+#include "credit.h"
 #include "trace.h"
 
 /* A context that is closed has nothing else to wait for. */
@@ -128,11 +128,18 @@ static inline __attribute__((always_inline)) void receive(struct muster_engine *
 	muster_trace_received(engine, &packet);
 }
 
+static __attribute__((noinline)) void receive_any(struct muster_engine *engine,
+						  const struct muster_packet *packet,
+						  const void *payload, uint32_t len)
+{
+	receive(engine, packet, payload, len, false);
+}
+
 void muster_engine_receive(struct muster_engine *engine, const struct muster_packet *packet,
 			   const void *payload, uint32_t len)
 {
 	if (!muster_predict_take(engine, packet, payload, len))
-		receive(engine, packet, payload, len, false);
+		receive_any(engine, packet, payload, len);
 }
 
 void muster_engine_receive_recorded(struct muster_engine *engine,

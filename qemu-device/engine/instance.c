@@ -12,17 +12,6 @@
 
 #include "arith.h"
 
-void muster_instance_start(struct instance *inst, uint32_t pulse)
-{
-	inst->pulse = pulse;
-	inst->next = 0;
-	inst->slot = 0;
-	inst->begun = false;
-	inst->stored = false;
-	inst->open = 0;
-	inst->todo = 0;
-}
-
 bool muster_instance_awaits(const struct context *ctx, uint32_t pulse, uint32_t slot)
 {
 	const struct sequence *seq = muster_sequence_current(ctx);

@@ -27,6 +27,7 @@ enum engine_limit {
 	POOL_CLASSES = 10,		/* sizes of what the pool keeps: 64 bytes, 128, ... */
 	POOL_KEEP_BYTES = 256 << 10,	/* that the pool keeps free */
 	BASE_AGE_MAX = 1 << 30,		/* how far a member's base is remembered to lie back */
+	BASE_AGE_EACH = 1 << 8,		/* after so many numbers one member's base is looked at: all, in time */
 };
 
 /* ---- contexts (context.c) ---- */
@@ -231,12 +232,35 @@ void *muster_pool_take(struct muster_engine *engine, size_t bytes);
 void muster_pool_give(struct muster_engine *engine, void *p, size_t bytes);
 void muster_pool_destroy(struct muster_engine *engine);
 
-/* ready.c */
+/* ready.c: the list of contexts that can run, in which mostly one is alone */
+/* Behind others; and off a list of several. */
+void muster_context_ready_last(struct context *ctx);
+void muster_context_unready_between(struct context *ctx);
 /* Run the context at the next step. */
-void muster_context_ready(struct context *ctx);
-void muster_context_unready(struct context *ctx);
-/* The next to run, off the list; NULL. */
-struct context *muster_ready_take(struct muster_engine *engine);
+static inline void muster_context_ready(struct context *ctx)
+{
+	struct muster_engine *engine = ctx->engine;
+	if (ctx->listed)
+		return;
+	if (engine->ready_last) {
+		muster_context_ready_last(ctx);
+		return;
+	}
+	ctx->listed = true;
+	ctx->next_ready = ctx->prev_ready = NULL;
+	engine->ready_first = engine->ready_last = ctx;
+}
+static inline void muster_context_unready(struct context *ctx)
+{
+	struct muster_engine *engine = ctx->engine;
+	if (!ctx->listed)
+		return;
+	ctx->listed = false;
+	if (engine->ready_first == engine->ready_last)
+		engine->ready_first = engine->ready_last = NULL;
+	else
+		muster_context_unready_between(ctx);
+}
 
 /* context.c */
 /* An open one; those that are still being opened, or closed, take part in nothing. */
@@ -432,39 +456,6 @@ bool muster_farewell_complete(const struct peer *peer);
 /* Whether no member has left before it ended number base; else the context fails. */
 bool muster_farewell_check(struct context *ctx);
 
-/* credit.c */
-void muster_credit_receive(struct context *ctx, uint32_t member,
-			   const struct muster_packet *packet);
-void muster_credit_note(struct context *ctx, uint32_t member, uint32_t number);
-void muster_credit_ended(struct context *ctx, uint32_t number);
-void muster_credit_run(struct context *ctx);
-/* How far the running number is beyond what a member has ended. */
-static inline int32_t muster_credit_ahead(const struct context *ctx, uint32_t member)
-{
-	const struct peer *peer = muster_member_peer(ctx, member);
-
-	return ctx->base - (peer ? peer->base : ctx->base_unheard);
-}
-static inline bool muster_credit_allows(const struct context *ctx, uint32_t member)
-{
-	return muster_credit_ahead(ctx, member) < MUSTER_WINDOW;
-}
-static inline bool muster_credit_wanted(const struct context *ctx, uint32_t member)
-{
-	return muster_credit_ahead(ctx, member) >= MUSTER_WINDOW / 2;
-}
-bool muster_credit_ask(struct context *ctx, uint32_t member);
-/* A base that is newer than what we know may let a held send go. */
-static inline void muster_credit_hear(struct context *ctx, struct peer *peer, uint32_t base)
-{
-	if ((int32_t)(base - peer->base) <= 0)
-		return;
-	peer->base = base;
-	if (ctx->copies)
-		muster_copies_release(ctx, peer);
-	muster_context_ready(ctx);
-}
-
 /* transfer.c: the sends of an instance */
 /* The packet of an inline step, but for number, base and CREDIT_WANTED. */
 void muster_send_prepare(const struct context *ctx, const struct sequence *seq,
@@ -492,7 +483,16 @@ static inline void *muster_memory_map(struct context *ctx, uint32_t key, uint64_
 }
 
 /* instance.c */
-void muster_instance_start(struct instance *inst, uint32_t pulse);
+static inline void muster_instance_start(struct instance *inst, uint32_t pulse)
+{
+	inst->pulse = pulse;
+	inst->next = 0;
+	inst->slot = 0;
+	inst->begun = false;
+	inst->stored = false;
+	inst->open = 0;
+	inst->todo = 0;
+}
 void muster_instance_run(struct context *ctx, struct instance *inst);
 static inline bool muster_instance_ended(const struct sequence *seq, const struct instance *inst)
 {
@@ -534,13 +534,15 @@ int muster_sequence_post(struct context *ctx, const struct muster_desc *descs, u
 int muster_sequence_restart(struct context *ctx, const struct muster_desc *desc);
 int muster_sequence_restart_first(struct context *ctx);
 void muster_sequence_run(struct context *ctx);
-/* The running one, all of whose instances have; if the completion queue takes that. */
-void muster_sequence_end(struct context *ctx);
-/* The running one stops; and the first of those posted goes, and base is the next. */
-void muster_sequence_stop(struct context *ctx);
-void muster_sequence_forget(struct context *ctx);
+/* The completion of the running one. */
+struct muster_cqe muster_sequence_cqe(const struct context *ctx, const struct sequence *seq);
 void muster_sequences_drop(struct context *ctx);	/* all that are posted; base stays */
-void muster_sequence_put(struct context *ctx, struct sequence *seq);	/* one reference less */
+void muster_sequence_free(struct context *ctx, struct sequence *seq);
+static inline void muster_sequence_put(struct context *ctx, struct sequence *seq)	/* one reference less */
+{
+	if (!--seq->refs)
+		muster_sequence_free(ctx, seq);
+}
 
 /* keep.c: programs that stay */
 /* NULL: none is kept under that cookie, or START says more than whose it is and which program. */

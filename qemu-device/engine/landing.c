@@ -5,7 +5,7 @@
  * counted and dropped. What is from a member and contradicts the running
  * sequence ends the context. Nothing is judged by a sequence before that runs.
  */
-#include "internal.h"
+#include "credit.h"
 
 #include <string.h>
 

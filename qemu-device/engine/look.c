@@ -4,7 +4,7 @@
  * remembered for that: it is read off the oldest live instance, its cursor and its open
  * sends.
  */
-#include "internal.h"
+#include "credit.h"
 
 #include <errno.h>
 

@@ -42,7 +42,14 @@ static void again(struct world *w, uint32_t rank)
 		.context = WORLD_CONTEXT, .cookie = COOKIE,
 	};
 
-	world_post(w, rank, &desc, 1);
+	if (w->at_once)
+		assert_int_equal(muster_engine_start_run(w->nodes[rank].engine, WORLD_VP, &desc,
+							 &(bool){ false }), 0);
+	else
+		world_post(w, rank, &desc, 1);
+	w->nodes[rank].idle = false;
+	if (w->prompt)
+		muster_engine_step(w->nodes[rank].engine, 1000);
 }
 
 static void start(struct world *w, uint32_t rank, enum manner manner, bool first)
@@ -114,6 +121,15 @@ static void assert_same(const struct world *a, const struct world *b)
 				    sizeof(a->flight[i]->packet));
 }
 
+static void assert_sums(const struct world *w)
+{
+	for (uint32_t r = 0; r < w->nr; r++) {
+		assert_int_equal(w->nodes[r].nr_cqes, RUNS);
+		assert_true(*world_double((struct world *)w, r, RESULT) ==
+			    w->nr * (RUNS - 1) + 500 * w->nr * (w->nr - 1));
+	}
+}
+
 static void what_is_predicted_is_what_would_have_been(void **state)
 {
 	(void)state;
@@ -127,13 +143,30 @@ static void what_is_predicted_is_what_would_have_been(void **state)
 		}
 		assert_memory_equal(w[PREDICT_RECORDED]->trace, w[POST_RECORDED]->trace,
 				    sizeof(*w[0]->trace));
-		for (uint32_t r = 0; r < w[0]->nr; r++) {
-			assert_int_equal(w[0]->nodes[r].nr_cqes, RUNS);
-			assert_true(*world_double(w[0], r, RESULT) ==
-				    w[0]->nr * (RUNS - 1) + 500 * w[0]->nr * (w[0]->nr - 1));
-		}
+		assert_sums(w[0]);
 		for (uint32_t manner = 0; manner < MANNERS; manner++)
 			world_destroy(w[manner]);
+	}
+}
+
+/* Where nothing is refused; a world that refuses is asked once more. */
+static void what_is_done_at_once_is_what_the_next_step_would_have_done(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 0; seed < SEEDS; seed++) {
+		struct world *w[2];
+
+		for (uint32_t i = 0; i < 2; i++) {
+			w[i] = world_of(seed % 4 ? 4 : 2, seed, PREDICT);
+			w[i]->prompt = true;
+			w[i]->at_once = i;
+			run(w[i], PREDICT);
+			assert_sums(w[i]);
+		}
+		if (!w[0]->refuse_percent)
+			assert_same(w[0], w[1]);
+		world_destroy(w[0]);
+		world_destroy(w[1]);
 	}
 }
 
@@ -158,19 +191,25 @@ static void bit_flip(struct world *w, uint32_t bit)
 	struct muster_engine *engine = w->nodes[0].engine;
 
 	((uint8_t *)&changed.packet)[bit / 8] ^= 1 << bit % 8;
-	muster_engine_receive(engine, &changed.packet, changed.payload, sizeof(double));
+	if (w->at_once)
+		muster_engine_receive_run(engine, &changed.packet, changed.payload, sizeof(double));
+	else
+		muster_engine_receive(engine, &changed.packet, changed.payload, sizeof(double));
 	muster_engine_step(engine, 100);
 }
 
 static void a_header_that_differs_in_a_bit_is_judged_as_always(void **state)
 {
 	(void)state;
-	for (uint32_t bit = 0; bit < 8 * sizeof(struct muster_packet); bit++) {
+	for (uint32_t i = 0; i < 2 * 8 * sizeof(struct muster_packet); i++) {
 		struct world *kept = world_of(2, 3, PREDICT), *posted = world_of(2, 3, POST);
+		uint32_t bit = i / 2;
 
 		warm_up(kept, PREDICT);
 		warm_up(posted, POST);
+		kept->at_once = i & 1;
 		bit_flip(kept, bit);
+		kept->at_once = false;
 		bit_flip(posted, bit);
 		assert_same(kept, posted);
 		world_run(kept);
@@ -251,6 +290,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_is_predicted_is_what_would_have_been),
+		cmocka_unit_test(what_is_done_at_once_is_what_the_next_step_would_have_done),
 		cmocka_unit_test(a_header_that_differs_in_a_bit_is_judged_as_always),
 		cmocka_unit_test(what_comes_twice_counts_once),
 		cmocka_unit_test(memory_that_goes_while_it_waits_is_not_written),

@@ -4,7 +4,7 @@
  * as up to MUSTER_PULSES_LIVE instances at once, and ended with a completion.
  * They wait by number; the running sequence is number `base`.
  */
-#include "internal.h"
+#include "sequence.h"
 
 #include <errno.h>
 
@@ -24,22 +24,11 @@ static struct sequence *sequence_new(struct context *ctx, uint32_t nr_steps, boo
 	return seq;
 }
 
-void muster_sequence_put(struct context *ctx, struct sequence *seq)
+void muster_sequence_free(struct context *ctx, struct sequence *seq)
 {
-	if (--seq->refs)
-		return;
 	muster_predict_drop(ctx, seq);
 	muster_pool_give(ctx->engine, seq->instances, seq->instances_bytes);
 	muster_pool_give(ctx->engine, seq, seq->bytes);
-}
-
-static void enqueue(struct context *ctx, struct sequence *seq)
-{
-	ctx->queue[(ctx->base + ctx->queued) % MUSTER_SEQ_QUEUE_MAX] = seq;
-	if (!ctx->queued++)
-		ctx->current = seq;
-	ctx->engine->counters->sequences_posted++;
-	muster_context_ready(ctx);
 }
 
 int muster_sequence_post(struct context *ctx, const struct muster_desc *descs, uint32_t nr,
@@ -56,10 +45,11 @@ int muster_sequence_post(struct context *ctx, const struct muster_desc *descs, u
 	ret = muster_decode_sequence(ctx, descs, nr, seq, bad);
 	if (!ret && descs->flags & MUSTER_DESC_KEEP)
 		ret = muster_kept_add(ctx, seq);
-	if (ret)
-		muster_sequence_put(ctx, seq);
-	else
-		enqueue(ctx, seq);
+	if (!ret) {
+		muster_sequence_enqueue(ctx, seq);
+		muster_context_ready(ctx);
+	}
+	muster_sequence_put(ctx, seq);
 	return ret;
 }
 
@@ -72,17 +62,9 @@ int muster_sequence_restart_first(struct context *ctx)
 {
 	if (ctx->queued == MUSTER_SEQ_QUEUE_MAX)
 		return -EAGAIN;
-	ctx->kept->refs++;
-	enqueue(ctx, ctx->kept);
+	muster_sequence_enqueue(ctx, ctx->kept);
+	muster_context_ready(ctx);
 	return 0;
-}
-
-void muster_sequence_forget(struct context *ctx)
-{
-	muster_sequence_put(ctx, ctx->current);
-	ctx->queued--;
-	ctx->base++;
-	ctx->current = ctx->queue[ctx->base % MUSTER_SEQ_QUEUE_MAX];
 }
 
 void muster_sequences_drop(struct context *ctx)
@@ -90,16 +72,6 @@ void muster_sequences_drop(struct context *ctx)
 	while (ctx->queued)
 		muster_sequence_put(ctx, ctx->queue[(ctx->base + --ctx->queued) %
 						    MUSTER_SEQ_QUEUE_MAX]);
-}
-
-void muster_sequence_stop(struct context *ctx)
-{
-	ctx->running = false;
-	ctx->awaited = NULL;
-	if (!ctx->instances_kept)
-		muster_pool_give(ctx->engine, ctx->instances, ctx->instances_bytes);
-	ctx->instances = NULL;
-	ctx->instances_kept = false;
 }
 
 /* As many as can be live at once. */
@@ -168,36 +140,26 @@ static void run_instances(struct context *ctx)
 	}
 }
 
-static bool complete(struct context *ctx, const struct sequence *seq)
+struct muster_cqe muster_sequence_cqe(const struct context *ctx, const struct sequence *seq)
 {
-	struct muster_cqe cqe = {
+	return (struct muster_cqe){
 		.kind = MUSTER_CQE_SEQUENCE,
 		.cookie = seq->cookie,
 		.number = ctx->base,
 		.culprit = MUSTER_CULPRIT_NONE,
 		.signature = seq->signature,
+		.context = ctx->id,
+		.vp = ctx->vp,
+		.job = ctx->job,
 	};
-
-	return !ctx->coll_end || muster_context_complete(ctx, &cqe);
 }
 
-/* Every slot has been combined, and nothing else was let in: no entry is left. */
-void muster_sequence_end(struct context *ctx)
+static void end(struct context *ctx)
 {
-	const struct sequence *seq = muster_sequence_current(ctx);
-	struct ended *ended = &ctx->ended[ctx->base % MUSTER_WINDOW];
+	struct muster_cqe cqe = muster_sequence_cqe(ctx, muster_sequence_current(ctx));
 
-	if (!complete(ctx, seq))
-		return;
-	ended->signature = seq->signature;
-	ended->stage = seq->stage;
-	if (ctx->nr_ended < MUSTER_WINDOW)
-		ctx->nr_ended++;
-	muster_sequence_stop(ctx);
-	muster_sequence_forget(ctx);
-	ctx->moved = ctx->queued;
-	ctx->engine->counters->sequences_ended++;
-	muster_credit_ended(ctx, ctx->base - 1);
+	if (!ctx->coll_end || muster_context_complete(ctx, &cqe))
+		muster_sequence_end(ctx, muster_sequence_current(ctx));
 }
 
 void muster_sequence_run(struct context *ctx)
@@ -210,7 +172,7 @@ void muster_sequence_run(struct context *ctx)
 		if (ctx->failure.status)
 			return;
 		if (ctx->pulse_first == muster_sequence_current(ctx)->pulse_count)
-			muster_sequence_end(ctx);
+			end(ctx);
 		else
 			muster_grant_run(ctx);
 	} while (ctx->moved && !ctx->failure.status);

@@ -90,6 +90,8 @@ struct world {
 	bool board;			/* who leaves can say there how far it was */
 	bool read_only;
 	bool recorded;			/* what comes in is: nobody reads the records */
+	bool prompt;		/* a node is stepped whenever something has come, */
+	bool at_once;		/* and by functions that do it themselves, where they can */
 	size_t allocated;
 	uint32_t allocs_left;		/* then alloc() fails, if `allocs_limited` */
 	bool allocs_limited;
@@ -420,9 +422,13 @@ static inline void world_deliver_one(struct world *w, uint32_t which)
 
 	memcpy(payload, copy->payload, copy->packet.length);
 	w->flight[which] = w->flight[--w->nr_flight];
-	if (!to->dead)
+	if (!to->dead && w->at_once)
+		muster_engine_receive_run(to->engine, &copy->packet, payload, copy->packet.length);
+	else if (!to->dead)
 		(w->recorded ? muster_engine_receive_recorded : muster_engine_receive)
 			(to->engine, &copy->packet, payload, copy->packet.length);
+	if (!to->dead && w->prompt)
+		muster_engine_step(to->engine, 1000);
 	to->idle = false;
 	free(payload);
 	free(copy);

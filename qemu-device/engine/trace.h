@@ -53,6 +53,19 @@ static inline void muster_trace_packet(struct muster_trace_record *record,
 	record->part = packet->offset >> 8;
 }
 
+/* What was recorded before, of another number. */
+static inline void muster_trace_again(struct muster_trace *trace,
+				      const struct muster_trace_record *before, uint32_t number)
+{
+	const uint64_t written = trace->written;
+	struct muster_trace_record *record = muster_trace_begin(trace, written, before->kind);
+
+	*record = *before;
+	record->time = trace->now;
+	record->number = number;
+	muster_trace_end(trace, written);
+}
+
 /* A packet has come, and all is done that it led to at once. */
 static inline void muster_trace_received(struct muster_engine *engine,
 					 const struct muster_packet *packet)

@@ -7,7 +7,7 @@
  * at once stays open as a bit of its instance; if nothing but the wire or the window is
  * in its way it is also a bit of `todo`.
  */
-#include "internal.h"
+#include "credit.h"
 
 #include <string.h>
 

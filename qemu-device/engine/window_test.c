@@ -115,14 +115,18 @@ static void a_held_send_asks_a_member_that_it_has_not_heard_from(void **state)
 	world_destroy(w);
 }
 
-/* As if both had ended so many numbers in which neither spoke to the other. */
+/*
+ * As if both had ended so many numbers, or some more, in which neither spoke to the other: the
+ * next one that ends is one at which ages are looked at.
+ */
 static void leap(struct world *w, uint32_t numbers)
 {
+	struct context *ctx;
 	uint32_t node;
 
 	for (node = 0; node < 2; node++) {
-		muster_context_find(w->nodes[node].engine, WORLD_VP, WORLD_JOB,
-				    WORLD_CONTEXT)->base += numbers;
+		ctx = muster_context_find(w->nodes[node].engine, WORLD_VP, WORLD_JOB, WORLD_CONTEXT);
+		ctx->base = (ctx->base + numbers) / BASE_AGE_EACH * BASE_AGE_EACH + BASE_AGE_EACH - 1;
 		post_nothing(w, node);
 		post_nothing(w, node);
 	}

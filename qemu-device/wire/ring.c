@@ -9,7 +9,6 @@
 #include "ring.h"
 
 #include <errno.h>
-#include <string.h>
 
 enum {
 	PAGE = 4096,
@@ -94,62 +93,15 @@ int muster_ring_producer_init(struct muster_ring_producer *producer,
 	return 0;
 }
 
-static struct muster_ring_record *record_at(uint8_t *lines, uint64_t nr_lines, uint64_t pos)
+/* As far as the consumer has come by now. */
+int muster_ring_make_room(struct muster_ring_producer *producer, uint64_t next)
 {
-	return (void *)(lines + (pos & (nr_lines - 1)) * MUSTER_RING_LINE);
-}
+	uint64_t consumed = __atomic_load_n(&producer->control->consumed, __ATOMIC_ACQUIRE);
 
-/* Where the record after one of this length starts: at the next lap if it has spilled. */
-static uint64_t next_position(uint64_t pos, uint64_t nr_lines, uint32_t length)
-{
-	uint64_t lap_end = (pos | (nr_lines - 1)) + 1;
-	uint64_t next = pos + (HEADER_BYTES + length + MUSTER_RING_LINE - 1) / MUSTER_RING_LINE;
-
-	return next < lap_end ? next : lap_end;
-}
-
-/* Room up to `next`, and for the word at `next`. */
-static int make_room(struct muster_ring_producer *producer, uint64_t next)
-{
-	uint64_t consumed;
-
-	if (next + 1 - producer->consumed <= producer->nr_lines)
-		return 0;
-	consumed = __atomic_load_n(&producer->control->consumed, __ATOMIC_ACQUIRE);
 	if (consumed < producer->consumed || consumed > producer->pos)
 		return -EPROTO;
 	producer->consumed = consumed;
 	return next + 1 - consumed <= producer->nr_lines ? 0 : -EAGAIN;
-}
-
-int muster_ring_send(struct muster_ring_producer *producer, const struct muster_packet *packet,
-		     const void *payload)
-{
-	uint32_t length = packet->length;
-	uint64_t next = next_position(producer->pos, producer->nr_lines, length);
-	struct muster_ring_record *record, *after;
-	uint64_t word;
-	int err;
-
-	if (length > MUSTER_MTU)
-		return -EMSGSIZE;
-	err = make_room(producer, next);
-	if (err)
-		return err;
-	record = record_at(producer->lines, producer->nr_lines, producer->pos);
-	after = record_at(producer->lines, producer->nr_lines, next);
-	__atomic_store_n(&after->word, 0, __ATOMIC_RELAXED);
-	memcpy(&record->packet, packet, sizeof(*packet));
-	if (length == sizeof(uint64_t))		/* the most frequent one */
-		memcpy(record->payload, payload, sizeof(uint64_t));
-	else if (length)
-		memcpy(record->payload, payload, length);
-	word = (uint64_t)producer->count++ << 32 | MUSTER_RING_WORD_VALID | length;
-	__atomic_store_n(&record->word, word, __ATOMIC_RELEASE);
-	if (!producer->pos)
-		__atomic_fetch_or(producer->used, producer->used_bit, __ATOMIC_RELEASE);
-	producer->pos = next;
-	return 0;
 }
 
 /* ---- consumer ------------------------------------------------------------ */
@@ -172,52 +124,12 @@ int muster_ring_consumer_init(struct muster_ring_consumer *consumer,
 }
 
 /* Without looking into its lines: that would give it a page. */
-static bool never_used(struct muster_ring_consumer *consumer)
+bool muster_ring_never_used(struct muster_ring_consumer *consumer)
 {
 	if (!(__atomic_load_n(consumer->used, __ATOMIC_ACQUIRE) & consumer->used_bit))
 		return true;
 	consumer->used_bit = 0;
 	return false;
-}
-
-int muster_ring_poll(struct muster_ring_consumer *consumer, struct muster_packet *packet,
-		     const void **payload)
-{
-	struct muster_ring_record *record;
-	uint64_t word;
-	uint32_t length;
-
-	if (consumer->used_bit && never_used(consumer))
-		return 0;
-	record = record_at(consumer->lines, consumer->nr_lines, consumer->pos);
-	/* Its second line comes from the producer's cache beside the first, not after it. */
-	__builtin_prefetch((uint8_t *)record + MUSTER_RING_LINE);
-	word = __atomic_load_n(&record->word, __ATOMIC_ACQUIRE);
-	if (!word)
-		return 0;
-	length = word & MUSTER_RING_WORD_LENGTH;
-	if (!(word & MUSTER_RING_WORD_VALID) || word >> 32 != consumer->count ||
-	    length > MUSTER_MTU)
-		return -EPROTO;
-	memcpy(packet, &record->packet, sizeof(*packet));
-	/* The copy must be what is checked and used: no second look at the ring. */
-	__asm__ volatile("" : : "r"(packet) : "memory");
-	if (packet->length != length)
-		return -EPROTO;
-	*payload = record->payload;
-	consumer->next = next_position(consumer->pos, consumer->nr_lines, length);
-	/* Where the next poll looks; on its way while this record is handled. */
-	__builtin_prefetch(record_at(consumer->lines, consumer->nr_lines, consumer->next));
-	return 1;
-}
-
-void muster_ring_release(struct muster_ring_consumer *consumer)
-{
-	if (consumer->next == consumer->pos)
-		return;
-	consumer->pos = consumer->next;
-	consumer->count++;
-	__atomic_store_n(&consumer->control->consumed, consumer->pos, __ATOMIC_RELEASE);
 }
 
 /* ---- sleeping ------------------------------------------------------------ */
@@ -231,16 +143,6 @@ void muster_ring_sleep_begin(const struct muster_ring_region *region)
 void muster_ring_sleep_end(const struct muster_ring_region *region)
 {
 	__atomic_store_n(&region->head->sleeping, 0, __ATOMIC_RELAXED);
-}
-
-bool muster_ring_wants_wake(const struct muster_ring_region *region)
-{
-	uint32_t *sleeping = &region->head->sleeping;
-
-	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	if (!__atomic_load_n(sleeping, __ATOMIC_RELAXED))
-		return false;
-	return __atomic_exchange_n(sleeping, 0, __ATOMIC_SEQ_CST) != 0;
 }
 
 /* ---- signs --------------------------------------------------------------- */

@@ -8,7 +8,8 @@
  * never used is never touched, so it needs no memory. Nothing in a region is
  * trusted: indices live in the handles below, which are private, and whatever is
  * read from shared memory is read once and checked. A producer that starts anew
- * needs a new ring; waking a sleeper is the caller's business.
+ * needs a new ring; waking a sleeper is the caller's business. Packets go in and out by
+ * ring_packet.h.
  */
 #ifndef MUSTER_RING_H
 #define MUSTER_RING_H
@@ -120,38 +121,9 @@ int muster_ring_producer_init(struct muster_ring_producer *producer,
 int muster_ring_consumer_init(struct muster_ring_consumer *consumer,
 			      const struct muster_ring_region *region, uint32_t source);
 
-/**
- * muster_ring_send() - append a packet and its payload (packet->length bytes).
- *
- * Return: 0; -EAGAIN when the ring is full; -EMSGSIZE above MUSTER_MTU; -EPROTO
- * when the consumer's index is nonsense: the peer is broken, give it up.
- */
-int muster_ring_send(struct muster_ring_producer *producer, const struct muster_packet *packet,
-		     const void *payload);
-
-/**
- * muster_ring_poll() - look at the oldest record.
- * @packet: gets a copy of its header, whose length has been checked.
- * @payload: gets the place of its payload inside the ring, valid until
- *	muster_ring_release(). A hostile producer may change it at any time.
- *
- * Return: 1; 0 when the ring is empty; -EPROTO when the ring holds no record
- * that could have been sent: the producer is broken, and so is the ring.
- */
-int muster_ring_poll(struct muster_ring_consumer *consumer, struct muster_packet *packet,
-		     const void **payload);
-
-/** muster_ring_waits() - a look without taking: false: poll() would most likely give nothing. */
-static inline bool muster_ring_waits(const struct muster_ring_consumer *consumer)
-{
-	const uint64_t at = (consumer->pos & (consumer->nr_lines - 1)) * MUSTER_RING_LINE;
-	const uint64_t *word = (const uint64_t *)(consumer->lines + at);
-
-	return !consumer->used_bit && __atomic_load_n(word, __ATOMIC_RELAXED);
-}
-
-/** muster_ring_release() - done with the record that poll() gave. */
-void muster_ring_release(struct muster_ring_consumer *consumer);
+/* The slow parts of sending and polling (ring_packet.h): 0, -EAGAIN or -EPROTO; whether it is so. */
+int muster_ring_make_room(struct muster_ring_producer *producer, uint64_t next);
+bool muster_ring_never_used(struct muster_ring_consumer *consumer);
 
 /**
  * muster_ring_sleep_begin() - the owner is about to sleep.
@@ -162,13 +134,6 @@ void muster_ring_release(struct muster_ring_consumer *consumer);
  */
 void muster_ring_sleep_begin(const struct muster_ring_region *region);
 void muster_ring_sleep_end(const struct muster_ring_region *region);
-
-/**
- * muster_ring_wants_wake() - after sending: whether to wake the region's owner.
- *
- * Once for a batch of sends is enough. Only one of several senders is told so.
- */
-bool muster_ring_wants_wake(const struct muster_ring_region *region);
 
 /**
  * muster_ring_sign() - the owner sets or clears a bit. Whoever sees what the owner does

@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-#include "ring.h"
+#include "ring_packet.h"
 
 enum { RING_BYTES = 32 << 10, SOURCES = 3 };
 

@@ -28,7 +28,7 @@
 #include "engine.h"
 #include "frame.h"
 #include "reliable.h"
-#include "ring.h"
+#include "ring_packet.h"
 #include "schedule.h"
 #include "wire.h"
 
@@ -98,6 +98,7 @@ struct dst_plan {
 	uint32_t units, buffer_bytes, budget, cq_slots;
 	bool rings;			/* else links over a faulty network */
 	bool by_reference;		/* rings: peers' memory is read in place */
+	bool at_once;			/* rings: what can be, is done where it comes, not at the next step */
 	bool map;			/* the engine may work on memory in place */
 	/* Per thousand, until all is healed. */
 	uint32_t drop, duplicate, reorder, corrupt, truncate, link_full, send_full;

@@ -101,7 +101,10 @@ static void receive(struct dst_node *node, const struct muster_packet *packet,
 	node->activity++;
 	if (!dst_healed(w) && dst_chance(&w->net, w->plan.forge))
 		forge(node, packet, payload);
-	muster_engine_receive(node->engine, packet, payload, len);
+	if (w->plan.at_once)
+		muster_engine_receive_run(node->engine, packet, payload, len);
+	else
+		muster_engine_receive(node->engine, packet, payload, len);
 	/* What has no slot cannot be known again: there the wire must do it. */
 	if (!dst_healed(w) && packet->type != MUSTER_PACKET_P2P &&
 	    dst_chance(&w->net, w->plan.replay))

@@ -29,6 +29,7 @@ static void plan_hardware(struct dst_plan *plan, struct dst_rng *rng)
 	};
 	static const uint32_t budgets[] = { 1, 3, 16, 256, 100000 };
 	static const uint32_t slots[] = { 1, 2, 4, 16, 64 };
+	uint64_t how;
 
 	plan->vps_per_node = 1 + (dst_below(rng, 4) == 0);
 	plan->ranks = 2 + dst_below(rng, DST_RANKS_DRAWN - 1);
@@ -40,7 +41,9 @@ static void plan_hardware(struct dst_plan *plan, struct dst_rng *rng)
 	plan->cq_slots = slots[dst_below(rng, 5)];
 	plan->map = dst_draw(rng) & 1;
 	plan->rings = dst_below(rng, 3) == 0;
-	plan->by_reference = dst_draw(rng) & plan->rings;
+	how = dst_draw(rng);
+	plan->by_reference = plan->rings && how & 1;
+	plan->at_once = plan->rings && how & 2;
 }
 
 static void plan_faults(struct dst_plan *plan, struct dst_rng *rng)
@@ -97,6 +100,7 @@ static const struct {
 	FAULT("truncate", truncate), FAULT("link-full", link_full), FAULT("send-full", send_full),
 	FAULT("replay", replay), FAULT("forge", forge), FAULT("cuts", cuts), FAULT("clogs", clogs),
 	FAULT("late", late_us), FAULT("map", map), FAULT("by-reference", by_reference),
+	FAULT("at-once", at_once),
 #undef FAULT
 };
 
@@ -134,8 +138,9 @@ void dst_plan_print(const struct dst_plan *plan)
 	       plan->ranks, plan->nodes, plan->comms, plan->units,
 	       plan->buffer_bytes == MUSTER_ENGINE_NO_BUFFER ? 0 : plan->buffer_bytes >> 10,
 	       plan->budget, plan->cq_slots);
-	printf("  %s%s%s; jitter %u us, engine %u us, host %u us, late up to %" PRIu64 " us\n",
+	printf("  %s%s%s%s; jitter %u us, engine %u us, host %u us, late up to %" PRIu64 " us\n",
 	       plan->rings ? "rings" : "links", plan->by_reference ? ", by reference" : "",
+	       plan->at_once ? ", at once" : "",
 	       plan->map ? ", mapped" : "", plan->jitter_us, plan->engine_us, plan->host_us,
 	       plan->late_us);
 	printf("  per thousand: drop %u, duplicate %u, reorder %u, corrupt %u, truncate %u, link full %u, send refused %u, replay %u, forge %u\n",

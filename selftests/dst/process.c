@@ -276,6 +276,21 @@ static int post(struct muster_dev *dev, const struct muster_desc *descs, uint32_
 	return muster_engine_post(rank->node->engine, rank->vp, descs, nr, NULL);
 }
 
+/* The engine sleeps on, unless it says that it has something to do. */
+static int start(struct muster_dev *dev, const struct muster_desc *desc)
+{
+	struct dst_rank *rank = process_of(dev)->rank;
+	bool left;
+	int err;
+
+	if (!rank->world->plan.at_once)
+		return post(dev, desc, 1);
+	err = muster_engine_start_run(rank->node->engine, rank->vp, desc, &left);
+	if (left)
+		engine_wakes(rank);
+	return err;
+}
+
 static int poll_completion(struct muster_dev *dev, struct muster_cqe *cqe)
 {
 	struct dst_rank *rank = process_of(dev)->rank;
@@ -385,6 +400,7 @@ static int device_open(const struct muster_oob *oob, const struct muster_setting
 		.context_open = context_open,
 		.context_close = context_close,
 		.post = post,
+		.start = start,
 		.poll = poll_completion,
 		.recv = recv_message,
 		.wait = wait_device,

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "fuzz.h"
-#include "ring.h"
+#include "ring_packet.h"
 
 enum { BYTES = MUSTER_RING_BYTES_MIN, ACTS_MAX = 256 };
 

@@ -104,6 +104,8 @@ extern const struct muster_wire_events muster_local_wire_events;
 /* wire_events.take() of who is at a switch. */
 bool muster_local_uplink_take(void *owner, uint32_t neighbour, const struct muster_packet *packet,
 			      const void *payload, uint32_t len);
+/** muster_local_receive_set() - by which function packets come in. */
+void muster_local_receive_set(struct local *local, bool recorded);
 /** muster_local_record() - have packets go by functions that record them, or no more. */
 void muster_local_record(struct local *local, bool on);
 /** muster_local_share() - let a peer map a region of ours. Return: whether it will. */
@@ -114,8 +116,18 @@ void muster_local_withdraw(struct local *local);
 void muster_local_give_back(struct local *local, uint32_t context);
 /** muster_local_end() - a peer is not there any more, or not sane. */
 void muster_local_end(struct local *local, uint32_t rank);
+/** muster_local_wake() - rings.h: who is written to slept. */
+void muster_local_wake(void *owner, uint32_t rank);
 /** muster_local_step() - let the engine run; wake whom it sent to. */
 void muster_local_step(struct local *local);
+/** muster_local_went() - the engine has been stepped by something else: wake whom it sent to. */
+static inline void muster_local_went(struct local *local)
+{
+	if (local->busy)
+		muster_local_step(local);
+	else if (local->rings.nr_ringing)
+		muster_rings_flush(&local->rings, muster_local_wake, local);
+}
 /** muster_local_progress() - handle what has come. Return: whether anything had. */
 bool muster_local_progress(struct local *local);
 static inline bool muster_local_has_news(const struct local *local)

@@ -17,11 +17,11 @@
 enum {
 	DRAIN_AT_ONCE = 64,	/* packets of one ring before the engine steps */
 	DRAIN_TURNS = 1024,	/* of what came before a death, at most */
-	STEP_BUDGET = 4096,	/* descriptors and packets */
 	POLLS_PER_LOOK = 64,	/* at the clock */
 	POLLS_PER_ROUND = 8,	/* among all rings, while something comes from one */
 	SERVICE_US = 3000,	/* between two looks at the mesh, while polling */
 	POLLS_PER_TURN = 16,	/* between two looks at the clock */
+	STEP_BUDGET = 4096,	/* descriptors and packets */
 	SPIN_US = 100,		/* without a packet before wait() sleeps */
 	SLEEP_BUSY_US = 1000,	/* a full ring or socket makes room without a sound */
 	OPEN_US = 2000000,	/* what the wire repeats or owes is due sooner, a keep-alive later */
@@ -151,39 +151,51 @@ static void wire_receive(void *owner, const struct muster_packet *packet, const 
 	muster_engine_receive(local->engine, packet, payload, len);
 }
 
-/* By the other clock, or no more. Apart, so that who has the cheap clock needs no frame. */
-static __attribute__((noinline)) void receive_slowly(struct local *local,
-						     const struct muster_packet *packet,
-						     const void *payload, uint32_t len)
+/* Rings may be sent to meanwhile. */
+static void ring_receive(void *owner, const struct muster_packet *packet, const void *payload,
+			 uint32_t len)
 {
-	if (!local->trace->on) {
-		muster_local_record(local, false);
-		muster_engine_receive(local->engine, packet, payload, len);
-		return;
-	}
-	local->trace->now = muster_ticks(local->trace->clock);
-	muster_engine_receive_recorded(local->engine, packet, payload, len);
+	struct local *local = owner;
+
+	local->busy |= muster_engine_receive_run(local->engine, packet, payload, len);
 }
 
-/* In its place while somebody records. */
+/* By the other clock, or no more. Apart, so that who has the cheap clock needs no frame. */
+static __attribute__((noinline)) void look_slowly(struct local *local)
+{
+	if (!local->trace->on)
+		muster_local_record(local, false);
+	else
+		local->trace->now = muster_ticks(local->trace->clock);
+}
+
+/* In their place while somebody records. */
 static void receive_recorded(void *owner, const struct muster_packet *packet, const void *payload,
 			     uint32_t len)
 {
 	struct local *local = owner;
 	struct muster_trace *trace = local->trace;
 
-	if (!trace->on || trace->clock != MUSTER_TRACE_TSC) {
-		receive_slowly(local, packet, payload, len);
-		return;
-	}
-	trace->now = muster_ticks_tsc();
-	muster_engine_receive_recorded(local->engine, packet, payload, len);
+	if (trace->on && trace->clock == MUSTER_TRACE_TSC)
+		trace->now = muster_ticks_tsc();
+	else
+		look_slowly(local);
+	if (local->wire)
+		(local->dev.recording ? muster_engine_receive_recorded : muster_engine_receive)
+			(local->engine, packet, payload, len);
+	else
+		ring_receive(local, packet, payload, len);
+}
+
+void muster_local_receive_set(struct local *local, bool recorded)
+{
+	local->events.receive = recorded ? receive_recorded : local->wire ? wire_receive : ring_receive;
 }
 
 void muster_local_record(struct local *local, bool on)
 {
 	local->dev.recording = on;
-	local->events.receive = on ? receive_recorded : wire_receive;
+	muster_local_receive_set(local, on);
 	muster_engine_trace_put(local->engine, on ? local->trace : NULL);
 }
 
@@ -276,7 +288,7 @@ static inline int drain_some(struct local *local)
 	return drain(local);
 }
 
-static void wake(void *owner, uint32_t rank)
+void muster_local_wake(void *owner, uint32_t rank)
 {
 	struct local *local = owner;
 
@@ -294,7 +306,7 @@ void muster_local_step(struct local *local)
 {
 	local->busy = muster_engine_step(local->engine, STEP_BUDGET);
 	if (local->rings.nr_ringing)
-		muster_rings_flush(&local->rings, wake, local);
+		muster_rings_flush(&local->rings, muster_local_wake, local);
 	hold_review(local);
 }
 
@@ -368,9 +380,9 @@ bool muster_local_progress(struct local *local)
 {
 	bool came = drain_some(local) > 0;
 
-	if (came || local->busy)
-		muster_local_step(local);
-	else if (local->dev.holding)	/* some may have left */
+	local->busy |= local->wire && came;
+	muster_local_went(local);
+	if (local->dev.holding)		/* some may have left */
 		hold_review(local);
 	if (++local->polls % POLLS_PER_LOOK == 0)
 		look(local);

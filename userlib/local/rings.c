@@ -6,7 +6,6 @@
  */
 #include "rings.h"
 
-#include <endian.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -64,7 +63,7 @@ static int let_write(void *addr, size_t bytes)
 }
 
 /* Our ring at a peer, when we first send to it. */
-static int ring_open(struct muster_rings *rings, struct muster_rings_peer *peer)
+int muster_rings_reach(struct muster_rings *rings, struct muster_rings_peer *peer)
 {
 	size_t bytes;
 	void *lines = muster_ring_lines(&peer->region, rings->rank, &bytes);
@@ -111,26 +110,6 @@ int muster_rings_attach(struct muster_rings *rings, int fd)
 	return err;
 }
 
-int muster_rings_send(struct muster_rings *rings, const struct muster_packet *packet,
-		      const void *payload)
-{
-	uint32_t rank = le32toh(packet->dst_node);
-	struct muster_rings_peer *peer;
-	int err;
-
-	if (rank >= rings->size || rank == rings->rank)
-		return -EHOSTUNREACH;
-	peer = &rings->peers[rank];
-	err = peer->to.lines ? 0 : ring_open(rings, peer);
-	if (!err)
-		err = muster_ring_send(&peer->to, packet, payload);
-	if (!err && !peer->ringing) {
-		peer->ringing = true;
-		rings->ringing[rings->nr_ringing++] = rank;
-	}
-	return err;
-}
-
 int muster_rings_receive(struct muster_rings *rings, uint32_t rank, int budget,
 			 const struct muster_wire_events *events, void *owner)
 {
@@ -139,7 +118,9 @@ int muster_rings_receive(struct muster_rings *rings, uint32_t rank, int budget,
 	const void *payload;
 	int nr = 0, ret;
 
-	while (nr < budget && !peer->broken && (!nr || muster_ring_waits(&peer->from))) {
+	if (peer->broken)
+		return 0;
+	do {
 		ret = muster_ring_poll(&peer->from, &packet, &payload);
 		if (!ret)
 			break;
@@ -149,8 +130,7 @@ int muster_rings_receive(struct muster_rings *rings, uint32_t rank, int budget,
 		}
 		events->receive(owner, &packet, payload, le16toh(packet.length));
 		muster_ring_release(&peer->from);
-		nr++;
-	}
+	} while (++nr < budget && muster_ring_waits(&peer->from));
 	return nr;
 }
 
@@ -168,17 +148,4 @@ bool muster_rings_empty(const struct muster_rings *rings)
 				return false;
 		}
 	return true;
-}
-
-void muster_rings_flush(struct muster_rings *rings, void (*wake)(void *owner, uint32_t rank),
-			void *owner)
-{
-	while (rings->nr_ringing) {
-		uint32_t rank = rings->ringing[--rings->nr_ringing];
-		struct muster_rings_peer *peer = &rings->peers[rank];
-
-		peer->ringing = false;
-		if (muster_ring_wants_wake(&peer->region))
-			wake(owner, rank);
-	}
 }

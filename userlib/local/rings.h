@@ -8,11 +8,13 @@
 #ifndef MUSTER_RINGS_H
 #define MUSTER_RINGS_H
 
+#include <endian.h>
+#include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "ring.h"
+#include "ring_packet.h"
 #include "wire.h"
 
 struct muster_rings_peer {
@@ -44,12 +46,33 @@ void muster_rings_close(struct muster_rings *rings);
 /** muster_rings_attach() - map the memory that rank 0 has made; fd stays the caller's. */
 int muster_rings_attach(struct muster_rings *rings, int fd);
 
+/** muster_rings_reach() - set our ring at a peer up, to send to it first. 0 or -EAGAIN: no memory. */
+int muster_rings_reach(struct muster_rings *rings, struct muster_rings_peer *peer);
+
 /**
  * muster_rings_send() - 0; -EAGAIN: full, or no memory to map it now; -EHOSTUNREACH: no such
  * peer; -EPROTO: it is broken.
  */
-int muster_rings_send(struct muster_rings *rings, const struct muster_packet *packet,
-		      const void *payload);
+static inline int muster_rings_send(struct muster_rings *rings, const struct muster_packet *packet,
+				    const void *payload)
+{
+	const uint32_t rank = le32toh(packet->dst_node);
+	struct muster_rings_peer *peer;
+	int err = 0;
+
+	if (rank >= rings->size || rank == rings->rank)
+		return -EHOSTUNREACH;
+	peer = &rings->peers[rank];
+	if (__builtin_expect(!peer->to.lines, 0))
+		err = muster_rings_reach(rings, peer);
+	if (!err)
+		err = muster_ring_send(&peer->to, packet, payload);
+	if (!err && !peer->ringing) {
+		peer->ringing = true;
+		rings->ringing[rings->nr_ringing++] = rank;
+	}
+	return err;
+}
 
 /**
  * muster_rings_receive() - hand what has come from a rank to events->receive().
@@ -78,7 +101,17 @@ static inline bool muster_rings_waits(const struct muster_rings *rings, uint32_t
 bool muster_rings_empty(const struct muster_rings *rings);
 
 /** muster_rings_flush() - after sending: call wake() for every rank that slept. */
-void muster_rings_flush(struct muster_rings *rings, void (*wake)(void *owner, uint32_t rank),
-			void *owner);
+static inline void muster_rings_flush(struct muster_rings *rings,
+				      void (*wake)(void *owner, uint32_t rank), void *owner)
+{
+	while (rings->nr_ringing) {
+		uint32_t rank = rings->ringing[--rings->nr_ringing];
+		struct muster_rings_peer *peer = &rings->peers[rank];
+
+		peer->ringing = false;
+		if (muster_ring_wants_wake(&peer->region))
+			wake(owner, rank);
+	}
+}
 
 #endif /* MUSTER_RINGS_H */

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Packets into a memory ring (ring.h) and out of it. They are here to become part of their
+ * callers: what is sent mostly is a header and eight bytes, and calls would cost as much.
+ */
+#ifndef MUSTER_RING_PACKET_H
+#define MUSTER_RING_PACKET_H
+
+#include <errno.h>
+#include <string.h>
+
+#include "ring.h"
+
+static inline struct muster_ring_record *muster_ring_record(uint8_t *lines, uint64_t nr_lines,
+							    uint64_t pos)
+{
+	return (struct muster_ring_record *)(lines + (pos & (nr_lines - 1)) * MUSTER_RING_LINE);
+}
+
+/* Where the record after one of this length starts: at the next lap if it has spilled. */
+static inline uint64_t muster_ring_next(uint64_t pos, uint64_t nr_lines, uint32_t length)
+{
+	uint64_t lap_end = (pos | (nr_lines - 1)) + 1;
+	uint64_t next = pos + (sizeof(struct muster_ring_record) + length + MUSTER_RING_LINE - 1) /
+			      MUSTER_RING_LINE;
+
+	return next < lap_end ? next : lap_end;
+}
+
+/**
+ * muster_ring_send() - append a packet and its payload (packet->length bytes).
+ *
+ * Return: 0; -EAGAIN when the ring is full; -EMSGSIZE above MUSTER_MTU; -EPROTO
+ * when the consumer's index is nonsense: the peer is broken, give it up.
+ */
+static inline int muster_ring_send(struct muster_ring_producer *producer,
+				   const struct muster_packet *packet, const void *payload)
+{
+	const uint32_t length = packet->length;
+	const uint64_t pos = producer->pos, nr_lines = producer->nr_lines;
+	const uint64_t next = muster_ring_next(pos, nr_lines, length);
+	struct muster_ring_record *record = muster_ring_record(producer->lines, nr_lines, pos);
+	struct muster_ring_record *after = muster_ring_record(producer->lines, nr_lines, next);
+	uint64_t word;
+	int err;
+
+	if (length > MUSTER_MTU)
+		return -EMSGSIZE;
+	/* Up to `next`, and for the word at `next`. */
+	if (__builtin_expect(next + 1 - producer->consumed > nr_lines, 0)) {
+		err = muster_ring_make_room(producer, next);
+		if (err)
+			return err;
+	}
+	__atomic_store_n(&after->word, 0, __ATOMIC_RELAXED);
+	memcpy(&record->packet, packet, sizeof(*packet));
+	if (length == sizeof(uint64_t))		/* the most frequent one */
+		memcpy(record->payload, payload, sizeof(uint64_t));
+	else if (length)
+		memcpy(record->payload, payload, length);
+	word = (uint64_t)producer->count++ << 32 | MUSTER_RING_WORD_VALID | length;
+	__atomic_store_n(&record->word, word, __ATOMIC_RELEASE);
+	if (__builtin_expect(!pos, 0))
+		__atomic_fetch_or(producer->used, producer->used_bit, __ATOMIC_RELEASE);
+	producer->pos = next;
+	return 0;
+}
+
+/**
+ * muster_ring_poll() - look at the oldest record.
+ * @packet: gets a copy of its header, whose length has been checked.
+ * @payload: gets the place of its payload inside the ring, valid until
+ *	muster_ring_release(). A hostile producer may change it at any time.
+ *
+ * Return: 1; 0 when the ring is empty; -EPROTO when the ring holds no record
+ * that could have been sent: the producer is broken, and so is the ring.
+ */
+static inline int muster_ring_poll(struct muster_ring_consumer *consumer,
+				   struct muster_packet *packet, const void **payload)
+{
+	const uint64_t pos = consumer->pos, nr_lines = consumer->nr_lines;
+	struct muster_ring_record *record = muster_ring_record(consumer->lines, nr_lines, pos);
+	uint64_t word;
+	uint32_t length;
+
+	if (__builtin_expect(consumer->used_bit, 0) && muster_ring_never_used(consumer))
+		return 0;
+	/* Its second line comes from the producer's cache beside the first, not after it. */
+	__builtin_prefetch((uint8_t *)record + MUSTER_RING_LINE);
+	word = __atomic_load_n(&record->word, __ATOMIC_ACQUIRE);
+	if (!word)
+		return 0;
+	length = word & MUSTER_RING_WORD_LENGTH;
+	if (!(word & MUSTER_RING_WORD_VALID) || word >> 32 != consumer->count ||
+	    length > MUSTER_MTU)
+		return -EPROTO;
+	memcpy(packet, &record->packet, sizeof(*packet));
+	/* The copy must be what is checked and used: no second look at the ring. */
+	__asm__ volatile("" : : "r"(packet) : "memory");
+	if (packet->length != length)
+		return -EPROTO;
+	*payload = record->payload;
+	consumer->next = muster_ring_next(pos, nr_lines, length);
+	/* Where the next poll looks; on its way while this record is handled. */
+	__builtin_prefetch(muster_ring_record(consumer->lines, nr_lines, consumer->next));
+	return 1;
+}
+
+/** muster_ring_release() - done with the record that poll() gave. */
+static inline void muster_ring_release(struct muster_ring_consumer *consumer)
+{
+	if (consumer->next == consumer->pos)
+		return;
+	consumer->pos = consumer->next;
+	consumer->count++;
+	__atomic_store_n(&consumer->control->consumed, consumer->pos, __ATOMIC_RELEASE);
+}
+
+/** muster_ring_waits() - a look without taking: false: poll() would most likely give nothing. */
+static inline bool muster_ring_waits(const struct muster_ring_consumer *consumer)
+{
+	const uint64_t at = (consumer->pos & (consumer->nr_lines - 1)) * MUSTER_RING_LINE;
+	const uint64_t *word = (const uint64_t *)(consumer->lines + at);
+
+	return !consumer->used_bit && __atomic_load_n(word, __ATOMIC_RELAXED);
+}
+
+/**
+ * muster_ring_wants_wake() - after sending: whether to wake the region's owner.
+ *
+ * Once for a batch of sends is enough. Only one of several senders is told so.
+ */
+static inline bool muster_ring_wants_wake(const struct muster_ring_region *region)
+{
+	uint32_t *sleeping = &region->head->sleeping;
+
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	return __builtin_expect(__atomic_load_n(sleeping, __ATOMIC_RELAXED), 0) &&
+	       __atomic_exchange_n(sleeping, 0, __ATOMIC_SEQ_CST);
+}
+
+#endif /* MUSTER_RING_PACKET_H */
