@@ -8,7 +8,7 @@
  */
 #include "test_guest.h"
 
-enum { BUSY = 2, WARMUP = 100, BYTES = 8 };
+enum { BUSY = 2, WARMUP = 100 };
 
 /* The idle ones share queues, as nothing comes there. */
 static void idle_open(struct guest *guest, uint32_t vp)
@@ -22,37 +22,13 @@ static void idle_open(struct guest *guest, uint32_t vp)
 	context_open(places, 1);
 }
 
-/* Send own to the other port, wait for its own, and leave the sum in the next port's memory. */
-static void give(struct guest *guest, uint16_t vp, uint32_t at, double value)
-{
-	struct muster_desc first = message(0, vp, !vp, ""), last;
-
-	first.flags = htole16(MUSTER_DESC_C | MUSTER_DESC_CH | MUSTER_DESC_CP);
-	first.signature.type = MUSTER_DTYPE_F64;
-	first.signature.op = MUSTER_REDOP_SUM;
-	first.inline_len = BYTES;
-	first.length = htole64(BYTES);
-	memcpy(first.data, &value, BYTES);
-	last = first;
-	last.flags = htole16(MUSTER_DESC_C | MUSTER_DESC_CT | MUSTER_DESC_SWAP_LOCAL_DATA |
-			     MUSTER_DESC_REDUCE | MUSTER_DESC_COLL_END);
-	last.cp_count = 1;
-	last.inline_len = 0;
-	memset(last.data, 0, sizeof(last.data));
-	last.store_addr = htole64(0x7000000);
-	last.store_key = htole32(1);
-	post(guest, vp, at, first);
-	post(guest, vp, at + 1, last);
-	doorbell(guest, vp, MUSTER_DOORBELL_DQ_TAIL, at + 2);
-}
-
 static void operations(struct guest *guest, uint32_t begin, uint32_t nr)
 {
 	for (uint32_t n = begin; n < begin + nr; n++) {
 		uint32_t lap = htole32(!(n / CQ & 1));
 
 		for (uint16_t vp = 0; vp < BUSY; vp++)
-			give(guest, vp, 2 * n, vp + 0.5);
+			allreduce_of(guest, vp, 2 * n, 0, !vp, vp + 0.5);
 		for (uint16_t vp = 0; vp < BUSY; vp++) {
 			for (int i = 0; cqe(guest, vp, n)->valid != lap; i++) {
 				assert_true(i < 1000);

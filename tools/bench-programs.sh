@@ -8,6 +8,7 @@
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
+. "$here/median.sh"
 build=${MUSTER_BUILD:-$here/../build}
 turns=${TURNS:-5}
 ranks=${RANKS:-2}
@@ -75,15 +76,7 @@ echo "# seconds, $ranks ranks on $(nproc) processors, load $(cut -d' ' -f1 /proc
 echo "# collectives: of the rank that was in them for the least time, as it waited the least for others' work"
 echo "# gained: the line's time over that of Muster's own program, of all and of collectives"
 echo "# openmpi+, mpich+: the MPI's program on Muster, as it is"
-sort -s -k1,2 "$work/samples" | awk '
-function median(list,    v, n, i, j, t) {
-	n = split(list, v, " ")
-	for (i = 2; i <= n; i++)
-		for (j = i; j > 1 && v[j - 1] + 0 > v[j] + 0; j--) {
-			t = v[j]; v[j] = v[j - 1]; v[j - 1] = t
-		}
-	return v[int((n + 1) / 2)]
-}
+sort -s -k1,2 "$work/samples" | awk "$median"'
 {
 	key = $1 " " $2
 	if (!(key in all))

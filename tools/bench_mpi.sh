@@ -7,6 +7,7 @@
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
+. "$here/median.sh"
 build=${MUSTER_BUILD:-$here/../build}
 turns=${TURNS:-5}
 seconds=${SECONDS_EACH:-0.5}
@@ -67,15 +68,7 @@ echo "# of $turns runs in turn the median of their best tenths, medians and mean
 echo "# ratio: Muster's median over that of the line's library"
 echo "# openmpi+, mpich+: the MPI's program on Muster; its ratio is to the same program without"
 echo "# openmpi: mpi_yield_when_idle; mpich: only where each rank has a processor"
-sort -k1,1n -k3,3 -k2,2r "$samples" | awk '
-function median(list,    v, n, i, j, t) {
-	n = split(list, v, " ")
-	for (i = 2; i <= n; i++)
-		for (j = i; j > 1 && v[j - 1] + 0 > v[j] + 0; j--) {
-			t = v[j]; v[j] = v[j - 1]; v[j - 1] = t
-		}
-	return v[int((n + 1) / 2)]
-}
+sort -k1,1n -k3,3 -k2,2r "$samples" | awk "$median"'
 function flush() {
 	if (key == "")
 		return

@@ -377,9 +377,10 @@ static inline const struct muster_event *event(struct guest *guest, uint32_t at)
 }
 
 /* Recursive doubling on two ranks: send own, wait for the other's, store the sum. */
-static inline void allreduce_at(struct guest *guest, uint32_t at, uint32_t other, double value)
+static inline void allreduce_of(struct guest *guest, uint16_t vp, uint32_t at, uint32_t other_node,
+				uint16_t other_vp, double value)
 {
-	struct muster_desc first = message(other, 0, 0, ""), last;
+	struct muster_desc first = message(other_node, vp, other_vp, ""), last;
 
 	first.flags = htole16(MUSTER_DESC_C | MUSTER_DESC_CH | MUSTER_DESC_CP);
 	first.signature.type = MUSTER_DTYPE_F64;
@@ -396,9 +397,14 @@ static inline void allreduce_at(struct guest *guest, uint32_t at, uint32_t other
 	memset(last.data, 0, sizeof(last.data));
 	last.store_addr = htole64(0x7000000);
 	last.store_key = htole32(1);
-	post(guest, 0, at, first);
-	post(guest, 0, at + 1, last);
-	doorbell(guest, 0, MUSTER_DOORBELL_DQ_TAIL, at + 2);
+	post(guest, vp, at, first);
+	post(guest, vp, at + 1, last);
+	doorbell(guest, vp, MUSTER_DOORBELL_DQ_TAIL, at + 2);
+}
+
+static inline void allreduce_at(struct guest *guest, uint32_t at, uint32_t other, double value)
+{
+	allreduce_of(guest, 0, at, other, 0, value);
 }
 
 static inline void post_allreduce(struct guest *guest, uint32_t other, double value)
