@@ -30,10 +30,10 @@ on_muster() {
 
 # The lists of all folders: FOLDER PROGRAM RANKS ARGUMENTS
 listed() {
-	for list in "$suite/$1"/../source/*/testlist "$suite/$1"/../source/*/*/testlist; do
-		folder=$(dirname "${list#*/source/}")
-		[ ! -d "$suite/$1/$folder" ] || sed "s|^|$folder |" "$list"
-	done | awk -v most="$most" '$2 !~ /^[#!]/ && $3 ~ /^[0-9]+$/ && $3 > 1 && $3 <= most &&
+	(cd "$suite/$1" && for list in */testlist */*/testlist ../source/*/testlist ../source/*/*/testlist; do
+		folder=$(dirname "${list#../source/}")
+		[ ! -f "$list" ] || sed "s|^[[:space:]]*|$folder |" "$list"
+	done) | awk -v most="$most" '$2 !~ /^[#!]/ && $3 ~ /^[0-9]+$/ && $3 > 1 && $3 <= most &&
 		!/ (xfail|env|resultTest|mem)=/ {
 			words = ""
 			for (i = 4; i <= NF; i++)
