@@ -16,6 +16,7 @@
  *   op.c         operations: schedules, data, and the result that is expected
  *   process.c    instead of host.c: ranks that run the library, as coroutines; its device
  *   program.c    what they call
+ *   many.c       a program of its own: thousands of communicators of ranks that run the library
  */
 #ifndef MUSTER_DST_H
 #define MUSTER_DST_H
@@ -36,7 +37,8 @@ struct muster;
 struct dst_process;
 
 enum dst_limit {
-	DST_NODES_MAX = 8,
+	DST_NODES_MAX = 64,
+	DST_NODES_SHARED = 8,		/* of many ranks, unless each has one of its own */
 	DST_RANKS_MAX = 64,
 	DST_RANKS_DRAWN = 8,		/* at most, by a seed */
 	DST_COMMS_MAX = 3,
@@ -273,6 +275,7 @@ struct dst_world {
 	bool library;			/* ranks run it: */
 	void (*program)(struct dst_process *process);	/* this; NULL: dst_program() */
 	uint32_t many;			/* so many of them, without faults; 0: as the seed says */
+	bool apart;			/* those: each on a node of its own */
 	uint64_t bound_us, events_end;	/* when everything must have ended; a program may move them */
 	bool failed;
 	char why[DST_WHY_MAX];
@@ -366,6 +369,8 @@ uint8_t *dst_process_range(struct dst_rank *rank, uint32_t key, uint64_t addr, u
 			   bool write);
 /* For what runs in it. */
 struct dst_rank *dst_process_rank(struct dst_process *process);
+/* Its memory that is registered now. */
+uint32_t dst_process_regions(const struct dst_rank *rank);
 void dst_process_sleep(struct dst_process *process, uint64_t us);
 int dst_process_join(struct dst_process *process, struct muster **job);
 
