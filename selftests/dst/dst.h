@@ -46,6 +46,7 @@ enum dst_limit {
 	DST_MESSAGES_MAX = 20,		/* of one member in a communicator */
 	DST_CQ_MAX = 64,
 	DST_WINDOWS_MAX = 4,
+	DST_CALL_REGIONS = 4,		/* keys of a call: in, out, scratch, descriptors */
 	DST_REGIONS_MAX = 256,		/* of a process */
 	DST_RING_BYTES = MUSTER_RING_BYTES_MIN,
 	DST_ARENA_BYTES = 64 << 20,	/* buffers of all ranks */
@@ -147,6 +148,7 @@ struct dst_call {
 	struct muster_program *program;
 	uint8_t *in, *out;		/* equal: in place */
 	uint8_t *scratch;
+	struct muster_desc *in_memory;	/* its descriptors, if one names them all */
 	uint64_t in_hash;
 	uint32_t stage;			/* next to be posted */
 	uint32_t number;		/* of its last stage */
@@ -173,6 +175,7 @@ struct dst_comm {
 /* A rank in a communicator. */
 struct dst_part {
 	bool member, closed, told;	/* told: MUSTER_CQE_CONTEXT came */
+	bool unfetched;			/* stages in memory that have no number, maybe: it failed before */
 	uint32_t self;
 	uint32_t posting;		/* call that is being posted */
 	uint32_t completed;		/* calls that have completed */
