@@ -3,14 +3,16 @@
 #
 # Many communicators of real processes: open at once, all at work, in another order on
 # each rank, and nothing of them left; none that is not read holds up another. The
-# numbers are for every day; MUSTER_COMMS, MUSTER_RANKS and MUSTER_OPERATIONS set others (make check-scale).
+# numbers are for every day; MUSTER_COMMS, MUSTER_RANKS and MUSTER_OPERATIONS set others (make check-scale),
+# MUSTER_SIMULATED those of communicators in the simulated world, each of MUSTER_SIMULATED_RANKS with a NIC each.
 
 . "$(dirname "$0")/tap.sh"
 
 run=$MUSTER_BUILD/tools/muster-run
 comms=$MUSTER_BUILD/selftests/comms
 checked=$MUSTER_BUILD/san/selftests/comms
-for program in "$run" "$comms" "$checked"; do
+simulated=$MUSTER_BUILD/selftests/dst/many
+for program in "$run" "$comms" "$checked" "$simulated"; do
 	[ -x "$program" ] || skip_all "there is no $program (make all selftests)"
 done
 
@@ -33,6 +35,16 @@ along() {
 
 check "$many communicators of $ranks ranks at once leave nothing (NIC path)" on_path try
 check "$many communicators of $ranks ranks at once leave nothing (host path)" on_path off
+
+in_simulated_world() {
+	"$simulated" "$many_simulated" "$ranks_simulated" >out || { cat out && return 1; }
+	sed 's/^/# /' out >&3
+}
+many_simulated=${MUSTER_SIMULATED:-24}
+ranks_simulated=${MUSTER_SIMULATED_RANKS:-12}
+check "$many_simulated communicators of $ranks_simulated simulated ranks at once leave nothing" \
+	in_simulated_world 3>&1
+
 check "communicators made and freed again and again leave nothing" ranks 4 "$comms" churn 2000
 for n in 5 12; do
 	check "$n ranks split three ways" ranks "$n" "$checked" split 3

@@ -24,7 +24,7 @@ static const struct {
 } capabilities[] = {
 	{ MUSTER_CAP_WRITE, "write" }, { MUSTER_CAP_PULSES, "pulses" },
 	{ MUSTER_CAP_NUMBERS, "numbers" }, { MUSTER_CAP_FORWARD, "forward" },
-	{ MUSTER_CAP_KEEP, "keep" }, { MUSTER_CAP_TREE, "tree" },
+	{ MUSTER_CAP_KEEP, "keep" }, { MUSTER_CAP_PROGRAM, "program" }, { MUSTER_CAP_TREE, "tree" },
 	{ MUSTER_CAP_RAILS, "rails" }, { MUSTER_CAP_WHY, "why" },
 	{ MUSTER_CAP_TRACE, "trace" }, { MUSTER_CAP_QP, "qp" },
 	{ MUSTER_CAP_VECTOR_NAMES, "vector_names" },
@@ -38,7 +38,8 @@ static const struct {
 	{ "vps_max", MUSTER_VPS_MAX }, { "slots_max", MUSTER_SLOTS_MAX },
 	{ "sources_max", MUSTER_SOURCES_MAX }, { "seq_descs_max", MUSTER_SEQ_DESCS_MAX },
 	{ "seq_queue_max", MUSTER_SEQ_QUEUE_MAX }, { "kept_max", MUSTER_KEPT_MAX },
-	{ "kept_descs_max", MUSTER_KEPT_DESCS_MAX }, { "inline_max", MUSTER_INLINE_MAX },
+	{ "kept_descs_max", MUSTER_KEPT_DESCS_MAX }, { "program_descs_max", MUSTER_PROGRAM_DESCS_MAX },
+	{ "inline_max", MUSTER_INLINE_MAX },
 	{ "window", MUSTER_WINDOW }, { "pulse_max", MUSTER_PULSE_MAX },
 	{ "pulses_live", MUSTER_PULSES_LIVE }, { "pulse_count_max", MUSTER_PULSE_COUNT_MAX },
 	{ "mtu", MUSTER_MTU }, { "units", MUSTER_UNITS },

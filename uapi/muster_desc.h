@@ -31,6 +31,7 @@ enum muster_limit {
 	MUSTER_SEQ_QUEUE_MAX = 16,	/* sequences posted and not yet ended, per context */
 	MUSTER_KEPT_MAX = 64,		/* programs kept, per context */
 	MUSTER_KEPT_DESCS_MAX = 8192,	/* descriptors of all programs that a VP has kept */
+	MUSTER_PROGRAM_DESCS_MAX = 16384, /* descriptors of a program that lies in memory */
 	MUSTER_INLINE_MAX = 64,		/* bytes of payload in an MP descriptor */
 	MUSTER_WINDOW = 8,		/* sequences a sender may be ahead of a receiver (W) */
 	MUSTER_PULSE_MAX = 32 << 10,	/* bytes of one pulse of one transfer */
@@ -47,6 +48,7 @@ enum muster_desc_kind {
 	MUSTER_DESC_MP = 1,		/* carries its payload inline */
 	MUSTER_DESC_RDMA = 2,		/* carries addresses, length and keys */
 	MUSTER_DESC_START = 3,		/* runs the program that was kept under its cookie */
+	MUSTER_DESC_PROGRAM = 4,	/* runs the sequences that lie in its load range */
 };
 
 /* struct muster_desc.flags */

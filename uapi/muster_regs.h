@@ -61,6 +61,7 @@
 #define MUSTER_CAP_TRACE		0x100
 #define MUSTER_CAP_QP			0x200
 #define MUSTER_CAP_VECTOR_NAMES		0x400	/* interrupts that name their queue */
+#define MUSTER_CAP_PROGRAM		0x800	/* PROGRAM: sequences that lie in memory */
 
 #define MUSTER_CONTROL_ENABLE		0x1	/* 0 -> 1: take the queues; 1 -> 0: quiesce */
 #define MUSTER_CONTROL_RESET		0x2	/* function reset; reads back 0 when it is done */

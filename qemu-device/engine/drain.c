@@ -7,26 +7,43 @@
 #include "sequence.h"
 
 /* The first completion carries the cause, the others were flushed. */
-static bool flush_sequence(struct context *ctx)
+static bool flush(struct context *ctx, uint64_t cookie, struct muster_signature signature)
 {
-	const struct sequence *seq = muster_sequence_current(ctx);
 	struct muster_cqe cqe = {
 		.kind = MUSTER_CQE_SEQUENCE,
 		.status = ctx->cause_told ? MUSTER_STATUS_FLUSHED : ctx->failure.status,
-		.cookie = seq->cookie,
+		.cookie = cookie,
 		.number = ctx->base,
 		.culprit = ctx->failure.culprit,
 		.by = ctx->failure.by,
 		.other = ctx->failure.other,
-		.signature = seq->signature,
+		.signature = signature,
 	};
 
-	if (seq->coll_end) {
-		if (!muster_context_complete(ctx, &cqe))
-			return false;
-		ctx->cause_told = true;
-	}
+	if (!muster_context_complete(ctx, &cqe))
+		return false;
+	ctx->cause_told = true;
+	return true;
+}
+
+static bool flush_sequence(struct context *ctx)
+{
+	const struct sequence *seq = muster_sequence_current(ctx);
+
+	if (seq->coll_end && !flush(ctx, seq->cookie, seq->signature))
+		return false;
 	muster_sequence_forget(ctx);
+	return true;
+}
+
+/* What was not fetched of a program in memory: one completion for all of it. */
+static bool flush_program(struct context *ctx)
+{
+	const struct muster_signature unknown = { 0 };
+
+	if (ctx->fetching.left && !flush(ctx, ctx->fetching.cookie, unknown))
+		return false;
+	ctx->fetching.left = 0;
 	return true;
 }
 
@@ -53,6 +70,8 @@ void muster_context_drain(struct context *ctx)
 	while (ctx->queued)
 		if (!flush_sequence(ctx))
 			return;
+	if (!flush_program(ctx))
+		return;
 	if (ctx->context_told)
 		return;
 	ctx->context_told = tell_owner(ctx);

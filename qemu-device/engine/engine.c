@@ -144,7 +144,8 @@ static inline bool run(struct context *ctx)
 	muster_context_unready(ctx);
 	ctx->stalled = false;
 	ctx->calm = false;
-	return muster_predict_run(ctx) ? ctx->stalled && !ctx->listed : run_all(ctx);
+	return !ctx->fetching.left && muster_predict_run(ctx) ? ctx->stalled && !ctx->listed :
+								run_all(ctx);
 }
 
 /* Who is refused is listed at once, as others may wake it: up to the first such one, once each. */
@@ -197,6 +198,8 @@ static int post(struct muster_engine *engine, uint16_t vp, const struct muster_d
 		return muster_message_post(ctx, descs);
 	if (descs->kind == MUSTER_DESC_START)
 		return nr == 1 ? muster_sequence_restart(ctx, descs) : -EINVAL;
+	if (descs->kind == MUSTER_DESC_PROGRAM)
+		return nr == 1 ? muster_fetch_begin(ctx, descs) : -EINVAL;
 	return muster_sequence_post(ctx, descs, nr, bad);
 }
 

@@ -24,7 +24,7 @@
 struct muster_engine;
 
 /* What this engine can of section 9 of Documentation/sequence.md: MUSTER_CAP_* of muster_regs.h. */
-#define MUSTER_ENGINE_CAPABILITIES	MUSTER_CAP_KEEP
+#define MUSTER_ENGINE_CAPABILITIES	(MUSTER_CAP_KEEP | MUSTER_CAP_PROGRAM)
 
 /*
  * What the engine may do to the world. `world` is the pointer given to

@@ -119,6 +119,15 @@ struct failure {
 	struct muster_signature other;	/* MISMATCH */
 };
 
+/* What is left of a program that lies in memory. */
+struct fetching {
+	uint64_t addr;
+	uint64_t life;			/* of the key's registration when it was posted */
+	uint64_t cookie;		/* completes, if the context ends before all is fetched */
+	uint32_t key;
+	uint32_t left;			/* descriptors; 0: nothing, and nothing else is said here */
+};
+
 /*
  * At rest it is this, its members and the tables that find them, in one allocation.
  * Everything else it has from the pool while it needs it.
@@ -179,6 +188,7 @@ struct context {
 	uint32_t nr_trees;
 	struct muster_packet header;	/* what all packets of the context share */
 	struct failure failure;
+	struct fetching fetching;
 	struct arrivals arrivals[MUSTER_WINDOW];
 	struct entry *copies;		/* of what was sent unasked */
 	struct ended ended[MUSTER_WINDOW];
@@ -225,6 +235,7 @@ struct muster_engine {
 	struct muster_engine_counters own_counters; /* where no other place was given */
 	struct muster_trace *trace;	/* where to record; NULL: nobody wants it */
 	bool taken_at_once;		/* a packet was, since this was false: cheaper than a test */
+	struct muster_desc fetched[MUSTER_SEQ_DESCS_MAX]; /* what was read last from memory */
 };
 
 /* pool.c */
@@ -535,6 +546,9 @@ static inline struct instance *muster_instance(const struct context *ctx, uint32
 
 int muster_sequence_post(struct context *ctx, const struct muster_desc *descs, uint32_t nr,
 			 uint32_t *bad);
+/* The same where there is room, whatever is to be fetched before. */
+int muster_sequence_add(struct context *ctx, const struct muster_desc *descs, uint32_t nr,
+			uint32_t *bad);
 /* START: the one that is kept under that cookie, once more; and if that is known to be the first. */
 int muster_sequence_restart(struct context *ctx, const struct muster_desc *desc);
 int muster_sequence_restart_first(struct context *ctx);
@@ -548,6 +562,12 @@ static inline void muster_sequence_put(struct context *ctx, struct sequence *seq
 	if (!--seq->refs)
 		muster_sequence_free(ctx, seq);
 }
+
+/* fetch.c: programs that lie in memory */
+/* PROGRAM. 0; -EAGAIN: its context has no room, or another one; -EINVAL. */
+int muster_fetch_begin(struct context *ctx, const struct muster_desc *desc);
+/* Of one of which something is left: the next sequences, if few are queued. May fail the context. */
+void muster_fetch_run(struct context *ctx);
 
 /* keep.c: programs that stay */
 /* NULL: none is kept under that cookie, or START says more than whose it is and which program. */

@@ -31,14 +31,12 @@ void muster_sequence_free(struct context *ctx, struct sequence *seq)
 	muster_pool_give(ctx->engine, seq, seq->bytes);
 }
 
-int muster_sequence_post(struct context *ctx, const struct muster_desc *descs, uint32_t nr,
-			 uint32_t *bad)
+int muster_sequence_add(struct context *ctx, const struct muster_desc *descs, uint32_t nr,
+			uint32_t *bad)
 {
 	struct sequence *seq;
 	int ret;
 
-	if (ctx->queued == MUSTER_SEQ_QUEUE_MAX)
-		return -EAGAIN;
 	seq = sequence_new(ctx, nr, descs->flags & MUSTER_DESC_KEEP);
 	if (!seq)
 		return -ENOMEM;
@@ -53,6 +51,18 @@ int muster_sequence_post(struct context *ctx, const struct muster_desc *descs, u
 	return ret;
 }
 
+/* Behind a program in memory there is room when the last of it has been fetched. */
+static bool has_room(const struct context *ctx)
+{
+	return ctx->queued < MUSTER_SEQ_QUEUE_MAX && !ctx->fetching.left;
+}
+
+int muster_sequence_post(struct context *ctx, const struct muster_desc *descs, uint32_t nr,
+			 uint32_t *bad)
+{
+	return has_room(ctx) ? muster_sequence_add(ctx, descs, nr, bad) : -EAGAIN;
+}
+
 int muster_sequence_restart(struct context *ctx, const struct muster_desc *desc)
 {
 	return muster_kept_find(ctx, desc) ? muster_sequence_restart_first(ctx) : -EINVAL;
@@ -60,7 +70,7 @@ int muster_sequence_restart(struct context *ctx, const struct muster_desc *desc)
 
 int muster_sequence_restart_first(struct context *ctx)
 {
-	if (ctx->queued == MUSTER_SEQ_QUEUE_MAX)
+	if (!has_room(ctx))
 		return -EAGAIN;
 	muster_sequence_enqueue(ctx, ctx->kept);
 	muster_context_ready(ctx);
@@ -166,6 +176,10 @@ void muster_sequence_run(struct context *ctx)
 {
 	do {
 		ctx->moved = false;
+		if (ctx->fetching.left)
+			muster_fetch_run(ctx);
+		if (ctx->failure.status)
+			return;
 		if (!ctx->running && !start(ctx))
 			return;
 		run_instances(ctx);

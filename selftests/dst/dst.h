@@ -16,6 +16,7 @@
  *   op.c         operations: schedules, data, and the result that is expected
  *   process.c    instead of host.c: ranks that run the library, as coroutines; its device
  *   program.c    what they call
+ *   many.c       a program of its own: thousands of communicators of ranks that run the library
  */
 #ifndef MUSTER_DST_H
 #define MUSTER_DST_H
@@ -36,7 +37,8 @@ struct muster;
 struct dst_process;
 
 enum dst_limit {
-	DST_NODES_MAX = 8,
+	DST_NODES_MAX = 64,
+	DST_NODES_SHARED = 8,		/* of many ranks, unless each has one of its own */
 	DST_RANKS_MAX = 64,
 	DST_RANKS_DRAWN = 8,		/* at most, by a seed */
 	DST_COMMS_MAX = 3,
@@ -44,6 +46,7 @@ enum dst_limit {
 	DST_MESSAGES_MAX = 20,		/* of one member in a communicator */
 	DST_CQ_MAX = 64,
 	DST_WINDOWS_MAX = 4,
+	DST_CALL_REGIONS = 4,		/* keys of a call: in, out, scratch, descriptors */
 	DST_REGIONS_MAX = 256,		/* of a process */
 	DST_RING_BYTES = MUSTER_RING_BYTES_MIN,
 	DST_ARENA_BYTES = 64 << 20,	/* buffers of all ranks */
@@ -145,6 +148,7 @@ struct dst_call {
 	struct muster_program *program;
 	uint8_t *in, *out;		/* equal: in place */
 	uint8_t *scratch;
+	struct muster_desc *in_memory;	/* its descriptors, if one names them all */
 	uint64_t in_hash;
 	uint32_t stage;			/* next to be posted */
 	uint32_t number;		/* of its last stage */
@@ -171,6 +175,7 @@ struct dst_comm {
 /* A rank in a communicator. */
 struct dst_part {
 	bool member, closed, told;	/* told: MUSTER_CQE_CONTEXT came */
+	bool unfetched;			/* stages in memory that have no number, maybe: it failed before */
 	uint32_t self;
 	uint32_t posting;		/* call that is being posted */
 	uint32_t completed;		/* calls that have completed */
@@ -273,6 +278,7 @@ struct dst_world {
 	bool library;			/* ranks run it: */
 	void (*program)(struct dst_process *process);	/* this; NULL: dst_program() */
 	uint32_t many;			/* so many of them, without faults; 0: as the seed says */
+	bool apart;			/* those: each on a node of its own */
 	uint64_t bound_us, events_end;	/* when everything must have ended; a program may move them */
 	bool failed;
 	char why[DST_WHY_MAX];
@@ -366,6 +372,8 @@ uint8_t *dst_process_range(struct dst_rank *rank, uint32_t key, uint64_t addr, u
 			   bool write);
 /* For what runs in it. */
 struct dst_rank *dst_process_rank(struct dst_process *process);
+/* Its memory that is registered now. */
+uint32_t dst_process_regions(const struct dst_rank *rank);
 void dst_process_sleep(struct dst_process *process, uint64_t us);
 int dst_process_join(struct dst_process *process, struct muster **job);
 

@@ -26,21 +26,24 @@ static struct dst_rank *rank_of(struct dst_node *node, uint16_t vp)
 
 /* ---- memory ------------------------------------------------------------------- */
 
-enum region { REGION_IN, REGION_OUT, REGION_SCRATCH };
+enum region { REGION_IN, REGION_OUT, REGION_SCRATCH, REGION_PROGRAM };
 
-/* The call that a key belongs to: 1 + ((comm * calls + call) * 3 + region). */
+/* The call that a key belongs to: 1 + ((comm * calls + call) * DST_CALL_REGIONS + region). */
 static struct dst_call *call_of(struct dst_rank *rank, uint32_t key, enum region *region)
 {
-	uint32_t index = key - 1, call = index / 3;
+	uint32_t index = key - 1, call = index / DST_CALL_REGIONS;
 
 	if (!rank || !key || call >= DST_COMMS_MAX * DST_OPS_MAX)
 		return NULL;
-	*region = index % 3;
+	*region = index % DST_CALL_REGIONS;
 	return &rank->parts[call / DST_OPS_MAX].calls[call % DST_OPS_MAX];
 }
 
 static uint8_t *region_of(const struct dst_call *call, enum region region, uint64_t *bytes)
 {
+	*bytes = call->program->nr_descs * sizeof(struct muster_desc);
+	if (region == REGION_PROGRAM)
+		return (uint8_t *)call->in_memory;
 	*bytes = region == REGION_SCRATCH ? call->program->scratch_bytes : call->op->bytes;
 	if (region == REGION_SCRATCH)
 		return call->scratch;
@@ -75,8 +78,8 @@ static uint8_t *range(struct dst_node *node, uint16_t vp, uint32_t key, uint64_t
 			 call && call->live ? "is shorter" : "has ended");
 		return NULL;
 	}
-	if (write && region == REGION_IN) {
-		dst_fail(w, "node %u: write to the input of a call, key %u", node->index, key);
+	if (write && (region == REGION_IN || region == REGION_PROGRAM)) {
+		dst_fail(w, "node %u: write to what a call only reads, key %u", node->index, key);
 		return NULL;
 	}
 	return p + offset;

@@ -16,7 +16,7 @@
 enum {
 	STACK_BYTES = 1 << 20,
 	PIECE_MAX = 4096,		/* of a rank in an allgather */
-	CONTEXTS = 256,
+	CONTEXTS = 256,			/* where ranks share a NIC, which has those for all */
 	HOLDS_PERMILLE = 300,		/* of looks that find something which has not left */
 	SPARE_SLOTS = 32,		/* at most, of a receive ring, that the library can lend */
 };
@@ -182,6 +182,15 @@ uint64_t dst_process_key_life(const struct dst_rank *rank, uint32_t key)
 	if (!key || key > DST_REGIONS_MAX || !process->regions[key - 1].addr)
 		return 0;
 	return process->regions[key - 1].life;
+}
+
+uint32_t dst_process_regions(const struct dst_rank *rank)
+{
+	uint32_t nr = 0;
+
+	for (uint32_t i = 0; i < DST_REGIONS_MAX; i++)
+		nr += rank->process->regions[i].addr != NULL;
+	return nr;
 }
 
 static int mem_register(struct muster_dev *dev, void *addr, size_t bytes, int access,
@@ -422,7 +431,7 @@ static int device_open(const struct muster_oob *oob, const struct muster_setting
 		.node = rank->node->index, .vp = rank->vp, .incarnation = rank->node->incarnation,
 	};
 	process->dev.limits = (struct muster_dev_limits){
-		.contexts = CONTEXTS,
+		.contexts = rank->world->apart ? MUSTER_CONTEXTS_MAX : CONTEXTS,
 		.kept_descs = MUSTER_KEPT_DESCS_MAX,
 		.ring_slots = (rank->world->plan.ranks - 1) *
 			      (MUSTER_PAIR_FLOOR_MIN + MUSTER_PAIR_REPORTS) +

@@ -236,13 +236,13 @@ static void plan_for_library(struct dst_plan *plan)
 }
 
 /* So many ranks that each node has some; what is left of chance is time and order. */
-static void plan_many(struct dst_plan *plan, uint32_t ranks)
+static void plan_many(struct dst_plan *plan, uint32_t ranks, bool apart)
 {
 	struct dst_plan drawn = *plan;
 
 	*plan = (struct dst_plan){
 		.seed = drawn.seed, .ranks = ranks, .units = drawn.units, .map = drawn.map,
-		.vps_per_node = (ranks + DST_NODES_MAX - 1) / DST_NODES_MAX,
+		.vps_per_node = apart ? 1 : (ranks + DST_NODES_SHARED - 1) / DST_NODES_SHARED,
 		.buffer_bytes = drawn.buffer_bytes, .budget = 256, .cq_slots = DST_CQ_MAX,
 		.rings = drawn.rings, .by_reference = drawn.by_reference,
 		.at_once = drawn.at_once,
@@ -265,7 +265,7 @@ static void begin(struct dst_world *w, uint64_t seed)
 	if (w->library)
 		plan_for_library(&w->plan);
 	if (w->many)
-		plan_many(&w->plan, w->many);
+		plan_many(&w->plan, w->many, w->apart);
 	w->bound_us = DST_BOUND_US;
 	w->events_end = DST_EVENTS_MAX;
 	dst_plan_limit(&w->plan, &w->limits);

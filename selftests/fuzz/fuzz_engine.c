@@ -11,7 +11,7 @@
 #include "fuzz.h"
 #include "test_world.h"
 
-enum { BUFFER = 4 * MUSTER_MTU, ACTS_MAX = 64, DESCS_MAX = 4 };
+enum { BUFFER = 4 * MUSTER_MTU, ACTS_MAX = 64, DESCS_MAX = 4, PROGRAM = 0xc000, RUNS = 12 };
 
 static struct muster_desc desc_of(struct fuzz *fuzz, uint32_t self, uint32_t flags)
 {
@@ -36,15 +36,38 @@ static struct muster_desc desc_of(struct fuzz *fuzz, uint32_t self, uint32_t fla
 	return desc;
 }
 
+/* The same sequence some times over, in memory. */
+static void post_from_memory(struct fuzz *fuzz, struct world *w, uint32_t node,
+			     const struct muster_desc *descs, uint32_t nr)
+{
+	struct muster_desc program = {
+		.kind = MUSTER_DESC_PROGRAM, .src_vp = WORLD_VP, .job = WORLD_JOB,
+		.flags = MUSTER_DESC_C | MUSTER_DESC_CH | MUSTER_DESC_CT,
+		.context = WORLD_CONTEXT, .length = RUNS * nr * sizeof(*descs),
+		.range = { .load_key = WORLD_KEY, .load_addr = PROGRAM },
+	};
+	uint32_t bad;
+
+	for (uint32_t i = 0; i < RUNS; i++)
+		memcpy(w->nodes[node].memory + PROGRAM + i * nr * sizeof(*descs), descs,
+		       nr * sizeof(*descs));
+	fuzz_change(fuzz, &program, sizeof(program));
+	muster_engine_post(w->nodes[node].engine, WORLD_VP, &program, 1, &bad);
+}
+
 static void post(struct fuzz *fuzz, struct world *w, uint32_t node)
 {
 	struct muster_desc descs[DESCS_MAX];
-	uint32_t nr = 1 + fuzz_byte(fuzz) % DESCS_MAX, bad;
+	uint8_t how = fuzz_byte(fuzz);
+	uint32_t nr = 1 + how % DESCS_MAX, bad;
 
 	for (uint32_t i = 0; i < nr; i++)
 		descs[i] = desc_of(fuzz, node, (i ? 0 : MUSTER_DESC_CH) |
 				   (i + 1 < nr ? 0 : MUSTER_DESC_CT | MUSTER_DESC_COLL_END));
-	muster_engine_post(w->nodes[node].engine, WORLD_VP, descs, nr, &bad);
+	if (how & 0x40)
+		post_from_memory(fuzz, w, node, descs, nr);
+	else
+		muster_engine_post(w->nodes[node].engine, WORLD_VP, descs, nr, &bad);
 }
 
 static void receive(struct fuzz *fuzz, struct world *w)

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * As many communicators as a NIC has contexts, in the simulated world: each of all ranks, which run
+ * the library and have a NIC each. They are open at once, with an allreduce on each, all of them
+ * outstanding, started in another order on each rank, then freed in that order; three times. What
+ * engines, library and regions hold afterwards must not grow. The seed draws wires and buffers.
+ *
+ * usage: many COMMUNICATORS RANKS [SEED]
+ */
+#include <inttypes.h>
+#include <malloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "dst.h"
+#include "muster.h"
+
+enum {
+	ROUNDS = 3,
+	QUIET_US = 500000,	/* until what was freed is closed with all */
+	/* An engine keeps so much of what was given back, by who was late (selftests/comms.c). */
+	KEPT_BYTES = (256 + 64) << 10,
+	LIBRARY_BYTES = 64 << 10, /* all ranks': nothing but what malloc() rounds */
+};
+
+struct holds {
+	size_t engines;		/* bytes of all */
+	size_t library;		/* whatever else comes from malloc(), but for the world's own */
+	uint32_t regions;
+};
+
+static uint32_t nr_comms, nr_ranks;
+static struct holds at_rest, after[ROUNDS];
+
+/* The world keeps room for the most packets and events that there ever were. */
+static size_t world_bytes(const struct dst_world *w)
+{
+	size_t bytes = malloc_usable_size(w->heap);
+
+	for (struct dst_parcel *parcel = w->parcels; parcel; parcel = parcel->next)
+		bytes += malloc_usable_size(parcel);
+	return bytes;
+}
+
+static struct holds holds_now(const struct dst_world *w)
+{
+	struct holds holds = { 0 };
+
+	for (uint32_t n = 0; n < w->plan.nodes; n++)
+		holds.engines += w->nodes[n].allocated;
+	for (uint32_t r = 0; r < w->plan.ranks; r++)
+		holds.regions += dst_process_regions(&w->ranks[r]);
+	holds.library = mallinfo2().uordblks + mallinfo2().hblkhd - holds.engines - world_bytes(w);
+	return holds;
+}
+
+struct program {
+	struct dst_process *process;
+	struct dst_rank *rank;
+	struct muster *job;
+	struct muster_comm **comms;
+	struct muster_request **requests;
+	int64_t *values;
+};
+
+static bool good(const struct program *program, const char *what, int err)
+{
+	dst_process_lives(program->process);
+	if (err)
+		dst_fail(program->rank->world, "rank %u: %s: %d: %s", program->rank->index, what, err,
+			 muster_error(program->job));
+	return !program->rank->world->failed;
+}
+
+/* The i-th in an order of this rank's own. */
+static uint32_t in_order(const struct program *program, uint32_t i)
+{
+	uint32_t rank = program->rank->index;
+	uint32_t at = (uint32_t)((i + (uint64_t)rank * nr_comms / nr_ranks) % nr_comms);
+
+	return rank % 2 ? nr_comms - 1 - at : at;
+}
+
+static void start_all(struct program *program)
+{
+	bool goes_on = true;
+
+	for (uint32_t i = 0; i < nr_comms && goes_on; i++) {
+		uint32_t at = in_order(program, i);
+
+		program->values[at] = (int64_t)at * (program->rank->index + 1);
+		goes_on = good(program, "a start",
+			       muster_allreduce_start(program->comms[at], &program->values[at],
+						      &program->values[at], 1, MUSTER_I64, MUSTER_SUM,
+						      &program->requests[at]));
+	}
+}
+
+static void await_all(struct program *program)
+{
+	bool goes_on = true;
+
+	for (uint32_t i = 0; i < nr_comms && goes_on; i++) {
+		int64_t sum = (int64_t)i * nr_ranks * (nr_ranks + 1) / 2;
+
+		goes_on = good(program, "an allreduce", muster_wait(program->requests[i]));
+		if (goes_on && program->values[i] != sum)
+			dst_fail(program->rank->world, "rank %u, communicator %" PRIu32 ": sum %" PRId64,
+				 program->rank->index, i, program->values[i]);
+	}
+}
+
+/* All are through, and only then one looks. */
+static void look(struct program *program, struct holds *holds)
+{
+	if (!good(program, "a barrier", muster_barrier(muster_world(program->job))))
+		return;
+	dst_process_sleep(program->process, program->rank->index ? 2 * QUIET_US : QUIET_US);
+	if (!program->rank->index)
+		*holds = holds_now(program->rank->world);
+}
+
+static void round_of(struct program *program, uint32_t round)
+{
+	struct muster_comm *world = muster_world(program->job);
+	bool goes_on = true;
+
+	for (uint32_t i = 0; i < nr_comms && goes_on; i++)
+		goes_on = good(program, "a communicator", muster_comm_dup(world, &program->comms[i]));
+	if (!goes_on)
+		return;
+	look(program, &at_rest);
+	start_all(program);
+	await_all(program);
+	for (uint32_t i = 0; i < nr_comms && !program->rank->world->failed; i++)
+		muster_comm_free(program->comms[in_order(program, i)]);
+	if (good(program, "a round", 0))
+		look(program, &after[round]);
+}
+
+static void run(struct dst_process *process)
+{
+	struct program program = {
+		.process = process, .rank = dst_process_rank(process),
+		.comms = calloc(nr_comms, sizeof(*program.comms)),
+		.requests = calloc(nr_comms, sizeof(*program.requests)),
+		.values = calloc(nr_comms, sizeof(*program.values)),
+	};
+
+	if (!program.comms || !program.requests || !program.values)
+		dst_fail(program.rank->world, "no memory");
+	else if (good(&program, "the job", dst_process_join(process, &program.job)))
+		for (uint32_t i = 0; i < ROUNDS && !program.rank->world->failed; i++)
+			round_of(&program, i);
+	if (!program.rank->world->failed)
+		muster_finalize(program.job);
+	free(program.values);
+	free(program.requests);
+	free(program.comms);
+}
+
+/* Of the last two rounds. */
+static bool nothing_is_left(void)
+{
+	const struct holds *a = &after[ROUNDS - 2], *b = &after[ROUNDS - 1];
+
+	return b->regions == a->regions && b->library <= a->library + LIBRARY_BYTES &&
+	       b->engines <= a->engines + (size_t)KEPT_BYTES * nr_ranks;
+}
+
+static void print_figures(const struct dst_world *w)
+{
+	const struct holds *last = &after[ROUNDS - 1];
+	size_t contexts = (size_t)nr_comms * nr_ranks;
+
+	for (uint32_t i = 0; i < ROUNDS; i++)
+		printf("after round %" PRIu32 ": %zu KiB in engines, %zu KiB elsewhere, %" PRIu32 " regions\n",
+		       i + 1, after[i].engines >> 10, after[i].library >> 10, after[i].regions);
+	printf("%" PRIu32 " communicators of %" PRIu32 " simulated ranks: %zu bytes of the engine each at rest, %zu of the library; %" PRIu64 " packets\n",
+	       nr_comms + 1, nr_ranks, (at_rest.engines - last->engines) / contexts,
+	       (at_rest.library - last->library) / contexts, w->nr_packets);
+}
+
+int main(int argc, char **argv)
+{
+	uint32_t comms = argc > 2 ? (uint32_t)atoi(argv[1]) : 0;
+	uint64_t seed = argc > 3 ? strtoull(argv[3], NULL, 0) : 1;
+	struct dst_world *w = dst_world_new();
+	bool ran;
+
+	nr_ranks = argc > 2 ? (uint32_t)atoi(argv[2]) : 0;
+	if (!w || comms < 2 || comms > MUSTER_CONTEXTS_MAX || nr_ranks < 2 || nr_ranks > DST_RANKS_MAX) {
+		fprintf(stderr, "usage: many COMMUNICATORS RANKS [SEED]\n");
+		return 2;
+	}
+	nr_comms = comms - 1;	/* the world is one */
+	w->library = true;
+	w->program = run;
+	w->many = nr_ranks;
+	w->apart = true;
+	ran = dst_world_run(w, seed);
+	if (ran)
+		print_figures(w);
+	else
+		printf("seed %" PRIu64 " failed %s\n", seed, w->why);
+	dst_world_free(w);
+	return ran && nothing_is_left() ? 0 : 1;
+}
