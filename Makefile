@@ -314,7 +314,7 @@ include tools/install.mk
 
 .PHONY: all setup setup-core demo demo-local check bench bench-mpi bench-parts dst dst-planted model clean help
 .PHONY: built kernel guest-kernel headers looks provider guest-tests check-guest check-kernel check-local setup-guest guests
-.PHONY: stress-kernel fuzz-kernel tenants-kernel
+.PHONY: stress-kernel fuzz-kernel tenants-kernel check-pyverbs
 .PHONY: bench-programs bench-try bench-guest bench-verbs bench-bump bench-arith bench-engine bench-match bench-switch bench-look bench-idle check-synth \
 	synth-tables torus-tables
 .PHONY: check-all check-compilers check-aarch64 check-image compile compilers
@@ -384,6 +384,10 @@ fuzz-kernel: guest-kernel ## a million calls to the driver that make no sense; C
 
 tenants-kernel: guest-kernel ## a million tries of one tenant to get at what is another's; TRIES=n; KERNEL=
 	@$(LONG_KERNEL) exec selftests/run.sh selftests/tenants_kernel.sh
+
+check-pyverbs: guest-kernel ## rdma-core's own Python tests in a guest, which it installs
+	@tools/setup/setup.sh --quiet pyverbs
+	@$(LONG_KERNEL) exec selftests/run.sh selftests/pyverbs.sh
 
 SLOW_CHECKS := selftests/compilers_test.sh selftests/aarch64_test.sh selftests/image_test.sh
 LOCAL_CHECKS := $(filter-out $(GUEST_CHECKS) $(SLOW_CHECKS),$(wildcard selftests/*_test.sh))

@@ -27,6 +27,15 @@ static inline void vm_flags_clear(struct vm_area_struct *vma, vm_flags_t flags)
 #define MUSTER_CREATE_CQ_UDATA(arg) (&(arg)->driver_udata)
 #endif
 
+/* And reg_user_mr_dmabuf. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 12, 0)
+#define MUSTER_REG_DMABUF_ARG	struct ib_udata
+#define MUSTER_REG_DMABUF_UDATA(arg) (arg)
+#else
+#define MUSTER_REG_DMABUF_ARG	struct uverbs_attr_bundle
+#define MUSTER_REG_DMABUF_UDATA(arg) (&(arg)->driver_udata)
+#endif
+
 /* Newer kernels take the driver's name from the device. */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 2, 0)
 #define MUSTER_DRIVER_NAME_PUT(req) devlink_info_driver_name_put(req, KBUILD_MODNAME)

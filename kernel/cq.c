@@ -174,6 +174,20 @@ int muster_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 	return 0;
 }
 
+/* A virtual port's queue interrupts at once: its process sleeps for one operation. */
+int muster_modify_cq(struct ib_cq *ibcq, u16 count, u16 period_us)
+{
+	struct muster_cq *cq = to_mcq(ibcq);
+	struct muster_admin_command cmd = {
+		.opcode = MUSTER_ADMIN_CQ_MODERATE,
+		.cq_moderate.id = cpu_to_le32(cq->id),
+		.cq_moderate.count = cpu_to_le16(count),
+		.cq_moderate.period_us = cpu_to_le16(period_us),
+	};
+
+	return cq->record ? muster_admin_run(to_mdev(ibcq->device), &cmd) : -EOPNOTSUPP;
+}
+
 int muster_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 {
 	struct muster_cq *cq = to_mcq(ibcq);

@@ -426,15 +426,24 @@ static const struct pci_device_id ids[] = {
 static pci_ers_result_t error_detected(struct pci_dev *pdev, pci_channel_state_t state)
 {
 	reset_prepare(pdev);
-	return state == pci_channel_io_perm_failure ? PCI_ERS_RESULT_DISCONNECT :
-						      PCI_ERS_RESULT_NEED_RESET;
+	if (state != pci_channel_io_perm_failure)
+		return PCI_ERS_RESULT_NEED_RESET;
+	dev_err(&pdev->dev, "bus has given the device up: plug it in again\n");
+	return PCI_ERS_RESULT_DISCONNECT;
 }
 
 /* What was configured when the driver came, saved then: interrupts as well. */
 static pci_ers_result_t slot_reset(struct pci_dev *pdev)
 {
+	struct muster_function *fn = pci_get_drvdata(pdev);
+
 	pci_restore_state(pdev);
 	pci_save_state(pdev);
+	if (readl(fn->regs + MUSTER_REG_MAGIC) != MUSTER_REG_MAGIC_VALUE) {
+		dev_err(&pdev->dev,
+			"device is silent after a reset of its slot: plug it in again\n");
+		return PCI_ERS_RESULT_DISCONNECT;
+	}
 	return PCI_ERS_RESULT_RECOVERED;
 }
 

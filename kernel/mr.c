@@ -1,52 +1,96 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Memory regions: a process's own pages, pinned, and told to the device as a
- * list. The device copies the list; it is freed again at once.
+ * Memory regions: a process's own pages, or those of a dma-buf, pinned, and told to the
+ * device as a list. The device copies the list; it is freed again at once.
  */
 #include "muster.h"
 
 #include <linux/dma-mapping.h>
 #include <linux/log2.h>
+#include <linux/sched/mm.h>
 #include <rdma/ib_umem.h>
 #include <rdma/iter.h>
 #include <rdma/uverbs_ioctl.h>
 
-/* What the device has to know of a region's pages. */
+/*
+ * What the device has to know of a region's pages: a list in parts of a page each, and a list of
+ * these, so that no list needs much memory that adjoins.
+ */
 struct page_list {
-	__le64 *pages;
-	dma_addr_t dma;
-	size_t nr;
+	__le64 **parts;
+	__le64 *part_dmas;		/* for the device */
+	dma_addr_t dma;			/* of part_dmas */
+	size_t nr, nr_parts;
 	unsigned long page_size;
 };
+
+enum { PART_BYTES = MUSTER_MR_PART_PAGES * sizeof(__le64) };
+
+static void page_list_free(struct muster_dev *dev, struct page_list *list)
+{
+	struct device *device = &dev->fn->pdev->dev;
+	size_t i;
+
+	for (i = 0; i < list->nr_parts && list->parts[i]; i++)
+		dma_free_coherent(device, PART_BYTES, list->parts[i],
+				  le64_to_cpu(list->part_dmas[i]));
+	dma_free_coherent(device, list->nr_parts * sizeof(*list->part_dmas), list->part_dmas,
+			  list->dma);
+	kvfree(list->parts);
+}
+
+static int page_list_alloc(struct muster_dev *dev, struct page_list *list)
+{
+	struct device *device = &dev->fn->pdev->dev;
+	dma_addr_t dma;
+	size_t i;
+
+	list->parts = kvcalloc(list->nr_parts, sizeof(*list->parts), GFP_KERNEL);
+	if (!list->parts)
+		return -ENOMEM;
+	list->part_dmas = dma_alloc_coherent(device, list->nr_parts * sizeof(*list->part_dmas),
+					     &list->dma, GFP_KERNEL | __GFP_NOWARN);
+	if (!list->part_dmas) {
+		kvfree(list->parts);
+		return -ENOMEM;
+	}
+	for (i = 0; i < list->nr_parts; i++) {
+		list->parts[i] = dma_alloc_coherent(device, PART_BYTES, &dma,
+						    GFP_KERNEL | __GFP_NOWARN);
+		if (!list->parts[i]) {
+			page_list_free(dev, list);
+			return -ENOMEM;
+		}
+		list->part_dmas[i] = cpu_to_le64(dma);
+	}
+	return 0;
+}
 
 static int page_list_create(struct muster_dev *dev, struct ib_umem *umem, u64 iova,
 			    struct page_list *list)
 {
 	struct ib_block_iter block;
 	size_t i = 0;
+	int err;
 
 	list->page_size = ib_umem_find_best_pgsz(umem, GENMASK(30, PAGE_SHIFT), iova);
 	if (!list->page_size)
 		return -EINVAL;
 	list->nr = ib_umem_num_dma_blocks(umem, list->page_size);
-	if (list->nr > MUSTER_RING_BYTES_MAX / sizeof(*list->pages))
+	if (list->nr > MUSTER_MR_PAGES_MAX)
 		return -E2BIG;
-	list->pages = dma_alloc_coherent(&dev->fn->pdev->dev, list->nr * sizeof(*list->pages),
-					 &list->dma, GFP_KERNEL | __GFP_NOWARN);
-	if (!list->pages)
-		return -ENOMEM;
+	list->nr_parts = DIV_ROUND_UP(list->nr, MUSTER_MR_PART_PAGES);
+	err = page_list_alloc(dev, list);
+	if (err)
+		return err;
 	rdma_umem_for_each_dma_block(umem, &block, list->page_size) {
 		if (i == list->nr)
 			break;
-		list->pages[i++] = cpu_to_le64(rdma_block_iter_dma_address(&block));
+		list->parts[i / MUSTER_MR_PART_PAGES][i % MUSTER_MR_PART_PAGES] =
+			cpu_to_le64(rdma_block_iter_dma_address(&block));
+		i++;
 	}
 	return 0;
-}
-
-static void page_list_free(struct muster_dev *dev, struct page_list *list)
-{
-	dma_free_coherent(&dev->fn->pdev->dev, list->nr * sizeof(*list->pages), list->pages,
-			  list->dma);
 }
 
 static u8 device_access(int access)
@@ -72,6 +116,7 @@ static int admin_register(struct muster_dev *dev, struct muster_mr *mr, u32 key,
 	cmd.mr.iova = cpu_to_le64(mr->ibmr.iova);
 	cmd.mr.length = cpu_to_le64(mr->umem->length);
 	cmd.mr.pages = cpu_to_le64(list.dma);
+	cmd.mr.in_parts = 1;
 	cmd.mr.nr_pages = cpu_to_le32(list.nr);
 	cmd.mr.first_offset = cpu_to_le32(mr->ibmr.iova & (list.page_size - 1));
 	cmd.mr.id = cpu_to_le32(key);
@@ -83,51 +128,81 @@ static int admin_register(struct muster_dev *dev, struct muster_mr *mr, u32 key,
 	return err;
 }
 
-/* Pins for writing only what is mapped for writing: else -EFAULT. */
-struct ib_mr *muster_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length, u64 iova,
-				 int access, struct ib_udata *udata)
+static int check(u64 length, int access, struct ib_udata *udata)
+{
+	if (!muster_udata_unused(udata) || !length)
+		return -EINVAL;
+	if (access & ~(IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_WRITE |
+		       IB_ACCESS_REMOTE_ATOMIC | IB_ACCESS_OPTIONAL))
+		return -EOPNOTSUPP;
+	return 0;
+}
+
+/* The memory is this region's from here on, also when it fails. */
+static struct ib_mr *mr_create(struct ib_pd *ibpd, struct ib_umem *umem, u64 iova, int access)
 {
 	struct muster_dev *dev = to_mdev(ibpd->device);
 	struct muster_mr *mr;
 	u32 key;
 	int err;
 
-	if (!muster_udata_unused(udata) || !length)
-		return ERR_PTR(-EINVAL);
-	if (access & ~(IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_WRITE |
-		       IB_ACCESS_REMOTE_ATOMIC | IB_ACCESS_OPTIONAL))
-		return ERR_PTR(-EOPNOTSUPP);
+	if (IS_ERR(umem))
+		return ERR_CAST(umem);
 	mr = kzalloc(sizeof(*mr), GFP_KERNEL);
-	if (!mr)
-		return ERR_PTR(-ENOMEM);
-	mr->umem = ib_umem_get(&dev->ibdev, start, length, access);
-	if (IS_ERR(mr->umem)) {
-		err = PTR_ERR(mr->umem);
-		goto err_free;
+	if (!mr) {
+		err = -ENOMEM;
+		goto err_unpin;
 	}
+	mr->umem = umem;
 	err = xa_alloc_cyclic(&dev->mrs, &key, mr, XA_LIMIT(1, MUSTER_MRS_MAX), &dev->next_mr,
 			      GFP_KERNEL);
 	if (err < 0) {
 		err = err == -EBUSY ? -ENOSPC : err;
-		goto err_unpin;
+		goto err_free;
 	}
 	mr->ibmr.pd = ibpd;
 	mr->ibmr.iova = iova;
-	mr->ibmr.length = length;
+	mr->ibmr.length = umem->length;
 	mr->ibmr.lkey = key;
 	mr->ibmr.rkey = key;
 	err = admin_register(dev, mr, key, access);
 	if (err)
 		goto err_key;
+	mr->mm = current->mm;
+	mmgrab(mr->mm);
 	return &mr->ibmr;
 
 err_key:
 	xa_erase(&dev->mrs, key);
-err_unpin:
-	ib_umem_release(mr->umem);
 err_free:
 	kfree(mr);
+err_unpin:
+	ib_umem_release(umem);
 	return ERR_PTR(err);
+}
+
+/* Pins for writing only what is mapped for writing: else -EFAULT. */
+struct ib_mr *muster_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length, u64 iova,
+				 int access, struct ib_udata *udata)
+{
+	int err = check(length, access, udata);
+
+	if (err)
+		return ERR_PTR(err);
+	return mr_create(ibpd, ib_umem_get(ibpd->device, start, length, access), iova, access);
+}
+
+/* Memory of another driver's, which stays where it is until the region goes. */
+struct ib_mr *muster_reg_user_mr_dmabuf(struct ib_pd *ibpd, u64 offset, u64 length, u64 iova,
+					int fd, int access, MUSTER_REG_DMABUF_ARG *arg)
+{
+	int err = check(length, access, MUSTER_REG_DMABUF_UDATA(arg));
+	struct ib_umem_dmabuf *dmabuf;
+
+	if (err)
+		return ERR_PTR(err);
+	dmabuf = ib_umem_dmabuf_get_pinned(ibpd->device, offset, length, fd, access);
+	return mr_create(ibpd, IS_ERR(dmabuf) ? ERR_CAST(dmabuf) : &dmabuf->umem, iova, access);
 }
 
 /*
@@ -142,11 +217,12 @@ int muster_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 	struct muster_dev *dev = to_mdev(ibmr->device);
 	struct muster_mr *mr = to_mmr(ibmr);
 
-	if (current->mm != mr->umem->owning_mm)
+	if (current->mm != mr->mm)
 		muster_contexts_orphan(to_mucontext(ibmr->uobject->context));
 	muster_admin_destroy(dev, MUSTER_ADMIN_MR_DEREGISTER, ibmr->lkey);
 	xa_erase(&dev->mrs, ibmr->lkey);
 	ib_umem_release(mr->umem);
+	mmdrop(mr->mm);
 	kfree(mr);
 	return 0;
 }

@@ -208,6 +208,7 @@ struct muster_cq {
 struct muster_mr {
 	struct ib_mr ibmr;
 	struct ib_umem *umem;
+	struct mm_struct *mm;		/* of who registered it */
 	u32 page_size;			/* as the device was told */
 	u32 nr_pages;
 };
@@ -234,6 +235,7 @@ struct muster_qp {
 	u32 told;			/* how often its process was told so */
 	struct mutex lock;		/* protects attr, and with it changes of state */
 	struct muster_admin_qp_modify attr;	/* as the device was told */
+	u32 datagram_psn;		/* which it is not: datagrams have none */
 };
 
 struct muster_srq {
@@ -397,6 +399,7 @@ int muster_dealloc_pd(struct ib_pd *ibpd, struct ib_udata *udata);
 int muster_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 		     MUSTER_CREATE_CQ_ARG *arg);
 int muster_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata);
+int muster_modify_cq(struct ib_cq *ibcq, u16 count, u16 period_us);
 int muster_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags);
 void muster_cqs_interrupted(struct muster_vector *vector);
 void muster_cq_overrun(struct muster_dev *dev, u32 id);
@@ -404,6 +407,8 @@ void muster_cq_overrun(struct muster_dev *dev, u32 id);
 /* mr.c */
 struct ib_mr *muster_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length, u64 iova,
 				 int access, struct ib_udata *udata);
+struct ib_mr *muster_reg_user_mr_dmabuf(struct ib_pd *ibpd, u64 offset, u64 length, u64 iova,
+					int fd, int access, MUSTER_REG_DMABUF_ARG *arg);
 int muster_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata);
 
 /* vp.c */

@@ -280,7 +280,7 @@ static int modify(struct muster_qp *qp, const struct ib_qp_attr *attr, int mask)
 	if (next == IB_QPS_RESET)
 		cmd.qp_modify = (struct muster_admin_qp_modify){ .id = qp->attr.id };
 	cmd.qp_modify.state = next;
-	/* Verbs want a PSN of datagrams, too; the device has none for them. */
+	/* Verbs want a PSN of datagrams, too, and back; the device has none for them. */
 	err = decode(&cmd.qp_modify, attr,
 		     qp->ibqp.qp_type == IB_QPT_UD ? mask & ~IB_QP_SQ_PSN : mask);
 	if (err)
@@ -289,6 +289,8 @@ static int modify(struct muster_qp *qp, const struct ib_qp_attr *attr, int mask)
 	if (err)
 		return err;
 	qp->attr = cmd.qp_modify;
+	if (mask & IB_QP_SQ_PSN)
+		qp->datagram_psn = attr->sq_psn & MUSTER_QPN_MASK;
 	if (next == IB_QPS_RESET)
 		mended(qp);
 	return 0;
@@ -352,6 +354,8 @@ int muster_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 	mutex_lock(&qp->lock);
 	err = state_read(qp, &attr->qp_state);
 	encode(&qp->attr, attr);
+	if (ibqp->qp_type == IB_QPT_UD)
+		attr->sq_psn = qp->datagram_psn;
 	mutex_unlock(&qp->lock);
 	attr->cur_qp_state = attr->qp_state;
 	attr->port_num = 1;

@@ -114,6 +114,13 @@ int muster_destroy_cq(struct ibv_cq *ibvcq)
 	return 0;
 }
 
+int muster_modify_cq(struct ibv_cq *ibvcq, struct ibv_modify_cq_attr *attr)
+{
+	struct ibv_modify_cq cmd;
+
+	return ibv_cmd_modify_cq(ibvcq, attr, &cmd, sizeof(cmd));
+}
+
 /* ---- polling ----------------------------------------------------------------------- */
 
 /* Whether the entry is there; a copy of it, if it is whole. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * What the files of the provider share: muster.c (the device and opening it),
- * verbs.c (port, protection domains, memory), cq.c, cq_ex.c, qp.c, srq.c (ordinary queues), dv.c
+ * verbs.c (port, protection domains, memory), cq.c, cq_ex.c, qp.c, qp_ex.c, srq.c (ordinary queues), dv.c
  * (virtual ports), dv_job.c (jobs and contexts).
  * Built with rdma-core's private headers of interface 34.
  */
@@ -60,13 +60,26 @@ struct muster_queue {
 };
 
 struct muster_qp {
-	struct ibv_qp ibvqp;
+	union {
+		struct ibv_qp ibvqp;
+		struct verbs_qp vqp;
+	};
 	void *queues;
 	size_t queues_bytes;
 	struct muster_qp_record *record;
 	struct muster_work *requests;
 	struct muster_receive *receives;
 	struct muster_queue sq, rq;
+	struct {			/* qp_ex.c: from wr_start to wr_complete; as sq */
+		uint32_t tail;		/* as it was */
+		int err;		/* the first */
+		struct muster_work *work;	/* the last that has begun; NULL: none, or it failed */
+	} batch;
+};
+
+struct muster_ah {
+	struct ibv_ah ibvah;
+	uint32_t node;
 };
 
 struct muster_srq {
@@ -100,6 +113,35 @@ static inline struct muster_srq *to_msrq(struct ibv_srq *ibvsrq)
 	return container_of(ibvsrq, struct muster_srq, ibvsrq);
 }
 
+static inline struct muster_ah *to_mah(struct ibv_ah *ibvah)
+{
+	return container_of(ibvah, struct muster_ah, ibvah);
+}
+
+/* Nothing may be posted then: the device would take it for what comes after. */
+static inline bool muster_qp_in_reset(const struct muster_qp *qp)
+{
+	return qp->ibvqp.state == IBV_QPS_RESET;
+}
+
+static inline bool muster_queue_full(const struct muster_queue *queue)
+{
+	return queue->tail - __atomic_load_n(&queue->head, __ATOMIC_ACQUIRE) >= queue->entries;
+}
+
+/* Where the next one goes. */
+static inline uint32_t muster_queue_place(const struct muster_queue *queue)
+{
+	return queue->tail & (queue->entries - 1);
+}
+
+/* The next one was written. */
+static inline void muster_queue_put(struct muster_queue *queue, uint64_t wr_id)
+{
+	queue->wr_ids[muster_queue_place(queue)] = wr_id;
+	queue->tail++;
+}
+
 /* After all that was written to rings and records before. */
 static inline void muster_ring(struct ibv_context *ibvctx, uint32_t bell, uint32_t number)
 {
@@ -128,6 +170,7 @@ int muster_destroy_cq(struct ibv_cq *ibvcq);
 int muster_poll_cq(struct ibv_cq *ibvcq, int nr, struct ibv_wc *wc);
 /* The same for who holds the queue's lock. */
 int muster_cq_take(struct muster_cq *cq, int nr, struct ibv_wc *wc);
+int muster_modify_cq(struct ibv_cq *ibvcq, struct ibv_modify_cq_attr *attr);
 int muster_req_notify_cq(struct ibv_cq *ibvcq, int solicited_only);
 /* Completions that were ever there. */
 uint32_t muster_cq_tail(struct ibv_cq *ibvcq);
@@ -146,7 +189,13 @@ int muster_query_qp(struct ibv_qp *ibvqp, struct ibv_qp_attr *attr, int mask,
 int muster_modify_qp(struct ibv_qp *ibvqp, struct ibv_qp_attr *attr, int mask);
 int muster_post_send(struct ibv_qp *ibvqp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
 int muster_post_recv(struct ibv_qp *ibvqp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
+/* The device learns of what was written so far; under the send queue's lock. */
+void muster_sends_publish(struct muster_qp *qp);
+void muster_sges_put(struct muster_sge *to, const struct ibv_sge *from, int nr);
 void muster_receive_put(struct muster_receive *receive, const struct ibv_recv_wr *wr);
+
+/* qp_ex.c */
+struct ibv_qp *muster_create_qp_ex(struct ibv_context *ibvctx, struct ibv_qp_init_attr_ex *attr);
 
 /* srq.c: as libibverbs has them */
 struct ibv_srq *muster_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *init);

@@ -15,11 +15,6 @@
 
 /* ---- address handles: the node, and nothing in the kernel ---------------------------- */
 
-struct muster_ah {
-	struct ibv_ah ibvah;
-	uint32_t node;
-};
-
 static const uint8_t gid_start[] = { 0xfe, 0x80, 0, 0, 0, 0, 0, 0, 2, 'M', 'S', 'T', 0 };
 
 /* Its GID; or the LID that is short for it. False: it is nobody's. */
@@ -53,7 +48,7 @@ struct ibv_ah *muster_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 
 int muster_destroy_ah(struct ibv_ah *ibvah)
 {
-	free(container_of(ibvah, struct muster_ah, ibvah));
+	free(to_mah(ibvah));
 	return 0;
 }
 
@@ -244,7 +239,7 @@ int muster_modify_qp(struct ibv_qp *ibvqp, struct ibv_qp_attr *attr, int mask)
 
 /* ---- requests ---------------------------------------------------------------------- */
 
-static void sges_put(struct muster_sge *to, const struct ibv_sge *from, int nr)
+void muster_sges_put(struct muster_sge *to, const struct ibv_sge *from, int nr)
 {
 	for (int i = 0; i < nr; i++) {
 		to[i].addr = htole64(from[i].addr);
@@ -271,7 +266,7 @@ static int inline_put(struct muster_work *work, const struct ibv_sge *sges, int 
 /* What datagrams say beside. */
 static void datagram_put(struct muster_work *work, const struct ibv_send_wr *wr)
 {
-	work->dest_node = htole32(container_of(wr->wr.ud.ah, struct muster_ah, ibvah)->node);
+	work->dest_node = htole32(to_mah(wr->wr.ud.ah)->node);
 	work->dest_qp = htole32(wr->wr.ud.remote_qpn);
 	work->qkey = htole32(wr->wr.ud.remote_qkey);
 }
@@ -337,38 +332,28 @@ static int send_put(const struct muster_qp *qp, const struct ibv_send_wr *wr,
 	if (wr->send_flags & IBV_SEND_INLINE)
 		return inline_put(work, wr->sg_list, wr->num_sge);
 	work->nr_sges = wr->num_sge;
-	sges_put(work->sges, wr->sg_list, wr->num_sge);
+	muster_sges_put(work->sges, wr->sg_list, wr->num_sge);
 	return 0;
-}
-
-static bool full(struct muster_queue *queue)
-{
-	return queue->tail - __atomic_load_n(&queue->head, __ATOMIC_ACQUIRE) >= queue->entries;
-}
-
-/* Where the next one goes. */
-static uint32_t place(const struct muster_queue *queue)
-{
-	return queue->tail & (queue->entries - 1);
-}
-
-/* The next one was written. */
-static void put(struct muster_queue *queue, uint64_t wr_id)
-{
-	queue->wr_ids[place(queue)] = wr_id;
-	queue->tail++;
 }
 
 static int send_one(struct muster_qp *qp, const struct ibv_send_wr *wr)
 {
 	int err;
 
-	if (full(&qp->sq))
+	if (muster_qp_in_reset(qp))
+		return EINVAL;
+	if (muster_queue_full(&qp->sq))
 		return ENOMEM;
-	err = send_put(qp, wr, &qp->requests[place(&qp->sq)]);
+	err = send_put(qp, wr, &qp->requests[muster_queue_place(&qp->sq)]);
 	if (!err)
-		put(&qp->sq, wr->wr_id);
+		muster_queue_put(&qp->sq, wr->wr_id);
 	return err;
+}
+
+void muster_sends_publish(struct muster_qp *qp)
+{
+	__atomic_store_n(&qp->record->sq_tail, htole32(qp->sq.tail), __ATOMIC_RELEASE);
+	muster_ring(qp->ibvqp.context, MUSTER_BELL_QP, qp->ibvqp.qp_num);
 }
 
 int muster_post_send(struct ibv_qp *ibvqp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
@@ -385,10 +370,8 @@ int muster_post_send(struct ibv_qp *ibvqp, struct ibv_send_wr *wr, struct ibv_se
 	before = qp->sq.tail;
 	for (; wr && !err; wr = err ? wr : wr->next)
 		err = send_one(qp, wr);
-	if (qp->sq.tail != before) {
-		__atomic_store_n(&qp->record->sq_tail, htole32(qp->sq.tail), __ATOMIC_RELEASE);
-		muster_ring(ibvqp->context, MUSTER_BELL_QP, ibvqp->qp_num);
-	}
+	if (qp->sq.tail != before)
+		muster_sends_publish(qp);
 	pthread_mutex_unlock(&qp->sq.lock);
 	if (err)
 		*bad = wr;
@@ -399,17 +382,19 @@ void muster_receive_put(struct muster_receive *receive, const struct ibv_recv_wr
 {
 	receive->wr_id = htole64(wr->wr_id);
 	receive->nr_sges = wr->num_sge;
-	sges_put(receive->sges, wr->sg_list, wr->num_sge);
+	muster_sges_put(receive->sges, wr->sg_list, wr->num_sge);
 }
 
 static int receive_one(struct muster_qp *qp, const struct ibv_recv_wr *wr)
 {
-	if (full(&qp->rq))
+	if (muster_qp_in_reset(qp))
+		return EINVAL;
+	if (muster_queue_full(&qp->rq))
 		return ENOMEM;
 	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > qp->rq.sges)
 		return EINVAL;
-	muster_receive_put(&qp->receives[place(&qp->rq)], wr);
-	put(&qp->rq, wr->wr_id);
+	muster_receive_put(&qp->receives[muster_queue_place(&qp->rq)], wr);
+	muster_queue_put(&qp->rq, wr->wr_id);
 	return 0;
 }
 

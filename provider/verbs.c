@@ -93,6 +93,23 @@ static struct ibv_mr *reg_mr(struct ibv_pd *pd, void *addr, size_t length, uint6
 	return NULL;
 }
 
+/* libibverbs 44 knows no last argument, and does not look at it. */
+static struct ibv_mr *reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length,
+				    uint64_t iova, int fd, int access)
+{
+	struct verbs_mr *vmr = calloc(1, sizeof(*vmr));
+	int err;
+
+	if (!vmr)
+		return NULL;
+	err = ibv_cmd_reg_dmabuf_mr(pd, offset, length, iova, fd, access, vmr, NULL);
+	if (!err)
+		return &vmr->ibv_mr;
+	free(vmr);
+	errno = err;
+	return NULL;
+}
+
 static int dereg_mr(struct verbs_mr *vmr)
 {
 	int err = destroyed(ibv_cmd_dereg_mr(vmr));
@@ -108,6 +125,7 @@ const struct verbs_context_ops muster_context_ops = {
 	.create_cq = muster_create_cq,
 	.create_cq_ex = muster_create_cq_ex,
 	.create_qp = muster_create_qp,
+	.create_qp_ex = muster_create_qp_ex,
 	.create_srq = muster_create_srq,
 	.dealloc_pd = dealloc_pd,
 	.dereg_mr = dereg_mr,
@@ -116,6 +134,7 @@ const struct verbs_context_ops muster_context_ops = {
 	.destroy_qp = muster_destroy_qp,
 	.destroy_srq = muster_destroy_srq,
 	.free_context = free_context,
+	.modify_cq = muster_modify_cq,
 	.modify_qp = muster_modify_qp,
 	.modify_srq = muster_modify_srq,
 	.poll_cq = muster_poll_cq,
@@ -126,6 +145,7 @@ const struct verbs_context_ops muster_context_ops = {
 	.query_port = query_port,
 	.query_qp = muster_query_qp,
 	.query_srq = muster_query_srq,
+	.reg_dmabuf_mr = reg_dmabuf_mr,
 	.reg_mr = reg_mr,
 	.req_notify_cq = muster_req_notify_cq,
 };

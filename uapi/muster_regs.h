@@ -77,7 +77,8 @@ enum muster_regs_limit {
 	MUSTER_DQ_ENTRIES_MAX = 4096,
 	MUSTER_RQ_ENTRIES_MAX = 1024,
 	MUSTER_MRS_MAX = 65535,
-	MUSTER_MR_PAGES_MAX = 1 << 20,
+	MUSTER_MR_PAGES_MAX = 1 << 22,
+	MUSTER_MR_PART_PAGES = 512,	/* of a list in parts, but the last */
 };
 
 /* ---- a virtual port's doorbell page in BAR 2: 32 bits each ---- */
@@ -122,6 +123,7 @@ enum muster_admin_opcode {
 	MUSTER_ADMIN_SRQ_LIMIT = 16,	/* an event, once, when fewer receives than that are left */
 	MUSTER_ADMIN_SRQ_QUERY = 17,	/* that limit, in the reply's detail; 0: told, or none */
 	MUSTER_ADMIN_SRQ_DESTROY = 18,	/* no DMA for it after the reply */
+	MUSTER_ADMIN_CQ_MODERATE = 19,	/* of a CQ for queue pairs: when an interrupt is worth it */
 };
 
 enum muster_admin_status {
@@ -141,6 +143,13 @@ struct muster_admin_cq {
 	__le32 entries;		/* power of two */
 	__le32 vector;		/* MSI-X, below MUSTER_MSIX_VECTORS */
 	__le32 reserved;
+};
+
+/* The next one comes with that many completions, or that long after the first of them. */
+struct muster_admin_cq_moderate {
+	__le32 id;
+	__le16 count;		/* 0: however many */
+	__le16 period_us;	/* 0: at once, however few */
 };
 
 struct muster_admin_vp {
@@ -165,14 +174,15 @@ struct muster_admin_vp {
 struct muster_admin_mr {
 	__le64 iova;		/* address that descriptors use for its first byte */
 	__le64 length;		/* bytes */
-	__le64 pages;		/* array of __le64: DMA addresses of its pages */
+	__le64 pages;		/* array of __le64: DMA addresses of its pages; in_parts: of arrays of these */
 	__le32 nr_pages;
 	__le32 first_offset;	/* of iova in the first page */
 	__le32 id;		/* the key: chosen by the driver, 1 to MUSTER_MRS_MAX */
 	__le32 pd;
 	__u8 page_shift;	/* 12 to 30 */
 	__u8 access;		/* MUSTER_MR_* */
-	__u8 reserved[6];
+	__u8 in_parts;		/* 1: each array has MUSTER_MR_PART_PAGES, so none is long */
+	__u8 reserved[5];
 };
 
 struct muster_admin_member {
@@ -269,6 +279,7 @@ struct muster_admin_command {
 	__le32 reserved2;
 	union {
 		struct muster_admin_cq cq;
+		struct muster_admin_cq_moderate cq_moderate;
 		struct muster_admin_vp vp;
 		struct muster_admin_mr mr;
 		struct muster_admin_context context;
@@ -352,6 +363,7 @@ struct muster_device_counters {
 };
 
 MUSTER_STATIC_ASSERT(sizeof(struct muster_admin_cq) == 32, "size");
+MUSTER_STATIC_ASSERT(sizeof(struct muster_admin_cq_moderate) == 8, "size");
 MUSTER_STATIC_ASSERT(sizeof(struct muster_admin_vp) == 48, "size");
 MUSTER_STATIC_ASSERT(sizeof(struct muster_admin_mr) == 48, "size");
 MUSTER_STATIC_ASSERT(sizeof(struct muster_admin_member) == 16, "size");

@@ -187,6 +187,8 @@ static struct verdict mr_check(const struct muster_admin_command *cmd, const str
 		return BAD(mr.id);
 	if (!mr->access || mr->access & ~MUSTER_MR_ACCESS)
 		return BAD(mr.access);
+	if (cmd->mr.in_parts > 1)
+		return BAD(mr.in_parts);
 	if (memcmp(cmd->mr.reserved, zero, sizeof(zero)) || !rest_zero(cmd, sizeof(cmd->mr)))
 		return BAD(mr.reserved);
 	return OK;
@@ -219,6 +221,7 @@ static struct verdict mr_register(struct muster_nic *nic, const struct muster_ad
 		.page_shift = cmd->mr.page_shift,
 		.access = cmd->mr.access,
 		.list = le64toh(cmd->mr.pages),
+		.in_parts = cmd->mr.in_parts,
 	};
 	uint32_t id = le32toh(cmd->mr.id);
 	struct verdict verdict = mr_check(cmd, &config, id);
@@ -507,6 +510,8 @@ static struct verdict command_run(struct muster_nic *nic, const struct muster_ad
 		return counters_get(nic, cmd);
 	case MUSTER_ADMIN_QP_CREATE ... MUSTER_ADMIN_QP_DESTROY:
 		return qp_run(nic, cmd, nic_qp_command);
+	case MUSTER_ADMIN_CQ_MODERATE:
+		return qp_run(nic, cmd, nic_cq_moderate);
 	case MUSTER_ADMIN_SRQ_CREATE ... MUSTER_ADMIN_SRQ_DESTROY:
 		return qp_run(nic, cmd, nic_srq_command);
 	default:

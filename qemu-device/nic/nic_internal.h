@@ -43,6 +43,9 @@ struct nic_cq {
 	uint32_t users;		/* VPs; or queues of queue pairs */
 	uint32_t arms;		/* as the record last said */
 	uint32_t notified;	/* as it says */
+	uint32_t count, period_us;	/* of completions that one interrupt is for */
+	uint32_t held;		/* of these so far, while it is armed, */
+	uint64_t due_us;	/* to be told then at the latest */
 	bool armed;
 	bool solicited_only;	/* armed for these */
 	bool overrun_told;	/* since the head last moved */
@@ -89,7 +92,8 @@ struct nic_mr {
 	uint8_t page_shift;
 	uint8_t access;
 	uint32_t nr_read;		/* pages read so far, */
-	uint64_t list;			/* from here in guest memory */
+	uint64_t list;			/* from here in guest memory, */
+	bool in_parts;			/* or from where the addresses that are here say */
 	uint64_t pages[];
 };
 
@@ -140,6 +144,7 @@ struct muster_nic {
 	uint32_t nr_qps;
 	uint32_t qp_turn;		/* steps: who of qp_ids is the first */
 	uint64_t qps_due_us;		/* when one of them has something to do though nothing comes */
+	uint64_t cqs_due_us;		/* the same of what is held back in their queues */
 	struct nic_mr *mrs[MUSTER_MRS_MAX + 1];
 	uint32_t mr_pages;		/* of all regions */
 	uint64_t mr_lives;		/* regions registered so far */
@@ -206,6 +211,11 @@ int nic_srq_command(struct muster_nic *nic, const struct muster_admin_command *c
 void nic_srqs_destroy(struct muster_nic *nic);
 /* True if all events that are owed are paid. */
 bool nic_srqs_pay(struct muster_nic *nic);
+
+/* nic_qp_queue.c: the same of CQ_MODERATE; and the interrupts that are due. */
+int nic_cq_moderate(struct muster_nic *nic, const struct muster_admin_command *cmd,
+		    uint32_t *detail);
+void nic_cqs_run(struct muster_nic *nic);
 
 /* nic_qp.c: true if anything moved, or all events that are owed are paid. */
 bool nic_qps_run(struct muster_nic *nic);

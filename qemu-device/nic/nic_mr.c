@@ -12,17 +12,30 @@
 #include <stdlib.h>
 
 enum {
-	PAGES_AT_ONCE = 512,	/* of a list, read by one access to guest memory */
+	PAGES_AT_ONCE = MUSTER_MR_PART_PAGES,	/* of a list, read by one access to guest memory */
 	PAGES_A_STEP = 8192,
 };
+
+/* Where the next of the list lie. A part is read at once, so this is asked at its beginning. */
+static int list_find(struct muster_nic *nic, const struct nic_mr *mr, uint64_t *addr)
+{
+	*addr = mr->list + 8ull * mr->nr_read;
+	if (!mr->in_parts)
+		return 0;
+	if (nic_dma_read(nic, mr->list + 8ull * (mr->nr_read / MUSTER_MR_PART_PAGES), addr,
+			 sizeof(*addr)))
+		return -EIO;
+	*addr = le64toh(*addr);
+	return 0;
+}
 
 /* Page addresses come from the guest: DMA refuses what is not its memory. */
 static int pages_read(struct muster_nic *nic, struct nic_mr *mr, uint32_t nr)
 {
 	uint64_t mask = (1ull << mr->page_shift) - 1;
-	uint64_t *pages = &mr->pages[mr->nr_read];
+	uint64_t *pages = &mr->pages[mr->nr_read], addr;
 
-	if (nic_dma_read(nic, mr->list + 8ull * mr->nr_read, pages, 8 * nr))
+	if (list_find(nic, mr, &addr) || nic_dma_read(nic, addr, pages, 8 * nr))
 		return -EIO;
 	for (uint32_t i = 0; i < nr; i++) {
 		pages[i] = le64toh(pages[i]);

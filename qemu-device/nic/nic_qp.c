@@ -221,6 +221,7 @@ bool nic_qps_run(struct muster_nic *nic)
 		if (qp->waiting)
 			moved |= qp_run(nic, qp);
 	}
+	nic_cqs_run(nic);
 	return moved;
 }
 

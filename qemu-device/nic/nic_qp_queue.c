@@ -260,6 +260,71 @@ static void cq_armed_look(struct muster_nic *nic, struct nic_cq *cq)
 		cq_arm(cq, &record);
 }
 
+/* At once, or with more that comes in time. */
+static void cq_tell(struct muster_nic *nic, struct nic_cq *cq)
+{
+	if (!cq->armed)
+		return;
+	if (!cq->period_us || ++cq->held == cq->count) {
+		nic_cq_notify(nic, cq);
+		return;
+	}
+	if (cq->held == 1)
+		cq->due_us = nic->world->now_us(nic->opaque) + cq->period_us;
+	if (cq->due_us < nic->cqs_due_us)
+		nic->cqs_due_us = cq->due_us;
+}
+
+/* What is due of one queue; else the step has to come again for it. */
+static void held_look(struct muster_nic *nic, struct nic_cq *cq, uint64_t now_us)
+{
+	if (!cq || !cq->held)
+		return;
+	if (now_us >= cq->due_us)
+		nic_cq_notify(nic, cq);
+	else if (cq->due_us < nic->cqs_due_us)
+		nic->cqs_due_us = cq->due_us;
+}
+
+void nic_cqs_run(struct muster_nic *nic)
+{
+	uint64_t now_us;
+
+	if (nic->cqs_due_us == UINT64_MAX)
+		return;
+	now_us = nic->world->now_us(nic->opaque);
+	if (now_us >= nic->cqs_due_us) {
+		nic->cqs_due_us = UINT64_MAX;
+		for (uint32_t id = 0; id < MUSTER_CQS_MAX; id++)
+			held_look(nic, nic->cqs[id], now_us);
+	}
+	nic_qps_due(nic, nic->cqs_due_us);
+}
+
+/* What is held by the old rule is told: the next to come may be far. */
+int nic_cq_moderate(struct muster_nic *nic, const struct muster_admin_command *cmd,
+		    uint32_t *detail)
+{
+	const struct muster_admin_cq_moderate *c = &cmd->cq_moderate;
+	uint32_t id = le32toh(c->id);
+	struct nic_cq *cq;
+
+	for (size_t i = sizeof(*c); i < sizeof(cmd->raw); i++) {
+		if (cmd->raw[i]) {
+			*detail = offsetof(struct muster_admin_command, raw) + i;
+			return -EINVAL;
+		}
+	}
+	cq = id < MUSTER_CQS_MAX ? nic->cqs[id] : NULL;
+	if (!cq || !cq->record)
+		return -ENOENT;
+	if (cq->held)
+		nic_cq_notify(nic, cq);
+	cq->count = le16toh(c->count);
+	cq->period_us = le16toh(c->period_us);
+	return 0;
+}
+
 static void complete(struct muster_nic *nic, struct nic_qp *qp, uint32_t id, struct muster_wc *wc,
 		     bool solicited)
 {
@@ -274,8 +339,10 @@ static void complete(struct muster_nic *nic, struct nic_qp *qp, uint32_t id, str
 		return;
 	}
 	cq_armed_look(nic, cq);
-	if (!cq->solicited_only || solicited || wc->status)
+	if (wc->status)
 		nic_cq_notify(nic, cq);
+	else if (!cq->solicited_only || solicited)
+		cq_tell(nic, cq);
 }
 
 static uint8_t wc_opcode(uint8_t opcode)

@@ -338,6 +338,47 @@ static void an_armed_queue_interrupts_for_the_next_completion(void **state)
 	assert_int_equal(*interrupts, 3);
 }
 
+static uint8_t moderate(struct guest *guest, uint32_t cq, uint16_t count, uint16_t period_us)
+{
+	struct muster_admin_command cmd = {
+		.opcode = MUSTER_ADMIN_CQ_MODERATE,
+		.cq_moderate = { .id = htole32(cq), .count = htole16(count),
+				 .period_us = htole16(period_us) },
+	};
+
+	return command(guest, cmd).status;
+}
+
+/* Its clock is an hour back between the completions, so that no time passes here by accident. */
+static void a_moderated_queue_interrupts_for_several_or_after_a_while(void **state)
+{
+	enum { HOUR_US = 3600u * 1000000 };
+	struct guest *guest = *state;
+	const uint32_t *interrupts = &guest->interrupts[1];
+	struct muster_work wrong = datagram_to(0, 1, 0, 1);
+
+	assert_int_equal(moderate(guest, QP_CQ + 7, 3, 100), MUSTER_ADMIN_NO_OBJECT);
+	assert_int_equal(moderate(guest, MUSTER_CQS_MAX, 3, 100), MUSTER_ADMIN_NO_OBJECT);
+	assert_int_equal(moderate(guest, QP_CQ, 3, 100), MUSTER_ADMIN_OK);
+	guest->later_us = HOUR_US;
+	arm(guest, 0, 2, 0);
+	for (uint32_t i = 0; i < 3; i++) {
+		qp_put(guest, 0, datagram_to(0, 1, 0, 1));
+		guest->later_us -= HOUR_US / 4;
+		qp_ring(guest, 0);
+		assert_int_equal(*interrupts, i == 2);
+	}
+	arm(guest, 0, 4, 3);
+	qp_send(guest, 0, datagram_to(0, 1, 0, 1));
+	guest->later_us += HOUR_US;
+	settle(guest);
+	assert_int_equal(*interrupts, 2);
+	arm(guest, 0, 6, 4);
+	wrong.opcode = 99;			/* an error is told at once */
+	qp_send(guest, 0, wrong);
+	assert_int_equal(*interrupts, 3);
+}
+
 static void who_has_armed_a_queue_need_not_ring(void **state)
 {
 	struct guest *guest = *state;
@@ -511,6 +552,7 @@ int main(void)
 		WITH_TWO_UD(a_ring_during_a_reset_brings_nothing_back),
 		WITH_TWO_UD(a_full_completion_queue_holds_up_its_queue_pairs),
 		WITH_TWO_UD(an_armed_queue_interrupts_for_the_next_completion),
+		WITH_TWO_UD(a_moderated_queue_interrupts_for_several_or_after_a_while),
 		WITH_TWO_UD(who_has_armed_a_queue_need_not_ring),
 		WITH_TWO_UD(a_queue_that_is_armed_before_its_queue_pair_is_there_interrupts),
 		WITH_TWO_UD(a_record_that_makes_no_sense_stops_its_queue_pair_only),

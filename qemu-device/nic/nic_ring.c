@@ -154,6 +154,7 @@ void nic_cq_notify(struct muster_nic *nic, struct nic_cq *cq)
 	if (!cq->armed)
 		return;
 	cq->armed = false;
+	cq->held = 0;
 	if (cq->record) {
 		__le32 notified = htole32(++cq->notified);
 

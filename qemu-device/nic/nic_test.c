@@ -188,6 +188,33 @@ static void a_region_must_fit_its_pages(void **state)
 			 MUSTER_ADMIN_NO_OBJECT);
 }
 
+/* 600 pages: all but the last are the first of the region's; the list is in two parts. */
+static void a_list_may_be_in_parts(void **state)
+{
+	enum { PAGES = MUSTER_MR_PART_PAGES + 88, PART = 4096, LAST = PART + 8 * 87 };
+	struct guest *guest = *state;
+	struct muster_admin_command cmd = mr_command(guest, 1, 0x7000000, 4096, MUSTER_MR_READ);
+	const uint64_t parts[2] = { htole64(CROWD + PART), htole64(CROWD) };
+	uint8_t *list = guest->memory + CROWD;
+
+	for (uint32_t i = 0; i < 2 * PART; i += 8)
+		memcpy(list + i, guest->memory + LIST, 8);
+	memcpy(guest->memory + LIST, parts, sizeof(parts));
+	cmd.mr.in_parts = 2;
+	assert_int_equal(command(guest, cmd).status, MUSTER_ADMIN_BAD_PARAMETER);
+	cmd.mr.in_parts = 1;
+	cmd.mr.nr_pages = htole32(PAGES);
+	cmd.mr.length = htole64(PAGES * 4096ull);
+	list[LAST - PART] = 1;			/* the last that is read, */
+	assert_int_equal(command(guest, cmd).status, MUSTER_ADMIN_BAD_PARAMETER);
+	list[LAST - PART] = 0;
+	list[LAST - PART + 8] = 1;		/* and the first that is not */
+	assert_int_equal(command(guest, cmd).status, MUSTER_ADMIN_OK);
+	cmd.mr.id = htole32(2);
+	memset(guest->memory + LIST + 8, 0xff, 8);
+	assert_int_equal(command(guest, cmd).status, MUSTER_ADMIN_DMA);
+}
+
 static void page_lists_have_a_limit_in_all(void **state)
 {
 	struct guest *guest = *state;
@@ -417,6 +444,7 @@ int main(void)
 		WITH_GUEST(a_wrong_field_is_named_and_changes_nothing),
 		WITH_GUEST(ids_are_used_once_and_used_objects_stay),
 		WITH_GUEST(a_region_must_fit_its_pages),
+		WITH_GUEST(a_list_may_be_in_parts),
 		WITH_GUEST(page_lists_have_a_limit_in_all),
 		WITH_GUEST(contexts_open_close_and_count),
 		WITH_GUEST(others_are_served_while_a_crowd_is_let_in),

@@ -384,6 +384,32 @@ static void what_is_outstanding_when_the_device_dies_completes_once(void **state
 	assert_int_equal(ibv_poll_cq(end->cq, 1, &wc), 0);
 }
 
+static void a_moderated_queue_wakes_its_sleeper_once_for_several(void **state)
+{
+	struct ibv_modify_cq_attr attr = {
+		.attr_mask = IBV_CQ_ATTR_MODERATE,
+		.moderate = { .cq_count = 3, .cq_period = 60000 },
+	};
+	struct ibv_device_attr_ex device;
+	struct end *end = *state;
+	struct ibv_cq *cq;
+	void *context;
+
+	assert_int_equal(ibv_query_device_ex(end->ctx, NULL, &device), 0);
+	assert_int_equal(device.cq_mod_caps.max_cq_count, UINT16_MAX);
+	assert_int_equal(ibv_modify_cq(end->cq, &attr), 0);
+	assert_int_equal(ibv_req_notify_cq(end->cq, 0), 0);
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(send(end, 0, i), 0);
+		completes(end, i, IBV_WC_SUCCESS);
+	}
+	assert_int_equal(ibv_get_cq_event(end->channel, &cq, &context), 0);
+	ibv_ack_cq_events(cq, 1);
+	assert_ptr_equal(cq, end->cq);
+	attr.attr_mask = 2;
+	assert_int_not_equal(ibv_modify_cq(end->cq, &attr), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -400,6 +426,7 @@ int main(void)
 		WITH_ENDS(an_armed_queue_wakes_its_sleeper),
 		WITH_ENDS(only_the_queue_that_is_meant_wakes_its_sleeper),
 		WITH_ENDS(what_is_outstanding_when_the_device_dies_completes_once),
+		WITH_ENDS(a_moderated_queue_wakes_its_sleeper_once_for_several),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
