@@ -130,8 +130,10 @@ static void dev_init(struct muster_dev *dev, struct muster_function *fn)
 	muster_share_init(&dev->qps_share, "qps", MUSTER_QPS_MAX);
 }
 
+/* After its objects: what is left of them is our leak. */
 static void dev_free(struct muster_dev *dev)
 {
+	WARN_ON(!list_empty(&dev->mappings) || !xa_empty(&dev->mrs) || !ida_is_empty(&dev->pds));
 	muster_share_destroy(&dev->qps_share);
 	muster_share_destroy(&dev->contexts_share);
 	muster_share_destroy(&dev->cqs_share);
