@@ -477,6 +477,7 @@ int muster_entry_get(struct muster_comm *comm, const struct muster_call *call,
 			return err;
 		place = place_find(comm);
 		comm->job->era++;
+		muster_again_drop(comm);
 		if (*place)
 			entry_drop(*place);
 		*place = entry;
@@ -579,6 +580,7 @@ int muster_entry_lower(struct muster_comm *comm, struct muster_entry *entry)
 
 void muster_cache_clear(struct muster_comm *comm)
 {
+	muster_again_drop(comm);
 	for (int i = 0; comm->cache && i < MUSTER_CACHE_MAX; i++) {
 		if (comm->cache[i])
 			entry_drop(comm->cache[i]);

@@ -132,6 +132,7 @@ static int choose(struct muster_comm *comm, struct muster_entry *entry)
 	int ret;
 
 	comm->job->era++;
+	muster_again_drop(comm);
 	entry->path = NULL;
 	while (!(ret = path->available(comm, entry, &entry->path_why)))
 		path++;

@@ -11,8 +11,8 @@
 #include <string.h>
 
 #include "arith.h"
+#include "again.h"
 #include "calls.h"
-#include "turn.h"
 
 int muster_type_check(struct muster_comm *comm, struct muster_call *call)
 {
@@ -113,33 +113,55 @@ static inline bool buffers_fit(uintptr_t in, uintptr_t out, uint64_t bytes)
 	       (distance >= bytes || !distance);
 }
 
-/* Whether it is what was called last, with nothing wrong, and runs now as it did then. */
-static inline bool again(struct muster_comm *comm, enum muster_coll coll, uint32_t type,
-			 uint32_t op, uint64_t count, const void *in, void *out,
-			 struct muster_request **request)
+/* What was called last, if that is it, and nothing is wrong; or NULL. */
+static inline struct muster_request *again(const struct muster_comm *comm, enum muster_coll coll,
+					   uint32_t type, uint32_t op, uint64_t count,
+					   const void *in, const void *out)
 {
-	struct muster_entry *recent = comm && request && !comm->failed ? comm->recent : NULL;
+	struct muster_request *ready = muster_again_ready(comm);
+	const struct muster_call *call;
 
-	if (!recent || !recent->plain || recent->call.coll != coll || recent->call.count != count ||
-	    recent->call.type != type || recent->call.op != op || recent->call.in_place != (in == out))
-		return false;
-	if (count && !buffers_fit((uintptr_t)in, (uintptr_t)out, recent->call.bytes))
-		return false;
-	return muster_request_again(comm, recent, in, out, request);
+	if (!ready)
+		return NULL;
+	call = &ready->entry->call;
+	if (call->coll != coll || call->count != count || call->type != type || call->op != op ||
+	    call->in_place != (in == out))
+		return NULL;
+	return !count || buffers_fit((uintptr_t)in, (uintptr_t)out, call->bytes) ? ready : NULL;
+}
+
+/* Who is the only thread needs no turn for it. */
+static inline bool is_alone(const struct muster_comm *comm, struct muster_request **request)
+{
+	return __builtin_expect(comm && request && !comm->job->turn, 1);
 }
 
 /* ---- started ---------------------------------------------------------------- */
 
-int muster_barrier_start(struct muster_comm *comm, struct muster_request **request)
+static int barrier_start(struct muster_comm *comm, struct muster_request **request)
 {
 	MUSTER_TURN_OF(comm);
 	struct muster_call call = { .coll = MUSTER_COLL_BARRIER, .in_place = true };
-	int err;
+	int err = muster_comm_check(comm, request);
+	struct muster_request *ready;
 
-	if (again(comm, MUSTER_COLL_BARRIER, 0, 0, 0, NULL, NULL, request))
-		return 0;
-	err = muster_comm_check(comm, request);
-	return err ? err : muster_request_start(comm, &call, NULL, NULL, request);
+	if (err)
+		return err;
+	ready = again(comm, MUSTER_COLL_BARRIER, 0, 0, 0, NULL, NULL);
+	return ready ? muster_again_start(ready, NULL, NULL, request) :
+		       muster_request_start(comm, &call, NULL, NULL, request);
+}
+
+int muster_barrier_start(struct muster_comm *comm, struct muster_request **request)
+{
+	struct muster_request *ready;
+
+	if (is_alone(comm, request)) {
+		ready = again(comm, MUSTER_COLL_BARRIER, 0, 0, 0, NULL, NULL);
+		if (ready)
+			return muster_again_start(ready, NULL, NULL, request);
+	}
+	return barrier_start(comm, request);
 }
 
 int muster_broadcast_start(struct muster_comm *comm, void *buf, uint64_t count,
@@ -202,9 +224,26 @@ int muster_reduce_start(struct muster_comm *comm, const void *in, void *out, uin
 	return err ? err : muster_request_start(comm, &call, in, is_root ? out : NULL, request);
 }
 
+static int allreduce_check(struct muster_comm *comm, struct muster_call *call, const void *in,
+			   const void *out)
+{
+	int err = muster_type_check(comm, call);
+
+	if (!err)
+		err = muster_op_check(comm, call);
+	if (!err)
+		err = muster_buffer_check(comm, call, "in", in, call->bytes);
+	if (!err)
+		err = muster_buffer_check(comm, call, "out", out, call->bytes);
+	if (!err)
+		err = muster_overlap_check(comm, call, in, call->bytes, out, call->bytes);
+	return err;
+}
+
 static int allreduce_start(struct muster_comm *comm, const void *in, void *out, uint64_t count,
 			   uint32_t type, uint32_t op, struct muster_request **request)
 {
+	MUSTER_TURN_OF(comm);
 	struct muster_call call = {
 		.coll = MUSTER_COLL_ALLREDUCE,
 		.type = type,
@@ -213,19 +252,16 @@ static int allreduce_start(struct muster_comm *comm, const void *in, void *out, 
 		.in_place = in == out,
 	};
 	int err = muster_comm_check(comm, request);
+	struct muster_request *ready;
 
-	if (!err && op >= MUSTER_SUM_EXACT)
+	if (err)
+		return err;
+	ready = again(comm, MUSTER_COLL_ALLREDUCE, type, op, count, in, out);
+	if (ready)
+		return muster_again_start(ready, in, out, request);
+	if (op >= MUSTER_SUM_EXACT)
 		return muster_user_start(comm, &call, in, out, NULL, request);
-	if (!err)
-		err = muster_type_check(comm, &call);
-	if (!err)
-		err = muster_op_check(comm, &call);
-	if (!err)
-		err = muster_buffer_check(comm, &call, "in", in, call.bytes);
-	if (!err)
-		err = muster_buffer_check(comm, &call, "out", out, call.bytes);
-	if (!err)
-		err = muster_overlap_check(comm, &call, in, call.bytes, out, call.bytes);
+	err = allreduce_check(comm, &call, in, out);
 	return err ? err : muster_request_start(comm, &call, in, out, request);
 }
 
@@ -233,10 +269,14 @@ int muster_allreduce_start(struct muster_comm *comm, const void *in, void *out, 
 			   enum muster_type type, enum muster_op op,
 			   struct muster_request **request)
 {
-	MUSTER_TURN_OF(comm);
+	struct muster_request *ready;
 
-	return again(comm, MUSTER_COLL_ALLREDUCE, type, op, count, in, out, request) ?
-	       0 : allreduce_start(comm, in, out, count, type, op, request);
+	if (is_alone(comm, request)) {
+		ready = again(comm, MUSTER_COLL_ALLREDUCE, type, op, count, in, out);
+		if (ready)
+			return muster_again_start(ready, in, out, request);
+	}
+	return allreduce_start(comm, in, out, count, type, op, request);
 }
 
 /* ---- blocking -------------------------------------------------------------------- */
@@ -357,5 +397,6 @@ int muster_comm_offload(struct muster_comm *comm, enum muster_offload offload)
 		return muster_fail(comm->job, -EINVAL, "muster_comm_offload: %d; allowed are off (0), try (1) and force (2)",
 				   (int)offload);
 	comm->offload = offload;
+	muster_again_drop(comm);
 	return 0;
 }

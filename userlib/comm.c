@@ -267,6 +267,7 @@ void muster_comm_free(struct muster_comm *comm)
 		return;
 	}
 	comm->freed = true;
+	muster_again_drop(comm);
 	if (is_over(comm))
 		muster_comm_close(comm);
 	else
@@ -296,6 +297,7 @@ static void leave_all(struct muster *job)
 	for (int i = 0; i < MUSTER_COMM_BUCKETS; i++)
 		for (struct muster_comm *comm = job->comms[i]; comm; comm = comm->next) {
 			comm->freed = comm != job->world;
+			muster_again_drop(comm);
 			if (comm->first)
 				muster_comm_abort(comm, MUSTER_STATUS_ABORTED, comm->rank, NULL, NULL);
 			while (comm->persistent)

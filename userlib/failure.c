@@ -33,6 +33,7 @@ comm_fail(struct muster_comm *comm, int err, const char *format, ...)
 	vsnprintf(comm->why, sizeof(comm->why), format, args);
 	va_end(args);
 	muster_fail(comm->job, err, "%s", comm->why);
+	muster_again_drop(comm);
 	muster_host_cancel(comm);
 	muster_bump_cancel(comm);
 	comm->unposted = NULL;

@@ -156,7 +156,7 @@ struct muster {
 	uint32_t under_way;		/* operations started and not done */
 	uint64_t era;			/* another one whenever entries go, or paths are chosen anew */
 	struct muster_request *free_requests;
-	struct muster_request *again;	/* the last that was started as it had run before */
+	struct muster_request *again;	/* the last that was started once more, and runs; or NULL */
 	struct muster_request_block *blocks;
 	struct muster_look *look;	/* what others may see (look.c); NULL: nothing */
 	struct muster_stats *stats;	/* (stats.h); NULL: nobody asks */
@@ -278,6 +278,7 @@ struct muster_comm {
 	struct muster_request *first;	/* started and not finished, in order */
 	struct muster_request *end;
 	struct muster_request *unposted; /* the first that the device has not all of */
+	struct muster_request *ready;	/* what it ran last, if it can run once more (again.c); or NULL */
 	struct muster_request *persistent; /* all that are, idle or not */
 	bool persists;			/* what is called now is to be persistent */
 	uint32_t number;		/* of the next operation */
@@ -424,9 +425,8 @@ struct muster_request {
 	bool own;		/* as its call */
 	bool awaited;		/* a thread sleeps until it ends */
 	bool locked;		/* it is one of those that a lock was got for */
-	bool again;		/* it runs as it did the last time, and so it ends */
+	bool ready;		/* its communicator runs it once more (again.c), and holds its entry */
 	struct muster_request *next_persistent;	/* of its communicator */
-	uint64_t era;		/* it ran by `kept`, and can be used again as it was; 0: it cannot */
 	uint64_t nothing_bytes;	/* where there is no entry: what goes from in to out */
 	enum muster_coll coll;	/* that was called, */
 	uint64_t began_us;	/* and when, if there are statistics */
@@ -446,8 +446,6 @@ int muster_request_pin(struct muster_request *request, const void *in, void *out
 void muster_request_unpin(struct muster_request *request);
 /** muster_request_go() - it runs now, in its turn. */
 void muster_request_go(struct muster_request *request);
-/** muster_request_finish_again() - whether that is the end of one that has run so before. */
-bool muster_request_finish_again(struct muster *job, const struct muster_cqe *cqe);
 /** muster_request_persist() - it waits to be started, as often as its caller likes. */
 void muster_request_persist(struct muster_request *request);
 /** muster_request_start() - queue an operation whose arguments were checked. */
@@ -468,9 +466,6 @@ int muster_request_lengths_again(struct muster_request *request);
 int muster_request_elsewhere(struct muster_request *request);
 /** muster_request_restart() - start one that is persistent and idle. */
 int muster_request_restart(struct muster_request *request);
-/** muster_request_again() - start what was called last and is finished once more; false: it is not so. */
-bool muster_request_again(struct muster_comm *comm, struct muster_entry *entry, const void *in,
-			  void *out, struct muster_request **request);
 /** muster_request_release() - of one that is persistent and not under way: all that it holds. */
 void muster_request_release(struct muster_request *request);
 /** muster_request_finish() - the first of its communicator is done. */
@@ -489,6 +484,8 @@ void muster_last_set_nothing(const struct muster_request *request);
 void muster_request_blocks_free(struct muster *job);
 /** muster_advance() - post and run what can. */
 void muster_advance(struct muster_comm *comm);
+/** muster_again_drop() - what it ran last is not to run once more as it did (again.c). */
+void muster_again_drop(struct muster_comm *comm);
 
 /* ---- progress.c --------------------------------------------------------------------------- */
 

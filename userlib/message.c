@@ -299,6 +299,7 @@ static void fragment_keep(struct muster_comm *comm, uint32_t member,
 	memcpy(kept->data, payload, packet->length);
 	*place = kept;
 	channel->nr_kept++;
+	muster_again_drop(comm);
 }
 
 /* The next of its stream, if it came early. */

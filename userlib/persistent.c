@@ -15,8 +15,10 @@
 	int err;									\
 											\
 	MUSTER_TURN_OF(comm);								\
-	if (comm)									\
+	if (comm) {									\
+		muster_again_drop(comm);						\
 		(comm)->persists = true;						\
+	}										\
 	err = call;									\
 	if (comm)									\
 		(comm)->persists = false;						\

@@ -12,9 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "again.h"
 #include "calls.h"
-#include "channel.h"
-#include "look.h"
 #include "stats.h"
 #include "tree.h"
 #include "turn.h"
@@ -213,8 +212,10 @@ static void finish_nothing(struct muster_request *request)
 	if (request->nothing_bytes && request->out && request->in != request->out)
 		memcpy(request->out, request->in, request->nothing_bytes);
 	request->state = MUSTER_REQUEST_DONE;
-	if (!request->own)
+	if (!request->own) {
+		muster_again_drop(request->comm);
 		muster_last_set_nothing(request);
+	}
 	if (request->job->stats)
 		muster_stats_count(request);
 }
@@ -251,94 +252,6 @@ void muster_request_go(struct muster_request *request)
 	}
 	enqueue(request->comm, request);
 	muster_advance(request->comm);
-}
-
-/* ---- once more ------------------------------------------------------------------- */
-
-/*
- * What was called last is called again: the request that was freed last ran it by a kept program,
- * which is free now, and is what it was, but for the buffers.
- */
-static inline bool is_once_more(const struct muster_comm *comm, const struct muster_entry *entry,
-				const struct muster_request *request)
-{
-	const struct muster *job = comm->job;
-
-	return request && request->era == job->era && request->entry == entry &&
-	       request->comm == comm && request->path == entry->chosen &&
-	       entry->offload == comm->offload && entry->kept && !entry->kept->busy &&
-	       !comm->persists && !comm->unposted && !job->stats && muster_channel_is_calm(comm) &&
-	       comm->sequences - comm->sequences_ended < MUSTER_SEQ_QUEUE_MAX;
-}
-
-/* The rest, if the device does not take it now, is as always. */
-bool muster_request_again(struct muster_comm *comm, struct muster_entry *entry, const void *in,
-			  void *out, struct muster_request **result)
-{
-	struct muster *job = comm->job;
-	struct muster_request *request = job->free_requests;
-	struct muster_kept *kept = entry->kept;
-
-	if (!is_once_more(comm, entry, request))
-		return false;
-	*result = request;
-	job->free_requests = request->next;
-	request->next = NULL;
-	request->ended = request->awaited = request->traced = false;
-	request->in = (void *)((uintptr_t)in - entry->has.first);
-	request->out = (void *)((uintptr_t)out - entry->needs.first);
-	request->copy_out = entry->gets_result ? out : NULL;
-	request->era = 0;		/* it may run otherwise this time */
-	request->kept = NULL;
-	request->again = false;
-	entry->refs++;
-	entry->used = ++comm->clock;
-	enqueue(comm, request);
-	muster_copy(kept->data, request->in, kept->operand_bytes);
-	if (muster_kept_run(job->dev, kept)) {
-		muster_advance(comm);
-		return true;
-	}
-	comm->unposted = NULL;
-	muster_kept_started(request, kept);
-	request->again = true;
-	job->again = request;
-	return true;
-}
-
-/* All else of such a one is as it was, so its end is short, too. */
-bool muster_request_finish_again(struct muster *job, const struct muster_cqe *cqe)
-{
-	struct muster_request *request = job->again;
-	struct muster_comm *comm;
-	struct muster_entry *entry;
-
-	if (!request || request->state != MUSTER_REQUEST_RUNNING || !request->again ||
-	    cqe->cookie != request->cookie || cqe->context != request->context ||
-	    cqe->number != request->sequence || cqe->kind != MUSTER_CQE_SEQUENCE || cqe->status)
-		return false;
-	comm = request->comm;
-	entry = request->entry;
-	if (comm->first != request || request->next || comm->trees || job->dev->holding ||
-	    comm->last_of != entry || comm->last_era != job->era || comm->last.path != request->path)
-		return false;
-	comm->sequences_ended = request->sequence + 1;
-	comm->first = NULL;
-	job->under_way--;
-	comm->look->ended = request->number + 1;
-	muster_look_done(request);
-	if (request->copy_out)
-		muster_copy(request->copy_out, request->result_at, entry->call.bytes);
-	request->kept->busy = false;
-	request->era = job->era;
-	request->result = 0;
-	request->state = MUSTER_REQUEST_DONE;
-	muster_entry_put(entry);
-	if (__builtin_expect(request->awaited, 0))
-		muster_turn_news(job);
-	if (__builtin_expect(comm->freed, 0))
-		muster_comm_activate(comm);
-	return true;
 }
 
 /* It waits to be started, as often as its caller likes; so its program is worth keeping. */
@@ -396,7 +309,10 @@ static void give_back(struct muster_request *request)
 void muster_request_finish(struct muster_request *request, int result)
 {
 	struct muster_comm *comm = request->comm;
+	const bool was_ready = request->ready;	/* its entry is put when that ends */
 
+	if (comm->job->again == request)
+		comm->job->again = NULL;
 	comm->first = request->next;
 	comm->job->under_way--;
 	comm->look->ended = request->number + 1;
@@ -413,8 +329,7 @@ void muster_request_finish(struct muster_request *request, int result)
 				      comm->last_era != comm->job->era ||
 				      comm->last.path != request->path))
 			muster_last_set(comm, request);
-		if (request->kept && !request->persistent && !request->aside && !request->locked)
-			request->era = comm->job->era;
+		muster_again_review(request);
 		if (request->job->stats)
 			muster_stats_count(request);
 	}
@@ -424,7 +339,7 @@ void muster_request_finish(struct muster_request *request, int result)
 		muster_lock_used(request);
 	if (request->persistent && request->aside && request->aside->exact.type)
 		muster_request_unpin(request);	/* the next has limbs of its own */
-	if (!request->persistent)
+	if (!request->persistent && !was_ready)
 		give_back(request);
 	request->result = result;
 	if (result && comm->failed) {
@@ -432,8 +347,10 @@ void muster_request_finish(struct muster_request *request, int result)
 		comm->refs++;
 	}
 	request->state = MUSTER_REQUEST_DONE;
-	if (__builtin_expect(request->awaited, 0))
+	if (__builtin_expect(request->awaited, 0)) {
+		request->awaited = false;
 		muster_turn_news(request->job);
+	}
 	if (comm->unposted || comm->freed)
 		muster_comm_activate(comm);
 }
@@ -466,7 +383,10 @@ int muster_request_end(struct muster_request *request)
 	if (!request->persistent) {
 		if (request->aside)
 			muster_aside_end(request->aside, result);
-		muster_request_put(request);
+		if (request->ready)
+			request->state = MUSTER_REQUEST_FREE;
+		else
+			muster_request_put(request);
 		return result;
 	}
 	if (request->aside)

@@ -50,7 +50,10 @@ struct context *muster_context_find(const struct muster_engine *engine, uint16_t
 {
 	struct context *ctx = find(engine, vp, job, id);
 
-	return ctx && !muster_context_is_opening(ctx) ? ctx : NULL;
+	if (!ctx || muster_context_is_opening(ctx))
+		return NULL;
+	ctx->calm = false;
+	return ctx;
 }
 
 struct context *muster_context_next(const struct muster_engine *engine, uint32_t *next,
@@ -98,6 +101,7 @@ static void detach(struct context *ctx)
 {
 	struct muster_engine *engine = ctx->engine;
 
+	ctx->calm = false;
 	muster_sequence_stop(ctx);
 	while (ctx->messages_first)
 		muster_message_forget(ctx);

@@ -143,6 +143,7 @@ static inline bool run(struct context *ctx)
 {
 	muster_context_unready(ctx);
 	ctx->stalled = false;
+	ctx->calm = false;
 	return muster_predict_run(ctx) ? ctx->stalled && !ctx->listed : run_all(ctx);
 }
 
@@ -239,6 +240,7 @@ static void lose(struct context *ctx, uint32_t node, uint32_t present)
 		muster_context_fail(ctx, MUSTER_STATUS_PEER_LOST, MUSTER_CULPRIT_NONE, NULL);
 	if (ctx->failure.status || !muster_member_may_be_at(ctx, node))
 		return;
+	ctx->calm = false;
 	muster_copies_forget(ctx, node, present);
 	if (ctx->closed) {
 		muster_context_ready(ctx);

@@ -36,6 +36,8 @@ void muster_context_fail(struct context *ctx, uint8_t status, uint32_t culprit,
 	muster_entries_remove(ctx);
 	muster_copies_remove(ctx);
 	ctx->running = false;
+	ctx->awaited = NULL;
+	ctx->calm = false;
 	ctx->engine->counters->contexts_failed++;
 	muster_context_ready(ctx);
 }

@@ -115,6 +115,7 @@ static inline __attribute__((always_inline)) void receive(struct muster_engine *
 		engine->counters->drop_stranger++;
 		return;
 	}
+	ctx->calm = false;
 	if (recorded)
 		engine->taken_at_once = false;
 	if (packet.group)

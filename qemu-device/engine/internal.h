@@ -144,6 +144,7 @@ struct context {
 	bool wants_room;		/* look again when blocks become free */
 	bool moved;			/* something changed that lets something else go on */
 	bool running;			/* the sequence `base` */
+	bool calm;			/* its program alone concerns it (predict.c) */
 	bool closed;			/* for its owner; stays until all members are told */
 	bool coll_end;			/* of it: a packet carried COLL_END */
 	bool cause_told;		/* a completion has carried the cause */
@@ -173,7 +174,7 @@ struct context {
 	size_t instance_bytes;		/* of each */
 	size_t instances_bytes;		/* of all */
 	bool instances_kept;		/* they are the sequence's */
-	const struct muster_packet *awaited; /* the next packet is like this one (predict.c); or NULL */
+	const struct expected *awaited;	/* the next packet is like this one (predict.c); or NULL */
 	struct muster_tree_config *trees; /* MUSTER_ENGINE_TREES_MAX; NULL: it has joined none */
 	uint32_t nr_trees;
 	struct muster_packet header;	/* what all packets of the context share */
@@ -359,7 +360,11 @@ void muster_copies_remove(struct context *ctx);
 /* It closes: those that may still be needed count no more as its VP's, which may go. */
 void muster_copies_disown(struct context *ctx);
 
-/* predict.c: small programs that are kept, with all prepared that is alike in each of their runs */
+/*
+ * predict.c: small programs that are kept, with all prepared that is alike in each of their runs.
+ * While a context is calm they run at once: whatever else comes to it, fails it or is done with it
+ * says that it is not, and a step that finds nothing but its program to run says that it is.
+ */
 /* Prepare what can be. */
 void muster_predict_bind(struct context *ctx, struct sequence *seq);
 void muster_predict_drop(struct context *ctx, struct sequence *seq);

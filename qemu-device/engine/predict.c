@@ -27,26 +27,35 @@ enum { PACKETS_MAX = 32 };	/* of a program: what it sends, and what it awaits */
 
 /* A descriptor of such a program. */
 struct action {
-	struct muster_packet packet;	/* that it sends, but for number and base */
-	const void *load;		/* its ranges, where they are mapped; or NULL */
+	struct muster_packet packet;	/* that it sends, but for number, base and CREDIT_WANTED */
+	const void *load;		/* its ranges, where they are mapped; NULL: it has none */
 	void *store;
 	struct muster_trace_record sent; /* that records it, but for time and number */
 	muster_arith_element *one;	/* combines what it awaits; or NULL: not a single element */
 	uint32_t member;		/* that it sends to */
-	uint16_t length;
+	uint32_t length;
+	uint16_t flags;			/* of the packet */
+	uint8_t index;
 	uint8_t slots_end;		/* behind the last slot that it awaits */
-	bool loads;
-	bool stores;
 	bool sends;
 	bool reduces;
-	bool goes_on;			/* with what the one before it has left; or nothing, of no bytes */
+	bool has_operand;		/* loaded, left by the one before it, or nothing, of no bytes */
+	bool is_last;
+};
+
+/* What a slot has had the last time. */
+struct expected {
+	struct muster_packet packet;
+	struct muster_trace_record taken; /* that records it, but for time and number */
 };
 
 struct predicted {
 	size_t bytes;
+	bool is_mapped;			/* all of its ranges: it can run here */
 	struct muster_cqe end;		/* but for the number */
+	struct action *at;		/* of a context that is calm, and awaits a packet */
 	uint64_t known;			/* bit per slot: last[slot] has come */
-	struct muster_packet *last;	/* by slot */
+	struct expected *last;		/* by slot */
 	struct action actions[];
 };
 
@@ -71,40 +80,57 @@ static bool is_small(const struct sequence *seq)
 	return step == end && seq->nr_steps + seq->nr_slots <= PACKETS_MAX;
 }
 
-static void prepare(struct context *ctx, const struct sequence *seq, const struct step *step,
-		    struct action *action)
+/* False: a range is not mapped. */
+static bool map(struct context *ctx, const struct step *step, struct action *action)
 {
-	*action = (struct action){
-		.member = step->member_dest,
-		.length = step->length,
-		.slots_end = step->slot_first + step->cp_count,
-		.loads = step->load_key,
-		.stores = step->store_key,
-		.sends = step->flags & MUSTER_DESC_CP,
-		.reduces = step->flags & MUSTER_DESC_REDUCE,
-		.goes_on = step->flags & MUSTER_DESC_SWAP_LOCAL_DATA || step->brings_data,
-	};
-	if (action->reduces)
-		action->one = muster_arith_one(step->type, step->op, step->length);
-	if (action->loads)
+	if (step->load_key)
 		action->load = muster_memory_map(ctx, step->load_key, step->load_addr, step->length,
 						 false);
-	if (action->stores)
+	if (step->store_key)
 		action->store = muster_memory_map(ctx, step->store_key, step->store_addr,
 						  step->length, true);
-	if (!action->sends)
-		return;
+	return (action->load || !step->load_key) && (action->store || !step->store_key);
+}
+
+static void prepare_send(struct context *ctx, const struct sequence *seq, const struct step *step,
+			 struct action *action)
+{
+	action->sends = true;
+	action->member = step->member_dest;
 	muster_send_prepare(ctx, seq, step, &action->packet);
+	action->flags = action->packet.flags & ~MUSTER_PACKET_CREDIT_WANTED;
 	muster_trace_packet(&action->sent, &action->packet);
 	action->sent.kind = MUSTER_TRACE_SEND;
 	action->sent.member = action->member;
+}
+
+/* False: it cannot run here. */
+static bool prepare(struct context *ctx, const struct sequence *seq, uint32_t index,
+		    struct action *action)
+{
+	const struct step *step = &seq->steps[index];
+
+	*action = (struct action){
+		.index = index,
+		.length = step->length,
+		.slots_end = step->slot_first + step->cp_count,
+		.reduces = step->flags & MUSTER_DESC_REDUCE,
+		.has_operand = step->load_key || step->brings_data ||
+			       step->flags & MUSTER_DESC_SWAP_LOCAL_DATA,
+		.is_last = index == seq->nr_steps - 1u,
+	};
+	if (action->reduces)
+		action->one = muster_arith_one(step->type, step->op, step->length);
+	if (step->flags & MUSTER_DESC_CP)
+		prepare_send(ctx, seq, step, action);
+	return map(ctx, step, action);
 }
 
 /* Without memory for it the program runs all the same. */
 void muster_predict_bind(struct context *ctx, struct sequence *seq)
 {
 	size_t bytes = sizeof(struct predicted) + seq->nr_steps * sizeof(struct action) +
-		       seq->nr_slots * sizeof(struct muster_packet);
+		       seq->nr_slots * sizeof(struct expected);
 	struct predicted *predicted = is_small(seq) ? muster_pool_take(ctx->engine, bytes) : NULL;
 	uint32_t i;
 
@@ -113,9 +139,10 @@ void muster_predict_bind(struct context *ctx, struct sequence *seq)
 	predicted->bytes = bytes;
 	predicted->end = muster_sequence_cqe(ctx, seq);
 	predicted->known = 0;
-	predicted->last = (struct muster_packet *)&predicted->actions[seq->nr_steps];
+	predicted->last = (struct expected *)&predicted->actions[seq->nr_steps];
+	predicted->is_mapped = true;
 	for (i = 0; i < seq->nr_steps; i++)
-		prepare(ctx, seq, &seq->steps[i], &predicted->actions[i]);
+		predicted->is_mapped &= prepare(ctx, seq, i, &predicted->actions[i]);
 	seq->predicted = predicted;
 }
 
@@ -130,10 +157,14 @@ void muster_predict_drop(struct context *ctx, struct sequence *seq)
 void muster_predict_learn(struct context *ctx, const struct muster_packet *packet)
 {
 	struct predicted *predicted = muster_sequence_current(ctx)->predicted;
+	struct expected *last;
 
 	if (!predicted || packet->flags & MUSTER_PACKET_CREDIT_WANTED)
 		return;
-	predicted->last[packet->seq_id] = *packet;
+	last = &predicted->last[packet->seq_id];
+	last->packet = *packet;
+	muster_trace_packet(&last->taken, packet);
+	last->taken.kind = MUSTER_TRACE_RECEIVE + true;
 	predicted->known |= 1ull << packet->seq_id;
 }
 
@@ -161,6 +192,12 @@ static inline bool is_alike(const struct muster_packet *packet, const struct mus
 	return !(halves[0] | halves[1]);
 }
 
+/* Of memory that its sender may write to still: one look. */
+static inline uint32_t look_once(const __le32 *field)
+{
+	return __atomic_load_n(field, __ATOMIC_RELAXED);
+}
+
 /* Whose it would be, if it is predicted. The last that waited is found at once. */
 static inline struct context *context_of(const struct muster_engine *engine,
 					 const struct muster_packet *packet)
@@ -171,173 +208,145 @@ static inline struct context *context_of(const struct muster_engine *engine,
 	       ctx : muster_context_of(engine, packet);
 }
 
-static void combine(const struct sequence *seq, struct instance *inst, const void *payload)
-{
-	const struct step *step = &seq->steps[inst->next];
-
-	muster_arith_checked(step->type, step->op, inst->data, inst->data, payload, step->length);
-}
-
 /* False: the program should have brought an operand. */
-static inline bool fold(const struct sequence *seq, struct instance *inst, uint16_t flags,
-			const void *payload)
+static inline bool fold(const struct sequence *seq, struct instance *inst,
+			const struct action *action, uint16_t flags, const void *payload)
 {
-	const struct action *action = &seq->predicted->actions[inst->next];
+	const struct step *step;
 
-	if (flags & MUSTER_PACKET_SWAP_DATA || !action->reduces)
+	if (flags & MUSTER_PACKET_SWAP_DATA || !action->reduces) {
 		copy(inst->data, payload, action->length);
-	else if (!inst->has_operand)
+	} else if (!inst->has_operand) {
 		return false;
-	else if (action->one)
+	} else if (action->one) {
 		action->one(inst->data, inst->data, payload);
-	else
-		combine(seq, inst, payload);
+	} else {
+		step = &seq->steps[action->index];
+		muster_arith_checked(step->type, step->op, inst->data, inst->data, payload,
+				     step->length);
+	}
 	return true;
 }
 
-/* Whose packet it was, and is combined now; NULL: it was not as predicted. */
-static INLINE struct context *take(struct muster_engine *engine, const struct muster_packet *packet,
-				   const void *payload, uint32_t len)
+/* Whether it was as predicted, and is combined now. */
+static INLINE bool take(struct context *ctx, struct instance *inst, const struct action *action,
+			const struct muster_packet *packet, const void *payload, uint32_t len)
 {
-	struct context *ctx = context_of(engine, packet);
-	const struct muster_packet *last = ctx ? ctx->awaited : NULL;
-	struct muster_engine_counters *counters = engine->counters;
-	struct instance *inst;
+	const struct expected *last = ctx->awaited;
+	struct muster_engine_counters *counters = ctx->engine->counters;
+	const uint32_t member = last->packet.src_member;
 	struct peer *peer;
 
-	if (!last || !ctx->running || packet->number != ctx->base || len != last->length ||
-	    !is_alike(packet, last))
-		return NULL;
-	inst = ctx->instances;
-	if (!fold(muster_sequence_current(ctx), inst, last->flags, payload))
-		return NULL;
+	if (look_once(&packet->number) != ctx->base || len != last->packet.length ||
+	    !is_alike(packet, &last->packet) ||
+	    !fold(muster_sequence_current(ctx), inst, action, last->packet.flags, payload))
+		return false;
 	counters->packets_in++;
 	counters->bytes_in += len;
 	counters->unasked++;
-	peer = muster_member_peer(ctx, last->src_member);
+	peer = muster_member_peer(ctx, member);
 	peer->received++;
-	muster_credit_heard(ctx, peer, packet->base);
-	muster_instance_combined(ctx, inst, last->src_member, last->flags);
-	return ctx;
+	muster_credit_heard(ctx, peer, look_once(&packet->base));
+	muster_instance_combined(ctx, inst, member, last->packet.flags);
+	return true;
 }
 
 bool muster_predict_take(struct muster_engine *engine, const struct muster_packet *packet,
 			 const void *payload, uint32_t len)
 {
-	struct context *ctx = take(engine, packet, payload, len);
+	struct context *ctx = context_of(engine, packet);
+	struct instance *inst;
 
-	if (ctx)
-		muster_context_ready(ctx);
-	return ctx;
+	if (!ctx || !ctx->awaited)
+		return false;
+	inst = ctx->instances;
+	if (!take(ctx, inst, &muster_sequence_current(ctx)->predicted->actions[inst->next], packet,
+		  payload, len))
+		return false;
+	muster_context_ready(ctx);
+	return true;
 }
 
 /* ---- running ----------------------------------------------------------------------- */
 
-/* Nothing but its program concerns the context. */
-static inline bool is_quiet(const struct context *ctx)
+static inline void begin(struct muster_engine_counters *counters, struct instance *inst,
+			 const struct action *action)
 {
-	return !ctx->failure.status && !ctx->wants_room && !ctx->copies && !ctx->asking_first &&
-	       !ctx->nr_messages;
-}
-
-/* What came before it ran is left to others; so is memory that is not what it was. */
-static inline bool can_run(const struct context *ctx, struct sequence *seq)
-{
-	return !ctx->arrivals[ctx->base % MUSTER_WINDOW].first && muster_kept_holds(ctx, seq);
-}
-
-/* Whether it runs now, as it has run before. */
-static INLINE bool start(struct context *ctx, const struct sequence *seq)
-{
-	if (!seq->predicted || !seq->instances || ctx->nr_left)
-		return false;
-	ctx->instances = seq->instances;
-	ctx->instances_bytes = ctx->instance_bytes = seq->instances_bytes;	/* of one pulse */
-	ctx->instances_kept = true;
-	ctx->running = true;
-	ctx->coll_end = seq->coll_end;
-	ctx->pulse_first = 0;
-	ctx->pulse_next = 1;
-	muster_instance_start(ctx->instances, 0);
-	return true;
-}
-
-static inline bool load(struct muster_engine_counters *counters, struct instance *inst,
-			const struct action *action)
-{
-	if (action->loads) {
-		if (!action->load)
-			return false;
+	if (action->load) {
 		counters->dma_read_bytes += action->length;
 		copy(inst->data, action->load, action->length);
 	}
-	inst->has_operand = action->loads || action->goes_on;
-	inst->begun = true;
-	return true;
+	inst->has_operand = action->has_operand;
 }
 
-static inline bool store(struct muster_engine_counters *counters, const struct instance *inst,
+static inline void store(struct muster_engine_counters *counters, const struct instance *inst,
 			 const struct action *action)
 {
-	if (!action->stores)
-		return true;
-	if (!action->store)
-		return false;
-	counters->dma_write_bytes += action->length;
-	copy(action->store, inst->data, action->length);
-	return true;
+	if (action->store) {
+		counters->dma_write_bytes += action->length;
+		copy(action->store, inst->data, action->length);
+	}
 }
 
-static INLINE void send(struct context *ctx, struct instance *inst, struct action *action)
+/* It has not gone as it mostly does: it is held, or the first to that member. False: failed. */
+static __attribute__((noinline)) bool send_slowly(struct context *ctx, struct instance *inst,
+						  uint32_t index, bool is_allowed)
 {
+	ctx->calm = false;
+	if (is_allowed)
+		muster_send_hold(ctx, inst, index);
+	else
+		muster_send_open(ctx, inst, index);
+	return !ctx->failure.status;
+}
+
+/* False: the context has failed. */
+static INLINE bool send(struct context *ctx, struct instance *inst, struct action *action)
+{
+	const uint32_t number = ctx->base;
 	struct muster_packet *packet = &action->packet;
 	struct peer *peer = muster_member_peer(ctx, action->member);
-	const int32_t ahead = peer ? (int32_t)(ctx->base - peer->base) : MUSTER_WINDOW;
+	const int32_t ahead = peer ? (int32_t)(number - peer->base) : MUSTER_WINDOW;
 
-	if (ahead >= MUSTER_WINDOW) {	/* or it is the first message to it */
-		muster_send_open(ctx, inst, inst->next);
-		return;
-	}
-	packet->flags &= ~MUSTER_PACKET_CREDIT_WANTED;
+	if (ahead >= MUSTER_WINDOW)
+		return send_slowly(ctx, inst, action->index, false);
+	packet->flags = action->flags;
 	if (ahead >= MUSTER_WINDOW / 2)
 		packet->flags |= MUSTER_PACKET_CREDIT_WANTED;
-	packet->number = ctx->base;
-	packet->base = ctx->base;
-	if (!muster_packet_go(ctx, action->member, packet, inst->data)) {
-		muster_send_hold(ctx, inst, inst->next);
-		return;
-	}
+	packet->number = number;
+	packet->base = number;
+	if (!muster_packet_go(ctx, action->member, packet, inst->data))
+		return send_slowly(ctx, inst, action->index, true);
 	peer->sent++;
 	if (muster_is_traced(ctx->engine))
-		muster_trace_again(ctx->engine->trace, &action->sent, ctx->base);
+		muster_trace_again(ctx->engine->trace, &action->sent, number);
+	return true;
 }
 
-/* As far as what has come allows. False: something is not as usual. */
-static INLINE bool run_actions(struct context *ctx, const struct sequence *seq,
-			       struct instance *inst)
+/* From this one on, as far as what has come allows. False: the context has failed. */
+static INLINE bool run_actions(struct context *ctx, struct predicted *predicted,
+			       struct instance *inst, struct action *action, bool begun)
 {
-	struct action *action = &seq->predicted->actions[inst->next];
-	struct action *const end = &seq->predicted->actions[seq->nr_steps];
 	struct muster_engine_counters *counters = ctx->engine->counters;
 
-	for (; action < end; action++) {
-		if (!inst->begun && !load(counters, inst, action))
-			return false;
-		if (inst->slot < action->slots_end)
+	for (;; action++, begun = false) {
+		if (!begun)
+			begin(counters, inst, action);
+		if (inst->slot < action->slots_end) {
+			inst->begun = true;
+			inst->next = action->index;
+			predicted->at = action;
 			return true;
-		if (!store(counters, inst, action))
-			return false;
+		}
+		store(counters, inst, action);
 		ctx->engine->budget--;
 		counters->descriptors_executed++;
-		inst->begun = false;
-		if (action->sends) {
-			send(ctx, inst, action);
-			if (ctx->failure.status)
-				return false;
+		if ((action->sends && !send(ctx, inst, action)) || action->is_last) {
+			inst->begun = false;
+			inst->next = action->index + 1;
+			return !ctx->failure.status;
 		}
-		inst->next++;
 	}
-	return true;
 }
 
 /* False: the completion queue is full. */
@@ -358,41 +367,93 @@ static INLINE bool end(struct context *ctx, struct sequence *seq)
 }
 
 /* It waits for a slot, or for a send: of the former the header may be known. */
-static inline void await(struct context *ctx, const struct sequence *seq,
+static inline void await(struct context *ctx, const struct predicted *predicted,
 			 const struct instance *inst)
 {
-	const struct predicted *predicted = seq->predicted;
-
 	ctx->awaited = inst->begun && predicted->known >> inst->slot & 1 ?
 		       &predicted->last[inst->slot] : NULL;
 	ctx->engine->waited_last = ctx;
 }
 
 /* The running sequence, as far as it goes now. False: all else is to be looked at. */
-static INLINE bool go_on(struct context *ctx, struct sequence *seq)
+static INLINE bool go_on(struct context *ctx, struct sequence *seq, struct instance *inst,
+			 struct action *action, bool begun)
 {
-	struct instance *inst = ctx->instances;
-
-	if (!run_actions(ctx, seq, inst))
+	if (!run_actions(ctx, seq->predicted, inst, action, begun))
 		return false;
 	if (!muster_instance_ended(seq, inst)) {
-		await(ctx, seq, inst);
+		await(ctx, seq->predicted, inst);
 		return true;
 	}
 	ctx->pulse_first++;
-	return end(ctx, seq) && !ctx->asking_first;
+	return end(ctx, seq);
+}
+
+/* The instance of a sequence that runs as it has run before. */
+static INLINE struct instance *start(struct context *ctx, const struct sequence *seq)
+{
+	ctx->instances = seq->instances;
+	ctx->instances_bytes = ctx->instance_bytes = seq->instances_bytes;	/* of one pulse */
+	ctx->instances_kept = true;
+	ctx->running = true;
+	ctx->coll_end = seq->coll_end;
+	ctx->pulse_first = 0;
+	ctx->pulse_next = 1;
+	muster_instance_start(ctx->instances, 0);
+	return ctx->instances;
+}
+
+/* ---- in a step --------------------------------------------------------------------- */
+
+/* Nothing but its program concerns the context. */
+static inline bool is_quiet(const struct context *ctx)
+{
+	return !ctx->failure.status && !ctx->wants_room && !ctx->copies && !ctx->asking_first &&
+	       !ctx->nr_messages && !ctx->stalled;
+}
+
+/* What came before it ran is left to others; so is memory that is not what it was. */
+static inline bool can_run(const struct context *ctx, struct sequence *seq)
+{
+	return !ctx->arrivals[ctx->base % MUSTER_WINDOW].first && muster_kept_holds(ctx, seq);
+}
+
+static inline bool can_start(const struct context *ctx, const struct sequence *seq)
+{
+	return seq->predicted && seq->predicted->is_mapped && seq->instances && !ctx->nr_left;
 }
 
 static bool run_first(struct context *ctx)
 {
 	struct sequence *seq = muster_sequence_current(ctx);
+	struct instance *inst = ctx->instances;
+
+	if (!can_start(ctx, seq) || !can_run(ctx, seq) || ctx->engine->budget <= 2u * seq->nr_steps)
+		return false;
+	if (ctx->running && (ctx->pulse_first || inst->todo || inst->next == seq->nr_steps))
+		return false;
+	if (!ctx->running)
+		inst = start(ctx, seq);
+	return go_on(ctx, seq, inst, &seq->predicted->actions[inst->next], inst->begun);
+}
+
+/* For the running number, or one that follows. */
+static bool has_come_early(const struct context *ctx)
+{
+	uint32_t i = 0;
+
+	while (i < MUSTER_WINDOW && !ctx->arrivals[i].first)
+		i++;
+	return i < MUSTER_WINDOW;
+}
+
+/* Whether that is so until somebody else has to do with it, who says so. */
+static bool is_calm(const struct context *ctx)
+{
 	const struct instance *inst = ctx->instances;
 
-	if (!seq->predicted || !can_run(ctx, seq) || ctx->engine->budget <= 2u * seq->nr_steps)
-		return false;
-	if (ctx->running ? ctx->pulse_first || inst->todo : !start(ctx, seq))
-		return false;
-	return go_on(ctx, seq);
+	return is_quiet(ctx) && ctx->kept && can_start(ctx, ctx->kept) &&
+	       (!ctx->running || (ctx->awaited && !inst->open)) && !has_come_early(ctx);
 }
 
 bool muster_predict_run(struct context *ctx)
@@ -400,55 +461,79 @@ bool muster_predict_run(struct context *ctx)
 	if (!ctx->queued || !is_quiet(ctx))
 		return false;
 	do {
-		if (!run_first(ctx))
+		if (!run_first(ctx) || ctx->asking_first)
 			return false;
 	} while (!ctx->running && ctx->queued);
+	ctx->calm = is_calm(ctx);
 	return true;
 }
 
-/* ---- both at once ------------------------------------------------------------------ */
+/* ---- at once ----------------------------------------------------------------------- */
 
-/* What the next step would do; what is left then is left to it. */
-static INLINE void go_on_now(struct muster_engine *engine, struct context *ctx, struct sequence *seq)
+/* What the next step would do, of a context that is calm; what is left then is left to it. */
+static INLINE void go_on_now(struct context *ctx, struct sequence *seq, struct instance *inst,
+			     struct action *action, bool begun)
 {
-	engine->budget = 2 * PACKETS_MAX;
-	ctx->stalled = false;
-	if (!go_on(ctx, seq) || ctx->stalled || (!ctx->running && ctx->queued))
+	ctx->engine->budget = 2 * PACKETS_MAX;
+	if (!go_on(ctx, seq, inst, action, begun) || !ctx->calm || (!ctx->running && ctx->queued)) {
+		ctx->calm = false;
 		muster_context_ready(ctx);
+	}
+}
+
+static __attribute__((noinline)) bool receive_slowly(struct muster_engine *engine,
+						     const struct muster_packet *packet,
+						     const void *payload, uint32_t len)
+{
+	(muster_is_traced(engine) ? muster_engine_receive_recorded : muster_engine_receive)
+		(engine, packet, payload, len);
+	return engine->ready_first;
+}
+
+bool muster_engine_take_run(struct muster_engine *engine, const struct muster_packet *packet,
+			    const void *payload, uint32_t len, bool *left)
+{
+	struct context *ctx = engine->waited_last;
+	const struct expected *last = ctx ? ctx->awaited : NULL;
+	struct sequence *seq;
+	struct instance *inst;
+	struct action *action;
+
+	if (!last || !ctx->calm)
+		return false;
+	seq = muster_sequence_current(ctx);
+	inst = ctx->instances;
+	action = seq->predicted->at;
+	if (!take(ctx, inst, action, packet, payload, len))
+		return false;
+	if (muster_is_traced(engine)) {
+		engine->taken_at_once = true;
+		muster_trace_again(engine->trace, &last->taken, ctx->base);
+	}
+	if (engine->ready_first || !muster_kept_holds(ctx, seq))
+		muster_context_ready(ctx);
+	else
+		go_on_now(ctx, seq, inst, action, true);
+	*left = engine->ready_first;
+	return true;
 }
 
 bool muster_engine_receive_run(struct muster_engine *engine, const struct muster_packet *packet,
 			       const void *payload, uint32_t len)
 {
-	struct context *ctx = take(engine, packet, payload, len);
-	struct sequence *seq;
-	const struct instance *inst;
+	bool left;
 
-	if (!ctx) {
-		(muster_is_traced(engine) ? muster_engine_receive_recorded : muster_engine_receive)
-			(engine, packet, payload, len);
-		return engine->ready_first;
-	}
-	if (muster_is_traced(engine)) {
-		engine->taken_at_once = true;
-		muster_trace_received(engine, packet);
-	}
-	seq = muster_sequence_current(ctx);
-	inst = ctx->instances;
-	if (engine->ready_first || !is_quiet(ctx) || !can_run(ctx, seq) || inst->todo)
-		muster_context_ready(ctx);
-	else
-		go_on_now(engine, ctx, seq);
-	return engine->ready_first;
+	return muster_engine_take_run(engine, packet, payload, len, &left) ?
+	       left : receive_slowly(engine, packet, payload, len);
 }
 
 /* Whether START starts what it has started last, and nothing else is to be done. */
 static inline bool is_idle(const struct muster_engine *engine, const struct context *ctx,
 			   uint16_t vp, const struct muster_desc *start)
 {
-	return ctx && ctx->id == start->context && ctx->job == start->job && ctx->vp == vp &&
-	       ctx->kept && ctx->kept->cookie == start->cookie && !ctx->queued &&
-	       !engine->ready_first && is_quiet(ctx);
+	return ctx && ctx->calm && ctx->id == start->context && ctx->job == start->job &&
+	       ctx->vp == vp && ctx->kept->cookie == start->cookie && !ctx->queued &&
+	       !engine->ready_first && muster_kept_holds(ctx, ctx->kept);
 }
 
 int muster_engine_start_run(struct muster_engine *engine, uint16_t vp,
@@ -458,10 +543,10 @@ int muster_engine_start_run(struct muster_engine *engine, uint16_t vp,
 	struct sequence *seq;
 	int ret = 0;
 
-	if (is_idle(engine, ctx, vp, desc) && can_run(ctx, ctx->kept) && start(ctx, ctx->kept)) {
+	if (is_idle(engine, ctx, vp, desc)) {
 		seq = ctx->kept;
 		muster_sequence_enqueue(ctx, seq);
-		go_on_now(engine, ctx, seq);
+		go_on_now(ctx, seq, start(ctx, seq), seq->predicted->actions, false);
 	} else {
 		ret = muster_engine_post(engine, vp, desc, 1, NULL);
 	}
