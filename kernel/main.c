@@ -132,8 +132,10 @@ static void dev_init(struct muster_dev *dev, struct muster_function *fn)
 	muster_share_init(&dev->srqs_share, "srqs", MUSTER_SRQS_MAX);
 }
 
+/* After its objects: what is left of them is our leak. */
 static void dev_free(struct muster_dev *dev)
 {
+	WARN_ON(!list_empty(&dev->mappings) || !xa_empty(&dev->mrs) || !ida_is_empty(&dev->pds));
 	muster_share_destroy(&dev->srqs_share);
 	muster_share_destroy(&dev->qps_share);
 	muster_share_destroy(&dev->contexts_share);

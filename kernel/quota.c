@@ -49,8 +49,10 @@ void muster_share_init(struct muster_share *share, const char *what, u32 max)
 	share->max = max;
 }
 
+/* When nobody has anything of it: what is not given back is our leak. */
 void muster_share_destroy(struct muster_share *share)
 {
+	WARN_ON(share->used);
 	xa_destroy(&share->users);
 	mutex_destroy(&share->lock);
 }
