@@ -490,8 +490,9 @@ static __attribute__((noinline)) bool receive_slowly(struct muster_engine *engin
 	return engine->ready_first;
 }
 
-bool muster_engine_take_run(struct muster_engine *engine, const struct muster_packet *packet,
-			    const void *payload, uint32_t len, bool *left)
+bool muster_engine_take_run(struct muster_engine *engine, uint32_t node,
+			    const struct muster_packet *packet, const void *payload, uint32_t len,
+			    bool *left)
 {
 	struct context *ctx = engine->waited_last;
 	const struct expected *last = ctx ? ctx->awaited : NULL;
@@ -499,7 +500,7 @@ bool muster_engine_take_run(struct muster_engine *engine, const struct muster_pa
 	struct instance *inst;
 	struct action *action;
 
-	if (!last || !ctx->calm)
+	if (!last || !ctx->calm || last->packet.src_node != node)
 		return false;
 	seq = muster_sequence_current(ctx);
 	inst = ctx->instances;
@@ -523,7 +524,7 @@ bool muster_engine_receive_run(struct muster_engine *engine, const struct muster
 {
 	bool left;
 
-	return muster_engine_take_run(engine, packet, payload, len, &left) ?
+	return muster_engine_take_run(engine, packet->src_node, packet, payload, len, &left) ?
 	       left : receive_slowly(engine, packet, payload, len);
 }
 
