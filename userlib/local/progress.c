@@ -396,9 +396,9 @@ bool muster_local_take(struct local *local)
 	struct muster_ring_consumer *from = local->spoke;
 	const struct muster_ring_record *record;
 	uint32_t length;
-	bool left;
+	bool left = false;
 
-	if (!from || (local->polls + 1) % POLLS_PER_ROUND == 0)
+	if (!from || (local->polls + 1) % POLLS_PER_ROUND == 0 || local->busy)
 		return false;
 	record = muster_ring_peek(from, &length);
 	if (!record || (__builtin_expect(local->dev.recording, 0) && !look_at_clock(local)) ||
@@ -407,7 +407,7 @@ bool muster_local_take(struct local *local)
 		return false;
 	muster_ring_release(from);
 	local->polls++;
-	local->busy |= left;
+	local->busy = left;
 	muster_local_went(local);
 	return true;
 }

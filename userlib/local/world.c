@@ -250,9 +250,9 @@ static int complete(void *world, uint16_t vp, const struct muster_cqe *cqe)
 	(void)vp;
 	if (local->completed - local->polled == COMPLETIONS)
 		return -EAGAIN;
-	if (cqe->status)
-		muster_local_give_back(local, cqe->context);
 	local->completions[local->completed++ % COMPLETIONS] = *cqe;
+	if (cqe->status)		/* nobody has heard of it yet */
+		muster_local_give_back(local, cqe->context);
 	return 0;
 }
 
