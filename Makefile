@@ -320,7 +320,7 @@ include tools/install.mk
 .PHONY: check-all check-compilers check-aarch64 check-image compile compilers
 .PHONY: check-threads check-diagnosis check-scale check-bump check-switch chaos-switch fuzz-switch
 .PHONY: check-engine check-wire check-nic check-userlib check-selftests check-sweep check-faults-coll
-.PHONY: check-mpi check-mpi-all mpi fuzz coverage counted
+.PHONY: check-mpi check-mpi-all check-mpi-suite mpi fuzz coverage counted
 
 all: $(BUILD)/libmuster.so.0 $(MPI_LIBS) $(COLL) $(TOOLS) $(SYNTH_TOOL) $(EXAMPLES) ## build library, tools and examples
 
@@ -526,8 +526,12 @@ check-mpi: all mpi | $(KEEP) ## MPI programs as they are, on Muster: Open MPI an
 	-@tools/setup/setup.sh --quiet mpi-programs
 	@MUSTER_MPI_FULL=yes MUSTER_BUILD=$(abspath $(BUILD)) exec selftests/run.sh $(wildcard selftests/mpi*_test.sh)
 
+check-mpi-suite: all mpi | $(KEEP) ## MPICH's own tests of MPI, with both MPIs: what passes without Muster passes with it
+	@tools/setup/mpi-suite.sh
+	@MUSTER_BUILD=$(abspath $(BUILD)) $(KEEP) -t 40000 selftests/mpi_suite.sh
+
 # What takes long says how far it is, and what is held by then.
-check-mpi-all: check-mpi ## the same, more programs; 100,000 communicators, 10,000 operations under way, threads for a minute
+check-mpi-all: check-mpi check-mpi-suite ## the same, more programs; 100,000 communicators, 10,000 operations under way, threads for a minute
 	-@tools/setup/setup.sh --quiet mpi-all
 	@MUSTER_MPI_ALL=yes MUSTER_BUILD=$(abspath $(BUILD)) $(KEEP) -t 7200 selftests/mpi_programs_test.sh
 	@MUSTER_MPI_ALL=yes MUSTER_BUILD=$(abspath $(BUILD)) $(KEEP) -t 80000 selftests/mpi_endure_test.sh

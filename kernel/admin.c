@@ -121,11 +121,17 @@ static u32 command_object(const struct muster_admin_command *cmd)
 	case MUSTER_ADMIN_MR_DEREGISTER:
 	case MUSTER_ADMIN_QP_QUERY:
 	case MUSTER_ADMIN_QP_DESTROY:
+	case MUSTER_ADMIN_SRQ_QUERY:
+	case MUSTER_ADMIN_SRQ_DESTROY:
 		return le32_to_cpu(cmd->id.id);
 	case MUSTER_ADMIN_QP_CREATE:
 		return le32_to_cpu(cmd->qp.id);
 	case MUSTER_ADMIN_QP_MODIFY:
 		return le32_to_cpu(cmd->qp_modify.id);
+	case MUSTER_ADMIN_SRQ_CREATE:
+		return le32_to_cpu(cmd->srq.id);
+	case MUSTER_ADMIN_SRQ_LIMIT:
+		return le32_to_cpu(cmd->srq_limit.id);
 	default:
 		return 0;
 	}

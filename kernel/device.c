@@ -56,6 +56,9 @@ static int query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 	attr->max_mr = MUSTER_MRS_MAX;
 	attr->max_pd = MUSTER_MRS_MAX;
 	attr->max_pkeys = 1;
+	attr->max_srq = MUSTER_SRQS_MAX;
+	attr->max_srq_wr = MUSTER_QP_ENTRIES_MAX;
+	attr->max_srq_sge = MUSTER_QP_SGES_MAX;
 	return 0;
 }
 
@@ -141,11 +144,16 @@ static const struct ib_device_ops ops = {
 	.destroy_qp = muster_destroy_qp,
 	.modify_qp = muster_modify_qp,
 	.query_qp = muster_query_qp,
+	.create_srq = muster_create_srq,
+	.destroy_srq = muster_destroy_srq,
+	.modify_srq = muster_modify_srq,
+	.query_srq = muster_query_srq,
 
 	INIT_RDMA_OBJ_SIZE(ib_ucontext, muster_ucontext, ibucontext),
 	INIT_RDMA_OBJ_SIZE(ib_pd, muster_pd, ibpd),
 	INIT_RDMA_OBJ_SIZE(ib_cq, muster_cq, ibcq),
 	INIT_RDMA_OBJ_SIZE(ib_qp, muster_any_qp, ibqp),
+	INIT_RDMA_OBJ_SIZE(ib_srq, muster_srq, ibsrq),
 };
 
 static const struct uapi_definition defs[] = {

@@ -46,10 +46,19 @@ static void event_handle(struct muster_dev *dev, const struct muster_event *even
 		dev_info_ratelimited(&dev->fn->pdev->dev, "node %u is lost\n", id);
 		break;
 	case MUSTER_EVENT_QP_ERROR:
-		muster_qp_failed(dev, id, IB_EVENT_QP_FATAL);
+		muster_qp_event(dev, id, IB_EVENT_QP_FATAL);
 		break;
 	case MUSTER_EVENT_QP_ACCESS:
-		muster_qp_failed(dev, id, IB_EVENT_QP_ACCESS_ERR);
+		muster_qp_event(dev, id, IB_EVENT_QP_ACCESS_ERR);
+		break;
+	case MUSTER_EVENT_QP_DRAINED:
+		muster_qp_event(dev, id, IB_EVENT_QP_LAST_WQE_REACHED);
+		break;
+	case MUSTER_EVENT_SRQ_LIMIT:
+		muster_srq_event(dev, id, IB_EVENT_SRQ_LIMIT_REACHED);
+		break;
+	case MUSTER_EVENT_SRQ_ERROR:
+		muster_srq_event(dev, id, IB_EVENT_SRQ_ERR);
 		break;
 	case MUSTER_EVENT_FATAL:
 		muster_dev_fence(dev, "device says that it has stopped");

@@ -121,6 +121,7 @@ static void dev_init(struct muster_dev *dev, struct muster_function *fn)
 	xa_init_flags(&dev->cqs, XA_FLAGS_ALLOC | XA_FLAGS_LOCK_IRQ);
 	xa_init_flags(&dev->mrs, XA_FLAGS_ALLOC1);
 	xa_init_flags(&dev->qps, XA_FLAGS_ALLOC | XA_FLAGS_LOCK_IRQ);
+	xa_init_flags(&dev->srqs, XA_FLAGS_ALLOC | XA_FLAGS_LOCK_IRQ);
 	ida_init(&dev->pds);
 	mutex_init(&dev->mappings_lock);
 	INIT_LIST_HEAD(&dev->mappings);
@@ -128,16 +129,19 @@ static void dev_init(struct muster_dev *dev, struct muster_function *fn)
 	muster_share_init(&dev->cqs_share, "cqs", MUSTER_CQS_MAX);
 	muster_share_init(&dev->contexts_share, "contexts", MUSTER_CONTEXTS_MAX);
 	muster_share_init(&dev->qps_share, "qps", MUSTER_QPS_MAX);
+	muster_share_init(&dev->srqs_share, "srqs", MUSTER_SRQS_MAX);
 }
 
 static void dev_free(struct muster_dev *dev)
 {
+	muster_share_destroy(&dev->srqs_share);
 	muster_share_destroy(&dev->qps_share);
 	muster_share_destroy(&dev->contexts_share);
 	muster_share_destroy(&dev->cqs_share);
 	muster_share_destroy(&dev->vps_share);
 	mutex_destroy(&dev->mappings_lock);
 	ida_destroy(&dev->pds);
+	xa_destroy(&dev->srqs);
 	xa_destroy(&dev->qps);
 	xa_destroy(&dev->mrs);
 	xa_destroy(&dev->cqs);

@@ -34,6 +34,7 @@ enum muster_driver_limit {
 	MUSTER_RING_BYTES_MAX = 4 << 20,	/* adjoining memory that can be had at once */
 	MUSTER_RQ_ENTRIES_DRIVER_MAX = 512,	/* the largest power of two in that */
 	MUSTER_QP_TOLD_MAX = 64,		/* failures of one queue pair that are told */
+	MUSTER_SRQ_TOLD_MAX = 4096,	/* limits of one shared queue */
 };
 
 /* A node's GID is the prefix, and this plus the node. */
@@ -139,12 +140,13 @@ struct muster_dev {
 	struct xarray cqs;		/* id to struct muster_cq */
 	struct xarray mrs;		/* key to struct muster_mr */
 	struct xarray qps;		/* index to struct muster_qp */
+	struct xarray srqs;		/* id to struct muster_srq */
 	atomic_t qp_uses;		/* of indices, so far */
 	struct ida pds;
 	struct mutex mappings_lock;	/* protects mappings */
 	struct list_head mappings;	/* struct muster_mapping.dev_entry: memory, not doorbells */
-	struct muster_share vps_share, cqs_share, contexts_share, qps_share;
-	u32 next_vp, next_cq, next_mr, next_qp;	/* so that ids are not used again soon */
+	struct muster_share vps_share, cqs_share, contexts_share, qps_share, srqs_share;
+	u32 next_vp, next_cq, next_mr, next_qp, next_srq;	/* so that ids are not used again soon */
 };
 
 struct muster_ucontext {
@@ -228,10 +230,19 @@ struct muster_qp {
 	struct muster_mapping *queues;
 	struct ib_qp_cap cap;
 	bool signals_all;
-	bool failed;			/* since its last reset; under dev->qps's lock, as */
+	bool failed, drained;		/* since its last reset; under dev->qps's lock, as */
 	u32 told;			/* how often its process was told so */
 	struct mutex lock;		/* protects attr, and with it changes of state */
 	struct muster_admin_qp_modify attr;	/* as the device was told */
+};
+
+struct muster_srq {
+	struct ib_srq ibsrq;
+	kuid_t user;			/* whose share it is of */
+	u32 id;
+	struct muster_mapping *queue;
+	u32 max_wr, max_sge;
+	u32 told;			/* events so far; under dev->srqs's lock */
 };
 
 /* What the core allocates, for whichever of the two. */
@@ -282,6 +293,11 @@ static inline struct muster_vp *to_mvp(struct ib_qp *ibqp)
 static inline struct muster_qp *to_mqp(struct ib_qp *ibqp)
 {
 	return container_of(ibqp, struct muster_qp, ibqp);
+}
+
+static inline struct muster_srq *to_msrq(struct ib_srq *ibsrq)
+{
+	return container_of(ibsrq, struct muster_srq, ibsrq);
 }
 
 static inline u32 muster_reg_read(struct muster_dev *dev, u32 reg)
@@ -404,7 +420,15 @@ int muster_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 		     struct ib_udata *udata);
 int muster_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 		    struct ib_qp_init_attr *init_attr);
-void muster_qp_failed(struct muster_dev *dev, u32 number, enum ib_event_type what);
+void muster_qp_event(struct muster_dev *dev, u32 number, enum ib_event_type what);
+
+/* srq.c */
+int muster_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init, struct ib_udata *udata);
+int muster_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata);
+int muster_modify_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr, enum ib_srq_attr_mask mask,
+		      struct ib_udata *udata);
+int muster_query_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr);
+void muster_srq_event(struct muster_dev *dev, u32 id, enum ib_event_type what);
 
 /* job.c, context.c: objects of our own, for ib_device.driver_def */
 extern const struct uapi_definition muster_job_defs[];

@@ -20,7 +20,7 @@ static int check_attr(const struct ib_qp_init_attr *attr)
 	const struct ib_qp_cap *cap = &attr->cap;
 
 	if ((attr->qp_type != IB_QPT_UD && attr->qp_type != IB_QPT_RC) || attr->create_flags ||
-	    attr->srq || attr->rwq_ind_tbl)
+	    attr->rwq_ind_tbl)
 		return -EOPNOTSUPP;
 	if (!attr->send_cq || !attr->recv_cq || !to_mcq(attr->send_cq)->record ||
 	    !to_mcq(attr->recv_cq)->record)
@@ -30,7 +30,7 @@ static int check_attr(const struct ib_qp_init_attr *attr)
 	    cap->max_inline_data > MUSTER_QP_INLINE_MAX)
 		return -EINVAL;
 	if ((cap->max_send_wr && !is_power_of_2(cap->max_send_wr)) ||
-	    (cap->max_recv_wr && !is_power_of_2(cap->max_recv_wr)))
+	    (cap->max_recv_wr && (attr->srq || !is_power_of_2(cap->max_recv_wr))))
 		return -EINVAL;
 	return 0;
 }
@@ -73,6 +73,7 @@ static int admin_create(struct muster_dev *dev, const struct muster_qp *qp,
 		.qp.rq_entries = cpu_to_le16(qp->cap.max_recv_wr),
 		.qp.type = attr->qp_type,
 		.qp.signals_all = qp->signals_all,
+		.qp.srq = cpu_to_le16(attr->srq ? to_msrq(attr->srq)->id + 1 : 0),
 	};
 
 	return muster_admin_run(dev, &cmd);
@@ -258,6 +259,7 @@ static void mended(struct muster_qp *qp)
 
 	xa_lock_irqsave(&dev->qps, flags);
 	qp->failed = false;
+	qp->drained = false;
 	xa_unlock_irqrestore(&dev->qps, flags);
 }
 
@@ -358,11 +360,18 @@ int muster_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 	init_attr->qp_type = ibqp->qp_type;
 	init_attr->send_cq = ibqp->send_cq;
 	init_attr->recv_cq = ibqp->recv_cq;
+	init_attr->srq = ibqp->srq;
 	init_attr->sq_sig_type = qp->signals_all ? IB_SIGNAL_ALL_WR : IB_SIGNAL_REQ_WR;
 	return err;
 }
 
-void muster_qp_failed(struct muster_dev *dev, u32 number, enum ib_event_type what)
+/* Whether its process was told that since the last reset. */
+static bool *told(struct muster_qp *qp, enum ib_event_type what)
+{
+	return what == IB_EVENT_QP_LAST_WQE_REACHED ? &qp->drained : &qp->failed;
+}
+
+void muster_qp_event(struct muster_dev *dev, u32 number, enum ib_event_type what)
 {
 	struct ib_event event = { .device = &dev->ibdev, .event = what };
 	struct muster_qp *qp;
@@ -374,9 +383,9 @@ void muster_qp_failed(struct muster_dev *dev, u32 number, enum ib_event_type wha
 	 */
 	xa_lock_irqsave(&dev->qps, flags);
 	qp = xa_load(&dev->qps, number % MUSTER_QPS_MAX);
-	if (qp && qp->ibqp.qp_num == number && !qp->failed && qp->ibqp.event_handler &&
+	if (qp && qp->ibqp.qp_num == number && !*told(qp, what) && qp->ibqp.event_handler &&
 	    qp->told < MUSTER_QP_TOLD_MAX) {
-		qp->failed = true;
+		*told(qp, what) = true;
 		qp->told++;
 		event.element.qp = &qp->ibqp;
 		qp->ibqp.event_handler(&event, qp->ibqp.qp_context);

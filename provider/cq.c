@@ -150,6 +150,13 @@ static struct muster_queue *queue_of(struct muster_qp *qp, const struct muster_w
 	return wc->opcode & MUSTER_WC_RECV ? &qp->rq : &qp->sq;
 }
 
+/* A place in a queue that is shared is free before what was there completes. */
+static void place_free(struct muster_qp *qp, const struct muster_wc *wc)
+{
+	if (!qp->ibvqp.srq || !(wc->opcode & MUSTER_WC_RECV))
+		__atomic_store_n(&queue_of(qp, wc)->head, le32toh(wc->index) + 1, __ATOMIC_RELEASE);
+}
+
 /* Whether it is of a queue pair that there is, and was not reset since; others are passed over. */
 static bool deliver(struct muster_cq *cq, const struct muster_wc *wc, struct ibv_wc *to)
 {
@@ -163,7 +170,7 @@ static bool deliver(struct muster_cq *cq, const struct muster_wc *wc, struct ibv
 		   (int32_t)(queue_of(qp, wc)->stale_until - cq->head) > 0))
 		qp = NULL;
 	if (qp) {
-		__atomic_store_n(&queue_of(qp, wc)->head, le32toh(wc->index) + 1, __ATOMIC_RELEASE);
+		place_free(qp, wc);
 		wc_fill(wc, to);
 	}
 	pthread_mutex_unlock(&ctx->qps_lock);

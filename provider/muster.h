@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * What the files of the provider share: muster.c (the device and opening it),
- * verbs.c (port, protection domains, memory), cq.c, cq_ex.c, qp.c (ordinary queues), dv.c
+ * verbs.c (port, protection domains, memory), cq.c, cq_ex.c, qp.c, srq.c (ordinary queues), dv.c
  * (virtual ports), dv_job.c (jobs and contexts).
  * Built with rdma-core's private headers of interface 34.
  */
@@ -69,6 +69,17 @@ struct muster_qp {
 	struct muster_queue sq, rq;
 };
 
+struct muster_srq {
+	struct ibv_srq ibvsrq;
+	struct muster_srq_record *record;
+	struct muster_receive *receives;
+	size_t queue_bytes;		/* of both */
+	uint32_t entries;
+	uint32_t sges;			/* of one receive */
+	pthread_mutex_t lock;		/* protects tail and the ring */
+	uint32_t tail;			/* written so far */
+};
+
 static inline struct muster_context *to_mctx(struct ibv_context *ibvctx)
 {
 	return container_of(ibvctx, struct muster_context, ibvctx.context);
@@ -82,6 +93,11 @@ static inline struct muster_cq *to_mcq(struct ibv_cq *ibvcq)
 static inline struct muster_qp *to_mqp(struct ibv_qp *ibvqp)
 {
 	return container_of(ibvqp, struct muster_qp, ibvqp);
+}
+
+static inline struct muster_srq *to_msrq(struct ibv_srq *ibvsrq)
+{
+	return container_of(ibvsrq, struct muster_srq, ibvsrq);
 }
 
 /* After all that was written to rings and records before. */
@@ -130,6 +146,14 @@ int muster_query_qp(struct ibv_qp *ibvqp, struct ibv_qp_attr *attr, int mask,
 int muster_modify_qp(struct ibv_qp *ibvqp, struct ibv_qp_attr *attr, int mask);
 int muster_post_send(struct ibv_qp *ibvqp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
 int muster_post_recv(struct ibv_qp *ibvqp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
+void muster_receive_put(struct muster_receive *receive, const struct ibv_recv_wr *wr);
+
+/* srq.c: as libibverbs has them */
+struct ibv_srq *muster_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *init);
+int muster_destroy_srq(struct ibv_srq *ibvsrq);
+int muster_modify_srq(struct ibv_srq *ibvsrq, struct ibv_srq_attr *attr, int mask);
+int muster_query_srq(struct ibv_srq *ibvsrq, struct ibv_srq_attr *attr);
+int muster_post_srq_recv(struct ibv_srq *ibvsrq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
 
 /* verbs.c */
 extern const struct verbs_context_ops muster_context_ops;

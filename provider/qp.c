@@ -152,7 +152,7 @@ struct ibv_qp *muster_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr
 	if (!qp)
 		return NULL;
 	attr->cap.max_send_wr = entries_of(attr->cap.max_send_wr);
-	attr->cap.max_recv_wr = entries_of(attr->cap.max_recv_wr);
+	attr->cap.max_recv_wr = attr->srq ? 0 : entries_of(attr->cap.max_recv_wr);
 	attr->cap.max_inline_data = MUSTER_QP_INLINE_MAX;
 	err = queues_init(qp, &attr->cap);
 	if (!err)
@@ -395,17 +395,20 @@ int muster_post_send(struct ibv_qp *ibvqp, struct ibv_send_wr *wr, struct ibv_se
 	return err;
 }
 
+void muster_receive_put(struct muster_receive *receive, const struct ibv_recv_wr *wr)
+{
+	receive->wr_id = htole64(wr->wr_id);
+	receive->nr_sges = wr->num_sge;
+	sges_put(receive->sges, wr->sg_list, wr->num_sge);
+}
+
 static int receive_one(struct muster_qp *qp, const struct ibv_recv_wr *wr)
 {
-	struct muster_receive *receive = &qp->receives[place(&qp->rq)];
-
 	if (full(&qp->rq))
 		return ENOMEM;
 	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > qp->rq.sges)
 		return EINVAL;
-	receive->wr_id = htole64(wr->wr_id);
-	receive->nr_sges = wr->num_sge;
-	sges_put(receive->sges, wr->sg_list, wr->num_sge);
+	muster_receive_put(&qp->receives[place(&qp->rq)], wr);
 	put(&qp->rq, wr->wr_id);
 	return 0;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The ordinary verbs: device, port, protection domain, memory. Completion queues and queue
- * pairs have files of their own.
+ * The ordinary verbs: device, port, protection domain, memory. Completion queues, queue
+ * pairs and what these share have files of their own.
  */
 #include "muster.h"
 
@@ -108,19 +108,24 @@ const struct verbs_context_ops muster_context_ops = {
 	.create_cq = muster_create_cq,
 	.create_cq_ex = muster_create_cq_ex,
 	.create_qp = muster_create_qp,
+	.create_srq = muster_create_srq,
 	.dealloc_pd = dealloc_pd,
 	.dereg_mr = dereg_mr,
 	.destroy_ah = muster_destroy_ah,
 	.destroy_cq = muster_destroy_cq,
 	.destroy_qp = muster_destroy_qp,
+	.destroy_srq = muster_destroy_srq,
 	.free_context = free_context,
 	.modify_qp = muster_modify_qp,
+	.modify_srq = muster_modify_srq,
 	.poll_cq = muster_poll_cq,
 	.post_recv = muster_post_recv,
 	.post_send = muster_post_send,
+	.post_srq_recv = muster_post_srq_recv,
 	.query_device_ex = query_device_ex,
 	.query_port = query_port,
 	.query_qp = muster_query_qp,
+	.query_srq = muster_query_srq,
 	.reg_mr = reg_mr,
 	.req_notify_cq = muster_req_notify_cq,
 };

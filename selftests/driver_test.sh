@@ -24,7 +24,7 @@ diagnostics() {
 }
 check "so do our diagnostics" diagnostics
 check "the direct verbs do what they say" in_guest 120 -- "$GUEST/dv_test.sh"
-check "ordinary verbs work between two guests" in_guest 300 -n 2 --lines=11 -- "$GUEST/verbs_test.sh"
+check "ordinary verbs work between two guests" in_guest 300 -n 2 --lines=13 -- "$GUEST/verbs_test.sh"
 check "errors of the bus end a life, and the next begins" in_guest 180 --hotplug -- "$GUEST/bus_test.sh"
 check "so does sleep" in_guest 120 -- "$GUEST/suspend_test.sh"
 # Where nothing tells that it is a guest of ours, and there is no clone.

@@ -13,6 +13,7 @@
 
 enum muster_qp_limit {
 	MUSTER_QPS_MAX = 2048,		/* a number is a count of uses times this, plus an index */
+	MUSTER_SRQS_MAX = 1024,		/* queues of receives that queue pairs share */
 	MUSTER_QP_ENTRIES_MAX = 4096,	/* work requests of one queue */
 	MUSTER_QP_SGES_MAX = 4,		/* ranges of memory of one work request */
 	MUSTER_QP_INLINE_MAX = 256,	/* bytes in place of them */
@@ -84,7 +85,7 @@ struct muster_work {
 	};
 };
 
-/* And of a receive queue. */
+/* And of a receive queue, also of one that queue pairs share. */
 struct muster_receive {
 	__le64 wr_id;
 	__u8 nr_sges;
@@ -102,6 +103,14 @@ struct muster_qp_record {
 	__le32 rq_tail;
 	__u8 reserved[24];
 	__le32 failed;		/* the device's: it has failed; the process's at a reset */
+	__u8 reserved2[28];
+};
+
+/* Of a queue of receives that queue pairs share; nobody ever rings for these. */
+struct muster_srq_record {
+	__le32 tail;		/* receives written so far */
+	__u8 reserved[28];
+	__le32 head;		/* the device's: taken so far, in order, whenever they complete */
 	__u8 reserved2[28];
 };
 
@@ -149,7 +158,7 @@ struct muster_wc {
 	__le32 src_node;
 	__le32 length;		/* bytes; with the GRH */
 	__u32 imm;
-	__le32 index;		/* of the request in its queue, as that counts */
+	__le32 index;		/* of the request in its queue, as that counts; 0: that is shared */
 	__u8 opcode;		/* enum muster_wc_opcode */
 	__u8 flags;		/* MUSTER_WC_* */
 	__u8 reserved[20];
@@ -167,6 +176,8 @@ MUSTER_STATIC_ASSERT(sizeof(struct muster_receive) == 80, "size");
 MUSTER_STATIC_ASSERT(__builtin_offsetof(struct muster_receive, sges) == 16, "offset");
 MUSTER_STATIC_ASSERT(sizeof(struct muster_qp_record) == 64, "size");
 MUSTER_STATIC_ASSERT(__builtin_offsetof(struct muster_qp_record, failed) == 32, "offset");
+MUSTER_STATIC_ASSERT(sizeof(struct muster_srq_record) == 64, "size");
+MUSTER_STATIC_ASSERT(__builtin_offsetof(struct muster_srq_record, head) == 32, "offset");
 MUSTER_STATIC_ASSERT(sizeof(struct muster_cq_record) == 64, "size");
 MUSTER_STATIC_ASSERT(__builtin_offsetof(struct muster_cq_record, notified) == 32, "offset");
 MUSTER_STATIC_ASSERT(sizeof(struct muster_wc) == sizeof(struct muster_cqe), "size");

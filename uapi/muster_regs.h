@@ -47,7 +47,7 @@
 #define MUSTER_REG_EVENT_HEAD		0x44	/* wo, events consumed so far */
 
 #define MUSTER_REG_MAGIC_VALUE		0x5254534d	/* "MSTR" */
-#define MUSTER_DEVICE_VERSION		4
+#define MUSTER_DEVICE_VERSION		5
 
 /* What Documentation/sequence.md, section 10, lays down; a bit that is not set is refused. */
 #define MUSTER_CAP_WRITE		0x001	/* one-sided writes, SWAP_REMOTE_ADDR */
@@ -117,6 +117,10 @@ enum muster_admin_opcode {
 	MUSTER_ADMIN_QP_MODIFY = 12,
 	MUSTER_ADMIN_QP_QUERY = 13,	/* its state, in the reply's detail */
 	MUSTER_ADMIN_QP_DESTROY = 14,	/* no DMA for it after the reply */
+	MUSTER_ADMIN_SRQ_CREATE = 15,
+	MUSTER_ADMIN_SRQ_LIMIT = 16,	/* an event, once, when fewer receives than that are left */
+	MUSTER_ADMIN_SRQ_QUERY = 17,	/* that limit, in the reply's detail; 0: told, or none */
+	MUSTER_ADMIN_SRQ_DESTROY = 18,	/* no DMA for it after the reply */
 };
 
 enum muster_admin_status {
@@ -203,7 +207,22 @@ struct muster_admin_qp {
 	__le16 rq_entries;
 	__u8 type;		/* enum muster_qp_type */
 	__u8 signals_all;	/* 1: as if each request had SIGNALED */
-	__u8 reserved[2];
+	__le16 srq;		/* its id plus 1, of the same pd, and rq_entries 0; 0: none */
+};
+
+/* Receives that queue pairs share. */
+struct muster_admin_srq {
+	__le64 record;		/* struct muster_srq_record */
+	__le64 base;		/* struct muster_receive ring */
+	__le32 id;		/* chosen by the driver, below MUSTER_SRQS_MAX */
+	__le32 pd;
+	__le16 entries;		/* power of two */
+	__u8 reserved[6];
+};
+
+struct muster_admin_srq_limit {
+	__le32 id;
+	__le32 limit;		/* 0: no event any more */
 };
 
 #define MUSTER_QP_REMOTE_WRITE		0x2
@@ -254,6 +273,8 @@ struct muster_admin_command {
 		struct muster_admin_context context;
 		struct muster_admin_qp qp;
 		struct muster_admin_qp_modify qp_modify;
+		struct muster_admin_srq srq;
+		struct muster_admin_srq_limit srq_limit;
 		struct muster_admin_counters counters;
 		struct muster_admin_id id;	/* of what is to be destroyed */
 		__u8 raw[56];
@@ -265,7 +286,7 @@ struct muster_admin_reply {
 	__le16 tag;
 	__u8 opcode;
 	__u8 status;		/* enum muster_admin_status */
-	__le32 detail;		/* BAD_PARAMETER: byte offset in the command; QP_QUERY: state */
+	__le32 detail;		/* BAD_PARAMETER: byte offset in the command; QUERY: what was asked */
 	__u8 reserved[20];
 	__le32 valid;
 };
@@ -279,6 +300,9 @@ enum muster_event_kind {
 	MUSTER_EVENT_FATAL = 4,		/* the device stopped; reset it */
 	MUSTER_EVENT_QP_ERROR = 5,	/* a ring of the QP could not be read, or made no sense; id: its number */
 	MUSTER_EVENT_QP_ACCESS = 6,	/* what the other side asked of it was not allowed */
+	MUSTER_EVENT_QP_DRAINED = 7,	/* it has failed, and completed all that it took of its SRQ */
+	MUSTER_EVENT_SRQ_LIMIT = 8,	/* fewer receives are left than SRQ_LIMIT said; id: srq */
+	MUSTER_EVENT_SRQ_ERROR = 9,	/* it could not be read, or made no sense */
 };
 
 struct muster_event {
@@ -333,6 +357,7 @@ MUSTER_STATIC_ASSERT(sizeof(struct muster_admin_member) == 16, "size");
 MUSTER_STATIC_ASSERT(sizeof(struct muster_admin_context) == 40, "size");
 MUSTER_STATIC_ASSERT(sizeof(struct muster_admin_qp) == 48, "size");
 MUSTER_STATIC_ASSERT(sizeof(struct muster_admin_qp_modify) == 40, "size");
+MUSTER_STATIC_ASSERT(sizeof(struct muster_admin_srq) == 32, "size");
 MUSTER_STATIC_ASSERT(sizeof(struct muster_admin_command) == 64, "size");
 MUSTER_STATIC_ASSERT(__builtin_offsetof(struct muster_admin_command, raw) == 8, "offset");
 MUSTER_STATIC_ASSERT(sizeof(struct muster_admin_reply) == 32, "size");

@@ -69,7 +69,7 @@ void muster_arith_checked(uint8_t type, uint8_t op, void *dst, const void *a, co
 			  size_t bytes)
 {
 	if (op == MUSTER_REDOP_REPLACE)
-		memmove(dst, b, bytes);
+		muster_arith_move(dst, b, bytes);
 	else
 		types[type].apply(type, op, dst, a, b, bytes);
 }

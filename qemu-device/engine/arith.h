@@ -36,6 +36,9 @@ int muster_arith(uint8_t type, uint8_t op, void *dst, const void *a, const void 
 void muster_arith_checked(uint8_t type, uint8_t op, void *dst, const void *a, const void *b,
 			  size_t bytes);
 
+/** muster_arith_move() - memmove(), quicker where the lines are in another processor's cache. */
+void muster_arith_move(void *to, const void *from, size_t bytes);
+
 /* *dst = op(*a, *b), of one element. */
 typedef void muster_arith_element(void *dst, const void *a, const void *b);
 

@@ -8,5 +8,6 @@
 #include "arith_floats.c"
 #include "arith_halves.c"
 #include "arith_integers.c"
+#include "arith_moves.c"
 #include "arith_pairs.c"
 #include "arith_test.c"

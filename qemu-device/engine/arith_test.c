@@ -236,6 +236,28 @@ static void replace_takes_the_second(void **state)
 	assert_false(muster_arith_exchanges(MUSTER_REDOP_REPLACE));
 }
 
+/* Long enough for vectors and short, apart, side by side and overlapping either way. */
+static void data_is_moved_wherever_it_lies(void **state)
+{
+	enum { LONGEST = 3 * 4096, ALL = 4 * LONGEST };
+	static const size_t lengths[] = { 0, 1, 63, 4095, 4096, 4097, 4096 + 127, 8192, LONGEST };
+	static uint8_t got[ALL], expected[ALL];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
+		size_t bytes = lengths[i], from = LONGEST + i;
+		size_t places[] = { 0, from - bytes, from - 1, from, from + 100, from + bytes };
+
+		for (size_t j = 0; j < sizeof(places) / sizeof(places[0]); j++) {
+			for (size_t at = 0; at < ALL; at++)
+				got[at] = expected[at] = (uint8_t)(at * 31 + at / 256 + j);
+			memmove(expected + places[j], expected + from, bytes);
+			muster_arith_move(got + places[j], got + from, bytes);
+			assert_memory_equal(got, expected, ALL);
+		}
+	}
+}
+
 static void what_is_not_defined_is_refused(void **state)
 {
 	double d[2] = { 1, 2 };
@@ -274,6 +296,7 @@ int main(void)
 		cmocka_unit_test(a_location_is_the_lowest_index_of_the_value),
 		cmocka_unit_test(padding_is_ignored_and_comes_out_zero),
 		cmocka_unit_test(replace_takes_the_second),
+		cmocka_unit_test(data_is_moved_wherever_it_lies),
 		cmocka_unit_test(what_is_not_defined_is_refused),
 	};
 

@@ -8,6 +8,8 @@
 
 #include <string.h>
 
+#include "arith.h"
+
 static void refuse(struct context *ctx)
 {
 	muster_context_fail(ctx, MUSTER_STATUS_MEMORY, ctx->self, NULL);
@@ -37,7 +39,7 @@ bool muster_memory_write(struct context *ctx, uint32_t key, uint64_t addr, const
 
 	engine->counters->dma_write_bytes += len;
 	if (in_place)
-		memcpy(in_place, from, len);
+		muster_arith_move(in_place, from, len);
 	else if (len && engine->world.dma_write(engine->opaque, ctx->vp, key, addr, from, len))
 		refuse(ctx);
 	return !ctx->failure.status;

@@ -261,6 +261,7 @@ static void quiesce(struct muster_nic *nic)
 	while (nic->nr_vps)
 		nic_vp_destroy(nic, nic->vps[nic->vp_ids[0]]);
 	nic_qps_destroy(nic);
+	nic_srqs_destroy(nic);
 	nic_admin_drop(nic);
 	for (uint32_t i = 0; i < MUSTER_CQS_MAX; i++) {
 		free(nic->cqs[i]);

@@ -465,10 +465,12 @@ static struct verdict counters_get(struct muster_nic *nic, const struct muster_a
 
 /* ---- queue pairs ----------------------------------------------------------- */
 
-static struct verdict qp_run(struct muster_nic *nic, const struct muster_admin_command *cmd)
+static struct verdict qp_run(struct muster_nic *nic, const struct muster_admin_command *cmd,
+			     int (*command)(struct muster_nic *nic,
+					    const struct muster_admin_command *cmd, uint32_t *detail))
 {
 	uint32_t detail = 0;
-	struct verdict verdict = verdict_of(nic_qp_command(nic, cmd, &detail));
+	struct verdict verdict = verdict_of(command(nic, cmd, &detail));
 
 	verdict.detail = detail;
 	return verdict;
@@ -504,7 +506,9 @@ static struct verdict command_run(struct muster_nic *nic, const struct muster_ad
 	case MUSTER_ADMIN_COUNTERS:
 		return counters_get(nic, cmd);
 	case MUSTER_ADMIN_QP_CREATE ... MUSTER_ADMIN_QP_DESTROY:
-		return qp_run(nic, cmd);
+		return qp_run(nic, cmd, nic_qp_command);
+	case MUSTER_ADMIN_SRQ_CREATE ... MUSTER_ADMIN_SRQ_DESTROY:
+		return qp_run(nic, cmd, nic_srq_command);
 	default:
 		return REFUSE(BAD_OPCODE);
 	}

@@ -2,7 +2,7 @@
 /*
  * What the files of the NIC share: nic.c (life, registers, step), nic_admin.c
  * (commands), nic_ring.c (a VP's rings, completions, events), nic_mr.c (memory
- * regions), nic_qp*.c (queue pairs), nic_loopback.c, nic_look.c (what the host sees of processes in the
+ * regions), nic_qp*.c and nic_srq.c (queue pairs), nic_loopback.c, nic_look.c (what the host sees of processes in the
  * guest), nic_dump.c (packets in a file). Fields marked "any thread" are atomic; all else belongs to the stepping caller.
  */
 #ifndef MUSTER_NIC_INTERNAL_H
@@ -133,6 +133,8 @@ struct muster_nic {
 
 	struct nic_cq *cqs[MUSTER_CQS_MAX];
 	struct nic_vp *vps[MUSTER_VPS_MAX];
+	struct nic_srq *srqs[MUSTER_SRQS_MAX];
+	uint32_t nr_srqs;
 	struct nic_qp *qps[MUSTER_QPS_MAX];	/* by index */
 	uint16_t qp_ids[MUSTER_QPS_MAX];	/* indices of those that exist, in no order */
 	uint32_t nr_qps;
@@ -197,6 +199,13 @@ bool nic_event_pay(struct muster_nic *nic, bool *owed, uint8_t kind, uint32_t id
 int nic_qp_command(struct muster_nic *nic, const struct muster_admin_command *cmd,
 		   uint32_t *detail);
 void nic_qps_destroy(struct muster_nic *nic);
+
+/* nic_srq.c: the same of queues that they share. */
+int nic_srq_command(struct muster_nic *nic, const struct muster_admin_command *cmd,
+		    uint32_t *detail);
+void nic_srqs_destroy(struct muster_nic *nic);
+/* True if all events that are owed are paid. */
+bool nic_srqs_pay(struct muster_nic *nic);
 
 /* nic_qp.c: true if anything moved, or all events that are owed are paid. */
 bool nic_qps_run(struct muster_nic *nic);

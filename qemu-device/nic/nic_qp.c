@@ -230,7 +230,8 @@ bool nic_qps_pay(struct muster_nic *nic)
 		struct nic_qp *qp = nic->qps[nic->qp_ids[i]];
 
 		if (!nic_event_pay(nic, &qp->error_owed, MUSTER_EVENT_QP_ERROR, qp->number) ||
-		    !nic_event_pay(nic, &qp->access_owed, MUSTER_EVENT_QP_ACCESS, qp->number))
+		    !nic_event_pay(nic, &qp->access_owed, MUSTER_EVENT_QP_ACCESS, qp->number) ||
+		    !nic_event_pay(nic, &qp->drained_owed, MUSTER_EVENT_QP_DRAINED, qp->number))
 			return false;
 	}
 	return true;

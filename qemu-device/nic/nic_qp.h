@@ -2,7 +2,7 @@
 /*
  * What the files of queue pairs share: nic_qp.c (doorbells, packets, the turns they have),
  * nic_qp_admin.c (life and states), nic_qp_queue.c (work requests and completions in guest
- * memory), nic_qp_ud.c (datagrams), nic_qp_rc.c (connections: who asks), nic_qp_serve.c
+ * memory), nic_srq.c (receives that several share), nic_qp_ud.c (datagrams), nic_qp_rc.c (connections: who asks), nic_qp_serve.c
  * (who is asked). All of it belongs to the stepping caller.
  */
 #ifndef MUSTER_NIC_QP_H
@@ -52,6 +52,20 @@ struct nic_receive {
 	bool begun;
 };
 
+/* Receives that queue pairs share. */
+struct nic_srq {
+	uint32_t id;
+	uint32_t pd;
+	uint64_t record, base;
+	uint32_t entries;
+	uint32_t head;			/* receives taken */
+	uint32_t tail;			/* written, as the guest says */
+	uint32_t limit;			/* told when fewer are left; 0: not */
+	uint32_t users;			/* queue pairs */
+	bool broken;			/* it makes no sense: nothing of it is read any more */
+	bool limit_owed, error_owed;	/* events, when there is room for them */
+};
+
 struct nic_qp {
 	uint32_t number;
 	uint32_t pd;
@@ -63,13 +77,15 @@ struct nic_qp {
 	bool signals_all;
 	bool waiting;			/* has something to do in the next step */
 	bool broken;			/* a queue makes no sense: nothing of it is read any more */
-	bool error_owed, access_owed;	/* events, when there is room for them */
+	bool drained;			/* and that was told */
+	bool error_owed, access_owed, drained_owed;	/* events, when there is room for them */
 	struct muster_admin_qp_modify attr;
 
 	uint32_t sq_head;		/* requests completed */
 	uint32_t sq_tail;		/* written, as the guest says */
 	uint32_t rq_head;
 	uint32_t rq_tail;
+	struct nic_srq *srq;		/* receives are of this; NULL: its own */
 	uint64_t blocked_us;		/* since then the wire takes nothing; 0: it does */
 
 	/* RC: who asks */
@@ -138,8 +154,12 @@ void nic_qp_fail(struct muster_nic *nic, struct nic_qp *qp);
 void nic_qp_look(struct muster_nic *nic, struct nic_qp *qp);
 /* A request of the send queue: 0; or -EIO, and the queue pair is broken. */
 int nic_qp_sq_read(struct muster_nic *nic, struct nic_qp *qp, uint32_t at, struct muster_work *work);
+/* A receive, wherever it stands: 0; -EIO. */
+int nic_receive_read(struct muster_nic *nic, uint64_t addr, struct muster_work *work);
 /* The oldest receive: 0; -ENOENT: none is posted; -EIO. */
 int nic_qp_rq_read(struct muster_nic *nic, struct nic_qp *qp, struct muster_work *work);
+/* It is this queue pair's, and completes. */
+void nic_qp_rq_take(struct muster_nic *nic, struct nic_qp *qp);
 /* Bytes of a work request's memory; false: there are too many ranges, or bytes. */
 bool nic_qp_length(const struct muster_work *work, uint64_t *length);
 /* To and from that memory, from offset on: 0; -EFAULT. */
@@ -157,6 +177,10 @@ void nic_qp_received(struct muster_nic *nic, struct nic_qp *qp, struct muster_wc
 		     bool solicited);
 /* True if anything moved. */
 bool nic_qp_flush(struct muster_nic *nic, struct nic_qp *qp);
+
+/* nic_srq.c: as nic_qp_rq_read() and nic_qp_rq_take() */
+int nic_srq_read(struct muster_nic *nic, struct nic_srq *srq, struct muster_work *work);
+void nic_srq_take(struct muster_nic *nic, struct nic_srq *srq);
 
 /* nic_qp_ud.c */
 bool nic_ud_run(struct muster_nic *nic, struct nic_qp *qp);

@@ -34,6 +34,14 @@ static struct nic_qp *qp_find(const struct muster_nic *nic, uint32_t number)
 	return qp && qp->number == number ? qp : NULL;
 }
 
+/* The one that it is to receive from; NULL: there is no such one. */
+static struct nic_srq *srq_of(const struct muster_nic *nic, const struct muster_admin_qp *c)
+{
+	uint16_t srq = le16toh(c->srq);
+
+	return srq && srq <= MUSTER_SRQS_MAX ? nic->srqs[srq - 1] : NULL;
+}
+
 static bool cq_valid(const struct muster_nic *nic, uint32_t cq)
 {
 	return cq < MUSTER_CQS_MAX && nic->cqs[cq] && nic->cqs[cq]->record;
@@ -63,7 +71,7 @@ static void qp_reset(struct nic_qp *qp)
 {
 	qp->sq_head = qp->sq_next = qp->sq_send = qp->sq_tail = qp->rq_head = qp->rq_tail = 0;
 	qp->blocked_us = qp->resume_us = 0;
-	qp->waiting = qp->broken = qp->gone = qp->halted = false;
+	qp->waiting = qp->broken = qp->gone = qp->halted = qp->drained = false;
 	qp->incarnation = qp->reads = 0;
 	nic_serve_forget(qp);
 }
@@ -143,9 +151,13 @@ static int create_check(const struct muster_nic *nic, const struct muster_admin_
 		return BAD(qp.type);
 	if (c->signals_all > 1)
 		return BAD(qp.signals_all);
-	if (!all_zero(c->reserved, sizeof(cmd->raw) - offsetof(struct muster_admin_qp, reserved)))
-		return BAD(qp.reserved);
+	if (c->srq && c->rq_entries)
+		return BAD(qp.srq);
+	if (!all_zero(c + 1, sizeof(cmd->raw) - sizeof(*c)))
+		return BAD(raw[sizeof(*c)]);
 	if (!cq_valid(nic, le32toh(c->send_cq)) || !cq_valid(nic, le32toh(c->recv_cq)))
+		return -ENOENT;
+	if (c->srq && (!srq_of(nic, c) || srq_of(nic, c)->pd != le32toh(c->pd)))
 		return -ENOENT;
 	return nic->qps[nic_qp_index(le32toh(c->id))] ? -EBUSY : 0;
 }
@@ -181,6 +193,9 @@ static int create(struct muster_nic *nic, const struct muster_admin_command *cmd
 	qp->signals_all = c->signals_all;
 	nic->cqs[qp->send_cq]->users++;
 	nic->cqs[qp->recv_cq]->users++;
+	qp->srq = srq_of(nic, c);
+	if (qp->srq)
+		qp->srq->users++;
 	nic->qps[nic_qp_index(qp->number)] = qp;
 	nic->qp_ids[nic->nr_qps++] = nic_qp_index(qp->number);
 	return 0;
@@ -192,6 +207,8 @@ static void qp_destroy(struct muster_nic *nic, struct nic_qp *qp)
 
 	nic->cqs[qp->send_cq]->users--;
 	nic->cqs[qp->recv_cq]->users--;
+	if (qp->srq)
+		qp->srq->users--;
 	nic->qps[index] = NULL;
 	for (uint32_t i = 0; i < nic->nr_qps; i++)
 		if (nic->qp_ids[i] == index)

@@ -80,7 +80,7 @@ static int work_read(struct muster_nic *nic, uint64_t addr, struct muster_work *
 	return behind ? nic_dma_read(nic, addr + first, (uint8_t *)work + first, behind) : 0;
 }
 
-static int receive_read(struct muster_nic *nic, uint64_t addr, struct muster_work *work)
+int nic_receive_read(struct muster_nic *nic, uint64_t addr, struct muster_work *work)
 {
 	const uint32_t first = offsetof(struct muster_receive, sges[1]);
 	struct muster_receive receive;
@@ -109,16 +109,25 @@ int nic_qp_rq_read(struct muster_nic *nic, struct nic_qp *qp, struct muster_work
 {
 	uint64_t place = qp->rq_head & (qp->rq_entries - 1);
 
+	if (qp->srq)
+		return nic_srq_read(nic, qp->srq, work);
 	if (qp->rq_head == qp->rq_tail)
 		nic_qp_look(nic, qp);
 	if (qp->broken)
 		return -EIO;
 	if (qp->rq_head == qp->rq_tail)
 		return -ENOENT;
-	if (!receive_read(nic, qp->rq_base + place * sizeof(struct muster_receive), work))
+	if (!nic_receive_read(nic, qp->rq_base + place * sizeof(struct muster_receive), work))
 		return 0;
 	qp_break(nic, qp);
 	return -EIO;
+}
+
+/* Its own stays in the queue until it completes, so that it can still be flushed there. */
+void nic_qp_rq_take(struct muster_nic *nic, struct nic_qp *qp)
+{
+	if (qp->srq)
+		nic_srq_take(nic, qp->srq);
 }
 
 /* ---- memory ---------------------------------------------------------------- */
@@ -304,8 +313,25 @@ void nic_qp_sent(struct muster_nic *nic, struct nic_qp *qp, const struct muster_
 void nic_qp_received(struct muster_nic *nic, struct nic_qp *qp, struct muster_wc wc,
 		     bool solicited)
 {
-	wc.index = htole32(qp->rq_head++);
+	if (!qp->srq)
+		wc.index = htole32(qp->rq_head++);
 	complete(nic, qp, qp->recv_cq, &wc, solicited);
+}
+
+/* What it took of a queue that it shares: nothing else there is its own. False: not now. */
+static bool taken_flush(struct muster_nic *nic, struct nic_qp *qp)
+{
+	if (qp->receive.begun) {
+		if (!nic_cq_has_room(nic, qp->recv_cq))
+			return false;
+		qp->receive.begun = false;
+		nic_qp_received(nic, qp, (struct muster_wc){ .wr_id = qp->receive.work.wr_id,
+				.opcode = MUSTER_WC_RECV, .status = MUSTER_WC_WR_FLUSH_ERR }, false);
+	}
+	if (!qp->drained)
+		nic_event_owe(nic, &qp->drained_owed);
+	qp->drained = true;
+	return true;
 }
 
 /* Requests before receives; what has no room for its completion waits for it. */
@@ -326,7 +352,7 @@ bool nic_qp_flush(struct muster_nic *nic, struct nic_qp *qp)
 		nic_qp_received(nic, qp, (struct muster_wc){ .wr_id = work.wr_id,
 				.opcode = MUSTER_WC_RECV, .status = MUSTER_WC_WR_FLUSH_ERR }, false);
 	}
-	if (left)
+	if (left && (!qp->srq || qp->broken || taken_flush(nic, qp)))
 		qp->waiting = false;
 	return left < NIC_QP_FLUSHED_AT_ONCE;
 }

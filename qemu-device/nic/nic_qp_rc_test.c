@@ -34,27 +34,6 @@ static void assert_filled(struct guest *guest, uint32_t offset, uint32_t length,
 				 (uint8_t)(seed + i * 7 + (i >> 8)));
 }
 
-/* Until there is one, or the step says that there is nothing to wait for. */
-static const struct muster_wc *await(struct guest *guest, uint32_t i)
-{
-	const struct muster_wc *wc;
-
-	for (int n = 0; !(wc = qp_poll(guest, i)); n++) {
-		assert_true(n < 20000);
-		usleep(100);
-		settle(guest);
-	}
-	return wc;
-}
-
-static void awaits(struct guest *guest, uint32_t i, uint64_t wr_id, uint8_t status)
-{
-	const struct muster_wc *wc = await(guest, i);
-
-	assert_int_equal(le64toh(wc->wr_id), wr_id);
-	assert_int_equal(wc->status, status);
-}
-
 /* ---- send and receive ------------------------------------------------------ */
 
 static void messages_of_all_lengths_arrive_in_order(void **state)

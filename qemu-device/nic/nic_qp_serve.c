@@ -37,6 +37,7 @@ static uint8_t receive_fails(struct muster_nic *nic, struct nic_qp *qp, uint8_t 
 	struct muster_wc wc = { .wr_id = qp->receive.work.wr_id, .opcode = opcode,
 				.status = status };
 
+	qp->receive.begun = false;
 	nic_qp_received(nic, qp, wc, true);
 	return status == MUSTER_WC_LOC_LEN_ERR ? MUSTER_NAK_INVALID : MUSTER_NAK_OPERATION;
 }
@@ -48,6 +49,7 @@ static uint8_t receive_begin(struct muster_nic *nic, struct nic_qp *qp)
 
 	if (err)
 		return err == -ENOENT ? MUSTER_NAK_RNR : MUSTER_NAK_OPERATION;
+	nic_qp_rq_take(nic, qp);
 	qp->receive.begun = true;
 	qp->receive.length = 0;
 	return TAKEN;
@@ -113,7 +115,6 @@ static uint8_t take_write(struct muster_nic *nic, struct nic_qp *qp,
 		why = nic_cq_has_room(nic, qp->recv_cq) ? receive_begin(nic, qp) : MUSTER_NAK_RNR;
 	if (why)
 		return why;
-	qp->receive.begun = false;
 	if (len && nic_mr_store(nic, qp->pd, le32toh(packet->remote_key), MUSTER_MR_REMOTE_WRITE,
 				le64toh(packet->remote_addr) + le32toh(packet->offset), payload, len))
 		return MUSTER_NAK_ACCESS;

@@ -41,8 +41,9 @@ static void each_field_of_a_queue_pair_is_checked(void **state)
 	REFUSED(qp.rq_entries, htole16(2 * MUSTER_QP_ENTRIES_MAX), BAD_PARAMETER);
 	REFUSED(qp.type, 9, BAD_PARAMETER);
 	REFUSED(qp.signals_all, 2, BAD_PARAMETER);
-	REFUSED(qp.reserved[1], 1, BAD_PARAMETER);
+	REFUSED(raw[48], 1, BAD_PARAMETER);
 	REFUSED(raw[55], 1, BAD_PARAMETER);
+	REFUSED(qp.srq, htole16(1), BAD_PARAMETER);	/* beside a queue of its own */
 	REFUSED(qp.send_cq, htole32(QP_CQ + 1), NO_OBJECT);
 	REFUSED(qp.recv_cq, htole32(MUSTER_CQS_MAX), NO_OBJECT);
 	REFUSED(qp.recv_cq, htole32(0), NO_OBJECT);	/* it is for virtual ports */

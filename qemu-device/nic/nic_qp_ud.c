@@ -105,6 +105,7 @@ bool nic_ud_receive(struct muster_nic *nic, struct nic_qp *qp,
 	if (packet->qkey != qp->attr.qkey || !nic_cq_has_room(nic, qp->recv_cq) ||
 	    nic_qp_rq_read(nic, qp, &work) || !nic_qp_length(&work, &room) || room < total)
 		return false;
+	nic_qp_rq_take(nic, qp);
 	grh_fill(bytes, le32toh(packet->src_node), nic->config.node, length);
 	memcpy(bytes + MUSTER_QP_GRH_BYTES, payload, length);
 	wc = (struct muster_wc){

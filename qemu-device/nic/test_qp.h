@@ -221,6 +221,27 @@ static inline void assert_completes(struct guest *guest, uint32_t i, uint64_t wr
 	assert_int_equal(le32toh(wc->qp), qp_number(i));
 }
 
+/* Until there is one, or the step says that there is nothing to wait for. */
+static inline const struct muster_wc *await(struct guest *guest, uint32_t i)
+{
+	const struct muster_wc *wc;
+
+	for (int n = 0; !(wc = qp_poll(guest, i)); n++) {
+		assert_true(n < 20000);
+		usleep(100);
+		settle(guest);
+	}
+	return wc;
+}
+
+static inline void awaits(struct guest *guest, uint32_t i, uint64_t wr_id, uint8_t status)
+{
+	const struct muster_wc *wc = await(guest, i);
+
+	assert_int_equal(le64toh(wc->wr_id), wr_id);
+	assert_int_equal(wc->status, status);
+}
+
 static inline uint64_t dropped(struct guest *guest)
 {
 	struct muster_device_counters *c = (void *)(guest->memory + LIST);

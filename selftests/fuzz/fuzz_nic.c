@@ -86,6 +86,8 @@ static struct muster_admin_command whole(struct muster_admin_command cmd)
 		[MUSTER_ADMIN_COUNTERS] = sizeof(cmd.counters),
 		[MUSTER_ADMIN_QP_CREATE] = sizeof(cmd.qp),
 		[MUSTER_ADMIN_QP_MODIFY] = sizeof(cmd.qp_modify),
+		[MUSTER_ADMIN_SRQ_CREATE] = sizeof(cmd.srq),
+		[MUSTER_ADMIN_SRQ_LIMIT] = sizeof(cmd.srq_limit),
 	};
 	size_t used = cmd.opcode < sizeof(bytes) / sizeof(bytes[0]) ? bytes[cmd.opcode] : 0;
 

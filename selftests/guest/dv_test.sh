@@ -36,6 +36,7 @@ echo 'module muster +p' >/proc/dynamic_debug/control
 check "the direct verbs do what they say" "$MUSTER_BUILD/selftests/guest/dv_test"
 check "queue pairs do what verbs say" "$MUSTER_BUILD/selftests/guest/qp_test"
 check "and so do connections" "$MUSTER_BUILD/selftests/guest/rc_test"
+check "and so do receives that they share" "$MUSTER_BUILD/selftests/guest/srq_test"
 check "who leaves is lost, whoever closes its file" "$MUSTER_BUILD/selftests/guest/leave_test"
 check "what is refused is told by dynamic debug" refusals_are_debugged
 check "commands, events and lives are traced" events_are_traced

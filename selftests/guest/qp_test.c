@@ -2,7 +2,7 @@
 /*
  * Queue pairs of ordinary verbs, the driver under them and the device under that, from one
  * process in a guest: what they do, what they refuse, and that each request completes once.
- * Here their lives, and datagrams; rc_test.c has connections.
+ * Here their lives, and datagrams; rc_test.c has connections, srq_test.c what they share.
  */
 #include "qp_ends.h"
 

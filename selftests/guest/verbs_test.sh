@@ -58,14 +58,17 @@ try "ibv_ud_pingpong, with all that a packet holds" pingpong ibv_ud_pingpong -s 
 try "ibv_rc_pingpong, found by LID" pingpong ibv_rc_pingpong -n 100
 try "ibv_rc_pingpong, found by GID, asleep between messages" pingpong ibv_rc_pingpong -g 0 -e -n 100
 try "ibv_rc_pingpong, with messages of many packets" pingpong ibv_rc_pingpong -s 300000 -m 2048 -n 10
+try "ibv_srq_pingpong, 16 connections that share their receives" pingpong ibv_srq_pingpong -n 300
 if command -v ib_send_lat >/dev/null; then
 	try "perftest: ib_send_lat" perftest ib_send_lat -n 100
 	try "perftest: ib_send_lat, asleep between messages" perftest ib_send_lat -e -n 100
+	try "perftest: ib_send_bw, four connections that share their receives" \
+		perftest ib_send_bw -q 4 --use-srq -n 50
 	try "perftest: ib_write_bw" perftest ib_write_bw -n 50
 	try "perftest: ib_read_bw" perftest ib_read_bw -n 50
 	try "perftest: ib_atomic_lat" perftest ib_atomic_lat -n 100
 else
-	skip "perftest: ib_send_lat, ib_write_bw, ib_read_bw, ib_atomic_lat" "it is not installed"
+	skip "perftest: ib_send_lat, ib_send_bw, ib_write_bw, ib_read_bw, ib_atomic_lat" "it is not installed"
 fi
 check "nothing is held" nothing_held
 check "the driver unloads" unload

@@ -73,6 +73,13 @@ struct muster_create_qp_resp {
 	__u32 rq_offset;	/* and of max_recv_wr */
 };
 
+struct muster_create_srq_resp {
+	__u64 queue_offset;	/* to mmap: struct muster_srq_record, */
+	__u64 queue_bytes;
+	__u32 ring_offset;	/* and in it struct muster_receive[max_wr] */
+	__u32 reserved;
+};
+
 /* ---- objects of our own (ioctl), in the driver's name space ---- */
 /*
  * A job: JobID and its key. The kernel mints the key for the first member; the
@@ -148,6 +155,7 @@ _Static_assert(sizeof(struct muster_alloc_pd_resp) == 8, "size");
 _Static_assert(sizeof(struct muster_create_cq_resp) == 32, "size");
 _Static_assert(sizeof(struct muster_create_cq_cmd) == 8, "size");
 _Static_assert(sizeof(struct muster_create_qp_resp) == 24, "size");
+_Static_assert(sizeof(struct muster_create_srq_resp) == 24, "size");
 _Static_assert(sizeof(struct muster_create_vp_cmd) == 16, "size");
 _Static_assert(sizeof(struct muster_create_vp_resp) == 56, "size");
 _Static_assert(sizeof(struct muster_abi_member) == 16, "size");

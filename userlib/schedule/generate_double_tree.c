@@ -25,14 +25,18 @@ static uint32_t label_of(uint32_t m, uint32_t tree, uint32_t place)
 {
 	if (!tree || !place)
 		return place;
-	return m % 2 ? place % m + 1 : m + 1 - place;
+	if (m % 2)
+		return place == m ? 1 : place + 1;
+	return m + 1 - place;
 }
 
 static uint32_t place_of(uint32_t m, uint32_t tree, uint32_t label)
 {
 	if (!tree || !label)
 		return label;
-	return m % 2 ? (label + m - 2) % m + 1 : m + 1 - label;
+	if (m % 2)
+		return label == 1 ? m : label - 1;
+	return m + 1 - label;
 }
 
 /* 0: it is the root's child. */
@@ -48,25 +52,33 @@ static uint32_t parent_of(uint32_t m, uint32_t label)
 /* left: those with smaller labels. 0: there is none. */
 static uint32_t child_of(uint32_t m, uint32_t label, bool left)
 {
-	uint32_t bit = label & -label;
+	uint32_t bit = label & -label, most;
 
 	if (bit == 1)
 		return 0;
 	if (left)
 		return label - bit / 2;
-	for (bit /= 2; bit && label + bit > m; bit /= 2)
-		;
-	return bit ? label + bit : 0;
+	if (label == m)
+		return 0;
+	most = highest(m - label);
+	return label + (most < bit / 2 ? most : bit / 2);
 }
 
-/* In which a node gets its half. */
+/*
+ * In which a node gets its half: one more for each turn to the left on the way down to it, two for
+ * each to the right. The way turns right at the height of each bit of the label but its lowest, left
+ * at the other heights above that; but where it turns left at a node beyond m, that is not there:
+ * at every bit that is 0 above the highest in which label and m differ.
+ */
 static uint32_t round_of(uint32_t m, uint32_t label)
 {
-	uint32_t round = 0, parent;
+	uint32_t lowest = (uint32_t)__builtin_ctz(label);
+	uint32_t above = label == m ? 0 : 32 - (uint32_t)__builtin_clz(label ^ m);
 
-	for (; (parent = parent_of(m, label)); label = parent)
-		round += label < parent ? 1 : 2;
-	return round;
+	above = above > lowest + 1 ? above : lowest + 1;
+	/* twice the ones above the lowest, and once the zeros from there to `above`, as one sum */
+	return above - lowest - 2 +
+	       (uint32_t)__builtin_popcountll((uint64_t)label << 32 | label >> above);
 }
 
 /* The last one: the left subtree is full, the right one a tree of what is left. */
@@ -101,21 +113,16 @@ static struct muster_step_kind step_kind(const struct muster_schedule *schedule,
 	return (struct muster_step_kind){ .nr = 1 };
 }
 
-static uint32_t place_at(const struct muster_schedule *schedule, uint32_t rank)
-{
-	return (rank + schedule->ranks - schedule->root) % schedule->ranks;
-}
-
 static uint32_t rank_of(const struct muster_schedule *schedule, uint32_t tree, uint32_t label)
 {
-	return (schedule->root + place_of(schedule->ranks - 1, tree, label)) % schedule->ranks;
+	return muster_rank_at(schedule, place_of(schedule->ranks - 1, tree, label));
 }
 
 static void exchange(const struct muster_schedule *schedule, uint32_t rank, uint32_t step,
 		     struct muster_exchange *exchange)
 {
 	uint32_t m = schedule->ranks - 1, tree = step % TREES, round = step / TREES;
-	uint32_t label = label_of(m, tree, place_at(schedule, rank)), own, child = 0;
+	uint32_t label = label_of(m, tree, muster_place_of(schedule, rank)), own, child = 0;
 
 	exchange->sent = exchange->received = tree;
 	if (!label) {
@@ -132,10 +139,37 @@ static void exchange(const struct muster_schedule *schedule, uint32_t rank, uint
 		exchange->to = rank_of(schedule, tree, child);
 }
 
+/* Of one tree: the root hands its half over in round 0; others get it and, unless leaves, send it twice. */
+static uint32_t next_of(uint32_t m, uint32_t tree, uint32_t place, uint32_t step)
+{
+	uint32_t label = label_of(m, tree, place), first = 0, last = 0;
+	uint32_t round = (step + (step % TREES != tree)) / TREES;
+
+	if (place) {
+		first = round_of(m, label);
+		last = first + (label % 2 ? 0 : 2);
+	}
+	round = round > first ? round : first;
+	return round <= last ? round * TREES + tree : MUSTER_NOBODY;
+}
+
+static uint32_t next(const struct muster_schedule *schedule, uint32_t rank, uint32_t step)
+{
+	uint32_t m = schedule->ranks - 1, place = muster_place_of(schedule, rank);
+	uint32_t next = schedule->steps;
+
+	for (uint32_t tree = 0; m && tree < TREES; tree++) {
+		uint32_t found = next_of(m, tree, place, step);
+
+		next = found < next ? found : next;
+	}
+	return next;
+}
+
 static uint32_t received(const struct muster_part *part, uint32_t rank, uint32_t step)
 {
 	const struct muster_schedule *schedule = part->schedule;
-	uint32_t m = schedule->ranks - 1, place = place_at(schedule, rank), nr = 0;
+	uint32_t m = schedule->ranks - 1, place = muster_place_of(schedule, rank), nr = 0;
 
 	for (uint32_t tree = 0; place && tree < TREES; tree++)
 		nr += round_of(m, label_of(m, tree, place)) * TREES + tree < step;
@@ -150,5 +184,6 @@ const struct muster_generator muster_generate_double_tree = {
 	.steps = steps,
 	.step = step_kind,
 	.exchange = exchange,
+	.next = next,
 	.received = received,
 };

@@ -109,24 +109,23 @@ static void meet(const struct shape *shape, uint32_t v, uint32_t step,
 /* What a place of the core is called in meet(), and back: its k digits from the other end. */
 static uint32_t turned(const struct muster_schedule *schedule, const struct shape *shape, uint32_t v)
 {
-	uint32_t other = 0;
-
 	if (schedule->generator != &muster_generate_halving_doubling || v == MUSTER_NOBODY)
 		return v;
-	for (uint32_t i = 0; i < shape->k; i++)
-		other |= (v >> i & 1) << (shape->k - 1 - i);
-	return other;
+	v = (v & 0x55555555) << 1 | (v >> 1 & 0x55555555);
+	v = (v & 0x33333333) << 2 | (v >> 2 & 0x33333333);
+	v = (v & 0x0f0f0f0f) << 4 | (v >> 4 & 0x0f0f0f0f);
+	return shape->k ? __builtin_bswap32(v) >> (32 - shape->k) : 0;
 }
 
 static uint32_t rank_of(const struct muster_schedule *schedule, uint32_t v)
 {
-	return v == MUSTER_NOBODY ? v : (schedule->root + v) % schedule->ranks;
+	return v == MUSTER_NOBODY ? v : muster_rank_at(schedule, v);
 }
 
 static void exchange(const struct muster_schedule *schedule, uint32_t rank, uint32_t step,
 		     struct muster_exchange *exchange)
 {
-	uint32_t v = (rank + schedule->ranks - schedule->root) % schedule->ranks;
+	uint32_t v = muster_place_of(schedule, rank);
 	struct shape shape = shape_of(schedule);
 
 	if (folds_in(&shape, step) || folds_out(&shape, step)) {
@@ -140,11 +139,26 @@ static void exchange(const struct muster_schedule *schedule, uint32_t rank, uint
 	exchange->from = rank_of(schedule, exchange->from);
 }
 
+/* A place beyond the core is in folds alone, a gather's in no step behind the one in which it gives. */
+static uint32_t next(const struct muster_schedule *schedule, uint32_t rank, uint32_t step)
+{
+	uint32_t v = muster_place_of(schedule, rank);
+	struct shape shape = shape_of(schedule);
+	uint32_t last = shape.folds + shape.halves + shape.k;
+
+	if (v >= shape.core && step)
+		return last;
+	if (shape.ends_at_root && v && v < shape.core)
+		last = shape.folds + shape.halves +
+		       (uint32_t)__builtin_ctz(turned(schedule, &shape, v)) + 1;
+	return step < last || !shape.ends_at_root ? step : schedule->steps;
+}
+
 /* A place of the core receives in every step before the last fold, but for a gather's. */
 static uint32_t received(const struct muster_part *part, uint32_t rank, uint32_t step)
 {
 	const struct muster_schedule *schedule = part->schedule;
-	uint32_t v = (rank + schedule->ranks - schedule->root) % schedule->ranks;
+	uint32_t v = muster_place_of(schedule, rank);
 	struct shape shape = shape_of(schedule);
 	uint32_t end = shape.folds + shape.halves + shape.k, unmet = 0;
 
@@ -166,6 +180,7 @@ const struct muster_generator muster_generate_doubling = {
 	.steps = steps,
 	.step = step_kind,
 	.exchange = exchange,
+	.next = next,
 	.received = received,
 };
 
@@ -179,6 +194,7 @@ const struct muster_generator muster_generate_doubling = {
 		.steps = steps,								\
 		.step = step_kind,							\
 		.exchange = exchange,							\
+		.next = next,								\
 		.received = received,							\
 	}
 

@@ -6,16 +6,11 @@
  * the lowest bit set in v. Or linear: the root meets one rank after the other, and
  * nothing is passed on.
  */
-#include "part.h"
+#include "branch.h"
 
 static bool is_gather(const struct muster_schedule *schedule)
 {
 	return schedule->coll == MUSTER_COLL_GATHER;
-}
-
-static uint32_t place_of(const struct muster_schedule *schedule, uint32_t rank)
-{
-	return (rank + schedule->ranks - schedule->root) % schedule->ranks;
 }
 
 /* What goes up in a gather goes down in a scatter. */
@@ -43,6 +38,19 @@ static uint32_t bit_at(const struct muster_schedule *schedule, uint32_t step)
 	return 1u << (is_gather(schedule) ? step : schedule->steps - 1 - step);
 }
 
+static uint32_t tree_next(const struct muster_schedule *schedule, uint32_t rank, uint32_t step)
+{
+	struct muster_branch branch = muster_branch_of(schedule, 1, muster_place_of(schedule, rank));
+	uint32_t link;
+
+	if (is_gather(schedule)) {
+		link = muster_branch_up(&branch, step);
+		return link == MUSTER_NOBODY ? schedule->steps : link;
+	}
+	link = muster_branch_down(&branch, schedule->steps - 1 - step);
+	return link == MUSTER_NOBODY ? schedule->steps : schedule->steps - 1 - link;
+}
+
 static struct muster_step_kind tree_step(const struct muster_schedule *schedule, uint32_t step)
 {
 	return (struct muster_step_kind){ .nr = bit_at(schedule, step) };
@@ -51,7 +59,7 @@ static struct muster_step_kind tree_step(const struct muster_schedule *schedule,
 static void tree_exchange(const struct muster_schedule *schedule, uint32_t rank, uint32_t step,
 			  struct muster_exchange *exchange)
 {
-	uint32_t ranks = schedule->ranks, v = place_of(schedule, rank);
+	uint32_t ranks = schedule->ranks, v = muster_place_of(schedule, rank);
 	uint32_t bit = bit_at(schedule, step), below = v & (2 * bit - 1);
 	uint32_t child = below == bit ? v : v + bit;
 	bool is_child = below == bit;
@@ -59,9 +67,9 @@ static void tree_exchange(const struct muster_schedule *schedule, uint32_t rank,
 
 	if (!is_child && (below || child >= ranks))
 		return;
-	at = (schedule->root + child) % ranks;
+	at = muster_rank_at(schedule, child);
 	nr = ranks - child < bit ? ranks - child : bit;
-	pass(schedule, is_child, is_child ? (rank + ranks - bit) % ranks : at, at, nr, exchange);
+	pass(schedule, is_child, is_child ? muster_rank_at(schedule, v - bit) : at, at, nr, exchange);
 }
 
 const struct muster_generator muster_generate_subtrees = {
@@ -74,6 +82,7 @@ const struct muster_generator muster_generate_subtrees = {
 	.steps = tree_steps,
 	.step = tree_step,
 	.exchange = tree_exchange,
+	.next = tree_next,
 };
 
 /* ---- linear ------------------------------------------------------------------------- */
@@ -94,16 +103,25 @@ static struct muster_step_kind linear_step(const struct muster_schedule *schedul
 static void linear_exchange(const struct muster_schedule *schedule, uint32_t rank, uint32_t step,
 			    struct muster_exchange *exchange)
 {
-	uint32_t v = place_of(schedule, rank), at = (schedule->root + step + 1) % schedule->ranks;
+	uint32_t v = muster_place_of(schedule, rank), at = muster_rank_at(schedule, step + 1);
 
 	if (!v || v == step + 1)
 		pass(schedule, v, v ? schedule->root : at, at, 1, exchange);
 }
 
+static uint32_t linear_next(const struct muster_schedule *schedule, uint32_t rank, uint32_t step)
+{
+	uint32_t v = muster_place_of(schedule, rank);
+
+	if (!v || step == v - 1)
+		return step;
+	return step < v ? v - 1 : schedule->steps;
+}
+
 static uint32_t linear_received(const struct muster_part *part, uint32_t rank, uint32_t step)
 {
 	const struct muster_schedule *schedule = part->schedule;
-	uint32_t v = place_of(schedule, rank);
+	uint32_t v = muster_place_of(schedule, rank);
 
 	if (is_gather(schedule))
 		return v ? 0 : step;
@@ -118,5 +136,6 @@ const struct muster_generator muster_generate_linear = {
 	.steps = linear_steps,
 	.step = linear_step,
 	.exchange = linear_exchange,
+	.next = linear_next,
 	.received = linear_received,
 };

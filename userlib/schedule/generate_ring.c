@@ -40,16 +40,11 @@ static struct muster_step_kind step_kind(const struct muster_schedule *schedule,
 	};
 }
 
-static uint32_t place_of(const struct muster_schedule *schedule, uint32_t rank)
-{
-	return (rank + schedule->ranks - schedule->root) % schedule->ranks;
-}
-
 /* In step s place v sends chunk s - v, if there is one, to the next place, if there is one. */
 static void broadcast(const struct muster_schedule *schedule, uint32_t rank, uint32_t step,
 		      struct muster_exchange *exchange)
 {
-	uint32_t ranks = schedule->ranks, v = place_of(schedule, rank);
+	uint32_t ranks = schedule->ranks, v = muster_place_of(schedule, rank);
 
 	exchange->sent = step - v;
 	exchange->received = step + 1 - v;
@@ -57,6 +52,18 @@ static void broadcast(const struct muster_schedule *schedule, uint32_t rank, uin
 		exchange->to = (rank + 1) % ranks;
 	if (v && step + 1 >= v && step + 1 - v < ranks)
 		exchange->from = (rank + ranks - 1) % ranks;
+}
+
+/* A broadcast passes a place while chunks do. */
+static uint32_t next(const struct muster_schedule *schedule, uint32_t rank, uint32_t step)
+{
+	uint32_t v = muster_place_of(schedule, rank);
+
+	if (!is_broadcast(schedule))
+		return step;
+	if (step + 1 < v)
+		return v - 1;
+	return step < v + schedule->ranks ? step : schedule->steps;
 }
 
 /* A rank or its chunk on the ring of that step, or back: the other one has them backwards. */
@@ -96,7 +103,7 @@ static uint32_t received(const struct muster_part *part, uint32_t rank, uint32_t
 
 	if (!is_broadcast(part->schedule))
 		return step;
-	v = place_of(part->schedule, rank);
+	v = muster_place_of(part->schedule, rank);
 	if (!v || step + 1 < v)
 		return 0;
 	return step + 1 - v < ranks ? step + 1 - v : ranks;
@@ -111,6 +118,7 @@ const struct muster_generator muster_generate_ring = {
 	.steps = steps,
 	.step = step_kind,
 	.exchange = exchange,
+	.next = next,
 	.received = received,
 };
 

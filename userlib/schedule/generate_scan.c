@@ -42,6 +42,12 @@ static void exchange(const struct muster_schedule *schedule, uint32_t rank, uint
 		exchange->from = rank - distance;
 }
 
+/* At the front there is nothing to double. */
+static uint32_t next(const struct muster_schedule *schedule, uint32_t rank, uint32_t step)
+{
+	return step && rank < shift_of(schedule) ? schedule->steps : step;
+}
+
 /* Each step brings something, until there is nobody so far in front. */
 static uint32_t received(const struct muster_part *part, uint32_t rank, uint32_t step)
 {
@@ -63,5 +69,6 @@ const struct muster_generator muster_generate_scan = {
 	.steps = steps,
 	.step = step_kind,
 	.exchange = exchange,
+	.next = next,
 	.received = received,
 };

@@ -45,10 +45,10 @@ static struct muster_step_kind step_kind(const struct muster_schedule *schedule,
 	return (struct muster_step_kind){ .nr = 1, .reduce = step >= sweep_of(schedule).shift };
 }
 
-/* Whether a place gets something from the one `distance` before it. */
+/* Whether a place gets something from the one `distance`, a power of two, before it. */
 static bool gets(uint32_t place, uint32_t distance, bool up)
 {
-	uint32_t rest = place % (2 * distance);
+	uint32_t rest = place & (2 * distance - 1);
 
 	return up ? !rest : rest == distance && place > distance;
 }
@@ -67,11 +67,36 @@ static void exchange(const struct muster_schedule *schedule, uint32_t rank, uint
 	}
 	if (!place)
 		return;
-	distance = 1u << (up ? step - sweep.shift : steps(schedule) - 1 - step);
+	distance = 1u << (up ? step - sweep.shift : schedule->steps - 1 - step);
 	if (gets(place, distance, up))
 		exchange->from = rank - distance;
 	if (place + distance <= sweep.places && gets(place + distance, distance, up))
 		exchange->to = rank + distance;
+}
+
+/* Up the tree the first steps; down it a place gets at its lowest bit, and gives below. */
+static uint32_t next(const struct muster_schedule *schedule, uint32_t rank, uint32_t step)
+{
+	struct sweep sweep = sweep_of(schedule);
+	uint32_t place = rank + 1 - sweep.shift, down = sweep.shift + sweep.up, lowest, bit;
+
+	if (step < sweep.shift)
+		return step;
+	if (!place)
+		return schedule->steps;
+	lowest = (uint32_t)__builtin_ctz(place);
+	if (step < down && step <= sweep.shift + lowest)
+		return step;
+	step = step < down ? down : step;
+	if (step == schedule->steps)
+		return step;
+	bit = schedule->steps - 1 - step;
+	if (bit > lowest)
+		return schedule->steps - 1 - lowest;
+	if (bit == lowest || place + (1u << bit) <= sweep.places)
+		return step;
+	return place == sweep.places ? schedule->steps :
+				       schedule->steps - 1 - log_of(sweep.places - place);
 }
 
 /* Upwards from each range that ends in its own, downwards once, unless it has all by then. */
@@ -99,5 +124,6 @@ const struct muster_generator muster_generate_sweep = {
 	.steps = steps,
 	.step = step_kind,
 	.exchange = exchange,
+	.next = next,
 	.received = received,
 };

@@ -89,82 +89,137 @@ static void large_ones_are_proved(void **state)
 
 /* ---- parts that agree ------------------------------------------------------------ */
 
-/* The messages of one pair in one direction, in order: a digest of all that both must know. */
-static uint64_t digest_of(const struct muster_schedule *schedule, uint32_t rank, uint32_t peer,
-			  uint32_t grain, bool sends, uint32_t *nr)
+/* What two ranks must know alike of the messages between them, in each direction, in order. */
+struct between {
+	uint64_t sent;		/* digests */
+	uint64_t received;
+};
+
+struct looked_at {
+	uint32_t nr;		/* peers, at most; 0: all, by rank */
+	uint32_t peers[2];
+	struct between *between;
+};
+
+static void digest_add(const struct muster_schedule *schedule, const struct muster_message *m,
+		       struct between *between)
 {
-	struct muster_message m;
-	struct muster_part part;
-	uint64_t digest = 1;
+	/* of an alltoall each names the chunk by the other */
+	uint32_t first = schedule->coll == MUSTER_COLL_ALLTOALL ? m->first == m->peer : m->first;
+	const uint32_t words[] = { m->step, first, m->nr, m->stage, m->slot, m->reduce };
+	uint64_t *digest = m->is_send ? &between->sent : &between->received;
 
-	*nr = 0;
-	muster_part_begin(&part, schedule, rank, grain, NULL);
-	while (muster_part_next(&part, &m)) {
-		/* of an alltoall each names the chunk by the other */
-		uint32_t first = schedule->coll == MUSTER_COLL_ALLTOALL ? m.first == m.peer :
-									  m.first;
-		const uint32_t words[] = { m.step, first, m.nr, m.stage, m.slot, m.reduce };
-
-		if (m.peer != peer || m.is_send != sends)
-			continue;
-		for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
-			digest = (digest ^ words[i]) * 0x9e3779b97f4a7c15ull;
-		*nr += 1;
-	}
-	return digest;
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		*digest = (*digest ^ words[i]) * 0x9e3779b97f4a7c15ull;
+	*digest += 1;
 }
 
-/* A rank's slots are dense in each stage, in its own order; peers it has are told. */
-static uint32_t assert_dense(const struct muster_schedule *schedule, uint32_t rank, uint32_t grain,
-			     uint32_t *peers, uint32_t peers_max)
+/* Of the peers that are looked at, or of the first ones there are; NULL: of none of these. */
+static struct between *between_of(struct looked_at *at, uint32_t *nr, uint32_t peer)
 {
-	uint32_t nr_peers = 0, stage = 0, slots = 0, step = 0, descs = 0;
+	if (!at->nr)
+		return &at->between[peer];
+	for (uint32_t i = 0; i < *nr; i++)
+		if (at->peers[i] == peer)
+			return &at->between[i];
+	if (*nr == at->nr)
+		return NULL;
+	at->peers[*nr] = peer;
+	return &at->between[(*nr)++];
+}
+
+static void assert_fits(const struct muster_part *part, const struct muster_message *m,
+			    uint32_t grain)
+{
+	const struct muster_schedule *schedule = part->schedule;
+
+	assert_true(m->stage < part->nr_stages && m->slot < MUSTER_SLOTS_MAX);
+	assert_true(m->nr && m->nr <= grain && m->first + m->nr <= schedule->chunks &&
+		    m->first < schedule->chunks);
+	assert_true(m->peer < schedule->ranks && m->peer != part->rank);
+}
+
+/* A rank's slots are dense in each stage, in its own order; what is between it and peers is told. */
+static uint32_t walk_rank(const struct muster_schedule *schedule, uint32_t rank, uint32_t grain,
+			  struct looked_at *at, uint32_t nr_peers)
+{
+	uint32_t stage = 0, slots = 0, step = 0, descs = 0;
 	struct muster_message m;
 	struct muster_part part;
 
 	muster_part_begin(&part, schedule, rank, grain, NULL);
 	while (muster_part_next(&part, &m)) {
-		uint32_t i = 0;
+		struct between *between = between_of(at, &nr_peers, m.peer);
 
-		assert_true(m.stage >= stage && m.step >= step && m.stage < part.nr_stages);
-		assert_true(m.nr && m.nr <= grain && m.first + m.nr <= schedule->chunks &&
-			    m.first < schedule->chunks);
-		assert_true(m.peer < schedule->ranks && m.peer != rank);
+		assert_fits(&part, &m, grain);
+		assert_true(m.stage >= stage && m.step >= step);
 		if (m.stage != stage)
 			slots = descs = 0;
 		stage = m.stage;
 		step = m.step;
 		assert_true(++descs <= MUSTER_SEQ_DESCS_MAX);
-		assert_true(m.slot < MUSTER_SLOTS_MAX);
 		if (!m.is_send)
 			assert_int_equal(m.slot, slots++);
-		while (i < nr_peers && peers[i] != m.peer)
-			i++;
-		if (i == nr_peers && i < peers_max)
-			peers[nr_peers++] = m.peer;
+		if (between)
+			digest_add(schedule, &m, between);
 	}
 	return nr_peers;
 }
 
+/* A rank and the first two that it speaks to. */
 static void assert_rank_agrees(const struct muster_schedule *schedule, uint32_t rank,
 			       uint32_t grain)
 {
-	uint32_t peers[64], nr = assert_dense(schedule, rank, grain, peers,
-					      schedule->ranks > 1000 ? 2 : 64);
+	struct between here[2] = { { 0 } };
+	struct looked_at at = { .nr = 2, .between = here };
+	uint32_t nr = walk_rank(schedule, rank, grain, &at, 0);
 
 	for (uint32_t i = 0; i < nr; i++) {
-		uint32_t sent, received;
-		uint64_t there = digest_of(schedule, rank, peers[i], grain, true, &sent);
+		struct between there = { 0 };
+		struct looked_at back = { .nr = 1, .peers = { rank }, .between = &there };
 
-		assert_true(there == digest_of(schedule, peers[i], rank, grain, false, &received));
-		assert_int_equal(sent, received);
-		there = digest_of(schedule, rank, peers[i], grain, false, &received);
-		assert_true(there == digest_of(schedule, peers[i], rank, grain, true, &sent));
-		assert_int_equal(sent, received);
+		walk_rank(schedule, at.peers[i], grain, &back, 1);
+		assert_true(here[i].sent == there.received && here[i].received == there.sent);
 	}
 }
 
-/* Every rank, or some: the first ones, the last ones, powers of two and what is beside them. */
+/* Each rank is walked once. */
+static void assert_all_agree(const struct muster_schedule *schedule, uint32_t grain)
+{
+	uint32_t n = schedule->ranks;
+	struct between *between = calloc((size_t)n * n, sizeof(*between));
+
+	assert_non_null(between);
+	for (uint32_t rank = 0; rank < n; rank++) {
+		struct looked_at at = { .between = &between[(size_t)rank * n] };
+
+		walk_rank(schedule, rank, grain, &at, 0);
+	}
+	for (uint32_t a = 0; a < n; a++)
+		for (uint32_t b = 0; b < n; b++)
+			assert_true(between[(size_t)a * n + b].sent ==
+				    between[(size_t)b * n + a].received);
+	free(between);
+}
+
+/*
+ * Some ranks: the first ones, the last ones, powers of two and what is beside them; places, where
+ * there is a root. Where a rank has tens of thousands of steps these are alike for all ranks, and
+ * fewer will do.
+ */
+static void assert_some_agree(const struct muster_schedule *schedule, uint32_t grain)
+{
+	uint32_t ranks = schedule->ranks, shift = schedule->steps > 10000 ? 6 : 3;
+
+	for (uint32_t bit = 1; bit < ranks; bit <<= shift) {
+		assert_rank_agrees(schedule, bit, grain);
+		if (schedule->root)
+			assert_rank_agrees(schedule, (schedule->root + bit) % ranks, grain);
+		assert_rank_agrees(schedule, ranks - bit, grain);
+		assert_rank_agrees(schedule, bit - 1, grain);
+	}
+}
+
 static void assert_parts_agree(const char *name, enum muster_coll coll, uint32_t ranks,
 			       uint32_t root, uint32_t grain, bool every)
 {
@@ -173,14 +228,10 @@ static void assert_parts_agree(const char *name, enum muster_coll coll, uint32_t
 
 	if (muster_schedule_by_rank(name, coll, ranks, root, 0, &schedule, why, sizeof(why)))
 		return;
-	for (uint32_t rank = 0; every && rank < ranks; rank++)
-		assert_rank_agrees(schedule, rank, grain);
-	for (uint32_t bit = 1; !every && bit < ranks; bit <<= 3) {
-		assert_rank_agrees(schedule, bit, grain);
-		assert_rank_agrees(schedule, (root + bit) % ranks, grain);
-		assert_rank_agrees(schedule, ranks - bit, grain);
-		assert_rank_agrees(schedule, bit - 1, grain);
-	}
+	if (every)
+		assert_all_agree(schedule, grain);
+	else
+		assert_some_agree(schedule, grain);
 	muster_schedule_free(schedule);
 }
 

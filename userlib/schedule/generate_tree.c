@@ -8,45 +8,46 @@
  * same backwards. As a place's children do not wait for each other, it has ceil(log_k n)
  * messages one after the other where a binomial tree has ceil(log_2 n).
  */
-#include "part.h"
-
-/* A step on the way up, or the same on the way down. */
-struct round {
-	uint32_t unit;		/* k^j */
-	uint32_t digit;
-};
+#include "branch.h"
 
 static uint32_t min(uint32_t a, uint32_t b)
 {
 	return a < b ? a : b;
 }
 
-static uint32_t place_of(const struct muster_schedule *schedule, uint32_t rank)
-{
-	return (rank + schedule->ranks - schedule->root) % schedule->ranks;
-}
-
 /* Steps of one way: those in which some place has that digit. */
 static uint32_t way(const struct muster_schedule *schedule)
 {
-	uint32_t radix = schedule->generator->radix, nr = 0;
-	uint64_t unit = 1;
-
-	for (; unit * radix < schedule->ranks; unit *= radix)
-		nr += radix - 1;
-	return nr + (uint32_t)((schedule->ranks - 1) / unit);
+	return muster_links((uint32_t)__builtin_ctz(schedule->generator->radix), schedule->ranks - 1);
 }
 
-/* Steps upwards, in which a parent hears its smallest subtree first. */
-static uint32_t gathers(const struct muster_schedule *schedule)
-{
-	return schedule->coll == MUSTER_COLL_BROADCAST ? 0 : way(schedule);
-}
-
-/* Then downwards: the largest subtree is served first. */
+/* Upwards a parent hears its smallest subtree first; downwards the largest one is served first. */
 static uint32_t steps(const struct muster_schedule *schedule)
 {
-	return gathers(schedule) + (schedule->coll == MUSTER_COLL_REDUCE ? 0 : way(schedule));
+	bool up = schedule->coll != MUSTER_COLL_BROADCAST;
+	bool down = schedule->coll != MUSTER_COLL_REDUCE;
+
+	return (up + down) * way(schedule);
+}
+
+/* Steps upwards. */
+static uint32_t gathers(const struct muster_schedule *schedule)
+{
+	if (schedule->coll == MUSTER_COLL_REDUCE)
+		return schedule->steps;
+	return schedule->coll == MUSTER_COLL_BROADCAST ? 0 : schedule->steps / 2;
+}
+
+static struct muster_branch branch_of(const struct muster_schedule *schedule, uint32_t place)
+{
+	switch (schedule->generator->radix) {
+	case 2:
+		return muster_branch_of(schedule, 1, place);
+	case 4:
+		return muster_branch_of(schedule, 2, place);
+	default:
+		return muster_branch_of(schedule, 3, place);
+	}
 }
 
 static struct muster_step_kind step_kind(const struct muster_schedule *schedule, uint32_t step)
@@ -54,58 +55,60 @@ static struct muster_step_kind step_kind(const struct muster_schedule *schedule,
 	return (struct muster_step_kind){ .nr = 1, .reduce = step < gathers(schedule) };
 }
 
-static struct round round_of(uint32_t radix, uint32_t index)
+static uint32_t distance_of(uint32_t radix, uint32_t link)
 {
-	struct round round = { .unit = 1, .digit = index % (radix - 1) + 1 };
-
-	for (; index >= radix - 1; index -= radix - 1)
-		round.unit *= radix;
-	return round;
+	switch (radix) {
+	case 2:
+		return muster_link_distance(1, link);
+	case 4:
+		return muster_link_distance(2, link);
+	default:
+		return muster_link_distance(3, link);
+	}
 }
 
 static void exchange(const struct muster_schedule *schedule, uint32_t rank, uint32_t step,
 		     struct muster_exchange *exchange)
 {
-	uint32_t ranks = schedule->ranks, radix = schedule->generator->radix;
-	uint32_t v = place_of(schedule, rank);
-	bool up = step < gathers(schedule);
-	struct round round = round_of(radix, up ? step : steps(schedule) - 1 - step);
-	uint64_t distance = (uint64_t)round.digit * round.unit;
-	uint64_t digits = v % ((uint64_t)radix * round.unit);
-	bool is_child = digits == distance, is_parent = !digits && v + distance < ranks;
-	uint32_t other = (uint32_t)((rank + (is_child ? ranks - distance : distance)) % ranks);
+	uint32_t v = muster_place_of(schedule, rank), other;
+	struct muster_branch branch = branch_of(schedule, v);
+	bool up = step < gathers(schedule), is_child;
+	uint32_t link = up ? step : schedule->steps - 1 - step;
+	uint32_t distance = distance_of(schedule->generator->radix, link);
 
-	if (is_child ? up : is_parent && !up)
+	is_child = link == branch.above;
+	if (!is_child && link >= branch.children)
+		return;
+	other = muster_rank_at(schedule, is_child ? v - distance : v + distance);
+	if (is_child == up)
 		exchange->to = other;
-	else if (is_child || is_parent)
+	else
 		exchange->from = other;
 }
 
-/* From its children, before a step of the way up; *above: the step in which it gives itself. */
-static uint32_t from_children(const struct muster_schedule *schedule, uint32_t v, uint32_t step,
-			      uint32_t *above)
+static uint32_t next(const struct muster_schedule *schedule, uint32_t rank, uint32_t step)
 {
-	uint32_t radix = schedule->generator->radix, left = schedule->ranks - 1 - v;
-	uint32_t first = 0, nr = 0;
-	uint64_t unit = 1;
+	struct muster_branch branch = branch_of(schedule, muster_place_of(schedule, rank));
+	uint32_t link = step < gathers(schedule) ? muster_branch_up(&branch, step) : MUSTER_NOBODY;
 
-	for (; unit < schedule->ranks && v / unit % radix == 0; unit *= radix) {
-		uint32_t passed = step > first ? step - first : 0;
-
-		nr += min(passed, min((uint32_t)(left / unit), radix - 1));
-		first += radix - 1;
-	}
-	*above = first + (uint32_t)(v / unit % radix) - 1;
-	return nr;
+	if (link < gathers(schedule))
+		return link;
+	if (step < gathers(schedule))
+		step = gathers(schedule);
+	if (step == schedule->steps)
+		return step;
+	link = muster_branch_down(&branch, schedule->steps - 1 - step);
+	return link == MUSTER_NOBODY ? schedule->steps : schedule->steps - 1 - link;
 }
 
+/* From its children on the way up, from its parent on the way down. */
 static uint32_t received(const struct muster_part *part, uint32_t rank, uint32_t step)
 {
 	const struct muster_schedule *schedule = part->schedule;
-	uint32_t v = place_of(schedule, rank), above;
-	uint32_t up = from_children(schedule, v, min(step, gathers(schedule)), &above);
-	bool down = v && schedule->coll != MUSTER_COLL_REDUCE &&
-		    step > steps(schedule) - 1 - above;
+	struct muster_branch branch = branch_of(schedule, muster_place_of(schedule, rank));
+	uint32_t up = min(min(step, gathers(schedule)), branch.children);
+	bool down = branch.above != MUSTER_NOBODY && schedule->coll != MUSTER_COLL_REDUCE &&
+		    step > schedule->steps - 1 - branch.above;
 
 	return up + down;
 }
@@ -121,6 +124,7 @@ static uint32_t received(const struct muster_part *part, uint32_t rank, uint32_t
 		.steps = steps,								\
 		.step = step_kind,							\
 		.exchange = exchange,							\
+		.next = next,								\
 		.received = received,							\
 	}
 

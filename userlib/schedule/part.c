@@ -15,7 +15,7 @@
 
 static uint32_t divide_up(uint32_t a, uint32_t b)
 {
-	return a / b + (a % b != 0);
+	return a <= b ? a != 0 : a / b + (a % b != 0);
 }
 
 /* ---- tables: few steps, whose ranges may be of many chunks ------------------------ */
@@ -41,8 +41,10 @@ static uint32_t messages_max(const struct muster_part *part, uint32_t nr)
 /* As many steps in a stage as its slots allow; a step that is longer has stages of its own. */
 static void fill_tables(struct muster_part *part)
 {
+	struct muster_part_tables *tables = &part->tables;
 	uint32_t steps = part->schedule->steps, used = 0;
 
+	memset(tables, 0, sizeof(*tables));
 	part->nr_stages = 1;
 	for (uint32_t i = 0; i < steps; i++) {
 		uint32_t nr = messages_max(part, part->generator->step(part->schedule, i).nr);
@@ -51,10 +53,10 @@ static void fill_tables(struct muster_part *part)
 			part->nr_stages++;
 			used = 0;
 		}
-		part->stage[i] = part->nr_stages - 1;
-		part->stage_begin[i] = used ? part->stage_begin[i - 1] : i;
-		part->messages[i + 1] = part->messages[i] + nr;
-		part->rounds[i + 1] = part->rounds[i] + divide_up(nr, part->room);
+		tables->stage[i] = part->nr_stages - 1;
+		tables->stage_begin[i] = used ? tables->stage_begin[i - 1] : i;
+		tables->messages[i + 1] = tables->messages[i] + nr;
+		tables->rounds[i + 1] = tables->rounds[i] + divide_up(nr, part->room);
 		part->nr_stages += divide_up(nr, part->room) - 1;
 		used = nr > part->room ? part->room : used + nr;
 	}
@@ -62,7 +64,7 @@ static void fill_tables(struct muster_part *part)
 
 uint32_t muster_part_messages(const struct muster_part *part, uint32_t step)
 {
-	return part->ranged ? part->messages[step] : step;
+	return part->tabled ? part->tables.messages[step] : step;
 }
 
 static void exchange_of(const struct muster_part *part, uint32_t rank, uint32_t step, uint32_t nr,
@@ -74,17 +76,24 @@ static void exchange_of(const struct muster_part *part, uint32_t rank, uint32_t 
 	part->generator->exchange(part->schedule, rank, step, exchange);
 }
 
-/* Messages that a rank has received in its stage before a step. */
-static uint32_t slots_before(const struct muster_part *part, uint32_t rank, uint32_t step)
+/* The first step from one on in which a rank may have something to do. */
+static uint32_t next_step(const struct muster_part *part, uint32_t rank, uint32_t step)
+{
+	if (!part->generator->next || step >= part->schedule->steps)
+		return step;
+	return part->generator->next(part->schedule, rank, step);
+}
+
+/* Messages that another rank has received in this stage before this step. */
+static uint32_t slots_before(const struct muster_part *part, uint32_t rank)
 {
 	const struct muster_generator *generator = part->generator;
-	uint32_t begin = part->ranged ? part->stage_begin[step] : step - step % part->room;
-	uint32_t nr = 0;
+	uint32_t begin = part->stage_begin, step = part->step, nr = 0;
 
 	if (generator->received)
 		return generator->received(part, rank, step) -
 		       (begin ? generator->received(part, rank, begin) : 0);
-	for (; begin < step; begin++) {
+	for (; (begin = next_step(part, rank, begin)) < step; begin++) {
 		struct muster_exchange exchange;
 
 		exchange_of(part, rank, begin, generator->step(part->schedule, begin).nr,
@@ -95,21 +104,32 @@ static uint32_t slots_before(const struct muster_part *part, uint32_t rank, uint
 	return nr;
 }
 
-static void set_place(struct muster_part *part, struct muster_message *message,
-		      uint32_t receiver)
+static void set_step(const struct muster_part *part, struct muster_message *message)
 {
-	uint32_t step = part->step;
+	uint32_t round = part->nr_messages > part->room ? part->next / part->room : 0;
 
-	if (part->ranged && part->nr_messages > part->room) {
-		message->step = part->rounds[step] + part->next / part->room;
-		message->stage = part->stage[step] + part->next / part->room;
+	message->step = part->generator->at_once ? 0 : part->step;
+	if (part->tabled)
+		message->step = part->tables.rounds[part->step] + round;
+	message->stage = part->stage + round;
+}
+
+/* What the rank receives itself it counts; of another one it has to be known. */
+static void set_slot(struct muster_part *part, struct muster_message *message)
+{
+	if (!message->is_send) {
+		if (message->stage != part->now)
+			part->nr_received = 0;
+		part->now = message->stage;
+		message->slot = part->nr_received++;
+		return;
+	}
+	if (part->nr_messages > part->room) {
 		message->slot = part->next % part->room;
 		return;
 	}
-	message->step = part->ranged ? part->rounds[step] : part->generator->at_once ? 0 : step;
-	message->stage = part->ranged ? part->stage[step] : step / part->room;
 	if (!part->next)
-		part->slots = slots_before(part, receiver, step);
+		part->slots = slots_before(part, message->peer);
 	message->slot = part->slots + part->next;
 }
 
@@ -129,36 +149,61 @@ static void set_end(struct muster_part *part)
 	part->end = nr < part->round + part->room ? nr : part->round + part->room;
 }
 
+static void set_stage(struct muster_part *part)
+{
+	if (part->tabled) {
+		part->stage = part->tables.stage[part->step];
+		part->stage_begin = part->tables.stage_begin[part->step];
+	} else if (part->step - part->stage_begin >= part->stage_steps) {
+		part->stage = part->step / part->stage_steps;
+		part->stage_begin = part->stage * part->stage_steps;
+	}
+}
+
 static void load_step(struct muster_part *part)
 {
 	part->next = part->end = part->round = 0;
+	part->step = next_step(part, part->rank, part->step);
 	if (part->step == part->schedule->steps)
 		return;
+	set_stage(part);
 	part->kind = part->generator->step(part->schedule, part->step);
 	part->nr_messages = messages_max(part, part->kind.nr);
 	exchange_of(part, part->rank, part->step, part->kind.nr, &part->exchange);
 	set_end(part);
 }
 
+/* Without tables each step has one message in each direction, or the pieces of one that goes round. */
+static void set_stages(struct muster_part *part)
+{
+	bool goes_round = part->generator->goes_round;
+
+	part->room = MUSTER_SLOTS_MAX - (goes_round ? 2 : 0);
+	part->tabled = part->generator->ranged && part->schedule->chunks > part->grain;
+	part->stage_steps = goes_round ? part->room / 3 : part->room;
+	part->nr_stages = 1;
+	if (part->tabled)
+		fill_tables(part);
+	else if (part->schedule->steps)
+		part->nr_stages = divide_up(part->schedule->steps, part->stage_steps);
+}
+
 int muster_part_begin(struct muster_part *part, const struct muster_schedule *schedule,
 		      uint32_t rank, uint32_t grain, const struct muster_stages *stages)
 {
-	*part = (struct muster_part){
-		.schedule = schedule, .generator = schedule->generator, .rank = rank,
-		.grain = grain, .stages = stages,
-		.nr_stages = schedule->steps ? divide_up(schedule->steps, MUSTER_SLOTS_MAX) : 1,
-		.room = MUSTER_SLOTS_MAX,
-	};
+	memset(part, 0, offsetof(struct muster_part, tables));
+	part->schedule = schedule;
+	part->generator = schedule->generator;
+	part->rank = rank;
+	part->grain = grain;
+	part->stages = stages;
 	if (!part->generator) {
 		part->end = muster_step_end(schedule, 0);
 		if (stages)
 			part->nr_slots = calloc(schedule->ranks, sizeof(*part->nr_slots));
 		return part->nr_slots || !stages ? 0 : -ENOMEM;
 	}
-	part->ranged = part->generator->ranged;
-	part->room -= part->generator->goes_round ? 2 : 0;
-	if (part->ranged)
-		fill_tables(part);
+	set_stages(part);
 	load_step(part);
 	return 0;
 }
@@ -279,7 +324,8 @@ bool muster_part_next(struct muster_part *part, struct muster_message *message)
 		set_range(part, message, exchange->received, exchange->nr_received);
 	else
 		set_range(part, message, exchange->sent, exchange->nr_sent);
-	set_place(part, message, part->receiving ? part->rank : message->peer);
+	set_step(part, message);
+	set_slot(part, message);
 	part->next++;
 	return true;
 }

@@ -51,6 +51,11 @@ struct muster_generator {
 	void (*exchange)(const struct muster_schedule *schedule, uint32_t rank, uint32_t step,
 			 struct muster_exchange *exchange);
 	/*
+	 * The first step from this one on in which a rank may have something to do, or the
+	 * number of steps. NULL: this one. So a rank with few messages looks at few steps.
+	 */
+	uint32_t (*next)(const struct muster_schedule *schedule, uint32_t rank, uint32_t step);
+	/*
 	 * Messages that a rank has received before a step; see muster_part_messages(). NULL,
 	 * if ranged: they are counted step by step.
 	 */
@@ -65,6 +70,23 @@ uint32_t muster_chunks_each(uint32_t ranks);
 static inline uint32_t muster_doublings(uint32_t nr)
 {
 	return nr > 1 ? 32 - (uint32_t)__builtin_clz(nr - 1) : 0;
+}
+
+/**
+ * muster_place_of(), muster_rank_at() - ranks counted from the root: place v is rank (root + v) mod
+ * ranks. Without a division, which would be what a small part costs most.
+ */
+static inline uint32_t muster_place_of(const struct muster_schedule *schedule, uint32_t rank)
+{
+	return rank < schedule->root ? rank + schedule->ranks - schedule->root :
+				       rank - schedule->root;
+}
+
+static inline uint32_t muster_rank_at(const struct muster_schedule *schedule, uint32_t place)
+{
+	uint32_t left = schedule->ranks - schedule->root;
+
+	return place < left ? place + schedule->root : place - left;
 }
 
 extern const struct muster_generator muster_generate_binomial;
@@ -97,17 +119,24 @@ struct muster_message {
 	bool reduce;		/* else it replaces what the receiver has */
 };
 
+/* By step, where ranges may be cut into messages. */
+struct muster_part_tables {
+	uint32_t messages[MUSTER_RANGED_STEPS_MAX + 1];	/* of all steps before */
+	uint32_t rounds[MUSTER_RANGED_STEPS_MAX + 1];	/* steps, when none is too long */
+	uint32_t stage[MUSTER_RANGED_STEPS_MAX + 1];	/* the first one of a step */
+	uint32_t stage_begin[MUSTER_RANGED_STEPS_MAX + 1]; /* and its first step */
+};
+
 struct muster_part {
 	const struct muster_schedule *schedule;
 	const struct muster_generator *generator;
 	uint32_t rank;
 	uint32_t grain;		/* chunks of a message at most: longer ranges are several */
-	bool ranged;		/* the tables are filled */
-	uint32_t messages[MUSTER_RANGED_STEPS_MAX + 1];	/* of all steps before */
-	uint32_t rounds[MUSTER_RANGED_STEPS_MAX + 1];	/* steps, when none is too long */
-	uint32_t stage[MUSTER_RANGED_STEPS_MAX + 1];	/* the first one of a step */
-	uint32_t stage_begin[MUSTER_RANGED_STEPS_MAX + 1]; /* and its first step */
+	bool tabled;		/* the tables are filled; else every step is one message or range */
 	uint32_t nr_stages;
+	uint32_t stage_steps;	/* of every stage, unless tabled */
+	uint32_t stage;		/* the first one of the step */
+	uint32_t stage_begin;	/* and its first step */
 	uint32_t room;		/* messages of a rank in a stage, in each direction */
 
 	/* Listed: where stages begin (NULL: not asked), and slots of the stage by rank. */
@@ -115,6 +144,7 @@ struct muster_part {
 	uint32_t *nr_slots;
 	uint32_t begin;		/* the step's first transfer */
 	uint32_t now;		/* stage */
+	uint32_t nr_received;	/* generated: by this rank, in this stage */
 
 	/* Where the walk is: the next message of step, unless there is none. */
 	uint32_t step;
@@ -126,6 +156,7 @@ struct muster_part {
 	uint32_t round;		/* the first of them */
 	uint32_t slots;		/* of the receiver in this stage, before this step */
 	bool receiving;
+	struct muster_part_tables tables;	/* the last member: cleared only if used */
 };
 
 /**

@@ -1,0 +1,64 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#
+# MPICH's own tests of MPI on Muster, with both MPIs: what passes without Muster must pass with it. Left
+# out is what fails without, what chooses algorithms of MPICH, is judged by more than its words, takes
+# gigabytes, or needs more ranks than MUSTER_SUITE_RANKS (4). MUSTER_SUITE_ONLY: those that it matches.
+# Not part of make check: make check-mpi-suite.
+. "$(dirname "$0")/tap.sh"
+. "$tap_home/mpi.sh"
+
+suite=$MUSTER_BUILD/mpi-suite
+most=${MUSTER_SUITE_RANKS:-4}
+only=${MUSTER_SUITE_ONLY:-.}
+
+# usage: passes MPI RANKS COMMAND...: its own words; after so long it hangs, on any machine
+passes() {
+	passes_mpi=$1 passes_ranks=$2
+	shift 2
+	start "$passes_mpi" "$passes_ranks" timeout 1800 "$@" >out 2>&1 </dev/null || return
+	grep -q '^ *No Errors' out
+}
+
+# usage: on_muster MPI RANKS PROGRAM WORDS
+# shellcheck disable=SC2086 # words
+on_muster() {
+	passes "$1" "$2" "$launch" "$3" $4 && return
+	cat out
+	return 1
+}
+
+# The lists of all folders: FOLDER PROGRAM RANKS ARGUMENTS
+listed() {
+	for list in "$suite/$1"/../source/*/testlist "$suite/$1"/../source/*/*/testlist; do
+		folder=$(dirname "${list#*/source/}")
+		[ ! -d "$suite/$1/$folder" ] || sed "s|^|$folder |" "$list"
+	done | awk -v most="$most" '$2 !~ /^[#!]/ && $3 ~ /^[0-9]+$/ && $3 > 1 && $3 <= most &&
+		!/ (xfail|env|resultTest|mem)=/ {
+			words = ""
+			for (i = 4; i <= NF; i++)
+				if (sub(/^arg=/, "", $i))
+					words = words " " $i
+			print $1, $2, $3, words
+		}' | sort -u
+}
+
+for mpi in openmpi mpich; do
+	has $mpi || continue
+	[ -d "$suite/$mpi" ] || { skip "$mpi" "its tests are not built (make check-mpi-suite does)"; continue; }
+	listed $mpi >tests
+	left_out=0
+	while read -r folder program ranks words; do
+		[ -x "$suite/$mpi/$folder/$program" ] || continue
+		echo "$folder/$program" | grep -q "$only" || continue
+		# shellcheck disable=SC2086 # words
+		if passes $mpi "$ranks" "$suite/$mpi/$folder/$program" $words; then
+			check "$mpi: $folder/$program $words, $ranks ranks" on_muster $mpi "$ranks" \
+				"$suite/$mpi/$folder/$program" "$words"
+		else
+			left_out=$((left_out + 1))
+		fi
+	done <tests
+	echo "# $mpi: $left_out left out, as they do not pass without Muster"
+done
+finish
