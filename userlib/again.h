@@ -26,12 +26,13 @@ static inline struct muster_request *muster_again_ready(const struct muster_comm
 int muster_again_start(struct muster_request *ready, const void *in, void *out,
 		       struct muster_request **request);
 
-static inline bool muster_again_is_end(const struct muster_request *request,
-				       const struct muster_cqe *cqe)
+static inline bool muster_again_is_end(const struct muster *job, const struct muster_cqe *cqe)
 {
+	const struct muster_request *request = job->again;
+
 	return request && cqe->cookie == request->cookie && cqe->number == request->sequence &&
 	       cqe->context == request->context && cqe->kind == MUSTER_CQE_SEQUENCE &&
-	       !cqe->status && !request->next && !request->job->dev->holding;
+	       !cqe->status && !request->next && !job->dev->holding;
 }
 
 /** muster_again_end() - whether a completion is the end of one that was started so: now it is done. */
@@ -40,7 +41,7 @@ static inline bool muster_again_end(struct muster *job, const struct muster_cqe 
 	struct muster_request *request = job->again;
 	struct muster_comm *comm;
 
-	if (!muster_again_is_end(request, cqe))
+	if (!muster_again_is_end(job, cqe))
 		return false;
 	comm = request->comm;
 	job->again = NULL;

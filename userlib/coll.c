@@ -130,6 +130,9 @@ static inline struct muster_request *again(const struct muster_comm *comm, enum 
 	return !count || buffers_fit((uintptr_t)in, (uintptr_t)out, call->bytes) ? ready : NULL;
 }
 
+/* Not in its caller, whose shorter way would need as many registers. */
+#define SLOW	static __attribute__((noinline))
+
 /* Who is the only thread needs no turn for it. */
 static inline bool is_alone(const struct muster_comm *comm, struct muster_request **request)
 {
@@ -138,7 +141,7 @@ static inline bool is_alone(const struct muster_comm *comm, struct muster_reques
 
 /* ---- started ---------------------------------------------------------------- */
 
-static int barrier_start(struct muster_comm *comm, struct muster_request **request)
+SLOW int barrier_start(struct muster_comm *comm, struct muster_request **request)
 {
 	MUSTER_TURN_OF(comm);
 	struct muster_call call = { .coll = MUSTER_COLL_BARRIER, .in_place = true };
@@ -240,8 +243,8 @@ static int allreduce_check(struct muster_comm *comm, struct muster_call *call, c
 	return err;
 }
 
-static int allreduce_start(struct muster_comm *comm, const void *in, void *out, uint64_t count,
-			   uint32_t type, uint32_t op, struct muster_request **request)
+SLOW int allreduce_start(struct muster_comm *comm, const void *in, void *out, uint64_t count,
+			 uint32_t type, uint32_t op, struct muster_request **request)
 {
 	MUSTER_TURN_OF(comm);
 	struct muster_call call = {

@@ -320,16 +320,15 @@ static __attribute__((noinline)) int wait_for(struct muster_request *request)
 }
 
 /* Its end is mostly what comes next, and soon: a few looks for that alone. */
-static inline bool ends_soon(struct muster_request *request)
+static inline bool ends_soon(struct muster *job)
 {
-	struct muster *job = request->job;
 	struct muster_cqe cqe;
 
 	for (int i = 0; i < MUSTER_AGAIN_POLLS; i++) {
 		if (!job->dev->ops->poll(job->dev, &cqe))
 			continue;
 		if (muster_again_end(job, &cqe))
-			return request->state == MUSTER_REQUEST_DONE;
+			return true;
 		completion_take(job, &cqe);
 		return false;
 	}
@@ -338,7 +337,7 @@ static inline bool ends_soon(struct muster_request *request)
 
 int muster_wait(struct muster_request *request)
 {
-	if (request && request->job->again == request && !request->job->turn && ends_soon(request)) {
+	if (request && request->job->again == request && !request->job->turn && ends_soon(request->job)) {
 		request->state = MUSTER_REQUEST_FREE;
 		return 0;
 	}

@@ -291,12 +291,14 @@ void muster_engine_receive_recorded(struct muster_engine *engine,
  * muster_engine_take_run() - if it is the packet that is awaited next, as it was the last time: take
  * it, and do what the next step would do first; for who may be called by its world's functions here.
  * Packet and payload may be written to meanwhile: nothing is read twice that decides anything.
+ * @node: that it has come from.
  * @left: set then to whether steps have something to do.
  *
  * Return: whether it was; else nothing has been done.
  */
-bool muster_engine_take_run(struct muster_engine *engine, const struct muster_packet *packet,
-			    const void *payload, uint32_t len, bool *left);
+bool muster_engine_take_run(struct muster_engine *engine, uint32_t node,
+			    const struct muster_packet *packet, const void *payload, uint32_t len,
+			    bool *left);
 
 /**
  * muster_engine_receive_run() - that, or else muster_engine_receive(), recorded or not.

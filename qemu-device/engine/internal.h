@@ -12,6 +12,9 @@
 #ifndef MUSTER_ENGINE_INTERNAL_H
 #define MUSTER_ENGINE_INTERNAL_H
 
+#include <stddef.h>
+#include <string.h>
+
 #include "buffer.h"
 #include "program.h"
 
@@ -501,13 +504,8 @@ static inline void *muster_memory_map(struct context *ctx, uint32_t key, uint64_
 /* instance.c */
 static inline void muster_instance_start(struct instance *inst, uint32_t pulse)
 {
+	memset(inst, 0, offsetof(struct instance, data));
 	inst->pulse = pulse;
-	inst->next = 0;
-	inst->slot = 0;
-	inst->begun = false;
-	inst->stored = false;
-	inst->open = 0;
-	inst->todo = 0;
 }
 void muster_instance_run(struct context *ctx, struct instance *inst);
 static inline bool muster_instance_ended(const struct sequence *seq, const struct instance *inst)

@@ -10,12 +10,16 @@
  * and instance.c would have left them, after each descriptor and each packet. So what is not as
  * predicted, or not simple any more (a send held back, messages that came early, members who left
  * or ask), is left to them at any point, and they go on from there.
+ *
+ * Who may be called by its world's functions has it done at once, where a packet comes or a START
+ * is posted. That needs a context that is calm (internal.h): a step has found nothing that
+ * concerns it but its program, and since then nothing else has come to it.
  */
 #include "credit.h"
-#include "packet.h"
 #include "sequence.h"
 #include "trace.h"
 
+#include <errno.h>
 #include <stddef.h>
 
 #include "arith.h"
@@ -229,11 +233,12 @@ static inline bool fold(const struct sequence *seq, struct instance *inst,
 }
 
 /* Whether it was as predicted, and is combined now. */
-static INLINE bool take(struct context *ctx, struct instance *inst, const struct action *action,
-			const struct muster_packet *packet, const void *payload, uint32_t len)
+static INLINE bool take(struct muster_engine *engine, struct context *ctx, struct instance *inst,
+			const struct action *action, const struct muster_packet *packet,
+			const void *payload, uint32_t len)
 {
 	const struct expected *last = ctx->awaited;
-	struct muster_engine_counters *counters = ctx->engine->counters;
+	struct muster_engine_counters *counters = engine->counters;
 	const uint32_t member = last->packet.src_member;
 	struct peer *peer;
 
@@ -260,8 +265,8 @@ bool muster_predict_take(struct muster_engine *engine, const struct muster_packe
 	if (!ctx || !ctx->awaited)
 		return false;
 	inst = ctx->instances;
-	if (!take(ctx, inst, &muster_sequence_current(ctx)->predicted->actions[inst->next], packet,
-		  payload, len))
+	if (!take(engine, ctx, inst, &muster_sequence_current(ctx)->predicted->actions[inst->next],
+		  packet, payload, len))
 		return false;
 	muster_context_ready(ctx);
 	return true;
@@ -288,46 +293,65 @@ static inline void store(struct muster_engine_counters *counters, const struct i
 	}
 }
 
-/* It has not gone as it mostly does: it is held, or the first to that member. False: failed. */
+/*
+ * It has not gone as it mostly does: it is the first to that member, or the window is closed
+ * (ret is 0), or the wire has refused it. False: the context has failed.
+ */
 static __attribute__((noinline)) bool send_slowly(struct context *ctx, struct instance *inst,
-						  uint32_t index, bool is_allowed)
+						  const struct action *action, int ret)
 {
 	ctx->calm = false;
-	if (is_allowed)
-		muster_send_hold(ctx, inst, index);
+	if (!ret) {
+		muster_send_open(ctx, inst, action->index);
+		return !ctx->failure.status;
+	}
+	if (ret == -EAGAIN)
+		ctx->stalled = true;
 	else
-		muster_send_open(ctx, inst, index);
+		muster_context_fail(ctx, MUSTER_STATUS_PEER_LOST, action->member, NULL);
+	muster_send_hold(ctx, inst, action->index);
 	return !ctx->failure.status;
 }
 
-/* False: the context has failed. */
-static INLINE bool send(struct context *ctx, struct instance *inst, struct action *action)
+static INLINE bool send(struct muster_engine *engine, struct context *ctx, struct instance *inst,
+			struct action *action)
 {
+	struct muster_engine_counters *counters = engine->counters;
+	const struct member *member = &ctx->members[action->member];
 	const uint32_t number = ctx->base;
-	struct muster_packet *packet = &action->packet;
-	struct peer *peer = muster_member_peer(ctx, action->member);
-	const int32_t ahead = peer ? (int32_t)(number - peer->base) : MUSTER_WINDOW;
+	struct peer *peer;
+	int32_t ahead;
+	int ret;
 
+	if (!member->peer)
+		return send_slowly(ctx, inst, action, 0);
+	peer = &ctx->peers[member->peer - 1];
+	ahead = number - peer->base;
 	if (ahead >= MUSTER_WINDOW)
-		return send_slowly(ctx, inst, action->index, false);
-	packet->flags = action->flags;
+		return send_slowly(ctx, inst, action, 0);
+	action->packet.flags = action->flags;
 	if (ahead >= MUSTER_WINDOW / 2)
-		packet->flags |= MUSTER_PACKET_CREDIT_WANTED;
-	packet->number = number;
-	packet->base = number;
-	if (!muster_packet_go(ctx, action->member, packet, inst->data))
-		return send_slowly(ctx, inst, action->index, true);
+		action->packet.flags |= MUSTER_PACKET_CREDIT_WANTED;
+	action->packet.number = number;
+	action->packet.base = number;
+	engine->budget--;
+	ret = engine->world.send(engine->opaque, member->incarnation, &action->packet, inst->data);
+	if (__builtin_expect(ret, 0))
+		return send_slowly(ctx, inst, action, ret);
+	counters->packets_out++;
+	counters->bytes_out += action->length;
 	peer->sent++;
-	if (muster_is_traced(ctx->engine))
-		muster_trace_again(ctx->engine->trace, &action->sent, number);
+	if (muster_is_traced(engine))
+		muster_trace_again(engine->trace, &action->sent, number);
 	return true;
 }
 
 /* From this one on, as far as what has come allows. False: the context has failed. */
-static INLINE bool run_actions(struct context *ctx, struct predicted *predicted,
-			       struct instance *inst, struct action *action, bool begun)
+static INLINE bool run_actions(struct muster_engine *engine, struct context *ctx,
+			       struct predicted *predicted, struct instance *inst,
+			       struct action *action, bool begun)
 {
-	struct muster_engine_counters *counters = ctx->engine->counters;
+	struct muster_engine_counters *counters = engine->counters;
 
 	for (;; action++, begun = false) {
 		if (!begun)
@@ -339,9 +363,9 @@ static INLINE bool run_actions(struct context *ctx, struct predicted *predicted,
 			return true;
 		}
 		store(counters, inst, action);
-		ctx->engine->budget--;
+		engine->budget--;
 		counters->descriptors_executed++;
-		if ((action->sends && !send(ctx, inst, action)) || action->is_last) {
+		if ((action->sends && !send(engine, ctx, inst, action)) || action->is_last) {
 			inst->begun = false;
 			inst->next = action->index + 1;
 			return !ctx->failure.status;
@@ -350,9 +374,8 @@ static INLINE bool run_actions(struct context *ctx, struct predicted *predicted,
 }
 
 /* False: the completion queue is full. */
-static INLINE bool end(struct context *ctx, struct sequence *seq)
+static INLINE bool end(struct muster_engine *engine, struct context *ctx, struct sequence *seq)
 {
-	struct muster_engine *engine = ctx->engine;
 	struct muster_cqe *cqe = &seq->predicted->end;
 
 	if (ctx->coll_end) {
@@ -367,26 +390,26 @@ static INLINE bool end(struct context *ctx, struct sequence *seq)
 }
 
 /* It waits for a slot, or for a send: of the former the header may be known. */
-static inline void await(struct context *ctx, const struct predicted *predicted,
-			 const struct instance *inst)
+static inline void await(struct muster_engine *engine, struct context *ctx,
+			 const struct predicted *predicted, const struct instance *inst)
 {
 	ctx->awaited = inst->begun && predicted->known >> inst->slot & 1 ?
 		       &predicted->last[inst->slot] : NULL;
-	ctx->engine->waited_last = ctx;
+	engine->waited_last = ctx;
 }
 
 /* The running sequence, as far as it goes now. False: all else is to be looked at. */
-static INLINE bool go_on(struct context *ctx, struct sequence *seq, struct instance *inst,
-			 struct action *action, bool begun)
+static INLINE bool go_on(struct muster_engine *engine, struct context *ctx, struct sequence *seq,
+			 struct instance *inst, struct action *action, bool begun)
 {
-	if (!run_actions(ctx, seq->predicted, inst, action, begun))
+	if (!run_actions(engine, ctx, seq->predicted, inst, action, begun))
 		return false;
 	if (!muster_instance_ended(seq, inst)) {
-		await(ctx, seq->predicted, inst);
+		await(engine, ctx, seq->predicted, inst);
 		return true;
 	}
 	ctx->pulse_first++;
-	return end(ctx, seq);
+	return end(engine, ctx, seq);
 }
 
 /* The instance of a sequence that runs as it has run before. */
@@ -434,7 +457,7 @@ static bool run_first(struct context *ctx)
 		return false;
 	if (!ctx->running)
 		inst = start(ctx, seq);
-	return go_on(ctx, seq, inst, &seq->predicted->actions[inst->next], inst->begun);
+	return go_on(ctx->engine, ctx, seq, inst, &seq->predicted->actions[inst->next], inst->begun);
 }
 
 /* For the running number, or one that follows. */
@@ -470,15 +493,21 @@ bool muster_predict_run(struct context *ctx)
 
 /* ---- at once ----------------------------------------------------------------------- */
 
-/* What the next step would do, of a context that is calm; what is left then is left to it. */
-static INLINE void go_on_now(struct context *ctx, struct sequence *seq, struct instance *inst,
-			     struct action *action, bool begun)
+static __attribute__((noinline)) void leave_to_step(struct context *ctx)
 {
-	ctx->engine->budget = 2 * PACKETS_MAX;
-	if (!go_on(ctx, seq, inst, action, begun) || !ctx->calm || (!ctx->running && ctx->queued)) {
-		ctx->calm = false;
-		muster_context_ready(ctx);
-	}
+	ctx->calm = false;
+	muster_context_ready(ctx);
+}
+
+/* What the next step would do, of a context that is calm; what is left then is left to it. */
+static INLINE void go_on_now(struct muster_engine *engine, struct context *ctx,
+			     struct sequence *seq, struct instance *inst, struct action *action,
+			     bool begun)
+{
+	engine->budget = 2 * PACKETS_MAX;
+	if (!go_on(engine, ctx, seq, inst, action, begun) || !ctx->calm ||
+	    (!ctx->running && ctx->queued))
+		leave_to_step(ctx);
 }
 
 static __attribute__((noinline)) bool receive_slowly(struct muster_engine *engine,
@@ -490,8 +519,9 @@ static __attribute__((noinline)) bool receive_slowly(struct muster_engine *engin
 	return engine->ready_first;
 }
 
-bool muster_engine_take_run(struct muster_engine *engine, const struct muster_packet *packet,
-			    const void *payload, uint32_t len, bool *left)
+bool muster_engine_take_run(struct muster_engine *engine, uint32_t node,
+			    const struct muster_packet *packet, const void *payload, uint32_t len,
+			    bool *left)
 {
 	struct context *ctx = engine->waited_last;
 	const struct expected *last = ctx ? ctx->awaited : NULL;
@@ -499,21 +529,21 @@ bool muster_engine_take_run(struct muster_engine *engine, const struct muster_pa
 	struct instance *inst;
 	struct action *action;
 
-	if (!last || !ctx->calm)
+	if (!last || !ctx->calm || last->packet.src_node != node)
 		return false;
 	seq = muster_sequence_current(ctx);
 	inst = ctx->instances;
 	action = seq->predicted->at;
-	if (!take(ctx, inst, action, packet, payload, len))
+	if (!take(engine, ctx, inst, action, packet, payload, len))
 		return false;
 	if (muster_is_traced(engine)) {
 		engine->taken_at_once = true;
 		muster_trace_again(engine->trace, &last->taken, ctx->base);
 	}
 	if (engine->ready_first || !muster_kept_holds(ctx, seq))
-		muster_context_ready(ctx);
+		leave_to_step(ctx);
 	else
-		go_on_now(ctx, seq, inst, action, true);
+		go_on_now(engine, ctx, seq, inst, action, true);
 	*left = engine->ready_first;
 	return true;
 }
@@ -523,7 +553,7 @@ bool muster_engine_receive_run(struct muster_engine *engine, const struct muster
 {
 	bool left;
 
-	return muster_engine_take_run(engine, packet, payload, len, &left) ?
+	return muster_engine_take_run(engine, packet->src_node, packet, payload, len, &left) ?
 	       left : receive_slowly(engine, packet, payload, len);
 }
 
@@ -532,8 +562,8 @@ static inline bool is_idle(const struct muster_engine *engine, const struct cont
 			   uint16_t vp, const struct muster_desc *start)
 {
 	return ctx && ctx->calm && ctx->id == start->context && ctx->job == start->job &&
-	       ctx->vp == vp && ctx->kept->cookie == start->cookie && !ctx->queued &&
-	       !engine->ready_first && muster_kept_holds(ctx, ctx->kept);
+	       ctx->vp == vp && ctx->kept->cookie == start->cookie && !engine->ready_first &&
+	       muster_kept_holds(ctx, ctx->kept) && !ctx->queued;
 }
 
 int muster_engine_start_run(struct muster_engine *engine, uint16_t vp,
@@ -546,7 +576,7 @@ int muster_engine_start_run(struct muster_engine *engine, uint16_t vp,
 	if (is_idle(engine, ctx, vp, desc)) {
 		seq = ctx->kept;
 		muster_sequence_enqueue(ctx, seq);
-		go_on_now(ctx, seq, start(ctx, seq), seq->predicted->actions, false);
+		go_on_now(engine, ctx, seq, start(ctx, seq), seq->predicted->actions, false);
 	} else {
 		ret = muster_engine_post(engine, vp, desc, 1, NULL);
 	}

@@ -34,19 +34,28 @@ static uint32_t sum(uint32_t rank, uint32_t ranks, enum manner manner, struct mu
 	return nr;
 }
 
+static const struct muster_desc start_desc = {
+	.kind = MUSTER_DESC_START, .src_vp = WORLD_VP, .job = WORLD_JOB,
+	.flags = MUSTER_DESC_C | MUSTER_DESC_CH | MUSTER_DESC_CT,
+	.context = WORLD_CONTEXT, .cookie = COOKIE,
+};
+
+/* Return: whether steps have something to do. */
+static bool again_at_once(struct world *w, uint32_t rank)
+{
+	bool left;
+
+	assert_int_equal(muster_engine_start_run(w->nodes[rank].engine, WORLD_VP, &start_desc, &left),
+			 0);
+	return left;
+}
+
 static void again(struct world *w, uint32_t rank)
 {
-	const struct muster_desc desc = {
-		.kind = MUSTER_DESC_START, .src_vp = WORLD_VP, .job = WORLD_JOB,
-		.flags = MUSTER_DESC_C | MUSTER_DESC_CH | MUSTER_DESC_CT,
-		.context = WORLD_CONTEXT, .cookie = COOKIE,
-	};
-
 	if (w->at_once)
-		assert_int_equal(muster_engine_start_run(w->nodes[rank].engine, WORLD_VP, &desc,
-							 &(bool){ false }), 0);
+		again_at_once(w, rank);
 	else
-		world_post(w, rank, &desc, 1);
+		world_post(w, rank, &start_desc, 1);
 	w->nodes[rank].idle = false;
 	if (w->prompt)
 		muster_engine_step(w->nodes[rank].engine, 1000);
@@ -286,6 +295,138 @@ static void a_reduction_of_nothing_runs_as_it_did(void **state)
 	world_destroy(w);
 }
 
+/* ---- at once, where it is not simple -------------------------------------------------- */
+
+/* All is at rest, has run several times as it is predicted, and does so at once from now on. */
+static struct world *world_at_rest(uint32_t ranks)
+{
+	struct world *w = world_of(ranks, 3, PREDICT);
+
+	w->prompt = w->at_once = true;
+	for (uint32_t i = 0; i < PREDICTED; i++) {
+		for (uint32_t r = 0; r < ranks; r++) {
+			*world_double(w, r, OPERAND) = 10 * (i + 1) + r;
+			start(w, r, PREDICT, !i);
+		}
+		world_run(w);
+	}
+	w->prompt = false;
+	return w;
+}
+
+static void deliver_to(struct world *w, uint32_t rank)
+{
+	uint32_t i = 0;
+
+	while (i < w->nr_flight && w->flight[i]->packet.dst_node != rank)
+		i++;
+	assert_true(i < w->nr_flight);
+	world_deliver_one(w, i);
+}
+
+static void assert_ended(struct world *w, uint32_t times, double sum)
+{
+	for (uint32_t r = 0; r < w->nr; r++) {
+		assert_int_equal(w->nodes[r].nr_cqes, times);
+		for (uint32_t i = 0; i < times; i++) {
+			assert_int_equal(w->nodes[r].cqes[i].number, i);
+			assert_int_equal(w->nodes[r].cqes[i].status, MUSTER_STATUS_OK);
+		}
+		assert_true(*world_double(w, r, RESULT) == sum);
+	}
+}
+
+/* The packet waits at the rank that was refused, which hears of the other's meanwhile. */
+static void what_is_refused_at_a_start_goes_later(void **state)
+{
+	struct world *w = world_at_rest(2);
+
+	(void)state;
+	w->nodes[1].full = true;
+	assert_true(again_at_once(w, 0));
+	assert_int_equal(w->nr_flight, 0);
+	assert_false(again_at_once(w, 1));
+	deliver_to(w, 0);
+	assert_int_equal(w->nodes[0].nr_cqes, PREDICTED);
+	w->nodes[1].full = false;
+	world_run(w);
+	assert_ended(w, PREDICTED + 1, 20 * PREDICTED + 1);
+	world_destroy(w);
+}
+
+/* So it is in the middle of a program, where a packet has led to the next send. */
+static void what_is_refused_where_a_packet_has_come_goes_later(void **state)
+{
+	struct world *w = world_at_rest(4);
+
+	(void)state;
+	assert_false(again_at_once(w, 0));
+	assert_false(again_at_once(w, 1));
+	w->nodes[2].full = true;
+	deliver_to(w, 0);
+	assert_int_equal(w->nr_flight, 1);	/* of rank 0 to rank 1, and nothing to rank 2 */
+	w->nodes[2].full = false;
+	assert_false(again_at_once(w, 2));
+	assert_false(again_at_once(w, 3));
+	world_run(w);
+	assert_ended(w, PREDICTED + 1, 40 * PREDICTED + 6);
+	world_destroy(w);
+}
+
+/* The one before it runs, and has not heard of the other rank. */
+static void a_start_does_not_overtake_the_one_before_it(void **state)
+{
+	struct world *w = world_at_rest(2);
+
+	(void)state;
+	assert_false(again_at_once(w, 0));
+	again_at_once(w, 0);
+	muster_engine_step(w->nodes[0].engine, 100);
+	assert_int_equal(w->nr_flight, 1);
+	again_at_once(w, 1);
+	again_at_once(w, 1);
+	world_run(w);
+	assert_ended(w, PREDICTED + 2, 20 * PREDICTED + 1);
+	world_destroy(w);
+}
+
+/* Its packet for the next number comes first, while the one before it runs, or before the START. */
+static void what_comes_early_is_not_overtaken(void **state)
+{
+	struct world *w = world_at_rest(4);
+
+	(void)state;
+	for (uint32_t i = 0; i < 2; i++) {
+		again_at_once(w, 1);		/* rank 0 has not begun */
+		muster_engine_step(w->nodes[1].engine, 100);
+		deliver_to(w, 0);
+		muster_engine_step(w->nodes[0].engine, 100);
+		for (uint32_t r = 0; r < 4; r++)
+			if (r != 1)
+				again_at_once(w, r);
+		world_run(w);
+	}
+	assert_ended(w, PREDICTED + 2, 40 * PREDICTED + 6);
+	world_destroy(w);
+}
+
+/* What was taken at once counts, too, so that who has left is known to have sent nothing else. */
+static void who_leaves_after_it_has_left_nothing_open(void **state)
+{
+	struct muster_context_state ended;
+	struct world *w = world_at_rest(2);
+	struct muster_engine *engine = w->nodes[0].engine;
+
+	(void)state;
+	muster_engine_context_close(w->nodes[1].engine, WORLD_VP, WORLD_JOB, WORLD_CONTEXT);
+	world_run(w);
+	muster_engine_peer_lost(engine, 1);
+	assert_int_equal(muster_engine_context_query(engine, WORLD_VP, WORLD_JOB, WORLD_CONTEXT,
+						     &ended), 0);
+	assert_int_equal(ended.failed, 0);
+	world_destroy(w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -295,6 +436,11 @@ int main(void)
 		cmocka_unit_test(what_comes_twice_counts_once),
 		cmocka_unit_test(memory_that_goes_while_it_waits_is_not_written),
 		cmocka_unit_test(a_reduction_of_nothing_runs_as_it_did),
+		cmocka_unit_test(what_is_refused_at_a_start_goes_later),
+		cmocka_unit_test(what_is_refused_where_a_packet_has_come_goes_later),
+		cmocka_unit_test(a_start_does_not_overtake_the_one_before_it),
+		cmocka_unit_test(what_comes_early_is_not_overtaken),
+		cmocka_unit_test(who_leaves_after_it_has_left_nothing_open),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -27,31 +27,22 @@ static inline uint64_t muster_ring_next(uint64_t pos, uint64_t nr_lines, uint32_
 	return next < lap_end ? next : lap_end;
 }
 
-/**
- * muster_ring_send() - append a packet and its payload (packet->length bytes).
- *
- * Return: 0; -EAGAIN when the ring is full; -EMSGSIZE above MUSTER_MTU; -EPROTO
- * when the consumer's index is nonsense: the peer is broken, give it up.
- */
-static inline int muster_ring_send(struct muster_ring_producer *producer,
-				   const struct muster_packet *packet, const void *payload)
+/* Whether what reaches up to `next` fits, and the word at `next`, as far as we know. */
+static inline bool muster_ring_has_room(const struct muster_ring_producer *producer, uint64_t next)
 {
-	const uint32_t length = packet->length;
+	return __builtin_expect(next + 1 - producer->consumed <= producer->nr_lines, 1);
+}
+
+/* There is room. */
+static inline void muster_ring_put(struct muster_ring_producer *producer, uint64_t next,
+				   const struct muster_packet *packet, const void *payload,
+				   uint32_t length)
+{
 	const uint64_t pos = producer->pos, nr_lines = producer->nr_lines;
-	const uint64_t next = muster_ring_next(pos, nr_lines, length);
 	struct muster_ring_record *record = muster_ring_record(producer->lines, nr_lines, pos);
 	struct muster_ring_record *after = muster_ring_record(producer->lines, nr_lines, next);
 	uint64_t word;
-	int err;
 
-	if (length > MUSTER_MTU)
-		return -EMSGSIZE;
-	/* Up to `next`, and for the word at `next`. */
-	if (__builtin_expect(next + 1 - producer->consumed > nr_lines, 0)) {
-		err = muster_ring_make_room(producer, next);
-		if (err)
-			return err;
-	}
 	__atomic_store_n(&after->word, 0, __ATOMIC_RELAXED);
 	memcpy(&record->packet, packet, sizeof(*packet));
 	if (length == sizeof(uint64_t))		/* the most frequent one */
@@ -63,7 +54,54 @@ static inline int muster_ring_send(struct muster_ring_producer *producer,
 	if (__builtin_expect(!pos, 0))
 		__atomic_fetch_or(producer->used, producer->used_bit, __ATOMIC_RELEASE);
 	producer->pos = next;
+}
+
+/**
+ * muster_ring_send() - append a packet and its payload (packet->length bytes).
+ *
+ * Return: 0; -EAGAIN when the ring is full; -EMSGSIZE above MUSTER_MTU; -EPROTO
+ * when the consumer's index is nonsense: the peer is broken, give it up.
+ */
+static inline int muster_ring_send(struct muster_ring_producer *producer,
+				   const struct muster_packet *packet, const void *payload)
+{
+	const uint32_t length = packet->length;
+	const uint64_t next = muster_ring_next(producer->pos, producer->nr_lines, length);
+	int err;
+
+	if (length > MUSTER_MTU)
+		return -EMSGSIZE;
+	if (!muster_ring_has_room(producer, next)) {
+		err = muster_ring_make_room(producer, next);
+		if (err)
+			return err;
+	}
+	muster_ring_put(producer, next, packet, payload, length);
 	return 0;
+}
+
+/**
+ * muster_ring_peek() - look at the oldest record where it lies.
+ * @length: gets that of its payload, which is checked; what the header says of it is not.
+ *
+ * Return: the record, until muster_ring_release(): a hostile producer may change it at any time;
+ * NULL: there is none, or none that could have been sent.
+ */
+static inline const struct muster_ring_record *
+muster_ring_peek(struct muster_ring_consumer *consumer, uint32_t *length)
+{
+	const uint64_t pos = consumer->pos, nr_lines = consumer->nr_lines;
+	struct muster_ring_record *record = muster_ring_record(consumer->lines, nr_lines, pos);
+	const uint64_t word = __atomic_load_n(&record->word, __ATOMIC_ACQUIRE);
+
+	/* Its second line comes from the producer's cache beside the first, not after it. */
+	__builtin_prefetch((const uint8_t *)record + MUSTER_RING_LINE);
+	*length = word & MUSTER_RING_WORD_LENGTH;
+	if (!(word & MUSTER_RING_WORD_VALID) || word >> 32 != consumer->count ||
+	    *length > MUSTER_MTU)
+		return NULL;
+	consumer->next = muster_ring_next(pos, nr_lines, *length);
+	return record;
 }
 
 /**
@@ -78,21 +116,16 @@ static inline int muster_ring_send(struct muster_ring_producer *producer,
 static inline int muster_ring_poll(struct muster_ring_consumer *consumer,
 				   struct muster_packet *packet, const void **payload)
 {
-	const uint64_t pos = consumer->pos, nr_lines = consumer->nr_lines;
-	struct muster_ring_record *record = muster_ring_record(consumer->lines, nr_lines, pos);
-	uint64_t word;
+	const struct muster_ring_record *record = muster_ring_record(consumer->lines, consumer->nr_lines,
+								     consumer->pos);
 	uint32_t length;
 
 	if (__builtin_expect(consumer->used_bit, 0) && muster_ring_never_used(consumer))
 		return 0;
-	/* Its second line comes from the producer's cache beside the first, not after it. */
-	__builtin_prefetch((uint8_t *)record + MUSTER_RING_LINE);
-	word = __atomic_load_n(&record->word, __ATOMIC_ACQUIRE);
-	if (!word)
+	if (!__atomic_load_n(&record->word, __ATOMIC_RELAXED))
 		return 0;
-	length = word & MUSTER_RING_WORD_LENGTH;
-	if (!(word & MUSTER_RING_WORD_VALID) || word >> 32 != consumer->count ||
-	    length > MUSTER_MTU)
+	record = muster_ring_peek(consumer, &length);
+	if (!record)
 		return -EPROTO;
 	memcpy(packet, &record->packet, sizeof(*packet));
 	/* The copy must be what is checked and used: no second look at the ring. */
@@ -100,9 +133,8 @@ static inline int muster_ring_poll(struct muster_ring_consumer *consumer,
 	if (packet->length != length)
 		return -EPROTO;
 	*payload = record->payload;
-	consumer->next = muster_ring_next(pos, nr_lines, length);
 	/* Where the next poll looks; on its way while this record is handled. */
-	__builtin_prefetch(muster_ring_record(consumer->lines, nr_lines, consumer->next));
+	__builtin_prefetch(muster_ring_record(consumer->lines, consumer->nr_lines, consumer->next));
 	return 1;
 }
 

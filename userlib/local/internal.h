@@ -62,6 +62,7 @@ struct local {
 	bool ended;		/* some peer is, and not lost */
 	uint32_t polls;
 	uint32_t spoke_last;	/* the rank from which something came last; our own: none */
+	struct muster_ring_consumer *spoke; /* its ring; NULL: none, or it has ended */
 	uint64_t serviced_us;	/* when the mesh was looked at last */
 	uint32_t lateness;	/* of yields */
 	uint64_t yield_again_us; /* not before */
@@ -128,6 +129,8 @@ static inline void muster_local_went(struct local *local)
 	else if (local->rings.nr_ringing)
 		muster_rings_flush(&local->rings, muster_local_wake, local);
 }
+/** muster_local_take() - what is awaited has come, and is handled: mostly all there is to do. */
+bool muster_local_take(struct local *local);
 /** muster_local_progress() - handle what has come. Return: whether anything had. */
 bool muster_local_progress(struct local *local);
 static inline bool muster_local_has_news(const struct local *local)

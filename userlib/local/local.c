@@ -157,7 +157,7 @@ static int poll_completion(struct muster_dev *dev, struct muster_cqe *cqe)
 {
 	struct local *local = to_local(dev);
 
-	if (local->polled == local->completed)
+	if (local->polled == local->completed && !muster_local_take(local))
 		muster_local_progress(local);
 	if (local->polled == local->completed)
 		return 0;

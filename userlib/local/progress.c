@@ -98,6 +98,7 @@ void muster_local_end(struct local *local, uint32_t rank)
 {
 	local->peers[rank].ended = true;
 	local->ended = true;
+	local->spoke = NULL;
 }
 
 static void mesh_message(void *owner, uint32_t rank, const struct muster_mesh_message *message,
@@ -252,8 +253,10 @@ static int drain_rank(struct local *local, uint32_t rank)
 	int nr = muster_rings_receive(&local->rings, rank, DRAIN_AT_ONCE,
 				      &local->events, local);
 
-	if (nr > 0)
+	if (nr > 0) {
 		local->spoke_last = rank;
+		local->spoke = &local->rings.peers[rank].from;
+	}
 	if (nr >= 0)
 		return nr;
 	muster_local_end(local, rank);
@@ -374,6 +377,39 @@ static void look(struct local *local)
 	local->serviced_us = now;
 	muster_mesh_service(local->mesh);
 	tidy(local);
+}
+
+/* Records of what comes need the time. False: it is to be seen by what clock, or whether at all. */
+static inline bool look_at_clock(struct local *local)
+{
+	struct muster_trace *trace = local->trace;
+
+	if (!trace->on || trace->clock != MUSTER_TRACE_TSC)
+		return false;
+	trace->now = muster_ticks_tsc();
+	return true;
+}
+
+/* One packet alone: if there are more, they may be of what is started next. */
+bool muster_local_take(struct local *local)
+{
+	struct muster_ring_consumer *from = local->spoke;
+	const struct muster_ring_record *record;
+	uint32_t length;
+	bool left = false;
+
+	if (!from || (local->polls + 1) % POLLS_PER_ROUND == 0 || local->busy)
+		return false;
+	record = muster_ring_peek(from, &length);
+	if (!record || (__builtin_expect(local->dev.recording, 0) && !look_at_clock(local)) ||
+	    !muster_engine_take_run(local->engine, local->spoke_last, &record->packet,
+				    record->payload, length, &left))
+		return false;
+	muster_ring_release(from);
+	local->polls++;
+	local->busy = left;
+	muster_local_went(local);
+	return true;
 }
 
 bool muster_local_progress(struct local *local)

@@ -75,6 +75,30 @@ static inline int muster_rings_send(struct muster_rings *rings, const struct mus
 }
 
 /**
+ * muster_rings_send_small() - the same for what is sent mostly: whether it has gone. Then all is
+ * as after muster_rings_send(), else nothing has been done.
+ */
+static inline bool muster_rings_send_small(struct muster_rings *rings, uint32_t rank,
+					   const struct muster_packet *packet, const void *payload)
+{
+	const uint32_t length = packet->length;
+	struct muster_rings_peer *peer = &rings->peers[rank];
+	uint64_t next;
+
+	if ((length && length != sizeof(uint64_t)) || !peer->to.lines)
+		return false;
+	next = muster_ring_next(peer->to.pos, peer->to.nr_lines, length);
+	if (!muster_ring_has_room(&peer->to, next))
+		return false;
+	muster_ring_put(&peer->to, next, packet, payload, length);
+	if (!peer->ringing) {
+		peer->ringing = true;
+		rings->ringing[rings->nr_ringing++] = rank;
+	}
+	return true;
+}
+
+/**
  * muster_rings_receive() - hand what has come from a rank to events->receive().
  * Return: how many packets, at most budget; -EPROTO: its ring is broken.
  */

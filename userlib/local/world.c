@@ -188,14 +188,12 @@ static bool base_left(void *world, uint32_t node, uint32_t context, uint32_t lif
 
 /* ---- packets and completions ------------------------------------------------------ */
 
-static int send_ring(void *world, uint32_t incarnation, const struct muster_packet *packet,
-		     const void *payload)
+static __attribute__((noinline)) int send_ring_any(struct local *local, uint32_t rank,
+						   const struct muster_packet *packet,
+						   const void *payload)
 {
-	struct local *local = world;
-	uint32_t rank = le32toh(packet->dst_node);
 	int err;
 
-	(void)incarnation;	/* a ring is its process's */
 	if (rank < local->size && local->peers[rank].ended)
 		return 0;	/* nobody reads it; what follows from that, the engine hears soon */
 	err = muster_rings_send(&local->rings, packet, payload);
@@ -203,6 +201,19 @@ static int send_ring(void *world, uint32_t incarnation, const struct muster_pack
 		return err;
 	muster_local_end(local, rank);
 	return 0;
+}
+
+static int send_ring(void *world, uint32_t incarnation, const struct muster_packet *packet,
+		     const void *payload)
+{
+	struct local *local = world;
+	const uint32_t rank = le32toh(packet->dst_node);
+
+	(void)incarnation;	/* a ring is its process's */
+	if (rank < local->size && !local->peers[rank].ended &&
+	    muster_rings_send_small(&local->rings, rank, packet, payload))
+		return 0;
+	return send_ring_any(local, rank, packet, payload);
 }
 
 static int send_wire(void *world, uint32_t incarnation, const struct muster_packet *packet,
@@ -240,9 +251,9 @@ static int complete(void *world, uint16_t vp, const struct muster_cqe *cqe)
 	(void)vp;
 	if (local->completed - local->polled == COMPLETIONS)
 		return -EAGAIN;
-	if (cqe->status)
-		muster_local_give_back(local, cqe->context);
 	local->completions[local->completed++ % COMPLETIONS] = *cqe;
+	if (cqe->status)		/* nobody has heard of it yet */
+		muster_local_give_back(local, cqe->context);
 	return 0;
 }
 
