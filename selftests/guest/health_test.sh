@@ -22,7 +22,7 @@ health() {
 
 info_shows_it() {
 	device=pci/$(bdf)
-	says "driver muster serial_number node-0 versions: running: fw 4 driver.abi 3" dev info "$device"
+	says "driver muster serial_number node-0 versions: running: fw 5 driver.abi 3" dev info "$device"
 }
 
 # usage: is STATE ERRORS RECOVERS
