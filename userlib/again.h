@@ -9,7 +9,16 @@
 #include "look.h"
 #include "turn.h"
 
-enum { MUSTER_AGAIN_POLLS = 8 };	/* for its end alone, before others get their turn */
+enum {
+	MUSTER_AGAIN_POLLS = 8,		/* for its end alone, before others get their turn */
+	MUSTER_AGAIN_ROW = 64,		/* sequences of which one lets others have it, however soon it ends */
+};
+
+/** muster_again_lets_others() - who only calls operations that end at once makes progress with others, too. */
+static inline bool muster_again_lets_others(uint32_t sequence)
+{
+	return sequence % MUSTER_AGAIN_ROW == 0;
+}
 
 /** muster_again_review() - it has succeeded: may its communicator run it once more so? */
 void muster_again_review(struct muster_request *request);

@@ -117,8 +117,8 @@ static inline bool progress(struct muster *job)
 
 	if (some && !muster_again_end(job, &cqe))
 		completion_take(job, &cqe);
-	/* The end of a sequence is what somebody waits for; messages can wait. */
-	if (!some || cqe.kind != MUSTER_CQE_SEQUENCE)
+	/* The end of a sequence is what somebody waits for; messages can wait, but not for ever. */
+	if (!some || cqe.kind != MUSTER_CQE_SEQUENCE || muster_again_lets_others(cqe.number))
 		some |= messages_take(job);
 	if (job->bump)
 		some |= muster_bump_progress(job);
@@ -337,7 +337,8 @@ static inline bool ends_soon(struct muster *job)
 
 int muster_wait(struct muster_request *request)
 {
-	if (request && request->job->again == request && !request->job->turn && ends_soon(request->job)) {
+	if (request && !request->job->turn && request->job->again == request &&
+	    !muster_again_lets_others(request->sequence) && ends_soon(request->job)) {
 		request->state = MUSTER_REQUEST_FREE;
 		return 0;
 	}

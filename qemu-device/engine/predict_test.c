@@ -390,23 +390,27 @@ static void a_start_does_not_overtake_the_one_before_it(void **state)
 	world_destroy(w);
 }
 
-/* Its packet for the next number comes first, while the one before it runs, or before the START. */
+/* Rank 1 is done and goes on: what it sends next overtakes what rank 0 waits for. */
 static void what_comes_early_is_not_overtaken(void **state)
 {
-	struct world *w = world_at_rest(4);
+	struct world *w = world_at_rest(2);
+	uint32_t i = 0;
 
 	(void)state;
-	for (uint32_t i = 0; i < 2; i++) {
-		again_at_once(w, 1);		/* rank 0 has not begun */
-		muster_engine_step(w->nodes[1].engine, 100);
-		deliver_to(w, 0);
-		muster_engine_step(w->nodes[0].engine, 100);
-		for (uint32_t r = 0; r < 4; r++)
-			if (r != 1)
-				again_at_once(w, r);
-		world_run(w);
-	}
-	assert_ended(w, PREDICTED + 2, 40 * PREDICTED + 6);
+	assert_false(again_at_once(w, 0));
+	assert_false(again_at_once(w, 1));
+	deliver_to(w, 1);
+	assert_false(again_at_once(w, 1));
+	while (i < w->nr_flight && (w->flight[i]->packet.dst_node || w->flight[i]->packet.number == PREDICTED))
+		i++;
+	assert_true(i < w->nr_flight);
+	world_deliver_one(w, i);
+	deliver_to(w, 0);
+	muster_engine_step(w->nodes[0].engine, 100);
+	assert_int_equal(w->nodes[0].nr_cqes, PREDICTED + 1);
+	again_at_once(w, 0);
+	world_run(w);
+	assert_ended(w, PREDICTED + 2, 20 * PREDICTED + 1);
 	world_destroy(w);
 }
 
@@ -427,6 +431,46 @@ static void who_leaves_after_it_has_left_nothing_open(void **state)
 	world_destroy(w);
 }
 
+/* A broadcast by rank 1, which gets it from rank 0, and has never sent anything to the others. */
+static uint32_t pass_on(uint32_t rank, struct muster_desc descs[3])
+{
+	uint32_t nr = rank == 0 ? 1 : rank == 1 ? 3 : 1;
+
+	for (uint32_t i = 0; i < nr; i++) {
+		descs[i] = desc_mp(i ? MUSTER_DESC_SWAP_LOCAL_DATA : MUSTER_DESC_CH | MUSTER_DESC_KEEP,
+				   rank && !i, NULL);
+		descs[i].cookie = COOKIE;
+		if (rank == 0)
+			desc_to(&descs[i], 1, 0);
+		else if (i)
+			desc_to(&descs[i], 1 + i, 0);
+	}
+	if (rank == 0)
+		desc_load(&descs[0], OPERAND);
+	else
+		desc_store(&descs[0], RESULT);
+	descs[nr - 1].flags |= MUSTER_DESC_CT | MUSTER_DESC_COLL_END;
+	return nr;
+}
+
+static void first_sends_to_several_go_one_after_the_other(void **state)
+{
+	struct world *w = world_of(4, 3, PREDICT);
+	struct muster_desc descs[3];
+
+	(void)state;
+	*world_double(w, 0, OPERAND) = 5;
+	for (uint32_t r = 1; r < 5; r++) {	/* rank 0 comes last */
+		world_post(w, r % 4, descs, pass_on(r % 4, descs));
+		world_run(w);
+	}
+	for (uint32_t r = 0; r < 4; r++)
+		assert_int_equal(w->nodes[r].nr_cqes, 1);
+	for (uint32_t r = 1; r < 4; r++)
+		assert_true(*world_double(w, r, RESULT) == 5);
+	world_destroy(w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -440,6 +484,7 @@ int main(void)
 		cmocka_unit_test(what_is_refused_where_a_packet_has_come_goes_later),
 		cmocka_unit_test(a_start_does_not_overtake_the_one_before_it),
 		cmocka_unit_test(what_comes_early_is_not_overtaken),
+		cmocka_unit_test(first_sends_to_several_go_one_after_the_other),
 		cmocka_unit_test(who_leaves_after_it_has_left_nothing_open),
 	};
 
