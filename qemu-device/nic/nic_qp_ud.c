@@ -92,6 +92,16 @@ bool nic_ud_run(struct muster_nic *nic, struct nic_qp *qp)
 	return done;
 }
 
+/* One that it shares may make no sense: then nothing can come here any more. */
+static bool receive_find(struct muster_nic *nic, struct nic_qp *qp, struct muster_work *work)
+{
+	int err = nic_qp_rq_read(nic, qp, work);
+
+	if (err == -EIO && !qp->broken)
+		nic_qp_fail(nic, qp);
+	return !err;
+}
+
 bool nic_ud_receive(struct muster_nic *nic, struct nic_qp *qp,
 		    const struct muster_qp_packet *packet, const void *payload)
 {
@@ -103,7 +113,7 @@ bool nic_ud_receive(struct muster_nic *nic, struct nic_qp *qp,
 	uint64_t room;
 
 	if (packet->qkey != qp->attr.qkey || !nic_cq_has_room(nic, qp->recv_cq) ||
-	    nic_qp_rq_read(nic, qp, &work) || !nic_qp_length(&work, &room) || room < total)
+	    !receive_find(nic, qp, &work) || !nic_qp_length(&work, &room) || room < total)
 		return false;
 	nic_qp_rq_take(nic, qp);
 	grh_fill(bytes, le32toh(packet->src_node), nic->config.node, length);

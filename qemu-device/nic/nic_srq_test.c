@@ -280,6 +280,26 @@ static void a_shared_queue_that_makes_no_sense_stops_who_needs_it(void **state)
 	awaits(guest, 1, 0x5e4d0000, MUSTER_WC_REM_OP_ERR);
 }
 
+/* As a connection: else it would take nothing, and say that it were well. */
+static void so_it_is_with_datagrams(void **state)
+{
+	struct guest *guest = *state;
+
+	qp_memory(guest, MUSTER_MR_ACCESS);
+	ud_open(guest, 0);
+	assert_int_equal(command(guest, srq_command()).status, MUSTER_ADMIN_OK);
+	sharing_create(guest, 1, MUSTER_QP_UD);
+	for (uint8_t to = MUSTER_QP_INIT; to <= MUSTER_QP_RTS; to++)
+		qp_step(guest, 1, to);
+	qp_send(guest, 0, datagram_to(0, 1, 0, 15));	/* there is no receive: it is well still */
+	assert_int_equal(qp_state(guest, 1), MUSTER_QP_RTS);
+	srq_record(guest)->tail = htole32(SRQ_ENTRIES + 1);
+	qp_send(guest, 0, datagram_to(0, 1, 0, 15));
+	assert_int_equal(qp_state(guest, 1), MUSTER_QP_ERR);
+	assert_int_equal(event(guest, 0)->kind, MUSTER_EVENT_QP_DRAINED);
+	assert_int_equal(event(guest, 1)->kind, MUSTER_EVENT_SRQ_ERROR);
+}
+
 #define WITH_PAIRS(test) cmocka_unit_test_setup_teardown(test, two_pairs, no_guest)
 
 int main(void)
@@ -295,6 +315,7 @@ int main(void)
 		WITH_PAIRS(who_fails_completes_what_it_took_and_no_more),
 		WITH_PAIRS(a_receive_of_a_write_that_fails_is_flushed),
 		WITH_PAIRS(a_shared_queue_that_makes_no_sense_stops_who_needs_it),
+		WITH_GUEST(so_it_is_with_datagrams),
 	};
 
 	return cmocka_run_group_tests(tests, group_setup, group_teardown);

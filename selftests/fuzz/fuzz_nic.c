@@ -9,7 +9,10 @@
 #include "test_qp.h"
 #include "wire.h"
 
-enum { ACTS_MAX = 48, PORTS_OPEN = 2, NODES = 3, REGION = 0x7000000, REGION_BYTES = 8192 };
+enum {
+	ACTS_MAX = 48, PORTS_OPEN = 2, NODES = 3, REGION = 0x7000000, REGION_BYTES = 8192,
+	SRQS = QPS + 8 * QP_BYTES, SRQ_BYTES = 0x1000,	/* per queue of shared receives in guest memory */
+};
 
 /* ---- a wire that takes everything, in place of the one of sockets ------------------- */
 
@@ -145,6 +148,7 @@ static void begin(struct guest *guest, bool pairs)
 	reg_write(guest, MUSTER_REG_CONTROL, MUSTER_CONTROL_RESET);
 	memset(guest->memory, 0, PORTS + PORTS_OPEN * PORT_BYTES);
 	memset(guest->memory + QPS, 0, 2 * QP_BYTES);
+	memset(guest->memory + SRQS, 0, (PORTS_OPEN + 1) * SRQ_BYTES);
 	enable(guest);
 	for (uint32_t vp = 0; vp < PORTS_OPEN; vp++) {
 		put(guest, cq_command(vp));
@@ -164,6 +168,34 @@ static void begin(struct guest *guest, bool pairs)
 
 /* ---- and goes on almost so ---------------------------------------------------------- */
 
+/* Of shared receives and moderation, whole; of all others the opcode and a name. */
+static struct muster_admin_command named(uint8_t opcode, uint8_t id, uint8_t more)
+{
+	struct muster_admin_command cmd = id_command(opcode, more & 0x80 ? qp_number(id) : id);
+
+	if (opcode == MUSTER_ADMIN_SRQ_CREATE)
+		cmd.srq = (struct muster_admin_srq){
+			.record = htole64(SRQS + id * SRQ_BYTES), .pd = htole32(PD),
+			.base = htole64(SRQS + id * SRQ_BYTES + sizeof(struct muster_srq_record)),
+			.id = htole32(id), .entries = htole16(QP_ENTRIES) };
+	else if (opcode == MUSTER_ADMIN_SRQ_LIMIT)
+		cmd.srq_limit = (struct muster_admin_srq_limit){ htole32(id), htole32(more / 64) };
+	else if (opcode == MUSTER_ADMIN_CQ_MODERATE)
+		cmd.cq_moderate = (struct muster_admin_cq_moderate){
+			htole32(QP_CQ + id), htole16(more / 64), htole16(more & 0x80) };
+	return cmd;
+}
+
+/* A list of one part, behind it. */
+static void in_parts(struct guest *guest, struct muster_admin_command *cmd)
+{
+	const uint64_t list = cmd->mr.pages;
+
+	memcpy(guest->memory + LIST + 0x800, &list, sizeof(list));
+	cmd->mr.pages = htole64(LIST + 0x800);
+	cmd->mr.in_parts = 1;
+}
+
 static void give(struct fuzz *fuzz, struct guest *guest)
 {
 	uint8_t how = fuzz_byte(fuzz), more = fuzz_byte(fuzz), id = more % (PORTS_OPEN + 1);
@@ -178,6 +210,8 @@ static void give(struct fuzz *fuzz, struct guest *guest)
 		break;
 	case 2:
 		cmd = mr_command(guest, 1 + id, REGION, REGION_BYTES, 1 + more / 4 % 3);
+		if (more & 0x80)
+			in_parts(guest, &cmd);
 		break;
 	case 3:
 		cmd = context_of(guest, id);
@@ -187,6 +221,10 @@ static void give(struct fuzz *fuzz, struct guest *guest)
 		break;
 	case 5:
 		cmd = qp_command(id, more / 4 % 2 ? MUSTER_QP_RC : MUSTER_QP_UD);
+		if (more & 0x80) {
+			cmd.qp.rq_entries = 0;
+			cmd.qp.srq = htole16(1 + (more / 8 % 2));
+		}
 		break;
 	case 6:
 		cmd = more & 0x80 ? rc_modify_command(id, more / 4 % 8, more & 0x40 ? 1 : 0, 1 - id) :
@@ -204,7 +242,7 @@ static void give(struct fuzz *fuzz, struct guest *guest)
 		};
 		break;
 	default:
-		cmd = id_command(more / 4 % 24, more & 0x80 ? qp_number(id) : id);
+		cmd = named(more / 4 % 24, id, more);
 	}
 	cmd = whole(cmd);
 	fuzz_change(fuzz, &cmd, sizeof(cmd));
@@ -259,6 +297,15 @@ static void sequence(struct fuzz *fuzz, struct guest *guest)
 	doorbell(guest, vp, MUSTER_DOORBELL_CQ_ARM, at);
 }
 
+static void shared_receive(struct guest *guest, uint32_t id)
+{
+	struct muster_srq_record *record = (void *)(guest->memory + SRQS + id * SRQ_BYTES);
+	uint32_t at = le32toh(record->tail);
+
+	((struct muster_receive *)(record + 1))[at % QP_ENTRIES] = receive_of(0, 4096);
+	record->tail = htole32(at + 1);
+}
+
 static void work(struct fuzz *fuzz, struct guest *guest)
 {
 	uint8_t how = fuzz_byte(fuzz), id = how % 2, opcode = how / 4 % (MUSTER_WORK_FETCH_ADD + 1);
@@ -267,6 +314,7 @@ static void work(struct fuzz *fuzz, struct guest *guest)
 
 	fuzz_change(fuzz, &request, sizeof(request));
 	qp_receive(guest, 1 - id, receive_of(0, 4096));
+	shared_receive(guest, how / 2 % 2);
 	qp_put(guest, id, request);
 	reg_write(guest, MUSTER_REG_BELLS + MUSTER_BELL_QP, qp_number(id));
 	reg_write(guest, MUSTER_REG_BELLS + MUSTER_BELL_CQ, QP_CQ + id);
@@ -300,9 +348,9 @@ static void scribble(struct fuzz *fuzz, struct guest *guest)
 {
 	static const struct { uint32_t at, bytes; } parts[] = {
 		{ ADMIN, LIST + 0x1000 - ADMIN }, { PORTS, PORTS_OPEN * PORT_BYTES },
-		{ QPS, 2 * QP_BYTES },
+		{ QPS, 2 * QP_BYTES }, { SRQS, 2 * SRQ_BYTES },
 	};
-	uint32_t part = fuzz_byte(fuzz) % 3;
+	uint32_t part = fuzz_byte(fuzz) % 4;
 
 	guest->memory[parts[part].at + fuzz_word(fuzz) % parts[part].bytes] = fuzz_byte(fuzz);
 }
