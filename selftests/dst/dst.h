@@ -223,7 +223,7 @@ struct dst_node {
 	struct muster_engine *engine;
 	size_t allocated;
 	uint64_t step_us;		/* UINT64_MAX: none planned */
-	uint64_t activity;		/* packets, completions, accesses */
+	uint64_t activity;		/* packets, completions, writes */
 	uint32_t idle;			/* steps without any */
 	uint32_t nr_ranks;
 	struct dst_rank *ranks[DST_RANKS_MAX];

@@ -60,7 +60,8 @@ static uint8_t *range(struct dst_node *node, uint16_t vp, uint32_t key, uint64_t
 	uint64_t offset = addr - ((uint64_t)key << 32), bytes = 0;
 	uint8_t *p = NULL;
 
-	node->activity++;
+	/* A send that is refused reads its data each time: only a write gets on. */
+	node->activity += write;
 	if (w->library) {
 		p = dst_process_range(rank_of(node, vp), key, addr, len, write);
 		if (!p)
