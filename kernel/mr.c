@@ -7,17 +7,22 @@
 
 #include <linux/dma-mapping.h>
 #include <linux/log2.h>
-#include <linux/sched/mm.h>
 #include <rdma/ib_umem.h>
 #include <rdma/iter.h>
 #include <rdma/uverbs_ioctl.h>
+
+/* Where it lies is kept here: what the device reads it might write, too. */
+struct page_list_part {
+	__le64 *pages;
+	dma_addr_t dma;
+};
 
 /*
  * What the device has to know of a region's pages: a list in parts of a page each, and a list of
  * these, so that no list needs much memory that adjoins.
  */
 struct page_list {
-	__le64 **parts;
+	struct page_list_part *parts;
 	__le64 *part_dmas;		/* for the device */
 	dma_addr_t dma;			/* of part_dmas */
 	size_t nr, nr_parts;
@@ -31,9 +36,8 @@ static void page_list_free(struct muster_dev *dev, struct page_list *list)
 	struct device *device = &dev->fn->pdev->dev;
 	size_t i;
 
-	for (i = 0; i < list->nr_parts && list->parts[i]; i++)
-		dma_free_coherent(device, PART_BYTES, list->parts[i],
-				  le64_to_cpu(list->part_dmas[i]));
+	for (i = 0; i < list->nr_parts && list->parts[i].pages; i++)
+		dma_free_coherent(device, PART_BYTES, list->parts[i].pages, list->parts[i].dma);
 	dma_free_coherent(device, list->nr_parts * sizeof(*list->part_dmas), list->part_dmas,
 			  list->dma);
 	kvfree(list->parts);
@@ -42,7 +46,6 @@ static void page_list_free(struct muster_dev *dev, struct page_list *list)
 static int page_list_alloc(struct muster_dev *dev, struct page_list *list)
 {
 	struct device *device = &dev->fn->pdev->dev;
-	dma_addr_t dma;
 	size_t i;
 
 	list->parts = kvcalloc(list->nr_parts, sizeof(*list->parts), GFP_KERNEL);
@@ -55,13 +58,15 @@ static int page_list_alloc(struct muster_dev *dev, struct page_list *list)
 		return -ENOMEM;
 	}
 	for (i = 0; i < list->nr_parts; i++) {
-		list->parts[i] = dma_alloc_coherent(device, PART_BYTES, &dma,
-						    GFP_KERNEL | __GFP_NOWARN);
-		if (!list->parts[i]) {
+		struct page_list_part *part = &list->parts[i];
+
+		part->pages = dma_alloc_coherent(device, PART_BYTES, &part->dma,
+						 GFP_KERNEL | __GFP_NOWARN);
+		if (!part->pages) {
 			page_list_free(dev, list);
 			return -ENOMEM;
 		}
-		list->part_dmas[i] = cpu_to_le64(dma);
+		list->part_dmas[i] = cpu_to_le64(part->dma);
 	}
 	return 0;
 }
@@ -86,7 +91,7 @@ static int page_list_create(struct muster_dev *dev, struct ib_umem *umem, u64 io
 	rdma_umem_for_each_dma_block(umem, &block, list->page_size) {
 		if (i == list->nr)
 			break;
-		list->parts[i / MUSTER_MR_PART_PAGES][i % MUSTER_MR_PART_PAGES] =
+		list->parts[i / MUSTER_MR_PART_PAGES].pages[i % MUSTER_MR_PART_PAGES] =
 			cpu_to_le64(rdma_block_iter_dma_address(&block));
 		i++;
 	}
@@ -154,11 +159,15 @@ static struct ib_mr *mr_create(struct ib_pd *ibpd, struct ib_umem *umem, u64 iov
 		goto err_unpin;
 	}
 	mr->umem = umem;
+	/* The core counts what it pins of the process's own; the device has few lists for all. */
+	err = muster_pin_charge(dev, &mr->pin, umem->is_dmabuf ? PAGE_ALIGN(umem->length) : 0);
+	if (err)
+		goto err_free;
 	err = xa_alloc_cyclic(&dev->mrs, &key, mr, XA_LIMIT(1, MUSTER_MRS_MAX), &dev->next_mr,
 			      GFP_KERNEL);
 	if (err < 0) {
 		err = err == -EBUSY ? -ENOSPC : err;
-		goto err_free;
+		goto err_pin;
 	}
 	mr->ibmr.pd = ibpd;
 	mr->ibmr.iova = iova;
@@ -168,12 +177,12 @@ static struct ib_mr *mr_create(struct ib_pd *ibpd, struct ib_umem *umem, u64 iov
 	err = admin_register(dev, mr, key, access);
 	if (err)
 		goto err_key;
-	mr->mm = current->mm;
-	mmgrab(mr->mm);
 	return &mr->ibmr;
 
 err_key:
 	xa_erase(&dev->mrs, key);
+err_pin:
+	muster_pin_uncharge(&mr->pin);
 err_free:
 	kfree(mr);
 err_unpin:
@@ -217,12 +226,12 @@ int muster_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 	struct muster_dev *dev = to_mdev(ibmr->device);
 	struct muster_mr *mr = to_mmr(ibmr);
 
-	if (current->mm != mr->mm)
+	if (current->mm != mr->pin.mm)
 		muster_contexts_orphan(to_mucontext(ibmr->uobject->context));
 	muster_admin_destroy(dev, MUSTER_ADMIN_MR_DEREGISTER, ibmr->lkey);
 	xa_erase(&dev->mrs, ibmr->lkey);
 	ib_umem_release(mr->umem);
-	mmdrop(mr->mm);
+	muster_pin_uncharge(&mr->pin);
 	kfree(mr);
 	return 0;
 }

@@ -33,7 +33,7 @@ enum muster_driver_limit {
 	MUSTER_RECOVER_DELAY_MAX_MS = 30000,
 	MUSTER_RING_BYTES_MAX = 4 << 20,	/* adjoining memory that can be had at once */
 	MUSTER_RQ_ENTRIES_DRIVER_MAX = 512,	/* the largest power of two in that */
-	MUSTER_QP_TOLD_MAX = 64,		/* failures of one queue pair that are told */
+	MUSTER_QP_TOLD_MAX = 64,		/* events of one queue pair that are told */
 	MUSTER_SRQ_TOLD_MAX = 4096,	/* limits of one shared queue */
 };
 
@@ -208,7 +208,7 @@ struct muster_cq {
 struct muster_mr {
 	struct ib_mr ibmr;
 	struct ib_umem *umem;
-	struct mm_struct *mm;		/* of who registered it */
+	struct muster_pin pin;		/* of who registered it; the core counts all but dma-bufs */
 	u32 page_size;			/* as the device was told */
 	u32 nr_pages;
 };
@@ -231,8 +231,8 @@ struct muster_qp {
 	struct muster_mapping *queues;
 	struct ib_qp_cap cap;
 	bool signals_all;
-	bool failed, drained;		/* since its last reset; under dev->qps's lock, as */
-	u32 told;			/* how often its process was told so */
+	bool failed;			/* and its process was told, since its last reset; under */
+	u32 told;			/* dev->qps's lock, as how often it was told of anything */
 	struct mutex lock;		/* protects attr, and with it changes of state */
 	struct muster_admin_qp_modify attr;	/* as the device was told */
 	u32 datagram_psn;		/* which it is not: datagrams have none */

@@ -259,7 +259,6 @@ static void mended(struct muster_qp *qp)
 
 	xa_lock_irqsave(&dev->qps, flags);
 	qp->failed = false;
-	qp->drained = false;
 	xa_unlock_irqrestore(&dev->qps, flags);
 }
 
@@ -369,27 +368,23 @@ int muster_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 	return err;
 }
 
-/* Whether its process was told that since the last reset. */
-static bool *told(struct muster_qp *qp, enum ib_event_type what)
-{
-	return what == IB_EVENT_QP_LAST_WQE_REACHED ? &qp->drained : &qp->failed;
-}
-
 void muster_qp_event(struct muster_dev *dev, u32 number, enum ib_event_type what)
 {
 	struct ib_event event = { .device = &dev->ibdev, .event = what };
+	const bool drained = what == IB_EVENT_QP_LAST_WQE_REACHED;
 	struct muster_qp *qp;
 	unsigned long flags;
 
 	/*
 	 * Under the lock, so that it cannot go meanwhile. Once until it is reset, and not for
-	 * ever: until its process reads it, each costs memory of the kernel's.
+	 * ever: until its process reads it, each costs memory of the kernel's. That it is drained
+	 * the device says once, but maybe of before a reset: that must not silence the next.
 	 */
 	xa_lock_irqsave(&dev->qps, flags);
 	qp = xa_load(&dev->qps, number % MUSTER_QPS_MAX);
-	if (qp && qp->ibqp.qp_num == number && !*told(qp, what) && qp->ibqp.event_handler &&
-	    qp->told < MUSTER_QP_TOLD_MAX) {
-		*told(qp, what) = true;
+	if (qp && qp->ibqp.qp_num == number && (drained || !qp->failed) &&
+	    qp->ibqp.event_handler && qp->told < MUSTER_QP_TOLD_MAX) {
+		qp->failed |= !drained;
 		qp->told++;
 		event.element.qp = &qp->ibqp;
 		qp->ibqp.event_handler(&event, qp->ibqp.qp_context);

@@ -22,7 +22,7 @@ int muster_pin_charge(struct muster_dev *dev, struct muster_pin *pin, size_t byt
 	struct mm_struct *mm = current->mm;
 	u64 pinned = atomic64_add_return(pages, &mm->pinned_vm);
 
-	if (pinned > limit && !capable(CAP_IPC_LOCK)) {
+	if (pages && pinned > limit && !capable(CAP_IPC_LOCK)) {
 		atomic64_sub(pages, &mm->pinned_vm);
 		trace_muster_refused(dev, "memlock_pages", pinned - pages, limit, -ENOMEM);
 		return -ENOMEM;

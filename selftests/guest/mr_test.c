@@ -7,10 +7,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 enum { PIECE = 2 << 20, PIECES = 1100, LENGTH = 3000 };	/* 2.1 GiB */
@@ -120,11 +123,47 @@ static void memory_of_another_driver_is_as_any_other(void **state)
 	assert_int_equal(munmap(here, bytes), 0);
 }
 
+static void locking_is_limited(bool limited)
+{
+	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct caps[2];
+	struct rlimit limit;
+
+	assert_int_equal(syscall(SYS_capget, &head, caps), 0);
+	caps[0].effective = caps[0].permitted & ~(limited ? 1u << CAP_IPC_LOCK : 0);
+	assert_int_equal(syscall(SYS_capset, &head, caps), 0);
+	assert_int_equal(getrlimit(RLIMIT_MEMLOCK, &limit), 0);
+	limit.rlim_cur = limited ? 0 : limit.rlim_max;
+	assert_int_equal(setrlimit(RLIMIT_MEMLOCK, &limit), 0);
+}
+
+/* Else the lists of all regions, of which the device has few, were one process's. */
+static void and_counts_for_the_same_limit(void **state)
+{
+	struct end *end = *state;
+	uint64_t bytes = 0;
+	struct ibv_mr *mr;
+	int fd = dmabuf_open(1024, &bytes);
+
+	if (fd < 0)
+		skip();
+	locking_is_limited(true);
+	mr = ibv_reg_dmabuf_mr(end->pd, 0, bytes, 0, fd, IBV_ACCESS_LOCAL_WRITE);
+	locking_is_limited(false);
+	assert_null(mr);
+	assert_int_equal(errno, ENOMEM);
+	mr = ibv_reg_dmabuf_mr(end->pd, 0, bytes, 0, fd, IBV_ACCESS_LOCAL_WRITE);
+	assert_non_null(mr);
+	assert_int_equal(ibv_dereg_mr(mr), 0);
+	close(fd);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		WITH_CONNECTION(more_than_two_gigabytes_in_small_pages_are_one_region),
 		WITH_CONNECTION(memory_of_another_driver_is_as_any_other),
+		WITH_CONNECTION(and_counts_for_the_same_limit),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
