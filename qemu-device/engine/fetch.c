@@ -11,13 +11,6 @@
 
 enum { FETCH_BELOW = MUSTER_SEQ_QUEUE_MAX / 2 };	/* so many queued, or fewer */
 
-static uint64_t life_of(const struct context *ctx, uint32_t key)
-{
-	const struct muster_engine *engine = ctx->engine;
-
-	return engine->world.key_life(engine->opaque, ctx->vp, key);
-}
-
 /* Whose it is and where it lies, and nothing else. */
 static bool program_valid(const struct context *ctx, const struct muster_desc *desc)
 {
@@ -48,7 +41,7 @@ int muster_fetch_begin(struct context *ctx, const struct muster_desc *from)
 		return -EINVAL;
 	ctx->fetching = (struct fetching){
 		.addr = desc.range.load_addr,
-		.life = life_of(ctx, desc.range.load_key),
+		.life = muster_memory_life(ctx, desc.range.load_key),
 		.cookie = desc.cookie,
 		.key = desc.range.load_key,
 		.left = desc.length / sizeof(desc),
@@ -64,7 +57,7 @@ static bool read_descs(struct context *ctx, struct muster_desc *descs, uint32_t 
 	const uint32_t each = MUSTER_MTU / sizeof(*descs);
 	const struct fetching *from = &ctx->fetching;
 
-	if (!from->life || life_of(ctx, from->key) != from->life) {
+	if (!from->life || muster_memory_life(ctx, from->key) != from->life) {
 		muster_context_fail(ctx, MUSTER_STATUS_MEMORY, ctx->self, NULL);
 		return false;
 	}

@@ -489,6 +489,8 @@ void muster_send_granted(struct context *ctx, uint32_t member,
 
 /* memory.c: all but map() fail the context where the range is refused. */
 const void *muster_memory_source(struct context *ctx, uint32_t key, uint64_t addr, uint32_t len);
+/* Which registration the key names now (engine.h). */
+uint64_t muster_memory_life(const struct context *ctx, uint32_t key);
 bool muster_memory_write(struct context *ctx, uint32_t key, uint64_t addr, const void *from,
 			 uint32_t len);
 static inline void *muster_memory_map(struct context *ctx, uint32_t key, uint64_t addr,

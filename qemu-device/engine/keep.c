@@ -45,13 +45,6 @@ static void forget_first(struct context *ctx)
 	muster_sequence_put(ctx, seq);
 }
 
-static uint64_t life_of(const struct context *ctx, uint32_t key)
-{
-	const struct muster_engine *engine = ctx->engine;
-
-	return engine->world.key_life(engine->opaque, ctx->vp, key);
-}
-
 static void bind_key(const struct context *ctx, struct sequence *seq, uint32_t key)
 {
 	uint32_t i = 0;
@@ -61,7 +54,7 @@ static void bind_key(const struct context *ctx, struct sequence *seq, uint32_t k
 	if (!key || i < seq->nr_keys)
 		return;
 	seq->keys[i].key = key;
-	seq->keys[i].life = life_of(ctx, key);
+	seq->keys[i].life = muster_memory_life(ctx, key);
 	seq->nr_keys++;
 }
 
@@ -113,7 +106,7 @@ bool muster_kept_look_up(const struct context *ctx, struct sequence *seq)
 	uint32_t i;
 
 	for (i = 0; i < seq->nr_keys; i++)
-		if (life_of(ctx, seq->keys[i].key) != seq->keys[i].life)
+		if (muster_memory_life(ctx, seq->keys[i].key) != seq->keys[i].life)
 			return false;
 	if (gone)
 		seq->keys_gone = *gone;

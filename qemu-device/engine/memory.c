@@ -31,6 +31,13 @@ const void *muster_memory_source(struct context *ctx, uint32_t key, uint64_t add
 	return NULL;
 }
 
+uint64_t muster_memory_life(const struct context *ctx, uint32_t key)
+{
+	const struct muster_engine *engine = ctx->engine;
+
+	return engine->world.key_life(engine->opaque, ctx->vp, key);
+}
+
 bool muster_memory_write(struct context *ctx, uint32_t key, uint64_t addr, const void *from,
 			 uint32_t len)
 {

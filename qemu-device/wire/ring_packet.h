@@ -151,10 +151,10 @@ static inline void muster_ring_release(struct muster_ring_consumer *consumer)
 /** muster_ring_waits() - a look without taking: false: poll() would most likely give nothing. */
 static inline bool muster_ring_waits(const struct muster_ring_consumer *consumer)
 {
-	const uint64_t at = (consumer->pos & (consumer->nr_lines - 1)) * MUSTER_RING_LINE;
-	const uint64_t *word = (const uint64_t *)(consumer->lines + at);
+	const struct muster_ring_record *record = muster_ring_record(consumer->lines, consumer->nr_lines,
+								     consumer->pos);
 
-	return !consumer->used_bit && __atomic_load_n(word, __ATOMIC_RELAXED);
+	return !consumer->used_bit && __atomic_load_n(&record->word, __ATOMIC_RELAXED);
 }
 
 /**
