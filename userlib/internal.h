@@ -480,6 +480,8 @@ int muster_request_end(struct muster_request *request);
 /** muster_last_set() - it has succeeded, and is what its communicator did last (last.c). */
 void muster_last_set(struct muster_comm *comm, const struct muster_request *request);
 void muster_last_set_nothing(const struct muster_request *request);
+/** muster_last_fill() - what it was, whoever asked for it: an entry's request that has ended. */
+void muster_last_fill(const struct muster_request *request, struct muster_op_info *info);
 /** muster_request_blocks_free() - all requests of a job; none is in use. */
 void muster_request_blocks_free(struct muster *job);
 /** muster_advance() - post and run what can. */
