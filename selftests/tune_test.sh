@@ -6,8 +6,9 @@
 . "$(dirname "$0")/tap.sh"
 
 tools=$MUSTER_BUILD/tools
-for tool in muster-tune muster-run muster_perf; do
-	[ -x "$tools/$tool" ] || skip_all "there is no $tool (make all)"
+comms=$MUSTER_BUILD/selftests/comms
+for tool in "$tools/muster-tune" "$tools/muster-run" "$tools/muster_perf" "$comms"; do
+	[ -x "$tool" ] || skip_all "there is no $tool (make all selftests)"
 done
 export HOME="$PWD"
 unset MUSTER_TUNING
@@ -77,6 +78,23 @@ read_at_start() {
 	runs double-ring MUSTER_TUNING=./own
 }
 check "jobs read the file when they start, for their number of ranks" read_at_start
+
+# usage: takes WORDS [ENVIRONMENT]...: an allreduce of 64 KiB among two ranks
+takes() {
+	words=$1
+	shift
+	env MUSTER_TUNING=./own "$@" "$tools/muster-run" -n 2 --no-prefix "$comms" chosen 65536 >out
+	cat out
+	same 2 "$(grep -c "$words" out)"
+}
+
+host_path() {
+	printf 'muster-tuning 2\nallreduce any double-ring host\nend\n' >own
+	takes 'path 1 by double-ring'
+	takes 'path 2 by double-ring' MUSTER_OFFLOAD=force
+	takes 'path 2 by double-ring' MUSTER_TUNING=off MUSTER_SCHEDULE=double-ring
+}
+check "a line can ask for the host path, unless offload is forced" host_path
 
 outranked() {
 	printf 'muster-tuning 2\nallreduce any double-ring\nend\n' >.config/muster/tuning
