@@ -2,8 +2,8 @@
 /*
  * Communicators: who is in them, and one device context each. It is open at every
  * member before creation returns at any (group.c), since an engine drops packets for
- * contexts that it does not know. One that is idle costs its members' addresses, and
- * nobody looks at it: only those that are listed as active are visited.
+ * contexts that it does not know. Nobody looks at one that is
+ * idle: only those that are listed as active are visited.
  *
  * A communicator that was freed goes on until its operations have ended and its
  * members are told; then it is closed, in some later call.
@@ -24,6 +24,7 @@
 static int context_open(struct muster_comm *comm)
 {
 	struct muster *job = comm->job;
+	struct muster_address *members = calloc(comm->size, sizeof(*members));
 	const struct muster_dev_context config = {
 		.context = comm->context,
 		.life = comm->life,
@@ -31,10 +32,15 @@ static int context_open(struct muster_comm *comm)
 		.job_key = job->key,
 		.self = comm->rank,
 		.nr_members = comm->size,
-		.members = comm->members,
+		.members = members,
 	};
-	int err = job->dev->ops->context_open(job->dev, &config);
+	int err = members ? 0 : -ENOMEM;
 
+	for (uint32_t i = 0; i < comm->size && !err; i++)
+		members[i] = *muster_comm_address(comm, i);
+	if (!err)
+		err = job->dev->ops->context_open(job->dev, &config);
+	free(members);
 	if (err == -ENOSPC)
 		return muster_fail(job, err, "the device has no context left (it has %u); free a communicator first",
 				   job->dev->limits.contexts);
@@ -81,16 +87,11 @@ static int members_set(struct muster_comm *comm, uint32_t nr, const uint32_t *ra
 {
 	struct muster *job = comm->job;
 
-	comm->members = calloc(nr, sizeof(*comm->members));
-	comm->ranks = calloc(nr, sizeof(*comm->ranks));
-	if (!comm->members || !comm->ranks)
+	comm->ranks = muster_members_get(job, nr, ranks);
+	if (!comm->ranks)
 		return muster_fail(job, -ENOMEM, "no memory for %u members", nr);
-	for (uint32_t i = 0; i < nr; i++) {
-		comm->members[i] = job->addresses[ranks[i]];
-		comm->ranks[i] = ranks[i];
-		if (ranks[i] == job->oob.rank)
-			comm->rank = i;
-	}
+	while (ranks[comm->rank] != job->oob.rank)
+		comm->rank++;
 	comm->size = nr;
 	return 0;
 }
@@ -130,8 +131,7 @@ int muster_comm_build(struct muster *job, uint32_t context, uint32_t life, uint3
 	return 0;
 
 err_free:
-	free(comm->members);
-	free(comm->ranks);
+	muster_members_put(job, comm->ranks);
 	free(comm);
 	return err;
 }
@@ -222,8 +222,11 @@ static void unlink_comm(struct muster_comm *comm)
 
 void muster_comm_put(struct muster_comm *comm)
 {
-	if (!--comm->refs)
-		free(comm);
+	if (--comm->refs)
+		return;
+	free(comm->why);
+	free(comm->last_why);
+	free(comm);
 }
 
 void muster_comm_close(struct muster_comm *comm)
@@ -252,8 +255,8 @@ void muster_comm_close(struct muster_comm *comm)
 					comm->scratch_key);
 	muster_bounce_give(job, comm->bounce, comm->bounce_key);
 	muster_comm_forget(comm);
-	free(comm->members);
-	free(comm->ranks);
+	muster_members_put(job, comm->ranks);
+	free(comm->no_tree);
 	muster_comm_put(comm);
 }
 

@@ -24,7 +24,8 @@ enum muster_library_limit {
 	MUSTER_KEPT_SLOTS = 48,		/* programs that the device keeps, per communicator */
 	MUSTER_LOCK_SLOT = MUSTER_BOUNCE_SLOTS + MUSTER_KEPT_SLOTS,	/* of a tree's lock, behind these */
 	MUSTER_HISTORY = 64,		/* operations whose signature is remembered */
-	MUSTER_COMM_BUCKETS = 1024,	/* of the tables that find communicators */
+	MUSTER_COMM_BUCKETS = 1024,	/* of the tables that find communicators, */
+	MUSTER_MEMBER_BUCKETS = 256,	/* and of that which finds their members */
 	MUSTER_STREAM_FLOOR = 16,	/* host path: fragments that a member may send unasked */
 	MUSTER_STREAM_MAX = 64,		/* and where they are awaited */
 	MUSTER_PAIR_FLOOR_MIN = 2,	/* messages that each other rank may send at any time */
@@ -119,6 +120,7 @@ struct muster {
 	void *exchanged;		/* by rank: what was said last (exchange.c) */
 	struct muster_comm *world;
 	struct muster_comm *comms[MUSTER_COMM_BUCKETS];	/* all, world included, by context */
+	struct muster_members *members[MUSTER_MEMBER_BUCKETS];	/* of them (members.c) */
 	struct muster_comm *active;	/* of them those that are to be visited */
 	uint32_t nr_comms;
 	uint32_t ids_from;		/* all context ids below are in use here */
@@ -253,8 +255,7 @@ struct muster_comm {
 	bool again;			/* and after this visit, too: something found no room */
 	bool freed;			/* by its owner; closed when nothing of it is under way */
 	uint32_t refs;			/* while it is not closed, and of requests that failed with it */
-	struct muster_address *members;
-	uint32_t *ranks;		/* theirs in the job */
+	const uint32_t *ranks;		/* of its members in the job (members.c) */
 	enum muster_offload offload;
 	char schedule_name[MUSTER_SCHEDULE_NAME_MAX + 1];	/* empty: the library chooses */
 	struct muster_schedule *schedule_file;	/* the user's own, for what it fits */
@@ -264,11 +265,11 @@ struct muster_comm {
 	struct muster_schedule **files;	/* all that were ever chosen */
 	uint32_t nr_files;
 	int failed;			/* the error that every later operation gets */
-	char why[MUSTER_SENTENCE_MAX];	/* its sentence */
+	char *why;			/* its sentence; NULL: there was no memory for that */
 	struct muster_op_info last;
 	struct muster_entry *last_of;	/* the entry that it is of, if it has been so */
 	uint64_t last_era;		/* since this one */
-	char last_why[MUSTER_WHY_MAX];	/* where last.why is not static */
+	char *last_why;			/* MUSTER_WHY_MAX bytes, where last.why is not static; or NULL */
 
 	struct muster_entry **cache;	/* MUSTER_CACHE_MAX of them; NULL: nothing was called yet */
 	struct muster_entry *recent;	/* found last time */
@@ -303,7 +304,7 @@ struct muster_comm {
 	struct muster_host *host;	/* host.c: the operation on the CPU */
 	struct muster_bump_run *bump;	/* bump.c: the operation there */
 	struct muster_trees *trees;	/* tree.c: its groups; NULL: it has none, */
-	char no_tree[MUSTER_WHY_MAX];	/* and why, if that is its own affair */
+	char *no_tree;			/* and why, if that is its own affair; or NULL */
 };
 
 /** muster_copy() - of small data, which is one element mostly. */
@@ -313,6 +314,16 @@ static inline void muster_copy(void *to, const void *from, size_t bytes)
 		memcpy(to, from, sizeof(uint64_t));
 	else if (bytes)
 		memcpy(to, from, bytes);
+}
+
+/* members.c */
+/** muster_members_get() - a table of these ranks, and a reference to it. NULL: there is no memory. */
+const uint32_t *muster_members_get(struct muster *job, uint32_t nr, const uint32_t *ranks);
+void muster_members_put(struct muster *job, const uint32_t *ranks);
+static inline const struct muster_address *muster_comm_address(const struct muster_comm *comm,
+							       uint32_t member)
+{
+	return &comm->job->addresses[comm->ranks[member]];
 }
 
 /** muster_comm_open_world() - the communicator of all; the first one. */
@@ -341,7 +352,8 @@ static inline bool muster_comm_holds(const struct muster_comm *comm)
 	struct muster_dev *dev = comm->job->dev;
 
 	return __builtin_expect(dev->holding, 0) &&
-	       dev->ops->holds(dev, comm->job->id, comm->context, comm->members, comm->size);
+	       dev->ops->holds(dev, comm->job->id, comm->context, comm->job->addresses, comm->ranks,
+				comm->size);
 }
 /** muster_member_holds() - the same of what one member needs, in whatever communicator. */
 static inline bool muster_member_holds(const struct muster_comm *comm, uint32_t member)
@@ -349,7 +361,8 @@ static inline bool muster_member_holds(const struct muster_comm *comm, uint32_t 
 	struct muster_dev *dev = comm->job->dev;
 
 	return __builtin_expect(dev->holding, 0) &&
-	       dev->ops->holds(dev, comm->job->id, MUSTER_CONTEXT_NONE, &comm->members[member], 1);
+	       dev->ops->holds(dev, comm->job->id, MUSTER_CONTEXT_NONE, comm->job->addresses,
+				&comm->ranks[member], 1);
 }
 /** muster_comm_bounce() - see that there is memory for small results. */
 int muster_comm_bounce(struct muster_comm *comm);
@@ -364,6 +377,8 @@ void muster_bounce_give(struct muster *job, uint8_t *bounce, uint32_t key);
 void muster_bounces_free(struct muster *job);
 
 /* failure.c */
+/** muster_comm_why() - of one that has failed: the sentence. */
+const char *muster_comm_why(const struct muster_comm *comm);
 /**
  * muster_comm_fail_status() - end it, from what the device said: all its operations fail.
  * @by: the member that noticed, or MUSTER_BY_NONE; of MUSTER_STATUS_ABORTED the one that gave up, for

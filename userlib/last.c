@@ -4,6 +4,7 @@
  * why, and what it was made of.
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "bump_path.h"
@@ -25,7 +26,12 @@ static void why_set(struct muster_comm *comm, const struct muster_request *reque
 	comm->last.why = request->why;
 	if (!no_bump && !no_tree && request->why != entry->why)
 		return;
-	snprintf(comm->last_why, sizeof(comm->last_why), "%s%s%s%s%s", request->why,
+	if (!comm->last_why)
+		comm->last_why = malloc(MUSTER_WHY_MAX);
+	comm->last.why = "no memory for why";
+	if (!comm->last_why)
+		return;
+	snprintf(comm->last_why, MUSTER_WHY_MAX, "%s%s%s%s%s", request->why,
 		 no_tree ? "; not the switches: " : "", no_tree ? entry->no_tree : "",
 		 no_bump ? "; not the bump: " : "", no_bump ? entry->no_bump : "");
 	comm->last.why = comm->last_why;	/* the entry may go */

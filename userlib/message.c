@@ -62,13 +62,13 @@ bool muster_channel_has_left(const struct muster_comm *comm)
 
 static struct muster_desc desc_make(const struct muster_comm *comm, uint32_t member)
 {
-	const struct muster_address *to = &comm->members[member];
+	const struct muster_address *to = muster_comm_address(comm, member);
 
 	return (struct muster_desc){
 		.kind = MUSTER_DESC_MP,
 		.flags = MUSTER_DESC_COLL_END,
 		.dest = to->node & MUSTER_DEST_NODE,
-		.src_vp = comm->members[comm->rank].vp,
+		.src_vp = muster_comm_address(comm, comm->rank)->vp,
 		.dst_vp = to->vp,
 		.job = comm->job->id,
 		.context = comm->context,

@@ -369,7 +369,7 @@ static void failure_say(struct muster_request *request)
 {
 	const struct muster_comm *comm = request->failed;
 
-	muster_fail(request->job, comm->failed, "%s", comm->why);
+	muster_fail(request->job, comm->failed, "%s", muster_comm_why(comm));
 	muster_comm_put(request->failed);
 	request->failed = NULL;
 }
@@ -403,7 +403,7 @@ int muster_request_restart(struct muster_request *request)
 	int err = 0;
 
 	if (comm->failed)
-		return muster_fail(comm->job, comm->failed, "%s", comm->why);
+		return muster_fail(comm->job, comm->failed, "%s", muster_comm_why(comm));
 	request->next = NULL;
 	request->kept = NULL;
 	request->stage = 0;

@@ -271,7 +271,8 @@ struct muster_lower_params {
 	uint8_t op;
 	uint8_t job;
 	uint32_t context;
-	const struct muster_address *members;	/* by rank (dev.h) */
+	const struct muster_address *addresses;	/* by rank of the job (dev.h) */
+	const uint32_t *ranks;	/* of the job, by rank; NULL: the same */
 	bool in_place;		/* input is in OUT already */
 	bool parts;		/* buffers hold no more of the message than the rank has and needs */
 };
