@@ -432,6 +432,7 @@ static struct verdict command_run(struct muster_nic *nic, const struct muster_ad
 	case MUSTER_ADMIN_CQ_CREATE:
 	case MUSTER_ADMIN_CQ_DESTROY:
 	case MUSTER_ADMIN_CQ_MODERATE:
+	case MUSTER_ADMIN_CQ_RESIZE:
 		return elsewhere_run(nic, cmd, nic_cq_command);
 	case MUSTER_ADMIN_VP_CREATE:
 		return vp_create(nic, cmd);

@@ -149,9 +149,10 @@ void nic_cq_full(struct muster_nic *nic, struct nic_cq *cq)
 
 int nic_cq_put(struct muster_nic *nic, struct nic_cq *cq, struct muster_cqe *entry)
 {
-	uint64_t addr = cq->base + (cq->tail & (cq->entries - 1)) * sizeof(*entry);
+	uint32_t at = cq->tail - cq->origin;
+	uint64_t addr = cq->base + (at & (cq->entries - 1)) * sizeof(*entry);
 
-	entry->valid = nic_lap_valid(cq->tail, cq->entries);
+	entry->valid = nic_lap_valid(at, cq->entries);
 	if (nic_entry_write(nic, addr, entry, sizeof(*entry)))
 		return -EIO;
 	cq->tail++;
@@ -253,6 +254,33 @@ static int moderate(struct muster_nic *nic, const struct muster_admin_command *c
 	return 0;
 }
 
+/* Who reads has the ring before this one until all is read that is there. */
+static int resize(struct muster_nic *nic, const struct muster_admin_command *cmd, uint32_t *detail)
+{
+	const struct muster_admin_cq_resize *c = &cmd->cq_resize;
+	struct nic_cq *cq = find(nic, le32toh(c->id));
+	uint32_t entries = le32toh(c->entries);
+	struct muster_cq_record record;
+
+	if (le64toh(c->base) % sizeof(struct muster_cqe))
+		return BAD(cq_resize.base);
+	if (!entries_valid(entries))
+		return BAD(cq_resize.entries);
+	if (!nic_command_ends(cmd, sizeof(*c)))
+		return BAD(raw[sizeof(*c)]);
+	if (!cq)
+		return -ENOENT;
+	if (!look(nic, cq, &record))
+		return -EIO;
+	if (cq->tail - cq->head > entries)
+		return BAD(cq_resize.entries);
+	cq->base = le64toh(c->base);
+	cq->entries = entries;
+	cq->origin = cq->tail;
+	*detail = cq->origin;
+	return 0;
+}
+
 int nic_cq_command(struct muster_nic *nic, const struct muster_admin_command *cmd,
 		   uint32_t *detail)
 {
@@ -261,6 +289,8 @@ int nic_cq_command(struct muster_nic *nic, const struct muster_admin_command *cm
 		return create(nic, cmd, detail);
 	case MUSTER_ADMIN_CQ_DESTROY:
 		return destroy(nic, cmd, detail);
+	case MUSTER_ADMIN_CQ_RESIZE:
+		return resize(nic, cmd, detail);
 	default:
 		return moderate(nic, cmd, detail);
 	}

@@ -41,6 +41,7 @@ struct nic_cq {
 	uint32_t vector;
 	uint32_t head;		/* consumed, as the guest says */
 	uint32_t tail;		/* written */
+	uint32_t origin;	/* count of the entry that was the first in this ring */
 	uint32_t users;		/* VPs; or queues of queue pairs */
 	uint32_t arms;		/* as the record last said */
 	uint32_t notified;	/* as it says */
