@@ -199,6 +199,16 @@ static void a_queue_stays_as_long_as_what_is_in_it(void **state)
 	assert_int_equal(command(guest, resize_command(OTHER_RING, 4)).status, MUSTER_ADMIN_OK);
 }
 
+static void what_was_rung_for_before_counts(void **state)
+{
+	struct guest *guest = *state;
+
+	for (uint32_t i = 0; i < 5; i++)
+		qp_put(guest, 0, datagram_to(0, 1, i, 1));
+	reg_write(guest, MUSTER_REG_BELLS + MUSTER_BELL_QP, qp_number(0));
+	assert_int_equal(command(guest, resize_command(OTHER_RING, 4)).status, MUSTER_ADMIN_BAD_PARAMETER);
+}
+
 static void a_full_queue_that_becomes_longer_takes_more(void **state)
 {
 	struct guest *guest = *state;
@@ -243,6 +253,7 @@ int main(void)
 		WITH_TWO_UD(a_queue_that_is_armed_before_its_queue_pair_is_there_interrupts),
 		WITH_TWO_UD(a_queue_goes_on_in_another_ring),
 		WITH_TWO_UD(a_queue_stays_as_long_as_what_is_in_it),
+		WITH_TWO_UD(what_was_rung_for_before_counts),
 		WITH_TWO_UD(a_full_queue_that_becomes_longer_takes_more),
 		WITH_TWO_UD(each_field_of_another_ring_is_checked),
 	};
