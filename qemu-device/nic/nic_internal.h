@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What the files of the NIC share: nic.c (life, registers, step), nic_admin.c
+ * What the files of the NIC share: nic.c (life, step), nic_regs.c (registers, doorbells), nic_admin.c
  * (commands), nic_ring.c (a VP's rings, events), nic_cq.c (completion queues), nic_mr.c (memory
  * regions), nic_qp*.c and nic_srq.c (queue pairs), nic_loopback.c, nic_look.c (what the host sees of processes in the
  * guest), nic_dump.c (packets in a file). Fields marked "any thread" are atomic; all else belongs to the stepping caller.
@@ -188,6 +188,8 @@ int nic_dma_write(struct muster_nic *nic, uint64_t addr, const void *buf, uint32
 /* An entry whose last word says that it is there: that word is written after the rest. */
 int nic_entry_write(struct muster_nic *nic, uint64_t addr, const void *entry, uint32_t len);
 void nic_fatal(struct muster_nic *nic);
+/* Forget all that the guest has made; no DMA for it afterwards. */
+void nic_quiesce(struct muster_nic *nic);
 
 /*
  * nic_admin.c: run what the guest has queued, for a bounded while; true if there was
