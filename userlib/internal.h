@@ -17,7 +17,7 @@
 #include <string.h>
 
 enum muster_library_limit {
-	MUSTER_ABI = 9,			/* raised when older ranks cannot join any more */
+	MUSTER_ABI = 10,			/* raised when older ranks cannot join any more */
 	MUSTER_SENTENCE_MAX = 512,	/* bytes of an error's sentence */
 	MUSTER_CACHE_MAX = 64,		/* programs kept per communicator */
 	MUSTER_BOUNCE_SLOTS = MUSTER_SEQ_QUEUE_MAX, /* small operations at once, per communicator */
@@ -154,7 +154,8 @@ struct muster {
 	uint32_t nr_user_ops;
 	struct muster_manager *manager;	/* of groups on trees (manager.c); likewise */
 	char no_tree[MUSTER_WHY_MAX];
-	struct muster_tuning *tuning;	/* what was measured on this machine (tuning.h); or NULL */
+	char *tuned;			/* what was measured on rank 0's machine, as text, while it joins; */
+	struct muster_tuning *tuning;	/* and then this (tuning.h); or NULL */
 	struct muster_locks locks;	/* of streaming trees, so far (lock.c) */
 	struct muster_turn *turn;	/* of several threads (turn.h); NULL: there is one */
 	uint32_t under_way;		/* operations started and not done */
@@ -512,6 +513,8 @@ int muster_request_end(struct muster_request *request);
 /** muster_last_set() - it has succeeded, and is what its communicator did last (last.c). */
 void muster_last_set(struct muster_comm *comm, const struct muster_request *request);
 void muster_last_set_nothing(const struct muster_request *request);
+/** muster_last_fill() - what it was, whoever asked for it: an entry's request that has ended. */
+void muster_last_fill(const struct muster_request *request, struct muster_op_info *info);
 /** muster_request_blocks_free() - all requests of a job; none is in use. */
 void muster_request_blocks_free(struct muster *job);
 /** muster_advance() - post and run what can. */

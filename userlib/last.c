@@ -49,13 +49,14 @@ static const char *schedule_of(const struct muster_request *request)
 	}
 }
 
-static void info_fill(const struct muster_request *request, struct muster_op_info *info)
+void muster_last_fill(const struct muster_request *request, struct muster_op_info *info)
 {
 	const struct muster_entry *entry = request->entry;
 
 	*info = (struct muster_op_info){
 		.path = request->path,
 		.bytes = entry->call.bytes,
+		.why = request->why,
 		.steps = request->path == MUSTER_PATH_SWITCH ? 1 : entry->schedule->steps,
 	};
 	strcpy(info->schedule, schedule_of(request));
@@ -73,7 +74,7 @@ void muster_last_set(struct muster_comm *comm, const struct muster_request *requ
 	comm->last_of = request->entry;
 	comm->last_era = comm->job->era;
 	if (!*info->schedule || info->path != request->path)
-		info_fill(request, info);
+		muster_last_fill(request, info);
 	comm->last = *info;
 	why_set(comm, request);
 }

@@ -215,9 +215,9 @@ static void finish_nothing(struct muster_request *request)
 	if (!request->own) {
 		muster_again_drop(request->comm);
 		muster_last_set_nothing(request);
+		if (request->job->stats)
+			muster_stats_count(request);
 	}
-	if (request->job->stats)
-		muster_stats_count(request);
 }
 
 static int prepare(struct muster_request *request, const struct muster_call *call, const void *in,
