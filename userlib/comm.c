@@ -58,31 +58,6 @@ int muster_comm_bounce(struct muster_comm *comm)
 	return muster_bounce_take(comm->job, &comm->bounce, &comm->bounce_key);
 }
 
-/* What a communicator remembers, from its first operation on. */
-struct memory {
-	struct muster_past history[MUSTER_HISTORY];
-	struct muster_entry *cache[MUSTER_CACHE_MAX];
-	struct muster_kept *kept[MUSTER_KEPT_SLOTS];
-};
-
-int muster_comm_remember(struct muster_comm *comm)
-{
-	struct memory *memory;
-
-	memory = calloc(1, sizeof(*memory));
-	if (!memory)
-		return muster_fail(comm->job, -ENOMEM, "no memory for the communicator's operations");
-	comm->history = memory->history;
-	comm->cache = memory->cache;
-	comm->kept = memory->kept;
-	return 0;
-}
-
-void muster_comm_forget(struct muster_comm *comm)
-{
-	free(comm->history);	/* which memory begins with */
-}
-
 static int members_set(struct muster_comm *comm, uint32_t nr, const uint32_t *ranks)
 {
 	struct muster *job = comm->job;
@@ -249,11 +224,8 @@ void muster_comm_close(struct muster_comm *comm)
 	muster_graph_free(comm->graph);
 	free(comm->bump);
 	muster_cache_close(comm);
-	muster_kept_close(comm);
-	if (comm->scratch)
-		job->dev->ops->mem_free(job->dev, comm->scratch, comm->scratch_bytes,
-					comm->scratch_key);
-	muster_bounce_give(job, comm->bounce, comm->bounce_key);
+	muster_comm_scratch_free(comm);
+	muster_bounce_give(job, comm->bounce);
 	muster_comm_forget(comm);
 	muster_members_put(job, comm->ranks);
 	free(comm->no_tree);
@@ -356,6 +328,16 @@ uint32_t muster_comm_size(const struct muster_comm *comm)
 	return comm->size;
 }
 
+void muster_comm_scratch_free(struct muster_comm *comm)
+{
+	struct muster_dev *dev = comm->job->dev;
+
+	if (comm->scratch)
+		dev->ops->mem_free(dev, comm->scratch, comm->scratch_bytes, comm->scratch_key);
+	comm->scratch = NULL;
+	comm->scratch_bytes = 0;
+}
+
 int muster_comm_scratch(struct muster_comm *comm, uint64_t bytes)
 {
 	struct muster_dev *dev = comm->job->dev;
@@ -363,10 +345,7 @@ int muster_comm_scratch(struct muster_comm *comm, uint64_t bytes)
 
 	if (bytes <= comm->scratch_bytes)
 		return 0;
-	if (comm->scratch)
-		dev->ops->mem_free(dev, comm->scratch, comm->scratch_bytes, comm->scratch_key);
-	comm->scratch = NULL;
-	comm->scratch_bytes = 0;
+	muster_comm_scratch_free(comm);
 	err = dev->ops->mem_alloc(dev, bytes, &comm->scratch, &comm->scratch_key);
 	if (err)
 		return muster_fail(comm->job, err, "no %llu bytes of device memory for what is not yet a result: %s",

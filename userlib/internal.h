@@ -23,6 +23,7 @@ enum muster_library_limit {
 	MUSTER_BOUNCE_SLOTS = MUSTER_SEQ_QUEUE_MAX, /* small operations at once, per communicator */
 	MUSTER_KEPT_SLOTS = 48,		/* programs that the device keeps, per communicator */
 	MUSTER_LOCK_SLOT = MUSTER_BOUNCE_SLOTS + MUSTER_KEPT_SLOTS,	/* of a tree's lock, behind these */
+	MUSTER_WARM_MAX = 128,		/* communicators with what belongs to running; more if all run */
 	MUSTER_HISTORY = 64,		/* operations whose signature is remembered */
 	MUSTER_COMM_BUCKETS = 1024,	/* of the tables that find communicators, */
 	MUSTER_MEMBER_BUCKETS = 256,	/* and of that which finds their members */
@@ -137,7 +138,8 @@ struct muster {
 	uint32_t controls_open;		/* messages among libraries that have not left */
 	struct muster_channel *closed[MUSTER_COMM_BUCKETS];	/* that await farewells */
 	struct muster_bounce_chunk *bounce_chunks;
-	void *bounce_free;
+	struct muster_warm *warm;	/* of communicators (warm.c), */
+	uint32_t nr_warm;
 	void *limbs;			/* of the last exact sum, for the next one; or NULL */
 	size_t limbs_bytes;
 	uint32_t kept_descs;		/* that the device keeps for all communicators */
@@ -239,6 +241,7 @@ struct muster_kept {
 struct muster_past {
 	struct muster_signature signature;
 	bool host;
+	bool unknown;			/* it was forgotten (warm.c) */
 };
 
 struct muster_comm {
@@ -271,7 +274,7 @@ struct muster_comm {
 	uint64_t last_era;		/* since this one */
 	char *last_why;			/* MUSTER_WHY_MAX bytes, where last.why is not static; or NULL */
 
-	struct muster_entry **cache;	/* MUSTER_CACHE_MAX of them; NULL: nothing was called yet */
+	struct muster_entry **cache;	/* MUSTER_CACHE_MAX of them; NULL: it is cool */
 	struct muster_entry *recent;	/* found last time */
 	struct muster_cut *cut;		/* room for that of the call that is started, or NULL */
 	struct muster_graph *graph;	/* neighbours (graph.h), or NULL */
@@ -287,7 +290,8 @@ struct muster_comm {
 	uint32_t doubted;		/* the first when notes were compared, or it was seen to wait; */
 	uint64_t doubt_us;		/* when to do so next; 0: never seen */
 	uint64_t tested;		/* the count of ticks when a test looked at the clock last */
-	struct muster_past *history;	/* MUSTER_HISTORY of them, as cache */
+	struct muster_past *history;	/* MUSTER_HISTORY of them, as cache (warm.c); NULL: it is cool, */
+	struct muster_runs *runs;	/* and this is all that it remembers, or NULL */
 	uint32_t sequences;		/* given to the device */
 	uint32_t sequences_ended;	/* of them, as far as completions have told */
 	uint32_t posted;		/* small operations given to the device */
@@ -366,14 +370,27 @@ static inline bool muster_member_holds(const struct muster_comm *comm, uint32_t 
 }
 /** muster_comm_bounce() - see that there is memory for small results. */
 int muster_comm_bounce(struct muster_comm *comm);
-/** muster_comm_remember() - see that there is memory for its operations, from the first one on. */
+/** muster_comm_scratch_free() - nothing of it is in use. */
+void muster_comm_scratch_free(struct muster_comm *comm);
+
+/* warm.c */
+/** muster_comm_remember() - of one that is cool: make memory for its operations. 0; -ENOMEM. */
 int muster_comm_remember(struct muster_comm *comm);
-/** muster_comm_forget() - what it remembered of its operations, when cache and kept are closed. */
+/** muster_comm_forget() - all of its operations, when its cache is closed. */
 void muster_comm_forget(struct muster_comm *comm);
+/** muster_comm_past() - an operation that began here already; NULL: it has not, or long ago. */
+const struct muster_past *muster_comm_past(const struct muster_comm *comm, uint32_t number);
+/** muster_warm_review() - if many are warm, cool some that have rested; not of one that is called. */
+void muster_warm_review(struct muster *job);
+static inline void muster_warm_limit(struct muster *job)
+{
+	if (__builtin_expect(job->nr_warm > MUSTER_WARM_MAX, 0))
+		muster_warm_review(job);
+}
 
 /* bounce.c: blocks of MUSTER_BOUNCE_SLOTS small results, MUSTER_KEPT_SLOTS, and a lock */
 int muster_bounce_take(struct muster *job, uint8_t **bounce, uint32_t *key);
-void muster_bounce_give(struct muster *job, uint8_t *bounce, uint32_t key);
+void muster_bounce_give(struct muster *job, uint8_t *bounce);
 void muster_bounces_free(struct muster *job);
 
 /* failure.c */

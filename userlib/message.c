@@ -234,20 +234,11 @@ void muster_channel_leave(struct muster_comm *comm)
 
 /* ---- receiving --------------------------------------------------------------------------- */
 
-/* An operation that began here already; NULL: it has not, or long ago. */
-static const struct muster_past *past_of(const struct muster_comm *comm, uint32_t number)
-{
-	uint32_t behind = comm->number - number;
-
-	return behind && behind <= MUSTER_HISTORY && comm->history ?
-	       &comm->history[number % MUSTER_HISTORY] : NULL;
-}
-
 /* Is it the sender's too, and on the same path? */
 static bool call_matches(struct muster_comm *comm, uint32_t member, uint32_t number,
 			 const struct muster_signature *signature)
 {
-	const struct muster_past *past = past_of(comm, number);
+	const struct muster_past *past = muster_comm_past(comm, number);
 
 	if (!past || (past->host && muster_signatures_agree(&past->signature, signature)))
 		return true;
@@ -385,7 +376,7 @@ void muster_channel_receive(struct muster_comm *comm, const struct muster_packet
 static void probe_check(struct muster_comm *comm, uint32_t member, uint32_t number,
 			const struct muster_signature *signature)
 {
-	const struct muster_past *past = past_of(comm, number);
+	const struct muster_past *past = muster_comm_past(comm, number);
 
 	if (past && !muster_signatures_agree(&past->signature, signature))
 		muster_comm_abort(comm, MUSTER_STATUS_MISMATCH, member, signature, &past->signature);

@@ -376,6 +376,7 @@ static void failure_say(struct muster_request *request)
 
 int muster_request_end(struct muster_request *request)
 {
+	struct muster *job = request->job;
 	int result = request->result;
 
 	if (request->failed)
@@ -387,6 +388,7 @@ int muster_request_end(struct muster_request *request)
 			request->state = MUSTER_REQUEST_FREE;
 		else
 			muster_request_put(request);
+		muster_warm_limit(job);
 		return result;
 	}
 	if (request->aside)
