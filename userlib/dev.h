@@ -44,6 +44,7 @@ struct muster_address {
 struct muster_dev_limits {
 	uint32_t contexts;	/* communicators at once */
 	uint32_t ring_slots;	/* point-to-point packets that the receive ring holds */
+	uint32_t program_descs;	/* of a program that it fetches from memory; 0: it fetches none */
 	uint32_t kept_descs;	/* descriptors of all programs that are kept at once; 0: it keeps none */
 };
 
