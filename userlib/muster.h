@@ -593,6 +593,9 @@ int muster_wait(struct muster_request *request);
  */
 bool muster_progress(struct muster *job);
 
+/** muster_in_the_way() - whether who is awaited cannot run before the caller gives its processor away. */
+bool muster_in_the_way(struct muster *job);
+
 #ifdef __cplusplus
 }
 #endif
