@@ -110,6 +110,8 @@ static u32 command_object(const struct muster_admin_command *cmd)
 		return le32_to_cpu(cmd->cq.id);
 	case MUSTER_ADMIN_CQ_MODERATE:
 		return le32_to_cpu(cmd->cq_moderate.id);
+	case MUSTER_ADMIN_CQ_RESIZE:
+		return le32_to_cpu(cmd->cq_resize.id);
 	case MUSTER_ADMIN_VP_CREATE:
 		return le32_to_cpu(cmd->vp.id);
 	case MUSTER_ADMIN_MR_REGISTER:

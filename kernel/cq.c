@@ -51,11 +51,16 @@ static int admin_create(struct muster_dev *dev, const struct muster_cq *cq, u32 
 	return muster_admin_run(dev, &cmd);
 }
 
+static bool entries_valid(u32 entries)
+{
+	return entries && entries <= MUSTER_CQ_ENTRIES_MAX && is_power_of_2(entries);
+}
+
 static int check(const struct ib_cq_init_attr *attr, const struct ib_udata *udata)
 {
 	if (attr->flags)
 		return -EOPNOTSUPP;
-	if (!attr->cqe || attr->cqe > MUSTER_CQ_ENTRIES_MAX || !is_power_of_2(attr->cqe))
+	if (!entries_valid(attr->cqe))
 		return -EINVAL;
 	if (udata->outlen < sizeof(struct muster_create_cq_resp))
 		return -EINVAL;
@@ -94,10 +99,15 @@ static void mappings_remove(struct muster_cq *cq)
 	muster_mapping_remove(cq->ring);
 }
 
+static struct muster_mapping *ring_create(struct ib_ucontext *ibucontext, u32 entries)
+{
+	return muster_mapping_create(ibucontext, MUSTER_MAP_FROM_DEVICE,
+				     entries * sizeof(struct muster_cqe), cqe_layout);
+}
+
 static int mappings_create(struct muster_cq *cq, struct ib_ucontext *ibucontext, u32 flags)
 {
-	cq->ring = muster_mapping_create(ibucontext, MUSTER_MAP_FROM_DEVICE,
-					 cq->ibcq.cqe * sizeof(struct muster_cqe), cqe_layout);
+	cq->ring = ring_create(ibucontext, cq->ibcq.cqe);
 	if (IS_ERR(cq->ring))
 		return PTR_ERR(cq->ring);
 	if (!(flags & MUSTER_CQ_FOR_QPS))
@@ -132,6 +142,7 @@ int muster_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 	err = muster_share_take(dev, &dev->cqs_share, &cq->user);
 	if (err)
 		return err;
+	mutex_init(&cq->lock);
 	ibcq->cqe = attr->cqe;
 	err = mappings_create(cq, &ucontext->ibucontext, cmd.flags);
 	if (err)
@@ -177,6 +188,7 @@ int muster_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 /* A virtual port's queue interrupts at once: its process sleeps for one operation. */
 int muster_modify_cq(struct ib_cq *ibcq, u16 count, u16 period_us)
 {
+	struct muster_dev *dev = to_mdev(ibcq->device);
 	struct muster_cq *cq = to_mcq(ibcq);
 	struct muster_admin_command cmd = {
 		.opcode = MUSTER_ADMIN_CQ_MODERATE,
@@ -185,7 +197,75 @@ int muster_modify_cq(struct ib_cq *ibcq, u16 count, u16 period_us)
 		.cq_moderate.period_us = cpu_to_le16(period_us),
 	};
 
-	return cq->record ? muster_admin_run(to_mdev(ibcq->device), &cmd) : -EOPNOTSUPP;
+	if (!cq->record || !(dev->capabilities & MUSTER_CAP_QP))
+		return -EOPNOTSUPP;
+	return muster_admin_run(dev, &cmd);
+}
+
+static int resize_respond(const struct muster_mapping *ring, u32 entries, u32 origin,
+			  struct ib_udata *udata)
+{
+	struct muster_resize_cq_resp resp = {
+		.ring_offset = muster_mapping_offset(ring),
+		.ring_bytes = ring->bytes,
+		.entries = entries,
+		.origin = origin,
+	};
+
+	return ib_copy_to_udata(udata, &resp, sizeof(resp));
+}
+
+/*
+ * Twice to the process: once more when the device has changed over, since it cannot change back.
+ * The old ring is the process's until it unmaps it.
+ */
+static int resize(struct muster_cq *cq, struct muster_mapping *ring, u32 entries,
+		  struct ib_udata *udata)
+{
+	struct muster_admin_command cmd = {
+		.opcode = MUSTER_ADMIN_CQ_RESIZE,
+		.cq_resize.base = cpu_to_le64(ring->dma),
+		.cq_resize.id = cpu_to_le32(cq->id),
+		.cq_resize.entries = cpu_to_le32(entries),
+	};
+	struct muster_mapping *old = cq->ring;
+	u32 origin;
+	int err;
+
+	err = resize_respond(ring, entries, 0, udata);
+	if (err)
+		return err;
+	err = muster_admin_ask(to_mdev(cq->ibcq.device), &cmd, &origin);
+	if (err)
+		return err;
+	cq->ring = ring;
+	cq->ibcq.cqe = entries;
+	muster_mapping_remove(old);
+	return resize_respond(ring, entries, origin, udata);
+}
+
+int muster_resize_cq(struct ib_cq *ibcq, int entries, struct ib_udata *udata)
+{
+	struct muster_ucontext *ucontext = rdma_udata_to_drv_context(udata, struct muster_ucontext,
+								     ibucontext);
+	struct muster_cq *cq = to_mcq(ibcq);
+	struct muster_mapping *ring;
+	int err;
+
+	if (!cq->record || !(to_mdev(ibcq->device)->capabilities & MUSTER_CAP_QP))
+		return -EOPNOTSUPP;
+	if (!entries_valid(entries) || !muster_udata_unused(udata) ||
+	    udata->outlen < sizeof(struct muster_resize_cq_resp))
+		return -EINVAL;
+	ring = ring_create(&ucontext->ibucontext, entries);
+	if (IS_ERR(ring))
+		return PTR_ERR(ring);
+	mutex_lock(&cq->lock);
+	err = resize(cq, ring, entries, udata);
+	if (cq->ring != ring)
+		muster_mapping_remove(ring);
+	mutex_unlock(&cq->lock);
+	return err;
 }
 
 int muster_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)

@@ -196,6 +196,7 @@ struct muster_cq {
 	struct ib_cq ibcq;
 	kuid_t user;			/* whose share it is of */
 	u32 id;
+	struct mutex lock;		/* protects ring and ibcq.cqe */
 	struct muster_mapping *ring;
 	struct muster_mapping *record;	/* of queue pairs; NULL: it is for virtual ports */
 	struct muster_vector *vector;
@@ -378,7 +379,7 @@ struct muster_mapping *muster_mapping_create(struct ib_ucontext *ibucontext,
 					     struct muster_ring_layout layout);
 struct muster_mapping *muster_doorbell_create(struct ib_ucontext *ibucontext);
 void muster_mapping_remove(struct muster_mapping *mapping);
-u64 muster_mapping_offset(struct muster_mapping *mapping);
+u64 muster_mapping_offset(const struct muster_mapping *mapping);
 void muster_mappings_clear(struct muster_dev *dev);
 
 /* quota.c */
@@ -400,6 +401,7 @@ int muster_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 		     MUSTER_CREATE_CQ_ARG *arg);
 int muster_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata);
 int muster_modify_cq(struct ib_cq *ibcq, u16 count, u16 period_us);
+int muster_resize_cq(struct ib_cq *ibcq, int entries, struct ib_udata *udata);
 int muster_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags);
 void muster_cqs_interrupted(struct muster_vector *vector);
 void muster_cq_overrun(struct muster_dev *dev, u32 id);

@@ -103,6 +103,8 @@ int muster_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init, struc
 	struct muster_srq *srq = to_msrq(ibsrq);
 	int err;
 
+	if (!(dev->capabilities & MUSTER_CAP_QP))
+		return -EOPNOTSUPP;
 	err = check(init, udata);
 	if (err)
 		return err;

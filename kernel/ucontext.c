@@ -173,7 +173,7 @@ void muster_mapping_remove(struct muster_mapping *mapping)
 	rdma_user_mmap_entry_remove(&mapping->entry);
 }
 
-u64 muster_mapping_offset(struct muster_mapping *mapping)
+u64 muster_mapping_offset(const struct muster_mapping *mapping)
 {
 	return rdma_user_mmap_get_offset(&mapping->entry);
 }

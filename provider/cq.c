@@ -108,8 +108,10 @@ int muster_destroy_cq(struct ibv_cq *ibvcq)
 		return err;
 	if (cq->record)
 		munmap(cq->record, MUSTER_DOORBELL_STRIDE);
-	munmap(cq->ring, cq->ring_bytes);
+	if (cq->ring)
+		munmap(cq->ring, cq->ring_bytes);
 	pthread_mutex_destroy(&cq->lock);
+	free(cq->kept);
 	free(cq);
 	return 0;
 }
@@ -124,7 +126,7 @@ int muster_modify_cq(struct ibv_cq *ibvcq, struct ibv_modify_cq_attr *attr)
 /* ---- polling ----------------------------------------------------------------------- */
 
 /* Whether the entry is there; a copy of it, if it is whole. */
-static bool entry_read(const struct muster_cq *cq, uint32_t at, struct muster_wc *wc)
+static bool ring_read(const struct muster_cq *cq, uint32_t at, struct muster_wc *wc)
 {
 	const struct muster_wc *entry = (const struct muster_wc *)cq->ring + (at & (cq->entries - 1));
 	const volatile uint8_t *mark = &entry->kind;
@@ -134,6 +136,15 @@ static bool entry_read(const struct muster_cq *cq, uint32_t at, struct muster_wc
 	memcpy(wc, entry, sizeof(*wc));
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	return *mark == MUSTER_CQE_WORK;
+}
+
+/* By its count. */
+static bool entry_read(const struct muster_cq *cq, uint32_t at, struct muster_wc *wc)
+{
+	if (at - cq->kept_from >= cq->nr_kept)
+		return cq->ring && ring_read(cq, at - cq->origin, wc);
+	*wc = cq->kept[at - cq->kept_from];
+	return wc->kind == MUSTER_CQE_WORK;
 }
 
 static void wc_fill(const struct muster_wc *from, struct ibv_wc *to)
@@ -194,6 +205,8 @@ static int completions_take(struct muster_cq *cq, int nr, struct ibv_wc *to)
 		done += deliver(cq, &wc, &to[done]);
 		cq->head++;
 	}
+	if (cq->head - cq->kept_from >= cq->nr_kept)
+		cq->nr_kept = 0;
 	if (cq->head != before)
 		__atomic_store_n(&cq->record->head, htole32(cq->head), __ATOMIC_RELEASE);
 	return done;
@@ -267,6 +280,73 @@ int muster_poll_cq(struct ibv_cq *ibvcq, int nr, struct ibv_wc *to)
 	pthread_mutex_unlock(&cq->lock);
 	return done;
 }
+
+/* ---- another ring ------------------------------------------------------------------- */
+
+/* What is there, up to where the new ring begins; of a device that has died, nothing. */
+static void entries_keep(struct muster_cq *cq, struct muster_wc *kept, uint32_t until)
+{
+	for (uint32_t at = cq->head; at != until; at++)
+		if (!entry_read(cq, at, &kept[at - cq->head]))
+			kept[at - cq->head].kind = 0;
+	free(cq->kept);
+	cq->kept = kept;
+	cq->kept_from = cq->head;
+	cq->nr_kept = until - cq->head;
+}
+
+/* The old ring goes first, so that there is room for the new one; who has none polls in vain. */
+static int ring_change(struct muster_cq *cq, const struct muster_resize_cq_resp *resp)
+{
+	if (cq->ring)
+		munmap(cq->ring, cq->ring_bytes);
+	cq->ring_bytes = resp->ring_bytes;
+	cq->entries = resp->entries;
+	cq->origin = resp->origin;
+	cq->ring = muster_map(cq->ibvcq.context, resp->ring_offset, cq->ring_bytes, PROT_READ);
+	return cq->ring ? 0 : errno;
+}
+
+static int resize(struct muster_cq *cq, uint32_t entries)
+{
+	struct muster_wc *kept = calloc(cq->entries, sizeof(*kept));
+	struct {
+		struct ib_uverbs_resize_cq_resp ibv;
+		struct muster_resize_cq_resp own;
+	} resp = {};
+	struct ibv_resize_cq cmd;
+	int err;
+
+	if (!kept)
+		return ENOMEM;
+	err = ibv_cmd_resize_cq(&cq->ibvcq, entries, &cmd, sizeof(cmd), &resp.ibv, sizeof(resp));
+	/* No device can have so many. */
+	if (!err && resp.own.origin - cq->head > cq->entries)
+		err = EIO;
+	if (err) {
+		free(kept);
+		return err;
+	}
+	entries_keep(cq, kept, resp.own.origin);
+	return ring_change(cq, &resp.own);
+}
+
+int muster_resize_cq(struct ibv_cq *ibvcq, int cqe)
+{
+	struct muster_cq *cq = to_mcq(ibvcq);
+	int err;
+
+	if (!cq->record)
+		return EOPNOTSUPP;
+	if (cqe < 1 || cqe > MUSTER_CQ_ENTRIES_MAX)
+		return EINVAL;
+	pthread_mutex_lock(&cq->lock);
+	err = resize(cq, muster_power_of_two(cqe));
+	pthread_mutex_unlock(&cq->lock);
+	return err;
+}
+
+/* ---- sleeping ----------------------------------------------------------------------- */
 
 /* How many there are. */
 static uint32_t tail(struct muster_cq *cq)

@@ -30,9 +30,6 @@ struct muster_cq {
 		struct ibv_cq ibvcq;
 		struct ibv_cq_ex ibvcq_ex;	/* which is longer */
 	};
-	void *ring;
-	size_t ring_bytes;
-	uint32_t entries;
 	uint32_t number;
 	struct muster_cq_record *record;	/* NULL: a virtual port's */
 	/*
@@ -41,6 +38,13 @@ struct muster_cq {
 	 */
 	struct muster_cq **alive;
 	pthread_mutex_t lock;		/* protects the rest */
+	void *ring;			/* NULL: it could not be mapped when it was changed for another */
+	size_t ring_bytes;
+	uint32_t entries;
+	uint32_t origin;		/* count of its first entry */
+	struct muster_wc *kept;		/* entries of the ring before it */
+	uint32_t nr_kept;		/* 0: all are polled */
+	uint32_t kept_from;		/* count of the first */
 	bool dead;
 	uint32_t head;			/* polled so far */
 	uint32_t seen;			/* found to be there so far */
@@ -171,6 +175,7 @@ int muster_poll_cq(struct ibv_cq *ibvcq, int nr, struct ibv_wc *wc);
 /* The same for who holds the queue's lock. */
 int muster_cq_take(struct muster_cq *cq, int nr, struct ibv_wc *wc);
 int muster_modify_cq(struct ibv_cq *ibvcq, struct ibv_modify_cq_attr *attr);
+int muster_resize_cq(struct ibv_cq *ibvcq, int cqe);
 int muster_req_notify_cq(struct ibv_cq *ibvcq, int solicited_only);
 /* Completions that were ever there. */
 uint32_t muster_cq_tail(struct ibv_cq *ibvcq);

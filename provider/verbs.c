@@ -148,4 +148,5 @@ const struct verbs_context_ops muster_context_ops = {
 	.reg_dmabuf_mr = reg_dmabuf_mr,
 	.reg_mr = reg_mr,
 	.req_notify_cq = muster_req_notify_cq,
+	.resize_cq = muster_resize_cq,
 };

@@ -4,8 +4,8 @@
  * test starts it under muster-run; it exits 0 when what its name says was seen, and
  * says on stderr what was not.
  *
- * usage: comms many NUMBER | churn NUMBER | split COLOURS | unread NUMBER | neighbours COUNT |
- *              mixed NUMBER | chosen BYTES
+ * usage: comms many NUMBER | churn NUMBER | split COLOURS | unread NUMBER | incast NUMBER |
+ *              neighbours COUNT | mixed NUMBER | chosen BYTES
  */
 #include <dirent.h>
 #include <inttypes.h>
@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <muster.h>
 
@@ -89,16 +90,49 @@ static uint32_t in_order(uint32_t i, uint32_t nr)
 	return rank % 2 ? nr - 1 - at : at;
 }
 
-static size_t idle_bytes;	/* what one costs that is open and idle, engine and library */
+/* What one costs that is open and idle and has added up: engine and library together. */
+static size_t idle_bytes, idle_bytes_all;
+
+enum {
+	WARM = 128,		/* so many are ready to run again at once (MUSTER_WARM_MAX) */
+	OWN_BYTES = 1536,	/* of one that rests, and of each member: with 64, 1 KiB and 16 a member */
+	MEMBER_BYTES = 8,
+	COUNTED_MIN = 60,	/* of the others, or what malloc() rounds counts too much */
+};
+
+static void add_up(struct muster_comm *comm)
+{
+	int64_t value = 1;
+
+	EXPECT_OK(muster_allreduce(comm, &value, &value, 1, MUSTER_I64, MUSTER_SUM));
+	EXPECT(value == size, "sum %" PRId64, value);
+}
+
+/* All of one kind are made and used before those that count: who is warm is so by then. */
+static void make_and_count(uint32_t nr, struct muster_comm **comms)
+{
+	size_t before = mallinfo2().uordblks, warm = before;
+	uint32_t first = nr * 3 / 5;
+	struct muster_op_info info;
+
+	for (uint32_t i = 0; i < nr; i++) {
+		EXPECT_OK(muster_comm_dup(world, &comms[i]));
+		add_up(comms[i]);
+		if (i + 1 == first)
+			warm = mallinfo2().uordblks;
+	}
+	idle_bytes_all = (mallinfo2().uordblks - before) / nr;
+	idle_bytes = (mallinfo2().uordblks - warm) / (nr - first);
+	muster_comm_last(comms[0], &info);
+	EXPECT(info.path != MUSTER_PATH_NIC || first < WARM || nr - first < COUNTED_MIN ||
+	       idle_bytes <= OWN_BYTES + MEMBER_BYTES * size,
+	       "an idle one of %" PRIu32 " ranks costs %zu bytes", size, idle_bytes);
+}
 
 static void round_of_many(uint32_t nr, struct muster_comm **comms, struct muster_request **requests,
 			  int64_t *values)
 {
-	size_t before = mallinfo2().uordblks;
-
-	for (uint32_t i = 0; i < nr; i++)
-		EXPECT_OK(muster_comm_dup(world, &comms[i]));
-	idle_bytes = (mallinfo2().uordblks - before) / nr;
+	make_and_count(nr, comms);
 	for (uint32_t i = 0; i < nr; i++) {
 		uint32_t at = in_order(i, nr);
 
@@ -140,8 +174,8 @@ static void many(uint32_t nr)
 	expect_no_more(&second, &last);
 	getrusage(RUSAGE_SELF, &usage);
 	if (!rank)
-		printf("%" PRIu32 " communicators of %" PRIu32 " ranks: %zu bytes each at rest; %zu KiB from malloc, %ld mappings, %ld files after each round; %ld MiB at most\n",
-		       nr, size, idle_bytes, last.bytes / 1024, last.mappings, last.files,
+		printf("%" PRIu32 " communicators of %" PRIu32 " ranks: %zu bytes each at rest (%zu with those that are warm); %zu KiB from malloc, %ld mappings, %ld files after each round; %ld MiB at most\n",
+		       nr, size, idle_bytes, idle_bytes_all, last.bytes / 1024, last.mappings, last.files,
 		       usage.ru_maxrss / 1024);
 	free(comms);
 	free(requests);
@@ -215,6 +249,70 @@ static void unread(uint32_t nr)
 	}
 	free(comms);
 	free(requests);
+}
+
+enum { INCAST_COUNT = 256, INCAST_EACH = 4 };	/* elements of a message; messages on a communicator */
+
+/* It is outside of the library until the others have worked among themselves. */
+static void incast_wait(struct muster_comm *others)
+{
+	static const char through[] = "through";
+	double one = 1, sum;
+	FILE *out;
+
+	while (!rank && access(through, F_OK))
+		usleep(1000);
+	for (int i = 0; rank && i < 50; i++) {
+		EXPECT_OK(muster_allreduce(others, &one, &sum, 1, MUSTER_F64, MUSTER_SUM));
+		EXPECT(sum == size - 1, "the others' sum is %g", sum);
+	}
+	if (rank != 1)
+		return;
+	out = fopen(through, "w");
+	EXPECT(out && !fclose(out), "%s: %m", through);
+}
+
+/* incast: all others send to rank 0 on so many communicators, unasked, while it is elsewhere. */
+static void incast(uint32_t nr)
+{
+	const uint32_t messages = nr * INCAST_EACH;
+	struct muster_comm **comms = calloc(nr, sizeof(*comms)), *others;
+	struct muster_request **requests = calloc(messages, sizeof(*requests));
+	int64_t *in = calloc(messages, INCAST_COUNT * sizeof(*in));
+	int64_t *out = calloc(messages, (size_t)size * INCAST_COUNT * sizeof(*out));
+
+	EXPECT(comms && requests && in && out, "no memory");
+	for (uint32_t i = 0; i < nr; i++)
+		EXPECT_OK(muster_comm_dup(world, &comms[i]));
+	EXPECT_OK(muster_comm_split(world, rank != 0, 0, &others));
+	for (uint32_t i = 0; i < messages * INCAST_COUNT; i++)
+		in[i] = (int64_t)i * size + rank;
+	if (!rank)
+		incast_wait(others);
+	for (uint32_t i = 0; i < messages; i++) {
+		const uint32_t at = i / nr * nr + in_order(i % nr, nr);
+
+		EXPECT_OK(muster_gather_start(comms[at % nr], in + at * INCAST_COUNT,
+					      out + (size_t)at * size * INCAST_COUNT, INCAST_COUNT,
+					      MUSTER_I64, 0, &requests[at]));
+	}
+	if (rank)
+		incast_wait(others);
+	for (uint32_t i = 0; i < messages; i++)
+		EXPECT_OK(muster_wait(requests[i]));
+	for (uint32_t i = 0; !rank && i < messages * INCAST_COUNT * size; i++) {
+		const uint32_t message = i / (INCAST_COUNT * size), from = i / INCAST_COUNT % size;
+		const int64_t is = ((int64_t)message * INCAST_COUNT + i % INCAST_COUNT) * size + from;
+
+		EXPECT(out[i] == is, "element %" PRIu32 " is %" PRId64 ", not %" PRId64, i, out[i], is);
+	}
+	for (uint32_t i = 0; i < nr; i++)
+		muster_comm_free(comms[i]);
+	muster_comm_free(others);
+	free(comms);
+	free(requests);
+	free(in);
+	free(out);
 }
 
 enum { AROUND = 4, ROUNDS = 3 };
@@ -499,7 +597,7 @@ static const struct {
 	void (*run)(uint32_t nr);
 } behaviours[] = {
 	{ "many", many }, { "churn", churn }, { "split", split }, { "unread", unread },
-	{ "neighbours", neighbours }, { "mixed", mixed }, { "chosen", chosen },
+	{ "incast", incast }, { "neighbours", neighbours }, { "mixed", mixed }, { "chosen", chosen },
 };
 
 int main(int argc, char **argv)

@@ -50,6 +50,15 @@ for n in 5 12; do
 	check "$n ranks split three ways" ranks "$n" "$checked" split 3
 done
 check "a hundred communicators that are not read hold up no other" ranks 4 "$checked" unread 100
+
+# All at once, each message as soon as its sender likes, to one who is elsewhere.
+incast() {
+	rm -f through
+	MUSTER_OFFLOAD=force MUSTER_SCHEDULE=gather=linear ranks 16 "$1" incast "$2"
+}
+check "15 send to one on 64 communicators, and go on among themselves" incast "$comms" 64
+check "the same on 8, under sanitizers" incast "$checked" 8
+
 for n in 1 2 3 7; do
 	check "$n ranks exchange with neighbours (NIC path)" along force "$n" 3000
 	check "$n ranks exchange with neighbours (host path)" along off "$n" 40000

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * One rank of a behaviour test: real process, real library, real engine. The
- * shell tests start it under muster-run with the name of a behaviour; it exits
- * 0 when that behaviour was seen, and says on stderr what was not.
+ * shell tests start it under muster-run with the name of a behaviour, or of several
+ * that one job shows in turn; it exits 0 when they were seen, and says on stderr
+ * what was not.
  *
- * usage: ranks BEHAVIOUR [ARGUMENT]
+ * usage: ranks BEHAVIOUR[,BEHAVIOUR]... [ARGUMENT]
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -536,24 +537,34 @@ static const struct {
 	{ "overtakes", overtakes }, { "crosses", crosses },
 };
 
+static bool show(const char *name, const char *argument)
+{
+	for (size_t i = 0; i < sizeof(behaviours) / sizeof(behaviours[0]); i++)
+		if (!strcmp(name, behaviours[i].name)) {
+			behaviours[i].run(argument);
+			return true;
+		}
+	fprintf(stderr, "ranks: there is no behaviour '%s'\n", name);
+	return false;
+}
+
 int main(int argc, char **argv)
 {
-	for (size_t i = 0; argc > 1 && i < sizeof(behaviours) / sizeof(behaviours[0]); i++) {
-		if (strcmp(argv[1], behaviours[i].name))
-			continue;
-		int ret = muster_init(&job);
+	bool shown = true;
 
-		if (ret) {
-			fprintf(stderr, "%s\n", muster_error(NULL));
-			return 3;
-		}
-		world = muster_world(job);
-		rank = muster_comm_rank(world);
-		size = muster_comm_size(world);
-		behaviours[i].run(argv[2]);
-		muster_finalize(job);
-		return 0;
+	if (argc < 2) {
+		fprintf(stderr, "usage: ranks bits|victim|late|mismatch|bad|started|creates|leaves|overtakes|crosses[,...] [ARGUMENT]\n");
+		return 2;
 	}
-	fprintf(stderr, "usage: ranks bits|victim|late|mismatch|bad|started|creates|leaves|overtakes|crosses [ARGUMENT]\n");
-	return 2;
+	if (muster_init(&job)) {
+		fprintf(stderr, "%s\n", muster_error(NULL));
+		return 3;
+	}
+	world = muster_world(job);
+	rank = muster_comm_rank(world);
+	size = muster_comm_size(world);
+	for (char *name = strtok(argv[1], ","); name && shown; name = strtok(NULL, ","))
+		shown = show(name, argv[2]);
+	muster_finalize(job);
+	return shown ? 0 : 2;
 }

@@ -47,7 +47,7 @@
 #define MUSTER_REG_EVENT_HEAD		0x44	/* wo, events consumed so far */
 
 #define MUSTER_REG_MAGIC_VALUE		0x5254534d	/* "MSTR" */
-#define MUSTER_DEVICE_VERSION		5
+#define MUSTER_DEVICE_VERSION		6
 
 /* What Documentation/sequence.md, section 10, lays down; a bit that is not set is refused. */
 #define MUSTER_CAP_WRITE		0x001	/* one-sided writes, SWAP_REMOTE_ADDR */
@@ -124,6 +124,7 @@ enum muster_admin_opcode {
 	MUSTER_ADMIN_SRQ_QUERY = 17,	/* that limit, in the reply's detail; 0: told, or none */
 	MUSTER_ADMIN_SRQ_DESTROY = 18,	/* no DMA for it after the reply */
 	MUSTER_ADMIN_CQ_MODERATE = 19,	/* of a CQ for queue pairs: when an interrupt is worth it */
+	MUSTER_ADMIN_CQ_RESIZE = 20,	/* of one, too: another ring; the first's count in the reply's detail */
 };
 
 enum muster_admin_status {
@@ -150,6 +151,16 @@ struct muster_admin_cq_moderate {
 	__le32 id;
 	__le16 count;		/* 0: however many */
 	__le16 period_us;	/* 0: at once, however few */
+};
+
+/*
+ * What is there stays where it is; what comes goes into this ring, from its first place on and with
+ * 1 in valid in its first lap, whatever its count is. No more may be there than it has entries.
+ */
+struct muster_admin_cq_resize {
+	__le64 base;		/* struct muster_cqe ring */
+	__le32 id;
+	__le32 entries;		/* power of two */
 };
 
 struct muster_admin_vp {
@@ -280,6 +291,7 @@ struct muster_admin_command {
 	union {
 		struct muster_admin_cq cq;
 		struct muster_admin_cq_moderate cq_moderate;
+		struct muster_admin_cq_resize cq_resize;
 		struct muster_admin_vp vp;
 		struct muster_admin_mr mr;
 		struct muster_admin_context context;
@@ -298,7 +310,7 @@ struct muster_admin_reply {
 	__le16 tag;
 	__u8 opcode;
 	__u8 status;		/* enum muster_admin_status */
-	__le32 detail;		/* BAD_PARAMETER: byte offset in the command; QUERY: what was asked */
+	__le32 detail;		/* BAD_PARAMETER: byte offset in the command; QUERY, RESIZE: what was asked */
 	__u8 reserved[20];
 	__le32 valid;
 };
@@ -364,6 +376,7 @@ struct muster_device_counters {
 
 MUSTER_STATIC_ASSERT(sizeof(struct muster_admin_cq) == 32, "size");
 MUSTER_STATIC_ASSERT(sizeof(struct muster_admin_cq_moderate) == 8, "size");
+MUSTER_STATIC_ASSERT(sizeof(struct muster_admin_cq_resize) == 16, "size");
 MUSTER_STATIC_ASSERT(sizeof(struct muster_admin_vp) == 48, "size");
 MUSTER_STATIC_ASSERT(sizeof(struct muster_admin_mr) == 48, "size");
 MUSTER_STATIC_ASSERT(sizeof(struct muster_admin_member) == 16, "size");

@@ -130,11 +130,11 @@ struct muster_dev_ops {
 
 	/*
 	 * While dev->holding: whether something that was sent in a context (MUSTER_CONTEXT_NONE: in
-	 * none), or to one of these members, waits for room until the library is called again.
+	 * none), or to the addresses of one of these ranks, waits for room until the library is called again.
 	 * NULL: it leaves by itself.
 	 */
 	bool (*holds)(struct muster_dev *dev, uint8_t job, uint32_t context,
-		      const struct muster_address *members, uint32_t nr_members);
+		      const struct muster_address *addresses, const uint32_t *ranks, uint32_t nr);
 
 	/* Fail a context everywhere. */
 	void (*abort)(struct muster_dev *dev, uint8_t job, uint32_t context, uint8_t status,

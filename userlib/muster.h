@@ -160,6 +160,12 @@ struct muster_comm *muster_world(struct muster *job);
  * has no context left; -ENOMEM; or the error with which the parent has ended. A rank
  * that does not call is waited for. The new one takes its parent's path
  * (muster_comm_offload()), and the schedule that the environment names.
+ *
+ * One that rests costs this process about 1 KiB and 2 bytes a member, library and local
+ * device together, and 20 bytes a member more for all with the same members in the same
+ * order; and what was exchanged with members, 32 bytes for each. What belongs to running
+ * stays with those that ran last, 128 at least: others have it made again by their next
+ * operation, some microseconds.
  */
 
 /** muster_comm_dup() - the same members in the same order. All members call it. */

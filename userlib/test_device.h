@@ -513,11 +513,13 @@ static inline int test_waits(struct muster_dev *dev, uint8_t job, uint32_t conte
 }
 
 static inline bool test_holds(struct muster_dev *dev, uint8_t job, uint32_t context,
-			      const struct muster_address *members, uint32_t nr)
+			      const struct muster_address *addresses, const uint32_t *ranks,
+			      uint32_t nr)
 {
 	(void)job;
 	(void)context;
-	(void)members;
+	(void)addresses;
+	(void)ranks;
 	(void)nr;
 	return test_node_of(dev)->keeps_back;
 }

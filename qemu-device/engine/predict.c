@@ -68,6 +68,7 @@ static void prepare_send(struct context *ctx, const struct sequence *seq, const 
 {
 	action->sends = true;
 	action->member = step->member_dest;
+	action->incarnation = ctx->members[action->member].incarnation;
 	muster_send_prepare(ctx, seq, step, &action->packet);
 	action->flags = action->packet.flags & ~MUSTER_PACKET_CREDIT_WANTED;
 	muster_trace_packet(&action->sent, &action->packet);
@@ -284,15 +285,14 @@ static INLINE bool send(struct muster_engine *engine, struct context *ctx, struc
 			struct action *action)
 {
 	struct muster_engine_counters *counters = engine->counters;
-	const struct member *member = &ctx->members[action->member];
-	const uint32_t number = ctx->base;
+	const uint32_t number = ctx->base, met = ctx->peer_of[action->member];
 	struct peer *peer;
 	int32_t ahead;
 	int ret;
 
-	if (!member->peer)
+	if (!met)
 		return send_slowly(ctx, inst, action, 0);
-	peer = &ctx->peers[member->peer - 1];
+	peer = &ctx->peers[met - 1];
 	ahead = number - peer->base;
 	if (ahead >= MUSTER_WINDOW)
 		return send_slowly(ctx, inst, action, 0);
@@ -302,7 +302,7 @@ static INLINE bool send(struct muster_engine *engine, struct context *ctx, struc
 	action->packet.number = number;
 	action->packet.base = number;
 	engine->budget--;
-	ret = engine->world.send(engine->opaque, member->incarnation, &action->packet, inst->data);
+	ret = engine->world.send(engine->opaque, action->incarnation, &action->packet, inst->data);
 	if (__builtin_expect(ret, 0))
 		return send_slowly(ctx, inst, action, ret);
 	counters->packets_out++;
@@ -405,7 +405,7 @@ static inline bool is_quiet(const struct context *ctx)
 /* What came before it ran is left to others; so is memory that is not what it was. */
 static inline bool can_run(const struct context *ctx, struct sequence *seq)
 {
-	return !ctx->arrivals[ctx->base % MUSTER_WINDOW].first && muster_kept_holds(ctx, seq);
+	return !ctx->arrivals[ctx->base % MUSTER_WINDOW] && muster_kept_holds(ctx, seq);
 }
 
 static inline bool can_start(const struct context *ctx, const struct sequence *seq)
@@ -432,7 +432,7 @@ static bool has_come_early(const struct context *ctx)
 {
 	uint32_t i = 0;
 
-	while (i < MUSTER_WINDOW && !ctx->arrivals[i].first)
+	while (i < MUSTER_WINDOW && !ctx->arrivals[i])
 		i++;
 	return i < MUSTER_WINDOW;
 }

@@ -18,7 +18,8 @@ struct action {
 	void *store;
 	struct muster_trace_record sent; /* that records it, but for time and number */
 	muster_arith_element *one;	/* combines what it awaits; or NULL: not a single element */
-	uint32_t member;		/* that it sends to */
+	uint32_t member;		/* that it sends to, */
+	uint32_t incarnation;		/* and which life of its node */
 	uint32_t length;
 	uint16_t flags;			/* of the packet */
 	uint8_t index;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The admin queue: the driver's commands. Each is copied from guest memory
+ * The admin queue: the driver's commands, but those of completion queues (nic_cq.c), queue pairs
+ * and what they share. Each is copied from guest memory
  * once, decoded and checked completely, then acted on; a command that is
  * refused has changed nothing, and its reply says why and at which byte.
  */
@@ -52,65 +53,6 @@ static bool power_of_two(uint32_t n, uint32_t max)
 	return n && n <= max && !(n & (n - 1));
 }
 
-/* Whether the command says nothing behind what it has to say. */
-static bool rest_zero(const struct muster_admin_command *cmd, size_t used)
-{
-	for (size_t i = used; i < sizeof(cmd->raw); i++)
-		if (cmd->raw[i])
-			return false;
-	return true;
-}
-
-/* ---- completion queues ----------------------------------------------------- */
-
-static struct verdict cq_create(struct muster_nic *nic, const struct muster_admin_command *cmd)
-{
-	struct nic_cq cq = {
-		.base = le64toh(cmd->cq.base),
-		.record = le64toh(cmd->cq.record),
-		.entries = le32toh(cmd->cq.entries),
-		.vector = le32toh(cmd->cq.vector),
-	};
-	uint32_t id = le32toh(cmd->cq.id);
-	struct nic_cq *made;
-
-	if (cq.base % sizeof(struct muster_cqe))
-		return BAD(cq.base);
-	if (cq.record % sizeof(struct muster_cq_record))
-		return BAD(cq.record);
-	if (id >= MUSTER_CQS_MAX)
-		return BAD(cq.id);
-	if (!power_of_two(cq.entries, MUSTER_CQ_ENTRIES_MAX))
-		return BAD(cq.entries);
-	if (cq.vector >= MUSTER_MSIX_VECTORS)
-		return BAD(cq.vector);
-	if (cmd->cq.reserved || !rest_zero(cmd, sizeof(cmd->cq)))
-		return BAD(cq.reserved);
-	if (nic->cqs[id])
-		return REFUSE(BUSY);
-	made = malloc(sizeof(*made));
-	if (!made)
-		return REFUSE(NO_ROOM);
-	*made = cq;
-	nic->cqs[id] = made;
-	return OK;
-}
-
-static struct verdict cq_destroy(struct muster_nic *nic, const struct muster_admin_command *cmd)
-{
-	uint32_t id = le32toh(cmd->id.id);
-
-	if (!rest_zero(cmd, 4))
-		return BAD(id.reserved);
-	if (id >= MUSTER_CQS_MAX || !nic->cqs[id])
-		return REFUSE(NO_OBJECT);
-	if (nic->cqs[id]->users)
-		return REFUSE(BUSY);
-	free(nic->cqs[id]);
-	nic->cqs[id] = NULL;
-	return OK;
-}
-
 /* ---- virtual ports --------------------------------------------------------- */
 
 static struct verdict vp_create(struct muster_nic *nic, const struct muster_admin_command *cmd)
@@ -138,7 +80,7 @@ static struct verdict vp_create(struct muster_nic *nic, const struct muster_admi
 		return BAD(vp.rq_entries);
 	if (id >= MUSTER_VPS_MAX)
 		return BAD(vp.id);
-	if (cmd->vp.reserved || !rest_zero(cmd, sizeof(cmd->vp)))
+	if (cmd->vp.reserved || !nic_command_ends(cmd, sizeof(cmd->vp)))
 		return BAD(vp.reserved);
 	if (vp.cq >= MUSTER_CQS_MAX || !nic->cqs[vp.cq] || nic->cqs[vp.cq]->record)
 		return REFUSE(NO_OBJECT);
@@ -152,7 +94,7 @@ static struct verdict vp_destroy(struct muster_nic *nic, const struct muster_adm
 {
 	uint32_t id = le32toh(cmd->id.id);
 
-	if (!rest_zero(cmd, 4))
+	if (!nic_command_ends(cmd, 4))
 		return BAD(id.reserved);
 	if (id >= MUSTER_VPS_MAX || !nic->vps[id])
 		return REFUSE(NO_OBJECT);
@@ -189,7 +131,7 @@ static struct verdict mr_check(const struct muster_admin_command *cmd, const str
 		return BAD(mr.access);
 	if (cmd->mr.in_parts > 1)
 		return BAD(mr.in_parts);
-	if (memcmp(cmd->mr.reserved, zero, sizeof(zero)) || !rest_zero(cmd, sizeof(cmd->mr)))
+	if (memcmp(cmd->mr.reserved, zero, sizeof(zero)) || !nic_command_ends(cmd, sizeof(cmd->mr)))
 		return BAD(mr.reserved);
 	return OK;
 }
@@ -239,7 +181,7 @@ static struct verdict mr_deregister(struct muster_nic *nic, const struct muster_
 {
 	uint32_t id = le32toh(cmd->id.id);
 
-	if (!rest_zero(cmd, 4))
+	if (!nic_command_ends(cmd, 4))
 		return BAD(id.reserved);
 	if (id > MUSTER_MRS_MAX || !nic->mrs[id])
 		return REFUSE(NO_OBJECT);
@@ -359,7 +301,7 @@ static struct verdict context_open(struct muster_nic *nic, const struct muster_a
 		return BAD(context.self);
 	if (c->status || c->culprit)
 		return BAD(context.status);
-	if (!rest_zero(cmd, sizeof(*c)))
+	if (!nic_command_ends(cmd, sizeof(*c)))
 		return BAD(raw[sizeof(*c)]);
 	if (vp >= MUSTER_VPS_MAX || !nic->vps[vp])
 		return REFUSE(NO_OBJECT);
@@ -387,7 +329,7 @@ static struct verdict context_find(struct muster_nic *nic, const struct muster_a
 
 	if (c->job_key || c->members || c->nr_members || c->self || c->life)
 		return BAD(context);
-	if (!rest_zero(cmd, sizeof(*c)))
+	if (!nic_command_ends(cmd, sizeof(*c)))
 		return BAD(raw[sizeof(*c)]);
 	if (vp >= MUSTER_VPS_MAX || !nic->vps[vp] ||
 	    muster_engine_context_query(nic->engine, vp, c->job, le32toh(c->context), &state))
@@ -458,7 +400,7 @@ static struct verdict counters_get(struct muster_nic *nic, const struct muster_a
 
 	if (bytes < 8 || bytes % 8)
 		return BAD(counters.bytes);
-	if (cmd->counters.reserved || !rest_zero(cmd, sizeof(cmd->counters)))
+	if (cmd->counters.reserved || !nic_command_ends(cmd, sizeof(cmd->counters)))
 		return BAD(counters.reserved);
 	if (bytes > sizeof(counters))
 		bytes = sizeof(counters);
@@ -466,11 +408,12 @@ static struct verdict counters_get(struct muster_nic *nic, const struct muster_a
 	return verdict_of(nic_dma_write(nic, le64toh(cmd->counters.base), &counters, bytes));
 }
 
-/* ---- queue pairs ----------------------------------------------------------- */
+/* ---- the queue ------------------------------------------------------------- */
 
-static struct verdict qp_run(struct muster_nic *nic, const struct muster_admin_command *cmd,
-			     int (*command)(struct muster_nic *nic,
-					    const struct muster_admin_command *cmd, uint32_t *detail))
+static struct verdict elsewhere_run(struct muster_nic *nic, const struct muster_admin_command *cmd,
+				    int (*command)(struct muster_nic *nic,
+						   const struct muster_admin_command *cmd,
+						   uint32_t *detail))
 {
 	uint32_t detail = 0;
 	struct verdict verdict = verdict_of(command(nic, cmd, &detail));
@@ -479,19 +422,18 @@ static struct verdict qp_run(struct muster_nic *nic, const struct muster_admin_c
 	return verdict;
 }
 
-/* ---- the queue ------------------------------------------------------------- */
-
 static struct verdict command_run(struct muster_nic *nic, const struct muster_admin_command *cmd)
 {
 	if (cmd->reserved || cmd->reserved2)
 		return BAD(reserved);
 	switch (cmd->opcode) {
 	case MUSTER_ADMIN_NOP:
-		return rest_zero(cmd, 0) ? OK : BAD(raw);
+		return nic_command_ends(cmd, 0) ? OK : BAD(raw);
 	case MUSTER_ADMIN_CQ_CREATE:
-		return cq_create(nic, cmd);
 	case MUSTER_ADMIN_CQ_DESTROY:
-		return cq_destroy(nic, cmd);
+	case MUSTER_ADMIN_CQ_MODERATE:
+	case MUSTER_ADMIN_CQ_RESIZE:
+		return elsewhere_run(nic, cmd, nic_cq_command);
 	case MUSTER_ADMIN_VP_CREATE:
 		return vp_create(nic, cmd);
 	case MUSTER_ADMIN_VP_DESTROY:
@@ -509,11 +451,9 @@ static struct verdict command_run(struct muster_nic *nic, const struct muster_ad
 	case MUSTER_ADMIN_COUNTERS:
 		return counters_get(nic, cmd);
 	case MUSTER_ADMIN_QP_CREATE ... MUSTER_ADMIN_QP_DESTROY:
-		return qp_run(nic, cmd, nic_qp_command);
-	case MUSTER_ADMIN_CQ_MODERATE:
-		return qp_run(nic, cmd, nic_cq_moderate);
+		return elsewhere_run(nic, cmd, nic_qp_command);
 	case MUSTER_ADMIN_SRQ_CREATE ... MUSTER_ADMIN_SRQ_DESTROY:
-		return qp_run(nic, cmd, nic_srq_command);
+		return elsewhere_run(nic, cmd, nic_srq_command);
 	default:
 		return REFUSE(BAD_OPCODE);
 	}

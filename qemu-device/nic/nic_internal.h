@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What the files of the NIC share: nic.c (life, registers, step), nic_admin.c
- * (commands), nic_ring.c (a VP's rings, completions, events), nic_mr.c (memory
+ * What the files of the NIC share: nic.c (life, step), nic_regs.c (registers, doorbells), nic_admin.c
+ * (commands), nic_ring.c (a VP's rings, events), nic_cq.c (completion queues), nic_mr.c (memory
  * regions), nic_qp*.c and nic_srq.c (queue pairs), nic_loopback.c, nic_look.c (what the host sees of processes in the
  * guest), nic_dump.c (packets in a file). Fields marked "any thread" are atomic; all else belongs to the stepping caller.
  */
 #ifndef MUSTER_NIC_INTERNAL_H
 #define MUSTER_NIC_INTERNAL_H
 
+#include <endian.h>
 #include <stdbool.h>
 
 #include "engine.h"
@@ -40,6 +41,7 @@ struct nic_cq {
 	uint32_t vector;
 	uint32_t head;		/* consumed, as the guest says */
 	uint32_t tail;		/* written */
+	uint32_t origin;	/* count of the entry that was the first in this ring */
 	uint32_t users;		/* VPs; or queues of queue pairs */
 	uint32_t arms;		/* as the record last said */
 	uint32_t notified;	/* as it says */
@@ -165,12 +167,29 @@ struct muster_nic {
 	struct muster_device_counters counters;
 };
 
+/* Lap 0 writes 1, lap 1 writes 0, ... into the word that says "there". */
+static inline __le32 nic_lap_valid(uint32_t index, uint32_t entries)
+{
+	return htole32(!(index & entries));
+}
+
+/* Whether a command says nothing behind what it has to say. */
+static inline bool nic_command_ends(const struct muster_admin_command *cmd, size_t used)
+{
+	for (size_t i = used; i < sizeof(cmd->raw); i++)
+		if (cmd->raw[i])
+			return false;
+	return true;
+}
+
 /* nic.c: guest memory, counted. 0 or -EIO. */
 int nic_dma_read(struct muster_nic *nic, uint64_t addr, void *buf, uint32_t len);
 int nic_dma_write(struct muster_nic *nic, uint64_t addr, const void *buf, uint32_t len);
 /* An entry whose last word says that it is there: that word is written after the rest. */
 int nic_entry_write(struct muster_nic *nic, uint64_t addr, const void *entry, uint32_t len);
 void nic_fatal(struct muster_nic *nic);
+/* Forget all that the guest has made; no DMA for it afterwards. */
+void nic_quiesce(struct muster_nic *nic);
 
 /*
  * nic_admin.c: run what the guest has queued, for a bounded while; true if there was
@@ -191,11 +210,6 @@ int nic_deliver(struct muster_nic *nic, uint16_t vp, const struct muster_packet 
 void nic_event_lost(struct muster_nic *nic, uint32_t node);
 void nic_events_run(struct muster_nic *nic);
 
-/* An entry into a queue that has room for it: 0; -EIO. */
-int nic_cq_put(struct muster_nic *nic, struct nic_cq *cq, struct muster_cqe *entry);
-void nic_cq_notify(struct muster_nic *nic, struct nic_cq *cq);
-/* There is no room: the event is owed, and the step comes again. */
-void nic_cq_full(struct muster_nic *nic, struct nic_cq *cq);
 /* The event of an object: once, as soon as there is room, so that nobody's is crowded out. */
 void nic_event_owe(struct muster_nic *nic, bool *owed);
 bool nic_event_pay(struct muster_nic *nic, bool *owed, uint8_t kind, uint32_t id);
@@ -212,9 +226,15 @@ void nic_srqs_destroy(struct muster_nic *nic);
 /* True if all events that are owed are paid. */
 bool nic_srqs_pay(struct muster_nic *nic);
 
-/* nic_qp_queue.c: the same of CQ_MODERATE; and the interrupts that are due. */
-int nic_cq_moderate(struct muster_nic *nic, const struct muster_admin_command *cmd,
-		    uint32_t *detail);
+/* nic_cq.c: the same of completion queues. */
+int nic_cq_command(struct muster_nic *nic, const struct muster_admin_command *cmd,
+		   uint32_t *detail);
+/* An entry into a queue that has room for it: 0; -EIO. */
+int nic_cq_put(struct muster_nic *nic, struct nic_cq *cq, struct muster_cqe *entry);
+void nic_cq_notify(struct muster_nic *nic, struct nic_cq *cq);
+/* There is no room: the event is owed, and the step comes again. */
+void nic_cq_full(struct muster_nic *nic, struct nic_cq *cq);
+/* The interrupts that are due. */
 void nic_cqs_run(struct muster_nic *nic);
 
 /* nic_qp.c: true if anything moved, or all events that are owed are paid. */

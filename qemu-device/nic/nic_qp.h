@@ -167,9 +167,6 @@ int nic_qp_gather(struct muster_nic *nic, const struct nic_qp *qp, const struct 
 		  uint32_t offset, void *buf, uint32_t len);
 int nic_qp_scatter(struct muster_nic *nic, const struct nic_qp *qp, const struct muster_work *work,
 		   uint32_t offset, const void *buf, uint32_t len);
-/* Whether a completion can be written there now. */
-bool nic_cq_has_room(struct muster_nic *nic, uint32_t cq);
-void nic_cq_rung(struct muster_nic *nic, uint32_t cq);
 /* The oldest request, or receive, has ended. There must be room for its completion. */
 void nic_qp_sent(struct muster_nic *nic, struct nic_qp *qp, const struct muster_work *work,
 		 uint8_t status);
@@ -177,6 +174,14 @@ void nic_qp_received(struct muster_nic *nic, struct nic_qp *qp, struct muster_wc
 		     bool solicited);
 /* True if anything moved. */
 bool nic_qp_flush(struct muster_nic *nic, struct nic_qp *qp);
+
+/* nic_cq.c */
+/* Whether a completion can be written there now. */
+bool nic_cq_has_room(struct muster_nic *nic, uint32_t cq);
+/* A completion, for which there is room: 0; -EIO. */
+int nic_cq_put_work(struct muster_nic *nic, struct nic_cq *cq, const struct muster_wc *wc,
+		    bool solicited);
+void nic_cq_rung(struct muster_nic *nic, uint32_t cq);
 
 /* nic_srq.c: as nic_qp_rq_read() and nic_qp_rq_take() */
 int nic_srq_read(struct muster_nic *nic, struct nic_srq *srq, struct muster_work *work);

@@ -7,17 +7,6 @@
 
 enum { READ_WRITE = MUSTER_MR_READ | MUSTER_MR_WRITE };
 
-static int two_ud(void **state)
-{
-	struct guest *guest = guest_new(0);
-
-	qp_memory(guest, READ_WRITE);
-	ud_open(guest, 0);
-	ud_open(guest, 1);
-	*state = guest;
-	return 0;
-}
-
 /* ---- life ------------------------------------------------------------------ */
 
 static void each_field_of_a_queue_pair_is_checked(void **state)
@@ -284,130 +273,6 @@ static void a_ring_during_a_reset_brings_nothing_back(void **state)
 	assert_null(qp_poll(guest, 0));
 }
 
-static void a_full_completion_queue_holds_up_its_queue_pairs(void **state)
-{
-	struct guest *guest = *state;
-	uint32_t nr = QP_CQ_ENTRIES + 3;
-
-	for (uint32_t i = 0; i < nr; i++)
-		qp_send(guest, 0, datagram_to(0, 1, i, 1));
-	assert_int_equal(event(guest, 0)->kind, MUSTER_EVENT_CQ_OVERRUN);
-	assert_int_equal(le32toh(event(guest, 0)->id), QP_CQ);
-	for (uint32_t i = 0; i < QP_CQ_ENTRIES; i++)
-		assert_completes(guest, 0, 0x5e4d0000 + i, MUSTER_WC_SUCCESS);
-	settle(guest);		/* nobody rings for room */
-	for (uint32_t i = QP_CQ_ENTRIES; i < nr; i++)
-		assert_completes(guest, 0, 0x5e4d0000 + i, MUSTER_WC_SUCCESS);
-	assert_null(qp_poll(guest, 0));
-}
-
-static void arm(struct guest *guest, uint32_t i, uint32_t count, uint32_t at)
-{
-	struct muster_cq_record *record = qp_part(guest, i, QP_CQ_RECORD);
-
-	record->arm = htole32(count);
-	record->armed_at = htole32(at);
-	reg_write(guest, MUSTER_REG_BELLS + MUSTER_BELL_CQ, QP_CQ + i);
-	settle(guest);
-}
-
-static void an_armed_queue_interrupts_for_the_next_completion(void **state)
-{
-	struct guest *guest = *state;
-	const uint32_t *interrupts = &guest->interrupts[1];
-	struct muster_work solicited = datagram_to(0, 0, 0, 1);
-
-	qp_send(guest, 0, datagram_to(0, 1, 0, 1));
-	assert_int_equal(*interrupts, 0);
-	arm(guest, 0, 2, 1);			/* that one was seen */
-	assert_int_equal(*interrupts, 0);
-	qp_send(guest, 0, datagram_to(0, 1, 0, 1));
-	assert_int_equal(*interrupts, 1);
-	qp_send(guest, 0, datagram_to(0, 1, 0, 1));
-	assert_int_equal(*interrupts, 1);
-	arm(guest, 0, 2, 1);			/* rung again, not armed again */
-	assert_int_equal(*interrupts, 1);
-	arm(guest, 0, 4, 2);			/* the third was not seen */
-	assert_int_equal(*interrupts, 2);
-	arm(guest, 0, 7, 3);			/* only for what is solicited */
-	qp_send(guest, 0, datagram_to(0, 1, 0, 1));
-	assert_int_equal(*interrupts, 2);
-	solicited.flags = htole16(MUSTER_WORK_SOLICITED);
-	qp_receive(guest, 0, receive_of(0, 100));
-	qp_send(guest, 1, solicited);
-	assert_int_equal(*interrupts, 3);
-}
-
-static uint8_t moderate(struct guest *guest, uint32_t cq, uint16_t count, uint16_t period_us)
-{
-	struct muster_admin_command cmd = {
-		.opcode = MUSTER_ADMIN_CQ_MODERATE,
-		.cq_moderate = { .id = htole32(cq), .count = htole16(count),
-				 .period_us = htole16(period_us) },
-	};
-
-	return command(guest, cmd).status;
-}
-
-/* Its clock is an hour back between the completions, so that no time passes here by accident. */
-static void a_moderated_queue_interrupts_for_several_or_after_a_while(void **state)
-{
-	enum { HOUR_US = 3600u * 1000000 };
-	struct guest *guest = *state;
-	const uint32_t *interrupts = &guest->interrupts[1];
-	struct muster_work wrong = datagram_to(0, 1, 0, 1);
-
-	assert_int_equal(moderate(guest, QP_CQ + 7, 3, 100), MUSTER_ADMIN_NO_OBJECT);
-	assert_int_equal(moderate(guest, MUSTER_CQS_MAX, 3, 100), MUSTER_ADMIN_NO_OBJECT);
-	assert_int_equal(moderate(guest, QP_CQ, 3, 100), MUSTER_ADMIN_OK);
-	guest->later_us = HOUR_US;
-	arm(guest, 0, 2, 0);
-	for (uint32_t i = 0; i < 3; i++) {
-		qp_put(guest, 0, datagram_to(0, 1, 0, 1));
-		guest->later_us -= HOUR_US / 4;
-		qp_ring(guest, 0);
-		assert_int_equal(*interrupts, i == 2);
-	}
-	arm(guest, 0, 4, 3);
-	qp_send(guest, 0, datagram_to(0, 1, 0, 1));
-	guest->later_us += HOUR_US;
-	settle(guest);
-	assert_int_equal(*interrupts, 2);
-	arm(guest, 0, 6, 4);
-	wrong.opcode = 99;			/* an error is told at once */
-	qp_send(guest, 0, wrong);
-	assert_int_equal(*interrupts, 3);
-}
-
-static void who_has_armed_a_queue_need_not_ring(void **state)
-{
-	struct guest *guest = *state;
-	struct muster_cq_record *record = qp_part(guest, 0, QP_CQ_RECORD);
-
-	for (uint32_t n = 1; n <= 3; n++) {
-		record->arm = htole32(2 * n);
-		qp_send(guest, 0, datagram_to(0, 1, 0, 1));
-		qp_send(guest, 0, datagram_to(0, 1, 0, 1));
-		assert_int_equal(guest->interrupts[1], n);
-		assert_int_equal(le32toh(record->notified), n);
-	}
-}
-
-static void a_queue_that_is_armed_before_its_queue_pair_is_there_interrupts(void **state)
-{
-	struct guest *guest = *state;
-
-	for (uint32_t i = 0; i < 2; i++)
-		command(guest, id_command(MUSTER_ADMIN_QP_DESTROY, qp_number(i)));
-	arm(guest, 0, 2, 0);
-	assert_int_equal(command(guest, qp_command(0, MUSTER_QP_UD)).status, MUSTER_ADMIN_OK);
-	for (uint8_t to = MUSTER_QP_INIT; to <= MUSTER_QP_RTS; to++)
-		qp_step(guest, 0, to);
-	assert_int_equal(guest->interrupts[1], 0);
-	qp_send(guest, 0, datagram_to(0, 1, 0, 1));
-	assert_int_equal(guest->interrupts[1], 1);
-}
-
 static void a_record_that_makes_no_sense_stops_its_queue_pair_only(void **state)
 {
 	struct guest *guest = *state;
@@ -536,8 +401,6 @@ static void a_node_that_was_lost_is_reached_in_its_next_life(void **state)
 	guest_free(guests[1]);
 }
 
-#define WITH_TWO_UD(test) cmocka_unit_test_setup_teardown(test, two_ud, no_guest)
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -550,11 +413,6 @@ int main(void)
 		WITH_TWO_UD(a_request_that_is_wrong_fails_its_queue_pair),
 		WITH_TWO_UD(what_was_posted_is_flushed_once_and_in_order),
 		WITH_TWO_UD(a_ring_during_a_reset_brings_nothing_back),
-		WITH_TWO_UD(a_full_completion_queue_holds_up_its_queue_pairs),
-		WITH_TWO_UD(an_armed_queue_interrupts_for_the_next_completion),
-		WITH_TWO_UD(a_moderated_queue_interrupts_for_several_or_after_a_while),
-		WITH_TWO_UD(who_has_armed_a_queue_need_not_ring),
-		WITH_TWO_UD(a_queue_that_is_armed_before_its_queue_pair_is_there_interrupts),
 		WITH_TWO_UD(a_record_that_makes_no_sense_stops_its_queue_pair_only),
 		WITH_TWO_UD(memory_of_another_domain_or_not_for_writing_is_refused),
 		cmocka_unit_test(two_nics_exchange_datagrams),

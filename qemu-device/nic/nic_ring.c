@@ -17,17 +17,6 @@ enum {
 	SEQUENCES_AT_ONCE = 8,	/* of one VP, before the others have their turn */
 };
 
-/* Lap 0 writes 1, lap 1 writes 0, ... into the word that says "there". */
-static __le32 lap_valid(uint32_t index, uint32_t entries)
-{
-	return htole32(!(index & entries));
-}
-
-static void interrupt(struct muster_nic *nic, uint32_t vector)
-{
-	nic->vectors |= 1u << vector;
-}
-
 /* ---- events ---------------------------------------------------------------- */
 
 /* False: there is no room for it. */
@@ -39,13 +28,13 @@ static bool event_write(struct muster_nic *nic, uint8_t kind, uint32_t id)
 
 	if (!(nic->state & MUSTER_STATE_ENABLED) || nic->event_tail - head >= nic->event_entries)
 		return false;
-	event.valid = lap_valid(nic->event_tail, nic->event_entries);
+	event.valid = nic_lap_valid(nic->event_tail, nic->event_entries);
 	if (nic_entry_write(nic, nic->event_base + at * sizeof(event), &event, sizeof(event))) {
 		nic_fatal(nic);
 		return true;
 	}
 	nic->event_tail++;
-	interrupt(nic, 0);
+	nic->vectors |= 1;
 	return true;
 }
 
@@ -149,41 +138,6 @@ static void vp_stop(struct muster_nic *nic, struct nic_vp *vp, uint32_t why)
 
 /* ---- completions ----------------------------------------------------------- */
 
-void nic_cq_notify(struct muster_nic *nic, struct nic_cq *cq)
-{
-	if (!cq->armed)
-		return;
-	cq->armed = false;
-	cq->held = 0;
-	if (cq->record) {
-		__le32 notified = htole32(++cq->notified);
-
-		/* If it cannot be written nobody is there who reads it. */
-		(void)nic_dma_write(nic, cq->record + offsetof(struct muster_cq_record, notified),
-				    &notified, sizeof(notified));
-	}
-	interrupt(nic, cq->vector);
-}
-
-int nic_cq_put(struct muster_nic *nic, struct nic_cq *cq, struct muster_cqe *entry)
-{
-	uint64_t addr = cq->base + (cq->tail & (cq->entries - 1)) * sizeof(*entry);
-
-	entry->valid = lap_valid(cq->tail, cq->entries);
-	if (nic_entry_write(nic, addr, entry, sizeof(*entry)))
-		return -EIO;
-	cq->tail++;
-	return 0;
-}
-
-void nic_cq_full(struct muster_nic *nic, struct nic_cq *cq)
-{
-	if (!cq->overrun_told)
-		nic_event_owe(nic, &cq->event_owed);
-	cq->overrun_told = true;
-	nic->refused = true;
-}
-
 int nic_complete(struct muster_nic *nic, uint16_t id, const struct muster_cqe *cqe)
 {
 	struct nic_vp *vp = nic->vps[id];
@@ -220,7 +174,7 @@ int nic_deliver(struct muster_nic *nic, uint16_t id, const struct muster_packet 
 	addr = vp->rq_base + (vp->rq_tail & (vp->rq_entries - 1)) * sizeof(head);
 	memset(&head, 0, offsetof(struct muster_recv_slot, payload));
 	head.packet = *packet;
-	head.valid = lap_valid(vp->rq_tail, vp->rq_entries);
+	head.valid = nic_lap_valid(vp->rq_tail, vp->rq_entries);
 	if ((length && nic_dma_write(nic, addr + offsetof(struct muster_recv_slot, payload),
 				     payload, length)) ||
 	    nic_entry_write(nic, addr, &head, offsetof(struct muster_recv_slot, payload))) {

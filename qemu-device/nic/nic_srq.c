@@ -88,14 +88,6 @@ bool nic_srqs_pay(struct muster_nic *nic)
 
 /* ---- life ------------------------------------------------------------------ */
 
-static bool rest_zero(const struct muster_admin_command *cmd, size_t used)
-{
-	for (size_t i = used; i < sizeof(cmd->raw); i++)
-		if (cmd->raw[i])
-			return false;
-	return true;
-}
-
 static int create_check(const struct muster_nic *nic, const struct muster_admin_command *cmd,
 			uint32_t *detail)
 {
@@ -110,7 +102,7 @@ static int create_check(const struct muster_nic *nic, const struct muster_admin_
 		return BAD(srq.id);
 	if (!entries || entries > MUSTER_QP_ENTRIES_MAX || entries & (entries - 1))
 		return BAD(srq.entries);
-	if (!rest_zero(cmd, offsetof(struct muster_admin_srq, reserved)))
+	if (!nic_command_ends(cmd, offsetof(struct muster_admin_srq, reserved)))
 		return BAD(srq.reserved);
 	return nic->srqs[le32toh(c->id)] ? -EBUSY : 0;
 }
@@ -139,7 +131,7 @@ static int create(struct muster_nic *nic, const struct muster_admin_command *cmd
 static int limit_set(struct muster_nic *nic, const struct muster_admin_command *cmd,
 		     struct nic_srq *srq, uint32_t *detail)
 {
-	if (!rest_zero(cmd, sizeof(cmd->srq_limit)))
+	if (!nic_command_ends(cmd, sizeof(cmd->srq_limit)))
 		return BAD(raw[sizeof(cmd->srq_limit)]);
 	if (le32toh(cmd->srq_limit.limit) > srq->entries)
 		return BAD(srq_limit.limit);
@@ -174,7 +166,7 @@ int nic_srq_command(struct muster_nic *nic, const struct muster_admin_command *c
 		return -ENOENT;
 	if (cmd->opcode == MUSTER_ADMIN_SRQ_LIMIT)
 		return limit_set(nic, cmd, srq, detail);
-	if (!rest_zero(cmd, sizeof(cmd->id.id)))
+	if (!nic_command_ends(cmd, sizeof(cmd->id.id)))
 		return BAD(id.reserved);
 	if (cmd->opcode == MUSTER_ADMIN_SRQ_QUERY)
 		*detail = srq->limit;

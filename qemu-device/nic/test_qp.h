@@ -197,6 +197,20 @@ static inline struct muster_work rc_work(uint8_t opcode, uint32_t offset, uint32
 	};
 }
 
+/* Two of datagrams in one guest. */
+static inline int two_ud(void **state)
+{
+	struct guest *guest = guest_new(0);
+
+	qp_memory(guest, MUSTER_MR_READ | MUSTER_MR_WRITE);
+	ud_open(guest, 0);
+	ud_open(guest, 1);
+	*state = guest;
+	return 0;
+}
+
+#define WITH_TWO_UD(test) cmocka_unit_test_setup_teardown(test, two_ud, no_guest)
+
 /* The next completion of its queue; NULL: there is none. */
 static inline const struct muster_wc *qp_poll(struct guest *guest, uint32_t i)
 {

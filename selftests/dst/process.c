@@ -362,12 +362,13 @@ static void wait_device(struct muster_dev *dev, uint64_t timeout_us)
 
 /* What a wire without room would do: sometimes what was sent seems not to have left. */
 static bool holds(struct muster_dev *dev, uint8_t job, uint32_t context,
-		  const struct muster_address *members, uint32_t nr_members)
+		  const struct muster_address *addresses, const uint32_t *ranks, uint32_t nr)
 {
 	(void)job;
 	(void)context;
-	(void)members;
-	(void)nr_members;
+	(void)addresses;
+	(void)ranks;
+	(void)nr;
 	return dst_chance(&process_of(dev)->holding, HOLDS_PERMILLE);
 }
 

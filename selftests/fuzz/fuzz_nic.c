@@ -92,6 +92,7 @@ static struct muster_admin_command whole(struct muster_admin_command cmd)
 		[MUSTER_ADMIN_SRQ_CREATE] = sizeof(cmd.srq),
 		[MUSTER_ADMIN_SRQ_LIMIT] = sizeof(cmd.srq_limit),
 		[MUSTER_ADMIN_CQ_MODERATE] = sizeof(cmd.cq_moderate),
+		[MUSTER_ADMIN_CQ_RESIZE] = sizeof(cmd.cq_resize),
 	};
 	size_t used = cmd.opcode < sizeof(bytes) / sizeof(bytes[0]) ? bytes[cmd.opcode] : 0;
 
@@ -168,7 +169,7 @@ static void begin(struct guest *guest, bool pairs)
 
 /* ---- and goes on almost so ---------------------------------------------------------- */
 
-/* Of shared receives and moderation, whole; of all others the opcode and a name. */
+/* Of shared receives and completion queues that are there, whole; of all others the opcode and a name. */
 static struct muster_admin_command named(uint8_t opcode, uint8_t id, uint8_t more)
 {
 	struct muster_admin_command cmd = id_command(opcode, more & 0x80 ? qp_number(id) : id);
@@ -183,6 +184,10 @@ static struct muster_admin_command named(uint8_t opcode, uint8_t id, uint8_t mor
 	else if (opcode == MUSTER_ADMIN_CQ_MODERATE)
 		cmd.cq_moderate = (struct muster_admin_cq_moderate){
 			htole32(QP_CQ + id), htole16(more / 64), htole16(more & 0x80) };
+	else if (opcode == MUSTER_ADMIN_CQ_RESIZE)
+		cmd.cq_resize = (struct muster_admin_cq_resize){
+			htole64(QPS + id * QP_BYTES + QP_CQ_RING + QP_CQ_ENTRIES * sizeof(struct muster_wc)),
+			htole32(QP_CQ + id), htole32(4u << more / 64) };
 	return cmd;
 }
 

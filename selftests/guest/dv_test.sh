@@ -35,6 +35,7 @@ check "its tracepoints are there" trace_start
 echo 'module muster +p' >/proc/dynamic_debug/control
 check "the direct verbs do what they say" "$MUSTER_BUILD/selftests/guest/dv_test"
 check "queue pairs do what verbs say" "$MUSTER_BUILD/selftests/guest/qp_test"
+check "so do completion queues" "$MUSTER_BUILD/selftests/guest/cq_test"
 check "and so do connections" "$MUSTER_BUILD/selftests/guest/rc_test"
 check "so do requests put together call by call" "$MUSTER_BUILD/selftests/guest/qpex_test"
 check "and so do receives that they share" "$MUSTER_BUILD/selftests/guest/srq_test"

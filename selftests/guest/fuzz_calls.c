@@ -20,6 +20,8 @@ static const char *const names[FUZZ_KINDS] = {
 	"cq_destroy", "cq_arm", "vp_create", "qp_create", "qp_destroy", "qp_modify", "qp_query",
 	"job_create", "job_destroy", "context_open", "context_close", "context_abort", "map",
 	"unmap", "remap", "protect", "ring", "bell", "query", "command", "ioctl", "fork", "event",
+	"srq_create", "srq_destroy", "srq_modify", "srq_query", "cq_create_ex", "cq_moderate", "cq_resize",
+	"qp_create_ex", "query_ex",
 };
 
 struct map {
@@ -56,7 +58,7 @@ struct fuzz_call fuzz_call_new(uint64_t *state)
 {
 	/* What makes objects comes more often than what takes them away. */
 	static const uint8_t likely[] = { PD_ALLOC, MR_REG, CQ_CREATE, VP_CREATE, QP_CREATE, JOB_CREATE,
-		CONTEXT_OPEN, MAP, MAP, RING, RING, BELL, QP_MODIFY };
+		CONTEXT_OPEN, MAP, MAP, RING, RING, BELL, QP_MODIFY, SRQ_CREATE, CQ_CREATE_EX, QP_CREATE_EX };
 	uint64_t r = fuzz_random(state);
 	struct fuzz_call call = {
 		.kind = r % 2 ? likely[r / 2 % sizeof(likely)] : r / 2 % FUZZ_KINDS,
@@ -234,6 +236,7 @@ static void call_run(const struct fuzz_call *call)
 	fuzz_bend = call->args[FUZZ_ARGS - 1];
 	fuzz_file = &files[call->args[2] % 8 ? 0 : call->args[2] / 8 % FILES];
 	fuzz_verbs_run(call);
+	fuzz_ioctl_run(call);
 	switch (call->kind) {
 	case MAP:
 		map(call->args);

@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/kcov.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -30,6 +31,8 @@ enum {
 	NOBODY = 65534,
 	COMPLAINED = 3,
 	NOTE_CALLS = 20000,		/* how often there is a word of how far it is */
+	IDLE_S = 60,			/* who has made no call for so long makes none any more */
+	ENDS_S = 600,			/* and in this it must have ended when it is killed */
 };
 
 /* What the fuzzer and the process that makes the calls have in common. */
@@ -198,20 +201,67 @@ static void batch_show(void)
 		fuzz_program_print(&shared->batch[i], stdout);
 }
 
-/* A process that ended early, but for a complaint, was ended by what it did to its own memory. */
-static void batch(uint64_t seed, FILE *from)
+/* False: it goes on, but has made no call for so long. */
+static bool ended(pid_t child, int *status, int idle_s)
 {
-	int status;
+	const struct timespec second = { .tv_sec = 1 };
+	uint64_t calls = 0;
+	sigset_t child_ends;
+
+	sigemptyset(&child_ends);
+	sigaddset(&child_ends, SIGCHLD);
+	for (int idle = 0; waitpid(child, status, WNOHANG) == 0; idle++) {
+		uint64_t now = __atomic_load_n(&shared->calls, __ATOMIC_RELAXED);
+
+		if (now != calls)
+			idle = 0;
+		if (idle == idle_s)
+			return false;
+		calls = now;
+		sigtimedwait(&child_ends, NULL, &second);
+	}
+	return true;
+}
+
+static pid_t begin(uint64_t seed, FILE *from)
+{
+	sigset_t child_ends, before;
 	pid_t child;
 
-	shared->nr_batch = 0;
+	sigemptyset(&child_ends);
+	sigaddset(&child_ends, SIGCHLD);
+	sigprocmask(SIG_BLOCK, &child_ends, &before);
 	child = fork();
-	if (child == 0 && from)
-		replay_run(from);
-	if (child == 0)
-		batch_run(seed);
-	if (child < 0 || waitpid(child, &status, 0) != child)
+	if (child < 0)
 		err(1, "fork");
+	if (child > 0)
+		return child;
+	sigprocmask(SIG_SETMASK, &before, NULL);
+	if (from)
+		replay_run(from);
+	batch_run(seed);
+	return 0;
+}
+
+/*
+ * A process that ended early, but for a complaint, was ended by what it did to its own memory. It may
+ * also sleep for ever by that; one that cannot be killed then is the driver's doing.
+ */
+static void batch(uint64_t seed, FILE *from)
+{
+	pid_t child;
+	int status;
+
+	shared->nr_batch = 0;
+	child = begin(seed, from);
+	if (!ended(child, &status, IDLE_S)) {
+		kill(child, SIGKILL);
+		if (!ended(child, &status, ENDS_S)) {
+			strcpy(shared->complaint, "(nothing) but a process that is killed does not end");
+			batch_show();
+			exit(1);
+		}
+	}
 	if (complained() || (WIFEXITED(status) && WEXITSTATUS(status) == COMPLAINED)) {
 		batch_show();
 		exit(1);

@@ -1,33 +1,28 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Commands and ioctls, with the driver's part behind the core's, as they should be or bent. Where
- * one needs an object, a number chooses among those there are, or is taken as it is.
+ * Commands of verbs, with the driver's part behind the core's, as they should be or bent.
  */
 #include "fuzz_state.h"
 
 #include <fcntl.h>
 #include <rdma/ib_user_verbs.h>
-#include <rdma/rdma_user_ioctl_cmds.h>
 #include <stddef.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "muster_regs.h"
 #include "rdma/muster-abi.h"
 
 #define DEVICE "/dev/infiniband/uverbs0"
-#define VERBS_IOCTL _IOWR(RDMA_IOCTL_MAGIC, 1, struct ib_uverbs_ioctl_hdr)
 
-enum { COMMAND_BYTES = 256, ATTRS = 8 };
+enum { COMMAND_BYTES = 256 };
 
 /* Types of queue pairs, as the core has them. */
 enum { QPT_RC = 2, QPT_UD = 4, QPT_DRIVER = 255 };
 
 /* ---- commands ------------------------------------------------------------------------ */
 
-/* Bytes of ours are bent before the kernel reads them: bits, words, or all of them. */
-static void bend_bytes(void *bytes, size_t len)
+void fuzz_bend_bytes(void *bytes, size_t len)
 {
 	uint32_t odd;
 
@@ -67,19 +62,50 @@ static bool command(uint32_t number, const void *body, size_t len, void *answer,
 
 	memcpy(cmd.body, body, len);
 	memset(answer, 0, answer_len);
-	bend_bytes(cmd.body, len);
+	fuzz_bend_bytes(cmd.body, len);
 	cmd.head.in_words = (sizeof(cmd.head) + bytes) / 4;
 	cmd.head.out_words = bend_length(answer_len) / 4;
 	return write(fuzz_file->fd, &cmd, sizeof(cmd.head) + bytes) == (ssize_t)(sizeof(cmd.head) + bytes);
 }
 
-static void made(enum fuzz_type type, uint32_t handle)
+/*
+ * The same of the newer kind, which tells both parts' lengths, in words of 8 bytes; the answer of
+ * the driver's follows that of the core's.
+ */
+struct parts {
+	const void *core, *own;
+	size_t core_len, own_len;
+	size_t core_answer, own_answer;
+};
+
+static bool command_ex(uint32_t number, const struct parts *parts, void *answer)
+{
+	struct {
+		struct ib_uverbs_cmd_hdr head;
+		struct ib_uverbs_ex_cmd_hdr ex;
+		char body[2 * COMMAND_BYTES];
+	} cmd = { .head.command = number | IB_USER_VERBS_CMD_FLAG_EXTENDED, .ex.response = (uintptr_t)answer };
+	size_t core = bend_length(parts->core_len) & ~(size_t)7, own = bend_length(parts->own_len) & ~(size_t)7;
+
+	memcpy(cmd.body, parts->core, parts->core_len < core ? parts->core_len : core);
+	if (parts->own)
+		memcpy(cmd.body + core, parts->own, parts->own_len < own ? parts->own_len : own);
+	memset(answer, 0, parts->core_answer + parts->own_answer);
+	fuzz_bend_bytes(cmd.body, core + own);
+	cmd.head.in_words = core / 8;
+	cmd.head.out_words = parts->core_answer / 8;
+	cmd.ex.provider_in_words = own / 8;
+	cmd.ex.provider_out_words = parts->own_answer / 8;
+	core += own + sizeof(cmd.head) + sizeof(cmd.ex);
+	return write(fuzz_file->fd, &cmd, core) == (ssize_t)core;
+}
+
+void fuzz_made(enum fuzz_type type, uint32_t handle)
 {
 	fuzz_file->objects[type][fuzz_file->nr_objects[type]++ % FUZZ_OBJECTS] = handle;
 }
 
-/* One of those there are, or of none. */
-static uint32_t chosen(enum fuzz_type type, uint32_t which)
+uint32_t fuzz_chosen(enum fuzz_type type, uint32_t which)
 {
 	uint32_t nr = fuzz_file->nr_objects[type] < FUZZ_OBJECTS ? fuzz_file->nr_objects[type] : FUZZ_OBJECTS;
 
@@ -120,7 +146,7 @@ static void pd_alloc(void)
 	struct ib_uverbs_alloc_pd cmd = { .response = (uintptr_t)&resp };
 
 	if (command(IB_USER_VERBS_CMD_ALLOC_PD, &cmd, sizeof(cmd), &resp, sizeof(resp)))
-		made(PD, resp.ibv.pd_handle);
+		fuzz_made(PD, resp.ibv.pd_handle);
 }
 
 static void mr_reg(const uint32_t *args)
@@ -129,12 +155,12 @@ static void mr_reg(const uint32_t *args)
 	struct ib_uverbs_reg_mr cmd = {
 		.response = (uintptr_t)&resp, .start = (uintptr_t)fuzz_memory_new() + args[0] % FUZZ_MEMORY_BYTES,
 		.length = args[1] % 2 ? args[1] : args[1] % FUZZ_MEMORY_BYTES,
-		.pd_handle = chosen(PD, args[2]), .access_flags = args[0] % 4 ? 1 : args[0] % 256,
+		.pd_handle = fuzz_chosen(PD, args[2]), .access_flags = args[0] % 4 ? 1 : args[0] % 256,
 	};
 
 	cmd.hca_va = cmd.start;
 	if (command(IB_USER_VERBS_CMD_REG_MR, &cmd, sizeof(cmd), &resp, sizeof(resp)))
-		made(MR, resp.mr_handle);
+		fuzz_made(MR, resp.mr_handle);
 }
 
 static void channel_create(void)
@@ -145,7 +171,7 @@ static void channel_create(void)
 	/* Of a bent command it is not known whose descriptor that is. */
 	if (fuzz_file->nr_objects[CHANNEL] < FUZZ_OBJECTS && !fuzz_bend &&
 	    command(IB_USER_VERBS_CMD_CREATE_COMP_CHANNEL, &cmd, sizeof(cmd), &resp, sizeof(resp)))
-		made(CHANNEL, resp.fd);
+		fuzz_made(CHANNEL, resp.fd);
 }
 
 static void cq_create(const uint32_t *args)
@@ -160,15 +186,98 @@ static void cq_create(const uint32_t *args)
 	} cmd = {
 		.ibv = { .response = (uintptr_t)&resp, .cqe = args[0] % 4 ? 8 : args[0],
 			 .comp_vector = args[1] % 8,
-			 .comp_channel = args[2] % 2 ? -1 : (int)chosen(CHANNEL, args[2]) },
+			 .comp_channel = args[2] % 2 ? -1 : (int)fuzz_chosen(CHANNEL, args[2]) },
 		.own.flags = args[1] % 2,
 	};
 
 	if (!command(IB_USER_VERBS_CMD_CREATE_CQ, &cmd, sizeof(cmd), &resp, sizeof(resp)))
 		return;
-	made(CQ, resp.ibv.cq_handle);
+	fuzz_made(CQ, resp.ibv.cq_handle);
 	mappable(resp.own.ring_offset, resp.own.ring_bytes);
 	mappable(resp.own.record_offset, FUZZ_PAGE);
+}
+
+static void cq_create_ex(const uint32_t *args)
+{
+	struct {
+		struct ib_uverbs_ex_create_cq_resp ibv;
+		struct muster_create_cq_resp own;
+	} resp;
+	const struct muster_create_cq_cmd own = { .flags = args[1] % 2 };
+	const struct ib_uverbs_ex_create_cq cmd = {
+		.cqe = args[0] % 4 ? 8 : args[0], .comp_vector = args[1] % 8,
+		.comp_channel = args[2] % 2 ? -1 : (int)fuzz_chosen(CHANNEL, args[2]),
+		.flags = args[2] % 8 ? 0 : args[2] / 8 % 8,
+	};
+	const struct parts parts = { &cmd, &own, sizeof(cmd), sizeof(own), sizeof(resp.ibv), sizeof(resp.own) };
+
+	if (!command_ex(IB_USER_VERBS_EX_CMD_CREATE_CQ, &parts, &resp))
+		return;
+	fuzz_made(CQ, resp.ibv.base.cq_handle);
+	mappable(resp.own.ring_offset, resp.own.ring_bytes);
+	mappable(resp.own.record_offset, FUZZ_PAGE);
+}
+
+static void cq_moderate(const uint32_t *args)
+{
+	const struct ib_uverbs_ex_modify_cq cmd = {
+		.cq_handle = fuzz_chosen(CQ, args[0]), .attr_mask = args[1] % 4 ? 1 : args[1],
+		.attr = { .cq_count = args[1], .cq_period = args[2] },
+	};
+	const struct parts parts = { .core = &cmd, .core_len = sizeof(cmd) };
+	uint64_t unused;
+
+	command_ex(IB_USER_VERBS_EX_CMD_MODIFY_CQ, &parts, &unused);
+}
+
+static void cq_resize(const uint32_t *args)
+{
+	uint64_t answer[8];
+	struct ib_uverbs_resize_cq cmd = {
+		.response = (uintptr_t)answer, .cq_handle = fuzz_chosen(CQ, args[0]),
+		.cqe = args[1] % 4 ? 1u << args[1] % 17 : args[1],
+	};
+
+	if (command(IB_USER_VERBS_CMD_RESIZE_CQ, &cmd, sizeof(cmd), answer, sizeof(answer)))
+		mappable(answer[1], answer[2]);
+}
+
+static void srq_create(const uint32_t *args)
+{
+	struct {
+		struct ib_uverbs_create_srq_resp ibv;
+		struct muster_create_srq_resp own;
+	} resp;
+	struct ib_uverbs_create_srq cmd = {
+		.response = (uintptr_t)&resp, .pd_handle = fuzz_chosen(PD, args[0]),
+		.max_wr = args[1] % 4 ? 8 : args[1], .max_sge = args[2] % 6, .srq_limit = args[2],
+	};
+
+	if (!command(IB_USER_VERBS_CMD_CREATE_SRQ, &cmd, sizeof(cmd), &resp, sizeof(resp)))
+		return;
+	fuzz_made(SRQ, resp.ibv.srq_handle);
+	mappable(resp.own.queue_offset, resp.own.queue_bytes);
+}
+
+static void srq_modify(const uint32_t *args)
+{
+	struct ib_uverbs_modify_srq cmd = {
+		.srq_handle = fuzz_chosen(SRQ, args[0]), .attr_mask = args[1] % 4 ? 2 : args[1],
+		.max_wr = args[2], .srq_limit = args[2] % 2 ? args[2] % 9 : args[2],
+	};
+	uint32_t unused;
+
+	command(IB_USER_VERBS_CMD_MODIFY_SRQ, &cmd, sizeof(cmd), &unused, 0);
+}
+
+static void srq_query(const uint32_t *args)
+{
+	struct ib_uverbs_query_srq_resp resp;
+	struct ib_uverbs_query_srq cmd = {
+		.response = (uintptr_t)&resp, .srq_handle = fuzz_chosen(SRQ, args[0]),
+	};
+
+	command(IB_USER_VERBS_CMD_QUERY_SRQ, &cmd, sizeof(cmd), &resp, sizeof(resp));
 }
 
 static void vp_create(const uint32_t *args)
@@ -181,15 +290,15 @@ static void vp_create(const uint32_t *args)
 		struct ib_uverbs_create_qp ibv;
 		struct muster_create_vp_cmd own;
 	} cmd = {
-		.ibv = { .response = (uintptr_t)&resp, .pd_handle = chosen(PD, args[0]),
-			 .send_cq_handle = chosen(CQ, args[1]), .recv_cq_handle = chosen(CQ, args[1]),
+		.ibv = { .response = (uintptr_t)&resp, .pd_handle = fuzz_chosen(PD, args[0]),
+			 .send_cq_handle = fuzz_chosen(CQ, args[1]), .recv_cq_handle = fuzz_chosen(CQ, args[1]),
 			 .qp_type = QPT_DRIVER },
 		.own = { .dq_entries = args[2] % 4 ? 8 : args[2], .rq_entries = 8 },
 	};
 
 	if (!command(IB_USER_VERBS_CMD_CREATE_QP, &cmd, sizeof(cmd), &resp, sizeof(resp)))
 		return;
-	made(QP, resp.ibv.qp_handle);
+	fuzz_made(QP, resp.ibv.qp_handle);
 	mappable(resp.own.doorbell_offset, FUZZ_PAGE);
 	mappable(resp.own.dq_offset, resp.own.dq_bytes);
 	mappable(resp.own.rq_offset, resp.own.rq_bytes);
@@ -203,23 +312,46 @@ static void qp_create(const uint32_t *args)
 		struct muster_create_qp_resp own;
 	} resp;
 	struct ib_uverbs_create_qp cmd = {
-		.response = (uintptr_t)&resp, .pd_handle = chosen(PD, args[0]),
-		.send_cq_handle = chosen(CQ, args[1]), .recv_cq_handle = chosen(CQ, args[2]),
+		.response = (uintptr_t)&resp, .pd_handle = fuzz_chosen(PD, args[0]),
+		.send_cq_handle = fuzz_chosen(CQ, args[1]), .recv_cq_handle = fuzz_chosen(CQ, args[2]),
 		.max_send_wr = args[0] % 4 ? 8 : args[0], .max_recv_wr = args[1] % 4 ? 8 : args[1],
 		.max_send_sge = 1, .max_recv_sge = args[2] % 6,
 		.qp_type = args[2] % 2 ? QPT_UD : QPT_RC,
+		.is_srq = args[2] / 2 % 2, .srq_handle = fuzz_chosen(SRQ, args[0]),
 	};
 
 	if (!command(IB_USER_VERBS_CMD_CREATE_QP, &cmd, sizeof(cmd), &resp, sizeof(resp)))
 		return;
-	made(QP, resp.ibv.qp_handle);
+	fuzz_made(QP, resp.ibv.qp_handle);
+	mappable(resp.own.queues_offset, resp.own.queues_bytes);
+}
+
+static void qp_create_ex(const uint32_t *args)
+{
+	struct {
+		struct ib_uverbs_ex_create_qp_resp ibv;
+		struct muster_create_qp_resp own;
+	} resp;
+	const struct ib_uverbs_ex_create_qp cmd = {
+		.pd_handle = fuzz_chosen(PD, args[0]), .send_cq_handle = fuzz_chosen(CQ, args[1]),
+		.recv_cq_handle = fuzz_chosen(CQ, args[2]), .srq_handle = fuzz_chosen(SRQ, args[1]),
+		.max_send_wr = args[0] % 4 ? 8 : args[0], .max_recv_wr = args[1] % 4 ? 8 : 0,
+		.max_send_sge = 1, .max_recv_sge = args[2] % 6, .max_inline_data = args[0] % 300,
+		.qp_type = args[2] % 2 ? QPT_UD : QPT_RC, .is_srq = args[2] / 2 % 2,
+		.create_flags = args[2] % 8 ? 0 : args[1],
+	};
+	const struct parts parts = { &cmd, NULL, sizeof(cmd), 0, sizeof(resp.ibv), sizeof(resp.own) };
+
+	if (!command_ex(IB_USER_VERBS_EX_CMD_CREATE_QP, &parts, &resp))
+		return;
+	fuzz_made(QP, resp.ibv.base.qp_handle);
 	mappable(resp.own.queues_offset, resp.own.queues_bytes);
 }
 
 static void qp_modify(const uint32_t *args)
 {
 	struct ib_uverbs_modify_qp cmd = {
-		.qp_handle = chosen(QP, args[0]), .qp_state = args[1] % 8, .port_num = 1,
+		.qp_handle = fuzz_chosen(QP, args[0]), .qp_state = args[1] % 8, .port_num = 1,
 		.qkey = args[2], .dest_qp_num = args[2], .path_mtu = 5,
 	};
 	uint32_t unused;
@@ -239,8 +371,8 @@ static void destroy(uint32_t number, enum fuzz_type type, uint32_t which)
 		__aligned_u64 response;
 		__u32 handle;
 		__u32 reserved;
-	} cmd = { (uintptr_t)&resp, chosen(type, which), 0 };
-	bool answered = type == CQ || type == QP;
+	} cmd = { (uintptr_t)&resp, fuzz_chosen(type, which), 0 };
+	bool answered = type == CQ || type == QP || type == SRQ;
 
 	command(number, answered ? &cmd : (void *)&cmd.handle, answered ? sizeof(cmd) : 4, &resp,
 		answered ? sizeof(resp) : 0);
@@ -249,7 +381,7 @@ static void destroy(uint32_t number, enum fuzz_type type, uint32_t which)
 static void arm(const uint32_t *args)
 {
 	struct ib_uverbs_req_notify_cq cmd = {
-		.cq_handle = chosen(CQ, args[0]), .solicited_only = args[1] % 2,
+		.cq_handle = fuzz_chosen(CQ, args[0]), .solicited_only = args[1] % 2,
 	};
 	uint32_t unused;
 
@@ -271,11 +403,22 @@ static void query(const uint32_t *args)
 		command(IB_USER_VERBS_CMD_QUERY_PORT, &port_cmd, sizeof(port_cmd), &port, sizeof(port));
 }
 
+static void query_ex(const uint32_t *args)
+{
+	struct ib_uverbs_ex_query_device_resp resp;
+	const struct ib_uverbs_ex_query_device cmd = { .comp_mask = args[0] % 4 ? 0 : args[0] };
+	const struct parts parts = {
+		.core = &cmd, .core_len = sizeof(cmd), .core_answer = args[1] % sizeof(resp) & ~7u,
+	};
+
+	command_ex(IB_USER_VERBS_EX_CMD_QUERY_DEVICE, &parts, &resp);
+}
+
 static void qp_query(const uint32_t *args)
 {
 	struct ib_uverbs_query_qp_resp resp;
 	struct ib_uverbs_query_qp cmd = {
-		.response = (uintptr_t)&resp, .qp_handle = chosen(QP, args[0]), .attr_mask = args[1],
+		.response = (uintptr_t)&resp, .qp_handle = fuzz_chosen(QP, args[0]), .attr_mask = args[1],
 	};
 
 	command(IB_USER_VERBS_CMD_QUERY_QP, &cmd, sizeof(cmd), &resp, sizeof(resp));
@@ -293,112 +436,9 @@ static void any_command(const uint32_t *args)
 		args[2] % (sizeof(words) / 4) * 4, answer, sizeof(answer));
 }
 
-/* ---- ioctls ---------------------------------------------------------------------------- */
-
-struct request {
-	struct ib_uverbs_ioctl_hdr head;
-	struct ib_uverbs_attr attrs[ATTRS];
-};
-
-static void attr_put(struct request *request, uint16_t id, uint16_t len, uint64_t data)
-{
-	request->attrs[request->head.num_attrs++] = (struct ib_uverbs_attr){
-		.attr_id = id, .len = len, .flags = UVERBS_ATTR_F_MANDATORY, .data = data,
-	};
-}
-
-/* Return: the handle of what it made, if it did. */
-static bool request_run(struct request *request, uint16_t object, uint16_t method, uint32_t *handle)
-{
-	request->head.object_id = object;
-	request->head.method_id = method;
-	request->head.driver_id = MUSTER_DRIVER_ID;
-	request->head.length = sizeof(request->head) +
-			       request->head.num_attrs * sizeof(request->attrs[0]);
-	bend_bytes(request, request->head.length);
-	if (ioctl(fuzz_file->fd, VERBS_IOCTL, request))
-		return false;
-	if (handle)
-		*handle = request->attrs[0].data;
-	return true;
-}
-
-static void job_create(const uint32_t *args)
-{
-	struct request request = { };
-	uint64_t key = args[1], told;
-	uint32_t id = args[0] % 512, handle;
-
-	attr_put(&request, MUSTER_ATTR_JOB_CREATE_HANDLE, 0, 0);
-	attr_put(&request, MUSTER_ATTR_JOB_CREATE_ID, 4, id);
-	if (args[2] % 2)
-		attr_put(&request, MUSTER_ATTR_JOB_CREATE_KEY, 8, key);
-	attr_put(&request, MUSTER_ATTR_JOB_CREATE_RESP_KEY, 8, (uintptr_t)&told);
-	if (request_run(&request, MUSTER_OBJECT_JOB, MUSTER_METHOD_JOB_CREATE, &handle))
-		made(JOB, handle);
-}
-
-static void context_open(const uint32_t *args)
-{
-	struct muster_abi_member members[4] = { };
-	struct muster_abi_members list = {
-		.addr = (uintptr_t)members, .nr = args[1] % 4 ? 1 + args[1] % 4 : args[1],
-	};
-	struct request request = { };
-	uint64_t state = args[2] | 1;
-	uint32_t handle;
-
-	for (int i = 0; i < 4; i++)
-		members[i] = (struct muster_abi_member){
-			.node = fuzz_random(&state) % 4, .vp = fuzz_random(&state) % 8,
-			.incarnation = fuzz_random(&state),
-		};
-	bend_bytes(fuzz_bend & 1 ? (void *)members : &list, fuzz_bend & 1 ? sizeof(members) : sizeof(list));
-	attr_put(&request, MUSTER_ATTR_CONTEXT_OPEN_HANDLE, 0, 0);
-	attr_put(&request, MUSTER_ATTR_CONTEXT_OPEN_JOB, 0, chosen(JOB, args[0]));
-	attr_put(&request, MUSTER_ATTR_CONTEXT_OPEN_VP, 0, chosen(QP, args[0]));
-	attr_put(&request, MUSTER_ATTR_CONTEXT_OPEN_ID, 4, args[2] % 8);
-	attr_put(&request, MUSTER_ATTR_CONTEXT_OPEN_LIFE, 4, args[2]);
-	attr_put(&request, MUSTER_ATTR_CONTEXT_OPEN_SELF, 4, args[1] % 2);
-	attr_put(&request, MUSTER_ATTR_CONTEXT_OPEN_MEMBERS, sizeof(list), (uintptr_t)&list);
-	if (request_run(&request, MUSTER_OBJECT_CONTEXT, MUSTER_METHOD_CONTEXT_OPEN, &handle))
-		made(CONTEXT, handle);
-}
-
-static void abort_context(const uint32_t *args)
-{
-	struct request request = { };
-
-	attr_put(&request, MUSTER_ATTR_CONTEXT_ABORT_HANDLE, 0, chosen(CONTEXT, args[0]));
-	attr_put(&request, MUSTER_ATTR_CONTEXT_ABORT_STATUS, 4, args[1] % 16);
-	attr_put(&request, MUSTER_ATTR_CONTEXT_ABORT_CULPRIT, 4, args[2]);
-	request_run(&request, MUSTER_OBJECT_CONTEXT, MUSTER_METHOD_CONTEXT_ABORT, NULL);
-}
-
-static void end(uint16_t object, uint16_t method, uint16_t attr, uint32_t handle)
-{
-	struct request request = { };
-
-	attr_put(&request, attr, 0, handle);
-	request_run(&request, object, method, NULL);
-}
-
-static void any_ioctl(const uint32_t *args)
-{
-	struct request request = { };
-	uint64_t state = args[2] | 1, answer[32];
-	uint16_t own = args[1] % 2 ? 1 << MUSTER_UVERBS_ID_SHIFT : 0;
-
-	for (int i = fuzz_random(&state) % ATTRS; i > 0; i--)
-		attr_put(&request, (fuzz_random(&state) % 2 ? own : 0) + fuzz_random(&state) % 8,
-			 fuzz_random(&state) % 3 ? 0 : fuzz_random(&state) % 64,
-			 fuzz_random(&state) % 2 ? fuzz_random(&state) % 8 : (uintptr_t)answer);
-	request_run(&request, own + args[0] % 18, (args[1] % 4 ? own : 0) + args[1] / 4 % 6, NULL);
-}
-
 /* ---- any of them ----------------------------------------------------------------------- */
 
-static void ends_run(const struct fuzz_call *call)
+static void end_run(const struct fuzz_call *call)
 {
 	const uint32_t which = call->args[0];
 
@@ -415,13 +455,8 @@ static void ends_run(const struct fuzz_call *call)
 	case QP_DESTROY:
 		destroy(IB_USER_VERBS_CMD_DESTROY_QP, QP, which);
 		break;
-	case JOB_DESTROY:
-		end(MUSTER_OBJECT_JOB, MUSTER_METHOD_JOB_DESTROY, MUSTER_ATTR_JOB_DESTROY_HANDLE,
-		    chosen(JOB, which));
-		break;
-	case CONTEXT_CLOSE:
-		end(MUSTER_OBJECT_CONTEXT, MUSTER_METHOD_CONTEXT_CLOSE,
-		    MUSTER_ATTR_CONTEXT_CLOSE_HANDLE, chosen(CONTEXT, which));
+	case SRQ_DESTROY:
+		destroy(IB_USER_VERBS_CMD_DESTROY_SRQ, SRQ, which);
 		break;
 	}
 }
@@ -435,9 +470,9 @@ void fuzz_verbs_run(const struct fuzz_call *call)
 	static void (*const with_args[FUZZ_KINDS])(const uint32_t *args) = {
 		[MR_REG] = mr_reg, [CQ_CREATE] = cq_create, [CQ_ARM] = arm, [VP_CREATE] = vp_create,
 		[QP_CREATE] = qp_create, [QP_MODIFY] = qp_modify, [QP_QUERY] = qp_query,
-		[JOB_CREATE] = job_create, [CONTEXT_OPEN] = context_open,
-		[CONTEXT_ABORT] = abort_context, [QUERY] = query, [COMMAND] = any_command,
-		[IOCTL] = any_ioctl,
+		[QUERY] = query, [COMMAND] = any_command, [SRQ_CREATE] = srq_create, [SRQ_MODIFY] = srq_modify,
+		[SRQ_QUERY] = srq_query, [CQ_CREATE_EX] = cq_create_ex, [CQ_MODERATE] = cq_moderate,
+		[CQ_RESIZE] = cq_resize, [QP_CREATE_EX] = qp_create_ex, [QUERY_EX] = query_ex,
 	};
 
 	if (plain[call->kind])
@@ -445,5 +480,5 @@ void fuzz_verbs_run(const struct fuzz_call *call)
 	else if (with_args[call->kind])
 		with_args[call->kind](call->args);
 	else
-		ends_run(call);
+		end_run(call);
 }

@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include <endian.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "port.h"
@@ -193,6 +194,19 @@ static inline int send_imm(struct end *end, int i, uint64_t wr_id, uint32_t imm)
 static inline int send(struct end *end, int i, uint64_t wr_id)
 {
 	return send_with(end, i, wr_id, end->mr->lkey, IBV_SEND_SIGNALED);
+}
+
+static inline void device_reset(const struct end *end)
+{
+	char path[128];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/sys/class/infiniband/%s/device/reset",
+		 ibv_get_device_name(end->ctx->device));
+	file = fopen(path, "w");
+	assert_non_null(file);
+	fputs("1", file);
+	assert_int_equal(fclose(file), 0);
 }
 
 /* The next completion, however long it takes; the runner has an end. */

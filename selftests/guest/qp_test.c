@@ -334,19 +334,6 @@ static void only_the_queue_that_is_meant_wakes_its_sleeper(void **state)
 
 /* ---- the end of the device -------------------------------------------------------- */
 
-static void device_reset(const struct end *end)
-{
-	char path[128];
-	FILE *file;
-
-	snprintf(path, sizeof(path), "/sys/class/infiniband/%s/device/reset",
-		 ibv_get_device_name(end->ctx->device));
-	file = fopen(path, "w");
-	assert_non_null(file);
-	fputs("1", file);
-	assert_int_equal(fclose(file), 0);
-}
-
 /* The next n completions are flushed, and of these requests, in any order. */
 static void are_flushed(struct end *end, uint64_t first, int n)
 {
@@ -384,32 +371,6 @@ static void what_is_outstanding_when_the_device_dies_completes_once(void **state
 	assert_int_equal(ibv_poll_cq(end->cq, 1, &wc), 0);
 }
 
-static void a_moderated_queue_wakes_its_sleeper_once_for_several(void **state)
-{
-	struct ibv_modify_cq_attr attr = {
-		.attr_mask = IBV_CQ_ATTR_MODERATE,
-		.moderate = { .cq_count = 3, .cq_period = 60000 },
-	};
-	struct ibv_device_attr_ex device;
-	struct end *end = *state;
-	struct ibv_cq *cq;
-	void *context;
-
-	assert_int_equal(ibv_query_device_ex(end->ctx, NULL, &device), 0);
-	assert_int_equal(device.cq_mod_caps.max_cq_count, UINT16_MAX);
-	assert_int_equal(ibv_modify_cq(end->cq, &attr), 0);
-	assert_int_equal(ibv_req_notify_cq(end->cq, 0), 0);
-	for (int i = 0; i < 3; i++) {
-		assert_int_equal(send(end, 0, i), 0);
-		completes(end, i, IBV_WC_SUCCESS);
-	}
-	assert_int_equal(ibv_get_cq_event(end->channel, &cq, &context), 0);
-	ibv_ack_cq_events(cq, 1);
-	assert_ptr_equal(cq, end->cq);
-	attr.attr_mask = 2;
-	assert_int_not_equal(ibv_modify_cq(end->cq, &attr), 0);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -426,7 +387,6 @@ int main(void)
 		WITH_ENDS(an_armed_queue_wakes_its_sleeper),
 		WITH_ENDS(only_the_queue_that_is_meant_wakes_its_sleeper),
 		WITH_ENDS(what_is_outstanding_when_the_device_dies_completes_once),
-		WITH_ENDS(a_moderated_queue_wakes_its_sleeper_once_for_several),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

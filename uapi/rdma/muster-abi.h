@@ -47,6 +47,13 @@ struct muster_create_cq_resp {
 	__u64 record_offset;	/* FOR_QPS: struct muster_cq_record, one page */
 };
 
+struct muster_resize_cq_resp {
+	__u64 ring_offset;	/* to mmap: the new ring, struct muster_wc[entries] */
+	__u64 ring_bytes;
+	__u32 entries;
+	__u32 origin;		/* count of its first completion; those before are in the old ring */
+};
+
 /* IB_QPT_DRIVER: a virtual port. */
 struct muster_create_vp_cmd {
 	__u32 dq_entries;	/* powers of two */
@@ -154,6 +161,7 @@ _Static_assert(sizeof(struct muster_alloc_ucontext_resp) == 40, "size");
 _Static_assert(sizeof(struct muster_alloc_pd_resp) == 8, "size");
 _Static_assert(sizeof(struct muster_create_cq_resp) == 32, "size");
 _Static_assert(sizeof(struct muster_create_cq_cmd) == 8, "size");
+_Static_assert(sizeof(struct muster_resize_cq_resp) == 24, "size");
 _Static_assert(sizeof(struct muster_create_qp_resp) == 24, "size");
 _Static_assert(sizeof(struct muster_create_srq_resp) == 24, "size");
 _Static_assert(sizeof(struct muster_create_vp_cmd) == 16, "size");

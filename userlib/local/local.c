@@ -197,15 +197,15 @@ static void wake_waiting(struct muster_dev *dev)
 
 /* Over rings all that is sent has left, or the engine has it still. */
 static bool holds(struct muster_dev *dev, uint8_t job, uint32_t context,
-		  const struct muster_address *members, uint32_t nr_members)
+		  const struct muster_address *addresses, const uint32_t *ranks, uint32_t nr)
 {
 	struct local *local = to_local(dev);
 	struct muster_wire *wire = local->wire;
 
 	if (local->busy && muster_engine_owes(local->engine, dev->address.vp, job, context))
 		return true;
-	for (uint32_t i = 0; i < nr_members && wire; i++)
-		if (wire->ops->waiting(wire, members[i].node))
+	for (uint32_t i = 0; i < nr && wire; i++)
+		if (wire->ops->waiting(wire, addresses[ranks[i]].node))
 			return true;
 	return false;
 }
