@@ -214,8 +214,8 @@ int muster_engine_context_begin(struct muster_engine *engine,
 /**
  * muster_engine_context_add() - add the next members of a context that was begun.
  *
- * Return: 0; -ENOENT; -EINVAL for a member that is not valid or there already: the
- * context is gone then; or for more members than are wanted.
+ * Return: 0; -ENOENT; -EINVAL for a member that is not valid or there already, and -ENOMEM:
+ * the context is gone then; -EINVAL for more members than are wanted.
  */
 int muster_engine_context_add(struct muster_engine *engine, uint16_t vp, uint8_t job,
 			      uint32_t context, const struct muster_member *members, uint32_t nr);

@@ -234,6 +234,21 @@ static void a_context_is_open_with_its_last_member(void **state)
 	world_destroy(w);
 }
 
+/* The last one is out of order, so that places are needed. */
+static void without_memory_for_places_the_opening_ends(void **state)
+{
+	struct muster_member members[3];
+	struct world *w = half_open(members);
+
+	(void)state;
+	w->allocs_limited = true;
+	w->allocs_left = 0;
+	assert_int_equal(add(w, &members[1], 2), -ENOMEM);
+	w->allocs_limited = false;
+	assert_int_equal(add(w, &members[1], 2), -ENOENT);
+	world_destroy(w);
+}
+
 static void a_member_that_is_not_valid_ends_the_opening(void **state)
 {
 	struct muster_member members[3];
@@ -404,6 +419,7 @@ int main(void)
 		cmocka_unit_test(members_in_order_need_no_places),
 		cmocka_unit_test(contexts_with_the_same_members_share_their_table),
 		cmocka_unit_test(a_context_is_open_with_its_last_member),
+		cmocka_unit_test(without_memory_for_places_the_opening_ends),
 		cmocka_unit_test(a_member_that_is_not_valid_ends_the_opening),
 		cmocka_unit_test(a_member_lost_meanwhile_fails_the_context_once_it_is_open),
 		cmocka_unit_test(a_close_tells_a_few_at_once_and_the_rest_by_and_by),
