@@ -64,10 +64,32 @@ static int query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 	return 0;
 }
 
+/* A device that is gone reads as all ones, and is down too. */
+static bool link_up(struct muster_dev *dev)
+{
+	return !(muster_reg_read(dev, MUSTER_REG_STATUS) & MUSTER_STATE_LINK_DOWN);
+}
+
+void muster_link_changed(struct muster_dev *dev)
+{
+	struct ib_event event = {
+		.device = &dev->ibdev,
+		.event = link_up(dev) ? IB_EVENT_PORT_ACTIVE : IB_EVENT_PORT_ERR,
+		.element.port_num = 1,
+	};
+
+	mutex_lock(&dev->link_lock);
+	if (dev->registered)
+		ib_dispatch_event(&event);
+	mutex_unlock(&dev->link_lock);
+}
+
 static int query_port(struct ib_device *ibdev, u32 port, struct ib_port_attr *attr)
 {
-	attr->state = IB_PORT_ACTIVE;
-	attr->phys_state = IB_PORT_PHYS_STATE_LINK_UP;
+	bool up = link_up(to_mdev(ibdev));
+
+	attr->state = up ? IB_PORT_ACTIVE : IB_PORT_DOWN;
+	attr->phys_state = up ? IB_PORT_PHYS_STATE_LINK_UP : IB_PORT_PHYS_STATE_POLLING;
 	attr->max_mtu = IB_MTU_4096;
 	attr->active_mtu = IB_MTU_4096;
 	attr->max_msg_sz = MUSTER_QP_MESSAGE_MAX;
@@ -170,6 +192,7 @@ static const struct uapi_definition defs[] = {
 int muster_ibdev_register(struct muster_dev *dev)
 {
 	struct ib_device *ibdev = &dev->ibdev;
+	int err;
 
 	ibdev->node_type = RDMA_NODE_UNSPECIFIED;
 	ibdev->phys_port_cnt = 1;
@@ -180,5 +203,21 @@ int muster_ibdev_register(struct muster_dev *dev)
 	ibdev->uverbs_cmd_mask |= BIT_ULL(IB_USER_VERBS_CMD_REQ_NOTIFY_CQ);
 	snprintf(ibdev->node_desc, sizeof(ibdev->node_desc), "Muster node %u", dev->node);
 	ib_set_device_ops(ibdev, &ops);
-	return ib_register_device(ibdev, "muster%d", &dev->fn->pdev->dev);
+	err = ib_register_device(ibdev, "muster%d", &dev->fn->pdev->dev);
+	if (err)
+		return err;
+	mutex_lock(&dev->link_lock);
+	dev->registered = true;
+	mutex_unlock(&dev->link_lock);
+	/* What was told meanwhile nobody has heard. */
+	muster_link_changed(dev);
+	return 0;
+}
+
+void muster_ibdev_unregister(struct muster_dev *dev)
+{
+	mutex_lock(&dev->link_lock);
+	dev->registered = false;
+	mutex_unlock(&dev->link_lock);
+	ib_unregister_device(&dev->ibdev);
 }

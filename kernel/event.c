@@ -60,6 +60,9 @@ static void event_handle(struct muster_dev *dev, const struct muster_event *even
 	case MUSTER_EVENT_SRQ_ERROR:
 		muster_srq_event(dev, id, IB_EVENT_SRQ_ERR);
 		break;
+	case MUSTER_EVENT_LINK:
+		muster_link_changed(dev);
+		break;
 	case MUSTER_EVENT_FATAL:
 		muster_dev_fence(dev, "device says that it has stopped");
 		break;

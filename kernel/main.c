@@ -105,7 +105,8 @@ static int enable(struct muster_dev *dev)
 
 	pci_set_master(dev->fn->pdev);
 	muster_reg_write(dev, MUSTER_REG_CONTROL, MUSTER_CONTROL_ENABLE);
-	if (muster_reg_read(dev, MUSTER_REG_STATUS) != MUSTER_STATE_ENABLED) {
+	if ((muster_reg_read(dev, MUSTER_REG_STATUS) & ~MUSTER_STATE_LINK_DOWN) !=
+	    MUSTER_STATE_ENABLED) {
 		dev_err(&dev->fn->pdev->dev, "device refuses its queues: status is %#x\n",
 			muster_reg_read(dev, MUSTER_REG_STATUS));
 		return -EIO;
@@ -116,6 +117,7 @@ static int enable(struct muster_dev *dev)
 static void dev_init(struct muster_dev *dev, struct muster_function *fn)
 {
 	dev->fn = fn;
+	mutex_init(&dev->link_lock);
 	mutex_init(&dev->fence_lock);
 	xa_init_flags(&dev->vps, XA_FLAGS_ALLOC | XA_FLAGS_LOCK_IRQ);
 	xa_init_flags(&dev->cqs, XA_FLAGS_ALLOC | XA_FLAGS_LOCK_IRQ);
@@ -209,7 +211,7 @@ static void bring_down(struct muster_function *fn)
 		fn->fault_new = true;
 	}
 	muster_mappings_clear(dev);
-	ib_unregister_device(&dev->ibdev);
+	muster_ibdev_unregister(dev);
 	muster_interrupts_close(dev);
 	muster_events_close(dev);
 	muster_admin_close(dev);

@@ -130,6 +130,8 @@ struct muster_dev {
 	u32 node;
 	u32 incarnation;
 	u32 capabilities;		/* MUSTER_CAP_* */
+	struct mutex link_lock;		/* protects registered */
+	bool registered;		/* the core wants to hear of the link */
 	struct mutex fence_lock;	/* one fences */
 	struct muster_fault fault;	/* under fence_lock, before fenced */
 	bool fenced;			/* set once DMA has stopped; no command goes out any more */
@@ -366,6 +368,8 @@ void muster_interrupts_close(struct muster_dev *dev);
 
 /* device.c */
 int muster_ibdev_register(struct muster_dev *dev);
+void muster_ibdev_unregister(struct muster_dev *dev);
+void muster_link_changed(struct muster_dev *dev);
 bool muster_udata_unused(struct ib_udata *udata);
 
 /* ucontext.c */

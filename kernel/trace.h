@@ -87,6 +87,7 @@ TRACE_DEFINE_ENUM(MUSTER_EVENT_QP_ACCESS);
 TRACE_DEFINE_ENUM(MUSTER_EVENT_QP_DRAINED);
 TRACE_DEFINE_ENUM(MUSTER_EVENT_SRQ_LIMIT);
 TRACE_DEFINE_ENUM(MUSTER_EVENT_SRQ_ERROR);
+TRACE_DEFINE_ENUM(MUSTER_EVENT_LINK);
 
 #define show_muster_event(kind) \
 	__print_symbolic(kind, \
@@ -98,7 +99,8 @@ TRACE_DEFINE_ENUM(MUSTER_EVENT_SRQ_ERROR);
 		{ MUSTER_EVENT_QP_ACCESS, "qp_access" }, \
 		{ MUSTER_EVENT_QP_DRAINED, "qp_drained" }, \
 		{ MUSTER_EVENT_SRQ_LIMIT, "srq_limit" }, \
-		{ MUSTER_EVENT_SRQ_ERROR, "srq_error" })
+		{ MUSTER_EVENT_SRQ_ERROR, "srq_error" }, \
+		{ MUSTER_EVENT_LINK, "link" })
 
 /* The object is that which the command names by a number; 0 if it names none. */
 TRACE_EVENT(muster_admin_command,

@@ -55,6 +55,7 @@ struct MusterState {
     char *wire;
     char *dump;
     uint32_t deadline_ms;
+    bool link;              /* may be set at any time */
 };
 
 /* ---- the NIC's world ---- */
@@ -329,6 +330,7 @@ static bool nic_create(MusterState *m, Error **errp)
         error_setg(errp, "muster: node %u: %s", m->node, why[0] ? why : strerror(-err));
         return false;
     }
+    muster_nic_link_set(m->nic, m->link);
     return true;
 }
 
@@ -432,6 +434,33 @@ static void muster_finalize(Object *obj)
     }
 }
 
+static bool link_get(Object *obj, Error **errp)
+{
+    return MUSTER(obj)->link;
+}
+
+static void link_set(Object *obj, bool up, Error **errp)
+{
+    MusterState *m = MUSTER(obj);
+    bool big;
+
+    m->link = up;
+    if (!DEVICE(obj)->realized) {
+        return;
+    }
+    /* While this drops the big lock the device may be unplugged. */
+    object_ref(obj);
+    big = nic_lock(m);
+    muster_nic_link_set(m->nic, up);
+    nic_unlock(m, big);
+    object_unref(obj);
+}
+
+static void muster_instance_init(Object *obj)
+{
+    MUSTER(obj)->link = true;
+}
+
 static Property muster_properties[] = {
     DEFINE_PROP_UINT32("node", MusterState, node, 0),
     DEFINE_PROP_STRING("wire", MusterState, wire),
@@ -460,6 +489,8 @@ static void muster_class_init(ObjectClass *klass, void *data)
     dc->reset = muster_reset;
     dc->vmsd = &muster_vmstate;
     device_class_set_props(dc, muster_properties);
+    object_class_property_add_bool(klass, "link", link_get, link_set);
+    object_class_property_set_description(klass, "link", "whether the cable is in");
     set_bit(DEVICE_CATEGORY_NETWORK, dc->categories);
 }
 
@@ -467,6 +498,7 @@ static const TypeInfo muster_type = {
     .name = TYPE_MUSTER,
     .parent = TYPE_PCI_DEVICE,
     .instance_size = sizeof(MusterState),
+    .instance_init = muster_instance_init,
     .instance_finalize = muster_finalize,
     .class_init = muster_class_init,
     .interfaces = (InterfaceInfo[]) { { INTERFACE_PCIE_DEVICE }, { } },

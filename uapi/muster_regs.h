@@ -47,7 +47,7 @@
 #define MUSTER_REG_EVENT_HEAD		0x44	/* wo, events consumed so far */
 
 #define MUSTER_REG_MAGIC_VALUE		0x5254534d	/* "MSTR" */
-#define MUSTER_DEVICE_VERSION		6
+#define MUSTER_DEVICE_VERSION		7
 
 /* What Documentation/sequence.md, section 10, lays down; a bit that is not set is refused. */
 #define MUSTER_CAP_WRITE		0x001	/* one-sided writes, SWAP_REMOTE_ADDR */
@@ -68,6 +68,7 @@
 
 #define MUSTER_STATE_ENABLED		0x1
 #define MUSTER_STATE_FATAL		0x2	/* admin or event queue unusable; reset to recover */
+#define MUSTER_STATE_LINK_DOWN		0x4	/* nothing goes to other nodes, or comes; not of a life */
 
 enum muster_regs_limit {
 	MUSTER_ADMIN_ENTRIES_MAX = 256,
@@ -327,6 +328,7 @@ enum muster_event_kind {
 	MUSTER_EVENT_QP_DRAINED = 7,	/* it has failed, and completed all that it took of its SRQ */
 	MUSTER_EVENT_SRQ_LIMIT = 8,	/* fewer receives are left than SRQ_LIMIT said; id: srq */
 	MUSTER_EVENT_SRQ_ERROR = 9,	/* it could not be read, or made no sense */
+	MUSTER_EVENT_LINK = 10,		/* STATUS says how the link is now */
 };
 
 struct muster_event {

@@ -111,6 +111,9 @@ struct muster_dev_ops {
 	/* Sleep until poll or recv may have something, at most timeout_us. */
 	void (*wait)(struct muster_dev *dev, uint64_t timeout_us);
 
+	/* Whether what is awaited cannot come as long as the caller keeps its processor. NULL: it can. */
+	bool (*in_the_way)(struct muster_dev *dev);
+
 	/* End the wait() of another thread. NULL: it cannot. */
 	void (*wake)(struct muster_dev *dev);
 
@@ -165,6 +168,7 @@ struct muster_dev {
 	bool holding;			/* something waits for room here: holds() knows what */
 	bool recording;			/* since record() */
 	bool hurried;			/* the next wait() sleeps at once, without looking often first */
+	bool crowded;			/* ranks outnumber processors: wait() is better than many polls */
 
 	/*
 	 * Where several threads use it, one at a time: wait() calls these around its sleep, and

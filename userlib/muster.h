@@ -607,6 +607,9 @@ int muster_request_progress(struct muster_request *request, uint32_t *done, uint
  */
 bool muster_progress(struct muster *job);
 
+/** muster_in_the_way() - whether who is awaited cannot run before the caller gives its processor away. */
+bool muster_in_the_way(struct muster *job);
+
 #ifdef __cplusplus
 }
 #endif

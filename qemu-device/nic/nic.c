@@ -156,8 +156,10 @@ int nic_packet_send(struct muster_nic *nic, uint32_t incarnation,
 
 	if (le32toh(packet->dst_node) == nic->config.node)
 		err = nic_loopback_send(nic, packet, payload);
-	else if (nic->wire)
+	else if (nic_link_up(nic))
 		err = nic->wire->ops->send(nic->wire, incarnation, packet, payload);
+	else if (nic->wire)
+		err = -EAGAIN;
 	if (err == -EAGAIN)
 		nic->refused = true;
 	if (!err)
@@ -340,11 +342,22 @@ void muster_nic_reset(struct muster_nic *nic)
 	memset(&nic->counters, 0, sizeof(nic->counters));
 	__atomic_store_n(&nic->doorbells_count, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&nic->incarnation, incarnation_after(nic->incarnation), __ATOMIC_RELAXED);
-	__atomic_store_n(&nic->state, 0, __ATOMIC_RELEASE);
+	__atomic_fetch_and(&nic->state, MUSTER_STATE_LINK_DOWN, __ATOMIC_RELEASE);
 	if (inside_open(nic, why, sizeof(why))) {
 		inside_close(nic);
 		nic_fatal(nic);
 	}
+}
+
+void muster_nic_link_set(struct muster_nic *nic, bool up)
+{
+	bool was_up = !(nic->state & MUSTER_STATE_LINK_DOWN);
+
+	if (up == was_up)
+		return;
+	__atomic_fetch_xor(&nic->state, MUSTER_STATE_LINK_DOWN, __ATOMIC_RELEASE);
+	nic_event_owe(nic, &nic->link_owed);
+	nic->world->kick(nic->opaque);
 }
 
 /* ---- step ------------------------------------------------------------------ */
@@ -357,6 +370,12 @@ static void interrupts_raise(struct muster_nic *nic)
 	}
 }
 
+static bool wire_run(struct muster_nic *nic)
+{
+	return nic_link_up(nic) &&
+	       nic->wire->ops->poll(nic->wire, world_now_us(nic), STEP_PACKETS) > 0;
+}
+
 /*
  * Rings before the engine, so that it has all there is; and after it, because it
  * may have made room for descriptors that it did not take before.
@@ -365,8 +384,7 @@ static bool wheels_turn(struct muster_nic *nic, bool *more)
 {
 	bool moved = nic_admin_run(nic);
 
-	if (nic->wire)
-		moved |= nic->wire->ops->poll(nic->wire, world_now_us(nic), STEP_PACKETS) > 0;
+	moved |= wire_run(nic);
 	moved |= loopback_run(nic);
 	moved |= nic_rings_run(nic);
 	trace_time(nic);
@@ -383,16 +401,16 @@ uint64_t muster_nic_step(struct muster_nic *nic)
 	bool moved = false, more = false;
 
 	nic->refused = false;
-	if (nic->state == MUSTER_STATE_ENABLED)
+	if ((nic->state & ~MUSTER_STATE_LINK_DOWN) == MUSTER_STATE_ENABLED)
 		moved = wheels_turn(nic, &more);
-	else if (nic->wire)
-		moved = nic->wire->ops->poll(nic->wire, world_now_us(nic), STEP_PACKETS) > 0;
+	else
+		moved = wire_run(nic);
 	looks_us = nic_looks_run(nic);
 	interrupts_raise(nic);
 	if (moved || (more && !nic->refused))
 		return 0;
 	wait_us = nic->refused ? REFUSED_WAIT_US : looks_us;
-	due = nic->wire ? nic->wire->ops->deadline_us(nic->wire) : UINT64_MAX;
+	due = nic_link_up(nic) ? nic->wire->ops->deadline_us(nic->wire) : UINT64_MAX;
 	if (nic->nr_qps && nic->qps_due_us < due)
 		due = nic->qps_due_us;
 	now = world_now_us(nic);
@@ -403,5 +421,5 @@ uint64_t muster_nic_step(struct muster_nic *nic)
 
 int muster_nic_fd(const struct muster_nic *nic)
 {
-	return nic->wire ? nic->wire->ops->fd(nic->wire) : -1;
+	return nic_link_up(nic) ? nic->wire->ops->fd(nic->wire) : -1;
 }

@@ -17,6 +17,7 @@
 #define MUSTER_NIC_H
 
 #include <stdint.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "muster_regs.h"
@@ -68,6 +69,14 @@ void muster_nic_destroy(struct muster_nic *nic);
 
 /** muster_nic_reset() - as after power-on, with a new incarnation. No DMA afterwards. */
 void muster_nic_reset(struct muster_nic *nic);
+
+/**
+ * muster_nic_link_set() - pull the cable out, or put it back; a reset changes nothing about it.
+ *
+ * Whoever is silent for longer than the wire's deadline is lost to others, so after that long only
+ * a reset makes this node reachable again.
+ */
+void muster_nic_link_set(struct muster_nic *nic, bool up);
 
 /** muster_nic_reg_read() - BAR 0. Anything but an aligned 32-bit access reads 0. */
 uint64_t muster_nic_reg_read(struct muster_nic *nic, uint64_t addr, unsigned int size);

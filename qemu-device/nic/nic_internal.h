@@ -135,7 +135,8 @@ struct muster_nic {
 	uint64_t event_base;
 	uint32_t event_entries;
 	uint32_t event_tail;
-	bool events_owed;		/* by some VP or CQ */
+	bool events_owed;		/* by some VP or CQ, or of the link: */
+	bool link_owed;
 
 	struct nic_cq *cqs[MUSTER_CQS_MAX];
 	struct nic_vp *vps[MUSTER_VPS_MAX];
@@ -253,6 +254,12 @@ int nic_loopback_send(struct muster_nic *nic, const struct muster_packet *packet
 /* The oldest, the caller's; NULL: none. */
 struct nic_loopback_packet *nic_loopback_take(struct muster_nic *nic);
 void nic_loopback_drop(struct muster_nic *nic);
+
+/* Whether packets go to other nodes, and come. */
+static inline bool nic_link_up(const struct muster_nic *nic)
+{
+	return nic->wire && !(nic->state & MUSTER_STATE_LINK_DOWN);
+}
 
 /* nic.c: a packet to another node, or to this one: 0; -EAGAIN; -EHOSTUNREACH. */
 int nic_packet_send(struct muster_nic *nic, uint32_t incarnation,

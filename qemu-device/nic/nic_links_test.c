@@ -110,11 +110,61 @@ static void a_connection_keeps_its_link(void **state)
 	guest_free(guests[1]);
 }
 
+static void nothing_goes_over_a_link_that_is_down(void **state)
+{
+	struct guest *guests[2] = { guest_new(0), guest_new(1) };
+	const struct muster_wc *wc;
+
+	(void)state;
+	for (uint32_t n = 0; n < 2; n++) {
+		qp_memory(guests[n], MUSTER_MR_READ | MUSTER_MR_WRITE);
+		ud_open(guests[n], n);
+		qp_receive(guests[n], n, receive_of(0, 4096));
+	}
+	muster_nic_link_set(guests[0]->nic, false);
+	settle(guests[0]);
+	assert_int_equal(event(guests[0], 0)->kind, MUSTER_EVENT_LINK);
+	assert_int_equal(reg_read(guests[0], MUSTER_REG_STATUS), MUSTER_STATE_ENABLED | MUSTER_STATE_LINK_DOWN);
+	assert_int_equal(muster_nic_fd(guests[0]->nic), -1);
+	qp_send(guests[0], 0, datagram_to(1, 1, 0, 8));
+	qp_send(guests[1], 1, datagram_to(0, 0, 0, 8));
+	for (int i = 0; i < 100; i++)
+		settle_both(guests);
+	assert_null(qp_poll(guests[0], 0));
+	muster_nic_link_set(guests[0]->nic, true);
+	wc = await(guests[0], 0);
+	while (!(wc->opcode & MUSTER_WC_RECV)) {
+		settle(guests[1]);
+		wc = await(guests[0], 0);
+	}
+	assert_int_equal(le32toh(wc->src_node), 1);
+	assert_int_equal(event(guests[0], 1)->kind, MUSTER_EVENT_LINK);
+	assert_int_equal(reg_read(guests[0], MUSTER_REG_STATUS), MUSTER_STATE_ENABLED);
+	guest_free(guests[0]);
+	guest_free(guests[1]);
+}
+
+static void a_link_that_is_down_stays_down_in_the_next_life(void **state)
+{
+	struct guest *guest = guest_new(0);
+
+	(void)state;
+	muster_nic_link_set(guest->nic, false);
+	reg_write(guest, MUSTER_REG_CONTROL, MUSTER_CONTROL_RESET);
+	assert_int_equal(reg_read(guest, MUSTER_REG_STATUS), MUSTER_STATE_LINK_DOWN);
+	enable(guest);
+	assert_int_equal(reg_read(guest, MUSTER_REG_STATUS), MUSTER_STATE_ENABLED | MUSTER_STATE_LINK_DOWN);
+	port_open(guest, 0);
+	guest_free(guest);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_link_goes_after_the_last_context_with_its_node),
 		cmocka_unit_test(a_connection_keeps_its_link),
+		cmocka_unit_test(nothing_goes_over_a_link_that_is_down),
+		cmocka_unit_test(a_link_that_is_down_stays_down_in_the_next_life),
 	};
 
 	return cmocka_run_group_tests_name("links", tests, group_setup, group_teardown);

@@ -74,7 +74,8 @@ static bool events_pay(struct muster_nic *nic)
 		if (cq && !nic_event_pay(nic, &cq->event_owed, MUSTER_EVENT_CQ_OVERRUN, id))
 			return false;
 	}
-	return nic_qps_pay(nic) && nic_srqs_pay(nic);
+	return nic_event_pay(nic, &nic->link_owed, MUSTER_EVENT_LINK, 0) && nic_qps_pay(nic) &&
+	       nic_srqs_pay(nic);
 }
 
 void nic_events_run(struct muster_nic *nic)

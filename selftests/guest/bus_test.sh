@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
 # What the bus does to the device and its driver, in a guest of `muster-vm --hotplug`: errors
-# that it reports (AER), injected by the kernel as if the device had sent them.
+# that it reports (AER), injected by the kernel as if the device had sent them. And its cable.
 . "$(dirname "$0")/guest.sh"
 
 # A completion that did not come may be lived with; a packet that makes no sense not.
@@ -44,6 +44,7 @@ if modprobe aer_inject 2>/dev/null || [ -c /dev/aer_inject ]; then
 else
 	skip "errors of the bus" "this kernel injects none (aer_inject)"
 fi
+check "a cable that is pulled out, or put back, is told" "$MUSTER_BUILD/selftests/guest/link"
 check "nothing is held" nothing_held
 check "the driver unloads" unload
 check "the kernel has nothing to complain of" kernel_quiet

@@ -14,13 +14,13 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define MONITOR "/dev/virtio-ports/org.muster.monitor"
+#include "monitor.h"
+
 #define DRIVER "/sys/bus/pci/drivers/muster"
 
 const char *const strike_names[STRIKES] = { "unbind", "reload", "unplug", "reset" };
 
 static char device[64];			/* its PCI address */
-static int qmp = -1;
 static char wire[256];			/* the property that it was plugged with */
 
 static int write_to(const char *path, const char *text)
@@ -37,49 +37,13 @@ static int write_to(const char *path, const char *text)
 
 /* ---- QMP ------------------------------------------------------------------------- */
 
-/* The next line that has one of the words, in answer to what was told or without being asked. */
-static int line_wait(const char *word, char *line, size_t size)
-{
-	size_t len = 0;
-
-	for (;;) {
-		ssize_t n = read(qmp, line + len, 1);
-
-		if (n != 1)
-			return n < 0 ? -errno : -EPIPE;
-		if (line[len] != '\n' && len + 2 < size) {
-			len++;
-			continue;
-		}
-		line[len] = 0;
-		if (strstr(line, "\"error\""))
-			fprintf(stderr, "QEMU: %s\n", line);
-		if (strstr(line, "\"error\""))
-			return -EPROTO;
-		if (strstr(line, word))
-			return 0;
-		len = 0;
-	}
-}
-
-static int tell(const char *command, const char *answer, char *line, size_t size)
-{
-	if (write(qmp, command, strlen(command)) != (ssize_t)strlen(command))
-		return -errno;
-	return line_wait(answer, line, size);
-}
-
-static int monitor_open(void)
+static int wire_learn(void)
 {
 	char line[1024], *text;
-	int err;
+	int err = monitor_open();
 
-	qmp = open(MONITOR, O_RDWR | O_CLOEXEC);
-	if (qmp < 0)
-		return -errno;
-	err = tell("{\"execute\":\"qmp_capabilities\"}\n", "\"return\"", line, sizeof(line));
 	if (!err)
-		err = tell("{\"execute\":\"qom-get\",\"arguments\":{\"path\":\"/machine/peripheral/"
+		err = monitor_tell("{\"execute\":\"qom-get\",\"arguments\":{\"path\":\"/machine/peripheral/"
 			   "nic0\",\"property\":\"wire\"}}\n", "\"return\"", line, sizeof(line));
 	if (err)
 		return err;
@@ -92,7 +56,7 @@ static int unplug(void)
 	char line[1024];
 
 	/* The event may come before the answer. */
-	return tell("{\"execute\":\"device_del\",\"arguments\":{\"id\":\"nic0\"}}\n",
+	return monitor_tell("{\"execute\":\"device_del\",\"arguments\":{\"id\":\"nic0\"}}\n",
 		    "\"DEVICE_DELETED\", \"data\": {\"device\"", line, sizeof(line));
 }
 
@@ -102,7 +66,7 @@ static int plug(void)
 
 	snprintf(command, sizeof(command), "{\"execute\":\"device_add\",\"arguments\":{\"driver\":"
 		 "\"muster\",\"id\":\"nic0\",\"bus\":\"slot0\",\"node\":0,\"wire\":\"%s\"}}\n", wire);
-	return tell(command, "\"return\"", line, sizeof(line));
+	return monitor_tell(command, "\"return\"", line, sizeof(line));
 }
 
 /* ---- modules --------------------------------------------------------------------- */
@@ -143,7 +107,7 @@ int strike_open(enum strike how)
 {
 	int err = device_find();
 
-	return err || how != STRIKE_UNPLUG ? err : monitor_open();
+	return err || how != STRIKE_UNPLUG ? err : wire_learn();
 }
 
 int strike_down(enum strike how)
