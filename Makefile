@@ -476,7 +476,7 @@ check-scale: all $(SELFTESTS) | $(KEEP) ## 1,024 local ranks start, add up and e
 	@MUSTER_SCALE=1024 MUSTER_SCALE_S=60 MUSTER_BUILD=$(abspath $(BUILD)) \
 		$(KEEP) -t 900 selftests/scale_test.sh
 	@MUSTER_COMMS=4096 MUSTER_RANKS=16 MUSTER_OPERATIONS=2000000 MUSTER_SIMULATED=4096 \
-		MUSTER_SIMULATED_RANKS=64 MUSTER_BUILD=$(abspath $(BUILD)) \
+		MUSTER_SIMULATED_RANKS=64 MUSTER_SIMULATED_SEED=2 MUSTER_BUILD=$(abspath $(BUILD)) \
 		$(KEEP) -t 5400 selftests/comms_test.sh
 	@MUSTER_PORTS=2048 MUSTER_BUILD=$(abspath $(BUILD)) $(KEEP) -t 900 selftests/ports_test.sh
 

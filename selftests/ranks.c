@@ -14,8 +14,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <muster.h>
@@ -498,38 +496,6 @@ static void leaves(const char *argument)
 	printf("%s\n", muster_error(job));
 }
 
-static double processor_s(void)
-{
-	return (double)clock() / CLOCKS_PER_SEC;
-}
-
-static double now_s(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
-/* crowd: prints how often this rank slept in 100 barriers, and its share of a processor, in %. */
-static void crowd(const char *argument)
-{
-	enum { BARRIERS = 2000 };
-	struct rusage before, after;
-	double had, began;
-
-	(void)argument;
-	EXPECT_OK(muster_barrier(world));
-	getrusage(RUSAGE_SELF, &before);
-	had = processor_s();
-	began = now_s();
-	for (int i = 0; i < BARRIERS; i++)
-		EXPECT_OK(muster_barrier(world));
-	getrusage(RUSAGE_SELF, &after);
-	printf("%ld %.1f\n", (after.ru_nvcsw - before.ru_nvcsw) * 100 / BARRIERS,
-	       100 * (processor_s() - had) / (now_s() - began));
-}
-
 /* In KiB, of /proc/self/NAME. */
 static double own_kib(const char *name, const char *key)
 {
@@ -567,7 +533,7 @@ static const struct {
 	{ "bits", bits },     { "victim", victim },   { "late", late },
 	{ "mismatch", mismatch }, { "bad", bad },
 	{ "started", started }, { "creates", creates }, { "leaves", leaves },
-	{ "crowd", crowd },   { "scale", scale },
+	{ "scale", scale },
 	{ "overtakes", overtakes }, { "crosses", crosses },
 };
 

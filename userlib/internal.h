@@ -294,6 +294,7 @@ struct muster_comm {
 	struct muster_runs *runs;	/* and this is all that it remembers, or NULL */
 	uint32_t sequences;		/* given to the device */
 	uint32_t sequences_ended;	/* of them, as far as completions have told */
+	uint32_t fetched_to;		/* those below may be fetched by the device, and not be there yet */
 	uint32_t posted;		/* small operations given to the device */
 	uint32_t completed;
 	uint8_t *bounce;		/* their results, by order; then the slots of kept ones; or NULL */
@@ -367,6 +368,17 @@ static inline bool muster_member_holds(const struct muster_comm *comm, uint32_t 
 	return __builtin_expect(dev->holding, 0) &&
 	       dev->ops->holds(dev, comm->job->id, MUSTER_CONTEXT_NONE, comm->job->addresses,
 				&comm->ranks[member], 1);
+}
+/**
+ * muster_comm_has_room() - whether the device takes one more sequence at once, as far as is
+ * known: it fetches of a long program when half of its queue is free.
+ */
+static inline bool muster_comm_has_room(const struct muster_comm *comm)
+{
+	uint32_t queued = comm->sequences - comm->sequences_ended;
+	bool fetches = (int32_t)(comm->fetched_to - comm->sequences_ended) > 0;
+
+	return queued < (fetches ? MUSTER_SEQ_QUEUE_MAX / 2 + 1 : MUSTER_SEQ_QUEUE_MAX);
 }
 /** muster_comm_bounce() - see that there is memory for small results. */
 int muster_comm_bounce(struct muster_comm *comm);
@@ -442,6 +454,8 @@ struct muster_request {
 	uint8_t *copy_out;	/* small results: where they go at the end, or NULL */
 	const uint8_t *result_at; /* and where they come from */
 	struct muster_kept *kept; /* it runs by this, or NULL */
+	struct muster_desc *fetched; /* what the device fetches of it (long.c), or NULL, */
+	uint32_t fetched_key;	/* and its registration */
 	struct muster_pin in_pin;
 	struct muster_pin out_pin;
 	uint32_t number;

@@ -385,7 +385,7 @@ static int join(struct muster *job, muster_dev_open *open)
 		return err;
 	}
 	/* Where time is not the system's none passes by polling. */
-	if (job->dev->ops->now_us)
+	if (job->dev->ops->now_us || job->dev->crowded)
 		job->spin_polls = 0;
 	err = offers_exchange(job, 0, tuned);
 	if (err)

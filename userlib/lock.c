@@ -92,7 +92,7 @@ static int ask(struct muster_request *request)
 	struct muster_desc descs[2];
 	int err;
 
-	if (comm->sequences - comm->sequences_ended == MUSTER_SEQ_QUEUE_MAX)
+	if (!muster_comm_has_room(comm))
 		return -EAGAIN;
 	if (muster_comm_bounce(comm))
 		return muster_comm_give_up(comm, -ENOMEM);

@@ -565,6 +565,7 @@ static inline int test_dev_open(const struct muster_oob *oob,
 	node->dev.address = (struct muster_address){ .node = node->node, .incarnation = 7 };
 	node->dev.limits.contexts = TEST_CONTEXTS_MAX;
 	node->dev.limits.kept_descs = MUSTER_KEPT_DESCS_MAX;
+	node->dev.limits.program_descs = MUSTER_PROGRAM_DESCS_MAX;
 	node->dev.limits.ring_slots = node->world->ring_slots;
 	*dev = &node->dev;
 	test_unlock(node);

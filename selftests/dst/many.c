@@ -209,9 +209,10 @@ static void print_figures(const struct dst_world *w)
 	for (uint32_t i = 0; i < ROUNDS; i++)
 		printf("after round %" PRIu32 ": %zu KiB in engines, %zu KiB elsewhere, %" PRIu32 " regions\n",
 		       i + 1, after[i].engines >> 10, after[i].library >> 10, after[i].regions);
-	printf("%" PRIu32 " communicators of %" PRIu32 " simulated ranks: %zu bytes of the engine each at rest, %zu of the library; %" PRIu64 " packets\n",
+	printf("%" PRIu32 " communicators of %" PRIu32 " simulated ranks: %zu bytes of the engine each at rest, %zu of the library%s; %" PRIu64 " packets\n",
 	       nr_comms + 1, nr_ranks, rests(half.engines, at_rest.engines),
-	       rests(half.library, at_rest.library), w->nr_packets);
+	       rests(half.library, at_rest.library),
+	       nr_comms / 2 < WARM ? ", with what belongs to running" : "", w->nr_packets);
 }
 
 int main(int argc, char **argv)

@@ -434,6 +434,7 @@ static int device_open(const struct muster_oob *oob, const struct muster_setting
 	process->dev.limits = (struct muster_dev_limits){
 		.contexts = rank->world->apart ? MUSTER_CONTEXTS_MAX : CONTEXTS,
 		.kept_descs = MUSTER_KEPT_DESCS_MAX,
+		.program_descs = MUSTER_PROGRAM_DESCS_MAX,
 		.ring_slots = (rank->world->plan.ranks - 1) *
 			      (MUSTER_PAIR_FLOOR_MIN + MUSTER_PAIR_REPORTS) +
 			      dst_below(&rank->world->host, SPARE_SLOTS),
