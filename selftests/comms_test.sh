@@ -12,8 +12,9 @@
 run=$MUSTER_BUILD/tools/muster-run
 comms=$MUSTER_BUILD/selftests/comms
 checked=$MUSTER_BUILD/san/selftests/comms
+incast=$MUSTER_BUILD/selftests/incast
 simulated=$MUSTER_BUILD/selftests/dst/many
-for program in "$run" "$comms" "$checked" "$simulated"; do
+for program in "$run" "$comms" "$checked" "$incast" "$MUSTER_BUILD/san/selftests/incast" "$simulated"; do
 	[ -x "$program" ] || skip_all "there is no $program (make all selftests)"
 done
 
@@ -53,12 +54,12 @@ done
 check "a hundred communicators that are not read hold up no other" ranks 4 "$checked" unread 100
 
 # All at once, each message as soon as its sender likes, to one who is elsewhere.
-incast() {
+many_to_one() {
 	rm -f through
-	MUSTER_OFFLOAD=force MUSTER_SCHEDULE=gather=linear ranks 16 "$1" incast "$2"
+	MUSTER_OFFLOAD=force MUSTER_SCHEDULE=gather=linear ranks 16 "$1" "$2"
 }
-check "15 send to one on 64 communicators, and go on among themselves" incast "$comms" 64
-check "the same on 8, under sanitizers" incast "$checked" 8
+check "15 send to one on 64 communicators, and go on among themselves" many_to_one "$incast" 64
+check "the same on 8, under sanitizers" many_to_one "$MUSTER_BUILD/san/selftests/incast" 8
 
 for n in 1 2 3 7; do
 	check "$n ranks exchange with neighbours (NIC path)" along force "$n" 3000
