@@ -156,10 +156,9 @@ int nic_packet_send(struct muster_nic *nic, uint32_t incarnation,
 
 	if (le32toh(packet->dst_node) == nic->config.node)
 		err = nic_loopback_send(nic, packet, payload);
-	else if (nic_link_up(nic))
-		err = nic->wire->ops->send(nic->wire, incarnation, packet, payload);
 	else if (nic->wire)
-		err = -EAGAIN;
+		err = nic_link_up(nic) ? nic->wire->ops->send(nic->wire, incarnation, packet, payload) :
+					 -EAGAIN;
 	if (err == -EAGAIN)
 		nic->refused = true;
 	if (!err)
@@ -240,6 +239,8 @@ static int inside_open(struct muster_nic *nic, char *why, size_t why_len)
 				      why, why_len);
 	if (err)
 		nic->wire = NULL;
+	else
+		muster_wire_socket_cable(nic->wire, nic_link_up(nic));
 	return err;
 }
 
@@ -351,11 +352,11 @@ void muster_nic_reset(struct muster_nic *nic)
 
 void muster_nic_link_set(struct muster_nic *nic, bool up)
 {
-	bool was_up = !(nic->state & MUSTER_STATE_LINK_DOWN);
-
-	if (up == was_up)
+	if (up == nic_link_up(nic))
 		return;
 	__atomic_fetch_xor(&nic->state, MUSTER_STATE_LINK_DOWN, __ATOMIC_RELEASE);
+	if (nic->wire)
+		muster_wire_socket_cable(nic->wire, up);
 	nic_event_owe(nic, &nic->link_owed);
 	nic->world->kick(nic->opaque);
 }
@@ -372,7 +373,7 @@ static void interrupts_raise(struct muster_nic *nic)
 
 static bool wire_run(struct muster_nic *nic)
 {
-	return nic_link_up(nic) &&
+	return nic->wire &&
 	       nic->wire->ops->poll(nic->wire, world_now_us(nic), STEP_PACKETS) > 0;
 }
 
@@ -410,7 +411,7 @@ uint64_t muster_nic_step(struct muster_nic *nic)
 	if (moved || (more && !nic->refused))
 		return 0;
 	wait_us = nic->refused ? REFUSED_WAIT_US : looks_us;
-	due = nic_link_up(nic) ? nic->wire->ops->deadline_us(nic->wire) : UINT64_MAX;
+	due = nic->wire ? nic->wire->ops->deadline_us(nic->wire) : UINT64_MAX;
 	if (nic->nr_qps && nic->qps_due_us < due)
 		due = nic->qps_due_us;
 	now = world_now_us(nic);
@@ -421,5 +422,5 @@ uint64_t muster_nic_step(struct muster_nic *nic)
 
 int muster_nic_fd(const struct muster_nic *nic)
 {
-	return nic_link_up(nic) ? nic->wire->ops->fd(nic->wire) : -1;
+	return nic->wire ? nic->wire->ops->fd(nic->wire) : -1;
 }

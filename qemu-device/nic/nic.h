@@ -73,8 +73,8 @@ void muster_nic_reset(struct muster_nic *nic);
 /**
  * muster_nic_link_set() - pull the cable out, or put it back; a reset changes nothing about it.
  *
- * Whoever is silent for longer than the wire's deadline is lost to others, so after that long only
- * a reset makes this node reachable again.
+ * Whoever is silent for longer than the wire's deadline is lost to others, and they to it, so after
+ * that long only a reset makes this node reachable again.
  */
 void muster_nic_link_set(struct muster_nic *nic, bool up);
 

@@ -258,7 +258,7 @@ void nic_loopback_drop(struct muster_nic *nic);
 /* Whether packets go to other nodes, and come. */
 static inline bool nic_link_up(const struct muster_nic *nic)
 {
-	return nic->wire && !(nic->state & MUSTER_STATE_LINK_DOWN);
+	return !(nic->state & MUSTER_STATE_LINK_DOWN);
 }
 
 /* nic.c: a packet to another node, or to this one: 0; -EAGAIN; -EHOSTUNREACH. */

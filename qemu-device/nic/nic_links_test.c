@@ -114,6 +114,7 @@ static void nothing_goes_over_a_link_that_is_down(void **state)
 {
 	struct guest *guests[2] = { guest_new(0), guest_new(1) };
 	const struct muster_wc *wc;
+	int tries = 0;
 
 	(void)state;
 	for (uint32_t n = 0; n < 2; n++) {
@@ -125,21 +126,51 @@ static void nothing_goes_over_a_link_that_is_down(void **state)
 	settle(guests[0]);
 	assert_int_equal(event(guests[0], 0)->kind, MUSTER_EVENT_LINK);
 	assert_int_equal(reg_read(guests[0], MUSTER_REG_STATUS), MUSTER_STATE_ENABLED | MUSTER_STATE_LINK_DOWN);
-	assert_int_equal(muster_nic_fd(guests[0]->nic), -1);
 	qp_send(guests[0], 0, datagram_to(1, 1, 0, 8));
 	qp_send(guests[1], 1, datagram_to(0, 0, 0, 8));
 	for (int i = 0; i < 100; i++)
 		settle_both(guests);
 	assert_null(qp_poll(guests[0], 0));
 	muster_nic_link_set(guests[0]->nic, true);
-	wc = await(guests[0], 0);
-	while (!(wc->opcode & MUSTER_WC_RECV)) {
-		settle(guests[1]);
-		wc = await(guests[0], 0);
-	}
+	do {
+		settle_both(guests);
+		guests[0]->later_us += 100;	/* what was lost is sent again after a while */
+		guests[1]->later_us += 100;
+		wc = qp_poll(guests[0], 0);
+	} while (tries++ < TRIES && !(wc && wc->opcode & MUSTER_WC_RECV));
+	assert_non_null(wc);
 	assert_int_equal(le32toh(wc->src_node), 1);
 	assert_int_equal(event(guests[0], 1)->kind, MUSTER_EVENT_LINK);
 	assert_int_equal(reg_read(guests[0], MUSTER_REG_STATUS), MUSTER_STATE_ENABLED);
+	guest_free(guests[0]);
+	guest_free(guests[1]);
+}
+
+/* Both sides: who is cut off is told no later than those who do not hear of it. */
+static void who_waits_over_a_link_that_is_down_is_told_after_the_deadline(void **state)
+{
+	struct guest *guests[2] = { guest_new(0), guest_new(1) };
+	const struct place places[] = { { guests[0], 0, 0 }, { guests[1], 1, 0 } };
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		port_open(guests[i], 0);
+		command(guests[i], mr_command(guests[i], 1, 0x7000000, 4096, MUSTER_MR_WRITE));
+	}
+	context_open(places, 2);
+	sum_a_number(guests, 0);
+	muster_nic_link_set(guests[0]->nic, false);
+	for (uint32_t i = 0; i < 2; i++)
+		allreduce_at(guests[i], 2, !i, 1.25);
+	for (int i = 0; i < TRIES && !(cqe(guests[0], 0, 1)->valid && cqe(guests[1], 0, 1)->valid); i++) {
+		settle_both(guests);
+		guests[0]->later_us += 10000;
+		guests[1]->later_us += 10000;
+	}
+	for (uint32_t i = 0; i < 2; i++) {
+		assert_int_equal(cqe(guests[i], 0, 1)->valid, htole32(1));
+		assert_int_equal(cqe(guests[i], 0, 1)->status, MUSTER_STATUS_PEER_LOST);
+	}
 	guest_free(guests[0]);
 	guest_free(guests[1]);
 }
@@ -164,6 +195,7 @@ int main(void)
 		cmocka_unit_test(a_link_goes_after_the_last_context_with_its_node),
 		cmocka_unit_test(a_connection_keeps_its_link),
 		cmocka_unit_test(nothing_goes_over_a_link_that_is_down),
+		cmocka_unit_test(who_waits_over_a_link_that_is_down_is_told_after_the_deadline),
 		cmocka_unit_test(a_link_that_is_down_stays_down_in_the_next_life),
 	};
 

@@ -50,6 +50,7 @@ struct port {
 	struct muster_wire wire;
 	int fd;
 	bool bound;
+	bool cut;			/* the cable is out */
 	struct muster_addresses addresses;
 	struct muster_address own;
 	uint32_t incarnation;
@@ -106,7 +107,7 @@ static int peer_emit(void *owner, const struct muster_frame *frame,
 		.msg_iovlen = packet ? 3 : 1,
 	};
 
-	if (sendmsg(peer->port->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
+	if (peer->port->cut || sendmsg(peer->port->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
 		return 0;
 	if (errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOBUFS)
 		return -EAGAIN;
@@ -346,6 +347,8 @@ static void take_datagram(struct port *port, uint64_t now_us, int i)
 	struct muster_frame frame;
 	struct peer *peer;
 
+	if (port->cut)
+		return;
 	if (!datagram.from) {
 		port->counters.refused++;
 		return;
@@ -488,6 +491,11 @@ static void port_close(struct muster_wire *wire)
 	muster_nodes_free(&port->nodes);
 	muster_addresses_free(&port->addresses);
 	free(port);
+}
+
+void muster_wire_socket_cable(struct muster_wire *wire, bool in)
+{
+	port_of(wire)->cut = !in;
 }
 
 void muster_wire_socket_counters(const struct muster_wire *wire,

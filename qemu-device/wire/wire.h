@@ -137,6 +137,12 @@ int muster_wire_socket_open(const char *spec, uint32_t node, uint32_t incarnatio
 			    uint64_t deadline_us, const struct muster_wire_events *events,
 			    void *owner, struct muster_wire **wire, char *why, size_t why_len);
 
+/**
+ * muster_wire_socket_cable() - whether the cable is in: while it is not, all that is sent is lost on
+ * the way, and so is all that comes; links time out as if the others were silent.
+ */
+void muster_wire_socket_cable(struct muster_wire *wire, bool in);
+
 void muster_wire_socket_counters(const struct muster_wire *wire,
 				 struct muster_wire_counters *counters);
 
