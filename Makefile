@@ -21,6 +21,9 @@ ALL_CFLAGS = -std=gnu11 -Wall -Wextra -Wmissing-prototypes -Wstrict-prototypes -
 MAKEFLAGS += --no-builtin-rules
 .DELETE_ON_ERROR:
 
+# What another make is told that is to use all CPUs, unless this one was told how many.
+PARALLEL = $(if $(findstring -j,$(MAKEFLAGS)),,-j$(shell nproc))
+
 # ---- rooms -----------------------------------------------------------------
 
 ENGINE := qemu-device/engine
@@ -351,9 +354,9 @@ setup-guest: setup-core ## fetch and build what guests need: QEMU with the devic
 
 guests: all ## everything that runs ranks in guests (muster-run --vm)
 	@$(MAKE) --no-print-directory setup-guest
-	@$(MAKE) --no-print-directory kernel provider guest-tests
+	+@$(MAKE) --no-print-directory $(PARALLEL) kernel provider guest-tests
 
-# Tests with guests need the CPUs for themselves: after the others; the longest first.
+# The longest first.
 DRIVER_CHECKS := selftests/driver_life_test.sh selftests/driver_test.sh
 GUEST_CHECKS := $(DRIVER_CHECKS) selftests/guests_test.sh selftests/guests_diagnosis_test.sh \
 	selftests/boot_test.sh
@@ -399,6 +402,12 @@ check-pyverbs: guest-kernel ## rdma-core's own Python tests in a guest, which it
 SLOW_CHECKS := selftests/compilers_test.sh selftests/aarch64_test.sh selftests/image_test.sh
 LOCAL_CHECKS := $(filter-out $(GUEST_CHECKS) $(SLOW_CHECKS),$(wildcard selftests/*_test.sh))
 
+# Without guests; the longest first, so that none is left over at the end.
+LONG_LOCAL := $(addprefix selftests/,dst_test.sh bump_library_test.sh kbuild_test.sh switchd_test.sh faults_test.sh) \
+	$(addprefix $(SAN)/userlib/schedule/,lower_machine_test generate_test) \
+	$(addprefix selftests/,perf_test.sh diagnosis_test.sh bits_test.sh bump_hosts_test.sh)
+LOCAL_TESTS := $(LONG_LOCAL) $(filter-out $(LONG_LOCAL),$(LOCAL_CHECKS) $(UNITS))
+
 # What tests look at results with; what cannot be had is skipped and says so.
 looks:
 	-@tools/setup/setup.sh --quiet install check
@@ -406,7 +415,7 @@ looks:
 # What MPI programs run with; without an MPI its tests are skipped and say so.
 mpi: ## libmuster-mpi for Debian's Open MPI and MPICH, which it installs
 	-@tools/setup/setup.sh --quiet core mpi
-	@$(MAKE) --no-print-directory mpi-parts
+	+@$(MAKE) --no-print-directory $(PARALLEL) mpi-parts
 
 .PHONY: mpi-parts
 mpi-parts: $(MPI_LIBS) $(COLL) $(MPI_TESTS) $(MPI_EXAMPLES) $(BUILD)/tools/muster-mpi
@@ -417,11 +426,10 @@ headers:
 
 # What tests run, compiled by all CPUs at once.
 built: setup-core
-	+@$(MAKE) --no-print-directory $(if $(findstring -j,$(MAKEFLAGS)),,-j$(shell nproc)) all $(UNITS) $(SELFTESTS) $(REPLAYS)
+	+@$(MAKE) --no-print-directory $(PARALLEL) all $(UNITS) $(SELFTESTS) $(REPLAYS) $(VM_UNITS)
 
-check: built guests headers looks mpi $(UNITS) $(SELFTESTS) $(REPLAYS) $(VM_UNITS) ## every test; ends with "N passed, N failed, N skipped"
-	@MUSTER_BUILD=$(abspath $(BUILD)) exec selftests/run.sh $(UNITS) $(LOCAL_CHECKS) \
-		--then $(GUEST_CHECKS) $(VM_UNITS)
+check: built guests headers looks mpi ## every test; ends with "N passed, N failed, N skipped"
+	@MUSTER_BUILD=$(abspath $(BUILD)) exec selftests/run.sh $(GUEST_CHECKS) $(VM_UNITS) $(LOCAL_TESTS)
 
 check-all: check check-compilers check-aarch64 check-threads check-sweep check-faults-coll ## every test, and those that take long
 
@@ -450,8 +458,8 @@ check-image: guests ## somebody else's machine: a stock Debian 12 disk, DKMS, an
 compile: $(patsubst %.c,$(BUILD)/%.o,$(wildcard $(addsuffix /*.c,$(ROOMS) $(OTHER_ROOMS)))) \
 	$(foreach m,$(MPIS),$(call mpi_objects,$(m)))
 
-check-local: built looks mpi $(UNITS) $(SELFTESTS) $(REPLAYS) | $(KEEP) ## the tests that need no virtual machine
-	@MUSTER_BUILD=$(abspath $(BUILD)) exec selftests/run.sh $(UNITS) $(LOCAL_CHECKS)
+check-local: built looks mpi ## the tests that need no virtual machine
+	@MUSTER_BUILD=$(abspath $(BUILD)) exec selftests/run.sh $(LOCAL_TESTS)
 
 # The units of the synthesizer, and what runs its schedules.
 SYNTH_UNITS := $(filter $(SAN)/$(SYNTH)/%,$(UNITS))
@@ -475,7 +483,7 @@ check-scale: all $(SELFTESTS) | $(KEEP) ## 1,024 local ranks start, add up and e
 	@MUSTER_SCALE=1024 MUSTER_SCALE_S=60 MUSTER_BUILD=$(abspath $(BUILD)) \
 		$(KEEP) -t 900 selftests/scale_test.sh
 	@MUSTER_COMMS=4096 MUSTER_RANKS=16 MUSTER_OPERATIONS=2000000 MUSTER_SIMULATED=4096 \
-		MUSTER_SIMULATED_RANKS=64 MUSTER_BUILD=$(abspath $(BUILD)) \
+		MUSTER_SIMULATED_RANKS=64 MUSTER_SIMULATED_SEED=2 MUSTER_BUILD=$(abspath $(BUILD)) \
 		$(KEEP) -t 5400 selftests/comms_test.sh
 	@MUSTER_PORTS=2048 MUSTER_BUILD=$(abspath $(BUILD)) $(KEEP) -t 900 selftests/ports_test.sh
 

@@ -6,8 +6,8 @@
 . "$(dirname "$0")/tap.sh"
 
 run=$MUSTER_BUILD/tools/muster-run
-ranks=$MUSTER_BUILD/selftests/ranks
-for program in "$run" "$ranks"; do
+crowd=$MUSTER_BUILD/selftests/crowd
+for program in "$run" "$crowd"; do
 	[ -x "$program" ] || skip_all "there is no $program (make all selftests)"
 done
 
@@ -18,7 +18,7 @@ verdict=busy
 cpu=$(taskset -cp $$ | sed 's/.*: \([0-9]*\).*/\1/')	# of those that are ours
 while [ $try -lt 20 ] && [ $verdict != seldom ]; do
 	try=$((try + 1))
-	"$run" -n 4 --no-prefix taskset -c "$cpu" "$ranks" crowd >out 2>&1 || verdict=failed
+	"$run" -n 4 --no-prefix taskset -c "$cpu" "$crowd" sleeps >out 2>&1 || verdict=failed
 	[ $verdict != failed ] || break
 	awk '{ share += $2; if ($1 > sleeps) sleeps = $1 }
 		END { print (sleeps < 50 ? "seldom" : share >= 95 ? "often" : "busy"), sleeps, share }' out >seen
@@ -35,5 +35,26 @@ if [ $verdict = busy ]; then
 	skip "$name" "others had most of processor $cpu, 20 times"
 else
 	check "$name" seldom
+fi
+
+# Of times at which the other one was not late after all, none counts.
+in_the_way() {
+	taskset -c "$cpu" "$run" -n 2 --no-prefix "$crowd" way >out || return 1
+	read -r waits way <out
+	echo "waited $waits times, and was $way times in the way"
+	[ "$waits" -gt 0 ] && [ "$way" = "$waits" ]
+}
+check "a rank is in the way of the one that it waits for, at the same processor" in_the_way
+
+alone() {
+	"$run" -n 2 --no-prefix "$crowd" way >out || return 1
+	read -r _ way <out
+	[ "$way" = 0 ]
+}
+name="ranks that have a processor each are in nobody's way"
+if [ "$(nproc)" -gt 1 ]; then
+	check "$name" alone
+else
+	skip "$name" "there is one processor"
 fi
 finish

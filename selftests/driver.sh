@@ -8,6 +8,8 @@
 # times as long it takes.
 #
 #   in_guest SECONDS [OPTION OF MUSTER-VM]... -- COMMAND...
+#
+# The seconds are the guest's own: those in which its QEMU waits for a CPU do not count.
 
 # shellcheck source=selftests/tap.sh
 . "$(dirname "$0")/tap.sh"
@@ -26,5 +28,5 @@ export GUEST TIMES
 in_guest() {
 	seconds=$(($1 * ${MUSTER_PATIENCE:-1}))
 	shift
-	timeout --foreground "$seconds" "$VM" "$@"
+	"$VM" --seconds="$seconds" "$@"
 }

@@ -315,7 +315,7 @@ static int make(struct world *w, const struct muster_schedule *schedule, uint32_
 		.rank = node->index, .count = w->what->bytes / 8, .type = MUSTER_DTYPE_F64,
 		.op = schedule->coll == MUSTER_COLL_BROADCAST ? MUSTER_REDOP_NONE :
 								MUSTER_REDOP_SUM,
-		.job = JOB, .context = task, .members = addresses,
+		.job = JOB, .context = task, .addresses = addresses,
 	};
 	struct memory *memory = &w->memory[task][node->index];
 	struct muster_program *program;

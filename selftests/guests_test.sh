@@ -17,7 +17,7 @@ kills=${MUSTER_KILLS:-1}
 	skip_all "driver or provider is not built; make check-guest builds them"
 
 in_guests() {
-	timeout --foreground 240 "$run" --vm -n "$@"
+	"$run" --vm -n "$@"
 }
 
 digest() {
@@ -45,36 +45,31 @@ check "the same on plain memory" same_bits 3 plain
 synthesized() {
 	"$MUSTER_BUILD/tools/muster-synth" solve -t dgx1 -c allgather 2 2 3 -o allgather
 	"$MUSTER_BUILD/tools/muster-synth" solve -t dgx1 -c allreduce 16 4 6 -o allreduce
-	timeout --foreground 400 "$run" --vm -n 8 "$MUSTER_BUILD/selftests/scheduled" \
-		"$PWD/allgather" "$PWD/allreduce"
+	in_guests 8 "$MUSTER_BUILD/selftests/scheduled" "$PWD/allgather" "$PWD/allreduce"
 }
 check "8 guests: 2-step allgather and 4-step allreduce of DGX-1, to the bit" synthesized
 
 # ---- errors and ends -------------------------------------------------------------------
 
-check "several operations in flight, and groups" in_guests 3 "$ranks" started
-check "no call stops what was started before it" in_guests 3 "$ranks" creates
-check "one communicator waits for no other's queue" in_guests 2 "$ranks" overtakes
-check "ranks that call different operations are told" in_guests 3 "$ranks" mismatch operation
-check "bad arguments are found before anything is sent" in_guests 2 "$ranks" bad
+# In one job, as guests take long to boot; the last of them is its end.
+check "operations in flight, groups, queues, bad arguments; and ranks that call different operations are told" \
+	in_guests 3 "$ranks" started,overtakes,bad,creates,mismatch operation
 
-statuses_are_passed_on() {
-	same 7 "$(status_of in_guests 2 sh -c 'exit $((7 * MUSTER_RANK))')"
+output_has_its_rank() {
+	same 7 "$(status_of in_guests 2 sh -c 'echo out; echo err >&2; id -u; exit $((7 * MUSTER_RANK))')"
+	same "[0] 0,[0] out,[1] 0,[1] out" "$(sort out | paste -sd,)"
+	same "[0] err,[1] err" "$(grep '^\[' err | sort | paste -sd,)"
 	grep -q 'rank 1 exited with status 7' err
+}
+check "lines begin with their rank, and exit statuses are passed on" output_has_its_rank
+
+names_what_cannot_be_run() {
 	same 127 "$(status_of in_guests 1 /no/such/program)"
 	grep -q "cannot run '/no/such/program'" err
 }
-check "exit statuses are passed on, and what cannot be run is named" statuses_are_passed_on
-
-output_has_its_rank() {
-	in_guests 2 sh -c 'echo out; echo err >&2; id -u' >out 2>err
-	same "[0] 0,[0] out,[1] 0,[1] out" "$(sort out | paste -sd,)"
-	same "[0] err,[1] err" "$(sort err | paste -sd,)"
-}
-check "lines begin with their rank" output_has_its_rank
+check "what cannot be run is named" names_what_cannot_be_run
 
 interrupt_ends_all() {
-	: >out
 	: >out
 	"$run" --vm -n 2 sh -c 'echo up; sleep 1000' >out 2>err &
 	launcher=$!
@@ -86,7 +81,7 @@ interrupt_ends_all() {
 	wait $launcher || status=$?
 	same 143 $status
 	for pid in $pids; do
-		within 2 gone "$pid"
+		within 60 gone "$pid"
 	done
 }
 check "a signal ends programs and guests" interrupt_ends_all
@@ -94,7 +89,7 @@ check "a signal ends programs and guests" interrupt_ends_all
 interrupt_while_booting() {
 	"$run" --vm -n 2 true >out 2>err &
 	launcher=$!
-	sleep 0.5
+	within 60 guests_of $launcher muster_guest=1
 	kill -TERM $launcher
 	status=0
 	wait $launcher || status=$?
@@ -123,21 +118,21 @@ ended() {
 # kill_rank RANK MIB MILLISECONDS
 kill_rank() {
 	export VICTIM="$1"
-	status=$(status_of in_guests 4 --grace=30 "$victim" "$ranks" "$2" "$3")
+	status=$(status_of in_guests 4 --grace=800 "$victim" "$ranks" "$2" "$3")
 	ended "$1" "$status"
 }
 
 # The rank whose NIC it was lives on and learns it too.
 reset_nic() {
 	export VICTIM="$1"
-	same 0 "$(status_of in_guests 4 --grace=30 "$victim" "$ranks" "$2" "$3" reset)"
+	same 0 "$(status_of in_guests 4 --grace=800 "$victim" "$ranks" "$2" "$3" reset)"
 	cat out err
 	same 4 "$(grep -c "rank $1 .*has died or left\|rank $1 died" out)"
 }
 # A user without rights beside rank 0: both ranks go on, until rank 0 is killed.
 slandered() {
 	export VICTIM=0
-	status=$(status_of in_guests 2 --grace=30 "$victim" "$ranks" 4 300 slander)
+	status=$(status_of in_guests 2 --grace=800 "$victim" "$ranks" 4 300 slander)
 	cat out err
 	same 137 "$status"
 	same 1 "$(grep -c "^\[1\] .*rank 0" out)"
@@ -145,26 +140,22 @@ slandered() {
 check "who names a life of a node that there is not ends nobody's job" slandered
 check "a NIC that is reset under a job: all ranks learn whose it was" reset_nic 1 4 300
 
-# kill_guest RANK MIB MILLISECONDS: the QEMU of one guest
+# kill_guest RANK MIB MILLISECONDS: the QEMU of one guest. That others learn of it from a deadline
+# would be too late: they are given less time to end.
 kill_guest() {
 	export VICTIM="$1"
 	: >out
-	: >out
-	"$run" --vm -n 4 --grace=30 "$victim" "$ranks" "$2" >out 2>err &
+	MUSTER_DEADLINE=2000 "$run" --vm -n 4 --grace=800 "$victim" "$ranks" "$2" >out 2>err &
 	launcher=$!
 	trap 'kill $launcher 2>/dev/null' EXIT
 	within 60 grep -q ready out
 	sleep "$(printf '%d.%03d' $(($3 / 1000)) $(($3 % 1000)))"
 	kill -9 "$(guests_of $launcher "muster_guest=$1")"
-	killed=$(date +%s%N)
 	status=0
 	wait $launcher || status=$?
 	trap - EXIT
-	took=$((($(date +%s%N) - killed) / 1000000))
-	echo "after $took ms"
 	ended "$1" "$status"
 	grep -q "^guest $1: it died" err
-	test $took -lt 10000	# the deadline
 }
 
 i=0

@@ -76,6 +76,7 @@ time_is_over() {
 	same 7 "$(status_of "$keep" -t 60 sh -c 'exit 7')"
 	same 137 "$(status_of "$keep" sh -c 'kill -9 $$')"
 	same 127 "$(status_of "$keep" ./there/is/none)"
+	same 0 "$(status_of "$keep" -t 4 sh -c 'for i in 1 2 3 4 5 6; do echo $i; sleep 1; done')"
 }
-check "a program's end is told, and that its time was over" time_is_over
+check "a program's end is told, and that it said nothing for too long" time_is_over
 finish

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * One rank of a behaviour test: real process, real library, real engine. The
- * shell tests start it under muster-run with the name of a behaviour; it exits
- * 0 when that behaviour was seen, and says on stderr what was not.
+ * shell tests start it under muster-run with the name of a behaviour, or of several
+ * that one job shows in turn; it exits 0 when they were seen, and says on stderr
+ * what was not.
  *
- * usage: ranks BEHAVIOUR [ARGUMENT]
+ * usage: ranks BEHAVIOUR[,BEHAVIOUR]... [ARGUMENT]
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -13,8 +14,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <muster.h>
@@ -497,38 +496,6 @@ static void leaves(const char *argument)
 	printf("%s\n", muster_error(job));
 }
 
-static double processor_s(void)
-{
-	return (double)clock() / CLOCKS_PER_SEC;
-}
-
-static double now_s(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
-/* crowd: prints how often this rank slept in 100 barriers, and its share of a processor, in %. */
-static void crowd(const char *argument)
-{
-	enum { BARRIERS = 2000 };
-	struct rusage before, after;
-	double had, began;
-
-	(void)argument;
-	EXPECT_OK(muster_barrier(world));
-	getrusage(RUSAGE_SELF, &before);
-	had = processor_s();
-	began = now_s();
-	for (int i = 0; i < BARRIERS; i++)
-		EXPECT_OK(muster_barrier(world));
-	getrusage(RUSAGE_SELF, &after);
-	printf("%ld %.1f\n", (after.ru_nvcsw - before.ru_nvcsw) * 100 / BARRIERS,
-	       100 * (processor_s() - had) / (now_s() - began));
-}
-
 /* In KiB, of /proc/self/NAME. */
 static double own_kib(const char *name, const char *key)
 {
@@ -566,28 +533,38 @@ static const struct {
 	{ "bits", bits },     { "victim", victim },   { "late", late },
 	{ "mismatch", mismatch }, { "bad", bad },
 	{ "started", started }, { "creates", creates }, { "leaves", leaves },
-	{ "crowd", crowd },   { "scale", scale },
+	{ "scale", scale },
 	{ "overtakes", overtakes }, { "crosses", crosses },
 };
 
+static bool show(const char *name, const char *argument)
+{
+	for (size_t i = 0; i < sizeof(behaviours) / sizeof(behaviours[0]); i++)
+		if (!strcmp(name, behaviours[i].name)) {
+			behaviours[i].run(argument);
+			return true;
+		}
+	fprintf(stderr, "ranks: there is no behaviour '%s'\n", name);
+	return false;
+}
+
 int main(int argc, char **argv)
 {
-	for (size_t i = 0; argc > 1 && i < sizeof(behaviours) / sizeof(behaviours[0]); i++) {
-		if (strcmp(argv[1], behaviours[i].name))
-			continue;
-		int ret = muster_init(&job);
+	bool shown = true;
 
-		if (ret) {
-			fprintf(stderr, "%s\n", muster_error(NULL));
-			return 3;
-		}
-		world = muster_world(job);
-		rank = muster_comm_rank(world);
-		size = muster_comm_size(world);
-		behaviours[i].run(argv[2]);
-		muster_finalize(job);
-		return 0;
+	if (argc < 2) {
+		fprintf(stderr, "usage: ranks bits|victim|late|mismatch|bad|started|creates|leaves|overtakes|crosses[,...] [ARGUMENT]\n");
+		return 2;
 	}
-	fprintf(stderr, "usage: ranks bits|victim|late|mismatch|bad|started|creates|leaves|overtakes|crosses [ARGUMENT]\n");
-	return 2;
+	if (muster_init(&job)) {
+		fprintf(stderr, "%s\n", muster_error(NULL));
+		return 3;
+	}
+	world = muster_world(job);
+	rank = muster_comm_rank(world);
+	size = muster_comm_size(world);
+	for (char *name = strtok(argv[1], ","); name && shown; name = strtok(NULL, ","))
+		shown = show(name, argv[2]);
+	muster_finalize(job);
+	return shown ? 0 : 2;
 }

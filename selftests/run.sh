@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# Runs test programs that print TAP, two at a time, and adds up what they said.
+# Runs test programs that print TAP, three at a time, and adds up what they said.
 # One line a program; the log of a program that fails is shown whole. Closes
 # with "N passed, N failed, N skipped" and exits 1 if anything failed.
 #
-# usage: run.sh PROGRAM... [--then PROGRAM...]
-# Those after --then begin when the others have ended. MUSTER_JOBS: how many at a time.
+# usage: run.sh PROGRAM...     (in that order: the longest are best first)
+# MUSTER_JOBS: how many at a time instead.
+# MUSTER_TEST_TIMEOUT: for how many seconds one may say nothing (900).
 # When this ends, however, so does everything that it started (tools/keep.c).
 set -u
 
@@ -20,7 +21,7 @@ logs=$(mktemp -d) || exit 1
 trap 'rm -rf "$logs"' EXIT
 trap 'kill $(jobs -p); wait; exit 143' HUP INT TERM
 export CMOCKA_MESSAGE_OUTPUT=TAP
-jobs=${MUSTER_JOBS:-2}
+jobs=${MUSTER_JOBS:-3}
 
 # A program's verdict is its TAP lines; an exit status that they do not explain is a failure too.
 run_one() {
@@ -50,19 +51,13 @@ run_one() {
 	return 0
 }
 
-i=0
 programs=0
 for program in "$@"; do
-	if [ "$program" = --then ]; then
-		wait
-		continue
-	fi
 	programs=$((programs + 1))
 	while [ "$(jobs -rp | wc -l)" -ge "$jobs" ]; do
 		wait -n
 	done
-	run_one "$(realpath "$program")" "$logs/$i" &
-	i=$((i + 1))
+	run_one "$(realpath "$program")" "$logs/$programs" &
 done
 wait
 

@@ -6,8 +6,9 @@
 . "$(dirname "$0")/tap.sh"
 
 tools=$MUSTER_BUILD/tools
-for tool in muster-tune muster-run muster_perf; do
-	[ -x "$tools/$tool" ] || skip_all "there is no $tool (make all)"
+comms=$MUSTER_BUILD/selftests/comms
+for tool in "$tools/muster-tune" "$tools/muster-run" "$tools/muster_perf" "$comms"; do
+	[ -x "$tool" ] || skip_all "there is no $tool (make all selftests)"
 done
 export HOME="$PWD"
 unset MUSTER_TUNING
@@ -78,6 +79,23 @@ read_at_start() {
 }
 check "jobs read the file when they start, for their number of ranks" read_at_start
 
+# usage: takes WORDS [ENVIRONMENT]...: an allreduce of 64 KiB among two ranks
+takes() {
+	words=$1
+	shift
+	env MUSTER_TUNING=./own "$@" "$tools/muster-run" -n 2 --no-prefix "$comms" chosen 65536 >out
+	cat out
+	same 2 "$(grep -c "$words" out)"
+}
+
+host_path() {
+	printf 'muster-tuning 2\nallreduce any double-ring host\nend\n' >own
+	takes 'path 1 by double-ring'
+	takes 'path 2 by double-ring' MUSTER_OFFLOAD=force
+	takes 'path 2 by double-ring' MUSTER_TUNING=off MUSTER_SCHEDULE=double-ring
+}
+check "a line can ask for the host path, unless offload is forced" host_path
+
 outranked() {
 	printf 'muster-tuning 2\nallreduce any double-ring\nend\n' >.config/muster/tuning
 	runs binomial MUSTER_SCHEDULE=binomial
@@ -100,6 +118,25 @@ word_of_rank_0() {
 }
 check "rank 0's word counts" word_of_rank_0
 
+# The same path, as on machines of their own: another file there, none, or none that can be read.
+file_of_rank_0() {
+	mkdir -p of_0 of_1 of_2 of_3/own
+	{
+		printf 'muster-tuning 2\n'
+		yes '# more than is told at once' | head -n 100
+		printf 'allreduce any double-ring\nend\n'
+	} >of_0/own
+	printf 'muster-tuning 2\nallreduce any binomial\nend\n' >of_1/own
+	cat >some.sh <<-END
+		cd of_\$MUSTER_RANK
+		exec "$tools/muster_perf" -p nic -i 1 -x 0 -m 64K:64K
+	END
+	MUSTER_TUNING=./own "$tools/muster-run" -n 4 --no-prefix sh some.sh >out
+	cat out
+	grep -q ' double-ring$' out
+}
+check "ranks that find no file, or another, have rank 0's" file_of_rank_0
+
 # usage: refused MESSAGE [ENVIRONMENT]...
 refused() {
 	message=$1
@@ -114,7 +151,7 @@ bad_files() {
 	printf 'muster-tuning 9\n' >own
 	refused 'tuning ./own: line 1: "muster-tuning 2", or 1, expected' MUSTER_TUNING=./own
 	refused "MUSTER_TUNING=own: allowed is off, or a file with a slash in its path" MUSTER_TUNING=own
-	refused "tuning ./: line 1: Is a directory" MUSTER_TUNING=./
+	refused "tuning ./: Is a directory; MUSTER_TUNING=off goes on without it" MUSTER_TUNING=./
 	same 1 "$(status_of "$tools/muster-tune" -n 2 -o ./own barrier)"
 	grep -qF './own: line 1: "muster-tuning 2", or 1, expected; move it away, or -o names another' err
 	same 'muster-tuning 9' "$(cat own)"

@@ -3,7 +3,7 @@
 #
 # make bench-mpi: Muster beside Debian's Open MPI and MPICH, and their programs on Muster
 # (muster-mpi): the same loops (bench_mpi.c) in turn, several times over; of all runs the median
-# is printed. Takes about three minutes.
+# is printed. Takes about four minutes.
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -60,7 +60,7 @@ while [ $turn -lt "$turns" ]; do
 	take 2 allreduce-8 barrier allreduce-1M
 	take 2 allreduce-128-malloc allreduce-1K-malloc allreduce-4K-malloc allreduce-64K-malloc \
 		allreduce-1M-malloc allreduce-8M-malloc
-	take 4 allreduce-8 barrier
+	take 4 allreduce-8 barrier allreduce-1K-malloc allreduce-64K-malloc allreduce-1M-malloc allreduce-1M
 done
 
 echo "# microseconds an operation, of the slowest rank, on $(nproc) processors, load $(cut -d' ' -f1 /proc/loadavg);"

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * keep [-t SECONDS] PROGRAM [ARGUMENT]...: run a program and leave nothing of it behind, in
- * whatever group or session its processes are. When it ends, when we are told to end or the
- * time is over, when our parent dies, or when any part of this is killed, all of them end.
+ * whatever group or session its processes are. When it ends, when we are told to end, when it
+ * has said nothing for SECONDS (to a file; else it may take no longer than that at all), when our
+ * parent dies, or when any part of this is killed, all of them end.
  * As with muster-run there are two: a keeper, the nearest subreaper, and a front, which hears
  * when the keeper is killed. For selftests/run.sh.
  */
@@ -13,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -61,13 +63,28 @@ static void wait_all(const sigset_t *set, time_t until)
 	} while (!pid && next_signal(set, until));
 }
 
-static int keeper(const sigset_t *set, time_t until, pid_t child)
+/* How much is in the file that its output goes to; 0 if that is none. */
+static off_t said(void)
 {
+	struct stat stat;
+
+	return fstat(STDOUT_FILENO, &stat) || !S_ISREG(stat.st_mode) ? 0 : stat.st_size;
+}
+
+static int keeper(const sigset_t *set, time_t seconds, pid_t child)
+{
+	time_t until = seconds_from_now(seconds);
+	off_t before = said();
 	int status, signal;
 	pid_t pid;
 
 	for (;;) {
 		signal = next_signal(set, until);
+		if (!signal && said() != before) {
+			before = said();
+			until = seconds_from_now(seconds);
+			continue;
+		}
 		while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
 			if (pid == child) {
 				run_kill_descendants();
@@ -105,7 +122,7 @@ int main(int argc, char **argv)
 {
 	static const int signals[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGCHLD };
 	int at = argc > 2 && !strcmp(argv[1], "-t") ? 3 : 1, signal;
-	time_t until = seconds_from_now(at == 3 ? atoi(argv[2]) : FOREVER_S);
+	time_t seconds = at == 3 ? atoi(argv[2]) : FOREVER_S;
 	pid_t pid, child;
 	sigset_t set;
 
@@ -127,7 +144,7 @@ int main(int argc, char **argv)
 			perror(argv[at]);
 			_exit(RUN_EXIT_NOT_FOUND);
 		}
-		_exit(keeper(&set, until, child));
+		_exit(keeper(&set, seconds, child));
 	}
 	for (;;) {
 		int status;

@@ -23,7 +23,9 @@
 
 enum {
 	LINE_BYTES = 4096,	/* a longer line is printed in pieces */
+	CLOCK_STEP_MS = 1000,	/* how often the guests' time is looked at */
 	EXIT_USAGE = 2,
+	EXIT_TIMEOUT = 124,	/* as timeout(1) */
 	EXIT_BROKEN = 125,
 	PROGRAM = 1,		/* its id in every guest */
 };
@@ -45,6 +47,7 @@ static const char help[] =
 	"      --hotplug         NICs can be unplugged: NIC I is nicI, in slotI, and the guest\n"
 	"                        speaks QMP with its QEMU at /dev/virtio-ports/org.muster.monitor\n"
 	"      --count-time      a nanosecond of a guest is an instruction, however slow it is\n"
+	"      --seconds=N           end them after N seconds in which each had a CPU or wanted none\n"
 	"      --accel=NAME      tcg, or kvm where a guest really runs (tcg)\n"
 	"      --shell           a shell in guest 0, on this terminal\n"
 	"  -h, --help            show this\n"
@@ -52,8 +55,8 @@ static const char help[] =
 	"\n"
 	"COMMAND runs in this directory with this environment and MUSTER_GUEST, the guest's\n"
 	"number, without input. With several guests lines begin with \"[guest] \". Exit\n"
-	"status: that of the first guest that fails, 128+N for signal N; 2 wrong usage, 125\n"
-	"muster-vm itself failed.\n";
+	"status: that of the first guest that fails, 128+N for signal N; 2 wrong usage, 124\n"
+	"their time is over, 125 muster-vm itself failed.\n";
 
 struct line {
 	size_t len;
@@ -63,6 +66,7 @@ struct line {
 struct run {
 	bool prefix;
 	unsigned int left;		/* guests whose command still runs */
+	unsigned int seconds;		/* that they may take; 0: any */
 	int status;
 	struct line lines[MUSTER_VM_GUESTS_MAX][2];
 };
@@ -234,6 +238,15 @@ static bool pass_input(struct muster_vm *vm)
 	return n > 0;
 }
 
+/* Is their time over? It is that of the one that got the least. */
+static bool time_is_over(const struct muster_vm *vm, const struct run *run, int64_t began)
+{
+	if (!run->seconds || muster_vm_clock_ms(vm) - began < run->seconds * 1000ll)
+		return false;
+	fprintf(stderr, "muster-vm: %u guests still run after %u s\n", run->left, run->seconds);
+	return true;
+}
+
 /* The ports that tell instructions. */
 static unsigned int counts_open(const struct muster_vm *vm, const struct muster_vm_config *config,
 				int *ports)
@@ -262,6 +275,7 @@ static void watch(struct muster_vm *vm, struct run *run, const struct muster_vm_
 	int counts[MUSTER_VM_GUESTS_MAX];
 	unsigned int nr_counts = counts_open(vm, config, counts);
 	unsigned int nr_ways = ways_open(vm, config->nr_ports - !!nr_counts, ways);
+	int64_t began = muster_vm_clock_ms(vm);
 	struct signalfd_siginfo info;
 
 	while (run->left) {
@@ -275,7 +289,7 @@ static void watch(struct muster_vm *vm, struct run *run, const struct muster_vm_
 			fds[3 + i] = way_wants(&ways[i]);
 		for (unsigned int i = 0; i < nr_counts; i++)
 			fds[3 + nr_ways + i] = (struct pollfd){ counts[i], POLLIN, 0 };
-		if (poll(fds, 3 + nr_ways + nr_counts, -1) < 0)
+		if (poll(fds, 3 + nr_ways + nr_counts, run->seconds ? CLOCK_STEP_MS : -1) < 0)
 			continue;
 		for (unsigned int i = 0; i < nr_ways; i++)
 			if (fds[3 + i].revents)
@@ -291,10 +305,15 @@ static void watch(struct muster_vm *vm, struct run *run, const struct muster_vm_
 			run->status = 128 + info.ssi_signo;
 			return;
 		}
+		if (run->left && time_is_over(vm, run, began)) {
+			run->status = EXIT_TIMEOUT;
+			return;
+		}
 	}
 }
 
-static int run_all(const struct muster_vm_config *config, char *const *argv, bool shell)
+static int run_all(const struct muster_vm_config *config, char *const *argv, unsigned int seconds,
+		   bool shell)
 {
 	struct run *run = calloc(1, sizeof(*run));
 	int signals = signals_open(), err, status;
@@ -305,6 +324,7 @@ static int run_all(const struct muster_vm_config *config, char *const *argv, boo
 		return EXIT_BROKEN;
 	}
 	run->prefix = config->nr_guests > 1;
+	run->seconds = seconds;
 	err = muster_vm_start(config, &events, run, &vm);
 	if (err) {
 		fprintf(stderr, "muster-vm: the guests did not start: %s\n", strerror(-err));
@@ -335,7 +355,7 @@ static int run_shell(const struct muster_vm_config *config)
 		cfmakeraw(&raw);
 		tcsetattr(0, TCSANOW, &raw);
 	}
-	status = run_all(config, argv, true);
+	status = run_all(config, argv, 0, true);
 	if (terminal)
 		tcsetattr(0, TCSANOW, &before);
 	return status;
@@ -373,6 +393,7 @@ static const struct option options[] = {
 	{ "count", no_argument, NULL, 'c' },
 	{ "hotplug", no_argument, NULL, 'p' },
 	{ "count-time", no_argument, NULL, 't' },
+	{ "seconds", required_argument, NULL, 'S' },
 	{ "accel", required_argument, NULL, 'a' },
 	{ "shell", no_argument, NULL, 's' },
 	{ "help", no_argument, NULL, 'h' },
@@ -381,7 +402,7 @@ static const struct option options[] = {
 };
 
 /* 0; -EINVAL: it was explained; -ENOENT: there is no such option. */
-static int option_take(int option, struct muster_vm_config *config, bool *shell)
+static int option_take(int option, struct muster_vm_config *config, unsigned int *seconds, bool *shell)
 {
 	switch (option) {
 	case 'n':
@@ -404,6 +425,8 @@ static int option_take(int option, struct muster_vm_config *config, bool *shell)
 	case 't':
 		config->count_time = true;
 		return 0;
+	case 'S':
+		return parse_number(optarg, 1, 1 << 30, seconds);
 	case 'a':
 		config->accel = optarg;
 		return 0;
@@ -418,6 +441,7 @@ static int option_take(int option, struct muster_vm_config *config, bool *shell)
 int main(int argc, char **argv)
 {
 	struct muster_vm_config config = { .nr_guests = 1, .nr_nics = 1 };
+	unsigned int seconds = 0;
 	bool shell = false;
 	int option, err = 0;
 
@@ -426,7 +450,7 @@ int main(int argc, char **argv)
 			fputs(option == 'h' ? help : "muster-vm " MUSTER_VERSION "\n", stdout);
 			return 0;
 		}
-		err = option_take(option, &config, &shell);
+		err = option_take(option, &config, &seconds, &shell);
 	}
 	if (err == -ENOENT)
 		return usage("that option is not known");
@@ -439,5 +463,5 @@ int main(int argc, char **argv)
 	config.nr_ports += config.count_instructions;
 	if (muster_vm_find(&config))
 		return EXIT_BROKEN;
-	return shell ? run_shell(&config) : run_all(&config, argv + optind, false);
+	return shell ? run_shell(&config) : run_all(&config, argv + optind, seconds, false);
 }

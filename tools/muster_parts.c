@@ -117,7 +117,7 @@ static void print_program(const struct muster_schedule *schedule, uint64_t bytes
 {
 	struct muster_lower_params params = {
 		.rank = 1, .count = bytes / 8, .type = MUSTER_DTYPE_F64, .op = MUSTER_REDOP_SUM,
-		.members = members,
+		.addresses = members,
 	};
 	struct muster_program *program;
 	char why[200];

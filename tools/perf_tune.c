@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * muster_perf --tune: each schedule in each lowering, measured size by size on the NIC
- * path, and the tuning file that follows. A candidate is put to the library as a tuning
+ * path, and as it is on the host path; and the tuning file that follows. A candidate is put to the library as a tuning
  * file of one line, as a user would; that it was applied is read from what the library
  * says of the operation. All ranks go through the same candidates, and agree on times.
  */
@@ -29,18 +29,20 @@ static const char *const names[] = {
 	"halving-doubling", "pairwise",
 };
 
-/* Each way to lower alone, and the two together that are for long messages. */
+/* Each way to lower alone, the two together that are for long messages, and none at all. */
 static const struct lowering {
 	const char *words;
 	uint64_t from, to;	/* sizes for which it is another than without it */
+	enum perf_path path;
 } lowerings[] = {
-	{ "", 0, UINT64_MAX },
-	{ "memory", 1, INLINE_MAX },
-	{ "barrier", 0, UINT64_MAX },
-	{ "push", INLINE_MAX + 1, UINT64_MAX },
-	{ "pulse=1024", 1025, UINT64_MAX },
-	{ "pulse=4096", 4097, UINT64_MAX },
-	{ "pulse=4096 push", 4097, UINT64_MAX },
+	{ "", 0, UINT64_MAX, PERF_NIC },
+	{ "memory", 1, INLINE_MAX, PERF_NIC },
+	{ "barrier", 0, UINT64_MAX, PERF_NIC },
+	{ "push", INLINE_MAX + 1, UINT64_MAX, PERF_NIC },
+	{ "pulse=1024", 1025, UINT64_MAX, PERF_NIC },
+	{ "pulse=4096", 4097, UINT64_MAX, PERF_NIC },
+	{ "pulse=4096 push", 4097, UINT64_MAX, PERF_NIC },
+	{ "host", 0, UINT64_MAX, PERF_HOST },
 };
 
 enum {
@@ -167,7 +169,12 @@ static void apply(const struct tune *tune, const struct candidate *candidate)
 
 /* ---- measuring ------------------------------------------------------------------ */
 
-/* Whether the NIC runs this one, and not what the library takes where it does not serve. */
+static enum muster_path taken(enum perf_path path)
+{
+	return path == PERF_NIC ? MUSTER_PATH_NIC : MUSTER_PATH_HOST;
+}
+
+/* Whether this one runs, and not what the library takes where it does not serve. */
 static bool serves(const struct tune *tune, const struct candidate *candidate, uint64_t bytes)
 {
 	const struct perf *perf = tune->perf;
@@ -176,25 +183,29 @@ static bool serves(const struct tune *tune, const struct candidate *candidate, u
 	if (bytes < candidate->lowering->from || bytes > candidate->lowering->to)
 		return false;
 	perf_check(perf, muster_comm_offload(perf->world, MUSTER_OFFLOAD_TRY), "choosing the path");
-	perf_operate(perf, tune->collective, bytes, PERF_NIC);
+	perf_operate(perf, tune->collective, bytes, candidate->lowering->path);
 	muster_comm_last(perf->world, &info);
-	return info.path == MUSTER_PATH_NIC &&
+	return info.path == taken(candidate->lowering->path) &&
 	       (!candidate->schedule || !strcmp(info.schedule, candidate->name));
 }
 
 /* Median us of one size. One rank may run ahead of a broadcast or reduce: no batches there. */
-static double measure(struct tune *tune, uint32_t size, char *schedule)
+static double measure(struct tune *tune, const struct candidate *candidate, uint32_t size,
+		      char *schedule)
 {
+	enum perf_path path = candidate->lowering->path;
 	bool ahead = tune->collective == PERF_BROADCAST || tune->collective == PERF_REDUCE;
 	struct perf_result result;
 
 	tune->options.batch = ahead || tune->bytes[size] > BATCH_BYTES ? 1 : BATCH;
+	tune->options.paths[PERF_NIC] = path == PERF_NIC;
+	tune->options.paths[PERF_HOST] = path == PERF_HOST;
 	perf_measure(tune->perf, tune->collective, tune->bytes[size], &result);
 	if (!result.valid)
-		perf_die("%s gives wrong results", result.times[PERF_NIC].info.schedule);
+		perf_die("%s gives wrong results", result.times[path].info.schedule);
 	if (schedule)
-		strcpy(schedule, result.times[PERF_NIC].info.schedule);
-	return result.times[PERF_NIC].p50_us;
+		strcpy(schedule, result.times[path].info.schedule);
+	return result.times[path].p50_us;
 }
 
 static void measure_candidate(struct tune *tune, struct candidate *candidate)
@@ -202,8 +213,8 @@ static void measure_candidate(struct tune *tune, struct candidate *candidate)
 	apply(tune, candidate);
 	for (uint32_t i = 0; i < tune->nr_sizes; i++)
 		if (serves(tune, candidate, tune->bytes[i]))
-			candidate->p50_us[i] = measure(tune, i, candidate->schedule ? NULL :
-						       tune->own[i]);
+			candidate->p50_us[i] = measure(tune, candidate, i,
+						       candidate->schedule ? NULL : tune->own[i]);
 }
 
 static bool is_measured(const struct tune *tune, const struct candidate *candidate)
@@ -259,10 +270,10 @@ static void choose(struct tune *tune, uint32_t size)
 		return;
 	if (own->p50_us[size] > 0) {
 		apply(tune, own);
-		own_us = measure(tune, size, NULL);
+		own_us = measure(tune, own, size, NULL);
 	}
 	apply(tune, best);
-	us = measure(tune, size, NULL);
+	us = measure(tune, best, size, NULL);
 	if (!is_gain(us, own_us))
 		return;
 	tune->best[size] = best;
@@ -417,8 +428,6 @@ void perf_tune(struct perf *perf)
 		perf_die("no memory");
 	tune->perf = perf;
 	tune->options = *given;
-	tune->options.paths[PERF_NIC] = true;
-	tune->options.paths[PERF_HOST] = false;
 	tune->options.warmup = given->warmup < WARM_UP ? given->warmup : WARM_UP;
 	tune->seconds = given->seconds;
 	perf->options = &tune->options;

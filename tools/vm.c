@@ -573,6 +573,18 @@ int muster_vm_pid(const struct muster_vm *vm, unsigned int index)
 	return index < vm->nr_guests ? vm->guests[index].pid : 0;
 }
 
+int64_t muster_vm_clock_ms(const struct muster_vm *vm)
+{
+	int64_t slowest = INT64_MAX, clock;
+
+	for (unsigned int i = 0; i < vm->nr_guests; i++) {
+		clock = muster_vm_alive(vm, i) ? vm_qemu_clock_ms(vm->guests[i].pid) : INT64_MAX;
+		if (clock < slowest)
+			slowest = clock;
+	}
+	return slowest;
+}
+
 uint64_t muster_vm_instructions(const struct muster_vm *vm, unsigned int index)
 {
 	uint64_t count = 0;

@@ -108,6 +108,8 @@ int muster_vm_port_fd(const struct muster_vm *vm, unsigned int guest, unsigned i
 bool muster_vm_alive(const struct muster_vm *vm, unsigned int guest);
 /* QEMU's process, for tests that kill a whole guest. */
 int muster_vm_pid(const struct muster_vm *vm, unsigned int guest);
+/* A clock that stands while any of their QEMUs waits for a CPU: for limits on a busy host. */
+int64_t muster_vm_clock_ms(const struct muster_vm *vm);
 /* Instructions that the guest has executed since power-on, idle ones too; 0: not counted. */
 uint64_t muster_vm_instructions(const struct muster_vm *vm, unsigned int guest);
 

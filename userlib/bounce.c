@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * Where the NIC puts small results, and takes operands of what it keeps: a block for
- * each communicator that has had one.
- * Blocks come from chunks that are registered once and kept until the job ends, so
- * that thousands of communicators need few registrations and no mappings.
+ * each communicator that is warm (warm.c) and has had one.
+ * Blocks come from chunks that are registered once, so that thousands of communicators
+ * need few registrations and no mappings. Of chunks that nobody uses one is kept.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -12,23 +12,57 @@
 #include "internal.h"
 
 enum {
-	BLOCK_BYTES = (MUSTER_LOCK_SLOT + 1) * MUSTER_INLINE_MAX,
+	BLOCK_BYTES = (1 + MUSTER_LOCK_SLOT + 1) * MUSTER_INLINE_MAX, /* its head, and what it is for */
 	BLOCKS = 16,		/* of a chunk, which is whole pages */
 	PAGE = 4096,
 	CHUNK_BYTES = (BLOCKS * BLOCK_BYTES + PAGE - 1) / PAGE * PAGE,
 };
 
-/* A block that nobody has. */
+/* The head of a block, before its results. */
 struct block {
-	struct block *next;
-	uint32_t key;
+	struct muster_bounce_chunk *chunk;
+	struct block *next;	/* free, too */
 };
 
+_Static_assert(sizeof(struct block) <= MUSTER_INLINE_MAX, "results are aligned");
+
 struct muster_bounce_chunk {
-	struct muster_bounce_chunk *next;
+	struct muster_bounce_chunk *next, *prev;	/* of the job, those with free blocks first */
+	struct block *free;
+	uint32_t nr_used;
 	void *memory;
 	uint32_t key;
 };
+
+static void link_first(struct muster *job, struct muster_bounce_chunk *chunk)
+{
+	chunk->prev = NULL;
+	chunk->next = job->bounce_chunks;
+	if (chunk->next)
+		chunk->next->prev = chunk;
+	job->bounce_chunks = chunk;
+}
+
+static void take_out(struct muster *job, struct muster_bounce_chunk *chunk)
+{
+	if (chunk->prev)
+		chunk->prev->next = chunk->next;
+	else
+		job->bounce_chunks = chunk->next;
+	if (chunk->next)
+		chunk->next->prev = chunk->prev;
+}
+
+/* All its blocks are free. */
+static void blocks_init(struct muster_bounce_chunk *chunk)
+{
+	for (int i = 0; i < BLOCKS; i++) {
+		struct block *block = (void *)((char *)chunk->memory + i * BLOCK_BYTES);
+
+		*block = (struct block){ chunk, chunk->free };
+		chunk->free = block;
+	}
+}
 
 static int chunk_add(struct muster *job)
 {
@@ -45,14 +79,8 @@ static int chunk_add(struct muster *job)
 					  MUSTER_ACCESS_READ | MUSTER_ACCESS_WRITE, &chunk->key);
 	if (err)
 		goto err_free_memory;
-	chunk->next = job->bounce_chunks;
-	job->bounce_chunks = chunk;
-	for (int i = 0; i < BLOCKS; i++) {
-		struct block *block = (void *)((char *)chunk->memory + i * BLOCK_BYTES);
-
-		*block = (struct block){ job->bounce_free, chunk->key };
-		job->bounce_free = block;
-	}
+	blocks_init(chunk);
+	link_first(job, chunk);
 	return 0;
 
 err_free_memory:
@@ -62,39 +90,68 @@ err_free:
 	return err;
 }
 
+static void chunk_free(struct muster *job, struct muster_bounce_chunk *chunk)
+{
+	take_out(job, chunk);
+	job->dev->ops->mem_deregister(job->dev, chunk->key);
+	free(chunk->memory);
+	free(chunk);
+}
+
+/* The last: behind those with free blocks. */
+static void full(struct muster *job, struct muster_bounce_chunk *chunk)
+{
+	struct muster_bounce_chunk *last = chunk;
+
+	if (!chunk->next || !chunk->next->free)
+		return;		/* those behind it are full, too */
+	take_out(job, chunk);
+	while (last->next)
+		last = last->next;
+	last->next = chunk;
+	chunk->prev = last;
+	chunk->next = NULL;
+}
+
 int muster_bounce_take(struct muster *job, uint8_t **bounce, uint32_t *key)
 {
+	struct muster_bounce_chunk *chunk = job->bounce_chunks;
 	struct block *block;
-	int err = job->bounce_free ? 0 : chunk_add(job);
+	int err = chunk && chunk->free ? 0 : chunk_add(job);
 
 	if (err)
 		return muster_fail(job, err, "no memory for small results: %s", strerror(-err));
-	block = job->bounce_free;
-	job->bounce_free = block->next;
-	*key = block->key;
-	*bounce = (uint8_t *)block;
+	chunk = job->bounce_chunks;
+	block = chunk->free;
+	chunk->free = block->next;
+	chunk->nr_used++;
+	if (!chunk->free)
+		full(job, chunk);
+	*key = chunk->key;
+	*bounce = (uint8_t *)block + MUSTER_INLINE_MAX;
 	return 0;
 }
 
-/* Its key is written where the results were. */
-void muster_bounce_give(struct muster *job, uint8_t *bounce, uint32_t key)
+/* Whose chunk it is comes to the front, unless nobody needs that any more. */
+void muster_bounce_give(struct muster *job, uint8_t *bounce)
 {
-	struct block *block = (struct block *)bounce;
+	struct muster_bounce_chunk *chunk;
+	struct block *block;
 
-	if (!block)
+	if (!bounce)
 		return;
-	*block = (struct block){ job->bounce_free, key };
-	job->bounce_free = block;
+	block = (struct block *)(bounce - MUSTER_INLINE_MAX);
+	chunk = block->chunk;
+	block->next = chunk->free;
+	chunk->free = block;
+	take_out(job, chunk);
+	link_first(job, chunk);
+	if (!--chunk->nr_used && chunk->next && chunk->next->free)
+		chunk_free(job, chunk);
 }
 
 void muster_bounces_free(struct muster *job)
 {
-	while (job->bounce_chunks) {
-		struct muster_bounce_chunk *chunk = job->bounce_chunks;
-
-		job->bounce_chunks = chunk->next;
-		job->dev->ops->mem_deregister(job->dev, chunk->key);
-		free(chunk->memory);
-		free(chunk);
-	}
+	while (job->bounce_chunks)
+		chunk_free(job, job->bounce_chunks);
 }

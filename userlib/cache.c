@@ -545,7 +545,8 @@ static int lower(struct muster_comm *comm, struct muster_entry *entry)
 		.op = (uint8_t)entry->call.op,
 		.job = comm->job->id,
 		.context = comm->context,
-		.members = comm->members,
+		.addresses = comm->job->addresses,
+		.ranks = comm->ranks,
 		.in_place = entry->call.in_place,
 		.parts = entry->call.parts,
 	};

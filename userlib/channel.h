@@ -44,7 +44,7 @@ struct muster_channel {
 	uint32_t context;
 	uint32_t life;
 	uint32_t size;
-	uint32_t *ranks;	/* then: the members' */
+	const uint32_t *ranks;	/* then: the members' */
 	uint32_t unsettled;	/* then: members whose farewell has not come */
 	uint32_t open;		/* fragments that have not left */
 	uint32_t nr_kept;

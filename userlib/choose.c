@@ -81,6 +81,10 @@ static int nic_available(struct muster_comm *comm, struct muster_entry *entry, c
 		*why = "host: offload is off";
 		return 0;
 	}
+	if (comm->offload == MUSTER_OFFLOAD_TRY && entry->schedule->variant.host) {
+		*why = "host: so the tuning says";
+		return 0;
+	}
 	err = muster_entry_lower(comm, entry);
 	if (err)
 		return err;

@@ -98,7 +98,7 @@ int muster_comm_check(struct muster_comm *comm, struct muster_request **request)
 	if (!request)
 		return muster_fail(comm->job, -EINVAL, "the place for the request is NULL");
 	if (comm->failed)
-		return muster_fail(comm->job, comm->failed, "%s", comm->why);
+		return muster_fail(comm->job, comm->failed, "%s", muster_comm_why(comm));
 	return 0;
 }
 

@@ -2,8 +2,8 @@
 /*
  * Communicators: who is in them, and one device context each. It is open at every
  * member before creation returns at any (group.c), since an engine drops packets for
- * contexts that it does not know. One that is idle costs its members' addresses, and
- * nobody looks at it: only those that are listed as active are visited.
+ * contexts that it does not know. Nobody looks at one that is
+ * idle: only those that are listed as active are visited.
  *
  * A communicator that was freed goes on until its operations have ended and its
  * members are told; then it is closed, in some later call.
@@ -24,6 +24,7 @@
 static int context_open(struct muster_comm *comm)
 {
 	struct muster *job = comm->job;
+	struct muster_address *members = calloc(comm->size, sizeof(*members));
 	const struct muster_dev_context config = {
 		.context = comm->context,
 		.life = comm->life,
@@ -31,10 +32,15 @@ static int context_open(struct muster_comm *comm)
 		.job_key = job->key,
 		.self = comm->rank,
 		.nr_members = comm->size,
-		.members = comm->members,
+		.members = members,
 	};
-	int err = job->dev->ops->context_open(job->dev, &config);
+	int err = members ? 0 : -ENOMEM;
 
+	for (uint32_t i = 0; i < comm->size && !err; i++)
+		members[i] = *muster_comm_address(comm, i);
+	if (!err)
+		err = job->dev->ops->context_open(job->dev, &config);
+	free(members);
 	if (err == -ENOSPC)
 		return muster_fail(job, err, "the device has no context left (it has %u); free a communicator first",
 				   job->dev->limits.contexts);
@@ -52,45 +58,15 @@ int muster_comm_bounce(struct muster_comm *comm)
 	return muster_bounce_take(comm->job, &comm->bounce, &comm->bounce_key);
 }
 
-/* What a communicator remembers, from its first operation on. */
-struct memory {
-	struct muster_past history[MUSTER_HISTORY];
-	struct muster_entry *cache[MUSTER_CACHE_MAX];
-	struct muster_kept *kept[MUSTER_KEPT_SLOTS];
-};
-
-int muster_comm_remember(struct muster_comm *comm)
-{
-	struct memory *memory;
-
-	memory = calloc(1, sizeof(*memory));
-	if (!memory)
-		return muster_fail(comm->job, -ENOMEM, "no memory for the communicator's operations");
-	comm->history = memory->history;
-	comm->cache = memory->cache;
-	comm->kept = memory->kept;
-	return 0;
-}
-
-void muster_comm_forget(struct muster_comm *comm)
-{
-	free(comm->history);	/* which memory begins with */
-}
-
 static int members_set(struct muster_comm *comm, uint32_t nr, const uint32_t *ranks)
 {
 	struct muster *job = comm->job;
 
-	comm->members = calloc(nr, sizeof(*comm->members));
-	comm->ranks = calloc(nr, sizeof(*comm->ranks));
-	if (!comm->members || !comm->ranks)
+	comm->ranks = muster_members_get(job, nr, ranks);
+	if (!comm->ranks)
 		return muster_fail(job, -ENOMEM, "no memory for %u members", nr);
-	for (uint32_t i = 0; i < nr; i++) {
-		comm->members[i] = job->addresses[ranks[i]];
-		comm->ranks[i] = ranks[i];
-		if (ranks[i] == job->oob.rank)
-			comm->rank = i;
-	}
+	while (ranks[comm->rank] != job->oob.rank)
+		comm->rank++;
 	comm->size = nr;
 	return 0;
 }
@@ -130,8 +106,7 @@ int muster_comm_build(struct muster *job, uint32_t context, uint32_t life, uint3
 	return 0;
 
 err_free:
-	free(comm->members);
-	free(comm->ranks);
+	muster_members_put(job, comm->ranks);
 	free(comm);
 	return err;
 }
@@ -222,8 +197,11 @@ static void unlink_comm(struct muster_comm *comm)
 
 void muster_comm_put(struct muster_comm *comm)
 {
-	if (!--comm->refs)
-		free(comm);
+	if (--comm->refs)
+		return;
+	free(comm->why);
+	free(comm->last_why);
+	free(comm);
 }
 
 void muster_comm_close(struct muster_comm *comm)
@@ -246,14 +224,11 @@ void muster_comm_close(struct muster_comm *comm)
 	muster_graph_free(comm->graph);
 	free(comm->bump);
 	muster_cache_close(comm);
-	muster_kept_close(comm);
-	if (comm->scratch)
-		job->dev->ops->mem_free(job->dev, comm->scratch, comm->scratch_bytes,
-					comm->scratch_key);
-	muster_bounce_give(job, comm->bounce, comm->bounce_key);
+	muster_comm_scratch_free(comm);
+	muster_bounce_give(job, comm->bounce);
 	muster_comm_forget(comm);
-	free(comm->members);
-	free(comm->ranks);
+	muster_members_put(job, comm->ranks);
+	free(comm->no_tree);
 	muster_comm_put(comm);
 }
 
@@ -353,6 +328,16 @@ uint32_t muster_comm_size(const struct muster_comm *comm)
 	return comm->size;
 }
 
+void muster_comm_scratch_free(struct muster_comm *comm)
+{
+	struct muster_dev *dev = comm->job->dev;
+
+	if (comm->scratch)
+		dev->ops->mem_free(dev, comm->scratch, comm->scratch_bytes, comm->scratch_key);
+	comm->scratch = NULL;
+	comm->scratch_bytes = 0;
+}
+
 int muster_comm_scratch(struct muster_comm *comm, uint64_t bytes)
 {
 	struct muster_dev *dev = comm->job->dev;
@@ -360,10 +345,7 @@ int muster_comm_scratch(struct muster_comm *comm, uint64_t bytes)
 
 	if (bytes <= comm->scratch_bytes)
 		return 0;
-	if (comm->scratch)
-		dev->ops->mem_free(dev, comm->scratch, comm->scratch_bytes, comm->scratch_key);
-	comm->scratch = NULL;
-	comm->scratch_bytes = 0;
+	muster_comm_scratch_free(comm);
 	err = dev->ops->mem_alloc(dev, bytes, &comm->scratch, &comm->scratch_key);
 	if (err)
 		return muster_fail(comm->job, err, "no %llu bytes of device memory for what is not yet a result: %s",

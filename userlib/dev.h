@@ -44,6 +44,7 @@ struct muster_address {
 struct muster_dev_limits {
 	uint32_t contexts;	/* communicators at once */
 	uint32_t ring_slots;	/* point-to-point packets that the receive ring holds */
+	uint32_t program_descs;	/* of a program that it fetches from memory; 0: it fetches none */
 	uint32_t kept_descs;	/* descriptors of all programs that are kept at once; 0: it keeps none */
 };
 
@@ -110,6 +111,9 @@ struct muster_dev_ops {
 	/* Sleep until poll or recv may have something, at most timeout_us. */
 	void (*wait)(struct muster_dev *dev, uint64_t timeout_us);
 
+	/* Whether what is awaited cannot come as long as the caller keeps its processor. NULL: it can. */
+	bool (*in_the_way)(struct muster_dev *dev);
+
 	/* End the wait() of another thread. NULL: it cannot. */
 	void (*wake)(struct muster_dev *dev);
 
@@ -127,11 +131,11 @@ struct muster_dev_ops {
 
 	/*
 	 * While dev->holding: whether something that was sent in a context (MUSTER_CONTEXT_NONE: in
-	 * none), or to one of these members, waits for room until the library is called again.
+	 * none), or to the addresses of one of these ranks, waits for room until the library is called again.
 	 * NULL: it leaves by itself.
 	 */
 	bool (*holds)(struct muster_dev *dev, uint8_t job, uint32_t context,
-		      const struct muster_address *members, uint32_t nr_members);
+		      const struct muster_address *addresses, const uint32_t *ranks, uint32_t nr);
 
 	/* Fail a context everywhere. */
 	void (*abort)(struct muster_dev *dev, uint8_t job, uint32_t context, uint8_t status,
@@ -164,6 +168,7 @@ struct muster_dev {
 	bool holding;			/* something waits for room here: holds() knows what */
 	bool recording;			/* since record() */
 	bool hurried;			/* the next wait() sleeps at once, without looking often first */
+	bool crowded;			/* ranks outnumber processors: wait() is better than many polls */
 
 	/*
 	 * Where several threads use it, one at a time: wait() calls these around its sleep, and

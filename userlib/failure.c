@@ -16,6 +16,11 @@
 
 enum { WORDS_MAX = 64 };
 
+const char *muster_comm_why(const struct muster_comm *comm)
+{
+	return comm->why ? comm->why : "no memory to say why the communicator failed";
+}
+
 /*
  * All pending and later operations get err and the sentence. Must run after the device has
  * stopped: it gives up all memory that operations hold.
@@ -30,9 +35,10 @@ comm_fail(struct muster_comm *comm, int err, const char *format, ...)
 	comm->failed = err;
 	comm->look->failed = (uint32_t)-err;
 	va_start(args, format);
-	vsnprintf(comm->why, sizeof(comm->why), format, args);
+	if (vasprintf(&comm->why, format, args) < 0)
+		comm->why = NULL;
 	va_end(args);
-	muster_fail(comm->job, err, "%s", comm->why);
+	muster_fail(comm->job, err, "%s", muster_comm_why(comm));
 	muster_again_drop(comm);
 	muster_host_cancel(comm);
 	muster_bump_cancel(comm);

@@ -27,12 +27,12 @@ static void settle(struct muster *job, uint32_t rank, struct peer *peer, uint32_
 	peer->came = 0;
 }
 
-static void closed_free(struct muster_channel **place)
+static void closed_free(struct muster *job, struct muster_channel **place)
 {
 	struct muster_channel *channel = *place;
 
 	*place = channel->next;
-	free(channel->ranks);
+	muster_members_put(job, channel->ranks);
 	free(channel);
 }
 
@@ -51,7 +51,7 @@ void muster_channel_closed(struct muster *job, uint32_t rank,
 	}
 	settle(job, rank, &(*place)->peers[i], control->about.sent);
 	if (!--(*place)->unsettled)
-		closed_free(place);
+		closed_free(job, place);
 }
 
 /* Takes over the communicator's ranks, if there is something to remember. */
@@ -86,5 +86,5 @@ void muster_channels_forget(struct muster *job)
 {
 	for (int i = 0; i < MUSTER_COMM_BUCKETS; i++)
 		while (job->closed[i])
-			closed_free(&job->closed[i]);
+			closed_free(job, &job->closed[i]);
 }

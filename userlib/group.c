@@ -18,7 +18,7 @@ enum { ID_BITS = 64 * MUSTER_AGREE_WORDS };	/* ids that are looked at together *
 /* What a new communicator is to be; nr 0: this rank only helps the others to agree. */
 struct wish {
 	uint32_t nr;
-	uint32_t *ranks;	/* of the job */
+	const uint32_t *ranks;	/* of the job */
 };
 
 static uint64_t key_mix(uint64_t key, uint64_t word)
@@ -201,7 +201,7 @@ static int parent_check(struct muster_comm *parent)
 	if (!parent)
 		return -EINVAL;
 	if (parent->failed)
-		return muster_fail(parent->job, parent->failed, "%s", parent->why);
+		return muster_fail(parent->job, parent->failed, "%s", muster_comm_why(parent));
 	return 0;
 }
 
@@ -221,7 +221,7 @@ int muster_comm_dup(struct muster_comm *parent, struct muster_comm **comm)
 	if (err)
 		return err;
 	group = muster_group_of_all(parent);
-	wish = (struct wish){ parent->size, parent->ranks };
+	wish = (struct wish){ .nr = parent->size, .ranks = parent->ranks };
 	err = make(&group, comm ? 0 : no_place(parent, "muster_comm_dup"), &wish, &made);
 	if (comm)
 		*comm = made;
@@ -246,17 +246,18 @@ static int chosen_compare(const void *a, const void *b)
 }
 
 /* Those of the same colour by key, then by rank in the parent; as ranks of the job. */
-static void wish_make(const struct muster_comm *parent, struct chosen *chosen, struct wish *wish)
+static void wish_make(const struct muster_comm *parent, struct chosen *chosen, uint32_t *ranks,
+		      struct wish *wish)
 {
 	int32_t colour = chosen[parent->rank].colour;
 
-	wish->nr = 0;
+	*wish = (struct wish){ .ranks = ranks };
 	for (uint32_t i = 0; i < parent->size && colour >= 0; i++)
 		if (chosen[i].colour == colour)
 			chosen[wish->nr++] = (struct chosen){ (int32_t)i, chosen[i].key };
 	qsort(chosen, wish->nr, sizeof(*chosen), chosen_compare);
 	for (uint32_t i = 0; i < wish->nr; i++)
-		wish->ranks[i] = parent->ranks[chosen[i].colour];
+		ranks[i] = parent->ranks[chosen[i].colour];
 }
 
 /* What each has chosen: an operation of the parent, in its turn, but none of its caller's. */
@@ -281,13 +282,14 @@ int muster_comm_split(struct muster_comm *parent, int32_t colour, int32_t key,
 	struct muster_group group;
 	struct chosen *chosen;
 	struct wish wish;
+	uint32_t *ranks;
 	int err = parent_check(parent), status = 0;
 
 	if (err)
 		return err;
 	chosen = calloc(parent->size, sizeof(*chosen));
-	wish.ranks = calloc(parent->size, sizeof(*wish.ranks));
-	if (!chosen || !wish.ranks) {
+	ranks = calloc(parent->size, sizeof(*ranks));
+	if (!chosen || !ranks) {
 		err = muster_comm_give_up(parent, muster_fail(parent->job, -ENOMEM, "no memory to split %u ranks",
 							      parent->size));
 		goto out;
@@ -298,14 +300,14 @@ int muster_comm_split(struct muster_comm *parent, int32_t colour, int32_t key,
 	err = chosen_gather(parent, chosen);
 	if (err)
 		goto out;
-	wish_make(parent, chosen, &wish);
+	wish_make(parent, chosen, ranks, &wish);
 	group = muster_group_of_all(parent);
 	err = make(&group, status, &wish, &made);
 	if (comm)
 		*comm = made;
 out:
 	free(chosen);
-	free(wish.ranks);
+	free(ranks);
 	return err;
 }
 
@@ -358,7 +360,8 @@ int muster_comm_create_group(struct muster_comm *parent, uint32_t nr, const uint
 	MUSTER_TURN_OF(parent);
 	struct muster_comm *made = NULL;
 	struct muster_group group;
-	struct wish wish = { .nr = nr };
+	uint32_t *translated;
+	struct wish wish;
 	int err = parent_check(parent), status;
 
 	if (!err && !comm)
@@ -374,11 +377,12 @@ int muster_comm_create_group(struct muster_comm *parent, uint32_t nr, const uint
 		.members = ranks,
 		.key = key_of(parent, true, tag, nr, ranks),
 	};
-	wish.ranks = calloc(parent->size, sizeof(*wish.ranks));
-	status = wish.ranks ? ranks_translate(parent, nr, ranks, wish.ranks) :
+	translated = calloc(parent->size, sizeof(*translated));
+	status = translated ? ranks_translate(parent, nr, ranks, translated) :
 			      muster_fail(parent->job, -ENOMEM, "no memory for %u ranks", nr);
+	wish = (struct wish){ nr, translated };
 	err = make(&group, status, &wish, &made);
-	free(wish.ranks);
+	free(translated);
 	*comm = made;
 	return err;
 }

@@ -510,4 +510,5 @@ void muster_host_close(struct muster_comm *comm)
 		return;
 	free(comm->host->receives);
 	free(comm->host);
+	comm->host = NULL;
 }

@@ -17,14 +17,16 @@
 #include <string.h>
 
 enum muster_library_limit {
-	MUSTER_ABI = 9,			/* raised when older ranks cannot join any more */
+	MUSTER_ABI = 10,			/* raised when older ranks cannot join any more */
 	MUSTER_SENTENCE_MAX = 512,	/* bytes of an error's sentence */
 	MUSTER_CACHE_MAX = 64,		/* programs kept per communicator */
 	MUSTER_BOUNCE_SLOTS = MUSTER_SEQ_QUEUE_MAX, /* small operations at once, per communicator */
 	MUSTER_KEPT_SLOTS = 48,		/* programs that the device keeps, per communicator */
 	MUSTER_LOCK_SLOT = MUSTER_BOUNCE_SLOTS + MUSTER_KEPT_SLOTS,	/* of a tree's lock, behind these */
+	MUSTER_WARM_MAX = 128,		/* communicators with what belongs to running; more if all run */
 	MUSTER_HISTORY = 64,		/* operations whose signature is remembered */
-	MUSTER_COMM_BUCKETS = 1024,	/* of the tables that find communicators */
+	MUSTER_COMM_BUCKETS = 1024,	/* of the tables that find communicators, */
+	MUSTER_MEMBER_BUCKETS = 256,	/* and of that which finds their members */
 	MUSTER_STREAM_FLOOR = 16,	/* host path: fragments that a member may send unasked */
 	MUSTER_STREAM_MAX = 64,		/* and where they are awaited */
 	MUSTER_PAIR_FLOOR_MIN = 2,	/* messages that each other rank may send at any time */
@@ -119,6 +121,7 @@ struct muster {
 	void *exchanged;		/* by rank: what was said last (exchange.c) */
 	struct muster_comm *world;
 	struct muster_comm *comms[MUSTER_COMM_BUCKETS];	/* all, world included, by context */
+	struct muster_members *members[MUSTER_MEMBER_BUCKETS];	/* of them (members.c) */
 	struct muster_comm *active;	/* of them those that are to be visited */
 	uint32_t nr_comms;
 	uint32_t ids_from;		/* all context ids below are in use here */
@@ -135,7 +138,8 @@ struct muster {
 	uint32_t controls_open;		/* messages among libraries that have not left */
 	struct muster_channel *closed[MUSTER_COMM_BUCKETS];	/* that await farewells */
 	struct muster_bounce_chunk *bounce_chunks;
-	void *bounce_free;
+	struct muster_warm *warm;	/* of communicators (warm.c), */
+	uint32_t nr_warm;
 	void *limbs;			/* of the last exact sum, for the next one; or NULL */
 	size_t limbs_bytes;
 	uint32_t kept_descs;		/* that the device keeps for all communicators */
@@ -150,7 +154,8 @@ struct muster {
 	uint32_t nr_user_ops;
 	struct muster_manager *manager;	/* of groups on trees (manager.c); likewise */
 	char no_tree[MUSTER_WHY_MAX];
-	struct muster_tuning *tuning;	/* what was measured on this machine (tuning.h); or NULL */
+	char *tuned;			/* what was measured on rank 0's machine, as text, while it joins; */
+	struct muster_tuning *tuning;	/* and then this (tuning.h); or NULL */
 	struct muster_locks locks;	/* of streaming trees, so far (lock.c) */
 	struct muster_turn *turn;	/* of several threads (turn.h); NULL: there is one */
 	uint32_t under_way;		/* operations started and not done */
@@ -236,6 +241,7 @@ struct muster_kept {
 struct muster_past {
 	struct muster_signature signature;
 	bool host;
+	bool unknown;			/* it was forgotten (warm.c) */
 };
 
 struct muster_comm {
@@ -252,8 +258,7 @@ struct muster_comm {
 	bool again;			/* and after this visit, too: something found no room */
 	bool freed;			/* by its owner; closed when nothing of it is under way */
 	uint32_t refs;			/* while it is not closed, and of requests that failed with it */
-	struct muster_address *members;
-	uint32_t *ranks;		/* theirs in the job */
+	const uint32_t *ranks;		/* of its members in the job (members.c) */
 	enum muster_offload offload;
 	char schedule_name[MUSTER_SCHEDULE_NAME_MAX + 1];	/* empty: the library chooses */
 	struct muster_schedule *schedule_file;	/* the user's own, for what it fits */
@@ -263,13 +268,13 @@ struct muster_comm {
 	struct muster_schedule **files;	/* all that were ever chosen */
 	uint32_t nr_files;
 	int failed;			/* the error that every later operation gets */
-	char why[MUSTER_SENTENCE_MAX];	/* its sentence */
+	char *why;			/* its sentence; NULL: there was no memory for that */
 	struct muster_op_info last;
 	struct muster_entry *last_of;	/* the entry that it is of, if it has been so */
 	uint64_t last_era;		/* since this one */
-	char last_why[MUSTER_WHY_MAX];	/* where last.why is not static */
+	char *last_why;			/* MUSTER_WHY_MAX bytes, where last.why is not static; or NULL */
 
-	struct muster_entry **cache;	/* MUSTER_CACHE_MAX of them; NULL: nothing was called yet */
+	struct muster_entry **cache;	/* MUSTER_CACHE_MAX of them; NULL: it is cool */
 	struct muster_entry *recent;	/* found last time */
 	struct muster_cut *cut;		/* room for that of the call that is started, or NULL */
 	struct muster_graph *graph;	/* neighbours (graph.h), or NULL */
@@ -285,9 +290,11 @@ struct muster_comm {
 	uint32_t doubted;		/* the first when notes were compared, or it was seen to wait; */
 	uint64_t doubt_us;		/* when to do so next; 0: never seen */
 	uint64_t tested;		/* the count of ticks when a test looked at the clock last */
-	struct muster_past *history;	/* MUSTER_HISTORY of them, as cache */
+	struct muster_past *history;	/* MUSTER_HISTORY of them, as cache (warm.c); NULL: it is cool, */
+	struct muster_runs *runs;	/* and this is all that it remembers, or NULL */
 	uint32_t sequences;		/* given to the device */
 	uint32_t sequences_ended;	/* of them, as far as completions have told */
+	uint32_t fetched_to;		/* those below may be fetched by the device, and not be there yet */
 	uint32_t posted;		/* small operations given to the device */
 	uint32_t completed;
 	uint8_t *bounce;		/* their results, by order; then the slots of kept ones; or NULL */
@@ -302,7 +309,7 @@ struct muster_comm {
 	struct muster_host *host;	/* host.c: the operation on the CPU */
 	struct muster_bump_run *bump;	/* bump.c: the operation there */
 	struct muster_trees *trees;	/* tree.c: its groups; NULL: it has none, */
-	char no_tree[MUSTER_WHY_MAX];	/* and why, if that is its own affair */
+	char *no_tree;			/* and why, if that is its own affair; or NULL */
 };
 
 /** muster_copy() - of small data, which is one element mostly. */
@@ -312,6 +319,16 @@ static inline void muster_copy(void *to, const void *from, size_t bytes)
 		memcpy(to, from, sizeof(uint64_t));
 	else if (bytes)
 		memcpy(to, from, bytes);
+}
+
+/* members.c */
+/** muster_members_get() - a table of these ranks, and a reference to it. NULL: there is no memory. */
+const uint32_t *muster_members_get(struct muster *job, uint32_t nr, const uint32_t *ranks);
+void muster_members_put(struct muster *job, const uint32_t *ranks);
+static inline const struct muster_address *muster_comm_address(const struct muster_comm *comm,
+							       uint32_t member)
+{
+	return &comm->job->addresses[comm->ranks[member]];
 }
 
 /** muster_comm_open_world() - the communicator of all; the first one. */
@@ -340,7 +357,8 @@ static inline bool muster_comm_holds(const struct muster_comm *comm)
 	struct muster_dev *dev = comm->job->dev;
 
 	return __builtin_expect(dev->holding, 0) &&
-	       dev->ops->holds(dev, comm->job->id, comm->context, comm->members, comm->size);
+	       dev->ops->holds(dev, comm->job->id, comm->context, comm->job->addresses, comm->ranks,
+				comm->size);
 }
 /** muster_member_holds() - the same of what one member needs, in whatever communicator. */
 static inline bool muster_member_holds(const struct muster_comm *comm, uint32_t member)
@@ -348,21 +366,48 @@ static inline bool muster_member_holds(const struct muster_comm *comm, uint32_t 
 	struct muster_dev *dev = comm->job->dev;
 
 	return __builtin_expect(dev->holding, 0) &&
-	       dev->ops->holds(dev, comm->job->id, MUSTER_CONTEXT_NONE, &comm->members[member], 1);
+	       dev->ops->holds(dev, comm->job->id, MUSTER_CONTEXT_NONE, comm->job->addresses,
+				&comm->ranks[member], 1);
+}
+/**
+ * muster_comm_has_room() - whether the device takes one more sequence at once, as far as is
+ * known: it fetches of a long program when half of its queue is free.
+ */
+static inline bool muster_comm_has_room(const struct muster_comm *comm)
+{
+	uint32_t queued = comm->sequences - comm->sequences_ended;
+	bool fetches = (int32_t)(comm->fetched_to - comm->sequences_ended) > 0;
+
+	return queued < (fetches ? MUSTER_SEQ_QUEUE_MAX / 2 + 1 : MUSTER_SEQ_QUEUE_MAX);
 }
 /** muster_comm_bounce() - see that there is memory for small results. */
 int muster_comm_bounce(struct muster_comm *comm);
-/** muster_comm_remember() - see that there is memory for its operations, from the first one on. */
+/** muster_comm_scratch_free() - nothing of it is in use. */
+void muster_comm_scratch_free(struct muster_comm *comm);
+
+/* warm.c */
+/** muster_comm_remember() - of one that is cool: make memory for its operations. 0; -ENOMEM. */
 int muster_comm_remember(struct muster_comm *comm);
-/** muster_comm_forget() - what it remembered of its operations, when cache and kept are closed. */
+/** muster_comm_forget() - all of its operations, when its cache is closed. */
 void muster_comm_forget(struct muster_comm *comm);
+/** muster_comm_past() - an operation that began here already; NULL: it has not, or long ago. */
+const struct muster_past *muster_comm_past(const struct muster_comm *comm, uint32_t number);
+/** muster_warm_review() - if many are warm, cool some that have rested; not of one that is called. */
+void muster_warm_review(struct muster *job);
+static inline void muster_warm_limit(struct muster *job)
+{
+	if (__builtin_expect(job->nr_warm > MUSTER_WARM_MAX, 0))
+		muster_warm_review(job);
+}
 
 /* bounce.c: blocks of MUSTER_BOUNCE_SLOTS small results, MUSTER_KEPT_SLOTS, and a lock */
 int muster_bounce_take(struct muster *job, uint8_t **bounce, uint32_t *key);
-void muster_bounce_give(struct muster *job, uint8_t *bounce, uint32_t key);
+void muster_bounce_give(struct muster *job, uint8_t *bounce);
 void muster_bounces_free(struct muster *job);
 
 /* failure.c */
+/** muster_comm_why() - of one that has failed: the sentence. */
+const char *muster_comm_why(const struct muster_comm *comm);
 /**
  * muster_comm_fail_status() - end it, from what the device said: all its operations fail.
  * @by: the member that noticed, or MUSTER_BY_NONE; of MUSTER_STATUS_ABORTED the one that gave up, for
@@ -409,6 +454,8 @@ struct muster_request {
 	uint8_t *copy_out;	/* small results: where they go at the end, or NULL */
 	const uint8_t *result_at; /* and where they come from */
 	struct muster_kept *kept; /* it runs by this, or NULL */
+	struct muster_desc *fetched; /* what the device fetches of it (long.c), or NULL, */
+	uint32_t fetched_key;	/* and its registration */
 	struct muster_pin in_pin;
 	struct muster_pin out_pin;
 	uint32_t number;
@@ -480,6 +527,8 @@ int muster_request_end(struct muster_request *request);
 /** muster_last_set() - it has succeeded, and is what its communicator did last (last.c). */
 void muster_last_set(struct muster_comm *comm, const struct muster_request *request);
 void muster_last_set_nothing(const struct muster_request *request);
+/** muster_last_fill() - what it was, whoever asked for it: an entry's request that has ended. */
+void muster_last_fill(const struct muster_request *request, struct muster_op_info *info);
 /** muster_request_blocks_free() - all requests of a job; none is in use. */
 void muster_request_blocks_free(struct muster *job);
 /** muster_advance() - post and run what can. */

@@ -44,6 +44,7 @@ struct offer {
 	uint32_t ring_slots;
 	struct muster_address address;
 	uint64_t key;		/* rank 0's counts */
+	uint64_t tuned;		/* digest of the tuning that it finds */
 };
 
 _Static_assert(sizeof(struct offer) <= MUSTER_EXCHANGE_JOIN, "size");
@@ -181,14 +182,16 @@ static int settings_exchange(struct muster *job)
 /* ---- device and key ------------------------------------------------------ */
 
 /* JobIDs of two jobs may be equal: VPs and keys tell their packets apart. */
-static int offers_take(struct muster *job, const struct offer *all)
+static int offers_take(struct muster *job, const struct offer *all, bool *tuned_alike)
 {
+	*tuned_alike = true;
 	job->ring_free = UINT32_MAX;
 	for (uint32_t r = 0; r < job->oob.size; r++) {
 		if (all[r].status)
 			return muster_fail(job, muster_rank_errno(all[r].status), "rank %u could not open its device, or its tuning file: %s; its own message says why",
 					   r, strerror(-muster_rank_errno(all[r].status)));
 		job->addresses[r] = all[r].address;
+		*tuned_alike &= all[r].tuned == all[0].tuned;
 		if (all[r].ring_slots < job->ring_free)
 			job->ring_free = all[r].ring_slots;
 	}
@@ -197,14 +200,16 @@ static int offers_take(struct muster *job, const struct offer *all)
 	return 0;
 }
 
-static int offers_exchange(struct muster *job, int status)
+static int offers_exchange(struct muster *job, int status, uint64_t tuned)
 {
 	struct offer mine;
 	const void *all;
+	bool tuned_alike;
 	int err;
 
 	memset(&mine, 0, sizeof(mine));
 	mine.status = status;
+	mine.tuned = tuned;
 	if (!status) {
 		mine.address = job->dev->address;
 		mine.ring_slots = job->dev->limits.ring_slots;
@@ -214,7 +219,9 @@ static int offers_exchange(struct muster *job, int status)
 	else if (getrandom(&mine.key, sizeof(mine.key), 0) != sizeof(mine.key))
 		mine.status = -EIO;
 	err = muster_exchange(job, status, &mine, sizeof(mine), &all);
-	return err ? err : offers_take(job, all);
+	if (!err)
+		err = offers_take(job, all, &tuned_alike);
+	return err || tuned_alike ? err : muster_tuned_take(job);
 }
 
 /* ---- init and finalize -------------------------------------------------------------- */
@@ -274,8 +281,10 @@ static void tree_agree(struct muster *job, const struct opened *all)
 
 static struct opened open_own(struct muster *job)
 {
-	struct opened mine = { .status = muster_pairs_open(job) };
+	struct opened mine = { .status = muster_tuned_parse(job) };
 
+	if (!mine.status)
+		mine.status = muster_pairs_open(job);
 	if (!mine.status)
 		mine.status = muster_comm_open_world(job);
 	if (!mine.status)
@@ -348,24 +357,6 @@ static int agree(struct muster *job)
 	return err || alike ? err : settings_exchange(job);
 }
 
-/* A file of the machine's, which an operation's choice falls back on. */
-static int tuning_open(struct muster *job)
-{
-	const char *path = job->settings.tuning;
-	char why[MUSTER_WHY_MAX] = "";
-	FILE *in;
-	int err;
-
-	if (!*path)
-		return 0;
-	in = fopen(path, "re");
-	err = in ? muster_tuning_read(path, in, &job->tuning, why, sizeof(why)) : -errno;
-	if (in)
-		fclose(in);
-	return !err ? 0 : muster_fail(job, err, "tuning %s: %s; MUSTER_TUNING=off goes on without it", path,
-				      *why ? why : strerror(-err));
-}
-
 static int device_open(struct muster *job, muster_dev_open *open)
 {
 	char why[MUSTER_SENTENCE_MAX] = "";
@@ -379,23 +370,24 @@ static int device_open(struct muster *job, muster_dev_open *open)
 
 static int join(struct muster *job, muster_dev_open *open)
 {
+	uint64_t tuned;
 	int err;
 
 	err = agree(job);
 	if (err)
 		return err;
-	err = tuning_open(job);
+	err = muster_tuned_open(job, &tuned);
 	if (!err)
 		err = device_open(job, open);
 	if (err) {
 		job->dev = NULL;
-		offers_exchange(job, err);
+		offers_exchange(job, err, 0);
 		return err;
 	}
 	/* Where time is not the system's none passes by polling. */
-	if (job->dev->ops->now_us)
+	if (job->dev->ops->now_us || job->dev->crowded)
 		job->spin_polls = 0;
-	err = offers_exchange(job, 0);
+	err = offers_exchange(job, 0, tuned);
 	if (err)
 		goto err_close;
 	muster_look_open(job);
@@ -417,6 +409,7 @@ static void job_free(struct muster *job)
 	muster_bump_close(job);
 	muster_trees_close(job, NULL);
 	muster_pairs_close(job);
+	free(job->tuned);
 	muster_tuning_free(job->tuning);
 	free(job->user_ops);
 	free(job->stats);

@@ -174,6 +174,22 @@ static void test_arguments_of_init_are_checked(void **state)
 	assert_int_equal(muster_init(NULL), -EINVAL);
 }
 
+/* Opening leaves what a device says of itself as it is. */
+static void test_ranks_that_share_processors_leave_waiting_to_the_device(void **state)
+{
+	struct test_world *world = test_world_new(2);
+
+	(void)state;
+	world->ring_slots = TEST_RING_MAX;
+	world->nodes[0].dev.crowded = world->nodes[1].dev.crowded = true;
+	join(world);
+	for (uint32_t i = 0; i < 2; i++) {
+		assert_int_equal(world->results[i], 0);
+		assert_int_equal(world->jobs[i]->spin_polls, 0);
+	}
+	test_world_free(world);
+}
+
 /* ---- memory ---------------------------------------------------------------------------------- */
 
 static void test_memory_is_found_by_any_address_inside_and_freed_once(void **state)
@@ -215,6 +231,7 @@ int main(void)
 		cmocka_unit_test(test_ranks_of_another_version_or_size_are_refused),
 		cmocka_unit_test(test_ranks_with_other_settings_are_refused_with_who_has_what),
 		cmocka_unit_test(test_arguments_of_init_are_checked),
+		cmocka_unit_test(test_ranks_that_share_processors_leave_waiting_to_the_device),
 		cmocka_unit_test(test_memory_is_found_by_any_address_inside_and_freed_once),
 	};
 

@@ -135,7 +135,7 @@ int muster_kept_post(struct muster_request *request)
 		return 1;
 	if (muster_channel_clashes(comm, request->number))
 		return -EPROTO;
-	if (comm->sequences - comm->sequences_ended == MUSTER_SEQ_QUEUE_MAX)
+	if (!muster_comm_has_room(comm))
 		return -EAGAIN;
 	err = entry->kept ? start(request, entry->kept) : keep(request);
 	if (err)

@@ -4,6 +4,7 @@
  * why, and what it was made of.
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "bump_path.h"
@@ -25,7 +26,12 @@ static void why_set(struct muster_comm *comm, const struct muster_request *reque
 	comm->last.why = request->why;
 	if (!no_bump && !no_tree && request->why != entry->why)
 		return;
-	snprintf(comm->last_why, sizeof(comm->last_why), "%s%s%s%s%s", request->why,
+	if (!comm->last_why)
+		comm->last_why = malloc(MUSTER_WHY_MAX);
+	comm->last.why = "no memory for why";
+	if (!comm->last_why)
+		return;
+	snprintf(comm->last_why, MUSTER_WHY_MAX, "%s%s%s%s%s", request->why,
 		 no_tree ? "; not the switches: " : "", no_tree ? entry->no_tree : "",
 		 no_bump ? "; not the bump: " : "", no_bump ? entry->no_bump : "");
 	comm->last.why = comm->last_why;	/* the entry may go */
@@ -43,13 +49,14 @@ static const char *schedule_of(const struct muster_request *request)
 	}
 }
 
-static void info_fill(const struct muster_request *request, struct muster_op_info *info)
+void muster_last_fill(const struct muster_request *request, struct muster_op_info *info)
 {
 	const struct muster_entry *entry = request->entry;
 
 	*info = (struct muster_op_info){
 		.path = request->path,
 		.bytes = entry->call.bytes,
+		.why = request->why,
 		.steps = request->path == MUSTER_PATH_SWITCH ? 1 : entry->schedule->steps,
 	};
 	strcpy(info->schedule, schedule_of(request));
@@ -67,7 +74,7 @@ void muster_last_set(struct muster_comm *comm, const struct muster_request *requ
 	comm->last_of = request->entry;
 	comm->last_era = comm->job->era;
 	if (!*info->schedule || info->path != request->path)
-		info_fill(request, info);
+		muster_last_fill(request, info);
 	comm->last = *info;
 	why_set(comm, request);
 }

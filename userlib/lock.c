@@ -62,7 +62,7 @@ static void descs_fill(const struct muster_request *request, struct muster_desc 
 		descs[i] = (struct muster_desc){
 			.kind = MUSTER_DESC_MP,
 			.flags = MUSTER_DESC_C,
-			.src_vp = comm->members[comm->rank].vp,
+			.src_vp = muster_comm_address(comm, comm->rank)->vp,
 			.job = comm->job->id,
 			.context = comm->context,
 			.signature = {
@@ -92,7 +92,7 @@ static int ask(struct muster_request *request)
 	struct muster_desc descs[2];
 	int err;
 
-	if (comm->sequences - comm->sequences_ended == MUSTER_SEQ_QUEUE_MAX)
+	if (!muster_comm_has_room(comm))
 		return -EAGAIN;
 	if (muster_comm_bounce(comm))
 		return muster_comm_give_up(comm, -ENOMEM);

@@ -231,12 +231,15 @@ static int ask(struct muster_comm *comm, enum muster_tree_type type,
 		.group = htole32(pair->group),
 		.nr_members = htole32(comm->size),
 	};
-	for (uint32_t i = 0; i < comm->size; i++)
+	for (uint32_t i = 0; i < comm->size; i++) {
+		const struct muster_address *member = muster_comm_address(comm, i);
+
 		request->members[i] = (struct muster_manager_member){
-			.host = htole32(comm->members[i].node),
-			.incarnation = htole32(comm->members[i].incarnation),
-			.vp = htole16(comm->members[i].vp),
+			.host = htole32(member->node),
+			.incarnation = htole32(member->incarnation),
+			.vp = htole16(member->vp),
 		};
+	}
 	err = say(job, &request->head, bytes);
 	free(request);
 	return err;

@@ -62,13 +62,13 @@ bool muster_channel_has_left(const struct muster_comm *comm)
 
 static struct muster_desc desc_make(const struct muster_comm *comm, uint32_t member)
 {
-	const struct muster_address *to = &comm->members[member];
+	const struct muster_address *to = muster_comm_address(comm, member);
 
 	return (struct muster_desc){
 		.kind = MUSTER_DESC_MP,
 		.flags = MUSTER_DESC_COLL_END,
 		.dest = to->node & MUSTER_DEST_NODE,
-		.src_vp = comm->members[comm->rank].vp,
+		.src_vp = muster_comm_address(comm, comm->rank)->vp,
 		.dst_vp = to->vp,
 		.job = comm->job->id,
 		.context = comm->context,
@@ -234,20 +234,11 @@ void muster_channel_leave(struct muster_comm *comm)
 
 /* ---- receiving --------------------------------------------------------------------------- */
 
-/* An operation that began here already; NULL: it has not, or long ago. */
-static const struct muster_past *past_of(const struct muster_comm *comm, uint32_t number)
-{
-	uint32_t behind = comm->number - number;
-
-	return behind && behind <= MUSTER_HISTORY && comm->history ?
-	       &comm->history[number % MUSTER_HISTORY] : NULL;
-}
-
 /* Is it the sender's too, and on the same path? */
 static bool call_matches(struct muster_comm *comm, uint32_t member, uint32_t number,
 			 const struct muster_signature *signature)
 {
-	const struct muster_past *past = past_of(comm, number);
+	const struct muster_past *past = muster_comm_past(comm, number);
 
 	if (!past || (past->host && muster_signatures_agree(&past->signature, signature)))
 		return true;
@@ -385,7 +376,7 @@ void muster_channel_receive(struct muster_comm *comm, const struct muster_packet
 static void probe_check(struct muster_comm *comm, uint32_t member, uint32_t number,
 			const struct muster_signature *signature)
 {
-	const struct muster_past *past = past_of(comm, number);
+	const struct muster_past *past = muster_comm_past(comm, number);
 
 	if (past && !muster_signatures_agree(&past->signature, signature))
 		muster_comm_abort(comm, MUSTER_STATUS_MISMATCH, member, signature, &past->signature);

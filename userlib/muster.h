@@ -160,6 +160,12 @@ struct muster_comm *muster_world(struct muster *job);
  * has no context left; -ENOMEM; or the error with which the parent has ended. A rank
  * that does not call is waited for. The new one takes its parent's path
  * (muster_comm_offload()), and the schedule that the environment names.
+ *
+ * One that rests costs this process about 1 KiB and 2 bytes a member, library and local
+ * device together, and 20 bytes a member more for all with the same members in the same
+ * order; and what was exchanged with members, 32 bytes for each. What belongs to running
+ * stays with those that ran last, 128 at least: others have it made again by their next
+ * operation, some microseconds.
  */
 
 /** muster_comm_dup() - the same members in the same order. All members call it. */
@@ -588,10 +594,21 @@ int muster_test(struct muster_request *request, bool *done);
 int muster_wait(struct muster_request *request);
 
 /**
+ * muster_request_progress() - how far an operation is: so many of its stages have ended, of all.
+ * It advances nothing, so look after muster_progress(). On the NIC path every eighth stage and the last
+ * are told; an operation of another path, and one that is finished, counts as one stage.
+ * Return: 0; -EINVAL: an argument is NULL, or the request was finished and freed.
+ */
+int muster_request_progress(struct muster_request *request, uint32_t *done, uint32_t *all);
+
+/**
  * muster_progress() - advance what is under way, of all communicators, without waiting; for
  * programs that wait for something else than an operation. true: something had come.
  */
 bool muster_progress(struct muster *job);
+
+/** muster_in_the_way() - whether who is awaited cannot run before the caller gives its processor away. */
+bool muster_in_the_way(struct muster *job);
 
 #ifdef __cplusplus
 }

@@ -7,8 +7,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "internal.h"
 #include "message.h"
+#include "nic.h"
 
 /* The communicator's scratch: first what stands for OUT, then the program's own. */
 static uint64_t scratch_of_out(const struct muster_request *request)
@@ -64,8 +64,8 @@ static void bind_nothing(const struct muster_request *request, const struct must
 	desc->cookie = request->cookie;
 }
 
-static void bind(const struct muster_request *request, const struct muster_desc *template,
-		 struct muster_desc *desc)
+void muster_nic_bind(const struct muster_request *request, const struct muster_desc *template,
+		     struct muster_desc *desc)
 {
 	uint32_t key;
 	uintptr_t base;
@@ -101,13 +101,12 @@ static int stage_post(struct muster_request *request)
 	struct muster_dev *dev = request->job->dev;
 	uint32_t first = program->stage_first[request->stage];
 	uint32_t end = program->stage_first[request->stage + 1];
-
 	int err;
 
-	if (comm->sequences - comm->sequences_ended == MUSTER_SEQ_QUEUE_MAX)
+	if (!muster_comm_has_room(comm))
 		return -EAGAIN;
 	for (uint32_t i = first; i < end; i++)
-		bind(request, &program->descs[i], &entry->bound[i]);
+		muster_nic_bind(request, &program->descs[i], &entry->bound[i]);
 	err = dev->ops->post(dev, &entry->bound[first], end - first);
 	if (!err)
 		request->sequence = comm->sequences++;
@@ -147,6 +146,7 @@ static int begin(struct muster_request *request)
 
 void muster_nic_ended(struct muster_request *request)
 {
+	muster_long_ended(request);
 	if (request->kept)
 		request->kept->busy = false;
 	else if (request->state == MUSTER_REQUEST_RUNNING && request->entry->program->is_inline)
@@ -165,6 +165,11 @@ int muster_nic_post(struct muster_request *request)
 		if (err)
 			return err;
 		request->state = MUSTER_REQUEST_RUNNING;
+	}
+	if (!request->stage) {
+		err = muster_long_post(request);
+		if (err <= 0)
+			return err;
 	}
 	while (request->stage < request->entry->program->nr_stages) {
 		err = stage_post(request);

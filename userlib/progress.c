@@ -134,6 +134,12 @@ bool muster_progress(struct muster *job)
 	return progress(job);
 }
 
+bool muster_in_the_way(struct muster *job)
+{
+	MUSTER_TURN(job);
+	return job->dev->ops->in_the_way && job->dev->ops->in_the_way(job->dev);
+}
+
 /* ---- test and wait ----------------------------------------------------------------------- */
 
 uint64_t muster_now_us(const struct muster *job)

@@ -215,9 +215,9 @@ static void finish_nothing(struct muster_request *request)
 	if (!request->own) {
 		muster_again_drop(request->comm);
 		muster_last_set_nothing(request);
+		if (request->job->stats)
+			muster_stats_count(request);
 	}
-	if (request->job->stats)
-		muster_stats_count(request);
 }
 
 static int prepare(struct muster_request *request, const struct muster_call *call, const void *in,
@@ -369,13 +369,14 @@ static void failure_say(struct muster_request *request)
 {
 	const struct muster_comm *comm = request->failed;
 
-	muster_fail(request->job, comm->failed, "%s", comm->why);
+	muster_fail(request->job, comm->failed, "%s", muster_comm_why(comm));
 	muster_comm_put(request->failed);
 	request->failed = NULL;
 }
 
 int muster_request_end(struct muster_request *request)
 {
+	struct muster *job = request->job;
 	int result = request->result;
 
 	if (request->failed)
@@ -387,6 +388,7 @@ int muster_request_end(struct muster_request *request)
 			request->state = MUSTER_REQUEST_FREE;
 		else
 			muster_request_put(request);
+		muster_warm_limit(job);
 		return result;
 	}
 	if (request->aside)
@@ -403,7 +405,7 @@ int muster_request_restart(struct muster_request *request)
 	int err = 0;
 
 	if (comm->failed)
-		return muster_fail(comm->job, comm->failed, "%s", comm->why);
+		return muster_fail(comm->job, comm->failed, "%s", muster_comm_why(comm));
 	request->next = NULL;
 	request->kept = NULL;
 	request->stage = 0;

@@ -395,58 +395,6 @@ static void test_a_communicator_that_waits_holds_up_no_other(void **state)
 	test_world_free(world);
 }
 
-enum { LONG = 1280 };
-
-/* Chunk by chunk to rank 0 and back: a program of some forty sequences. */
-static void long_schedule(struct test_world *world)
-{
-	char path[] = "/tmp/muster-request-test-XXXXXX";
-	FILE *to = fdopen(mkstemp(path), "w");
-
-	assert_non_null(to);
-	fprintf(to, "muster-schedule 1\nname long\ncollective allreduce\nranks 2\nchunks %d\n",
-		LONG);
-	for (int c = 0; c < LONG; c++)
-		fprintf(to, "step %d\n1 -> 0 chunk %d reduce\nstep %d\n0 -> 1 chunk %d copy\n",
-			2 * c, c, 2 * c + 1, c);
-	fprintf(to, "end\n");
-	fclose(to);
-	for (uint32_t i = 0; i < 2; i++)
-		assert_int_equal(muster_comm_schedule(world->comms[i], path), 0);
-	remove(path);
-}
-
-/* Longer than a context's queue: its own stages make room for each other. */
-static void test_programs_of_more_stages_than_a_queue_holds_come_to_their_end(void **state)
-{
-	static int64_t values[3][2][LONG];
-	static struct muster_request *requests[3][TEST_RANKS_MAX];
-	struct test_world *world = test_joined(2, TEST_RING_MAX);
-	struct muster_op_info info;
-	int results[TEST_RANKS_MAX];
-
-	(void)state;
-	world->one_queue = true;
-	offload_all(world, MUSTER_OFFLOAD_FORCE);
-	long_schedule(world);
-	for (int k = 0; k < 3; k++)
-		for (uint32_t i = 0; i < 2; i++) {
-			values[k][i][LONG - 1] = 10 * k + i;
-			assert_int_equal(muster_allreduce_start(world->comms[i], values[k][i],
-								values[k][i], LONG, MUSTER_I64,
-								MUSTER_SUM, &requests[k][i]), 0);
-		}
-	for (int k = 0; k < 3; k++) {
-		test_finish(world, requests[k], results);
-		assert_int_equal(results[0] | results[1], 0);
-		assert_int_equal(values[k][0][LONG - 1], 20 * k + 1);
-		assert_int_equal(values[k][1][LONG - 1], 20 * k + 1);
-	}
-	muster_comm_last(world->comms[0], &info);
-	assert_true(info.sequences > 2 * MUSTER_SEQ_QUEUE_MAX);
-	test_world_free(world);
-}
-
 static void test_an_operation_waits_for_those_before_it_on_the_other_path(void **state)
 {
 	struct test_world *world = test_joined(3, TEST_RING_MAX);
@@ -567,7 +515,6 @@ int main(void)
 		cmocka_unit_test(test_credits_keep_the_smallest_receive_ring_from_overflowing),
 		cmocka_unit_test(test_a_hundred_started_operations_finish_in_order_on_both_paths),
 		cmocka_unit_test(test_a_communicator_that_waits_holds_up_no_other),
-		cmocka_unit_test(test_programs_of_more_stages_than_a_queue_holds_come_to_their_end),
 		cmocka_unit_test(test_an_operation_waits_for_those_before_it_on_the_other_path),
 		cmocka_unit_test(test_reduces_share_a_scratch_that_grows),
 		cmocka_unit_test(test_the_cache_forgets_the_oldest_and_stays_right),

@@ -95,21 +95,24 @@ static void row_log(const struct row *row, const struct muster_op_info *info)
 
 void muster_stats_count(const struct muster_request *request)
 {
-	const struct muster_op_info *info = &request->comm->last;
-	struct row kind = { .coll = request->coll, .path = info->path }, *row;
+	struct muster_op_info info = request->comm->last;
+	struct row kind = { .coll = request->coll }, *row;
 
+	if (request->own)
+		muster_last_fill(request, &info);
+	kind.path = info.path;
 	/* What serves a call as another one is not cut into its blocks. */
 	if (request->entry && !request->entry->call.cut && request->entry->call.as) {
 		kind.of = request->entry->call.as;
 		kind.coll = request->entry->call.coll;
 	}
-	snprintf(kind.schedule, sizeof(kind.schedule), "%s", info->schedule);
-	snprintf(kind.why, sizeof(kind.why), "%s", info->why);
+	snprintf(kind.schedule, sizeof(kind.schedule), "%s", info.schedule);
+	snprintf(kind.why, sizeof(kind.why), "%s", info.why);
 	row = row_of(request->job->stats, &kind);
 	if (!row->calls && request->job->settings.log && !request->job->oob.rank)
-		row_log(row, info);
+		row_log(row, &info);
 	row->calls++;
-	row->bytes += info->bytes;
+	row->bytes += info.bytes;
 	row->us += muster_now_us(request->job) - request->began_us;
 }
 

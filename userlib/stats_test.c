@@ -94,6 +94,29 @@ static void test_calls_are_counted_by_path_and_reason(void **state)
 	unsetenv("MUSTER_STATS");
 }
 
+/* That which an exact sum begins with: there is none before it whose path could stand there. */
+static void test_own_operations_tell_of_themselves(void **state)
+{
+	static double in[RANKS], out[RANKS];
+	struct muster_request *requests[RANKS];
+	struct test_world *world;
+	int errs[RANKS];
+	char *text;
+
+	(void)state;
+	setenv("MUSTER_STATS", "1", 1);
+	world = test_joined(RANKS, TEST_RING_MAX);
+	for (uint32_t i = 0; i < RANKS; i++)
+		assert_int_equal(muster_allreduce_start(world->comms[i], &in[i], &out[i], 1, MUSTER_F64,
+							MUSTER_SUM_EXACT, &requests[i]), 0);
+	test_finish(world, requests, errs);
+	text = said(world->jobs[0]);
+	expect_row(text, "allreduce for exact sum", "nic", 2, 20, "NIC: offloaded\n");
+	free(text);
+	test_world_free(world);
+	unsetenv("MUSTER_STATS");
+}
+
 /* What is said on standard error while it runs. */
 static void run_logged(struct test_world *world, FILE *to, uint64_t count)
 {
@@ -164,6 +187,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_calls_are_counted_by_path_and_reason),
+		cmocka_unit_test(test_own_operations_tell_of_themselves),
 		cmocka_unit_test(test_each_kind_is_told_once),
 		cmocka_unit_test(test_without_it_nothing_is_counted),
 		cmocka_unit_test(test_another_value_is_refused),

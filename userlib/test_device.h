@@ -513,11 +513,13 @@ static inline int test_waits(struct muster_dev *dev, uint8_t job, uint32_t conte
 }
 
 static inline bool test_holds(struct muster_dev *dev, uint8_t job, uint32_t context,
-			      const struct muster_address *members, uint32_t nr)
+			      const struct muster_address *addresses, const uint32_t *ranks,
+			      uint32_t nr)
 {
 	(void)job;
 	(void)context;
-	(void)members;
+	(void)addresses;
+	(void)ranks;
 	(void)nr;
 	return test_node_of(dev)->keeps_back;
 }
@@ -563,6 +565,7 @@ static inline int test_dev_open(const struct muster_oob *oob,
 	node->dev.address = (struct muster_address){ .node = node->node, .incarnation = 7 };
 	node->dev.limits.contexts = TEST_CONTEXTS_MAX;
 	node->dev.limits.kept_descs = MUSTER_KEPT_DESCS_MAX;
+	node->dev.limits.program_descs = MUSTER_PROGRAM_DESCS_MAX;
 	node->dev.limits.ring_slots = node->world->ring_slots;
 	*dev = &node->dev;
 	test_unlock(node);

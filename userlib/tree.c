@@ -15,6 +15,14 @@
 
 /* ---- a communicator's group ----------------------------------------------------------------- */
 
+/* Its own affair, beside the job's. */
+static void comm_without(struct muster_comm *comm, const char *what)
+{
+	free(comm->no_tree);
+	if (asprintf(&comm->no_tree, "no group was made: %.120s", what) < 0)
+		comm->no_tree = NULL;
+}
+
 static void job_without(struct muster *job, const char *what)
 {
 	snprintf(job->no_tree, sizeof(job->no_tree), "%s", what);
@@ -76,8 +84,7 @@ static int group_agree(struct muster_comm *comm, enum muster_tree_type type,
 		.group = (uint32_t)words.most[1],
 	};
 	if (!tree->key)
-		snprintf(comm->no_tree, sizeof(comm->no_tree), "no group was made: %.120s",
-			 *why ? why : strerror(-muster_rank_errno(-(int32_t)tree->group)));
+		comm_without(comm, *why ? why : strerror(-muster_rank_errno(-(int32_t)tree->group)));
 	return 0;
 }
 
@@ -192,7 +199,7 @@ const char *muster_trees_cannot(const struct muster_comm *comm, const struct mus
 	const struct muster_tree *tree = comm->trees ? tree_of(comm, call) : NULL;
 
 	if (!tree)
-		return *comm->no_tree ? comm->no_tree : comm->job->no_tree;
+		return comm->no_tree ? comm->no_tree : comm->job->no_tree;
 	if (!muster_trees_serves(call))
 		return "a tree has no such collective";
 	if (call->off_tree)
@@ -306,7 +313,7 @@ static void desc_fill(const struct muster_comm *comm, const struct muster_entry 
 	*desc = (struct muster_desc){
 		.kind = entry->call.bytes <= MUSTER_INLINE_MAX ? MUSTER_DESC_MP : MUSTER_DESC_RDMA,
 		.flags = MUSTER_DESC_C,
-		.src_vp = comm->members[comm->rank].vp,
+		.src_vp = muster_comm_address(comm, comm->rank)->vp,
 		.job = comm->job->id,
 		.context = comm->context,
 	};

@@ -109,6 +109,8 @@ static int parse_option(struct reader *reader, const char *word, struct muster_v
 		variant->barrier = true;
 	} else if (!strcmp(word, "push")) {
 		variant->push = true;
+	} else if (!strcmp(word, "host")) {
+		variant->host = true;
 	} else if (!strncmp(word, "pulse=", 6)) {
 		int err = parse_size(reader, word + 6, &bytes);
 
@@ -119,7 +121,7 @@ static int parse_option(struct reader *reader, const char *word, struct muster_v
 		return err;
 	} else {
 		return refuse(reader, "\"%.40s\", but there are: memory barrier push "
-			      "pulse=BYTES", word);
+			      "host pulse=BYTES", word);
 	}
 	return 0;
 }
@@ -178,7 +180,7 @@ static int parse_schedule(struct reader *reader, const char *word, struct line *
 	return reader->strict ? known_check(reader, line) : 0;
 }
 
-/* COLLECTIVE UP-TO SCHEDULE [memory] [barrier] [push] [pulse=BYTES] */
+/* COLLECTIVE UP-TO SCHEDULE [memory] [barrier] [push] [host] [pulse=BYTES] */
 static int parse_line(struct reader *reader, struct line *line)
 {
 	int err;

@@ -25,4 +25,14 @@ int muster_tuning_choose(const struct muster_tuning *tuning, enum muster_coll co
 			 uint32_t root, uint64_t bytes, struct muster_schedule **schedule,
 			 bool *owned);
 
+/**
+ * muster_tuned_open() - begin to join with the tuning file that the settings name (tuned.c).
+ * @digest: of what stands in it; 0: there is none here, which of rank 0 is an error.
+ */
+int muster_tuned_open(struct muster *job, uint64_t *digest);
+/** muster_tuned_take() - collective over the job, if digests differ: all have what rank 0 has. */
+int muster_tuned_take(struct muster *job);
+/** muster_tuned_parse() - what there is becomes the job's tuning. 0; -errno, with a sentence. */
+int muster_tuned_parse(struct muster *job);
+
 #endif /* MUSTER_TUNING_H */

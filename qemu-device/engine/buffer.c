@@ -110,7 +110,7 @@ struct entry *muster_entry_find(const struct context *ctx, uint32_t number, uint
 {
 	struct entry *entry;
 
-	if (!ctx->arrivals[number % MUSTER_WINDOW].first)
+	if (!ctx->arrivals[number % MUSTER_WINDOW])
 		return NULL;
 	entry = *bucket(ctx, number, pulse, slot);
 	while (entry && (entry->owner != ctx || entry->number != number ||
@@ -208,10 +208,34 @@ void muster_entry_give(struct entry *entry)
 	}
 }
 
+/* Of a list the first one's prev is the last. */
+static void append(struct entry **first, struct entry *entry)
+{
+	entry->next = NULL;
+	if (*first) {
+		entry->prev = (*first)->prev;
+		entry->prev->next = entry;
+	} else {
+		*first = entry;
+	}
+	(*first)->prev = entry;
+}
+
+static void take_out(struct entry **first, struct entry *entry)
+{
+	if (*first == entry)
+		*first = entry->next;
+	else
+		entry->prev->next = entry->next;
+	if (entry->next)
+		entry->next->prev = entry->prev;
+	else if (*first)
+		(*first)->prev = entry->prev;
+}
+
 struct entry *muster_entry_add(struct context *ctx, uint32_t number, uint32_t pulse,
 			       uint32_t slot)
 {
-	struct arrivals *arrivals = &ctx->arrivals[number % MUSTER_WINDOW];
 	struct entry *entry = muster_entry_take(ctx), **first;
 
 	if (!entry) {
@@ -221,14 +245,7 @@ struct entry *muster_entry_add(struct context *ctx, uint32_t number, uint32_t pu
 	entry->number = number;
 	entry->pulse = pulse;
 	entry->slot = slot;
-
-	entry->next = NULL;
-	entry->prev = arrivals->last;
-	if (arrivals->last)
-		arrivals->last->next = entry;
-	else
-		arrivals->first = entry;
-	arrivals->last = entry;
+	append(&ctx->arrivals[number % MUSTER_WINDOW], entry);
 
 	first = bucket_of(entry);
 	entry->next_hashed = *first;
@@ -238,20 +255,12 @@ struct entry *muster_entry_add(struct context *ctx, uint32_t number, uint32_t pu
 
 void muster_entry_remove(struct entry *entry)
 {
-	struct arrivals *arrivals = &entry->owner->arrivals[entry->number % MUSTER_WINDOW];
 	struct entry **link = bucket_of(entry);
 
 	while (*link != entry)
 		link = &(*link)->next_hashed;
 	*link = entry->next_hashed;
-	if (entry->prev)
-		entry->prev->next = entry->next;
-	else
-		arrivals->first = entry->next;
-	if (entry->next)
-		entry->next->prev = entry->prev;
-	else
-		arrivals->last = entry->prev;
+	take_out(&entry->owner->arrivals[entry->number % MUSTER_WINDOW], entry);
 	muster_entry_give(entry);
 }
 
@@ -260,8 +269,8 @@ void muster_entries_remove(struct context *ctx)
 	uint32_t i;
 
 	for (i = 0; i < MUSTER_WINDOW; i++)
-		while (ctx->arrivals[i].first)
-			muster_entry_remove(ctx->arrivals[i].first);
+		while (ctx->arrivals[i])
+			muster_entry_remove(ctx->arrivals[i]);
 }
 
 /* ---- blocks ---- */

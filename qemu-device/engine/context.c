@@ -2,8 +2,7 @@
 /*
  * Contexts: begun in the least loaded unit, open when all members have been added,
  * found by (VP, job, id) in one hash table, and closed: its owner and its unit
- * forget it at once, and it goes when the members have been told (farewell.c). The
- * members and the tables that find them lie behind it in one allocation.
+ * forget it at once, and it goes when the members have been told (farewell.c).
  */
 #include "sequence.h"
 
@@ -106,6 +105,7 @@ static void detach(struct context *ctx)
 	while (ctx->messages_first)
 		muster_message_forget(ctx);
 	muster_sequences_drop(ctx);
+	muster_fetch_forget(ctx);
 	muster_kept_forget(ctx);
 	muster_entries_remove(ctx);
 	muster_copies_disown(ctx);
@@ -145,27 +145,23 @@ static void header_init(struct context *ctx)
 	header->job_key = ctx->job_key;
 }
 
-/* The table of addresses is at most half full: 8 to 16 bytes a member, and 2 to 4 bits for nodes. */
 static struct context *context_alloc(struct muster_engine *engine, uint32_t nr_members)
 {
-	struct context *ctx;
-	uint32_t bits = 1;
-	size_t bytes;
+	size_t bytes = sizeof(struct context) + nr_members * sizeof(uint16_t);
+	struct context *ctx = engine->world.alloc(engine->opaque, bytes);
 
-	while (1u << bits < 2 * nr_members)
-		bits++;
-	bytes = sizeof(*ctx) + nr_members * sizeof(*ctx->members) + ((1ul << bits) + 63) / 64 * 8 +
-		(sizeof(uint32_t) << bits);
-	ctx = engine->world.alloc(engine->opaque, bytes);
 	if (!ctx)
 		return NULL;
+	ctx->table = muster_member_table_new(engine, nr_members);
+	if (!ctx->table) {
+		engine->world.free(engine->opaque, ctx, bytes);
+		return NULL;
+	}
 	ctx->engine = engine;
 	ctx->bytes = bytes;
 	ctx->members_wanted = nr_members;
-	ctx->members = (struct member *)(ctx + 1);
-	ctx->nodes = (uint64_t *)(ctx->members + nr_members);
-	ctx->member_table = (uint32_t *)(ctx->nodes + ((1ul << bits) + 63) / 64);
-	ctx->member_bits = bits;
+	ctx->members = ctx->table->members;
+	ctx->peer_of = (uint16_t *)(ctx + 1);
 	engine->nr_members += nr_members;
 	return ctx;
 }
@@ -181,6 +177,16 @@ static bool config_valid(const struct muster_engine *engine,
 {
 	return config->vp < MUSTER_VPS_MAX && engine->vps[config->vp] && config->nr_members &&
 	       config->nr_members <= MUSTER_MEMBERS_MAX && config->self < config->nr_members;
+}
+
+/* The last member has come. */
+static void opened(struct context *ctx)
+{
+	ctx->table = muster_member_table_share(ctx->engine, ctx->table);
+	ctx->members = ctx->table->members;
+	header_init(ctx);
+	if (ctx->failure.status)
+		muster_context_ready(ctx);	/* all can be told now */
 }
 
 int muster_engine_context_begin(struct muster_engine *engine,
@@ -224,11 +230,8 @@ int muster_engine_context_add(struct muster_engine *engine, uint16_t vp, uint8_t
 		muster_context_free(ctx);
 		return ret;
 	}
-	if (!muster_context_is_opening(ctx)) {
-		header_init(ctx);
-		if (ctx->failure.status)
-			muster_context_ready(ctx);	/* all can be told now */
-	}
+	if (!muster_context_is_opening(ctx))
+		opened(ctx);
 	return 0;
 }
 
@@ -258,6 +261,7 @@ void muster_context_free(struct context *ctx)
 	if (engine->waited_last == ctx)
 		engine->waited_last = NULL;
 	muster_pool_give(engine, ctx->peers, ctx->peers_max * sizeof(*ctx->peers));
+	muster_member_table_put(engine, ctx->table);
 	engine->nr_members -= ctx->members_wanted;
 	engine->world.free(engine->opaque, ctx, ctx->bytes);
 }

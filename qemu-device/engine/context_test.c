@@ -18,7 +18,10 @@ static uint32_t open_many(struct world *w, uint32_t node, uint32_t first, uint32
 	return nr;
 }
 
-static void an_idle_context_costs_a_kibibyte_and_its_members(void **state)
+enum { MET = 6 };	/* by an allreduce of so many members, by doubling */
+
+/* What each of many costs that is open and has run one; its members are all the same, or its own. */
+static size_t idle_bytes(bool own)
 {
 	static struct muster_member members[MEMBERS];
 	struct muster_context_config config = {
@@ -26,10 +29,9 @@ static void an_idle_context_costs_a_kibibyte_and_its_members(void **state)
 		.nr_members = MEMBERS, .members = members,
 	};
 	struct world *w = world_create(1, 1);
-	size_t before;
-	uint32_t i;
+	size_t before, bytes;
+	uint32_t i, k;
 
-	(void)state;
 	for (i = 0; i < MEMBERS; i++)
 		members[i] = (struct muster_member){
 			.node = i, .vp = WORLD_VP, .incarnation = 100 + i,
@@ -37,13 +39,32 @@ static void an_idle_context_costs_a_kibibyte_and_its_members(void **state)
 	world_start(w);
 	before = w->allocated;
 	for (i = 0; i < NR; i++) {
+		struct context *ctx;
+
 		config.context = 1000 + i;
+		if (own)
+			members[MEMBERS - 1].incarnation++;
 		assert_int_equal(muster_engine_context_open(w->nodes[0].engine, &config), 0);
+		ctx = muster_context_find(w->nodes[0].engine, WORLD_VP, WORLD_JOB, config.context);
+		for (k = 0; k < MET; k++)
+			assert_non_null(muster_member_meet(ctx, 1u << k));
 	}
-	/* Beside it the table that finds a member by its address, half full. */
-	assert_in_range((w->allocated - before) / NR, MEMBERS * 16,
-			1024 + MEMBERS * 16 + 2 * MEMBERS * sizeof(uint32_t) + 2 * MEMBERS / 8);
+	bytes = (w->allocated - before - w->nodes[0].engine->pool.kept) / NR;
 	world_destroy(w);
+	return bytes;
+}
+
+static void an_idle_context_costs_a_kibibyte_and_its_members(void **state)
+{
+	(void)state;
+	assert_in_range(idle_bytes(true), MEMBERS * 12, 1024 + 16 * MEMBERS);
+}
+
+/* With what it knows of those that it has met. */
+static void an_idle_context_among_the_same_members_costs_little_more_than_itself(void **state)
+{
+	(void)state;
+	assert_in_range(idle_bytes(false), 1, 832 + 2 * MEMBERS + 8 * sizeof(struct peer));
 }
 
 static void post_exchange(struct world *w, uint32_t node, uint32_t context)
@@ -394,6 +415,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_idle_context_costs_a_kibibyte_and_its_members),
+		cmocka_unit_test(an_idle_context_among_the_same_members_costs_little_more_than_itself),
 		cmocka_unit_test(all_of_them_can_be_busy_at_once_and_rest_again),
 		cmocka_unit_test(a_step_costs_nothing_for_those_that_are_idle),
 		cmocka_unit_test(a_step_tries_some_of_those_that_wait),

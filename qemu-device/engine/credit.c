@@ -116,7 +116,7 @@ bool muster_engine_owes(const struct muster_engine *engine, uint16_t vp, uint8_t
 void muster_credit_run(struct context *ctx)
 {
 	struct muster_packet packet;
-	uint32_t *link = &ctx->asking_first;
+	uint16_t *link = &ctx->asking_first;
 	int ret;
 
 	while (*link) {

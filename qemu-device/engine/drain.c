@@ -41,9 +41,9 @@ static bool flush_program(struct context *ctx)
 {
 	const struct muster_signature unknown = { 0 };
 
-	if (ctx->fetching.left && !flush(ctx, ctx->fetching.cookie, unknown))
+	if (ctx->fetching && !flush(ctx, ctx->fetching->cookie, unknown))
 		return false;
-	ctx->fetching.left = 0;
+	muster_fetch_forget(ctx);
 	return true;
 }
 

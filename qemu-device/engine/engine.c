@@ -144,7 +144,7 @@ static inline bool run(struct context *ctx)
 	muster_context_unready(ctx);
 	ctx->stalled = false;
 	ctx->calm = false;
-	return !ctx->fetching.left && muster_predict_run(ctx) ? ctx->stalled && !ctx->listed :
+	return !ctx->fetching && muster_predict_run(ctx) ? ctx->stalled && !ctx->listed :
 								run_all(ctx);
 }
 

@@ -376,6 +376,19 @@ int muster_engine_waits(const struct muster_engine *engine, uint16_t vp, uint8_t
 			uint32_t context, struct muster_look_waits *waits);
 
 /**
+ * muster_engine_awaits() - from which nodes something is still to come, for what runs in the
+ * context that waited last. Known only of programs for which something has come before.
+ * Return: how many nodes[] there are.
+ */
+uint32_t muster_engine_awaits(const struct muster_engine *engine, uint32_t nodes[MUSTER_SLOTS_MAX]);
+
+/**
+ * muster_engine_awaits_next() - from which node muster_engine_take_run() would take a packet now;
+ * MUSTER_NODES_MAX: from none.
+ */
+uint32_t muster_engine_awaits_next(const struct muster_engine *engine);
+
+/**
  * muster_engine_owes() - whether a context has ended a number whose end a member asked for, and
  * the wire had no room to say so.
  */

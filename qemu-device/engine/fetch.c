@@ -35,11 +35,14 @@ int muster_fetch_begin(struct context *ctx, const struct muster_desc *from)
 {
 	struct muster_desc desc = *from;
 
-	if (ctx->queued == MUSTER_SEQ_QUEUE_MAX || ctx->fetching.left)
+	if (ctx->queued == MUSTER_SEQ_QUEUE_MAX || ctx->fetching)
 		return -EAGAIN;
 	if (!program_valid(ctx, &desc))
 		return -EINVAL;
-	ctx->fetching = (struct fetching){
+	ctx->fetching = muster_pool_take(ctx->engine, sizeof(*ctx->fetching));
+	if (!ctx->fetching)
+		return -ENOMEM;
+	*ctx->fetching = (struct fetching){
 		.addr = desc.range.load_addr,
 		.life = muster_memory_life(ctx, desc.range.load_key),
 		.cookie = desc.cookie,
@@ -55,7 +58,7 @@ int muster_fetch_begin(struct context *ctx, const struct muster_desc *from)
 static bool read_descs(struct context *ctx, struct muster_desc *descs, uint32_t nr)
 {
 	const uint32_t each = MUSTER_MTU / sizeof(*descs);
-	const struct fetching *from = &ctx->fetching;
+	const struct fetching *from = ctx->fetching;
 
 	if (!from->life || muster_memory_life(ctx, from->key) != from->life) {
 		muster_context_fail(ctx, MUSTER_STATUS_MEMORY, ctx->self, NULL);
@@ -96,6 +99,7 @@ static int add(struct context *ctx, const struct muster_desc *descs, uint32_t nr
 static void take(struct context *ctx, const struct muster_desc *descs, uint32_t nr)
 {
 	uint32_t at = 0, len = sequence_len(descs, nr);
+	struct fetching *from = ctx->fetching;
 	int err;
 
 	do {
@@ -103,20 +107,28 @@ static void take(struct context *ctx, const struct muster_desc *descs, uint32_t 
 		if (err)
 			break;
 		at += len;
-		ctx->fetching.addr += len * sizeof(*descs);
-		ctx->fetching.left -= len;
+		from->addr += len * sizeof(*descs);
+		from->left -= len;
 		len = sequence_len(descs + at, nr - at);
 	} while (len && ctx->queued < MUSTER_SEQ_QUEUE_MAX);
 	if (err == -ENOMEM)
 		ctx->stalled = true;
 	else if (err)
 		muster_context_fail(ctx, MUSTER_STATUS_DESCRIPTOR, ctx->self, NULL);
+	else if (!from->left)
+		muster_fetch_forget(ctx);
+}
+
+void muster_fetch_forget(struct context *ctx)
+{
+	muster_pool_give(ctx->engine, ctx->fetching, sizeof(*ctx->fetching));
+	ctx->fetching = NULL;
 }
 
 void muster_fetch_run(struct context *ctx)
 {
 	struct muster_desc *descs = ctx->engine->fetched;
-	uint32_t nr = ctx->fetching.left;
+	uint32_t nr = ctx->fetching->left;
 
 	if (ctx->queued > FETCH_BELOW)
 		return;

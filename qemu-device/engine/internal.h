@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "buffer.h"
+#include "member.h"
 #include "program.h"
 
 /* Layouts are read as they lie in memory. */
@@ -26,7 +27,8 @@ enum engine_limit {
 	CLOSED_MAX = MUSTER_CONTEXTS_MAX, /* closed and not yet told to all: no more are opened then */
 	CLOSE_BUDGET = 64,		/* members told at once when it closes; steps tell the rest */
 	MEMBERS_ALL_MAX = 64 * MUSTER_MEMBERS_MAX, /* of all contexts of an engine */
-	CONTEXT_BUCKETS = 2048,		/* of the table that finds contexts */
+	CONTEXT_BUCKETS = 2048,		/* of the table that finds contexts, */
+	TABLE_BUCKETS = 256,		/* and of that which finds tables of members */
 	POOL_CLASSES = 10,		/* sizes of what the pool keeps: 64 bytes, 128, ... */
 	POOL_KEEP_BYTES = 256 << 10,	/* that the pool keeps free */
 	BASE_AGE_MAX = 1 << 30,		/* how far a member's base is remembered to lie back */
@@ -34,45 +36,6 @@ enum engine_limit {
 };
 
 /* ---- contexts (context.c) ---- */
-
-/* What is known of each. */
-struct member {
-	uint32_t node;
-	uint32_t incarnation;
-	uint32_t peer;			/* index in peers + 1; 0: nothing was exchanged yet */
-	uint16_t vp;
-};
-
-/* Of a member that something was exchanged with. */
-struct peer {
-	uint32_t member;		/* its index */
-	uint32_t base;			/* newest that it has told; or at least so much */
-	uint32_t asked;			/* tell it when this number has ended, if `asks` */
-	uint32_t next_asking;		/* index + 1, list of those that are owed a CREDIT */
-	uint32_t sent;			/* packets to it, but for the farewell */
-	uint32_t received;		/* packets from it, but for the farewell */
-	uint32_t said;			/* how many it had sent, by its farewell */
-	uint8_t wanted;			/* bit number % MUSTER_WINDOW: tell it when that has ended */
-	bool left;			/* its context is closed: base is final */
-	bool all_came;			/* what it had sent has been received, says the caller */
-	bool listed;
-	bool asks;
-	bool due;			/* CREDIT is due now */
-};
-
-_Static_assert(sizeof(struct member) == 16, "what a member costs at rest");
-_Static_assert(MUSTER_WINDOW <= 8, "bits of peer.wanted");
-
-/* What has come for one number of the window. */
-struct arrivals {
-	struct entry *first, *last;
-};
-
-/* A number that has ended. */
-struct ended {
-	struct muster_signature signature;
-	uint16_t stage;
-};
 
 enum send_phase {
 	SEND_HELD = 1,		/* by the window, or by the wire */
@@ -128,12 +91,12 @@ struct fetching {
 	uint64_t life;			/* of the key's registration when it was posted */
 	uint64_t cookie;		/* completes, if the context ends before all is fetched */
 	uint32_t key;
-	uint32_t left;			/* descriptors; 0: nothing, and nothing else is said here */
+	uint32_t left;			/* descriptors */
 };
 
 /*
- * At rest it is this, its members and the tables that find them, in one allocation.
- * Everything else it has from the pool while it needs it.
+ * At rest it is this and two bytes a member, in one allocation, and its part in the table of its
+ * members. Everything else it has from the pool while it needs it.
  */
 struct context {
 	struct muster_engine *engine;
@@ -167,15 +130,16 @@ struct context {
 	uint32_t queued;		/* sequences [base, base + queued) are posted */
 	uint32_t pulse_first;		/* live pulses are [pulse_first, pulse_next) */
 	uint32_t pulse_next;
-	uint32_t nr_ended;		/* entries of ended[] that are valid */
+	uint32_t nr_ended;		/* entries of ended[] that are valid, and of ended_stages[] */
 	uint32_t told_next;		/* member to tell next of failure or end; nr_members: all know */
 
 	uint32_t nr_left;		/* members that have closed their context */
 	uint32_t left_first;		/* of them, the one that ended the fewest numbers, */
 	uint32_t left_base;		/* and its final base */
-	uint32_t asking_first;		/* index in peers + 1 */
+	uint16_t asking_first;		/* index in peers + 1 */
 	uint32_t nr_peers, peers_max;
 	struct peer *peers;
+	uint16_t *peer_of;		/* index in peers + 1 of each member; 0: nothing was exchanged yet */
 	uint32_t nr_messages;
 	struct message *messages_first, *messages_last;
 	struct sequence *queue[MUSTER_SEQ_QUEUE_MAX]; /* posted, by number */
@@ -191,15 +155,14 @@ struct context {
 	uint32_t nr_trees;
 	struct muster_packet header;	/* what all packets of the context share */
 	struct failure failure;
-	struct fetching fetching;
-	struct arrivals arrivals[MUSTER_WINDOW];
+	struct fetching *fetching;	/* NULL: nothing */
+	struct entry *arrivals[MUSTER_WINDOW]; /* what has come for each number of the window */
 	struct entry *copies;		/* of what was sent unasked */
-	struct ended ended[MUSTER_WINDOW];
+	struct muster_signature ended[MUSTER_WINDOW]; /* numbers that have, */
+	uint16_t ended_stages[MUSTER_WINDOW];
 
-	struct member *members;		/* behind this struct, with what finds them: */
-	uint64_t *nodes;		/* a bit per node, modulo their number: a member is there */
-	uint32_t *member_table;		/* index + 1; 0: empty */
-	uint32_t member_bits;		/* of both */
+	struct member_table *table;
+	const struct member *members;	/* the table's */
 };
 
 _Static_assert(sizeof(struct context) <= 1024, "what an idle one costs");
@@ -231,6 +194,7 @@ struct muster_engine {
 	uint32_t nr_members;		/* of both */
 	bool leaving;			/* who closes a context need not say so */
 	struct context *contexts[CONTEXT_BUCKETS];
+	struct member_table *tables[TABLE_BUCKETS];
 	struct vp *vps[MUSTER_VPS_MAX];
 	struct unit units[MUSTER_UNITS];
 	struct pool pool;
@@ -308,12 +272,20 @@ static inline bool muster_member_was_at(const struct context *ctx, uint32_t inde
 
 	return member->node == node && (!present || member->incarnation != present);
 }
-/* The next one: 0; -EINVAL: out of range, there already, or not where self must be. */
+/* Empty, with room for so many; or NULL. */
+struct member_table *muster_member_table_new(struct muster_engine *engine, uint32_t nr);
+/* The next one: 0; -EINVAL: out of range, there already, or not where self must be; -ENOMEM. */
 int muster_member_add(struct context *ctx, const struct muster_member *from);
+/* In place of one that is whole: the one with the same members, if there is one. */
+struct member_table *muster_member_table_share(struct muster_engine *engine,
+					       struct member_table *table);
+void muster_member_table_put(struct muster_engine *engine, struct member_table *table);
+
+/* peer.c */
 /* NULL: nothing was exchanged with it yet. */
 static inline struct peer *muster_member_peer(const struct context *ctx, uint32_t index)
 {
-	uint32_t peer = ctx->members[index].peer;
+	uint32_t peer = ctx->peer_of[index];
 
 	return peer ? &ctx->peers[peer - 1] : NULL;
 }
@@ -564,10 +536,12 @@ static inline void muster_sequence_put(struct context *ctx, struct sequence *seq
 }
 
 /* fetch.c: programs that lie in memory */
-/* PROGRAM. 0; -EAGAIN: its context has no room, or another one; -EINVAL. */
+/* PROGRAM. 0; -EAGAIN: its context has no room, or another one; -EINVAL; -ENOMEM. */
 int muster_fetch_begin(struct context *ctx, const struct muster_desc *desc);
-/* Of one of which something is left: the next sequences, if few are queued. May fail the context. */
+/* The next sequences, if few are queued. May fail the context. */
 void muster_fetch_run(struct context *ctx);
+/* What was not fetched will not be. */
+void muster_fetch_forget(struct context *ctx);
 
 /* keep.c: programs that stay */
 /* NULL: none is kept under that cookie, or START says more than whose it is and which program. */

@@ -41,17 +41,18 @@ bool muster_landing_check(struct context *ctx, const struct entry *entry)
 /* Its sender is behind, or what it sent was never awaited: the latter is a mismatch. */
 static void stale(struct context *ctx, uint32_t member, const struct muster_packet *packet)
 {
-	const struct ended *ended = &ctx->ended[packet->number % MUSTER_WINDOW];
+	uint32_t place = packet->number % MUSTER_WINDOW;
+	const struct muster_signature *ended = &ctx->ended[place];
 	uint32_t age = ctx->base - packet->number;
 
 	ctx->engine->counters->drop_window++;
 	if (age > ctx->nr_ended ||
-	    (muster_signatures_equal(&ended->signature, &packet->signature) &&
-	     ended->stage == packet->stage))
+	    (muster_signatures_equal(ended, &packet->signature) &&
+	     ctx->ended_stages[place] == packet->stage))
 		return;
 	muster_context_fail(ctx, MUSTER_STATUS_MISMATCH, member, &packet->signature);
 	ctx->failure.number = packet->number;
-	ctx->failure.ours = ended->signature;
+	ctx->failure.ours = *ended;
 }
 
 static bool is_running(const struct context *ctx, uint32_t number)

@@ -5,6 +5,7 @@
  * sends.
  */
 #include "credit.h"
+#include "predict.h"
 
 #include <errno.h>
 
@@ -73,4 +74,30 @@ int muster_engine_waits(const struct muster_engine *engine, uint16_t vp, uint8_t
 	add_slot(waits, ctx, muster_instance(ctx, ctx->pulse_first));
 	add_sends(waits, ctx, muster_instance(ctx, ctx->pulse_first));
 	return 0;
+}
+
+uint32_t muster_engine_awaits_next(const struct muster_engine *engine)
+{
+	const struct context *ctx = engine->waited_last;
+
+	return ctx && ctx->awaited && ctx->calm ? ctx->awaited->packet.src_node : MUSTER_NODES_MAX;
+}
+
+uint32_t muster_engine_awaits(const struct muster_engine *engine, uint32_t nodes[MUSTER_SLOTS_MAX])
+{
+	const struct context *ctx = engine->waited_last;
+	const struct predicted *predicted = NULL;
+	const struct instance *inst;
+	uint32_t slot, end, nr = 0;
+
+	if (ctx && ctx->running)
+		predicted = muster_sequence_current(ctx)->predicted;
+	inst = predicted ? ctx->instances : NULL;
+	if (!inst || !inst->begun)
+		return 0;
+	end = predicted->actions[inst->next].slots_end;
+	for (slot = inst->slot; slot < end; slot++)
+		if (predicted->known >> slot & 1 && !muster_entry_find(ctx, ctx->base, 0, slot))
+			nodes[nr++] = predicted->last[slot].packet.src_node;
+	return nr;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Long tables of members: addresses that were chosen to collide, a context that is
- * opened in pieces, and one that closes with thousands to tell.
+ * Tables of members: addresses that were chosen to collide, tables that are shared, a context
+ * that is opened in pieces, and one that closes with thousands to tell.
  */
 #include "test_world.h"
 
@@ -42,12 +42,12 @@ static struct muster_context_config config_of(uint32_t nr, struct muster_member 
 }
 
 /* The longest run of places that a search may have to walk. */
-static uint32_t longest_cluster(const struct context *ctx)
+static uint32_t longest_cluster(const struct member_table *table)
 {
 	uint32_t at, run = 0, longest = 0;
 
-	for (at = 0; at < 1u << ctx->member_bits; at++) {
-		run = ctx->member_table[at] ? run + 1 : 0;
+	for (at = 0; at < table->nr_places; at++) {
+		run = table->places[at] ? run + 1 : 0;
 		longest = run > longest ? run : longest;
 	}
 	return longest;
@@ -69,30 +69,114 @@ static void nobody_can_choose_members_that_collide(void **state)
 		world_start(w);
 		assert_int_equal(muster_engine_context_open(w->nodes[0].engine, &config), 0);
 		ctx = muster_context_find(w->nodes[0].engine, WORLD_VP, WORLD_JOB, ID);
-		assert_in_range(longest_cluster(ctx), 1, CLUSTER_MAX);
+		assert_in_range(longest_cluster(ctx->table), 1, CLUSTER_MAX);
 		assert_int_equal(muster_member_find(ctx, members[77].node, members[77].vp), 77);
 		assert_int_equal(muster_member_find(ctx, 1, WORLD_VP + 1), CHOSEN);
 		world_destroy(w);
 	}
 }
 
+static struct context *opened(struct world *w, uint32_t id, uint32_t nr,
+			      struct muster_member *members)
+{
+	struct muster_context_config config = config_of(nr, members);
+
+	config.context = id;
+	assert_int_equal(muster_engine_context_open(w->nodes[0].engine, &config), 0);
+	return muster_context_find(w->nodes[0].engine, WORLD_VP, WORLD_JOB, id);
+}
+
 static void another_key_puts_members_elsewhere(void **state)
 {
+	struct muster_member members[8] = { { 0 } };
+	const struct member_table *table[2];
 	struct world *w[2];
-	const struct context *ctx[2];
 	uint32_t i;
 
 	(void)state;
+	for (i = 1; i < 8; i++)
+		members[i - 1] = (struct muster_member){ .node = i, .vp = WORLD_VP };
 	for (i = 0; i < 2; i++) {
-		w[i] = world_create(8, 1);
+		w[i] = world_create(1, 1);
 		w[i]->hash_key = i;
 		world_start(w[i]);
-		ctx[i] = w[i]->nodes[0].engine->vps[WORLD_VP]->contexts;
+		table[i] = opened(w[i], ID, 8, members)->table;
 	}
-	assert_memory_not_equal(ctx[0]->member_table, ctx[1]->member_table,
-				sizeof(uint32_t) << ctx[0]->member_bits);
+	assert_memory_not_equal(table[0]->places, table[1]->places,
+				table[0]->nr_places * sizeof(*table[0]->places));
 	for (i = 0; i < 2; i++)
 		world_destroy(w[i]);
+}
+
+/* ---- tables ---- */
+
+static void members_in_any_order_are_found(void **state)
+{
+	enum { NR = 257 };
+	static const uint32_t strides[] = { 1, NR - 1, 3, 100 };	/* up, down, and across */
+	struct muster_member members[NR] = { { 0 } };
+	uint32_t k, i;
+
+	(void)state;
+	for (k = 0; k < 4; k++) {
+		struct world *w = world_create(1, k);
+		const struct context *ctx;
+
+		for (i = 0; i < NR - 1; i++)
+			members[i] = (struct muster_member){
+				.node = 1 + (uint64_t)i * strides[k] % NR / 2,
+				.vp = (uint64_t)i * strides[k] % NR % 2,
+			};
+		world_start(w);
+		ctx = opened(w, ID, NR, members);
+		for (i = 0; i < NR; i++)
+			assert_int_equal(muster_member_find(ctx, members[i].node, members[i].vp), i);
+		assert_int_equal(muster_member_find(ctx, NR, 0), NR);
+		assert_int_equal(muster_member_find(ctx, 0, WORLD_VP + 1), NR);
+		world_destroy(w);
+	}
+}
+
+/* Node 0 comes first: they are in order. */
+static void members_in_order_need_no_places(void **state)
+{
+	struct world *w = world_create(4, 1);
+
+	(void)state;
+	world_start(w);
+	assert_null(w->nodes[0].engine->vps[WORLD_VP]->contexts->table->places);
+	world_destroy(w);
+}
+
+static void contexts_with_the_same_members_share_their_table(void **state)
+{
+	struct muster_member members[5] = { { 0 } }, others[5];
+	struct world *w = world_create(10, 1);
+	const struct context *first, *second, *third;
+	size_t before, one;
+	uint32_t i;
+
+	(void)state;
+	for (i = 0; i < 4; i++)
+		members[i] = others[i] = (struct muster_member){
+			.node = 9 - i, .vp = WORLD_VP, .incarnation = 109 - i,
+		};
+	others[2].vp++;
+	world_start(w);
+	before = w->allocated;
+	first = opened(w, 1, 5, members);
+	one = w->allocated - before;
+	second = opened(w, 2, 5, members);
+	third = opened(w, 3, 5, others);
+	assert_ptr_equal(first->table, second->table);
+	assert_ptr_not_equal(first->table, third->table);
+	muster_engine_context_close(w->nodes[0].engine, WORLD_VP, WORLD_JOB, 1);
+	world_run(w);
+	assert_int_equal(muster_member_find(second, 7, WORLD_VP), 2);
+	muster_engine_context_close(w->nodes[0].engine, WORLD_VP, WORLD_JOB, 2);
+	world_run(w);
+	assert_int_equal(w->allocated, before + one);	/* of the third */
+	world_destroy(w);
 }
 
 /* ---- opened in pieces ---- */
@@ -316,6 +400,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(nobody_can_choose_members_that_collide),
 		cmocka_unit_test(another_key_puts_members_elsewhere),
+		cmocka_unit_test(members_in_any_order_are_found),
+		cmocka_unit_test(members_in_order_need_no_places),
+		cmocka_unit_test(contexts_with_the_same_members_share_their_table),
 		cmocka_unit_test(a_context_is_open_with_its_last_member),
 		cmocka_unit_test(a_member_that_is_not_valid_ends_the_opening),
 		cmocka_unit_test(a_member_lost_meanwhile_fails_the_context_once_it_is_open),

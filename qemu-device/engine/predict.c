@@ -16,6 +16,7 @@
  * concerns it but its program, and since then nothing else has come to it.
  */
 #include "credit.h"
+#include "predict.h"
 #include "sequence.h"
 #include "trace.h"
 
@@ -28,40 +29,6 @@
 #define INLINE inline __attribute__((always_inline))
 
 enum { PACKETS_MAX = 32 };	/* of a program: what it sends, and what it awaits */
-
-/* A descriptor of such a program. */
-struct action {
-	struct muster_packet packet;	/* that it sends, but for number, base and CREDIT_WANTED */
-	const void *load;		/* its ranges, where they are mapped; NULL: it has none */
-	void *store;
-	struct muster_trace_record sent; /* that records it, but for time and number */
-	muster_arith_element *one;	/* combines what it awaits; or NULL: not a single element */
-	uint32_t member;		/* that it sends to */
-	uint32_t length;
-	uint16_t flags;			/* of the packet */
-	uint8_t index;
-	uint8_t slots_end;		/* behind the last slot that it awaits */
-	bool sends;
-	bool reduces;
-	bool has_operand;		/* loaded, left by the one before it, or nothing, of no bytes */
-	bool is_last;
-};
-
-/* What a slot has had the last time. */
-struct expected {
-	struct muster_packet packet;
-	struct muster_trace_record taken; /* that records it, but for time and number */
-};
-
-struct predicted {
-	size_t bytes;
-	bool is_mapped;			/* all of its ranges: it can run here */
-	struct muster_cqe end;		/* but for the number */
-	struct action *at;		/* of a context that is calm, and awaits a packet */
-	uint64_t known;			/* bit per slot: last[slot] has come */
-	struct expected *last;		/* by slot */
-	struct action actions[];
-};
 
 /* Mostly one element. */
 static inline void copy(void *to, const void *from, uint32_t bytes)
@@ -101,6 +68,7 @@ static void prepare_send(struct context *ctx, const struct sequence *seq, const 
 {
 	action->sends = true;
 	action->member = step->member_dest;
+	action->incarnation = ctx->members[action->member].incarnation;
 	muster_send_prepare(ctx, seq, step, &action->packet);
 	action->flags = action->packet.flags & ~MUSTER_PACKET_CREDIT_WANTED;
 	muster_trace_packet(&action->sent, &action->packet);
@@ -317,15 +285,14 @@ static INLINE bool send(struct muster_engine *engine, struct context *ctx, struc
 			struct action *action)
 {
 	struct muster_engine_counters *counters = engine->counters;
-	const struct member *member = &ctx->members[action->member];
-	const uint32_t number = ctx->base;
+	const uint32_t number = ctx->base, met = ctx->peer_of[action->member];
 	struct peer *peer;
 	int32_t ahead;
 	int ret;
 
-	if (!member->peer)
+	if (!met)
 		return send_slowly(ctx, inst, action, 0);
-	peer = &ctx->peers[member->peer - 1];
+	peer = &ctx->peers[met - 1];
 	ahead = number - peer->base;
 	if (ahead >= MUSTER_WINDOW)
 		return send_slowly(ctx, inst, action, 0);
@@ -335,7 +302,7 @@ static INLINE bool send(struct muster_engine *engine, struct context *ctx, struc
 	action->packet.number = number;
 	action->packet.base = number;
 	engine->budget--;
-	ret = engine->world.send(engine->opaque, member->incarnation, &action->packet, inst->data);
+	ret = engine->world.send(engine->opaque, action->incarnation, &action->packet, inst->data);
 	if (__builtin_expect(ret, 0))
 		return send_slowly(ctx, inst, action, ret);
 	counters->packets_out++;
@@ -438,7 +405,7 @@ static inline bool is_quiet(const struct context *ctx)
 /* What came before it ran is left to others; so is memory that is not what it was. */
 static inline bool can_run(const struct context *ctx, struct sequence *seq)
 {
-	return !ctx->arrivals[ctx->base % MUSTER_WINDOW].first && muster_kept_holds(ctx, seq);
+	return !ctx->arrivals[ctx->base % MUSTER_WINDOW] && muster_kept_holds(ctx, seq);
 }
 
 static inline bool can_start(const struct context *ctx, const struct sequence *seq)
@@ -465,7 +432,7 @@ static bool has_come_early(const struct context *ctx)
 {
 	uint32_t i = 0;
 
-	while (i < MUSTER_WINDOW && !ctx->arrivals[i].first)
+	while (i < MUSTER_WINDOW && !ctx->arrivals[i])
 		i++;
 	return i < MUSTER_WINDOW;
 }

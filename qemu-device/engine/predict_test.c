@@ -471,6 +471,59 @@ static void first_sends_to_several_go_one_after_the_other(void **state)
 	world_destroy(w);
 }
 
+/* Of three ranks each tells the others; the next one comes first. */
+static void tell_all(struct world *w, uint32_t rank)
+{
+	struct muster_desc descs[3];
+
+	for (uint32_t i = 0; i < 3; i++) {
+		descs[i] = desc_mp(i ? MUSTER_DESC_SWAP_LOCAL_DATA : MUSTER_DESC_CH | MUSTER_DESC_KEEP, 0, NULL);
+		descs[i].cookie = COOKIE;
+		if (i < 2)
+			desc_to(&descs[i], (rank + 1 + i) % 3, i);
+	}
+	descs[2].cp_count = 2;
+	descs[2].flags |= MUSTER_DESC_REDUCE | MUSTER_DESC_CT | MUSTER_DESC_COLL_END;
+	desc_load(&descs[0], OPERAND);
+	desc_store(&descs[2], RESULT);
+	world_post(w, rank, descs, 3);
+}
+
+static void assert_awaits(struct world *w, uint32_t nr, uint32_t first, uint32_t second)
+{
+	uint32_t nodes[MUSTER_SLOTS_MAX];
+
+	muster_engine_step(w->nodes[0].engine, 100);
+	assert_int_equal(muster_engine_awaits(w->nodes[0].engine, nodes), nr);
+	assert_true(nr < 1 || nodes[0] == first);
+	assert_true(nr < 2 || nodes[1] == second);
+}
+
+static void who_is_awaited_is_told_until_it_has_come(void **state)
+{
+	struct world *w = world_of(3, 3, PREDICT);
+
+	(void)state;
+	assert_awaits(w, 0, 0, 0);
+	for (uint32_t i = 0; i < PREDICTED; i++) {
+		for (uint32_t r = 0; r < 3; r++)
+			i ? again(w, r) : tell_all(w, r);
+		world_run(w);
+	}
+	again(w, 0);
+	assert_awaits(w, 2, 2, 1);
+	assert_int_equal(muster_engine_awaits_next(w->nodes[0].engine), 2);
+	again(w, 1);
+	muster_engine_step(w->nodes[1].engine, 100);
+	deliver_to(w, 0);	/* its turn comes later */
+	assert_awaits(w, 1, 2, 0);
+	again(w, 2);
+	world_run(w);
+	assert_awaits(w, 0, 0, 0);
+	assert_int_equal(muster_engine_awaits_next(w->nodes[0].engine), MUSTER_NODES_MAX);
+	world_destroy(w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -486,6 +539,7 @@ int main(void)
 		cmocka_unit_test(what_comes_early_is_not_overtaken),
 		cmocka_unit_test(first_sends_to_several_go_one_after_the_other),
 		cmocka_unit_test(who_leaves_after_it_has_left_nothing_open),
+		cmocka_unit_test(who_is_awaited_is_told_until_it_has_come),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

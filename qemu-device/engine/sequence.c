@@ -54,7 +54,7 @@ int muster_sequence_add(struct context *ctx, const struct muster_desc *descs, ui
 /* Behind a program in memory there is room when the last of it has been fetched. */
 static bool has_room(const struct context *ctx)
 {
-	return ctx->queued < MUSTER_SEQ_QUEUE_MAX && !ctx->fetching.left;
+	return ctx->queued < MUSTER_SEQ_QUEUE_MAX && !ctx->fetching;
 }
 
 int muster_sequence_post(struct context *ctx, const struct muster_desc *descs, uint32_t nr,
@@ -109,7 +109,7 @@ static bool instances_new(struct context *ctx, struct sequence *seq)
 /* What came before it ran is judged now. */
 static bool start(struct context *ctx)
 {
-	const struct entry *entry = ctx->arrivals[ctx->base % MUSTER_WINDOW].first;
+	const struct entry *entry = ctx->arrivals[ctx->base % MUSTER_WINDOW];
 	struct sequence *seq = muster_sequence_current(ctx);
 
 	if (!ctx->queued || !muster_farewell_check(ctx))
@@ -176,7 +176,7 @@ void muster_sequence_run(struct context *ctx)
 {
 	do {
 		ctx->moved = false;
-		if (ctx->fetching.left)
+		if (ctx->fetching)
 			muster_fetch_run(ctx);
 		if (ctx->failure.status)
 			return;

@@ -38,10 +38,8 @@ static inline void muster_sequence_forget(struct context *ctx)
 /* Every slot has been combined, and nothing else was let in: no entry is left. */
 static inline void muster_sequence_end(struct context *ctx, const struct sequence *seq)
 {
-	struct ended *ended = &ctx->ended[ctx->base % MUSTER_WINDOW];
-
-	ended->signature = seq->signature;
-	ended->stage = seq->stage;
+	ctx->ended[ctx->base % MUSTER_WINDOW] = seq->signature;
+	ctx->ended_stages[ctx->base % MUSTER_WINDOW] = seq->stage;
 	if (ctx->nr_ended < MUSTER_WINDOW)
 		ctx->nr_ended++;
 	muster_sequence_stop(ctx);

@@ -324,7 +324,8 @@ static void others_are_served_while_a_crowd_is_let_in(void **state)
 /* Closed at once, they wait to be told until their nodes are given up, many at a time. */
 static void others_are_served_while_the_nodes_of_crowds_are_given_up(void **state)
 {
-	enum { CROWDS = 3, NODES = 300, LOOKS_A_STEP = 64 * (2 + 2 * CROWDS) };
+	/* In a step 64 nodes are given up, and as many are heard to be gone: both after a pause. */
+	enum { CROWDS = 3, NODES = 300, LOOKS_A_STEP = 2 * 64 * (2 + 2 * CROWDS) };
 	struct guest *guest = *state;
 	struct muster_admin_command open, close = context_command(MUSTER_ADMIN_CONTEXT_CLOSE, 2);
 	struct muster_admin_reply reply;

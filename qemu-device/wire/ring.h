@@ -31,9 +31,11 @@ enum muster_ring_limit {
 /* The head of a region. On its first page all write, on the others the owner. */
 struct muster_ring_head {
 	uint32_t sleeping;	/* the owner sleeps, or is about to: wake it */
-	uint8_t pad0[124];
+	uint8_t pad0[60];
+	uint32_t processor;	/* where the owner ran last, plus 1; 0: it has not said */
+	uint8_t pad1[60];
 	uint64_t used[MUSTER_RING_SOURCES_MAX / 64];	/* a bit a source: its ring has been */
-	uint8_t pad1[3456];
+	uint8_t pad2[3456];
 	uint64_t signs[MUSTER_RING_SIGNS / 64];	/* what they mean is owner's and peers' affair */
 };
 

@@ -366,11 +366,14 @@ static void take_datagram(struct port *port, uint64_t now_us, int i)
 /*
  * A peer that is gone has left all that it sent in our socket, its last
  * acknowledgement as well. So its end counts only once the socket was found empty
- * after we had heard of it. Whom the heap moves past us has its turn in the next poll.
+ * after we had heard of it. Whom the heap moves past us has its turn in the next poll, as have
+ * those who are left of many.
  */
 static void peers_end(struct port *port)
 {
-	for (uint32_t at = 0; at < port->nr_peers && port->nr_gone; at++) {
+	uint32_t left = LINKS_AT_ONCE;
+
+	for (uint32_t at = 0; at < port->nr_peers && port->nr_gone && left; at++) {
 		struct peer *peer = port->peers[at];
 
 		if (!peer->gone || peer->gone_read == port->reads)
@@ -379,6 +382,7 @@ static void peers_end(struct port *port)
 			muster_link_gone(&peer->link);
 		peer->gone = 0;
 		port->nr_gone--;
+		left--;
 		peer_settle(port, peer);
 	}
 }

@@ -229,6 +229,7 @@ struct dst_node {
 	struct dst_rank *ranks[DST_RANKS_MAX];
 	struct muster_ring_region region;
 	struct dst_port ports[DST_NODES_MAX];
+	uint64_t rings_due;		/* bit per node: its ring may have something */
 	struct muster_link_pool pool;	/* of its links, */
 	uint32_t slots;			/* and what they all have now */
 };

@@ -334,9 +334,13 @@ static void ring_drain(struct dst_node *node, struct dst_port *port, uint32_t bu
 	if (got < 0)
 		dst_fail(node->world, "node %u: the ring from node %u is broken", node->index,
 			 port->peer);
-	else if (got)
+	if (!got)
+		node->rings_due &= ~(1ull << port->peer);
+	else if (got > 0)
 		dst_step_at(node, node->world->now_us + 1);
 }
+
+_Static_assert(DST_NODES_MAX <= 64, "bits of rings_due");
 
 void dst_net_end(struct dst_node *node, uint32_t peer, bool in_order)
 {
@@ -365,10 +369,11 @@ static int ring_send(struct dst_node *node, const struct muster_packet *packet,
 	err = muster_ring_send(&port->out, packet, payload);
 	if (err && err != -EAGAIN)
 		dst_fail(w, "node %u: the ring to node %u is broken", node->index, port->peer);
-	if (!err)
-		dst_step_at(&w->nodes[port->peer],
-			    w->now_us + 1 + dst_below(&w->net, w->plan.jitter_us));
-	return err;
+	if (err)
+		return err;
+	w->nodes[port->peer].rings_due |= 1ull << node->index;
+	dst_step_at(&w->nodes[port->peer], w->now_us + 1 + dst_below(&w->net, w->plan.jitter_us));
+	return 0;
 }
 
 static void rings_begin(struct dst_world *w)
@@ -446,19 +451,25 @@ static void link_rest(struct dst_port *port)
 	muster_link_resume(port->link, w->now_us, &rest);
 }
 
+static void rings_run(struct dst_node *node)
+{
+	for (uint64_t due = node->rings_due; due; due &= due - 1)
+		ring_drain(node, &node->ports[__builtin_ctzll(due)], RING_BUDGET);
+}
+
 void dst_net_run(struct dst_node *node)
 {
 	struct dst_world *w = node->world;
 
+	if (w->plan.rings) {
+		rings_run(node);
+		return;
+	}
 	for (uint32_t i = 0; i < w->plan.nodes; i++) {
 		struct muster_link *link = node->ports[i].link;
 
 		if (i == node->index)
 			continue;
-		if (w->plan.rings) {
-			ring_drain(node, &node->ports[i], RING_BUDGET);
-			continue;
-		}
 		link_rest(&node->ports[i]);
 		muster_link_run(link, w->now_us);
 		dst_step_at(node, link->next_us > w->now_us ? link->next_us : w->now_us + 1);

@@ -339,7 +339,7 @@ int dst_call_make(struct dst_world *w, struct dst_comm *comm, uint32_t member,
 		.op = op->op,
 		.job = w->job,
 		.context = comm->id,
-		.members = comm->addresses,
+		.addresses = comm->addresses,
 		.in_place = !dst_below(&w->data, 3),
 	};
 	struct muster_schedule *by_rank;

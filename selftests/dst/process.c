@@ -362,12 +362,13 @@ static void wait_device(struct muster_dev *dev, uint64_t timeout_us)
 
 /* What a wire without room would do: sometimes what was sent seems not to have left. */
 static bool holds(struct muster_dev *dev, uint8_t job, uint32_t context,
-		  const struct muster_address *members, uint32_t nr_members)
+		  const struct muster_address *addresses, const uint32_t *ranks, uint32_t nr)
 {
 	(void)job;
 	(void)context;
-	(void)members;
-	(void)nr_members;
+	(void)addresses;
+	(void)ranks;
+	(void)nr;
 	return dst_chance(&process_of(dev)->holding, HOLDS_PERMILLE);
 }
 
@@ -433,6 +434,7 @@ static int device_open(const struct muster_oob *oob, const struct muster_setting
 	process->dev.limits = (struct muster_dev_limits){
 		.contexts = rank->world->apart ? MUSTER_CONTEXTS_MAX : CONTEXTS,
 		.kept_descs = MUSTER_KEPT_DESCS_MAX,
+		.program_descs = MUSTER_PROGRAM_DESCS_MAX,
 		.ring_slots = (rank->world->plan.ranks - 1) *
 			      (MUSTER_PAIR_FLOOR_MIN + MUSTER_PAIR_REPORTS) +
 			      dst_below(&rank->world->host, SPARE_SLOTS),

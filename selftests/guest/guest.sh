@@ -50,9 +50,11 @@ unload() {
 
 bdf() {
 	for device in /sys/bus/pci/devices/*; do
-		[ "$(cat "$device/vendor")" != 0x1af4 ] || [ "$(cat "$device/device")" != 0x10f0 ] ||
-			echo "${device##*/}"
-	done | sed -n 1p
+		read -r vendor <"$device/vendor"
+		read -r number <"$device/device"
+		[ $vendor$number != 0x1af40x10f0 ] || break
+	done
+	[ $vendor$number != 0x1af40x10f0 ] || echo "${device##*/}"
 }
 
 # Elsewhere than in a guest of ours there must be a device, and its driver may be there already.

@@ -22,7 +22,9 @@ health() {
 
 info_shows_it() {
 	device=pci/$(bdf)
-	says "driver muster serial_number node-0 versions: running: fw 5 driver.abi 3" dev info "$device"
+	fw=$(cat /sys/class/infiniband/*/fw_ver)
+	abi=$(cat /sys/class/infiniband_verbs/uverbs0/abi_version)
+	says "driver muster serial_number node-0 versions: running: fw $fw driver.abi $abi" dev info "$device"
 }
 
 # usage: is STATE ERRORS RECOVERS

@@ -22,7 +22,8 @@ rdma_res_counts() {
 	rdma res show cq | grep -q "cqe 8.*comm hold"
 	rdma res show mr | grep -q "mrlen 1048576.*comm hold"
 	kill -9 "$hold_pid"
-	within 1 nothing_held
+	wait "$hold_pid" || :
+	nothing_held
 }
 
 # usage: shown WORDS... <what is shown: some line has all of them
@@ -48,7 +49,8 @@ rdma_res_details() {
 		grep -q "drv_cq_id $cq " cqs
 	done
 	kill -9 "$hold_pid"
-	within 1 nothing_held
+	wait "$hold_pid" || :
+	nothing_held
 	same "" "$(ports)"
 }
 

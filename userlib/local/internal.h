@@ -62,7 +62,8 @@ struct local {
 	bool ended;		/* some peer is, and not lost */
 	uint32_t polls;
 	uint32_t spoke_last;	/* the rank from which something came last; our own: none */
-	struct muster_ring_consumer *spoke; /* its ring; NULL: none, or it has ended */
+	bool counts_ticks;	/* there is a counter that costs less than a clock (ticks.h) */
+	uint64_t looked;	/* ticks: when all rings were, though it was known who is awaited */
 	uint64_t serviced_us;	/* when the mesh was looked at last */
 	uint32_t lateness;	/* of yields */
 	uint64_t yield_again_us; /* not before */
@@ -129,6 +130,14 @@ static inline void muster_local_went(struct local *local)
 	else if (local->rings.nr_ringing)
 		muster_rings_flush(&local->rings, muster_local_wake, local);
 }
+/** muster_local_awaited() - the rank from whose ring something is awaited next; UINT32_MAX: not known. */
+static inline uint32_t muster_local_awaited(const struct local *local)
+{
+	const uint32_t rank = local->wire ? UINT32_MAX : muster_engine_awaits_next(local->engine);
+
+	return rank < local->size && !local->peers[rank].ended ? rank : UINT32_MAX;
+}
+
 /** muster_local_take() - what is awaited has come, and is handled: mostly all there is to do. */
 bool muster_local_take(struct local *local);
 /** muster_local_progress() - handle what has come. Return: whether anything had. */
@@ -154,6 +163,9 @@ void muster_local_wait(struct local *local, uint64_t timeout_us);
 void muster_local_settle(struct local *local, uint64_t patience_us);
 
 /* ---- crowd.c ---- */
+
+/** muster_local_in_the_way() - whether a rank that is awaited runs on the processor that we have. */
+bool muster_local_in_the_way(struct local *local);
 
 /**
  * muster_local_give_way() - wait where ranks outnumber processors: until there is news, or

@@ -17,6 +17,7 @@
 
 #include "internal.h"
 #include "namespace.h"
+#include "ticks.h"
 
 /*
  * A local rank that is merely late answers nothing, for as long as it computes.
@@ -184,6 +185,11 @@ static void wait_event(struct muster_dev *dev, uint64_t timeout_us)
 	muster_local_wait(to_local(dev), timeout_us);
 }
 
+static bool in_the_way(struct muster_dev *dev)
+{
+	return dev->crowded && muster_local_in_the_way(to_local(dev));
+}
+
 static void wake_waiting(struct muster_dev *dev)
 {
 	muster_mesh_wake(to_local(dev)->mesh, to_local(dev)->rank);
@@ -191,15 +197,15 @@ static void wake_waiting(struct muster_dev *dev)
 
 /* Over rings all that is sent has left, or the engine has it still. */
 static bool holds(struct muster_dev *dev, uint8_t job, uint32_t context,
-		  const struct muster_address *members, uint32_t nr_members)
+		  const struct muster_address *addresses, const uint32_t *ranks, uint32_t nr)
 {
 	struct local *local = to_local(dev);
 	struct muster_wire *wire = local->wire;
 
 	if (local->busy && muster_engine_owes(local->engine, dev->address.vp, job, context))
 		return true;
-	for (uint32_t i = 0; i < nr_members && wire; i++)
-		if (wire->ops->waiting(wire, members[i].node))
+	for (uint32_t i = 0; i < nr && wire; i++)
+		if (wire->ops->waiting(wire, addresses[ranks[i]].node))
 			return true;
 	return false;
 }
@@ -347,6 +353,7 @@ static const struct muster_dev_ops local_ops = {
 	.poll = poll_completion,
 	.recv = receive,
 	.wait = wait_event,
+	.in_the_way = in_the_way,
 	.wake = wake_waiting,
 	.settle = settle,
 	.leave = leave,
@@ -367,6 +374,7 @@ static struct local *local_new(const struct muster_oob *oob, uint32_t first)
 		return NULL;
 	local->rank = oob->rank;
 	local->spoke_last = oob->rank;
+	local->counts_ticks = muster_ticks_clock() == MUSTER_TRACE_TSC;
 	local->size = oob->size;
 	local->dev.ops = &local_ops;
 	local->events = muster_local_wire_events;
@@ -374,6 +382,7 @@ static struct local *local_new(const struct muster_oob *oob, uint32_t first)
 	local->dev.address.node = first + oob->rank;
 	local->dev.limits.contexts = MUSTER_CONTEXTS_MAX;
 	local->dev.limits.kept_descs = MUSTER_KEPT_DESCS_MAX;
+	local->dev.limits.program_descs = MUSTER_PROGRAM_DESCS_MAX;
 	local->dev.limits.ring_slots = slots < RECEIVE_SLOTS_MAX ? slots : RECEIVE_SLOTS_MAX;
 	while (!local->dev.address.incarnation)
 		if (getrandom(&local->dev.address.incarnation, sizeof(uint32_t), 0) < 0)
@@ -476,9 +485,11 @@ int muster_local_open(const struct muster_oob *oob, const struct muster_local_co
 			      socket_open(local, config, why, why_len);
 	if (mesh.memory_fd >= 0)
 		close(mesh.memory_fd);
-	if (err)
+	if (err) {
 		local_free(local);
-	else
-		*dev = &local->dev;
-	return err;
+		return err;
+	}
+	local->dev.crowded = muster_mesh_crowded(local->mesh);
+	*dev = &local->dev;
+	return 0;
 }

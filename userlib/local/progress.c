@@ -19,6 +19,8 @@ enum {
 	DRAIN_TURNS = 1024,	/* of what came before a death, at most */
 	POLLS_PER_LOOK = 64,	/* at the clock */
 	POLLS_PER_ROUND = 8,	/* among all rings, while something comes from one */
+	POLLS_AWAITING = 64,	/* the same, while it is known who is awaited */
+	TICKS_AWAITING = 1 << 18, /* the same, while nothing comes from it; about 100 us */
 	SERVICE_US = 3000,	/* between two looks at the mesh, while polling */
 	POLLS_PER_TURN = 16,	/* between two looks at the clock */
 	STEP_BUDGET = 4096,	/* descriptors and packets */
@@ -98,7 +100,6 @@ void muster_local_end(struct local *local, uint32_t rank)
 {
 	local->peers[rank].ended = true;
 	local->ended = true;
-	local->spoke = NULL;
 }
 
 static void mesh_message(void *owner, uint32_t rank, const struct muster_mesh_message *message,
@@ -253,10 +254,8 @@ static int drain_rank(struct local *local, uint32_t rank)
 	int nr = muster_rings_receive(&local->rings, rank, DRAIN_AT_ONCE,
 				      &local->events, local);
 
-	if (nr > 0) {
+	if (nr > 0)
 		local->spoke_last = rank;
-		local->spoke = &local->rings.peers[rank].from;
-	}
 	if (nr >= 0)
 		return nr;
 	muster_local_end(local, rank);
@@ -280,14 +279,34 @@ static int drain(struct local *local)
 	return nr;
 }
 
-/* Who spoke last is mostly who is awaited: a look there first, and at others if there is nothing. */
+/* Who looks seldom looks at all each time. */
+static bool looked_lately(struct local *local)
+{
+	uint64_t now = muster_ticks_tsc();
+
+	if (!local->counts_ticks || now - local->looked >= TICKS_AWAITING) {
+		local->looked = now;
+		return false;
+	}
+	return true;
+}
+
+/*
+ * If it is known who is awaited, others are looked at now and then: what comes early from them would
+ * be put aside, and is taken quickest when its turn has come. Else who spoke last is mostly who is
+ * awaited: a look there first, and at others if there is nothing.
+ */
 static inline int drain_some(struct local *local)
 {
-	const uint32_t rank = local->spoke_last;
+	const uint32_t awaited = muster_local_awaited(local), last = local->spoke_last;
 
-	if (rank != local->rank && local->polls % POLLS_PER_ROUND &&
-	    muster_rings_waits(&local->rings, rank) && !local->peers[rank].ended)
-		return drain_rank(local, rank);
+	if (awaited < local->size && !muster_rings_waits(&local->rings, awaited))
+		return looked_lately(local) ? 0 : drain(local);
+	if (awaited < local->size && local->polls % POLLS_AWAITING)
+		return drain_rank(local, awaited);
+	if (last != local->rank && local->polls % POLLS_PER_ROUND &&
+	    muster_rings_waits(&local->rings, last) && !local->peers[last].ended)
+		return drain_rank(local, last);
 	return drain(local);
 }
 
@@ -393,17 +412,19 @@ static inline bool look_at_clock(struct local *local)
 /* One packet alone: if there are more, they may be of what is started next. */
 bool muster_local_take(struct local *local)
 {
-	struct muster_ring_consumer *from = local->spoke;
+	const uint32_t rank = muster_local_awaited(local);
 	const struct muster_ring_record *record;
+	struct muster_ring_consumer *from;
 	uint32_t length;
 	bool left = false;
 
-	if (!from || (local->polls + 1) % POLLS_PER_ROUND == 0 || local->busy)
+	if (rank >= local->size || local->polls % POLLS_AWAITING == 0 || local->busy)
 		return false;
+	from = &local->rings.peers[rank].from;
 	record = muster_ring_peek(from, &length);
 	if (!record || (__builtin_expect(local->dev.recording, 0) && !look_at_clock(local)) ||
-	    !muster_engine_take_run(local->engine, local->spoke_last, &record->packet,
-				    record->payload, length, &left))
+	    !muster_engine_take_run(local->engine, rank, &record->packet, record->payload, length,
+				    &left))
 		return false;
 	muster_ring_release(from);
 	local->polls++;
@@ -486,7 +507,7 @@ void muster_local_wait(struct local *local, uint64_t timeout_us)
 
 	local->dev.hurried = false;
 	if (muster_local_has_news(local) || (!hurried &&
-	    !(muster_mesh_crowded(local->mesh) ? muster_local_give_way : spin)(local, end_us)))
+	    !(local->dev.crowded ? muster_local_give_way : spin)(local, end_us)))
 		return;
 	now = muster_clock_us();
 	timeout_us = end_us > now ? end_us - now : 0;

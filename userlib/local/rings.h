@@ -121,6 +121,23 @@ static inline bool muster_rings_waits(const struct muster_rings *rings, uint32_t
 	return muster_ring_waits(&rings->peers[rank].from);
 }
 
+/**
+ * muster_rings_run_at() - tell the others on which processor we run; they may be mistaken soon.
+ * muster_rings_runs_at() - whether another one has said that it runs there.
+ */
+static inline void muster_rings_run_at(const struct muster_rings *rings, uint32_t processor)
+{
+	uint32_t *place = &rings->inbound.head->processor;
+
+	if (__atomic_load_n(place, __ATOMIC_RELAXED) != processor + 1)
+		__atomic_store_n(place, processor + 1, __ATOMIC_RELAXED);
+}
+
+static inline bool muster_rings_runs_at(const struct muster_rings *rings, uint32_t rank, uint32_t processor)
+{
+	return __atomic_load_n(&rings->peers[rank].region.head->processor, __ATOMIC_RELAXED) == processor + 1;
+}
+
 /** muster_rings_empty() - whether nothing has come from anyone. */
 bool muster_rings_empty(const struct muster_rings *rings);
 

@@ -8,8 +8,6 @@
 
 #include <errno.h>
 
-enum { TESTS_AT_ONCE = 16 };	/* before others get the lock */
-
 static struct muster_mpi_comm *find(MPI_Comm handle)
 {
 	return muster_mpi.stats ? NULL : muster_mpi_comm_recent(handle);
@@ -20,8 +18,8 @@ static int finish(MPI_Comm handle, enum muster_mpi_coll coll, int err, struct mu
 {
 	bool done = err;
 
-	for (int i = 0; i < TESTS_AT_ONCE && !done; i++)
-		err = muster_test(request, &done);
+	if (!done)
+		err = muster_mpi_test_often(request, &done);
 	if (err)
 		muster_mpi_note();
 	pthread_mutex_unlock(&muster_mpi.lock);

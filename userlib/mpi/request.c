@@ -364,13 +364,21 @@ static uint32_t turns_alone(void)
 	return turns;
 }
 
+int muster_mpi_test_often(struct muster_request *request, bool *done)
+{
+	int err = muster_test(request, done);
+
+	for (int i = 1; i < TESTS_AT_ONCE && !*done && !muster_in_the_way(muster_mpi.job); i++)
+		err = muster_test(request, done);
+	return err;
+}
+
 static int test_often(struct muster_request *request, bool *done)
 {
-	int err = 0;
+	int err;
 
 	pthread_mutex_lock(&muster_mpi.lock);
-	for (int i = 0; i < TESTS_AT_ONCE && !*done; i++)
-		err = muster_test(request, done);
+	err = muster_mpi_test_often(request, done);
 	if (err)
 		muster_mpi_note();
 	pthread_mutex_unlock(&muster_mpi.lock);

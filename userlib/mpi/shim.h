@@ -450,6 +450,8 @@ int muster_mpi_advance(void);
  * traffic goes on. 0; -errno, as above.
  */
 int muster_mpi_wait(struct muster_mpi_op *op);
+/** muster_mpi_test_often() - a few times, under the lock, but not where somebody else had better run. */
+int muster_mpi_test_often(struct muster_request *request, bool *done);
 /** muster_mpi_wait_request() - the same without a result that has to be brought anywhere. */
 int muster_mpi_wait_request(struct muster_request *request);
 /**

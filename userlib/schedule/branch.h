@@ -27,12 +27,27 @@ static inline uint32_t muster_links(uint32_t bits, uint32_t distance)
 	return (digits << bits) - digits + (distance >> digits * bits);
 }
 
-/* How long a link is. */
-static inline uint32_t muster_link_distance(uint32_t bits, uint32_t link)
-{
-	uint32_t most = (1u << bits) - 1;
+/* How long a link is, and the bits up to those of its digit. */
+struct muster_link {
+	uint32_t distance, mask;
+};
 
-	return (link % most + 1) << link / most * bits;
+static inline struct muster_link muster_link_of(uint32_t bits, uint32_t link)
+{
+	uint32_t most = (1u << bits) - 1, shift = link / most * bits;
+
+	return (struct muster_link){ (link % most + 1) << shift, (most << shift) | ((1u << shift) - 1) };
+}
+
+/* Whether a place hangs by the link; else it may have a child by it. */
+static inline bool muster_link_is_above(struct muster_link link, uint32_t place)
+{
+	return (place & link.mask) == link.distance;
+}
+
+static inline bool muster_link_is_below(struct muster_link link, uint32_t place, uint32_t places)
+{
+	return !(place & link.mask) && link.distance < places - place;
 }
 
 static inline struct muster_branch muster_branch_of(const struct muster_schedule *schedule,

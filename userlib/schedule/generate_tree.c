@@ -55,15 +55,15 @@ static struct muster_step_kind step_kind(const struct muster_schedule *schedule,
 	return (struct muster_step_kind){ .nr = 1, .reduce = step < gathers(schedule) };
 }
 
-static uint32_t distance_of(uint32_t radix, uint32_t link)
+static struct muster_link link_of(uint32_t radix, uint32_t link)
 {
 	switch (radix) {
 	case 2:
-		return muster_link_distance(1, link);
+		return muster_link_of(1, link);
 	case 4:
-		return muster_link_distance(2, link);
+		return muster_link_of(2, link);
 	default:
-		return muster_link_distance(3, link);
+		return muster_link_of(3, link);
 	}
 }
 
@@ -71,15 +71,14 @@ static void exchange(const struct muster_schedule *schedule, uint32_t rank, uint
 		     struct muster_exchange *exchange)
 {
 	uint32_t v = muster_place_of(schedule, rank), other;
-	struct muster_branch branch = branch_of(schedule, v);
 	bool up = step < gathers(schedule), is_child;
-	uint32_t link = up ? step : schedule->steps - 1 - step;
-	uint32_t distance = distance_of(schedule->generator->radix, link);
+	struct muster_link link = link_of(schedule->generator->radix,
+					  up ? step : schedule->steps - 1 - step);
 
-	is_child = link == branch.above;
-	if (!is_child && link >= branch.children)
+	is_child = muster_link_is_above(link, v);
+	if (!is_child && !muster_link_is_below(link, v, schedule->ranks))
 		return;
-	other = muster_rank_at(schedule, is_child ? v - distance : v + distance);
+	other = muster_rank_at(schedule, is_child ? v - link.distance : v + link.distance);
 	if (is_child == up)
 		exchange->to = other;
 	else

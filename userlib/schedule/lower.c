@@ -177,9 +177,15 @@ static bool is_last(struct lowering *l, const struct muster_message *m)
 	return last;
 }
 
+static const struct muster_address *address_of(const struct muster_lower_params *params,
+						uint32_t rank)
+{
+	return &params->addresses[params->ranks ? params->ranks[rank] : rank];
+}
+
 static void add_send(struct lowering *l, const struct muster_message *m)
 {
-	const struct muster_address *to = &l->params->members[m->peer];
+	const struct muster_address *to = address_of(l->params, m->peer);
 	struct muster_desc *desc = &sending_op(l, m)->desc;
 
 	desc->flags |= MUSTER_DESC_CP;
@@ -404,7 +410,7 @@ static int set_head(struct lowering *l)
 	l->head = (struct muster_desc){
 		.kind = l->program->is_inline ? MUSTER_DESC_MP : MUSTER_DESC_RDMA,
 		.flags = MUSTER_DESC_C,
-		.src_vp = params->members[params->rank].vp,
+		.src_vp = address_of(params, params->rank)->vp,
 		.job = params->job,
 		.context = params->context,
 		.signature = muster_signature(l->schedule->coll, params->type, params->op,

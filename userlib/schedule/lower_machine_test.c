@@ -153,7 +153,7 @@ static void lower_all(struct trial *trial)
 		struct rank *rank = &trial->ranks[r];
 		struct muster_lower_params params = {
 			.rank = r, .count = trial->count, .type = trial->type, .op = trial->op,
-			.job = JOB, .context = CONTEXT, .members = members,
+			.job = JOB, .context = CONTEXT, .addresses = members,
 			.in_place = rank->in == rank->out, .parts = rank->part != NULL,
 		};
 

@@ -55,7 +55,7 @@ static int try_lower(const struct muster_schedule *schedule, uint32_t rank, uint
 {
 	struct muster_lower_params params = {
 		.rank = rank, .count = count, .type = MUSTER_DTYPE_F64, .op = MUSTER_REDOP_SUM,
-		.members = members, .in_place = in_place,
+		.addresses = members, .in_place = in_place,
 	};
 
 	return muster_schedule_lower(schedule, &params, program, why, why_len);

@@ -26,6 +26,8 @@ static uint32_t messages_of(const struct muster_part *part, uint32_t first, uint
 	uint32_t chunks = part->schedule->chunks;
 	uint32_t to_end = nr > chunks - first ? chunks - first : nr;
 
+	if (nr <= 1)
+		return nr;
 	return divide_up(to_end, part->grain) + divide_up(nr - to_end, part->grain);
 }
 
@@ -170,6 +172,8 @@ static void load_step(struct muster_part *part)
 	part->kind = part->generator->step(part->schedule, part->step);
 	part->nr_messages = messages_max(part, part->kind.nr);
 	exchange_of(part, part->rank, part->step, part->kind.nr, &part->exchange);
+	if (!part->generator->at_once)
+		part->receiving = part->exchange.to == MUSTER_NOBODY;
 	set_end(part);
 }
 
@@ -231,10 +235,13 @@ static void turn(struct muster_part *part)
 		turn_at_once(part);
 		return;
 	}
-	part->receiving = !part->receiving;
-	if (!part->receiving)
+	if (part->receiving || part->exchange.from == MUSTER_NOBODY) {
+		part->receiving = part->exchange.to == MUSTER_NOBODY;
 		part->round += part->room;
-	if (!part->receiving && part->round >= part->nr_messages) {
+	} else {
+		part->receiving = true;
+	}
+	if (part->round >= part->nr_messages) {
 		part->step++;
 		load_step(part);
 	} else {

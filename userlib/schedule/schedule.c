@@ -41,10 +41,10 @@ uint64_t muster_schedule_hash(const struct muster_schedule *schedule)
 		return XXH64(head, 2 * sizeof(head[0]), 0);
 	hash = XXH64(head, sizeof(head), 0);
 	if (variant->pulse_bytes || variant->memory || variant->barrier ||
-	    variant->push) {
+	    variant->push || variant->host) {
 		uint32_t words[] = {
 			htole32(variant->pulse_bytes), htole32(variant->memory),
-			htole32(variant->barrier), htole32(variant->push),
+			htole32(variant->barrier), htole32(variant->push), htole32(variant->host),
 		};
 
 		hash = XXH64(words, sizeof(words), hash);

@@ -105,12 +105,13 @@ struct muster_transfer {
 
 struct muster_generator;
 
-/* How a schedule is lowered (Documentation/schedule.md, 5); all ranks alike. Zero: as suits. */
+/* How a schedule is lowered (Documentation/schedule.md, 5), and run; all ranks alike. Zero: as suits. */
 struct muster_variant {
 	uint32_t pulse_bytes;	/* of one pulse at most, a multiple of 64; 0: MUSTER_PULSE_MAX */
 	bool memory;		/* payloads are in memory, never in descriptors */
 	bool barrier;		/* a step begins at a rank when it has ended the one before */
 	bool push;		/* peers are sent what is in the caller's buffers, never read it */
+	bool host;		/* by the host path, unless that is not allowed */
 };
 
 /*
@@ -270,7 +271,8 @@ struct muster_lower_params {
 	uint8_t op;
 	uint8_t job;
 	uint32_t context;
-	const struct muster_address *members;	/* by rank (dev.h) */
+	const struct muster_address *addresses;	/* by rank of the job (dev.h) */
+	const uint32_t *ranks;	/* of the job, by rank; NULL: the same */
 	bool in_place;		/* input is in OUT already */
 	bool parts;		/* buffers hold no more of the message than the rank has and needs */
 };

@@ -85,7 +85,7 @@ static struct muster_program *lower(const struct muster_schedule *schedule, uint
 	const struct muster_lower_params params = {
 		.rank = rank, .count = (uint64_t)schedule->chunks * ELEMENTS,
 		.type = MUSTER_DTYPE_F64, .op = MUSTER_REDOP_NONE, .job = WORLD_JOB,
-		.context = WORLD_CONTEXT, .members = members, .in_place = true,
+		.context = WORLD_CONTEXT, .addresses = members, .in_place = true,
 	};
 	struct muster_program *program;
 	char why[200];
