@@ -317,7 +317,7 @@ include tools/install.mk
 
 .PHONY: all setup setup-core demo demo-local check bench bench-mpi bench-parts dst dst-planted model clean help
 .PHONY: built kernel guest-kernel headers looks provider guest-tests check-guest check-kernel check-local setup-guest guests
-.PHONY: stress-kernel fuzz-kernel tenants-kernel check-pyverbs
+.PHONY: stress-kernel fuzz-kernel faults-kernel planted-kernel tenants-kernel check-pyverbs
 .PHONY: bench-programs bench-try bench-guest bench-verbs bench-bump bench-arith bench-engine bench-match bench-switch bench-look bench-idle check-synth \
 	synth-tables torus-tables
 .PHONY: check-all check-compilers check-aarch64 check-image compile compilers
@@ -384,6 +384,13 @@ stress-kernel: guest-kernel ## the device goes away 1,500 times under 16 process
 
 fuzz-kernel: guest-kernel ## a million calls to the driver that make no sense; CALLS=n SEED=n [REPLAY=file] KERNEL=debug
 	@$(LONG_KERNEL) exec selftests/run.sh selftests/fuzz_kernel.sh
+
+faults-kernel: guest-kernel ## for each verb, bind and unbind: its n-th allocation fails, for all n; STEPS=names KERNEL=debug
+	@$(LONG_KERNEL) exec selftests/run.sh selftests/faults_kernel.sh
+
+planted-kernel: ## bugs planted in the driver, one after the other: the kernel that watches says so; ONLY=names
+	@$(MAKE) --no-print-directory guest-kernel KERNEL=debug
+	@MUSTER_BUILD=$(abspath $(BUILD)) $(KERNEL_debug) exec selftests/run.sh selftests/planted_kernel.sh
 
 tenants-kernel: guest-kernel ## a million tries of one tenant to get at what is another's; TRIES=n; KERNEL=
 	@$(LONG_KERNEL) exec selftests/run.sh selftests/tenants_kernel.sh

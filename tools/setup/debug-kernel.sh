@@ -101,7 +101,8 @@ ln -sfn kernel/vmlinux "$MUSTER_VM_DIR/vmlinux"
 ln -sfn kernel/release "$MUSTER_VM_DIR/release"
 echo "$MEMORY_MIB" >"$MUSTER_VM_DIR/memory"
 # It boots long, and is taken for hung when it says nothing.
-echo "loglevel=7" >"$MUSTER_VM_DIR/cmdline"
+# What it finds it tells each time.
+echo "loglevel=7 kasan_multi_shot" >"$MUSTER_VM_DIR/cmdline"
 # An instruction is a nanosecond: else its 250 ticks a second are all that it has time for.
 echo "-icount shift=0" >"$MUSTER_VM_DIR/options"
 "$MUSTER_ROOT/tools/setup/initramfs.sh"

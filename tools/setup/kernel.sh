@@ -4,6 +4,7 @@
 # the sources: for the guests' kernel into build/kernel/, for another into build/kernel-KERNEL/.
 # usage: kernel.sh [ARGUMENT OF MAKE]...     (W=1, or C=2 CF=-D__CHECK_ENDIAN__)
 # KERNEL: 6.1 (what guests run), 6.12, or debug (6.1 that watches the driver).
+# OVERLAY: a folder whose files are taken instead of those in kernel/; it is built there.
 set -eu
 . "$(dirname -- "$0")/common.sh"
 
@@ -28,11 +29,14 @@ debug)
 *) die "KERNEL=$KERNEL: there are 6.1, 6.12 and debug" ;;
 esac
 
+OUT=${OVERLAY:-$OUT}
 mkdir -p "$OUT/mirror/kernel"
 ln -sfn "$MUSTER_ROOT/uapi" "$OUT/mirror/uapi"
 find "$OUT/mirror/kernel" -type l ! -exec test -e {} \; -delete
 for file in Kbuild $(cd "$MUSTER_ROOT/kernel" && ls -- *.c *.h); do
-	ln -sfn "$MUSTER_ROOT/kernel/$file" "$OUT/mirror/kernel/$file"
+	from=$MUSTER_ROOT/kernel
+	[ ! -f "${OVERLAY:-}/$file" ] || from=$OVERLAY
+	ln -sfn "$from/$file" "$OUT/mirror/kernel/$file"
 done
 # The uapi headers are reached through a link that kbuild sees; it follows their changes.
 make -s -C "$headers" M="$OUT/mirror/kernel" CONFIG_DEBUG_INFO_BTF_MODULES= "$@" modules

@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Each step of using the device (fault_steps.c), with its n-th allocation made to fail, for n = 1
+ * and on until the step has no n-th one (/proc/self/fail-nth; copies to and from processes fail in
+ * their turn, too). Each says so (ENOMEM, EAGAIN, EFAULT) or succeeds, the device lives on, and
+ * everything that stands can be taken away again. Each try is a process of its own.
+ *
+ * usage: faults --list | --once | STEP [N]
+ *        their names; all of them, nothing fails; one of them, or one try of it
+ */
+#include <dirent.h>
+#include <err.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "fault_steps.h"
+
+enum {
+	TRIES_MAX = 100000,
+	WRONG = 1,			/* a try's exit status, when it has said what is wrong */
+};
+
+/* What a try has found, for its parent. */
+struct found {
+	bool hit;			/* there was an n-th allocation, and it failed */
+	int error;			/* of the step: 0 or -errno */
+};
+
+static struct found *found;
+static int fail_nth = -1;
+
+/* ---- the n-th allocation ------------------------------------------------------------- */
+
+static void arm(uint32_t n)
+{
+	char text[16];
+
+	snprintf(text, sizeof(text), "%u", n);
+	if (write(fail_nth, text, strlen(text)) < 0)
+		err(WRONG, "/proc/self/fail-nth");
+}
+
+/* Whether it has failed. These calls copy to and from this process: it may be them that fail. */
+static bool disarm(void)
+{
+	char left[16] = "";
+	bool hit = pread(fail_nth, left, sizeof(left) - 1, 0) > 0 && atoi(left) == 0;
+
+	while (write(fail_nth, "0", 1) < 0)
+		if (errno != EFAULT)
+			err(WRONG, "/proc/self/fail-nth");
+	return hit;
+}
+
+static int run_armed(int (*run)(struct world *), struct world *world, uint32_t n)
+{
+	int error;
+
+	arm(n);
+	error = run(world);
+	found->hit = disarm();
+	found->error = error;
+	return error;
+}
+
+/* ---- steps --------------------------------------------------------------------------- */
+
+static void must(int error, const char *what, const char *name)
+{
+	if (error)
+		errx(WRONG, "%s %s, while nothing fails: %s", what, name, strerror(-error));
+}
+
+static void prepare(struct world *world, int nr)
+{
+	if (fault_steps[nr].before)
+		must(fault_steps[nr].before(world), "before", fault_steps[nr].name);
+}
+
+static void run(struct world *world, int nr)
+{
+	prepare(world, nr);
+	must(fault_steps[nr].run(world), "in", fault_steps[nr].name);
+}
+
+static void take_back(struct world *world, int nr)
+{
+	if (fault_steps[nr].undo)
+		must(fault_steps[nr].undo(world), "taking back", fault_steps[nr].name);
+}
+
+/* All that a step comes after. */
+static void build(struct world *world, int nr)
+{
+	for (int i = 0; i < nr && !fault_steps[nr].alone; i++)
+		run(world, i);
+}
+
+static void clear(struct world *world, int nr)
+{
+	while (nr-- > 0 && !fault_steps[nr + 1].alone)
+		take_back(world, nr);
+}
+
+/* How many files this process has open, and mappings of the device's. */
+static int handles(void)
+{
+	FILE *maps = fopen("/proc/self/maps", "re");
+	DIR *dir = opendir("/proc/self/fd");
+	char line[256];
+	int nr = 0;
+
+	if (!maps || !dir)
+		err(WRONG, "/proc/self");
+	while (fgets(line, sizeof(line), maps))
+		nr += !!strstr(line, "/dev/infiniband/");
+	while (readdir(dir))
+		nr++;
+	closedir(dir);
+	fclose(maps);
+	return nr;
+}
+
+static void nothing_left(int before)
+{
+	int left = handles() - before;
+
+	if (left)
+		errx(WRONG, "%d files or mappings are left", left);
+}
+
+/* What has failed is not there. */
+static void try_run(int nr, uint32_t n)
+{
+	struct world world = { };
+	int error, before = handles();
+
+	build(&world, nr);
+	prepare(&world, nr);
+	error = run_armed(fault_steps[nr].run, &world, n);
+	if (fault_steps[nr].ends)
+		return;
+	if (!error)
+		take_back(&world, nr);
+	clear(&world, nr);
+	nothing_left(before);
+}
+
+/*
+ * It may have been only the word that it was done that did not get through: then it cannot be
+ * done again, and the rest goes as with a process that ends.
+ */
+static void try_undo(int nr, uint32_t n)
+{
+	struct world world = { };
+	int error, before = handles();
+
+	build(&world, nr);
+	run(&world, nr);
+	error = run_armed(fault_steps[nr].undo, &world, n);
+	if (error && fault_steps[nr].undo(&world)) {
+		if (error == -EFAULT)
+			return;
+		errx(WRONG, "%s cannot be done again", fault_steps[nr].undo_name);
+	}
+	clear(&world, nr);
+	nothing_left(before);
+}
+
+static void try(int nr, bool undo, uint32_t n)
+{
+	pid_t child = fork();
+	int status;
+
+	if (child == 0) {
+		/* Of this process, not of its parent. */
+		fail_nth = open("/proc/self/fail-nth", O_RDWR | O_CLOEXEC);
+		if (fail_nth < 0)
+			err(WRONG, "/proc/self/fail-nth");
+		(undo ? try_undo : try_run)(nr, n);
+		_exit(0);
+	}
+	if (child < 0 || waitpid(child, &status, 0) != child)
+		err(1, "fork");
+	if (status)
+		errx(1, "with failure %u of %s (it said: %s) process ended with %#x", n,
+		     undo ? fault_steps[nr].undo_name : fault_steps[nr].name,
+		     strerror(-found->error), status);
+}
+
+/* ---- all of them --------------------------------------------------------------------- */
+
+/* How often a step said what, of the failures that it met. */
+struct said {
+	uint32_t nothing, nomem, again, fault, other;
+};
+
+static void said_count(struct said *said, const char *name, const struct fault_step *step, uint32_t n)
+{
+	const int *also = step->also_says;
+	int error = found->error;
+
+	if (!error)
+		said->nothing++;
+	else if (error == -ENOMEM)
+		said->nomem++;
+	else if (error == -EAGAIN && step->maps && !strcmp(name, step->name))
+		said->again++;
+	else if (error == -EFAULT)
+		said->fault++;
+	else if (error == also[0] || error == also[1])
+		said->other++;
+	else
+		errx(1, "with failure %u %s says: %s", n, name, strerror(-error));
+}
+
+static void sweep(const char *name, int nr, bool undo)
+{
+	struct said said = { };
+	uint32_t n;
+
+	for (n = 1; n < TRIES_MAX; n++) {
+		try(nr, undo, n);
+		if (!found->hit)
+			break;
+		said_count(&said, name, &fault_steps[nr], n);
+	}
+	if (found->hit || found->error)
+		errx(1, "%s: there is no end of failures, or it says without one: %s", name,
+		     strerror(-found->error));
+	printf("# %s: %u failures; it says ENOMEM %u times, EAGAIN %u, EFAULT %u, another %u, and does it %u\n",
+	       name, n - 1, said.nomem, said.again, said.fault, said.other, said.nothing);
+}
+
+/* What a process can do with its file, and take back. */
+static void once(void)
+{
+	struct world world = { };
+	int nr = 0;
+
+	while (!fault_steps[nr].ends)
+		nr++;
+	build(&world, nr);
+	clear(&world, nr);
+}
+
+static void list(void)
+{
+	for (const struct fault_step *step = fault_steps; step->name; step++) {
+		printf("%s\n", step->name);
+		if (step->undo_name)
+			printf("%s\n", step->undo_name);
+	}
+}
+
+static void step_find(const char *name, int *nr, bool *undo)
+{
+	for (*nr = 0; fault_steps[*nr].name; ++*nr) {
+		const struct fault_step *step = &fault_steps[*nr];
+
+		*undo = step->undo_name && !strcmp(name, step->undo_name);
+		if (*undo || !strcmp(name, step->name))
+			return;
+	}
+	errx(2, "there is no step '%s'", name);
+}
+
+int main(int argc, char **argv)
+{
+	bool undo;
+	int nr;
+
+	if (argc < 2 || argc > 3)
+		errx(2, "usage: faults --list | --once | STEP [N]");
+	found = mmap(NULL, sizeof(*found), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (found == MAP_FAILED)
+		err(1, "mmap");
+	if (!strcmp(argv[1], "--list")) {
+		list();
+		return 0;
+	}
+	/* Also so that what is read from files is in memory. */
+	once();
+	if (!strcmp(argv[1], "--once"))
+		return 0;
+	step_find(argv[1], &nr, &undo);
+	if (argc == 2) {
+		sweep(argv[1], nr, undo);
+		return 0;
+	}
+	try(nr, undo, strtoul(argv[2], NULL, 0));
+	printf("# %s: %s\n", found->hit ? "failed" : "nothing failed", strerror(-found->error));
+	return 0;
+}

@@ -1,0 +1,44 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#
+# Each step of using the device while its n-th allocation fails, for all n, in a guest whose kernel
+# fails allocations when it is asked. STEPS: which (all of `faults --list`).
+. "$(dirname "$0")/guest.sh"
+
+FAULTS=$MUSTER_BUILD/selftests/guest/faults
+[ -e /proc/self/fail-nth ] || skip_all "this kernel fails no allocations on demand: make faults-kernel KERNEL=debug"
+
+# All allocations, those that may sleep as well, and without a word of each.
+for which in failslab fail_page_alloc; do
+	echo N >/sys/kernel/debug/$which/ignore-gfp-wait
+done
+echo N >/sys/kernel/debug/fail_page_alloc/ignore-gfp-highmem
+echo 0 >/sys/kernel/debug/fail_page_alloc/min-order
+for which in failslab fail_page_alloc fail_usercopy; do
+	echo 0 >/sys/kernel/debug/$which/verbose
+done
+
+# Else the kernel ends a process when what it tells it by itself (rseq) meets a failure.
+export GLIBC_TUNABLES=glibc.pthread.rseq=0
+
+swept() {
+	"$FAULTS" "$1" >out
+	cat out >>"$tap_dir/figures"
+	within 10 nothing_held
+}
+
+same_life() {
+	same "$life" "$("$HOLD" --incarnation)"
+}
+
+check "the driver loads" load
+life=$("$HOLD" --incarnation)
+for step in ${STEPS:-$("$FAULTS" --list)}; do
+	[ "$step" != unbind ] || check "no failure has ended the device's life" same_life
+	check "$step: whichever allocation fails" swept "$step"
+done
+[ ! -f figures ] || cat figures
+check "everything works as before" "$FAULTS" --once
+check "the driver unloads" unload
+check "the kernel has nothing to complain of" kernel_quiet
+finish
