@@ -234,6 +234,7 @@ static int inside_open(struct muster_nic *nic, char *why, size_t why_len)
 		nic->engine = NULL;
 		return err;
 	}
+	muster_engine_keys_put(nic->engine, &nic->mrs_gone);
 	err = muster_wire_socket_open(nic->config.wire, nic->config.node, nic->incarnation,
 				      nic->config.deadline_us, &wire_events, nic, &nic->wire,
 				      why, why_len);

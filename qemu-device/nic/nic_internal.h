@@ -150,7 +150,8 @@ struct muster_nic {
 	uint64_t cqs_due_us;		/* the same of what is held back in their queues */
 	struct nic_mr *mrs[MUSTER_MRS_MAX + 1];
 	uint32_t mr_pages;		/* of all regions */
-	uint64_t mr_lives;		/* regions registered so far */
+	uint64_t mr_lives;		/* regions registered so far, */
+	uint64_t mrs_gone;		/* and given back */
 	uint16_t vp_ids[MUSTER_VPS_MAX];	/* of those that exist, in no order */
 	uint32_t nr_vps;
 	uint32_t nr_looks;		/* of them that show a looking page */
