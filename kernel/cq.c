@@ -139,6 +139,8 @@ int muster_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 	err = decode(udata, &cmd);
 	if (err)
 		return err;
+	if (cmd.flags & MUSTER_CQ_FOR_QPS && !(dev->capabilities & MUSTER_CAP_QP))
+		return -EOPNOTSUPP;	/* so a queue with a record is one that the device can do */
 	err = muster_share_take(dev, &dev->cqs_share, &cq->user);
 	if (err)
 		return err;
@@ -197,7 +199,7 @@ int muster_modify_cq(struct ib_cq *ibcq, u16 count, u16 period_us)
 		.cq_moderate.period_us = cpu_to_le16(period_us),
 	};
 
-	if (!cq->record || !(dev->capabilities & MUSTER_CAP_QP))
+	if (!cq->record)
 		return -EOPNOTSUPP;
 	return muster_admin_run(dev, &cmd);
 }
@@ -252,7 +254,7 @@ int muster_resize_cq(struct ib_cq *ibcq, int entries, struct ib_udata *udata)
 	struct muster_mapping *ring;
 	int err;
 
-	if (!cq->record || !(to_mdev(ibcq->device)->capabilities & MUSTER_CAP_QP))
+	if (!cq->record)
 		return -EOPNOTSUPP;
 	if (!entries_valid(entries) || !muster_udata_unused(udata) ||
 	    udata->outlen < sizeof(struct muster_resize_cq_resp))

@@ -17,7 +17,7 @@
 #include <string.h>
 
 enum muster_library_limit {
-	MUSTER_ABI = 10,			/* raised when older ranks cannot join any more */
+	MUSTER_ABI = 10,		/* raised when older ranks cannot join any more */
 	MUSTER_SENTENCE_MAX = 512,	/* bytes of an error's sentence */
 	MUSTER_CACHE_MAX = 64,		/* programs kept per communicator */
 	MUSTER_BOUNCE_SLOTS = MUSTER_SEQ_QUEUE_MAX, /* small operations at once, per communicator */

@@ -175,6 +175,12 @@ static inline __le32 nic_lap_valid(uint32_t index, uint32_t entries)
 	return htole32(!(index & entries));
 }
 
+/* Of a ring. */
+static inline bool nic_entries_valid(uint32_t entries, uint32_t max)
+{
+	return entries && entries <= max && !(entries & (entries - 1));
+}
+
 /* Whether a command says nothing behind what it has to say. */
 static inline bool nic_command_ends(const struct muster_admin_command *cmd, size_t used)
 {
