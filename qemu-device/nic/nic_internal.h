@@ -164,7 +164,9 @@ struct muster_nic {
 
 	int dump_fd;			/* of config.dump; -1: none, or its disk is full */
 	bool closed;			/* for good */
-	bool refused;			/* in this step: a ring or the wire had no room */
+	bool refused;			/* in this step: a ring or the wire had no room; */
+	bool unplugged;			/* something waited for the cable */
+	uint64_t rest_us;		/* how long it waited the last time */
 	uint32_t vectors;		/* to interrupt at the end of this step, as bits */
 	struct muster_device_counters counters;
 };
