@@ -107,7 +107,7 @@ static int stage_post(struct muster_request *request)
 		return -EAGAIN;
 	for (uint32_t i = first; i < end; i++)
 		muster_nic_bind(request, &program->descs[i], &entry->bound[i]);
-	err = dev->ops->post(dev, &entry->bound[first], end - first);
+	err = first == end ? 0 : dev->ops->post(dev, &entry->bound[first], end - first);	/* 0: idle */
 	if (!err)
 		request->sequence = comm->sequences++;
 	return err;

@@ -88,18 +88,29 @@ static bool inline_valid(const struct muster_desc *desc, const struct sequence *
 	       (!desc->inline_len && (desc->cp_count || load_key));
 }
 
+/* A whole sequence that does nothing. */
+static bool numbers_valid(const struct muster_desc *desc)
+{
+	const uint16_t flags = MUSTER_DESC_C | MUSTER_DESC_CH | MUSTER_DESC_CT;
+
+	return desc->range.numbers <= MUSTER_NUMBERS_MAX && desc->range.pulse_count == 1 &&
+	       (desc->flags & ~MUSTER_DESC_COLL_END) == flags && !desc->cp_count && !desc->length &&
+	       !desc->range.load_key && !desc->store_key;
+}
+
 static bool rdma_valid(const struct muster_desc *desc, const struct sequence *seq, uint32_t i)
 {
 	const struct muster_desc_range *range = &desc->range;
 	bool needs_load = (desc->flags & MUSTER_DESC_CP) || desc->store_key;
 
-	if (range->remote_addr || range->remote_key || range->pulses_live || range->numbers ||
-	    desc->inline_len ||
+	if (range->remote_addr || range->remote_key || desc->inline_len ||
 	    memcmp(range->reserved, no_range.reserved, sizeof(range->reserved)) ||
 	    (desc->flags & MUSTER_DESC_SWAP_LOCAL_DATA) ||
 	    !range_valid(range->load_key, range->load_addr, desc->length) || ranges_clash(desc))
 		return false;
-	if (i && (range->pulse_len != seq->pulse_len ||
+	if (range->numbers && !numbers_valid(desc))
+		return false;
+	if (i && (range->pulse_len != seq->pulse_len || range->pulses_live ||
 		  (range->pulse_count && range->pulse_count != seq->pulse_count)))
 		return false;
 	if (desc->length > (uint64_t)seq->pulse_len * seq->pulse_count)
@@ -170,8 +181,12 @@ static bool decode_head(const struct muster_desc *desc, struct sequence *seq)
 	seq->kept = desc->flags & MUSTER_DESC_KEEP;
 	seq->pulse_len = desc->kind == MUSTER_DESC_RDMA ? desc->range.pulse_len : 0;
 	seq->pulse_count = desc->kind == MUSTER_DESC_RDMA ? desc->range.pulse_count : 1;
+	seq->pulses_live = MUSTER_PULSES_LIVE;
+	if (desc->kind == MUSTER_DESC_RDMA && desc->range.pulses_live)
+		seq->pulses_live = desc->range.pulses_live;
+	seq->numbers = desc->kind == MUSTER_DESC_RDMA && desc->range.numbers ? desc->range.numbers : 1;
 	return seq->pulse_len <= MUSTER_PULSE_MAX && seq->pulse_count &&
-	       seq->pulse_count <= MUSTER_PULSE_COUNT_MAX;
+	       seq->pulse_count <= MUSTER_PULSE_COUNT_MAX && seq->pulses_live <= MUSTER_PULSES_LIVE;
 }
 
 int muster_decode_sequence(const struct context *ctx, const struct muster_desc *descs, uint32_t nr,

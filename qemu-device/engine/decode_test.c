@@ -125,7 +125,8 @@ static void programs_on_memory_are_checked(void **state)
 	REFUSE_RDMA(0, d[0].range.reserved[23] = 1);
 	REFUSE_RDMA(0, d[0].range.remote_addr = 1);
 	REFUSE_RDMA(0, d[0].range.remote_key = 1);
-	REFUSE_RDMA(0, d[0].range.pulses_live = 2);
+	REFUSE_RDMA(0, d[0].range.pulses_live = MUSTER_PULSES_LIVE + 1);
+	REFUSE_RDMA(1, d[1].range.pulses_live = 2);		/* the first says it for all */
 	REFUSE_RDMA(0, d[0].range.numbers = 2);
 	REFUSE_RDMA(0, d[0].inline_len = 1);
 	REFUSE_RDMA(1, d[1].flags |= MUSTER_DESC_SWAP_LOCAL_DATA);

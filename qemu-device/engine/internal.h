@@ -139,9 +139,10 @@ struct context {
 
 	uint32_t base;			/* oldest number not ended */
 	uint32_t base_unheard;		/* of members that have told nothing: at least so much */
-	uint32_t queued;		/* sequences [base, base + queued) are posted */
+	uint32_t queued;		/* sequences that are posted, of which the first has number base */
 	uint32_t pulse_first;		/* live pulses are [pulse_first, pulse_next) */
 	uint32_t pulse_next;
+	uint8_t queue_first;		/* place of the first, modulo MUSTER_SEQ_QUEUE_MAX */
 	uint8_t nr_ended;		/* so many that have ended are known, */
 	uint8_t nr_alike;		/* of them the newest have the same signature */
 	uint32_t told_next;		/* member to tell next of failure or end; nr_members: all know */
@@ -157,7 +158,7 @@ struct context {
 	uint32_t nr_messages;
 	struct message *messages_first, *messages_last;
 	struct sequence *current;	/* of those that are posted the first, number `base` */
-	struct sequence **queue;	/* the others, by number; NULL: there was one at most */
+	struct sequence **queue;	/* the others, from queue_first + 1 on; NULL: there was one at most */
 	struct sequence *kept;		/* the last that was asked for first */
 	uint32_t nr_kept;
 	bool instances_kept;		/* they are the sequence's */

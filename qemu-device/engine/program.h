@@ -68,6 +68,8 @@ struct sequence {
 	struct muster_signature signature;
 	uint32_t pulse_len;
 	uint32_t pulse_count;
+	uint32_t pulses_live;
+	uint32_t numbers;		/* that it ends yet */
 	uint16_t stage;
 	uint8_t nr_steps;
 	uint8_t nr_slots;

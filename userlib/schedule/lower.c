@@ -341,19 +341,42 @@ static void emit(struct lowering *l, const struct op *op, bool first, bool last)
 		desc->flags |= MUSTER_DESC_COLL_END;
 }
 
+/* Nothing to do, but the stage has its number all the same. */
+static void emit_idle(struct lowering *l)
+{
+	struct op *op = insert_op(l, 0, 0, 1);
+
+	if (!l->program->is_inline)
+		op->desc.length = 0;
+	emit(l, op, true, true);
+}
+
+/* Of two idle stages or more the first one's descriptor is for all. */
+static bool join_idle(struct lowering *l)
+{
+	struct muster_desc *desc = &l->program->descs[l->program->nr_descs - 1];
+
+	if (!l->params->idles || l->program->is_inline || !l->was_idle || l->stage % MUSTER_STAGES_TELL == 0)
+		return false;
+	desc->range.pulse_count = 1;
+	desc->range.numbers += desc->range.numbers ? 1 : 2;
+	if (is_last_stage(l))
+		desc->flags |= MUSTER_DESC_COLL_END;
+	return true;
+}
+
 static void emit_stage(struct lowering *l)
 {
-	l->program->stage_first[l->stage] = l->program->nr_descs;
-	if (!l->nr_ops) {
-		/* Nothing to do, but the stage has its number all the same. */
-		struct op *op = insert_op(l, 0, 0, 1);
+	bool idle = !l->nr_ops;
 
-		if (!l->program->is_inline)
-			op->desc.length = 0;
-	}
-	for (uint32_t i = l->ops[0].next; i; i = l->ops[i].next)
-		emit(l, &l->ops[i], i == l->ops[0].next, !l->ops[i].next);
+	l->program->stage_first[l->stage] = l->program->nr_descs;
+	if (idle && !join_idle(l))
+		emit_idle(l);
+	else if (!idle)
+		for (uint32_t i = l->ops[0].next; i; i = l->ops[i].next)
+			emit(l, &l->ops[i], i == l->ops[0].next, !l->ops[i].next);
 	l->program->stage_first[l->stage + 1] = l->program->nr_descs;
+	l->was_idle = idle;
 }
 
 /* ---- the whole ------------------------------------------------------------------- */
