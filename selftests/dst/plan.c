@@ -147,8 +147,8 @@ void dst_plan_print(const struct dst_plan *plan)
 	       plan->at_once ? ", at once" : "",
 	       plan->map ? ", mapped" : "", plan->forwards ? ", forwards" : "",
 	       plan->idles ? ", idles" : "",
-	       plan->pulses_live ? plan->pulses_live : MUSTER_PULSES_LIVE, plan->jitter_us, plan->engine_us, plan->host_us,
-	       plan->late_us);
+	       plan->pulses_live ? plan->pulses_live : MUSTER_PULSES_LIVE, plan->jitter_us,
+	       plan->engine_us, plan->host_us, plan->late_us);
 	printf("  per thousand: drop %u, duplicate %u, reorder %u, corrupt %u, truncate %u, link full %u, send refused %u, replay %u, forge %u\n",
 	       plan->drop, plan->duplicate, plan->reorder, plan->corrupt, plan->truncate,
 	       plan->link_full, plan->send_full, plan->replay, plan->forge);
