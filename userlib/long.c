@@ -19,16 +19,17 @@ static void bind(struct muster_request *request)
 
 	for (uint32_t i = 0; i < program->nr_descs; i++)
 		muster_nic_bind(request, &program->descs[i], &request->fetched[i]);
-	request->fetched_scratch = request->comm->scratch;
-	request->fetched_scratch_key = request->comm->scratch_key;
+	request->fetched_scratch = request->comm->warm->scratch;
+	request->fetched_scratch_key = request->comm->warm->scratch_key;
 }
 
 /* One that is persistent, or found no room, has them; all that they name stays but the scratch. */
 static bool is_bound(const struct muster_request *request)
 {
-	return !request->entry->program->is_inline &&
-	       request->fetched_scratch == request->comm->scratch &&
-	       request->fetched_scratch_key == request->comm->scratch_key;
+	const struct muster_warm *warm = request->comm->warm;
+
+	return !request->entry->program->is_inline && request->fetched_scratch == warm->scratch &&
+	       request->fetched_scratch_key == warm->scratch_key;
 }
 
 static int post(struct muster_request *request)

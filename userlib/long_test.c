@@ -219,7 +219,7 @@ static void scratch_moves(struct test_world *world)
 {
 	enum { NR = 4 * LONG };
 	static double values[2][NR];
-	const void *scratch = world->comms[0]->scratch;
+	const void *scratch = world->comms[0]->warm->scratch;
 	struct muster_request *requests[TEST_RANKS_MAX];
 	int results[TEST_RANKS_MAX];
 
@@ -229,7 +229,7 @@ static void scratch_moves(struct test_world *world)
 							MUSTER_F64, MUSTER_SUM, &requests[i]), 0);
 	test_finish(world, requests, results);
 	assert_int_equal(results[0] | results[1], 0);
-	assert_ptr_not_equal(world->comms[0]->scratch, scratch);
+	assert_ptr_not_equal(world->comms[0]->warm->scratch, scratch);
 }
 
 /* Nothing is made or registered after the first start, and the operands are those of each. */

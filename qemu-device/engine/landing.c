@@ -41,18 +41,17 @@ bool muster_landing_check(struct context *ctx, const struct entry *entry)
 /* Its sender is behind, or what it sent was never awaited: the latter is a mismatch. */
 static void stale(struct context *ctx, uint32_t member, const struct muster_packet *packet)
 {
-	uint32_t place = packet->number % MUSTER_WINDOW;
-	const struct muster_signature *ended = &ctx->ended[place];
-	uint32_t age = ctx->base - packet->number;
+	const struct muster_signature *ended = muster_sequence_ended(ctx, packet->number);
+	struct muster_signature ours;
 
 	ctx->engine->counters->drop_window++;
-	if (age > ctx->nr_ended ||
-	    (muster_signatures_equal(ended, &packet->signature) &&
-	     ctx->ended_stages[place] == packet->stage))
+	if (!ended || (muster_signatures_equal(ended, &packet->signature) &&
+		       ctx->ended.stages[packet->number % MUSTER_WINDOW] == packet->stage))
 		return;
+	ours = *ended;
 	muster_context_fail(ctx, MUSTER_STATUS_MISMATCH, member, &packet->signature);
 	ctx->failure.number = packet->number;
-	ctx->failure.ours = *ended;
+	ctx->difference.ours = ours;
 }
 
 static bool is_running(const struct context *ctx, uint32_t number)
