@@ -146,7 +146,8 @@ static int begin(struct muster_request *request)
 
 void muster_nic_ended(struct muster_request *request)
 {
-	muster_long_ended(request);
+	if (request->aside)
+		muster_long_forget(request);	/* its lengths and buffers may be others at the next start */
 	if (request->kept)
 		request->kept->busy = false;
 	else if (request->state == MUSTER_REQUEST_RUNNING && request->entry->program->is_inline)
