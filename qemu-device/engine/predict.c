@@ -90,6 +90,7 @@ static bool prepare(struct context *ctx, const struct sequence *seq, uint32_t in
 		.has_operand = step->load_key || step->brings_data ||
 			       step->flags & MUSTER_DESC_SWAP_LOCAL_DATA,
 		.is_last = index == seq->nr_steps - 1u,
+		.is_own = step->is_own,
 	};
 	if (action->reduces)
 		action->one = muster_arith_one(step->type, step->op, step->length);
@@ -180,22 +181,29 @@ static inline struct context *context_of(const struct muster_engine *engine,
 	       ctx : muster_context_of(engine, packet);
 }
 
+/* op(what is there, what comes to it) */
+static inline void combine(const struct sequence *seq, struct instance *inst,
+			   const struct action *action, const void *from)
+{
+	const struct step *step = &seq->steps[action->index];
+
+	if (action->one)
+		action->one(inst->data, inst->data, from);
+	else
+		muster_arith_checked(step->type, step->op, inst->data, inst->data, from,
+				     step->length);
+}
+
 /* False: the program should have brought an operand. */
 static inline bool fold(const struct sequence *seq, struct instance *inst,
 			const struct action *action, uint16_t flags, const void *payload)
 {
-	const struct step *step;
-
 	if (flags & MUSTER_PACKET_SWAP_DATA || !action->reduces) {
 		copy(inst->data, payload, action->length);
 	} else if (!inst->has_operand) {
 		return false;
-	} else if (action->one) {
-		action->one(inst->data, inst->data, payload);
 	} else {
-		step = &seq->steps[action->index];
-		muster_arith_checked(step->type, step->op, inst->data, inst->data, payload,
-				     step->length);
+		combine(seq, inst, action, payload);
 	}
 	return true;
 }
@@ -242,12 +250,15 @@ bool muster_predict_take(struct muster_engine *engine, const struct muster_packe
 
 /* ---- running ----------------------------------------------------------------------- */
 
-static inline void begin(struct muster_engine_counters *counters, struct instance *inst,
+static inline void begin(const struct context *ctx, struct instance *inst,
 			 const struct action *action)
 {
 	if (action->load) {
-		counters->dma_read_bytes += action->length;
-		copy(inst->data, action->load, action->length);
+		ctx->engine->counters->dma_read_bytes += action->length;
+		if (__builtin_expect(action->is_own, 0))
+			combine(muster_sequence_current(ctx), inst, action, action->load);
+		else
+			copy(inst->data, action->load, action->length);
 	}
 	inst->has_operand = action->has_operand;
 }
@@ -322,7 +333,7 @@ static INLINE bool run_actions(struct muster_engine *engine, struct context *ctx
 
 	for (;; action++, begun = false) {
 		if (!begun)
-			begin(counters, inst, action);
+			begin(ctx, inst, action);
 		if (inst->slot < action->slots_end) {
 			inst->begun = true;
 			inst->next = action->index;
