@@ -181,29 +181,22 @@ static inline struct context *context_of(const struct muster_engine *engine,
 	       ctx : muster_context_of(engine, packet);
 }
 
-/* op(what is there, what comes to it) */
-static inline void combine(const struct sequence *seq, struct instance *inst,
-			   const struct action *action, const void *from)
-{
-	const struct step *step = &seq->steps[action->index];
-
-	if (action->one)
-		action->one(inst->data, inst->data, from);
-	else
-		muster_arith_checked(step->type, step->op, inst->data, inst->data, from,
-				     step->length);
-}
-
 /* False: the program should have brought an operand. */
 static inline bool fold(const struct sequence *seq, struct instance *inst,
 			const struct action *action, uint16_t flags, const void *payload)
 {
+	const struct step *step;
+
 	if (flags & MUSTER_PACKET_SWAP_DATA || !action->reduces) {
 		copy(inst->data, payload, action->length);
 	} else if (!inst->has_operand) {
 		return false;
+	} else if (action->one) {
+		action->one(inst->data, inst->data, payload);
 	} else {
-		combine(seq, inst, action, payload);
+		step = &seq->steps[action->index];
+		muster_arith_checked(step->type, step->op, inst->data, inst->data, payload,
+				     step->length);
 	}
 	return true;
 }
@@ -250,13 +243,22 @@ bool muster_predict_take(struct muster_engine *engine, const struct muster_packe
 
 /* ---- running ----------------------------------------------------------------------- */
 
-static inline void begin(const struct context *ctx, struct instance *inst,
-			 const struct action *action)
+/* In its place, into what is there. */
+static __attribute__((noinline)) void combine_own(const struct context *ctx, struct instance *inst,
+						  const struct action *action)
+{
+	const struct step *step = &muster_sequence_current(ctx)->steps[action->index];
+
+	muster_arith_checked(step->type, step->op, inst->data, inst->data, action->load, step->length);
+}
+
+static inline void begin(struct context *ctx, struct muster_engine_counters *counters,
+			 struct instance *inst, const struct action *action)
 {
 	if (action->load) {
-		ctx->engine->counters->dma_read_bytes += action->length;
+		counters->dma_read_bytes += action->length;
 		if (__builtin_expect(action->is_own, 0))
-			combine(muster_sequence_current(ctx), inst, action, action->load);
+			combine_own(ctx, inst, action);
 		else
 			copy(inst->data, action->load, action->length);
 	}
@@ -332,7 +334,7 @@ static INLINE bool run_actions(struct muster_engine *engine, struct context *ctx
 
 	for (;; action++, begun = false) {
 		if (!begun)
-			begin(ctx, inst, action);
+			begin(ctx, counters, inst, action);
 		if (inst->slot < action->slots_end) {
 			inst->begun = true;
 			inst->next = action->index;
