@@ -551,9 +551,10 @@ check-mpi-suite: all mpi | $(KEEP) ## MPICH's own tests of MPI, with both MPIs: 
 	@MUSTER_BUILD=$(abspath $(BUILD)) $(KEEP) -t 40000 selftests/mpi_suite.sh
 
 # What takes long says how far it is, and what is held by then.
-check-mpi-all: check-mpi check-mpi-suite ## the same, more programs; 100,000 communicators, 10,000 operations under way, threads for a minute
+check-mpi-all: check-mpi check-mpi-suite ## the same, more programs, random ones; 100,000 communicators, 10,000 operations under way, threads for a minute
 	-@tools/setup/setup.sh --quiet mpi-all
 	@MUSTER_MPI_ALL=yes MUSTER_BUILD=$(abspath $(BUILD)) $(KEEP) -t 7200 selftests/mpi_programs_test.sh
+	@MUSTER_MPI_ALL=yes MUSTER_BUILD=$(abspath $(BUILD)) $(KEEP) -t 7200 selftests/mpi_differ_test.sh
 	@MUSTER_MPI_ALL=yes MUSTER_BUILD=$(abspath $(BUILD)) $(KEEP) -t 80000 selftests/mpi_endure_test.sh
 
 check-guest: guest-kernel $(BUILD)/selftests/ranks $(BUILD)/selftests/scheduled $(VM_UNITS) ## device, driver, provider and jobs in guests; KERNEL=6.12

@@ -61,7 +61,7 @@ enum muster_desc_kind {
 #define MUSTER_DESC_SWAP_LOCAL_VP	0x0020	/* send to where the last packet came from */
 #define MUSTER_DESC_SWAP_REMOTE_DATA	0x0040	/* packet: replaces the receiver's operand */
 #define MUSTER_DESC_SWAP_REMOTE_ADDR	0x0080	/* packet: brings address, length and key */
-#define MUSTER_DESC_REDUCE		0x0100	/* combine awaited packets into the operand */
+#define MUSTER_DESC_REDUCE		0x0100	/* combine what is awaited into the operand, or that into what is there */
 #define MUSTER_DESC_COLL_END		0x0200	/* the operation ends here: write the completion */
 #define MUSTER_DESC_FORWARD		0x0400	/* send each fragment on as it comes */
 #define MUSTER_DESC_KEEP		0x0800	/* CH: keep the program; run it again by START */

@@ -73,6 +73,12 @@ static bool range_loads(struct muster_desc_range range, uint64_t length)
 	return valid && !memcmp(&range, &no_range, sizeof(no_range));
 }
 
+/* Awaits nothing, but combines: its operand has this place in the order. */
+static bool has_own_place(const struct muster_desc *desc)
+{
+	return desc->flags & MUSTER_DESC_REDUCE && !desc->cp_count;
+}
+
 /* left: the bytes that the descriptor before left inline, or -1. */
 static bool inline_valid(const struct muster_desc *desc, const struct sequence *seq, int left)
 {
@@ -83,7 +89,9 @@ static bool inline_valid(const struct muster_desc *desc, const struct sequence *
 	    (desc->inline_len && seq->kept))
 		return false;
 	if (desc->flags & MUSTER_DESC_SWAP_LOCAL_DATA)
-		return desc->length == (uint64_t)left && !desc->inline_len && !load_key;
+		return desc->length == (uint64_t)left &&
+		       (has_own_place(desc) ? desc->inline_len == desc->length || !desc->inline_len :
+					      !desc->inline_len && !load_key);
 	return desc->inline_len == desc->length ||
 	       (!desc->inline_len && (desc->cp_count || load_key));
 }
@@ -154,7 +162,11 @@ static int decode_step(const struct context *ctx, const struct muster_desc *desc
 	step->store_addr = desc->store_addr;
 	step->store_key = desc->store_key;
 	step->brings_data = desc->kind == MUSTER_DESC_MP && desc->inline_len == desc->length &&
-			    !step->load_key && !(desc->flags & MUSTER_DESC_SWAP_LOCAL_DATA);
+			    !step->load_key &&
+			    (desc->inline_len || !(desc->flags & MUSTER_DESC_SWAP_LOCAL_DATA));
+	step->is_own = has_own_place(desc) &&
+		       (desc->kind == MUSTER_DESC_MP ? desc->flags & MUSTER_DESC_SWAP_LOCAL_DATA :
+						       step->load_key && step->store_key);
 	if (step->brings_data)
 		memcpy(step->data, desc->data, sizeof(step->data));
 

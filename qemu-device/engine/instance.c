@@ -69,7 +69,10 @@ static bool load_inline(struct context *ctx, struct instance *inst, const struct
 		from = muster_memory_source(ctx, step->load_key, step->load_addr, step->length);
 	if (ctx->failure.status)
 		return false;
-	if (from)
+	if (from && step->is_own)
+		muster_arith_checked(step->type, step->op, inst->data, inst->data, from,
+				     step->length);
+	else if (from)
 		memcpy(inst->data, from, step->length);
 	inst->has_operand = from || step->flags & MUSTER_DESC_SWAP_LOCAL_DATA;
 	inst->begun = true;
@@ -191,7 +194,7 @@ static bool run_rdma(struct context *ctx, struct instance *inst, const struct st
 {
 	if (!inst->begun) {
 		inst->has_operand = step->load_key;
-		inst->stored = false;
+		inst->stored = step->is_own;
 		inst->begun = true;
 	}
 	while (slots_left(inst, step)) {
@@ -200,6 +203,9 @@ static bool run_rdma(struct context *ctx, struct instance *inst, const struct st
 		if (!combine_slot(ctx, inst, step))
 			return false;
 	}
+	if (step->is_own)
+		return !muster_combine_waits(muster_sequence_current(ctx), inst, step) &&
+		       muster_combine_own(ctx, inst, step);
 	return step->cp_count || !step->store_key || !step->load_key ||
 	       copy_local(ctx, inst, step);
 }

@@ -463,6 +463,8 @@ static inline bool muster_combine_waits(const struct sequence *seq, const struct
 /* peer: the message in the sender's memory; else it is in the entry's blocks. */
 bool muster_combine_message(struct context *ctx, struct instance *inst, const struct step *step,
 			    const struct entry *entry, const uint8_t *peer);
+/* What is loaded, into what the store range holds; unless it is MP. */
+bool muster_combine_own(struct context *ctx, const struct instance *inst, const struct step *step);
 /* Of a slot whose turn it is; unless it is MP. */
 bool muster_combine_fragment(struct context *ctx, const struct entry *entry, uint32_t at,
 			     const void *from, uint32_t len);

@@ -23,6 +23,7 @@ struct step {
 	uint32_t load_key;
 	uint32_t store_key;
 	bool brings_data;		/* MP: data[] is the operand */
+	bool is_own;			/* awaits nothing: its operand is combined into what is there */
 	bool to_tree;			/* what it sends goes to a tree of the context, */
 	uint8_t tree;			/* this one */
 	uint64_t length;		/* of all pulses */
