@@ -239,6 +239,7 @@ static int lower(struct muster_comm *comm, struct muster_entry *entry)
 		.ranks = comm->ranks,
 		.in_place = entry->call.in_place,
 		.parts = entry->call.parts,
+		.forwards = comm->job->dev->limits.forwards,
 	};
 	int err = muster_schedule_lower(entry->schedule, &params, &entry->program, entry->why,
 					sizeof(entry->why));

@@ -2,8 +2,8 @@
 /*
  * Communicators: who is in them, and one device context each. It is open at every
  * member before creation returns at any (group.c), since an engine drops packets for
- * contexts that it does not know. Nobody looks at one that is
- * idle: only those that are listed as active are visited.
+ * contexts that it does not know. Nobody looks at one that is idle: only those that
+ * are listed as active are visited.
  *
  * A communicator that was freed goes on until its operations have ended and its
  * members are told; then it is closed, in some later call.

@@ -18,7 +18,7 @@
 #include <string.h>
 
 enum muster_library_limit {
-	MUSTER_ABI = 10,			/* raised when older ranks cannot join any more */
+	MUSTER_ABI = 10,		/* raised when older ranks cannot join any more */
 	MUSTER_SENTENCE_MAX = 512,	/* bytes of an error's sentence */
 	MUSTER_COMM_BUCKETS = 1024,	/* of the tables that find communicators, */
 	MUSTER_MEMBER_BUCKETS = 256,	/* and of that which finds their members */

@@ -62,7 +62,7 @@ static void descs_fill(const struct muster_request *request, struct muster_desc 
 		descs[i] = (struct muster_desc){
 			.kind = MUSTER_DESC_MP,
 			.flags = MUSTER_DESC_C,
-			.src_vp = muster_comm_address(comm, comm->rank)->vp,
+			.src_vp = comm->job->dev->address.vp,
 			.job = comm->job->id,
 			.context = comm->context,
 			.signature = {

@@ -308,7 +308,7 @@ static void desc_fill(const struct muster_comm *comm, const struct muster_entry 
 	*desc = (struct muster_desc){
 		.kind = entry->call.bytes <= MUSTER_INLINE_MAX ? MUSTER_DESC_MP : MUSTER_DESC_RDMA,
 		.flags = MUSTER_DESC_C,
-		.src_vp = muster_comm_address(comm, comm->rank)->vp,
+		.src_vp = comm->job->dev->address.vp,
 		.job = comm->job->id,
 		.context = comm->context,
 	};

@@ -55,7 +55,7 @@ struct send {
 	uint16_t flags;		/* MUSTER_PACKET_* */
 	uint32_t member;
 	uint32_t total;
-	uint32_t at;		/* next fragment */
+	uint8_t gone;		/* fragments, a bit each, that have left */
 	uint32_t key;
 	uint64_t addr;
 	uint8_t data[MUSTER_INLINE_MAX];
@@ -72,6 +72,8 @@ struct instance {
 	bool stored;		/* the store range of the next step holds its operand */
 	uint64_t open;		/* bit per step: its send is not closed */
 	uint64_t todo;		/* of these, those that wait for window or wire only */
+	uint64_t early;		/* bit per step: its send was opened before its message was here, */
+	uint8_t here;		/* of which these fragments are combined */
 	uint8_t data[MUSTER_INLINE_MAX] __attribute__((aligned(32)));
 	struct send sends[];		/* one for each step of the sequence */
 };
@@ -500,6 +502,10 @@ void muster_send_open(struct context *ctx, struct instance *inst, uint32_t step)
 /* One of inline data, which the wire has just refused. */
 void muster_send_hold(struct context *ctx, struct instance *inst, uint32_t step);
 void muster_sends_run(struct context *ctx, struct instance *inst);
+/* FORWARD: the next step, and those behind it that send the same, whose message comes now. */
+void muster_sends_forward(struct context *ctx, struct instance *inst);
+/* More of that message is where it is sent from. */
+void muster_sends_forward_more(struct context *ctx, struct instance *inst, uint8_t fragments);
 bool muster_sends_overlap(const struct instance *inst, uint64_t addr, uint64_t len);
 void muster_send_granted(struct context *ctx, uint32_t member,
 			 const struct muster_packet *packet);

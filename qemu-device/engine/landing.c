@@ -149,13 +149,25 @@ static bool is_whole(const struct entry *entry)
 	return entry->fragments == (1u << (entry->total + MUSTER_MTU - 1) / MUSTER_MTU) - 1;
 }
 
+/* And send it on. */
+static bool combine(struct context *ctx, const struct entry *entry,
+		    const struct muster_packet *packet, const void *payload)
+{
+	struct instance *inst = muster_instance(ctx, entry->pulse);
+
+	if (!muster_combine_fragment(ctx, entry, packet->offset, payload, packet->length))
+		return false;
+	if (inst->early >> inst->next & 1)
+		muster_sends_forward_more(ctx, inst, 1u << packet->offset / MUSTER_MTU);
+	return true;
+}
+
 /* To where it belongs at once, if its turn had come when it was granted; else to its block. */
 static bool take_fragment(struct context *ctx, struct entry *entry,
 			  const struct muster_packet *packet, const void *payload)
 {
 	if (entry->state == ENTRY_STREAMED)
-		return muster_combine_fragment(ctx, entry, packet->offset, payload,
-					       packet->length);
+		return combine(ctx, entry, packet, payload);
 	memcpy(muster_room_block(entry, packet->offset), payload, packet->length);
 	return true;
 }

@@ -285,14 +285,13 @@ static INLINE bool send(struct muster_engine *engine, struct context *ctx, struc
 			struct action *action)
 {
 	struct muster_engine_counters *counters = engine->counters;
-	const uint32_t number = ctx->base, met = ctx->peer_of[action->member];
-	struct peer *peer;
+	struct peer *peer = muster_member_peer(ctx, action->member);
+	const uint32_t number = ctx->base;
 	int32_t ahead;
 	int ret;
 
-	if (!met)
+	if (!peer)
 		return send_slowly(ctx, inst, action, 0);
-	peer = &ctx->peers[met - 1];
 	ahead = number - peer->base;
 	if (ahead >= MUSTER_WINDOW)
 		return send_slowly(ctx, inst, action, 0);
