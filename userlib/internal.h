@@ -257,9 +257,6 @@ struct muster_comm {
 	struct muster_request *persistent; /* all that are, idle or not */
 	bool persists;			/* what is called now is to be persistent */
 	uint32_t number;		/* of the next operation */
-	uint32_t doubted;		/* the first when notes were compared, or it was seen to wait; */
-	uint64_t doubt_us;		/* when to do so next; 0: never seen */
-	uint64_t tested;		/* the count of ticks when a test looked at the clock last */
 	uint32_t sequences;		/* given to the device */
 	uint32_t sequences_ended;	/* of them, as far as completions have told */
 	uint32_t fetched_to;		/* those below may be fetched by the device, and not be there yet */

@@ -98,7 +98,7 @@ static bool run_inline(struct context *ctx, struct instance *inst, const struct 
 static const void *peer_memory(struct context *ctx, const struct entry *entry)
 {
 	const struct muster_engine *engine = ctx->engine;
-	const struct member *member = &ctx->members[entry->member];
+	const struct member *member = muster_member(ctx, entry->member);
 
 	return engine->world.peer_map(engine->opaque, member->node, member->vp,
 				      entry->reference.key, entry->reference.addr, entry->total);
@@ -108,7 +108,7 @@ static const void *peer_memory(struct context *ctx, const struct entry *entry)
 static bool given_back(const struct context *ctx, struct entry *entry)
 {
 	const struct muster_engine *engine = ctx->engine;
-	uint32_t node = ctx->members[entry->member].node;
+	uint32_t node = muster_member(ctx, entry->member)->node;
 
 	if (!engine->world.peer_ended ||
 	    !engine->world.peer_ended(engine->opaque, node, ctx->job, ctx->id))

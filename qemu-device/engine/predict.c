@@ -68,7 +68,7 @@ static void prepare_send(struct context *ctx, const struct sequence *seq, const 
 {
 	action->sends = true;
 	action->member = step->member_dest;
-	action->incarnation = ctx->members[action->member].incarnation;
+	action->incarnation = muster_member(ctx, action->member)->incarnation;
 	muster_send_prepare(ctx, seq, step, &action->packet);
 	action->flags = action->packet.flags & ~MUSTER_PACKET_CREDIT_WANTED;
 	muster_trace_packet(&action->sent, &action->packet);
@@ -410,7 +410,7 @@ static INLINE struct instance *start(struct context *ctx, const struct sequence 
 static inline bool is_quiet(const struct context *ctx)
 {
 	return !ctx->failure.status && !ctx->wants_room && !ctx->copies && !ctx->asking_first &&
-	       !ctx->nr_messages && !ctx->stalled;
+	       !ctx->messages && !ctx->stalled;
 }
 
 /* What came before it ran is left to others; so is memory that is not what it was. */
@@ -421,7 +421,7 @@ static inline bool can_run(const struct context *ctx, struct sequence *seq)
 
 static inline bool can_start(const struct context *ctx, const struct sequence *seq)
 {
-	return seq->predicted && seq->predicted->is_mapped && seq->instances && !ctx->nr_left;
+	return seq->predicted && seq->predicted->is_mapped && seq->instances && !ctx->has_left;
 }
 
 static bool run_first(struct context *ctx)
