@@ -13,9 +13,9 @@ static uint32_t *bucket(const struct muster_engine *engine, const struct member 
 {
 	const struct book *book = &engine->book;
 	uint64_t address = (uint64_t)member->node << 16 | member->vp;
-	uint64_t hash = sip_hash(engine->hash_key, address ^ (uint64_t)member->incarnation << 40 ^
-						   member->incarnation);
+	uint64_t hash = sip_hash(engine->hash_key, address);
 
+	hash = sip_hash(engine->hash_key, hash ^ member->incarnation);	/* both are more than a word */
 	return &book->buckets[hash % book->max];
 }
 

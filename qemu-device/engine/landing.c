@@ -129,6 +129,7 @@ static bool within_window(struct context *ctx, uint32_t member, const struct mus
 
 /* ---- landing ---- */
 
+/* NULL: the context has failed, and has no entry any more. */
 static struct entry *land(struct context *ctx, uint32_t member, const struct muster_packet *packet)
 {
 	struct entry *entry = muster_entry_add(ctx, packet->number, packet->pulse, packet->seq_id);
@@ -141,7 +142,7 @@ static struct entry *land(struct context *ctx, uint32_t member, const struct mus
 
 	if (packet->flags & MUSTER_PACKET_CREDIT_WANTED)
 		muster_credit_note(ctx, member, packet->number);
-	return entry;
+	return ctx->failure.status ? NULL : entry;
 }
 
 static bool is_whole(const struct entry *entry)
@@ -209,6 +210,8 @@ static void pass_through(struct context *ctx, uint32_t member, const struct must
 		return;
 	if (packet->flags & MUSTER_PACKET_CREDIT_WANTED)
 		muster_credit_note(ctx, member, packet->number);
+	if (ctx->failure.status)
+		return;
 	ctx->engine->counters->unasked++;
 	if (!muster_instance_take(ctx, &here, payload))
 		return;

@@ -86,6 +86,40 @@ static struct context *opened(struct world *w, uint32_t id, uint32_t nr,
 	return muster_context_find(w->nodes[0].engine, WORLD_VP, WORLD_JOB, id);
 }
 
+/* The longest chain of who is known. */
+static uint32_t longest_chain(const struct book *book)
+{
+	uint32_t i, number, len, longest = 0;
+
+	for (i = 0; i < book->max; i++) {
+		len = 0;
+		for (number = book->buckets[i]; number; number = book->known[number - 1].next)
+			len++;
+		longest = len > longest ? len : longest;
+	}
+	return longest;
+}
+
+/* Of each address and incarnation what differs would be the same when both are one word. */
+static void nobody_can_choose_lives_that_collide(void **state)
+{
+	enum { CLASSES = 16, EACH = 256, NR = CLASSES * EACH + 1, CHAIN_MAX = 12 };
+	static struct muster_member members[NR];
+	struct world *w = world_create(1, 1);
+	uint32_t i;
+
+	(void)state;
+	for (i = 0; i < NR - 1; i++)
+		members[i] = (struct muster_member){
+			.node = (1 + i / EACH) | i % EACH << 8, .vp = WORLD_VP,
+			.incarnation = 1 + (i % EACH << 24),
+		};
+	world_start(w);
+	opened(w, ID, NR, members);
+	assert_in_range(longest_chain(&w->nodes[0].engine->book), 1, CHAIN_MAX);
+	world_destroy(w);
+}
+
 static void another_key_puts_members_elsewhere(void **state)
 {
 	struct muster_member members[8] = { { 0 } };
@@ -450,6 +484,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(nobody_can_choose_members_that_collide),
+		cmocka_unit_test(nobody_can_choose_lives_that_collide),
 		cmocka_unit_test(another_key_puts_members_elsewhere),
 		cmocka_unit_test(members_in_any_order_are_found),
 		cmocka_unit_test(members_in_order_need_no_places),

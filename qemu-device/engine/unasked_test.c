@@ -293,6 +293,36 @@ static void an_incast_loses_nothing_and_stops_nobody(void **state)
 	world_destroy(w);
 }
 
+/* Its context has failed while it landed: it is in no entry, and takes no room. */
+static void what_there_is_no_memory_to_answer_takes_no_room(void **state)
+{
+	struct muster_desc send = send_to(0, 0, 0);
+	uint32_t allowed, failed = 0;
+
+	(void)state;
+	for (allowed = 0; allowed < 8; allowed++) {
+		struct world *w = some(2, 0, 0);
+		uint32_t i;
+
+		for (i = 0; i <= MUSTER_WINDOW / 2; i++)	/* the last of them asks */
+			world_post(w, 1, &send, 1);
+		while (muster_engine_step(w->nodes[1].engine, 100))
+			;
+		w->allocs_left = allowed;
+		w->allocs_limited = true;
+		while (w->nr_flight)
+			world_deliver_one(w, 0);
+		w->allocs_limited = false;
+		if (world_counters(w, 0).contexts_failed) {
+			failed++;
+			assert_int_equal(world_counters(w, 0).buffer_entries_used, 0);
+			assert_int_equal(world_counters(w, 0).buffer_blocks_used, 0);
+		}
+		world_destroy(w);
+	}
+	assert_in_range(failed, 1, 7);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -303,6 +333,7 @@ int main(void)
 		cmocka_unit_test(a_vp_takes_no_more_than_it_leaves),
 		cmocka_unit_test(idle_contexts_do_not_hold_all_blocks),
 		cmocka_unit_test(an_incast_loses_nothing_and_stops_nobody),
+		cmocka_unit_test(what_there_is_no_memory_to_answer_takes_no_room),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
