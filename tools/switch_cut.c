@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The link between two switches of a running network is taken down: muster-switchd --cut asks for it, and the
+ * The link between two switches of a running network is taken down: muster-am --cut asks for it, and the
  * network's manager has both switches see it as lost. What they still send each other is dropped.
  */
 #include "switch_cut.h"
@@ -11,33 +11,7 @@
 #include <unistd.h>
 
 #include "daemon.h"
-
-/* ---- in the manager ---- */
-
-/* A host at the other end would not hear of it. */
-int switch_cut_take(const struct switch_manager_config *config,
-		    const struct muster_manager_message *head,
-		    const struct muster_manager_member *ends, char why[MUSTER_MANAGER_WHY_MAX])
-{
-	uint32_t nr = muster_fabric_switches(config->fabric);
-	uint32_t first = ends[0].host - MUSTER_NODE_AGGREGATION;
-	uint32_t second = ends[1].host - MUSTER_NODE_AGGREGATION;
-	int err = 0;
-
-	if (head->version != MUSTER_MANAGER_VERSION || head->nr_members != 2)
-		err = -EPROTO;
-	else if (first >= nr || second >= nr)
-		err = -EINVAL;
-	else if (switch_box_cut(&config->boxes[first], ends[1].host))
-		err = -ENOENT;
-	else
-		switch_box_cut(&config->boxes[second], ends[0].host);
-	strcpy(why, err == -EPROTO ? "the manager is of another version" :
-		    err == -EINVAL ? "the network has no such switch" : "these switches have no link");
-	return err;
-}
-
-/* ---- who asks ---- */
+#include "muster_manager.h"
 
 struct request {
 	struct muster_manager_message head;
@@ -76,7 +50,7 @@ static int ask(int fd, uint32_t first, uint32_t second, struct answer *answer)
 int switch_cut(const char *manager, uint32_t first, uint32_t second, char *why, size_t why_len)
 {
 	struct answer answer = { .head.status = 0 };
-	int fd = daemon_connect(manager), err = fd;
+	int fd = daemon_connect(manager, 0), err = fd;
 
 	if (fd >= 0) {
 		err = ask(fd, first, second, &answer);

@@ -55,8 +55,8 @@ static inline void test_manager_take(struct test_manager *manager, int fd,
 
 	if (said->kind == MUSTER_MANAGER_HELLO && manager->hello)
 		manager->hello(manager->opaque);
-	if (said->kind == MUSTER_MANAGER_LEAVE) {
-		manager->given_back += said->tag != 0;
+	if (said->kind == MUSTER_MANAGER_LEAVE && said->tag) {
+		manager->given_back++;
 		return;
 	}
 	answer.kind = (uint16_t)(said->kind + 1);
