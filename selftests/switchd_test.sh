@@ -306,6 +306,22 @@ check "when a leaf is killed its ranks have lost the network, and all others say
 check "when the manager is killed operations go on, and another one takes over" outlive 100
 check "the same with each switch in a process of its own" outlive 300 --apart
 
+# Ranks that are in operations by trees, and a manager that is told to give everything back.
+cleaned() {
+	rm -f out counters
+	MUSTER_SWITCH=force MUSTER_SWITCHD_OPTIONS="-j -c counters" "$run" --topology "$tap_dir/network" --grace 800 \
+		-n 4 "$switched" chaos >out 2>err &
+	runner=$!
+	trap 'kill $runner 2>/dev/null || :' EXIT
+	within 300 started
+	"$am" -m "$(manager)" --clean
+	ends
+	same 4 "$(grep -c 'lost: ' out)"
+	same "0 0 0" "$(count groups) $(count bytes) $(count held)"
+	test "$(count failed)" -gt 0
+	same 1 "$(status_of "$am" -m @nobody-$$ --clean)"
+}
+
 manager() {
 	tr '\0' '\n' <"/proc/$(switches)/cmdline" | sed -n '/^-m$/{n;p;}'
 }
@@ -325,6 +341,8 @@ link_cut() {
 	test "$(count gone)" -gt 0
 }
 check "when a link is taken down the ranks on both sides of it hear of it" link_cut
+
+check "muster-am --clean fails the groups that are there, and ends when they are gone" cleaned
 
 # managed NAME TOPOLOGY: a manager, then all its switches
 managed() {

@@ -39,6 +39,7 @@ struct am_peer {
 	int fd;
 	enum am_peer_kind kind;
 	bool over;			/* it goes as soon as nobody looks at it */
+	bool cleans;			/* it is told when all that it wanted away is */
 	uint32_t number;		/* of the host, or of the switch */
 	uint32_t life;
 	uint64_t proof;			/* of a host's job, */
@@ -71,6 +72,7 @@ struct am_group {
 	const struct am_peer *asker;	/* NULL: it has gone, or another manager made it */
 	uint64_t tag;			/* of its request */
 	bool made;			/* all switches have it, and the asker knows */
+	bool unwanted;			/* it has failed, by order */
 	int err;			/* what the first of them has said that refused it, */
 	char why[AM_WHY_MAX];
 	uint32_t nr_switches, nr_members;
@@ -161,6 +163,8 @@ bool am_groups_sweep(struct am *am);
 /** am_group_hold() - a switch has one that another manager made. */
 void am_group_hold(struct am *am, const struct am_peer *from);
 void am_group_free(struct am_group *group);
+/** am_clean() - somebody asks for it: in. */
+void am_clean(struct am *am, struct am_peer *asker);
 
 /* ---- am_switches.c ---- */
 

@@ -40,11 +40,11 @@ void am_group_free(struct am_group *group)
 
 /* ---- taking back ---------------------------------------------------------------------------- */
 
-static void remove_from(struct am *am, struct am_peer *to, uint16_t tree, uint32_t handle)
+static void tell(struct am *am, uint32_t number, uint16_t kind, uint16_t tree, uint32_t handle)
 {
+	struct am_peer *to = am_find(am, AM_SWITCH, number);
 	const struct muster_manager_message head = {
-		.version = MUSTER_MANAGER_VERSION, .kind = MUSTER_MANAGER_REMOVE,
-		.tree = tree, .group = handle,
+		.version = MUSTER_MANAGER_VERSION, .kind = kind, .tree = tree, .group = handle,
 	};
 
 	if (to)
@@ -61,7 +61,7 @@ void am_group_end(struct am *am, struct am_group *group)
 	*place = group->next;
 	am_asks_forget(am, NULL, group);
 	for (uint32_t i = 0; i < group->nr_switches; i++)
-		remove_from(am, am_find(am, AM_SWITCH, group->switches[i].number), group->tree, group->handle);
+		tell(am, group->switches[i].number, MUSTER_MANAGER_REMOVE, group->tree, group->handle);
 	am_group_free(group);
 }
 
@@ -84,6 +84,20 @@ static bool is_known(const struct am_group *group)
 	return i == group->nr_switches;
 }
 
+static void cleaners_answer(struct am *am)
+{
+	const struct muster_manager_message head = { .kind = MUSTER_MANAGER_DONE };
+
+	for (const struct am_group *group = am->groups; group; group = group->next)
+		if (group->unwanted)
+			return;
+	for (struct am_peer *peer = am->peers; peer; peer = peer->next) {
+		if (peer->cleans)
+			am_answer(am, peer, &head, 0, NULL);
+		peer->cleans = false;
+	}
+}
+
 bool am_groups_sweep(struct am *am)
 {
 	bool late = muster_clock_us() - am->began_us > SETTLE_US, again = false;
@@ -97,7 +111,36 @@ bool am_groups_sweep(struct am *am)
 		if (known && all_left(group))
 			am_group_end(am, group);
 	}
+	cleaners_answer(am);
 	return again;
+}
+
+/* ---- by order ------------------------------------------------------------------------------------ */
+
+/* Its members hear of it from their switches, and leave; who has not claimed it never will. */
+static void unwant(struct am *am, struct am_group *group)
+{
+	group->unwanted = true;
+	if (!group->made && !group->err)
+		group->err = am_refuse(group->why, -ECANCELED, "whoever runs the network wants no groups now");
+	for (uint32_t i = 0; i < group->nr_switches; i++)
+		tell(am, group->switches[i].number, MUSTER_MANAGER_FAIL, group->tree, group->handle);
+	for (uint32_t i = 0; i < group->nr_members; i++)
+		group->members[i].left |= !group->members[i].lease;
+}
+
+void am_clean(struct am *am, struct am_peer *asker)
+{
+	const struct muster_manager_message head = { .kind = MUSTER_MANAGER_DONE };
+
+	if (am->in.head.version != MUSTER_MANAGER_VERSION) {
+		am_answer(am, asker, &head, -EPROTO, "the manager is of another version");
+		return;
+	}
+	asker->cleans = true;
+	for (struct am_group *group = am->groups; group; group = group->next)
+		unwant(am, group);
+	am_groups_sweep(am);
 }
 
 /* ---- making ------------------------------------------------------------------------------------ */
@@ -363,6 +406,6 @@ void am_group_hold(struct am *am, const struct am_peer *from)
 	if (noted)
 		branch_of(group, from->number)->held = true;
 	else
-		remove_from(am, am_find(am, AM_SWITCH, from->number), said->tree, said->group);
+		tell(am, from->number, MUSTER_MANAGER_REMOVE, said->tree, said->group);
 	am_groups_sweep(am);
 }

@@ -112,6 +112,9 @@ static void take(struct am *am, struct am_peer *peer)
 	case MUSTER_MANAGER_CUT | AM_STRANGER << 16:
 		am_cut(am, peer);
 		break;
+	case MUSTER_MANAGER_CLEAN | AM_STRANGER << 16:
+		am_clean(am, peer);
+		break;
 	case MUSTER_MANAGER_CREATE | AM_HOST << 16:
 		am_host_create(am, peer);
 		break;

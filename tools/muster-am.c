@@ -12,15 +12,16 @@
 #include <string.h>
 
 #include "am.h"
+#include "am_order.h"
 #include "clock.h"
 #include "daemon.h"
 #include "fabric_file.h"
 #include "limit.h"
-#include "switch_cut.h"
 
 static const char help[] =
 	"Usage: muster-am -t TOPOLOGY -m ADDRESS [OPTION]...\n"
 	"       muster-am -m ADDRESS -x A-B\n"
+	"       muster-am -m ADDRESS --clean\n"
 	"Make aggregation groups for the hosts of a network of switches, and take them back.\n"
 	"TOPOLOGY is switch:N, fat-tree:HxLxS, fat-tree:HxLxAxPxC, switch-torus:HxAxB, or a file.\n"
 	"\n"
@@ -33,6 +34,8 @@ static const char help[] =
 	"  -p, --payload=N       bytes of one packet of low-latency trees, 16 to 4096 (256)\n"
 	"  -x, --cut=A-B         have the running network whose manager is at ADDRESS take the link between\n"
 	"                        switches A and B down, for good\n"
+	"      --clean           have that manager take all groups back: those that are used fail; it ends when\n"
+	"                        none of them is left\n"
 	"  -h, --help  -V, --version\n"
 	"\n"
 	"It says \"ready\" when it listens. SIGUSR1 prints switches, hosts and groups; SIGTERM and SIGINT end\n"
@@ -47,8 +50,10 @@ struct options {
 	const char *topology, *manager;
 	uint32_t radix, groups, payload;
 	uint32_t cut[2];		/* switches */
-	bool shared, cuts;
+	bool shared, cuts, cleans;
 };
+
+enum { KEY_CLEAN = 256 };
 
 /* ---- options ---------------------------------------------------------------------- */
 
@@ -71,7 +76,7 @@ static const struct option long_options[] = {
 	{ "topology", required_argument, NULL, 't' }, { "radix", required_argument, NULL, 'r' },
 	{ "manager", required_argument, NULL, 'm' }, { "shared", no_argument, NULL, 'S' },
 	{ "groups", required_argument, NULL, 'g' }, { "payload", required_argument, NULL, 'p' },
-	{ "cut", required_argument, NULL, 'x' }, { "help", no_argument, NULL, 'h' },
+	{ "cut", required_argument, NULL, 'x' }, { "clean", no_argument, NULL, KEY_CLEAN }, { "help", no_argument, NULL, 'h' },
 	{ "version", no_argument, NULL, 'V' }, { NULL, 0, NULL, 0 },
 };
 
@@ -98,6 +103,9 @@ static int parse_option(int key, void *of)
 		return daemon_number(optarg, 16, MUSTER_MTU, &options->payload);
 	case 'x':
 		return parse_cut(options, optarg);
+	case KEY_CLEAN:
+		options->cleans = true;
+		return 0;
 	default:
 		return DAEMON_EXIT_USAGE;
 	}
@@ -112,7 +120,7 @@ static int parse_options(int argc, char **argv, struct options *options)
 
 	if (!ret && !options->manager)
 		ret = daemon_misused("say with -m where the manager is", NULL);
-	if (!ret && !options->topology && !options->cuts)
+	if (!ret && !options->topology && !options->cuts && !options->cleans)
 		ret = daemon_misused("say with -t which network", NULL);
 	return ret;
 }
@@ -181,22 +189,25 @@ static int manage(const struct options *options, int signals)
 	return ret;
 }
 
-static int cut(const struct options *options)
+static int order(const struct options *options)
 {
 	char why[400] = "";
+	int err = options->cleans ? am_order_clean(options->manager, why, sizeof(why)) :
+				    am_order_cut(options->manager, options->cut[0], options->cut[1], why,
+						 sizeof(why));
 
-	if (!switch_cut(options->manager, options->cut[0], options->cut[1], why, sizeof(why)))
-		return 0;
-	return daemon_failed(options->manager, why);
+	return err ? daemon_failed(options->manager, why) : 0;
 }
 
 int main(int argc, char **argv)
 {
 	struct options options = { .groups = AM_GROUPS_MAX };
-	int signals = daemon_signals(), ret;
+	int signals, ret = parse_options(argc, argv, &options);
 
-	ret = signals < 0 ? 1 : parse_options(argc, argv, &options);
 	if (ret)
 		return ret < 0 ? 0 : ret;
-	return options.cuts ? cut(&options) : manage(&options, signals);
+	if (options.cuts || options.cleans)
+		return order(&options);
+	signals = daemon_signals();
+	return signals < 0 ? 1 : manage(&options, signals);
 }

@@ -244,6 +244,9 @@ static bool take(struct switch_manager *manager, struct managed *one, const stru
 	case MUSTER_MANAGER_REMOVE:
 		take_out(one, head);
 		return true;
+	case MUSTER_MANAGER_FAIL:
+		muster_switch_group_fail(one->box->sw, head->tree, head->group);
+		return true;
 	case MUSTER_MANAGER_CHILD_LEFT:
 		err = muster_switch_child_left(one->box->sw, head->tree, head->group, head->host);
 		break;

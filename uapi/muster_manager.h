@@ -51,6 +51,10 @@ enum muster_manager_kind {
 	MUSTER_MANAGER_REMOVE = 13,	/* tree, group; no answer */
 	MUSTER_MANAGER_CHILD_LEFT = 14,	/* tag, tree, group, host; DONE */
 	MUSTER_MANAGER_UNLINK = 15,	/* tag, host: the link to that node is down; DONE */
+	MUSTER_MANAGER_FAIL = 16,	/* tree, group: its members are told that it has failed; no answer */
+
+	/* From whoever runs the network: all groups fail. DONE when none of them is left. */
+	MUSTER_MANAGER_CLEAN = 17,
 };
 
 enum muster_manager_limit {
