@@ -304,7 +304,7 @@ NEXT_ABI := $(BUILD)/selftests/guest/abi/libmuster-rdmav34.so
 
 $(NEXT_ABI): provider/libmusterdv.map $(wildcard provider/*.[ch]) uapi/rdma/muster-abi.h | $(RDMA_CORE)
 	@mkdir -p $(@D)/rdma
-	@sed 's/\(define MUSTER_ABI_VERSION\).*/\1 4/' uapi/rdma/muster-abi.h >$(@D)/rdma/muster-abi.h
+	@sed 's/\(define MUSTER_ABI_VERSION\).*/\1 5/' uapi/rdma/muster-abi.h >$(@D)/rdma/muster-abi.h
 	@$(CC) -I$(@D) $(filter-out -MMD -MP,$(ALL_CFLAGS)) -Iprovider -isystem $(RDMA_CORE) -shared \
 		-Wl,--version-script=$< -o $@ provider/*.c -libverbs
 
@@ -613,7 +613,7 @@ dst: $(SAN)/selftests/dst/dst ## simulated seeds, on all CPUs: make dst SEED=n [
 # Its parts again, of which one is exchanged for the same with a bug.
 PLANTED := $(BUILD)/selftests/dst/dst
 
-dst-planted: $(PLANTED) ## 22 bugs, planted one after the other: within how many seeds each is found [COUNT=n] [ONLY=names]
+dst-planted: $(PLANTED) ## 23 bugs, planted one after the other: within how many seeds each is found [COUNT=n] [ONLY=names]
 	@COMPILE='$(CC) $(filter-out -MMD -MP,$(ALL_CFLAGS))' \
 		PARTS='$(PLANTED).o $(call selftest_parts,$(BUILD)) $(addprefix $(BUILD)/,$(BUMP:=/lib.a) $(SWITCH:=/lib.a)) $(call libs,$(BUILD))' \
 		MUSTER_BUILD=$(abspath $(BUILD)) selftests/dst/planted.sh $(or $(COUNT),20000) $(ONLY)

@@ -94,15 +94,22 @@ static int respond(const struct muster_cq *cq, struct ib_udata *udata)
 
 static void mappings_remove(struct muster_cq *cq)
 {
+	if (cq->next)
+		muster_mapping_remove(cq->next);
 	if (cq->record)
 		muster_mapping_remove(cq->record);
 	muster_mapping_remove(cq->ring);
 }
 
+static size_t ring_bytes(u32 entries)
+{
+	return entries * sizeof(struct muster_cqe);
+}
+
 static struct muster_mapping *ring_create(struct ib_ucontext *ibucontext, u32 entries)
 {
-	return muster_mapping_create(ibucontext, MUSTER_MAP_FROM_DEVICE,
-				     entries * sizeof(struct muster_cqe), cqe_layout);
+	return muster_mapping_create(ibucontext, MUSTER_MAP_FROM_DEVICE, ring_bytes(entries),
+				     cqe_layout);
 }
 
 static int mappings_create(struct muster_cq *cq, struct ib_ucontext *ibucontext, u32 flags)
@@ -139,6 +146,8 @@ int muster_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 	err = decode(udata, &cmd);
 	if (err)
 		return err;
+	if (cmd.flags & MUSTER_CQ_FOR_QPS && !(dev->capabilities & MUSTER_CAP_QP))
+		return -EOPNOTSUPP;	/* so a queue with a record is one that the device can do */
 	err = muster_share_take(dev, &dev->cqs_share, &cq->user);
 	if (err)
 		return err;
@@ -197,7 +206,7 @@ int muster_modify_cq(struct ib_cq *ibcq, u16 count, u16 period_us)
 		.cq_moderate.period_us = cpu_to_le16(period_us),
 	};
 
-	if (!cq->record || !(dev->capabilities & MUSTER_CAP_QP))
+	if (!cq->record)
 		return -EOPNOTSUPP;
 	return muster_admin_run(dev, &cmd);
 }
@@ -215,23 +224,44 @@ static int resize_respond(const struct muster_mapping *ring, u32 entries, u32 or
 	return ib_copy_to_udata(udata, &resp, sizeof(resp));
 }
 
+/* What was prepared before and never changed to goes; its process may have it mapped still. */
+static int resize_prepare(struct muster_cq *cq, struct ib_ucontext *ibucontext, u32 entries,
+			  struct ib_udata *udata)
+{
+	struct muster_mapping *ring = ring_create(ibucontext, entries);
+	int err;
+
+	if (IS_ERR(ring))
+		return PTR_ERR(ring);
+	err = resize_respond(ring, entries, 0, udata);
+	if (err) {
+		muster_mapping_remove(ring);
+		return err;
+	}
+	if (cq->next)
+		muster_mapping_remove(cq->next);
+	cq->next = ring;
+	return 0;
+}
+
 /*
  * Twice to the process: once more when the device has changed over, since it cannot change back.
  * The old ring is the process's until it unmaps it.
  */
-static int resize(struct muster_cq *cq, struct muster_mapping *ring, u32 entries,
-		  struct ib_udata *udata)
+static int resize(struct muster_cq *cq, u32 entries, struct ib_udata *udata)
 {
+	struct muster_mapping *ring = cq->next, *old = cq->ring;
 	struct muster_admin_command cmd = {
 		.opcode = MUSTER_ADMIN_CQ_RESIZE,
-		.cq_resize.base = cpu_to_le64(ring->dma),
 		.cq_resize.id = cpu_to_le32(cq->id),
 		.cq_resize.entries = cpu_to_le32(entries),
 	};
-	struct muster_mapping *old = cq->ring;
 	u32 origin;
 	int err;
 
+	if (!ring || ring->bytes < ring_bytes(entries))
+		return -EINVAL;
+	cmd.cq_resize.base = cpu_to_le64(ring->dma);
 	err = resize_respond(ring, entries, 0, udata);
 	if (err)
 		return err;
@@ -239,9 +269,25 @@ static int resize(struct muster_cq *cq, struct muster_mapping *ring, u32 entries
 	if (err)
 		return err;
 	cq->ring = ring;
+	cq->next = NULL;
 	cq->ibcq.cqe = entries;
 	muster_mapping_remove(old);
 	return resize_respond(ring, entries, origin, udata);
+}
+
+static int resize_decode(struct ib_udata *udata, struct muster_resize_cq_cmd *cmd)
+{
+	int err;
+
+	if (udata->inlen < sizeof(*cmd) || udata->outlen < sizeof(struct muster_resize_cq_resp))
+		return -EINVAL;
+	err = ib_copy_from_udata(cmd, udata, sizeof(*cmd));
+	if (err)
+		return err;
+	if (udata->inlen > sizeof(*cmd) &&
+	    !ib_is_udata_cleared(udata, sizeof(*cmd), udata->inlen - sizeof(*cmd)))
+		return -EINVAL;
+	return cmd->reserved || cmd->flags & ~MUSTER_RESIZE_PREPARE ? -EINVAL : 0;
 }
 
 int muster_resize_cq(struct ib_cq *ibcq, int entries, struct ib_udata *udata)
@@ -249,21 +295,21 @@ int muster_resize_cq(struct ib_cq *ibcq, int entries, struct ib_udata *udata)
 	struct muster_ucontext *ucontext = rdma_udata_to_drv_context(udata, struct muster_ucontext,
 								     ibucontext);
 	struct muster_cq *cq = to_mcq(ibcq);
-	struct muster_mapping *ring;
+	struct muster_resize_cq_cmd cmd;
 	int err;
 
-	if (!cq->record || !(to_mdev(ibcq->device)->capabilities & MUSTER_CAP_QP))
+	if (!cq->record)
 		return -EOPNOTSUPP;
-	if (!entries_valid(entries) || !muster_udata_unused(udata) ||
-	    udata->outlen < sizeof(struct muster_resize_cq_resp))
+	if (!entries_valid(entries))
 		return -EINVAL;
-	ring = ring_create(&ucontext->ibucontext, entries);
-	if (IS_ERR(ring))
-		return PTR_ERR(ring);
+	err = resize_decode(udata, &cmd);
+	if (err)
+		return err;
 	mutex_lock(&cq->lock);
-	err = resize(cq, ring, entries, udata);
-	if (cq->ring != ring)
-		muster_mapping_remove(ring);
+	if (cmd.flags & MUSTER_RESIZE_PREPARE)
+		err = resize_prepare(cq, &ucontext->ibucontext, entries, udata);
+	else
+		err = resize(cq, entries, udata);
 	mutex_unlock(&cq->lock);
 	return err;
 }

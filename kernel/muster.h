@@ -198,8 +198,9 @@ struct muster_cq {
 	struct ib_cq ibcq;
 	kuid_t user;			/* whose share it is of */
 	u32 id;
-	struct mutex lock;		/* protects ring and ibcq.cqe */
+	struct mutex lock;		/* protects ring, ibcq.cqe and next */
 	struct muster_mapping *ring;
+	struct muster_mapping *next;	/* prepared for a change of size; or NULL */
 	struct muster_mapping *record;	/* of queue pairs; NULL: it is for virtual ports */
 	struct muster_vector *vector;
 	struct list_head vector_entry;

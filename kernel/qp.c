@@ -140,8 +140,6 @@ int muster_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr, struct ib
 	err = check_attr(attr);
 	if (err)
 		return err;
-	if (!(to_mdev(ibqp->device)->capabilities & MUSTER_CAP_QP))
-		return -EOPNOTSUPP;
 	if (!muster_udata_unused(udata) || udata->outlen < sizeof(struct muster_create_qp_resp))
 		return -EINVAL;
 	mutex_init(&qp->lock);

@@ -108,8 +108,7 @@ int muster_destroy_cq(struct ibv_cq *ibvcq)
 		return err;
 	if (cq->record)
 		munmap(cq->record, MUSTER_DOORBELL_STRIDE);
-	if (cq->ring)
-		munmap(cq->ring, cq->ring_bytes);
+	munmap(cq->ring, cq->ring_bytes);
 	pthread_mutex_destroy(&cq->lock);
 	free(cq->kept);
 	free(cq);
@@ -142,7 +141,7 @@ static bool ring_read(const struct muster_cq *cq, uint32_t at, struct muster_wc 
 static bool entry_read(const struct muster_cq *cq, uint32_t at, struct muster_wc *wc)
 {
 	if (at - cq->kept_from >= cq->nr_kept)
-		return cq->ring && ring_read(cq, at - cq->origin, wc);
+		return ring_read(cq, at - cq->origin, wc);
 	*wc = cq->kept[at - cq->kept_from];
 	return wc->kind == MUSTER_CQE_WORK;
 }
@@ -295,40 +294,68 @@ static void entries_keep(struct muster_cq *cq, struct muster_wc *kept, uint32_t 
 	cq->nr_kept = until - cq->head;
 }
 
-/* The old ring goes first, so that there is room for the new one; who has none polls in vain. */
-static int ring_change(struct muster_cq *cq, const struct muster_resize_cq_resp *resp)
+static int resize_call(struct muster_cq *cq, uint32_t entries, uint32_t flags,
+		       struct muster_resize_cq_resp *own)
 {
-	if (cq->ring)
-		munmap(cq->ring, cq->ring_bytes);
-	cq->ring_bytes = resp->ring_bytes;
-	cq->entries = resp->entries;
-	cq->origin = resp->origin;
-	cq->ring = muster_map(cq->ibvcq.context, resp->ring_offset, cq->ring_bytes, PROT_READ);
-	return cq->ring ? 0 : errno;
+	struct {
+		struct ibv_resize_cq ibv;
+		struct muster_resize_cq_cmd own;
+	} cmd = { .own.flags = flags };
+	struct {
+		struct ib_uverbs_resize_cq_resp ibv;
+		struct muster_resize_cq_resp own;
+	} resp = {};
+	int err;
+
+	err = ibv_cmd_resize_cq(&cq->ibvcq, entries, &cmd.ibv, sizeof(cmd), &resp.ibv, sizeof(resp));
+	*own = resp.own;
+	return err;
+}
+
+/* The device changes to a ring that is mapped already: so whatever fails, the queue has one. */
+static int ring_change(struct muster_cq *cq, void *ring, uint32_t entries, struct muster_wc *kept)
+{
+	struct muster_resize_cq_resp resp;
+	int err = resize_call(cq, entries, 0, &resp);
+
+	/* No device can have so many. */
+	if (!err && resp.origin - cq->head > cq->entries)
+		err = EIO;
+	if (err)
+		return err;
+	entries_keep(cq, kept, resp.origin);
+	munmap(cq->ring, cq->ring_bytes);
+	cq->ring = ring;
+	cq->ring_bytes = resp.ring_bytes;
+	cq->entries = resp.entries;
+	cq->origin = resp.origin;
+	return 0;
 }
 
 static int resize(struct muster_cq *cq, uint32_t entries)
 {
 	struct muster_wc *kept = calloc(cq->entries, sizeof(*kept));
-	struct {
-		struct ib_uverbs_resize_cq_resp ibv;
-		struct muster_resize_cq_resp own;
-	} resp = {};
-	struct ibv_resize_cq cmd;
+	struct muster_resize_cq_resp resp;
+	void *ring;
 	int err;
 
 	if (!kept)
 		return ENOMEM;
-	err = ibv_cmd_resize_cq(&cq->ibvcq, entries, &cmd, sizeof(cmd), &resp.ibv, sizeof(resp));
-	/* No device can have so many. */
-	if (!err && resp.own.origin - cq->head > cq->entries)
-		err = EIO;
-	if (err) {
-		free(kept);
-		return err;
+	err = resize_call(cq, entries, MUSTER_RESIZE_PREPARE, &resp);
+	if (err)
+		goto err_free;
+	ring = muster_map(cq->ibvcq.context, resp.ring_offset, resp.ring_bytes, PROT_READ);
+	if (!ring) {
+		err = errno;
+		goto err_free;
 	}
-	entries_keep(cq, kept, resp.own.origin);
-	return ring_change(cq, &resp.own);
+	err = ring_change(cq, ring, entries, kept);
+	if (!err)
+		return 0;
+	munmap(ring, resp.ring_bytes);
+err_free:
+	free(kept);
+	return err;
 }
 
 int muster_resize_cq(struct ibv_cq *ibvcq, int cqe)

@@ -94,8 +94,8 @@ static size_t idle_bytes, idle_bytes_all;
 
 enum {
 	WARM = 128,		/* so many are ready to run again at once (MUSTER_WARM_MAX) */
-	OWN_BYTES = 1536,	/* of one that rests, and of each member: with 64, 1 KiB and 16 a member */
-	MEMBER_BYTES = 8,
+	OWN_BYTES = 1024,	/* of one that rests, */
+	MEMBER_BYTES = 16,	/* and of each member */
 	WARM_BYTES = 16 << 10,	/* there may be one more of these when it is looked again */
 	COUNTED_MIN = 60,	/* of the others, or what malloc() rounds counts too much */
 };

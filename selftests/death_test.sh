@@ -60,12 +60,14 @@ late() {
 	export MUSTER_WIRE="$1"
 	for deadline in 1 4 16 64; do
 		code=0
-		MUSTER_DEADLINE=$deadline run -n 3 "$ranks" late $((3 * deadline)) || code=$?
+		MUSTER_STATS=1 MUSTER_DEADLINE=$deadline run -n 3 "$ranks" late $((3 * deadline)) 2>err || code=$?
+		cat err
 		[ $code -eq 3 ] || break
 	done
 	same 0 $code
+	grep -q ' last: rank 1, which waited for ' err
 }
-check "a rank that comes after the deadline is late, not dead" late ring
+check "a rank that comes after the deadline is late, not dead, and MUSTER_STATS names it" late ring
 check "the same over UDP" late udp
 
 too_late() {

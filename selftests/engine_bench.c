@@ -7,8 +7,8 @@
  * Broadcast (double tree), reduce (vector halving, distance doubling, binomial) and allreduce
  * (Rabenseifner) of doubles over 32 nodes, 1, 8 and 32 tasks at once, 256 bytes to 1 MiB: the
  * time of engines and of hosts, how many times faster, and how full a unit's buffer gets. Last a
- * broadcast over 5 levels that forwards pulses, beside one whose ranks wait for the whole. All
- * results must have the schedule's bits. --quick: one size and number of tasks of each.
+ * broadcast over 5 levels whose ranks wait for the whole, as the paper's do, or forward pulses, or
+ * fragments. All results must have the schedule's bits. --quick: one size and number of tasks of each.
  */
 #include <stdio.h>
 #include <string.h>
@@ -64,21 +64,27 @@ static void line(uint32_t operation, uint64_t bytes, uint32_t nr)
 	fflush(stdout);
 }
 
-/* A binary tree: five levels below the root. */
-static void forwards(void)
+/* A binary tree: five levels below the root. In us; 0: it went wrong. */
+static double five_levels(uint64_t bytes, bool whole, bool pulses)
 {
-	struct world_case what = {
-		.coll = MUSTER_COLL_BROADCAST, .algorithm = "double-tree", .bytes = 1 << 20, .tasks = 1,
-		.one_tree = true,
+	const struct world_case what = {
+		.coll = MUSTER_COLL_BROADCAST, .algorithm = "double-tree", .bytes = bytes, .tasks = 1,
+		.one_tree = true, .whole = whole, .pulses = pulses,
 	};
-	struct world_result by_pulse, whole;
+	struct world_result result;
 
-	if (!run(&what, &by_pulse))
-		return;
-	what.whole = true;
-	if (run(&what, &whole))
-		printf("# 1 MiB over 5 levels: %.1f us by pulses, %.1f us when each rank waits for the whole: %.2f times\n",
-		       by_pulse.us, whole.us, whole.us / by_pulse.us);
+	return run(&what, &result) ? result.us : 0;
+}
+
+static void forwards(uint64_t bytes)
+{
+	double whole = five_levels(bytes, true, true), pulses = five_levels(bytes, false, true);
+	double fragments = five_levels(bytes, false, false);
+
+	if (good)
+		printf("# %llu bytes over 5 levels: %.1f us when each rank waits for the whole, %.1f us by pulses: %.2f times, %.1f us by fragments: %.2f times\n",
+		       (unsigned long long)bytes, whole, pulses, whole / pulses, fragments,
+		       whole / fragments);
 }
 
 int main(int argc, char **argv)
@@ -98,6 +104,7 @@ int main(int argc, char **argv)
 		for (uint32_t t = 0; t < (quick ? 1 : TASKS); t++)
 			for (uint32_t s = quick ? 4 : 0; s < (quick ? 5 : SIZES); s++)
 				line(o, sizes[s], tasks[t]);
-	forwards();
+	for (uint32_t s = quick ? SIZES - 1 : 4; s < SIZES; s++)
+		forwards(sizes[s]);
 	return !good;
 }

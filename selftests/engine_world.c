@@ -316,6 +316,7 @@ static int make(struct world *w, const struct muster_schedule *schedule, uint32_
 		.op = schedule->coll == MUSTER_COLL_BROADCAST ? MUSTER_REDOP_NONE :
 								MUSTER_REDOP_SUM,
 		.job = JOB, .context = task, .addresses = addresses,
+		.forwards = !w->what->pulses,
 	};
 	struct memory *memory = &w->memory[task][node->index];
 	struct muster_program *program;

@@ -35,7 +35,8 @@ struct world_case {
 	uint64_t bytes;
 	uint32_t tasks;				/* at once, a process on each node */
 	bool one_tree;				/* of a double tree: the first, for the whole message */
-	bool whole;				/* a rank sends on what it has wholly received */
+	bool whole;				/* a rank sends on what it has wholly received; */
+	bool pulses;				/* or a pulse that it has; else each fragment */
 };
 
 struct world_result {

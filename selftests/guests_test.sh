@@ -41,13 +41,31 @@ same_bits() {
 check "4 guests: NIC path and host path have the bits of the local device" same_bits 4 registered
 check "the same on plain memory" same_bits 3 plain
 
+# usage: long RANKS CHUNKS: to rank 0 and back, chunk by chunk: more stages than a NIC queues
+long() {
+	printf 'muster-schedule 1\nname long\ncollective allreduce\nranks %d\nchunks %d\n' "$1" "$2"
+	for chunk in $(seq 0 $(($2 - 1))); do
+		echo "step $((2 * chunk))"
+		for rank in $(seq $(($1 - 1))); do echo "$rank -> 0 chunk $chunk reduce"; done
+		echo "step $((2 * chunk + 1))"
+		for rank in $(seq $(($1 - 1))); do echo "0 -> $rank chunk $chunk copy"; done
+	done
+	echo end
+}
+
 # What it computes is compared with the schedule, interpreted step by step, in each guest.
 synthesized() {
 	"$MUSTER_BUILD/tools/muster-synth" solve -t dgx1 -c allgather 2 2 3 -o allgather
 	"$MUSTER_BUILD/tools/muster-synth" solve -t dgx1 -c allreduce 16 4 6 -o allreduce
-	in_guests 8 "$MUSTER_BUILD/selftests/scheduled" "$PWD/allgather" "$PWD/allreduce"
+	long 8 1 >small
+	long 8 100 >long
+	in_guests 8 "$MUSTER_BUILD/selftests/scheduled" "$PWD/allgather" "$PWD/allreduce" "$PWD/small" \
+		"$PWD/long" >out
+	cat out
+	same 8 "$(grep -c '/small: kept$' out)"
+	same 8 "$(grep -c '/long: fetched$' out)"
 }
-check "8 guests: 2-step allgather and 4-step allreduce of DGX-1, to the bit" synthesized
+check "8 guests: 2-step allgather and 4-step allreduce of DGX-1, to the bit; NICs keep and fetch programs" synthesized
 
 # ---- errors and ends -------------------------------------------------------------------
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * Ranks that run the schedules of files, whatever its collective, on whole vectors
- * in place: on the host path, then on the NIC path. What a rank must have at the
- * end has the bits of the schedule, interpreted step by step apart from both. For
- * collectives that the library has no call for; below its calls, it runs them all.
+ * in place: on the host path, then on the NIC path, there again and again. What a rank must have at
+ * the end has the bits of the schedule, interpreted step by step apart from both. For
+ * collectives that the library has no call for; below its calls, it runs them all. Says
+ * whether the device kept programs of it, and whether it fetched some from memory.
  *
  * usage: scheduled FILE...
  */
@@ -22,6 +23,7 @@ static struct muster *job;
 static struct muster_comm *world;
 static struct muster_schedule *schedule;
 static uint32_t rank;
+static bool kept, fetched;
 
 struct vector {
 	uint8_t type;
@@ -109,6 +111,8 @@ static void run(uint8_t *mine, const struct vector *v, enum muster_path path)
 	EXPECT(!muster_comm_offload(world, path == MUSTER_PATH_NIC ? MUSTER_OFFLOAD_FORCE :
 				    MUSTER_OFFLOAD_OFF), "%s", muster_error(job));
 	err = muster_request_start(world, &call, mine, reduce ? NULL : mine, &request);
+	kept |= !err && request->kept;
+	fetched |= !err && request->fetched;
 	if (!err)
 		err = muster_wait(request);
 	EXPECT(!err, "%s: %s", strerror(-err), muster_error(job));
@@ -132,6 +136,9 @@ static void compare(const uint8_t *mine, const uint8_t *expected, const struct v
 
 static void run_both(uint8_t type, uint64_t count)
 {
+	static const enum muster_path paths[] = {
+		MUSTER_PATH_HOST, MUSTER_PATH_NIC, MUSTER_PATH_NIC, MUSTER_PATH_NIC,
+	};
 	struct vector v = { type, count, count * muster_dtype_size(type) };
 	uint8_t *all = malloc(v.bytes * schedule->ranks), *mine = malloc(v.bytes);
 
@@ -139,9 +146,9 @@ static void run_both(uint8_t type, uint64_t count)
 	for (uint32_t r = 0; r < schedule->ranks; r++)
 		begin(all + r * v.bytes, &v, r);
 	interpret(all, &v);
-	for (enum muster_path path = MUSTER_PATH_HOST; path <= MUSTER_PATH_NIC; path++) {
+	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
 		begin(mine, &v, rank);
-		run(mine, &v, path);
+		run(mine, &v, paths[i]);
 		compare(mine, all + rank * v.bytes, &v);
 	}
 	free(mine);
@@ -155,12 +162,14 @@ static void run_file(const char *path)
 
 	EXPECT(in && !muster_schedule_read(in, &schedule, why, sizeof(why)), "%s: %s", path, why);
 	fclose(in);
+	kept = fetched = false;
 	EXPECT(!muster_comm_schedule(world, path), "%s", muster_error(job));
 	run_both(MUSTER_I32, schedule->chunks);
 	run_both(MUSTER_F64, 100 * schedule->chunks + 7);
 	if (REFERENCE_BYTES / schedule->ranks / 5000 / 8 >= schedule->chunks)
 		run_both(MUSTER_F64, 5000 * schedule->chunks);	/* several pulses */
 	muster_schedule_free(schedule);
+	printf("%s:%s%s\n", path, kept ? " kept" : "", fetched ? " fetched" : "");
 }
 
 int main(int argc, char **argv)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * muster_count: what an allreduce costs a rank on the NIC path and on the host
- * path, counted: doorbells, interrupts and DMA by the device, instructions by the
- * emulated CPU. For ranks in guests, whose times say little, as their CPU is
- * emulated and the device is not. Started by muster-run --vm --count.
+ * muster_count: what an allreduce costs a rank on the NIC path, called, or started
+ * again and asked for (persistent), and on the host path, counted: doorbells, interrupts and DMA
+ * by the device, instructions by the emulated CPU. For ranks in guests, whose times say little, as
+ * their CPU is emulated and the device is not. Started by muster-run --vm --count.
  */
 #include <errno.h>
 #include <dirent.h>
@@ -44,8 +44,9 @@ static const char *const count_files[DEVICE_COUNTS] = {
 
 static const char help[] =
 	"Usage: muster-run -n RANKS --vm --count muster_count [BYTES]...\n"
-	"Count what an allreduce (f64, sum) of each size costs a rank, on the NIC path and on\n"
-	"the host path: doorbells, interrupts, DMA bytes, instructions (8 1048576).\n";
+	"Count what an allreduce (f64, sum) of each size costs a rank: called, on the NIC path and on\n"
+	"the host path; and persistent on the NIC path (again), of one that never sleeps, but asks\n"
+	"whether it has ended. Doorbells, interrupts, DMA bytes, instructions (8 1048576).\n";
 
 static struct muster *job;
 static struct muster_comm *world;
@@ -142,9 +143,21 @@ struct cost {
 	double counts[COUNTS];		/* of an operation and rank */
 };
 
+/* NULL: it is called. */
+static struct muster_request *persistent;
+
 static double now_us(void)
 {
 	return (double)muster_clock_ns() / 1e3;
+}
+
+static void run_again(void)
+{
+	bool done = false;
+
+	check(muster_start(persistent), "starting an allreduce");
+	while (!done)
+		check(muster_test(persistent, &done), "allreduce");
 }
 
 /* Microseconds an operation, of the slowest rank. */
@@ -153,8 +166,11 @@ static double operate(const void *in, void *out, uint64_t bytes, uint32_t times)
 	double start = now_us(), us;
 
 	for (uint32_t i = 0; i < times; i++)
-		check(muster_allreduce(world, in, out, bytes / sizeof(double), MUSTER_F64,
-				       MUSTER_SUM), "allreduce");
+		if (persistent)
+			run_again();
+		else
+			check(muster_allreduce(world, in, out, bytes / sizeof(double), MUSTER_F64,
+					       MUSTER_SUM), "allreduce");
 	us = (now_us() - start) / (times ? times : 1);
 	return us;
 }
@@ -186,7 +202,7 @@ static uint32_t choose_times(double us)
 }
 
 /* Reading the counters counts too; it is measured and taken off. */
-static void measure(enum muster_offload path, uint64_t bytes, struct cost *cost)
+static void measure(enum muster_offload path, bool again, uint64_t bytes, struct cost *cost)
 {
 	uint64_t sums[COUNTS], reading[COUNTS];
 	void *in, *out;
@@ -195,18 +211,24 @@ static void measure(enum muster_offload path, uint64_t bytes, struct cost *cost)
 	check(muster_alloc(job, bytes, &in), "allocating memory");
 	check(muster_alloc(job, bytes, &out), "allocating memory");
 	check(muster_comm_offload(world, path), "choosing the path");
+	if (again)
+		check(muster_allreduce_init(world, in, out, bytes / sizeof(double), MUSTER_F64,
+					    MUSTER_SUM, &persistent), "preparing an allreduce");
 	cost->operations = choose_times(operate(in, out, bytes, WARMUP));
 	count(in, out, bytes, 0, reading, &us);
 	count(in, out, bytes, cost->operations, sums, &cost->us);
 	for (int i = 0; i < COUNTS; i++)
 		cost->counts[i] = ((double)sums[i] - (double)reading[i]) / cost->operations / size;
+	if (again)
+		check(muster_request_free(persistent), "giving it back");
+	persistent = NULL;
 	muster_free(job, in);
 	muster_free(job, out);
 }
 
 static void print(const char *path, uint64_t bytes, const struct cost *cost)
 {
-	printf("%9" PRIu64 "  %-4s %10.2f %10.2f %12.0f %12.0f %13.0f %11.0f %11u\n", bytes, path,
+	printf("%9" PRIu64 "  %-5s %10.2f %10.2f %12.0f %12.0f %13.0f %11.0f %11u\n", bytes, path,
 	       cost->counts[DOORBELLS], cost->counts[INTERRUPTS], cost->counts[DMA_READ],
 	       cost->counts[DMA_WRITE], cost->counts[INSTRUCTIONS], cost->us, cost->operations);
 	fflush(stdout);
@@ -216,10 +238,13 @@ static void run(uint64_t bytes)
 {
 	struct cost cost;
 
-	measure(MUSTER_OFFLOAD_FORCE, bytes, &cost);
+	measure(MUSTER_OFFLOAD_FORCE, false, bytes, &cost);
 	if (!rank)
 		print("nic", bytes, &cost);
-	measure(MUSTER_OFFLOAD_OFF, bytes, &cost);
+	measure(MUSTER_OFFLOAD_FORCE, true, bytes, &cost);
+	if (!rank)
+		print("again", bytes, &cost);
+	measure(MUSTER_OFFLOAD_OFF, false, bytes, &cost);
 	if (!rank)
 		print("host", bytes, &cost);
 }
@@ -250,7 +275,7 @@ int main(int argc, char **argv)
 	size = muster_comm_size(world);
 	if (!rank)
 		printf("Allreduce of f64, sum, %" PRIu32 " ranks; all but the times of one "
-		       "operation and rank\n\n%9s  %-4s %10s %10s %12s %12s %13s %11s %11s\n", size, "bytes",
+		       "operation and rank\n\n%9s  %-5s %10s %10s %12s %12s %13s %11s %11s\n", size, "bytes",
 		       "path", "doorbells", "interrupts", "DMA read B", "DMA write B",
 		       "instructions", "us", "operations");
 	if (argc == 1) {

@@ -62,9 +62,9 @@ enum muster_desc_kind {
 #define MUSTER_DESC_SWAP_REMOTE_ADDR	0x0080	/* packet: brings address, length and key */
 #define MUSTER_DESC_REDUCE		0x0100	/* combine awaited packets into the operand */
 #define MUSTER_DESC_COLL_END		0x0200	/* the operation ends here: write the completion */
-#define MUSTER_DESC_FORWARD		0x0400	/* send each segment as it comes */
+#define MUSTER_DESC_FORWARD		0x0400	/* send each fragment on as it comes */
 #define MUSTER_DESC_KEEP		0x0800	/* CH: keep the program; run it again by START */
-#define MUSTER_DESC_FLAGS		0x0bff	/* all that this version takes; the others are refused */
+#define MUSTER_DESC_FLAGS		0x0fff	/* all that are defined; the others are refused */
 
 /* What elements are; an operation is defined for some of these kinds. */
 enum muster_kind {

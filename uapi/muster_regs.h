@@ -53,7 +53,7 @@
 #define MUSTER_CAP_WRITE		0x001	/* one-sided writes, SWAP_REMOTE_ADDR */
 #define MUSTER_CAP_PULSES		0x002	/* pulses_live */
 #define MUSTER_CAP_NUMBERS		0x004	/* idle numbers */
-#define MUSTER_CAP_FORWARD		0x008
+#define MUSTER_CAP_FORWARD		0x008	/* FORWARD */
 #define MUSTER_CAP_KEEP			0x010	/* KEEP and START */
 #define MUSTER_CAP_TREE			0x020
 #define MUSTER_CAP_RAILS		0x040

@@ -24,7 +24,7 @@ static bool may_run_again(const struct muster_request *request)
 
 	return request->kept && !request->persistent && !request->aside && !request->locked &&
 	       entry->plain && entry->cached && entry->chosen == request->path &&
-	       entry->offload == comm->offload && comm->last_of == entry && !comm->trees &&
+	       entry->offload == comm->offload && comm->warm->last_of == entry && !comm->trees &&
 	       !comm->failed && !comm->freed && !comm->job->stats && muster_channel_is_calm(comm);
 }
 
@@ -56,7 +56,7 @@ void muster_again_drop(struct muster_comm *comm)
 		return;
 	comm->ready = NULL;
 	request->ready = false;
-	request->entry->used = ++comm->clock;
+	request->entry->used = ++comm->warm->clock;
 	if (job->again == request)
 		job->again = NULL;
 	if (request->state == MUSTER_REQUEST_FREE || request->state == MUSTER_REQUEST_DONE)
@@ -70,11 +70,12 @@ void muster_again_drop(struct muster_comm *comm)
 /* Others hear of it as always. */
 static inline void enter(struct muster_comm *comm, struct muster_request *request)
 {
+	struct muster_past *past = &comm->warm->history[comm->number % MUSTER_HISTORY];
+
+	past->signature = request->entry->signature;
+	past->host = past->unknown = false;
 	request->next = NULL;
 	request->number = comm->number++;
-	comm->history[request->number % MUSTER_HISTORY] = (struct muster_past){
-		.signature = request->entry->signature,
-	};
 	comm->first = comm->end = request;
 	comm->job->under_way++;
 	comm->look->started = comm->number;

@@ -83,11 +83,6 @@ static enum muster_bump_algorithm algorithm_of(const struct muster_entry *entry)
 	return strcmp(entry->schedule->name, "recursive-doubling") ? 0 : MUSTER_BUMP_DOUBLING;
 }
 
-static bool schedule_was_chosen(const struct muster_comm *comm)
-{
-	return comm->tuning || comm->schedule_file || *comm->schedule_name;
-}
-
 static bool has_all_ranks(const struct muster_comm *comm)
 {
 	for (uint32_t i = 0; i < comm->size; i++)
@@ -121,9 +116,9 @@ const char *muster_bump_cannot(const struct muster_comm *comm, const struct must
 		return "it serves communicators of all ranks";
 	if (!has_group(comm))
 		return "it serves the first 16 communicators";
-	if (!algorithm_of(entry) && (call->type == MUSTER_F64 || schedule_was_chosen(comm)))
+	if (!algorithm_of(entry) && (call->type == MUSTER_F64 || muster_comm_is_told(comm)))
 		return "it does not have this schedule";
-	return comm->tuning || (comm->schedule_file && entry->schedule == comm->schedule_file) ?
+	return muster_comm_is_told_file(comm, entry) ?
 	       "it does not read files of schedules" : NULL;
 }
 

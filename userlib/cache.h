@@ -115,8 +115,16 @@ int muster_entry_bind(struct muster_comm *comm, struct muster_entry *entry);
 int muster_entry_plan(struct muster_comm *comm, struct muster_entry *entry);
 /** muster_cache_clear() - forget all; entries in use live on until they are put. */
 void muster_cache_clear(struct muster_comm *comm);
-void muster_cache_close(struct muster_comm *comm);
+
+/* schedules.c */
+/** muster_entry_schedule() - set entry->schedule, and whether it is the entry's own. 0 or -errno. */
+int muster_entry_schedule(struct muster_comm *comm, struct muster_entry *entry);
+/** muster_comm_is_told() - whether the library does not choose schedules by itself. */
+bool muster_comm_is_told(const struct muster_comm *comm);
+/** muster_comm_is_told_file() - whether a file has chosen that of an entry, or is it. */
+bool muster_comm_is_told_file(const struct muster_comm *comm, const struct muster_entry *entry);
 /** muster_comm_inherit() - the schedule that the environment chose, where it fits. */
 int muster_comm_inherit(struct muster_comm *comm);
+void muster_comm_told_free(struct muster_comm *comm);
 
 #endif /* MUSTER_CACHE_H */

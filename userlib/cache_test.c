@@ -51,7 +51,7 @@ static void test_the_same_call_finds_the_same_entry(void **state)
 static bool is_cached(uint64_t count)
 {
 	for (int i = 0; i < MUSTER_CACHE_MAX; i++)
-		if (comm->cache[i] && comm->cache[i]->call.count == count)
+		if (comm->warm->cache[i] && comm->warm->cache[i]->call.count == count)
 			return true;
 	return false;
 }
@@ -86,13 +86,13 @@ static void test_another_schedule_makes_another_signature(void **state)
 	struct muster_signature signature = get(1)->signature;
 
 	(void)state;
-	muster_entry_put(comm->recent);
+	muster_entry_put(comm->warm->recent);
 	assert_int_equal(muster_comm_schedule(comm, "binomial"), 0);
 	assert_false(muster_signatures_agree(&get(1)->signature, &signature));
-	muster_entry_put(comm->recent);
+	muster_entry_put(comm->warm->recent);
 	assert_int_equal(muster_comm_schedule(comm, NULL), 0);
 	assert_true(muster_signatures_agree(&get(1)->signature, &signature));
-	muster_entry_put(comm->recent);
+	muster_entry_put(comm->warm->recent);
 }
 
 int main(void)

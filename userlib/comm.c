@@ -2,8 +2,8 @@
 /*
  * Communicators: who is in them, and one device context each. It is open at every
  * member before creation returns at any (group.c), since an engine drops packets for
- * contexts that it does not know. Nobody looks at one that is
- * idle: only those that are listed as active are visited.
+ * contexts that it does not know. Nobody looks at one that is idle: only those that
+ * are listed as active are visited.
  *
  * A communicator that was freed goes on until its operations have ended and its
  * members are told; then it is closed, in some later call.
@@ -53,9 +53,9 @@ static int context_open(struct muster_comm *comm)
 /* The memory of small results, once there is one. */
 int muster_comm_bounce(struct muster_comm *comm)
 {
-	if (comm->bounce)
-		return 0;
-	return muster_bounce_take(comm->job, &comm->bounce, &comm->bounce_key);
+	struct muster_warm *warm = comm->warm;
+
+	return warm->bounce ? 0 : muster_bounce_take(comm->job, &warm->bounce, &warm->bounce_key);
 }
 
 static int members_set(struct muster_comm *comm, uint32_t nr, const uint32_t *ranks)
@@ -223,9 +223,8 @@ void muster_comm_close(struct muster_comm *comm)
 	free(comm->cut);
 	muster_graph_free(comm->graph);
 	free(comm->bump);
-	muster_cache_close(comm);
-	muster_comm_scratch_free(comm);
-	muster_bounce_give(job, comm->bounce);
+	muster_cache_clear(comm);
+	muster_comm_told_free(comm);
 	muster_comm_forget(comm);
 	muster_members_put(job, comm->ranks);
 	free(comm->no_tree);
@@ -331,25 +330,27 @@ uint32_t muster_comm_size(const struct muster_comm *comm)
 void muster_comm_scratch_free(struct muster_comm *comm)
 {
 	struct muster_dev *dev = comm->job->dev;
+	struct muster_warm *warm = comm->warm;
 
-	if (comm->scratch)
-		dev->ops->mem_free(dev, comm->scratch, comm->scratch_bytes, comm->scratch_key);
-	comm->scratch = NULL;
-	comm->scratch_bytes = 0;
+	if (warm->scratch)
+		dev->ops->mem_free(dev, warm->scratch, warm->scratch_bytes, warm->scratch_key);
+	warm->scratch = NULL;
+	warm->scratch_bytes = 0;
 }
 
 int muster_comm_scratch(struct muster_comm *comm, uint64_t bytes)
 {
 	struct muster_dev *dev = comm->job->dev;
+	struct muster_warm *warm = comm->warm;
 	int err;
 
-	if (bytes <= comm->scratch_bytes)
+	if (bytes <= warm->scratch_bytes)
 		return 0;
 	muster_comm_scratch_free(comm);
-	err = dev->ops->mem_alloc(dev, bytes, &comm->scratch, &comm->scratch_key);
+	err = dev->ops->mem_alloc(dev, bytes, &warm->scratch, &warm->scratch_key);
 	if (err)
 		return muster_fail(comm->job, err, "no %llu bytes of device memory for what is not yet a result: %s",
 				   (unsigned long long)bytes, strerror(-err));
-	comm->scratch_bytes = bytes;
+	warm->scratch_bytes = bytes;
 	return 0;
 }

@@ -417,13 +417,13 @@ static void test_calls_are_told_apart_by_their_vectors(void **state)
 
 	(void)state;
 	compare(world, scene);
-	first = world->comms[0]->recent;
+	first = world->comms[0]->warm->recent;
 	compare(world, scene);
-	assert_ptr_equal(world->comms[0]->recent, first);
+	assert_ptr_equal(world->comms[0]->warm->recent, first);
 	scene.vector = EVERY_OTHER;	/* as many elements */
 	scene.longest = 16;
 	compare(world, scene);
-	assert_ptr_not_equal(world->comms[0]->recent, first);
+	assert_ptr_not_equal(world->comms[0]->warm->recent, first);
 	test_world_free(world);
 }
 

@@ -46,6 +46,7 @@ struct muster_dev_limits {
 	uint32_t ring_slots;	/* point-to-point packets that the receive ring holds */
 	uint32_t program_descs;	/* of a program that it fetches from memory; 0: it fetches none */
 	uint32_t kept_descs;	/* descriptors of all programs that are kept at once; 0: it keeps none */
+	bool forwards;		/* it sends on what comes before all of it has come (MUSTER_DESC_FORWARD) */
 };
 
 struct muster_dev_context {

@@ -66,7 +66,7 @@ static void chunk_bytes(const struct muster_entry *entry, uint32_t chunk, uint32
 
 static uint8_t *result_of(const struct muster_request *request)
 {
-	return request->scratch ? request->comm->scratch : request->out;
+	return request->scratch ? request->comm->warm->scratch : request->out;
 }
 
 /* Whether the contribution is in the caller's in; else it is where the result comes. */
@@ -86,7 +86,7 @@ static uint32_t operand_key(const struct muster_request *request, const struct m
 {
 	if (move->fresh && is_apart(request))
 		return request->in_pin.key;
-	return request->scratch ? request->comm->scratch_key : request->out_pin.key;
+	return request->scratch ? request->comm->warm->scratch_key : request->out_pin.key;
 }
 
 /* What a move sends: of the caller's in, as that is cut. */

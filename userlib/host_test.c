@@ -166,7 +166,7 @@ static void assert_forged_is_refused(uint32_t place, uint16_t length)
 	struct test_world *world = test_joined(2, TEST_RING_MAX);
 	struct muster_request *request = start_host(world);
 
-	forge(world, 0, 0, place, &world->comms[0]->recent->signature, length);
+	forge(world, 0, 0, place, &world->comms[0]->warm->recent->signature, length);
 	assert_int_equal(muster_wait(request), -EPROTO);
 	assert_non_null(strstr(muster_error(world->jobs[0]), "rank 1 sent what does not fit"));
 	test_world_free(world);

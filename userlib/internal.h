@@ -13,18 +13,13 @@
 #include "cache.h"
 #include "dev.h"
 #include "host_plan.h"
+#include "warm.h"
 
 #include <string.h>
 
 enum muster_library_limit {
-	MUSTER_ABI = 10,			/* raised when older ranks cannot join any more */
+	MUSTER_ABI = 10,		/* raised when older ranks cannot join any more */
 	MUSTER_SENTENCE_MAX = 512,	/* bytes of an error's sentence */
-	MUSTER_CACHE_MAX = 64,		/* programs kept per communicator */
-	MUSTER_BOUNCE_SLOTS = MUSTER_SEQ_QUEUE_MAX, /* small operations at once, per communicator */
-	MUSTER_KEPT_SLOTS = 48,		/* programs that the device keeps, per communicator */
-	MUSTER_LOCK_SLOT = MUSTER_BOUNCE_SLOTS + MUSTER_KEPT_SLOTS,	/* of a tree's lock, behind these */
-	MUSTER_WARM_MAX = 128,		/* communicators with what belongs to running; more if all run */
-	MUSTER_HISTORY = 64,		/* operations whose signature is remembered */
 	MUSTER_COMM_BUCKETS = 1024,	/* of the tables that find communicators, */
 	MUSTER_MEMBER_BUCKETS = 256,	/* and of that which finds their members */
 	MUSTER_STREAM_FLOOR = 16,	/* host path: fragments that a member may send unasked */
@@ -228,22 +223,6 @@ void muster_unpin(struct muster *job, struct muster_pin *pin);
 
 /* ---- comm.c --------------------------------------------------------------------- */
 
-/* A small program that the device keeps, and the place of its operand and result. */
-struct muster_kept {
-	struct muster_desc start;	/* runs it; its cookie is the number of the slot */
-	uint8_t *data;
-	uint32_t operand_bytes;
-	bool owned;			/* an entry of the cache has it */
-	bool busy;			/* it runs; others are posted meanwhile */
-	uint32_t nr_descs;		/* that the device keeps under its cookie; 0: none yet */
-};
-
-struct muster_past {
-	struct muster_signature signature;
-	bool host;
-	bool unknown;			/* it was forgotten (warm.c) */
-};
-
 struct muster_comm {
 	struct muster *job;
 	struct muster_comm *next;	/* of its bucket */
@@ -260,25 +239,16 @@ struct muster_comm {
 	uint32_t refs;			/* while it is not closed, and of requests that failed with it */
 	const uint32_t *ranks;		/* of its members in the job (members.c) */
 	enum muster_offload offload;
-	char schedule_name[MUSTER_SCHEDULE_NAME_MAX + 1];	/* empty: the library chooses */
-	struct muster_schedule *schedule_file;	/* the user's own, for what it fits */
-	struct muster_tuning *tuning;	/* or the user's choice by size */
-	struct muster_tuning **tunings;	/* all that were ever chosen */
-	uint32_t nr_tunings;
-	struct muster_schedule **files;	/* all that were ever chosen */
-	uint32_t nr_files;
 	int failed;			/* the error that every later operation gets */
 	char *why;			/* its sentence; NULL: there was no memory for that */
+	struct muster_told *told;	/* which schedules to use (schedules.c); NULL: the library chooses */
 	struct muster_op_info last;
-	struct muster_entry *last_of;	/* the entry that it is of, if it has been so */
-	uint64_t last_era;		/* since this one */
 	char *last_why;			/* MUSTER_WHY_MAX bytes, where last.why is not static; or NULL */
 
-	struct muster_entry **cache;	/* MUSTER_CACHE_MAX of them; NULL: it is cool */
-	struct muster_entry *recent;	/* found last time */
+	struct muster_warm *warm;	/* what it has to run (warm.c); NULL: it is cool, */
+	struct muster_runs *runs;	/* and this is all that it remembers, or NULL */
 	struct muster_cut *cut;		/* room for that of the call that is started, or NULL */
 	struct muster_graph *graph;	/* neighbours (graph.h), or NULL */
-	uint64_t clock;
 
 	struct muster_request *first;	/* started and not finished, in order */
 	struct muster_request *end;
@@ -290,19 +260,9 @@ struct muster_comm {
 	uint32_t doubted;		/* the first when notes were compared, or it was seen to wait; */
 	uint64_t doubt_us;		/* when to do so next; 0: never seen */
 	uint64_t tested;		/* the count of ticks when a test looked at the clock last */
-	struct muster_past *history;	/* MUSTER_HISTORY of them, as cache (warm.c); NULL: it is cool, */
-	struct muster_runs *runs;	/* and this is all that it remembers, or NULL */
 	uint32_t sequences;		/* given to the device */
 	uint32_t sequences_ended;	/* of them, as far as completions have told */
 	uint32_t fetched_to;		/* those below may be fetched by the device, and not be there yet */
-	uint32_t posted;		/* small operations given to the device */
-	uint32_t completed;
-	uint8_t *bounce;		/* their results, by order; then the slots of kept ones; or NULL */
-	uint32_t bounce_key;
-	struct muster_kept **kept;	/* MUSTER_KEPT_SLOTS of them, as cache */
-	void *scratch;			/* what is no result, or not yet */
-	size_t scratch_bytes;
-	uint32_t scratch_key;
 
 	struct muster_look_comm *look;	/* what others see of it; never NULL */
 	struct muster_channel *channel;	/* message.c; NULL: nothing was said */
@@ -385,25 +345,12 @@ int muster_comm_bounce(struct muster_comm *comm);
 /** muster_comm_scratch_free() - nothing of it is in use. */
 void muster_comm_scratch_free(struct muster_comm *comm);
 
-/* warm.c */
-/** muster_comm_remember() - of one that is cool: make memory for its operations. 0; -ENOMEM. */
-int muster_comm_remember(struct muster_comm *comm);
-/** muster_comm_forget() - all of its operations, when its cache is closed. */
-void muster_comm_forget(struct muster_comm *comm);
-/** muster_comm_past() - an operation that began here already; NULL: it has not, or long ago. */
-const struct muster_past *muster_comm_past(const struct muster_comm *comm, uint32_t number);
-/** muster_warm_review() - if many are warm, cool some that have rested; not of one that is called. */
-void muster_warm_review(struct muster *job);
+/* warm.h */
 static inline void muster_warm_limit(struct muster *job)
 {
 	if (__builtin_expect(job->nr_warm > MUSTER_WARM_MAX, 0))
 		muster_warm_review(job);
 }
-
-/* bounce.c: blocks of MUSTER_BOUNCE_SLOTS small results, MUSTER_KEPT_SLOTS, and a lock */
-int muster_bounce_take(struct muster *job, uint8_t **bounce, uint32_t *key);
-void muster_bounce_give(struct muster *job, uint8_t *bounce);
-void muster_bounces_free(struct muster *job);
 
 /* failure.c */
 /** muster_comm_why() - of one that has failed: the sentence. */

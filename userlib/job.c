@@ -99,6 +99,7 @@ static uint64_t settings_digest(const struct muster_settings *settings)
 	digest = digest_add(digest, &settings->first_host, sizeof(settings->first_host));
 	digest = digest_add(digest, &settings->tree, sizeof(settings->tree));
 	digest = digest_add(digest, &settings->tree_bytes, sizeof(settings->tree_bytes));
+	digest = digest_add(digest, &settings->stats, sizeof(settings->stats));
 	return digest_add(digest, &settings->offload, sizeof(settings->offload));
 }
 
@@ -164,6 +165,7 @@ static void settings_take(struct muster_settings *settings, const struct muster_
 	settings->offload = first->offload <= MUSTER_OFFLOAD_FORCE ? first->offload : MUSTER_OFFLOAD_TRY;
 	settings->tree = first->tree <= MUSTER_OFFLOAD_FORCE ? first->tree : MUSTER_OFFLOAD_TRY;
 	settings->tree_bytes = first->tree_bytes;
+	settings->stats = first->stats;
 }
 
 /* They are not alike: take rank 0's, or say what is in the way. */
@@ -351,8 +353,6 @@ static int agree(struct muster *job)
 	err = muster_settings_read(&job->settings, why, sizeof(why));
 	if (err)
 		muster_fail(job, err, "%s", why);
-	else
-		err = muster_stats_open(job);
 	err = hello_exchange(job, err, &alike);
 	return err || alike ? err : settings_exchange(job);
 }
@@ -377,6 +377,8 @@ static int join(struct muster *job, muster_dev_open *open)
 	if (err)
 		return err;
 	err = muster_tuned_open(job, &tuned);
+	if (!err)
+		err = muster_stats_open(job);
 	if (!err)
 		err = device_open(job, open);
 	if (err) {
@@ -530,6 +532,7 @@ void muster_finalize(struct muster *job)
 	if (!job)
 		return;
 	muster_turn_close(job);
+	muster_stats_gather(job);
 	muster_look_place(job, MUSTER_LOOK_LEAVES);
 	if (job->manager)
 		muster_manager_renew(job);	/* one that has come meanwhile is to hear what we leave */

@@ -16,14 +16,14 @@
 static struct muster_kept *slot_find(struct muster_comm *comm)
 {
 	for (uint32_t i = 0; i < MUSTER_KEPT_SLOTS; i++) {
-		struct muster_kept *kept = comm->kept[i];
+		struct muster_kept *kept = comm->warm->kept[i];
 
 		if (!kept) {
-			kept = comm->kept[i] = calloc(1, sizeof(*kept));
+			kept = comm->warm->kept[i] = calloc(1, sizeof(*kept));
 			if (!kept)
 				return NULL;
 			kept->start.cookie = i;
-			kept->data = comm->bounce + (MUSTER_BOUNCE_SLOTS + i) * MUSTER_INLINE_MAX;
+			kept->data = comm->warm->bounce + (MUSTER_BOUNCE_SLOTS + i) * MUSTER_INLINE_MAX;
 		}
 		if (!kept->owned)
 			return kept;
@@ -42,7 +42,7 @@ static void bind(const struct muster_comm *comm, const struct muster_program *pr
 		*desc = program->descs[i];
 		desc->cookie = kept->start.cookie;
 		if (desc->store_key) {
-			desc->store_key = comm->bounce_key;
+			desc->store_key = comm->warm->bounce_key;
 			desc->store_addr = (uintptr_t)kept->data;
 		}
 		if (!desc->inline_len)
@@ -50,7 +50,7 @@ static void bind(const struct muster_comm *comm, const struct muster_program *pr
 		kept->operand_bytes = desc->inline_len;
 		desc->inline_len = 0;
 		desc->range = (struct muster_desc_range){
-			.load_key = comm->bounce_key, .load_addr = (uintptr_t)kept->data,
+			.load_key = comm->warm->bounce_key, .load_addr = (uintptr_t)kept->data,
 		};
 	}
 	descs[0].flags |= MUSTER_DESC_KEEP;
@@ -152,9 +152,9 @@ void muster_kept_release(struct muster_entry *entry)
 
 void muster_kept_close(struct muster_comm *comm)
 {
-	for (uint32_t i = 0; comm->kept && i < MUSTER_KEPT_SLOTS; i++) {
-		if (comm->kept[i])
-			comm->job->kept_descs -= comm->kept[i]->nr_descs;
-		free(comm->kept[i]);
+	for (uint32_t i = 0; comm->warm && i < MUSTER_KEPT_SLOTS; i++) {
+		if (comm->warm->kept[i])
+			comm->job->kept_descs -= comm->warm->kept[i]->nr_descs;
+		free(comm->warm->kept[i]);
 	}
 }

@@ -71,8 +71,8 @@ void muster_last_set(struct muster_comm *comm, const struct muster_request *requ
 {
 	struct muster_op_info *info = &request->entry->info;
 
-	comm->last_of = request->entry;
-	comm->last_era = comm->job->era;
+	comm->warm->last_of = request->entry;
+	comm->warm->last_era = comm->job->era;
 	if (!*info->schedule || info->path != request->path)
 		muster_last_fill(request, info);
 	comm->last = *info;
@@ -81,7 +81,8 @@ void muster_last_set(struct muster_comm *comm, const struct muster_request *requ
 
 void muster_last_set_nothing(const struct muster_request *request)
 {
-	request->comm->last_of = NULL;
+	if (request->comm->warm)
+		request->comm->warm->last_of = NULL;
 	request->comm->last = (struct muster_op_info){
 		.path = MUSTER_PATH_NONE,
 		.why = request->comm->size == 1 ? "nothing to do: one rank" :

@@ -57,7 +57,7 @@ static int path_run(struct muster_request *request, const void *in, void *out)
 
 	if (err)
 		return muster_comm_give_up(comm, err);
-	comm->history[request->number % MUSTER_HISTORY].host = request->path == MUSTER_PATH_HOST;
+	comm->warm->history[request->number % MUSTER_HISTORY].host = request->path == MUSTER_PATH_HOST;
 	return request->run(request);
 }
 

@@ -15,7 +15,7 @@
 
 static uint8_t *place_of(const struct muster_comm *comm)
 {
-	return comm->bounce + (size_t)MUSTER_LOCK_SLOT * MUSTER_INLINE_MAX;
+	return comm->warm->bounce + (size_t)MUSTER_LOCK_SLOT * MUSTER_INLINE_MAX;
 }
 
 /* ---- asking --------------------------------------------------------------------------------- */
@@ -62,7 +62,7 @@ static void descs_fill(const struct muster_request *request, struct muster_desc 
 		descs[i] = (struct muster_desc){
 			.kind = MUSTER_DESC_MP,
 			.flags = MUSTER_DESC_C,
-			.src_vp = muster_comm_address(comm, comm->rank)->vp,
+			.src_vp = comm->job->dev->address.vp,
 			.job = comm->job->id,
 			.context = comm->context,
 			.signature = {
@@ -79,7 +79,7 @@ static void descs_fill(const struct muster_request *request, struct muster_desc 
 	memcpy(descs[0].data, &lock, sizeof(lock));
 	descs[1].flags |= MUSTER_DESC_CT | MUSTER_DESC_COLL_END;
 	descs[1].cp_count = 1;
-	descs[1].store_key = comm->bounce_key;
+	descs[1].store_key = comm->warm->bounce_key;
 	descs[1].store_addr = (uintptr_t)place_of(comm);
 }
 

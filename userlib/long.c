@@ -71,9 +71,11 @@ int muster_long_post(struct muster_request *request)
 		return 1;
 	if (!muster_comm_has_room(comm))
 		return -EAGAIN;
-	if (!lay_down(request))
+	if (!request->fetched && !lay_down(request))
 		return 1;
 	err = post(request);
+	if (err == -EAGAIN)
+		return err;	/* what was laid down is as good at the next try */
 	if (err) {
 		muster_long_ended(request);
 		return err;

@@ -174,6 +174,55 @@ static void test_without_memory_for_its_descriptors_its_stages_are_posted(void *
 	test_world_free(scene.world);
 }
 
+/* The device's queue is full for a while: all is made, bound and registered once. */
+static void test_what_is_laid_down_stays_until_there_is_room(void **state)
+{
+	static struct scene scene;
+	const struct muster_desc *fetched;
+	struct test_node *node;
+	uint64_t lives;
+
+	(void)state;
+	scene_make(&scene);
+	node = &scene.world->nodes[0];
+	node->post_err = -EAGAIN;
+	scene_start(&scene);
+	fetched = scene.requests[0]->fetched;
+	assert_non_null(fetched);
+	assert_int_equal(scene.requests[0]->stage, 0);
+	lives = node->lives;
+	for (int i = 0; i < 20; i++)
+		muster_progress(scene.world->jobs[0]);
+	assert_ptr_equal(scene.requests[0]->fetched, fetched);
+	assert_int_equal(node->lives, lives);
+	node->post_err = 0;
+	scene_end(&scene, 0);
+}
+
+/* Nor does it stay behind when the communicator ends before. */
+static void test_what_is_laid_down_goes_with_a_communicator_that_fails(void **state)
+{
+	static struct scene scene;
+	struct test_node *node;
+	bool done;
+
+	(void)state;
+	scene_make(&scene);
+	node = &scene.world->nodes[0];
+	node->post_err = -EAGAIN;
+	scene_start(&scene);
+	assert_non_null(scene.requests[0]->fetched);
+	test_abort(&node->dev, scene.world->jobs[0]->id, scene.world->comms[0]->context,
+		   MUSTER_STATUS_ABORTED, MUSTER_CULPRIT_NONE);
+	while (!scene.world->comms[0]->failed || !scene.world->comms[1]->failed)
+		for (uint32_t i = 0; i < 2; i++)
+			muster_progress(scene.world->jobs[i]);
+	assert_int_not_equal(muster_test(scene.requests[0], &done), 0);
+	assert_int_not_equal(muster_test(scene.requests[1], &done), 0);
+	node->post_err = 0;
+	test_world_free(scene.world);
+}
+
 static void test_how_far_one_is_can_be_seen(void **state)
 {
 	static struct scene scene;
@@ -254,6 +303,8 @@ int main(void)
 		cmocka_unit_test(test_they_run_to_their_end_while_their_caller_is_away),
 		cmocka_unit_test(test_a_device_that_fetches_none_computes_the_same_bits),
 		cmocka_unit_test(test_without_memory_for_its_descriptors_its_stages_are_posted),
+		cmocka_unit_test(test_what_is_laid_down_stays_until_there_is_room),
+		cmocka_unit_test(test_what_is_laid_down_goes_with_a_communicator_that_fails),
 		cmocka_unit_test(test_how_far_one_is_can_be_seen),
 		cmocka_unit_test(test_a_stage_that_is_spoilt_ends_the_communicator),
 		cmocka_unit_test(test_what_is_started_behind_it_waits_for_room),

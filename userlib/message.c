@@ -68,7 +68,7 @@ static struct muster_desc desc_make(const struct muster_comm *comm, uint32_t mem
 		.kind = MUSTER_DESC_MP,
 		.flags = MUSTER_DESC_COLL_END,
 		.dest = to->node & MUSTER_DEST_NODE,
-		.src_vp = muster_comm_address(comm, comm->rank)->vp,
+		.src_vp = comm->job->dev->address.vp,
 		.dst_vp = to->vp,
 		.job = comm->job->id,
 		.context = comm->context,

@@ -375,8 +375,8 @@ static void test_who_has_no_neighbours_follows(void **state)
 	graph_set(world, &scene);
 	for (scene.longest = 1; scene.longest < 5; scene.longest++) {
 		play_both(world, &scene);
-		assert_true(muster_signatures_agree(&world->comms[0]->recent->signature,
-						    &world->comms[1]->recent->signature));
+		assert_true(muster_signatures_agree(&world->comms[0]->warm->recent->signature,
+						    &world->comms[1]->warm->recent->signature));
 	}
 	test_world_free(world);
 }

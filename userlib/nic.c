@@ -26,14 +26,14 @@ static void space_find(const struct muster_request *request, uint32_t space, uin
 		*key = request->in_pin.key;
 		*base = (uintptr_t)request->in;
 	} else if (request->entry->program->is_inline) {
-		*key = comm->bounce_key;
-		*base = (uintptr_t)comm->bounce + request->bounce * MUSTER_INLINE_MAX;
+		*key = comm->warm->bounce_key;
+		*base = (uintptr_t)comm->warm->bounce + request->bounce * MUSTER_INLINE_MAX;
 	} else if (space == MUSTER_SPACE_SCRATCH) {
-		*key = comm->scratch_key;
-		*base = (uintptr_t)comm->scratch + scratch_of_out(request);
+		*key = comm->warm->scratch_key;
+		*base = (uintptr_t)comm->warm->scratch + scratch_of_out(request);
 	} else if (request->scratch && space != MUSTER_SPACE_PART) {
-		*key = comm->scratch_key;
-		*base = (uintptr_t)comm->scratch;
+		*key = comm->warm->scratch_key;
+		*base = (uintptr_t)comm->warm->scratch;
 	} else {
 		*key = request->out_pin.key;
 		*base = (uintptr_t)request->out;
@@ -54,12 +54,12 @@ static void bind_nothing(const struct muster_request *request, const struct must
 	const struct muster_comm *comm = request->comm;
 
 	if (template->range.load_key) {
-		desc->range.load_key = comm->bounce_key;
-		desc->range.load_addr = (uintptr_t)comm->bounce;
+		desc->range.load_key = comm->warm->bounce_key;
+		desc->range.load_addr = (uintptr_t)comm->warm->bounce;
 	}
 	if (template->store_key) {
-		desc->store_key = comm->bounce_key;
-		desc->store_addr = (uintptr_t)comm->bounce;
+		desc->store_key = comm->warm->bounce_key;
+		desc->store_addr = (uintptr_t)comm->warm->bounce;
 	}
 	desc->cookie = request->cookie;
 }
@@ -124,7 +124,7 @@ static int begin(struct muster_request *request)
 		return -EPROTO;
 	if (request->entry->call.cut && muster_comm_bounce(comm))
 		return muster_comm_give_up(comm, -ENOMEM);
-	if (comm->scratch_bytes < bytes) {
+	if (comm->warm->scratch_bytes < bytes) {
 		if (comm->first != request)
 			return -EAGAIN;
 		err = muster_comm_scratch(comm, bytes);
@@ -133,14 +133,14 @@ static int begin(struct muster_request *request)
 	request->cookie = request->number;
 	if (!request->entry->program->is_inline)
 		return 0;
-	if (comm->posted - comm->completed == MUSTER_BOUNCE_SLOTS)
+	if (comm->warm->posted - comm->warm->completed == MUSTER_BOUNCE_SLOTS)
 		return -EAGAIN;
 	err = muster_comm_bounce(comm);
 	if (err)
 		return muster_comm_give_up(comm, err);
 	request->entry->posted = true;
-	request->bounce = comm->posted++ % MUSTER_BOUNCE_SLOTS;
-	request->result_at = comm->bounce + request->bounce * MUSTER_INLINE_MAX;
+	request->bounce = comm->warm->posted++ % MUSTER_BOUNCE_SLOTS;
+	request->result_at = comm->warm->bounce + request->bounce * MUSTER_INLINE_MAX;
 	return 0;
 }
 
@@ -150,7 +150,7 @@ void muster_nic_ended(struct muster_request *request)
 	if (request->kept)
 		request->kept->busy = false;
 	else if (request->state == MUSTER_REQUEST_RUNNING && request->entry->program->is_inline)
-		request->comm->completed++;
+		request->comm->warm->completed++;
 }
 
 int muster_nic_post(struct muster_request *request)

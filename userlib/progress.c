@@ -11,6 +11,7 @@
 #include "bump_path.h"
 #include "message.h"
 #include "pair.h"
+#include "stats.h"
 #include "ticks.h"
 #include "tree.h"
 
@@ -304,7 +305,7 @@ static void doze(struct muster_request *request, uint64_t *since_us)
 static __attribute__((noinline)) int wait_for(struct muster_request *request)
 {
 	MUSTER_TURN(request ? request->job : NULL);
-	uint64_t since_us = 0;
+	uint64_t since_us = 0, began_us;
 	uint32_t idle = 0;
 
 	if (!request)
@@ -313,6 +314,7 @@ static __attribute__((noinline)) int wait_for(struct muster_request *request)
 		return fail_freed(request);
 	if (request->state == MUSTER_REQUEST_IDLE)
 		return 0;
+	began_us = request->job->stats ? muster_now_us(request->job) : 0;
 	while (request->state != MUSTER_REQUEST_DONE) {
 		muster_turn_pass(request->job);
 		if (progress(request->job))
@@ -320,6 +322,8 @@ static __attribute__((noinline)) int wait_for(struct muster_request *request)
 		else if (request->state != MUSTER_REQUEST_DONE && ++idle > request->job->spin_polls)
 			doze(request, &since_us);
 	}
+	if (began_us)
+		muster_stats_waited(request->job, muster_now_us(request->job) - began_us);
 	if (since_us)
 		muster_look_place(request->job, MUSTER_LOOK_OUTSIDE);
 	return muster_request_end(request);

@@ -173,7 +173,7 @@ static inline void enqueue(struct muster_comm *comm, struct muster_request *requ
 
 	request->number = comm->number++;
 	job->under_way++;
-	comm->history[request->number % MUSTER_HISTORY] = (struct muster_past){
+	comm->warm->history[request->number % MUSTER_HISTORY] = (struct muster_past){
 		.signature = request->entry->signature,
 		.host = request->path < MUSTER_PATH_NIC,	/* or it is not known yet */
 	};
@@ -325,8 +325,8 @@ void muster_request_finish(struct muster_request *request, int result)
 		if (request->copy_out)
 			muster_copy(request->copy_out, request->result_at,
 				    request->entry->call.bytes);
-		if (!request->own && (comm->last_of != request->entry ||
-				      comm->last_era != comm->job->era ||
+		if (!request->own && (comm->warm->last_of != request->entry ||
+				      comm->warm->last_era != comm->job->era ||
 				      comm->last.path != request->path))
 			muster_last_set(comm, request);
 		muster_again_review(request);

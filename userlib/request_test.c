@@ -461,7 +461,7 @@ static void test_the_cache_forgets_the_oldest_and_stays_right(void **state)
 		for (scene.count = 1; scene.count < 3 * MUSTER_CACHE_MAX; scene.count += 2)
 			compare(world, &scene);
 	for (int i = 0; i < MUSTER_CACHE_MAX; i++)
-		entries += world->comms[0]->cache[i] != NULL;
+		entries += world->comms[0]->warm->cache[i] != NULL;
 	assert_int_equal(entries, MUSTER_CACHE_MAX);
 	test_world_free(world);
 }

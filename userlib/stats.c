@@ -28,6 +28,8 @@ struct row {
 struct muster_stats {
 	uint32_t nr;
 	struct row rows[ROWS_MAX];
+	uint64_t waited_us;		/* of this rank */
+	uint64_t *waits_us;		/* of each, once it leaves; NULL: they are not known */
 };
 
 int muster_stats_open(struct muster *job)
@@ -116,6 +118,28 @@ void muster_stats_count(const struct muster_request *request)
 	row->us += muster_now_us(request->job) - request->began_us;
 }
 
+void muster_stats_waited(struct muster *job, uint64_t us)
+{
+	job->stats->waited_us += us;
+}
+
+/* An operation like any other, but not the program's: nothing counts it. */
+void muster_stats_gather(struct muster *job)
+{
+	struct muster_stats *stats = job->stats;
+	uint64_t *all;
+
+	if (!stats || !job->settings.stats || job->oob.size == 1)
+		return;
+	all = calloc(job->oob.size, sizeof(*all));
+	job->stats = NULL;
+	if (all && !muster_allgather(job->world, &stats->waited_us, all, 1, MUSTER_U64))
+		stats->waits_us = all;
+	else
+		free(all);
+	job->stats = stats;
+}
+
 /* ---- telling --------------------------------------------------------------------------- */
 
 static void row_write(const struct row *row, FILE *out)
@@ -129,6 +153,22 @@ static void row_write(const struct row *row, FILE *out)
 		row->coll ? row->why : "more kinds than there are rows");
 }
 
+/* Who comes last finds all others there, and waits the least. */
+static void last_write(const uint64_t *waits_us, uint32_t nr, FILE *out)
+{
+	uint32_t last = 0;
+	uint64_t others_us = 0;
+
+	for (uint32_t r = 0; r < nr; r++) {
+		others_us += waits_us[r];
+		if (waits_us[r] < waits_us[last])
+			last = r;
+	}
+	others_us -= waits_us[last];
+	fprintf(out, "  last: rank %" PRIu32 ", which waited for %.1f ms in all, the others for %.1f ms on average\n",
+		last, (double)waits_us[last] / 1e3, (double)others_us / (nr - 1) / 1e3);
+}
+
 void muster_stats_write(const struct muster *job, FILE *out)
 {
 	const struct muster_stats *stats = job->stats;
@@ -140,6 +180,8 @@ void muster_stats_write(const struct muster *job, FILE *out)
 			"schedule", "calls", "bytes", "mean us", "why");
 	for (uint32_t i = 0; i < stats->nr; i++)
 		row_write(&stats->rows[i], out);
+	if (stats->waits_us)
+		last_write(stats->waits_us, job->oob.size, out);
 	if (job->locks.nr + job->locks.given_up)
 		fprintf(out, "  locks of streaming trees: %" PRIu64 " got, %" PRIu64 " given up; waited %.1f us on average, %" PRIu64 " us at most; had for %" PRIu64 " us at most\n",
 			job->locks.nr, job->locks.given_up,
@@ -153,6 +195,7 @@ void muster_stats_close(struct muster *job)
 		return;
 	if (!job->oob.rank && job->settings.stats)
 		muster_stats_write(job, stderr);
+	free(job->stats->waits_us);
 	free(job->stats);
 	job->stats = NULL;
 }

@@ -11,6 +11,10 @@
 
 /** muster_stats_open() - if the settings ask for it. Return: 0; -ENOMEM with a sentence. */
 int muster_stats_open(struct muster *job);
+/** muster_stats_waited() - a caller has waited so long for an operation. */
+void muster_stats_waited(struct muster *job, uint64_t us);
+/** muster_stats_gather() - from all ranks of the job, if all are there: how long each has waited. */
+void muster_stats_gather(struct muster *job);
 /** muster_stats_count() - an operation has ended well, or there was nothing to do. */
 void muster_stats_count(const struct muster_request *request);
 /** muster_stats_write() - the table, as text. */

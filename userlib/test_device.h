@@ -68,7 +68,8 @@ struct test_node {
 	bool dead;
 	bool keeps_back;		/* what it has sent waits for room, while dev.holding */
 	bool open_fails;
-	int register_err;		/* not 0: what registering memory says */
+	int register_err;		/* not 0: what registering memory says, */
+	int post_err;			/* and posting */
 	uint32_t tree_fails;		/* not 0: so many trees on, joining one fails */
 };
 
@@ -432,8 +433,12 @@ static inline int test_tree_join(struct muster_dev *dev, uint8_t job, uint32_t c
 static inline int test_post(struct muster_dev *dev, const struct muster_desc *descs, uint32_t nr)
 {
 	struct test_node *node = test_lock(dev);
-	int err = 0;
+	int err = node->post_err;
 
+	if (err) {
+		test_unlock(node);
+		return err;
+	}
 	node->starts += descs->kind == MUSTER_DESC_START;
 	node->keeps += !!(descs->flags & MUSTER_DESC_KEEP);
 	if (!node->world->one_queue)

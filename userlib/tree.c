@@ -166,11 +166,6 @@ bool muster_trees_serves(const struct muster_call *call)
 		call->coll == MUSTER_COLL_REDUCE || call->coll == MUSTER_COLL_BROADCAST);
 }
 
-static bool schedule_was_chosen(const struct muster_comm *comm)
-{
-	return comm->tuning || comm->schedule_file || *comm->schedule_name;
-}
-
 /* What is short goes by the low-latency tree, all else by the streaming one, if they are there. */
 static const struct muster_tree *tree_of(const struct muster_comm *comm,
 					 const struct muster_call *call)
@@ -210,7 +205,7 @@ const char *muster_trees_cannot(const struct muster_comm *comm, const struct mus
 		return "its packets are too short";
 	if (!forced && call->bytes > comm->job->settings.tree_bytes && !is_streaming(comm, tree))
 		return "it is longer than MUSTER_SWITCH_BYTES, and there is no streaming tree";
-	return !forced && schedule_was_chosen(comm) ? "a schedule was chosen" : NULL;
+	return !forced && muster_comm_is_told(comm) ? "a schedule was chosen" : NULL;
 }
 
 /* Whether another order of the operands gives other bits. */
@@ -315,7 +310,7 @@ static void desc_fill(const struct muster_comm *comm, const struct muster_entry 
 	*desc = (struct muster_desc){
 		.kind = entry->call.bytes <= MUSTER_INLINE_MAX ? MUSTER_DESC_MP : MUSTER_DESC_RDMA,
 		.flags = MUSTER_DESC_C,
-		.src_vp = muster_comm_address(comm, comm->rank)->vp,
+		.src_vp = comm->job->dev->address.vp,
 		.job = comm->job->id,
 		.context = comm->context,
 	};

@@ -20,15 +20,6 @@ enum {
 	RUNS_MAX = 8,		/* and what is remembered of one that is cool: so many different calls */
 };
 
-struct muster_warm {
-	struct muster_past history[MUSTER_HISTORY];
-	struct muster_entry *cache[MUSTER_CACHE_MAX];
-	struct muster_kept *kept[MUSTER_KEPT_SLOTS];
-	struct muster_comm *comm;
-	struct muster_warm *next, *prev;	/* in a ring; job->warm is the one to look at next */
-	uint32_t number;			/* of its operations, when it was looked at last */
-};
-
 /* The last operations, newest first: the same so many times. */
 struct muster_runs {
 	uint32_t nr;
@@ -39,11 +30,6 @@ struct muster_runs {
 };
 
 /* ---- the ring ------------------------------------------------------------------------ */
-
-static struct muster_warm *warm_of(const struct muster_comm *comm)
-{
-	return (struct muster_warm *)comm->history;	/* which it begins with */
-}
 
 /* Before the hand: the last to be looked at. */
 static void link_in(struct muster *job, struct muster_warm *warm)
@@ -83,7 +69,7 @@ static uint32_t runs_find(const struct muster_comm *comm, struct run runs[RUNS_M
 
 	for (uint32_t back = 1; back <= known; back++) {
 		const struct muster_past *past =
-			&comm->history[(comm->number - back) % MUSTER_HISTORY];
+			&comm->warm->history[(comm->number - back) % MUSTER_HISTORY];
 
 		if (nr && same(past, &runs[nr - 1].past)) {
 			runs[nr - 1].times++;
@@ -125,7 +111,7 @@ const struct muster_past *muster_comm_past(const struct muster_comm *comm, uint3
 
 	if (!behind || behind > MUSTER_HISTORY)
 		return NULL;
-	past = comm->history ? &comm->history[number % MUSTER_HISTORY] :
+	past = comm->warm ? &comm->warm->history[number % MUSTER_HISTORY] :
 	       comm->runs ? runs_at(comm->runs, behind) : NULL;
 	return past && !past->unknown ? past : NULL;
 }
@@ -147,7 +133,7 @@ static void history_fill(const struct muster_comm *comm, struct muster_past *his
 static bool is_kept(const struct muster_comm *comm)
 {
 	for (uint32_t i = 0; i < MUSTER_KEPT_SLOTS; i++)
-		if (comm->kept[i] && comm->kept[i]->nr_descs)
+		if (comm->warm->kept[i] && comm->warm->kept[i]->nr_descs)
 			return true;
 	return false;
 }
@@ -164,11 +150,7 @@ static void cool(struct muster_comm *comm)
 	if (!runs)
 		return;
 	muster_cache_clear(comm);
-	comm->last_of = NULL;
 	muster_host_close(comm);
-	muster_comm_scratch_free(comm);
-	muster_bounce_give(comm->job, comm->bounce);
-	comm->bounce = NULL;
 	muster_comm_forget(comm);
 	comm->runs = runs;
 }
@@ -198,9 +180,7 @@ int muster_comm_remember(struct muster_comm *comm)
 	warm->comm = comm;
 	warm->number = comm->number;
 	link_in(comm->job, warm);
-	comm->history = warm->history;
-	comm->cache = warm->cache;
-	comm->kept = warm->kept;
+	comm->warm = warm;
 	return 0;
 }
 
@@ -208,12 +188,12 @@ void muster_comm_forget(struct muster_comm *comm)
 {
 	free(comm->runs);
 	comm->runs = NULL;
-	if (!comm->history)
+	if (!comm->warm)
 		return;
 	muster_kept_close(comm);
-	take_out(comm->job, warm_of(comm));
-	free(warm_of(comm));
-	comm->history = NULL;
-	comm->cache = NULL;
-	comm->kept = NULL;
+	muster_comm_scratch_free(comm);
+	muster_bounce_give(comm->job, comm->warm->bounce);
+	take_out(comm->job, comm->warm);
+	free(comm->warm);
+	comm->warm = NULL;
 }

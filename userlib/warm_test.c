@@ -58,9 +58,7 @@ static bool is_warm(uint32_t r, uint32_t i)
 {
 	const struct muster_comm *comm = comms[r][i];
 
-	assert_true(!comm->cache == !comm->history && !comm->kept == !comm->history);
-	assert_true(comm->history || !comm->bounce);
-	return comm->history;
+	return comm->warm;
 }
 
 static uint32_t count_warm(uint32_t r)

@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# Search the instances of the grant and window model and of the tree's, one line each: name, what
-# was expected, states searched, seconds, and what spin found. Instances named no-*
-# lack a rule: there spin must find the error. `run.sh NAME` runs one of them and,
+# Search the instances of the grant and window model, of the tree's and of the queues', one line
+# each: name, what was expected, states searched, seconds, and what spin found. Instances named
+# no-* lack a rule: there spin must find the error. `run.sh NAME` runs one of them and,
 # where it ends in an error, prints the steps that lead there.
 #
 # Exit: 0 all as expected, 1 not, 4 no spin or gcc here.
@@ -39,7 +39,11 @@ flags_of()	# NAME or NAME=VALUE..., the defaults where nothing is said
 
 model_of()	# NAME or NAME=VALUE...
 {
-	case " $* " in *" TREE "*) echo tree.pml ;; *) echo grant.pml ;; esac
+	case " $* " in
+	*" TREE "*) echo tree.pml ;;
+	*" QUEUE "*) echo queue.pml ;;
+	*) echo grant.pml ;;
+	esac
 }
 
 search()	# model, flags: leaves spin's report in `report`
@@ -128,6 +132,17 @@ instance no-comparing         deadlock  TREE PULSES=3 NUMBERS=2 NO_COMPARING
 instance no-sparing           assertion TREE PULSES=3 NUMBERS=2 LIVE=1 NO_SPARING
 instance no-room              assertion TREE PULSES=3 NUMBERS=2 SEGMENTS=2
 instance no-absorbing         assertion TREE PULSES=2 NO_ABSORBING
+instance queue-fetched        none      QUEUE FETCHES=3
+instance queue-fetched-here   none      QUEUE FETCHES=1
+instance queue-posted         none      QUEUE FETCHES=0
+instance queue-fails          none      QUEUE FETCHES=3 FAILS
+instance queue-kept           none      QUEUE FETCHES=1 KEPT
+instance no-behind            assertion QUEUE FETCHES=1 NO_BEHIND
+instance no-half              deadlock  QUEUE FETCHES=3 NO_HALF
+instance no-every             deadlock  QUEUE FETCHES=0 NO_EVERY
+instance no-rest              deadlock  QUEUE FETCHES=1 FAILS NO_REST
+instance no-stop              assertion QUEUE FETCHES=1 FAILS NO_STOP
+instance no-binding           assertion QUEUE FETCHES=1 KEPT NO_BINDING
 
 [ $ran = 1 ] || { echo "model: no instance is called $only"; exit 1; }
 exit $failed

@@ -110,7 +110,7 @@ struct entry *muster_entry_find(const struct context *ctx, uint32_t number, uint
 {
 	struct entry *entry;
 
-	if (!ctx->arrivals[number % MUSTER_WINDOW])
+	if (!muster_arrivals_first(ctx, number))
 		return NULL;
 	entry = *bucket(ctx, number, pulse, slot);
 	while (entry && (entry->owner != ctx || entry->number != number ||
@@ -233,15 +233,38 @@ static void take_out(struct entry **first, struct entry *entry)
 		(*first)->prev = entry->prev;
 }
 
+/* Of all numbers of the window; there while something has come. */
+static bool arrivals_take(struct context *ctx)
+{
+	const size_t bytes = MUSTER_WINDOW * sizeof(*ctx->arrivals);
+
+	if (ctx->arrivals)
+		return true;
+	ctx->arrivals = muster_pool_take(ctx->engine, bytes);
+	if (ctx->arrivals)
+		memset(ctx->arrivals, 0, bytes);
+	return ctx->arrivals;
+}
+
+static void arrivals_give(struct context *ctx)
+{
+	if (ctx->nr_arrived)
+		return;
+	muster_pool_give(ctx->engine, ctx->arrivals, MUSTER_WINDOW * sizeof(*ctx->arrivals));
+	ctx->arrivals = NULL;
+}
+
 struct entry *muster_entry_add(struct context *ctx, uint32_t number, uint32_t pulse,
 			       uint32_t slot)
 {
-	struct entry *entry = muster_entry_take(ctx), **first;
+	struct entry *entry = arrivals_take(ctx) ? muster_entry_take(ctx) : NULL, **first;
 
 	if (!entry) {
+		arrivals_give(ctx);
 		muster_context_starve(ctx);
 		return NULL;
 	}
+	ctx->nr_arrived++;
 	entry->number = number;
 	entry->pulse = pulse;
 	entry->slot = slot;
@@ -255,21 +278,24 @@ struct entry *muster_entry_add(struct context *ctx, uint32_t number, uint32_t pu
 
 void muster_entry_remove(struct entry *entry)
 {
+	struct context *ctx = entry->owner;
 	struct entry **link = bucket_of(entry);
 
 	while (*link != entry)
 		link = &(*link)->next_hashed;
 	*link = entry->next_hashed;
-	take_out(&entry->owner->arrivals[entry->number % MUSTER_WINDOW], entry);
+	take_out(&ctx->arrivals[entry->number % MUSTER_WINDOW], entry);
 	muster_entry_give(entry);
+	ctx->nr_arrived--;
+	arrivals_give(ctx);
 }
 
 void muster_entries_remove(struct context *ctx)
 {
 	uint32_t i;
 
-	for (i = 0; i < MUSTER_WINDOW; i++)
-		while (ctx->arrivals[i])
+	for (i = 0; ctx->arrivals; i++)
+		while (muster_arrivals_first(ctx, i))
 			muster_entry_remove(ctx->arrivals[i]);
 }
 

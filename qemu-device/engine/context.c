@@ -130,24 +130,14 @@ static void unlink_context(struct context *ctx)
 	ctx->unit->nr_contexts--;
 }
 
-static void header_init(struct context *ctx)
+static size_t context_bytes(uint32_t nr_members)
 {
-	struct muster_packet *header = &ctx->header;
-
-	header->version = MUSTER_PACKET_VERSION;
-	header->job = ctx->job;
-	header->src_node = ctx->engine->node;
-	header->src_vp = ctx->vp;
-	header->context = ctx->id;
-	header->life = ctx->life;
-	header->src_member = ctx->self;
-	header->incarnation = ctx->members[ctx->self].incarnation;
-	header->job_key = ctx->job_key;
+	return sizeof(struct context) + nr_members * sizeof(uint16_t);
 }
 
 static struct context *context_alloc(struct muster_engine *engine, uint32_t nr_members)
 {
-	size_t bytes = sizeof(struct context) + nr_members * sizeof(uint16_t);
+	const size_t bytes = context_bytes(nr_members);
 	struct context *ctx = engine->world.alloc(engine->opaque, bytes);
 
 	if (!ctx)
@@ -158,7 +148,6 @@ static struct context *context_alloc(struct muster_engine *engine, uint32_t nr_m
 		return NULL;
 	}
 	ctx->engine = engine;
-	ctx->bytes = bytes;
 	ctx->members_wanted = nr_members;
 	ctx->members = ctx->table->members;
 	ctx->peer_of = (uint16_t *)(ctx + 1);
@@ -184,7 +173,6 @@ static void opened(struct context *ctx)
 {
 	ctx->table = muster_member_table_share(ctx->engine, ctx->table);
 	ctx->members = ctx->table->members;
-	header_init(ctx);
 	if (ctx->failure.status)
 		muster_context_ready(ctx);	/* all can be told now */
 }
@@ -255,15 +243,17 @@ void muster_context_free(struct context *ctx)
 	else
 		detach(ctx);
 	muster_copies_remove(ctx);
+	muster_ended_forget(ctx);
 	muster_tree_leave(ctx);
 	unlink_context(ctx);
 	muster_context_unready(ctx);
 	if (engine->waited_last == ctx)
 		engine->waited_last = NULL;
+	muster_asking_give(ctx);
 	muster_pool_give(engine, ctx->peers, ctx->peers_max * sizeof(*ctx->peers));
 	muster_member_table_put(engine, ctx->table);
 	engine->nr_members -= ctx->members_wanted;
-	engine->world.free(engine->opaque, ctx, ctx->bytes);
+	engine->world.free(engine->opaque, ctx, context_bytes(ctx->members_wanted));
 }
 
 void muster_context_close(struct context *ctx)

@@ -20,41 +20,53 @@ bool muster_credit_ask(struct context *ctx, uint32_t member)
 	return muster_packet_send(ctx, member, &packet, NULL);
 }
 
-static void list(struct context *ctx, struct peer *peer)
+static void list(struct context *ctx, uint32_t index)
 {
-	if (peer->listed)
+	struct asking *asking = &ctx->asking[index];
+
+	if (asking->listed)
 		return;
-	peer->listed = true;
-	peer->next_asking = ctx->asking_first;
-	ctx->asking_first = peer - ctx->peers + 1;
+	asking->listed = true;
+	asking->next = ctx->asking_first;
+	ctx->asking_first = index + 1;
 }
 
 /* A message of a number that has not ended asks. */
 void muster_credit_note(struct context *ctx, uint32_t member, uint32_t number)
 {
-	struct peer *peer = muster_member_peer(ctx, member);
+	uint32_t index = muster_member_peer(ctx, member) - ctx->peers;
 
-	peer->wanted |= 1u << number % MUSTER_WINDOW;
-	list(ctx, peer);
+	if (!muster_asking_take(ctx))
+		return;
+	ctx->asking[index].wanted |= 1u << number % MUSTER_WINDOW;
+	list(ctx, index);
 }
 
-void muster_credit_receive(struct context *ctx, uint32_t index,
+/* By a CREDIT. */
+static void asked(struct context *ctx, uint32_t index, uint32_t number)
+{
+	struct asking *asking;
+
+	if (!muster_asking_take(ctx))
+		return;
+	asking = &ctx->asking[index];
+	if ((int32_t)(number - ctx->base) < 0) {
+		asking->due = true;
+	} else {
+		asking->asks = true;
+		asking->asked = number;
+	}
+	list(ctx, index);
+	muster_context_ready(ctx);
+}
+
+void muster_credit_receive(struct context *ctx, uint32_t member,
 			   const struct muster_packet *packet)
 {
-	struct peer *peer = muster_member_peer(ctx, index);
-
 	if (packet->flags & MUSTER_PACKET_COLL_END)
-		muster_farewell_receive(ctx, index, packet);
-	if (!(packet->flags & MUSTER_PACKET_CREDIT_WANTED))
-		return;
-	if ((int32_t)(packet->number - ctx->base) < 0) {
-		peer->due = true;
-	} else {
-		peer->asks = true;
-		peer->asked = packet->number;
-	}
-	list(ctx, peer);
-	muster_context_ready(ctx);
+		muster_farewell_receive(ctx, member, packet);
+	if (packet->flags & MUSTER_PACKET_CREDIT_WANTED)
+		asked(ctx, muster_member_peer(ctx, member) - ctx->peers, packet->number);
 }
 
 /*
@@ -80,20 +92,20 @@ static void keep_comparable(struct context *ctx)
 void muster_credit_ended(struct context *ctx, uint32_t number)
 {
 	uint8_t bit = 1u << number % MUSTER_WINDOW;
-	struct peer *peer;
+	struct asking *asking;
 	uint32_t index;
 
 	if (ctx->base % BASE_AGE_EACH == 0)
 		keep_comparable(ctx);
-	for (index = ctx->asking_first; index; index = peer->next_asking) {
-		peer = &ctx->peers[index - 1];
-		if (peer->wanted & bit) {
-			peer->wanted &= ~bit;
-			peer->due = true;
+	for (index = ctx->asking_first; index; index = asking->next) {
+		asking = &ctx->asking[index - 1];
+		if (asking->wanted & bit) {
+			asking->wanted &= ~bit;
+			asking->due = true;
 		}
-		if (peer->asks && (int32_t)(peer->asked - ctx->base) < 0) {
-			peer->asks = false;
-			peer->due = true;
+		if (asking->asks && (int32_t)(asking->asked - ctx->base) < 0) {
+			asking->asks = false;
+			asking->due = true;
 		}
 	}
 }
@@ -104,9 +116,21 @@ bool muster_engine_owes(const struct muster_engine *engine, uint16_t vp, uint8_t
 	const struct context *ctx = muster_context_find(engine, vp, job, context);
 	uint32_t index = ctx ? ctx->asking_first : 0;
 
-	while (index && !ctx->peers[index - 1].due)
-		index = ctx->peers[index - 1].next_asking;
+	while (index && !ctx->asking[index - 1].due)
+		index = ctx->asking[index - 1].next;
 	return index;
+}
+
+/* False: the wire is full. */
+static bool answer(struct context *ctx, uint32_t member)
+{
+	struct muster_packet packet;
+	int ret;
+
+	muster_packet_prepare(ctx, MUSTER_PACKET_CREDIT, member, &packet);
+	ret = muster_packet_try(ctx, member, &packet, NULL);
+	ctx->engine->counters->credits += !ret;
+	return ret != -EAGAIN;
 }
 
 /*
@@ -115,26 +139,21 @@ bool muster_engine_owes(const struct muster_engine *engine, uint16_t vp, uint8_t
  */
 void muster_credit_run(struct context *ctx)
 {
-	struct muster_packet packet;
 	uint16_t *link = &ctx->asking_first;
-	int ret;
 
 	while (*link) {
-		struct peer *peer = &ctx->peers[*link - 1];
+		struct asking *asking = &ctx->asking[*link - 1];
 
-		if (peer->due) {
-			muster_packet_prepare(ctx, MUSTER_PACKET_CREDIT, peer->member, &packet);
-			ret = muster_packet_try(ctx, peer->member, &packet, NULL);
-			if (ret == -EAGAIN)
-				return;
-			ctx->engine->counters->credits += !ret;
-			peer->due = false;
-		}
-		if (peer->asks || peer->wanted) {
-			link = &peer->next_asking;
+		if (asking->due && !answer(ctx, ctx->peers[*link - 1].member))
+			return;
+		asking->due = false;
+		if (asking->asks || asking->wanted) {
+			link = &asking->next;
 		} else {
-			peer->listed = false;
-			*link = peer->next_asking;
+			asking->listed = false;
+			*link = asking->next;
 		}
 	}
+	if (!ctx->asking_first)
+		muster_asking_give(ctx);
 }

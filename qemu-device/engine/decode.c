@@ -109,6 +109,24 @@ static bool rdma_valid(const struct muster_desc *desc, const struct sequence *se
 	return desc->cp_count ? desc->store_key != 0 : !needs_load || range->load_key;
 }
 
+/* What it awaits goes on to a member; directly behind it may be others that send the same to more. */
+static bool forward_valid(const struct muster_desc *desc, const struct sequence *seq, uint32_t i)
+{
+	const struct step *before = i ? &seq->steps[i - 1] : NULL;
+
+	if (!(desc->flags & MUSTER_DESC_FORWARD))
+		return true;
+	if (desc->kind != MUSTER_DESC_RDMA || !(desc->flags & MUSTER_DESC_CP) ||
+	    desc->flags & MUSTER_DESC_SWAP_LOCAL_VP)
+		return false;
+	if (desc->cp_count)
+		return true;
+	return before && before->flags & MUSTER_DESC_FORWARD && !desc->store_key &&
+	       desc->length == before->length &&
+	       desc->range.load_key == (before->store_key ? before->store_key : before->load_key) &&
+	       desc->range.load_addr == (before->store_key ? before->store_addr : before->load_addr);
+}
+
 static int decode_step(const struct context *ctx, const struct muster_desc *desc,
 		       const struct sequence *seq, struct step *step)
 {
@@ -137,7 +155,7 @@ static int decode_step(const struct context *ctx, const struct muster_desc *desc
 	step->to_tree = muster_tree_find(ctx, desc->dest & MUSTER_DEST_NODE, desc->dst_vp,
 					 &step->tree);
 	if (step->to_tree)
-		return 0;
+		return desc->flags & MUSTER_DESC_FORWARD ? -EINVAL : 0;
 	step->member_dest = muster_member_find(ctx, desc->dest & MUSTER_DEST_NODE, desc->dst_vp);
 	return step->member_dest < ctx->nr_members && step->member_dest != ctx->self ? 0 : -EINVAL;
 }
@@ -170,7 +188,7 @@ int muster_decode_sequence(const struct context *ctx, const struct muster_desc *
 			return -EINVAL;
 		if (!fields_valid(ctx, &desc) || !belongs(&desc, i, nr, seq) ||
 		    !range_valid(desc.store_key, desc.store_addr, desc.length) ||
-		    !reduce_valid(&desc, seq->pulse_len) ||
+		    !reduce_valid(&desc, seq->pulse_len) || !forward_valid(&desc, seq, i) ||
 		    seq->nr_slots + desc.cp_count > MUSTER_SLOTS_MAX)
 			return -EINVAL;
 		if (desc.kind == MUSTER_DESC_MP ? !inline_valid(&desc, seq, left) :

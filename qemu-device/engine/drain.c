@@ -16,7 +16,7 @@ static bool flush(struct context *ctx, uint64_t cookie, struct muster_signature 
 		.number = ctx->base,
 		.culprit = ctx->failure.culprit,
 		.by = ctx->failure.by,
-		.other = ctx->failure.other,
+		.other = ctx->difference.other,
 		.signature = signature,
 	};
 
@@ -55,8 +55,8 @@ static bool tell_owner(struct context *ctx)
 		.number = ctx->failure.number,
 		.culprit = ctx->failure.culprit,
 		.by = ctx->failure.by,
-		.other = ctx->failure.other,
-		.signature = ctx->failure.ours,
+		.other = ctx->difference.other,
+		.signature = ctx->difference.ours,
 	};
 
 	return muster_context_complete(ctx, &cqe);

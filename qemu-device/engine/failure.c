@@ -23,16 +23,19 @@ bool muster_context_complete(struct context *ctx, struct muster_cqe *cqe)
 void muster_context_fail(struct context *ctx, uint8_t status, uint32_t culprit,
 			 const struct muster_signature *other)
 {
+	static const struct muster_signature none;
+
 	if (ctx->failure.status)
 		return;
 	ctx->failure.status = status;
 	ctx->failure.culprit = culprit;
 	ctx->failure.by = (uint16_t)ctx->self;
 	ctx->failure.number = ctx->base;
-	if (other)
-		ctx->failure.other = *other;
-	if (ctx->queued)
-		ctx->failure.ours = muster_sequence_current(ctx)->signature;
+	muster_ended_forget(ctx);
+	ctx->difference = (struct difference){
+		.ours = ctx->queued ? muster_sequence_current(ctx)->signature : none,
+		.other = other ? *other : none,
+	};
 	muster_entries_remove(ctx);
 	muster_copies_remove(ctx);
 	ctx->running = false;

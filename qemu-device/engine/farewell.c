@@ -23,7 +23,7 @@ static void prepare(const struct context *ctx, uint32_t member, struct muster_pa
 	muster_packet_prepare(ctx, MUSTER_PACKET_ABORT, member, packet);
 	packet->number = ctx->failure.status;
 	packet->arg = ctx->failure.culprit;
-	packet->signature = ctx->failure.other;
+	packet->signature = ctx->difference.other;
 }
 
 static bool leaves_silently(const struct context *ctx)
@@ -84,7 +84,7 @@ void muster_farewell_receive(struct context *ctx, uint32_t index,
 
 	peer->received--;		/* was counted like any other */
 	if (!peer->left)
-		peer->said = packet->number;
+		peer->received -= packet->number;
 	left(ctx, peer);
 }
 
@@ -92,7 +92,7 @@ void muster_farewell_receive(struct context *ctx, uint32_t index,
 bool muster_farewell_complete(const struct peer *peer)
 {
 	return peer && peer->left &&
-	       (peer->all_came || (int32_t)(peer->received - peer->said) >= 0);
+	       (peer->all_came || (int32_t)peer->received >= 0);
 }
 
 /* What it has told by packets may be older. */

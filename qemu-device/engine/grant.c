@@ -70,7 +70,7 @@ static void take_empty(struct context *ctx, struct entry *entry)
 
 void muster_grant_run(struct context *ctx)
 {
-	struct entry *entry = ctx->arrivals[ctx->base % MUSTER_WINDOW], *next;
+	struct entry *entry = muster_arrivals_first(ctx, ctx->base), *next;
 
 	for (; entry && !ctx->failure.status; entry = next) {
 		next = entry->next;

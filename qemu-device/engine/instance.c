@@ -178,6 +178,15 @@ static bool copy_local(struct context *ctx, const struct instance *inst, const s
 	return true;
 }
 
+/* It sends on what comes with the last of its messages; one packet, which needs not ask, as a whole. */
+static bool forwards_now(const struct sequence *seq, const struct instance *inst,
+			 const struct step *step)
+{
+	return step->flags & MUSTER_DESC_FORWARD && !(inst->early >> inst->next & 1) &&
+	       inst->slot + 1 == step->slot_first + step->cp_count &&
+	       (seq->pulse_count > 1 || step->length > MUSTER_MTU);
+}
+
 static bool run_rdma(struct context *ctx, struct instance *inst, const struct step *step)
 {
 	if (!inst->begun) {
@@ -185,9 +194,12 @@ static bool run_rdma(struct context *ctx, struct instance *inst, const struct st
 		inst->stored = false;
 		inst->begun = true;
 	}
-	while (slots_left(inst, step))
+	while (slots_left(inst, step)) {
+		if (forwards_now(muster_sequence_current(ctx), inst, step))
+			muster_sends_forward(ctx, inst);
 		if (!combine_slot(ctx, inst, step))
 			return false;
+	}
 	return step->cp_count || !step->store_key || !step->load_key ||
 	       copy_local(ctx, inst, step);
 }
@@ -229,6 +241,17 @@ static bool budget_spent(struct context *ctx)
 	return true;
 }
 
+/* The step has been executed. With FORWARD its send was opened before, maybe. */
+static void send(struct context *ctx, struct instance *inst)
+{
+	if (!(inst->early >> inst->next & 1)) {
+		muster_send_open(ctx, inst, inst->next);
+		return;
+	}
+	muster_sends_forward_more(ctx, inst, UINT8_MAX);
+	muster_sends_run(ctx, inst);
+}
+
 void muster_instance_run(struct context *ctx, struct instance *inst)
 {
 	const struct sequence *seq = muster_sequence_current(ctx);
@@ -250,6 +273,6 @@ void muster_instance_run(struct context *ctx, struct instance *inst)
 		engine->counters->descriptors_executed++;
 		inst->begun = false;
 		if (step->flags & MUSTER_DESC_CP)
-			muster_send_open(ctx, inst, inst->next);
+			send(ctx, inst);
 	}
 }

@@ -55,7 +55,7 @@ struct send {
 	uint16_t flags;		/* MUSTER_PACKET_* */
 	uint32_t member;
 	uint32_t total;
-	uint32_t at;		/* next fragment */
+	uint8_t gone;		/* fragments, a bit each, that have left */
 	uint32_t key;
 	uint64_t addr;
 	uint8_t data[MUSTER_INLINE_MAX];
@@ -72,6 +72,8 @@ struct instance {
 	bool stored;		/* the store range of the next step holds its operand */
 	uint64_t open;		/* bit per step: its send is not closed */
 	uint64_t todo;		/* of these, those that wait for window or wire only */
+	uint64_t early;		/* bit per step: its send was opened before its message was here, */
+	uint8_t here;		/* of which these fragments are combined */
 	uint8_t data[MUSTER_INLINE_MAX] __attribute__((aligned(32)));
 	struct send sends[];		/* one for each step of the sequence */
 };
@@ -81,8 +83,18 @@ struct failure {
 	uint16_t by;		/* member that noticed; MUSTER_BY_NONE: a switch told */
 	uint32_t culprit;
 	uint32_t number;
+};
+
+/* What differed, of a context that has failed. */
+struct difference {
 	struct muster_signature ours;
 	struct muster_signature other;	/* MISMATCH */
+};
+
+/* Numbers that have ended, for what comes late: the last of the window, by number. */
+struct ended {
+	struct muster_signature last;	/* newest, and mostly of all */
+	uint16_t stages[MUSTER_WINDOW];
 };
 
 /* What is left of a program that lies in memory. */
@@ -95,8 +107,9 @@ struct fetching {
 };
 
 /*
- * At rest it is this and two bytes a member, in one allocation, and its part in the table of its
- * members. Everything else it has from the pool while it needs it.
+ * At rest it is this and two bytes a member, in one allocation, what it knows of those with whom it
+ * exchanged something, and its part in the table of its members. Everything else it has from the
+ * pool while it needs it.
  */
 struct context {
 	struct muster_engine *engine;
@@ -105,7 +118,6 @@ struct context {
 	struct context *next_of_vp, *prev_of_vp;
 	struct context *next_ready, *prev_ready;
 	struct context *next_waiting, *prev_waiting; /* of the unit, for blocks */
-	size_t bytes;
 	uint64_t job_key;
 	uint32_t nr_members;		/* there so far */
 	uint32_t members_wanted;	/* open with the last of them */
@@ -130,7 +142,8 @@ struct context {
 	uint32_t queued;		/* sequences [base, base + queued) are posted */
 	uint32_t pulse_first;		/* live pulses are [pulse_first, pulse_next) */
 	uint32_t pulse_next;
-	uint32_t nr_ended;		/* entries of ended[] that are valid, and of ended_stages[] */
+	uint8_t nr_ended;		/* so many that have ended are known, */
+	uint8_t nr_alike;		/* of them the newest have the same signature */
 	uint32_t told_next;		/* member to tell next of failure or end; nr_members: all know */
 
 	uint32_t nr_left;		/* members that have closed their context */
@@ -139,33 +152,35 @@ struct context {
 	uint16_t asking_first;		/* index in peers + 1 */
 	uint32_t nr_peers, peers_max;
 	struct peer *peers;
+	struct asking *asking;		/* of each peer; NULL: none asks */
 	uint16_t *peer_of;		/* index in peers + 1 of each member; 0: nothing was exchanged yet */
 	uint32_t nr_messages;
 	struct message *messages_first, *messages_last;
-	struct sequence *queue[MUSTER_SEQ_QUEUE_MAX]; /* posted, by number */
-	struct sequence *current;	/* of them the first, number `base` */
+	struct sequence *current;	/* of those that are posted the first, number `base` */
+	struct sequence **queue;	/* the others, by number; NULL: there was one at most */
 	struct sequence *kept;		/* the last that was asked for first */
 	uint32_t nr_kept;
-	void *instances;		/* of the running sequence */
-	size_t instance_bytes;		/* of each */
-	size_t instances_bytes;		/* of all */
 	bool instances_kept;		/* they are the sequence's */
+	void *instances;		/* of the running sequence */
 	const struct expected *awaited;	/* the next packet is like this one (predict.c); or NULL */
 	struct muster_tree_config *trees; /* MUSTER_ENGINE_TREES_MAX; NULL: it has joined none */
 	uint32_t nr_trees;
-	struct muster_packet header;	/* what all packets of the context share */
 	struct failure failure;
 	struct fetching *fetching;	/* NULL: nothing */
-	struct entry *arrivals[MUSTER_WINDOW]; /* what has come for each number of the window */
+	struct entry **arrivals;	/* what has come for each number of the window; NULL: nothing */
+	uint32_t nr_arrived;
 	struct entry *copies;		/* of what was sent unasked */
-	struct muster_signature ended[MUSTER_WINDOW]; /* numbers that have, */
-	uint16_t ended_stages[MUSTER_WINDOW];
+	struct muster_signature *signatures; /* of those that have ended, by number; NULL: all have the last */
+	union {
+		struct ended ended;
+		struct difference difference;	/* who has failed judges nothing any more */
+	};
 
 	struct member_table *table;
 	const struct member *members;	/* the table's */
 };
 
-_Static_assert(sizeof(struct context) <= 1024, "what an idle one costs");
+_Static_assert(sizeof(struct context) <= 384, "what an idle one costs");
 
 struct vp {
 	struct context *contexts;
@@ -289,6 +304,9 @@ static inline struct peer *muster_member_peer(const struct context *ctx, uint32_
 
 	return peer ? &ctx->peers[peer - 1] : NULL;
 }
+/* What each waits to be told, while one does. False: the context has failed. */
+bool muster_asking_take(struct context *ctx);
+void muster_asking_give(struct context *ctx);
 struct peer *muster_member_first_met(struct context *ctx, uint32_t index);
 /* The same, made where there is none; it moves with the next. NULL: the context has failed. */
 static inline struct peer *muster_member_meet(struct context *ctx, uint32_t index)
@@ -366,11 +384,21 @@ bool muster_predict_run(struct context *ctx);
 static inline void muster_packet_prepare(const struct context *ctx, uint8_t type, uint32_t member,
 					 struct muster_packet *packet)
 {
-	*packet = ctx->header;
-	packet->type = type;
-	packet->dst_node = ctx->members[member].node;
-	packet->dst_vp = ctx->members[member].vp;
-	packet->base = ctx->base;
+	*packet = (struct muster_packet){
+		.version = MUSTER_PACKET_VERSION,
+		.type = type,
+		.job = ctx->job,
+		.src_node = ctx->engine->node,
+		.src_vp = ctx->vp,
+		.context = ctx->id,
+		.life = ctx->life,
+		.src_member = ctx->self,
+		.incarnation = ctx->members[ctx->self].incarnation,
+		.job_key = ctx->job_key,
+		.dst_node = ctx->members[member].node,
+		.dst_vp = ctx->members[member].vp,
+		.base = ctx->base,
+	};
 }
 /* 0; -EAGAIN, the context is stalled; or -EHOSTUNREACH. */
 int muster_packet_try(struct context *ctx, uint32_t member, const struct muster_packet *packet,
@@ -398,6 +426,12 @@ bool muster_tree_send(struct context *ctx, const struct instance *inst, const st
 		      const void *data);
 /* Whether a result is for a live pulse that has contributed; else it was counted. */
 bool muster_tree_awaits(struct context *ctx, const struct muster_packet *packet);
+
+/* What has come for a number of the window, and was not combined. */
+static inline struct entry *muster_arrivals_first(const struct context *ctx, uint32_t number)
+{
+	return ctx->arrivals ? ctx->arrivals[number % MUSTER_WINDOW] : NULL;
+}
 
 /* landing.c */
 /* From the tree, once or twice. */
@@ -455,6 +489,10 @@ void muster_send_open(struct context *ctx, struct instance *inst, uint32_t step)
 /* One of inline data, which the wire has just refused. */
 void muster_send_hold(struct context *ctx, struct instance *inst, uint32_t step);
 void muster_sends_run(struct context *ctx, struct instance *inst);
+/* FORWARD: the next step, and those behind it that send the same, whose message comes now. */
+void muster_sends_forward(struct context *ctx, struct instance *inst);
+/* More of that message is where it is sent from. */
+void muster_sends_forward_more(struct context *ctx, struct instance *inst, uint8_t fragments);
 bool muster_sends_overlap(const struct instance *inst, uint64_t addr, uint64_t len);
 void muster_send_granted(struct context *ctx, uint32_t member,
 			 const struct muster_packet *packet);
@@ -513,8 +551,11 @@ static inline struct sequence *muster_sequence_current(const struct context *ctx
 static inline struct instance *muster_instance(const struct context *ctx, uint32_t pulse)
 {
 	return (struct instance *)((uint8_t *)ctx->instances +
-				   pulse % MUSTER_PULSES_LIVE * ctx->instance_bytes);
+				   pulse % MUSTER_PULSES_LIVE *
+				   muster_sequence_current(ctx)->instance_bytes);
 }
+
+void muster_instances_give(struct context *ctx, const struct sequence *seq, void *instances);
 
 int muster_sequence_post(struct context *ctx, const struct muster_desc *descs, uint32_t nr,
 			 uint32_t *bad);
@@ -528,6 +569,14 @@ void muster_sequence_run(struct context *ctx);
 /* The completion of the running one. */
 struct muster_cqe muster_sequence_cqe(const struct context *ctx, const struct sequence *seq);
 void muster_sequences_drop(struct context *ctx);	/* all that are posted; base stays */
+/* Whether there is memory for one more, where the queue has room. */
+bool muster_sequence_has_place(struct context *ctx);
+void muster_queue_give(struct context *ctx);	/* it is empty */
+/* The number `base` has ended, of that signature: others may be remembered yet, or are not. */
+void muster_sequence_remember(struct context *ctx, const struct muster_signature *signature);
+/* Of a number that has ended; NULL: not known any more. */
+const struct muster_signature *muster_sequence_ended(const struct context *ctx, uint32_t number);
+void muster_ended_forget(struct context *ctx);
 void muster_sequence_free(struct context *ctx, struct sequence *seq);
 static inline void muster_sequence_put(struct context *ctx, struct sequence *seq)	/* one reference less */
 {

@@ -41,18 +41,17 @@ bool muster_landing_check(struct context *ctx, const struct entry *entry)
 /* Its sender is behind, or what it sent was never awaited: the latter is a mismatch. */
 static void stale(struct context *ctx, uint32_t member, const struct muster_packet *packet)
 {
-	uint32_t place = packet->number % MUSTER_WINDOW;
-	const struct muster_signature *ended = &ctx->ended[place];
-	uint32_t age = ctx->base - packet->number;
+	const struct muster_signature *ended = muster_sequence_ended(ctx, packet->number);
+	struct muster_signature ours;
 
 	ctx->engine->counters->drop_window++;
-	if (age > ctx->nr_ended ||
-	    (muster_signatures_equal(ended, &packet->signature) &&
-	     ctx->ended_stages[place] == packet->stage))
+	if (!ended || (muster_signatures_equal(ended, &packet->signature) &&
+		       ctx->ended.stages[packet->number % MUSTER_WINDOW] == packet->stage))
 		return;
+	ours = *ended;
 	muster_context_fail(ctx, MUSTER_STATUS_MISMATCH, member, &packet->signature);
 	ctx->failure.number = packet->number;
-	ctx->failure.ours = *ended;
+	ctx->difference.ours = ours;
 }
 
 static bool is_running(const struct context *ctx, uint32_t number)
@@ -150,13 +149,25 @@ static bool is_whole(const struct entry *entry)
 	return entry->fragments == (1u << (entry->total + MUSTER_MTU - 1) / MUSTER_MTU) - 1;
 }
 
+/* And send it on. */
+static bool combine(struct context *ctx, const struct entry *entry,
+		    const struct muster_packet *packet, const void *payload)
+{
+	struct instance *inst = muster_instance(ctx, entry->pulse);
+
+	if (!muster_combine_fragment(ctx, entry, packet->offset, payload, packet->length))
+		return false;
+	if (inst->early >> inst->next & 1)
+		muster_sends_forward_more(ctx, inst, 1u << packet->offset / MUSTER_MTU);
+	return true;
+}
+
 /* To where it belongs at once, if its turn had come when it was granted; else to its block. */
 static bool take_fragment(struct context *ctx, struct entry *entry,
 			  const struct muster_packet *packet, const void *payload)
 {
 	if (entry->state == ENTRY_STREAMED)
-		return muster_combine_fragment(ctx, entry, packet->offset, payload,
-					       packet->length);
+		return combine(ctx, entry, packet, payload);
 	memcpy(muster_room_block(entry, packet->offset), payload, packet->length);
 	return true;
 }

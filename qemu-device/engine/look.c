@@ -53,6 +53,8 @@ static void add_sends(struct muster_look_waits *list, const struct context *ctx,
 	for (open = inst->open; open; open &= open - 1) {
 		const struct send *send = &inst->sends[__builtin_ctzll(open)];
 
+		if (send->phase == SEND_GRANTED && !(inst->todo & open & -open))
+			continue;	/* it sends on what the slot above waits for */
 		add(list, muster_sequence_current(ctx), cause_of(ctx, send),
 		    send->to_tree ? MUSTER_LOOK_NOBODY : send->member, send->slot);
 	}

@@ -34,23 +34,26 @@ struct member_table {
 /* Of a member that something was exchanged with. */
 struct peer {
 	uint16_t member;		/* its index */
-	uint16_t next_asking;		/* index + 1, list of those that are owed a CREDIT */
-	uint32_t base;			/* newest that it has told; or at least so much */
-	uint32_t asked;			/* tell it when this number has ended, if `asks` */
-	uint32_t sent;			/* packets to it, but for the farewell */
-	uint32_t received;		/* packets from it, but for the farewell */
-	uint32_t said;			/* how many it had sent, by its farewell */
-	uint8_t wanted;			/* bit number % MUSTER_WINDOW: tell it when that has ended */
 	bool left;			/* its context is closed: base is final */
 	bool all_came;			/* what it had sent has been received, says the caller */
-	bool listed;
+	uint32_t base;			/* newest that it has told; or at least so much */
+	uint32_t sent;			/* packets to it, but for the farewell */
+	uint32_t received;		/* packets from it, likewise; less those that it tells of there */
+};
+
+/* What a peer waits to be told (credit.c). */
+struct asking {
+	uint32_t asked;			/* when this number has ended, if `asks`; */
+	uint8_t wanted;			/* bit number % MUSTER_WINDOW: when that has */
 	bool asks;
 	bool due;			/* CREDIT is due now */
+	bool listed;
+	uint16_t next;			/* index of the next peer that asks + 1 */
 };
 
 _Static_assert(sizeof(struct member) == 12, "what a member costs at rest");
-_Static_assert(sizeof(struct peer) == 32, "a power of two of them is one in bytes");
+_Static_assert(sizeof(struct peer) == 16, "what one more costs that was met; of a power of two");
 _Static_assert(MUSTER_MEMBERS_MAX <= 1 << 16, "an index has 16 bits; as has that of a peer, + 1");
-_Static_assert(MUSTER_WINDOW <= 8, "bits of peer.wanted");
+_Static_assert(MUSTER_WINDOW <= 8, "bits of asking.wanted");
 
 #endif /* MUSTER_ENGINE_MEMBER_H */

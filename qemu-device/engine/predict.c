@@ -285,14 +285,13 @@ static INLINE bool send(struct muster_engine *engine, struct context *ctx, struc
 			struct action *action)
 {
 	struct muster_engine_counters *counters = engine->counters;
-	const uint32_t number = ctx->base, met = ctx->peer_of[action->member];
-	struct peer *peer;
+	struct peer *peer = muster_member_peer(ctx, action->member);
+	const uint32_t number = ctx->base;
 	int32_t ahead;
 	int ret;
 
-	if (!met)
+	if (!peer)
 		return send_slowly(ctx, inst, action, 0);
-	peer = &ctx->peers[met - 1];
 	ahead = number - peer->base;
 	if (ahead >= MUSTER_WINDOW)
 		return send_slowly(ctx, inst, action, 0);
@@ -383,7 +382,6 @@ static INLINE bool go_on(struct muster_engine *engine, struct context *ctx, stru
 static INLINE struct instance *start(struct context *ctx, const struct sequence *seq)
 {
 	ctx->instances = seq->instances;
-	ctx->instances_bytes = ctx->instance_bytes = seq->instances_bytes;	/* of one pulse */
 	ctx->instances_kept = true;
 	ctx->running = true;
 	ctx->coll_end = seq->coll_end;
@@ -405,7 +403,7 @@ static inline bool is_quiet(const struct context *ctx)
 /* What came before it ran is left to others; so is memory that is not what it was. */
 static inline bool can_run(const struct context *ctx, struct sequence *seq)
 {
-	return !ctx->arrivals[ctx->base % MUSTER_WINDOW] && muster_kept_holds(ctx, seq);
+	return !muster_arrivals_first(ctx, ctx->base) && muster_kept_holds(ctx, seq);
 }
 
 static inline bool can_start(const struct context *ctx, const struct sequence *seq)
@@ -427,23 +425,13 @@ static bool run_first(struct context *ctx)
 	return go_on(ctx->engine, ctx, seq, inst, &seq->predicted->actions[inst->next], inst->begun);
 }
 
-/* For the running number, or one that follows. */
-static bool has_come_early(const struct context *ctx)
-{
-	uint32_t i = 0;
-
-	while (i < MUSTER_WINDOW && !ctx->arrivals[i])
-		i++;
-	return i < MUSTER_WINDOW;
-}
-
 /* Whether that is so until somebody else has to do with it, who says so. */
 static bool is_calm(const struct context *ctx)
 {
 	const struct instance *inst = ctx->instances;
 
 	return is_quiet(ctx) && ctx->kept && can_start(ctx, ctx->kept) &&
-	       (!ctx->running || (ctx->awaited && !inst->open)) && !has_come_early(ctx);
+	       (!ctx->running || (ctx->awaited && !inst->open)) && !ctx->arrivals;
 }
 
 bool muster_predict_run(struct context *ctx)

@@ -36,7 +36,12 @@ enum { NO_TREE = 0xff };
 static inline bool muster_signatures_equal(const struct muster_signature *a,
 					   const struct muster_signature *b)
 {
-	return !memcmp(a, b, sizeof(*a));
+	uint64_t x[2], y[2];
+
+	_Static_assert(sizeof(*a) == sizeof(x), "without a call: every number that ends compares them");
+	memcpy(x, a, sizeof(x));
+	memcpy(y, b, sizeof(y));
+	return x[0] == y[0] && x[1] == y[1];
 }
 
 /* What a key of a kept program named when it was kept. */
@@ -53,7 +58,8 @@ struct sequence {
 	uint64_t keys_gone;		/* engine->keys_gone when they were all looked up last */
 	struct muster_desc start;	/* of one that is kept: what runs it */
 	void *instances;		/* likewise, from one run to the next */
-	size_t instances_bytes;
+	uint32_t instance_bytes;	/* of each of its instances, of which so many live at once */
+	uint32_t nr_instances;
 	struct predicted *predicted;	/* likewise, if it is small (predict.c); or NULL */
 	size_t bytes;
 	uint32_t refs;			/* places in the queue, and one if it is kept */

@@ -19,15 +19,27 @@ static struct sequence *sequence_new(struct context *ctx, uint32_t nr_steps, boo
 		seq->refs = 1;
 		seq->kept = false;
 		seq->instances = NULL;
+		seq->nr_instances = 0;
+		seq->instance_bytes = 0;
 		seq->predicted = NULL;
 	}
 	return seq;
 }
 
+static size_t instances_bytes(const struct sequence *seq)
+{
+	return (size_t)seq->nr_instances * seq->instance_bytes;
+}
+
+void muster_instances_give(struct context *ctx, const struct sequence *seq, void *instances)
+{
+	muster_pool_give(ctx->engine, instances, instances_bytes(seq));
+}
+
 void muster_sequence_free(struct context *ctx, struct sequence *seq)
 {
 	muster_predict_drop(ctx, seq);
-	muster_pool_give(ctx->engine, seq->instances, seq->instances_bytes);
+	muster_instances_give(ctx, seq, seq->instances);
 	muster_pool_give(ctx->engine, seq, seq->bytes);
 }
 
@@ -37,7 +49,8 @@ int muster_sequence_add(struct context *ctx, const struct muster_desc *descs, ui
 	struct sequence *seq;
 	int ret;
 
-	seq = sequence_new(ctx, nr, descs->flags & MUSTER_DESC_KEEP);
+	seq = muster_sequence_has_place(ctx) ?
+	      sequence_new(ctx, nr, descs->flags & MUSTER_DESC_KEEP) : NULL;
 	if (!seq)
 		return -ENOMEM;
 	ret = muster_decode_sequence(ctx, descs, nr, seq, bad);
@@ -49,6 +62,22 @@ int muster_sequence_add(struct context *ctx, const struct muster_desc *descs, ui
 	}
 	muster_sequence_put(ctx, seq);
 	return ret;
+}
+
+/* ---- those that are posted ---- */
+
+bool muster_sequence_has_place(struct context *ctx)
+{
+	if (!ctx->queued || ctx->queue)
+		return true;
+	ctx->queue = muster_pool_take(ctx->engine, MUSTER_SEQ_QUEUE_MAX * sizeof(*ctx->queue));
+	return ctx->queue;
+}
+
+void muster_queue_give(struct context *ctx)
+{
+	muster_pool_give(ctx->engine, ctx->queue, MUSTER_SEQ_QUEUE_MAX * sizeof(*ctx->queue));
+	ctx->queue = NULL;
 }
 
 /* Behind a program in memory there is room when the last of it has been fetched. */
@@ -72,6 +101,8 @@ int muster_sequence_restart_first(struct context *ctx)
 {
 	if (!has_room(ctx))
 		return -EAGAIN;
+	if (!muster_sequence_has_place(ctx))
+		return -ENOMEM;
 	muster_sequence_enqueue(ctx, ctx->kept);
 	muster_context_ready(ctx);
 	return 0;
@@ -79,37 +110,89 @@ int muster_sequence_restart_first(struct context *ctx)
 
 void muster_sequences_drop(struct context *ctx)
 {
-	while (ctx->queued)
+	while (ctx->queued > 1)
 		muster_sequence_put(ctx, ctx->queue[(ctx->base + --ctx->queued) %
 						    MUSTER_SEQ_QUEUE_MAX]);
+	if (ctx->queued)
+		muster_sequence_put(ctx, ctx->current);
+	ctx->queued = 0;
+	muster_queue_give(ctx);
 }
+
+/* ---- those that have ended ---- */
+
+static void signatures_give(struct context *ctx)
+{
+	muster_pool_give(ctx->engine, ctx->signatures, MUSTER_WINDOW * sizeof(*ctx->signatures));
+	ctx->signatures = NULL;
+}
+
+/* So far all were like the last. Without memory nothing is known of them any more. */
+static void signatures_take(struct context *ctx)
+{
+	uint32_t i;
+
+	ctx->signatures = muster_pool_take(ctx->engine, MUSTER_WINDOW * sizeof(*ctx->signatures));
+	if (!ctx->signatures)
+		ctx->nr_ended = 0;
+	for (i = 0; i < MUSTER_WINDOW && ctx->signatures; i++)
+		ctx->signatures[i] = ctx->ended.last;
+}
+
+void muster_sequence_remember(struct context *ctx, const struct muster_signature *signature)
+{
+	if (!muster_signatures_equal(&ctx->ended.last, signature)) {
+		if (!ctx->signatures && ctx->nr_ended)
+			signatures_take(ctx);
+		ctx->ended.last = *signature;
+		ctx->nr_alike = 0;
+	}
+	if (ctx->nr_ended < MUSTER_WINDOW)
+		ctx->nr_ended++;
+	if (ctx->signatures)
+		ctx->signatures[ctx->base % MUSTER_WINDOW] = *signature;
+	if (++ctx->nr_alike == MUSTER_WINDOW)
+		signatures_give(ctx);
+}
+
+const struct muster_signature *muster_sequence_ended(const struct context *ctx, uint32_t number)
+{
+	if (ctx->base - number > ctx->nr_ended)
+		return NULL;
+	return ctx->signatures ? &ctx->signatures[number % MUSTER_WINDOW] : &ctx->ended.last;
+}
+
+void muster_ended_forget(struct context *ctx)
+{
+	ctx->nr_ended = 0;
+	signatures_give(ctx);
+}
+
+/* ---- running ---- */
 
 /* As many as can be live at once. */
 static bool instances_new(struct context *ctx, struct sequence *seq)
 {
-	uint32_t nr = seq->pulse_count < MUSTER_PULSES_LIVE ? seq->pulse_count :
-							      MUSTER_PULSES_LIVE;
 	size_t bytes = sizeof(struct instance) + seq->nr_steps * sizeof(struct send);
 
-	bytes = (bytes + _Alignof(struct instance) - 1) & ~(_Alignof(struct instance) - 1);
-	ctx->instance_bytes = bytes;
-	ctx->instances_bytes = nr * bytes;
+	seq->nr_instances = seq->pulse_count < MUSTER_PULSES_LIVE ? seq->pulse_count :
+								    MUSTER_PULSES_LIVE;
+	seq->instance_bytes = (bytes + _Alignof(struct instance) - 1) &
+			      ~(_Alignof(struct instance) - 1);
 	ctx->instances = seq->instances;
 	if (!ctx->instances)
-		ctx->instances = muster_pool_take(ctx->engine, ctx->instances_bytes);
+		ctx->instances = muster_pool_take(ctx->engine, instances_bytes(seq));
 	ctx->stalled |= !ctx->instances;
 	ctx->instances_kept = seq->kept && ctx->instances;
-	if (ctx->instances_kept) {
+	if (ctx->instances_kept)
 		seq->instances = ctx->instances;
-		seq->instances_bytes = ctx->instances_bytes;
-	}
 	return ctx->instances;
 }
 
 /* What came before it ran is judged now. */
 static bool start(struct context *ctx)
 {
-	const struct entry *entry = ctx->arrivals[ctx->base % MUSTER_WINDOW];
+	const struct entry *entry = muster_arrivals_first(ctx, ctx->base);
 	struct sequence *seq = muster_sequence_current(ctx);
 
 	if (!ctx->queued || !muster_farewell_check(ctx))

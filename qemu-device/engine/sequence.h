@@ -5,13 +5,15 @@
 
 #include "credit.h"
 
-/* There must be room. The context is not ready by that. */
+/* There must be room (muster_sequence_has_place()). The context is not ready by that. */
 static inline void muster_sequence_enqueue(struct context *ctx, struct sequence *seq)
 {
 	seq->refs++;
-	ctx->queue[(ctx->base + ctx->queued) % MUSTER_SEQ_QUEUE_MAX] = seq;
-	if (!ctx->queued++)
+	if (ctx->queued)
+		ctx->queue[(ctx->base + ctx->queued) % MUSTER_SEQ_QUEUE_MAX] = seq;
+	else
 		ctx->current = seq;
+	ctx->queued++;
 	ctx->engine->counters->sequences_posted++;
 }
 
@@ -20,31 +22,33 @@ static inline void muster_sequence_stop(struct context *ctx)
 {
 	ctx->running = false;
 	ctx->awaited = NULL;
-	if (!ctx->instances_kept)
-		muster_pool_give(ctx->engine, ctx->instances, ctx->instances_bytes);
+	if (!ctx->instances_kept && ctx->instances)
+		muster_instances_give(ctx, ctx->current, ctx->instances);
 	ctx->instances = NULL;
 	ctx->instances_kept = false;
 }
 
-/* The first of those posted goes, and base is the next. */
+/* The first of those posted goes, and base is the next: another one can begin, if it is posted. */
 static inline void muster_sequence_forget(struct context *ctx)
 {
 	muster_sequence_put(ctx, ctx->current);
-	ctx->queued--;
 	ctx->base++;
-	ctx->current = ctx->queue[ctx->base % MUSTER_SEQ_QUEUE_MAX];
+	ctx->moved = --ctx->queued;
+	if (ctx->moved)
+		ctx->current = ctx->queue[ctx->base % MUSTER_SEQ_QUEUE_MAX];
+	else if (ctx->queue)
+		muster_queue_give(ctx);
 }
 
 /* Every slot has been combined, and nothing else was let in: no entry is left. */
 static inline void muster_sequence_end(struct context *ctx, const struct sequence *seq)
 {
-	ctx->ended[ctx->base % MUSTER_WINDOW] = seq->signature;
-	ctx->ended_stages[ctx->base % MUSTER_WINDOW] = seq->stage;
-	if (ctx->nr_ended < MUSTER_WINDOW)
-		ctx->nr_ended++;
+	ctx->ended.stages[ctx->base % MUSTER_WINDOW] = seq->stage;
+	if (ctx->nr_alike < MUSTER_WINDOW ||
+	    !muster_signatures_equal(&ctx->ended.last, &seq->signature))
+		muster_sequence_remember(ctx, &seq->signature);
 	muster_sequence_stop(ctx);
 	muster_sequence_forget(ctx);
-	ctx->moved = ctx->queued;
 	ctx->engine->counters->sequences_ended++;
 	if (ctx->asking_first || ctx->base % BASE_AGE_EACH == 0)
 		muster_credit_ended(ctx, ctx->base - 1);

@@ -21,7 +21,8 @@ void muster_trace_taken(const struct context *ctx, const struct instance *inst,
 	const uint64_t written = trace->written;
 	struct muster_trace_record *record = muster_trace_begin(trace, written, MUSTER_TRACE_TAKE);
 
-	memcpy(&record->context, &ctx->header.context, 2 * sizeof(uint32_t));	/* and life */
+	record->context = ctx->id;
+	record->life = ctx->life;
 	record->member = entry->member;
 	record->number = ctx->base;
 	record->pulse = inst->pulse;

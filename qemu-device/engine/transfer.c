@@ -5,7 +5,8 @@
  * The rest asks with RTS, and goes in fragments when the GRANT has come, or is read by
  * the receiver itself (Documentation/sequence.md, section 4). A send that is not closed
  * at once stays open as a bit of its instance; if nothing but the wire or the window is
- * in its way it is also a bit of `todo`.
+ * in its way it is also a bit of `todo`. With FORWARD a send is opened when its message
+ * begins to come, and each fragment goes as soon as it is combined.
  */
 #include "credit.h"
 
@@ -84,13 +85,21 @@ static void lend(struct context *ctx, struct send *send, struct muster_reference
 	send->addr = reference->addr;
 }
 
+/* Of what it sends: all, unless the message comes still. */
+static uint8_t fragments_here(const struct instance *inst, const struct send *send)
+{
+	uint32_t index = send - inst->sends;
+
+	return index < inst->next || !(inst->early >> index & 1) ? UINT8_MAX : inst->here;
+}
+
 static bool send_rts(struct context *ctx, const struct instance *inst, struct send *send)
 {
 	struct muster_reference reference = range_of(send);
 	struct muster_packet packet;
 
 	prepare(ctx, MUSTER_PACKET_RTS, inst, send, &packet);
-	if (!send->is_copy)
+	if (!send->is_copy && fragments_here(inst, send) == UINT8_MAX)
 		lend(ctx, send, &reference);
 	if (send->by_reference) {
 		packet.flags |= MUSTER_PACKET_REFERENCE;
@@ -99,23 +108,41 @@ static bool send_rts(struct context *ctx, const struct instance *inst, struct se
 	return muster_packet_send(ctx, send->member, &packet, &reference);
 }
 
-/* Whether the last has gone. */
-static bool send_fragments(struct context *ctx, const struct instance *inst, struct send *send)
+static bool send_fragment(struct context *ctx, struct send *send, struct muster_packet *packet,
+			  uint32_t at)
 {
-	struct muster_packet packet;
+	uint32_t left = send->total - at;
 	const void *data;
-	uint32_t left;
+
+	packet->offset = at;
+	packet->length = left < MUSTER_MTU ? left : MUSTER_MTU;
+	data = muster_memory_source(ctx, send->key, send->addr + at, packet->length);
+	if (!data || !muster_packet_send(ctx, send->member, packet, data))
+		return false;
+	send->gone |= 1u << at / MUSTER_MTU;
+	return true;
+}
+
+/* Those that are here. Whether all have gone. */
+static bool send_fragments(struct context *ctx, struct instance *inst, struct send *send,
+			   uint64_t bit)
+{
+	const uint8_t here = fragments_here(inst, send);
+	struct muster_packet packet;
+	bool all = true;
+	uint32_t at;
 
 	prepare(ctx, MUSTER_PACKET_DATA, inst, send, &packet);
-	for (; send->at < send->total; send->at += packet.length) {
-		left = send->total - send->at;
-		packet.offset = send->at;
-		packet.length = left < MUSTER_MTU ? left : MUSTER_MTU;
-		data = muster_memory_source(ctx, send->key, send->addr + send->at, packet.length);
-		if (!data || !muster_packet_send(ctx, send->member, &packet, data))
+	for (at = 0; at < send->total; at += MUSTER_MTU) {
+		uint8_t fragment = 1u << at / MUSTER_MTU;
+
+		all &= !!((here | send->gone) & fragment);
+		if (here & ~send->gone & fragment && !send_fragment(ctx, send, &packet, at))
 			return false;
 	}
-	return true;
+	if (!all)
+		inst->todo &= ~bit;
+	return all;
 }
 
 /* Whether the send is closed. data: of an inline send. */
@@ -125,7 +152,7 @@ static bool advance(struct context *ctx, struct instance *inst, struct send *sen
 	if (send->to_tree)
 		return muster_tree_send(ctx, inst, send, data);
 	if (send->phase == SEND_GRANTED)
-		return send_fragments(ctx, inst, send);
+		return send_fragments(ctx, inst, send, bit);
 	if (!muster_credit_allows(ctx, send->member)) {
 		if (send->phase == SEND_HELD && muster_credit_ask(ctx, send->member))
 			send->phase = SEND_HELD_ASKED;
@@ -169,6 +196,7 @@ static void source_set(struct send *send, const struct sequence *seq, const stru
 
 	send->eager = seq->pulse_count == 1 && send->total <= MUSTER_MTU;
 	send->is_copy = false;
+	send->by_reference = false;
 	send->key = step->store_key ? step->store_key : step->load_key;
 	send->addr = (step->store_key ? step->store_addr : step->load_addr) + offset;
 }
@@ -199,7 +227,7 @@ static struct send *begin(struct context *ctx, struct instance *inst, uint32_t i
 	send->member = step->flags & MUSTER_DESC_SWAP_LOCAL_VP ? inst->member_last :
 								 step->member_dest;
 	send->total = muster_step_bytes(seq, step, inst->pulse);
-	send->at = 0;
+	send->gone = 0;
 	send->is_inline = step->kind == MUSTER_DESC_MP;
 	if (!send->is_inline)
 		source_set(send, seq, step, inst->pulse);
@@ -241,12 +269,40 @@ void muster_sends_run(struct context *ctx, struct instance *inst)
 	}
 }
 
-/* Addresses decide, whatever the keys: two regions may name the same bytes. */
+void muster_sends_forward(struct context *ctx, struct instance *inst)
+{
+	const struct sequence *seq = muster_sequence_current(ctx);
+	uint32_t index = inst->next;
+
+	inst->here = 0;
+	do {
+		inst->early |= 1ull << index;
+		muster_send_open(ctx, inst, index++);
+	} while (index < seq->nr_steps && seq->steps[index].flags & MUSTER_DESC_FORWARD &&
+		 !seq->steps[index].cp_count && !ctx->failure.status);
+}
+
+void muster_sends_forward_more(struct context *ctx, struct instance *inst, uint8_t fragments)
+{
+	uint64_t open = inst->open & inst->early & ~0ull << inst->next;
+
+	inst->here |= fragments;
+	for (; open; open &= open - 1)
+		if (inst->sends[__builtin_ctzll(open)].phase == SEND_GRANTED)
+			inst->todo |= open & -open;
+	if (inst->todo)
+		muster_context_ready(ctx);
+}
+
+/*
+ * Addresses decide, whatever the keys: two regions may name the same bytes. Sends of steps that
+ * have not been executed go as what they send is stored.
+ */
 bool muster_sends_overlap(const struct instance *inst, uint64_t addr, uint64_t len)
 {
-	uint64_t open;
+	uint64_t open = inst->open & ~(~0ull << inst->next);
 
-	for (open = inst->open; open; open &= open - 1) {
+	for (; open; open &= open - 1) {
 		const struct send *send = &inst->sends[__builtin_ctzll(open)];
 
 		if (!send->is_inline && send->addr < addr + len && addr < send->addr + send->total)

@@ -144,14 +144,13 @@ static void prepare(const struct context *ctx, const struct instance *inst,
 	const struct sequence *seq = muster_sequence_current(ctx);
 	const struct muster_tree_config *tree = tree_of(ctx, seq);
 
-	*packet = ctx->header;
-	packet->type = MUSTER_PACKET_TREE_UP;
+	muster_packet_prepare(ctx, MUSTER_PACKET_TREE_UP, ctx->self, packet);
 	packet->flags = inst->pulse + 1 == seq->pulse_count ? MUSTER_PACKET_LAST : 0;
 	packet->dst_node = tree->node;
+	packet->dst_vp = 0;
 	packet->tree = tree->tree;
 	packet->group = tree->group;
 	packet->job_key = tree->key;
-	packet->base = ctx->base;
 	packet->seq_id = send->slot;
 	packet->stage = seq->stage;
 	packet->signature = seq->signature;

@@ -17,6 +17,7 @@ enum {
 	STEP_ENGINE = 256,	/* the engine's budget in one step */
 	ALLOC_MAP = 256 << 10,	/* bytes; contexts with many members */
 	REFUSED_WAIT_US = 100,	/* a full ring or wire says nothing when it has room again */
+	UNPLUGGED_WAIT_US = 10000,	/* at most so long; who puts the cable back kicks us */
 };
 
 /* ---- guest memory ---------------------------------------------------------- */
@@ -148,19 +149,41 @@ static uint64_t world_key_life(void *world, uint16_t vp, uint32_t key)
 	return nic_mr_life(world, vp, key);
 }
 
+static int to_others(struct muster_nic *nic, uint32_t incarnation,
+		     const struct muster_packet *packet, const void *payload)
+{
+	int err;
+
+	if (!nic->wire)
+		return -EHOSTUNREACH;
+	if (!nic_link_up(nic)) {
+		nic->unplugged = true;
+		return -EAGAIN;
+	}
+	err = nic->wire->ops->send(nic->wire, incarnation, packet, payload);
+	nic->refused |= err == -EAGAIN;
+	return err;
+}
+
+static int to_itself(struct muster_nic *nic, const struct muster_packet *packet,
+		     const void *payload)
+{
+	int err = nic_loopback_send(nic, packet, payload);
+
+	nic->refused |= err == -EAGAIN;
+	return err;
+}
+
 int nic_packet_send(struct muster_nic *nic, uint32_t incarnation,
 		    const struct muster_packet *packet, const void *payload)
 {
 	uint64_t at_ns = nic_dump_now_ns(nic);
-	int err = -EHOSTUNREACH;
+	int err;
 
 	if (le32toh(packet->dst_node) == nic->config.node)
-		err = nic_loopback_send(nic, packet, payload);
-	else if (nic->wire)
-		err = nic_link_up(nic) ? nic->wire->ops->send(nic->wire, incarnation, packet, payload) :
-					 -EAGAIN;
-	if (err == -EAGAIN)
-		nic->refused = true;
+		err = to_itself(nic, packet, payload);
+	else
+		err = to_others(nic, incarnation, packet, payload);
 	if (!err)
 		nic_dump_sent(nic, at_ns, packet, payload);
 	return err;
@@ -234,6 +257,7 @@ static int inside_open(struct muster_nic *nic, char *why, size_t why_len)
 		nic->engine = NULL;
 		return err;
 	}
+	muster_engine_keys_put(nic->engine, &nic->mrs_gone);
 	err = muster_wire_socket_open(nic->config.wire, nic->config.node, nic->incarnation,
 				      nic->config.deadline_us, &wire_events, nic, &nic->wire,
 				      why, why_len);
@@ -396,21 +420,34 @@ static bool wheels_turn(struct muster_nic *nic, bool *more)
 	return moved || nic->nr_loopback;
 }
 
+/* Who waits for the cable alone looks less and less often. */
+static uint64_t rest_us(struct muster_nic *nic)
+{
+	uint64_t us = 2 * nic->rest_us;
+
+	if (nic->refused || us < REFUSED_WAIT_US)
+		us = REFUSED_WAIT_US;
+	nic->rest_us = us < UNPLUGGED_WAIT_US ? us : UNPLUGGED_WAIT_US;
+	return nic->rest_us;
+}
+
 uint64_t muster_nic_step(struct muster_nic *nic)
 {
 	uint64_t wait_us, looks_us, due, now;
 	bool moved = false, more = false;
 
-	nic->refused = false;
+	nic->refused = nic->unplugged = false;
 	if ((nic->state & ~MUSTER_STATE_LINK_DOWN) == MUSTER_STATE_ENABLED)
 		moved = wheels_turn(nic, &more);
 	else
 		moved = wire_run(nic);
 	looks_us = nic_looks_run(nic);
 	interrupts_raise(nic);
-	if (moved || (more && !nic->refused))
+	if (moved || (more && !nic->refused && !nic->unplugged)) {
+		nic->rest_us = 0;
 		return 0;
-	wait_us = nic->refused ? REFUSED_WAIT_US : looks_us;
+	}
+	wait_us = nic->refused || nic->unplugged ? rest_us(nic) : looks_us;
 	due = nic->wire ? nic->wire->ops->deadline_us(nic->wire) : UINT64_MAX;
 	if (nic->nr_qps && nic->qps_due_us < due)
 		due = nic->qps_due_us;

@@ -177,11 +177,6 @@ int nic_cq_put_work(struct muster_nic *nic, struct nic_cq *cq, const struct must
 
 /* ---- life ------------------------------------------------------------------ */
 
-static bool entries_valid(uint32_t entries)
-{
-	return entries && entries <= MUSTER_CQ_ENTRIES_MAX && !(entries & (entries - 1));
-}
-
 static int create(struct muster_nic *nic, const struct muster_admin_command *cmd, uint32_t *detail)
 {
 	struct nic_cq cq = {
@@ -199,7 +194,7 @@ static int create(struct muster_nic *nic, const struct muster_admin_command *cmd
 		return BAD(cq.record);
 	if (id >= MUSTER_CQS_MAX)
 		return BAD(cq.id);
-	if (!entries_valid(cq.entries))
+	if (!nic_entries_valid(cq.entries, MUSTER_CQ_ENTRIES_MAX))
 		return BAD(cq.entries);
 	if (cq.vector >= MUSTER_MSIX_VECTORS)
 		return BAD(cq.vector);
@@ -264,7 +259,7 @@ static int resize(struct muster_nic *nic, const struct muster_admin_command *cmd
 
 	if (le64toh(c->base) % sizeof(struct muster_cqe))
 		return BAD(cq_resize.base);
-	if (!entries_valid(entries))
+	if (!nic_entries_valid(entries, MUSTER_CQ_ENTRIES_MAX))
 		return BAD(cq_resize.entries);
 	if (!nic_command_ends(cmd, sizeof(*c)))
 		return BAD(raw[sizeof(*c)]);

@@ -150,7 +150,8 @@ struct muster_nic {
 	uint64_t cqs_due_us;		/* the same of what is held back in their queues */
 	struct nic_mr *mrs[MUSTER_MRS_MAX + 1];
 	uint32_t mr_pages;		/* of all regions */
-	uint64_t mr_lives;		/* regions registered so far */
+	uint64_t mr_lives;		/* regions registered so far, */
+	uint64_t mrs_gone;		/* and given back */
 	uint16_t vp_ids[MUSTER_VPS_MAX];	/* of those that exist, in no order */
 	uint32_t nr_vps;
 	uint32_t nr_looks;		/* of them that show a looking page */
@@ -163,7 +164,9 @@ struct muster_nic {
 
 	int dump_fd;			/* of config.dump; -1: none, or its disk is full */
 	bool closed;			/* for good */
-	bool refused;			/* in this step: a ring or the wire had no room */
+	bool refused;			/* in this step: a ring or the wire had no room; */
+	bool unplugged;			/* something waited for the cable */
+	uint64_t rest_us;		/* how long it waited the last time */
 	uint32_t vectors;		/* to interrupt at the end of this step, as bits */
 	struct muster_device_counters counters;
 };
@@ -172,6 +175,12 @@ struct muster_nic {
 static inline __le32 nic_lap_valid(uint32_t index, uint32_t entries)
 {
 	return htole32(!(index & entries));
+}
+
+/* Of a ring. */
+static inline bool nic_entries_valid(uint32_t entries, uint32_t max)
+{
+	return entries && entries <= max && !(entries & (entries - 1));
 }
 
 /* Whether a command says nothing behind what it has to say. */

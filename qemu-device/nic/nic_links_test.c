@@ -175,6 +175,41 @@ static void who_waits_over_a_link_that_is_down_is_told_after_the_deadline(void *
 	guest_free(guests[1]);
 }
 
+/* Of the second before others are lost: who waits for the cable does not look for it all the time. */
+static void who_waits_for_the_cable_rests(void **state)
+{
+	struct guest *guests[2] = { guest_new(0), guest_new(1) };
+	const struct place places[] = { { guests[0], 0, 0 }, { guests[1], 1, 0 } };
+	uint64_t wait_us, passed_us = 0;
+	uint32_t steps = 0;
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		port_open(guests[i], 0);
+		command(guests[i], mr_command(guests[i], 1, 0x7000000, 4096, MUSTER_MR_WRITE));
+	}
+	context_open(places, 2);
+	sum_a_number(guests, 0);
+	muster_nic_link_set(guests[0]->nic, false);
+	allreduce_at(guests[0], 2, 1, 1.25);
+	for (; passed_us < 1000000; passed_us += wait_us, steps++) {
+		wait_us = muster_nic_step(guests[0]->nic);
+		assert_true(wait_us <= 1000000);
+		guests[0]->later_us += wait_us;
+	}
+	assert_in_range(steps, 10, 1000);
+	muster_nic_link_set(guests[0]->nic, true);
+	allreduce_at(guests[1], 2, 0, 1.25);
+	for (int i = 0; i < TRIES && !cqe(guests[0], 0, 1)->valid; i++) {
+		settle_both(guests);
+		guests[0]->later_us += 100;
+		guests[1]->later_us += 100;
+	}
+	assert_int_equal(cqe(guests[0], 0, 1)->status, MUSTER_STATUS_OK);
+	guest_free(guests[0]);
+	guest_free(guests[1]);
+}
+
 static void a_link_that_is_down_stays_down_in_the_next_life(void **state)
 {
 	struct guest *guest = guest_new(0);
@@ -196,6 +231,7 @@ int main(void)
 		cmocka_unit_test(a_connection_keeps_its_link),
 		cmocka_unit_test(nothing_goes_over_a_link_that_is_down),
 		cmocka_unit_test(who_waits_over_a_link_that_is_down_is_told_after_the_deadline),
+		cmocka_unit_test(who_waits_for_the_cable_rests),
 		cmocka_unit_test(a_link_that_is_down_stays_down_in_the_next_life),
 	};
 

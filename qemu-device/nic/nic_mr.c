@@ -85,6 +85,7 @@ void nic_mr_destroy(struct muster_nic *nic, uint32_t key)
 {
 	nic_mr_free(nic, nic->mrs[key]);
 	nic->mrs[key] = NULL;
+	nic->mrs_gone++;
 }
 
 static const struct nic_mr *mr_of_pd(const struct muster_nic *nic, uint32_t pd, uint32_t key)

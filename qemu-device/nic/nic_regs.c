@@ -16,11 +16,6 @@ static uint64_t reg64(struct muster_nic *nic, uint32_t lo)
 	return (uint64_t)REG(nic, lo + 4) << 32 | REG(nic, lo);
 }
 
-static bool entries_valid(uint32_t entries, uint32_t max)
-{
-	return entries && entries <= max && !(entries & (entries - 1));
-}
-
 /* Take the queues as the registers give them; what is wrong with them is fatal. */
 static void enable(struct muster_nic *nic)
 {
@@ -30,8 +25,8 @@ static void enable(struct muster_nic *nic)
 	uint32_t admins = REG(nic, MUSTER_REG_ADMIN_ENTRIES);
 	uint32_t events = REG(nic, MUSTER_REG_EVENT_ENTRIES);
 
-	if (!nic->engine || !entries_valid(admins, MUSTER_ADMIN_ENTRIES_MAX) ||
-	    !entries_valid(events, MUSTER_EVENT_ENTRIES_MAX) ||
+	if (!nic->engine || !nic_entries_valid(admins, MUSTER_ADMIN_ENTRIES_MAX) ||
+	    !nic_entries_valid(events, MUSTER_EVENT_ENTRIES_MAX) ||
 	    admin % sizeof(struct muster_admin_command) ||
 	    reply % sizeof(struct muster_admin_reply) || event % sizeof(struct muster_event)) {
 		nic_fatal(nic);

@@ -103,6 +103,7 @@ struct dst_plan {
 	bool by_reference;		/* rings: peers' memory is read in place */
 	bool at_once;			/* rings: what can be, is done where it comes, not at the next step */
 	bool map;			/* the engine may work on memory in place */
+	bool forwards;			/* programs send messages on as they come */
 	/* Per thousand, until all is healed. */
 	uint32_t drop, duplicate, reorder, corrupt, truncate, link_full, send_full;
 	uint32_t replay, forge;		/* of packets, at the engine */

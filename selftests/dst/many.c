@@ -23,8 +23,8 @@ enum {
 	KEPT_BYTES = (256 + 64) << 10,
 	LIBRARY_BYTES = 64 << 10, /* all ranks': nothing but what malloc() rounds */
 	WARM = 128,		/* communicators of a rank that are ready to run again (MUSTER_WARM_MAX) */
-	OWN_BYTES = 1536,	/* of one that rests, in engine and library, and of each member: */
-	MEMBER_BYTES = 8,	/* with 64, 1 KiB and 16 a member */
+	OWN_BYTES = 1024,	/* of one that rests, in engine and library, */
+	MEMBER_BYTES = 16,	/* and of each member */
 };
 
 struct holds {

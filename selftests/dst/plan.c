@@ -44,6 +44,7 @@ static void plan_hardware(struct dst_plan *plan, struct dst_rng *rng)
 	how = dst_draw(rng);
 	plan->by_reference = plan->rings && how & 1;
 	plan->at_once = plan->rings && how & 2;
+	plan->forwards = how & 4;
 }
 
 static void plan_faults(struct dst_plan *plan, struct dst_rng *rng)
@@ -100,7 +101,7 @@ static const struct {
 	FAULT("truncate", truncate), FAULT("link-full", link_full), FAULT("send-full", send_full),
 	FAULT("replay", replay), FAULT("forge", forge), FAULT("cuts", cuts), FAULT("clogs", clogs),
 	FAULT("late", late_us), FAULT("map", map), FAULT("by-reference", by_reference),
-	FAULT("at-once", at_once),
+	FAULT("at-once", at_once), FAULT("forwards", forwards),
 #undef FAULT
 };
 
@@ -138,10 +139,10 @@ void dst_plan_print(const struct dst_plan *plan)
 	       plan->ranks, plan->nodes, plan->comms, plan->units,
 	       plan->buffer_bytes == MUSTER_ENGINE_NO_BUFFER ? 0 : plan->buffer_bytes >> 10,
 	       plan->budget, plan->cq_slots);
-	printf("  %s%s%s%s; jitter %u us, engine %u us, host %u us, late up to %" PRIu64 " us\n",
+	printf("  %s%s%s%s%s; jitter %u us, engine %u us, host %u us, late up to %" PRIu64 " us\n",
 	       plan->rings ? "rings" : "links", plan->by_reference ? ", by reference" : "",
 	       plan->at_once ? ", at once" : "",
-	       plan->map ? ", mapped" : "", plan->jitter_us, plan->engine_us, plan->host_us,
+	       plan->map ? ", mapped" : "", plan->forwards ? ", forwards" : "", plan->jitter_us, plan->engine_us, plan->host_us,
 	       plan->late_us);
 	printf("  per thousand: drop %u, duplicate %u, reorder %u, corrupt %u, truncate %u, link full %u, send refused %u, replay %u, forge %u\n",
 	       plan->drop, plan->duplicate, plan->reorder, plan->corrupt, plan->truncate,

@@ -31,7 +31,8 @@ static struct muster_desc desc_of(struct fuzz *fuzz, uint32_t self, uint32_t fla
 	if (how % 2 && desc.inline_len == 0 && more & 0x80)
 		memset(&desc.range, 0, sizeof(desc.range));
 	desc.flags |= (more & 0x40 ? MUSTER_DESC_REDUCE : 0) |
-		      (how & 0x40 ? MUSTER_DESC_SWAP_LOCAL_DATA : 0);
+		      (how & 0x40 ? MUSTER_DESC_SWAP_LOCAL_DATA : 0) |
+		      (how & 0x80 ? MUSTER_DESC_FORWARD : 0);
 	fuzz_change(fuzz, &desc, sizeof(desc));
 	return desc;
 }

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <sys/resource.h>
 
 static struct ibv_cq *woken(struct end *end)
 {
@@ -124,6 +125,30 @@ static void a_queue_is_never_smaller_than_what_is_in_it(void **state)
 	assert_int_equal(ibv_resize_cq(end->cq, 4), 0);
 }
 
+/* Its process may have no more addresses: nothing has changed then. */
+static void a_queue_goes_on_where_its_new_ring_finds_no_place(void **state)
+{
+	struct end *end = *state;
+	struct rlimit before, none;
+	int entries = end->cq->cqe, err;
+
+	assert_int_equal(send(end, 0, 0), 0);
+	assert_int_equal(getrlimit(RLIMIT_AS, &before), 0);
+	none = before;
+	none.rlim_cur = 1;
+	assert_int_equal(setrlimit(RLIMIT_AS, &none), 0);
+	err = ibv_resize_cq(end->cq, 65536);
+	assert_int_equal(setrlimit(RLIMIT_AS, &before), 0);
+	assert_int_equal(err, ENOMEM);
+	assert_int_equal(end->cq->cqe, entries);
+	assert_int_equal(send(end, 0, 1), 0);
+	completes(end, 0, IBV_WC_SUCCESS);
+	completes(end, 1, IBV_WC_SUCCESS);
+	assert_int_equal(ibv_resize_cq(end->cq, 65536), 0);
+	assert_int_equal(send(end, 0, 2), 0);
+	completes(end, 2, IBV_WC_SUCCESS);
+}
+
 static void a_queue_stays_armed_whatever_its_size(void **state)
 {
 	struct end *end = *state;
@@ -160,6 +185,7 @@ int main(void)
 		WITH_ENDS(a_moderated_queue_waits_for_more_and_others_do_not),
 		WITH_ENDS(a_queue_that_changes_its_size_loses_nothing),
 		WITH_ENDS(a_queue_is_never_smaller_than_what_is_in_it),
+		WITH_ENDS(a_queue_goes_on_where_its_new_ring_finds_no_place),
 		WITH_ENDS(a_queue_stays_armed_whatever_its_size),
 		WITH_ENDS(what_was_not_polled_when_the_device_dies_completes_once),
 	};

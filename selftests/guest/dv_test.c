@@ -362,6 +362,137 @@ static void an_abort_reaches_all_members(void **state)
 	}
 }
 
+/* ---- programs -------------------------------------------------------------------- */
+
+/* One region for both: operands, results, and a program in memory. */
+struct sums {
+	double operand[2], result[2];
+	struct muster_desc program[2][2 * 3 * MUSTER_SEQ_QUEUE_MAX];
+};
+
+enum { SUM_COOKIE = 77 };
+
+/* Each port sends its operand to the other, and adds up. */
+static void sum_of(const struct pair *pair, struct sums *sums, uint32_t key, int which,
+		   struct muster_desc descs[2])
+{
+	descs[0] = pair_message(pair, "");
+	descs[0].flags = htole16(MUSTER_DESC_C | MUSTER_DESC_CH | MUSTER_DESC_CP);
+	descs[0].src_vp = htole16(pair->vps[which]->vp);
+	descs[0].dst_vp = htole16(pair->vps[!which]->vp);
+	descs[0].signature.type = MUSTER_DTYPE_F64;
+	descs[0].signature.op = MUSTER_REDOP_SUM;
+	descs[0].length = htole64(sizeof(double));
+	descs[0].cookie = htole64(SUM_COOKIE);
+	descs[1] = descs[0];
+	descs[0].range.load_addr = htole64((uintptr_t)&sums->operand[which]);
+	descs[0].range.load_key = htole32(key);
+	descs[1].flags = htole16(MUSTER_DESC_C | MUSTER_DESC_CT | MUSTER_DESC_SWAP_LOCAL_DATA |
+				 MUSTER_DESC_REDUCE | MUSTER_DESC_COLL_END);
+	descs[1].cp_count = 1;
+	descs[1].store_addr = htole64((uintptr_t)&sums->result[which]);
+	descs[1].store_key = htole32(key);
+}
+
+static struct muster_desc program_desc(const struct pair *pair, int which, uint8_t kind)
+{
+	return (struct muster_desc){
+		.kind = kind, .flags = htole16(MUSTER_DESC_C | MUSTER_DESC_CH | MUSTER_DESC_CT),
+		.src_vp = htole16(pair->vps[which]->vp), .job = PORT_JOB,
+		.context = htole32(PORT_CONTEXT), .cookie = htole64(SUM_COOKIE),
+	};
+}
+
+static void port_post(struct pair *pair, int which, uint32_t *tail, const struct muster_desc *descs,
+		      uint32_t nr)
+{
+	struct musterdv_vp *vp = pair->vps[which];
+
+	while (nr--)
+		vp->dq[(*tail)++ & (vp->dq_entries - 1)] = *descs++;
+	musterdv_doorbell(vp, MUSTER_DOORBELL_DQ_TAIL, *tail);
+}
+
+static void assert_ended(struct pair *pair, uint32_t at, uint8_t status)
+{
+	for (int i = 0; i < 2; i++) {
+		while (!port_completion(pair->vps[i], at))
+			usleep(100);
+		assert_int_equal(port_completion(pair->vps[i], at)->status, status);
+		musterdv_doorbell(pair->vps[i], MUSTER_DOORBELL_CQ_HEAD, at + 1);
+	}
+}
+
+static struct ibv_mr *sums_register(const struct pair *pair, struct sums *sums)
+{
+	struct ibv_mr *mr = ibv_reg_mr(pair->pd, sums, sizeof(*sums), IBV_ACCESS_LOCAL_WRITE);
+
+	assert_non_null(mr);
+	return mr;
+}
+
+static void a_kept_program_is_started_until_its_memory_goes(void **state)
+{
+	struct pair *pair = *state;
+	struct sums *sums = calloc(1, sizeof(*sums));
+	struct ibv_mr *mr = sums_register(pair, sums);
+	struct muster_desc descs[2];
+	uint32_t tail[2] = { 0 };
+
+	for (uint32_t n = 0; n < 40; n++) {
+		sums->operand[0] = n;
+		sums->operand[1] = 100;
+		for (int i = 0; i < 2; i++) {
+			sum_of(pair, sums, mr->lkey, i, descs);
+			descs[0].flags |= htole16(MUSTER_DESC_KEEP);
+			if (n)
+				descs[0] = program_desc(pair, i, MUSTER_DESC_START);
+			port_post(pair, i, &tail[i], descs, n ? 1 : 2);
+		}
+		assert_ended(pair, n, MUSTER_STATUS_OK);
+		assert_true(sums->result[0] == n + 100.0 && sums->result[1] == n + 100.0);
+	}
+	assert_int_equal(ibv_dereg_mr(mr), 0);
+	for (int i = 0; i < 2; i++) {
+		descs[0] = program_desc(pair, i, MUSTER_DESC_START);
+		port_post(pair, i, &tail[i], descs, 1);
+	}
+	while (!port_completion(pair->vps[0], 40) || !port_completion(pair->vps[0], 41))
+		usleep(100);
+	assert_int_equal(port_completion(pair->vps[0], 40)->status, MUSTER_STATUS_MEMORY);
+	free(sums);
+}
+
+static void a_program_in_memory_runs_by_one_descriptor(void **state)
+{
+	struct pair *pair = *state;
+	struct sums *sums = calloc(1, sizeof(*sums));
+	struct ibv_mr *mr = sums_register(pair, sums);
+	const uint32_t nr = sizeof(sums->program[0]) / sizeof(sums->program[0][0]);
+	uint32_t tail[2] = { 0 };
+
+	sums->operand[0] = 1;
+	sums->operand[1] = 2;
+	for (int i = 0; i < 2; i++) {
+		struct muster_desc desc = program_desc(pair, i, MUSTER_DESC_PROGRAM);
+
+		for (uint32_t k = 0; k < nr; k += 2) {
+			sum_of(pair, sums, mr->lkey, i, &sums->program[i][k]);
+			if (k + 2 < nr)
+				sums->program[i][k + 1].flags &= htole16(~MUSTER_DESC_COLL_END);
+		}
+		desc.length = htole64(sizeof(sums->program[i]));
+		desc.range.load_addr = htole64((uintptr_t)sums->program[i]);
+		desc.range.load_key = htole32(mr->lkey);
+		port_post(pair, i, &tail[i], &desc, 1);
+	}
+	assert_ended(pair, 0, MUSTER_STATUS_OK);
+	assert_int_equal(le32toh(port_completion(pair->vps[0], 0)->number), nr / 2 - 1);
+	assert_true(sums->result[0] == 3 && sums->result[1] == 3);
+	assert_int_equal(ibv_dereg_mr(mr), 0);
+	free(sums);
+}
+
 /* ---- mappings --------------------------------------------------------------------- */
 
 static void what_is_not_ours_cannot_be_mapped(void **state)
@@ -430,6 +561,8 @@ int main(void)
 		WITH_PAIR(what_a_context_uses_stays),
 		WITH_PAIR(odd_contexts_are_refused),
 		WITH_PAIR(an_abort_reaches_all_members),
+		WITH_PAIR(a_kept_program_is_started_until_its_memory_goes),
+		WITH_PAIR(a_program_in_memory_runs_by_one_descriptor),
 		WITH_PAIR(what_is_not_ours_cannot_be_mapped),
 		WITH_PAIR(a_number_stays_taken_while_its_doorbells_are_mapped),
 	};

@@ -233,9 +233,13 @@ static void cq_moderate(const uint32_t *args)
 static void cq_resize(const uint32_t *args)
 {
 	uint64_t answer[8];
-	struct ib_uverbs_resize_cq cmd = {
-		.response = (uintptr_t)answer, .cq_handle = fuzz_chosen(CQ, args[0]),
-		.cqe = args[1] % 4 ? 1u << args[1] % 17 : args[1],
+	struct {
+		struct ib_uverbs_resize_cq ibv;
+		struct muster_resize_cq_cmd own;
+	} cmd = {
+		.ibv.response = (uintptr_t)answer, .ibv.cq_handle = fuzz_chosen(CQ, args[0]),
+		.ibv.cqe = args[1] % 4 ? 1u << args[1] % 17 : args[1],
+		.own.flags = args[2] % 4 ? args[2] % 2 : args[2],
 	};
 
 	if (command(IB_USER_VERBS_CMD_RESIZE_CQ, &cmd, sizeof(cmd), answer, sizeof(answer)))

@@ -12,7 +12,7 @@
 
 #include <linux/types.h>
 
-#define MUSTER_ABI_VERSION	3
+#define MUSTER_ABI_VERSION	4
 #define MUSTER_DRIVER_ID	0x4d53	/* not allocated upstream; only equal on both sides */
 
 struct muster_alloc_ucontext_resp {
@@ -45,6 +45,13 @@ struct muster_create_cq_resp {
 	__u64 ring_offset;	/* to mmap: struct muster_cqe[entries]; FOR_QPS: muster_wc */
 	__u64 ring_bytes;
 	__u64 record_offset;	/* FOR_QPS: struct muster_cq_record, one page */
+};
+
+#define MUSTER_RESIZE_PREPARE	0x1	/* only make the ring, to be mapped; the next call changes to it */
+
+struct muster_resize_cq_cmd {
+	__u32 flags;		/* MUSTER_RESIZE_* */
+	__u32 reserved;
 };
 
 struct muster_resize_cq_resp {
@@ -161,6 +168,7 @@ _Static_assert(sizeof(struct muster_alloc_ucontext_resp) == 40, "size");
 _Static_assert(sizeof(struct muster_alloc_pd_resp) == 8, "size");
 _Static_assert(sizeof(struct muster_create_cq_resp) == 32, "size");
 _Static_assert(sizeof(struct muster_create_cq_cmd) == 8, "size");
+_Static_assert(sizeof(struct muster_resize_cq_cmd) == 8, "size");
 _Static_assert(sizeof(struct muster_resize_cq_resp) == 24, "size");
 _Static_assert(sizeof(struct muster_create_qp_resp) == 24, "size");
 _Static_assert(sizeof(struct muster_create_srq_resp) == 24, "size");

@@ -490,6 +490,7 @@ int muster_local_open(const struct muster_oob *oob, const struct muster_local_co
 		return err;
 	}
 	local->dev.crowded = muster_mesh_crowded(local->mesh);
+	local->dev.limits.forwards = !rings;	/* over rings nothing is sent that peers can read */
 	*dev = &local->dev;
 	return 0;
 }

@@ -304,6 +304,21 @@ static void measure_spaces(struct muster_program *program, const struct muster_d
 		program->out_bytes = end;
 }
 
+/* It sends what it awaits; or, directly behind such a one, the same to another rank. */
+static bool sends_on(const struct muster_desc *desc, bool first)
+{
+	const struct muster_desc *before = desc - 1;
+
+	if (!(desc->flags & MUSTER_DESC_CP))
+		return false;
+	if (desc->cp_count)
+		return desc->store_key != MUSTER_SPACE_NONE;
+	return !first && before->flags & MUSTER_DESC_FORWARD && desc->store_key == MUSTER_SPACE_NONE &&
+	       desc->length == before->length &&
+	       desc->range.load_addr == before->store_addr &&
+	       desc->range.load_key == (before->cp_count ? before->store_key : before->range.load_key);
+}
+
 static void emit(struct lowering *l, const struct op *op, bool first, bool last)
 {
 	struct muster_desc *desc = &l->program->descs[l->program->nr_descs++];
@@ -314,6 +329,8 @@ static void emit(struct lowering *l, const struct op *op, bool first, bool last)
 		measure_spaces(l->program, desc);
 	if (l->program->is_inline)
 		emit_inline(l, desc, first, last && is_last_stage(l));
+	else if (l->params->forwards && sends_on(desc, first))
+		desc->flags |= MUSTER_DESC_FORWARD;
 	if (first)
 		desc->flags |= MUSTER_DESC_CH;
 	if (first && !l->program->is_inline)

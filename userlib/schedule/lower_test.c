@@ -257,6 +257,30 @@ static void a_part_of_65536_ranks_is_lowered_by_itself(void **state)
 		       "the schedule needs 4096 stages, more than 256");
 }
 
+/* What it receives it sends to two others; the root and the last have nothing to forward. */
+static void a_rank_in_the_middle_forwards(void **state)
+{
+	struct muster_schedule *schedule = generate("binomial", MUSTER_COLL_BROADCAST, 8);
+	struct muster_lower_params params = {
+		.count = 10000, .type = MUSTER_DTYPE_F64, .addresses = members, .forwards = true,
+	};
+	const uint16_t forwards[][3] = {
+		{ 0, 0, 0 }, [4] = { MUSTER_DESC_FORWARD, MUSTER_DESC_FORWARD, 0 }, [7] = { 0, 0, 0 },
+	};
+	struct muster_program *program;
+	char why[200];
+
+	(void)state;
+	for (params.rank = 0; params.rank < 8; params.rank += params.rank ? 3 : 4) {
+		assert_int_equal(muster_schedule_lower(schedule, &params, &program, why, sizeof(why)), 0);
+		for (uint32_t i = 0; i < program->nr_descs && i < 3; i++)
+			assert_int_equal(program->descs[i].flags & MUSTER_DESC_FORWARD,
+					 forwards[params.rank][i]);
+		muster_program_free(program);
+	}
+	muster_schedule_free(schedule);
+}
+
 static void a_broadcast_copies(void **state)
 {
 	(void)state;
@@ -552,6 +576,7 @@ int main(void)
 		cmocka_unit_test(what_is_generated_sends_ranges_of_chunks),
 		cmocka_unit_test(as_few_messages_as_pulses_allow),
 		cmocka_unit_test(a_part_of_65536_ranks_is_lowered_by_itself),
+		cmocka_unit_test(a_rank_in_the_middle_forwards),
 		cmocka_unit_test(a_broadcast_copies),
 		cmocka_unit_test(one_rank_copies_or_does_nothing),
 		cmocka_unit_test(a_barrier_has_no_data),

@@ -275,6 +275,7 @@ struct muster_lower_params {
 	const uint32_t *ranks;	/* of the job, by rank; NULL: the same */
 	bool in_place;		/* input is in OUT already */
 	bool parts;		/* buffers hold no more of the message than the rank has and needs */
+	bool forwards;		/* what is sent on goes as it comes (MUSTER_DESC_FORWARD) */
 };
 
 /*
