@@ -45,6 +45,7 @@ outlive() {
 	within 300 outlive_known ^switch 3
 	outlive_known ' (unclaimed) .* (unclaimed)' 2
 	touch back
+	within 300 gone $runner || { cat out err report; return 1; }
 	wait $runner || { cat out err; return 1; }
 	outlive_said back 'by a tree' || { cat out err; return 1; }
 	within 300 outlive_known '^0 groups' 1
