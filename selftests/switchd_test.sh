@@ -412,6 +412,7 @@ refused() {
 	grep -q 'wrong: line 4: ' err
 	same 2 "$(MUSTER_WIRE=ring status_of "$run" --topology switch:3 -n 2 true)"
 	same 2 "$(status_of "$run" --topology switch:3 --bump -n 2 true)"
+	same 2 "$(status_of "$run" --apart -n 2 true)"
 	same 2 "$(status_of "$switchd" -t switch:3)"
 	same 2 "$(status_of "$switchd" -t switch:3 -w unix:@muster-x-$$ -s 1)"
 	same 1 "$(status_of "$switchd" -t switch:3 -w nothing:)"
@@ -419,6 +420,25 @@ refused() {
 	grep -q 'MUSTER_WIRE=switch needs MUSTER_FABRIC' out err
 }
 check "what cannot be is refused with the reason" refused
+
+# A switch that the manager has already, or of another network; and one that it does not have.
+manager_refuses() {
+	name=muster-refuses-$$
+	managed $name fat-tree:2x2x1
+	same 1 "$(status_of "$switchd" -t fat-tree:2x2x1 -w unix:@$name-2 -m @$name-m -s 1)"
+	grep -q 'refuses switch 1: the switch is connected already' err
+	same 1 "$(status_of "$switchd" -t fat-tree:2x3x1 -w unix:@$name-2 -m @$name-m -s 3)"
+	grep -q 'refuses switch 3: the manager has another network' err
+	kill $daemon
+	wait $daemon
+	apart_open unmanaged	# these have no manager
+	trap 'apart_close; kill $manager 2>/dev/null || true' EXIT
+	MUSTER_SWITCH=force MUSTER_MANAGER=@$name-m
+	export MUSTER_SWITCH MUSTER_MANAGER
+	fails "$run" -n 4 sh at.sh "$apart_wire" "$switched" leases 2>err
+	grep -q 'no group was made: switch [0-2] is not connected to the manager' err
+}
+check "the manager refuses switches, and groups without them, and says why" manager_refuses
 
 counters_lost() {
 	same 1 "$(status_of "$switchd" -t switch:3 -w unix:@muster-x-$$ -c none/counters)"
