@@ -551,9 +551,10 @@ check-mpi-suite: all mpi | $(KEEP) ## MPICH's own tests of MPI, with both MPIs: 
 	@MUSTER_BUILD=$(abspath $(BUILD)) $(KEEP) -t 40000 selftests/mpi_suite.sh
 
 # What takes long says how far it is, and what is held by then.
-check-mpi-all: check-mpi check-mpi-suite ## the same, more programs; 100,000 communicators, 10,000 operations under way, threads for a minute
+check-mpi-all: check-mpi check-mpi-suite ## the same, more programs, random ones; 100,000 communicators, 10,000 operations under way, threads for a minute
 	-@tools/setup/setup.sh --quiet mpi-all
 	@MUSTER_MPI_ALL=yes MUSTER_BUILD=$(abspath $(BUILD)) $(KEEP) -t 7200 selftests/mpi_programs_test.sh
+	@MUSTER_MPI_ALL=yes MUSTER_BUILD=$(abspath $(BUILD)) $(KEEP) -t 7200 selftests/mpi_differ_test.sh
 	@MUSTER_MPI_ALL=yes MUSTER_BUILD=$(abspath $(BUILD)) $(KEEP) -t 80000 selftests/mpi_endure_test.sh
 
 check-guest: guest-kernel $(BUILD)/selftests/ranks $(BUILD)/selftests/scheduled $(VM_UNITS) ## device, driver, provider and jobs in guests; KERNEL=6.12
@@ -613,7 +614,7 @@ dst: $(SAN)/selftests/dst/dst ## simulated seeds, on all CPUs: make dst SEED=n [
 # Its parts again, of which one is exchanged for the same with a bug.
 PLANTED := $(BUILD)/selftests/dst/dst
 
-dst-planted: $(PLANTED) ## 23 bugs, planted one after the other: within how many seeds each is found [COUNT=n] [ONLY=names]
+dst-planted: $(PLANTED) ## 24 bugs, planted one after the other: within how many seeds each is found [COUNT=n] [ONLY=names]
 	@COMPILE='$(CC) $(filter-out -MMD -MP,$(ALL_CFLAGS))' \
 		PARTS='$(PLANTED).o $(call selftest_parts,$(BUILD)) $(addprefix $(BUILD)/,$(BUMP:=/lib.a) $(SWITCH:=/lib.a)) $(call libs,$(BUILD))' \
 		MUSTER_BUILD=$(abspath $(BUILD)) selftests/dst/planted.sh $(or $(COUNT),20000) $(ONLY)

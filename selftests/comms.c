@@ -515,6 +515,72 @@ static void mixed(uint32_t nr)
 		       early.files);
 }
 
+enum { GROUP_MAX = 64 };
+
+/* The first so many of the ranks in an order that is drawn; the same on all. Return: whether this one is of them. */
+static bool group_draw(uint32_t ranks[GROUP_MAX], uint32_t *nr)
+{
+	bool is_member = false;
+
+	*nr = 2 + draw(&shared_state, size - 1);
+	for (uint32_t r = 0; r < size; r++)
+		ranks[r] = r;
+	for (uint32_t i = 0; i < *nr; i++) {
+		uint32_t at = i + draw(&shared_state, size - i), member = ranks[at];
+
+		ranks[at] = ranks[i];
+		ranks[i] = member;
+		is_member |= member == rank;
+	}
+	return is_member;
+}
+
+static struct muster_comm *group_of(const uint32_t *ranks, uint32_t nr)
+{
+	struct muster_comm *comm;
+	int64_t value = 1;
+
+	EXPECT_OK(muster_comm_create_group(world, nr, ranks, 7, &comm));
+	EXPECT_OK(muster_allreduce(comm, &value, &value, 1, MUSTER_I64, MUSTER_SUM));
+	EXPECT(value == nr, "sum %" PRId64 " of %" PRIu32, value, nr);
+	return comm;
+}
+
+/*
+ * groups: so many, of any size and in any order, so that few have the same members. What those of
+ * the second part cost that rest is counted: each at most a kibibyte and 16 bytes a member.
+ */
+static void groups(uint32_t nr)
+{
+	struct muster_comm **comms = calloc(nr, sizeof(*comms));
+	uint32_t ranks[GROUP_MAX], members, first = nr * 3 / 5, made = 0, before = 0, counted = 0;
+	size_t most = WARM_BYTES, begun = 0, used;
+
+	EXPECT(comms && size <= GROUP_MAX, "no memory, or more than %d ranks", GROUP_MAX);
+	for (uint32_t i = 0; i < nr; i++) {
+		if (i == first) {
+			begun = mallinfo2().uordblks;
+			before = made;
+		}
+		if (!group_draw(ranks, &members))
+			continue;
+		comms[made++] = group_of(ranks, members);
+		if (i < first)
+			continue;
+		most += OWN_BYTES + MEMBER_BYTES * members;
+		counted += members;
+	}
+	used = mallinfo2().uordblks - begun;
+	EXPECT(before < WARM || used <= most, "%" PRIu32 " idle groups cost %zu bytes", made - before, used);
+	if (!rank)
+		printf("%" PRIu32 " groups of %" PRIu32 " ranks, of %.1f on the average: %zu bytes each at rest, of %zu\n",
+		       nr, size, (double)counted / (made - before), used / (made - before),
+		       (most - WARM_BYTES) / (made - before));
+	while (made)
+		muster_comm_free(comms[--made]);
+	free(comms);
+}
+
 /* chosen: says what ran, which rank 0's environment has chosen. */
 static void chosen(uint32_t bytes)
 {
@@ -533,7 +599,7 @@ static const struct {
 	void (*run)(uint32_t nr);
 } behaviours[] = {
 	{ "many", many }, { "churn", churn }, { "split", split }, { "unread", unread },
-	{ "neighbours", neighbours }, { "mixed", mixed }, { "chosen", chosen },
+	{ "neighbours", neighbours }, { "mixed", mixed }, { "groups", groups }, { "chosen", chosen },
 };
 
 int main(int argc, char **argv)
@@ -552,6 +618,6 @@ int main(int argc, char **argv)
 		muster_finalize(job);
 		return 0;
 	}
-	fprintf(stderr, "usage: comms many|churn|split|unread|neighbours|mixed|chosen NUMBER\n");
+	fprintf(stderr, "usage: comms many|churn|split|unread|neighbours|mixed|groups|chosen NUMBER\n");
 	return 2;
 }

@@ -37,6 +37,7 @@ enum muster_limit {
 	MUSTER_PULSE_MAX = 32 << 10,	/* bytes of one pulse of one transfer */
 	MUSTER_PULSES_LIVE = 4,		/* pulses of one sequence in flight at once (k) */
 	MUSTER_PULSE_COUNT_MAX = 1 << 30,
+	MUSTER_NUMBERS_MAX = 16384,	/* idle numbers that one descriptor ends */
 	MUSTER_MTU = 4096,		/* payload bytes of one packet */
 	MUSTER_UNITS = 8,		/* offload units of one engine */
 	MUSTER_BUFFER_BYTES = 512 << 10, /* packet buffer of one unit */
@@ -60,7 +61,7 @@ enum muster_desc_kind {
 #define MUSTER_DESC_SWAP_LOCAL_VP	0x0020	/* send to where the last packet came from */
 #define MUSTER_DESC_SWAP_REMOTE_DATA	0x0040	/* packet: replaces the receiver's operand */
 #define MUSTER_DESC_SWAP_REMOTE_ADDR	0x0080	/* packet: brings address, length and key */
-#define MUSTER_DESC_REDUCE		0x0100	/* combine awaited packets into the operand */
+#define MUSTER_DESC_REDUCE		0x0100	/* combine what is awaited into the operand, or that into what is there */
 #define MUSTER_DESC_COLL_END		0x0200	/* the operation ends here: write the completion */
 #define MUSTER_DESC_FORWARD		0x0400	/* send each fragment on as it comes */
 #define MUSTER_DESC_KEEP		0x0800	/* CH: keep the program; run it again by START */
@@ -171,8 +172,8 @@ struct muster_desc_range {
 	__le32 remote_key;
 	__le32 pulse_len;	/* bytes; in CH, the same for the whole sequence */
 	__le32 pulse_count;	/* in CH; 1 for a sequence that is not sliced */
-	__le32 pulses_live;	/* in CH; how many at once; 0: MUSTER_PULSES_LIVE */
-	__le32 numbers;		/* in CH|CT that awaits and sends nothing: it ends so many; 0: one */
+	__le32 pulses_live;	/* in CH; how many at once; 0: MUSTER_PULSES_LIVE, the most */
+	__le32 numbers;		/* in CH|CT that does nothing else: it ends so many; 0: one */
 	__u8 reserved[24];
 };
 

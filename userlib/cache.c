@@ -197,9 +197,9 @@ int muster_entry_plan(struct muster_comm *comm, struct muster_entry *entry)
 static void tell_stages(struct muster_entry *entry)
 {
 	const struct muster_program *program = entry->program;
-	uint32_t each = MUSTER_SEQ_QUEUE_MAX / 2;
 
-	for (uint32_t stage = each; stage < program->nr_stages; stage += each)
+	for (uint32_t stage = MUSTER_STAGES_TELL; stage < program->nr_stages;
+	     stage += MUSTER_STAGES_TELL)
 		entry->bound[program->stage_first[stage] - 1].flags |= MUSTER_DESC_COLL_END;
 }
 
@@ -240,6 +240,7 @@ static int lower(struct muster_comm *comm, struct muster_entry *entry)
 		.in_place = entry->call.in_place,
 		.parts = entry->call.parts,
 		.forwards = comm->job->dev->limits.forwards,
+		.idles = comm->job->dev->limits.idles,
 	};
 	int err = muster_schedule_lower(entry->schedule, &params, &entry->program, entry->why,
 					sizeof(entry->why));

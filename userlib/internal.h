@@ -257,9 +257,6 @@ struct muster_comm {
 	struct muster_request *persistent; /* all that are, idle or not */
 	bool persists;			/* what is called now is to be persistent */
 	uint32_t number;		/* of the next operation */
-	uint32_t doubted;		/* the first when notes were compared, or it was seen to wait; */
-	uint64_t doubt_us;		/* when to do so next; 0: never seen */
-	uint64_t tested;		/* the count of ticks when a test looked at the clock last */
 	uint32_t sequences;		/* given to the device */
 	uint32_t sequences_ended;	/* of them, as far as completions have told */
 	uint32_t fetched_to;		/* those below may be fetched by the device, and not be there yet */
@@ -402,7 +399,9 @@ struct muster_request {
 	const uint8_t *result_at; /* and where they come from */
 	struct muster_kept *kept; /* it runs by this, or NULL */
 	struct muster_desc *fetched; /* what the device fetches of it (long.c), or NULL, */
-	uint32_t fetched_key;	/* and its registration */
+	uint32_t fetched_key;	/* and its registration; */
+	uint32_t fetched_scratch_key; /* it names this scratch, */
+	const void *fetched_scratch; /* which lies there */
 	struct muster_pin in_pin;
 	struct muster_pin out_pin;
 	uint32_t number;
@@ -437,6 +436,7 @@ int muster_request_new(struct muster_comm *comm, const struct muster_call *call,
 void muster_request_put(struct muster_request *request);
 /** muster_request_pin() - in and out are its buffers, on its path. 0 or -errno. */
 int muster_request_pin(struct muster_request *request, const void *in, void *out);
+/** muster_request_unpin() - nothing of it names them any more. */
 void muster_request_unpin(struct muster_request *request);
 /** muster_request_go() - it runs now, in its turn. */
 void muster_request_go(struct muster_request *request);
@@ -516,6 +516,8 @@ int muster_path_choose(struct muster_request *request);
 int muster_nic_post(struct muster_request *request);
 /** muster_nic_ended() - of a small one that was posted: its place is free again. */
 void muster_nic_ended(struct muster_request *request);
+/** muster_long_forget() - what a long one's device fetches goes before the pins that it names. */
+void muster_long_forget(struct muster_request *request);
 
 /* ---- keep.c: programs that the device keeps ----------------------------------------------- */
 

@@ -3,8 +3,8 @@
  * Operations of more stages than the device queues. It is given where their descriptors lie, all
  * of them, and fetches them itself as it has room: so they run to their end while the caller is
  * elsewhere. They lie in registered memory of the operation's own, which nobody changes
- * before it has ended. Without that memory its stages are posted one by one (nic.c), which the other
- * ranks do not see.
+ * before it has ended, and which one that is persistent keeps. Without that memory its stages
+ * are posted one by one (nic.c), which the other ranks do not see.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -13,18 +13,23 @@
 #include "turn.h"
 
 /* All that is as in the bound program, and what concerns this operation. */
-static struct muster_desc *descs_of(struct muster_request *request)
+static void bind(struct muster_request *request)
 {
 	const struct muster_program *program = request->entry->program;
-	size_t bytes = program->nr_descs * sizeof(struct muster_desc);
-	struct muster_desc *descs = malloc(bytes);
 
-	if (!descs)
-		return NULL;
-	memcpy(descs, request->entry->bound, bytes);
 	for (uint32_t i = 0; i < program->nr_descs; i++)
-		muster_nic_bind(request, &program->descs[i], &descs[i]);
-	return descs;
+		muster_nic_bind(request, &program->descs[i], &request->fetched[i]);
+	request->fetched_scratch = request->comm->warm->scratch;
+	request->fetched_scratch_key = request->comm->warm->scratch_key;
+}
+
+/* One that is persistent, or found no room, has them; all that they name stays but the scratch. */
+static bool is_bound(const struct muster_request *request)
+{
+	const struct muster_warm *warm = request->comm->warm;
+
+	return !request->entry->program->is_inline && request->fetched_scratch == warm->scratch &&
+	       request->fetched_scratch_key == warm->scratch_key;
 }
 
 static int post(struct muster_request *request)
@@ -45,19 +50,33 @@ static int post(struct muster_request *request)
 	return dev->ops->post(dev, &desc, 1);
 }
 
-static bool lay_down(struct muster_request *request)
+static bool make(struct muster_request *request)
 {
-	const struct muster_program *program = request->entry->program;
 	struct muster_dev *dev = request->job->dev;
+	size_t bytes = request->entry->program->nr_descs * sizeof(struct muster_desc);
 
-	request->fetched = descs_of(request);
-	if (request->fetched &&
-	    !dev->ops->mem_register(dev, request->fetched, program->nr_descs * sizeof(*request->fetched),
-				    MUSTER_ACCESS_READ, &request->fetched_key))
+	request->fetched = malloc(bytes);
+	if (!request->fetched)
+		return false;
+	memcpy(request->fetched, request->entry->bound, bytes);
+	if (!dev->ops->mem_register(dev, request->fetched, bytes, MUSTER_ACCESS_READ,
+				    &request->fetched_key))
 		return true;
 	free(request->fetched);
 	request->fetched = NULL;
 	return false;
+}
+
+static bool lay_down(struct muster_request *request)
+{
+	if (request->fetched && is_bound(request)) {
+		request->cookie = request->fetched->cookie;
+		return true;
+	}
+	if (!request->fetched && !make(request))
+		return false;
+	bind(request);
+	return true;
 }
 
 int muster_long_post(struct muster_request *request)
@@ -71,15 +90,11 @@ int muster_long_post(struct muster_request *request)
 		return 1;
 	if (!muster_comm_has_room(comm))
 		return -EAGAIN;
-	if (!request->fetched && !lay_down(request))
+	if (!lay_down(request))
 		return 1;
 	err = post(request);
-	if (err == -EAGAIN)
-		return err;	/* what was laid down is as good at the next try */
-	if (err) {
-		muster_long_ended(request);
-		return err;
-	}
+	if (err)
+		return err;	/* -EAGAIN: what was laid down is as good at the next try */
 	comm->sequences += program->nr_stages;
 	comm->fetched_to = comm->sequences;
 	request->sequence = comm->sequences - 1;
@@ -87,7 +102,7 @@ int muster_long_post(struct muster_request *request)
 	return 0;
 }
 
-void muster_long_ended(struct muster_request *request)
+void muster_long_forget(struct muster_request *request)
 {
 	struct muster_dev *dev = request->job->dev;
 

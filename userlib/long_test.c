@@ -7,8 +7,8 @@
 
 enum { LONG = 1280 };
 
-/* Chunk by chunk to rank 0 and back: a program of some forty sequences. */
-static void long_schedule(struct test_world *world)
+/* A program of some forty sequences: each chunk to rank 0, and back as `what`, in so many steps. */
+static void schedule_of(struct test_world *world, const char *what, int steps)
 {
 	char path[] = "/tmp/muster-long-test-XXXXXX";
 	FILE *to = fdopen(mkstemp(path), "w");
@@ -16,14 +16,29 @@ static void long_schedule(struct test_world *world)
 	assert_non_null(to);
 	fprintf(to, "muster-schedule 1\nname long\ncollective allreduce\nranks 2\nchunks %d\n",
 		LONG);
-	for (int c = 0; c < LONG; c++)
-		fprintf(to, "step %d\n1 -> 0 chunk %d reduce\nstep %d\n0 -> 1 chunk %d copy\n",
-			2 * c, c, 2 * c + 1, c);
+	for (int c = 0; c < LONG; c++) {
+		fprintf(to, "step %d\n1 -> 0 chunk %d reduce\n", steps * c, c);
+		if (steps == 2)
+			fprintf(to, "step %d\n", 2 * c + 1);
+		fprintf(to, "0 -> 1 chunk %d %s\n", c, what);
+	}
 	fprintf(to, "end\n");
 	fclose(to);
 	for (uint32_t i = 0; i < 2; i++)
 		assert_int_equal(muster_comm_schedule(world->comms[i], path), 0);
 	remove(path);
+}
+
+/* Chunk by chunk to rank 0 and back. */
+static void long_schedule(struct test_world *world)
+{
+	schedule_of(world, "copy", 2);
+}
+
+/* Chunk by chunk both to each other: what comes is stored beside what goes, in the scratch. */
+static void exchange_schedule(struct test_world *world)
+{
+	schedule_of(world, "reduce", 1);
 }
 
 /* Longer than a context's queue: its own stages make room for each other. */
@@ -199,6 +214,64 @@ static void test_what_is_laid_down_stays_until_there_is_room(void **state)
 	scene_end(&scene, 0);
 }
 
+/* A larger one finds the scratch too small: it lies elsewhere then. */
+static void scratch_moves(struct test_world *world)
+{
+	enum { NR = 4 * LONG };
+	static double values[2][NR];
+	const void *scratch = world->comms[0]->warm->scratch;
+	struct muster_request *requests[TEST_RANKS_MAX];
+	int results[TEST_RANKS_MAX];
+
+	assert_non_null(scratch);
+	for (uint32_t i = 0; i < 2; i++)
+		assert_int_equal(muster_allreduce_start(world->comms[i], values[i], values[i], NR,
+							MUSTER_F64, MUSTER_SUM, &requests[i]), 0);
+	test_finish(world, requests, results);
+	assert_int_equal(results[0] | results[1], 0);
+	assert_ptr_not_equal(world->comms[0]->warm->scratch, scratch);
+}
+
+/* Nothing is made or registered after the first start, and the operands are those of each. */
+static void test_a_persistent_one_keeps_what_it_has_laid_down(void **state)
+{
+	static struct scene scene;
+	struct muster_request *both[TEST_RANKS_MAX];
+	const struct muster_desc *fetched = NULL;
+	int results[TEST_RANKS_MAX];
+
+	(void)state;
+	scene_make(&scene);
+	exchange_schedule(scene.world);
+	for (uint32_t i = 0; i < 2; i++)
+		assert_int_equal(muster_allreduce_init(scene.world->comms[i], scene.values[i], scene.values[i],
+						       LONG, MUSTER_F64, MUSTER_SUM, &scene.requests[i]), 0);
+	for (int start = 0; start < 6; start++) {
+		uint64_t lives = scene.world->nodes[0].lives;
+
+		for (uint32_t i = 0; i < 2; i++) {
+			for (uint32_t k = 0; k < LONG; k++)
+				scene.values[i][k] = 100 * start + 10 * i + k;
+			assert_int_equal(muster_start(scene.requests[i]), 0);
+		}
+		assert_non_null(scene.requests[0]->fetched);
+		assert_true(!start || (scene.requests[0]->fetched == fetched &&
+				       scene.world->nodes[0].lives == lives));
+		fetched = scene.requests[0]->fetched;
+		memcpy(both, scene.requests, sizeof(both));
+		test_finish(scene.world, both, results);
+		assert_int_equal(results[0] | results[1], 0);
+		for (uint32_t i = 0; i < 2; i++)
+			for (uint32_t k = 0; k < LONG; k++)
+				assert_true(scene.values[i][k] == 200 * start + 10 + 2.0 * k);
+		if (start == 2)
+			scratch_moves(scene.world);
+	}
+	for (uint32_t i = 0; i < 2; i++)
+		assert_int_equal(muster_request_free(scene.requests[i]), 0);
+	test_world_free(scene.world);
+}
+
 /* Nor does it stay behind when the communicator ends before. */
 static void test_what_is_laid_down_goes_with_a_communicator_that_fails(void **state)
 {
@@ -305,6 +378,7 @@ int main(void)
 		cmocka_unit_test(test_without_memory_for_its_descriptors_its_stages_are_posted),
 		cmocka_unit_test(test_what_is_laid_down_stays_until_there_is_room),
 		cmocka_unit_test(test_what_is_laid_down_goes_with_a_communicator_that_fails),
+		cmocka_unit_test(test_a_persistent_one_keeps_what_it_has_laid_down),
 		cmocka_unit_test(test_how_far_one_is_can_be_seen),
 		cmocka_unit_test(test_a_stage_that_is_spoilt_ends_the_communicator),
 		cmocka_unit_test(test_what_is_started_behind_it_waits_for_room),

@@ -107,7 +107,7 @@ static int stage_post(struct muster_request *request)
 		return -EAGAIN;
 	for (uint32_t i = first; i < end; i++)
 		muster_nic_bind(request, &program->descs[i], &entry->bound[i]);
-	err = dev->ops->post(dev, &entry->bound[first], end - first);
+	err = first == end ? 0 : dev->ops->post(dev, &entry->bound[first], end - first);	/* 0: idle */
 	if (!err)
 		request->sequence = comm->sequences++;
 	return err;
@@ -146,7 +146,8 @@ static int begin(struct muster_request *request)
 
 void muster_nic_ended(struct muster_request *request)
 {
-	muster_long_ended(request);
+	if (request->aside)
+		muster_long_forget(request);	/* its lengths and buffers may be others at the next start */
 	if (request->kept)
 		request->kept->busy = false;
 	else if (request->state == MUSTER_REQUEST_RUNNING && request->entry->program->is_inline)

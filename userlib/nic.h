@@ -13,7 +13,5 @@ void muster_nic_bind(const struct muster_request *request, const struct muster_d
  * few, or there is no memory for them; -EAGAIN: later; -errno.
  */
 int muster_long_post(struct muster_request *request);
-/** muster_long_ended() - the device reads them no more. */
-void muster_long_ended(struct muster_request *request);
 
 #endif /* MUSTER_LIBRARY_NIC_H */

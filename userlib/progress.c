@@ -171,12 +171,13 @@ static uint64_t doubt_us(const struct muster_comm *comm)
  */
 static void doubt(struct muster_comm *comm, uint64_t now_us)
 {
-	bool is_new = !comm->doubt_us || comm->doubted != comm->first->number;
+	struct muster_warm *warm = comm->warm;
+	bool is_new = !warm->doubt_us || warm->doubted != comm->first->number;
 
-	if (!is_new && now_us < comm->doubt_us)
+	if (!is_new && now_us < warm->doubt_us)
 		return;
-	comm->doubted = comm->first->number;
-	comm->doubt_us = now_us + doubt_us(comm);
+	warm->doubted = comm->first->number;
+	warm->doubt_us = now_us + doubt_us(comm);
 	if (!is_new)
 		muster_channel_probe(comm);
 }
@@ -210,9 +211,9 @@ static void tested(struct muster_comm *comm)
 	}
 	if (job->counts_ticks) {
 		ticks = muster_ticks_tsc();
-		if (ticks - comm->tested < MUSTER_TICKS_FEW)
+		if (ticks - comm->warm->tested < MUSTER_TICKS_FEW)
 			return;
-		comm->tested = ticks;
+		comm->warm->tested = ticks;
 	}
 	tested_now(comm);
 }

@@ -161,6 +161,8 @@ int muster_request_pin(struct muster_request *request, const void *in, void *out
 
 void muster_request_unpin(struct muster_request *request)
 {
+	if (request->fetched)
+		muster_long_forget(request);
 	if (request->in_pin.key)
 		muster_unpin(request->job, &request->in_pin);
 	if (request->out_pin.key)

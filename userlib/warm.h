@@ -51,6 +51,9 @@ struct muster_warm {
 	uint32_t scratch_key;
 	void *scratch;			/* what is no result, or not yet */
 	size_t scratch_bytes;
+	uint32_t doubted;		/* the first when notes were compared, or it was seen to wait; */
+	uint64_t doubt_us;		/* when to do so next; 0: never seen */
+	uint64_t tested;		/* the count of ticks when a test looked at the clock last */
 	struct muster_comm *comm;
 	struct muster_warm *next, *prev;	/* in a ring; job->warm is the one to look at next */
 	uint32_t number;			/* of its operations, when it was looked at last */

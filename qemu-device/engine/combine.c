@@ -3,9 +3,12 @@
  * From a message to the store range (Documentation/sequence.md, section 2): from the
  * packet buffer, from the sender's memory, or each fragment as it comes. Elements
  * are independent, so it does not matter which piece is first; the operand is the
- * load range for the first message of a descriptor, the store range afterwards.
+ * load range for the first message of a descriptor, the store range afterwards, and
+ * where a descriptor has nothing but an operand to combine.
  */
 #include "internal.h"
+
+#include <string.h>
 
 #include "arith.h"
 
@@ -93,6 +96,32 @@ bool muster_combine_message(struct context *ctx, struct instance *inst, const st
 		if (len > MUSTER_MTU && !(peer && span.store && (span.operand || replace)))
 			len = MUSTER_MTU;
 		if (!piece(ctx, step, &span, at, from, len, replace))
+			return false;
+	}
+	return true;
+}
+
+/* Of one packet's length: where neither range is mapped, both are read through the scratch block. */
+static bool own_piece(struct context *ctx, const struct step *step, const struct span *span,
+		      uint32_t at, uint32_t len)
+{
+	const void *own = muster_memory_source(ctx, step->load_key, span->load_addr + at, len);
+	uint8_t copy[MUSTER_MTU];
+
+	if (own == ctx->unit->scratch)
+		own = memcpy(copy, own, len);
+	return own && piece(ctx, step, span, at, own, len, false);
+}
+
+bool muster_combine_own(struct context *ctx, const struct instance *inst, const struct step *step)
+{
+	struct span span = { 0 };
+	uint32_t at, len;
+
+	span_of(ctx, inst, step, &span);
+	for (at = 0; at < span.bytes; at += len) {
+		len = span.bytes - at < MUSTER_MTU ? span.bytes - at : MUSTER_MTU;
+		if (!own_piece(ctx, step, &span, at, len))
 			return false;
 	}
 	return true;

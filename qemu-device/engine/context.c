@@ -102,7 +102,7 @@ static void detach(struct context *ctx)
 
 	ctx->calm = false;
 	muster_sequence_stop(ctx);
-	while (ctx->messages_first)
+	while (ctx->messages)
 		muster_message_forget(ctx);
 	muster_sequences_drop(ctx);
 	muster_fetch_forget(ctx);
@@ -148,9 +148,6 @@ static struct context *context_alloc(struct muster_engine *engine, uint32_t nr_m
 		return NULL;
 	}
 	ctx->engine = engine;
-	ctx->members_wanted = nr_members;
-	ctx->members = ctx->table->members;
-	ctx->peer_of = (uint16_t *)(ctx + 1);
 	engine->nr_members += nr_members;
 	return ctx;
 }
@@ -172,7 +169,6 @@ static bool config_valid(const struct muster_engine *engine,
 static void opened(struct context *ctx)
 {
 	ctx->table = muster_member_table_share(ctx->engine, ctx->table);
-	ctx->members = ctx->table->members;
 	if (ctx->failure.status)
 		muster_context_ready(ctx);	/* all can be told now */
 }
@@ -210,7 +206,7 @@ int muster_engine_context_add(struct muster_engine *engine, uint16_t vp, uint8_t
 
 	if (!ctx)
 		return -ENOENT;
-	if (nr > ctx->members_wanted - ctx->nr_members)
+	if (nr > ctx->table->wanted - ctx->nr_members)
 		return -EINVAL;
 	for (i = 0; i < nr && !ret; i++)
 		ret = muster_member_add(ctx, &members[i]);
@@ -237,6 +233,7 @@ int muster_engine_context_open(struct muster_engine *engine,
 void muster_context_free(struct context *ctx)
 {
 	struct muster_engine *engine = ctx->engine;
+	const uint32_t nr_members = ctx->table->wanted;
 
 	if (ctx->closed)
 		engine->nr_closed--;
@@ -249,11 +246,10 @@ void muster_context_free(struct context *ctx)
 	muster_context_unready(ctx);
 	if (engine->waited_last == ctx)
 		engine->waited_last = NULL;
-	muster_asking_give(ctx);
-	muster_pool_give(engine, ctx->peers, ctx->peers_max * sizeof(*ctx->peers));
+	muster_peers_give(ctx);
+	engine->nr_members -= nr_members;
 	muster_member_table_put(engine, ctx->table);
-	engine->nr_members -= ctx->members_wanted;
-	engine->world.free(engine->opaque, ctx, context_bytes(ctx->members_wanted));
+	engine->world.free(engine->opaque, ctx, context_bytes(nr_members));
 }
 
 void muster_context_close(struct context *ctx)

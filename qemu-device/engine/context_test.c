@@ -64,7 +64,7 @@ static void an_idle_context_costs_a_kibibyte_and_its_members(void **state)
 static void an_idle_context_among_the_same_members_costs_little_more_than_itself(void **state)
 {
 	(void)state;
-	assert_in_range(idle_bytes(false), 1, 384 + 2 * MEMBERS + 8 * sizeof(struct peer));
+	assert_in_range(idle_bytes(false), 1, 304 + 2 * MEMBERS + MET * sizeof(struct peer));
 }
 
 static void post_exchange(struct world *w, uint32_t node, uint32_t context)

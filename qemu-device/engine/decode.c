@@ -73,6 +73,12 @@ static bool range_loads(struct muster_desc_range range, uint64_t length)
 	return valid && !memcmp(&range, &no_range, sizeof(no_range));
 }
 
+/* Awaits nothing, but combines: its operand has this place in the order. */
+static bool has_own_place(const struct muster_desc *desc)
+{
+	return desc->flags & MUSTER_DESC_REDUCE && !desc->cp_count;
+}
+
 /* left: the bytes that the descriptor before left inline, or -1. */
 static bool inline_valid(const struct muster_desc *desc, const struct sequence *seq, int left)
 {
@@ -83,9 +89,21 @@ static bool inline_valid(const struct muster_desc *desc, const struct sequence *
 	    (desc->inline_len && seq->kept))
 		return false;
 	if (desc->flags & MUSTER_DESC_SWAP_LOCAL_DATA)
-		return desc->length == (uint64_t)left && !desc->inline_len && !load_key;
+		return desc->length == (uint64_t)left &&
+		       (has_own_place(desc) ? desc->inline_len == desc->length || !desc->inline_len :
+					      !desc->inline_len && !load_key);
 	return desc->inline_len == desc->length ||
 	       (!desc->inline_len && (desc->cp_count || load_key));
+}
+
+/* A whole sequence that does nothing. */
+static bool numbers_valid(const struct muster_desc *desc)
+{
+	const uint16_t flags = MUSTER_DESC_C | MUSTER_DESC_CH | MUSTER_DESC_CT;
+
+	return desc->range.numbers <= MUSTER_NUMBERS_MAX && desc->range.pulse_count == 1 &&
+	       (desc->flags & ~MUSTER_DESC_COLL_END) == flags && !desc->cp_count && !desc->length &&
+	       !desc->range.load_key && !desc->store_key;
 }
 
 static bool rdma_valid(const struct muster_desc *desc, const struct sequence *seq, uint32_t i)
@@ -93,13 +111,14 @@ static bool rdma_valid(const struct muster_desc *desc, const struct sequence *se
 	const struct muster_desc_range *range = &desc->range;
 	bool needs_load = (desc->flags & MUSTER_DESC_CP) || desc->store_key;
 
-	if (range->remote_addr || range->remote_key || range->pulses_live || range->numbers ||
-	    desc->inline_len ||
+	if (range->remote_addr || range->remote_key || desc->inline_len ||
 	    memcmp(range->reserved, no_range.reserved, sizeof(range->reserved)) ||
 	    (desc->flags & MUSTER_DESC_SWAP_LOCAL_DATA) ||
 	    !range_valid(range->load_key, range->load_addr, desc->length) || ranges_clash(desc))
 		return false;
-	if (i && (range->pulse_len != seq->pulse_len ||
+	if (range->numbers && !numbers_valid(desc))
+		return false;
+	if (i && (range->pulse_len != seq->pulse_len || range->pulses_live ||
 		  (range->pulse_count && range->pulse_count != seq->pulse_count)))
 		return false;
 	if (desc->length > (uint64_t)seq->pulse_len * seq->pulse_count)
@@ -143,7 +162,11 @@ static int decode_step(const struct context *ctx, const struct muster_desc *desc
 	step->store_addr = desc->store_addr;
 	step->store_key = desc->store_key;
 	step->brings_data = desc->kind == MUSTER_DESC_MP && desc->inline_len == desc->length &&
-			    !step->load_key && !(desc->flags & MUSTER_DESC_SWAP_LOCAL_DATA);
+			    !step->load_key &&
+			    (desc->inline_len || !(desc->flags & MUSTER_DESC_SWAP_LOCAL_DATA));
+	step->is_own = has_own_place(desc) &&
+		       (desc->kind == MUSTER_DESC_MP ? desc->flags & MUSTER_DESC_SWAP_LOCAL_DATA :
+						       step->load_key && step->store_key);
 	if (step->brings_data)
 		memcpy(step->data, desc->data, sizeof(step->data));
 
@@ -170,8 +193,12 @@ static bool decode_head(const struct muster_desc *desc, struct sequence *seq)
 	seq->kept = desc->flags & MUSTER_DESC_KEEP;
 	seq->pulse_len = desc->kind == MUSTER_DESC_RDMA ? desc->range.pulse_len : 0;
 	seq->pulse_count = desc->kind == MUSTER_DESC_RDMA ? desc->range.pulse_count : 1;
+	seq->pulses_live = MUSTER_PULSES_LIVE;
+	if (desc->kind == MUSTER_DESC_RDMA && desc->range.pulses_live)
+		seq->pulses_live = desc->range.pulses_live;
+	seq->numbers = desc->kind == MUSTER_DESC_RDMA && desc->range.numbers ? desc->range.numbers : 1;
 	return seq->pulse_len <= MUSTER_PULSE_MAX && seq->pulse_count &&
-	       seq->pulse_count <= MUSTER_PULSE_COUNT_MAX;
+	       seq->pulse_count <= MUSTER_PULSE_COUNT_MAX && seq->pulses_live <= MUSTER_PULSES_LIVE;
 }
 
 int muster_decode_sequence(const struct context *ctx, const struct muster_desc *descs, uint32_t nr,

@@ -91,6 +91,8 @@ static void inline_programs_are_checked(void **state)
 	REFUSE_MP(1, d[1].inline_len = 8);
 	REFUSE_MP(0, d[0].flags |= MUSTER_DESC_SWAP_LOCAL_DATA; d[0].inline_len = 0);
 	REFUSE_MP(1, desc_load(&d[1], 0));
+	REFUSE_MP(1, d[1].cp_count = 0; d[1].inline_len = 7);	/* its own operand, but not all of it */
+	REFUSE_MP(1, d[1].cp_count = 0; d[1].inline_len = 8; d[1].flags &= ~MUSTER_DESC_REDUCE);
 	REFUSE_MP(1, d[1].range.numbers = 1);
 	REFUSE_MP(2, d[2].store_addr = UINT64_MAX - 3);
 	REFUSE_MP(0, desc_to(&d[0], 0, 0));		/* itself */
@@ -125,7 +127,8 @@ static void programs_on_memory_are_checked(void **state)
 	REFUSE_RDMA(0, d[0].range.reserved[23] = 1);
 	REFUSE_RDMA(0, d[0].range.remote_addr = 1);
 	REFUSE_RDMA(0, d[0].range.remote_key = 1);
-	REFUSE_RDMA(0, d[0].range.pulses_live = 2);
+	REFUSE_RDMA(0, d[0].range.pulses_live = MUSTER_PULSES_LIVE + 1);
+	REFUSE_RDMA(1, d[1].range.pulses_live = 2);		/* the first says it for all */
 	REFUSE_RDMA(0, d[0].range.numbers = 2);
 	REFUSE_RDMA(0, d[0].inline_len = 1);
 	REFUSE_RDMA(1, d[1].flags |= MUSTER_DESC_SWAP_LOCAL_DATA);
@@ -136,6 +139,27 @@ static void programs_on_memory_are_checked(void **state)
 	REFUSE_RDMA(0, d[0].range.load_addr = UINT64_MAX - 100);
 	REFUSE_RDMA(1, d[1].store_addr = 39999);		/* ranges that overlap in part */
 	REFUSE_RDMA(1, d[1].length = UINT64_MAX - 7);
+}
+
+/* The operand of one that awaits nothing is combined into what is there. */
+static void an_operand_may_have_its_own_place(void **state)
+{
+	double one = 1;
+	struct muster_desc mp[2] = {
+		desc_mp(MUSTER_DESC_CH, 0, &one),
+		desc_mp(MUSTER_DESC_SWAP_LOCAL_DATA | MUSTER_DESC_REDUCE | MUSTER_DESC_CT, 0, &one),
+	};
+	struct muster_desc rdma = desc_rdma(MUSTER_DESC_CH | MUSTER_DESC_CT | MUSTER_DESC_REDUCE, 0, 8, 8);
+
+	(void)state;
+	desc_load(&rdma, 0);
+	desc_store(&rdma, 64);
+	expect(0, mp, 2, 0);
+	expect(0, &rdma, 1, 0);
+	mp[1].inline_len = 0;
+	memset(mp[1].data, 0, sizeof(mp[1].data));
+	desc_load(&mp[1], 0);
+	expect(0, mp, 2, 0);
 }
 
 static void empty_long_and_unknown_posts_are_refused(void **state)
@@ -232,6 +256,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(inline_programs_are_checked),
 		TEST(programs_on_memory_are_checked),
+		TEST(an_operand_may_have_its_own_place),
 		TEST(empty_long_and_unknown_posts_are_refused),
 		TEST(a_sequence_has_at_most_so_many_slots),
 		TEST(a_rank_with_nothing_to_do_posts_one_descriptor),

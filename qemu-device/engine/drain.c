@@ -28,8 +28,10 @@ static bool flush(struct context *ctx, uint64_t cookie, struct muster_signature 
 
 static bool flush_sequence(struct context *ctx)
 {
-	const struct sequence *seq = muster_sequence_current(ctx);
+	struct sequence *seq = muster_sequence_current(ctx);
 
+	ctx->base += seq->numbers - 1;	/* its completion has the last of them */
+	seq->numbers = 1;
 	if (seq->coll_end && !flush(ctx, seq->cookie, seq->signature))
 		return false;
 	muster_sequence_forget(ctx);

@@ -78,6 +78,7 @@ void muster_engine_destroy(struct muster_engine *engine)
 		while (engine->contexts[i])
 			muster_context_free(engine->contexts[i]);
 	muster_pool_destroy(engine);
+	muster_known_destroy(engine);
 	while (engine->nr_units)
 		muster_buffer_destroy(engine, &engine->units[--engine->nr_units]);
 	engine->world.free(engine->opaque, engine, sizeof(*engine));
@@ -127,7 +128,7 @@ static bool run_all(struct context *ctx)
 		muster_copies_run(ctx);
 	if (!ctx->failure.status && ctx->asking_first)
 		muster_credit_run(ctx);
-	if (!ctx->failure.status && ctx->nr_messages)	/* else drain does */
+	if (!ctx->failure.status && ctx->messages)	/* else drain does */
 		muster_messages_run(ctx);
 	if (!ctx->failure.status)
 		muster_sequence_run(ctx);

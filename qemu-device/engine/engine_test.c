@@ -7,7 +7,7 @@
 
 #include "arith.h"
 
-enum { SEEDS = 60, RESULT = 4096 };
+enum { SEEDS = 60, RESULT = 4096, IN = 0, OUT = WORLD_MEMORY / 2 };
 
 /* Refusals, mapping and sharing vary with the seed. */
 static struct world *vary(uint32_t nr, uint64_t seed)
@@ -128,6 +128,61 @@ static void a_tree_node_combines_its_children_in_slot_order(void **state)
 	}
 }
 
+/*
+ * Everybody tells rank 2, whose own number comes third: the others vanish beside the first,
+ * unless it takes that away before. In any other order the sum is not 3.
+ */
+static void a_rank_combines_its_own_operand_in_its_place(void **state)
+{
+	static const double value[4] = { 1e300, -1e300, 2, 1 };
+	enum { LENGTH = 5000, ACROSS = 2048 };	/* of doubles: several packets, and two pulses */
+
+	(void)state;
+	for (uint64_t seed = 0; seed < 2 * SEEDS; seed++) {
+		bool large = seed & 1;
+		uint32_t nr = large ? LENGTH : 1;
+		struct world *w = vary(4, seed / 2);
+		struct muster_desc own[3], other;
+
+		world_start(w);
+		for (uint32_t r = 0; r < 4; r++)
+			for (uint32_t i = 0; i < nr; i++)
+				world_double(w, r, IN)[i] = value[r];
+		for (uint32_t i = 0; i < 3; i++) {
+			uint32_t flags = (i ? MUSTER_DESC_REDUCE : MUSTER_DESC_CH) |
+					 (i == 2 ? MUSTER_DESC_CT | MUSTER_DESC_COLL_END : 0) |
+					 (i && !large ? MUSTER_DESC_SWAP_LOCAL_DATA : 0);
+
+			own[i] = large ? desc_rdma(flags, i ? 0 : 1, 8 * nr, 8 * ACROSS) : desc_mp(flags, 0, NULL);
+			if (large || i == 2)
+				desc_store(&own[i], OUT);
+		}
+		own[0].cp_count = 2;
+		own[0].flags |= MUSTER_DESC_REDUCE;
+		own[1].cp_count = 0;
+		own[2].cp_count = 1;
+		desc_load(&own[1], IN);
+		if (large)
+			desc_load(&own[2], OUT);
+		world_post(w, 2, own, 3);
+		for (uint32_t r = 0; r < 4; r++) {
+			uint32_t flags = MUSTER_DESC_CH | MUSTER_DESC_CT | (r ? 0 : MUSTER_DESC_SWAP_REMOTE_DATA);
+
+			if (r == 2)
+				continue;
+			other = large ? desc_rdma(flags, 0, 8 * nr, 8 * ACROSS) : desc_mp(flags, 0, NULL);
+			desc_load(&other, IN);
+			desc_to(&other, 2, r < 2 ? r : r - 1);
+			world_post(w, r, &other, 1);
+		}
+		world_run(w);
+		for (uint32_t i = 0; i < nr; i++)
+			assert_true(world_double(w, 2, OUT)[i] == 3);
+		assert_int_equal(w->nodes[2].nr_cqes, 1);
+		world_destroy(w);
+	}
+}
+
 /* Rank 0 answers whoever filled its last slot, with data that replaces. */
 static void a_low_latency_tree_answers_where_the_packet_came_from(void **state)
 {
@@ -158,7 +213,7 @@ static void a_low_latency_tree_answers_where_the_packet_came_from(void **state)
 
 /* ---- large data ---- */
 
-enum { CHUNKS = 4, IN = 0, OUT = WORLD_MEMORY / 2 };
+enum { CHUNKS = 4 };
 
 struct rabenseifner {
 	uint64_t chunk;			/* bytes */
@@ -510,6 +565,7 @@ int main(void)
 		cmocka_unit_test(recursive_doubling_adds_up_on_four_ranks),
 		cmocka_unit_test(successive_allreduces_do_not_mix),
 		cmocka_unit_test(a_tree_node_combines_its_children_in_slot_order),
+		cmocka_unit_test(a_rank_combines_its_own_operand_in_its_place),
 		cmocka_unit_test(a_low_latency_tree_answers_where_the_packet_came_from),
 		cmocka_unit_test(rabenseifner_runs_in_pulses_with_packets),
 		cmocka_unit_test(rabenseifner_runs_in_pulses_by_reference),

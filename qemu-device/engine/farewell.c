@@ -56,7 +56,7 @@ bool muster_farewell_say(struct context *ctx)
 
 bool muster_farewell_check(struct context *ctx)
 {
-	if (!ctx->nr_left || (int32_t)(ctx->base - ctx->left_base) < 0)
+	if (!ctx->has_left || (int32_t)(ctx->base - ctx->left_base) < 0)
 		return true;
 	muster_context_fail(ctx, MUSTER_STATUS_PEER_LOST, ctx->left_first, NULL);
 	return false;
@@ -67,7 +67,8 @@ static void left(struct context *ctx, struct peer *peer)
 	if (peer->left)
 		return;
 	peer->left = true;
-	if (!ctx->nr_left++ || (int32_t)(peer->base - ctx->left_base) < 0) {
+	if (!ctx->has_left || (int32_t)(peer->base - ctx->left_base) < 0) {
+		ctx->has_left = true;
 		ctx->left_first = peer->member;
 		ctx->left_base = peer->base;
 	}
@@ -117,7 +118,7 @@ static void leave(struct context *ctx, uint32_t node)
 	if (!muster_member_may_be_at(ctx, node))
 		return;
 	for (i = 0; i < ctx->nr_members && !ctx->failure.status; i++)
-		if (i != ctx->self && ctx->members[i].node == node) {
+		if (i != ctx->self && muster_member(ctx, i)->node == node) {
 			peer = muster_member_meet(ctx, i);
 			if (!peer)
 				return;

@@ -66,7 +66,7 @@ static inline bool from_member(const struct context *ctx, const struct muster_pa
 
 	if (packet->src_member >= ctx->nr_members || packet->src_member == ctx->self)
 		return false;
-	member = &ctx->members[packet->src_member];
+	member = muster_member(ctx, packet->src_member);
 	return packet->job_key == ctx->job_key && packet->src_node == member->node && packet->src_vp == member->vp &&
 	       packet->incarnation == member->incarnation;
 }

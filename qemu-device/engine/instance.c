@@ -69,7 +69,10 @@ static bool load_inline(struct context *ctx, struct instance *inst, const struct
 		from = muster_memory_source(ctx, step->load_key, step->load_addr, step->length);
 	if (ctx->failure.status)
 		return false;
-	if (from)
+	if (from && step->is_own)
+		muster_arith_checked(step->type, step->op, inst->data, inst->data, from,
+				     step->length);
+	else if (from)
 		memcpy(inst->data, from, step->length);
 	inst->has_operand = from || step->flags & MUSTER_DESC_SWAP_LOCAL_DATA;
 	inst->begun = true;
@@ -95,7 +98,7 @@ static bool run_inline(struct context *ctx, struct instance *inst, const struct 
 static const void *peer_memory(struct context *ctx, const struct entry *entry)
 {
 	const struct muster_engine *engine = ctx->engine;
-	const struct member *member = &ctx->members[entry->member];
+	const struct member *member = muster_member(ctx, entry->member);
 
 	return engine->world.peer_map(engine->opaque, member->node, member->vp,
 				      entry->reference.key, entry->reference.addr, entry->total);
@@ -105,7 +108,7 @@ static const void *peer_memory(struct context *ctx, const struct entry *entry)
 static bool given_back(const struct context *ctx, struct entry *entry)
 {
 	const struct muster_engine *engine = ctx->engine;
-	uint32_t node = ctx->members[entry->member].node;
+	uint32_t node = muster_member(ctx, entry->member)->node;
 
 	if (!engine->world.peer_ended ||
 	    !engine->world.peer_ended(engine->opaque, node, ctx->job, ctx->id))
@@ -191,7 +194,7 @@ static bool run_rdma(struct context *ctx, struct instance *inst, const struct st
 {
 	if (!inst->begun) {
 		inst->has_operand = step->load_key;
-		inst->stored = false;
+		inst->stored = step->is_own;
 		inst->begun = true;
 	}
 	while (slots_left(inst, step)) {
@@ -200,6 +203,9 @@ static bool run_rdma(struct context *ctx, struct instance *inst, const struct st
 		if (!combine_slot(ctx, inst, step))
 			return false;
 	}
+	if (step->is_own)
+		return !muster_combine_waits(muster_sequence_current(ctx), inst, step) &&
+		       muster_combine_own(ctx, inst, step);
 	return step->cp_count || !step->store_key || !step->load_key ||
 	       copy_local(ctx, inst, step);
 }

@@ -114,16 +114,16 @@ struct fetching {
 struct context {
 	struct muster_engine *engine;
 	struct unit *unit;
+	struct member_table *table;
 	struct context *next_hashed;
 	struct context *next_of_vp, *prev_of_vp;
 	struct context *next_ready, *prev_ready;
 	struct context *next_waiting, *prev_waiting; /* of the unit, for blocks */
 	uint64_t job_key;
 	uint32_t nr_members;		/* there so far */
-	uint32_t members_wanted;	/* open with the last of them */
-	uint32_t self;
 	uint32_t id;
 	uint32_t life;
+	uint16_t self;
 	uint16_t vp;
 	uint8_t job;
 	bool listed;			/* on the engine's list of what can run */
@@ -136,39 +136,38 @@ struct context {
 	bool coll_end;			/* of it: a packet carried COLL_END */
 	bool cause_told;		/* a completion has carried the cause */
 	bool context_told;		/* MUSTER_CQE_CONTEXT is written */
+	bool instances_kept;		/* they are the sequence's */
 
-	uint32_t base;			/* oldest number not ended */
-	uint32_t base_unheard;		/* of members that have told nothing: at least so much */
-	uint32_t queued;		/* sequences [base, base + queued) are posted */
-	uint32_t pulse_first;		/* live pulses are [pulse_first, pulse_next) */
-	uint32_t pulse_next;
+	uint8_t queued;			/* sequences that are posted; the first has number `base` */
+	uint8_t nr_kept;
+	uint8_t nr_trees;
 	uint8_t nr_ended;		/* so many that have ended are known, */
 	uint8_t nr_alike;		/* of them the newest have the same signature */
-	uint32_t told_next;		/* member to tell next of failure or end; nr_members: all know */
-
-	uint32_t nr_left;		/* members that have closed their context */
-	uint32_t left_first;		/* of them, the one that ended the fewest numbers, */
+	bool has_left;			/* some member has closed its context; */
+	uint16_t left_first;		/* of them, the one that ended the fewest numbers, */
 	uint32_t left_base;		/* and its final base */
+	uint32_t told_next;		/* member to tell next of failure or end; nr_members: all know */
+	uint32_t base;			/* oldest number not ended */
+	uint32_t base_unheard;		/* of members that have told nothing: at least so much */
+	uint32_t pulse_first;		/* live pulses are [pulse_first, pulse_next) */
+	uint32_t pulse_next;
+
+	uint16_t nr_arrived;
+	uint16_t nr_peers;
 	uint16_t asking_first;		/* index in peers + 1 */
-	uint32_t nr_peers, peers_max;
+	uint8_t queue_first;		/* place of sequence `base`, modulo MUSTER_SEQ_QUEUE_MAX */
+	struct failure failure;
 	struct peer *peers;
 	struct asking *asking;		/* of each peer; NULL: none asks */
-	uint16_t *peer_of;		/* index in peers + 1 of each member; 0: nothing was exchanged yet */
-	uint32_t nr_messages;
-	struct message *messages_first, *messages_last;
+	struct message *messages;
 	struct sequence *current;	/* of those that are posted the first, number `base` */
-	struct sequence **queue;	/* the others, by number; NULL: there was one at most */
+	struct sequence **queue;	/* the others, from queue_first + 1 on; NULL: there was one at most */
 	struct sequence *kept;		/* the last that was asked for first */
-	uint32_t nr_kept;
-	bool instances_kept;		/* they are the sequence's */
 	void *instances;		/* of the running sequence */
 	const struct expected *awaited;	/* the next packet is like this one (predict.c); or NULL */
 	struct muster_tree_config *trees; /* MUSTER_ENGINE_TREES_MAX; NULL: it has joined none */
-	uint32_t nr_trees;
-	struct failure failure;
 	struct fetching *fetching;	/* NULL: nothing */
 	struct entry **arrivals;	/* what has come for each number of the window; NULL: nothing */
-	uint32_t nr_arrived;
 	struct entry *copies;		/* of what was sent unasked */
 	struct muster_signature *signatures; /* of those that have ended, by number; NULL: all have the last */
 	union {
@@ -176,11 +175,10 @@ struct context {
 		struct difference difference;	/* who has failed judges nothing any more */
 	};
 
-	struct member_table *table;
-	const struct member *members;	/* the table's */
+	uint16_t peer_of[];		/* index in peers + 1 of each member; 0: nothing was exchanged yet */
 };
 
-_Static_assert(sizeof(struct context) <= 384, "what an idle one costs");
+_Static_assert(sizeof(struct context) <= 304, "what an idle one costs");
 
 struct vp {
 	struct context *contexts;
@@ -210,6 +208,7 @@ struct muster_engine {
 	bool leaving;			/* who closes a context need not say so */
 	struct context *contexts[CONTEXT_BUCKETS];
 	struct member_table *tables[TABLE_BUCKETS];
+	struct book book;
 	struct vp *vps[MUSTER_VPS_MAX];
 	struct unit units[MUSTER_UNITS];
 	struct pool pool;
@@ -265,7 +264,7 @@ struct context *muster_context_of(const struct muster_engine *engine,
 				  const struct muster_packet *packet);
 static inline bool muster_context_is_opening(const struct context *ctx)
 {
-	return ctx->nr_members < ctx->members_wanted;
+	return ctx->nr_members < ctx->table->wanted;
 }
 /* No completion, DMA or received packet of it afterwards; told to the members. */
 void muster_context_close(struct context *ctx);
@@ -274,7 +273,19 @@ void muster_context_free(struct context *ctx);
 struct context *muster_context_next(const struct muster_engine *engine, uint32_t *next,
 				    const struct context *before);
 
+/* known.c */
+enum { MUSTER_KNOWN_NONE = UINT32_MAX };	/* there is no memory */
+/* Its number, and a reference to it. */
+uint32_t muster_known_take(struct muster_engine *engine, const struct member *member);
+void muster_known_give(struct muster_engine *engine, uint32_t number);
+void muster_known_destroy(struct muster_engine *engine);
+
 /* member.c */
+/* Valid until another context is opened. */
+static inline const struct member *muster_member(const struct context *ctx, uint32_t index)
+{
+	return &ctx->engine->book.known[ctx->table->numbers[index]].member;
+}
 /* Index of the member, or nr_members. */
 uint32_t muster_member_find(const struct context *ctx, uint32_t node, uint16_t vp);
 /* False: none is. */
@@ -283,7 +294,7 @@ bool muster_member_may_be_at(const struct context *ctx, uint32_t node);
 static inline bool muster_member_was_at(const struct context *ctx, uint32_t index, uint32_t node,
 					uint32_t present)
 {
-	const struct member *member = &ctx->members[index];
+	const struct member *member = muster_member(ctx, index);
 
 	return member->node == node && (!present || member->incarnation != present);
 }
@@ -307,6 +318,7 @@ static inline struct peer *muster_member_peer(const struct context *ctx, uint32_
 /* What each waits to be told, while one does. False: the context has failed. */
 bool muster_asking_take(struct context *ctx);
 void muster_asking_give(struct context *ctx);
+void muster_peers_give(struct context *ctx);
 struct peer *muster_member_first_met(struct context *ctx, uint32_t index);
 /* The same, made where there is none; it moves with the next. NULL: the context has failed. */
 static inline struct peer *muster_member_meet(struct context *ctx, uint32_t index)
@@ -384,6 +396,8 @@ bool muster_predict_run(struct context *ctx);
 static inline void muster_packet_prepare(const struct context *ctx, uint8_t type, uint32_t member,
 					 struct muster_packet *packet)
 {
+	const struct member *to = muster_member(ctx, member);
+
 	*packet = (struct muster_packet){
 		.version = MUSTER_PACKET_VERSION,
 		.type = type,
@@ -393,10 +407,10 @@ static inline void muster_packet_prepare(const struct context *ctx, uint8_t type
 		.context = ctx->id,
 		.life = ctx->life,
 		.src_member = ctx->self,
-		.incarnation = ctx->members[ctx->self].incarnation,
+		.incarnation = muster_member(ctx, ctx->self)->incarnation,
 		.job_key = ctx->job_key,
-		.dst_node = ctx->members[member].node,
-		.dst_vp = ctx->members[member].vp,
+		.dst_node = to->node,
+		.dst_vp = to->vp,
 		.base = ctx->base,
 	};
 }
@@ -462,6 +476,8 @@ static inline bool muster_combine_waits(const struct sequence *seq, const struct
 /* peer: the message in the sender's memory; else it is in the entry's blocks. */
 bool muster_combine_message(struct context *ctx, struct instance *inst, const struct step *step,
 			    const struct entry *entry, const uint8_t *peer);
+/* What is loaded, into what the store range holds; unless it is MP. */
+bool muster_combine_own(struct context *ctx, const struct instance *inst, const struct step *step);
 /* Of a slot whose turn it is; unless it is MP. */
 bool muster_combine_fragment(struct context *ctx, const struct entry *entry, uint32_t at,
 			     const void *from, uint32_t len);

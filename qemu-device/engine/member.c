@@ -1,61 +1,32 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Who is in a context: a table by index, which contexts with the same members share, as most do
- * that are made of one another. It is not changed once it is whole. Members in order of their
- * addresses are found by halves; others by a hash table (open addressing) of places. Whoever opens
- * a context chooses its addresses, so all hashes are SipHash-1-3 with the engine's key: nobody can
- * choose ones that collide. What was exchanged with a member is its context's own (peer.c).
+ * Who is in a context: a table of numbers (known.c) by index, which contexts with the same members
+ * share, as most do that are made of one another. It is not changed once it is whole. Members in
+ * order of their addresses are found by halves; others by a hash table (open addressing) of places.
+ * What was exchanged with a member is its context's own (peer.c).
  */
 #include "internal.h"
+#include "siphash.h"
 
 #include <errno.h>
 #include <string.h>
 
-static uint64_t rotate(uint64_t v, uint32_t bits)
-{
-	return v << bits | v >> (64 - bits);
-}
-
-static void sip_round(uint64_t v[4])
-{
-	v[0] += v[1];
-	v[1] = rotate(v[1], 13) ^ v[0];
-	v[0] = rotate(v[0], 32);
-	v[2] += v[3];
-	v[3] = rotate(v[3], 16) ^ v[2];
-	v[0] += v[3];
-	v[3] = rotate(v[3], 21) ^ v[0];
-	v[2] += v[1];
-	v[1] = rotate(v[1], 17) ^ v[2];
-	v[2] = rotate(v[2], 32);
-}
-
-static void sip_word(uint64_t v[4], uint64_t word)
-{
-	v[3] ^= word;
-	sip_round(v);
-	v[0] ^= word;
-}
-
-static uint64_t sip_hash(const uint64_t key[2], uint64_t word)
-{
-	uint64_t v[4] = {
-		key[0] ^ 0x736f6d6570736575ull, key[1] ^ 0x646f72616e646f6dull,
-		key[0] ^ 0x6c7967656e657261ull, key[1] ^ 0x7465646279746573ull,
-	};
-	uint32_t i;
-
-	sip_word(v, word);
-	sip_word(v, (uint64_t)sizeof(word) << 56);
-	v[2] ^= 0xff;
-	for (i = 0; i < 3; i++)
-		sip_round(v);
-	return v[0] ^ v[1] ^ v[2] ^ v[3];
-}
-
 static uint64_t address_of(uint32_t node, uint16_t vp)
 {
 	return (uint64_t)node << 16 | vp;
+}
+
+static const struct member *member_of(const struct muster_engine *engine,
+				      const struct member_table *table, uint32_t index)
+{
+	return &engine->book.known[table->numbers[index]].member;
+}
+
+/* The byte with the bit of a node. */
+static uint8_t *bits_of(const struct member_table *table, uint32_t node)
+{
+	return (uint8_t *)(muster_member_places(table) + table->nr_places) +
+	       (node & ((1u << table->log_bits) - 1)) / 8;
 }
 
 /* ---- finding one ---- */
@@ -66,25 +37,27 @@ static uint16_t *place_of(const struct muster_engine *engine, const struct membe
 {
 	uint64_t hash = sip_hash(engine->hash_key, address_of(node, vp)) & UINT32_MAX;
 	uint32_t at = hash * table->nr_places >> 32;
+	uint16_t *places = muster_member_places(table);
 
-	while (table->places[at]) {
-		const struct member *member = &table->members[table->places[at]];
+	while (places[at]) {
+		const struct member *member = member_of(engine, table, places[at]);
 
 		if (member->node == node && member->vp == vp)
 			break;
 		at = at + 1 < table->nr_places ? at + 1 : 0;
 	}
-	return &table->places[at];
+	return &places[at];
 }
 
-static uint32_t find_by_halves(const struct member_table *table, uint32_t node, uint16_t vp)
+static uint32_t find_by_halves(const struct muster_engine *engine, const struct member_table *table,
+			       uint32_t node, uint16_t vp)
 {
 	uint64_t address = address_of(node, vp);
 	uint32_t first = 0, end = table->nr;
 
 	while (first < end) {
 		uint32_t middle = (first + end) / 2;
-		const struct member *member = &table->members[middle];
+		const struct member *member = member_of(engine, table, middle);
 
 		if (address_of(member->node, member->vp) < address)
 			first = middle + 1;
@@ -98,16 +71,20 @@ static uint32_t find_by_halves(const struct member_table *table, uint32_t node, 
 static uint32_t look_up(const struct muster_engine *engine, const struct member_table *table,
 			uint32_t node, uint16_t vp)
 {
-	return table->places ? *place_of(engine, table, node, vp) : find_by_halves(table, node, vp);
+	return table->ordered ? find_by_halves(engine, table, node, vp) :
+				*place_of(engine, table, node, vp);
 }
 
 static uint32_t find(const struct muster_engine *engine, const struct member_table *table,
 		     uint32_t node, uint16_t vp)
 {
 	uint32_t index = look_up(engine, table, node, vp);
+	const struct member *member;
 
-	return index < table->nr && table->members[index].node == node &&
-	       table->members[index].vp == vp ? index : table->nr;
+	if (index >= table->nr)
+		return table->nr;
+	member = member_of(engine, table, index);
+	return member->node == node && member->vp == vp ? index : table->nr;
 }
 
 uint32_t muster_member_find(const struct context *ctx, uint32_t node, uint16_t vp)
@@ -117,92 +94,127 @@ uint32_t muster_member_find(const struct context *ctx, uint32_t node, uint16_t v
 
 bool muster_member_may_be_at(const struct context *ctx, uint32_t node)
 {
-	node &= ctx->table->nr_bits - 1;
-	return ctx->table->nodes[node / 64] >> node % 64 & 1;
+	uint8_t bit = 1u << node % 8;
+
+	return *bits_of(ctx->table, node) & bit;
 }
 
 /* ---- making a table ---- */
 
-struct member_table *muster_member_table_new(struct muster_engine *engine, uint32_t nr)
+static size_t table_bytes(const struct member_table *table)
 {
-	struct member_table *table;
-	uint32_t nr_bits = 64;
-	size_t bytes;
+	return sizeof(*table) + table->wanted * sizeof(*table->numbers) +
+	       table->nr_places * sizeof(uint16_t) + (1u << table->log_bits) / 8;
+}
 
-	while (nr_bits < 2 * nr)
-		nr_bits *= 2;
-	bytes = sizeof(*table) + nr_bits / 8 + nr * sizeof(*table->members);
-	table = engine->world.alloc(engine->opaque, bytes);
-	if (!table)
-		return NULL;
-	table->bytes = bytes;
-	table->wanted = nr;
-	table->refs = 1;
-	table->nr_bits = nr_bits;
-	table->members = (struct member *)(table->nodes + nr_bits / 64);
+/* With room for places: two thirds of them will be in use at most. */
+static uint32_t places_for(uint32_t nr)
+{
+	return nr + nr / 2 + 1;
+}
+
+static struct member_table *table_alloc(struct muster_engine *engine, const struct member_table *like)
+{
+	struct member_table *table = engine->world.alloc(engine->opaque, table_bytes(like));
+
+	if (table)
+		*table = *like;
 	return table;
 }
 
-/* The first that is out of order has come: two thirds of the places will be in use at most. */
-static int places_make(struct muster_engine *engine, struct member_table *table)
+static void table_free(struct muster_engine *engine, struct member_table *table)
+{
+	engine->world.free(engine->opaque, table, table_bytes(table));
+}
+
+struct member_table *muster_member_table_new(struct muster_engine *engine, uint32_t nr)
+{
+	struct member_table like = {
+		.wanted = nr, .refs = 1, .ordered = true, .nr_places = places_for(nr), .log_bits = 6,
+	};
+
+	while (1u << like.log_bits < 2 * nr)
+		like.log_bits++;
+	return table_alloc(engine, &like);
+}
+
+/* In place of one that is whole: one without room for places that are not needed; or the same. */
+static struct member_table *fitted(struct muster_engine *engine, struct member_table *table)
+{
+	struct member_table like = *table, *smaller;
+
+	like.nr_places = 0;
+	smaller = table->ordered ? table_alloc(engine, &like) : NULL;
+	if (!smaller)
+		return table;
+	memcpy(smaller->numbers, table->numbers, table->nr * sizeof(*table->numbers));
+	memcpy(bits_of(smaller, 0), bits_of(table, 0), (1u << table->log_bits) / 8);
+	table_free(engine, table);
+	return smaller;
+}
+
+/* The first that is out of order has come. */
+static void places_fill(const struct muster_engine *engine, struct member_table *table)
 {
 	uint32_t i;
 
-	table->nr_places = table->wanted + table->wanted / 2 + 1;
-	table->places = engine->world.alloc(engine->opaque,
-					    table->nr_places * sizeof(*table->places));
-	if (!table->places)
-		return -ENOMEM;
-	for (i = 1; i < table->nr; i++)
-		*place_of(engine, table, table->members[i].node, table->members[i].vp) = i;
-	return 0;
+	table->ordered = false;
+	for (i = 1; i < table->nr; i++) {
+		const struct member *member = member_of(engine, table, i);
+
+		*place_of(engine, table, member->node, member->vp) = i;
+	}
 }
 
 /* Whether all members are in order with this one behind them. */
-static bool in_order(const struct member_table *table, const struct muster_member *next)
+static bool in_order(const struct muster_engine *engine, const struct member_table *table,
+		     const struct muster_member *next)
 {
 	const struct member *last;
 
-	if (table->places || !table->nr)
-		return !table->places;
-	last = &table->members[table->nr - 1];
+	if (!table->ordered || !table->nr)
+		return table->ordered;
+	last = member_of(engine, table, table->nr - 1);
 	return address_of(last->node, last->vp) < address_of(next->node, next->vp);
 }
 
-static void append(struct muster_engine *engine, struct member_table *table,
-		   const struct muster_member *from)
+static int append(struct muster_engine *engine, struct member_table *table,
+		  const struct muster_member *from)
 {
-	uint32_t bit = from->node & (table->nr_bits - 1);
-
-	table->members[table->nr++] = (struct member){
+	const struct member member = {
 		.node = from->node, .incarnation = from->incarnation, .vp = from->vp,
 	};
-	table->nodes[bit / 64] |= 1ull << bit % 64;
-	table->digest = sip_hash(engine->hash_key, table->digest ^ address_of(from->node, from->vp));
-	table->digest = sip_hash(engine->hash_key, table->digest ^ from->incarnation);
+	uint32_t number = muster_known_take(engine, &member);
+
+	if (number == MUSTER_KNOWN_NONE)
+		return -ENOMEM;
+	table->numbers[table->nr++] = number;
+	*bits_of(table, from->node) |= 1u << from->node % 8;
+	table->digest = sip_hash(engine->hash_key, table->digest ^ number);
+	return 0;
 }
 
 int muster_member_add(struct context *ctx, const struct muster_member *from)
 {
 	struct muster_engine *engine = ctx->engine;
 	struct member_table *table = ctx->table;
-	int err = 0;
+	int err;
 
 	if (from->node >= MUSTER_NODE_AGGREGATION || from->vp >= MUSTER_VPS_MAX)
 		return -EINVAL;
 	if (table->nr == ctx->self && (from->node != engine->node || from->vp != ctx->vp))
 		return -EINVAL;
-	if (!in_order(table, from)) {
+	if (!in_order(engine, table, from)) {
 		if (find(engine, table, from->node, from->vp) < table->nr)
 			return -EINVAL;
-		err = table->places ? 0 : places_make(engine, table);
-		if (err)
-			return err;
+		if (table->ordered)
+			places_fill(engine, table);
 		*place_of(engine, table, from->node, from->vp) = table->nr;
 	}
-	append(engine, table, from);
-	ctx->nr_members = table->nr;
-	return 0;
+	err = append(engine, table, from);
+	if (!err)
+		ctx->nr_members = table->nr;
+	return err;
 }
 
 /* ---- sharing it ---- */
@@ -215,15 +227,16 @@ static struct member_table **bucket(struct muster_engine *engine, uint64_t diges
 static bool same(const struct member_table *a, const struct member_table *b)
 {
 	return a->digest == b->digest && a->nr == b->nr &&
-	       !memcmp(a->members, b->members, a->nr * sizeof(*a->members));
+	       !memcmp(a->numbers, b->numbers, a->nr * sizeof(*a->numbers));
 }
 
-static void table_free(struct muster_engine *engine, struct member_table *table)
+static void table_end(struct muster_engine *engine, struct member_table *table)
 {
-	if (table->places)
-		engine->world.free(engine->opaque, table->places,
-				   table->nr_places * sizeof(*table->places));
-	engine->world.free(engine->opaque, table, table->bytes);
+	uint32_t i;
+
+	for (i = 0; i < table->nr; i++)
+		muster_known_give(engine, table->numbers[i]);
+	table_free(engine, table);
 }
 
 struct member_table *muster_member_table_share(struct muster_engine *engine,
@@ -234,10 +247,11 @@ struct member_table *muster_member_table_share(struct muster_engine *engine,
 	while (other && !same(other, table))
 		other = other->next;
 	if (other) {
-		table_free(engine, table);
+		table_end(engine, table);
 		other->refs++;
 		return other;
 	}
+	table = fitted(engine, table);
 	table->next = *first;
 	*first = table;
 	table->shared = true;
@@ -255,5 +269,5 @@ void muster_member_table_put(struct muster_engine *engine, struct member_table *
 			link = &(*link)->next;
 		*link = table->next;
 	}
-	table_free(engine, table);
+	table_end(engine, table);
 }

@@ -12,24 +12,46 @@ struct member {
 	uint32_t node;
 	uint32_t incarnation;
 	uint16_t vp;
-	uint16_t reserved;		/* 0: compared as it lies there */
 };
 
-/* Of all contexts with these members; one that is being opened has its own. */
+/* One that is in some context. */
+struct known {
+	struct member member;
+	uint32_t refs;			/* of tables; 0: its number is free */
+	uint32_t next;			/* number + 1, of its bucket or of those that are free */
+};
+
+/* All of an engine (known.c). */
+struct book {
+	struct known *known;		/* by number */
+	uint32_t *buckets;		/* number + 1 */
+	uint32_t max;			/* of both, */
+	uint32_t nr;			/* numbers that were ever used, */
+	uint32_t free;			/* and the first that is not now, + 1 */
+};
+
+/*
+ * Of all contexts with these members; one that is being opened has its own. Behind the numbers of
+ * the members, in one allocation: what finds them by address, if they are not in order, and a bit
+ * per node, modulo the bits' number: a member is there.
+ */
 struct member_table {
 	struct member_table *next;	/* of its bucket */
 	uint64_t digest;		/* of the members */
-	size_t bytes;
 	uint32_t refs;
 	uint32_t nr;			/* there so far */
 	uint32_t wanted;
+	uint32_t nr_places;		/* that find them: index; 0: empty */
+	bool ordered;			/* no places are needed */
 	bool shared;			/* in its bucket: whole */
-	struct member *members;		/* behind the bits */
-	uint16_t *places;		/* finds them: index; 0: empty. NULL: they are in order */
-	uint32_t nr_places;
-	uint32_t nr_bits;
-	uint64_t nodes[];		/* a bit per node, modulo their number: a member is there */
+	uint8_t log_bits;
+	uint32_t numbers[];		/* in the book, by index */
 };
+
+static inline uint16_t *muster_member_places(const struct member_table *table)
+{
+	return (uint16_t *)&table->numbers[table->wanted];
+}
 
 /* Of a member that something was exchanged with. */
 struct peer {
@@ -51,8 +73,8 @@ struct asking {
 	uint16_t next;			/* index of the next peer that asks + 1 */
 };
 
-_Static_assert(sizeof(struct member) == 12, "what a member costs at rest");
-_Static_assert(sizeof(struct peer) == 16, "what one more costs that was met; of a power of two");
+_Static_assert(sizeof(struct known) == 20, "what a member costs in all contexts together");
+_Static_assert(sizeof(struct peer) == 16, "what one more costs that was met");
 _Static_assert(MUSTER_MEMBERS_MAX <= 1 << 16, "an index has 16 bits; as has that of a peer, + 1");
 _Static_assert(MUSTER_WINDOW <= 8, "bits of asking.wanted");
 

@@ -47,7 +47,7 @@ static uint32_t longest_cluster(const struct member_table *table)
 	uint32_t at, run = 0, longest = 0;
 
 	for (at = 0; at < table->nr_places; at++) {
-		run = table->places[at] ? run + 1 : 0;
+		run = muster_member_places(table)[at] ? run + 1 : 0;
 		longest = run > longest ? run : longest;
 	}
 	return longest;
@@ -102,8 +102,8 @@ static void another_key_puts_members_elsewhere(void **state)
 		world_start(w[i]);
 		table[i] = opened(w[i], ID, 8, members)->table;
 	}
-	assert_memory_not_equal(table[0]->places, table[1]->places,
-				table[0]->nr_places * sizeof(*table[0]->places));
+	assert_memory_not_equal(muster_member_places(table[0]), muster_member_places(table[1]),
+				table[0]->nr_places * sizeof(uint16_t));
 	for (i = 0; i < 2; i++)
 		world_destroy(w[i]);
 }
@@ -144,7 +144,7 @@ static void members_in_order_need_no_places(void **state)
 
 	(void)state;
 	world_start(w);
-	assert_null(w->nodes[0].engine->vps[WORLD_VP]->contexts->table->places);
+	assert_int_equal(w->nodes[0].engine->vps[WORLD_VP]->contexts->table->nr_places, 0);
 	world_destroy(w);
 }
 
@@ -234,18 +234,54 @@ static void a_context_is_open_with_its_last_member(void **state)
 	world_destroy(w);
 }
 
-/* The last one is out of order, so that places are needed. */
-static void without_memory_for_places_the_opening_ends(void **state)
+static void without_memory_for_who_was_not_known_the_opening_ends(void **state)
 {
-	struct muster_member members[3];
-	struct world *w = half_open(members);
+	enum { NR = 64 };
+	struct muster_member members[NR], known;
+	struct muster_context_config config;
+	struct world *w = world_create(1, 1);
+	uint32_t nr = 0;
 
 	(void)state;
+	for (uint32_t i = 0; i < NR; i++)
+		members[i] = (struct muster_member){ .node = NR - i, .vp = WORLD_VP };
+	config = config_of(NR, members);
+	known = members[NR - 1];
+	config.members = NULL;
+	world_start(w);
+	assert_int_equal(muster_engine_context_begin(w->nodes[0].engine, &config), 0);
 	w->allocs_limited = true;
 	w->allocs_left = 0;
-	assert_int_equal(add(w, &members[1], 2), -ENOMEM);
+	while (!add(w, &members[nr], 1))
+		nr++;
+	assert_in_range(nr, 1, NR - 2);
 	w->allocs_limited = false;
-	assert_int_equal(add(w, &members[1], 2), -ENOENT);
+	assert_int_equal(add(w, &members[nr], 1), -ENOENT);
+	config.members = members;
+	members[NR - 1] = known;
+	assert_int_equal(muster_engine_context_open(w->nodes[0].engine, &config), 0);
+	world_destroy(w);
+}
+
+/* A number is free again with the last table that has it. */
+static void who_is_in_no_context_is_forgotten(void **state)
+{
+	struct muster_member members[3] = { { .node = 7, .incarnation = 107 },
+					    { .node = 8, .incarnation = 108 } };
+	struct world *w = world_create(1, 1);
+	uint32_t i, nr = 0;
+
+	(void)state;
+	world_start(w);
+	for (i = 0; i < 300; i++) {
+		members[0].vp = i;
+		assert_int_equal(muster_member(opened(w, ID, 3, members), 0)->vp, i);
+		if (i == 1)
+			nr = w->nodes[0].engine->book.nr;
+		muster_engine_context_close(w->nodes[0].engine, WORLD_VP, WORLD_JOB, ID);
+		world_run(w);
+	}
+	assert_int_equal(w->nodes[0].engine->book.nr, nr);
 	world_destroy(w);
 }
 
@@ -419,7 +455,8 @@ int main(void)
 		cmocka_unit_test(members_in_order_need_no_places),
 		cmocka_unit_test(contexts_with_the_same_members_share_their_table),
 		cmocka_unit_test(a_context_is_open_with_its_last_member),
-		cmocka_unit_test(without_memory_for_places_the_opening_ends),
+		cmocka_unit_test(without_memory_for_who_was_not_known_the_opening_ends),
+		cmocka_unit_test(who_is_in_no_context_is_forgotten),
 		cmocka_unit_test(a_member_that_is_not_valid_ends_the_opening),
 		cmocka_unit_test(a_member_lost_meanwhile_fails_the_context_once_it_is_open),
 		cmocka_unit_test(a_close_tells_a_few_at_once_and_the_rest_by_and_by),

@@ -10,28 +10,28 @@
 
 #include <errno.h>
 
-static void forget(struct context *ctx, struct message **place, struct message *before)
+static void forget(struct context *ctx, struct message **place)
 {
 	struct message *message = *place;
 
 	*place = message->next;
-	if (ctx->messages_last == message)
-		ctx->messages_last = before;
-	ctx->nr_messages--;
 	muster_pool_give(ctx->engine, message, sizeof(*message));
 }
 
 void muster_message_forget(struct context *ctx)
 {
-	forget(ctx, &ctx->messages_first, NULL);
+	forget(ctx, &ctx->messages);
 }
 
 int muster_message_post(struct context *ctx, const struct muster_desc *desc)
 {
-	struct message *message;
+	struct message **last = &ctx->messages, *message;
+	uint32_t nr = 0;
 	int ret;
 
-	if (ctx->nr_messages == MUSTER_SEQ_QUEUE_MAX)
+	for (; *last; last = &(*last)->next)
+		nr++;
+	if (nr == MUSTER_SEQ_QUEUE_MAX)
 		return -EAGAIN;
 	message = muster_pool_take(ctx->engine, sizeof(*message));
 	if (!message)
@@ -42,12 +42,7 @@ int muster_message_post(struct context *ctx, const struct muster_desc *desc)
 		return ret;
 	}
 	message->next = NULL;
-	if (ctx->messages_last)
-		ctx->messages_last->next = message;
-	else
-		ctx->messages_first = message;
-	ctx->messages_last = message;
-	ctx->nr_messages++;
+	*last = message;
 	muster_context_ready(ctx);
 	return 0;
 }
@@ -114,16 +109,15 @@ static bool complete(struct context *ctx, const struct message *message)
 
 void muster_messages_run(struct context *ctx)
 {
-	struct message **place = &ctx->messages_first, *message, *before = NULL;
+	struct message **place = &ctx->messages, *message;
 
 	while ((message = *place)) {
 		if (!message->left)
 			message->left = leave(ctx, message);
 		if (message->left && complete(ctx, message)) {
-			forget(ctx, place, before);
+			forget(ctx, place);
 			continue;
 		}
-		before = message;
 		place = &message->next;
 	}
 }

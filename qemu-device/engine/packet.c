@@ -25,7 +25,7 @@ static void went(struct context *ctx, uint32_t member, struct peer *peer,
 int muster_packet_try(struct context *ctx, uint32_t member, const struct muster_packet *packet,
 		      const void *payload)
 {
-	int ret = muster_packet_pass(ctx, ctx->members[member].incarnation, packet, payload);
+	int ret = muster_packet_pass(ctx, muster_member(ctx, member)->incarnation, packet, payload);
 
 	if (!ret)
 		went(ctx, member, muster_member_peer(ctx, member), packet);

@@ -33,7 +33,7 @@ static inline int muster_packet_pass(struct context *ctx, uint32_t incarnation,
 static inline bool muster_packet_go(struct context *ctx, uint32_t member,
 				    const struct muster_packet *packet, const void *payload)
 {
-	int ret = muster_packet_pass(ctx, ctx->members[member].incarnation, packet, payload);
+	int ret = muster_packet_pass(ctx, muster_member(ctx, member)->incarnation, packet, payload);
 
 	if (__builtin_expect(ret && ret != -EAGAIN, 0))
 		muster_context_fail(ctx, MUSTER_STATUS_PEER_LOST, member, NULL);

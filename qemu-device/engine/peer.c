@@ -6,45 +6,83 @@
  */
 #include "internal.h"
 
-enum { PEERS_FIRST = 4 };	/* the least that the pool gives */
+enum { STEP_FIRST = 2 };
 
-/* In place of a table of all peers one that has more; NULL: there is no memory. */
-static void *grown(struct context *ctx, const void *old, uint32_t max, size_t each)
+/* Room for so many: an eighth more at most, or one. */
+static uint32_t room_for(uint32_t nr)
 {
-	uint8_t *table = muster_pool_take(ctx->engine, max * each);
+	uint32_t step = STEP_FIRST;
 
-	if (!table)
-		return NULL;
-	memset(table, 0, max * each);
-	if (old)
-		memcpy(table, old, ctx->peers_max * each);
-	return table;
+	while (8 * step < nr)
+		step *= 2;
+	return (nr + step - 1) / step * step;
 }
 
+static size_t asking_bytes(uint32_t nr_peers)
+{
+	return room_for(nr_peers) * sizeof(struct asking);
+}
+
+static struct asking *asking_new(struct context *ctx, uint32_t nr_peers)
+{
+	struct asking *asking = muster_pool_take(ctx->engine, asking_bytes(nr_peers));
+
+	return asking ? memset(asking, 0, asking_bytes(nr_peers)) : NULL;
+}
+
+/* What each waits for moves with them. */
+static bool asking_grow(struct context *ctx)
+{
+	struct asking *more;
+
+	if (!ctx->asking)
+		return true;
+	more = asking_new(ctx, ctx->nr_peers + 1);
+	if (!more)
+		return false;
+	memcpy(more, ctx->asking, ctx->nr_peers * sizeof(*more));
+	muster_asking_give(ctx);
+	ctx->asking = more;
+	return true;
+}
+
+/* For one more. Where there is no memory all is as it was. */
 static bool peers_grow(struct context *ctx)
 {
-	const uint32_t max = ctx->peers_max ? 2 * ctx->peers_max : PEERS_FIRST;
-	struct peer *peers = grown(ctx, ctx->peers, max, sizeof(*peers));
-	struct asking *asking = NULL;
+	const size_t bytes = room_for(ctx->nr_peers + 1) * sizeof(*ctx->peers);
+	struct muster_engine *engine = ctx->engine;
+	struct peer *peers = engine->world.alloc(engine->opaque, bytes);
 
-	if (peers && ctx->asking)
-		asking = grown(ctx, ctx->asking, max, sizeof(*asking));
-	if (!peers || (ctx->asking && !asking)) {
-		muster_pool_give(ctx->engine, peers, max * sizeof(*peers));
+	if (!peers)
+		return false;
+	if (!asking_grow(ctx)) {
+		engine->world.free(engine->opaque, peers, bytes);
 		return false;
 	}
-	muster_pool_give(ctx->engine, ctx->peers, ctx->peers_max * sizeof(*peers));
-	muster_asking_give(ctx);
+	if (ctx->peers) {
+		memcpy(peers, ctx->peers, ctx->nr_peers * sizeof(*peers));
+		engine->world.free(engine->opaque, ctx->peers,
+				   room_for(ctx->nr_peers) * sizeof(*peers));
+	}
 	ctx->peers = peers;
-	ctx->asking = asking;
-	ctx->peers_max = max;
 	return true;
+}
+
+void muster_peers_give(struct context *ctx)
+{
+	struct muster_engine *engine = ctx->engine;
+
+	muster_asking_give(ctx);
+	if (ctx->peers)
+		engine->world.free(engine->opaque, ctx->peers,
+				   room_for(ctx->nr_peers) * sizeof(*ctx->peers));
+	ctx->peers = NULL;
 }
 
 bool muster_asking_take(struct context *ctx)
 {
 	if (!ctx->asking)
-		ctx->asking = grown(ctx, NULL, ctx->peers_max, sizeof(*ctx->asking));
+		ctx->asking = asking_new(ctx, ctx->nr_peers);
 	if (!ctx->asking)
 		muster_context_starve(ctx);
 	return ctx->asking;
@@ -52,7 +90,7 @@ bool muster_asking_take(struct context *ctx)
 
 void muster_asking_give(struct context *ctx)
 {
-	muster_pool_give(ctx->engine, ctx->asking, ctx->peers_max * sizeof(*ctx->asking));
+	muster_pool_give(ctx->engine, ctx->asking, asking_bytes(ctx->nr_peers));
 	ctx->asking = NULL;
 }
 
@@ -60,7 +98,7 @@ struct peer *muster_member_first_met(struct context *ctx, uint32_t index)
 {
 	struct peer *peer;
 
-	if (ctx->nr_peers == ctx->peers_max && !peers_grow(ctx)) {
+	if (ctx->nr_peers == room_for(ctx->nr_peers) && !peers_grow(ctx)) {
 		muster_context_starve(ctx);
 		return NULL;
 	}

@@ -68,7 +68,7 @@ static void prepare_send(struct context *ctx, const struct sequence *seq, const 
 {
 	action->sends = true;
 	action->member = step->member_dest;
-	action->incarnation = ctx->members[action->member].incarnation;
+	action->incarnation = muster_member(ctx, action->member)->incarnation;
 	muster_send_prepare(ctx, seq, step, &action->packet);
 	action->flags = action->packet.flags & ~MUSTER_PACKET_CREDIT_WANTED;
 	muster_trace_packet(&action->sent, &action->packet);
@@ -90,6 +90,7 @@ static bool prepare(struct context *ctx, const struct sequence *seq, uint32_t in
 		.has_operand = step->load_key || step->brings_data ||
 			       step->flags & MUSTER_DESC_SWAP_LOCAL_DATA,
 		.is_last = index == seq->nr_steps - 1u,
+		.is_own = step->is_own,
 	};
 	if (action->reduces)
 		action->one = muster_arith_one(step->type, step->op, step->length);
@@ -242,12 +243,24 @@ bool muster_predict_take(struct muster_engine *engine, const struct muster_packe
 
 /* ---- running ----------------------------------------------------------------------- */
 
-static inline void begin(struct muster_engine_counters *counters, struct instance *inst,
-			 const struct action *action)
+/* In its place, into what is there. */
+static __attribute__((noinline)) void combine_own(const struct context *ctx, struct instance *inst,
+						  const struct action *action)
+{
+	const struct step *step = &muster_sequence_current(ctx)->steps[action->index];
+
+	muster_arith_checked(step->type, step->op, inst->data, inst->data, action->load, step->length);
+}
+
+static inline void begin(struct context *ctx, struct muster_engine_counters *counters,
+			 struct instance *inst, const struct action *action)
 {
 	if (action->load) {
 		counters->dma_read_bytes += action->length;
-		copy(inst->data, action->load, action->length);
+		if (__builtin_expect(action->is_own, 0))
+			combine_own(ctx, inst, action);
+		else
+			copy(inst->data, action->load, action->length);
 	}
 	inst->has_operand = action->has_operand;
 }
@@ -321,7 +334,7 @@ static INLINE bool run_actions(struct muster_engine *engine, struct context *ctx
 
 	for (;; action++, begun = false) {
 		if (!begun)
-			begin(counters, inst, action);
+			begin(ctx, counters, inst, action);
 		if (inst->slot < action->slots_end) {
 			inst->begun = true;
 			inst->next = action->index;
@@ -397,7 +410,7 @@ static INLINE struct instance *start(struct context *ctx, const struct sequence 
 static inline bool is_quiet(const struct context *ctx)
 {
 	return !ctx->failure.status && !ctx->wants_room && !ctx->copies && !ctx->asking_first &&
-	       !ctx->nr_messages && !ctx->stalled;
+	       !ctx->messages && !ctx->stalled;
 }
 
 /* What came before it ran is left to others; so is memory that is not what it was. */
@@ -408,7 +421,7 @@ static inline bool can_run(const struct context *ctx, struct sequence *seq)
 
 static inline bool can_start(const struct context *ctx, const struct sequence *seq)
 {
-	return seq->predicted && seq->predicted->is_mapped && seq->instances && !ctx->nr_left;
+	return seq->predicted && seq->predicted->is_mapped && seq->instances && !ctx->has_left;
 }
 
 static bool run_first(struct context *ctx)

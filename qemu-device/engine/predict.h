@@ -28,6 +28,7 @@ struct action {
 	bool reduces;
 	bool has_operand;		/* loaded, left by the one before it, or nothing, of no bytes */
 	bool is_last;
+	bool is_own;			/* what it loads is combined into what is there */
 };
 
 /* What a slot has had the last time. */

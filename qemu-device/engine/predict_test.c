@@ -9,12 +9,12 @@
 #define WORLD_BYTES	(1 << 13)
 #include "test_world.h"
 
-enum { RANKS = 4, SEEDS = 40, RUNS = 25, OPERAND = 512, RESULT = 4096, COOKIE = 7, PREDICTED = 4 };
+enum { RANKS = 4, SEEDS = 40, RUNS = 25, OPERAND = 512, RESULT = 4096, COOKIE = 7, PREDICTED = 4, DESCS = 5 };
 
 enum manner { PREDICT, PREDICT_RECORDED, POST, POST_RECORDED, MANNERS };
 
 /* Recursive doubling of two or four ranks. */
-static uint32_t sum(uint32_t rank, uint32_t ranks, enum manner manner, struct muster_desc descs[3])
+static uint32_t double_up(uint32_t rank, uint32_t ranks, struct muster_desc *descs)
 {
 	uint32_t nr = ranks == 4 ? 3 : 2, i;
 
@@ -23,12 +23,41 @@ static uint32_t sum(uint32_t rank, uint32_t ranks, enum manner manner, struct mu
 				 (i == nr - 1 ? MUSTER_DESC_CT | MUSTER_DESC_COLL_END : 0);
 
 		descs[i] = desc_mp(flags, !!i, NULL);
-		descs[i].cookie = COOKIE;
 		if (i < nr - 1)
 			desc_to(&descs[i], rank ^ 1u << i, i);
 	}
+	return nr;
+}
+
+/* Everybody tells everybody; the last of three ranks has its own operand behind the others'. */
+static uint32_t tell_both(uint32_t rank, struct muster_desc *descs)
+{
+	const uint32_t reduces = MUSTER_DESC_SWAP_LOCAL_DATA | MUSTER_DESC_REDUCE;
+	const uint32_t ends = MUSTER_DESC_CT | MUSTER_DESC_COLL_END;
+	uint32_t nr = 0;
+
+	for (uint32_t to = (rank + 1) % 3; to != rank; to = (to + 1) % 3) {
+		descs[nr] = desc_mp(nr ? MUSTER_DESC_SWAP_LOCAL_DATA : MUSTER_DESC_CH, 0, NULL);
+		desc_to(&descs[nr++], to, rank < to ? rank : rank - 1);
+	}
+	if (rank < 2) {
+		descs[nr++] = desc_mp(reduces | ends, 2, NULL);
+		return nr;
+	}
+	descs[nr++] = desc_mp(0, 1, NULL);
+	descs[nr++] = desc_mp(reduces, 1, NULL);
+	descs[nr] = desc_mp(reduces | ends, 0, NULL);
+	desc_load(&descs[nr++], OPERAND);
+	return nr;
+}
+
+static uint32_t sum(uint32_t rank, uint32_t ranks, enum manner manner, struct muster_desc *descs)
+{
+	uint32_t nr = ranks == 3 ? tell_both(rank, descs) : double_up(rank, ranks, descs);
+
 	desc_load(&descs[0], OPERAND);
 	desc_store(&descs[nr - 1], RESULT);
+	descs[nr - 1].cookie = COOKIE;
 	if (manner < POST)
 		descs[0].flags |= MUSTER_DESC_KEEP;
 	return nr;
@@ -63,7 +92,7 @@ static void again(struct world *w, uint32_t rank)
 
 static void start(struct world *w, uint32_t rank, enum manner manner, bool first)
 {
-	struct muster_desc descs[3];
+	struct muster_desc descs[DESCS];
 
 	if (first || manner >= POST)
 		world_post(w, rank, descs, sum(rank, w->nr, manner, descs));
@@ -146,7 +175,7 @@ static void what_is_predicted_is_what_would_have_been(void **state)
 		struct world *w[MANNERS];
 
 		for (uint32_t manner = 0; manner < MANNERS; manner++) {
-			w[manner] = world_of(seed % 4 ? 4 : 2, seed, manner);
+			w[manner] = world_of(2 + seed % 3, seed, manner);
 			run(w[manner], manner);
 			assert_same(w[0], w[manner]);
 		}

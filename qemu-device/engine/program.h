@@ -23,6 +23,7 @@ struct step {
 	uint32_t load_key;
 	uint32_t store_key;
 	bool brings_data;		/* MP: data[] is the operand */
+	bool is_own;			/* awaits nothing: its operand is combined into what is there */
 	bool to_tree;			/* what it sends goes to a tree of the context, */
 	uint8_t tree;			/* this one */
 	uint64_t length;		/* of all pulses */
@@ -68,6 +69,8 @@ struct sequence {
 	struct muster_signature signature;
 	uint32_t pulse_len;
 	uint32_t pulse_count;
+	uint32_t pulses_live;
+	uint32_t numbers;		/* that it ends yet */
 	uint16_t stage;
 	uint8_t nr_steps;
 	uint8_t nr_slots;

@@ -2,7 +2,8 @@
 /*
  * The sequences of a context: posted, run one at a time in order of number, each
  * as up to MUSTER_PULSES_LIVE instances at once, and ended with a completion.
- * They wait by number; the running sequence is number `base`.
+ * The running sequence is number `base`. One that only ends numbers stays until the
+ * last of them.
  */
 #include "sequence.h"
 
@@ -111,7 +112,7 @@ int muster_sequence_restart_first(struct context *ctx)
 void muster_sequences_drop(struct context *ctx)
 {
 	while (ctx->queued > 1)
-		muster_sequence_put(ctx, ctx->queue[(ctx->base + --ctx->queued) %
+		muster_sequence_put(ctx, ctx->queue[(ctx->queue_first + --ctx->queued) %
 						    MUSTER_SEQ_QUEUE_MAX]);
 	if (ctx->queued)
 		muster_sequence_put(ctx, ctx->current);
@@ -218,7 +219,7 @@ static void run_instances(struct context *ctx)
 	const struct sequence *seq = muster_sequence_current(ctx);
 	uint32_t pulse;
 
-	for (; ctx->pulse_next - ctx->pulse_first < MUSTER_PULSES_LIVE &&
+	for (; ctx->pulse_next - ctx->pulse_first < seq->pulses_live &&
 	       ctx->pulse_next < seq->pulse_count; ctx->pulse_next++)
 		muster_instance_start(muster_instance(ctx, ctx->pulse_next), ctx->pulse_next);
 	for (pulse = ctx->pulse_first; pulse != ctx->pulse_next; pulse++) {
@@ -247,12 +248,26 @@ struct muster_cqe muster_sequence_cqe(const struct context *ctx, const struct se
 	};
 }
 
+/* It is the next number, too. */
+static void stay(struct context *ctx, struct sequence *seq)
+{
+	muster_sequence_close(ctx, seq);
+	seq->numbers--;
+	seq->stage++;
+	ctx->base++;
+	ctx->moved = true;
+	muster_sequence_tell(ctx);
+}
+
 static void end(struct context *ctx)
 {
-	struct muster_cqe cqe = muster_sequence_cqe(ctx, muster_sequence_current(ctx));
+	struct sequence *seq = muster_sequence_current(ctx);
+	struct muster_cqe cqe = muster_sequence_cqe(ctx, seq);
 
-	if (!ctx->coll_end || muster_context_complete(ctx, &cqe))
-		muster_sequence_end(ctx, muster_sequence_current(ctx));
+	if (seq->numbers > 1)
+		stay(ctx, seq);
+	else if (!ctx->coll_end || muster_context_complete(ctx, &cqe))
+		muster_sequence_end(ctx, seq);
 }
 
 void muster_sequence_run(struct context *ctx)

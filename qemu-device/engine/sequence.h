@@ -10,7 +10,7 @@ static inline void muster_sequence_enqueue(struct context *ctx, struct sequence 
 {
 	seq->refs++;
 	if (ctx->queued)
-		ctx->queue[(ctx->base + ctx->queued) % MUSTER_SEQ_QUEUE_MAX] = seq;
+		ctx->queue[(ctx->queue_first + ctx->queued) % MUSTER_SEQ_QUEUE_MAX] = seq;
 	else
 		ctx->current = seq;
 	ctx->queued++;
@@ -33,25 +33,37 @@ static inline void muster_sequence_forget(struct context *ctx)
 {
 	muster_sequence_put(ctx, ctx->current);
 	ctx->base++;
+	ctx->queue_first++;
 	ctx->moved = --ctx->queued;
 	if (ctx->moved)
-		ctx->current = ctx->queue[ctx->base % MUSTER_SEQ_QUEUE_MAX];
+		ctx->current = ctx->queue[ctx->queue_first % MUSTER_SEQ_QUEUE_MAX];
 	else if (ctx->queue)
 		muster_queue_give(ctx);
 }
 
-/* Every slot has been combined, and nothing else was let in: no entry is left. */
-static inline void muster_sequence_end(struct context *ctx, const struct sequence *seq)
+/* Number base ends. Every slot has been combined, and nothing else was let in: no entry is left. */
+static inline void muster_sequence_close(struct context *ctx, const struct sequence *seq)
 {
 	ctx->ended.stages[ctx->base % MUSTER_WINDOW] = seq->stage;
 	if (ctx->nr_alike < MUSTER_WINDOW ||
 	    !muster_signatures_equal(&ctx->ended.last, &seq->signature))
 		muster_sequence_remember(ctx, &seq->signature);
 	muster_sequence_stop(ctx);
-	muster_sequence_forget(ctx);
-	ctx->engine->counters->sequences_ended++;
+}
+
+/* Those who asked when the number before base ends. */
+static inline void muster_sequence_tell(struct context *ctx)
+{
 	if (ctx->asking_first || ctx->base % BASE_AGE_EACH == 0)
 		muster_credit_ended(ctx, ctx->base - 1);
+}
+
+static inline void muster_sequence_end(struct context *ctx, const struct sequence *seq)
+{
+	muster_sequence_close(ctx, seq);
+	muster_sequence_forget(ctx);
+	ctx->engine->counters->sequences_ended++;
+	muster_sequence_tell(ctx);
 }
 
 #endif /* MUSTER_ENGINE_SEQUENCE_H */

@@ -79,7 +79,7 @@ static void lend(struct context *ctx, struct send *send, struct muster_reference
 
 	send->by_reference = send->total && engine->world.lend &&
 			     engine->world.lend(engine->opaque, ctx->vp, ctx->id,
-						ctx->members[send->member].node, reference);
+						muster_member(ctx, send->member)->node, reference);
 	send->is_copy = send->by_reference && reference->key != send->key;
 	send->key = reference->key;
 	send->addr = reference->addr;

@@ -9,10 +9,9 @@
 /** muster_zeroed() - zeroed, 64-byte aligned; the caller's, to free(). NULL: there is none. */
 static inline void *muster_zeroed(size_t bytes)
 {
-	size_t whole = (bytes + 63) / 64 * 64;
-	void *p = aligned_alloc(64, whole);
+	void *p;
 
-	return p ? memset(p, 0, whole) : NULL;
+	return posix_memalign(&p, 64, bytes) ? NULL : memset(p, 0, bytes);
 }
 
 #endif /* MUSTER_ENGINE_ZEROED_H */

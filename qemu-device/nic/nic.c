@@ -12,6 +12,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "zeroed.h"
+
 enum {
 	STEP_PACKETS = 64,	/* taken from the wire in one step */
 	STEP_ENGINE = 256,	/* the engine's budget in one step */
@@ -211,15 +213,11 @@ static void *world_alloc(void *world, size_t bytes)
 	void *p;
 
 	(void)world;
-	if (bytes > SIZE_MAX - 63)
-		return NULL;
 	if (bytes >= ALLOC_MAP) {	/* becomes zero as it is used, not in this step */
 		p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 		return p == MAP_FAILED ? NULL : p;
 	}
-	bytes = (bytes + 63) & ~(size_t)63;
-	p = aligned_alloc(64, bytes);
-	return p ? memset(p, 0, bytes) : NULL;
+	return muster_zeroed(bytes);
 }
 
 static void world_free(void *world, void *p, size_t bytes)

@@ -103,7 +103,9 @@ struct dst_plan {
 	bool by_reference;		/* rings: peers' memory is read in place */
 	bool at_once;			/* rings: what can be, is done where it comes, not at the next step */
 	bool map;			/* the engine may work on memory in place */
-	bool forwards;			/* programs send messages on as they come */
+	bool forwards;			/* programs send messages on as they come, */
+	bool idles;			/* and end several idle stages at once */
+	uint32_t pulses_live;		/* 0: as many as there may be */
 	/* Per thousand, until all is healed. */
 	uint32_t drop, duplicate, reorder, corrupt, truncate, link_full, send_full;
 	uint32_t replay, forge;		/* of packets, at the engine */
@@ -151,6 +153,7 @@ struct dst_call {
 	uint8_t *scratch;
 	struct muster_desc *in_memory;	/* its descriptors, if one names them all */
 	uint64_t in_hash;
+	uint32_t idled;			/* numbers before it in which nobody does anything, posted */
 	uint32_t stage;			/* next to be posted */
 	uint32_t number;		/* of its last stage */
 	bool live;			/* the NIC may use its memory */

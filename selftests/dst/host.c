@@ -178,6 +178,10 @@ static int post_stage(struct dst_rank *rank, uint32_t c)
 	memcpy(descs, &call->program->descs[first], nr * sizeof(descs[0]));
 	for (uint32_t i = 0; i < nr; i++)
 		bind(call, key_in, &descs[i], part->posting);
+	if (!nr)
+		return 0;	/* the descriptor of an earlier one ends it, too */
+	if (descs[0].kind == MUSTER_DESC_RDMA)
+		descs[0].range.pulses_live = rank->world->plan.pulses_live;
 	err = muster_engine_post(rank->node->engine, rank->vp, descs, nr, &bad);
 	if (err && err != -EAGAIN)
 		dst_fail(rank->world, "rank %u, communicator %u, call %u: stage %u is refused: %d at descriptor %u",
@@ -230,6 +234,43 @@ static int post_program(struct dst_rank *rank, uint32_t c)
 	return 0;
 }
 
+/* Numbers before some calls in which nobody has anything to do. */
+static uint32_t idles_before(const struct dst_rank *rank, uint32_t c)
+{
+	uint32_t some = (rank->world->plan.seed + 7 * rank->parts[c].posting + c) % 40;
+
+	return rank->world->plan.idles && some < 10 ? some : 0;
+}
+
+/* Half of the ranks end all of them by one descriptor, the others one by one. */
+static int post_idles(struct dst_rank *rank, uint32_t c)
+{
+	struct dst_part *part = &rank->parts[c];
+	uint32_t *idled = &part->calls[part->posting].idled, nr = idles_before(rank, c);
+	struct muster_desc desc = {
+		.kind = MUSTER_DESC_RDMA, .src_vp = rank->vp, .job = rank->world->job,
+		.flags = MUSTER_DESC_C | MUSTER_DESC_CH | MUSTER_DESC_CT,
+		.context = comm_at(rank, c)->id, .range = { .pulse_len = 64, .pulse_count = 1 },
+	};
+
+	while (*idled < nr) {
+		uint32_t numbers = rank->index % 2 ? nr : 1;
+		int err;
+
+		desc.range.numbers = numbers;
+		desc.stage = *idled;
+		err = muster_engine_post(rank->node->engine, rank->vp, &desc, 1, NULL);
+		if (err && err != -EAGAIN)
+			dst_fail(rank->world, "rank %u, communicator %u: %u idle numbers are refused: %d",
+				 rank->index, c, numbers, err);
+		if (err)
+			return err;
+		*idled += numbers;
+		part->number += numbers;
+	}
+	return 0;
+}
+
 /* The next call. 0; -EAGAIN; -ENOENT: there is none. */
 static int post_call(struct dst_rank *rank, uint32_t c)
 {
@@ -238,6 +279,8 @@ static int post_call(struct dst_rank *rank, uint32_t c)
 
 	if (!part->member || part->closed || part->posting == comm_at(rank, c)->nr_ops)
 		return -ENOENT;
+	if (post_idles(rank, c))
+		return -EAGAIN;
 	if (is_for_memory(rank, c))
 		return post_program(rank, c);
 	while (call->stage < call->program->nr_stages) {

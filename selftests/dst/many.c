@@ -193,8 +193,11 @@ static bool nothing_is_left(void)
 	       b->engines <= a->engines + (size_t)KEPT_BYTES * nr_ranks;
 }
 
+/* Where more became cool meanwhile than were made, nothing is told. */
 static size_t rests(size_t half_bytes, size_t bytes)
 {
+	if (bytes < half_bytes)
+		return 0;
 	return (bytes - half_bytes) / ((size_t)(nr_comms - nr_comms / 2) * nr_ranks);
 }
 

@@ -341,7 +341,7 @@ int dst_call_make(struct dst_world *w, struct dst_comm *comm, uint32_t member,
 		.context = comm->id,
 		.addresses = comm->addresses,
 		.in_place = !dst_below(&w->data, 3),
-		.forwards = w->plan.forwards,
+		.forwards = w->plan.forwards, .idles = w->plan.idles,
 	};
 	struct muster_schedule *by_rank;
 	char why[DST_WHY_MAX] = "";

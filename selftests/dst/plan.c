@@ -45,6 +45,8 @@ static void plan_hardware(struct dst_plan *plan, struct dst_rng *rng)
 	plan->by_reference = plan->rings && how & 1;
 	plan->at_once = plan->rings && how & 2;
 	plan->forwards = how & 4;
+	plan->idles = how & 8;
+	plan->pulses_live = how & 16 ? 0 : how / 32 % (MUSTER_PULSES_LIVE + 1);
 }
 
 static void plan_faults(struct dst_plan *plan, struct dst_rng *rng)
@@ -102,6 +104,7 @@ static const struct {
 	FAULT("replay", replay), FAULT("forge", forge), FAULT("cuts", cuts), FAULT("clogs", clogs),
 	FAULT("late", late_us), FAULT("map", map), FAULT("by-reference", by_reference),
 	FAULT("at-once", at_once), FAULT("forwards", forwards),
+	FAULT("idles", idles), FAULT("pulses-live", pulses_live),
 #undef FAULT
 };
 
@@ -139,11 +142,13 @@ void dst_plan_print(const struct dst_plan *plan)
 	       plan->ranks, plan->nodes, plan->comms, plan->units,
 	       plan->buffer_bytes == MUSTER_ENGINE_NO_BUFFER ? 0 : plan->buffer_bytes >> 10,
 	       plan->budget, plan->cq_slots);
-	printf("  %s%s%s%s%s; jitter %u us, engine %u us, host %u us, late up to %" PRIu64 " us\n",
+	printf("  %s%s%s%s%s%s, %u pulses live; jitter %u us, engine %u us, host %u us, late up to %" PRIu64 " us\n",
 	       plan->rings ? "rings" : "links", plan->by_reference ? ", by reference" : "",
 	       plan->at_once ? ", at once" : "",
-	       plan->map ? ", mapped" : "", plan->forwards ? ", forwards" : "", plan->jitter_us, plan->engine_us, plan->host_us,
-	       plan->late_us);
+	       plan->map ? ", mapped" : "", plan->forwards ? ", forwards" : "",
+	       plan->idles ? ", idles" : "",
+	       plan->pulses_live ? plan->pulses_live : MUSTER_PULSES_LIVE, plan->jitter_us,
+	       plan->engine_us, plan->host_us, plan->late_us);
 	printf("  per thousand: drop %u, duplicate %u, reorder %u, corrupt %u, truncate %u, link full %u, send refused %u, replay %u, forge %u\n",
 	       plan->drop, plan->duplicate, plan->reorder, plan->corrupt, plan->truncate,
 	       plan->link_full, plan->send_full, plan->replay, plan->forge);

@@ -435,7 +435,7 @@ static int device_open(const struct muster_oob *oob, const struct muster_setting
 		.contexts = rank->world->apart ? MUSTER_CONTEXTS_MAX : CONTEXTS,
 		.kept_descs = MUSTER_KEPT_DESCS_MAX,
 		.program_descs = MUSTER_PROGRAM_DESCS_MAX,
-		.forwards = rank->world->plan.forwards,
+		.forwards = rank->world->plan.forwards, .idles = rank->world->plan.idles,
 		.ring_slots = (rank->world->plan.ranks - 1) *
 			      (MUSTER_PAIR_FLOOR_MIN + MUSTER_PAIR_REPORTS) +
 			      dst_below(&rank->world->host, SPARE_SLOTS),

@@ -33,6 +33,10 @@ static struct muster_desc desc_of(struct fuzz *fuzz, uint32_t self, uint32_t fla
 	desc.flags |= (more & 0x40 ? MUSTER_DESC_REDUCE : 0) |
 		      (how & 0x40 ? MUSTER_DESC_SWAP_LOCAL_DATA : 0) |
 		      (how & 0x80 ? MUSTER_DESC_FORWARD : 0);
+	if (!(how % 2) && flags & MUSTER_DESC_CH && more & 0x80) {
+		desc.range.pulses_live = how / 16 % 6;
+		desc.range.numbers = desc.length ? 0 : more / 16;
+	}
 	fuzz_change(fuzz, &desc, sizeof(desc));
 	return desc;
 }

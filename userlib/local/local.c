@@ -383,6 +383,7 @@ static struct local *local_new(const struct muster_oob *oob, uint32_t first)
 	local->dev.limits.contexts = MUSTER_CONTEXTS_MAX;
 	local->dev.limits.kept_descs = MUSTER_KEPT_DESCS_MAX;
 	local->dev.limits.program_descs = MUSTER_PROGRAM_DESCS_MAX;
+	local->dev.limits.idles = true;
 	local->dev.limits.ring_slots = slots < RECEIVE_SLOTS_MAX ? slots : RECEIVE_SLOTS_MAX;
 	while (!local->dev.address.incarnation)
 		if (getrandom(&local->dev.address.incarnation, sizeof(uint32_t), 0) < 0)

@@ -14,6 +14,7 @@
 
 #include "arith.h"
 #include "clock.h"
+#include "zeroed.h"
 
 enum {
 	MAPPED_FROM = 128 << 10,	/* bytes from which on memory comes from the system, zeroed */
@@ -137,19 +138,15 @@ static const void *peer_map(void *world, uint32_t node, uint16_t vp, uint32_t ke
 
 static void *world_alloc(void *world, size_t bytes)
 {
-	size_t rounded = (bytes + 63) / 64 * 64;
 	void *memory;
 
 	(void)world;
-	if (rounded < bytes)
-		return NULL;
 	if (bytes >= MAPPED_FROM) {
 		memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
 			      -1, 0);
 		return memory == MAP_FAILED ? NULL : memory;
 	}
-	memory = aligned_alloc(64, rounded);
-	return memory ? memset(memory, 0, rounded) : NULL;
+	return muster_zeroed(bytes);
 }
 
 static void world_free(void *world, void *memory, size_t bytes)

@@ -26,7 +26,7 @@ void muster_builder_places(struct muster_builder *builder, const uint8_t *places
 /** muster_builder_step() - end the step; one without transfers is not ended. */
 void muster_builder_step(struct muster_builder *builder);
 
-/** muster_builder_add() - one transfer of the current step. */
+/** muster_builder_add() - one transfer of the current step; from a rank to itself: it reduces. */
 void muster_builder_add(struct muster_builder *builder, uint32_t chunk, uint32_t from, uint32_t to,
 			bool reduce);
 

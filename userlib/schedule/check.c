@@ -109,12 +109,14 @@ static int check_form(struct checker *checker)
 	for (uint32_t i = 0; i < s->nr_transfers && !err; i++) {
 		const struct muster_transfer *t = &s->transfers[i];
 
-		if (t->from >= s->ranks || t->to >= s->ranks || t->from == t->to)
+		if (t->from >= s->ranks || t->to >= s->ranks)
 			err = refuse_transfer(checker, t, "no such pair among %" PRIu32 " ranks",
 					      s->ranks);
 		else if (t->chunk >= s->chunks)
 			err = refuse_transfer(checker, t, "there are %" PRIu32 " chunks",
 					      s->chunks);
+		else if (t->from == t->to && !(t->reduce && checker->coll->combines))
+			err = refuse_transfer(checker, t, "a rank can only combine its own");
 		else if (t->step > steps || t->step + 1 < steps)
 			err = refuse_transfer(checker, t, "out of order after %" PRIu32 " steps",
 					      steps);

@@ -20,7 +20,9 @@ enum {
 	RING_RANKS = 16,		/* nor its steps be many more than a tree's */
 	LINEAR_BLOCK_BYTES = 8 << 10,	/* from here passing on costs more than a root's steps */
 	LINEAR_RANKS = 1024,
-	DIRECT_RANKS = 4,		/* above, messages to all cost more than steps */
+	DIRECT_RANKS = 7,		/* above, messages to all cost more than steps, */
+	DIRECT_DATA_RANKS = 6,		/* and those with data */
+	DIRECT_BYTES = 2 << 10,		/* from there on, unless they are two */
 	SQUARE_RANKS = 1024,		/* all transfers, where they grow with the square of the ranks */
 	NAMES_MAX = 300,		/* bytes of all names in a sentence */
 };
@@ -57,10 +59,20 @@ static bool doubling_is_quicker(uint32_t ranks, uint64_t bytes)
 	return bytes <= WHOLE_BYTES && steps * bytes <= steps * (uint64_t)ROUND_BYTES + 2 * bytes;
 }
 
+/* Folding takes two steps more. */
+static bool direct_is_quicker(uint32_t ranks, uint64_t bytes)
+{
+	bool folds = ranks & (ranks - 1);
+
+	return folds && ranks <= DIRECT_DATA_RANKS && bytes <= (ranks == 3 ? FOLDS_BYTES : DIRECT_BYTES);
+}
+
 static const char *choose_allreduce(uint32_t ranks, uint64_t bytes)
 {
 	bool folds = ranks & (ranks - 1);
 
+	if (direct_is_quicker(ranks, bytes))
+		return "direct";
 	if (doubling_is_quicker(ranks, bytes))
 		return "recursive-doubling";
 	if (folds && ranks <= RING_RANKS && bytes / ranks >= RING_CHUNK_BYTES)

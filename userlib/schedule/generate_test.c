@@ -68,8 +68,8 @@ static void all_that_is_generated_is_proved(void **state)
 				for (uint32_t root = 0;
 				     root < (muster_coll_rooted(coll) && ranks < 20 ? ranks : 1); root++)
 					nr += check_one(names[i], coll, ranks, root);
-	/* 23 pairs without a root; 13 with one, which is any rank up to 19 ranks; direct: up to 32 */
-	assert_int_equal(nr, 32 + 23 * 70 + 13 * (19 * 20 / 2 + 51) + 34 + (19 * 20 / 2 + 15));
+	/* 23 pairs without a root; 13 with one, which is any rank up to 19 ranks; direct: 2, up to 32 */
+	assert_int_equal(nr, 2 * 32 + 23 * 70 + 13 * (19 * 20 / 2 + 51) + 34 + (19 * 20 / 2 + 15));
 }
 
 static void large_ones_are_proved(void **state)
@@ -136,7 +136,8 @@ static void assert_fits(const struct muster_part *part, const struct muster_mess
 	assert_true(m->stage < part->nr_stages && m->slot < MUSTER_SLOTS_MAX);
 	assert_true(m->nr && m->nr <= grain && m->first + m->nr <= schedule->chunks &&
 		    m->first < schedule->chunks);
-	assert_true(m->peer < schedule->ranks && m->peer != part->rank);
+	assert_true(m->peer < schedule->ranks);
+	assert_true(m->peer != part->rank || (m->reduce && muster_coll_row(schedule->coll)->combines));
 }
 
 /* A rank's slots are dense in each stage, in its own order; what is between it and peers is told. */
@@ -158,7 +159,7 @@ static uint32_t walk_rank(const struct muster_schedule *schedule, uint32_t rank,
 		stage = m.stage;
 		step = m.step;
 		assert_true(++descs <= MUSTER_SEQ_DESCS_MAX);
-		if (!m.is_send)
+		if (!m.is_send && m.peer != rank)
 			assert_int_equal(m.slot, slots++);
 		if (between)
 			digest_add(schedule, &m, between);
@@ -307,6 +308,7 @@ static void steps_are_as_few_as_known(void **state)
 		{ "direct", MUSTER_COLL_BARRIER, 1, 0 },
 		{ "direct", MUSTER_COLL_BARRIER, 2, 1 },
 		{ "direct", MUSTER_COLL_BARRIER, 32, 1 },
+		{ "direct", MUSTER_COLL_ALLREDUCE, 4, 1 },
 		{ "double-tree", MUSTER_COLL_BROADCAST, 2, 2 },
 		{ "double-tree", MUSTER_COLL_BROADCAST, 8, 10 },
 		{ "double-tree", MUSTER_COLL_BROADCAST, 32, 18 },
@@ -341,10 +343,16 @@ static void the_choice_follows_size_and_ranks(void **state)
 	assert_choice(MUSTER_COLL_BARRIER, 2, 0, "recursive-doubling");
 	assert_choice(MUSTER_COLL_BARRIER, 3, 0, "direct");
 	assert_choice(MUSTER_COLL_BARRIER, 4, 0, "direct");
-	assert_choice(MUSTER_COLL_BARRIER, 7, 0, "recursive-doubling");
+	assert_choice(MUSTER_COLL_BARRIER, 7, 0, "direct");
+	assert_choice(MUSTER_COLL_BARRIER, 8, 0, "recursive-doubling");
 	assert_choice(MUSTER_COLL_BROADCAST, 7, 1 << 20, "binomial");
 	assert_choice(MUSTER_COLL_REDUCE, 7, 1 << 20, "binomial");
 	assert_choice(MUSTER_COLL_ALLREDUCE, 4, 8, "recursive-doubling");
+	assert_choice(MUSTER_COLL_ALLREDUCE, 3, 16 << 10, "direct");
+	assert_choice(MUSTER_COLL_ALLREDUCE, 3, (16 << 10) + 8, "ring");
+	assert_choice(MUSTER_COLL_ALLREDUCE, 6, 2 << 10, "direct");
+	assert_choice(MUSTER_COLL_ALLREDUCE, 6, (2 << 10) + 8, "recursive-doubling");
+	assert_choice(MUSTER_COLL_ALLREDUCE, 7, 8, "recursive-doubling");
 	assert_choice(MUSTER_COLL_ALLREDUCE, 4, 1 << 20, "rabenseifner");
 	assert_choice(MUSTER_COLL_ALLREDUCE, 5, 1 << 20, "ring");
 	assert_choice(MUSTER_COLL_ALLREDUCE, 2, 512 << 10, "recursive-doubling");

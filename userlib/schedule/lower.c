@@ -183,6 +183,11 @@ static const struct muster_address *address_of(const struct muster_lower_params 
 	return &params->addresses[params->ranks ? params->ranks[rank] : rank];
 }
 
+static bool is_own(const struct lowering *l, const struct muster_message *m)
+{
+	return m->peer == l->params->rank;
+}
+
 static void add_send(struct lowering *l, const struct muster_message *m)
 {
 	const struct muster_address *to = address_of(l->params, m->peer);
@@ -234,6 +239,26 @@ static void add_receive(struct lowering *l, const struct muster_message *m)
 		set_written(l, op, muster_lower_space_for(chunk, m->step));
 }
 
+/* What this rank had before the step, which its own message has kept there. */
+static void add_own(struct lowering *l, const struct muster_message *m)
+{
+	struct op *op = insert_op(l, l->last, m->first, m->nr);
+	const struct chunk *chunk = &l->chunks[m->first];
+
+	op->desc.flags |= MUSTER_DESC_REDUCE;
+	load_from(l, op, chunk->sent_space, false);
+	set_written(l, op, muster_lower_space_for(chunk, m->step));
+	is_last(l, m);
+}
+
+/* There is nothing to send, but what it has is not to be stored over, nor combined further where it is. */
+static void keep_own(struct lowering *l, const struct muster_message *m)
+{
+	muster_lower_set_sent(l, m);
+	l->last_receive = 0;
+	is_last(l, m);
+}
+
 /* As many as there is room for: there are stages enough for all. */
 static void copy_rest(struct lowering *l)
 {
@@ -253,6 +278,10 @@ static void lower_stage(struct lowering *l)
 	l->nr_ops = l->last = l->last_send_of_old = l->last_receive = 0;
 	l->ops[0].next = 0;
 	for (; l->has_message && l->message.stage == l->stage; muster_lower_walk_on(l)) {
+		if (is_own(l, &l->message)) {
+			(l->message.is_send ? keep_own : add_own)(l, &l->message);
+			continue;
+		}
 		if (l->message.is_send) {
 			add_send(l, &l->message);
 			continue;
@@ -273,22 +302,24 @@ static void lower_stage(struct lowering *l)
 
 /*
  * Inline, the operand stays in the instance from one descriptor to the next: the
- * first takes it from the caller, the last stores it. A copy needs no operand.
+ * first takes it from the caller, the last stores it. A copy needs no operand; one in its
+ * own place is taken from the caller once more.
  */
 static void emit_inline(const struct lowering *l, struct muster_desc *desc, bool first, bool last)
 {
 	const struct muster_coll_row *row = muster_coll_row(l->schedule->coll);
 	bool has_result = row->has_data && muster_lower_is_needed(l, 0);
 	bool copies = desc->cp_count && !(desc->flags & MUSTER_DESC_REDUCE);
+	bool is_own = !desc->cp_count && desc->flags & MUSTER_DESC_REDUCE;
 	bool lies_in_out = l->params->in_place && !l->chunks[0].stage && !row->prefix;
 
 	desc->range.load_key = desc->store_key = MUSTER_SPACE_NONE;
-	if (first && !copies && desc->length) {
+	if (((first && !copies) || is_own) && desc->length) {
 		desc->range.load_key = MUSTER_SPACE_IN;
 		desc->inline_len = desc->length;
-	} else if (!first && !copies) {
-		desc->flags |= MUSTER_DESC_SWAP_LOCAL_DATA;
 	}
+	if (!first && !copies)
+		desc->flags |= MUSTER_DESC_SWAP_LOCAL_DATA;
 	if (last && has_result && !lies_in_out && desc->length)
 		desc->store_key = MUSTER_SPACE_OUT;
 }
@@ -341,19 +372,42 @@ static void emit(struct lowering *l, const struct op *op, bool first, bool last)
 		desc->flags |= MUSTER_DESC_COLL_END;
 }
 
+/* Nothing to do, but the stage has its number all the same. */
+static void emit_idle(struct lowering *l)
+{
+	struct op *op = insert_op(l, 0, 0, 1);
+
+	if (!l->program->is_inline)
+		op->desc.length = 0;
+	emit(l, op, true, true);
+}
+
+/* Of two idle stages or more the first one's descriptor is for all. */
+static bool join_idle(struct lowering *l)
+{
+	struct muster_desc *desc = &l->program->descs[l->program->nr_descs - 1];
+
+	if (!l->params->idles || l->program->is_inline || !l->was_idle || l->stage % MUSTER_STAGES_TELL == 0)
+		return false;
+	desc->range.pulse_count = 1;
+	desc->range.numbers += desc->range.numbers ? 1 : 2;
+	if (is_last_stage(l))
+		desc->flags |= MUSTER_DESC_COLL_END;
+	return true;
+}
+
 static void emit_stage(struct lowering *l)
 {
-	l->program->stage_first[l->stage] = l->program->nr_descs;
-	if (!l->nr_ops) {
-		/* Nothing to do, but the stage has its number all the same. */
-		struct op *op = insert_op(l, 0, 0, 1);
+	bool idle = !l->nr_ops;
 
-		if (!l->program->is_inline)
-			op->desc.length = 0;
-	}
-	for (uint32_t i = l->ops[0].next; i; i = l->ops[i].next)
-		emit(l, &l->ops[i], i == l->ops[0].next, !l->ops[i].next);
+	l->program->stage_first[l->stage] = l->program->nr_descs;
+	if (idle && !join_idle(l))
+		emit_idle(l);
+	else if (!idle)
+		for (uint32_t i = l->ops[0].next; i; i = l->ops[i].next)
+			emit(l, &l->ops[i], i == l->ops[0].next, !l->ops[i].next);
 	l->program->stage_first[l->stage + 1] = l->program->nr_descs;
+	l->was_idle = idle;
 }
 
 /* ---- the whole ------------------------------------------------------------------- */
@@ -437,6 +491,16 @@ static int set_head(struct lowering *l)
 	return l->program->is_inline ? 0 : cut_pulses(l);
 }
 
+/* Inline, the caller's contribution is all that a rank can come back to. */
+static bool comes_back_later(const struct muster_schedule *schedule)
+{
+	const struct muster_transfer *t = schedule->transfers, *end = t + schedule->nr_transfers;
+
+	while (t < end && !(t->from == t->to && t->step))
+		t++;
+	return t < end;
+}
+
 static int measure(struct lowering *l)
 {
 	const struct muster_schedule *schedule = l->schedule;
@@ -467,7 +531,7 @@ static int measure(struct lowering *l)
 			     muster_coll_chunks_unit(schedule->coll, 2) == 1 &&
 			     !muster_coll_in_place(schedule->coll) &&
 			     (!schedule->variant.memory || !program->bytes) &&
-			     (program->nr_stages == 1 || !program->bytes);
+			     (program->nr_stages == 1 || !program->bytes) && !comes_back_later(schedule);
 	if (!program->is_inline)
 		err = muster_stages_copy(schedule, &l->stages, l->why, l->why_len);
 	program->nr_stages = l->stages.nr;

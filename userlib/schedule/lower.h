@@ -45,6 +45,7 @@ struct lowering {
 	uint8_t home;				/* OUT or PART: where results must be */
 	uint32_t untouched;			/* a chunk that is copied home and no more, or NOBODY */
 	uint32_t next_copy;			/* the first chunk not looked at behind the last step */
+	bool was_idle;				/* in the stage before there was nothing to do */
 
 	/* The stage that is being lowered; ops[0] only begins the list. */
 	uint32_t stage;

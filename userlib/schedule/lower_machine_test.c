@@ -87,9 +87,11 @@ static void interpret(struct trial *trial)
 
 static void assert_inline_valid(const struct muster_desc *d, const struct muster_desc *before)
 {
+	bool is_own = d->flags & MUSTER_DESC_REDUCE && !d->cp_count;
+
 	if (d->flags & MUSTER_DESC_SWAP_LOCAL_DATA)
-		assert_true(before && before->length == d->length && !d->inline_len &&
-			    !d->range.load_key);
+		assert_true(before && before->length == d->length &&
+			    (is_own ? d->inline_len == d->length : !d->inline_len));
 	else
 		assert_true(d->inline_len == d->length || (!d->inline_len && d->cp_count));
 	assert_int_equal(!d->range.load_key, !d->inline_len);
@@ -336,11 +338,12 @@ static struct muster_schedule *generate_noise(void)
 	muster_builder_init(&builder, "noise", MUSTER_COLL_ALLREDUCE, ranks, chunks, 0);
 	for (step = 1 + random_below(25); step; step--, muster_builder_step(&builder)) {
 		for (n = 1 + random_below(step % 8 ? 2 : 12); n; n--) {
-			uint32_t from = random_below(ranks);
+			uint32_t from = random_below(ranks), chunk = random_below(chunks);
+			uint32_t to = (from + 1 + random_below(ranks - 1)) % ranks;
 
-			muster_builder_add(&builder, random_below(chunks), from,
-					   (from + 1 + random_below(ranks - 1)) % ranks,
-					   random_below(4));
+			muster_builder_add(&builder, chunk, from, to, random_below(4));
+			if (!random_below(4))	/* its own behind what has come */
+				muster_builder_add(&builder, chunk, to, to, true);
 		}
 	}
 	assert_int_equal(muster_builder_end(&builder, &schedule), 0);

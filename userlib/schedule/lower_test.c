@@ -551,6 +551,36 @@ static void a_rank_without_work_has_an_empty_sequence_for_each_stage(void **stat
 	muster_schedule_free(schedule);
 }
 
+/* A gather of many: who has sent its own has nothing more to do, for eight stages at once. */
+static void idle_stages_have_one_descriptor(void **state)
+{
+	enum { RANKS = 1024, SENDS = 25 * 32 + 5 };
+	struct muster_schedule *schedule = generate("linear", MUSTER_COLL_GATHER, RANKS);
+	struct muster_lower_params params = {
+		.rank = SENDS, .count = RANKS * 1024, .type = MUSTER_DTYPE_F64, .addresses = members,
+		.idles = true,
+	};
+	struct muster_program *program;
+	uint32_t numbers = 0;
+	char why[200];
+
+	(void)state;
+	assert_int_equal(muster_schedule_lower(schedule, &params, &program, why, sizeof(why)), 0);
+	assert_true(program->nr_stages >= RANKS / 32);
+	assert_true(program->nr_descs <= program->nr_stages / MUSTER_STAGES_TELL + 3);
+	for (uint32_t i = 0; i < program->nr_descs; i++) {
+		const struct muster_desc *desc = &program->descs[i];
+
+		numbers += desc->range.numbers ? desc->range.numbers : 1;
+		assert_int_equal(desc->flags & END, i == program->nr_descs - 1 ? END : 0);
+	}
+	assert_int_equal(numbers, program->nr_stages);
+	for (uint32_t stage = MUSTER_STAGES_TELL; stage < program->nr_stages; stage += MUSTER_STAGES_TELL)
+		assert_true(program->stage_first[stage] < program->stage_first[stage + 1]);
+	muster_program_free(program);
+	muster_schedule_free(schedule);
+}
+
 static void the_signature_is_the_operations(void **state)
 {
 	struct muster_schedule *schedule = generate("ring", MUSTER_COLL_ALLREDUCE, 3);
@@ -589,6 +619,7 @@ int main(void)
 		cmocka_unit_test(copies_that_have_no_room_take_stages_of_their_own_on_all_ranks),
 		cmocka_unit_test(all_ranks_have_the_same_stages),
 		cmocka_unit_test(a_rank_without_work_has_an_empty_sequence_for_each_stage),
+		cmocka_unit_test(idle_stages_have_one_descriptor),
 		cmocka_unit_test(the_signature_is_the_operations),
 	};
 

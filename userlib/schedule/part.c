@@ -119,10 +119,13 @@ static void set_step(const struct muster_part *part, struct muster_message *mess
 /* What the rank receives itself it counts; of another one it has to be known. */
 static void set_slot(struct muster_part *part, struct muster_message *message)
 {
-	if (!message->is_send) {
-		if (message->stage != part->now)
-			part->nr_received = 0;
+	if (!message->is_send && message->stage != part->now)
+		part->nr_received = 0;
+	if (!message->is_send)
 		part->now = message->stage;
+	if (message->peer == part->rank)
+		return;
+	if (!message->is_send) {
 		message->slot = part->nr_received++;
 		return;
 	}
@@ -290,14 +293,15 @@ static bool next_listed(struct muster_part *part, struct muster_message *message
 {
 	while (part->begin < part->schedule->nr_transfers) {
 		const struct muster_transfer *t = &part->schedule->transfers[part->next];
-		uint32_t slot;
+		uint32_t slot = 0;
 
 		if (part->next == part->end) {
 			turn_listed(part);
 			continue;
 		}
 		part->next++;
-		slot = part->receiving || !part->stages ? 0 : part->nr_slots[t->to]++;
+		if (!part->receiving && part->stages && t->from != t->to)
+			slot = part->nr_slots[t->to]++;
 		if (part->schedule->own)
 			slot = part->schedule->own->slots[t - part->schedule->transfers];
 		if ((part->receiving ? t->to : t->from) != part->rank)
@@ -325,7 +329,8 @@ bool muster_part_next(struct muster_part *part, struct muster_message *message)
 	*message = (struct muster_message){
 		.peer = part->receiving ? exchange->from : exchange->to,
 		.is_send = !part->receiving,
-		.reduce = part->kind.reduce,
+		.reduce = part->kind.reduce &&
+			  !(part->receiving ? exchange->copies_from : exchange->copies_to),
 	};
 	if (part->receiving)
 		set_range(part, message, exchange->received, exchange->nr_received);

@@ -26,6 +26,8 @@ struct muster_exchange {
 	uint32_t received;
 	uint32_t nr_sent;	/* its chunks: those of the step, unless the generator says less */
 	uint32_t nr_received;
+	bool copies_to;		/* what is sent replaces what is there, though the step reduces */
+	bool copies_from;
 };
 
 struct muster_step_kind {
@@ -57,7 +59,7 @@ struct muster_generator {
 	uint32_t (*next)(const struct muster_schedule *schedule, uint32_t rank, uint32_t step);
 	/*
 	 * Messages that a rank has received before a step; see muster_part_messages(). NULL,
-	 * if ranged: they are counted step by step.
+	 * if ranged: they are counted step by step. At once: before that of the part's rank.
 	 */
 	uint32_t (*received)(const struct muster_part *part, uint32_t rank, uint32_t step);
 };
@@ -110,7 +112,7 @@ extern const struct muster_generator muster_generate_sweep;
 /* One message of one rank. */
 struct muster_message {
 	uint32_t step;
-	uint32_t peer;
+	uint32_t peer;		/* the rank itself: what it has before the step, in its place */
 	uint32_t first;		/* chunks [first, first + nr) */
 	uint32_t nr;
 	uint32_t stage;

@@ -218,7 +218,7 @@ void muster_builder_add(struct muster_builder *builder, uint32_t chunk, uint32_t
 
 	if (builder->err)
 		return;
-	if (from >= schedule->ranks || to >= schedule->ranks || from == to ||
+	if (from >= schedule->ranks || to >= schedule->ranks || (from == to && !reduce) ||
 	    chunk >= schedule->chunks || builder->step >= MUSTER_SCHEDULE_STEPS_MAX)
 		builder->err = -EINVAL;
 	else

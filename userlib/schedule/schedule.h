@@ -93,6 +93,7 @@ enum muster_schedule_limit {
 	MUSTER_SCHEDULE_TRANSFERS_MAX = 1 << 26,
 	MUSTER_SCHEDULE_NAME_MAX = 31,
 	MUSTER_SCHEDULE_PLACES_MAX = 1 << 24,
+	MUSTER_STAGES_TELL = MUSTER_SEQ_QUEUE_MAX / 2,	/* of so many one tells that it has ended */
 };
 
 struct muster_transfer {
@@ -276,6 +277,7 @@ struct muster_lower_params {
 	bool in_place;		/* input is in OUT already */
 	bool parts;		/* buffers hold no more of the message than the rank has and needs */
 	bool forwards;		/* what is sent on goes as it comes (MUSTER_DESC_FORWARD) */
+	bool idles;		/* one descriptor ends stages in which the rank has nothing to do: see below */
 };
 
 /*
@@ -286,7 +288,7 @@ struct muster_lower_params {
 struct muster_program {
 	uint32_t nr_stages;
 	uint32_t nr_descs;
-	uint32_t *stage_first;	/* nr_stages + 1 indices into descs */
+	uint32_t *stage_first;	/* nr_stages + 1 indices into descs; idle stages may have none (idles) */
 	struct muster_desc *descs;
 	uint32_t (*sources)[MUSTER_SLOTS_MAX];	/* of each stage: who fills its slots */
 	bool is_inline;		/* MP; where load_key is set, the caller's input goes to data[] */
@@ -302,6 +304,8 @@ struct muster_program {
  * needs more than MUSTER_SLOTS_MAX slots or MUSTER_SEQ_DESCS_MAX descriptors, and
  * slices large chunks into pulses. Messages of one chunk and at most
  * MUSTER_INLINE_MAX bytes become MP descriptors.
+ * With idles the first of such stages has their descriptor and the others have none, up to a stage whose
+ * number is a multiple of MUSTER_STAGES_TELL.
  * Offsets are those of the whole message in every space. Of IN a rank reads only what it
  * has at the start. OUT is the whole message, unless with parts ranks need only what they
  * own: then that goes to PART, and OUT is what passes through.

@@ -76,7 +76,7 @@ static const struct muster_transfer *charge_step(struct planner *planner, uint32
 
 		from->descs++;
 		to->descs++;
-		to->slots++;
+		to->slots += t->from != t->to;
 		if (is_exceeded(from) || is_exceeded(to))
 			return t;
 	}

@@ -222,6 +222,17 @@ static inline void put(struct machine *m, uint32_t rank, struct instance *inst,
 	memcpy(message->data, source_of_send(m, rank, inst, d, offset), message->length);
 }
 
+/* An operand in its own place is combined into what is there. */
+static inline void load(const struct muster_desc *d, uint8_t *to, const uint8_t *from, uint32_t len)
+{
+	bool is_there = d->kind == MUSTER_DESC_RDMA || d->flags & MUSTER_DESC_SWAP_LOCAL_DATA;
+
+	if (d->flags & MUSTER_DESC_REDUCE && !d->cp_count && is_there)
+		assert_int_equal(muster_arith(d->signature.type, d->signature.op, to, to, from, len), 0);
+	else
+		memmove(to, from, len);
+}
+
 static inline bool begin(struct machine *m, uint32_t rank, struct instance *inst,
 			 const struct muster_desc *d)
 {
@@ -231,13 +242,13 @@ static inline bool begin(struct machine *m, uint32_t rank, struct instance *inst
 
 	if (d->kind == MUSTER_DESC_MP) {
 		if (d->range.load_key)
-			memcpy(inst->operand, range_at(m, rank, d->range.load_key, 0, 0), len);
+			load(d, inst->operand, range_at(m, rank, d->range.load_key, 0, 0), len);
 	} else if (d->store_key) {
 		store = range_at(m, rank, d->store_key, d->store_addr, offset);
 		if (!may_store(m, rank, inst, store, len))
 			return false;
 		if (d->range.load_key && len)
-			memmove(store, range_at(m, rank, d->range.load_key, d->range.load_addr, offset), len);
+			load(d, store, range_at(m, rank, d->range.load_key, d->range.load_addr, offset), len);
 	}
 	inst->taken = 0;
 	inst->phase = COMBINE;

@@ -385,11 +385,11 @@ static int parse_transfer(struct reader *reader, struct muster_transfer *transfe
 		err = parse_index(reader, "rank", words[2], schedule->ranks, &transfer->to);
 	if (!err)
 		err = parse_index(reader, "chunk", words[4], schedule->chunks, &transfer->chunk);
-	if (!err && transfer->from == transfer->to)
-		err = refuse(reader, "rank %s sends to itself", words[0]);
 	if (!err && strcmp(words[5], "reduce") && strcmp(words[5], "copy"))
 		err = refuse(reader, "\"%s\", but it can be reduce or copy", words[5]);
 	transfer->reduce = words[5][0] == 'r';
+	if (!err && transfer->from == transfer->to && !transfer->reduce)
+		err = refuse(reader, "rank %s sends to itself: what it has it can only reduce", words[0]);
 	return err;
 }
 

@@ -93,7 +93,7 @@ static const struct {
 	{ STEP "0 -> 4294967297 chunk 0 reduce\n",
 	  "line 7: rank 4294967297, but there are 4 ranks (0 to 3)" },
 	{ STEP "0 -> 1 chunk 2 reduce\n", "line 7: chunk 2, but there are 2 chunks (0 to 1)" },
-	{ STEP "2 -> 2 chunk 0 reduce\n", "line 7: rank 2 sends to itself" },
+	{ STEP "2 -> 2 chunk 0 copy\n", "line 7: rank 2 sends to itself: what it has it can only reduce" },
 	{ STEP "0 -> 1 chunk 0 add\n", "line 7: \"add\", but it can be reduce or copy" },
 	{ STEP "0 -> x chunk 0 copy\n", "line 7: rank \"x\" is not a number" },
 	{ STEP "0 -> 1 chunk 0\n",

@@ -546,6 +546,7 @@ static int open_port(struct verbs *v, char *why, size_t why_len)
 	v->dev.limits.program_descs =
 		info.capabilities & MUSTER_CAP_PROGRAM ? MUSTER_PROGRAM_DESCS_MAX : 0;
 	v->dev.limits.forwards = info.capabilities & MUSTER_CAP_FORWARD;
+	v->dev.limits.idles = info.capabilities & MUSTER_CAP_NUMBERS;
 	v->dev.limits.ring_slots = MUSTER_VERBS_RQ_ENTRIES - MUSTER_VERBS_RQ_ENTRIES / 4;	/* given back in quarters */
 	return 0;
 
