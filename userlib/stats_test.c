@@ -139,7 +139,7 @@ static void run_logged(struct test_world *world, FILE *to, uint64_t count)
 
 static void test_each_kind_is_told_once(void **state)
 {
-	static const char line[] = "muster: allreduce, first with 40 bytes: nic, recursive-doubling, "
+	static const char line[] = "muster: allreduce, first with 40 bytes: nic, direct, "
 				   "because NIC: offloaded\n";
 	static const char nothing[] = "muster: allreduce, first with 0 bytes: -, because nothing to do: "
 				      "no elements\n";
