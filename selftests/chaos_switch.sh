@@ -1,15 +1,17 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# A member, the switches with their manager, a link, and a leaf and a spine in processes of their own, lost in the middle
+# A member, all switches, a link, and a leaf and a spine in processes of their own, lost in the middle
 # of a 16 MiB allreduce (the first three on the streaming tree), at a time that differs in each turn: no
-# result is wrong, all others hear of it, and nothing is left. Ends with how long that took. Not part of
+# result is wrong, all others hear of it, and nothing is left. Ends with how long that took. If the manager
+# is lost no operation is. Not part of
 # make check: make chaos-switch N=20.
 . "$(dirname "$0")/tap.sh"
 . "$tap_home/apart.sh"
+. "$tap_home/outlive.sh"
 
 run=$MUSTER_BUILD/tools/muster-run
 switched=$MUSTER_BUILD/selftests/switched
-switchd=$MUSTER_BUILD/tools/muster-switchd
+am=$MUSTER_BUILD/tools/muster-am
 turns=${MUSTER_CHAOS:-20}
 printf 'muster-topology 1\nname x\nnodes 7\nlink 0 -- 4 1\nlink 1 -- 4 1\nlink 2 -- 5 1\nlink 3 -- 5 1\nlink 4 -- 6 1\nlink 5 -- 6 1\nswitch 4 5 6\nend\n' >network
 
@@ -18,6 +20,10 @@ started() {
 }
 
 daemons() {
+	pgrep -f -- "muster-(switchd|am) -t $tap_dir/network "
+}
+
+switches() {
 	pgrep -f -- "muster-switchd -t $tap_dir/network "
 }
 
@@ -75,32 +81,41 @@ members() {
 }
 check "a member is killed $turns times" members
 
-switches() {
+all_switches() {
 	rm -f took
 	for turn in $(seq "$turns"); do
 		start
-		lose 4 "$turn" kill -9 "$(daemons)"
+		lose 4 "$turn" kill -9 "$(switches)"
 		fails daemons
 	done
 	report "the switches"
 }
-check "the switches and their manager are killed $turns times" switches
+check "all switches are killed $turns times" all_switches
 
 manager() {
-	tr '\0' '\n' <"/proc/$(daemons)/cmdline" | sed -n '/^-m$/{n;p;}'
+	tr '\0' '\n' <"/proc/$(switches)/cmdline" | sed -n '/^-m$/{n;p;}'
 }
 
 links() {
 	rm -f took
 	for turn in $(seq "$turns"); do
 		start
-		lose 4 "$turn" "$switchd" -m "$(manager)" -x "$((turn % 2))-2"
+		lose 4 "$turn" "$am" -m "$(manager)" -x "$((turn % 2))-2"
 		fails daemons
 		nothing_left
 	done
 	report "a link"
 }
 check "a link between a leaf and the spine is taken down $turns times" links
+
+managers() {
+	for turn in $(seq "$turns"); do
+		outlive $((turn * 37 % 700)) --apart
+		fails daemons
+	done
+	echo "# the manager lost: $turns turns, every operation ended right, and another manager took over" >>figures
+}
+check "the manager alone is killed $turns times, and replaced" managers
 
 # apart NAME SWITCH: one of a network of three processes is killed
 apart() {

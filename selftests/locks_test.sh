@@ -6,6 +6,7 @@
 
 run=$MUSTER_BUILD/tools/muster-run
 switchd=$MUSTER_BUILD/tools/muster-switchd
+am=$MUSTER_BUILD/tools/muster-am
 switched=$MUSTER_BUILD/selftests/switched
 
 cat >at.sh <<'END'
@@ -15,16 +16,23 @@ cat >at.sh <<'END'
 	exec "$@"
 END
 
-# network NAME TOPOLOGY HOSTS-OF-A-LEAF OPTION...
+manage() {
+	"$am" -t "$topology" -m "$manager" "$@" >report 2>>errors &
+	manages=$!
+}
+
+# network NAME TOPOLOGY HOSTS-OF-A-LEAF OPTION...: the options are the manager's
 network() {
 	export net="unix:@muster-locks-$$-$1" manager="@muster-locks-$$-$1-m" each="$3"
 	topology=$2
 	shift 3
 	: >ready
 	rm -f counters
-	"$switchd" -t "$topology" -w "$net" -m "$manager" -j -c counters "$@" >ready 2>errors &
+	: >errors
+	manage "$@"
+	"$switchd" -t "$topology" -w "$net" -m "$manager" -j -c counters >ready 2>>errors &
 	daemon=$!
-	trap 'kill $daemon $jobs 2>/dev/null || :' EXIT
+	trap 'kill $daemon $manages $jobs 2>/dev/null || :' EXIT
 	jobs=
 	within 300 grep -q ready ready
 }
@@ -52,6 +60,8 @@ number() {
 
 # network_ends [failed]: where a job ends with an error a rank may go before another, and their groups fail
 network_ends() {
+	kill $manages
+	wait $manages
 	kill $daemon
 	wait $daemon
 	cat counters
@@ -179,5 +189,27 @@ own() {
 	same "0 0" "$(number locks) $(number locks_refused)"
 }
 check "where streaming trees are not shared each of two jobs has its own, without locks" own
+
+# A manager is killed, and then one of two jobs: the next one takes back what that had.
+orphans() {
+	rm -f go
+	network orphans fat-tree:2x2x1 2
+	job 0 2 "$switched" hold "$PWD/go"
+	job 1 2 "$switched" hold "$PWD/go"
+	within 300 groups 4
+	kill -9 $manages
+	wait $manages || :
+	kill -9 "${jobs##* }"
+	wait "${jobs##* }" || :
+	jobs=${jobs% *}
+	groups 4
+	manage
+	within 300 groups 2
+	touch go
+	jobs_end
+	rm -f counters
+	network_ends failed
+}
+check "what a job has that ends without a manager the next one takes back, and nothing else" orphans
 
 finish

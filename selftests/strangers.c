@@ -33,6 +33,7 @@ struct words {
 
 static struct muster *job;
 static uint32_t rank, size;
+static uint32_t last_group;	/* that was made: handles are given in their order */
 
 static int dial(void)
 {
@@ -67,26 +68,17 @@ static int hear(int fd)
 		char why[MUSTER_MANAGER_WHY_MAX];
 	} answer = { .head.status = 0 };
 
-	return recv(fd, &answer, sizeof(answer), 0) < (ssize_t)sizeof(answer.head) ?
-	       ENDED : (int)answer.head.status;
+	if (recv(fd, &answer, sizeof(answer), 0) < (ssize_t)sizeof(answer.head))
+		return ENDED;
+	if (answer.head.kind == MUSTER_MANAGER_CREATED && !answer.head.status)
+		last_group = answer.head.group;
+	return (int)answer.head.status;
 }
 
 static int ask(int fd, struct words words, uint32_t nr_members)
 {
 	say(fd, &words, nr_members);
 	return hear(fd);
-}
-
-static void leave_all(int fd)
-{
-	for (uint16_t tree = 0; tree < 2; tree++)
-		for (uint32_t group = 1; group <= GROUPS; group++) {
-			struct words words = { .head = {
-				.kind = MUSTER_MANAGER_LEAVE, .tree = tree, .group = group,
-			} };
-
-			say(fd, &words, 0);
-		}
 }
 
 static int hello(int fd, uint32_t host, uint16_t version)
@@ -96,13 +88,25 @@ static int hello(int fd, uint32_t host, uint16_t version)
 	} }, 0);
 }
 
+static void leave_all(int fd, int expected)
+{
+	for (uint16_t tree = 0; tree < 2; tree++)
+		for (uint32_t i = 0; i < GROUPS; i++) {
+			struct words words = { .head = {
+				.kind = MUSTER_MANAGER_LEAVE, .tree = tree, .group = last_group - i,
+			} };
+
+			EXPECT(ask(fd, words, 0) == expected, "a group that it is not in is left");
+		}
+}
+
 /* Who has not said who it is leaves nothing: its connection ends at once. */
 static void speak_as_nobody(void)
 {
 	const struct words create = { .head = { .kind = MUSTER_MANAGER_CREATE } };
 	int fd = dial();
 
-	leave_all(fd);
+	leave_all(fd, ENDED);
 	EXPECT(hello(fd, size, 0) == ENDED, "a stranger was heard");
 	close(fd);
 	fd = dial();
@@ -120,7 +124,7 @@ static void speak_as_another(void)
 	EXPECT(hello(fd, 0, 0) == EEXIST, "a host is connected twice");
 	EXPECT(!hello(fd, size, 0), "the last host is not welcome");
 	EXPECT(hello(fd, size, 0) == EEXIST, "a host is connected twice");
-	leave_all(fd);
+	leave_all(fd, ENOENT);
 	EXPECT(ask(fd, create, 0) == EINVAL, "a group of nobody");
 	EXPECT(ask(fd, create, 1) == EHOSTUNREACH, "a group of who has gone");
 	create.members[0] = (struct muster_manager_member){ .host = 0 };
@@ -203,9 +207,9 @@ int main(void)
 	rank = muster_comm_rank(muster_world(job));
 	size = muster_comm_size(muster_world(job));
 	if (!rank) {
+		give_back();
 		speak_as_nobody();
 		speak_as_another();
-		give_back();
 		speak_nonsense();
 	}
 	reduce();

@@ -5,9 +5,11 @@
 # MUSTER_SWEEP: bytes of the longest of these (default 4104).
 . "$(dirname "$0")/tap.sh"
 . "$tap_home/apart.sh"
+. "$tap_home/outlive.sh"
 
 run=$MUSTER_BUILD/tools/muster-run
 switchd=$MUSTER_BUILD/tools/muster-switchd
+am=$MUSTER_BUILD/tools/muster-am
 ranks=$MUSTER_BUILD/selftests/ranks
 switched=$MUSTER_BUILD/selftests/switched
 checked=$MUSTER_BUILD/san/selftests	# the same programs under sanitizers
@@ -101,9 +103,9 @@ without() {
 	grep -q 'the switches are forced, but no network of switches is there' err
 	fails "$run" --topology switch:4 -n 3 sh with.sh @nobody-$$ "$ranks" late 0 2>err
 	grep -q "the switches are forced, but the manager at @nobody-$$: Connection refused" err
-	fails env MUSTER_SWITCHD_OPTIONS="-g 5" "$run" --topology switch:4 -n 3 "$switched" leases 2>err
+	fails env MUSTER_AM_OPTIONS="-g 5" "$run" --topology switch:4 -n 3 "$switched" leases 2>err
 	grep -q 'no group was made: ' err
-	MUSTER_SWITCH=try MUSTER_SWITCHD_OPTIONS="-g 5" "$run" --topology switch:4 -n 3 \
+	MUSTER_SWITCH=try MUSTER_AM_OPTIONS="-g 5" "$run" --topology switch:4 -n 3 \
 		"$switched" leases
 }
 check "without a manager or a group another path does it, or nothing if switches must" without
@@ -118,7 +120,7 @@ leases_end() {
 		"$switched" leases keep >out 2>err &
 	runner=$!
 	within 60 pids_known
-	kill -USR1 "$(daemons)"
+	kill -USR1 "$(switches)"
 	within 60 test -s counters
 	test "$(count groups)" -ge 9
 	# shellcheck disable=SC2046 # some
@@ -146,13 +148,13 @@ leases = []
 for host in range(39):
     lease = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     lease.connect("\0" + sys.argv[1])
-    lease.send(struct.pack("<HHIQQQIIIIHBBIII", 1, 1, 0, 0, 0, 7, host, 0, 1, 0, 0, 0, 0, 0, 0, 0))
+    lease.send(struct.pack("<HHIQQQIIIIHBBIII", 2, 1, 0, 0, 0, 7, host, 0, 1, 0, 0, 0, 0, 0, 0, 0))
     leases.append(lease)
 while not os.path.exists("go"):
     time.sleep(0.05)
 for lease in leases:
     welcome = lease.recv(4096)
-    assert struct.unpack_from("<HHI", welcome) == (1, 2, 0), welcome
+    assert struct.unpack_from("<HHI", welcome) == (2, 2, 0), welcome
     lease.close()
 END
 
@@ -165,13 +167,13 @@ crowded() {
 	rm -f ready go err
 	name=muster-crowd-$$ crowd=
 	# shellcheck disable=SC3045 # dash has it
-	(ulimit -S -n 16 && ulimit -H -n 24 && exec "$switchd" -t switch:40 -w unix:@$name -m @$name-m) >ready 2>err &
+	(ulimit -S -n 16 && ulimit -H -n 24 && exec "$am" -t switch:40 -m @$name-m) >ready 2>err &
 	daemon=$!
 	trap 'kill $daemon $crowd 2>/dev/null || true' EXIT
 	within 300 grep -q ready ready
 	python3 crowd.py $name-m &
 	crowd=$!
-	within 300 grep -q 'manager: no file descriptor is left for more hosts' err
+	within 300 grep -q 'no file descriptor is left for more hosts' err
 	within 300 sleeps $daemon
 	same 24 "$(awk '/^Max open files/ { print $4 }' /proc/$daemon/limits)"
 	touch go
@@ -188,15 +190,14 @@ ready_or_gone() {
 }
 
 killed() {
-	name=muster-left-$$
 	for turn in 1 2; do
 		: >ready
-		"$switchd" -t switch:4 -w unix:@$name -m ./left >ready 2>err &
+		"$am" -t switch:4 -m ./left >ready 2>err &
 		daemon=$!
 		trap 'kill $daemon 2>/dev/null || true' EXIT
 		within 300 ready_or_gone
 		grep -q ready ready || { cat err; false; }
-		fails "$switchd" -t switch:4 -w unix:@$name-2 -m ./left >out 2>&1
+		fails "$am" -t switch:4 -m ./left >out 2>&1
 		cat out
 		grep -q 'in use' out
 		[ -S left ]
@@ -209,7 +210,7 @@ check "the manager's socket is taken over from one that was killed, and from nob
 
 no_socket() {
 	echo kept >kept
-	fails timeout 60 "$switchd" -t switch:4 -w unix:@muster-kept-$$ -m ./kept >out 2>&1
+	fails timeout 60 "$am" -t switch:4 -m ./kept >out 2>&1
 	cat out
 	grep -q 'in use' out
 	same kept "$(cat kept)"
@@ -218,6 +219,10 @@ check "a file that is no socket is not taken away for it" no_socket
 
 # everything that --topology started, by the topology's name
 daemons() {
+	pgrep -f -- "muster-(switchd|am) -t $tap_dir/network "
+}
+
+switches() {
 	pgrep -f -- "muster-switchd -t $tap_dir/network "
 }
 
@@ -246,7 +251,7 @@ check "groups go with their communicators, and with processes that are killed" l
 switches_die() {
 	export VICTIM=1
 	start_ranks
-	kill -9 "$(daemons)"
+	kill -9 "$(switches)"
 	status=0
 	wait $runner || status=$?
 	cat out err
@@ -298,8 +303,27 @@ leaf_dies() {
 }
 check "when a leaf is killed its ranks have lost the network, and all others say whom they have lost" leaf_dies
 
+check "when the manager is killed operations go on, and another one takes over" outlive 100
+check "the same with each switch in a process of its own" outlive 300 --apart
+
+# Ranks that are in operations by trees, and a manager that is told to give everything back.
+cleaned() {
+	rm -f out counters
+	MUSTER_SWITCH=force MUSTER_SWITCHD_OPTIONS="-j -c counters" "$run" --topology "$tap_dir/network" --grace 800 \
+		-n 4 "$switched" chaos >out 2>err &
+	runner=$!
+	trap 'kill $runner 2>/dev/null || :' EXIT
+	within 300 started
+	"$am" -m "$(manager)" --clean
+	ends
+	same 4 "$(grep -c 'lost: ' out)"
+	same "0 0 0" "$(count groups) $(count bytes) $(count held)"
+	test "$(count failed)" -gt 0
+	same 1 "$(status_of "$am" -m @nobody-$$ --clean)"
+}
+
 manager() {
-	tr '\0' '\n' <"/proc/$(daemons)/cmdline" | sed -n '/^-m$/{n;p;}'
+	tr '\0' '\n' <"/proc/$(switches)/cmdline" | sed -n '/^-m$/{n;p;}'
 }
 
 # Ranks 0 and 1 are at one leaf, 2 and 3 at the other; switch 2 is the spine.
@@ -310,7 +334,7 @@ link_cut() {
 		"$switched" chaos >out 2>err &
 	runner=$!
 	within 300 started
-	"$switchd" -m "$(manager)" -x 2-0
+	"$am" -m "$(manager)" -x 2-0
 	ends
 	same 4 "$(grep -c 'lost: ' out)"
 	same "0 0 0" "$(count groups) $(count bytes) $(count held)"
@@ -318,24 +342,41 @@ link_cut() {
 }
 check "when a link is taken down the ranks on both sides of it hear of it" link_cut
 
+check "muster-am --clean fails the groups that are there, and ends when they are gone" cleaned
+
+# managed NAME TOPOLOGY: a manager, then all its switches
+managed() {
+	: >ready
+	"$am" -t "$2" -m "@$1-m" >report &
+	manager=$!
+	"$switchd" -t "$2" -w "unix:@$1" -m "@$1-m" >ready &
+	daemon=$!
+	trap 'kill $daemon $manager 2>/dev/null || true' EXIT
+	within 300 grep -q ready ready
+}
+
 cut_refused() {
 	name=muster-cut-$$
-	: >ready
-	"$switchd" -t fat-tree:2x2x1 -w unix:@$name -m @$name-m >ready &
-	daemon=$!
-	trap 'kill $daemon 2>/dev/null || true' EXIT
-	within 300 grep -q ready ready
-	same 1 "$(status_of "$switchd" -m @$name-m -x 0-3)"
+	managed $name fat-tree:2x2x1
+	same 1 "$(status_of "$am" -m @$name-m -x 0-3)"
 	grep -q 'the network has no such switch' err
-	same 1 "$(status_of "$switchd" -m @$name-m -x 0-1)"
+	same 1 "$(status_of "$am" -m @$name-m -x 0-1)"
 	grep -q 'these switches have no link' err
-	same 0 "$(status_of "$switchd" -m @$name-m -x 0-2)"
+	same 0 "$(status_of "$am" -m @$name-m -x 0-2)"
 	kill $daemon
 	wait $daemon
-	same 1 "$(status_of "$switchd" -m @$name-m -x 0-2)"
-	same 2 "$(status_of "$switchd" -x 0-2)"
-	same 2 "$(status_of "$switchd" -m @$name-m -x 0)"
-	same 2 "$(status_of "$switchd" -m @$name-m -x 4294967296-2)"
+	within 300 cut_by_nobody
+	kill $manager
+	wait $manager
+	same 1 "$(status_of "$am" -m @$name-m -x 0-2)"
+	same 2 "$(status_of "$am" -x 0-2)"
+	same 2 "$(status_of "$am" -m @$name-m -x 0)"
+	same 2 "$(status_of "$am" -m @$name-m -x 4294967296-2)"
+}
+
+cut_by_nobody() {
+	same 1 "$(status_of "$am" -m @$name-m -x 0-2)"
+	grep -q 'neither switch is connected' err
 }
 check "a link that is not there cannot be taken down" cut_refused
 
@@ -353,8 +394,8 @@ runner_dies() {
 	export VICTIM=1
 	start_ranks
 	pids="$victim $(daemons)"
-	same 2 "$(echo "$pids" | wc -w)"
-	name=$(tr '\0' '\n' <"/proc/${pids##* }/cmdline" | sed -n 's/^unix:@//p')
+	same 3 "$(echo "$pids" | wc -w)"
+	name=$(tr '\0' '\n' <"/proc/$(switches)/cmdline" | sed -n 's/^unix:@//p')
 	grep -q "@$name" /proc/net/unix
 	kill -9 $runner
 	wait $runner || true
@@ -371,6 +412,7 @@ refused() {
 	grep -q 'wrong: line 4: ' err
 	same 2 "$(MUSTER_WIRE=ring status_of "$run" --topology switch:3 -n 2 true)"
 	same 2 "$(status_of "$run" --topology switch:3 --bump -n 2 true)"
+	same 2 "$(status_of "$run" --apart -n 2 true)"
 	same 2 "$(status_of "$switchd" -t switch:3)"
 	same 2 "$(status_of "$switchd" -t switch:3 -w unix:@muster-x-$$ -s 1)"
 	same 1 "$(status_of "$switchd" -t switch:3 -w nothing:)"
@@ -378,6 +420,25 @@ refused() {
 	grep -q 'MUSTER_WIRE=switch needs MUSTER_FABRIC' out err
 }
 check "what cannot be is refused with the reason" refused
+
+# A switch that the manager has already, or of another network; and one that it does not have.
+manager_refuses() {
+	name=muster-refuses-$$
+	managed $name fat-tree:2x2x1
+	same 1 "$(status_of "$switchd" -t fat-tree:2x2x1 -w unix:@$name-2 -m @$name-m -s 1)"
+	grep -q 'refuses switch 1: the switch is connected already' err
+	same 1 "$(status_of "$switchd" -t fat-tree:2x3x1 -w unix:@$name-2 -m @$name-m -s 3)"
+	grep -q 'refuses switch 3: the manager has another network' err
+	kill $daemon
+	wait $daemon
+	apart_open unmanaged	# these have no manager
+	trap 'apart_close; kill $manager 2>/dev/null || true' EXIT
+	MUSTER_SWITCH=force MUSTER_MANAGER=@$name-m
+	export MUSTER_SWITCH MUSTER_MANAGER
+	fails "$run" -n 4 sh at.sh "$apart_wire" "$switched" leases 2>err
+	grep -q 'no group was made: switch [0-2] is not connected to the manager' err
+}
+check "the manager refuses switches, and groups without them, and says why" manager_refuses
 
 counters_lost() {
 	same 1 "$(status_of "$switchd" -t switch:3 -w unix:@muster-x-$$ -c none/counters)"

@@ -6,7 +6,7 @@
  * of some at several, in whatever order the communicator has them.
  *
  * usage: switched sweep HOSTS-OF-A-LEAF [MAX-BYTES] | leases [KEEP] | late FILE | chaos |
- *	contend TURNS | hold FILE | tardy FILE
+ *	outlives GONE BACK | contend TURNS | hold FILE | tardy FILE
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -328,26 +328,92 @@ static void late(const char *file)
 
 enum { CHAOS_COUNT = 2 << 20 };
 
-/* Whole numbers, so the sum is exact in any order; every result is looked at to its end. */
-static void chaos(void)
-{
-	double *own = malloc(CHAOS_COUNT * sizeof(*own)), *sum = malloc(CHAOS_COUNT * sizeof(*sum));
-	int ret;
+static double *chaos_own, *chaos_sum;
 
-	EXPECT(own && sum, "no memory");
+static void chaos_begin(void)
+{
+	chaos_own = malloc(CHAOS_COUNT * sizeof(*chaos_own));
+	chaos_sum = malloc(CHAOS_COUNT * sizeof(*chaos_sum));
+	EXPECT(chaos_own && chaos_sum, "no memory");
 	for (uint64_t i = 0; i < CHAOS_COUNT; i++)
-		own[i] = (double)(i % 1000 + rank);
+		chaos_own[i] = (double)(i % 1000 + rank);
 	EXPECT_OK(muster_barrier(muster_world(job)));
 	printf("pid %d\n", getpid());
 	fflush(stdout);
-	while (!(ret = muster_allreduce(muster_world(job), own, sum, CHAOS_COUNT, MUSTER_F64, MUSTER_SUM)))
-		for (uint64_t i = 0; i < CHAOS_COUNT; i++)
-			EXPECT(sum[i] == (double)(size * (i % 1000) + size * (size - 1) / 2),
-			       "element %" PRIu64 " is %g", i, sum[i]);
+}
+
+/* Whole numbers, so the sum is exact in any order; every result is looked at to its end. */
+static int chaos_reduce(void)
+{
+	int ret = muster_allreduce(muster_world(job), chaos_own, chaos_sum, CHAOS_COUNT, MUSTER_F64, MUSTER_SUM);
+
+	for (uint64_t i = 0; i < CHAOS_COUNT && !ret; i++)
+		EXPECT(chaos_sum[i] == (double)(size * (i % 1000) + size * (size - 1) / 2),
+		       "element %" PRIu64 " is %g", i, chaos_sum[i]);
+	return ret;
+}
+
+static void chaos_end(void)
+{
+	free(chaos_own);
+	free(chaos_sum);
+}
+
+static void chaos(void)
+{
+	int ret;
+
+	chaos_begin();
+	do
+		ret = chaos_reduce();
+	while (!ret);
 	EXPECT(ret == -ECONNRESET, "error %d: %s", ret, muster_error(job));
 	printf("lost: %s\n", muster_error(job));
-	free(own);
-	free(sum);
+	chaos_end();
+}
+
+/* ---- without a manager ------------------------------------------------------------------------- */
+
+/* By trees of their own all the time, until rank 0 finds that file. */
+static void reduce_until(const char *file)
+{
+	struct muster_op_info info;
+	uint8_t there;
+
+	do {
+		EXPECT_OK(chaos_reduce());
+		muster_comm_last(muster_world(job), &info);
+		EXPECT(info.path == MUSTER_PATH_SWITCH, "path %d: %s", info.path, info.why);
+		there = !rank && !access(file, F_OK);
+		EXPECT_OK(muster_broadcast(muster_world(job), &there, 1, MUSTER_U8, 0));
+	} while (!there);
+}
+
+static void say_path(const char *when)
+{
+	struct muster_comm *comm;
+	struct muster_op_info info;
+	double one = 1, sum;
+
+	EXPECT_OK(muster_comm_dup(muster_world(job), &comm));
+	EXPECT_OK(muster_allreduce(comm, &one, &sum, 1, MUSTER_F64, MUSTER_SUM));
+	EXPECT(sum == size, "sum %g", sum);
+	muster_comm_last(comm, &info);
+	printf("%s: %s\n", when, info.path == MUSTER_PATH_SWITCH ? "by a tree" : info.why);
+	fflush(stdout);
+	muster_comm_free(comm);
+}
+
+/* The manager is gone when one file is there, and another one has come when the second is. */
+static void outlives(const char *gone, const char *back)
+{
+	chaos_begin();
+	reduce_until(gone);
+	say_path("gone");
+	reduce_until(back);
+	say_path("back");
+	EXPECT_OK(chaos_reduce());	/* what the first one made is there yet */
+	chaos_end();
 }
 
 /* ---- among other jobs -------------------------------------------------------------------------- */
@@ -461,6 +527,8 @@ int main(int argc, char **argv)
 		late(argv[2]);
 	} else if (argc > 1 && !strcmp(argv[1], "chaos")) {
 		chaos();
+	} else if (argc > 3 && !strcmp(argv[1], "outlives")) {
+		outlives(argv[2], argv[3]);
 	} else if (argc > 2 && !strcmp(argv[1], "contend")) {
 		contend(strtoull(argv[2], NULL, 10));
 	} else if (argc > 2 && !strcmp(argv[1], "hold")) {

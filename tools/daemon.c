@@ -241,14 +241,14 @@ int daemon_listen(const char *address)
 	return err;
 }
 
-int daemon_connect(const char *address)
+int daemon_connect(const char *address, int flags)
 {
 	struct sockaddr_un un;
 	int len = address_of(address, &un), fd, err;
 
 	if (len < 0)
 		return len;
-	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | flags, 0);
 	if (fd < 0)
 		return -errno;
 	if (!connect(fd, (const struct sockaddr *)&un, (socklen_t)len))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What the daemons share (muster-bumpd, muster-switchd): options, counters as text or JSON,
+ * What the daemons share (muster-bumpd, muster-switchd, muster-am): options, counters as text or JSON,
  * the signals that print these or end the daemon, how long it may sleep, and sockets that listen.
  */
 #ifndef MUSTER_DAEMON_H
@@ -86,8 +86,8 @@ void daemon_ready(void);
  * socket's file that one left behind who was killed is taken away. Return: fd; -errno.
  */
 int daemon_listen(const char *address);
-/** daemon_connect() - to one that listens there. Return: fd, which blocks; -errno. */
-int daemon_connect(const char *address);
+/** daemon_connect() - to one that listens there; flags: as of socket(). Return: fd; -errno. */
+int daemon_connect(const char *address, int flags);
 /** daemon_same_user() - whether who is at the other end is of our own user. */
 bool daemon_same_user(int fd);
 

@@ -93,3 +93,21 @@ int muster_fabric_read(const char *spec, uint32_t radix, struct muster_fabric **
 	muster_topology_free(topology);
 	return err;
 }
+
+static uint64_t mix(uint64_t digest, uint32_t word)
+{
+	return (digest ^ word) * 0x100000001b3ull;
+}
+
+uint64_t muster_fabric_digest(const struct muster_fabric *fabric)
+{
+	uint64_t digest = mix(mix(0xcbf29ce484222325ull, muster_fabric_hosts(fabric)), muster_fabric_radix(fabric));
+	struct muster_fabric_end end;
+
+	for (uint32_t i = 0; i < muster_fabric_switches(fabric); i++) {
+		digest = mix(digest, muster_fabric_node(fabric, i));
+		for (uint32_t port = 0; muster_fabric_end(fabric, i, port, &end); port++)
+			digest = mix(mix(digest, end.number), end.is_host);
+	}
+	return digest;
+}

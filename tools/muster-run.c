@@ -46,6 +46,7 @@ static const char help[] =
 	"      --per-host=N      with --bump: so many ranks at each host (1)\n"
 	"      --topology=NET    each rank at a host of a network of switches: switch:N,\n"
 	"                        fat-tree:HxLxS, fat-tree:HxLxAxPxC, switch-torus:HxAxB or a file\n"
+	"      --apart           with --topology: each switch is a process of its own\n"
 	"  -h, --help            show this\n"
 	"  -V, --version         show the version\n"
 	"\n"
@@ -106,7 +107,7 @@ static int parse_per_host(const char *text, uint32_t *nr)
 
 enum option_key {
 	KEY_NO_PREFIX = 256, KEY_BIND, KEY_NO_BIND, KEY_GRACE, KEY_VM, KEY_NICS, KEY_KEEP,
-	KEY_SHELL, KEY_COUNT, KEY_BUMP, KEY_PER_HOST, KEY_TOPOLOGY,
+	KEY_SHELL, KEY_COUNT, KEY_BUMP, KEY_PER_HOST, KEY_TOPOLOGY, KEY_APART,
 };
 
 static const struct option long_options[] = {
@@ -123,6 +124,7 @@ static const struct option long_options[] = {
 	{ "bump", optional_argument, NULL, KEY_BUMP },
 	{ "per-host", required_argument, NULL, KEY_PER_HOST },
 	{ "topology", required_argument, NULL, KEY_TOPOLOGY },
+	{ "apart", no_argument, NULL, KEY_APART },
 	{ "help", no_argument, NULL, 'h' },
 	{ "version", no_argument, NULL, 'V' },
 	{ NULL, 0, NULL, 0 },
@@ -166,6 +168,9 @@ static int parse_option(int key, struct run_options *options)
 		return parse_per_host(optarg, &options->per_host);
 	case KEY_TOPOLOGY:
 		options->topology = optarg;
+		return 0;
+	case KEY_APART:
+		options->apart = true;
 		return 0;
 	case 'h':
 		fputs(help, stdout);
@@ -221,6 +226,8 @@ static int check_switches(const struct run_options *options)
 {
 	const char *wire = getenv("MUSTER_WIRE");
 
+	if (options->apart && !options->topology)
+		return usage_error("--apart goes with --topology only", NULL);
 	if (!options->topology)
 		return 0;
 	if (options->vm || options->bump)

@@ -2,7 +2,7 @@
 /*
  * muster-switchd: switches of a network as a process. This file reads the options, and
  * waits; a switch on its wire is switch_box.c, what it does is in qemu-device/switch/, and
- * groups are made by switch_manager.c.
+ * groups are made by muster-am, which switch_manager.c listens to.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -16,7 +16,6 @@
 #include "fabric_file.h"
 #include "limit.h"
 #include "switch_box.h"
-#include "switch_cut.h"
 #include "switch_draw.h"
 #include "switch_manager.h"
 #include "version.h"
@@ -24,7 +23,6 @@
 static const char help[] =
 	"Usage: muster-switchd -t TOPOLOGY -w WIRE [OPTION]...\n"
 	"       muster-switchd -t TOPOLOGY -d FILE\n"
-	"       muster-switchd -m ADDRESS -x A-B\n"
 	"Be switches of a network of hosts and switches: forward packets, combine trees.\n"
 	"TOPOLOGY is switch:N, fat-tree:HxLxS, fat-tree:HxLxAxPxC, switch-torus:HxAxB, or a file.\n"
 	"\n"
@@ -34,22 +32,15 @@ static const char help[] =
 	"  -s, --switches=A[-B]  which of its switches (all)\n"
 	"  -r, --radix=N         ports of each switch, 2 to 128 (40)\n"
 	"  -l, --life=N          number of this start of the network, the same at all its switches (1)\n"
-	"  -m, --manager=ADDRESS  make groups for hosts that connect there: @NAME, or a path; it\n"
-	"                        takes all switches in one process\n"
-	"  -S, --shared          jobs lock the streaming trees, of which there are two layouts; else each\n"
-	"                        is one job's own\n"
-	"  -g, --groups=N        so many of one job at once (256)\n"
-	"  -p, --payload=N       bytes of one packet of low-latency trees, 16 to 4096 (256)\n"
+	"  -m, --manager=ADDRESS  take part in the groups of the manager (muster-am) there: @NAME, or a path\n"
 	"  -j, --json            counters as JSON, a line for each switch\n"
 	"  -c, --counters=FILE   append counters to it, not to the standard output\n"
 	"  -d, --draw=FILE       draw the network with its trees, and an operation's packets over time, as SVG\n"
-	"  -x, --cut=A-B         have the running network whose manager is at ADDRESS take the link between\n"
-	"                        switches A and B down, for good\n"
 	"  -h, --help  -V, --version\n"
 	"\n"
-	"It says \"ready\" when all its switches listen. SIGUSR1 prints the counters; SIGTERM and\n"
-	"SIGINT end it, with the counters. Exit status: 0; 1 a switch cannot listen, or counters are lost;\n"
-	"2 wrong usage.\n";
+	"It says \"ready\" when all its switches listen, and the manager knows them. SIGUSR1 prints the\n"
+	"counters; SIGTERM and SIGINT end it, with the counters. Exit status: 0; 1 a switch cannot listen,\n"
+	"the manager refuses it, or counters are lost; 2 wrong usage.\n";
 
 enum {
 	FDS_OWN = 2,
@@ -59,9 +50,8 @@ enum {
 struct options {
 	const char *topology, *wire, *counters, *manager, *draw;
 	uint32_t first, last;		/* switches; last UINT32_MAX: all that there are */
-	uint32_t radix, life, groups, payload;
-	uint32_t cut[2];		/* switches */
-	bool json, shared, cuts;
+	uint32_t radix, life;
+	bool json;
 };
 
 struct daemon {
@@ -71,26 +61,12 @@ struct daemon {
 	struct switch_box *boxes;
 	struct switch_manager *manager;	/* NULL: there is none */
 	struct pollfd *fds;		/* signals, manager, then boxes */
-	bool lost;			/* some box has a loss to tell its switch */
+	int ret;			/* the exit status */
+	bool ready;			/* whoever started us knows that we are */
 	bool ended;
 };
 
 /* ---- options ---------------------------------------------------------------------- */
-
-static int parse_cut(struct options *options, const char *text)
-{
-	uint64_t first, second;
-	char rest;
-
-	options->cuts = true;
-	if (sscanf(text, "%" SCNu64 "-%" SCNu64 "%c", &first, &second, &rest) == 2 &&
-	    first < MUSTER_FABRIC_NODES_MAX && second < MUSTER_FABRIC_NODES_MAX) {
-		options->cut[0] = (uint32_t)first;
-		options->cut[1] = (uint32_t)second;
-		return 0;
-	}
-	return daemon_misused("-x wants A-B, numbers of switches, not", text);
-}
 
 static int parse_switches(struct options *options, const char *text)
 {
@@ -112,9 +88,7 @@ static const struct option long_options[] = {
 	{ "switches", required_argument, NULL, 's' }, { "radix", required_argument, NULL, 'r' },
 	{ "life", required_argument, NULL, 'l' }, { "json", no_argument, NULL, 'j' },
 	{ "counters", required_argument, NULL, 'c' }, { "manager", required_argument, NULL, 'm' },
-	{ "groups", required_argument, NULL, 'g' }, { "payload", required_argument, NULL, 'p' },
-	{ "draw", required_argument, NULL, 'd' }, { "shared", no_argument, NULL, 'S' },
-	{ "cut", required_argument, NULL, 'x' }, { "help", no_argument, NULL, 'h' },
+	{ "draw", required_argument, NULL, 'd' }, { "help", no_argument, NULL, 'h' },
 	{ "version", no_argument, NULL, 'V' }, { NULL, 0, NULL, 0 },
 };
 
@@ -148,15 +122,6 @@ static int parse_option(int key, void *of)
 	case 'd':
 		options->draw = optarg;
 		return 0;
-	case 'x':
-		return parse_cut(options, optarg);
-	case 'S':
-		options->shared = true;
-		return 0;
-	case 'g':
-		return daemon_number(optarg, 1, MUSTER_SWITCH_GROUPS_MAX, &options->groups);
-	case 'p':
-		return daemon_number(optarg, 16, MUSTER_MTU, &options->payload);
 	default:
 		return DAEMON_EXIT_USAGE;
 	}
@@ -165,13 +130,11 @@ static int parse_option(int key, void *of)
 static int parse_options(int argc, char **argv, struct options *options)
 {
 	static const struct daemon_usage usage = {
-		.help = help, .shorts = "t:w:s:r:l:m:g:p:d:x:Sjc:hV", .longs = long_options,
+		.help = help, .shorts = "t:w:s:r:l:m:d:jc:hV", .longs = long_options,
 		.take = parse_option,
 	};
 	int ret = daemon_options(&usage, argc, argv, options);
 
-	if (!ret && options->cuts)
-		return options->manager ? 0 : daemon_misused("say with -m where the network's manager is", NULL);
 	if (!ret && (!options->topology || (!options->wire && !options->draw)))
 		ret = daemon_misused("say with -t which network, and with -w where its nodes listen",
 				     NULL);
@@ -238,8 +201,6 @@ static int network_read(struct daemon *daemon)
 		options->last = all - 1;
 	if (options->last >= all)
 		return daemon_misused("-s names a switch that is not in", options->topology);
-	if (options->manager && options->last - options->first + 1 < all)
-		return daemon_misused("-m wants all switches in one process, so no", "-s");
 	return 0;
 }
 
@@ -271,21 +232,14 @@ static int boxes_open(struct daemon *daemon, int signals)
 
 static int manager_open(struct daemon *daemon)
 {
-	const struct switch_manager_config config = {
-		.fabric = daemon->fabric, .boxes = daemon->boxes,
-		.address = daemon->options.manager, .groups_max = daemon->options.groups,
-		.payload_max = daemon->options.payload / 16 * 16,	/* whole elements of every type */
-		.shared = daemon->options.shared,
-	};
+	const char *address = daemon->options.manager;
 	int err;
 
-	if (!daemon->options.manager)
+	if (!address)
 		return 0;
-	err = switch_manager_open(&config, &daemon->manager);
-	if (err) {
-		fprintf(stderr, "muster-switchd: manager at %s: %s\n", config.address, strerror(-err));
-		return 1;
-	}
+	err = switch_manager_open(address, daemon->fabric, daemon->boxes, daemon->nr, &daemon->manager);
+	if (err)
+		return daemon_failed(address, strerror(-err));
 	daemon->fds[1] = (struct pollfd){ .fd = switch_manager_fd(daemon->manager),
 					  .events = POLLIN };
 	return 0;
@@ -301,16 +255,6 @@ static int draw(const struct daemon *daemon)
 	return 1;
 }
 
-static int cut(const struct options *options)
-{
-	char why[400] = "";
-
-	if (!switch_cut(options->manager, options->cut[0], options->cut[1], why, sizeof(why)))
-		return 0;
-	fprintf(stderr, "muster-switchd: manager at %s: %s\n", options->manager, why);
-	return 1;
-}
-
 /* ---- running ------------------------------------------------------------------------- */
 
 static void handle_signal(struct daemon *daemon)
@@ -321,6 +265,14 @@ static void handle_signal(struct daemon *daemon)
 		print_counters(daemon);
 	else if (signal)
 		daemon->ended = true;
+}
+
+/* Of a life that is over all has been taken that had come before. */
+static void losses_tell(struct daemon *daemon, struct switch_box *box)
+{
+	if (daemon->manager)
+		switch_manager_tell_losses(daemon->manager, box);
+	switch_box_tell_losses(box);
 }
 
 /* Those to whom something has come, or for whom something is due. Return: when to look again. */
@@ -334,46 +286,55 @@ static uint64_t boxes_step(struct daemon *daemon)
 		due = switch_box_due_us(box);
 		if (daemon->fds[FDS_OWN + i].revents || due <= now)
 			due = switch_box_step(box, now) ? now : switch_box_due_us(box);
-		daemon->lost |= box->lost;
+		if (box->lost) {
+			losses_tell(daemon, box);
+			due = now;
+		}
 		if (due < next)
 			next = due;
 	}
 	return next;
 }
 
-static void manager_run(struct daemon *daemon)
+/* Return: when to look again. */
+static uint64_t manager_step(struct daemon *daemon)
 {
-	for (int i = 0; i < MANAGER_STEPS && daemon->manager; i++)
-		if (!switch_manager_step(daemon->manager))
-			break;
+	uint64_t now = muster_clock_us();
+
+	if (daemon->manager &&
+	    (daemon->fds[1].revents || switch_manager_due_us(daemon->manager) <= now))
+		switch_manager_step(daemon->manager, now);
+	return daemon->manager ? switch_manager_due_us(daemon->manager) : UINT64_MAX;
 }
 
-/* Who has gone may have left its groups before: the manager knows, once it has read all. */
-static void losses_tell(struct daemon *daemon)
+static void ready_say(struct daemon *daemon)
 {
-	manager_run(daemon);
-	for (uint32_t i = 0; i < daemon->nr; i++)
-		switch_box_tell_losses(&daemon->boxes[i]);
-	daemon->lost = false;
+	int welcome = daemon->manager ? switch_manager_welcome(daemon->manager) : 1;
+
+	if (welcome > 0)
+		daemon_ready();
+	daemon->ready = welcome > 0;
+	daemon->ended |= welcome < 0;
+	daemon->ret = welcome < 0;
 }
 
 static void run(struct daemon *daemon)
 {
-	uint64_t next = boxes_step(daemon);
-
 	while (!daemon->ended) {
-		poll(daemon->fds, FDS_OWN + daemon->nr, daemon_patience_ms(next));
+		uint64_t next = boxes_step(daemon), due = manager_step(daemon);
+
+		if (!daemon->ready)
+			ready_say(daemon);
+		if (daemon->ended)
+			break;
+		poll(daemon->fds, FDS_OWN + daemon->nr, daemon_patience_ms(due < next ? due : next));
 		if (daemon->fds[0].revents)
 			handle_signal(daemon);
-		if (daemon->fds[1].revents)
-			switch_manager_step(daemon->manager);
-		next = boxes_step(daemon);
-		if (daemon->lost) {
-			losses_tell(daemon);
-			next = 0;
-		}
 	}
-	manager_run(daemon);	/* who has gone before us has given back what it had */
+	/* What a manager that has ended before us has taken back. */
+	for (int i = 0; i < MANAGER_STEPS && daemon->manager; i++)
+		if (!switch_manager_step(daemon->manager, 0))
+			break;
 }
 
 static void daemon_close(struct daemon *daemon)
@@ -391,28 +352,24 @@ static int serve(struct daemon *daemon, int signals)
 {
 	int ret = daemon_report_try(daemon->options.counters);
 
-	muster_limit_raise();	/* a connection for each host */
+	muster_limit_raise();	/* of each switch: its wire, and its manager */
 	if (!ret)
 		ret = boxes_open(daemon, signals);
 	if (!ret)
 		ret = manager_open(daemon);
 	if (ret)
 		return ret;
-	daemon_ready();
 	run(daemon);
-	return print_counters(daemon);
+	ret = print_counters(daemon);
+	return ret ? ret : daemon->ret;
 }
 
 int main(int argc, char **argv)
 {
-	struct daemon daemon = { .options = {
-		.last = UINT32_MAX, .life = 1, .groups = SWITCH_MANAGER_GROUPS_MAX,
-	} };
+	struct daemon daemon = { .options = { .last = UINT32_MAX, .life = 1 } };
 	int signals = daemon_signals(), ret;
 
 	ret = signals < 0 ? 1 : parse_options(argc, argv, &daemon.options);
-	if (!ret && daemon.options.cuts)
-		return cut(&daemon.options);
 	if (!ret)
 		ret = network_read(&daemon);
 	if (!ret)

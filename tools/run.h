@@ -53,6 +53,7 @@ struct run_options {
 	const char *bump;		/* hosts with bumps, joined so; NULL: none */
 	uint32_t per_host;		/* ranks of each of them */
 	const char *topology;		/* a network of switches; NULL: none */
+	bool apart;			/* each of them is a process of its own */
 	char *const *argv;		/* the program and its arguments; NULL: only the shell */
 };
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * A network of switches for the ranks of run_place_local: muster-switchd, and for each
- * rank the port of the network's host with its number. All of it listens on abstract
- * sockets, and muster-switchd dies with the keeper: nothing is left, whoever is killed.
+ * A network of switches for the ranks of run_place_local: muster-am and muster-switchd, one for all
+ * switches or (--apart) one for each, and for each rank the port of the network's host with its number.
+ * All of it listens on abstract sockets, and dies with the keeper: nothing is left, whoever is killed.
  */
 #include "run.h"
 
@@ -23,7 +23,8 @@ struct run_switch {
 	struct muster_fabric *fabric;
 	char wire[TEXT_MAX], manager[TEXT_MAX];
 	uint32_t life;
-	struct run_daemon daemon;
+	uint32_t nr;			/* processes of switches */
+	struct run_daemon am, *switches;
 };
 
 static int network_read(const struct run_options *options, struct run_switch *net)
@@ -42,27 +43,56 @@ static int network_read(const struct run_options *options, struct run_switch *ne
 	return -EINVAL;
 }
 
-/* In the new process. */
-static void daemon_become(const struct run *run, const struct run_switch *net)
+/* In the new processes. */
+static void manager_become(const struct run *run, const struct run_switch *net)
 {
-	char life[TEXT_MAX];
+	char *argv[RUN_ARGUMENTS_MAX + 1] = {
+		NULL, "-t", (char *)run->options->topology, "-m", (char *)net->manager,
+	};
+
+	run_daemon_become("muster-am", argv, "MUSTER_AM_OPTIONS");
+}
+
+static void switches_become(const struct run *run, const struct run_switch *net, uint32_t number)
+{
+	char life[TEXT_MAX], which[TEXT_MAX];
 	char *argv[RUN_ARGUMENTS_MAX + 1] = {
 		NULL, "-t", (char *)run->options->topology, "-w", (char *)net->wire, life,
-		"-m", (char *)net->manager,
+		"-m", (char *)net->manager, net->nr > 1 ? which : NULL,
 	};
 
 	snprintf(life, sizeof(life), "-l%" PRIu32, net->life);
+	snprintf(which, sizeof(which), "-s%" PRIu32, number);
 	run_daemon_become("muster-switchd", argv, "MUSTER_SWITCHD_OPTIONS");
 }
 
-static int daemon_start(const struct run *run, struct run_switch *net)
+static int manager_start(const struct run *run, struct run_switch *net)
 {
-	pid_t pid = run_daemon_fork(&net->daemon);
+	pid_t pid = run_daemon_fork(&net->am);
 	int err;
 
 	if (pid == 0)
-		daemon_become(run, net);
-	err = pid < 0 ? pid : run_daemon_ready(&net->daemon);
+		manager_become(run, net);
+	err = pid < 0 ? pid : run_daemon_ready(&net->am);
+	if (err)
+		fprintf(stderr, "muster-run: the switches' manager did not start\n");
+	return err;
+}
+
+/* All at once: one that is there speaks to its neighbours. */
+static int switches_start(const struct run *run, struct run_switch *net)
+{
+	int err = 0;
+
+	for (uint32_t i = 0; i < net->nr && !err; i++) {
+		pid_t pid = run_daemon_fork(&net->switches[i]);
+
+		if (pid == 0)
+			switches_become(run, net, i);
+		err = pid < 0 ? pid : 0;
+	}
+	for (uint32_t i = 0; i < net->nr && !err; i++)
+		err = run_daemon_ready(&net->switches[i]);
 	if (err)
 		fprintf(stderr, "muster-run: the switches did not start\n");
 	return err;
@@ -84,7 +114,14 @@ int run_switch_open(struct run *run)
 	snprintf(net->manager, sizeof(net->manager), "%.*s/manager", TEXT_MAX - 16,
 		 strchr(net->wire, '@'));
 	err = network_read(run->options, net);
-	return err ? err : daemon_start(run, net);
+	if (err)
+		return err;
+	net->nr = run->options->apart ? muster_fabric_switches(net->fabric) : 1;
+	net->switches = calloc(net->nr, sizeof(*net->switches));
+	if (!net->switches)
+		return -ENOMEM;
+	err = manager_start(run, net);
+	return err ? err : switches_start(run, net);
 }
 
 int run_switch_enter(const struct run *run, uint32_t rank)
@@ -102,22 +139,40 @@ int run_switch_enter(const struct run *run, uint32_t rank)
 	return 0;
 }
 
-void run_switch_ended(struct run *run, pid_t pid, int wait_status)
+static void say_ended(struct run *run, const char *who, bool several, int wait_status)
 {
-	if (!run->net || !run_daemon_ended(&run->net->daemon, pid))
-		return;
 	if (WIFSIGNALED(wait_status))
-		run_sink_print(&run->err, "muster-run: the switches were killed by signal %d\n",
-			       WTERMSIG(wait_status));
+		run_sink_print(&run->err, "muster-run: %s %s killed by signal %d\n", who,
+			       several ? "were" : "was", WTERMSIG(wait_status));
 	else
-		run_sink_print(&run->err, "muster-run: the switches exited with status %d\n",
+		run_sink_print(&run->err, "muster-run: %s exited with status %d\n", who,
 			       WEXITSTATUS(wait_status));
 }
 
+void run_switch_ended(struct run *run, pid_t pid, int wait_status)
+{
+	struct run_switch *net = run->net;
+	char who[TEXT_MAX];
+
+	if (!net)
+		return;
+	if (run_daemon_ended(&net->am, pid))
+		say_ended(run, "the manager of groups", false, wait_status);
+	for (uint32_t i = 0; i < net->nr; i++) {
+		if (!run_daemon_ended(&net->switches[i], pid))
+			continue;
+		snprintf(who, sizeof(who), "switch %" PRIu32, i);
+		say_ended(run, net->nr > 1 ? who : "the switches", net->nr == 1, wait_status);
+	}
+}
+
+/* The manager first: what it takes back the switches have when they say what they have. */
 void run_switch_stop(struct run *run)
 {
-	if (run->net)
-		run_daemons_stop(&run->net->daemon, 1);
+	if (!run->net)
+		return;
+	run_daemons_stop(&run->net->am, 1);
+	run_daemons_stop(run->net->switches, run->net->nr);
 }
 
 void run_switch_close(struct run *run)
@@ -126,6 +181,7 @@ void run_switch_close(struct run *run)
 		return;
 	if (run->net->fabric)
 		muster_fabric_free(run->net->fabric);
+	free(run->net->switches);
 	free(run->net);
 	run->net = NULL;
 }

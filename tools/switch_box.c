@@ -82,7 +82,7 @@ static bool take(void *owner, uint32_t neighbour, const struct muster_packet *pa
 	return muster_switch_receive(box->sw, number, packet, payload, len) != -EAGAIN;
 }
 
-/* A life is over: switch_box_tell_losses() says so. What it had sent before still goes on. */
+/* A life is over: switch_box_tell_losses() says so, once all that it had sent before has been taken. */
 static void lost(void *owner, uint32_t neighbour, uint32_t present)
 {
 	struct switch_box *box = owner;
@@ -105,6 +105,14 @@ int switch_box_cut(struct switch_box *box, uint32_t neighbour)
 	lost(box, neighbour, 0);
 	box->ports[number].cut = true;
 	return 0;
+}
+
+bool switch_box_gone(const struct switch_box *box, uint32_t number, uint32_t *host)
+{
+	const struct switch_box_port *port = &box->ports[number];
+
+	*host = port->neighbour;
+	return port->neighbour < MUSTER_NODE_AGGREGATION && (port->lost || port->untold);
 }
 
 void switch_box_tell_losses(struct switch_box *box)

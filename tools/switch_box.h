@@ -48,10 +48,10 @@ bool switch_box_step(struct switch_box *box, uint64_t now_us);
  */
 int switch_box_cut(struct switch_box *box, uint32_t neighbour);
 
-/**
- * switch_box_tell_losses() - of lives that are over, to the switch: groups that need them fail.
- * Who has left a group first, and then gone, is to be known to have left it before.
- */
+/** switch_box_gone() - whether a host was at that port, and is not any more. */
+bool switch_box_gone(const struct switch_box *box, uint32_t port, uint32_t *host);
+
+/** switch_box_tell_losses() - of lives that are over, to the switch: groups that need them fail. */
 void switch_box_tell_losses(struct switch_box *box);
 
 /** switch_box_due_us() - when step() is next due although nothing comes. */

@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Aggregation groups, made and taken back (switch_manager.h). Each host has a connection:
- * its lease. A group is there until the last of its members has left it or is gone, since
- * who still waits for a result may be the last to get it. All members must be connected,
- * and must belong to the job of who asks.
- *
- * There are two layouts of trees; trees 2l and 2l + 1 are the low-latency and the streaming one of
- * layout l. All groups of a job are on one: that which the fewest jobs have.
+ * What a switch does for its manager (switch_manager.h). One that comes anew is told which groups there
+ * are, in the words in which they came, and which hosts have gone. While there is none the groups stay
+ * as they are, and it is looked for now and then. The switch never waits for it.
  */
 #include "switch_manager.h"
 
@@ -15,41 +11,45 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "daemon.h"
+#include "fabric_file.h"
 #include "muster_manager.h"
-#include "switch_cut.h"
+#include "outbox.h"
 
-enum { EVENTS = 32, LAYOUTS = 2 };
+enum { EVENTS = 32, AGAIN_US = 100000 };
 
-struct lease {
-	struct lease *next;
-	int fd;
-	bool known;			/* it has said who it is */
-	uint32_t host;
-	uint32_t incarnation;
-	uint64_t proof;			/* of its job, */
-	uint32_t layout;		/* whose trees have it */
-};
-
-struct grant {
-	struct grant *next;
-	uint16_t tree;
-	uint32_t group;
-	uint64_t proof;
-	const struct lease *asker;	/* NULL: it has gone */
-	uint64_t tag;			/* of its request */
-	uint32_t nr_members, nr_left;
-	struct lease *members[];	/* NULL: it has left */
-};
-
-/* One message, with all that may follow it. */
-struct received {
+struct branch_message {
 	struct muster_manager_message head;
-	struct muster_manager_member members[MUSTER_MANAGER_MEMBERS_MAX];
+	struct muster_manager_child children[MUSTER_SWITCH_RADIX_MAX];
+};
+
+/* A group that the switch has. */
+struct held {
+	struct held *next;
+	size_t bytes;
+	struct branch_message message;	/* so many bytes of it */
+};
+
+struct managed {
+	struct switch_box *box;
+	int fd;				/* -1: there is no manager */
+	bool welcome;
+	struct outbox outbox;		/* while something waits here nothing is heard */
+	struct held *held;
+};
+
+struct switch_manager {
+	const char *address;
+	uint64_t digest;		/* of the network */
+	int epoll_fd;
+	int refused;			/* -errno */
+	uint64_t again_us;		/* when to look for it; UINT64_MAX: all have it */
+	uint32_t nr;
+	struct managed *all;
 };
 
 struct answer {
@@ -57,504 +57,256 @@ struct answer {
 	char why[MUSTER_MANAGER_WHY_MAX];
 };
 
-struct switch_manager {
-	struct switch_manager_config config;
-	int listen_fd, epoll_fd;
-	bool is_full;			/* no descriptor was left: until a lease ends nobody is let in */
-	bool said_full;
-	struct lease *leases;
-	struct grant *grants;
-	uint32_t last_group;
-	struct received in;
-};
+/* ---- the connection ---------------------------------------------------------------------------- */
 
-static int refuse(struct answer *answer, int err, const char *why)
+static void hang_up(struct switch_manager *manager, struct managed *one)
 {
-	snprintf(answer->why, sizeof(answer->why), "%s", why);
-	return err;
+	close(one->fd);
+	one->fd = -1;
+	one->welcome = false;
+	outbox_drop(&one->outbox);
+	manager->again_us = muster_clock_us() + AGAIN_US;
 }
 
-/* ---- groups ---------------------------------------------------------------------------- */
-
-static void group_remove(const struct switch_manager *manager, uint16_t tree, uint32_t group)
+static void listen_for(const struct switch_manager *manager, struct managed *one)
 {
-	for (uint32_t i = 0; i < muster_fabric_switches(manager->config.fabric); i++)
-		muster_switch_group_remove(manager->config.boxes[i].sw, tree, group);
+	struct epoll_event event = { .events = one->outbox.first ? EPOLLOUT : EPOLLIN, .data.ptr = one };
+
+	epoll_ctl(manager->epoll_fd, EPOLL_CTL_MOD, one->fd, &event);
 }
 
-static void grant_end(struct switch_manager *manager, struct grant **place)
+static void say(struct switch_manager *manager, struct managed *one, void *message, size_t bytes)
 {
-	struct grant *grant = *place;
-
-	group_remove(manager, grant->tree, grant->group);
-	*place = grant->next;
-	free(grant);
+	((struct muster_manager_message *)message)->version = MUSTER_MANAGER_VERSION;
+	if (one->fd < 0)
+		return;
+	if (outbox_say(&one->outbox, one->fd, message, bytes))
+		hang_up(manager, one);
+	else if (one->outbox.first)
+		listen_for(manager, one);
 }
 
-static void grant_left(struct switch_manager *manager, struct grant **place,
-		       const struct lease *lease)
+static void answer(struct switch_manager *manager, struct managed *one, uint64_t tag, int err,
+		   const char *why)
 {
-	struct grant *grant = *place;
+	struct answer said = {
+		.head = { .kind = MUSTER_MANAGER_DONE, .tag = tag, .status = (uint32_t)-err },
+	};
 
-	if (grant->asker == lease)
-		grant->asker = NULL;
-	for (uint32_t i = 0; i < grant->nr_members; i++)
-		if (grant->members[i] == lease) {
-			grant->members[i] = NULL;
-			grant->nr_left--;
-		}
-	if (!grant->nr_left)
-		grant_end(manager, place);
+	if (err)
+		snprintf(said.why, sizeof(said.why), "%s", why);
+	say(manager, one, &said, sizeof(said.head) + (err ? strlen(said.why) + 1 : 0));
 }
 
-/* It says so itself, and is through with all that it has done there. */
-static void member_left(const struct switch_manager *manager, const struct lease *lease,
-			const struct grant *grant)
+static void gone_say(struct switch_manager *manager, struct managed *one)
 {
-	for (uint32_t i = 0; i < muster_fabric_switches(manager->config.fabric); i++)
-		muster_switch_child_left(manager->config.boxes[i].sw, grant->tree, grant->group,
-					 lease->host);
+	struct muster_manager_message message = { .kind = MUSTER_MANAGER_GONE };
+
+	for (uint32_t port = 0; port < one->box->nr_ports; port++)
+		if (switch_box_gone(one->box, port, &message.host))
+			say(manager, one, &message, sizeof(message));
 }
 
-static bool is_member(const struct grant *grant, const struct lease *lease)
+static void introduce(struct switch_manager *manager, struct managed *one)
 {
-	uint32_t i = 0;
+	struct muster_manager_message hello = {
+		.kind = MUSTER_MANAGER_SWITCH, .host = one->box->node, .life = one->box->life,
+		.key = manager->digest,
+	};
 
-	while (i < grant->nr_members && grant->members[i] != lease)
-		i++;
-	return i < grant->nr_members;
+	say(manager, one, &hello, sizeof(hello));
+	for (struct held *held = one->held; held; held = held->next)
+		say(manager, one, &held->message, held->bytes);
+	gone_say(manager, one);
 }
 
-/* That group; or, as a lease ends, all. Who is in none leaves none. */
-static void leave(struct switch_manager *manager, const struct lease *lease,
-		  const struct muster_manager_message *which)
+static bool dial(struct switch_manager *manager, struct managed *one)
 {
-	struct grant **place = &manager->grants;
+	struct epoll_event event = { .events = EPOLLIN, .data.ptr = one };
 
-	while (*place) {
-		struct grant *grant = *place;
-		bool named = which && which->tree == grant->tree && which->group == grant->group;
-		bool leaves = (!which || named) && is_member(grant, lease);
-
-		if (leaves && which)
-			member_left(manager, lease, grant);
-		if (leaves)
-			grant_left(manager, place, lease);
-		if (*place == grant)
-			place = &grant->next;
+	one->fd = daemon_connect(manager->address, SOCK_NONBLOCK);
+	if (one->fd < 0)
+		return false;
+	if (epoll_ctl(manager->epoll_fd, EPOLL_CTL_ADD, one->fd, &event)) {
+		close(one->fd);
+		one->fd = -1;
+		return false;
 	}
+	introduce(manager, one);
+	return one->fd >= 0;
 }
 
-/* The one that this request of a host has made, if it has. */
-static void give_back(struct switch_manager *manager, const struct lease *lease, uint64_t tag)
-{
-	struct grant **place = &manager->grants;
+/* ---- groups --------------------------------------------------------------------------------------- */
 
-	while (*place && ((*place)->asker != lease || (*place)->tag != tag))
+static struct held **held_of(struct managed *one, uint16_t tree, uint32_t group)
+{
+	struct held **place = &one->held;
+
+	while (*place && ((*place)->message.head.tree != tree || (*place)->message.head.group != group))
 		place = &(*place)->next;
+	return place;
+}
+
+static int group_add(const struct managed *one, const struct branch_message *said)
+{
+	const struct muster_manager_message *head = &said->head;
+	struct muster_switch_child children[MUSTER_SWITCH_RADIX_MAX];
+	const struct muster_switch_group group = {
+		.tree = head->tree, .type = head->type, .locks = head->flags & MUSTER_MANAGER_LOCKS,
+		.group = head->group, .job = head->job, .owner = head->proof, .key = head->key,
+		.payload_max = head->payload_max,
+		.parent_port = (uint8_t)head->context, .parent_node = head->host,
+		.parent_incarnation = head->life,
+		.nr_children = head->nr_members, .children = children,
+	};
+
+	for (uint32_t i = 0; i < head->nr_members; i++) {
+		const struct muster_manager_child *child = &said->children[i];
+
+		children[i] = (struct muster_switch_child){
+			.node = child->node, .incarnation = child->incarnation, .port = child->port,
+			.vp = child->vp, .context = child->context, .life = child->life,
+			.member = child->member,
+		};
+	}
+	return muster_switch_group_add(one->box->sw, &group);
+}
+
+static int add(struct managed *one, const struct branch_message *said, size_t bytes)
+{
+	struct held *held = calloc(1, sizeof(*held));
+	int err = held ? group_add(one, said) : -ENOMEM;
+
+	if (err) {
+		free(held);
+		return err;
+	}
+	held->bytes = bytes;
+	memcpy(&held->message, said, bytes);
+	held->message.head.kind = MUSTER_MANAGER_HOLD;
+	held->next = one->held;
+	one->held = held;
+	return 0;
+}
+
+static void held_remove(struct held **place)
+{
+	struct held *held = *place;
+
+	*place = held->next;
+	free(held);
+}
+
+static void take_out(struct managed *one, const struct muster_manager_message *head)
+{
+	struct held **place = held_of(one, head->tree, head->group);
+
+	muster_switch_group_remove(one->box->sw, head->tree, head->group);
 	if (*place)
-		grant_end(manager, place);
+		held_remove(place);
 }
 
-static struct lease *lease_of(const struct switch_manager *manager, uint32_t host)
+static const char *reason(int err)
 {
-	struct lease *lease = manager->leases;
-
-	while (lease && !(lease->known && lease->host == host))
-		lease = lease->next;
-	return lease;
+	return err == -EBUSY ? "two streaming trees are at a switch already" :
+	       err == -ENOSPC ? "a switch has no room for another group" : strerror(-err);
 }
 
-/* Each job once: by the first of its hosts. */
-static uint32_t jobs_at(const struct switch_manager *manager, uint32_t layout)
+/* ---- hearing --------------------------------------------------------------------------------------- */
+
+static void welcomed(struct switch_manager *manager, struct managed *one, const struct answer *said)
 {
-	uint32_t nr = 0;
+	int err = -(int)said->head.status;
 
-	for (const struct lease *one = manager->leases; one; one = one->next) {
-		const struct lease *before = manager->leases;
-
-		while (before != one && !(before->known && before->proof == one->proof))
-			before = before->next;
-		nr += one->known && one->layout == layout && before == one;
-	}
-	return nr;
+	one->welcome = !err;
+	if (!err)
+		return;
+	if (!manager->refused)
+		fprintf(stderr, "muster-switchd: the manager at %s refuses switch %u: %s\n", manager->address,
+			one->box->number, said->why);
+	manager->refused = err;
 }
 
-static uint32_t layout_for(const struct switch_manager *manager, uint64_t proof)
+/* False: it makes no sense. */
+static bool take(struct switch_manager *manager, struct managed *one, const struct branch_message *said,
+		 size_t bytes)
 {
-	uint32_t layout = 0, nr = UINT32_MAX;
-
-	for (const struct lease *lease = manager->leases; lease; lease = lease->next)
-		if (lease->known && lease->proof == proof)
-			return lease->layout;
-	for (uint32_t i = 0; i < LAYOUTS; i++)
-		if (jobs_at(manager, i) < nr) {
-			layout = i;
-			nr = jobs_at(manager, i);
-		}
-	return layout;
-}
-
-static uint32_t groups_of(const struct switch_manager *manager, uint64_t proof)
-{
-	uint32_t nr = 0;
-
-	for (const struct grant *grant = manager->grants; grant; grant = grant->next)
-		nr += grant->proof == proof;
-	return nr;
-}
-
-/* Who is to be in it, and may be. */
-static int members_find(const struct switch_manager *manager, const struct lease *asker,
-			struct grant *grant, uint32_t *hosts, struct answer *answer)
-{
-	bool asks_for_itself = false;
-
-	for (uint32_t i = 0; i < grant->nr_members; i++) {
-		const struct muster_manager_member *member = &manager->in.members[i];
-
-		grant->members[i] = lease_of(manager, member->host);
-		hosts[i] = member->host;
-		asks_for_itself |= grant->members[i] == asker;
-		if (!grant->members[i] || grant->members[i]->incarnation != member->incarnation)
-			return refuse(answer, -EHOSTUNREACH, "a member is not connected to the manager");
-		if (grant->members[i]->proof != asker->proof)
-			return refuse(answer, -EPERM, "a member belongs to another job");
-	}
-	return asks_for_itself ? 0 : refuse(answer, -EPERM, "who asks is no member");
-}
-
-/* What the network says of a branch, and what the members do. */
-static void branch_fill(const struct switch_manager *manager, const struct grant *grant,
-			uint64_t key, struct muster_switch_group *group)
-{
-	const struct muster_manager_message *wish = &manager->in.head;
-	struct muster_switch_child *children = (struct muster_switch_child *)group->children;
-	uint32_t life = manager->config.boxes[0].life;
-
-	group->tree = grant->tree;
-	group->group = grant->group;
-	group->owner = grant->proof;
-	group->type = wish->type;
-	group->locks = wish->type == MUSTER_SWITCH_SAT && manager->config.shared;
-	group->job = wish->job;
-	group->key = key;
-	group->payload_max = wish->type == MUSTER_SWITCH_LLT ? manager->config.payload_max : 0;
-	group->parent_incarnation = life;
-	for (uint32_t i = 0; i < group->nr_children; i++) {
-		const struct muster_manager_member *member = &manager->in.members[children[i].member];
-
-		children[i].incarnation = life;
-		if (children[i].node >= MUSTER_NODE_AGGREGATION)
-			continue;
-		children[i].incarnation = member->incarnation;
-		children[i].vp = member->vp;
-		children[i].context = wish->context;
-		children[i].life = wish->life;
-	}
-}
-
-static int branches_add(struct switch_manager *manager, const struct grant *grant, uint64_t key,
-			const struct muster_fabric_group *laid, struct answer *answer)
-{
+	const struct muster_manager_message *head = &said->head;
 	int err = 0;
 
-	for (uint32_t i = 0; i < laid->nr_branches && !err; i++) {
-		branch_fill(manager, grant, key, &laid->branches[i].group);
-		err = muster_switch_group_add(manager->config.boxes[laid->branches[i].number].sw,
-					      &laid->branches[i].group);
-	}
-	if (!err)
-		return 0;
-	group_remove(manager, grant->tree, grant->group);
-	return refuse(answer, err, err == -EBUSY ? "two streaming trees are at a switch already" :
-				   err == -ENOSPC ? "a switch has no room for another group" :
-				   strerror(-err));
-}
-
-static int tree_lay(struct switch_manager *manager, const struct grant *grant,
-		    const uint32_t *hosts, uint64_t key, struct answer *answer)
-{
-	const struct muster_fabric *fabric = manager->config.fabric;
-	struct muster_fabric_group laid;
-	struct muster_fabric_end end;
-	int err = muster_fabric_group(fabric, grant->tree / 2, hosts, grant->nr_members, &laid, answer->why,
-				      sizeof(answer->why));
-
-	if (err)
-		return err;
-	for (uint32_t i = 0; i < grant->nr_members && !err; i++) {
-		muster_fabric_uplink(fabric, hosts[i], &end);
-		if (laid.nodes[i] != muster_fabric_node(fabric, end.number))
-			err = refuse(answer, -EOPNOTSUPP, "a member's switch has no aggregation node");
-	}
-	if (!err)
-		err = branches_add(manager, grant, key, &laid, answer);
-	muster_fabric_group_free(&laid);
-	return err;
-}
-
-static uint64_t key_new(void)
-{
-	uint64_t key;
-
-	while (getrandom(&key, sizeof(key), 0) != sizeof(key) || !key)
-		;
-	return key;
-}
-
-static const struct grant *grant_of(const struct switch_manager *manager, uint32_t tree, uint32_t group)
-{
-	const struct grant *grant = manager->grants;
-
-	while (grant && (grant->tree != tree || grant->group != group))
-		grant = grant->next;
-	return grant;
-}
-
-static bool same_members(const struct grant *a, const struct grant *b)
-{
-	return a->nr_members == b->nr_members &&
-	       !memcmp(a->members, b->members, a->nr_members * sizeof(a->members[0]));
-}
-
-/* It is locked by a group of the same members, or it is this job's alone. */
-static int stream_check(const struct switch_manager *manager, const struct grant *grant,
-			struct answer *answer)
-{
-	const struct muster_manager_message *wish = &manager->in.head;
-	const struct grant *pair = grant_of(manager, grant->tree - 1u, wish->group);
-
-	if (manager->config.shared)
-		return pair && pair->group == grant->group && same_members(pair, grant) ? 0 :
-		       refuse(answer, -EINVAL, "the streaming group has no low-latency one that locks it");
-	for (pair = manager->grants; pair; pair = pair->next)
-		if (pair->tree == grant->tree && pair->proof != grant->proof)
-			return refuse(answer, -EBUSY, "the streaming tree is another job's own (muster-switchd --shared)");
-	return 0;
-}
-
-static int grant_make(struct switch_manager *manager, const struct lease *asker,
-		      struct grant *grant, struct answer *answer)
-{
-	const struct muster_manager_message *wish = &manager->in.head;
-	uint32_t *hosts = calloc(grant->nr_members, sizeof(*hosts));
-	uint64_t key = key_new();
-	int err = hosts ? 0 : -ENOMEM;
-
-	if (!err && groups_of(manager, asker->proof) >= manager->config.groups_max)
-		err = refuse(answer, -EDQUOT, "the job has as many groups as it may");
-	if (!err)
-		err = members_find(manager, asker, grant, hosts, answer);
-	if (!err && grant->tree % 2)
-		err = stream_check(manager, grant, answer);
-	if (!err)
-		err = tree_lay(manager, grant, hosts, key, answer);
-	free(hosts);
-	if (err)
-		return err;
-	answer->head.tree = grant->tree;
-	answer->head.group = grant->group;
-	answer->head.key = key;
-	if (wish->type == MUSTER_SWITCH_SAT && manager->config.shared)
-		answer->head.flags = MUSTER_MANAGER_LOCKS;
-	answer->head.payload_max = wish->type == MUSTER_SWITCH_SAT ? MUSTER_MTU :
-				   manager->config.payload_max ? manager->config.payload_max :
-				   MUSTER_SWITCH_LLT_BYTES;
-	return 0;
-}
-
-/* A streaming group that is locked has that of the low-latency one. */
-static uint32_t handle_for(struct switch_manager *manager, const struct muster_manager_message *wish)
-{
-	if (wish->type == MUSTER_SWITCH_SAT && manager->config.shared)
-		return wish->group;
-	if (!++manager->last_group)
-		++manager->last_group;
-	return manager->last_group;
-}
-
-static int create(struct switch_manager *manager, const struct lease *asker, struct answer *answer)
-{
-	const struct muster_manager_message *wish = &manager->in.head;
-	struct grant *grant;
-	int err;
-
-	if (!wish->nr_members || wish->type > MUSTER_SWITCH_SAT)
-		return refuse(answer, -EINVAL, "the request makes no sense");
-	grant = calloc(1, sizeof(*grant) + wish->nr_members * sizeof(grant->members[0]));
-	if (!grant)
-		return refuse(answer, -ENOMEM, "the manager has no memory");
-	grant->nr_members = grant->nr_left = wish->nr_members;
-	grant->tree = (uint16_t)(2 * asker->layout + wish->type);
-	grant->group = handle_for(manager, wish);
-	grant->proof = asker->proof;
-	grant->asker = asker;
-	grant->tag = wish->tag;
-	err = grant_make(manager, asker, grant, answer);
-	if (err) {
-		free(grant);
-		return err;
-	}
-	grant->next = manager->grants;
-	manager->grants = grant;
-	return 0;
-}
-
-/* ---- what hosts say --------------------------------------------------------------------- */
-
-static int hello(struct switch_manager *manager, struct lease *lease, struct answer *answer)
-{
-	const struct muster_manager_message *said = &manager->in.head;
-
-	if (said->version != MUSTER_MANAGER_VERSION)
-		return refuse(answer, -EPROTO, "the manager is of another version");
-	if (said->host >= muster_fabric_hosts(manager->config.fabric))
-		return refuse(answer, -EINVAL, "the network has no such host");
-	if (lease->known || lease_of(manager, said->host))
-		return refuse(answer, -EEXIST, "the host is connected already");
-	lease->layout = layout_for(manager, said->proof);
-	lease->known = true;
-	lease->host = said->host;
-	lease->incarnation = said->life;
-	lease->proof = said->proof;
-	return 0;
-}
-
-/* -EPIPE: it is over. */
-static int answer_send(const struct lease *lease, struct answer *answer, uint16_t kind, int err)
-{
-	size_t bytes = sizeof(answer->head) + (err ? strlen(answer->why) + 1 : 0);
-
-	answer->head.version = MUSTER_MANAGER_VERSION;
-	answer->head.kind = kind;
-	answer->head.status = (uint32_t)-err;
-	return send(lease->fd, answer, bytes, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -EPIPE : 0;
-}
-
-static bool well_formed(const struct received *in, size_t bytes)
-{
-	return bytes >= sizeof(in->head) &&
-	       in->head.nr_members <= MUSTER_MANAGER_MEMBERS_MAX &&
-	       bytes == sizeof(in->head) + in->head.nr_members * sizeof(in->members[0]);
-}
-
-/* 1: something came; 0: nothing more; -EPIPE: the connection is over, or makes no sense. */
-static int hear(struct switch_manager *manager, struct lease *lease)
-{
-	struct answer answer = { .head.tag = 0 };
-	ssize_t bytes = recv(lease->fd, &manager->in, sizeof(manager->in), MSG_DONTWAIT);
-	int err;
-
-	if (bytes < 0 && (errno == EAGAIN || errno == EINTR))
-		return 0;
-	if (bytes <= 0 || !well_formed(&manager->in, (size_t)bytes))
-		return -EPIPE;
-	if (!lease->known && manager->in.head.kind != MUSTER_MANAGER_HELLO &&
-	    manager->in.head.kind != MUSTER_MANAGER_CUT)
-		return -EPIPE;	/* it would pass for host 0 */
-	answer.head.tag = manager->in.head.tag;
-	switch (manager->in.head.kind) {
-	case MUSTER_MANAGER_HELLO:
-		err = answer_send(lease, &answer, MUSTER_MANAGER_WELCOME,
-				  hello(manager, lease, &answer));
+	switch (head->kind) {
+	case MUSTER_MANAGER_WELCOME:
+		welcomed(manager, one, (const struct answer *)said);
+		return true;
+	case MUSTER_MANAGER_ADD:
+		err = add(one, said, bytes);
 		break;
-	case MUSTER_MANAGER_CREATE:
-		err = answer_send(lease, &answer, MUSTER_MANAGER_CREATED,
-				  create(manager, lease, &answer));
+	case MUSTER_MANAGER_REMOVE:
+		take_out(one, head);
+		return true;
+	case MUSTER_MANAGER_FAIL:
+		muster_switch_group_fail(one->box->sw, head->tree, head->group);
+		return true;
+	case MUSTER_MANAGER_CHILD_LEFT:
+		err = muster_switch_child_left(one->box->sw, head->tree, head->group, head->host);
 		break;
-	case MUSTER_MANAGER_LEAVE:
-		if (manager->in.head.tag)
-			give_back(manager, lease, manager->in.head.tag);
-		else
-			leave(manager, lease, &manager->in.head);
-		err = 0;
-		break;
-	case MUSTER_MANAGER_CUT:
-		err = answer_send(lease, &answer, MUSTER_MANAGER_DONE,
-				  switch_cut_take(&manager->config, &manager->in.head,
-						  manager->in.members, answer.why));
+	case MUSTER_MANAGER_UNLINK:
+		err = switch_box_cut(one->box, head->host);
 		break;
 	default:
-		err = -EPIPE;
+		return false;
 	}
-	return err ? err : 1;
+	answer(manager, one, head->tag, err, err ? reason(err) : NULL);
+	return true;
 }
 
-/* ---- connections ---------------------------------------------------------------------------- */
-
-/* Those who are not let in wait: they are connected, and hear nothing yet. */
-static void listen_on(struct switch_manager *manager, bool on)
+static bool well_formed(const struct branch_message *said, size_t bytes)
 {
-	struct epoll_event event = { .events = on ? EPOLLIN : 0 };
-
-	epoll_ctl(manager->epoll_fd, EPOLL_CTL_MOD, manager->listen_fd, &event);
-	manager->is_full = !on;
+	return bytes >= sizeof(said->head) && said->head.nr_members <= MUSTER_SWITCH_RADIX_MAX &&
+	       (said->head.kind == MUSTER_MANAGER_WELCOME ||
+		bytes == sizeof(said->head) + said->head.nr_members * sizeof(said->children[0]));
 }
 
-static void lease_end(struct switch_manager *manager, struct lease *lease)
+static void hear(struct switch_manager *manager, struct managed *one)
 {
-	struct lease **place = &manager->leases;
+	struct branch_message said = { .head.kind = 0 };
+	ssize_t bytes = recv(one->fd, &said, sizeof(said) - 1, MSG_DONTWAIT);
 
-	leave(manager, lease, NULL);
-	while (*place != lease)
-		place = &(*place)->next;
-	*place = lease->next;
-	close(lease->fd);
-	free(lease);
-	if (manager->is_full)
-		listen_on(manager, true);
-}
-
-/* Who cannot be let in is still there to be seen at once; so nobody looks until that can change. */
-static void nobody_let_in(struct switch_manager *manager)
-{
-	if (errno != EMFILE && errno != ENFILE)
+	if (bytes < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
-	if (!manager->said_full)
-		fprintf(stderr, "muster-switchd: manager: no file descriptor is left for more hosts, which wait until one has gone: %s\n",
-			strerror(errno));
-	manager->said_full = true;
-	if (manager->leases)
-		listen_on(manager, false);
+	if (bytes <= 0 || !well_formed(&said, (size_t)bytes) || !take(manager, one, &said, (size_t)bytes))
+		hang_up(manager, one);
 }
 
-static void lease_begin(struct switch_manager *manager)
+/* ---- steps ------------------------------------------------------------------------------------------ */
+
+static void dial_all(struct switch_manager *manager, uint64_t now_us)
 {
-	int fd = accept4(manager->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-	struct lease *lease = fd >= 0 && daemon_same_user(fd) ? calloc(1, sizeof(*lease)) : NULL;
-	struct epoll_event event = { .events = EPOLLIN, .data.ptr = lease };
-
-	if (fd < 0) {
-		nobody_let_in(manager);
-		return;
-	}
-	if (!lease || epoll_ctl(manager->epoll_fd, EPOLL_CTL_ADD, fd, &event)) {
-		free(lease);
-		close(fd);
-		return;
-	}
-	lease->fd = fd;
-	lease->next = manager->leases;
-	manager->leases = lease;
+	manager->again_us = UINT64_MAX;
+	for (uint32_t i = 0; i < manager->nr; i++)
+		if (manager->all[i].fd < 0 && !dial(manager, &manager->all[i]))
+			manager->again_us = now_us + AGAIN_US;
 }
 
-bool switch_manager_step(struct switch_manager *manager)
+bool switch_manager_step(struct switch_manager *manager, uint64_t now_us)
 {
 	struct epoll_event events[EVENTS];
-	int nr = epoll_wait(manager->epoll_fd, events, EVENTS, 0), ret;
+	int nr = epoll_wait(manager->epoll_fd, events, EVENTS, 0);
 
 	for (int i = 0; i < nr; i++) {
-		struct lease *lease = events[i].data.ptr;
+		struct managed *one = events[i].data.ptr;
 
-		if (!lease) {
-			lease_begin(manager);
+		if (!one->outbox.first) {
+			hear(manager, one);
 			continue;
 		}
-		ret = hear(manager, lease);
-		if (ret < 0)
-			lease_end(manager, lease);
+		if (outbox_flush(&one->outbox, one->fd))
+			hang_up(manager, one);
+		else
+			listen_for(manager, one);
 	}
+	if (now_us >= manager->again_us)
+		dial_all(manager, now_us);
 	return nr > 0;
 }
 
@@ -563,42 +315,61 @@ int switch_manager_fd(const struct switch_manager *manager)
 	return manager->epoll_fd;
 }
 
-/* ---- opening and closing -------------------------------------------------------------------- */
-
-int switch_manager_open(const struct switch_manager_config *config,
-			struct switch_manager **result)
+uint64_t switch_manager_due_us(const struct switch_manager *manager)
 {
-	struct epoll_event event = { .events = EPOLLIN };
+	return manager->again_us;
+}
+
+int switch_manager_welcome(const struct switch_manager *manager)
+{
+	uint32_t i = 0;
+
+	while (i < manager->nr && manager->all[i].welcome)
+		i++;
+	return manager->refused ? manager->refused : i == manager->nr;
+}
+
+void switch_manager_tell_losses(struct switch_manager *manager, const struct switch_box *box)
+{
+	for (uint32_t i = 0; i < manager->nr; i++)
+		if (manager->all[i].box == box && manager->all[i].fd >= 0)
+			gone_say(manager, &manager->all[i]);
+}
+
+/* ---- opening and closing ------------------------------------------------------------------------------ */
+
+int switch_manager_open(const char *address, const struct muster_fabric *fabric, struct switch_box *boxes,
+			uint32_t nr, struct switch_manager **result)
+{
 	struct switch_manager *manager = calloc(1, sizeof(*manager));
-	int err = 0;
 
 	if (!manager)
 		return -ENOMEM;
-	manager->config = *config;
-	manager->listen_fd = daemon_listen(config->address);
+	manager->address = address;
+	manager->digest = muster_fabric_digest(fabric);
 	manager->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	if (manager->listen_fd < 0)
-		err = manager->listen_fd;
-	else if (manager->epoll_fd < 0 ||
-		 epoll_ctl(manager->epoll_fd, EPOLL_CTL_ADD, manager->listen_fd, &event))
-		err = -errno;
-	if (err)
+	manager->all = calloc(nr, sizeof(*manager->all));
+	if (manager->epoll_fd < 0 || !manager->all) {
 		switch_manager_close(manager);
-	else
-		*result = manager;
-	return err;
+		return -ENOMEM;
+	}
+	for (; manager->nr < nr; manager->nr++)
+		manager->all[manager->nr] = (struct managed){ .fd = -1, .box = &boxes[manager->nr] };
+	*result = manager;
+	return 0;
 }
 
 void switch_manager_close(struct switch_manager *manager)
 {
 	if (!manager)
 		return;
-	while (manager->leases)
-		lease_end(manager, manager->leases);
-	if (manager->listen_fd >= 0)
-		close(manager->listen_fd);
-	if (*manager->config.address != '@' && manager->listen_fd >= 0)
-		unlink(manager->config.address);
+	for (uint32_t i = 0; i < manager->nr; i++) {
+		if (manager->all[i].fd >= 0)
+			hang_up(manager, &manager->all[i]);
+		while (manager->all[i].held)
+			held_remove(&manager->all[i].held);
+	}
+	free(manager->all);
 	if (manager->epoll_fd >= 0)
 		close(manager->epoll_fd);
 	free(manager);

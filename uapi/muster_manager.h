@@ -1,20 +1,25 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What hosts and the manager of a network's aggregation groups say to each other, over a
- * connection that keeps the bounds of messages (Documentation/switch.md, section 11). Layouts only.
+ * What the manager of a network's aggregation groups hears from hosts and from switches, and says
+ * to them, over connections that keep the bounds of messages (Documentation/switch.md, section 11).
+ * Layouts only.
  *
- * Little endian, naturally aligned, reserved fields zero. A connection is a lease: when it
- * ends, its host has left all its groups.
+ * Little endian, naturally aligned, reserved fields zero. A host's connection is a lease: when it
+ * ends, its host has left all its groups. A switch's is not: its groups outlive the manager.
  */
 #ifndef MUSTER_MANAGER_H
 #define MUSTER_MANAGER_H
 
 #include "muster_desc.h"
 
-#define MUSTER_MANAGER_VERSION		1
+#define MUSTER_MANAGER_VERSION		2
 
 enum muster_manager_kind {
-	MUSTER_MANAGER_HELLO = 1,	/* first of all from a host: host, life, proof */
+	/*
+	 * First of all from a host: host, life, proof; and all groups that it is in already, as
+	 * struct muster_manager_claim: where another manager made them.
+	 */
+	MUSTER_MANAGER_HELLO = 1,
 	MUSTER_MANAGER_WELCOME = 2,	/* the answer: status */
 	/*
 	 * A group of these members: tag, job, context, life, type; of a streaming one tree and group
@@ -23,13 +28,33 @@ enum muster_manager_kind {
 	MUSTER_MANAGER_CREATE = 3,
 	MUSTER_MANAGER_CREATED = 4,	/* its answer: tag, status; tree, group, key, payload_max, flags */
 	/*
-	 * This host needs it no more: tree, group; no answer. With the tag of a CREATE of this host,
-	 * instead: nobody will hear of what that makes or has made, and all members have left it.
+	 * This host needs it no more: tree, group. With the tag of a CREATE of this host, instead:
+	 * nobody will hear of what that makes or has made, and all members have left it; no answer.
 	 */
 	MUSTER_MANAGER_LEAVE = 5,
-	/* From whoever runs the network, who is no host: the link between two members' nodes is down. */
-	MUSTER_MANAGER_CUT = 6,
-	MUSTER_MANAGER_DONE = 7,	/* its answer: status */
+	MUSTER_MANAGER_LEFT = 6,	/* the answer: tree, group, status; the switch knows, and the host may go */
+
+	/* From whoever runs the network, who is neither: the link between two members' nodes is down. */
+	MUSTER_MANAGER_CUT = 7,
+	MUSTER_MANAGER_DONE = 8,	/* an answer: tag, status */
+
+	/* First of all from a switch, and answered by WELCOME: host, life, key (of the network). */
+	MUSTER_MANAGER_SWITCH = 9,
+	MUSTER_MANAGER_HOLD = 10,	/* and then for each group that it has, as ADD; no answer */
+	MUSTER_MANAGER_GONE = 11,	/* from it: nobody is at its link to that host; no answer */
+
+	/*
+	 * To a switch: be in a group, with these children. tag, tree, group, key, job, type, payload_max,
+	 * flags; proof: its owner; host, life, context: its parent, that one's life and the port to it.
+	 */
+	MUSTER_MANAGER_ADD = 12,	/* DONE */
+	MUSTER_MANAGER_REMOVE = 13,	/* tree, group; no answer */
+	MUSTER_MANAGER_CHILD_LEFT = 14,	/* tag, tree, group, host; DONE */
+	MUSTER_MANAGER_UNLINK = 15,	/* tag, host: the link to that node is down; DONE */
+	MUSTER_MANAGER_FAIL = 16,	/* tree, group: its members are told that it has failed; no answer */
+
+	/* From whoever runs the network: all groups fail. DONE when none of them is left. */
+	MUSTER_MANAGER_CLEAN = 17,
 };
 
 enum muster_manager_limit {
@@ -42,17 +67,17 @@ struct muster_manager_message {
 	__le16 kind;		/* enum muster_manager_kind */
 	__le32 status;		/* answers: 0, or an errno */
 	__le64 tag;		/* of a request, not 0, and of its answer */
-	__le64 key;		/* CREATED: the group's */
+	__le64 key;		/* the group's; SWITCH: the same for all that have the same network */
 	__le64 proof;		/* HELLO: follows from the job's key, which is not told */
-	__le32 host;		/* HELLO: NodeID */
+	__le32 host;		/* NodeID */
 	__le32 context;
-	__le32 life;		/* of the context; HELLO: the host's incarnation */
+	__le32 life;		/* of the context; HELLO, SWITCH: the sender's incarnation */
 	__le32 group;
 	__le16 tree;
 	__u8 job;
 	__u8 type;		/* of the tree: 0: low latency; 1: streaming */
 	__le32 payload_max;	/* bytes of one packet of it */
-	__le32 nr_members;	/* CREATE, CUT: that follow, as struct muster_manager_member */
+	__le32 nr_members;	/* that follow: CREATE, CUT: members; HELLO: claims; ADD, HOLD: children */
 	__le32 flags;		/* MUSTER_MANAGER_* */
 };
 
@@ -71,5 +96,30 @@ struct muster_manager_member {
 };
 
 MUSTER_STATIC_ASSERT(sizeof(struct muster_manager_member) == 16, "size");
+
+/* A group that a host is in. */
+struct muster_manager_claim {
+	__le64 key;
+	__le32 group;
+	__le16 tree;
+	__le16 reserved;
+};
+
+MUSTER_STATIC_ASSERT(sizeof(struct muster_manager_claim) == 16, "size");
+
+/* Who contributes to a group at a switch, in the order in which they are combined. */
+struct muster_manager_child {
+	__le32 node;
+	__le32 incarnation;
+	__le32 context;		/* of a host, as are the next three */
+	__le32 life;
+	__le32 member;
+	__le16 vp;
+	__u8 port;
+	__u8 reserved;
+};
+
+MUSTER_STATIC_ASSERT(sizeof(struct muster_manager_child) == 24, "size");
+MUSTER_STATIC_ASSERT(__builtin_offsetof(struct muster_manager_child, vp) == 20, "offset");
 
 #endif /* MUSTER_MANAGER_H */

@@ -166,6 +166,8 @@ static int make(struct muster_group *group, int status, const struct wish *wish,
 	uint32_t id = 0, life = 0, ahead = 1;
 	int err;
 
+	if (parent->job->manager)
+		muster_manager_renew(parent->job);
 	do {
 		err = ids_agree(group, status, base, ahead, &id, &life);
 		if (err)

@@ -399,6 +399,7 @@ static int join(struct muster *job, muster_dev_open *open)
 	return 0;
 
 err_close:
+	muster_trees_close(job, NULL);
 	job->dev->ops->close(job->dev);
 	muster_look_close(job);
 	return err;
@@ -533,6 +534,8 @@ void muster_finalize(struct muster *job)
 	muster_turn_close(job);
 	muster_stats_gather(job);
 	muster_look_place(job, MUSTER_LOOK_LEAVES);
+	if (job->manager)
+		muster_manager_renew(job);	/* one that has come meanwhile is to hear what we leave */
 	if (job->dev->ops->leave)
 		job->dev->ops->leave(job->dev);
 	muster_comms_close(job);
@@ -541,6 +544,7 @@ void muster_finalize(struct muster *job)
 	muster_request_blocks_free(job);
 	while (job->nr_regions)
 		muster_free(job, job->regions[0].addr);
+	muster_trees_close(job, NULL);	/* while we are there yet */
 	job->dev->ops->close(job->dev);
 	muster_look_close(job);
 	job_free(job);

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * This rank's connection to the manager of aggregation groups (uapi/muster_manager.h). It
- * is a lease: when this process ends, however it does, the manager takes back what it had.
+ * is a lease: when this process ends, however it does, the manager takes back what it had. The manager
+ * may end before us; if there is one again we connect anew before a communicator is made, and say
+ * which groups we are in.
  */
 #include <endian.h>
 #include <errno.h>
@@ -20,10 +22,18 @@
 #include "turn.h"
 
 struct muster_manager {
-	int fd;
+	int fd;			/* -1: it has gone, and none has come yet */
 	uint64_t tags;		/* of requests so far */
+	uint32_t leaving;	/* groups of which it has not said yet that they are left */
 	bool asked;		/* a thread awaits its answer, and gives its turn away meanwhile */
 	bool silent;		/* it let one wait in vain: it is asked again when it has said something */
+	uint32_t nr_held, held_room;
+	struct muster_manager_claim *held;	/* groups that we are in */
+};
+
+struct greeting {
+	struct muster_manager_message head;
+	struct muster_manager_claim held[];
 };
 
 struct request {
@@ -87,6 +97,15 @@ static int dial(const struct muster *job)
 	return err;
 }
 
+static int gone(struct muster_manager *manager)
+{
+	if (manager->fd >= 0)
+		close(manager->fd);
+	manager->fd = -1;
+	manager->leaving = 0;
+	return -ECONNRESET;
+}
+
 /* Who is silent is not waited for with this either. */
 static int say(const struct muster *job, struct muster_manager_message *head, size_t bytes)
 {
@@ -94,29 +113,41 @@ static int say(const struct muster *job, struct muster_manager_message *head, si
 	int flags = MSG_NOSIGNAL | (manager->silent ? MSG_DONTWAIT : 0), err;
 	uint64_t until_us = end_us(job);
 
+	if (manager->fd < 0)
+		return -ECONNRESET;
 	head->version = htole16(MUSTER_MANAGER_VERSION);
 	do {
 		if (send(manager->fd, head, bytes, flags) >= 0)
 			return 0;
 	} while (was_interrupted(job, until_us));
 	err = blocked_errno();
+	if (err == -EPIPE || err == -ECONNRESET)
+		return gone(manager);
 	manager->silent |= err == -ETIMEDOUT;
 	return err;
 }
 
-/* 1: an answer; 0: none yet; -errno. */
-static int hear(const struct muster_manager *manager, int timeout_ms, struct answer *answer)
+/* 1: an answer; 0: none yet; -errno. That a group is left is only counted. */
+static int hear(struct muster_manager *manager, int timeout_ms, struct answer *answer)
 {
 	struct pollfd fd = { .fd = manager->fd, .events = POLLIN };
 	ssize_t bytes;
 
+	if (manager->fd < 0)
+		return -ECONNRESET;
 	if (poll(&fd, 1, timeout_ms) <= 0)
 		return 0;
 	memset(answer, 0, sizeof(*answer));
 	bytes = recv(manager->fd, answer, sizeof(*answer), MSG_DONTWAIT);
-	if (bytes < 0)
-		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
-	return bytes >= (ssize_t)sizeof(answer->head) ? 1 : -ECONNRESET;
+	if (bytes < 0 && (errno == EAGAIN || errno == EINTR))
+		return 0;
+	if (bytes < (ssize_t)sizeof(answer->head))
+		return gone(manager);
+	if (le16toh(answer->head.kind) != MUSTER_MANAGER_LEFT)
+		return 1;
+	manager->silent = false;
+	manager->leaving -= manager->leaving > 0;
+	return 0;
 }
 
 /* To what was asked last; what answers something that was given up is passed over. */
@@ -150,10 +181,14 @@ static int result_of(struct answer *answer, char *why, size_t why_len)
 	return err;
 }
 
+const char *muster_manager_words(int err)
+{
+	return err == -ECONNRESET ? "the manager of groups has gone" : strerror(-err);
+}
+
 static int failed(int err, char *why, size_t why_len)
 {
-	snprintf(why, why_len, "%s", err == -ECONNRESET ? "the manager of groups has gone" :
-							  strerror(-err));
+	snprintf(why, why_len, "%s", muster_manager_words(err));
 	return err;
 }
 
@@ -169,15 +204,26 @@ static uint64_t proof_of(uint64_t key)
 
 static int greet(struct muster *job, char *why, size_t why_len)
 {
-	struct muster_manager_message hello = {
+	struct muster_manager *manager = job->manager;
+	size_t held = manager->nr_held * sizeof(manager->held[0]);
+	struct greeting *hello = calloc(1, sizeof(*hello) + held);
+	struct answer answer;
+	int err;
+
+	if (!hello)
+		return failed(-ENOMEM, why, why_len);
+	hello->head = (struct muster_manager_message){
 		.kind = htole16(MUSTER_MANAGER_HELLO),
+		.tag = htole64(++manager->tags),
 		.proof = htole64(proof_of(job->key)),
 		.host = htole32(job->dev->address.node),
 		.life = htole32(job->dev->address.incarnation),
+		.nr_members = htole32(manager->nr_held),
 	};
-	struct answer answer;
-	int err = say(job, &hello, sizeof(hello));
-
+	if (held)
+		memcpy(hello->held, manager->held, held);
+	err = say(job, &hello->head, sizeof(*hello) + held);
+	free(hello);
 	if (!err)
 		err = answer_await(job, &answer);
 	return err ? failed(err, why, why_len) : result_of(&answer, why, why_len);
@@ -198,14 +244,65 @@ int muster_manager_open(struct muster *job, char *why, size_t why_len)
 	return err;
 }
 
+/*
+ * The switches are to know of all groups that they are left, before the device goes; then none fails of
+ * it. Who is silent is waited for once, and one that has gone not at all.
+ */
+static void leaves_await(struct muster *job)
+{
+	struct muster_manager *manager = job->manager;
+	uint64_t until_us = manager->leaving ? end_us(job) : 0;
+	struct answer answer;
+
+	while (manager->leaving && !manager->silent && hear(manager, 1, &answer) >= 0)
+		if (muster_now_us(job) > until_us)
+			return;
+}
+
 void muster_manager_close(struct muster *job)
 {
-	if (!job->manager)
+	struct muster_manager *manager = job->manager;
+
+	if (!manager)
 		return;
-	if (job->manager->fd >= 0)
-		close(job->manager->fd);
-	free(job->manager);
+	if (manager->fd >= 0) {
+		leaves_await(job);
+		gone(manager);
+	}
+	free(manager->held);
+	free(manager);
 	job->manager = NULL;
+}
+
+/* Another thread's answer comes first. */
+static void others_await(struct muster *job)
+{
+	while (job->manager->asked) {
+		muster_turn_pass(job);
+		if (!muster_progress(job))
+			poll(NULL, 0, 1);
+	}
+}
+
+/* Late answers are passed over here: they show that it is there, too. */
+void muster_manager_renew(struct muster *job)
+{
+	struct muster_manager *manager = job->manager;
+	char why[MUSTER_WHY_MAX];
+	struct answer answer;
+	int ret;
+
+	others_await(job);
+	while ((ret = hear(manager, 0, &answer)) > 0)
+		manager->silent = false;
+	if (!ret)
+		return;
+	manager->asked = true;
+	manager->silent = false;
+	manager->fd = dial(job);
+	if (manager->fd < 0 || greet(job, why, sizeof(why)))
+		gone(manager);
+	manager->asked = false;
 }
 
 /* ---- groups ------------------------------------------------------------------------------- */
@@ -245,25 +342,21 @@ static int ask(struct muster_comm *comm, enum muster_tree_type type,
 	return err;
 }
 
-/* Another thread's answer comes first; what came late shows that it is there again. */
+/* What came late shows that it is there again. */
 static int ready_await(struct muster *job)
 {
 	struct muster_manager *manager = job->manager;
 	struct answer answer;
 	int ret;
 
-	while (manager->asked) {
-		muster_turn_pass(job);
-		if (!muster_progress(job))
-			poll(NULL, 0, 1);
-	}
+	others_await(job);
 	while ((ret = hear(manager, 0, &answer)) > 0)
 		manager->silent = false;
 	return ret ? ret : manager->silent ? -ETIMEDOUT : 0;
 }
 
-/* What is made of it after all is of no use: nobody else hears of it. */
-static void give_back_late(struct muster *job)
+/* What is made, or has been, is of no use: nobody else hears of it. */
+static void give_back(struct muster *job)
 {
 	struct muster_manager_message head = {
 		.kind = htole16(MUSTER_MANAGER_LEAVE),
@@ -286,9 +379,37 @@ static int ask_and_await(struct muster_comm *comm, enum muster_tree_type type,
 	if (!err)
 		err = answer_await(job, answer);
 	if (err == -ETIMEDOUT)
-		give_back_late(job);
+		give_back(job);
 	job->manager->asked = false;
 	return err;
+}
+
+int muster_manager_hold(struct muster *job, const struct muster_tree *tree)
+{
+	struct muster_manager *manager = job->manager;
+	uint32_t room = manager->held_room ? 2 * manager->held_room : 8;
+	struct muster_manager_claim *held = manager->held;
+
+	if (manager->nr_held == manager->held_room) {
+		held = realloc(held, room * sizeof(*held));
+		if (!held)
+			return -ENOMEM;
+		manager->held = held;
+		manager->held_room = room;
+	}
+	held[manager->nr_held++] = (struct muster_manager_claim){
+		.key = htole64(tree->key), .group = htole32(tree->group), .tree = htole16(tree->tree),
+	};
+	return 0;
+}
+
+static void held_forget(struct muster_manager *manager, const struct muster_tree *tree)
+{
+	for (uint32_t i = 0; i < manager->nr_held; i++)
+		if (manager->held[i].key == htole64(tree->key)) {
+			manager->held[i] = manager->held[--manager->nr_held];
+			return;
+		}
 }
 
 int muster_manager_create(struct muster_comm *comm, enum muster_tree_type type,
@@ -311,6 +432,10 @@ int muster_manager_create(struct muster_comm *comm, enum muster_tree_type type,
 		.payload_max = le32toh(answer.head.payload_max),
 		.locks = le32toh(answer.head.flags) & MUSTER_MANAGER_LOCKS,
 	};
+	if (!err && muster_manager_hold(comm->job, tree)) {
+		give_back(comm->job);
+		return failed(-ENOMEM, why, why_len);
+	}
 	return err;
 }
 
@@ -322,6 +447,9 @@ void muster_manager_leave(struct muster *job, const struct muster_tree *tree)
 		.group = htole32(tree->group),
 	};
 
-	if (job->manager)
-		say(job, &head, sizeof(head));
+	if (!job->manager)
+		return;
+	held_forget(job->manager, tree);
+	if (!say(job, &head, sizeof(head)))
+		job->manager->leaving++;
 }

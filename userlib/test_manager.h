@@ -55,8 +55,8 @@ static inline void test_manager_take(struct test_manager *manager, int fd,
 
 	if (said->kind == MUSTER_MANAGER_HELLO && manager->hello)
 		manager->hello(manager->opaque);
-	if (said->kind == MUSTER_MANAGER_LEAVE) {
-		manager->given_back += said->tag != 0;
+	if (said->kind == MUSTER_MANAGER_LEAVE && said->tag) {
+		manager->given_back++;
 		return;
 	}
 	answer.kind = (uint16_t)(said->kind + 1);
@@ -142,17 +142,22 @@ static inline void test_manager_silence(struct test_manager *manager, bool silen
 	pthread_mutex_unlock(&manager->lock);
 }
 
-/* Until it has answered all that it heard while it was silent. */
+/* How much it has heard while it was silent, and has not answered. */
+static inline uint32_t test_manager_late(struct test_manager *manager)
+{
+	uint32_t late;
+
+	pthread_mutex_lock(&manager->lock);
+	late = manager->nr_late;
+	pthread_mutex_unlock(&manager->lock);
+	return late;
+}
+
 static inline void test_manager_catch_up(struct test_manager *manager)
 {
-	uint32_t left;
-
-	do {
+	do
 		sched_yield();
-		pthread_mutex_lock(&manager->lock);
-		left = manager->nr_late;
-		pthread_mutex_unlock(&manager->lock);
-	} while (left);
+	while (test_manager_late(manager));
 }
 
 static inline uint32_t test_manager_created(struct test_manager *manager)

@@ -83,8 +83,10 @@ static int group_agree(struct muster_comm *comm, enum muster_tree_type type,
 		.tree = (uint16_t)(words.most[1] >> 32),
 		.group = (uint32_t)words.most[1],
 	};
+	if (tree->key && comm->rank && muster_manager_hold(comm->job, tree))
+		return muster_fail(comm->job, -ENOMEM, "no memory for a communicator's trees");
 	if (!tree->key)
-		comm_without(comm, *why ? why : strerror(-muster_rank_errno(-(int32_t)tree->group)));
+		comm_without(comm, *why ? why : muster_manager_words(muster_rank_errno(-(int32_t)tree->group)));
 	return 0;
 }
 

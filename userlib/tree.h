@@ -58,6 +58,17 @@ int muster_manager_create(struct muster_comm *comm, enum muster_tree_type type,
 			  const struct muster_tree *pair, struct muster_tree *tree, char *why,
 			  size_t why_len);
 
+/**
+ * muster_manager_renew() - connect again, if the manager has gone and another has come: before all members
+ * agree upon a communicator, for whose groups all must be connected, and before all is left.
+ */
+void muster_manager_renew(struct muster *job);
+
+/** muster_manager_words() - for an error of these, where the manager's own are not known. */
+const char *muster_manager_words(int err);
+
+/** muster_manager_hold() - this rank is in a group that another created, until it leaves. 0; -ENOMEM. */
+int muster_manager_hold(struct muster *job, const struct muster_tree *tree);
 /** muster_manager_leave() - this rank needs a group no more. */
 void muster_manager_leave(struct muster *job, const struct muster_tree *tree);
 

@@ -2,9 +2,10 @@
 /*
  * Communicators whose groups a manager makes: what fails at one rank fails at all, and a
  * manager that is slow or says nothing is not taken for one that has gone, nor waited for
- * again and again.
+ * again and again; but who leaves is heard.
  */
 #include <signal.h>
+#include <stdatomic.h>
 
 #include "test_manager.h"
 #include "tree.h"
@@ -250,6 +251,45 @@ static void test_other_threads_go_on_while_the_manager_is_awaited(void **state)
 	test_manager_end(&manager);
 }
 
+/* ---- leaving ------------------------------------------------------------------------------ */
+
+struct leaver {
+	struct test_world *world;
+	atomic_bool left;
+};
+
+static void *leave_run(void *opaque)
+{
+	struct leaver *leaver = opaque;
+
+	muster_finalize(leaver->world->jobs[0]);
+	leaver->world->jobs[0] = NULL;
+	leaver->left = true;
+	return NULL;
+}
+
+static void test_a_job_is_not_left_before_the_manager_has_said_so_of_its_groups(void **state)
+{
+	const struct timespec nap = { .tv_nsec = 10000000 };
+	struct test_manager manager = { .silent = false };
+	struct leaver leaver = { .left = false };
+	pthread_t thread;
+
+	(void)state;
+	test_manager_begin(&manager);
+	leaver.world = test_joined(RANKS, TEST_RING_MAX);
+	test_manager_silence(&manager, true);
+	assert_int_equal(pthread_create(&thread, NULL, leave_run, &leaver), 0);
+	while (test_manager_late(&manager) < MUSTER_TREE_TYPES)
+		sched_yield();
+	nanosleep(&nap, NULL);
+	assert_false(leaver.left);
+	test_manager_silence(&manager, false);
+	pthread_join(thread, NULL);
+	test_world_free(leaver.world);
+	test_manager_end(&manager);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -258,6 +298,7 @@ int main(void)
 		cmocka_unit_test(test_a_signal_is_not_taken_for_a_manager_that_says_nothing),
 		cmocka_unit_test(test_a_manager_that_says_nothing_is_waited_for_once),
 		cmocka_unit_test(test_other_threads_go_on_while_the_manager_is_awaited),
+		cmocka_unit_test(test_a_job_is_not_left_before_the_manager_has_said_so_of_its_groups),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

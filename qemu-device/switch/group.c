@@ -242,3 +242,13 @@ void group_fail(struct muster_switch *sw, struct group *group, uint8_t status, u
 	lock_end(sw, group);
 	group_owes(sw, group);
 }
+
+int muster_switch_group_fail(struct muster_switch *sw, uint16_t tree, uint32_t handle)
+{
+	struct group *group = group_find(sw, tree, handle);
+
+	if (!group)
+		return -ENOENT;
+	group_fail(sw, group, MUSTER_STATUS_PEER_LOST, MUSTER_CULPRIT_NONE, NULL, MUSTER_SWITCH_RADIX_MAX + 1);
+	return 0;
+}

@@ -152,6 +152,9 @@ int muster_switch_group_add(struct muster_switch *sw, const struct muster_switch
 /** muster_switch_group_remove() - nobody is told. -ENOENT. */
 int muster_switch_group_remove(struct muster_switch *sw, uint16_t tree, uint32_t group);
 
+/** muster_switch_group_fail() - as if a member had gone: its neighbours are told. -ENOENT. */
+int muster_switch_group_fail(struct muster_switch *sw, uint16_t tree, uint32_t group);
+
 /**
  * muster_switch_receive() - a packet has come to a port.
  * @len: bytes at payload; must equal the packet's length or it is dropped.

@@ -254,6 +254,16 @@ static void the_loss_of_a_port_ends_the_groups_that_need_it(void **state)
 	expect_aborts(1u << 1 | 1u << 2 | 1u << PARENT_PORT, MUSTER_STATUS_PEER_LOST, 2);
 }
 
+static void who_runs_the_network_may_end_a_group(void **state)
+{
+	(void)state;
+	assert_int_equal(muster_switch_group_fail(sw, TREE, GROUP + 1), -ENOENT);
+	assert_int_equal(muster_switch_group_fail(sw, TREE, GROUP), 0);
+	assert_false(muster_switch_step(sw));
+	expect_aborts(1u << 1 | 1u << 2 | 1u << 4 | 1u << PARENT_PORT, MUSTER_STATUS_PEER_LOST,
+		      MUSTER_CULPRIT_NONE);
+}
+
 /* Its copy of the last result may still be owed to it: it has had the other one. */
 static void who_has_left_may_go(void **state)
 {
@@ -441,6 +451,7 @@ int main(void)
 		SWITCH_TEST(two_that_bring_a_message_disagree),
 		SWITCH_TEST(the_loss_of_a_port_ends_the_groups_that_need_it),
 		SWITCH_TEST(who_has_left_may_go),
+		SWITCH_TEST(who_runs_the_network_may_end_a_group),
 		SWITCH_TEST(the_loss_of_the_parent_is_told_to_all_children),
 		SWITCH_TEST(an_abort_is_passed_on_to_all_others),
 		SWITCH_TEST(what_waits_for_a_lost_switch_is_dropped),

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The manager of aggregation groups (Documentation/switch.md, section 11), for muster-am: who is
+ * connected (am_peers.c), what hosts say (am_hosts.c), the groups (am_groups.c), what switches
+ * are asked (am_switches.c), and what of all this is told (am_report.c).
+ */
+#ifndef MUSTER_AM_H
+#define MUSTER_AM_H
+
+#include <stdio.h>
+
+#include "fabric.h"
+#include "muster_manager.h"
+#include "outbox.h"
+
+enum {
+	AM_GROUPS_MAX = 256,		/* of one job, unless it is set */
+	AM_LAYOUTS = 2,
+	AM_WHY_MAX = MUSTER_MANAGER_WHY_MAX,
+};
+
+struct am_config {
+	const struct muster_fabric *fabric;
+	const char *address;		/* of its socket: @NAME, abstract, or a path */
+	uint32_t groups_max;		/* of one job */
+	uint32_t payload_max;		/* bytes of one packet of low-latency trees; 0: as usual */
+	bool shared;			/* by jobs, which lock streaming trees */
+};
+
+enum am_peer_kind {
+	AM_STRANGER,			/* it has not said who it is */
+	AM_HOST,			/* its connection is its lease */
+	AM_SWITCH,
+};
+
+/* Who is connected. */
+struct am_peer {
+	struct am_peer *next;
+	int fd;
+	enum am_peer_kind kind;
+	bool over;			/* it goes as soon as nobody looks at it */
+	bool cleans;			/* it is told when all that it wanted away is */
+	uint32_t number;		/* of the host, or of the switch */
+	uint32_t life;
+	uint64_t proof;			/* of a host's job, */
+	uint32_t layout;		/* whose trees have it, */
+	uint32_t nr_claims;		/* and the groups that it had as it came */
+	struct muster_manager_claim *claims;
+	struct outbox outbox;		/* a switch's only */
+};
+
+struct am_member {
+	uint32_t host;
+	uint32_t at;			/* the switch that it is a child of */
+	const struct am_peer *lease;	/* NULL: nobody has claimed it yet, or it has left */
+	bool left;
+};
+
+/* A switch that has part of a group. */
+struct am_branch {
+	uint32_t number;
+	bool held;			/* false: its neighbour says that it has; it has not said so yet */
+};
+
+/* It is there until the last of its members has left, who may be the last to get a result. */
+struct am_group {
+	struct am_group *next;
+	uint16_t tree;
+	uint32_t handle;
+	uint64_t key;
+	uint64_t proof;
+	const struct am_peer *asker;	/* NULL: it has gone, or another manager made it */
+	uint64_t tag;			/* of its request */
+	bool made;			/* all switches have it, and the asker knows */
+	bool unwanted;			/* it has failed, by order */
+	int err;			/* what the first of them has said that refused it, */
+	char why[AM_WHY_MAX];
+	uint32_t nr_switches, nr_members;
+	struct am_branch *switches;
+	struct am_member *members;
+};
+
+/* What a switch has yet to answer. */
+struct am_ask {
+	struct am_ask *next;
+	uint64_t tag;
+	uint16_t kind;
+	const struct am_peer *to;
+	struct am_peer *asker;		/* who is answered then; NULL: nobody */
+	struct am_group *group;		/* ADD; NULL: it has gone */
+	uint16_t tree;			/* CHILD_LEFT */
+	uint32_t handle;
+};
+
+/* One message, with all that may follow it. */
+struct am_received {
+	struct muster_manager_message head;
+	union {
+		struct muster_manager_member members[MUSTER_MANAGER_MEMBERS_MAX];
+		struct muster_manager_claim claims[MUSTER_MANAGER_MEMBERS_MAX];
+		struct muster_manager_child children[MUSTER_MANAGER_MEMBERS_MAX];
+	};
+};
+
+struct am {
+	struct am_config config;
+	int listen_fd, epoll_fd;
+	bool is_full;			/* no descriptor was left: until one ends nobody is let in */
+	bool said_full;
+	struct am_peer *peers;
+	struct am_group *groups;
+	struct am_ask *asks;
+	uint64_t tags;			/* of asks so far */
+	uint32_t last_handle;
+	uint64_t began_us;
+	struct am_received in;
+};
+
+/* ---- am_peers.c: connections ---- */
+
+/** am_open() - listen. Return: 0; -errno. */
+int am_open(const struct am_config *config, struct am **am);
+void am_close(struct am *am);
+/** am_step() - hear each once. Return: whether anybody had something to say. */
+bool am_step(struct am *am);
+/** am_settled() - all that was to be told is. */
+bool am_settled(const struct am *am);
+/** am_say() - a switch's socket may be full, and it gets it later; whoever else's is, is over. */
+void am_say(struct am *am, struct am_peer *peer, const void *message, size_t bytes);
+/** am_answer() - why: of an error. */
+void am_answer(struct am *am, struct am_peer *peer, const struct muster_manager_message *head, int err,
+	       const char *why);
+/** am_find() - who of that kind has that number. NULL: it is not connected. */
+struct am_peer *am_find(const struct am *am, enum am_peer_kind kind, uint32_t number);
+/** am_refuse() - Return: err. */
+int am_refuse(char *why, int err, const char *sentence);
+
+/* ---- am_hosts.c ---- */
+
+/** am_host_hello(), am_host_leave(), am_host_create() - it has said so: in. */
+void am_host_hello(struct am *am, struct am_peer *peer);
+void am_host_leave(struct am *am, struct am_peer *host);
+void am_host_create(struct am *am, struct am_peer *host);
+/** am_host_claim() - a member of a group that another manager made is there: it has it yet, or has left. */
+void am_host_claim(const struct am_peer *host, const struct am_group *group, struct am_member *member);
+/** am_host_end() - its lease: it has left all. */
+void am_host_end(struct am *am, const struct am_peer *host);
+
+/* ---- am_groups.c ---- */
+
+struct am_group *am_group_of(const struct am *am, uint32_t tree, uint32_t handle);
+/** am_group_make() - its members are known; who asked is answered later. Return: 0; -errno, and why. */
+int am_group_make(struct am *am, struct am_group *group, char *why);
+/** am_group_added() - one of its switches has answered. */
+void am_group_added(struct am *am, struct am_group *group, int err, const char *why);
+/** am_group_end() - it is taken from all switches that have it. */
+void am_group_end(struct am *am, struct am_group *group);
+/**
+ * am_groups_sweep() - end those that all members have left. Return: whether there are some of which not
+ * all members are known: it is to be called again.
+ */
+bool am_groups_sweep(struct am *am);
+/** am_group_hold() - a switch has one that another manager made. */
+void am_group_hold(struct am *am, const struct am_peer *from);
+void am_group_free(struct am_group *group);
+/** am_clean() - somebody asks for it: in. */
+void am_clean(struct am *am, struct am_peer *asker);
+
+/* ---- am_switches.c ---- */
+
+/** am_switch_hello(), am_switch_gone(), am_switch_done() - it has said so: in. */
+void am_switch_hello(struct am *am, struct am_peer *peer);
+void am_switch_gone(struct am *am, const struct am_peer *from);
+void am_switch_done(struct am *am, const struct am_peer *from);
+/** am_switch_end() - what it has not answered it will not. */
+void am_switch_end(struct am *am, const struct am_peer *from);
+/**
+ * am_ask() - have it say something to a switch that answers.
+ * @what: asker, group, and what its answer needs; the rest is filled in.
+ */
+int am_ask(struct am *am, uint32_t number, const struct am_ask *what, struct muster_manager_message *head,
+	   size_t bytes);
+/** am_asks_forget() - somebody is no more. */
+void am_asks_forget(struct am *am, const struct am_peer *asker, const struct am_group *group);
+bool am_asks_any(const struct am *am, const struct am_peer *asker, const struct am_group *group);
+/** am_cut() - somebody asks for it: in. */
+void am_cut(struct am *am, struct am_peer *asker);
+
+/* ---- am_report.c ---- */
+
+/** am_report() - jobs, their hosts and groups, and switches. */
+void am_report(const struct am *am, FILE *to);
+
+#endif /* MUSTER_AM_H */

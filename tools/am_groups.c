@@ -1,0 +1,411 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * The groups that the manager makes and takes back (am.h). A group is laid over the network, and each of
+ * its switches is asked to be in it; when all have answered, who asked for it is. If one refuses, all
+ * give it back. What another manager made is known from the switches that have it: it goes as its
+ * members leave, claim it no more, or are not there.
+ */
+#include "am.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "clock.h"
+
+/* How long a switch may take to come to a manager that is new, as others have it in a group. */
+#define SETTLE_US	60000000ull
+
+struct branch_message {
+	struct muster_manager_message head;
+	struct muster_manager_child children[MUSTER_SWITCH_RADIX_MAX];
+};
+
+struct am_group *am_group_of(const struct am *am, uint32_t tree, uint32_t handle)
+{
+	struct am_group *group = am->groups;
+
+	while (group && (group->tree != tree || group->handle != handle))
+		group = group->next;
+	return group;
+}
+
+void am_group_free(struct am_group *group)
+{
+	free(group->switches);
+	free(group->members);
+	free(group);
+}
+
+/* ---- taking back ---------------------------------------------------------------------------- */
+
+static void tell(struct am *am, uint32_t number, uint16_t kind, uint16_t tree, uint32_t handle)
+{
+	struct am_peer *to = am_find(am, AM_SWITCH, number);
+	const struct muster_manager_message head = {
+		.version = MUSTER_MANAGER_VERSION, .kind = kind, .tree = tree, .group = handle,
+	};
+
+	if (to)
+		am_say(am, to, &head, sizeof(head));
+}
+
+/* Whoever has yet to answer is to remove it behind that. */
+void am_group_end(struct am *am, struct am_group *group)
+{
+	struct am_group **place = &am->groups;
+
+	while (*place != group)
+		place = &(*place)->next;
+	*place = group->next;
+	am_asks_forget(am, NULL, group);
+	for (uint32_t i = 0; i < group->nr_switches; i++)
+		tell(am, group->switches[i].number, MUSTER_MANAGER_REMOVE, group->tree, group->handle);
+	am_group_free(group);
+}
+
+static bool all_left(const struct am_group *group)
+{
+	uint32_t i = 0;
+
+	while (i < group->nr_members && group->members[i].left)
+		i++;
+	return i == group->nr_members;
+}
+
+/* Of one that another manager made: all its switches have said who its members are. */
+static bool is_known(const struct am_group *group)
+{
+	uint32_t i = 0;
+
+	while (i < group->nr_switches && group->switches[i].held)
+		i++;
+	return i == group->nr_switches;
+}
+
+static void cleaners_answer(struct am *am)
+{
+	const struct muster_manager_message head = { .kind = MUSTER_MANAGER_DONE };
+
+	for (const struct am_group *group = am->groups; group; group = group->next)
+		if (group->unwanted)
+			return;
+	for (struct am_peer *peer = am->peers; peer; peer = peer->next) {
+		if (peer->cleans)
+			am_answer(am, peer, &head, 0, NULL);
+		peer->cleans = false;
+	}
+}
+
+bool am_groups_sweep(struct am *am)
+{
+	bool late = muster_clock_us() - am->began_us > SETTLE_US, again = false;
+	struct am_group *group, *next;
+
+	for (group = am->groups; group; group = next) {
+		bool known = late || is_known(group);
+
+		next = group->next;
+		again |= !known;
+		if (known && all_left(group))
+			am_group_end(am, group);
+	}
+	cleaners_answer(am);
+	return again;
+}
+
+/* ---- by order ------------------------------------------------------------------------------------ */
+
+/* Its members hear of it from their switches, and leave; who has not claimed it never will. */
+static void unwant(struct am *am, struct am_group *group)
+{
+	group->unwanted = true;
+	if (!group->made && !group->err)
+		group->err = am_refuse(group->why, -ECANCELED, "whoever runs the network wants no groups now");
+	for (uint32_t i = 0; i < group->nr_switches; i++)
+		tell(am, group->switches[i].number, MUSTER_MANAGER_FAIL, group->tree, group->handle);
+	for (uint32_t i = 0; i < group->nr_members; i++)
+		group->members[i].left |= !group->members[i].lease;
+}
+
+void am_clean(struct am *am, struct am_peer *asker)
+{
+	const struct muster_manager_message head = { .kind = MUSTER_MANAGER_DONE };
+
+	if (am->in.head.version != MUSTER_MANAGER_VERSION) {
+		am_answer(am, asker, &head, -EPROTO, "the manager is of another version");
+		return;
+	}
+	asker->cleans = true;
+	for (struct am_group *group = am->groups; group; group = group->next)
+		unwant(am, group);
+	am_groups_sweep(am);
+}
+
+/* ---- making ------------------------------------------------------------------------------------ */
+
+static uint64_t key_new(void)
+{
+	uint64_t key;
+
+	while (getrandom(&key, sizeof(key), 0) != sizeof(key) || !key)
+		;
+	return key;
+}
+
+static uint32_t life_of(const struct am *am, uint32_t node)
+{
+	const struct am_peer *peer = am_find(am, AM_SWITCH, node - MUSTER_NODE_AGGREGATION);
+
+	return peer ? peer->life : 0;	/* it has gone as it was asked */
+}
+
+static void children_fill(const struct am *am, const struct muster_switch_group *branch,
+			  struct muster_manager_child *children)
+{
+	const struct muster_manager_message *wish = &am->in.head;
+
+	for (uint32_t i = 0; i < branch->nr_children; i++) {
+		const struct muster_switch_child *child = &branch->children[i];
+		const struct muster_manager_member *member = &am->in.members[child->member];
+
+		children[i] = (struct muster_manager_child){
+			.node = child->node, .port = child->port, .member = child->member,
+		};
+		if (child->node >= MUSTER_NODE_AGGREGATION) {
+			children[i].incarnation = life_of(am, child->node);
+			continue;
+		}
+		children[i].incarnation = member->incarnation;
+		children[i].vp = member->vp;
+		children[i].context = wish->context;
+		children[i].life = wish->life;
+	}
+}
+
+/* What the network says of a branch, and what the members do. */
+static int branch_ask(struct am *am, struct am_group *group, const struct muster_fabric_branch *laid)
+{
+	const struct muster_manager_message *wish = &am->in.head;
+	const struct muster_switch_group *branch = &laid->group;
+	bool is_root = branch->parent_port == MUSTER_SWITCH_NO_PORT, streams = wish->type == MUSTER_SWITCH_SAT;
+	struct branch_message message = { .head = {
+		.kind = MUSTER_MANAGER_ADD, .tree = group->tree, .group = group->handle,
+		.key = group->key, .proof = group->proof, .job = wish->job, .type = wish->type,
+		.payload_max = streams ? 0 : am->config.payload_max,
+		.flags = streams && am->config.shared ? MUSTER_MANAGER_LOCKS : 0,
+		.host = is_root ? 0 : branch->parent_node,
+		.life = is_root ? 0 : life_of(am, branch->parent_node),
+		.context = branch->parent_port, .nr_members = branch->nr_children,
+	} };
+	const struct am_ask ask = { .group = group };
+
+	children_fill(am, branch, message.children);
+	return am_ask(am, laid->number, &ask, &message.head,
+		      sizeof(message.head) + branch->nr_children * sizeof(message.children[0]));
+}
+
+static int switches_note(const struct am *am, struct am_group *group, const struct muster_fabric_group *laid,
+			 char *why)
+{
+	group->switches = calloc(laid->nr_branches, sizeof(*group->switches));
+	if (!group->switches)
+		return am_refuse(why, -ENOMEM, "the manager has no memory");
+	for (uint32_t i = 0; i < laid->nr_branches; i++) {
+		group->switches[i] = (struct am_branch){ .number = laid->branches[i].number, .held = true };
+		if (am_find(am, AM_SWITCH, laid->branches[i].number))
+			continue;
+		snprintf(why, AM_WHY_MAX, "switch %u is not connected to the manager", laid->branches[i].number);
+		return -EHOSTUNREACH;
+	}
+	group->nr_switches = laid->nr_branches;
+	return 0;
+}
+
+static int members_place(const struct am *am, struct am_group *group, const struct muster_fabric_group *laid,
+			 char *why)
+{
+	struct muster_fabric_end end;
+
+	for (uint32_t i = 0; i < group->nr_members; i++) {
+		muster_fabric_uplink(am->config.fabric, group->members[i].host, &end);
+		if (laid->nodes[i] != muster_fabric_node(am->config.fabric, end.number))
+			return am_refuse(why, -EOPNOTSUPP, "a member's switch has no aggregation node");
+		group->members[i].at = end.number;
+	}
+	return 0;
+}
+
+static int lay(const struct am *am, const struct am_group *group, struct muster_fabric_group *laid, char *why)
+{
+	uint32_t *hosts = calloc(group->nr_members, sizeof(*hosts));
+	int err;
+
+	if (!hosts)
+		return am_refuse(why, -ENOMEM, "the manager has no memory");
+	for (uint32_t i = 0; i < group->nr_members; i++)
+		hosts[i] = group->members[i].host;
+	err = muster_fabric_group(am->config.fabric, group->tree / 2, hosts, group->nr_members, laid, why,
+				  AM_WHY_MAX);
+	free(hosts);
+	return err;
+}
+
+static uint32_t payload_of(const struct am *am, const struct am_group *group)
+{
+	return group->tree % 2 ? MUSTER_MTU : am->config.payload_max ? am->config.payload_max :
+								       MUSTER_SWITCH_LLT_BYTES;
+}
+
+/* All have answered. Who asked may have gone meanwhile; the other members have not heard of it. */
+static void conclude(struct am *am, struct am_group *group)
+{
+	struct muster_manager_message head = {
+		.kind = MUSTER_MANAGER_CREATED, .tag = group->tag,
+		.tree = group->tree, .group = group->handle, .key = group->key,
+		.payload_max = payload_of(am, group),
+		.flags = group->tree % 2 && am->config.shared ? MUSTER_MANAGER_LOCKS : 0,
+	};
+
+	group->made = true;
+	if (group->asker)
+		am_answer(am, (struct am_peer *)group->asker, &head, group->err, group->why);
+	if (group->err)
+		am_group_end(am, group);
+}
+
+/* One that cannot be asked has refused. */
+static void branches_ask(struct am *am, struct am_group *group, const struct muster_fabric_group *laid)
+{
+	for (uint32_t i = 0; i < laid->nr_branches; i++) {
+		int err = branch_ask(am, group, &laid->branches[i]);
+
+		if (!err || group->err)
+			continue;
+		group->err = err;
+		snprintf(group->why, sizeof(group->why), "%s", strerror(-err));
+	}
+	if (!am_asks_any(am, NULL, group))
+		conclude(am, group);
+}
+
+int am_group_make(struct am *am, struct am_group *group, char *why)
+{
+	struct muster_fabric_group laid;
+	int err = lay(am, group, &laid, why);
+
+	if (err)
+		return err;
+	err = members_place(am, group, &laid, why);
+	if (!err)
+		err = switches_note(am, group, &laid, why);
+	if (!err) {
+		group->key = key_new();
+		group->next = am->groups;
+		am->groups = group;
+		branches_ask(am, group, &laid);
+	}
+	muster_fabric_group_free(&laid);
+	return err;
+}
+
+void am_group_added(struct am *am, struct am_group *group, int err, const char *why)
+{
+	if (err && !group->err) {
+		group->err = err;
+		snprintf(group->why, sizeof(group->why), "%s", why);
+	}
+	if (!am_asks_any(am, NULL, group))
+		conclude(am, group);
+}
+
+/* ---- what another manager made --------------------------------------------------------------------- */
+
+static void *one_more(void *all, uint32_t nr, size_t each)
+{
+	return realloc(all, (nr + 1) * each);
+}
+
+static struct am_branch *branch_of(const struct am_group *group, uint32_t number)
+{
+	uint32_t i = 0;
+
+	while (i < group->nr_switches && group->switches[i].number != number)
+		i++;
+	return i < group->nr_switches ? &group->switches[i] : NULL;
+}
+
+static bool branch_add(struct am_group *group, uint32_t number)
+{
+	struct am_branch *switches;
+
+	if (branch_of(group, number))
+		return true;
+	switches = one_more(group->switches, group->nr_switches, sizeof(*switches));
+	if (!switches)
+		return false;
+	switches[group->nr_switches++] = (struct am_branch){ .number = number };
+	group->switches = switches;
+	return true;
+}
+
+static bool member_add(struct am *am, struct am_group *group, uint32_t host, uint32_t at)
+{
+	struct am_member *members = one_more(group->members, group->nr_members, sizeof(*members));
+	const struct am_peer *lease = am_find(am, AM_HOST, host);
+
+	if (!members)
+		return false;
+	group->members = members;
+	members[group->nr_members] = (struct am_member){ .host = host, .at = at };
+	if (lease)
+		am_host_claim(lease, group, &members[group->nr_members]);
+	group->nr_members++;
+	return true;
+}
+
+static struct am_group *found(struct am *am)
+{
+	const struct muster_manager_message *said = &am->in.head;
+	struct am_group *group = am_group_of(am, said->tree, said->group);
+
+	if (group)
+		return group->key == said->key ? group : NULL;
+	group = calloc(1, sizeof(*group));
+	if (!group)
+		return NULL;
+	*group = (struct am_group){
+		.next = am->groups, .tree = said->tree, .handle = said->group, .key = said->key,
+		.proof = said->proof, .made = true,
+	};
+	am->groups = group;
+	return group;
+}
+
+/* A child or a parent. */
+static bool neighbour_add(struct am *am, struct am_group *group, uint32_t node, uint32_t at)
+{
+	return node >= MUSTER_NODE_AGGREGATION ? branch_add(group, node - MUSTER_NODE_AGGREGATION) :
+						 member_add(am, group, node, at);
+}
+
+/* Whoever says GONE of its hosts does so behind this: until then they may claim it. */
+void am_group_hold(struct am *am, const struct am_peer *from)
+{
+	const struct muster_manager_message *said = &am->in.head;
+	struct am_group *group = found(am);
+	bool noted = group && branch_add(group, from->number);
+
+	if (noted && branch_of(group, from->number)->held)
+		return;
+	if (noted && said->host)
+		noted = neighbour_add(am, group, said->host, from->number);
+	for (uint32_t i = 0; i < said->nr_members && noted; i++)
+		noted = neighbour_add(am, group, am->in.children[i].node, from->number);
+	if (noted)
+		branch_of(group, from->number)->held = true;
+	else
+		tell(am, from->number, MUSTER_MANAGER_REMOVE, said->tree, said->group);
+	am_groups_sweep(am);
+}

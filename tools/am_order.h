@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * What whoever runs a network has its manager do (muster-am --cut, --clean).
+ */
+#ifndef MUSTER_AM_ORDER_H
+#define MUSTER_AM_ORDER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/**
+ * am_order_cut() - the link between two switches, by number, is down, as if it were unplugged: both see it as
+ * lost, and what they still send each other is dropped. So it stays until the network is started anew.
+ * Return: 0; -errno, and why.
+ */
+int am_order_cut(const char *manager, uint32_t first, uint32_t second, char *why, size_t why_len);
+
+/** am_order_clean() - all groups fail, and go; when none of them is left: 0; -errno, and why. */
+int am_order_clean(const char *manager, char *why, size_t why_len);
+
+#endif /* MUSTER_AM_ORDER_H */
