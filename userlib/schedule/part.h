@@ -26,6 +26,7 @@ struct muster_exchange {
 	uint32_t received;
 	uint32_t nr_sent;	/* its chunks: those of the step, unless the generator says less */
 	uint32_t nr_received;
+	bool last;		/* it is known that the rank does nothing in later steps */
 };
 
 struct muster_step_kind {
