@@ -42,6 +42,7 @@ static const struct {
 	{ "inline_max", MUSTER_INLINE_MAX },
 	{ "window", MUSTER_WINDOW }, { "pulse_max", MUSTER_PULSE_MAX },
 	{ "pulses_live", MUSTER_PULSES_LIVE }, { "pulse_count_max", MUSTER_PULSE_COUNT_MAX },
+	{ "numbers_max", MUSTER_NUMBERS_MAX },
 	{ "mtu", MUSTER_MTU }, { "units", MUSTER_UNITS },
 	{ "buffer_bytes", MUSTER_BUFFER_BYTES }, { "contexts_max", MUSTER_CONTEXTS_MAX },
 	{ "members_max", MUSTER_MEMBERS_MAX },

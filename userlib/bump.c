@@ -75,12 +75,22 @@ static bool combines(uint32_t type, uint32_t op)
 	return (type == MUSTER_I32 || type == MUSTER_U32) && op >= MUSTER_SUM && op <= MUSTER_LXOR;
 }
 
-/* Of the schedules that it has the one that the operation would have elsewhere; 0: none. */
-static enum muster_bump_algorithm algorithm_of(const struct muster_entry *entry)
+/* Their orders of combining; what goes around a ring has that of what is told to all. */
+static const struct order {
+	const char *schedule;
+	enum muster_bump_algorithm algorithm;
+} orders[] = {
+	{ "recursive-doubling", MUSTER_BUMP_DOUBLING }, { "binomial", MUSTER_BUMP_TREE },
+	{ "direct", MUSTER_BUMP_RING },
+};
+
+/* Of those that it has the one of the operation's schedule; NULL: none. A barrier has no order. */
+static const struct order *order_of(const struct muster_entry *entry)
 {
-	if (!strcmp(entry->schedule->name, "binomial"))
-		return MUSTER_BUMP_TREE;
-	return strcmp(entry->schedule->name, "recursive-doubling") ? 0 : MUSTER_BUMP_DOUBLING;
+	for (size_t i = 0; i < sizeof(orders) / sizeof(orders[0]); i++)
+		if (!strcmp(entry->schedule->name, orders[i].schedule))
+			return &orders[entry->call.coll == MUSTER_COLL_BARRIER ? 0 : i];
+	return NULL;
 }
 
 static bool has_all_ranks(const struct muster_comm *comm)
@@ -116,7 +126,7 @@ const char *muster_bump_cannot(const struct muster_comm *comm, const struct must
 		return "it serves communicators of all ranks";
 	if (!has_group(comm))
 		return "it serves the first 16 communicators";
-	if (!algorithm_of(entry) && (call->type == MUSTER_F64 || muster_comm_is_told(comm)))
+	if (!order_of(entry) && (call->type == MUSTER_F64 || muster_comm_is_told(comm)))
 		return "it does not have this schedule";
 	return muster_comm_is_told_file(comm, entry) ?
 	       "it does not read files of schedules" : NULL;
@@ -137,7 +147,7 @@ const char *muster_bump_why(const struct muster_comm *comm, const struct muster_
 
 const char *muster_bump_schedule(const struct muster_entry *entry)
 {
-	return algorithm_of(entry) == MUSTER_BUMP_TREE ? "binomial" : "recursive-doubling";
+	return (order_of(entry) ? order_of(entry) : &orders[0])->schedule;
 }
 
 /* ---- asking -------------------------------------------------------------------------------- */
@@ -215,6 +225,7 @@ static int run_begin(struct muster_request *request)
 	struct muster_comm *comm = request->comm;
 	struct muster_bump *bump = request->job->bump;
 	struct muster_bump_run *run = comm->bump;
+	const struct order *order;
 
 	if (!run)
 		run = comm->bump = calloc(1, sizeof(*run));
@@ -223,8 +234,8 @@ static int run_begin(struct muster_request *request)
 	run->ask = bump->ask;
 	run->ask.group = htole32(bump->group + comm->life);
 	run->ask.operation = (uint8_t)operation_of(call->coll);
-	run->ask.algorithm = algorithm_of(request->entry) ? (uint8_t)algorithm_of(request->entry) :
-			     MUSTER_BUMP_DOUBLING;
+	order = order_of(request->entry);
+	run->ask.algorithm = (uint8_t)(order ? order : &orders[0])->algorithm;
 	run->ask.type = (uint8_t)call->type;
 	run->ask.redop = (uint8_t)call->op;
 	run->ask.root = htole16((uint16_t)call->root);

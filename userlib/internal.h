@@ -346,7 +346,7 @@ void muster_comm_scratch_free(struct muster_comm *comm);
 static inline void muster_warm_limit(struct muster *job)
 {
 	if (__builtin_expect(job->nr_warm > MUSTER_WARM_MAX, 0))
-		muster_warm_review(job);
+		muster_warm_review(job, MUSTER_WARM_MAX);
 }
 
 /* failure.c */

@@ -155,9 +155,9 @@ static void cool(struct muster_comm *comm)
 	comm->runs = runs;
 }
 
-void muster_warm_review(struct muster *job)
+void muster_warm_review(struct muster *job, uint32_t most)
 {
-	for (int i = 0; i < LOOKS && job->nr_warm > MUSTER_WARM_MAX; i++) {
+	for (int i = 0; i < LOOKS && job->nr_warm > most; i++) {
 		struct muster_warm *warm = job->warm;
 		bool rested = warm->number == warm->comm->number;
 
@@ -170,8 +170,10 @@ void muster_warm_review(struct muster *job)
 
 int muster_comm_remember(struct muster_comm *comm)
 {
-	struct muster_warm *warm = calloc(1, sizeof(*warm));
+	struct muster_warm *warm;
 
+	muster_warm_review(comm->job, MUSTER_WARM_MAX - 1);
+	warm = calloc(1, sizeof(*warm));
 	if (!warm)
 		return muster_fail(comm->job, -ENOMEM, "no memory for the communicator's operations");
 	history_fill(comm, warm->history);

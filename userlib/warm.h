@@ -66,8 +66,8 @@ int muster_comm_remember(struct muster_comm *comm);
 void muster_comm_forget(struct muster_comm *comm);
 /** muster_comm_past() - an operation that began here already; NULL: it has not, or long ago. */
 const struct muster_past *muster_comm_past(const struct muster_comm *comm, uint32_t number);
-/** muster_warm_review() - if many are warm, cool some that have rested; not of one that is called. */
-void muster_warm_review(struct muster *job);
+/** muster_warm_review() - if more are warm, cool some that have rested; not of one that is called. */
+void muster_warm_review(struct muster *job, uint32_t most);
 
 /* bounce.c: blocks of MUSTER_BOUNCE_SLOTS small results, MUSTER_KEPT_SLOTS, and a lock */
 int muster_bounce_take(struct muster *job, uint8_t **bounce, uint32_t *key);

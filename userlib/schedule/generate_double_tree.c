@@ -156,9 +156,11 @@ static uint32_t next_of(uint32_t m, uint32_t tree, uint32_t place, uint32_t step
 static uint32_t next(const struct muster_schedule *schedule, uint32_t rank, uint32_t step)
 {
 	uint32_t m = schedule->ranks - 1, place = muster_place_of(schedule, rank);
-	uint32_t next = schedule->steps;
+	uint32_t next = schedule->steps, tree = step % TREES;
 
-	for (uint32_t tree = 0; m && tree < TREES; tree++) {
+	if (!m)
+		return next;
+	for (uint32_t i = 0; i < TREES && next != step; i++, tree = (tree + 1) % TREES) {
 		uint32_t found = next_of(m, tree, place, step);
 
 		next = found < next ? found : next;

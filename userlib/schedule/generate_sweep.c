@@ -91,10 +91,15 @@ static uint32_t next(const struct muster_schedule *schedule, uint32_t rank, uint
 	if (step == schedule->steps)
 		return step;
 	bit = schedule->steps - 1 - step;
-	if (bit > lowest)
-		return schedule->steps - 1 - lowest;
-	if (bit == lowest || place + (1u << bit) <= sweep.places)
-		return step;
+	if (bit >= lowest) {
+		if (place & (place - 1))
+			return schedule->steps - 1 - lowest;
+		if (!lowest)	/* it has all */
+			return schedule->steps;
+		bit = lowest - 1;
+	}
+	if (place + (1u << bit) <= sweep.places)
+		return schedule->steps - 1 - bit;
 	return place == sweep.places ? schedule->steps :
 				       schedule->steps - 1 - log_of(sweep.places - place);
 }

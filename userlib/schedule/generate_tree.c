@@ -67,6 +67,16 @@ static struct muster_link link_of(uint32_t radix, uint32_t link)
 	}
 }
 
+/* Its parent is the last that a place sends to, or its smallest child; and a leaf has heard all. */
+static bool is_last(const struct muster_schedule *schedule, bool up, bool is_child, uint32_t step)
+{
+	uint32_t back = schedule->steps - 1 - step;
+
+	if (up)
+		return is_child && schedule->coll == MUSTER_COLL_REDUCE;
+	return is_child ? back < schedule->generator->radix - 1 : !back;
+}
+
 static void exchange(const struct muster_schedule *schedule, uint32_t rank, uint32_t step,
 		     struct muster_exchange *exchange)
 {
@@ -78,6 +88,7 @@ static void exchange(const struct muster_schedule *schedule, uint32_t rank, uint
 	is_child = muster_link_is_above(link, v);
 	if (!is_child && !muster_link_is_below(link, v, schedule->ranks))
 		return;
+	exchange->last = is_last(schedule, up, is_child, step);
 	other = muster_rank_at(schedule, is_child ? v - link.distance : v + link.distance);
 	if (is_child == up)
 		exchange->to = other;

@@ -154,6 +154,13 @@ static void set_end(struct muster_part *part)
 	part->end = nr < part->round + part->room ? nr : part->round + part->room;
 }
 
+/* Of both directions, which sends before it receives. */
+static void begin_round(struct muster_part *part)
+{
+	part->receiving = part->exchange.to == MUSTER_NOBODY;
+	set_end(part);
+}
+
 static void set_stage(struct muster_part *part)
 {
 	if (part->tabled) {
@@ -175,9 +182,10 @@ static void load_step(struct muster_part *part)
 	part->kind = part->generator->step(part->schedule, part->step);
 	part->nr_messages = messages_max(part, part->kind.nr);
 	exchange_of(part, part->rank, part->step, part->kind.nr, &part->exchange);
-	if (!part->generator->at_once)
-		part->receiving = part->exchange.to == MUSTER_NOBODY;
-	set_end(part);
+	if (part->generator->at_once)
+		set_end(part);
+	else
+		begin_round(part);
 }
 
 /* Without tables each step has one message in each direction, or the pieces of one that goes round. */
@@ -238,17 +246,19 @@ static void turn(struct muster_part *part)
 		turn_at_once(part);
 		return;
 	}
-	if (part->receiving || part->exchange.from == MUSTER_NOBODY) {
-		part->receiving = part->exchange.to == MUSTER_NOBODY;
-		part->round += part->room;
-	} else {
+	if (!part->receiving && part->exchange.from != MUSTER_NOBODY) {
 		part->receiving = true;
+		set_end(part);
+		return;
 	}
-	if (part->round >= part->nr_messages) {
+	part->round += part->room;
+	if (part->round < part->nr_messages) {
+		begin_round(part);
+	} else if (part->exchange.last) {
+		part->step = part->schedule->steps;
+	} else {
 		part->step++;
 		load_step(part);
-	} else {
-		set_end(part);
 	}
 }
 
@@ -259,6 +269,10 @@ static void set_range(const struct muster_part *part, struct muster_message *mes
 	uint32_t chunks = part->schedule->chunks, to_end = chunks - first;
 	uint32_t before = part->next * part->grain;
 
+	message->first = first;
+	message->nr = nr;
+	if (nr == 1)
+		return;
 	if (nr > to_end && before >= to_end) {	/* behind where it goes round */
 		before = (part->next - divide_up(to_end, part->grain)) * part->grain;
 		nr -= to_end;

@@ -28,6 +28,7 @@ struct muster_exchange {
 	uint32_t nr_received;
 	bool copies_to;		/* what is sent replaces what is there, though the step reduces */
 	bool copies_from;
+	bool last;		/* it is known that the rank does nothing in later steps */
 };
 
 struct muster_step_kind {
