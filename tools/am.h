@@ -17,6 +17,7 @@ enum {
 	AM_GROUPS_MAX = 256,		/* of one job, unless it is set */
 	AM_LAYOUTS = 2,
 	AM_WHY_MAX = MUSTER_MANAGER_WHY_MAX,
+	AM_UNHEARD_MAX = 1 << 20,	/* bytes that may wait for a switch; then it is over, and may come anew */
 };
 
 struct am_config {
@@ -69,6 +70,7 @@ struct am_group {
 	uint32_t handle;
 	uint64_t key;
 	uint64_t proof;
+	uint64_t since_us;		/* when one that another manager made was heard of */
 	const struct am_peer *asker;	/* NULL: it has gone, or another manager made it */
 	uint64_t tag;			/* of its request */
 	bool made;			/* all switches have it, and the asker knows */
@@ -112,7 +114,6 @@ struct am {
 	struct am_ask *asks;
 	uint64_t tags;			/* of asks so far */
 	uint32_t last_handle;
-	uint64_t began_us;
 	struct am_received in;
 };
 
@@ -125,7 +126,7 @@ void am_close(struct am *am);
 bool am_step(struct am *am);
 /** am_settled() - all that was to be told is. */
 bool am_settled(const struct am *am);
-/** am_say() - a switch's socket may be full, and it gets it later; whoever else's is, is over. */
+/** am_say() - a switch's socket may be full, and it gets it later, within limits; whoever else's is, is over. */
 void am_say(struct am *am, struct am_peer *peer, const void *message, size_t bytes);
 /** am_answer() - why: of an error. */
 void am_answer(struct am *am, struct am_peer *peer, const struct muster_manager_message *head, int err,

@@ -14,7 +14,7 @@
 
 #include "clock.h"
 
-/* How long a switch may take to come to a manager that is new, as others have it in a group. */
+/* How long a switch may take to come to us with a group that another has told us of. */
 #define SETTLE_US	60000000ull
 
 struct branch_message {
@@ -100,11 +100,12 @@ static void cleaners_answer(struct am *am)
 
 bool am_groups_sweep(struct am *am)
 {
-	bool late = muster_clock_us() - am->began_us > SETTLE_US, again = false;
+	uint64_t now_us = muster_clock_us();
 	struct am_group *group, *next;
+	bool again = false;
 
 	for (group = am->groups; group; group = next) {
-		bool known = late || is_known(group);
+		bool known = is_known(group) || now_us - group->since_us > SETTLE_US;
 
 		next = group->next;
 		again |= !known;
@@ -258,7 +259,7 @@ static uint32_t payload_of(const struct am *am, const struct am_group *group)
 								       MUSTER_SWITCH_LLT_BYTES;
 }
 
-/* All have answered. Who asked may have gone meanwhile; the other members have not heard of it. */
+/* All have answered. If who asked has gone meanwhile, the other members will not hear of it either. */
 static void conclude(struct am *am, struct am_group *group)
 {
 	struct muster_manager_message head = {
@@ -271,7 +272,7 @@ static void conclude(struct am *am, struct am_group *group)
 	group->made = true;
 	if (group->asker)
 		am_answer(am, (struct am_peer *)group->asker, &head, group->err, group->why);
-	if (group->err)
+	if (group->err || !group->asker)
 		am_group_end(am, group);
 }
 
@@ -377,7 +378,7 @@ static struct am_group *found(struct am *am)
 		return NULL;
 	*group = (struct am_group){
 		.next = am->groups, .tree = said->tree, .handle = said->group, .key = said->key,
-		.proof = said->proof, .made = true,
+		.proof = said->proof, .since_us = muster_clock_us(), .made = true,
 	};
 	am->groups = group;
 	return group;
@@ -407,5 +408,7 @@ void am_group_hold(struct am *am, const struct am_peer *from)
 		branch_of(group, from->number)->held = true;
 	else
 		tell(am, from->number, MUSTER_MANAGER_REMOVE, said->tree, said->group);
+	if (noted && group->unwanted)
+		unwant(am, group);	/* its members there have not heard it */
 	am_groups_sweep(am);
 }

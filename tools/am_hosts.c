@@ -230,6 +230,8 @@ static int stream_check(const struct am *am, const struct am_group *group, char 
 {
 	const struct am_group *other = am_group_of(am, group->tree - 1u, am->in.head.group);
 
+	if (am->config.shared && am_group_of(am, group->tree, group->handle))
+		return am_refuse(why, -EEXIST, "the streaming group is there already");
 	if (am->config.shared)
 		return other && other->handle == group->handle && same_members(other, group) ? 0 :
 		       am_refuse(why, -EINVAL, "the streaming group has no low-latency one that locks it");

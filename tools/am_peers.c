@@ -2,7 +2,7 @@
 /*
  * Who is connected to the manager (am.h): one socket that keeps the bounds of messages for each. Only
  * processes of the same user are heard, and only once they have said who they are. Nobody is waited for:
- * what a switch has no room for is kept, and whoever else does not read is over.
+ * what a switch has no room for is kept, up to a limit, and whoever else does not read is over.
  */
 #include "am.h"
 
@@ -14,7 +14,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "clock.h"
 #include "daemon.h"
 
 enum { EVENTS = 32 };
@@ -50,12 +49,18 @@ static void listen_for(struct am *am, struct am_peer *peer)
 	epoll_ctl(am->epoll_fd, EPOLL_CTL_MOD, peer->fd, &event);
 }
 
+/* Nobody but a switch is said anything that it has not asked for. */
+static size_t unheard_max(const struct am_peer *peer)
+{
+	return peer->kind == AM_SWITCH ? AM_UNHEARD_MAX : 0;
+}
+
 void am_say(struct am *am, struct am_peer *peer, const void *message, size_t bytes)
 {
 	if (peer->over)
 		return;
 	peer->over = outbox_say(&peer->outbox, peer->fd, message, bytes) ||
-		     (peer->outbox.first && peer->kind != AM_SWITCH);
+		     peer->outbox.bytes > unheard_max(peer);
 	if (peer->outbox.first)
 		listen_for(am, peer);
 }
@@ -269,7 +274,6 @@ int am_open(const struct am_config *config, struct am **result)
 	if (!am)
 		return -ENOMEM;
 	am->config = *config;
-	am->began_us = muster_clock_us();
 	am->listen_fd = daemon_listen(config->address);
 	am->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	/* Handles that a manager before us gave are at the switches yet. */

@@ -26,16 +26,28 @@ static int try(int fd, const void *message, size_t bytes)
 
 static int keep(struct outbox *outbox, const void *message, size_t bytes)
 {
-	struct outbox_message *kept = malloc(sizeof(*kept) + bytes), **place = &outbox->first;
+	struct outbox_message *kept = malloc(sizeof(*kept) + bytes);
 
 	if (!kept)
 		return -ENOMEM;
 	*kept = (struct outbox_message){ .bytes = bytes };
 	memcpy(kept->said, message, bytes);
-	while (*place)
-		place = &(*place)->next;
-	*place = kept;
+	if (outbox->first)
+		outbox->last->next = kept;
+	else
+		outbox->first = kept;
+	outbox->last = kept;
+	outbox->bytes += sizeof(*kept) + bytes;
 	return 0;
+}
+
+static void forget_first(struct outbox *outbox)
+{
+	struct outbox_message *first = outbox->first;
+
+	outbox->first = first->next;
+	outbox->bytes -= sizeof(*first) + first->bytes;
+	free(first);
 }
 
 int outbox_say(struct outbox *outbox, int fd, const void *message, size_t bytes)
@@ -47,25 +59,19 @@ int outbox_say(struct outbox *outbox, int fd, const void *message, size_t bytes)
 
 int outbox_flush(struct outbox *outbox, int fd)
 {
-	struct outbox_message *first;
 	int err = 0;
 
-	while (!err && (first = outbox->first)) {
-		err = try(fd, first->said, first->bytes);
+	while (outbox->first) {
+		err = try(fd, outbox->first->said, outbox->first->bytes);
 		if (err)
 			break;
-		outbox->first = first->next;
-		free(first);
+		forget_first(outbox);
 	}
 	return err == -EAGAIN ? 0 : err;
 }
 
 void outbox_drop(struct outbox *outbox)
 {
-	struct outbox_message *first;
-
-	while ((first = outbox->first)) {
-		outbox->first = first->next;
-		free(first);
-	}
+	while (outbox->first)
+		forget_first(outbox);
 }

@@ -13,6 +13,8 @@ struct outbox_message;
 
 struct outbox {
 	struct outbox_message *first;	/* NULL: none waits */
+	struct outbox_message *last;	/* if any does */
+	size_t bytes;			/* of all that wait, and what keeps them */
 };
 
 /** outbox_say() - Return: 0: it is said, or waits; -errno: the connection is over. */

@@ -1,0 +1,210 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# The manager of groups and its switches, where hosts ask for what no library asks for, and where one
+# side is late or gone as the other is heard. Hosts are played; manager and switches are real.
+. "$(dirname "$0")/tap.sh"
+
+switchd=$MUSTER_BUILD/tools/muster-switchd
+am=$MUSTER_BUILD/tools/muster-am
+
+# A host: what it says, and what it hears.
+cat >hosts.py <<'END'
+import os, signal, socket, struct, sys, time
+HELLO, WELCOME, CREATE, CREATED, LEAVE, LEFT = 1, 2, 3, 4, 5, 6
+LAYOUT = "<HHIQQQIIIIHBBIII"
+
+class Host:
+    def __init__(self, number, claims=()):
+        self.number, self.lease = number, socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.lease.connect("\0" + sys.argv[1])
+        self.say(HELLO, proof=7, life=1, more=[struct.pack("<QIHH", *claim, 0) for claim in claims])
+        assert self.hear()["status"] == 0
+
+    def say(self, kind, tag=0, proof=0, context=0, life=0, group=0, tree=0, type=0, more=()):
+        self.lease.send(struct.pack(LAYOUT, 2, kind, 0, tag, 0, proof, self.number, context, life, group,
+                                    tree, 0, type, 0, len(more), 0) + b"".join(more))
+
+    def hear(self):
+        fields = struct.unpack_from(LAYOUT, self.lease.recv(4096))
+        return dict(zip(("version", "kind", "status", "tag", "key", "proof", "host", "context", "life",
+                         "group", "tree", "job", "type", "payload", "nr", "flags"), fields))
+
+    def create(self, hosts, tag=1, type=0, group=0):
+        self.say(CREATE, tag=tag, type=type, group=group, context=1, life=1,
+                 more=[struct.pack("<IIHHHH", host, 1, 0, 0, 0, 0) for host in hosts])
+
+    def leave(self, tree=0, group=0, tag=0):
+        self.say(LEAVE, tree=tree, group=group, tag=tag)
+
+def await_file(name):
+    while not os.path.exists(name):
+        time.sleep(0.02)
+
+END
+
+# play NAME SCRIPT...: python with hosts, at the manager of that name
+play() {
+	cat hosts.py - >"$1.py"
+	python3 "$1.py" "$name-m"
+}
+
+# begin TOPOLOGY [OPTION]...: a manager, and all its switches in one process
+begin() {
+	name=muster-manager-$$-$tap_nr
+	topology=$1
+	shift
+	: >ready
+	: >report
+	"$am" -t "$topology" -m "@$name-m" "$@" >>report &
+	manager=$!
+	trap 'kill $manager' EXIT
+	within 300 grep -q ready report
+	"$switchd" -t "$topology" -w "unix:@$name" -m "@$name-m" -j -c counters >ready &
+	switches=$!
+	trap 'kill -CONT $switches; kill $switches $manager' EXIT
+	within 300 grep -q ready ready
+}
+
+# groups NUMBER: so many has the manager, and each of them the switch
+groups() {
+	: >report
+	rm -f counters
+	kill -USR1 $manager $switches
+	sleep 0.1
+	grep -q "^$1 groups" report && grep -q "\"groups\": $1," counters
+}
+
+stays() {
+	rm -f made looked
+	begin switch:4 --shared
+	play stays <<-'END' &
+		host, other = Host(0), Host(1)
+		host.create([0, 1])
+		made = host.hear()
+		statuses = [made["status"]]
+		for tag in (2, 3):
+		    host.create([0, 1], tag=tag, type=1, group=made["group"])
+		    statuses.append(host.hear()["status"])
+		assert statuses == [0, 0, 17], statuses
+		open("made", "w")
+		await_file("looked")
+	END
+	hosts=$!
+	within 300 test -e made
+	within 300 groups 2
+	touch looked
+	wait $hosts
+	within 300 groups 0
+}
+check "a streaming group is made once, and that which is there stays" stays
+
+asker_goes() {
+	rm -f asked looked
+	begin switch:4
+	play asker_goes <<-'END' &
+		host, other = Host(0), Host(1)
+		open("ready_to_ask", "w")
+		await_file("stopped")
+		host.create([0, 1])
+		host.lease.close()
+		open("asked", "w")
+		await_file("looked")
+	END
+	hosts=$!
+	within 300 test -e ready_to_ask
+	kill -STOP $switches
+	touch stopped
+	within 300 test -e asked
+	kill -CONT $switches
+	within 60 groups 0
+	touch looked
+	wait $hosts
+}
+check "a group whose asker has gone before it was made is given back, as nobody has heard of it" asker_goes
+
+# resident PID: KiB
+resident() {
+	awk '/^VmRSS/ { print $2 }' "/proc/$1/status"
+}
+
+# A switch that does not read: what it is to hear does not become more and more.
+stopped() {
+	rm -f asked looked stopped before
+	begin switch:4
+	kill -STOP $switches
+	before=$(resident $manager)
+	play stopped <<-'END' &
+		host, other = Host(0), Host(1)
+		for tag in range(1, 20001):
+		    host.create([0, 1], tag=tag)
+		    host.leave(tag=tag)
+		    assert host.hear()["kind"] == CREATED
+		open("asked", "w")
+		await_file("looked")
+		host.create([0, 1])
+		assert host.hear()["status"] == 0
+		host.leave(tag=1)
+	END
+	hosts=$!
+	within 300 test -e asked
+	after=$(resident $manager)
+	echo "$before KiB, then $after KiB"
+	test "$after" -lt $((before + 3072))
+	kill -CONT $switches
+	within 300 groups 0
+	touch looked
+	wait $hosts
+}
+check "a switch that hears nothing costs the manager little, and is back when it does" stopped
+
+# Its switches come to another manager one after the other, the last behind an order.
+late_to_clean() {
+	rm -f made go
+	begin fat-tree:2x2x1
+	kill $switches
+	wait $switches
+	for number in 0 1 2; do
+		: >ready
+		"$switchd" -t "$topology" -w "unix:@$name" -m "@$name-m" -s $number >ready &
+		eval "switch_$number=$!"
+		within 300 grep -q ready ready
+	done
+	trap 'kill -CONT $switch_1; kill $switch_0 $switch_1 $switch_2 $manager' EXIT
+	play late_to_clean <<-'END' &
+		hosts = [Host(number) for number in range(4)]
+		hosts[0].create([0, 1, 2, 3])
+		assert hosts[0].hear()["status"] == 0
+		open("made", "w")
+		await_file("go")
+	END
+	hosts=$!
+	within 300 test -e made
+	kill -STOP $switch_1
+	kill -9 $manager
+	wait $manager || :
+	touch go
+	wait $hosts
+	: >report
+	"$am" -t "$topology" -m "@$name-m" >>report &
+	manager=$!
+	within 300 grep -q ready report
+	within 300 known_by 2
+	"$am" -m "@$name-m" --clean &
+	order=$!
+	sleep 0.5
+	kill -CONT $switch_1
+	within 300 gone "$order"
+	wait $order
+	known_by 3
+	grep -q '^0 groups' report
+}
+
+# known_by NUMBER: so many switches have come to the manager, and one has told it of a group
+known_by() {
+	: >report
+	kill -USR1 $manager
+	sleep 0.1
+	same "$1" "$(grep -c ^switch report)"
+}
+check "an order to clean ends, though a switch comes behind it that has a group" late_to_clean
+finish
