@@ -50,6 +50,7 @@ enum muster_desc_kind {
 	MUSTER_DESC_RDMA = 2,		/* carries addresses, length and keys */
 	MUSTER_DESC_START = 3,		/* runs the program that was kept under its cookie */
 	MUSTER_DESC_PROGRAM = 4,	/* runs the sequences that lie in its load range */
+	MUSTER_DESC_FORGET = 5,		/* the program that was kept under its cookie is no longer */
 };
 
 /* struct muster_desc.flags */

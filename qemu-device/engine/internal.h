@@ -627,7 +627,9 @@ static inline bool muster_kept_is_first(const struct context *ctx, uint16_t vp,
 {
 	return ctx && ctx->kept && ctx->vp == vp && !memcmp(start, &ctx->kept->start, sizeof(*start));
 }
-void muster_kept_forget(struct context *ctx);
+/* What desc, a FORGET, names; a start of it that waits runs. 0; -EINVAL: nothing, or desc is no such. */
+int muster_kept_forget(struct context *ctx, const struct muster_desc *desc);
+void muster_kept_forget_all(struct context *ctx);
 
 /* p2p.c */
 int muster_message_post(struct context *ctx, const struct muster_desc *desc);
