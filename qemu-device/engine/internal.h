@@ -567,7 +567,7 @@ static inline struct sequence *muster_sequence_current(const struct context *ctx
 static inline struct instance *muster_instance(const struct context *ctx, uint32_t pulse)
 {
 	return (struct instance *)((uint8_t *)ctx->instances +
-				   pulse % MUSTER_PULSES_LIVE *
+				   (pulse & (muster_sequence_current(ctx)->nr_instances - 1)) *
 				   muster_sequence_current(ctx)->instance_bytes);
 }
 
