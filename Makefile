@@ -578,8 +578,8 @@ bench-bump: all $(BUILD)/selftests/bump_hosts $(BUILD)/selftests/bump_model ## t
 	@tools/setup/setup.sh --quiet bump
 	@MUSTER_BUILD=$(abspath $(BUILD)) tools/bench-bump.sh $(PART)
 
-bench-switch: $(BUILD)/selftests/switch_bench ## reduction in a switch of 8 and of 40 sources, beside memcpy in the same run
-	@$<
+bench-switch: $(BUILD)/selftests/switch_bench $(BUILD)/selftests/switch_model ## the SHARP paper's figures in modelled time: tables and picture in build/bench/; one thread's reduction beside memcpy
+	@MUSTER_BUILD=$(abspath $(BUILD)) tools/bench-switch.sh
 
 bench-look: $(BUILD)/selftests/look_bench ## what the looking page and trace records cost in an 8-byte allreduce: instructions
 	@tools/setup/setup.sh --quiet valgrind

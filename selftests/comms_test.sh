@@ -47,7 +47,7 @@ ranks_simulated=${MUSTER_SIMULATED_RANKS:-12}
 check "$many_simulated communicators of $ranks_simulated simulated ranks at once leave nothing" \
 	in_simulated_world 3>&1
 
-check "groups that have their members for themselves cost little at rest" ranks 8 "$comms" groups 400
+check "groups that have their members for themselves cost little at rest" ranks 8 "$comms" groups 1000
 
 check "communicators made and freed again and again leave nothing" ranks 4 "$comms" churn 2000
 for n in 5 12; do

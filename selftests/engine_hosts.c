@@ -10,6 +10,8 @@
 
 #include <stdlib.h>
 
+#include "timeline.h"
+
 /* Consecutive transfers of a step between the same two: one message of several chunks. */
 struct message {
 	const struct muster_transfer *t;
@@ -35,11 +37,6 @@ struct hosts {
 	double cpu_ns[WORLD_TASKS_MAX][WORLD_NODES];
 	double last_ns;
 };
-
-static double later(double a, double b)
-{
-	return a > b ? a : b;
-}
 
 static void messages_make(struct hosts *h, const struct muster_schedule *s, uint64_t bytes)
 {

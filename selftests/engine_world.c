@@ -17,6 +17,7 @@
 #include "dev.h"
 #include "engine.h"
 #include "meaning.h"
+#include "timeline.h"
 #include "zeroed.h"
 
 const struct world_costs world_costs = {
@@ -33,11 +34,10 @@ enum {
 };
 
 struct event {
-	double at_ns;
-	uint64_t order;
+	struct timed time;
 	enum { READY, ON_ITS_WAY, THERE } where;
-	uint8_t *payload;
 	struct muster_packet packet;
+	uint8_t payload[];
 };
 
 struct node {
@@ -61,55 +61,12 @@ struct world {
 	struct node nodes[WORLD_NODES];
 	struct memory memory[WORLD_TASKS_MAX][WORLD_NODES];
 	uint8_t *in[WORLD_NODES], *expected[WORLD_NODES];
-	struct event **heap;
-	uint32_t nr, max;
-	uint64_t order, packets;
+	struct timeline line;
+	uint64_t packets;
 	double last_ns;
 	uint32_t done;
 	bool failed;
 };
-
-/* ---- events ----------------------------------------------------------------------- */
-
-static bool before(const struct event *a, const struct event *b)
-{
-	return a->at_ns != b->at_ns ? a->at_ns < b->at_ns : a->order < b->order;
-}
-
-static void push(struct world *w, struct event *event)
-{
-	uint32_t i = w->nr++;
-
-	if (w->nr > w->max) {
-		w->max = w->max ? 2 * w->max : 4096;
-		w->heap = realloc(w->heap, w->max * sizeof(*w->heap));
-	}
-	event->order = w->order++;
-	for (; i && before(event, w->heap[(i - 1) / 2]); i = (i - 1) / 2)
-		w->heap[i] = w->heap[(i - 1) / 2];
-	w->heap[i] = event;
-}
-
-static struct event *pop(struct world *w)
-{
-	struct event *first = w->heap[0], *last = w->heap[--w->nr];
-	uint32_t i = 0, child;
-
-	while ((child = 2 * i + 1) < w->nr) {
-		child += child + 1 < w->nr && before(w->heap[child + 1], w->heap[child]);
-		if (!before(w->heap[child], last))
-			break;
-		w->heap[i] = w->heap[child];
-		i = child;
-	}
-	w->heap[i] = last;
-	return first;
-}
-
-static double later(double a, double b)
-{
-	return a > b ? a : b;
-}
 
 /* ---- what an engine may do to the world -------------------------------------------- */
 
@@ -170,18 +127,16 @@ static int world_send(void *opaque, uint32_t incarnation, const struct muster_pa
 		      const void *payload)
 {
 	struct node *node = opaque;
-	struct event *event = calloc(1, sizeof(*event));
+	struct event *event = calloc(1, sizeof(*event) + packet->length);
 
 	(void)incarnation;
 	event->packet = *packet;
-	if (packet->length) {
-		event->payload = malloc(packet->length);
+	if (packet->length)
 		memcpy(event->payload, payload, packet->length);
-	}
 	node->now_ns += world_costs.packet_ns;
-	event->at_ns = packet->length ? later(node->now_ns, node->data_ns) : node->now_ns;
+	event->time.at_ns = packet->length ? later(node->now_ns, node->data_ns) : node->now_ns;
 	node->world->packets++;
-	push(node->world, event);
+	timeline_push(&node->world->line, &event->time);
 	return 0;
 }
 
@@ -357,11 +312,11 @@ static void travel(struct world *w, struct event *event)
 	double busy = busy_ns(&event->packet);
 
 	if (event->where++ == READY) {
-		from->out_ns = later(event->at_ns, from->out_ns) + busy;
-		event->at_ns = from->out_ns + world_costs.link_ns;
+		from->out_ns = later(event->time.at_ns, from->out_ns) + busy;
+		event->time.at_ns = from->out_ns + world_costs.link_ns;
 	} else {
-		to->in_ns = later(event->at_ns - busy, to->in_ns) + busy;
-		event->at_ns = to->in_ns;
+		to->in_ns = later(event->time.at_ns - busy, to->in_ns) + busy;
+		event->time.at_ns = to->in_ns;
 	}
 }
 
@@ -375,11 +330,11 @@ static bool take(struct world *w, struct event *event)
 		travel(w, event);
 		return false;
 	}
-	if (*unit_ns > event->at_ns) {
-		event->at_ns = *unit_ns;
+	if (*unit_ns > event->time.at_ns) {
+		event->time.at_ns = *unit_ns;
 		return false;
 	}
-	node->now_ns = event->at_ns + world_costs.packet_ns +
+	node->now_ns = event->time.at_ns + world_costs.packet_ns +
 		       event->packet.length / world_costs.sum_bytes_ns;
 	node->data_ns = 0;
 	muster_engine_receive(node->engine, &event->packet, event->payload, event->packet.length);
@@ -392,19 +347,17 @@ static bool take(struct world *w, struct event *event)
 
 static void begin(struct world *w)
 {
+	struct event *event;
+
 	for (uint32_t n = 0; n < WORLD_NODES; n++) {
 		w->nodes[n].now_ns = world_costs.cpu_ns + 2 * world_costs.bus_ns;
 		act(&w->nodes[n], &w->nodes[n].unit_ns[0]);
 	}
-	while (w->nr && !w->failed) {
-		struct event *event = pop(w);
-
-		if (!take(w, event)) {
-			push(w, event);
-			continue;
-		}
-		free(event->payload);
-		free(event);
+	while (!w->failed && (event = (struct event *)timeline_pop(&w->line))) {
+		if (take(w, event))
+			free(event);
+		else
+			timeline_push(&w->line, &event->time);
 	}
 }
 
@@ -449,13 +402,7 @@ static void end(struct world *w)
 		free(w->in[n]);
 		free(w->expected[n]);
 	}
-	while (w->nr) {
-		struct event *event = pop(w);
-
-		free(event->payload);
-		free(event);
-	}
-	free(w->heap);
+	timeline_free(&w->line);
 	free(w);
 }
 

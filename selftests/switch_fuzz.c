@@ -264,7 +264,7 @@ static void out_of_place(struct muster_packet *packet)
 	if (draw(2) && packet->number > 3)
 		packet->number -= 3 + (uint32_t)draw(packet->number - 3);
 	else
-		packet->pulse = MUSTER_PULSES_LIVE + (uint32_t)draw(1u << 30);
+		packet->pulse = MUSTER_TREE_PULSES_LIVE + (uint32_t)draw(1u << 30);
 }
 
 /* Any bytes of it, and then the key is wrong in any case; or the whole is so long, or for nobody. */

@@ -36,6 +36,7 @@ enum muster_limit {
 	MUSTER_WINDOW = 8,		/* sequences a sender may be ahead of a receiver (W) */
 	MUSTER_PULSE_MAX = 32 << 10,	/* bytes of one pulse of one transfer */
 	MUSTER_PULSES_LIVE = 4,		/* pulses of one sequence in flight at once (k) */
+	MUSTER_TREE_PULSES_LIVE = 16,	/* the same of one that only a tree hears of, if it asks for it */
 	MUSTER_PULSE_COUNT_MAX = 1 << 30,
 	MUSTER_NUMBERS_MAX = 16384,	/* idle numbers that one descriptor ends */
 	MUSTER_MTU = 4096,		/* payload bytes of one packet */
@@ -50,6 +51,7 @@ enum muster_desc_kind {
 	MUSTER_DESC_RDMA = 2,		/* carries addresses, length and keys */
 	MUSTER_DESC_START = 3,		/* runs the program that was kept under its cookie */
 	MUSTER_DESC_PROGRAM = 4,	/* runs the sequences that lie in its load range */
+	MUSTER_DESC_FORGET = 5,		/* the program that was kept under its cookie is no longer */
 };
 
 /* struct muster_desc.flags */
@@ -172,7 +174,7 @@ struct muster_desc_range {
 	__le32 remote_key;
 	__le32 pulse_len;	/* bytes; in CH, the same for the whole sequence */
 	__le32 pulse_count;	/* in CH; 1 for a sequence that is not sliced */
-	__le32 pulses_live;	/* in CH; how many at once; 0: MUSTER_PULSES_LIVE, the most */
+	__le32 pulses_live;	/* in CH; how many at once; 0: MUSTER_PULSES_LIVE, mostly the most */
 	__le32 numbers;		/* in CH|CT that does nothing else: it ends so many; 0: one */
 	__u8 reserved[24];
 };

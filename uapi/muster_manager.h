@@ -12,7 +12,7 @@
 
 #include "muster_desc.h"
 
-#define MUSTER_MANAGER_VERSION		2
+#define MUSTER_MANAGER_VERSION		3
 
 enum muster_manager_kind {
 	/*

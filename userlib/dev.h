@@ -95,7 +95,7 @@ struct muster_dev_ops {
 	int (*tree_join)(struct muster_dev *dev, uint8_t job, uint32_t context,
 			 const struct muster_dev_tree *tree);
 
-	/* A whole sequence, a START, or a point-to-point descriptor; errors as muster_engine_post(). */
+	/* A whole sequence, a START or FORGET, or a point-to-point descriptor; errors as muster_engine_post(). */
 	int (*post)(struct muster_dev *dev, const struct muster_desc *descs, uint32_t nr);
 
 	/* The same for a START that is as it was when it was posted before. NULL: by post(). */

@@ -135,6 +135,7 @@ struct muster {
 	struct muster_bounce_chunk *bounce_chunks;
 	struct muster_warm *warm;	/* of communicators (warm.c), */
 	uint32_t nr_warm;
+	uint32_t warm_max;		/* so many may be, or more if all run */
 	void *limbs;			/* of the last exact sum, for the next one; or NULL */
 	size_t limbs_bytes;
 	uint32_t kept_descs;		/* that the device keeps for all communicators */
@@ -345,8 +346,8 @@ void muster_comm_scratch_free(struct muster_comm *comm);
 /* warm.h */
 static inline void muster_warm_limit(struct muster *job)
 {
-	if (__builtin_expect(job->nr_warm > MUSTER_WARM_MAX, 0))
-		muster_warm_review(job, MUSTER_WARM_MAX);
+	if (__builtin_expect(job->nr_warm > job->warm_max, 0))
+		muster_warm_review(job, job->warm_max);
 }
 
 /* failure.c */
@@ -543,7 +544,9 @@ static inline int muster_kept_run(struct muster_dev *dev, const struct muster_ke
 int muster_kept_post(struct muster_request *request);
 /** muster_kept_release() - the entry goes; what the device keeps stays for the next to replace. */
 void muster_kept_release(struct muster_entry *entry);
-/** muster_kept_close() - of a communicator whose context is closed. */
+/** muster_kept_give_back() - what no entry has the device forgets. -EAGAIN: it has no room, call again. */
+int muster_kept_give_back(struct muster_comm *comm);
+/** muster_kept_close() - of a communicator whose context is closed, or that has given all back. */
 void muster_kept_close(struct muster_comm *comm);
 
 #endif /* MUSTER_INTERNAL_H */

@@ -449,6 +449,7 @@ int muster_job_join(const struct muster_oob *oob, bool oob_owned, muster_dev_ope
 	job->oob_owned = oob_owned;
 	job->era = 1;
 	job->spin_polls = spin_polls(oob->size);
+	job->warm_max = MUSTER_WARM_MAX;
 	job->counts_ticks = muster_ticks_clock() == MUSTER_TRACE_TSC;
 	strcpy(job->sentence, "no error");
 	err = join_with_room(job, open);

@@ -68,7 +68,7 @@ static void start_fill(struct muster_kept *kept, const struct muster_desc *first
 	};
 }
 
-/* The device counts what it keeps under a cookie until that is replaced. */
+/* The device counts what it keeps under a cookie until that is replaced or forgotten. */
 static bool has_room(const struct muster_comm *comm, const struct muster_kept *kept,
 		     uint32_t nr_descs)
 {
@@ -148,6 +148,28 @@ void muster_kept_release(struct muster_entry *entry)
 {
 	if (entry->kept)
 		entry->kept->owned = false;
+}
+
+int muster_kept_give_back(struct muster_comm *comm)
+{
+	struct muster_dev *dev = comm->job->dev;
+	int err;
+
+	for (uint32_t i = 0; i < MUSTER_KEPT_SLOTS; i++) {
+		struct muster_kept *kept = comm->warm->kept[i];
+		struct muster_desc forget;
+
+		if (!kept || kept->owned || !kept->nr_descs)
+			continue;
+		forget = kept->start;
+		forget.kind = MUSTER_DESC_FORGET;
+		err = dev->ops->post(dev, &forget, 1);
+		if (err)
+			return err;
+		comm->job->kept_descs -= kept->nr_descs;
+		kept->nr_descs = 0;
+	}
+	return 0;
 }
 
 void muster_kept_close(struct muster_comm *comm)

@@ -333,6 +333,8 @@ int muster_trees_lower(struct muster_comm *comm, struct muster_entry *entry)
 	program->bytes = program->out_bytes = entry->call.bytes;
 	desc_fill(comm, entry, &program->descs[0]);
 	desc_fill(comm, entry, &program->descs[1]);
+	if (!program->is_inline)
+		program->descs[0].range.pulses_live = MUSTER_TREE_PULSES_LIVE;
 	contribution_fill(comm, entry, &program->descs[0]);
 	result_fill(entry, program);
 	entry->program = program;

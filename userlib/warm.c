@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * What a communicator has from its first operation on: programs and plans that were made, memory
- * for small results, which operations there were. One that has run nothing for a while gives that
- * back for others, if the device keeps nothing of it, and has it made again when it is called. Of
+ * for small results, which operations there were, and in the device programs that are kept. One that
+ * has run nothing for a while gives that back for others, and has it made again when it is called. Of
  * its operations it remembers the last few even then, so that a member who called something else
  * is told so.
  *
@@ -129,18 +129,9 @@ static void history_fill(const struct muster_comm *comm, struct muster_past *his
 
 /* ---- warm and cool ---------------------------------------------------------------------- */
 
-/* The device keeps programs under cookies of its slots, which lie in its memory for results. */
-static bool is_kept(const struct muster_comm *comm)
-{
-	for (uint32_t i = 0; i < MUSTER_KEPT_SLOTS; i++)
-		if (comm->warm->kept[i] && comm->warm->kept[i]->nr_descs)
-			return true;
-	return false;
-}
-
 static bool may_cool(const struct muster_comm *comm)
 {
-	return !comm->first && !comm->persistent && !comm->trees && !is_kept(comm);
+	return !comm->first && !comm->persistent && !comm->trees;
 }
 
 static void cool(struct muster_comm *comm)
@@ -150,6 +141,10 @@ static void cool(struct muster_comm *comm)
 	if (!runs)
 		return;
 	muster_cache_clear(comm);
+	if (muster_kept_give_back(comm)) {
+		free(runs);
+		return;
+	}
 	muster_host_close(comm);
 	muster_comm_forget(comm);
 	comm->runs = runs;
@@ -172,7 +167,7 @@ int muster_comm_remember(struct muster_comm *comm)
 {
 	struct muster_warm *warm;
 
-	muster_warm_review(comm->job, MUSTER_WARM_MAX - 1);
+	muster_warm_review(comm->job, comm->job->warm_max - 1);
 	warm = calloc(1, sizeof(*warm));
 	if (!warm)
 		return muster_fail(comm->job, -ENOMEM, "no memory for the communicator's operations");

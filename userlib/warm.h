@@ -16,7 +16,7 @@ enum muster_warm_limits {
 	MUSTER_BOUNCE_SLOTS = MUSTER_SEQ_QUEUE_MAX, /* small operations at once, per communicator */
 	MUSTER_KEPT_SLOTS = 48,		/* programs that the device keeps, per communicator */
 	MUSTER_LOCK_SLOT = MUSTER_BOUNCE_SLOTS + MUSTER_KEPT_SLOTS,	/* of a tree's lock, behind these */
-	MUSTER_WARM_MAX = 128,		/* communicators with what belongs to running; more if all run */
+	MUSTER_WARM_MAX = 128,		/* communicators with what belongs to running */
 	MUSTER_HISTORY = 64,		/* operations whose signature is remembered */
 };
 

@@ -128,7 +128,7 @@ static void test_what_is_under_way_is_not_cooled(void **state)
 	free_many(world);
 }
 
-static void test_what_is_persistent_or_kept_by_the_device_stays(void **state)
+static void test_what_is_persistent_stays(void **state)
 {
 	struct test_world *world = world_of_many();
 	struct muster_request *request;
@@ -137,14 +137,50 @@ static void test_what_is_persistent_or_kept_by_the_device_stays(void **state)
 	(void)state;
 	assert_int_equal(muster_allreduce_init(comms[0][0], &value, &value, 1, MUSTER_I64, MUSTER_SUM,
 					       &request), 0);
-	add_up(world, 1);
-	add_up(world, 1);		/* kept from the second call on */
-	for (uint32_t i = 2; i < MANY; i++)
+	for (uint32_t i = 1; i < MANY; i++)
 		add_up(world, i);
 	assert_true(is_warm(0, 0));
-	assert_true(is_warm(0, 1));
-	assert_false(is_warm(0, 2));
+	assert_false(is_warm(0, 1));
 	assert_int_equal(muster_request_free(request), 0);
+	free_many(world);
+}
+
+/* From the second call on; were it not forgotten the quota would end it. */
+static void test_what_the_device_keeps_it_forgets(void **state)
+{
+	struct test_world *world = world_of_many();
+
+	(void)state;
+	for (uint32_t turn = 0; turn < 3; turn++) {
+		for (uint32_t i = 0; i < MANY; i++)
+			for (uint32_t call = 0; call < 3; call++)
+				add_up(world, i);
+		assert_in_range(count_warm(0), 1, MUSTER_WARM_MAX);
+		assert_false(is_warm(0, 0));
+		assert_int_equal(world->nodes[0].keeps, (turn + 1) * MANY);
+		assert_in_range(world->jobs[0]->kept_descs, 1, 4 * MUSTER_WARM_MAX);
+	}
+	free_many(world);
+}
+
+/* It is not cooled then, and runs as before. */
+static void test_a_device_without_room_forgets_later(void **state)
+{
+	struct test_world *world = world_of_many();
+
+	(void)state;
+	for (uint32_t i = 0; i < MUSTER_WARM_MAX; i++)
+		for (uint32_t call = 0; call < 2; call++)
+			add_up(world, i);
+	world->nodes[0].post_err = -EAGAIN;
+	for (uint32_t i = 0; i < 2 * MUSTER_WARM_MAX; i++)
+		muster_warm_review(world->jobs[0], 1);
+	assert_int_equal(count_warm(0), MUSTER_WARM_MAX);
+	world->nodes[0].post_err = 0;
+	for (uint32_t i = 0; i < MANY; i++)
+		for (uint32_t call = 0; call < 2; call++)
+			add_up(world, i);
+	assert_in_range(count_warm(0), 1, MUSTER_WARM_MAX);
 	free_many(world);
 }
 
@@ -229,7 +265,9 @@ int main(void)
 		cmocka_unit_test(test_of_many_the_first_cool_and_run_again),
 		cmocka_unit_test(test_who_runs_now_and_then_stays_warm),
 		cmocka_unit_test(test_what_is_under_way_is_not_cooled),
-		cmocka_unit_test(test_what_is_persistent_or_kept_by_the_device_stays),
+		cmocka_unit_test(test_what_is_persistent_stays),
+		cmocka_unit_test(test_what_the_device_keeps_it_forgets),
+		cmocka_unit_test(test_a_device_without_room_forgets_later),
 		cmocka_unit_test(test_one_that_is_cool_notices_who_called_something_else),
 		cmocka_unit_test(test_what_was_forgotten_is_nobodys),
 	};

@@ -106,7 +106,7 @@ static void detach(struct context *ctx)
 		muster_message_forget(ctx);
 	muster_sequences_drop(ctx);
 	muster_fetch_forget(ctx);
-	muster_kept_forget(ctx);
+	muster_kept_forget_all(ctx);
 	muster_entries_remove(ctx);
 	muster_copies_disown(ctx);
 	muster_room_forgo(ctx);

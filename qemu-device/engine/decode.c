@@ -207,7 +207,7 @@ static bool decode_head(const struct muster_desc *desc, struct sequence *seq)
 		seq->pulses_live = desc->range.pulses_live;
 	seq->numbers = desc->kind == MUSTER_DESC_RDMA && desc->range.numbers ? desc->range.numbers : 1;
 	return seq->pulse_len <= MUSTER_PULSE_MAX && seq->pulse_count &&
-	       seq->pulse_count <= MUSTER_PULSE_COUNT_MAX && seq->pulses_live <= MUSTER_PULSES_LIVE;
+	       seq->pulse_count <= MUSTER_PULSE_COUNT_MAX && seq->pulses_live <= MUSTER_TREE_PULSES_LIVE;
 }
 
 int muster_decode_sequence(const struct context *ctx, const struct muster_desc *descs, uint32_t nr,

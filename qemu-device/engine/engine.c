@@ -201,6 +201,8 @@ static int post(struct muster_engine *engine, uint16_t vp, const struct muster_d
 		return nr == 1 ? muster_sequence_restart(ctx, descs) : -EINVAL;
 	if (descs->kind == MUSTER_DESC_PROGRAM)
 		return nr == 1 ? muster_fetch_begin(ctx, descs) : -EINVAL;
+	if (descs->kind == MUSTER_DESC_FORGET)
+		return nr == 1 ? muster_kept_forget(ctx, descs) : -EINVAL;
 	return muster_sequence_post(ctx, descs, nr, bad);
 }
 

@@ -567,7 +567,7 @@ static inline struct sequence *muster_sequence_current(const struct context *ctx
 static inline struct instance *muster_instance(const struct context *ctx, uint32_t pulse)
 {
 	return (struct instance *)((uint8_t *)ctx->instances +
-				   pulse % MUSTER_PULSES_LIVE *
+				   (pulse & (muster_sequence_current(ctx)->nr_instances - 1)) *
 				   muster_sequence_current(ctx)->instance_bytes);
 }
 
@@ -627,7 +627,9 @@ static inline bool muster_kept_is_first(const struct context *ctx, uint16_t vp,
 {
 	return ctx && ctx->kept && ctx->vp == vp && !memcmp(start, &ctx->kept->start, sizeof(*start));
 }
-void muster_kept_forget(struct context *ctx);
+/* What desc, a FORGET, names; a start of it that waits runs. 0; -EINVAL: nothing, or desc is no such. */
+int muster_kept_forget(struct context *ctx, const struct muster_desc *desc);
+void muster_kept_forget_all(struct context *ctx);
 
 /* p2p.c */
 int muster_message_post(struct context *ctx, const struct muster_desc *desc);

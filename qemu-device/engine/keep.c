@@ -58,19 +58,24 @@ static void bind_key(const struct context *ctx, struct sequence *seq, uint32_t k
 	seq->nr_keys++;
 }
 
+static struct muster_desc desc_of(const struct context *ctx, uint8_t kind, uint64_t cookie)
+{
+	return (struct muster_desc){
+		.kind = kind,
+		.flags = MUSTER_DESC_C | MUSTER_DESC_CH | MUSTER_DESC_CT,
+		.src_vp = ctx->vp,
+		.job = ctx->job,
+		.context = ctx->id,
+		.cookie = cookie,
+	};
+}
+
 /* What runs it, and what its keys name now. There is room for two a step, behind the steps. */
 static void bind(struct context *ctx, struct sequence *seq)
 {
 	const struct step *step;
 
-	seq->start = (struct muster_desc){
-		.kind = MUSTER_DESC_START,
-		.flags = MUSTER_DESC_C | MUSTER_DESC_CH | MUSTER_DESC_CT,
-		.src_vp = ctx->vp,
-		.job = ctx->job,
-		.context = ctx->id,
-		.cookie = seq->cookie,
-	};
+	seq->start = desc_of(ctx, MUSTER_DESC_START, seq->cookie);
 	seq->keys = (struct bound_key *)&seq->steps[seq->nr_steps];
 	seq->nr_keys = 0;
 	seq->keys_gone = UINT64_MAX;
@@ -118,7 +123,17 @@ void muster_engine_keys_put(struct muster_engine *engine, const uint64_t *gone)
 	engine->keys_gone = gone;
 }
 
-void muster_kept_forget(struct context *ctx)
+int muster_kept_forget(struct context *ctx, const struct muster_desc *desc)
+{
+	struct muster_desc forget = desc_of(ctx, MUSTER_DESC_FORGET, desc->cookie);
+
+	if (memcmp(desc, &forget, sizeof(forget)) || !find(ctx, desc->cookie))
+		return -EINVAL;
+	forget_first(ctx);
+	return 0;
+}
+
+void muster_kept_forget_all(struct context *ctx)
 {
 	while (ctx->kept)
 		forget_first(ctx);

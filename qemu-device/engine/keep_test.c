@@ -28,6 +28,14 @@ static struct muster_desc desc_start(uint64_t cookie)
 	};
 }
 
+static struct muster_desc desc_forget(uint64_t cookie)
+{
+	struct muster_desc desc = desc_start(cookie);
+
+	desc.kind = MUSTER_DESC_FORGET;
+	return desc;
+}
+
 static int try(struct world *w, uint32_t rank, const struct muster_desc *descs, uint32_t nr)
 {
 	w->nodes[rank].idle = false;
@@ -161,11 +169,13 @@ static void what_says_more_than_which_is_refused(void **state)
 		bool names_it = i >= offsetof(struct muster_desc, cookie) &&
 				i < offsetof(struct muster_desc, store_addr);
 
-		desc = desc_start(COOKIE);
-		bytes[i] ^= 0x20;
-		if (!names_it)
-			assert_in_set(try(w, 0, &desc, 1), ((LargestIntegralType[]){
-				(LargestIntegralType)-EINVAL, (LargestIntegralType)-ENOENT }), 2);
+		for (int forgets = 0; forgets < 2; forgets++) {
+			desc = forgets ? desc_forget(COOKIE) : desc_start(COOKIE);
+			bytes[i] ^= 0x20;
+			if (!names_it)
+				assert_in_set(try(w, 0, &desc, 1), ((LargestIntegralType[]){
+					(LargestIntegralType)-EINVAL, (LargestIntegralType)-ENOENT }), 2);
+		}
 	}
 	desc = desc_start(COOKIE);
 	sum_of_two(0, COOKIE, descs);
@@ -177,6 +187,30 @@ static void what_says_more_than_which_is_refused(void **state)
 	sum_of_two(0, COOKIE, descs);
 	descs[0] = desc_mp(MUSTER_DESC_CH | MUSTER_DESC_KEEP, 0, &one);
 	assert_int_equal(try(w, 0, descs, 2), -EINVAL);	/* data[] would stay for ever */
+	world_destroy(w);
+}
+
+/* A start that was taken before it runs; there is nothing to start or to forget behind it. */
+static void what_is_forgotten_is_no_longer(void **state)
+{
+	struct muster_desc start_it = desc_start(COOKIE), forget = desc_forget(COOKIE);
+	struct world *w = two(0);
+
+	(void)state;
+	operands(w, 1, 2);
+	for (uint32_t r = 0; r < 2; r++) {
+		keep(w, r, COOKIE);
+		keep(w, r, COOKIE + 1);
+		start(w, r, COOKIE);
+		assert_int_equal(try(w, r, &forget, 1), 0);
+		assert_int_equal(try(w, r, &start_it, 1), -EINVAL);
+		assert_int_equal(try(w, r, &forget, 1), -EINVAL);
+		start(w, r, COOKIE + 1);
+	}
+	world_run(w);
+	assert_int_equal(w->nodes[0].nr_cqes, 4);
+	for (uint32_t i = 0; i < 4; i++)
+		assert_int_equal(w->nodes[0].cqes[i].status, MUSTER_STATUS_OK);
 	world_destroy(w);
 }
 
@@ -212,6 +246,26 @@ static void a_context_keeps_so_many_and_no_more(void **state)
 	(void)state;
 	assert_int_equal(keep_all(w, MUSTER_KEPT_MAX + 20), MUSTER_KEPT_MAX);
 	assert_int_equal(keep_all(w, MUSTER_KEPT_MAX + 20), MUSTER_KEPT_MAX);	/* in their place */
+	world_destroy(w);
+}
+
+/* What it counted may be kept again. */
+static void who_forgets_has_room_again(void **state)
+{
+	struct world *w = two(0);
+
+	(void)state;
+	assert_int_equal(keep_all(w, MUSTER_KEPT_MAX), MUSTER_KEPT_MAX);
+	for (uint64_t turn = 1; turn < 40; turn++) {
+		struct muster_desc forget = desc_forget((turn - 1) % MUSTER_KEPT_MAX);
+		struct muster_desc descs[2];
+
+		assert_int_equal(try(w, 0, &forget, 1), 0);
+		assert_int_equal(keep_all(w, MUSTER_KEPT_MAX), MUSTER_KEPT_MAX);
+		sum_of_two(0, MUSTER_KEPT_MAX, descs);
+		assert_in_set(try(w, 0, descs, 2), ((LargestIntegralType[]){
+			(LargestIntegralType)-EAGAIN, (LargestIntegralType)-ENOSPC }), 2);
+	}
 	world_destroy(w);
 }
 
@@ -279,7 +333,9 @@ int main(void)
 		cmocka_unit_test(who_keeps_and_who_posts_agree),
 		cmocka_unit_test(what_waits_is_not_changed_by_what_takes_its_place),
 		cmocka_unit_test(what_says_more_than_which_is_refused),
+		cmocka_unit_test(what_is_forgotten_is_no_longer),
 		cmocka_unit_test(a_context_keeps_so_many_and_no_more),
+		cmocka_unit_test(who_forgets_has_room_again),
 		cmocka_unit_test(a_vp_keeps_so_much_in_all_its_contexts),
 		cmocka_unit_test(a_key_that_names_something_else_ends_the_context),
 	};

@@ -59,8 +59,8 @@ struct sequence {
 	uint64_t keys_gone;		/* engine->keys_gone when they were all looked up last */
 	struct muster_desc start;	/* of one that is kept: what runs it */
 	void *instances;		/* likewise, from one run to the next */
-	uint32_t instance_bytes;	/* of each of its instances, of which so many live at once */
-	uint32_t nr_instances;
+	uint32_t instance_bytes;	/* of each of its instances, of which there are */
+	uint32_t nr_instances;		/* as many as live at once, or more: a power of two */
 	struct predicted *predicted;	/* likewise, if it is small (predict.c); or NULL */
 	size_t bytes;
 	uint32_t refs;			/* places in the queue, and one if it is kept */

@@ -175,9 +175,10 @@ void muster_ended_forget(struct context *ctx)
 static bool instances_new(struct context *ctx, struct sequence *seq)
 {
 	size_t bytes = sizeof(struct instance) + seq->nr_steps * sizeof(struct send);
+	uint32_t live = seq->pulse_count < seq->pulses_live ? seq->pulse_count : seq->pulses_live;
 
-	seq->nr_instances = seq->pulse_count < MUSTER_PULSES_LIVE ? seq->pulse_count :
-								    MUSTER_PULSES_LIVE;
+	for (seq->nr_instances = 1; seq->nr_instances < live;)
+		seq->nr_instances *= 2;
 	seq->instance_bytes = (bytes + _Alignof(struct instance) - 1) &
 			      ~(_Alignof(struct instance) - 1);
 	ctx->instances = seq->instances;

@@ -116,11 +116,22 @@ static bool result_valid(const struct context *ctx, const struct sequence *seq,
 	return down->length == up->length;
 }
 
+/* No member can be ahead of it, or is to know how far it may be. */
+static bool is_for_tree_alone(const struct sequence *seq)
+{
+	for (uint32_t i = 0; i < seq->nr_steps; i++)
+		if (seq->steps[i].flags & MUSTER_DESC_CP && i != seq->tree_step)
+			return false;
+	return seq->tree_step != NO_TREE && seq->nr_slots == 1;
+}
+
 uint32_t muster_tree_check(const struct context *ctx, const struct sequence *seq)
 {
 	const struct step *up, *down;
 	uint32_t i;
 
+	if (seq->pulses_live > MUSTER_PULSES_LIVE && !is_for_tree_alone(seq))
+		return 0;
 	if (seq->tree_step == NO_TREE)
 		return seq->nr_steps;
 	up = &seq->steps[seq->tree_step];

@@ -148,7 +148,39 @@ static void programs_are_checked(void **state)
 	REFUSE_MEMORY(0, program_on_memory(d, 4 * MOST, 12));
 	REFUSE_MEMORY(1, d[1].length -= 8);
 	REFUSE_MEMORY(1, d[1].flags |= MUSTER_DESC_SWAP_LOCAL_VP | MUSTER_DESC_CP);
+	REFUSE_MEMORY(0, d[0].range.pulses_live = MUSTER_TREE_PULSES_LIVE + 1);
+	REFUSE_MEMORY(0, d[0].range.pulses_live = MUSTER_TREE_PULSES_LIVE; d[1].cp_count = 2);
+	REFUSE_MEMORY(0, d[0].range.pulses_live = MUSTER_TREE_PULSES_LIVE; desc_to(&d[1], 1, 0));
 	assert_int_equal(nr_up, 0);
+}
+
+/* It asks for more than members let each other be ahead; results come in any order. */
+static void more_pulses_are_live_where_a_tree_alone_hears_of_them(void **state)
+{
+	const uint32_t live = MUSTER_TREE_PULSES_LIVE, all = 2 * live + 3;
+	struct muster_packet down;
+	struct muster_desc d[2];
+	double sum[MOST / 8] = { 0 };
+
+	(void)state;
+	program_on_memory(d, all * MOST, MOST);
+	d[0].range.pulses_live = live;
+	world_post(w, 0, d, 2);
+	world_run(w);
+	assert_int_equal(nr_up, live);
+	down = result_of(MOST);
+	for (uint32_t first = 0; first < all; first += live)
+		for (uint32_t i = first + live; i-- > first;) {
+			down.pulse = i;
+			sum[0] = i;
+			if (i < all)
+				bring(&down, sum);
+		}
+	assert_int_equal(nr_up, all);
+	assert_int_equal(w->nodes[0].nr_cqes, 1);
+	assert_int_equal(w->nodes[0].cqes[0].status, MUSTER_STATUS_OK);
+	for (uint32_t i = 0; i < all; i++)
+		assert_true(world_double(w, 0, 65536 + i * MOST)[0] == i);
 }
 
 /* A group has one operation outstanding, and a number is one operation. */
@@ -541,6 +573,7 @@ int main(void)
 		TEST(what_another_brings_comes_for_nothing),
 		TEST(a_contribution_says_whose_it_is),
 		TEST(a_result_ends_the_sequence_and_its_second_copy_does_nothing),
+		TEST(more_pulses_are_live_where_a_tree_alone_hears_of_them),
 		TEST(a_refused_contribution_goes_later),
 		TEST(strangers_are_dropped),
 		TEST(malformed_ones_are_dropped),

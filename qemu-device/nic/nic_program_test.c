@@ -223,6 +223,23 @@ static void what_is_not_kept_is_refused(void **state)
 	assert_sum(&s, KEPT, 3);
 }
 
+/* What was started before it runs to its end. */
+static void what_is_forgotten_is_refused(void **state)
+{
+	struct muster_desc forget = short_one(0, MUSTER_DESC_FORGET, KEPT);
+	struct muster_desc again = short_one(0, MUSTER_DESC_START, KEPT);
+	struct scene s;
+
+	scene_open(&s, *state);
+	keep(&s);
+	start(&s);
+	put(&s, 0, &forget, 1);
+	assert_sum(&s, KEPT, 3);
+	assert_true(none_is_there(&s, 0));
+	put(&s, 0, &again, 1);
+	assert_int_equal(taken(&s, 0).status, MUSTER_STATUS_DESCRIPTOR);
+}
+
 /* ---- programs in memory --------------------------------------------------------------------- */
 
 static void lay_down(struct scene *s, uint32_t vp)
@@ -321,6 +338,7 @@ int main(void)
 		WITH_GUEST(a_kept_program_is_started_again_and_again),
 		WITH_GUEST(a_kept_program_ends_with_its_memory),
 		WITH_GUEST(what_is_not_kept_is_refused),
+		WITH_GUEST(what_is_forgotten_is_refused),
 		WITH_GUEST(a_program_in_memory_runs_by_one_descriptor),
 		WITH_GUEST(a_program_in_memory_holds_up_no_other_context),
 		WITH_GUEST(a_program_in_memory_ends_with_its_memory),

@@ -17,13 +17,13 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "little-endian hosts o
 enum {
 	PORT_WORDS = MUSTER_SWITCH_RADIX_MAX / 64,
 	/* Those that collect, and as many whose results are on their way to slow ports. */
-	SEGMENTS = 2 * MUSTER_PULSES_LIVE,
+	SEGMENTS = 2 * MUSTER_TREE_PULSES_LIVE,
 	GROUP_BUCKETS = 256,
 	FLOW_BUCKETS = 1024,
 	NR_HALVES = 2,		/* of the ring of reduction units; a low-latency tree uses one */
 };
 
-_Static_assert(SEGMENTS <= 8, "bits of progress.seen");
+_Static_assert(SEGMENTS <= 32, "bits of progress.seen");
 
 /* A set of children, by their place. */
 struct child_set {
@@ -61,7 +61,7 @@ struct segment {
 /* How far a child has come: what it sends twice is not taken twice. */
 struct progress {
 	bool begun;
-	uint8_t seen;			/* bit i: pulse first + i */
+	uint32_t seen;			/* bit i: pulse first + i */
 	uint32_t number;
 	uint32_t first;			/* oldest pulse of it that has not come */
 };
@@ -106,6 +106,7 @@ struct group {
 	struct lock lock;
 	struct progress *progress;	/* by child */
 	struct muster_switch_child *children;
+	uint8_t places[SEGMENTS];	/* by pulse: which segment was begun for it last */
 	struct segment segments[SEGMENTS];
 };
 

@@ -17,7 +17,7 @@ static bool is_older(uint32_t number, uint32_t than)
 
 /* ---- what has its place ---- */
 
-/* A child is at most MUSTER_PULSES_LIVE pulses ahead of its oldest one, and of no other number. */
+/* A child is at most MUSTER_TREE_PULSES_LIVE pulses ahead of its oldest one, and of no other number. */
 static bool in_window(struct muster_switch *sw, const struct progress *progress,
 		      const struct muster_packet *packet)
 {
@@ -28,11 +28,11 @@ static bool in_window(struct muster_switch *sw, const struct progress *progress,
 		sw->counters.drop_window++;
 		return false;
 	}
-	if (packet->pulse < first || (same && ahead < 8 && progress->seen >> ahead & 1)) {
+	if (packet->pulse < first || (same && ahead < SEGMENTS && progress->seen >> ahead & 1)) {
 		sw->counters.drop_duplicate++;
 		return false;
 	}
-	if (ahead < MUSTER_PULSES_LIVE)
+	if (ahead < MUSTER_TREE_PULSES_LIVE)
 		return true;
 	sw->counters.drop_window++;
 	return false;
@@ -47,18 +47,26 @@ static void advance(struct progress *progress, const struct muster_packet *packe
 		progress->first++;
 }
 
-static struct segment *find(struct group *group, const struct muster_packet *packet)
+static bool is_of(const struct segment *segment, const struct muster_packet *packet)
 {
-	for (uint32_t i = 0; i < SEGMENTS; i++) {
-		struct segment *segment = &group->segments[i];
-
-		if (segment->phase != SEGMENT_FREE && segment->number == packet->number &&
-		    segment->pulse == packet->pulse)
-			return segment;
-	}
-	return NULL;
+	return segment->phase != SEGMENT_FREE && segment->number == packet->number &&
+	       segment->pulse == packet->pulse;
 }
 
+/* Mostly where its pulse was begun last; elsewhere if an older number's is not through yet. */
+static struct segment *find(struct group *group, const struct muster_packet *packet)
+{
+	struct segment *segment = &group->segments[group->places[packet->pulse % SEGMENTS]];
+
+	if (is_of(segment, packet))
+		return segment;
+	segment = group->segments;
+	while (segment < group->segments + SEGMENTS && !is_of(segment, packet))
+		segment++;
+	return segment < group->segments + SEGMENTS ? segment : NULL;
+}
+
+/* The first that is free, and not all in turn: what was used a moment ago is in the cache. */
 static struct segment *begin(struct group *group, const struct muster_packet *packet)
 {
 	struct segment *segment = group->segments;
@@ -67,6 +75,7 @@ static struct segment *begin(struct group *group, const struct muster_packet *pa
 		segment++;
 	if (segment == group->segments + SEGMENTS)
 		return NULL;
+	group->places[packet->pulse % SEGMENTS] = (uint8_t)(segment - group->segments);
 	segment->phase = SEGMENT_COLLECTING;
 	segment->slot = packet->seq_id;
 	segment->last = packet->flags & MUSTER_PACKET_LAST;
@@ -103,12 +112,12 @@ static bool agrees(const struct segment *segment, const struct muster_packet *pa
 static void spare(struct muster_switch *sw, struct group *group, uint32_t child,
 		  const struct muster_packet *packet)
 {
-	for (uint32_t i = 0; i < SEGMENTS; i++) {
+	for (uint32_t i = 0; i < SEGMENTS && group->owing; i++) {
 		struct segment *segment = &group->segments[i];
 
 		if (segment->phase != SEGMENT_DOWN || !child_set_has(&segment->owed, child) ||
 		    (segment->number == packet->number &&
-		     packet->pulse < segment->pulse + MUSTER_PULSES_LIVE) ||
+		     packet->pulse < segment->pulse + MUSTER_TREE_PULSES_LIVE) ||
 		    is_older(packet->number, segment->number))
 			continue;
 		child_set_remove(&segment->owed, child);

@@ -107,7 +107,7 @@ static void what_has_no_place_is_dropped(void **state)
 	contribute(0, 0, 1);
 	contribute(0, 0, 1);			/* once more */
 	assert_int_equal(counters().drop_duplicate, 1);
-	contribute(0, 1 + MUSTER_PULSES_LIVE, 1);
+	contribute(0, 1 + MUSTER_TREE_PULSES_LIVE, 1);
 	packet.number--;
 	hand(1, &packet, 1);
 	assert_int_equal(counters().drop_window, 2);

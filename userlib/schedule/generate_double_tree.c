@@ -168,14 +168,14 @@ static uint32_t next(const struct muster_schedule *schedule, uint32_t rank, uint
 	return next;
 }
 
+/* What it gets along the tree of the part's step it gets in that step. */
 static uint32_t received(const struct muster_part *part, uint32_t rank, uint32_t step)
 {
 	const struct muster_schedule *schedule = part->schedule;
-	uint32_t m = schedule->ranks - 1, place = muster_place_of(schedule, rank), nr = 0;
+	uint32_t m = schedule->ranks - 1, place = muster_place_of(schedule, rank);
+	uint32_t other = (part->step + 1) % TREES;
 
-	for (uint32_t tree = 0; place && tree < TREES; tree++)
-		nr += round_of(m, label_of(m, tree, place)) * TREES + tree < step;
-	return nr;
+	return place && round_of(m, label_of(m, other, place)) * TREES + other < step;
 }
 
 const struct muster_generator muster_generate_double_tree = {
