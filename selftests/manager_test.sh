@@ -7,11 +7,15 @@
 switchd=$MUSTER_BUILD/tools/muster-switchd
 am=$MUSTER_BUILD/tools/muster-am
 
+# The version of its messages.
+MANAGER_VERSION=$(sed -n 's/^#define MUSTER_MANAGER_VERSION[[:space:]]*//p' "$tap_home/../uapi/muster_manager.h")
+export MANAGER_VERSION
+
 # A host: what it says, and what it hears.
 cat >hosts.py <<'END'
 import os, signal, socket, struct, sys, time
 HELLO, WELCOME, CREATE, CREATED, LEAVE, LEFT = 1, 2, 3, 4, 5, 6
-LAYOUT = "<HHIQQQIIIIHBBIII"
+LAYOUT, VERSION = "<HHIQQQIIIIHBBIII", int(os.environ["MANAGER_VERSION"])
 
 class Host:
     def __init__(self, number, claims=()):
@@ -21,7 +25,7 @@ class Host:
         assert self.hear()["status"] == 0
 
     def say(self, kind, tag=0, proof=0, context=0, life=0, group=0, tree=0, type=0, more=()):
-        self.lease.send(struct.pack(LAYOUT, 2, kind, 0, tag, 0, proof, self.number, context, life, group,
+        self.lease.send(struct.pack(LAYOUT, VERSION, kind, 0, tag, 0, proof, self.number, context, life, group,
                                     tree, 0, type, 0, len(more), 0) + b"".join(more))
 
     def hear(self):
