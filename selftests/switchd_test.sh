@@ -144,17 +144,18 @@ check "100,000 wrong messages at a switch are counted and change nothing, under 
 # 39 hosts that say HELLO; when ./go is there each goes as it has been welcomed
 cat >crowd.py <<'END'
 import os, socket, struct, sys, time
+version = int(sys.argv[2])
 leases = []
 for host in range(39):
     lease = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     lease.connect("\0" + sys.argv[1])
-    lease.send(struct.pack("<HHIQQQIIIIHBBIII", 2, 1, 0, 0, 0, 7, host, 0, 1, 0, 0, 0, 0, 0, 0, 0))
+    lease.send(struct.pack("<HHIQQQIIIIHBBIII", version, 1, 0, 0, 0, 7, host, 0, 1, 0, 0, 0, 0, 0, 0, 0))
     leases.append(lease)
 while not os.path.exists("go"):
     time.sleep(0.05)
 for lease in leases:
     welcome = lease.recv(4096)
-    assert struct.unpack_from("<HHI", welcome) == (2, 2, 0), welcome
+    assert struct.unpack_from("<HHI", welcome) == (version, 2, 0), welcome
     lease.close()
 END
 
@@ -171,7 +172,7 @@ crowded() {
 	daemon=$!
 	trap 'kill $daemon $crowd 2>/dev/null || true' EXIT
 	within 300 grep -q ready ready
-	python3 crowd.py $name-m &
+	python3 crowd.py $name-m "$(sed -n 's/^#define MUSTER_MANAGER_VERSION[[:space:]]*//p' "$tap_home/../uapi/muster_manager.h")" &
 	crowd=$!
 	within 300 grep -q 'no file descriptor is left for more hosts' err
 	within 300 sleeps $daemon
