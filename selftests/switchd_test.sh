@@ -141,14 +141,10 @@ check "who is no member of a group, or nobody, leaves none; what makes no sense 
 check "100,000 wrong messages at a switch are counted and change nothing, under sanitizers" \
 	"$checked/switch_fuzz" 100000
 
-# The version of its messages.
-MANAGER_VERSION=$(sed -n 's/^#define MUSTER_MANAGER_VERSION[[:space:]]*//p' "$tap_home/../uapi/muster_manager.h")
-export MANAGER_VERSION
-
 # 39 hosts that say HELLO; when ./go is there each goes as it has been welcomed
 cat >crowd.py <<'END'
 import os, socket, struct, sys, time
-version = int(os.environ["MANAGER_VERSION"])
+version = int(sys.argv[2])
 leases = []
 for host in range(39):
     lease = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -176,7 +172,7 @@ crowded() {
 	daemon=$!
 	trap 'kill $daemon $crowd 2>/dev/null || true' EXIT
 	within 300 grep -q ready ready
-	python3 crowd.py $name-m &
+	python3 crowd.py $name-m "$(sed -n 's/^#define MUSTER_MANAGER_VERSION[[:space:]]*//p' "$tap_home/../uapi/muster_manager.h")" &
 	crowd=$!
 	within 300 grep -q 'no file descriptor is left for more hosts' err
 	within 300 sleeps $daemon
