@@ -148,13 +148,13 @@ leases = []
 for host in range(39):
     lease = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     lease.connect("\0" + sys.argv[1])
-    lease.send(struct.pack("<HHIQQQIIIIHBBIII", 2, 1, 0, 0, 0, 7, host, 0, 1, 0, 0, 0, 0, 0, 0, 0))
+    lease.send(struct.pack("<HHIQQQIIIIHBBIII", 3, 1, 0, 0, 0, 7, host, 0, 1, 0, 0, 0, 0, 0, 0, 0))
     leases.append(lease)
 while not os.path.exists("go"):
     time.sleep(0.05)
 for lease in leases:
     welcome = lease.recv(4096)
-    assert struct.unpack_from("<HHI", welcome) == (2, 2, 0), welcome
+    assert struct.unpack_from("<HHI", welcome) == (3, 2, 0), welcome
     lease.close()
 END
 
