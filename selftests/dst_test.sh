@@ -37,4 +37,11 @@ wrong_limits() {
 	! "$dst" --limits ranks=1 3 && ! "$dst" --limits no-thing 3
 }
 check "limits that make no sense are refused" wrong_limits
+
+# What make dst-planted builds.
+plantable() {
+	cd "$tap_home/.."
+	MUSTER_BUILD=$tap_dir selftests/dst/planted.sh 0
+}
+check "each bug of dst/planted.txt changes one line of its file" plantable
 finish

@@ -96,6 +96,8 @@ for mpi in openmpi mpich; do
 	check "$mpi: data of every shape, on communicators of every kind" all_forced $mpi 3 shapes
 	check "$mpi: persistent collectives, in each Wait and Test" all_forced $mpi 2 persistent
 	check "$mpi: neighbours on topologies of every kind" all_forced $mpi 4 neighbours
+	check "$mpi: threads make communicators in orders that differ between ranks" \
+		all_forced $mpi 3 threads order
 	check "$mpi: operations and types of the user's, freed while they are needed" \
 		forced $mpi 3 users-operation
 	check "$mpi: inter-communicators are MPI's" behaves $mpi 3 between-groups

@@ -137,7 +137,7 @@ static void exact_row(const char *name, uint8_t type, const void *numbers, void 
 	for (int i = 0; i < ROUNDS; i++) {
 		struct muster_exact_span span = MUSTER_EXACT_NOTHING;
 
-		LEAST(plain, muster_arith(type, MUSTER_REDOP_SUM, result, numbers, numbers, BYTES));
+		LEAST(plain, muster_arith(type, MUSTER_REDOP_SUM, result, numbers, others, BYTES));
 		LEAST(look, muster_exact_span_of(type, numbers, nr, &span));
 		muster_exact_plan(&span, 8, &exact);
 		bytes = muster_exact_planes(&exact) * nr * sizeof(*limbs);

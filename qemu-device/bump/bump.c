@@ -56,7 +56,7 @@ void muster_bump_free(struct muster_bump *bump)
 	for (uint32_t key = 0; key < MUSTER_BUMP_KEYS_MAX; key++)
 		for (uint32_t i = 0; i < MUSTER_BUMP_GROUPS_MAX; i++)
 			if (bump->groups[key][i])
-				group_free(bump, bump->groups[key][i]);
+				group_destroy(bump, bump->groups[key][i]);
 	bump->world.free(bump->opaque, bump);
 }
 

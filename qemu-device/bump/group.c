@@ -90,7 +90,7 @@ static void operation_release(struct muster_bump *bump, struct operation *op)
 	memset(op, 0, sizeof(*op));
 }
 
-void group_free(struct muster_bump *bump, struct group *group)
+void group_destroy(struct muster_bump *bump, struct group *group)
 {
 	for (uint32_t i = 0; i < MUSTER_BUMP_KEPT; i++)
 		operation_release(bump, &group->kept[i]);
@@ -110,7 +110,7 @@ static struct group **group_place(struct muster_bump *bump, struct group **table
 			oldest = &table[i];
 	}
 	if (oldest) {
-		group_free(bump, *oldest);
+		group_destroy(bump, *oldest);
 		*oldest = NULL;
 	}
 	return oldest;

@@ -163,7 +163,7 @@ enum { STATUS_NO_MEMORY = 0xff };
 
 /* The group if it is known; else NULL. */
 struct group *group_known(struct muster_bump *bump, const struct packet *packet);
-void group_free(struct muster_bump *bump, struct group *group);
+void group_destroy(struct muster_bump *bump, struct group *group);
 /*
  * The packet's operation, there or made, with its group; a new one takes what all ranks
  * share from the packet. Return: 0, or enum muster_bump_status; op with EMISMATCH, too.

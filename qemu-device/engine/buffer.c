@@ -174,7 +174,8 @@ struct entry *muster_entry_take(struct context *ctx)
 	chunk->nr_used++;
 	if (!chunk->free)
 		chunk_unlist(unit, chunk);
-	if (unit->nr_entries_used++ == 1u << unit->table_bits)
+	/* Half full: each entry of a chain is another line of memory to be waited for. */
+	if (2 * unit->nr_entries_used++ == 1u << unit->table_bits)
 		table_grow(ctx->engine, unit, unit->table_bits + 1);
 	entry->owner = ctx;
 	entry->fragments = 0;

@@ -79,6 +79,13 @@ static bool has_own_place(const struct muster_desc *desc)
 	return desc->flags & MUSTER_DESC_REDUCE && !desc->cp_count;
 }
 
+/* It would be combined with itself, which no operand is. */
+static bool is_own_operand(const struct muster_desc *desc)
+{
+	return has_own_place(desc) && desc->range.load_key && desc->range.load_key == desc->store_key &&
+	       desc->range.load_addr == desc->store_addr;
+}
+
 /* left: the bytes that the descriptor before left inline, or -1. */
 static bool inline_valid(const struct muster_desc *desc, const struct sequence *seq, int left)
 {
@@ -90,7 +97,7 @@ static bool inline_valid(const struct muster_desc *desc, const struct sequence *
 		return false;
 	if (desc->flags & MUSTER_DESC_SWAP_LOCAL_DATA)
 		return desc->length == (uint64_t)left &&
-		       (has_own_place(desc) ? desc->inline_len == desc->length || !desc->inline_len :
+		       (has_own_place(desc) ? desc->inline_len == desc->length || load_key :
 					      !desc->inline_len && !load_key);
 	return desc->inline_len == desc->length ||
 	       (!desc->inline_len && (desc->cp_count || load_key));
@@ -115,6 +122,8 @@ static bool rdma_valid(const struct muster_desc *desc, const struct sequence *se
 	    memcmp(range->reserved, no_range.reserved, sizeof(range->reserved)) ||
 	    (desc->flags & MUSTER_DESC_SWAP_LOCAL_DATA) ||
 	    !range_valid(range->load_key, range->load_addr, desc->length) || ranges_clash(desc))
+		return false;
+	if (is_own_operand(desc))
 		return false;
 	if (range->numbers && !numbers_valid(desc))
 		return false;

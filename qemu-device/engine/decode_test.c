@@ -149,6 +149,10 @@ static void an_operand_may_have_its_own_place(void **state)
 		desc_mp(MUSTER_DESC_CH, 0, &one),
 		desc_mp(MUSTER_DESC_SWAP_LOCAL_DATA | MUSTER_DESC_REDUCE | MUSTER_DESC_CT, 0, &one),
 	};
+	struct muster_desc nothing[2] = {
+		desc_mp(MUSTER_DESC_CH, 0, NULL),
+		desc_mp(MUSTER_DESC_SWAP_LOCAL_DATA | MUSTER_DESC_REDUCE | MUSTER_DESC_CT, 0, NULL),
+	};
 	struct muster_desc rdma = desc_rdma(MUSTER_DESC_CH | MUSTER_DESC_CT | MUSTER_DESC_REDUCE, 0, 8, 8);
 
 	(void)state;
@@ -158,8 +162,13 @@ static void an_operand_may_have_its_own_place(void **state)
 	expect(0, &rdma, 1, 0);
 	mp[1].inline_len = 0;
 	memset(mp[1].data, 0, sizeof(mp[1].data));
+	expect(-EINVAL, mp, 2, 1);		/* no operand */
+	nothing[0].length = nothing[1].length = 0;
+	expect(0, nothing, 2, 0);		/* nor anything to combine */
 	desc_load(&mp[1], 0);
 	expect(0, mp, 2, 0);
+	desc_store(&rdma, 0);
+	expect(-EINVAL, &rdma, 1, 0);		/* what lies there is no operand of its own */
 }
 
 static void empty_long_and_unknown_posts_are_refused(void **state)

@@ -2,10 +2,10 @@
 /*
  * Exact sums, from numbers to limbs: what they span, and their digits.
  *
- * An f32 is looked at as the f64 that it is. A number is cut, from the highest limb down, into
- * whole multiples of the limbs' units: adding 1.5 * 2^52 of them rounds to such a multiple and
- * leaves it in the lowest bits, and what is left over is exact. Where units are too large for
- * that, a digit is taken from the number's own bits, as many as a limb has, with its sign.
+ * An f32 is looked at as the f64 that it is. For a few limbs a number is cut, from the highest one
+ * down, into whole multiples of the limbs' units: adding 1.5 * 2^52 of them rounds to such a multiple
+ * and leaves it in the lowest bits, and what is left over is exact. Where there are more, or units are
+ * too large for that, a digit is taken from the number's own bits, as many as a limb has, with its sign.
  *
  * A digit is at most 2^bits, and bits are so few that the sum of all ranks' digits, with what is
  * carried into it, stays below 2^51: as an f64 it is exact, too.
@@ -33,15 +33,20 @@ enum {
 #define FRACTION_MASK	0x000fffffffffffff
 #define FRACTION_MASK_F32 0x007fffff
 
+/* One instruction; GCC makes four of __builtin_convertvector(). */
+#define WIDENED(x) ((vF64){ (x)[0], (x)[1], (x)[2], (x)[3] })
+
 CLONES
 static void block_widen(const uint8_t *from, size_t nr, double *block)
 {
 	float f;
 	size_t i = 0;
 
-	for (; nr - i >= LANES; i += LANES)
-		*(vF64 *)(block + i) =
-			__builtin_convertvector(*(const halfF32 *)(from + i * sizeof(f)), vF64);
+	for (; nr - i >= LANES; i += LANES) {
+		halfF32 x = *(const halfF32 *)(from + i * sizeof(f));
+
+		*(vF64 *)(block + i) = WIDENED(x);
+	}
 	for (; i < nr; i++) {
 		memcpy(&f, from + i * sizeof(f), sizeof(f));
 		block[i] = f;
@@ -290,20 +295,33 @@ static void block_bits(const struct muster_exact *exact, uint32_t j, const uint8
 	}
 }
 
-/* Digit j of each by rounding to its unit; what is left over, if anybody asks for it. */
+/* Digit j of what is left over: so many of the limb's units. */
+#define DIGIT(j)                                                                                 \
+	do {                                                                                     \
+		vF64 sum = left + round[j];                                                      \
+		*(vI64 *)(limbs + (j) * apart + i) = (vI64)sum - (vI64)round[j];                 \
+		left -= sum - round[j];                                                          \
+	} while (0)
+
+/* All digits of whole vectors of numbers by rounding, from the highest down. */
 CLONES
-static void block_digits(const struct muster_exact *exact, uint32_t j, const uint8_t *block,
-			 size_t nr, double *left, int64_t *to)
+static void short_encode(const struct muster_exact *exact, bool single, const uint8_t *from,
+			 size_t nr, size_t apart, int64_t *limbs)
 {
-	double round = 1.5 * 0x1p52 * muster_exact_power(exact->bottom + (int32_t)(j * exact->bits));
-	vF64 rounder = (vF64){ 0 } + round;
+	uint32_t last = exact->limbs - 1;
+	vF64 round[MUSTER_EXACT_FEW];
 
+	for (uint32_t j = 0; j < MUSTER_EXACT_FEW; j++)
+		round[j] = (vF64){ 0 } + muster_exact_rounder(exact, j < last ? j : last);
 	for (size_t i = 0; i < nr; i += LANES) {
-		vF64 x = *(const vF64 *)(block + i * 8), sum = x + rounder;
+		vF64 left = single ? WIDENED(*(const halfF32 *)(from + i * 4)) :
+				     *(const vF64 *)(from + i * 8);
 
-		*(vI64 *)(to + i) = (vI64)sum - (vI64)rounder;
-		if (left)
-			*(vF64 *)(left + i) = x - (sum - rounder);
+		if (last > 1)
+			DIGIT(2);
+		if (last > 0)
+			DIGIT(1);
+		DIGIT(0);
 	}
 }
 
@@ -318,35 +336,43 @@ static void block_special(const uint8_t *bits, size_t nr, int64_t *to)
 	}
 }
 
-/* All limbs of some numbers, from the highest on; those of one plane lie `apart` from the next's. */
+/* All limbs of up to a block of f64, whole vectors; those of one plane lie `apart` from the next's. */
+static void block_limbs(const struct muster_exact *exact, const uint8_t *numbers, size_t nr,
+			size_t apart, int64_t *limbs)
+{
+	if (muster_exact_is_short(exact))
+		short_encode(exact, false, numbers, nr, apart, limbs);
+	else
+		for (uint32_t j = 0; j < exact->limbs; j++)
+			block_bits(exact, j, numbers, nr, limbs + j * apart);
+}
+
+/* The same of any number; of the last ones some are zeros. */
 static void block_encode(const struct muster_exact *exact, const uint8_t *numbers, size_t some,
 			 size_t apart, int64_t *limbs)
 {
-	bool rounds = muster_exact_rounds(exact);
-	int64_t digits[BLOCK];
-	double left[BLOCK];
+	int64_t last[MUSTER_EXACT_LIMBS_MAX * LANES];
+	size_t rest = some % LANES, whole = some - rest;
 
-	for (uint32_t j = exact->limbs; j--;) {
-		int64_t *to = some % LANES ? digits : limbs + j * apart;
-
-		if (rounds)
-			block_digits(exact, j, numbers, some, j ? left : NULL, to);
-		else
-			block_bits(exact, j, numbers, some, to);
-		if (rounds)
-			numbers = (const uint8_t *)left;
-		if (to == digits)
-			memcpy(limbs + j * apart, digits, some * sizeof(*digits));
-	}
+	block_limbs(exact, numbers, whole, apart, limbs);
+	if (!rest)
+		return;
+	block_limbs(exact, numbers + whole * 8, LANES, LANES, last);
+	for (uint32_t j = 0; j < exact->limbs; j++)
+		memcpy(limbs + j * apart + whole, last + j * LANES, rest * sizeof(*last));
 }
 
 void muster_exact_encode(const struct muster_exact *exact, uint8_t type, const void *from,
 			 size_t nr, int64_t *limbs)
 {
-	size_t size = muster_dtype_size(type);
+	size_t size = muster_dtype_size(type), at = 0;
 	double block[BLOCK];
 
-	for (size_t at = 0, some; at < nr; at += some) {
+	if (muster_exact_is_short(exact) && !exact->special) {
+		at = nr - nr % LANES;
+		short_encode(exact, type == MUSTER_DTYPE_F32, from, at, nr, limbs);
+	}
+	for (size_t some; at < nr; at += some) {
 		const uint8_t *bits;
 
 		some = nr - at < BLOCK ? nr - at : BLOCK;

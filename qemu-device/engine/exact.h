@@ -26,7 +26,10 @@ struct muster_exact_span {
 
 #define MUSTER_EXACT_NOTHING ((struct muster_exact_span){ -4096, -4096, 0 })
 
-enum { MUSTER_EXACT_LIMBS_MAX = 63 };	/* 2,098 bits in limbs of 34, one for what is no number */
+enum {
+	MUSTER_EXACT_LIMBS_MAX = 63,	/* 2,098 bits in limbs of 34, one for what is no number */
+	MUSTER_EXACT_FEW = 3,		/* that go by vectors, all the way */
+};
 
 struct muster_exact {
 	int32_t bottom;		/* of the first limb's last bit */
@@ -60,7 +63,9 @@ void muster_exact_round(const struct muster_exact *exact, uint8_t type, int64_t 
 
 /** muster_exact_power() - 2^exponent, from -1074 on. */
 double muster_exact_power(int32_t exponent);
-/** muster_exact_rounds() - whether units are small enough to round to, and to come back by sums. */
-bool muster_exact_rounds(const struct muster_exact *exact);
+/** muster_exact_is_short() - up to MUSTER_EXACT_FEW limbs, of units that are small enough to round to. */
+bool muster_exact_is_short(const struct muster_exact *exact);
+/** muster_exact_rounder() - 1.5 * 2^52 units of a limb: with less than 2^51 of them it rounds to these. */
+double muster_exact_rounder(const struct muster_exact *exact, uint32_t limb);
 
 #endif /* MUSTER_EXACT_H */

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Exact sums, from limbs to numbers. Up to three limbs go by vectors: carries leave digits of at
- * most half a unit of the next limb, each of which is exact as an f64, as is the highest limb, or
- * the only one. Two are rounded by adding them. Of three, what the first addition lost and the lowest one are
- * added first, and if that is not exact either, the last bit says so: it is far enough below.
+ * Exact sums, from limbs to numbers. Up to three limbs go by vectors: each is exact as an f64, and
+ * two are rounded by adding them. Of three, carries leave digits of at most half a unit of the next
+ * limb; what the first addition lost and the lowest one are added first, and if that is not exact
+ * either, the last bit says so: it is far enough below.
  *
  * Of more limbs, or very large ones, the whole integer's 60 to 62 highest bits are taken, one
  * number at a time; if any bit below is set, so is the last of these. Such a number rounds as the
@@ -20,7 +20,6 @@ enum {
 	LANES = WIDE / 8,
 	BLOCK = 256,
 	UNIT_MAX = 900,		/* exponent of the highest limb's, if it is to be rounded to */
-	VECTOR_LIMBS = 3,
 };
 
 #define NAN_BITS	0x7ff8000000000000
@@ -41,34 +40,57 @@ double muster_exact_power(int32_t exponent)
 #define UPPER(x) ((vF64)(((vU64)(x) >> 32 ^ 0x80000000) | TWO_84) - (0x1p84 + 0x1p63))
 #define LOWER(x) ((vF64)(((vU64)(x) & 0xffffffff) | TWO_52) - 0x1p52)
 
-/* What rounding lost goes into the last bit, for who will round again. */
+/* a + b is sum and this. */
+#define LOST(sum, a, b)	(((a) - ((sum) - ((sum) - (a)))) + ((b) - ((sum) - (a))))
+/* What rounding lost goes into the last bit, for who will round again: as if the others were cut off. */
 #define ODD(sum, lost)                                                                           \
-	((vF64)((vI64)(sum) + (((lost) != 0) & (((vI64)(sum) & 1) == 0) &                        \
-			       SELECT(((lost) > 0) == ((sum) > 0), (vI64){ 0 } + 1, -1))))
+	((vF64)(((vI64)(sum) + (((lost) != 0) & (((vI64)(sum) ^ (vI64)(lost)) < 0))) |           \
+		(((lost) != 0) & 1)))
 
-/* to[i] = whole[i] * scale[i], rounded once; with `odd` so that it can be once more. */
+/* As f64, or rounded to f32: then `sum` is to be ODD. */
+#define PUT(sum)                                                                                 \
+	do {                                                                                     \
+		if (single)                                                                      \
+			*(halfF32 *)(to + i * 4) = __builtin_convertvector(sum, halfF32);        \
+		else                                                                             \
+			*(vF64 *)(to + i * 8) = (sum);                                           \
+	} while (0)
+
+/* to[i] = whole[i] * scale[i], rounded once; or once to odd, and then to f32. */
 CLONES
-static void block_convert(const int64_t *whole, const double *scale, bool odd, size_t nr,
-			  double *to)
+static void block_convert(const int64_t *whole, const double *scale, bool single, size_t nr,
+			  uint8_t *to)
 {
 	for (size_t i = 0; i < nr; i += LANES) {
 		vI64 x = *(const vI64 *)(whole + i);
 		vF64 upper = UPPER(x), lower = LOWER(x), sum = upper + lower;
 		vF64 lost = lower - (sum - upper);
 
-		if (odd)
+		if (single)
 			sum = ODD(sum, lost);
-		*(vF64 *)(to + i) = sum * *(const vF64 *)(scale + i);
+		sum *= *(const vF64 *)(scale + i);
+		PUT(sum);
 	}
 }
 
-bool muster_exact_rounds(const struct muster_exact *exact)
+static int32_t unit_of(const struct muster_exact *exact, uint32_t limb)
 {
-	return exact->bottom + (int32_t)((exact->limbs - 1) * exact->bits) <= UNIT_MAX;
+	return exact->bottom + (int32_t)(limb * exact->bits);
 }
 
-#define THREE_HALVES_52	0x4338000000000000	/* of 1.5 * 2^52: a sum below 2^51 is in its fraction */
-#define NUMBER_OF(x)	((vF64)((x) + THREE_HALVES_52) - 0x1.8p52)
+bool muster_exact_is_short(const struct muster_exact *exact)
+{
+	return exact->limbs <= MUSTER_EXACT_FEW && unit_of(exact, exact->limbs - 1) <= UNIT_MAX;
+}
+
+double muster_exact_rounder(const struct muster_exact *exact, uint32_t limb)
+{
+	return 1.5 * 0x1p52 * muster_exact_power(unit_of(exact, limb));
+}
+
+/* What so many units are: in the lowest bits of a limb's rounder. */
+#define NUMBER_OF(x, rounder)	((vF64)((x) + (vI64)(rounder)) - (rounder))
+#define EACH(x)			((vF64){ x, x, x, x })
 
 /* What is carried from a limb: to the nearest, so that at most half a unit of the next is left. */
 #define CARRY(x, bits)                                                                           \
@@ -78,56 +100,55 @@ bool muster_exact_rounds(const struct muster_exact *exact)
 
 /* One limb is an f64 already. */
 CLONES
-static void block_take_one(const struct muster_exact *exact, const int64_t *limbs, size_t nr,
-			   double *to)
+static void take_one(const struct muster_exact *exact, const int64_t *limbs, bool single, size_t nr,
+		     uint8_t *to)
 {
-	double unit = muster_exact_power(exact->bottom);
+	vF64 unit = EACH(muster_exact_rounder(exact, 0));
 
 	for (size_t i = 0; i < nr; i += LANES)
-		*(vF64 *)(to + i) = NUMBER_OF(*(const vI64 *)(limbs + i)) * unit;
+		PUT(NUMBER_OF(*(const vI64 *)(limbs + i), unit));
 }
 
 CLONES
-static void block_add_two(const struct muster_exact *exact, const int64_t *limbs, size_t apart,
-			  bool odd, size_t nr, double *to)
+static void add_two(const struct muster_exact *exact, const int64_t *limbs, size_t apart,
+		    bool single, size_t nr, uint8_t *to)
 {
-	double unit = muster_exact_power(exact->bottom);
-	double upper = unit * muster_exact_power((int32_t)exact->bits);
-	uint64_t bits = exact->bits;
+	vF64 low = EACH(muster_exact_rounder(exact, 0)), high = EACH(muster_exact_rounder(exact, 1));
 
 	for (size_t i = 0; i < nr; i += LANES) {
-		vI64 low = *(const vI64 *)(limbs + i), carry = CARRY(low, bits);
-		vI64 high = *(const vI64 *)(limbs + apart + i) + carry;
-		vF64 b = NUMBER_OF(LEFT(low, carry, bits)) * unit, a = NUMBER_OF(high) * upper;
-		vF64 sum = a + b;
+		vF64 a = NUMBER_OF(*(const vI64 *)(limbs + apart + i), high);
+		vF64 b = NUMBER_OF(*(const vI64 *)(limbs + i), low), sum = a + b;
 
-		*(vF64 *)(to + i) = odd ? ODD(sum, b - (sum - a)) : sum;
+		if (single)
+			sum = ODD(sum, LOST(sum, a, b));
+		PUT(sum);
 	}
 }
 
 CLONES
-static void block_add_three(const struct muster_exact *exact, const int64_t *limbs, size_t apart,
-			    bool odd, size_t nr, double *to)
+static void add_three(const struct muster_exact *exact, const int64_t *limbs, size_t apart,
+		      bool single, size_t nr, uint8_t *to)
 {
-	double unit = muster_exact_power(exact->bottom);
-	double width = muster_exact_power((int32_t)exact->bits);
+	vF64 low = EACH(muster_exact_rounder(exact, 0)), high = EACH(muster_exact_rounder(exact, 2));
+	vF64 between = EACH(muster_exact_rounder(exact, 1));
 	uint64_t bits = exact->bits;
 
 	for (size_t i = 0; i < nr; i += LANES) {
-		vI64 low = *(const vI64 *)(limbs + i), carry = CARRY(low, bits);
+		vI64 lowest = *(const vI64 *)(limbs + i), carry = CARRY(lowest, bits);
 		vI64 middle = *(const vI64 *)(limbs + apart + i) + carry;
-		vF64 c = NUMBER_OF(LEFT(low, carry, bits)) * unit, a, b, sum, lost, rest;
+		vF64 c = NUMBER_OF(LEFT(lowest, carry, bits), low), a, b, sum, lost, rest;
 
 		carry = CARRY(middle, bits);
-		b = NUMBER_OF(LEFT(middle, carry, bits)) * (unit * width);
-		a = NUMBER_OF(*(const vI64 *)(limbs + 2 * apart + i) + carry) *
-		    (unit * width * width);
+		b = NUMBER_OF(LEFT(middle, carry, bits), between);
+		a = NUMBER_OF(*(const vI64 *)(limbs + 2 * apart + i) + carry, high);
 		sum = a + b;
 		lost = b - (sum - a);
 		rest = lost + c;
 		rest = ODD(rest, c - (rest - lost));
 		a = sum + rest;
-		*(vF64 *)(to + i) = odd ? ODD(a, rest - (a - sum)) : a;
+		if (single)
+			a = ODD(a, rest - (a - sum));
+		PUT(a);
 	}
 }
 
@@ -159,93 +180,88 @@ static int64_t whole_of(const struct muster_exact *exact, int64_t *limbs, size_t
 	return whole;
 }
 
-/* One, two or three limbs; what is no whole vector is copied. */
-static void few_round(const struct muster_exact *exact, const int64_t *limbs, size_t apart,
-		      size_t nr, bool odd, double *to)
+/* One, two or three limbs of whole vectors. */
+static void short_round(const struct muster_exact *exact, const int64_t *limbs, size_t apart,
+			bool single, size_t nr, uint8_t *to)
 {
-	int64_t copies[VECTOR_LIMBS][BLOCK];
-
-	if (nr % LANES) {
-		memset(copies, 0, sizeof(copies));
-		for (uint32_t j = 0; j < exact->limbs; j++)
-			memcpy(copies[j], limbs + j * apart, nr * sizeof(*limbs));
-		limbs = copies[0];
-		apart = BLOCK;
-	}
 	if (exact->limbs == 1)
-		block_take_one(exact, limbs, nr, to);
-	else if (exact->limbs == VECTOR_LIMBS)
-		block_add_three(exact, limbs, apart, odd, nr, to);
+		take_one(exact, limbs, single, nr, to);
+	else if (exact->limbs == 2)
+		add_two(exact, limbs, apart, single, nr, to);
 	else
-		block_add_two(exact, limbs, apart, odd, nr, to);
+		add_three(exact, limbs, apart, single, nr, to);
 }
 
-static void many_round(const struct muster_exact *exact, int64_t *limbs, size_t apart, size_t nr,
-		       bool odd, double *to)
+/* What is no whole vector. */
+static void short_round_rest(const struct muster_exact *exact, const int64_t *limbs, size_t apart,
+			     bool single, size_t nr, uint8_t *to)
+{
+	int64_t copies[MUSTER_EXACT_FEW * LANES] = { 0 };
+	uint8_t rounded[WIDE];
+
+	for (uint32_t j = 0; j < exact->limbs; j++)
+		memcpy(copies + j * LANES, limbs + j * apart, nr * sizeof(*limbs));
+	short_round(exact, copies, LANES, single, LANES, rounded);
+	memcpy(to, rounded, nr * (single ? 4 : 8));
+}
+
+/* Up to a block. */
+static void long_round(const struct muster_exact *exact, int64_t *limbs, size_t apart, bool single,
+		       size_t nr, uint8_t *to)
 {
 	int64_t whole[BLOCK] = { 0 };
 	double scale[BLOCK] = { 0 };
+	uint8_t rounded[sizeof(whole)];
 	int32_t exponent;
 
 	for (size_t i = 0; i < nr; i++) {
 		whole[i] = whole_of(exact, limbs + i, apart, &exponent);
 		scale[i] = muster_exact_power(exponent);
 	}
-	block_convert(whole, scale, odd, nr, to);
+	block_convert(whole, scale, single, nr, rounded);
+	memcpy(to, rounded, nr * (single ? 4 : 8));
 }
 
-static double special_of(int64_t counts, double finite)
+static double special_of(int64_t counts)
 {
 	const uint64_t bits = NAN_BITS;
 	double nan;
 
 	memcpy(&nan, &bits, sizeof(nan));
-	if (!counts)
-		return finite;
 	if (counts >> 40 || (counts >> 20 && counts & 0xfffff))
 		return nan;
 	return counts >> 20 ? -__builtin_inf() : __builtin_inf();
 }
 
-CLONES
-static void block_narrow(const double *block, size_t nr, uint8_t *to)
+/* Sums of what is no number. */
+static void put_special(const int64_t *counts, bool single, size_t nr, uint8_t *to)
 {
-	float f;
-	size_t i = 0;
+	for (size_t i = 0; i < nr; i++) {
+		double sum = counts[i] ? special_of(counts[i]) : 0;
+		float narrow = (float)sum;
 
-	for (; nr - i >= LANES; i += LANES)
-		*(halfF32 *)(to + i * sizeof(f)) =
-			__builtin_convertvector(*(const vF64 *)(block + i), halfF32);
-	for (; i < nr; i++) {
-		f = (float)block[i];
-		memcpy(to + i * sizeof(f), &f, sizeof(f));
+		if (counts[i] && single)
+			memcpy(to + i * 4, &narrow, sizeof(narrow));
+		else if (counts[i])
+			memcpy(to + i * 8, &sum, sizeof(sum));
 	}
-}
-
-static void block_write(uint8_t type, const double *block, size_t nr, uint8_t *to)
-{
-	if (type == MUSTER_DTYPE_F32)
-		block_narrow(block, nr, to);
-	else
-		memcpy(to, block, nr * sizeof(*block));
 }
 
 void muster_exact_round(const struct muster_exact *exact, uint8_t type, int64_t *limbs, size_t nr,
-			void *to)
+			void *result)
 {
-	bool few = exact->limbs <= VECTOR_LIMBS && muster_exact_rounds(exact);
-	bool odd = type == MUSTER_DTYPE_F32;
-	size_t size = muster_dtype_size(type);
-	double block[BLOCK];
+	bool single = type == MUSTER_DTYPE_F32;
+	size_t size = muster_dtype_size(type), rest = nr % LANES, whole = nr - rest;
+	uint8_t *to = result;
 
-	for (size_t at = 0, some; at < nr; at += some) {
-		some = nr - at < BLOCK ? nr - at : BLOCK;
-		if (few)
-			few_round(exact, limbs + at, nr, some, odd, block);
-		else
-			many_round(exact, limbs + at, nr, some, odd, block);
-		for (size_t i = 0; i < some && exact->special; i++)
-			block[i] = special_of(limbs[exact->limbs * nr + at + i], block[i]);
-		block_write(type, block, some, (uint8_t *)to + at * size);
+	if (muster_exact_is_short(exact)) {
+		short_round(exact, limbs, nr, single, whole, to);
+		short_round_rest(exact, limbs + whole, nr, single, rest, to + whole * size);
+	} else {
+		for (size_t at = 0; at < nr; at += BLOCK)
+			long_round(exact, limbs + at, nr, single, nr - at < BLOCK ? nr - at : BLOCK,
+				   to + at * size);
 	}
+	if (exact->special)
+		put_special(limbs + exact->limbs * nr, single, nr, to);
 }

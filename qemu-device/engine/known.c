@@ -40,11 +40,17 @@ static void book_give(struct muster_engine *engine, struct book *book)
 		engine->world.free(engine->opaque, book->buckets, book->max * sizeof(*book->buckets));
 }
 
+static void book_close(struct muster_engine *engine)
+{
+	book_give(engine, &engine->book);
+	engine->book = (struct book){ .known = NULL };
+}
+
 /* Only what is whole is there: all of its numbers are in use. */
 static bool grow(struct muster_engine *engine)
 {
 	struct book old = engine->book, *book = &engine->book;
-	struct book more = { .max = old.max ? 2 * old.max : KNOWN_FIRST, .nr = old.nr };
+	struct book more = { .max = old.max ? 2 * old.max : KNOWN_FIRST, .nr = old.nr, .used = old.used };
 	uint32_t i;
 
 	more.known = engine->world.alloc(engine->opaque, more.max * sizeof(*more.known));
@@ -94,9 +100,11 @@ uint32_t muster_known_take(struct muster_engine *engine, const struct member *me
 	book->known[number].member = *member;
 	book->known[number].refs = 1;
 	chain(engine, number);
+	book->used++;
 	return number;
 }
 
+/* The array stays as large as it was, until nobody is in it. */
 void muster_known_give(struct muster_engine *engine, uint32_t number)
 {
 	struct book *book = &engine->book;
@@ -111,9 +119,11 @@ void muster_known_give(struct muster_engine *engine, uint32_t number)
 	*link = known->next;
 	known->next = book->free;
 	book->free = number + 1;
+	if (!--book->used)
+		book_close(engine);
 }
 
 void muster_known_destroy(struct muster_engine *engine)
 {
-	book_give(engine, &engine->book);
+	book_close(engine);
 }

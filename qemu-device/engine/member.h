@@ -26,7 +26,8 @@ struct book {
 	struct known *known;		/* by number */
 	uint32_t *buckets;		/* number + 1 */
 	uint32_t max;			/* of both, */
-	uint32_t nr;			/* numbers that were ever used, */
+	uint32_t nr;			/* numbers that were used since nobody was in it, */
+	uint32_t used;			/* those that are now, */
 	uint32_t free;			/* and the first that is not now, + 1 */
 };
 

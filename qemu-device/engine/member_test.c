@@ -297,7 +297,7 @@ static void without_memory_for_who_was_not_known_the_opening_ends(void **state)
 	world_destroy(w);
 }
 
-/* A number is free again with the last table that has it. */
+/* A number is free again with the last table that has it, and all that numbers need with the last of them. */
 static void who_is_in_no_context_is_forgotten(void **state)
 {
 	struct muster_member members[3] = { { .node = 7, .incarnation = 107 },
@@ -310,12 +310,20 @@ static void who_is_in_no_context_is_forgotten(void **state)
 	for (i = 0; i < 300; i++) {
 		members[0].vp = i;
 		assert_int_equal(muster_member(opened(w, ID, 3, members), 0)->vp, i);
+		if (i == 0)
+			opened(w, ID + 1, 2, &members[1]);
 		if (i == 1)
 			nr = w->nodes[0].engine->book.nr;
 		muster_engine_context_close(w->nodes[0].engine, WORLD_VP, WORLD_JOB, ID);
 		world_run(w);
 	}
 	assert_int_equal(w->nodes[0].engine->book.nr, nr);
+	assert_int_not_equal(w->nodes[0].engine->book.max, 0);
+	muster_engine_context_close(w->nodes[0].engine, WORLD_VP, WORLD_JOB, ID + 1);
+	muster_engine_context_close(w->nodes[0].engine, WORLD_VP, WORLD_JOB, WORLD_CONTEXT);
+	world_run(w);
+	assert_int_equal(w->nodes[0].engine->book.max, 0);
+	assert_null(w->nodes[0].engine->book.known);
 	world_destroy(w);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * What contexts need while they run and give back when they rest: sequences,
- * instances, messages, peers. Sizes are rounded up to powers of two; what is given
+ * instances, messages, what peers have yet to answer. Sizes are rounded up to powers of two; what is given
  * back is kept for the next that needs one of that size, up to a limit, so that a
  * busy context does not allocate for each operation and idle ones keep nothing.
  */

@@ -58,7 +58,8 @@ struct guest {
 	uint32_t admin_tail;
 	uint64_t writes;	/* by the device */
 	uint64_t later_us;	/* its clock is ahead by that */
-	bool once;		/* what it reads is something else afterwards */
+	bool once;		/* what it reads is something else afterwards, */
+	bool (*keeps)(uint64_t addr);	/* but for this, if not NULL */
 };
 
 /* A table of the nodes that the wire knows, at an address of this process alone. */
@@ -80,7 +81,7 @@ static inline int dma_read(void *world, uint64_t addr, void *buf, uint32_t len)
 	if (!dma_allowed(guest, addr, len))
 		return -EIO;
 	memcpy(buf, guest->memory + addr, len);
-	if (guest->once)
+	if (guest->once && !(guest->keeps && guest->keeps(addr)))
 		memset(guest->memory + addr, 0xee, len);
 	return 0;
 }

@@ -194,17 +194,31 @@ static bool nothing_is_left(void)
 }
 
 /* Where more became cool meanwhile than were made, nothing is told. */
+static bool is_told(size_t half_bytes, size_t bytes)
+{
+	return bytes >= half_bytes;
+}
+
 static size_t rests(size_t half_bytes, size_t bytes)
 {
-	if (bytes < half_bytes)
-		return 0;
 	return (bytes - half_bytes) / ((size_t)(nr_comms - nr_comms / 2) * nr_ranks);
 }
 
 static bool rests_cheaply(void)
 {
-	return nr_comms / 2 < WARM || rests(half.engines + half.library, at_rest.engines + at_rest.library) <=
-					      OWN_BYTES + MEMBER_BYTES * nr_ranks;
+	size_t half_bytes = half.engines + half.library, bytes = at_rest.engines + at_rest.library;
+
+	return nr_comms / 2 < WARM || !is_told(half_bytes, bytes) ||
+	       rests(half_bytes, bytes) <= OWN_BYTES + MEMBER_BYTES * nr_ranks;
+}
+
+static void print_rest(size_t half_bytes, size_t bytes, const char *of)
+{
+	if (is_told(half_bytes, bytes))
+		printf("%zu bytes of %s each at rest, ", rests(half_bytes, bytes), of);
+	else
+		printf("nothing told of %s at rest: all of them hold %zu bytes less than half of them did, ", of,
+		       half_bytes - bytes);
 }
 
 static void print_figures(const struct dst_world *w)
@@ -212,10 +226,10 @@ static void print_figures(const struct dst_world *w)
 	for (uint32_t i = 0; i < ROUNDS; i++)
 		printf("after round %" PRIu32 ": %zu KiB in engines, %zu KiB elsewhere, %" PRIu32 " regions\n",
 		       i + 1, after[i].engines >> 10, after[i].library >> 10, after[i].regions);
-	printf("%" PRIu32 " communicators of %" PRIu32 " simulated ranks: %zu bytes of the engine each at rest, %zu of the library%s; %" PRIu64 " packets\n",
-	       nr_comms + 1, nr_ranks, rests(half.engines, at_rest.engines),
-	       rests(half.library, at_rest.library),
-	       nr_comms / 2 < WARM ? ", with what belongs to running" : "", w->nr_packets);
+	printf("%" PRIu32 " communicators of %" PRIu32 " simulated ranks: ", nr_comms + 1, nr_ranks);
+	print_rest(half.engines, at_rest.engines, "the engine");
+	print_rest(half.library, at_rest.library, "the library");
+	printf("%s%" PRIu64 " packets\n", nr_comms / 2 < WARM ? "with what belongs to running; " : "", w->nr_packets);
 }
 
 int main(int argc, char **argv)

@@ -5,21 +5,26 @@
 #
 # Bugs on purpose: each line of planted.txt changes one line of the sources. The simulated world
 # is linked with that file instead of the right one and runs seeds until one fails, at most
-# COUNT. Says for each within how many seeds it was found, and how; fails if one was not.
+# COUNT. Says for each within how many seeds it was found, and how; fails if one was not. With
+# COUNT 0 nothing is built: whether each changes one line.
 count=$1
 shift
 here=$(cd "$(dirname "$0")" && pwd)
 work=${MUSTER_BUILD:?}/planted
 mkdir -p "$work" || exit
 
-# The changed file is the only thing that differs; its own headers lie where it comes from.
-# usage: build NAME FILE EXPRESSION
-build() {
+# usage: change NAME FILE EXPRESSION
+change() {
 	sed "$3" "$2" >"$work/$1.c" || return
 	if [ "$(diff "$2" "$work/$1.c" | grep -c '^>')" != 1 ]; then
 		echo "$1: '$3' does not change one line of $2"
 		return 1
 	fi
+}
+
+# The changed file is the only thing that differs; its own headers lie where it comes from.
+# usage: build NAME FILE
+build() {
 	# shellcheck disable=SC2086 # commands and lists
 	$COMPILE -w -iquote "$(dirname "$2")" -c -o "$work/$1.o" "$work/$1.c" &&
 		${COMPILE%% *} -o "$work/$1" "$work/$1.o" $PARTS -lm
@@ -38,12 +43,14 @@ find_it() {
 
 planted=0
 found=0
-printf '%-22s %-9s %7s  %s\n' bug room seeds "what the first failing seed says"
+[ "$count" = 0 ] || printf '%-22s %-9s %7s  %s\n' bug room seeds "what the first failing seed says"
 while read -r name file mode expression; do
 	case $name in '' | '#'*) continue ;; esac
 	[ $# = 0 ] || case " $* " in *" $name "*) ;; *) continue ;; esac
 	planted=$((planted + 1))
-	build "$name" "$file" "$expression" && find_it "$name" "$file" "$mode" && found=$((found + 1))
+	change "$name" "$file" "$expression" || continue
+	[ "$count" = 0 ] || { build "$name" "$file" && find_it "$name" "$file" "$mode"; } || continue
+	found=$((found + 1))
 done <"$here/planted.txt"
-echo "$found of $planted found, of $count seeds each"
+[ "$count" = 0 ] || echo "$found of $planted found, of $count seeds each"
 [ "$found" = "$planted" ]

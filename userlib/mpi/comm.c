@@ -10,10 +10,8 @@
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 static int keyval = MPI_KEYVAL_INVALID;
-static atomic_int creating;	/* a thread of this process makes a communicator */
 
 _Thread_local struct muster_mpi_recent muster_mpi_recent;
 atomic_uint muster_mpi_comms_freed;
@@ -52,33 +50,6 @@ static int forget(MPI_Comm handle, int key, void *state, void *extra)
 }
 
 /* ---- joining ------------------------------------------------------------------------------ */
-
-/*
- * Making one blocks in the library. Where threads make several, the processes agree whose turn
- * it is: all members' processes are free for this one, or nobody begins. And who has agreed has
- * come: nobody waits in the library for who still waits in MPI.
- */
-int muster_mpi_take_turn(MPI_Comm handle, int rank)
-{
-	int mine, all, err;
-
-	for (;;) {
-		mine = !atomic_exchange(&creating, 1);
-		err = muster_mpi_beneath.Allreduce(&mine, &all, 1, MPI_INT, MPI_MIN, handle);
-		if (!err && all)
-			return 0;
-		if (mine)
-			atomic_store(&creating, 0);
-		if (err)
-			return err;
-		usleep(100 + 100 * (unsigned)(rank % 8));
-	}
-}
-
-void muster_mpi_end_turn(void)
-{
-	atomic_store(&creating, 0);
-}
 
 /* The members as ranks of the world; false: some are of another. */
 static bool translate(MPI_Comm handle, int size, uint32_t *ranks)

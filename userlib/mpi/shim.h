@@ -10,7 +10,7 @@
  * Never from counts, buffers or types of data that is only moved: these may differ by rank.
  *
  * Who calls whom: calls -> again, quick -> run -> (start -> fold, neighbours -> side -> hold -> types),
- * request, comm -> join. All use of the job is under muster_mpi.lock, and no MPI function is called with that held.
+ * request, comm -> turn, join. All use of the job is under muster_mpi.lock, and no MPI function is called with that held.
  */
 #ifndef MUSTER_MPI_SHIM_H
 #define MUSTER_MPI_SHIM_H
@@ -215,7 +215,10 @@ static inline struct muster_mpi_comm *muster_mpi_comm_recent(MPI_Comm handle)
 }
 
 int muster_mpi_comms_open(void);
-/** muster_mpi_take_turn() - until all members' processes do this, and nothing else that has turns. An MPI error. */
+/**
+ * muster_mpi_take_turn() - until all members' processes do this, and nothing else that has turns (turn.c):
+ * what follows may block in the library until all do it. An MPI error.
+ */
 int muster_mpi_take_turn(MPI_Comm handle, int rank);
 void muster_mpi_end_turn(void);
 /** muster_mpi_comm_find() - NULL: not joined, and it may not be now, or could not: *why. */
