@@ -53,7 +53,7 @@ static bool is_of(const struct segment *segment, const struct muster_packet *pac
 	       segment->pulse == packet->pulse;
 }
 
-/* Mostly where its pulse was begun last; elsewhere if an older number's is not through yet. */
+/* Where its pulse was begun last, or elsewhere if a child is ahead that may not be. */
 static struct segment *find(struct group *group, const struct muster_packet *packet)
 {
 	struct segment *segment = &group->segments[group->places[packet->pulse % SEGMENTS]];

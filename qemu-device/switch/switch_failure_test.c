@@ -120,6 +120,22 @@ static void what_has_no_place_is_dropped(void **state)
 	assert_true(out[0].value == 3);
 }
 
+/* Against the rules: nobody has the older one's result yet. */
+static void who_is_ahead_keeps_others_from_nothing(void **state)
+{
+	struct muster_packet packet = from_child(0);
+
+	(void)state;
+	contribute(0, 0, 1);
+	packet.number++;
+	hand(1, &packet, 5);
+	contribute(1, 0, 1);
+	contribute(2, 0, 1);
+	assert_int_equal(nr_out, 1);
+	assert_int_equal(out[0].packet.number, packet.number - 1);
+	assert_true(out[0].value == 3);
+}
+
 /* 10^5 packets of which any field may be anything: the group goes on as if there were none. */
 static void garbage_changes_nothing(void **state)
 {
@@ -444,6 +460,7 @@ int main(void)
 		SWITCH_TEST(what_is_longer_than_the_tree_takes_is_dropped),
 		SWITCH_TEST(strangers_are_dropped),
 		SWITCH_TEST(what_has_no_place_is_dropped),
+		SWITCH_TEST(who_is_ahead_keeps_others_from_nothing),
 		SWITCH_TEST(garbage_changes_nothing),
 		SWITCH_TEST(ranks_that_disagree_end_the_group),
 		SWITCH_TEST(who_contributes_to_a_group_that_has_failed_is_told_again),
