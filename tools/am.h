@@ -126,7 +126,7 @@ void am_close(struct am *am);
 bool am_step(struct am *am);
 /** am_settled() - all that was to be told is. */
 bool am_settled(const struct am *am);
-/** am_say() - a switch's socket may be full, and it gets it later, within limits; whoever else's is, is over. */
+/** am_say() - a switch whose socket is full gets it later, within limits; whoever else's is, is over. */
 void am_say(struct am *am, struct am_peer *peer, const void *message, size_t bytes);
 /** am_answer() - why: of an error. */
 void am_answer(struct am *am, struct am_peer *peer, const struct muster_manager_message *head, int err,

@@ -102,6 +102,7 @@ int run_switch_open(struct run *run)
 {
 	struct run_switch *net = calloc(1, sizeof(*net));
 	uint64_t nonce;
+	uint32_t nr;
 	int err;
 
 	if (!net)
@@ -116,10 +117,11 @@ int run_switch_open(struct run *run)
 	err = network_read(run->options, net);
 	if (err)
 		return err;
-	net->nr = run->options->apart ? muster_fabric_switches(net->fabric) : 1;
-	net->switches = calloc(net->nr, sizeof(*net->switches));
+	nr = run->options->apart ? muster_fabric_switches(net->fabric) : 1;
+	net->switches = calloc(nr, sizeof(*net->switches));
 	if (!net->switches)
 		return -ENOMEM;
+	net->nr = nr;
 	err = manager_start(run, net);
 	return err ? err : switches_start(run, net);
 }

@@ -229,7 +229,8 @@ static void print_figures(const struct dst_world *w)
 	printf("%" PRIu32 " communicators of %" PRIu32 " simulated ranks: ", nr_comms + 1, nr_ranks);
 	print_rest(half.engines, at_rest.engines, "the engine");
 	print_rest(half.library, at_rest.library, "the library");
-	printf("%s%" PRIu64 " packets\n", nr_comms / 2 < WARM ? "with what belongs to running; " : "", w->nr_packets);
+	printf("%s%" PRIu64 " packets\n", nr_comms / 2 < WARM ? "with what belongs to running; " : "",
+	       w->nr_packets);
 }
 
 int main(int argc, char **argv)
