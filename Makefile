@@ -42,10 +42,11 @@ LIBRARY_ROOMS := userlib $(LOCAL) $(BOOTSTRAP) $(SCHEDULE) $(ENGINE) $(WIRE)
 OTHER_ROOMS := userlib/verbs userlib/examples provider tools tools/synth selftests selftests/sweep selftests/guest \
 	selftests/fuzz
 
-# Two builds of the same sources: the product, and one under sanitizers for tests.
+# Two builds of the same sources: the product, and one under sanitizers for tests. That one says lines
+# where it fails, but not values of variables, of which the compiler has to tell much more.
 SAN := $(BUILD)/san
 # With COVERAGE they count lines instead.
-$(SAN)/%: CFLAGS := $(if $(COVERAGE),-O0 -g --coverage -DCLONES=,-O1 -g -fsanitize=address,undefined \
+$(SAN)/%: CFLAGS := $(if $(COVERAGE),-O0 -g --coverage -DCLONES=,-O1 -g1 -fsanitize=address,undefined \
 	-fno-sanitize-recover=all -fno-omit-frame-pointer)
 
 # And a third, for what several threads do at once; few tests use it.
