@@ -207,6 +207,8 @@ orphans() {
 	within 300 groups 2
 	touch go
 	jobs_end
+	# Who leaves as its switch comes to the new manager is gone before that has taken its groups back.
+	within 300 groups 0
 	rm -f counters
 	network_ends failed
 }

@@ -203,6 +203,52 @@ late_to_clean() {
 	grep -q '^0 groups' report
 }
 
+# Whose switch comes to another manager behind him has left all the same.
+leaves_early() {
+	rm -f made go left looked over
+	begin switch:4
+	play leaves_early <<-'END' &
+		host, other = Host(0), Host(1)
+		made = []
+		for tag in (1, 2):
+		    host.create([0, 1], tag=tag)
+		    made.append(host.hear())
+		claims = [(group["key"], group["group"], group["tree"]) for group in made]
+		open("made", "w")
+		await_file("go")
+		host, other = Host(0, claims), Host(1, claims)
+		for one in (host, other):
+		    one.leave(group=made[0]["group"])
+		    assert one.hear()["status"] == 2
+		open("left", "w")
+		await_file("looked")
+		host.lease.close()
+		other.lease.close()
+		Host(2)		# who has been heard behind them
+		open("over", "w")
+	END
+	hosts=$!
+	within 300 test -e made
+	kill -STOP $switches
+	kill -9 $manager
+	wait $manager || :
+	: >report
+	"$am" -t "$topology" -m "@$name-m" >>report &
+	manager=$!
+	within 300 grep -q ready report
+	touch go
+	within 300 test -e left
+	[ "$1" = both ] || kill -CONT $switches
+	[ "$1" = both ] || within 300 groups 1
+	touch looked
+	within 300 test -e over
+	kill -CONT $switches
+	within 300 groups 0
+	wait $hosts
+}
+check "who leaves a group before his switch has come to another manager is in it no more" leaves_early one
+check "who goes before his switch has come leaves nothing behind" leaves_early both
+
 # known_by NUMBER: so many switches have come to the manager, and one has told it of a group
 known_by() {
 	: >report

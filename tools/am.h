@@ -112,6 +112,7 @@ struct am {
 	struct am_peer *peers;
 	struct am_group *groups;
 	struct am_ask *asks;
+	bool *greeted;			/* by host: it is here, or has been */
 	uint64_t tags;			/* of asks so far */
 	uint32_t last_handle;
 	struct am_received in;

@@ -359,7 +359,8 @@ static bool member_add(struct am *am, struct am_group *group, uint32_t host, uin
 	if (!members)
 		return false;
 	group->members = members;
-	members[group->nr_members] = (struct am_member){ .host = host, .at = at };
+	/* Whoever has gone before his switch came has nothing more to claim. */
+	members[group->nr_members] = (struct am_member){ .host = host, .at = at, .left = am->greeted[host] };
 	if (lease)
 		am_host_claim(lease, group, &members[group->nr_members]);
 	group->nr_members++;

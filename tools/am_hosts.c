@@ -69,13 +69,20 @@ static bool is_claimed(const struct am_peer *host, const struct am_group *group)
 	return i < host->nr_claims;
 }
 
+static void claim_drop(struct am_peer *host, uint32_t tree, uint32_t handle)
+{
+	for (uint32_t i = 0; i < host->nr_claims; i++)
+		if (host->claims[i].tree == tree && host->claims[i].group == handle) {
+			host->claims[i] = host->claims[--host->nr_claims];
+			return;
+		}
+}
+
 /* What it does not name it has left meanwhile. */
 void am_host_claim(const struct am_peer *host, const struct am_group *group, struct am_member *member)
 {
-	if (group->proof == host->proof && is_claimed(host, group))
-		member->lease = host;
-	else
-		member->left = true;
+	member->left = group->proof != host->proof || !is_claimed(host, group);
+	member->lease = member->left ? NULL : host;
 }
 
 /* The switches that have these groups may come before it or after. */
@@ -115,6 +122,7 @@ static int hello(struct am *am, struct am_peer *peer, char *why)
 	peer->layout = layout_for(am, said->proof);
 	peer->kind = AM_HOST;
 	peer->life = said->life;
+	am->greeted[said->host] = true;
 	return 0;
 }
 
@@ -176,6 +184,7 @@ void am_host_leave(struct am *am, struct am_peer *host)
 		give_back(am, host);
 		return;
 	}
+	claim_drop(host, head.tree, head.group);
 	while (group && i < group->nr_members && group->members[i].lease != host)
 		i++;
 	if (!group || i == group->nr_members) {

@@ -274,11 +274,14 @@ int am_open(const struct am_config *config, struct am **result)
 	if (!am)
 		return -ENOMEM;
 	am->config = *config;
+	am->greeted = calloc(muster_fabric_hosts(config->fabric), sizeof(*am->greeted));
 	am->listen_fd = daemon_listen(config->address);
 	am->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	/* Handles that a manager before us gave are at the switches yet. */
 	if (am->listen_fd < 0)
 		err = am->listen_fd;
+	else if (!am->greeted)
+		err = -ENOMEM;
 	else if (am->epoll_fd < 0 ||
 		 epoll_ctl(am->epoll_fd, EPOLL_CTL_ADD, am->listen_fd, &event) ||
 		 getrandom(&am->last_handle, sizeof(am->last_handle), 0) != sizeof(am->last_handle))
@@ -310,5 +313,6 @@ void am_close(struct am *am)
 		unlink(am->config.address);
 	if (am->epoll_fd >= 0)
 		close(am->epoll_fd);
+	free(am->greeted);
 	free(am);
 }
