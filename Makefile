@@ -7,7 +7,10 @@
 # linked against the rooms that it may know. Nothing is listed by hand.
 
 BUILD ?= build
-CC := gcc
+# What was compiled before, in this clone or another, is not compiled again; so a clone's folder is in no
+# object: a debugger that is started in the clone finds the sources.
+export CCACHE_DIR ?= $(or $(MUSTER_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/muster)/ccache
+CC := $(if $(shell command -v ccache),ccache )gcc
 CFLAGS ?= -O2 -g
 MARCH ?=
 # Not empty: a warning is an error. CI sets it; another compiler's new warning stops no user.
@@ -15,7 +18,7 @@ WERROR ?=
 ALL_CFLAGS = -std=gnu11 -Wall -Wextra -Wmissing-prototypes -Wstrict-prototypes -Wshadow \
 	$(if $(WERROR),-Werror) \
 	-ffp-contract=off -fno-strict-aliasing -D_GNU_SOURCE -fPIC -fno-semantic-interposition -MMD -MP \
-	-Iuapi $(ROOMS:%=-I%) $(MARCH) $(CFLAGS)
+	-fdebug-prefix-map=$(CURDIR)=. -Iuapi $(ROOMS:%=-I%) $(MARCH) $(CFLAGS)
 
 .DEFAULT_GOAL := all
 MAKEFLAGS += --no-builtin-rules
@@ -616,7 +619,7 @@ dst: $(SAN)/selftests/dst/dst ## simulated seeds, on all CPUs: make dst SEED=n [
 PLANTED := $(BUILD)/selftests/dst/dst
 
 dst-planted: $(PLANTED) ## 24 bugs, planted one after the other: within how many seeds each is found [COUNT=n] [ONLY=names]
-	@COMPILE='$(CC) $(filter-out -MMD -MP,$(ALL_CFLAGS))' \
+	@COMPILE='$(CC) $(filter-out -MMD -MP,$(ALL_CFLAGS))' LINK='$(CC)' \
 		PARTS='$(PLANTED).o $(call selftest_parts,$(BUILD)) $(addprefix $(BUILD)/,$(BUMP:=/lib.a) $(SWITCH:=/lib.a)) $(call libs,$(BUILD))' \
 		MUSTER_BUILD=$(abspath $(BUILD)) selftests/dst/planted.sh $(or $(COUNT),20000) $(ONLY)
 

@@ -73,6 +73,21 @@ static void begin(uint8_t *vector, const struct vector *v, uint32_t of_rank)
 	}
 }
 
+/* What the transfers of a step take, as it is before any of them. */
+static void step_begin(uint8_t *before, const uint8_t *all, const struct vector *v, uint32_t i)
+{
+	uint32_t step = schedule->transfers[i].step;
+
+	for (; i < schedule->nr_transfers && schedule->transfers[i].step == step; i++) {
+		const struct muster_transfer *t = &schedule->transfers[i];
+		size_t first, len;
+
+		chunk_at(v, t->chunk, &first, &len);
+		first += t->from * v->bytes;
+		memcpy(before + first, all + first, len);
+	}
+}
+
 static void interpret(uint8_t *all, const struct vector *v)
 {
 	uint8_t *before = malloc(v->bytes * schedule->ranks);
@@ -84,7 +99,7 @@ static void interpret(uint8_t *all, const struct vector *v)
 		size_t first, len;
 
 		if (!i || t->step != schedule->transfers[i - 1].step)
-			memcpy(before, all, v->bytes * schedule->ranks);
+			step_begin(before, all, v, i);
 		chunk_at(v, t->chunk, &first, &len);
 		if (t->reduce)
 			muster_arith(v->type, MUSTER_SUM, into + first, into + first, from + first,

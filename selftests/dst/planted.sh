@@ -27,7 +27,7 @@ change() {
 build() {
 	# shellcheck disable=SC2086 # commands and lists
 	$COMPILE -w -iquote "$(dirname "$2")" -c -o "$work/$1.o" "$work/$1.c" &&
-		${COMPILE%% *} -o "$work/$1" "$work/$1.o" $PARTS -lm
+		$LINK -o "$work/$1" "$work/$1.o" $PARTS -lm
 }
 
 # usage: find NAME FILE MODE
