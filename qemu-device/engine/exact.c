@@ -22,6 +22,7 @@ enum {
 	BLOCK = 256,		/* numbers that are f64 at once */
 	LANES = WIDE / 8,
 	STRIDE = 2 * WIDE,	/* bytes that are looked at in one turn */
+	PIECE = 512,		/* that may say that nothing changes */
 	FRACTION = 52,
 	EXPONENT_LAST = -1074,	/* of the last bit of a subnormal number */
 	TOP_MAX = 1024,
@@ -151,6 +152,87 @@ static void look_at_singles(const uint8_t *bits, size_t bytes, struct look *look
 			 widened(((uint32_t)less[i] + 1) & INT32_MAX));
 }
 
+/*
+ * Most numbers change nothing: they are not above `to` and not below `from`, from where on all are
+ * multiples of the last bit. Of a lane the sign says whether one may. Zeros may, too: to tell them
+ * apart would cost all others a quarter more.
+ */
+#define CHANGES(V, most, at)                                                                     \
+	({                                                                                       \
+		V x_ = *(const V *)(bits + (at)) & (most);                                       \
+		(x_ - from) | (to - x_);                                                 \
+	})
+
+#define ANY_CHANGES(V, most)                                                                     \
+	V any = { 0 }, any_odd = any;                                                            \
+	for (size_t at = 0; at < PIECE; at += 2 * STRIDE) {                                      \
+		any |= CHANGES(V, most, at) | CHANGES(V, most, at + STRIDE);                     \
+		any_odd |= CHANGES(V, most, at + WIDE) | CHANGES(V, most, at + STRIDE + WIDE);   \
+	}                                                                                        \
+	any |= any_odd;
+
+CLONES
+static bool doubles_change(const uint8_t *bits, int64_t from, int64_t to)
+{
+	ANY_CHANGES(vI64, MAGNITUDE)
+	return (any[0] | any[1] | any[2] | any[3]) < 0;
+}
+
+CLONES
+static bool singles_change(const uint8_t *bits, int32_t from, int32_t to)
+{
+	ANY_CHANGES(vI32, INT32_MAX)
+	return (any[0] | any[1] | any[2] | any[3] | any[4] | any[5] | any[6] | any[7]) < 0;
+}
+
+static double number_of(int64_t bits)
+{
+	double number;
+
+	memcpy(&number, &bits, sizeof(number));
+	return number;
+}
+
+/*
+ * From 2^52 times the last bit on all are multiples of it. One is above the largest if its exponent
+ * is larger; of a subnormal one that says nothing, but these are all below the former.
+ */
+static bool doubles_piece_changes(const uint8_t *bits, const struct look *look)
+{
+	double from = number_of(look->last) * 0x1p52;
+
+	return doubles_change(bits, bits_at((const uint8_t *)&from, 0), look->largest | FRACTION_MASK);
+}
+
+static bool singles_piece_changes(const uint8_t *bits, const struct look *look)
+{
+	float from = (float)number_of(look->last) * 0x1p23f, largest = (float)number_of(look->largest);
+	int32_t first, last;
+
+	memcpy(&first, &from, sizeof(first));
+	memcpy(&last, &largest, sizeof(last));
+	return singles_change(bits, first, last | FRACTION_MASK_F32);
+}
+
+/* Closely only where something may change; and while it does, at more and more at once. */
+static void look_at_whole(uint8_t type, const uint8_t *bits, size_t bytes, struct look *look)
+{
+	bool single = type == MUSTER_DTYPE_F32;
+	size_t some, most = PIECE;
+
+	for (size_t at = 0; at < bytes; at += some) {
+		some = bytes - at;
+		if (some >= PIECE && !(single ? singles_piece_changes(bits + at, look) :
+						doubles_piece_changes(bits + at, look))) {
+			some = most = PIECE;
+			continue;
+		}
+		some = some < most ? some : most;
+		(single ? look_at_singles : look_at_doubles)(bits + at, some, look);
+		most *= 2;
+	}
+}
+
 /* Of a number's bits, which is not zero: of the last bit of a whole m; 0 < m < 2^53. */
 static int32_t exponent_of(int64_t magnitude)
 {
@@ -210,16 +292,14 @@ static void look_at_numbers(uint8_t type, const uint8_t *from, size_t nr, struct
 
 static void look_at_all(uint8_t type, const uint8_t *from, size_t bytes, struct look *look)
 {
-	void (*look_at)(const uint8_t *, size_t, struct look *) =
-		type == MUSTER_DTYPE_F32 ? look_at_singles : look_at_doubles;
 	uint8_t rest[STRIDE] = { 0 };
 	size_t whole = bytes - bytes % STRIDE;
 
-	look_at(from, whole, look);
+	look_at_whole(type, from, whole, look);
 	if (whole == bytes)
 		return;
 	memcpy(rest, from + whole, bytes - whole);
-	look_at(rest, STRIDE, look);
+	look_at_whole(type, rest, STRIDE, look);
 }
 
 void muster_exact_span_of(uint8_t type, const void *from, size_t nr,
@@ -303,26 +383,41 @@ static void block_bits(const struct muster_exact *exact, uint32_t j, const uint8
 		left -= sum - round[j];                                                          \
 	} while (0)
 
+#define DIGITS_1 DIGIT(0)
+#define DIGITS_2 DIGIT(1); DIGIT(0)
+#define DIGITS_3 DIGIT(2); DIGITS_2
+
+/* A loop for each number of limbs: what a number costs is little more than where it is put. */
+#define ENCODE(READ)                                                                             \
+	vF64 round[MUSTER_EXACT_FEW];                                                            \
+	for (uint32_t j = 0; j < MUSTER_EXACT_FEW; j++)                                          \
+		round[j] = (vF64){ 0 } + muster_exact_rounder(exact, j < exact->limbs ? j : 0);  \
+	if (exact->limbs == 1)                                                                   \
+		ENCODE_EACH(READ, DIGITS_1)                                                      \
+	else if (exact->limbs == 2)                                                              \
+		ENCODE_EACH(READ, DIGITS_2)                                                      \
+	else                                                                                     \
+		ENCODE_EACH(READ, DIGITS_3)
+
+#define ENCODE_EACH(READ, DIGITS)                                                                \
+	for (size_t i = 0; i < nr; i += LANES) {                                                 \
+		vF64 left = READ;                                                                \
+		DIGITS;                                                                          \
+	}
+
 /* All digits of whole vectors of numbers by rounding, from the highest down. */
 CLONES
-static void short_encode(const struct muster_exact *exact, bool single, const uint8_t *from,
-			 size_t nr, size_t apart, int64_t *limbs)
+static void short_encode_doubles(const struct muster_exact *exact, const uint8_t *from, size_t nr,
+				 size_t apart, int64_t *limbs)
 {
-	uint32_t last = exact->limbs - 1;
-	vF64 round[MUSTER_EXACT_FEW];
+	ENCODE(*(const vF64 *)(from + i * 8))
+}
 
-	for (uint32_t j = 0; j < MUSTER_EXACT_FEW; j++)
-		round[j] = (vF64){ 0 } + muster_exact_rounder(exact, j < last ? j : last);
-	for (size_t i = 0; i < nr; i += LANES) {
-		vF64 left = single ? WIDENED(*(const halfF32 *)(from + i * 4)) :
-				     *(const vF64 *)(from + i * 8);
-
-		if (last > 1)
-			DIGIT(2);
-		if (last > 0)
-			DIGIT(1);
-		DIGIT(0);
-	}
+CLONES
+static void short_encode_singles(const struct muster_exact *exact, const uint8_t *from, size_t nr,
+				 size_t apart, int64_t *limbs)
+{
+	ENCODE(WIDENED(*(const halfF32 *)(from + i * 4)))
 }
 
 /* How many of what: +infinity, -infinity and NaN in 20 bits each. */
@@ -341,7 +436,7 @@ static void block_limbs(const struct muster_exact *exact, const uint8_t *numbers
 			size_t apart, int64_t *limbs)
 {
 	if (muster_exact_is_short(exact))
-		short_encode(exact, false, numbers, nr, apart, limbs);
+		short_encode_doubles(exact, numbers, nr, apart, limbs);
 	else
 		for (uint32_t j = 0; j < exact->limbs; j++)
 			block_bits(exact, j, numbers, nr, limbs + j * apart);
@@ -370,7 +465,8 @@ void muster_exact_encode(const struct muster_exact *exact, uint8_t type, const v
 
 	if (muster_exact_is_short(exact) && !exact->special) {
 		at = nr - nr % LANES;
-		short_encode(exact, type == MUSTER_DTYPE_F32, from, at, nr, limbs);
+		(type == MUSTER_DTYPE_F32 ? short_encode_singles : short_encode_doubles)
+			(exact, from, at, nr, limbs);
 	}
 	for (size_t some; at < nr; at += some) {
 		const uint8_t *bits;

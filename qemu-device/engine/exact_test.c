@@ -339,6 +339,53 @@ static void a_span_is_that_of_its_numbers_bits(void **state)
 			}
 }
 
+/* Like all others of a long vector, or a little more than they: a last bit lower, a power of two larger. */
+static double odd_one(uint8_t type, int family)
+{
+	const double last = type == MUSTER_DTYPE_F64 ? 0x1p-52 : 0x1p-23;
+	const double lowest = type == MUSTER_DTYPE_F64 ? 0x1p-1074 : 0x1p-149;
+	const double odd[] = { 0, 1 + last, 1 - last / 2, 2 - last, -2, 0.5, last, -last / 2, lowest, 0x1p127,
+			       NAN, INFINITY };
+
+	return family < 2 ? odd[next_random() % (sizeof(odd) / sizeof(*odd))] :
+			    lowest * (double)(next_random() % 64);
+}
+
+/* Families: all from 1 on and below 2, the same with few zeros, subnormal ones. */
+static double usual_one(uint8_t type, int family)
+{
+	const bool single = type == MUSTER_DTYPE_F32;
+	double number = 1 + (double)(next_random() >> (single ? 41 : 12)) * (single ? 0x1p-23 : 0x1p-52);
+
+	if (family == 2)
+		return ldexp(number, single ? -136 : -1050);
+	return family == 1 && next_random() % 1024 == 0 ? 0 : next_random() % 2 ? number : -number;
+}
+
+static void one_among_many_that_are_alike_is_seen(void **state)
+{
+	enum { MANY = 2000 };
+	static double numbers[MANY];
+	static float singles[MANY];
+
+	(void)state;
+	for (int turn = 0; turn < 3000; turn++) {
+		struct muster_exact_span span = MUSTER_EXACT_NOTHING, expected = MUSTER_EXACT_NOTHING;
+		uint8_t type = turn % 2 ? MUSTER_DTYPE_F64 : MUSTER_DTYPE_F32;
+		size_t nr = MANY - next_random() % 100;
+
+		for (size_t i = 0; i < nr; i++)
+			numbers[i] = narrow(type, usual_one(type, turn % 3));
+		numbers[next_random() % nr] = narrow(type, odd_one(type, turn % 3));
+		for (size_t i = 0; i < nr; i++)
+			singles[i] = (float)numbers[i];
+		muster_exact_span_of(type, type == MUSTER_DTYPE_F64 ? (void *)numbers : (void *)singles,
+				     nr, &span);
+		span_by_bits(numbers, nr, &expected);
+		assert_memory_equal(&span, &expected, sizeof(span));
+	}
+}
+
 /* Other ranks' words about it are not trusted. */
 static void what_no_numbers_span_is_refused(void **state)
 {
@@ -366,6 +413,7 @@ int main(void)
 		cmocka_unit_test(zero_is_positive),
 		cmocka_unit_test(numbers_alike_take_one_limb_or_two),
 		cmocka_unit_test(a_span_is_that_of_its_numbers_bits),
+		cmocka_unit_test(one_among_many_that_are_alike_is_seen),
 		cmocka_unit_test(what_no_numbers_span_is_refused),
 	};
 
