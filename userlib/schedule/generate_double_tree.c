@@ -64,6 +64,15 @@ static uint32_t child_of(uint32_t m, uint32_t label, bool left)
 	return label + (most < bit / 2 ? most : bit / 2);
 }
 
+/* Not __builtin_popcountll(), which is a call where the processor may have no instruction for it. */
+static uint32_t ones(uint64_t bits)
+{
+	bits -= bits >> 1 & 0x5555555555555555;
+	bits = (bits & 0x3333333333333333) + (bits >> 2 & 0x3333333333333333);
+	bits = (bits + (bits >> 4)) & 0x0f0f0f0f0f0f0f0f;
+	return (uint32_t)((bits * 0x0101010101010101) >> 56);
+}
+
 /*
  * In which a node gets its half: one more for each turn to the left on the way down to it, two for
  * each to the right. The way turns right at the height of each bit of the label but its lowest, left
@@ -77,8 +86,7 @@ static uint32_t round_of(uint32_t m, uint32_t label)
 
 	above = above > lowest + 1 ? above : lowest + 1;
 	/* twice the ones above the lowest, and once the zeros from there to `above`, as one sum */
-	return above - lowest - 2 +
-	       (uint32_t)__builtin_popcountll((uint64_t)label << 32 | label >> above);
+	return above - lowest - 2 + ones((uint64_t)label << 32 | label >> above);
 }
 
 /* The last one: the left subtree is full, the right one a tree of what is left. */
@@ -118,11 +126,32 @@ static uint32_t rank_of(const struct muster_schedule *schedule, uint32_t tree, u
 	return muster_rank_at(schedule, place_of(schedule->ranks - 1, tree, label));
 }
 
+/* The round after which a node has nothing more to do in a tree; leaves send nothing. */
+static uint32_t last_of(uint32_t label, uint32_t own)
+{
+	return own + (label % 2 ? 0 : 2);
+}
+
+/* Of one tree: the root hands its half over in round 0; others get it and, unless leaves, send it twice. */
+static uint32_t next_of(uint32_t m, uint32_t tree, uint32_t place, uint32_t step)
+{
+	uint32_t label = label_of(m, tree, place), first = 0, last = 0;
+	uint32_t round = (step + (step % TREES != tree)) / TREES;
+
+	if (place) {
+		first = round_of(m, label);
+		last = last_of(label, first);
+	}
+	round = round > first ? round : first;
+	return round <= last ? round * TREES + tree : MUSTER_NOBODY;
+}
+
 static void exchange(const struct muster_schedule *schedule, uint32_t rank, uint32_t step,
 		     struct muster_exchange *exchange)
 {
 	uint32_t m = schedule->ranks - 1, tree = step % TREES, round = step / TREES;
-	uint32_t label = label_of(m, tree, muster_place_of(schedule, rank)), own, child = 0;
+	uint32_t place = muster_place_of(schedule, rank);
+	uint32_t label = label_of(m, tree, place), own, child = 0;
 
 	exchange->sent = exchange->received = tree;
 	if (!label) {
@@ -137,20 +166,8 @@ static void exchange(const struct muster_schedule *schedule, uint32_t rank, uint
 		child = child_of(m, label, round == own + 1);
 	if (child)
 		exchange->to = rank_of(schedule, tree, child);
-}
-
-/* Of one tree: the root hands its half over in round 0; others get it and, unless leaves, send it twice. */
-static uint32_t next_of(uint32_t m, uint32_t tree, uint32_t place, uint32_t step)
-{
-	uint32_t label = label_of(m, tree, place), first = 0, last = 0;
-	uint32_t round = (step + (step % TREES != tree)) / TREES;
-
-	if (place) {
-		first = round_of(m, label);
-		last = first + (label % 2 ? 0 : 2);
-	}
-	round = round > first ? round : first;
-	return round <= last ? round * TREES + tree : MUSTER_NOBODY;
+	if (round == last_of(label, own))
+		exchange->last = next_of(m, !tree, place, step + 1) == MUSTER_NOBODY;
 }
 
 static uint32_t next(const struct muster_schedule *schedule, uint32_t rank, uint32_t step)
