@@ -4,8 +4,13 @@
 #define MUSTER_SWITCH_TEST_HANDOVER_H
 
 #include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include <cmocka.h>
 
 #include "switch.h"
 
