@@ -3,11 +3,12 @@
 # A member, all switches, a link, and a leaf and a spine in processes of their own, lost in the middle
 # of a 16 MiB allreduce (the first three on the streaming tree), at a time that differs in each turn: no
 # result is wrong, all others hear of it, and nothing is left. Ends with how long that took. If the manager
-# is lost no operation is. Not part of
+# is lost, or a switch's program replaced by another, no operation is. Not part of
 # make check: make chaos-switch N=20.
 . "$(dirname "$0")/tap.sh"
 . "$tap_home/apart.sh"
 . "$tap_home/outlive.sh"
+. "$tap_home/replace.sh"
 
 run=$MUSTER_BUILD/tools/muster-run
 switched=$MUSTER_BUILD/selftests/switched
@@ -116,6 +117,14 @@ managers() {
 	echo "# the manager lost: $turns turns, every operation ended right, and another manager took over" >>figures
 }
 check "the manager alone is killed $turns times, and replaced" managers
+
+replacements() {
+	replace_all "$turns"
+	fails daemons
+	echo "# a switch's program replaced: $turns rounds of 3 switches, $(sed -n 's/ rounds//p' out | head -n 1) rounds of 42 operations, and none failed" >>figures
+}
+check "each of the switches is replaced in turn, $turns rounds" replacements
+MUSTER_AM_OPTIONS=--shared check "the same where streaming trees are locked" replacements
 
 # apart NAME SWITCH: one of a network of three processes is killed
 apart() {

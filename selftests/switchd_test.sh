@@ -6,6 +6,7 @@
 . "$(dirname "$0")/tap.sh"
 . "$tap_home/apart.sh"
 . "$tap_home/outlive.sh"
+. "$tap_home/replace.sh"
 
 run=$MUSTER_BUILD/tools/muster-run
 switchd=$MUSTER_BUILD/tools/muster-switchd
@@ -306,6 +307,47 @@ check "when a leaf is killed its ranks have lost the network, and all others say
 
 check "when the manager is killed operations go on, and another one takes over" outlive 100
 check "the same with each switch in a process of its own" outlive 300 --apart
+
+MUSTER_AM_OPTIONS=--shared check "each switch is replaced as operations go on, and none sees it" replace_all 1
+
+# replaced_times NUMBER: the program of $pid has taken the place of so many
+replaced_times() {
+	kill -USR1 $pid
+	sleep 0.05
+	test -s counters && same "$1" "$(python3 -c 'import json; print([json.loads(line) for line in open("counters") if line.endswith("}\n")][-1]["replaced"])')"
+}
+
+# A link leads to the program, so that there may be another one.
+refuses() {
+	rm -f counters errors
+	ln -sf "$switchd" mine
+	: >ready
+	./mine -t switch:2 -w "unix:@muster-refuses-$$" -j -c counters >ready 2>errors &
+	pid=$!
+	trap 'kill $pid 2>/dev/null || :' EXIT
+	within 300 grep -q ready ready
+	ln -sf /bin/false mine
+	kill -USR2 $pid
+	within 300 grep -q 'the program at ./mine does not go on with what this one has' errors
+	within 300 replaced_times 0
+	ln -sf "$switchd" mine
+	kill -USR2 $pid
+	within 300 replaced_times 1
+	kill -USR2 $pid
+	within 300 replaced_times 2
+	same 1 "$(grep -c ready ready)"
+	same 1 "$(grep -c . errors)"
+	kill $pid
+	wait $pid
+	trap - EXIT
+}
+check "a program that cannot take a switch's place does not get it" refuses
+
+resumes_nothing() {
+	"$switchd" -t switch:2 -w "unix:@muster-refuses-$$" --resume=99 2>errors && return 1
+	grep -q 'there is nothing to go on with' errors
+}
+check "nobody goes on with what nobody has written" resumes_nothing
 
 # Ranks that are in operations by trees, and a manager that is told to give everything back.
 cleaned() {

@@ -6,7 +6,7 @@
  * of some at several, in whatever order the communicator has them.
  *
  * usage: switched sweep HOSTS-OF-A-LEAF [MAX-BYTES] | leases [KEEP] | late FILE | chaos |
- *	outlives GONE BACK | contend TURNS | hold FILE | tardy FILE
+ *	outlives GONE BACK | replaced FILE | contend TURNS | hold FILE | tardy FILE
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -416,6 +416,46 @@ static void outlives(const char *gone, const char *back)
 	chaos_end();
 }
 
+/* ---- at switches that are replaced --------------------------------------------------------------- */
+
+/* What no tree has: it goes from host to host. */
+static void allgather(uint64_t round)
+{
+	uint64_t own = round * 1000 + rank, all[MEMBERS_MAX];
+
+	EXPECT_OK(muster_allgather(muster_world(job), &own, all, 1, MUSTER_U64));
+	for (uint32_t i = 0; i < size; i++)
+		EXPECT(all[i] == round * 1000 + i, "round %" PRIu64 ": of rank %u came %" PRIu64, round, i, all[i]);
+}
+
+static void short_ones(uint64_t round)
+{
+	for (uint64_t i = 0; i < 20; i++) {
+		uint64_t own = round + i + rank, sum;
+
+		EXPECT_OK(muster_allreduce(muster_world(job), &own, &sum, 1, MUSTER_U64, MUSTER_SUM));
+		EXPECT(sum == size * (round + i) + size * (size - 1) / 2, "round %" PRIu64 ": sum %" PRIu64, round, sum);
+		allgather(round + i);
+	}
+}
+
+/* On both trees and past them, until rank 0 finds that file. */
+static void replaced(const char *file)
+{
+	uint64_t round = 0;
+	uint8_t there;
+
+	chaos_begin();
+	do {
+		EXPECT_OK(chaos_reduce());
+		short_ones(++round);
+		there = !rank && !access(file, F_OK);
+		EXPECT_OK(muster_broadcast(muster_world(job), &there, 1, MUSTER_U8, 0));
+	} while (!there);
+	printf("%" PRIu64 " rounds\n", round);
+	chaos_end();
+}
+
 /* ---- among other jobs -------------------------------------------------------------------------- */
 
 enum { CONTEND_COMMS = 8, CONTEND_COUNT = 8 << 10, CONTEND_MOST = 3 };
@@ -529,6 +569,8 @@ int main(int argc, char **argv)
 		chaos();
 	} else if (argc > 3 && !strcmp(argv[1], "outlives")) {
 		outlives(argv[2], argv[3]);
+	} else if (argc > 2 && !strcmp(argv[1], "replaced")) {
+		replaced(argv[2]);
 	} else if (argc > 2 && !strcmp(argv[1], "contend")) {
 		contend(strtoull(argv[2], NULL, 10));
 	} else if (argc > 2 && !strcmp(argv[1], "hold")) {

@@ -141,7 +141,7 @@ void daemon_report_end(const struct daemon_report *report)
 
 /* ---- waiting ---- */
 
-int daemon_signals(void)
+int daemon_signals(int more)
 {
 	sigset_t set;
 	int fd;
@@ -150,6 +150,8 @@ int daemon_signals(void)
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGUSR1);
+	if (more)
+		sigaddset(&set, more);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	signal(SIGPIPE, SIG_IGN);	/* who has seen that we are ready may read no more */
 	fd = signalfd(-1, &set, SFD_CLOEXEC);

@@ -68,8 +68,12 @@ void daemon_report_end(const struct daemon_report *report);
 
 /* ---- waiting ---- */
 
-/** daemon_signals() - take SIGUSR1, SIGTERM and SIGINT from now on. Return: what to poll; -1: said why. */
-int daemon_signals(void);
+/**
+ * daemon_signals() - take SIGUSR1, SIGTERM and SIGINT from now on.
+ * @more: another one, or 0.
+ * Return: what to poll; -1: said why.
+ */
+int daemon_signals(int more);
 /** daemon_signal() - the next one; 0: none has come. */
 int daemon_signal(int signals);
 

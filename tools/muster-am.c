@@ -208,6 +208,6 @@ int main(int argc, char **argv)
 		return ret < 0 ? 0 : ret;
 	if (options.cuts || options.cleans)
 		return order(&options);
-	signals = daemon_signals();
+	signals = daemon_signals(0);
 	return signals < 0 ? 1 : manage(&options, signals);
 }

@@ -511,7 +511,7 @@ static void run(struct daemon *daemon, int signals)
 int main(int argc, char **argv)
 {
 	struct daemon *daemon = calloc(1, sizeof(*daemon));
-	int signals = daemon_signals(), ret;
+	int signals = daemon_signals(0), ret;
 
 	if (!daemon)
 		return daemon_failed("start", strerror(ENOMEM));

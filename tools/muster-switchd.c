@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "clock.h"
 #include "daemon.h"
@@ -18,6 +19,7 @@
 #include "switch_box.h"
 #include "switch_draw.h"
 #include "switch_manager.h"
+#include "switch_replace.h"
 #include "version.h"
 
 static const char help[] =
@@ -39,19 +41,33 @@ static const char help[] =
 	"  -h, --help  -V, --version\n"
 	"\n"
 	"It says \"ready\" when all its switches listen, and the manager knows them. SIGUSR1 prints the\n"
-	"counters; SIGTERM and SIGINT end it, with the counters. Exit status: 0; 1 a switch cannot listen,\n"
+	"counters; SIGUSR2 has the program that is now where this one was go on in its place, with all that the\n"
+	"switches have; SIGTERM and SIGINT end it, with the counters. Exit status: 0; 1 a switch cannot listen,\n"
 	"the manager refuses it, or counters are lost; 2 wrong usage.\n";
 
 enum {
 	FDS_OWN = 2,
 	MANAGER_STEPS = 1000,	/* at once; whoever keeps it busy does not keep us */
+	REPLACE_US = 10000,	/* until we look again whether another program can take our place */
 };
 
 struct options {
 	const char *topology, *wire, *counters, *manager, *draw;
 	uint32_t first, last;		/* switches; last UINT32_MAX: all that there are */
 	uint32_t radix, life;
+	int resume;			/* where another program's state is; -1: there is none */
+	bool trial;			/* only see whether that can be gone on with */
 	bool json;
+};
+
+enum { KEY_RESUME = 256, KEY_TRIAL };
+
+/* Of what one program writes for the next. */
+struct heading {
+	uint32_t version;		/* MUSTER_SWITCH_STATE_VERSION */
+	uint32_t nr;			/* switches */
+	uint32_t replaced;		/* programs so far, before this one */
+	bool managed, ready;
 };
 
 struct daemon {
@@ -61,6 +77,11 @@ struct daemon {
 	struct switch_box *boxes;
 	struct switch_manager *manager;	/* NULL: there is none */
 	struct pollfd *fds;		/* signals, manager, then boxes */
+	char **argv;
+	FILE *state;			/* of another program, whose place we take; or NULL */
+	bool leaves;			/* another program is to take ours: */
+	pid_t trial;			/* it is being tried; 0: not yet, */
+	uint32_t replaced;		/* as we have taken that of so many */
 	int ret;			/* the exit status */
 	bool ready;			/* whoever started us knows that we are */
 	bool ended;
@@ -88,7 +109,8 @@ static const struct option long_options[] = {
 	{ "switches", required_argument, NULL, 's' }, { "radix", required_argument, NULL, 'r' },
 	{ "life", required_argument, NULL, 'l' }, { "json", no_argument, NULL, 'j' },
 	{ "counters", required_argument, NULL, 'c' }, { "manager", required_argument, NULL, 'm' },
-	{ "draw", required_argument, NULL, 'd' }, { "help", no_argument, NULL, 'h' },
+	{ "draw", required_argument, NULL, 'd' }, { "resume", required_argument, NULL, KEY_RESUME },
+	{ "trial", no_argument, NULL, KEY_TRIAL }, { "help", no_argument, NULL, 'h' },
 	{ "version", no_argument, NULL, 'V' }, { NULL, 0, NULL, 0 },
 };
 
@@ -121,6 +143,12 @@ static int parse_option(int key, void *of)
 		return 0;
 	case 'd':
 		options->draw = optarg;
+		return 0;
+	case KEY_RESUME:
+		options->resume = atoi(optarg);
+		return 0;
+	case KEY_TRIAL:
+		options->trial = true;
 		return 0;
 	default:
 		return DAEMON_EXIT_USAGE;
@@ -155,7 +183,8 @@ static const struct daemon_counter counter_names[] = {
 	COUNTER(gone),
 };
 
-static void report_box(const struct daemon_report *report, const struct switch_box *box)
+static void report_box(const struct daemon_report *report, const struct daemon *daemon,
+		       const struct switch_box *box)
 {
 	struct muster_switch_counters counters;
 	struct muster_wire_counters wire;
@@ -169,6 +198,7 @@ static void report_box(const struct daemon_report *report, const struct switch_b
 	daemon_report_one(report, "frames_out", wire.frames_out);
 	daemon_report_one(report, "retransmitted", wire.retransmitted);
 	daemon_report_one(report, "refused", wire.refused);
+	daemon_report_one(report, "replaced", daemon->replaced);
 	daemon_report_end(report);
 }
 
@@ -180,7 +210,7 @@ static int print_counters(const struct daemon *daemon)
 	if (ret)
 		return ret;
 	for (uint32_t i = 0; i < daemon->nr; i++)
-		report_box(&report, &daemon->boxes[i]);
+		report_box(&report, daemon, &daemon->boxes[i]);
 	return daemon_report_close(&report);
 }
 
@@ -204,6 +234,15 @@ static int network_read(struct daemon *daemon)
 	return 0;
 }
 
+static int box_open(const struct daemon *daemon, struct switch_box *box, uint32_t number, char *why, size_t why_len)
+{
+	const struct options *options = &daemon->options;
+
+	return daemon->state ?
+	       switch_box_resume(box, daemon->fabric, number, options->wire, daemon->state, why, why_len) :
+	       switch_box_open(box, daemon->fabric, number, options->wire, options->life, why, why_len);
+}
+
 static int boxes_open(struct daemon *daemon, int signals)
 {
 	uint32_t wanted = daemon->options.last - daemon->options.first + 1;
@@ -218,8 +257,7 @@ static int boxes_open(struct daemon *daemon, int signals)
 	for (uint32_t i = 0; i < wanted; i++, daemon->nr++) {
 		struct switch_box *box = &daemon->boxes[i];
 
-		if (switch_box_open(box, daemon->fabric, daemon->options.first + i,
-				    daemon->options.wire, daemon->options.life, why, sizeof(why))) {
+		if (box_open(daemon, box, daemon->options.first + i, why, sizeof(why))) {
 			fprintf(stderr, "muster-switchd: switch %" PRIu32 ": %s\n",
 				daemon->options.first + i, why);
 			return 1;
@@ -238,10 +276,31 @@ static int manager_open(struct daemon *daemon)
 	if (!address)
 		return 0;
 	err = switch_manager_open(address, daemon->fabric, daemon->boxes, daemon->nr, &daemon->manager);
+	if (!err && daemon->state)
+		err = switch_manager_resume(daemon->manager, daemon->state);
 	if (err)
 		return daemon_failed(address, strerror(-err));
 	daemon->fds[1] = (struct pollfd){ .fd = switch_manager_fd(daemon->manager),
 					  .events = POLLIN };
+	return 0;
+}
+
+/* The place of another program, whose state was written with the same options. */
+static int state_open(struct daemon *daemon)
+{
+	uint32_t wanted = daemon->options.last - daemon->options.first + 1;
+	struct heading heading;
+
+	if (daemon->options.resume < 0)
+		return 0;
+	daemon->state = fdopen(daemon->options.resume, "r");
+	if (!daemon->state || fread(&heading, sizeof(heading), 1, daemon->state) != 1)
+		return daemon_failed("--resume", "there is nothing to go on with: it is given by SIGUSR2 only");
+	if (heading.version != MUSTER_SWITCH_STATE_VERSION || heading.nr != wanted ||
+	    heading.managed != !!daemon->options.manager)
+		return daemon_failed("--resume", "what was written is another program's");
+	daemon->ready = heading.ready;
+	daemon->replaced = heading.replaced + 1;
 	return 0;
 }
 
@@ -263,8 +322,72 @@ static void handle_signal(struct daemon *daemon)
 
 	if (signal == SIGUSR1)
 		print_counters(daemon);
+	else if (signal == SIGUSR2)
+		daemon->leaves = true;
 	else if (signal)
 		daemon->ended = true;
+}
+
+/* ---- giving our place away --------------------------------------------------------- */
+
+static int state_save(const struct daemon *daemon, FILE *to)
+{
+	const struct heading heading = {
+		.version = MUSTER_SWITCH_STATE_VERSION, .nr = daemon->nr, .replaced = daemon->replaced,
+		.managed = !!daemon->manager, .ready = daemon->ready,
+	};
+	int err = fwrite(&heading, sizeof(heading), 1, to) == 1 ? 0 : -EIO;
+
+	for (uint32_t i = 0; i < daemon->nr && !err; i++)
+		err = switch_box_save(&daemon->boxes[i], to);
+	if (!err && daemon->manager)
+		err = switch_manager_save(daemon->manager, to);
+	if (!err && fflush(to))
+		err = -errno;
+	return err;
+}
+
+/* NULL: it could not be written; -EAGAIN: what a manager has no room for is to be said first. */
+static FILE *state_new(const struct daemon *daemon, int *err)
+{
+	FILE *state = switch_replace_state();
+
+	*err = state ? state_save(daemon, state) : -errno;
+	if (!*err)
+		return state;
+	if (state)
+		fclose(state);
+	return NULL;
+}
+
+/* First another process tries with what we have now, then we become that program with what we have then. */
+static int replace_step(struct daemon *daemon)
+{
+	int err = daemon->trial ? switch_replace_tried(daemon->trial) : 0;
+	FILE *state = err ? NULL : state_new(daemon, &err);
+
+	if (!state)
+		return err;
+	if (daemon->trial) {
+		err = switch_replace(daemon->argv, state);
+	} else {
+		daemon->trial = switch_replace_try(daemon->argv, state);
+		err = daemon->trial < 0 ? daemon->trial : -EAGAIN;
+	}
+	fclose(state);
+	return err;
+}
+
+static void replace(struct daemon *daemon)
+{
+	int err = replace_step(daemon);
+
+	if (err == -EAGAIN)
+		return;
+	fprintf(stderr, "muster-switchd: the program at %s does not go on with what this one has (%s); this one does\n",
+		daemon->argv[0], strerror(-err));
+	daemon->leaves = false;
+	daemon->trial = 0;
 }
 
 /* Of a life that is over all has been taken that had come before. */
@@ -327,9 +450,14 @@ static void run(struct daemon *daemon)
 			ready_say(daemon);
 		if (daemon->ended)
 			break;
-		poll(daemon->fds, FDS_OWN + daemon->nr, daemon_patience_ms(due < next ? due : next));
+		next = due < next ? due : next;
+		if (daemon->leaves && next > muster_clock_us() + REPLACE_US)
+			next = muster_clock_us() + REPLACE_US;
+		poll(daemon->fds, FDS_OWN + daemon->nr, daemon_patience_ms(next));
 		if (daemon->fds[0].revents)
 			handle_signal(daemon);
+		if (daemon->leaves)
+			replace(daemon);
 	}
 	/* What a manager that has ended before us has taken back. */
 	for (int i = 0; i < MANAGER_STEPS && daemon->manager; i++)
@@ -354,11 +482,17 @@ static int serve(struct daemon *daemon, int signals)
 
 	muster_limit_raise();	/* of each switch: its wire, and its manager */
 	if (!ret)
+		ret = state_open(daemon);
+	if (!ret)
 		ret = boxes_open(daemon, signals);
 	if (!ret)
 		ret = manager_open(daemon);
+	if (daemon->options.trial)
+		_exit(ret);	/* nothing is ours to close */
 	if (ret)
 		return ret;
+	if (daemon->state)
+		fclose(daemon->state);
 	run(daemon);
 	ret = print_counters(daemon);
 	return ret ? ret : daemon->ret;
@@ -366,8 +500,8 @@ static int serve(struct daemon *daemon, int signals)
 
 int main(int argc, char **argv)
 {
-	struct daemon daemon = { .options = { .last = UINT32_MAX, .life = 1 } };
-	int signals = daemon_signals(), ret;
+	struct daemon daemon = { .options = { .last = UINT32_MAX, .life = 1, .resume = -1 }, .argv = argv };
+	int signals = daemon_signals(SIGUSR2), ret;
 
 	ret = signals < 0 ? 1 : parse_options(argc, argv, &daemon.options);
 	if (!ret)

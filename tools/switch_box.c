@@ -232,10 +232,12 @@ static int switch_open(struct switch_box *box, const struct muster_fabric *fabri
 	return err;
 }
 
-int switch_box_open(struct switch_box *box, const struct muster_fabric *fabric, uint32_t number,
-		    const char *spec, uint32_t life, char *why, size_t why_len)
+static const struct muster_wire_events wire_events = { .take = take, .lost = lost, .met = met };
+
+/* All but its wire. */
+static int open_inside(struct switch_box *box, const struct muster_fabric *fabric, uint32_t number, uint32_t life,
+		       char *why, size_t why_len)
 {
-	static const struct muster_wire_events events = { .take = take, .lost = lost, .met = met };
 	int err;
 
 	*box = (struct switch_box){
@@ -247,8 +249,16 @@ int switch_box_open(struct switch_box *box, const struct muster_fabric *fabric, 
 		err = switch_open(box, fabric);
 	if (err)
 		strncpy(why, strerror(-err), why_len - 1);
-	else
-		err = muster_wire_socket_open(spec, box->node, life, SILENCE_US, &events, box,
+	return err;
+}
+
+int switch_box_open(struct switch_box *box, const struct muster_fabric *fabric, uint32_t number,
+		    const char *spec, uint32_t life, char *why, size_t why_len)
+{
+	int err = open_inside(box, fabric, number, life, why, why_len);
+
+	if (!err)
+		err = muster_wire_socket_open(spec, box->node, life, SILENCE_US, &wire_events, box,
 					      &box->wire, why, why_len);
 	if (err)
 		switch_box_close(box);
@@ -263,4 +273,82 @@ void switch_box_close(struct switch_box *box)
 		muster_switch_destroy(box->sw);
 	free(box->ports);
 	*box = (struct switch_box){ 0 };
+}
+
+/* ---- handing over ------------------------------------------------------------------------- */
+
+/* What is written before ports, switch and wire. */
+struct heading {
+	uint32_t life, nr_ports, port_bytes;
+	bool lost, met, watching, owes;
+	uint64_t again_us, hurry_us;
+};
+
+static int state_write(void *to, void *bytes, size_t len)
+{
+	return fwrite(bytes, len, 1, to) == 1 ? 0 : -EIO;
+}
+
+static int state_read(void *from, void *bytes, size_t len)
+{
+	return fread(bytes, len, 1, from) == 1 ? 0 : -EIO;
+}
+
+int switch_box_save(struct switch_box *box, FILE *to)
+{
+	const struct muster_switch_store store = { to, state_write };
+	struct heading heading = {
+		.life = box->life, .nr_ports = box->nr_ports, .port_bytes = sizeof(*box->ports),
+		.lost = box->lost, .met = box->met, .watching = box->watching, .owes = box->owes,
+		.again_us = box->again_us, .hurry_us = box->hurry_us,
+	};
+	int err = state_write(to, &heading, sizeof(heading));
+
+	if (!err)
+		err = state_write(to, box->ports, box->nr_ports * sizeof(*box->ports));
+	if (!err)
+		err = muster_switch_save(box->sw, &store);
+	return err ? err : muster_wire_socket_save(box->wire, to);
+}
+
+static int inside_resume(struct switch_box *box, const struct heading *heading, FILE *from)
+{
+	const struct muster_switch_store store = { from, state_read };
+	int err;
+
+	if (heading->nr_ports != box->nr_ports || heading->port_bytes != sizeof(*box->ports))
+		return -EINVAL;
+	box->lost = heading->lost;
+	box->met = heading->met;
+	box->watching = heading->watching;
+	box->owes = heading->owes;
+	box->again_us = heading->again_us;
+	box->hurry_us = heading->hurry_us;
+	err = state_read(from, box->ports, box->nr_ports * sizeof(*box->ports));
+	return err ? err : muster_switch_restore(box->sw, &store);
+}
+
+int switch_box_resume(struct switch_box *box, const struct muster_fabric *fabric, uint32_t number,
+		      const char *spec, FILE *from, char *why, size_t why_len)
+{
+	struct heading heading;
+	int err = state_read(from, &heading, sizeof(heading));
+
+	*box = (struct switch_box){ .number = number };
+	if (err) {
+		strncpy(why, strerror(-err), why_len - 1);
+		return err;
+	}
+	err = open_inside(box, fabric, number, heading.life, why, why_len);
+	if (!err) {
+		err = inside_resume(box, &heading, from);
+		if (err)
+			strncpy(why, "what was written of it is another program's", why_len - 1);
+	}
+	if (!err)
+		err = muster_wire_socket_resume(spec, box->node, from, &wire_events, box, &box->wire, why,
+						why_len);
+	if (err)
+		switch_box_close(box);
+	return err;
 }

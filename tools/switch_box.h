@@ -6,6 +6,8 @@
 #ifndef MUSTER_SWITCH_BOX_H
 #define MUSTER_SWITCH_BOX_H
 
+#include <stdio.h>
+
 #include "fabric.h"
 #include "wire.h"
 
@@ -38,6 +40,12 @@ struct switch_box {
 int switch_box_open(struct switch_box *box, const struct muster_fabric *fabric, uint32_t number,
 		    const char *spec, uint32_t life, char *why, size_t why_len);
 void switch_box_close(struct switch_box *box);
+
+/** switch_box_save() - write all down for another program that this process becomes (wire.h). 0; -errno. */
+int switch_box_save(struct switch_box *box, FILE *to);
+/** switch_box_resume() - go on with it: nobody sees a difference. Return: 0; -errno, and why. */
+int switch_box_resume(struct switch_box *box, const struct muster_fabric *fabric, uint32_t number,
+		      const char *spec, FILE *from, char *why, size_t why_len);
 
 /** switch_box_step() - take what has come, send what can go. Return: whether anything had. */
 bool switch_box_step(struct switch_box *box, uint64_t now_us);

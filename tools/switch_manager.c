@@ -7,6 +7,7 @@
 #include "switch_manager.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -373,4 +374,98 @@ void switch_manager_close(struct switch_manager *manager)
 	if (manager->epoll_fd >= 0)
 		close(manager->epoll_fd);
 	free(manager);
+}
+
+/* ---- handing over --------------------------------------------------------------------------------------- */
+
+/* What is written before the groups of each. */
+struct heading {
+	uint32_t version;		/* MUSTER_MANAGER_VERSION */
+	int32_t fd;
+	bool welcome;
+	uint32_t nr_held;
+};
+
+static bool says_yet(const struct switch_manager *manager)
+{
+	uint32_t i = 0;
+
+	while (i < manager->nr && !manager->all[i].outbox.first)
+		i++;
+	return i < manager->nr;
+}
+
+static int one_save(const struct managed *one, FILE *to)
+{
+	struct heading heading = {
+		.version = MUSTER_MANAGER_VERSION, .fd = one->fd, .welcome = one->welcome,
+	};
+
+	for (const struct held *held = one->held; held; held = held->next)
+		heading.nr_held++;
+	fwrite(&heading, sizeof(heading), 1, to);
+	for (const struct held *held = one->held; held; held = held->next) {
+		fwrite(&held->bytes, sizeof(held->bytes), 1, to);
+		fwrite(&held->message, held->bytes, 1, to);
+	}
+	return ferror(to) || (one->fd >= 0 && fcntl(one->fd, F_SETFD, 0)) ? -EIO : 0;
+}
+
+int switch_manager_save(const struct switch_manager *manager, FILE *to)
+{
+	int err = says_yet(manager) ? -EAGAIN : 0;
+
+	for (uint32_t i = 0; i < manager->nr && !err; i++)
+		err = one_save(&manager->all[i], to);
+	return err;
+}
+
+static int held_resume(struct managed *one, FILE *from)
+{
+	struct held *held = calloc(1, sizeof(*held));
+
+	if (!held)
+		return -ENOMEM;
+	held->next = one->held;
+	one->held = held;
+	return fread(&held->bytes, sizeof(held->bytes), 1, from) == 1 &&
+	       held->bytes >= sizeof(held->message.head) && held->bytes <= sizeof(held->message) &&
+	       fread(&held->message, held->bytes, 1, from) == 1 ? 0 : -EIO;
+}
+
+static int connection_resume(const struct switch_manager *manager, struct managed *one, int fd)
+{
+	struct epoll_event event = { .events = EPOLLIN, .data.ptr = one };
+
+	if (fd < 0)
+		return 0;
+	if (fcntl(fd, F_SETFD, FD_CLOEXEC) || epoll_ctl(manager->epoll_fd, EPOLL_CTL_ADD, fd, &event))
+		return -errno;
+	one->fd = fd;
+	return 0;
+}
+
+static int one_resume(const struct switch_manager *manager, struct managed *one, FILE *from)
+{
+	struct heading heading;
+	int err = 0;
+
+	if (fread(&heading, sizeof(heading), 1, from) != 1)
+		return -EIO;
+	if (heading.version != MUSTER_MANAGER_VERSION)
+		return -EPROTO;
+	one->welcome = heading.welcome;
+	for (uint32_t i = 0; i < heading.nr_held && !err; i++)
+		err = held_resume(one, from);
+	return err ? err : connection_resume(manager, one, heading.fd);
+}
+
+/* Those who have no connection look for the manager at once, as again_us is 0. */
+int switch_manager_resume(struct switch_manager *manager, FILE *from)
+{
+	int err = 0;
+
+	for (uint32_t i = 0; i < manager->nr && !err; i++)
+		err = one_resume(manager, &manager->all[i], from);
+	return err;
 }

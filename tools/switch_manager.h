@@ -15,6 +15,14 @@ int switch_manager_open(const char *address, const struct muster_fabric *fabric,
 			uint32_t nr, struct switch_manager **manager);
 void switch_manager_close(struct switch_manager *manager);
 
+/**
+ * switch_manager_save() - write down what the manager has said, for another program that this process
+ * becomes: the connections stay. Return: 0; -EAGAIN: something is to be said yet; -EIO.
+ */
+int switch_manager_save(const struct switch_manager *manager, FILE *to);
+/** switch_manager_resume() - go on with it, in one that was just opened. Return: 0; -errno. */
+int switch_manager_resume(struct switch_manager *manager, FILE *from);
+
 /** switch_manager_fd() - readable when step() has something to do. */
 int switch_manager_fd(const struct switch_manager *manager);
 /** switch_manager_due_us() - when it has, whatever comes. */

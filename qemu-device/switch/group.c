@@ -81,7 +81,7 @@ static bool ports_shared(const struct muster_switch_group *config)
 }
 
 /* The group, its children, how far they are, and the data of its segments, one behind the other. */
-static struct group *group_new(struct muster_switch *sw, const struct muster_switch_group *config)
+struct group *group_new(struct muster_switch *sw, const struct muster_switch_group *config)
 {
 	uint32_t usual = config->type == MUSTER_SWITCH_SAT ? MUSTER_MTU : MUSTER_SWITCH_LLT_BYTES;
 	uint32_t most = config->payload_max ? config->payload_max : usual;
@@ -107,9 +107,19 @@ static struct group *group_new(struct muster_switch *sw, const struct muster_swi
 	return group;
 }
 
+void group_insert(struct muster_switch *sw, struct group *group)
+{
+	struct group **first = bucket(sw, group->config.tree, group->config.group);
+
+	group->next_hashed = *first;
+	*first = group;
+	sw->nr_groups++;
+	sw->counters.bytes += group->bytes;
+}
+
 int muster_switch_group_add(struct muster_switch *sw, const struct muster_switch_group *config)
 {
-	struct group **first = bucket(sw, config->tree, config->group), *group;
+	struct group *group;
 	int ret;
 
 	if (!config_valid(sw, config))
@@ -130,10 +140,7 @@ int muster_switch_group_add(struct muster_switch *sw, const struct muster_switch
 		sw->world.free(sw->opaque, group, group->bytes);
 		return ret;
 	}
-	group->next_hashed = *first;
-	*first = group;
-	sw->nr_groups++;
-	sw->counters.bytes += group->bytes;
+	group_insert(sw, group);
 	return 0;
 }
 

@@ -4,7 +4,8 @@
  * for the aggregation node, aggregation.c, which admits it to a group (group.c) and one of
  * its segments (segment.c, ring.c); what goes out to the ports of a group is made by generator.c.
  * Who may use a streaming tree is lock.c's. All that is sent for others goes through credit.c; reach.c
- * says who cannot be reached any more.
+ * says who cannot be reached any more. handover.c knows all of these structures: whoever changes one raises
+ * MUSTER_SWITCH_STATE_VERSION.
  * Nothing outside of this folder includes this header.
  */
 #ifndef MUSTER_SWITCH_INTERNAL_H
@@ -261,6 +262,9 @@ void aggregation_receive(struct muster_switch *sw, uint32_t port,
 /* ---- group.c ---- */
 
 struct group *group_find(const struct muster_switch *sw, uint16_t tree, uint32_t handle);
+/* One that is found by nobody yet; NULL: no memory. */
+struct group *group_new(struct muster_switch *sw, const struct muster_switch_group *config);
+void group_insert(struct muster_switch *sw, struct group *group);
 void group_free(struct muster_switch *sw, struct group *group);
 /* Something is left to be sent: step() looks at it. */
 void group_owes(struct muster_switch *sw, struct group *group);

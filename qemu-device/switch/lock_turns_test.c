@@ -17,11 +17,12 @@
 
 #include "fabric.h"
 #include "switch.h"
+#include "test_handover.h"
 
 enum {
 	LEAVES = 4, JOBS = 10, COMMS = 8, LAYOUTS = 2, HOSTS = LEAVES * JOBS, SWITCHES = LEAVES + 1,
 	GROUPS = JOBS * COMMS, FLIGHT_MAX = 1 << 16, TURNS_MAX = 1 << 15, LIFE = 9,
-	ROUNDS = 12000, ROUNDS_MAX = 100 * ROUNDS, HURRY_ROUNDS = 500, PULSES_LIVE = MUSTER_PULSES_LIVE,
+	ROUNDS = 12000, ROUNDS_MAX = 100 * ROUNDS, HURRY_ROUNDS = 500, REPLACE_ROUNDS = 37, PULSES_LIVE = MUSTER_PULSES_LIVE,
 };
 
 struct flying {
@@ -71,6 +72,7 @@ static struct wait waits[TURNS_MAX];
 static struct comm comms[GROUPS];
 static uint64_t now, seed, done[JOBS];
 static bool one_by_one;		/* of a job's communicators */
+static bool replaces;		/* switches, now and then */
 
 static uint32_t draw(uint32_t below)
 {
@@ -129,6 +131,30 @@ static const struct muster_switch_world world = {
 	.send = switch_send, .send_once = switch_send_once, .alloc = take_memory, .free = give_memory,
 };
 
+static struct muster_switch *switch_open(uint32_t number)
+{
+	struct muster_switch_route routes[HOSTS + SWITCHES];
+	bool trunks[MUSTER_SWITCH_RADIX_MAX];
+	struct muster_switch_config config = {
+		.node = muster_fabric_node(fabric, number), .incarnation = LIFE,
+		.radix = muster_fabric_radix(fabric), .routes = routes, .trunks = trunks,
+		.nr_routes = (uint32_t)muster_fabric_routes(fabric, number, routes),
+	};
+	struct muster_switch *sw;
+
+	muster_fabric_trunks(fabric, number, trunks);
+	assert_int_equal(muster_switch_create(&config, &world, (void *)(uintptr_t)number, &sw), 0);
+	return sw;
+}
+
+static void switch_replace(uint32_t number)
+{
+	struct muster_switch *old = switches[number];
+
+	switches[number] = switch_open(number);
+	handover(old, switches[number]);
+}
+
 static void network_open(void)
 {
 	static const bool is_switch[HOSTS + SWITCHES] = { [HOSTS] = true, true, true, true, true };
@@ -145,18 +171,8 @@ static void network_open(void)
 	for (uint32_t i = 0; i < LEAVES; i++)
 		links[HOSTS + i] = (struct muster_fabric_link){ HOSTS + i, HOSTS + LEAVES };
 	assert_int_equal(muster_fabric_create(&config, &fabric, &bad, why, sizeof(why)), 0);
-	for (uint32_t i = 0; i < SWITCHES; i++) {
-		struct muster_switch_route routes[HOSTS + SWITCHES];
-		bool trunks[MUSTER_SWITCH_RADIX_MAX];
-		struct muster_switch_config at = {
-			.node = muster_fabric_node(fabric, i), .incarnation = LIFE,
-			.radix = muster_fabric_radix(fabric), .routes = routes, .trunks = trunks,
-			.nr_routes = (uint32_t)muster_fabric_routes(fabric, i, routes),
-		};
-
-		muster_fabric_trunks(fabric, i, trunks);
-		assert_int_equal(muster_switch_create(&at, &world, (void *)(uintptr_t)i, &switches[i]), 0);
-	}
+	for (uint32_t i = 0; i < SWITCHES; i++)
+		switches[i] = switch_open(i);
 }
 
 /* ---- communicators --------------------------------------------------------------------------- */
@@ -455,6 +471,8 @@ static void run(void)
 			if (now % HURRY_ROUNDS == 0)
 				muster_switch_hurry(switches[i]);
 		}
+		if (replaces && now % REPLACE_ROUNDS == 0)
+			switch_replace(now / REPLACE_ROUNDS % SWITCHES);
 	}
 }
 
@@ -560,11 +578,21 @@ static void jobs_all_of_whose_communicators_want_it(void **state)
 		contend("all communicators of a job at once", false, seeds[i]);
 }
 
+/* Whoever waits keeps its place, and who has a lock has it for as many operations. */
+static void switches_are_replaced_meanwhile(void **state)
+{
+	(void)state;
+	replaces = true;
+	contend("the same, and each 37 rounds a switch is replaced", false, 1);
+	replaces = false;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(jobs_that_go_from_communicator_to_communicator),
 		cmocka_unit_test(jobs_all_of_whose_communicators_want_it),
+		cmocka_unit_test(switches_are_replaced_meanwhile),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

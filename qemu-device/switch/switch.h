@@ -31,6 +31,9 @@ enum muster_switch_limit {
 	MUSTER_SWITCH_CREDITS = 16,		/* packets of one job and source at one port */
 };
 
+/* Of what muster_switch_save() writes. */
+#define MUSTER_SWITCH_STATE_VERSION	1
+
 /* What a tree is for; the same at all its switches. */
 enum muster_switch_tree_type {
 	MUSTER_SWITCH_LLT = 0,	/* low latency: short packets, the result twice */
@@ -190,5 +193,20 @@ void muster_switch_port_lost(struct muster_switch *sw, uint32_t port);
 
 void muster_switch_counters_get(const struct muster_switch *sw,
 				struct muster_switch_counters *counters);
+
+/* Where the state of a switch goes to, or comes from: the same bytes in the same order. */
+struct muster_switch_store {
+	void *opaque;
+	int (*move)(void *opaque, void *bytes, size_t len);	/* 0; -errno */
+};
+
+/** muster_switch_save() - all that it has: who goes on with it is the same switch to everybody. 0; -errno. */
+int muster_switch_save(struct muster_switch *sw, const struct muster_switch_store *store);
+/**
+ * muster_switch_restore() - go on with what was saved, in a switch that was just made for the same place.
+ * Return: 0; -EINVAL: another program's, or another switch's; -ENOMEM; what the store said. After an error
+ * nothing may be done with it but muster_switch_destroy().
+ */
+int muster_switch_restore(struct muster_switch *sw, const struct muster_switch_store *store);
 
 #endif /* MUSTER_SWITCH_H */

@@ -22,12 +22,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "address.h"
 #include "clock.h"
-#include "datagrams.h"
-#include "nodes.h"
-#include "reliable.h"
-#include "slots.h"
+#include "port.h"
 
 enum {
 	LINKS_AT_ONCE = 64,		/* that do what is due in one poll; the others in the next */
@@ -35,41 +31,6 @@ enum {
 	SWITCH_SILENCE_US = 10000000,	/* a switch always answers, */
 	SWITCH_PROBE_US = 1000000,	/* and all count on it, who may wait for others only */
 };
-
-struct peer {
-	struct port *port;
-	struct muster_node *node;
-	uint32_t at;			/* its place in the heap */
-	struct muster_address address;
-	uint32_t gone;			/* the life at whose address nobody listens; 0: none */
-	uint64_t gone_read;		/* port.reads when that was seen */
-	struct muster_link link;
-};
-
-struct port {
-	struct muster_wire wire;
-	int fd;
-	bool bound;
-	bool cut;			/* the cable is out */
-	struct muster_addresses addresses;
-	struct muster_address own;
-	uint32_t incarnation;
-	uint64_t deadline_us;
-	struct muster_wire_counters counters;
-	uint64_t reads;			/* of the socket, so far */
-	struct muster_nodes nodes;
-	struct muster_link_pool pool;
-	struct muster_slots slots;
-	uint32_t nr_peers, peers_room;
-	struct peer **peers;		/* all that have a link: a heap, the next due first */
-	uint32_t nr_gone;		/* of them, with `gone` set */
-	struct muster_datagrams *datagrams;
-};
-
-static struct port *port_of(struct muster_wire *wire)
-{
-	return (struct port *)wire;	/* its first member */
-}
 
 /* ---- links --------------------------------------------------------------- */
 
@@ -152,7 +113,7 @@ static void heap_put(struct port *port, uint32_t at, struct peer *peer)
 }
 
 /* A peer's time has changed, or it has come to another one's place. */
-static void heap_fix(struct port *port, struct peer *peer)
+void muster_port_place(struct port *port, struct peer *peer)
 {
 	uint64_t next_us = peer->link.next_us;
 	uint32_t at = peer->at, child;
@@ -185,7 +146,7 @@ static void peer_forget(struct port *port, struct peer *peer)
 	port->nr_gone -= peer->gone != 0;
 	if (last != peer) {
 		heap_put(port, peer->at, last);
-		heap_fix(port, last);
+		muster_port_place(port, last);
 	}
 	free(peer);
 }
@@ -196,7 +157,7 @@ static void peer_settle(struct port *port, struct peer *peer)
 	if (peer->link.lost || muster_link_unused(&peer->link))
 		peer_forget(port, peer);
 	else
-		heap_fix(port, peer);
+		muster_port_place(port, peer);
 }
 
 static int heap_grow(struct port *port)
@@ -219,7 +180,7 @@ static struct peer *peer_find(const struct port *port, uint32_t node)
 	return known ? known->peer : NULL;
 }
 
-static struct peer *peer_meet(struct port *port, uint32_t node,
+struct peer *muster_port_meet(struct port *port, uint32_t node,
 			      const struct muster_address *address)
 {
 	static const struct muster_link_ops ops = { peer_take, peer_give, peer_emit,
@@ -255,7 +216,7 @@ static struct peer *peer_meet(struct port *port, uint32_t node,
 	peer->link.question = muster_clock_us();	/* not those of an earlier link to this node */
 	known->peer = peer;
 	heap_put(port, port->nr_peers++, peer);
-	heap_fix(port, peer);
+	muster_port_place(port, peer);
 	return peer;
 }
 
@@ -270,7 +231,7 @@ static struct peer *peer_of(struct port *port, uint32_t node)
 	if (node >= MUSTER_NODES_MAX || node == port->wire.node ||
 	    muster_addresses_find(&port->addresses, node, &address))
 		return NULL;
-	return peer_meet(port, node, &address);
+	return muster_port_meet(port, node, &address);
 }
 
 /* The peer that a frame names, if it comes from that peer's address. */
@@ -286,7 +247,7 @@ static struct peer *peer_at(struct port *port, uint32_t node,
 	    muster_addresses_find(&port->addresses, node, &address) ||
 	    !muster_address_same(&address, from))
 		return NULL;
-	return peer_meet(port, node, &address);
+	return muster_port_meet(port, node, &address);
 }
 
 /* ---- operations ---------------------------------------------------------- */
@@ -535,9 +496,9 @@ static int port_bind(struct port *port, const char *spec, char *why, size_t why_
 	return 0;
 }
 
-int muster_wire_socket_open(const char *spec, uint32_t node, uint32_t incarnation,
-			    uint64_t deadline_us, const struct muster_wire_events *events,
-			    void *owner, struct muster_wire **wire, char *why, size_t why_len)
+int muster_port_new(const char *spec, uint32_t node, uint32_t incarnation, uint64_t deadline_us,
+		    const struct muster_wire_events *events, void *owner, struct port **result,
+		    char *why, size_t why_len)
 {
 	static const struct muster_wire_ops ops = {
 		.send = port_send,
@@ -580,13 +541,27 @@ int muster_wire_socket_open(const char *spec, uint32_t node, uint32_t incarnatio
 	port->datagrams = muster_datagrams_new(port->own.any.sa_family == AF_UNIX);
 	if (!port->datagrams)
 		goto err_close;
-	err = port_bind(port, spec, why, why_len);
-	if (err)
-		goto err_close;
-	*wire = &port->wire;
+	*result = port;
 	return 0;
 
 err_close:
 	port_close(&port->wire);
+	return err;
+}
+
+int muster_wire_socket_open(const char *spec, uint32_t node, uint32_t incarnation,
+			    uint64_t deadline_us, const struct muster_wire_events *events,
+			    void *owner, struct muster_wire **wire, char *why, size_t why_len)
+{
+	struct port *port;
+	int err = muster_port_new(spec, node, incarnation, deadline_us, events, owner, &port, why, why_len);
+
+	if (err)
+		return err;
+	err = port_bind(port, spec, why, why_len);
+	if (err)
+		port_close(&port->wire);
+	else
+		*wire = &port->wire;
 	return err;
 }

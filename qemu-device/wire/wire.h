@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "muster_look.h"
 #include "muster_wire.h"
@@ -142,6 +143,20 @@ int muster_wire_socket_open(const char *spec, uint32_t node, uint32_t incarnatio
  * the way, and so is all that comes; links time out as if the others were silent.
  */
 void muster_wire_socket_cable(struct muster_wire *wire, bool in);
+
+/**
+ * muster_wire_socket_save() - write a port down, for another program that this process becomes: its socket
+ * is left open by exec. Nothing may be done with the port between, unless nothing comes of it. 0; -EIO.
+ */
+int muster_wire_socket_save(struct muster_wire *wire, FILE *to);
+/**
+ * muster_wire_socket_resume() - go on with it: nobody at the other end of a link sees a difference.
+ * Return: 0; -EINVAL: it was written by another program or for another node; -EBADF: its socket is not
+ * there; -EIO; -ENOMEM; and why.
+ */
+int muster_wire_socket_resume(const char *spec, uint32_t node, FILE *from,
+			      const struct muster_wire_events *events, void *owner,
+			      struct muster_wire **wire, char *why, size_t why_len);
 
 void muster_wire_socket_counters(const struct muster_wire *wire,
 				 struct muster_wire_counters *counters);
