@@ -26,7 +26,11 @@ replace_of() {
 
 # replace_all ROUNDS OPTION...: so often each; options of muster-run
 replace_all() {
-	printf 'muster-topology 1\nname x\nnodes 7\nlink 0 -- 4 1\nlink 1 -- 4 1\nlink 2 -- 5 1\nlink 3 -- 5 1\nlink 4 -- 6 1\nlink 5 -- 6 1\nswitch 4 5 6\nend\n' >network
+	{
+		printf 'muster-topology 1\nname x\nnodes 7\n'
+		printf 'link %s 1\n' '0 -- 4' '1 -- 4' '2 -- 5' '3 -- 5' '4 -- 6' '5 -- 6'
+		printf 'switch 4 5 6\nend\n'
+	} >network
 	rm -f out err counters through
 	rounds=$1
 	shift

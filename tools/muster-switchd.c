@@ -47,7 +47,7 @@ static const char help[] =
 
 enum {
 	FDS_OWN = 2,
-	MANAGER_STEPS = 1000,	/* at once; whoever keeps it busy does not keep us */
+	LAST_STEPS = 1000,	/* at the end: whoever keeps us busy does not keep us */
 	REPLACE_US = 10000,	/* until we look again whether another program can take our place */
 };
 
@@ -234,7 +234,8 @@ static int network_read(struct daemon *daemon)
 	return 0;
 }
 
-static int box_open(const struct daemon *daemon, struct switch_box *box, uint32_t number, char *why, size_t why_len)
+static int box_open(const struct daemon *daemon, struct switch_box *box, uint32_t number, char *why,
+		    size_t why_len)
 {
 	const struct options *options = &daemon->options;
 
@@ -441,6 +442,18 @@ static void ready_say(struct daemon *daemon)
 	daemon->ret = welcome < 0;
 }
 
+/* What hosts that have gone have left in the network: credits, mostly, that are told back. */
+static bool boxes_settle(struct daemon *daemon)
+{
+	bool moved = false;
+
+	for (uint32_t i = 0; i < daemon->nr; i++) {
+		moved |= switch_box_step(&daemon->boxes[i], muster_clock_us());
+		moved |= daemon->boxes[i].owes;
+	}
+	return moved;
+}
+
 static void run(struct daemon *daemon)
 {
 	while (!daemon->ended) {
@@ -459,8 +472,10 @@ static void run(struct daemon *daemon)
 		if (daemon->leaves)
 			replace(daemon);
 	}
+	for (int i = 0; i < LAST_STEPS && boxes_settle(daemon); i++)
+		;
 	/* What a manager that has ended before us has taken back. */
-	for (int i = 0; i < MANAGER_STEPS && daemon->manager; i++)
+	for (int i = 0; i < LAST_STEPS && daemon->manager; i++)
 		if (!switch_manager_step(daemon->manager, 0))
 			break;
 }
