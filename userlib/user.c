@@ -59,12 +59,14 @@ int muster_op_free(struct muster *job, enum muster_op op)
 /* Each contribution takes in all before it: what a rank needs is then in one of them. */
 void muster_fold(const struct muster_fold *fold, uint8_t *memory)
 {
-	uint8_t *at = memory + fold->first;
+	uint8_t *at;
 
-	for (uint32_t i = 1; i < fold->nr && fold->bytes; i++, at += fold->each)
+	if (!fold->nr || !fold->bytes)
+		return;
+	at = memory + fold->first;
+	for (uint32_t i = 1; i < fold->nr; i++, at += fold->each)
 		fold->op.combine(at, at + fold->each, fold->count, fold->op.opaque);
-	if (fold->nr && fold->bytes)
-		memcpy(fold->to, at, fold->bytes);
+	memcpy(fold->to, at, fold->bytes);
 }
 
 /* ---- starting ------------------------------------------------------------------ */
