@@ -63,7 +63,8 @@ void muster_buffer_destroy(struct muster_engine *engine, struct unit *unit)
 /* ---- entries ---- */
 
 /* Whoever chooses numbers and contexts does not know the key. */
-static inline uint32_t hash_of(const struct context *ctx, uint32_t number, uint32_t pulse, uint32_t slot)
+static struct entry **bucket(const struct context *ctx, uint32_t number, uint32_t pulse,
+			     uint32_t slot)
 {
 	const struct muster_engine *engine = ctx->engine;
 	uint64_t which = ctx->id ^ (uint64_t)ctx->vp << 32 ^ (uint64_t)ctx->job << 48;
@@ -71,12 +72,12 @@ static inline uint32_t hash_of(const struct context *ctx, uint32_t number, uint3
 	uint64_t hash = which * (engine->hash_key[0] ^ 0x9e3779b97f4a7c15ull);
 
 	hash = (when ^ hash ^ hash >> 32) * ((engine->hash_key[1] ^ 0xd6e8feb86659fd92ull) | 1);
-	return hash >> 32;
+	return &ctx->unit->table[hash >> (64 - ctx->unit->table_bits)];
 }
 
-static inline struct entry **bucket(const struct unit *unit, uint32_t hash)
+static struct entry **bucket_of(const struct entry *entry)
 {
-	return &unit->table[hash >> (32 - unit->table_bits)];
+	return bucket(entry->owner, entry->number, entry->pulse, entry->slot);
 }
 
 /* Without memory the chains get longer: whether it worked matters the first time only. */
@@ -94,7 +95,7 @@ static bool table_grow(struct muster_engine *engine, struct unit *unit, uint32_t
 		return true;
 	for (i = 0; i < 1u << old_bits; i++)
 		for (entry = old[i]; entry; entry = next) {
-			struct entry **to = bucket(unit, entry->hash);
+			struct entry **to = bucket_of(entry);
 
 			next = entry->next_hashed;
 			entry->next_hashed = *to;
@@ -108,34 +109,14 @@ struct entry *muster_entry_find(const struct context *ctx, uint32_t number, uint
 				uint32_t slot)
 {
 	struct entry *entry;
-	uint32_t hash;
 
-	if (!ctx->arrivals || !(ctx->arrivals[number % MUSTER_WINDOW].slots >> slot & 1))
+	if (!muster_arrivals_first(ctx, number))
 		return NULL;
-	hash = hash_of(ctx, number, pulse, slot);
-	entry = *bucket(ctx->unit, hash);
-	while (entry && (entry->hash != hash || entry->owner != ctx || entry->number != number ||
+	entry = *bucket(ctx, number, pulse, slot);
+	while (entry && (entry->owner != ctx || entry->number != number ||
 			 entry->pulse != pulse || entry->slot != slot))
 		entry = entry->next_hashed;
 	return entry;
-}
-
-/* Their lines of memory are asked for together: one after another, each would be waited for. */
-void muster_entries_expect(const struct context *ctx, uint32_t number)
-{
-	const struct unit *unit = ctx->unit;
-	struct entry *entries[MUSTER_SLOTS_MAX];
-	uint32_t slots = ctx->arrivals ? ctx->arrivals[number % MUSTER_WINDOW].slots : 0;
-	uint32_t nr = 0, i;
-
-	for (; slots; slots &= slots - 1)
-		entries[nr++] = *bucket(unit, hash_of(ctx, number, 0, __builtin_ctz(slots)));
-	for (i = 0; i < nr; i++) {
-		if (!entries[i])
-			continue;
-		__builtin_prefetch(entries[i]);
-		__builtin_prefetch(&entries[i]->signature);
-	}
 }
 
 /* Entries are taken from the first with a free one, so that the others run empty. */
@@ -199,10 +180,10 @@ struct entry *muster_entry_take(struct context *ctx)
 	entry->fragments = 0;
 	entry->nr_blocks = 0;
 	entry->unasked = false;
+	entry->disputed = false;
 	entry->combined = false;
 	entry->owes_taken = false;
 	entry->asked = false;
-	entry->disputed = false;
 	entry->held = NULL;
 	return entry;
 }
@@ -228,30 +209,29 @@ void muster_entry_give(struct entry *entry)
 	}
 }
 
-static void append(struct arrivals *arrivals, struct entry *entry)
+/* Of a list the first one's prev is the last. */
+static void append(struct entry **first, struct entry *entry)
 {
 	entry->next = NULL;
-	entry->prev = arrivals->last;
-	if (arrivals->first)
-		arrivals->last->next = entry;
-	else
-		arrivals->first = entry;
-	arrivals->last = entry;
-	arrivals->slots |= 1u << entry->slot;
+	if (*first) {
+		entry->prev = (*first)->prev;
+		entry->prev->next = entry;
+	} else {
+		*first = entry;
+	}
+	(*first)->prev = entry;
 }
 
-static void take_out(struct arrivals *arrivals, struct entry *entry)
+static void take_out(struct entry **first, struct entry *entry)
 {
-	if (arrivals->first == entry)
-		arrivals->first = entry->next;
+	if (*first == entry)
+		*first = entry->next;
 	else
 		entry->prev->next = entry->next;
-	if (arrivals->last == entry)
-		arrivals->last = entry->prev;
-	else
+	if (entry->next)
 		entry->next->prev = entry->prev;
-	if (!arrivals->first)
-		arrivals->slots = 0;
+	else if (*first)
+		(*first)->prev = entry->prev;
 }
 
 /* Of all numbers of the window; there while something has come. */
@@ -278,11 +258,8 @@ static void arrivals_give(struct context *ctx)
 struct entry *muster_entry_add(struct context *ctx, uint32_t number, uint32_t pulse,
 			       uint32_t slot)
 {
-	uint32_t hash = hash_of(ctx, number, pulse, slot);
-	struct entry *entry, **first;
+	struct entry *entry = arrivals_take(ctx) ? muster_entry_take(ctx) : NULL, **first;
 
-	__builtin_prefetch(bucket(ctx->unit, hash));
-	entry = arrivals_take(ctx) ? muster_entry_take(ctx) : NULL;
 	if (!entry) {
 		arrivals_give(ctx);
 		muster_context_starve(ctx);
@@ -294,8 +271,7 @@ struct entry *muster_entry_add(struct context *ctx, uint32_t number, uint32_t pu
 	entry->slot = slot;
 	append(&ctx->arrivals[number % MUSTER_WINDOW], entry);
 
-	entry->hash = hash;
-	first = bucket(ctx->unit, hash);
+	first = bucket_of(entry);
 	entry->next_hashed = *first;
 	*first = entry;
 	return entry;
@@ -304,7 +280,7 @@ struct entry *muster_entry_add(struct context *ctx, uint32_t number, uint32_t pu
 void muster_entry_remove(struct entry *entry)
 {
 	struct context *ctx = entry->owner;
-	struct entry **link = bucket(ctx->unit, entry->hash);
+	struct entry **link = bucket_of(entry);
 
 	while (*link != entry)
 		link = &(*link)->next_hashed;
@@ -321,7 +297,7 @@ void muster_entries_remove(struct context *ctx)
 
 	for (i = 0; ctx->arrivals; i++)
 		while (muster_arrivals_first(ctx, i))
-			muster_entry_remove(ctx->arrivals[i].first);
+			muster_entry_remove(ctx->arrivals[i]);
 }
 
 /* ---- blocks ---- */

@@ -6,8 +6,6 @@
 #ifndef MUSTER_ENGINE_BUFFER_H
 #define MUSTER_ENGINE_BUFFER_H
 
-#include <stddef.h>
-
 #include "engine.h"
 
 struct context;
@@ -28,19 +26,17 @@ enum entry_state {
 	ENTRY_COPY,		/* of what was sent without asking: the receiver may yet ask for it */
 };
 
-/*
- * What is known of one slot of one instance. What looking for it and judging it touches comes
- * first, in one line of the cache: packets that come shuffled wait for little else.
- */
+/* What is known of one slot of one instance. */
 struct entry {
 	struct context *owner;
+	struct entry_chunk *chunk;	/* that it lies in */
 	struct entry *next_hashed;	/* of the same bucket; or of the chunk's free ones */
 	struct entry *next, *prev;	/* of the same number */
 	uint32_t number;
 	uint32_t pulse;
-	uint32_t hash;		/* of owner, number, pulse and slot */
 	uint32_t member;	/* who wrote it; MUSTER_CULPRIT_NONE: the tree */
 	uint32_t total;
+	struct muster_signature signature;
 	uint16_t flags;		/* MUSTER_PACKET_* */
 	uint16_t stage;
 	uint8_t state;
@@ -51,24 +47,13 @@ struct entry {
 	bool combined;		/* only TAKEN is still owed */
 	bool owes_taken;
 	bool asked;		/* of a copy: the member is to say that it has ended its number */
-
-	struct muster_signature signature;
-	struct entry_chunk *chunk;	/* that it lies in */
-	uint8_t *held;		/* a tree's result that is longer than data[]; or NULL */
 	bool disputed;		/* another member has written it otherwise, before it could be judged */
+	uint8_t *held;		/* a tree's result that is longer than data[]; or NULL */
 	union {
-		uint8_t data[MUSTER_INLINE_MAX] __attribute__((aligned(8)));
+		uint8_t data[MUSTER_INLINE_MAX];
 		uint16_t blocks[PULSE_BLOCKS];
 		struct muster_reference reference;
 	};
-} __attribute__((aligned(64)));
-
-_Static_assert(offsetof(struct entry, signature) == 64, "what is looked at first: one line");
-
-/* What has come for one number, in the order in which it came. */
-struct arrivals {
-	struct entry *first, *last;
-	uint32_t slots;		/* bit i: something has come for slot i, since this was empty */
 };
 
 /* Entries come in chunks, as many as are needed at once. */
@@ -101,7 +86,6 @@ int muster_buffer_create(struct muster_engine *engine, struct unit *unit, uint32
 void muster_buffer_destroy(struct muster_engine *engine, struct unit *unit);
 struct entry *muster_entry_find(const struct context *ctx, uint32_t number, uint32_t pulse,
 				uint32_t slot);
-void muster_entries_expect(const struct context *ctx, uint32_t number);
 /* NULL: no memory, the context has failed; only number, pulse and slot are set. */
 struct entry *muster_entry_add(struct context *ctx, uint32_t number, uint32_t pulse,
 			       uint32_t slot);

@@ -33,22 +33,14 @@ static struct context *find(const struct muster_engine *engine, uint16_t vp, uin
 	return ctx;
 }
 
-static inline bool is_for(const struct context *ctx, const struct muster_packet *packet)
+struct context *muster_context_of(const struct muster_engine *engine,
+				  const struct muster_packet *packet)
 {
-	return ctx->id == packet->context && ctx->vp == packet->dst_vp && ctx->job == packet->job &&
-	       ctx->life == packet->life;
-}
+	struct context *ctx = *bucket(engine, packet->dst_vp, packet->job, packet->context);
 
-struct context *muster_context_of(struct muster_engine *engine, const struct muster_packet *packet)
-{
-	struct context *ctx = engine->found_last;
-
-	if (!ctx || !is_for(ctx, packet)) {
-		ctx = *bucket(engine, packet->dst_vp, packet->job, packet->context);
-		while (ctx && !is_for(ctx, packet))
-			ctx = ctx->next_hashed;
-		engine->found_last = ctx;
-	}
+	while (ctx && (ctx->id != packet->context || ctx->vp != packet->dst_vp ||
+		       ctx->job != packet->job || ctx->life != packet->life))
+		ctx = ctx->next_hashed;
 	return ctx && !muster_context_is_opening(ctx) ? ctx : NULL;
 }
 
@@ -254,8 +246,6 @@ void muster_context_free(struct context *ctx)
 	muster_context_unready(ctx);
 	if (engine->waited_last == ctx)
 		engine->waited_last = NULL;
-	if (engine->found_last == ctx)
-		engine->found_last = NULL;
 	muster_peers_give(ctx);
 	engine->nr_members -= nr_members;
 	muster_member_table_put(engine, ctx->table);

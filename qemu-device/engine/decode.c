@@ -176,8 +176,6 @@ static int decode_step(const struct context *ctx, const struct muster_desc *desc
 	step->is_own = has_own_place(desc) &&
 		       (desc->kind == MUSTER_DESC_MP ? desc->flags & MUSTER_DESC_SWAP_LOCAL_DATA :
 						       step->load_key && step->store_key);
-	step->one = desc->kind == MUSTER_DESC_MP && desc->flags & MUSTER_DESC_REDUCE ?
-		    muster_arith_one(desc->signature.type, desc->signature.op, desc->length) : NULL;
 	if (step->brings_data)
 		memcpy(step->data, desc->data, sizeof(step->data));
 

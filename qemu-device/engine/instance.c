@@ -42,13 +42,11 @@ static bool combine_data(struct context *ctx, struct instance *inst, const struc
 {
 	if (muster_combine_replaces(step, entry))
 		memcpy(inst->data, from, step->length);
-	else if (!inst->has_operand)
-		return muster_combine_operand_missing(ctx, entry);
-	else if (step->one)
-		step->one(inst->data, inst->data, from);
-	else
+	else if (inst->has_operand)
 		muster_arith_checked(step->type, step->op, inst->data, inst->data, from,
 				     step->length);
+	else
+		return muster_combine_operand_missing(ctx, entry);
 	return true;
 }
 

@@ -112,11 +112,13 @@ struct fetching {
  * pool while it needs it.
  */
 struct context {
-	/* What every packet for it looks at. */
 	struct muster_engine *engine;
 	struct unit *unit;
 	struct member_table *table;
 	struct context *next_hashed;
+	struct context *next_of_vp, *prev_of_vp;
+	struct context *next_ready, *prev_ready;
+	struct context *next_waiting, *prev_waiting; /* of the unit, for blocks */
 	uint64_t job_key;
 	uint32_t nr_members;		/* there so far */
 	uint32_t id;
@@ -124,37 +126,19 @@ struct context {
 	uint16_t self;
 	uint16_t vp;
 	uint8_t job;
-	bool closed;			/* for its owner; stays until all members are told */
-	bool calm;			/* its program alone concerns it (predict.c) */
-	bool running;			/* the sequence `base` */
 	bool listed;			/* on the engine's list of what can run */
 	bool stalled;			/* wire, completion queue, memory or budget said: later */
-	uint16_t asking_first;		/* index in peers + 1 */
-
-	bool moved;			/* something changed that lets something else go on */
-	uint8_t queued;			/* sequences that are posted; the first has number `base` */
-	uint8_t queue_first;		/* place of sequence `base`, modulo MUSTER_SEQ_QUEUE_MAX */
-	struct failure failure;
-	uint32_t base;			/* oldest number not ended */
-	uint32_t pulse_first;		/* live pulses are [pulse_first, pulse_next) */
-	uint32_t pulse_next;
-	uint16_t nr_arrived;
-	uint16_t nr_peers;
-	struct peer *peers;
-	struct arrivals *arrivals;	/* what has come for each number of the window; NULL: nothing */
-	struct entry *copies;		/* of what was sent unasked */
-	const struct expected *awaited;	/* the next packet is like this one (predict.c); or NULL */
-
-	struct sequence *current;	/* of those that are posted the first, number `base` */
-	void *instances;		/* of the running sequence */
-	struct sequence *kept;		/* the last that was asked for first */
-	struct sequence **queue;	/* the others, from queue_first + 1 on; NULL: there was one at most */
-	struct context *next_ready, *prev_ready;
-	bool coll_end;			/* of it: a packet carried COLL_END */
-	bool instances_kept;		/* they are the sequence's */
 	bool wants_room;		/* look again when blocks become free */
+	bool moved;			/* something changed that lets something else go on */
+	bool running;			/* the sequence `base` */
+	bool calm;			/* its program alone concerns it (predict.c) */
+	bool closed;			/* for its owner; stays until all members are told */
+	bool coll_end;			/* of it: a packet carried COLL_END */
 	bool cause_told;		/* a completion has carried the cause */
 	bool context_told;		/* MUSTER_CQE_CONTEXT is written */
+	bool instances_kept;		/* they are the sequence's */
+
+	uint8_t queued;			/* sequences that are posted; the first has number `base` */
 	uint8_t nr_kept;
 	uint8_t nr_trees;
 	uint8_t nr_ended;		/* so many that have ended are known, */
@@ -163,14 +147,28 @@ struct context {
 	uint16_t left_first;		/* of them, the one that ended the fewest numbers, */
 	uint32_t left_base;		/* and its final base */
 	uint32_t told_next;		/* member to tell next of failure or end; nr_members: all know */
+	uint32_t base;			/* oldest number not ended */
 	uint32_t base_unheard;		/* of members that have told nothing: at least so much */
+	uint32_t pulse_first;		/* live pulses are [pulse_first, pulse_next) */
+	uint32_t pulse_next;
 
-	struct context *next_of_vp, *prev_of_vp;
-	struct context *next_waiting, *prev_waiting; /* of the unit, for blocks */
+	uint16_t nr_arrived;
+	uint16_t nr_peers;
+	uint16_t asking_first;		/* index in peers + 1 */
+	uint8_t queue_first;		/* place of sequence `base`, modulo MUSTER_SEQ_QUEUE_MAX */
+	struct failure failure;
+	struct peer *peers;
 	struct asking *asking;		/* of each peer; NULL: none asks */
 	struct message *messages;
+	struct sequence *current;	/* of those that are posted the first, number `base` */
+	struct sequence **queue;	/* the others, from queue_first + 1 on; NULL: there was one at most */
+	struct sequence *kept;		/* the last that was asked for first */
+	void *instances;		/* of the running sequence */
+	const struct expected *awaited;	/* the next packet is like this one (predict.c); or NULL */
 	struct muster_tree_config *trees; /* MUSTER_ENGINE_TREES_MAX; NULL: it has joined none */
 	struct fetching *fetching;	/* NULL: nothing */
+	struct entry **arrivals;	/* what has come for each number of the window; NULL: nothing */
+	struct entry *copies;		/* of what was sent unasked */
 	struct muster_signature *signatures; /* of those that have ended, by number; NULL: all have the last */
 	union {
 		struct ended ended;
@@ -204,7 +202,6 @@ struct muster_engine {
 	struct context *ready_first, *ready_last;
 	const uint64_t *keys_gone;	/* counts keys given back; NULL: nobody does */
 	struct context *waited_last;	/* of those with `awaited`; or NULL */
-	struct context *found_last;	/* whose the last packet was that was looked at; or NULL */
 	uint32_t nr_contexts;		/* open, or being opened */
 	uint32_t nr_closed;		/* contexts that only have to tell their members */
 	uint32_t nr_members;		/* of both */
@@ -263,7 +260,8 @@ static inline void muster_context_unready(struct context *ctx)
 struct context *muster_context_find(const struct muster_engine *engine, uint16_t vp, uint8_t job,
 				    uint32_t id);
 /* The same by what a packet says; also one that is closed, and has copies yet. */
-struct context *muster_context_of(struct muster_engine *engine, const struct muster_packet *packet);
+struct context *muster_context_of(const struct muster_engine *engine,
+				  const struct muster_packet *packet);
 static inline bool muster_context_is_opening(const struct context *ctx)
 {
 	return ctx->nr_members < ctx->table->wanted;
@@ -446,7 +444,7 @@ bool muster_tree_awaits(struct context *ctx, const struct muster_packet *packet)
 /* What has come for a number of the window, and was not combined. */
 static inline struct entry *muster_arrivals_first(const struct context *ctx, uint32_t number)
 {
-	return ctx->arrivals ? ctx->arrivals[number % MUSTER_WINDOW].first : NULL;
+	return ctx->arrivals ? ctx->arrivals[number % MUSTER_WINDOW] : NULL;
 }
 
 /* landing.c */

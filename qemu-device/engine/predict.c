@@ -93,7 +93,7 @@ static bool prepare(struct context *ctx, const struct sequence *seq, uint32_t in
 		.is_own = step->is_own,
 	};
 	if (action->reduces)
-		action->one = step->one;
+		action->one = muster_arith_one(step->type, step->op, step->length);
 	if (step->flags & MUSTER_DESC_CP)
 		prepare_send(ctx, seq, step, action);
 	return map(ctx, step, action);
@@ -172,7 +172,7 @@ static inline uint32_t look_once(const __le32 *field)
 }
 
 /* Whose it would be, if it is predicted. The last that waited is found at once. */
-static inline struct context *context_of(struct muster_engine *engine,
+static inline struct context *context_of(const struct muster_engine *engine,
 					 const struct muster_packet *packet)
 {
 	struct context *ctx = engine->waited_last;

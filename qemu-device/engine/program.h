@@ -6,7 +6,6 @@
 #ifndef MUSTER_ENGINE_PROGRAM_H
 #define MUSTER_ENGINE_PROGRAM_H
 
-#include "arith.h"
 #include "engine.h"
 
 #include <string.h>
@@ -30,7 +29,6 @@ struct step {
 	uint64_t length;		/* of all pulses */
 	uint64_t load_addr;
 	uint64_t store_addr;
-	muster_arith_element *one;	/* MP: combines what it is, a single element; or NULL */
 	uint8_t data[MUSTER_INLINE_MAX];
 };
 

@@ -199,8 +199,6 @@ static bool start(struct context *ctx)
 
 	if (!ctx->queued || !muster_farewell_check(ctx))
 		return false;
-	if (entry && entry->next)
-		muster_entries_expect(ctx, ctx->base);
 	for (; entry; entry = entry->next)
 		if (!muster_landing_check(ctx, entry))
 			return false;
