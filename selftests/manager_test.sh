@@ -238,8 +238,10 @@ leaves_early() {
 	within 300 grep -q ready report
 	touch go
 	within 300 test -e left
-	[ "$1" = both ] || kill -CONT $switches
-	[ "$1" = both ] || within 300 groups 1
+	if [ "$1" = one ]; then
+		kill -CONT $switches
+		within 300 groups 1
+	fi
 	touch looked
 	within 300 test -e over
 	kill -CONT $switches
@@ -248,6 +250,39 @@ leaves_early() {
 }
 check "who leaves a group before his switch has come to another manager is in it no more" leaves_early one
 check "who goes before his switch has come leaves nothing behind" leaves_early both
+
+switch_groups() {
+	rm -f counters
+	kill -USR1 $switches
+	sleep 0.1
+	same "$1" "$(sed -n 's/.*"groups": \([0-9]*\),.*/\1/p' counters)"
+}
+
+# As it ends it is asked for one, takes that back and the other, and hears no answer any more.
+ends_unheard() {
+	rm -f made go
+	begin switch:4
+	play ends_unheard <<-'END' &
+		host = Host(0)
+		host.create([0])
+		assert host.hear()["status"] == 0
+		open("made", "w")
+		await_file("go")
+		host.create([0], tag=2)
+	END
+	hosts=$!
+	within 300 test -e made
+	switch_groups 1
+	kill -STOP $switches
+	touch go
+	wait $hosts
+	kill $manager
+	trap 'kill -CONT $switches; kill $switches' EXIT
+	wait $manager
+	kill -CONT $switches
+	within 300 switch_groups 0
+}
+check "a switch hears what a manager takes back, though that one has ended before it is answered" ends_unheard
 
 # known_by NUMBER: so many switches have come to the manager, and one has told it of a group
 known_by() {

@@ -69,25 +69,34 @@ static void hang_up(struct switch_manager *manager, struct managed *one)
 	manager->again_us = muster_clock_us() + AGAIN_US;
 }
 
-static void listen_for(const struct switch_manager *manager, struct managed *one)
+/* op: EPOLL_CTL_ADD or EPOLL_CTL_MOD. */
+static int listen_for(const struct switch_manager *manager, struct managed *one, int op)
 {
 	struct epoll_event event = { .events = one->outbox.first ? EPOLLOUT : EPOLLIN, .data.ptr = one };
 
-	epoll_ctl(manager->epoll_fd, EPOLL_CTL_MOD, one->fd, &event);
+	return epoll_ctl(manager->epoll_fd, op, one->fd, &event) ? -errno : 0;
 }
 
-static void say(struct switch_manager *manager, struct managed *one, void *message, size_t bytes)
+/* It hears us no more. What it said before that is heard to its end, as it may have taken groups back. */
+static void unheard(const struct switch_manager *manager, struct managed *one)
+{
+	outbox_drop(&one->outbox);
+	shutdown(one->fd, SHUT_WR);
+	listen_for(manager, one, EPOLL_CTL_MOD);
+}
+
+static void say(const struct switch_manager *manager, struct managed *one, void *message, size_t bytes)
 {
 	((struct muster_manager_message *)message)->version = MUSTER_MANAGER_VERSION;
 	if (one->fd < 0)
 		return;
 	if (outbox_say(&one->outbox, one->fd, message, bytes))
-		hang_up(manager, one);
+		unheard(manager, one);
 	else if (one->outbox.first)
-		listen_for(manager, one);
+		listen_for(manager, one, EPOLL_CTL_MOD);
 }
 
-static void answer(struct switch_manager *manager, struct managed *one, uint64_t tag, int err,
+static void answer(const struct switch_manager *manager, struct managed *one, uint64_t tag, int err,
 		   const char *why)
 {
 	struct answer said = {
@@ -99,7 +108,7 @@ static void answer(struct switch_manager *manager, struct managed *one, uint64_t
 	say(manager, one, &said, sizeof(said.head) + (err ? strlen(said.why) + 1 : 0));
 }
 
-static void gone_say(struct switch_manager *manager, struct managed *one)
+static void gone_say(const struct switch_manager *manager, struct managed *one)
 {
 	struct muster_manager_message message = { .kind = MUSTER_MANAGER_GONE };
 
@@ -108,7 +117,7 @@ static void gone_say(struct switch_manager *manager, struct managed *one)
 			say(manager, one, &message, sizeof(message));
 }
 
-static void introduce(struct switch_manager *manager, struct managed *one)
+static void introduce(const struct switch_manager *manager, struct managed *one)
 {
 	struct muster_manager_message hello = {
 		.kind = MUSTER_MANAGER_SWITCH, .host = one->box->node, .life = one->box->life,
@@ -121,20 +130,18 @@ static void introduce(struct switch_manager *manager, struct managed *one)
 	gone_say(manager, one);
 }
 
-static bool dial(struct switch_manager *manager, struct managed *one)
+static bool dial(const struct switch_manager *manager, struct managed *one)
 {
-	struct epoll_event event = { .events = EPOLLIN, .data.ptr = one };
-
 	one->fd = daemon_connect(manager->address, SOCK_NONBLOCK);
 	if (one->fd < 0)
 		return false;
-	if (epoll_ctl(manager->epoll_fd, EPOLL_CTL_ADD, one->fd, &event)) {
+	if (listen_for(manager, one, EPOLL_CTL_ADD)) {
 		close(one->fd);
 		one->fd = -1;
 		return false;
 	}
 	introduce(manager, one);
-	return one->fd >= 0;
+	return true;
 }
 
 /* ---- groups --------------------------------------------------------------------------------------- */
@@ -302,9 +309,9 @@ bool switch_manager_step(struct switch_manager *manager, uint64_t now_us)
 			continue;
 		}
 		if (outbox_flush(&one->outbox, one->fd))
-			hang_up(manager, one);
+			unheard(manager, one);
 		else
-			listen_for(manager, one);
+			listen_for(manager, one, EPOLL_CTL_MOD);
 	}
 	if (now_us >= manager->again_us)
 		dial_all(manager, now_us);
@@ -330,7 +337,7 @@ int switch_manager_welcome(const struct switch_manager *manager)
 	return manager->refused ? manager->refused : i == manager->nr;
 }
 
-void switch_manager_tell_losses(struct switch_manager *manager, const struct switch_box *box)
+void switch_manager_tell_losses(const struct switch_manager *manager, const struct switch_box *box)
 {
 	for (uint32_t i = 0; i < manager->nr; i++)
 		if (manager->all[i].box == box && manager->all[i].fd >= 0)
@@ -435,14 +442,12 @@ static int held_resume(struct managed *one, FILE *from)
 
 static int connection_resume(const struct switch_manager *manager, struct managed *one, int fd)
 {
-	struct epoll_event event = { .events = EPOLLIN, .data.ptr = one };
-
 	if (fd < 0)
 		return 0;
-	if (fcntl(fd, F_SETFD, FD_CLOEXEC) || epoll_ctl(manager->epoll_fd, EPOLL_CTL_ADD, fd, &event))
+	if (fcntl(fd, F_SETFD, FD_CLOEXEC))
 		return -errno;
 	one->fd = fd;
-	return 0;
+	return listen_for(manager, one, EPOLL_CTL_ADD);
 }
 
 static int one_resume(const struct switch_manager *manager, struct managed *one, FILE *from)

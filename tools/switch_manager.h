@@ -34,6 +34,6 @@ bool switch_manager_step(struct switch_manager *manager, uint64_t now_us);
 int switch_manager_welcome(const struct switch_manager *manager);
 
 /** switch_manager_tell_losses() - which hosts of that switch have gone; before it knows itself. */
-void switch_manager_tell_losses(struct switch_manager *manager, const struct switch_box *box);
+void switch_manager_tell_losses(const struct switch_manager *manager, const struct switch_box *box);
 
 #endif /* MUSTER_SWITCH_MANAGER_H */

@@ -27,8 +27,8 @@ FILE *switch_replace_state(void)
 	return state;
 }
 
-/* Without that of the last time. */
-static char **options_of(char **argv, char *option)
+/* Without that of the last time. trial: one more, or NULL. */
+static char **options_of(char **argv, char *option, char *trial)
 {
 	size_t nr = 0, given = 0;
 	char **options;
@@ -39,24 +39,22 @@ static char **options_of(char **argv, char *option)
 	for (size_t i = 0; i < given && options; i++)
 		if (strncmp(argv[i], resume, strlen(resume)))
 			options[nr++] = argv[i];
-	if (options)
+	if (options) {
 		options[nr] = option;
+		options[nr + 1] = trial;
+	}
 	return options;
 }
 
 /* In this process or in a new one. Returns only if it cannot. */
 static int become(char **argv, FILE *state, char *trial)
 {
-	char option[OPTION_MAX], **options = options_of(argv, option);
-	size_t nr = 0;
+	char option[OPTION_MAX], **options = options_of(argv, option, trial);
 	int err;
 
 	if (!options)
 		return -ENOMEM;
 	snprintf(option, sizeof(option), "%s%d", resume, fileno(state));
-	while (options[nr])
-		nr++;
-	options[nr] = trial;
 	lseek(fileno(state), 0, SEEK_SET);
 	execvp(options[0], options);
 	err = -errno;

@@ -125,10 +125,12 @@ static void tell_clock(char *words, size_t size, bool count_time)
 	uint64_t ns[2], cycles[2];
 
 	words[0] = 0;
+	if (count_time)
+		return;
 	clocks_read(&ns[0], &cycles[0]);
 	usleep(CLOCK_US);
 	clocks_read(&ns[1], &cycles[1]);
-	if (ns[1] > ns[0] && !count_time)
+	if (ns[1] > ns[0])
 		snprintf(words, size, "tsc=reliable tsc_early_khz=%" PRIu64,
 			 (cycles[1] - cycles[0]) * 1000000 / (ns[1] - ns[0]));
 }

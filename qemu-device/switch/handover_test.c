@@ -62,13 +62,7 @@ static void allreduce_replacing(struct net *net, const struct run *run, uint32_t
 {
 	uint8_t *inputs = malloc(net->w->nr * run->bytes + 1);
 
-	dirty(net, run, inputs);
-	for (uint32_t host = 0; host < net->w->nr; host++) {
-		if (run->bytes <= MUSTER_INLINE_MAX && run->bytes)
-			post_inline(net, run, host, inputs + host * run->bytes);
-		else
-			post_memory(net, run, host);
-	}
+	post_all(net, run, inputs);
 	assert_true(run_replacing(net) > 10);
 	expect(net, run, inputs, ended);
 	free(inputs);

@@ -80,10 +80,8 @@ static inline void expect(struct net *net, const struct run *run, const uint8_t 
 	free(value);
 }
 
-static inline void allreduce(struct net *net, const struct run *run, uint32_t ended)
+static inline void post_all(struct net *net, const struct run *run, uint8_t *inputs)
 {
-	uint8_t *inputs = malloc(net->w->nr * run->bytes + 1);
-
 	dirty(net, run, inputs);
 	for (uint32_t host = 0; host < net->w->nr; host++) {
 		if (run->bytes <= MUSTER_INLINE_MAX && run->bytes)
@@ -91,6 +89,13 @@ static inline void allreduce(struct net *net, const struct run *run, uint32_t en
 		else
 			post_memory(net, run, host);
 	}
+}
+
+static inline void allreduce(struct net *net, const struct run *run, uint32_t ended)
+{
+	uint8_t *inputs = malloc(net->w->nr * run->bytes + 1);
+
+	post_all(net, run, inputs);
 	net_run(net);
 	expect(net, run, inputs, ended);
 	free(inputs);
