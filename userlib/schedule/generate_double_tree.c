@@ -146,12 +146,22 @@ static uint32_t next_of(uint32_t m, uint32_t tree, uint32_t place, uint32_t step
 	return round <= last ? round * TREES + tree : MUSTER_NOBODY;
 }
 
+/* Behind a step in which a node has something to do, of rounds up to `last` in that step's tree. */
+static uint32_t next_behind(const struct muster_schedule *schedule, uint32_t place, uint32_t step, uint32_t last)
+{
+	uint32_t next = next_of(schedule->ranks - 1, !(step % TREES), place, step + 1);
+
+	if (step / TREES < last && step + TREES < next)
+		next = step + TREES;
+	return next < schedule->steps ? next : schedule->steps;
+}
+
 static void exchange(const struct muster_schedule *schedule, uint32_t rank, uint32_t step,
 		     struct muster_exchange *exchange)
 {
 	uint32_t m = schedule->ranks - 1, tree = step % TREES, round = step / TREES;
 	uint32_t place = muster_place_of(schedule, rank);
-	uint32_t label = label_of(m, tree, place), own, child = 0;
+	uint32_t label = label_of(m, tree, place), own, last, child = 0;
 
 	exchange->sent = exchange->received = tree;
 	if (!label) {
@@ -160,14 +170,15 @@ static void exchange(const struct muster_schedule *schedule, uint32_t rank, uint
 		return;
 	}
 	own = round_of(m, label);
+	last = last_of(label, own);
 	if (round == own)
 		exchange->from = rank_of(schedule, tree, parent_of(m, label));
 	else if (round == own + 1 || round == own + 2)
 		child = child_of(m, label, round == own + 1);
 	if (child)
 		exchange->to = rank_of(schedule, tree, child);
-	if (round == last_of(label, own))
-		exchange->last = next_of(m, !tree, place, step + 1) == MUSTER_NOBODY;
+	if (round >= own && round <= last)
+		exchange->next = next_behind(schedule, place, step, last);
 }
 
 static uint32_t next(const struct muster_schedule *schedule, uint32_t rank, uint32_t step)

@@ -70,7 +70,8 @@ static void tree_exchange(const struct muster_schedule *schedule, uint32_t rank,
 	at = muster_rank_at(schedule, child);
 	nr = ranks - child < bit ? ranks - child : bit;
 	pass(schedule, is_child, is_child ? muster_rank_at(schedule, v - bit) : at, at, nr, exchange);
-	exchange->last = is_gather(schedule) ? is_child : bit == 1;
+	if (is_gather(schedule) ? is_child : bit == 1)
+		exchange->next = schedule->steps;
 }
 
 const struct muster_generator muster_generate_subtrees = {
@@ -108,7 +109,8 @@ static void linear_exchange(const struct muster_schedule *schedule, uint32_t ran
 
 	if (!v || v == step + 1)
 		pass(schedule, v, v ? schedule->root : at, at, 1, exchange);
-	exchange->last = v == step + 1;
+	if (v == step + 1)
+		exchange->next = schedule->steps;
 }
 
 static uint32_t linear_next(const struct muster_schedule *schedule, uint32_t rank, uint32_t step)

@@ -88,7 +88,8 @@ static void exchange(const struct muster_schedule *schedule, uint32_t rank, uint
 	is_child = muster_link_is_above(link, v);
 	if (!is_child && !muster_link_is_below(link, v, schedule->ranks))
 		return;
-	exchange->last = is_last(schedule, up, is_child, step);
+	if (is_last(schedule, up, is_child, step))
+		exchange->next = schedule->steps;
 	other = muster_rank_at(schedule, is_child ? v - link.distance : v + link.distance);
 	if (is_child == up)
 		exchange->to = other;

@@ -172,10 +172,10 @@ static void set_stage(struct muster_part *part)
 	}
 }
 
-static void load_step(struct muster_part *part)
+static void load_step(struct muster_part *part, uint32_t step)
 {
 	part->next = part->end = part->round = 0;
-	part->step = next_step(part, part->rank, part->step);
+	part->step = step;
 	if (part->step == part->schedule->steps)
 		return;
 	set_stage(part);
@@ -203,15 +203,20 @@ static void set_stages(struct muster_part *part)
 		part->nr_stages = divide_up(part->schedule->steps, part->stage_steps);
 }
 
+/* Field by field, and only what is looked at before it is set: to clear all costs as much as a message. */
 int muster_part_begin(struct muster_part *part, const struct muster_schedule *schedule,
 		      uint32_t rank, uint32_t grain, const struct muster_stages *stages)
 {
-	memset(part, 0, offsetof(struct muster_part, tables));
 	part->schedule = schedule;
 	part->generator = schedule->generator;
 	part->rank = rank;
 	part->grain = grain;
 	part->stages = stages;
+	part->nr_slots = NULL;
+	part->stage = part->stage_begin = 0;
+	part->begin = part->now = part->nr_received = 0;
+	part->next = 0;
+	part->receiving = part->tabled = false;
 	if (!part->generator) {
 		part->end = muster_step_end(schedule, 0);
 		if (stages)
@@ -219,7 +224,7 @@ int muster_part_begin(struct muster_part *part, const struct muster_schedule *sc
 		return part->nr_slots || !stages ? 0 : -ENOMEM;
 	}
 	set_stages(part);
-	load_step(part);
+	load_step(part, next_step(part, rank, 0));
 	return 0;
 }
 
@@ -231,12 +236,13 @@ void muster_part_end(struct muster_part *part)
 /* All steps in one direction, then all in the other. */
 static void turn_at_once(struct muster_part *part)
 {
-	part->step++;
-	if (part->step == part->schedule->steps && !part->receiving) {
-		part->step = 0;
+	uint32_t step = part->step + 1;
+
+	if (step == part->schedule->steps && !part->receiving) {
+		step = 0;
 		part->receiving = true;
 	}
-	load_step(part);
+	load_step(part, next_step(part, part->rank, step));
 }
 
 /* The other direction, the rest of a long step, or the next step. */
@@ -254,11 +260,10 @@ static void turn(struct muster_part *part)
 	part->round += part->room;
 	if (part->round < part->nr_messages) {
 		begin_round(part);
-	} else if (part->exchange.last) {
-		part->step = part->schedule->steps;
+	} else if (part->exchange.next) {
+		load_step(part, part->exchange.next);
 	} else {
-		part->step++;
-		load_step(part);
+		load_step(part, next_step(part, part->rank, part->step + 1));
 	}
 }
 

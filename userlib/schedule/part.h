@@ -28,7 +28,7 @@ struct muster_exchange {
 	uint32_t nr_received;
 	bool copies_to;		/* what is sent replaces what is there, though the step reduces */
 	bool copies_from;
-	bool last;		/* it is known that the rank does nothing in later steps */
+	uint32_t next;		/* the next step in which it does something, or steps; 0: not known */
 };
 
 struct muster_step_kind {
