@@ -274,8 +274,8 @@ $(BUILD)/selftests/mpi/%.$(1): selftests/mpi/%.c selftests/mpi/must.h
 	@$$(CC) -std=gnu11 -Wall -Wextra $$(if $$(WERROR),-Werror) -D_GNU_SOURCE $$(CFLAGS) -o $$@ $$< \
 		$$(call mpi_flags,$(1)) -ldl -lpthread
 
-$(BUILD)/userlib/examples/%.$(1): userlib/examples/%.c userlib/examples/report.c userlib/examples/mpi/ranks.c \
-		userlib/examples/ranks.h
+$(BUILD)/userlib/examples/%.$(1): userlib/examples/%.c userlib/examples/report.c userlib/examples/dpkg_graph.c \
+		userlib/examples/mpi/ranks.c userlib/examples/ranks.h
 	@mkdir -p $$(@D)
 	@echo "  LD    $$@"
 	@$$(CC) $$(filter-out -MMD -MP,$$(ALL_CFLAGS)) -Iuserlib/examples -o $$@ $$(filter %.c,$$^) \

@@ -96,7 +96,7 @@ check "a matrix for which there is no way to the solution is said to be none" no
 
 . "$tap_home/mpi.sh"
 
-# shellcheck disable=SC2046
+# shellcheck disable=SC2046,SC2086
 as_plain_mpi() {
 	for program in $programs; do
 		start "$1" 2 "$examples/$program.$1" $(work $program) check >out
@@ -104,9 +104,12 @@ as_plain_mpi() {
 		grep -q ' 2 ranks, MPI$' out
 		grep -Eq 'by one rank|one rank finds' out
 	done
-	"$run" -n 2 --no-prefix "$examples/keysort" 30000 2 >own
-	start "$1" 2 "$examples/keysort.$1" 30000 2 >out
-	same "$(grep ^digest own)" "$(grep ^digest out)"
+	printf 'Package: a\nDepends: b\n\nPackage: b\n\nPackage: c\nDepends: a, b\n' >packages
+	for program in "keysort 30000 2" "pagerank packages"; do
+		"$run" -n 2 --no-prefix "$examples/${program%% *}" ${program#* } >own
+		start "$1" 2 "$examples/${program%% *}.$1" ${program#* } >out
+		same "$(grep ^digest own)" "$(grep ^digest out)"
+	done
 }
 
 for mpi in openmpi mpich; do

@@ -31,7 +31,7 @@ row() {
 echo "Four virtual machines, each with a Muster NIC, are booting ..."
 start=$(date +%s)
 run --vm >"$work/guests"
-sed '/^Digest/d' "$work/guests"
+sed '/^[Dd]igest/d' "$work/guests"
 echo "(booting, computing twice and ending took $(($(date +%s) - start)) s)"
 run >"$work/local"
 

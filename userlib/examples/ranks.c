@@ -2,6 +2,8 @@
 /* The examples' collectives on Muster. */
 #include "ranks.h"
 
+#include <stdio.h>
+
 #include <muster.h>
 
 const char *const ranks_library = "Muster";
@@ -68,6 +70,23 @@ void ranks_exchange(const void *in, const uint64_t *in_counts, void *out,
 		    const uint64_t *out_counts, enum ranks_type type)
 {
 	TIMED(muster_alltoallv(world, in, in_counts, NULL, out, out_counts, NULL, types[type]));
+}
+
+bool ranks_by_host(void)
+{
+	check(muster_comm_offload(world, MUSTER_OFFLOAD_OFF));
+	return true;
+}
+
+void ranks_last(struct ranks_told *told)
+{
+	static const char *const paths[] = { "none", "host", "NIC", "switch", "bump" };
+	struct muster_op_info info;
+
+	muster_comm_last(world, &info);
+	told->path = paths[info.path];
+	snprintf(told->why, sizeof(told->why), "%s", info.why);
+	snprintf(told->schedule, sizeof(told->schedule), "%s", info.schedule);
 }
 
 /* ---- under way ------------------------------------------------------------------- */

@@ -7,6 +7,7 @@
 #ifndef RANKS_H
 #define RANKS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -35,6 +36,17 @@ void ranks_gather(void *all, const uint64_t *counts, enum ranks_type type);
 void ranks_exchange(const void *in, const uint64_t *in_counts, void *out,
 		    const uint64_t *out_counts, enum ranks_type type);
 
+/** ranks_by_host() - sums go by the processors from now on. False: the library has no other way. */
+bool ranks_by_host(void);
+
+/* What the library says of how it did the last call. */
+struct ranks_told {
+	const char *path;
+	char why[160], schedule[32];
+};
+
+void ranks_last(struct ranks_told *told);
+
 /* A sum that is under way while the program goes on computing. */
 struct ranks_request;
 
@@ -60,13 +72,16 @@ uint64_t ranks_number(const char *text, uint64_t min, uint64_t max, const char *
 /** ranks_random() - the number that stands at a place in a fixed random sequence: anyone's. */
 uint64_t ranks_random(uint64_t place);
 
+/** ranks_digest() - one number for all bits: runs elsewhere can be compared with this one. */
+uint64_t ranks_digest(const void *result, size_t bytes);
+
 /* Time from ranks_go() to ranks_stop(); that in collectives is a part of it. */
 extern double ranks_inside_us;
 void ranks_go(void);
 void ranks_stop(void);
 /**
  * ranks_report() - all ranks; 0 prints its time, the least that any rank was in collectives, and
- * a number for all bits of the result.
+ * the digest of the result.
  */
 void ranks_report(const char *what, const void *result, size_t bytes);
 

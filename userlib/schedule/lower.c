@@ -494,11 +494,12 @@ static int set_head(struct lowering *l)
 /* Inline, the caller's contribution is all that a rank can come back to. */
 static bool comes_back_later(const struct muster_schedule *schedule)
 {
-	const struct muster_transfer *t = schedule->transfers, *end = t + schedule->nr_transfers;
+	const struct muster_transfer *t = schedule->transfers;
+	uint64_t i = 0;
 
-	while (t < end && !(t->from == t->to && t->step))
-		t++;
-	return t < end;
+	while (i < schedule->nr_transfers && !(t[i].from == t[i].to && t[i].step))
+		i++;
+	return i < schedule->nr_transfers;
 }
 
 static int measure(struct lowering *l)
