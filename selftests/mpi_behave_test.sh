@@ -84,6 +84,7 @@ for mpi in openmpi mpich; do
 	has $mpi || continue
 	check "$mpi: a message that its receiver waits for, while its sender is in a barrier" \
 		behaves $mpi 2 message-in-barrier
+	check "$mpi: the same in a communicator's first collective" behaves $mpi 2 message-in-first
 	check "$mpi: messages that their sender waits for, while their receiver waits for a collective" \
 		behaves $mpi 2 messages-in-wait
 	check "$mpi: a collective that others wait for, while one waits for a message" \
@@ -106,7 +107,7 @@ for mpi in openmpi mpich; do
 	check "$mpi: what other ranks force is not heard" forced_as_rank_0 $mpi try force
 	check "$mpi: wrong arguments have MPI's own errors" behaves $mpi 2 wrong-arguments
 	check "$mpi: ranks that call different things are told, and who" behaves $mpi 3 ranks-differ
-	for how in blocking nonblocking status waitall persistent; do
+	for how in blocking first nonblocking status waitall persistent; do
 		check "$mpi: a rank that is killed is named to the others' error handler: $how" \
 			hears $mpi killed-$how "$launch" "$tests/behave.$mpi"
 	done

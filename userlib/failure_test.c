@@ -217,10 +217,12 @@ static void *survivors_run(void *opaque)
 		return NULL;
 	}
 	assert_int_equal(muster_comm_create_group(parent, 3, ranks, 0, &comm), -ECONNRESET);
+	assert_int_equal(muster_comm_error(parent), -ECONNRESET);
 	if (thread->rank == 1)
 		return NULL;
 	assert_int_equal(muster_comm_create_group(world->comms[thread->rank], 2, two, 0, &comm), 0);
 	assert_int_equal(muster_barrier(comm), 0);
+	assert_int_equal(muster_comm_error(comm), 0);
 	muster_comm_free(comm);
 	return NULL;
 }

@@ -207,6 +207,12 @@ static int parent_check(struct muster_comm *parent)
 	return 0;
 }
 
+int muster_comm_error(struct muster_comm *comm)
+{
+	MUSTER_TURN_OF(comm);
+	return parent_check(comm);
+}
+
 static int no_place(struct muster_comm *parent, const char *name)
 {
 	return muster_fail(parent->job, -EINVAL, "%s: comm is NULL", name);

@@ -232,6 +232,12 @@ struct muster_op_info {
 
 void muster_comm_last(const struct muster_comm *comm, struct muster_op_info *info);
 
+/**
+ * muster_comm_error() - the error with which it has ended, as every later operation on it returns it, with
+ * its sentence; 0: it goes on. It advances nothing, so look after muster_progress(). -EINVAL: comm is NULL.
+ */
+int muster_comm_error(struct muster_comm *comm);
+
 /* ---- memory ---------------------------------------------------------------- */
 
 /**

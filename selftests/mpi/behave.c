@@ -40,7 +40,7 @@ static int *large(int value)
 /* ---- messages ------------------------------------------------------------------------------- */
 
 /* A long message needs its sender, who waits in a barrier for its receiver. */
-static void message_in_barrier(void)
+static void message_in_barrier_of(MPI_Comm comm)
 {
 	int *buffer = large(rank);
 	MPI_Request request;
@@ -49,11 +49,26 @@ static void message_in_barrier(void)
 		MPI_Isend(buffer, LARGE, MPI_INT, 1, TAG, MPI_COMM_WORLD, &request);
 	if (rank == 1)
 		MPI_Recv(buffer, LARGE, MPI_INT, 0, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-	MPI_Barrier(MPI_COMM_WORLD);
+	MPI_Barrier(comm);
 	if (rank == 0)
 		MPI_Wait(&request, MPI_STATUS_IGNORE);
 	MUST(rank != 1 || (buffer[0] == 0 && buffer[LARGE - 1] == (LARGE - 1) % 100));
 	free(buffer);
+}
+
+static void message_in_barrier(void)
+{
+	message_in_barrier_of(MPI_COMM_WORLD);
+}
+
+/* A communicator's members meet there. */
+static void message_in_first(void)
+{
+	MPI_Comm comm;
+
+	MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+	message_in_barrier_of(comm);
+	MPI_Comm_free(&comm);
 }
 
 /* Messages need their receiver, who waits for a collective, which needs their sender. */
@@ -374,8 +389,8 @@ static void handler(MPI_Comm *comm, int *error, ...)
 	handled.comm = *comm;
 }
 
-/* A communicator with a handler of its own; that of MPI_COMM_WORLD would end all. */
-static MPI_Comm with_handler(void)
+/* A communicator with a handler of its own; that of MPI_COMM_WORLD would end all. No collective yet. */
+static MPI_Comm new_with_handler(void)
 {
 	MPI_Errhandler mine;
 	MPI_Comm comm;
@@ -383,6 +398,13 @@ static MPI_Comm with_handler(void)
 	MPI_Comm_create_errhandler(handler, &mine);
 	MPI_Comm_dup(MPI_COMM_WORLD, &comm);
 	MPI_Comm_set_errhandler(comm, mine);
+	return comm;
+}
+
+static MPI_Comm with_handler(void)
+{
+	MPI_Comm comm = new_with_handler();
+
 	MPI_Barrier(comm);
 	return comm;
 }
@@ -422,6 +444,16 @@ static void heard(MPI_Comm comm, int err)
 static void killed_blocking(void)
 {
 	MPI_Comm comm = with_handler();
+	int one = 1, sum = 0;
+
+	kill_one();
+	heard(comm, MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, comm));
+}
+
+/* The others wait for it at a communicator's first collective. */
+static void killed_first(void)
+{
+	MPI_Comm comm = new_with_handler();
 	int one = 1, sum = 0;
 
 	kill_one();
@@ -491,6 +523,7 @@ static const struct {
 	void (*run)(void);
 } cases[] = {
 	{ "message-in-barrier", message_in_barrier },
+	{ "message-in-first", message_in_first },
 	{ "messages-in-wait", messages_in_wait },
 	{ "collective-in-message", collective_in_message },
 	{ "first-is-nonblocking", first_is_nonblocking },
@@ -501,6 +534,7 @@ static const struct {
 	{ "wrong-arguments", wrong_arguments },
 	{ "ranks-differ", ranks_differ },
 	{ "killed-blocking", killed_blocking },
+	{ "killed-first", killed_first },
 	{ "killed-nonblocking", killed_nonblocking },
 	{ "killed-status", killed_status },
 	{ "killed-waitall", killed_waitall },

@@ -9,7 +9,9 @@
 
 #include <errno.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static int keyval = MPI_KEYVAL_INVALID;
 
@@ -25,6 +27,7 @@ void muster_mpi_comm_put(struct muster_mpi_comm *comm)
 	if (comm->twin_of)
 		muster_mpi_comm_put(comm->twin_of);
 	muster_mpi_graph_free(comm->graph);
+	free(comm->sentence);
 	free(comm);
 }
 
@@ -83,6 +86,12 @@ static void tell_neighbours(struct muster_mpi_comm *comm)
 	comm->graph = NULL;
 }
 
+/* All members are refused alike, but who has died will not be in the MPI library. */
+static enum muster_mpi_reason not_made(int err)
+{
+	return err == -ECONNRESET ? REASON_DIED : REASON_NO_ROOM;
+}
+
 static enum muster_mpi_reason create(MPI_Comm handle, struct muster_mpi_comm *comm)
 {
 	uint32_t ranks[comm->size];
@@ -90,17 +99,21 @@ static enum muster_mpi_reason create(MPI_Comm handle, struct muster_mpi_comm *co
 
 	if (!translate(handle, comm->size, ranks))
 		return REASON_OTHER_JOB;
-	if (muster_mpi_graph_get(handle, comm->rank, &comm->graph) ||
-	    muster_mpi_take_turn(handle, comm->rank))
+	if (muster_mpi_graph_get(handle, comm->rank, &comm->graph))
 		return REASON_NO_ROOM;
+	err = muster_mpi_take_turn(handle, comm->rank);
+	if (err)
+		return not_made(err);
 	pthread_mutex_lock(&muster_mpi.lock);
 	err = muster_comm_create_group(muster_world(muster_mpi.job), (uint32_t)comm->size, ranks, 0,
 				       &comm->muster);
-	if (!err && comm->graph)
+	if (err)
+		muster_mpi_note();
+	else if (comm->graph)
 		tell_neighbours(comm);
 	pthread_mutex_unlock(&muster_mpi.lock);
 	muster_mpi_end_turn();
-	return err ? REASON_NO_ROOM : REASON_NONE;
+	return err ? not_made(err) : REASON_NONE;
 }
 
 static enum muster_mpi_reason join(MPI_Comm handle, struct muster_mpi_comm *comm)
@@ -161,6 +174,8 @@ static struct muster_mpi_comm *comm_new(MPI_Comm handle)
 	struct muster_mpi_comm *comm = comm_alloc(handle);
 
 	comm->why = join(handle, comm);
+	if (comm->why == REASON_DIED)
+		comm->sentence = strdup(muster_mpi_said);
 	PMPI_Comm_set_attr(handle, keyval, comm);
 	return comm;
 }
@@ -183,6 +198,8 @@ struct muster_mpi_comm *muster_mpi_comm_find(MPI_Comm handle, bool may_join,
 	if (!found)
 		comm = comm_new(handle);
 	*why = comm->why;
+	if (comm->sentence)
+		snprintf(muster_mpi_said, sizeof(muster_mpi_said), "%s", comm->sentence);
 	if (!comm->muster)
 		return NULL;
 	muster_mpi_recent = (struct muster_mpi_recent){ handle, comm, atomic_load(&muster_mpi_comms_freed) };

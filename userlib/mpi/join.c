@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct muster_mpi muster_mpi = { .lock = PTHREAD_MUTEX_INITIALIZER };
+struct muster_mpi muster_mpi = { .lock = PTHREAD_MUTEX_INITIALIZER, .threads = true };
 
 static MPI_Comm meeting;	/* MPI_COMM_WORLD, or another of the same ranks */
 
@@ -96,13 +96,23 @@ static void settings_read(void)
 	muster_mpi.force = offload && !strcmp(offload, "force");
 }
 
-/* As the job has it, rank 0's: while one's call is an error none may wait for it in the MPI library. */
-static void force_take(void)
-{
-	int force = muster_mpi.force;
+enum { FORCE, THREADS, SETTINGS };
 
-	muster_mpi_beneath.Bcast(&force, 1, MPI_INT, 0, meeting);
-	muster_mpi.force = force;
+/*
+ * What must be the same with all. Whether offload is forced is as the job has it, rank 0's: while one's call
+ * is an error none may wait for it in the MPI library.
+ */
+static void settings_agree(void)
+{
+	int level = MPI_THREAD_SINGLE, mine[SETTINGS], all[SETTINGS];
+
+	PMPI_Query_thread(&level);
+	mine[FORCE] = muster_mpi.force && !muster_mpi.rank;
+	mine[THREADS] = level == MPI_THREAD_MULTIPLE;
+	if (muster_mpi_beneath.Allreduce(mine, all, SETTINGS, MPI_INT, MPI_MAX, meeting))
+		return;
+	muster_mpi.force = all[FORCE];
+	muster_mpi.threads = all[THREADS];
 }
 
 int muster_mpi_join(MPI_Comm comm)
@@ -117,7 +127,7 @@ int muster_mpi_join(MPI_Comm comm)
 		snprintf(muster_mpi.no_job, sizeof(muster_mpi.no_job), "there is one rank");
 		return MPI_SUCCESS;
 	}
-	force_take();
+	settings_agree();
 	err = join_job(size);
 	return err && muster_mpi.force ? muster_mpi_error(MPI_COMM_WORLD, "MPI_Init", -EOPNOTSUPP,
 							  muster_mpi.no_job) : MPI_SUCCESS;

@@ -411,6 +411,36 @@ int muster_mpi_wait(struct muster_mpi_op *op)
 	return err ? err : take(op);
 }
 
+/* A rank has died. Who else is in the library will see it, if one has. */
+static bool has_died(void)
+{
+	int err = 0;
+
+	if (pthread_mutex_trylock(&muster_mpi.lock))
+		return false;
+	if (muster_mpi.job)
+		err = muster_comm_error(muster_world(muster_mpi.job));
+	if (err)
+		muster_mpi_note();
+	pthread_mutex_unlock(&muster_mpi.lock);
+	return err == -ECONNRESET;
+}
+
+int muster_mpi_wait_beneath(MPI_Request *request)
+{
+	int done = 0, err;
+
+	for (uint32_t turn = 1;; turn++) {
+		err = muster_mpi_beneath.Test(request, &done, MPI_STATUS_IGNORE);
+		if (err || done)
+			return err;
+		muster_mpi_advance();
+		if (has_died())
+			return -ECONNRESET;
+		give_way(turn);
+	}
+}
+
 /* ---- generalized requests ----------------------------------------------------------------------- */
 
 static int query(void *state, MPI_Status *status)

@@ -8,10 +8,13 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* What is passed although offload is forced: there is nothing to offload, or nothing right. */
+/*
+ * What is passed although offload is forced: there is nothing to offload, or nothing right. In the MPI
+ * library one would wait for the dead.
+ */
 bool muster_mpi_may_pass(enum muster_mpi_reason why)
 {
-	return !muster_mpi.force || why <= REASON_INVALID;
+	return why <= REASON_INVALID || (!muster_mpi.force && why != REASON_DIED);
 }
 
 int muster_mpi_fail_call(MPI_Comm comm, enum muster_mpi_coll coll, int err)
@@ -26,6 +29,8 @@ static int fail(const struct muster_mpi_call *call, int err)
 
 int muster_mpi_refuse(const struct muster_mpi_call *call, enum muster_mpi_reason why)
 {
+	if (why == REASON_DIED)
+		return fail(call, -ECONNRESET);
 	return fail(call, muster_mpi_fail(-EOPNOTSUPP, "MUSTER_OFFLOAD is force, but this call is the MPI library's: %s; unset it to have it so",
 					  why == REASON_NO_JOB ? muster_mpi.no_job :
 								 muster_mpi_reason(why)));

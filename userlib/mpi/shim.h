@@ -131,12 +131,13 @@ enum muster_mpi_reason {
 	REASON_OTHER_JOB,
 	REASON_NOT_JOINED,
 	REASON_NO_ROOM,
+	REASON_DIED,		/* a rank has; muster_mpi_said */
 	REASON_TYPE,
 	REASON_GRAPH,
 	REASONS,
 };
 
-/** muster_mpi_may_pass() - else muster_mpi_refuse(), which is an MPI error: offload is forced. */
+/** muster_mpi_may_pass() - else muster_mpi_refuse(), an MPI error: offload is forced, or a rank has died. */
 bool muster_mpi_may_pass(enum muster_mpi_reason why);
 int muster_mpi_refuse(const struct muster_mpi_call *call, enum muster_mpi_reason why);
 
@@ -151,6 +152,7 @@ struct muster_mpi {
 	int rank;
 	bool stats;
 	bool force;			/* rank 0's MUSTER_OFFLOAD is force */
+	bool threads;			/* some rank has MPI_THREAD_MULTIPLE */
 	bool within;			/* the MPI library calls us, and its error handlers itself */
 	char no_job[512];		/* why there is none, if so */
 };
@@ -180,7 +182,8 @@ struct muster_mpi_comm {
 	MPI_Comm handle;		/* MPI_COMM_NULL: it is freed; a twin has none */
 	struct muster_mpi_comm *twin_of;	/* NULL: it is none */
 	struct muster_comm *muster;	/* as long as it has refs; NULL: it is not offloaded; and */
-	enum muster_mpi_reason why;	/* why not */
+	enum muster_mpi_reason why;	/* why not; and */
+	char *sentence;			/* of the error, if a rank had died */
 	struct muster_mpi_graph *graph;	/* of a topology; NULL: it has none, or one that is left */
 	struct {			/* the reduction that the library did last: */
 		MPI_Datatype type;
@@ -217,7 +220,8 @@ static inline struct muster_mpi_comm *muster_mpi_comm_recent(MPI_Comm handle)
 int muster_mpi_comms_open(void);
 /**
  * muster_mpi_take_turn() - until all members' processes do this, and nothing else that has turns (turn.c):
- * what follows may block in the library until all do it. An MPI error.
+ * what follows may block in the library until all do it. Return: 0; -ECONNRESET, with muster_mpi_said: a rank
+ * has died; an MPI error.
  */
 int muster_mpi_take_turn(MPI_Comm handle, int rank);
 void muster_mpi_end_turn(void);
@@ -453,6 +457,8 @@ int muster_mpi_advance(void);
  * traffic goes on. 0; -errno, as above.
  */
 int muster_mpi_wait(struct muster_mpi_op *op);
+/** muster_mpi_wait_beneath() - of the MPI library's own. 0; an MPI error; -ECONNRESET, with muster_mpi_said. */
+int muster_mpi_wait_beneath(MPI_Request *request);
 /** muster_mpi_test_often() - a few times, under the lock, but not where somebody else had better run. */
 int muster_mpi_test_often(struct muster_request *request, bool *done);
 /** muster_mpi_wait_request() - the same without a result that has to be brought anywhere. */

@@ -8,6 +8,10 @@
  */
 #include "shim.h"
 
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
 enum { NUMBER, FIRST, WHO, WORDS };	/* in this order they count; WHO: the member that gave FIRST */
 
 struct turn {
@@ -60,6 +64,26 @@ static bool is_first(const struct turn *turn)
 	return !queue.taken;
 }
 
+/* The greatest of all members' words. Who waits lets others have the processor, which MPI's own do not. */
+static int greatest(MPI_Comm handle, const uint64_t *mine, uint64_t *all)
+{
+	struct { uint64_t mine[WORDS], all[WORDS]; } *words = calloc(1, sizeof(*words));
+	MPI_Request request;
+	int err;
+
+	if (!words)
+		abort();	/* the others count on it */
+	memcpy(words->mine, mine, sizeof(words->mine));
+	err = muster_mpi_beneath.Iallreduce(words->mine, words->all, WORDS, MPI_UINT64_T, MPI_MAX, handle,
+					    &request);
+	if (!err)
+		err = muster_mpi_wait_beneath(&request);
+	memcpy(all, words->all, sizeof(words->all));
+	if (err != -ECONNRESET)	/* else MPI may yet write there */
+		free(words);
+	return err;
+}
+
 static int agree(MPI_Comm handle, int rank, const struct turn *turn, uint64_t *order)
 {
 	uint64_t mine[WORDS] = { turn->order[NUMBER] };
@@ -70,7 +94,7 @@ static int agree(MPI_Comm handle, int rank, const struct turn *turn, uint64_t *o
 		mine[FIRST] = mine[NUMBER];
 		mine[WHO] = (uint64_t)world;
 	}
-	return muster_mpi_beneath.Allreduce(mine, order, WORDS, MPI_UINT64_T, MPI_MAX, handle);
+	return greatest(handle, mine, order);
 }
 
 /* Those that got a number before may come first yet. */
@@ -88,16 +112,16 @@ static void wait_for_turn(struct turn *turn, const uint64_t *order)
 
 /*
  * Nobody has a number before all have come: who waits for a turn waits only for those that all members
- * are at, and never for who may come when this one is over.
+ * are at, and never for who may come when this one is over. Where all ranks have one thread in MPI, there is
+ * nothing to wait for but that all have come: their messages, which others may wait for, go on until then.
  */
 int muster_mpi_take_turn(MPI_Comm handle, int rank)
 {
 	struct turn turn = { .next = NULL };
-	uint64_t order[WORDS];
-	int here = 1, all, err;
+	uint64_t order[WORDS] = { 0 };
+	int err = greatest(handle, order, order);
 
-	err = muster_mpi_beneath.Allreduce(&here, &all, 1, MPI_INT, MPI_MIN, handle);
-	if (err)
+	if (err || !muster_mpi.threads)
 		return err;
 	enter(&turn);
 	err = agree(handle, rank, &turn, order);

@@ -9,6 +9,7 @@
  */
 #include "../shim.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
 #include "ompi/communicator/communicator.h"
@@ -107,8 +108,10 @@ static void join_job(MPI_Comm comm)
 /* While it is this one's turn, all have joined or none. */
 static bool join_by(MPI_Comm comm)
 {
-	if (muster_mpi_take_turn(comm, ompi_comm_rank(comm)))
-		return false;
+	int err = muster_mpi_take_turn(comm, ompi_comm_rank(comm));
+
+	if (err)
+		return err == -ECONNRESET;	/* all had joined: to hear of the dead, not wait for them */
 	if (!atomic_load(&joined))
 		join_job(comm);
 	muster_mpi_end_turn();
@@ -201,6 +204,8 @@ struct muster_mpi_beneath muster_mpi_beneath = {
 	WITH_DATA(BEFORE)
 #undef BEFORE
 	.Barrier = before_barrier,
+	.Iallreduce = PMPI_Iallreduce,
+	.Test = PMPI_Test,
 	.Type_free = PMPI_Type_free,
 	.Type_get_envelope = envelope,
 	.Op_free = PMPI_Op_free,
