@@ -483,8 +483,8 @@ torus-tables: $(SYNTH_TOOL) ## the torus allgather: sizes by step, buffers, effi
 	@for shape in 6x6x6x6x6x6 2.6x2.6x2.6 2.10x2.10x2.10; do \
 		for how in "" --balanced; do echo "$$shape $$how"; $< torus $$shape $$how || exit; done; done
 
-check-scale: all $(SELFTESTS) | $(KEEP) ## 1,024 local ranks start, add up and end, 4,096 communicators of 16, and of 64 simulated ones, two million operations over 64, 2,048 ports to look at; with figures
-	@MUSTER_SCALE=1024 MUSTER_SCALE_S=60 MUSTER_BUILD=$(abspath $(BUILD)) \
+check-scale: all $(SELFTESTS) | $(KEEP) ## 1,024 local ranks start, add up and end, every schedule of 4,096 ranks is proved, 4,096 communicators of 16, and of 64 simulated ones, two million operations over 64, 2,048 ports to look at; with figures
+	@MUSTER_SCALE=1024 MUSTER_SCALE_S=60 MUSTER_PROVED=4096 MUSTER_BUILD=$(abspath $(BUILD)) \
 		$(KEEP) -t 900 selftests/scale_test.sh
 	@MUSTER_COMMS=4096 MUSTER_RANKS=16 MUSTER_OPERATIONS=2000000 MUSTER_SIMULATED=4096 \
 		MUSTER_SIMULATED_RANKS=64 MUSTER_SIMULATED_SEED=2 MUSTER_BUILD=$(abspath $(BUILD)) \

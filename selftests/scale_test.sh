@@ -4,6 +4,7 @@
 # Many local ranks start, add up and end; how long that takes and how much memory. On a
 # machine that has other work time says nothing, so it is only printed here.
 # MUSTER_SCALE: how many ranks (96; make check-scale: 1,024, within MUSTER_SCALE_S seconds).
+# MUSTER_PROVED: of how many ranks all schedules are proved (300; make check-scale: 4,096).
 
 . "$(dirname "$0")/tap.sh"
 
@@ -38,5 +39,12 @@ limited() {
 	grep -q "where the limit is 256; raise it with ulimit -n" out
 }
 check "the limit of files that muster-run meets is named" limited
+
+all_proved() {
+	"$MUSTER_BUILD/selftests/proved" "$proved" >out 2>&1 || { tail -n 3 out && return 1; }
+	tail -n 1 out | sed 's/^/# /' >&3
+}
+proved=${MUSTER_PROVED:-300}
+check "the checker proves every generator's schedules of $proved ranks" all_proved 3>&1
 
 finish

@@ -23,7 +23,7 @@ enum {
 	DIRECT_RANKS = 7,		/* above, messages to all cost more than steps, */
 	DIRECT_DATA_RANKS = 6,		/* and those with data */
 	DIRECT_BYTES = 2 << 10,		/* from there on, unless they are two */
-	SQUARE_RANKS = 1024,		/* all transfers, where they grow with the square of the ranks */
+	SQUARE_RANKS = 4096,		/* all transfers, where they grow with the square of the ranks */
 	NAMES_MAX = 300,		/* bytes of all names in a sentence */
 };
 
