@@ -286,6 +286,7 @@ struct dst_world {
 	bool apart;			/* those: each on a node of its own */
 	uint64_t bound_us, events_end;	/* when everything must have ended; a program may move them */
 	bool failed;
+	bool forgotten;			/* MISMATCH: what a packet is to be compared with is so long ago */
 	char why[DST_WHY_MAX];
 	uint64_t nr_events, nr_packets, nr_faults;
 	uint8_t job;

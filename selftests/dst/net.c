@@ -91,6 +91,18 @@ static void forge(struct dst_node *node, const struct muster_packet *packet, con
 		dst_fail(w, "node %u: a forged packet was not dropped", node->index);
 }
 
+/* An engine compares what comes too late with its last MUSTER_WINDOW sequences only. */
+static void note_late(struct dst_node *node, const struct muster_packet *packet)
+{
+	struct dst_world *w = node->world;
+	struct muster_context_state state;
+
+	if (w->plan.cause == DST_MISMATCH && packet->type <= MUSTER_PACKET_RTS &&
+	    packet->context == w->comms[w->plan.cause_comm].id &&
+	    !muster_engine_context_query(node->engine, packet->dst_vp, packet->job, packet->context, &state))
+		w->forgotten |= (int32_t)(state.number - packet->number) > MUSTER_WINDOW;
+}
+
 static void receive(struct dst_node *node, const struct muster_packet *packet,
 		    const void *payload, uint32_t len)
 {
@@ -99,6 +111,7 @@ static void receive(struct dst_node *node, const struct muster_packet *packet,
 	if (node->dead || node->left)
 		return;
 	node->activity++;
+	note_late(node, packet);
 	if (!dst_healed(w) && dst_chance(&w->net, w->plan.forge))
 		forge(node, packet, payload);
 	if (w->plan.at_once)

@@ -255,7 +255,7 @@ static void begin(struct dst_world *w, uint64_t seed)
 {
 	w->now_us = w->order = w->nr_events = w->nr_packets = w->nr_faults = 0;
 	w->arena_used = 0;
-	w->failed = false;
+	w->failed = w->forgotten = false;
 	w->why[0] = '\0';
 	w->hash = 0xcbf29ce484222325ull;
 	w->net.state = seed ^ 0x6e6574;
@@ -437,12 +437,12 @@ static void run(struct dst_world *w)
 	}
 }
 
-/* Not everybody can have called the same, so somebody must have noticed. */
+/* Not everybody can have called the same, so somebody must have noticed, unless all came too late for that. */
 static void check_mismatch(struct dst_world *w)
 {
 	const struct dst_comm *comm = &w->comms[w->plan.cause_comm];
 
-	if (w->plan.cause != DST_MISMATCH)
+	if (w->plan.cause != DST_MISMATCH || w->forgotten)
 		return;
 	for (uint32_t m = 0; m < comm->nr; m++)
 		if (w->ranks[comm->members[m]].parts[w->plan.cause_comm].told)
