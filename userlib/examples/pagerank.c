@@ -56,9 +56,10 @@ static int64_t read_file(const char *path)
 	return ret ? ret : (int64_t)len;
 }
 
-/* All ranks know; one says so. */
+/* All ranks know, and end, none before what it sent is taken; one says why. */
 static void refuse(const char *format, const char *path, const char *why)
 {
+	ranks_end();
 	if (ranks_rank)
 		exit(1);
 	ranks_die(format, path, why);
