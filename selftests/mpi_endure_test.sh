@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
 # Communicators without number, many operations under way, two threads (mpi/endure.c): with all of it
-# offloaded it is right and nothing grows: neither memory nor descriptors, as the program sees
-# them, nor what its ranks have of the device, as muster_stat does.
+# offloaded it is right and nothing grows: neither memory, mappings nor descriptors, as the
+# program sees them, nor what its ranks have of the device, as muster_stat does.
 # MUSTER_MPI_ALL: as many as must hold (make check-mpi-all).
 . "$(dirname "$0")/tap.sh"
 . "$tap_home/mpi.sh"
@@ -61,8 +61,8 @@ endures() {
 	no_more_than 3 64
 }
 
-communicators=40 operations=200 milliseconds=500
-[ -z "${MUSTER_MPI_FULL:-}" ] || communicators=800 operations=2000 milliseconds=5000
+communicators=400 operations=200 milliseconds=500
+[ -z "${MUSTER_MPI_FULL:-}" ] || communicators=8000 operations=2000 milliseconds=5000
 [ -z "${MUSTER_MPI_ALL:-}" ] || communicators=100000 operations=10000 milliseconds=60000
 for mpi in openmpi mpich; do
 	has $mpi || continue
