@@ -36,7 +36,7 @@ static bool is_right(const char *name, enum muster_coll coll, uint32_t ranks, ui
 	       schedule->nr_transfers, err ? why : "right");
 	fflush(stdout);
 	muster_schedule_free(schedule);
-	++*proved;
+	*proved += !err;
 	return !err;
 }
 
