@@ -163,7 +163,7 @@ static void round_of_many(uint32_t nr, struct muster_comm **comms, struct muster
 		muster_comm_free(comms[in_order(i, nr)]);
 }
 
-enum { ROUNDS_OF_MANY = 6, RANKS_MAX = 64, WAKES = 4, ASLEEP_US = 5000 };
+enum { ROUNDS_OF_MANY = 4, RANKS_MAX = 64, WAKES = 4, ASLEEP_US = 5000 };
 
 /* Who wakes another is told how to do so at less cost, once, by a file: that belongs to no communicator. */
 static void wake_each_other(void)
