@@ -107,10 +107,12 @@ for mpi in openmpi mpich; do
 	check "$mpi: what other ranks force is not heard" forced_as_rank_0 $mpi try force
 	check "$mpi: wrong arguments have MPI's own errors" behaves $mpi 2 wrong-arguments
 	check "$mpi: ranks that call different things are told, and who" behaves $mpi 3 ranks-differ
-	for how in blocking first nonblocking status waitall persistent; do
+	for how in blocking first second nonblocking status waitall persistent; do
 		check "$mpi: a rank that is killed is named to the others' error handler: $how" \
 			hears $mpi killed-$how "$launch" "$tests/behave.$mpi"
 	done
+	check "$mpi: those that live make communicators and go on in them" \
+		hears $mpi killed-survivors "$launch" "$tests/behave.$mpi"
 	check "$mpi: what one rank cannot join none does" refused_join $mpi
 	check "$mpi: without a request an operation ends in its call" refused $mpi request
 	check "$mpi: what a rank alone has met says who, what and what to do" refused $mpi unpack

@@ -154,6 +154,9 @@ struct muster_dev_ops {
 	int (*waits)(struct muster_dev *dev, uint8_t job, uint32_t context,
 		     struct muster_look_waits *waits);
 
+	/* Whether who is at that address is known to have died or left. NULL: the device tells contexts only. */
+	bool (*lost)(struct muster_dev *dev, const struct muster_address *address);
+
 	/* Nodes that acknowledge nothing, as wires say; NULL: the device cannot tell. */
 	uint32_t (*silent)(struct muster_dev *dev, struct muster_look_silence *list, uint32_t max);
 

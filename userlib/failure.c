@@ -164,6 +164,8 @@ void muster_comm_fail_status(struct muster_comm *comm, uint8_t status, uint32_t 
 	char who[WORDS_MAX];
 
 	culprit_words(comm, culprit, who, sizeof(who));
+	if (!comm->failed)
+		comm->culprit = culprit;
 	switch (status) {
 	case MUSTER_STATUS_MISMATCH:
 		fail_mismatch(comm, culprit, by, theirs, ours);

@@ -190,8 +190,11 @@ static void dead_peer(enum muster_offload offload)
 	test_kill(world, 2);
 	finish_all(world, requests, -ECONNRESET);
 	for (uint32_t i = 0; i < 4; i++)
-		if (i != 2)
+		if (i != 2) {
 			assert_ended(world, i, -ECONNRESET, "rank 2 has died");
+			assert_true(muster_comm_has_lost(world->comms[i], 2));
+			assert_false(muster_comm_has_lost(world->comms[i], i));
+		}
 	test_world_free(world);
 }
 
@@ -223,6 +226,8 @@ static void *survivors_run(void *opaque)
 	assert_int_equal(muster_comm_create_group(world->comms[thread->rank], 2, two, 0, &comm), 0);
 	assert_int_equal(muster_barrier(comm), 0);
 	assert_int_equal(muster_comm_error(comm), 0);
+	assert_false(muster_comm_has_lost(comm, 1));
+	assert_false(muster_comm_has_lost(comm, 2));
 	muster_comm_free(comm);
 	return NULL;
 }

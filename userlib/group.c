@@ -213,6 +213,18 @@ int muster_comm_error(struct muster_comm *comm)
 	return parent_check(comm);
 }
 
+bool muster_comm_has_lost(struct muster_comm *comm, uint32_t rank)
+{
+	MUSTER_TURN_OF(comm);
+	struct muster_dev *dev;
+
+	if (!comm || rank >= comm->size)
+		return false;
+	dev = comm->job->dev;
+	return (comm->failed == -ECONNRESET && comm->culprit == rank) ||
+	       (dev->ops->lost && dev->ops->lost(dev, muster_comm_address(comm, rank)));
+}
+
 static int no_place(struct muster_comm *parent, const char *name)
 {
 	return muster_fail(parent->job, -EINVAL, "%s: comm is NULL", name);

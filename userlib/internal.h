@@ -242,6 +242,7 @@ struct muster_comm {
 	enum muster_offload offload;
 	int failed;			/* the error that every later operation gets */
 	char *why;			/* its sentence; NULL: there was no memory for that */
+	uint32_t culprit;		/* of an error: who is to blame; not known from size on */
 	struct muster_told *told;	/* which schedules to use (schedules.c); NULL: the library chooses */
 	struct muster_op_info last;
 	char *last_why;			/* MUSTER_WHY_MAX bytes, where last.why is not static; or NULL */

@@ -238,6 +238,12 @@ void muster_comm_last(const struct muster_comm *comm, struct muster_op_info *inf
  */
 int muster_comm_error(struct muster_comm *comm);
 
+/**
+ * muster_comm_has_lost() - whether that rank of it is known to have died or left. The one that its error
+ * names is; of others the local device knows, a NIC does not.
+ */
+bool muster_comm_has_lost(struct muster_comm *comm, uint32_t rank);
+
 /* ---- memory ---------------------------------------------------------------- */
 
 /**

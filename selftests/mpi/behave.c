@@ -409,20 +409,25 @@ static MPI_Comm with_handler(void)
 	return comm;
 }
 
-/* When the others have told that they are out of the barrier. MPICH's mpirun kills all with one, at times. */
-static void kill_one(void)
+/* When the others that live have told that they are out of the barrier. MPICH's mpirun kills all with one, at times. */
+static void kill_rank(int which, int living)
 {
-	if (rank != 1) {
-		MPI_Send(NULL, 0, MPI_INT, 1, TAG, MPI_COMM_WORLD);
+	if (rank != which) {
+		MPI_Send(NULL, 0, MPI_INT, which, TAG, MPI_COMM_WORLD);
 		return;
 	}
-	for (int i = 1; i < size; i++)
+	for (int i = 1; i < living; i++)
 		MPI_Recv(NULL, 0, MPI_INT, MPI_ANY_SOURCE, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 #ifdef MPICH_VERSION
 	_Exit(0);
 #else
 	raise(SIGKILL);
 #endif
+}
+
+static void kill_one(void)
+{
+	kill_rank(1, size);
 }
 
 /* The others' handler has heard once: of which class, and who. */
@@ -518,6 +523,68 @@ static void killed_persistent(void)
 	heard(comm, err);
 }
 
+/* Of a death that comes after another one, too, who waits at a communicator's first collective hears. */
+static void killed_second(void)
+{
+	MPI_Comm comm = with_handler(), pair;
+	int one = 1, sum = 0;
+	MPI_Errhandler mine;
+
+	MPI_Comm_get_errhandler(comm, &mine);
+	MPI_Comm_split(comm, rank == 2, 0, &pair);
+	MPI_Comm_set_errhandler(pair, mine);
+	kill_rank(2, size);
+	MUST(MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, comm) && handled.calls == 1);
+	handled.calls = 0;
+	kill_rank(1, 2);
+	heard(pair, MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, pair));
+}
+
+/* Those that live make communicators, as their MPI library lets them, and go on in these. */
+static void survivors_sum(MPI_Comm comm)
+{
+	int one = 1, sum = 0, persistent = 0;
+	MPI_Request request;
+
+	MUST(!MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, comm));
+	MUST(sum == size - 1);
+	MUST(!MPI_Barrier(comm));
+	MUST(!ALLREDUCE_INIT(&one, &persistent, 1, MPI_INT, MPI_SUM, comm, MPI_INFO_NULL, &request));
+	MUST(!MPI_Start(&request));
+	MUST(!MPI_Wait(&request, MPI_STATUS_IGNORE));
+	MUST(persistent == size - 1);
+	MPI_Request_free(&request);
+}
+
+static void survivors_go_on(MPI_Comm before)
+{
+	MPI_Group world, living;
+	MPI_Comm made, copy;
+
+	MPI_Comm_group(MPI_COMM_WORLD, &world);
+	MPI_Group_excl(world, 1, &(int){ 1 }, &living);
+	MUST(!MPI_Comm_create_group(MPI_COMM_WORLD, living, TAG, &made));
+	survivors_sum(made);
+	MUST(!MPI_Comm_dup(before, &copy));
+	survivors_sum(copy);
+	survivors_sum(before);
+}
+
+/* before: that others are made whether this rank has heard of the death or not. */
+static void killed_survivors(void)
+{
+	MPI_Comm comm = with_handler(), before;
+	int one = 1, sum = 0, err;
+
+	MPI_Comm_split(MPI_COMM_WORLD, rank == 1, 0, &before);
+	MPI_Barrier(before);
+	kill_one();
+	survivors_go_on(before);
+	err = MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, comm);
+	survivors_go_on(before);
+	heard(comm, err);
+}
+
 static const struct {
 	const char *name;
 	void (*run)(void);
@@ -539,6 +606,8 @@ static const struct {
 	{ "killed-status", killed_status },
 	{ "killed-waitall", killed_waitall },
 	{ "killed-persistent", killed_persistent },
+	{ "killed-second", killed_second },
+	{ "killed-survivors", killed_survivors },
 };
 
 int main(int argc, char **argv)

@@ -338,6 +338,15 @@ static void local_close(struct muster_dev *dev)
 	local_free(to_local(dev));
 }
 
+static bool is_lost(struct muster_dev *dev, const struct muster_address *address)
+{
+	const struct local *local = to_local(dev);
+	uint32_t rank = muster_local_rank(local, address->node);
+
+	return rank < local->size && rank != local->rank &&
+	       (local->peers[rank].lost || local->peers[rank].gone);
+}
+
 static const struct muster_dev_ops local_ops = {
 	.name = "local",
 	.close = local_close,
@@ -362,6 +371,7 @@ static const struct muster_dev_ops local_ops = {
 	.look = look_at,
 	.record = record,
 	.waits = waits,
+	.lost = is_lost,
 	.silent = silent,
 };
 

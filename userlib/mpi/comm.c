@@ -86,34 +86,80 @@ static void tell_neighbours(struct muster_mpi_comm *comm)
 	comm->graph = NULL;
 }
 
-/* All members are refused alike, but who has died will not be in the MPI library. */
-static enum muster_mpi_reason not_made(int err)
+/* Of so many ranks of the job, from 0 or as they are named: the first that it has lost; nr: none. */
+static uint32_t lost_among(uint32_t nr, const uint32_t *ranks)
 {
-	return err == -ECONNRESET ? REASON_DIED : REASON_NO_ROOM;
+	struct muster_comm *world = muster_world(muster_mpi.job);
+	uint32_t i = 0;
+
+	while (i < nr && !muster_comm_has_lost(world, ranks ? ranks[i] : i))
+		i++;
+	return i;
+}
+
+bool muster_mpi_has_died(const struct muster_mpi_members *members)
+{
+	struct muster_comm *world = muster_world(muster_mpi.job);
+	uint32_t all = muster_comm_size(world), who;
+
+	if (muster_comm_error(world) != -ECONNRESET)
+		return false;
+	muster_mpi_note();
+	who = lost_among(members->nr, members->ranks);
+	if (who == members->nr)
+		return lost_among(all, NULL) == all;
+	if (members->ranks)
+		snprintf(muster_mpi_said, sizeof(muster_mpi_said), "MPI_COMM_WORLD's rank %u has died or left the job; free the communicator and go on without it",
+			 members->ranks[who]);
+	return true;
+}
+
+/*
+ * All members are refused alike. One that has died will not be in the MPI library; where it is none of them,
+ * they go on there. Under the lock.
+ */
+static enum muster_mpi_reason not_made(int err, const struct muster_mpi_members *members)
+{
+	if (err != -ECONNRESET)
+		return REASON_NO_ROOM;
+	return muster_mpi_has_died(members) ? REASON_DIED : REASON_WORLD_ENDED;
+}
+
+/* In turn with all members. */
+static enum muster_mpi_reason make(struct muster_mpi_comm *comm, const struct muster_mpi_members *members)
+{
+	enum muster_mpi_reason why = REASON_NONE;
+	int err;
+
+	pthread_mutex_lock(&muster_mpi.lock);
+	err = muster_comm_create_group(muster_world(muster_mpi.job), members->nr, members->ranks, 0,
+				       &comm->muster);
+	if (err) {
+		muster_mpi_note();
+		why = not_made(err, members);
+	} else if (comm->graph) {
+		tell_neighbours(comm);
+	}
+	pthread_mutex_unlock(&muster_mpi.lock);
+	return why;
 }
 
 static enum muster_mpi_reason create(MPI_Comm handle, struct muster_mpi_comm *comm)
 {
 	uint32_t ranks[comm->size];
+	const struct muster_mpi_members members = { (uint32_t)comm->size, ranks };
+	enum muster_mpi_reason why = REASON_NO_ROOM;
 	int err;
 
 	if (!translate(handle, comm->size, ranks))
 		return REASON_OTHER_JOB;
-	if (muster_mpi_graph_get(handle, comm->rank, &comm->graph))
-		return REASON_NO_ROOM;
-	err = muster_mpi_take_turn(handle, comm->rank);
+	err = muster_mpi_take_turn(handle, comm->rank, &members);
 	if (err)
-		return not_made(err);
-	pthread_mutex_lock(&muster_mpi.lock);
-	err = muster_comm_create_group(muster_world(muster_mpi.job), (uint32_t)comm->size, ranks, 0,
-				       &comm->muster);
-	if (err)
-		muster_mpi_note();
-	else if (comm->graph)
-		tell_neighbours(comm);
-	pthread_mutex_unlock(&muster_mpi.lock);
+		return err == -ECONNRESET ? REASON_DIED : REASON_NO_ROOM;
+	if (!muster_mpi_graph_get(handle, comm->rank, &comm->graph))
+		why = make(comm, &members);
 	muster_mpi_end_turn();
-	return err ? not_made(err) : REASON_NONE;
+	return why;
 }
 
 static enum muster_mpi_reason join(MPI_Comm handle, struct muster_mpi_comm *comm)

@@ -411,22 +411,19 @@ int muster_mpi_wait(struct muster_mpi_op *op)
 	return err ? err : take(op);
 }
 
-/* A rank has died. Who else is in the library will see it, if one has. */
-static bool has_died(void)
+/* Who else is in the library will see it, if one has. */
+static bool has_died(const struct muster_mpi_members *members)
 {
-	int err = 0;
+	bool has;
 
 	if (pthread_mutex_trylock(&muster_mpi.lock))
 		return false;
-	if (muster_mpi.job)
-		err = muster_comm_error(muster_world(muster_mpi.job));
-	if (err)
-		muster_mpi_note();
+	has = muster_mpi.job && muster_mpi_has_died(members);
 	pthread_mutex_unlock(&muster_mpi.lock);
-	return err == -ECONNRESET;
+	return has;
 }
 
-int muster_mpi_wait_beneath(MPI_Request *request)
+int muster_mpi_wait_beneath(MPI_Request *request, const struct muster_mpi_members *members)
 {
 	int done = 0, err;
 
@@ -435,7 +432,7 @@ int muster_mpi_wait_beneath(MPI_Request *request)
 		if (err || done)
 			return err;
 		muster_mpi_advance();
-		if (has_died())
+		if (has_died(members))
 			return -ECONNRESET;
 		give_way(turn);
 	}

@@ -131,7 +131,8 @@ enum muster_mpi_reason {
 	REASON_OTHER_JOB,
 	REASON_NOT_JOINED,
 	REASON_NO_ROOM,
-	REASON_DIED,		/* a rank has; muster_mpi_said */
+	REASON_DIED,		/* one of its ranks has; muster_mpi_said */
+	REASON_WORLD_ENDED,	/* another has, and since then no communicator is made */
 	REASON_TYPE,
 	REASON_GRAPH,
 	REASONS,
@@ -218,12 +219,24 @@ static inline struct muster_mpi_comm *muster_mpi_comm_recent(MPI_Comm handle)
 }
 
 int muster_mpi_comms_open(void);
+
+/* Of a communicator. */
+struct muster_mpi_members {
+	uint32_t nr;
+	const uint32_t *ranks;	/* of the job; NULL: from 0 on, all */
+};
+
+/**
+ * muster_mpi_has_died() - has one of them? Then muster_mpi_said names it. Where it is not known who has, it
+ * may be one. Under the lock.
+ */
+bool muster_mpi_has_died(const struct muster_mpi_members *members);
 /**
  * muster_mpi_take_turn() - until all members' processes do this, and nothing else that has turns (turn.c):
- * what follows may block in the library until all do it. Return: 0; -ECONNRESET, with muster_mpi_said: a rank
+ * what follows may block in the library until all do it. Return: 0; -ECONNRESET, with muster_mpi_said: a member
  * has died; an MPI error.
  */
-int muster_mpi_take_turn(MPI_Comm handle, int rank);
+int muster_mpi_take_turn(MPI_Comm handle, int rank, const struct muster_mpi_members *members);
 void muster_mpi_end_turn(void);
 /** muster_mpi_comm_find() - NULL: not joined, and it may not be now, or could not: *why. */
 struct muster_mpi_comm *muster_mpi_comm_find(MPI_Comm comm, bool may_join,
@@ -458,7 +471,7 @@ int muster_mpi_advance(void);
  */
 int muster_mpi_wait(struct muster_mpi_op *op);
 /** muster_mpi_wait_beneath() - of the MPI library's own. 0; an MPI error; -ECONNRESET, with muster_mpi_said. */
-int muster_mpi_wait_beneath(MPI_Request *request);
+int muster_mpi_wait_beneath(MPI_Request *request, const struct muster_mpi_members *members);
 /** muster_mpi_test_often() - a few times, under the lock, but not where somebody else had better run. */
 int muster_mpi_test_often(struct muster_request *request, bool *done);
 /** muster_mpi_wait_request() - the same without a result that has to be brought anywhere. */

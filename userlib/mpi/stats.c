@@ -91,6 +91,7 @@ const char *muster_mpi_reason(enum muster_mpi_reason reason)
 		[REASON_NOT_JOINED] = "nonblocking, before the first blocking collective of its communicator",
 		[REASON_NO_ROOM] = "no room for another communicator",
 		[REASON_DIED] = "a rank has died",
+		[REASON_WORLD_ENDED] = "a rank of MPI_COMM_WORLD has died before",
 		[REASON_TYPE] = "a type that Muster does not combine so",
 		[REASON_GRAPH] = "neighbours that do not name each other",
 	};

@@ -65,7 +65,8 @@ static bool is_first(const struct turn *turn)
 }
 
 /* The greatest of all members' words. Who waits lets others have the processor, which MPI's own do not. */
-static int greatest(MPI_Comm handle, const uint64_t *mine, uint64_t *all)
+static int greatest(MPI_Comm handle, const struct muster_mpi_members *members, const uint64_t *mine,
+		    uint64_t *all)
 {
 	struct { uint64_t mine[WORDS], all[WORDS]; } *words = calloc(1, sizeof(*words));
 	MPI_Request request;
@@ -77,14 +78,15 @@ static int greatest(MPI_Comm handle, const uint64_t *mine, uint64_t *all)
 	err = muster_mpi_beneath.Iallreduce(words->mine, words->all, WORDS, MPI_UINT64_T, MPI_MAX, handle,
 					    &request);
 	if (!err)
-		err = muster_mpi_wait_beneath(&request);
+		err = muster_mpi_wait_beneath(&request, members);
 	memcpy(all, words->all, sizeof(words->all));
 	if (err != -ECONNRESET)	/* else MPI may yet write there */
 		free(words);
 	return err;
 }
 
-static int agree(MPI_Comm handle, int rank, const struct turn *turn, uint64_t *order)
+static int agree(MPI_Comm handle, int rank, const struct muster_mpi_members *members, const struct turn *turn,
+		 uint64_t *order)
 {
 	uint64_t mine[WORDS] = { turn->order[NUMBER] };
 	int world;
@@ -94,7 +96,7 @@ static int agree(MPI_Comm handle, int rank, const struct turn *turn, uint64_t *o
 		mine[FIRST] = mine[NUMBER];
 		mine[WHO] = (uint64_t)world;
 	}
-	return greatest(handle, mine, order);
+	return greatest(handle, members, mine, order);
 }
 
 /* Those that got a number before may come first yet. */
@@ -115,16 +117,16 @@ static void wait_for_turn(struct turn *turn, const uint64_t *order)
  * are at, and never for who may come when this one is over. Where all ranks have one thread in MPI, there is
  * nothing to wait for but that all have come: their messages, which others may wait for, go on until then.
  */
-int muster_mpi_take_turn(MPI_Comm handle, int rank)
+int muster_mpi_take_turn(MPI_Comm handle, int rank, const struct muster_mpi_members *members)
 {
 	struct turn turn = { .next = NULL };
 	uint64_t order[WORDS] = { 0 };
-	int err = greatest(handle, order, order);
+	int err = greatest(handle, members, order, order);
 
 	if (err || !muster_mpi.threads)
 		return err;
 	enter(&turn);
-	err = agree(handle, rank, &turn, order);
+	err = agree(handle, rank, members, &turn, order);
 	pthread_mutex_lock(&queue.lock);
 	if (!err)
 		wait_for_turn(&turn, order);

@@ -108,7 +108,8 @@ static void join_job(MPI_Comm comm)
 /* While it is this one's turn, all have joined or none. */
 static bool join_by(MPI_Comm comm)
 {
-	int err = muster_mpi_take_turn(comm, ompi_comm_rank(comm));
+	const struct muster_mpi_members all = { (uint32_t)ompi_comm_size(comm), NULL };
+	int err = muster_mpi_take_turn(comm, ompi_comm_rank(comm), &all);
 
 	if (err)
 		return err == -ECONNRESET;	/* all had joined: to hear of the dead, not wait for them */
