@@ -59,6 +59,8 @@ check "wrong arguments have MPI's own errors" runs 2 "$tests/behave.openmpi" wro
 check "ranks that call different things are told, and who" runs 3 "$tests/behave.openmpi" ranks-differ
 check "a rank that is killed is named to the others' error handler" \
 	hears openmpi killed-blocking "$tests/behave.openmpi"
+check "those that live make communicators and go on in them" \
+	hears openmpi killed-survivors "$tests/behave.openmpi"
 if command -v mpif90.openmpi >/dev/null && command -v gfortran >/dev/null; then
 	check "a Fortran program" fortran
 else

@@ -144,6 +144,30 @@ static enum muster_mpi_reason make(struct muster_mpi_comm *comm, const struct mu
 	return why;
 }
 
+/*
+ * While a rank that is no member dies, some members may make it and others be refused: then it is made at none.
+ * In the order of reasons, whoever knows of a dead member outweighs the others.
+ */
+static enum muster_mpi_reason agree(MPI_Comm handle, struct muster_mpi_comm *comm,
+				    const struct muster_mpi_members *members, enum muster_mpi_reason mine)
+{
+	const uint64_t words[MUSTER_MPI_WORDS] = { mine };
+	uint64_t all[MUSTER_MPI_WORDS];
+	int err = muster_mpi_greatest(handle, members, words, all);
+	enum muster_mpi_reason why = err == -ECONNRESET ? REASON_DIED : err ? REASON_NO_ROOM :
+									     (enum muster_mpi_reason)all[0];
+
+	pthread_mutex_lock(&muster_mpi.lock);
+	if (why == REASON_DIED && !err && mine != REASON_DIED && !muster_mpi_has_died(members))
+		snprintf(muster_mpi_said, sizeof(muster_mpi_said), "a rank has died or left the job; free the communicator and go on without it");
+	if (why && comm->muster) {
+		muster_comm_free(comm->muster);
+		comm->muster = NULL;
+	}
+	pthread_mutex_unlock(&muster_mpi.lock);
+	return why;
+}
+
 static enum muster_mpi_reason create(MPI_Comm handle, struct muster_mpi_comm *comm)
 {
 	uint32_t ranks[comm->size];
@@ -157,7 +181,7 @@ static enum muster_mpi_reason create(MPI_Comm handle, struct muster_mpi_comm *co
 	if (err)
 		return err == -ECONNRESET ? REASON_DIED : REASON_NO_ROOM;
 	if (!muster_mpi_graph_get(handle, comm->rank, &comm->graph))
-		why = make(comm, &members);
+		why = agree(handle, comm, &members, make(comm, &members));
 	muster_mpi_end_turn();
 	return why;
 }

@@ -131,8 +131,8 @@ enum muster_mpi_reason {
 	REASON_OTHER_JOB,
 	REASON_NOT_JOINED,
 	REASON_NO_ROOM,
+	REASON_WORLD_ENDED,	/* a rank that it has not has died, and since then no communicator is made */
 	REASON_DIED,		/* one of its ranks has; muster_mpi_said */
-	REASON_WORLD_ENDED,	/* another has, and since then no communicator is made */
 	REASON_TYPE,
 	REASON_GRAPH,
 	REASONS,
@@ -231,6 +231,12 @@ struct muster_mpi_members {
  * may be one. Under the lock.
  */
 bool muster_mpi_has_died(const struct muster_mpi_members *members);
+
+enum { MUSTER_MPI_WORDS = 3 };
+
+/** muster_mpi_greatest() - of all members' words. Return: as muster_mpi_take_turn(). */
+int muster_mpi_greatest(MPI_Comm handle, const struct muster_mpi_members *members, const uint64_t *mine,
+			uint64_t *all);
 /**
  * muster_mpi_take_turn() - until all members' processes do this, and nothing else that has turns (turn.c):
  * what follows may block in the library until all do it. Return: 0; -ECONNRESET, with muster_mpi_said: a member

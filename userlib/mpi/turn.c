@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NUMBER, FIRST, WHO, WORDS };	/* in this order they count; WHO: the member that gave FIRST */
+enum { NUMBER, FIRST, WHO, WORDS = MUSTER_MPI_WORDS };	/* in this order they count; WHO: the member that gave FIRST */
 
 struct turn {
 	struct turn *next;
@@ -64,9 +64,9 @@ static bool is_first(const struct turn *turn)
 	return !queue.taken;
 }
 
-/* The greatest of all members' words. Who waits lets others have the processor, which MPI's own do not. */
-static int greatest(MPI_Comm handle, const struct muster_mpi_members *members, const uint64_t *mine,
-		    uint64_t *all)
+/* Who waits lets others have the processor, which MPI's own do not. */
+int muster_mpi_greatest(MPI_Comm handle, const struct muster_mpi_members *members, const uint64_t *mine,
+			uint64_t *all)
 {
 	struct { uint64_t mine[WORDS], all[WORDS]; } *words = calloc(1, sizeof(*words));
 	MPI_Request request;
@@ -96,7 +96,7 @@ static int agree(MPI_Comm handle, int rank, const struct muster_mpi_members *mem
 		mine[FIRST] = mine[NUMBER];
 		mine[WHO] = (uint64_t)world;
 	}
-	return greatest(handle, members, mine, order);
+	return muster_mpi_greatest(handle, members, mine, order);
 }
 
 /* Those that got a number before may come first yet. */
@@ -121,7 +121,7 @@ int muster_mpi_take_turn(MPI_Comm handle, int rank, const struct muster_mpi_memb
 {
 	struct turn turn = { .next = NULL };
 	uint64_t order[WORDS] = { 0 };
-	int err = greatest(handle, members, order, order);
+	int err = muster_mpi_greatest(handle, members, order, order);
 
 	if (err || !muster_mpi.threads)
 		return err;
