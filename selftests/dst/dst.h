@@ -134,6 +134,7 @@ struct dst_plan {
 	uint32_t switches, levels[3];
 	uint32_t tree_bytes[DST_TREES], tree_pulses;	/* of a packet of each type; that live at once */
 	bool plain;			/* some switches only forward */
+	bool locks;			/* streaming trees are locked */
 	uint32_t cause_switch, cause_link;	/* any number */
 	bool said;			/* CUT: to both ends, between switches */
 };
@@ -163,6 +164,8 @@ struct dst_op {
 	uint8_t type, op;
 	uint64_t count, bytes;
 	uint8_t tree;			/* 1 + enum muster_switch_tree_type: by that, and not by the schedule */
+	uint32_t lock;			/* 1 + operations: it asks for a lock for so many; 1: gives it back */
+	uint32_t asked;			/* of these, the time to which `expected` belongs */
 	uint8_t *expected;		/* where there is a result */
 };
 
@@ -172,6 +175,7 @@ struct dst_call {
 	struct muster_program *program;
 	uint8_t *in, *out;		/* equal: in place */
 	uint8_t *scratch;
+	uint32_t asked, how;		/* for a lock: how often, and as what next */
 	struct muster_desc *in_memory;	/* its descriptors, if one names them all */
 	uint64_t in_hash;
 	uint32_t idled;			/* numbers before it in which nobody does anything, posted */
@@ -185,6 +189,7 @@ struct dst_call {
 struct dst_comm {
 	uint16_t id;
 	struct dst_groups *groups;		/* on trees; NULL: none */
+	uint32_t locked;			/* operations that the lock that was drawn last is for yet */
 	uint32_t nr;
 	uint32_t members[DST_RANKS_MAX];	/* ranks, in any order */
 	struct muster_address addresses[DST_RANKS_MAX];
@@ -453,6 +458,12 @@ uint8_t dst_tree_draw(struct dst_world *w, const struct dst_comm *comm, uint64_t
 /* What comes of members' vectors. */
 void dst_tree_expect(const struct dst_world *w, const struct dst_comm *comm, const struct dst_op *op,
 		     uint8_t *const *vectors, uint8_t *expected);
+/* An operation that would go by a streaming tree asks for its lock instead, or gives it back. */
+bool dst_lock_wanted(struct dst_world *w, struct dst_comm *comm, struct dst_op *op);
+/* It is posted: once more, perhaps. */
+void dst_lock_ask(struct dst_call *call);
+/* It has been answered: whether it is to be asked for again. */
+bool dst_lock_again(struct dst_rank *rank, uint32_t comm, struct dst_call *call);
 struct muster_program *dst_tree_lower(const struct dst_world *w, const struct dst_comm *comm,
 				      uint32_t member, const struct dst_op *op);
 

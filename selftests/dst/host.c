@@ -114,7 +114,11 @@ static void take_sequence(struct dst_rank *rank, uint32_t c, const struct muster
 	} else if (part->status) {
 		dst_fail(w, "rank %u, communicator %u: call %u succeeds after a failure",
 			 rank->index, c, part->completed);
-	} else {
+	} else if (call->op->lock && dst_lock_again(rank, c, call)) {
+		call->stage = 0;
+		part->posting--;
+		return;
+	} else if (!call->op->lock) {
 		/* After another operation was called, data means nothing any more. */
 		if (!mismatches(w, c) || part->completed < w->plan.cause_op)
 			dst_call_right(w, comm_at(rank, c), part->self, call);
@@ -212,7 +216,7 @@ static bool is_for_memory(const struct dst_rank *rank, uint32_t c)
 	const struct dst_part *part = &rank->parts[c];
 
 	return (rank->world->plan.seed + rank->index + 3 * c + 5 * part->posting) % 4 == 0 &&
-	       !part->calls[part->posting].refused;
+	       !part->calls[part->posting].refused && !part->calls[part->posting].op->lock;
 }
 
 /* All stages lie in memory, and one descriptor names them. */
@@ -296,8 +300,12 @@ static int post_call(struct dst_rank *rank, uint32_t c)
 
 	if (!part->member || part->closed || part->posting == comm_at(rank, c)->nr_ops)
 		return -ENOENT;
+	if (part->posting && part->completed < part->posting && call[-1].op->lock)
+		return -EAGAIN;		/* what it will answer is not known */
 	if (post_idles(rank, c))
 		return -EAGAIN;
+	if (call->op->lock)
+		dst_lock_ask(call);
 	if (is_for_memory(rank, c))
 		return post_program(rank, c);
 	while (call->stage < call->program->nr_stages) {

@@ -289,6 +289,10 @@ int dst_op_make(struct dst_world *w, struct dst_comm *comm, struct dst_op *op, b
 	}
 	if (w->trees)
 		op->tree = dst_tree_draw(w, comm, &bytes);
+	if (op->tree && dst_lock_wanted(w, comm, op)) {
+		coll = MUSTER_COLL_BARRIER;
+		bytes = 0;
+	}
 	if (coll != MUSTER_COLL_BARRIER) {
 		op->count = bytes / muster_dtype_size(op->type);
 		op->bytes = op->count * muster_dtype_size(op->type);
@@ -309,7 +313,8 @@ int dst_op_make(struct dst_world *w, struct dst_comm *comm, struct dst_op *op, b
 			return -ENOMEM;
 		fill(&w->data, op->type, in.of[m], op->bytes);
 	}
-	expect(w, comm, op, &in);
+	if (!op->lock)
+		expect(w, comm, op, &in);
 	for (uint32_t m = 0; m < comm->nr; m++) {
 		struct dst_rank *rank = &w->ranks[comm->members[m]];
 		struct dst_part *part = &rank->parts[comm - w->comms];
@@ -325,7 +330,9 @@ void dst_op_alter(struct dst_world *w, struct dst_op *wrong, const struct dst_op
 {
 	*wrong = *op;
 	wrong->owned = NULL;
+	wrong->lock = 0;
 	if (op->schedule->coll == MUSTER_COLL_BARRIER) {
+		wrong->bytes = wrong->count = 0;
 		wrong->type = MUSTER_DTYPE_I64;	/* some other operation without data */
 		return;
 	}

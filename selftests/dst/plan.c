@@ -105,6 +105,7 @@ void dst_plan_trees(struct dst_plan *plan)
 	plan->levels[1] = levels > 1 ? 1 + dst_below(&rng, 2) : 0;
 	plan->levels[2] = levels > 2 ? 1 + dst_below(&rng, 2) : 0;
 	plan->plain = dst_below(&rng, 4) == 0;
+	plan->locks = dst_below(&rng, 2);
 	plan->tree_bytes[0] = low[dst_below(&rng, 5)];
 	plan->tree_bytes[1] = streaming[dst_below(&rng, 3)];
 	plan->tree_pulses = dst_below(&rng, 2) ? MUSTER_TREE_PULSES_LIVE :
@@ -133,6 +134,7 @@ static const struct {
 	FAULT("late", late_us), FAULT("map", map), FAULT("by-reference", by_reference),
 	FAULT("at-once", at_once), FAULT("forwards", forwards),
 	FAULT("idles", idles), FAULT("pulses-live", pulses_live), FAULT("plain", plain),
+	FAULT("locks", locks),
 #undef FAULT
 };
 
@@ -186,8 +188,9 @@ void dst_plan_print(const struct dst_plan *plan)
 	printf("  %u cuts, %u clogs; healed after %" PRIu64 " us\n", plan->cuts, plan->clogs,
 	       plan->heal_us);
 	if (plan->switches)
-		printf("  switches: %u, %u, %u%s; packets of %u and %u bytes, %u pulses live\n", plan->levels[0],
+		printf("  switches: %u, %u, %u%s%s; packets of %u and %u bytes, %u pulses live\n", plan->levels[0],
 		       plan->levels[1], plan->levels[2], plan->plain ? ", some only forward" : "",
+		       plan->locks ? ", with locks" : "",
 		       plan->tree_bytes[0], plan->tree_bytes[1], plan->tree_pulses);
 	printf("  cause: %s", cause_names[plan->cause]);
 	if (plan->cause == DST_SWITCH || plan->cause == DST_CUT)

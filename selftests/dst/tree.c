@@ -13,7 +13,7 @@
 #include "arith.h"
 #include "fabric.h"
 
-enum { LEAVE_US = 5000, REMOVE_US = 3000, LAYOUTS = 2 };
+enum { LEAVE_US = 5000, REMOVE_US = 3000, LAYOUTS = 2, LOCK_MAX = 3 };
 
 struct dst_groups {
 	struct muster_fabric_group shape;	/* the same on both trees */
@@ -31,7 +31,7 @@ static void branch_fill(const struct dst_world *w, const struct dst_comm *comm,
 
 	group->group = comm->groups->handle;
 	group->job = w->job;
-	group->owner = w->job;
+	group->owner = 1 + (uint64_t)(comm - w->comms);	/* as if each were another job's */
 	group->parent_incarnation = DST_SWITCH_LIFE;
 	for (uint32_t i = 0; i < group->nr_children; i++) {
 		children[i].incarnation = DST_SWITCH_LIFE;
@@ -54,6 +54,7 @@ static int type_make(struct dst_world *w, struct dst_comm *comm, uint8_t type)
 
 		branch->group.tree = (uint16_t)(2 * groups->layout + type);
 		branch->group.type = type;
+		branch->group.locks = w->plan.locks && type == MUSTER_SWITCH_SAT;
 		branch->group.key = groups->keys[type];
 		branch->group.payload_max = w->plan.tree_bytes[type];
 		branch_fill(w, comm, &branch->group);
@@ -85,7 +86,7 @@ int dst_trees_make(struct dst_world *w, struct dst_comm *comm)
 	}
 	comm->groups = groups;
 	for (uint8_t type = 0; type < DST_TREES && !err; type++)
-		if (which != type)
+		if (which != type && (!type || !w->plan.locks || groups->keys[MUSTER_SWITCH_LLT]))
 			err = type_make(w, comm, type);
 	return err;
 }
@@ -280,6 +281,60 @@ void dst_tree_expect(const struct dst_world *w, const struct dst_comm *comm, con
 		value_of(&f, &root, expected);
 }
 
+/* ---- locks: as userlib/lock.c asks for them, but without an end to its patience ---------------------- */
+
+bool dst_lock_wanted(struct dst_world *w, struct dst_comm *comm, struct dst_op *op)
+{
+	uint32_t operations;
+
+	if (op->tree != 1 + MUSTER_SWITCH_SAT || !w->plan.locks)
+		return false;
+	operations = comm->locked ? 0 : 1 + dst_below(&w->data, LOCK_MAX);
+	if (comm->locked && dst_below(&w->data, 8)) {
+		comm->locked--;
+		return false;
+	}
+	comm->locked = operations;
+	op->tree = 1 + MUSTER_SWITCH_LLT;
+	op->lock = 1 + operations;
+	op->type = MUSTER_DTYPE_U64;
+	op->op = MUSTER_REDOP_MIN;
+	op->bytes = sizeof(struct muster_lock);
+	op->count = op->bytes / sizeof(uint64_t);
+	return true;
+}
+
+void dst_lock_ask(struct dst_call *call)
+{
+	const struct muster_lock lock = {
+		.operations = call->op->lock - 1, .free = 1,
+		.how = call->how ? call->how : MUSTER_LOCK_KEEP,
+		.asked = UINT64_MAX, .place = UINT64_MAX, .again = UINT64_MAX,
+	};
+
+	memcpy(call->in, &lock, sizeof(lock));
+}
+
+bool dst_lock_again(struct dst_rank *rank, uint32_t c, struct dst_call *call)
+{
+	struct dst_op *op = &rank->world->comms[c].ops[rank->parts[c].completed];
+	struct muster_lock said;
+
+	memcpy(&said, call->out, sizeof(said));
+	if (++call->asked != op->asked)
+		memcpy(op->expected, &said, sizeof(said));
+	else if (memcmp(op->expected, &said, sizeof(said)))
+		dst_fail(rank->world, "rank %u, communicator %u: of a lock another member has heard something else",
+			 rank->index, c);
+	op->asked = call->asked;
+	if (!said.operations || (said.free && said.how == MUSTER_LOCK_KEEP))
+		return false;
+	call->how = said.free ? MUSTER_LOCK_KEEP : MUSTER_LOCK_WAIT;
+	return true;
+}
+
+/* ---- programs ---------------------------------------------------------------------------------------- */
+
 static struct muster_program *program_new(void)
 {
 	struct muster_program *program = calloc(1, sizeof(*program));
@@ -320,7 +375,7 @@ struct muster_program *dst_tree_lower(const struct dst_world *w, const struct ds
 		.kind = program->is_inline ? MUSTER_DESC_MP : MUSTER_DESC_RDMA,
 		.flags = MUSTER_DESC_C, .src_vp = comm->addresses[member].vp, .job = w->job,
 		.context = comm->id, .length = op->bytes,
-		.signature = { .coll = coll, .type = op->type, .op = op->op, .root = op->schedule->root },
+		.signature = { .coll = op->lock ? MUSTER_COLL_LOCK : coll, .type = op->type, .op = op->op, .root = op->schedule->root },
 	};
 	if (!program->is_inline) {
 		up->range.pulse_len = pulse;
