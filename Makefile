@@ -121,7 +121,9 @@ EXAMPLE_LIB := $(filter-out $(EXAMPLES:=.o),$(call objects,$(BUILD),userlib/exam
 SELFTEST_ROOMS := selftests selftests/dst selftests/sweep
 SELFTESTS := $(foreach b,$(BUILD) $(SAN),$(foreach r,$(SELFTEST_ROOMS),$(call programs,$(b),$(r))))
 UNITS     := $(foreach r,$(ROOMS),$(patsubst %.c,$(SAN)/%,$(wildcard $(r)/*_test.c)))
-selftest_parts = $(filter-out $(SELFTESTS:=.o),$(foreach r,$(SELFTEST_ROOMS),$(call objects,$(1),$(r))))
+# A switch as its process has it: the simulated world has it so, too.
+selftest_parts = $(filter-out $(SELFTESTS:=.o),$(foreach r,$(SELFTEST_ROOMS),$(call objects,$(1),$(r)))) \
+	$(1)/tools/switch_box.o
 
 $(TOOL_LIB): $(filter-out $(TOOLS:=.o),$(call objects,$(BUILD),tools))
 
@@ -611,14 +613,14 @@ bench-guest: guests ## what offload saves in 4 guests, counted: doorbells, inter
 bench-verbs: guests looks ## a message between two guests on muster0 and on rdma_rxe, counted
 	@MUSTER_BUILD=$(abspath $(BUILD)) tools/bench-verbs.sh
 
-dst: $(SAN)/selftests/dst/dst ## simulated seeds, on all CPUs: make dst SEED=n [COUNT=n] [TRACE=1] [LIBRARY=1] [LIMITS=list]
-	@$< $(if $(TRACE),--trace,--jobs $(shell nproc)) $(if $(LIBRARY),--library) \
+dst: $(SAN)/selftests/dst/dst ## simulated seeds, on all CPUs: make dst SEED=n [COUNT=n] [TRACE=1] [LIBRARY=1 | TREES=1] [LIMITS=list]
+	@$< $(if $(TRACE),--trace,--jobs $(shell nproc)) $(if $(LIBRARY),--library) $(if $(TREES),--trees) \
 		$(if $(LIMITS),--limits $(LIMITS)) --seeds $(or $(SEED),1) $(or $(COUNT),$(if $(SEED),1,2000))
 
 # Its parts again, of which one is exchanged for the same with a bug.
 PLANTED := $(BUILD)/selftests/dst/dst
 
-dst-planted: $(PLANTED) ## 24 bugs, planted one after the other: within how many seeds each is found [COUNT=n] [ONLY=names]
+dst-planted: $(PLANTED) ## 34 bugs, planted one after the other: within how many seeds each is found [COUNT=n] [ONLY=names]
 	@COMPILE='$(CC) $(filter-out -MMD -MP,$(ALL_CFLAGS))' LINK='$(CC)' \
 		PARTS='$(PLANTED).o $(call selftest_parts,$(BUILD)) $(addprefix $(BUILD)/,$(BUMP:=/lib.a) $(SWITCH:=/lib.a)) $(call libs,$(BUILD))' \
 		MUSTER_BUILD=$(abspath $(BUILD)) selftests/dst/planted.sh $(or $(COUNT),20000) $(ONLY)

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # The simulated world: 2,000 seeds with ranks that post descriptors, 1,000 with ranks that run
-# the library, and those that once found a bug. MUSTER_SEEDS: how many of the first kind.
+# the library, 100 with hosts at switches, and those that once found a bug. MUSTER_SEEDS: how many of the first kind.
 . "$(dirname "$0")/tap.sh"
 
 dst=$MUSTER_BUILD/san/selftests/dst/dst
@@ -9,9 +9,11 @@ dst=$MUSTER_BUILD/san/selftests/dst/dst
 check "${MUSTER_SEEDS:-2000} seeds of the simulated world" "$dst" --seeds 1 "${MUSTER_SEEDS:-2000}"
 check "$((${MUSTER_SEEDS:-2000} / 2)) seeds with ranks that run the library" \
 	"$dst" --library --seeds 1 $((${MUSTER_SEEDS:-2000} / 2))
+check "$((${MUSTER_SEEDS:-2000} / 20)) seeds with hosts at switches, and reduction trees" \
+	"$dst" --trees --seeds 1 $((${MUSTER_SEEDS:-2000} / 20))
 
 once() {
-	sed 's/#.*//; s/^library/--library/' "$tap_home/dst/seeds.txt" | while read -r seed; do
+	sed 's/#.*//; s/^library/--library/; s/^trees/--trees/' "$tap_home/dst/seeds.txt" | while read -r seed; do
 		# shellcheck disable=SC2086 # an option and a number
 		[ -z "$seed" ] || "$dst" $seed
 	done

@@ -232,11 +232,10 @@ static int switch_open(struct switch_box *box, const struct muster_fabric *fabri
 	return err;
 }
 
-static const struct muster_wire_events wire_events = { .take = take, .lost = lost, .met = met };
+const struct muster_wire_events switch_box_events = { .take = take, .lost = lost, .met = met };
 
-/* All but its wire. */
-static int open_inside(struct switch_box *box, const struct muster_fabric *fabric, uint32_t number, uint32_t life,
-		       char *why, size_t why_len)
+int switch_box_make(struct switch_box *box, const struct muster_fabric *fabric, uint32_t number, uint32_t life,
+		    char *why, size_t why_len)
 {
 	int err;
 
@@ -255,10 +254,10 @@ static int open_inside(struct switch_box *box, const struct muster_fabric *fabri
 int switch_box_open(struct switch_box *box, const struct muster_fabric *fabric, uint32_t number,
 		    const char *spec, uint32_t life, char *why, size_t why_len)
 {
-	int err = open_inside(box, fabric, number, life, why, why_len);
+	int err = switch_box_make(box, fabric, number, life, why, why_len);
 
 	if (!err)
-		err = muster_wire_socket_open(spec, box->node, life, SILENCE_US, &wire_events, box,
+		err = muster_wire_socket_open(spec, box->node, life, SILENCE_US, &switch_box_events, box,
 					      &box->wire, why, why_len);
 	if (err)
 		switch_box_close(box);
@@ -339,14 +338,14 @@ int switch_box_resume(struct switch_box *box, const struct muster_fabric *fabric
 		strncpy(why, strerror(-err), why_len - 1);
 		return err;
 	}
-	err = open_inside(box, fabric, number, heading.life, why, why_len);
+	err = switch_box_make(box, fabric, number, heading.life, why, why_len);
 	if (!err) {
 		err = inside_resume(box, &heading, from);
 		if (err)
 			strncpy(why, "what was written of it is another program's", why_len - 1);
 	}
 	if (!err)
-		err = muster_wire_socket_resume(spec, box->node, from, &wire_events, box, &box->wire, why,
+		err = muster_wire_socket_resume(spec, box->node, from, &switch_box_events, box, &box->wire, why,
 						why_len);
 	if (err)
 		switch_box_close(box);

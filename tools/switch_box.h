@@ -41,6 +41,13 @@ int switch_box_open(struct switch_box *box, const struct muster_fabric *fabric, 
 		    const char *spec, uint32_t life, char *why, size_t why_len);
 void switch_box_close(struct switch_box *box);
 
+/** switch_box_make() - all of that but its wire, which is the caller's to give. Return: 0; -errno, and why. */
+int switch_box_make(struct switch_box *box, const struct muster_fabric *fabric, uint32_t number, uint32_t life,
+		    char *why, size_t why_len);
+
+/* What that wire tells it: its owner is the box. */
+extern const struct muster_wire_events switch_box_events;
+
 /** switch_box_save() - write all down for another program that this process becomes (wire.h). 0; -errno. */
 int switch_box_save(struct switch_box *box, FILE *to);
 /** switch_box_resume() - go on with it: nobody sees a difference. Return: 0; -errno, and why. */

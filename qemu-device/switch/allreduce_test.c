@@ -56,6 +56,23 @@ static void levels_of_switches_give_the_trees_bits(void **state)
 	}
 }
 
+/* A plain leaf sends by its own lowest port, and not by the root's: the tree is laid where packets go. */
+static void switches_that_only_forward_may_have_two_ways(void **state)
+{
+	static const struct muster_fabric_link links[] = {
+		{ 0, 2 }, { 1, 3 }, { 3, 5 }, { 3, 4 }, { 2, 4 }, { 2, 5 },
+	};
+	const bool is_plain[6] = { [3] = true, [4] = true, [5] = true };
+
+	(void)state;
+	for (uint64_t seed = 1; seed <= 4; seed++) {
+		struct net *net = net_create(2, 4, links, sizeof(links) / sizeof(*links), is_plain, seed);
+
+		run_all(net);
+		net_destroy(net);
+	}
+}
+
 /* The engine's own room is not needed: what comes before its turn is held all the same. */
 static void results_need_no_room_at_hosts(void **state)
 {
@@ -248,6 +265,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(one_switch_gives_the_trees_bits),
 		cmocka_unit_test(levels_of_switches_give_the_trees_bits),
+		cmocka_unit_test(switches_that_only_forward_may_have_two_ways),
 		cmocka_unit_test(results_need_no_room_at_hosts),
 		cmocka_unit_test(the_second_copy_is_absorbed),
 		cmocka_unit_test(data_goes_once_up_and_twice_down),

@@ -309,6 +309,17 @@ static uint8_t first_port(const struct muster_fabric *fabric, const struct ways 
 	return end->port;
 }
 
+int fabric_way(const struct muster_fabric *fabric, uint32_t start, uint32_t node, uint32_t *port)
+{
+	struct ways ways;
+
+	if (ways_find(fabric, start, &ways))
+		return -ENOMEM;
+	*port = first_port(fabric, &ways, start, node);
+	ways_free(&ways);
+	return 0;
+}
+
 int64_t muster_fabric_routes(const struct muster_fabric *fabric, uint32_t number,
 			     struct muster_switch_route *routes)
 {

@@ -33,6 +33,9 @@ struct ways {
 int ways_find(const struct muster_fabric *fabric, uint32_t start, struct ways *ways);
 void ways_free(struct ways *ways);
 
+/* The port by which a switch forwards what is for a node. 0; -ENOMEM. */
+int fabric_way(const struct muster_fabric *fabric, uint32_t start, uint32_t node, uint32_t *port);
+
 /* Writes the sentence; returns err. */
 __attribute__((format(printf, 4, 5)))
 int fabric_refuse(char *why, size_t why_len, int err, const char *format, ...);

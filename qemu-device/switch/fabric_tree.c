@@ -107,22 +107,60 @@ static int arrive(struct laying *laying, uint32_t node, uint32_t port, uint32_t 
 	return 0;
 }
 
+/* By which of its ports a node gets what leaves another by that one: whoever is between forwards it. */
+static int follow(const struct muster_fabric *fabric, uint32_t from, uint32_t port, uint32_t to,
+		  uint32_t *comes)
+{
+	const struct end *end = &fabric->ends[from * fabric->radix + port];
+	int err = 0;
+
+	while (end->node != to && !err) {
+		err = fabric_way(fabric, end->node, to, &port);
+		if (!err)
+			end = &fabric->ends[end->node * fabric->radix + port];
+	}
+	*comes = end->port;
+	return err;
+}
+
+/*
+ * Switches between that only forward do so by ways of their own, which need not be the tree's: the
+ * ports are those by which up and down are the same.
+ */
+static int meet(struct laying *laying, uint32_t from, uint32_t above, uint32_t *port, uint32_t *comes)
+{
+	const struct muster_fabric *fabric = laying->fabric;
+
+	for (uint32_t i = 0; i < fabric->radix; i++) {
+		uint32_t back;
+		int err = follow(fabric, from, *port, above, comes);
+
+		if (!err)
+			err = follow(fabric, above, *comes, from, &back);
+		if (err || back == *port)
+			return err;
+		*port = back;
+	}
+	return fabric_refuse(laying->why, laying->why_len, -EOPNOTSUPP, "from node %" PRIu32 " to switch %"
+			     PRIu32 " no way leads that is the same up and down", from, above);
+}
+
 static int climb(struct laying *laying, uint32_t host)
 {
 	const struct muster_fabric *fabric = laying->fabric;
-	uint32_t from = host, node = host;
+	uint32_t from = host;
 	int err = 0;
 
-	while (node != laying->root && !err) {
-		uint32_t port = laying->ways.back[node];
-		const struct end *end = &fabric->ends[node * fabric->radix + port];
+	while (from != laying->root && err >= 0) {
+		uint32_t node = from, port = laying->ways.back[from], comes;
 
-		if (node == from)
-			laying->parent_port[node] = port;
-		node = end->node;
-		if (!aggregates(fabric, node))
-			continue;
-		err = arrive(laying, node, end->port, from);
+		do
+			node = fabric->ends[node * fabric->radix + laying->ways.back[node]].node;
+		while (!aggregates(fabric, node));
+		err = meet(laying, from, node, &port, &comes);
+		if (!err)
+			err = arrive(laying, node, comes, from);
+		laying->parent_port[from] = port;
 		from = node;
 	}
 	return err < 0 ? err : 0;

@@ -149,7 +149,7 @@ struct muster_switch {
 	uint32_t nr_routes;
 	uint32_t nr_gone;			/* of them */
 	struct route *routes;			/* sorted by node */
-	struct child_set ports;			/* that lead to anybody */
+	struct child_set ports;			/* where anybody is */
 	uint32_t nr_groups;
 	struct group *groups[GROUP_BUCKETS];
 	struct group *owing;

@@ -40,9 +40,12 @@ int muster_switch_create(const struct muster_switch_config *config,
 	sw->node = config->node;
 	sw->incarnation = config->incarnation;
 	sw->radix = config->radix ? config->radix : MUSTER_SWITCH_RADIX;
-	for (uint32_t port = 0; config->trunks && port < sw->radix; port++)
-		if (config->trunks[port])
-			child_set_add(&sw->trunks, port);
+	for (uint32_t port = 0; config->trunks && port < sw->radix; port++) {
+		if (!config->trunks[port])
+			continue;
+		child_set_add(&sw->trunks, port);
+		child_set_add(&sw->ports, port);	/* perhaps no shortest way leads there */
+	}
 	ret = forward_create(sw, config);
 	if (ret) {
 		muster_switch_destroy(sw);

@@ -328,7 +328,7 @@ static void an_abort_is_passed_on_to_all_others(void **state)
 
 /* ---- who cannot be reached ---- */
 
-enum { TRUNK = 3, OTHER_TRUNK = 5 };
+enum { TRUNK = 3, OTHER_TRUNK = 5, SPARE_TRUNK = 0 };
 
 static void open_between_switches(void)
 {
@@ -382,6 +382,23 @@ static void whom_a_lost_switch_led_to_is_told_to_all_others(void **state)
 	expect_gone(PARENT, 1u << 1 | 1u << 2 | 1u << TRUNK | 1u << 4);
 	assert_int_equal(nr_out, 8);
 	assert_int_equal(counters().gone, 2);
+}
+
+/* A switch to which no shortest way leads, as it only forwards: others hear it by that one alone. */
+static void who_is_gone_is_told_where_no_way_leads(void **state)
+{
+	const bool trunks[RADIX] = { [TRUNK] = true, [OTHER_TRUNK] = true, [SPARE_TRUNK] = true };
+	const struct muster_switch_config config = {
+		.node = SELF, .incarnation = SELF_LIFE, .radix = RADIX, .trunks = trunks,
+		.nr_routes = sizeof(ROUTES) / sizeof(*ROUTES), .routes = ROUTES,
+	};
+
+	(void)state;
+	muster_switch_destroy(sw);
+	assert_int_equal(muster_switch_create(&config, &world, NULL, &sw), 0);
+	gone_from(TRUNK, 4);
+	assert_false(muster_switch_step(sw));
+	expect_gone(4, 1u << 1 | 1u << 2 | 1u << 4 | 1u << OTHER_TRUNK | 1u << SPARE_TRUNK);
 }
 
 /* Also to the node itself, and once: on networks that have circles as well. */
@@ -473,6 +490,7 @@ int main(void)
 		SWITCH_TEST(an_abort_is_passed_on_to_all_others),
 		SWITCH_TEST(what_waits_for_a_lost_switch_is_dropped),
 		SWITCH_TEST(whom_a_lost_switch_led_to_is_told_to_all_others),
+		SWITCH_TEST(who_is_gone_is_told_where_no_way_leads),
 		SWITCH_TEST(who_is_gone_for_others_is_told_on),
 		SWITCH_TEST(who_comes_to_a_place_later_is_told_too),
 		SWITCH_TEST(only_switches_say_who_is_gone),

@@ -54,7 +54,7 @@ static void show(const struct dst_world *w, uint64_t seed)
 	dst_plan_print(&w->plan);
 	dst_limits_write(&w->limits, limits, sizeof(limits));
 	printf("  replay: make dst SEED=%" PRIu64 " TRACE=1%s%s%s\n", seed,
-	       w->library ? " LIBRARY=1" : "", *limits ? " LIMITS=" : "", limits);
+	       w->library ? " LIBRARY=1" : w->trees ? " TREES=1" : "", *limits ? " LIMITS=" : "", limits);
 	fflush(stdout);
 }
 

@@ -2,10 +2,11 @@
 /*
  * dst - run seeds of the simulated world (dst.h).
  *
- * usage: dst [--trace] [--library] [--limits LIST] [--dump FILE] SEED
- *        dst [--trace] [--library] [--limits LIST] [--jobs N] [--until-failure] --seeds FIRST COUNT
+ * usage: dst [--trace] [--library | --trees] [--limits LIST] [--dump FILE] SEED
+ *        dst [--trace] [--library | --trees] [--limits LIST] [--jobs N] [--until-failure] --seeds FIRST COUNT
  *
  * --library: the ranks run libmuster; else they post descriptors themselves.
+ * --trees: hosts are joined by switches, and operations go by reduction trees, too.
  * --limits: of what a seed draws, only so much: "ranks=2,ops=1,no-drop" (plan.c).
  * --dump: what the engines send, as a file for muster_dump(1).
  * --jobs: so many processes share the seeds, and say now and then how far they are.
@@ -35,8 +36,8 @@ const char *__asan_default_options(void)
 
 static int usage(void)
 {
-	fprintf(stderr, "usage: dst [--trace] [--library] [--limits LIST] [--dump FILE] SEED\n"
-			"       dst [--trace] [--library] [--limits LIST] [--jobs N] [--until-failure] --seeds FIRST COUNT\n");
+	fprintf(stderr, "usage: dst [--trace] [--library | --trees] [--limits LIST] [--dump FILE] SEED\n"
+			"       dst [--trace] [--library | --trees] [--limits LIST] [--jobs N] [--until-failure] --seeds FIRST COUNT\n");
 	return 2;
 }
 
@@ -58,7 +59,7 @@ static int dump_open(const char *path)
 	return fd;
 }
 
-static int run(const struct dst_crew *crew, bool trace, bool library, const char *dump,
+static int run(const struct dst_crew *crew, bool trace, bool library, bool trees, const char *dump,
 	       const struct dst_limits *limits)
 {
 	struct dst_world *w = dst_world_new();
@@ -70,6 +71,7 @@ static int run(const struct dst_crew *crew, bool trace, bool library, const char
 	}
 	w->trace = trace;
 	w->library = library;
+	w->trees = trees;
 	w->limits = *limits;
 	w->dump_fd = dump ? dump_open(dump) : -1;
 	failed = dst_crew_run(crew, w);
@@ -88,11 +90,12 @@ int main(int argc, char **argv)
 		{ "limits", required_argument, NULL, 'm' },
 		{ "seeds", no_argument, NULL, 's' },
 		{ "trace", no_argument, NULL, 't' },
+		{ "trees", no_argument, NULL, 'w' },
 		{ "until-failure", no_argument, NULL, 'u' },
 		{ NULL, 0, NULL, 0 },
 	};
 	struct dst_crew crew = { .count = 1, .jobs = 1 };
-	bool many = false, trace = false, library = false;
+	bool many = false, trace = false, library = false, trees = false;
 	struct dst_limits limits = { 0 };
 	const char *dump = NULL;
 	int option;
@@ -104,6 +107,8 @@ int main(int argc, char **argv)
 			trace = true;
 		else if (option == 'l')
 			library = true;
+		else if (option == 'w')
+			trees = true;
 		else if (option == 'u')
 			crew.until_failure = true;
 		else if (option == 'd')
@@ -113,7 +118,8 @@ int main(int argc, char **argv)
 			return usage();
 	}
 	if (argc - optind != 1 + many || !number(argv[optind], &crew.first) || !crew.jobs ||
+	    (library && trees) ||
 	    (many && (!number(argv[optind + 1], &crew.count) || !crew.count || dump)))
 		return usage();
-	return run(&crew, trace, library, dump, &limits);
+	return run(&crew, trace, library, trees, dump, &limits);
 }

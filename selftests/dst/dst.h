@@ -9,11 +9,13 @@
  *   shrink.c     from a seed that fails to the least of it that does
  *   plan.c       from a seed to what shall happen
  *   world.c      virtual time: events, the life of a run, what must hold at its end
- *   net.c        links over a faulty network, or memory rings, or the node itself
+ *   net.c        links over a faulty network, or the node itself; rings.c: memory rings
  *   node.c       a NIC: what an engine may do to the world
  *   host.c       a rank's program: posts, takes completions, judges them, closes
  *   message.c    its point-to-point messages
  *   op.c         operations: schedules, data, and the result that is expected
+ *   network.c    between the nodes a network of switches; each of those a node, too
+ *   tree.c       groups on its reduction trees, and operations by them
  *   process.c    instead of host.c: ranks that run the library, as coroutines; its device
  *   program.c    what they call
  *   many.c       a program of its own: thousands of communicators of ranks that run the library
@@ -34,13 +36,20 @@
 #include "wire.h"
 
 struct muster;
+struct muster_fabric;
+struct dst_network;
 struct dst_process;
+struct dst_switch;
 
 enum dst_limit {
 	DST_NODES_MAX = 64,
 	DST_NODES_SHARED = 8,		/* of many ranks, unless each has one of its own */
 	DST_RANKS_MAX = 64,
-	DST_RANKS_DRAWN = 8,		/* at most, by a seed */
+	DST_RANKS_DRAWN = 8,		/* at most, by a seed; */
+	DST_HOSTS_DRAWN = 16,		/* of one with switches */
+	DST_SWITCH_LIFE = 900,		/* of all switches */
+	DST_TREES = 2,			/* that a communicator has a group on: one of each type */
+	DST_TREE_PACKETS = 64,		/* that a rank sends up one in an operation */
 	DST_COMMS_MAX = 3,
 	DST_OPS_MAX = 40,		/* of one communicator */
 	DST_MESSAGES_MAX = 20,		/* of one member in a communicator */
@@ -92,7 +101,10 @@ enum dst_cause {
 	DST_ABORT,	/* a rank gives up */
 	DST_MEMORY,	/* a rank's memory is refused */
 	DST_CLOSE,	/* a rank closes its context too early */
+	DST_SWITCH,	/* a switch is silent from a moment on */
+	DST_CUT,	/* nothing comes through a link any more */
 	DST_CAUSES,
+	DST_CAUSES_PLAIN = DST_SWITCH,	/* without switches */
 };
 
 struct dst_plan {
@@ -118,6 +130,13 @@ struct dst_plan {
 	uint32_t cause_rank, cause_comm, cause_op;
 	uint64_t cause_us;
 	bool reborn;			/* DEATH: the node comes back as another */
+	/* With switches: nodes behind those of the ranks, in levels of so many from the hosts on. */
+	uint32_t switches, levels[3];
+	uint32_t tree_bytes[DST_TREES], tree_pulses;	/* of a packet of each type; that live at once */
+	bool plain;			/* some switches only forward */
+	bool locks;			/* streaming trees are locked */
+	uint32_t cause_switch, cause_link;	/* any number */
+	bool said;			/* CUT: to both ends, between switches */
 };
 
 /* Of what a seed draws, at most so much. */
@@ -127,6 +146,8 @@ struct dst_limits {
 };
 
 void dst_plan_make(struct dst_plan *plan, uint64_t seed);
+/* The same with switches. */
+void dst_plan_trees(struct dst_plan *plan);
 void dst_plan_limit(struct dst_plan *plan, const struct dst_limits *limits);
 /* NULL: there is none. */
 const char *dst_fault_name(uint32_t fault);
@@ -142,6 +163,9 @@ struct dst_op {
 	struct muster_schedule *owned;	/* the same, if it is not kept */
 	uint8_t type, op;
 	uint64_t count, bytes;
+	uint8_t tree;			/* 1 + enum muster_switch_tree_type: by that, and not by the schedule */
+	uint32_t lock;			/* 1 + operations: it asks for a lock for so many; 1: gives it back */
+	uint32_t asked;			/* of these, the time to which `expected` belongs */
 	uint8_t *expected;		/* where there is a result */
 };
 
@@ -151,6 +175,7 @@ struct dst_call {
 	struct muster_program *program;
 	uint8_t *in, *out;		/* equal: in place */
 	uint8_t *scratch;
+	uint32_t asked, how;		/* for a lock: how often, and as what next */
 	struct muster_desc *in_memory;	/* its descriptors, if one names them all */
 	uint64_t in_hash;
 	uint32_t idled;			/* numbers before it in which nobody does anything, posted */
@@ -163,6 +188,8 @@ struct dst_call {
 
 struct dst_comm {
 	uint16_t id;
+	struct dst_groups *groups;		/* on trees; NULL: none */
+	uint32_t locked;			/* operations that the lock that was drawn last is for yet */
 	uint32_t nr;
 	uint32_t members[DST_RANKS_MAX];	/* ranks, in any order */
 	struct muster_address addresses[DST_RANKS_MAX];
@@ -214,7 +241,8 @@ struct dst_port {
 	struct muster_link *link;
 	struct muster_ring_producer out;
 	struct muster_ring_consumer in;
-	bool gone;			/* rings: its end was reported */
+	bool gone;			/* rings, switches: its end was reported */
+	bool away;			/* switches: there is no link */
 	uint64_t sent;			/* packets that the peer was sent */
 	uint64_t delivered;		/* packets that came from it */
 };
@@ -224,6 +252,7 @@ struct dst_node {
 	uint32_t index;
 	uint32_t incarnation;
 	bool dead, reborn, left;
+	struct dst_switch *sw;		/* it is one; NULL: a host */
 	struct muster_engine *engine;
 	size_t allocated;
 	uint64_t step_us;		/* UINT64_MAX: none planned */
@@ -249,6 +278,9 @@ enum dst_event_type {
 	DST_EVENT_LEFT,		/* rings: node learns that the other one has left */
 	DST_EVENT_CAUSE,	/* what the plan has in mind */
 	DST_EVENT_REBIRTH,
+	DST_EVENT_LEAVE,	/* a rank has closed a communicator: its switch hears that it has left the groups */
+	DST_EVENT_REMOVE,	/* all have: a switch forgets them */
+	DST_EVENT_UNLINK,	/* a switch is told that the link to that node is down */
 };
 
 /* A datagram or packet under way. */
@@ -280,6 +312,8 @@ struct dst_world {
 	uint64_t hash;			/* of all that happened */
 	bool trace;
 	int dump_fd;			/* of packets that are sent; -1: none */
+	bool trees;			/* a network of switches, and reduction trees on it */
+	struct dst_network *network;	/* of this run */
 	bool library;			/* ranks run it: */
 	void (*program)(struct dst_process *process);	/* this; NULL: dst_program() */
 	uint32_t many;			/* so many of them, without faults; 0: as the seed says */
@@ -340,7 +374,7 @@ int dst_net_send(struct dst_node *node, uint32_t incarnation, const struct muste
 		 const void *payload);
 void dst_net_arrive(struct dst_node *node, uint32_t from, struct dst_parcel *parcel);
 /* An event's packet reaches the engine. */
-void dst_net_packet(struct dst_node *node, struct dst_parcel *parcel);
+void dst_net_packet(struct dst_node *node, uint32_t from, struct dst_parcel *parcel);
 void dst_net_run(struct dst_node *node);
 void dst_net_watch(struct dst_node *node, uint32_t peer, uint32_t incarnation);
 /* Rings: node learns that a peer has died, or has left in good order. */
@@ -350,6 +384,88 @@ void dst_net_check(struct dst_world *w);
 /* All links give back what they keep. */
 void dst_net_drop(struct dst_world *w);
 void dst_net_free(struct dst_world *w);
+
+/* To a neighbour, whomever the packet is for. */
+int dst_net_send_by(struct dst_node *node, uint32_t to, uint32_t incarnation,
+		    const struct muster_packet *packet, const void *payload);
+/* A packet is to be taken once more, as the plan says. */
+void dst_net_replay(struct dst_node *node, uint32_t from, const struct muster_packet *packet,
+		    const void *payload);
+
+/* A packet reaches a host's engine. */
+void dst_net_receive(struct dst_node *node, const struct muster_packet *packet, const void *payload,
+		     uint32_t len);
+
+/* rings.c */
+void dst_rings_begin(struct dst_world *w);
+int dst_ring_send(struct dst_node *node, const struct muster_packet *packet, const void *payload);
+/* Take what a node has been sent: some of it, or all that another one has sent. */
+void dst_rings_run(struct dst_node *node);
+void dst_ring_drain(struct dst_node *node, uint32_t from);
+
+/* network.c */
+/* Before the nodes are: who is joined to whom. False: dst_fail(). */
+bool dst_network_make(struct dst_world *w);
+void dst_network_free(struct dst_world *w);
+const struct muster_fabric *dst_network_fabric(const struct dst_world *w);
+/* The name that packets have for a node of the world. */
+uint32_t dst_network_id(const struct dst_world *w, uint32_t index);
+/* Whether two nodes are joined. */
+bool dst_network_joins(const struct dst_world *w, uint32_t a, uint32_t b);
+/* The switch that a host is at. */
+uint32_t dst_network_uplink(const struct dst_world *w, uint32_t host);
+/* Two nodes that are joined, by any number. */
+void dst_network_link(const struct dst_world *w, uint32_t any, uint32_t *a, uint32_t *b);
+/* Whether all switches know their hosts: what is for one that is yet to come, they keep. */
+bool dst_network_met(const struct dst_world *w);
+/* CUT or SWITCH happens. */
+void dst_network_break(struct dst_world *w);
+/* Whether nothing comes through there any more. */
+bool dst_network_cut(const struct dst_world *w, uint32_t a, uint32_t b);
+/* Whether, of what has happened, a node's neighbours say that it is gone. */
+bool dst_network_gone(const struct dst_world *w, uint32_t index);
+/* A host has lost its switch. */
+void dst_network_lost(struct dst_node *host);
+/* What a host's switch says to the host itself. False: it is for the engine. */
+bool dst_network_heard(struct dst_node *host, const struct muster_packet *packet);
+int dst_switch_begin(struct dst_node *node);
+void dst_switch_end(struct dst_node *node);
+void dst_switch_step(struct dst_node *node);
+/* False: it is not taken now. */
+bool dst_switch_take(struct dst_node *node, uint32_t from, const struct muster_packet *packet,
+		     const void *payload);
+void dst_switch_met(struct dst_node *node, uint32_t peer, uint32_t present);
+void dst_switch_lost(struct dst_node *node, uint32_t peer, uint32_t present);
+void dst_switch_unlink(struct dst_node *node, uint32_t peer);
+struct muster_switch *dst_switch_of(const struct dst_node *node);
+/* Whether all groups are gone and nothing is under way: else dst_fail(), if it is late. */
+bool dst_switches_rest(struct dst_world *w, bool late);
+
+/* tree.c */
+/* A communicator has groups, where that can be. 0; -errno. */
+int dst_trees_make(struct dst_world *w, struct dst_comm *comm);
+void dst_trees_free(struct dst_world *w);
+/* A rank's context is open. */
+int dst_trees_join(struct dst_rank *rank, uint32_t comm);
+/* It is closed. */
+void dst_trees_leave(struct dst_rank *rank, uint32_t comm);
+void dst_trees_left(struct dst_rank *rank, uint32_t comm);
+void dst_trees_remove(struct dst_node *node, uint32_t comm);
+/* Whether what was broken is between members, or their groups'. */
+bool dst_trees_broken(const struct dst_world *w, uint32_t comm);
+/* By which tree an operation goes, if by any; so long at most. */
+uint8_t dst_tree_draw(struct dst_world *w, const struct dst_comm *comm, uint64_t *bytes);
+/* What comes of members' vectors. */
+void dst_tree_expect(const struct dst_world *w, const struct dst_comm *comm, const struct dst_op *op,
+		     uint8_t *const *vectors, uint8_t *expected);
+/* An operation that would go by a streaming tree asks for its lock instead, or gives it back. */
+bool dst_lock_wanted(struct dst_world *w, struct dst_comm *comm, struct dst_op *op);
+/* It is posted: once more, perhaps. */
+void dst_lock_ask(struct dst_call *call);
+/* It has been answered: whether it is to be asked for again. */
+bool dst_lock_again(struct dst_rank *rank, uint32_t comm, struct dst_call *call);
+struct muster_program *dst_tree_lower(const struct dst_world *w, const struct dst_comm *comm,
+				      uint32_t member, const struct dst_op *op);
 
 /* node.c */
 int dst_node_begin(struct dst_node *node);

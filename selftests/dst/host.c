@@ -24,6 +24,16 @@ static struct dst_comm *comm_at(const struct dst_rank *rank, uint32_t c)
 
 /* ---- judging completions ----------------------------------------------------------- */
 
+/* A part of the network: named is who is behind it, or nobody. */
+static bool broken(const struct dst_world *w, uint32_t c, uint8_t status, uint32_t culprit)
+{
+	const struct dst_comm *comm = &w->comms[c];
+
+	return status == MUSTER_STATUS_PEER_LOST && dst_trees_broken(w, c) &&
+	       (culprit == MUSTER_CULPRIT_NONE ||
+		(culprit < comm->nr && dst_network_gone(w, comm->addresses[culprit].node)));
+}
+
 /* Whether the plan's cause can be to blame for what a member of this communicator got. */
 static bool blamed(const struct dst_world *w, uint32_t c, uint8_t status, uint32_t culprit)
 {
@@ -31,7 +41,14 @@ static bool blamed(const struct dst_world *w, uint32_t c, uint8_t status, uint32
 	const struct dst_plan *plan = &w->plan;
 	const struct dst_rank *rank;
 
-	if (!dst_plan_touches(plan, c) || culprit >= comm->nr)
+	if (!dst_plan_touches(plan, c))
+		return false;
+	if (plan->cause == DST_SWITCH || plan->cause == DST_CUT)
+		return broken(w, c, status, culprit);
+	/* Who awaits another length than the root of a tree's broadcast brings: a result comes from nobody. */
+	if (plan->cause == DST_MISMATCH && culprit == MUSTER_CULPRIT_NONE)
+		return status == MUSTER_STATUS_MISMATCH && comm->ops[plan->cause_op].tree;
+	if (culprit >= comm->nr)
 		return false;
 	rank = &w->ranks[comm->members[culprit]];
 	/* Who was told of the cause and left at once may be missed before the cause is known. */
@@ -97,7 +114,11 @@ static void take_sequence(struct dst_rank *rank, uint32_t c, const struct muster
 	} else if (part->status) {
 		dst_fail(w, "rank %u, communicator %u: call %u succeeds after a failure",
 			 rank->index, c, part->completed);
-	} else {
+	} else if (call->op->lock && dst_lock_again(rank, c, call)) {
+		call->stage = 0;
+		part->posting--;
+		return;
+	} else if (!call->op->lock) {
 		/* After another operation was called, data means nothing any more. */
 		if (!mismatches(w, c) || part->completed < w->plan.cause_op)
 			dst_call_right(w, comm_at(rank, c), part->self, call);
@@ -180,7 +201,7 @@ static int post_stage(struct dst_rank *rank, uint32_t c)
 		bind(call, key_in, &descs[i], part->posting);
 	if (!nr)
 		return 0;	/* the descriptor of an earlier one ends it, too */
-	if (descs[0].kind == MUSTER_DESC_RDMA)
+	if (descs[0].kind == MUSTER_DESC_RDMA && !call->op->tree)
 		descs[0].range.pulses_live = rank->world->plan.pulses_live;
 	err = muster_engine_post(rank->node->engine, rank->vp, descs, nr, &bad);
 	if (err && err != -EAGAIN)
@@ -195,7 +216,7 @@ static bool is_for_memory(const struct dst_rank *rank, uint32_t c)
 	const struct dst_part *part = &rank->parts[c];
 
 	return (rank->world->plan.seed + rank->index + 3 * c + 5 * part->posting) % 4 == 0 &&
-	       !part->calls[part->posting].refused;
+	       !part->calls[part->posting].refused && !part->calls[part->posting].op->lock;
 }
 
 /* All stages lie in memory, and one descriptor names them. */
@@ -279,8 +300,12 @@ static int post_call(struct dst_rank *rank, uint32_t c)
 
 	if (!part->member || part->closed || part->posting == comm_at(rank, c)->nr_ops)
 		return -ENOENT;
+	if (part->posting && part->completed < part->posting && call[-1].op->lock)
+		return -EAGAIN;		/* what it will answer is not known */
 	if (post_idles(rank, c))
 		return -EAGAIN;
+	if (call->op->lock)
+		dst_lock_ask(call);
 	if (is_for_memory(rank, c))
 		return post_program(rank, c);
 	while (call->stage < call->program->nr_stages) {
@@ -350,6 +375,7 @@ void dst_host_close(struct dst_rank *rank, uint32_t c)
 	dst_say(w, "rank %u: closes communicator %u", rank->index, c);
 	muster_engine_context_close(rank->node->engine, rank->vp, w->job, w->comms[c].id);
 	part->closed = true;
+	dst_trees_leave(rank, c);
 	forget_completions(rank, w->comms[c].id);
 	for (uint32_t i = 0; i < w->comms[c].nr_ops; i++)
 		if (!part->calls[i].settled)

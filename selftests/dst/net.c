@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * How packets travel between simulated nodes: over real links (reliable.c) on a
- * network that does what the plan says, over real memory rings (ring.c), or from a
+ * network that does what the plan says, over memory rings (rings.c), or from a
  * node to itself. At the engine's door, packets are now and then taken once more
  * or forged, since neither must do harm.
  */
@@ -14,7 +14,7 @@
 #include "pcapng.h"
 #include "reliable.h"
 
-enum { LATENCY_US = 5, REORDER_US = 20000, REPLAY_US = 2000, RING_BUDGET = 32 };
+enum { LATENCY_US = 5, REORDER_US = 20000, REPLAY_US = 2000 };
 
 /* ---- parcels -------------------------------------------------------------------- */
 
@@ -45,7 +45,7 @@ static void append(struct dst_parcel *parcel, const void *bytes, size_t len)
 
 /* ---- at the engine's door -------------------------------------------------------- */
 
-static void packet_later(struct dst_node *node, const struct muster_packet *packet,
+static void packet_later(struct dst_node *node, uint32_t from, const struct muster_packet *packet,
 			 const void *payload, uint64_t delay_us)
 {
 	struct dst_world *w = node->world;
@@ -54,7 +54,16 @@ static void packet_later(struct dst_node *node, const struct muster_packet *pack
 	parcel->len = 0;
 	append(parcel, packet, sizeof(*packet));
 	append(parcel, payload, packet->length);
-	dst_at(w, w->now_us + delay_us, DST_EVENT_PACKET, node->index, 0, parcel);
+	dst_at(w, w->now_us + delay_us, DST_EVENT_PACKET, node->index, from, parcel);
+}
+
+void dst_net_replay(struct dst_node *node, uint32_t from, const struct muster_packet *packet,
+		    const void *payload)
+{
+	struct dst_world *w = node->world;
+
+	if (!dst_healed(w) && dst_chance(&w->net, w->plan.replay))
+		packet_later(node, from, packet, payload, dst_below(&w->net, REPLAY_US));
 }
 
 /* The same from somebody who does not belong to the job: it must be dropped, and counted. */
@@ -64,7 +73,8 @@ static void forge(struct dst_node *node, const struct muster_packet *packet, con
 	struct muster_engine_counters before, after;
 	struct muster_packet forged = *packet;
 
-	switch (dst_below(&w->net, 4)) {
+	/* Of an aggregation node a member knows no more than two of these. */
+	switch (dst_below(&w->net, packet->group ? 2 : 4)) {
 	case 0:
 		forged.job_key ^= 1ull << dst_below(&w->net, 64);
 		break;
@@ -111,8 +121,8 @@ static void note_late(struct dst_node *node, const struct muster_packet *packet)
 		w->forgotten |= (int32_t)(state.number - packet->number) > MUSTER_WINDOW;
 }
 
-static void receive(struct dst_node *node, const struct muster_packet *packet,
-		    const void *payload, uint32_t len)
+void dst_net_receive(struct dst_node *node, const struct muster_packet *packet,
+		     const void *payload, uint32_t len)
 {
 	struct dst_world *w = node->world;
 
@@ -127,18 +137,21 @@ static void receive(struct dst_node *node, const struct muster_packet *packet,
 	else
 		muster_engine_receive(node->engine, packet, payload, len);
 	/* What has no slot cannot be known again: there the wire must do it. */
-	if (!dst_healed(w) && packet->type != MUSTER_PACKET_P2P &&
-	    dst_chance(&w->net, w->plan.replay))
-		packet_later(node, packet, payload, dst_below(&w->net, REPLAY_US));
+	if (packet->type != MUSTER_PACKET_P2P)
+		dst_net_replay(node, 0, packet, payload);
 	dst_step_at(node, w->now_us + dst_below(&w->host, w->plan.engine_us));
 }
 
-void dst_net_packet(struct dst_node *node, struct dst_parcel *parcel)
+void dst_net_packet(struct dst_node *node, uint32_t from, struct dst_parcel *parcel)
 {
 	const struct muster_packet *packet = (const void *)parcel->bytes;
 
 	if (node->dead || node->left)
 		return;
+	if (node->sw) {
+		dst_switch_take(node, from, packet, packet + 1);
+		return;
+	}
 	node->activity++;
 	muster_engine_receive(node->engine, packet, packet + 1, packet->length);
 	dst_step_at(node, node->world->now_us + dst_below(&node->world->host,
@@ -207,6 +220,8 @@ static int port_emit(void *owner, const struct muster_frame *frame,
 			copies = 0;
 		w->nr_faults += copies != 1;
 	}
+	if (dst_network_cut(w, port->node->index, port->peer))
+		copies = 0;
 	for (; copies; copies--) {
 		struct dst_parcel *parcel;
 
@@ -240,13 +255,19 @@ static bool port_deliver(void *owner, const struct muster_packet *packet, const 
 	struct dst_node *node = port->node;
 	struct dst_world *w = node->world;
 
+	if (node->sw && !dst_switch_take(node, port->peer, packet, payload))
+		return false;
+	if (packet->flags & MUSTER_PACKET_ONCE && packet->type == MUSTER_PACKET_TREE_DOWN)
+		port->delivered--;	/* it was promised to nobody */
 	if (!node->reborn && ++port->delivered > w->nodes[port->peer].ports[node->index].sent)
 		dst_fail(w, "node %u: node %u has sent less than has come", node->index,
 			 port->peer);
+	if (node->sw || (w->trees && dst_network_heard(node, packet)))
+		return true;
 	if (node->reborn && !suits_reborn(packet))
 		dst_fail(w, "node %u: a packet of type %u for its former life", node->index,
 			 packet->type);
-	receive(node, packet, payload, len);
+	dst_net_receive(node, packet, payload, len);
 	return true;
 }
 
@@ -257,7 +278,8 @@ void dst_net_check(struct dst_world *w)
 			struct dst_port *from = &w->nodes[i].ports[j], *to = &w->nodes[j].ports[i];
 
 			if (i != j && !from->node->dead && !to->node->dead &&
-			    from->link->oldest == from->link->next && from->sent != to->delivered)
+			    from->link->oldest == from->link->next && from->sent != to->delivered &&
+			    !dst_network_cut(w, i, j))
 				dst_fail(w, "node %u: of %llu packets from node %u, %llu have come", j,
 					 (unsigned long long)from->sent, i,
 					 (unsigned long long)to->delivered);
@@ -269,10 +291,14 @@ static void port_met(void *owner, uint32_t peer, uint32_t present)
 {
 	struct dst_port *port = owner;
 	struct dst_node *node = port->node;
+	struct dst_world *w = node->world;
 
 	if (node->dead)
 		return;
-	muster_engine_peer_present(node->engine, peer, present);
+	if (node->sw)
+		dst_switch_met(node, peer, present);
+	else
+		muster_engine_peer_present(node->engine, dst_network_id(w, peer), present);
 	dst_step_at(node, node->world->now_us + 1);
 }
 
@@ -285,9 +311,14 @@ static void port_lost(void *owner, uint32_t peer, uint32_t present)
 	if (node->dead)
 		return;
 	dst_say(w, "node %u: node %u is lost", node->index, peer);
-	if (!w->nodes[peer].dead)
+	if (!w->nodes[peer].dead && !dst_network_cut(w, node->index, peer))
 		dst_fail(w, "node %u has given up node %u, which lives", node->index, peer);
-	port_met(owner, peer, present);
+	if (node->sw)
+		dst_switch_lost(node, peer, present);
+	else if (w->trees)
+		dst_network_lost(node);
+	else
+		port_met(owner, peer, present);
 }
 
 static struct muster_link_slot *port_take(void *owner)
@@ -337,31 +368,12 @@ void dst_net_arrive(struct dst_node *node, uint32_t from, struct dst_parcel *par
 	if (muster_frame_check(parcel->bytes, parcel->len, &frame))
 		return;
 	muster_link_receive(link, w->now_us, &frame, parcel->bytes + sizeof(frame));
+	if (node->sw)			/* what was refused may go now */
+		dst_step_at(node, w->now_us + 1 + dst_below(&w->host, w->plan.engine_us));
 	dst_step_at(node, link->next_us > w->now_us ? link->next_us : w->now_us + 1);
 }
 
-/* ---- rings --------------------------------------------------------------------------- */
-
-static void ring_drain(struct dst_node *node, struct dst_port *port, uint32_t budget)
-{
-	struct muster_packet packet;
-	const void *payload;
-	int got = 0;
-
-	while (budget-- && (got = muster_ring_poll(&port->in, &packet, &payload)) == 1) {
-		receive(node, &packet, payload, packet.length);
-		muster_ring_release(&port->in);
-	}
-	if (got < 0)
-		dst_fail(node->world, "node %u: the ring from node %u is broken", node->index,
-			 port->peer);
-	if (!got)
-		node->rings_due &= ~(1ull << port->peer);
-	else if (got > 0)
-		dst_step_at(node, node->world->now_us + 1);
-}
-
-_Static_assert(DST_NODES_MAX <= 64, "bits of rings_due");
+/* ---- both ------------------------------------------------------------------------------ */
 
 void dst_net_end(struct dst_node *node, uint32_t peer, bool in_order)
 {
@@ -369,7 +381,8 @@ void dst_net_end(struct dst_node *node, uint32_t peer, bool in_order)
 
 	if (node->dead || node->left || port->gone)
 		return;
-	ring_drain(node, port, UINT32_MAX);
+	if (node->world->plan.rings)
+		dst_ring_drain(node, peer);
 	port->gone = true;
 	if (in_order)
 		muster_engine_peer_left(node->engine, peer);
@@ -378,67 +391,51 @@ void dst_net_end(struct dst_node *node, uint32_t peer, bool in_order)
 	dst_step_at(node, node->world->now_us + 1);
 }
 
-static int ring_send(struct dst_node *node, const struct muster_packet *packet,
-		     const void *payload)
+int dst_net_send_by(struct dst_node *node, uint32_t to, uint32_t incarnation,
+		    const struct muster_packet *packet, const void *payload)
 {
 	struct dst_world *w = node->world;
-	struct dst_port *port = &node->ports[packet->dst_node];
+	struct muster_link *link = node->ports[to].link;
 	int err;
 
-	if (port->gone)
-		return -EHOSTUNREACH;
-	err = muster_ring_send(&port->out, packet, payload);
-	if (err && err != -EAGAIN)
-		dst_fail(w, "node %u: the ring to node %u is broken", node->index, port->peer);
-	if (err)
-		return err;
-	w->nodes[port->peer].rings_due |= 1ull << node->index;
-	dst_step_at(&w->nodes[port->peer], w->now_us + 1 + dst_below(&w->net, w->plan.jitter_us));
-	return 0;
+	node->ports[to].sent++;		/* what is sent may come before the call returns */
+	err = muster_link_send(link, w->now_us, incarnation, packet, payload);
+	node->ports[to].sent -= err != 0;
+	dst_step_at(node, link->next_us > w->now_us ? link->next_us : w->now_us + 1);
+	return err;
 }
 
-static void rings_begin(struct dst_world *w)
+/* A host's packets go by its switch: who is meant their receivers see. */
+static int send_uplink(struct dst_node *node, const struct muster_packet *packet, const void *payload)
 {
-	size_t bytes = muster_ring_region_size(w->plan.nodes, DST_RING_BYTES);
+	uint32_t to = packet->dst_node, uplink = dst_network_uplink(node->world, node->index);
+	int err;
 
-	memset(w->regions, 0, bytes * w->plan.nodes);
-	for (uint32_t i = 0; i < w->plan.nodes; i++)
-		muster_ring_region_init(&w->nodes[i].region, w->regions + i * bytes, bytes,
-					w->plan.nodes, DST_RING_BYTES);
-	for (uint32_t i = 0; i < w->plan.nodes; i++) {
-		for (uint32_t j = 0; j < w->plan.nodes; j++) {
-			muster_ring_consumer_init(&w->nodes[i].ports[j].in, &w->nodes[i].region, j);
-			muster_ring_producer_init(&w->nodes[i].ports[j].out, &w->nodes[j].region, i);
-		}
-	}
+	if (to < node->world->plan.ranks && node->ports[to].gone)
+		return 0;
+	err = dst_net_send_by(node, uplink, node->world->nodes[uplink].incarnation, packet, payload);
+	return err == -EHOSTUNREACH && to < node->world->plan.ranks ? 0 : err;
 }
-
-/* ---- both ------------------------------------------------------------------------------ */
 
 static int send(struct dst_node *node, uint32_t incarnation, const struct muster_packet *packet,
 		const void *payload)
 {
 	struct dst_world *w = node->world;
 	uint32_t to = packet->dst_node;
-	struct muster_link *link;
-	int err;
 
+	if (w->trees && to != node->index)
+		return send_uplink(node, packet, payload);
 	if (to >= w->plan.nodes) {
 		dst_fail(w, "node %u: a packet for node %u, which there is not", node->index, to);
 		return -EHOSTUNREACH;
 	}
 	if (to == node->index) {
-		packet_later(node, packet, payload, 1 + dst_below(&w->net, w->plan.jitter_us));
+		packet_later(node, 0, packet, payload, 1 + dst_below(&w->net, w->plan.jitter_us));
 		return 0;
 	}
 	if (w->plan.rings)
-		return ring_send(node, packet, payload);
-	link = node->ports[to].link;
-	node->ports[to].sent++;		/* what is sent may come before the call returns */
-	err = muster_link_send(link, w->now_us, incarnation, packet, payload);
-	node->ports[to].sent -= err != 0;
-	dst_step_at(node, link->next_us > w->now_us ? link->next_us : w->now_us + 1);
-	return err;
+		return dst_ring_send(node, packet, payload);
+	return dst_net_send_by(node, to, incarnation, packet, payload);
 }
 
 int dst_net_send(struct dst_node *node, uint32_t incarnation, const struct muster_packet *packet,
@@ -472,24 +469,18 @@ static void link_rest(struct dst_port *port)
 	muster_link_resume(port->link, w->now_us, &rest);
 }
 
-static void rings_run(struct dst_node *node)
-{
-	for (uint64_t due = node->rings_due; due; due &= due - 1)
-		ring_drain(node, &node->ports[__builtin_ctzll(due)], RING_BUDGET);
-}
-
 void dst_net_run(struct dst_node *node)
 {
 	struct dst_world *w = node->world;
 
 	if (w->plan.rings) {
-		rings_run(node);
+		dst_rings_run(node);
 		return;
 	}
 	for (uint32_t i = 0; i < w->plan.nodes; i++) {
 		struct muster_link *link = node->ports[i].link;
 
-		if (i == node->index)
+		if (i == node->index || node->ports[i].away)
 			continue;
 		link_rest(&node->ports[i]);
 		muster_link_run(link, w->now_us);
@@ -511,8 +502,12 @@ static void draw_windows(struct dst_world *w, struct dst_window *windows, uint32
 		windows[i] = (struct dst_window){ 0 };
 		if (i >= nr)
 			continue;
-		windows[i].from = dst_below(&w->net, w->plan.nodes);
-		windows[i].to = dst_below(&w->net, w->plan.nodes);
+		if (w->trees) {
+			dst_network_link(w, (uint32_t)dst_draw(&w->net), &windows[i].from, &windows[i].to);
+		} else {
+			windows[i].from = dst_below(&w->net, w->plan.nodes);
+			windows[i].to = dst_below(&w->net, w->plan.nodes);
+		}
 		windows[i].begin_us = dst_below(&w->net, w->plan.heal_us);
 		windows[i].end_us = windows[i].begin_us +
 				    dst_below(&w->net, w->plan.heal_us - windows[i].begin_us);
@@ -535,11 +530,12 @@ void dst_net_begin(struct dst_world *w)
 		for (uint32_t j = 0; j < w->plan.nodes; j++) {
 			node->ports[j] = (struct dst_port){ .node = node, .peer = j };
 			node->ports[j].link = &w->links[i * DST_NODES_MAX + j];
+			node->ports[j].away = w->trees && !dst_network_joins(w, i, j);
 			link_begin(&node->ports[j]);
 		}
 	}
 	if (w->plan.rings)
-		rings_begin(w);
+		dst_rings_begin(w);
 }
 
 /* The dead node's address is taken by a new one, which knows nothing and says hello. */

@@ -119,6 +119,8 @@ static uint64_t world_key_life(void *opaque, uint16_t vp, uint32_t key)
 static void *world_dma_map(void *opaque, uint16_t vp, uint32_t key, uint64_t addr, uint64_t len,
 			   bool write)
 {
+	if (!key && !len)
+		return NULL;	/* a tree is sent nothing by who does not broadcast */
 	return range(opaque, vp, key, addr, len, write);
 }
 
@@ -265,9 +267,12 @@ static int open_contexts(struct dst_node *node, struct dst_rank *rank)
 				.vp = comm->addresses[m].vp,
 				.incarnation = comm->addresses[m].incarnation,
 			};
-			dst_net_watch(node, members[m].node, members[m].incarnation);
+			if (!w->trees)
+				dst_net_watch(node, members[m].node, members[m].incarnation);
 		}
 		err = muster_engine_context_open(node->engine, &config);
+		if (!err && w->trees)
+			err = dst_trees_join(rank, c);
 	}
 	return err;
 }
@@ -292,6 +297,7 @@ int dst_node_begin(struct dst_node *node)
 		.alloc = world_alloc,
 		.free = world_free,
 	};
+	uint32_t uplink = node->world->trees ? dst_network_uplink(node->world, node->index) : 0;
 	int err = muster_engine_create(&config, &functions, node, &node->engine);
 
 	for (uint32_t i = 0; i < node->nr_ranks && !err; i++) {
@@ -299,6 +305,8 @@ int dst_node_begin(struct dst_node *node)
 		if (!err)
 			err = open_contexts(node, node->ranks[i]);
 	}
+	if (node->world->trees)		/* it is to know us before anybody sends to us */
+		dst_net_watch(node, uplink, node->world->nodes[uplink].incarnation);
 	return err;
 }
 
@@ -308,6 +316,8 @@ void dst_node_end(struct dst_node *node)
 	struct muster_engine_counters counters;
 	struct dst_world *w = node->world;
 
+	if (node->sw)
+		dst_switch_end(node);
 	if (!node->engine)
 		return;
 	muster_engine_counters_get(node->engine, &counters);
@@ -353,7 +363,9 @@ void dst_node_step(struct dst_node *node)
 	bool busy;
 
 	dst_net_run(node);
-	if (node->reborn)
+	if (node->sw)
+		dst_switch_step(node);
+	if (node->reborn || node->sw)
 		return;
 	busy = muster_engine_step(node->engine, w->plan.budget);
 	node->idle = node->activity == before ? node->idle + 1 : 0;

@@ -220,18 +220,23 @@ static bool has_result(const struct dst_op *op, uint32_t member)
 	return op->schedule->coll != MUSTER_COLL_REDUCE || member == op->schedule->root;
 }
 
-static void expect(struct dst_world *w, struct dst_op *op, const struct vectors *in, uint32_t nr)
+static void expect(struct dst_world *w, const struct dst_comm *comm, struct dst_op *op,
+		   const struct vectors *in)
 {
 	struct vectors v = { { NULL } };
-	uint32_t root = op->schedule->root;
+	uint32_t root = op->schedule->root, nr = comm->nr;
 
 	for (uint32_t m = 0; m < nr; m++) {
 		v.of[m] = malloc(op->bytes + 1);
 		memcpy(v.of[m], in->of[m], op->bytes);
 	}
-	meaning_execute(op->schedule, op->type, op->op, op->count, v.of);
-	memcpy(op->expected, v.of[root], op->bytes);
-	for (uint32_t m = 0; m < nr; m++)
+	if (op->tree) {
+		dst_tree_expect(w, comm, op, in->of, op->expected);
+	} else {
+		meaning_execute(op->schedule, op->type, op->op, op->count, v.of);
+		memcpy(op->expected, v.of[root], op->bytes);
+	}
+	for (uint32_t m = 0; m < nr && !op->tree; m++)
 		if (has_result(op, m) && memcmp(v.of[m], op->expected, op->bytes))
 			dst_fail(w, "schedule %s gives members %u and %u other bits",
 				 op->schedule->name, root, m);
@@ -276,10 +281,20 @@ int dst_op_make(struct dst_world *w, struct dst_comm *comm, struct dst_op *op, b
 	};
 	enum muster_coll coll = colls[dst_below(&w->data, 6)];
 	struct vectors in;
+	uint64_t bytes = 0;
 
 	if (coll != MUSTER_COLL_BARRIER) {
 		op->type = 1 + dst_below(&w->data, MUSTER_DTYPE_LAST);
-		op->count = draw_bytes(w, large) / muster_dtype_size(op->type);
+		bytes = draw_bytes(w, large);
+	}
+	if (w->trees)
+		op->tree = dst_tree_draw(w, comm, &bytes);
+	if (op->tree && dst_lock_wanted(w, comm, op)) {
+		coll = MUSTER_COLL_BARRIER;
+		bytes = 0;
+	}
+	if (coll != MUSTER_COLL_BARRIER) {
+		op->count = bytes / muster_dtype_size(op->type);
 		op->bytes = op->count * muster_dtype_size(op->type);
 	}
 	if (coll == MUSTER_COLL_REDUCE || coll == MUSTER_COLL_ALLREDUCE) {
@@ -298,7 +313,8 @@ int dst_op_make(struct dst_world *w, struct dst_comm *comm, struct dst_op *op, b
 			return -ENOMEM;
 		fill(&w->data, op->type, in.of[m], op->bytes);
 	}
-	expect(w, op, &in, comm->nr);
+	if (!op->lock)
+		expect(w, comm, op, &in);
 	for (uint32_t m = 0; m < comm->nr; m++) {
 		struct dst_rank *rank = &w->ranks[comm->members[m]];
 		struct dst_part *part = &rank->parts[comm - w->comms];
@@ -314,7 +330,9 @@ void dst_op_alter(struct dst_world *w, struct dst_op *wrong, const struct dst_op
 {
 	*wrong = *op;
 	wrong->owned = NULL;
+	wrong->lock = 0;
 	if (op->schedule->coll == MUSTER_COLL_BARRIER) {
+		wrong->bytes = wrong->count = 0;
 		wrong->type = MUSTER_DTYPE_I64;	/* some other operation without data */
 		return;
 	}
@@ -354,9 +372,14 @@ int dst_call_make(struct dst_world *w, struct dst_comm *comm, uint32_t member,
 	if (!call->out)
 		return -ENOMEM;
 	call->in_hash = hash_of(call->in, op->bytes);
-	err = muster_schedule_by_rank(op->schedule->name, op->schedule->coll, comm->nr,
-				      op->schedule->root, 0, &by_rank, why, sizeof(why));
-	if (!err) {
+	if (op->tree) {
+		call->program = dst_tree_lower(w, comm, member, op);
+		err = call->program ? 0 : -ENOMEM;
+	} else {
+		err = muster_schedule_by_rank(op->schedule->name, op->schedule->coll, comm->nr,
+					      op->schedule->root, 0, &by_rank, why, sizeof(why));
+	}
+	if (!err && !op->tree) {
 		err = muster_schedule_lower(by_rank, &params, &call->program, why, sizeof(why));
 		muster_schedule_free(by_rank);
 	}
@@ -385,8 +408,9 @@ bool dst_call_right(struct dst_world *w, const struct dst_comm *comm, uint32_t m
 		 !guarded(call->scratch, call->program->scratch_bytes))
 		what = "memory behind its buffers was changed";
 	if (what)
-		dst_fail(w, "member %u of communicator %u: %s %s (%s, %llu bytes of type %u, op %u) succeeded, but %s",
-			 member, (unsigned)(comm - w->comms), op->schedule->name,
+		dst_fail(w, "member %u of communicator %u: %s%s %s (%s, %llu bytes of type %u, op %u) succeeded, but %s",
+			 member, (unsigned)(comm - w->comms),
+			 op->tree ? op->tree == 1 ? "low-latency tree, " : "streaming tree, " : "", op->schedule->name,
 			 muster_coll_name(op->schedule->coll),
 			 call->program->is_inline ? "inline" : "memory",
 			 (unsigned long long)op->bytes, op->type, op->op, what);

@@ -11,7 +11,7 @@
 #include <string.h>
 
 static const char *const cause_names[DST_CAUSES] = {
-	"none", "death", "mismatch", "abort", "memory", "close",
+	"none", "death", "mismatch", "abort", "memory", "close", "switch", "cut",
 };
 
 static uint32_t half(struct dst_rng *rng, uint32_t bound)
@@ -71,7 +71,7 @@ static void plan_faults(struct dst_plan *plan, struct dst_rng *rng)
 
 static void plan_cause(struct dst_plan *plan, struct dst_rng *rng)
 {
-	plan->cause = dst_draw(rng) & 1 ? DST_NONE : 1 + dst_below(rng, DST_CAUSES - 1);
+	plan->cause = dst_draw(rng) & 1 ? DST_NONE : 1 + dst_below(rng, DST_CAUSES_PLAIN - 1);
 	plan->cause_rank = dst_below(rng, plan->ranks);
 	plan->cause_comm = dst_below(rng, plan->comms);
 	plan->cause_op = dst_draw(rng) % DST_OPS_MAX;
@@ -91,6 +91,35 @@ void dst_plan_make(struct dst_plan *plan, uint64_t seed)
 	plan_cause(plan, &rng);
 }
 
+/* Hosts at switches, one rank each; what else was drawn stays. */
+void dst_plan_trees(struct dst_plan *plan)
+{
+	static const uint32_t low[] = { 64, 256, 256, 512, 1024 }, streaming[] = { 256, 1024, MUSTER_MTU };
+	struct dst_rng rng = { plan->seed ^ 0x74726565 };
+	uint32_t levels = 1 + dst_below(&rng, 3);
+
+	plan->rings = plan->by_reference = plan->at_once = plan->reborn = false;
+	plan->vps_per_node = 1;
+	plan->ranks = 2 + dst_below(&rng, DST_HOSTS_DRAWN - 1);
+	plan->levels[0] = levels > 1 ? 2 + dst_below(&rng, 3) : 1;
+	plan->levels[1] = levels > 1 ? 1 + dst_below(&rng, 2) : 0;
+	plan->levels[2] = levels > 2 ? 1 + dst_below(&rng, 2) : 0;
+	plan->plain = dst_below(&rng, 4) == 0;
+	plan->locks = dst_below(&rng, 2);
+	plan->tree_bytes[0] = low[dst_below(&rng, 5)];
+	plan->tree_bytes[1] = streaming[dst_below(&rng, 3)];
+	plan->tree_pulses = dst_below(&rng, 2) ? MUSTER_TREE_PULSES_LIVE :
+						 dst_below(&rng, MUSTER_TREE_PULSES_LIVE + 1);
+	if (dst_below(&rng, 3) == 0)
+		plan->cause = dst_below(&rng, 2) ? DST_SWITCH : DST_CUT;
+	plan->cause_rank = dst_below(&rng, plan->ranks);
+	plan->cause_switch = dst_below(&rng, 64);
+	plan->cause_link = (uint32_t)dst_draw(&rng);
+	plan->said = dst_below(&rng, 2);
+	if (plan->cause == DST_SWITCH || plan->cause == DST_CUT)
+		plan->replay = 0;	/* as for a death */
+}
+
 /* ---- less of it --------------------------------------------------------------------- */
 
 static const struct {
@@ -104,7 +133,8 @@ static const struct {
 	FAULT("replay", replay), FAULT("forge", forge), FAULT("cuts", cuts), FAULT("clogs", clogs),
 	FAULT("late", late_us), FAULT("map", map), FAULT("by-reference", by_reference),
 	FAULT("at-once", at_once), FAULT("forwards", forwards),
-	FAULT("idles", idles), FAULT("pulses-live", pulses_live),
+	FAULT("idles", idles), FAULT("pulses-live", pulses_live), FAULT("plain", plain),
+	FAULT("locks", locks),
 #undef FAULT
 };
 
@@ -123,7 +153,8 @@ void dst_plan_limit(struct dst_plan *plan, const struct dst_limits *limits)
 {
 	at_most(&plan->ranks, limits->ranks);
 	at_most(&plan->comms, limits->comms);
-	plan->nodes = (plan->ranks + plan->vps_per_node - 1) / plan->vps_per_node;
+	plan->switches = plan->levels[0] + plan->levels[1] + plan->levels[2];
+	plan->nodes = (plan->ranks + plan->vps_per_node - 1) / plan->vps_per_node + plan->switches;
 	plan->cause_rank %= plan->ranks;
 	plan->cause_comm = plan->comms ? plan->cause_comm % plan->comms : 0;
 	for (uint32_t i = 0; dst_fault_name(i); i++)
@@ -133,6 +164,8 @@ void dst_plan_limit(struct dst_plan *plan, const struct dst_limits *limits)
 
 bool dst_plan_touches(const struct dst_plan *plan, uint32_t comm)
 {
+	if (plan->cause >= DST_CAUSES_PLAIN)
+		return true;
 	return plan->cause == DST_DEATH || (plan->cause != DST_NONE && comm == plan->cause_comm);
 }
 
@@ -154,8 +187,17 @@ void dst_plan_print(const struct dst_plan *plan)
 	       plan->link_full, plan->send_full, plan->replay, plan->forge);
 	printf("  %u cuts, %u clogs; healed after %" PRIu64 " us\n", plan->cuts, plan->clogs,
 	       plan->heal_us);
+	if (plan->switches)
+		printf("  switches: %u, %u, %u%s%s; packets of %u and %u bytes, %u pulses live\n", plan->levels[0],
+		       plan->levels[1], plan->levels[2], plan->plain ? ", some only forward" : "",
+		       plan->locks ? ", with locks" : "",
+		       plan->tree_bytes[0], plan->tree_bytes[1], plan->tree_pulses);
 	printf("  cause: %s", cause_names[plan->cause]);
-	if (plan->cause != DST_NONE)
+	if (plan->cause == DST_SWITCH || plan->cause == DST_CUT)
+		printf(" %u at %" PRIu64 " us%s",
+		       plan->cause == DST_SWITCH ? plan->cause_switch % plan->switches : plan->cause_link,
+		       plan->cause_us, plan->cause == DST_CUT && plan->said ? ", said" : "");
+	else if (plan->cause != DST_NONE)
 		printf(" of rank %u, communicator %u, operation %u, at %" PRIu64 " us%s",
 		       plan->cause_rank, plan->cause_comm, plan->cause_op, plan->cause_us,
 		       plan->reborn ? ", reborn" : "");

@@ -33,7 +33,7 @@ build() {
 # usage: find NAME FILE MODE
 find_it() {
 	option=
-	[ "$3" != library ] || option=--library
+	[ "$3" = engine ] || option=--$3
 	"$work/$1" $option --jobs "$(nproc)" --until-failure --seeds 1 "$count" >"$work/$1.txt" 2>/dev/null
 	within=$(sed -n 's/.*first to fail is the \([0-9]*\)th.*/\1/p' "$work/$1.txt")
 	how=$(sed -n "s/^seed $within \(failed at [0-9]* us: \)\{0,1\}//p" "$work/$1.txt" | head -n 1 | cut -c 1-88)

@@ -184,18 +184,23 @@ static void draw_members(struct dst_world *w, struct dst_comm *comm)
 static int draw_comm(struct dst_world *w, struct dst_comm *comm)
 {
 	bool large = dst_below(&w->data, 2);
+	int err;
 
 	memset(comm, 0, sizeof(*comm));
 	comm->id = 1 + dst_below(&w->data, 20000) * DST_COMMS_MAX + (comm - w->comms);
 	draw_members(w, comm);
+	err = w->trees ? dst_trees_make(w, comm) : 0;
+	if (err) {
+		dst_fail(w, "a communicator's groups cannot be made: %d", err);
+		return err;
+	}
 	dst_messages_make(w, comm);
 	comm->nr_ops = 1 + dst_below(&w->data, large ? 6 : dst_below(&w->data, 3) ? 12 :
 						DST_OPS_MAX);
 	if (w->limits.ops && comm->nr_ops > w->limits.ops)
 		comm->nr_ops = w->limits.ops;
 	for (uint32_t i = 0; i < comm->nr_ops; i++) {
-		int err = dst_op_make(w, comm, &comm->ops[i], large);
-
+		err = dst_op_make(w, comm, &comm->ops[i], large);
 		if (err) {
 			dst_fail(w, "an operation cannot be made: %d", err);
 			return err;
@@ -251,6 +256,16 @@ static void plan_many(struct dst_plan *plan, uint32_t ranks, bool apart)
 	plan->nodes = (ranks + plan->vps_per_node - 1) / plan->vps_per_node;
 }
 
+static bool switches_begin(struct dst_world *w)
+{
+	if (!dst_network_make(w))
+		return false;
+	for (uint32_t n = w->plan.ranks; n < w->plan.nodes; n++)
+		if (dst_switch_begin(&w->nodes[n]))
+			dst_fail(w, "switch %u cannot begin", n);
+	return !w->failed;
+}
+
 static void begin(struct dst_world *w, uint64_t seed)
 {
 	w->now_us = w->order = w->nr_events = w->nr_packets = w->nr_faults = 0;
@@ -262,6 +277,8 @@ static void begin(struct dst_world *w, uint64_t seed)
 	w->host.state = seed ^ 0x686f7374;
 	w->data.state = seed ^ 0x64617461;
 	dst_plan_make(&w->plan, seed);
+	if (w->trees)
+		dst_plan_trees(&w->plan);
 	if (w->library)
 		plan_for_library(&w->plan);
 	if (w->many)
@@ -272,6 +289,8 @@ static void begin(struct dst_world *w, uint64_t seed)
 	w->job = 1 + dst_below(&w->data, 255);
 	w->job_key = dst_draw(&w->data);
 	place_ranks(w);
+	if (w->trees && !switches_begin(w))
+		return;
 	for (uint32_t c = 0; c < w->plan.comms; c++)
 		if (draw_comm(w, &w->comms[c]))
 			return;
@@ -279,7 +298,7 @@ static void begin(struct dst_world *w, uint64_t seed)
 		settle_cause(w);
 	dst_net_begin(w);
 	for (uint32_t n = 0; n < w->plan.nodes; n++) {
-		int err = dst_node_begin(&w->nodes[n]);
+		int err = w->nodes[n].sw ? 0 : dst_node_begin(&w->nodes[n]);
 
 		if (err)
 			dst_fail(w, "node %u: the engine cannot begin: %d", n, err);
@@ -303,8 +322,10 @@ static void die(struct dst_world *w)
 	node->dead = true;
 	if (node->left)
 		return;
-	for (uint32_t i = 0; i < w->plan.nodes && w->plan.rings; i++)
-		if (i != node->index)
+	for (uint32_t c = 0; c < w->plan.comms && w->trees; c++)
+		dst_trees_leave(&w->ranks[w->plan.cause_rank], c);
+	for (uint32_t i = 0; i < w->plan.nodes && (w->plan.rings || w->trees); i++)
+		if (i != node->index && !w->nodes[i].sw)
 			dst_at(w, w->now_us + 100 + dst_below(&w->net, 5000), DST_EVENT_LOST, i,
 			       node->index, NULL);
 	if (!w->plan.rings && w->plan.reborn)
@@ -317,6 +338,10 @@ static void cause(struct dst_world *w)
 {
 	struct dst_comm *comm = &w->comms[w->plan.cause_comm];
 
+	if (w->trees && !dst_network_met(w)) {
+		dst_at(w, w->now_us + 1000, DST_EVENT_CAUSE, 0, 0, NULL);
+		return;
+	}
 	switch (w->plan.cause) {
 	case DST_DEATH:
 		die(w);
@@ -331,6 +356,10 @@ static void cause(struct dst_world *w)
 		/* Ranks may all wait for one another without a packet that tells: one gives up. */
 		for (uint32_t m = 0; m < comm->nr; m++)
 			dst_host_abort(&w->ranks[comm->members[m]], w->plan.cause_comm);
+		break;
+	case DST_SWITCH:
+	case DST_CUT:
+		dst_network_break(w);
 		break;
 	default:
 		break;
@@ -363,7 +392,7 @@ static void take(struct dst_world *w, const struct dst_event *event)
 		dst_net_arrive(node, event->other, event->parcel);
 		break;
 	case DST_EVENT_PACKET:
-		dst_net_packet(node, event->parcel);
+		dst_net_packet(node, event->other, event->parcel);
 		break;
 	case DST_EVENT_LOST:
 	case DST_EVENT_LEFT:
@@ -371,6 +400,15 @@ static void take(struct dst_world *w, const struct dst_event *event)
 		break;
 	case DST_EVENT_REBIRTH:
 		dst_net_rebirth(node);
+		break;
+	case DST_EVENT_LEAVE:
+		dst_trees_left(rank, event->other);
+		break;
+	case DST_EVENT_REMOVE:
+		dst_trees_remove(node, event->other);
+		break;
+	case DST_EVENT_UNLINK:
+		dst_switch_unlink(node, event->other);
 		break;
 	default:
 		cause(w);
@@ -382,7 +420,7 @@ bool dst_rank_finished(const struct dst_rank *rank)
 	return rank->process ? dst_process_finished(rank) : dst_host_finished(rank);
 }
 
-static bool finished(const struct dst_world *w)
+static bool finished(struct dst_world *w)
 {
 	for (uint32_t r = 0; r < w->plan.ranks; r++)
 		if (!w->ranks[r].node->dead && !dst_rank_finished(&w->ranks[r]))
@@ -390,7 +428,7 @@ static bool finished(const struct dst_world *w)
 	for (uint32_t i = 0; i < w->plan.nodes; i++)
 		if (!w->nodes[i].dead && !dst_node_has_told(&w->nodes[i]))
 			return false;
-	return true;
+	return !w->trees || dst_switches_rest(w, false);
 }
 
 /* Says which rank waits, and what for. */
@@ -417,6 +455,8 @@ static void fail_late(struct dst_world *w)
 				 s.queued, s.pulse, s.cursor, s.waiting, s.failed);
 		}
 	}
+	if (w->trees)
+		dst_switches_rest(w, true);
 }
 
 static void run(struct dst_world *w)
@@ -462,6 +502,8 @@ static void end(struct dst_world *w)
 	dst_net_drop(w);
 	for (uint32_t n = 0; n < w->plan.nodes; n++)
 		dst_node_end(&w->nodes[n]);
+	dst_trees_free(w);
+	dst_network_free(w);
 	for (uint32_t r = 0; r < w->plan.ranks; r++)
 		dst_process_end(&w->ranks[r]);
 	for (uint32_t c = 0; c < w->plan.comms; c++) {
