@@ -242,7 +242,7 @@ int muster_comm_error(struct muster_comm *comm);
 
 /**
  * muster_alloc() - memory on which the NIC works in place; the fastest for large
- * messages. Zeroed, page aligned; freed by muster_free() or muster_finalize().
+ * messages. Zeroed, page aligned, all of it there at once; freed by muster_free() or muster_finalize().
  */
 int muster_alloc(struct muster *job, size_t bytes, void **addr);
 void muster_free(struct muster *job, void *addr);
