@@ -248,7 +248,7 @@ bool muster_comm_has_lost(struct muster_comm *comm, uint32_t rank);
 
 /**
  * muster_alloc() - memory on which the NIC works in place; the fastest for large
- * messages. Zeroed, page aligned; freed by muster_free() or muster_finalize().
+ * messages. Zeroed, page aligned, all of it there at once; freed by muster_free() or muster_finalize().
  */
 int muster_alloc(struct muster *job, size_t bytes, void **addr);
 void muster_free(struct muster *job, void *addr);

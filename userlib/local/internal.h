@@ -67,6 +67,8 @@ struct local {
 	uint64_t serviced_us;	/* when the mesh was looked at last */
 	uint32_t lateness;	/* of yields */
 	uint64_t yield_again_us; /* not before */
+	bool patient;		/* the next wait() spins for long */
+	uint64_t patient_again_us; /* not before */
 	struct peer *peers;
 	uint32_t completed;	/* both count up */
 	uint32_t polled;

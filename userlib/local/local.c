@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/random.h>
 #include <unistd.h>
 
@@ -36,7 +37,20 @@ static struct local *to_local(struct muster_dev *dev)
 
 static int mem_alloc(struct muster_dev *dev, size_t bytes, void **addr, uint32_t *key)
 {
-	return muster_region_alloc(&to_local(dev)->memory, bytes, addr, key);
+	struct local *local = to_local(dev);
+	int err = muster_region_alloc(&local->memory, bytes, addr, key);
+
+	if (err)
+		return err;
+	/*
+	 * All of it is there at once, as a NIC has it that pins it: no operation meets a page for the
+	 * first time. Kernels before 5.14 do not know this wish.
+	 */
+	if (!madvise(*addr, bytes, MADV_POPULATE_WRITE) || errno == EINVAL)
+		return 0;
+	muster_region_withdraw(&local->memory, *key);
+	muster_local_withdraw(local);
+	return -ENOMEM;
 }
 
 static void mem_free(struct muster_dev *dev, void *addr, size_t bytes, uint32_t key)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* The local device between real processes: shared memory is read in place, and given back. */
+#include <sys/mman.h>
 #include <sys/resource.h>
 
 #include "test_local.h"
@@ -154,6 +155,28 @@ static void one_that_computes_keeps_no_other_from_memory(void **state)
 	assert_int_equal(test_ranks(3, shares_past_one_that_computes, "ring"), 0);
 }
 
+static void looks_at_new_memory(struct muster_oob *oob, const void *argument)
+{
+	enum { PAGE = 4096, PAGES = 700 };
+	struct muster_dev *dev = dev_open(oob, argument);
+	unsigned char there[PAGES];
+	uint32_t key;
+	void *memory;
+
+	EXPECT(!dev->ops->mem_alloc(dev, PAGES * PAGE - 5, &memory, &key));
+	EXPECT(!mincore(memory, PAGES * PAGE, there));
+	for (int i = 0; i < PAGES; i++)
+		EXPECT(there[i] & 1);
+	test_barrier(oob);
+	dev->ops->close(dev);
+}
+
+static void new_memory_is_there_before_it_is_touched(void **state)
+{
+	(void)state;
+	assert_int_equal(test_ranks(1, looks_at_new_memory, "ring"), 0);
+}
+
 /*
  * Rank 0 lends its memory to rank 1, which computes; gives up, while the ring has no
  * room to say so; and writes there. Rank 1 must not take that for what was sent.
@@ -286,6 +309,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(memory_is_read_in_place_or_as_a_copy_or_sent),
 		cmocka_unit_test(one_that_computes_keeps_no_other_from_memory),
+		cmocka_unit_test(new_memory_is_there_before_it_is_touched),
 		cmocka_unit_test(memory_that_was_lent_and_given_back_counts_for_nothing),
 		cmocka_unit_test(copies_that_were_lent_end_with_their_context),
 		cmocka_unit_test(each_end_of_a_ring_can_write_only_what_is_its_own),

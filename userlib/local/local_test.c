@@ -3,6 +3,9 @@
  * The local device between real processes, by its table of operations: every wire
  * carries messages, and sleepers wake.
  */
+#include <stdatomic.h>
+#include <sys/mman.h>
+
 #include "test_local.h"
 
 /* Every rank sends to every other; as many as the receive ring holds for sure. */
@@ -98,6 +101,52 @@ static void a_sleeper_wakes_when_a_packet_comes(void **state)
 		assert_int_equal(test_ranks(2, sleeps, wires[i]), 0);
 }
 
+/* Rank 0 is a little late each time until rank 1 has taken note, and then says nothing more. */
+static void is_a_little_late(struct muster_oob *oob, const void *argument)
+{
+	enum { ROUNDS = 20000 };	/* one that is short of processors is woken late, but not each time */
+	atomic_bool *noted = *(atomic_bool *const *)argument;
+	struct muster_dev *dev = dev_open(oob, "ring");
+	const bool *patient = &((struct local *)dev)->patient;
+	struct muster_packet packet;
+	uint64_t value;
+
+	context_open(oob, dev);
+	EXPECT(!*patient);
+	for (uint64_t round = 0; round < ROUNDS && !*noted && !dev->crowded; round++) {
+		if (oob->rank == 0) {
+			usleep(300);
+			message_post(dev, 1, round);
+			continue;
+		}
+		while (!message_take(dev, &packet, &value))
+			dev->ops->wait(dev, TEST_EVER_US);
+		*noted = *patient;
+		test_moved();
+	}
+	test_barrier(oob);
+	EXPECT(*noted || dev->crowded);
+	while (message_take(dev, &packet, &value))
+		;
+	dev->ops->wait(dev, 5000);
+	EXPECT(oob->rank == 0 || !*patient);
+	dev->ops->settle(dev);
+	test_barrier(oob);
+	dev->ops->close(dev);
+}
+
+/* One that was woken soon spins for longer the next time, but not once that was in vain. */
+static void who_is_late_by_little_finds_others_awake(void **state)
+{
+	atomic_bool *noted = mmap(NULL, sizeof(*noted), PROT_READ | PROT_WRITE,
+				  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	(void)state;
+	assert_ptr_not_equal(noted, MAP_FAILED);
+	assert_int_equal(test_ranks(2, is_a_little_late, &noted), 0);
+	munmap(noted, sizeof(*noted));
+}
+
 static void another_wire_is_refused_with_those_that_there_are(void **state)
 {
 	const struct muster_local_config config = { .wire = "string", .deadline_us = 1 };
@@ -116,6 +165,7 @@ int main(void)
 		cmocka_unit_test(every_wire_carries_messages),
 		cmocka_unit_test(a_first_message_needs_its_sender_no_more),
 		cmocka_unit_test(a_sleeper_wakes_when_a_packet_comes),
+		cmocka_unit_test(who_is_late_by_little_finds_others_awake),
 		cmocka_unit_test(another_wire_is_refused_with_those_that_there_are),
 	};
 

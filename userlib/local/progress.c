@@ -25,6 +25,9 @@ enum {
 	POLLS_PER_TURN = 16,	/* between two looks at the clock */
 	STEP_BUDGET = 4096,	/* descriptors and packets */
 	SPIN_US = 100,		/* without a packet before wait() sleeps */
+	SPIN_LONG_US = 1000,	/* the same where the last sleep was shorter than that */
+	SPIN_LATE_US = 500,	/* looks so far apart: somebody else was at work on this processor */
+	SPIN_PAUSE_US = 30000,	/* then not for long again so soon */
 	SLEEP_BUSY_US = 1000,	/* a full ring or socket makes room without a sound */
 	OPEN_US = 2000000,	/* what the wire repeats or owes is due sooner, a keep-alive later */
 	OWED_US = 10000,	/* the same where the other end is kept alive often */
@@ -465,6 +468,13 @@ static bool look_often(struct local *local)
 	return false;
 }
 
+/* Who spins while others want the processor may keep just the rank from it that it waits for. */
+static void spin_interrupted(struct local *local, uint64_t now)
+{
+	local->patient = false;
+	local->patient_again_us = now + SPIN_PAUSE_US;
+}
+
 /*
  * Until there is news, or nothing has come for a while, or the end.
  * Return: whether to sleep.
@@ -473,14 +483,32 @@ static bool spin(struct local *local, uint64_t end_us)
 {
 	uint64_t now = muster_clock_us(), last = now;
 
-	while (now < end_us && now - last < SPIN_US) {
-		if (look_often(local))
+	while (now < end_us && now - last < (local->patient ? SPIN_LONG_US : SPIN_US)) {
+		uint64_t before = now;
+		bool came = look_often(local);
+
+		if (came)
 			last = now;
 		if (muster_local_has_news(local))
 			return false;
 		now = muster_clock_us();
+		if (!came && now - before >= SPIN_LATE_US)
+			spin_interrupted(local, now);
 	}
 	return now < end_us;
+}
+
+/*
+ * To wake a sleeper costs who wakes it some ten microseconds, and it comes later still: all wait for that.
+ * So after a sleep that ended soon it is better to spin as long the next time; after one that did
+ * not, a processor would be kept busy for nothing. Over sockets each look is a system call.
+ */
+static void sleep_judge(struct local *local, uint64_t began_us, bool came)
+{
+	uint64_t now = muster_clock_us();
+
+	local->patient = came && !local->wire && now - began_us < SPIN_LONG_US &&
+			 now >= local->patient_again_us;
 }
 
 /* The rings are looked at once more after we said that we sleep: no wake-up gets lost. */
@@ -502,7 +530,7 @@ static void sleep_wire(struct local *local, uint64_t timeout_us)
 
 void muster_local_wait(struct local *local, uint64_t timeout_us)
 {
-	uint64_t end_us = muster_clock_us() + timeout_us, now;
+	uint64_t began_us = muster_clock_us(), end_us = began_us + timeout_us, now;
 	bool hurried = local->dev.hurried;
 
 	local->dev.hurried = false;
@@ -518,7 +546,7 @@ void muster_local_wait(struct local *local, uint64_t timeout_us)
 	else
 		sleep_rings(local, timeout_us);
 	tidy(local);
-	muster_local_progress(local);
+	sleep_judge(local, began_us, muster_local_progress(local));
 }
 
 /*
