@@ -9,14 +9,17 @@
  */
 #include <dirent.h>
 #include <inttypes.h>
-#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <muster.h>
 
+#include "../userlib/internal.h"
+#include "../userlib/local/internal.h"
+#include "counted.h"
 #include "expect.h"
 
 static struct muster *job;
@@ -26,7 +29,7 @@ static uint32_t rank, size;
 /* ---- what a process holds ---------------------------------------------------------- */
 
 struct holds {
-	size_t bytes;		/* from malloc() */
+	size_t bytes;		/* that malloc() was asked for */
 	long mappings;
 	long files;
 };
@@ -56,24 +59,26 @@ static long files_open(void)
 	return nr;
 }
 
+/* What was given back, and is kept for the next: how much depends on who was late. */
+static size_t kept(void)
+{
+	return muster_engine_kept(((struct local *)job->dev)->engine);
+}
+
 /* When all are through and what they said last has come. */
 static struct holds holds_now(void)
 {
 	for (int i = 0; i < 20; i++)
 		EXPECT_OK(muster_barrier(world));
-	malloc_trim(0);
-	return (struct holds){ mallinfo2().uordblks, lines_of("/proc/self/maps"), files_open() };
+	return (struct holds){ counted_all() - kept(), lines_of("/proc/self/maps"), files_open() };
 }
 
-/*
- * What of that which was given back an engine keeps for the next depends on who was late: up to
- * 256 KiB (POOL_KEEP_BYTES) and two chunks of entries. What is lost adds up from round to round.
- */
-enum { KEPT_BYTES = (256 + 64) << 10 };
+/* Of what engine and library need the most of at once, that depends on who was late, too. */
+enum { LATE_BYTES = 64 << 10 };
 
 static void expect_no_more(const struct holds *a, const struct holds *b)
 {
-	EXPECT(b->bytes < a->bytes + KEPT_BYTES, "%zu bytes, then %zu", a->bytes, b->bytes);
+	EXPECT(b->bytes < a->bytes + LATE_BYTES, "%zu bytes, then %zu", a->bytes, b->bytes);
 	EXPECT(b->mappings <= a->mappings + 2 * (long)size, "%ld mappings, then %ld", a->mappings,
 	       b->mappings);
 	EXPECT(b->files <= a->files + 2 * (long)size, "%ld open files, then %ld", a->files, b->files);
@@ -97,9 +102,14 @@ enum {
 	WARM = 128,		/* so many are ready to run again at once (MUSTER_WARM_MAX) */
 	OWN_BYTES = 1024,	/* of one that rests, */
 	MEMBER_BYTES = 16,	/* and of each member */
-	WARM_BYTES = 32 << 10,	/* there may be two more of these when it is looked again, or what was given back */
-	COUNTED_MIN = 60,	/* of the others, or what malloc() rounds counts too much */
+	WARM_BYTES = 32 << 10,	/* there may be two more of these when it is looked again */
+	COUNTED_MIN = 60,	/* of the others, or these count too much */
 };
+
+static size_t cost_now(void)
+{
+	return counted_cost() - kept();
+}
 
 /* From the second time on the device keeps it. */
 static void add_up(struct muster_comm *comm, uint32_t nr)
@@ -115,7 +125,7 @@ static void add_up(struct muster_comm *comm, uint32_t nr)
 /* All of one kind are made and used before those that count: who is warm is so by then. */
 static void make_and_count(uint32_t nr, struct muster_comm **comms)
 {
-	size_t before = mallinfo2().uordblks, warm = before;
+	size_t before = cost_now(), warm = before;
 	uint32_t first = nr * 3 / 5;
 	struct muster_op_info info;
 
@@ -123,10 +133,10 @@ static void make_and_count(uint32_t nr, struct muster_comm **comms)
 		EXPECT_OK(muster_comm_dup(world, &comms[i]));
 		add_up(comms[i], size);
 		if (i + 1 == first)
-			warm = mallinfo2().uordblks;
+			warm = cost_now();
 	}
-	idle_bytes_all = (mallinfo2().uordblks - before) / nr;
-	idle_bytes = (mallinfo2().uordblks - warm) / (nr - first);
+	idle_bytes_all = (cost_now() - before) / nr;
+	idle_bytes = (cost_now() - warm) / (nr - first);
 	muster_comm_last(comms[0], &info);
 	EXPECT(info.path != MUSTER_PATH_NIC || first < WARM || nr - first < COUNTED_MIN ||
 	       idle_bytes <= OWN_BYTES + MEMBER_BYTES * size + WARM_BYTES / (nr - first),
@@ -153,10 +163,40 @@ static void round_of_many(uint32_t nr, struct muster_comm **comms, struct muster
 		muster_comm_free(comms[in_order(i, nr)]);
 }
 
-/* So many that 150 bytes of each communicator, lost each round, are more than what is kept. */
-static int rounds_of(uint32_t nr)
+enum { ROUNDS_OF_MANY = 4, RANKS_MAX = 64, WAKES = 4, ASLEEP_US = 5000 };
+
+/* Who wakes another is told how to do so at less cost, once, by a file: that belongs to no communicator. */
+static void wake_each_other(void)
 {
-	return nr < 1000 ? 12 : 5;
+	struct muster_comm *comm;
+	char all[RANKS_MAX];
+
+	EXPECT(size <= RANKS_MAX, "more than %d ranks", RANKS_MAX);
+	EXPECT_OK(muster_comm_dup(world, &comm));
+	EXPECT_OK(muster_comm_schedule(comm, "linear"));
+	for (uint32_t i = 0; i < WAKES * size; i++) {
+		if (rank == i % size)
+			usleep(ASLEEP_US);
+		EXPECT_OK(muster_scatter(comm, all, all, 1, MUSTER_U8, i % size));
+	}
+	muster_comm_free(comm);
+}
+
+/* How much more a rank has after the third round than after the second, of all ranks the most. */
+static void print_many(uint32_t nr, const struct holds *second, const struct holds *third)
+{
+	int64_t more[] = { (int64_t)(third->bytes - second->bytes), third->mappings - second->mappings,
+			   third->files - second->files };
+	struct rusage usage;
+
+	EXPECT_OK(muster_allreduce(world, more, more, 3, MUSTER_I64, MUSTER_MAX));
+	getrusage(RUSAGE_SELF, &usage);
+	if (rank)
+		return;
+	printf("%" PRIu32 " communicators of %" PRIu32 " ranks: %zu bytes each at rest (%zu with those that are warm); %ld MiB at most\n",
+	       nr, size, idle_bytes, idle_bytes_all, usage.ru_maxrss / 1024);
+	printf("after the second round %zu bytes, %ld mappings, %ld files; after the third of any rank at most %" PRId64 ", %" PRId64 " and %" PRId64 " more\n",
+	       second->bytes, second->mappings, second->files, more[0], more[1], more[2]);
 }
 
 /* many: so many, the world among them, are open at once, with an operation on each. */
@@ -165,22 +205,16 @@ static void many(uint32_t nr)
 	struct muster_comm **comms = calloc(nr, sizeof(*comms));
 	struct muster_request **requests = calloc(nr, sizeof(*requests));
 	int64_t *values = calloc(nr, sizeof(*values));
-	struct rusage usage;
-	struct holds second, last;
+	struct holds after[ROUNDS_OF_MANY];
 
 	EXPECT(comms && requests && values, "no memory");
-	for (int turn = 1; turn <= rounds_of(nr); turn++) {
+	wake_each_other();
+	for (int i = 0; i < ROUNDS_OF_MANY; i++) {
 		round_of_many(nr - 1, comms, requests, values);
-		last = holds_now();
-		if (turn == 2)
-			second = last;
+		after[i] = holds_now();
 	}
-	expect_no_more(&second, &last);
-	getrusage(RUSAGE_SELF, &usage);
-	if (!rank)
-		printf("%" PRIu32 " communicators of %" PRIu32 " ranks: %zu bytes each at rest (%zu with those that are warm); %zu KiB from malloc, %ld mappings, %ld files after each round; %ld MiB at most\n",
-		       nr, size, idle_bytes, idle_bytes_all, last.bytes / 1024, last.mappings, last.files,
-		       usage.ru_maxrss / 1024);
+	expect_no_more(&after[1], &after[ROUNDS_OF_MANY - 1]);
+	print_many(nr, &after[1], &after[2]);
 	free(comms);
 	free(requests);
 	free(values);
@@ -561,7 +595,7 @@ static void groups(uint32_t nr)
 	EXPECT(comms && size <= GROUP_MAX, "no memory, or more than %d ranks", GROUP_MAX);
 	for (uint32_t i = 0; i < nr; i++) {
 		if (i == first) {
-			begun = mallinfo2().uordblks;
+			begun = cost_now();
 			before = made;
 		}
 		if (!group_draw(ranks, &members))
@@ -572,7 +606,7 @@ static void groups(uint32_t nr)
 		most += OWN_BYTES + MEMBER_BYTES * members;
 		counted += members;
 	}
-	used = mallinfo2().uordblks - begun;
+	used = cost_now() - begun;
 	EXPECT(before < WARM || used <= most, "%" PRIu32 " idle groups cost %zu bytes", made - before, used);
 	if (!rank)
 		printf("%" PRIu32 " groups of %" PRIu32 " ranks, of %.1f on the average: %zu bytes each at rest, of %zu\n",

@@ -28,15 +28,16 @@ ranks() {
 }
 
 on_path() {
-	MUSTER_OFFLOAD=$1 ranks "$ranks" "$comms" many "$many"
+	MUSTER_OFFLOAD=$1 ranks "$ranks" "$comms" many "$many" >out
+	sed 's/^/# /' out >&3
 }
 
 along() {
 	MUSTER_OFFLOAD=$1 ranks "$2" "$checked" neighbours "$3"
 }
 
-check "$many communicators of $ranks ranks at once leave nothing (NIC path)" on_path try
-check "$many communicators of $ranks ranks at once leave nothing (host path)" on_path off
+check "$many communicators of $ranks ranks at once leave nothing (NIC path)" on_path try 3>&1
+check "$many communicators of $ranks ranks at once leave nothing (host path)" on_path off 3>&1
 
 in_simulated_world() {
 	"$simulated" "$many_simulated" "$ranks_simulated" "${MUSTER_SIMULATED_SEED:-1}" >out || { cat out && return 1; }

@@ -12,11 +12,6 @@
 
 #include "schedule.h"
 
-static const char *const names[] = {
-	"binomial", "4-nomial", "8-nomial", "dissemination", "recursive-doubling", "rabenseifner",
-	"halving-doubling", "double-tree", "ring", "double-ring", "bruck", "linear", "hillis-steele", "blelloch",
-};
-
 /* Return: whether it is right, or the generator does no such collective. */
 static bool is_right(const char *name, enum muster_coll coll, uint32_t ranks, uint32_t *proved)
 {
@@ -36,22 +31,24 @@ static bool is_right(const char *name, enum muster_coll coll, uint32_t ranks, ui
 	       schedule->nr_transfers, err ? why : "right");
 	fflush(stdout);
 	muster_schedule_free(schedule);
-	++*proved;
+	*proved += !err;
 	return !err;
 }
 
 int main(int argc, char **argv)
 {
 	uint32_t ranks = argc == 2 ? (uint32_t)atoi(argv[1]) : 0, proved = 0;
+	const char *name;
 	bool right = true;
 
 	if (!ranks) {
 		fprintf(stderr, "usage: proved RANKS\n");
 		return 2;
 	}
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+	for (uint32_t i = 0; (name = muster_schedule_name(i)); i++)
 		for (enum muster_coll coll = MUSTER_COLL_BARRIER; coll < MUSTER_COLL_END; coll++)
-			right &= is_right(names[i], coll, ranks, &proved);
+			if (coll != MUSTER_COLL_ALLTOALL)
+				right &= is_right(name, coll, ranks, &proved);
 	printf("%" PRIu32 " proved of %" PRIu32 " ranks\n", proved, ranks);
 	return right && proved ? 0 : 1;
 }

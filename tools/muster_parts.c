@@ -17,11 +17,6 @@
 
 enum { RANKS = 65536, TURNS = 5, TURN_NS = 3000000 };
 
-static const char *const names[] = {
-	"binomial", "4-nomial", "8-nomial", "dissemination", "recursive-doubling", "rabenseifner",
-	"halving-doubling", "double-tree", "ring", "double-ring", "bruck", "linear", "pairwise",
-	"hillis-steele", "blelloch",
-};
 static const uint32_t some_ranks[] = {
 	0, 1, 2, 1023, 1024, RANKS / 2 - 1, RANKS / 2, RANKS / 2 + 1, RANKS - 2, RANKS - 1,
 };
@@ -152,13 +147,15 @@ static void print_one(const char *name, enum muster_coll coll)
 
 int main(void)
 {
+	const char *name;
+
 	members = calloc(RANKS, sizeof(*members));
 	if (!members)
 		return 1;
 	printf("The own part of a rank among %d; program: 1 MiB\n", RANKS);
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+	for (uint32_t i = 0; (name = muster_schedule_name(i)); i++)
 		for (enum muster_coll coll = MUSTER_COLL_BARRIER; coll < MUSTER_COLL_END; coll++)
-			print_one(names[i], coll);
+			print_one(name, coll);
 	free(members);
 	return 0;
 }

@@ -15,7 +15,7 @@
 
 enum { TABLE_BITS_MIN = 8 };
 
-static bool table_grow(struct muster_engine *engine, struct unit *unit, uint32_t bits);
+static bool table_resize(struct muster_engine *engine, struct unit *unit, uint32_t bits);
 
 int muster_buffer_create(struct muster_engine *engine, struct unit *unit, uint32_t bytes)
 {
@@ -29,7 +29,7 @@ int muster_buffer_create(struct muster_engine *engine, struct unit *unit, uint32
 		unit->used = world->alloc(engine->opaque, (unit->nr_blocks + 63) / 64 * 8);
 	}
 	unit->scratch = world->alloc(engine->opaque, MUSTER_MTU);
-	if (!unit->scratch || !table_grow(engine, unit, TABLE_BITS_MIN) ||
+	if (!unit->scratch || !table_resize(engine, unit, TABLE_BITS_MIN) ||
 	    (unit->nr_blocks && (!unit->blocks || !unit->used))) {
 		muster_buffer_destroy(engine, unit);
 		return -ENOMEM;
@@ -81,7 +81,7 @@ static struct entry **bucket_of(const struct entry *entry)
 }
 
 /* Without memory the chains get longer: whether it worked matters the first time only. */
-static bool table_grow(struct muster_engine *engine, struct unit *unit, uint32_t bits)
+static bool table_resize(struct muster_engine *engine, struct unit *unit, uint32_t bits)
 {
 	struct entry **old = unit->table, *entry, *next;
 	uint32_t old_bits = unit->table_bits, i;
@@ -175,7 +175,7 @@ struct entry *muster_entry_take(struct context *ctx)
 	if (!chunk->free)
 		chunk_unlist(unit, chunk);
 	if (unit->nr_entries_used++ == 1u << unit->table_bits)
-		table_grow(ctx->engine, unit, unit->table_bits + 1);
+		table_resize(ctx->engine, unit, unit->table_bits + 1);
 	entry->owner = ctx;
 	entry->fragments = 0;
 	entry->nr_blocks = 0;
@@ -188,7 +188,18 @@ struct entry *muster_entry_take(struct context *ctx)
 	return entry;
 }
 
-/* What a burst had needed goes as it runs empty, but for one chunk. */
+/* Where three in four chains are empty, and no more are needed for one chunk. */
+static void table_shrink(struct muster_engine *engine, struct unit *unit)
+{
+	uint32_t bits = unit->table_bits;
+
+	while (bits > TABLE_BITS_MIN && unit->nr_entries_used <= 1u << (bits - 2))
+		bits--;
+	if (bits != unit->table_bits)
+		table_resize(engine, unit, bits);
+}
+
+/* What a burst had needed goes as it runs empty, but for one chunk and its chains. */
 void muster_entry_give(struct entry *entry)
 {
 	struct unit *unit = entry->owner->unit;
@@ -205,6 +216,7 @@ void muster_entry_give(struct entry *entry)
 	unit->nr_entries_used--;
 	if (!chunk->nr_used && unit->first_chunk != unit->last_chunk) {
 		chunk_unlist(unit, chunk);
+		table_shrink(entry->owner->engine, unit);
 		give_back(entry->owner->engine, chunk, sizeof(*chunk));
 	}
 }

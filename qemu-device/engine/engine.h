@@ -401,6 +401,12 @@ void muster_engine_counters_get(const struct muster_engine *engine,
 				struct muster_engine_counters *counters);
 
 /**
+ * muster_engine_kept() - bytes that were given back and are kept for the next that needs them: up to
+ * a limit, as much as has been in use at once.
+ */
+size_t muster_engine_kept(const struct muster_engine *engine);
+
+/**
  * muster_engine_trace_put() - from now on write trace records there, with the time that the
  * caller has put into `now`. It must stay until another is put; NULL: none.
  */

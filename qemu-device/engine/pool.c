@@ -51,6 +51,11 @@ void muster_pool_give(struct muster_engine *engine, void *p, size_t bytes)
 	engine->pool.kept += class_bytes(class);
 }
 
+size_t muster_engine_kept(const struct muster_engine *engine)
+{
+	return engine->pool.kept;
+}
+
 void muster_pool_destroy(struct muster_engine *engine)
 {
 	uint32_t class;

@@ -4,35 +4,30 @@
  * the library and have a NIC each. They are made and used one by one, and what each costs that
  * rests is counted; then they have an allreduce each, all of them outstanding, started in another
  * order on each rank, and are freed in that order; three times. What engines, library and regions
- * hold afterwards must not grow. The seed draws wires and buffers.
+ * hold afterwards is the same each time, to the byte. The seed draws wires and buffers.
  *
  * usage: many COMMUNICATORS RANKS [SEED]
  */
 #include <inttypes.h>
-#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "../counted.h"
 #include "dst.h"
 #include "muster.h"
 
 enum {
 	ROUNDS = 3,
 	QUIET_US = 500000,	/* until what was freed is closed with all */
-	/* An engine keeps so much of what was given back, by who was late (selftests/comms.c). */
-	KEPT_BYTES = (256 + 64) << 10,
-	/*
-	 * A rank's: nothing but what malloc() rounds, which follows from what was freed before. One byte that
-	 * is lost with each of 4,096 communicators is more.
-	 */
-	LIBRARY_BYTES = 4 << 10,
+	KEPT_BYTES = 256 << 10,	/* at most, by an engine, of what was given back (POOL_KEEP_BYTES) */
 	WARM = 128,		/* communicators of a rank that are ready to run again (MUSTER_WARM_MAX) */
 	OWN_BYTES = 1024,	/* of one that rests, in engine and library, */
 	MEMBER_BYTES = 16,	/* and of each member */
 };
 
 struct holds {
-	size_t engines;		/* bytes of all */
+	size_t engines;		/* bytes of all that is in use */
+	size_t kept;		/* what was given back, for the next: as much as somebody was late, up to a limit */
 	size_t library;		/* whatever else comes from malloc(), but for the world's own */
 	uint32_t regions;
 };
@@ -43,10 +38,10 @@ static struct holds half, at_rest, after[ROUNDS];	/* half, and all, are open and
 /* The world keeps room for the most packets and events that there ever were. */
 static size_t world_bytes(const struct dst_world *w)
 {
-	size_t bytes = malloc_usable_size(w->heap);
+	size_t bytes = counted_bytes(w->heap);
 
 	for (struct dst_parcel *parcel = w->parcels; parcel; parcel = parcel->next)
-		bytes += malloc_usable_size(parcel);
+		bytes += counted_bytes(parcel);
 	return bytes;
 }
 
@@ -54,11 +49,14 @@ static struct holds holds_now(const struct dst_world *w)
 {
 	struct holds holds = { 0 };
 
-	for (uint32_t n = 0; n < w->plan.nodes; n++)
+	for (uint32_t n = 0; n < w->plan.nodes; n++) {
+		holds.kept += muster_engine_kept(w->nodes[n].engine);
 		holds.engines += w->nodes[n].allocated;
+	}
+	holds.engines -= holds.kept;
 	for (uint32_t r = 0; r < w->plan.ranks; r++)
 		holds.regions += dst_process_regions(&w->ranks[r]);
-	holds.library = mallinfo2().uordblks + mallinfo2().hblkhd - holds.engines - world_bytes(w);
+	holds.library = counted_all() - holds.engines - holds.kept - world_bytes(w);
 	return holds;
 }
 
@@ -193,8 +191,8 @@ static bool nothing_is_left(void)
 {
 	const struct holds *a = &after[ROUNDS - 2], *b = &after[ROUNDS - 1];
 
-	return b->regions == a->regions && b->library <= a->library + (size_t)LIBRARY_BYTES * nr_ranks &&
-	       b->engines <= a->engines + (size_t)KEPT_BYTES * nr_ranks;
+	return b->regions == a->regions && b->library == a->library && b->engines == a->engines &&
+	       b->kept <= (size_t)KEPT_BYTES * nr_ranks;
 }
 
 /* Where more became cool meanwhile than were made, nothing is told. */
@@ -228,8 +226,8 @@ static void print_rest(size_t half_bytes, size_t bytes, const char *of)
 static void print_figures(const struct dst_world *w)
 {
 	for (uint32_t i = 0; i < ROUNDS; i++)
-		printf("after round %" PRIu32 ": %zu KiB in engines, %zu KiB elsewhere, %" PRIu32 " regions\n",
-		       i + 1, after[i].engines >> 10, after[i].library >> 10, after[i].regions);
+		printf("after round %" PRIu32 ": %zu bytes in engines and %zu kept for the next, %zu elsewhere, %" PRIu32
+		       " regions\n", i + 1, after[i].engines, after[i].kept, after[i].library, after[i].regions);
 	printf("%" PRIu32 " communicators of %" PRIu32 " simulated ranks: ", nr_comms + 1, nr_ranks);
 	print_rest(half.engines, at_rest.engines, "the engine");
 	print_rest(half.library, at_rest.library, "the library");

@@ -101,6 +101,13 @@ static void forge(struct dst_node *node, const struct muster_packet *packet, con
 		dst_fail(w, "node %u: a forged packet was not dropped", node->index);
 }
 
+/* Between any others' packets nothing differs. */
+static bool tells_of(const struct dst_rank *rank, const struct dst_node *to, const struct muster_packet *packet)
+{
+	return (rank->node == to && rank->vp == packet->dst_vp) ||
+	       (rank->node->index == packet->src_node && rank->vp == packet->src_vp);
+}
+
 /* An engine compares what comes too late with its last MUSTER_WINDOW sequences only. */
 static void note_late(struct dst_node *node, const struct muster_packet *packet)
 {
@@ -109,6 +116,7 @@ static void note_late(struct dst_node *node, const struct muster_packet *packet)
 
 	if (w->plan.cause == DST_MISMATCH && packet->type <= MUSTER_PACKET_RTS &&
 	    packet->context == w->comms[w->plan.cause_comm].id &&
+	    tells_of(&w->ranks[w->plan.cause_rank], node, packet) &&
 	    !muster_engine_context_query(node->engine, packet->dst_vp, packet->job, packet->context, &state))
 		w->forgotten |= (int32_t)(state.number - packet->number) > MUSTER_WINDOW;
 }

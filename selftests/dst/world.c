@@ -327,8 +327,8 @@ static void die(struct dst_world *w)
 		return;
 	for (uint32_t c = 0; c < w->plan.comms && w->trees; c++)
 		dst_trees_leave(&w->ranks[w->plan.cause_rank], c);
-	for (uint32_t i = 0; i < w->plan.ranks && (w->plan.rings || w->trees); i++)
-		if (i != node->index)
+	for (uint32_t i = 0; i < w->plan.nodes && (w->plan.rings || w->trees); i++)
+		if (i != node->index && !w->nodes[i].sw)
 			dst_at(w, w->now_us + 100 + dst_below(&w->net, 5000), DST_EVENT_LOST, i,
 			       node->index, NULL);
 	if (!w->plan.rings && w->plan.reborn)

@@ -130,16 +130,21 @@ static const struct muster_generator *find(const char *name, enum muster_coll co
 	return found;
 }
 
+const char *muster_schedule_name(uint32_t nr)
+{
+	for (size_t i = 0; i < NR_GENERATORS; i++)
+		if (find(generators[i]->name, MUSTER_COLL_END) == generators[i] && !nr--)
+			return generators[i]->name;
+	return NULL;
+}
+
 static void list_names(char *names, size_t len)
 {
+	const char *name;
 	size_t at = 0;
 
-	for (size_t i = 0; i < NR_GENERATORS; i++) {
-		const char *name = generators[i]->name;
-
-		if (find(name, MUSTER_COLL_END) == generators[i] && at < len)
-			at += snprintf(names + at, len - at, "%s%s", at ? ", " : "", name);
-	}
+	for (uint32_t i = 0; at < len && (name = muster_schedule_name(i)); i++)
+		at += snprintf(names + at, len - at, "%s%s", at ? ", " : "", name);
 }
 
 static int check_arguments(const char *name, const struct muster_generator *generator,

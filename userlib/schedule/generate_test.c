@@ -13,14 +13,6 @@
 
 #include "part.h"
 
-static const char *const names[] = {
-	"binomial", "recursive-doubling", "rabenseifner", "ring", "bruck", "linear", "pairwise",
-	"hillis-steele", "blelloch", "4-nomial", "8-nomial", "double-ring", "dissemination",
-	"direct", "double-tree", "halving-doubling",
-};
-
-enum { NR_NAMES = sizeof(names) / sizeof(names[0]) };
-
 static struct muster_schedule *generate(const char *name, enum muster_coll coll, uint32_t ranks,
 					uint32_t root, uint64_t bytes)
 {
@@ -60,29 +52,32 @@ static uint32_t most_of(const char *name)
 static void all_that_is_generated_is_proved(void **state)
 {
 	unsigned int nr = 0;
+	const char *name;
 
 	(void)state;
-	for (size_t i = 0; i < NR_NAMES; i++)
+	for (uint32_t i = 0; (name = muster_schedule_name(i)); i++)
 		for (enum muster_coll coll = MUSTER_COLL_BARRIER; coll < MUSTER_COLL_END; coll++)
-			for (uint32_t ranks = 1; ranks <= most_of(names[i]); ranks++)
+			for (uint32_t ranks = 1; ranks <= most_of(name); ranks++)
 				for (uint32_t root = 0;
 				     root < (muster_coll_rooted(coll) && ranks < 20 ? ranks : 1); root++)
-					nr += check_one(names[i], coll, ranks, root);
+					nr += check_one(name, coll, ranks, root);
 	/* 23 pairs without a root; 13 with one, which is any rank up to 19 ranks; direct: 2, up to 32 */
 	assert_int_equal(nr, 2 * 32 + 23 * 70 + 13 * (19 * 20 / 2 + 51) + 34 + (19 * 20 / 2 + 15));
 }
 
 static void large_ones_are_proved(void **state)
 {
+	const char *name;
+
 	(void)state;
-	for (size_t i = 0; i < NR_NAMES; i++) {
+	for (uint32_t i = 0; (name = muster_schedule_name(i)); i++) {
 		for (enum muster_coll coll = MUSTER_COLL_BARRIER; coll < MUSTER_COLL_END; coll++) {
 			if (coll == MUSTER_COLL_ALLTOALL)
 				continue;	/* n * n chunks */
-			check_one(names[i], coll, 257, muster_coll_rooted(coll) ? 100 : 0);
+			check_one(name, coll, 257, muster_coll_rooted(coll) ? 100 : 0);
 			/* Two of what "ring" is; and "rabenseifner" by other places. */
-			if (strcmp(names[i], "double-ring") && strcmp(names[i], "halving-doubling"))
-				check_one(names[i], coll, 1000, muster_coll_rooted(coll) ? 999 : 0);
+			if (strcmp(name, "double-ring") && strcmp(name, "halving-doubling"))
+				check_one(name, coll, 1000, muster_coll_rooted(coll) ? 999 : 0);
 		}
 	}
 }
@@ -239,13 +234,14 @@ static void assert_parts_agree(const char *name, enum muster_coll coll, uint32_t
 static void parts_agree(void **state)
 {
 	static const uint32_t grains[] = { 1, 3, UINT32_MAX };
+	const char *name;
 
 	(void)state;
-	for (size_t i = 0; i < NR_NAMES; i++)
+	for (uint32_t i = 0; (name = muster_schedule_name(i)); i++)
 		for (enum muster_coll coll = MUSTER_COLL_BARRIER; coll < MUSTER_COLL_END; coll++)
-			for (uint32_t ranks = 1; ranks <= most_of(names[i]); ranks++)
+			for (uint32_t ranks = 1; ranks <= most_of(name); ranks++)
 				for (size_t g = 0; g < 3; g++)
-					assert_parts_agree(names[i], coll, ranks,
+					assert_parts_agree(name, coll, ranks,
 							   muster_coll_rooted(coll) ? ranks / 3 : 0,
 							   grains[g], true);
 }
@@ -253,12 +249,13 @@ static void parts_agree(void **state)
 static void parts_of_thousands_agree(void **state)
 {
 	static const uint32_t sizes[] = { 257, 1000, 4096, 5000, 65535, 65536 };
+	const char *name;
 
 	(void)state;
-	for (size_t i = 0; i < NR_NAMES; i++)
+	for (uint32_t i = 0; (name = muster_schedule_name(i)); i++)
 		for (enum muster_coll coll = MUSTER_COLL_BARRIER; coll < MUSTER_COLL_END; coll++)
 			for (size_t n = 0; n < sizeof(sizes) / sizeof(sizes[0]); n++)
-				assert_parts_agree(names[i], coll, sizes[n],
+				assert_parts_agree(name, coll, sizes[n],
 						   muster_coll_rooted(coll) ? sizes[n] / 3 : 0,
 						   sizes[n] < 5000 ? 100 : UINT32_MAX,
 						   sizes[n] < 300);

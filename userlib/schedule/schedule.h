@@ -185,6 +185,9 @@ int muster_schedule_read(FILE *in, struct muster_schedule **schedule, char *why,
 /** muster_schedule_write() - write the text form; reading it gives an equal schedule. 0; -EIO. */
 int muster_schedule_write(const struct muster_schedule *schedule, FILE *out);
 
+/** muster_schedule_name() - the name of an algorithm, counted from 0; NULL: there are not so many. */
+const char *muster_schedule_name(uint32_t nr);
+
 /**
  * muster_schedule_by_rank() - take an algorithm by name; nothing is listed.
  * @name: one of Documentation/schedule.md, section 3; NULL: the one that suits coll,
