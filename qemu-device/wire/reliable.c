@@ -257,12 +257,18 @@ void muster_link_send_once(struct muster_link *link, uint32_t incarnation,
 		emit(link, MUSTER_FRAME_ONCE, incarnation, 0, packet, payload);
 }
 
+/* The oldest goes however many fly: by it alone it is found out whether the peer is there. */
+static bool may_fly(const struct muster_link *link, uint32_t seq)
+{
+	return seq == link->oldest || link->in_flight < link->pace.flight_max;
+}
+
 static void send_due(struct muster_link *link, uint64_t now_us)
 {
 	for (uint32_t seq = link->oldest; seq != link->next; seq++) {
 		struct muster_link_slot *slot = slot_of(link, seq);
 
-		if (!slot || (!slot->tries && link->in_flight >= link->pace.flight_max))
+		if (!slot || (!slot->tries && !may_fly(link, seq)))
 			continue;
 		if (slot->due_us > now_us) {
 			due(link, slot->due_us);

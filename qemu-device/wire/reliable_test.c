@@ -206,6 +206,22 @@ static void a_silent_peer_is_lost_after_the_deadline(void **state)
 	assert_int_equal(w.ends[1].lost, 1);	/* its probes are not answered any more */
 }
 
+/* There was no room for the first of a burst, and others have filled what may fly. */
+static void a_peer_is_lost_that_the_oldest_packet_was_never_sent_to(void **state)
+{
+	(void)state;
+	begin(16);
+	exchange(1, 1);
+	w.faults.cut[1] = true;
+	w.faults.full = 1000;
+	assert_int_equal(try_send(0, 1), 0);
+	w.faults.full = 0;
+	for (uint32_t n = 2; n < 2 + w.ends[0].link.pace.flight_max; n++)
+		assert_int_equal(try_send(0, n), 0);
+	advance_until(w.now_us + 2 * DEADLINE_US);
+	assert_int_equal(w.ends[0].lost, 1);
+}
+
 /* The frame was lost, and then we did not run for longer than the deadline. */
 static void who_stood_still_does_not_blame_the_peer(void **state)
 {
@@ -337,6 +353,7 @@ int main(void)
 		cmocka_unit_test(every_flipped_bit_is_seen),
 		cmocka_unit_test(a_full_window_refuses_and_recovers),
 		cmocka_unit_test(a_silent_peer_is_lost_after_the_deadline),
+		cmocka_unit_test(a_peer_is_lost_that_the_oldest_packet_was_never_sent_to),
 		cmocka_unit_test(who_stood_still_does_not_blame_the_peer),
 		cmocka_unit_test(a_peer_that_never_was_there_is_lost),
 		cmocka_unit_test(who_only_waits_learns_that_the_peer_is_gone),

@@ -135,6 +135,7 @@ struct dst_plan {
 	uint32_t tree_bytes[DST_TREES], tree_pulses;	/* of a packet of each type; that live at once */
 	bool plain;			/* some switches only forward */
 	bool locks;			/* streaming trees are locked */
+	uint32_t replaced;		/* how often another program goes on with what a switch has */
 	uint32_t cause_switch, cause_link;	/* any number */
 	bool said;			/* CUT: to both ends, between switches */
 };
@@ -280,6 +281,7 @@ enum dst_event_type {
 	DST_EVENT_REBIRTH,
 	DST_EVENT_LEAVE,	/* a rank has closed a communicator: its switch hears that it has left the groups */
 	DST_EVENT_REMOVE,	/* all have: a switch forgets them */
+	DST_EVENT_REPLACE,	/* a switch becomes another program */
 	DST_EVENT_UNLINK,	/* a switch is told that the link to that node is down */
 };
 
@@ -437,6 +439,8 @@ bool dst_switch_take(struct dst_node *node, uint32_t from, const struct muster_p
 void dst_switch_met(struct dst_node *node, uint32_t peer, uint32_t present);
 void dst_switch_lost(struct dst_node *node, uint32_t peer, uint32_t present);
 void dst_switch_unlink(struct dst_node *node, uint32_t peer);
+/* Another one goes on with what it has. */
+void dst_switch_replace(struct dst_node *node);
 struct muster_switch *dst_switch_of(const struct dst_node *node);
 /* Whether all groups are gone and nothing is under way: else dst_fail(), if it is late. */
 bool dst_switches_rest(struct dst_world *w, bool late);

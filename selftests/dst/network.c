@@ -17,7 +17,8 @@ enum { LINKS_MAX = 64, LOST_US = 5000, UNLINK_US = 2000 };
 
 struct dst_switch {
 	struct muster_wire wire;	/* what its box holds for a socket */
-	struct switch_box box;
+	struct switch_box boxes[2];	/* one of them is the switch, */
+	struct switch_box *box;		/* this; the other's program would go on with what it has */
 	struct dst_node *node;
 	bool met[DST_NODES_MAX];	/* hosts */
 	bool unlinked[DST_NODES_MAX];	/* it hears nothing from there any more, and counts nothing */
@@ -353,26 +354,27 @@ int dst_switch_begin(struct dst_node *node)
 	node->sw = sw;
 	node->incarnation = DST_SWITCH_LIFE;
 	sw->node = node;
-	sw->wire = (struct muster_wire){ .ops = &ops, .owner = &sw->box };
-	err = switch_box_make(&sw->box, w->network->fabric, number, DST_SWITCH_LIFE, why, sizeof(why));
-	sw->box.wire = &sw->wire;
+	sw->box = &sw->boxes[0];
+	sw->wire = (struct muster_wire){ .ops = &ops, .owner = sw->box };
+	err = switch_box_make(sw->box, w->network->fabric, number, DST_SWITCH_LIFE, why, sizeof(why));
+	sw->box->wire = &sw->wire;
 	return err;
 }
 
 void dst_switch_end(struct dst_node *node)
 {
-	switch_box_close(&node->sw->box);
+	switch_box_close(node->sw->box);
 	node->sw = NULL;
 }
 
 struct muster_switch *dst_switch_of(const struct dst_node *node)
 {
-	return node->sw->box.sw;
+	return node->sw->box->sw;
 }
 
 void dst_switch_step(struct dst_node *node)
 {
-	struct switch_box *box = &node->sw->box;
+	struct switch_box *box = node->sw->box;
 	uint64_t now_us = node->world->now_us, due_us;
 
 	switch_box_step(box, now_us);
@@ -397,6 +399,15 @@ static bool is_own(const struct dst_node *node, const struct muster_packet *pack
 	return packet->group && packet->dst_node == dst_network_id(node->world, node->index);
 }
 
+/*
+ * Links bring each packet once; what has its place in an operation is known again all the same. That
+ * a node has its turn to lock is not.
+ */
+static bool is_turn(const struct muster_packet *packet)
+{
+	return packet->type == MUSTER_PACKET_TREE_DOWN && packet->signature.coll == MUSTER_COLL_LOCK;
+}
+
 /* The same by somebody who has not the group's key, or in another life. */
 static void forge(struct dst_node *node, uint32_t from, const struct muster_packet *packet,
 		  const void *payload)
@@ -409,9 +420,9 @@ static void forge(struct dst_node *node, uint32_t from, const struct muster_pack
 		forged.job_key ^= 1ull << dst_below(&w->net, 64);
 	else
 		forged.incarnation ^= 1u << dst_below(&w->net, 32);
-	muster_switch_counters_get(node->sw->box.sw, &before);
-	switch_box_events.take(&node->sw->box, dst_network_id(w, from), &forged, payload, forged.length);
-	muster_switch_counters_get(node->sw->box.sw, &after);
+	muster_switch_counters_get(node->sw->box->sw, &before);
+	switch_box_events.take(node->sw->box, dst_network_id(w, from), &forged, payload, forged.length);
+	muster_switch_counters_get(node->sw->box->sw, &after);
 	if (after.drop_stranger != before.drop_stranger + 1)
 		dst_fail(w, "switch %u: a forged packet was not dropped", node->index);
 }
@@ -424,9 +435,9 @@ bool dst_switch_take(struct dst_node *node, uint32_t from, const struct muster_p
 
 	if (own && !dst_healed(w) && dst_chance(&w->net, w->plan.forge))
 		forge(node, from, packet, payload);
-	taken = switch_box_events.take(&node->sw->box, dst_network_id(w, from), packet, payload,
+	taken = switch_box_events.take(node->sw->box, dst_network_id(w, from), packet, payload,
 				       packet->length);
-	if (own && taken)
+	if (own && taken && !is_turn(packet))
 		dst_net_replay(node, from, packet, payload);
 	soon(node);
 	return taken;
@@ -435,20 +446,84 @@ bool dst_switch_take(struct dst_node *node, uint32_t from, const struct muster_p
 void dst_switch_met(struct dst_node *node, uint32_t peer, uint32_t present)
 {
 	node->sw->met[peer] = true;
-	switch_box_events.met(&node->sw->box, dst_network_id(node->world, peer), present);
+	switch_box_events.met(node->sw->box, dst_network_id(node->world, peer), present);
 	soon(node);
 }
 
 void dst_switch_lost(struct dst_node *node, uint32_t peer, uint32_t present)
 {
-	switch_box_events.lost(&node->sw->box, dst_network_id(node->world, peer), present);
+	switch_box_events.lost(node->sw->box, dst_network_id(node->world, peer), present);
+	soon(node);
+}
+
+/* ---- another program in its place ------------------------------------------------------------------- */
+
+struct state {
+	uint8_t *bytes;
+	size_t len, room, at;
+};
+
+static int state_write(void *opaque, void *bytes, size_t len)
+{
+	struct state *state = opaque;
+
+	if (state->len + len > state->room) {
+		state->room = 2 * (state->len + len);
+		state->bytes = realloc(state->bytes, state->room);
+	}
+	if (!state->bytes)
+		return -ENOMEM;
+	memcpy(state->bytes + state->len, bytes, len);
+	state->len += len;
+	return 0;
+}
+
+static int state_read(void *opaque, void *bytes, size_t len)
+{
+	struct state *state = opaque;
+
+	if (state->len - state->at < len)
+		return -EIO;
+	memcpy(bytes, state->bytes + state->at, len);
+	state->at += len;
+	return 0;
+}
+
+/* The wire stays: what is on its links is handed over by tests of its own. */
+void dst_switch_replace(struct dst_node *node)
+{
+	struct dst_world *w = node->world;
+	struct switch_box *old = node->sw->box, *fresh = &node->sw->boxes[old == node->sw->boxes];
+	struct switch_box_port *ports;
+	struct state state = { .bytes = NULL };
+	char why[DST_WHY_MAX] = "";
+	int err;
+
+	if (node->dead)
+		return;
+	dst_say(w, "switch %u is replaced", node->index);
+	err = muster_switch_save(old->sw, &(struct muster_switch_store){ &state, state_write });
+	if (!err)
+		err = switch_box_make(fresh, w->network->fabric, old->number, old->life, why, sizeof(why));
+	if (!err)
+		err = muster_switch_restore(fresh->sw, &(struct muster_switch_store){ &state, state_read });
+	if (err || state.at != state.len)
+		dst_fail(w, "switch %u cannot be replaced: %d", node->index, err);
+	free(state.bytes);
+	ports = fresh->ports;
+	muster_switch_destroy(old->sw);
+	old->sw = fresh->sw;
+	*fresh = *old;
+	*old = (struct switch_box){ .ports = ports };
+	free(ports);
+	node->sw->wire.owner = node->sw->box = fresh;
 	soon(node);
 }
 
 void dst_switch_unlink(struct dst_node *node, uint32_t peer)
 {
 	node->sw->unlinked[peer] = true;
-	switch_box_cut(&node->sw->box, dst_network_id(node->world, peer));
+	switch_box_cut(node->sw->box, dst_network_id(node->world, peer));
 	soon(node);
 }
 
@@ -457,9 +532,9 @@ void dst_switch_unlink(struct dst_node *node, uint32_t peer)
 static bool rests(struct dst_node *node, bool late)
 {
 	struct muster_switch_counters c;
-	bool owes = node->sw->box.owes || node->sw->box.lost;
+	bool owes = node->sw->box->owes || node->sw->box->lost;
 
-	muster_switch_counters_get(node->sw->box.sw, &c);
+	muster_switch_counters_get(node->sw->box->sw, &c);
 	if (!c.groups && !c.bytes && !c.held && !c.flows && !c.locked && !c.lock_waits && !owes)
 		return true;
 	if (late)

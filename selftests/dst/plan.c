@@ -116,6 +116,7 @@ void dst_plan_trees(struct dst_plan *plan)
 	plan->cause_switch = dst_below(&rng, 64);
 	plan->cause_link = (uint32_t)dst_draw(&rng);
 	plan->said = dst_below(&rng, 2);
+	plan->replaced = half(&rng, 20);
 	if (plan->cause == DST_SWITCH || plan->cause == DST_CUT)
 		plan->replay = 0;	/* as for a death */
 }
@@ -134,7 +135,7 @@ static const struct {
 	FAULT("late", late_us), FAULT("map", map), FAULT("by-reference", by_reference),
 	FAULT("at-once", at_once), FAULT("forwards", forwards),
 	FAULT("idles", idles), FAULT("pulses-live", pulses_live), FAULT("plain", plain),
-	FAULT("locks", locks),
+	FAULT("locks", locks), FAULT("replaced", replaced),
 #undef FAULT
 };
 
@@ -188,10 +189,10 @@ void dst_plan_print(const struct dst_plan *plan)
 	printf("  %u cuts, %u clogs; healed after %" PRIu64 " us\n", plan->cuts, plan->clogs,
 	       plan->heal_us);
 	if (plan->switches)
-		printf("  switches: %u, %u, %u%s%s; packets of %u and %u bytes, %u pulses live\n", plan->levels[0],
+		printf("  switches: %u, %u, %u%s%s; packets of %u and %u bytes, %u pulses live; %u replaced\n", plan->levels[0],
 		       plan->levels[1], plan->levels[2], plan->plain ? ", some only forward" : "",
 		       plan->locks ? ", with locks" : "",
-		       plan->tree_bytes[0], plan->tree_bytes[1], plan->tree_pulses);
+		       plan->tree_bytes[0], plan->tree_bytes[1], plan->tree_pulses, plan->replaced);
 	printf("  cause: %s", cause_names[plan->cause]);
 	if (plan->cause == DST_SWITCH || plan->cause == DST_CUT)
 		printf(" %u at %" PRIu64 " us%s",

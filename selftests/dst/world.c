@@ -263,6 +263,9 @@ static bool switches_begin(struct dst_world *w)
 	for (uint32_t n = w->plan.ranks; n < w->plan.nodes; n++)
 		if (dst_switch_begin(&w->nodes[n]))
 			dst_fail(w, "switch %u cannot begin", n);
+	for (uint32_t i = 0; i < w->plan.replaced; i++)
+		dst_at(w, dst_below(&w->host, dst_below(&w->host, 2) ? 3000 : 400000), DST_EVENT_REPLACE,
+		       w->plan.ranks + dst_below(&w->host, w->plan.switches), 0, NULL);
 	return !w->failed;
 }
 
@@ -406,6 +409,9 @@ static void take(struct dst_world *w, const struct dst_event *event)
 		break;
 	case DST_EVENT_REMOVE:
 		dst_trees_remove(node, event->other);
+		break;
+	case DST_EVENT_REPLACE:
+		dst_switch_replace(node);
 		break;
 	case DST_EVENT_UNLINK:
 		dst_switch_unlink(node, event->other);
