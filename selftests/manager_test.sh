@@ -257,6 +257,38 @@ leaves_early() {
 check "who leaves a group before his switch has come to another manager is in it no more" leaves_early one
 check "who goes before his switch has come leaves nothing behind" leaves_early both
 
+# Who has left with one manager says nothing to the next.
+left_before() {
+	rm -f left go
+	begin switch:4
+	play left_before <<-'END' &
+		host, other = Host(0), Host(1)
+		host.create([0, 1])
+		made = host.hear()
+		host.leave(group=made["group"])
+		assert host.hear()["kind"] == LEFT
+		host.lease.close()
+		open("left", "w")
+		await_file("go")
+		other = Host(1, [(made["key"], made["group"], made["tree"])])
+		other.leave(group=made["group"])
+		other.hear()
+	END
+	hosts=$!
+	within 300 test -e left
+	kill -9 $manager
+	wait $manager || :
+	: >report
+	"$am" -t "$topology" -m "@$name-m" >>report &
+	manager=$!
+	within 300 grep -q ready report
+	within 300 groups 1
+	touch go
+	wait $hosts
+	within 300 groups 0
+}
+check "another manager does not wait for who has left before" left_before
+
 # As it ends it is asked for one, takes that back and the other, and hears no answer any more.
 ends_unheard() {
 	rm -f made go

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * What a switch does for its manager (switch_manager.h). One that comes anew is told which groups there
- * are, in the words in which they came, and which hosts have gone. While there is none the groups stay
+ * are, in the words in which they came, but for who has left, and which hosts have gone. While there is none the groups stay
  * as they are, and it is looked for now and then. The switch never waits for it.
  */
 #include "switch_manager.h"
@@ -214,6 +214,21 @@ static void take_out(struct managed *one, const struct muster_manager_message *h
 		held_remove(place);
 }
 
+/* Another manager is not to wait for it: it may not come any more. */
+static int child_left(struct managed *one, const struct muster_manager_message *head)
+{
+	struct held *held = *held_of(one, head->tree, head->group);
+	uint32_t i = 0, *nr = held ? &held->message.head.nr_members : NULL;
+
+	while (held && i < *nr && held->message.children[i].node != head->host)
+		i++;
+	if (held && i < *nr) {
+		held->message.children[i] = held->message.children[--*nr];
+		held->bytes -= sizeof(held->message.children[0]);
+	}
+	return muster_switch_child_left(one->box->sw, head->tree, head->group, head->host);
+}
+
 static const char *reason(int err)
 {
 	return err == -EBUSY ? "two streaming trees are at a switch already" :
@@ -256,7 +271,7 @@ static bool take(struct switch_manager *manager, struct managed *one, const stru
 		muster_switch_group_fail(one->box->sw, head->tree, head->group);
 		return true;
 	case MUSTER_MANAGER_CHILD_LEFT:
-		err = muster_switch_child_left(one->box->sw, head->tree, head->group, head->host);
+		err = child_left(one, head);
 		break;
 	case MUSTER_MANAGER_UNLINK:
 		err = switch_box_cut(one->box, head->host);
