@@ -52,17 +52,22 @@ play() {
 	python3 "$1.py" "$name-m"
 }
 
+# manage [OPTION]...: a manager that is ready
+manage() {
+	: >report
+	"$am" -t "$topology" -m "@$name-m" "$@" >>report &
+	manager=$!
+	within 300 grep -q ready report
+}
+
 # begin TOPOLOGY [OPTION]...: a manager, and all its switches in one process
 begin() {
 	name=muster-manager-$$-$tap_nr
 	topology=$1
 	shift
 	: >ready
-	: >report
-	"$am" -t "$topology" -m "@$name-m" "$@" >>report &
-	manager=$!
 	trap 'kill $manager' EXIT
-	within 300 grep -q ready report
+	manage "$@"
 	"$switchd" -t "$topology" -w "unix:@$name" -m "@$name-m" -j -c counters >ready &
 	switches=$!
 	trap 'kill -CONT $switches; kill $switches $manager' EXIT
@@ -194,10 +199,7 @@ late_to_clean() {
 	wait $manager || :
 	touch go
 	wait $hosts
-	: >report
-	"$am" -t "$topology" -m "@$name-m" >>report &
-	manager=$!
-	within 300 grep -q ready report
+	manage
 	within 300 known_by 2
 	"$am" -m "@$name-m" --clean &
 	order=$!
@@ -238,10 +240,7 @@ leaves_early() {
 	kill -STOP $switches
 	kill -9 $manager
 	wait $manager || :
-	: >report
-	"$am" -t "$topology" -m "@$name-m" >>report &
-	manager=$!
-	within 300 grep -q ready report
+	manage
 	touch go
 	within 300 test -e left
 	if [ "$1" = one ]; then
@@ -278,10 +277,7 @@ left_before() {
 	within 300 test -e left
 	kill -9 $manager
 	wait $manager || :
-	: >report
-	"$am" -t "$topology" -m "@$name-m" >>report &
-	manager=$!
-	within 300 grep -q ready report
+	manage
 	within 300 groups 1
 	touch go
 	wait $hosts

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * What a switch does for its manager (switch_manager.h). One that comes anew is told which groups there
- * are, in the words in which they came, but for who has left, and which hosts have gone. While there is none the groups stay
- * as they are, and it is looked for now and then. The switch never waits for it.
+ * are, in the words in which they came, but for who has left, and which hosts have gone. While there is
+ * none the groups stay as they are, and it is looked for now and then. The switch never waits for it.
  */
 #include "switch_manager.h"
 

@@ -3,45 +3,15 @@
 #ifndef MUSTER_SWITCH_TEST_HANDOVER_H
 #define MUSTER_SWITCH_TEST_HANDOVER_H
 
-#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include <cmocka.h>
 
 #include "switch.h"
-
-struct saved {
-	uint8_t *bytes;
-	size_t len, room, at;
-};
-
-static inline int saved_write(void *opaque, void *bytes, size_t len)
-{
-	struct saved *saved = opaque;
-
-	if (saved->len + len > saved->room) {
-		saved->room = 2 * (saved->len + len);
-		saved->bytes = realloc(saved->bytes, saved->room);
-	}
-	memcpy(saved->bytes + saved->len, bytes, len);
-	saved->len += len;
-	return 0;
-}
-
-static inline int saved_read(void *opaque, void *bytes, size_t len)
-{
-	struct saved *saved = opaque;
-
-	if (saved->len - saved->at < len)
-		return -EIO;
-	memcpy(bytes, saved->bytes + saved->at, len);
-	saved->at += len;
-	return 0;
-}
+#include "test_saved.h"
 
 static inline void handover_save(struct muster_switch *sw, struct saved *saved)
 {

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "fabric.h"
+#include "test_saved.h"
 #include "../../tools/switch_box.h"
 
 enum { LINKS_MAX = 64, LOST_US = 5000, UNLINK_US = 2000 };
@@ -458,64 +459,31 @@ void dst_switch_lost(struct dst_node *node, uint32_t peer, uint32_t present)
 
 /* ---- another program in its place ------------------------------------------------------------------- */
 
-struct state {
-	uint8_t *bytes;
-	size_t len, room, at;
-};
-
-static int state_write(void *opaque, void *bytes, size_t len)
-{
-	struct state *state = opaque;
-
-	if (state->len + len > state->room) {
-		state->room = 2 * (state->len + len);
-		state->bytes = realloc(state->bytes, state->room);
-	}
-	if (!state->bytes)
-		return -ENOMEM;
-	memcpy(state->bytes + state->len, bytes, len);
-	state->len += len;
-	return 0;
-}
-
-static int state_read(void *opaque, void *bytes, size_t len)
-{
-	struct state *state = opaque;
-
-	if (state->len - state->at < len)
-		return -EIO;
-	memcpy(bytes, state->bytes + state->at, len);
-	state->at += len;
-	return 0;
-}
-
 /* The wire stays: what is on its links is handed over by tests of its own. */
 void dst_switch_replace(struct dst_node *node)
 {
 	struct dst_world *w = node->world;
 	struct switch_box *old = node->sw->box, *fresh = &node->sw->boxes[old == node->sw->boxes];
-	struct switch_box_port *ports;
-	struct state state = { .bytes = NULL };
+	struct saved saved = { .bytes = NULL };
 	char why[DST_WHY_MAX] = "";
 	int err;
 
 	if (node->dead)
 		return;
 	dst_say(w, "switch %u is replaced", node->index);
-	err = muster_switch_save(old->sw, &(struct muster_switch_store){ &state, state_write });
+	err = muster_switch_save(old->sw, &(struct muster_switch_store){ &saved, saved_write });
 	if (!err)
 		err = switch_box_make(fresh, w->network->fabric, old->number, old->life, why, sizeof(why));
 	if (!err)
-		err = muster_switch_restore(fresh->sw, &(struct muster_switch_store){ &state, state_read });
-	if (err || state.at != state.len)
+		err = muster_switch_restore(fresh->sw, &(struct muster_switch_store){ &saved, saved_read });
+	if (err || saved.at != saved.len)
 		dst_fail(w, "switch %u cannot be replaced: %d", node->index, err);
-	free(state.bytes);
-	ports = fresh->ports;
+	free(saved.bytes);
 	muster_switch_destroy(old->sw);
 	old->sw = fresh->sw;
+	free(fresh->ports);
 	*fresh = *old;
-	*old = (struct switch_box){ .ports = ports };
-	free(ports);
+	*old = (struct switch_box){ .ports = NULL };
 	node->sw->wire.owner = node->sw->box = fresh;
 	soon(node);
 }
