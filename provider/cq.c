@@ -39,7 +39,7 @@ static int maps_open(struct ibv_context *ibvctx, struct muster_cq *cq,
 				PROT_READ | PROT_WRITE);
 	if (!cq->record) {
 		err = errno;
-		munmap(cq->ring, cq->ring_bytes);
+		muster_unmap(cq->ring, cq->ring_bytes);
 		return err;
 	}
 	cq->alive = (struct muster_cq **)(cq->record + 1);
@@ -107,8 +107,8 @@ int muster_destroy_cq(struct ibv_cq *ibvcq)
 	if (err)
 		return err;
 	if (cq->record)
-		munmap(cq->record, MUSTER_DOORBELL_STRIDE);
-	munmap(cq->ring, cq->ring_bytes);
+		muster_unmap(cq->record, MUSTER_DOORBELL_STRIDE);
+	muster_unmap(cq->ring, cq->ring_bytes);
 	pthread_mutex_destroy(&cq->lock);
 	free(cq->kept);
 	free(cq);
@@ -324,7 +324,7 @@ static int ring_change(struct muster_cq *cq, void *ring, uint32_t entries, struc
 	if (err)
 		return err;
 	entries_keep(cq, kept, resp.origin);
-	munmap(cq->ring, cq->ring_bytes);
+	muster_unmap(cq->ring, cq->ring_bytes);
 	cq->ring = ring;
 	cq->ring_bytes = resp.ring_bytes;
 	cq->entries = resp.entries;
@@ -352,7 +352,7 @@ static int resize(struct muster_cq *cq, uint32_t entries)
 	err = ring_change(cq, ring, entries, kept);
 	if (!err)
 		return 0;
-	munmap(ring, resp.ring_bytes);
+	muster_unmap(ring, resp.ring_bytes);
 err_free:
 	free(kept);
 	return err;

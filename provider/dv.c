@@ -67,8 +67,8 @@ static void *map(struct port *port, uint64_t offset, uint64_t bytes, int prot, i
 static void unmap(struct port *port)
 {
 	while (port->nr_mappings--)
-		munmap(port->mappings[port->nr_mappings].addr,
-		       port->mappings[port->nr_mappings].bytes);
+		muster_unmap(port->mappings[port->nr_mappings].addr,
+			     port->mappings[port->nr_mappings].bytes);
 	port->nr_mappings = 0;
 }
 

@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
+enum { UNMAP_TRIES = 8 };
+
 static const struct verbs_match_ent match_table[] = {
 	VERBS_DRIVER_ID(MUSTER_DRIVER_ID),
 	VERBS_PCI_MATCH(MUSTER_PCI_VENDOR, MUSTER_PCI_DEVICE, NULL),
@@ -23,6 +25,16 @@ void *muster_map(struct ibv_context *ibvctx, uint64_t offset, uint64_t bytes, in
 	void *addr = mmap(NULL, bytes, prot, MAP_SHARED, ibvctx->cmd_fd, offset);
 
 	return addr == MAP_FAILED ? NULL : addr;
+}
+
+/*
+ * Unmapping takes memory, too. What stays mapped would be kept until the process ends, as would a
+ * port's number: so it is tried again where there was none.
+ */
+void muster_unmap(void *addr, size_t bytes)
+{
+	for (int i = 0; i < UNMAP_TRIES && munmap(addr, bytes) && errno == ENOMEM; i++)
+		;
 }
 
 static int bells_map(struct muster_context *ctx)

@@ -164,6 +164,7 @@ static inline int destroyed(int err)
 
 /* muster.c */
 void *muster_map(struct ibv_context *ibvctx, uint64_t offset, uint64_t bytes, int prot);
+void muster_unmap(void *addr, size_t bytes);
 
 /* cq.c: as libibverbs has them; flags: MUSTER_CQ_*; verbs_init_cq() is the caller's */
 struct ibv_cq *muster_cq_create(struct ibv_context *ibvctx, int cqe,

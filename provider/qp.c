@@ -176,7 +176,7 @@ int muster_destroy_qp(struct ibv_qp *ibvqp)
 		return err;
 	/* What is left of it in completion queues is passed over from now on. */
 	qp_known(to_mctx(ibvqp->context), ibvqp->qp_num, NULL);
-	munmap(qp->queues, qp->queues_bytes);
+	muster_unmap(qp->queues, qp->queues_bytes);
 	qp_free(qp);
 	return 0;
 }

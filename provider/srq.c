@@ -82,7 +82,7 @@ int muster_destroy_srq(struct ibv_srq *ibvsrq)
 
 	if (err)
 		return err;
-	munmap(srq->record, srq->queue_bytes);
+	muster_unmap(srq->record, srq->queue_bytes);
 	pthread_mutex_destroy(&srq->lock);
 	free(srq);
 	return 0;

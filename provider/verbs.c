@@ -37,7 +37,7 @@ static void free_context(struct ibv_context *ibvctx)
 {
 	struct muster_context *ctx = to_mctx(ibvctx);
 
-	munmap((void *)ctx->bells, MUSTER_DOORBELL_STRIDE);
+	muster_unmap((void *)ctx->bells, MUSTER_DOORBELL_STRIDE);
 	pthread_mutex_destroy(&ctx->qps_lock);
 	verbs_uninit_context(&ctx->ibvctx);
 	free(ctx);

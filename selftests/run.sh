@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
 # Runs test programs that print TAP, three at a time, and adds up what they said.
-# One line a program; the log of a program that fails is shown whole. Closes
-# with "N passed, N failed, N skipped" and exits 1 if anything failed.
+# One line a program; the log of a program that fails is shown whole, and of one that runs
+# alone its figures ("# ..."). Closes with "N passed, N failed, N skipped" and exits 1 if anything failed.
 #
 # usage: run.sh PROGRAM...     (in that order: the longest are best first)
 # MUSTER_JOBS: how many at a time instead.
@@ -46,11 +46,16 @@ run_one() {
 		sub(/.*\/san\//, "", p)
 		printf "%-7s %6.1f s  %4d ok%s%s  %s\n", f ? "FAILED" : "passed", b - a, n,
 			f ? ", " f " failed" : "", s ? ", " s " skipped" : "", p }'
-	[ "$failed" -eq 0 ] || sed 's/^/    /' "$log"
+	if [ "$failed" -ne 0 ]; then
+		sed 's/^/    /' "$log"
+	elif [ "$alone" = yes ]; then
+		sed -n 's/^# /    &/p' "$log"
+	fi
 	grep -E '# SKIP' "$log" | sed 's/^/        /'
 	return 0
 }
 
+alone=$([ $# -ne 1 ] || echo yes)
 programs=0
 for program in "$@"; do
 	programs=$((programs + 1))

@@ -26,6 +26,8 @@
 
 #include "vm_frame.h"
 
+enum { BACK_S = 60 };		/* in which the host is back, if at all */
+
 struct program {
 	pid_t pid;		/* 0: free */
 	uint16_t id;
@@ -74,6 +76,20 @@ static void control_write(const void *data, size_t len)
 	}
 }
 
+/* After the guest has slept its host is away for as long as it takes to say that it is there. */
+static void host_await(void)
+{
+	struct pollfd fd = { .fd = control, .events = POLLIN };
+
+	for (int i = 0; i < BACK_S * 10; i++) {
+		if (poll(&fd, 1, 0) >= 0 && !(fd.revents & POLLHUP))
+			return;
+		usleep(100000);
+	}
+	say("the host is gone");
+	power_off();
+}
+
 static void control_read(void *data, size_t len)
 {
 	while (len) {
@@ -81,8 +97,12 @@ static void control_read(void *data, size_t len)
 
 		if (n < 0 && errno == EINTR)
 			continue;
-		if (n <= 0) {
-			say("the host is gone");
+		if (n == 0) {
+			host_await();
+			continue;
+		}
+		if (n < 0) {
+			say("the host is gone: %s", strerror(errno));
 			power_off();
 		}
 		data = (char *)data + n;
@@ -402,7 +422,10 @@ static void step(int signals)
 	}
 	if (fds[1].revents)
 		reap(signals);
-	if (fds[0].revents)
+	/* Who is away leaves nothing to read, and a read would wait for what the host says next. */
+	if (fds[0].revents & POLLHUP)
+		host_await();
+	else if (fds[0].revents)
 		handle_frame();
 }
 

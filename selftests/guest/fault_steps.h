@@ -36,6 +36,7 @@ struct fault_step {
 	int (*before)(struct world *world);	/* what is no part of it; may be NULL */
 	int also_says[2];		/* -errno that others make of ENOMEM */
 	bool maps;			/* the core says EAGAIN when page tables have no memory */
+	bool once;			/* what was done cannot be done again */
 	bool ends;			/* nothing comes after it */
 	bool alone;			/* nothing comes before it */
 };

@@ -3,7 +3,8 @@
  * Each step of using the device (fault_steps.c), with its n-th allocation made to fail, for n = 1
  * and on until the step has no n-th one (/proc/self/fail-nth; copies to and from processes fail in
  * their turn, too). Each says so (ENOMEM, EAGAIN, EFAULT) or succeeds, the device lives on, and
- * everything that stands can be taken away again. Each try is a process of its own.
+ * everything that stands can be taken away again. A process goes on from one n to the next while
+ * what it has built stands; where a step is done that is done once, another one begins anew.
  *
  * usage: faults --list | --once | STEP [N]
  *        their names; all of them, nothing fails; one of them, or one try of it
@@ -26,11 +27,21 @@ enum {
 	WRONG = 1,			/* a try's exit status, when it has said what is wrong */
 };
 
-/* What a try has found, for its parent. */
+/* How often a step said what, of the failures that it met. */
+struct said {
+	uint32_t nothing, nomem, again, fault, other;
+};
+
+/* What the tries have found, for their parent. */
 struct found {
+	uint32_t n, last;		/* the present try, and the last one that is wanted */
 	bool hit;			/* there was an n-th allocation, and it failed */
 	int error;			/* of the step: 0 or -errno */
+	struct said said;
 };
+
+/* What a try leaves of what its process has built. */
+enum left { AS_BEFORE, ONE_MORE, UNKNOWN };
 
 static struct found *found;
 static int fail_nth = -1;
@@ -58,11 +69,11 @@ static bool disarm(void)
 	return hit;
 }
 
-static int run_armed(int (*run)(struct world *), struct world *world, uint32_t n)
+static int run_armed(int (*run)(struct world *), struct world *world)
 {
 	int error;
 
-	arm(n);
+	arm(found->n);
 	error = run(world);
 	found->hit = disarm();
 	found->error = error;
@@ -136,44 +147,94 @@ static void nothing_left(int before)
 }
 
 /* What has failed is not there. */
-static void try_run(int nr, uint32_t n)
+static enum left try_run(struct world *world, int nr)
 {
-	struct world world = { };
-	int error, before = handles();
+	int error;
 
-	build(&world, nr);
-	prepare(&world, nr);
-	error = run_armed(fault_steps[nr].run, &world, n);
+	prepare(world, nr);
+	error = run_armed(fault_steps[nr].run, world);
 	if (fault_steps[nr].ends)
-		return;
-	if (!error)
-		take_back(&world, nr);
-	clear(&world, nr);
-	nothing_left(before);
+		return UNKNOWN;
+	if (error)
+		return AS_BEFORE;
+	take_back(world, nr);
+	return fault_steps[nr].once ? ONE_MORE : AS_BEFORE;
 }
 
 /*
  * It may have been only the word that it was done that did not get through: then it cannot be
  * done again, and the rest goes as with a process that ends.
  */
-static void try_undo(int nr, uint32_t n)
+static enum left try_undo(struct world *world, int nr)
 {
-	struct world world = { };
-	int error, before = handles();
+	int error;
 
-	build(&world, nr);
-	run(&world, nr);
-	error = run_armed(fault_steps[nr].undo, &world, n);
-	if (error && fault_steps[nr].undo(&world)) {
+	run(world, nr);
+	error = run_armed(fault_steps[nr].undo, world);
+	if (error && fault_steps[nr].undo(world)) {
 		if (error == -EFAULT)
-			return;
+			return UNKNOWN;
 		errx(WRONG, "%s cannot be done again", fault_steps[nr].undo_name);
 	}
+	return AS_BEFORE;
+}
+
+static const char *name_of(int nr, bool undo)
+{
+	return undo ? fault_steps[nr].undo_name : fault_steps[nr].name;
+}
+
+static void said_count(int nr, bool undo)
+{
+	const struct fault_step *step = &fault_steps[nr];
+	const int *also = step->also_says;
+	struct said *said = &found->said;
+	int error = found->error;
+
+	if (!error)
+		said->nothing++;
+	else if (error == -ENOMEM)
+		said->nomem++;
+	else if (error == -EAGAIN && step->maps && !undo)
+		said->again++;
+	else if (error == -EFAULT)
+		said->fault++;
+	else if (error == also[0] || error == also[1])
+		said->other++;
+	else
+		errx(WRONG, "%s says: %s", name_of(nr, undo), strerror(-error));
+}
+
+/* Whether there is another one to come. */
+static bool tried(int nr, bool undo)
+{
+	if (!found->hit)
+		return false;
+	said_count(nr, undo);
+	return found->n++ < found->last;
+}
+
+/* From the present one on, as far as one process comes. */
+static void try(int nr, bool undo)
+{
+	int before = handles(), built;
+	struct world world = { };
+	enum left left;
+
+	build(&world, nr);
+	built = handles();
+	do {
+		left = (undo ? try_undo : try_run)(&world, nr);
+		if (left == AS_BEFORE)
+			nothing_left(built);
+	} while (tried(nr, undo) && left == AS_BEFORE);
+	if (left == UNKNOWN)
+		return;
 	clear(&world, nr);
 	nothing_left(before);
 }
 
-static void try(int nr, bool undo, uint32_t n)
+static void process(int nr, bool undo)
 {
 	pid_t child = fork();
 	int status;
@@ -183,59 +244,38 @@ static void try(int nr, bool undo, uint32_t n)
 		fail_nth = open("/proc/self/fail-nth", O_RDWR | O_CLOEXEC);
 		if (fail_nth < 0)
 			err(WRONG, "/proc/self/fail-nth");
-		(undo ? try_undo : try_run)(nr, n);
+		try(nr, undo);
 		_exit(0);
 	}
 	if (child < 0 || waitpid(child, &status, 0) != child)
 		err(1, "fork");
 	if (status)
-		errx(1, "with failure %u of %s (it said: %s) process ended with %#x", n,
-		     undo ? fault_steps[nr].undo_name : fault_steps[nr].name,
-		     strerror(-found->error), status);
+		errx(1, "with failure %u of %s (it said: %s) process ended with %#x", found->n,
+		     name_of(nr, undo), strerror(-found->error), status);
 }
 
 /* ---- all of them --------------------------------------------------------------------- */
 
-/* How often a step said what, of the failures that it met. */
-struct said {
-	uint32_t nothing, nomem, again, fault, other;
-};
-
-static void said_count(struct said *said, const char *name, const struct fault_step *step, uint32_t n)
+static void sweep(int nr, bool undo, uint32_t first, uint32_t last)
 {
-	const int *also = step->also_says;
-	int error = found->error;
-
-	if (!error)
-		said->nothing++;
-	else if (error == -ENOMEM)
-		said->nomem++;
-	else if (error == -EAGAIN && step->maps && !strcmp(name, step->name))
-		said->again++;
-	else if (error == -EFAULT)
-		said->fault++;
-	else if (error == also[0] || error == also[1])
-		said->other++;
-	else
-		errx(1, "with failure %u %s says: %s", n, name, strerror(-error));
+	found->n = first;
+	found->last = last;
+	do
+		process(nr, undo);
+	while (found->hit && found->n <= last);
 }
 
-static void sweep(const char *name, int nr, bool undo)
+static void sweep_all(int nr, bool undo)
 {
-	struct said said = { };
-	uint32_t n;
+	const struct said *said = &found->said;
 
-	for (n = 1; n < TRIES_MAX; n++) {
-		try(nr, undo, n);
-		if (!found->hit)
-			break;
-		said_count(&said, name, &fault_steps[nr], n);
-	}
+	sweep(nr, undo, 1, TRIES_MAX);
 	if (found->hit || found->error)
-		errx(1, "%s: there is no end of failures, or it says without one: %s", name,
+		errx(1, "%s: there is no end of failures, or it says without one: %s", name_of(nr, undo),
 		     strerror(-found->error));
 	printf("# %s: %u failures; it says ENOMEM %u times, EAGAIN %u, EFAULT %u, another %u, and does it %u\n",
-	       name, n - 1, said.nomem, said.again, said.fault, said.other, said.nothing);
+	       name_of(nr, undo), found->n - 1, said->nomem, said->again, said->fault, said->other,
+	       said->nothing);
 }
 
 /* What a process can do with its file, and take back. */
@@ -273,6 +313,7 @@ static void step_find(const char *name, int *nr, bool *undo)
 
 int main(int argc, char **argv)
 {
+	uint32_t n;
 	bool undo;
 	int nr;
 
@@ -291,10 +332,11 @@ int main(int argc, char **argv)
 		return 0;
 	step_find(argv[1], &nr, &undo);
 	if (argc == 2) {
-		sweep(argv[1], nr, undo);
+		sweep_all(nr, undo);
 		return 0;
 	}
-	try(nr, undo, strtoul(argv[2], NULL, 0));
+	n = strtoul(argv[2], NULL, 0);
+	sweep(nr, undo, n, n);
 	printf("# %s: %s\n", found->hit ? "failed" : "nothing failed", strerror(-found->error));
 	return 0;
 }

@@ -55,12 +55,16 @@ kill_holder() {
 	nothing_held
 }
 
-# Unreclaimable slabs, and all memory that is not free, in KiB; but for what files use.
+# Unreclaimable slabs, and all memory that is not free, in KiB; but for what files use. What is
+# free may also lie in a list of a CPU, of which newer kernels let some MiB lie there.
 memory() {
 	echo 3 >/proc/sys/vm/drop_caches
-	awk '{ kib[$1] = $2 }
-	END { print kib["SUnreclaim:"], kib["MemTotal:"] - kib["MemFree:"] - kib["Cached:"] - kib["Buffers:"] }' \
-		/proc/meminfo
+	awk '$1 == "count:" { free += 4 * $2; next }
+	{ kib[$1] = $2 }
+	END {
+		used = kib["MemTotal:"] - kib["MemFree:"] - free - kib["Cached:"] - kib["Buffers:"]
+		print kib["SUnreclaim:"], used
+	}' /proc/meminfo /proc/zoneinfo
 }
 
 # A kernel that watches keeps what was freed out of use for a while: a 32nd of its memory. What
