@@ -31,8 +31,8 @@ enum muster_driver_limit {
 	MUSTER_RESET_TIMEOUT_MS = 1000,
 	MUSTER_RECOVER_DELAY_MS = 100,	/* doubled each time that it fails */
 	MUSTER_RECOVER_DELAY_MAX_MS = 30000,
-	MUSTER_RING_BYTES_MAX = 4 << 20,	/* adjoining memory that can be had at once */
-	MUSTER_RQ_ENTRIES_DRIVER_MAX = 512,	/* the largest power of two in that */
+	MUSTER_RQ_PART_SHIFT = 20,		/* of receive rings, whose parts need not adjoin */
+	MUSTER_RQ_PART_BYTES = 1 << MUSTER_RQ_PART_SHIFT,
 	MUSTER_QP_TOLD_MAX = 64,		/* events of one queue pair that are told */
 	MUSTER_SRQ_TOLD_MAX = 4096,	/* limits of one shared queue */
 };
@@ -178,6 +178,7 @@ enum muster_mapping_kind {
 struct muster_ring_layout {
 	size_t stride;			/* 0: no ring */
 	size_t mark;
+	size_t before;			/* bytes of the ring that are in other mappings, made before */
 };
 
 /* ucontext.c: something that a process may map; it goes with the last mapping. */
@@ -220,7 +221,8 @@ struct muster_mr {
 struct muster_vp {
 	struct ib_qp ibqp;		/* qp_num is its number; usecnt counts its contexts */
 	struct muster_mapping *dq;
-	struct muster_mapping *rq;
+	struct muster_mapping *rq[MUSTER_RQ_PARTS_MAX];	/* one behind the other */
+	u32 nr_rq;
 	struct muster_mapping *status;
 	struct muster_mapping *doorbell;
 	u32 pd_id, cq_id;		/* what was asked for, for fill_res_qp_entry */

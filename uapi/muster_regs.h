@@ -47,7 +47,7 @@
 #define MUSTER_REG_EVENT_HEAD		0x44	/* wo, events consumed so far */
 
 #define MUSTER_REG_MAGIC_VALUE		0x5254534d	/* "MSTR" */
-#define MUSTER_DEVICE_VERSION		9
+#define MUSTER_DEVICE_VERSION		10
 
 /* What Documentation/sequence.md, section 10, lays down; a bit that is not set is refused. */
 #define MUSTER_CAP_WRITE		0x001	/* one-sided writes, SWAP_REMOTE_ADDR */
@@ -76,7 +76,7 @@ enum muster_regs_limit {
 	MUSTER_CQS_MAX = 2048,
 	MUSTER_CQ_ENTRIES_MAX = 65536,
 	MUSTER_DQ_ENTRIES_MAX = 4096,
-	MUSTER_RQ_ENTRIES_MAX = 1024,
+	MUSTER_RQ_ENTRIES_MAX = 4096,
 	MUSTER_MRS_MAX = 65535,
 	MUSTER_MR_PAGES_MAX = 1 << 22,
 	MUSTER_MR_PART_PAGES = 512,	/* of a list in parts, but the last */
@@ -166,14 +166,15 @@ struct muster_admin_cq_resize {
 
 struct muster_admin_vp {
 	__le64 dq_base;		/* struct muster_desc ring */
-	__le64 rq_base;		/* struct muster_recv_slot ring */
+	__le64 rq_base;		/* struct muster_recv_slot ring; or array of __le64: where its parts lie, in pages */
 	__le64 status_base;	/* struct muster_vp_status */
 	__le32 dq_entries;	/* powers of two */
 	__le32 rq_entries;
 	__le32 id;		/* chosen by the driver, below MUSTER_VPS_MAX */
 	__le32 cq;
 	__le32 pd;		/* MRs of the same pd only */
-	__le32 reserved;
+	__u8 rq_part_shift;	/* 12 to 30: what each part but the last has; 0: it is in one piece */
+	__u8 reserved[3];
 };
 
 #define MUSTER_MR_READ			0x1	/* device may load */

@@ -65,8 +65,10 @@ static struct verdict vp_create(struct muster_nic *nic, const struct muster_admi
 		.status_base = le64toh(cmd->vp.status_base),
 		.dq_entries = le32toh(cmd->vp.dq_entries),
 		.rq_entries = le32toh(cmd->vp.rq_entries),
+		.rq_part_shift = cmd->vp.rq_part_shift,
 	};
 	uint32_t id = le32toh(cmd->vp.id);
+	int err;
 
 	if (vp.dq_base % sizeof(struct muster_desc))
 		return BAD(vp.dq_base);
@@ -80,14 +82,17 @@ static struct verdict vp_create(struct muster_nic *nic, const struct muster_admi
 		return BAD(vp.rq_entries);
 	if (id >= MUSTER_VPS_MAX)
 		return BAD(vp.id);
-	if (cmd->vp.reserved || !nic_command_ends(cmd, sizeof(cmd->vp)))
+	if (vp.rq_part_shift && (vp.rq_part_shift < 12 || vp.rq_part_shift > 30))
+		return BAD(vp.rq_part_shift);
+	if (!nic_command_ends(cmd, offsetof(struct muster_admin_vp, reserved)))
 		return BAD(vp.reserved);
 	if (vp.cq >= MUSTER_CQS_MAX || !nic->cqs[vp.cq] || nic->cqs[vp.cq]->record)
 		return REFUSE(NO_OBJECT);
 	if (nic->vps[id])
 		return REFUSE(BUSY);
 	vp.id = id;
-	return verdict_of(nic_vp_create(nic, &vp));
+	err = nic_vp_create(nic, &vp);
+	return err == -EINVAL ? BAD(vp.rq_base) : verdict_of(err);
 }
 
 static struct verdict vp_destroy(struct muster_nic *nic, const struct muster_admin_command *cmd)

@@ -59,10 +59,12 @@ struct nic_vp {
 	uint32_t pd;
 	uint32_t cq;
 	uint64_t dq_base;
-	uint64_t rq_base;
+	uint64_t rq_base;	/* of the ring, or of the list of its parts in guest memory */
+	uint64_t *rq_parts;	/* copied from there */
 	uint64_t status_base;
 	uint32_t dq_entries;
 	uint32_t rq_entries;
+	uint8_t rq_part_shift;
 	uint32_t dq_head;	/* consumed */
 	uint32_t dq_tail;	/* as the guest says */
 	uint32_t rq_head;	/* given back, as the guest says */
@@ -211,6 +213,7 @@ void nic_admin_drop(struct muster_nic *nic);
 bool nic_needs(void *nic, uint32_t node);
 
 /* nic_ring.c */
+/* 0; -EINVAL: a part of the receive ring begins in no page; -EIO: their list cannot be read; ... */
 int nic_vp_create(struct muster_nic *nic, const struct nic_vp *config);
 void nic_vp_destroy(struct muster_nic *nic, struct nic_vp *vp);
 bool nic_rings_run(struct muster_nic *nic);
