@@ -125,6 +125,7 @@ static void dev_init(struct muster_dev *dev, struct muster_function *fn)
 	xa_init_flags(&dev->qps, XA_FLAGS_ALLOC | XA_FLAGS_LOCK_IRQ);
 	xa_init_flags(&dev->srqs, XA_FLAGS_ALLOC | XA_FLAGS_LOCK_IRQ);
 	ida_init(&dev->pds);
+	ida_init(&dev->counters);
 	mutex_init(&dev->mappings_lock);
 	INIT_LIST_HEAD(&dev->mappings);
 	muster_share_init(&dev->vps_share, "vps", MUSTER_VPS_MAX);
@@ -137,13 +138,15 @@ static void dev_init(struct muster_dev *dev, struct muster_function *fn)
 /* After its objects: what is left of them is our leak. */
 static void dev_free(struct muster_dev *dev)
 {
-	WARN_ON(!list_empty(&dev->mappings) || !xa_empty(&dev->mrs) || !ida_is_empty(&dev->pds));
+	WARN_ON(!list_empty(&dev->mappings) || !xa_empty(&dev->mrs) || !ida_is_empty(&dev->pds) ||
+		!ida_is_empty(&dev->counters));
 	muster_share_destroy(&dev->srqs_share);
 	muster_share_destroy(&dev->qps_share);
 	muster_share_destroy(&dev->contexts_share);
 	muster_share_destroy(&dev->cqs_share);
 	muster_share_destroy(&dev->vps_share);
 	mutex_destroy(&dev->mappings_lock);
+	ida_destroy(&dev->counters);
 	ida_destroy(&dev->pds);
 	xa_destroy(&dev->srqs);
 	xa_destroy(&dev->qps);

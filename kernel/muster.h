@@ -145,6 +145,7 @@ struct muster_dev {
 	struct xarray srqs;		/* id to struct muster_srq */
 	atomic_t qp_uses;		/* of indices, so far */
 	struct ida pds;
+	struct ida counters;		/* sets of what queue pairs count, from 1 */
 	struct mutex mappings_lock;	/* protects mappings */
 	struct list_head mappings;	/* struct muster_mapping.dev_entry: memory, not doorbells */
 	struct muster_share vps_share, cqs_share, contexts_share, qps_share, srqs_share;
@@ -453,6 +454,11 @@ void muster_contexts_orphan(struct muster_ucontext *ucontext);
 struct rdma_hw_stats *muster_alloc_hw_port_stats(struct ib_device *ibdev, u32 port);
 int muster_get_hw_stats(struct ib_device *ibdev, struct rdma_hw_stats *stats, u32 port,
 			int index);
+int muster_counter_bind_qp(struct rdma_counter *counter, struct ib_qp *ibqp);
+int muster_counter_unbind_qp(struct ib_qp *ibqp);
+int muster_counter_dealloc(struct rdma_counter *counter);
+struct rdma_hw_stats *muster_counter_alloc_stats(struct rdma_counter *counter);
+int muster_counter_update_stats(struct rdma_counter *counter);
 
 /* resource.c */
 int muster_fill_res_mr(struct sk_buff *msg, struct ib_mr *ibmr);

@@ -44,7 +44,7 @@ static bool event_write(struct muster_nic *nic, uint8_t kind, uint32_t id)
 void nic_event_lost(struct muster_nic *nic, uint32_t node)
 {
 	if (!event_write(nic, MUSTER_EVENT_PEER_LOST, node))
-		nic->counters.dropped++;
+		nic->counts.dropped++;
 }
 
 void nic_event_owe(struct muster_nic *nic, bool *owed)
