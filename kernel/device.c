@@ -214,6 +214,7 @@ int muster_ibdev_register(struct muster_dev *dev)
 	mutex_lock(&dev->link_lock);
 	dev->registered = true;
 	mutex_unlock(&dev->link_lock);
+	muster_netlink_add(dev);
 	/* What was told meanwhile nobody has heard. */
 	muster_link_changed(dev);
 	return 0;
@@ -221,6 +222,7 @@ int muster_ibdev_register(struct muster_dev *dev)
 
 void muster_ibdev_unregister(struct muster_dev *dev)
 {
+	muster_netlink_remove(dev);
 	mutex_lock(&dev->link_lock);
 	dev->registered = false;
 	mutex_unlock(&dev->link_lock);

@@ -146,6 +146,11 @@ struct muster_dev {
 	atomic_t qp_uses;		/* of indices, so far */
 	struct ida pds;
 	struct ida counters;		/* sets of what queue pairs count, from 1 */
+	struct xarray jobs;		/* struct muster_job, for netlink.c, as */
+	struct xarray contexts;		/* struct muster_context; the locks keep them there */
+	u32 next_job, next_context;
+	struct list_head netlink_entry;
+	u32 netlink_number;
 	struct mutex mappings_lock;	/* protects mappings */
 	struct list_head mappings;	/* struct muster_mapping.dev_entry: memory, not doorbells */
 	struct muster_share vps_share, cqs_share, contexts_share, qps_share, srqs_share;
@@ -264,9 +269,25 @@ struct muster_any_qp {
 };
 
 struct muster_job {
+	struct muster_dev *dev;
+	u32 number;			/* in dev->jobs */
+	kuid_t user;
 	u64 key;
 	u8 id;
 	atomic_t users;			/* contexts */
+};
+
+struct muster_context {
+	struct muster_dev *dev;
+	struct muster_job *job;		/* one of its users */
+	struct ib_qp *vp;		/* likewise */
+	struct list_head entry;		/* in the file's muster_ucontext.contexts */
+	u32 number;			/* in dev->contexts */
+	u32 self;
+	u32 nr_members;
+	u32 id;
+	u32 life;
+	kuid_t user;			/* whose share it is of */
 };
 
 static inline struct muster_dev *to_mdev(struct ib_device *ibdev)
@@ -459,6 +480,13 @@ int muster_counter_unbind_qp(struct ib_qp *ibqp);
 int muster_counter_dealloc(struct rdma_counter *counter);
 struct rdma_hw_stats *muster_counter_alloc_stats(struct rdma_counter *counter);
 int muster_counter_update_stats(struct rdma_counter *counter);
+
+/* netlink.c; changed(): an object has come or gone */
+int muster_netlink_open(void);
+void muster_netlink_close(void);
+void muster_netlink_add(struct muster_dev *dev);
+void muster_netlink_remove(struct muster_dev *dev);
+void muster_netlink_changed(void);
 
 /* resource.c */
 int muster_fill_res_mr(struct sk_buff *msg, struct ib_mr *ibmr);
