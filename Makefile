@@ -221,6 +221,10 @@ guest_parts = $(filter-out $(GUEST_TESTS:=.o),$(call objects,$(BUILD),selftests/
 
 $(BUILD)/selftests/guest/%.o: ALL_CFLAGS += -Iprovider
 
+# It speaks netlink, by libnl.
+$(BUILD)/selftests/guest/family.o: ALL_CFLAGS += $(patsubst -I%,-isystem %,$(shell pkg-config --cflags libnl-genl-3.0 2>/dev/null))
+$(BUILD)/selftests/guest/family: LINK += -lnl-genl-3 -lnl-3
+
 $(GUEST_TESTS): %: %.o $(guest_parts) $(DV)
 	@$(LINK) -libverbs -lcmocka -Wl,-rpath,'$$ORIGIN/../../provider'
 
@@ -310,7 +314,7 @@ NEXT_ABI := $(BUILD)/selftests/guest/abi/libmuster-rdmav34.so
 
 $(NEXT_ABI): provider/libmusterdv.map $(wildcard provider/*.[ch]) uapi/rdma/muster-abi.h | $(RDMA_CORE)
 	@mkdir -p $(@D)/rdma
-	@sed 's/\(define MUSTER_ABI_VERSION\).*/\1 5/' uapi/rdma/muster-abi.h >$(@D)/rdma/muster-abi.h
+	@sed 's/\(define MUSTER_ABI_VERSION\).*/\1 6/' uapi/rdma/muster-abi.h >$(@D)/rdma/muster-abi.h
 	@$(CC) -I$(@D) $(filter-out -MMD -MP,$(ALL_CFLAGS)) -Iprovider -isystem $(RDMA_CORE) -shared \
 		-Wl,--version-script=$< -o $@ provider/*.c -libverbs
 

@@ -132,6 +132,10 @@ static u32 command_object(const struct muster_admin_command *cmd)
 		return le32_to_cpu(cmd->qp.id);
 	case MUSTER_ADMIN_QP_MODIFY:
 		return le32_to_cpu(cmd->qp_modify.id);
+	case MUSTER_ADMIN_QP_COUNT:
+		return le32_to_cpu(cmd->qp_count.id);
+	case MUSTER_ADMIN_COUNTERS:
+		return le32_to_cpu(cmd->counters.set);
 	case MUSTER_ADMIN_SRQ_CREATE:
 		return le32_to_cpu(cmd->srq.id);
 	case MUSTER_ADMIN_SRQ_LIMIT:

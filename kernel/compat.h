@@ -50,4 +50,11 @@ static inline void vm_flags_clear(struct vm_area_struct *vma, vm_flags_t flags)
 #define MUSTER_ASSIGN_STR(field, source) __assign_str(field)
 #endif
 
+/* What the request of a dump said. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 6, 0)
+#define muster_dump_attrs(cb)	(genl_dumpit_info(cb)->attrs)
+#else
+#define muster_dump_attrs(cb)	(genl_info_dump(cb)->attrs)
+#endif
+
 #endif /* MUSTER_COMPAT_H */

@@ -11,16 +11,6 @@
 #define UVERBS_MODULE_NAME muster
 #include <rdma/uverbs_named_ioctl.h>
 
-struct muster_context {
-	struct muster_dev *dev;
-	struct muster_job *job;		/* one of its users */
-	struct ib_qp *vp;		/* likewise */
-	struct list_head entry;		/* in the file's muster_ucontext.contexts */
-	u32 self;
-	u32 id;
-	kuid_t user;			/* whose share it is of */
-};
-
 /* The members as the device reads them; freed when it has. */
 struct member_list {
 	struct muster_admin_member *members;
@@ -197,19 +187,29 @@ static int UVERBS_HANDLER(MUSTER_METHOD_CONTEXT_OPEN)(struct uverbs_attr_bundle 
 	context->vp = args.vp;
 	context->id = args.id;
 	context->self = args.self;
+	context->life = args.life;
+	context->nr_members = args.members.nr;
 	err = muster_share_take(context->dev, &context->dev->contexts_share, &context->user);
 	if (err)
 		goto err_free;
+	err = xa_alloc_cyclic(&context->dev->contexts, &context->number, NULL, xa_limit_32b,
+			      &context->dev->next_context, GFP_KERNEL_ACCOUNT);
+	if (err < 0)
+		goto err_share;
 	err = admin_open(context, &args);
 	if (err)
-		goto err_share;
+		goto err_number;
 	atomic_inc(&context->job->users);
 	atomic_inc(&context->vp->usecnt);
 	context_enlist(context);
+	xa_store(&context->dev->contexts, context->number, context, GFP_KERNEL);
+	muster_netlink_changed();
 	uobj->object = context;
 	uverbs_finalize_uobj_create(attrs, MUSTER_ATTR_CONTEXT_OPEN_HANDLE);
 	return 0;
 
+err_number:
+	xa_erase(&context->dev->contexts, context->number);
 err_share:
 	muster_share_give(&context->dev->contexts_share, context->user);
 err_free:
@@ -224,6 +224,8 @@ static int context_cleanup(struct ib_uobject *uobj, enum rdma_remove_reason why,
 	struct muster_admin_command cmd = command(context, MUSTER_ADMIN_CONTEXT_CLOSE);
 
 	context_delist(context);
+	xa_erase(&context->dev->contexts, context->number);
+	muster_netlink_changed();
 	muster_admin_end(context->dev, &cmd);
 	atomic_dec(&context->vp->usecnt);
 	atomic_dec(&context->job->users);

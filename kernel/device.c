@@ -148,6 +148,11 @@ static const struct ib_device_ops ops = {
 	.get_dev_fw_str = get_dev_fw_str,
 	.alloc_hw_port_stats = muster_alloc_hw_port_stats,
 	.get_hw_stats = muster_get_hw_stats,
+	.counter_bind_qp = muster_counter_bind_qp,
+	.counter_unbind_qp = muster_counter_unbind_qp,
+	.counter_dealloc = muster_counter_dealloc,
+	.counter_alloc_stats = muster_counter_alloc_stats,
+	.counter_update_stats = muster_counter_update_stats,
 	.fill_res_mr_entry = muster_fill_res_mr,
 	.fill_res_cq_entry = muster_fill_res_cq,
 	.fill_res_qp_entry = muster_fill_res_qp,
@@ -209,6 +214,7 @@ int muster_ibdev_register(struct muster_dev *dev)
 	mutex_lock(&dev->link_lock);
 	dev->registered = true;
 	mutex_unlock(&dev->link_lock);
+	muster_netlink_add(dev);
 	/* What was told meanwhile nobody has heard. */
 	muster_link_changed(dev);
 	return 0;
@@ -216,6 +222,7 @@ int muster_ibdev_register(struct muster_dev *dev)
 
 void muster_ibdev_unregister(struct muster_dev *dev)
 {
+	muster_netlink_remove(dev);
 	mutex_lock(&dev->link_lock);
 	dev->registered = false;
 	mutex_unlock(&dev->link_lock);

@@ -6,6 +6,7 @@
  */
 #include "muster.h"
 
+#include <linux/cred.h>
 #include <linux/random.h>
 
 #define UVERBS_MODULE_NAME muster
@@ -54,8 +55,17 @@ static int UVERBS_HANDLER(MUSTER_METHOD_JOB_CREATE)(struct uverbs_attr_bundle *a
 	job = kzalloc(sizeof(*job), GFP_KERNEL_ACCOUNT);
 	if (!job)
 		return -ENOMEM;
+	job->dev = to_mdev(uobj->context->device);
+	job->user = current_uid();
 	job->id = id;
 	job->key = key;
+	err = xa_alloc_cyclic(&job->dev->jobs, &job->number, job, xa_limit_32b,
+			      &job->dev->next_job, GFP_KERNEL_ACCOUNT);
+	if (err < 0) {
+		kfree_sensitive(job);
+		return err;
+	}
+	muster_netlink_changed();
 	uobj->object = job;
 	uverbs_finalize_uobj_create(attrs, MUSTER_ATTR_JOB_CREATE_HANDLE);
 	return uverbs_copy_to(attrs, MUSTER_ATTR_JOB_CREATE_RESP_KEY, &key, sizeof(key));
@@ -68,6 +78,8 @@ static int job_cleanup(struct ib_uobject *uobj, enum rdma_remove_reason why,
 
 	if (atomic_read(&job->users))
 		return -EBUSY;
+	xa_erase(&job->dev->jobs, job->number);
+	muster_netlink_changed();
 	kfree_sensitive(job);
 	return 0;
 }

@@ -125,6 +125,9 @@ static void dev_init(struct muster_dev *dev, struct muster_function *fn)
 	xa_init_flags(&dev->qps, XA_FLAGS_ALLOC | XA_FLAGS_LOCK_IRQ);
 	xa_init_flags(&dev->srqs, XA_FLAGS_ALLOC | XA_FLAGS_LOCK_IRQ);
 	ida_init(&dev->pds);
+	ida_init(&dev->counters);
+	xa_init_flags(&dev->jobs, XA_FLAGS_ALLOC);
+	xa_init_flags(&dev->contexts, XA_FLAGS_ALLOC);
 	mutex_init(&dev->mappings_lock);
 	INIT_LIST_HEAD(&dev->mappings);
 	muster_share_init(&dev->vps_share, "vps", MUSTER_VPS_MAX);
@@ -137,13 +140,17 @@ static void dev_init(struct muster_dev *dev, struct muster_function *fn)
 /* After its objects: what is left of them is our leak. */
 static void dev_free(struct muster_dev *dev)
 {
-	WARN_ON(!list_empty(&dev->mappings) || !xa_empty(&dev->mrs) || !ida_is_empty(&dev->pds));
+	WARN_ON(!list_empty(&dev->mappings) || !xa_empty(&dev->mrs) || !ida_is_empty(&dev->pds) ||
+		!ida_is_empty(&dev->counters) || !xa_empty(&dev->jobs) || !xa_empty(&dev->contexts));
 	muster_share_destroy(&dev->srqs_share);
 	muster_share_destroy(&dev->qps_share);
 	muster_share_destroy(&dev->contexts_share);
 	muster_share_destroy(&dev->cqs_share);
 	muster_share_destroy(&dev->vps_share);
 	mutex_destroy(&dev->mappings_lock);
+	xa_destroy(&dev->contexts);
+	xa_destroy(&dev->jobs);
+	ida_destroy(&dev->counters);
 	ida_destroy(&dev->pds);
 	xa_destroy(&dev->srqs);
 	xa_destroy(&dev->qps);
@@ -483,7 +490,26 @@ static struct pci_driver muster_driver = {
 	.err_handler = &error_handlers,
 };
 
-module_pci_driver(muster_driver);
+static int __init muster_init(void)
+{
+	int err = muster_netlink_open();
+
+	if (err)
+		return err;
+	err = pci_register_driver(&muster_driver);
+	if (err)
+		muster_netlink_close();
+	return err;
+}
+
+static void __exit muster_exit(void)
+{
+	pci_unregister_driver(&muster_driver);
+	muster_netlink_close();
+}
+
+module_init(muster_init);
+module_exit(muster_exit);
 MODULE_DEVICE_TABLE(pci, ids);
 MODULE_DESCRIPTION("Muster: NIC that carries out collective communication");
 MODULE_LICENSE("Dual BSD/GPL");

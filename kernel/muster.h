@@ -31,8 +31,8 @@ enum muster_driver_limit {
 	MUSTER_RESET_TIMEOUT_MS = 1000,
 	MUSTER_RECOVER_DELAY_MS = 100,	/* doubled each time that it fails */
 	MUSTER_RECOVER_DELAY_MAX_MS = 30000,
-	MUSTER_RING_BYTES_MAX = 4 << 20,	/* adjoining memory that can be had at once */
-	MUSTER_RQ_ENTRIES_DRIVER_MAX = 512,	/* the largest power of two in that */
+	MUSTER_RQ_PART_SHIFT = 20,		/* of receive rings, whose parts need not adjoin */
+	MUSTER_RQ_PART_BYTES = 1 << MUSTER_RQ_PART_SHIFT,
 	MUSTER_QP_TOLD_MAX = 64,		/* events of one queue pair that are told */
 	MUSTER_SRQ_TOLD_MAX = 4096,	/* limits of one shared queue */
 };
@@ -145,6 +145,12 @@ struct muster_dev {
 	struct xarray srqs;		/* id to struct muster_srq */
 	atomic_t qp_uses;		/* of indices, so far */
 	struct ida pds;
+	struct ida counters;		/* sets of what queue pairs count, from 1 */
+	struct xarray jobs;		/* struct muster_job, for netlink.c, as */
+	struct xarray contexts;		/* struct muster_context; the locks keep them there */
+	u32 next_job, next_context;
+	struct list_head netlink_entry;
+	u32 netlink_number;
 	struct mutex mappings_lock;	/* protects mappings */
 	struct list_head mappings;	/* struct muster_mapping.dev_entry: memory, not doorbells */
 	struct muster_share vps_share, cqs_share, contexts_share, qps_share, srqs_share;
@@ -178,6 +184,7 @@ enum muster_mapping_kind {
 struct muster_ring_layout {
 	size_t stride;			/* 0: no ring */
 	size_t mark;
+	size_t before;			/* bytes of the ring that are in other mappings, made before */
 };
 
 /* ucontext.c: something that a process may map; it goes with the last mapping. */
@@ -220,7 +227,8 @@ struct muster_mr {
 struct muster_vp {
 	struct ib_qp ibqp;		/* qp_num is its number; usecnt counts its contexts */
 	struct muster_mapping *dq;
-	struct muster_mapping *rq;
+	struct muster_mapping *rq[MUSTER_RQ_PARTS_MAX];	/* one behind the other */
+	u32 nr_rq;
 	struct muster_mapping *status;
 	struct muster_mapping *doorbell;
 	u32 pd_id, cq_id;		/* what was asked for, for fill_res_qp_entry */
@@ -261,9 +269,25 @@ struct muster_any_qp {
 };
 
 struct muster_job {
+	struct muster_dev *dev;
+	u32 number;			/* in dev->jobs */
+	kuid_t user;
 	u64 key;
 	u8 id;
 	atomic_t users;			/* contexts */
+};
+
+struct muster_context {
+	struct muster_dev *dev;
+	struct muster_job *job;		/* one of its users */
+	struct ib_qp *vp;		/* likewise */
+	struct list_head entry;		/* in the file's muster_ucontext.contexts */
+	u32 number;			/* in dev->contexts */
+	u32 self;
+	u32 nr_members;
+	u32 id;
+	u32 life;
+	kuid_t user;			/* whose share it is of */
 };
 
 static inline struct muster_dev *to_mdev(struct ib_device *ibdev)
@@ -451,6 +475,18 @@ void muster_contexts_orphan(struct muster_ucontext *ucontext);
 struct rdma_hw_stats *muster_alloc_hw_port_stats(struct ib_device *ibdev, u32 port);
 int muster_get_hw_stats(struct ib_device *ibdev, struct rdma_hw_stats *stats, u32 port,
 			int index);
+int muster_counter_bind_qp(struct rdma_counter *counter, struct ib_qp *ibqp);
+int muster_counter_unbind_qp(struct ib_qp *ibqp);
+int muster_counter_dealloc(struct rdma_counter *counter);
+struct rdma_hw_stats *muster_counter_alloc_stats(struct rdma_counter *counter);
+int muster_counter_update_stats(struct rdma_counter *counter);
+
+/* netlink.c; changed(): an object has come or gone */
+int muster_netlink_open(void);
+void muster_netlink_close(void);
+void muster_netlink_add(struct muster_dev *dev);
+void muster_netlink_remove(struct muster_dev *dev);
+void muster_netlink_changed(void);
 
 /* resource.c */
 int muster_fill_res_mr(struct sk_buff *msg, struct ib_mr *ibmr);

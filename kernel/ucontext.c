@@ -100,9 +100,17 @@ struct muster_mapping *muster_mapping_create(struct ib_ucontext *ibucontext,
 		return ERR_PTR(err);
 	}
 	mutex_lock(&dev->mappings_lock);
-	list_add(&mapping->dev_entry, &dev->mappings);
+	list_add_tail(&mapping->dev_entry, &dev->mappings);	/* as muster_mappings_clear() needs them */
 	mutex_unlock(&dev->mappings_lock);
 	return mapping_insert(ibucontext, mapping);
+}
+
+/* Where in its mapping the first mark lies: that of the first entry that begins there. */
+static size_t first_mark(const struct muster_ring_layout *layout)
+{
+	size_t into = layout->before % layout->stride;
+
+	return (into ? layout->stride - into : 0) + layout->mark;
 }
 
 static void mapping_clear(struct muster_mapping *mapping)
@@ -111,8 +119,8 @@ static void mapping_clear(struct muster_mapping *mapping)
 	size_t at;
 
 	if (layout->stride) {
-		for (at = 0; at + layout->stride <= mapping->bytes; at += layout->stride)
-			WRITE_ONCE(*((u8 *)mapping->cpu + at + layout->mark), 0);
+		for (at = first_mark(layout); at < mapping->bytes; at += layout->stride)
+			WRITE_ONCE(*((u8 *)mapping->cpu + at), 0);
 		smp_wmb();	/* the marks before the rest, see struct muster_ring_layout */
 	}
 	memset(mapping->cpu, 0, mapping->bytes);
@@ -120,7 +128,8 @@ static void mapping_clear(struct muster_mapping *mapping)
 
 /*
  * Of a fenced device: what it has written reads as zero, before processes are told. The
- * core takes mappings away as well, but only after it has told.
+ * core takes mappings away as well, but only after it has told. In the order in which they
+ * were made: an entry that goes on in the next part of its ring has its mark in the one before.
  */
 void muster_mappings_clear(struct muster_dev *dev)
 {
@@ -232,7 +241,7 @@ int muster_alloc_ucontext(struct ib_ucontext *ibucontext, struct ib_udata *udata
 		.incarnation = dev->incarnation,
 		.contexts_max = MUSTER_CONTEXTS_MAX,
 		.dq_entries_max = MUSTER_DQ_ENTRIES_MAX,
-		.rq_entries_max = MUSTER_RQ_ENTRIES_DRIVER_MAX,
+		.rq_entries_max = MUSTER_RQ_ENTRIES_MAX,
 		.capabilities = dev->capabilities,
 	};
 	int err;

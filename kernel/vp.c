@@ -5,14 +5,17 @@
  */
 #include "muster.h"
 
+#include <linux/dma-mapping.h>
 #include <linux/log2.h>
 #include <rdma/uverbs_ioctl.h>
 
 static const struct muster_ring_layout no_layout;
-static const struct muster_ring_layout slot_layout = {
-	.stride = sizeof(struct muster_recv_slot),
-	.mark = offsetof(struct muster_recv_slot, packet.version),
-};
+
+/* A slot's packet is never in two parts, though its payload may be. */
+static_assert(sizeof(struct muster_recv_slot) % offsetof(struct muster_recv_slot, payload) == 0 &&
+	      MUSTER_RQ_PART_BYTES % offsetof(struct muster_recv_slot, payload) == 0);
+static_assert(MUSTER_RQ_ENTRIES_MAX * sizeof(struct muster_recv_slot) <=
+	      MUSTER_RQ_PARTS_MAX * (size_t)MUSTER_RQ_PART_BYTES);
 
 static int check_attr(const struct ib_qp_init_attr *attr)
 {
@@ -44,7 +47,7 @@ static int decode(struct ib_udata *udata, struct muster_create_vp_cmd *cmd)
 		return -EINVAL;
 	if (cmd->reserved || !is_power_of_2(cmd->dq_entries) || !is_power_of_2(cmd->rq_entries) ||
 	    cmd->dq_entries > MUSTER_DQ_ENTRIES_MAX ||
-	    cmd->rq_entries > MUSTER_RQ_ENTRIES_DRIVER_MAX)
+	    cmd->rq_entries > MUSTER_RQ_ENTRIES_MAX)
 		return -EINVAL;
 	return 0;
 }
@@ -55,11 +58,40 @@ static void remove_mapping(struct muster_mapping *mapping)
 		muster_mapping_remove(mapping);
 }
 
+static void rq_remove(struct muster_vp *vp)
+{
+	while (vp->nr_rq)
+		muster_mapping_remove(vp->rq[--vp->nr_rq]);
+}
+
+/* In parts, so that a long ring needs no more memory that adjoins than a short one. */
+static int rq_create(struct muster_vp *vp, struct ib_ucontext *ibucontext, u32 entries)
+{
+	struct muster_ring_layout layout = {
+		.stride = sizeof(struct muster_recv_slot),
+		.mark = offsetof(struct muster_recv_slot, packet.version),
+	};
+	size_t bytes = entries * sizeof(struct muster_recv_slot);
+
+	for (; layout.before < bytes; layout.before += MUSTER_RQ_PART_BYTES) {
+		size_t part = min_t(size_t, bytes - layout.before, MUSTER_RQ_PART_BYTES);
+		struct muster_mapping *mapping =
+			muster_mapping_create(ibucontext, MUSTER_MAP_FROM_DEVICE, part, layout);
+
+		if (IS_ERR(mapping)) {
+			rq_remove(vp);
+			return PTR_ERR(mapping);
+		}
+		vp->rq[vp->nr_rq++] = mapping;
+	}
+	return 0;
+}
+
 /* The doorbell last: with it the number may be another's. */
 static void mappings_remove(struct muster_vp *vp)
 {
 	remove_mapping(vp->status);
-	remove_mapping(vp->rq);
+	rq_remove(vp);
 	remove_mapping(vp->dq);
 	remove_mapping(vp->doorbell);
 }
@@ -67,26 +99,29 @@ static void mappings_remove(struct muster_vp *vp)
 static int mappings_create(struct muster_vp *vp, struct ib_ucontext *ibucontext,
 			   const struct muster_create_vp_cmd *cmd)
 {
-	struct muster_mapping **made[] = { &vp->doorbell, &vp->dq, &vp->rq, &vp->status };
+	struct muster_mapping **made[] = { &vp->doorbell, &vp->dq, &vp->status };
 	size_t i;
+	int err;
 
 	vp->doorbell = muster_doorbell_create(ibucontext);
 	vp->dq = muster_mapping_create(ibucontext, MUSTER_MAP_FROM_PROCESS,
 				       cmd->dq_entries * sizeof(struct muster_desc), no_layout);
-	vp->rq = muster_mapping_create(ibucontext, MUSTER_MAP_FROM_DEVICE,
-				       cmd->rq_entries * sizeof(struct muster_recv_slot),
-				       slot_layout);
 	vp->status = muster_mapping_create(ibucontext, MUSTER_MAP_FROM_DEVICE, PAGE_SIZE,
 					   no_layout);
 	for (i = 0; i < ARRAY_SIZE(made); i++) {
 		if (IS_ERR(*made[i])) {
-			int err = PTR_ERR(*made[i]);
-
-			mappings_remove(vp);
-			return err;
+			err = PTR_ERR(*made[i]);
+			goto err_remove;
 		}
 	}
+	err = rq_create(vp, ibucontext, cmd->rq_entries);
+	if (err)
+		goto err_remove;
 	return 0;
+
+err_remove:
+	mappings_remove(vp);
+	return err;
 }
 
 static int respond(const struct muster_vp *vp, struct ib_udata *udata)
@@ -96,12 +131,29 @@ static int respond(const struct muster_vp *vp, struct ib_udata *udata)
 		.doorbell_offset = muster_mapping_offset(vp->doorbell),
 		.dq_offset = muster_mapping_offset(vp->dq),
 		.dq_bytes = vp->dq->bytes,
-		.rq_offset = muster_mapping_offset(vp->rq),
-		.rq_bytes = vp->rq->bytes,
+		.rq_part_bytes = MUSTER_RQ_PART_BYTES,
+		.nr_rq_parts = vp->nr_rq,
 		.status_offset = muster_mapping_offset(vp->status),
 	};
+	u32 i;
 
+	for (i = 0; i < vp->nr_rq; i++) {
+		resp.rq_offsets[i] = muster_mapping_offset(vp->rq[i]);
+		resp.rq_bytes += vp->rq[i]->bytes;
+	}
 	return ib_copy_to_udata(udata, &resp, sizeof(resp));
+}
+
+/* The device copies the list; it is freed again at once. */
+static __le64 *rq_list_create(struct muster_dev *dev, const struct muster_vp *vp, dma_addr_t *dma)
+{
+	__le64 *list = dma_alloc_coherent(&dev->fn->pdev->dev, vp->nr_rq * sizeof(*list), dma,
+					  GFP_KERNEL);
+	u32 i;
+
+	for (i = 0; list && i < vp->nr_rq; i++)
+		list[i] = cpu_to_le64(vp->rq[i]->dma);
+	return list;
 }
 
 static int admin_create(struct muster_dev *dev, const struct muster_vp *vp)
@@ -109,7 +161,7 @@ static int admin_create(struct muster_dev *dev, const struct muster_vp *vp)
 	struct muster_admin_command cmd = {
 		.opcode = MUSTER_ADMIN_VP_CREATE,
 		.vp.dq_base = cpu_to_le64(vp->dq->dma),
-		.vp.rq_base = cpu_to_le64(vp->rq->dma),
+		.vp.rq_part_shift = MUSTER_RQ_PART_SHIFT,
 		.vp.status_base = cpu_to_le64(vp->status->dma),
 		.vp.dq_entries = cpu_to_le32(vp->dq_entries),
 		.vp.rq_entries = cpu_to_le32(vp->rq_entries),
@@ -117,8 +169,16 @@ static int admin_create(struct muster_dev *dev, const struct muster_vp *vp)
 		.vp.cq = cpu_to_le32(vp->cq_id),
 		.vp.pd = cpu_to_le32(vp->pd_id),
 	};
+	dma_addr_t dma;
+	__le64 *list = rq_list_create(dev, vp, &dma);
+	int err;
 
-	return muster_admin_run(dev, &cmd);
+	if (!list)
+		return -ENOMEM;
+	cmd.vp.rq_base = cpu_to_le64(dma);
+	err = muster_admin_run(dev, &cmd);
+	dma_free_coherent(&dev->fn->pdev->dev, vp->nr_rq * sizeof(*list), list, dma);
+	return err;
 }
 
 int muster_create_vp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr, struct ib_udata *udata)

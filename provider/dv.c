@@ -72,6 +72,40 @@ static void unmap(struct port *port)
 	port->nr_mappings = 0;
 }
 
+/* The parts of a receive ring, each in its place behind the one before, or none. */
+static int parts_map(struct port *port, const struct muster_create_vp_resp *resp, char *place)
+{
+	uint64_t at = 0;
+
+	for (uint32_t i = 0; i < resp->nr_rq_parts; i++, at += resp->rq_part_bytes) {
+		uint64_t left = resp->rq_bytes - at;
+
+		if (mmap(place + at, left < resp->rq_part_bytes ? left : resp->rq_part_bytes, PROT_READ,
+			 MAP_SHARED | MAP_FIXED, port->ibvqp.context->cmd_fd,
+			 resp->rq_offsets[i]) == MAP_FAILED)
+			return -errno;
+	}
+	return 0;
+}
+
+static void *rq_map(struct port *port, const struct muster_create_vp_resp *resp, int *err)
+{
+	struct mapping *mapping = &port->mappings[port->nr_mappings];
+
+	if (*err)
+		return NULL;
+	mapping->addr = mmap(NULL, resp->rq_bytes, PROT_NONE,
+			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (mapping->addr == MAP_FAILED) {
+		*err = -errno;
+		return NULL;
+	}
+	mapping->bytes = resp->rq_bytes;
+	port->nr_mappings++;
+	*err = parts_map(port, resp, mapping->addr);
+	return mapping->addr;
+}
+
 static int rings_map(struct port *port, const struct muster_create_vp_resp *resp)
 {
 	struct musterdv_vp *vp = &port->vp;
@@ -79,7 +113,7 @@ static int rings_map(struct port *port, const struct muster_create_vp_resp *resp
 	int err = 0;
 
 	vp->dq = map(port, resp->dq_offset, resp->dq_bytes, PROT_READ | PROT_WRITE, &err);
-	vp->rq = map(port, resp->rq_offset, resp->rq_bytes, PROT_READ, &err);
+	vp->rq = rq_map(port, resp, &err);
 	vp->status = map(port, resp->status_offset, page, PROT_READ, &err);
 	vp->doorbells = map(port, resp->doorbell_offset, page, PROT_WRITE, &err);
 	if (err)

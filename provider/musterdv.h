@@ -96,8 +96,8 @@ struct musterdv_vp {
  *
  * Return: 0; -EINVAL for a size that is no power of two or beyond the limit;
  * -ENOSPC when the device has no VP or CQ left for this user; -EAGAIN at a limit of
- * the rdma cgroup; -ENOMEM, also for rings that the kernel finds no adjoining pages
- * for, or that exceed RLIMIT_MEMLOCK; -EIO for a dead device.
+ * the rdma cgroup; -ENOMEM, also for rings (parts of 1 MiB of receive rings) that the kernel
+ * finds no adjoining pages for, or that exceed RLIMIT_MEMLOCK; -EIO for a dead device.
  */
 int musterdv_vp_create(struct ibv_pd *pd, const struct musterdv_vp_attr *attr,
 		       struct musterdv_vp **vp);

@@ -9,6 +9,9 @@
 
 check "the ordinary tools show the device" in_guest 120 -- "$GUEST/tools_test.sh"
 
+check "jobs and contexts are shown, to whom they may be" in_guest 120 -- "$GUEST/family_test.sh"
+check "queue pairs have counters of their own" in_guest 120 -- "$GUEST/counter_test.sh"
+
 # What they print as JSON is validated here, where that is quick.
 diagnostics() {
 	in_guest 600 -- "$GUEST/diag_test.sh" >log || {

@@ -15,7 +15,7 @@ export MUSTER_BUILD
 
 tests_of() {
 	case $1 in
-	abi) echo dv_test quota_test ;;
+	abi) echo dv_test quota_test counter_test family_test ;;
 	lifetime) echo life_test bus_test suspend_test ;;
 	fault) echo health_test ;;
 	*)

@@ -47,7 +47,7 @@
 #define MUSTER_REG_EVENT_HEAD		0x44	/* wo, events consumed so far */
 
 #define MUSTER_REG_MAGIC_VALUE		0x5254534d	/* "MSTR" */
-#define MUSTER_DEVICE_VERSION		9
+#define MUSTER_DEVICE_VERSION		11
 
 /* What Documentation/sequence.md, section 10, lays down; a bit that is not set is refused. */
 #define MUSTER_CAP_WRITE		0x001	/* one-sided writes, SWAP_REMOTE_ADDR */
@@ -76,7 +76,7 @@ enum muster_regs_limit {
 	MUSTER_CQS_MAX = 2048,
 	MUSTER_CQ_ENTRIES_MAX = 65536,
 	MUSTER_DQ_ENTRIES_MAX = 4096,
-	MUSTER_RQ_ENTRIES_MAX = 1024,
+	MUSTER_RQ_ENTRIES_MAX = 4096,
 	MUSTER_MRS_MAX = 65535,
 	MUSTER_MR_PAGES_MAX = 1 << 22,
 	MUSTER_MR_PART_PAGES = 512,	/* of a list in parts, but the last */
@@ -126,6 +126,7 @@ enum muster_admin_opcode {
 	MUSTER_ADMIN_SRQ_DESTROY = 18,	/* no DMA for it after the reply */
 	MUSTER_ADMIN_CQ_MODERATE = 19,	/* of a CQ for queue pairs: when an interrupt is worth it */
 	MUSTER_ADMIN_CQ_RESIZE = 20,	/* of one, too: another ring; the first's count in the reply's detail */
+	MUSTER_ADMIN_QP_COUNT = 21,	/* from now on what a QP counts is counted there */
 };
 
 enum muster_admin_status {
@@ -166,14 +167,15 @@ struct muster_admin_cq_resize {
 
 struct muster_admin_vp {
 	__le64 dq_base;		/* struct muster_desc ring */
-	__le64 rq_base;		/* struct muster_recv_slot ring */
+	__le64 rq_base;		/* struct muster_recv_slot ring; or array of __le64: where its parts lie, in pages */
 	__le64 status_base;	/* struct muster_vp_status */
 	__le32 dq_entries;	/* powers of two */
 	__le32 rq_entries;
 	__le32 id;		/* chosen by the driver, below MUSTER_VPS_MAX */
 	__le32 cq;
 	__le32 pd;		/* MRs of the same pd only */
-	__le32 reserved;
+	__u8 rq_part_shift;	/* 12 to 30: what each part but the last has; 0: it is in one piece */
+	__u8 reserved[3];
 };
 
 #define MUSTER_MR_READ			0x1	/* device may load */
@@ -274,9 +276,15 @@ struct muster_admin_qp_modify {
 };
 
 struct muster_admin_counters {
-	__le64 base;		/* receives struct muster_device_counters */
+	__le64 base;		/* receives struct muster_device_counters; of a set muster_qp_counters */
 	__le32 bytes;
-	__le32 reserved;
+	__le32 set;		/* 1 to MUSTER_QPS_MAX, or 0: of the device */
+};
+
+/* A set that no queue pair was counted in begins with zeros. */
+struct muster_admin_qp_count {
+	__le32 id;
+	__le32 set;		/* 0: where those are that are counted in no set */
 };
 
 struct muster_admin_id {
@@ -301,6 +309,7 @@ struct muster_admin_command {
 		struct muster_admin_srq srq;
 		struct muster_admin_srq_limit srq_limit;
 		struct muster_admin_counters counters;
+		struct muster_admin_qp_count qp_count;
 		struct muster_admin_id id;	/* of what is to be destroyed */
 		__u8 raw[56];
 	};
@@ -356,8 +365,24 @@ struct muster_recv_slot {
 	__u8 payload[MUSTER_MTU];
 };
 
+/* What is counted of a queue pair, in its set. */
+struct muster_qp_counters {
+	__le64 requests;	/* that have ended well */
+	__le64 receives;	/* likewise */
+	__le64 packets_out;
+	__le64 packets_in;
+	__le64 bytes_out;	/* in these, without their heads */
+	__le64 bytes_in;
+	__le64 retries;		/* asked again, since nobody was there */
+	__le64 rnr_out;		/* had no receive, and has said so */
+	__le64 rnr_in;		/* was told so */
+	__le64 dropped;		/* packets that it did not take */
+	__le64 errors;		/* requests and receives that have failed; what is flushed then is not counted */
+};
+
 /* Monotonic since reset. Engine counts as in struct muster_engine_counters. */
 struct muster_device_counters {
+	struct muster_qp_counters qps;	/* that are counted in no set */
 	__le64 doorbells;
 	__le64 interrupts;
 	__le64 admin_commands;
@@ -395,6 +420,7 @@ MUSTER_STATIC_ASSERT(__builtin_offsetof(struct muster_event, valid) == 28, "offs
 MUSTER_STATIC_ASSERT(sizeof(struct muster_vp_status) == 64, "size");
 MUSTER_STATIC_ASSERT(sizeof(struct muster_recv_slot) == 128 + MUSTER_MTU, "size");
 MUSTER_STATIC_ASSERT(__builtin_offsetof(struct muster_recv_slot, valid) == 124, "offset");
-MUSTER_STATIC_ASSERT(sizeof(struct muster_device_counters) == 128, "size");
+MUSTER_STATIC_ASSERT(sizeof(struct muster_qp_counters) == 88, "size");
+MUSTER_STATIC_ASSERT(sizeof(struct muster_device_counters) == 216, "size");
 
 #endif /* MUSTER_REGS_H */

@@ -26,13 +26,13 @@ enum {
 
 int nic_dma_read(struct muster_nic *nic, uint64_t addr, void *buf, uint32_t len)
 {
-	nic->counters.dma_read_bytes += len;
+	nic->counts.dma_read_bytes += len;
 	return nic->world->dma_read(nic->opaque, addr, buf, len);
 }
 
 int nic_dma_write(struct muster_nic *nic, uint64_t addr, const void *buf, uint32_t len)
 {
-	nic->counters.dma_write_bytes += len;
+	nic->counts.dma_write_bytes += len;
 	return nic->world->dma_write(nic->opaque, addr, buf, len);
 }
 
@@ -362,7 +362,8 @@ void muster_nic_reset(struct muster_nic *nic)
 		__atomic_store_n(&nic->rung_qps[i], 0, __ATOMIC_RELAXED);
 	for (uint32_t i = 0; i < MUSTER_CQS_MAX / 64; i++)
 		__atomic_store_n(&nic->rung_cqs[i], 0, __ATOMIC_RELAXED);
-	memset(&nic->counters, 0, sizeof(nic->counters));
+	memset(&nic->counts, 0, sizeof(nic->counts));
+	memset(nic->qp_counts, 0, sizeof(nic->qp_counts));
 	__atomic_store_n(&nic->doorbells_count, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&nic->incarnation, incarnation_after(nic->incarnation), __ATOMIC_RELAXED);
 	__atomic_fetch_and(&nic->state, MUSTER_STATE_LINK_DOWN, __ATOMIC_RELEASE);
@@ -388,7 +389,7 @@ void muster_nic_link_set(struct muster_nic *nic, bool up)
 static void interrupts_raise(struct muster_nic *nic)
 {
 	for (; nic->vectors; nic->vectors &= nic->vectors - 1) {
-		nic->counters.interrupts++;
+		nic->counts.interrupts++;
 		nic->world->interrupt(nic->opaque, __builtin_ctz(nic->vectors));
 	}
 }

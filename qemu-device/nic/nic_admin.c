@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The admin queue: the driver's commands, but those of completion queues (nic_cq.c), queue pairs
- * and what they share. Each is copied from guest memory
+ * The admin queue: the driver's commands, but those of completion queues (nic_cq.c), queue pairs,
+ * what they share, and counters. Each is copied from guest memory
  * once, decoded and checked completely, then acted on; a command that is
  * refused has changed nothing, and its reply says why and at which byte.
  */
@@ -65,8 +65,10 @@ static struct verdict vp_create(struct muster_nic *nic, const struct muster_admi
 		.status_base = le64toh(cmd->vp.status_base),
 		.dq_entries = le32toh(cmd->vp.dq_entries),
 		.rq_entries = le32toh(cmd->vp.rq_entries),
+		.rq_part_shift = cmd->vp.rq_part_shift,
 	};
 	uint32_t id = le32toh(cmd->vp.id);
+	int err;
 
 	if (vp.dq_base % sizeof(struct muster_desc))
 		return BAD(vp.dq_base);
@@ -80,14 +82,17 @@ static struct verdict vp_create(struct muster_nic *nic, const struct muster_admi
 		return BAD(vp.rq_entries);
 	if (id >= MUSTER_VPS_MAX)
 		return BAD(vp.id);
-	if (cmd->vp.reserved || !nic_command_ends(cmd, sizeof(cmd->vp)))
+	if (vp.rq_part_shift && (vp.rq_part_shift < 12 || vp.rq_part_shift > 30))
+		return BAD(vp.rq_part_shift);
+	if (!nic_command_ends(cmd, offsetof(struct muster_admin_vp, reserved)))
 		return BAD(vp.reserved);
 	if (vp.cq >= MUSTER_CQS_MAX || !nic->cqs[vp.cq] || nic->cqs[vp.cq]->record)
 		return REFUSE(NO_OBJECT);
 	if (nic->vps[id])
 		return REFUSE(BUSY);
 	vp.id = id;
-	return verdict_of(nic_vp_create(nic, &vp));
+	err = nic_vp_create(nic, &vp);
+	return err == -EINVAL ? BAD(vp.rq_base) : verdict_of(err);
 }
 
 static struct verdict vp_destroy(struct muster_nic *nic, const struct muster_admin_command *cmd)
@@ -364,50 +369,6 @@ static struct verdict context_abort(struct muster_nic *nic, const struct muster_
 					      le32toh(c->culprit)));
 }
 
-/* ---- counters -------------------------------------------------------------- */
-
-static void counters_fill(struct muster_nic *nic, struct muster_device_counters *to)
-{
-	const struct muster_device_counters *own = &nic->counters;
-	struct muster_engine_counters e;
-
-	muster_engine_counters_get(nic->engine, &e);
-	*to = (struct muster_device_counters){
-		.doorbells = htole64(__atomic_load_n(&nic->doorbells_count, __ATOMIC_RELAXED)),
-		.interrupts = htole64(own->interrupts),
-		.admin_commands = htole64(own->admin_commands),
-		.dma_read_bytes = htole64(own->dma_read_bytes),
-		.dma_write_bytes = htole64(own->dma_write_bytes),
-		.sequences_posted = htole64(e.sequences_posted),
-		.sequences_ended = htole64(e.sequences_ended),
-		.descriptors_executed = htole64(e.descriptors_executed),
-		.packets_in = htole64(e.packets_in),
-		.packets_out = htole64(e.packets_out),
-		.bytes_in = htole64(e.bytes_in),
-		.bytes_out = htole64(e.bytes_out),
-		.grants = htole64(e.grants),
-		.credits = htole64(e.credits),
-		.dropped = htole64(own->dropped + e.drop_malformed + e.drop_stranger +
-				   e.drop_duplicate + e.drop_window + e.drop_ring_full),
-		.contexts_failed = htole64(e.contexts_failed),
-	};
-}
-
-static struct verdict counters_get(struct muster_nic *nic, const struct muster_admin_command *cmd)
-{
-	uint32_t bytes = le32toh(cmd->counters.bytes);
-	struct muster_device_counters counters;
-
-	if (bytes < 8 || bytes % 8)
-		return BAD(counters.bytes);
-	if (cmd->counters.reserved || !nic_command_ends(cmd, sizeof(cmd->counters)))
-		return BAD(counters.reserved);
-	if (bytes > sizeof(counters))
-		bytes = sizeof(counters);
-	counters_fill(nic, &counters);
-	return verdict_of(nic_dma_write(nic, le64toh(cmd->counters.base), &counters, bytes));
-}
-
 /* ---- the queue ------------------------------------------------------------- */
 
 static struct verdict elsewhere_run(struct muster_nic *nic, const struct muster_admin_command *cmd,
@@ -449,8 +410,9 @@ static struct verdict command_run(struct muster_nic *nic, const struct muster_ad
 	case MUSTER_ADMIN_CONTEXT_ABORT:
 		return context_abort(nic, cmd);
 	case MUSTER_ADMIN_COUNTERS:
-		return counters_get(nic, cmd);
+		return elsewhere_run(nic, cmd, nic_counters_command);
 	case MUSTER_ADMIN_QP_CREATE ... MUSTER_ADMIN_QP_DESTROY:
+	case MUSTER_ADMIN_QP_COUNT:
 		return elsewhere_run(nic, cmd, nic_qp_command);
 	case MUSTER_ADMIN_SRQ_CREATE ... MUSTER_ADMIN_SRQ_DESTROY:
 		return elsewhere_run(nic, cmd, nic_srq_command);
@@ -470,7 +432,7 @@ static int reply_write(struct muster_nic *nic, struct verdict verdict)
 		.valid = htole32(!(nic->admin_head & nic->admin_entries)),
 	};
 
-	nic->counters.admin_commands++;
+	nic->counts.admin_commands++;
 	nic->admin_head++;
 	nic->vectors |= 1;
 	return nic_entry_write(nic, nic->admin_reply + at * sizeof(reply), &reply, sizeof(reply));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * What the files of the NIC share: nic.c (life, step), nic_regs.c (registers, doorbells), nic_admin.c
- * (commands), nic_ring.c (a VP's rings, events), nic_cq.c (completion queues), nic_mr.c (memory
+ * (commands), nic_counters.c, nic_ring.c (a VP's rings, events), nic_cq.c (completion queues), nic_mr.c (memory
  * regions), nic_qp*.c and nic_srq.c (queue pairs), nic_loopback.c, nic_look.c (what the host sees of processes in the
  * guest), nic_dump.c (packets in a file). Fields marked "any thread" are atomic; all else belongs to the stepping caller.
  */
@@ -59,10 +59,12 @@ struct nic_vp {
 	uint32_t pd;
 	uint32_t cq;
 	uint64_t dq_base;
-	uint64_t rq_base;
+	uint64_t rq_base;	/* of the ring, or of the list of its parts in guest memory */
+	uint64_t *rq_parts;	/* copied from there */
 	uint64_t status_base;
 	uint32_t dq_entries;
 	uint32_t rq_entries;
+	uint8_t rq_part_shift;
 	uint32_t dq_head;	/* consumed */
 	uint32_t dq_tail;	/* as the guest says */
 	uint32_t rq_head;	/* given back, as the guest says */
@@ -97,6 +99,26 @@ struct nic_mr {
 	uint64_t list;			/* from here in guest memory, */
 	bool in_parts;			/* or from where the addresses that are here say */
 	uint64_t pages[];
+};
+
+/* Of struct muster_device_counters those that are counted here. */
+struct nic_counts {
+	uint64_t interrupts;
+	uint64_t admin_commands;
+	uint64_t dma_read_bytes;
+	uint64_t dma_write_bytes;
+	uint64_t dropped;
+};
+
+/* As struct muster_qp_counters. */
+struct nic_qp_counts {
+	uint64_t requests, receives;
+	uint64_t packets_out, packets_in;
+	uint64_t bytes_out, bytes_in;
+	uint64_t retries;
+	uint64_t rnr_out, rnr_in;
+	uint64_t dropped;
+	uint64_t errors;
 };
 
 struct nic_loopback_packet {
@@ -168,7 +190,9 @@ struct muster_nic {
 	bool unplugged;			/* something waited for the cable */
 	uint64_t rest_us;		/* how long it waited the last time */
 	uint32_t vectors;		/* to interrupt at the end of this step, as bits */
-	struct muster_device_counters counters;
+	struct nic_counts counts;
+	struct nic_qp_counts qp_counts[MUSTER_QPS_MAX + 1];	/* by set */
+	uint16_t qp_count_users[MUSTER_QPS_MAX + 1];		/* queue pairs that are counted there */
 };
 
 /* Lap 0 writes 1, lap 1 writes 0, ... into the word that says "there". */
@@ -211,6 +235,7 @@ void nic_admin_drop(struct muster_nic *nic);
 bool nic_needs(void *nic, uint32_t node);
 
 /* nic_ring.c */
+/* 0; -EINVAL: a part of the receive ring begins in no page; -EIO: their list cannot be read; ... */
 int nic_vp_create(struct muster_nic *nic, const struct nic_vp *config);
 void nic_vp_destroy(struct muster_nic *nic, struct nic_vp *vp);
 bool nic_rings_run(struct muster_nic *nic);
@@ -228,6 +253,10 @@ bool nic_event_pay(struct muster_nic *nic, bool *owed, uint8_t kind, uint32_t id
 int nic_qp_command(struct muster_nic *nic, const struct muster_admin_command *cmd,
 		   uint32_t *detail);
 void nic_qps_destroy(struct muster_nic *nic);
+
+/* nic_counters.c: the same of COUNTERS. */
+int nic_counters_command(struct muster_nic *nic, const struct muster_admin_command *cmd,
+			 uint32_t *detail);
 
 /* nic_srq.c: the same of queues that they share. */
 int nic_srq_command(struct muster_nic *nic, const struct muster_admin_command *cmd,

@@ -28,13 +28,25 @@ struct muster_qp_packet nic_qp_packet(const struct muster_nic *nic, const struct
 	};
 }
 
-int nic_qp_send(struct muster_nic *nic, uint32_t incarnation,
-		const struct muster_qp_packet *packet, const void *payload)
+static int packet_send(struct muster_nic *nic, uint32_t incarnation,
+		       const struct muster_qp_packet *packet, const void *payload)
 {
 	struct muster_packet plain;
 
 	memcpy(&plain, packet, sizeof(plain));
 	return nic_packet_send(nic, incarnation, &plain, payload);
+}
+
+int nic_qp_send(struct muster_nic *nic, const struct nic_qp *qp, uint32_t incarnation,
+		const struct muster_qp_packet *packet, const void *payload)
+{
+	int err = packet_send(nic, incarnation, packet, payload);
+
+	if (!err) {
+		nic_qp_counts(nic, qp)->packets_out++;
+		nic_qp_counts(nic, qp)->bytes_out += le16toh(packet->length);
+	}
+	return err;
 }
 
 bool nic_qp_blocked(struct muster_nic *nic, struct nic_qp *qp)
@@ -80,7 +92,7 @@ static void say_absent(struct muster_nic *nic, const struct muster_qp_packet *to
 
 	/* If it does not go now, the other side asks again after a while. */
 	if (to->opcode < MUSTER_QP_DATAGRAM)
-		(void)nic_qp_send(nic, le32toh(to->incarnation), &packet, NULL);
+		(void)packet_send(nic, le32toh(to->incarnation), &packet, NULL);
 }
 
 /* Of the other end of its connection, and of the same life as all before. */
@@ -122,9 +134,14 @@ void nic_qp_receive(struct muster_nic *nic, const struct muster_packet *plain,
 	memcpy(&packet, plain, sizeof(packet));
 	qp = nic->qps[nic_qp_index(le32toh(packet.dst_qp))];
 	there = qp && qp->number == le32toh(packet.dst_qp) && takes_packets(qp);
-	if (well_formed(&packet, len) && there && packet_take(nic, qp, &packet, payload))
+	if (well_formed(&packet, len) && there && packet_take(nic, qp, &packet, payload)) {
+		nic_qp_counts(nic, qp)->packets_in++;
+		nic_qp_counts(nic, qp)->bytes_in += len;
 		return;
-	nic->counters.dropped++;
+	}
+	nic->counts.dropped++;
+	if (there)
+		nic_qp_counts(nic, qp)->dropped++;
 	if (well_formed(&packet, len) && !there)
 		say_absent(nic, &packet);
 }

@@ -74,6 +74,7 @@ struct nic_qp {
 	uint32_t sq_entries, rq_entries;
 	uint8_t type;			/* enum muster_qp_type */
 	uint8_t state;			/* enum muster_qp_state */
+	uint16_t counted;		/* set */
 	bool signals_all;
 	bool waiting;			/* has something to do in the next step */
 	bool broken;			/* a queue makes no sense: nothing of it is read any more */
@@ -130,6 +131,12 @@ static inline uint32_t nic_psn_add(uint32_t psn, uint32_t n)
 	return (psn + n) & MUSTER_QPN_MASK;
 }
 
+/* What it counts, where it is counted. */
+static inline struct nic_qp_counts *nic_qp_counts(struct muster_nic *nic, const struct nic_qp *qp)
+{
+	return &nic->qp_counts[qp->counted];
+}
+
 /* nic_qp.c */
 /* The step comes again then at the latest. */
 static inline void nic_qps_due(struct muster_nic *nic, uint64_t at_us)
@@ -142,7 +149,7 @@ static inline void nic_qps_due(struct muster_nic *nic, uint64_t at_us)
 struct muster_qp_packet nic_qp_packet(const struct muster_nic *nic, const struct nic_qp *qp,
 				      uint8_t opcode);
 /* To that life of its node (0: whichever is there): 0; -EAGAIN: not now; -EHOSTUNREACH. */
-int nic_qp_send(struct muster_nic *nic, uint32_t incarnation,
+int nic_qp_send(struct muster_nic *nic, const struct nic_qp *qp, uint32_t incarnation,
 		const struct muster_qp_packet *packet, const void *payload);
 /* The wire did not take it: whether that has lasted so long that nobody can be there. */
 bool nic_qp_blocked(struct muster_nic *nic, struct nic_qp *qp);

@@ -128,6 +128,32 @@ static int modify(struct muster_nic *nic, const struct muster_admin_command *cmd
 	return 0;
 }
 
+/* ---- what is counted ------------------------------------------------------- */
+
+static void count_in(struct muster_nic *nic, struct nic_qp *qp, uint16_t set)
+{
+	if (set && !nic->qp_count_users[set])
+		memset(&nic->qp_counts[set], 0, sizeof(nic->qp_counts[set]));
+	nic->qp_count_users[set]++;
+	nic->qp_count_users[qp->counted]--;
+	qp->counted = set;
+}
+
+static int count(struct muster_nic *nic, const struct muster_admin_command *cmd, uint32_t *detail)
+{
+	struct nic_qp *qp = qp_find(nic, le32toh(cmd->qp_count.id));
+	uint32_t set = le32toh(cmd->qp_count.set);
+
+	if (set > MUSTER_QPS_MAX)
+		return BAD(qp_count.set);
+	if (!nic_command_ends(cmd, sizeof(cmd->qp_count)))
+		return BAD(raw[sizeof(cmd->qp_count)]);
+	if (!qp)
+		return -ENOENT;
+	count_in(nic, qp, set);
+	return 0;
+}
+
 /* ---- life ------------------------------------------------------------------ */
 
 static int create_check(const struct muster_nic *nic, const struct muster_admin_command *cmd,
@@ -196,6 +222,7 @@ static int create(struct muster_nic *nic, const struct muster_admin_command *cmd
 	qp->srq = srq_of(nic, c);
 	if (qp->srq)
 		qp->srq->users++;
+	nic->qp_count_users[0]++;
 	nic->qps[nic_qp_index(qp->number)] = qp;
 	nic->qp_ids[nic->nr_qps++] = nic_qp_index(qp->number);
 	return 0;
@@ -209,6 +236,7 @@ static void qp_destroy(struct muster_nic *nic, struct nic_qp *qp)
 	nic->cqs[qp->recv_cq]->users--;
 	if (qp->srq)
 		qp->srq->users--;
+	nic->qp_count_users[qp->counted]--;
 	nic->qps[index] = NULL;
 	for (uint32_t i = 0; i < nic->nr_qps; i++)
 		if (nic->qp_ids[i] == index)
@@ -245,6 +273,8 @@ int nic_qp_command(struct muster_nic *nic, const struct muster_admin_command *cm
 		return create(nic, cmd, detail);
 	if (cmd->opcode == MUSTER_ADMIN_QP_MODIFY)
 		return modify(nic, cmd, detail);
+	if (cmd->opcode == MUSTER_ADMIN_QP_COUNT)
+		return count(nic, cmd, detail);
 	err = name(nic, cmd, detail, &qp);
 	if (err)
 		return err;

@@ -204,6 +204,15 @@ static void complete(struct muster_nic *nic, struct nic_qp *qp, uint32_t id, str
 		qp_break(nic, qp);
 }
 
+/* A request or a receive; well: those that have ended so. */
+static void ended(struct muster_nic *nic, const struct nic_qp *qp, uint8_t status, uint64_t *well)
+{
+	if (!status)
+		++*well;
+	else if (status != MUSTER_WC_WR_FLUSH_ERR)
+		nic_qp_counts(nic, qp)->errors++;
+}
+
 static uint8_t wc_opcode(uint8_t opcode)
 {
 	switch (opcode) {
@@ -232,6 +241,7 @@ void nic_qp_sent(struct muster_nic *nic, struct nic_qp *qp, const struct muster_
 	};
 
 	qp->sq_head++;
+	ended(nic, qp, status, &nic_qp_counts(nic, qp)->requests);
 	if (status || qp->signals_all || le16toh(work->flags) & MUSTER_WORK_SIGNALED)
 		complete(nic, qp, qp->send_cq, &wc, false);
 }
@@ -241,6 +251,7 @@ void nic_qp_received(struct muster_nic *nic, struct nic_qp *qp, struct muster_wc
 {
 	if (!qp->srq)
 		wc.index = htole32(qp->rq_head++);
+	ended(nic, qp, wc.status, &nic_qp_counts(nic, qp)->receives);
 	complete(nic, qp, qp->recv_cq, &wc, solicited);
 }
 

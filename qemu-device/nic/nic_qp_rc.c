@@ -218,7 +218,7 @@ static bool packet_send(struct muster_nic *nic, struct nic_qp *qp)
 		halt(qp, qp->sq_send, MUSTER_WC_LOC_PROT_ERR);
 		return false;
 	}
-	err = nic_qp_send(nic, qp->incarnation, &packet, payload);
+	err = nic_qp_send(nic, qp, qp->incarnation, &packet, payload);
 	if (err == -EAGAIN && !nic_qp_blocked(nic, qp))
 		return false;
 	qp->blocked_us = 0;
@@ -284,6 +284,7 @@ static void absent(struct muster_nic *nic, struct nic_qp *qp)
 		return;
 	}
 	qp->retries--;
+	nic_qp_counts(nic, qp)->retries++;
 	try_again(nic, qp, wait_us);
 }
 
@@ -315,6 +316,7 @@ static void refused(struct muster_nic *nic, struct nic_qp *qp,
 		return;
 	switch (packet->nak) {
 	case MUSTER_NAK_RNR:
+		nic_qp_counts(nic, qp)->rnr_in++;
 		if (qp->rnr_retries == 0)
 			halt(qp, find(qp, psn), MUSTER_WC_RNR_RETRY_EXC_ERR);
 		else

@@ -214,8 +214,10 @@ static bool take_due(struct muster_nic *nic, struct nic_qp *qp,
 	qp->waiting = true;
 	qp->nak_owed = why;
 	qp->nak_psn = qp->expected_psn;
-	if (why == MUSTER_NAK_RNR)
+	if (why == MUSTER_NAK_RNR) {
+		nic_qp_counts(nic, qp)->rnr_out++;
 		return false;
+	}
 	if (why) {
 		nic_qp_fail(nic, qp);
 		if (why == MUSTER_NAK_ACCESS)
@@ -290,7 +292,7 @@ bool nic_serve_receive(struct muster_nic *nic, struct nic_qp *qp,
 static bool say(struct muster_nic *nic, struct nic_qp *qp, const struct muster_qp_packet *packet,
 		const void *payload)
 {
-	return nic_qp_send(nic, qp->incarnation, packet, payload) != -EAGAIN;
+	return nic_qp_send(nic, qp, qp->incarnation, packet, payload) != -EAGAIN;
 }
 
 static bool say_nak(struct muster_nic *nic, struct nic_qp *qp)

@@ -70,7 +70,7 @@ static bool request_run(struct muster_nic *nic, struct nic_qp *qp)
 	if (!nic_cq_has_room(nic, qp->send_cq) || nic_qp_sq_read(nic, qp, qp->sq_head, &work))
 		return false;
 	status = packet_of(nic, qp, &work, &packet, payload);
-	if (!status && nic_qp_send(nic, 0, &packet, payload) == -EAGAIN &&
+	if (!status && nic_qp_send(nic, qp, 0, &packet, payload) == -EAGAIN &&
 	    !nic_qp_blocked(nic, qp))
 		return false;
 	qp->blocked_us = 0;

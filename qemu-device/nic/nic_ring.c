@@ -15,6 +15,8 @@
 enum {
 	DESCS_AT_ONCE = 8,	/* read together; a sequence is seldom longer */
 	SEQUENCES_AT_ONCE = 8,	/* of one VP, before the others have their turn */
+	ONE_PIECE_SHIFT = 32,	/* a part that any ring fits into */
+	PAGE = 4096,		/* parts begin with one */
 };
 
 /* ---- events ---------------------------------------------------------------- */
@@ -42,7 +44,7 @@ static bool event_write(struct muster_nic *nic, uint8_t kind, uint32_t id)
 void nic_event_lost(struct muster_nic *nic, uint32_t node)
 {
 	if (!event_write(nic, MUSTER_EVENT_PEER_LOST, node))
-		nic->counters.dropped++;
+		nic->counts.dropped++;
 }
 
 void nic_event_owe(struct muster_nic *nic, bool *owed)
@@ -86,6 +88,46 @@ void nic_events_run(struct muster_nic *nic)
 
 /* ---- virtual ports --------------------------------------------------------- */
 
+static uint32_t nr_rq_parts(const struct nic_vp *vp)
+{
+	uint64_t bytes = vp->rq_entries * sizeof(struct muster_recv_slot);
+
+	return (bytes + (1ull << vp->rq_part_shift) - 1) >> vp->rq_part_shift;
+}
+
+/* Addresses come from the guest: DMA refuses what is not its memory. */
+static int rq_list_read(struct muster_nic *nic, const struct nic_vp *vp)
+{
+	uint32_t nr = nr_rq_parts(vp);
+
+	if (nic_dma_read(nic, vp->rq_base, vp->rq_parts, nr * sizeof(*vp->rq_parts)))
+		return -EIO;
+	for (uint32_t i = 0; i < nr; i++) {
+		vp->rq_parts[i] = le64toh(vp->rq_parts[i]);
+		if (vp->rq_parts[i] % PAGE)
+			return -EINVAL;
+	}
+	return 0;
+}
+
+/* A ring in one piece is one of one part. */
+static int rq_open(struct muster_nic *nic, struct nic_vp *vp)
+{
+	bool listed = vp->rq_part_shift;
+	int err;
+
+	if (!listed)
+		vp->rq_part_shift = ONE_PIECE_SHIFT;
+	vp->rq_parts = malloc(nr_rq_parts(vp) * sizeof(*vp->rq_parts));
+	if (!vp->rq_parts)
+		return -ENOMEM;
+	vp->rq_parts[0] = vp->rq_base;
+	err = listed ? rq_list_read(nic, vp) : 0;
+	if (err)
+		free(vp->rq_parts);
+	return err;
+}
+
 int nic_vp_create(struct muster_nic *nic, const struct nic_vp *config)
 {
 	struct nic_doorbell *doorbell = &nic->doorbells[config->id];
@@ -95,12 +137,13 @@ int nic_vp_create(struct muster_nic *nic, const struct nic_vp *config)
 	vp = malloc(sizeof(*vp));
 	if (!vp)
 		return -ENOMEM;
-	err = muster_engine_vp_open(nic->engine, config->id);
-	if (err) {
-		free(vp);
-		return err;
-	}
 	*vp = *config;
+	err = rq_open(nic, vp);
+	if (err)
+		goto err_vp;
+	err = muster_engine_vp_open(nic->engine, config->id);
+	if (err)
+		goto err_rq;
 	/* What was rung before there was a VP means nothing. */
 	__atomic_store_n(&doorbell->rung, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&doorbell->clocked, 0, __ATOMIC_RELAXED);
@@ -108,6 +151,12 @@ int nic_vp_create(struct muster_nic *nic, const struct nic_vp *config)
 	nic->vps[vp->id] = vp;
 	nic->vp_ids[nic->nr_vps++] = vp->id;
 	return 0;
+
+err_rq:
+	free(vp->rq_parts);
+err_vp:
+	free(vp);
+	return err;
 }
 
 void nic_vp_destroy(struct muster_nic *nic, struct nic_vp *vp)
@@ -120,6 +169,7 @@ void nic_vp_destroy(struct muster_nic *nic, struct nic_vp *vp)
 		if (nic->vp_ids[i] == vp->id)
 			nic->vp_ids[i] = nic->vp_ids[nic->nr_vps - 1];
 	nic->nr_vps--;
+	free(vp->rq_parts);
 	free(vp);
 }
 
@@ -162,23 +212,53 @@ int nic_complete(struct muster_nic *nic, uint16_t id, const struct muster_cqe *c
 
 /* ---- point to point -------------------------------------------------------- */
 
+/* Where a byte of the receive ring lies, and how many more lie behind it. */
+static uint64_t rq_find(const struct nic_vp *vp, uint64_t offset, uint64_t *run)
+{
+	uint64_t size = 1ull << vp->rq_part_shift, at = offset & (size - 1);
+
+	*run = size - at;
+	return vp->rq_parts[offset >> vp->rq_part_shift] + at;
+}
+
+static int rq_write(struct muster_nic *nic, const struct nic_vp *vp, uint64_t offset,
+		    const uint8_t *data, uint32_t len)
+{
+	while (len) {
+		uint64_t run, addr = rq_find(vp, offset, &run);
+		uint32_t piece = run < len ? run : len;
+
+		if (nic_dma_write(nic, addr, data, piece))
+			return -EIO;
+		offset += piece;
+		data += piece;
+		len -= piece;
+	}
+	return 0;
+}
+
+/* A slot's packet, with the word that says that it is there, is never in two parts. */
+_Static_assert(sizeof(struct muster_recv_slot) % offsetof(struct muster_recv_slot, payload) == 0 &&
+		       PAGE % offsetof(struct muster_recv_slot, payload) == 0,
+	       "aligned");
+
 int nic_deliver(struct muster_nic *nic, uint16_t id, const struct muster_packet *packet,
 		const void *payload)
 {
 	struct nic_vp *vp = nic->vps[id];
 	uint32_t length = le16toh(packet->length);
 	struct muster_recv_slot head;
-	uint64_t addr;
+	uint64_t offset, run;
 
 	if (!vp || vp->error || length > MUSTER_MTU || vp->rq_tail - vp->rq_head >= vp->rq_entries)
 		return -ENOSPC;
-	addr = vp->rq_base + (vp->rq_tail & (vp->rq_entries - 1)) * sizeof(head);
+	offset = (vp->rq_tail & (vp->rq_entries - 1)) * sizeof(head);
 	memset(&head, 0, offsetof(struct muster_recv_slot, payload));
 	head.packet = *packet;
 	head.valid = nic_lap_valid(vp->rq_tail, vp->rq_entries);
-	if ((length && nic_dma_write(nic, addr + offsetof(struct muster_recv_slot, payload),
-				     payload, length)) ||
-	    nic_entry_write(nic, addr, &head, offsetof(struct muster_recv_slot, payload))) {
+	if (rq_write(nic, vp, offset + offsetof(struct muster_recv_slot, payload), payload, length) ||
+	    nic_entry_write(nic, rq_find(vp, offset, &run), &head,
+			    offsetof(struct muster_recv_slot, payload))) {
 		vp_stop(nic, vp, MUSTER_STATUS_MEMORY);
 		return -ENOSPC;
 	}

@@ -247,6 +247,97 @@ static void a_region_is_read_page_by_page(void **state)
 	assert_int_equal(slot(guest, 1, 0)->payload[4095], 2);
 }
 
+/* Its parts, a page each, lie in guest memory the last first, each with one between it and the next. */
+enum { RING_PARTS = (RQ * sizeof(struct muster_recv_slot) + 4095) / 4096 };
+
+static uint64_t ring_part(uint32_t i)
+{
+	return DATA + (RING_PARTS - 1 - i) * 2 * 4096;
+}
+
+static struct muster_admin_command ring_in_parts(struct guest *guest, uint32_t vp)
+{
+	struct muster_admin_command cmd = vp_command(vp);
+
+	for (uint32_t i = 0; i < RING_PARTS; i++) {
+		uint64_t part = htole64(ring_part(i));
+
+		memcpy(guest->memory + LIST + 8 * i, &part, 8);
+	}
+	cmd.vp.rq_base = htole64(LIST);
+	cmd.vp.rq_part_shift = 12;
+	return cmd;
+}
+
+static struct muster_recv_slot slot_in_parts(struct guest *guest, uint32_t at)
+{
+	struct muster_recv_slot slot;
+	uint8_t ring[RING_PARTS * 4096];
+
+	for (uint32_t i = 0; i < RING_PARTS; i++)
+		memcpy(ring + i * 4096, guest->memory + ring_part(i), 4096);
+	memcpy(&slot, ring + at % RQ * sizeof(slot), sizeof(slot));
+	return slot;
+}
+
+static void a_receive_ring_may_be_in_parts(void **state)
+{
+	struct guest *guest = *state;
+	const struct place places[] = { { guest, 0, 0 }, { guest, 0, 1 } };
+	uint8_t *from = guest->memory + DATA + 0x10000;
+
+	port_open(guest, 0);
+	command(guest, cq_command(1));
+	assert_int_equal(command(guest, ring_in_parts(guest, 1)).status, MUSTER_ADMIN_OK);
+	memset(guest->memory + LIST, 0xff, RING_PARTS * 8);	/* it was copied */
+	context_open(places, 2);
+	command(guest, mr_command(guest, 1, 0x7000000, 4096, MUSTER_MR_READ));
+	for (uint32_t i = 0; i < 2 * RQ; i++) {
+		struct muster_recv_slot slot;
+
+		for (uint32_t k = 0; k < 4096; k++)
+			from[k] = k * 7 + i;
+		post(guest, 0, i, message_from(0x7000000, 1, 4096));
+		doorbell(guest, 0, MUSTER_DOORBELL_DQ_TAIL, i + 1);
+		settle(guest);
+		slot = slot_in_parts(guest, i);
+		assert_int_equal(le32toh(slot.valid), !(i / RQ & 1));
+		assert_int_equal(le16toh(slot.packet.length), 4096);
+		assert_memory_equal(slot.payload, from, 4096);
+		doorbell(guest, 1, MUSTER_DOORBELL_RQ_HEAD, i + 1);
+		doorbell(guest, 0, MUSTER_DOORBELL_CQ_HEAD, i + 1);
+		settle(guest);
+	}
+	for (uint32_t i = 1; i < RING_PARTS; i++)
+		assert_int_equal(guest->memory[ring_part(i) + 4096], 0);
+}
+
+static void a_ring_in_odd_parts_is_refused(void **state)
+{
+	struct guest *guest = *state;
+	struct muster_admin_command cmd;
+	struct muster_admin_reply reply;
+
+	command(guest, cq_command(1));
+	cmd = ring_in_parts(guest, 1);
+	cmd.vp.rq_part_shift = 11;
+	reply = command(guest, cmd);
+	assert_int_equal(reply.status, MUSTER_ADMIN_BAD_PARAMETER);
+	assert_int_equal(le32toh(reply.detail), offsetof(struct muster_admin_command, vp.rq_part_shift));
+	cmd = ring_in_parts(guest, 1);
+	guest->memory[LIST + 8 * (RING_PARTS - 1)] = 8;
+	reply = command(guest, cmd);
+	assert_int_equal(reply.status, MUSTER_ADMIN_BAD_PARAMETER);
+	assert_int_equal(le32toh(reply.detail), offsetof(struct muster_admin_command, vp.rq_base));
+	cmd = ring_in_parts(guest, 1);
+	cmd.vp.rq_base = htole64(MEMORY - 8);
+	assert_int_equal(command(guest, cmd).status, MUSTER_ADMIN_DMA);
+	cmd = ring_in_parts(guest, 1);
+	cmd.vp.reserved[2] = 1;
+	assert_int_equal(command(guest, cmd).status, MUSTER_ADMIN_BAD_PARAMETER);
+	assert_int_equal(command(guest, ring_in_parts(guest, 1)).status, MUSTER_ADMIN_OK);
+}
+
 /* Each in a life of its own, since a refused range ends the context. */
 static void refused_range(struct guest *guest, uint64_t addr, uint32_t key, uint32_t length)
 {
@@ -385,6 +476,8 @@ int main(void)
 		WITH_GUEST(a_sequence_waits_for_its_end_and_must_have_one),
 		WITH_GUEST(a_doorbell_beyond_the_ring_stops_its_port_only),
 		WITH_GUEST(a_region_is_read_page_by_page),
+		WITH_GUEST(a_receive_ring_may_be_in_parts),
+		WITH_GUEST(a_ring_in_odd_parts_is_refused),
 		WITH_GUEST(memory_that_was_not_given_is_refused),
 		cmocka_unit_test(two_nics_sum_a_number),
 		cmocka_unit_test(who_names_a_wrong_life_of_a_node_fails_alone),

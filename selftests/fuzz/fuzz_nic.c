@@ -93,6 +93,7 @@ static struct muster_admin_command whole(struct muster_admin_command cmd)
 		[MUSTER_ADMIN_CONTEXT_CLOSE] = sizeof(cmd.context),
 		[MUSTER_ADMIN_CONTEXT_ABORT] = sizeof(cmd.context),
 		[MUSTER_ADMIN_COUNTERS] = sizeof(cmd.counters),
+		[MUSTER_ADMIN_QP_COUNT] = sizeof(cmd.qp_count),
 		[MUSTER_ADMIN_QP_CREATE] = sizeof(cmd.qp),
 		[MUSTER_ADMIN_QP_MODIFY] = sizeof(cmd.qp_modify),
 		[MUSTER_ADMIN_SRQ_CREATE] = sizeof(cmd.srq),

@@ -34,6 +34,7 @@ check "the driver loads" load
 check "its tracepoints are there" trace_start
 echo 'module muster +p' >/proc/dynamic_debug/control
 check "the direct verbs do what they say" "$MUSTER_BUILD/selftests/guest/dv_test"
+check "so do the largest receive rings" "$MUSTER_BUILD/selftests/guest/ring_test"
 check "queue pairs do what verbs say" "$MUSTER_BUILD/selftests/guest/qp_test"
 check "so do completion queues" "$MUSTER_BUILD/selftests/guest/cq_test"
 check "and so do connections" "$MUSTER_BUILD/selftests/guest/rc_test"

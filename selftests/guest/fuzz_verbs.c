@@ -305,7 +305,7 @@ static void vp_create(const uint32_t *args)
 	fuzz_made(QP, resp.ibv.qp_handle);
 	mappable(resp.own.doorbell_offset, FUZZ_PAGE);
 	mappable(resp.own.dq_offset, resp.own.dq_bytes);
-	mappable(resp.own.rq_offset, resp.own.rq_bytes);
+	mappable(resp.own.rq_offsets[0], resp.own.rq_bytes);
 	mappable(resp.own.status_offset, FUZZ_PAGE);
 }
 

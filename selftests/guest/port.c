@@ -24,11 +24,11 @@ struct ibv_context *device_open(void)
 	return ctx;
 }
 
-static int ports_open(struct pair *pair)
+static int ports_open(struct pair *pair, uint32_t rq_entries)
 {
 	struct musterdv_vp_attr attr = {
 		.dq_entries = PORT_ENTRIES,
-		.rq_entries = PORT_ENTRIES,
+		.rq_entries = rq_entries,
 		.cq_entries = PORT_ENTRIES,
 		.channel = pair->channel,
 	};
@@ -66,7 +66,7 @@ static int contexts_open(struct pair *pair)
 	return 0;
 }
 
-static int parts_open(struct pair *pair)
+static int parts_open(struct pair *pair, uint32_t rq_entries)
 {
 	int err;
 
@@ -74,7 +74,7 @@ static int parts_open(struct pair *pair)
 	pair->channel = ibv_create_comp_channel(pair->ctx);
 	if (!pair->pd || !pair->channel)
 		return -errno;
-	err = ports_open(pair);
+	err = ports_open(pair, rq_entries);
 	if (!err)
 		err = musterdv_job_create(pair->ctx, PORT_JOB, NULL, &pair->job, NULL);
 	return err ? err : contexts_open(pair);
@@ -90,11 +90,16 @@ int pair_open(struct pair *pair)
 
 int pair_open_at(struct pair *pair, struct ibv_context *ctx)
 {
+	return pair_open_sized(pair, ctx, PORT_ENTRIES);
+}
+
+int pair_open_sized(struct pair *pair, struct ibv_context *ctx, uint32_t rq_entries)
+{
 	int err;
 
 	memset(pair, 0, sizeof(*pair));
 	pair->ctx = ctx;
-	err = parts_open(pair);
+	err = parts_open(pair, rq_entries);
 	if (err)
 		pair_close(pair);
 	return err;

@@ -33,6 +33,8 @@ struct ibv_context *device_open(void);
 int pair_open(struct pair *pair);
 /* The same of a device that is open; closes that, too, when it fails. */
 int pair_open_at(struct pair *pair, struct ibv_context *ctx);
+/* And with receive rings of another size. */
+int pair_open_sized(struct pair *pair, struct ibv_context *ctx, uint32_t rq_entries);
 int pair_close(struct pair *pair);
 
 /* Descriptor at the next place of the first port's ring; rings nothing. */

@@ -8,7 +8,7 @@
 another_abi() {
 	IBV_DRIVERS=$MUSTER_BUILD/selftests/guest/abi/libmuster ibv_devices >out 2>&1
 	cat out
-	grep -q "does not support the kernel ABI of 4 (supports 5 to 5)" out
+	grep -q "does not support the kernel ABI of 5 (supports 6 to 6)" out
 	fails grep -q "^ *muster0" out
 }
 

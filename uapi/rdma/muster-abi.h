@@ -12,7 +12,7 @@
 
 #include <linux/types.h>
 
-#define MUSTER_ABI_VERSION	4
+#define MUSTER_ABI_VERSION	5
 #define MUSTER_DRIVER_ID	0x4d53	/* not allocated upstream; only equal on both sides */
 
 struct muster_alloc_ucontext_resp {
@@ -68,15 +68,18 @@ struct muster_create_vp_cmd {
 	__u64 reserved;
 };
 
+#define MUSTER_RQ_PARTS_MAX	17
+
 struct muster_create_vp_resp {
 	__u32 vp;
-	__u32 reserved;
+	__u32 nr_rq_parts;
 	__u64 doorbell_offset;	/* to mmap: one page, write only */
 	__u64 dq_offset;	/* struct muster_desc[dq_entries] */
 	__u64 dq_bytes;
-	__u64 rq_offset;	/* struct muster_recv_slot[rq_entries] */
-	__u64 rq_bytes;
+	__u64 rq_bytes;		/* struct muster_recv_slot[rq_entries], read only, in parts that follow each other: */
+	__u64 rq_part_bytes;	/* each has as many, but the last what is left */
 	__u64 status_offset;	/* struct muster_vp_status, read only, one page */
+	__u64 rq_offsets[MUSTER_RQ_PARTS_MAX];
 };
 
 /* IB_QPT_UD and IB_QPT_RC; sizes as verbs have them, powers of two or 0. */
@@ -173,7 +176,7 @@ _Static_assert(sizeof(struct muster_resize_cq_resp) == 24, "size");
 _Static_assert(sizeof(struct muster_create_qp_resp) == 24, "size");
 _Static_assert(sizeof(struct muster_create_srq_resp) == 24, "size");
 _Static_assert(sizeof(struct muster_create_vp_cmd) == 16, "size");
-_Static_assert(sizeof(struct muster_create_vp_resp) == 56, "size");
+_Static_assert(sizeof(struct muster_create_vp_resp) == 192, "size");
 _Static_assert(sizeof(struct muster_abi_member) == 16, "size");
 _Static_assert(sizeof(struct muster_abi_members) == 16, "size");
 
