@@ -44,7 +44,7 @@ static int query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 	attr->max_qp = MUSTER_VPS_MAX;
 	attr->max_qp_wr = MUSTER_QP_ENTRIES_MAX;
 	attr->max_send_sge = MUSTER_QP_SGES_MAX;
-	attr->max_recv_sge = MUSTER_QP_SGES_MAX;
+	attr->max_recv_sge = MUSTER_QP_RECEIVE_SGES_MAX;
 	attr->max_sge_rd = MUSTER_QP_SGES_MAX;
 	attr->max_qp_rd_atom = MUSTER_QP_READS_MAX;
 	attr->max_qp_init_rd_atom = MUSTER_QP_READS_MAX;
@@ -60,7 +60,7 @@ static int query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 	attr->max_pkeys = 1;
 	attr->max_srq = MUSTER_SRQS_MAX;
 	attr->max_srq_wr = MUSTER_QP_ENTRIES_MAX;
-	attr->max_srq_sge = MUSTER_QP_SGES_MAX;
+	attr->max_srq_sge = MUSTER_QP_RECEIVE_SGES_MAX;
 	return 0;
 }
 

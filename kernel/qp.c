@@ -26,7 +26,7 @@ static int check_attr(const struct ib_qp_init_attr *attr)
 	    !to_mcq(attr->recv_cq)->record)
 		return -EINVAL;
 	if (cap->max_send_wr > MUSTER_QP_ENTRIES_MAX || cap->max_recv_wr > MUSTER_QP_ENTRIES_MAX ||
-	    cap->max_send_sge > MUSTER_QP_SGES_MAX || cap->max_recv_sge > MUSTER_QP_SGES_MAX ||
+	    cap->max_send_sge > MUSTER_QP_SGES_MAX || cap->max_recv_sge > MUSTER_QP_RECEIVE_SGES_MAX ||
 	    cap->max_inline_data > MUSTER_QP_INLINE_MAX)
 		return -EINVAL;
 	if ((cap->max_send_wr && !is_power_of_2(cap->max_send_wr)) ||

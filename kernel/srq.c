@@ -20,7 +20,7 @@ static int check(const struct ib_srq_init_attr *init, struct ib_udata *udata)
 	if (init->srq_type != IB_SRQT_BASIC)
 		return -EOPNOTSUPP;
 	if (!attr->max_wr || attr->max_wr > MUSTER_QP_ENTRIES_MAX || !is_power_of_2(attr->max_wr) ||
-	    attr->max_sge > MUSTER_QP_SGES_MAX)
+	    attr->max_sge > MUSTER_QP_RECEIVE_SGES_MAX)
 		return -EINVAL;
 	if (!muster_udata_unused(udata) || udata->outlen < sizeof(struct muster_create_srq_resp))
 		return -EINVAL;

@@ -62,7 +62,7 @@ static uint32_t entries_of(uint32_t n)
 static bool cap_check(const struct ibv_qp_cap *cap)
 {
 	return cap->max_send_wr <= MUSTER_QP_ENTRIES_MAX && cap->max_recv_wr <= MUSTER_QP_ENTRIES_MAX &&
-	       cap->max_send_sge <= MUSTER_QP_SGES_MAX && cap->max_recv_sge <= MUSTER_QP_SGES_MAX &&
+	       cap->max_send_sge <= MUSTER_QP_SGES_MAX && cap->max_recv_sge <= MUSTER_QP_RECEIVE_SGES_MAX &&
 	       cap->max_inline_data <= MUSTER_QP_INLINE_MAX;
 }
 

@@ -48,7 +48,7 @@ static int srq_open(struct ibv_pd *pd, struct ibv_srq_init_attr *init, struct mu
 static bool fits(const struct ibv_srq_attr *attr)
 {
 	return attr->max_wr && attr->max_wr <= MUSTER_QP_ENTRIES_MAX &&
-	       attr->max_sge <= MUSTER_QP_SGES_MAX;
+	       attr->max_sge <= MUSTER_QP_RECEIVE_SGES_MAX;
 }
 
 struct ibv_srq *muster_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *init)

@@ -27,7 +27,12 @@ diagnostics() {
 }
 check "so do our diagnostics" diagnostics
 check "the direct verbs do what they say" in_guest 120 -- "$GUEST/dv_test.sh"
-check "ordinary verbs work between two guests" in_guest 300 -n 2 --lines=13 -- "$GUEST/verbs_test.sh"
+check "ordinary verbs work between two guests" in_guest 300 -n 2 --lines=15 -- "$GUEST/verbs_test.sh"
+if [ -x "$MUSTER_BUILD/userlib/examples/keysort.openmpi" ]; then
+	check "so does an MPI on UCX on them" in_guest 300 -n 2 --net -- "$GUEST/mpi_test.sh"
+else
+	skip "so does an MPI on UCX on them" "there is no Open MPI; make mpi installs it"
+fi
 check "errors of the bus end a life, and the next begins" in_guest 180 --hotplug -- "$GUEST/bus_test.sh"
 check "so does sleep" in_guest 120 -- "$GUEST/suspend_test.sh"
 # Where nothing tells that it is a guest of ours, and there is no clone.

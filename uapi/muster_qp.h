@@ -15,8 +15,9 @@ enum muster_qp_limit {
 	MUSTER_QPS_MAX = 2048,		/* a number is a count of uses times this, plus an index */
 	MUSTER_SRQS_MAX = 1024,		/* queues of receives that queue pairs share */
 	MUSTER_QP_ENTRIES_MAX = 4096,	/* work requests of one queue */
-	MUSTER_QP_SGES_MAX = 4,		/* ranges of memory of one work request */
-	MUSTER_QP_INLINE_MAX = 256,	/* bytes in place of them */
+	MUSTER_QP_SGES_MAX = 16,	/* ranges of memory of one work request */
+	MUSTER_QP_RECEIVE_SGES_MAX = 4,	/* of one receive */
+	MUSTER_QP_INLINE_MAX = 256,	/* bytes in place of ranges */
 	MUSTER_QP_FLIGHT_MAX = 64,	/* work requests of RC under way */
 	MUSTER_QP_READS_MAX = 16,	/* of them reads and atomics */
 	MUSTER_QP_MESSAGE_MAX = 1 << 30,	/* bytes of one message of RC; of UD: MUSTER_MTU */
@@ -90,7 +91,7 @@ struct muster_receive {
 	__le64 wr_id;
 	__u8 nr_sges;
 	__u8 reserved[7];
-	struct muster_sge sges[MUSTER_QP_SGES_MAX];
+	struct muster_sge sges[MUSTER_QP_RECEIVE_SGES_MAX];
 };
 
 /*

@@ -85,12 +85,14 @@ int nic_receive_read(struct muster_nic *nic, uint64_t addr, struct muster_work *
 	const uint32_t first = offsetof(struct muster_receive, sges[1]);
 	struct muster_receive receive;
 	uint32_t behind;
+	bool fits;
 
 	if (nic_dma_read(nic, addr, &receive, first))
 		return -EIO;
-	*work = (struct muster_work){ .wr_id = receive.wr_id, .nr_sges = receive.nr_sges };
+	fits = receive.nr_sges <= MUSTER_QP_RECEIVE_SGES_MAX;
+	*work = (struct muster_work){ .wr_id = receive.wr_id, .nr_sges = fits ? receive.nr_sges : UINT8_MAX };
 	work->sges[0] = receive.sges[0];
-	behind = bytes_behind(work);
+	behind = fits ? bytes_behind(work) : 0;
 	return behind ? nic_dma_read(nic, addr + first, &work->sges[1], behind) : 0;
 }
 

@@ -146,15 +146,31 @@ static void data_may_be_in_the_request_or_in_many_places(void **state)
 	assert_memory_equal(qp_bytes(guest, 40), work.data, MUSTER_QP_INLINE_MAX);
 
 	work = datagram_to(0, 1, 4000, 2);
-	work.nr_sges = 4;
+	work.nr_sges = MUSTER_QP_SGES_MAX;
+	for (uint32_t i = 1; i < MUSTER_QP_SGES_MAX; i++)
+		work.sges[i] = (struct muster_sge){ htole64(QP_IOVA), 0, htole32(1) };
 	for (uint32_t i = 1; i < 4; i++)
-		work.sges[i] = (struct muster_sge){ htole64(QP_IOVA + 4000 - 2 * i), htole32(i - 1),
+		work.sges[5 * i] = (struct muster_sge){ htole64(QP_IOVA + 4000 - 2 * i), htole32(i - 1),
 						    htole32(1) };
 	memcpy(qp_bytes(guest, 3994), "ef_cd_ab", 8);
 	qp_receive(guest, 1, receive_of(0, 4096));
 	qp_send(guest, 0, work);
 	assert_int_equal(le32toh(qp_poll(guest, 1)->length), 45);
 	assert_memory_equal(qp_bytes(guest, 40), "ab_ef", 5);
+}
+
+static void a_receive_that_says_it_has_more_ranges_than_fit_takes_nothing(void **state)
+{
+	struct guest *guest = *state;
+	struct muster_receive receive = receive_of(0, 100);
+	uint64_t before = dropped(guest);
+
+	receive.nr_sges = MUSTER_QP_RECEIVE_SGES_MAX + 1;
+	qp_receive(guest, 1, receive);
+	qp_receive(guest, 1, receive_of(0, 100));
+	qp_send(guest, 0, datagram_to(0, 1, 0, 8));
+	assert_int_equal(dropped(guest), before + 1);
+	assert_null(qp_poll(guest, 1));
 }
 
 static void what_nobody_is_there_for_is_dropped(void **state)
@@ -220,7 +236,7 @@ static void a_request_that_is_wrong_fails_its_queue_pair(void **state)
 	} while (0)
 	FAILS(opcode, 77, LOC_QP_OP_ERR);
 	FAILS(opcode, MUSTER_WORK_WRITE, LOC_QP_OP_ERR);
-	FAILS(nr_sges, 5, LOC_QP_OP_ERR);
+	FAILS(nr_sges, MUSTER_QP_SGES_MAX + 1, LOC_QP_OP_ERR);
 	FAILS(nr_sges, 255, LOC_QP_OP_ERR);
 	FAILS(flags, htole16(0x8000 | MUSTER_WORK_SIGNALED), LOC_QP_OP_ERR);
 	FAILS(flags, htole16(MUSTER_WORK_INLINE), LOC_QP_OP_ERR);
@@ -409,6 +425,7 @@ int main(void)
 		WITH_GUEST(states_follow_each_other_as_verbs_say),
 		WITH_TWO_UD(a_datagram_lands_behind_its_header),
 		WITH_TWO_UD(data_may_be_in_the_request_or_in_many_places),
+		WITH_TWO_UD(a_receive_that_says_it_has_more_ranges_than_fit_takes_nothing),
 		WITH_TWO_UD(what_nobody_is_there_for_is_dropped),
 		WITH_TWO_UD(a_request_that_is_wrong_fails_its_queue_pair),
 		WITH_TWO_UD(what_was_posted_is_flushed_once_and_in_order),

@@ -44,6 +44,15 @@ perftest() {
 	[ "$MUSTER_GUEST" = 0 ] || grep -qE "^ *[0-9]+ +[0-9]+ +[0-9.]+ +[0-9.]+" out
 }
 
+# usage: ucx TRANSPORT OPTION...: as above
+ucx() {
+	export UCX_NET_DEVICES=muster0:1 UCX_TLS="$1,self"
+	PORT=13337
+	shift
+	between ucx_perftest -n 100 "$@"
+	[ "$MUSTER_GUEST" = 0 ] || grep "^Final: *100 " out
+}
+
 # Each has a line of its own, in both guests the same.
 try() {
 	check "$@"
@@ -69,6 +78,12 @@ if command -v ib_send_lat >/dev/null; then
 	try "perftest: ib_atomic_lat" perftest ib_atomic_lat -n 100
 else
 	skip "perftest: ib_send_lat, ib_send_bw, ib_write_bw, ib_read_bw, ib_atomic_lat" "it is not installed"
+fi
+if command -v ucx_perftest >/dev/null; then
+	try "UCX: messages by connections" ucx rc_v -t tag_lat
+	try "UCX: messages by datagrams" ucx ud_v -t tag_lat
+else
+	skip "UCX: messages by connections, messages by datagrams" "ucx-utils is not installed"
 fi
 check "nothing is held" nothing_held
 check "the driver unloads" unload
