@@ -376,3 +376,7 @@ void muster_cq_overrun(struct muster_dev *dev, u32 id)
 	}
 	xa_unlock_irqrestore(&dev->cqs, flags);
 }
+
+#if IS_BUILTIN(CONFIG_KUNIT)
+#include "cq_test.c"
+#endif

@@ -513,3 +513,7 @@ module_exit(muster_exit);
 MODULE_DEVICE_TABLE(pci, ids);
 MODULE_DESCRIPTION("Muster: NIC that carries out collective communication");
 MODULE_LICENSE("Dual BSD/GPL");
+
+#if IS_BUILTIN(CONFIG_KUNIT)
+#include "main_test.c"
+#endif

@@ -71,6 +71,11 @@ static int page_list_alloc(struct muster_dev *dev, struct page_list *list)
 	return 0;
 }
 
+static size_t page_list_parts(size_t pages)
+{
+	return DIV_ROUND_UP(pages, MUSTER_MR_PART_PAGES);
+}
+
 static int page_list_create(struct muster_dev *dev, struct ib_umem *umem, u64 iova,
 			    struct page_list *list)
 {
@@ -84,7 +89,7 @@ static int page_list_create(struct muster_dev *dev, struct ib_umem *umem, u64 io
 	list->nr = ib_umem_num_dma_blocks(umem, list->page_size);
 	if (list->nr > MUSTER_MR_PAGES_MAX)
 		return -E2BIG;
-	list->nr_parts = DIV_ROUND_UP(list->nr, MUSTER_MR_PART_PAGES);
+	list->nr_parts = page_list_parts(list->nr);
 	err = page_list_alloc(dev, list);
 	if (err)
 		return err;
@@ -235,3 +240,7 @@ int muster_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 	kfree(mr);
 	return 0;
 }
+
+#if IS_BUILTIN(CONFIG_KUNIT)
+#include "mr_test.c"
+#endif

@@ -64,17 +64,25 @@ static unsigned long held_by(struct muster_share *share, kuid_t user)
 	return held ? xa_to_value(held) : 0;
 }
 
+/* Whether one more may be had by who holds so many; privileged: who may exceed limits. */
+static bool share_allows(u32 max, u32 used, unsigned long held, bool privileged)
+{
+	u32 reserve = max / 8;
+
+	return used < max && (used < max - reserve || held < reserve || privileged);
+}
+
 /* Return: 0, and who took it; -ENOSPC; -ENOMEM. */
 int muster_share_take(struct muster_dev *dev, struct muster_share *share, kuid_t *user)
 {
-	u32 reserve = share->max / 8;
 	unsigned long held;
 	int err = -ENOSPC;
 
 	*user = current_uid();
 	mutex_lock(&share->lock);
 	held = held_by(share, *user);
-	if (share->used < share->max - reserve || held < reserve || capable(CAP_SYS_RESOURCE))
+	if (share_allows(share->max, share->used, held, false) ||
+	    (share_allows(share->max, share->used, held, true) && capable(CAP_SYS_RESOURCE)))
 		err = xa_err(xa_store(&share->users, __kuid_val(*user), xa_mk_value(held + 1),
 				      GFP_KERNEL));
 	if (!err)
@@ -157,3 +165,7 @@ void muster_number_give(struct muster_dev *dev, struct muster_number *number)
 	muster_share_give(&dev->vps_share, number->user);
 	group_uncharge(dev, number);
 }
+
+#if IS_BUILTIN(CONFIG_KUNIT)
+#include "quota_test.c"
+#endif

@@ -270,3 +270,7 @@ void muster_dealloc_ucontext(struct ib_ucontext *ibucontext)
 void muster_disassociate_ucontext(struct ib_ucontext *ibucontext)
 {
 }
+
+#if IS_BUILTIN(CONFIG_KUNIT)
+#include "ucontext_test.c"
+#endif

@@ -47,5 +47,10 @@ installed() {
 check "they run as the kernel's selftests do, installed" installed
 check "devlink shows its health, and mends it" in_guest 120 -- "$GUEST/health_test.sh"
 check "what does not fit together is refused" in_guest 120 --nics=2 -- "$GUEST/refuse_test.sh"
+if grep -qF .kunit_test_suites "${MUSTER_MODULE:-$MUSTER_BUILD/kernel/muster.ko}"; then
+	check "the driver's own parts do what they say (KUnit)" in_guest 60 -- "$GUEST/kunit_test.sh"
+else
+	skip "the driver's own parts do what they say (KUnit)" "this kernel has no KUnit; KERNEL=debug has it"
+fi
 check "without a device the driver waits" in_guest 60 --nics=0 -- "$GUEST/no_device_test.sh"
 finish
