@@ -274,7 +274,8 @@ int muster_engine_start_run(struct muster_engine *engine, uint16_t vp,
  * muster_engine_receive() - a packet has come from the wire.
  * @len: bytes at payload; must equal the packet's length or it is dropped.
  *
- * Takes what it needs; packet and payload belong to the caller again on return.
+ * Takes what it needs; packet and payload belong to the caller again on return. They may be
+ * written to meanwhile: the packet is copied before anything of it is looked at.
  * Never fails: what is wrong is counted and dropped.
  */
 void muster_engine_receive(struct muster_engine *engine, const struct muster_packet *packet,
@@ -291,7 +292,8 @@ void muster_engine_receive_recorded(struct muster_engine *engine,
 /**
  * muster_engine_take_run() - if it is the packet that is awaited next, as it was the last time: take
  * it, and do what the next step would do first; for who may be called by its world's functions here.
- * Packet and payload may be written to meanwhile: nothing is read twice that decides anything.
+ * Packet and payload may be written to meanwhile: nothing is read twice that decides anything. If it
+ * is not taken, nothing that was looked at counts: it is read anew where it is received.
  * @node: that it has come from.
  * @left: set then to whether steps have something to do.
  *

@@ -94,11 +94,10 @@ static inline void from_peer(struct context *ctx, const struct muster_packet *pa
 }
 
 static inline __attribute__((always_inline)) void receive(struct muster_engine *engine,
-							   const struct muster_packet *from,
+							   struct muster_packet packet,
 							   const void *payload, uint32_t len,
 							   bool recorded)
 {
-	struct muster_packet packet = *from;
 	struct context *ctx;
 
 	engine->counters->packets_in++;
@@ -133,24 +132,36 @@ static __attribute__((noinline)) void receive_any(struct muster_engine *engine,
 						  const struct muster_packet *packet,
 						  const void *payload, uint32_t len)
 {
-	receive(engine, packet, payload, len, false);
+	receive(engine, *packet, payload, len, false);
 }
 
-void muster_engine_receive(struct muster_engine *engine, const struct muster_packet *packet,
+/* The copy is what is looked at from then on: where the packet lies its sender may write still. */
+static inline struct muster_packet copy_once(const struct muster_packet *from)
+{
+	struct muster_packet packet = *from;
+
+	__asm__ volatile("" : "+m"(packet) : : "memory");
+	return packet;
+}
+
+void muster_engine_receive(struct muster_engine *engine, const struct muster_packet *from,
 			   const void *payload, uint32_t len)
 {
-	if (!muster_predict_take(engine, packet, payload, len))
-		receive_any(engine, packet, payload, len);
+	const struct muster_packet packet = copy_once(from);
+
+	if (!muster_predict_take(engine, &packet, payload, len))
+		receive_any(engine, &packet, payload, len);
 }
 
-void muster_engine_receive_recorded(struct muster_engine *engine,
-				    const struct muster_packet *packet, const void *payload,
-				    uint32_t len)
+void muster_engine_receive_recorded(struct muster_engine *engine, const struct muster_packet *from,
+				    const void *payload, uint32_t len)
 {
-	if (!muster_predict_take(engine, packet, payload, len)) {
+	const struct muster_packet packet = copy_once(from);
+
+	if (!muster_predict_take(engine, &packet, payload, len)) {
 		receive(engine, packet, payload, len, true);
 		return;
 	}
 	engine->taken_at_once = true;
-	muster_trace_received(engine, packet);
+	muster_trace_received(engine, &packet);
 }

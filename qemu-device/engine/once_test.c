@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * A sender that changes a packet as soon as the engine has read it, in memory that both see. Each
+ * instruction that touches the packet is run alone, and what it has read is something else from
+ * then on. All goes on as if nothing were changed.
+ */
+#define WORLD_NODES	2
+#define WORLD_BYTES	(1 << 16)
+#include "test_world.h"
+
+#ifdef __x86_64__
+#include <signal.h>
+#include <sys/mman.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+enum { PAGE = 4096, WORD = 4, RESULT = 4096, TRAP = 0x100 };
+
+static struct {
+	struct muster_packet packet;
+	uint64_t payload[8];
+} *shared;
+
+static uint8_t *read_last;
+static uint32_t nr_reads;
+
+/* A read of what is shared: let this instruction alone do it. */
+static void touched(int signal, siginfo_t *info, void *context)
+{
+	uint8_t *at = info->si_addr;
+
+	if (at < (uint8_t *)shared || at >= (uint8_t *)shared + PAGE)
+		_exit(signal);
+	read_last = at;
+	nr_reads++;
+	mprotect(shared, PAGE, PROT_READ | PROT_WRITE);
+	((ucontext_t *)context)->uc_mcontext.gregs[REG_EFL] |= TRAP;
+}
+
+static void done(int signal, siginfo_t *info, void *context)
+{
+	(void)signal;
+	(void)info;
+	memset(read_last, 0xee, WORD);
+	mprotect(shared, PAGE, PROT_NONE);
+	((ucontext_t *)context)->uc_mcontext.gregs[REG_EFL] &= ~(greg_t)TRAP;
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	shared = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	return shared == MAP_FAILED;
+}
+
+/* cmocka has handlers of its own in each test. */
+static void give(struct world *w, struct muster_packet packet, const void *payload)
+{
+	const struct sigaction touch = { .sa_sigaction = touched, .sa_flags = SA_SIGINFO };
+	const struct sigaction step = { .sa_sigaction = done, .sa_flags = SA_SIGINFO };
+
+	assert_int_equal(sigaction(SIGSEGV, &touch, NULL) | sigaction(SIGTRAP, &step, NULL), 0);
+	shared->packet = packet;
+	memcpy(shared->payload, payload, packet.length);
+	nr_reads = 0;
+	mprotect(shared, PAGE, PROT_NONE);
+	(w->recorded ? muster_engine_receive_recorded : muster_engine_receive)
+		(w->nodes[0].engine, &shared->packet, shared->payload, packet.length);
+	mprotect(shared, PAGE, PROT_READ | PROT_WRITE);
+	assert_true(nr_reads);
+	world_run(w);
+}
+
+static struct muster_packet packet_of(uint8_t type, uint32_t number)
+{
+	return (struct muster_packet){
+		.version = MUSTER_PACKET_VERSION, .type = type, .job = WORLD_JOB, .src_node = 1,
+		.src_vp = WORLD_VP, .dst_vp = WORLD_VP, .src_member = 1,
+		.context = WORLD_CONTEXT, .life = WORLD_LIFE, .number = number, .length = 8, .total = 8,
+		.signature = SIGNATURE, .incarnation = 101, .base = number, .job_key = WORLD_JOB_KEY,
+	};
+}
+
+static struct world *world_of(bool recorded)
+{
+	struct world *w = world_create(2, 1);
+
+	w->map = true;
+	w->recorded = recorded;
+	world_start(w);
+	return w;
+}
+
+/* The first one is new, the others are as predicted. */
+static void data_are_read_once(void **state)
+{
+	static const struct muster_desc again = {
+		.kind = MUSTER_DESC_START, .src_vp = WORLD_VP, .job = WORLD_JOB,
+		.flags = MUSTER_DESC_C | MUSTER_DESC_CH | MUSTER_DESC_CT, .context = WORLD_CONTEXT,
+	};
+	struct muster_desc sink = desc_mp(MUSTER_DESC_CH | MUSTER_DESC_CT | MUSTER_DESC_COLL_END |
+					  MUSTER_DESC_KEEP, 1, NULL);
+
+	(void)state;
+	desc_store(&sink, RESULT);
+	for (int recorded = 0; recorded < 2; recorded++) {
+		struct world *w = world_of(recorded);
+
+		for (uint32_t number = 0; number < 4; number++) {
+			double value = 1.5 + number;
+
+			world_post(w, 0, number ? &again : &sink, 1);
+			world_run(w);
+			give(w, packet_of(MUSTER_PACKET_DATA, number), &value);
+			assert_int_equal(w->nodes[0].nr_cqes, number + 1);
+			assert_int_equal(w->nodes[0].cqes[number].status, MUSTER_STATUS_OK);
+			assert_memory_equal(w->nodes[0].memory + RESULT, &value, sizeof(value));
+		}
+		world_destroy(w);
+	}
+}
+
+/* Of nothing that is predicted: neither the slot's message nor one for the receive ring. */
+static void what_waits_for_its_turn_and_messages_are_read_once(void **state)
+{
+	struct muster_desc sink = desc_mp(MUSTER_DESC_CH | MUSTER_DESC_CT | MUSTER_DESC_COLL_END, 1, NULL);
+
+	(void)state;
+	desc_store(&sink, RESULT);
+	for (int recorded = 0; recorded < 2; recorded++) {
+		struct world *w = world_of(recorded);
+		double value = 2.5;
+
+		give(w, packet_of(MUSTER_PACKET_DATA, 0), &value);
+		world_post(w, 0, &sink, 1);
+		world_run(w);
+		assert_int_equal(w->nodes[0].nr_cqes, 1);
+		assert_memory_equal(w->nodes[0].memory + RESULT, &value, sizeof(value));
+		give(w, packet_of(MUSTER_PACKET_P2P, 77), &value);
+		assert_int_equal(w->nodes[0].nr_delivered, 1);
+		assert_int_equal(w->nodes[0].delivered.packet.number, 77);
+		assert_memory_equal(w->nodes[0].delivered.payload, &value, sizeof(value));
+		assert_int_equal(world_counters(w, 0).drop_stranger + world_counters(w, 0).drop_malformed, 0);
+		world_destroy(w);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(data_are_read_once),
+		cmocka_unit_test(what_waits_for_its_turn_and_messages_are_read_once),
+	};
+
+	return cmocka_run_group_tests(tests, setup, NULL);
+}
+#else
+int main(void)
+{
+	puts("what an instruction reads is seen on x86-64 only");
+	return 4;
+}
+#endif
