@@ -44,7 +44,7 @@ perftest() {
 	[ "$MUSTER_GUEST" = 0 ] || grep -qE "^ *[0-9]+ +[0-9]+ +[0-9.]+ +[0-9.]+" out
 }
 
-# usage: ucx TRANSPORT OPTION...: as above
+# usage: ucx TRANSPORT OPTION...: as above; by connections it is an MPI's, in mpi_test.sh
 ucx() {
 	export UCX_NET_DEVICES=muster0:1 UCX_TLS="$1,self"
 	PORT=13337
@@ -80,10 +80,9 @@ else
 	skip "perftest: ib_send_lat, ib_send_bw, ib_write_bw, ib_read_bw, ib_atomic_lat" "it is not installed"
 fi
 if command -v ucx_perftest >/dev/null; then
-	try "UCX: messages by connections" ucx rc_v -t tag_lat
 	try "UCX: messages by datagrams" ucx ud_v -t tag_lat
 else
-	skip "UCX: messages by connections, messages by datagrams" "ucx-utils is not installed"
+	skip "UCX: messages by datagrams" "ucx-utils is not installed"
 fi
 check "nothing is held" nothing_held
 check "the driver unloads" unload
