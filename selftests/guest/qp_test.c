@@ -25,7 +25,7 @@ static void what_is_beyond_the_limits_is_refused(void **state)
 	} while (0)
 	REFUSED(cap.max_send_wr, 4097);
 	REFUSED(cap.max_recv_wr, UINT32_MAX);
-	REFUSED(cap.max_send_sge, 5);
+	REFUSED(cap.max_send_sge, 17);
 	REFUSED(cap.max_recv_sge, 5);
 	REFUSED(cap.max_inline_data, 257);
 	REFUSED(qp_type, IBV_QPT_UC);
