@@ -63,6 +63,7 @@ wait_until() {
 # What is open dies cleanly; there is a new life when it wakes.
 ends_a_life() {
 	before=$("$HOLD" --incarnation)
+	: >out		# what the last one has said is not this one's
 	"$HOLD" >out 2>err &
 	wait_until grep -q ready out || return
 	echo "$1" >/sys/power/state && wait $! && wait_until test -c $OFFERS &&
