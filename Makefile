@@ -328,7 +328,7 @@ include tools/install.mk
 .PHONY: all setup setup-core demo demo-local check bench bench-mpi bench-parts dst dst-planted model clean help
 .PHONY: built kernel guest-kernel headers looks provider guest-tests check-guest check-kernel check-local setup-guest guests
 .PHONY: stress-kernel fuzz-kernel faults-kernel planted-kernel tenants-kernel check-pyverbs
-.PHONY: bench-programs bench-try bench-guest bench-verbs bench-bump bench-arith bench-engine bench-match bench-switch bench-look bench-idle check-synth \
+.PHONY: bench-programs bench-try bench-guest bench-verbs bench-bump bench-arith bench-engine bench-model bench-match bench-switch bench-look bench-idle check-synth \
 	synth-tables torus-tables
 .PHONY: check-all check-compilers check-aarch64 check-image compile compilers
 .PHONY: check-threads check-diagnosis check-scale check-bump check-switch chaos-switch fuzz-switch
@@ -609,7 +609,10 @@ bench-match: $(BUILD)/tools/muster_match ## 8-byte packets that come shuffled, m
 	@$<
 
 bench-engine: $(BUILD)/selftests/engine_bench ## the Tianhe paper's figures in modelled time: table and picture in build/bench/
-	@MUSTER_BUILD=$(abspath $(BUILD)) tools/bench-engine.sh
+	@MUSTER_BUILD=$(abspath $(BUILD)) tools/bench-engine.sh engine
+
+bench-model: $(BUILD)/selftests/engine_bench ## engines with fewer units, less buffer, a smaller window: table and picture in build/bench/
+	@MUSTER_BUILD=$(abspath $(BUILD)) tools/bench-engine.sh model
 
 bench-guest: guests ## what offload saves in 4 guests, counted: doorbells, interrupts, DMA, instructions
 	@$(BUILD)/tools/muster-run -n 4 --vm --count --no-prefix $(BUILD)/tools/muster_count

@@ -55,6 +55,7 @@ struct MusterState {
     char *wire;
     char *dump;
     uint32_t deadline_ms;
+    uint32_t units, buffer, window, pulses; /* of the engine; a buffer of 0: none */
     bool link;              /* may be set at any time */
 };
 
@@ -309,6 +310,12 @@ static bool nic_create(MusterState *m, Error **errp)
         .wire = m->wire,
         .deadline_us = (uint64_t)m->deadline_ms * 1000,
         .dump = m->dump,
+        .model = {
+            .units = m->units,
+            .buffer = m->buffer ? m->buffer : MUSTER_ENGINE_NO_BUFFER,
+            .window = m->window,
+            .pulses = m->pulses,
+        },
     };
     char why[256] = "";
     int err;
@@ -466,6 +473,10 @@ static Property muster_properties[] = {
     DEFINE_PROP_STRING("wire", MusterState, wire),
     DEFINE_PROP_STRING("dump", MusterState, dump),
     DEFINE_PROP_UINT32("deadline-ms", MusterState, deadline_ms, DEADLINE_MS_DEFAULT),
+    DEFINE_PROP_UINT32("units", MusterState, units, MUSTER_UNITS),
+    DEFINE_PROP_SIZE32("buffer", MusterState, buffer, MUSTER_BUFFER_BYTES),
+    DEFINE_PROP_UINT32("window", MusterState, window, MUSTER_WINDOW),
+    DEFINE_PROP_UINT32("pulses", MusterState, pulses, 0),
     DEFINE_PROP_END_OF_LIST(),
 };
 

@@ -40,6 +40,15 @@ wire_alike() {
 check "the same bits over UNIX sockets as over memory rings" wire_alike unix
 check "the same bits over UDP as over memory rings" wire_alike udp
 
+# An engine of the least there is: what an architect may ask for.
+small_alike() {
+	large=$(digest 4 "$ranks" plain)
+	test -n "$large"
+	same "$large" "$(MUSTER_ENGINE=units=1,buffer=0,window=1,pulses=1 MUSTER_WIRE=$1 digest 4 "$ranks" plain)"
+}
+check "the same bits by one unit without buffer, a window and pulses of one" small_alike ring
+check "the same over UNIX sockets" small_alike unix
+
 check "clean under sanitizers, registered memory" digest 3 "$checked" registered
 check "clean under sanitizers, plain memory" digest 5 "$checked" plain
 

@@ -2,14 +2,16 @@
 /*
  * engine_bench - the Tianhe paper's figures 5 and 6, in modelled time (engine_world.h).
  *
- * usage: engine_bench [--quick]
+ * usage: engine_bench [--quick | --sweep]
  *
  * Broadcast (double tree), reduce (vector halving, distance doubling, binomial) and allreduce
  * (Rabenseifner) of doubles over 32 nodes, 1, 8 and 32 tasks at once, 256 bytes to 1 MiB: the
  * time of engines and of hosts, how many times faster, and how full a unit's buffer gets. Last a
  * broadcast over 5 levels whose ranks wait for the whole, as the paper's do, or forward pulses, or
  * fragments. All results must have the schedule's bits. --quick: one size and number of tasks of each.
+ * --sweep: instead, what an allreduce takes with less of what an engine is made of.
  */
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -20,19 +22,19 @@ static const uint64_t sizes[] = {
 	384 << 10, 512 << 10, 768 << 10, 1 << 20,
 };
 static const uint32_t tasks[] = { 1, 8, 32 };
+enum { BROADCAST, REDUCE, ALLREDUCE, OPERATIONS };
 static const struct {
 	enum muster_coll coll;
 	const char *algorithm, *name, *paper;
 } operations[] = {
-	{ MUSTER_COLL_BROADCAST, "double-tree", "broadcast",
+	[BROADCAST] = { MUSTER_COLL_BROADCAST, "double-tree", "broadcast",
 	  "2.11 at 256 B, 1 task; 1.3 at 1 MiB, 32 tasks" },
-	{ MUSTER_COLL_REDUCE, "halving-doubling", "reduce", "1.46 to 2.42" },
-	{ MUSTER_COLL_ALLREDUCE, "rabenseifner", "allreduce", "a little more than reduce" },
+	[REDUCE] = { MUSTER_COLL_REDUCE, "halving-doubling", "reduce", "1.46 to 2.42" },
+	[ALLREDUCE] = { MUSTER_COLL_ALLREDUCE, "rabenseifner", "allreduce", "a little more than reduce" },
 };
 
 enum {
 	SIZES = sizeof(sizes) / sizeof(sizes[0]), TASKS = sizeof(tasks) / sizeof(tasks[0]),
-	OPERATIONS = sizeof(operations) / sizeof(operations[0]),
 };
 
 static bool good = true;
@@ -87,10 +89,56 @@ static void forwards(uint64_t bytes)
 		       whole / fragments);
 }
 
-int main(int argc, char **argv)
-{
-	bool quick = argc > 1 && !strcmp(argv[1], "--quick");
+#define MODEL(word, name) word, offsetof(struct muster_engine_model, name)
 
+/* Pulses matter where a message has many: in an allreduce of 1 MiB it has one. */
+static const struct {
+	const char *word;
+	size_t at;
+	uint32_t operation, tasks, values[8];	/* as many as are not 0 */
+	uint64_t sizes[3];
+} sweeps[] = {
+	{ MODEL("units", units), ALLREDUCE, 32, { 1, 2, 3, 4, 6, 8 }, { 256, 8 << 10, 64 << 10 } },
+	{ MODEL("buffer", buffer), ALLREDUCE, 8,
+	  { MUSTER_ENGINE_NO_BUFFER, 8 << 10, 16 << 10, 32 << 10, 64 << 10, 128 << 10, 256 << 10, 512 << 10 },
+	  { 8 << 10, 64 << 10, 512 << 10 } },
+	{ MODEL("window", window), ALLREDUCE, 1, { 1, 2, 3, 4, 6, 8 }, { 256, 8 << 10, 64 << 10 } },
+	{ MODEL("pulses", pulses), BROADCAST, 1, { 1, 2, 3, 4 }, { 256 << 10, 512 << 10, 1 << 20 } },
+};
+
+enum { SWEEPS = sizeof(sweeps) / sizeof(sweeps[0]) };
+
+static void sweep_line(uint32_t sweep, uint32_t value, uint64_t bytes)
+{
+	struct world_case what = {
+		.coll = operations[sweeps[sweep].operation].coll,
+		.algorithm = operations[sweeps[sweep].operation].algorithm,
+		.bytes = bytes, .tasks = sweeps[sweep].tasks,
+	};
+	struct world_result result;
+
+	memcpy((char *)&what.model + sweeps[sweep].at, &value, sizeof(value));
+	if (!run(&what, &result))
+		return;
+	printf("%-8s %9u %10s %8llu %5u %11.2f %11.1f %8.1f\n", sweeps[sweep].word,
+	       value == MUSTER_ENGINE_NO_BUFFER ? 0 : value, operations[sweeps[sweep].operation].name,
+	       (unsigned long long)bytes, what.tasks, result.us, what.tasks * 1e3 / result.us, 100 * result.occupancy);
+	fflush(stdout);
+}
+
+/* An engine's parts, one at a time: what an architect would ask first. */
+static void sweep(void)
+{
+	printf("%-8s %9s %10s %8s %5s %11s %11s %8s\n", "part", "value", "operation", "bytes",
+	       "tasks", "engine us", "per ms", "buffer %");
+	for (uint32_t s = 0; s < SWEEPS; s++)
+		for (uint32_t b = 0; b < 3; b++)
+			for (uint32_t v = 0; v < 8 && sweeps[s].values[v]; v++)
+				sweep_line(s, sweeps[s].values[v], sweeps[s].sizes[b]);
+}
+
+static void figures(bool quick)
+{
 	printf("# link %.1f bytes/ns and %.0f ns; bus %.1f bytes/ns and %.0f ns; unit %.0f ns a packet and %.1f bytes/ns\n",
 	       world_costs.link_bytes_ns, world_costs.link_ns, world_costs.bus_bytes_ns,
 	       world_costs.bus_ns, world_costs.packet_ns, world_costs.sum_bytes_ns);
@@ -106,5 +154,13 @@ int main(int argc, char **argv)
 				line(o, sizes[s], tasks[t]);
 	for (uint32_t s = quick ? SIZES - 1 : 4; s < SIZES; s++)
 		forwards(sizes[s]);
+}
+
+int main(int argc, char **argv)
+{
+	if (argc > 1 && !strcmp(argv[1], "--sweep"))
+		sweep();
+	else
+		figures(argc > 1 && !strcmp(argv[1], "--quick"));
 	return !good;
 }

@@ -45,7 +45,7 @@ struct node {
 	uint32_t index;
 	struct muster_engine *engine;
 	double out_ns, in_ns, bus_ns;		/* until then link and bus are busy */
-	double unit_ns[WORLD_UNITS];
+	double unit_ns[MUSTER_UNITS];
 	double now_ns, data_ns;			/* when what it does is done, and its data there */
 };
 
@@ -186,7 +186,7 @@ static int node_begin(struct world *w, uint32_t index)
 		.deliver = world_deliver, .alloc = world_alloc, .free = world_free,
 	};
 	const struct muster_engine_config config = {
-		.node = index, .units = WORLD_UNITS, .buffer_bytes = WORLD_UNIT_BYTES,
+		.node = index, .model = w->what->model,
 	};
 	struct muster_member members[WORLD_NODES];
 	struct node *node = &w->nodes[index];
@@ -320,11 +320,16 @@ static void travel(struct world *w, struct event *event)
 	}
 }
 
+static uint32_t nr_units(const struct world_case *what)
+{
+	return what->model.units ? what->model.units : MUSTER_UNITS;
+}
+
 /* False: the link or its unit is busy, and it comes again. */
 static bool take(struct world *w, struct event *event)
 {
 	struct node *node = &w->nodes[event->packet.dst_node];
-	double *unit_ns = &node->unit_ns[event->packet.context % WORLD_UNITS];
+	double *unit_ns = &node->unit_ns[event->packet.context % nr_units(w->what)];
 
 	if (event->where != THERE) {
 		travel(w, event);
@@ -361,6 +366,14 @@ static void begin(struct world *w)
 	}
 }
 
+/* Of a unit's buffer; where there is none that is nothing of nothing. */
+static double occupancy(const struct world_case *what, uint64_t blocks)
+{
+	uint32_t bytes = what->model.buffer ? what->model.buffer : MUSTER_BUFFER_BYTES;
+
+	return bytes == MUSTER_ENGINE_NO_BUFFER ? 0 : (double)blocks * MUSTER_MTU / bytes;
+}
+
 static bool has_result(const struct world_case *what, uint32_t rank)
 {
 	return what->coll != MUSTER_COLL_REDUCE || !rank;
@@ -374,11 +387,9 @@ static void judge(struct world *w, struct world_result *result)
 	result->packets = w->packets;
 	result->exact = !w->failed && w->done == w->what->tasks * WORLD_NODES;
 	for (uint32_t n = 0; n < WORLD_NODES; n++) {
-		double used;
-
 		muster_engine_counters_get(w->nodes[n].engine, &c);
-		used = (double)c.buffer_blocks_used_max * MUSTER_MTU / WORLD_UNIT_BYTES;
-		result->occupancy = later(result->occupancy, used);
+		result->occupancy = later(result->occupancy,
+					  occupancy(w->what, c.buffer_blocks_used_max));
 		result->dropped += c.drop_malformed + c.drop_stranger + c.drop_duplicate +
 				   c.drop_window + c.drop_ring_full;
 		for (uint32_t task = 0; task < w->what->tasks && has_result(w->what, n); task++)

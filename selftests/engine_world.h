@@ -7,13 +7,12 @@
 #ifndef MUSTER_SELFTESTS_ENGINE_WORLD_H
 #define MUSTER_SELFTESTS_ENGINE_WORLD_H
 
+#include "engine.h"
 #include "schedule.h"
 
 enum {
 	WORLD_NODES = 32,
 	WORLD_TASKS_MAX = 32,
-	WORLD_UNITS = 8,			/* a NIC, as in the paper */
-	WORLD_UNIT_BYTES = 512 << 10,		/* of packet buffer, likewise */
 };
 
 /* What things cost. The paper gives no figures of its machine; these are its order. */
@@ -34,6 +33,7 @@ struct world_case {
 	const char *algorithm;
 	uint64_t bytes;
 	uint32_t tasks;				/* at once, a process on each node */
+	struct muster_engine_model model;	/* 0: as the paper's, 8 units with 512 KiB each */
 	bool one_tree;				/* of a double tree: the first, for the whole message */
 	bool whole;				/* a rank sends on what it has wholly received; */
 	bool pulses;				/* or a pulse that it has; else each fragment */

@@ -41,6 +41,21 @@ same_bits() {
 check "4 guests: NIC path and host path have the bits of the local device" same_bits 4 registered
 check "the same on plain memory" same_bits 3 plain
 
+# With a window of one, ranks ask each other where they had not to.
+least() {
+	export MUSTER_ENGINE=units=1,buffer=0,window=1,pulses=1
+	same_bits 3 plain
+	# shellcheck disable=SC2016 # the guests'
+	"$run" --vm -n 2 sh -c '"$@" >figures && exec cat /sys/class/infiniband/muster0/ports/1/hw_counters/credits' \
+		sh "$MUSTER_BUILD/tools/muster_perf" -c -i 20 -x 0 -D 0.05 -m 1K:64K broadcast >credits
+	cat credits
+	same 2 "$(grep -c '\] [1-9]' credits)"
+	unset MUSTER_ENGINE
+	fails env MUSTER_ENGINE=window=0 "$run" --vm -n 3 "$ranks" bits plain 2>refused
+	grep "MUSTER_ENGINE=window=0: allowed is a list of" refused
+}
+check "NICs of one unit without buffer, a window and pulses of one: the same" least
+
 # usage: long RANKS CHUNKS: to rank 0 and back, chunk by chunk: more stages than a NIC queues
 long() {
 	printf 'muster-schedule 1\nname long\ncollective allreduce\nranks %d\nchunks %d\n' "$1" "$2"

@@ -129,7 +129,7 @@ static int trees_join(const struct net *net, const struct host *host)
 static int host_open(struct net *net, uint32_t member)
 {
 	struct host *host = &net->hosts[net->members[member]];
-	const struct muster_engine_config config = { .node = net->members[member], .units = 1 };
+	const struct muster_engine_config config = { .node = net->members[member], .model.units = 1 };
 	struct muster_member members[NET_HOSTS_MAX];
 	const struct muster_context_config context = {
 		.job = JOB, .context = CONTEXT, .life = LIFE, .vp = VP, .self = member,

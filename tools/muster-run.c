@@ -17,6 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "model.h"
 #include "muster_bump.h"
 #include "version.h"
 #include "vm.h"
@@ -188,6 +189,8 @@ static int parse_option(int key, struct run_options *options)
 static int check_guests(struct run_options *options)
 {
 	const char *device = getenv("MUSTER_DEVICE");
+	struct muster_engine_model model;
+	char why[256];
 
 	if (!options->vm && (options->nics || options->keep || options->count))
 		return usage_error("--nics, --count, --keep and --shell go with --vm only", NULL);
@@ -200,6 +203,8 @@ static int check_guests(struct run_options *options)
 	if (device && strcmp(device, "verbs"))
 		return usage_error("in guests the device is verbs; unset MUSTER_DEVICE, which is",
 				   device);
+	if (muster_model_read("MUSTER_ENGINE", getenv("MUSTER_ENGINE"), &model, why, sizeof(why)))
+		return usage_error(why, NULL);
 	if (!options->nics)
 		options->nics = 1;
 	return 0;

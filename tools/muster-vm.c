@@ -18,6 +18,7 @@
 #include <termios.h>
 #include <unistd.h>
 
+#include "model.h"
 #include "version.h"
 #include "vm.h"
 
@@ -46,6 +47,7 @@ static const char help[] =
 	"                        it has executed: for each byte written, 64 bits\n"
 	"      --hotplug         NICs can be unplugged: NIC I is nicI, in slotI, and the guest\n"
 	"                        speaks QMP with its QEMU at /dev/virtio-ports/org.muster.monitor\n"
+	"      --engine=LIST     of NICs: units=1 to 8, buffer=BYTES, window=1 to 8, pulses=1 to 4\n"
 	"      --count-time      a nanosecond of a guest is an instruction, however slow it is\n"
 	"      --seconds=N           end them after N seconds in which each had a CPU or wanted none\n"
 	"      --accel=NAME      tcg, or kvm where a guest really runs (tcg)\n"
@@ -393,6 +395,7 @@ static const struct option options[] = {
 	{ "count", no_argument, NULL, 'c' },
 	{ "hotplug", no_argument, NULL, 'p' },
 	{ "count-time", no_argument, NULL, 't' },
+	{ "engine", required_argument, NULL, 'E' },
 	{ "seconds", required_argument, NULL, 'S' },
 	{ "accel", required_argument, NULL, 'a' },
 	{ "shell", no_argument, NULL, 's' },
@@ -400,6 +403,19 @@ static const struct option options[] = {
 	{ "version", no_argument, NULL, 'V' },
 	{ NULL, 0, NULL, 0 },
 };
+
+static int parse_engine(const char *text, struct muster_vm_config *config)
+{
+	struct muster_engine_model model;
+	char why[256];
+
+	if (muster_model_read("--engine", text, &model, why, sizeof(why))) {
+		fprintf(stderr, "muster-vm: %s\n", why);
+		return -EINVAL;
+	}
+	config->nic_options = text;
+	return 0;
+}
 
 /* 0; -EINVAL: it was explained; -ENOENT: there is no such option. */
 static int option_take(int option, struct muster_vm_config *config, unsigned int *seconds, bool *shell)
@@ -425,6 +441,8 @@ static int option_take(int option, struct muster_vm_config *config, unsigned int
 	case 't':
 		config->count_time = true;
 		return 0;
+	case 'E':
+		return parse_engine(optarg, config);
 	case 'S':
 		return parse_number(optarg, 1, 1 << 30, seconds);
 	case 'a':

@@ -138,7 +138,7 @@ static bool begin(void)
 		{ .node = NODE, .vp = VP, .incarnation = 1 },
 		{ .node = PEER, .vp = PEER_VP, .incarnation = 1 },
 	};
-	const struct muster_engine_config config = { .node = NODE, .units = 1 };
+	const struct muster_engine_config config = { .node = NODE, .model.units = 1 };
 
 	if (muster_engine_create(&config, &world, NULL, &engine) || muster_engine_vp_open(engine, VP))
 		return false;

@@ -64,6 +64,12 @@ static bool is_ours(const char *setting, char *const *ours)
 	return false;
 }
 
+/* It is about the device, and was said to QEMU. */
+static bool is_nics(const char *setting)
+{
+	return !strncmp(setting, "MUSTER_DUMP=", 12) || !strncmp(setting, "MUSTER_ENGINE=", 14);
+}
+
 static void environment_free(char **env)
 {
 	for (int i = 0; env && i < OWN_SETTINGS && env[i]; i++)
@@ -97,7 +103,7 @@ static char **environment(const struct run *run, uint32_t guest)
 		return NULL;
 	}
 	for (size_t i = 0; i < nr; i++)
-		if (!is_ours(environ[i], env) && strncmp(environ[i], "MUSTER_DUMP=", 12))
+		if (!is_ours(environ[i], env) && !is_nics(environ[i]))
 			env[at++] = environ[i];
 	return env;
 }
@@ -193,12 +199,13 @@ static void nic_option(struct guests *guests, const char *name, const char *valu
 }
 
 /*
- * A guest's NIC waits for its peers as long as the library waits for other ranks, and writes
- * down its packets in the place of the ranks.
+ * A guest's NIC waits for its peers as long as the library waits for other ranks, writes
+ * down its packets in the place of the ranks, and has the engine that is asked for.
  */
 static void nic_options(struct guests *guests)
 {
 	const char *deadline = getenv("MUSTER_DEADLINE"), *dump = getenv("MUSTER_DUMP");
+	const char *engine = getenv("MUSTER_ENGINE");
 	double seconds = deadline ? strtod(deadline, NULL) : 0;
 	char text[PATH_MAX];
 
@@ -208,6 +215,12 @@ static void nic_options(struct guests *guests)
 	}
 	if (dump)
 		nic_option(guests, "dump", dump);
+	if (engine) {	/* its words are QEMU's, too */
+		size_t len = strlen(guests->nic_options);
+
+		snprintf(guests->nic_options + len, sizeof(guests->nic_options) - len, "%s%s",
+			 len ? "," : "", engine);
+	}
 }
 
 static int boot(struct run *run)

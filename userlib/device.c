@@ -30,7 +30,9 @@ static int local_open(const struct muster_oob *oob, const struct muster_settings
 		.uplink_life = settings->uplink_life,
 		.first_host = settings->first_host,
 		.deadline_us = settings->deadline_us,
-		.dump = getenv("MUSTER_DUMP"),	/* a rank's own: the others need not have it */
+		/* A rank's own: the others need not have them. */
+		.engine = getenv("MUSTER_ENGINE"),
+		.dump = getenv("MUSTER_DUMP"),
 	};
 
 	return muster_local_open(oob, &config, dev, why, why_len);

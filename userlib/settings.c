@@ -116,6 +116,11 @@ static int device_read(struct muster_settings *settings, char *why, size_t why_l
 			 wire);
 		return -EINVAL;
 	}
+	if (index == 1 && getenv("MUSTER_ENGINE")) {
+		snprintf(why, why_len, "MUSTER_ENGINE=%.64s: the verbs device's engine is its NIC's, which muster-run --vm has as this says; unset it",
+			 getenv("MUSTER_ENGINE"));
+		return -EINVAL;
+	}
 	if (index == 1 && getenv("MUSTER_DUMP")) {
 		snprintf(why, why_len, "MUSTER_DUMP=%.64s: packets of the verbs device are its NIC's, which muster-run --vm has write them; unset it",
 			 getenv("MUSTER_DUMP"));

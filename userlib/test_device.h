@@ -554,7 +554,7 @@ static inline int test_dev_open(const struct muster_oob *oob,
 				char *why, size_t why_len)
 {
 	struct test_node *node = oob->opaque;
-	const struct muster_engine_config config = { .node = node->node, .units = 2 };
+	const struct muster_engine_config config = { .node = node->node, .model.units = 2 };
 	int err;
 
 	(void)settings;

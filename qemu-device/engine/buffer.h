@@ -13,7 +13,6 @@ struct context;
 enum buffer_limit {
 	PULSE_BLOCKS = MUSTER_PULSE_MAX / MUSTER_MTU,	/* blocks of a pulse */
 	ENTRIES_CHUNK = 128,		/* entries of a packet buffer, allocated together */
-	BUFFER_BYTES_MAX = 128 << 20,
 };
 
 enum entry_state {

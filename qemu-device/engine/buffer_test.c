@@ -20,7 +20,7 @@ static struct fixture fixture_create(uint64_t seed)
 {
 	struct fixture f = { .w = world_create(1, seed) };
 
-	f.w->buffer_bytes = 2 * MUSTER_PULSE_MAX;
+	f.w->model.buffer = 2 * MUSTER_PULSE_MAX;
 	world_start(f.w);
 	assert_int_equal(world_context_open(f.w, 0, WORLD_CONTEXT + 1), 0);
 	f.unit = &f.w->nodes[0].engine->units[0];
@@ -182,7 +182,7 @@ static void contexts_go_to_the_least_loaded_unit(void **state)
 	uint32_t i;
 
 	(void)state;
-	w->units = 3;
+	w->model.units = 3;
 	world_start(w);
 	units = w->nodes[0].engine->units;
 	for (i = 1; i < 30; i++) {

@@ -219,7 +219,7 @@ static void rings_over_many_contexts_need_no_room(void **state)
 
 		w->share = seed / 3 % 2;
 		w->map = seed / 6;
-		w->buffer_bytes = buffers[seed % 3];
+		w->model.buffer = buffers[seed % 3];
 		world_start(w);
 		for (r = 0; r < 3; r++) {
 			open_many(w, r, 1000, CONTEXTS);

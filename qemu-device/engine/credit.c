@@ -16,7 +16,7 @@ bool muster_credit_ask(struct context *ctx, uint32_t member)
 
 	muster_packet_prepare(ctx, MUSTER_PACKET_CREDIT, member, &packet);
 	packet.flags = MUSTER_PACKET_CREDIT_WANTED;
-	packet.number = ctx->base - MUSTER_WINDOW;
+	packet.number = ctx->base - (uint32_t)ctx->engine->window;
 	return muster_packet_send(ctx, member, &packet, NULL);
 }
 

@@ -22,11 +22,11 @@ static inline int32_t muster_credit_ahead(const struct context *ctx, uint32_t me
 }
 static inline bool muster_credit_allows(const struct context *ctx, uint32_t member)
 {
-	return muster_credit_ahead(ctx, member) < MUSTER_WINDOW;
+	return muster_credit_ahead(ctx, member) < ctx->engine->window;
 }
 static inline bool muster_credit_wanted(const struct context *ctx, uint32_t member)
 {
-	return muster_credit_ahead(ctx, member) >= MUSTER_WINDOW / 2;
+	return muster_credit_ahead(ctx, member) >= ctx->engine->window / 2;
 }
 bool muster_credit_ask(struct context *ctx, uint32_t member);
 /* Whether it is newer than what we know: it may let a held send go. */

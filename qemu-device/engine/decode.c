@@ -245,6 +245,8 @@ int muster_decode_sequence(const struct context *ctx, const struct muster_desc *
 	}
 	seq->nr_steps = nr;
 	*bad = muster_tree_check(ctx, seq);
+	if (seq->pulses_live > ctx->engine->pulses)
+		seq->pulses_live = ctx->engine->pulses;
 	return *bad == nr ? 0 : -EINVAL;
 }
 

@@ -219,11 +219,13 @@ static void a_rank_with_nothing_to_do_posts_one_descriptor(void **state)
 static void engines_and_contexts_outside_of_the_limits_are_refused(void **state)
 {
 	static const struct muster_engine_config bad[] = {
-		{ .node = MUSTER_NODES_MAX, .units = 1 },
-		{ .node = MUSTER_NODE_AGGREGATION, .units = 1 },
-		{ .units = 0 },
-		{ .units = MUSTER_UNITS + 1 },
-		{ .units = 1, .buffer_bytes = MUSTER_MTU - 1 },
+		{ .node = MUSTER_NODES_MAX },
+		{ .node = MUSTER_NODE_AGGREGATION },
+		{ .model.units = MUSTER_UNITS + 1 },
+		{ .model.buffer = MUSTER_MTU - 1 },
+		{ .model.buffer = MUSTER_ENGINE_BUFFER_MAX + MUSTER_MTU },
+		{ .model.window = MUSTER_WINDOW + 1 },
+		{ .model.pulses = MUSTER_PULSES_LIVE + 1 },
 	};
 	struct muster_member members[2] = { { .node = 0, .vp = WORLD_VP }, { .node = 1 } };
 	struct muster_context_config config = {

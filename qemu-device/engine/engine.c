@@ -29,23 +29,32 @@ static bool world_complete(const struct muster_engine_world *world)
 	       world->send && world->complete && world->deliver && world->alloc && world->free;
 }
 
-static uint32_t buffer_bytes(const struct muster_engine_config *config)
+static uint32_t buffer_bytes(const struct muster_engine_model *model)
 {
-	if (config->buffer_bytes == MUSTER_ENGINE_NO_BUFFER)
+	if (model->buffer == MUSTER_ENGINE_NO_BUFFER)
 		return 0;
-	return config->buffer_bytes ? config->buffer_bytes : MUSTER_BUFFER_BYTES;
+	return model->buffer ? model->buffer : MUSTER_BUFFER_BYTES;
+}
+
+static bool model_is_possible(const struct muster_engine_model *model)
+{
+	uint32_t bytes = buffer_bytes(model);
+
+	return model->units <= MUSTER_UNITS && model->window <= MUSTER_WINDOW &&
+	       model->pulses <= MUSTER_PULSES_LIVE && bytes % MUSTER_MTU == 0 &&
+	       bytes <= MUSTER_ENGINE_BUFFER_MAX;
 }
 
 int muster_engine_create(const struct muster_engine_config *config,
 			 const struct muster_engine_world *world, void *opaque,
 			 struct muster_engine **result)
 {
-	uint32_t bytes = buffer_bytes(config);
+	const struct muster_engine_model *model = &config->model;
 	struct muster_engine *engine;
 	int ret;
 
-	if (!world_complete(world) || config->node >= MUSTER_NODE_AGGREGATION || !config->units ||
-	    config->units > MUSTER_UNITS || bytes % MUSTER_MTU || bytes > BUFFER_BYTES_MAX)
+	if (!world_complete(world) || config->node >= MUSTER_NODE_AGGREGATION ||
+	    !model_is_possible(model))
 		return -EINVAL;
 	engine = world->alloc(opaque, sizeof(*engine));
 	if (!engine)
@@ -56,7 +65,9 @@ int muster_engine_create(const struct muster_engine_config *config,
 	engine->node = config->node;
 	engine->hash_key[0] = config->hash_key[0];
 	engine->hash_key[1] = config->hash_key[1];
-	ret = units_create(engine, config->units, bytes);
+	engine->window = model->window ? model->window : MUSTER_WINDOW;
+	engine->pulses = model->pulses ? model->pulses : MUSTER_TREE_PULSES_LIVE;
+	ret = units_create(engine, model->units ? model->units : MUSTER_UNITS, buffer_bytes(model));
 	if (ret) {
 		muster_engine_destroy(engine);
 		return ret;

@@ -111,12 +111,24 @@ struct muster_engine_world {
 };
 
 #define MUSTER_ENGINE_NO_BUFFER	0xffffffffu
+#define MUSTER_ENGINE_BUFFER_MAX	(128u << 20)
+
+/*
+ * What an architect may try less of: by the same names properties of QEMU's device, words of
+ * MUSTER_ENGINE, and drawn in the simulated world. What peers see is less, never against the
+ * contract. 0: the default, which is the most but for the buffer.
+ */
+struct muster_engine_model {
+	uint32_t units;		/* up to MUSTER_UNITS */
+	uint32_t buffer;	/* bytes of each unit, a multiple of MUSTER_MTU up to MUSTER_ENGINE_BUFFER_MAX;
+				   MUSTER_ENGINE_NO_BUFFER: none */
+	uint32_t window;	/* sequences that a send may be ahead of its receiver, up to MUSTER_WINDOW */
+	uint32_t pulses;	/* of a sequence at once, up to MUSTER_PULSES_LIVE */
+};
 
 struct muster_engine_config {
 	uint32_t node;		/* this NIC's NodeID */
-	uint32_t units;		/* 1 to MUSTER_UNITS */
-	uint32_t buffer_bytes;	/* of each unit, a multiple of MUSTER_MTU; 0: the default;
-				   MUSTER_ENGINE_NO_BUFFER: none */
+	struct muster_engine_model model;
 	uint64_t hash_key[2];	/* secret, where strangers choose the members: it hashes them */
 };
 

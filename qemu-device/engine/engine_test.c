@@ -322,11 +322,11 @@ static void rabenseifner_runs_in_pulses_with_packets(void **state)
 		struct world *w = vary(4, seed);
 
 		w->share = false;
-		w->buffer_bytes = BUFFERS[seed % 4];
+		w->model.buffer = BUFFERS[seed % 4];
 		rabenseifner(w, 40000 + seed % 5 * 8, seed % 2 ? 4096 : 12000);
 		assert_int_equal(world_counters(w, 0).bytes_referenced, 0);
 		assert_true(world_counters(w, 0).grants);
-		if (w->buffer_bytes == MUSTER_ENGINE_NO_BUFFER)
+		if (w->model.buffer == MUSTER_ENGINE_NO_BUFFER)
 			assert_true(world_counters(w, 0).grants_streamed ==
 				    world_counters(w, 0).grants);
 		world_destroy(w);
@@ -343,7 +343,7 @@ static void rabenseifner_runs_in_pulses_by_reference(void **state)
 
 		w->share = true;
 		w->copy = w->peers_hidden = false;
-		w->buffer_bytes = BUFFERS[seed % 4];
+		w->model.buffer = BUFFERS[seed % 4];
 		rabenseifner(w, 40000 + seed % 5 * 8, seed % 2 ? 4096 : 12000);
 		assert_int_equal(w->nr_sent[MUSTER_PACKET_DATA], 0);
 		assert_int_equal(world_counters(w, 0).bytes_referenced,
@@ -362,7 +362,7 @@ static void what_is_lent_as_a_copy_is_given_back(void **state)
 		struct world *w = vary(4, seed);
 
 		w->share = w->copy = true;
-		w->buffer_bytes = BUFFERS[seed % 4];
+		w->model.buffer = BUFFERS[seed % 4];
 		rabenseifner(w, 40000 + seed % 5 * 8, seed % 2 ? 4096 : 12000);
 		bytes = world_counters(w, 0).bytes_referenced;
 		assert_true(w->peers_hidden ? !bytes : bytes > 0);
@@ -413,7 +413,7 @@ static void two_ranks_exchange_whole_vectors(void **state)
 	for (seed = 0; seed < SEEDS; seed++) {
 		struct world *w = vary(2, seed);
 
-		w->buffer_bytes = BUFFERS[seed / 4 % 4];
+		w->model.buffer = BUFFERS[seed / 4 % 4];
 		world_start(w);
 		for (r = 0; r < 2; r++)
 			post_exchange(w, r, IN, OUT, BYTES);
@@ -440,7 +440,7 @@ static void an_exchange_in_place_without_room_waits_and_tells_why(void **state)
 
 		w->share = share;
 		w->map = share;
-		w->buffer_bytes = MUSTER_ENGINE_NO_BUFFER;
+		w->model.buffer = MUSTER_ENGINE_NO_BUFFER;
 		world_start(w);
 		for (r = 0; r < 2; r++)
 			post_exchange(w, r, OUT, OUT, BYTES);
@@ -475,7 +475,7 @@ static void a_large_tree_node_combines_its_children_in_slot_order(void **state)
 		struct muster_desc root = desc_rdma(MUSTER_DESC_CH | MUSTER_DESC_CT |
 						    MUSTER_DESC_REDUCE, 3, BYTES, 16384);
 
-		w->buffer_bytes = BUFFERS[seed / 4 % 4];
+		w->model.buffer = BUFFERS[seed / 4 % 4];
 		world_start(w);
 		for (r = 0; r < 4; r++)
 			for (i = 0; i < BYTES / 8; i++)

@@ -357,7 +357,7 @@ static void a_large_operand_that_no_packet_brings_contradicts_the_sequence(void 
 
 static void without_memory_nothing_is_created_and_nothing_leaks(void **state)
 {
-	struct muster_engine_config config = { .node = 0, .units = 2 };
+	struct muster_engine_config config = { .node = 0, .model.units = 2 };
 	struct world *w = world_create(1, 1);
 	uint32_t left;
 	int ret = -ENOMEM;
@@ -421,7 +421,7 @@ static void a_failure_frees_what_the_context_held(void **state)
 						    MUSTER_DESC_COLL_END, 1, 200000, 20000);
 		uint32_t turns = seed * 3, r;
 
-		w->buffer_bytes = 4 * MUSTER_PULSE_MAX;
+		w->model.buffer = 4 * MUSTER_PULSE_MAX;
 		desc_load(&from, 0);
 		desc_to(&from, 1, 0);
 		desc_store(&sink, 0);

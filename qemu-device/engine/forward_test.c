@@ -16,7 +16,7 @@ static struct world *vary(uint32_t nr, uint64_t seed)
 	w->map = seed & 1;
 	w->share = seed & 2;
 	w->refuse_percent = seed % 5 * 10;
-	w->buffer_bytes = BUFFERS[seed % 3];
+	w->model.buffer = BUFFERS[seed % 3];
 	return w;
 }
 

@@ -347,7 +347,7 @@ static void a_member_gone_mad_harms_no_other_context(void **state)
 		struct muster_desc from = desc_rdma(MUSTER_DESC_CH | MUSTER_DESC_CT, 0, 60000,
 						    20000);
 
-		w->buffer_bytes = 4 * MUSTER_PULSE_MAX;
+		w->model.buffer = 4 * MUSTER_PULSE_MAX;
 		w->map = seed & 1;
 		w->share = seed & 2;
 		world_start(w);

@@ -306,10 +306,10 @@ static INLINE bool send(struct muster_engine *engine, struct context *ctx, struc
 	if (!peer)
 		return send_slowly(ctx, inst, action, 0);
 	ahead = number - peer->base;
-	if (ahead >= MUSTER_WINDOW)
+	if (ahead >= engine->window)
 		return send_slowly(ctx, inst, action, 0);
 	action->packet.flags = action->flags;
-	if (ahead >= MUSTER_WINDOW / 2)
+	if (ahead >= engine->window / 2)
 		action->packet.flags |= MUSTER_PACKET_CREDIT_WANTED;
 	action->packet.number = number;
 	action->packet.base = number;

@@ -80,8 +80,7 @@ struct world {
 	uint64_t random;
 	uint32_t refuse_percent;	/* how often wire and completion queue say -EAGAIN */
 	uint32_t cq_max;
-	uint32_t buffer_bytes;
-	uint32_t units;			/* 0: one */
+	struct muster_engine_model model;	/* of one unit, if nothing else is said */
 	uint64_t hash_key;
 	bool map;			/* memory can be worked on in place */
 	bool share;			/* and by peers */
@@ -364,6 +363,7 @@ static inline struct world *world_create(uint32_t nr, uint64_t seed)
 	w->nr = nr;
 	w->random = seed * 2654435761u + 1;
 	w->cq_max = WORLD_CQES_MAX;
+	w->model.units = 1;
 	for (i = 0; i < nr; i++) {
 		w->nodes[i].world = w;
 		w->nodes[i].node = i;
@@ -381,8 +381,8 @@ static inline void world_start(struct world *w)
 
 	for (i = 0; i < w->nr; i++) {
 		struct muster_engine_config config = {
-			.node = i, .units = w->units ? w->units : 1,
-			.buffer_bytes = w->buffer_bytes, .hash_key = { w->hash_key, 1 },
+			.node = i, .model = w->model,
+			.hash_key = { w->hash_key, 1 },
 		};
 
 		assert_int_equal(muster_engine_create(&config, &world_table, &w->nodes[i],

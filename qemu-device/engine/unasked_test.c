@@ -58,7 +58,7 @@ static struct world *some(uint32_t nr, uint32_t buffer_bytes, uint64_t seed)
 	w->refuse_percent = seed % 3 * 20;
 	w->map = seed & 1;
 	w->share = seed & 2;
-	w->buffer_bytes = buffer_bytes;
+	w->model.buffer = buffer_bytes;
 	world_start(w);
 	return w;
 }

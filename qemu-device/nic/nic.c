@@ -246,13 +246,17 @@ static const struct muster_engine_world engine_world = {
 static int inside_open(struct muster_nic *nic, char *why, size_t why_len)
 {
 	struct muster_engine_config config = {
-		.node = nic->config.node, .units = MUSTER_UNITS,
+		.node = nic->config.node, .model = nic->config.model,
 		.hash_key = { nic->config.hash_key[0], nic->config.hash_key[1] },
 	};
 	int err = muster_engine_create(&config, &engine_world, nic, &nic->engine);
 
 	if (err) {
 		nic->engine = NULL;
+		if (err == -EINVAL)
+			snprintf(why, why_len, "an engine has at most units=%d, buffer=%dM in steps of %d bytes, window=%d and pulses=%d",
+				 MUSTER_UNITS, MUSTER_ENGINE_BUFFER_MAX >> 20, MUSTER_MTU, MUSTER_WINDOW,
+				 MUSTER_PULSES_LIVE);
 		return err;
 	}
 	muster_engine_keys_put(nic->engine, &nic->mrs_gone);

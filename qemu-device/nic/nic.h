@@ -20,6 +20,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "engine.h"
 #include "muster_regs.h"
 
 struct muster_nic;
@@ -45,13 +46,14 @@ struct muster_nic_config {
 	const char *wire;	/* as muster_wire_socket_open() reads it; must outlive the NIC */
 	uint64_t deadline_us;	/* after which a silent node is lost */
 	const char *dump;	/* folder for a file of the packets that it sends; NULL: none */
+	struct muster_engine_model model;
 	uint64_t hash_key[2];	/* secret; the guest chooses what is hashed with it */
 };
 
 /**
  * muster_nic_create() - a NIC after power-on.
  * @world: must outlive the NIC.
- * @why: gets what was wrong with the wire, or the dump.
+ * @why: gets what was wrong with the engine's model, the wire, or the dump.
  *
  * Return: 0; -EINVAL, -ENOMEM, or what the wire's socket said.
  */

@@ -103,12 +103,24 @@ static void where_no_file_can_be_it_is_said_why(void **state)
 	assert_string_equal(why, "dump=/nowhere: no file could be written there: No such file or directory");
 }
 
+static void an_engine_that_cannot_be_is_refused_with_the_most_there_is(void **state)
+{
+	const struct muster_nic_config config = { .wire = wire_spec, .model.units = MUSTER_UNITS + 1 };
+	struct muster_nic *nic;
+	char why[256] = "";
+
+	(void)state;
+	assert_int_equal(muster_nic_create(&config, &world, NULL, &nic, why, sizeof(why)), -EINVAL);
+	assert_string_equal(why, "an engine has at most units=8, buffer=128M in steps of 4096 bytes, window=8 and pulses=4");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(what_was_sent_is_in_the_file_without_the_key,
 						folder_make, folder_remove),
 		cmocka_unit_test(where_no_file_can_be_it_is_said_why),
+		cmocka_unit_test(an_engine_that_cannot_be_is_refused_with_the_most_there_is),
 	};
 
 	return cmocka_run_group_tests(tests, group_setup, group_teardown);

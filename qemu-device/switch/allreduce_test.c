@@ -80,7 +80,7 @@ static void results_need_no_room_at_hosts(void **state)
 	for (uint64_t seed = 1; seed <= 6; seed++) {
 		struct net *net = net_two_levels(2, 3, seed);
 
-		net->w->buffer_bytes = MUSTER_ENGINE_NO_BUFFER;
+		net->w->model.buffer = MUSTER_ENGINE_NO_BUFFER;
 		net->payload_max = seed % 2 ? MUSTER_MTU : 1024;
 		run_all(net);
 		net_destroy(net);

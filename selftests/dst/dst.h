@@ -110,7 +110,8 @@ enum dst_cause {
 struct dst_plan {
 	uint64_t seed;
 	uint32_t nodes, vps_per_node, ranks, comms;
-	uint32_t units, buffer_bytes, budget, cq_slots;
+	struct muster_engine_model model;
+	uint32_t budget, cq_slots;
 	bool rings;			/* else links over a faulty network */
 	bool by_reference;		/* rings: peers' memory is read in place */
 	bool at_once;			/* rings: what can be, is done where it comes, not at the next step */

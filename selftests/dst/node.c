@@ -281,7 +281,7 @@ int dst_node_begin(struct dst_node *node)
 {
 	const struct dst_plan *plan = &node->world->plan;
 	struct muster_engine_config config = {
-		.node = node->index, .units = plan->units, .buffer_bytes = plan->buffer_bytes,
+		.node = node->index, .model = plan->model,
 	};
 	struct muster_engine_world functions = {
 		.now_us = world_now_us,

@@ -35,8 +35,8 @@ static void plan_hardware(struct dst_plan *plan, struct dst_rng *rng)
 	plan->ranks = 2 + dst_below(rng, DST_RANKS_DRAWN - 1);
 	plan->nodes = (plan->ranks + plan->vps_per_node - 1) / plan->vps_per_node;
 	plan->comms = 1 + dst_below(rng, DST_COMMS_MAX);
-	plan->units = 1 + dst_below(rng, 2);
-	plan->buffer_bytes = buffers[dst_below(rng, 4)];
+	plan->model.units = 1 + (uint32_t)dst_below(rng, 2);
+	plan->model.buffer = buffers[dst_below(rng, 4)];
 	plan->budget = budgets[dst_below(rng, 5)];
 	plan->cq_slots = slots[dst_below(rng, 5)];
 	plan->map = dst_draw(rng) & 1;
@@ -47,6 +47,9 @@ static void plan_hardware(struct dst_plan *plan, struct dst_rng *rng)
 	plan->forwards = how & 4;
 	plan->idles = how & 8;
 	plan->pulses_live = how & 16 ? 0 : how / 32 % (MUSTER_PULSES_LIVE + 1);
+	how /= 32 * (MUSTER_PULSES_LIVE + 1);
+	plan->model.pulses = how & 1 ? 0 : how / 2 % (MUSTER_PULSES_LIVE + 1);
+	plan->model.window = how & 1 << 10 ? 0 : (how >> 11) % (MUSTER_WINDOW + 1);
 }
 
 static void plan_faults(struct dst_plan *plan, struct dst_rng *rng)
@@ -172,10 +175,12 @@ bool dst_plan_touches(const struct dst_plan *plan, uint32_t comm)
 
 void dst_plan_print(const struct dst_plan *plan)
 {
-	printf("  %u ranks on %u nodes, %u communicators, %u units of %u KiB, budget %u, %u completion slots\n",
-	       plan->ranks, plan->nodes, plan->comms, plan->units,
-	       plan->buffer_bytes == MUSTER_ENGINE_NO_BUFFER ? 0 : plan->buffer_bytes >> 10,
-	       plan->budget, plan->cq_slots);
+	printf("  %u ranks on %u nodes, %u communicators, budget %u, %u completion slots\n",
+	       plan->ranks, plan->nodes, plan->comms, plan->budget, plan->cq_slots);
+	printf("  engines: %u units of %u KiB, window %u, at most %u pulses\n", plan->model.units,
+	       plan->model.buffer == MUSTER_ENGINE_NO_BUFFER ? 0 : plan->model.buffer >> 10,
+	       plan->model.window ? plan->model.window : MUSTER_WINDOW,
+	       plan->model.pulses ? plan->model.pulses : MUSTER_TREE_PULSES_LIVE);
 	printf("  %s%s%s%s%s%s, %u pulses live; jitter %u us, engine %u us, host %u us, late up to %" PRIu64 " us\n",
 	       plan->rings ? "rings" : "links", plan->by_reference ? ", by reference" : "",
 	       plan->at_once ? ", at once" : "",

@@ -246,9 +246,9 @@ static void plan_many(struct dst_plan *plan, uint32_t ranks, bool apart)
 	struct dst_plan drawn = *plan;
 
 	*plan = (struct dst_plan){
-		.seed = drawn.seed, .ranks = ranks, .units = drawn.units, .map = drawn.map,
+		.seed = drawn.seed, .ranks = ranks, .model = drawn.model, .map = drawn.map,
 		.vps_per_node = apart ? 1 : (ranks + DST_NODES_SHARED - 1) / DST_NODES_SHARED,
-		.buffer_bytes = drawn.buffer_bytes, .budget = 256, .cq_slots = DST_CQ_MAX,
+		.budget = 256, .cq_slots = DST_CQ_MAX,
 		.rings = drawn.rings, .by_reference = drawn.by_reference,
 		.at_once = drawn.at_once, .forwards = drawn.forwards, .idles = drawn.idles,
 		.jitter_us = 20, .engine_us = 5, .host_us = 5,

@@ -141,11 +141,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	uint8_t how = fuzz_byte(&fuzz);
 	struct world *w = world_create(WORLD_NODES, 1 + how);
 
-	w->buffer_bytes = BUFFER;
+	w->model.buffer = BUFFER;
 	w->map = how & 1;
 	w->share = how & 2;
 	w->refuse_percent = how & 4 ? 10 : 0;
-	w->units = 1 + (how >> 3 & 1);
+	w->model.units = 1 + (how >> 3 & 1);
 	world_start(w);
 	for (int i = 0; fuzz.left && i < ACTS_MAX; i++)
 		act(&fuzz, w);

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "internal.h"
+#include "model.h"
 #include "namespace.h"
 #include "ticks.h"
 
@@ -423,9 +424,9 @@ static struct local *local_new(const struct muster_oob *oob, uint32_t first)
 	return NULL;
 }
 
-static int engine_open(struct local *local, const char *wire)
+static int engine_open(struct local *local, const char *wire, const struct muster_engine_model *model)
 {
-	const struct muster_engine_config config = { .node = local->dev.address.node, .units = MUSTER_UNITS };
+	const struct muster_engine_config config = { .node = local->dev.address.node, .model = *model };
 	const struct muster_engine_world *world = local->dumped.fd >= 0 ? &local->dumped.own :
 						  muster_local_world(wire);
 	int err = muster_engine_create(&config, world, local, &local->engine);
@@ -438,17 +439,22 @@ static int engine_open(struct local *local, const char *wire)
 }
 
 /* All that can fail alone; the mesh then tells the others. */
-static int parts_open(struct local *local, const char *wire, const char *dump, int *memory_fd,
+static int parts_open(struct local *local, const struct muster_local_config *config, int *memory_fd,
 		      char *why, size_t why_len)
 {
-	int err = dump ? muster_local_dump_open(local, dump, muster_local_world(wire)) : 0;
+	const char *wire = config->wire, *dump = config->dump;
+	struct muster_engine_model model;
+	int err = muster_model_read("MUSTER_ENGINE", config->engine, &model, why, why_len);
 
+	if (err)
+		return err;
+	err = dump ? muster_local_dump_open(local, dump, muster_local_world(wire)) : 0;
 	if (err) {
 		snprintf(why, why_len, "MUSTER_DUMP=%.64s: no file could be written there: %s", dump,
 			 strerror(-err));
 		return err;
 	}
-	err = engine_open(local, wire);
+	err = engine_open(local, wire, &model);
 	if (!strcmp(wire, "ring"))
 		muster_local_receive_set(local, false);
 	if (!err && !strcmp(wire, "ring"))
@@ -491,8 +497,7 @@ int muster_local_open(const struct muster_oob *oob, const struct muster_local_co
 	if (err)
 		return err;
 	local = local_new(oob, strcmp(config->wire, "switch") ? 0 : config->first_host);
-	mesh.error = local ? parts_open(local, config->wire, config->dump, &mesh.memory_fd, why,
-						 why_len) : -ENOMEM;
+	mesh.error = local ? parts_open(local, config, &mesh.memory_fd, why, why_len) : -ENOMEM;
 	if (!local) {
 		snprintf(why, why_len, "no memory for a device of %u ranks", oob->size);
 		return muster_mesh_open(oob, &mesh, NULL, why, why_len);

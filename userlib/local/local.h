@@ -21,6 +21,7 @@ struct muster_local_config {
 	uint32_t first_host;	/* the network's host that rank 0 is */
 	/* how long the others may take to open theirs; to take what was sent to them last */
 	uint64_t deadline_us;
+	const char *engine;	/* as muster_model_read() has it; NULL: as it is */
 	const char *dump;	/* folder for files of the packets that are sent; NULL: none */
 };
 

@@ -60,7 +60,7 @@ static void start(struct world *w, struct muster_engine_world *table)
 	table->send = counting_send;
 	for (uint32_t i = 0; i < w->nr; i++) {
 		struct muster_engine_config config = {
-			.node = i, .units = 1, .hash_key = { 1, 1 },
+			.node = i, .model.units = 1, .hash_key = { 1, 1 },
 		};
 
 		assert_int_equal(muster_engine_create(&config, table, &w->nodes[i],
