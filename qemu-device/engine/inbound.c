@@ -93,8 +93,9 @@ static inline void from_peer(struct context *ctx, const struct muster_packet *pa
 	dispatch(ctx, packet->src_member, packet, payload);
 }
 
+/* packet: our own copy, in which nobody else writes. */
 static inline __attribute__((always_inline)) void receive(struct muster_engine *engine,
-							   struct muster_packet packet,
+							   struct muster_packet *packet,
 							   const void *payload, uint32_t len,
 							   bool recorded)
 {
@@ -102,37 +103,37 @@ static inline __attribute__((always_inline)) void receive(struct muster_engine *
 
 	engine->counters->packets_in++;
 	engine->counters->bytes_in += len;
-	if (!muster_decode_packet(&packet, len)) {
+	if (!muster_decode_packet(packet, len)) {
 		engine->counters->drop_malformed++;
 		return;
 	}
-	ctx = muster_context_of(engine, &packet);
-	if (!ctx || packet.dst_node != engine->node ||
-	    !(packet.group ? muster_tree_says(ctx, &packet) : from_member(ctx, &packet)) ||
-	    (ctx->failure.status && packet.type != MUSTER_PACKET_P2P) ||
-	    (ctx->closed && !concerns_copies(&packet))) {
+	ctx = muster_context_of(engine, packet);
+	if (!ctx || packet->dst_node != engine->node ||
+	    !(packet->group ? muster_tree_says(ctx, packet) : from_member(ctx, packet)) ||
+	    (ctx->failure.status && packet->type != MUSTER_PACKET_P2P) ||
+	    (ctx->closed && !concerns_copies(packet))) {
 		engine->counters->drop_stranger++;
 		return;
 	}
 	ctx->calm = false;
 	if (recorded)
 		engine->taken_at_once = false;
-	if (packet.group)
-		from_tree(ctx, &packet, payload);
+	if (packet->group)
+		from_tree(ctx, packet, payload);
 	else
-		from_peer(ctx, &packet, payload);
+		from_peer(ctx, packet, payload);
 	if (!recorded)
 		return;
-	if (packet.group)
-		packet.src_member = MUSTER_CULPRIT_NONE;	/* it is of all */
-	muster_trace_received(engine, &packet);
+	if (packet->group)
+		packet->src_member = MUSTER_CULPRIT_NONE;	/* it is of all */
+	muster_trace_received(engine, packet);
 }
 
 static __attribute__((noinline)) void receive_any(struct muster_engine *engine,
-						  const struct muster_packet *packet,
+						  struct muster_packet *packet,
 						  const void *payload, uint32_t len)
 {
-	receive(engine, *packet, payload, len, false);
+	receive(engine, packet, payload, len, false);
 }
 
 /* The copy is what is looked at from then on: where the packet lies its sender may write still. */
@@ -147,7 +148,7 @@ static inline struct muster_packet copy_once(const struct muster_packet *from)
 void muster_engine_receive(struct muster_engine *engine, const struct muster_packet *from,
 			   const void *payload, uint32_t len)
 {
-	const struct muster_packet packet = copy_once(from);
+	struct muster_packet packet = copy_once(from);
 
 	if (!muster_predict_take(engine, &packet, payload, len))
 		receive_any(engine, &packet, payload, len);
@@ -156,10 +157,10 @@ void muster_engine_receive(struct muster_engine *engine, const struct muster_pac
 void muster_engine_receive_recorded(struct muster_engine *engine, const struct muster_packet *from,
 				    const void *payload, uint32_t len)
 {
-	const struct muster_packet packet = copy_once(from);
+	struct muster_packet packet = copy_once(from);
 
 	if (!muster_predict_take(engine, &packet, payload, len)) {
-		receive(engine, packet, payload, len, true);
+		receive(engine, &packet, payload, len, true);
 		return;
 	}
 	engine->taken_at_once = true;
