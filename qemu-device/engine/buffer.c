@@ -72,7 +72,7 @@ static struct entry **bucket(const struct context *ctx, uint32_t number, uint32_
 	uint64_t hash = which * (engine->hash_key[0] ^ 0x9e3779b97f4a7c15ull);
 
 	hash = (when ^ hash ^ hash >> 32) * ((engine->hash_key[1] ^ 0xd6e8feb86659fd92ull) | 1);
-	return &ctx->unit->table[hash >> (64 - ctx->unit->table_bits)];
+	return &muster_unit(ctx)->table[hash >> (64 - muster_unit(ctx)->table_bits)];
 }
 
 static struct entry **bucket_of(const struct entry *entry)
@@ -161,7 +161,7 @@ static struct entry_chunk *chunk_new(struct muster_engine *engine, struct unit *
 
 struct entry *muster_entry_take(struct context *ctx)
 {
-	struct unit *unit = ctx->unit;
+	struct unit *unit = muster_unit(ctx);
 	struct entry_chunk *chunk = unit->first_chunk;
 	struct entry *entry;
 
@@ -202,7 +202,7 @@ static void table_shrink(struct muster_engine *engine, struct unit *unit)
 /* What a burst had needed goes as it runs empty, but for one chunk and its chains. */
 void muster_entry_give(struct entry *entry)
 {
-	struct unit *unit = entry->owner->unit;
+	struct unit *unit = muster_unit(entry->owner);
 	struct entry_chunk *chunk = entry->chunk;
 
 	muster_room_give(entry);
@@ -318,9 +318,9 @@ static void count_used(struct context *ctx, uint32_t nr)
 {
 	struct muster_engine_counters *counters = ctx->engine->counters;
 
-	ctx->unit->nr_used += nr;
-	if (counters->buffer_blocks_used_max < ctx->unit->nr_used)
-		counters->buffer_blocks_used_max = ctx->unit->nr_used;
+	muster_unit(ctx)->nr_used += nr;
+	if (counters->buffer_blocks_used_max < muster_unit(ctx)->nr_used)
+		counters->buffer_blocks_used_max = muster_unit(ctx)->nr_used;
 }
 
 static uint16_t block_take(struct unit *unit, uint32_t *word)
@@ -336,7 +336,7 @@ static uint16_t block_take(struct unit *unit, uint32_t *word)
 
 static void wait_for_blocks(struct context *ctx)
 {
-	struct unit *unit = ctx->unit;
+	struct unit *unit = muster_unit(ctx);
 
 	if (ctx->wants_room)
 		return;
@@ -352,7 +352,7 @@ static void wait_for_blocks(struct context *ctx)
 
 void muster_room_forgo(struct context *ctx)
 {
-	struct unit *unit = ctx->unit;
+	struct unit *unit = muster_unit(ctx);
 
 	if (!ctx->wants_room)
 		return;
@@ -370,7 +370,7 @@ void muster_room_forgo(struct context *ctx)
 bool muster_room_take(struct entry *entry)
 {
 	struct context *ctx = entry->owner;
-	struct unit *unit = ctx->unit;
+	struct unit *unit = muster_unit(ctx);
 	uint32_t nr = (entry->total + MUSTER_MTU - 1) / MUSTER_MTU;
 	uint32_t i, word = 0;
 
@@ -393,7 +393,7 @@ bool muster_room_take(struct entry *entry)
 bool muster_room_take_unasked(struct entry *entry)
 {
 	struct vp *vp = entry->owner->engine->vps[entry->owner->vp];
-	struct unit *unit = entry->owner->unit;
+	struct unit *unit = muster_unit(entry->owner);
 	uint32_t word = 0;
 
 	if (vp->nr_unasked >= unit->nr_free)
@@ -418,7 +418,7 @@ bool muster_room_hold(struct entry *entry)
 
 bool muster_room_is_scarce(const struct context *ctx)
 {
-	return ctx->unit->nr_used > ctx->unit->nr_blocks / 4;
+	return muster_unit(ctx)->nr_used > muster_unit(ctx)->nr_blocks / 4;
 }
 
 /* As many as there are blocks to be had: the others have nothing to look for. */
@@ -435,7 +435,7 @@ static void wake_waiting(struct unit *unit, uint32_t nr)
 
 void muster_room_give(struct entry *entry)
 {
-	struct unit *unit = entry->owner->unit;
+	struct unit *unit = muster_unit(entry->owner);
 	uint32_t nr = entry->nr_blocks, i;
 
 	if (!nr)
@@ -454,6 +454,6 @@ void *muster_room_block(const struct entry *entry, uint32_t offset)
 {
 	if (!entry->nr_blocks)
 		return (entry->held ? entry->held : (uint8_t *)entry->data) + offset;
-	return entry->owner->unit->blocks +
+	return muster_unit(entry->owner)->blocks +
 	       (size_t)entry->blocks[offset / MUSTER_MTU] * MUSTER_MTU;
 }

@@ -76,7 +76,7 @@ static bool piece(struct context *ctx, const struct step *step, const struct spa
 	operand = muster_memory_source(ctx, span->operand_key, span->operand_addr + at, len);
 	if (!operand)
 		return false;
-	to = ctx->unit->scratch;
+	to = muster_unit(ctx)->scratch;
 	muster_arith_checked(step->type, step->op, to, operand, from, len);
 	return muster_memory_write(ctx, step->store_key, span->store_addr + at, to, len);
 }
@@ -108,7 +108,7 @@ static bool own_piece(struct context *ctx, const struct step *step, const struct
 	const void *own = muster_memory_source(ctx, step->load_key, span->load_addr + at, len);
 	uint8_t copy[MUSTER_MTU];
 
-	if (own == ctx->unit->scratch)
+	if (own == muster_unit(ctx)->scratch)
 		own = memcpy(copy, own, len);
 	return own && piece(ctx, step, span, at, own, len, false);
 }

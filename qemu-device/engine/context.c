@@ -90,8 +90,8 @@ static void attach(struct context *ctx)
 	if (vp->contexts)
 		vp->contexts->prev_of_vp = ctx;
 	vp->contexts = ctx;
-	ctx->unit = least_loaded(engine);
-	ctx->unit->nr_contexts++;
+	ctx->unit = (uint8_t)(least_loaded(engine) - engine->units);
+	muster_unit(ctx)->nr_contexts++;
 	engine->nr_contexts++;
 }
 
@@ -127,7 +127,7 @@ static void unlink_context(struct context *ctx)
 	while (*link != ctx)
 		link = &(*link)->next_hashed;
 	*link = ctx->next_hashed;
-	ctx->unit->nr_contexts--;
+	muster_unit(ctx)->nr_contexts--;
 }
 
 static size_t context_bytes(uint32_t nr_members)

@@ -113,7 +113,6 @@ struct fetching {
  */
 struct context {
 	struct muster_engine *engine;
-	struct unit *unit;
 	struct member_table *table;
 	struct context *next_hashed;
 	struct context *next_of_vp, *prev_of_vp;
@@ -156,6 +155,7 @@ struct context {
 	uint16_t nr_peers;
 	uint16_t asking_first;		/* index in peers + 1 */
 	uint8_t queue_first;		/* place of sequence `base`, modulo MUSTER_SEQ_QUEUE_MAX */
+	uint8_t unit;			/* of the engine */
 	struct failure failure;
 	struct peer *peers;
 	struct asking *asking;		/* of each peer; NULL: none asks */
@@ -220,6 +220,12 @@ struct muster_engine {
 	bool taken_at_once;		/* a packet was, since this was false: cheaper than a test */
 	struct muster_desc fetched[MUSTER_SEQ_DESCS_MAX]; /* what was read last from memory */
 };
+
+/* Whose blocks and scratch memory a context uses. */
+static inline struct unit *muster_unit(const struct context *ctx)
+{
+	return &ctx->engine->units[ctx->unit];
+}
 
 /* pool.c */
 /* Not zeroed; NULL when the world has none. */

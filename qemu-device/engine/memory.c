@@ -20,7 +20,7 @@ const void *muster_memory_source(struct context *ctx, uint32_t key, uint64_t add
 {
 	struct muster_engine *engine = ctx->engine;
 	const void *in_place = muster_memory_map(ctx, key, addr, len, false);
-	void *scratch = ctx->unit->scratch;
+	void *scratch = muster_unit(ctx)->scratch;
 
 	engine->counters->dma_read_bytes += len;
 	if (in_place)
