@@ -428,7 +428,7 @@ static int option_take(int option, struct muster_vm_config *config, unsigned int
 	case 'm':
 		return parse_number(optarg, 256, 1 << 20, &config->memory_mib);
 	case 'l':
-		return parse_number(optarg, 0, MUSTER_VM_PORTS_MAX - 1, &config->nr_ports);
+		return parse_number(optarg, 0, MUSTER_VM_PORTS_MAX, &config->nr_ports);
 	case 'e':
 		config->network = true;
 		return 0;

@@ -272,8 +272,10 @@ static int check_config(const struct muster_vm_config *config)
 	char path[PATH_MAX];
 
 	if (!config->nr_guests || config->nr_guests > MUSTER_VM_GUESTS_MAX ||
-	    config->nr_nics > MUSTER_VM_NICS_MAX || config->nr_ports > MUSTER_VM_PORTS_MAX) {
-		fprintf(stderr, "a cluster has 1 to %d guests of up to %d NICs and %d ranks\n",
+	    config->nr_nics > MUSTER_VM_NICS_MAX ||
+	    config->nr_ports + config->hotplug > MUSTER_VM_PORTS_MAX) {
+		fprintf(stderr, "a cluster has 1 to %d guests of up to %d NICs and %d ports (lines, with those "
+			"of --count and --hotplug)\n",
 			MUSTER_VM_GUESTS_MAX, MUSTER_VM_NICS_MAX, MUSTER_VM_PORTS_MAX);
 		return -EINVAL;
 	}

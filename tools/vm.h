@@ -23,7 +23,11 @@ struct muster_vm;
 enum {
 	MUSTER_VM_GUESTS_MAX = 64,
 	MUSTER_VM_NICS_MAX = 8,		/* of one guest */
-	MUSTER_VM_PORTS_MAX = 16,	/* rendezvous ports of one guest */
+	/*
+	 * Rendezvous ports of one guest, one less with hotplug. For n ports, the agent's among them, QEMU
+	 * has 2n + 1 things to say before the guest's kernel has taken the first; it has room for 32.
+	 */
+	MUSTER_VM_PORTS_MAX = 14,
 };
 
 struct muster_vm_config {

@@ -206,7 +206,7 @@ static void add_ports(struct args *args, const struct vm_qemu *qemu)
 	char id[32], name[64];
 
 	args_add(args, "-device");
-	args_add(args, "virtio-serial-pci,max_ports=%d", MUSTER_VM_PORTS_MAX + 3);
+	args_add(args, "virtio-serial-pci,max_ports=%d", MUSTER_VM_PORTS_MAX + 2);
 	add_port(args, "control", qemu->ports[0], VM_PORT_CONTROL);
 	for (unsigned int i = 0; i + 1 < qemu->nr_ports; i++) {
 		snprintf(id, sizeof(id), "rendezvous%u", i);

@@ -78,7 +78,7 @@ static struct muster_vm_config config_for(unsigned int nr_guests)
 	snprintf(agent, sizeof(agent), "%s/build/tools/guest_agent", cwd);
 	return (struct muster_vm_config){
 		.nr_guests = nr_guests, .nr_nics = nics ? strtoul(nics, NULL, 10) : 1,
-		.nr_ports = 1, .dir = dir, .agent = agent,
+		.nr_ports = MUSTER_VM_PORTS_MAX, .dir = dir, .agent = agent,
 	};
 }
 
@@ -168,16 +168,19 @@ static void a_program_gets_signals_and_a_missing_one_is_refused(void **state)
 	assert_int_equal(muster_vm_call(vm, 0, &program), -ENOENT);
 }
 
+/* The last of as many as there may be. */
 static void a_rendezvous_port_is_a_stream_both_ways(void **state)
 {
-	char *argv[] = { "sh", "-c", "exec 3<>/dev/virtio-ports/org.muster.rendezvous.0; "
+	char *argv[] = { "sh", "-c", "exec 3<>/dev/virtio-ports/org.muster.rendezvous.$LAST; "
 			 "echo from guest >&3; head -c 9 <&3", NULL };
-	struct muster_vm_program program = shell(argv, 1);
+	char last[32], *with_last[] = { "PATH=/bin", last, NULL };
+	struct muster_vm_program program = { .id = 1, .argv = argv, .envp = with_last };
 	char line[32] = "";
 	int fd;
 
 	(void)state;
-	fd = muster_vm_port_fd(vm, 0, 0);
+	snprintf(last, sizeof(last), "LAST=%d", MUSTER_VM_PORTS_MAX - 1);
+	fd = muster_vm_port_fd(vm, 0, MUSTER_VM_PORTS_MAX - 1);
 	assert_int_equal(muster_vm_run(vm, 0, &program), 0);
 	for (size_t have = 0; have < strlen("from guest\n");) {
 		ssize_t n = read(fd, line + have, sizeof(line) - 1 - have);
@@ -377,6 +380,20 @@ static void a_guest_that_says_nothing_is_given_up(void **state)
 	fake_end(&config);
 }
 
+/* They are not all heard of by the guest's kernel. */
+static void more_ports_than_a_guest_has_room_for_are_refused(void **state)
+{
+	struct muster_vm_config config = config_for(1);
+	struct muster_vm *none;
+
+	(void)state;
+	config.hotplug = true;
+	assert_int_equal(muster_vm_start(&config, &events, &heard, &none), -EINVAL);
+	config.hotplug = false;
+	config.nr_ports++;
+	assert_int_equal(muster_vm_start(&config, &events, &heard, &none), -EINVAL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest shared[] = {
@@ -393,6 +410,7 @@ int main(void)
 						hogs_start, hogs_end),
 		cmocka_unit_test(a_guest_that_goes_on_saying_something_has_not_hung),
 		cmocka_unit_test(a_guest_that_says_nothing_is_given_up),
+		cmocka_unit_test(more_ports_than_a_guest_has_room_for_are_refused),
 	};
 
 	if (access("build/vm/initrd", F_OK) || access("build/vm/qemu-system-x86_64", F_OK)) {
