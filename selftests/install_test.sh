@@ -93,11 +93,24 @@ completes() {
 }
 check "the shell completes options and commands of every tool" completes
 
+# usage: verbs_have_pages ROOT
+verbs_have_pages() {
+	sed -nE 's/^[a-z].*[ *](musterdv_[a-z_]+)\(.*/\1/p' "$top/provider/musterdv.h" >verbs
+	grep -qx musterdv_doorbell verbs
+	while read -r verb; do
+		grep -q "$verb(" "$1/usr/share/man/man3/$verb.3" || {
+			echo "the manual page has no $verb()"
+			return 1
+		}
+	done <verbs
+}
+
 provider_goes_along() {
 	rm -rf root && mkdir root
 	install install install-provider DESTDIR="$PWD/root" PREFIX=/usr
 	same "driver /usr/lib/libibverbs/libmuster" "$(cat root/etc/libibverbs.d/muster.driver)"
 	test -s root/usr/lib/libibverbs/libmuster-rdmav34.so
+	verbs_have_pages root
 	fails grep -rl "$PWD" root
 	PKG_CONFIG_PATH=root/usr/lib/pkgconfig
 	export PKG_CONFIG_PATH

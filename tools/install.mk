@@ -17,6 +17,9 @@ IBVERBSDIR ?= /etc/libibverbs.d
 PAGES      := $(wildcard Documentation/man/*.rst)
 MAN_PAGES  := $(PAGES:Documentation/man/%.rst=$(BUILD)/man/%)
 TOOL_NAMES := $(patsubst Documentation/man/%.1.rst,%,$(filter %.1.rst,$(PAGES)))
+# Each direct verb is found by its name, in the page that all share.
+DV_PAGE    := $(BUILD)/man/musterdv.3
+DV_VERBS   := $(shell sed -nE 's/^[a-z].*[ *](musterdv_[a-z_]+)[^a-z_ ;].*/\1/p' provider/musterdv.h)
 DV_HEADERS := provider/musterdv.h uapi/muster_regs.h uapi/muster_qp.h uapi/muster_desc.h uapi/muster_wire.h
 # What is written at installation, as it has the paths in it.
 GENERATED  := $(BUILD)/install
@@ -28,7 +31,7 @@ library_links = lib$(1).so.0.$(VERSION)=$(LIBDIR)/lib$(1).so.0 lib$(1).so.0=$(LI
 INSTALL := $(call library_files,muster,$(BUILD)) userlib/muster.h=$(INCLUDEDIR)/muster.h \
 	$(GENERATED)/muster.pc=$(LIBDIR)/pkgconfig/muster.pc \
 	$(foreach t,$(TOOL_NAMES),$(BUILD)/tools/$(t)=$(BINDIR)/$(t)) \
-	$(foreach p,$(MAN_PAGES),$(p)=$(MANDIR)/man$(subst .,,$(suffix $(p)))/$(notdir $(p))) \
+	$(foreach p,$(filter-out $(DV_PAGE),$(MAN_PAGES)),$(p)=$(MANDIR)/man$(subst .,,$(suffix $(p)))/$(notdir $(p))) \
 	$(foreach s,$(wildcard tools/schema/*.json),$(s)=$(DATADIR)/muster/schema/$(notdir $(s))) \
 	tools/wireshark/muster.lua=$(DATADIR)/muster/wireshark/muster.lua \
 	tools/completion.bash=$(DATADIR)/muster/completion.bash \
@@ -38,10 +41,12 @@ INSTALL_LINKS := $(call library_links,muster) $(foreach t,$(TOOL_NAMES), \
 
 PROVIDER := $(call library_files,musterdv,$(BUILD)/provider) $(call library_files,muster-verbs,$(BUILD)) \
 	$(foreach h,$(DV_HEADERS),$(h)=$(INCLUDEDIR)/muster/$(notdir $(h))) \
+	$(DV_PAGE)=$(MANDIR)/man3/$(notdir $(DV_PAGE)) \
 	$(GENERATED)/musterdv.pc=$(LIBDIR)/pkgconfig/musterdv.pc \
 	$(GENERATED)/muster.driver=$(IBVERBSDIR)/muster.driver
 PROVIDER_LINKS := $(call library_links,musterdv) $(call library_links,muster-verbs) \
-	../libmusterdv.so.0=$(LIBDIR)/libibverbs/libmuster-rdmav34.so
+	../libmusterdv.so.0=$(LIBDIR)/libibverbs/libmuster-rdmav34.so \
+	$(foreach v,$(DV_VERBS),$(notdir $(DV_PAGE))=$(MANDIR)/man3/$(v).3)
 
 # Where DKMS looks for sources, whatever our own prefix is.
 DKMSDIR ?= /usr/src/muster-$(VERSION)
@@ -53,7 +58,7 @@ DRIVER  := Kbuild=$(DKMSDIR)/Kbuild $(GENERATED)/dkms.conf=$(DKMSDIR)/dkms.conf 
 install: all man pkgconfig ## library, header, muster.pc, tools, manual pages [PREFIX=/usr/local DESTDIR=]
 	@$(call put,$(INSTALL),$(INSTALL_LINKS))
 
-install-provider: provider pkgconfig ## what programs need to use a NIC: provider, direct verbs, musterdv.pc
+install-provider: provider pkgconfig $(DV_PAGE) ## what programs need to use a NIC: provider, direct verbs with their page, musterdv.pc
 	@echo 'driver $(LIBDIR)/libibverbs/libmuster' >$(GENERATED)/muster.driver
 	@$(call put,$(PROVIDER),$(PROVIDER_LINKS))
 
