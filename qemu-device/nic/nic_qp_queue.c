@@ -57,10 +57,13 @@ static uint32_t least(uint32_t a, uint32_t b)
 	return a < b ? a : b;
 }
 
-/* What a request has beside its first range; one that says more than it can is refused later. */
-static uint32_t bytes_behind(const struct muster_work *work)
+/*
+ * What a request has beside its first range, of sges_max that fit there; one that says more than it
+ * can is refused later.
+ */
+static uint32_t bytes_behind(const struct muster_work *work, uint32_t sges_max)
 {
-	uint32_t bytes = least(work->nr_sges, MUSTER_QP_SGES_MAX) * sizeof(work->sges[0]);
+	uint32_t bytes = least(work->nr_sges, sges_max) * sizeof(work->sges[0]);
 
 	if (le16toh(work->flags) & MUSTER_WORK_INLINE)
 		bytes = least(le32toh(work->inline_len), MUSTER_QP_INLINE_MAX);
@@ -76,7 +79,7 @@ static int work_read(struct muster_nic *nic, uint64_t addr, struct muster_work *
 	memset(work, 0, sizeof(*work));
 	if (nic_dma_read(nic, addr, work, first))
 		return -EIO;
-	behind = bytes_behind(work);
+	behind = bytes_behind(work, MUSTER_QP_SGES_MAX);
 	return behind ? nic_dma_read(nic, addr + first, (uint8_t *)work + first, behind) : 0;
 }
 
@@ -85,14 +88,14 @@ int nic_receive_read(struct muster_nic *nic, uint64_t addr, struct muster_work *
 	const uint32_t first = offsetof(struct muster_receive, sges[1]);
 	struct muster_receive receive;
 	uint32_t behind;
-	bool fits;
 
 	if (nic_dma_read(nic, addr, &receive, first))
 		return -EIO;
-	fits = receive.nr_sges <= MUSTER_QP_RECEIVE_SGES_MAX;
-	*work = (struct muster_work){ .wr_id = receive.wr_id, .nr_sges = fits ? receive.nr_sges : UINT8_MAX };
+	*work = (struct muster_work){ .wr_id = receive.wr_id, .nr_sges = receive.nr_sges };
+	if (work->nr_sges > MUSTER_QP_RECEIVE_SGES_MAX)
+		work->nr_sges = UINT8_MAX;	/* too many for a request, too */
 	work->sges[0] = receive.sges[0];
-	behind = fits ? bytes_behind(work) : 0;
+	behind = bytes_behind(work, MUSTER_QP_RECEIVE_SGES_MAX);
 	return behind ? nic_dma_read(nic, addr + first, &work->sges[1], behind) : 0;
 }
 
