@@ -6,6 +6,9 @@
 # instructions, rings, interrupts, bytes read and written by DMA, all since the guest has booted.
 set -eu
 
+# shellcheck source=selftests/guest/ethernet.sh
+. "$(dirname "$0")/../selftests/guest/ethernet.sh"
+
 FEW=300
 MANY=2300
 PORT=18515
@@ -13,15 +16,11 @@ IBV_DRIVERS=$MUSTER_BUILD/provider/libmuster
 export IBV_DRIVERS
 HW=/sys/class/infiniband/muster0/ports/1/hw_counters
 
-modprobe virtio_net
 modprobe ib_uverbs
 modprobe rdma_rxe
 insmod "$MUSTER_BUILD/kernel/muster.ko"
-eth=$(basename /sys/class/net/e*)
-ip link set lo up
-ip address add "10.77.83.$((MUSTER_GUEST + 1))/24" dev "$eth"
-ip link set "$eth" up
-rdma link add rxe0 type rxe netdev "$eth"
+ethernet_up
+rdma link add rxe0 type rxe netdev "$ETHERNET"
 exec 3<>/dev/virtio-ports/org.muster.rendezvous.0 4<>/dev/virtio-ports/org.muster.rendezvous.1
 
 listening() {
@@ -48,7 +47,7 @@ counts_muster0() {
 # A packet's DMA is at least the frame with virtio's header of 12 bytes, and in the rings an
 # index of 2, a descriptor of 16 and an entry of 8 that says what was used.
 counts_rxe0() {
-	ethtool -S "$eth" | awk -v interrupts="$(interrupts '^virtio[0-9]*-(input|output)')" '
+	ethtool -S "$ETHERNET" | awk -v interrupts="$(interrupts '^virtio[0-9]*-(input|output)')" '
 		$1 ~ /queue_0_kicks/ { rings += $2 }
 		$1 == "tx_queue_0_packets:" { read += 30 * $2; written += 8 * $2 }
 		$1 == "rx_queue_0_packets:" { read += 18 * $2; written += 20 * $2 }
@@ -75,7 +74,7 @@ serve() {
 
 call() {
 	together
-	"$@" 10.77.83.1 >out 2>&1
+	"$@" "$(ethernet_of 0)" >out 2>&1
 }
 
 # usage: count DEVICE BYTES MESSAGES COMMAND...

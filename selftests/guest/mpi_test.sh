@@ -5,8 +5,9 @@
 # has its daemon started in guest 1 and speaks to it by an Ethernet (muster-vm --net). What ranks
 # send each other goes by the NIC, as UCX has nothing else.
 . "$(dirname "$0")/guest.sh"
+# shellcheck source=selftests/guest/ethernet.sh
+. "$(dirname "$0")/ethernet.sh"
 
-NET=10.77.84
 PORT=2222
 SORT=$MUSTER_BUILD/userlib/examples/keysort.openmpi
 export UCX_NET_DEVICES=muster0:1 UCX_TLS=rc_v,self
@@ -18,23 +19,19 @@ cat >$AGENT <<END
 #!/bin/sh
 shift
 echo "\$*" >command
-until busybox nc $NET.2 $PORT <command; do
+until busybox nc $(ethernet_of 1) $PORT <command; do
 	sleep 0.2
 done
 END
 chmod +x $AGENT
 
 net_up() {
-	modprobe virtio_net
-	eth=$(basename /sys/class/net/e*)
-	ip link set lo up
-	ip address add "$NET.$((MUSTER_GUEST + 1))/24" dev "$eth"
-	ip link set "$eth" up
+	ethernet_up
 	hostname "guest$MUSTER_GUEST"
 }
 
 sorts() {
-	mpirun --mca plm_rsh_agent $AGENT --mca pml ucx --mca btl self --mca osc ^ucx -H "$NET.1,$NET.2" \
+	mpirun --mca plm_rsh_agent $AGENT --mca pml ucx --mca btl self --mca osc ^ucx -H "$(ethernet_of 0),$(ethernet_of 1)" \
 		-n 2 -x UCX_TLS -x UCX_NET_DEVICES "$SORT" 20000 2 check
 }
 

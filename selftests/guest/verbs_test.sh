@@ -44,11 +44,10 @@ perftest() {
 	[ "$MUSTER_GUEST" = 0 ] || grep -qE "^ *[0-9]+ +[0-9]+ +[0-9.]+ +[0-9.]+" out
 }
 
-# usage: ucx TRANSPORT OPTION...: as above; by connections it is an MPI's, in mpi_test.sh
+# usage: ucx OPTION...: as above, by datagrams; by connections it is an MPI's, in mpi_test.sh
 ucx() {
-	export UCX_NET_DEVICES=muster0:1 UCX_TLS="$1,self"
+	export UCX_NET_DEVICES=muster0:1 UCX_TLS=ud_v,self
 	PORT=13337
-	shift
 	between ucx_perftest -n 100 "$@"
 	[ "$MUSTER_GUEST" = 0 ] || grep "^Final: *100 " out
 }
@@ -80,7 +79,7 @@ else
 	skip "perftest: ib_send_lat, ib_send_bw, ib_write_bw, ib_read_bw, ib_atomic_lat" "it is not installed"
 fi
 if command -v ucx_perftest >/dev/null; then
-	try "UCX: messages by datagrams" ucx ud_v -t tag_lat
+	try "UCX: messages by datagrams" ucx -t tag_lat
 else
 	skip "UCX: messages by datagrams" "ucx-utils is not installed"
 fi
