@@ -26,7 +26,7 @@ static inline bool muster_credit_allows(const struct context *ctx, uint32_t memb
 }
 static inline bool muster_credit_wanted(const struct context *ctx, uint32_t member)
 {
-	return muster_credit_ahead(ctx, member) >= ctx->engine->window / 2;
+	return muster_credit_ahead(ctx, member) >= ctx->engine->asks_from;
 }
 bool muster_credit_ask(struct context *ctx, uint32_t member);
 /* Whether it is newer than what we know: it may let a held send go. */

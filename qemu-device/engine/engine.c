@@ -66,6 +66,7 @@ int muster_engine_create(const struct muster_engine_config *config,
 	engine->hash_key[0] = config->hash_key[0];
 	engine->hash_key[1] = config->hash_key[1];
 	engine->window = model->window ? model->window : MUSTER_WINDOW;
+	engine->asks_from = engine->window / 2;
 	engine->pulses = model->pulses ? model->pulses : MUSTER_TREE_PULSES_LIVE;
 	ret = units_create(engine, model->units ? model->units : MUSTER_UNITS, buffer_bytes(model));
 	if (ret) {

@@ -198,7 +198,8 @@ struct muster_engine {
 	uint32_t node;
 	uint64_t hash_key[2];
 	uint32_t nr_units;
-	int32_t window;			/* sequences that a send may be ahead of its receiver */
+	int32_t window;			/* sequences that a send may be ahead of its receiver; */
+	int32_t asks_from;		/* from so many on it asks, which is half of them */
 	uint32_t pulses;		/* of a sequence at once, whatever it says */
 	uint32_t budget;		/* what is left of this step's */
 	struct context *ready_first, *ready_last;

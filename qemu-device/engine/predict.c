@@ -309,7 +309,7 @@ static INLINE bool send(struct muster_engine *engine, struct context *ctx, struc
 	if (ahead >= engine->window)
 		return send_slowly(ctx, inst, action, 0);
 	action->packet.flags = action->flags;
-	if (ahead >= engine->window / 2)
+	if (ahead >= engine->asks_from)
 		action->packet.flags |= MUSTER_PACKET_CREDIT_WANTED;
 	action->packet.number = number;
 	action->packet.base = number;
