@@ -189,10 +189,10 @@ static int UVERBS_HANDLER(MUSTER_METHOD_CONTEXT_OPEN)(struct uverbs_attr_bundle 
 	context->self = args.self;
 	context->life = args.life;
 	context->nr_members = args.members.nr;
-	err = muster_share_take(context->dev, &context->dev->contexts_share, &context->user);
+	err = muster_share_take(context->dev, &context->dev->contexts_share, &context->shown.user);
 	if (err)
 		goto err_free;
-	err = xa_alloc_cyclic(&context->dev->contexts, &context->number, NULL, xa_limit_32b,
+	err = xa_alloc_cyclic(&context->dev->contexts, &context->shown.number, NULL, xa_limit_32b,
 			      &context->dev->next_context, GFP_KERNEL_ACCOUNT);
 	if (err < 0)
 		goto err_share;
@@ -202,16 +202,16 @@ static int UVERBS_HANDLER(MUSTER_METHOD_CONTEXT_OPEN)(struct uverbs_attr_bundle 
 	atomic_inc(&context->job->users);
 	atomic_inc(&context->vp->usecnt);
 	context_enlist(context);
-	xa_store(&context->dev->contexts, context->number, context, GFP_KERNEL);
+	xa_store(&context->dev->contexts, context->shown.number, &context->shown, GFP_KERNEL);
 	muster_netlink_changed();
 	uobj->object = context;
 	uverbs_finalize_uobj_create(attrs, MUSTER_ATTR_CONTEXT_OPEN_HANDLE);
 	return 0;
 
 err_number:
-	xa_erase(&context->dev->contexts, context->number);
+	xa_erase(&context->dev->contexts, context->shown.number);
 err_share:
-	muster_share_give(&context->dev->contexts_share, context->user);
+	muster_share_give(&context->dev->contexts_share, context->shown.user);
 err_free:
 	kfree(context);
 	return err;
@@ -224,12 +224,12 @@ static int context_cleanup(struct ib_uobject *uobj, enum rdma_remove_reason why,
 	struct muster_admin_command cmd = command(context, MUSTER_ADMIN_CONTEXT_CLOSE);
 
 	context_delist(context);
-	xa_erase(&context->dev->contexts, context->number);
+	xa_erase(&context->dev->contexts, context->shown.number);
 	muster_netlink_changed();
 	muster_admin_end(context->dev, &cmd);
 	atomic_dec(&context->vp->usecnt);
 	atomic_dec(&context->job->users);
-	muster_share_give(&context->dev->contexts_share, context->user);
+	muster_share_give(&context->dev->contexts_share, context->shown.user);
 	kfree(context);
 	return 0;
 }

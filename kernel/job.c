@@ -56,11 +56,11 @@ static int UVERBS_HANDLER(MUSTER_METHOD_JOB_CREATE)(struct uverbs_attr_bundle *a
 	if (!job)
 		return -ENOMEM;
 	job->dev = to_mdev(uobj->context->device);
-	job->user = current_uid();
+	job->shown.user = current_uid();
 	job->id = id;
 	job->key = key;
-	err = xa_alloc_cyclic(&job->dev->jobs, &job->number, job, xa_limit_32b,
-			      &job->dev->next_job, GFP_KERNEL_ACCOUNT);
+	err = xa_alloc_cyclic(&job->dev->jobs, &job->shown.number, &job->shown,
+			      xa_limit_32b, &job->dev->next_job, GFP_KERNEL_ACCOUNT);
 	if (err < 0) {
 		kfree_sensitive(job);
 		return err;
@@ -78,7 +78,7 @@ static int job_cleanup(struct ib_uobject *uobj, enum rdma_remove_reason why,
 
 	if (atomic_read(&job->users))
 		return -EBUSY;
-	xa_erase(&job->dev->jobs, job->number);
+	xa_erase(&job->dev->jobs, job->shown.number);
 	muster_netlink_changed();
 	kfree_sensitive(job);
 	return 0;

@@ -146,8 +146,8 @@ struct muster_dev {
 	atomic_t qp_uses;		/* of indices, so far */
 	struct ida pds;
 	struct ida counters;		/* sets of what queue pairs count, from 1 */
-	struct xarray jobs;		/* struct muster_job, for netlink.c, as */
-	struct xarray contexts;		/* struct muster_context; the locks keep them there */
+	struct xarray jobs;		/* struct muster_job.shown, for netlink.c, as */
+	struct xarray contexts;		/* struct muster_context.shown; the locks keep them there */
 	u32 next_job, next_context;
 	struct list_head netlink_entry;
 	u32 netlink_number;
@@ -268,26 +268,30 @@ struct muster_any_qp {
 	};
 };
 
+/* netlink.c: an object of our own, as it is in dev->jobs or dev->contexts. */
+struct muster_shown {
+	kuid_t user;			/* who made it, and sees it; of a context: whose share it is of */
+	u32 number;			/* there */
+};
+
 struct muster_job {
+	struct muster_shown shown;
 	struct muster_dev *dev;
-	u32 number;			/* in dev->jobs */
-	kuid_t user;
 	u64 key;
 	u8 id;
 	atomic_t users;			/* contexts */
 };
 
 struct muster_context {
+	struct muster_shown shown;
 	struct muster_dev *dev;
 	struct muster_job *job;		/* one of its users */
 	struct ib_qp *vp;		/* likewise */
 	struct list_head entry;		/* in the file's muster_ucontext.contexts */
-	u32 number;			/* in dev->contexts */
 	u32 self;
 	u32 nr_members;
 	u32 id;
 	u32 life;
-	kuid_t user;			/* whose share it is of */
 };
 
 static inline struct muster_dev *to_mdev(struct ib_device *ibdev)

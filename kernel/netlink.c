@@ -20,17 +20,18 @@ static atomic_t changes = ATOMIC_INIT(1);
 
 static struct genl_family family;
 
-/* Who asks, and sees what. */
-struct viewer {
-	struct user_namespace *user_ns;
+/* A message of a dump: whom it goes to, and which device it is about. */
+struct dump {
+	struct sk_buff *skb;
+	struct netlink_callback *cb;
+	struct muster_dev *dev;
+	struct user_namespace *user_ns;	/* of who asks: these three */
 	kuid_t uid;
 	bool sees_all;
 };
 
-static bool sees(const struct viewer *viewer, kuid_t owner)
-{
-	return viewer->sees_all || uid_eq(viewer->uid, owner);
-}
+/* What one says of an object, or of the device. True: it did not fit. */
+typedef bool put_fn(const struct dump *dump, const struct muster_shown *shown);
 
 /* ---- what there is ----------------------------------------------------------------- */
 
@@ -58,30 +59,28 @@ void muster_netlink_remove(struct muster_dev *dev)
 
 /* ---- messages ---------------------------------------------------------------------- */
 
-static void *message_begin(struct sk_buff *skb, struct netlink_callback *cb, u8 cmd)
+static bool put_head(const struct dump *dump, const struct muster_shown *shown)
 {
-	void *head = genlmsg_put(skb, NETLINK_CB(cb->skb).portid, cb->nlh->nlmsg_seq, &family,
-				 NLM_F_MULTI, cmd);
-
-	if (head)
-		genl_dump_check_consistent(cb, head);
-	return head;
+	return nla_put_u32(dump->skb, MUSTER_NL_ATTR_DEVICE_INDEX, dump->dev->ibdev.index) ||
+	       (shown && nla_put_u32(dump->skb, MUSTER_NL_ATTR_UID,
+				     from_kuid_munged(dump->user_ns, shown->user)));
 }
 
 /* It is taken back if something in it did not fit: the next message begins with it. */
-static int message_end(struct sk_buff *skb, void *head, bool full)
+static int message(const struct dump *dump, u8 cmd, put_fn *put, const struct muster_shown *shown)
 {
-	if (full) {
-		genlmsg_cancel(skb, head);
+	void *head = genlmsg_put(dump->skb, NETLINK_CB(dump->cb->skb).portid,
+				 dump->cb->nlh->nlmsg_seq, &family, NLM_F_MULTI, cmd);
+
+	if (!head)
+		return -EMSGSIZE;
+	genl_dump_check_consistent(dump->cb, head);
+	if (put_head(dump, shown) || put(dump, shown)) {
+		genlmsg_cancel(dump->skb, head);
 		return -EMSGSIZE;
 	}
-	genlmsg_end(skb, head);
+	genlmsg_end(dump->skb, head);
 	return 0;
-}
-
-static bool put_uid(struct sk_buff *skb, const struct viewer *viewer, kuid_t uid)
-{
-	return nla_put_u32(skb, MUSTER_NL_ATTR_UID, from_kuid_munged(viewer->user_ns, uid));
 }
 
 static bool put_unit(struct sk_buff *skb, const struct muster_share *share)
@@ -112,96 +111,81 @@ static bool put_buffers(struct sk_buff *skb, struct muster_dev *dev)
 	       nla_put_u64_64bit(skb, MUSTER_NL_ATTR_BUFFER_BYTES, bytes, MUSTER_NL_ATTR_PAD);
 }
 
-static int dump_device(struct sk_buff *skb, struct netlink_callback *cb, struct muster_dev *dev,
-		       const struct viewer *viewer)
+static bool put_nic(const struct dump *dump, const struct muster_shown *none)
 {
-	void *head = message_begin(skb, cb, MUSTER_NL_CMD_DEVICE_GET);
+	struct muster_dev *dev = dump->dev;
+	struct sk_buff *skb = dump->skb;
 	char name[IB_DEVICE_NAME_MAX];
 
-	if (!head)
-		return -EMSGSIZE;
 	strscpy(name, dev->ibdev.name, sizeof(name));	/* it may be renamed */
-	return message_end(skb, head,
-			   nla_put_u32(skb, MUSTER_NL_ATTR_DEVICE_INDEX, dev->ibdev.index) ||
-			   nla_put_string(skb, MUSTER_NL_ATTR_DEVICE_NAME, name) ||
-			   nla_put_u32(skb, MUSTER_NL_ATTR_NODE, dev->node) ||
-			   nla_put_u32(skb, MUSTER_NL_ATTR_INCARNATION, dev->incarnation) ||
-			   put_unit(skb, &dev->vps_share) || put_unit(skb, &dev->cqs_share) ||
-			   put_unit(skb, &dev->contexts_share) || put_unit(skb, &dev->qps_share) ||
-			   put_unit(skb, &dev->srqs_share) || put_buffers(skb, dev));
+	return nla_put_string(skb, MUSTER_NL_ATTR_DEVICE_NAME, name) ||
+	       nla_put_u32(skb, MUSTER_NL_ATTR_NODE, dev->node) ||
+	       nla_put_u32(skb, MUSTER_NL_ATTR_INCARNATION, dev->incarnation) ||
+	       put_unit(skb, &dev->vps_share) || put_unit(skb, &dev->cqs_share) ||
+	       put_unit(skb, &dev->contexts_share) || put_unit(skb, &dev->qps_share) ||
+	       put_unit(skb, &dev->srqs_share) || put_buffers(skb, dev);
 }
 
-static int put_job(struct sk_buff *skb, struct netlink_callback *cb, struct muster_dev *dev,
-		   const struct viewer *viewer, const struct muster_job *job)
+static bool put_job(const struct dump *dump, const struct muster_shown *shown)
 {
-	void *head = message_begin(skb, cb, MUSTER_NL_CMD_JOB_GET);
+	const struct muster_job *job = container_of(shown, struct muster_job, shown);
 
-	if (!head)
-		return -EMSGSIZE;
-	return message_end(skb, head,
-			   nla_put_u32(skb, MUSTER_NL_ATTR_DEVICE_INDEX, dev->ibdev.index) ||
-			   put_uid(skb, viewer, job->user) ||
-			   nla_put_u32(skb, MUSTER_NL_ATTR_JOB, job->id) ||
-			   nla_put_u32(skb, MUSTER_NL_ATTR_JOB_CONTEXTS, atomic_read(&job->users)));
+	return nla_put_u32(dump->skb, MUSTER_NL_ATTR_JOB, job->id) ||
+	       nla_put_u32(dump->skb, MUSTER_NL_ATTR_JOB_CONTEXTS, atomic_read(&job->users));
 }
 
-static int put_context(struct sk_buff *skb, struct netlink_callback *cb, struct muster_dev *dev,
-		       const struct viewer *viewer, const struct muster_context *context)
+static bool put_context(const struct dump *dump, const struct muster_shown *shown)
 {
-	void *head = message_begin(skb, cb, MUSTER_NL_CMD_CONTEXT_GET);
+	const struct muster_context *context = container_of(shown, struct muster_context, shown);
+	struct sk_buff *skb = dump->skb;
 
-	if (!head)
-		return -EMSGSIZE;
-	return message_end(skb, head,
-			   nla_put_u32(skb, MUSTER_NL_ATTR_DEVICE_INDEX, dev->ibdev.index) ||
-			   put_uid(skb, viewer, context->user) ||
-			   nla_put_u32(skb, MUSTER_NL_ATTR_JOB, context->job->id) ||
-			   nla_put_u32(skb, MUSTER_NL_ATTR_CONTEXT, context->id) ||
-			   nla_put_u32(skb, MUSTER_NL_ATTR_VP, context->vp->qp_num) ||
-			   nla_put_u32(skb, MUSTER_NL_ATTR_LIFE, context->life) ||
-			   nla_put_u32(skb, MUSTER_NL_ATTR_SELF, context->self) ||
-			   nla_put_u32(skb, MUSTER_NL_ATTR_MEMBERS, context->nr_members));
+	return nla_put_u32(skb, MUSTER_NL_ATTR_JOB, context->job->id) ||
+	       nla_put_u32(skb, MUSTER_NL_ATTR_CONTEXT, context->id) ||
+	       nla_put_u32(skb, MUSTER_NL_ATTR_VP, context->vp->qp_num) ||
+	       nla_put_u32(skb, MUSTER_NL_ATTR_LIFE, context->life) ||
+	       nla_put_u32(skb, MUSTER_NL_ATTR_SELF, context->self) ||
+	       nla_put_u32(skb, MUSTER_NL_ATTR_MEMBERS, context->nr_members);
 }
 
 /* ---- dumps: cb->args say with which device, and which object of it, to go on --------- */
 
-/* Under the lock, so that none of them goes meanwhile. */
-static int dump_jobs(struct sk_buff *skb, struct netlink_callback *cb, struct muster_dev *dev,
-		     const struct viewer *viewer)
+static bool sees(const struct dump *dump, const struct muster_shown *shown)
 {
-	struct muster_job *job;
+	return dump->sees_all || uid_eq(dump->uid, shown->user);
+}
+
+/* Under the lock, so that none of them goes meanwhile. */
+static int dump_objects(const struct dump *dump, u8 cmd, put_fn *put, struct xarray *objects)
+{
+	const struct muster_shown *shown;
 	unsigned long at;
 	int err = 0;
 
-	xa_lock(&dev->jobs);
-	xa_for_each_start(&dev->jobs, at, job, cb->args[1]) {
-		cb->args[1] = at;
-		if (sees(viewer, job->user))
-			err = put_job(skb, cb, dev, viewer, job);
+	xa_lock(objects);
+	xa_for_each_start(objects, at, shown, dump->cb->args[1]) {
+		dump->cb->args[1] = at;
+		if (sees(dump, shown))
+			err = message(dump, cmd, put, shown);
 		if (err)
 			break;
 	}
-	xa_unlock(&dev->jobs);
+	xa_unlock(objects);
 	return err;
 }
 
-static int dump_contexts(struct sk_buff *skb, struct netlink_callback *cb, struct muster_dev *dev,
-			 const struct viewer *viewer)
+static int dump_device(const struct dump *dump)
 {
-	struct muster_context *context;
-	unsigned long at;
-	int err = 0;
+	return message(dump, MUSTER_NL_CMD_DEVICE_GET, put_nic, NULL);
+}
 
-	xa_lock(&dev->contexts);
-	xa_for_each_start(&dev->contexts, at, context, cb->args[1]) {
-		cb->args[1] = at;
-		if (sees(viewer, context->user))
-			err = put_context(skb, cb, dev, viewer, context);
-		if (err)
-			break;
-	}
-	xa_unlock(&dev->contexts);
-	return err;
+static int dump_jobs(const struct dump *dump)
+{
+	return dump_objects(dump, MUSTER_NL_CMD_JOB_GET, put_job, &dump->dev->jobs);
+}
+
+static int dump_contexts(const struct dump *dump)
+{
+	return dump_objects(dump, MUSTER_NL_CMD_CONTEXT_GET, put_context, &dump->dev->contexts);
 }
 
 static bool asked_for(struct netlink_callback *cb, const struct muster_dev *dev)
@@ -212,11 +196,12 @@ static bool asked_for(struct netlink_callback *cb, const struct muster_dev *dev)
 	       (!index || nla_get_u32(index) == dev->ibdev.index);
 }
 
-static int dump(struct sk_buff *skb, struct netlink_callback *cb,
-		int (*dump_of)(struct sk_buff *skb, struct netlink_callback *cb,
-			       struct muster_dev *dev, const struct viewer *viewer))
+static int dump_devices(struct sk_buff *skb, struct netlink_callback *cb,
+			int (*dump_of)(const struct dump *dump))
 {
-	const struct viewer viewer = {
+	struct dump dump = {
+		.skb = skb,
+		.cb = cb,
 		.user_ns = sk_user_ns(NETLINK_CB(cb->skb).sk),
 		.uid = NETLINK_CB(cb->skb).creds.uid,
 		.sees_all = netlink_capable(cb->skb, CAP_NET_ADMIN),
@@ -232,7 +217,8 @@ static int dump(struct sk_buff *skb, struct netlink_callback *cb,
 		if (dev->netlink_number > cb->args[0])
 			cb->args[1] = 0;
 		cb->args[0] = dev->netlink_number;
-		err = dump_of(skb, cb, dev, &viewer);
+		dump.dev = dev;
+		err = dump_of(&dump);
 		if (err)
 			break;
 		cb->args[0]++;
@@ -244,17 +230,17 @@ static int dump(struct sk_buff *skb, struct netlink_callback *cb,
 
 static int devices_get(struct sk_buff *skb, struct netlink_callback *cb)
 {
-	return dump(skb, cb, dump_device);
+	return dump_devices(skb, cb, dump_device);
 }
 
 static int jobs_get(struct sk_buff *skb, struct netlink_callback *cb)
 {
-	return dump(skb, cb, dump_jobs);
+	return dump_devices(skb, cb, dump_jobs);
 }
 
 static int contexts_get(struct sk_buff *skb, struct netlink_callback *cb)
 {
-	return dump(skb, cb, dump_contexts);
+	return dump_devices(skb, cb, dump_contexts);
 }
 
 /* ---- the family -------------------------------------------------------------------- */
