@@ -37,7 +37,7 @@ static const struct diag_tool tool = {
 
 static const char *const types[] = {
 	"?", "DATA", "RTS", "GRANT", "CREDIT", "P2P", "ABORT", "WHY", "TREE_UP", "TREE_DOWN", "WRITE", "QP",
-	"ROOM", "GONE",
+	"ROOM", "GONE", "WRITTEN",
 };
 
 enum { TYPES = sizeof(types) / sizeof(*types) };

@@ -35,6 +35,8 @@ enum muster_limit {
 	MUSTER_INLINE_MAX = 64,		/* bytes of payload in an MP descriptor */
 	MUSTER_WINDOW = 8,		/* sequences a sender may be ahead of a receiver (W) */
 	MUSTER_PULSE_MAX = 32 << 10,	/* bytes of one pulse of one transfer */
+	MUSTER_WRITE_MAX = 1 << 30,	/* bytes of one one-sided write */
+	MUSTER_WRITES_OPEN = 32,	/* packets of writes to one member that it has not answered */
 	MUSTER_PULSES_LIVE = 4,		/* pulses of one sequence in flight at once (k) */
 	MUSTER_TREE_PULSES_LIVE = 16,	/* the same of one that only a tree hears of, if it asks for it */
 	MUSTER_PULSE_COUNT_MAX = 1 << 30,
@@ -169,9 +171,9 @@ MUSTER_STATIC_ASSERT(sizeof(struct muster_signature) == 16, "size");
 /* Where data lies, and how it is sliced: a descriptor without inline data. MP: the load range only. */
 struct muster_desc_range {
 	__le64 load_addr;	/* operand is read here */
-	__le64 remote_addr;	/* one-sided write, C = 0 (else SWAP_REMOTE_ADDR brings it) */
+	__le64 remote_addr;	/* one-sided write; with C a packet with SWAP_ADDR may bring another */
 	__le32 load_key;	/* 0: no load range */
-	__le32 remote_key;
+	__le32 remote_key;	/* 0: it writes nothing there */
 	__le32 pulse_len;	/* bytes; in CH, the same for the whole sequence */
 	__le32 pulse_count;	/* in CH; 1 for a sequence that is not sliced */
 	__le32 pulses_live;	/* in CH; how many at once; 0: MUSTER_PULSES_LIVE, mostly the most */

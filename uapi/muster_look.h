@@ -68,7 +68,9 @@ enum muster_look_limit {
 	counter(buffer_blocks_used_max, "blocks used at most, of any unit")	\
 	counter(buffer_blocks_used, "blocks used, of all units")		\
 	counter(buffer_entries_used, "entries used, of all units")		\
-	counter(contexts_closing, "contexts closed of which not all members have been told")
+	counter(contexts_closing, "contexts closed of which not all members have been told") \
+	counter(writes, "packets of one-sided writes that were stored")		\
+	counter(writes_refused, "and those that were refused: key, bounds, access")
 
 #define MUSTER_ENGINE_COUNTER(name, words) __u64 name;
 

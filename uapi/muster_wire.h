@@ -23,10 +23,11 @@ enum muster_packet_type {
 	MUSTER_PACKET_WHY = 7,		/* diagnosis: walks the chain of waits */
 	MUSTER_PACKET_TREE_UP = 8,	/* to an aggregation node: a contribution */
 	MUSTER_PACKET_TREE_DOWN = 9,	/* from an aggregation node: the result; may come twice */
-	MUSTER_PACKET_WRITE = 10,	/* one-sided: goes to address and key, takes no slot */
+	MUSTER_PACKET_WRITE = 10,	/* one-sided: goes to address and key, takes no slot (below) */
 	MUSTER_PACKET_QP = 11,		/* a queue pair's: not the engine's */
 	MUSTER_PACKET_ROOM = 12,	/* between switches: arg packets of job and src_node have gone on */
 	MUSTER_PACKET_GONE = 13,	/* from a switch, to whoever is joined to it: not all reach node arg any more */
+	MUSTER_PACKET_WRITTEN = 14,	/* answers writes: arg those, pulse which of them were refused */
 };
 
 /* struct muster_packet.flags; the swap and end flags are the descriptor's */
@@ -45,6 +46,9 @@ enum muster_packet_type {
  * seq_id). Exactly one member writes a slot; src_member says which it was, and its
  * node, VP and incarnation must be those of that member. To and from aggregation nodes
  * (Documentation/switch.md) job_key is the group's, and ABORT names tree and group as well.
+ * A WRITE has the address where its message begins in signature.digest, and the key in arg. It is
+ * of no sequence: number counts the writes of its sender to its receiver, and seq_id is that % 32.
+ * WRITTEN has a bit for each, by seq_id.
  */
 struct muster_packet {
 	__u8 version;		/* MUSTER_PACKET_VERSION */
@@ -60,14 +64,14 @@ struct muster_packet {
 	__le32 context;
 	__le32 life;		/* of the context: ids come round, lives do not */
 	__le32 src_member;	/* the sender's place among the members */
-	__le32 number;		/* of the sequence, counted by the engines */
+	__le32 number;		/* of the sequence, counted by the engines; WRITE: of the write */
 	__le32 pulse;
 	__le32 offset;		/* of the payload in the slot's message */
 	__le32 total;		/* bytes of the slot's message */
 	struct muster_signature signature;
 	__le32 incarnation;	/* of the sending member; a restarted one differs */
 	__le32 base;		/* oldest number that the sender has not ended */
-	__le32 arg;		/* ABORT: culprit's member index */
+	__le32 arg;		/* ABORT: culprit's member index; WRITE, WRITTEN: above */
 	__le16 length;		/* bytes of payload that follow */
 	__le16 tree;		/* TREE: which of the network's; else 0 */
 	__le32 group;		/* TREE: which aggregation group on it, from 1; else 0 */

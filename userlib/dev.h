@@ -29,6 +29,7 @@ enum muster_access {
 	MUSTER_ACCESS_READ = 1,		/* the NIC may load from it */
 	MUSTER_ACCESS_WRITE = 2,	/* and store to it */
 	MUSTER_ACCESS_APART = 4,	/* peers are sent what lies there, and never read it in place */
+	MUSTER_ACCESS_REMOTE = 8,	/* with WRITE: members may, too, by one-sided writes */
 };
 
 #define MUSTER_CONTEXT_NONE	0xffffffffu

@@ -265,7 +265,7 @@ void muster_context_close(struct context *ctx)
 	engine->nr_closed++;
 	engine->budget = CLOSE_BUDGET;
 	muster_copies_run(ctx);
-	if (!ctx->copies && muster_farewell_say(ctx))
+	if (muster_writes_answer(ctx) && !ctx->copies && muster_farewell_say(ctx))
 		muster_context_free(ctx);
 	else
 		muster_context_ready(ctx);

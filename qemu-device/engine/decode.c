@@ -32,7 +32,7 @@ static bool belongs(const struct muster_desc *desc, uint32_t i, uint32_t nr,
 	return (desc->flags & MUSTER_DESC_C) && !(desc->flags & MUSTER_DESC_CH) == (i != 0) &&
 	       (!i || !(desc->flags & MUSTER_DESC_KEEP)) &&
 	       !(desc->flags & MUSTER_DESC_CT) == (i != nr - 1) &&
-	       !(desc->flags & MUSTER_DESC_SWAP_REMOTE_ADDR) && desc->stage == seq->stage &&
+	       desc->stage == seq->stage &&
 	       muster_signatures_equal(&desc->signature, &seq->signature);
 }
 
@@ -86,12 +86,22 @@ static bool is_own_operand(const struct muster_desc *desc)
 	       desc->range.load_addr == desc->store_addr;
 }
 
+/* What it sends, and nobody combines. */
+static bool sends_address(const struct muster_desc *desc)
+{
+	const uint16_t kinds = MUSTER_DESC_CP | MUSTER_DESC_REDUCE | MUSTER_DESC_SWAP_REMOTE_DATA;
+
+	return !(desc->flags & MUSTER_DESC_SWAP_REMOTE_ADDR) ||
+	       ((desc->flags & kinds) == MUSTER_DESC_CP &&
+		desc->length == sizeof(struct muster_reference));
+}
+
 /* left: the bytes that the descriptor before left inline, or -1. */
 static bool inline_valid(const struct muster_desc *desc, const struct sequence *seq, int left)
 {
 	uint32_t load_key = desc->inline_len ? 0 : desc->range.load_key;
 
-	if (desc->length > MUSTER_INLINE_MAX || seq->pulse_count != 1 ||
+	if (desc->length > MUSTER_INLINE_MAX || seq->pulse_count != 1 || !sends_address(desc) ||
 	    (!desc->inline_len && !range_loads(desc->range, desc->length)) ||
 	    (desc->inline_len && seq->kept))
 		return false;
@@ -113,12 +123,26 @@ static bool numbers_valid(const struct muster_desc *desc)
 	       !desc->range.load_key && !desc->store_key;
 }
 
+/* What it loads, to a member's memory; when a packet has come, which may say where, if it awaits one. */
+static bool write_valid(const struct muster_desc *desc, const struct sequence *seq)
+{
+	const struct muster_desc_range *range = &desc->range;
+	const uint16_t no = MUSTER_DESC_REDUCE | MUSTER_DESC_FORWARD | MUSTER_DESC_SWAP_REMOTE_DATA;
+
+	if (!range->remote_key)
+		return !range->remote_addr;
+	return desc->flags & MUSTER_DESC_CP && !(desc->flags & no) && desc->cp_count <= 1 &&
+	       !desc->store_key && seq->pulse_count == 1 && (range->load_key || !desc->length) &&
+	       range_valid(range->remote_key, range->remote_addr, desc->length);
+}
+
 static bool rdma_valid(const struct muster_desc *desc, const struct sequence *seq, uint32_t i)
 {
 	const struct muster_desc_range *range = &desc->range;
 	bool needs_load = (desc->flags & MUSTER_DESC_CP) || desc->store_key;
 
-	if (range->remote_addr || range->remote_key || desc->inline_len ||
+	if (!write_valid(desc, seq) || desc->inline_len ||
+	    (desc->flags & MUSTER_DESC_SWAP_REMOTE_ADDR) ||
 	    memcmp(range->reserved, no_range.reserved, sizeof(range->reserved)) ||
 	    (desc->flags & MUSTER_DESC_SWAP_LOCAL_DATA) ||
 	    !range_valid(range->load_key, range->load_addr, desc->length) || ranges_clash(desc))
@@ -133,6 +157,8 @@ static bool rdma_valid(const struct muster_desc *desc, const struct sequence *se
 	if (desc->length > (uint64_t)seq->pulse_len * seq->pulse_count)
 		return false;
 	if (!desc->length)
+		return true;
+	if (range->remote_key)
 		return true;
 	return desc->cp_count ? desc->store_key != 0 : !needs_load || range->load_key;
 }
@@ -170,6 +196,9 @@ static int decode_step(const struct context *ctx, const struct muster_desc *desc
 	step->load_key = desc->inline_len ? 0 : desc->range.load_key;
 	step->store_addr = desc->store_addr;
 	step->store_key = desc->store_key;
+	step->writes = desc->kind == MUSTER_DESC_RDMA && desc->range.remote_key;
+	step->remote_addr = step->writes ? desc->range.remote_addr : 0;
+	step->remote_key = step->writes ? desc->range.remote_key : 0;
 	step->brings_data = desc->kind == MUSTER_DESC_MP && desc->inline_len == desc->length &&
 			    !step->load_key &&
 			    (desc->inline_len || !(desc->flags & MUSTER_DESC_SWAP_LOCAL_DATA));
@@ -187,7 +216,8 @@ static int decode_step(const struct context *ctx, const struct muster_desc *desc
 	step->to_tree = muster_tree_find(ctx, desc->dest & MUSTER_DEST_NODE, desc->dst_vp,
 					 &step->tree);
 	if (step->to_tree)
-		return desc->flags & MUSTER_DESC_FORWARD ? -EINVAL : 0;
+		return desc->flags & (MUSTER_DESC_FORWARD | MUSTER_DESC_SWAP_REMOTE_ADDR) || step->writes ?
+		       -EINVAL : 0;
 	step->member_dest = muster_member_find(ctx, desc->dest & MUSTER_DEST_NODE, desc->dst_vp);
 	return step->member_dest < ctx->nr_members && step->member_dest != ctx->self ? 0 : -EINVAL;
 }
@@ -250,7 +280,19 @@ int muster_decode_sequence(const struct context *ctx, const struct muster_desc *
 	return *bad == nr ? 0 : -EINVAL;
 }
 
-/* Inline, or one packet's worth of memory; nothing else is said. */
+/* Memory here and there, and nothing else. */
+static bool message_writes(const struct muster_desc *desc)
+{
+	return desc->kind == MUSTER_DESC_RDMA && !desc->inline_len && desc->range.remote_key;
+}
+
+static bool write_message_valid(const struct muster_desc *desc)
+{
+	return desc->length <= MUSTER_WRITE_MAX && !desc->stage && !(desc->dest & MUSTER_DEST_SEQ) &&
+	       range_valid(desc->range.remote_key, desc->range.remote_addr, desc->length);
+}
+
+/* Inline, or one packet's worth of memory, if it is no write; nothing else is said. */
 static bool message_valid(const struct muster_desc *desc)
 {
 	struct muster_desc_range range = desc->range;
@@ -259,11 +301,16 @@ static bool message_valid(const struct muster_desc *desc)
 		return false;
 	if (desc->inline_len)
 		return desc->kind == MUSTER_DESC_MP && desc->length == desc->inline_len;
+	if (message_writes(desc)) {
+		range.remote_key = 0;
+		range.remote_addr = 0;
+	}
 	range.load_key = 0;
 	range.load_addr = 0;
 	return !memcmp(&range, &no_range, sizeof(no_range)) &&
 	       (desc->kind == MUSTER_DESC_MP ? !desc->length && !desc->range.load_key :
-		desc->length <= MUSTER_MTU && (!desc->length || desc->range.load_key) &&
+		(message_writes(desc) ? write_message_valid(desc) : desc->length <= MUSTER_MTU) &&
+		(!desc->length || desc->range.load_key) &&
 		range_valid(desc->range.load_key, desc->range.load_addr, desc->length));
 }
 
@@ -288,6 +335,13 @@ int muster_decode_message(const struct context *ctx, const struct muster_desc *f
 	message->stage = desc.stage;
 	message->completes = desc.flags & MUSTER_DESC_COLL_END;
 	message->left = false;
+	message->writes = message_writes(&desc);
+	if (message->writes)
+		message->out = (struct outgoing){
+			.to = { desc.range.remote_addr, desc.range.remote_key, desc.length },
+			.addr = desc.range.load_addr, .key = desc.range.load_key,
+			.member = message->member_dest,
+		};
 	if (desc.kind == MUSTER_DESC_MP)
 		memcpy(message->data, desc.data, sizeof(message->data));
 	return 0;
@@ -300,7 +354,7 @@ static int flags_allowed(uint8_t type)
 {
 	switch (type) {
 	case MUSTER_PACKET_DATA:
-		return MUSTER_PACKET_SWAP_DATA | MUSTER_PACKET_COLL_END |
+		return MUSTER_PACKET_SWAP_DATA | MUSTER_PACKET_SWAP_ADDR | MUSTER_PACKET_COLL_END |
 		       MUSTER_PACKET_CREDIT_WANTED;
 	case MUSTER_PACKET_RTS:
 		return MUSTER_PACKET_SWAP_DATA | MUSTER_PACKET_COLL_END |
@@ -313,6 +367,8 @@ static int flags_allowed(uint8_t type)
 		return MUSTER_PACKET_ONCE;
 	case MUSTER_PACKET_P2P:
 	case MUSTER_PACKET_ABORT:
+	case MUSTER_PACKET_WRITE:
+	case MUSTER_PACKET_WRITTEN:
 		return 0;
 	default:
 		return -1;
@@ -328,11 +384,35 @@ static bool data_valid(const struct muster_packet *packet)
 	       packet->length == (left < MUSTER_MTU ? left : MUSTER_MTU);
 }
 
+/* Nothing but those bits. */
+static bool packet_answers(const struct muster_packet *packet)
+{
+	static const struct muster_signature none;
+
+	return !packet->offset && !packet->length && !packet->total && !packet->number && !packet->seq_id &&
+	       !packet->stage && muster_signatures_equal(&packet->signature, &none);
+}
+
+/* The same of a range that does not end before it begins, and the place that its number has. */
+static bool packet_writes(const struct muster_packet *packet)
+{
+	const struct muster_signature none = { .digest = packet->signature.digest };
+
+	return data_valid(packet) && packet->seq_id == packet->number % MUSTER_WRITES_OPEN &&
+	       !packet->pulse && !packet->stage && muster_signatures_equal(&packet->signature, &none) &&
+	       range_valid(packet->arg, none.digest, packet->total);
+}
+
 static bool payload_valid(const struct muster_packet *packet)
 {
 	switch (packet->type) {
 	case MUSTER_PACKET_DATA:
-		return data_valid(packet);
+		return data_valid(packet) && (!(packet->flags & MUSTER_PACKET_SWAP_ADDR) ||
+					      packet->total == sizeof(struct muster_reference));
+	case MUSTER_PACKET_WRITE:
+		return packet_writes(packet);
+	case MUSTER_PACKET_WRITTEN:
+		return packet_answers(packet);
 	case MUSTER_PACKET_P2P:
 	case MUSTER_PACKET_TREE_DOWN:
 		return !packet->offset && packet->length == packet->total;
@@ -358,6 +438,11 @@ static bool tree_valid(const struct muster_packet *packet)
 	}
 }
 
+static bool has_arg(uint8_t type)
+{
+	return type == MUSTER_PACKET_ABORT || type == MUSTER_PACKET_WRITE || type == MUSTER_PACKET_WRITTEN;
+}
+
 bool muster_decode_packet(const struct muster_packet *packet, uint32_t len)
 {
 	int flags = flags_allowed(packet->type);
@@ -366,6 +451,7 @@ bool muster_decode_packet(const struct muster_packet *packet, uint32_t len)
 	       !(packet->flags & ~flags) && !packet->reserved && tree_valid(packet) &&
 	       !packet->signature.reserved && packet->length == len &&
 	       len <= MUSTER_MTU && packet->seq_id < MUSTER_SLOTS_MAX &&
-	       packet->total <= MUSTER_PULSE_MAX && packet->dst_vp < MUSTER_VPS_MAX &&
-	       (!packet->arg || packet->type == MUSTER_PACKET_ABORT) && payload_valid(packet);
+	       packet->total <= (packet->type == MUSTER_PACKET_WRITE ? MUSTER_WRITE_MAX : MUSTER_PULSE_MAX) &&
+	       packet->dst_vp < MUSTER_VPS_MAX &&
+	       (!packet->arg || has_arg(packet->type)) && payload_valid(packet);
 }

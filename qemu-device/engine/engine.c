@@ -128,7 +128,7 @@ static bool run_all(struct context *ctx)
 	if (ctx->closed) {
 		muster_credit_run(ctx);
 		muster_copies_run(ctx);
-		if (!ctx->copies && muster_farewell_say(ctx)) {
+		if (muster_writes_answer(ctx) && !ctx->copies && muster_farewell_say(ctx)) {
 			muster_context_free(ctx);
 			return false;
 		}
@@ -140,6 +140,8 @@ static bool run_all(struct context *ctx)
 		muster_copies_run(ctx);
 	if (!ctx->failure.status && ctx->asking_first)
 		muster_credit_run(ctx);
+	if (!ctx->failure.status && ctx->writes)
+		muster_writes_answer(ctx);
 	if (!ctx->failure.status && ctx->messages)	/* else drain does */
 		muster_messages_run(ctx);
 	if (!ctx->failure.status)

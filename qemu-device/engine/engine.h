@@ -25,7 +25,8 @@ struct muster_engine;
 
 /* What this engine can of what Documentation/sequence.md lays down: MUSTER_CAP_* of muster_regs.h. */
 #define MUSTER_ENGINE_CAPABILITIES	\
-	(MUSTER_CAP_PULSES | MUSTER_CAP_NUMBERS | MUSTER_CAP_FORWARD | MUSTER_CAP_KEEP | MUSTER_CAP_PROGRAM)
+	(MUSTER_CAP_WRITE | MUSTER_CAP_PULSES | MUSTER_CAP_NUMBERS | MUSTER_CAP_FORWARD | \
+	 MUSTER_CAP_KEEP | MUSTER_CAP_PROGRAM)
 
 /*
  * What the engine may do to the world. `world` is the pointer given to
@@ -44,6 +45,14 @@ struct muster_engine_world {
 			void *buf, uint32_t len);
 	int (*dma_write)(void *world, uint16_t vp, uint32_t key, uint64_t addr,
 			 const void *buf, uint32_t len);
+
+	/*
+	 * Optional: store a piece of what another member writes, len bytes at addr + at of a
+	 * message that fills [addr, addr + total). 0, or -EFAULT where that is not wholly inside of
+	 * the region, or is not for others to write. NULL: nobody may write anything.
+	 */
+	int (*remote_write)(void *world, uint16_t vp, uint32_t key, uint64_t addr, uint32_t total,
+			    uint32_t at, const void *buf, uint32_t len);
 
 	/*
 	 * Optional: a pointer to the same memory, which stays valid until the

@@ -301,7 +301,9 @@ static void randomize(struct world *w, void *p, size_t bytes)
 /* Mostly right, so that it comes far. */
 static struct muster_packet mad_packet(struct world *w)
 {
-	struct muster_packet p = honest(1 + world_random(w, 7));
+	static const uint8_t types[] = { MUSTER_PACKET_WRITE, MUSTER_PACKET_WRITTEN };
+	uint32_t any = world_random(w, 9);
+	struct muster_packet p = honest(any < 7 ? 1 + any : types[any - 7]);
 	uint32_t base = world_random(w, 12);
 
 	p.number = base;
@@ -317,6 +319,16 @@ static struct muster_packet mad_packet(struct world *w)
 		p.type = MUSTER_PACKET_RTS;
 	if (p.type == MUSTER_PACKET_RTS && p.flags & MUSTER_PACKET_REFERENCE)
 		p.length = 24;
+	if (any >= 7) {
+		p.signature = (struct muster_signature){ .digest = any == 7 ? 300000 : 0 };
+		p.flags = 0;
+		p.arg = any == 7 ? world_random(w, 3) : UINT32_MAX;
+		p.number = any == 7 ? world_random(w, 40) : 0;
+		p.seq_id = p.number % MUSTER_WRITES_OPEN;
+		p.pulse = any == 7 ? 0 : world_random(w, UINT32_MAX);
+		p.total = p.length = any == 7 ? 8 : 0;
+		p.offset = 0;
+	}
 	if (!world_random(w, 30))
 		randomize(w, (uint8_t *)&p + world_random(w, 92), 4);
 	return p;

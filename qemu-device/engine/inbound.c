@@ -7,6 +7,7 @@
  */
 #include "credit.h"
 #include "trace.h"
+#include "write.h"
 
 /* A context that is closed has nothing else to wait for. */
 static bool concerns_copies(const struct muster_packet *packet)
@@ -53,6 +54,12 @@ static inline void dispatch(struct context *ctx, uint32_t member, const struct m
 	case MUSTER_PACKET_P2P:
 		muster_message_receive(ctx, packet, payload);
 		break;
+	case MUSTER_PACKET_WRITE:
+		muster_write_receive(ctx, member, packet, payload);
+		break;
+	case MUSTER_PACKET_WRITTEN:
+		muster_write_answered(ctx, member, packet);
+		break;
 	case MUSTER_PACKET_ABORT:
 		receive_abort(ctx, packet);
 		break;
@@ -90,6 +97,8 @@ static inline void from_peer(struct context *ctx, const struct muster_packet *pa
 		return;
 	muster_credit_hear(ctx, peer, packet->base);
 	peer->received++;
+	if (peer->left)
+		muster_context_ready(ctx);	/* it may be the last, and a write never answered */
 	dispatch(ctx, packet->src_member, packet, payload);
 }
 

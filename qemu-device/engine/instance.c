@@ -93,6 +93,52 @@ static bool run_inline(struct context *ctx, struct instance *inst, const struct 
 				   step->length);
 }
 
+/* ---- writes ---- */
+
+static void own_address(struct instance *inst, const struct step *step)
+{
+	inst->sends[inst->next].out.to = (struct remote){
+		.addr = step->remote_addr, .key = step->remote_key, .bytes = step->length,
+	};
+}
+
+/* In place of its own, if the packet brings one. */
+static bool swap_address(struct context *ctx, struct instance *inst, const struct step *step,
+			 const struct entry *entry, const void *from)
+{
+	struct remote *to = &inst->sends[inst->next].out.to;
+	struct muster_reference reference;
+
+	if (!(entry->flags & MUSTER_PACKET_SWAP_ADDR))
+		return true;
+	memcpy(&reference, from, sizeof(reference));
+	if (reference.length != step->length || reference.reserved || !reference.key ||
+	    reference.addr + reference.length < reference.addr) {
+		muster_context_fail(ctx, MUSTER_STATUS_PROTOCOL, entry->member, &entry->signature);
+		return false;
+	}
+	to->addr = reference.addr;
+	to->key = reference.key;
+	return true;
+}
+
+static bool run_write(struct context *ctx, struct instance *inst, const struct step *step)
+{
+	struct entry *entry;
+
+	if (!inst->begun)
+		own_address(inst, step);
+	inst->begun = true;
+	if (!slots_left(inst, step))
+		return true;
+	entry = muster_entry_find(ctx, ctx->base, inst->pulse, inst->slot);
+	if (!entry || !swap_address(ctx, inst, step, entry, entry->data))
+		return false;
+	slot_done_later(ctx, inst, entry);
+	muster_entry_remove(entry);
+	return true;
+}
+
 /* ---- in memory ---- */
 
 static const void *peer_memory(struct context *ctx, const struct entry *entry)
@@ -217,6 +263,8 @@ static bool combine_payload(struct context *ctx, struct instance *inst, const st
 {
 	if (step->kind == MUSTER_DESC_MP)
 		return combine_data(ctx, inst, step, entry, payload);
+	if (step->writes)
+		return swap_address(ctx, inst, step, entry, payload);
 	if (!inst->has_operand && !muster_combine_replaces(step, entry))
 		return muster_combine_operand_missing(ctx, entry);
 	if (entry->total && !muster_combine_fragment(ctx, entry, 0, payload, entry->total))
@@ -247,6 +295,14 @@ static bool budget_spent(struct context *ctx)
 	return true;
 }
 
+/* As far as what has come allows. */
+static bool run_step(struct context *ctx, struct instance *inst, const struct step *step)
+{
+	if (step->kind == MUSTER_DESC_MP)
+		return run_inline(ctx, inst, step);
+	return step->writes ? run_write(ctx, inst, step) : run_rdma(ctx, inst, step);
+}
+
 /* The step has been executed. With FORWARD its send was opened before, maybe. */
 static void send(struct context *ctx, struct instance *inst)
 {
@@ -270,8 +326,7 @@ void muster_instance_run(struct context *ctx, struct instance *inst)
 	     inst->next++, step++) {
 		if (budget_spent(ctx))
 			return;
-		if (step->kind == MUSTER_DESC_MP ? !run_inline(ctx, inst, step) :
-						   !run_rdma(ctx, inst, step))
+		if (!run_step(ctx, inst, step))
 			return;
 		if (budget_spent(ctx))	/* on the answer to its last packet */
 			return;

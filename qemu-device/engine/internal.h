@@ -52,13 +52,17 @@ struct send {
 	bool by_reference;
 	bool is_copy;		/* the range: made for this send */
 	bool to_tree;		/* and to no member */
+	bool writes;		/* to the member's memory, and fills no slot */
 	uint16_t flags;		/* MUSTER_PACKET_* */
 	uint32_t member;
 	uint32_t total;
 	uint8_t gone;		/* fragments, a bit each, that have left */
 	uint32_t key;
 	uint64_t addr;
-	uint8_t data[MUSTER_INLINE_MAX];
+	union {
+		uint8_t data[MUSTER_INLINE_MAX];	/* is_inline */
+		struct outgoing out;	/* writes; where to is known before it is opened */
+	};
 };
 
 /* A sequence running for one pulse. */
@@ -159,6 +163,7 @@ struct context {
 	struct failure failure;
 	struct peer *peers;
 	struct asking *asking;		/* of each peer; NULL: none asks */
+	struct writes *writes;		/* likewise; NULL: there was no one-sided write */
 	struct message *messages;
 	struct sequence *current;	/* of those that are posted the first, number `base` */
 	struct sequence **queue;	/* the others, from queue_first + 1 on; NULL: there was one at most */
@@ -327,6 +332,7 @@ static inline struct peer *muster_member_peer(const struct context *ctx, uint32_
 /* What each waits to be told, while one does. False: the context has failed. */
 bool muster_asking_take(struct context *ctx);
 void muster_asking_give(struct context *ctx);
+bool muster_writes_take(struct context *ctx);	/* likewise, for good */
 void muster_peers_give(struct context *ctx);
 struct peer *muster_member_first_met(struct context *ctx, uint32_t index);
 /* The same, made where there is none; it moves with the next. NULL: the context has failed. */
@@ -639,6 +645,10 @@ static inline bool muster_kept_is_first(const struct context *ctx, uint16_t vp,
 /* What desc, a FORGET, names; a start of it that waits runs. 0; -EINVAL: nothing, or desc is no such. */
 int muster_kept_forget(struct context *ctx, const struct muster_desc *desc);
 void muster_kept_forget_all(struct context *ctx);
+
+/* write.c */
+/* Answer those that were not yet. False: the wire is full. */
+bool muster_writes_answer(struct context *ctx);
 
 /* p2p.c */
 int muster_message_post(struct context *ctx, const struct muster_desc *desc);

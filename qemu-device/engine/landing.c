@@ -11,6 +11,16 @@
 
 /* ---- does it agree? ---- */
 
+/* Of a write: an address, or nothing. */
+static uint8_t judge_trigger(const struct entry *entry)
+{
+	uint32_t bytes = entry->flags & MUSTER_PACKET_SWAP_ADDR ? sizeof(struct muster_reference) : 0;
+
+	if (entry->total != bytes)
+		return MUSTER_STATUS_MISMATCH;
+	return entry->unasked ? MUSTER_STATUS_OK : MUSTER_STATUS_PROTOCOL;
+}
+
 static uint8_t judge(const struct sequence *seq, const struct entry *entry)
 {
 	const struct step *step;
@@ -21,6 +31,10 @@ static uint8_t judge(const struct sequence *seq, const struct entry *entry)
 	if (entry->slot >= seq->nr_slots || entry->pulse >= seq->pulse_count)
 		return MUSTER_STATUS_PROTOCOL;
 	step = &seq->steps[seq->slot_step[entry->slot]];
+	if (step->writes)
+		return judge_trigger(entry);
+	if (entry->flags & MUSTER_PACKET_SWAP_ADDR)
+		return MUSTER_STATUS_PROTOCOL;
 	if (entry->total != muster_step_bytes(seq, step, entry->pulse))
 		return MUSTER_STATUS_MISMATCH;
 	if (step->kind == MUSTER_DESC_MP)

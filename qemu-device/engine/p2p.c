@@ -4,9 +4,10 @@
  * is one packet to a member's receive ring. One that waits for the wire holds up no
  * other; the list of those that wait, for it or for room in the completion queue, is
  * the only thing kept. A context that has failed still carries what is inline: its
- * members' libraries may have to speak of other contexts.
+ * members' libraries may have to speak of other contexts. One-sided writes (write.c) are on
+ * the same list, until they have been answered.
  */
-#include "internal.h"
+#include "write.h"
 
 #include <errno.h>
 
@@ -79,16 +80,29 @@ static bool has_left(const struct context *ctx, uint32_t member)
 	return peer && peer->left;
 }
 
+/* Return: 0; -EAGAIN: packets are to go or to be answered yet; or they never will. */
+static int send_write(struct context *ctx, struct outgoing *out)
+{
+	int ret = ctx->failure.status ? -ECANCELED : muster_write_go_on(ctx, out);
+
+	if (ret)
+		return ret;
+	if (muster_write_is_over(out))
+		return 0;
+	return muster_write_is_hopeless(ctx, out) ? -ECANCELED : -EAGAIN;
+}
+
 /* Whether it waits no longer. Who has left in good order wants nothing more, and is not lost. */
 static bool leave(struct context *ctx, struct message *message)
 {
-	int ret = send(ctx, message);
+	int ret = message->writes ? send_write(ctx, &message->out) : send(ctx, message);
 
 	if (ret == -EAGAIN)
 		return false;
 	if (ret == -EHOSTUNREACH && !has_left(ctx, message->member_dest))
 		muster_context_fail(ctx, MUSTER_STATUS_PEER_LOST, message->member_dest, NULL);
-	message->status = ret ? MUSTER_STATUS_FLUSHED : MUSTER_STATUS_OK;
+	message->status = ret ? MUSTER_STATUS_FLUSHED : message->writes && message->out.refused ?
+			  MUSTER_STATUS_MEMORY : MUSTER_STATUS_OK;
 	return true;
 }
 
@@ -104,7 +118,9 @@ static bool complete(struct context *ctx, const struct message *message)
 		.signature = message->signature,
 	};
 
-	return !message->completes || muster_context_complete(ctx, &cqe);
+	/* That it was refused its poster hears in any case. */
+	return (!message->completes && message->status != MUSTER_STATUS_MEMORY) ||
+	       muster_context_complete(ctx, &cqe);
 }
 
 void muster_messages_run(struct context *ctx)

@@ -2,9 +2,9 @@
 /*
  * Those members that a context has exchanged something with: of them it knows more than who they
  * are. They come one by one and stay until the context goes, in a table that grows; so does another
- * one, of what they wait to be told, while one of them does.
+ * one, of what they wait to be told, while one of them does, and one of one-sided writes.
  */
-#include "internal.h"
+#include "write.h"
 
 enum { STEP_FIRST = 2 };
 
@@ -30,19 +30,44 @@ static struct asking *asking_new(struct context *ctx, uint32_t nr_peers)
 	return asking ? memset(asking, 0, asking_bytes(nr_peers)) : NULL;
 }
 
-/* What each waits for moves with them. */
-static bool asking_grow(struct context *ctx)
+static size_t writes_bytes(uint32_t nr_peers)
 {
-	struct asking *more;
+	return sizeof(struct writes) + room_for(nr_peers) * sizeof(struct writing);
+}
 
-	if (!ctx->asking)
-		return true;
-	more = asking_new(ctx, ctx->nr_peers + 1);
-	if (!more)
+static struct writes *writes_new(struct context *ctx, uint32_t nr_peers)
+{
+	struct writes *writes = muster_pool_take(ctx->engine, writes_bytes(nr_peers));
+
+	return writes ? memset(writes, 0, writes_bytes(nr_peers)) : NULL;
+}
+
+static void writes_give(struct context *ctx)
+{
+	muster_pool_give(ctx->engine, ctx->writes, writes_bytes(ctx->nr_peers));
+	ctx->writes = NULL;
+}
+
+/* What else is kept of each moves with them. Where there is no memory all is as it was. */
+static bool others_grow(struct context *ctx)
+{
+	const uint32_t nr = ctx->nr_peers;
+	struct asking *asking = ctx->asking ? asking_new(ctx, nr + 1) : NULL;
+	struct writes *writes = ctx->writes ? writes_new(ctx, nr + 1) : NULL;
+
+	if ((ctx->asking && !asking) || (ctx->writes && !writes)) {
+		muster_pool_give(ctx->engine, asking, asking_bytes(nr + 1));
+		muster_pool_give(ctx->engine, writes, writes_bytes(nr + 1));
 		return false;
-	memcpy(more, ctx->asking, ctx->nr_peers * sizeof(*more));
+	}
+	if (asking)
+		memcpy(asking, ctx->asking, nr * sizeof(*asking));
+	if (writes)
+		memcpy(writes, ctx->writes, sizeof(*writes) + nr * sizeof(writes->of[0]));
 	muster_asking_give(ctx);
-	ctx->asking = more;
+	writes_give(ctx);
+	ctx->asking = asking;
+	ctx->writes = writes;
 	return true;
 }
 
@@ -55,7 +80,7 @@ static bool peers_grow(struct context *ctx)
 
 	if (!peers)
 		return false;
-	if (!asking_grow(ctx)) {
+	if (!others_grow(ctx)) {
 		engine->world.free(engine->opaque, peers, bytes);
 		return false;
 	}
@@ -73,6 +98,7 @@ void muster_peers_give(struct context *ctx)
 	struct muster_engine *engine = ctx->engine;
 
 	muster_asking_give(ctx);
+	writes_give(ctx);
 	if (ctx->peers)
 		engine->world.free(engine->opaque, ctx->peers,
 				   room_for(ctx->nr_peers) * sizeof(*ctx->peers));
@@ -92,6 +118,15 @@ void muster_asking_give(struct context *ctx)
 {
 	muster_pool_give(ctx->engine, ctx->asking, asking_bytes(ctx->nr_peers));
 	ctx->asking = NULL;
+}
+
+bool muster_writes_take(struct context *ctx)
+{
+	if (!ctx->writes)
+		ctx->writes = writes_new(ctx, ctx->nr_peers);
+	if (!ctx->writes)
+		muster_context_starve(ctx);
+	return ctx->writes;
 }
 
 struct peer *muster_member_first_met(struct context *ctx, uint32_t index)

@@ -19,6 +19,7 @@
 #include "predict.h"
 #include "sequence.h"
 #include "trace.h"
+#include "write.h"
 
 #include <errno.h>
 #include <stddef.h>
@@ -410,7 +411,7 @@ static INLINE struct instance *start(struct context *ctx, const struct sequence 
 static inline bool is_quiet(const struct context *ctx)
 {
 	return !ctx->failure.status && !ctx->wants_room && !ctx->copies && !ctx->asking_first &&
-	       !ctx->messages && !ctx->stalled;
+	       !ctx->messages && !ctx->stalled && !muster_writes_owe(ctx);
 }
 
 /* What came before it ran is left to others; so is memory that is not what it was. */

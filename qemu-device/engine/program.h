@@ -24,11 +24,14 @@ struct step {
 	uint32_t store_key;
 	bool brings_data;		/* MP: data[] is the operand */
 	bool is_own;			/* awaits nothing: its operand is combined into what is there */
+	bool writes;			/* what it sends goes to the member's memory */
 	bool to_tree;			/* what it sends goes to a tree of the context, */
 	uint8_t tree;			/* this one */
 	uint64_t length;		/* of all pulses */
 	uint64_t load_addr;
 	uint64_t store_addr;
+	uint64_t remote_addr;
+	uint32_t remote_key;
 	uint8_t data[MUSTER_INLINE_MAX];
 };
 
@@ -80,7 +83,26 @@ struct sequence {
 	struct step steps[];
 };
 
-/* A point-to-point message that waits for the wire. */
+/* Where a one-sided write goes, in its member's memory. */
+struct remote {
+	uint64_t addr;
+	uint32_t key;
+	uint32_t bytes;
+};
+
+/* One that is on its way (write.c). */
+struct outgoing {
+	struct remote to;
+	uint64_t addr;			/* what is written lies here, */
+	uint32_t key;
+	uint32_t member;		/* and goes there */
+	uint32_t at;			/* so much has gone */
+	bool gone;			/* all */
+	uint32_t open;			/* packets that have no answer, by bit */
+	uint32_t refused;		/* any of those that have */
+};
+
+/* A point-to-point message that waits for the wire; or a write, also for its answer. */
 struct message {
 	struct message *next;
 	uint64_t cookie;
@@ -92,9 +114,13 @@ struct message {
 	uint16_t stage;
 	uint8_t slot;
 	bool completes;
+	bool writes;
 	bool left;			/* or never will; only its completion is missing */
 	uint8_t status;			/* then: enum muster_status */
-	uint8_t data[MUSTER_INLINE_MAX];
+	union {
+		uint8_t data[MUSTER_INLINE_MAX];
+		struct outgoing out;	/* writes */
+	};
 };
 
 #endif /* MUSTER_ENGINE_PROGRAM_H */

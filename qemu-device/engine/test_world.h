@@ -88,6 +88,7 @@ struct world {
 	bool peers_hidden;		/* lent, but peers fail to map it */
 	bool board;			/* who leaves can say there how far it was */
 	bool read_only;
+	bool closed;			/* to writes of others */
 	bool recorded;			/* what comes in is: nobody reads the records */
 	bool prompt;		/* a node is stepped whenever something has come, */
 	bool at_once;		/* and by functions that do it themselves, where they can */
@@ -98,7 +99,7 @@ struct world {
 	struct world_packet *flight[WORLD_FLIGHT_MAX];
 	uint32_t nr_flight;
 	struct muster_trace *trace;
-	uint64_t nr_sent[MUSTER_PACKET_TREE_DOWN + 1];
+	uint64_t nr_sent[MUSTER_PACKET_WRITTEN + 1];
 	uint64_t nr_tried;		/* to send, with what was refused */
 	void (*on_refusal)(struct world *w);
 	/* Takes what is sent to nodes that are no engines; NULL: they are unreachable. */
@@ -159,6 +160,18 @@ static inline int world_dma_write(void *opaque, uint16_t vp, uint32_t key, uint6
 	if (!world_in_region(vp, key, addr, len) || node->world->read_only)
 		return -EFAULT;
 	memcpy(node->memory + addr, buf, len);
+	return 0;
+}
+
+static inline int world_remote_write(void *opaque, uint16_t vp, uint32_t key, uint64_t addr,
+				     uint32_t total, uint32_t at, const void *buf, uint32_t len)
+{
+	struct world_node *node = opaque;
+
+	if (key != WORLD_KEY || !node->key_life || node->world->closed ||
+	    !world_in_region(vp, key, addr, total) || at > total || len > total - at)
+		return -EFAULT;
+	memcpy(node->memory + addr + at, buf, len);
 	return 0;
 }
 
@@ -319,6 +332,7 @@ static const struct muster_engine_world world_table = {
 	.dma_read = world_dma_read,
 	.dma_write = world_dma_write,
 	.key_life = world_key_life,
+	.remote_write = world_remote_write,
 	.dma_map = world_dma_map,
 	.base_leave = world_base_leave,
 	.base_left = world_base_left,

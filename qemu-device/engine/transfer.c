@@ -9,6 +9,9 @@
  * begins to come, and each fragment goes as soon as it is combined.
  */
 #include "credit.h"
+#include "write.h"
+
+#include <errno.h>
 
 #include <string.h>
 
@@ -145,12 +148,29 @@ static bool send_fragments(struct context *ctx, struct instance *inst, struct se
 	return all;
 }
 
+/* Whether all of it lies where it goes to. It is looked at until then, as its member may have left. */
+static bool write_out(struct context *ctx, struct send *send)
+{
+	struct outgoing *out = &send->out;
+	int ret = muster_write_go_on(ctx, out);
+
+	if (out->gone)
+		send->phase = SEND_ASKED;
+	if (ret == -EHOSTUNREACH || (!ret && !muster_write_is_over(out) && muster_write_is_hopeless(ctx, out)))
+		muster_context_fail(ctx, MUSTER_STATUS_PEER_LOST, send->member, NULL);
+	else if (!ret && muster_write_is_over(out) && out->refused)
+		muster_context_fail(ctx, MUSTER_STATUS_MEMORY, send->member, NULL);
+	return !ctx->failure.status && muster_write_is_over(out);
+}
+
 /* Whether the send is closed. data: of an inline send. */
 static bool advance(struct context *ctx, struct instance *inst, struct send *send, uint64_t bit,
 		    const void *data)
 {
 	if (send->to_tree)
 		return muster_tree_send(ctx, inst, send, data);
+	if (send->writes)
+		return write_out(ctx, send);
 	if (send->phase == SEND_GRANTED)
 		return send_fragments(ctx, inst, send, bit);
 	if (!muster_credit_allows(ctx, send->member)) {
@@ -185,6 +205,7 @@ static void send_close(struct context *ctx, struct instance *inst, uint32_t inde
 static uint16_t packet_flags(const struct step *step)
 {
 	return (step->flags & MUSTER_DESC_SWAP_REMOTE_DATA ? MUSTER_PACKET_SWAP_DATA : 0) |
+	       (step->flags & MUSTER_DESC_SWAP_REMOTE_ADDR ? MUSTER_PACKET_SWAP_ADDR : 0) |
 	       (step->flags & MUSTER_DESC_COLL_END ? MUSTER_PACKET_COLL_END : 0);
 }
 
@@ -231,6 +252,11 @@ static struct send *begin(struct context *ctx, struct instance *inst, uint32_t i
 	send->is_inline = step->kind == MUSTER_DESC_MP;
 	if (!send->is_inline)
 		source_set(send, seq, step, inst->pulse);
+	send->writes = step->writes;
+	if (send->writes)
+		send->out = (struct outgoing){
+			.to = send->out.to, .addr = send->addr, .key = send->key, .member = send->member,
+		};
 
 	inst->open |= 1ull << index;
 	inst->todo |= 1ull << index;
@@ -325,7 +351,7 @@ static struct instance *find_asked(struct context *ctx, uint32_t member,
 		const struct send *send = &inst->sends[__builtin_ctzll(open)];
 
 		*index = __builtin_ctzll(open);
-		if (send->phase == SEND_ASKED && send->member == member &&
+		if (send->phase == SEND_ASKED && !send->writes && send->member == member &&
 		    send->slot == packet->seq_id && send->total == packet->total)
 			return inst;
 	}

@@ -146,6 +146,12 @@ static int world_dma_write(void *world, uint16_t vp, uint32_t key, uint64_t addr
 	return nic_mr_write(world, vp, key, addr, buf, len);
 }
 
+static int world_remote_write(void *world, uint16_t vp, uint32_t key, uint64_t addr, uint32_t total,
+			      uint32_t at, const void *buf, uint32_t len)
+{
+	return nic_mr_remote_write(world, vp, key, addr, total, at, buf, len);
+}
+
 static uint64_t world_key_life(void *world, uint16_t vp, uint32_t key)
 {
 	return nic_mr_life(world, vp, key);
@@ -234,6 +240,7 @@ static const struct muster_engine_world engine_world = {
 	.dma_read = world_dma_read,
 	.dma_write = world_dma_write,
 	.key_life = world_key_life,
+	.remote_write = world_remote_write,
 	.send = world_send,
 	.complete = world_complete,
 	.deliver = world_deliver,

@@ -190,6 +190,16 @@ int nic_mr_write(struct muster_nic *nic, uint16_t vp, uint32_t key, uint64_t add
 	return mr_covers(mr, addr, len, MUSTER_MR_WRITE) ? mr_store(nic, mr, addr, buf, len) : -EFAULT;
 }
 
+int nic_mr_remote_write(struct muster_nic *nic, uint16_t vp, uint32_t key, uint64_t addr, uint32_t total,
+			uint32_t at, const void *buf, uint32_t len)
+{
+	const struct nic_mr *mr = mr_of_vp(nic, vp, key);
+
+	if (!mr_covers(mr, addr, total, MUSTER_MR_REMOTE_WRITE) || at > total || len > total - at)
+		return -EFAULT;
+	return mr_store(nic, mr, addr + at, buf, len);
+}
+
 int nic_mr_load(struct muster_nic *nic, uint32_t pd, uint32_t key, uint8_t access, uint64_t addr,
 		void *buf, uint32_t len)
 {

@@ -9,6 +9,7 @@ local f = muster.fields
 local types = {
 	[1] = "DATA", [2] = "RTS", [3] = "GRANT", [4] = "CREDIT", [5] = "P2P", [6] = "ABORT",
 	[7] = "WHY", [8] = "TREE_UP", [9] = "TREE_DOWN", [10] = "WRITE", [11] = "QP", [12] = "ROOM", [13] = "GONE",
+	[14] = "WRITTEN",
 }
 local collectives = {
 	[1] = "barrier", [2] = "broadcast", [3] = "reduce", [4] = "allreduce", [5] = "reduce_scatter",

@@ -69,6 +69,20 @@ static int dma_write(void *world, uint16_t vp, uint32_t key, uint64_t addr, cons
 	return 0;
 }
 
+static int remote_write(void *world, uint16_t vp, uint32_t key, uint64_t addr, uint32_t total,
+			uint32_t at, const void *buf, uint32_t len)
+{
+	struct local *local = world;
+	uint8_t *memory = muster_region_range(&local->memory, key, addr, total,
+					      MUSTER_ACCESS_WRITE | MUSTER_ACCESS_REMOTE);
+
+	(void)vp;
+	if (!memory || at > total || len > total - at)
+		return -EFAULT;
+	memcpy(memory + at, buf, len);
+	return 0;
+}
+
 /* A peer that does not know the region is told now, before the packet that refers to it. */
 static bool share(struct local *local, uint32_t key, uint32_t node)
 {
@@ -279,6 +293,7 @@ const struct muster_engine_world *muster_local_world(const char *wire)
 		.dma_read = dma_read,
 		.dma_write = dma_write,
 		.key_life = key_life,
+		.remote_write = remote_write,
 		.dma_map = dma_map,
 		.lend = lend,
 		.lent_back = lent_back,
@@ -298,6 +313,7 @@ const struct muster_engine_world *muster_local_world(const char *wire)
 		.dma_read = dma_read,
 		.dma_write = dma_write,
 		.key_life = key_life,
+		.remote_write = remote_write,
 		.dma_map = dma_map,
 		.send = send_wire,
 		.complete = complete,
@@ -311,6 +327,7 @@ const struct muster_engine_world *muster_local_world(const char *wire)
 		.dma_read = dma_read,
 		.dma_write = dma_write,
 		.key_life = key_life,
+		.remote_write = remote_write,
 		.dma_map = dma_map,
 		.send = send_switch,
 		.complete = complete,

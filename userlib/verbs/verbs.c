@@ -107,7 +107,8 @@ static int mem_register(struct muster_dev *dev, void *addr, size_t bytes, int ac
 	if (!handle)
 		return -ENOMEM;
 	handle->mr = ibv_reg_mr(v->pd, addr, bytes,
-				access & MUSTER_ACCESS_WRITE ? IBV_ACCESS_LOCAL_WRITE : 0);
+				(access & MUSTER_ACCESS_WRITE ? IBV_ACCESS_LOCAL_WRITE : 0) |
+				(access & MUSTER_ACCESS_REMOTE ? IBV_ACCESS_REMOTE_WRITE : 0));
 	if (!handle->mr) {
 		int err = errno ? -errno : -EIO;
 
