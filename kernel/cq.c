@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Completion queues: a ring that the device writes and a process reads. The
- * driver never looks into it. An interrupt does not say which queue it is for: a record does,
- * where a queue has one; others of its vector are told each time. An armed queue is told
- * once; to be told again a process arms it again, here and at the device. So nobody piles up
- * events for others.
+ * Completion queues: a ring that the device writes and a process reads. The driver never looks
+ * into it. Before it interrupts, the device says whom that is for, in a byte for each queue of the
+ * vector. A process arms its queue by itself, and counts that in the queue's record; it is told
+ * as often as it has counted. So neither the device nor a neighbour piles up events.
  */
 #include "muster.h"
 
@@ -19,12 +18,8 @@ static const struct muster_ring_layout cqe_layout = {
 
 static void vector_add(struct muster_cq *cq, struct muster_vector *vector)
 {
-	unsigned long flags;
-
 	cq->vector = vector;
-	spin_lock_irqsave(&vector->lock, flags);
-	list_add_tail(&cq->vector_entry, &vector->cqs);
-	spin_unlock_irqrestore(&vector->lock, flags);
+	WRITE_ONCE(vector->notices[cq->id], 0);	/* who had this id may have left one */
 }
 
 /* Its handler does not run any more afterwards. */
@@ -33,19 +28,19 @@ static void vector_remove(struct muster_cq *cq)
 	unsigned long flags;
 
 	spin_lock_irqsave(&cq->vector->lock, flags);
-	list_del(&cq->vector_entry);
 	spin_unlock_irqrestore(&cq->vector->lock, flags);
 }
 
-static int admin_create(struct muster_dev *dev, const struct muster_cq *cq, u32 vector)
+static int admin_create(struct muster_dev *dev, const struct muster_cq *cq)
 {
 	struct muster_admin_command cmd = {
 		.opcode = MUSTER_ADMIN_CQ_CREATE,
 		.cq.base = cpu_to_le64(cq->ring->dma),
-		.cq.record = cpu_to_le64(cq->record ? cq->record->dma : 0),
+		.cq.record = cpu_to_le64(cq->for_qps ? cq->record->dma : 0),
 		.cq.id = cpu_to_le32(cq->id),
 		.cq.entries = cpu_to_le32(cq->ibcq.cqe),
-		.cq.vector = cpu_to_le32(vector),
+		.cq.vector = cpu_to_le32(cq->vector - dev->vectors),
+		.cq.notice = cpu_to_le64(cq->vector->notices_dma + cq->id),
 	};
 
 	return muster_admin_run(dev, &cmd);
@@ -86,7 +81,7 @@ static int respond(const struct muster_cq *cq, struct ib_udata *udata)
 		.entries = cq->ibcq.cqe,
 		.ring_offset = muster_mapping_offset(cq->ring),
 		.ring_bytes = cq->ring->bytes,
-		.record_offset = cq->record ? muster_mapping_offset(cq->record) : 0,
+		.record_offset = muster_mapping_offset(cq->record),
 	};
 
 	return ib_copy_to_udata(udata, &resp, sizeof(resp));
@@ -96,8 +91,7 @@ static void mappings_remove(struct muster_cq *cq)
 {
 	if (cq->next)
 		muster_mapping_remove(cq->next);
-	if (cq->record)
-		muster_mapping_remove(cq->record);
+	muster_mapping_remove(cq->record);
 	muster_mapping_remove(cq->ring);
 }
 
@@ -112,13 +106,11 @@ static struct muster_mapping *ring_create(struct ib_ucontext *ibucontext, u32 en
 				     cqe_layout);
 }
 
-static int mappings_create(struct muster_cq *cq, struct ib_ucontext *ibucontext, u32 flags)
+static int mappings_create(struct muster_cq *cq, struct ib_ucontext *ibucontext)
 {
 	cq->ring = ring_create(ibucontext, cq->ibcq.cqe);
 	if (IS_ERR(cq->ring))
 		return PTR_ERR(cq->ring);
-	if (!(flags & MUSTER_CQ_FOR_QPS))
-		return 0;
 	cq->record = muster_mapping_create(ibucontext, MUSTER_MAP_FROM_PROCESS,
 					   sizeof(struct muster_cq_record), no_layout);
 	if (IS_ERR(cq->record)) {
@@ -137,7 +129,6 @@ int muster_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 	struct muster_dev *dev = to_mdev(ibcq->device);
 	struct muster_cq *cq = to_mcq(ibcq);
 	struct muster_create_cq_cmd cmd = { };
-	u32 vector = attr->comp_vector + 1;
 	int err;
 
 	err = check(attr, udata);
@@ -146,14 +137,15 @@ int muster_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 	err = decode(udata, &cmd);
 	if (err)
 		return err;
-	if (cmd.flags & MUSTER_CQ_FOR_QPS && !(dev->capabilities & MUSTER_CAP_QP))
-		return -EOPNOTSUPP;	/* so a queue with a record is one that the device can do */
+	cq->for_qps = cmd.flags & MUSTER_CQ_FOR_QPS;
+	if (cq->for_qps && !(dev->capabilities & MUSTER_CAP_QP))
+		return -EOPNOTSUPP;
 	err = muster_share_take(dev, &dev->cqs_share, &cq->user);
 	if (err)
 		return err;
 	mutex_init(&cq->lock);
 	ibcq->cqe = attr->cqe;
-	err = mappings_create(cq, &ucontext->ibucontext, cmd.flags);
+	err = mappings_create(cq, &ucontext->ibucontext);
 	if (err)
 		goto err_share;
 	err = xa_alloc_cyclic_irq(&dev->cqs, &cq->id, NULL, XA_LIMIT(0, MUSTER_CQS_MAX - 1),
@@ -165,10 +157,10 @@ int muster_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 	err = respond(cq, udata);
 	if (err)
 		goto err_id;
-	err = admin_create(dev, cq, vector);
+	vector_add(cq, &dev->vectors[attr->comp_vector + 1]);
+	err = admin_create(dev, cq);
 	if (err)
 		goto err_id;
-	vector_add(cq, &dev->vectors[vector]);
 	xa_store_irq(&dev->cqs, cq->id, cq, GFP_KERNEL);
 	return 0;
 
@@ -206,7 +198,7 @@ int muster_modify_cq(struct ib_cq *ibcq, u16 count, u16 period_us)
 		.cq_moderate.period_us = cpu_to_le16(period_us),
 	};
 
-	if (!cq->record)
+	if (!cq->for_qps)
 		return -EOPNOTSUPP;
 	return muster_admin_run(dev, &cmd);
 }
@@ -298,7 +290,7 @@ int muster_resize_cq(struct ib_cq *ibcq, int entries, struct ib_udata *udata)
 	struct muster_resize_cq_cmd cmd;
 	int err;
 
-	if (!cq->record)
+	if (!cq->for_qps)
 		return -EOPNOTSUPP;
 	if (!entries_valid(entries))
 		return -EINVAL;
@@ -314,48 +306,75 @@ int muster_resize_cq(struct ib_cq *ibcq, int entries, struct ib_udata *udata)
 	return err;
 }
 
-int muster_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
+/* How often its process has armed it, by 2; what it writes there concerns this queue alone. */
+static u32 arms(const struct muster_cq *cq)
 {
-	struct muster_cq *cq = to_mcq(ibcq);
-	unsigned long irqflags;
+	const struct muster_cq_record *record = cq->record->cpu;
 
-	if (!cq->record && (flags & IB_CQ_SOLICITED_MASK) != IB_CQ_NEXT_COMP)
-		return -EOPNOTSUPP;
-	spin_lock_irqsave(&cq->vector->lock, irqflags);
-	cq->armed = true;
-	spin_unlock_irqrestore(&cq->vector->lock, irqflags);
-	return 0;
+	return le32_to_cpu(READ_ONCE(record->arm)) & ~1u;
 }
 
-/* Whether it may be meant. What a process writes into its record concerns that queue alone. */
-static bool meant(struct muster_cq *cq)
+/* Of one that is being destroyed, no. */
+bool muster_cq_armed(struct muster_cq *cq)
 {
-	const struct muster_cq_record *record;
-	u32 notified;
+	struct muster_dev *dev = to_mdev(cq->ibcq.device);
+	unsigned long flags;
+	bool armed;
 
-	if (!cq->record)
-		return true;
-	record = cq->record->cpu;
-	notified = le32_to_cpu(READ_ONCE(record->notified));
-	if (notified == cq->notified)
+	xa_lock_irqsave(&dev->cqs, flags);
+	armed = xa_load(&dev->cqs, cq->id) == cq && arms(cq) != READ_ONCE(cq->told);
+	xa_unlock_irqrestore(&dev->cqs, flags);
+	return armed;
+}
+
+/*
+ * Whether its process is still to be told of an arming. Of those before the newest few the
+ * device has nothing to tell any more: it takes several that come at once for one.
+ */
+static bool take_arm(struct muster_cq *cq)
+{
+	u32 now = arms(cq);
+
+	if (now == cq->told)
 		return false;
-	cq->notified = notified;
+	if (now - cq->told > 2 * MUSTER_CQ_ARMS_MAX)
+		cq->told = now - 2 * MUSTER_CQ_ARMS_MAX;
+	WRITE_ONCE(cq->told, cq->told + 2);
 	return true;
+}
+
+static void tell(struct muster_vector *vector, u32 id)
+{
+	struct muster_cq *cq = xa_load(&vector->dev->cqs, id);
+
+	if (cq && cq->vector == vector && take_arm(cq) && cq->ibcq.comp_handler)
+		cq->ibcq.comp_handler(&cq->ibcq, cq->ibcq.cq_context);
+}
+
+/* Each is taken back before its process is told: what comes meanwhile is noticed again. */
+static void notices_take(struct muster_vector *vector, u32 from, u32 nr)
+{
+	u32 id;
+
+	for (id = from; id < from + nr; id++) {
+		if (!READ_ONCE(vector->notices[id]))
+			continue;
+		WRITE_ONCE(vector->notices[id], 0);
+		smp_mb();
+		tell(vector, id);
+	}
 }
 
 void muster_cqs_interrupted(struct muster_vector *vector)
 {
-	struct muster_cq *cq;
 	unsigned long flags;
+	u32 id;
 
+	BUILD_BUG_ON(MUSTER_CQS_MAX % sizeof(u64));
 	spin_lock_irqsave(&vector->lock, flags);
-	list_for_each_entry(cq, &vector->cqs, vector_entry) {
-		if (!meant(cq) || !cq->armed)
-			continue;
-		cq->armed = false;
-		if (cq->ibcq.comp_handler)
-			cq->ibcq.comp_handler(&cq->ibcq, cq->ibcq.cq_context);
-	}
+	for (id = 0; id < MUSTER_CQS_MAX; id += sizeof(u64))
+		if (READ_ONCE(vector->notice_words[id / sizeof(u64)]))
+			notices_take(vector, id, sizeof(u64));
 	spin_unlock_irqrestore(&vector->lock, flags);
 }
 

@@ -168,7 +168,6 @@ static const struct ib_device_ops ops = {
 	.destroy_cq = muster_destroy_cq,
 	.modify_cq = muster_modify_cq,
 	.resize_cq = muster_resize_cq,
-	.req_notify_cq = muster_req_notify_cq,
 	.reg_user_mr = muster_reg_user_mr,
 	.reg_user_mr_dmabuf = muster_reg_user_mr_dmabuf,
 	.dereg_mr = muster_dereg_mr,

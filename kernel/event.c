@@ -119,24 +119,46 @@ static irqreturn_t completion_interrupt(int irq, void *arg)
 	return IRQ_HANDLED;
 }
 
-static int interrupt_open(struct muster_dev *dev, unsigned int nr)
+static void notices_free(struct muster_vector *vector)
+{
+	dma_free_coherent(&vector->dev->fn->pdev->dev, MUSTER_CQS_MAX, vector->notices,
+			  vector->notices_dma);
+}
+
+static int vector_open(struct muster_dev *dev, unsigned int nr)
 {
 	struct muster_vector *vector = &dev->vectors[nr];
 	struct pci_dev *pdev = dev->fn->pdev;
+	int err;
 
 	vector->dev = dev;
 	spin_lock_init(&vector->lock);
-	INIT_LIST_HEAD(&vector->cqs);
-	if (nr == 0)
-		return pci_request_irq(pdev, 0, control_interrupt, control_thread, dev,
-				       "muster-control:%s", pci_name(pdev));
-	return pci_request_irq(pdev, nr, completion_interrupt, NULL, vector, "muster-cq%u:%s",
-			       nr - 1, pci_name(pdev));
+	vector->notices = dma_alloc_coherent(&pdev->dev, MUSTER_CQS_MAX, &vector->notices_dma,
+					     GFP_KERNEL);
+	if (!vector->notices)
+		return -ENOMEM;
+	err = pci_request_irq(pdev, nr, completion_interrupt, NULL, vector, "muster-cq%u:%s",
+			      nr - 1, pci_name(pdev));
+	if (err)
+		notices_free(vector);
+	return err;
+}
+
+static int interrupt_open(struct muster_dev *dev, unsigned int nr)
+{
+	struct pci_dev *pdev = dev->fn->pdev;
+
+	if (nr)
+		return vector_open(dev, nr);
+	return pci_request_irq(pdev, 0, control_interrupt, control_thread, dev,
+			       "muster-control:%s", pci_name(pdev));
 }
 
 static void interrupt_close(struct muster_dev *dev, unsigned int nr)
 {
 	pci_free_irq(dev->fn->pdev, nr, nr ? (void *)&dev->vectors[nr] : dev);
+	if (nr)
+		notices_free(&dev->vectors[nr]);
 }
 
 int muster_interrupts_open(struct muster_dev *dev)

@@ -35,6 +35,7 @@ enum muster_driver_limit {
 	MUSTER_RQ_PART_BYTES = 1 << MUSTER_RQ_PART_SHIFT,
 	MUSTER_QP_TOLD_MAX = 64,		/* events of one queue pair that are told */
 	MUSTER_SRQ_TOLD_MAX = 4096,	/* limits of one shared queue */
+	MUSTER_CQ_ARMS_MAX = 4,		/* of one completion queue that the device may not have told yet */
 };
 
 /* A node's GID is the prefix, and this plus the node. */
@@ -96,8 +97,12 @@ struct muster_events {
 /* event.c: an MSI-X vector; vector 0 has no completion queues. */
 struct muster_vector {
 	struct muster_dev *dev;
-	spinlock_t lock;		/* protects cqs */
-	struct list_head cqs;		/* struct muster_cq.vector_entry */
+	spinlock_t lock;		/* held while queues are told: they stay */
+	union {				/* MUSTER_CQS_MAX bytes, by id: the device has set whom an interrupt is for */
+		u8 *notices;
+		u64 *notice_words;
+	};
+	dma_addr_t notices_dma;
 };
 
 /* quota.c: memory that counts for its process's RLIMIT_MEMLOCK. */
@@ -208,11 +213,10 @@ struct muster_cq {
 	struct mutex lock;		/* protects ring, ibcq.cqe and next */
 	struct muster_mapping *ring;
 	struct muster_mapping *next;	/* prepared for a change of size; or NULL */
-	struct muster_mapping *record;	/* of queue pairs; NULL: it is for virtual ports */
+	struct muster_mapping *record;
+	bool for_qps;			/* else for virtual ports */
 	struct muster_vector *vector;
-	struct list_head vector_entry;
-	bool armed;			/* wants to hear of an interrupt; under vector->lock, as */
-	u32 notified;			/* what its record last said */
+	u32 told;			/* its process, as often as that has armed it; under vector->lock */
 	bool overrun;			/* its process was told; under dev->cqs's lock */
 };
 
@@ -435,7 +439,7 @@ int muster_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 int muster_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata);
 int muster_modify_cq(struct ib_cq *ibcq, u16 count, u16 period_us);
 int muster_resize_cq(struct ib_cq *ibcq, int entries, struct ib_udata *udata);
-int muster_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags);
+bool muster_cq_armed(struct muster_cq *cq);
 void muster_cqs_interrupted(struct muster_vector *vector);
 void muster_cq_overrun(struct muster_dev *dev, u32 id);
 

@@ -22,8 +22,8 @@ static int check_attr(const struct ib_qp_init_attr *attr)
 	if ((attr->qp_type != IB_QPT_UD && attr->qp_type != IB_QPT_RC) || attr->create_flags ||
 	    attr->rwq_ind_tbl)
 		return -EOPNOTSUPP;
-	if (!attr->send_cq || !attr->recv_cq || !to_mcq(attr->send_cq)->record ||
-	    !to_mcq(attr->recv_cq)->record)
+	if (!attr->send_cq || !attr->recv_cq || !to_mcq(attr->send_cq)->for_qps ||
+	    !to_mcq(attr->recv_cq)->for_qps)
 		return -EINVAL;
 	if (cap->max_send_wr > MUSTER_QP_ENTRIES_MAX || cap->max_recv_wr > MUSTER_QP_ENTRIES_MAX ||
 	    cap->max_send_sge > MUSTER_QP_SGES_MAX || cap->max_recv_sge > MUSTER_QP_RECEIVE_SGES_MAX ||

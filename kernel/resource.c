@@ -46,7 +46,7 @@ int muster_fill_res_cq(struct sk_buff *msg, struct ib_cq *ibcq)
 		return -EMSGSIZE;
 	full = rdma_nl_put_driver_u32(msg, "cq_id", cq->id) ||
 	       rdma_nl_put_driver_u32(msg, "vector", cq->vector - to_mdev(ibcq->device)->vectors) ||
-	       rdma_nl_put_driver_u32(msg, "armed", READ_ONCE(cq->armed)) ||
+	       rdma_nl_put_driver_u32(msg, "armed", muster_cq_armed(cq)) ||
 	       rdma_nl_put_driver_u32(msg, "overrun", READ_ONCE(cq->overrun));
 	return details_end(msg, details, full);
 }

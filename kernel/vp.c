@@ -24,7 +24,7 @@ static int check_attr(const struct ib_qp_init_attr *attr)
 	if (attr->qp_type != IB_QPT_DRIVER || attr->create_flags || attr->srq ||
 	    attr->rwq_ind_tbl)
 		return -EOPNOTSUPP;
-	if (!attr->send_cq || attr->send_cq != attr->recv_cq || to_mcq(attr->send_cq)->record)
+	if (!attr->send_cq || attr->send_cq != attr->recv_cq || to_mcq(attr->send_cq)->for_qps)
 		return -EINVAL;
 	/* The rings' sizes are told in struct muster_create_vp_cmd. */
 	if (cap->max_send_wr || cap->max_recv_wr || cap->max_send_sge || cap->max_recv_sge ||

@@ -33,8 +33,6 @@ static int maps_open(struct ibv_context *ibvctx, struct muster_cq *cq,
 	cq->ring = muster_map(ibvctx, resp->ring_offset, cq->ring_bytes, PROT_READ);
 	if (!cq->ring)
 		return errno;
-	if (!resp->record_offset)
-		return 0;
 	cq->record = muster_map(ibvctx, resp->record_offset, MUSTER_DOORBELL_STRIDE,
 				PROT_READ | PROT_WRITE);
 	if (!cq->record) {
@@ -60,6 +58,7 @@ static int cq_open(struct ibv_context *ibvctx, int cqe, struct ibv_comp_channel 
 	} resp = {};
 	int err;
 
+	cq->for_qps = flags & MUSTER_CQ_FOR_QPS;
 	err = ibv_cmd_create_cq(ibvctx, cqe, channel, comp_vector, &cq->ibvcq, &cmd.ibv,
 				sizeof(cmd), &resp.ibv, sizeof(resp));
 	if (err)
@@ -106,8 +105,7 @@ int muster_destroy_cq(struct ibv_cq *ibvcq)
 
 	if (err)
 		return err;
-	if (cq->record)
-		muster_unmap(cq->record, MUSTER_DOORBELL_STRIDE);
+	muster_unmap(cq->record, MUSTER_DOORBELL_STRIDE);
 	muster_unmap(cq->ring, cq->ring_bytes);
 	pthread_mutex_destroy(&cq->lock);
 	free(cq->kept);
@@ -272,7 +270,7 @@ int muster_poll_cq(struct ibv_cq *ibvcq, int nr, struct ibv_wc *to)
 	struct muster_cq *cq = to_mcq(ibvcq);
 	int done;
 
-	if (!cq->record)
+	if (!cq->for_qps)
 		return -EOPNOTSUPP;
 	pthread_mutex_lock(&cq->lock);
 	done = muster_cq_take(cq, nr, to);
@@ -363,7 +361,7 @@ int muster_resize_cq(struct ibv_cq *ibvcq, int cqe)
 	struct muster_cq *cq = to_mcq(ibvcq);
 	int err;
 
-	if (!cq->record)
+	if (!cq->for_qps)
 		return EOPNOTSUPP;
 	if (cqe < 1 || cqe > MUSTER_CQ_ENTRIES_MAX)
 		return EINVAL;
@@ -398,26 +396,39 @@ uint32_t muster_cq_tail(struct ibv_cq *ibvcq)
 	return at;
 }
 
+/* The driver tells a queue as often as this has counted, and no more. */
+static void want(struct muster_cq *cq, bool solicited_only)
+{
+	cq->arms = (cq->arms & ~1u) + 2 + solicited_only;
+	__atomic_store_n(&cq->record->arm, htole32(cq->arms), __ATOMIC_RELEASE);
+}
+
+int muster_cq_want(struct muster_cq *cq)
+{
+	want(cq, false);
+	return dead(cq) ? EIO : 0;
+}
+
 /*
- * The kernel's half first, so that an interrupt after the device's finds it. The device looks
- * whether it is armed after it has written an entry, so it is rung only where one came meanwhile.
+ * Does not enter the kernel. The device looks whether it is armed after it has written an entry,
+ * so it is rung only where one came meanwhile.
  */
 int muster_req_notify_cq(struct ibv_cq *ibvcq, int solicited_only)
 {
 	struct muster_cq *cq = to_mcq(ibvcq);
-	int err = ibv_cmd_req_notify_cq(ibvcq, solicited_only);
 	uint32_t before;
+	bool gone;
 
-	if (err || !cq->record)
-		return err;
+	if (!cq->for_qps)
+		return EOPNOTSUPP;
 	pthread_mutex_lock(&cq->lock);
-	cq->arms = (cq->arms & ~1u) + 2 + !!solicited_only;
 	before = tail(cq);
 	__atomic_store_n(&cq->record->armed_at, htole32(before), __ATOMIC_RELAXED);
-	__atomic_store_n(&cq->record->arm, htole32(cq->arms), __ATOMIC_RELEASE);
+	want(cq, solicited_only);
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	if (tail(cq) != before)
 		muster_ring(ibvcq->context, MUSTER_BELL_CQ, cq->number);
+	gone = dead(cq);
 	pthread_mutex_unlock(&cq->lock);
-	return 0;
+	return gone ? EIO : 0;
 }

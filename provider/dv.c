@@ -221,7 +221,7 @@ int musterdv_vp_arm(struct musterdv_vp *vp, uint32_t cq_head)
 
 	if (!vp->ibcq->channel)
 		return -EINVAL;
-	err = -ibv_req_notify_cq(vp->ibcq, 0);
+	err = -muster_cq_want(to_mcq(vp->ibcq));
 	if (err)
 		return err;
 	musterdv_doorbell(vp, MUSTER_DOORBELL_CQ_ARM, cq_head);

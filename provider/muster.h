@@ -31,7 +31,8 @@ struct muster_cq {
 		struct ibv_cq_ex ibvcq_ex;	/* which is longer */
 	};
 	uint32_t number;
-	struct muster_cq_record *record;	/* NULL: a virtual port's */
+	bool for_qps;			/* else a virtual port's */
+	struct muster_cq_record *record;
 	/*
 	 * After the record, and nothing of the device's: its own address, as long as the device
 	 * lives. Then the kernel puts one page in the place of all that could be written.
@@ -48,7 +49,7 @@ struct muster_cq {
 	bool dead;
 	uint32_t head;			/* polled so far */
 	uint32_t seen;			/* found to be there so far */
-	uint32_t arms;
+	uint32_t arms;			/* as the record says */
 	struct ibv_wc now;		/* cq_ex.c: the completion that is looked at */
 };
 
@@ -178,6 +179,8 @@ int muster_cq_take(struct muster_cq *cq, int nr, struct ibv_wc *wc);
 int muster_modify_cq(struct ibv_cq *ibvcq, struct ibv_modify_cq_attr *attr);
 int muster_resize_cq(struct ibv_cq *ibvcq, int cqe);
 int muster_req_notify_cq(struct ibv_cq *ibvcq, int solicited_only);
+/* A virtual port's: the driver's half, before the doorbell. 0, or EIO for a dead device. */
+int muster_cq_want(struct muster_cq *cq);
 /* Completions that were ever there. */
 uint32_t muster_cq_tail(struct ibv_cq *ibvcq);
 uint32_t muster_power_of_two(uint32_t n);

@@ -131,8 +131,8 @@ static inline void musterdv_doorbell(const struct musterdv_vp *vp, uint32_t reg,
  * @cq_head: completions consumed so far. If there is one more already, or a packet
  *	in the receive ring that was not given back, the event comes at once.
  *
- * An event without anything new may come; none is lost. Then sleep on channel->fd,
- * take the event with ibv_get_cq_event() and acknowledge it.
+ * Does not enter the kernel. An event without anything new may come; none is lost. Then sleep
+ * on channel->fd, take the event with ibv_get_cq_event() and acknowledge it.
  * Return: 0; -EINVAL if the VP has no channel; -EIO for a dead device.
  */
 int musterdv_vp_arm(struct musterdv_vp *vp, uint32_t cq_head);

@@ -115,13 +115,12 @@ struct muster_srq_record {
 	__u8 reserved2[28];
 };
 
+/* Written by the process. That of a virtual port's queue has arm alone, and the driver alone reads it. */
 struct muster_cq_record {
 	__le32 head;		/* completions consumed so far */
 	__le32 arm;		/* counts up by 2: interrupt once; bit 0: only for SOLICITED and errors */
 	__le32 armed_at;	/* completions that were there then: interrupt for the next */
-	__u8 reserved[20];
-	__le32 notified;	/* the device's, for the driver: interrupts so far for this queue */
-	__u8 reserved2[28];
+	__u8 reserved[52];
 };
 
 enum muster_wc_status {
@@ -180,7 +179,6 @@ MUSTER_STATIC_ASSERT(__builtin_offsetof(struct muster_qp_record, failed) == 32, 
 MUSTER_STATIC_ASSERT(sizeof(struct muster_srq_record) == 64, "size");
 MUSTER_STATIC_ASSERT(__builtin_offsetof(struct muster_srq_record, head) == 32, "offset");
 MUSTER_STATIC_ASSERT(sizeof(struct muster_cq_record) == 64, "size");
-MUSTER_STATIC_ASSERT(__builtin_offsetof(struct muster_cq_record, notified) == 32, "offset");
 MUSTER_STATIC_ASSERT(sizeof(struct muster_wc) == sizeof(struct muster_cqe), "size");
 MUSTER_STATIC_ASSERT(__builtin_offsetof(struct muster_wc, kind) ==
 		     __builtin_offsetof(struct muster_cqe, kind), "offset");

@@ -47,7 +47,7 @@
 #define MUSTER_REG_EVENT_HEAD		0x44	/* wo, events consumed so far */
 
 #define MUSTER_REG_MAGIC_VALUE		0x5254534d	/* "MSTR" */
-#define MUSTER_DEVICE_VERSION		11
+#define MUSTER_DEVICE_VERSION		12
 
 /* What Documentation/sequence.md, section 10, lays down; a bit that is not set is refused. */
 #define MUSTER_CAP_WRITE		0x001	/* one-sided writes, SWAP_REMOTE_ADDR */
@@ -146,6 +146,7 @@ struct muster_admin_cq {
 	__le32 entries;		/* power of two */
 	__le32 vector;		/* MSI-X, below MUSTER_MSIX_VECTORS */
 	__le32 reserved;
+	__le64 notice;		/* a byte: 1 is written there before each interrupt for this queue; 0: nowhere */
 };
 
 /* The next one comes with that many completions, or that long after the first of them. */
@@ -401,7 +402,7 @@ struct muster_device_counters {
 	__le64 contexts_failed;
 };
 
-MUSTER_STATIC_ASSERT(sizeof(struct muster_admin_cq) == 32, "size");
+MUSTER_STATIC_ASSERT(sizeof(struct muster_admin_cq) == 40, "size");
 MUSTER_STATIC_ASSERT(sizeof(struct muster_admin_cq_moderate) == 8, "size");
 MUSTER_STATIC_ASSERT(sizeof(struct muster_admin_cq_resize) == 16, "size");
 MUSTER_STATIC_ASSERT(sizeof(struct muster_admin_vp) == 48, "size");

@@ -17,17 +17,15 @@
 
 void nic_cq_notify(struct muster_nic *nic, struct nic_cq *cq)
 {
+	static const uint8_t noticed = 1;
+
 	if (!cq->armed)
 		return;
 	cq->armed = false;
 	cq->held = 0;
-	if (cq->record) {
-		__le32 notified = htole32(++cq->notified);
-
-		/* If it cannot be written nobody is there who reads it. */
-		(void)nic_dma_write(nic, cq->record + offsetof(struct muster_cq_record, notified),
-				    &notified, sizeof(notified));
-	}
+	/* If it cannot be written nobody is there who reads it. */
+	if (cq->notice)
+		(void)nic_dma_write(nic, cq->notice, &noticed, sizeof(noticed));
 	nic->vectors |= 1u << cq->vector;
 }
 
@@ -182,6 +180,7 @@ static int create(struct muster_nic *nic, const struct muster_admin_command *cmd
 	struct nic_cq cq = {
 		.base = le64toh(cmd->cq.base),
 		.record = le64toh(cmd->cq.record),
+		.notice = le64toh(cmd->cq.notice),
 		.entries = le32toh(cmd->cq.entries),
 		.vector = le32toh(cmd->cq.vector),
 	};

@@ -37,6 +37,7 @@ struct nic_doorbell {
 struct nic_cq {
 	uint64_t base;
 	uint64_t record;	/* of queue pairs; 0: it is for VPs */
+	uint64_t notice;	/* a byte that says whom an interrupt is for; 0: none does */
 	uint32_t entries;
 	uint32_t vector;
 	uint32_t head;		/* consumed, as the guest says */
@@ -44,7 +45,6 @@ struct nic_cq {
 	uint32_t origin;	/* count of the entry that was the first in this ring */
 	uint32_t users;		/* VPs; or queues of queue pairs */
 	uint32_t arms;		/* as the record last said */
-	uint32_t notified;	/* as it says */
 	uint32_t count, period_us;	/* of completions that one interrupt is for */
 	uint32_t held;		/* of these so far, while it is armed, */
 	uint64_t due_us;	/* to be told then at the latest */

@@ -78,7 +78,7 @@ uint64_t muster_nic_reg_read(struct muster_nic *nic, uint64_t addr, unsigned int
 	case MUSTER_REG_STATUS:
 		return state;
 	case MUSTER_REG_CAPABILITIES:
-		return MUSTER_ENGINE_CAPABILITIES | MUSTER_CAP_QP;
+		return MUSTER_ENGINE_CAPABILITIES | MUSTER_CAP_QP | MUSTER_CAP_VECTOR_NAMES;
 	case MUSTER_REG_ADMIN_BASE_LO ... MUSTER_REG_EVENT_ENTRIES:
 		return __atomic_load_n(&REG(nic, addr), __ATOMIC_RELAXED);
 	default:

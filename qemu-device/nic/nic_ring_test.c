@@ -119,17 +119,21 @@ static void a_full_receive_ring_drops_and_counts(void **state)
 	assert_int_equal(le64toh(c->dropped), 1);
 }
 
-static void an_armed_queue_interrupts_once(void **state)
+static void an_armed_queue_interrupts_once_and_by_its_name(void **state)
 {
 	struct guest *guest = *state;
+	const uint8_t *notice = guest->memory + port(0, PORT_NOTICE);
+	const uint8_t *other = guest->memory + port(1, PORT_NOTICE);
 
 	pair_open(guest);
 	post(guest, 0, 0, message(0, 0, 1, "x"));
 	post(guest, 0, 1, message(0, 0, 1, "y"));
 	doorbell(guest, 0, MUSTER_DOORBELL_CQ_ARM, 0);
+	assert_int_equal(*notice, 0);
 	doorbell(guest, 0, MUSTER_DOORBELL_DQ_TAIL, 2);
 	settle(guest);
 	assert_int_equal(guest->interrupts[1], 1);
+	assert_int_equal(*notice, 1);
 	doorbell(guest, 0, MUSTER_DOORBELL_CQ_ARM, 1);
 	settle(guest);
 	assert_int_equal(guest->interrupts[1], 2);
@@ -144,9 +148,11 @@ static void an_armed_queue_interrupts_once(void **state)
 	}
 	/* the receiver was not armed */
 	assert_int_equal(guest->interrupts[2], 0);
+	assert_int_equal(*other, 0);
 	doorbell(guest, 1, MUSTER_DOORBELL_CQ_ARM, 0);
 	settle(guest);
 	assert_int_equal(guest->interrupts[2], 1);
+	assert_int_equal(*other, 1);
 }
 
 static void arming_with_an_impossible_head_is_no_interrupt(void **state)
@@ -471,7 +477,7 @@ int main(void)
 		WITH_GUEST(an_event_waits_for_room_in_its_ring),
 		WITH_GUEST(arming_with_an_impossible_head_is_no_interrupt),
 		WITH_GUEST(a_full_receive_ring_drops_and_counts),
-		WITH_GUEST(an_armed_queue_interrupts_once),
+		WITH_GUEST(an_armed_queue_interrupts_once_and_by_its_name),
 		WITH_GUEST(a_refused_descriptor_completes_with_its_place),
 		WITH_GUEST(a_sequence_waits_for_its_end_and_must_have_one),
 		WITH_GUEST(a_doorbell_beyond_the_ring_stops_its_port_only),

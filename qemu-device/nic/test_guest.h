@@ -39,6 +39,7 @@ enum {
 	PORT_BYTES = 0x10000,
 	PORT_DQ = 0x0,
 	PORT_STATUS = 0x1000,
+	PORT_NOTICE = 0x1800,
 	PORT_CQ = 0x2000,
 	PORT_RQ = 0x4000,
 	DATA = 0x100000,
@@ -250,7 +251,8 @@ static inline struct muster_admin_command cq_command(uint32_t id)
 	return (struct muster_admin_command){
 		.opcode = MUSTER_ADMIN_CQ_CREATE,
 		.cq = { .base = htole64(port(id, PORT_CQ)), .id = htole32(id),
-			.entries = htole32(CQ), .vector = htole32(1 + id % 3) },
+			.entries = htole32(CQ), .vector = htole32(1 + id % 3),
+			.notice = htole64(port(id, PORT_NOTICE)) },
 	};
 }
 

@@ -18,6 +18,7 @@ enum {
 	QP_RQ = 0x1000,
 	QP_CQ_RING = 0x2000,
 	QP_CQ_RECORD = 0x3000,
+	QP_CQ_NOTICE = 0x3800,
 	QKEY = 0x11111111,
 	QP_IOVA = 0x7000000,	/* of the region with key 1, of */
 	QP_MEMORY = 0x8000,	/* bytes */
@@ -39,6 +40,7 @@ static inline struct muster_admin_command qp_cq_command(uint32_t i)
 		.opcode = MUSTER_ADMIN_CQ_CREATE,
 		.cq = { .base = htole64(QPS + i * QP_BYTES + QP_CQ_RING),
 			.record = htole64(QPS + i * QP_BYTES + QP_CQ_RECORD),
+			.notice = htole64(QPS + i * QP_BYTES + QP_CQ_NOTICE),
 			.id = htole32(QP_CQ + i), .entries = htole32(QP_CQ_ENTRIES),
 			.vector = htole32(1 + i % 3) },
 	};

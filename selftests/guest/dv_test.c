@@ -11,11 +11,16 @@
 
 #include <endian.h>
 #include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -142,7 +147,7 @@ static void an_armed_port_wakes_its_sleeper_once(void **state)
 	assert_int_equal(musterdv_vp_arm(pair->vps[0], 0), 0);
 	assert_int_equal(pair_exchange(pair), 0);
 	assert_int_equal(event_take(pair), 0);
-	/* An interrupt that nobody has asked the kernel for, as one of a neighbour's would be. */
+	/* An interrupt that was not armed for as the driver sees it, as of a device that goes astray. */
 	musterdv_doorbell(pair->vps[0], MUSTER_DOORBELL_CQ_ARM, 1);
 	assert_int_equal(pair_exchange(pair), 0);
 	assert_int_equal(poll(&fd, 1, 50), 0);
@@ -160,6 +165,82 @@ static void arming_late_loses_nothing(void **state)
 	assert_int_equal(event_take(pair), 0);
 	assert_int_equal(musterdv_vp_arm(pair->vps[1], 0), 0);
 	assert_int_equal(event_take(pair), 0);
+}
+
+/* ---- arming without a system call ------------------------------------------------- */
+
+static volatile sig_atomic_t calls;
+
+static void on_call(int signal)
+{
+	(void)signal;
+	calls++;
+}
+
+/* From here on what verbs call the kernel by is a signal to this thread instead. */
+static int calls_count(void)
+{
+	struct sock_filter filter[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_write, 1, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_ioctl, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRAP),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = { .len = sizeof(filter) / sizeof(filter[0]), .filter = filter };
+
+	signal(SIGSYS, on_call);
+	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
+	       prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0);
+}
+
+/* A thread of its own, as what it gives up does not come back. NULL: it cannot be counted here. */
+static void *arms_counted(void *arg)
+{
+	static int failed;
+
+	if (calls_count())
+		return NULL;
+	failed = 0;
+	for (int i = 0; i < 100; i++)
+		failed |= musterdv_vp_arm(((struct pair *)arg)->vps[0], 0);
+	syscall(SYS_write, -1, "", 0);	/* one that is seen */
+	return &failed;
+}
+
+static void arming_takes_no_system_call(void **state)
+{
+	struct pair *pair = *state;
+	pthread_t thread;
+	void *failed;
+
+	calls = 0;
+	assert_int_equal(pthread_create(&thread, NULL, arms_counted, pair), 0);
+	assert_int_equal(pthread_join(thread, &failed), 0);
+	if (!failed)
+		skip();
+	assert_int_equal(*(int *)failed, 0);
+	assert_int_equal(calls, 1);
+	assert_int_equal(pair_exchange(pair), 0);
+	assert_int_equal(event_take(pair), 0);
+}
+
+/* Whenever the message comes, before it is armed for or after, the sleeper hears of it. */
+static void no_wake_is_lost_whenever_it_comes(void **state)
+{
+	struct pair *pair = *state;
+
+	for (uint32_t i = 0; i < 300; i++) {
+		pair_put(pair, pair_message(pair, "x"));
+		pair_ring(pair);
+		for (volatile uint32_t wait = i % 100 * 50; wait; wait--)
+			;
+		while (!port_completion(pair->vps[0], i)) {
+			assert_int_equal(musterdv_vp_arm(pair->vps[0], i), 0);
+			assert_int_equal(event_take(pair), 0);
+		}
+		musterdv_doorbell(pair->vps[1], MUSTER_DOORBELL_RQ_HEAD, i + 1);
+	}
 }
 
 static void a_doorbell_beyond_the_ring_is_an_event_of_its_port(void **state)
@@ -551,6 +632,8 @@ int main(void)
 		WITH_PAIR(a_number_is_not_used_again_soon),
 		WITH_PAIR(an_armed_port_wakes_its_sleeper_once),
 		WITH_PAIR(arming_late_loses_nothing),
+		WITH_PAIR(arming_takes_no_system_call),
+		WITH_PAIR(no_wake_is_lost_whenever_it_comes),
 		WITH_PAIR(a_doorbell_beyond_the_ring_is_an_event_of_its_port),
 		WITH_PAIR(a_full_completion_queue_is_one_event),
 		WITH_PAIR(an_ordinary_queue_pair_is_refused),

@@ -62,7 +62,7 @@ group_counts_numbers() {
 	echo "$current" | grep -q "hca_object=8 *$"
 }
 
-# 512 entries of each: 2112 KiB for packets, 32 for completions, 64 for descriptors, 4 for status.
+# 512 entries of each: 2112 KiB for packets, 32 for completions, 64 for descriptors, 4 for status and record each.
 rings_count_as_locked() {
 	ulimit -l 8192
 	hoard_start rings 65534

@@ -12,7 +12,7 @@
 
 #include <linux/types.h>
 
-#define MUSTER_ABI_VERSION	5
+#define MUSTER_ABI_VERSION	6
 #define MUSTER_DRIVER_ID	0x4d53	/* not allocated upstream; only equal on both sides */
 
 struct muster_alloc_ucontext_resp {
@@ -44,7 +44,7 @@ struct muster_create_cq_resp {
 	__u32 entries;
 	__u64 ring_offset;	/* to mmap: struct muster_cqe[entries]; FOR_QPS: muster_wc */
 	__u64 ring_bytes;
-	__u64 record_offset;	/* FOR_QPS: struct muster_cq_record, one page */
+	__u64 record_offset;	/* struct muster_cq_record, one page */
 };
 
 #define MUSTER_RESIZE_PREPARE	0x1	/* only make the ring, to be mapped; the next call changes to it */
