@@ -13,6 +13,7 @@
  *   node.c       a NIC: what an engine may do to the world
  *   host.c       a rank's program: posts, takes completions, judges them, closes
  *   message.c    its point-to-point messages
+ *   write.c      and those of them that are written to their receiver's memory
  *   op.c         operations: schedules, data, and the result that is expected
  *   network.c    between the nodes a network of switches; each of those a node, too
  *   tree.c       groups on its reduction trees, and operations by them
@@ -188,6 +189,14 @@ struct dst_call {
 	bool refused;			/* MEMORY: accesses fail */
 };
 
+/* A message that is written. */
+struct dst_write {
+	uint32_t length;		/* 0: it is none */
+	uint32_t beyond;		/* bytes by which it is too long for its place */
+	bool done;			/* it was there; the place is sealed */
+	uint8_t *source, *place;
+};
+
 struct dst_comm {
 	uint16_t id;
 	struct dst_groups *groups;		/* on trees; NULL: none */
@@ -201,6 +210,7 @@ struct dst_comm {
 	uint32_t nr_messages;			/* that each member sends */
 	uint8_t message_to[DST_RANKS_MAX][DST_MESSAGES_MAX];
 	uint32_t messages_for[DST_RANKS_MAX];
+	struct dst_write writes[DST_RANKS_MAX][DST_MESSAGES_MAX];
 };
 
 /* ---- ranks and nodes ------------------------------------------------------------- */
@@ -518,6 +528,17 @@ void dst_message_complete(struct dst_rank *rank, uint32_t comm, const struct mus
 void dst_message_deliver(struct dst_rank *rank, const struct muster_packet *packet,
 			 const void *payload);
 bool dst_messages_done(const struct dst_rank *rank, uint32_t comm);
+
+/* write.c */
+/* Whether a message is one, and what it is then. */
+bool dst_write_make(struct dst_world *w, struct dst_comm *comm, uint32_t from, uint32_t index);
+void dst_write_describe(const struct dst_rank *rank, uint32_t comm, uint32_t index, struct muster_desc *desc);
+/* Memory of a rank's that it writes from, or that others may write to; NULL: it is not. */
+uint8_t *dst_write_range(const struct dst_rank *rank, uint32_t key, uint64_t addr, uint64_t len,
+			 bool remote);
+void dst_write_complete(struct dst_rank *rank, uint32_t comm, uint32_t index, uint8_t status);
+/* At the end. */
+void dst_writes_check(struct dst_world *w, uint32_t comm);
 
 /* op.c */
 int dst_op_make(struct dst_world *w, struct dst_comm *comm, struct dst_op *op, bool large);

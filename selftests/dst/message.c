@@ -35,7 +35,8 @@ void dst_messages_make(struct dst_world *w, struct dst_comm *comm)
 			uint32_t to = (m + 1 + dst_below(&w->data, comm->nr - 1)) % comm->nr;
 
 			comm->message_to[m][i] = to;
-			comm->messages_for[to]++;
+			if (!dst_write_make(w, comm, m, i))
+				comm->messages_for[to]++;
 		}
 	}
 }
@@ -61,8 +62,12 @@ int dst_message_post(struct dst_rank *rank, uint32_t c)
 	to = &comm->addresses[comm->message_to[part->self][index]];
 	desc.dest = to->node;
 	desc.dst_vp = to->vp;
-	desc.inline_len = fill(part->self, index, desc.data);
-	desc.length = desc.inline_len;
+	if (comm->writes[part->self][index].length) {
+		dst_write_describe(rank, c, index, &desc);
+	} else {
+		desc.inline_len = fill(part->self, index, desc.data);
+		desc.length = desc.inline_len;
+	}
 	err = muster_engine_post(rank->node->engine, rank->vp, &desc, 1, NULL);
 	if (err && err != -EAGAIN)
 		dst_fail(rank->world, "rank %u, communicator %u: message %u is refused: %d",
@@ -82,6 +87,8 @@ void dst_message_complete(struct dst_rank *rank, uint32_t c, const struct muster
 	    part->messages_left >> index & 1 || cqe->number != comm->message_to[part->self][index])
 		dst_fail(rank->world, "rank %u, communicator %u: a completion of message %llx to member %u",
 			 rank->index, c, (unsigned long long)cqe->cookie, cqe->number);
+	else if (comm->writes[part->self][index].length)
+		dst_write_complete(rank, c, index, cqe->status);
 	else if (cqe->status && (cqe->status != MUSTER_STATUS_FLUSHED ||
 				 !dst_plan_touches(&rank->world->plan, c)))
 		dst_fail(rank->world, "rank %u, communicator %u: message %u has failed with status %u",

@@ -71,6 +71,9 @@ static uint8_t *range(struct dst_node *node, uint16_t vp, uint32_t key, uint64_t
 	}
 	if (call && call->refused)
 		return NULL;
+	p = write ? NULL : dst_write_range(rank_of(node, vp), key, addr, len, false);
+	if (p)
+		return p;
 	if (call && call->live)
 		p = region_of(call, region, &bytes);
 	if (!p || offset > bytes || len > bytes - offset) {
@@ -105,6 +108,20 @@ static int world_dma_write(void *opaque, uint16_t vp, uint32_t key, uint64_t add
 	if (!p)
 		return -EFAULT;
 	memcpy(p, buf, len);
+	return 0;
+}
+
+static int world_remote_write(void *opaque, uint16_t vp, uint32_t key, uint64_t addr, uint32_t total,
+			      uint32_t at, const void *buf, uint32_t len)
+{
+	struct dst_node *node = opaque;
+	uint8_t *place = node->world->library ? NULL :
+			 dst_write_range(rank_of(node, vp), key, addr, total, true);
+
+	node->activity++;
+	if (!place || at > total || len > total - at)
+		return -EFAULT;
+	memcpy(place + at, buf, len);
 	return 0;
 }
 
@@ -288,6 +305,7 @@ int dst_node_begin(struct dst_node *node)
 		.dma_read = world_dma_read,
 		.dma_write = world_dma_write,
 		.key_life = world_key_life,
+		.remote_write = world_remote_write,
 		.dma_map = plan->map ? world_dma_map : NULL,
 		.lend = plan->by_reference ? world_lend : NULL,
 		.peer_map = plan->by_reference ? world_peer_map : NULL,

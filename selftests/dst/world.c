@@ -515,6 +515,8 @@ static void end(struct dst_world *w)
 	for (uint32_t c = 0; c < w->plan.comms; c++) {
 		struct dst_comm *comm = &w->comms[c];
 
+		if (!w->failed)
+			dst_writes_check(w, c);
 		for (uint32_t i = 0; i < comm->nr_ops; i++) {
 			for (uint32_t m = 0; m < comm->nr; m++) {
 				struct dst_part *part = &w->ranks[comm->members[m]].parts[c];
