@@ -292,13 +292,33 @@ static struct muster_desc desc_of(struct fuzz *fuzz, uint32_t vp, bool first)
 	return desc;
 }
 
+/* From its own memory to the other port's, of which it may know the key. */
+static struct muster_desc write_of(struct fuzz *fuzz, uint32_t vp)
+{
+	uint8_t how = fuzz_byte(fuzz);
+	struct muster_desc desc = message(0, vp, 1 - vp, "");
+
+	desc.kind = MUSTER_DESC_RDMA;
+	desc.length = htole64(how * 32);
+	desc.range.load_key = htole32(1);
+	desc.range.load_addr = htole64(REGION);
+	desc.range.remote_key = htole32(1 + how % 3);
+	desc.range.remote_addr = htole64(REGION + how * 8);
+	fuzz_change(fuzz, &desc, sizeof(desc));
+	return desc;
+}
+
 static void sequence(struct fuzz *fuzz, struct guest *guest)
 {
+	uint8_t what;
 	uint32_t vp = fuzz_byte(fuzz) % PORTS_OPEN, at;
 
 	memcpy(&at, guest->memory + port(vp, PORT_STATUS), sizeof(at));
 	at = le32toh(at);
-	if (fuzz_byte(fuzz) % 4) {
+	what = fuzz_byte(fuzz);
+	if (what % 16 == 8) {
+		post(guest, vp, at, write_of(fuzz, vp));
+	} else if (what % 4) {
 		post(guest, vp, at, desc_of(fuzz, vp, true));
 		post(guest, vp, at + 1, desc_of(fuzz, vp, false));
 		at++;
@@ -348,6 +368,12 @@ static void packet_in(struct fuzz *fuzz, struct guest *guest)
 
 	if (!wire.events)
 		return;
+	if (type == MUSTER_PACKET_WRITE) {
+		packet.signature = (struct muster_signature){ .digest = htole64(REGION) };
+		packet.arg = htole32(1 + how / 4 % 4);
+		packet.number = htole32(how % MUSTER_WRITES_OPEN);
+		packet.seq_id = how % MUSTER_WRITES_OPEN;
+	}
 	fuzz_change(fuzz, &packet, sizeof(packet));
 	if (le16toh(packet.length) <= sizeof(payload))
 		wire.events->receive(wire.owner, &packet, payload, le16toh(packet.length));
