@@ -22,7 +22,7 @@ static struct {
 } *shared;
 
 static uint8_t *read_last;
-static uint32_t nr_reads;
+static uint32_t nr_reads, nr_taken;	/* the latter at once */
 
 /* A read of what is shared: let this instruction alone do it. */
 static void touched(int signal, siginfo_t *info, void *context)
@@ -53,6 +53,18 @@ static int setup(void **state)
 	return shared == MAP_FAILED;
 }
 
+static void take(struct world *w, uint32_t len)
+{
+	struct muster_engine *engine = w->nodes[0].engine;
+	bool left;
+
+	if (w->at_once && muster_engine_take_run(engine, 1, &shared->packet, shared->payload, len, &left))
+		nr_taken++;
+	else
+		(w->recorded ? muster_engine_receive_recorded : muster_engine_receive)
+			(engine, &shared->packet, shared->payload, len);
+}
+
 /* cmocka has handlers of its own in each test. */
 static void give(struct world *w, struct muster_packet packet, const void *payload)
 {
@@ -64,8 +76,7 @@ static void give(struct world *w, struct muster_packet packet, const void *paylo
 	memcpy(shared->payload, payload, packet.length);
 	nr_reads = 0;
 	mprotect(shared, PAGE, PROT_NONE);
-	(w->recorded ? muster_engine_receive_recorded : muster_engine_receive)
-		(w->nodes[0].engine, &shared->packet, shared->payload, packet.length);
+	take(w, packet.length);
 	mprotect(shared, PAGE, PROT_READ | PROT_WRITE);
 	assert_true(nr_reads);
 	world_run(w);
@@ -103,9 +114,11 @@ static void data_are_read_once(void **state)
 
 	(void)state;
 	desc_store(&sink, RESULT);
-	for (int recorded = 0; recorded < 2; recorded++) {
-		struct world *w = world_of(recorded);
+	for (int how = 0; how < 3; how++) {
+		struct world *w = world_of(how == 1);
 
+		w->at_once = how == 2;
+		nr_taken = 0;
 		for (uint32_t number = 0; number < 4; number++) {
 			double value = 1.5 + number;
 
@@ -116,6 +129,7 @@ static void data_are_read_once(void **state)
 			assert_int_equal(w->nodes[0].cqes[number].status, MUSTER_STATUS_OK);
 			assert_memory_equal(w->nodes[0].memory + RESULT, &value, sizeof(value));
 		}
+		assert_int_equal(nr_taken, how == 2 ? 3 : 0);
 		world_destroy(w);
 	}
 }
