@@ -15,12 +15,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "fault_netlink.h"
 #include "port.h"
+#include "rdma/muster-netlink.h"
 #include "strike.h"
 
 enum {
 	BYTES = 64 << 10,
 	ENTRIES = 8,
+	ENTRIES_IN_PARTS = 512,		/* of a receive ring: 2.1 MiB, in three parts */
 	QKEY = 0x22222222,
 	PSN = 7,
 	BACK_MS = 60000,		/* in which a device is back that is tried again and again */
@@ -267,6 +270,20 @@ static int vp_arm(struct world *world)
 	return musterdv_vp_arm(world->vp, 0);
 }
 
+static int long_vp_create(struct world *world)
+{
+	struct musterdv_vp_attr attr = {
+		.dq_entries = ENTRIES, .rq_entries = ENTRIES_IN_PARTS, .cq_entries = ENTRIES,
+	};
+
+	return musterdv_vp_create(world->pd, &attr, &world->long_vp);
+}
+
+static int long_vp_destroy(struct world *world)
+{
+	return musterdv_vp_destroy(world->long_vp);
+}
+
 static int job_create(struct world *world)
 {
 	return musterdv_job_create(world->ctx, PORT_JOB, NULL, &world->job, &world->key);
@@ -305,6 +322,52 @@ static int context_close(struct world *world)
 static int context_abort(struct world *world)
 {
 	return musterdv_context_abort(world->context, MUSTER_STATUS_ABORTED, 0);
+}
+
+/* ---- netlink ------------------------------------------------------------------------- */
+
+static int netlink_prepare(struct world *world)
+{
+	world->index = ibv_get_device_index(world->ctx->device);
+	return fault_netlink_open();
+}
+
+static int counter_bind(struct world *world)
+{
+	return fault_counter_bind(world->index, world->rc->qp_num, &world->counter);
+}
+
+static int counter_unbind(struct world *world)
+{
+	return fault_counter_unbind(world->index, world->rc->qp_num, world->counter);
+}
+
+static int counter_read(struct world *world)
+{
+	return fault_counters_read(world->index, world->counter);
+}
+
+static int port_counters_read(struct world *world)
+{
+	return fault_counters_read(world->index, 0);
+}
+
+static int devices_show(struct world *world)
+{
+	(void)world;
+	return fault_family_dump(MUSTER_NL_CMD_DEVICE_GET);
+}
+
+static int jobs_show(struct world *world)
+{
+	(void)world;
+	return fault_family_dump(MUSTER_NL_CMD_JOB_GET);
+}
+
+static int contexts_show(struct world *world)
+{
+	(void)world;
+	return fault_family_dump(MUSTER_NL_CMD_CONTEXT_GET);
 }
 
 /* ---- the file ------------------------------------------------------------------------ */
@@ -450,11 +513,22 @@ const struct fault_step fault_steps[] = {
 	{ .name = "query_qp", .run = rc_query },
 	{ .name = "create_vp", .run = vp_create, .maps = true, .undo_name = "destroy_vp", .undo = vp_destroy },
 	{ .name = "arm_vp", .run = vp_arm },
+	{ .name = "create_long_vp", .run = long_vp_create, .maps = true,
+	  .undo_name = "destroy_long_vp", .undo = long_vp_destroy },
 	{ .name = "create_job", .run = job_create, .undo_name = "destroy_job", .undo = job_destroy },
 	{ .name = "join_job", .run = job_join, .undo_name = "leave_job", .undo = job_leave },
 	{ .name = "open_context", .run = context_open,
 	  .undo_name = "close_context", .undo = context_close },
 	{ .name = "abort_context", .run = context_abort, .once = true },
+	/* Netlink says ENOBUFS of what it has no memory for; what it has no word of may be done. */
+	{ .name = "bind_counter", .run = counter_bind, .before = netlink_prepare, .also_says = { -ENOBUFS },
+	  .undo_name = "unbind_counter", .undo = counter_unbind, .unheard = true },
+	{ .name = "read_counter", .run = counter_read, .before = netlink_prepare, .also_says = { -ENOBUFS } },
+	{ .name = "read_port_counters", .run = port_counters_read, .before = netlink_prepare,
+	  .also_says = { -ENOBUFS, -EINVAL } },	/* EINVAL: the core, of whatever the driver said */
+	{ .name = "show_devices", .run = devices_show, .before = netlink_prepare, .also_says = { -ENOBUFS } },
+	{ .name = "show_jobs", .run = jobs_show, .before = netlink_prepare, .also_says = { -ENOBUFS } },
+	{ .name = "show_contexts", .run = contexts_show, .before = netlink_prepare, .also_says = { -ENOBUFS } },
 	{ .name = "mmap", .run = map, .maps = true, .undo_name = "munmap", .undo = unmap, .before = map_prepare },
 	{ .name = "fork", .run = forked },
 	{ .name = "close_file", .run = file_close, .before = file_unmap, .ends = true },

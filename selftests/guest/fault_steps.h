@@ -18,10 +18,11 @@ struct world {
 	struct ibv_cq *cq;
 	struct ibv_srq *srq;
 	struct ibv_qp *ud, *rc;
-	struct musterdv_vp *vp;
+	struct musterdv_vp *vp, *long_vp;
 	struct musterdv_job *job, *joined;
 	uint64_t key;
 	struct musterdv_context *context;
+	uint32_t index, counter;
 	void *map;
 	size_t map_bytes;
 	uint64_t map_offset;
@@ -37,6 +38,7 @@ struct fault_step {
 	int also_says[2];		/* -errno that others make of ENOMEM */
 	bool maps;			/* the core says EAGAIN when page tables have no memory */
 	bool once;			/* what was done cannot be done again */
+	bool unheard;			/* ENOBUFS and EFAULT may be of its answer alone */
 	bool ends;			/* nothing comes after it */
 	bool alone;			/* nothing comes before it */
 };

@@ -146,6 +146,12 @@ static void nothing_left(int before)
 		errx(WRONG, "%d files or mappings are left", left);
 }
 
+/* It may have been done, only the word of it did not get through. */
+static bool no_word(int error)
+{
+	return error == -EFAULT || error == -ENOBUFS;
+}
+
 /* What has failed is not there. */
 static enum left try_run(struct world *world, int nr)
 {
@@ -153,7 +159,7 @@ static enum left try_run(struct world *world, int nr)
 
 	prepare(world, nr);
 	error = run_armed(fault_steps[nr].run, world);
-	if (fault_steps[nr].ends)
+	if (fault_steps[nr].ends || (fault_steps[nr].unheard && no_word(error)))
 		return UNKNOWN;
 	if (error)
 		return AS_BEFORE;
@@ -161,10 +167,7 @@ static enum left try_run(struct world *world, int nr)
 	return fault_steps[nr].once ? ONE_MORE : AS_BEFORE;
 }
 
-/*
- * It may have been only the word that it was done that did not get through: then it cannot be
- * done again, and the rest goes as with a process that ends.
- */
+/* Of which there was no word, it may be that it cannot be done again: the rest goes as with a process that ends. */
 static enum left try_undo(struct world *world, int nr)
 {
 	int error;
@@ -172,7 +175,7 @@ static enum left try_undo(struct world *world, int nr)
 	run(world, nr);
 	error = run_armed(fault_steps[nr].undo, world);
 	if (error && fault_steps[nr].undo(world)) {
-		if (error == -EFAULT)
+		if (no_word(error))
 			return UNKNOWN;
 		errx(WRONG, "%s cannot be done again", fault_steps[nr].undo_name);
 	}

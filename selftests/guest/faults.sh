@@ -6,8 +6,9 @@
 . "$(dirname "$0")/guest.sh"
 
 FAULTS=$MUSTER_BUILD/selftests/guest/faults
-# An interrupt whose files in /proc could not be made is taken away with a warning for each.
-excused="$excused|unregister_irq_proc"
+# An interrupt whose files in /proc could not be made is taken away with a warning for each, and
+# a mapping whose first page table could not be had with one as well.
+excused="$excused|unregister_irq_proc|untrack_pfn"
 [ -e /proc/self/fail-nth ] || skip_all "this kernel fails no allocations on demand: make faults-kernel KERNEL=debug"
 
 # All allocations, those that may sleep as well, and without a word of each.
