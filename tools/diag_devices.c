@@ -41,6 +41,7 @@ static const struct {
 	{ "kept_descs_max", MUSTER_KEPT_DESCS_MAX }, { "program_descs_max", MUSTER_PROGRAM_DESCS_MAX },
 	{ "inline_max", MUSTER_INLINE_MAX },
 	{ "window", MUSTER_WINDOW }, { "pulse_max", MUSTER_PULSE_MAX },
+	{ "write_max", MUSTER_WRITE_MAX }, { "writes_open", MUSTER_WRITES_OPEN },
 	{ "pulses_live", MUSTER_PULSES_LIVE }, { "tree_pulses_live", MUSTER_TREE_PULSES_LIVE },
 	{ "pulse_count_max", MUSTER_PULSE_COUNT_MAX }, { "numbers_max", MUSTER_NUMBERS_MAX },
 	{ "mtu", MUSTER_MTU }, { "units", MUSTER_UNITS },
