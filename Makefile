@@ -314,7 +314,7 @@ NEXT_ABI := $(BUILD)/selftests/guest/abi/libmuster-rdmav34.so
 
 $(NEXT_ABI): provider/libmusterdv.map $(wildcard provider/*.[ch]) uapi/rdma/muster-abi.h | $(RDMA_CORE)
 	@mkdir -p $(@D)/rdma
-	@sed 's/\(define MUSTER_ABI_VERSION\).*/\1 7/' uapi/rdma/muster-abi.h >$(@D)/rdma/muster-abi.h
+	@awk '$$2 == "MUSTER_ABI_VERSION" { $$0 = $$1 " " $$2 " " $$3 + 1 } { print }' uapi/rdma/muster-abi.h >$(@D)/rdma/muster-abi.h
 	@$(CC) -I$(@D) $(filter-out -MMD -MP,$(ALL_CFLAGS)) -Iprovider -isystem $(RDMA_CORE) -shared \
 		-Wl,--version-script=$< -o $@ provider/*.c -libverbs
 

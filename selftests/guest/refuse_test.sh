@@ -8,7 +8,11 @@
 another_abi() {
 	IBV_DRIVERS=$MUSTER_BUILD/selftests/guest/abi/libmuster ibv_devices >out 2>&1
 	cat out
-	grep -q "does not support the kernel ABI of 5 (supports 6 to 6)" out
+	numbers=$(sed -n 's/.*does not support the kernel ABI of \([0-9]*\) (supports \([0-9]*\) to \([0-9]*\)).*/\1 \2 \3/p' out)
+	read -r driver least most <<-EOF
+		$numbers
+	EOF
+	same "$((driver + 1)) $((driver + 1))" "$least $most"
 	fails grep -q "^ *muster0" out
 }
 
