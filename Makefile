@@ -188,6 +188,13 @@ REPLAYS := $(patsubst %.c,$(SAN)/%,$(wildcard selftests/fuzz/fuzz_*.c))
 $(REPLAYS): %: %.o $(SAN)/selftests/fuzz/replay.o $(FUZZ_ROOMS:%=$(SAN)/%/lib.a)
 	@$(LINK) -lcmocka -lm
 
+# A NIC whose engines are stepped by threads.
+NIC_THREADS := $(TSAN)/$(NIC)/nic_engines_test
+$(eval $(call room_lib,$(TSAN),$(NIC)))
+
+$(NIC_THREADS): %: %.o $(foreach r,$(NIC) $(ENGINE) $(WIRE),$(TSAN)/$(r)/lib.a)
+	@$(LINK) -lcmocka -lm
+
 $(TSAN)/selftests/threads: %: %.o $(call libs,$(TSAN))
 	@$(LINK) -lm
 
@@ -505,9 +512,9 @@ check-diagnosis: guests $(SELFTESTS) | $(KEEP) ## 200 hangs made on purpose, and
 		selftests/run.sh selftests/guests_diagnosis_test.sh || failed=1; \
 	cat "$$MUSTER_FIGURES"; exit $$failed
 
-check-threads: all $(TSAN)/selftests/threads | $(KEEP) ## several threads of each rank, under ThreadSanitizer
+check-threads: all $(TSAN)/selftests/threads $(NIC_THREADS) | $(KEEP) ## several threads of each rank, and of a NIC, under ThreadSanitizer
 	@MUSTER_THREADS=$(abspath $(TSAN)/selftests/threads) MUSTER_BUILD=$(abspath $(BUILD)) exec \
-		selftests/run.sh selftests/threads_test.sh
+		selftests/run.sh selftests/threads_test.sh $(NIC_THREADS)
 
 check-engine: $(filter $(SAN)/$(ENGINE)/%,$(UNITS)) | $(KEEP) ## unit tests of the engine
 	@MUSTER_BUILD=$(abspath $(BUILD)) exec selftests/run.sh $^

@@ -6,7 +6,8 @@
  * Locks: `lock` protects the NIC and is taken before QEMU's big lock, never
  * after it: whoever holds the big lock drops it first (nic_lock()). Doorbells
  * and plain registers take neither. The NIC's thread holds `lock` while it
- * steps and takes the big lock only to raise an interrupt.
+ * steps and takes the big lock only to raise an interrupt. Its helpers take the
+ * lock of the engines, and no other.
  */
 #include "qemu/osdep.h"
 #include "qemu/error-report.h"
@@ -36,6 +37,13 @@ OBJECT_DECLARE_SIMPLE_TYPE(MusterState, MUSTER)
 #define DEADLINE_MS_DEFAULT 10000
 #define AER_OFFSET PCI_CONFIG_SPACE_SIZE    /* the first of what only PCI Express has */
 
+/* A thread that steps engines beside the NIC's, whenever that does. */
+struct helper {
+    MusterState *m;
+    QemuThread thread;
+    QemuSemaphore go;
+};
+
 struct MusterState {
     PCIDevice pci;
     MemoryRegion regs;
@@ -50,12 +58,20 @@ struct MusterState {
     bool sleeping;          /* atomic: the thread sleeps or is about to */
     bool stop;              /* atomic */
 
+    struct helper *helpers; /* one less than engine_threads */
+    QemuMutex engines;      /* among the engines that step at once; the innermost but for the big lock */
+    QemuSemaphore done;
+    void (*run)(void *arg, uint32_t i);     /* what helpers do: this, */
+    void *run_arg;
+    uint32_t run_next, run_nr;              /* atomic: for those from here on; before this */
+
     /* properties */
     uint32_t node;
     char *wire;
     char *dump;
     uint32_t deadline_ms;
     uint32_t units, buffer, window, pulses; /* of the engine; a buffer of 0: none */
+    uint32_t engine_threads;
     bool link;              /* may be set at any time */
 };
 
@@ -106,11 +122,55 @@ static void world_kick(void *opaque)
     }
 }
 
+static void world_lock(void *opaque)
+{
+    MusterState *m = opaque;
+
+    qemu_mutex_lock(&m->engines);
+}
+
+static void world_unlock(void *opaque)
+{
+    MusterState *m = opaque;
+
+    qemu_mutex_unlock(&m->engines);
+}
+
+/* Whoever is there takes the next, so a helper that comes late holds nobody up. */
+static void run_all(MusterState *m)
+{
+    uint32_t i;
+
+    while ((i = qatomic_fetch_inc(&m->run_next)) < m->run_nr) {
+        m->run(m->run_arg, i);
+    }
+}
+
+static void world_parallel(void *opaque, void (*run)(void *arg, uint32_t i), void *arg, uint32_t nr)
+{
+    MusterState *m = opaque;
+
+    m->run = run;
+    m->run_arg = arg;
+    m->run_nr = nr;
+    qatomic_set(&m->run_next, 0);
+    for (uint32_t i = 0; i + 1 < m->engine_threads; i++) {
+        qemu_sem_post(&m->helpers[i].go);
+    }
+    run_all(m);
+    for (uint32_t i = 0; i + 1 < m->engine_threads; i++) {
+        qemu_sem_wait(&m->done);
+    }
+}
+
 static const struct muster_nic_world world = {
     .dma_read = world_dma_read,
     .dma_write = world_dma_write,
     .interrupt = world_interrupt,
     .now_us = world_now_us,
+    .parallel = world_parallel,
+    .lock = world_lock,
+    .unlock = world_unlock,
     .kick = world_kick,
 };
 
@@ -188,6 +248,54 @@ static void *thread_main(void *opaque)
     return NULL;
 }
 
+/* ---- its helpers ---- */
+
+static void *helper_main(void *opaque)
+{
+    struct helper *helper = opaque;
+    MusterState *m = helper->m;
+
+    rcu_register_thread();
+    for (;;) {
+        qemu_sem_wait(&helper->go);
+        if (!m->run) {
+            break;
+        }
+        run_all(m);
+        qemu_sem_post(&m->done);
+    }
+    rcu_unregister_thread();
+    return NULL;
+}
+
+static void helpers_start(MusterState *m)
+{
+    qemu_mutex_init(&m->engines);
+    qemu_sem_init(&m->done, 0);
+    m->helpers = g_new0(struct helper, m->engine_threads);
+    for (uint32_t i = 0; i + 1 < m->engine_threads; i++) {
+        m->helpers[i].m = m;
+        qemu_sem_init(&m->helpers[i].go, 0);
+        qemu_thread_create(&m->helpers[i].thread, "muster-engine", helper_main, &m->helpers[i],
+                           QEMU_THREAD_JOINABLE);
+    }
+}
+
+/* With the NIC's thread, which alone gives them work. */
+static void helpers_stop(MusterState *m)
+{
+    m->run = NULL;
+    for (uint32_t i = 0; i + 1 < m->engine_threads; i++) {
+        qemu_sem_post(&m->helpers[i].go);
+        qemu_thread_join(&m->helpers[i].thread);
+        qemu_sem_destroy(&m->helpers[i].go);
+    }
+    g_free(m->helpers);
+    m->helpers = NULL;
+    qemu_sem_destroy(&m->done);
+    qemu_mutex_destroy(&m->engines);
+}
+
 static void thread_stop(MusterState *m)
 {
     bool big = qemu_mutex_iothread_locked();
@@ -200,6 +308,7 @@ static void thread_stop(MusterState *m)
         qemu_mutex_unlock_iothread();
     }
     qemu_thread_join(&m->thread);
+    helpers_stop(m);
     if (big) {
         qemu_mutex_lock_iothread();
     }
@@ -315,6 +424,7 @@ static bool nic_create(MusterState *m, Error **errp)
             .buffer = m->buffer ? m->buffer : MUSTER_ENGINE_NO_BUFFER,
             .window = m->window,
             .pulses = m->pulses,
+            .threads = m->engine_threads,
         },
     };
     char why[256] = "";
@@ -395,6 +505,7 @@ static void muster_realize(PCIDevice *pci, Error **errp)
     qemu_mutex_init(&m->lock);
     m->exit.notify = muster_at_exit;
     qemu_add_exit_notifier(&m->exit);
+    helpers_start(m);
     qemu_thread_create(&m->thread, "muster", thread_main, m, QEMU_THREAD_JOINABLE);
     return;
 
@@ -477,6 +588,7 @@ static Property muster_properties[] = {
     DEFINE_PROP_SIZE32("buffer", MusterState, buffer, MUSTER_BUFFER_BYTES),
     DEFINE_PROP_UINT32("window", MusterState, window, MUSTER_WINDOW),
     DEFINE_PROP_UINT32("pulses", MusterState, pulses, 0),
+    DEFINE_PROP_UINT32("engine-threads", MusterState, engine_threads, 1),
     DEFINE_PROP_END_OF_LIST(),
 };
 

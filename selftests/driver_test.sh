@@ -26,6 +26,13 @@ diagnostics() {
 	done
 }
 check "so do our diagnostics" diagnostics
+
+engines() {
+	for threads in 1 4; do
+		in_guest 120 --engine=units=8,engine-threads=$threads -- "$GUEST/engines_test.sh"
+	done
+}
+check "several ranks on one NIC have the bits of others, by one thread and by four" engines
 check "the direct verbs do what they say" in_guest 120 -- "$GUEST/dv_test.sh"
 check "ordinary verbs work between two guests" in_guest 300 -n 2 --lines=14 -- "$GUEST/verbs_test.sh"
 if [ -x "$MUSTER_BUILD/userlib/examples/keysort.openmpi" ]; then

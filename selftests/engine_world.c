@@ -45,7 +45,7 @@ struct node {
 	uint32_t index;
 	struct muster_engine *engine;
 	double out_ns, in_ns, bus_ns;		/* until then link and bus are busy */
-	double unit_ns[MUSTER_UNITS];
+	double unit_ns[MUSTER_UNITS_MAX];
 	double now_ns, data_ns;			/* when what it does is done, and its data there */
 };
 

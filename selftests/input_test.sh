@@ -25,8 +25,8 @@ says() {
 check "argument errors are found before anything is sent" run -n 3 "$ranks" bad
 
 check "an engine that there cannot be is refused with what is allowed" \
-	says "MUSTER_ENGINE=units=9: allowed is a list of units=1 to 8, buffer=0 to 128M in steps of 4096 bytes" \
-	env MUSTER_ENGINE=units=9 "$MUSTER_BUILD/tools/muster-run" -n 2 "$ranks" bits registered
+	says "MUSTER_ENGINE=units=65: allowed is a list of units=1 to 64, buffer=0 to 128M in steps of 4096 bytes" \
+	env MUSTER_ENGINE=units=65 "$MUSTER_BUILD/tools/muster-run" -n 2 "$ranks" bits registered
 
 for what in operation type op length root; do
 	mismatch() {

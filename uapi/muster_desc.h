@@ -42,7 +42,8 @@ enum muster_limit {
 	MUSTER_PULSE_COUNT_MAX = 1 << 30,
 	MUSTER_NUMBERS_MAX = 16384,	/* idle numbers that one descriptor ends */
 	MUSTER_MTU = 4096,		/* payload bytes of one packet */
-	MUSTER_UNITS = 8,		/* offload units of one engine */
+	MUSTER_UNITS = 8,		/* offload units of one engine, if not asked otherwise: */
+	MUSTER_UNITS_MAX = 64,
 	MUSTER_BUFFER_BYTES = 512 << 10, /* packet buffer of one unit */
 	MUSTER_CONTEXTS_MAX = 4096,	/* contexts of one engine */
 	MUSTER_MEMBERS_MAX = 65536,	/* ranks of one context */

@@ -221,7 +221,7 @@ static void engines_and_contexts_outside_of_the_limits_are_refused(void **state)
 	static const struct muster_engine_config bad[] = {
 		{ .node = MUSTER_NODES_MAX },
 		{ .node = MUSTER_NODE_AGGREGATION },
-		{ .model.units = MUSTER_UNITS + 1 },
+		{ .model.units = MUSTER_UNITS_MAX + 1 },
 		{ .model.buffer = MUSTER_MTU - 1 },
 		{ .model.buffer = MUSTER_ENGINE_BUFFER_MAX + MUSTER_MTU },
 		{ .model.window = MUSTER_WINDOW + 1 },

@@ -40,7 +40,7 @@ static bool model_is_possible(const struct muster_engine_model *model)
 {
 	uint32_t bytes = buffer_bytes(model);
 
-	return model->units <= MUSTER_UNITS && model->window <= MUSTER_WINDOW &&
+	return !model->threads && model->units <= MUSTER_UNITS_MAX && model->window <= MUSTER_WINDOW &&
 	       model->pulses <= MUSTER_PULSES_LIVE && bytes % MUSTER_MTU == 0 &&
 	       bytes <= MUSTER_ENGINE_BUFFER_MAX;
 }
@@ -195,6 +195,11 @@ bool muster_engine_step(struct muster_engine *engine, uint32_t budget)
 		refused = ctx;
 	}
 	return engine->ready_first == refused ? refused != NULL : step_all(engine, refused);
+}
+
+bool muster_engine_is_ready(const struct muster_engine *engine)
+{
+	return engine->ready_first;
 }
 
 /* ---- what comes from outside ---- */

@@ -125,14 +125,15 @@ struct muster_engine_world {
 /*
  * What an architect may try less of: by the same names properties of QEMU's device, words of
  * MUSTER_ENGINE, and drawn in the simulated world. What peers see is less, never against the
- * contract. 0: the default, which is the most but for the buffer.
+ * contract. 0: the default, which is the most but for buffer and units.
  */
 struct muster_engine_model {
-	uint32_t units;		/* up to MUSTER_UNITS */
+	uint32_t units;		/* up to MUSTER_UNITS_MAX; by default MUSTER_UNITS */
 	uint32_t buffer;	/* bytes of each unit, a multiple of MUSTER_MTU up to MUSTER_ENGINE_BUFFER_MAX;
 				   MUSTER_ENGINE_NO_BUFFER: none */
 	uint32_t window;	/* sequences that a send may be ahead of its receiver, up to MUSTER_WINDOW */
 	uint32_t pulses;	/* of a sequence at once, up to MUSTER_PULSES_LIVE */
+	uint32_t threads;	/* of a NIC, which has an engine for each (nic_engines.c): up to units; an engine knows none */
 };
 
 struct muster_engine_config {
@@ -341,6 +342,9 @@ bool muster_engine_receive_run(struct muster_engine *engine, const struct muster
  * refused (call again); false when only an event can change anything.
  */
 bool muster_engine_step(struct muster_engine *engine, uint32_t budget);
+
+/** muster_engine_is_ready() - whether a step would do something. */
+bool muster_engine_is_ready(const struct muster_engine *engine);
 
 /**
  * muster_engine_peer_lost() - the wire has given a node up.

@@ -218,7 +218,7 @@ struct muster_engine {
 	struct member_table *tables[TABLE_BUCKETS];
 	struct book book;
 	struct vp *vps[MUSTER_VPS_MAX];
-	struct unit units[MUSTER_UNITS];
+	struct unit units[MUSTER_UNITS_MAX];
 	struct pool pool;
 	struct muster_engine_counters *counters;
 	struct muster_engine_counters own_counters; /* where no other place was given */

@@ -10,14 +10,9 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-
-#include "zeroed.h"
 
 enum {
 	STEP_PACKETS = 64,	/* taken from the wire in one step */
-	STEP_ENGINE = 256,	/* the engine's budget in one step */
-	ALLOC_MAP = 256 << 10,	/* bytes; contexts with many members */
 	REFUSED_WAIT_US = 100,	/* a full ring or wire says nothing when it has room again */
 	UNPLUGGED_WAIT_US = 10000,	/* at most so long; who puts the cable back kicks us */
 };
@@ -26,13 +21,13 @@ enum {
 
 int nic_dma_read(struct muster_nic *nic, uint64_t addr, void *buf, uint32_t len)
 {
-	nic->counts.dma_read_bytes += len;
+	__atomic_fetch_add(&nic->counts.dma_read_bytes, len, __ATOMIC_RELAXED);
 	return nic->world->dma_read(nic->opaque, addr, buf, len);
 }
 
 int nic_dma_write(struct muster_nic *nic, uint64_t addr, const void *buf, uint32_t len)
 {
-	nic->counts.dma_write_bytes += len;
+	__atomic_fetch_add(&nic->counts.dma_write_bytes, len, __ATOMIC_RELAXED);
 	return nic->world->dma_write(nic->opaque, addr, buf, len);
 }
 
@@ -64,7 +59,7 @@ static bool trace_time(struct muster_nic *nic)
 		trace->now = nic->world->now_us(nic->opaque) * 1000;
 		trace = nic_trace_lasts(trace, trace->now) ? trace : NULL;
 	}
-	muster_engine_trace_put(nic->engine, trace);
+	nic_engines_trace(nic, trace);
 	return trace;
 }
 
@@ -73,14 +68,17 @@ static bool trace_time(struct muster_nic *nic)
 static void packet_take(struct muster_nic *nic, const struct muster_packet *packet,
 			const void *payload, uint32_t len)
 {
+	struct muster_engine *engine;
+
 	if (packet->type == MUSTER_PACKET_QP) {
 		nic_qp_receive(nic, packet, payload, len);
 		return;
 	}
+	engine = nic_engine_of(nic, le16toh(packet->dst_vp));
 	if (trace_time(nic))
-		muster_engine_receive_recorded(nic->engine, packet, payload, len);
+		muster_engine_receive_recorded(engine, packet, payload, len);
 	else
-		muster_engine_receive(nic->engine, packet, payload, len);
+		muster_engine_receive(engine, packet, payload, len);
 }
 
 static bool loopback_run(struct muster_nic *nic)
@@ -106,14 +104,14 @@ static void wire_met(void *owner, uint32_t node, uint32_t present)
 {
 	struct muster_nic *nic = owner;
 
-	muster_engine_peer_present(nic->engine, node, present);
+	nic_engines_present(nic, node, present);
 }
 
 static void wire_lost(void *owner, uint32_t node, uint32_t present)
 {
 	struct muster_nic *nic = owner;
 
-	muster_engine_peer_present(nic->engine, node, present);
+	nic_engines_present(nic, node, present);
 	nic_qps_lost(nic, node, present);
 	nic_event_lost(nic, node);
 }
@@ -125,37 +123,7 @@ static const struct muster_wire_events wire_events = {
 	.needs = nic_needs,
 };
 
-/* ---- the engine's world ---------------------------------------------------- */
-
-static uint64_t world_now_us(void *world)
-{
-	struct muster_nic *nic = world;
-
-	return nic->world->now_us(nic->opaque);
-}
-
-static int world_dma_read(void *world, uint16_t vp, uint32_t key, uint64_t addr, void *buf,
-			  uint32_t len)
-{
-	return nic_mr_read(world, vp, key, addr, buf, len);
-}
-
-static int world_dma_write(void *world, uint16_t vp, uint32_t key, uint64_t addr,
-			   const void *buf, uint32_t len)
-{
-	return nic_mr_write(world, vp, key, addr, buf, len);
-}
-
-static int world_remote_write(void *world, uint16_t vp, uint32_t key, uint64_t addr, uint32_t total,
-			      uint32_t at, const void *buf, uint32_t len)
-{
-	return nic_mr_remote_write(world, vp, key, addr, total, at, buf, len);
-}
-
-static uint64_t world_key_life(void *world, uint16_t vp, uint32_t key)
-{
-	return nic_mr_life(world, vp, key);
-}
+/* ---- sending --------------------------------------------------------------- */
 
 static int to_others(struct muster_nic *nic, uint32_t incarnation,
 		     const struct muster_packet *packet, const void *payload)
@@ -197,76 +165,14 @@ int nic_packet_send(struct muster_nic *nic, uint32_t incarnation,
 	return err;
 }
 
-static int world_send(void *world, uint32_t incarnation, const struct muster_packet *packet,
-		      const void *payload)
-{
-	return incarnation ? nic_packet_send(world, incarnation, packet, payload) : -EHOSTUNREACH;
-}
-
-static int world_complete(void *world, uint16_t vp, const struct muster_cqe *cqe)
-{
-	return nic_complete(world, vp, cqe);
-}
-
-static int world_deliver(void *world, uint16_t vp, const struct muster_packet *packet,
-			 const void *payload)
-{
-	return nic_deliver(world, vp, packet, payload);
-}
-
-static void *world_alloc(void *world, size_t bytes)
-{
-	void *p;
-
-	(void)world;
-	if (bytes >= ALLOC_MAP) {	/* becomes zero as it is used, not in this step */
-		p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-		return p == MAP_FAILED ? NULL : p;
-	}
-	return muster_zeroed(bytes);
-}
-
-static void world_free(void *world, void *p, size_t bytes)
-{
-	(void)world;
-	if (bytes >= ALLOC_MAP)
-		munmap(p, bytes);
-	else
-		free(p);
-}
-
-static const struct muster_engine_world engine_world = {
-	.now_us = world_now_us,
-	.dma_read = world_dma_read,
-	.dma_write = world_dma_write,
-	.key_life = world_key_life,
-	.remote_write = world_remote_write,
-	.send = world_send,
-	.complete = world_complete,
-	.deliver = world_deliver,
-	.alloc = world_alloc,
-	.free = world_free,
-};
-
 /* ---- life ------------------------------------------------------------------ */
 
 static int inside_open(struct muster_nic *nic, char *why, size_t why_len)
 {
-	struct muster_engine_config config = {
-		.node = nic->config.node, .model = nic->config.model,
-		.hash_key = { nic->config.hash_key[0], nic->config.hash_key[1] },
-	};
-	int err = muster_engine_create(&config, &engine_world, nic, &nic->engine);
+	int err = nic_engines_open(nic, why, why_len);
 
-	if (err) {
-		nic->engine = NULL;
-		if (err == -EINVAL)
-			snprintf(why, why_len, "an engine has at most units=%d, buffer=%dM in steps of %d bytes, window=%d and pulses=%d",
-				 MUSTER_UNITS, MUSTER_ENGINE_BUFFER_MAX >> 20, MUSTER_MTU, MUSTER_WINDOW,
-				 MUSTER_PULSES_LIVE);
+	if (err)
 		return err;
-	}
-	muster_engine_keys_put(nic->engine, &nic->mrs_gone);
 	err = muster_wire_socket_open(nic->config.wire, nic->config.node, nic->incarnation,
 				      nic->config.deadline_us, &wire_events, nic, &nic->wire,
 				      why, why_len);
@@ -281,10 +187,8 @@ static void inside_close(struct muster_nic *nic)
 {
 	if (nic->wire)
 		nic->wire->ops->close(nic->wire);
-	if (nic->engine)
-		muster_engine_destroy(nic->engine);
+	nic_engines_close(nic);
 	nic->wire = NULL;
-	nic->engine = NULL;
 }
 
 void nic_quiesce(struct muster_nic *nic)
@@ -408,7 +312,7 @@ static void interrupts_raise(struct muster_nic *nic)
 static bool wire_run(struct muster_nic *nic)
 {
 	return nic->wire &&
-	       nic->wire->ops->poll(nic->wire, world_now_us(nic), STEP_PACKETS) > 0;
+	       nic->wire->ops->poll(nic->wire, nic->world->now_us(nic->opaque), STEP_PACKETS) > 0;
 }
 
 /*
@@ -423,7 +327,7 @@ static bool wheels_turn(struct muster_nic *nic, bool *more)
 	moved |= loopback_run(nic);
 	moved |= nic_rings_run(nic);
 	trace_time(nic);
-	*more = muster_engine_step(nic->engine, STEP_ENGINE);
+	*more = nic_engines_step(nic);
 	moved |= nic_rings_run(nic);
 	moved |= nic_qps_run(nic);
 	nic_events_run(nic);
@@ -461,7 +365,7 @@ uint64_t muster_nic_step(struct muster_nic *nic)
 	due = nic->wire ? nic->wire->ops->deadline_us(nic->wire) : UINT64_MAX;
 	if (nic->nr_qps && nic->qps_due_us < due)
 		due = nic->qps_due_us;
-	now = world_now_us(nic);
+	now = nic->world->now_us(nic->opaque);
 	if (due <= now)
 		return 0;
 	return due != UINT64_MAX && due - now < wait_us ? due - now : wait_us;

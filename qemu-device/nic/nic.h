@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * The device behind its registers (uapi/muster_regs.h): admin queue, events,
- * virtual ports and their rings, memory regions, with one engine and one wire
+ * virtual ports and their rings, memory regions, with engines and one wire
  * inside. Plain C: it knows no QEMU and no threads, and reaches guest memory
  * and interrupts through struct muster_nic_world. muster.c puts it behind PCI.
  *
@@ -36,6 +36,14 @@ struct muster_nic_world {
 	int (*dma_write)(void *world, uint64_t addr, const void *buf, uint32_t len);
 	void (*interrupt)(void *world, uint32_t vector);
 	uint64_t (*now_us)(void *world);
+	/*
+	 * Optional, all three, for model.threads: call run(arg, i) for each i below nr, side by
+	 * side, and come back when all have; and keep others of these out meanwhile. Only DMA
+	 * and now_us() are called from there without the lock.
+	 */
+	void (*parallel)(void *world, void (*run)(void *arg, uint32_t i), void *arg, uint32_t nr);
+	void (*lock)(void *world);
+	void (*unlock)(void *world);
 	/* There is work for muster_nic_step(). Called from whichever thread rang. */
 	void (*kick)(void *world);
 };

@@ -227,7 +227,7 @@ bool nic_needs(void *owner, uint32_t node)
 {
 	const struct muster_nic *nic = owner;
 
-	return muster_engine_needs(nic->engine, node) || nic_qps_need(nic, node);
+	return nic_engines_need(nic, node) || nic_qps_need(nic, node);
 }
 
 static int opening_read(struct muster_nic *nic, struct nic_opening *opening, uint32_t nr)
@@ -246,15 +246,15 @@ static int opening_add(struct muster_nic *nic, struct nic_opening *opening, uint
 {
 	const struct muster_context_config *config = &opening->config;
 	const struct muster_member *members = &opening->members[opening->added];
+	struct muster_engine *engine = nic_engine_of(nic, config->vp);
 	int err = 0;
 
 	if (!opening->begun)
-		err = muster_engine_context_begin(nic->engine, config);
+		err = muster_engine_context_begin(engine, config);
 	if (err)
 		return err;
 	opening->begun = true;
-	err = muster_engine_context_add(nic->engine, config->vp, config->job, config->context,
-					members, nr);
+	err = muster_engine_context_add(engine, config->vp, config->job, config->context, members, nr);
 	for (uint32_t i = 0; i < nr && !err; i++)
 		if (!watch(nic, &members[i]) && opening->lost == MUSTER_CULPRIT_NONE)
 			opening->lost = opening->added + i;
@@ -267,8 +267,8 @@ static void opening_end(struct muster_nic *nic, const struct nic_opening *openin
 	const struct muster_context_config *config = &opening->config;
 
 	if (opening->lost != MUSTER_CULPRIT_NONE)
-		muster_engine_abort(nic->engine, config->vp, config->job, config->context,
-				    MUSTER_STATUS_PEER_LOST, opening->lost);
+		muster_engine_abort(nic_engine_of(nic, config->vp), config->vp, config->job,
+				    config->context, MUSTER_STATUS_PEER_LOST, opening->lost);
 }
 
 /* As far as one step goes: nic->opening stays if there is more to do. */
@@ -337,7 +337,7 @@ static struct verdict context_find(struct muster_nic *nic, const struct muster_a
 	if (!nic_command_ends(cmd, sizeof(*c)))
 		return BAD(raw[sizeof(*c)]);
 	if (vp >= MUSTER_VPS_MAX || !nic->vps[vp] ||
-	    muster_engine_context_query(nic->engine, vp, c->job, le32toh(c->context), &state))
+	    muster_engine_context_query(nic_engine_of(nic, vp), vp, c->job, le32toh(c->context), &state))
 		return REFUSE(NO_OBJECT);
 	return OK;
 }
@@ -346,12 +346,13 @@ static struct verdict context_close(struct muster_nic *nic, const struct muster_
 {
 	const struct muster_admin_context *c = &cmd->context;
 	struct verdict verdict = context_find(nic, cmd);
+	uint16_t vp = le16toh(c->vp);
 
 	if (verdict.status)
 		return verdict;
 	if (c->status || c->culprit)
 		return BAD(context.status);
-	muster_engine_context_close(nic->engine, le16toh(c->vp), c->job, le32toh(c->context));
+	muster_engine_context_close(nic_engine_of(nic, vp), vp, c->job, le32toh(c->context));
 	return OK;
 }
 
@@ -359,14 +360,14 @@ static struct verdict context_abort(struct muster_nic *nic, const struct muster_
 {
 	const struct muster_admin_context *c = &cmd->context;
 	struct verdict verdict = context_find(nic, cmd);
+	uint16_t vp = le16toh(c->vp);
 
 	if (verdict.status)
 		return verdict;
 	if (c->status == MUSTER_STATUS_OK || c->status > MUSTER_STATUS_FLUSHED)
 		return BAD(context.status);
-	return verdict_of(muster_engine_abort(nic->engine, le16toh(c->vp), c->job,
-					      le32toh(c->context), c->status,
-					      le32toh(c->culprit)));
+	return verdict_of(muster_engine_abort(nic_engine_of(nic, vp), vp, c->job, le32toh(c->context),
+					      c->status, le32toh(c->culprit)));
 }
 
 /* ---- the queue ------------------------------------------------------------- */

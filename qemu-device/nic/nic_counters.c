@@ -31,7 +31,7 @@ static void device_fill(struct muster_nic *nic, struct muster_device_counters *t
 	const struct nic_counts *own = &nic->counts;
 	struct muster_engine_counters e;
 
-	muster_engine_counters_get(nic->engine, &e);
+	nic_engines_count(nic, &e);
 	*to = (struct muster_device_counters){
 		.doorbells = htole64(__atomic_load_n(&nic->doorbells_count, __ATOMIC_RELAXED)),
 		.interrupts = htole64(own->interrupts),

@@ -105,13 +105,13 @@ static void where_no_file_can_be_it_is_said_why(void **state)
 
 static void an_engine_that_cannot_be_is_refused_with_the_most_there_is(void **state)
 {
-	const struct muster_nic_config config = { .wire = wire_spec, .model.units = MUSTER_UNITS + 1 };
+	const struct muster_nic_config config = { .wire = wire_spec, .model.units = MUSTER_UNITS_MAX + 1 };
 	struct muster_nic *nic;
 	char why[256] = "";
 
 	(void)state;
 	assert_int_equal(muster_nic_create(&config, &world, NULL, &nic, why, sizeof(why)), -EINVAL);
-	assert_string_equal(why, "an engine has at most units=8, buffer=128M in steps of 4096 bytes, window=8 and pulses=4");
+	assert_string_equal(why, "an engine has at most units=64, engine-threads=as many as units, buffer=128M in steps of 4096 bytes, window=8 and pulses=4");
 }
 
 int main(void)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What the files of the NIC share: nic.c (life, step), nic_regs.c (registers, doorbells), nic_admin.c
+ * What the files of the NIC share: nic.c (life, step), nic_engines.c, nic_regs.c (registers, doorbells), nic_admin.c
  * (commands), nic_counters.c, nic_ring.c (a VP's rings, events), nic_cq.c (completion queues), nic_mr.c (memory
  * regions), nic_qp*.c and nic_srq.c (queue pairs), nic_loopback.c, nic_look.c (what the host sees of processes in the
  * guest), nic_dump.c (packets in a file). Fields marked "any thread" are atomic; all else belongs to the stepping caller.
@@ -131,7 +131,11 @@ struct muster_nic {
 	struct muster_nic_config config;
 	const struct muster_nic_world *world;
 	void *opaque;
-	struct muster_engine *engine;
+	struct muster_engine *engines[MUSTER_UNITS_MAX];
+	bool engine_more[MUSTER_UNITS_MAX];	/* its step left something to do */
+	uint32_t nr_engines;			/* 0 as long as it is dead */
+	bool side_by_side;			/* several of them step just now */
+	bool tracing;				/* they write records, one at a time */
 	struct muster_wire *wire;	/* NULL: the node cannot be reached until the next reset */
 
 	uint32_t regs[MUSTER_REG_EVENT_HEAD / 4 + 1];	/* any thread; as the guest wrote them */
@@ -216,7 +220,24 @@ static inline bool nic_command_ends(const struct muster_admin_command *cmd, size
 	return true;
 }
 
-/* nic.c: guest memory, counted. 0 or -EIO. */
+/*
+ * nic_engines.c: where a virtual port lives, whether there is such a one or not; and all
+ * of them: 0 or -errno and why; a step, true if it left something to do; as engine.h has it for one.
+ */
+static inline struct muster_engine *nic_engine_of(const struct muster_nic *nic, uint32_t vp)
+{
+	return nic->engines[vp % nic->nr_engines];
+}
+
+int nic_engines_open(struct muster_nic *nic, char *why, size_t why_len);
+void nic_engines_close(struct muster_nic *nic);
+bool nic_engines_step(struct muster_nic *nic);
+void nic_engines_trace(struct muster_nic *nic, struct muster_trace *trace);
+void nic_engines_present(struct muster_nic *nic, uint32_t node, uint32_t present);
+bool nic_engines_need(const struct muster_nic *nic, uint32_t node);
+void nic_engines_count(const struct muster_nic *nic, struct muster_engine_counters *all);
+
+/* nic.c: guest memory, counted, by any thread that steps an engine. 0 or -EIO. */
 int nic_dma_read(struct muster_nic *nic, uint64_t addr, void *buf, uint32_t len);
 int nic_dma_write(struct muster_nic *nic, uint64_t addr, const void *buf, uint32_t len);
 /* An entry whose last word says that it is there: that word is written after the rest. */

@@ -88,7 +88,7 @@ static void trace_put(struct muster_nic *nic)
 		if (vp->look)
 			nic->trace = &vp->look->file->trace;
 	}
-	muster_engine_trace_put(nic->engine, NULL);	/* until the next step */
+	nic_engines_trace(nic, NULL);	/* until the next step */
 }
 
 static int look_show(struct muster_nic *nic, struct nic_vp *vp, uint64_t now_us, bool *more);
@@ -198,7 +198,7 @@ static int device_tell(struct muster_nic *nic, const struct nic_vp *vp, uint64_t
 
 	if (!comm->used || comm->path != PATH_NIC || comm->started == comm->ended || comm->failed)
 		return 0;
-	if (muster_engine_waits(nic->engine, vp->id, look->owner.job, comm->context, &waits))
+	if (muster_engine_waits(nic_engine_of(nic, vp->id), vp->id, look->owner.job, comm->context, &waits))
 		memset(&waits, 0, sizeof(waits));
 	if (!memcmp(&waits, &comm->device, sizeof(waits)))
 		return 0;
@@ -250,7 +250,7 @@ static void head_show(const struct muster_nic *nic, struct nic_look *look, uint3
 	owner->nr_comms = nr;
 	owner->copied_us = now_us;
 	owner->copied_by = (uint32_t)getpid();
-	muster_engine_counters_get(nic->engine, &owner->counters);
+	nic_engines_count(nic, &owner->counters);
 	record_show(&look->file->look, owner, HEAD, &look->file->look.seq);
 }
 

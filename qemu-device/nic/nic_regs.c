@@ -25,7 +25,7 @@ static void enable(struct muster_nic *nic)
 	uint32_t admins = REG(nic, MUSTER_REG_ADMIN_ENTRIES);
 	uint32_t events = REG(nic, MUSTER_REG_EVENT_ENTRIES);
 
-	if (!nic->engine || !nic_entries_valid(admins, MUSTER_ADMIN_ENTRIES_MAX) ||
+	if (!nic->nr_engines || !nic_entries_valid(admins, MUSTER_ADMIN_ENTRIES_MAX) ||
 	    !nic_entries_valid(events, MUSTER_EVENT_ENTRIES_MAX) ||
 	    admin % sizeof(struct muster_admin_command) ||
 	    reply % sizeof(struct muster_admin_reply) || event % sizeof(struct muster_event)) {

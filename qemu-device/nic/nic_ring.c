@@ -141,7 +141,7 @@ int nic_vp_create(struct muster_nic *nic, const struct nic_vp *config)
 	err = rq_open(nic, vp);
 	if (err)
 		goto err_vp;
-	err = muster_engine_vp_open(nic->engine, config->id);
+	err = muster_engine_vp_open(nic_engine_of(nic, config->id), config->id);
 	if (err)
 		goto err_rq;
 	/* What was rung before there was a VP means nothing. */
@@ -162,7 +162,7 @@ err_vp:
 void nic_vp_destroy(struct muster_nic *nic, struct nic_vp *vp)
 {
 	nic_look_close(nic, vp);
-	muster_engine_vp_close(nic->engine, vp->id);
+	muster_engine_vp_close(nic_engine_of(nic, vp->id), vp->id);
 	nic->vps[vp->id] = NULL;
 	nic->cqs[vp->cq]->users--;
 	for (uint32_t i = 0; i < nic->nr_vps; i++)
@@ -353,7 +353,7 @@ static bool sequence_post(struct muster_nic *nic, struct nic_vp *vp)
 		vp->dq_waiting = false;
 		return false;
 	}
-	err = muster_engine_post(nic->engine, vp->id, descs, nr, &bad);
+	err = muster_engine_post(nic_engine_of(nic, vp->id), vp->id, descs, nr, &bad);
 	if (err && err != -EAGAIN)
 		err = sequence_refuse(nic, vp, descs, nr, bad);
 	if (err == -EAGAIN)

@@ -258,7 +258,7 @@ static struct muster_engine_counters engine_counters(const struct guest *guest)
 {
 	struct muster_engine_counters counters;
 
-	muster_engine_counters_get(guest->nic->engine, &counters);
+	nic_engines_count(guest->nic, &counters);
 	return counters;
 }
 

@@ -119,11 +119,11 @@ static void of_many_forged_keys_none_is_accepted(void **state)
 		packet.seq_id = i % MUSTER_WRITES_OPEN;
 		packet.arg = htole32(key);
 		packet.signature.digest = htole64(iova(key <= REGIONS ? key : OPEN));
-		muster_engine_receive(guest->nic->engine, &packet, &payload, sizeof(payload));
+		muster_engine_receive(nic_engine_of(guest->nic, 0), &packet, &payload, sizeof(payload));
 		if (i % 16 == 15)
 			settle(guest);
 	}
-	muster_engine_counters_get(guest->nic->engine, &counters);
+	nic_engines_count(guest->nic, &counters);
 	assert_int_equal(counters.writes, 0);
 	assert_int_equal(counters.writes_refused, tries);
 	assert_untouched(guest);

@@ -94,7 +94,7 @@ static inline int dma_write(void *world, uint64_t addr, const void *buf, uint32_
 	if (!dma_allowed(guest, addr, len))
 		return -EIO;
 	memcpy(guest->memory + addr, buf, len);
-	guest->writes++;
+	__atomic_fetch_add(&guest->writes, 1, __ATOMIC_RELAXED);
 	return 0;
 }
 
@@ -152,20 +152,29 @@ static inline void enable(struct guest *guest)
 	guest->admin_tail = 0;
 }
 
-static inline struct guest *guest_new(uint32_t node)
+static inline struct guest *guest_make(const struct muster_nic_config *config,
+				       const struct muster_nic_world *around)
 {
-	struct muster_nic_config config = { .node = node, .incarnation = 100, .wire = wire_spec,
-					    .deadline_us = 2000000, .dump = dump_folder };
 	struct guest *guest = calloc(1, sizeof(*guest));
 	char why[256] = "";
 
 	assert_non_null(guest);
 	guest->memory = calloc(1, MEMORY);
 	guest->bus_master = true;
-	if (muster_nic_create(&config, &world, guest, &guest->nic, why, sizeof(why)))
+	if (muster_nic_create(config, around, guest, &guest->nic, why, sizeof(why)))
 		fail_msg("%s", why);
 	enable(guest);
 	return guest;
+}
+
+static inline struct guest *guest_new(uint32_t node)
+{
+	const struct muster_nic_config config = {
+		.node = node, .incarnation = 100, .wire = wire_spec, .deadline_us = 2000000,
+		.dump = dump_folder,
+	};
+
+	return guest_make(&config, &world);
 }
 
 static inline void guest_free(struct guest *guest)

@@ -448,6 +448,12 @@ static int parts_open(struct local *local, const struct muster_local_config *con
 
 	if (err)
 		return err;
+	if (model.threads > 1) {
+		snprintf(why, why_len, "MUSTER_ENGINE=%.64s: engine-threads is for NICs, as muster-run --vm has; the local device runs in its rank; leave it out",
+			 config->engine);
+		return -EINVAL;
+	}
+	model.threads = 0;
 	err = dump ? muster_local_dump_open(local, dump, muster_local_world(wire)) : 0;
 	if (err) {
 		snprintf(why, why_len, "MUSTER_DUMP=%.64s: no file could be written there: %s", dump,

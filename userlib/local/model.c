@@ -12,10 +12,11 @@ static const struct {
 	size_t at;
 	uint32_t least, most, unit;
 } words[] = {
-	{ "units=", offsetof(struct muster_engine_model, units), 1, MUSTER_UNITS, 1 },
+	{ "units=", offsetof(struct muster_engine_model, units), 1, MUSTER_UNITS_MAX, 1 },
 	{ "buffer=", offsetof(struct muster_engine_model, buffer), 0, MUSTER_ENGINE_BUFFER_MAX, MUSTER_MTU },
 	{ "window=", offsetof(struct muster_engine_model, window), 1, MUSTER_WINDOW, 1 },
 	{ "pulses=", offsetof(struct muster_engine_model, pulses), 1, MUSTER_PULSES_LIVE, 1 },
+	{ "engine-threads=", offsetof(struct muster_engine_model, threads), 1, MUSTER_UNITS_MAX, 1 },
 };
 
 /* Up to the next comma: false if it is no number, or too large. */
@@ -64,8 +65,8 @@ int muster_model_read(const char *name, const char *text, struct muster_engine_m
 	memset(model, 0, sizeof(*model));
 	while (*at)
 		if (!word_read(&at, model)) {
-			snprintf(why, why_len, "%s=%.64s: allowed is a list of units=1 to %d, buffer=0 to %dM in steps of %d bytes, window=1 to %d, pulses=1 to %d, as in units=2,buffer=64K",
-				 name, text, MUSTER_UNITS, MUSTER_ENGINE_BUFFER_MAX >> 20, MUSTER_MTU,
+			snprintf(why, why_len, "%s=%.64s: allowed is a list of units=1 to %d, buffer=0 to %dM in steps of %d bytes, window=1 to %d, pulses=1 to %d, engine-threads=1 to units, as in units=2,buffer=64K",
+				 name, text, MUSTER_UNITS_MAX, MUSTER_ENGINE_BUFFER_MAX >> 20, MUSTER_MTU,
 				 MUSTER_WINDOW, MUSTER_PULSES_LIVE);
 			return -EINVAL;
 		}

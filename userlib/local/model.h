@@ -8,7 +8,7 @@
 #include "engine.h"
 
 /**
- * muster_model_read() - from "units=2,buffer=64K,window=4,pulses=1", or some of these.
+ * muster_model_read() - from "units=2,buffer=64K,window=4,pulses=1,engine-threads=2", or some of these.
  *
  * @name: what it was given as, for @why.
  * @text: NULL: all as it is by default.

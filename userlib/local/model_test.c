@@ -20,6 +20,7 @@ static void expect(const char *text, uint32_t units, uint32_t buffer, uint32_t w
 	assert_int_equal(model.buffer, buffer);
 	assert_int_equal(model.window, window);
 	assert_int_equal(model.pulses, pulses);
+	assert_int_equal(model.threads, 0);
 }
 
 static void test_what_is_said_counts_and_the_rest_is_as_ever(void **state)
@@ -37,7 +38,7 @@ static void test_what_is_said_counts_and_the_rest_is_as_ever(void **state)
 static void test_what_is_wrong_is_refused_with_what_is_allowed(void **state)
 {
 	static const char *const wrong[] = {
-		"units", "units=", "units=0", "units=9", "units=-1", "units= 1", "units=1K0", "units=1;pulses=1",
+		"units", "units=", "units=0", "units=65", "units=-1", "units= 1", "units=1K0", "units=1;pulses=1",
 		"buffer=1000", "buffer=129M", "buffer=5000M", "buffer=99999999999999999999", "window=0",
 		"window=9", "pulses=5", "reserve=10", ",", "units=1,,pulses=1",
 	};
@@ -50,7 +51,7 @@ static void test_what_is_wrong_is_refused_with_what_is_allowed(void **state)
 		assert_int_equal(muster_model_read("NAME", wrong[i], &model, why, sizeof(why)), -EINVAL);
 		assert_ptr_equal(strstr(why, "NAME="), why);
 		assert_non_null(strstr(why, wrong[i]));
-		assert_non_null(strstr(why, "allowed is a list of units=1 to 8, buffer=0 to 128M in steps of"));
+		assert_non_null(strstr(why, "allowed is a list of units=1 to 64, buffer=0 to 128M in steps of"));
 	}
 }
 
