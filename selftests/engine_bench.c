@@ -9,7 +9,7 @@
  * time of engines and of hosts, how many times faster, and how full a unit's buffer gets. Last a
  * broadcast over 5 levels whose ranks wait for the whole, as the paper's do, or forward pulses, or
  * fragments. All results must have the schedule's bits. --quick: one size and number of tasks of each.
- * --sweep: instead, what an allreduce takes with less of what an engine is made of.
+ * --sweep: instead, what an allreduce takes with less of what an engine is made of, and with buffers that tasks share or do not.
  */
 #include <stddef.h>
 #include <stdio.h>
@@ -106,6 +106,8 @@ static const struct {
 	{ MODEL("pulses", pulses), BROADCAST, 1, { 1, 2, 3, 4 }, { 256 << 10, 512 << 10, 1 << 20 } },
 };
 
+static const uint64_t shared_sizes[] = { 64 << 10, 512 << 10 };
+
 enum { SWEEPS = sizeof(sweeps) / sizeof(sweeps[0]) };
 
 static void sweep_line(uint32_t sweep, uint32_t value, uint64_t bytes)
@@ -126,6 +128,23 @@ static void sweep_line(uint32_t sweep, uint32_t value, uint64_t bytes)
 	fflush(stdout);
 }
 
+/* So many of 32 tasks run an allreduce, and the others rest: what is a buffer that all share worth? */
+static void shared_line(bool partitions, uint32_t nr, uint64_t bytes)
+{
+	const struct world_case what = {
+		.coll = operations[ALLREDUCE].coll, .algorithm = operations[ALLREDUCE].algorithm,
+		.bytes = bytes, .tasks = nr, .idle = WORLD_TASKS_MAX - nr, .partitions = partitions,
+	};
+	struct world_result result;
+
+	if (!run(&what, &result))
+		return;
+	printf("%-8s %9u %10s %8llu %5u %11.2f %11.1f %8.1f\n", partitions ? "fixed" : "shared", nr,
+	       operations[ALLREDUCE].name, (unsigned long long)bytes, nr, result.us, nr * 1e3 / result.us,
+	       100 * result.occupancy);
+	fflush(stdout);
+}
+
 /* An engine's parts, one at a time: what an architect would ask first. */
 static void sweep(void)
 {
@@ -135,6 +154,11 @@ static void sweep(void)
 		for (uint32_t b = 0; b < 3; b++)
 			for (uint32_t v = 0; v < 8 && sweeps[s].values[v]; v++)
 				sweep_line(s, sweeps[s].values[v], sweeps[s].sizes[b]);
+	for (uint32_t b = 0; b < 2; b++)
+		for (uint32_t nr = 1; nr <= WORLD_TASKS_MAX; nr *= 2) {
+			shared_line(false, nr, shared_sizes[b]);
+			shared_line(true, nr, shared_sizes[b]);
+		}
 }
 
 static void figures(bool quick)

@@ -178,6 +178,18 @@ static void world_free(void *opaque, void *p, size_t bytes)
 
 /* ---- building it -------------------------------------------------------------------- */
 
+/* Who has a fixed part of the buffers is an engine's unit of his own; in time he is not. */
+static struct muster_engine_model model_of(const struct world_case *what)
+{
+	struct muster_engine_model model = what->model;
+
+	if (what->partitions) {
+		model.units = what->tasks + what->idle;
+		model.buffer = MUSTER_UNITS * MUSTER_BUFFER_BYTES / model.units;
+	}
+	return model;
+}
+
 static int node_begin(struct world *w, uint32_t index)
 {
 	static const struct muster_engine_world table = {
@@ -185,9 +197,7 @@ static int node_begin(struct world *w, uint32_t index)
 		.key_life = world_key_life, .send = world_send, .complete = world_complete,
 		.deliver = world_deliver, .alloc = world_alloc, .free = world_free,
 	};
-	const struct muster_engine_config config = {
-		.node = index, .model = w->what->model,
-	};
+	const struct muster_engine_config config = { .node = index, .model = model_of(w->what) };
 	struct muster_member members[WORLD_NODES];
 	struct node *node = &w->nodes[index];
 	int err;
@@ -195,7 +205,7 @@ static int node_begin(struct world *w, uint32_t index)
 	node->world = w;
 	node->index = index;
 	err = muster_engine_create(&config, &table, node, &node->engine);
-	for (uint32_t task = 0; task < w->what->tasks && !err; task++) {
+	for (uint32_t task = 0; task < w->what->tasks + w->what->idle && !err; task++) {
 		const struct muster_context_config context = {
 			.job = JOB, .context = task, .life = 1, .vp = task, .self = index,
 			.nr_members = WORLD_NODES, .members = members,
@@ -369,7 +379,8 @@ static void begin(struct world *w)
 /* Of a unit's buffer; where there is none that is nothing of nothing. */
 static double occupancy(const struct world_case *what, uint64_t blocks)
 {
-	uint32_t bytes = what->model.buffer ? what->model.buffer : MUSTER_BUFFER_BYTES;
+	const struct muster_engine_model model = model_of(what);
+	uint32_t bytes = model.buffer ? model.buffer : MUSTER_BUFFER_BYTES;
 
 	return bytes == MUSTER_ENGINE_NO_BUFFER ? 0 : (double)blocks * MUSTER_MTU / bytes;
 }

@@ -33,6 +33,8 @@ struct world_case {
 	const char *algorithm;
 	uint64_t bytes;
 	uint32_t tasks;				/* at once, a process on each node */
+	uint32_t idle;				/* tasks that are there besides, and do nothing */
+	bool partitions;			/* each task, idle or not, has its fixed part of the buffers */
 	struct muster_engine_model model;	/* 0: as the paper's, 8 units with 512 KiB each */
 	bool one_tree;				/* of a double tree: the first, for the whole message */
 	bool whole;				/* a rank sends on what it has wholly received; */
