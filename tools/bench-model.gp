@@ -18,7 +18,7 @@ set ylabel "operations per ms"
 set xlabel "units of each NIC"
 set xrange [0.5:8.5]
 plot for [b in "256 8192 65536"] of("units", b + 0) using 2:7 with linespoints title name(b + 0)
-set key center right
+set key at graph 0.97, 0.8
 set title "packet buffer: allreduces of 8 tasks at once"
 set ylabel "us until the last has ended"
 set xlabel "KiB of each unit"
