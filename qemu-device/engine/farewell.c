@@ -125,6 +125,7 @@ static void leave(struct context *ctx, uint32_t node)
 			peer->all_came = true;
 			base_left(ctx, peer, node);
 			left(ctx, peer);
+			muster_context_ready(ctx);	/* a write may have waited for just that */
 		}
 }
 

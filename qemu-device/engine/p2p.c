@@ -106,6 +106,15 @@ static bool leave(struct context *ctx, struct message *message)
 	return true;
 }
 
+/* Who refused it; of what was flushed, whoever the context failed by. */
+static uint32_t culprit_of(const struct context *ctx, const struct message *message)
+{
+	if (!message->status)
+		return MUSTER_CULPRIT_NONE;
+	return message->status == MUSTER_STATUS_FLUSHED && ctx->failure.status ?
+	       ctx->failure.culprit : message->member_dest;
+}
+
 static bool complete(struct context *ctx, const struct message *message)
 {
 	struct muster_cqe cqe = {
@@ -113,8 +122,7 @@ static bool complete(struct context *ctx, const struct message *message)
 		.status = message->status,
 		.cookie = message->cookie,
 		.number = message->member_dest,
-		.culprit = !message->status ? MUSTER_CULPRIT_NONE : ctx->failure.status ?
-			   ctx->failure.culprit : message->member_dest,
+		.culprit = culprit_of(ctx, message),
 		.signature = message->signature,
 	};
 

@@ -220,6 +220,31 @@ static void a_write_to_who_has_left_is_flushed(void **state)
 	world_destroy(w);
 }
 
+/* By its own count more of it is to come; then its node says that all has. */
+static void a_write_to_whose_node_has_left_is_flushed(void **state)
+{
+	struct world *w = begin(0);
+	struct muster_packet farewell = {
+		.version = MUSTER_PACKET_VERSION, .type = MUSTER_PACKET_CREDIT,
+		.flags = MUSTER_PACKET_COLL_END, .job = WORLD_JOB, .src_node = 1, .src_vp = WORLD_VP,
+		.dst_vp = WORLD_VP, .src_member = 1, .context = WORLD_CONTEXT, .life = WORLD_LIFE,
+		.incarnation = 101, .job_key = WORLD_JOB_KEY, .number = 5,
+	};
+	struct muster_desc desc = write_desc(1, 8);
+
+	(void)state;
+	world_post(w, 0, &desc, 1);
+	muster_engine_step(w->nodes[0].engine, 10);
+	free(w->flight[--w->nr_flight]);
+	muster_engine_receive(w->nodes[0].engine, &farewell, NULL, 0);
+	assert_false(muster_engine_step(w->nodes[0].engine, 10));
+	assert_int_equal(w->nodes[0].nr_cqes, 0);
+	muster_engine_peer_left(w->nodes[0].engine, 1);
+	muster_engine_step(w->nodes[0].engine, 10);
+	check_send(w, MUSTER_STATUS_FLUSHED, 1);
+	world_destroy(w);
+}
+
 static void a_context_that_fails_flushes_its_writes(void **state)
 {
 	struct world *w = begin(0);
@@ -236,6 +261,29 @@ static void a_context_that_fails_flushes_its_writes(void **state)
 	assert_int_equal(w->nodes[0].nr_cqes, 2);
 	assert_int_equal(w->nodes[0].cqes[0].kind, MUSTER_CQE_SEND);
 	assert_int_equal(w->nodes[0].cqes[0].status, MUSTER_STATUS_FLUSHED);
+	world_destroy(w);
+}
+
+/* The context fails by another one before there is room to tell it. */
+static void of_what_was_refused_the_receiver_is_the_culprit_whatever_follows(void **state)
+{
+	struct world *w = begin(0);
+	struct muster_desc desc = write_desc(1, 8);
+
+	(void)state;
+	desc.range.remote_key++;
+	w->cq_max = 0;
+	world_post(w, 0, &desc, 1);
+	world_run(w);
+	assert_int_equal(world_counters(w, 1).writes_refused, 1);
+	assert_int_equal(muster_engine_abort(w->nodes[0].engine, WORLD_VP, WORLD_JOB, WORLD_CONTEXT,
+					     MUSTER_STATUS_ABORTED, 2), 0);
+	w->cq_max = WORLD_CQES_MAX;
+	world_run(w);
+	assert_int_equal(w->nodes[0].nr_cqes, 2);
+	assert_int_equal(w->nodes[0].cqes[0].status, MUSTER_STATUS_MEMORY);
+	assert_int_equal(w->nodes[0].cqes[0].culprit, 1);
+	assert_int_equal(w->nodes[0].cqes[1].culprit, 2);
 	world_destroy(w);
 }
 
@@ -443,7 +491,9 @@ int main(void)
 		cmocka_unit_test(an_answer_to_nothing_is_dropped),
 		cmocka_unit_test(who_closes_has_answered),
 		cmocka_unit_test(a_write_to_who_has_left_is_flushed),
+		cmocka_unit_test(a_write_to_whose_node_has_left_is_flushed),
 		cmocka_unit_test(a_context_that_fails_flushes_its_writes),
+		cmocka_unit_test(of_what_was_refused_the_receiver_is_the_culprit_whatever_follows),
 		cmocka_unit_test(forged_keys_write_nothing),
 		cmocka_unit_test(an_address_that_a_packet_brings_is_written_to),
 		cmocka_unit_test(a_program_whose_write_is_refused_fails_by_whom_it_was_told),
