@@ -22,13 +22,19 @@ static void vector_add(struct muster_cq *cq, struct muster_vector *vector)
 	WRITE_ONCE(vector->notices[cq->id], 0);	/* who had this id may have left one */
 }
 
-/* Its handler does not run any more afterwards. */
-static void vector_remove(struct muster_cq *cq)
+/*
+ * No handler looks at it any more afterwards: nor those of other vectors, for whom a device that
+ * goes astray may have set its byte.
+ */
+static void handlers_pass(struct muster_dev *dev)
 {
+	struct muster_vector *vector = &dev->vectors[1], *end = &dev->vectors[dev->fn->nr_vectors];
 	unsigned long flags;
 
-	spin_lock_irqsave(&cq->vector->lock, flags);
-	spin_unlock_irqrestore(&cq->vector->lock, flags);
+	for (; vector < end; vector++) {
+		spin_lock_irqsave(&vector->lock, flags);
+		spin_unlock_irqrestore(&vector->lock, flags);
+	}
 }
 
 static int admin_create(struct muster_dev *dev, const struct muster_cq *cq)
@@ -180,7 +186,7 @@ int muster_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 
 	muster_admin_destroy(dev, MUSTER_ADMIN_CQ_DESTROY, cq->id);
 	xa_erase_irq(&dev->cqs, cq->id);
-	vector_remove(cq);
+	handlers_pass(dev);
 	mappings_remove(cq);
 	muster_share_give(&dev->cqs_share, cq->user);
 	return 0;
