@@ -14,9 +14,10 @@
  * also makes the device known to ibv_get_device_list() where no driver file is
  * installed.
  *
- * A key of memory, as descriptors use it, is the lkey of its ibv_mr. The only
- * access flag is IBV_ACCESS_LOCAL_WRITE: the device may store there as well as
- * load; others are refused with EOPNOTSUPP.
+ * A key of memory, as descriptors use it, is the lkey of its ibv_mr: with
+ * IBV_ACCESS_LOCAL_WRITE the device may store there as well as load. With
+ * IBV_ACCESS_REMOTE_WRITE any member of the contexts of the PD's ports may write
+ * there, by its rkey; keys are small numbers and no secret.
  *
  * When the device is reset or goes away, every open ibv_context becomes dead: it
  * gets IBV_EVENT_DEVICE_FATAL; what the device has written (completions, packets,

@@ -96,6 +96,26 @@ static void many_writes_and_a_sequence_go_on_beside_each_other(void **state)
 	world_destroy(w);
 }
 
+/* Of those that were not answered there are so many; the next waits for one of them. */
+static void one_write_too_many_is_taken_later(void **state)
+{
+	struct world *w = begin(0);
+	struct muster_desc desc = write_desc(1, 8);
+
+	(void)state;
+	for (uint32_t i = 0; i < MUSTER_SEQ_QUEUE_MAX; i++)
+		world_post(w, 0, &desc, 1);
+	while (muster_engine_step(w->nodes[0].engine, 100))
+		;
+	assert_int_equal(w->nr_flight, MUSTER_SEQ_QUEUE_MAX);
+	assert_int_equal(muster_engine_post(w->nodes[0].engine, WORLD_VP, &desc, 1, NULL), -EAGAIN);
+	world_run(w);
+	world_post(w, 0, &desc, 1);
+	world_run(w);
+	assert_int_equal(w->nodes[0].nr_cqes, MUSTER_SEQ_QUEUE_MAX + 1);
+	world_destroy(w);
+}
+
 /* One way after the other in which a range is not for it. Half of them ask for no completion. */
 static void what_is_refused_changes_nothing_and_is_told(void **state)
 {
@@ -486,6 +506,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_is_written_lies_where_it_was_meant_for),
 		cmocka_unit_test(many_writes_and_a_sequence_go_on_beside_each_other),
+		cmocka_unit_test(one_write_too_many_is_taken_later),
 		cmocka_unit_test(what_is_refused_changes_nothing_and_is_told),
 		cmocka_unit_test(a_packet_that_comes_again_is_written_once),
 		cmocka_unit_test(an_answer_to_nothing_is_dropped),

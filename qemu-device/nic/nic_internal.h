@@ -329,10 +329,10 @@ int nic_mr_read(struct muster_nic *nic, uint16_t vp, uint32_t key, uint64_t addr
 		uint32_t len);
 int nic_mr_write(struct muster_nic *nic, uint16_t vp, uint32_t key, uint64_t addr,
 		 const void *buf, uint32_t len);
-/* The same for whoever has this protection domain; access: MUSTER_MR_*. */
 /* Of another member's message that fills [addr, addr + total) the piece at `at`. */
 int nic_mr_remote_write(struct muster_nic *nic, uint16_t vp, uint32_t key, uint64_t addr, uint32_t total,
 			uint32_t at, const void *buf, uint32_t len);
+/* The same for whoever has this protection domain; access: MUSTER_MR_*. */
 int nic_mr_load(struct muster_nic *nic, uint32_t pd, uint32_t key, uint8_t access, uint64_t addr,
 		void *buf, uint32_t len);
 int nic_mr_store(struct muster_nic *nic, uint32_t pd, uint32_t key, uint8_t access, uint64_t addr,
