@@ -41,7 +41,8 @@ static uint8_t cause_of(const struct context *ctx, const struct send *send)
 {
 	if (send->phase == SEND_ASKED)
 		return MUSTER_LOOK_GRANT;
-	if (!send->to_tree && send->phase != SEND_GRANTED && !muster_credit_allows(ctx, send->member))
+	if (!send->to_tree && !send->writes && send->phase != SEND_GRANTED &&
+	    !muster_credit_allows(ctx, send->member))
 		return MUSTER_LOOK_WINDOW;
 	return MUSTER_LOOK_WIRE;
 }

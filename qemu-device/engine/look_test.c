@@ -167,6 +167,35 @@ static void counters_go_on_where_they_are_put(void **state)
 	world_destroy(w);
 }
 
+/* However far ahead of its member's numbers it is. */
+static void a_write_waits_for_the_wire_and_an_answer_and_for_no_window(void **state)
+{
+	struct world *w = world_create(2, 1);
+	struct muster_desc idle = desc_rdma(WHOLE, 0, 0, 64), put = desc_rdma(WHOLE, 0, 64, 64);
+	struct muster_look_waits waits;
+
+	(void)state;
+	desc_load(&put, 0);
+	desc_to(&put, 1, 0);
+	put.range.remote_key = WORLD_KEY;
+	world_start(w);
+	for (uint32_t i = 0; i < MUSTER_WINDOW; i++)
+		world_post(w, 0, &idle, 1);
+	w->nodes[1].full = true;
+	world_post(w, 0, &put, 1);
+	muster_engine_step(w->nodes[0].engine, 100);
+	waits = waits_of(w, 0);
+	assert_int_equal(waits.nr, 1);
+	assert_wait(&waits, 0, MUSTER_LOOK_WIRE, 1);
+	w->nodes[1].full = false;
+	muster_engine_step(w->nodes[0].engine, 100);
+	waits = waits_of(w, 0);
+	assert_wait(&waits, 0, MUSTER_LOOK_GRANT, 1);
+	world_run(w);
+	assert_int_equal(w->nodes[0].nr_cqes, MUSTER_WINDOW + 1);
+	world_destroy(w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -176,6 +205,7 @@ int main(void)
 		cmocka_unit_test(a_send_that_asked_waits_for_its_answer),
 		cmocka_unit_test(a_full_completion_queue_is_named),
 		cmocka_unit_test(what_the_wire_refuses_is_named),
+		cmocka_unit_test(a_write_waits_for_the_wire_and_an_answer_and_for_no_window),
 		cmocka_unit_test(counters_go_on_where_they_are_put),
 	};
 
