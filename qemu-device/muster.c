@@ -434,10 +434,6 @@ static bool nic_create(MusterState *m, Error **errp)
         error_setg(errp, "muster: wire is missing; give wire=unix:DIR, udp:HOST:PORT or udp:@FILE");
         return false;
     }
-    if (m->node >= MUSTER_NODES_MAX) {
-        error_setg(errp, "muster: node %u is not below %u", m->node, MUSTER_NODES_MAX);
-        return false;
-    }
     if (qemu_guest_getrandom(&config.incarnation, sizeof(config.incarnation), errp) ||
         qemu_guest_getrandom(config.hash_key, sizeof(config.hash_key), errp)) {
         return false;

@@ -217,8 +217,11 @@ int muster_nic_create(const struct muster_nic_config *config,
 	struct muster_nic *nic;
 	int err;
 
-	if (config->node >= MUSTER_NODES_MAX)
+	if (config->node >= MUSTER_NODE_AGGREGATION) {
+		snprintf(why, why_len, "from %u on nodes are aggregation nodes, and no NICs",
+			 MUSTER_NODE_AGGREGATION);
 		return -EINVAL;
+	}
 	nic = calloc(1, sizeof(*nic));
 	if (!nic)
 		return -ENOMEM;

@@ -114,6 +114,17 @@ static void an_engine_that_cannot_be_is_refused_with_the_most_there_is(void **st
 	assert_string_equal(why, "an engine has at most units=64, engine-threads=as many as units, buffer=128M in steps of 4096 bytes, window=8 and pulses=4");
 }
 
+static void a_node_that_no_nic_can_be_is_refused_as_such(void **state)
+{
+	const struct muster_nic_config config = { .wire = wire_spec, .node = MUSTER_NODE_AGGREGATION };
+	struct muster_nic *nic;
+	char why[256] = "";
+
+	(void)state;
+	assert_int_equal(muster_nic_create(&config, &world, NULL, &nic, why, sizeof(why)), -EINVAL);
+	assert_string_equal(why, "from 16711680 on nodes are aggregation nodes, and no NICs");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -121,6 +132,7 @@ int main(void)
 						folder_make, folder_remove),
 		cmocka_unit_test(where_no_file_can_be_it_is_said_why),
 		cmocka_unit_test(an_engine_that_cannot_be_is_refused_with_the_most_there_is),
+		cmocka_unit_test(a_node_that_no_nic_can_be_is_refused_as_such),
 	};
 
 	return cmocka_run_group_tests(tests, group_setup, group_teardown);
