@@ -365,6 +365,44 @@ static void the_device_reads_registered_memory(void **state)
 	free(memory);
 }
 
+/* Through the other port, which is of the same protection domain. */
+static void a_port_writes_to_what_is_open_for_it(void **state)
+{
+	enum { BYTES = 5 * 4096 + 5, OPEN = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE };
+	struct pair *pair = *state;
+	uint8_t *from = malloc(BYTES), *to = calloc(1, BYTES);
+	struct ibv_mr *source = ibv_reg_mr(pair->pd, from, BYTES, 0), *place;
+
+	assert_non_null(source);
+	memset(from, 0x5a, BYTES);
+	for (uint32_t i = 0; i < 2; i++) {
+		struct muster_desc desc = pair_message(pair, "");
+
+		place = ibv_reg_mr(pair->pd, to, BYTES, i ? OPEN : IBV_ACCESS_LOCAL_WRITE);
+		assert_non_null(place);
+		desc.kind = MUSTER_DESC_RDMA;
+		desc.length = htole64(BYTES);
+		desc.range.load_addr = htole64((uintptr_t)from);
+		desc.range.load_key = htole32(source->lkey);
+		desc.range.remote_addr = htole64((uintptr_t)to);
+		desc.range.remote_key = htole32(place->rkey);
+		pair_put(pair, desc);
+		pair_ring(pair);
+		while (!port_completion(pair->vps[0], i))
+			usleep(100);
+		assert_int_equal(port_completion(pair->vps[0], i)->status,
+				 i ? MUSTER_STATUS_OK : MUSTER_STATUS_MEMORY);
+		for (uint32_t b = 0; b < BYTES; b++)
+			assert_int_equal(to[b], i ? 0x5a : 0);
+		musterdv_doorbell(pair->vps[0], MUSTER_DOORBELL_CQ_HEAD, i + 1);
+		assert_int_equal(ibv_dereg_mr(place), 0);
+	}
+	assert_null(port_packet(pair->vps[1], 0));
+	assert_int_equal(ibv_dereg_mr(source), 0);
+	free(from);
+	free(to);
+}
+
 /* ---- jobs and contexts ------------------------------------------------------------ */
 
 static void the_kernel_mints_a_key_for_each_job(void **state)
@@ -640,6 +678,7 @@ int main(void)
 		WITH_PAIR(memory_read_only_is_not_for_writing),
 		WITH_PAIR(odd_memory_is_refused),
 		WITH_PAIR(the_device_reads_registered_memory),
+		WITH_PAIR(a_port_writes_to_what_is_open_for_it),
 		WITH_PAIR(the_kernel_mints_a_key_for_each_job),
 		WITH_PAIR(what_a_context_uses_stays),
 		WITH_PAIR(odd_contexts_are_refused),

@@ -155,6 +155,75 @@ static void one_that_computes_keeps_no_other_from_memory(void **state)
 	assert_int_equal(test_ranks(3, shares_past_one_that_computes, "ring"), 0);
 }
 
+/* A rank's memory, as the others know it. */
+struct place {
+	uint64_t addr;
+	uint32_t open, own;	/* two keys of it: for others to write, and not */
+};
+
+static struct muster_cqe written(struct muster_dev *dev, struct muster_desc desc, const struct place *to, uint32_t key)
+{
+	desc.flags = MUSTER_DESC_COLL_END;
+	desc.range.pulse_len = desc.range.pulse_count = 0;
+	desc.signature = (struct muster_signature){ 0 };
+	desc.range.remote_addr = to->addr;
+	desc.range.remote_key = key;
+	EXPECT(!dev->ops->post(dev, &desc, 1));
+	return completion(dev);
+}
+
+/* The other rank says that it is so far; what lies here then. */
+static void expect_all(struct muster_dev *dev, const char *memory, size_t bytes, char value)
+{
+	struct muster_packet packet;
+	uint64_t word;
+
+	while (!message_take(dev, &packet, &word))
+		dev->ops->wait(dev, TEST_EVER_US);
+	for (size_t i = 0; i < bytes; i++)
+		EXPECT(memory[i] == value);
+}
+
+/* Rank 0 writes to rank 1's, by the wrong key and then by the right one, and says so. */
+static void writes(struct muster_oob *oob, const void *argument)
+{
+	enum { BYTES = 300000, RW = MUSTER_ACCESS_READ | MUSTER_ACCESS_WRITE };
+	struct muster_dev *dev = dev_open(oob, argument);
+	char *memory = calloc(1, BYTES);
+	struct place own = { .addr = (uintptr_t)memory }, all[2];
+	struct muster_cqe cqe;
+
+	context_open(oob, dev);
+	EXPECT(!dev->ops->mem_register(dev, memory, BYTES, RW | MUSTER_ACCESS_REMOTE, &own.open));
+	EXPECT(!dev->ops->mem_register(dev, memory, BYTES, RW, &own.own));
+	EXPECT(!oob->allgather(oob->opaque, &own, all, sizeof(own)));
+	if (oob->rank == 0) {
+		memset(memory, 'a', BYTES);
+		cqe = written(dev, transfer(memory, own.own, BYTES, true), &all[1], all[1].own);
+		EXPECT(cqe.kind == MUSTER_CQE_SEND && cqe.status == MUSTER_STATUS_MEMORY && cqe.culprit == 1);
+		message_post(dev, 1, 0);
+		expect_all(dev, memory, BYTES, 'a');
+		cqe = written(dev, transfer(memory, own.own, BYTES, true), &all[1], all[1].open);
+		EXPECT(cqe.kind == MUSTER_CQE_SEND && cqe.status == MUSTER_STATUS_OK);
+		message_post(dev, 1, 0);
+	} else {
+		expect_all(dev, memory, BYTES, 0);
+		message_post(dev, 0, 0);
+		expect_all(dev, memory, BYTES, 'a');
+	}
+	dev->ops->settle(dev);
+	test_barrier(oob);
+	dev->ops->close(dev);
+	free(memory);
+}
+
+static void memory_that_is_open_to_others_is_written_to(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof(wires) / sizeof(wires[0]); i++)
+		assert_int_equal(test_ranks(2, writes, wires[i]), 0);
+}
+
 static void looks_at_new_memory(struct muster_oob *oob, const void *argument)
 {
 	enum { PAGE = 4096, PAGES = 700 };
@@ -309,6 +378,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(memory_is_read_in_place_or_as_a_copy_or_sent),
 		cmocka_unit_test(one_that_computes_keeps_no_other_from_memory),
+		cmocka_unit_test(memory_that_is_open_to_others_is_written_to),
 		cmocka_unit_test(new_memory_is_there_before_it_is_touched),
 		cmocka_unit_test(memory_that_was_lent_and_given_back_counts_for_nothing),
 		cmocka_unit_test(copies_that_were_lent_end_with_their_context),
