@@ -70,13 +70,10 @@ static int check(const struct ib_cq_init_attr *attr, const struct ib_udata *udat
 
 static int decode(struct ib_udata *udata, struct muster_create_cq_cmd *cmd)
 {
-	int err = ib_copy_from_udata(cmd, udata, min(sizeof(*cmd), udata->inlen));
+	int err = muster_udata_read(udata, cmd, sizeof(*cmd));
 
 	if (err)
 		return err;
-	if (udata->inlen > sizeof(*cmd) &&
-	    !ib_is_udata_cleared(udata, sizeof(*cmd), udata->inlen - sizeof(*cmd)))
-		return -EINVAL;
 	return cmd->reserved || cmd->flags & ~MUSTER_CQ_FOR_QPS ? -EINVAL : 0;
 }
 
@@ -279,12 +276,9 @@ static int resize_decode(struct ib_udata *udata, struct muster_resize_cq_cmd *cm
 
 	if (udata->inlen < sizeof(*cmd) || udata->outlen < sizeof(struct muster_resize_cq_resp))
 		return -EINVAL;
-	err = ib_copy_from_udata(cmd, udata, sizeof(*cmd));
+	err = muster_udata_read(udata, cmd, sizeof(*cmd));
 	if (err)
 		return err;
-	if (udata->inlen > sizeof(*cmd) &&
-	    !ib_is_udata_cleared(udata, sizeof(*cmd), udata->inlen - sizeof(*cmd)))
-		return -EINVAL;
 	return cmd->reserved || cmd->flags & ~MUSTER_RESIZE_PREPARE ? -EINVAL : 0;
 }
 

@@ -26,6 +26,18 @@ bool muster_udata_unused(struct ib_udata *udata)
 	return !udata || !udata->inlen || ib_is_udata_cleared(udata, 0, udata->inlen);
 }
 
+/* What the provider sent, as far as it goes; more than is known must be zeros. */
+int muster_udata_read(struct ib_udata *udata, void *cmd, size_t bytes)
+{
+	int err = ib_copy_from_udata(cmd, udata, min(bytes, udata->inlen));
+
+	if (err)
+		return err;
+	if (udata->inlen > bytes && !ib_is_udata_cleared(udata, bytes, udata->inlen - bytes))
+		return -EINVAL;
+	return 0;
+}
+
 static int query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 			struct ib_udata *udata)
 {

@@ -404,6 +404,7 @@ int muster_ibdev_register(struct muster_dev *dev);
 void muster_ibdev_unregister(struct muster_dev *dev);
 void muster_link_changed(struct muster_dev *dev);
 bool muster_udata_unused(struct ib_udata *udata);
+int muster_udata_read(struct ib_udata *udata, void *cmd, size_t bytes);
 
 /* ucontext.c */
 int muster_alloc_ucontext(struct ib_ucontext *ibucontext, struct ib_udata *udata);

@@ -39,12 +39,9 @@ static int decode(struct ib_udata *udata, struct muster_create_vp_cmd *cmd)
 
 	if (udata->inlen < sizeof(*cmd) || udata->outlen < sizeof(struct muster_create_vp_resp))
 		return -EINVAL;
-	err = ib_copy_from_udata(cmd, udata, sizeof(*cmd));
+	err = muster_udata_read(udata, cmd, sizeof(*cmd));
 	if (err)
 		return err;
-	if (udata->inlen > sizeof(*cmd) &&
-	    !ib_is_udata_cleared(udata, sizeof(*cmd), udata->inlen - sizeof(*cmd)))
-		return -EINVAL;
 	if (cmd->reserved || !is_power_of_2(cmd->dq_entries) || !is_power_of_2(cmd->rq_entries) ||
 	    cmd->dq_entries > MUSTER_DQ_ENTRIES_MAX ||
 	    cmd->rq_entries > MUSTER_RQ_ENTRIES_MAX)
