@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * Memory regions: a process's own pages, or those of a dma-buf, pinned, and told to the
- * device as a list. The device copies the list; it is freed again at once.
+ * device as a list. The device copies the list; it is freed again at once. A process may ask to
+ * be told when something else comes to lie where its pages were (watch.c).
  */
 #include "muster.h"
 
@@ -138,9 +139,9 @@ static int admin_register(struct muster_dev *dev, struct muster_mr *mr, u32 key,
 	return err;
 }
 
-static int check(u64 length, int access, struct ib_udata *udata)
+static int check(u64 length, int access)
 {
-	if (!muster_udata_unused(udata) || !length)
+	if (!length)
 		return -EINVAL;
 	if (access & ~(IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_WRITE |
 		       IB_ACCESS_REMOTE_ATOMIC | IB_ACCESS_OPTIONAL))
@@ -195,24 +196,51 @@ err_unpin:
 	return ERR_PTR(err);
 }
 
+static int decode(struct ib_udata *udata, struct muster_reg_mr_cmd *cmd)
+{
+	int err = muster_udata_read(udata, cmd, sizeof(*cmd));
+
+	if (err)
+		return err;
+	if (cmd->reserved || cmd->flags & ~MUSTER_REG_MR_WATCH)
+		return -EINVAL;
+	return cmd->flags && udata->outlen < sizeof(struct muster_reg_mr_resp) ? -EINVAL : 0;
+}
+
 /* Pins for writing only what is mapped for writing: else -EFAULT. */
 struct ib_mr *muster_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length, u64 iova,
 				 int access, struct ib_udata *udata)
 {
-	int err = check(length, access, udata);
+	struct muster_reg_mr_cmd cmd = { };
+	struct muster_watch *watch = NULL;
+	struct ib_mr *ibmr;
+	int err;
 
+	err = check(length, access);
+	if (!err)
+		err = decode(udata, &cmd);
+	if (!err && cmd.flags & MUSTER_REG_MR_WATCH)
+		err = muster_watch_create(start, length, udata, &watch);
 	if (err)
 		return ERR_PTR(err);
-	return mr_create(ibpd, ib_umem_get(ibpd->device, start, length, access), iova, access);
+	ibmr = mr_create(ibpd, ib_umem_get(ibpd->device, start, length, access), iova, access);
+	if (IS_ERR(ibmr))
+		muster_watch_destroy(watch);
+	else
+		to_mmr(ibmr)->watch = watch;
+	return ibmr;
 }
 
 /* Memory of another driver's, which stays where it is until the region goes. */
 struct ib_mr *muster_reg_user_mr_dmabuf(struct ib_pd *ibpd, u64 offset, u64 length, u64 iova,
 					int fd, int access, MUSTER_REG_DMABUF_ARG *arg)
 {
-	int err = check(length, access, MUSTER_REG_DMABUF_UDATA(arg));
 	struct ib_umem_dmabuf *dmabuf;
+	int err;
 
+	err = check(length, access);
+	if (!err && !muster_udata_unused(MUSTER_REG_DMABUF_UDATA(arg)))
+		err = -EINVAL;
 	if (err)
 		return ERR_PTR(err);
 	dmabuf = ib_umem_dmabuf_get_pinned(ibpd->device, offset, length, fd, access);
@@ -235,6 +263,7 @@ int muster_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 		muster_contexts_orphan(to_mucontext(ibmr->uobject->context));
 	muster_admin_destroy(dev, MUSTER_ADMIN_MR_DEREGISTER, ibmr->lkey);
 	xa_erase(&dev->mrs, ibmr->lkey);
+	muster_watch_destroy(mr->watch);
 	ib_umem_release(mr->umem);
 	muster_pin_uncharge(&mr->pin);
 	kfree(mr);

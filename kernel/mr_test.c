@@ -4,13 +4,12 @@
 
 static void what_no_region_has_is_refused(struct kunit *test)
 {
-	KUNIT_EXPECT_EQ(test, check(1, 0, NULL), 0);
-	KUNIT_EXPECT_EQ(test, check(U64_MAX, IB_ACCESS_LOCAL_WRITE | IB_ACCESS_RELAXED_ORDERING,
-				    NULL), 0);
-	KUNIT_EXPECT_EQ(test, check(0, 0, NULL), -EINVAL);
-	KUNIT_EXPECT_EQ(test, check(1, IB_ACCESS_MW_BIND, NULL), -EOPNOTSUPP);
-	KUNIT_EXPECT_EQ(test, check(1, IB_ACCESS_ON_DEMAND, NULL), -EOPNOTSUPP);
-	KUNIT_EXPECT_EQ(test, check(1, IB_ZERO_BASED, NULL), -EOPNOTSUPP);
+	KUNIT_EXPECT_EQ(test, check(1, 0), 0);
+	KUNIT_EXPECT_EQ(test, check(U64_MAX, IB_ACCESS_LOCAL_WRITE | IB_ACCESS_RELAXED_ORDERING), 0);
+	KUNIT_EXPECT_EQ(test, check(0, 0), -EINVAL);
+	KUNIT_EXPECT_EQ(test, check(1, IB_ACCESS_MW_BIND), -EOPNOTSUPP);
+	KUNIT_EXPECT_EQ(test, check(1, IB_ACCESS_ON_DEMAND), -EOPNOTSUPP);
+	KUNIT_EXPECT_EQ(test, check(1, IB_ZERO_BASED), -EOPNOTSUPP);
 }
 
 static void the_device_is_told_what_was_asked_for(struct kunit *test)

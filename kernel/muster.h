@@ -165,7 +165,9 @@ struct muster_dev {
 struct muster_ucontext {
 	struct ib_ucontext ibucontext;
 	struct muster_mapping *bells;
-	struct mutex lock;		/* protects contexts */
+	struct muster_mapping *changes;	/* watch.c; NULL: nothing was watched so far */
+	struct ida watches;		/* places there */
+	struct mutex lock;		/* protects contexts, and that changes is made once */
 	struct list_head contexts;	/* context.c; those open at ports of this file */
 };
 
@@ -224,6 +226,7 @@ struct muster_mr {
 	struct ib_mr ibmr;
 	struct ib_umem *umem;
 	struct muster_pin pin;		/* of who registered it; the core counts all but dma-bufs */
+	struct muster_watch *watch;	/* NULL: nobody has asked for it */
 	u32 page_size;			/* as the device was told */
 	u32 nr_pages;
 };
@@ -450,6 +453,11 @@ struct ib_mr *muster_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length, u64 
 struct ib_mr *muster_reg_user_mr_dmabuf(struct ib_pd *ibpd, u64 offset, u64 length, u64 iova,
 					int fd, int access, MUSTER_REG_DMABUF_ARG *arg);
 int muster_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata);
+
+/* watch.c */
+int muster_watch_create(u64 start, u64 length, struct ib_udata *udata,
+			struct muster_watch **result);
+void muster_watch_destroy(struct muster_watch *watch);
 
 /* vp.c */
 int muster_create_vp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr, struct ib_udata *udata);

@@ -250,6 +250,7 @@ int muster_alloc_ucontext(struct ib_ucontext *ibucontext, struct ib_udata *udata
 		return -EINVAL;
 	mutex_init(&ucontext->lock);
 	INIT_LIST_HEAD(&ucontext->contexts);
+	ida_init(&ucontext->watches);
 	ucontext->bells = bells_create(ibucontext);
 	if (IS_ERR(ucontext->bells))
 		return PTR_ERR(ucontext->bells);
@@ -262,8 +263,13 @@ int muster_alloc_ucontext(struct ib_ucontext *ibucontext, struct ib_udata *udata
 
 void muster_dealloc_ucontext(struct ib_ucontext *ibucontext)
 {
-	muster_mapping_remove(to_mucontext(ibucontext)->bells);
-	mutex_destroy(&to_mucontext(ibucontext)->lock);
+	struct muster_ucontext *ucontext = to_mucontext(ibucontext);
+
+	if (ucontext->changes)
+		muster_mapping_remove(ucontext->changes);
+	muster_mapping_remove(ucontext->bells);
+	ida_destroy(&ucontext->watches);
+	mutex_destroy(&ucontext->lock);
 }
 
 /* The core takes the mappings away and destroys the objects; nothing else is ours. */

@@ -21,6 +21,7 @@ struct muster_context {
 	struct verbs_context ibvctx;
 	struct muster_alloc_ucontext_resp info;
 	volatile uint32_t *bells;	/* MUSTER_BELL_*; write only */
+	const uint8_t *changes;		/* of watched memory, by place; NULL: none was so far; atomic */
 	pthread_mutex_t qps_lock;	/* protects qps, and that those in it stay */
 	struct muster_qp *qps[MUSTER_QPS_MAX];	/* by the index in their number */
 };

@@ -3,7 +3,7 @@
  * Muster's direct verbs: what the verbs of libibverbs have no words for. Opening
  * the device, protection domains, memory and asynchronous events are ordinary
  * verbs: ibv_open_device(), ibv_alloc_pd(), ibv_reg_mr(), ibv_get_async_event().
- * Virtual ports, jobs and contexts are here.
+ * Virtual ports, jobs, contexts, and memory that is watched are here.
  *
  * The library hands out the rings themselves. It knows neither what a descriptor
  * says nor when a ring is full: its caller fills and drains them, as
@@ -59,6 +59,33 @@ struct musterdv_info {
  * Return: 0; -EOPNOTSUPP if @ctx is not of a Muster NIC.
  */
 int musterdv_query(struct ibv_context *ctx, struct musterdv_info *info);
+
+/* ---- memory ------------------------------------------------------------------ */
+
+/**
+ * musterdv_mr_register() - register memory as ibv_reg_mr() does, and know whether it is still there.
+ * @changed: gets where musterdv_mr_changed() looks, until the region is deregistered.
+ *
+ * For who keeps memory registered, to use it again: between two uses it may have been unmapped,
+ * and other memory may lie at its address, while the device has the pages that there were.
+ * Return: 0; -EOPNOTSUPP if the device is another, or for an access flag that it does not know;
+ * -ENOSPC when 4,096 regions of this open device are watched, or the device has no key
+ * left; -EINTR when a signal came; and what ibv_reg_mr() says: -ENOMEM, -EFAULT, -EIO.
+ */
+int musterdv_mr_register(struct ibv_pd *pd, void *addr, size_t bytes, int access,
+			 struct ibv_mr **mr, const uint8_t **changed);
+
+/**
+ * musterdv_mr_changed() - whether other pages may lie there than were registered.
+ *
+ * Does not enter the kernel. Set before munmap(), mremap(), madvise() or an mmap() over it returns,
+ * or when its access changes. It may be set without need, as when the kernel moves pages, or
+ * copies them while they are registered; then register once more. Once set it stays so.
+ */
+static inline bool musterdv_mr_changed(const uint8_t *changed)
+{
+	return __atomic_load_n(changed, __ATOMIC_ACQUIRE);
+}
 
 /* ---- virtual ports ----------------------------------------------------------- */
 

@@ -37,6 +37,8 @@ static void free_context(struct ibv_context *ibvctx)
 {
 	struct muster_context *ctx = to_mctx(ibvctx);
 
+	if (ctx->changes)
+		muster_unmap((void *)ctx->changes, MUSTER_CHANGES_BYTES);
 	muster_unmap((void *)ctx->bells, MUSTER_DOORBELL_STRIDE);
 	pthread_mutex_destroy(&ctx->qps_lock);
 	verbs_uninit_context(&ctx->ibvctx);
@@ -74,23 +76,80 @@ static int dealloc_pd(struct ibv_pd *pd)
 	return err;
 }
 
-static struct ibv_mr *reg_mr(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
-			     int access)
+/* With flags it answers in *own. */
+static struct ibv_mr *mr_create(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
+				int access, uint32_t flags, struct muster_reg_mr_resp *own)
 {
-	struct ib_uverbs_reg_mr_resp resp;
-	struct ibv_reg_mr cmd;
+	struct {
+		struct ib_uverbs_reg_mr_resp ibv;
+		struct muster_reg_mr_resp own;
+	} resp = {};
+	struct {
+		struct ibv_reg_mr ibv;
+		struct muster_reg_mr_cmd own;
+	} cmd = { .own.flags = flags };
 	struct verbs_mr *vmr = calloc(1, sizeof(*vmr));
 	int err;
 
 	if (!vmr)
 		return NULL;
-	err = ibv_cmd_reg_mr(pd, addr, length, iova, access, vmr, &cmd, sizeof(cmd), &resp,
-			     sizeof(resp));
+	err = ibv_cmd_reg_mr(pd, addr, length, iova, access, vmr, &cmd.ibv, sizeof(cmd),
+			     &resp.ibv, sizeof(resp));
+	*own = resp.own;
 	if (!err)
 		return &vmr->ibv_mr;
 	free(vmr);
 	errno = err;
 	return NULL;
+}
+
+static struct ibv_mr *reg_mr(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
+			     int access)
+{
+	struct muster_reg_mr_resp none;
+
+	return mr_create(pd, addr, length, iova, access, 0, &none);
+}
+
+/* The page is one for all that is open; of two threads that map it one is too late. */
+static const uint8_t *changes_map(struct muster_context *ctx, uint64_t offset)
+{
+	const uint8_t *page = __atomic_load_n(&ctx->changes, __ATOMIC_ACQUIRE), *theirs = NULL;
+
+	if (page)
+		return page;
+	page = muster_map(&ctx->ibvctx.context, offset, MUSTER_CHANGES_BYTES, PROT_READ);
+	if (!page || __atomic_compare_exchange_n(&ctx->changes, &theirs, page, false,
+						 __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+		return page;
+	muster_unmap((void *)page, MUSTER_CHANGES_BYTES);
+	return theirs;
+}
+
+int musterdv_mr_register(struct ibv_pd *pd, void *addr, size_t bytes, int access,
+			 struct ibv_mr **mr, const uint8_t **changed)
+{
+	struct muster_reg_mr_resp resp;
+	const uint8_t *page;
+	int err;
+
+	if (!musterdv_is_supported(pd->context->device))
+		return -EOPNOTSUPP;
+	*mr = mr_create(pd, addr, bytes, (uintptr_t)addr, access, MUSTER_REG_MR_WATCH, &resp);
+	if (!*mr)
+		return errno ? -errno : -EIO;
+	/* As ibv_reg_mr() does for what is registered through it. */
+	(*mr)->pd = pd;
+	(*mr)->addr = addr;
+	(*mr)->length = bytes;
+	page = changes_map(to_mctx(pd->context), (uint64_t)resp.changes * MUSTER_CHANGES_BYTES);
+	if (!page) {
+		err = -errno;
+		ibv_dereg_mr(*mr);
+		return err;
+	}
+	*changed = page + resp.place;
+	return 0;
 }
 
 /* libibverbs 44 knows no last argument, and does not look at it. */

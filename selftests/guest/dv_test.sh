@@ -42,6 +42,7 @@ check "so do requests put together call by call" "$MUSTER_BUILD/selftests/guest/
 check "and so do receives that they share" "$MUSTER_BUILD/selftests/guest/srq_test"
 modprobe vgem || :
 check "memory may be large, or another driver's" "$MUSTER_BUILD/selftests/guest/mr_test"
+check "who keeps memory registered knows when it goes" "$MUSTER_BUILD/selftests/guest/watch_test"
 check "who leaves is lost, whoever closes its file" "$MUSTER_BUILD/selftests/guest/leave_test"
 check "what is refused is told by dynamic debug" refusals_are_debugged
 check "commands, events and lives are traced" events_are_traced

@@ -29,8 +29,9 @@ a_device_says_what_is_taken_of_it() {
 	hold_start
 	counts devices 1
 	grep -q " vps used 2 max 2048 cqs used 2 max 2048 contexts used 2 max 4096 qps used 0 max 2048 srqs used 0 max 1024 " shown
-	# Of each port five: three rings, status and the queue's record; a receive ring of 8 entries has 9 pages.
-	same "buffers 10 bytes $((2 * (1 + 1 + 9 + 1 + 1) * 4096))" "$(grep -o "buffers.*" shown)"
+	# Of each port five: three rings, status and the queue's record; a receive ring of 8 entries has
+	# 9 pages. And one says whether memory has changed.
+	same "buffers 11 bytes $(((2 * (1 + 1 + 9 + 1 + 1) + 1) * 4096))" "$(grep -o "buffers.*" shown)"
 	hold_end
 	within 5 nothing_held
 	same "$before" "$("$FAMILY" devices)"

@@ -117,6 +117,19 @@ static int mr_dereg(struct world *world)
 	return -ibv_dereg_mr(world->mr);
 }
 
+static int mr_watch(struct world *world)
+{
+	const uint8_t *changed;
+
+	return musterdv_mr_register(world->pd, memory, BYTES, IBV_ACCESS_LOCAL_WRITE, &world->watched,
+				    &changed);
+}
+
+static int mr_unwatch(struct world *world)
+{
+	return -ibv_dereg_mr(world->watched);
+}
+
 static int cq_create(struct world *world)
 {
 	world->cq = ibv_create_cq(world->ctx, ENTRIES, NULL, world->channel, 0);
@@ -497,6 +510,7 @@ const struct fault_step fault_steps[] = {
 	{ .name = "create_channel", .run = channel_create,
 	  .undo_name = "destroy_channel", .undo = channel_destroy },
 	{ .name = "reg_mr", .run = mr_reg, .undo_name = "dereg_mr", .undo = mr_dereg },
+	{ .name = "watch_mr", .run = mr_watch, .maps = true, .undo_name = "unwatch_mr", .undo = mr_unwatch },
 	{ .name = "create_cq", .run = cq_create, .maps = true, .undo_name = "destroy_cq", .undo = cq_destroy },
 	{ .name = "req_notify_cq", .run = cq_arm },
 	{ .name = "modify_cq", .run = cq_modify },

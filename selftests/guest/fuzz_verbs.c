@@ -151,16 +151,27 @@ static void pd_alloc(void)
 
 static void mr_reg(const uint32_t *args)
 {
-	struct ib_uverbs_reg_mr_resp resp;
-	struct ib_uverbs_reg_mr cmd = {
-		.response = (uintptr_t)&resp, .start = (uintptr_t)fuzz_memory_new() + args[0] % FUZZ_MEMORY_BYTES,
-		.length = args[1] % 2 ? args[1] : args[1] % FUZZ_MEMORY_BYTES,
-		.pd_handle = fuzz_chosen(PD, args[2]), .access_flags = args[0] % 4 ? 1 : args[0] % 256,
+	struct {
+		struct ib_uverbs_reg_mr_resp ibv;
+		struct muster_reg_mr_resp own;
+	} resp = {};
+	struct {
+		struct ib_uverbs_reg_mr ibv;
+		struct muster_reg_mr_cmd own;
+	} cmd = {
+		.ibv = {
+			.response = (uintptr_t)&resp,
+			.start = (uintptr_t)fuzz_memory_new() + args[0] % FUZZ_MEMORY_BYTES,
+			.length = args[1] % 2 ? args[1] : args[1] % FUZZ_MEMORY_BYTES,
+			.pd_handle = fuzz_chosen(PD, args[2]), .access_flags = args[0] % 4 ? 1 : args[0] % 256,
+		},
+		.own.flags = args[2] / 256 % 2,
 	};
 
-	cmd.hca_va = cmd.start;
+	cmd.ibv.hca_va = cmd.ibv.start;
 	if (command(IB_USER_VERBS_CMD_REG_MR, &cmd, sizeof(cmd), &resp, sizeof(resp)))
-		fuzz_made(MR, resp.mr_handle);
+		fuzz_made(MR, resp.ibv.mr_handle);
+	mappable((uint64_t)resp.own.changes * MUSTER_CHANGES_BYTES, 0);
 }
 
 static void channel_create(void)

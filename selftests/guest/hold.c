@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "port.h"
@@ -95,13 +96,14 @@ static int dead_check(struct pair *pair)
 	return zero_check(pair, "after writing what is ours to write");
 }
 
-/* Messages until it dies: the one that is then underway may come to nothing. */
-static void traffic(struct pair *pair)
+/* Messages until it dies: the one that is then underway may come to nothing. All the time the pages of memory go. */
+static void traffic(struct pair *pair, void *memory)
 {
 	uint32_t i = 0;
 
 	while (!fatal_told(pair->ctx, 0)) {
 		pair_put(pair, pair_message(pair, "traffic"));
+		madvise(memory, MEMORY_BYTES, MADV_DONTNEED);
 		pair_ring(pair);
 		for (int tries = 0; tries < 100 && !port_packet(pair->vps[1], i); tries++)
 			usleep(100);
@@ -126,7 +128,9 @@ static int incarnation_print(void)
 
 int main(int argc, char **argv)
 {
-	void *memory = malloc(MEMORY_BYTES);
+	void *memory = mmap(NULL, MEMORY_BYTES, PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	const uint8_t *changed;
 	struct pair pair;
 	struct ibv_mr *mr;
 	int err;
@@ -143,12 +147,14 @@ int main(int argc, char **argv)
 	err = pair_open(&pair);
 	if (err)
 		return fail("open again", err);
-	mr = ibv_reg_mr(pair.pd, memory, MEMORY_BYTES, IBV_ACCESS_LOCAL_WRITE);
-	if (!mr)
-		return fail("register memory", errno);
+	if (memory == MAP_FAILED)
+		return fail("no memory", errno);
+	err = musterdv_mr_register(pair.pd, memory, MEMORY_BYTES, IBV_ACCESS_LOCAL_WRITE, &mr, &changed);
+	if (err)
+		return fail("register memory", err);
 	puts("ready");
 	fflush(stdout);
-	traffic(&pair);
+	traffic(&pair, memory);
 	if (dead_check(&pair))
 		return 1;
 	err = ibv_dereg_mr(mr);
@@ -157,6 +163,5 @@ int main(int argc, char **argv)
 	err = pair_close(&pair);
 	if (err)
 		return fail("close a dead device", err);
-	free(memory);
 	return 0;
 }

@@ -12,7 +12,7 @@
 
 #include <linux/types.h>
 
-#define MUSTER_ABI_VERSION	6
+#define MUSTER_ABI_VERSION	7
 #define MUSTER_DRIVER_ID	0x4d53	/* not allocated upstream; only equal on both sides */
 
 struct muster_alloc_ucontext_resp {
@@ -29,6 +29,22 @@ struct muster_alloc_ucontext_resp {
 
 struct muster_alloc_pd_resp {
 	__u32 pd;
+	__u32 reserved;
+};
+
+#define MUSTER_REG_MR_WATCH	0x1	/* its place in a page says whether its pages are still there */
+
+struct muster_reg_mr_cmd {
+	__u32 flags;		/* MUSTER_REG_MR_* */
+	__u32 reserved;
+};
+
+#define MUSTER_CHANGES_BYTES	4096
+
+/* Of what is watched; else it is not written. Behind 12 bytes of the verb's own, so of words only. */
+struct muster_reg_mr_resp {
+	__u32 changes;		/* to mmap, times MUSTER_CHANGES_BYTES: so many __u8, read only, the file's */
+	__u32 place;		/* there: 0; not any more when other pages may lie there */
 	__u32 reserved;
 };
 
@@ -169,6 +185,8 @@ enum muster_uverbs_attr_context_abort {
 
 _Static_assert(sizeof(struct muster_alloc_ucontext_resp) == 40, "size");
 _Static_assert(sizeof(struct muster_alloc_pd_resp) == 8, "size");
+_Static_assert(sizeof(struct muster_reg_mr_cmd) == 8, "size");
+_Static_assert(sizeof(struct muster_reg_mr_resp) == 12, "size");
 _Static_assert(sizeof(struct muster_create_cq_resp) == 32, "size");
 _Static_assert(sizeof(struct muster_create_cq_cmd) == 8, "size");
 _Static_assert(sizeof(struct muster_resize_cq_cmd) == 8, "size");
