@@ -82,6 +82,17 @@ synthesized() {
 }
 check "8 guests: 2-step allgather and 4-step allreduce of DGX-1, to the bit; NICs keep and fetch programs" synthesized
 
+# The commands of 200 operations on plain memory: it is not registered for each.
+kept_registered() {
+	# shellcheck disable=SC2016 # the guests'
+	"$run" --vm -n 2 sh -c '"$@" >figures && exec cat /sys/class/infiniband/muster0/ports/1/hw_counters/admin_commands' \
+		sh "$MUSTER_BUILD/tools/muster_perf" -b malloc -p nic -c -i 200 -x 0 -D 600 -m 64K:64K allreduce >commands
+	cat commands
+	same 2 "$(awk '$2 < 200 { few++ } END { print few }' commands)"
+	in_guests 3 "$ranks" remaps
+}
+check "plain memory stays known to the NIC, until something else lies there" kept_registered
+
 # ---- errors and ends -------------------------------------------------------------------
 
 # In one job, as guests take long to boot; the last of them is its end.

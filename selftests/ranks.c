@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <muster.h>
@@ -526,6 +527,50 @@ static void scale(const char *argument)
 		printf("%.0f\n", all[1] / 1024);
 }
 
+/* Other pages at the same place, by each of the ways that there are. */
+static void remap(char *at, size_t bytes, int way)
+{
+	const int prot = PROT_READ | PROT_WRITE, flags = MAP_PRIVATE | MAP_ANONYMOUS;
+	void *other = at;
+
+	if (way == 0)
+		EXPECT(!madvise(at, bytes, MADV_DONTNEED), "madvise: %s", strerror(errno));
+	if (way == 1)
+		other = mmap(at, bytes, prot, flags | MAP_FIXED, -1, 0);
+	if (way == 2) {
+		munmap(at, bytes);
+		other = mmap(at, bytes, prot, flags | MAP_FIXED_NOREPLACE, -1, 0);
+	}
+	if (way == 3) {
+		other = mmap(NULL, bytes, prot, flags, -1, 0);
+		memset(other, 1, bytes);
+		other = mremap(other, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, at);
+	}
+	EXPECT(other == at, "way %d: %s", way, strerror(errno));
+}
+
+/* remaps: what lies at an address now is summed, not what lay there when the NIC was told of it. */
+static void remaps(const char *argument)
+{
+	enum { TURNS = 24, WAYS = 4, COUNT = 20000 };
+	const size_t bytes = COUNT * sizeof(double);
+	double *in = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	double *out = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	(void)argument;
+	for (uint32_t turn = 0; turn < TURNS; turn++) {
+		for (uint32_t i = 0; i < COUNT; i++)
+			in[i] = turn * COUNT + i;
+		EXPECT_OK(muster_allreduce(world, in, out, COUNT, MUSTER_F64, MUSTER_SUM));
+		for (uint32_t i = 0; i < COUNT; i++)
+			EXPECT(out[i] == size * in[i], "turn %u, element %u: %g", turn, i, out[i]);
+		if (turn % 3)	/* and now and then all stays where it is */
+			remap((char *)(turn % 2 ? in : out), bytes, (int)(turn / 2 % WAYS));
+	}
+	munmap(in, bytes);
+	munmap(out, bytes);
+}
+
 static const struct {
 	const char *name;
 	void (*run)(const char *argument);
@@ -534,7 +579,7 @@ static const struct {
 	{ "mismatch", mismatch }, { "bad", bad },
 	{ "started", started }, { "creates", creates }, { "leaves", leaves },
 	{ "scale", scale },
-	{ "overtakes", overtakes }, { "crosses", crosses },
+	{ "overtakes", overtakes }, { "crosses", crosses }, { "remaps", remaps },
 };
 
 static bool show(const char *name, const char *argument)
@@ -553,7 +598,7 @@ int main(int argc, char **argv)
 	bool shown = true;
 
 	if (argc < 2) {
-		fprintf(stderr, "usage: ranks bits|victim|late|mismatch|bad|started|creates|leaves|overtakes|crosses[,...] [ARGUMENT]\n");
+		fprintf(stderr, "usage: ranks bits|victim|late|mismatch|bad|started|creates|leaves|overtakes|crosses|remaps[,...] [ARGUMENT]\n");
 		return 2;
 	}
 	if (muster_init(&job)) {

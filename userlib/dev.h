@@ -84,7 +84,10 @@ struct muster_dev_ops {
 	int (*mem_alloc)(struct muster_dev *dev, size_t bytes, void **addr, uint32_t *key);
 	void (*mem_free)(struct muster_dev *dev, void *addr, size_t bytes, uint32_t key);
 
-	/* The caller's own memory. -EFAULT: not mapped, or not with that access. */
+	/*
+	 * The caller's own memory. -EFAULT: not mapped, or not with that access. Given back, it may be
+	 * kept for the next time, as long as the device sees that the same pages lie there.
+	 */
 	int (*mem_register)(struct muster_dev *dev, void *addr, size_t bytes, int access,
 			    uint32_t *key);
 	void (*mem_deregister)(struct muster_dev *dev, uint32_t key);

@@ -2,8 +2,8 @@
 /*
  * Memory that the device may touch: regions of muster_alloc(), kept by address,
  * and the caller's own buffers, which are registered for the length of one
- * operation. They are not kept registered: the library cannot see when the
- * caller gives memory back and gets something else at the same place.
+ * operation. A device may keep them after that, if it sees when the caller gives
+ * memory back and gets something else at the same place.
  */
 #include <errno.h>
 #include <stdlib.h>

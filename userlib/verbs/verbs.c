@@ -18,17 +18,15 @@
 
 #include "dev.h"
 #include "musterdv.h"
+#include "regions.h"
 #include "ticks.h"
 
-/* Something the caller opened, found again by its number. */
+/* A context that the caller opened, found again by its number. */
 struct handle {
 	struct handle *next;
 	uint64_t id;
-	uint32_t self;			/* of a context: this rank's place in it */
-	union {
-		struct ibv_mr *mr;
-		struct musterdv_context *context;
-	};
+	uint32_t self;			/* this rank's place in it */
+	struct musterdv_context *context;
 };
 
 /* A job is joined when its first context opens, and left with its last. */
@@ -45,7 +43,7 @@ struct verbs {
 	struct ibv_comp_channel *channel;
 	struct ibv_pd *pd;
 	struct musterdv_vp *vp;
-	struct handle *mrs;
+	struct muster_verbs_regions regions;
 	struct handle *contexts;	/* id: context_id() */
 	struct job *jobs;
 	struct muster_trace *trace;	/* NULL: nobody looks */
@@ -101,33 +99,12 @@ static void handle_remove(struct handle **place)
 
 static int mem_register(struct muster_dev *dev, void *addr, size_t bytes, int access, uint32_t *key)
 {
-	struct verbs *v = to_verbs(dev);
-	struct handle *handle = handle_add(&v->mrs, 0);
-
-	if (!handle)
-		return -ENOMEM;
-	handle->mr = ibv_reg_mr(v->pd, addr, bytes,
-				(access & MUSTER_ACCESS_WRITE ? IBV_ACCESS_LOCAL_WRITE : 0) |
-				(access & MUSTER_ACCESS_REMOTE ? IBV_ACCESS_REMOTE_WRITE : 0));
-	if (!handle->mr) {
-		int err = errno ? -errno : -EIO;
-
-		handle_remove(&v->mrs);
-		return err;
-	}
-	handle->id = handle->mr->lkey;
-	*key = handle->mr->lkey;
-	return 0;
+	return muster_verbs_register(&to_verbs(dev)->regions, addr, bytes, access, key);
 }
 
 static void mem_deregister(struct muster_dev *dev, uint32_t key)
 {
-	struct handle **place = handle_find(&to_verbs(dev)->mrs, key);
-
-	if (!*place)
-		return;
-	ibv_dereg_mr((*place)->mr);
-	handle_remove(place);
+	muster_verbs_release(&to_verbs(dev)->regions, key);
 }
 
 static int mem_alloc(struct muster_dev *dev, size_t bytes, void **addr, uint32_t *key)
@@ -149,7 +126,7 @@ static int mem_alloc(struct muster_dev *dev, size_t bytes, void **addr, uint32_t
 
 static void mem_free(struct muster_dev *dev, void *addr, size_t bytes, uint32_t key)
 {
-	mem_deregister(dev, key);
+	muster_verbs_deregister(&to_verbs(dev)->regions, key);
 	munmap(addr, bytes);
 }
 
@@ -274,6 +251,7 @@ static void context_abort(struct muster_dev *dev, uint8_t job, uint32_t context,
 	struct verbs *v = to_verbs(dev);
 	struct handle **place = handle_find(&v->contexts, context_id(job, context));
 
+	v->regions.keeps = false;
 	if (*place)
 		musterdv_context_abort((*place)->context, status, culprit);
 }
@@ -371,6 +349,8 @@ static int poll_cq(struct muster_dev *dev, struct muster_cqe *cqe)
 		return poll_dead(v, cqe);
 	}
 	v->cq_head++;
+	if (cqe->status != MUSTER_STATUS_OK)
+		v->regions.keeps = false;
 	trace_time(v);
 	if (v->cq_head - v->cq_told >= vp->cq_entries / 4) {
 		v->cq_told = v->cq_head;
@@ -483,8 +463,7 @@ static void close_verbs(struct muster_dev *dev)
 	while (v->contexts)
 		context_close(dev, (uint8_t)(v->contexts->id >> 32), (uint32_t)v->contexts->id);
 	musterdv_vp_destroy(v->vp);
-	while (v->mrs)
-		mem_deregister(dev, v->mrs->id);
+	muster_verbs_deregister_all(&v->regions);
 	ibv_dealloc_pd(v->pd);
 	ibv_destroy_comp_channel(v->channel);
 	ibv_close_device(v->ctx);
@@ -530,6 +509,8 @@ static int open_port(struct verbs *v, char *why, size_t why_len)
 		snprintf(why, why_len, "no protection domain: %s", strerror(errno));
 		goto err_destroy_channel;
 	}
+	v->regions.pd = v->pd;
+	v->regions.keeps = true;
 	attr.channel = v->channel;
 	err = musterdv_vp_create(v->pd, &attr, &v->vp);
 	if (err) {
