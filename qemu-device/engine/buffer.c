@@ -13,7 +13,11 @@
 
 #include <errno.h>
 
-enum { TABLE_BITS_MIN = 8 };
+enum {
+	TABLE_BITS_MIN = 8,
+	LINE = 64,				/* of the cache */
+	AHEAD = 2 * sizeof(struct entry),	/* those that are taken after this one */
+};
 
 static bool table_resize(struct muster_engine *engine, struct unit *unit, uint32_t bits);
 
@@ -45,6 +49,16 @@ static void give_back(struct muster_engine *engine, void *p, size_t bytes)
 		engine->world.free(engine->opaque, p, bytes);
 }
 
+static struct entry_chunk *spare_take(struct spare_chunks *spare)
+{
+	struct entry_chunk *chunk = spare->first;
+
+	spare->first = chunk->next;
+	if (spare->nr_least > --spare->nr)
+		spare->nr_least = spare->nr;
+	return chunk;
+}
+
 void muster_buffer_destroy(struct muster_engine *engine, struct unit *unit)
 {
 	while (unit->first_chunk) {	/* every entry is free */
@@ -53,6 +67,8 @@ void muster_buffer_destroy(struct muster_engine *engine, struct unit *unit)
 		unit->first_chunk = chunk->next;
 		give_back(engine, chunk, sizeof(*chunk));
 	}
+	while (unit->spare.first)
+		give_back(engine, spare_take(&unit->spare), sizeof(struct entry_chunk));
 	give_back(engine, unit->scratch, MUSTER_MTU);
 	give_back(engine, unit->table, sizeof(*unit->table) << unit->table_bits);
 	give_back(engine, unit->used, (unit->nr_blocks + 63) / 64 * 8);
@@ -60,24 +76,35 @@ void muster_buffer_destroy(struct muster_engine *engine, struct unit *unit)
 	memset(unit, 0, sizeof(*unit));
 }
 
-/* ---- entries ---- */
-
-/* Whoever chooses numbers and contexts does not know the key. */
-static struct entry **bucket(const struct context *ctx, uint32_t number, uint32_t pulse,
-			     uint32_t slot)
+size_t muster_buffer_kept(const struct unit *unit)
 {
-	const struct muster_engine *engine = ctx->engine;
-	uint64_t which = ctx->id ^ (uint64_t)ctx->vp << 32 ^ (uint64_t)ctx->job << 48;
-	uint64_t when = (uint64_t)number << 32 | pulse << 5 | slot;
-	uint64_t hash = which * (engine->hash_key[0] ^ 0x9e3779b97f4a7c15ull);
+	const struct entry_chunk *chunk;
+	size_t bytes = unit->spare.nr * sizeof(*chunk);
 
-	hash = (when ^ hash ^ hash >> 32) * ((engine->hash_key[1] ^ 0xd6e8feb86659fd92ull) | 1);
-	return &muster_unit(ctx)->table[hash >> (64 - muster_unit(ctx)->table_bits)];
+	for (chunk = unit->first_chunk; chunk; chunk = chunk->next)
+		bytes += (ENTRIES_CHUNK - chunk->nr_used) * sizeof(struct entry);
+	return bytes;
 }
 
-static struct entry **bucket_of(const struct entry *entry)
+/* ---- entries ---- */
+
+_Static_assert(offsetof(struct context, unit) == offsetof(struct context, id) + 7, "one word");
+
+/* Whoever chooses numbers and contexts does not know the key. */
+static inline uint32_t hash_of(const struct context *ctx, uint32_t number, uint32_t pulse,
+			       uint32_t slot)
 {
-	return bucket(entry->owner, entry->number, entry->pulse, entry->slot);
+	const struct muster_engine *engine = ctx->engine;
+	uint64_t when = (uint64_t)number << 32 | pulse << 5 | slot, hash;
+
+	memcpy(&hash, (const char *)ctx + offsetof(struct context, id), sizeof(hash));
+	hash *= engine->hash_factor[0];
+	return (when ^ hash ^ hash >> 32) * engine->hash_factor[1] >> 32;
+}
+
+static inline struct entry **bucket(const struct unit *unit, uint32_t hash)
+{
+	return &unit->table[hash >> unit->table_shift];
 }
 
 /* Without memory the chains get longer: whether it worked matters the first time only. */
@@ -91,11 +118,12 @@ static bool table_resize(struct muster_engine *engine, struct unit *unit, uint32
 		return false;
 	unit->table = table;
 	unit->table_bits = bits;
+	unit->table_shift = 32 - bits;
 	if (!old)
 		return true;
 	for (i = 0; i < 1u << old_bits; i++)
 		for (entry = old[i]; entry; entry = next) {
-			struct entry **to = bucket_of(entry);
+			struct entry **to = bucket(unit, entry->hash);
 
 			next = entry->next_hashed;
 			entry->next_hashed = *to;
@@ -109,14 +137,40 @@ struct entry *muster_entry_find(const struct context *ctx, uint32_t number, uint
 				uint32_t slot)
 {
 	struct entry *entry;
+	uint32_t hash;
 
-	if (!muster_arrivals_first(ctx, number))
+	if (!muster_arrivals_any(ctx, number, slot))
 		return NULL;
-	entry = *bucket(ctx, number, pulse, slot);
-	while (entry && (entry->owner != ctx || entry->number != number ||
+	hash = hash_of(ctx, number, pulse, slot);
+	entry = *bucket(muster_unit(ctx), hash);
+	while (entry && (entry->hash != hash || entry->owner != ctx || entry->number != number ||
 			 entry->pulse != pulse || entry->slot != slot))
 		entry = entry->next_hashed;
 	return entry;
+}
+
+void muster_entry_expect(const struct context *ctx, uint32_t number, uint32_t pulse, uint32_t slot)
+{
+	if (ctx->arrivals)
+		__builtin_prefetch(&ctx->arrivals[number % MUSTER_WINDOW], true);
+	__builtin_prefetch(bucket(muster_unit(ctx), hash_of(ctx, number, pulse, slot)), true);
+}
+
+/* Their lines of memory are asked for together: one after another, each would be waited for. */
+void muster_entries_expect(const struct context *ctx, uint32_t number)
+{
+	uint32_t slots = ctx->arrivals ? ctx->arrivals[number % MUSTER_WINDOW].slots : 0;
+	const struct unit *unit = muster_unit(ctx);
+
+	for (; slots; slots &= slots - 1) {
+		uint32_t hash = hash_of(ctx, number, 0, __builtin_ctz(slots));
+		const char *lines = (const char *)*bucket(unit, hash);
+
+		if (!lines)
+			continue;
+		__builtin_prefetch(lines);
+		__builtin_prefetch(lines + LINE);
+	}
 }
 
 /* Entries are taken from the first with a free one, so that the others run empty. */
@@ -143,49 +197,32 @@ static void chunk_unlist(struct unit *unit, struct entry_chunk *chunk)
 		unit->last_chunk = chunk->prev;
 }
 
-static struct entry_chunk *chunk_new(struct muster_engine *engine, struct unit *unit)
+static struct entry_chunk *chunk_alloc(struct muster_engine *engine, struct unit *unit)
 {
+	struct spare_chunks *spare = &unit->spare;
 	struct entry_chunk *chunk = engine->world.alloc(engine->opaque, sizeof(*chunk));
 	uint32_t i;
 
 	if (!chunk)
 		return NULL;
-	for (i = 0; i < ENTRIES_CHUNK; i++) {
+	for (i = 0; i < ENTRIES_CHUNK; i++)
 		chunk->entries[i].chunk = chunk;
-		chunk->entries[i].next_hashed = chunk->free;
-		chunk->free = &chunk->entries[i];
+	if (spare->nr_gone) {
+		spare->nr_gone--;
+		spare->nr_kept += spare->nr_kept < SPARE_MAX;
 	}
-	chunk_list(unit, chunk);
 	return chunk;
 }
 
-struct entry *muster_entry_take(struct context *ctx)
+static __attribute__((noinline)) struct entry_chunk *chunk_new(struct muster_engine *engine,
+							       struct unit *unit)
 {
-	struct unit *unit = muster_unit(ctx);
-	struct entry_chunk *chunk = unit->first_chunk;
-	struct entry *entry;
+	struct entry_chunk *chunk = unit->spare.first ? spare_take(&unit->spare) :
+							chunk_alloc(engine, unit);
 
-	if (!chunk)
-		chunk = chunk_new(ctx->engine, unit);
-	if (!chunk)
-		return NULL;
-	entry = chunk->free;
-	chunk->free = entry->next_hashed;
-	chunk->nr_used++;
-	if (!chunk->free)
-		chunk_unlist(unit, chunk);
-	if (unit->nr_entries_used++ == 1u << unit->table_bits)
-		table_resize(ctx->engine, unit, unit->table_bits + 1);
-	entry->owner = ctx;
-	entry->fragments = 0;
-	entry->nr_blocks = 0;
-	entry->unasked = false;
-	entry->disputed = false;
-	entry->combined = false;
-	entry->owes_taken = false;
-	entry->asked = false;
-	entry->held = NULL;
-	return entry;
+	if (chunk)
+		chunk_list(unit, chunk);
+	return chunk;
 }
 
 /* Where three in four chains are empty, and no more are needed for one chunk. */
@@ -199,70 +236,148 @@ static void table_shrink(struct muster_engine *engine, struct unit *unit)
 		table_resize(engine, unit, bits);
 }
 
-/* What a burst had needed goes as it runs empty, but for one chunk and its chains. */
-void muster_entry_give(struct entry *entry)
+/* What a burst had needed goes as it runs empty, but for one chunk and its chains, and for what is kept. */
+static __attribute__((noinline)) void chunk_rest(struct muster_engine *engine, struct unit *unit,
+						 struct entry_chunk *chunk)
 {
-	struct unit *unit = muster_unit(entry->owner);
+	struct spare_chunks *spare = &unit->spare;
+
+	chunk_unlist(unit, chunk);
+	if (spare->nr < spare->nr_kept) {
+		chunk->free = NULL;
+		chunk->nr_begun = 0;
+		chunk->next = spare->first;
+		spare->first = chunk;
+		spare->nr++;
+		return;
+	}
+	spare->nr_gone++;
+	table_shrink(engine, unit);
+	give_back(engine, chunk, sizeof(*chunk));
+}
+
+/* Those that nobody has needed for so long need not be kept. */
+static __attribute__((noinline)) void spare_look(struct muster_engine *engine, struct unit *unit)
+{
+	struct spare_chunks *spare = &unit->spare;
+
+	spare->nr_kept -= spare->nr_least;
+	while (spare->nr > spare->nr_kept) {
+		table_shrink(engine, unit);
+		give_back(engine, spare_take(spare), sizeof(struct entry_chunk));
+	}
+	spare->nr_least = spare->nr;
+	spare->nr_gone = 0;
+	spare->nr_taken = 0;
+}
+
+static inline struct entry *chunk_take(struct unit *unit, struct entry_chunk *chunk)
+{
+	struct entry *entry = chunk->free;
+
+	if (entry)
+		chunk->free = entry->next_hashed;
+	else
+		entry = &chunk->entries[chunk->nr_begun++];
+	__builtin_prefetch((char *)entry + AHEAD, true);
+	__builtin_prefetch((char *)entry + AHEAD + LINE, true);
+	if (++chunk->nr_used == ENTRIES_CHUNK)
+		chunk_unlist(unit, chunk);
+	return entry;
+}
+
+static inline struct entry *entry_take(struct context *ctx, struct unit *unit)
+{
+	struct entry_chunk *chunk = unit->first_chunk;
+	struct entry *entry;
+
+	if (!chunk)
+		chunk = chunk_new(ctx->engine, unit);
+	if (!chunk)
+		return NULL;
+	entry = chunk_take(unit, chunk);
+	if (unit->nr_entries_used++ == 1u << unit->table_bits)
+		table_resize(ctx->engine, unit, unit->table_bits + 1);
+	if (++unit->spare.nr_taken == SPARE_TAKES)
+		spare_look(ctx->engine, unit);
+	entry->owner = ctx;
+	entry->fragments = 0;
+	entry->nr_blocks = 0;
+	entry->unasked = false;
+	entry->combined = false;
+	entry->owes_taken = false;
+	entry->asked = false;
+	entry->disputed = false;
+	entry->held = NULL;
+	return entry;
+}
+
+struct entry *muster_entry_take(struct context *ctx)
+{
+	return entry_take(ctx, muster_unit(ctx));
+}
+
+static inline void entry_give(struct unit *unit, struct entry *entry)
+{
 	struct entry_chunk *chunk = entry->chunk;
 
-	muster_room_give(entry);
+	if (entry->nr_blocks)
+		muster_room_give(entry);
 	if (entry->held)
 		muster_pool_give(entry->owner->engine, entry->held, entry->total);
-	if (!chunk->free)
-		chunk_list(unit, chunk);
 	entry->next_hashed = chunk->free;
 	chunk->free = entry;
-	chunk->nr_used--;
 	unit->nr_entries_used--;
-	if (!chunk->nr_used && unit->first_chunk != unit->last_chunk) {
-		chunk_unlist(unit, chunk);
-		table_shrink(entry->owner->engine, unit);
-		give_back(entry->owner->engine, chunk, sizeof(*chunk));
-	}
+	if (chunk->nr_used-- == ENTRIES_CHUNK)
+		chunk_list(unit, chunk);
+	if (!chunk->nr_used && unit->first_chunk != unit->last_chunk)
+		chunk_rest(entry->owner->engine, unit, chunk);
 }
 
-/* Of a list the first one's prev is the last. */
-static void append(struct entry **first, struct entry *entry)
+void muster_entry_give(struct entry *entry)
+{
+	entry_give(muster_unit(entry->owner), entry);
+}
+
+static void append(struct arrivals *arrivals, struct entry *entry)
 {
 	entry->next = NULL;
-	if (*first) {
-		entry->prev = (*first)->prev;
-		entry->prev->next = entry;
-	} else {
-		*first = entry;
-	}
-	(*first)->prev = entry;
+	entry->prev = arrivals->last;
+	if (arrivals->first)
+		arrivals->last->next = entry;
+	else
+		arrivals->first = entry;
+	arrivals->last = entry;
+	arrivals->slots |= 1u << entry->slot;
 }
 
-static void take_out(struct entry **first, struct entry *entry)
+static void take_out(struct arrivals *arrivals, struct entry *entry)
 {
-	if (*first == entry)
-		*first = entry->next;
+	if (arrivals->first == entry)
+		arrivals->first = entry->next;
 	else
 		entry->prev->next = entry->next;
-	if (entry->next)
+	if (arrivals->last == entry)
+		arrivals->last = entry->prev;
+	else
 		entry->next->prev = entry->prev;
-	else if (*first)
-		(*first)->prev = entry->prev;
+	if (!arrivals->first)
+		arrivals->slots = 0;
 }
 
 /* Of all numbers of the window; there while something has come. */
-static bool arrivals_take(struct context *ctx)
+static __attribute__((noinline)) bool arrivals_take(struct context *ctx)
 {
 	const size_t bytes = MUSTER_WINDOW * sizeof(*ctx->arrivals);
 
-	if (ctx->arrivals)
-		return true;
 	ctx->arrivals = muster_pool_take(ctx->engine, bytes);
 	if (ctx->arrivals)
 		memset(ctx->arrivals, 0, bytes);
 	return ctx->arrivals;
 }
 
-static void arrivals_give(struct context *ctx)
+static __attribute__((noinline)) void arrivals_give(struct context *ctx)
 {
-	if (ctx->nr_arrived)
-		return;
 	muster_pool_give(ctx->engine, ctx->arrivals, MUSTER_WINDOW * sizeof(*ctx->arrivals));
 	ctx->arrivals = NULL;
 }
@@ -270,20 +385,24 @@ static void arrivals_give(struct context *ctx)
 struct entry *muster_entry_add(struct context *ctx, uint32_t number, uint32_t pulse,
 			       uint32_t slot)
 {
-	struct entry *entry = arrivals_take(ctx) ? muster_entry_take(ctx) : NULL, **first;
+	struct unit *unit = muster_unit(ctx);
+	struct entry *entry = ctx->arrivals || arrivals_take(ctx) ? entry_take(ctx, unit) : NULL;
+	struct entry **first;
 
 	if (!entry) {
-		arrivals_give(ctx);
+		if (!ctx->nr_arrived)
+			arrivals_give(ctx);
 		muster_context_starve(ctx);
 		return NULL;
 	}
 	ctx->nr_arrived++;
+	entry->hash = hash_of(ctx, number, pulse, slot);
 	entry->number = number;
 	entry->pulse = pulse;
 	entry->slot = slot;
 	append(&ctx->arrivals[number % MUSTER_WINDOW], entry);
 
-	first = bucket_of(entry);
+	first = bucket(unit, entry->hash);
 	entry->next_hashed = *first;
 	*first = entry;
 	return entry;
@@ -292,15 +411,16 @@ struct entry *muster_entry_add(struct context *ctx, uint32_t number, uint32_t pu
 void muster_entry_remove(struct entry *entry)
 {
 	struct context *ctx = entry->owner;
-	struct entry **link = bucket_of(entry);
+	struct unit *unit = muster_unit(ctx);
+	struct entry **link = bucket(unit, entry->hash);
 
 	while (*link != entry)
 		link = &(*link)->next_hashed;
 	*link = entry->next_hashed;
 	take_out(&ctx->arrivals[entry->number % MUSTER_WINDOW], entry);
-	muster_entry_give(entry);
-	ctx->nr_arrived--;
-	arrivals_give(ctx);
+	entry_give(unit, entry);
+	if (!--ctx->nr_arrived)
+		arrivals_give(ctx);
 }
 
 void muster_entries_remove(struct context *ctx)
@@ -309,7 +429,7 @@ void muster_entries_remove(struct context *ctx)
 
 	for (i = 0; ctx->arrivals; i++)
 		while (muster_arrivals_first(ctx, i))
-			muster_entry_remove(ctx->arrivals[i]);
+			muster_entry_remove(ctx->arrivals[i].first);
 }
 
 /* ---- blocks ---- */

@@ -6,6 +6,8 @@
 #ifndef MUSTER_ENGINE_BUFFER_H
 #define MUSTER_ENGINE_BUFFER_H
 
+#include <stddef.h>
+
 #include "engine.h"
 
 struct context;
@@ -13,6 +15,8 @@ struct context;
 enum buffer_limit {
 	PULSE_BLOCKS = MUSTER_PULSE_MAX / MUSTER_MTU,	/* blocks of a pulse */
 	ENTRIES_CHUNK = 128,		/* entries of a packet buffer, allocated together */
+	SPARE_MAX = 64,			/* chunks that are kept: 8,192 entries, as the paper's buffer has slots */
+	SPARE_TAKES = 4 * SPARE_MAX * ENTRIES_CHUNK,	/* "soon": so many entries later */
 };
 
 enum entry_state {
@@ -25,17 +29,19 @@ enum entry_state {
 	ENTRY_COPY,		/* of what was sent without asking: the receiver may yet ask for it */
 };
 
-/* What is known of one slot of one instance. */
+/*
+ * What is known of one slot of one instance. What finding it and judging it touches comes first, in
+ * one line of the cache: packets that come shuffled wait for little else.
+ */
 struct entry {
 	struct context *owner;
-	struct entry_chunk *chunk;	/* that it lies in */
 	struct entry *next_hashed;	/* of the same bucket; or of the chunk's free ones */
 	struct entry *next, *prev;	/* of the same number */
+	uint32_t hash;		/* of owner, number, pulse and slot */
 	uint32_t number;
 	uint32_t pulse;
 	uint32_t member;	/* who wrote it; MUSTER_CULPRIT_NONE: the tree */
 	uint32_t total;
-	struct muster_signature signature;
 	uint16_t flags;		/* MUSTER_PACKET_* */
 	uint16_t stage;
 	uint8_t state;
@@ -46,21 +52,46 @@ struct entry {
 	bool combined;		/* only TAKEN is still owed */
 	bool owes_taken;
 	bool asked;		/* of a copy: the member is to say that it has ended its number */
-	bool disputed;		/* another member has written it otherwise, before it could be judged */
+
+	struct muster_signature signature;
+	struct entry_chunk *chunk;	/* that it lies in */
 	uint8_t *held;		/* a tree's result that is longer than data[]; or NULL */
+	bool disputed;		/* another member has written it otherwise, before it could be judged */
 	union {
-		uint8_t data[MUSTER_INLINE_MAX];
+		uint8_t data[MUSTER_INLINE_MAX] __attribute__((aligned(8)));
 		uint16_t blocks[PULSE_BLOCKS];
 		struct muster_reference reference;
 	};
+} __attribute__((aligned(64)));
+
+_Static_assert(offsetof(struct entry, signature) == 64, "what is looked at first: one line");
+
+/* What has come for one number, in the order in which it came. */
+struct arrivals {
+	struct entry *first, *last;
+	uint32_t slots;		/* bit i: something has come for slot i since nothing was here */
 };
 
 /* Entries come in chunks, as many as are needed at once. */
 struct entry_chunk {
-	struct entry_chunk *next, *prev;	/* of those that have a free entry */
-	struct entry *free;
+	struct entry_chunk *next, *prev;	/* of those that have a free entry; or of the spare ones */
+	struct entry *free;		/* of those that were used since the chunk was empty, */
+	uint32_t nr_begun;		/* which are so many, from the first on */
 	uint32_t nr_used;
 	struct entry entries[ENTRIES_CHUNK];
+};
+
+/*
+ * A chunk that runs empty is given back; if one is asked for soon afterwards, one more is kept
+ * the next time. So what comes in bursts is not allocated for each of them.
+ */
+struct spare_chunks {
+	struct entry_chunk *first;
+	uint32_t nr;
+	uint32_t nr_least;		/* of them, since it was looked last */
+	uint32_t nr_kept;		/* so many may be */
+	uint32_t nr_gone;		/* given back since it was looked last, and not asked for again */
+	uint32_t nr_taken;		/* entries, likewise */
 };
 
 struct unit {
@@ -74,17 +105,24 @@ struct unit {
 	struct context *waiting_first, *waiting_last; /* for blocks */
 
 	struct entry_chunk *first_chunk, *last_chunk;	/* of those that have a free entry */
+	struct spare_chunks spare;
 	uint32_t nr_entries_used;
-	struct entry **table;		/* hash table of 1 << table_bits chains */
+	struct entry **table;		/* hash table of 1 << table_bits chains, */
 	uint32_t table_bits;
+	uint32_t table_shift;		/* which the upper bits of a hash name: 32 - table_bits */
 
 	uint8_t *scratch;		/* MUSTER_MTU bytes, for memory that cannot be mapped */
 };
 
 int muster_buffer_create(struct muster_engine *engine, struct unit *unit, uint32_t bytes);
 void muster_buffer_destroy(struct muster_engine *engine, struct unit *unit);
+size_t muster_buffer_kept(const struct unit *unit);	/* bytes of entries that nothing is in */
 struct entry *muster_entry_find(const struct context *ctx, uint32_t number, uint32_t pulse,
 				uint32_t slot);
+/* One is added next, maybe. */
+void muster_entry_expect(const struct context *ctx, uint32_t number, uint32_t pulse, uint32_t slot);
+/* What has come for pulse 0 of that number is looked at next. */
+void muster_entries_expect(const struct context *ctx, uint32_t number);
 /* NULL: no memory, the context has failed; only number, pulse and slot are set. */
 struct entry *muster_entry_add(struct context *ctx, uint32_t number, uint32_t pulse,
 			       uint32_t slot);

@@ -111,6 +111,74 @@ static void a_burst_gives_back_what_it_took_while_others_go_on(void **state)
 	world_destroy(f.w);
 }
 
+static void burst(struct fixture *f)
+{
+	uint32_t n, p, s;
+
+	for (n = 0; n < NUMBERS; n++)
+		for (p = 0; p < PULSES; p++)
+			for (s = 0; s < SLOTS; s++)
+				muster_entry_add(f->ctx[0], n, p, s);
+	muster_entries_remove(f->ctx[0]);
+}
+
+/* What the first has given back the second one wants again; the third finds it. */
+static void bursts_that_come_again_find_what_they_need_until_they_stay_away(void **state)
+{
+	struct fixture f = fixture_create(1);
+	const uint32_t chunks = NUMBERS * PULSES * SLOTS / ENTRIES_CHUNK;
+	size_t before, kept;
+	uint32_t i;
+
+	(void)state;
+	muster_entry_add(f.ctx[1], 0, 0, 0);
+	before = f.w->allocated;
+	burst(&f);
+	assert_true(f.w->allocated <= before + 2 * sizeof(struct entry_chunk));
+	burst(&f);
+	kept = f.w->allocated;
+	assert_true(muster_engine_kept(f.w->nodes[0].engine) >= (chunks - 1) * sizeof(struct entry_chunk));
+	assert_true(kept >= before + (chunks - 1) * sizeof(struct entry_chunk));
+	burst(&f);
+	assert_true(f.w->allocated <= kept + 2 * sizeof(struct entry_chunk));
+	for (i = 0; i < 2 * SPARE_TAKES; i++)
+		muster_entry_remove(muster_entry_add(f.ctx[1], 1, 0, i % SLOTS));
+	assert_true(f.w->allocated <= before + 2 * sizeof(struct entry_chunk));
+	world_destroy(f.w);
+}
+
+/* However large it is. */
+static void of_bursts_that_come_again_so_much_is_kept_and_no_more(void **state)
+{
+	struct world *w = world_create(1, 1);
+	struct fixture f = { .w = w };
+	uint32_t c, i, n, p, s;
+	size_t before;
+
+	(void)state;
+	world_start(w);
+	f.unit = &w->nodes[0].engine->units[0];
+	for (c = 1; c < 16; c++)
+		assert_int_equal(world_context_open(w, 0, WORLD_CONTEXT + c), 0);
+	before = w->allocated;
+	for (i = 0; i < 3; i++) {
+		for (c = 0; c < 16; c++) {
+			f.ctx[0] = muster_context_find(w->nodes[0].engine, WORLD_VP, WORLD_JOB, WORLD_CONTEXT + c);
+			for (n = 0; n < NUMBERS; n++)
+				for (p = 0; p < PULSES; p++)
+					for (s = 0; s < SLOTS; s++)
+						assert_non_null(muster_entry_add(f.ctx[0], n, p, s));
+		}
+		for (c = 0; c < 16; c++)
+			muster_entries_remove(muster_context_find(w->nodes[0].engine, WORLD_VP, WORLD_JOB,
+								  WORLD_CONTEXT + c));
+		assert_true(f.unit->spare.nr <= SPARE_MAX);
+	}
+	assert_int_equal(f.unit->spare.nr, SPARE_MAX);
+	assert_true(w->allocated > before);
+	world_destroy(w);
+}
+
 static struct entry *entry_with(struct fixture *f, uint32_t c, uint32_t slot, uint32_t total)
 {
 	struct entry *entry = muster_entry_add(f->ctx[c], 0, 0, slot);
@@ -223,6 +291,8 @@ int main(void)
 		cmocka_unit_test(entries_are_found_from_adding_to_removing),
 		cmocka_unit_test(there_is_an_entry_for_all_that_the_window_lets_through_while_it_is_needed),
 		cmocka_unit_test(a_burst_gives_back_what_it_took_while_others_go_on),
+		cmocka_unit_test(bursts_that_come_again_find_what_they_need_until_they_stay_away),
+		cmocka_unit_test(of_bursts_that_come_again_so_much_is_kept_and_no_more),
 		cmocka_unit_test(blocks_are_never_given_twice_and_all_come_back),
 		cmocka_unit_test(blocks_that_come_back_wake_who_waits_for_them),
 		cmocka_unit_test(contexts_go_to_the_least_loaded_unit),

@@ -16,8 +16,7 @@
 static struct context **bucket(const struct muster_engine *engine, uint16_t vp, uint8_t job,
 			       uint32_t id)
 {
-	uint64_t odd = (engine->hash_key[0] ^ 0x9e3779b97f4a7c15ull) | 1;
-	uint64_t hash = ((uint64_t)vp << 48 ^ (uint64_t)job << 32 ^ id) * odd;
+	uint64_t hash = ((uint64_t)vp << 48 ^ (uint64_t)job << 32 ^ id) * engine->hash_factor[0];
 
 	return (struct context **)&engine->contexts[(hash >> 32) * CONTEXT_BUCKETS >> 32];
 }
@@ -33,13 +32,28 @@ static struct context *find(const struct muster_engine *engine, uint16_t vp, uin
 	return ctx;
 }
 
+const struct context *muster_context_probable(const struct muster_engine *engine, uint16_t vp,
+					      uint8_t job, uint32_t id)
+{
+	return *bucket(engine, vp, job, id);
+}
+
+static inline bool is_for(const struct context *ctx, const struct muster_packet *packet)
+{
+	return ctx->id == packet->context && ctx->vp == packet->dst_vp && ctx->job == packet->job &&
+	       ctx->life == packet->life;
+}
+
+/* Mostly it is the last that waited. */
 struct context *muster_context_of(const struct muster_engine *engine,
 				  const struct muster_packet *packet)
 {
-	struct context *ctx = *bucket(engine, packet->dst_vp, packet->job, packet->context);
+	struct context *ctx = engine->waited_last;
 
-	while (ctx && (ctx->id != packet->context || ctx->vp != packet->dst_vp ||
-		       ctx->job != packet->job || ctx->life != packet->life))
+	if (ctx && is_for(ctx, packet))
+		return ctx;
+	ctx = *bucket(engine, packet->dst_vp, packet->job, packet->context);
+	while (ctx && !is_for(ctx, packet))
 		ctx = ctx->next_hashed;
 	return ctx && !muster_context_is_opening(ctx) ? ctx : NULL;
 }

@@ -349,32 +349,6 @@ int muster_decode_message(const struct context *ctx, const struct muster_desc *f
 
 /* ---- packets ---- */
 
-/* Flags that a type may carry. WHY and TREE_UP are not for this engine. */
-static int flags_allowed(uint8_t type)
-{
-	switch (type) {
-	case MUSTER_PACKET_DATA:
-		return MUSTER_PACKET_SWAP_DATA | MUSTER_PACKET_SWAP_ADDR | MUSTER_PACKET_COLL_END |
-		       MUSTER_PACKET_CREDIT_WANTED;
-	case MUSTER_PACKET_RTS:
-		return MUSTER_PACKET_SWAP_DATA | MUSTER_PACKET_COLL_END |
-		       MUSTER_PACKET_CREDIT_WANTED | MUSTER_PACKET_REFERENCE;
-	case MUSTER_PACKET_GRANT:
-		return MUSTER_PACKET_TAKEN;
-	case MUSTER_PACKET_CREDIT:
-		return MUSTER_PACKET_CREDIT_WANTED | MUSTER_PACKET_COLL_END;
-	case MUSTER_PACKET_TREE_DOWN:
-		return MUSTER_PACKET_ONCE;
-	case MUSTER_PACKET_P2P:
-	case MUSTER_PACKET_ABORT:
-	case MUSTER_PACKET_WRITE:
-	case MUSTER_PACKET_WRITTEN:
-		return 0;
-	default:
-		return -1;
-	}
-}
-
 /* A fragment is a whole MTU, or what is left of the message. */
 static bool data_valid(const struct muster_packet *packet)
 {
@@ -403,55 +377,77 @@ static bool packet_writes(const struct muster_packet *packet)
 	       range_valid(packet->arg, none.digest, packet->total);
 }
 
-static bool payload_valid(const struct muster_packet *packet)
+/* Of one whose payload is all that it says. */
+static bool packet_is_whole(const struct muster_packet *packet)
 {
+	return !packet->offset && packet->length == packet->total;
+}
+
+/* It carries no other flags than these, and at most so many bytes are meant. */
+static bool says(const struct muster_packet *packet, uint32_t flags, uint32_t total)
+{
+	return !(packet->flags & ~flags) && packet->total <= total;
+}
+
+/* It names no tree. */
+static bool is_plain(const struct muster_packet *packet)
+{
+	return !(packet->group | packet->tree);
+}
+
+static bool data_says(const struct muster_packet *packet)
+{
+	return says(packet, MUSTER_PACKET_SWAP_DATA | MUSTER_PACKET_SWAP_ADDR | MUSTER_PACKET_COLL_END |
+		    MUSTER_PACKET_CREDIT_WANTED, MUSTER_PULSE_MAX) && !packet->arg &&
+	       is_plain(packet) && data_valid(packet) &&
+	       (!(packet->flags & MUSTER_PACKET_SWAP_ADDR) ||
+		packet->total == sizeof(struct muster_reference));
+}
+
+static bool rts_says(const struct muster_packet *packet)
+{
+	return says(packet, MUSTER_PACKET_SWAP_DATA | MUSTER_PACKET_COLL_END | MUSTER_PACKET_CREDIT_WANTED |
+		    MUSTER_PACKET_REFERENCE, MUSTER_PULSE_MAX) && !packet->arg &&
+	       is_plain(packet) && !packet->offset &&
+	       packet->length == (packet->flags & MUSTER_PACKET_REFERENCE ?
+				  sizeof(struct muster_reference) : 0);
+}
+
+/* WHY and TREE_UP are not for this engine. A result names tree and group; what an ABORT ends may be theirs. */
+static bool type_says(const struct muster_packet *packet)
+{
+	const bool is_empty = !packet->offset && !packet->length;
+
 	switch (packet->type) {
-	case MUSTER_PACKET_DATA:
-		return data_valid(packet) && (!(packet->flags & MUSTER_PACKET_SWAP_ADDR) ||
-					      packet->total == sizeof(struct muster_reference));
-	case MUSTER_PACKET_WRITE:
-		return packet_writes(packet);
-	case MUSTER_PACKET_WRITTEN:
-		return packet_answers(packet);
-	case MUSTER_PACKET_P2P:
-	case MUSTER_PACKET_TREE_DOWN:
-		return !packet->offset && packet->length == packet->total;
 	case MUSTER_PACKET_RTS:
-		return !packet->offset &&
-		       packet->length == (packet->flags & MUSTER_PACKET_REFERENCE ?
-					  sizeof(struct muster_reference) : 0);
-	default:
-		return !packet->offset && !packet->length;
-	}
-}
-
-/* A result names tree and group; what an ABORT ends may be theirs. */
-static bool tree_valid(const struct muster_packet *packet)
-{
-	switch (packet->type) {
+		return rts_says(packet);
+	case MUSTER_PACKET_GRANT:
+		return says(packet, MUSTER_PACKET_TAKEN, MUSTER_PULSE_MAX) && !packet->arg &&
+		       is_plain(packet) && is_empty;
+	case MUSTER_PACKET_CREDIT:
+		return says(packet, MUSTER_PACKET_CREDIT_WANTED | MUSTER_PACKET_COLL_END, MUSTER_PULSE_MAX) &&
+		       !packet->arg && is_plain(packet) && is_empty;
 	case MUSTER_PACKET_TREE_DOWN:
-		return packet->group;
+		return says(packet, MUSTER_PACKET_ONCE, MUSTER_PULSE_MAX) && !packet->arg &&
+		       packet->group && packet_is_whole(packet);
+	case MUSTER_PACKET_P2P:
+		return says(packet, 0, MUSTER_PULSE_MAX) && !packet->arg && is_plain(packet) &&
+		       packet_is_whole(packet);
 	case MUSTER_PACKET_ABORT:
-		return packet->group || !packet->tree;
+		return says(packet, 0, MUSTER_PULSE_MAX) && (packet->group || !packet->tree) && is_empty;
+	case MUSTER_PACKET_WRITE:
+		return says(packet, 0, MUSTER_WRITE_MAX) && is_plain(packet) && packet_writes(packet);
+	case MUSTER_PACKET_WRITTEN:
+		return says(packet, 0, MUSTER_PULSE_MAX) && is_plain(packet) && packet_answers(packet);
 	default:
-		return !packet->group && !packet->tree;
+		return false;
 	}
-}
-
-static bool has_arg(uint8_t type)
-{
-	return type == MUSTER_PACKET_ABORT || type == MUSTER_PACKET_WRITE || type == MUSTER_PACKET_WRITTEN;
 }
 
 bool muster_decode_packet(const struct muster_packet *packet, uint32_t len)
 {
-	int flags = flags_allowed(packet->type);
-
-	return packet->version == MUSTER_PACKET_VERSION && flags >= 0 &&
-	       !(packet->flags & ~flags) && !packet->reserved && tree_valid(packet) &&
-	       !packet->signature.reserved && packet->length == len &&
-	       len <= MUSTER_MTU && packet->seq_id < MUSTER_SLOTS_MAX &&
-	       packet->total <= (packet->type == MUSTER_PACKET_WRITE ? MUSTER_WRITE_MAX : MUSTER_PULSE_MAX) &&
-	       packet->dst_vp < MUSTER_VPS_MAX &&
-	       (!packet->arg || has_arg(packet->type)) && payload_valid(packet);
+	return packet->version == MUSTER_PACKET_VERSION &&
+	       !(packet->reserved | packet->signature.reserved) && packet->length == len &&
+	       len <= MUSTER_MTU && packet->seq_id < MUSTER_SLOTS_MAX && packet->dst_vp < MUSTER_VPS_MAX &&
+	       (packet->type == MUSTER_PACKET_DATA ? data_says(packet) : type_says(packet));
 }

@@ -65,6 +65,8 @@ int muster_engine_create(const struct muster_engine_config *config,
 	engine->node = config->node;
 	engine->hash_key[0] = config->hash_key[0];
 	engine->hash_key[1] = config->hash_key[1];
+	engine->hash_factor[0] = (config->hash_key[0] ^ 0x9e3779b97f4a7c15ull) | 1;
+	engine->hash_factor[1] = (config->hash_key[1] ^ 0xd6e8feb86659fd92ull) | 1;
 	engine->window = model->window ? model->window : MUSTER_WINDOW;
 	engine->asks_from = engine->window / 2;
 	engine->pulses = model->pulses ? model->pulses : MUSTER_TREE_PULSES_LIVE;

@@ -292,6 +292,18 @@ int muster_engine_post(struct muster_engine *engine, uint16_t vp,
 int muster_engine_start_run(struct muster_engine *engine, uint16_t vp,
 			    const struct muster_desc *start, bool *left);
 
+enum { MUSTER_ENGINE_EXPECT_MAX = 16 };
+
+/**
+ * muster_engine_expect() - these packets will be received next, in this order: asks for the memory
+ * that each of them needs, and changes nothing.
+ * @nr: of these at most MUSTER_ENGINE_EXPECT_MAX are looked at.
+ *
+ * For who gets several at once. Nothing needs to be right: it is believed for nothing.
+ */
+void muster_engine_expect(const struct muster_engine *engine,
+			  const struct muster_packet *const *packets, uint32_t nr);
+
 /**
  * muster_engine_receive() - a packet has come from the wire.
  * @len: bytes at payload; must equal the packet's length or it is dropped.
@@ -429,7 +441,7 @@ void muster_engine_counters_get(const struct muster_engine *engine,
 
 /**
  * muster_engine_kept() - bytes that were given back and are kept for the next that needs them: up to
- * a limit, as much as has been in use at once.
+ * a limit, as much as has been in use at once; and of packet buffers the entries that nothing is in.
  */
 size_t muster_engine_kept(const struct muster_engine *engine);
 

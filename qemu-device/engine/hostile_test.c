@@ -37,6 +37,7 @@ static void give(struct world *w, const struct muster_packet *packet, uint32_t l
 {
 	static const uint8_t payload[MUSTER_MTU];
 
+	muster_engine_expect(w->nodes[0].engine, &packet, 1);
 	muster_engine_receive(w->nodes[0].engine, packet, payload, len);
 }
 
@@ -398,6 +399,40 @@ static void a_member_gone_mad_harms_no_other_context(void **state)
 }
 
 /* Whatever is posted is refused, or runs without doing harm to the machine. */
+/* And as many; whether it comes or not. */
+static void whatever_is_expected_nothing_changes(void **state)
+{
+	struct world *w = waiting_world(2);
+	struct muster_packet packets[3 * MUSTER_ENGINE_EXPECT_MAX];
+	const struct muster_packet *expected[3 * MUSTER_ENGINE_EXPECT_MAX];
+	struct muster_engine_counters before, after;
+	uint8_t *bytes = (uint8_t *)packets;
+	uint32_t i, nr;
+
+	(void)state;
+	packets[0] = honest(MUSTER_PACKET_DATA);
+	packets[0].seq_id = 1;
+	give(w, &packets[0], 8);		/* it lies there before its turn */
+	before = world_counters(w, 0);
+	for (i = 0; i < 20000; i++) {
+		nr = world_random(w, 3 * MUSTER_ENGINE_EXPECT_MAX + 1);
+		for (uint32_t j = 0; j < nr; j++) {
+			packets[j] = honest(MUSTER_PACKET_DATA);
+			expected[j] = &packets[j];
+		}
+		for (uint32_t j = nr; j; j--)
+			bytes[world_random(w, nr * sizeof(packets[0]))] = world_random(w, 256);
+		muster_engine_expect(w->nodes[0].engine, expected, nr);
+	}
+	after = world_counters(w, 0);
+	assert_memory_equal(&before, &after, sizeof(before));
+	packets[0] = honest(MUSTER_PACKET_DATA);
+	give(w, &packets[0], 8);
+	world_run(w);
+	assert_int_equal(w->nodes[0].nr_cqes, 1);
+	world_destroy(w);
+}
+
 static void random_descriptors_are_refused_or_run(void **state)
 {
 	uint64_t seed, accepted = 0;
@@ -456,6 +491,7 @@ int main(void)
 		cmocka_unit_test(fragments_are_taken_once_and_in_place),
 		cmocka_unit_test(a_grant_cannot_take_what_was_not_lent),
 		cmocka_unit_test(a_member_gone_mad_harms_no_other_context),
+		cmocka_unit_test(whatever_is_expected_nothing_changes),
 		cmocka_unit_test(random_descriptors_are_refused_or_run),
 	};
 

@@ -38,10 +38,11 @@ static void receive_abort(struct context *ctx, const struct muster_packet *packe
 static inline void dispatch(struct context *ctx, uint32_t member, const struct muster_packet *packet,
 		     const void *payload)
 {
-	switch (packet->type) {
-	case MUSTER_PACKET_DATA:
+	if (packet->type == MUSTER_PACKET_DATA) {
 		muster_landing_data(ctx, member, packet, payload);
-		break;
+		return;
+	}
+	switch (packet->type) {
 	case MUSTER_PACKET_RTS:
 		muster_landing_rts(ctx, member, packet, payload);
 		break;
@@ -102,21 +103,19 @@ static inline void from_peer(struct context *ctx, const struct muster_packet *pa
 	dispatch(ctx, packet->src_member, packet, payload);
 }
 
-/* packet: our own copy, in which nobody else writes. */
+/* ctx: whose it seems to be, or NULL. packet: our own copy, in which nobody else writes. */
 static inline __attribute__((always_inline)) void receive(struct muster_engine *engine,
+							   struct context *ctx,
 							   struct muster_packet *packet,
 							   const void *payload, uint32_t len,
 							   bool recorded)
 {
-	struct context *ctx;
-
 	engine->counters->packets_in++;
 	engine->counters->bytes_in += len;
 	if (!muster_decode_packet(packet, len)) {
 		engine->counters->drop_malformed++;
 		return;
 	}
-	ctx = muster_context_of(engine, packet);
 	if (!ctx || packet->dst_node != engine->node ||
 	    !(packet->group ? muster_tree_says(ctx, packet) : from_member(ctx, packet)) ||
 	    (ctx->failure.status && packet->type != MUSTER_PACKET_P2P) ||
@@ -138,38 +137,72 @@ static inline __attribute__((always_inline)) void receive(struct muster_engine *
 	muster_trace_received(engine, packet);
 }
 
-static __attribute__((noinline)) void receive_any(struct muster_engine *engine,
-						  struct muster_packet *packet,
-						  const void *payload, uint32_t len)
+/* Whose it is, if the first of its bucket is the one. */
+static const struct context *expect_context(const struct muster_engine *engine,
+					    const struct muster_packet *packet)
 {
-	receive(engine, packet, payload, len, false);
+	const struct context *ctx = muster_context_probable(engine, packet->dst_vp, packet->job,
+							    packet->context);
+
+	if (!ctx)
+		return NULL;
+	__builtin_prefetch(ctx);
+	__builtin_prefetch(&ctx->pulse_next);
+	__builtin_prefetch(ctx->peer_of);
+	return ctx;
+}
+
+static void expect_entry(const struct context *ctx, const struct muster_packet *packet)
+{
+	__builtin_prefetch(ctx->peers);
+	muster_entry_expect(ctx, packet->number, packet->pulse, packet->seq_id);
+}
+
+/* Of all together first what leads to the rest: each alone would be waited for. */
+void muster_engine_expect(const struct muster_engine *engine,
+			  const struct muster_packet *const *packets, uint32_t nr)
+{
+	const struct context *contexts[MUSTER_ENGINE_EXPECT_MAX];
+	uint32_t i;
+
+	if (nr > MUSTER_ENGINE_EXPECT_MAX)
+		nr = MUSTER_ENGINE_EXPECT_MAX;
+	for (i = 0; i < nr; i++)
+		contexts[i] = expect_context(engine, packets[i]);
+	for (i = 0; i < nr; i++)
+		if (contexts[i])
+			expect_entry(contexts[i], packets[i]);
 }
 
 /* The copy is what is looked at from then on: where the packet lies its sender may write still. */
-static inline struct muster_packet copy_once(const struct muster_packet *from)
+static inline void copy_once(struct muster_packet *packet, const struct muster_packet *from)
 {
-	struct muster_packet packet = *from;
-
-	__asm__ volatile("" : "+m"(packet) : : "memory");
-	return packet;
+	*packet = *from;
+	__asm__ volatile("" : "+m"(*packet) : : "memory");
 }
 
 void muster_engine_receive(struct muster_engine *engine, const struct muster_packet *from,
 			   const void *payload, uint32_t len)
 {
-	struct muster_packet packet = copy_once(from);
+	struct muster_packet packet;
+	struct context *ctx;
 
-	if (!muster_predict_take(engine, &packet, payload, len))
-		receive_any(engine, &packet, payload, len);
+	copy_once(&packet, from);
+	ctx = muster_context_of(engine, &packet);
+	if (!ctx || !ctx->awaited || !muster_predict_take(ctx, &packet, payload, len))
+		receive(engine, ctx, &packet, payload, len, false);
 }
 
 void muster_engine_receive_recorded(struct muster_engine *engine, const struct muster_packet *from,
 				    const void *payload, uint32_t len)
 {
-	struct muster_packet packet = copy_once(from);
+	struct muster_packet packet;
+	struct context *ctx;
 
-	if (!muster_predict_take(engine, &packet, payload, len)) {
-		receive(engine, &packet, payload, len, true);
+	copy_once(&packet, from);
+	ctx = muster_context_of(engine, &packet);
+	if (!ctx || !ctx->awaited || !muster_predict_take(ctx, &packet, payload, len)) {
+		receive(engine, ctx, &packet, payload, len, true);
 		return;
 	}
 	engine->taken_at_once = true;

@@ -37,24 +37,28 @@ static bool slots_left(const struct instance *inst, const struct step *step)
 
 /* ---- inline ---- */
 
-static bool combine_data(struct context *ctx, struct instance *inst, const struct step *step,
-			 const struct entry *entry, const void *from)
+/* one: combines what is a single element; or NULL */
+static inline bool combine_data(struct context *ctx, struct instance *inst, const struct step *step,
+			 muster_arith_element *one, const struct entry *entry, const void *from)
 {
 	if (muster_combine_replaces(step, entry))
 		memcpy(inst->data, from, step->length);
-	else if (inst->has_operand)
+	else if (!inst->has_operand)
+		return muster_combine_operand_missing(ctx, entry);
+	else if (one)
+		one(inst->data, inst->data, from);
+	else
 		muster_arith_checked(step->type, step->op, inst->data, inst->data, from,
 				     step->length);
-	else
-		return muster_combine_operand_missing(ctx, entry);
 	return true;
 }
 
-static bool combine_inline(struct context *ctx, struct instance *inst, const struct step *step)
+static bool combine_inline(struct context *ctx, struct instance *inst, const struct step *step,
+			   muster_arith_element *one)
 {
 	struct entry *entry = muster_entry_find(ctx, ctx->base, inst->pulse, inst->slot);
 
-	if (!entry || !combine_data(ctx, inst, step, entry, entry->data))
+	if (!entry || !combine_data(ctx, inst, step, one, entry, entry->data))
 		return false;
 	slot_done_later(ctx, inst, entry);
 	muster_entry_remove(entry);
@@ -79,13 +83,23 @@ static bool load_inline(struct context *ctx, struct instance *inst, const struct
 	return true;
 }
 
+/* What has come for its slots. */
+static bool combine_slots(struct context *ctx, struct instance *inst, const struct step *step)
+{
+	muster_arith_element *one = muster_arith_one(step->type, step->op, step->length);
+
+	while (slots_left(inst, step))
+		if (!combine_inline(ctx, inst, step, one))
+			return false;
+	return true;
+}
+
 static bool run_inline(struct context *ctx, struct instance *inst, const struct step *step)
 {
 	if (!inst->begun && !load_inline(ctx, inst, step))
 		return false;
-	while (slots_left(inst, step))
-		if (!combine_inline(ctx, inst, step))
-			return false;
+	if (slots_left(inst, step) && !combine_slots(ctx, inst, step))
+		return false;
 	if (!step->store_key)
 		return true;
 	return !muster_combine_waits(muster_sequence_current(ctx), inst, step) &&
@@ -262,7 +276,7 @@ static bool combine_payload(struct context *ctx, struct instance *inst, const st
 			    const struct entry *entry, const void *payload)
 {
 	if (step->kind == MUSTER_DESC_MP)
-		return combine_data(ctx, inst, step, entry, payload);
+		return combine_data(ctx, inst, step, NULL, entry, payload);
 	if (step->writes)
 		return swap_address(ctx, inst, step, entry, payload);
 	if (!inst->has_operand && !muster_combine_replaces(step, entry))

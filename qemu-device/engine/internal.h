@@ -30,7 +30,7 @@ enum engine_limit {
 	CONTEXT_BUCKETS = 2048,		/* of the table that finds contexts, */
 	TABLE_BUCKETS = 256,		/* and of that which finds tables of members */
 	POOL_CLASSES = 10,		/* sizes of what the pool keeps: 64 bytes, 128, ... */
-	POOL_KEEP_BYTES = 256 << 10,	/* that the pool keeps free */
+	POOL_KEEP_BYTES = 512 << 10,	/* that the pool keeps free */
 	BASE_AGE_MAX = 1 << 30,		/* how far a member's base is remembered to lie back */
 	BASE_AGE_EACH = 1 << 8,		/* after so many numbers one member's base is looked at: all, in time */
 };
@@ -116,63 +116,64 @@ struct fetching {
  * pool while it needs it.
  */
 struct context {
+	/* What is looked at for every packet: two lines of the cache. */
 	struct muster_engine *engine;
 	struct member_table *table;
 	struct context *next_hashed;
-	struct context *next_of_vp, *prev_of_vp;
-	struct context *next_ready, *prev_ready;
-	struct context *next_waiting, *prev_waiting; /* of the unit, for blocks */
 	uint64_t job_key;
-	uint32_t nr_members;		/* there so far */
-	uint32_t id;
-	uint32_t life;
-	uint16_t self;
+	uint32_t id;			/* from here on a word that no other context has (buffer.c) */
 	uint16_t vp;
 	uint8_t job;
-	bool listed;			/* on the engine's list of what can run */
-	bool stalled;			/* wire, completion queue, memory or budget said: later */
-	bool wants_room;		/* look again when blocks become free */
-	bool moved;			/* something changed that lets something else go on */
-	bool running;			/* the sequence `base` */
-	bool calm;			/* its program alone concerns it (predict.c) */
+	uint8_t unit;			/* of the engine */
+	uint32_t nr_members;		/* there so far */
+	uint32_t life;
+	uint16_t self;
 	bool closed;			/* for its owner; stays until all members are told */
+	bool calm;			/* its program alone concerns it (predict.c) */
+	bool running;			/* the sequence `base` */
+	bool listed;			/* on the engine's list of what can run */
+	uint16_t nr_arrived;
+	uint32_t base;			/* oldest number not ended */
+	uint32_t pulse_first;		/* live pulses are [pulse_first, pulse_next) */
+
+	uint32_t pulse_next;
+	struct failure failure;
+	const struct expected *awaited;	/* the next packet is like this one (predict.c); or NULL */
+	struct peer *peers;
+	struct arrivals *arrivals;	/* what has come for each number of the window; NULL: nothing */
+	struct sequence *current;	/* of those that are posted the first, number `base` */
+	void *instances;		/* of the running sequence */
+	uint16_t nr_peers;
+	uint16_t asking_first;		/* index in peers + 1 */
+	uint8_t queued;			/* sequences that are posted; the first has number `base` */
+	uint8_t queue_first;		/* place of sequence `base`, modulo MUSTER_SEQ_QUEUE_MAX */
+	bool moved;			/* something changed that lets something else go on */
+	bool stalled;			/* wire, completion queue, memory or budget said: later */
+
+	struct context *next_ready, *prev_ready;
+	struct context *next_waiting, *prev_waiting; /* of the unit, for blocks */
+	struct context *next_of_vp, *prev_of_vp;
+	bool wants_room;		/* look again when blocks become free */
 	bool coll_end;			/* of it: a packet carried COLL_END */
 	bool cause_told;		/* a completion has carried the cause */
 	bool context_told;		/* MUSTER_CQE_CONTEXT is written */
 	bool instances_kept;		/* they are the sequence's */
-
-	uint8_t queued;			/* sequences that are posted; the first has number `base` */
+	bool has_left;			/* some member has closed its context; */
+	uint16_t left_first;		/* of them, the one that ended the fewest numbers, */
+	uint32_t left_base;		/* and its final base */
 	uint8_t nr_kept;
 	uint8_t nr_trees;
 	uint8_t nr_ended;		/* so many that have ended are known, */
 	uint8_t nr_alike;		/* of them the newest have the same signature */
-	bool has_left;			/* some member has closed its context; */
-	uint16_t left_first;		/* of them, the one that ended the fewest numbers, */
-	uint32_t left_base;		/* and its final base */
 	uint32_t told_next;		/* member to tell next of failure or end; nr_members: all know */
-	uint32_t base;			/* oldest number not ended */
 	uint32_t base_unheard;		/* of members that have told nothing: at least so much */
-	uint32_t pulse_first;		/* live pulses are [pulse_first, pulse_next) */
-	uint32_t pulse_next;
-
-	uint16_t nr_arrived;
-	uint16_t nr_peers;
-	uint16_t asking_first;		/* index in peers + 1 */
-	uint8_t queue_first;		/* place of sequence `base`, modulo MUSTER_SEQ_QUEUE_MAX */
-	uint8_t unit;			/* of the engine */
-	struct failure failure;
-	struct peer *peers;
 	struct asking *asking;		/* of each peer; NULL: none asks */
 	struct writes *writes;		/* likewise; NULL: there was no one-sided write */
 	struct message *messages;
-	struct sequence *current;	/* of those that are posted the first, number `base` */
 	struct sequence **queue;	/* the others, from queue_first + 1 on; NULL: there was one at most */
 	struct sequence *kept;		/* the last that was asked for first */
-	void *instances;		/* of the running sequence */
-	const struct expected *awaited;	/* the next packet is like this one (predict.c); or NULL */
 	struct muster_tree_config *trees; /* MUSTER_ENGINE_TREES_MAX; NULL: it has joined none */
 	struct fetching *fetching;	/* NULL: nothing */
-	struct entry **arrivals;	/* what has come for each number of the window; NULL: nothing */
 	struct entry *copies;		/* of what was sent unasked */
 	struct muster_signature *signatures; /* of those that have ended, by number; NULL: all have the last */
 	union {
@@ -183,6 +184,8 @@ struct context {
 	uint16_t peer_of[];		/* index in peers + 1 of each member; 0: nothing was exchanged yet */
 };
 
+_Static_assert(offsetof(struct context, pulse_next) == 64 && offsetof(struct context, next_ready) <= 128,
+	       "what every packet looks at: two lines");
 _Static_assert(sizeof(struct context) <= 304, "what an idle one costs");
 
 struct vp {
@@ -202,6 +205,7 @@ struct muster_engine {
 	void *opaque;
 	uint32_t node;
 	uint64_t hash_key[2];
+	uint64_t hash_factor[2];	/* by it: odd */
 	uint32_t nr_units;
 	int32_t window;			/* sequences that a send may be ahead of its receiver; */
 	int32_t asks_from;		/* from so many on it asks, which is half of them */
@@ -226,6 +230,15 @@ struct muster_engine {
 	bool taken_at_once;		/* a packet was, since this was false: cheaper than a test */
 	struct muster_desc fetched[MUSTER_SEQ_DESCS_MAX]; /* what was read last from memory */
 };
+
+/* Mostly one element. */
+static inline void muster_copy_small(void *to, const void *from, uint32_t bytes)
+{
+	if (bytes == sizeof(uint64_t))
+		memcpy(to, from, sizeof(uint64_t));
+	else if (bytes)
+		memcpy(to, from, bytes);
+}
 
 /* Whose blocks and scratch memory a context uses. */
 static inline struct unit *muster_unit(const struct context *ctx)
@@ -276,6 +289,9 @@ struct context *muster_context_find(const struct muster_engine *engine, uint16_t
 /* The same by what a packet says; also one that is closed, and has copies yet. */
 struct context *muster_context_of(const struct muster_engine *engine,
 				  const struct muster_packet *packet);
+/* The first of those that may be it; or NULL. */
+const struct context *muster_context_probable(const struct muster_engine *engine, uint16_t vp,
+					      uint8_t job, uint32_t id);
 static inline bool muster_context_is_opening(const struct context *ctx)
 {
 	return ctx->nr_members < ctx->table->wanted;
@@ -401,8 +417,8 @@ void muster_predict_bind(struct context *ctx, struct sequence *seq);
 void muster_predict_drop(struct context *ctx, struct sequence *seq);
 /* The running program has taken this packet at once: so the next one for that slot will be. */
 void muster_predict_learn(struct context *ctx, const struct muster_packet *packet);
-/* Whether it is the packet that is awaited next, as it was predicted: then it is combined. */
-bool muster_predict_take(struct muster_engine *engine, const struct muster_packet *packet,
+/* One is awaited: whether this is it, as it was predicted. Then it is combined. */
+bool muster_predict_take(struct context *ctx, const struct muster_packet *packet,
 			 const void *payload, uint32_t len);
 /* Run what was predicted. True: nothing is left; false: all else is to be looked at. */
 bool muster_predict_run(struct context *ctx);
@@ -459,7 +475,13 @@ bool muster_tree_awaits(struct context *ctx, const struct muster_packet *packet)
 /* What has come for a number of the window, and was not combined. */
 static inline struct entry *muster_arrivals_first(const struct context *ctx, uint32_t number)
 {
-	return ctx->arrivals ? ctx->arrivals[number % MUSTER_WINDOW] : NULL;
+	return ctx->arrivals ? ctx->arrivals[number % MUSTER_WINDOW].first : NULL;
+}
+
+/* Whether something may have come for that slot of it, of any pulse. */
+static inline bool muster_arrivals_any(const struct context *ctx, uint32_t number, uint32_t slot)
+{
+	return ctx->arrivals && ctx->arrivals[number % MUSTER_WINDOW].slots >> slot & 1;
 }
 
 /* landing.c */
@@ -470,8 +492,9 @@ void muster_landing_data(struct context *ctx, uint32_t member, const struct must
 			 const void *payload);
 void muster_landing_rts(struct context *ctx, uint32_t member, const struct muster_packet *packet,
 			const void *payload);
-/* Whether what came for the running sequence agrees with it; else the context fails. */
+/* Whether what came for the running sequence agrees with it, or that and all behind it; else the context fails. */
 bool muster_landing_check(struct context *ctx, const struct entry *entry);
+bool muster_landing_check_all(struct context *ctx, const struct entry *first);
 
 /* combine.c */
 static inline bool muster_combine_replaces(const struct step *step, const struct entry *entry)

@@ -52,6 +52,15 @@ bool muster_landing_check(struct context *ctx, const struct entry *entry)
 	return !status;
 }
 
+bool muster_landing_check_all(struct context *ctx, const struct entry *entry)
+{
+	const struct sequence *seq = muster_sequence_current(ctx);
+
+	while (entry && judge(seq, entry) == MUSTER_STATUS_OK)
+		entry = entry->next;
+	return !entry || muster_landing_check(ctx, entry);
+}
+
 /* Its sender is behind, or what it sent was never awaited: the latter is a mismatch. */
 static void stale(struct context *ctx, uint32_t member, const struct muster_packet *packet)
 {
@@ -118,7 +127,7 @@ static void repeated(struct context *ctx, uint32_t member, const struct muster_p
 
 /* ---- is it within the window? ---- */
 
-static bool within_window(struct context *ctx, uint32_t member, const struct muster_packet *packet)
+static inline bool within_window(struct context *ctx, uint32_t member, const struct muster_packet *packet)
 {
 	bool running = is_running(ctx, packet->number);
 	uint32_t first = running ? ctx->pulse_first : 0;
@@ -144,7 +153,7 @@ static bool within_window(struct context *ctx, uint32_t member, const struct mus
 /* ---- landing ---- */
 
 /* NULL: the context has failed, and has no entry any more. */
-static struct entry *land(struct context *ctx, uint32_t member, const struct muster_packet *packet)
+static inline struct entry *land(struct context *ctx, uint32_t member, const struct muster_packet *packet)
 {
 	struct entry *entry = muster_entry_add(ctx, packet->number, packet->pulse, packet->seq_id);
 
@@ -244,15 +253,15 @@ static void store(struct entry *entry, const void *payload)
 		return;
 	}
 	entry->owner->engine->counters->unasked++;
-	memcpy(is_small ? entry->data : muster_room_block(entry, 0), payload, entry->total);
+	muster_copy_small(is_small ? entry->data : muster_room_block(entry, 0), payload, entry->total);
 	entry->state = ENTRY_FULL;
 }
 
 void muster_landing_data(struct context *ctx, uint32_t member, const struct muster_packet *packet,
 			 const void *payload)
 {
-	struct entry *entry = muster_entry_find(ctx, packet->number, packet->pulse,
-						packet->seq_id);
+	struct entry *entry = muster_arrivals_any(ctx, packet->number, packet->seq_id) ?
+		muster_entry_find(ctx, packet->number, packet->pulse, packet->seq_id) : NULL;
 
 	if (entry) {
 		land_fragment(ctx, member, entry, packet, payload);

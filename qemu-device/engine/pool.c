@@ -53,7 +53,12 @@ void muster_pool_give(struct muster_engine *engine, void *p, size_t bytes)
 
 size_t muster_engine_kept(const struct muster_engine *engine)
 {
-	return engine->pool.kept;
+	size_t bytes = engine->pool.kept;
+	uint32_t i;
+
+	for (i = 0; i < engine->nr_units; i++)
+		bytes += muster_buffer_kept(&engine->units[i]);
+	return bytes;
 }
 
 void muster_pool_destroy(struct muster_engine *engine)

@@ -31,15 +31,6 @@
 
 enum { PACKETS_MAX = 32 };	/* of a program: what it sends, and what it awaits */
 
-/* Mostly one element. */
-static inline void copy(void *to, const void *from, uint32_t bytes)
-{
-	if (bytes == sizeof(uint64_t))
-		memcpy(to, from, sizeof(uint64_t));
-	else if (bytes)
-		memcpy(to, from, bytes);
-}
-
 /* ---- preparing --------------------------------------------------------------------- */
 
 static bool is_small(const struct sequence *seq)
@@ -172,16 +163,6 @@ static inline uint32_t look_once(const __le32 *field)
 	return __atomic_load_n(field, __ATOMIC_RELAXED);
 }
 
-/* Whose it would be, if it is predicted. The last that waited is found at once. */
-static inline struct context *context_of(const struct muster_engine *engine,
-					 const struct muster_packet *packet)
-{
-	struct context *ctx = engine->waited_last;
-
-	return ctx && ctx->awaited && ctx->id == packet->context ?
-	       ctx : muster_context_of(engine, packet);
-}
-
 /* False: the program should have brought an operand. */
 static inline bool fold(const struct sequence *seq, struct instance *inst,
 			const struct action *action, uint16_t flags, const void *payload)
@@ -189,7 +170,7 @@ static inline bool fold(const struct sequence *seq, struct instance *inst,
 	const struct step *step;
 
 	if (flags & MUSTER_PACKET_SWAP_DATA || !action->reduces) {
-		copy(inst->data, payload, action->length);
+		muster_copy_small(inst->data, payload, action->length);
 	} else if (!inst->has_operand) {
 		return false;
 	} else if (action->one) {
@@ -226,17 +207,13 @@ static INLINE bool take(struct muster_engine *engine, struct context *ctx, struc
 	return true;
 }
 
-bool muster_predict_take(struct muster_engine *engine, const struct muster_packet *packet,
+bool muster_predict_take(struct context *ctx, const struct muster_packet *packet,
 			 const void *payload, uint32_t len)
 {
-	struct context *ctx = context_of(engine, packet);
-	struct instance *inst;
+	struct instance *inst = ctx->instances;
+	const struct action *actions = muster_sequence_current(ctx)->predicted->actions;
 
-	if (!ctx || !ctx->awaited)
-		return false;
-	inst = ctx->instances;
-	if (!take(engine, ctx, inst, &muster_sequence_current(ctx)->predicted->actions[inst->next],
-		  packet, payload, len))
+	if (!take(ctx->engine, ctx, inst, &actions[inst->next], packet, payload, len))
 		return false;
 	muster_context_ready(ctx);
 	return true;
@@ -261,7 +238,7 @@ static inline void begin(struct context *ctx, struct muster_engine_counters *cou
 		if (__builtin_expect(action->is_own, 0))
 			combine_own(ctx, inst, action);
 		else
-			copy(inst->data, action->load, action->length);
+			muster_copy_small(inst->data, action->load, action->length);
 	}
 	inst->has_operand = action->has_operand;
 }
@@ -271,7 +248,7 @@ static inline void store(struct muster_engine_counters *counters, const struct i
 {
 	if (action->store) {
 		counters->dma_write_bytes += action->length;
-		copy(action->store, inst->data, action->length);
+		muster_copy_small(action->store, inst->data, action->length);
 	}
 }
 

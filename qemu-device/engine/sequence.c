@@ -199,9 +199,10 @@ static bool start(struct context *ctx)
 
 	if (!ctx->queued || !muster_farewell_check(ctx))
 		return false;
-	for (; entry; entry = entry->next)
-		if (!muster_landing_check(ctx, entry))
-			return false;
+	if (entry && entry->next)
+		muster_entries_expect(ctx, ctx->base);
+	if (!muster_landing_check_all(ctx, entry))
+		return false;
 	if (seq->kept && !muster_kept_holds(ctx, seq)) {
 		muster_context_fail(ctx, MUSTER_STATUS_MEMORY, ctx->self, NULL);
 		return false;
