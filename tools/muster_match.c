@@ -2,9 +2,10 @@
 /*
  * What the packet buffer costs: 8-byte packets come shuffled, lie in the buffer, and are matched
  * and added in order, as many as fill 90 % of the 8,192 slots of 64 bytes that the Tianhe paper's
- * 512 KiB have. Beside it the same keys in a bare hash table of that size, by open addressing:
- * inserted shuffled, found in order, added and deleted. Times are the processor's, the least of
- * many rounds.
+ * 512 KiB have. They come as many at once as a socket gives. Beside it the same keys in a bare hash
+ * table of that size, by open addressing: inserted shuffled, found in order, added and deleted. What
+ * the table has nothing like, the checking of descriptors as they are posted, counts apart. Times are
+ * the processor's, the least of many rounds.
  */
 #include <stdbool.h>
 #include <stdio.h>
@@ -19,9 +20,12 @@ enum {
 	SOURCES = 16,				/* packets of one descriptor */
 	CONTEXTS = SLOTS * 9 / 10 / SOURCES,
 	PACKETS = CONTEXTS * SOURCES,
-	ROUNDS = 60,
+	BURST = MUSTER_ENGINE_EXPECT_MAX,
+	ROUNDS = 200,
 	JOB = 3, VP = 5, PEER_VP = 7, NODE = 0, PEER = 1,
 };
+
+_Static_assert(PACKETS % BURST == 0, "whole bursts");
 
 static struct muster_packet packets[PACKETS];	/* shuffled */
 static double values[PACKETS];
@@ -191,22 +195,38 @@ static bool post(void)
 	return true;
 }
 
-/* Nanoseconds for a packet; 0: something went wrong. */
-static double by_engine(uint32_t number)
+static void receive(void)
 {
-	double began;
+	const struct muster_packet *next[BURST];
+
+	for (uint32_t i = 0; i < PACKETS; i++) {
+		if (i % BURST == 0) {
+			for (uint32_t j = 0; j < BURST; j++)
+				next[j] = &packets[i + j];
+			muster_engine_expect(engine, next, BURST);
+		}
+		muster_engine_receive(engine, &packets[i], &values[i], sizeof(values[i]));
+	}
+}
+
+/* Nanoseconds for a packet; 0: something went wrong. Of them those for posting are not. */
+static double by_engine(uint32_t number, double *posting)
+{
+	double began, came, posted, done;
 
 	shuffle(number);
 	ended = 0;
 	began = now_ns();
-	for (uint32_t i = 0; i < PACKETS; i++)
-		muster_engine_receive(engine, &packets[i], &values[i], sizeof(values[i]));
+	receive();
+	came = now_ns();
 	if (!post())
 		return 0;
+	posted = now_ns();
 	while (muster_engine_step(engine, 1 << 20))
 		;
-	began = now_ns() - began;
-	return ended == CONTEXTS ? began / PACKETS : 0;
+	done = now_ns();
+	*posting = (posted - came) / PACKETS;
+	return ended == CONTEXTS ? (came - began + done - posted) / PACKETS : 0;
 }
 
 /* ---- a bare table ------------------------------------------------------------------- */
@@ -267,7 +287,7 @@ static double by_table(uint32_t number, volatile double *sum)
 
 int main(void)
 {
-	double engine_ns = 0, table_ns = 0;
+	double engine_ns = 0, table_ns = 0, posting_ns = 0;
 	volatile double sum = 0;
 
 	if (!begin()) {
@@ -275,13 +295,14 @@ int main(void)
 		return 1;
 	}
 	for (uint32_t round = 0; round < ROUNDS; round++) {
-		double ns = by_engine(round), bare = by_table(round, &sum);
+		double posting = 0, ns = by_engine(round, &posting), bare = by_table(round, &sum);
 
 		if (!ns) {
 			fprintf(stderr, "muster_match: a sequence has not ended\n");
 			return 1;
 		}
 		engine_ns = !round || ns < engine_ns ? ns : engine_ns;
+		posting_ns = !round || posting < posting_ns ? posting : posting_ns;
 		table_ns = !round || bare < table_ns ? bare : table_ns;
 	}
 	printf("%d packets of 8 bytes, shuffled, in %d slots of 64 bytes (%d %%)\n", PACKETS, SLOTS,
@@ -289,6 +310,7 @@ int main(void)
 	printf("bare hash table     %6.1f ns a packet, %6.1f M a second\n", table_ns, 1e3 / table_ns);
 	printf("engine              %6.1f ns a packet, %6.1f M a second: %.0f %% of it\n", engine_ns,
 	       1e3 / engine_ns, 100 * table_ns / engine_ns);
+	printf("posting beside it   %6.1f ns a packet: a descriptor for each %d\n", posting_ns, SOURCES);
 	muster_engine_destroy(engine);
 	return 0;
 }

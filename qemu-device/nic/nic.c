@@ -116,8 +116,23 @@ static void wire_lost(void *owner, uint32_t node, uint32_t present)
 	nic_event_lost(nic, node);
 }
 
+/* Those for the same engine at once. */
+static void wire_expect(void *owner, const struct muster_packet *const *packets, uint32_t nr)
+{
+	struct muster_nic *nic = owner;
+	struct muster_engine *engine;
+
+	for (uint32_t i = 0, next; i < nr; i = next) {
+		engine = nic_engine_of(nic, le16toh(packets[i]->dst_vp));
+		for (next = i + 1; next < nr && nic_engine_of(nic, le16toh(packets[next]->dst_vp)) == engine;)
+			next++;
+		muster_engine_expect(engine, packets + i, next - i);
+	}
+}
+
 static const struct muster_wire_events wire_events = {
 	.receive = wire_receive,
+	.expect = wire_expect,
 	.lost = wire_lost,
 	.met = wire_met,
 	.needs = nic_needs,

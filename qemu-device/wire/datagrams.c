@@ -84,3 +84,8 @@ struct muster_datagram muster_datagrams_get(struct muster_datagrams *datagrams, 
 		.len = datagrams->headers[i].msg_len,
 	};
 }
+
+const void *muster_datagrams_peek(const struct muster_datagrams *datagrams, int i, size_t len)
+{
+	return datagrams->headers[i].msg_len < len ? NULL : datagrams->bytes[i];
+}

@@ -27,4 +27,7 @@ int muster_datagrams_receive(struct muster_datagrams *datagrams, int fd, int mos
 /** muster_datagrams_get() - one of those that have come, until more are received. */
 struct muster_datagram muster_datagrams_get(struct muster_datagrams *datagrams, int i);
 
+/** muster_datagrams_peek() - its bytes, whoever sent it; NULL: they are fewer than len. */
+const void *muster_datagrams_peek(const struct muster_datagrams *datagrams, int i, size_t len);
+
 #endif /* MUSTER_WIRE_DATAGRAMS_H */

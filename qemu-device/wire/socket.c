@@ -302,6 +302,8 @@ static void port_gone(struct muster_wire *wire, uint32_t node)
 	peer_settle(port_of(wire), peer);
 }
 
+MUSTER_STATIC_ASSERT((int)MUSTER_DATAGRAMS_BATCH <= (int)MUSTER_WIRE_EXPECT_MAX, "all of a batch");
+
 static void take_datagram(struct port *port, uint64_t now_us, int i)
 {
 	struct muster_datagram datagram = muster_datagrams_get(port->datagrams, i);
@@ -325,6 +327,25 @@ static void take_datagram(struct port *port, uint64_t now_us, int i)
 	}
 	muster_link_receive(&peer->link, now_us, &frame, datagram.bytes + sizeof(frame));
 	peer_settle(port, peer);
+}
+
+/* One alone would be asked for and looked at in the same breath. */
+static void expect_packets(struct port *port, int nr)
+{
+	const struct muster_packet *packets[MUSTER_DATAGRAMS_BATCH];
+	struct muster_wire *wire = &port->wire;
+	uint32_t whole = 0;
+
+	if (nr < 2 || !wire->events->expect)
+		return;
+	for (int i = 0; i < nr; i++) {
+		const struct muster_frame *frame = muster_datagrams_peek(port->datagrams, i,
+									 sizeof(*frame) + sizeof(**packets));
+
+		if (frame && (frame->type == MUSTER_FRAME_DATA || frame->type == MUSTER_FRAME_ONCE))
+			packets[whole++] = (const struct muster_packet *)(frame + 1);
+	}
+	wire->events->expect(wire->owner, packets, whole);
 }
 
 /*
@@ -389,6 +410,7 @@ static int port_poll(struct muster_wire *wire, uint64_t now_us, int budget)
 		int nr = muster_datagrams_receive(port->datagrams, port->fd, most);
 
 		port->reads++;
+		expect_packets(port, nr);
 		for (int i = 0; i < nr; i++)
 			take_datagram(port, now_us, i);
 		came += nr > 0 ? nr : 0;

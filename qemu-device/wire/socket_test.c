@@ -32,6 +32,7 @@ struct owner {
 	uint32_t incarnation;
 	uint8_t came[PORTS][PACKETS];	/* by source */
 	uint32_t nr_came;
+	uint32_t nr_expected;
 	uint32_t lost[PORTS];
 	uint32_t nr_lost;
 };
@@ -84,6 +85,19 @@ static void receive(void *opaque, const struct muster_packet *packet, const void
 	owner->nr_came++;
 }
 
+/* Several at once, of those that come then. */
+static void expect(void *opaque, const struct muster_packet *const *packets, uint32_t nr)
+{
+	struct owner *owner = opaque;
+
+	assert_true(nr <= MUSTER_WIRE_EXPECT_MAX);
+	for (uint32_t i = 0; i < nr; i++) {
+		assert_true(packets[i]->src_node < PORTS && packets[i]->number < PACKETS);
+		assert_int_equal(packets[i]->dst_node, owner->node);
+	}
+	owner->nr_expected += nr;
+}
+
 static void met(void *opaque, uint32_t node, uint32_t present)
 {
 	(void)opaque;
@@ -104,7 +118,7 @@ static void lost(void *opaque, uint32_t node, uint32_t present)
 static int open_port(const char *spec, uint32_t node, uint32_t incarnation, char *why)
 {
 	static const struct muster_wire_events events = {
-		.receive = receive, .lost = lost, .met = met,
+		.receive = receive, .lost = lost, .met = met, .expect = expect,
 	};
 	struct owner *owner = &t.owners[node % PORTS];
 
@@ -173,6 +187,7 @@ static void exchange(uint32_t a, uint32_t b, uint32_t count)
 		assert_int_equal(t.owners[b].came[a][n], 1);
 	}
 	assert_int_equal(t.owners[a].lost[b] + t.owners[b].lost[a], 0);
+	assert_true(t.owners[a].nr_expected + t.owners[b].nr_expected);
 }
 
 /* Counted by polls, not by the clock: however long we stand still between them. */

@@ -43,7 +43,14 @@ struct muster_wire_events {
 	 * of the node until it is watched or spoken to again. NULL: it always does.
 	 */
 	bool (*needs)(void *owner, uint32_t node);
+	/*
+	 * These have come together, and each may be received next: a hint, of datagrams that nobody
+	 * has checked yet. At most MUSTER_WIRE_EXPECT_MAX. Else NULL.
+	 */
+	void (*expect)(void *owner, const struct muster_packet *const *packets, uint32_t nr);
 };
+
+enum { MUSTER_WIRE_EXPECT_MAX = 16 };
 
 struct muster_wire;
 

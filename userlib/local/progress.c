@@ -244,8 +244,16 @@ bool muster_local_uplink_take(void *owner, uint32_t neighbour, const struct must
 	return true;
 }
 
+static void wire_expect(void *owner, const struct muster_packet *const *packets, uint32_t nr)
+{
+	struct local *local = owner;
+
+	muster_engine_expect(local->engine, packets, nr);
+}
+
 const struct muster_wire_events muster_local_wire_events = {
 	.receive = wire_receive,
+	.expect = wire_expect,
 	.lost = wire_lost,
 	.met = wire_met,
 };
