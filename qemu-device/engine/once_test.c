@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * A sender that changes a packet as soon as the engine has read it, in memory that both see. Each
- * instruction that touches the packet is run alone, and what it has read is something else from
- * then on. All goes on as if nothing were changed.
+ * A sender that changes a packet as soon as the engine has read it, in memory that both see; or what
+ * it has lent, as that is combined. Each instruction that touches it is run alone, and what it has
+ * read is something else from then on. All goes on as if nothing were changed.
  */
 #define WORLD_NODES	2
 #define WORLD_BYTES	(1 << 16)
@@ -21,19 +21,21 @@ static struct {
 	uint64_t payload[8];
 } *shared;
 
+static uint8_t *watched;		/* the page */
 static uint8_t *read_last;
 static uint32_t nr_reads, nr_taken;	/* the latter at once */
+static size_t changes = WORD;		/* bytes of what was read */
 
 /* A read of what is shared: let this instruction alone do it. */
 static void touched(int signal, siginfo_t *info, void *context)
 {
 	uint8_t *at = info->si_addr;
 
-	if (at < (uint8_t *)shared || at >= (uint8_t *)shared + PAGE)
+	if (at < watched || at >= watched + PAGE)
 		_exit(signal);
 	read_last = at;
 	nr_reads++;
-	mprotect(shared, PAGE, PROT_READ | PROT_WRITE);
+	mprotect(watched, PAGE, PROT_READ | PROT_WRITE);
 	((ucontext_t *)context)->uc_mcontext.gregs[REG_EFL] |= TRAP;
 }
 
@@ -41,8 +43,8 @@ static void done(int signal, siginfo_t *info, void *context)
 {
 	(void)signal;
 	(void)info;
-	memset(read_last, 0xee, WORD);
-	mprotect(shared, PAGE, PROT_NONE);
+	memset(read_last, 0xee, changes);
+	mprotect(watched, PAGE, PROT_NONE);
 	((ucontext_t *)context)->uc_mcontext.gregs[REG_EFL] &= ~(greg_t)TRAP;
 }
 
@@ -66,19 +68,30 @@ static void take(struct world *w, uint32_t len)
 }
 
 /* cmocka has handlers of its own in each test. */
-static void give(struct world *w, struct muster_packet packet, const void *payload)
+static void watch(void *page)
 {
 	const struct sigaction touch = { .sa_sigaction = touched, .sa_flags = SA_SIGINFO };
 	const struct sigaction step = { .sa_sigaction = done, .sa_flags = SA_SIGINFO };
 
 	assert_int_equal(sigaction(SIGSEGV, &touch, NULL) | sigaction(SIGTRAP, &step, NULL), 0);
+	watched = page;
+	nr_reads = 0;
+	assert_int_equal(mprotect(watched, PAGE, PROT_NONE), 0);
+}
+
+static void watch_no_more(void)
+{
+	mprotect(watched, PAGE, PROT_READ | PROT_WRITE);
+	assert_true(nr_reads);
+}
+
+static void give(struct world *w, struct muster_packet packet, const void *payload)
+{
 	shared->packet = packet;
 	memcpy(shared->payload, payload, packet.length);
-	nr_reads = 0;
-	mprotect(shared, PAGE, PROT_NONE);
+	watch(shared);
 	take(w, packet.length);
-	mprotect(shared, PAGE, PROT_READ | PROT_WRITE);
-	assert_true(nr_reads);
+	watch_no_more();
 	world_run(w);
 }
 
@@ -159,9 +172,65 @@ static void what_waits_for_its_turn_and_messages_are_read_once(void **state)
 	}
 }
 
+/* So many doubles, which the peer has lent: a sum, or a copy; into what is mapped, or by DMA. */
+static void combine_lent(bool reduces, bool mapped, uint32_t nr)
+{
+	struct world *w = world_create(2, 1);
+	struct muster_desc sink = desc_rdma(MUSTER_DESC_CH | MUSTER_DESC_CT | MUSTER_DESC_COLL_END |
+					    (reduces ? MUSTER_DESC_REDUCE : 0), 1, nr * sizeof(double), PAGE);
+	struct muster_packet rts = packet_of(MUSTER_PACKET_RTS, 0);
+	struct muster_reference lent = { .length = nr * sizeof(double), .key = WORLD_KEY };
+	double own[PAGE / sizeof(double)], sum[PAGE / sizeof(double)], *theirs;
+	uint8_t *memory;
+
+	w->map = mapped;
+	world_start(w);
+	memory = w->nodes[1].memory;
+	theirs = (double *)(((uintptr_t)memory + PAGE - 1) & ~(uintptr_t)(PAGE - 1));
+	for (uint32_t i = 0; i < nr; i++) {
+		theirs[i] = own[i] = 1.5 + i;		/* alike: no bit of either is rounded away */
+		sum[i] = reduces ? own[i] + theirs[i] : theirs[i];
+	}
+	memcpy(w->nodes[0].memory, own, nr * sizeof(double));
+	if (reduces)
+		desc_load(&sink, 0);
+	desc_store(&sink, 2 * PAGE);
+	world_post(w, 0, &sink, 1);
+	world_run(w);
+	lent.addr = (uint64_t)((uint8_t *)theirs - memory);
+	rts.flags = MUSTER_PACKET_REFERENCE;
+	rts.total = nr * sizeof(double);
+	rts.length = sizeof(lent);
+	muster_engine_receive(w->nodes[0].engine, &rts, &lent, sizeof(lent));
+	watch(theirs);
+	muster_engine_step(w->nodes[0].engine, 100);
+	watch_no_more();
+	assert_int_equal(w->nodes[0].nr_cqes, 1);
+	assert_int_equal(w->nodes[0].cqes[0].status, MUSTER_STATUS_OK);
+	assert_int_equal(world_counters(w, 0).bytes_referenced, nr * sizeof(double));
+	assert_memory_equal(w->nodes[0].memory + 2 * PAGE, sum, nr * sizeof(double));
+	world_destroy(w);
+}
+
+/* It may be read byte by byte. How a copy is made by DMA, or of a few elements, is the C library's. */
+static void what_a_peer_has_lent_is_read_once(void **state)
+{
+	static const uint32_t numbers[] = { 1, 4, 7, 16, 64, 512 };
+
+	(void)state;
+	changes = 1;
+	for (uint32_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+		for (int mapped = 0; mapped < 2; mapped++)
+			combine_lent(true, mapped, numbers[i]);
+	combine_lent(false, true, 1);
+	combine_lent(false, true, 512);
+	changes = WORD;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_a_peer_has_lent_is_read_once),
 		cmocka_unit_test(data_are_read_once),
 		cmocka_unit_test(what_waits_for_its_turn_and_messages_are_read_once),
 	};
