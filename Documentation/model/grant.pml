@@ -45,6 +45,9 @@ typedef slot {
 	bit asked;		/* RTS is here */
 	bit filled;		/* the message is here */
 	bit taken;		/* by reference: read */
+#ifdef FORWARD
+	bit held;		/* what it sends on is not here yet */
+#endif
 };
 
 slot slots[CONTEXTS * NUMBERS * PULSES * RANKS * SLOTS];
@@ -208,6 +211,13 @@ end:	do
 #define SEND_AGAIN	skip
 #endif
 
+/* What is forwarded goes when it has come. */
+#ifdef NO_HELD
+#define wait_for_it()	assert(!M.held)
+#else
+#define wait_for_it()	!M.held
+#endif
+
 inline close_send()
 {
 	sending[LANE(c, M.from, p)] = sending[LANE(c, M.from, p)] & ~(1 << M.id)
@@ -284,6 +294,12 @@ asked:
 	fi;
 	atomic {						/* GRANT */
 		hear(c, M.from, to, carried);
+#ifdef FORWARD
+		carried = 0;
+	}
+	atomic {
+		wait_for_it();
+#endif
 		carried = base[RANK(c, M.from)];
 		if
 		:: unasked -> SEND_AGAIN;
@@ -321,6 +337,25 @@ inline send(bit_no, peer, at, what)
 		sending[LANE(c, r, p)] = sending[LANE(c, r, p)] | (1 << (bit_no));
 	}
 }
+
+#ifdef FORWARD
+
+/* The same, of what has yet to come for the next slot. */
+inline forward(bit_no, peer, at)
+{
+	atomic {
+		slots[KEY(c, n, p, peer, at)].held = 1;
+		send(bit_no, peer, at, LARGE);
+	}
+}
+
+/* That has come. */
+inline go_on(peer, at)
+{
+	slots[KEY(c, n, p, peer, at)].held = 0
+}
+
+#endif
 
 #define STORE_WAITS(over)	(sending[LANE(c, r, p)] & (over))
 

@@ -15,6 +15,13 @@
 #define SAME_STEP(over)	0
 #endif
 
+/* A step stores over what it forwards, as what has gone from there is final. */
+#ifdef NO_OVER
+#define OWN(sends)	(sends)
+#else
+#define OWN(sends)	0
+#endif
+
 #ifdef EXCHANGE
 /* Two ranks send their whole vector and reduce the other's into it. */
 #define RANKS 2
@@ -157,6 +164,76 @@ inline program()
 	:: r == 2 ->
 		await(0);
 		await(0);
+	fi
+}
+#endif
+
+#ifdef CHAIN
+/* Each rank forwards what the one before it sends; in the second context the other way round. */
+#define FORWARD
+#define RANKS 3
+#define SLOTS 1
+#define PLACE(c, r) ((r) + (c) * (RANKS - 1 - 2 * (r)))
+#define NEXT_OF(c, r) ((r) + 1 - 2 * (c))
+#define EXPECTS(r, s) (PLACE(c, r) != 0)
+inline program()
+{
+	if
+	:: PLACE(c, r) == 0 -> send(0, NEXT_OF(c, r), 0, LARGE);
+	:: PLACE(c, r) == 1 ->
+		forward(0, NEXT_OF(c, r), 0);
+		await(OWN(1 << 0));
+		go_on(NEXT_OF(c, r), 0);
+	:: PLACE(c, r) == 2 -> await(0);
+	fi
+}
+#endif
+
+#ifdef FAN
+/* Rank 1 forwards to two. */
+#define FORWARD
+#define RANKS 4
+#define SLOTS 1
+#define EXPECTS(r, s) (r != 0)
+inline program()
+{
+	if
+	:: r == 0 -> send(0, 1, 0, LARGE);
+	:: r == 1 ->
+		forward(0, 2, 0);
+		forward(1, 3, 0);
+		await(OWN(1 << 0 | 1 << 1));
+		go_on(2, 0);
+		go_on(3, 0);
+	:: r > 1 -> await(0);
+	fi
+}
+#endif
+
+#ifdef RELAY
+/* Rank 2 adds up what ranks 0 and 1 send, and forwards the sum as the second comes. NO_TURN: as the first does. */
+#define FORWARD
+#define RANKS 4
+#define SLOTS 2
+#define EXPECTS(r, s) (r == 2 || (r == 3 && s == 0))
+inline program()
+{
+	if
+	:: r < 2 -> send(0, 2, r, LARGE);
+	:: r == 2 ->
+#ifdef NO_TURN
+		forward(0, 3, 0);
+		await(OWN(1 << 0));
+		go_on(3, 0);
+		await(OWN(1 << 0));
+		assert(sending[LANE(c, r, p)] & 1 << 0);
+#else
+		await(0);
+		forward(0, 3, 0);
+		await(OWN(1 << 0));
+		go_on(3, 0);
+#endif
+	:: r == 3 -> await(0);
 	fi
 }
 #endif

@@ -114,6 +114,12 @@ instance exchange-eager-two   none      EXCHANGE CONTEXTS=2 ROOM=1 KIND=EAGER
 instance reduce-eager         none      REDUCE NUMBERS=2 ROOM=1 COPIES=2 KIND=EAGER
 instance broadcast-eager      none      BROADCAST NUMBERS=2 ROOM=1 COPIES=2 KIND=EAGER
 instance stream-eager         none      STREAM NUMBERS=5 WINDOW=4 ROOM=1 COPIES=2 KIND=EAGER
+instance forward              none      CHAIN PULSES=2
+instance forward-room         none      CHAIN NUMBERS=2 ROOM=1
+instance forward-numbers      none      CHAIN NUMBERS=3 ROOM=1
+instance forward-contexts     none      CHAIN CONTEXTS=2 ROOM=1
+instance forward-two          none      FAN NUMBERS=2 ROOM=1
+instance forward-sum          none      RELAY ROOM=1
 instance no-stream            deadlock  REDUCE ROOM=1 NO_STREAM
 instance no-scratch           deadlock  EXCHANGE NO_SCRATCH
 instance no-scratch-reference deadlock  EXCHANGE NO_SCRATCH KIND=REFERENCE
@@ -125,6 +131,10 @@ instance no-copy              assertion REDUCE NUMBERS=2 COPIES=2 KIND=EAGER NO_
 instance no-refusal           deadlock  REDUCE NUMBERS=2 KIND=EAGER NO_REFUSAL
 instance no-one-pulse         assertion REDUCE PULSES=3 LIVE=1 ROOM=2 COPIES=2 KIND=EAGER
 instance no-empty-asks        assertion ENDS_EARLY PULSES=3 LIVE=1 NO_EMPTY_ASKS
+instance no-over              deadlock  CHAIN NO_OVER
+instance no-held              assertion CHAIN NO_HELD
+instance no-turn              assertion RELAY NO_TURN
+instance no-stream-forward    deadlock  RELAY ROOM=1 NO_STREAM
 instance tree                 none      TREE PULSES=3
 instance tree-numbers         none      TREE PULSES=1 NUMBERS=3 LIVE=1
 instance no-second            deadlock  TREE PULSES=3 NO_SECOND
