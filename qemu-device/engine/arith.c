@@ -13,6 +13,8 @@
 
 typedef void apply(uint8_t type, uint8_t op, uint8_t *dst, const uint8_t *a, const uint8_t *b,
 		   size_t bytes);
+typedef size_t apply_to_rows(uint8_t type, uint8_t op, const struct rows *rows, uint8_t *dst,
+			     size_t bytes);
 
 #define APPLY_INT	muster_arith_integers
 #define APPLY_UINT	muster_arith_integers
@@ -21,13 +23,21 @@ typedef void apply(uint8_t type, uint8_t op, uint8_t *dst, const uint8_t *a, con
 #define APPLY_COMPLEX	muster_arith_floats
 #define APPLY_PAIR	muster_arith_pairs
 
+#define ROWS_INT	muster_arith_integers_rows
+#define ROWS_UINT	muster_arith_integers_rows
+#define ROWS_FLOAT	muster_arith_floats_rows
+#define ROWS_HALF	NULL
+#define ROWS_COMPLEX	muster_arith_floats_rows
+#define ROWS_PAIR	NULL
+
 static const struct {
 	uint8_t size;
 	uint8_t kind;
 	apply *apply;
+	apply_to_rows *rows;	/* NULL: two by two */
 } types[] = {
 #define TYPE(name, number, word, bytes, kind)                                                    \
-	[number] = { bytes, MUSTER_KIND_##kind, APPLY_##kind },
+	[number] = { bytes, MUSTER_KIND_##kind, APPLY_##kind, ROWS_##kind },
 	MUSTER_DTYPES(TYPE)
 };
 
@@ -72,6 +82,12 @@ void muster_arith_checked(uint8_t type, uint8_t op, void *dst, const void *a, co
 		muster_arith_move(dst, b, bytes);
 	else
 		types[type].apply(type, op, dst, a, b, bytes);
+}
+
+size_t muster_arith_turns(uint8_t type, uint8_t op, const struct rows *rows, uint8_t *dst,
+			  size_t bytes)
+{
+	return types[type].rows ? types[type].rows(type, op, rows, dst, bytes) : 0;
 }
 
 muster_arith_element *muster_arith_one(uint8_t type, uint8_t op, size_t bytes)

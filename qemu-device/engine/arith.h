@@ -36,6 +36,16 @@ int muster_arith(uint8_t type, uint8_t op, void *dst, const void *a, const void 
 void muster_arith_checked(uint8_t type, uint8_t op, void *dst, const void *a, const void *b,
 			  size_t bytes);
 
+/**
+ * muster_arith_rows() - of several sources at once, with the bits of one after the other: the first
+ * `left` of them combined from the first on, then those from there on, then one with the other.
+ * @left: 1 to nr; nr: there is one row only.
+ *
+ * The pair and the length are known to be defined. dst may equal from[0], and overlaps none otherwise.
+ */
+void muster_arith_rows(uint8_t type, uint8_t op, void *dst, const uint8_t *const *from,
+		       uint32_t left, uint32_t nr, size_t bytes);
+
 /** muster_arith_move() - memmove(), quicker where the lines are in another processor's cache. */
 void muster_arith_move(void *to, const void *from, size_t bytes);
 

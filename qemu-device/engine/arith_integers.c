@@ -77,6 +77,58 @@ void muster_arith_integers(uint8_t type, uint8_t op, uint8_t *dst, const uint8_t
 		apply_by_size(KEY(muster_dtype_size(type), op), dst, a, b, bytes);
 }
 
+#define INT_ROWS(key, name, OP)                                                                  \
+	case KEY(key, MUSTER_REDOP_##OP):                                                        \
+		ROWS(v##name, INT_##OP, ALL_DONE)                                                \
+		break;
+
+#define INT_ROWS_OF_SIZE(name)                                                                   \
+	INT_ROWS(sizeof(e##name), name, SUM)                                                     \
+	INT_ROWS(sizeof(e##name), name, PROD)                                                    \
+	INT_ROWS(sizeof(e##name), name, BAND)                                                    \
+	INT_ROWS(sizeof(e##name), name, BOR)                                                     \
+	INT_ROWS(sizeof(e##name), name, BXOR)
+
+CLONES
+static size_t rows_by_size(unsigned int pair, const struct rows *rows, uint8_t *dst, size_t bytes)
+{
+	size_t at = 0;
+
+	switch (pair) {
+	INT_ROWS_OF_SIZE(U8)
+	INT_ROWS_OF_SIZE(U16)
+	INT_ROWS_OF_SIZE(U32)
+	INT_ROWS_OF_SIZE(U64)
+	}
+	return at;
+}
+
+#define INT_ROWS_OF_TYPE(name)                                                                   \
+	INT_ROWS(MUSTER_DTYPE_##name, name, MIN)                                                 \
+	INT_ROWS(MUSTER_DTYPE_##name, name, MAX)
+
+CLONES
+static size_t rows_by_order(unsigned int pair, const struct rows *rows, uint8_t *dst, size_t bytes)
+{
+	size_t at = 0;
+
+	switch (pair) {
+	INT_ROWS_OF_TYPE(I32)
+	INT_ROWS_OF_TYPE(U32)
+	INT_ROWS_OF_TYPE(I64)
+	INT_ROWS_OF_TYPE(U64)
+	}
+	return at;
+}
+
+size_t muster_arith_integers_rows(uint8_t type, uint8_t op, const struct rows *rows, uint8_t *dst,
+				  size_t bytes)
+{
+	if (op == MUSTER_REDOP_MIN || op == MUSTER_REDOP_MAX)
+		return rows_by_order(KEY(type, op), rows, dst, bytes);
+	return rows_by_size(KEY(muster_dtype_size(type), op), rows, dst, bytes);
+}
+
 #define INT_ONE(name, OP)	ONE(name##_##OP, e##name, INT_##OP)
 #define INT_ONES_OF_SIZE(name)									 \
 	INT_ONE(name, SUM)									 \

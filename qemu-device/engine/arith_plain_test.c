@@ -10,4 +10,5 @@
 #include "arith_integers.c"
 #include "arith_moves.c"
 #include "arith_pairs.c"
+#include "arith_rows.c"
 #include "arith_test.c"

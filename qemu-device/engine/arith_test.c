@@ -281,6 +281,81 @@ static void what_is_not_defined_is_refused(void **state)
 	assert_int_equal(muster_dtype_size(MUSTER_DTYPE_LAST + 1), 0);
 }
 
+/* One after the other, as muster_arith_rows() says. */
+static void rows_one_by_one(uint8_t type, uint8_t op, uint8_t *dst, const uint8_t *const *from,
+			    uint32_t left, uint32_t nr, size_t bytes)
+{
+	uint8_t right[BYTES];
+
+	memcpy(dst, from[0], bytes);
+	for (uint32_t i = 1; i < left; i++)
+		muster_arith(type, op, dst, dst, from[i], bytes);
+	if (left == nr)
+		return;
+	memcpy(right, from[left], bytes);
+	for (uint32_t i = left + 1; i < nr; i++)
+		muster_arith(type, op, right, right, from[i], bytes);
+	muster_arith(type, op, dst, dst, right, bytes);
+}
+
+enum { ROWS_MAX = 41 };
+
+/* Those of a random pair, as many as there may be; half of the numbers are special ones. */
+static void check_rows(uint8_t type, uint8_t op, size_t nr)
+{
+	static uint8_t sources[ROWS_MAX][BYTES];
+	size_t bytes = nr * muster_dtype_size(type);
+	uint32_t count = 1 + (uint32_t)(next_random() % ROWS_MAX);
+	uint32_t left = 1 + (uint32_t)(next_random() % count);
+	const uint8_t *from[ROWS_MAX];
+	uint8_t dst[BYTES], expected[BYTES];
+
+	for (uint32_t i = 0; i < count; i++) {
+		from[i] = sources[i] + i % 7;
+		fill(type, sources[i] + i % 7, nr);
+	}
+	memset(dst, 0xee, sizeof(dst));
+	memset(expected, 0xee, sizeof(expected));
+	rows_one_by_one(type, op, expected + 5, from, left, count, bytes);
+	muster_arith_rows(type, op, dst + 5, from, left, count, bytes);
+	assert_memory_equal(dst, expected, sizeof(dst));
+	muster_arith_rows(type, op, sources[0], from, left, count, bytes);
+	assert_memory_equal(sources[0], expected + 5, bytes);
+}
+
+static void several_at_once_have_the_bits_of_one_after_the_other(void **state)
+{
+	(void)state;
+	for_each_pair(check_rows);
+}
+
+/* Longer than a page, the end of a turn included. */
+static void long_rows_have_them_too(void **state)
+{
+	enum { LONGEST = 3 * 4096 + 200, NR = 40 };
+	static float sources[NR][LONGEST / 4], dst[LONGEST / 4], sum[2][LONGEST / 4];
+	const uint8_t *from[NR];
+
+	(void)state;
+	for (int i = 0; i < NR; i++) {
+		from[i] = (const uint8_t *)sources[i];
+		fill(MUSTER_DTYPE_F32, (uint8_t *)sources[i], LONGEST / 4);
+	}
+	for (uint32_t nr = 2; nr <= NR; nr++) {
+		uint32_t left = nr / 2;
+
+		memcpy(sum[0], sources[0], LONGEST);
+		memcpy(sum[1], sources[left], LONGEST);
+		for (uint32_t i = 1; i < nr; i++)
+			if (i != left)
+				muster_arith(MUSTER_DTYPE_F32, MUSTER_REDOP_SUM, sum[i > left],
+					     sum[i > left], from[i], LONGEST);
+		muster_arith(MUSTER_DTYPE_F32, MUSTER_REDOP_SUM, sum[0], sum[0], sum[1], LONGEST);
+		muster_arith_rows(MUSTER_DTYPE_F32, MUSTER_REDOP_SUM, dst, from, left, nr, LONGEST);
+		assert_memory_equal(dst, sum[0], LONGEST);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -297,6 +372,8 @@ int main(void)
 		cmocka_unit_test(padding_is_ignored_and_comes_out_zero),
 		cmocka_unit_test(replace_takes_the_second),
 		cmocka_unit_test(data_is_moved_wherever_it_lies),
+		cmocka_unit_test(several_at_once_have_the_bits_of_one_after_the_other),
+		cmocka_unit_test(long_rows_have_them_too),
 		cmocka_unit_test(what_is_not_defined_is_refused),
 	};
 

@@ -70,6 +70,72 @@ VECTOR(twoF64, double, 16);
 		*(T *)(dst + at) = (T)EXPR(x, y, ##__VA_ARGS__);                                 \
 	}
 
+/*
+ * Sources that are read side by side: all up to `left` combined from the first on, then those from
+ * there on, then one with the other (arith_rows.c).
+ */
+struct rows {
+	const uint8_t *const *from;
+	uint32_t left, nr;
+};
+
+#define LINE (2 * WIDE)		/* bytes of each in one turn: a line of a cache */
+
+/* Two vectors of a source, each read once. */
+#define ROWS_READ(T, x, k)                                                                       \
+	const uint8_t *x##_at = rows->from[k];                                                   \
+	T x##0 = ((const T *)(x##_at + at))[0], x##1 = ((const T *)(x##_at + at))[1];
+
+#define ROWS_STEP(T, x, y, STEP, ...)                                                            \
+	do {                                                                                     \
+		x##0 = (T)STEP(x##0, y##0, ##__VA_ARGS__);                                       \
+		x##1 = (T)STEP(x##1, y##1, ##__VA_ARGS__);                                       \
+	} while (0)
+
+/* Three at a time behind the first one: where halves of four are added, there is no loop at all. */
+#define ROWS_ROW(T, x, first, end, STEP, ...)                                                    \
+	uint32_t x##_k = (first) + 1;                                                            \
+	ROWS_READ(T, x, first)                                                                   \
+	for (; (end) - x##_k >= 3; x##_k += 3) {                                                 \
+		ROWS_READ(T, a, x##_k)                                                           \
+		ROWS_READ(T, b, x##_k + 1)                                                       \
+		ROWS_READ(T, c, x##_k + 2)                                                       \
+		ROWS_STEP(T, x, a, STEP, ##__VA_ARGS__);                                         \
+		ROWS_STEP(T, x, b, STEP, ##__VA_ARGS__);                                         \
+		ROWS_STEP(T, x, c, STEP, ##__VA_ARGS__);                                         \
+	}                                                                                        \
+	for (; x##_k < (end); x##_k++) {                                                         \
+		ROWS_READ(T, a, x##_k)                                                           \
+		ROWS_STEP(T, x, a, STEP, ##__VA_ARGS__);                                         \
+	}
+
+/*
+ * In whole turns; `at` stands behind the last one then. STEP(x, y) may leave for END(x) what the next
+ * step does not care about, such as which NaN it is.
+ */
+#define ROWS(T, STEP, END, ...)                                                                  \
+	for (; bytes - at >= LINE; at += LINE) {                                                 \
+		ROWS_ROW(T, x, 0, rows->left, STEP, ##__VA_ARGS__)                               \
+		if (rows->left < rows->nr) {                                                     \
+			ROWS_ROW(T, z, rows->left, rows->nr, STEP, ##__VA_ARGS__)                \
+			ROWS_STEP(T, x, z, STEP, ##__VA_ARGS__);                                 \
+		}                                                                                \
+		((T *)(dst + at))[0] = (T)END(x0, ##__VA_ARGS__);                                \
+		((T *)(dst + at))[1] = (T)END(x1, ##__VA_ARGS__);                                \
+	}
+
+/* Nothing is left for the end. */
+#define ALL_DONE(x, ...) (x)
+
+/* Of all types, how many bytes of the rows are done: whole turns, or none. */
+size_t muster_arith_turns(uint8_t type, uint8_t op, const struct rows *rows, uint8_t *dst,
+			  size_t bytes);
+/* Of a kind that has it, how many bytes of the rows are done; the rest is combined two by two. */
+size_t muster_arith_integers_rows(uint8_t type, uint8_t op, const struct rows *rows, uint8_t *dst,
+				  size_t bytes);
+size_t muster_arith_floats_rows(uint8_t type, uint8_t op, const struct rows *rows, uint8_t *dst,
+				size_t bytes);
+
 /* One for each kind of element: of this type or size, op(a, b), into dst. */
 void muster_arith_integers(uint8_t type, uint8_t op, uint8_t *dst, const uint8_t *a,
 			   const uint8_t *b, size_t bytes);
