@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * How fast a switch reduces: packets of one MTU with their headers, from sources whose
- * data is larger than the caches, through the whole of muster_switch_receive(); beside memcpy
- * of the same data, in turns. What a reduction must move is what it reads; memcpy reads and
- * writes, so twice its bytes a second is the limit. Times are CPU times of this thread.
+ * How fast a switch reduces: packets of one MTU with their headers, from sources whose data is larger
+ * than the caches, one packet of each port in turn; through the whole of muster_switch_lend(), and of
+ * muster_switch_receive(), for which nothing stays where it has come. Beside it memcpy of the same data,
+ * in turns. What a reduction must move is what it reads, each byte once, as its results stay in the cache;
+ * memcpy of so much reads and writes past the cache. So twice its bytes a second is the limit. A bare loop
+ * that only adds up the same eight sources side by side shows what is left of that without any switch.
+ * Times are CPU times of this thread.
  */
 #include <err.h>
 #include <stdio.h>
@@ -19,6 +22,14 @@ enum {
 	TOTAL = 320 << 20,	/* bytes of all sources together */
 	KEY = 77,
 };
+
+#ifdef __x86_64__
+#define CLONES __attribute__((target_clones("avx2", "default")))
+#else
+#define CLONES
+#endif
+
+typedef float floats __attribute__((vector_size(32), may_alias));
 
 static uint8_t *data, *copy;
 static uint64_t results;
@@ -82,8 +93,11 @@ static struct muster_switch *open_switch(uint32_t sources)
 	return sw;
 }
 
+typedef int take_packet(struct muster_switch *sw, uint32_t port, const struct muster_packet *packet,
+		    const void *payload, uint32_t len);
+
 /* Bytes a second of all sources together. */
-static double reduce(uint32_t sources)
+static double reduce(uint32_t sources, take_packet *take)
 {
 	struct muster_switch *sw = open_switch(sources);
 	uint32_t segments = TOTAL / sources / MUSTER_MTU;
@@ -98,19 +112,48 @@ static double reduce(uint32_t sources)
 
 	results = 0;
 	begin = now();
-	for (packet.pulse = 0; packet.pulse < segments; packet.pulse++)
+	for (packet.pulse = 0; packet.pulse < segments; packet.pulse++) {
 		for (uint32_t i = 0; i < sources; i++) {
 			packet.src_node = packet.src_member = i;
-			muster_switch_receive(sw, i, &packet,
-					      data + i * each + (size_t)packet.pulse * MUSTER_MTU,
-					      MUSTER_MTU);
+			take(sw, i, &packet,
+			     data + i * each + (size_t)packet.pulse * MUSTER_MTU, MUSTER_MTU);
 		}
+		muster_switch_give_back(sw);
+	}
 	end = now();
 	if (results != (uint64_t)segments * sources)
 		errx(1, "%llu results of %llu", (unsigned long long)results,
 		     (unsigned long long)segments * sources);
 	muster_switch_destroy(sw);
 	return each * sources / (end - begin);
+}
+
+/* The same bytes in the same order, and nothing else. */
+CLONES
+static double adding(void)
+{
+	enum { SOURCES = 8, LINE = 64 };
+	static float sums[MUSTER_MTU / sizeof(float)];
+	size_t each = TOTAL / SOURCES;
+	double begin = now();
+
+	for (size_t at = 0; at < each; at += LINE) {
+		float *to = &sums[at % MUSTER_MTU / sizeof(float)];
+
+		for (int half = 0; half < LINE; half += sizeof(floats)) {
+			const uint8_t *from = data + at + half;
+			floats sum = *(const floats *)from + *(const floats *)(from + each);
+
+			sum += *(const floats *)(from + 2 * each);
+			sum += *(const floats *)(from + 3 * each);
+			sum += *(const floats *)(from + 4 * each);
+			sum += *(const floats *)(from + 5 * each);
+			sum += *(const floats *)(from + 6 * each);
+			sum += *(const floats *)(from + 7 * each);
+			*(floats *)((uint8_t *)to + half) = sum;
+		}
+	}
+	return TOTAL / (now() - begin);
 }
 
 static double copying(void)
@@ -134,29 +177,42 @@ static double median(double *values)
 	return values[TURNS / 2];
 }
 
+static void row(const char *what, double *values, double limit, const char *of)
+{
+	double least, median_of, most;
+
+	median_of = median(values);
+	least = values[0];
+	most = values[TURNS - 1];
+	printf("%-44s %6.2f GB/s (%.2f to %.2f), %5.1f %% of %s\n", what, median_of / 1e9, least / 1e9,
+	       most / 1e9, 100 * median_of / limit, of);
+}
+
 int main(void)
 {
-	double copied[TURNS], of_8[TURNS], of_40[TURNS], limit, eight, forty;
+	double copied[TURNS], bare[TURNS], of_8[TURNS], of_40[TURNS], alone[TURNS], limit;
 
-	data = malloc(TOTAL);
-	copy = malloc(TOTAL);
+	data = aligned_alloc(MUSTER_MTU, TOTAL);
+	copy = aligned_alloc(MUSTER_MTU, TOTAL);
 	if (!data || !copy)
 		err(1, NULL);
 	for (size_t i = 0; i < TOTAL / sizeof(float); i++)
 		((float *)data)[i] = i % 1000;
 	memset(copy, 0, TOTAL);
 	for (uint32_t turn = 0; turn < TURNS; turn++) {
-		copied[turn] = copying();
-		of_8[turn] = reduce(8);
-		of_40[turn] = reduce(40);
+		copied[turn] = 2 * copying();
+		bare[turn] = adding();
+		of_8[turn] = reduce(8, muster_switch_lend);
+		of_40[turn] = reduce(40, muster_switch_lend);
+		alone[turn] = reduce(8, muster_switch_receive);
 	}
-	limit = 2 * median(copied);
-	eight = median(of_8);
-	forty = median(of_40);
-	printf("memcpy: %.2f GB/s, so reading: %.2f GB/s\n", limit / 2e9, limit / 1e9);
-	printf("8 sources: %.2f GB/s, %.0f %% of that\n", eight / 1e9, 100 * eight / limit);
-	printf("40 sources: %.2f GB/s, %.1f %% of 8 sources, byte by byte\n", forty / 1e9,
-	       100 * forty / eight);
+	limit = median(copied);
+	printf("median of %d turns, the least and the most\n", TURNS);
+	row("memcpy, read and written", copied, limit, "memcpy's traffic");
+	row("a bare loop that adds 8 sources", bare, limit, "memcpy's traffic");
+	row("8 sources, packets lent", of_8, limit, "memcpy's traffic");
+	row("40 sources, packets lent", of_40, median(of_8), "8 sources, byte by byte");
+	row("8 sources, packets gone after each call", alone, limit, "memcpy's traffic");
 	free(data);
 	free(copy);
 	return 0;

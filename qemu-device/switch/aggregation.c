@@ -67,21 +67,16 @@ static bool valid(const struct muster_packet *packet)
 static uint32_t child_of(const struct group *group, uint32_t port,
 			 const struct muster_packet *packet)
 {
-	const struct muster_switch_child *child = group->children;
-	uint32_t i;
+	uint32_t nobody = group->config.nr_children, i = group->child_at[port];
+	const struct muster_switch_child *child = &group->children[i];
 
-	for (i = 0; i < group->config.nr_children; i++, child++) {
-		if (child->port != port)
-			continue;
-		if (packet->src_node != child->node || packet->incarnation != child->incarnation)
-			return group->config.nr_children;
-		if (child->node >= MUSTER_NODE_AGGREGATION)
-			return i;
-		return packet->src_vp == child->vp && packet->context == child->context &&
-		       packet->life == child->life && packet->src_member == child->member ?
-		       i : group->config.nr_children;
-	}
-	return i;
+	if (i == nobody || packet->src_node != child->node ||
+	    packet->incarnation != child->incarnation)
+		return nobody;
+	if (child->node >= MUSTER_NODE_AGGREGATION)
+		return i;
+	return packet->src_vp == child->vp && packet->context == child->context &&
+	       packet->life == child->life && packet->src_member == child->member ? i : nobody;
 }
 
 static bool from_parent(const struct group *group, uint32_t port,
@@ -109,7 +104,7 @@ static void receive_abort(struct muster_switch *sw, struct group *group, uint32_
 }
 
 void aggregation_receive(struct muster_switch *sw, uint32_t port,
-			 const struct muster_packet *packet, const void *payload)
+			 const struct muster_packet *packet, const struct payload *payload)
 {
 	struct group *group;
 	uint32_t by;
@@ -134,8 +129,8 @@ void aggregation_receive(struct muster_switch *sw, uint32_t port,
 	else if (packet->type == MUSTER_PACKET_ABORT)
 		receive_abort(sw, group, above ? group->config.nr_children : by, packet);
 	else if (above)
-		segment_result(sw, group, packet, payload);
-	else if (!words_are_own(group, by, packet, payload))
+		segment_result(sw, group, packet, payload->at);
+	else if (!words_are_own(group, by, packet, payload->at))
 		sw->counters.drop_malformed++;
 	else
 		segment_contribute(sw, group, by, packet, payload);

@@ -88,22 +88,30 @@ struct group *group_new(struct muster_switch *sw, const struct muster_switch_gro
 	size_t data = (size_t)most * (NR_HALVES + config->nr_children);
 	size_t children = config->nr_children * sizeof(struct muster_switch_child);
 	size_t progress = config->nr_children * sizeof(struct progress);
-	size_t bytes = sizeof(struct group) + children + progress + SEGMENTS * data;
+	size_t from = config->nr_children * sizeof(uint8_t *);
+	size_t before = sizeof(struct group) + SEGMENTS * from + children + progress;
+	size_t bytes = before + CACHE_LINE + SEGMENTS * data;
 	struct group *group = sw->world.alloc(sw->opaque, bytes);
-	uint8_t *at = (uint8_t *)(group + 1);
+	uint8_t *at = (uint8_t *)group + before;
 
 	if (!group)
 		return NULL;
 	group->bytes = bytes;
 	group->config = *config;
 	group->config.payload_max = most;
-	group->children = (struct muster_switch_child *)at;
-	group->progress = (struct progress *)(at + children);
+	group->progress = (struct progress *)(at - progress);
+	group->children = (struct muster_switch_child *)(at - progress - children);
 	group->config.children = group->children;
 	memcpy(group->children, config->children, children);
 	group->split = ring_split(config, sw->radix);
-	for (uint32_t i = 0; i < SEGMENTS; i++)
-		group->segments[i].sum = at + children + progress + i * data;
+	memset(group->child_at, (int)config->nr_children, sizeof(group->child_at));
+	for (uint32_t i = 0; i < config->nr_children; i++)
+		group->child_at[config->children[i].port] = (uint8_t)i;
+	at += CACHE_LINE - (uintptr_t)at % CACHE_LINE;
+	for (uint32_t i = 0; i < SEGMENTS; i++) {
+		group->segments[i].sum = at + i * data;
+		group->segments[i].from = (const uint8_t **)(group + 1) + i * config->nr_children;
+	}
 	return group;
 }
 
@@ -169,6 +177,25 @@ void group_owes(struct muster_switch *sw, struct group *group)
 	sw->owing = group;
 }
 
+static void borrows_nothing(struct muster_switch *sw, struct group *group)
+{
+	struct group **link = &sw->borrowing;
+
+	while (*link && *link != group)
+		link = &(*link)->next_borrowing;
+	if (*link)
+		*link = group->next_borrowing;
+}
+
+void group_borrows(struct muster_switch *sw, struct group *group, const struct segment *segment)
+{
+	if (!group->borrowing) {
+		group->next_borrowing = sw->borrowing;
+		sw->borrowing = group;
+	}
+	group->borrowing |= 1u << (segment - group->segments);
+}
+
 /* Nobody answers it any more. */
 static void forget_waiting(struct muster_switch *sw, struct group *group)
 {
@@ -188,6 +215,7 @@ void group_free(struct muster_switch *sw, struct group *group)
 		link = &(*link)->next_hashed;
 	*link = group->next_hashed;
 	owes_nothing(sw, group);
+	borrows_nothing(sw, group);
 	forget_waiting(sw, group);
 	lock_end(sw, group);
 	sw->nr_groups--;

@@ -136,6 +136,7 @@ int muster_switch_save(struct muster_switch *sw, const struct muster_switch_stor
 	struct heading heading = heading_of(sw);
 	int ret = move(store, &heading, sizeof(heading));
 
+	muster_switch_give_back(sw);
 	if (!ret)
 		ret = routes_move(sw, store);
 	if (!ret)
@@ -177,8 +178,10 @@ static void group_become(struct group *group, const struct group *was)
 	group->bytes = own.bytes;
 	group->config.children = group->children = own.children;
 	group->progress = own.progress;
-	for (uint32_t i = 0; i < SEGMENTS; i++)
+	for (uint32_t i = 0; i < SEGMENTS; i++) {
 		group->segments[i].sum = own.segments[i].sum;
+		group->segments[i].from = own.segments[i].from;
+	}
 }
 
 static int group_restore(struct muster_switch *sw, const struct muster_switch_store *store)

@@ -22,9 +22,10 @@ enum {
 	GROUP_BUCKETS = 256,
 	FLOW_BUCKETS = 1024,
 	NR_HALVES = 2,		/* of the ring of reduction units; a low-latency tree uses one */
+	CACHE_LINE = 64,
 };
 
-_Static_assert(SEGMENTS <= 32, "bits of progress.seen");
+_Static_assert(SEGMENTS <= 32, "bits of progress.seen and group.borrowing");
 
 /* A set of children, by their place. */
 struct child_set {
@@ -51,12 +52,15 @@ struct segment {
 	uint32_t pulse;
 	uint32_t total;			/* bytes; without an operation 0 until one child has brought some */
 	uint32_t speaker;		/* member who stands for all of it towards the parent */
-	uint32_t next[NR_HALVES];	/* child that each combines next */
+	uint32_t next[NR_HALVES];	/* child that each combines next, */
+	uint32_t ready[NR_HALVES];	/* and how many from there on have come */
 	struct muster_signature signature;
 	struct child_set came;
+	struct child_set lent;		/* whose contribution lies where it has come, at `from` */
 	struct child_set owed;
 	struct child_set asked;		/* nodes below that have not said whether they have locked */
 	uint8_t *sum;			/* of the halves, payload_max bytes each; behind them one for each child */
+	const uint8_t **from;		/* by child */
 };
 
 /* How far a child has come: what it sends twice is not taken twice. */
@@ -96,6 +100,8 @@ struct group {
 	struct group *next_hashed;
 	struct group *next_owing, *prev_owing;
 	bool owing;			/* on the switch's list of those that owe something */
+	struct group *next_borrowing;
+	uint32_t borrowing;		/* segments that something was lent to; 0: it is not on that list */
 	bool failed;
 	size_t bytes;
 	struct muster_switch_group config;
@@ -104,6 +110,7 @@ struct group {
 	struct child_set untold;
 	bool parent_untold;
 	uint32_t split;			/* the first child of the right half ring */
+	uint8_t child_at[MUSTER_SWITCH_RADIX_MAX];	/* by port; nr_children: nobody */
 	struct lock lock;
 	struct progress *progress;	/* by child */
 	struct muster_switch_child *children;
@@ -153,6 +160,7 @@ struct muster_switch {
 	uint32_t nr_groups;
 	struct group *groups[GROUP_BUCKETS];
 	struct group *owing;
+	struct group *borrowing;
 	struct stream streams[MUSTER_SWITCH_STREAMS_MAX];
 	uint64_t lock_count;			/* above all that have been told here */
 	uint64_t hurries;			/* so far */
@@ -194,6 +202,12 @@ static inline void child_set_fill(struct child_set *set, uint32_t nr)
 	for (uint32_t i = 0; i < nr; i++)
 		child_set_add(set, i);
 }
+
+/* A packet's data, and whether it stays there until muster_switch_give_back(). */
+struct payload {
+	const void *at;
+	bool lent;
+};
 
 static inline bool group_is_root(const struct group *group)
 {
@@ -257,7 +271,7 @@ bool reach_settle(struct muster_switch *sw);
 
 /* A packet for the aggregation node: admitted, or dropped and counted. */
 void aggregation_receive(struct muster_switch *sw, uint32_t port,
-			 const struct muster_packet *packet, const void *payload);
+			 const struct muster_packet *packet, const struct payload *payload);
 
 /* ---- group.c ---- */
 
@@ -266,6 +280,8 @@ struct group *group_find(const struct muster_switch *sw, uint16_t tree, uint32_t
 struct group *group_new(struct muster_switch *sw, const struct muster_switch_group *config);
 void group_insert(struct muster_switch *sw, struct group *group);
 void group_free(struct muster_switch *sw, struct group *group);
+/* Something was lent to it: muster_switch_give_back() looks at it. */
+void group_borrows(struct muster_switch *sw, struct group *group, const struct segment *segment);
 /* Something is left to be sent: step() looks at it. */
 void group_owes(struct muster_switch *sw, struct group *group);
 /* The first cause stays. All but who said it (a child, or nr_children: the parent) are told. */
@@ -284,18 +300,23 @@ enum { BY_NOBODY = 0xffff };
 /* Of a group whose children stand in the order of their ports. */
 uint32_t ring_split(const struct muster_switch_group *config, uint32_t radix);
 void ring_begin(const struct group *group, struct segment *segment);
-/* A child's contribution, which came before its turn or in it. */
-void ring_take(const struct group *group, struct segment *segment, uint32_t child,
-	       const void *payload, uint32_t bytes);
-/* Whether all are in: then the result is at segment->sum. */
-bool ring_done(const struct group *group, struct segment *segment);
+/*
+ * A child's contribution, which came before its turn or in it. Return: whether all are in; then the
+ * result is at segment->sum.
+ */
+bool ring_take(const struct group *group, struct segment *segment, uint32_t child,
+	       const struct payload *payload, uint32_t bytes);
+/* What was lent is given back: what waits there is combined, or goes to a place of its own. */
+void ring_give_back(const struct group *group, struct segment *segment);
 
 /* ---- segment.c ---- */
 
 void segment_contribute(struct muster_switch *sw, struct group *group, uint32_t child,
-			const struct muster_packet *packet, const void *payload);
+			const struct muster_packet *packet, const struct payload *payload);
 void segment_result(struct muster_switch *sw, struct group *group,
 		    const struct muster_packet *packet, const void *payload);
+/* Those of the group that something was lent to give it back. */
+void segment_give_back(struct group *group);
 /* What waits for a lock goes on if it may. */
 void segment_waiting(struct muster_switch *sw, struct group *group, bool hurry);
 /* Send what it owes. Return: whether some is left. */

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The order in which children are combined, whatever the order of their arrival: one whose
- * turn has not come waits in a place of its own. A low-latency tree goes through its children
+ * The order in which children are combined, whatever the order of their arrival. One whose turn has
+ * not come waits: where it has come, if that was lent, else in a place of its own. Of what was lent
+ * several wait for each other even in their turn, so that one pass reads them side by side: memory is
+ * slowest for who reads one packet at a time.
+ *
+ * A low-latency tree goes through its children
  * one by one. In a streaming tree each two ports have a reduction unit; the units are two
  * half rings, in which a unit combines what comes from the one before with its lower port,
  * then with its upper one, and the top unit combines the left half with the right one
@@ -13,7 +17,7 @@
 
 #include "arith.h"
 
-enum { CACHE_LINE = 64 };
+enum { FEW = 8 };	/* of what was lent: combined, though others are missing */
 
 /* Units 0 to n / 2 - 1, rounded up, are the left half ring. */
 uint32_t ring_split(const struct muster_switch_group *config, uint32_t radix)
@@ -31,11 +35,28 @@ void ring_begin(const struct group *group, struct segment *segment)
 {
 	segment->next[0] = 0;
 	segment->next[1] = group->split;
+	segment->ready[0] = segment->ready[1] = 0;
 }
 
 static uint8_t *place_of(const struct group *group, const struct segment *segment, uint32_t child)
 {
 	return segment->sum + (size_t)group->config.payload_max * (NR_HALVES + child);
+}
+
+/* Where a half ring begins, ends, and has what it has come to. */
+static uint32_t first_of(const struct group *group, bool right)
+{
+	return right ? group->split : 0;
+}
+
+static uint32_t end_of(const struct group *group, bool right)
+{
+	return right ? group->config.nr_children : group->split;
+}
+
+static uint8_t *sum_of(const struct group *group, const struct segment *segment, bool right)
+{
+	return segment->sum + (right ? group->config.payload_max : 0);
 }
 
 /* Of 0 bytes there need be no place. */
@@ -45,11 +66,47 @@ static void copy(void *to, const void *from, uint32_t bytes)
 		memcpy(to, from, bytes);
 }
 
-static void combine(const struct segment *segment, uint8_t *sum, const void *from)
+/* What a half has come to, and all that is ready: they are combined now. Return: how many that is. */
+static uint32_t list(const struct group *group, struct segment *segment, bool right,
+		     const uint8_t **from)
+{
+	uint32_t nr = 0, child = segment->next[right], end = child + segment->ready[right];
+
+	if (child > first_of(group, right))
+		from[nr++] = sum_of(group, segment, right);
+	for (; child < end; child++)
+		from[nr++] = child_set_has(&segment->lent, child) ? segment->from[child] :
+								    place_of(group, segment, child);
+	segment->next[right] = end;
+	segment->ready[right] = 0;
+	return nr;
+}
+
+static void combine(const struct segment *segment, uint8_t *sum, const uint8_t *const *from,
+		    uint32_t left, uint32_t nr)
 {
 	if (segment->total)
-		muster_arith_checked(segment->signature.type, segment->signature.op, sum, sum, from,
-				     segment->total);
+		muster_arith_rows(segment->signature.type, segment->signature.op, sum, from, left,
+				  nr, segment->total);
+}
+
+static void combine_ready(const struct group *group, struct segment *segment, bool right)
+{
+	const uint8_t *from[1 + MUSTER_SWITCH_RADIX_MAX];
+	uint32_t nr = list(group, segment, right, from);
+
+	combine(segment, sum_of(group, segment, right), from, nr, nr);
+}
+
+/* Both halves and the top unit. */
+static void combine_all(const struct group *group, struct segment *segment)
+{
+	const uint8_t *from[NR_HALVES + MUSTER_SWITCH_RADIX_MAX];
+	uint32_t left = list(group, segment, false, from);
+	uint32_t nr = left + list(group, segment, true, from + left);
+
+	combine(segment, segment->sum, from, left ? left : nr, nr);
+	memset(&segment->lent, 0, sizeof(segment->lent));
 }
 
 /* What comes is seldom in a cache, and each packet is too short for the machine to see it coming. */
@@ -59,52 +116,62 @@ static void expect(const uint8_t *payload, uint32_t bytes)
 		__builtin_prefetch(payload + at);
 }
 
-/* Without an operation there is nothing to wait for: whoever brings it has brought the result. */
-static void bring(struct segment *segment, uint32_t *next, uint32_t end, const void *payload,
-		  uint32_t bytes)
+/* Which of a half may be combined when somebody has come. Return: whether these are all of the rest. */
+static bool half_ready(const struct group *group, struct segment *segment, bool right)
 {
-	copy(segment->sum, payload, bytes);
-	while (*next < end && child_set_has(&segment->came, *next))
-		++*next;
+	uint32_t *ready = &segment->ready[right], next = segment->next[right];
+
+	while (next + *ready < end_of(group, right) && child_set_has(&segment->came, next + *ready))
+		++*ready;
+	return next + *ready == end_of(group, right);
 }
 
-void ring_take(const struct group *group, struct segment *segment, uint32_t child,
-	       const void *payload, uint32_t bytes)
+/* Return: whether it is at hand for this call alone, and it is its turn. */
+static bool put(const struct group *group, struct segment *segment, uint32_t child, bool right,
+		const struct payload *payload, uint32_t bytes)
 {
-	bool right = child >= group->split;
-	uint32_t first = right ? group->split : 0, *next = &segment->next[right];
-	uint32_t end = right ? group->config.nr_children : group->split;
-	uint8_t *sum = segment->sum + (right ? group->config.payload_max : 0);
+	bool turn = child == segment->next[right] + segment->ready[right];
 
-	expect(payload, bytes);
-	child_set_add(&segment->came, child);
+	if (!payload->lent)
+		expect(payload->at, bytes);
 	if (segment->signature.op == MUSTER_REDOP_NONE) {
-		bring(segment, next, end, payload, bytes);
-		return;
+		copy(segment->sum, payload->at, bytes);	/* whoever brings it has brought the result */
+		return false;
 	}
-	if (child != *next) {
-		copy(place_of(group, segment, child), payload, bytes);
-		return;
+	if (!payload->lent && !turn) {
+		copy(place_of(group, segment, child), payload->at, bytes);
+		return false;
 	}
-	if (child == first)
-		copy(sum, payload, bytes);
-	else
-		combine(segment, sum, payload);
-	while (++*next < end && child_set_has(&segment->came, *next))
-		combine(segment, sum, place_of(group, segment, *next));
+	segment->from[child] = payload->at;
+	child_set_add(&segment->lent, child);
+	return !payload->lent;
 }
 
-bool ring_done(const struct group *group, struct segment *segment)
+bool ring_take(const struct group *group, struct segment *segment, uint32_t child,
+	       const struct payload *payload, uint32_t bytes)
 {
-	const uint8_t *right = segment->sum + group->config.payload_max;
+	bool right = child >= group->split, combines = segment->signature.op != MUSTER_REDOP_NONE;
+	bool at_once = put(group, segment, child, right, payload, bytes), all;
 
-	if (segment->next[0] < group->split || segment->next[1] < group->config.nr_children)
-		return false;
+	child_set_add(&segment->came, child);
+	all = half_ready(group, segment, right) && half_ready(group, segment, !right);
+	if (combines && all)
+		combine_all(group, segment);
+	else if (combines && (at_once || segment->ready[right] >= FEW))
+		combine_ready(group, segment, right);
+	return all;
+}
+
+void ring_give_back(const struct group *group, struct segment *segment)
+{
 	if (segment->signature.op == MUSTER_REDOP_NONE)
-		return true;
-	if (!group->split)
-		copy(segment->sum, right, segment->total);
-	else if (group->split < group->config.nr_children)
-		combine(segment, segment->sum, right);
-	return true;
+		return;
+	for (int right = 0; right < NR_HALVES; right++)
+		if (segment->ready[right])
+			combine_ready(group, segment, right);
+	for (uint32_t child = 0; child < group->config.nr_children; child++)
+		if (child_set_has(&segment->lent, child) &&
+		    child >= segment->next[child >= group->split])
+			copy(place_of(group, segment, child), segment->from[child], segment->total);
+	memset(&segment->lent, 0, sizeof(segment->lent));
 }

@@ -86,6 +86,7 @@ static struct segment *begin(struct group *group, const struct muster_packet *pa
 	segment->signature = packet->signature;
 	ring_begin(group, segment);
 	memset(&segment->came, 0, sizeof(segment->came));
+	memset(&segment->lent, 0, sizeof(segment->lent));
 	memset(&segment->owed, 0, sizeof(segment->owed));
 	return segment;
 }
@@ -219,7 +220,7 @@ static void go_on(struct muster_switch *sw, struct group *group, struct segment 
 }
 
 void segment_contribute(struct muster_switch *sw, struct group *group, uint32_t child,
-			const struct muster_packet *packet, const void *payload)
+			const struct muster_packet *packet, const struct payload *payload)
 {
 	struct segment *segment;
 
@@ -231,8 +232,8 @@ void segment_contribute(struct muster_switch *sw, struct group *group, uint32_t 
 		sw->counters.drop_unlocked++;
 		return;
 	}
-	if (lock_is_taking(group, packet, payload)) {
-		take_answer(sw, group, child, packet, payload);
+	if (lock_is_taking(group, packet, payload->at)) {
+		take_answer(sw, group, child, packet, payload->at);
 		return;
 	}
 	if (!in_window(sw, &group->progress[child], packet))
@@ -258,9 +259,11 @@ void segment_contribute(struct muster_switch *sw, struct group *group, uint32_t 
 		segment->speaker = packet->src_member;
 	if (packet->total)
 		segment->total = packet->total;
-	ring_take(group, segment, child, payload, packet->total);
-	if (!ring_done(group, segment))
+	if (!ring_take(group, segment, child, payload, packet->total)) {
+		if (payload->lent)
+			group_borrows(sw, group, segment);
 		return;
+	}
 	sw->counters.combined++;
 	if (!lock_is_asked(group, segment) || lock_ask(sw, group, segment)) {
 		go_on(sw, group, segment);
@@ -268,6 +271,12 @@ void segment_contribute(struct muster_switch *sw, struct group *group, uint32_t 
 	}
 	segment->phase = SEGMENT_WAITING;
 	sw->nr_waiting++;
+}
+
+void segment_give_back(struct group *group)
+{
+	for (; group->borrowing; group->borrowing &= group->borrowing - 1)
+		ring_give_back(group, &group->segments[__builtin_ctz(group->borrowing)]);
 }
 
 void segment_waiting(struct muster_switch *sw, struct group *group, bool hurry)

@@ -66,7 +66,7 @@ void muster_switch_destroy(struct muster_switch *sw)
 }
 
 static int aggregate(struct muster_switch *sw, uint32_t port, const struct muster_packet *packet,
-		     const void *payload)
+		     const struct payload *payload)
 {
 	bool credited = credit_is_trunk(sw, port) && !packet_is_once(packet);
 	struct flow *flow = credited ? credit_flow(sw, port, packet) : NULL;
@@ -80,8 +80,8 @@ static int aggregate(struct muster_switch *sw, uint32_t port, const struct muste
 	return 0;
 }
 
-int muster_switch_receive(struct muster_switch *sw, uint32_t port,
-			  const struct muster_packet *from, const void *payload, uint32_t len)
+static int receive(struct muster_switch *sw, uint32_t port, const struct muster_packet *from,
+		   const struct payload *payload, uint32_t len)
 {
 	struct muster_packet packet = *from;
 
@@ -100,8 +100,30 @@ int muster_switch_receive(struct muster_switch *sw, uint32_t port,
 		return 0;
 	}
 	if (!sw->node || packet.dst_node != sw->node)
-		return forward(sw, port, &packet, payload);
+		return forward(sw, port, &packet, payload->at);
 	return aggregate(sw, port, &packet, payload);
+}
+
+int muster_switch_receive(struct muster_switch *sw, uint32_t port,
+			  const struct muster_packet *packet, const void *payload, uint32_t len)
+{
+	return receive(sw, port, packet, &(struct payload){ payload, false }, len);
+}
+
+int muster_switch_lend(struct muster_switch *sw, uint32_t port, const struct muster_packet *packet,
+		       const void *payload, uint32_t len)
+{
+	return receive(sw, port, packet, &(struct payload){ payload, true }, len);
+}
+
+void muster_switch_give_back(struct muster_switch *sw)
+{
+	while (sw->borrowing) {
+		struct group *group = sw->borrowing;
+
+		sw->borrowing = group->next_borrowing;
+		segment_give_back(group);
+	}
 }
 
 /*

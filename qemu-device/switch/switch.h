@@ -32,7 +32,7 @@ enum muster_switch_limit {
 };
 
 /* Of what muster_switch_save() writes. */
-#define MUSTER_SWITCH_STATE_VERSION	1
+#define MUSTER_SWITCH_STATE_VERSION	2
 
 /* What a tree is for; the same at all its switches. */
 enum muster_switch_tree_type {
@@ -168,6 +168,16 @@ int muster_switch_group_fail(struct muster_switch *sw, uint16_t tree, uint32_t g
  */
 int muster_switch_receive(struct muster_switch *sw, uint32_t port,
 			  const struct muster_packet *packet, const void *payload, uint32_t len);
+
+/**
+ * muster_switch_lend() - muster_switch_receive(), and the payload stays as it is, where it is, until
+ * muster_switch_give_back(): what is to be combined waits where it has come, and is read once.
+ */
+int muster_switch_lend(struct muster_switch *sw, uint32_t port, const struct muster_packet *packet,
+		       const void *payload, uint32_t len);
+
+/** muster_switch_give_back() - all that was lent is the caller's again; what still waits there is taken over. */
+void muster_switch_give_back(struct muster_switch *sw);
 
 /**
  * muster_switch_hurry() - requests that wait here for a lock are answered, though it cannot be had:

@@ -16,6 +16,7 @@
 
 enum {
 	NET_SWITCHES_MAX = 16,
+	NET_LENT_MAX = 64,
 	NET_FLIGHT_MAX = 8192,
 	NET_LINKS_MAX = 512,
 	NET_TREE = 3,
@@ -31,6 +32,7 @@ struct net_packet {
 	struct muster_fabric_end to;
 	struct muster_packet packet;
 	uint8_t payload[MUSTER_MTU];
+	bool lent;			/* to a switch: it is on no way any more */
 };
 
 struct net_switch {
@@ -46,6 +48,8 @@ struct net {
 	struct net_switch switches[NET_SWITCHES_MAX];
 	struct net_packet *flight[NET_FLIGHT_MAX];
 	uint32_t nr_flight;
+	struct net_packet *lent[NET_LENT_MAX];
+	uint32_t nr_lent;
 	uint32_t lose_percent;		/* of what is sent once */
 	uint32_t refuse_percent;	/* by links */
 	uint32_t payload_max;
@@ -66,7 +70,7 @@ static inline int net_push(struct net *net, const struct muster_fabric_end *to,
 
 	if (net->nr_flight == NET_FLIGHT_MAX)
 		return -EAGAIN;
-	copy = malloc(sizeof(*copy));
+	copy = calloc(1, sizeof(*copy));
 	copy->to = *to;
 	copy->packet = *packet;
 	if (packet->length)
@@ -241,8 +245,11 @@ static inline void net_start(struct net *net)
 	}
 }
 
+static inline void net_give_back(struct net *net);
+
 static inline void net_destroy(struct net *net)
 {
+	net_give_back(net);
 	for (uint32_t i = 0; i < NET_SWITCHES_MAX; i++)
 		if (net->switches[i].sw)
 			muster_switch_destroy(net->switches[i].sw);
@@ -274,17 +281,45 @@ static inline void net_to_host(struct net *net, const struct net_packet *copy)
 	free(payload);
 }
 
+/* Some payloads are lent, and are something else as soon as they have been given back. */
+static inline int net_to_switch(struct net *net, struct net_packet *copy)
+{
+	bool lent = net->nr_lent < NET_LENT_MAX && world_random(net->w, 2);
+	int ret = (lent ? muster_switch_lend : muster_switch_receive)(
+		net->switches[copy->to.number].sw, copy->to.port, &copy->packet, copy->payload,
+		copy->packet.length);
+
+	copy->lent = lent && !ret;
+	if (copy->lent)
+		net->lent[net->nr_lent++] = copy;
+	return ret;
+}
+
+static inline void net_give_back(struct net *net)
+{
+	for (uint32_t i = 0; i < NET_SWITCHES_MAX && net->nr_lent; i++)
+		if (net->switches[i].sw)
+			muster_switch_give_back(net->switches[i].sw);
+	while (net->nr_lent) {
+		struct net_packet *copy = net->lent[--net->nr_lent];
+
+		memset(copy->payload, 0xa5, copy->packet.length);
+		free(copy);
+	}
+}
+
 static inline void net_deliver_one(struct net *net, uint32_t which)
 {
 	struct net_packet *copy = net->flight[which];
 
 	if (copy->to.is_host)
 		net_to_host(net, copy);
-	else if (muster_switch_receive(net->switches[copy->to.number].sw, copy->to.port,
-				       &copy->packet, copy->payload, copy->packet.length))
+	else if (net_to_switch(net, copy))
 		return;
 	/* The last may be one that was sent meanwhile. */
 	net->flight[which] = net->flight[--net->nr_flight];
+	if (copy->lent)
+		return;
 	free(copy);
 }
 
@@ -309,6 +344,8 @@ static inline void net_run(struct net *net)
 	for (turn = 0; turn < 4000000; turn++) {
 		if (!world_random(w, 4))
 			net_switches_step(net);
+		if (!world_random(w, 16))
+			net_give_back(net);
 		if (net->nr_flight && world_random(w, 3))
 			net_deliver_one(net, world_random(w, net->nr_flight));
 		if (w->nr_flight && world_random(w, 2))
