@@ -5,6 +5,9 @@
 # out is what fails or hangs without (after three minutes), be it now and then only, what chooses algorithms
 # of MPICH, is judged by more than its words, takes gigabytes, or needs more ranks than MUSTER_SUITE_RANKS (4).
 # MUSTER_SUITE_ONLY: those that it matches. Not part of make check: make check-mpi-suite.
+# It takes hours on a busy machine: what has passed, or was left out, is kept in the build folder's
+# mpi-suite/MPI.passed, and a run that was stopped goes on behind it, as long as it is of the same libraries;
+# at the end that becomes MPI.last.
 . "$(dirname "$0")/tap.sh"
 . "$tap_home/mpi.sh"
 
@@ -54,31 +57,60 @@ listed() {
 		}' | sort -u
 }
 
+# usage: keep ok|left-out NAME: it need not be run again
+keep() {
+	[ "$1" = ok ] || left_out=$((left_out + 1))
+	echo "$1 $2" >>"$kept"
+}
+
 leave_out() {
+	keep left-out "$1"
+	echo "# $1: left out"
+}
+
+pass() {
+	keep ok "$1"
+	check "$1" true
+}
+
+# usage: was_kept NAME: by a run before, which says so
+was_kept() {
+	! grep -qxF "ok $1" "$kept" || { check "$1" true; return; }
+	grep -qxF "left-out $1" "$kept" || return
 	left_out=$((left_out + 1))
 	echo "# $1: left out"
+}
+
+# usage: go_on MPI: behind what was kept, if that is of the same libraries
+go_on() {
+	kept=$suite/$1.passed
+	libraries=$(cksum "$MUSTER_BUILD/libmuster-mpi-$1.so.0" "$MUSTER_BUILD/libmuster.so.0" | cksum)
+	[ "$(head -n 1 "$kept" 2>/dev/null)" = "$libraries" ] || echo "$libraries" >"$kept"
 }
 
 for mpi in openmpi mpich; do
 	has $mpi || continue
 	[ -d "$suite/$mpi" ] || { skip "$mpi" "its tests are not built (make check-mpi-suite does)"; continue; }
 	listed $mpi >tests
+	go_on $mpi
 	left_out=0
 	while read -r folder program ranks words; do
 		[ -x "$suite/$mpi/$folder/$program" ] || continue
 		echo "$folder/$program" | grep -q "$only" || continue
 		name="$mpi: $folder/$program $words, $ranks ranks"
 		set -- $mpi "$ranks" "$suite/$mpi/$folder/$program"
+		! was_kept "$name" || continue
 		# shellcheck disable=SC2086 # words
 		if ! without "$@"; then
 			leave_out "$name"
 		elif passes 900 $mpi "$ranks" "$launch" "$3" $words; then
-			check "$name" true
+			pass "$name"
 		else
 			mv out told
 			if now_and_then "$@"; then leave_out "$name"; else check "$name" told; fi
 		fi
 	done <tests
+	[ "$only" != . ] || mv "$kept" "$suite/$mpi.last"
 	echo "# $mpi: $left_out left out, as they do not pass without Muster"
 done
 finish
