@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
 # make bench-programs: the examples on Muster, on Debian's MPIs, and the MPIs' programs on Muster
-# (muster-mpi): in turn, several times over. Of each the median is printed: all of its
-# time, that in collectives, and both beside Muster's. Takes some three minutes.
+# (muster-mpi): in turn, several times over. Of each the median is printed, in a table for a
+# Markdown page: all of its time, and that in collectives. Takes some three minutes.
 # usage: bench-programs.sh [PROGRAM]...
 set -eu
 
@@ -33,8 +33,8 @@ plate() {
 	}'
 }
 
-# usage: take PROGRAM LIBRARY ARGUMENT...
-take() {
+# usage: run PROGRAM LIBRARY ARGUMENT...
+run() {
 	program=$1 library=$2
 	shift 2
 	case $library in
@@ -45,7 +45,13 @@ take() {
 		"$build/tools/muster-mpi" "$examples/$program.openmpi" "$@" ;;
 	mpich) mpirun.mpich -n "$ranks" "$examples/$program.mpich" "$@" ;;
 	mpich+) mpirun.mpich -n "$ranks" "$build/tools/muster-mpi" "$examples/$program.mpich" "$@" ;;
-	esac | sed -n "s/^took \(.*\) s, \(.*\) s of it.*/$program $library \1 \2/p" >>"$work/samples"
+	esac
+}
+
+# usage: take PROGRAM LIBRARY ARGUMENT...: a line of samples
+take() {
+	run "$@" >"$work/said" || { echo "$1 on $2 fails" >&2 && exit 1; }
+	sed -n "s/^took \(.*\) s, \(.*\) s of it.*/$1 $2 \1 \2/p" "$work/said" >>"$work/samples"
 }
 
 # usage: in_turn PROGRAM ARGUMENT...
@@ -75,25 +81,39 @@ for program; do
 	esac
 done
 
-echo "# seconds, $ranks ranks on $(nproc) processors, load $(cut -d' ' -f1 /proc/loadavg); medians of $turns runs in turn"
-echo "# collectives: of the rank that was in them for the least time, as it waited the least for others' work"
-echo "# gained: the line's time over that of Muster's own program, of all and of collectives"
-echo "# openmpi+, mpich+: the MPI's program on Muster, as it is"
+echo "Seconds, in brackets those in collectives: medians of $turns runs in turn, $ranks ranks on $(nproc) processors."
+echo "In collectives is the rank that was in them for the least time, as it waited the least for others' work."
+echo
 sort -s -k1,2 "$work/samples" | awk "$median"'
 {
 	key = $1 " " $2
-	if (!(key in all))
-		keys[++nr] = key
+	if (!($1 in programs))
+		order[++nr] = $1
+	programs[$1] = 1
 	all[key] = all[key] " " $3
 	inside[key] = inside[key] " " $4
+	if (!(key in least) || $3 < least[key])
+		least[key] = $3
+	if ($3 > most[key])
+		most[key] = $3
+}
+function cell(key) {
+	return sprintf(" %.3f (%.3f) |", median(all[key]), median(inside[key]))
 }
 END {
-	printf "%-10s  %-9s %9s %12s %8s %8s\n", "program", "library", "all", "collectives", "gained", "gained"
+	nr_libraries = split("muster openmpi mpich openmpi+ mpich+", libraries, " ")
+	print "| program | Muster | Open MPI | MPICH | the one for Open MPI on Muster | that for MPICH |"
+	print "| --- | --- | --- | --- | --- | --- |"
 	for (i = 1; i <= nr; i++) {
-		split(keys[i], k, " ")
-		own = k[1] " muster"
-		printf "%-10s  %-9s %9.3f %12.3f %8.2f %8.2f\n", k[1], k[2], median(all[keys[i]]),
-			median(inside[keys[i]]), median(all[keys[i]]) / median(all[own]),
-			median(inside[keys[i]]) / median(inside[own])
+		row = "| `" order[i] "` |"
+		for (l = 1; l <= nr_libraries; l++) {
+			key = order[i] " " libraries[l]
+			row = row cell(key)
+			if (most[key] / least[key] > spread)
+				spread = most[key] / least[key]
+		}
+		print row
 	}
+	printf "\nThe slowest run of a cell took at most %.2f times as long as its quickest.\n", spread
 }'
+echo "The load at the end is $(cut -d' ' -f1 /proc/loadavg); of a quiet machine it is $ranks and less."
