@@ -28,6 +28,7 @@ struct peer {
 	uint32_t awaited;	/* by the running step, of those that were not taken */
 	uint32_t said;		/* how many it has sent in all, by its farewell */
 	uint32_t place;		/* in the job's operations, by its last reply, or its last of all */
+	struct muster_waiter says;	/* in line, to tell it what is due */
 	bool left;		/* for good, at that place */
 	bool settled;		/* its farewell has come */
 	bool leave_due;		/* it is to be told that we leave */
@@ -49,8 +50,10 @@ struct muster_channel {
 	uint32_t open;		/* fragments that have not left */
 	uint32_t nr_kept;
 	uint32_t nr_left;
+	uint32_t nr_say;	/* members to whom something is due that found no room */
+	struct muster_waiter sends;	/* in line, for the next fragment */
 	bool leaving;		/* all who should be were told, or will be */
-	bool control_due;	/* something is to be said that found no room */
+	bool farewells_due;	/* once nothing is open */
 	struct peer peers[];
 };
 

@@ -63,9 +63,11 @@ void muster_channel_close(struct muster_comm *comm)
 	if (!channel)
 		return;
 	comm->channel = NULL;
+	muster_pair_await_no_more(job, &channel->sends);
 	for (uint32_t i = 0; i < comm->size; i++) {
 		struct peer *peer = &channel->peers[i];
 
+		muster_pair_await_no_more(job, &peer->says);
 		while (peer->kept)
 			muster_kept_drop(channel, peer);
 		if (peer->settled)

@@ -126,7 +126,8 @@ struct muster {
 	uint32_t pair_floor;		/* credits of each that are never lent */
 	uint32_t pair_hand;		/* whom to ask next for what was lent */
 	uint32_t pair_clock;		/* messages read so far */
-	bool pairs_due;			/* some are to be told something */
+	bool pairs_due;			/* some are to be told something, or have credits that are waited for */
+	uint32_t nr_waiting;		/* of communicators, for credits */
 	struct muster_early *early;	/* of agreements, beside what pairs hold */
 	uint32_t nr_early;
 	uint32_t ring_free;		/* receive ring slots that no pair holds */

@@ -37,8 +37,11 @@ static struct muster_channel *channel_get(struct muster_comm *comm)
 	channel->context = comm->context;
 	channel->life = comm->life;
 	channel->size = comm->size;
-	for (uint32_t i = 0; i < comm->size; i++)
+	channel->sends.comm = comm;
+	for (uint32_t i = 0; i < comm->size; i++) {
 		channel->peers[i].limit = channel->peers[i].told = MUSTER_STREAM_FLOOR;
+		channel->peers[i].says.comm = comm;
+	}
 	comm->channel = channel;
 	return channel;
 }
@@ -55,7 +58,99 @@ bool muster_channel_idle(const struct muster_comm *comm)
 
 bool muster_channel_has_left(const struct muster_comm *comm)
 {
-	return !comm->channel || (comm->channel->leaving && !comm->channel->control_due);
+	return !comm->channel ||
+	       (comm->channel->leaving && !comm->channel->farewells_due && !comm->channel->nr_say);
+}
+
+/* ---- saying ---------------------------------------------------------------------------- */
+
+static int say(const struct muster_comm *comm, uint32_t member, enum muster_control_kind kind,
+	       uint32_t value)
+{
+	const struct peer *peer = &comm->channel->peers[member];
+	struct muster_control control = {
+		.kind = (uint8_t)kind,
+		.context = comm->context,
+		.life = comm->life,
+		.about.value = value,
+		.about.sent = peer->sent,
+	};
+
+	if (kind == MUSTER_CONTROL_PROBE)	/* is this what you called there? */
+		control.about.signature = comm->first->entry->signature;
+	return muster_control_send(comm->job, comm->ranks[member], &control);
+}
+
+/* How far a member may be ahead: what is awaited comes, and a little besides. */
+static uint32_t window(const struct peer *peer)
+{
+	if (peer->awaited <= MUSTER_STREAM_FLOOR)
+		return MUSTER_STREAM_FLOOR;
+	return peer->awaited < MUSTER_STREAM_MAX ? peer->awaited : MUSTER_STREAM_MAX;
+}
+
+static uint32_t own_place(const struct muster_comm *comm)
+{
+	return comm->first ? comm->first->number : comm->number;
+}
+
+/* It is in line for a credit or room, or in none. */
+static void wait_to_say(struct muster_comm *comm, uint32_t member, bool waits)
+{
+	struct muster_channel *channel = comm->channel;
+	struct muster_waiter *waiter = &channel->peers[member].says;
+
+	if (waits == (waiter->next != NULL))
+		return;
+	if (waits) {
+		muster_pair_await(comm->job, comm->ranks[member], true, waiter);
+		channel->nr_say++;
+		return;
+	}
+	muster_pair_await_no_more(comm->job, waiter);
+	if (!--channel->nr_say && comm->freed)
+		muster_comm_activate(comm);
+}
+
+/*
+ * Say what a member waits to hear; what finds no room is said later. A farewell says how many
+ * fragments have left, so they have. Return: whether all is said.
+ */
+static bool control_say(struct muster_comm *comm, uint32_t member)
+{
+	struct peer *peer = &comm->channel->peers[member];
+	uint32_t limit = peer->taken + window(peer);
+	bool leaves = peer->leave_due && !comm->channel->open;
+
+	if (peer->told_due && !say(comm, member, MUSTER_CONTROL_STREAM, limit)) {
+		peer->told = limit;
+		peer->told_due = false;
+	}
+	if (peer->reply_due && !say(comm, member, MUSTER_CONTROL_REPLY, own_place(comm)))
+		peer->reply_due = false;
+	if (leaves && !say(comm, member, comm->failed ? MUSTER_CONTROL_SETTLE : MUSTER_CONTROL_LEAVE,
+			   comm->number))
+		peer->leave_due = leaves = false;
+	wait_to_say(comm, member, peer->told_due || peer->reply_due || leaves);
+	return !peer->says.next;
+}
+
+bool muster_channel_say(struct muster_comm *comm, uint32_t rank)
+{
+	return control_say(comm, muster_comm_member(comm, rank));
+}
+
+void muster_channel_flush(struct muster_comm *comm)
+{
+	if (!comm->channel || !comm->channel->farewells_due || comm->channel->open)
+		return;
+	comm->channel->farewells_due = false;
+	for (uint32_t i = 0; i < comm->size; i++) {
+		const struct peer *peer = &comm->channel->peers[i];
+
+		if (i != comm->rank && (peer->leave_due || peer->says.next))
+			control_say(comm, i);
+	}
 }
 
 /* ---- sending --------------------------------------------------------------------------- */
@@ -110,11 +205,15 @@ int muster_channel_send(struct muster_comm *comm, const struct muster_fragment *
 	peer = &channel->peers[fragment->member];
 	if (peer->sent == peer->limit)
 		return -EAGAIN;		/* its word makes us go on */
-	err = muster_pair_has_credit(comm->job, rank) ?
-	      fragment_post(comm, fragment, peer->sent) : -EAGAIN;
+	if (!muster_pair_has_credit(comm->job, rank)) {
+		muster_pair_await(comm->job, rank, false, &channel->sends);
+		return -EAGAIN;
+	}
+	err = fragment_post(comm, fragment, peer->sent);
 	comm->again |= err == -EAGAIN;
 	if (err)
 		return err;
+	muster_pair_await_no_more(comm->job, &channel->sends);
 	channel->open++;
 	peer->sent++;
 	muster_pair_sent(comm->job, rank, 1);
@@ -133,68 +232,6 @@ void muster_channel_sent(struct muster_comm *comm, uint32_t member, bool flushed
 		muster_pair_sent(comm->job, comm->ranks[member], -1);
 	}
 	muster_comm_activate(comm);
-}
-
-static int say(const struct muster_comm *comm, uint32_t member, enum muster_control_kind kind,
-	       uint32_t value)
-{
-	const struct peer *peer = &comm->channel->peers[member];
-	struct muster_control control = {
-		.kind = (uint8_t)kind,
-		.context = comm->context,
-		.life = comm->life,
-		.about.value = value,
-		.about.sent = peer->sent,
-	};
-
-	if (kind == MUSTER_CONTROL_PROBE)	/* is this what you called there? */
-		control.about.signature = comm->first->entry->signature;
-	return muster_control_send(comm->job, comm->ranks[member], &control);
-}
-
-/* How far a member may be ahead: what is awaited comes, and a little besides. */
-static uint32_t window(const struct peer *peer)
-{
-	if (peer->awaited <= MUSTER_STREAM_FLOOR)
-		return MUSTER_STREAM_FLOOR;
-	return peer->awaited < MUSTER_STREAM_MAX ? peer->awaited : MUSTER_STREAM_MAX;
-}
-
-static uint32_t own_place(const struct muster_comm *comm)
-{
-	return comm->first ? comm->first->number : comm->number;
-}
-
-/* Say what a member waits to hear; what finds no room is said later. */
-static void control_say(struct muster_comm *comm, uint32_t member)
-{
-	struct peer *peer = &comm->channel->peers[member];
-	uint32_t limit = peer->taken + window(peer);
-
-	if (peer->told_due && !say(comm, member, MUSTER_CONTROL_STREAM, limit)) {
-		peer->told = limit;
-		peer->told_due = false;
-	}
-	if (peer->reply_due && !say(comm, member, MUSTER_CONTROL_REPLY, own_place(comm)))
-		peer->reply_due = false;
-	if (peer->leave_due && !comm->channel->open &&
-	    !say(comm, member, comm->failed ? MUSTER_CONTROL_SETTLE : MUSTER_CONTROL_LEAVE,
-		 comm->number))
-		peer->leave_due = false;
-	if (peer->told_due || peer->reply_due || peer->leave_due) {
-		comm->channel->control_due = true;
-		muster_comm_activate(comm);
-	}
-}
-
-void muster_channel_flush(struct muster_comm *comm)
-{
-	if (!comm->channel || !comm->channel->control_due)
-		return;
-	comm->channel->control_due = false;
-	for (uint32_t i = 0; i < comm->size; i++)
-		if (i != comm->rank)
-			control_say(comm, i);
 }
 
 /* Half of what it may send unasked is used, or of what is awaited. */
@@ -227,8 +264,8 @@ void muster_channel_leave(struct muster_comm *comm)
 
 		peer->told_due = false;
 		peer->leave_due = peer->sent || peer->came || comm->bump;
-		channel->control_due |= peer->leave_due;
 	}
+	channel->farewells_due = true;
 	muster_comm_activate(comm);
 }
 

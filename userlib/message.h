@@ -45,8 +45,10 @@ void muster_channel_receive(struct muster_comm *comm, const struct muster_packet
 bool muster_channel_clashes(struct muster_comm *comm, uint32_t number);
 /** muster_channel_deliver() - offer to take() what was kept of a member. */
 void muster_channel_deliver(struct muster_comm *comm, uint32_t member);
-/** muster_channel_flush() - send control messages that found no room. */
+/** muster_channel_flush() - say the farewells that are due, as far as there is room. */
 void muster_channel_flush(struct muster_comm *comm);
+/** muster_channel_say() - tell a rank what is due. Return: whether there was room for all of it. */
+bool muster_channel_say(struct muster_comm *comm, uint32_t rank);
 /**
  * muster_channel_leave() - tell those with whom something was exchanged that no further
  * operation is joined from here.

@@ -10,6 +10,9 @@
  * some, and when there are none, one that is silent is asked to give back. So no rank
  * starves: with its floor alone a pair goes on, by turns.
  *
+ * Communicators that find no credit stand in line for it, so that each grant is looked at by
+ * as many as it lets go on, however many wait.
+ *
  * What libraries tell each other (struct muster_control) goes through the world's
  * context, which is open until the end and carries inline messages even when it has
  * failed. So only fragments can be lost, in a context that their receiver has closed;
@@ -48,6 +51,8 @@ int muster_pairs_open(struct muster *job)
 		struct muster_pair *pair = &job->pairs[rank];
 
 		pair->limit = pair->told = pair->window = job->pair_floor;
+		pair->words.next = pair->words.prev = &pair->words;
+		pair->fragments.next = pair->fragments.prev = &pair->fragments;
 	}
 	return 0;
 }
@@ -68,6 +73,65 @@ void muster_pairs_close(struct muster *job)
 	free(job->pairs);
 }
 
+/* ---- standing in line ------------------------------------------------------------------ */
+
+void muster_pair_await_no_more(struct muster *job, struct muster_waiter *waiter)
+{
+	if (!waiter->next)
+		return;
+	waiter->next->prev = waiter->prev;
+	waiter->prev->next = waiter->next;
+	waiter->next = waiter->prev = NULL;
+	job->nr_waiting--;
+}
+
+static bool is_awaited(const struct muster_waiter *line)
+{
+	return line->next != line;
+}
+
+/* Is there a credit for who waits for one? */
+static bool can_serve(const struct muster_pair *pair)
+{
+	uint32_t credits = pair->limit - pair->sent;
+
+	return (credits && is_awaited(&pair->words)) ||
+	       (credits > 1 && is_awaited(&pair->fragments));
+}
+
+void muster_pair_await(struct muster *job, uint32_t rank, bool words, struct muster_waiter *waiter)
+{
+	struct muster_pair *pair = &job->pairs[rank];
+	struct muster_waiter *line = words ? &pair->words : &pair->fragments;
+
+	if (waiter->next)
+		return;
+	waiter->next = line;
+	waiter->prev = line->prev;
+	line->prev->next = waiter;
+	line->prev = waiter;
+	job->nr_waiting++;
+	job->pairs_due |= can_serve(pair);
+}
+
+/* Until credits, room or those who wait are used up. */
+static void serve(struct muster *job, uint32_t rank)
+{
+	struct muster_pair *pair = &job->pairs[rank];
+	struct muster_comm *comm;
+
+	while (pair->limit != pair->sent && is_awaited(&pair->words))
+		if (!muster_channel_say(pair->words.next->comm, rank))
+			return;
+	while (muster_pair_has_credit(job, rank) && is_awaited(&pair->fragments)) {
+		comm = pair->fragments.next->comm;
+		muster_pair_await_no_more(job, pair->fragments.next);
+		muster_advance(comm);
+		if (comm->again)
+			return;
+	}
+}
+
 /* ---- sending --------------------------------------------------------------------------- */
 
 /* One credit is for what is said of others: a pair that waits for a farewell can still be told. */
@@ -79,6 +143,7 @@ bool muster_pair_has_credit(const struct muster *job, uint32_t rank)
 void muster_pair_sent(struct muster *job, uint32_t rank, int32_t nr)
 {
 	job->pairs[rank].sent += (uint32_t)nr;
+	job->pairs_due |= nr < 0;
 }
 
 /* A credit report takes no credit: there are slots for as many as can be under way. */
@@ -243,7 +308,8 @@ void muster_pairs_flush(struct muster *job)
 			give_back(job, pair);
 		if (pair->due)
 			report(job, pair);
-		job->pairs_due |= pair->due || pair->return_due;
+		serve(job, rank);
+		job->pairs_due |= pair->due || pair->return_due || can_serve(pair);
 	}
 }
 
@@ -308,6 +374,7 @@ void muster_control_receive(struct muster *job, uint32_t rank, const void *paylo
 
 	memcpy(&control, payload, sizeof(control));
 	limit_note(pair, &control);
+	job->pairs_due |= can_serve(pair);
 	if (control.kind != MUSTER_CONTROL_CREDIT)
 		muster_pair_read(job, rank, 1);
 	switch (control.kind) {

@@ -57,6 +57,12 @@ struct muster_control {
 	};
 };
 
+/* A communicator that waits for a pair's credit, in a ring; its first is nobody's, and waits for none. */
+struct muster_waiter {
+	struct muster_waiter *next, *prev;	/* NULL: it does not wait */
+	struct muster_comm *comm;
+};
+
 /* Of each rank of the job; what it says that another has sent is never more than that. */
 struct muster_pair {
 	uint32_t sent;		/* messages that it was sent */
@@ -72,6 +78,8 @@ struct muster_pair {
 	bool return_due;	/* we were */
 	bool has[2];
 	struct muster_agreement early[2];	/* what it said before it was asked: up, down */
+	struct muster_waiter words;	/* communicators that have something to say to it, */
+	struct muster_waiter fragments;	/* and those that send to it next, in the order in which they came */
 };
 
 /* What a rank has said before it was asked, where its pair has no place for it. */
@@ -91,8 +99,12 @@ bool muster_pair_has_credit(const struct muster *job, uint32_t rank);
 void muster_pair_sent(struct muster *job, uint32_t rank, int32_t nr);
 /** muster_pair_read() - so many messages of that rank are out of the ring, or will never be in it. */
 void muster_pair_read(struct muster *job, uint32_t rank, uint32_t nr);
-/** muster_pairs_flush() - say what found no room before. */
+/** muster_pairs_flush() - say what found no room before, and let go on who has waited for credits. */
 void muster_pairs_flush(struct muster *job);
+/** muster_pair_await() - stand in a line of that rank's pair, if not in one already: for want of a credit, or of room. */
+void muster_pair_await(struct muster *job, uint32_t rank, bool words, struct muster_waiter *waiter);
+/** muster_pair_await_no_more() - whether it waits or not. */
+void muster_pair_await_no_more(struct muster *job, struct muster_waiter *waiter);
 /** muster_pair_agreement() - whether that rank has said its part; up to us, or down. */
 bool muster_pair_agreement(struct muster *job, uint32_t rank, bool down, uint64_t key,
 			   struct muster_agreement *said);

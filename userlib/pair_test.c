@@ -119,6 +119,31 @@ static void test_what_is_not_read_holds_up_no_other(void **state)
 	test_world_free(world);
 }
 
+/* All wait for one pair's credits: nobody visits them until there are some, and then all have their turn. */
+static void test_who_waits_for_credits_stands_in_line(void **state)
+{
+	static struct muster_request *requests[UNREAD][TEST_RANKS_MAX];
+	struct test_world *world = test_joined(2, MUSTER_PAIR_FLOOR_MIN + MUSTER_PAIR_REPORTS);
+	int results[2];
+
+	(void)state;
+	offload_off(world);
+	for (int k = 0; k < UNREAD; k++) {
+		dup_all(world);
+		for (uint32_t i = 0; i < 2; i++)
+			assert_int_equal(muster_broadcast_start(world->comms[i], values[i], COUNT_MAX,
+								MUSTER_F64, 1, &requests[k][i]), 0);
+	}
+	for (int poll = 0; poll < 20; poll++)
+		muster_progress(world->jobs[1]);
+	assert_null(world->jobs[1]->active);
+	assert_int_equal(world->jobs[1]->nr_waiting, UNREAD);
+	for (int k = 0; k < UNREAD; k++)
+		test_finish(world, requests[k], results);
+	assert_int_equal(world->jobs[0]->nr_waiting + world->jobs[1]->nr_waiting, 0);
+	test_world_free(world);
+}
+
 /* What is sent to who has closed the communicator is dropped; its credits come back. */
 static void test_credits_outlive_communicators(void **state)
 {
@@ -208,6 +233,7 @@ int main(void)
 		cmocka_unit_test(test_rings_that_are_too_small_for_the_ranks_are_refused_everywhere),
 		cmocka_unit_test(test_eighteen_ranks_share_rings_of_192),
 		cmocka_unit_test(test_what_is_not_read_holds_up_no_other),
+		cmocka_unit_test(test_who_waits_for_credits_stands_in_line),
 		cmocka_unit_test(test_credits_outlive_communicators),
 		cmocka_unit_test(test_who_waits_for_one_that_has_closed_is_told),
 		cmocka_unit_test(test_what_is_lent_moves_to_who_speaks),

@@ -90,7 +90,7 @@ void muster_turn_take(struct muster_turn *turn)
 /* Something is under way that calls would carry on. */
 static bool has_work(const struct muster *job)
 {
-	return job->under_way || job->active || job->dev->holding;
+	return job->under_way || job->active || job->nr_waiting || job->dev->holding;
 }
 
 void muster_turn_give(struct muster *job)
