@@ -4,7 +4,8 @@
  * binomial tree, where each adds its own, and down again. It takes no turn in the
  * communicator's order, and its operations go on meanwhile. Which agreement a message
  * belongs to is told by its key: members that call the same with the same arguments
- * have the same one.
+ * have the same one. Some members agree even when another has died, and the communicator
+ * has ended with it: what they say goes through the world, which carries it to the end.
  */
 #include <errno.h>
 #include <string.h>
@@ -13,7 +14,45 @@
 #include "pair.h"
 #include "turn.h"
 
-/* One step of waiting for another. Return: 0; the error with which the parent has ended. */
+static uint32_t member_of(const struct muster_group *group, uint32_t index)
+{
+	return group->members ? group->members[index] : index;
+}
+
+static uint32_t rank_of(const struct muster_group *group, uint32_t index)
+{
+	return group->parent->ranks[member_of(group, index)];
+}
+
+/* The first that the device has lost; nr: it has none. */
+static uint32_t lost_one(const struct muster_group *group)
+{
+	const struct muster *job = group->parent->job;
+	uint32_t i = 0;
+
+	while (i < group->nr && !job->dev->ops->lost(job->dev, &job->addresses[rank_of(group, i)]))
+		i++;
+	return i;
+}
+
+/* Only where the device knows of each that dies is it certain that none waits for one that has. */
+int muster_group_error(const struct muster_group *group)
+{
+	struct muster_comm *parent = group->parent;
+	uint32_t lost;
+
+	if (!parent->failed)
+		return 0;
+	if (!group->members || parent->failed != -ECONNRESET || !parent->job->dev->ops->lost)
+		return muster_fail(parent->job, parent->failed, "%s", muster_comm_why(parent));
+	lost = lost_one(group);
+	if (lost == group->nr)
+		return 0;
+	return muster_fail(parent->job, -ECONNRESET, "rank %u has died or left the job",
+			   rank_of(group, lost));
+}
+
+/* One step of waiting for another. Return: 0; or the error with which the group cannot go on. */
 static int wait_a_little(struct muster_group *group, uint32_t rank, uint32_t *idle)
 {
 	struct muster *job = group->parent->job;
@@ -25,19 +64,7 @@ static int wait_a_little(struct muster_group *group, uint32_t rank, uint32_t *id
 		muster_look_wait_for(group->parent, rank);
 		muster_sleep(job, MUSTER_SLEEP_US);
 	}
-	if (group->parent->failed)
-		return muster_fail(job, group->parent->failed, "%s", group->parent->why);
-	return 0;
-}
-
-static uint32_t member_of(const struct muster_group *group, uint32_t index)
-{
-	return group->members ? group->members[index] : index;
-}
-
-static uint32_t rank_of(const struct muster_group *group, uint32_t index)
-{
-	return group->parent->ranks[member_of(group, index)];
+	return muster_group_error(group);
 }
 
 static int say(struct muster_group *group, uint32_t index, bool down,

@@ -258,6 +258,55 @@ static void test_communicators_without_the_dead_go_on(void **state)
 	test_world_free(world);
 }
 
+/* Rank 2 is dead; the third time rank 1 dies instead of coming. */
+static void *living_run(void *opaque)
+{
+	static const uint32_t living[] = { 3, 0, 1 };
+	struct test_thread *thread = opaque;
+	struct test_world *world = thread->world;
+	struct muster *job = world->jobs[thread->rank];
+	struct muster_comm *comm;
+
+	for (int i = 0; i < 2 && thread->rank != 2; i++) {
+		int32_t value = 1;
+
+		assert_int_equal(muster_comm_create_group(muster_world(job), 3, living, 0, &comm), 0);
+		muster_comm_offload(comm, i ? MUSTER_OFFLOAD_OFF : MUSTER_OFFLOAD_FORCE);
+		assert_int_equal(muster_allreduce(comm, &value, &value, 1, MUSTER_I32, MUSTER_SUM), 0);
+		assert_int_equal(value, 3);
+		muster_comm_free(comm);
+	}
+	pthread_barrier_wait(&world->barrier);
+	if (thread->rank == 2)
+		return NULL;
+	if (thread->rank == 1) {
+		test_lock(job->dev);
+		test_kill(world, 1);
+		test_unlock(&world->nodes[1]);
+		return NULL;
+	}
+	assert_int_equal(muster_comm_create_group(muster_world(job), 3, living, 0, &comm), -ECONNRESET);
+	assert_non_null(strstr(muster_error(job), "rank 1 has died"));
+	return NULL;
+}
+
+static void test_the_living_make_communicators_of_one_that_a_death_has_ended(void **state)
+{
+	struct test_world *world = test_world_new(4);
+	struct muster_request *requests[4] = { NULL };
+
+	(void)state;
+	world->tells_deaths = true;
+	test_all(world, test_join_run, NULL);
+	for (uint32_t i = 0; i < 4; i++)
+		if (i != 2)
+			assert_int_equal(muster_barrier_start(world->comms[i], &requests[i]), 0);
+	test_kill(world, 2);
+	finish_all(world, requests, -ECONNRESET);
+	test_all(world, living_run, NULL);
+	test_world_free(world);
+}
+
 static void late_rank(enum muster_offload offload)
 {
 	struct muster_request *requests[3] = { NULL };
@@ -421,6 +470,7 @@ int main(void)
 		cmocka_unit_test(test_ranks_on_different_paths_are_told),
 		cmocka_unit_test(test_a_dead_rank_is_named_by_all_others),
 		cmocka_unit_test(test_communicators_without_the_dead_go_on),
+		cmocka_unit_test(test_the_living_make_communicators_of_one_that_a_death_has_ended),
 		cmocka_unit_test(test_a_wait_with_a_timeout_names_who_is_late),
 		cmocka_unit_test(test_a_late_rank_is_waited_for),
 		cmocka_unit_test(test_a_registration_refused_to_one_rank_ends_the_communicator_everywhere),

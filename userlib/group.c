@@ -382,12 +382,11 @@ int muster_comm_create_group(struct muster_comm *parent, uint32_t nr, const uint
 	struct muster_group group;
 	uint32_t *translated;
 	struct wish wish;
-	int err = parent_check(parent), status;
+	int err, status;
 
-	if (!err && !comm)
-		err = no_place(parent, "muster_comm_create_group");
-	if (!err)
-		err = ranks_check(parent, nr, ranks);
+	if (!parent)
+		return -EINVAL;
+	err = comm ? ranks_check(parent, nr, ranks) : no_place(parent, "muster_comm_create_group");
 	if (err)
 		return err;
 	group = (struct muster_group){
@@ -397,6 +396,9 @@ int muster_comm_create_group(struct muster_comm *parent, uint32_t nr, const uint
 		.members = ranks,
 		.key = key_of(parent, true, tag, nr, ranks),
 	};
+	err = muster_group_error(&group);
+	if (err)
+		return err;
 	translated = calloc(parent->size, sizeof(*translated));
 	status = translated ? ranks_translate(parent, nr, ranks, translated) :
 			      muster_fail(parent->job, -ENOMEM, "no memory for %u ranks", nr);

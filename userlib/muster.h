@@ -191,7 +191,8 @@ enum { MUSTER_COLOUR_NONE = -1 };
  * @tag: tells groups apart that are made at the same time.
  *
  * Only the members of the group call it, and it takes no turn in the parent's order:
- * overlapping groups can be made at once. Return: also -EINVAL, found before
+ * overlapping groups can be made at once. When a rank has died, and the parent has ended
+ * with it, those that live can make one still, but on a NIC. Return: also -EINVAL, found before
  * anything is sent.
  */
 int muster_comm_create_group(struct muster_comm *parent, uint32_t nr, const uint32_t *ranks,

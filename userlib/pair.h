@@ -129,8 +129,14 @@ struct muster_group {
 struct muster_group muster_group_of_all(struct muster_comm *parent);
 
 /**
+ * muster_group_error() - 0: they can agree; the error with which their parent has ended. One that a death has
+ * ended lets those agree that live, where they are named and the device knows of every death.
+ */
+int muster_group_error(const struct muster_group *group);
+
+/**
  * muster_agree() - tell words, and get what all have said; operations go on meanwhile.
- * Return: 0, whatever the words' status; or the error with which the parent has ended.
+ * Return: 0, whatever the words' status; or muster_group_error().
  */
 int muster_agree(struct muster_group *group, struct muster_agreement *words);
 

@@ -77,6 +77,7 @@ struct test_world {
 	uint32_t size;
 	uint32_t ring_slots;
 	uint32_t seed;			/* not 0: packets overtake each other */
+	bool tells_deaths;		/* its devices know of each, as the local one */
 	bool one_queue;			/* as a NIC has: what the engine refuses holds up the rest */
 	uint32_t drops;			/* receive ring was full */
 	uint32_t sent_p2p;
@@ -529,25 +530,32 @@ static inline bool test_holds(struct muster_dev *dev, uint8_t job, uint32_t cont
 	return test_node_of(dev)->keeps_back;
 }
 
-static const struct muster_dev_ops test_dev_ops = {
-	.name = "test",
-	.close = test_dev_close,
-	.mem_alloc = test_mem_alloc,
-	.mem_free = test_mem_free,
-	.mem_register = test_mem_register,
-	.mem_deregister = test_mem_deregister,
-	.context_open = test_context_open,
-	.context_close = test_context_close,
-	.tree_join = test_tree_join,
-	.post = test_post,
-	.poll = test_poll,
-	.recv = test_recv,
-	.wait = test_wait_dev,
-	.holds = test_holds,
-	.abort = test_abort,
-	.look = test_look,
-	.waits = test_waits,
-};
+static inline bool test_lost(struct muster_dev *dev, const struct muster_address *address)
+{
+	return test_node_of(dev)->world->nodes[address->node].dead;
+}
+
+#define TEST_DEV_OPS				\
+	.name = "test",				\
+	.close = test_dev_close,		\
+	.mem_alloc = test_mem_alloc,		\
+	.mem_free = test_mem_free,		\
+	.mem_register = test_mem_register,	\
+	.mem_deregister = test_mem_deregister,	\
+	.context_open = test_context_open,	\
+	.context_close = test_context_close,	\
+	.tree_join = test_tree_join,		\
+	.post = test_post,			\
+	.poll = test_poll,			\
+	.recv = test_recv,			\
+	.wait = test_wait_dev,			\
+	.holds = test_holds,			\
+	.abort = test_abort,			\
+	.look = test_look,			\
+	.waits = test_waits
+
+static const struct muster_dev_ops test_dev_ops = { TEST_DEV_OPS };
+static const struct muster_dev_ops test_dev_ops_with_deaths = { TEST_DEV_OPS, .lost = test_lost };
 
 static inline int test_dev_open(const struct muster_oob *oob,
 				const struct muster_settings *settings, struct muster_dev **dev,
@@ -566,7 +574,7 @@ static inline int test_dev_open(const struct muster_oob *oob,
 	err = muster_engine_create(&config, &test_engine_world, node, &node->engine);
 	if (!err)
 		err = muster_engine_vp_open(node->engine, 0);
-	node->dev.ops = &test_dev_ops;
+	node->dev.ops = node->world->tells_deaths ? &test_dev_ops_with_deaths : &test_dev_ops;
 	node->dev.address = (struct muster_address){ .node = node->node, .incarnation = 7 };
 	node->dev.limits.contexts = TEST_CONTEXTS_MAX;
 	node->dev.limits.kept_descs = MUSTER_KEPT_DESCS_MAX;
