@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Credits. What comes of one job and source by one port is a flow, and at most
+ * Credits. What comes of one job and source by one port, on one of two ways, is a flow, and at most
  * MUSTER_SWITCH_CREDITS of its packets wait here (forward.c). A neighbour that is a switch
  * sends no more than these before it is told, by ROOM, that some have gone on: so nothing is
  * ever refused on a link between switches, and whoever takes nothing holds up the flows that
@@ -22,18 +22,20 @@ bool credit_is_trunk(const struct muster_switch *sw, uint32_t port)
 
 /* ---- flows ---- */
 
-static struct flow **bucket(struct muster_switch *sw, uint32_t port, uint8_t job, uint32_t source)
+static struct flow **bucket(struct muster_switch *sw, uint32_t port, uint32_t way, uint8_t job, uint32_t source)
 {
-	uint64_t hash = ((uint64_t)port << 32 | (uint64_t)job << 24 | source) * 0x9e3779b97f4a7c15ull;
+	uint64_t hash = ((uint64_t)way << 40 | (uint64_t)port << 32 | (uint64_t)job << 24 | source) *
+			0x9e3779b97f4a7c15ull;
 
 	return &sw->flows[(hash >> 32) % FLOW_BUCKETS];
 }
 
 static struct flow *find(struct muster_switch *sw, uint32_t port, const struct muster_packet *packet)
 {
-	struct flow *flow = *bucket(sw, port, packet->job, packet->src_node);
+	uint32_t way = way_of(packet);
+	struct flow *flow = *bucket(sw, port, way, packet->job, packet->src_node);
 
-	while (flow && (flow->port != port || flow->job != packet->job ||
+	while (flow && (flow->port != port || flow->way != way || flow->job != packet->job ||
 			flow->source != packet->src_node))
 		flow = flow->next_hashed;
 	return flow;
@@ -64,7 +66,7 @@ static void ring_out(struct muster_switch *sw, struct flow *flow)
 
 struct flow *credit_flow(struct muster_switch *sw, uint32_t port, const struct muster_packet *packet)
 {
-	struct flow **first = bucket(sw, port, packet->job, packet->src_node);
+	struct flow **first = bucket(sw, port, way_of(packet), packet->job, packet->src_node);
 	struct flow *flow = find(sw, port, packet);
 
 	if (flow)
@@ -73,6 +75,7 @@ struct flow *credit_flow(struct muster_switch *sw, uint32_t port, const struct m
 	if (!flow)
 		return NULL;
 	flow->port = port;
+	flow->way = (uint8_t)way_of(packet);
 	flow->job = packet->job;
 	flow->source = packet->src_node;
 	flow->next_hashed = *first;
@@ -83,7 +86,7 @@ struct flow *credit_flow(struct muster_switch *sw, uint32_t port, const struct m
 
 static void flow_free(struct muster_switch *sw, struct flow *flow)
 {
-	struct flow **link = bucket(sw, flow->port, flow->job, flow->source);
+	struct flow **link = bucket(sw, flow->port, flow->way, flow->job, flow->source);
 
 	while (*link != flow)
 		link = &(*link)->next_hashed;
@@ -140,6 +143,7 @@ static void tell(struct muster_switch *sw, struct flow *flow)
 	const struct muster_packet packet = {
 		.version = MUSTER_PACKET_VERSION,
 		.type = MUSTER_PACKET_ROOM,
+		.flags = flow->way ? MUSTER_PACKET_WAY : 0,
 		.job = flow->job,
 		.src_node = flow->source,
 		.arg = flow->owed,

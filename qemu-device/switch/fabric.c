@@ -10,6 +10,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 int fabric_refuse(char *why, size_t why_len, int err, const char *format, ...)
 {
@@ -198,6 +199,75 @@ void muster_fabric_free(struct muster_fabric *fabric)
 	free(fabric);
 }
 
+/* ---- without some switches ---- */
+
+static void copy(const struct muster_fabric *fabric, struct muster_fabric *to)
+{
+	to->nr_hosts = fabric->nr_hosts;
+	to->nr_switches = fabric->nr_switches;
+#define COPY(what, nr) memcpy(to->what, fabric->what, (size_t)(nr) * sizeof(*to->what))
+	COPY(is_switch, fabric->nodes);
+	COPY(is_plain, fabric->nodes);
+	COPY(number, fabric->nodes);
+	COPY(hosts, fabric->nr_hosts);
+	COPY(switches, fabric->nr_switches);
+	COPY(nr_ports, fabric->nodes);
+	COPY(ends, fabric->nodes * fabric->radix);
+#undef COPY
+}
+
+/* Its place and everybody's ports stay; nothing leads there. */
+static void leave_out(struct muster_fabric *fabric, uint32_t node)
+{
+	fabric->is_plain[node] = true;
+	for (uint32_t port = 0; port < fabric->nr_ports[node]; port++) {
+		struct end *end = &fabric->ends[node * fabric->radix + port];
+
+		if (end->node != NOBODY)
+			fabric->ends[end->node * fabric->radix + end->port].node = NOBODY;
+		end->node = NOBODY;
+	}
+}
+
+static int hosts_reach_all(const struct muster_fabric *fabric, char *why, size_t why_len)
+{
+	struct ways ways;
+	uint32_t i = 0;
+
+	for (; i < fabric->nr_hosts; i++)
+		if (fabric->ends[fabric->hosts[i] * fabric->radix].node == NOBODY)
+			return fabric_refuse(why, why_len, -EINVAL, "host %" PRIu32
+					     " hangs on it, by the only link that it has", i);
+	if (ways_find(fabric, fabric->ends[fabric->hosts[0] * fabric->radix].node, &ways))
+		return fabric_refuse(why, why_len, -ENOMEM, "out of memory");
+	for (i = 0; i < fabric->nr_hosts && ways.distance[fabric->hosts[i]] != UNREACHED; i++)
+		;
+	ways_free(&ways);
+	return i == fabric->nr_hosts ? 0 :
+	       fabric_refuse(why, why_len, -EINVAL, "without it no way leads from host 0 to host %" PRIu32, i);
+}
+
+int muster_fabric_without(const struct muster_fabric *fabric, const bool *without,
+			  struct muster_fabric **created, char *why, size_t why_len)
+{
+	const struct muster_fabric_config config = { .nodes = fabric->nodes, .radix = fabric->radix };
+	struct muster_fabric *left = fabric_new(&config);
+	int err;
+
+	if (!left)
+		return fabric_refuse(why, why_len, -ENOMEM, "out of memory");
+	copy(fabric, left);
+	for (uint32_t i = 0; i < fabric->nr_switches; i++)
+		if (without[i])
+			leave_out(left, fabric->switches[i]);
+	err = hosts_reach_all(left, why, why_len);
+	if (err)
+		muster_fabric_free(left);
+	else
+		*created = left;
+	return err;
+}
+
 /* ---- what is where ---- */
 
 uint32_t muster_fabric_hosts(const struct muster_fabric *fabric)
@@ -235,7 +305,7 @@ bool muster_fabric_end(const struct muster_fabric *fabric, uint32_t number, uint
 {
 	uint32_t node = fabric->switches[number];
 
-	if (port >= fabric->nr_ports[node])
+	if (port >= fabric->nr_ports[node] || fabric->ends[node * fabric->radix + port].node == NOBODY)
 		return false;
 	describe(fabric, node, port, end);
 	return true;
@@ -278,7 +348,7 @@ int ways_find(const struct muster_fabric *fabric, uint32_t start, struct ways *w
 		for (uint32_t port = 0; port < fabric->nr_ports[node]; port++) {
 			const struct end *end = &fabric->ends[node * fabric->radix + port];
 
-			if (ways->distance[end->node] != UNREACHED)
+			if (end->node == NOBODY || ways->distance[end->node] != UNREACHED)
 				continue;
 			ways->distance[end->node] = ways->distance[node] + 1;
 			ways->back[end->node] = end->port;
@@ -329,12 +399,14 @@ int64_t muster_fabric_routes(const struct muster_fabric *fabric, uint32_t number
 	if (ways_find(fabric, start, &ways))
 		return -ENOMEM;
 	for (i = 0; i < fabric->nr_hosts; i++)
-		routes[nr++] = (struct muster_switch_route){
-			.node = i,
-			.port = first_port(fabric, &ways, start, fabric->hosts[i]),
-		};
+		if (ways.distance[fabric->hosts[i]] != UNREACHED)
+			routes[nr++] = (struct muster_switch_route){
+				.node = i,
+				.port = first_port(fabric, &ways, start, fabric->hosts[i]),
+			};
 	for (i = 0; i < fabric->nr_switches; i++)
-		if (i != number && !fabric->is_plain[fabric->switches[i]])
+		if (i != number && !fabric->is_plain[fabric->switches[i]] &&
+		    ways.distance[fabric->switches[i]] != UNREACHED)
 			routes[nr++] = (struct muster_switch_route){
 				.node = MUSTER_NODE_AGGREGATION + i,
 				.port = first_port(fabric, &ways, start, fabric->switches[i]),

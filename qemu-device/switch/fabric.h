@@ -65,6 +65,15 @@ int muster_fabric_create(const struct muster_fabric_config *config, struct muste
 			 uint32_t *bad, char *why, size_t why_len);
 void muster_fabric_free(struct muster_fabric *fabric);
 
+/**
+ * muster_fabric_without() - the same network, in which no way leads over some switches; numbers and
+ * ports stay as they are.
+ * @without: by switch.
+ * Return: 0; -EINVAL: hosts do not reach one another then; -ENOMEM. why: the sentence.
+ */
+int muster_fabric_without(const struct muster_fabric *fabric, const bool *without,
+			  struct muster_fabric **created, char *why, size_t why_len);
+
 uint32_t muster_fabric_hosts(const struct muster_fabric *fabric);
 uint32_t muster_fabric_switches(const struct muster_fabric *fabric);
 uint32_t muster_fabric_radix(const struct muster_fabric *fabric);

@@ -6,9 +6,10 @@
 #include "fabric.h"
 
 #define UNREACHED	UINT32_MAX
+#define NOBODY		UINT32_MAX
 
 struct end {
-	uint32_t node;
+	uint32_t node;		/* NOBODY: the switch there is not to be used (muster_fabric_without()) */
 	uint32_t port;		/* there */
 };
 

@@ -289,6 +289,50 @@ static void members_are_checked(void **state)
 	muster_fabric_free(fabric);
 }
 
+/* ---- without some switches ---- */
+
+/* Of two spines either can go, and not both; a leaf cannot. Ports stay as they are. */
+static void what_is_left_out_is_passed_by_no_way_and_no_tree(void **state)
+{
+	static const uint32_t all[] = { 0, 1, 2, 3 };
+	struct muster_switch_route routes[NODES_MAX];
+	struct muster_fabric_group group;
+	struct muster_fabric_end end;
+	struct muster_fabric *whole, *left;
+	bool without[4] = { [2] = true };
+
+	(void)state;
+	describe();
+	config.nodes = 8;
+	is_switch[7] = true;
+	link_add(4, 7);
+	link_add(5, 7);
+	make();
+	whole = fabric;
+	assert_int_equal(muster_fabric_without(whole, without, &left, why, sizeof(why)), 0);
+	assert_int_equal(muster_fabric_routes(left, 0, routes), 6);	/* hosts, the other leaf and spine */
+	assert_int_equal(routes[2].port, 3);
+	assert_false(muster_fabric_end(left, 0, 2, &end));
+	assert_true(muster_fabric_end(left, 0, 3, &end));
+	assert_int_equal(end.number, 3);
+	fabric = left;
+	for (uint32_t tree = 0; tree < 6; tree++) {
+		lay(tree, all, 4, &group);
+		for (uint32_t i = 0; i < group.nr_branches; i++)
+			assert_int_not_equal(group.branches[i].number, 2);
+		muster_fabric_group_free(&group);
+	}
+	without[3] = true;
+	assert_int_equal(muster_fabric_without(whole, without, &fabric, why, sizeof(why)), -EINVAL);
+	assert_string_equal(why, "without it no way leads from host 0 to host 2");
+	without[3] = false;
+	without[0] = true;
+	assert_int_equal(muster_fabric_without(whole, without, &fabric, why, sizeof(why)), -EINVAL);
+	assert_string_equal(why, "host 0 hangs on it, by the only link that it has");
+	muster_fabric_free(left);
+	muster_fabric_free(whole);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -301,6 +345,7 @@ int main(void)
 		cmocka_unit_test(a_plain_switch_is_passed),
 		cmocka_unit_test(trees_have_different_roots),
 		cmocka_unit_test(members_are_checked),
+		cmocka_unit_test(what_is_left_out_is_passed_by_no_way_and_no_tree),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

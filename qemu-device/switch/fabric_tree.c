@@ -11,8 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NOBODY	UINT32_MAX
-
 /* Being laid: by node * radix + port, who comes in there. */
 struct laying {
 	const struct muster_fabric *fabric;
@@ -74,7 +72,8 @@ static int choose_root(struct laying *laying, uint32_t tree)
 		if (!aggregates(fabric, fabric->switches[i]))
 			continue;
 		candidates[nr].node = fabric->switches[i];
-		err = eccentricity(fabric, fabric->switches[i], &candidates[nr++].far);
+		err = eccentricity(fabric, fabric->switches[i], &candidates[nr].far);
+		nr += candidates[nr].far != UNREACHED;	/* else no host comes there any more */
 	}
 	if (!err && !nr)
 		err = fabric_refuse(laying->why, laying->why_len, -EOPNOTSUPP,
@@ -258,7 +257,8 @@ static int list(const struct laying *laying, const uint32_t *members, uint32_t n
 	for (i = 0; i < nr_members; i++)
 		group->nodes[i] = address(fabric, laying->parent[fabric->hosts[members[i]]]);
 	for (i = 0; i < fabric->nr_switches; i++)
-		if (laying->ways.distance[fabric->switches[i]] > farthest)
+		if (laying->ways.distance[fabric->switches[i]] != UNREACHED &&
+		    laying->ways.distance[fabric->switches[i]] > farthest)
 			farthest = laying->ways.distance[fabric->switches[i]];
 	for (uint32_t distance = farthest; distance != UNREACHED; distance--)
 		for (i = 0; i < fabric->nr_switches; i++) {

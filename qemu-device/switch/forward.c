@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Forwarding by NodeID. What the next link has no room for waits with its flow (credit.c),
+ * Forwarding by NodeID. There are two tables of ways, and a packet goes by one of them from the first switch
+ * to the last: so ways change without that a packet meets two that do not fit. The old ones and the
+ * new ones have flows of their own, as each alone does not go round.
+ * What the next link has no room for waits with its flow (credit.c),
  * and others overtake it; what is beyond the credits of its flow stays with its sender. So a
  * job whose receivers are slow fills its own places and no others.
  */
@@ -21,7 +24,8 @@ int forward_create(struct muster_switch *sw, const struct muster_switch_config *
 	sw->nr_routes = config->nr_routes;
 	for (uint32_t i = 0; i < config->nr_routes; i++) {
 		sw->routes[i].node = config->routes[i].node;
-		sw->routes[i].port = config->routes[i].port;
+		for (uint32_t way = 0; way < NR_WAYS; way++)
+			sw->routes[i].ports[way] = config->routes[i].port;
 		child_set_add(&sw->ports, config->routes[i].port);
 	}
 	return 0;
@@ -44,21 +48,80 @@ struct route *forward_route(const struct muster_switch *sw, uint32_t node)
 	return NULL;
 }
 
+/* ---- two ways ---- */
+
+uint32_t way_of(const struct muster_packet *packet)
+{
+	return !!(packet->flags & MUSTER_PACKET_WAY);
+}
+
+/* Who has no way there now keeps the one that there was: nobody is sent by it. */
+int muster_switch_ways_lay(struct muster_switch *sw, uint32_t way, const struct muster_switch_route *routes,
+			   uint32_t nr)
+{
+	if (way >= NR_WAYS || way == sw->way)
+		return -EINVAL;
+	for (uint32_t i = 0; i < nr; i++)
+		if (routes[i].port >= sw->radix || !forward_route(sw, routes[i].node))
+			return -EINVAL;
+	for (uint32_t i = 0; i < sw->nr_routes; i++)
+		sw->routes[i].ports[way] = sw->routes[i].ports[sw->way];
+	for (uint32_t i = 0; i < nr; i++) {
+		forward_route(sw, routes[i].node)->ports[way] = routes[i].port;
+		child_set_add(&sw->ports, routes[i].port);
+	}
+	return 0;
+}
+
+int muster_switch_ways_take(struct muster_switch *sw, uint32_t way)
+{
+	if (way >= NR_WAYS)
+		return -EINVAL;
+	sw->way = way;
+	return 0;
+}
+
+uint32_t muster_switch_ways_left(const struct muster_switch *sw, uint32_t way, uint64_t *passed)
+{
+	uint32_t nr = 0;
+	const struct flow *flow = sw->ring;
+
+	for (uint32_t i = sw->nr_flows; i--; flow = flow->next)
+		nr += flow->way == way;
+	*passed = sw->passed[way % NR_WAYS];
+	return nr;
+}
+
+/* A host knows nothing of ways. */
+static int send(struct muster_switch *sw, uint32_t port, const struct muster_packet *packet,
+		const void *payload)
+{
+	struct muster_packet plain;
+
+	if (!way_of(packet) || credit_is_trunk(sw, port))
+		return credit_send(sw, port, packet, payload);
+	plain = *packet;
+	plain.flags &= ~MUSTER_PACKET_WAY;
+	return credit_send(sw, port, &plain, payload);
+}
+
 /* To its next link: 0 when it has gone, or was dropped; -EAGAIN: there is no room. */
 static int depart(struct muster_switch *sw, uint32_t port, const struct muster_packet *packet,
 		  const void *payload)
 {
 	const struct route *route = forward_route(sw, packet->dst_node);
+	uint32_t to = route ? route->ports[way_of(packet)] : port;
 	int ret = 0;
 
-	if (!route || route->port == port)
+	if (to == port)
 		ret = -EHOSTUNREACH;
 	else if (packet_is_once(packet))
-		sw->world.send_once(sw->opaque, route->port, packet, payload);
+		sw->world.send_once(sw->opaque, to, packet, payload);
 	else
-		ret = credit_send(sw, route->port, packet, payload);
+		ret = send(sw, to, packet, payload);
 	if (ret == -EAGAIN)
 		return ret;
+	sw->passed[way_of(packet)]++;
 	sw->counters.packets_in++;
 	sw->counters.forwarded += !ret;
 	sw->counters.drop_route += !!ret;
@@ -133,15 +196,16 @@ static bool speaks_for_itself(const struct muster_switch *sw, uint32_t port,
 {
 	const struct route *route = forward_route(sw, packet->src_node);
 
-	return route && route->port == port;
+	return route && route->ports[sw->way] == port;
 }
 
-int forward(struct muster_switch *sw, uint32_t port, const struct muster_packet *packet,
-	    const void *payload)
+int forward(struct muster_switch *sw, uint32_t port, struct muster_packet *packet, const void *payload)
 {
 	bool trunk = credit_is_trunk(sw, port);
 	struct flow *flow = NULL;
 
+	if (!trunk)		/* it stays on the way that it is given here */
+		packet->flags = (packet->flags & ~MUSTER_PACKET_WAY) | (sw->way ? MUSTER_PACKET_WAY : 0);
 	if (!trunk && !speaks_for_itself(sw, port, packet)) {
 		sw->counters.packets_in++;
 		sw->counters.drop_stranger++;

@@ -43,7 +43,7 @@ static int fields_move(struct muster_switch *sw, const struct muster_switch_stor
 	static const struct {
 		size_t at, len;
 	} fields[] = {
-		FIELD(nr_gone), FIELD(streams), FIELD(lock_count), FIELD(hurries), FIELD(lock_news),
+		FIELD(nr_gone), FIELD(way), FIELD(passed), FIELD(streams), FIELD(lock_count), FIELD(hurries), FIELD(lock_news),
 		FIELD(nr_waiting), FIELD(counters),
 	};
 	int ret = 0;
@@ -53,7 +53,7 @@ static int fields_move(struct muster_switch *sw, const struct muster_switch_stor
 	return ret;
 }
 
-/* Ways are those of the network, which must be the same one. */
+/* The network must be the same one, but ways may lead around some of its switches. */
 static int routes_move(struct muster_switch *sw, const struct muster_switch_store *store)
 {
 	for (uint32_t i = 0; i < sw->nr_routes; i++) {
@@ -62,7 +62,7 @@ static int routes_move(struct muster_switch *sw, const struct muster_switch_stor
 
 		if (ret)
 			return ret;
-		if (route.node != sw->routes[i].node || route.port != sw->routes[i].port)
+		if (route.node != sw->routes[i].node || route.ports[0] >= sw->radix || route.ports[1] >= sw->radix)
 			return -EINVAL;
 		sw->routes[i] = route;
 	}
@@ -226,7 +226,9 @@ static int flow_restore(struct muster_switch *sw, const struct muster_switch_sto
 
 	if (ret || was.port >= sw->radix)
 		return ret ? ret : -EINVAL;
-	flow = credit_flow(sw, was.port, &(struct muster_packet){ .job = was.job, .src_node = was.source });
+	flow = credit_flow(sw, was.port, &(struct muster_packet){
+		.flags = was.way ? MUSTER_PACKET_WAY : 0, .job = was.job, .src_node = was.source,
+	});
 	if (!flow)
 		return -ENOMEM;
 	flow->moved = was.moved;

@@ -132,6 +132,7 @@ struct flow {
 	uint32_t source;
 	uint8_t job;
 	uint8_t port;
+	uint8_t way;
 	bool moved;			/* since the last step */
 	uint32_t nr_held;
 	struct held *held;		/* of what came, in order */
@@ -139,10 +140,12 @@ struct flow {
 	uint32_t out;			/* went by a trunk, and the neighbour has not told that it went on */
 };
 
+enum { NR_WAYS = 2 };
+
 /* By which port a node is reached, and whether that is still so everywhere. */
 struct route {
 	uint32_t node;
-	uint8_t port;
+	uint8_t ports[NR_WAYS];
 	bool gone;			/* somebody cannot reach it any more */
 	struct child_set untold;	/* ports whose neighbours do not know */
 };
@@ -156,6 +159,8 @@ struct muster_switch {
 	uint32_t nr_routes;
 	uint32_t nr_gone;			/* of them */
 	struct route *routes;			/* sorted by node */
+	uint32_t way;				/* which of them hosts' packets take */
+	uint64_t passed[NR_WAYS];			/* packets that went on, by way */
 	struct child_set ports;			/* where anybody is */
 	uint32_t nr_groups;
 	struct group *groups[GROUP_BUCKETS];
@@ -235,8 +240,9 @@ void forward_destroy(struct muster_switch *sw);
 /* The way to a node; NULL: it is not known. */
 struct route *forward_route(const struct muster_switch *sw, uint32_t node);
 /* 0: gone, dropped, or kept with its flow; -EAGAIN: that has as many as it may. */
-int forward(struct muster_switch *sw, uint32_t port, const struct muster_packet *packet,
-	    const void *payload);
+int forward(struct muster_switch *sw, uint32_t port, struct muster_packet *packet, const void *payload);
+/* Which of the two ways a packet goes by, between switches. */
+uint32_t way_of(const struct muster_packet *packet);
 /* What waits goes on as far as links take it. */
 void forward_held(struct muster_switch *sw, struct flow *flow);
 

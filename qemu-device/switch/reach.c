@@ -38,7 +38,7 @@ void reach_port_lost(struct muster_switch *sw, uint32_t port)
 	for (uint32_t i = 0; i < sw->nr_routes; i++) {
 		struct route *route = &sw->routes[i];
 
-		if (trunk && route->port == port)
+		if (trunk && route->ports[sw->way] == port)
 			lose(sw, route, port);
 		else if (!trunk && route->gone)
 			child_set_add(&route->untold, port);

@@ -155,6 +155,28 @@ int muster_switch_group_add(struct muster_switch *sw, const struct muster_switch
 /** muster_switch_group_remove() - nobody is told. -ENOENT. */
 int muster_switch_group_remove(struct muster_switch *sw, uint16_t tree, uint32_t group);
 
+/**
+ * muster_switch_ways_lay() - lay the ways again of which there are two, 0 (at first) and 1: by the one
+ * that hosts' packets do not take now, and that nothing is on.
+ * @routes: those that differ, of nodes that the switch has been told of at first.
+ * Return: 0; -EINVAL, and nothing has changed.
+ */
+int muster_switch_ways_lay(struct muster_switch *sw, uint32_t way, const struct muster_switch_route *routes,
+			   uint32_t nr);
+
+/**
+ * muster_switch_ways_take() - what comes from hosts goes by this one from now on: it is laid at all switches.
+ * What is on its way stays on the other one. Return: 0; -EINVAL.
+ */
+int muster_switch_ways_take(struct muster_switch *sw, uint32_t way);
+
+/**
+ * muster_switch_ways_left() - how many flows are on that way here.
+ * @passed: packets that have gone on by it, ever. If at all switches nothing is left and nothing has gone on since
+ * that was so before, nothing is on it.
+ */
+uint32_t muster_switch_ways_left(const struct muster_switch *sw, uint32_t way, uint64_t *passed);
+
 /** muster_switch_group_fail() - as if a member had gone: its neighbours are told. -ENOENT. */
 int muster_switch_group_fail(struct muster_switch *sw, uint16_t tree, uint32_t group);
 
