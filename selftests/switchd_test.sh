@@ -7,6 +7,7 @@
 . "$tap_home/apart.sh"
 . "$tap_home/outlive.sh"
 . "$tap_home/replace.sh"
+. "$tap_home/drain.sh"
 
 run=$MUSTER_BUILD/tools/muster-run
 switchd=$MUSTER_BUILD/tools/muster-switchd
@@ -318,6 +319,41 @@ replaced_times() {
 }
 
 # A link leads to the program, so that there may be another one.
+drained() {
+	drain_open "$@"
+	drain_start
+	drain_order --drain=2
+	drain_report
+	fails grep '^group .* switches [^h]* 2 ' report
+	same 4 "$(grep -c '^group .* switches [^h]* 3 ' report)"
+	grep -q '^switch 2 .* drained' report
+	drain_stop 2
+	sleep 0.5
+	drain_end
+	same 4 "$(sed -n 's/ rounds//p' out | awk '$1 > 1' | wc -l)"
+}
+check "a spine is drained while ranks go on, idle communicators as well, and stopped: no operation fails" drained
+check "the same where streaming trees are locked" drained --shared
+
+# refuses_to_drain WORDS OPTION
+refuses_to_drain() {
+	fails "$am" -m "$drain_manager" "$2" 2>said
+	grep -q "$1" said || { cat said; return 1; }
+}
+
+undrainable() {
+	drain_open
+	refuses_to_drain 'host 0 hangs on it, by the only link that it has' --drain=0
+	refuses_to_drain 'the network has no such switch' --drain=4
+	refuses_to_drain 'that switch is not drained' --undrain=2
+	"$am" -m "$drain_manager" --drain=2
+	refuses_to_drain 'without it no way leads from host 0 to host 2' --drain=3
+	kill "$switch_3"
+	within 300 gone "$switch_3"
+	refuses_to_drain 'switch 3 is not connected to the manager' --undrain=2
+}
+check "a switch that nothing leads around is not drained, and it is said why" undrainable
+
 refuses() {
 	rm -f counters errors
 	ln -sf "$switchd" mine

@@ -440,19 +440,35 @@ static void short_ones(uint64_t round)
 	}
 }
 
+/* Whose groups have had nothing to do, and may have gone elsewhere meanwhile. */
+static void once_more(struct muster_comm *comm)
+{
+	struct muster_op_info info;
+	uint64_t own = rank, sum;
+
+	EXPECT_OK(muster_allreduce(comm, &own, &sum, 1, MUSTER_U64, MUSTER_SUM));
+	EXPECT(sum == size * (size - 1) / 2, "sum %" PRIu64, sum);
+	muster_comm_last(comm, &info);
+	EXPECT(info.path == MUSTER_PATH_SWITCH, "path %d: %s", info.path, info.why);
+	muster_comm_free(comm);
+}
+
 /* On both trees and past them, until rank 0 finds that file. */
 static void replaced(const char *file)
 {
 	uint64_t round = 0;
+	struct muster_comm *idle;
 	uint8_t there;
 
 	chaos_begin();
+	EXPECT_OK(muster_comm_dup(muster_world(job), &idle));
 	do {
 		EXPECT_OK(chaos_reduce());
 		short_ones(++round);
 		there = !rank && !access(file, F_OK);
 		EXPECT_OK(muster_broadcast(muster_world(job), &there, 1, MUSTER_U8, 0));
 	} while (!there);
+	once_more(idle);
 	printf("%" PRIu64 " rounds\n", round);
 	chaos_end();
 }

@@ -2,7 +2,8 @@
 /*
  * The manager of aggregation groups (Documentation/switch.md, section 11), for muster-am: who is
  * connected (am_peers.c), what hosts say (am_hosts.c), the groups (am_groups.c), what switches
- * are asked (am_switches.c), and what of all this is told (am_report.c).
+ * are asked (am_switches.c), how a switch is drained (am_drain.c, am_move.c), and what of all this is told
+ * (am_report.c).
  */
 #ifndef MUSTER_AM_H
 #define MUSTER_AM_H
@@ -41,17 +42,21 @@ struct am_peer {
 	enum am_peer_kind kind;
 	bool over;			/* it goes as soon as nobody looks at it */
 	bool cleans;			/* it is told when all that it wanted away is */
+	bool drains;			/* or when nothing lies on the switches that are drained */
 	uint32_t number;		/* of the host, or of the switch */
 	uint32_t life;
 	uint64_t proof;			/* of a host's job, */
 	uint32_t layout;		/* whose trees have it, */
 	uint32_t nr_claims;		/* and the groups that it had as it came */
 	struct muster_manager_claim *claims;
-	struct outbox outbox;		/* a switch's only */
+	struct outbox outbox;
 };
 
 struct am_member {
 	uint32_t host;
+	uint32_t incarnation;
+	uint32_t number;		/* its place among the members; they stand in that order */
+	uint16_t vp;
 	uint32_t at;			/* the switch that it is a child of */
 	const struct am_peer *lease;	/* NULL: nobody has claimed it yet, or it has left */
 	bool left;
@@ -70,6 +75,10 @@ struct am_group {
 	uint32_t handle;
 	uint64_t key;
 	uint64_t proof;
+	uint32_t context, life;
+	uint8_t job;
+	struct am_group *heir;		/* that which is to stand for it (am_move.c), and for which one */
+	struct am_group *heir_of;
 	uint64_t since_us;		/* when one that another manager made was heard of */
 	const struct am_peer *asker;	/* NULL: it has gone, or another manager made it */
 	uint64_t tag;			/* of its request */
@@ -90,6 +99,7 @@ struct am_ask {
 	const struct am_peer *to;
 	struct am_peer *asker;		/* who is answered then; NULL: nobody */
 	struct am_group *group;		/* ADD; NULL: it has gone */
+	bool drains;			/* WAYS, TAKE, PASSED: all are to answer before it goes on */
 	uint16_t tree;			/* CHILD_LEFT */
 	uint32_t handle;
 };
@@ -104,8 +114,26 @@ struct am_received {
 	};
 };
 
+/* What is drained, and how far ways are laid around it (am_drain.c). */
+struct am_drain {
+	bool *switches;			/* those that are */
+	struct muster_fabric *around;	/* the network without them; NULL: nothing is drained */
+	uint32_t way;			/* which all switches take, or are about to */
+	enum am_drain_phase {
+		AM_DRAIN_RESTS,
+		AM_DRAIN_LAYS,		/* the switches lay the other way, */
+		AM_DRAIN_TAKES,		/* take it, */
+		AM_DRAIN_EMPTIES,	/* and are asked what is on the one before */
+	} phase;
+	uint32_t awaited;		/* answers */
+	uint64_t left;			/* on the way before, as the last have said, */
+	uint64_t passed, passed_before;	/* and what has gone by it; the time before */
+	uint64_t again_us;		/* when to ask again */
+};
+
 struct am {
 	struct am_config config;
+	struct am_drain drain;
 	int listen_fd, epoll_fd;
 	bool is_full;			/* no descriptor was left: until one ends nobody is let in */
 	bool said_full;
@@ -155,6 +183,12 @@ struct am_group *am_group_of(const struct am *am, uint32_t tree, uint32_t handle
 int am_group_make(struct am *am, struct am_group *group, char *why);
 /** am_group_added() - one of its switches has answered. */
 void am_group_added(struct am *am, struct am_group *group, int err, const char *why);
+/** am_group_new() - one on that tree, with room for members; not in the list yet. NULL: no memory. */
+struct am_group *am_group_new(uint16_t tree, uint32_t nr_members);
+/** am_handle_new() - none has it on that tree, nor on that which is paired with it. */
+uint32_t am_handle_new(struct am *am, uint16_t tree);
+/** am_group_is_whole() - it can be used: it is made, and all its members are there. */
+bool am_group_is_whole(const struct am_group *group);
 /** am_group_end() - it is taken from all switches that have it. */
 void am_group_end(struct am *am, struct am_group *group);
 /**
@@ -187,6 +221,36 @@ void am_asks_forget(struct am *am, const struct am_peer *asker, const struct am_
 bool am_asks_any(const struct am *am, const struct am_peer *asker, const struct am_group *group);
 /** am_cut() - somebody asks for it: in. */
 void am_cut(struct am *am, struct am_peer *asker);
+
+/* ---- am_drain.c ---- */
+
+/** am_drain_open(), am_drain_close() - 0; -ENOMEM. */
+int am_drain_open(struct am *am);
+void am_drain_close(struct am *am);
+/** am_drain(), am_undrain() - somebody asks for it: in. */
+void am_drain(struct am *am, struct am_peer *asker);
+void am_undrain(struct am *am, struct am_peer *asker);
+/** am_drain_met() - a switch is there, and takes that way. */
+void am_drain_met(struct am *am, const struct am_peer *peer, uint32_t way);
+/** am_drain_answered() - a switch has answered what it was asked for; said: NULL: it has gone. */
+void am_drain_answered(struct am *am, int err, const char *why, const struct muster_manager_message *said);
+/** am_drain_failed() - whoever waits for it hears so. */
+void am_drain_failed(struct am *am, int err, const char *why);
+/** am_drain_is_wanted() - somebody waits for switches to be empty. */
+bool am_drain_is_wanted(const struct am *am);
+/** am_drain_step() - what is due; and tell who waits. Return: when to call again, in ms; -1: it says nothing. */
+int am_drain_step(struct am *am);
+/** am_fabric() - the network as far as it is to be used now. */
+const struct muster_fabric *am_fabric(const struct am *am);
+
+/* ---- am_move.c ---- */
+
+/** am_moves_begin() - for groups that lie on switches that are drained others are made. Return: nothing lies there. */
+bool am_moves_begin(struct am *am);
+/** am_move_made() - all switches have one, or it could not be. */
+void am_move_made(struct am *am, struct am_group *heir);
+/** am_move_forget() - a group is no more. */
+void am_move_forget(struct am_group *group);
 
 /* ---- am_report.c ---- */
 

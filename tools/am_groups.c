@@ -31,6 +31,30 @@ struct am_group *am_group_of(const struct am *am, uint32_t tree, uint32_t handle
 	return group;
 }
 
+struct am_group *am_group_new(uint16_t tree, uint32_t nr_members)
+{
+	struct am_group *group = calloc(1, sizeof(*group));
+
+	if (!group)
+		return NULL;
+	group->tree = tree;
+	group->nr_members = nr_members;
+	group->members = calloc(nr_members, sizeof(*group->members));
+	if (group->members)
+		return group;
+	free(group);
+	return NULL;
+}
+
+uint32_t am_handle_new(struct am *am, uint16_t tree)
+{
+	do
+		am->last_handle++;
+	while (!am->last_handle || am_group_of(am, tree, am->last_handle) ||
+	       am_group_of(am, tree ^ 1, am->last_handle));
+	return am->last_handle;
+}
+
 void am_group_free(struct am_group *group)
 {
 	free(group->switches);
@@ -60,6 +84,7 @@ void am_group_end(struct am *am, struct am_group *group)
 		place = &(*place)->next;
 	*place = group->next;
 	am_asks_forget(am, NULL, group);
+	am_move_forget(group);
 	for (uint32_t i = 0; i < group->nr_switches; i++)
 		tell(am, group->switches[i].number, MUSTER_MANAGER_REMOVE, group->tree, group->handle);
 	am_group_free(group);
@@ -82,6 +107,15 @@ static bool is_known(const struct am_group *group)
 	while (i < group->nr_switches && group->switches[i].held)
 		i++;
 	return i == group->nr_switches;
+}
+
+bool am_group_is_whole(const struct am_group *group)
+{
+	uint32_t i = 0;
+
+	while (i < group->nr_members && group->members[i].lease && group->members[i].number == i)
+		i++;
+	return i == group->nr_members && group->made && !group->err && !group->unwanted && is_known(group);
 }
 
 static void cleaners_answer(struct am *am)
@@ -162,14 +196,12 @@ static uint32_t life_of(const struct am *am, uint32_t node)
 	return peer ? peer->life : 0;	/* it has gone as it was asked */
 }
 
-static void children_fill(const struct am *am, const struct muster_switch_group *branch,
-			  struct muster_manager_child *children)
+static void children_fill(const struct am *am, const struct am_group *group,
+			  const struct muster_switch_group *branch, struct muster_manager_child *children)
 {
-	const struct muster_manager_message *wish = &am->in.head;
-
 	for (uint32_t i = 0; i < branch->nr_children; i++) {
 		const struct muster_switch_child *child = &branch->children[i];
-		const struct muster_manager_member *member = &am->in.members[child->member];
+		const struct am_member *member = &group->members[child->member];
 
 		children[i] = (struct muster_manager_child){
 			.node = child->node, .port = child->port, .member = child->member,
@@ -180,20 +212,19 @@ static void children_fill(const struct am *am, const struct muster_switch_group 
 		}
 		children[i].incarnation = member->incarnation;
 		children[i].vp = member->vp;
-		children[i].context = wish->context;
-		children[i].life = wish->life;
+		children[i].context = group->context;
+		children[i].life = group->life;
 	}
 }
 
 /* What the network says of a branch, and what the members do. */
 static int branch_ask(struct am *am, struct am_group *group, const struct muster_fabric_branch *laid)
 {
-	const struct muster_manager_message *wish = &am->in.head;
 	const struct muster_switch_group *branch = &laid->group;
-	bool is_root = branch->parent_port == MUSTER_SWITCH_NO_PORT, streams = wish->type == MUSTER_SWITCH_SAT;
+	bool is_root = branch->parent_port == MUSTER_SWITCH_NO_PORT, streams = group->tree % 2;
 	struct branch_message message = { .head = {
 		.kind = MUSTER_MANAGER_ADD, .tree = group->tree, .group = group->handle,
-		.key = group->key, .proof = group->proof, .job = wish->job, .type = wish->type,
+		.key = group->key, .proof = group->proof, .job = group->job, .type = group->tree % 2,
 		.payload_max = streams ? 0 : am->config.payload_max,
 		.flags = streams && am->config.shared ? MUSTER_MANAGER_LOCKS : 0,
 		.host = is_root ? 0 : branch->parent_node,
@@ -202,7 +233,7 @@ static int branch_ask(struct am *am, struct am_group *group, const struct muster
 	} };
 	const struct am_ask ask = { .group = group };
 
-	children_fill(am, branch, message.children);
+	children_fill(am, group, branch, message.children);
 	return am_ask(am, laid->number, &ask, &message.head,
 		      sizeof(message.head) + branch->nr_children * sizeof(message.children[0]));
 }
@@ -230,8 +261,8 @@ static int members_place(const struct am *am, struct am_group *group, const stru
 	struct muster_fabric_end end;
 
 	for (uint32_t i = 0; i < group->nr_members; i++) {
-		muster_fabric_uplink(am->config.fabric, group->members[i].host, &end);
-		if (laid->nodes[i] != muster_fabric_node(am->config.fabric, end.number))
+		muster_fabric_uplink(am_fabric(am), group->members[i].host, &end);
+		if (laid->nodes[i] != muster_fabric_node(am_fabric(am), end.number))
 			return am_refuse(why, -EOPNOTSUPP, "a member's switch has no aggregation node");
 		group->members[i].at = end.number;
 	}
@@ -247,7 +278,7 @@ static int lay(const struct am *am, const struct am_group *group, struct muster_
 		return am_refuse(why, -ENOMEM, "the manager has no memory");
 	for (uint32_t i = 0; i < group->nr_members; i++)
 		hosts[i] = group->members[i].host;
-	err = muster_fabric_group(am->config.fabric, group->tree / 2, hosts, group->nr_members, laid, why,
+	err = muster_fabric_group(am_fabric(am), group->tree / 2, hosts, group->nr_members, laid, why,
 				  AM_WHY_MAX);
 	free(hosts);
 	return err;
@@ -270,6 +301,10 @@ static void conclude(struct am *am, struct am_group *group)
 	};
 
 	group->made = true;
+	if (group->heir_of) {
+		am_move_made(am, group);
+		return;
+	}
 	if (group->asker)
 		am_answer(am, (struct am_peer *)group->asker, &head, group->err, group->why);
 	if (group->err || !group->asker)
@@ -351,18 +386,27 @@ static bool branch_add(struct am_group *group, uint32_t number)
 	return true;
 }
 
-static bool member_add(struct am *am, struct am_group *group, uint32_t host, uint32_t at)
+/* What a switch says of a child; they stand in the communicator's order. */
+static bool member_add(struct am *am, struct am_group *group, const struct muster_manager_child *child, uint32_t at)
 {
 	struct am_member *members = one_more(group->members, group->nr_members, sizeof(*members));
-	const struct am_peer *lease = am_find(am, AM_HOST, host);
+	const struct am_peer *lease = am_find(am, AM_HOST, child->node);
+	uint32_t i = group->nr_members;
 
 	if (!members)
 		return false;
 	group->members = members;
+	group->context = child->context;
+	group->life = child->life;
+	for (; i && members[i - 1].number > child->member; i--)
+		members[i] = members[i - 1];
 	/* Whoever has gone before his switch came has nothing more to claim. */
-	members[group->nr_members] = (struct am_member){ .host = host, .at = at, .left = am->greeted[host] };
+	members[i] = (struct am_member){
+		.host = child->node, .incarnation = child->incarnation, .number = child->member, .vp = child->vp,
+		.at = at, .left = am->greeted[child->node],
+	};
 	if (lease)
-		am_host_claim(lease, group, &members[group->nr_members]);
+		am_host_claim(lease, group, &members[i]);
 	group->nr_members++;
 	return true;
 }
@@ -379,17 +423,10 @@ static struct am_group *found(struct am *am)
 		return NULL;
 	*group = (struct am_group){
 		.next = am->groups, .tree = said->tree, .handle = said->group, .key = said->key,
-		.proof = said->proof, .since_us = muster_clock_us(), .made = true,
+		.proof = said->proof, .job = said->job, .since_us = muster_clock_us(), .made = true,
 	};
 	am->groups = group;
 	return group;
-}
-
-/* A child or a parent. */
-static bool neighbour_add(struct am *am, struct am_group *group, uint32_t node, uint32_t at)
-{
-	return node >= MUSTER_NODE_AGGREGATION ? branch_add(group, node - MUSTER_NODE_AGGREGATION) :
-						 member_add(am, group, node, at);
 }
 
 /* Whoever says GONE of its hosts does so behind this: until then they may claim it. */
@@ -402,9 +439,14 @@ void am_group_hold(struct am *am, const struct am_peer *from)
 	if (noted && branch_of(group, from->number)->held)
 		return;
 	if (noted && said->host)
-		noted = neighbour_add(am, group, said->host, from->number);
-	for (uint32_t i = 0; i < said->nr_members && noted; i++)
-		noted = neighbour_add(am, group, am->in.children[i].node, from->number);
+		noted = branch_add(group, said->host - MUSTER_NODE_AGGREGATION);
+	for (uint32_t i = 0; i < said->nr_members && noted; i++) {
+		const struct muster_manager_child *child = &am->in.children[i];
+
+		noted = child->node >= MUSTER_NODE_AGGREGATION ?
+			branch_add(group, child->node - MUSTER_NODE_AGGREGATION) :
+			member_add(am, group, child, from->number);
+	}
 	if (noted)
 		branch_of(group, from->number)->held = true;
 	else

@@ -170,35 +170,65 @@ static void give_back(struct am *am, struct am_peer *host)
 	am_group_end(am, group);
 }
 
-/* It is through with all that it has done there; the switch is to know before it may go. */
+static struct am_member *member_of(const struct am_group *group, const struct am_peer *host)
+{
+	uint32_t i = 0;
+
+	while (i < group->nr_members && group->members[i].lease != host)
+		i++;
+	return i < group->nr_members ? &group->members[i] : NULL;
+}
+
+/* The switch is to know before it may go; -EHOSTUNREACH: it has gone, and nobody is to know. */
+static int leave(struct am *am, const struct am_group *group, struct am_member *member, struct am_peer *asker)
+{
+	const struct am_ask ask = { .asker = asker, .tree = group->tree, .handle = group->handle };
+	struct muster_manager_message head = {
+		.kind = MUSTER_MANAGER_CHILD_LEFT, .tree = group->tree, .group = group->handle,
+		.host = member->host,
+	};
+
+	member->lease = NULL;
+	member->left = true;
+	return am_ask(am, member->at, &ask, &head, sizeof(head));
+}
+
+/* Who has not gone over to what stands for it never will. */
+static void heir_leave(struct am *am, struct am_group *group, const struct am_peer *host)
+{
+	struct am_group *heir = group->heir;
+	struct am_member *member = heir ? member_of(heir, host) : NULL;
+
+	if (member && heir->made)
+		leave(am, heir, member, NULL);
+	else if (member)
+		*member = (struct am_member){ .host = member->host, .at = member->at, .left = true };
+}
+
+/* It is through with all that it has done there. */
 void am_host_leave(struct am *am, struct am_peer *host)
 {
 	struct am_group *group = am_group_of(am, am->in.head.tree, am->in.head.group);
 	struct muster_manager_message head = {
 		.kind = MUSTER_MANAGER_LEFT, .tree = am->in.head.tree, .group = am->in.head.group,
 	};
-	const struct am_ask ask = { .asker = host, .tree = head.tree, .handle = head.group };
-	uint32_t i = 0;
+	bool moved = am->in.head.flags & MUSTER_MANAGER_MOVED;
+	struct am_member *member;
 
 	if (am->in.head.tag) {
 		give_back(am, host);
 		return;
 	}
 	claim_drop(host, head.tree, head.group);
-	while (group && i < group->nr_members && group->members[i].lease != host)
-		i++;
-	if (!group || i == group->nr_members) {
+	member = group ? member_of(group, host) : NULL;
+	if (!member) {
 		am_answer(am, host, &head, -ENOENT, "the host is not in that group");
 		return;
 	}
-	head.kind = MUSTER_MANAGER_CHILD_LEFT;
-	head.host = host->number;
-	if (am_ask(am, group->members[i].at, &ask, &head, sizeof(head))) {
-		head.kind = MUSTER_MANAGER_LEFT;	/* the switch has gone: nobody is to know */
+	if (leave(am, group, member, host))
 		am_answer(am, host, &head, 0, NULL);
-	}
-	group->members[i].lease = NULL;
-	group->members[i].left = true;
+	if (!moved)
+		heir_leave(am, group, host);
 	am_groups_sweep(am);
 }
 
@@ -218,7 +248,10 @@ static int members_find(const struct am *am, const struct am_peer *asker, struct
 			return am_refuse(why, -EHOSTUNREACH, "a member is not connected to the manager");
 		if (lease->proof != asker->proof)
 			return am_refuse(why, -EPERM, "a member belongs to another job");
-		group->members[i] = (struct am_member){ .host = member->host, .lease = lease };
+		group->members[i] = (struct am_member){
+			.host = member->host, .incarnation = member->incarnation, .vp = member->vp,
+			.number = i, .lease = lease,
+		};
 		asks_for_itself |= lease == asker;
 	}
 	return asks_for_itself ? 0 : am_refuse(why, -EPERM, "who asks is no member");
@@ -241,6 +274,8 @@ static int stream_check(const struct am *am, const struct am_group *group, char 
 
 	if (am->config.shared && am_group_of(am, group->tree, group->handle))
 		return am_refuse(why, -EEXIST, "the streaming group is there already");
+	if (am->config.shared && other && other->heir)
+		return am_refuse(why, -EBUSY, "its low-latency group is about to move away from a switch");
 	if (am->config.shared)
 		return other && other->handle == group->handle && same_members(other, group) ? 0 :
 		       am_refuse(why, -EINVAL, "the streaming group has no low-latency one that locks it");
@@ -253,31 +288,24 @@ static int stream_check(const struct am *am, const struct am_group *group, char 
 /* A streaming group that is locked has that of the low-latency one. */
 static uint32_t handle_for(struct am *am, uint16_t tree)
 {
-	if (tree % 2 && am->config.shared)
-		return am->in.head.group;
-	do
-		am->last_handle++;
-	while (!am->last_handle || am_group_of(am, tree, am->last_handle));
-	return am->last_handle;
+	return tree % 2 && am->config.shared ? am->in.head.group : am_handle_new(am, tree);
 }
 
 static struct am_group *group_new(struct am *am, const struct am_peer *asker)
 {
-	struct am_group *group = calloc(1, sizeof(*group));
+	struct am_group *group = am_group_new((uint16_t)(2 * asker->layout + am->in.head.type),
+					      am->in.head.nr_members);
 
 	if (!group)
 		return NULL;
-	*group = (struct am_group){
-		.tree = (uint16_t)(2 * asker->layout + am->in.head.type),
-		.proof = asker->proof, .asker = asker, .tag = am->in.head.tag,
-		.nr_members = am->in.head.nr_members,
-		.members = calloc(am->in.head.nr_members, sizeof(*group->members)),
-	};
+	group->proof = asker->proof;
+	group->asker = asker;
+	group->tag = am->in.head.tag;
+	group->context = am->in.head.context;
+	group->life = am->in.head.life;
+	group->job = am->in.head.job;
 	group->handle = handle_for(am, group->tree);
-	if (group->members)
-		return group;
-	free(group);
-	return NULL;
+	return group;
 }
 
 static int create(struct am *am, const struct am_peer *asker, char *why)

@@ -75,3 +75,16 @@ int am_order_clean(const char *manager, char *why, size_t why_len)
 
 	return give(manager, &order, why, why_len);
 }
+
+int am_order_drain(const char *manager, uint32_t number, bool back, char *why, size_t why_len)
+{
+	const struct order order = {
+		.head = {
+			.version = MUSTER_MANAGER_VERSION, .nr_members = 1,
+			.kind = back ? MUSTER_MANAGER_UNDRAIN : MUSTER_MANAGER_DRAIN,
+		},
+		.ends = { { .host = MUSTER_NODE_AGGREGATION + number } },
+	};
+
+	return give(manager, &order, why, why_len);
+}

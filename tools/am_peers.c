@@ -49,10 +49,10 @@ static void listen_for(struct am *am, struct am_peer *peer)
 	epoll_ctl(am->epoll_fd, EPOLL_CTL_MOD, peer->fd, &event);
 }
 
-/* Nobody but a switch is said anything that it has not asked for. */
+/* Who is no switch and no host is said nothing that it has not asked for. */
 static size_t unheard_max(const struct am_peer *peer)
 {
-	return peer->kind == AM_SWITCH ? AM_UNHEARD_MAX : 0;
+	return peer->kind == AM_STRANGER ? 0 : AM_UNHEARD_MAX;
 }
 
 void am_say(struct am *am, struct am_peer *peer, const void *message, size_t bytes)
@@ -119,6 +119,12 @@ static void take(struct am *am, struct am_peer *peer)
 		break;
 	case MUSTER_MANAGER_CLEAN | AM_STRANGER << 16:
 		am_clean(am, peer);
+		break;
+	case MUSTER_MANAGER_DRAIN | AM_STRANGER << 16:
+		am_drain(am, peer);
+		break;
+	case MUSTER_MANAGER_UNDRAIN | AM_STRANGER << 16:
+		am_undrain(am, peer);
 		break;
 	case MUSTER_MANAGER_CREATE | AM_HOST << 16:
 		am_host_create(am, peer);
@@ -274,11 +280,14 @@ int am_open(const struct am_config *config, struct am **result)
 	if (!am)
 		return -ENOMEM;
 	am->config = *config;
+	err = am_drain_open(am);
 	am->greeted = calloc(muster_fabric_hosts(config->fabric), sizeof(*am->greeted));
 	am->listen_fd = daemon_listen(config->address);
 	am->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	/* Handles that a manager before us gave are at the switches yet. */
-	if (am->listen_fd < 0)
+	if (err)
+		;
+	else if (am->listen_fd < 0)
 		err = am->listen_fd;
 	else if (!am->greeted)
 		err = -ENOMEM;
@@ -313,6 +322,7 @@ void am_close(struct am *am)
 		unlink(am->config.address);
 	if (am->epoll_fd >= 0)
 		close(am->epoll_fd);
+	am_drain_close(am);
 	free(am->greeted);
 	free(am);
 }

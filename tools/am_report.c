@@ -16,7 +16,8 @@ static void report_peers(const struct am *am, FILE *to)
 {
 	for (const struct am_peer *peer = am->peers; peer; peer = peer->next)
 		if (peer->kind == AM_SWITCH)
-			fprintf(to, "switch %" PRIu32 " life %" PRIu32 "\n", peer->number, peer->life);
+			fprintf(to, "switch %" PRIu32 " life %" PRIu32 "%s\n", peer->number, peer->life,
+				am->drain.switches[peer->number] ? " drained" : "");
 	for (const struct am_peer *peer = am->peers; peer; peer = peer->next)
 		if (peer->kind == AM_HOST)
 			fprintf(to, "host %" PRIu32 " life %" PRIu32 " job %08" PRIx32 " layout %" PRIu32 "\n",
@@ -27,7 +28,7 @@ static void report_group(const struct am_group *group, FILE *to)
 {
 	fprintf(to, "group %" PRIu32 " tree %u %s job %08" PRIx32 "%s switches", group->handle, group->tree,
 		group->tree % 2 ? "streaming" : "low-latency", job_of(group->proof),
-		group->made ? "" : " in the making");
+		!group->made ? " in the making" : group->heir ? " moves away" : "");
 	for (uint32_t i = 0; i < group->nr_switches; i++)
 		fprintf(to, " %" PRIu32 "%s", group->switches[i].number, group->switches[i].held ? "" : "?");
 	fprintf(to, " hosts");

@@ -53,7 +53,9 @@ bool am_asks_any(const struct am *am, const struct am_peer *asker, const struct 
 	return ask;
 }
 
-static void answered(struct am *am, struct am_ask **place, int err, const char *why)
+/* said: NULL: it has gone, and answers nothing any more. */
+static void answered(struct am *am, struct am_ask **place, int err, const char *why,
+		     const struct muster_manager_message *said)
 {
 	struct am_ask *ask = *place;
 	struct muster_manager_message head = { .kind = MUSTER_MANAGER_DONE };
@@ -67,6 +69,8 @@ static void answered(struct am *am, struct am_ask **place, int err, const char *
 		head.group = ask->handle;
 		am_answer(am, ask->asker, &head, 0, NULL);	/* the group may have failed and gone */
 	}
+	if (ask->drains)
+		am_drain_answered(am, err, why, said);
 	if (ask->kind == MUSTER_MANAGER_UNLINK && ask->asker && !am_asks_any(am, ask->asker, NULL))
 		am_answer(am, ask->asker, &head, 0, NULL);
 	free(ask);
@@ -80,7 +84,7 @@ void am_switch_done(struct am *am, const struct am_peer *from)
 	while (*place && ((*place)->tag != am->in.head.tag || (*place)->to != from))
 		place = &(*place)->next;
 	if (*place)
-		answered(am, place, -(int)am->in.head.status, why);
+		answered(am, place, -(int)am->in.head.status, why, &am->in.head);
 }
 
 /* ---- coming and going ------------------------------------------------------------------------ */
@@ -111,6 +115,8 @@ void am_switch_hello(struct am *am, struct am_peer *peer)
 	int err = hello(am, peer, why);
 
 	am_answer(am, peer, &head, err, why);
+	if (!err)
+		am_drain_met(am, peer, am->in.head.context);
 }
 
 /* Who has a lease has left when that ends; who has claimed nothing will not any more. */
@@ -132,7 +138,7 @@ void am_switch_end(struct am *am, const struct am_peer *from)
 
 	while (*place)
 		if ((*place)->to == from)
-			answered(am, place, -EHOSTUNREACH, "a switch has gone");
+			answered(am, place, -EHOSTUNREACH, "a switch has gone", NULL);
 		else
 			place = &(*place)->next;
 }

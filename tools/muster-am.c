@@ -22,6 +22,7 @@ static const char help[] =
 	"Usage: muster-am -t TOPOLOGY -m ADDRESS [OPTION]...\n"
 	"       muster-am -m ADDRESS -x A-B\n"
 	"       muster-am -m ADDRESS --clean\n"
+	"       muster-am -m ADDRESS --drain=SWITCH | --undrain=SWITCH\n"
 	"Make aggregation groups for the hosts of a network of switches, and take them back.\n"
 	"TOPOLOGY is switch:N, fat-tree:HxLxS, fat-tree:HxLxAxPxC, switch-torus:HxAxB, or a file.\n"
 	"\n"
@@ -36,6 +37,9 @@ static const char help[] =
 	"                        switches A and B down, for good\n"
 	"      --clean           have that manager take all groups back: those that are used fail; it ends when\n"
 	"                        none of them is left\n"
+	"      --drain=SWITCH    have groups and ways move away from that switch while jobs go on; it ends when\n"
+	"                        nothing goes over it any more, and it can be stopped\n"
+	"      --undrain=SWITCH  it may be used again\n"
 	"  -h, --help  -V, --version\n"
 	"\n"
 	"It says \"ready\" when it listens. SIGUSR1 prints switches, hosts and groups; SIGTERM and SIGINT end\n"
@@ -50,10 +54,11 @@ struct options {
 	const char *topology, *manager;
 	uint32_t radix, groups, payload;
 	uint32_t cut[2];		/* switches */
-	bool shared, cuts, cleans;
+	uint32_t drained;
+	bool shared, cuts, cleans, drains, undrains;
 };
 
-enum { KEY_CLEAN = 256 };
+enum { KEY_CLEAN = 256, KEY_DRAIN, KEY_UNDRAIN };
 
 /* ---- options ---------------------------------------------------------------------- */
 
@@ -76,7 +81,9 @@ static const struct option long_options[] = {
 	{ "topology", required_argument, NULL, 't' }, { "radix", required_argument, NULL, 'r' },
 	{ "manager", required_argument, NULL, 'm' }, { "shared", no_argument, NULL, 'S' },
 	{ "groups", required_argument, NULL, 'g' }, { "payload", required_argument, NULL, 'p' },
-	{ "cut", required_argument, NULL, 'x' }, { "clean", no_argument, NULL, KEY_CLEAN }, { "help", no_argument, NULL, 'h' },
+	{ "cut", required_argument, NULL, 'x' }, { "clean", no_argument, NULL, KEY_CLEAN },
+	{ "drain", required_argument, NULL, KEY_DRAIN }, { "undrain", required_argument, NULL, KEY_UNDRAIN },
+	{ "help", no_argument, NULL, 'h' },
 	{ "version", no_argument, NULL, 'V' }, { NULL, 0, NULL, 0 },
 };
 
@@ -106,9 +113,20 @@ static int parse_option(int key, void *of)
 	case KEY_CLEAN:
 		options->cleans = true;
 		return 0;
+	case KEY_DRAIN:
+		options->drains = true;
+		return daemon_number(optarg, 0, MUSTER_FABRIC_NODES_MAX, &options->drained);
+	case KEY_UNDRAIN:
+		options->undrains = true;
+		return daemon_number(optarg, 0, MUSTER_FABRIC_NODES_MAX, &options->drained);
 	default:
 		return DAEMON_EXIT_USAGE;
 	}
+}
+
+static bool is_order(const struct options *options)
+{
+	return options->cuts || options->cleans || options->drains || options->undrains;
 }
 
 static int parse_options(int argc, char **argv, struct options *options)
@@ -120,7 +138,7 @@ static int parse_options(int argc, char **argv, struct options *options)
 
 	if (!ret && !options->manager)
 		ret = daemon_misused("say with -m where the manager is", NULL);
-	if (!ret && !options->topology && !options->cuts && !options->cleans)
+	if (!ret && !options->topology && !is_order(options))
 		ret = daemon_misused("say with -t which network", NULL);
 	return ret;
 }
@@ -145,7 +163,9 @@ static void run(struct am *am, int signals)
 	int signal = 0;
 
 	while (signal != SIGTERM && signal != SIGINT) {
-		poll(fds, 2, am_groups_sweep(am) ? LOOK_MS : -1);
+		int look = am_groups_sweep(am) ? LOOK_MS : -1, due = am_drain_step(am);
+
+		poll(fds, 2, due >= 0 && (look < 0 || due < look) ? due : look);
 		signal = fds[0].revents ? daemon_signal(signals) : 0;
 		am_step(am);
 		if (signal == SIGUSR1)
@@ -192,10 +212,14 @@ static int manage(const struct options *options, int signals)
 static int order(const struct options *options)
 {
 	char why[400] = "";
-	int err = options->cleans ? am_order_clean(options->manager, why, sizeof(why)) :
-				    am_order_cut(options->manager, options->cut[0], options->cut[1], why,
-						 sizeof(why));
+	int err;
 
+	if (options->cleans)
+		err = am_order_clean(options->manager, why, sizeof(why));
+	else if (options->cuts)
+		err = am_order_cut(options->manager, options->cut[0], options->cut[1], why, sizeof(why));
+	else
+		err = am_order_drain(options->manager, options->drained, options->undrains, why, sizeof(why));
 	return err ? daemon_failed(options->manager, why) : 0;
 }
 
@@ -206,7 +230,7 @@ int main(int argc, char **argv)
 
 	if (ret)
 		return ret < 0 ? 0 : ret;
-	if (options.cuts || options.cleans)
+	if (is_order(&options))
 		return order(&options);
 	signals = daemon_signals(0);
 	return signals < 0 ? 1 : manage(&options, signals);

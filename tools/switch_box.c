@@ -209,6 +209,22 @@ static int ports_open(struct switch_box *box, const struct muster_fabric *fabric
 	return box->ports ? 0 : -ENOMEM;
 }
 
+int switch_box_ways_lay(struct switch_box *box, const struct muster_fabric *fabric, const bool *without,
+			uint32_t way)
+{
+	uint32_t room = muster_fabric_hosts(fabric) + muster_fabric_switches(fabric);
+	struct muster_switch_route *routes = calloc(room, sizeof(*routes));
+	struct muster_fabric *around = NULL;
+	char why[256];
+	int err = routes ? muster_fabric_without(fabric, without, &around, why, sizeof(why)) : -ENOMEM;
+	int64_t nr = err ? err : muster_fabric_routes(around, box->number, routes);
+
+	err = nr < 0 ? (int)nr : muster_switch_ways_lay(box->sw, way, routes, (uint32_t)nr);
+	muster_fabric_free(around);
+	free(routes);
+	return err;
+}
+
 static int switch_open(struct switch_box *box, const struct muster_fabric *fabric)
 {
 	static const struct muster_switch_world world = {

@@ -63,6 +63,13 @@ bool switch_box_step(struct switch_box *box, uint64_t now_us);
  */
 int switch_box_cut(struct switch_box *box, uint32_t neighbour);
 
+/**
+ * switch_box_ways_lay() - lay that one of its ways again, around some switches, by number.
+ * Return: 0; -EINVAL: it is the one that is taken, or does not lead to all hosts; -ENOMEM.
+ */
+int switch_box_ways_lay(struct switch_box *box, const struct muster_fabric *fabric, const bool *without,
+			uint32_t way);
+
 /** switch_box_gone() - whether a host was at that port, and is not any more. */
 bool switch_box_gone(const struct switch_box *box, uint32_t port, uint32_t *host);
 

@@ -45,6 +45,7 @@ struct managed {
 
 struct switch_manager {
 	const char *address;
+	const struct muster_fabric *fabric;
 	uint64_t digest;		/* of the network */
 	int epoll_fd;
 	int refused;			/* -errno */
@@ -121,7 +122,7 @@ static void introduce(const struct switch_manager *manager, struct managed *one)
 {
 	struct muster_manager_message hello = {
 		.kind = MUSTER_MANAGER_SWITCH, .host = one->box->node, .life = one->box->life,
-		.key = manager->digest,
+		.key = manager->digest, .context = muster_switch_ways(one->box->sw),
 	};
 
 	say(manager, one, &hello, sizeof(hello));
@@ -235,6 +236,38 @@ static const char *reason(int err)
 	       err == -ENOSPC ? "a switch has no room for another group" : strerror(-err);
 }
 
+/* ---- ways ------------------------------------------------------------------------------------------- */
+
+static int ways_lay(const struct switch_manager *manager, struct managed *one, const struct branch_message *said)
+{
+	bool *without = calloc(muster_fabric_switches(manager->fabric), sizeof(*without));
+	int err = without ? 0 : -ENOMEM;
+
+	for (uint32_t i = 0; i < said->head.nr_members && !err; i++) {
+		uint32_t number = said->children[i].node - MUSTER_NODE_AGGREGATION;
+
+		if (number < muster_fabric_switches(manager->fabric))
+			without[number] = true;
+		else
+			err = -EINVAL;
+	}
+	if (!err)
+		err = switch_box_ways_lay(one->box, manager->fabric, without, said->head.context);
+	free(without);
+	return err;
+}
+
+static void passed_say(const struct switch_manager *manager, struct managed *one,
+		       const struct muster_manager_message *head)
+{
+	struct muster_manager_message said = { .kind = MUSTER_MANAGER_DONE, .tag = head->tag };
+	uint64_t passed;
+
+	said.group = muster_switch_ways_left(one->box->sw, head->context, &passed);
+	said.key = passed;
+	say(manager, one, &said, sizeof(said));
+}
+
 /* ---- hearing --------------------------------------------------------------------------------------- */
 
 static void welcomed(struct switch_manager *manager, struct managed *one, const struct answer *said)
@@ -273,6 +306,15 @@ static bool take(struct switch_manager *manager, struct managed *one, const stru
 	case MUSTER_MANAGER_CHILD_LEFT:
 		err = child_left(one, head);
 		break;
+	case MUSTER_MANAGER_WAYS:
+		err = ways_lay(manager, one, said);
+		break;
+	case MUSTER_MANAGER_TAKE:
+		err = muster_switch_ways_take(one->box->sw, head->context);
+		break;
+	case MUSTER_MANAGER_PASSED:
+		passed_say(manager, one, head);
+		return true;
 	case MUSTER_MANAGER_UNLINK:
 		err = switch_box_cut(one->box, head->host);
 		break;
@@ -369,6 +411,7 @@ int switch_manager_open(const char *address, const struct muster_fabric *fabric,
 	if (!manager)
 		return -ENOMEM;
 	manager->address = address;
+	manager->fabric = fabric;
 	manager->digest = muster_fabric_digest(fabric);
 	manager->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	manager->all = calloc(nr, sizeof(*manager->all));

@@ -12,7 +12,7 @@
 
 #include "muster_desc.h"
 
-#define MUSTER_MANAGER_VERSION		3
+#define MUSTER_MANAGER_VERSION		4
 
 enum muster_manager_kind {
 	/*
@@ -28,7 +28,7 @@ enum muster_manager_kind {
 	MUSTER_MANAGER_CREATE = 3,
 	MUSTER_MANAGER_CREATED = 4,	/* its answer: tag, status; tree, group, key, payload_max, flags */
 	/*
-	 * This host needs it no more: tree, group. With the tag of a CREATE of this host, instead:
+	 * This host needs it no more: tree, group, flags. With the tag of a CREATE of this host, instead:
 	 * nobody will hear of what that makes or has made, and all members have left it; no answer.
 	 */
 	MUSTER_MANAGER_LEAVE = 5,
@@ -38,7 +38,7 @@ enum muster_manager_kind {
 	MUSTER_MANAGER_CUT = 7,
 	MUSTER_MANAGER_DONE = 8,	/* an answer: tag, status */
 
-	/* First of all from a switch, and answered by WELCOME: host, life, key (of the network). */
+	/* First of all from a switch, and answered by WELCOME: host, life, key (of the network), context (its ways). */
 	MUSTER_MANAGER_SWITCH = 9,
 	MUSTER_MANAGER_HOLD = 10,	/* and then for each group that it has, as ADD; no answer */
 	MUSTER_MANAGER_GONE = 11,	/* from it: nobody is at its link to that host; no answer */
@@ -55,6 +55,20 @@ enum muster_manager_kind {
 
 	/* From whoever runs the network: all groups fail. DONE when none of them is left. */
 	MUSTER_MANAGER_CLEAN = 17,
+	/* Also: nothing is to lie on that member's node any more, or may again. DONE when that is so. */
+	MUSTER_MANAGER_DRAIN = 18,
+	MUSTER_MANAGER_UNDRAIN = 19,
+
+	/*
+	 * To a host that is the first member of groups: their members are to go over to others, which are there.
+	 * The claims that follow are of a group and of the one that stands for it, and so on. No answer.
+	 */
+	MUSTER_MANAGER_MOVE = 20,
+
+	/* To a switch, of the ways that it has: context which of the two. */
+	MUSTER_MANAGER_WAYS = 21,	/* tag; lay it around these children's nodes; DONE */
+	MUSTER_MANAGER_TAKE = 22,	/* tag; new packets take it; DONE */
+	MUSTER_MANAGER_PASSED = 23,	/* tag; DONE: group: flows that are on it; key: packets that have gone by it */
 };
 
 enum muster_manager_limit {
@@ -77,12 +91,13 @@ struct muster_manager_message {
 	__u8 job;
 	__u8 type;		/* of the tree: 0: low latency; 1: streaming */
 	__le32 payload_max;	/* bytes of one packet of it */
-	__le32 nr_members;	/* that follow: CREATE, CUT: members; HELLO: claims; ADD, HOLD: children */
+	__le32 nr_members;	/* that follow: CREATE, CUT, DRAIN: members; HELLO, MOVE: claims; ADD, HOLD, WAYS: children */
 	__le32 flags;		/* MUSTER_MANAGER_* */
 };
 
 /* struct muster_manager_message.flags */
 #define MUSTER_MANAGER_LOCKS	0x1	/* nothing goes by this group but under a lock */
+#define MUSTER_MANAGER_MOVED	0x2	/* LEAVE: the host is in the group that stands for it; else it leaves that, too */
 
 MUSTER_STATIC_ASSERT(sizeof(struct muster_manager_message) == 64, "size");
 MUSTER_STATIC_ASSERT(__builtin_offsetof(struct muster_manager_message, host) == 32, "offset");

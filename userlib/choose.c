@@ -47,7 +47,7 @@ static int tree_available(struct muster_comm *comm, struct muster_entry *entry, 
 /* A lock comes before the first descriptor. */
 static int tree_run(struct muster_request *request)
 {
-	int err = muster_lock_have(request);
+	int err = muster_move_holds(request) ? -EAGAIN : muster_lock_have(request);
 
 	if (err == -EBUSY)
 		return muster_request_elsewhere(request);

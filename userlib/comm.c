@@ -158,6 +158,8 @@ static void visit(struct muster_comm *comm)
 	muster_channel_flush(comm);
 	if (comm->first && comm->first->ended)
 		muster_ended_finish(comm);
+	if (comm->trees)
+		muster_move_visit(comm);
 	if (comm->unposted)
 		muster_advance(comm);
 	if (is_over(comm))

@@ -99,6 +99,10 @@ struct muster_dev_ops {
 	int (*tree_join)(struct muster_dev *dev, uint8_t job, uint32_t context,
 			 const struct muster_dev_tree *tree);
 
+	/* From now on in that other group of a tree that it has joined; nothing of it is on the tree. With tree_join. */
+	int (*tree_move)(struct muster_dev *dev, uint8_t job, uint32_t context,
+			 const struct muster_dev_tree *tree);
+
 	/* A whole sequence, a START or FORGET, or a point-to-point descriptor; errors as muster_engine_post(). */
 	int (*post)(struct muster_dev *dev, const struct muster_desc *descs, uint32_t nr);
 

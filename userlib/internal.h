@@ -18,7 +18,7 @@
 #include <string.h>
 
 enum muster_library_limit {
-	MUSTER_ABI = 10,		/* raised when older ranks cannot join any more */
+	MUSTER_ABI = 11,		/* raised when older ranks cannot join any more */
 	MUSTER_SENTENCE_MAX = 512,	/* bytes of an error's sentence */
 	MUSTER_COMM_BUCKETS = 1024,	/* of the tables that find communicators, */
 	MUSTER_MEMBER_BUCKETS = 256,	/* and of that which finds their members */
@@ -34,6 +34,7 @@ enum muster_library_limit {
 	MUSTER_AGREE_WORDS = 2,
 	MUSTER_EARLY_MAX = 4096,	/* parts of agreements that wait for threads to ask for them */
 	MUSTER_REQUEST_BLOCK = 32,	/* requests allocated at once */
+	MUSTER_LOOK_POLLS = 1024,	/* polls until the manager of groups is heard again */
 	MUSTER_SPIN_POLLS = 2000,	/* polls without success before a wait sleeps */
 	MUSTER_SLEEP_US = 10000,	/* and how long, at most */
 	MUSTER_LEAVE_SLEEPS = 50,	/* such sleeps at most, to say good-bye */
@@ -150,6 +151,7 @@ struct muster {
 	struct muster_user_op *user_ops; /* by op - MUSTER_OP_USER (user.c) */
 	uint32_t nr_user_ops;
 	struct muster_manager *manager;	/* of groups on trees (manager.c); likewise */
+	uint32_t polls;			/* so far, to hear it now and then */
 	char no_tree[MUSTER_WHY_MAX];
 	char *tuned;			/* what was measured on rank 0's machine, as text, while it joins; */
 	struct muster_tuning *tuning;	/* and then this (tuning.h); or NULL */

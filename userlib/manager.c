@@ -29,6 +29,13 @@ struct muster_manager {
 	bool silent;		/* it let one wait in vain: it is asked again when it has said something */
 	uint32_t nr_held, held_room;
 	struct muster_manager_claim *held;	/* groups that we are in */
+	struct wish *wishes;	/* for communicators that are being made */
+};
+
+/* That a communicator goes over to other groups. */
+struct wish {
+	struct wish *next;
+	struct muster_moved moved;
 };
 
 struct greeting {
@@ -43,7 +50,10 @@ struct request {
 
 struct answer {
 	struct muster_manager_message head;
-	char why[MUSTER_MANAGER_WHY_MAX];
+	union {
+		char why[MUSTER_MANAGER_WHY_MAX];
+		struct muster_manager_claim claims[2 * MUSTER_TREE_TYPES];
+	};
 };
 
 /* What its socket blocks in has an end. */
@@ -127,9 +137,55 @@ static int say(const struct muster *job, struct muster_manager_message *head, si
 	return err;
 }
 
-/* 1: an answer; 0: none yet; -errno. That a group is left is only counted. */
-static int hear(struct muster_manager *manager, int timeout_ms, struct answer *answer)
+/* ---- what it says unasked ---------------------------------------------------------------- */
+
+static void wish_free(struct wish **place)
 {
+	struct wish *wish = *place;
+
+	*place = wish->next;
+	free(wish);
+}
+
+/* Those of communicators that have been made since. */
+static void wishes_review(struct muster *job)
+{
+	struct wish **place = &job->manager->wishes;
+
+	while (*place)
+		if (muster_move_wish(job, &(*place)->moved))
+			wish_free(place);
+		else
+			place = &(*place)->next;
+}
+
+/* Claims by twos: of a group that is to be left, and of the one instead. */
+static void wish_take(struct muster *job, const struct answer *said)
+{
+	struct wish *wish = calloc(1, sizeof(*wish));
+	uint32_t nr = le32toh(said->head.nr_members);
+
+	if (!wish || nr > 2 * MUSTER_TREE_TYPES) {
+		free(wish);		/* it stays where it is */
+		return;
+	}
+	for (uint32_t i = 0; i + 1 < nr; i += 2) {
+		uint32_t type = le16toh(said->claims[i].tree) % MUSTER_TREE_TYPES;
+
+		wish->moved.instead_of[type] = le32toh(said->claims[i].group);
+		wish->moved.groups[type] = le32toh(said->claims[i + 1].group);
+		wish->moved.keys[type] = le64toh(said->claims[i + 1].key);
+	}
+	wish->next = job->manager->wishes;
+	job->manager->wishes = wish;
+}
+
+/* ---- hearing ------------------------------------------------------------------------------ */
+
+/* 1: an answer; 0: none yet; -errno. That a group is left is only counted. */
+static int hear(struct muster *job, int timeout_ms, struct answer *answer)
+{
+	struct muster_manager *manager = job->manager;
 	struct pollfd fd = { .fd = manager->fd, .events = POLLIN };
 	ssize_t bytes;
 
@@ -143,6 +199,10 @@ static int hear(struct muster_manager *manager, int timeout_ms, struct answer *a
 		return 0;
 	if (bytes < (ssize_t)sizeof(answer->head))
 		return gone(manager);
+	if (le16toh(answer->head.kind) == MUSTER_MANAGER_MOVE) {
+		wish_take(job, answer);
+		return 0;
+	}
 	if (le16toh(answer->head.kind) != MUSTER_MANAGER_LEFT)
 		return 1;
 	manager->silent = false;
@@ -159,7 +219,7 @@ static int answer_await(struct muster *job, struct answer *answer)
 
 	while (!ret) {
 		muster_turn_pass(job);
-		ret = hear(manager, muster_progress(job) ? 0 : 1, answer);
+		ret = hear(job, muster_progress(job) ? 0 : 1, answer);
 		if (ret > 0 && le64toh(answer->head.tag) != manager->tags)
 			ret = 0;
 		else if (!ret && muster_now_us(job) > until_us)
@@ -237,8 +297,10 @@ int muster_manager_open(struct muster *job, char *why, size_t why_len)
 	if (!manager)
 		return failed(-ENOMEM, why, why_len);
 	job->manager = manager;
+	manager->asked = true;
 	manager->fd = dial(job);
 	err = manager->fd < 0 ? failed(manager->fd, why, why_len) : greet(job, why, why_len);
+	manager->asked = false;
 	if (err)
 		muster_manager_close(job);
 	return err;
@@ -254,7 +316,7 @@ static void leaves_await(struct muster *job)
 	uint64_t until_us = manager->leaving ? end_us(job) : 0;
 	struct answer answer;
 
-	while (manager->leaving && !manager->silent && hear(manager, 1, &answer) >= 0)
+	while (manager->leaving && !manager->silent && hear(job, 1, &answer) >= 0)
 		if (muster_now_us(job) > until_us)
 			return;
 }
@@ -269,6 +331,8 @@ void muster_manager_close(struct muster *job)
 		leaves_await(job);
 		gone(manager);
 	}
+	while (manager->wishes)
+		wish_free(&manager->wishes);
 	free(manager->held);
 	free(manager);
 	job->manager = NULL;
@@ -284,6 +348,22 @@ static void others_await(struct muster *job)
 	}
 }
 
+/* Who awaits an answer hears the rest as well. */
+void muster_manager_look(struct muster *job)
+{
+	struct muster_manager *manager = job->manager;
+	struct answer answer;
+
+	if (manager->asked || manager->fd < 0)
+		return;
+	manager->asked = true;
+	while (hear(job, 0, &answer) > 0)
+		manager->silent = false;
+	manager->asked = false;
+	if (__builtin_expect(manager->wishes != NULL, 0))
+		wishes_review(job);
+}
+
 /* Late answers are passed over here: they show that it is there, too. */
 void muster_manager_renew(struct muster *job)
 {
@@ -293,7 +373,7 @@ void muster_manager_renew(struct muster *job)
 	int ret;
 
 	others_await(job);
-	while ((ret = hear(manager, 0, &answer)) > 0)
+	while ((ret = hear(job, 0, &answer)) > 0)
 		manager->silent = false;
 	if (!ret)
 		return;
@@ -350,7 +430,7 @@ static int ready_await(struct muster *job)
 	int ret;
 
 	others_await(job);
-	while ((ret = hear(manager, 0, &answer)) > 0)
+	while ((ret = hear(job, 0, &answer)) > 0)
 		manager->silent = false;
 	return ret ? ret : manager->silent ? -ETIMEDOUT : 0;
 }
@@ -439,12 +519,13 @@ int muster_manager_create(struct muster_comm *comm, enum muster_tree_type type,
 	return err;
 }
 
-void muster_manager_leave(struct muster *job, const struct muster_tree *tree)
+void muster_manager_leave(struct muster *job, const struct muster_tree *tree, bool moved)
 {
 	struct muster_manager_message head = {
 		.kind = htole16(MUSTER_MANAGER_LEAVE),
 		.tree = htole16(tree->tree),
 		.group = htole32(tree->group),
+		.flags = htole32(moved ? MUSTER_MANAGER_MOVED : 0),
 	};
 
 	if (!job->manager)

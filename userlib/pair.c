@@ -24,6 +24,7 @@
 
 #include "message.h"
 #include "pair.h"
+#include "tree.h"
 
 _Static_assert(sizeof(struct muster_control) == MUSTER_INLINE_MAX, "it travels inline");
 
@@ -390,6 +391,11 @@ void muster_control_receive(struct muster *job, uint32_t rank, const void *paylo
 	case MUSTER_CONTROL_AGREE_DOWN:
 		agreement_keep(job, rank, control.kind == MUSTER_CONTROL_AGREE_DOWN,
 			       &control.agreement);
+		break;
+	case MUSTER_CONTROL_MOVE:
+	case MUSTER_CONTROL_MOVE_FROM:
+	case MUSTER_CONTROL_MOVE_AT:
+		muster_move_hear(job, rank, &control);
 		break;
 	default:
 		muster_channel_control(job, rank, &control);

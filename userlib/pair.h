@@ -28,6 +28,9 @@ enum muster_control_kind {
 	MUSTER_CONTROL_SETTLE,		/* it has failed here; no more fragments come */
 	MUSTER_CONTROL_AGREE_UP,
 	MUSTER_CONTROL_AGREE_DOWN,
+	MUSTER_CONTROL_MOVE,		/* to other groups: move; */
+	MUSTER_CONTROL_MOVE_FROM,	/* value: with none of these operations have I begun; */
+	MUSTER_CONTROL_MOVE_AT,		/* value: the first that is there */
 };
 
 /* What members agree upon (agree.c). */
@@ -37,6 +40,13 @@ struct muster_agreement {
 	uint32_t culprit;	/* whose it is: rank of the job */
 	uint64_t most[MUSTER_AGREE_WORDS];	/* the largest that any has said */
 	uint64_t common[MUSTER_AGREE_WORDS];	/* bits that all have said */
+};
+
+/* By type of tree; where a key is 0 there is none. */
+struct muster_moved {
+	uint64_t keys[2];
+	uint32_t groups[2];
+	uint32_t instead_of[2];
 };
 
 /* The payload of a message among libraries. */
@@ -54,6 +64,7 @@ struct muster_control {
 			struct muster_signature signature;
 		} about;
 		struct muster_agreement agreement;
+		struct muster_moved moved;
 	};
 };
 

@@ -124,6 +124,8 @@ static inline bool progress(struct muster *job)
 	if (job->bump)
 		some |= muster_bump_progress(job);
 	muster_pairs_flush(job);
+	if (job->manager && ++job->polls % MUSTER_LOOK_POLLS == 0)
+		muster_manager_look(job);
 	if (job->active)
 		muster_comms_visit(job);
 	return some;
@@ -241,6 +243,8 @@ int muster_test(struct muster_request *request, bool *done)
 
 void muster_sleep(struct muster *job, uint64_t us)
 {
+	if (job->manager)
+		muster_manager_look(job);
 	if (muster_turn_follow(job, us))
 		return;
 	us = muster_turn_sleep_us(job, us);

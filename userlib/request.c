@@ -353,7 +353,7 @@ void muster_request_finish(struct muster_request *request, int result)
 		request->awaited = false;
 		muster_turn_news(request->job);
 	}
-	if (comm->unposted || comm->freed)
+	if (comm->unposted || comm->freed || (comm->trees && comm->trees->move.begun))
 		muster_comm_activate(comm);
 }
 

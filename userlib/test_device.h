@@ -415,14 +415,30 @@ static inline void test_context_close(struct muster_dev *dev, uint8_t job, uint3
 	test_unlock(node);
 }
 
+static inline struct muster_tree_config test_tree_config(const struct muster_dev_tree *tree)
+{
+	return (struct muster_tree_config){
+		.node = tree->node, .incarnation = tree->incarnation, .tree = tree->tree,
+		.group = tree->group, .key = tree->key, .payload_max = tree->payload_max,
+	};
+}
+
+static inline int test_tree_move(struct muster_dev *dev, uint8_t job, uint32_t context,
+				 const struct muster_dev_tree *tree)
+{
+	struct test_node *node = test_lock(dev);
+	const struct muster_tree_config config = test_tree_config(tree);
+	int err = muster_engine_tree_move(node->engine, dev->address.vp, job, context, &config);
+
+	test_unlock(node);
+	return err;
+}
+
 static inline int test_tree_join(struct muster_dev *dev, uint8_t job, uint32_t context,
 				 const struct muster_dev_tree *tree)
 {
 	struct test_node *node = test_lock(dev);
-	const struct muster_tree_config config = {
-		.node = tree->node, .incarnation = tree->incarnation, .tree = tree->tree,
-		.group = tree->group, .key = tree->key, .payload_max = tree->payload_max,
-	};
+	const struct muster_tree_config config = test_tree_config(tree);
 	bool fails = node->tree_fails && !--node->tree_fails;
 	int err = fails ? -EBUSY : muster_engine_tree_join(node->engine, dev->address.vp, job,
 							   context, &config);
@@ -545,6 +561,7 @@ static inline bool test_lost(struct muster_dev *dev, const struct muster_address
 	.context_open = test_context_open,	\
 	.context_close = test_context_close,	\
 	.tree_join = test_tree_join,		\
+	.tree_move = test_tree_move,		\
 	.post = test_post,			\
 	.poll = test_poll,			\
 	.recv = test_recv,			\

@@ -90,14 +90,19 @@ static int group_agree(struct muster_comm *comm, enum muster_tree_type type,
 	return 0;
 }
 
-static int device_join(struct muster_comm *comm, const struct muster_tree *tree)
+struct muster_dev_tree muster_tree_config(const struct muster *job, const struct muster_tree *tree)
 {
-	struct muster *job = comm->job;
-	const struct muster_dev_tree config = {
+	return (struct muster_dev_tree){
 		.node = job->settings.uplink, .incarnation = job->settings.uplink_life,
 		.tree = tree->tree, .group = tree->group, .key = tree->key,
 		.payload_max = tree->payload_max,
 	};
+}
+
+static int device_join(struct muster_comm *comm, const struct muster_tree *tree)
+{
+	struct muster *job = comm->job;
+	const struct muster_dev_tree config = muster_tree_config(job, tree);
 	int err = job->dev->ops->tree_join(job->dev, job->id, comm->context, &config);
 
 	if (err)
@@ -124,7 +129,10 @@ static void trees_leave(struct muster *job, const struct muster_trees *trees)
 {
 	for (int type = 0; type < MUSTER_TREE_TYPES; type++)
 		if (trees->by_type[type].key)
-			muster_manager_leave(job, &trees->by_type[type]);
+			muster_manager_leave(job, &trees->by_type[type], false);
+	for (int type = 0; type < MUSTER_TREE_TYPES; type++)
+		if (trees->move.begun && trees->move.next[type].key)
+			muster_manager_leave(job, &trees->move.next[type], false);
 }
 
 int muster_comm_tree_join(struct muster_comm *comm)

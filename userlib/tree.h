@@ -7,6 +7,7 @@
 #define MUSTER_TREE_H
 
 #include "internal.h"
+#include "pair.h"
 
 enum muster_tree_type {
 	MUSTER_TREE_LLT = 0,	/* low latency */
@@ -37,9 +38,21 @@ struct muster_tree_lock {
 	bool waits;		/* the next request waits until it may be had */
 };
 
+/* On the way to other groups (move.c). */
+struct muster_moving {
+	bool begun;		/* no operation begins on the old ones but those before `at`, */
+	bool known;		/* which is known */
+	uint32_t at;		/* or the largest so far */
+	uint32_t unheard;	/* of the members that we ask, by bit; */
+	uint32_t untold;	/* that are yet to be told what is due, */
+	bool parent_untold;	/* and so is who asks us */
+	struct muster_tree next[MUSTER_TREE_TYPES];
+};
+
 struct muster_trees {
 	struct muster_tree by_type[MUSTER_TREE_TYPES];
 	struct muster_tree_lock lock;
+	struct muster_moving move;
 };
 
 /* ---- manager.c: the connection to who makes groups ---------------------------------------- */
@@ -69,8 +82,29 @@ const char *muster_manager_words(int err);
 
 /** muster_manager_hold() - this rank is in a group that another created, until it leaves. 0; -ENOMEM. */
 int muster_manager_hold(struct muster *job, const struct muster_tree *tree);
-/** muster_manager_leave() - this rank needs a group no more. */
-void muster_manager_leave(struct muster *job, const struct muster_tree *tree);
+/** muster_manager_leave() - this rank needs a group no more; moved: as it is in another that stands for it. */
+void muster_manager_leave(struct muster *job, const struct muster_tree *tree, bool moved);
+/** muster_manager_look() - has it something to say that was not asked for? Now and then. */
+void muster_manager_look(struct muster *job);
+
+/* ---- move.c: from groups to others ------------------------------------------------------------ */
+
+struct muster_control;
+
+/** muster_move_wish() - the manager wants it of a communicator's first member. False: it is not known yet. */
+bool muster_move_wish(struct muster *job, const struct muster_moved *moved);
+/** muster_move_hear() - a rank has said something of it. */
+void muster_move_hear(struct muster *job, uint32_t rank, const struct muster_control *control);
+/** muster_move_visit() - say what found no room before, and go over if it is time. */
+void muster_move_visit(struct muster_comm *comm);
+/** muster_move_holds() - an operation on a tree has to wait until its group is known. */
+static inline bool muster_move_holds(const struct muster_request *request)
+{
+	const struct muster_moving *move = &request->comm->trees->move;
+
+	return __builtin_expect(move->begun, 0) &&
+	       !(move->known && (int32_t)(request->number - move->at) < 0);
+}
 
 /* ---- tree.c: the path by them ---------------------------------------------------------- */
 
@@ -78,6 +112,8 @@ void muster_manager_leave(struct muster *job, const struct muster_tree *tree);
 int muster_trees_open(struct muster *job);
 /** muster_trees_close() - no tree is used any more; why: to be said of operations, or NULL. */
 void muster_trees_close(struct muster *job, const char *why);
+/** muster_tree_config() - a group, for the device. */
+struct muster_dev_tree muster_tree_config(const struct muster *job, const struct muster_tree *tree);
 /**
  * muster_comm_tree_join() - collective over a communicator that is open at all members: it gets a
  * group, or comm->no_tree says why not. Return: 0; -errno of this rank, of which the others do

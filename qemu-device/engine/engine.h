@@ -256,6 +256,17 @@ int muster_engine_tree_join(struct muster_engine *engine, uint16_t vp, uint8_t j
 			    uint32_t context, const struct muster_tree_config *config);
 
 /**
+ * muster_engine_tree_move() - a context is in another group of a tree that it has joined, from now on.
+ *
+ * No sequence of it that uses the tree may be under way: that would end nowhere. All else of the
+ * configuration is as it was.
+ *
+ * Return: 0; -ENOENT: no such context, or it has not joined; -EINVAL.
+ */
+int muster_engine_tree_move(struct muster_engine *engine, uint16_t vp, uint8_t job, uint32_t context,
+			    const struct muster_tree_config *config);
+
+/**
  * muster_engine_context_close() - no completion, DMA or packet of it afterwards.
  *
  * The other members are told, now or by the next steps as the wire allows, and when they

@@ -40,6 +40,21 @@ int muster_engine_tree_join(struct muster_engine *engine, uint16_t vp, uint8_t j
 	return 0;
 }
 
+int muster_engine_tree_move(struct muster_engine *engine, uint16_t vp, uint8_t job, uint32_t context,
+			    const struct muster_tree_config *config)
+{
+	struct context *ctx = muster_context_find(engine, vp, job, context);
+	uint8_t tree;
+
+	if (!ctx || !muster_tree_find(ctx, config->node, config->tree, &tree))
+		return -ENOENT;
+	if (!config_valid(config) || config->payload_max != ctx->trees[tree].payload_max ||
+	    config->incarnation != ctx->trees[tree].incarnation)
+		return -EINVAL;
+	ctx->trees[tree] = *config;
+	return 0;
+}
+
 void muster_tree_leave(struct context *ctx)
 {
 	muster_pool_give(ctx->engine, ctx->trees, TREES_BYTES);

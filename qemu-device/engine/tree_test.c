@@ -274,6 +274,41 @@ static void a_tree_is_joined_once_and_within_limits(void **state)
 	BAD(config.payload_max = MUSTER_MTU + 1);
 }
 
+/* What comes for the group that was left is a stranger's. */
+static void a_context_goes_over_to_another_group_of_its_tree(void **state)
+{
+	struct muster_tree_config config = TREE_CONFIG;
+	struct muster_packet down;
+	struct muster_desc d[2];
+	const double old = 7, new = 9;
+
+	(void)state;
+#define MOVE() muster_engine_tree_move(w->nodes[0].engine, WORLD_VP, WORLD_JOB, WORLD_CONTEXT, &config)
+	config.tree++;
+	assert_int_equal(MOVE(), -ENOENT);
+	config = TREE_CONFIG;
+	config.payload_max /= 2;
+	assert_int_equal(MOVE(), -EINVAL);
+	config = TREE_CONFIG;
+	config.group = GROUP + 1;
+	config.key = GROUP_KEY + 1;
+	assert_int_equal(MOVE(), 0);
+	program(d, 2.5);
+	world_post(w, 0, d, 2);
+	world_run(w);
+	assert_int_equal(up.group, GROUP + 1);
+	assert_true(up.job_key == GROUP_KEY + 1);
+	down = result_of(8);
+	down.group = GROUP;
+	down.job_key = GROUP_KEY;
+	bring(&down, &old);
+	assert_int_equal(w->nodes[0].nr_cqes, 0);
+	down = result_of(8);
+	bring(&down, &new);
+	assert_int_equal(w->nodes[0].nr_cqes, 1);
+	assert_true(*world_double(w, 0, 0) == new);
+}
+
 /* Without an operation somebody else brings the message: nothing goes up, and it comes down. */
 static void what_another_brings_comes_for_nothing(void **state)
 {
@@ -570,6 +605,7 @@ int main(void)
 		TEST(a_result_is_awaited_after_its_contribution),
 		TEST(a_context_may_be_in_two_trees),
 		TEST(a_tree_is_joined_once_and_within_limits),
+		TEST(a_context_goes_over_to_another_group_of_its_tree),
 		TEST(what_another_brings_comes_for_nothing),
 		TEST(a_contribution_says_whose_it_is),
 		TEST(a_result_ends_the_sequence_and_its_second_copy_does_nothing),

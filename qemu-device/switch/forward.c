@@ -81,6 +81,11 @@ int muster_switch_ways_take(struct muster_switch *sw, uint32_t way)
 	return 0;
 }
 
+uint32_t muster_switch_ways(const struct muster_switch *sw)
+{
+	return sw->way;
+}
+
 uint32_t muster_switch_ways_left(const struct muster_switch *sw, uint32_t way, uint64_t *passed)
 {
 	uint32_t nr = 0;

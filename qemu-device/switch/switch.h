@@ -170,6 +170,9 @@ int muster_switch_ways_lay(struct muster_switch *sw, uint32_t way, const struct 
  */
 int muster_switch_ways_take(struct muster_switch *sw, uint32_t way);
 
+/** muster_switch_ways() - which one. */
+uint32_t muster_switch_ways(const struct muster_switch *sw);
+
 /**
  * muster_switch_ways_left() - how many flows are on that way here.
  * @passed: packets that have gone on by it, ever. If at all switches nothing is left and nothing has gone on since

@@ -129,10 +129,9 @@ static void context_close(struct muster_dev *dev, uint8_t job, uint32_t context)
 	muster_local_step(local);	/* it may have to say so later: see that we are busy then */
 }
 
-static int tree_join(struct muster_dev *dev, uint8_t job, uint32_t context,
-		     const struct muster_dev_tree *tree)
+static struct muster_tree_config config_of(const struct muster_dev_tree *tree)
 {
-	const struct muster_tree_config config = {
+	return (struct muster_tree_config){
 		.node = tree->node,
 		.incarnation = tree->incarnation,
 		.tree = tree->tree,
@@ -140,6 +139,20 @@ static int tree_join(struct muster_dev *dev, uint8_t job, uint32_t context,
 		.key = tree->key,
 		.payload_max = tree->payload_max,
 	};
+}
+
+static int tree_move(struct muster_dev *dev, uint8_t job, uint32_t context,
+		     const struct muster_dev_tree *tree)
+{
+	const struct muster_tree_config config = config_of(tree);
+
+	return muster_engine_tree_move(to_local(dev)->engine, dev->address.vp, job, context, &config);
+}
+
+static int tree_join(struct muster_dev *dev, uint8_t job, uint32_t context,
+		     const struct muster_dev_tree *tree)
+{
+	const struct muster_tree_config config = config_of(tree);
 
 	return muster_engine_tree_join(to_local(dev)->engine, dev->address.vp, job, context, &config);
 }
@@ -372,6 +385,7 @@ static const struct muster_dev_ops local_ops = {
 	.context_open = context_open,
 	.context_close = context_close,
 	.tree_join = tree_join,
+	.tree_move = tree_move,
 	.post = post,
 	.start = start_kept,
 	.poll = poll_completion,

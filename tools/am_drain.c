@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Draining a switch (am.h): ways and groups move away from it while jobs go on, until nothing goes over it
+ * any more. Of their two ways all switches lay the other one around it; when all have, all take it, and are asked
+ * again and again what is left on the one before. Meanwhile groups that lie on the switch are made anew
+ * elsewhere (am_move.c). Taken back, ways are laid as before; groups stay where they are.
+ */
+#include "am.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "clock.h"
+
+enum { EMPTY_MS = 20 };
+
+struct ways_message {
+	struct muster_manager_message head;
+	struct muster_manager_child without[MUSTER_SWITCH_RADIX_MAX];
+};
+
+int am_drain_open(struct am *am)
+{
+	am->drain.switches = calloc(muster_fabric_switches(am->config.fabric), sizeof(*am->drain.switches));
+	return am->drain.switches ? 0 : -ENOMEM;
+}
+
+void am_drain_close(struct am *am)
+{
+	muster_fabric_free(am->drain.around);
+	free(am->drain.switches);
+}
+
+const struct muster_fabric *am_fabric(const struct am *am)
+{
+	return am->drain.around ? am->drain.around : am->config.fabric;
+}
+
+/* ---- those who wait ------------------------------------------------------------------------- */
+
+bool am_drain_is_wanted(const struct am *am)
+{
+	const struct am_peer *peer = am->peers;
+
+	while (peer && (!peer->drains || peer->over))
+		peer = peer->next;
+	return peer;
+}
+
+void am_drain_failed(struct am *am, int err, const char *why)
+{
+	const struct muster_manager_message head = { .kind = MUSTER_MANAGER_DONE };
+
+	for (struct am_peer *peer = am->peers; peer; peer = peer->next) {
+		if (peer->drains)
+			am_answer(am, peer, &head, err, why);
+		peer->drains = false;
+	}
+}
+
+/* ---- what switches are asked ------------------------------------------------------------------ */
+
+/* All that are there; more than answer is not awaited. */
+static void all_ask(struct am *am, struct muster_manager_message *head, size_t bytes)
+{
+	const struct am_ask ask = { .drains = true };
+
+	for (uint32_t i = 0; i < muster_fabric_switches(am->config.fabric); i++)
+		am->drain.awaited += !am_ask(am, i, &ask, head, bytes);
+}
+
+static void lay(struct am *am)
+{
+	struct ways_message message = { .head = {
+		.kind = MUSTER_MANAGER_WAYS, .context = !am->drain.way,
+	} };
+	uint32_t *nr = &message.head.nr_members;
+
+	for (uint32_t i = 0; i < muster_fabric_switches(am->config.fabric); i++)
+		if (am->drain.switches[i])
+			message.without[(*nr)++].node = MUSTER_NODE_AGGREGATION + i;
+	am->drain.phase = AM_DRAIN_LAYS;
+	all_ask(am, &message.head, sizeof(message.head) + *nr * sizeof(message.without[0]));
+}
+
+static void take(struct am *am)
+{
+	struct muster_manager_message head = { .kind = MUSTER_MANAGER_TAKE, .context = !am->drain.way };
+
+	am->drain.way = !am->drain.way;
+	am->drain.phase = AM_DRAIN_TAKES;
+	all_ask(am, &head, sizeof(head));
+}
+
+static void ask_what_is_left(struct am *am)
+{
+	struct muster_manager_message head = { .kind = MUSTER_MANAGER_PASSED, .context = !am->drain.way };
+
+	am->drain.left = am->drain.passed = 0;
+	am->drain.again_us = UINT64_MAX;
+	all_ask(am, &head, sizeof(head));
+}
+
+/*
+ * What is not left anywhere may still be between two switches that were asked one after the other; it
+ * would have gone on since.
+ */
+static void left_review(struct am *am)
+{
+	struct am_drain *drain = &am->drain;
+
+	if (!drain->left && drain->passed == drain->passed_before)
+		drain->phase = AM_DRAIN_RESTS;
+	drain->passed_before = drain->passed;
+	drain->again_us = muster_clock_us() + EMPTY_MS * 1000;
+}
+
+static void go_on(struct am *am)
+{
+	switch (am->drain.phase) {
+	case AM_DRAIN_LAYS:
+		take(am);
+		break;
+	case AM_DRAIN_TAKES:
+		am->drain.phase = AM_DRAIN_EMPTIES;
+		am->drain.passed_before = UINT64_MAX;
+		am->drain.again_us = 0;
+		break;
+	case AM_DRAIN_EMPTIES:
+		left_review(am);
+		break;
+	case AM_DRAIN_RESTS:
+		break;
+	}
+}
+
+/* Who has gone is on no way. One that cannot lay it: nobody takes it. */
+void am_drain_answered(struct am *am, int err, const char *why, const struct muster_manager_message *said)
+{
+	am->drain.awaited--;
+	if (err && said && am->drain.phase == AM_DRAIN_LAYS) {
+		am->drain.phase = AM_DRAIN_RESTS;
+		am_drain_failed(am, err, why);
+	}
+	if (said && am->drain.phase == AM_DRAIN_EMPTIES) {
+		am->drain.left += said->group;
+		am->drain.passed += said->key;
+	}
+	if (!am->drain.awaited)
+		go_on(am);
+}
+
+/* The first says which way it was; a new one in the place of another begins with the first way. */
+void am_drain_met(struct am *am, const struct am_peer *peer, uint32_t way)
+{
+	struct muster_manager_message head = { .kind = MUSTER_MANAGER_TAKE, .context = am->drain.way };
+	const struct am_ask ask = { .drains = false };
+	const struct am_peer *other = am->peers;
+
+	while (other && (other == peer || other->kind != AM_SWITCH))
+		other = other->next;
+	if (!other)
+		am->drain.way = way & 1;
+	else if (way != am->drain.way)
+		am_ask(am, peer->number, &ask, &head, sizeof(head));
+}
+
+/* ---- orders ------------------------------------------------------------------------------------- */
+
+static int all_there(const struct am *am, uint32_t but, char *why)
+{
+	uint32_t nr = muster_fabric_switches(am->config.fabric), i = 0;
+
+	while (i < nr && (i == but || am_find(am, AM_SWITCH, i)))
+		i++;
+	if (i == nr)
+		return 0;
+	snprintf(why, AM_WHY_MAX, "switch %u is not connected to the manager", i);
+	return -EHOSTUNREACH;
+}
+
+static int network_set(struct am *am, uint32_t number, bool drained, char *why)
+{
+	struct muster_fabric *around;
+	int err;
+
+	am->drain.switches[number] = drained;
+	err = muster_fabric_without(am->config.fabric, am->drain.switches, &around, why, AM_WHY_MAX);
+	if (err) {
+		am->drain.switches[number] = !drained;
+		return err;
+	}
+	muster_fabric_free(am->drain.around);
+	am->drain.around = around;
+	return 0;
+}
+
+static uint32_t nr_drained(const struct am *am)
+{
+	uint32_t nr = 0;
+
+	for (uint32_t i = 0; i < muster_fabric_switches(am->config.fabric); i++)
+		nr += am->drain.switches[i];
+	return nr;
+}
+
+static int begin(struct am *am, bool drained, char *why)
+{
+	uint32_t number = am->in.members[0].host - MUSTER_NODE_AGGREGATION;
+	int err;
+
+	if (am->in.head.version != MUSTER_MANAGER_VERSION || am->in.head.nr_members != 1)
+		return am_refuse(why, -EPROTO, "the manager is of another version");
+	if (number >= muster_fabric_switches(am->config.fabric))
+		return am_refuse(why, -EINVAL, "the network has no such switch");
+	if (am->drain.phase != AM_DRAIN_RESTS || am->drain.awaited)
+		return am_refuse(why, -EBUSY, "ways are changing for another order");
+	if (am->drain.switches[number] == drained)
+		return drained ? 0 : am_refuse(why, -ENOENT, "that switch is not drained");
+	if (drained && nr_drained(am) == MUSTER_SWITCH_RADIX_MAX)
+		return am_refuse(why, -E2BIG, "so many switches are drained already");
+	err = all_there(am, drained ? number : UINT32_MAX, why);
+	if (!err)
+		err = network_set(am, number, drained, why);
+	if (!err)
+		lay(am);
+	return err;
+}
+
+static void order(struct am *am, struct am_peer *asker, bool drained)
+{
+	const struct muster_manager_message head = { .kind = MUSTER_MANAGER_DONE };
+	char why[AM_WHY_MAX];
+	int err = begin(am, drained, why);
+
+	asker->drains = !err;
+	if (err)
+		am_answer(am, asker, &head, err, why);
+}
+
+void am_drain(struct am *am, struct am_peer *asker)
+{
+	order(am, asker, true);
+}
+
+void am_undrain(struct am *am, struct am_peer *asker)
+{
+	order(am, asker, false);
+}
+
+int am_drain_step(struct am *am)
+{
+	struct am_drain *drain = &am->drain;
+	uint64_t now_us = muster_clock_us();
+
+	if (drain->phase == AM_DRAIN_EMPTIES && !drain->awaited && now_us >= drain->again_us)
+		ask_what_is_left(am);
+	if (am_drain_is_wanted(am) && am_moves_begin(am) && drain->phase == AM_DRAIN_RESTS)
+		am_drain_failed(am, 0, NULL);
+	return drain->phase == AM_DRAIN_EMPTIES && !drain->awaited ? EMPTY_MS : -1;
+}
