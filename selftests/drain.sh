@@ -66,6 +66,14 @@ print([(name, last[name]) for name in ("groups", "bytes", "held", "flows", "lock
       if last[name]])')"
 }
 
+# drain_replace NUMBER LIFE: it is drained, stopped, and begun anew with that life; then it may be used again
+drain_replace() {
+	drain_order "--drain=$1"
+	drain_stop "$1"
+	drain_switch "$1" "$2"
+	drain_order "--undrain=$1"
+}
+
 # drain_end: every operation ended right, and nothing is left
 drain_end() {
 	touch through

@@ -335,6 +335,25 @@ drained() {
 check "a spine is drained while ranks go on, idle communicators as well, and stopped: no operation fails" drained
 check "the same where streaming trees are locked" drained --shared
 
+# Each spine in turn; what is made anew goes over those that have come back.
+drained_by_turns() {
+	drain_open "$@"
+	drain_start
+	for round in 1 2 3; do
+		drain_replace 2 $((10 * round))
+		drain_replace 3 $((10 * round + 1))
+	done
+	drain_order --drain=2
+	drain_report
+	same 4 "$(grep -c '^group .* switches [^h]* 3 ' report)"
+	drain_end
+	kill -USR1 "$switch_3"
+	within 300 grep -q '"contributions": [1-9].*"groups": 0, "bytes": 0, "held": 0' counters.3
+	grep -q '"forwarded": [1-9].*"drop_route": 0,' counters.3
+}
+check "spines are drained, stopped and begun anew in turn, 3 rounds: no operation fails" drained_by_turns
+check "the same where streaming trees are locked" drained_by_turns --shared
+
 # refuses_to_drain WORDS OPTION
 refuses_to_drain() {
 	fails "$am" -m "$drain_manager" "$2" 2>said

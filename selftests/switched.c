@@ -460,8 +460,8 @@ static void replaced(const char *file)
 	struct muster_comm *idle;
 	uint8_t there;
 
-	chaos_begin();
 	EXPECT_OK(muster_comm_dup(muster_world(job), &idle));
+	chaos_begin();
 	do {
 		EXPECT_OK(chaos_reduce());
 		short_ones(++round);

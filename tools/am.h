@@ -121,10 +121,12 @@ struct am_drain {
 	uint32_t way;			/* which all switches take, or are about to */
 	enum am_drain_phase {
 		AM_DRAIN_RESTS,
+		AM_DRAIN_BEGINS,	/* not all links are there yet */
 		AM_DRAIN_LAYS,		/* the switches lay the other way, */
 		AM_DRAIN_TAKES,		/* take it, */
 		AM_DRAIN_EMPTIES,	/* and are asked what is on the one before */
 	} phase;
+	uint32_t ordered;		/* the switch of the last order */
 	uint32_t awaited;		/* answers */
 	uint64_t left;			/* on the way before, as the last have said, */
 	uint64_t passed, passed_before;	/* and what has gone by it; the time before */

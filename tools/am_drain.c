@@ -131,53 +131,9 @@ static void go_on(struct am *am)
 		left_review(am);
 		break;
 	case AM_DRAIN_RESTS:
+	case AM_DRAIN_BEGINS:
 		break;
 	}
-}
-
-/* Who has gone is on no way. One that cannot lay it: nobody takes it. */
-void am_drain_answered(struct am *am, int err, const char *why, const struct muster_manager_message *said)
-{
-	am->drain.awaited--;
-	if (err && said && am->drain.phase == AM_DRAIN_LAYS) {
-		am->drain.phase = AM_DRAIN_RESTS;
-		am_drain_failed(am, err, why);
-	}
-	if (said && am->drain.phase == AM_DRAIN_EMPTIES) {
-		am->drain.left += said->group;
-		am->drain.passed += said->key;
-	}
-	if (!am->drain.awaited)
-		go_on(am);
-}
-
-/* The first says which way it was; a new one in the place of another begins with the first way. */
-void am_drain_met(struct am *am, const struct am_peer *peer, uint32_t way)
-{
-	struct muster_manager_message head = { .kind = MUSTER_MANAGER_TAKE, .context = am->drain.way };
-	const struct am_ask ask = { .drains = false };
-	const struct am_peer *other = am->peers;
-
-	while (other && (other == peer || other->kind != AM_SWITCH))
-		other = other->next;
-	if (!other)
-		am->drain.way = way & 1;
-	else if (way != am->drain.way)
-		am_ask(am, peer->number, &ask, &head, sizeof(head));
-}
-
-/* ---- orders ------------------------------------------------------------------------------------- */
-
-static int all_there(const struct am *am, uint32_t but, char *why)
-{
-	uint32_t nr = muster_fabric_switches(am->config.fabric), i = 0;
-
-	while (i < nr && (i == but || am_find(am, AM_SWITCH, i)))
-		i++;
-	if (i == nr)
-		return 0;
-	snprintf(why, AM_WHY_MAX, "switch %u is not connected to the manager", i);
-	return -EHOSTUNREACH;
 }
 
 static int network_set(struct am *am, uint32_t number, bool drained, char *why)
@@ -194,6 +150,91 @@ static int network_set(struct am *am, uint32_t number, bool drained, char *why)
 	muster_fabric_free(am->drain.around);
 	am->drain.around = around;
 	return 0;
+}
+
+/* Nobody has taken the ways that were being laid. */
+static void give_up(struct am *am)
+{
+	char why[AM_WHY_MAX];
+
+	am->drain.phase = AM_DRAIN_RESTS;
+	network_set(am, am->drain.ordered, !am->drain.switches[am->drain.ordered], why);
+}
+
+/* Who has gone is on no way. One that cannot lay it: nobody takes it; not yet: all are asked again. */
+void am_drain_answered(struct am *am, int err, const char *why, const struct muster_manager_message *said)
+{
+	am->drain.awaited--;
+	if (err == -EAGAIN && am->drain.phase == AM_DRAIN_LAYS) {
+		am->drain.phase = AM_DRAIN_BEGINS;
+		am->drain.again_us = muster_clock_us() + EMPTY_MS * 1000;
+	} else if (err && said && am->drain.phase == AM_DRAIN_LAYS) {
+		give_up(am);
+		am_drain_failed(am, err, why);
+	}
+	if (said && am->drain.phase == AM_DRAIN_EMPTIES) {
+		am->drain.left += said->group;
+		am->drain.passed += said->key;
+	}
+	if (!am->drain.awaited)
+		go_on(am);
+}
+
+static bool is_neighbour(const struct am *am, uint32_t number, uint32_t other)
+{
+	struct muster_fabric_end end;
+
+	for (uint32_t port = 0; muster_fabric_end(am->config.fabric, number, port, &end); port++)
+		if (!end.is_host && end.number == other)
+			return true;
+	return false;
+}
+
+/* One that was begun behind the others, in the place of one that is no more, speaks to them first. */
+static void neighbours_tell(struct am *am, const struct am_peer *peer)
+{
+	const struct am_ask ask = { .drains = false };
+
+	for (const struct am_peer *other = am->peers; other; other = other->next) {
+		struct muster_manager_message head = {
+			.kind = MUSTER_MANAGER_MEET, .life = other->life,
+			.host = MUSTER_NODE_AGGREGATION + other->number,
+		};
+
+		if (other->kind == AM_SWITCH && other->life != peer->life &&
+		    is_neighbour(am, peer->number, other->number))
+			am_ask(am, peer->number, &ask, &head, sizeof(head));
+	}
+}
+
+/* The first says which way it was; a new one in the place of another begins with the first way. */
+void am_drain_met(struct am *am, const struct am_peer *peer, uint32_t way)
+{
+	struct muster_manager_message head = { .kind = MUSTER_MANAGER_TAKE, .context = am->drain.way };
+	const struct am_ask ask = { .drains = false };
+	const struct am_peer *other = am->peers;
+
+	while (other && (other == peer || other->kind != AM_SWITCH))
+		other = other->next;
+	if (!other)
+		am->drain.way = way & 1;
+	else if (way != am->drain.way)
+		am_ask(am, peer->number, &ask, &head, sizeof(head));
+	neighbours_tell(am, peer);
+}
+
+/* ---- orders ------------------------------------------------------------------------------------- */
+
+static int all_there(const struct am *am, uint32_t but, char *why)
+{
+	uint32_t nr = muster_fabric_switches(am->config.fabric), i = 0;
+
+	while (i < nr && (i == but || am_find(am, AM_SWITCH, i)))
+		i++;
+	if (i == nr)
+		return 0;
+	snprintf(why, AM_WHY_MAX, "switch %u is not connected to the manager", i);
+	return -EHOSTUNREACH;
 }
 
 static uint32_t nr_drained(const struct am *am)
@@ -223,6 +264,7 @@ static int begin(struct am *am, bool drained, char *why)
 	err = all_there(am, drained ? number : UINT32_MAX, why);
 	if (!err)
 		err = network_set(am, number, drained, why);
+	am->drain.ordered = number;
 	if (!err)
 		lay(am);
 	return err;
@@ -249,14 +291,24 @@ void am_undrain(struct am *am, struct am_peer *asker)
 	order(am, asker, false);
 }
 
+static bool is_due(const struct am_drain *drain, enum am_drain_phase phase, uint64_t now_us)
+{
+	return drain->phase == phase && !drain->awaited && now_us >= drain->again_us;
+}
+
 int am_drain_step(struct am *am)
 {
 	struct am_drain *drain = &am->drain;
 	uint64_t now_us = muster_clock_us();
 
-	if (drain->phase == AM_DRAIN_EMPTIES && !drain->awaited && now_us >= drain->again_us)
+	if (is_due(drain, AM_DRAIN_BEGINS, now_us) && am_drain_is_wanted(am))
+		lay(am);
+	else if (is_due(drain, AM_DRAIN_BEGINS, now_us))
+		give_up(am);
+	if (is_due(drain, AM_DRAIN_EMPTIES, now_us))
 		ask_what_is_left(am);
 	if (am_drain_is_wanted(am) && am_moves_begin(am) && drain->phase == AM_DRAIN_RESTS)
 		am_drain_failed(am, 0, NULL);
-	return drain->phase == AM_DRAIN_EMPTIES && !drain->awaited ? EMPTY_MS : -1;
+	return (drain->phase == AM_DRAIN_EMPTIES || drain->phase == AM_DRAIN_BEGINS) && !drain->awaited ?
+	       EMPTY_MS : -1;
 }

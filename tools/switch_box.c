@@ -20,6 +20,7 @@ struct switch_box_port {
 	bool lost;
 	bool untold;			/* the switch does not know yet that its life is over */
 	bool cut;			/* whatever the wire says of it */
+	bool unheard;			/* it was met, and is to answer */
 };
 
 /* ---- what the switch sees ---------------------------------------------------------- */
@@ -91,6 +92,7 @@ static void lost(void *owner, uint32_t neighbour, uint32_t present)
 	if (number == box->nr_ports || box->ports[number].cut)
 		return;
 	box->ports[number].life = present;
+	box->ports[number].unheard = false;
 	box->ports[number].lost = !present;
 	box->ports[number].untold = true;
 	box->lost = true;
@@ -105,6 +107,17 @@ int switch_box_cut(struct switch_box *box, uint32_t neighbour)
 	lost(box, neighbour, 0);
 	box->ports[number].cut = true;
 	return 0;
+}
+
+int switch_box_meet(struct switch_box *box, uint32_t neighbour, uint32_t life)
+{
+	uint32_t number = port_of(box, neighbour);
+
+	if (number == box->nr_ports || box->ports[number].cut)
+		return -ENOENT;
+	box->ports[number].life = life;
+	box->ports[number].unheard = true;
+	return box->wire->ops->watch(box->wire, neighbour, life);
 }
 
 bool switch_box_gone(const struct switch_box *box, uint32_t number, uint32_t *host)
@@ -136,7 +149,7 @@ static void met(void *owner, uint32_t neighbour, uint32_t present)
 	if (number == box->nr_ports || box->ports[number].cut)
 		return;
 	box->ports[number].life = present;
-	box->ports[number].lost = false;
+	box->ports[number].lost = box->ports[number].unheard = false;
 	box->met = true;
 }
 
@@ -147,7 +160,7 @@ static void trunks_watch(struct switch_box *box)
 {
 	for (uint32_t i = 0; i < box->nr_ports; i++)
 		if (box->ports[i].neighbour >= MUSTER_NODE_AGGREGATION)
-			box->wire->ops->watch(box->wire, box->ports[i].neighbour, box->life);
+			box->wire->ops->watch(box->wire, box->ports[i].neighbour, box->ports[i].life);
 	box->watching = true;
 }
 
@@ -209,6 +222,22 @@ static int ports_open(struct switch_box *box, const struct muster_fabric *fabric
 	return box->ports ? 0 : -ENOMEM;
 }
 
+/* Those that are left. */
+static int links_check(const struct switch_box *box, const struct muster_fabric *fabric)
+{
+	struct muster_fabric_end end;
+
+	for (uint32_t port = 0; port < box->nr_ports; port++) {
+		if (!muster_fabric_end(fabric, box->number, port, &end) || end.is_host)
+			continue;
+		if (box->ports[port].cut)
+			return -EHOSTUNREACH;
+		if (box->ports[port].unheard || box->ports[port].lost)
+			return -EAGAIN;
+	}
+	return 0;
+}
+
 int switch_box_ways_lay(struct switch_box *box, const struct muster_fabric *fabric, const bool *without,
 			uint32_t way)
 {
@@ -217,8 +246,11 @@ int switch_box_ways_lay(struct switch_box *box, const struct muster_fabric *fabr
 	struct muster_fabric *around = NULL;
 	char why[256];
 	int err = routes ? muster_fabric_without(fabric, without, &around, why, sizeof(why)) : -ENOMEM;
-	int64_t nr = err ? err : muster_fabric_routes(around, box->number, routes);
+	int64_t nr;
 
+	if (!err)
+		err = links_check(box, around);
+	nr = err ? err : muster_fabric_routes(around, box->number, routes);
 	err = nr < 0 ? (int)nr : muster_switch_ways_lay(box->sw, way, routes, (uint32_t)nr);
 	muster_fabric_free(around);
 	free(routes);

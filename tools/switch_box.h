@@ -65,10 +65,17 @@ int switch_box_cut(struct switch_box *box, uint32_t neighbour);
 
 /**
  * switch_box_ways_lay() - lay that one of its ways again, around some switches, by number.
- * Return: 0; -EINVAL: it is the one that is taken, or does not lead to all hosts; -ENOMEM.
+ * Return: 0; -EINVAL: it is the one that is taken, or does not lead to all hosts; -EAGAIN: who is at a link has
+ * not answered yet; -EHOSTUNREACH: a link that is needed was taken down; -ENOMEM.
  */
 int switch_box_ways_lay(struct switch_box *box, const struct muster_fabric *fabric, const bool *without,
 			uint32_t way);
+
+/**
+ * switch_box_meet() - the switch at that node has this life, and not ours: it is spoken to. Until it has
+ * answered ways cannot be laid (-EAGAIN). Return: 0; -ENOENT: no link leads there; -EHOSTUNREACH.
+ */
+int switch_box_meet(struct switch_box *box, uint32_t neighbour, uint32_t life);
 
 /** switch_box_gone() - whether a host was at that port, and is not any more. */
 bool switch_box_gone(const struct switch_box *box, uint32_t port, uint32_t *host);

@@ -233,6 +233,7 @@ static int child_left(struct managed *one, const struct muster_manager_message *
 static const char *reason(int err)
 {
 	return err == -EBUSY ? "two streaming trees are at a switch already" :
+	       err == -EHOSTUNREACH ? "a link between two switches is down" :
 	       err == -ENOSPC ? "a switch has no room for another group" : strerror(-err);
 }
 
@@ -311,6 +312,9 @@ static bool take(struct switch_manager *manager, struct managed *one, const stru
 		break;
 	case MUSTER_MANAGER_TAKE:
 		err = muster_switch_ways_take(one->box->sw, head->context);
+		break;
+	case MUSTER_MANAGER_MEET:
+		err = switch_box_meet(one->box, head->host, head->life);
 		break;
 	case MUSTER_MANAGER_PASSED:
 		passed_say(manager, one, head);

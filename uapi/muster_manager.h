@@ -69,6 +69,7 @@ enum muster_manager_kind {
 	MUSTER_MANAGER_WAYS = 21,	/* tag; lay it around these children's nodes; DONE */
 	MUSTER_MANAGER_TAKE = 22,	/* tag; new packets take it; DONE */
 	MUSTER_MANAGER_PASSED = 23,	/* tag; DONE: group: flows that are on it; key: packets that have gone by it */
+	MUSTER_MANAGER_MEET = 24,	/* tag, host, life: its neighbour is there, with another life than its own; DONE */
 };
 
 enum muster_manager_limit {

@@ -182,6 +182,8 @@ static int make(struct muster_group *group, int status, const struct wish *wish,
 		err = confirm(group, *comm ? muster_comm_tree_join(*comm) : 0);
 	if (err)
 		unmake(comm);
+	else if (*comm)
+		muster_comm_tree_joined(*comm);
 	return err;
 }
 

@@ -321,12 +321,16 @@ static int opened_exchange(struct muster *job, const struct opened *mine, const 
 static int world_tree_join(struct muster *job)
 {
 	const struct opened mine = { .status = muster_comm_tree_join(job->world) }, *all;
+	int err;
 
 	if (!job->manager)
 		return 0;
 	if (job->dev->ops->settle)
 		job->dev->ops->settle(job->dev);
-	return opened_exchange(job, &mine, &all);
+	err = opened_exchange(job, &mine, &all);
+	if (!err)
+		muster_comm_tree_joined(job->world);
+	return err;
 }
 
 static int world_open(struct muster *job)

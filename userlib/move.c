@@ -175,6 +175,8 @@ bool muster_move_wish(struct muster *job, const struct muster_moved *moved)
 		for (struct muster_comm *comm = job->comms[i]; comm; comm = comm->next) {
 			if (!is_of(comm, moved))
 				continue;
+			if (!comm->trees->everywhere)
+				return false;	/* who has none yet would not know what it is about */
 			if (!comm->rank && !comm->failed && !comm->trees->move.begun)
 				begin(comm, moved);
 			return true;

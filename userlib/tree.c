@@ -156,6 +156,12 @@ int muster_comm_tree_join(struct muster_comm *comm)
 	return err;
 }
 
+void muster_comm_tree_joined(struct muster_comm *comm)
+{
+	if (comm->trees)
+		comm->trees->everywhere = true;
+}
+
 void muster_comm_tree_leave(struct muster_comm *comm)
 {
 	if (!comm->trees)

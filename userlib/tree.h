@@ -53,6 +53,7 @@ struct muster_trees {
 	struct muster_tree by_type[MUSTER_TREE_TYPES];
 	struct muster_tree_lock lock;
 	struct muster_moving move;
+	bool everywhere;	/* all members have theirs */
 };
 
 /* ---- manager.c: the connection to who makes groups ---------------------------------------- */
@@ -120,6 +121,8 @@ struct muster_dev_tree muster_tree_config(const struct muster *job, const struct
  * not know: it cannot be used.
  */
 int muster_comm_tree_join(struct muster_comm *comm);
+/** muster_comm_tree_joined() - all members have agreed that they have joined. */
+void muster_comm_tree_joined(struct muster_comm *comm);
 void muster_comm_tree_leave(struct muster_comm *comm);
 /** muster_trees_cannot() - why an operation is not for it, the same on every rank; NULL: it is. */
 const char *muster_trees_cannot(const struct muster_comm *comm, const struct muster_entry *entry);

@@ -55,7 +55,7 @@ uint32_t way_of(const struct muster_packet *packet)
 	return !!(packet->flags & MUSTER_PACKET_WAY);
 }
 
-/* Who has no way there now keeps the one that there was: nobody is sent by it. */
+/* Who is on none of them is not to be reached, and nobody is told when what led there is lost. */
 int muster_switch_ways_lay(struct muster_switch *sw, uint32_t way, const struct muster_switch_route *routes,
 			   uint32_t nr)
 {
@@ -65,7 +65,7 @@ int muster_switch_ways_lay(struct muster_switch *sw, uint32_t way, const struct 
 		if (routes[i].port >= sw->radix || !forward_route(sw, routes[i].node))
 			return -EINVAL;
 	for (uint32_t i = 0; i < sw->nr_routes; i++)
-		sw->routes[i].ports[way] = sw->routes[i].ports[sw->way];
+		sw->routes[i].ports[way] = MUSTER_SWITCH_NO_PORT;
 	for (uint32_t i = 0; i < nr; i++) {
 		forward_route(sw, routes[i].node)->ports[way] = routes[i].port;
 		child_set_add(&sw->ports, routes[i].port);
@@ -118,7 +118,7 @@ static int depart(struct muster_switch *sw, uint32_t port, const struct muster_p
 	uint32_t to = route ? route->ports[way_of(packet)] : port;
 	int ret = 0;
 
-	if (to == port)
+	if (to == port || to == MUSTER_SWITCH_NO_PORT)
 		ret = -EHOSTUNREACH;
 	else if (packet_is_once(packet))
 		sw->world.send_once(sw->opaque, to, packet, payload);

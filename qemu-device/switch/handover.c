@@ -53,6 +53,11 @@ static int fields_move(struct muster_switch *sw, const struct muster_switch_stor
 	return ret;
 }
 
+static bool is_port(const struct muster_switch *sw, uint8_t port)
+{
+	return port < sw->radix || port == MUSTER_SWITCH_NO_PORT;
+}
+
 /* The network must be the same one, but ways may lead around some of its switches. */
 static int routes_move(struct muster_switch *sw, const struct muster_switch_store *store)
 {
@@ -62,7 +67,7 @@ static int routes_move(struct muster_switch *sw, const struct muster_switch_stor
 
 		if (ret)
 			return ret;
-		if (route.node != sw->routes[i].node || route.ports[0] >= sw->radix || route.ports[1] >= sw->radix)
+		if (route.node != sw->routes[i].node || !is_port(sw, route.ports[0]) || !is_port(sw, route.ports[1]))
 			return -EINVAL;
 		sw->routes[i] = route;
 	}

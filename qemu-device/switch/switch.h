@@ -158,7 +158,7 @@ int muster_switch_group_remove(struct muster_switch *sw, uint16_t tree, uint32_t
 /**
  * muster_switch_ways_lay() - lay the ways again of which there are two, 0 (at first) and 1: by the one
  * that hosts' packets do not take now, and that nothing is on.
- * @routes: those that differ, of nodes that the switch has been told of at first.
+ * @routes: of nodes that the switch has been told of at first; to those that are not named nothing goes.
  * Return: 0; -EINVAL, and nothing has changed.
  */
 int muster_switch_ways_lay(struct muster_switch *sw, uint32_t way, const struct muster_switch_route *routes,
