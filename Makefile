@@ -547,7 +547,7 @@ check-switch: all $(filter $(SAN)/$(SWITCH)/%,$(UNITS)) $(SELFTESTS) | $(KEEP) #
 		selftests/run.sh $(filter $(SAN)/$(SWITCH)/%,$^) selftests/fabric_test.sh selftests/switchd_test.sh \
 		selftests/locks_test.sh selftests/switch_model_test.sh
 
-chaos-switch: all $(SELFTESTS) | $(KEEP) ## a member, all switches, a link, the manager, a leaf and a spine lost in the middle of 16 MiB allreduces, and each switch replaced; N=20 times each
+chaos-switch: all $(SELFTESTS) | $(KEEP) ## a member, all switches, a link, the manager, a leaf and a spine lost in the middle of 16 MiB allreduces, each switch replaced, and spines drained; N=20 times each
 	@MUSTER_CHAOS=$(or $(N),20) MUSTER_BUILD=$(abspath $(BUILD)) $(KEEP) -t 3600 selftests/chaos_switch.sh
 
 fuzz-switch: $(BUILD)/selftests/switch_fuzz ## wrong messages of trees at a switch that runs operations meanwhile; N=10000000 [SEED=1]
