@@ -44,7 +44,7 @@ static const struct {
 	{ "write_max", MUSTER_WRITE_MAX }, { "writes_open", MUSTER_WRITES_OPEN },
 	{ "pulses_live", MUSTER_PULSES_LIVE }, { "tree_pulses_live", MUSTER_TREE_PULSES_LIVE },
 	{ "pulse_count_max", MUSTER_PULSE_COUNT_MAX }, { "numbers_max", MUSTER_NUMBERS_MAX },
-	{ "mtu", MUSTER_MTU }, { "units", MUSTER_UNITS },
+	{ "mtu", MUSTER_MTU }, { "units", MUSTER_UNITS }, { "units_max", MUSTER_UNITS_MAX },
 	{ "buffer_bytes", MUSTER_BUFFER_BYTES }, { "contexts_max", MUSTER_CONTEXTS_MAX },
 	{ "members_max", MUSTER_MEMBERS_MAX },
 };
