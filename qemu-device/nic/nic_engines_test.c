@@ -60,6 +60,12 @@ static void unlock(void *opaque)
 	pthread_mutex_unlock(&shared);
 }
 
+static const struct muster_nic_world with_threads = {
+	.dma_read = dma_read, .dma_write = dma_write, .interrupt = interrupt,
+	.now_us = now_us, .kick = kick,
+	.parallel = parallel, .lock = lock, .unlock = unlock,
+};
+
 /* ---- a NIC of so many -------------------------------------------------------- */
 
 static struct guest *guest_of(uint32_t threads)
@@ -68,16 +74,9 @@ static struct guest *guest_of(uint32_t threads)
 		.incarnation = 100, .wire = wire_spec, .deadline_us = 2000000,
 		.model = { .units = NR, .threads = threads },
 	};
-	struct muster_nic_world around = world;
-	static struct muster_nic_world worlds[MUSTER_UNITS_MAX + 1];
+	struct guest *guest = guest_make(&config, &with_threads);
 	struct place places[NR];
-	struct guest *guest;
 
-	around.parallel = parallel;
-	around.lock = lock;
-	around.unlock = unlock;
-	worlds[threads] = around;
-	guest = guest_make(&config, &worlds[threads]);
 	for (uint32_t vp = 0; vp < NR; vp++) {
 		places[vp] = (struct place){ guest, 0, vp };
 		port_open(guest, vp);
