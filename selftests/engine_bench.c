@@ -110,39 +110,37 @@ static const uint64_t shared_sizes[] = { 64 << 10, 512 << 10 };
 
 enum { SWEEPS = sizeof(sweeps) / sizeof(sweeps[0]) };
 
-static void sweep_line(uint32_t sweep, uint32_t value, uint64_t bytes)
+/* One of a sweep, under the word and value that it is of. */
+static void row(const char *word, uint32_t value, uint32_t operation, struct world_case *what)
 {
-	struct world_case what = {
-		.coll = operations[sweeps[sweep].operation].coll,
-		.algorithm = operations[sweeps[sweep].operation].algorithm,
-		.bytes = bytes, .tasks = sweeps[sweep].tasks,
-	};
 	struct world_result result;
 
-	memcpy((char *)&what.model + sweeps[sweep].at, &value, sizeof(value));
-	if (!run(&what, &result))
+	what->coll = operations[operation].coll;
+	what->algorithm = operations[operation].algorithm;
+	if (!run(what, &result))
 		return;
-	printf("%-8s %9u %10s %8llu %5u %11.2f %11.1f %8.1f\n", sweeps[sweep].word,
-	       value == MUSTER_ENGINE_NO_BUFFER ? 0 : value, operations[sweeps[sweep].operation].name,
-	       (unsigned long long)bytes, what.tasks, result.us, what.tasks * 1e3 / result.us, 100 * result.occupancy);
+	printf("%-8s %9u %10s %8llu %5u %11.2f %11.1f %8.1f\n", word, value, operations[operation].name,
+	       (unsigned long long)what->bytes, what->tasks, result.us, what->tasks * 1e3 / result.us,
+	       100 * result.occupancy);
 	fflush(stdout);
+}
+
+static void sweep_line(uint32_t sweep, uint32_t value, uint64_t bytes)
+{
+	struct world_case what = { .bytes = bytes, .tasks = sweeps[sweep].tasks };
+
+	memcpy((char *)&what.model + sweeps[sweep].at, &value, sizeof(value));
+	row(sweeps[sweep].word, value == MUSTER_ENGINE_NO_BUFFER ? 0 : value, sweeps[sweep].operation, &what);
 }
 
 /* So many of 32 tasks run an allreduce, and the others rest: what is a buffer that all share worth? */
 static void shared_line(bool partitions, uint32_t nr, uint64_t bytes)
 {
-	const struct world_case what = {
-		.coll = operations[ALLREDUCE].coll, .algorithm = operations[ALLREDUCE].algorithm,
+	struct world_case what = {
 		.bytes = bytes, .tasks = nr, .idle = WORLD_TASKS_MAX - nr, .partitions = partitions,
 	};
-	struct world_result result;
 
-	if (!run(&what, &result))
-		return;
-	printf("%-8s %9u %10s %8llu %5u %11.2f %11.1f %8.1f\n", partitions ? "fixed" : "shared", nr,
-	       operations[ALLREDUCE].name, (unsigned long long)bytes, nr, result.us, nr * 1e3 / result.us,
-	       100 * result.occupancy);
-	fflush(stdout);
+	row(partitions ? "fixed" : "shared", nr, ALLREDUCE, &what);
 }
 
 /* An engine's parts, one at a time: what an architect would ask first. */
