@@ -98,7 +98,7 @@ static void every_pair(void)
 	free(to);
 }
 
-/* A pulse at a time, as the engine does: the result stays in the cache, sources come from memory. */
+/* A pulse at a time, as they come: the result stays in the cache, sources come from memory. */
 static void reduce(char *to, char *const *sources)
 {
 	for (size_t at = 0; at < SOURCE_BYTES; at += PULSE)
@@ -107,7 +107,7 @@ static void reduce(char *to, char *const *sources)
 				     s == 1 ? sources[0] + at : to + at, sources[s] + at, PULSE);
 }
 
-/* All at once, as who has them at hand does. */
+/* All at once, as the engine and the switch do when they are there. */
 static void reduce_rows(char *to, char *const *sources)
 {
 	const uint8_t *from[SOURCES];

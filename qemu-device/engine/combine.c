@@ -4,7 +4,8 @@
  * packet buffer, from the sender's memory, or each fragment as it comes. Elements
  * are independent, so it does not matter which piece is first; the operand is the
  * load range for the first message of a descriptor, the store range afterwards, and
- * where a descriptor has nothing but an operand to combine.
+ * where a descriptor has nothing but an operand to combine. Messages that are all there
+ * are combined in one pass, with the bits of one after the other.
  */
 #include "internal.h"
 
@@ -81,22 +82,72 @@ static bool piece(struct context *ctx, const struct step *step, const struct spa
 	return muster_memory_write(ctx, step->store_key, span->store_addr + at, to, len);
 }
 
-bool muster_combine_message(struct context *ctx, struct instance *inst, const struct step *step,
-			    const struct entry *entry, const uint8_t *peer)
+static bool message(struct context *ctx, const struct step *step, const struct span *span,
+		    const struct source *source)
 {
-	bool replace = muster_combine_replaces(step, entry);
-	struct span span = { 0 };
+	bool replace = muster_combine_replaces(step, source->entry);
+	const uint8_t *peer = source->peer;
 	uint32_t at, len;
 
-	span_of(ctx, inst, step, &span);
-	for (at = 0; at < span.bytes; at += len) {
-		const void *from = peer ? peer + at : muster_room_block(entry, at);
+	for (at = 0; at < span->bytes; at += len) {
+		const void *from = peer ? peer + at : muster_room_block(source->entry, at);
 
-		len = span.bytes - at;
-		if (len > MUSTER_MTU && !(peer && span.store && (span.operand || replace)))
+		len = span->bytes - at;
+		if (len > MUSTER_MTU && !(peer && span->store && (span->operand || replace)))
 			len = MUSTER_MTU;
-		if (!piece(ctx, step, &span, at, from, len, replace))
+		if (!piece(ctx, step, span, at, from, len, replace))
 			return false;
+	}
+	return true;
+}
+
+/* Where that piece of each source is. */
+static void row_at(const struct source *sources, uint32_t nr, uint32_t at, const uint8_t **from)
+{
+	for (uint32_t i = 0; i < nr; i++)
+		from[i] = sources[i].peer ? sources[i].peer + at :
+					    muster_room_block(sources[i].entry, at);
+}
+
+/* Of mapped memory: the operand, if the first does not replace it, and each source are read once. */
+static void row(struct context *ctx, const struct step *step, const struct span *span,
+		const struct source *sources, uint32_t nr)
+{
+	struct muster_engine_counters *counters = ctx->engine->counters;
+	bool operand = !muster_combine_replaces(step, sources[0].entry);
+	const uint8_t *from[1 + MUSTER_SOURCES_MAX];
+	uint32_t at, len;
+
+	for (at = 0; at < span->bytes; at += len) {
+		len = span->bytes - at < MUSTER_MTU ? span->bytes - at : MUSTER_MTU;
+		if (operand)
+			from[0] = span->operand + at;
+		row_at(sources, nr, at, from + operand);
+		muster_arith_rows(step->type, step->op, span->store + at, from, operand + nr,
+				  operand + nr, len);
+	}
+	counters->dma_read_bytes += operand ? span->bytes : 0;
+	counters->dma_write_bytes += span->bytes;
+}
+
+bool muster_combine_messages(struct context *ctx, const struct instance *inst,
+			     const struct step *step, const struct source *sources, uint32_t nr)
+{
+	struct span span = { 0 };
+	uint32_t i;
+
+	span_of(ctx, inst, step, &span);
+	if (nr > 1 && span.store &&
+	    (span.operand || muster_combine_replaces(step, sources[0].entry))) {
+		row(ctx, step, &span, sources, nr);
+		return true;
+	}
+	for (i = 0; i < nr; i++) {
+		if (!message(ctx, step, &span, &sources[i]))
+			return false;
+		span.operand_key = step->store_key;
+		span.operand_addr = span.store_addr;
+		span.operand = span.store;
 	}
 	return true;
 }

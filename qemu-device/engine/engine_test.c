@@ -460,44 +460,89 @@ static void an_exchange_in_place_without_room_waits_and_tells_why(void **state)
 	}
 }
 
+/* ((own + slot 0) + slot 1) + slot 2: any other order gives other bits. */
+static const double large_values[4] = { 1, 0x1p53, 1, -0x1p53 };
+enum { LARGE = 50000 };
+
+static void large_tree_fill(struct world *w)
+{
+	for (uint32_t r = 0; r < 4; r++)
+		for (uint32_t i = 0; i < LARGE / 8; i++)
+			world_double(w, r, IN)[i] = large_values[r];
+}
+
+static void large_tree_post_root(struct world *w)
+{
+	struct muster_desc root = desc_rdma(MUSTER_DESC_CH | MUSTER_DESC_CT | MUSTER_DESC_REDUCE, 3,
+					    LARGE, 16384);
+
+	desc_load(&root, IN);
+	desc_store(&root, OUT);
+	world_post(w, 0, &root, 1);
+}
+
+static void large_tree_post_leaves(struct world *w)
+{
+	for (uint32_t r = 1; r < 4; r++) {
+		struct muster_desc leaf = desc_rdma(MUSTER_DESC_CH | MUSTER_DESC_CT, 0, LARGE, 16384);
+
+		desc_load(&leaf, IN);
+		desc_to(&leaf, 0, r - 1);
+		world_post(w, r, &leaf, 1);
+	}
+}
+
+static void large_tree_check(struct world *w)
+{
+	const double *value = large_values;
+	double expected = ((value[0] + value[1]) + value[2]) + value[3];
+
+	for (uint32_t i = 0; i < LARGE / 8; i++) {
+		assert_memory_equal(world_double(w, 0, OUT) + i, &expected, 8);
+		assert_true(world_double(w, 0, IN)[i] == value[0]);
+	}
+}
+
 /* Their order is the slots', and neither the root's input nor theirs is written. */
 static void a_large_tree_node_combines_its_children_in_slot_order(void **state)
 {
-	enum { BYTES = 50000 };
-	static const double values[4] = { 1, 0x1p53, 1, -0x1p53 };
-	double expected = ((values[0] + values[1]) + values[2]) + values[3];
-	uint64_t seed;
-	uint32_t r, i;
-
 	(void)state;
-	for (seed = 0; seed < SEEDS; seed++) {
+	for (uint64_t seed = 0; seed < SEEDS; seed++) {
 		struct world *w = vary(4, seed);
-		struct muster_desc root = desc_rdma(MUSTER_DESC_CH | MUSTER_DESC_CT |
-						    MUSTER_DESC_REDUCE, 3, BYTES, 16384);
 
 		w->model.buffer = BUFFERS[seed / 4 % 4];
 		world_start(w);
-		for (r = 0; r < 4; r++)
-			for (i = 0; i < BYTES / 8; i++)
-				world_double(w, r, IN)[i] = values[r];
-		desc_load(&root, IN);
-		desc_store(&root, OUT);
-		world_post(w, 0, &root, 1);
-		for (r = 1; r < 4; r++) {
-			struct muster_desc leaf = desc_rdma(MUSTER_DESC_CH | MUSTER_DESC_CT, 0,
-							    BYTES, 16384);
-
-			desc_load(&leaf, IN);
-			desc_to(&leaf, 0, r - 1);
-			world_post(w, r, &leaf, 1);
-		}
+		large_tree_fill(w);
+		large_tree_post_root(w);
+		large_tree_post_leaves(w);
 		world_run(w);
-		for (i = 0; i < BYTES / 8; i++) {
-			assert_memory_equal(world_double(w, 0, OUT) + i, &expected, 8);
-			assert_true(world_double(w, 0, IN)[i] == values[0]);
-		}
+		large_tree_check(w);
 		world_destroy(w);
 	}
+}
+
+/* Its own memory is read and written once, however many they are. */
+static void what_children_have_lent_is_combined_in_one_pass(void **state)
+{
+	struct muster_engine_counters before, after;
+	struct world *w = world_create(4, 1);
+
+	(void)state;
+	w->map = true;
+	w->share = true;
+	world_start(w);
+	large_tree_fill(w);
+	large_tree_post_leaves(w);
+	world_run(w);
+	before = world_counters(w, 0);
+	large_tree_post_root(w);
+	world_run(w);
+	large_tree_check(w);
+	after = world_counters(w, 0);
+	assert_int_equal(after.bytes_referenced - before.bytes_referenced, 3 * LARGE);
+	assert_int_equal(after.dma_read_bytes - before.dma_read_bytes, LARGE);
+	assert_int_equal(after.dma_write_bytes - before.dma_write_bytes, LARGE);
+	world_destroy(w);
 }
 
 static void a_message_of_no_bytes_in_memory_is_sent_all_the_same(void **state)
@@ -574,6 +619,7 @@ int main(void)
 		cmocka_unit_test(two_ranks_exchange_whole_vectors),
 		cmocka_unit_test(an_exchange_in_place_without_room_waits_and_tells_why),
 		cmocka_unit_test(a_large_tree_node_combines_its_children_in_slot_order),
+		cmocka_unit_test(what_children_have_lent_is_combined_in_one_pass),
 		cmocka_unit_test(a_message_of_no_bytes_in_memory_is_sent_all_the_same),
 		cmocka_unit_test(a_local_copy_waits_for_the_send_that_it_would_overwrite),
 	};

@@ -177,41 +177,78 @@ static bool given_back(const struct context *ctx, struct entry *entry)
 	return true;
 }
 
-static bool combine_reference(struct context *ctx, struct instance *inst, const struct step *step,
-			      struct entry *entry)
+/* Whether the slot's message is there, and where. */
+static bool source_find(struct context *ctx, const struct instance *inst, uint32_t slot,
+			struct source *source)
 {
-	const uint8_t *peer = peer_memory(ctx, entry);
+	struct entry *entry = muster_entry_find(ctx, ctx->base, inst->pulse, slot);
 
-	if (!peer) {
+	source->entry = entry;
+	source->peer = NULL;
+	if (!entry || entry->combined || entry->state != ENTRY_REFERENCE)
+		return entry && !entry->combined && entry->state == ENTRY_FULL;
+	source->peer = peer_memory(ctx, entry);
+	if (!source->peer) {
 		entry->state = ENTRY_ASKED;	/* cannot be read from here: have it sent */
 		ctx->moved = true;
-		return false;
 	}
-	if (!muster_combine_message(ctx, inst, step, entry, peer) || given_back(ctx, entry))
+	return source->peer;
+}
+
+/* Those of the next slots that are there; with FORWARD the last one goes by itself. */
+static uint32_t sources_find(struct context *ctx, const struct instance *inst,
+			     const struct step *step, struct source *sources)
+{
+	uint32_t end = step->slot_first + step->cp_count, nr = 0, slot;
+
+	if (step->flags & MUSTER_DESC_FORWARD && inst->slot + 1U < end)
+		end--;
+	for (slot = inst->slot; slot < end; slot++, nr++)
+		if (!source_find(ctx, inst, slot, &sources[nr]) ||
+		    (nr && muster_combine_replaces(step, sources[nr].entry)))
+			break;
+	return nr;
+}
+
+/* What a sender has not waited for has not been combined. */
+static bool sources_done(struct context *ctx, const struct source *sources, uint32_t nr)
+{
+	bool held = true;
+
+	for (; nr; nr--, sources++) {
+		struct entry *entry = sources->entry;
+
+		entry->combined = !sources->peer || !given_back(ctx, entry);
+		entry->owes_taken = sources->peer && entry->combined;
+		if (entry->owes_taken)
+			ctx->engine->counters->bytes_referenced += entry->total;
+		held &= entry->combined;
+	}
+	return held;
+}
+
+static bool combine_sources(struct context *ctx, struct instance *inst, const struct step *step)
+{
+	struct source sources[MUSTER_SOURCES_MAX];
+	uint32_t nr = sources_find(ctx, inst, step, sources);
+
+	if (!nr)
 		return false;
-	ctx->engine->counters->bytes_referenced += entry->total;
-	entry->owes_taken = true;
-	return true;
+	if (!inst->has_operand && !muster_combine_replaces(step, sources[0].entry))
+		return muster_combine_operand_missing(ctx, sources[0].entry);
+	if (muster_combine_waits(muster_sequence_current(ctx), inst, step) ||
+	    !muster_combine_messages(ctx, inst, step, sources, nr))
+		return false;
+	inst->stored = true;
+	return sources_done(ctx, sources, nr);
 }
 
 static bool combine_slot(struct context *ctx, struct instance *inst, const struct step *step)
 {
 	struct entry *entry = muster_entry_find(ctx, ctx->base, inst->pulse, inst->slot);
 
-	if (!entry || (entry->state != ENTRY_REFERENCE && entry->state != ENTRY_FULL))
+	if (!entry || (!entry->combined && !combine_sources(ctx, inst, step)))
 		return false;
-	if (!entry->combined) {
-		if (!inst->has_operand && !muster_combine_replaces(step, entry))
-			return muster_combine_operand_missing(ctx, entry);
-		if (muster_combine_waits(muster_sequence_current(ctx), inst, step))
-			return false;
-		if (entry->state == ENTRY_REFERENCE ?
-		    !combine_reference(ctx, inst, step, entry) :
-		    !muster_combine_message(ctx, inst, step, entry, NULL))
-			return false;
-		entry->combined = true;
-		inst->stored = true;
-	}
 	if (entry->owes_taken && !muster_grant_tell_taken(ctx, entry))
 		return false;
 	slot_done_later(ctx, inst, entry);

@@ -511,9 +511,14 @@ static inline bool muster_combine_waits(const struct sequence *seq, const struct
 {
 	return inst->open && muster_combine_overlaps(seq, inst, step);
 }
-/* peer: the message in the sender's memory; else it is in the entry's blocks. */
-bool muster_combine_message(struct context *ctx, struct instance *inst, const struct step *step,
-			    const struct entry *entry, const uint8_t *peer);
+/* A message: in the sender's memory; or peer is NULL, and it is in the entry's blocks. */
+struct source {
+	struct entry *entry;
+	const uint8_t *peer;
+};
+/* Of the next slots, in their order; none but the first replaces. */
+bool muster_combine_messages(struct context *ctx, const struct instance *inst,
+			     const struct step *step, const struct source *sources, uint32_t nr);
 /* What is loaded, into what the store range holds; unless it is MP. */
 bool muster_combine_own(struct context *ctx, const struct instance *inst, const struct step *step);
 /* Of a slot whose turn it is; unless it is MP. */
