@@ -54,21 +54,27 @@ VECTOR(twoF64, double, 16);
 /* A comparison of vectors is all ones where it holds. */
 #define SELECT(mask, x, y) (((mask) & (x)) | (~(mask) & (y)))
 
+#define LINE (2 * WIDE)		/* bytes of a line of a cache */
+
+/* dst[i] = EXPR(x, y) for vectors of type T, as long as a whole one is left. */
+#define SWEEP_ONE(T, i, EXPR, ...)                                                               \
+	do {                                                                                     \
+		T x = ((const T *)(a + at))[i], y = ((const T *)(b + at))[i];                    \
+		((T *)(dst + at))[i] = (T)EXPR(x, y, ##__VA_ARGS__);                             \
+	} while (0)
+
 /*
  * What is added comes from another's memory, once, and in pieces too short for the machine to see
  * them coming. Nothing is asked for behind its end.
  */
-#define EXPECT(T)                                                                                \
-	if (sizeof(T) == WIDE && bytes - at > AHEAD)                                             \
-		__builtin_prefetch(b + at + AHEAD)
-
-/* dst[i] = EXPR(x, y) for vectors of type T, as long as a whole one is left. */
 #define SWEEP(T, EXPR, ...)                                                                      \
-	for (; bytes - at >= sizeof(T); at += sizeof(T)) {                                       \
-		T x = *(const T *)(a + at), y = *(const T *)(b + at);                            \
-		EXPECT(T);                                                                       \
-		*(T *)(dst + at) = (T)EXPR(x, y, ##__VA_ARGS__);                                 \
-	}
+	for (; sizeof(T) == WIDE && bytes - at > AHEAD; at += LINE) {                            \
+		__builtin_prefetch(b + at + AHEAD);                                              \
+		SWEEP_ONE(T, 0, EXPR, ##__VA_ARGS__);                                            \
+		SWEEP_ONE(T, 1, EXPR, ##__VA_ARGS__);                                            \
+	}                                                                                        \
+	for (; bytes - at >= sizeof(T); at += sizeof(T))                                         \
+		SWEEP_ONE(T, 0, EXPR, ##__VA_ARGS__);
 
 /*
  * Sources that are read side by side: all up to `left` combined from the first on, then those from
@@ -78,8 +84,6 @@ struct rows {
 	const uint8_t *const *from;
 	uint32_t left, nr;
 };
-
-#define LINE (2 * WIDE)		/* bytes of each in one turn: a line of a cache */
 
 /* Two vectors of a source, each read once. */
 #define ROWS_READ(T, x, k)                                                                       \

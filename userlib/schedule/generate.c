@@ -49,11 +49,16 @@ uint32_t muster_chunks_each(uint32_t ranks)
 
 enum { NR_GENERATORS = sizeof(generators) / sizeof(generators[0]) };
 
-/* Doubling sends all in each of its steps; Rabenseifner's are twice as many, and send it twice. */
+/*
+ * Doubling sends all in each of its steps; Rabenseifner's are twice as many, and send it twice.
+ * Two ranks send all once, in halves or not.
+ */
 static bool doubling_is_quicker(uint32_t ranks, uint64_t bytes)
 {
 	uint32_t steps = ranks < 2 ? 0 : 32 - (uint32_t)__builtin_clz(ranks - 1);
 
+	if (steps == 1)
+		return true;
 	if (ranks & (ranks - 1))
 		return bytes <= FOLDS_BYTES;
 	return bytes <= WHOLE_BYTES && steps * bytes <= steps * (uint64_t)ROUND_BYTES + 2 * bytes;
