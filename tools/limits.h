@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { LIMITS_BYTES_MAX = 4 << 20, LIMITS_EXCHANGE_MAX = 512 };
+enum { LIMITS_BYTES_MAX = 8 << 20, LIMITS_EXCHANGE_MAX = 512 };
 
 /* One side of the two, local to its process. */
 struct limits {

@@ -25,7 +25,7 @@
 
 #define MUSTER_LOOK_NAME	"muster-look"
 #define MUSTER_LOOK_MAGIC	0x6b6f6f6cu	/* "look" */
-#define MUSTER_LOOK_VERSION	2
+#define MUSTER_LOOK_VERSION	3
 #define MUSTER_LOOK_NOBODY	0xffffffffu
 
 enum muster_look_limit {
@@ -44,6 +44,11 @@ enum muster_look_limit {
 	counter(sequences_posted, "sequences posted")				\
 	counter(sequences_ended, "sequences ended")				\
 	counter(descriptors_executed, "descriptors executed")			\
+	counter(triggers, "messages combined in their turn")			\
+	counter(triggers_waited, "of them those that came before it")		\
+	counter(pulses, "pulses begun")						\
+	counter(probes, "entries of others met where one was looked for")	\
+	counter(retries, "what the wire or memory refused, to be tried again")	\
 	counter(packets_in, "packets in")					\
 	counter(packets_out, "packets out")					\
 	counter(bytes_in, "payload bytes in")					\
@@ -189,7 +194,7 @@ struct muster_trace_record {
 	__u8 kind;		/* enum muster_trace_kind */
 	__u8 slot;
 	__u8 type;		/* SEND, RECEIVE: enum muster_packet_type, */
-	__u8 part;		/* and which fragment of the slot's message: its offset, in 256 bytes */
+	__u8 part;		/* and which fragment of the slot's message */
 };
 
 MUSTER_STATIC_ASSERT(sizeof(struct muster_trace_record) == 32, "size");

@@ -144,8 +144,10 @@ struct entry *muster_entry_find(const struct context *ctx, uint32_t number, uint
 	hash = hash_of(ctx, number, pulse, slot);
 	entry = *bucket(muster_unit(ctx), hash);
 	while (entry && (entry->hash != hash || entry->owner != ctx || entry->number != number ||
-			 entry->pulse != pulse || entry->slot != slot))
+			 entry->pulse != pulse || entry->slot != slot)) {
+		ctx->engine->counters->probes++;
 		entry = entry->next_hashed;
+	}
 	return entry;
 }
 

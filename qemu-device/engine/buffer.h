@@ -46,16 +46,16 @@ struct entry {
 	uint16_t stage;
 	uint8_t state;
 	uint8_t slot;
-	uint8_t fragments;	/* bit i: the one at offset i * MUSTER_MTU is here */
-	uint8_t nr_blocks;
 	bool unasked;		/* DATA came without asking, or was sent so */
 	bool combined;		/* only TAKEN is still owed */
 	bool owes_taken;
-	bool asked;		/* of a copy: the member is to say that it has ended its number */
 
 	struct muster_signature signature;
 	struct entry_chunk *chunk;	/* that it lies in */
 	uint8_t *held;		/* a tree's result that is longer than data[]; or NULL */
+	uint32_t fragments;	/* bit i: the one at offset i * MUSTER_MTU is here */
+	uint8_t nr_blocks;
+	bool asked;		/* of a copy: the member is to say that it has ended its number */
 	bool disputed;		/* another member has written it otherwise, before it could be judged */
 	union {
 		uint8_t data[MUSTER_INLINE_MAX] __attribute__((aligned(8)));

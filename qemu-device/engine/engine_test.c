@@ -542,6 +542,9 @@ static void what_children_have_lent_is_combined_in_one_pass(void **state)
 	assert_int_equal(after.bytes_referenced - before.bytes_referenced, 3 * LARGE);
 	assert_int_equal(after.dma_read_bytes - before.dma_read_bytes, LARGE);
 	assert_int_equal(after.dma_write_bytes - before.dma_write_bytes, LARGE);
+	assert_int_equal(after.pulses, (LARGE + 16383) / 16384);
+	assert_int_equal(after.triggers, 3 * after.pulses);
+	assert_int_equal(after.triggers_waited, after.triggers);
 	world_destroy(w);
 }
 

@@ -26,6 +26,7 @@ bool muster_instance_awaits(const struct context *ctx, uint32_t pulse, uint32_t 
 static void slot_done_later(struct context *ctx, struct instance *inst, const struct entry *entry)
 {
 	muster_instance_combined(ctx, inst, entry->member, entry->flags);
+	ctx->engine->counters->triggers_waited++;
 	if (muster_is_traced(ctx->engine))
 		muster_trace_taken(ctx, inst, entry);
 }
@@ -361,7 +362,7 @@ static void send(struct context *ctx, struct instance *inst)
 		muster_send_open(ctx, inst, inst->next);
 		return;
 	}
-	muster_sends_forward_more(ctx, inst, UINT8_MAX);
+	muster_sends_forward_more(ctx, inst, UINT32_MAX);
 	muster_sends_run(ctx, inst);
 }
 

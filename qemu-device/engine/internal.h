@@ -56,7 +56,7 @@ struct send {
 	uint16_t flags;		/* MUSTER_PACKET_* */
 	uint32_t member;
 	uint32_t total;
-	uint8_t gone;		/* fragments, a bit each, that have left */
+	uint32_t gone;		/* fragments, a bit each, that have left */
 	uint32_t key;
 	uint64_t addr;
 	union {
@@ -77,7 +77,7 @@ struct instance {
 	uint64_t open;		/* bit per step: its send is not closed */
 	uint64_t todo;		/* of these, those that wait for window or wire only */
 	uint64_t early;		/* bit per step: its send was opened before its message was here, */
-	uint8_t here;		/* of which these fragments are combined */
+	uint32_t here;		/* of which these fragments are combined */
 	uint8_t data[MUSTER_INLINE_MAX] __attribute__((aligned(32)));
 	struct send sends[];		/* one for each step of the sequence */
 };
@@ -551,7 +551,7 @@ void muster_sends_run(struct context *ctx, struct instance *inst);
 /* FORWARD: the next step, and those behind it that send the same, whose message comes now. */
 void muster_sends_forward(struct context *ctx, struct instance *inst);
 /* More of that message is where it is sent from. */
-void muster_sends_forward_more(struct context *ctx, struct instance *inst, uint8_t fragments);
+void muster_sends_forward_more(struct context *ctx, struct instance *inst, uint32_t fragments);
 bool muster_sends_overlap(const struct instance *inst, uint64_t addr, uint64_t len);
 void muster_send_granted(struct context *ctx, uint32_t member,
 			 const struct muster_packet *packet);
@@ -590,6 +590,7 @@ static inline void muster_instance_combined(struct context *ctx, struct instance
 	inst->member_last = member;
 	inst->has_operand = true;
 	inst->slot++;
+	ctx->engine->counters->triggers++;
 	ctx->coll_end |= !!(flags & MUSTER_PACKET_COLL_END);
 	ctx->moved = true;
 	ctx->awaited = NULL;

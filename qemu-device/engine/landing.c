@@ -170,7 +170,7 @@ static inline struct entry *land(struct context *ctx, uint32_t member, const str
 
 static bool is_whole(const struct entry *entry)
 {
-	return entry->fragments == (1u << (entry->total + MUSTER_MTU - 1) / MUSTER_MTU) - 1;
+	return entry->fragments == (1ull << (entry->total + MUSTER_MTU - 1) / MUSTER_MTU) - 1;
 }
 
 /* And send it on. */
@@ -199,7 +199,7 @@ static bool take_fragment(struct context *ctx, struct entry *entry,
 static void land_fragment(struct context *ctx, uint32_t member, struct entry *entry,
 			  const struct muster_packet *packet, const void *payload)
 {
-	uint8_t bit = 1u << packet->offset / MUSTER_MTU;
+	uint32_t bit = 1u << packet->offset / MUSTER_MTU;
 
 	if ((entry->state != ENTRY_GRANTED && entry->state != ENTRY_STREAMED) || entry->member != member || entry->fragments & bit) {
 		repeated(ctx, member, packet, entry);

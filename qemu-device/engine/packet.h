@@ -14,17 +14,20 @@ static inline int muster_packet_pass(struct context *ctx, uint32_t incarnation,
 				     const struct muster_packet *packet, const void *payload)
 {
 	struct muster_engine *engine = ctx->engine;
-	int ret = -EAGAIN;
+	int ret;
 
-	if (engine->budget) {
-		engine->budget--;
-		ret = engine->world.send(engine->opaque, incarnation, packet, payload);
+	if (!engine->budget) {
+		ctx->stalled = true;
+		return -EAGAIN;
 	}
+	engine->budget--;
+	ret = engine->world.send(engine->opaque, incarnation, packet, payload);
 	if (!ret) {
 		engine->counters->packets_out++;
 		engine->counters->bytes_out += packet->length;
 	} else if (ret == -EAGAIN) {
 		ctx->stalled = true;
+		engine->counters->retries++;
 	}
 	return ret;
 }

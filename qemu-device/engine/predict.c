@@ -264,10 +264,12 @@ static __attribute__((noinline)) bool send_slowly(struct context *ctx, struct in
 		muster_send_open(ctx, inst, action->index);
 		return !ctx->failure.status;
 	}
-	if (ret == -EAGAIN)
+	if (ret == -EAGAIN) {
 		ctx->stalled = true;
-	else
+		ctx->engine->counters->retries++;
+	} else {
 		muster_context_fail(ctx, MUSTER_STATUS_PEER_LOST, action->member, NULL);
+	}
 	muster_send_hold(ctx, inst, action->index);
 	return !ctx->failure.status;
 }
@@ -379,6 +381,7 @@ static INLINE struct instance *start(struct context *ctx, const struct sequence 
 	ctx->pulse_first = 0;
 	ctx->pulse_next = 1;
 	muster_instance_start(ctx->instances, 0);
+	ctx->engine->counters->pulses++;
 	return ctx->instances;
 }
 

@@ -184,7 +184,10 @@ static bool instances_new(struct context *ctx, struct sequence *seq)
 	ctx->instances = seq->instances;
 	if (!ctx->instances)
 		ctx->instances = muster_pool_take(ctx->engine, instances_bytes(seq));
-	ctx->stalled |= !ctx->instances;
+	if (!ctx->instances) {
+		ctx->stalled = true;
+		ctx->engine->counters->retries++;
+	}
 	ctx->instances_kept = seq->kept && ctx->instances;
 	if (ctx->instances_kept)
 		seq->instances = ctx->instances;
@@ -222,8 +225,10 @@ static void run_instances(struct context *ctx)
 	uint32_t pulse;
 
 	for (; ctx->pulse_next - ctx->pulse_first < seq->pulses_live &&
-	       ctx->pulse_next < seq->pulse_count; ctx->pulse_next++)
+	       ctx->pulse_next < seq->pulse_count; ctx->pulse_next++) {
 		muster_instance_start(muster_instance(ctx, ctx->pulse_next), ctx->pulse_next);
+		ctx->engine->counters->pulses++;
+	}
 	for (pulse = ctx->pulse_first; pulse != ctx->pulse_next; pulse++) {
 		muster_instance_run(ctx, muster_instance(ctx, pulse));
 		if (ctx->failure.status)

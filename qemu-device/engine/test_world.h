@@ -46,6 +46,7 @@ enum {
 	WORLD_LIFE = 5,
 	WORLD_KEY = 1,
 	WORLD_COPY_KEY = 2,
+	WORLD_COPY_BYTES = 32 << 10,	/* what is longer is not copied */
 };
 
 #define WORLD_JOB_KEY 0x1234567890abcdefull
@@ -62,7 +63,7 @@ struct world_node {
 	bool noted;			/* on the board: */
 	uint32_t noted_base;
 	uint8_t *memory;
-	uint8_t copies[WORLD_COPIES][MUSTER_PULSE_MAX];
+	uint8_t copies[WORLD_COPIES][WORLD_COPY_BYTES];
 	uint32_t copied;		/* a bit each: lent, and not given back */
 	struct muster_cqe cqes[WORLD_CQES_MAX];
 	uint32_t nr_cqes;
@@ -123,15 +124,16 @@ static inline uint64_t world_now_us(void *opaque)
 
 static inline bool world_in_region(uint16_t vp, uint32_t key, uint64_t addr, uint64_t len)
 {
-	uint64_t bytes = key == WORLD_COPY_KEY ? WORLD_COPIES * MUSTER_PULSE_MAX : WORLD_MEMORY;
+	uint64_t first = key == WORLD_COPY_KEY ? WORLD_MEMORY : 0;
+	uint64_t bytes = key == WORLD_COPY_KEY ? WORLD_COPIES * WORLD_COPY_BYTES : WORLD_MEMORY;
 
-	return vp == WORLD_VP && (key == WORLD_KEY || key == WORLD_COPY_KEY) && addr <= bytes &&
-	       len <= bytes - addr;
+	return vp == WORLD_VP && (key == WORLD_KEY || key == WORLD_COPY_KEY) && addr >= first &&
+	       addr - first <= bytes && len <= bytes - (addr - first);
 }
 
 static inline uint8_t *world_place(struct world_node *node, uint32_t key, uint64_t addr)
 {
-	return (key == WORLD_COPY_KEY ? node->copies[0] : node->memory) + addr;
+	return key == WORLD_COPY_KEY ? node->copies[0] + (addr - WORLD_MEMORY) : node->memory + addr;
 }
 
 static inline uint64_t world_key_life(void *opaque, uint16_t vp, uint32_t key)
@@ -220,13 +222,13 @@ static inline bool world_lend(void *opaque, uint16_t vp, uint32_t context, uint3
 		return false;
 	if (!node->world->copy)
 		return true;
-	if (!free)
+	if (!free || lent->length > WORLD_COPY_BYTES)
 		return false;
 	place = (uint32_t)__builtin_ctz(free);
 	node->copied |= 1u << place;
 	memcpy(node->copies[place], node->memory + lent->addr, lent->length);
 	lent->key = WORLD_COPY_KEY;
-	lent->addr = place * MUSTER_PULSE_MAX;
+	lent->addr = WORLD_MEMORY + place * WORLD_COPY_BYTES;	/* where no memory is */
 	return true;
 }
 
@@ -234,11 +236,11 @@ static inline bool world_lend(void *opaque, uint16_t vp, uint32_t context, uint3
 static inline void world_lent_back(void *opaque, const struct muster_reference *lent)
 {
 	struct world_node *node = opaque;
-	uint32_t bit = 1u << lent->addr / MUSTER_PULSE_MAX;
+	uint32_t bit = 1u << (lent->addr - WORLD_MEMORY) / WORLD_COPY_BYTES;
 
 	assert_true(lent->key == WORLD_COPY_KEY && node->copied & bit);
 	node->copied &= ~bit;
-	memset(world_place(node, lent->key, lent->addr), 0xdb, MUSTER_PULSE_MAX);
+	memset(world_place(node, lent->key, lent->addr), 0xdb, WORLD_COPY_BYTES);
 }
 
 static inline const void *world_peer_map(void *opaque, uint32_t peer, uint16_t vp, uint32_t key,

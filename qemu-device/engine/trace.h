@@ -20,7 +20,7 @@ MUSTER_STATIC_ASSERT(__builtin_offsetof(struct muster_trace_record, kind) -
 		     "in a row");
 MUSTER_STATIC_ASSERT(__builtin_offsetof(struct muster_packet, offset) -
 		     __builtin_offsetof(struct muster_packet, context) == TRACE_KEY_BYTES, "as here");
-MUSTER_STATIC_ASSERT(MUSTER_PULSE_MAX <= 256 * 256 && MUSTER_MTU % 256 == 0, "a part is a fragment");
+MUSTER_STATIC_ASSERT(MUSTER_PULSE_MAX <= 256 * MUSTER_MTU, "a part is a fragment");
 
 static inline bool muster_is_traced(const struct muster_engine *engine)
 {
@@ -50,7 +50,7 @@ static inline void muster_trace_packet(struct muster_trace_record *record,
 	memcpy(&record->context, &packet->context, TRACE_KEY_BYTES);
 	record->slot = packet->seq_id;
 	record->type = packet->type;
-	record->part = packet->offset >> 8;
+	record->part = packet->offset / MUSTER_MTU;
 }
 
 /* What was recorded before, of another number. */

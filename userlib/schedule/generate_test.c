@@ -352,8 +352,9 @@ static void the_choice_follows_size_and_ranks(void **state)
 	assert_choice(MUSTER_COLL_ALLREDUCE, 7, 8, "recursive-doubling");
 	assert_choice(MUSTER_COLL_ALLREDUCE, 4, 1 << 20, "rabenseifner");
 	assert_choice(MUSTER_COLL_ALLREDUCE, 5, 1 << 20, "ring");
-	assert_choice(MUSTER_COLL_ALLREDUCE, 2, 512 << 10, "recursive-doubling");
-	assert_choice(MUSTER_COLL_ALLREDUCE, 2, (512 << 10) + 8, "rabenseifner");
+	assert_choice(MUSTER_COLL_ALLREDUCE, 2, 1 << 30, "recursive-doubling");
+	assert_choice(MUSTER_COLL_ALLREDUCE, 4, 512 << 10, "recursive-doubling");
+	assert_choice(MUSTER_COLL_ALLREDUCE, 4, (512 << 10) + 8, "rabenseifner");
 	assert_choice(MUSTER_COLL_ALLREDUCE, 8, 96 << 10, "recursive-doubling");
 	assert_choice(MUSTER_COLL_ALLREDUCE, 8, (96 << 10) + 8, "rabenseifner");
 	assert_choice(MUSTER_COLL_ALLREDUCE, 1024, 64 << 10, "rabenseifner");

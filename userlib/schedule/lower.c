@@ -19,7 +19,10 @@
 #include "dev.h"
 #include "lower.h"
 
-enum { PULSE_ALIGN = 64 };	/* bytes; a multiple of every element's size */
+enum {
+	PULSE_ALIGN = 64,		/* bytes; a multiple of every element's size */
+	PULSE_PASSED = 32 << 10,	/* what is passed on goes in short pulses, so that links overlap */
+};
 
 /* ---- operations -------------------------------------------------------------- */
 
@@ -435,7 +438,9 @@ static uint32_t pulse_max(const struct lowering *l)
 {
 	uint32_t bytes = l->schedule->variant.pulse_bytes;
 
-	return bytes && bytes < MUSTER_PULSE_MAX ? bytes : MUSTER_PULSE_MAX;
+	if (!bytes)
+		bytes = l->schedule->ranks > 2 ? PULSE_PASSED : MUSTER_PULSE_MAX;
+	return bytes < MUSTER_PULSE_MAX ? bytes : MUSTER_PULSE_MAX;
 }
 
 /*

@@ -328,8 +328,8 @@ static void a_large_message_is_the_same_few_descriptors_for_each_pulse(void **st
 	(void)state;
 	assert_int_equal(small->descs[0].range.pulse_len, 832);
 	assert_int_equal(small->descs[0].range.pulse_count, 1);
-	assert_int_equal(large->descs[0].range.pulse_len, MUSTER_PULSE_MAX);
-	assert_int_equal(large->descs[0].range.pulse_count, (16 << 20) / MUSTER_PULSE_MAX);
+	assert_int_equal(large->descs[0].range.pulse_len, 32 << 10);
+	assert_int_equal(large->descs[0].range.pulse_count, (16 << 20) / (32 << 10));
 	assert_int_equal(large->nr_descs, small->nr_descs);
 	muster_program_free(large);
 	large = lower(schedule, 0, 4 * 4097, false);	/* chunks of 32776 bytes */
@@ -337,6 +337,17 @@ static void a_large_message_is_the_same_few_descriptors_for_each_pulse(void **st
 	assert_int_equal(large->descs[0].range.pulse_count, 2);
 	muster_program_free(large);
 	muster_program_free(small);
+	muster_schedule_free(schedule);
+}
+
+static void between_two_ranks_pulses_are_as_long_as_can_be(void **state)
+{
+	struct muster_schedule *schedule = generate("recursive-doubling", MUSTER_COLL_ALLREDUCE, 2);
+	struct muster_program *program = lower(schedule, 0, 1 << 20, false);
+
+	(void)state;
+	assert_int_equal(program->descs[0].range.pulse_len, MUSTER_PULSE_MAX);
+	muster_program_free(program);
 	muster_schedule_free(schedule);
 }
 
@@ -611,6 +622,7 @@ int main(void)
 		cmocka_unit_test(one_rank_copies_or_does_nothing),
 		cmocka_unit_test(a_barrier_has_no_data),
 		cmocka_unit_test(a_large_message_is_the_same_few_descriptors_for_each_pulse),
+		cmocka_unit_test(between_two_ranks_pulses_are_as_long_as_can_be),
 		cmocka_unit_test(sixteen_packets_go_into_one_descriptor),
 		cmocka_unit_test(limits_are_named),
 		cmocka_unit_test(what_comes_is_not_stored_over_what_is_sent),

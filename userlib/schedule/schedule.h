@@ -108,7 +108,7 @@ struct muster_generator;
 
 /* How a schedule is lowered (Documentation/schedule.md, 5), and run; all ranks alike. Zero: as suits. */
 struct muster_variant {
-	uint32_t pulse_bytes;	/* of one pulse at most, a multiple of 64; 0: MUSTER_PULSE_MAX */
+	uint32_t pulse_bytes;	/* of one pulse at most, a multiple of 64; 0: what suits */
 	bool memory;		/* payloads are in memory, never in descriptors */
 	bool barrier;		/* a step begins at a rank when it has ended the one before */
 	bool push;		/* peers are sent what is in the caller's buffers, never read it */
