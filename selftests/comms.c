@@ -65,10 +65,45 @@ static size_t kept(void)
 	return muster_engine_kept(((struct local *)job->dev)->engine);
 }
 
+/*
+ * Communicators of which this rank still remembers something when all were freed: open for farewells that
+ * wait for a pair's credits, or closed until those of others have come.
+ */
+static uint64_t remembered(void)
+{
+	return job->nr_comms - 1 + job->nr_closed;
+}
+
+enum { TURNS_MIN = 20 };
+
+static uint64_t turns_most;	/* that it took until all farewells were heard */
+
+/*
+ * Goes on until no rank remembers any, of which there may be thousands. In two turns, in each of which every
+ * rank hears of all others, a pair gets half of its floor of credits at the least.
+ */
+static void farewells_hear(void)
+{
+	uint64_t turns = 0, turns_max = 0;
+
+	for (;;) {
+		uint64_t most = remembered();
+
+		EXPECT_OK(muster_allreduce(world, &most, &most, 1, MUSTER_U64, MUSTER_MAX));
+		if (!most)
+			break;
+		if (!turns++)
+			turns_max = TURNS_MIN + 4 * most / job->pair_floor;
+		EXPECT(turns <= turns_max, "%" PRIu64 " turns, and up to %" PRIu64 " are remembered", turns, most);
+	}
+	turns_most = turns > turns_most ? turns : turns_most;
+}
+
 /* When all are through and what they said last has come. */
 static struct holds holds_now(void)
 {
-	for (int i = 0; i < 20; i++)
+	farewells_hear();
+	for (int i = 0; i < TURNS_MIN; i++)
 		EXPECT_OK(muster_barrier(world));
 	return (struct holds){ counted_all() - kept(), lines_of("/proc/self/maps"), files_open() };
 }
@@ -196,8 +231,8 @@ static void print_many(uint32_t nr, const struct holds *second, const struct hol
 		return;
 	printf("%" PRIu32 " communicators of %" PRIu32 " ranks: %zu bytes each at rest (%zu with those that are warm); %ld MiB at most\n",
 	       nr, size, idle_bytes, idle_bytes_all, usage.ru_maxrss / 1024);
-	printf("after the second round %zu bytes, %ld mappings, %ld files; after the third of any rank at most %" PRId64 ", %" PRId64 " and %" PRId64 " more\n",
-	       second->bytes, second->mappings, second->files, more[0], more[1], more[2]);
+	printf("after the second round %zu bytes, %ld mappings, %ld files; after the third of any rank at most %" PRId64 ", %" PRId64 " and %" PRId64 " more; farewells were heard after %" PRIu64 " turns\n",
+	       second->bytes, second->mappings, second->files, more[0], more[1], more[2], turns_most);
 }
 
 /* many: so many, the world among them, are open at once, with an operation on each. */

@@ -4,7 +4,9 @@
  * closed, and with it credits of a pair would be lost. So each member's farewell says how
  * many fragments it has sent in all: those of them that did not come before the context
  * was closed here never will, and count as read. What is closed is remembered until
- * all have said farewell from whom something came.
+ * all have said farewell from whom something came. A farewell takes a credit of its pair, so
+ * of thousands that are freed at once the last are heard some turns later; all that members make
+ * together lets them hear each other, so no more than that are ever remembered.
  */
 #include <stdlib.h>
 
@@ -32,6 +34,7 @@ static void closed_free(struct muster *job, struct muster_channel **place)
 	struct muster_channel *channel = *place;
 
 	*place = channel->next;
+	job->nr_closed--;
 	muster_members_put(job, channel->ranks);
 	free(channel);
 }
@@ -79,6 +82,7 @@ void muster_channel_close(struct muster_comm *comm)
 		comm->ranks = NULL;
 		channel->next = job->closed[channel->context % MUSTER_COMM_BUCKETS];
 		job->closed[channel->context % MUSTER_COMM_BUCKETS] = channel;
+		job->nr_closed++;
 	} else {
 		free(channel);
 	}

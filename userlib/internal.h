@@ -134,6 +134,7 @@ struct muster {
 	uint32_t ring_free;		/* receive ring slots that no pair holds */
 	uint32_t controls_open;		/* messages among libraries that have not left */
 	struct muster_channel *closed[MUSTER_COMM_BUCKETS];	/* that await farewells */
+	uint32_t nr_closed;
 	struct muster_bounce_chunk *bounce_chunks;
 	struct muster_warm *warm;	/* of communicators (warm.c), */
 	uint32_t nr_warm;
