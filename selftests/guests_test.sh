@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# Jobs whose ranks run in guests, one each: the same bits as anywhere else, the same
+# Jobs whose ranks run in guests, one each or two: the same bits as anywhere else, the same
 # errors, and deaths of ranks and of whole guests that the others name.
 # MUSTER_KILLS: how often each kind is killed (1; 20 for a release).
 . "$(dirname "$0")/tap.sh"
@@ -40,6 +40,20 @@ same_bits() {
 }
 check "4 guests: NIC path and host path have the bits of the local device" same_bits 4 registered
 check "the same on plain memory" same_bits 3 plain
+
+# Neighbours share a NIC; what they send each other goes through it alone.
+two_a_guest() {
+	"$run" -n 4 "$ranks" bits >local
+	# shellcheck disable=SC2016 # the guests'
+	in_guests 4 --per-host 2 sh -c '"$@" && exec cat /proc/sys/kernel/random/boot_id' \
+		sh "$ranks" bits plain >guests
+	cat local guests
+	test -n "$(digest local)"
+	same "$(digest local)" "$(digest guests)"
+	same 2 "$(sed -n 's/^\[[01]\] \([0-9a-f-]\{36\}\)$/\1/p' guests | uniq -c | awk '{ print $1 }')"
+	same 2 "$(sed -n 's/^\[[0-3]\] \([0-9a-f-]\{36\}\)$/\1/p' guests | sort -u | wc -l)"
+}
+check "two ranks a guest, which share its NIC: the same bits" two_a_guest
 
 # With a window of one, ranks ask each other where they had not to.
 least() {
@@ -144,6 +158,10 @@ check "a signal while the guests boot ends them too" interrupt_while_booting
 misuse() {
 	same 2 "$(status_of "$run" -n 2 --nics=2 true)"
 	same 2 "$(status_of "$run" -n 2 --vm --bind true)"
+	same 2 "$(status_of "$run" -n 3 --vm --per-host 2 true)"
+	same 2 "$(status_of "$run" -n 4 --vm --per-host 2 --count true)"
+	same 2 "$(status_of "$run" -n 30 --vm --per-host 15 true)"
+	grep -q "at most 14 ranks" err
 	same 2 "$(MUSTER_DEVICE=local status_of "$run" -n 2 --vm true)"
 	grep -q MUSTER_DEVICE err
 }
@@ -201,6 +219,26 @@ kill_guest() {
 	ended "$1" "$status"
 	grep -q "^guest $1: it died" err
 }
+
+# Two a guest: who shares it with the dead and who does not.
+kill_neighbour() {
+	export VICTIM=1
+	# shellcheck disable=SC2016 # the guests'
+	status=$(status_of in_guests 4 --per-host 2 --grace=800 sh -c '
+		"$1" victim 4 >"/run/out.$MUSTER_RANK" &
+		rank=$!
+		if [ "$MUSTER_RANK" = 1 ]; then
+			until grep -q pid /run/out.1 || ! kill -0 $rank; do sleep 0.1; done
+			sleep 0.3
+			kill -9 $rank
+		fi
+		wait $rank
+		status=$?
+		cat "/run/out.$MUSTER_RANK"
+		exit $status' sh "$ranks")
+	ended 1 "$status"
+}
+check "kill -9 of a rank that shares its guest: the others name it" kill_neighbour
 
 i=0
 while [ $i -lt "$kills" ]; do

@@ -44,7 +44,7 @@ static const char help[] =
 	"      --bump[=TOPOLOGY] each rank at a host of its own (a network namespace), with a bump\n"
 	"                        in its wire; joined as ring (default), tree, torus, cube, or a\n"
 	"                        file says, lines \"A B\"; see MUSTER_BUMP\n"
-	"      --per-host=N      with --bump: so many ranks at each host (1)\n"
+	"      --per-host=N      with --bump or --vm: so many ranks at each host, or in each guest (1)\n"
 	"      --topology=NET    each rank at a host of a network of switches: switch:N,\n"
 	"                        fat-tree:HxLxS, fat-tree:HxLxAxPxC, switch-torus:HxAxB or a file\n"
 	"      --apart           with --topology: each switch is a process of its own\n"
@@ -185,6 +185,20 @@ static int parse_option(int key, struct run_options *options)
 	}
 }
 
+/* Each guest has a port for each of its ranks, and one for counts. */
+static int check_per_guest(const struct run_options *options)
+{
+	if (options->nr % options->per_host)
+		return usage_error("each guest has as many ranks: -n is no multiple of --per-host", NULL);
+	if (options->nr / options->per_host > MUSTER_VM_GUESTS_MAX)
+		return usage_error("--vm starts at most 64 guests", NULL);
+	if (options->per_host > MUSTER_VM_PORTS_MAX)
+		return usage_error("a guest has at most 14 ranks", NULL);
+	if (options->per_host > 1 && options->count)
+		return usage_error("--count counts guests with one rank each", NULL);
+	return 0;
+}
+
 /* What goes together where ranks run in guests, and only there. */
 static int check_guests(struct run_options *options)
 {
@@ -196,8 +210,6 @@ static int check_guests(struct run_options *options)
 		return usage_error("--nics, --count, --keep and --shell go with --vm only", NULL);
 	if (!options->vm)
 		return 0;
-	if (options->nr > MUSTER_VM_GUESTS_MAX)
-		return usage_error("--vm starts at most 64 guests", NULL);
 	if (options->bind == RUN_BIND_ON)
 		return usage_error("--bind does not go with --vm", NULL);
 	if (device && strcmp(device, "verbs"))
@@ -207,16 +219,12 @@ static int check_guests(struct run_options *options)
 		return usage_error(why, NULL);
 	if (!options->nics)
 		options->nics = 1;
-	return 0;
+	return check_per_guest(options);
 }
 
 /* The same for hosts with bumps. */
-static int check_bump(struct run_options *options)
+static int check_bump(const struct run_options *options)
 {
-	if (!options->bump && options->per_host)
-		return usage_error("--per-host goes with --bump only", NULL);
-	if (!options->per_host)
-		options->per_host = 1;
 	if (options->bump && options->vm)
 		return usage_error("--bump does not go with --vm", NULL);
 	if (options->bump && options->nr % options->per_host)
@@ -254,6 +262,10 @@ static int parse_options(int argc, char **argv, struct run_options *options)
 	}
 	if (!options->nr)
 		return usage_error("say with -n how many ranks to start", NULL);
+	if (options->per_host && !options->bump && !options->vm)
+		return usage_error("--per-host goes with --bump and --vm only", NULL);
+	if (!options->per_host)
+		options->per_host = 1;
 	ret = check_guests(options);
 	if (!ret)
 		ret = check_bump(options);

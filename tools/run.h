@@ -45,13 +45,13 @@ struct run_options {
 	bool prefix;
 	enum run_bind bind;
 	uint64_t grace_ms;
-	bool vm;			/* each rank in a guest of its own */
+	bool vm;			/* ranks are in guests */
 	uint32_t nics;			/* of each guest */
 	bool keep;			/* a shell in guest 0 when the ranks have ended */
 	bool shell;			/* only that */
 	bool count;			/* the guests' instructions, for MUSTER_INSTRUCTIONS */
 	const char *bump;		/* hosts with bumps, joined so; NULL: none */
-	uint32_t per_host;		/* ranks of each of them */
+	uint32_t per_host;		/* ranks of each of them, or of each guest */
 	const char *topology;		/* a network of switches; NULL: none */
 	bool apart;			/* each of them is a process of its own */
 	char *const *argv;		/* the program and its arguments; NULL: only the shell */

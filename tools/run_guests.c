@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Ranks in guests: one guest a rank, all with this machine's files, joined by the
- * wire of their NICs. The ranks meet at a hub in this process, to which each guest
- * has a port. The driver is loaded before any rank starts. Everything is driven
+ * Ranks in guests: one of each guest, or several that share its NIC, all with this machine's
+ * files, joined by the wire of the NICs. The ranks meet at a hub in this process, to which each
+ * rank has a port of its guest. The driver is loaded before any rank starts. Everything is driven
  * by one descriptor of the cluster (vm.h) and those of the hub.
  */
 #include "run.h"
@@ -25,16 +25,16 @@
 #include "vm.h"
 
 enum {
-	HUB_POLLS = 2 * (MUSTER_VM_GUESTS_MAX + MUSTER_HUB_STRANGERS_MAX) + 1,
+	HUB_POLLS = 2 * (RUN_RANKS_MAX + MUSTER_HUB_STRANGERS_MAX) + 1,
 	POLLS = 1 + MUSTER_VM_GUESTS_MAX + HUB_POLLS,	/* cluster, counts, hub */
 	OWN_SETTINGS = 7,
-	COUNT_PORT = 1,			/* rendezvous is port 0 */
+	COUNT_PORT = 1,			/* of a guest with one rank, whose rendezvous is port 0 */
 };
 
 enum program_id {
 	LOADER = 1,
-	RANK,
 	SHELL,
+	RANK,		/* and behind it the guest's other ranks */
 };
 
 #define PORT "/dev/virtio-ports/" VM_PORT_RENDEZVOUS
@@ -51,6 +51,37 @@ struct guests {
 	int stop;			/* readable: somebody wants us to end */
 	int counts[MUSTER_VM_GUESTS_MAX];	/* ports that tell instructions; -1: none */
 };
+
+/* ---- who is where ---------------------------------------------------------------- */
+
+/* Neighbours share a guest. */
+static uint32_t guest_of(const struct run *run, uint32_t rank)
+{
+	return rank / run->options->per_host;
+}
+
+/* Its place among the ranks of its guest. */
+static uint32_t local_of(const struct run *run, uint32_t rank)
+{
+	return rank % run->options->per_host;
+}
+
+static uint32_t nr_guests(const struct run *run)
+{
+	return run->options->nr / run->options->per_host;
+}
+
+static uint32_t rank_of(const struct run *run, uint32_t guest, uint16_t id)
+{
+	return guest * run->options->per_host + id - RANK;
+}
+
+static int port_of(const struct run *run, uint32_t rank)
+{
+	const struct guests *guests = run->state;
+
+	return muster_vm_port_fd(guests->vm, guest_of(run, rank), local_of(run, rank));
+}
 
 /* ---- what a program in a guest is given -------------------------------------- */
 
@@ -77,8 +108,8 @@ static void environment_free(char **env)
 	free(env);
 }
 
-/* This environment, and what a rank of that guest needs. */
-static char **environment(const struct run *run, uint32_t guest)
+/* This environment, and what that rank needs. */
+static char **environment(const struct run *run, uint32_t rank)
 {
 	const struct guests *guests = run->state;
 	const char *libraries = getenv("LD_LIBRARY_PATH");
@@ -90,9 +121,9 @@ static char **environment(const struct run *run, uint32_t guest)
 	env = calloc(nr + OWN_SETTINGS + 1, sizeof(*env));
 	if (!env)
 		return NULL;
-	if (asprintf(&env[0], "MUSTER_RANK=%u", guest) < 0 ||
+	if (asprintf(&env[0], "MUSTER_RANK=%u", rank) < 0 ||
 	    asprintf(&env[1], "MUSTER_SIZE=%u", run->options->nr) < 0 ||
-	    asprintf(&env[2], "MUSTER_RENDEZVOUS=" PORT ".0") < 0 ||
+	    asprintf(&env[2], "MUSTER_RENDEZVOUS=" PORT ".%u", local_of(run, rank)) < 0 ||
 	    asprintf(&env[3], "MUSTER_DEVICE=verbs") < 0 ||
 	    asprintf(&env[4], "IBV_DRIVERS=%s/provider/libmuster", guests->build) < 0 ||
 	    asprintf(&env[5], "LD_LIBRARY_PATH=%s:%s/provider%s%s", guests->build, guests->build,
@@ -108,10 +139,12 @@ static char **environment(const struct run *run, uint32_t guest)
 	return env;
 }
 
-static int program_start(struct run *run, uint32_t guest, enum program_id id, char *const *argv)
+/* With the place in the job of that rank, in whose guest it runs. */
+static int program_start(struct run *run, uint32_t rank, uint16_t id, char *const *argv)
 {
 	struct guests *guests = run->state;
-	char **env = environment(run, guest), *cwd = getcwd(NULL, 0);
+	uint32_t guest = guest_of(run, rank);
+	char **env = environment(run, rank), *cwd = getcwd(NULL, 0);
 	struct muster_vm_program program = {
 		.id = id, .cwd = cwd, .argv = argv, .envp = env,
 		.flags = id == SHELL ? VM_RUN_TERMINAL : 0,
@@ -131,25 +164,24 @@ static void on_output(void *arg, unsigned int guest, uint16_t id, int fd, const 
 		      size_t len)
 {
 	struct run *run = arg;
+	struct run_rank *rank;
 
 	if (id == SHELL) {
 		fwrite(data, 1, len, stdout);
 		fflush(stdout);
-	} else {
-		run_stream_put(fd == 2 ? &run->ranks[guest].err : &run->ranks[guest].out, data,
-			       len);
+		return;
 	}
+	rank = &run->ranks[rank_of(run, guest, id == LOADER ? RANK : id)];
+	run_stream_put(fd == 2 ? &rank->err : &rank->out, data, len);
 }
 
 /* Its port is closed for the hub, which tells those that wait for it. */
-static void rank_gone(struct run *run, uint32_t guest, int status)
+static void rank_gone(struct run *run, uint32_t rank, int status)
 {
-	struct guests *guests = run->state;
-
-	if (!run->ranks[guest].live)
+	if (!run->ranks[rank].live)
 		return;
-	shutdown(muster_vm_port_fd(guests->vm, guest, 0), SHUT_RD);
-	run_rank_ended(run, guest, status, !run->status);
+	shutdown(port_of(run, rank), SHUT_RD);
+	run_rank_ended(run, rank, status, !run->status);
 }
 
 static void on_exited(void *arg, unsigned int guest, uint16_t id, int status)
@@ -157,8 +189,8 @@ static void on_exited(void *arg, unsigned int guest, uint16_t id, int status)
 	struct run *run = arg;
 	struct guests *guests = run->state;
 
-	if (id == RANK) {
-		rank_gone(run, guest, status);
+	if (id >= RANK) {
+		rank_gone(run, rank_of(run, guest, id), status);
 	} else if (id == LOADER) {
 		guests->loading--;
 		guests->failed = guests->failed || status;
@@ -171,10 +203,10 @@ static void on_refused(void *arg, unsigned int guest, uint16_t id, int error)
 {
 	struct run *run = arg;
 
-	if (id == RANK && run->ranks[guest].live)
-		run_launch_failed(run, guest, -error);
-	else if (id != RANK)
+	if (id < RANK)
 		on_exited(arg, guest, id, RUN_EXIT_NOT_FOUND << 8);
+	else if (run->ranks[rank_of(run, guest, id)].live)
+		run_launch_failed(run, rank_of(run, guest, id), -error);
 }
 
 static const struct muster_vm_events events = {
@@ -227,8 +259,8 @@ static int boot(struct run *run)
 {
 	struct guests *guests = run->state;
 	struct muster_vm_config config = {
-		.nr_guests = run->options->nr, .nr_nics = run->options->nics,
-		.nr_ports = run->options->count ? 2 : 1,
+		.nr_guests = nr_guests(run), .nr_nics = run->options->nics,
+		.nr_ports = run->options->per_host + run->options->count,
 		.count_instructions = run->options->count, .cancel_fd = guests->stop,
 	};
 	int err = muster_vm_find(&config);
@@ -239,7 +271,7 @@ static int boot(struct run *run)
 	if (!err)
 		err = muster_vm_start(&config, &events, run, &guests->vm);
 	for (uint32_t i = 0; i < MUSTER_VM_GUESTS_MAX; i++)
-		guests->counts[i] = err || !run->options->count || i >= run->options->nr ? -1 :
+		guests->counts[i] = err || !run->options->count || i >= nr_guests(run) ? -1 :
 			muster_vm_port_fd(guests->vm, i, COUNT_PORT);
 	return err;
 }
@@ -277,8 +309,8 @@ static int load_drivers(struct run *run)
 	};
 	int err = 0;
 
-	for (uint32_t i = 0; i < run->options->nr && !err; i++) {
-		err = program_start(run, i, LOADER, argv);
+	for (uint32_t i = 0; i < nr_guests(run) && !err; i++) {
+		err = program_start(run, i * run->options->per_host, LOADER, argv);
 		guests->loading += !err;
 	}
 	while (!err && guests->loading && !guests->failed)
@@ -297,7 +329,7 @@ static int hub_open(struct run *run)
 	int err = muster_hub_create(run->options->nr, &guests->hub);
 
 	for (uint32_t i = 0; i < run->options->nr && !err; i++) {
-		int fd = fcntl(muster_vm_port_fd(guests->vm, i, 0), F_DUPFD_CLOEXEC, 0);
+		int fd = fcntl(port_of(run, i), F_DUPFD_CLOEXEC, 0);
 
 		err = fd < 0 ? -errno : muster_hub_add(guests->hub, fd, 0);
 	}
@@ -334,7 +366,7 @@ static void guests_launch(struct run *run)
 		return;
 	}
 	for (uint32_t i = 0; i < run->options->nr && run->options->argv; i++) {
-		err = program_start(run, i, RANK, run->options->argv);
+		err = program_start(run, i, (uint16_t)(RANK + local_of(run, i)), run->options->argv);
 		if (err) {
 			run_launch_failed(run, i, err);
 			return;
@@ -351,7 +383,7 @@ static void guests_signal(struct run *run, uint32_t rank, int signal)
 {
 	struct guests *guests = run->state;
 
-	muster_vm_signal(guests->vm, rank, RANK, signal);
+	muster_vm_signal(guests->vm, guest_of(run, rank), (uint16_t)(RANK + local_of(run, rank)), signal);
 	if (signal == SIGKILL)
 		rank_gone(run, rank, SIGKILL);
 }
@@ -417,7 +449,7 @@ static void shell_run(struct run *run)
 	run_sink_flush(&run->out);
 	run_sink_flush(&run->err);
 	fprintf(stderr, "muster-run: a shell in guest 0 of %u; its end ends the guests\n",
-		run->options->nr);
+		nr_guests(run));
 	guests->shell = !program_start(run, 0, SHELL, argv);
 	if (terminal) {
 		raw = before;
