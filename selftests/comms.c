@@ -109,7 +109,7 @@ static struct holds holds_now(void)
 }
 
 /* Of what engine and library need the most of at once, that depends on who was late, too. */
-enum { LATE_BYTES = 64 << 10 };
+enum { LATE_BYTES = 16 << 10 };
 
 static void expect_no_more(const struct holds *a, const struct holds *b)
 {
