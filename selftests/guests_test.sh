@@ -55,6 +55,17 @@ two_a_guest() {
 }
 check "two ranks a guest, which share its NIC: the same bits" two_a_guest
 
+# Inside of each guest, between two ranks of them, and inside again: the bits of its meaning.
+nested() {
+	"$MUSTER_BUILD/tools/muster-synth" nodes 2 3 -c allreduce -o nested
+	"$MUSTER_BUILD/tools/muster-synth" nodes 2 3 rabenseifner -c allreduce -o halved
+	in_guests 6 --per-host 3 "$MUSTER_BUILD/selftests/scheduled" "$PWD/nested" "$PWD/halved" >out
+	cat out
+	same 6 "$(grep -c '/nested: kept$' out)"
+	same 6 "$(grep -c '/halved:' out)"
+}
+check "three ranks a guest: a schedule inside of guests and across them" nested
+
 # With a window of one, ranks ask each other where they had not to.
 least() {
 	export MUSTER_ENGINE=units=1,buffer=0,window=1,pulses=1

@@ -17,6 +17,19 @@ solves() {
 }
 check "it makes schedules, shows them, and reads them back" solves
 
+# Composed, not searched for; and run.
+nests() {
+	"$synth" nodes 3 2 -c allreduce -o nested
+	"$synth" check nested | grep -q 'nested is a right allreduce of 6 ranks, 1 chunks, 5 steps'
+	"$synth" nodes 3 2 ring -c allreduce -o round
+	"$synth" check round | grep -q 'right allreduce of 6 ranks, 3 chunks, 6 steps'
+	"$synth" nodes 3 2 -c reduce -r 3 -o sum
+	"$synth" check sum | grep -q 'right reduce of 6 ranks'
+	"$synth" nodes 3 2 -c broadcast -r 4 -o told
+	"$MUSTER_BUILD/tools/muster-run" -n 6 --no-bind "$MUSTER_BUILD/selftests/scheduled" ./nested ./round ./sum ./told
+}
+check "schedules inside of nodes and across them make one, which runs" nests
+
 refutes() {
 	status=0
 	"$synth" solve -t dgx1 -c allgather 3 2 4 2>said || status=$?
@@ -49,6 +62,10 @@ refuses() {
 	refuse "$synth" solve -t dgx1 2 2
 	refuse "$synth" solve -t dgx1 -c allreduce 7 4 4
 	refuse "$synth" torus 4y4
+	refuse "$synth" nodes 3 2 -c allgather
+	refuse "$synth" nodes 3 2 -c reduce -r 6
+	grep -q 'there is no rank 6' said
+	refuse "$synth" nodes 3 2 nothing -c allreduce
 	refuse "$synth" dance
 }
 check "wrong files and requests are refused with the reason" refuses

@@ -32,6 +32,10 @@ void write_schedule(const struct settings *settings, const struct muster_schedul
 FILE *open_output(const struct settings *settings);
 void close_output(const struct settings *settings, FILE *out);
 
+/** number() - of a word; none from 0 to max ends the program. */
+uint32_t number(const char *what, const char *word, uint32_t max);
+
+int run_nodes(struct settings *settings, int argc, char **argv);
 int run_tables(struct settings *settings, int argc, char **argv);
 int run_torus(struct settings *settings, int argc, char **argv);
 

@@ -26,6 +26,7 @@ static const char help[] =
 	"  baseline                    schedules by hand: rings, pipelined (dgx1, z52)\n"
 	"  topology                    the topology as a file, and the bounds that it sets\n"
 	"  tables                      the tables of the SCCL paper, found again\n"
+	"  nodes NODES PER-NODE [NAME] inside of each node, across nodes by that algorithm, inside again\n"
 	"  torus SHAPE                 allgather on a torus (6x6x6, 2.10x2.10x2.10)\n"
 	"Options:\n"
 	"  -t, --topology=WHICH   dgx1, z52, ring:N, line:N, star:N, switch:N, full:N, hypercube:D,\n"
@@ -106,7 +107,7 @@ void die(int status, const char *format, ...)
 	exit(status);
 }
 
-static uint32_t number(const char *what, const char *word, uint32_t max)
+uint32_t number(const char *what, const char *word, uint32_t max)
 {
 	char *end;
 	unsigned long value;
@@ -429,7 +430,7 @@ static const struct command {
 	const char *name;
 	int (*run)(struct settings *settings, int argc, char **argv);
 } commands[] = {
-	{ "solve", run_solve }, { "pareto", run_pareto }, { "show", run_show },
+	{ "solve", run_solve }, { "pareto", run_pareto }, { "nodes", run_nodes }, { "show", run_show },
 	{ "check", run_check }, { "baseline", run_baseline }, { "topology", run_topology },
 	{ "tables", run_tables }, { "torus", run_torus },
 };

@@ -207,6 +207,23 @@ int muster_schedule_generate(const char *name, enum muster_coll coll, uint32_t r
 			     uint32_t root, uint64_t bytes, struct muster_schedule **schedule,
 			     char *why, size_t why_len);
 
+/* Parts of a schedule of ranks that sit in nodes, all of the same number, neighbours together. All are listed. */
+struct muster_nest {
+	const struct muster_schedule *up;	/* a node's reduce; NULL for a broadcast */
+	const struct muster_schedule *across;	/* a rank is a node's leader here */
+	const struct muster_schedule *down;	/* a node's broadcast, with the root of up; NULL for a reduce */
+};
+
+/**
+ * muster_schedule_nest() - inside of each node, across the nodes, and inside again.
+ *
+ * The collective is that of the part across: barrier, broadcast, reduce or allreduce; a node's leader, and
+ * its root in the root's node, is the root of the parts inside.
+ * Return: 0; -EINVAL with why; -ENOMEM.
+ */
+int muster_schedule_nest(const struct muster_nest *nest, struct muster_schedule **schedule, char *why,
+			 size_t why_len);
+
 /**
  * muster_schedule_check() - prove by symbolic execution that it computes its collective.
  *
