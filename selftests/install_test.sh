@@ -98,8 +98,9 @@ verbs_have_pages() {
 	sed -nE 's/^[a-z].*[ *](musterdv_[a-z_]+)\(.*/\1/p' "$top/provider/musterdv.h" >verbs
 	grep -qx musterdv_doorbell verbs
 	while read -r verb; do
-		grep -q "$verb(" "$1/usr/share/man/man3/$verb.3" || {
-			echo "the manual page has no $verb()"
+		page=$1/usr/share/man/man3/$verb.3
+		{ grep -q "$verb(" "$page" && grep -q "^$verb \\\\- " "$page"; } || {
+			echo "$verb() has no manual page of its own"
 			return 1
 		}
 	done <verbs

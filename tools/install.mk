@@ -17,9 +17,8 @@ IBVERBSDIR ?= /etc/libibverbs.d
 PAGES      := $(wildcard Documentation/man/*.rst)
 MAN_PAGES  := $(PAGES:Documentation/man/%.rst=$(BUILD)/man/%)
 TOOL_NAMES := $(patsubst Documentation/man/%.1.rst,%,$(filter %.1.rst,$(PAGES)))
-# Each direct verb is found by its name, in the page that all share.
-DV_PAGE    := $(BUILD)/man/musterdv.3
-DV_VERBS   := $(shell sed -nE 's/^[a-z].*[ *](musterdv_[a-z_]+)[^a-z_ ;].*/\1/p' provider/musterdv.h)
+# Of direct verbs: one each, and one of all.
+DV_PAGES   := $(filter $(BUILD)/man/musterdv%,$(MAN_PAGES))
 DV_HEADERS := provider/musterdv.h uapi/muster_regs.h uapi/muster_qp.h uapi/muster_desc.h uapi/muster_wire.h
 # What is written at installation, as it has the paths in it.
 GENERATED  := $(BUILD)/install
@@ -31,7 +30,7 @@ library_links = lib$(1).so.0.$(VERSION)=$(LIBDIR)/lib$(1).so.0 lib$(1).so.0=$(LI
 INSTALL := $(call library_files,muster,$(BUILD)) userlib/muster.h=$(INCLUDEDIR)/muster.h \
 	$(GENERATED)/muster.pc=$(LIBDIR)/pkgconfig/muster.pc \
 	$(foreach t,$(TOOL_NAMES),$(BUILD)/tools/$(t)=$(BINDIR)/$(t)) \
-	$(foreach p,$(filter-out $(DV_PAGE),$(MAN_PAGES)),$(p)=$(MANDIR)/man$(subst .,,$(suffix $(p)))/$(notdir $(p))) \
+	$(foreach p,$(filter-out $(DV_PAGES),$(MAN_PAGES)),$(p)=$(MANDIR)/man$(subst .,,$(suffix $(p)))/$(notdir $(p))) \
 	$(foreach s,$(wildcard tools/schema/*.json),$(s)=$(DATADIR)/muster/schema/$(notdir $(s))) \
 	tools/wireshark/muster.lua=$(DATADIR)/muster/wireshark/muster.lua \
 	tools/completion.bash=$(DATADIR)/muster/completion.bash \
@@ -41,12 +40,11 @@ INSTALL_LINKS := $(call library_links,muster) $(foreach t,$(TOOL_NAMES), \
 
 PROVIDER := $(call library_files,musterdv,$(BUILD)/provider) $(call library_files,muster-verbs,$(BUILD)) \
 	$(foreach h,$(DV_HEADERS),$(h)=$(INCLUDEDIR)/muster/$(notdir $(h))) \
-	$(DV_PAGE)=$(MANDIR)/man3/$(notdir $(DV_PAGE)) \
+	$(foreach p,$(DV_PAGES),$(p)=$(MANDIR)/man3/$(notdir $(p))) \
 	$(GENERATED)/musterdv.pc=$(LIBDIR)/pkgconfig/musterdv.pc \
 	$(GENERATED)/muster.driver=$(IBVERBSDIR)/muster.driver
 PROVIDER_LINKS := $(call library_links,musterdv) $(call library_links,muster-verbs) \
-	../libmusterdv.so.0=$(LIBDIR)/libibverbs/libmuster-rdmav34.so \
-	$(foreach v,$(DV_VERBS),$(notdir $(DV_PAGE))=$(MANDIR)/man3/$(v).3)
+	../libmusterdv.so.0=$(LIBDIR)/libibverbs/libmuster-rdmav34.so
 
 # Where DKMS looks for sources, whatever our own prefix is.
 DKMSDIR ?= /usr/src/muster-$(VERSION)
@@ -58,7 +56,7 @@ DRIVER  := Kbuild=$(DKMSDIR)/Kbuild $(GENERATED)/dkms.conf=$(DKMSDIR)/dkms.conf 
 install: all man pkgconfig ## library, header, muster.pc, tools, manual pages [PREFIX=/usr/local DESTDIR=]
 	@$(call put,$(INSTALL),$(INSTALL_LINKS))
 
-install-provider: provider pkgconfig $(DV_PAGE) ## what programs need to use a NIC: provider, direct verbs with their page, musterdv.pc
+install-provider: provider pkgconfig $(DV_PAGES) ## what programs need to use a NIC: provider, direct verbs with their pages, musterdv.pc
 	@echo 'driver $(LIBDIR)/libibverbs/libmuster' >$(GENERATED)/muster.driver
 	@$(call put,$(PROVIDER),$(PROVIDER_LINKS))
 
