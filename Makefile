@@ -228,9 +228,12 @@ guest_parts = $(filter-out $(GUEST_TESTS:=.o),$(call objects,$(BUILD),selftests/
 
 $(BUILD)/selftests/guest/%.o: ALL_CFLAGS += -Iprovider
 
-# It speaks netlink, by libnl.
-$(BUILD)/selftests/guest/family.o: ALL_CFLAGS += $(patsubst -I%,-isystem %,$(shell pkg-config --cflags libnl-genl-3.0 2>/dev/null))
-$(BUILD)/selftests/guest/family: LINK += -lnl-genl-3 -lnl-3
+# Those that speak netlink, by libnl.
+NETLINK := $(BUILD)/selftests/guest/family $(BUILD)/tools/muster_stat
+
+$(BUILD)/selftests/guest/family.o $(BUILD)/tools/stat_taken.o: \
+	ALL_CFLAGS += $(patsubst -I%,-isystem %,$(shell pkg-config --cflags libnl-genl-3.0 2>/dev/null))
+$(NETLINK): LINK += -lnl-genl-3 -lnl-3
 
 $(GUEST_TESTS): %: %.o $(guest_parts) $(DV)
 	@$(LINK) -libverbs -lcmocka -Wl,-rpath,'$$ORIGIN/../../provider'

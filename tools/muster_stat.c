@@ -20,6 +20,7 @@ static const struct diag_option options[] = {
 	{ 'd', "device", "NAME", "of this device alone: local, or a NIC's name" },
 	{ 'J', "job", "NAME", "of this job alone, as the column JOB has it" },
 	{ 'c', "communicators", NULL, "also a table of them" },
+	{ 'u', "used", NULL, "also tables of what is taken of each NIC, and of who is in a job there" },
 	{ 's', "summary", NULL, "no ranks: devices and jobs only" },
 	{ 't', "top", NULL, "on a cleared screen each time; every second, if not said" },
 	DIAG_OPTIONS_COMMON,
@@ -37,7 +38,7 @@ static const struct diag_tool tool = {
 
 struct request {
 	struct stat_filter filter;
-	bool communicators, summary, top, json;
+	bool communicators, used, summary, top, json;
 	double interval;	/* 0: once */
 	unsigned long count;	/* 0: without end */
 };
@@ -56,6 +57,16 @@ static const struct column device_columns[] = {
 	{ "PKT-IN/S", "packets_in_per_s", 10 }, { "PKT-OUT/S", "packets_out_per_s", 10 },
 	{ "MB-IN/S", "mb_in_per_s", 9 }, { "MB-OUT/S", "mb_out_per_s", 9 },
 	{ "DROPPED", "dropped", 8 }, { "NOTE", "note", -1 }, { 0 },
+};
+
+/* Of a kind the driver has, the name is the key. */
+static const struct column used_columns[] = {
+	{ "DEVICE", "device", -12 }, { "VPS", "vps", 10 }, { "CQS", "cqs", 10 }, { "CONTEXTS", "contexts", 10 },
+	{ "QPS", "qps", 10 }, { "SRQS", "srqs", 10 }, { "BUFFERS", "buffers", 8 }, { "MB", "mb", -1 }, { 0 },
+};
+
+static const struct column member_columns[] = {
+	{ "DEVICE", "device", -12 }, { "UID", "uid", 10 }, { "JOBID", "job", 6 }, { "CONTEXTS", "contexts", -1 }, { 0 },
 };
 
 static const struct column job_columns[] = {
@@ -158,11 +169,66 @@ static json_t *all_communicators(const json_t *ranks)
 	return all;
 }
 
+/* "2/2048" of each kind, of the NICs whose driver tells. */
+static json_t *all_used(const json_t *devices)
+{
+	json_t *all = json_array(), *device, *unit;
+	const char *name;
+	size_t i;
+
+	json_array_foreach(devices, i, device) {
+		json_t *taken = json_object_get(device, "taken"), *row = json_object();
+
+		if (!json_is_object(taken)) {
+			json_decref(row);
+			continue;
+		}
+		diag_set(row, "device", json_incref(json_object_get(device, "device")));
+		json_object_foreach(json_object_get(taken, "units"), name, unit)
+			diag_set(row, name, json_sprintf("%" JSON_INTEGER_FORMAT "/%" JSON_INTEGER_FORMAT,
+							 json_integer_value(json_object_get(unit, "used")),
+							 json_integer_value(json_object_get(unit, "max"))));
+		diag_set(row, "buffers", json_incref(json_object_get(taken, "buffers")));
+		diag_set(row, "mb", json_real(json_number_value(json_object_get(taken, "buffer_bytes")) / 1e6));
+		json_array_append_new(all, row);
+	}
+	return all;
+}
+
+static json_t *all_members(const json_t *devices)
+{
+	json_t *all = json_array(), *device, *member;
+	size_t i, j;
+
+	json_array_foreach(devices, i, device)
+		json_array_foreach(json_object_get(json_object_get(device, "taken"), "members"), j, member) {
+			json_t *row = json_copy(member);
+
+			diag_set(row, "device", json_incref(json_object_get(device, "device")));
+			json_array_append_new(all, row);
+		}
+	return all;
+}
+
+static void print_used(const json_t *devices)
+{
+	json_t *used = all_used(devices), *members = all_members(devices);
+
+	putchar('\n');
+	print_table(used_columns, used);
+	putchar('\n');
+	print_table(member_columns, members);
+	json_decref(used);
+	json_decref(members);
+}
+
 static void print_tables(const struct request *request, const json_t *report)
 {
 	const json_t *ranks = json_object_get(report, "ranks");
 
 	print_table(device_columns, json_object_get(report, "devices"));
+	if (request->used)
+		print_used(json_object_get(report, "devices"));
 	putchar('\n');
 	print_table(job_columns, json_object_get(report, "jobs"));
 	if (!request->summary) {
@@ -196,8 +262,10 @@ static struct stat_sample *sample_take(void)
 
 static void sample_free(struct stat_sample *sample)
 {
-	if (sample)
+	if (sample) {
 		looks_free(&sample->looks);
+		stat_taken_free(sample);
+	}
 	free(sample);
 }
 
@@ -303,6 +371,7 @@ int main(int argc, char **argv)
 		case 'd': request.filter.device = optarg; break;
 		case 'J': request.filter.job = optarg; break;
 		case 'c': request.communicators = true; break;
+		case 'u': request.used = true; break;
 		case 's': request.summary = true; break;
 		case 't': request.top = true; break;
 		case 'j': request.json = true; break;

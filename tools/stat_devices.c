@@ -74,6 +74,7 @@ void stat_nics_read(struct stat_sample *sample)
 		sample->nics[i] = (struct stat_nic){ .nic = nics[i] };
 		nic_read(&sample->nics[i]);
 	}
+	stat_taken_read(sample);
 }
 
 /* ---- a report ------------------------------------------------------------------------ */
@@ -169,6 +170,7 @@ static json_t *nic_json(const struct stat_nic *nic, const struct stat_nic *befor
 		 json_integer((json_int_t)dropped) : json_null());
 	diag_set(device, "note", nic->why[0] ? json_string(nic->why) :
 		 is_reset(nic, before) ? json_string("it was reset meanwhile") : json_null());
+	diag_set(device, "taken", stat_taken_json(&nic->taken));
 	diag_set(device, "counters", nic_counters(nic));
 	return device;
 }

@@ -79,6 +79,20 @@ seen_on_the_nic() {
 		[ "$(sed -n '/ RANK .* PID /,/^$/p' out | grep -c "^[0-9a-f]\{8\} .* [0-9.]* *- *- *- *- ")" = 2 ]
 }
 
+# As the driver's own netlink family tells it: two ports of two members of a job.
+shows_what_is_taken() {
+	"$MUSTER_BUILD/selftests/guest/family" jobs >told
+	"$TOOLS/muster_stat" -u -d muster0 >out
+	cat out told
+	grep -qE "^muster0 +2/2048 +2/2048 +[1-9][0-9]*/4096 +0/2048 +0/1024 +[1-9][0-9]* [0-9.]+$" out
+	same "$(sed -nE 's/.* uid ([0-9]+) job ([0-9]+) contexts ([0-9]+)$/muster0 \1 \2 \3/p' told | sort)" \
+		"$(sed -n '/ UID .* CONTEXTS/,/^$/p' out | awk '$1 == "muster0" { print $1, $2, $3, $4 }' | sort)"
+	same 2 "$(grep -c ' uid 0 job ' told)"
+	nobody "$TOOLS/muster_stat" -u -d muster0 >out
+	grep -qE "^muster0 +2/2048 " out
+	fails grep -qE "^muster0 +0 +[0-9]+ +[0-9]+$" out
+}
+
 stat_shows_the_nic() {
 	MUSTER_DEVICE=verbs "$TOOLS/muster-run" -n 2 "$TOOLS/muster_perf" -D 60 -m 8:64 -p nic allreduce >perf 2>&1 &
 	job_pid=$!
@@ -89,6 +103,7 @@ stat_shows_the_nic() {
 	}
 	within 20 counts_now
 	cat out
+	shows_what_is_taken
 	json muster_stat
 	kill $job_pid
 	wait $job_pid || :
