@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Messages of trees that are wrong, at an aggregation node that runs operations meanwhile: well formed ones with
+ * Messages of trees that are wrong, at an aggregation node between operations and in the middle of them: well formed ones with
  * one lie about who sends them or for whom (key, job, tree, handle, life, port), ones that make
  * no sense, ones of a member in no place of an operation or without a lock, and ones of which any bytes
  * are other ones. Each is dropped and counted once,
@@ -20,6 +20,7 @@
 enum {
 	RADIX = 16, HOSTS = 8, ELSEWHERE = 9, SELF = MUSTER_NODE_AGGREGATION + 4, LIFE = 11,
 	PARENT = MUSTER_NODE_AGGREGATION + 9, PARENT_PORT = 12, PARENT_LIFE = 12, JOB = 2, LLT = 4, GROUP = 77,
+	SOME = 3,		/* hosts that have contributed when an operation is in its middle */
 	EACH = 5000,		/* messages between operations */
 };
 
@@ -143,16 +144,22 @@ static void room(void)
 		;
 }
 
-static void operate(uint16_t tree, uint32_t number)
+static void say(uint16_t tree, uint32_t number, uint32_t first, uint32_t end)
 {
-	uint64_t before = sent;
-
-	for (uint32_t i = 0; i <= HOSTS; i++) {
+	for (uint32_t i = first; i < end; i++) {
 		struct muster_packet packet = right(i, tree, number);
 		uint64_t value = i < HOSTS ? number + i : last_sum;
 
 		muster_switch_receive(sw, port_of(i), &packet, &value, sizeof(value));
 	}
+}
+
+/* From some host on; those before it have contributed. */
+static void operate(uint16_t tree, uint32_t number, uint32_t first)
+{
+	uint64_t before = sent;
+
+	say(tree, number, first, HOSTS + 1);
 	if (last_sum != (uint64_t)HOSTS * number + HOSTS * (HOSTS - 1) / 2)
 		errx(1, "operation %" PRIu32 ": the sum is %" PRIu64, number, last_sum);
 	if (tree == LLT && sent - before < 1 + HOSTS)
@@ -256,10 +263,10 @@ static void nonsense(struct muster_packet *packet)
 }
 
 /* Of who may, but not now. */
-static void out_of_place(struct muster_packet *packet)
+static void out_of_place(struct muster_packet *packet, bool amid)
 {
 	packet->signature.op = MUSTER_REDOP_SUM;
-	if (packet->type == MUSTER_PACKET_TREE_DOWN || packet->tree != LLT)
+	if (packet->type == MUSTER_PACKET_TREE_DOWN || (packet->tree != LLT && !amid))
 		return;		/* nobody awaits it, or there is no lock */
 	if (draw(2) && packet->number > 3)
 		packet->number -= 3 + (uint32_t)draw(packet->number - 3);
@@ -285,7 +292,7 @@ static uint64_t drops(const struct muster_switch_counters *counters)
 	       counters->drop_route;
 }
 
-static void wrong(uint32_t number)
+static void wrong(uint32_t number, bool amid)
 {
 	static uint8_t payload[UINT16_MAX];
 	uint32_t from = (uint32_t)draw(HOSTS + 1), port = port_of(from);
@@ -310,7 +317,7 @@ static void wrong(uint32_t number)
 		anything(&packet);
 		break;
 	default:
-		out_of_place(&packet);
+		out_of_place(&packet, amid);
 	}
 	muster_switch_receive(sw, port, &packet, payload, packet.length);
 }
@@ -328,35 +335,56 @@ static void check(uint64_t wrongs, const struct muster_switch_counters *before)
 		errx(1, "something has changed");
 }
 
+/* The tree is locked, and some have contributed to an operation on each. */
+static void begin(uint32_t number)
+{
+	lock(number++);
+	room();
+	say(LLT, number, 0, SOME);
+	say(LLT + 1, number, 0, SOME);
+}
+
+/* amid: in the middle of these; else before the tree is locked. */
+static void bother(uint32_t number, uint64_t nr, bool amid)
+{
+	struct muster_switch_counters before;
+	uint64_t sent_before = sent;
+
+	muster_switch_counters_get(sw, &before);
+	for (uint64_t i = 0; i < nr; i++)
+		wrong(number + amid, amid);
+	while (muster_switch_step(sw))
+		;
+	check(nr, &before);
+	if (sent != sent_before)
+		errx(1, "something was sent");
+}
+
 int main(int argc, char **argv)
 {
 	uint64_t messages = argc > 1 ? strtoull(argv[1], NULL, 10) : 10000000, done = 0;
-	struct muster_switch_counters before, after;
+	struct muster_switch_counters after;
 	uint32_t number = 1;
 
 	state = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
 	open_all();
-	while (done < messages) {
-		uint64_t sent_before = sent, nr = messages - done < EACH ? messages - done : EACH;
+	for (bool amid = false; done < messages; amid = !amid) {
+		uint64_t nr = messages - done < EACH ? messages - done : EACH;
 
-		muster_switch_counters_get(sw, &before);
-		for (uint64_t i = 0; i < nr; i++)
-			wrong(number);
-		while (muster_switch_step(sw))
-			;
-		check(nr, &before);
-		if (sent != sent_before)
-			errx(1, "something was sent");
+		if (amid)
+			begin(number);
+		bother(number, nr, amid);
 		done += nr;
-		operate(LLT, number++);
-		lock(number++);
-		operate(LLT + 1, number++);
+		if (!amid)
+			begin(number);
+		operate(LLT, ++number, SOME);
+		operate(LLT + 1, number++, SOME);
 		room();
 	}
 	muster_switch_counters_get(sw, &after);
 	printf("%" PRIu64 " wrong messages, none of which changed anything: %" PRIu64 " malformed, %" PRIu64 " of strangers, %" PRIu64 " in no place; %" PRIu32 " operations among them were right\n",
 	       messages, after.drop_malformed, after.drop_stranger,
-	       drops(&after) - after.drop_malformed - after.drop_stranger, number - 1);
+	       drops(&after) - after.drop_malformed - after.drop_stranger, (number - 1) / 2 * 3);
 	muster_switch_destroy(sw);
 	return 0;
 }

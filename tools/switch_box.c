@@ -80,7 +80,13 @@ static bool take(void *owner, uint32_t neighbour, const struct muster_packet *pa
 
 	if (number == box->nr_ports || box->ports[number].cut)
 		return true;		/* nobody that is joined to us */
-	return muster_switch_receive(box->sw, number, packet, payload, len) != -EAGAIN;
+	return muster_switch_lend(box->sw, number, packet, payload, len) != -EAGAIN;
+}
+
+/* What has come together was combined where it lay, as far as it goes. */
+static void over(void *owner)
+{
+	muster_switch_give_back(((struct switch_box *)owner)->sw);
 }
 
 /* A life is over: switch_box_tell_losses() says so, once all that it had sent before has been taken. */
@@ -280,7 +286,9 @@ static int switch_open(struct switch_box *box, const struct muster_fabric *fabri
 	return err;
 }
 
-const struct muster_wire_events switch_box_events = { .take = take, .lost = lost, .met = met };
+const struct muster_wire_events switch_box_events = {
+	.take = take, .over = over, .lost = lost, .met = met,
+};
 
 int switch_box_make(struct switch_box *box, const struct muster_fabric *fabric, uint32_t number, uint32_t life,
 		    char *why, size_t why_len)

@@ -102,7 +102,7 @@ void muster_arith_rows(uint8_t type, uint8_t op, void *dst, const uint8_t *const
 		muster_arith_move(dst, from[nr - 1], bytes);
 		return;
 	}
-	if (nr <= FEW) {
+	if (nr <= FEW || (nr == FEW + 1 && dst == from[0])) {	/* what was summed before is in a cache */
 		combine_few(type, op, dst, &rows, bytes);
 		return;
 	}

@@ -2,7 +2,8 @@
 /*
  * What comes to the aggregation node is checked in two gates, each with a counter of its
  * own: is it well formed, and is it from a neighbour in a group that is here. The third,
- * whether it has its place in an operation, is segment.c's. Only then it changes anything.
+ * whether it has its place in an operation, is segment.c's. Only then it changes anything. What
+ * says the same as one that has passed them need not, but for who has sent it.
  */
 #include "internal.h"
 
@@ -103,18 +104,32 @@ static void receive_abort(struct muster_switch *sw, struct group *group, uint32_
 	group_fail(sw, group, packet->number, packet->arg, &packet->signature, by);
 }
 
+/* Most are like one that has passed the gates. Return: whether it was. */
+static bool receive_expected(struct muster_switch *sw, struct group *group, uint32_t port,
+			     const struct muster_packet *packet, const struct payload *payload)
+{
+	struct segment *segment = segment_expects(group, packet);
+	uint32_t by = segment ? child_of(group, port, packet) : group->config.nr_children;
+
+	if (by == group->config.nr_children)
+		return false;
+	segment_take(sw, group, segment, by, packet, payload);
+	return true;
+}
+
 void aggregation_receive(struct muster_switch *sw, uint32_t port,
 			 const struct muster_packet *packet, const struct payload *payload)
 {
-	struct group *group;
+	struct group *group = group_find(sw, packet->tree, packet->group);
 	uint32_t by;
 	bool above;
 
+	if (group && receive_expected(sw, group, port, packet, payload))
+		return;
 	if (!valid(packet)) {
 		sw->counters.drop_malformed++;
 		return;
 	}
-	group = group_find(sw, packet->tree, packet->group);
 	above = group && from_parent(group, port, packet);
 	by = group && !above ? child_of(group, port, packet) : 0;
 	if (!group || packet->job != group->config.job || packet->job_key != group->config.key ||

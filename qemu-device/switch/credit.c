@@ -15,11 +15,6 @@
 /* So many are told at once; fewer when nothing of the flow has moved for a step. */
 enum { TOLD_AT = MUSTER_SWITCH_CREDITS / 2 };
 
-bool credit_is_trunk(const struct muster_switch *sw, uint32_t port)
-{
-	return child_set_has(&sw->trunks, port);
-}
-
 /* ---- flows ---- */
 
 static struct flow **bucket(struct muster_switch *sw, uint32_t port, uint32_t way, uint8_t job, uint32_t source)

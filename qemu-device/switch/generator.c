@@ -80,22 +80,28 @@ void generator_once(struct muster_switch *sw, struct group *group, const struct 
 	}
 }
 
+/* That it is owed to. */
+static void copy_to(struct muster_switch *sw, struct group *group, struct segment *segment, uint32_t i,
+		    struct muster_packet *packet)
+{
+	const struct muster_switch_child *child = &group->children[i];
+
+	address(child, packet);
+	if (!child_set_has(&group->left, i) && send(sw, group, i, child->port, packet, segment->sum))
+		return;
+	child_set_remove(&segment->owed, i);
+	sw->counters.copies++;
+}
+
 bool generator_down(struct muster_switch *sw, struct group *group, struct segment *segment)
 {
 	struct muster_packet packet;
 
 	prepare(sw, group, MUSTER_PACKET_TREE_DOWN, &packet);
 	carry(segment, &packet);
-	for (uint32_t i = 0; i < group->config.nr_children && !group->failed; i++) {
-		if (!child_set_has(&segment->owed, i))
-			continue;
-		address(&group->children[i], &packet);
-		if (!child_set_has(&group->left, i) &&
-		    send(sw, group, i, group->children[i].port, &packet, segment->sum))
-			continue;
-		child_set_remove(&segment->owed, i);
-		sw->counters.copies++;
-	}
+	for (uint32_t word = 0; word < PORT_WORDS; word++)
+		for (uint64_t bits = segment->owed.bits[word]; bits && !group->failed; bits &= bits - 1)
+			copy_to(sw, group, segment, 64 * word + (uint32_t)__builtin_ctzll(bits), &packet);
 	return !child_set_empty(&segment->owed);
 }
 

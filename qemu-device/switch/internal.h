@@ -52,9 +52,12 @@ struct segment {
 	uint32_t pulse;
 	uint32_t total;			/* bytes; without an operation 0 until one child has brought some */
 	uint32_t speaker;		/* member who stands for all of it towards the parent */
+	uint32_t missing;		/* children that have not contributed */
+	uint32_t waiting;		/* contributions that lie where they have come */
 	uint32_t next[NR_HALVES];	/* child that each combines next, */
 	uint32_t ready[NR_HALVES];	/* and how many from there on have come */
 	struct muster_signature signature;
+	struct muster_packet first;	/* that came for it: the others say the same */
 	struct child_set came;
 	struct child_set lent;		/* whose contribution lies where it has come, at `from` */
 	struct child_set owed;
@@ -248,7 +251,11 @@ void forward_held(struct muster_switch *sw, struct flow *flow);
 
 /* ---- credit.c ---- */
 
-bool credit_is_trunk(const struct muster_switch *sw, uint32_t port);
+static inline bool credit_is_trunk(const struct muster_switch *sw, uint32_t port)
+{
+	return child_set_has(&sw->trunks, port);
+}
+
 /* That of a packet at a port, made if need be; NULL: no memory. Until credit_rest() it stays. */
 struct flow *credit_flow(struct muster_switch *sw, uint32_t port,
 			 const struct muster_packet *packet);
@@ -317,6 +324,14 @@ void ring_give_back(const struct group *group, struct segment *segment);
 
 /* ---- segment.c ---- */
 
+/*
+ * Whether a packet says what the first of a segment that is being collected has said, which was looked at
+ * thoroughly: it is well formed and of this group. From whom it is is not said. NULL: it is to be looked at.
+ */
+struct segment *segment_expects(struct group *group, const struct muster_packet *packet);
+/* Such a one, of that child. */
+void segment_take(struct muster_switch *sw, struct group *group, struct segment *segment, uint32_t child,
+		  const struct muster_packet *packet, const struct payload *payload);
 void segment_contribute(struct muster_switch *sw, struct group *group, uint32_t child,
 			const struct muster_packet *packet, const struct payload *payload);
 void segment_result(struct muster_switch *sw, struct group *group,

@@ -17,7 +17,11 @@
 
 #include "arith.h"
 
-enum { FEW = 8 };	/* of what was lent: combined, though others are missing */
+enum {
+	FEW = 8,		/* of what was lent: combined, though others are missing */
+	FIRST = 8 * CACHE_LINE,	/* bytes of it that are asked for when it comes, */
+	IN_SECOND = 2,		/* into the second cache: the first has too few places for the same lines of many pages */
+};
 
 /* Units 0 to n / 2 - 1, rounded up, are the left half ring. */
 uint32_t ring_split(const struct muster_switch_group *config, uint32_t radix)
@@ -36,6 +40,8 @@ void ring_begin(const struct group *group, struct segment *segment)
 	segment->next[0] = 0;
 	segment->next[1] = group->split;
 	segment->ready[0] = segment->ready[1] = 0;
+	segment->missing = group->config.nr_children;
+	segment->waiting = 0;
 }
 
 static uint8_t *place_of(const struct group *group, const struct segment *segment, uint32_t child)
@@ -74,9 +80,12 @@ static uint32_t list(const struct group *group, struct segment *segment, bool ri
 
 	if (child > first_of(group, right))
 		from[nr++] = sum_of(group, segment, right);
-	for (; child < end; child++)
-		from[nr++] = child_set_has(&segment->lent, child) ? segment->from[child] :
-								    place_of(group, segment, child);
+	for (; child < end; child++) {
+		bool lent = child_set_has(&segment->lent, child);
+
+		from[nr++] = lent ? segment->from[child] : place_of(group, segment, child);
+		segment->waiting -= lent;
+	}
 	segment->next[right] = end;
 	segment->ready[right] = 0;
 	return nr;
@@ -102,11 +111,23 @@ static void combine_ready(const struct group *group, struct segment *segment, bo
 static void combine_all(const struct group *group, struct segment *segment)
 {
 	const uint8_t *from[NR_HALVES + MUSTER_SWITCH_RADIX_MAX];
-	uint32_t left = list(group, segment, false, from);
-	uint32_t nr = left + list(group, segment, true, from + left);
+	uint32_t left, nr;
 
+	for (int right = 0; right < NR_HALVES; right++)
+		segment->ready[right] = end_of(group, right) - segment->next[right];
+	left = list(group, segment, false, from);
+	nr = left + list(group, segment, true, from + left);
 	combine(segment, segment->sum, from, left ? left : nr, nr);
 	memset(&segment->lent, 0, sizeof(segment->lent));
+}
+
+/* Those of a half whose turn it is when somebody has come. */
+static void half_look(const struct group *group, struct segment *segment, bool right)
+{
+	uint32_t *ready = &segment->ready[right], next = segment->next[right];
+
+	while (next + *ready < end_of(group, right) && child_set_has(&segment->came, next + *ready))
+		++*ready;
 }
 
 /* What comes is seldom in a cache, and each packet is too short for the machine to see it coming. */
@@ -116,62 +137,80 @@ static void expect(const uint8_t *payload, uint32_t bytes)
 		__builtin_prefetch(payload + at);
 }
 
-/* Which of a half may be combined when somebody has come. Return: whether these are all of the rest. */
-static bool half_ready(const struct group *group, struct segment *segment, bool right)
+/* Of what is read later, side by side with others: the machine sees the rest coming when that begins. */
+static void expect_first(const uint8_t *payload, uint32_t bytes)
 {
-	uint32_t *ready = &segment->ready[right], next = segment->next[right];
-
-	while (next + *ready < end_of(group, right) && child_set_has(&segment->came, next + *ready))
-		++*ready;
-	return next + *ready == end_of(group, right);
+	for (uint32_t at = 0; at < FIRST && at < bytes; at += CACHE_LINE)
+		__builtin_prefetch(payload + at, 0, IN_SECOND);
 }
 
-/* Return: whether it is at hand for this call alone, and it is its turn. */
-static bool put(const struct group *group, struct segment *segment, uint32_t child, bool right,
-		const struct payload *payload, uint32_t bytes)
+static void lie(struct segment *segment, uint32_t child, const uint8_t *payload)
 {
-	bool turn = child == segment->next[right] + segment->ready[right];
-
-	if (!payload->lent)
-		expect(payload->at, bytes);
-	if (segment->signature.op == MUSTER_REDOP_NONE) {
-		copy(segment->sum, payload->at, bytes);	/* whoever brings it has brought the result */
-		return false;
-	}
-	if (!payload->lent && !turn) {
-		copy(place_of(group, segment, child), payload->at, bytes);
-		return false;
-	}
-	segment->from[child] = payload->at;
+	segment->from[child] = payload;
 	child_set_add(&segment->lent, child);
-	return !payload->lent;
+	segment->waiting++;
+}
+
+/* What is at hand for this call alone. Return: whether it is its turn. */
+static bool put(const struct group *group, struct segment *segment, uint32_t child, bool right,
+		const uint8_t *payload, uint32_t bytes)
+{
+	expect(payload, bytes);
+	half_look(group, segment, right);
+	if (child != segment->next[right] + segment->ready[right]) {
+		copy(place_of(group, segment, child), payload, bytes);
+		return false;
+	}
+	lie(segment, child, payload);
+	return true;
+}
+
+/* When one has come: as many as are worth it, or it alone, if that goes. */
+static void half_combine(const struct group *group, struct segment *segment, bool right, bool at_once)
+{
+	if (!at_once && segment->waiting < FEW)
+		return;
+	half_look(group, segment, right);
+	if (at_once || segment->ready[right] >= FEW)
+		combine_ready(group, segment, right);
 }
 
 bool ring_take(const struct group *group, struct segment *segment, uint32_t child,
 	       const struct payload *payload, uint32_t bytes)
 {
-	bool right = child >= group->split, combines = segment->signature.op != MUSTER_REDOP_NONE;
-	bool at_once = put(group, segment, child, right, payload, bytes), all;
+	bool right = child >= group->split, brought = segment->signature.op == MUSTER_REDOP_NONE;
+	bool at_once = false;
 
+	if (brought) {
+		copy(segment->sum, payload->at, bytes);	/* whoever brings it has brought the result */
+	} else if (payload->lent) {
+		expect_first(payload->at, bytes);
+		lie(segment, child, payload->at);
+	} else {
+		at_once = put(group, segment, child, right, payload->at, bytes);
+	}
 	child_set_add(&segment->came, child);
-	all = half_ready(group, segment, right) && half_ready(group, segment, !right);
-	if (combines && all)
+	segment->missing--;
+	if (!brought && segment->missing)
+		half_combine(group, segment, right, at_once);
+	else if (!brought)
 		combine_all(group, segment);
-	else if (combines && (at_once || segment->ready[right] >= FEW))
-		combine_ready(group, segment, right);
-	return all;
+	return !segment->missing;
 }
 
 void ring_give_back(const struct group *group, struct segment *segment)
 {
 	if (segment->signature.op == MUSTER_REDOP_NONE)
 		return;
-	for (int right = 0; right < NR_HALVES; right++)
+	for (int right = 0; right < NR_HALVES; right++) {
+		half_look(group, segment, right);
 		if (segment->ready[right])
 			combine_ready(group, segment, right);
+	}
 	for (uint32_t child = 0; child < group->config.nr_children; child++)
 		if (child_set_has(&segment->lent, child) &&
 		    child >= segment->next[child >= group->split])
 			copy(place_of(group, segment, child), segment->from[child], segment->total);
 	memset(&segment->lent, 0, sizeof(segment->lent));
+	segment->waiting = 0;
 }

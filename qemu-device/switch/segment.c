@@ -66,6 +66,12 @@ static struct segment *find(struct group *group, const struct muster_packet *pac
 	return segment < group->segments + SEGMENTS ? segment : NULL;
 }
 
+/* Whether the others say the same as it: no message that one alone brings, and no request for a lock. */
+static bool is_plain(const struct muster_packet *packet)
+{
+	return packet->signature.op != MUSTER_REDOP_NONE && packet->signature.coll != MUSTER_COLL_LOCK;
+}
+
 /* The first that is free, and not all in turn: what was used a moment ago is in the cache. */
 static struct segment *begin(struct group *group, const struct muster_packet *packet)
 {
@@ -84,6 +90,9 @@ static struct segment *begin(struct group *group, const struct muster_packet *pa
 	segment->pulse = packet->pulse;
 	segment->total = packet->total;
 	segment->signature = packet->signature;
+	segment->first = *packet;
+	if (!is_plain(packet))
+		segment->first.version = 0;	/* no other is like it */
 	ring_begin(group, segment);
 	memset(&segment->came, 0, sizeof(segment->came));
 	memset(&segment->lent, 0, sizeof(segment->lent));
@@ -207,6 +216,30 @@ static void take_answer(struct muster_switch *sw, struct group *group, uint32_t 
 
 /* ---- what comes ---- */
 
+static inline uint64_t differ(const void *a, const void *b, uint32_t bytes)
+{
+	uint64_t left, right, all = 0;
+
+#pragma GCC unroll 4
+	for (uint32_t at = 0; at < bytes; at += 8) {
+		memcpy(&left, (const uint8_t *)a + at, 8);
+		memcpy(&right, (const uint8_t *)b + at, 8);
+		all |= left ^ right;
+	}
+	return all;
+}
+
+#define DIFFER(a, b, from, to)                                                                   \
+	differ(&(a)->from, &(b)->from,                                                           \
+	       offsetof(struct muster_packet, to) - offsetof(struct muster_packet, from))
+
+/* In all but who has sent it, and what a switch does not look at. */
+static bool are_alike(const struct muster_packet *a, const struct muster_packet *b)
+{
+	return !(DIFFER(a, b, version, src_node) | DIFFER(a, b, number, incarnation) |
+		 DIFFER(a, b, arg, job_key) | (a->job_key ^ b->job_key));
+}
+
 /* All are in. */
 static void go_on(struct muster_switch *sw, struct group *group, struct segment *segment)
 {
@@ -217,6 +250,47 @@ static void go_on(struct muster_switch *sw, struct group *group, struct segment 
 	else
 		distribute(sw, group, segment, group->config.type == MUSTER_SWITCH_LLT);
 	settle(sw, group, segment);
+}
+
+/* It has its place. */
+static void add(struct muster_switch *sw, struct group *group, struct segment *segment, uint32_t child,
+		const struct muster_packet *packet, const struct payload *payload)
+{
+	advance(&group->progress[child], packet);
+	sw->counters.contributions++;
+	if (!child)
+		segment->speaker = packet->src_member;
+	if (packet->total)
+		segment->total = packet->total;
+	if (!ring_take(group, segment, child, payload, packet->total)) {
+		if (payload->lent)
+			group_borrows(sw, group, segment);
+		return;
+	}
+	sw->counters.combined++;
+	if (!lock_is_asked(group, segment) || lock_ask(sw, group, segment)) {
+		go_on(sw, group, segment);
+		return;
+	}
+	segment->phase = SEGMENT_WAITING;
+	sw->nr_waiting++;
+}
+
+struct segment *segment_expects(struct group *group, const struct muster_packet *packet)
+{
+	struct segment *segment = &group->segments[group->places[packet->pulse % SEGMENTS]];
+	bool takes = segment->phase == SEGMENT_COLLECTING && !group->failed && lock_admits(group);
+
+	return takes && are_alike(&segment->first, packet) ? segment : NULL;
+}
+
+void segment_take(struct muster_switch *sw, struct group *group, struct segment *segment, uint32_t child,
+		  const struct muster_packet *packet, const struct payload *payload)
+{
+	if (!in_window(sw, &group->progress[child], packet))
+		return;
+	spare(sw, group, child, packet);
+	add(sw, group, segment, child, packet, payload);
 }
 
 void segment_contribute(struct muster_switch *sw, struct group *group, uint32_t child,
@@ -253,24 +327,7 @@ void segment_contribute(struct muster_switch *sw, struct group *group, uint32_t 
 			   &packet->signature, BY_NOBODY);
 		return;
 	}
-	advance(&group->progress[child], packet);
-	sw->counters.contributions++;
-	if (!child)
-		segment->speaker = packet->src_member;
-	if (packet->total)
-		segment->total = packet->total;
-	if (!ring_take(group, segment, child, payload, packet->total)) {
-		if (payload->lent)
-			group_borrows(sw, group, segment);
-		return;
-	}
-	sw->counters.combined++;
-	if (!lock_is_asked(group, segment) || lock_ask(sw, group, segment)) {
-		go_on(sw, group, segment);
-		return;
-	}
-	segment->phase = SEGMENT_WAITING;
-	sw->nr_waiting++;
+	add(sw, group, segment, child, packet, payload);
 }
 
 void segment_give_back(struct group *group)

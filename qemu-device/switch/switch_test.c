@@ -441,7 +441,7 @@ static void groups_are_bounded(void **state)
 	for (group.group = 2; group.group <= MUSTER_SWITCH_GROUPS_MAX; group.group++)
 		assert_int_equal(muster_switch_group_add(sw, &group), 0);
 	assert_int_equal(muster_switch_group_add(sw, &group), -ENOSPC);
-	assert_true(one > places * 5 * 64 && one < places * 5 * 64 + 6144);
+	assert_true(one > places * 5 * 64 && one < places * 5 * 64 + 9216);
 }
 
 /* ---- forwarding ---- */

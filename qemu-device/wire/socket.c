@@ -413,6 +413,8 @@ static int port_poll(struct muster_wire *wire, uint64_t now_us, int budget)
 		expect_packets(port, nr);
 		for (int i = 0; i < nr; i++)
 			take_datagram(port, now_us, i);
+		if (nr > 0 && wire->events->over)
+			wire->events->over(wire->owner);
 		came += nr > 0 ? nr : 0;
 		empty = nr < most;
 	}

@@ -18,7 +18,7 @@
 #include "muster_look.h"
 #include "muster_wire.h"
 
-/* What a port tells its owner. The packet is valid during the call only. */
+/* What a port tells its owner. The packet is valid during the call only, but see over(). */
 struct muster_wire_events {
 	void (*receive)(void *owner, const struct muster_packet *packet, const void *payload,
 			uint32_t len);
@@ -37,6 +37,11 @@ struct muster_wire_events {
 	 */
 	bool (*take)(void *owner, uint32_t neighbour, const struct muster_packet *packet,
 		     const void *payload, uint32_t len);
+	/*
+	 * Of who is told by take(): what it was given since the last time has stayed where it was until now,
+	 * and goes. Else NULL.
+	 */
+	void (*over)(void *owner);
 	/*
 	 * Whether the owner still wants to hear when this node is gone: asked when nothing was
 	 * said on a link for a while. If not, the link is given back, and nothing is reported

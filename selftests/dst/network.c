@@ -14,13 +14,15 @@
 #include "test_saved.h"
 #include "../../tools/switch_box.h"
 
-enum { LINKS_MAX = 64, LOST_US = 5000, UNLINK_US = 2000 };
+enum { LINKS_MAX = 64, LOST_US = 5000, UNLINK_US = 2000, LENT_MAX = 16, NOT_ANY_MORE = 0xa5 };
 
 struct dst_switch {
 	struct muster_wire wire;	/* what its box holds for a socket */
 	struct switch_box boxes[2];	/* one of them is the switch, */
 	struct switch_box *box;		/* this; the other's program would go on with what it has */
 	struct dst_node *node;
+	uint32_t nr_lent;		/* payloads that have come, as they would lie together at a socket */
+	uint8_t lent[LENT_MAX][MUSTER_MTU];
 	bool met[DST_NODES_MAX];	/* hosts */
 	bool unlinked[DST_NODES_MAX];	/* it hears nothing from there any more, and counts nothing */
 };
@@ -362,8 +364,17 @@ int dst_switch_begin(struct dst_node *node)
 	return err;
 }
 
+/* They are something else as soon as they have been given back. */
+static void over(struct dst_switch *sw)
+{
+	switch_box_events.over(sw->box);
+	memset(sw->lent, NOT_ANY_MORE, sw->nr_lent * sizeof(sw->lent[0]));
+	sw->nr_lent = 0;
+}
+
 void dst_switch_end(struct dst_node *node)
 {
+	node->sw->nr_lent = 0;
 	switch_box_close(node->sw->box);
 	node->sw = NULL;
 }
@@ -378,6 +389,7 @@ void dst_switch_step(struct dst_node *node)
 	struct switch_box *box = node->sw->box;
 	uint64_t now_us = node->world->now_us, due_us;
 
+	over(node->sw);
 	switch_box_step(box, now_us);
 	if (box->lost) {
 		switch_box_tell_losses(box);
@@ -428,6 +440,19 @@ static void forge(struct dst_node *node, uint32_t from, const struct muster_pack
 		dst_fail(w, "switch %u: a forged packet was not dropped", node->index);
 }
 
+static bool lend(struct dst_node *node, uint32_t from, const struct muster_packet *packet, const void *payload)
+{
+	struct dst_switch *sw = node->sw;
+	uint8_t *lent;
+
+	if (sw->nr_lent == LENT_MAX)
+		over(sw);
+	lent = sw->lent[sw->nr_lent++];
+	if (packet->length)
+		memcpy(lent, payload, packet->length);
+	return switch_box_events.take(sw->box, dst_network_id(node->world, from), packet, lent, packet->length);
+}
+
 bool dst_switch_take(struct dst_node *node, uint32_t from, const struct muster_packet *packet,
 		     const void *payload)
 {
@@ -436,8 +461,7 @@ bool dst_switch_take(struct dst_node *node, uint32_t from, const struct muster_p
 
 	if (own && !dst_healed(w) && dst_chance(&w->net, w->plan.forge))
 		forge(node, from, packet, payload);
-	taken = switch_box_events.take(node->sw->box, dst_network_id(w, from), packet, payload,
-				       packet->length);
+	taken = lend(node, from, packet, payload);
 	if (own && taken && !is_turn(packet))
 		dst_net_replay(node, from, packet, payload);
 	soon(node);
