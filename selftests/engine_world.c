@@ -70,11 +70,6 @@ struct world {
 
 /* ---- what an engine may do to the world -------------------------------------------- */
 
-static uint64_t world_now_us(void *opaque)
-{
-	return (uint64_t)(((struct node *)opaque)->now_ns / 1000);
-}
-
 /* Keys are spaces of tasks: 1 + task * SPACES + space, of which the first is the input. */
 static uint8_t *place(const struct node *node, uint32_t key, uint64_t addr)
 {
@@ -193,7 +188,7 @@ static struct muster_engine_model model_of(const struct world_case *what)
 static int node_begin(struct world *w, uint32_t index)
 {
 	static const struct muster_engine_world table = {
-		.now_us = world_now_us, .dma_read = world_read, .dma_write = world_write,
+		.dma_read = world_read, .dma_write = world_write,
 		.key_life = world_key_life, .send = world_send, .complete = world_complete,
 		.deliver = world_deliver, .alloc = world_alloc, .free = world_free,
 	};

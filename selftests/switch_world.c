@@ -49,11 +49,6 @@ static void travel(struct net *net, double *link_ns, double ready_ns, const stru
 
 /* ---- what an engine may do to the world -------------------------------------------------- */
 
-static uint64_t now_us(void *opaque)
-{
-	return (uint64_t)(((struct host *)opaque)->now_ns / 1000);
-}
-
 double net_number(uint32_t member, uint64_t index)
 {
 	return (double)(member + 1) * (double)(index % PERIOD + 1);
@@ -161,7 +156,7 @@ static void memory_put(void *opaque, void *p, size_t bytes)
 }
 
 const struct muster_engine_world net_host_table = {
-	.now_us = now_us, .dma_read = host_read, .dma_write = host_write, .key_life = key_life,
+	.dma_read = host_read, .dma_write = host_write, .key_life = key_life,
 	.send = host_send, .complete = host_complete, .deliver = host_deliver,
 	.alloc = memory_get, .free = memory_put,
 };

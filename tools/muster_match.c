@@ -49,12 +49,6 @@ static uint32_t below(uint32_t bound)
 
 /* ---- the engine --------------------------------------------------------------------- */
 
-static uint64_t world_now_us(void *opaque)
-{
-	(void)opaque;
-	return 0;
-}
-
 static int world_read(void *opaque, uint16_t vp, uint32_t key, uint64_t addr, void *to, uint32_t len)
 {
 	(void)opaque;
@@ -134,7 +128,7 @@ static const struct muster_signature signature = {
 static bool begin(void)
 {
 	static const struct muster_engine_world world = {
-		.now_us = world_now_us, .dma_read = world_read, .dma_write = world_write,
+		.dma_read = world_read, .dma_write = world_write,
 		.key_life = world_key_life, .send = world_send, .complete = world_complete,
 		.deliver = world_deliver, .alloc = world_alloc, .free = world_free,
 	};

@@ -33,9 +33,6 @@ struct muster_engine;
  * muster_engine_create(). Optional entries may be NULL.
  */
 struct muster_engine_world {
-	/* Monotonic time in microseconds. */
-	uint64_t (*now_us)(void *world);
-
 	/*
 	 * Read or write the memory of the process that owns a VP: len bytes at
 	 * addr inside the registered region `key`. 0, or -EFAULT where the

@@ -116,12 +116,6 @@ static inline uint32_t world_random(struct world *w, uint32_t below)
 
 /* ---- the table of functions ---- */
 
-static inline uint64_t world_now_us(void *opaque)
-{
-	(void)opaque;
-	return 0;
-}
-
 static inline bool world_in_region(uint16_t vp, uint32_t key, uint64_t addr, uint64_t len)
 {
 	uint64_t first = key == WORLD_COPY_KEY ? WORLD_MEMORY : 0;
@@ -330,7 +324,6 @@ static inline void world_free(void *opaque, void *p, size_t bytes)
 }
 
 static const struct muster_engine_world world_table = {
-	.now_us = world_now_us,
 	.dma_read = world_dma_read,
 	.dma_write = world_dma_write,
 	.key_life = world_key_life,

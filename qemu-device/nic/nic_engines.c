@@ -35,13 +35,6 @@ static void leave(struct muster_nic *nic)
 		nic->world->unlock(nic->opaque);
 }
 
-static uint64_t world_now_us(void *world)
-{
-	struct muster_nic *nic = world;
-
-	return nic->world->now_us(nic->opaque);
-}
-
 /* Regions change between steps alone. */
 static int world_dma_read(void *world, uint16_t vp, uint32_t key, uint64_t addr, void *buf,
 			  uint32_t len)
@@ -122,7 +115,6 @@ static void world_free(void *world, void *p, size_t bytes)
 }
 
 static const struct muster_engine_world engine_world = {
-	.now_us = world_now_us,
 	.dma_read = world_dma_read,
 	.dma_write = world_dma_write,
 	.key_life = world_key_life,

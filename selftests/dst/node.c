@@ -176,11 +176,6 @@ static const void *world_peer_map(void *opaque, uint32_t peer, uint16_t vp, uint
 
 /* ---- the rest of the world ---------------------------------------------------------- */
 
-static uint64_t world_now_us(void *opaque)
-{
-	return ((struct dst_node *)opaque)->world->now_us;
-}
-
 static int world_send(void *opaque, uint32_t incarnation, const struct muster_packet *packet,
 		      const void *payload)
 {
@@ -301,7 +296,6 @@ int dst_node_begin(struct dst_node *node)
 		.node = node->index, .model = plan->model,
 	};
 	struct muster_engine_world functions = {
-		.now_us = world_now_us,
 		.dma_read = world_dma_read,
 		.dma_write = world_dma_write,
 		.key_life = world_key_life,

@@ -20,12 +20,6 @@ enum {
 	MAPPED_FROM = 128 << 10,	/* bytes from which on memory comes from the system, zeroed */
 };
 
-static uint64_t now_us(void *world)
-{
-	(void)world;
-	return muster_clock_us();
-}
-
 /* ---- memory ------------------------------------------------------------------- */
 
 static void *dma_map(void *world, uint16_t vp, uint32_t key, uint64_t addr, uint64_t len,
@@ -289,7 +283,6 @@ static int deliver(void *world, uint16_t vp, const struct muster_packet *packet,
 const struct muster_engine_world *muster_local_world(const char *wire)
 {
 	static const struct muster_engine_world ring_world = {
-		.now_us = now_us,
 		.dma_read = dma_read,
 		.dma_write = dma_write,
 		.key_life = key_life,
@@ -309,7 +302,6 @@ const struct muster_engine_world *muster_local_world(const char *wire)
 	};
 	/* Over sockets everything is copied, as between machines. */
 	static const struct muster_engine_world wire_world = {
-		.now_us = now_us,
 		.dma_read = dma_read,
 		.dma_write = dma_write,
 		.key_life = key_life,
@@ -323,7 +315,6 @@ const struct muster_engine_world *muster_local_world(const char *wire)
 	};
 
 	static const struct muster_engine_world switch_world = {
-		.now_us = now_us,
 		.dma_read = dma_read,
 		.dma_write = dma_write,
 		.key_life = key_life,
