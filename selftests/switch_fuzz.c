@@ -237,7 +237,7 @@ static void nonsense(struct muster_packet *packet)
 		packet->version ^= (uint8_t)(1u << draw(8));
 		break;
 	case 1:
-		packet->flags |= (uint16_t)(0x100u << draw(8));
+		packet->flags |= (uint16_t)(0x200u << draw(7));
 		break;
 	case 2:
 		packet->reserved = (uint32_t)draw(1u << 30) + 1;

@@ -145,6 +145,44 @@ static void broadcast(const struct group *group, uint8_t type, uint64_t count, u
 	       "broadcast: type %d count %" PRIu64 " root %" PRIu32 ": other bits", type, count, root);
 }
 
+/* Each has its block of what an allreduce would give, somewhere or where the block is in its own operand. */
+static void reduce_scatter(const struct group *group, uint8_t type, uint8_t op, uint64_t count, bool same)
+{
+	uint64_t bytes = count * muster_dtype_size(type), salt = type * 31 + op + count;
+	uint32_t own = 0;
+	uint8_t *to;
+
+	while (group->ranks[own] != rank)
+		own++;
+	to = same ? in + own * bytes : out;
+	expect_of(group, type, op, bytes * group->nr, salt);
+	fill(in, rank, bytes * group->nr, salt);
+	memset(out, 0xa5, bytes + 1);
+	EXPECT_OK(muster_reduce_scatter_block(group->comm, in, to, count, type, op));
+	expect_switch(group, bytes);
+	EXPECT(!memcmp(to, wanted + own * bytes, bytes), "reduce-scatter: type %d op %d count %" PRIu64
+	       ": other bits", type, op, count);
+	EXPECT(same || out[bytes] == 0xa5, "written behind the result");
+}
+
+static void gather_all(const struct group *group, uint8_t type, uint64_t count, bool same)
+{
+	uint64_t bytes = count * muster_dtype_size(type);
+	uint32_t own = 0;
+
+	for (uint32_t i = 0; i < group->nr; i++) {
+		fill(wanted + i * bytes, group->ranks[i], bytes, count);
+		own = group->ranks[i] == rank ? i : own;
+	}
+	memset(out, 0xa5, bytes * group->nr + 1);
+	fill(same ? out + own * bytes : in, rank, bytes, count);
+	EXPECT_OK(muster_allgather(group->comm, same ? out + own * bytes : in, out, count, type));
+	expect_switch(group, bytes);
+	EXPECT(!memcmp(out, wanted, bytes * group->nr), "allgather: type %d count %" PRIu64 ": other bits",
+	       type, count);
+	EXPECT(out[bytes * group->nr] == 0xa5, "written behind the result");
+}
+
 /* Twice of each, and once more: the device runs small ones from its memory then. */
 static void repeated(const struct group *group)
 {
@@ -153,6 +191,7 @@ static void repeated(const struct group *group)
 		EXPECT_OK(muster_barrier(group->comm));
 		expect_switch(group, 1);
 		broadcast(group, MUSTER_I32, 3, 0);
+		reduce(group, MUSTER_F64, MUSTER_SUM, 2, 0);
 	}
 }
 
@@ -177,6 +216,11 @@ static void sweep_group(const struct group *group, uint64_t most)
 		allreduce(group, MUSTER_U8, MUSTER_MAX, lengths[i], true);
 		reduce(group, MUSTER_F32, MUSTER_PROD, lengths[i] / 4, (uint32_t)i % group->nr);
 		broadcast(group, MUSTER_U8, lengths[i], (uint32_t)i % group->nr);
+		if (lengths[i] * group->nr >= ROOM)
+			continue;
+		reduce_scatter(group, MUSTER_F64, MUSTER_SUM, lengths[i] / 8, i & 1);
+		reduce_scatter(group, MUSTER_I16, MUSTER_MAX, lengths[i] / 2, !(i & 1));
+		gather_all(group, MUSTER_U8, lengths[i], i & 1);
 	}
 	repeated(group);
 }

@@ -39,7 +39,8 @@ enum muster_packet_type {
 #define MUSTER_PACKET_TAKEN		0x0020	/* GRANT: the data was read from there */
 #define MUSTER_PACKET_ONCE		0x0040	/* TREE_DOWN: may be lost; the same comes again */
 #define MUSTER_PACKET_LAST		0x0080	/* TREE_UP: the last pulse of its number */
-#define MUSTER_PACKET_FLAGS		0x00ff	/* all that hosts and aggregation nodes know */
+#define MUSTER_PACKET_BARE		0x0100	/* TREE_UP: of the result it wants to hear only that it is there */
+#define MUSTER_PACKET_FLAGS		0x01ff	/* all that hosts and aggregation nodes know */
 #define MUSTER_PACKET_WAY		0x8000	/* between switches: of two ways it goes by the second */
 
 /*

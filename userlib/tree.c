@@ -2,8 +2,9 @@
 /*
  * The path by the network's reduction switches (Documentation/switch.md): a communicator has
  * a group on a tree, made when the communicator is, and an operation is a program of two
- * descriptors, one that sends to the tree and one that awaits the result. What a tree cannot,
- * and why, follows from what all ranks share.
+ * descriptors, one that sends to the tree and one that awaits the result. Of blocks that belong to
+ * a member each there is one such sequence for each block. What a tree cannot, and why, follows from
+ * what all ranks share.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -173,9 +174,27 @@ void muster_comm_tree_leave(struct muster_comm *comm)
 
 /* ---- what it can do: from what all ranks share -------------------------------------------------- */
 
+/* Each member brings one to all, or has one of the result. */
+static bool is_of_blocks(const struct muster_call *call)
+{
+	return call->coll == MUSTER_COLL_REDUCE_SCATTER || call->coll == MUSTER_COLL_ALLGATHER;
+}
+
+/* One after the other. */
+static uint32_t rounds_of(const struct muster_comm *comm, const struct muster_call *call)
+{
+	return is_of_blocks(call) ? comm->size : 1;
+}
+
+static uint64_t round_bytes(const struct muster_comm *comm, const struct muster_call *call)
+{
+	return call->bytes / rounds_of(comm, call);
+}
+
 bool muster_trees_serves(const struct muster_call *call)
 {
-	return (!call->as || call->exact) &&
+	return is_of_blocks(call) ? !call->as && !call->cut :
+	       (!call->as || call->exact) &&
 	       (call->coll == MUSTER_COLL_BARRIER || call->coll == MUSTER_COLL_ALLREDUCE ||
 		call->coll == MUSTER_COLL_REDUCE || call->coll == MUSTER_COLL_BROADCAST);
 }
@@ -213,6 +232,10 @@ const char *muster_trees_cannot(const struct muster_comm *comm, const struct mus
 		return comm->no_tree ? comm->no_tree : comm->job->no_tree;
 	if (!muster_trees_serves(call))
 		return "a tree has no such collective";
+	if (is_of_blocks(call) && tree->locks)
+		return "a lock is for whole operations, and here is one for each block";
+	if (is_of_blocks(call) && !forced && round_bytes(comm, call) <= comm->job->settings.tree_bytes)
+		return "its blocks are no longer than MUSTER_SWITCH_BYTES, and each takes its turn";
 	if (call->off_tree)
 		return "another job had the streaming tree locked";
 	if (tree->payload_max < MUSTER_INLINE_MAX)
@@ -248,7 +271,8 @@ const char *muster_trees_why(const struct muster_comm *comm, const struct muster
 		{ "switch: streaming tree",
 		  "switch: streaming tree; rounded in its own order, not that of the other paths" },
 	};
-	bool own_order = entry->call.coll != MUSTER_COLL_BROADCAST && order_counts(&entry->call);
+	bool combines = muster_coll_row(entry->call.coll)->combines;
+	bool own_order = combines && order_counts(&entry->call);
 
 	return words[is_streaming(comm, tree_of(comm, &entry->call))][own_order];
 }
@@ -262,67 +286,97 @@ const char *muster_trees_schedule(const struct muster_comm *comm, const struct m
 
 /* ---- the program ---------------------------------------------------------------------------------- */
 
-static struct muster_program *program_new(void)
+static struct muster_program *program_new(uint32_t rounds)
 {
 	struct muster_program *program = calloc(1, sizeof(*program));
 
 	if (!program)
 		return NULL;
-	program->nr_stages = 1;
-	program->nr_descs = 2;
-	program->stage_first = calloc(2, sizeof(*program->stage_first));
-	program->descs = calloc(2, sizeof(*program->descs));
-	program->sources = calloc(1, sizeof(*program->sources));
+	program->nr_stages = rounds;
+	program->nr_descs = 2 * rounds;
+	program->stage_first = calloc(rounds + 1, sizeof(*program->stage_first));
+	program->descs = calloc(program->nr_descs, sizeof(*program->descs));
+	program->sources = calloc(rounds, sizeof(*program->sources));
 	if (!program->stage_first || !program->descs || !program->sources) {
 		muster_program_free(program);
 		return NULL;
 	}
-	program->stage_first[1] = 2;
-	program->sources[0][0] = MUSTER_LOOK_NOBODY;	/* all others */
+	for (uint32_t round = 0; round < rounds; round++) {
+		program->stage_first[round + 1] = 2 * (round + 1);
+		program->sources[round][0] = MUSTER_LOOK_NOBODY;	/* all others */
+	}
 	return program;
 }
 
-/* Who has nothing to bring to a broadcast sends nothing, and takes what the root brings. */
+/* Whether this member contributes, or only takes what another brings. */
+static bool brings(const struct muster_comm *comm, const struct muster_call *call, uint32_t round)
+{
+	switch (call->coll) {
+	case MUSTER_COLL_BROADCAST:
+		return comm->rank == call->root;
+	case MUSTER_COLL_ALLGATHER:
+		return comm->rank == round;
+	default:
+		return true;
+	}
+}
+
 static void contribution_fill(const struct muster_comm *comm, const struct muster_entry *entry,
-			      struct muster_desc *up)
+			      uint32_t round, struct muster_desc *up)
 {
 	const struct muster_call *call = &entry->call;
-	bool brings = call->coll != MUSTER_COLL_BROADCAST || comm->rank == call->root;
+	uint64_t bytes = round_bytes(comm, call);
 
 	up->flags |= MUSTER_DESC_CH | MUSTER_DESC_CP;
 	up->dest = MUSTER_FIELD_PREP(MUSTER_DEST_NODE, comm->job->settings.uplink);
 	up->dst_vp = tree_of(comm, call)->tree;
-	up->length = brings ? call->bytes : 0;
-	if (up->kind == MUSTER_DESC_MP)
+	if (!brings(comm, call, round))
+		return;
+	up->length = bytes;
+	if (up->kind == MUSTER_DESC_MP) {
 		up->inline_len = (uint8_t)up->length;
-	else if (brings)
+	} else {
 		up->range.load_key = call->in_place ? MUSTER_SPACE_OUT : MUSTER_SPACE_IN;
+		up->range.load_addr = round * bytes;
+	}
 }
 
 /* A broadcast's root has what comes back; its buffer may be one that nobody may write to. */
-static void result_fill(const struct muster_entry *entry, struct muster_program *program)
+static uint32_t space_of_result(const struct muster_comm *comm, const struct muster_entry *entry,
+				const struct muster_program *program, uint32_t round)
 {
-	struct muster_desc *down = &program->descs[1];
+	if (entry->call.coll == MUSTER_COLL_REDUCE_SCATTER)
+		return comm->rank == round ? MUSTER_SPACE_PART : MUSTER_SPACE_SCRATCH;
+	return program->is_inline || entry->gets_result ? MUSTER_SPACE_OUT : MUSTER_SPACE_SCRATCH;
+}
 
-	down->flags |= MUSTER_DESC_CT | MUSTER_DESC_COLL_END;
+static void result_fill(const struct muster_comm *comm, const struct muster_entry *entry,
+			struct muster_program *program, uint32_t round)
+{
+	struct muster_desc *down = &program->descs[2 * round + 1];
+
+	down->flags |= MUSTER_DESC_CT;
+	if (round + 1 == program->nr_stages)
+		down->flags |= MUSTER_DESC_COLL_END;
 	down->cp_count = 1;
-	down->length = program->bytes;
-	if (!program->bytes)
+	if (entry->call.coll != MUSTER_COLL_REDUCE || entry->gets_result)	/* else it only hears of it */
+		down->length = round_bytes(comm, &entry->call);
+	if (!down->length)
 		return;
-	down->store_key = MUSTER_SPACE_OUT;
-	if (program->is_inline || entry->gets_result || entry->passes)
-		return;
-	down->store_key = MUSTER_SPACE_SCRATCH;
-	program->scratch_bytes = program->bytes;
+	down->store_key = space_of_result(comm, entry, program, round);
+	if (down->store_key == MUSTER_SPACE_SCRATCH)
+		program->scratch_bytes = down->length;
+	else
+		down->store_addr = round * down->length;
 }
 
 static void desc_fill(const struct muster_comm *comm, const struct muster_entry *entry,
-		      struct muster_desc *desc)
+		      const struct muster_program *program, struct muster_desc *desc)
 {
 	uint32_t pulse = tree_of(comm, &entry->call)->payload_max;
 
 	*desc = (struct muster_desc){
-		.kind = entry->call.bytes <= MUSTER_INLINE_MAX ? MUSTER_DESC_MP : MUSTER_DESC_RDMA,
+		.kind = program->is_inline ? MUSTER_DESC_MP : MUSTER_DESC_RDMA,
 		.flags = MUSTER_DESC_C,
 		.src_vp = comm->job->dev->address.vp,
 		.job = comm->job->id,
@@ -331,26 +385,37 @@ static void desc_fill(const struct muster_comm *comm, const struct muster_entry 
 	if (desc->kind == MUSTER_DESC_MP)
 		return;
 	desc->range.pulse_len = pulse;
-	desc->range.pulse_count = (uint32_t)((entry->call.bytes + pulse - 1) / pulse);
+	desc->range.pulse_count = (uint32_t)((round_bytes(comm, &entry->call) + pulse - 1) / pulse);
+}
+
+static void round_fill(const struct muster_comm *comm, const struct muster_entry *entry,
+		       struct muster_program *program, uint32_t round)
+{
+	struct muster_desc *descs = &program->descs[2 * round];
+
+	desc_fill(comm, entry, program, &descs[0]);
+	desc_fill(comm, entry, program, &descs[1]);
+	if (!program->is_inline)
+		descs[0].range.pulses_live = MUSTER_TREE_PULSES_LIVE;
+	contribution_fill(comm, entry, round, &descs[0]);
+	result_fill(comm, entry, program, round);
 }
 
 int muster_trees_lower(struct muster_comm *comm, struct muster_entry *entry)
 {
+	const struct muster_call *call = &entry->call;
 	struct muster_program *program;
 
 	if (entry->program)
 		return 0;
-	program = program_new();
+	program = program_new(rounds_of(comm, call));
 	if (!program)
 		return muster_fail(comm->job, -ENOMEM, "no memory for an operation on a tree");
-	program->is_inline = entry->call.bytes <= MUSTER_INLINE_MAX;
-	program->bytes = program->out_bytes = entry->call.bytes;
-	desc_fill(comm, entry, &program->descs[0]);
-	desc_fill(comm, entry, &program->descs[1]);
-	if (!program->is_inline)
-		program->descs[0].range.pulses_live = MUSTER_TREE_PULSES_LIVE;
-	contribution_fill(comm, entry, &program->descs[0]);
-	result_fill(entry, program);
+	program->is_inline = call->bytes <= MUSTER_INLINE_MAX && !is_of_blocks(call);
+	program->bytes = call->bytes;
+	program->out_bytes = entry->gets_result && call->coll != MUSTER_COLL_REDUCE_SCATTER ? call->bytes : 0;
+	for (uint32_t round = 0; round < program->nr_stages; round++)
+		round_fill(comm, entry, program, round);
 	entry->program = program;
 	return muster_entry_bind(comm, entry);
 }

@@ -118,7 +118,10 @@ static bool contribution_valid(const struct context *ctx, const struct sequence 
 	       step->length % size == 0 && seq->pulse_len % size == 0;
 }
 
-/* As long as the contribution; of a message that another brings, as long as the tree takes. */
+/*
+ * As long as the contribution, or of no bytes: whoever only hears that it is there. Of a message that
+ * another brings, as long as the tree takes.
+ */
 static bool result_valid(const struct context *ctx, const struct sequence *seq,
 			 const struct step *up, const struct step *down)
 {
@@ -128,7 +131,7 @@ static bool result_valid(const struct context *ctx, const struct sequence *seq,
 		return false;
 	if (up->op == MUSTER_REDOP_NONE && !up->length)
 		return !down->length || most <= ctx->trees[up->tree].payload_max;
-	return down->length == up->length;
+	return down->length == up->length || (!down->length && up->op != MUSTER_REDOP_NONE);
 }
 
 /* No member can be ahead of it, or is to know how far it may be. */
@@ -164,6 +167,12 @@ uint32_t muster_tree_check(const struct context *ctx, const struct sequence *seq
 
 /* ---- up ---- */
 
+/* Its data is of use to others only. */
+static bool is_bare(const struct sequence *seq, const struct send *send)
+{
+	return send->total && !seq->steps[seq->slot_step[send->slot]].length;
+}
+
 static void prepare(const struct context *ctx, const struct instance *inst,
 		    const struct send *send, struct muster_packet *packet)
 {
@@ -171,7 +180,8 @@ static void prepare(const struct context *ctx, const struct instance *inst,
 	const struct muster_tree_config *tree = tree_of(ctx, seq);
 
 	muster_packet_prepare(ctx, MUSTER_PACKET_TREE_UP, ctx->self, packet);
-	packet->flags = inst->pulse + 1 == seq->pulse_count ? MUSTER_PACKET_LAST : 0;
+	packet->flags = (inst->pulse + 1 == seq->pulse_count ? MUSTER_PACKET_LAST : 0) |
+			(is_bare(seq, send) ? MUSTER_PACKET_BARE : 0);
 	packet->dst_node = tree->node;
 	packet->dst_vp = 0;
 	packet->tree = tree->tree;

@@ -144,6 +144,7 @@ static void programs_are_checked(void **state)
 		      d[0].signature.op = d[1].signature.op = 0);
 	REFUSE(0, d[0].length = d[0].inline_len = 4; d[1].length = 4);	/* half a double */
 	REFUSE(1, d[1].length = 16);
+	REFUSE(1, d[0].signature.op = d[1].signature.op = 0; d[1].length = 0);
 	REFUSE_MEMORY(0, program_on_memory(d, 4 * MOST, MOST + 8));	/* more than it takes at once */
 	REFUSE_MEMORY(0, program_on_memory(d, 4 * MOST, 12));
 	REFUSE_MEMORY(1, d[1].length -= 8);
@@ -386,6 +387,27 @@ static void a_result_ends_the_sequence_and_its_second_copy_does_nothing(void **s
 	assert_int_equal(w->nodes[0].nr_cqes, 1);
 }
 
+static void who_stores_nothing_asks_for_no_data(void **state)
+{
+	struct muster_packet down;
+	struct muster_desc d[2];
+	const double nothing = 0;
+
+	(void)state;
+	program(d, 2.5);
+	d[1].length = 0;
+	d[1].store_key = 0;
+	world_post(w, 0, d, 2);
+	world_run(w);
+	assert_int_equal(up.flags, MUSTER_PACKET_LAST | MUSTER_PACKET_BARE);
+	assert_int_equal(up.total, 8);
+	assert_true(up_value == 2.5);
+	down = result_of(0);
+	bring(&down, &nothing);
+	assert_int_equal(w->nodes[0].nr_cqes, 1);
+	assert_int_equal(w->nodes[0].cqes[0].status, MUSTER_STATUS_OK);
+}
+
 static void a_refused_contribution_goes_later(void **state)
 {
 	struct muster_desc d[2];
@@ -609,6 +631,7 @@ int main(void)
 		TEST(what_another_brings_comes_for_nothing),
 		TEST(a_contribution_says_whose_it_is),
 		TEST(a_result_ends_the_sequence_and_its_second_copy_does_nothing),
+		TEST(who_stores_nothing_asks_for_no_data),
 		TEST(more_pulses_are_live_where_a_tree_alone_hears_of_them),
 		TEST(a_refused_contribution_goes_later),
 		TEST(strangers_are_dropped),

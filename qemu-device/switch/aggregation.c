@@ -21,6 +21,13 @@ static bool operation_valid(const struct muster_packet *packet)
 	       packet->total % muster_dtype_size(signature->type) == 0;
 }
 
+/* What somebody brings to all, and a lock, is of use to all. */
+static bool bare_valid(const struct muster_packet *packet)
+{
+	return !(packet->flags & MUSTER_PACKET_BARE) ||
+	       (packet->signature.op != MUSTER_REDOP_NONE && packet->signature.coll != MUSTER_COLL_LOCK);
+}
+
 /* What goes through all words of a lock alike. */
 static bool lock_valid(const struct muster_packet *packet)
 {
@@ -46,7 +53,7 @@ static bool words_are_own(const struct group *group, uint32_t by,
 
 static uint16_t flags_allowed(uint8_t type)
 {
-	return type == MUSTER_PACKET_TREE_UP   ? MUSTER_PACKET_LAST :
+	return type == MUSTER_PACKET_TREE_UP   ? MUSTER_PACKET_LAST | MUSTER_PACKET_BARE :
 	       type == MUSTER_PACKET_TREE_DOWN ? MUSTER_PACKET_ONCE : 0;
 }
 
@@ -59,7 +66,7 @@ static bool valid(const struct muster_packet *packet)
 		return false;
 	if (data)
 		return packet->length == packet->total && !packet->arg && operation_valid(packet) &&
-		       lock_valid(packet);
+		       lock_valid(packet) && bare_valid(packet);
 	return packet->type == MUSTER_PACKET_ABORT && !packet->length && packet->number &&
 	       packet->number <= MUSTER_STATUS_FLUSHED;
 }

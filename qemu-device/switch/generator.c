@@ -34,6 +34,13 @@ static void carry(const struct segment *segment, struct muster_packet *packet)
 	packet->length = segment->total;
 }
 
+/* Of the result a child has all, or that it is there. */
+static void result_for(const struct segment *segment, uint32_t i, struct muster_packet *packet)
+{
+	packet->total = child_set_has(&segment->bare, i) ? 0 : segment->total;
+	packet->length = packet->total;
+}
+
 static void address(const struct muster_switch_child *child, struct muster_packet *packet)
 {
 	packet->dst_node = child->node;
@@ -61,7 +68,7 @@ int generator_up(struct muster_switch *sw, struct group *group, const struct seg
 	carry(segment, &packet);
 	packet.dst_node = group->config.parent_node;
 	packet.src_member = segment->speaker;
-	packet.flags = segment->last ? MUSTER_PACKET_LAST : 0;
+	packet.flags = (segment->last ? MUSTER_PACKET_LAST : 0) | (segment->wanting ? 0 : MUSTER_PACKET_BARE);
 	return send(sw, group, group->config.nr_children, group->config.parent_port, &packet,
 		    segment->sum);
 }
@@ -75,6 +82,7 @@ void generator_once(struct muster_switch *sw, struct group *group, const struct 
 	packet.flags = MUSTER_PACKET_ONCE;
 	for (uint32_t i = 0; i < group->config.nr_children; i++) {
 		address(&group->children[i], &packet);
+		result_for(segment, i, &packet);
 		sw->world.send_once(sw->opaque, group->children[i].port, &packet, segment->sum);
 		sw->counters.copies_once++;
 	}
@@ -87,6 +95,7 @@ static void copy_to(struct muster_switch *sw, struct group *group, struct segmen
 	const struct muster_switch_child *child = &group->children[i];
 
 	address(child, packet);
+	result_for(segment, i, packet);
 	if (!child_set_has(&group->left, i) && send(sw, group, i, child->port, packet, segment->sum))
 		return;
 	child_set_remove(&segment->owed, i);

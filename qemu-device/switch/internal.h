@@ -53,6 +53,7 @@ struct segment {
 	uint32_t total;			/* bytes; without an operation 0 until one child has brought some */
 	uint32_t speaker;		/* member who stands for all of it towards the parent */
 	uint32_t missing;		/* children that have not contributed */
+	uint32_t wanting;		/* those that have, and want the result's data */
 	uint32_t waiting;		/* contributions that lie where they have come */
 	uint32_t next[NR_HALVES];	/* child that each combines next, */
 	uint32_t ready[NR_HALVES];	/* and how many from there on have come */
@@ -60,6 +61,7 @@ struct segment {
 	struct muster_packet first;	/* that came for it: the others say the same */
 	struct child_set came;
 	struct child_set lent;		/* whose contribution lies where it has come, at `from` */
+	struct child_set bare;		/* who only hears that the result is there */
 	struct child_set owed;
 	struct child_set asked;		/* nodes below that have not said whether they have locked */
 	uint8_t *sum;			/* of the halves, payload_max bytes each; behind them one for each child */

@@ -97,6 +97,8 @@ static struct segment *begin(struct group *group, const struct muster_packet *pa
 	memset(&segment->came, 0, sizeof(segment->came));
 	memset(&segment->lent, 0, sizeof(segment->lent));
 	memset(&segment->owed, 0, sizeof(segment->owed));
+	memset(&segment->bare, 0, sizeof(segment->bare));
+	segment->wanting = 0;
 	return segment;
 }
 
@@ -262,6 +264,10 @@ static void add(struct muster_switch *sw, struct group *group, struct segment *s
 		segment->speaker = packet->src_member;
 	if (packet->total)
 		segment->total = packet->total;
+	if (packet->flags & MUSTER_PACKET_BARE)
+		child_set_add(&segment->bare, child);
+	else
+		segment->wanting++;
 	if (!ring_take(group, segment, child, payload, packet->total)) {
 		if (payload->lent)
 			group_borrows(sw, group, segment);
@@ -348,7 +354,7 @@ void segment_waiting(struct muster_switch *sw, struct group *group, bool hurry)
 	}
 }
 
-/* Where nobody below has brought anything, it is as long as it is. */
+/* Where nobody below has brought anything, it is as long as it is; of 0 bytes where nobody wants its data. */
 static bool result_fits(const struct group *group, const struct segment *segment,
 			const struct muster_packet *packet)
 {
@@ -356,6 +362,8 @@ static bool result_fits(const struct group *group, const struct segment *segment
 		return false;
 	if (packet->signature.op == MUSTER_REDOP_NONE && !segment->total)
 		return packet->total <= group->config.payload_max;
+	if (!segment->wanting)
+		return !packet->total;
 	return segment->total == packet->total;
 }
 

@@ -33,6 +33,7 @@ static void malformed_ones_are_dropped(void **state)
 	MALFORMED(packet.type = 200);
 	MALFORMED(packet.flags = MUSTER_PACKET_ONCE);
 	MALFORMED(packet.flags = MUSTER_PACKET_SWAP_DATA);
+	MALFORMED(packet.flags = MUSTER_PACKET_BARE; packet.signature.op = MUSTER_REDOP_NONE);
 	MALFORMED(packet.reserved = 1);
 	MALFORMED(packet.signature.reserved = 1);
 	MALFORMED(packet.signature.type = MUSTER_DTYPE_END);

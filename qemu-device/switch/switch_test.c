@@ -93,6 +93,52 @@ static void a_second_result_changes_nothing(void **state)
 	assert_int_equal(counters().drop_duplicate, 1);
 }
 
+static void contribute_bare(uint32_t i, uint32_t pulse)
+{
+	struct muster_packet packet = from_child(i);
+
+	packet.pulse = pulse;
+	packet.flags = MUSTER_PACKET_BARE;
+	hand(CHILDREN[i].port, &packet, 1);
+}
+
+static void who_wants_no_data_only_hears_that_it_is_there(void **state)
+{
+	struct muster_packet down = from_parent();
+
+	(void)state;
+	contribute_bare(0, 0);
+	contribute(1, 0, 1);
+	contribute_bare(2, 0);
+	assert_int_equal(out[0].packet.flags, 0);
+	assert_true(out[0].value == 3);
+	hand(PARENT_PORT, &down, 100);
+	assert_int_equal(nr_out, 1 + 3);
+	for (uint32_t i = 0; i < 3; i++)
+		assert_int_equal(out[1 + i].packet.length, i == 1 ? 8 : 0);
+	assert_int_equal(out[1].packet.total, 0);
+	assert_true(out[2].value == 100);
+}
+
+static void where_nobody_wants_data_none_comes_down(void **state)
+{
+	struct muster_packet down = from_parent();
+
+	(void)state;
+	for (uint32_t i = 0; i < 3; i++)
+		contribute_bare(i, 0);
+	assert_int_equal(out[0].packet.flags, MUSTER_PACKET_BARE);
+	assert_true(out[0].value == 3);
+	hand(PARENT_PORT, &down, 100);
+	assert_int_equal(nr_out, 1);
+	assert_int_equal(counters().drop_malformed, 1);
+	down.total = down.length = 0;
+	hand(PARENT_PORT, &down, 0);
+	assert_int_equal(nr_out, 1 + 3);
+	for (uint32_t i = 0; i < 3; i++)
+		assert_int_equal(out[1 + i].packet.length, 0);
+}
+
 /* ---- order ---- */
 
 static void arrival_does_not_decide_the_order(void **state)
@@ -441,7 +487,7 @@ static void groups_are_bounded(void **state)
 	for (group.group = 2; group.group <= MUSTER_SWITCH_GROUPS_MAX; group.group++)
 		assert_int_equal(muster_switch_group_add(sw, &group), 0);
 	assert_int_equal(muster_switch_group_add(sw, &group), -ENOSPC);
-	assert_true(one > places * 5 * 64 && one < places * 5 * 64 + 9216);
+	assert_true(one > places * 5 * 64 && one < places * 5 * 64 + 10240);
 }
 
 /* ---- forwarding ---- */
@@ -545,6 +591,8 @@ int main(void)
 		SWITCH_TEST(figure_2_one_in_one_out_for_each_port_of_the_group),
 		SWITCH_TEST(the_result_goes_down_twice),
 		SWITCH_TEST(a_second_result_changes_nothing),
+		SWITCH_TEST(who_wants_no_data_only_hears_that_it_is_there),
+		SWITCH_TEST(where_nobody_wants_data_none_comes_down),
 		SWITCH_TEST(arrival_does_not_decide_the_order),
 		SWITCH_TEST(one_child_brings_a_message_without_operation),
 		SWITCH_TEST(a_message_may_come_from_above),

@@ -370,7 +370,6 @@ struct muster_program *dst_tree_lower(const struct dst_world *w, const struct ds
 	down = &program->descs[1];
 	program->is_inline = op->bytes <= MUSTER_INLINE_MAX;
 	program->bytes = program->out_bytes = op->bytes;
-	program->scratch_bytes = keeps ? 0 : op->bytes;
 	*up = (struct muster_desc){
 		.kind = program->is_inline ? MUSTER_DESC_MP : MUSTER_DESC_RDMA,
 		.flags = MUSTER_DESC_C, .src_vp = comm->addresses[member].vp, .job = w->job,
@@ -394,7 +393,8 @@ struct muster_program *dst_tree_lower(const struct dst_world *w, const struct ds
 		up->range.load_key = MUSTER_SPACE_IN;
 	down->flags |= MUSTER_DESC_CT | MUSTER_DESC_COLL_END;
 	down->cp_count = 1;
-	if (op->bytes)
-		down->store_key = keeps ? MUSTER_SPACE_OUT : MUSTER_SPACE_SCRATCH;
+	down->length = keeps ? op->bytes : 0;
+	if (down->length)
+		down->store_key = MUSTER_SPACE_OUT;
 	return program;
 }
