@@ -117,12 +117,27 @@ static int mr_dereg(struct world *world)
 	return -ibv_dereg_mr(world->mr);
 }
 
-static int mr_watch(struct world *world)
+static int watch(struct world *world, struct ibv_mr **mr)
 {
 	const uint8_t *changed;
 
-	return musterdv_mr_register(world->pd, memory, BYTES, IBV_ACCESS_LOCAL_WRITE, &world->watched,
-				    &changed);
+	return musterdv_mr_register(world->pd, memory, BYTES, IBV_ACCESS_LOCAL_WRITE, mr, &changed);
+}
+
+/* The page where it is told is mapped by the first, and stays until the file is closed. */
+static int mr_watch_first(struct world *world)
+{
+	return watch(world, &world->first_watched);
+}
+
+static int mr_unwatch_first(struct world *world)
+{
+	return -ibv_dereg_mr(world->first_watched);
+}
+
+static int mr_watch(struct world *world)
+{
+	return watch(world, &world->watched);
 }
 
 static int mr_unwatch(struct world *world)
@@ -510,6 +525,7 @@ const struct fault_step fault_steps[] = {
 	{ .name = "create_channel", .run = channel_create,
 	  .undo_name = "destroy_channel", .undo = channel_destroy },
 	{ .name = "reg_mr", .run = mr_reg, .undo_name = "dereg_mr", .undo = mr_dereg },
+	{ .name = "watch_first_mr", .run = mr_watch_first, .maps = true, .once = true, .undo = mr_unwatch_first },
 	{ .name = "watch_mr", .run = mr_watch, .maps = true, .undo_name = "unwatch_mr", .undo = mr_unwatch },
 	{ .name = "create_cq", .run = cq_create, .maps = true, .undo_name = "destroy_cq", .undo = cq_destroy },
 	{ .name = "req_notify_cq", .run = cq_arm },

@@ -14,7 +14,7 @@ struct world {
 	uint16_t lid;
 	struct ibv_pd *pd;
 	struct ibv_comp_channel *channel;
-	struct ibv_mr *mr, *watched;
+	struct ibv_mr *mr, *first_watched, *watched;
 	struct ibv_cq *cq;
 	struct ibv_srq *srq;
 	struct ibv_qp *ud, *rc;
