@@ -4,7 +4,7 @@
 # The driver's tests in the form of the kernel's own (kselftest), on the machine that this runs
 # on: a virtual one with a Muster NIC, which they reset, unbind and put to sleep. As root, from a
 # clone or from where `make -C selftests install` has put them.
-# usage: run_kselftest.sh [abi|lifetime|fault]...
+# usage: run_kselftest.sh [abi|lifetime|fault|clone|GROUP/TEST]...     clone: what only a clone has
 # MUSTER_BUILD: where the programs are; MUSTER_MODULE: the driver's file, else that there, else
 # what modprobe finds.
 set -u
@@ -18,8 +18,9 @@ tests_of() {
 	abi) echo dv_test quota_test counter_test family_test ;;
 	lifetime) echo life_test bus_test suspend_test ;;
 	fault) echo health_test ;;
+	clone) echo tools_test diag_test kunit_test ;;
 	*)
-		echo "$0: there are abi, lifetime and fault, and no '$1'" >&2
+		echo "$0: there are abi, lifetime, fault and clone, and no '$1'" >&2
 		exit 2
 		;;
 	esac
@@ -45,7 +46,9 @@ run() {
 [ $# -gt 0 ] || set -- abi lifetime fault
 all=
 for group; do
-	names=$(tests_of "$group") || exit
+	names=$(tests_of "${group%/*}") || exit
+	[ "${group#*/}" = "$group" ] || names=${group#*/}
+	group=${group%/*}
 	for name in $names; do
 		all="$all $group/$name"
 	done

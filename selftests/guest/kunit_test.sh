@@ -5,6 +5,8 @@
 # has KUnit: what they said.
 . "$(dirname "$0")/guest.sh"
 
+grep -qF .kunit_test_suites "${MUSTER_MODULE:-$MUSTER_BUILD/kernel/muster.ko}" ||
+	skip_all "this driver has no KUnit tests in it: KERNEL=debug"
 RESULTS=/sys/kernel/debug/kunit
 
 # usage: suite_passes NAME
