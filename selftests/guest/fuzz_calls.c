@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Programs of calls. One begins with nothing but an open file, and all that it has made is let
+ * Programs of calls. One begins with nothing but an open file and a domain, and all that it has made is let
  * go of at its end.
  */
 #include "fuzz_state.h"
@@ -21,7 +21,7 @@ static const char *const names[FUZZ_KINDS] = {
 	"job_create", "job_destroy", "context_open", "context_close", "context_abort", "map",
 	"unmap", "remap", "protect", "ring", "bell", "query", "command", "ioctl", "fork", "event",
 	"srq_create", "srq_destroy", "srq_modify", "srq_query", "cq_create_ex", "cq_moderate", "cq_resize",
-	"qp_create_ex", "query_ex",
+	"qp_create_ex", "query_ex", "memory",
 };
 
 struct map {
@@ -35,8 +35,12 @@ uint64_t fuzz_bend;
 static struct fuzz_file files[FILES];
 static struct map maps[MAPS];
 static uint32_t nr_maps;
-static char *memories[FUZZ_CALLS_MAX];	/* that were registered */
-static uint32_t nr_memories;
+/* What was registered, by this program or by one before. */
+static struct memory {
+	char *at;			/* NULL: none */
+	bool spoilt;
+} memories[FUZZ_CALLS_MAX];
+static uint32_t nr_memories;		/* of this program */
 
 uint64_t fuzz_random(uint64_t *state)
 {
@@ -58,7 +62,8 @@ struct fuzz_call fuzz_call_new(uint64_t *state)
 {
 	/* What makes objects comes more often than what takes them away. */
 	static const uint8_t likely[] = { PD_ALLOC, MR_REG, CQ_CREATE, VP_CREATE, QP_CREATE, JOB_CREATE,
-		CONTEXT_OPEN, MAP, MAP, RING, RING, BELL, QP_MODIFY, SRQ_CREATE, CQ_CREATE_EX, QP_CREATE_EX };
+		CONTEXT_OPEN, MAP, MAP, RING, RING, BELL, QP_MODIFY, SRQ_CREATE, CQ_CREATE_EX, QP_CREATE_EX,
+		MEMORY };
 	uint64_t r = fuzz_random(state);
 	struct fuzz_call call = {
 		.kind = r % 2 ? likely[r / 2 % sizeof(likely)] : r / 2 % FUZZ_KINDS,
@@ -68,6 +73,9 @@ struct fuzz_call fuzz_call_new(uint64_t *state)
 		call.args[i] = fuzz_odd_number(state);
 	r = fuzz_random(state);
 	call.args[FUZZ_ARGS - 1] = r % 4 ? 0 : r >> 32;
+	/* It takes the time of ten others. */
+	if (call.kind == FORK && r / 4 % 4)
+		call.kind = RING;
 	return call;
 }
 
@@ -81,20 +89,68 @@ void fuzz_file_close(void)
 	fuzz_file->async = 0;
 }
 
+/* ---- memory that is registered ----------------------------------------------------------- */
+
 /* With a page on either side that nobody can register. */
 char *fuzz_memory_new(void)
 {
-	char *at = mmap(NULL, FUZZ_MEMORY_BYTES + 2 * FUZZ_PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS,
-			-1, 0);
+	struct memory *memory = &memories[nr_memories++];
 
-	if (at == MAP_FAILED)
-		_exit(1);
-	mprotect(at + FUZZ_PAGE, FUZZ_MEMORY_BYTES, PROT_READ | PROT_WRITE);
-	memories[nr_memories++] = at;
-	return at + FUZZ_PAGE;
+	if (!memory->at) {
+		memory->at = mmap(NULL, FUZZ_MEMORY_BYTES + 2 * FUZZ_PAGE, PROT_NONE,
+				  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		if (memory->at == MAP_FAILED)
+			_exit(1);
+		mprotect(memory->at + FUZZ_PAGE, FUZZ_MEMORY_BYTES, PROT_READ | PROT_WRITE);
+	}
+	return memory->at + FUZZ_PAGE;
 }
 
-/* ---- memory ------------------------------------------------------------------------------ */
+/* The kernel tells the driver of it, if the region is watched. */
+static void memory_spoil(const uint32_t *args)
+{
+	struct memory *memory = &memories[args[0] % (nr_memories ? nr_memories : 1)];
+	char *at = memory->at + FUZZ_PAGE * (1 + args[1] % (FUZZ_MEMORY_BYTES / FUZZ_PAGE - 1));
+	size_t bytes = FUZZ_PAGE * (1 + args[2] % 3);
+
+	if (!nr_memories)
+		return;
+	memory->spoilt = true;
+	switch (args[1] / 64 % 6) {
+	case 0:
+		munmap(at, bytes);
+		break;
+	case 1:
+		madvise(at, bytes, MADV_DONTNEED);
+		break;
+	case 2:
+		mprotect(at, bytes, args[2] / 4 % 4);
+		break;
+	case 3:
+		mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+		break;
+	case 4:
+		mremap(at, bytes, bytes + FUZZ_PAGE * (args[2] % 2), MREMAP_MAYMOVE);
+		break;
+	default:
+		madvise(at, bytes, MADV_FREE);
+	}
+}
+
+/* What is left of memory goes that is not as it was. */
+static void memories_end(void)
+{
+	for (; nr_memories; nr_memories--) {
+		struct memory *memory = &memories[nr_memories - 1];
+
+		if (!memory->spoilt)
+			continue;
+		munmap(memory->at, FUZZ_MEMORY_BYTES + 2 * FUZZ_PAGE);
+		*memory = (struct memory){ };
+	}
+}
+
+/* ---- memory that is mapped --------------------------------------------------------------- */
 
 static void map(const uint32_t *args)
 {
@@ -247,6 +303,9 @@ static void call_run(const struct fuzz_call *call)
 	case EVENT:
 		event();
 		break;
+	case MEMORY:
+		memory_spoil(call->args);
+		break;
 	default:
 		memory_run(call);
 	}
@@ -254,7 +313,8 @@ static void call_run(const struct fuzz_call *call)
 
 void fuzz_program_run(const struct fuzz_program *program)
 {
-	static const struct fuzz_call begin = { .kind = OPEN };
+	/* Without a domain there is hardly anything. */
+	static const struct fuzz_call begin[] = { { .kind = OPEN }, { .kind = PD_ALLOC } };
 
 	signal(SIGSEGV, on_fault);
 	signal(SIGBUS, on_fault);
@@ -262,7 +322,8 @@ void fuzz_program_run(const struct fuzz_program *program)
 		files[i].fd = -1;
 	fuzz_bend = 0;
 	fuzz_file = &files[0];
-	fuzz_verbs_run(&begin);
+	for (size_t i = 0; i < sizeof(begin) / sizeof(begin[0]); i++)
+		fuzz_verbs_run(&begin[i]);
 	for (uint32_t i = 0; i < program->nr; i++)
 		call_run(&program->calls[i]);
 	for (int i = 0; i < MAPS; i++)
@@ -274,8 +335,7 @@ void fuzz_program_run(const struct fuzz_program *program)
 		fuzz_file = &files[i];
 		fuzz_file_close();
 	}
-	while (nr_memories)
-		munmap(memories[--nr_memories], FUZZ_MEMORY_BYTES + 2 * FUZZ_PAGE);
+	memories_end();
 	memset(maps, 0, sizeof(maps));
 	memset(files, 0, sizeof(files));
 	nr_maps = 0;

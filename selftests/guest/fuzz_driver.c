@@ -25,6 +25,7 @@
 
 enum {
 	BATCH = 64,			/* programs of one process */
+	PROGRAM_MIN = 12,		/* calls of one that is new */
 	CORPUS = 1024,
 	EDGES = 1 << 16,
 	COVER_WORDS = 64 << 10,
@@ -107,7 +108,8 @@ static bool cover_take(void)
 
 static void program_new(struct fuzz_program *program, uint64_t *state)
 {
-	program->nr = 1 + fuzz_random(state) % FUZZ_CALLS_MAX;
+	/* To begin and to end takes the time of some calls. */
+	program->nr = PROGRAM_MIN + fuzz_random(state) % (FUZZ_CALLS_MAX - PROGRAM_MIN + 1);
 	for (uint32_t i = 0; i < program->nr; i++)
 		program->calls[i] = fuzz_call_new(state);
 }

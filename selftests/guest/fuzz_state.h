@@ -14,7 +14,7 @@ enum {
 	FUZZ_OBJECTS = 8,		/* of each type that are remembered, of a file */
 	FUZZ_OFFSETS = 32,
 	FUZZ_PAGE = 4096,
-	FUZZ_MEMORY_BYTES = 64 * FUZZ_PAGE,	/* of what is registered */
+	FUZZ_MEMORY_BYTES = 16 * FUZZ_PAGE,	/* of what is registered */
 };
 
 enum fuzz_type { PD, MR, CQ, QP, SRQ, JOB, CONTEXT, CHANNEL, FUZZ_TYPES };
@@ -24,7 +24,7 @@ enum fuzz_kind {
 	CQ_ARM, VP_CREATE, QP_CREATE, QP_DESTROY, QP_MODIFY, QP_QUERY, JOB_CREATE, JOB_DESTROY,
 	CONTEXT_OPEN, CONTEXT_CLOSE, CONTEXT_ABORT, MAP, UNMAP, REMAP, PROTECT, RING, BELL, QUERY,
 	COMMAND, IOCTL, FORK, EVENT, SRQ_CREATE, SRQ_DESTROY, SRQ_MODIFY, SRQ_QUERY, CQ_CREATE_EX,
-	CQ_MODERATE, CQ_RESIZE, QP_CREATE_EX, QUERY_EX, FUZZ_KINDS,
+	CQ_MODERATE, CQ_RESIZE, QP_CREATE_EX, QUERY_EX, MEMORY, FUZZ_KINDS,
 };
 
 struct fuzz_file {
@@ -42,7 +42,8 @@ extern uint64_t fuzz_bend;		/* 0: the call is as it should be */
 /* Limits, and one beyond. */
 uint32_t fuzz_odd_number(uint64_t *state);
 void fuzz_file_close(void);
-/* Of its own for each region: the kernel that watches DMA minds memory that is registered twice. */
+/* Of its own for each region: the kernel that watches DMA minds memory that is registered twice. A
+ * program that comes later has the same again, if nothing was done to it. */
 char *fuzz_memory_new(void);
 /* Bytes of ours before the kernel reads them: bits, words, or all of them. */
 void fuzz_bend_bytes(void *bytes, size_t len);

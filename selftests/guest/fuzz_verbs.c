@@ -165,7 +165,7 @@ static void mr_reg(const uint32_t *args)
 			.length = args[1] % 2 ? args[1] : args[1] % FUZZ_MEMORY_BYTES,
 			.pd_handle = fuzz_chosen(PD, args[2]), .access_flags = args[0] % 4 ? 1 : args[0] % 256,
 		},
-		.own.flags = args[2] / 256 % 2,
+		.own.flags = args[2] % 2,
 	};
 
 	cmd.ibv.hca_va = cmd.ibv.start;
