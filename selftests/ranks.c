@@ -5,7 +5,7 @@
  * that one job shows in turn; it exits 0 when they were seen, and says on stderr
  * what was not.
  *
- * usage: ranks BEHAVIOUR[,BEHAVIOUR]... [ARGUMENT]
+ * usage: ranks BEHAVIOUR[=ARGUMENT][,BEHAVIOUR[=ARGUMENT]]... [ARGUMENT]      of those that have none
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -582,8 +582,14 @@ static const struct {
 	{ "overtakes", overtakes }, { "crosses", crosses }, { "remaps", remaps },
 };
 
-static bool show(const char *name, const char *argument)
+static bool show(char *name, const char *argument)
 {
+	char *own = strchr(name, '=');
+
+	if (own) {
+		*own = 0;
+		argument = own + 1;
+	}
 	for (size_t i = 0; i < sizeof(behaviours) / sizeof(behaviours[0]); i++)
 		if (!strcmp(name, behaviours[i].name)) {
 			behaviours[i].run(argument);
