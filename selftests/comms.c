@@ -108,12 +108,17 @@ static struct holds holds_now(void)
 	return (struct holds){ counted_all() - kept(), lines_of("/proc/self/maps"), files_open() };
 }
 
-/* Of what engine and library need the most of at once, that depends on who was late, too. */
-enum { LATE_BYTES = 16 << 10 };
+/*
+ * Of what engine and library need the most of at once, that depends on who was late, too: on NICs up to 50 KB more
+ * were seen with 4,096 of 16 ranks, by the host path none.
+ */
+enum { LATE_BYTES = 64 << 10, LATE_HOST_BYTES = 16 << 10 };
+
+static size_t late_bytes = LATE_BYTES;
 
 static void expect_no_more(const struct holds *a, const struct holds *b)
 {
-	EXPECT(b->bytes < a->bytes + LATE_BYTES, "%zu bytes, then %zu", a->bytes, b->bytes);
+	EXPECT(b->bytes < a->bytes + late_bytes, "%zu bytes, then %zu", a->bytes, b->bytes);
 	EXPECT(b->mappings <= a->mappings + 2 * (long)size, "%ld mappings, then %ld", a->mappings,
 	       b->mappings);
 	EXPECT(b->files <= a->files + 2 * (long)size, "%ld open files, then %ld", a->files, b->files);
@@ -174,6 +179,8 @@ static void make_and_count(uint32_t nr, struct muster_comm **comms)
 	idle_bytes = (cost_now() - warm) / (nr - first);
 	EXPECT_OK(muster_barrier(world));	/* who goes on sends what would lie here, and rest no more */
 	muster_comm_last(comms[0], &info);
+	if (info.path == MUSTER_PATH_HOST)
+		late_bytes = LATE_HOST_BYTES;
 	EXPECT(info.path != MUSTER_PATH_NIC || first < WARM || nr - first < COUNTED_MIN ||
 	       idle_bytes <= OWN_BYTES + MEMBER_BYTES * size + WARM_BYTES / (nr - first),
 	       "an idle one of %" PRIu32 " ranks costs %zu bytes", size, idle_bytes);
