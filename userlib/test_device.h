@@ -93,12 +93,6 @@ struct test_world {
 
 /* ---- the engine's world ---------------------------------------------------------- */
 
-static inline uint64_t test_now_us(void *opaque)
-{
-	(void)opaque;
-	return 0;
-}
-
 static inline void *test_map(void *opaque, uint16_t vp, uint32_t key, uint64_t addr, uint64_t len,
 			     bool write)
 {
@@ -229,7 +223,6 @@ static inline void test_engine_free(void *opaque, void *p, size_t bytes)
 }
 
 static const struct muster_engine_world test_engine_world = {
-	.now_us = test_now_us,
 	.dma_read = test_dma_read,
 	.dma_write = test_dma_write,
 	.key_life = test_key_life,
