@@ -511,13 +511,15 @@ check "what is not there, or not allowed, is said in a sentence" not_there
 
 # Pages of a process that plays a job of so many ranks: each waits for the next one, in an operation
 # that is its own; the last has not called it.
+LOOK_VERSION=$(sed -n 's/^#define MUSTER_LOOK_VERSION[[:space:]]*//p' "$tap_home/../uapi/muster_look.h")
+export LOOK_VERSION
 cat >pages.py <<-'EOT'
 	import os, struct, sys, time
-	nr = int(sys.argv[1])
+	nr, version = int(sys.argv[1]), int(os.environ["LOOK_VERSION"])
 	now = time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000
 	for rank in range(nr):
 	    file, last, number = os.memfd_create("muster-look", 0), rank == nr - 1, 17 + nr - rank
-	    page = struct.pack("<IIIIQQIIIIHBBIQQ16s16sIBBHI", 0x6b6f6f6c, 2, os.getpid(), 0, 1 << 30 | os.getpid(), now,
+	    page = struct.pack("<IIIIQQIIIIHBBIQQ16s16sIBBHI", 0x6b6f6f6c, version, os.getpid(), 0, 1 << 30 | os.getpid(), now,
 	                       rank, nr, 0, 7, rank % 2048, 1, 0 if last else 1, 0, now, now, b"local", b"ring",
 	                       0, 0, 0, 0, 1).ljust(704, b"\0")
 	    page += struct.pack("<10IB7x16xQQQII", 0, 1, 0, 0, 0, rank, nr, 0, number + 1 - last, number, 2, 8, now,

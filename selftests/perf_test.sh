@@ -152,7 +152,7 @@ beside_limits() {
 	grep -q '^  allreduce, 8 B ' out
 	grep -q '^  allreduce, 1 MiB ' out
 	grep -q '"nic_over_limit"' bench/bench.json
-	same 20 "$(grep -vc '^#' bench/bench.dat)"
+	same 21 "$(grep -vc '^#' bench/bench.dat)"
 	same 1 "$(status_of "$run" -n 3 "$perf" --against-limits)"
 	grep -q -e '--against-limits is for 2 ranks, here are 3' err
 }

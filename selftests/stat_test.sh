@@ -200,8 +200,11 @@ usage() {
 check "wrong usage is refused" usage
 
 # Pages of a process that plays a job of 2,048 ranks, one virtual port each, and of one that makes no sense.
+LOOK_VERSION=$(sed -n 's/^#define MUSTER_LOOK_VERSION[[:space:]]*//p' "$tap_home/../uapi/muster_look.h")
+export LOOK_VERSION
 cat >pages.py <<'END'
 import os, random, struct, sys, time
+VERSION = int(os.environ["LOOK_VERSION"])
 def page(body):
     fd = os.memfd_create("muster-look", 0)
     os.write(fd, body)
@@ -209,18 +212,18 @@ def page(body):
 nr = int(sys.argv[1])
 now = time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000
 for rank in range(nr):
-    head = struct.pack("<IIIIQQIIIIHBBIQQ16s16s", 0x6b6f6f6c, 2, os.getpid(), 0, 0x5eed5eed, now - 1000000,
+    head = struct.pack("<IIIIQQIIIIHBBIQQ16s16s", 0x6b6f6f6c, VERSION, os.getpid(), 0, 0x5eed5eed, now - 1000000,
                        rank, nr, rank // 2048, 7, rank % 2048, 1, 0, 0, now, now, b"local", b"ring")
-    page(head.ljust(256, b"\0") + struct.pack("<4Q", 5, 5, 7, rank + 1))
+    page(head.ljust(256, b"\0") + struct.pack("<9Q", 5, 5, 7, 0, 0, 0, 0, 0, rank + 1))
 # One that waits for what switches combine, in an alltoallv.
-head = struct.pack("<IIIIQQIIIIHBBIQQ16s16sIBBHI", 0x6b6f6f6c, 2, os.getpid(), 0, 0x5eed5eee, now - 1000000,
+head = struct.pack("<IIIIQQIIIIHBBIQQ16s16sIBBHI", 0x6b6f6f6c, VERSION, os.getpid(), 0, 0x5eed5eee, now - 1000000,
                    0, 2, 0, 7, 0, 1, 1, 0, now, now, b"local", b"ring", 0, 0, 0, 0, 1)
 comm = struct.pack("<10IB7x4BIQQQQII", 0, 1, 0, 0, 0, 0, 2, 0, 6, 5, 3, 36, 1, 0, 0, 0, 0, 8, now, now, 5, 0)
 page(head.ljust(704, b"\0") + comm + struct.pack("<IIIIIBBH", 0, 0, 1, 0, 0xffffffff, 1, 0, 0))
 random.seed(11)
 for i in range(64):
     noise = bytearray(random.randbytes(704 + 256 * 8))
-    noise[0:8] = struct.pack("<II", 0x6b6f6f6c, 2)
+    noise[0:8] = struct.pack("<II", 0x6b6f6f6c, VERSION)
     noise[12:16] = bytes(4)
     noise[32:40] = struct.pack("<II", i, 64)
     noise[112:116] = bytes([8, 0, 0, 0])
