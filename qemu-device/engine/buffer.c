@@ -14,7 +14,7 @@
 #include <errno.h>
 
 enum {
-	TABLE_BITS_MIN = 8,
+	TABLE_BITS_MIN = 9,
 	LINE = 64,				/* of the cache */
 	AHEAD = 2 * sizeof(struct entry),	/* those that are taken after this one */
 };
@@ -107,7 +107,10 @@ static inline struct entry **bucket(const struct unit *unit, uint32_t hash)
 	return &unit->table[hash >> unit->table_shift];
 }
 
-/* Without memory the chains get longer: whether it worked matters the first time only. */
+/*
+ * There are twice as many chains as entries, or how long each is would be guessed wrong too often.
+ * Without memory they get longer: whether it worked matters the first time only.
+ */
 static bool table_resize(struct muster_engine *engine, struct unit *unit, uint32_t bits)
 {
 	struct entry **old = unit->table, *entry, *next;
@@ -227,12 +230,12 @@ static __attribute__((noinline)) struct entry_chunk *chunk_new(struct muster_eng
 	return chunk;
 }
 
-/* Where three in four chains are empty, and no more are needed for one chunk. */
+/* Where seven in eight chains are empty, and no more are needed for one chunk. */
 static void table_shrink(struct muster_engine *engine, struct unit *unit)
 {
 	uint32_t bits = unit->table_bits;
 
-	while (bits > TABLE_BITS_MIN && unit->nr_entries_used <= 1u << (bits - 2))
+	while (bits > TABLE_BITS_MIN && unit->nr_entries_used <= 1u << (bits - 3))
 		bits--;
 	if (bits != unit->table_bits)
 		table_resize(engine, unit, bits);
@@ -298,7 +301,7 @@ static inline struct entry *entry_take(struct context *ctx, struct unit *unit)
 	if (!chunk)
 		return NULL;
 	entry = chunk_take(unit, chunk);
-	if (unit->nr_entries_used++ == 1u << unit->table_bits)
+	if (unit->nr_entries_used++ == 1u << (unit->table_bits - 1))
 		table_resize(ctx->engine, unit, unit->table_bits + 1);
 	if (++unit->spare.nr_taken == SPARE_TAKES)
 		spare_look(ctx->engine, unit);

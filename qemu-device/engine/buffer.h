@@ -95,24 +95,25 @@ struct spare_chunks {
 };
 
 struct unit {
-	uint32_t nr_contexts;
+	/* What is looked at for every message: a line of the cache. */
+	struct entry_chunk *first_chunk, *last_chunk;	/* of those that have a free entry */
+	struct spare_chunks spare;
+	struct entry **table;		/* hash table of 1 << table_bits chains, */
+	uint32_t table_shift;		/* which the upper bits of a hash name: 32 - table_bits */
+	uint32_t nr_entries_used;
 
+	uint32_t table_bits;
+	uint32_t nr_contexts;
 	uint8_t *blocks;
 	uint64_t *used;			/* a bit per block */
 	uint32_t nr_blocks;
 	uint32_t nr_free;
 	uint32_t nr_used;
 	struct context *waiting_first, *waiting_last; /* for blocks */
-
-	struct entry_chunk *first_chunk, *last_chunk;	/* of those that have a free entry */
-	struct spare_chunks spare;
-	uint32_t nr_entries_used;
-	struct entry **table;		/* hash table of 1 << table_bits chains, */
-	uint32_t table_bits;
-	uint32_t table_shift;		/* which the upper bits of a hash name: 32 - table_bits */
-
 	uint8_t *scratch;		/* MUSTER_MTU bytes, for memory that cannot be mapped */
-};
+} __attribute__((aligned(64)));
+
+_Static_assert(offsetof(struct unit, table_bits) == 64 && sizeof(struct unit) == 128, "two lines");
 
 int muster_buffer_create(struct muster_engine *engine, struct unit *unit, uint32_t bytes);
 void muster_buffer_destroy(struct muster_engine *engine, struct unit *unit);
