@@ -22,7 +22,7 @@ enum {
 	BLOCK = 256,		/* numbers that are f64 at once */
 	LANES = WIDE / 8,
 	STRIDE = 2 * WIDE,	/* bytes that are looked at in one turn */
-	PIECE = 512,		/* that may say that nothing changes */
+	PIECE = 2048,		/* that may say that nothing changes */
 	FRACTION = 52,
 	EXPONENT_LAST = -1074,	/* of the last bit of a subnormal number */
 	TOP_MAX = 1024,
