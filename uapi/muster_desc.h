@@ -237,6 +237,7 @@ enum muster_status {
 	MUSTER_STATUS_DESCRIPTOR = 5,	/* a descriptor was refused; nothing was done */
 	MUSTER_STATUS_PROTOCOL = 6,	/* a packet contradicts the running sequence */
 	MUSTER_STATUS_FLUSHED = 7,	/* the context failed or closed before it ran */
+	MUSTER_STATUS_STARVED = 8,	/* the engine of a member had no memory for it */
 };
 
 #define MUSTER_CULPRIT_NONE		0xffffffffu

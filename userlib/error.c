@@ -96,6 +96,7 @@ int muster_status_errno(uint8_t status)
 		return -ECONNRESET;
 	case MUSTER_STATUS_ABORTED:
 	case MUSTER_STATUS_FLUSHED:
+	case MUSTER_STATUS_STARVED:
 		return -ECONNABORTED;
 	case MUSTER_STATUS_MEMORY:
 		return -EFAULT;

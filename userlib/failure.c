@@ -189,6 +189,9 @@ void muster_comm_fail_status(struct muster_comm *comm, uint8_t status, uint32_t 
 		comm_fail(comm, err, "the device of %s could not use a buffer: it must stay mapped until the operation is finished",
 				 who);
 		break;
+	case MUSTER_STATUS_STARVED:
+		comm_fail(comm, err, "the device of %s had no memory for the operation", who);
+		break;
 	case MUSTER_STATUS_PROTOCOL:
 		comm_fail(comm, err, "%s sent what does not fit the running operation", who);
 		break;

@@ -47,5 +47,5 @@ void muster_context_fail(struct context *ctx, uint8_t status, uint32_t culprit,
 
 void muster_context_starve(struct context *ctx)
 {
-	muster_context_fail(ctx, MUSTER_STATUS_ABORTED, ctx->self, NULL);
+	muster_context_fail(ctx, MUSTER_STATUS_STARVED, ctx->self, NULL);
 }

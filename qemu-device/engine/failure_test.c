@@ -3,6 +3,7 @@
  * How a context ends before its time: who is named, who is told, what completes
  * with what, and that nothing moves afterwards.
  */
+#include "internal.h"
 #include "test_failure.h"
 
 static void another_signature_is_a_mismatch_that_names_its_rank_to_all(void **state)
@@ -384,6 +385,60 @@ static void without_memory_nothing_is_created_and_nothing_leaks(void **state)
 	world_destroy(w);
 }
 
+/* Steps of an engine without memory, until it has none for its sequence any more or has tried often. */
+static uint32_t try_without_memory(struct world *w, uint32_t often)
+{
+	uint32_t tries;
+
+	w->allocs_limited = true;
+	for (tries = 0; tries < often && !world_counters(w, 0).contexts_failed; tries++) {
+		w->allocs_left = 0;
+		muster_engine_step(w->nodes[0].engine, 100);
+	}
+	w->allocs_limited = false;
+	return tries;
+}
+
+/* A broadcast from node 1, for which node 0 finds no memory so often. */
+static struct world *broadcast_without_memory(uint32_t often, uint32_t *tries)
+{
+	struct muster_desc from = desc_rdma(MUSTER_DESC_CH | MUSTER_DESC_CT | MUSTER_DESC_COLL_END,
+					    0, 9000, 9000);
+	struct muster_desc sink = desc_rdma(MUSTER_DESC_CH | MUSTER_DESC_CT | MUSTER_DESC_COLL_END,
+					    1, 9000, 9000);
+	struct world *w = world_create(2, 1);
+
+	desc_load(&from, 0);
+	desc_to(&from, 0, 0);
+	desc_store(&sink, 0);
+	world_start(w);
+	world_post(w, 0, &sink, 1);
+	world_post(w, 1, &from, 1);
+	*tries = try_without_memory(w, often);
+	world_run(w);
+	return w;
+}
+
+static void a_sequence_without_memory_is_tried_again_and_in_the_end_fails(void **state)
+{
+	uint32_t tries;
+	struct world *w;
+
+	(void)state;
+	w = broadcast_without_memory(1000, &tries);
+	assert_int_equal(tries, 1000);
+	assert_false(world_counters(w, 0).contexts_failed);
+	assert_int_equal(last_cqe(w, 0)->status, MUSTER_STATUS_OK);
+	world_destroy(w);
+
+	w = broadcast_without_memory(2 * TRIES_MAX, &tries);
+	assert_int_equal(tries, TRIES_MAX);
+	assert_int_equal(world_counters(w, 0).retries, TRIES_MAX);
+	expect_failed(w, 0, MUSTER_STATUS_STARVED, 0);
+	expect_failed(w, 1, MUSTER_STATUS_STARVED, 0);
+	world_destroy(w);
+}
+
 static void an_abort_that_makes_no_sense_is_refused(void **state)
 {
 	struct world *w = world_create(2, 1);
@@ -471,6 +526,7 @@ int main(void)
 		cmocka_unit_test(large_ranges_that_are_refused_end_the_context),
 		cmocka_unit_test(a_large_operand_that_no_packet_brings_contradicts_the_sequence),
 		cmocka_unit_test(without_memory_nothing_is_created_and_nothing_leaks),
+		cmocka_unit_test(a_sequence_without_memory_is_tried_again_and_in_the_end_fails),
 		cmocka_unit_test(an_abort_that_makes_no_sense_is_refused),
 		cmocka_unit_test(a_failure_frees_what_the_context_held),
 	};

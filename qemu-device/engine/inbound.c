@@ -25,7 +25,7 @@ static void receive_abort(struct context *ctx, const struct muster_packet *packe
 		muster_context_ready(ctx);
 		return;
 	}
-	if (status == MUSTER_STATUS_OK || status > MUSTER_STATUS_FLUSHED ||
+	if (status == MUSTER_STATUS_OK || status > MUSTER_STATUS_STARVED ||
 	    (packet->arg >= ctx->nr_members && packet->arg != MUSTER_CULPRIT_NONE)) {
 		ctx->engine->counters->drop_malformed++;
 		return;

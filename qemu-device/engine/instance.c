@@ -178,12 +178,9 @@ static bool given_back(const struct context *ctx, struct entry *entry)
 	return true;
 }
 
-/* Whether the slot's message is there, and where. */
-static bool source_find(struct context *ctx, const struct instance *inst, uint32_t slot,
-			struct source *source)
+/* Whether a slot's message is there, and where. */
+static bool source_of(struct context *ctx, struct entry *entry, struct source *source)
 {
-	struct entry *entry = muster_entry_find(ctx, ctx->base, inst->pulse, slot);
-
 	source->entry = entry;
 	source->peer = NULL;
 	if (!entry || entry->combined || entry->state != ENTRY_REFERENCE)
@@ -196,18 +193,21 @@ static bool source_find(struct context *ctx, const struct instance *inst, uint32
 	return source->peer;
 }
 
-/* Those of the next slots that are there; with FORWARD the last one goes by itself. */
+/* Those of the next slots that are there, from `entry` on; with FORWARD the last one goes by itself. */
 static uint32_t sources_find(struct context *ctx, const struct instance *inst,
-			     const struct step *step, struct source *sources)
+			     const struct step *step, struct entry *entry, struct source *sources)
 {
-	uint32_t end = step->slot_first + step->cp_count, nr = 0, slot;
+	uint32_t end = step->slot_first + step->cp_count, nr = 0, slot = inst->slot;
 
-	if (step->flags & MUSTER_DESC_FORWARD && inst->slot + 1U < end)
+	if (step->flags & MUSTER_DESC_FORWARD && slot + 1 < end)
 		end--;
-	for (slot = inst->slot; slot < end; slot++, nr++)
-		if (!source_find(ctx, inst, slot, &sources[nr]) ||
-		    (nr && muster_combine_replaces(step, sources[nr].entry)))
+	while (source_of(ctx, entry, &sources[nr]) &&
+	       !(nr && muster_combine_replaces(step, entry))) {
+		nr++;
+		if (++slot == end)
 			break;
+		entry = muster_entry_find(ctx, ctx->base, inst->pulse, slot);
+	}
 	return nr;
 }
 
@@ -228,10 +228,11 @@ static bool sources_done(struct context *ctx, const struct source *sources, uint
 	return held;
 }
 
-static bool combine_sources(struct context *ctx, struct instance *inst, const struct step *step)
+static bool combine_sources(struct context *ctx, struct instance *inst, const struct step *step,
+			    struct entry *entry)
 {
 	struct source sources[MUSTER_SOURCES_MAX];
-	uint32_t nr = sources_find(ctx, inst, step, sources);
+	uint32_t nr = sources_find(ctx, inst, step, entry, sources);
 
 	if (!nr)
 		return false;
@@ -248,7 +249,7 @@ static bool combine_slot(struct context *ctx, struct instance *inst, const struc
 {
 	struct entry *entry = muster_entry_find(ctx, ctx->base, inst->pulse, inst->slot);
 
-	if (!entry || (!entry->combined && !combine_sources(ctx, inst, step)))
+	if (!entry || (!entry->combined && !combine_sources(ctx, inst, step, entry)))
 		return false;
 	if (entry->owes_taken && !muster_grant_tell_taken(ctx, entry))
 		return false;

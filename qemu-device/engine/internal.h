@@ -31,6 +31,7 @@ enum engine_limit {
 	TABLE_BUCKETS = 256,		/* and of that which finds tables of members */
 	POOL_CLASSES = 10,		/* sizes of what the pool keeps: 64 bytes, 128, ... */
 	POOL_KEEP_BYTES = 512 << 10,	/* that the pool keeps free */
+	TRIES_MAX = 1 << 20,		/* steps in which a sequence has no memory to run */
 	BASE_AGE_MAX = 1 << 30,		/* how far a member's base is remembered to lie back */
 	BASE_AGE_EACH = 1 << 8,		/* after so many numbers one member's base is looked at: all, in time */
 };

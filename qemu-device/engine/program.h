@@ -59,6 +59,7 @@ struct sequence {
 	struct sequence *next_kept;
 	struct bound_key *keys;		/* of one that is kept */
 	uint32_t nr_keys;
+	uint32_t tries;			/* to begin it, for which there was no memory */
 	uint64_t keys_gone;		/* engine->keys_gone when they were all looked up last */
 	struct muster_desc start;	/* of one that is kept: what runs it */
 	void *instances;		/* likewise, from one run to the next */

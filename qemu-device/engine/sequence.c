@@ -19,6 +19,7 @@ static struct sequence *sequence_new(struct context *ctx, uint32_t nr_steps, boo
 		seq->bytes = bytes;
 		seq->refs = 1;
 		seq->kept = false;
+		seq->tries = 0;
 		seq->instances = NULL;
 		seq->nr_instances = 0;
 		seq->instance_bytes = 0;
@@ -171,6 +172,19 @@ void muster_ended_forget(struct context *ctx)
 
 /* ---- running ---- */
 
+/*
+ * The Tianhe paper's pulses without a counter (section 1.3): they are tried again at the next steps,
+ * and in the end the process is told.
+ */
+static void try_again(struct context *ctx, struct sequence *seq)
+{
+	ctx->engine->counters->retries++;
+	if (++seq->tries == TRIES_MAX)
+		muster_context_starve(ctx);
+	else
+		ctx->stalled = true;
+}
+
 /* As many as can be live at once. */
 static bool instances_new(struct context *ctx, struct sequence *seq)
 {
@@ -184,10 +198,8 @@ static bool instances_new(struct context *ctx, struct sequence *seq)
 	ctx->instances = seq->instances;
 	if (!ctx->instances)
 		ctx->instances = muster_pool_take(ctx->engine, instances_bytes(seq));
-	if (!ctx->instances) {
-		ctx->stalled = true;
-		ctx->engine->counters->retries++;
-	}
+	if (!ctx->instances)
+		try_again(ctx, seq);
 	ctx->instances_kept = seq->kept && ctx->instances;
 	if (ctx->instances_kept)
 		seq->instances = ctx->instances;

@@ -68,7 +68,7 @@ static bool valid(const struct muster_packet *packet)
 		return packet->length == packet->total && !packet->arg && operation_valid(packet) &&
 		       lock_valid(packet) && bare_valid(packet);
 	return packet->type == MUSTER_PACKET_ABORT && !packet->length && packet->number &&
-	       packet->number <= MUSTER_STATUS_FLUSHED;
+	       packet->number <= MUSTER_STATUS_STARVED;
 }
 
 /* Which child it is from; nr_children: none. */

@@ -47,7 +47,7 @@ static void malformed_ones_are_dropped(void **state)
 	MALFORMED(packet.type = MUSTER_PACKET_ABORT);		/* with data */
 	MALFORMED(packet.type = MUSTER_PACKET_ABORT; packet.length = 0; packet.number = 0);
 	MALFORMED(packet.type = MUSTER_PACKET_ABORT; packet.length = 0;
-		  packet.number = MUSTER_STATUS_FLUSHED + 1);
+		  packet.number = MUSTER_STATUS_STARVED + 1);
 }
 
 static void what_is_longer_than_the_tree_takes_is_dropped(void **state)

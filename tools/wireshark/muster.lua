@@ -18,7 +18,7 @@ local collectives = {
 }
 local statuses = {
 	[1] = "MISMATCH", [2] = "PEER_LOST", [3] = "ABORTED", [4] = "MEMORY", [5] = "DESCRIPTOR",
-	[6] = "PROTOCOL", [7] = "FLUSHED",
+	[6] = "PROTOCOL", [7] = "FLUSHED", [8] = "STARVED",
 }
 local VERSION, HEADER, NOBODY = 4, 96, 0xffffffff
 
