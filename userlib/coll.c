@@ -13,6 +13,7 @@
 #include "arith.h"
 #include "again.h"
 #include "calls.h"
+#include "restart.h"
 
 int muster_type_check(struct muster_comm *comm, struct muster_call *call)
 {
@@ -284,12 +285,47 @@ int muster_allreduce_start(struct muster_comm *comm, const void *in, void *out, 
 
 /* ---- blocking -------------------------------------------------------------------- */
 
+static int attempt_start(struct muster_comm *comm, const struct muster_attempt *attempt,
+			 struct muster_request **request)
+{
+	switch (attempt->coll) {
+	case MUSTER_COLL_BROADCAST:
+		return muster_broadcast_start(comm, attempt->out, attempt->count, attempt->type, attempt->root, request);
+	case MUSTER_COLL_REDUCE:
+		return muster_reduce_start(comm, attempt->in, attempt->out, attempt->count, attempt->type,
+					   attempt->op, attempt->root, request);
+	case MUSTER_COLL_ALLREDUCE:
+		return muster_allreduce_start(comm, attempt->in, attempt->out, attempt->count, attempt->type,
+					      attempt->op, request);
+	default:
+		return muster_barrier_start(comm, request);
+	}
+}
+
+int muster_attempt_run(struct muster_comm *comm, const struct muster_attempt *attempt)
+{
+	struct muster_request *request;
+	int err = attempt_start(comm, attempt, &request);
+
+	return err ? err : muster_wait(request);
+}
+
+static inline bool restarts(const struct muster_comm *comm)
+{
+	return __builtin_expect(comm && comm->restarts, 0);
+}
+
 int muster_barrier(struct muster_comm *comm)
 {
 	MUSTER_TURN_OF(comm);
 	struct muster_request *request;
-	int err = muster_barrier_start(comm, &request);
+	int err;
 
+	if (restarts(comm))
+		return muster_restart_run(comm, &(struct muster_attempt){
+			.coll = MUSTER_COLL_BARRIER,
+		});
+	err = muster_barrier_start(comm, &request);
 	return err ? err : muster_wait(request);
 }
 
@@ -298,8 +334,14 @@ int muster_broadcast(struct muster_comm *comm, void *buf, uint64_t count, enum m
 {
 	MUSTER_TURN_OF(comm);
 	struct muster_request *request;
-	int err = muster_broadcast_start(comm, buf, count, type, root, &request);
+	int err;
 
+	if (restarts(comm))
+		return muster_restart_run(comm, &(struct muster_attempt){
+			.coll = MUSTER_COLL_BROADCAST, .in = buf, .out = buf, .count = count, .type = type,
+			.root = root,
+		});
+	err = muster_broadcast_start(comm, buf, count, type, root, &request);
 	return err ? err : muster_wait(request);
 }
 
@@ -308,8 +350,14 @@ int muster_reduce(struct muster_comm *comm, const void *in, void *out, uint64_t 
 {
 	MUSTER_TURN_OF(comm);
 	struct muster_request *request;
-	int err = muster_reduce_start(comm, in, out, count, type, op, root, &request);
+	int err;
 
+	if (restarts(comm))
+		return muster_restart_run(comm, &(struct muster_attempt){
+			.coll = MUSTER_COLL_REDUCE, .in = in, .out = out, .count = count, .type = type,
+			.op = op, .root = root,
+		});
+	err = muster_reduce_start(comm, in, out, count, type, op, root, &request);
 	return err ? err : muster_wait(request);
 }
 
@@ -318,8 +366,14 @@ int muster_allreduce(struct muster_comm *comm, const void *in, void *out, uint64
 {
 	MUSTER_TURN_OF(comm);
 	struct muster_request *request;
-	int err = muster_allreduce_start(comm, in, out, count, type, op, &request);
+	int err;
 
+	if (restarts(comm))
+		return muster_restart_run(comm, &(struct muster_attempt){
+			.coll = MUSTER_COLL_ALLREDUCE, .in = in, .out = out, .count = count, .type = type,
+			.op = op,
+		});
+	err = muster_allreduce_start(comm, in, out, count, type, op, &request);
 	return err ? err : muster_wait(request);
 }
 

@@ -16,6 +16,7 @@
 #include "host.h"
 #include "look.h"
 #include "message.h"
+#include "restart.h"
 #include "tree.h"
 #include "turn.h"
 
@@ -95,6 +96,8 @@ int muster_comm_build(struct muster *job, uint32_t context, uint32_t life, uint3
 	comm->offload = job->settings.offload;
 	comm->last.why = "no operation has finished yet";
 	err = members_set(comm, nr, ranks);
+	if (!err)
+		err = muster_restart_set(comm, job->settings.restart);
 	if (!err && nr > 1)	/* alone it has nothing to say */
 		err = context_open(comm);
 	if (err)
@@ -106,6 +109,7 @@ int muster_comm_build(struct muster *job, uint32_t context, uint32_t life, uint3
 	return 0;
 
 err_free:
+	muster_restart_forget(comm);
 	muster_members_put(job, comm->ranks);
 	free(comm);
 	return err;
@@ -230,6 +234,7 @@ void muster_comm_close(struct muster_comm *comm)
 	muster_comm_forget(comm);
 	muster_members_put(job, comm->ranks);
 	free(comm->no_tree);
+	muster_restart_forget(comm);
 	muster_comm_put(comm);
 }
 
@@ -242,6 +247,9 @@ void muster_comm_free(struct muster_comm *comm)
 		muster_fail(comm->job, -EINVAL, "muster_comm_free: the world goes with muster_finalize()");
 		return;
 	}
+	if (comm->restarts)
+		muster_comm_free(comm->restarts->heir);
+	muster_restart_forget(comm);
 	comm->freed = true;
 	muster_again_drop(comm);
 	if (is_over(comm))

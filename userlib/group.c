@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "pair.h"
+#include "restart.h"
 #include "tree.h"
 #include "turn.h"
 
@@ -212,7 +213,7 @@ static int parent_check(struct muster_comm *parent)
 int muster_comm_error(struct muster_comm *comm)
 {
 	MUSTER_TURN_OF(comm);
-	return parent_check(comm);
+	return parent_check(comm ? muster_restart_now(comm) : NULL);
 }
 
 bool muster_comm_has_lost(struct muster_comm *comm, uint32_t rank)

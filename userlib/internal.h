@@ -18,7 +18,7 @@
 #include <string.h>
 
 enum muster_library_limit {
-	MUSTER_ABI = 11,		/* raised when older ranks cannot join any more */
+	MUSTER_ABI = 12,		/* raised when older ranks cannot join any more */
 	MUSTER_SENTENCE_MAX = 512,	/* bytes of an error's sentence */
 	MUSTER_COMM_BUCKETS = 1024,	/* of the tables that find communicators, */
 	MUSTER_MEMBER_BUCKETS = 256,	/* and of that which finds their members */
@@ -58,6 +58,7 @@ struct muster_settings {
 	bool lock_fails;	/* another path is taken where the streaming one is locked; else it is */
 	uint64_t lock_us;	/* waited for, so long at the most, */
 	uint64_t slice_us;	/* and locked for about so long */
+	uint32_t restart;	/* enum muster_restart: what becomes of operations at a loss */
 	char schedule[256];	/* empty: the library chooses, */
 	char tuning[128];	/* by this file, where it can; empty: there is none */
 	char bump[32];		/* IPv4 address and port; empty: there is none */
@@ -273,6 +274,7 @@ struct muster_comm {
 	struct muster_bump_run *bump;	/* bump.c: the operation there */
 	struct muster_trees *trees;	/* tree.c: its groups; NULL: it has none, */
 	char *no_tree;			/* and why, if that is its own affair; or NULL */
+	struct muster_restarts *restarts;	/* restart.h; NULL: a loss is an error */
 };
 
 /** muster_copy() - of small data, which is one element mostly. */

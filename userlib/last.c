@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "bump_path.h"
+#include "restart.h"
 #include "tree.h"
 #include "turn.h"
 
@@ -94,5 +95,5 @@ void muster_last_set_nothing(const struct muster_request *request)
 void muster_comm_last(const struct muster_comm *comm, struct muster_op_info *info)
 {
 	MUSTER_TURN_OF(comm);
-	*info = comm->last;
+	*info = comm->restarts && comm->restarts->heir ? comm->restarts->heir->last : comm->last;
 }

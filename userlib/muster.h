@@ -75,6 +75,13 @@ enum muster_offload {
 	MUSTER_OFFLOAD_FORCE = 2,	/* NIC, or the operation fails with -EOPNOTSUPP */
 };
 
+/* What becomes of a blocking operation when a member or a part of the network is lost while it runs. */
+enum muster_restart {
+	MUSTER_RESTART_OFF = 0,		/* it fails with -ECONNRESET */
+	MUSTER_RESTART_TRY = 1,		/* it is begun anew among who is left, unless it has ended at some of them */
+	MUSTER_RESTART_AGREED = 2,	/* it ends nowhere before all have its result: a barrier after each */
+};
+
 enum muster_path {
 	MUSTER_PATH_NONE = 0,	/* nothing to do: one rank, or no elements */
 	MUSTER_PATH_HOST = 1,
@@ -103,8 +110,8 @@ struct muster_oob {
  * MUSTER_RANK and MUSTER_SIZE: this rank and how many there are; else those of Open MPI, MPICH or
  * Slurm. MUSTER_RENDEZVOUS: where they meet; "unix:NAME", an abstract socket's name
  * (muster-run sets all three); "file:/PATH" or "tcp:ADDRESS:PORT" under other launchers. MUSTER_DEVICE, MUSTER_WIRE, MUSTER_OFFLOAD,
- * MUSTER_SCHEDULE, MUSTER_TUNING, MUSTER_BUMP, MUSTER_DUMP, MUSTER_ENGINE, MUSTER_DEADLINE, MUSTER_PROGRESS, MUSTER_STATS,
- * MUSTER_LOG: see muster(7). Blocks until all ranks are there, at most the deadline (10 s); a process that is
+ * MUSTER_SCHEDULE, MUSTER_TUNING, MUSTER_BUMP, MUSTER_DUMP, MUSTER_ENGINE, MUSTER_DEADLINE, MUSTER_PROGRESS, MUSTER_RESTART,
+ * MUSTER_STATS, MUSTER_LOG: see muster(7). Blocks until all ranks are there, at most the deadline (10 s); a process that is
  * in another job already goes on with that one's operations on another thread, or finishes them.
  *
  * Return: 0; -EINVAL: a variable is missing or wrong; -ETIMEDOUT: ranks are
@@ -209,6 +216,27 @@ uint32_t muster_comm_size(const struct muster_comm *comm);
 
 /** muster_comm_offload() - choose the path of later operations; the same on every rank. */
 int muster_comm_offload(struct muster_comm *comm, enum muster_offload offload);
+
+/**
+ * muster_comm_restart() - have muster_barrier(), muster_broadcast(), muster_reduce() and muster_allreduce()
+ * outlive a loss; the same on every rank, and before the first of them. MUSTER_RESTART does so for all communicators.
+ *
+ * All that are left meet, each in the operation that it is in or calls next: who calls no more is waited
+ * for until it leaves the job. The operation is begun anew once, with the input that it was called with,
+ * also in place; its result is of who is left. -ECONNRESET, after which the next operation goes on: a second loss
+ * meanwhile, a root that is lost, and with MUSTER_RESTART_TRY what some have ended, at those that have not.
+ * -ENOTCONN: no more than half of the ranks can be reached. Later ones go on as well, on muster_comm_heir(), with roots
+ * numbered as before; other operations on this communicator fail as without. MUSTER_RESTART_AGREED costs a
+ * barrier after each operation, both a copy of what is in place. On the local device: a NIC does not know whom it
+ * has lost. Return: 0; -EINVAL; -ENOMEM.
+ */
+int muster_comm_restart(struct muster_comm *comm, enum muster_restart how);
+
+/**
+ * muster_comm_heir() - on which they run: the communicator itself, or that of who is left since the
+ * last loss, where everything else can be called. It belongs to it, and lasts until the next loss.
+ */
+struct muster_comm *muster_comm_heir(struct muster_comm *comm);
 
 /**
  * muster_comm_schedule() - choose the algorithm of later operations by name, by collective and

@@ -274,6 +274,16 @@ static int bump_read(struct muster_settings *settings, char *why, size_t why_len
 	return 0;
 }
 
+static int restart_read(struct muster_settings *settings, char *why, size_t why_len)
+{
+	static const char *const words[] = { "off", "try", "agreed", NULL };
+	const char *value = getenv("MUSTER_RESTART");
+	int index = word_read("MUSTER_RESTART", value ? value : "off", words, "off, try or agreed", why, why_len);
+
+	settings->restart = index < 0 ? MUSTER_RESTART_OFF : (uint32_t)index;
+	return index < 0 ? index : 0;
+}
+
 static int flag_read(const char *name, bool *flag, char *why, size_t why_len)
 {
 	bool wrong = false;
@@ -322,6 +332,8 @@ int muster_settings_read(struct muster_settings *settings, char *why, size_t why
 		err = tree_read(settings, why, why_len);
 	if (!err)
 		err = bump_read(settings, why, why_len);
+	if (!err)
+		err = restart_read(settings, why, why_len);
 	if (!err)
 		err = muster_bootstrap_deadline(&settings->deadline_us, why, why_len);
 	if (!err)

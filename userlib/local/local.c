@@ -371,8 +371,7 @@ static bool is_lost(struct muster_dev *dev, const struct muster_address *address
 	const struct local *local = to_local(dev);
 	uint32_t rank = muster_local_rank(local, address->node);
 
-	return rank < local->size && rank != local->rank &&
-	       (local->peers[rank].lost || local->peers[rank].gone);
+	return rank < local->size && (local->peers[rank].lost || local->peers[rank].gone);
 }
 
 static const struct muster_dev_ops local_ops = {
