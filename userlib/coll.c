@@ -454,6 +454,8 @@ int muster_comm_offload(struct muster_comm *comm, enum muster_offload offload)
 		return muster_fail(comm->job, -EINVAL, "muster_comm_offload: %d; allowed are off (0), try (1) and force (2)",
 				   (int)offload);
 	comm->offload = offload;
+	comm = muster_restart_now(comm);
+	comm->offload = offload;
 	muster_again_drop(comm);
 	return 0;
 }

@@ -21,7 +21,6 @@
 
 enum {
 	AGAIN_MAX = 8,		/* heirs that are tried, beside one for each member that may be lost meanwhile */
-	TAG = 0x68656972,	/* of the groups that make them */
 };
 
 enum verdict {
@@ -133,7 +132,7 @@ static int heir_make(struct muster_comm *comm)
 		err = muster_fail(comm->job, -ENOTCONN, "of %u ranks %u can be reached from here; more than half are needed to go on",
 				  comm->size, nr);
 	else
-		err = muster_comm_create_group(comm, nr, left, TAG, &heir);
+		err = muster_comm_create_group(comm, nr, left, MUSTER_RESTART_TAG, &heir);
 	free(left);
 	if (err)
 		return err;

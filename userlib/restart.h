@@ -7,6 +7,8 @@
 
 #include "internal.h"
 
+enum { MUSTER_RESTART_TAG = 0x68656972 };	/* of the groups that make heirs */
+
 /* What a blocking call was called with. */
 struct muster_attempt {
 	enum muster_coll coll;

@@ -11,7 +11,7 @@
 #include <cmocka.h>
 #include <pthread.h>
 
-#include "internal.h"
+#include "pair.h"
 #include "restart.h"
 #include "testing.h"
 
@@ -99,6 +99,113 @@ static void test_roots_keep_their_numbers(void **state)
 	all_but_one(4, MUSTER_RESTART_TRY, roots_run);
 }
 
+/* ---- whoever dies, and whenever ------------------------------------------------------------ */
+
+enum { RANKS = 5, ROUNDS = 10, SEEDS = 40, LONG = 700, STAYING = 0x15 };
+
+struct death {
+	uint32_t round, polls;	/* so many, in that round, */
+	bool in_barrier;	/* of the operation, or of the agreement behind it */
+};
+
+/* Ranks 1 and 3, the latter in half of all seeds. */
+static struct death deaths[2];
+static uint64_t heard[RANKS];
+static uint32_t errors[RANKS];
+
+static uint64_t drawn(uint64_t *state)
+{
+	*state = *state * 6364136223846793005u + 1442695040888963407u;
+	return *state >> 33;
+}
+
+static void deaths_draw(uint64_t seed)
+{
+	for (int i = 0; i < 2; i++)
+		deaths[i] = (struct death){
+			.round = (uint32_t)(i && seed % 2 ? ROUNDS : drawn(&seed) % (ROUNDS - 1)),
+			.polls = (uint32_t)(drawn(&seed) % (drawn(&seed) % 2 ? 10 : 300)),
+			.in_barrier = drawn(&seed) % 2,
+		};
+}
+
+static uint64_t count_of(uint32_t round)
+{
+	return round % 2 ? LONG : 1;
+}
+
+static void fill(uint64_t *values, uint32_t rank, uint32_t round)
+{
+	for (uint64_t i = 0; i < count_of(round); i++)
+		values[i] = (uint64_t)round << 32 | 1u << rank;
+}
+
+static void expect_sum(const uint64_t *values, uint32_t round)
+{
+	uint32_t who = (uint32_t)values[0];
+
+	assert_int_equal(who & STAYING, STAYING);
+	for (uint64_t i = 0; i < count_of(round); i++)
+		assert_int_equal(values[i], ((uint64_t)__builtin_popcount(who) * round << 32) + who);
+}
+
+/* As the others call it, but not to its end. */
+static void die(struct test_thread *thread, const struct death *death, uint64_t *values)
+{
+	struct muster_comm *comm = muster_comm_heir(thread->world->comms[thread->rank]);
+	struct muster_request *request;
+	int err = muster_allreduce_start(comm, values, values, count_of(death->round), MUSTER_U64, MUSTER_SUM, &request);
+
+	if (!err && death->in_barrier && !muster_wait(request))
+		muster_barrier_start(comm, &request);
+	for (uint32_t i = 0; i < death->polls; i++)
+		muster_progress(comm->job);
+	test_lock(comm->job->dev);
+	test_kill(thread->world, thread->rank);
+	test_unlock(&thread->world->nodes[thread->rank]);
+}
+
+static void *any_run(void *opaque)
+{
+	struct test_thread *thread = opaque;
+	struct muster_comm *comm = thread->world->comms[thread->rank];
+	uint64_t values[LONG];
+
+	heard[thread->rank] = errors[thread->rank] = 0;
+	for (uint32_t round = 0; round < ROUNDS; round++) {
+		int err;
+
+		fill(values, thread->rank, round);
+		if (thread->rank % 2 && deaths[thread->rank / 2].round == round) {
+			die(thread, &deaths[thread->rank / 2], values);
+			return NULL;
+		}
+		err = muster_allreduce(comm, values, values, count_of(round), MUSTER_U64, MUSTER_SUM);
+		assert_true(!err || err == -ECONNRESET);
+		if (!err)
+			expect_sum(values, round);
+		errors[thread->rank] += err != 0;
+		heard[thread->rank] = heard[thread->rank] * 31 + (err ? 99 : (uint32_t)values[0]);
+	}
+	return NULL;
+}
+
+static void test_all_that_are_left_have_the_same_whenever_one_dies(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 0; seed < SEEDS; seed++) {
+		struct test_world *world = world_of(RANKS, MUSTER_RESTART_AGREED);
+
+		deaths_draw(seed);
+		test_all(world, any_run, NULL);
+		for (uint32_t i = 2; i < RANKS; i += 2)
+			if (heard[i] != heard[0])
+				fail_msg("seed %d: ranks 0 and %u have other results", (int)seed, i);
+		assert_true(errors[0] <= (seed % 2 ? 0u : 1u));
+		test_world_free(world);
+	}
+}
+
 /* ---- what is not ----------------------------------------------------------------------------- */
 
 /* Rank 0 is with the third operation, when all others are with the first. */
@@ -124,6 +231,46 @@ static void test_what_some_have_ended_is_an_error_at_the_others(void **state)
 {
 	(void)state;
 	all_but_one(4, MUSTER_RESTART_TRY, behind_run);
+}
+
+/* Rank 3 is there when all agree, and dies before it brings what it has. */
+static void die_anew(struct test_thread *thread)
+{
+	static const uint32_t living[] = { 0, 2, 3, 4 };
+	struct muster_agreement words = { .most = { 0, ~0ull } };
+	struct muster_comm *comm = thread->world->comms[thread->rank], *heir;
+	struct muster_group group;
+
+	while (!comm->failed)
+		muster_progress(comm->job);
+	assert_int_equal(muster_comm_create_group(comm, 4, living, MUSTER_RESTART_TAG, &heir), 0);
+	group = muster_group_of_all(heir);
+	assert_int_equal(muster_agree(&group, &words), 0);
+	test_lock(comm->job->dev);
+	test_kill(thread->world, thread->rank);
+	test_unlock(&thread->world->nodes[thread->rank]);
+}
+
+static void *twice_run(void *opaque)
+{
+	struct test_thread *thread = opaque;
+	struct muster_comm *comm = thread->world->comms[thread->rank];
+
+	if (thread->rank == 3)
+		die_anew(thread);
+	if (thread->rank == 3 || thread->rank == DEAD)
+		return NULL;
+	assert_int_equal(muster_barrier(comm), -ECONNRESET);
+	assert_non_null(strstr(muster_error(comm->job), "and another while the operation was begun anew"));
+	sum_of_living(comm, 1, 3);
+	return NULL;
+}
+
+static void test_it_is_begun_anew_once(void **state)
+{
+	(void)state;
+	all_but_one(5, MUSTER_RESTART_TRY, twice_run);
+	all_but_one(5, MUSTER_RESTART_AGREED, twice_run);
 }
 
 static void *too_few_run(void *opaque)
@@ -186,7 +333,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_what_is_in_place_is_of_the_living),
 		cmocka_unit_test(test_roots_keep_their_numbers),
+		cmocka_unit_test(test_all_that_are_left_have_the_same_whenever_one_dies),
 		cmocka_unit_test(test_what_some_have_ended_is_an_error_at_the_others),
+		cmocka_unit_test(test_it_is_begun_anew_once),
 		cmocka_unit_test(test_half_of_them_are_too_few),
 		cmocka_unit_test(test_what_is_not_asked_for_is_not_begun_anew),
 		cmocka_unit_test(test_what_there_is_not_is_refused),
