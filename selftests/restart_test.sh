@@ -23,7 +23,7 @@ all_alike() {
 run() {
 	ranks=$1 how=$2 victims=$3 path=$4
 	shift 4
-	for turn in $(seq "$kills"); do
+	for _ in $(seq "$kills"); do
 		MUSTER_DEADLINE=800 timeout 800 "$MUSTER_BUILD/tools/muster-run" --grace 800 "$@" -n "$ranks" "$restarts" "$how" "$victims" \
 			"$path" >out 2>err || :
 		ended $((ranks - victims))
