@@ -31,6 +31,10 @@ f.coll_end = ProtoField.bool("muster.flags.coll_end", "COLL_END", 16, nil, 0x000
 f.wanted = ProtoField.bool("muster.flags.credit_wanted", "CREDIT_WANTED", 16, nil, 0x0008)
 f.referenced = ProtoField.bool("muster.flags.reference", "REFERENCE", 16, nil, 0x0010)
 f.taken = ProtoField.bool("muster.flags.taken", "TAKEN", 16, nil, 0x0020)
+f.once = ProtoField.bool("muster.flags.once", "ONCE", 16, nil, 0x0040)
+f.last = ProtoField.bool("muster.flags.last", "LAST", 16, nil, 0x0080)
+f.bare = ProtoField.bool("muster.flags.bare", "BARE", 16, nil, 0x0100)
+f.way = ProtoField.bool("muster.flags.way", "WAY", 16, nil, 0x8000)
 f.job = ProtoField.uint8("muster.job", "Job")
 f.slot = ProtoField.uint8("muster.slot", "Slot (SeqID)")
 f.stage = ProtoField.uint16("muster.stage", "Stage")
@@ -77,7 +81,8 @@ local layout = {
 	{ 64, 4, f.incarnation }, { 68, 4, f.base }, { 72, 4, f.arg }, { 76, 2, f.length },
 	{ 78, 2, f.tree }, { 80, 4, f.group },
 }
-local flags = { f.swap_data, f.swap_addr, f.coll_end, f.wanted, f.referenced, f.taken }
+local flags = { f.swap_data, f.swap_addr, f.coll_end, f.wanted, f.referenced, f.taken,
+	f.once, f.last, f.bare, f.way }
 
 local function add_flags(buffer, tree)
 	local branch = tree:add_le(f.flags, buffer(2, 2))
