@@ -42,16 +42,22 @@ void muster_credit_note(struct context *ctx, uint32_t member, uint32_t number)
 	list(ctx, index);
 }
 
-/* By a CREDIT. */
+/*
+ * By a CREDIT. Who has closed asks for each number of which it keeps copies, in any order, so all that
+ * lie within the window are kept; what lies beyond is asked for by who is so far ahead, one at a time.
+ */
 static void asked(struct context *ctx, uint32_t index, uint32_t number)
 {
+	int32_t ahead = (int32_t)(number - ctx->base);
 	struct asking *asking;
 
 	if (!muster_asking_take(ctx))
 		return;
 	asking = &ctx->asking[index];
-	if ((int32_t)(number - ctx->base) < 0) {
+	if (ahead < 0) {
 		asking->due = true;
+	} else if (ahead < MUSTER_WINDOW) {
+		asking->wanted |= 1u << number % MUSTER_WINDOW;
 	} else {
 		asking->asks = true;
 		asking->asked = number;

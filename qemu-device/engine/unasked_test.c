@@ -103,6 +103,29 @@ static void its_source_is_free_when_the_sender_has_ended(void **state)
 	}
 }
 
+/* Who waits for it may stay open for long, and even wait for its farewell. */
+static void who_has_closed_hears_of_all_numbers_that_it_asks_for(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 0; seed < SEEDS; seed++) {
+		struct world *w = some(2, 0, seed);
+		struct muster_desc send = send_to(0, 0, 0), sum = sum_of(1);
+
+		for (int i = 0; i < 3; i++)
+			world_post(w, 1, &send, 1);
+		world_run(w);
+		muster_engine_context_close(w->nodes[1].engine, WORLD_VP, WORLD_JOB, WORLD_CONTEXT);
+		world_run(w);
+		for (int i = 0; i < 3; i++) {
+			assert_int_equal(world_counters(w, 1).contexts_closing, 1);
+			world_post(w, 0, &sum, 1);
+			world_run(w);
+		}
+		assert_int_equal(world_counters(w, 1).contexts_closing, 0);
+		world_destroy(w);
+	}
+}
+
 static void what_is_sent_again_outlives_its_context(void **state)
 {
 	(void)state;
@@ -327,6 +350,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(its_source_is_free_when_the_sender_has_ended),
+		cmocka_unit_test(who_has_closed_hears_of_all_numbers_that_it_asks_for),
 		cmocka_unit_test(what_is_sent_again_outlives_its_context),
 		cmocka_unit_test(those_who_close_do_not_wait_for_each_other),
 		cmocka_unit_test(who_is_lost_is_not_waited_for),
