@@ -101,8 +101,8 @@ static int count(struct ib_qp *ibqp, u32 set)
 }
 
 /*
- * The first of a counter's queue pairs makes its set, which begins with zeros. Whose counter it
- * is is for the driver to say.
+ * The first of a counter's queue pairs makes its set, which begins with zeros. Whose counter that
+ * is, the driver has to say.
  */
 int muster_counter_bind_qp(struct rdma_counter *counter, struct ib_qp *ibqp)
 {

@@ -360,7 +360,7 @@ static void notices_take(struct muster_vector *vector, u32 from, u32 nr)
 		if (!READ_ONCE(vector->notices[id]))
 			continue;
 		WRITE_ONCE(vector->notices[id], 0);
-		smp_mb();
+		smp_mb();	/* taken back before the arming is read, see above */
 		tell(vector, id);
 	}
 }

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
 # The top of the checkout is an out-of-tree module as any other, for the oldest and the newest
-# kernel that it is for, and neither sparse nor the kernel's additional warnings have anything to say.
+# kernel that it is for, and neither sparse, checkpatch nor the kernel's additional warnings (among
+# them kernel-doc's) have anything to say.
 . "$(dirname "$0")/tap.sh"
 
 guests=$MUSTER_BUILD/vm/kernel/lib/modules/$(cat "$MUSTER_BUILD/vm/release" 2>/dev/null)/build
@@ -26,5 +27,19 @@ if [ -d "$MUSTER_BUILD/headers-6.12" ]; then
 	check "6.12: $says" module_is_built "$MUSTER_BUILD/headers-6.12"
 else
 	skip "6.12: $says" "there are no headers of it; make kernel KERNEL=6.12 fetches them"
+fi
+
+# One header is there for versions; strings with the names of functions are words that these have, too.
+style=LINUX_VERSION_CODE,CONSTANT_COMPARISON,EMBEDDED_FUNCTION_NAME
+in_style() {
+	perl "$1" --no-tree --terse --show-types --ignore "$style" \
+		-f "$tap_home"/../kernel/*.[ch] "$tap_home"/../uapi/rdma/*.h
+}
+
+checkpatch=$MUSTER_BUILD/vm-debug/kernel/headers/scripts/checkpatch.pl
+if [ -f "$checkpatch" ]; then
+	check "checkpatch is quiet" in_style "$checkpatch"
+else
+	skip "checkpatch is quiet" "it comes with the kernel that watches; make kernel KERNEL=debug"
 fi
 finish
