@@ -6,9 +6,11 @@
 # does in the first twentieth.
 . "$(dirname "$0")/guest.sh"
 
+# How far it is is for who waits, not for the log of a case.
+exec 3>&2
 fuzzed() {
 	chmod 666 /dev/infiniband/uverbs0
-	"$MUSTER_BUILD/selftests/guest/fuzz_driver" "$@" >out || {
+	"$MUSTER_BUILD/selftests/guest/fuzz_driver" "$@" >out 2>&3 || {
 		sed -n '/^the kernel says/,$p' out | sed '1d' >"$tap_dir/programs"
 		grep '^the kernel says' out
 		dmesg | tail -n 35
