@@ -11,8 +11,11 @@
 #   hang_counted CULPRITS     ./json is of a hang that these ranks ("1 2 ") are to blame for: count that
 #   hang_figures WHERE        what was counted so far, in a line
 #   figure WORDS              a line for who measures; in the file $MUSTER_FIGURES, too, if that is set
+#   $LOOK_VERSION             of the pages that a process shows, for who plays one
 
 diag_top=${diag_top:-$tap_home/..}
+LOOK_VERSION=$(sed -n 's/^#define MUSTER_LOOK_VERSION[[:space:]]*//p' "$diag_top/uapi/muster_look.h")
+export LOOK_VERSION
 
 can_validate() {
 	/usr/bin/python3 -c 'import jsonschema' 2>/dev/null

@@ -511,8 +511,6 @@ check "what is not there, or not allowed, is said in a sentence" not_there
 
 # Pages of a process that plays a job of so many ranks: each waits for the next one, in an operation
 # that is its own; the last has not called it.
-LOOK_VERSION=$(sed -n 's/^#define MUSTER_LOOK_VERSION[[:space:]]*//p' "$tap_home/../uapi/muster_look.h")
-export LOOK_VERSION
 cat >pages.py <<-'EOT'
 	import os, struct, sys, time
 	nr, version = int(sys.argv[1]), int(os.environ["LOOK_VERSION"])

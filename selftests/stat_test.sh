@@ -200,8 +200,6 @@ usage() {
 check "wrong usage is refused" usage
 
 # Pages of a process that plays a job of 2,048 ranks, one virtual port each, and of one that makes no sense.
-LOOK_VERSION=$(sed -n 's/^#define MUSTER_LOOK_VERSION[[:space:]]*//p' "$tap_home/../uapi/muster_look.h")
-export LOOK_VERSION
 cat >pages.py <<'END'
 import os, random, struct, sys, time
 VERSION = int(os.environ["LOOK_VERSION"])

@@ -336,6 +336,17 @@ static void large_ranges_that_are_refused_end_the_context(void **state)
 		}
 }
 
+/* Node 1 sends from its memory, into that of node 0. */
+static void start_pair(struct world *w, struct muster_desc *from, struct muster_desc *sink)
+{
+	desc_load(from, 0);
+	desc_to(from, 0, 0);
+	desc_store(sink, 0);
+	world_start(w);
+	world_post(w, 0, sink, 1);
+	world_post(w, 1, from, 1);
+}
+
 static void a_large_operand_that_no_packet_brings_contradicts_the_sequence(void **state)
 {
 	struct world *w = world_create(2, 1);
@@ -345,12 +356,7 @@ static void a_large_operand_that_no_packet_brings_contradicts_the_sequence(void 
 
 	(void)state;
 	sink.length = from.length = 8000;
-	desc_load(&from, 0);
-	desc_to(&from, 0, 0);
-	desc_store(&sink, 0);
-	world_start(w);
-	world_post(w, 0, &sink, 1);
-	world_post(w, 1, &from, 1);
+	start_pair(w, &from, &sink);
 	world_run(w);
 	expect_failed(w, 0, MUSTER_STATUS_PROTOCOL, 1);
 	world_destroy(w);
@@ -408,12 +414,7 @@ static struct world *broadcast_without_memory(uint32_t often, uint32_t *tries)
 					    1, 9000, 9000);
 	struct world *w = world_create(2, 1);
 
-	desc_load(&from, 0);
-	desc_to(&from, 0, 0);
-	desc_store(&sink, 0);
-	world_start(w);
-	world_post(w, 0, &sink, 1);
-	world_post(w, 1, &from, 1);
+	start_pair(w, &from, &sink);
 	*tries = try_without_memory(w, often);
 	world_run(w);
 	return w;
