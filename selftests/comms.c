@@ -76,29 +76,25 @@ static uint64_t remembered(void)
 
 enum {
 	TURNS_MIN = 20,
-	TURNS_LATE = 1000,	/* in which who is late is heard: a turn may take no longer than a packet */
+	TURNS_STILL = 200,	/* in which none is forgotten: 2 were seen on a busy machine */
 };
 
 static uint64_t turns_most;	/* that it took until all farewells were heard */
 
-/*
- * Goes on until no rank remembers any, of which there may be thousands. In two turns, in each of which every
- * rank hears of all others, a pair gets half of its floor of credits at the least. What is never forgotten
- * ends it.
- */
+/* Goes on until no rank remembers any, of which there may be thousands, while that number falls. */
 static void farewells_hear(void)
 {
-	uint64_t turns = 0, turns_max = 0;
+	uint64_t turns = 0, still = 0, least = UINT64_MAX;
 
-	for (;;) {
+	for (;; turns++) {
 		uint64_t most = remembered();
 
 		EXPECT_OK(muster_allreduce(world, &most, &most, 1, MUSTER_U64, MUSTER_MAX));
 		if (!most)
 			break;
-		if (!turns++)
-			turns_max = TURNS_LATE + 4 * most / job->pair_floor;
-		EXPECT(turns <= turns_max, "%" PRIu64 " turns, and up to %" PRIu64 " are remembered", turns, most);
+		still = most < least ? 0 : still + 1;
+		least = most < least ? most : least;
+		EXPECT(still <= TURNS_STILL, "%" PRIu64 " turns, and still up to %" PRIu64 " are remembered", turns, most);
 	}
 	turns_most = turns > turns_most ? turns : turns_most;
 }
