@@ -21,13 +21,17 @@ enum {
 
 static bool table_resize(struct muster_engine *engine, struct unit *unit, uint32_t bits);
 
-int muster_buffer_create(struct muster_engine *engine, struct unit *unit, uint32_t bytes)
+int muster_buffer_create(struct muster_engine *engine, uint32_t bytes, struct unit **result)
 {
 	const struct muster_engine_world *world = &engine->world;
+	struct unit *unit = world->alloc(engine->opaque, sizeof(*unit));
 	uint32_t i;
 
+	if (!unit)
+		return -ENOMEM;
 	unit->nr_blocks = bytes / MUSTER_MTU;
 	unit->nr_free = unit->nr_blocks;
+	unit->spare.nr_to_take = SPARE_TAKES;
 	if (unit->nr_blocks) {
 		unit->blocks = world->alloc(engine->opaque, bytes);
 		unit->used = world->alloc(engine->opaque, (unit->nr_blocks + 63) / 64 * 8);
@@ -40,6 +44,7 @@ int muster_buffer_create(struct muster_engine *engine, struct unit *unit, uint32
 	}
 	for (i = unit->nr_blocks; i < (unit->nr_blocks + 63) / 64 * 64; i++)
 		unit->used[i / 64] |= 1ull << i % 64;
+	*result = unit;
 	return 0;
 }
 
@@ -73,7 +78,7 @@ void muster_buffer_destroy(struct muster_engine *engine, struct unit *unit)
 	give_back(engine, unit->table, sizeof(*unit->table) << unit->table_bits);
 	give_back(engine, unit->used, (unit->nr_blocks + 63) / 64 * 8);
 	give_back(engine, unit->blocks, (size_t)unit->nr_blocks * MUSTER_MTU);
-	memset(unit, 0, sizeof(*unit));
+	give_back(engine, unit, sizeof(*unit));
 }
 
 size_t muster_buffer_kept(const struct unit *unit)
@@ -88,18 +93,13 @@ size_t muster_buffer_kept(const struct unit *unit)
 
 /* ---- entries ---- */
 
-_Static_assert(offsetof(struct context, unit) == offsetof(struct context, id) + 7, "one word");
-
 /* Whoever chooses numbers and contexts does not know the key. */
 static inline uint32_t hash_of(const struct context *ctx, uint32_t number, uint32_t pulse,
 			       uint32_t slot)
 {
-	const struct muster_engine *engine = ctx->engine;
-	uint64_t when = (uint64_t)number << 32 | pulse << 5 | slot, hash;
+	uint64_t when = (uint64_t)number << 32 | pulse << 5 | slot;
 
-	memcpy(&hash, (const char *)ctx + offsetof(struct context, id), sizeof(hash));
-	hash *= engine->hash_factor[0];
-	return (when ^ hash ^ hash >> 32) * engine->hash_factor[1] >> 32;
+	return (when ^ ctx->hash) * ctx->engine->hash_factor[1] >> 32;
 }
 
 static inline struct entry **bucket(const struct unit *unit, uint32_t hash)
@@ -107,10 +107,7 @@ static inline struct entry **bucket(const struct unit *unit, uint32_t hash)
 	return &unit->table[hash >> unit->table_shift];
 }
 
-/*
- * There are twice as many chains as entries, or how long each is would be guessed wrong too often.
- * Without memory they get longer: whether it worked matters the first time only.
- */
+/* Without memory chains get longer: whether it worked matters the first time only. */
 static bool table_resize(struct muster_engine *engine, struct unit *unit, uint32_t bits)
 {
 	struct entry **old = unit->table, *entry, *next;
@@ -134,6 +131,16 @@ static bool table_resize(struct muster_engine *engine, struct unit *unit, uint32
 		}
 	give_back(engine, old, sizeof(*old) << old_bits);
 	return true;
+}
+
+/* There are twice as many chains as entries, or how long each is would be guessed wrong too often. */
+static uint32_t bits_wanted(const struct unit *unit)
+{
+	uint32_t bits = TABLE_BITS_MIN;
+
+	while (1u << bits < 2 * ENTRIES_CHUNK * unit->nr_chunks)
+		bits++;
+	return bits;
 }
 
 struct entry *muster_entry_find(const struct context *ctx, uint32_t number, uint32_t pulse,
@@ -179,7 +186,7 @@ void muster_entries_expect(const struct context *ctx, uint32_t number)
 }
 
 /* Entries are taken from the first with a free one, so that the others run empty. */
-static void chunk_list(struct unit *unit, struct entry_chunk *chunk)
+static __attribute__((noinline)) void chunk_list(struct unit *unit, struct entry_chunk *chunk)
 {
 	chunk->next = NULL;
 	chunk->prev = unit->last_chunk;
@@ -190,7 +197,7 @@ static void chunk_list(struct unit *unit, struct entry_chunk *chunk)
 	unit->last_chunk = chunk;
 }
 
-static void chunk_unlist(struct unit *unit, struct entry_chunk *chunk)
+static __attribute__((noinline)) void chunk_unlist(struct unit *unit, struct entry_chunk *chunk)
 {
 	if (chunk->prev)
 		chunk->prev->next = chunk->next;
@@ -225,20 +232,20 @@ static __attribute__((noinline)) struct entry_chunk *chunk_new(struct muster_eng
 	struct entry_chunk *chunk = unit->spare.first ? spare_take(&unit->spare) :
 							chunk_alloc(engine, unit);
 
-	if (chunk)
-		chunk_list(unit, chunk);
+	if (!chunk)
+		return NULL;
+	chunk_list(unit, chunk);
+	unit->nr_chunks++;
+	if (unit->table_bits < bits_wanted(unit))
+		table_resize(engine, unit, bits_wanted(unit));
 	return chunk;
 }
 
-/* Where seven in eight chains are empty, and no more are needed for one chunk. */
+/* Where a quarter of the chains would be enough. */
 static void table_shrink(struct muster_engine *engine, struct unit *unit)
 {
-	uint32_t bits = unit->table_bits;
-
-	while (bits > TABLE_BITS_MIN && unit->nr_entries_used <= 1u << (bits - 3))
-		bits--;
-	if (bits != unit->table_bits)
-		table_resize(engine, unit, bits);
+	if (unit->table_bits > bits_wanted(unit) + 1)
+		table_resize(engine, unit, bits_wanted(unit));
 }
 
 /* What a burst had needed goes as it runs empty, but for one chunk and its chains, and for what is kept. */
@@ -248,6 +255,7 @@ static __attribute__((noinline)) void chunk_rest(struct muster_engine *engine, s
 	struct spare_chunks *spare = &unit->spare;
 
 	chunk_unlist(unit, chunk);
+	unit->nr_chunks--;
 	if (spare->nr < spare->nr_kept) {
 		chunk->free = NULL;
 		chunk->nr_begun = 0;
@@ -273,7 +281,7 @@ static __attribute__((noinline)) void spare_look(struct muster_engine *engine, s
 	}
 	spare->nr_least = spare->nr;
 	spare->nr_gone = 0;
-	spare->nr_taken = 0;
+	spare->nr_to_take = SPARE_TAKES;
 }
 
 static inline struct entry *chunk_take(struct unit *unit, struct entry_chunk *chunk)
@@ -301,9 +309,8 @@ static inline struct entry *entry_take(struct context *ctx, struct unit *unit)
 	if (!chunk)
 		return NULL;
 	entry = chunk_take(unit, chunk);
-	if (unit->nr_entries_used++ == 1u << (unit->table_bits - 1))
-		table_resize(ctx->engine, unit, unit->table_bits + 1);
-	if (++unit->spare.nr_taken == SPARE_TAKES)
+	unit->nr_entries_used++;
+	if (!--unit->spare.nr_to_take)
 		spare_look(ctx->engine, unit);
 	entry->owner = ctx;
 	entry->fragments = 0;

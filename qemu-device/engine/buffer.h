@@ -91,7 +91,7 @@ struct spare_chunks {
 	uint32_t nr_least;		/* of them, since it was looked last */
 	uint32_t nr_kept;		/* so many may be */
 	uint32_t nr_gone;		/* given back since it was looked last, and not asked for again */
-	uint32_t nr_taken;		/* entries, likewise */
+	uint32_t nr_to_take;		/* entries, until it is looked next */
 };
 
 struct unit {
@@ -109,13 +109,14 @@ struct unit {
 	uint32_t nr_blocks;
 	uint32_t nr_free;
 	uint32_t nr_used;
+	uint32_t nr_chunks;		/* but for the spare ones */
 	struct context *waiting_first, *waiting_last; /* for blocks */
 	uint8_t *scratch;		/* MUSTER_MTU bytes, for memory that cannot be mapped */
 } __attribute__((aligned(64)));
 
 _Static_assert(offsetof(struct unit, table_bits) == 64 && sizeof(struct unit) == 128, "two lines");
 
-int muster_buffer_create(struct muster_engine *engine, struct unit *unit, uint32_t bytes);
+int muster_buffer_create(struct muster_engine *engine, uint32_t bytes, struct unit **result);
 void muster_buffer_destroy(struct muster_engine *engine, struct unit *unit);
 size_t muster_buffer_kept(const struct unit *unit);	/* bytes of entries that nothing is in */
 struct entry *muster_entry_find(const struct context *ctx, uint32_t number, uint32_t pulse,

@@ -23,7 +23,7 @@ static struct fixture fixture_create(uint64_t seed)
 	f.w->model.buffer = 2 * MUSTER_PULSE_MAX;
 	world_start(f.w);
 	assert_int_equal(world_context_open(f.w, 0, WORLD_CONTEXT + 1), 0);
-	f.unit = &f.w->nodes[0].engine->units[0];
+	f.unit = f.w->nodes[0].engine->units[0];
 	f.ctx[0] = muster_context_find(f.w->nodes[0].engine, WORLD_VP, WORLD_JOB, WORLD_CONTEXT);
 	f.ctx[1] = muster_context_find(f.w->nodes[0].engine, WORLD_VP, WORLD_JOB,
 				       WORLD_CONTEXT + 1);
@@ -157,7 +157,7 @@ static void of_bursts_that_come_again_so_much_is_kept_and_no_more(void **state)
 
 	(void)state;
 	world_start(w);
-	f.unit = &w->nodes[0].engine->units[0];
+	f.unit = w->nodes[0].engine->units[0];
 	for (c = 1; c < 16; c++)
 		assert_int_equal(world_context_open(w, 0, WORLD_CONTEXT + c), 0);
 	before = w->allocated;
@@ -246,7 +246,7 @@ static void blocks_that_come_back_wake_who_waits_for_them(void **state)
 static void contexts_go_to_the_least_loaded_unit(void **state)
 {
 	struct world *w = world_create(1, 1);
-	const struct unit *units;
+	struct unit *const *units;
 	uint32_t i;
 
 	(void)state;
@@ -254,14 +254,14 @@ static void contexts_go_to_the_least_loaded_unit(void **state)
 	world_start(w);
 	units = w->nodes[0].engine->units;
 	for (i = 1; i < 30; i++) {
-		assert_int_equal(units[i % 3].nr_contexts, i / 3);
+		assert_int_equal(units[i % 3]->nr_contexts, i / 3);
 		assert_int_equal(world_context_open(w, 0, WORLD_CONTEXT + i), 0);
-		assert_int_equal(units[i % 3].nr_contexts, i / 3 + 1);
+		assert_int_equal(units[i % 3]->nr_contexts, i / 3 + 1);
 	}
 	muster_engine_context_close(w->nodes[0].engine, WORLD_VP, WORLD_JOB, WORLD_CONTEXT + 4);
-	assert_int_equal(units[1].nr_contexts, 9);
+	assert_int_equal(units[1]->nr_contexts, 9);
 	assert_int_equal(world_context_open(w, 0, 1), 0);
-	assert_int_equal(units[1].nr_contexts, 10);
+	assert_int_equal(units[1]->nr_contexts, 10);
 	world_destroy(w);
 }
 

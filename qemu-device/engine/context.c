@@ -13,19 +13,21 @@
  * Tenants choose the ids, but do not know the key. The product's upper bits depend on all of them;
  * what is the same at every VP, an id that all jobs begin with, must not meet in one bucket.
  */
-static struct context **bucket(const struct muster_engine *engine, uint16_t vp, uint8_t job,
-			       uint32_t id)
+static uint32_t hash_of(const struct muster_engine *engine, uint16_t vp, uint8_t job, uint32_t id)
 {
-	uint64_t hash = ((uint64_t)vp << 48 ^ (uint64_t)job << 32 ^ id) * engine->hash_factor[0];
+	return ((uint64_t)vp << 48 ^ (uint64_t)job << 32 ^ id) * engine->hash_factor[0] >> 32;
+}
 
-	return (struct context **)&engine->contexts[(hash >> 32) * CONTEXT_BUCKETS >> 32];
+static struct context **bucket(const struct muster_engine *engine, uint32_t hash)
+{
+	return (struct context **)&engine->contexts[(uint64_t)hash * CONTEXT_BUCKETS >> 32];
 }
 
 /* Open, or begun. */
 static struct context *find(const struct muster_engine *engine, uint16_t vp, uint8_t job,
 			    uint32_t id)
 {
-	struct context *ctx = *bucket(engine, vp, job, id);
+	struct context *ctx = *bucket(engine, hash_of(engine, vp, job, id));
 
 	while (ctx && (ctx->id != id || ctx->vp != vp || ctx->job != job || ctx->closed))
 		ctx = ctx->next_hashed;
@@ -35,7 +37,7 @@ static struct context *find(const struct muster_engine *engine, uint16_t vp, uin
 const struct context *muster_context_probable(const struct muster_engine *engine, uint16_t vp,
 					      uint8_t job, uint32_t id)
 {
-	return *bucket(engine, vp, job, id);
+	return *bucket(engine, hash_of(engine, vp, job, id));
 }
 
 static inline bool is_for(const struct context *ctx, const struct muster_packet *packet)
@@ -52,7 +54,7 @@ struct context *muster_context_of(const struct muster_engine *engine,
 
 	if (ctx && is_for(ctx, packet))
 		return ctx;
-	ctx = *bucket(engine, packet->dst_vp, packet->job, packet->context);
+	ctx = *bucket(engine, hash_of(engine, packet->dst_vp, packet->job, packet->context));
 	while (ctx && !is_for(ctx, packet))
 		ctx = ctx->next_hashed;
 	return ctx && !muster_context_is_opening(ctx) ? ctx : NULL;
@@ -81,21 +83,21 @@ struct context *muster_context_next(const struct muster_engine *engine, uint32_t
 
 /* ---- open and close ---- */
 
-static struct unit *least_loaded(struct muster_engine *engine)
+static uint8_t least_loaded(const struct muster_engine *engine)
 {
-	struct unit *best = NULL, *unit;
+	uint32_t best = 0, i;
 
-	for (unit = engine->units; unit < engine->units + engine->nr_units; unit++)
-		if (!best || unit->nr_contexts < best->nr_contexts)
-			best = unit;
-	return best;
+	for (i = 1; i < engine->nr_units; i++)
+		if (engine->units[i]->nr_contexts < engine->units[best]->nr_contexts)
+			best = i;
+	return (uint8_t)best;
 }
 
 /* Its unit, its VP and those who look for it know it. */
 static void attach(struct context *ctx)
 {
 	struct muster_engine *engine = ctx->engine;
-	struct context **first = bucket(engine, ctx->vp, ctx->job, ctx->id);
+	struct context **first = bucket(engine, ctx->hash);
 	struct vp *vp = engine->vps[ctx->vp];
 
 	ctx->next_hashed = *first;
@@ -104,7 +106,7 @@ static void attach(struct context *ctx)
 	if (vp->contexts)
 		vp->contexts->prev_of_vp = ctx;
 	vp->contexts = ctx;
-	ctx->unit = (uint8_t)(least_loaded(engine) - engine->units);
+	ctx->unit = least_loaded(engine);
 	muster_unit(ctx)->nr_contexts++;
 	engine->nr_contexts++;
 }
@@ -136,7 +138,7 @@ static void detach(struct context *ctx)
 /* Nor found by packets. */
 static void unlink_context(struct context *ctx)
 {
-	struct context **link = bucket(ctx->engine, ctx->vp, ctx->job, ctx->id);
+	struct context **link = bucket(ctx->engine, ctx->hash);
 
 	while (*link != ctx)
 		link = &(*link)->next_hashed;
@@ -207,6 +209,7 @@ int muster_engine_context_begin(struct muster_engine *engine,
 	ctx->life = config->life;
 	ctx->job = config->job;
 	ctx->job_key = config->job_key;
+	ctx->hash = hash_of(engine, ctx->vp, ctx->job, ctx->id);
 	attach(ctx);
 	return 0;
 }

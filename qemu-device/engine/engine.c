@@ -16,7 +16,7 @@ static int units_create(struct muster_engine *engine, uint32_t nr, uint32_t byte
 	int ret;
 
 	for (; engine->nr_units < nr; engine->nr_units++) {
-		ret = muster_buffer_create(engine, &engine->units[engine->nr_units], bytes);
+		ret = muster_buffer_create(engine, bytes, &engine->units[engine->nr_units]);
 		if (ret)
 			return ret;
 	}
@@ -94,7 +94,7 @@ void muster_engine_destroy(struct muster_engine *engine)
 	muster_pool_destroy(engine);
 	muster_known_destroy(engine);
 	while (engine->nr_units)
-		muster_buffer_destroy(engine, &engine->units[--engine->nr_units]);
+		muster_buffer_destroy(engine, engine->units[--engine->nr_units]);
 	engine->world.free(engine->opaque, engine, sizeof(*engine));
 }
 
@@ -329,8 +329,8 @@ void muster_engine_counters_get(const struct muster_engine *engine,
 	*counters = *engine->counters;
 	counters->contexts_closing = engine->nr_closed;
 	for (i = 0; i < engine->nr_units; i++) {
-		counters->buffer_blocks_used += engine->units[i].nr_used;
-		counters->buffer_entries_used += engine->units[i].nr_entries_used;
+		counters->buffer_blocks_used += engine->units[i]->nr_used;
+		counters->buffer_entries_used += engine->units[i]->nr_entries_used;
 	}
 }
 

@@ -377,7 +377,7 @@ static void without_memory_nothing_is_created_and_nothing_leaks(void **state)
 					   &w->nodes[0].engine);
 		assert_true(!ret || (ret == -ENOMEM && !w->allocated));
 	}
-	assert_int_equal(left, 1 + 1 + 2 * 4);
+	assert_int_equal(left, 1 + 1 + 2 * 5);
 	w->allocs_left = 0;
 	assert_int_equal(muster_engine_vp_open(w->nodes[0].engine, WORLD_VP), -ENOMEM);
 	w->allocs_left = 1;

@@ -54,9 +54,15 @@ bool muster_farewell_say(struct context *ctx)
 	return true;
 }
 
+/* So many numbers have ended where the fewest have, of members that have left. */
+static uint32_t left_base(const struct context *ctx)
+{
+	return muster_member_peer(ctx, ctx->left_first)->base;
+}
+
 bool muster_farewell_check(struct context *ctx)
 {
-	if (!ctx->has_left || (int32_t)(ctx->base - ctx->left_base) < 0)
+	if (!ctx->has_left || (int32_t)(ctx->base - left_base(ctx)) < 0)
 		return true;
 	muster_context_fail(ctx, MUSTER_STATUS_PEER_LOST, ctx->left_first, NULL);
 	return false;
@@ -67,10 +73,9 @@ static void left(struct context *ctx, struct peer *peer)
 	if (peer->left)
 		return;
 	peer->left = true;
-	if (!ctx->has_left || (int32_t)(peer->base - ctx->left_base) < 0) {
+	if (!ctx->has_left || (int32_t)(peer->base - left_base(ctx)) < 0) {
 		ctx->has_left = true;
 		ctx->left_first = peer->member;
-		ctx->left_base = peer->base;
 	}
 	muster_copies_release(ctx, peer);
 	muster_context_ready(ctx);

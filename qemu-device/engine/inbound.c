@@ -89,8 +89,9 @@ static void from_tree(struct context *ctx, const struct muster_packet *packet,
 		muster_landing_result(ctx, packet, payload);
 }
 
-static inline void from_peer(struct context *ctx, const struct muster_packet *packet,
-			     const void *payload)
+static inline __attribute__((always_inline)) void from_peer(struct context *ctx,
+							     const struct muster_packet *packet,
+							     const void *payload)
 {
 	struct peer *peer = muster_member_meet(ctx, packet->src_member);
 

@@ -122,7 +122,7 @@ struct context {
 	struct member_table *table;
 	struct context *next_hashed;
 	uint64_t job_key;
-	uint32_t id;			/* from here on a word that no other context has (buffer.c) */
+	uint32_t id;
 	uint16_t vp;
 	uint8_t job;
 	uint8_t unit;			/* of the engine */
@@ -144,8 +144,7 @@ struct context {
 	struct arrivals *arrivals;	/* what has come for each number of the window; NULL: nothing */
 	struct sequence *current;	/* of those that are posted the first, number `base` */
 	void *instances;		/* of the running sequence */
-	uint16_t nr_peers;
-	uint16_t asking_first;		/* index in peers + 1 */
+	uint32_t hash;			/* of what names it; whoever chooses that does not know the key */
 	uint8_t queued;			/* sequences that are posted; the first has number `base` */
 	uint8_t queue_first;		/* place of sequence `base`, modulo MUSTER_SEQ_QUEUE_MAX */
 	bool moved;			/* something changed that lets something else go on */
@@ -160,8 +159,9 @@ struct context {
 	bool context_told;		/* MUSTER_CQE_CONTEXT is written */
 	bool instances_kept;		/* they are the sequence's */
 	bool has_left;			/* some member has closed its context; */
-	uint16_t left_first;		/* of them, the one that ended the fewest numbers, */
-	uint32_t left_base;		/* and its final base */
+	uint16_t left_first;		/* of them, the one that ended the fewest numbers */
+	uint16_t nr_peers;
+	uint16_t asking_first;		/* index in peers + 1 */
 	uint8_t nr_kept;
 	uint8_t nr_trees;
 	uint8_t nr_ended;		/* so many that have ended are known, */
@@ -223,7 +223,7 @@ struct muster_engine {
 	struct member_table *tables[TABLE_BUCKETS];
 	struct book book;
 	struct vp *vps[MUSTER_VPS_MAX];
-	struct unit units[MUSTER_UNITS_MAX];
+	struct unit *units[MUSTER_UNITS_MAX];
 	struct pool pool;
 	struct muster_engine_counters *counters;
 	struct muster_engine_counters own_counters; /* where no other place was given */
@@ -244,7 +244,7 @@ static inline void muster_copy_small(void *to, const void *from, uint32_t bytes)
 /* Whose blocks and scratch memory a context uses. */
 static inline struct unit *muster_unit(const struct context *ctx)
 {
-	return &ctx->engine->units[ctx->unit];
+	return ctx->engine->units[ctx->unit];
 }
 
 /* pool.c */

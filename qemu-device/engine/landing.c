@@ -21,7 +21,7 @@ static uint8_t judge_trigger(const struct entry *entry)
 	return entry->unasked ? MUSTER_STATUS_OK : MUSTER_STATUS_PROTOCOL;
 }
 
-static uint8_t judge(const struct sequence *seq, const struct entry *entry)
+static inline uint8_t judge(const struct sequence *seq, const struct entry *entry)
 {
 	const struct step *step;
 
@@ -82,10 +82,9 @@ static bool is_running(const struct context *ctx, uint32_t number)
 	return ctx->running && number == ctx->base;
 }
 
+/* But for its place, which is that of its packet. */
 static void describe(struct entry *entry, uint32_t member, const struct muster_packet *packet)
 {
-	entry->pulse = packet->pulse;
-	entry->slot = packet->seq_id;
 	entry->member = member;
 	entry->signature = packet->signature;
 	entry->stage = packet->stage;
@@ -112,7 +111,7 @@ static void dispute(struct context *ctx, uint32_t member, const struct muster_pa
  * What fills a slot for the second time is a repetition, unless it is of another operation.
  * entry: what fills it; NULL: it was combined.
  */
-static void repeated(struct context *ctx, uint32_t member, const struct muster_packet *packet,
+static __attribute__((noinline)) void repeated(struct context *ctx, uint32_t member, const struct muster_packet *packet,
 		     struct entry *entry)
 {
 	ctx->engine->counters->drop_duplicate++;
@@ -196,7 +195,7 @@ static bool take_fragment(struct context *ctx, struct entry *entry,
 	return true;
 }
 
-static void land_fragment(struct context *ctx, uint32_t member, struct entry *entry,
+static __attribute__((noinline)) void land_fragment(struct context *ctx, uint32_t member, struct entry *entry,
 			  const struct muster_packet *packet, const void *payload)
 {
 	uint32_t bit = 1u << packet->offset / MUSTER_MTU;
@@ -223,11 +222,13 @@ static void land_fragment(struct context *ctx, uint32_t member, struct entry *en
 }
 
 /* It is awaited now: from the packet to where it belongs. */
-static void pass_through(struct context *ctx, uint32_t member, const struct muster_packet *packet,
+static __attribute__((noinline)) void pass_through(struct context *ctx, uint32_t member, const struct muster_packet *packet,
 			 const void *payload)
 {
 	struct entry here;
 
+	here.pulse = packet->pulse;
+	here.slot = packet->seq_id;
 	describe(&here, member, packet);
 	if (!muster_landing_check(ctx, &here))
 		return;

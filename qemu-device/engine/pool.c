@@ -57,7 +57,7 @@ size_t muster_engine_kept(const struct muster_engine *engine)
 	uint32_t i;
 
 	for (i = 0; i < engine->nr_units; i++)
-		bytes += muster_buffer_kept(&engine->units[i]);
+		bytes += muster_buffer_kept(engine->units[i]);
 	return bytes;
 }
 
