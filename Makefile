@@ -99,7 +99,9 @@ $(BUILD)/%.o: %.c | setup-core
 	@$(CC) $(ALL_CFLAGS) -c -o $@ $<
 
 # Linked whole, so that a program sees the library as a user of the .so would.
-LINK = echo "  LD    $@"; $(CC) $(CFLAGS) -o $@ $^
+LINK = echo "  LD    $@"; $(CC) $(CFLAGS) $(LINKER) -o $@ $^
+# The quickest that is there: programs are many.
+LINKER := $(firstword $(foreach l,lld gold,$(if $(shell command -v ld.$(l)),-fuse-ld=$(l))))
 
 $(BUILD)/libmuster.so.0: userlib/libmuster.map $(call libs,$(BUILD))
 	@echo "  LD    $@"
@@ -284,18 +286,23 @@ $(BUILD)/libmuster-mpi-$(1).so.0: userlib/mpi/libmuster-mpi.map \
 		$$(filter %.o,$$^) $(BUILD)/libmuster.so.0 $$(call mpi_flags,$(1)) \
 		-Wl,-rpath,'$$$$ORIGIN'
 
-$(BUILD)/selftests/mpi/%.$(1): selftests/mpi/%.c selftests/mpi/must.h
+$(BUILD)/selftests/mpi/%.$(1).o: selftests/mpi/%.c selftests/mpi/must.h
 	@mkdir -p $$(@D)
-	@echo "  LD    $$@"
-	@$$(CC) -std=gnu11 -Wall -Wextra $$(if $$(WERROR),-Werror) -D_GNU_SOURCE $$(CFLAGS) -o $$@ $$< \
-		$$(call mpi_flags,$(1)) -ldl -lpthread
+	@echo "  CC    $$< ($(1))"
+	@$$(CC) -std=gnu11 -Wall -Wextra $$(if $$(WERROR),-Werror) -D_GNU_SOURCE $$(CFLAGS) \
+		$$(call mpi_headers,$(1)) -c -o $$@ $$<
 
-$(BUILD)/userlib/examples/%.$(1): userlib/examples/%.c userlib/examples/report.c userlib/examples/dpkg_graph.c \
-		userlib/examples/mpi/ranks.c userlib/examples/ranks.h
+$(BUILD)/selftests/mpi/%.$(1): $(BUILD)/selftests/mpi/%.$(1).o
+	@$$(LINK) $$(call mpi_flags,$(1)) -ldl -lpthread
+
+$(BUILD)/mpi/$(1)/examples/%.o: userlib/examples/%.c
 	@mkdir -p $$(@D)
-	@echo "  LD    $$@"
-	@$$(CC) $$(filter-out -MMD -MP,$$(ALL_CFLAGS)) -Iuserlib/examples -o $$@ $$(filter %.c,$$^) \
-		$$(call mpi_flags,$(1)) -lm
+	@echo "  CC    $$< ($(1))"
+	@$$(CC) $$(ALL_CFLAGS) -Iuserlib/examples $$(call mpi_headers,$(1)) -c -o $$@ $$<
+
+$(BUILD)/userlib/examples/%.$(1): $(patsubst %,$(BUILD)/mpi/$(1)/examples/%.o,% report dpkg_graph mpi/ranks)
+	@mkdir -p $$(@D)
+	@$$(LINK) $$(call mpi_flags,$(1)) -lm
 endef
 $(foreach m,$(MPIS),$(eval $(call mpi_rules,$(m))))
 

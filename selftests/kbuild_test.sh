@@ -10,11 +10,20 @@ guests=$MUSTER_BUILD/vm/kernel/lib/modules/$(cat "$MUSTER_BUILD/vm/release" 2>/d
 command -v sparse >/dev/null || skip_all "sparse is not installed (make setup-guest)"
 [ -d "$guests" ] || skip_all "there are no headers of the guests' kernel; make setup-guest fetches them"
 
+# Always at one place, in turn with others: what is compiled again as it was ccache has.
+cache=${MUSTER_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/muster}
+export CCACHE_DIR="$cache/ccache"
+cc=$(command -v ccache || :)
+mkdir -p "$cache/kbuild"
+exec 9>"$cache/kbuild.lock"
+flock 9
+
 # usage: module_is_built HEADERS
 module_is_built() {
+	cd "$cache/kbuild"
 	rm -rf top && mkdir top && cd top
 	cp -r "$tap_home/../Kbuild" "$tap_home/../kernel" "$tap_home/../uapi" .
-	make -s -j2 -C "$1" M="$PWD" CONFIG_DEBUG_INFO_BTF_MODULES= W=1 C=1 \
+	make -s -j2 -C "$1" M="$PWD" CC="${cc:+$cc }gcc-12" CONFIG_DEBUG_INFO_BTF_MODULES= W=1 C=1 \
 		CF=-D__CHECK_ENDIAN__ >../said 2>&1
 	cat ../said
 	test ! -s ../said

@@ -16,15 +16,15 @@ case $KERNEL in
 	OUT=$MUSTER_ROOT/build/kernel
 	[ -f "$MUSTER_VM_DIR/release" ] ||
 		die "no guest kernel yet; run tools/setup/guest-kernel.sh first"
-	headers=$MUSTER_VM_DIR/kernel/lib/modules/$(cat "$MUSTER_VM_DIR/release")/build
+	headers=$(readlink -f "$MUSTER_VM_DIR/kernel/lib/modules/$(cat "$MUSTER_VM_DIR/release")/build")
 	;;
 6.12)
 	"$MUSTER_ROOT/tools/setup/kernel-headers.sh" "$KERNEL"
-	headers=$MUSTER_ROOT/build/headers-$KERNEL
+	headers=$(readlink -f "$MUSTER_ROOT/build/headers-$KERNEL")
 	;;
 debug)
 	"$MUSTER_ROOT/tools/setup/debug-kernel.sh"
-	headers=$MUSTER_ROOT/build/vm-debug/kernel/headers
+	headers=$(readlink -f "$MUSTER_ROOT/build/vm-debug/kernel/headers")
 	;;
 *) die "KERNEL=$KERNEL: there are 6.1, 6.12 and debug" ;;
 esac
@@ -38,7 +38,24 @@ for file in Kbuild $(cd "$MUSTER_ROOT/kernel" && ls -- *.c *.h); do
 	[ ! -f "${OVERLAY:-}/$file" ] || from=$OVERLAY
 	ln -sfn "$from/$file" "$OUT/mirror/kernel/$file"
 done
+
+# What was built of the same is kept: the newest few.
+KEEP=16
+key=$(cd "$OUT/mirror" && {
+	echo "$headers"
+	find -L . -name '*.[ch]' -o -name Kbuild | LC_ALL=C sort | xargs tail -n +1
+	cat "$headers/include/config/auto.conf" "$MUSTER_ROOT/tools/setup/kernel.sh"
+} | sha256sum | cut -c1-16)
+kept=$MUSTER_CACHE/module/$key.ko
+
 # The uapi headers are reached through a link that kbuild sees; it follows their changes.
-make -s -C "$headers" M="$OUT/mirror/kernel" CONFIG_DEBUG_INFO_BTF_MODULES= "$@" modules
-cmp -s "$OUT/mirror/kernel/muster.ko" "$OUT/muster.ko" ||
-	cp "$OUT/mirror/kernel/muster.ko" "$OUT/muster.ko"
+# usage: built [ARGUMENT OF MAKE]...
+built() {
+	make -s -C "$headers" M="$OUT/mirror/kernel" CONFIG_DEBUG_INFO_BTF_MODULES= "$@" modules
+	mkdir -p "$MUSTER_CACHE/module"
+	cp "$OUT/mirror/kernel/muster.ko" "$kept.$$" && mv "$kept.$$" "$kept"
+	# shellcheck disable=SC2012 # names are ours
+	ls -t "$MUSTER_CACHE/module"/*.ko | tail -n +$((KEEP + 1)) | xargs -r rm -f
+}
+if [ $# -ne 0 ] || [ ! -f "$kept" ]; then built "$@"; fi
+cmp -s "$kept" "$OUT/muster.ko" || cp "$kept" "$OUT/muster.ko"
