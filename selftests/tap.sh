@@ -100,10 +100,13 @@ status_of() {
 within() {
 	tap_left=$(($1 * 1000 * ${MUSTER_PATIENCE:-1}))
 	tap_pause=050
+	tap_tries=0
 	is_slow && tap_pause=500
 	shift
 	until "$@"; do
 		[ $tap_left -gt 0 ] || return 1
+		# What takes longer may be asked for less often.
+		[ $((tap_tries += 1)) -ne 20 ] || is_slow || tap_pause=200
 		sleep 0.$tap_pause
 		read -r _ _ _ tap_running _ </proc/loadavg
 		tap_running=$((${tap_running%/*} > tap_cpus ? ${tap_running%/*} : tap_cpus))
