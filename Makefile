@@ -49,7 +49,7 @@ OTHER_ROOMS := userlib/verbs userlib/examples provider tools tools/synth selftes
 # where it fails, but not values of variables, of which the compiler has to tell much more.
 SAN := $(BUILD)/san
 # With COVERAGE they count lines instead.
-$(SAN)/%: CFLAGS := $(if $(COVERAGE),-O0 -g --coverage -DCLONES=,-O1 -g1 -fsanitize=address,undefined \
+$(SAN)/%: CFLAGS := $(if $(COVERAGE),-O0 -g --coverage -DCLONES=,-O2 -g1 -fsanitize=address,undefined \
 	-fno-sanitize-recover=all -fno-omit-frame-pointer)
 
 # And a third, for what several threads do at once; few tests use it.

@@ -21,6 +21,8 @@ logs=$(mktemp -d) || exit 1
 trap 'rm -rf "$logs"' EXIT
 trap 'kill $(jobs -p); wait; exit 143' HUP INT TERM
 export CMOCKA_MESSAGE_OUTPUT=TAP
+# Freed memory is kept from use for a while: not so much that each page must be had anew.
+export ASAN_OPTIONS="quarantine_size_mb=16${ASAN_OPTIONS:+:$ASAN_OPTIONS}"
 jobs=${MUSTER_JOBS:-3}
 
 # A program's verdict is its TAP lines; an exit status that they do not explain is a failure too.
