@@ -43,7 +43,7 @@ done
 KEEP=16
 key=$(cd "$OUT/mirror" && {
 	echo "$headers"
-	find -L . -name '*.[ch]' -o -name Kbuild | LC_ALL=C sort | xargs tail -n +1
+	find -L . '(' -name '*.[ch]' -o -name Kbuild ')' ! -name '*.mod.c' | LC_ALL=C sort | xargs tail -n +1
 	cat "$headers/include/config/auto.conf" "$MUSTER_ROOT/tools/setup/kernel.sh"
 } | sha256sum | cut -c1-16)
 kept=$MUSTER_CACHE/module/$key.ko
