@@ -51,6 +51,7 @@ static void word_read(const char *line, const char *name, char *value)
 {
 	const char *at = strstr(line, name);
 
+	errno = EINVAL;
 	if (!at)
 		fail("no %s on the kernel's command line", name);
 	at += strlen(name);
