@@ -153,6 +153,7 @@ void dst_net_packet(struct dst_node *node, uint32_t from, struct dst_parcel *par
 		return;
 	}
 	node->activity++;
+	note_late(node, packet);
 	muster_engine_receive(node->engine, packet, packet + 1, packet->length);
 	dst_step_at(node, node->world->now_us + dst_below(&node->world->host,
 							   node->world->plan.engine_us));

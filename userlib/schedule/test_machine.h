@@ -307,7 +307,7 @@ static inline bool send_and_go_on(struct machine *m, uint32_t rank, struct insta
 
 static inline bool all_closed(const struct instance *inst)
 {
-	for (int i = 0; i < MUSTER_SEQ_DESCS_MAX; i++)
+	for (uint32_t i = 0; i < inst->step; i++)
 		if (inst->open[i])
 			return false;
 	return true;
@@ -418,7 +418,7 @@ static inline bool run_rank(struct machine *m, uint32_t rank, bool everything)
 	for (int i = 0; i < MUSTER_PULSES_LIVE && m->places[rank].stage < m->stages; i++) {
 		struct instance *inst = &m->places[rank].instances[i];
 
-		for (uint32_t k = 0; inst->live && k < MUSTER_SEQ_DESCS_MAX; k++)
+		for (uint32_t k = 0; inst->live && k < inst->step; k++)
 			if (inst->open[k] && (everything || !random_below(3)))
 				done |= close_send(m, rank, inst, k);
 		for (uint32_t n = everything ? 1 : random_below(8); n && inst->live; n--)
