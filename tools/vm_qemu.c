@@ -167,10 +167,12 @@ static void add_machine(struct args *args, const struct vm_qemu *qemu)
 	 * A host that is busy gives no ticks while the kernel counts them: it must not look. Nor
 	 * is a guest stuck that got no CPU for a while: 120 s for a lockup, 300 s for a stall.
 	 * What emulation is slow at: code is translated again wherever it lies in another process,
-	 * a jump by way of a return is three; and nobody waits for tests of the kernel's ciphers.
+	 * a jump by way of a return is three, and each lock prefix that one CPU does not need would
+	 * be patched; and nobody waits for tests of the kernel's ciphers.
 	 */
 	args_add(args, "console=ttyS0 loglevel=5 panic=-1 no_timer_check watchdog_thresh=60 "
-		 "rcupdate.rcu_cpu_stall_timeout=300 norandmaps mitigations=off cryptomgr.notests "
+		 "rcupdate.rcu_cpu_stall_timeout=300 norandmaps mitigations=off noreplace-smp "
+		 "cryptomgr.notests "
 		 "muster_agent=%s muster_kernel=%s muster_guest=%u %s %s",
 		 config->agent, path, qemu->index, clock, words);
 	args_add(args, "-serial");

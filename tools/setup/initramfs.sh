@@ -9,7 +9,7 @@ set -eu
 
 MODULES="virtio_pci virtio_console virtio_rng 9pnet_virtio 9p overlay"
 
-need cpio gcc modprobe
+need cpio gcc modprobe strip
 [ -f "$MUSTER_VM_DIR/vmlinux" ] || die "no guest kernel yet; run tools/setup/guest-kernel.sh first"
 release=$(cat "$MUSTER_VM_DIR/release")
 kernel=$(readlink -f "$MUSTER_VM_DIR/kernel")
@@ -19,7 +19,8 @@ trap 'rm -rf "$new"' EXIT
 mkdir "$new/modules"
 gcc -std=gnu11 -Wall -Wextra -D_GNU_SOURCE -O2 -static -s -o "$new/init" "$MUSTER_ROOT/tools/setup/guest_init.c"
 
-# In the order in which they must be loaded, each once.
+# In the order in which they must be loaded, each once, and without the signature, which the
+# guest would check for as long as the rest of loading takes.
 count=100
 # shellcheck disable=SC2086 # a list of names
 modprobe -d "$kernel" -S "$release" --show-depends -a $MODULES |
@@ -30,6 +31,7 @@ modprobe -d "$kernel" -S "$release" --show-depends -a $MODULES |
 		*.xz) xz -dc "$module" >"$new/modules/${name%.xz}" ;;
 		*) cp "$module" "$new/modules/$name" ;;
 		esac
+		strip --strip-debug "$new/modules/${name%.xz}"
 		count=$((count + 1))
 	done
 
