@@ -128,8 +128,9 @@ struct am_drain {
 	} phase;
 	uint32_t ordered;		/* the switch of the last order */
 	uint32_t awaited;		/* answers */
-	uint64_t left;			/* on the way before, as the last have said, */
-	uint64_t passed, passed_before;	/* and what has gone by it; the time before */
+	bool moved;			/* no group lies on a drained switch any more */
+	uint64_t left;			/* on the way before and on drained switches, as the last have said, */
+	uint64_t passed, passed_before;	/* and what has gone by there; the time before */
 	uint64_t again_us;		/* when to ask again */
 };
 

@@ -93,24 +93,30 @@ static void take(struct am *am)
 	all_ask(am, &head, sizeof(head));
 }
 
+/* By the way that now is nothing goes over a drained switch but what is its own groups'. */
 static void ask_what_is_left(struct am *am)
 {
+	const struct am_ask ask = { .drains = true };
 	struct muster_manager_message head = { .kind = MUSTER_MANAGER_PASSED, .context = !am->drain.way };
 
 	am->drain.left = am->drain.passed = 0;
 	am->drain.again_us = UINT64_MAX;
 	all_ask(am, &head, sizeof(head));
+	head.context = am->drain.way;
+	for (uint32_t i = 0; i < muster_fabric_switches(am->config.fabric); i++)
+		if (am->drain.switches[i])
+			am->drain.awaited += !am_ask(am, i, &ask, &head, sizeof(head));
 }
 
 /*
  * What is not left anywhere may still be between two switches that were asked one after the other; it
- * would have gone on since.
+ * would have gone on since. The last of a group's packets come as it is moved.
  */
 static void left_review(struct am *am)
 {
 	struct am_drain *drain = &am->drain;
 
-	if (!drain->left && drain->passed == drain->passed_before)
+	if (drain->moved && !drain->left && drain->passed == drain->passed_before)
 		drain->phase = AM_DRAIN_RESTS;
 	drain->passed_before = drain->passed;
 	drain->again_us = muster_clock_us() + EMPTY_MS * 1000;
@@ -301,13 +307,14 @@ int am_drain_step(struct am *am)
 	struct am_drain *drain = &am->drain;
 	uint64_t now_us = muster_clock_us();
 
+	drain->moved = am_moves_begin(am);
 	if (is_due(drain, AM_DRAIN_BEGINS, now_us) && am_drain_is_wanted(am))
 		lay(am);
 	else if (is_due(drain, AM_DRAIN_BEGINS, now_us))
 		give_up(am);
 	if (is_due(drain, AM_DRAIN_EMPTIES, now_us))
 		ask_what_is_left(am);
-	if (am_drain_is_wanted(am) && am_moves_begin(am) && drain->phase == AM_DRAIN_RESTS)
+	if (am_drain_is_wanted(am) && drain->moved && drain->phase == AM_DRAIN_RESTS)
 		am_drain_failed(am, 0, NULL);
 	return (drain->phase == AM_DRAIN_EMPTIES || drain->phase == AM_DRAIN_BEGINS) && !drain->awaited ?
 	       EMPTY_MS : -1;
