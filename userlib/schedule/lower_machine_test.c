@@ -190,24 +190,20 @@ static void trial_begin(struct trial *trial)
 	}
 }
 
-/* Whether the schedule leaves something to be compared in a rank's chunk, by rank and chunk. */
-static bool *results(const struct muster_schedule *schedule)
+/* Whether the schedule leaves something to be compared in this rank's chunk. */
+static bool has_result(const struct muster_schedule *schedule, uint32_t rank, uint32_t chunk)
 {
-	bool is_allreduce = schedule->coll == MUSTER_COLL_ALLREDUCE;
-	bool *has = calloc((size_t)schedule->ranks * schedule->chunks, sizeof(*has));
-
-	for (uint32_t i = 0; is_allreduce && i < schedule->nr_transfers; i++)
-		has[schedule->transfers[i].to * schedule->chunks + schedule->transfers[i].chunk] = true;
-	for (uint32_t r = 0; r < schedule->ranks; r++)
-		for (uint32_t chunk = 0; chunk < schedule->chunks; chunk++)
-			has[r * schedule->chunks + chunk] |=
-				is_allreduce ? schedule->ranks == 1 :
-					       muster_coll_needs(schedule, chunk, r);
-	return has;
+	if (schedule->coll != MUSTER_COLL_ALLREDUCE)
+		return muster_coll_needs(schedule, chunk, rank);
+	if (schedule->ranks == 1)
+		return true;
+	for (uint32_t i = 0; i < schedule->nr_transfers; i++)
+		if (schedule->transfers[i].to == rank && schedule->transfers[i].chunk == chunk)
+			return true;
+	return false;
 }
 
-/* has: by chunk, whether there is one. */
-static void assert_results(const struct trial *trial, uint32_t r, const bool *has)
+static void assert_results(const struct trial *trial, uint32_t r)
 {
 	const struct muster_schedule *schedule = trial->schedule;
 	const struct rank *rank = &trial->ranks[r];
@@ -216,7 +212,7 @@ static void assert_results(const struct trial *trial, uint32_t r, const bool *ha
 		size_t first, len;
 
 		chunk_bytes(trial, chunk, &first, &len);
-		if (has[chunk] &&
+		if (has_result(schedule, r, chunk) &&
 		    memcmp((rank->part ? rank->part : rank->out) + first, rank->expected + first,
 			   len))
 			fail_msg("%s %s of %u ranks, %lu elements of type %u: rank %u has other "
@@ -229,12 +225,10 @@ static void assert_results(const struct trial *trial, uint32_t r, const bool *ha
 
 static void trial_end(struct trial *trial)
 {
-	bool *has = results(trial->schedule);
-
 	for (uint32_t r = 0; r < trial->schedule->ranks; r++) {
 		struct rank *rank = &trial->ranks[r];
 
-		assert_results(trial, r, &has[r * trial->schedule->chunks]);
+		assert_results(trial, r);
 		if (rank->out != rank->in)
 			free(rank->out);
 		free(rank->in);
@@ -243,7 +237,6 @@ static void trial_end(struct trial *trial)
 		free(rank->expected);
 		muster_program_free(rank->program);
 	}
-	free(has);
 }
 
 static void try_schedule(const struct muster_schedule *schedule,
