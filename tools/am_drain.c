@@ -61,13 +61,14 @@ void am_drain_failed(struct am *am, int err, const char *why)
 
 /* ---- what switches are asked ------------------------------------------------------------------ */
 
-/* All that are there; more than answer is not awaited. */
-static void all_ask(struct am *am, struct muster_manager_message *head, size_t bytes)
+/* which: NULL for all. Those of them that are there; more than answer is not awaited. */
+static void switches_ask(struct am *am, const bool *which, struct muster_manager_message *head, size_t bytes)
 {
 	const struct am_ask ask = { .drains = true };
 
 	for (uint32_t i = 0; i < muster_fabric_switches(am->config.fabric); i++)
-		am->drain.awaited += !am_ask(am, i, &ask, head, bytes);
+		if (!which || which[i])
+			am->drain.awaited += !am_ask(am, i, &ask, head, bytes);
 }
 
 static void lay(struct am *am)
@@ -81,7 +82,7 @@ static void lay(struct am *am)
 		if (am->drain.switches[i])
 			message.without[(*nr)++].node = MUSTER_NODE_AGGREGATION + i;
 	am->drain.phase = AM_DRAIN_LAYS;
-	all_ask(am, &message.head, sizeof(message.head) + *nr * sizeof(message.without[0]));
+	switches_ask(am, NULL, &message.head, sizeof(message.head) + *nr * sizeof(message.without[0]));
 }
 
 static void take(struct am *am)
@@ -90,22 +91,19 @@ static void take(struct am *am)
 
 	am->drain.way = !am->drain.way;
 	am->drain.phase = AM_DRAIN_TAKES;
-	all_ask(am, &head, sizeof(head));
+	switches_ask(am, NULL, &head, sizeof(head));
 }
 
 /* By the way that now is nothing goes over a drained switch but what is its own groups'. */
 static void ask_what_is_left(struct am *am)
 {
-	const struct am_ask ask = { .drains = true };
 	struct muster_manager_message head = { .kind = MUSTER_MANAGER_PASSED, .context = !am->drain.way };
 
 	am->drain.left = am->drain.passed = 0;
 	am->drain.again_us = UINT64_MAX;
-	all_ask(am, &head, sizeof(head));
+	switches_ask(am, NULL, &head, sizeof(head));
 	head.context = am->drain.way;
-	for (uint32_t i = 0; i < muster_fabric_switches(am->config.fabric); i++)
-		if (am->drain.switches[i])
-			am->drain.awaited += !am_ask(am, i, &ask, &head, sizeof(head));
+	switches_ask(am, am->drain.switches, &head, sizeof(head));
 }
 
 /*

@@ -20,7 +20,7 @@ mkdir "$new/modules"
 gcc -std=gnu11 -Wall -Wextra -D_GNU_SOURCE -O2 -static -s -o "$new/init" "$MUSTER_ROOT/tools/setup/guest_init.c"
 
 # In the order in which they must be loaded, each once, and without the signature, which the
-# guest would check for as long as the rest of loading takes.
+# guest would spend time on.
 count=100
 # shellcheck disable=SC2086 # a list of names
 modprobe -d "$kernel" -S "$release" --show-depends -a $MODULES |
