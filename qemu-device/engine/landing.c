@@ -111,8 +111,9 @@ static void dispute(struct context *ctx, uint32_t member, const struct muster_pa
  * What fills a slot for the second time is a repetition, unless it is of another operation.
  * entry: what fills it; NULL: it was combined.
  */
-static __attribute__((noinline)) void repeated(struct context *ctx, uint32_t member, const struct muster_packet *packet,
-		     struct entry *entry)
+static __attribute__((noinline)) void repeated(struct context *ctx, uint32_t member,
+					       const struct muster_packet *packet,
+					       struct entry *entry)
 {
 	ctx->engine->counters->drop_duplicate++;
 	if (muster_signatures_equal(&packet->signature, entry ? &entry->signature :
@@ -126,7 +127,8 @@ static __attribute__((noinline)) void repeated(struct context *ctx, uint32_t mem
 
 /* ---- is it within the window? ---- */
 
-static inline bool within_window(struct context *ctx, uint32_t member, const struct muster_packet *packet)
+static inline bool within_window(struct context *ctx, uint32_t member,
+				 const struct muster_packet *packet)
 {
 	bool running = is_running(ctx, packet->number);
 	uint32_t first = running ? ctx->pulse_first : 0;
@@ -152,7 +154,8 @@ static inline bool within_window(struct context *ctx, uint32_t member, const str
 /* ---- landing ---- */
 
 /* NULL: the context has failed, and has no entry any more. */
-static inline struct entry *land(struct context *ctx, uint32_t member, const struct muster_packet *packet)
+static inline struct entry *land(struct context *ctx, uint32_t member,
+				 const struct muster_packet *packet)
 {
 	struct entry *entry = muster_entry_add(ctx, packet->number, packet->pulse, packet->seq_id);
 
@@ -195,8 +198,10 @@ static bool take_fragment(struct context *ctx, struct entry *entry,
 	return true;
 }
 
-static __attribute__((noinline)) void land_fragment(struct context *ctx, uint32_t member, struct entry *entry,
-			  const struct muster_packet *packet, const void *payload)
+static __attribute__((noinline)) void land_fragment(struct context *ctx, uint32_t member,
+						    struct entry *entry,
+						    const struct muster_packet *packet,
+						    const void *payload)
 {
 	uint32_t bit = 1u << packet->offset / MUSTER_MTU;
 
@@ -222,8 +227,9 @@ static __attribute__((noinline)) void land_fragment(struct context *ctx, uint32_
 }
 
 /* It is awaited now: from the packet to where it belongs. */
-static __attribute__((noinline)) void pass_through(struct context *ctx, uint32_t member, const struct muster_packet *packet,
-			 const void *payload)
+static __attribute__((noinline)) void pass_through(struct context *ctx, uint32_t member,
+						   const struct muster_packet *packet,
+						   const void *payload)
 {
 	struct entry here;
 
