@@ -37,7 +37,7 @@ END
 starved_guests_boot() {
 	mkdir vm
 	ln -s "${MUSTER_VM_DIR:-$MUSTER_BUILD/vm}"/* vm/
-	rm vm/qemu-system-x86_64
+	rm vm/qemu-system-x86_64 vm/cmdline	# what they point to is of all guests
 	install -m 755 starved vm/qemu-system-x86_64
 	echo "loglevel=7" >vm/cmdline
 	MUSTER_VM_DIR=$PWD/vm "$VM" -n 4 --nics=0 true
