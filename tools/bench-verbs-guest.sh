@@ -16,7 +16,6 @@ IBV_DRIVERS=$MUSTER_BUILD/provider/libmuster
 export IBV_DRIVERS
 HW=/sys/class/infiniband/muster0/ports/1/hw_counters
 
-modprobe ib_uverbs
 modprobe rdma_rxe
 insmod "$MUSTER_BUILD/kernel/muster.ko"
 ethernet_up

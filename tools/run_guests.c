@@ -2,7 +2,7 @@
 /*
  * Ranks in guests: one of each guest, or several that share its NIC, all with this machine's
  * files, joined by the wire of the NICs. The ranks meet at a hub in this process, to which each
- * rank has a port of its guest. The driver is loaded before any rank starts. Everything is driven
+ * rank has a port of its guest. Guests load the driver as they boot. Everything is driven
  * by one descriptor of the cluster (vm.h) and those of the hub.
  */
 #include "run.h"
@@ -32,8 +32,7 @@ enum {
 };
 
 enum program_id {
-	LOADER = 1,
-	SHELL,
+	SHELL = 1,
 	RANK,		/* and behind it the guest's other ranks */
 };
 
@@ -45,8 +44,6 @@ struct guests {
 	char build[PATH_MAX - 64];	/* where everything was built */
 	char module[PATH_MAX];		/* the driver of the guests' kernel */
 	char nic_options[2 * PATH_MAX];
-	uint32_t loading;		/* guests whose driver is not loaded yet */
-	bool failed;			/* one of them could not load it */
 	bool shell;			/* a shell runs in guest 0 */
 	int stop;			/* readable: somebody wants us to end */
 	int counts[MUSTER_VM_GUESTS_MAX];	/* ports that tell instructions; -1: none */
@@ -171,7 +168,7 @@ static void on_output(void *arg, unsigned int guest, uint16_t id, int fd, const 
 		fflush(stdout);
 		return;
 	}
-	rank = &run->ranks[rank_of(run, guest, id == LOADER ? RANK : id)];
+	rank = &run->ranks[rank_of(run, guest, id)];
 	run_stream_put(fd == 2 ? &rank->err : &rank->out, data, len);
 }
 
@@ -189,14 +186,10 @@ static void on_exited(void *arg, unsigned int guest, uint16_t id, int status)
 	struct run *run = arg;
 	struct guests *guests = run->state;
 
-	if (id >= RANK) {
+	if (id >= RANK)
 		rank_gone(run, rank_of(run, guest, id), status);
-	} else if (id == LOADER) {
-		guests->loading--;
-		guests->failed = guests->failed || status;
-	} else {
+	else
 		guests->shell = false;
-	}
 }
 
 static void on_refused(void *arg, unsigned int guest, uint16_t id, int error)
@@ -262,6 +255,7 @@ static int boot(struct run *run)
 		.nr_guests = nr_guests(run), .nr_nics = run->options->nics,
 		.nr_ports = run->options->per_host + run->options->count,
 		.count_instructions = run->options->count, .cancel_fd = guests->stop,
+		.driver = guests->module,
 	};
 	int err = muster_vm_find(&config);
 
@@ -299,30 +293,6 @@ static int wait_cluster(struct run *run, int input)
 	return fds[1].revents ? -EINTR : 0;
 }
 
-static int load_drivers(struct run *run)
-{
-	struct guests *guests = run->state;
-	char *const argv[] = {
-		"sh", "-c",
-		"modprobe ib_uverbs && insmod \"$1\" && test -e /dev/infiniband/uverbs0",
-		"sh", guests->module, NULL,
-	};
-	int err = 0;
-
-	for (uint32_t i = 0; i < nr_guests(run) && !err; i++) {
-		err = program_start(run, i * run->options->per_host, LOADER, argv);
-		guests->loading += !err;
-	}
-	while (!err && guests->loading && !guests->failed)
-		err = wait_cluster(run, -1);
-	if (!err && guests->failed) {
-		run_sink_print(&run->err, "muster-run: a guest could not load its driver, %s\n",
-			       guests->module);
-		err = -ENODEV;
-	}
-	return err;
-}
-
 static int hub_open(struct run *run)
 {
 	struct guests *guests = run->state;
@@ -357,8 +327,6 @@ static void guests_launch(struct run *run)
 		run_stream_open(run, &run->ranks[i].err, &run->err, i, -1);
 	}
 	err = boot(run);
-	if (!err)
-		err = load_drivers(run);
 	if (!err)
 		err = hub_open(run);
 	if (err) {
@@ -503,16 +471,17 @@ static int check_built(const struct guests *guests, const char *file, const char
 	return check_file(path, target);
 }
 
+/* Guests look for it from their own root. */
 static int find_module(struct guests *guests)
 {
 	const char *named = getenv("MUSTER_MODULE");
+	char path[PATH_MAX];
 
 	if (named)
-		snprintf(guests->module, sizeof(guests->module), "%s", named);
+		snprintf(path, sizeof(path), "%s", named);
 	else
-		snprintf(guests->module, sizeof(guests->module), "%s/kernel/muster.ko",
-			 guests->build);
-	return check_file(guests->module, "kernel");
+		snprintf(path, sizeof(path), "%s/kernel/muster.ko", guests->build);
+	return realpath(path, guests->module) ? 0 : check_file(path, "kernel");
 }
 
 static int guests_open(struct run *run)

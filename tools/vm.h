@@ -39,6 +39,7 @@ struct muster_vm_config {
 	const char *accel;		/* NULL: "tcg"; "kvm" may be there and not run a guest */
 	const char *dir;		/* build/vm: QEMU, kernel, initrd */
 	const char *agent;		/* path of the guest_agent program */
+	const char *driver;		/* path of a module, loaded before a guest answers; NULL: none */
 	const char *wire;		/* of all NICs; NULL: UNIX sockets of this cluster's own */
 	bool network;			/* an Ethernet between guests 0 and 1, by virtio */
 	bool count_instructions;	/* a little slower; for muster_vm_instructions() */

@@ -173,8 +173,9 @@ static void add_machine(struct args *args, const struct vm_qemu *qemu)
 	args_add(args, "console=ttyS0 loglevel=5 panic=-1 no_timer_check watchdog_thresh=60 "
 		 "rcupdate.rcu_cpu_stall_timeout=300 norandmaps mitigations=off noreplace-smp "
 		 "cryptomgr.notests "
-		 "muster_agent=%s muster_kernel=%s muster_guest=%u %s %s",
-		 config->agent, path, qemu->index, clock, words);
+		 "muster_agent=%s muster_kernel=%s muster_guest=%u %s%s %s %s",
+		 config->agent, path, qemu->index, config->driver ? "muster_driver=" : "",
+		 config->driver ? config->driver : "", clock, words);
 	args_add(args, "-serial");
 	args_add(args, "file:%s", qemu->console);
 	args_option(args, "-fsdev",

@@ -39,7 +39,7 @@ turning off the locking correctness|leak detector disabled"
 
 # Its file, or, where tests were installed without one, that of the machine.
 load() {
-	modprobe ib_uverbs
+	[ -d /sys/module/ib_uverbs ] || modprobe ib_uverbs
 	if [ -n "${MUSTER_MODULE:-}" ] || [ -f "$MUSTER_BUILD/kernel/muster.ko" ]; then
 		insmod "${MUSTER_MODULE:-$MUSTER_BUILD/kernel/muster.ko}"
 	else

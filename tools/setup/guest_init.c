@@ -2,8 +2,9 @@
 /*
  * First process of a guest: makes the host's root the guest's own, without being able to
  * change the host, and becomes the guest agent. The kernel command line names, as paths on the host,
- * muster_agent (the program) and muster_kernel (the unpacked kernel packages). One program and no
- * script, because under emulation each command takes as long as a device does to come up.
+ * muster_agent (the program), muster_kernel (the unpacked kernel packages) and, if it is to be loaded,
+ * muster_driver. One program and no script, because under emulation each command takes as long as a
+ * device does to come up.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -20,7 +21,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-static char agent[PATH_MAX], kernel[PATH_MAX];
+static char agent[PATH_MAX], kernel[PATH_MAX], driver[PATH_MAX];
 
 static void __attribute__((noreturn, format(printf, 1, 2))) fail(const char *fmt, ...)
 {
@@ -47,13 +48,13 @@ static void lay(const char *source, const char *where, const char *type, unsigne
 		fail("cannot mount %s at %s", source, where);
 }
 
+/* Nothing, if it is not there. */
 static void word_read(const char *line, const char *name, char *value)
 {
 	const char *at = strstr(line, name);
 
-	errno = EINVAL;
 	if (!at)
-		fail("no %s on the kernel's command line", name);
+		return;
 	at += strlen(name);
 	snprintf(value, PATH_MAX, "%.*s", (int)strcspn(at, " \n"), at);
 }
@@ -68,11 +69,24 @@ static void command_line_read(void)
 	fclose(file);
 	word_read(line, " muster_agent=", agent);
 	word_read(line, " muster_kernel=", kernel);
+	word_read(line, " muster_driver=", driver);
+	errno = EINVAL;
+	if (!agent[0] || !kernel[0])
+		fail("no muster_agent= or muster_kernel= on the kernel's command line");
 }
 
 static int is_file(const struct dirent *entry)
 {
 	return entry->d_name[0] != '.';
+}
+
+static void module_load(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0 || syscall(SYS_finit_module, fd, "", 0))
+		fail("cannot load %s", path);
+	close(fd);
 }
 
 /* In the order of their names; there are none where all is built in. */
@@ -83,13 +97,8 @@ static void modules_load(void)
 	int nr = scandir("/modules", &names, is_file, alphasort);
 
 	for (int i = 0; i < nr; i++) {
-		int fd;
-
 		snprintf(path, sizeof(path), "/modules/%s", names[i]->d_name);
-		fd = open(path, O_RDONLY | O_CLOEXEC);
-		if (fd < 0 || syscall(SYS_finit_module, fd, "", 0))
-			fail("cannot load %s", path);
-		close(fd);
+		module_load(path);
 		unlink(path);
 	}
 }
@@ -144,6 +153,8 @@ int main(void)
 	lay("devpts", "/dev/pts", "devpts", 0, NULL);
 	lay("tmpfs", "/dev/shm", "tmpfs", 0, "mode=1777");
 	root_switch();
+	if (driver[0])
+		module_load(driver);
 	execl(agent, agent, (char *)NULL);
 	fail("cannot run the agent %s", agent);
 }

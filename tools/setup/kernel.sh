@@ -2,13 +2,14 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # Build muster.ko in a mirror of kernel/ made of links, so that nothing is written beside
 # the sources: for the guests' kernel into build/kernel/, for another into build/kernel-KERNEL/.
+# Without debug information; with it, it is mirror/kernel/muster.ko there.
 # usage: kernel.sh [ARGUMENT OF MAKE]...     (W=1, or C=2 CF=-D__CHECK_ENDIAN__)
 # KERNEL: 6.1 (what guests run), 6.12, or debug (6.1 that watches the driver).
 # OVERLAY: a folder whose files are taken instead of those in kernel/; it is built there.
 set -eu
 . "$(dirname -- "$0")/common.sh"
 
-need make gcc-12
+need make gcc-12 strip
 KERNEL=${KERNEL:-6.1}
 OUT=$MUSTER_ROOT/build/kernel-$KERNEL
 case $KERNEL in
@@ -53,7 +54,8 @@ kept=$MUSTER_CACHE/module/$key.ko
 built() {
 	make -s -C "$headers" M="$OUT/mirror/kernel" CONFIG_DEBUG_INFO_BTF_MODULES= "$@" modules
 	mkdir -p "$MUSTER_CACHE/module"
-	cp "$OUT/mirror/kernel/muster.ko" "$kept.$$" && mv "$kept.$$" "$kept"
+	# As it is installed; each guest would read what debuggers want, ten times the rest.
+	strip --strip-debug -o "$kept.$$" "$OUT/mirror/kernel/muster.ko" && mv "$kept.$$" "$kept"
 	# shellcheck disable=SC2012 # names are ours
 	ls -t "$MUSTER_CACHE/module"/*.ko | tail -n +$((KEEP + 1)) | xargs -r rm -f
 }
