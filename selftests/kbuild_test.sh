@@ -38,6 +38,16 @@ else
 	skip "6.12: $says" "there are no headers of it; make kernel KERNEL=6.12 fetches them"
 fi
 
+# What make planted-kernel builds.
+plantable() {
+	grep '^[^#]' "$tap_home/guest/planted.txt" | while read -r name file _ expression; do
+		echo "$name"
+		sed "$expression" "$tap_home/../kernel/$file" >planted.c
+		same 1 "$(diff "$tap_home/../kernel/$file" planted.c | grep -c '^>')"
+	done
+}
+check "each bug of guest/planted.txt changes one line of its file" plantable
+
 # One header is there for versions; strings with the names of functions are words that these have, too.
 style=LINUX_VERSION_CODE,CONSTANT_COMPARISON,EMBEDDED_FUNCTION_NAME
 in_style() {
