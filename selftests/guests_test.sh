@@ -147,6 +147,13 @@ names_what_cannot_be_run() {
 }
 check "what cannot be run is named" names_what_cannot_be_run
 
+names_a_driver_that_cannot_be_loaded() {
+	same 125 "$(MUSTER_MODULE=$victim status_of in_guests 1 true)"
+	cat err
+	grep -q "cannot load $victim: Exec format error" err
+}
+check "a driver that cannot be loaded is named" names_a_driver_that_cannot_be_loaded
+
 interrupt_ends_all() {
 	: >out
 	"$run" --vm -n 2 sh -c 'echo up; sleep 1000' >out 2>err &

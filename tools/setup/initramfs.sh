@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # Build build/vm/initrd, the first root of every guest: a few modules, what a driver of an RDMA
-# device wants among them, and an init (guest_init.c) that mounts the host's own root (read-only by 9p, writable through an overlay in
-# memory) and hands over to the guest agent there. Small and quick, so always rebuilt.
+# device wants among them, and an init (guest_init.c) that mounts the host's own root (read-only
+# by 9p, writable through an overlay in memory) and hands over to the guest agent there. Small and
+# quick, so always rebuilt.
 # usage: initramfs.sh    (after guest-kernel.sh)
 set -eu
 . "$(dirname -- "$0")/common.sh"

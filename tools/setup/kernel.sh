@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # Build muster.ko in a mirror of kernel/ made of links, so that nothing is written beside
 # the sources: for the guests' kernel into build/kernel/, for another into build/kernel-KERNEL/.
-# Without debug information; with it, it is mirror/kernel/muster.ko there.
+# Without debug information, which mirror/kernel/muster.ko has where it is compiled.
 # usage: kernel.sh [ARGUMENT OF MAKE]...     (W=1, or C=2 CF=-D__CHECK_ENDIAN__)
 # KERNEL: 6.1 (what guests run), 6.12, or debug (6.1 that watches the driver).
 # OVERLAY: a folder whose files are taken instead of those in kernel/; it is built there.
