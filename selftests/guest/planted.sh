@@ -25,7 +25,7 @@ used_quietly() {
 
 # What a bug does to those that use it is its own affair.
 said() {
-	{ dmesg | grep -E "$complaints"; } >kernel.log || no_leaks >>kernel.log || true
+	{ dmesg | without_its_own | grep -E "$complaints"; } >kernel.log || no_leaks >>kernel.log || true
 	cat kernel.log
 	grep -qE "$1" kernel.log
 }
@@ -33,6 +33,7 @@ said() {
 # usage: caught NAME REGEX
 caught() {
 	dmesg -C
+	echo 4 >/sys/kernel/debug/dma-api/num_errors	# anew: what is not the driver's doing counts, too
 	echo clear >$LEAKS
 	MUSTER_MODULE=$PLANTED/$1.ko
 	used || true
