@@ -33,7 +33,7 @@ said() {
 # usage: caught NAME REGEX
 caught() {
 	dmesg -C
-	echo 4 >/sys/kernel/debug/dma-api/num_errors	# anew: what is not the driver's doing counts, too
+	echo 64 >/sys/kernel/debug/dma-api/num_errors	# of which what is not the driver's doing takes some
 	echo clear >$LEAKS
 	MUSTER_MODULE=$PLANTED/$1.ko
 	used || true
