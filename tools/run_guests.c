@@ -270,14 +270,14 @@ static int boot(struct run *run)
 	return err;
 }
 
-/* Wait until something happens in the cluster. Return: 0; -EINTR if somebody wants us to end. */
-static int wait_cluster(struct run *run, int input)
+/* Wait until something happens in the cluster, or is typed. Return: 0; -EINTR if somebody wants us to end. */
+static int wait_cluster(struct run *run)
 {
 	struct guests *guests = run->state;
 	struct pollfd fds[] = {
 		{ muster_vm_fd(guests->vm), POLLIN, 0 },
 		{ guests->stop, POLLIN, 0 },
-		{ input, POLLIN, 0 },
+		{ STDIN_FILENO, POLLIN, 0 },
 	};
 
 	if (poll(fds, 3, -1) < 0)
@@ -286,7 +286,7 @@ static int wait_cluster(struct run *run, int input)
 		muster_vm_step(guests->vm, 0);
 	if (fds[2].revents && guests->shell) {
 		char data[1024];
-		ssize_t n = read(input, data, sizeof(data));
+		ssize_t n = read(STDIN_FILENO, data, sizeof(data));
 
 		muster_vm_input(guests->vm, 0, SHELL, data, n > 0 ? (size_t)n : 0);
 	}
@@ -424,7 +424,7 @@ static void shell_run(struct run *run)
 		cfmakeraw(&raw);
 		tcsetattr(STDIN_FILENO, TCSANOW, &raw);
 	}
-	while (guests->shell && !wait_cluster(run, STDIN_FILENO))
+	while (guests->shell && !wait_cluster(run))
 		;
 	if (terminal)
 		tcsetattr(STDIN_FILENO, TCSANOW, &before);
