@@ -96,20 +96,28 @@ static int dead_check(struct pair *pair)
 	return zero_check(pair, "after writing what is ours to write");
 }
 
-/* Messages until it dies: the one that is then underway may come to nothing. All the time the pages of memory go. */
+/* Whether the i-th message has come, before the device dies. */
+static bool arrived(const struct pair *pair, uint32_t i)
+{
+	while (!port_packet(pair->vps[1], i)) {
+		if (fatal_told(pair->ctx, 0))
+			return false;
+		usleep(100);
+	}
+	return true;
+}
+
+/* Messages until it dies, one at a time. All the time the pages of memory go. */
 static void traffic(struct pair *pair, void *memory)
 {
-	uint32_t i = 0;
-
-	while (!fatal_told(pair->ctx, 0)) {
+	for (uint32_t i = 0; !fatal_told(pair->ctx, 0); i++) {
 		pair_put(pair, pair_message(pair, "traffic"));
 		madvise(memory, MEMORY_BYTES, MADV_DONTNEED);
 		pair_ring(pair);
-		for (int tries = 0; tries < 100 && !port_packet(pair->vps[1], i); tries++)
-			usleep(100);
-		i++;
-		musterdv_doorbell(pair->vps[0], MUSTER_DOORBELL_CQ_HEAD, i);
-		musterdv_doorbell(pair->vps[1], MUSTER_DOORBELL_RQ_HEAD, i);
+		if (!arrived(pair, i))
+			return;
+		musterdv_doorbell(pair->vps[0], MUSTER_DOORBELL_CQ_HEAD, i + 1);
+		musterdv_doorbell(pair->vps[1], MUSTER_DOORBELL_RQ_HEAD, i + 1);
 	}
 }
 
