@@ -25,7 +25,7 @@ used_quietly() {
 
 # What a bug does to those that use it is its own affair.
 said() {
-	{ dmesg | without_its_own | grep -E "$complaints"; } >kernel.log || no_leaks >>kernel.log || true
+	{ dmesg | without_its_own | grep -E "$complaints" || true; no_leaks || true; } >kernel.log
 	cat kernel.log
 	grep -qE "$1" kernel.log
 }
