@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The same loops over Muster and, built with -DBENCH_MPI, over an MPI: barrier and allreduces, from
- * the library's own memory and, those with -malloc, from the program's, one line each: name,
- * then microseconds an operation, of the slowest rank: the best tenth, median and mean of many
- * batches. tools/bench_mpi.sh runs them in turn. usage: bench_mpi SECONDS NAME...
+ * The same loops over Muster and, built with -DBENCH_MPI, over an MPI: barriers and collectives, from
+ * the library's own memory and, those with -malloc, from the program's. The bytes are those that a rank
+ * gives, to each of the others for alltoall. One line each: name, then microseconds an operation, of
+ * the slowest rank: the best tenth, median and mean of many batches. tools/bench_mpi.sh runs them in
+ * turn. usage: bench_mpi SECONDS NAME...
  */
 #include <err.h>
 #include <stdbool.h>
@@ -14,7 +15,7 @@
 
 enum {
 	BATCHES_MAX = 20000,
-	BYTES_MAX = 8 << 20,
+	BYTES_MAX = 8 << 20,	/* of a rank's buffers, what it gives and what it gets */
 };
 
 /* ---- what differs ------------------------------------------------------------ */
@@ -45,6 +46,22 @@ static void barrier(void)
 static void sum(const double *in, double *out, size_t count)
 {
 	MPI_Allreduce(in, out, (int)count, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+}
+
+static void broadcast(const double *in, double *out, size_t count)
+{
+	(void)in;
+	MPI_Bcast(out, (int)count, MPI_DOUBLE, 0, MPI_COMM_WORLD);
+}
+
+static void gather(const double *in, double *out, size_t count)
+{
+	MPI_Allgather(in, (int)count, MPI_DOUBLE, out, (int)count, MPI_DOUBLE, MPI_COMM_WORLD);
+}
+
+static void exchange(const double *in, double *out, size_t count)
+{
+	MPI_Alltoall(in, (int)count, MPI_DOUBLE, out, (int)count, MPI_DOUBLE, MPI_COMM_WORLD);
 }
 
 static void most(double *values, size_t count)
@@ -86,6 +103,22 @@ static void sum(const double *in, double *out, size_t count)
 	check(muster_allreduce(muster_world(job), in, out, count, MUSTER_F64, MUSTER_SUM));
 }
 
+static void broadcast(const double *in, double *out, size_t count)
+{
+	(void)in;
+	check(muster_broadcast(muster_world(job), out, count, MUSTER_F64, 0));
+}
+
+static void gather(const double *in, double *out, size_t count)
+{
+	check(muster_allgather(muster_world(job), in, out, count, MUSTER_F64));
+}
+
+static void exchange(const double *in, double *out, size_t count)
+{
+	check(muster_alltoall(muster_world(job), in, out, count, MUSTER_F64));
+}
+
 static void most(double *values, size_t count)
 {
 	check(muster_allreduce(muster_world(job), values, values, count, MUSTER_F64, MUSTER_MAX));
@@ -96,22 +129,26 @@ static void most(double *values, size_t count)
 
 struct measure {
 	const char *name;
-	size_t bytes;		/* 0: a barrier */
+	void (*collective)(const double *in, double *out, size_t count);	/* NULL: a barrier */
+	size_t bytes;
 	int batch;		/* operations timed together */
 	bool plain;		/* memory by malloc() */
 };
 
 static const struct measure measures[] = {
-	{ "allreduce-8", 8, 20, false },
-	{ "barrier", 0, 20, false },
-	{ "allreduce-1M", 1 << 20, 1, false },
-	{ "allreduce-8M", 8 << 20, 1, false },
-	{ "allreduce-128-malloc", 128, 20, true },
-	{ "allreduce-1K-malloc", 1 << 10, 20, true },
-	{ "allreduce-4K-malloc", 4 << 10, 10, true },
-	{ "allreduce-64K-malloc", 64 << 10, 2, true },
-	{ "allreduce-1M-malloc", 1 << 20, 1, true },
-	{ "allreduce-8M-malloc", 8 << 20, 1, true },
+	{ "barrier", NULL, 0, 20, false },
+	{ "allreduce-8", sum, 8, 20, false },
+	{ "allreduce-1M", sum, 1 << 20, 1, false },
+	{ "allreduce-8M", sum, 8 << 20, 1, false },
+	{ "allreduce-128-malloc", sum, 128, 20, true },
+	{ "allreduce-1K-malloc", sum, 1 << 10, 20, true },
+	{ "allreduce-4K-malloc", sum, 4 << 10, 10, true },
+	{ "allreduce-64K-malloc", sum, 64 << 10, 2, true },
+	{ "allreduce-1M-malloc", sum, 1 << 20, 1, true },
+	{ "allreduce-8M-malloc", sum, 8 << 20, 1, true },
+	{ "broadcast-1M-malloc", broadcast, 1 << 20, 1, true },
+	{ "allgather-1M-malloc", gather, 1 << 20, 1, true },
+	{ "alltoall-1M-malloc", exchange, 1 << 20, 1, true },
 };
 
 static double now_us(void)
@@ -129,8 +166,8 @@ static double batch(const struct measure *measure, const double *in, double *out
 	barrier();
 	began = now_us();
 	for (int i = 0; i < measure->batch; i++) {
-		if (measure->bytes)
-			sum(in, out, measure->bytes / sizeof(*in));
+		if (measure->collective)
+			measure->collective(in, out, measure->bytes / sizeof(*in));
 		else
 			barrier();
 	}

@@ -2,17 +2,19 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
 # make bench-mpi: Muster beside Debian's Open MPI and MPICH, and their programs on Muster
-# (muster-mpi): the same loops (bench_mpi.c) in turn, several times over; of all runs the median
-# is printed. Takes about four minutes.
+# (muster-mpi): the same loops (bench_mpi.c) in turn, TURNS times over: medians, and how they compare
+# turn by turn. A table, and a picture of it, in build/bench/. Takes about ten minutes.
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/median.sh"
 build=${MUSTER_BUILD:-$here/../build}
-turns=${TURNS:-5}
-seconds=${SECONDS_EACH:-0.5}
+out=$build/bench table=$out/bench-mpi.txt
+turns=${TURNS:-21}
+seconds=${SECONDS_EACH:-0.2}
 samples=$(mktemp "${TMPDIR:-/tmp}/muster-bench.XXXXXX")
 trap 'rm -f "$samples"' EXIT
+mkdir -p "$out"
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 
 for mpi in openmpi mpich; do
@@ -50,56 +52,75 @@ take() {
 		fi
 		launch=
 		[ "${library%+}" = $library ] || launch=$build/tools/muster-mpi
-		"${library%+}" "$@" | sed "s/^/$1 $library /" >>"$samples"
+		"${library%+}" "$@" | sed "s/^/$turn $1 $library /" >>"$samples"
 	done
 }
 
 turn=0
 while [ $turn -lt "$turns" ]; do
 	turn=$((turn + 1))
-	take 2 allreduce-8 barrier allreduce-1M
-	take 2 allreduce-128-malloc allreduce-1K-malloc allreduce-4K-malloc allreduce-64K-malloc \
-		allreduce-1M-malloc allreduce-8M-malloc
-	take 4 allreduce-8 barrier allreduce-1K-malloc allreduce-64K-malloc allreduce-1M-malloc allreduce-1M
+	printf '\r# turn %d of %d' $turn "$turns" >&2
+	for ranks in 2 4; do
+		take $ranks barrier allreduce-8 allreduce-1M allreduce-8M allreduce-128-malloc allreduce-1K-malloc \
+			allreduce-4K-malloc allreduce-64K-malloc allreduce-1M-malloc allreduce-8M-malloc \
+			broadcast-1M-malloc allgather-1M-malloc alltoall-1M-malloc
+	done
 done
+printf '\r' >&2
 
-echo "# microseconds an operation, of the slowest rank, on $(nproc) processors, load $(cut -d' ' -f1 /proc/loadavg);"
-echo "# of $turns runs in turn the median of their best tenths, medians and means"
-echo "# ratio: Muster's median over that of the line's library"
-echo "# openmpi+, mpich+: the MPI's program on Muster; its ratio is to the same program without"
-echo "# openmpi: mpi_yield_when_idle; mpich: only where each rank has a processor"
-sort -k1,1n -k3,3 -k2,2r "$samples" | awk "$median"'
-function flush() {
-	if (key == "")
-		return
-	split(key, k, " ")
-	p50 = median(medians)
-	table[++rows] = key " " median(tenths) " " p50 " " median(means)
-	p50s[k[2] " " k[1] " " k[3]] = p50
-}
 {
-	if ($1 " " $2 " " $3 != key) {
-		flush()
-		key = $1 " " $2 " " $3
-		tenths = medians = means = ""
+	cat <<-END
+	# microseconds an operation, of the slowest rank, on $(nproc) processors, load $(cut -d' ' -f1 /proc/loadavg);
+	# of $turns runs in turn the median of their best tenths, medians and means
+	# ratio of two medians of the same turn, the median of all turns and their quartiles:
+	# muster: to the better MPI; openmpi+, mpich+: the MPI's program on Muster, to the same without
+	# openmpi: mpi_yield_when_idle; mpich: only where each rank has a processor
+	END
+	awk "$median"'
+	# The median ratio of what two libraries take, and its quartiles.
+	function ratio(what, library, other,    turn, list) {
+		for (turn = 1; turn <= turns; turn++)
+			list = list " " p50[what, library, turn] / p50[what, other, turn]
+		return sprintf("%8.2f %8.2f %8.2f", median(list), quantile(list, 0.25), quantile(list, 0.75))
 	}
-	tenths = tenths " " $4
-	medians = medians " " $5
-	means = means " " $6
-}
-END {
-	flush()
-	printf "%5s  %-20s  %-8s %10s %10s %10s %8s\n", "ranks", "operation", "library", "p10", "p50", "mean", "ratio"
-	for (i = 1; i <= rows; i++) {
-		split(table[i], r, " ")
-		printf "%5d  %-20s  %-8s %10.2f %10.2f %10.2f", r[1], r[3], r[2], r[4], r[5], r[6]
-		what = r[1] " " r[3]
-		plain = r[2]
-		if (!sub(/\+$/, "", plain))
-			printf " %8.2f\n", p50s["muster " what] / r[5]
-		else if (plain " " what in p50s)
-			printf " %8.2f\n", r[5] / p50s[plain " " what]
-		else
-			print ""
+	function better(what) {
+		if (!((what, "mpich") in medians))
+			return "openmpi"
+		return median(medians[what, "mpich"]) < median(medians[what, "openmpi"]) ? "mpich" : "openmpi"
 	}
-}'
+	{
+		what = $2 " " $4
+		if (!(what in seen))
+			order[++rows] = what
+		seen[what]
+		turns = $1
+		p50[what, $3, $1] = $6
+		tenths[what, $3] = tenths[what, $3] " " $5
+		medians[what, $3] = medians[what, $3] " " $6
+		means[what, $3] = means[what, $3] " " $7
+	}
+	END {
+		printf "# %3s  %-20s  %-8s %10s %10s %10s %8s %8s %8s\n", "n", "operation", "library", "p10", "p50", "mean",
+			"ratio", "from", "to"
+		nr = split("muster openmpi openmpi+ mpich mpich+", libraries, " ")
+		for (row = 1; row <= rows; row++) {
+			what = order[row]
+			split(what, is, " ")
+			for (i = 1; i <= nr; i++) {
+				of = libraries[i]
+				plain = of == "muster" ? better(what) : substr(of, 1, length(of) - 1)
+				if (!((what, of) in medians))
+					continue
+				printf "%5d  %-20s  %-8s %10.2f %10.2f %10.2f%s\n", is[1], is[2], of, median(tenths[what, of]),
+					median(medians[what, of]), median(means[what, of]),
+					(what, plain) in medians ? " " ratio(what, of, plain) : ""
+			}
+		}
+	}' "$samples"
+} >"$table"
+cat "$table"
+if command -v gnuplot >/dev/null; then
+	gnuplot -e "table='$table'; folder='$out'" "$here/bench-mpi.gp" && echo "Picture: $out/bench-mpi.png"
+else
+	echo "No picture: gnuplot is not installed (make setup)" >&2
+fi

@@ -16,10 +16,10 @@ fuzzed() {
 		dmesg | tail -n 35
 		return 1
 	}
-	# Calls that the device has not heard of are no test of it.
+	# Calls that the device has not heard of are no test of it; what is run again are a few.
 	commands=$(cat /sys/class/infiniband/muster0/ports/1/hw_counters/admin_commands)
 	echo "# of the calls came $commands admin commands" >>out
-	test "$commands" -gt 100
+	[ "$1" = --replay ] || test "$commands" -gt 100
 	cat out >>"$tap_dir/figures"
 }
 

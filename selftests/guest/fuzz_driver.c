@@ -53,8 +53,10 @@ static int cover_fd = -1;
 
 /* ---- what the kernel says ---------------------------------------------------------------- */
 
+/* A process's own fault is told with blanks around "general protection fault". */
 static const char *const complaints[] = {
-	"BUG:", "WARNING:", "UBSAN", "Oops", "general protection", "refcount_t", "DMA-API",
+	"BUG:", "WARNING:", "UBSAN", "Oops", "general protection fault,", "general protection fault:",
+	"refcount_t", "DMA-API",
 	"possible circular", "inconsistent lock", "possible recursive", "hung task", "Bad page",
 	"resetting the device",
 };

@@ -33,7 +33,7 @@ LEAKS=/sys/kernel/debug/kmemleak
 [ ! -f $LEAKS ] || { echo scan=off >$LEAKS && echo clear >$LEAKS; }
 
 TRACING=/sys/kernel/tracing
-complaints="WARNING|BUG:|Oops|Call Trace|general protection|\
+complaints="WARNING|BUG:|Oops|Call Trace|general protection fault[,:]|\
 hung task|soft lockup|refcount_t|Bad page|scheduling while|UBSAN|DMA-API|\
 turning off the locking correctness|leak detector disabled"
 

@@ -47,7 +47,7 @@ for _ in 1 2 3 4 5 6 7 8 9 10; do
 	held >/dev/null || break
 	sleep 0.1
 done
-if held || dmesg | grep -E -A 20 'WARNING|BUG:|Oops|Call Trace|general protection|hung task'; then
+if held || dmesg | grep -E -A 20 'WARNING|BUG:|Oops|Call Trace|general protection fault[,:]|hung task'; then
 	exit 99
 fi
 exit $status
