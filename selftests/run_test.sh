@@ -40,13 +40,19 @@ check "arguments reach the program as they are" arguments_pass_unchanged
 bind_goes_round() {
 	unset OMP_NUM_THREADS OMP_THREAD_LIMIT	# which nproc would say instead
 	cpus=$(nproc)
-	"$run" -n $((cpus * 2)) --bind --no-prefix sh -c 'grep Cpus_allowed_list /proc/self/status' \
-		>out
-	same "$cpus" "$(sort -u out | wc -l)"
-	"$run" -n $((cpus * 2)) --no-prefix nproc >out
+	for bind in --bind ''; do
+		# shellcheck disable=SC2086 # an option or nothing
+		"$run" -n $((cpus * 2)) $bind --no-prefix sh -c 'grep Cpus_allowed_list /proc/self/status' \
+			>out
+		same "$cpus" "$(sort -u out | wc -l)"
+		same 2 "$(sort out | uniq -c | awk '{ print $1 }' | sort -u)"
+	done
+	"$run" -n $((cpus * 2 + 1)) --no-prefix nproc >out
+	same "$cpus" "$(sort -u out)"
+	"$run" -n "$cpus" --no-bind --no-prefix nproc >out
 	same "$cpus" "$(sort -u out)"
 }
-check "--bind gives each rank one CPU in turn, and too many ranks are not bound" bind_goes_round
+check "each rank gets one CPU in turn, but where some CPUs would have more, or nobody wants it" bind_goes_round
 
 # The kernel shares out processors by session: a rank that yields gives way to its own alone.
 ranks_are_one_session() {

@@ -32,7 +32,7 @@ static const char help[] =
 	"  -n, --ranks=RANKS     how many processes to start, 1 to 1024\n"
 	"      --no-prefix       print lines as they are, without \"[rank] \" before them\n"
 	"      --bind, --no-bind pin ranks to CPUs, round robin, or do not; without either\n"
-	"                        ranks are pinned when there are enough CPUs for all\n"
+	"                        ranks are pinned if CPUs suffice, or each gets as many\n"
 	"      --grace=SECONDS   when a rank fails, how long the others may take to end by\n"
 	"                        themselves (12: a little more than the library's deadline)\n"
 	"      --vm              each rank in a virtual machine of its own, as root, with this\n"

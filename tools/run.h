@@ -35,7 +35,7 @@ enum run_exit {
 };
 
 enum run_bind {
-	RUN_BIND_AUTO,			/* when there are at most as many ranks as CPUs */
+	RUN_BIND_AUTO,			/* when there is a CPU for each rank, or each CPU gets as many */
 	RUN_BIND_ON,
 	RUN_BIND_OFF,
 };

@@ -241,12 +241,18 @@ static void local_finish(struct run *run)
 
 /* ---- setting up ------------------------------------------------------------- */
 
+/* Where some CPUs would have more ranks than others, it is better that ranks change places. */
+static bool are_even(uint32_t ranks, uint32_t cpus)
+{
+	return ranks <= cpus || ranks % cpus == 0;
+}
+
 static void choose_cpus(const struct run_options *options, struct local *local)
 {
 	if (sched_getaffinity(0, sizeof(local->cpus), &local->cpus))
 		CPU_ZERO(&local->cpus);
 	if (options->bind == RUN_BIND_OFF ||
-	    (options->bind == RUN_BIND_AUTO && options->nr > (uint32_t)CPU_COUNT(&local->cpus)))
+	    (options->bind == RUN_BIND_AUTO && !are_even(options->nr, (uint32_t)CPU_COUNT(&local->cpus))))
 		CPU_ZERO(&local->cpus);
 }
 

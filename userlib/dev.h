@@ -189,6 +189,12 @@ struct muster_dev {
 	 */
 	void (*sleep_begin)(void *sleeper);
 	void (*sleep_end)(void *sleeper);
+
+	/*
+	 * For which nodes, as far as is known, somebody is in wait(), who would give its processor to
+	 * one of them. Return: how many. NULL: nobody says.
+	 */
+	uint32_t (*awaited)(void *sleeper, uint32_t nodes[MUSTER_LOOK_WAITS_MAX]);
 	void *sleeper;
 };
 

@@ -163,6 +163,7 @@ struct muster {
 	uint64_t era;			/* another one whenever entries go, or paths are chosen anew */
 	struct muster_request *free_requests;
 	struct muster_request *again;	/* the last that was started once more, and runs; or NULL */
+	const struct muster_comm *dozing;	/* whose operation somebody sleeps for; or NULL */
 	struct muster_request_block *blocks;
 	struct muster_look *look;	/* what others may see (look.c); NULL: nothing */
 	struct muster_stats *stats;	/* (stats.h); NULL: nobody asks */
@@ -493,6 +494,8 @@ void muster_again_drop(struct muster_comm *comm);
 
 /* ---- progress.c --------------------------------------------------------------------------- */
 
+/** muster_progress_open() - the device of the job is open. */
+void muster_progress_open(struct muster *job);
 /** muster_sleep() - until the device or the bump may have something, or a little. */
 void muster_sleep(struct muster *job, uint64_t us);
 /** muster_now_us() - of a clock that only goes forward; a simulated world has its own. */

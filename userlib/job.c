@@ -392,6 +392,7 @@ static int join(struct muster *job, muster_dev_open *open)
 		offers_exchange(job, err, 0);
 		return err;
 	}
+	muster_progress_open(job);
 	/* Where time is not the system's none passes by polling. */
 	if (job->dev->ops->now_us || job->dev->crowded)
 		job->spin_polls = 0;

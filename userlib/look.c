@@ -217,6 +217,20 @@ static void waits_find(const struct muster_comm *comm, struct muster_look_waits 
 				       comm->ranks[waits->waits[i].rank] : MUSTER_LOOK_NOBODY;
 }
 
+uint32_t muster_look_nodes(const struct muster_comm *comm, uint32_t nodes[MUSTER_LOOK_WAITS_MAX])
+{
+	struct muster_look_waits waits;
+	uint32_t nr = 0;
+
+	if (!comm->first || !comm->job->dev->ops->waits)
+		return 0;
+	waits_find(comm, &waits);
+	for (uint32_t i = 0; i < waits.nr && i < MUSTER_LOOK_WAITS_MAX; i++)
+		if (waits.waits[i].rank != MUSTER_LOOK_NOBODY)
+			nodes[nr++] = comm->job->addresses[waits.waits[i].rank].node;
+	return nr;
+}
+
 static void comm_tell(struct muster_comm *comm, uint64_t now_us)
 {
 	struct muster_look_comm *look = comm->look;

@@ -46,6 +46,8 @@ static inline void muster_look_done(struct muster_request *request)
 void muster_look_add(struct muster_look_waits *waits, uint8_t cause, uint32_t member);
 /** muster_look_held() - of one that only has to get rid of what it has sent: to which members. */
 void muster_look_held(const struct muster_comm *comm, struct muster_look_waits *waits);
+/** muster_look_nodes() - on which nodes those are that its oldest operation waits for. Return: how many. */
+uint32_t muster_look_nodes(const struct muster_comm *comm, uint32_t nodes[MUSTER_LOOK_WAITS_MAX]);
 /** muster_look_place() - this process is elsewhere now. */
 void muster_look_place(struct muster *job, enum muster_look_place place);
 

@@ -219,6 +219,30 @@ static uint32_t count_records(const struct muster_trace *trace, uint8_t kind)
 	return nr;
 }
 
+/* Who gives its processor away should know to whom: the device asks while somebody sleeps. */
+static void test_a_device_is_told_for_which_nodes_somebody_sleeps(void **state)
+{
+	static double in[2][100], out[2][100];	/* so long that the engine does not know it */
+	struct muster *job = world->jobs[0];
+	uint32_t nodes[MUSTER_LOOK_WAITS_MAX];
+	struct muster_request *requests[2];
+	int results[2];
+
+	(void)state;
+	assert_int_equal(muster_allreduce_start(world->comms[0], in[0], out[0], 100, MUSTER_F64,
+						MUSTER_SUM, &requests[0]), 0);
+	test_once(requests[0]);
+	assert_int_equal(job->dev->awaited(job->dev->sleeper, nodes), 0);
+	job->dozing = world->comms[0];
+	assert_int_equal(job->dev->awaited(job->dev->sleeper, nodes), 1);
+	assert_int_equal(nodes[0], job->addresses[1].node);
+	assert_int_equal(muster_allreduce_start(world->comms[1], in[1], out[1], 100, MUSTER_F64,
+						MUSTER_SUM, &requests[1]), 0);
+	test_finish(world, requests, results);
+	assert_int_equal(job->dev->awaited(job->dev->sleeper, nodes), 0);
+	job->dozing = NULL;
+}
+
 /* The switch is thrown from outside, as a recorder does it. */
 static void test_records_are_written_while_they_are_wanted(void **state)
 {
@@ -316,6 +340,8 @@ int main(void)
 						setup, teardown),
 		cmocka_unit_test_setup_teardown(test_a_wait_on_the_host_path_names_the_rank_whose_stream_is_awaited,
 						setup, teardown),
+		cmocka_unit_test_setup_teardown(test_a_device_is_told_for_which_nodes_somebody_sleeps, setup,
+						teardown),
 		cmocka_unit_test_setup_teardown(test_records_are_written_while_they_are_wanted, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(test_an_end_is_recorded_if_its_beginning_was_and_somebody_still_wants_it,

@@ -284,6 +284,20 @@ static void give_up(struct muster_request *request)
 	muster_comm_give_up_for(comm, -ETIMEDOUT, who);
 }
 
+/* Whoever sleeps at the moment; several threads may, and one of them says for whom. */
+static uint32_t awaited(void *sleeper, uint32_t nodes[MUSTER_LOOK_WAITS_MAX])
+{
+	struct muster *job = sleeper;
+
+	return job->dozing ? muster_look_nodes(job->dozing, nodes) : 0;
+}
+
+void muster_progress_open(struct muster *job)
+{
+	job->dev->awaited = awaited;
+	job->dev->sleeper = job;
+}
+
 /* Sleep a little, since *since_us (0: not yet). A wait that takes too long ends here. */
 static void doze(struct muster_request *request, uint64_t *since_us)
 {
@@ -304,7 +318,9 @@ static void doze(struct muster_request *request, uint64_t *since_us)
 	if (late_us && late_us - (now - *since_us) < sleep_us)
 		sleep_us = late_us - (now - *since_us);
 	request->awaited = true;
+	job->dozing = request->comm;
 	muster_sleep(job, sleep_us);
+	job->dozing = NULL;
 }
 
 static __attribute__((noinline)) int wait_for(struct muster_request *request)

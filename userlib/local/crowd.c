@@ -40,6 +40,8 @@ static uint32_t awaits(struct local *local, bool *here)
 		return 0;
 	muster_rings_run_at(&local->rings, processor);
 	nr = muster_engine_awaits(local->engine, nodes);
+	if (!nr && local->dev.awaited)
+		nr = local->dev.awaited(local->dev.sleeper, nodes);
 	for (uint32_t i = 0; i < nr && !*here; i++)
 		*here = waits_for_us(local, muster_local_rank(local, nodes[i]), processor);
 	return nr;
