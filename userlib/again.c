@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Once more: small operations that the device keeps are mostly called again and again, and then
- * all is as it was the last time but the buffers. So a communicator keeps the request that ran last
+ * Once more: operations that the device keeps are mostly called again and again, and then all is
+ * as it was the last time but the buffers. So a communicator keeps the request that ran last
  * (comm->ready), with a reference of its entry, as long as all of this is so:
  *
  *   it ran by a kept program, has no more to it than collective, type, operation and count
@@ -88,13 +88,17 @@ static __attribute__((noinline)) int start_slowly(struct muster_request *request
 {
 	struct muster_comm *comm = request->comm;
 
+	int err;
+
 	request->state = MUSTER_REQUEST_QUEUED;
 	muster_again_drop(comm);
 	request->kept = NULL;
-	request->in = (const void *)((uintptr_t)in - request->entry->has.first);
-	request->out = (void *)((uintptr_t)out - request->entry->needs.first);
 	comm->unposted = request;
-	muster_advance(comm);
+	err = muster_request_pin(request, in, out);
+	if (err)
+		muster_comm_give_up(comm, err);
+	else
+		muster_advance(comm);
 	return 0;
 }
 
@@ -108,7 +112,7 @@ int muster_again_start(struct muster_request *request, const void *in, void *out
 	*result = request;
 	request->copy_out = request->entry->gets_result ? out : NULL;
 	enter(comm, request);
-	muster_copy(kept->data, in, kept->operand_bytes);
+	muster_copy(kept->operand, in, kept->operand_bytes);
 	if (__builtin_expect(muster_kept_run(job->dev, kept), 0))
 		return start_slowly(request, in, out);
 	kept->busy = true;

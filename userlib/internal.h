@@ -538,7 +538,7 @@ static inline void muster_kept_started(struct muster_request *request, struct mu
 	kept->busy = true;
 	request->kept = kept;
 	request->cookie = kept->start.cookie;
-	request->result_at = kept->data;
+	request->result_at = kept->result;
 	request->sequence = request->comm->sequences++;
 	request->state = MUSTER_REQUEST_RUNNING;
 }
@@ -550,7 +550,7 @@ static inline int muster_kept_run(struct muster_dev *dev, const struct muster_ke
 				 dev->ops->post(dev, &kept->start, 1);
 }
 
-/** muster_kept_post() - run a small operation by a kept program: 0; 1: it must be posted; -errno. */
+/** muster_kept_post() - run an operation by a kept program: 0; 1: it must be posted; -errno. */
 int muster_kept_post(struct muster_request *request);
 /** muster_kept_release() - the entry goes; what the device keeps stays for the next to replace. */
 void muster_kept_release(struct muster_entry *entry);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Small operations that are called again: the device keeps their program from the second
- * call on and runs it by a START. Operand and result have a place of their own in the
- * communicator's memory. One of a kind runs so at a time; further ones are posted as
- * always meanwhile, which the other ranks do not see.
+ * Operations that are called again: the device keeps their program from the second call on and
+ * runs it by a START. Operand and result have places of their own: small ones in the
+ * communicator's memory; those of an allreduce of up to a packet in some that is theirs alone, as
+ * copying that much costs less than to say anew where it lies. One of a kind runs so at a time;
+ * further ones are posted as always meanwhile, which the other ranks do not see.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -12,10 +13,42 @@
 #include "internal.h"
 #include "message.h"
 
-/* A slot that no entry has, with what the device may keep there still; NULL: none. */
-static struct muster_kept *slot_find(struct muster_comm *comm)
+enum {
+	/* Of each place; what lies whole pages apart is taken for the same by processors at first. */
+	PLACE_BYTES = MUSTER_MTU + 448,
+	OPERAND = 0,
+	RESULT = 1,
+	PASSING = 2,			/* what is neither */
+	NR_PLACES,
+	PAGE = 4096,
+	MEMORY_BYTES = (NR_PLACES * PLACE_BYTES + PAGE - 1) / PAGE * PAGE,
+};
+
+/* Without it there is nothing to keep one that is not small. */
+static bool memory_make(struct muster_comm *comm, struct muster_kept *kept)
 {
-	for (uint32_t i = 0; i < MUSTER_KEPT_SLOTS; i++) {
+	const struct muster_dev_ops *ops = comm->job->dev->ops;
+
+	if (kept->memory)
+		return true;
+	kept->memory = aligned_alloc(PAGE, MEMORY_BYTES);
+	if (!kept->memory)
+		return false;
+	memset(kept->memory, 0, MEMORY_BYTES);
+	if (!ops->mem_register(comm->job->dev, kept->memory, MEMORY_BYTES,
+			       MUSTER_ACCESS_READ | MUSTER_ACCESS_WRITE, &kept->memory_key))
+		return true;
+	free(kept->memory);
+	kept->memory = NULL;
+	return false;
+}
+
+/* A slot that no entry has, with what the device may keep there still; NULL: none. */
+static struct muster_kept *slot_find(struct muster_comm *comm, bool is_small)
+{
+	uint32_t end = is_small ? MUSTER_KEPT_SLOTS : MUSTER_KEPT_ALL;
+
+	for (uint32_t i = is_small ? 0 : MUSTER_KEPT_SLOTS; i < end; i++) {
 		struct muster_kept *kept = comm->warm->kept[i];
 
 		if (!kept) {
@@ -23,36 +56,78 @@ static struct muster_kept *slot_find(struct muster_comm *comm)
 			if (!kept)
 				return NULL;
 			kept->start.cookie = i;
-			kept->data = comm->warm->bounce + (MUSTER_BOUNCE_SLOTS + i) * MUSTER_INLINE_MAX;
 		}
 		if (!kept->owned)
-			return kept;
+			return is_small || memory_make(comm, kept) ? kept : NULL;
 	}
 	return NULL;
 }
 
 /* What was posted, but with operand and result in the slot. */
-static void bind(const struct muster_comm *comm, const struct muster_program *program,
-		 struct muster_kept *kept, struct muster_desc *descs)
+static void bind_small(const struct muster_comm *comm, const struct muster_program *program,
+		       struct muster_kept *kept, struct muster_desc *descs)
 {
+	const uint32_t slot = MUSTER_BOUNCE_SLOTS + (uint32_t)kept->start.cookie;
+
+	kept->operand = kept->result = comm->warm->bounce + slot * MUSTER_INLINE_MAX;
 	kept->operand_bytes = 0;
 	for (uint32_t i = 0; i < program->nr_descs; i++) {
 		struct muster_desc *desc = &descs[i];
 
-		*desc = program->descs[i];
-		desc->cookie = kept->start.cookie;
 		if (desc->store_key) {
 			desc->store_key = comm->warm->bounce_key;
-			desc->store_addr = (uintptr_t)kept->data;
+			desc->store_addr = (uintptr_t)kept->result;
 		}
 		if (!desc->inline_len)
 			continue;
 		kept->operand_bytes = desc->inline_len;
 		desc->inline_len = 0;
 		desc->range = (struct muster_desc_range){
-			.load_key = comm->warm->bounce_key, .load_addr = (uintptr_t)kept->data,
+			.load_key = comm->warm->bounce_key, .load_addr = (uintptr_t)kept->operand,
 		};
 	}
+}
+
+static uint64_t place_of(const struct muster_kept *kept, uint32_t space)
+{
+	uint32_t place = space == MUSTER_SPACE_IN ? OPERAND :
+			 space == MUSTER_SPACE_SCRATCH ? PASSING : RESULT;
+
+	return (uintptr_t)kept->memory + place * PLACE_BYTES;
+}
+
+/* The same of one that is not small. What is done in place begins where the result will be. */
+static void bind_long(const struct muster_entry *entry, struct muster_kept *kept, struct muster_desc *descs)
+{
+	kept->result = kept->memory + RESULT * PLACE_BYTES;
+	kept->operand = entry->call.in_place ? kept->result : kept->memory + OPERAND * PLACE_BYTES;
+	kept->operand_bytes = (uint32_t)entry->call.bytes;
+	for (uint32_t i = 0; i < entry->program->nr_descs; i++) {
+		struct muster_desc *desc = &descs[i];
+
+		if (desc->range.load_key) {
+			desc->range.load_addr += place_of(kept, desc->range.load_key);
+			desc->range.load_key = kept->memory_key;
+		}
+		if (desc->store_key) {
+			desc->store_addr += place_of(kept, desc->store_key);
+			desc->store_key = kept->memory_key;
+		}
+	}
+}
+
+static void bind(const struct muster_comm *comm, const struct muster_entry *entry, struct muster_kept *kept,
+		 struct muster_desc *descs)
+{
+	const struct muster_program *program = entry->program;
+
+	memcpy(descs, program->descs, program->nr_descs * sizeof(*descs));
+	for (uint32_t i = 0; i < program->nr_descs; i++)
+		descs[i].cookie = kept->start.cookie;
+	if (program->is_inline)
+		bind_small(comm, program, kept, descs);
+	else
+		bind_long(entry, kept, descs);
 	descs[0].flags |= MUSTER_DESC_KEEP;
 }
 
@@ -79,7 +154,7 @@ static bool has_room(const struct muster_comm *comm, const struct muster_kept *k
 
 static void operand_put(struct muster_kept *kept, const struct muster_request *request)
 {
-	muster_copy(kept->data, request->in, kept->operand_bytes);
+	muster_copy(kept->operand, request->in, kept->operand_bytes);
 }
 
 /* The program is posted once more, and kept: 0; 1: there is no room for it; -errno. */
@@ -91,14 +166,14 @@ static int keep(struct muster_request *request)
 	struct muster_dev *dev = comm->job->dev;
 	struct muster_desc descs[MUSTER_SEQ_DESCS_MAX];
 	int err = muster_comm_bounce(comm);
-	struct muster_kept *kept = err ? NULL : slot_find(comm);
+	struct muster_kept *kept = err ? NULL : slot_find(comm, program->is_inline);
 
 	if (err)
 		return muster_comm_give_up(comm, err);
 	entry->keep_tried = !kept || !has_room(comm, kept, program->nr_descs);
 	if (entry->keep_tried)
 		return 1;
-	bind(comm, program, kept, descs);
+	bind(comm, entry, kept, descs);
 	operand_put(kept, request);
 	err = dev->ops->post(dev, descs, program->nr_descs);
 	if (err)
@@ -119,10 +194,16 @@ static int start(struct muster_request *request, struct muster_kept *kept)
 	return muster_kept_run(dev, kept);
 }
 
-/* One that was posted before, and is small. */
+/* One that was posted before, and is small, or not much longer. */
 static bool is_worth_it(const struct muster_entry *entry)
 {
-	return entry->posted && !entry->keep_tried && entry->program->nr_stages == 1;
+	const struct muster_program *program = entry->program;
+
+	if (!entry->posted || entry->keep_tried || program->nr_stages != 1)
+		return false;
+	return program->is_inline ||
+	       (entry->chosen == MUSTER_PATH_NIC && entry->call.coll == MUSTER_COLL_ALLREDUCE && !entry->call.cut &&
+		entry->call.bytes <= MUSTER_MTU && program->scratch_bytes <= MUSTER_MTU);
 }
 
 int muster_kept_post(struct muster_request *request)
@@ -140,6 +221,8 @@ int muster_kept_post(struct muster_request *request)
 	err = entry->kept ? start(request, entry->kept) : keep(request);
 	if (err)
 		return err;
+	if (entry->kept->memory)
+		request->copy_out = entry->gets_result ? request->out : NULL;
 	muster_kept_started(request, entry->kept);
 	return 0;
 }
@@ -155,7 +238,7 @@ int muster_kept_give_back(struct muster_comm *comm)
 	struct muster_dev *dev = comm->job->dev;
 	int err;
 
-	for (uint32_t i = 0; i < MUSTER_KEPT_SLOTS; i++) {
+	for (uint32_t i = 0; i < MUSTER_KEPT_ALL; i++) {
 		struct muster_kept *kept = comm->warm->kept[i];
 		struct muster_desc forget;
 
@@ -172,11 +255,19 @@ int muster_kept_give_back(struct muster_comm *comm)
 	return 0;
 }
 
+static void slot_free(struct muster_comm *comm, struct muster_kept *kept)
+{
+	if (!kept)
+		return;
+	comm->job->kept_descs -= kept->nr_descs;
+	if (kept->memory)
+		comm->job->dev->ops->mem_deregister(comm->job->dev, kept->memory_key);
+	free(kept->memory);
+	free(kept);
+}
+
 void muster_kept_close(struct muster_comm *comm)
 {
-	for (uint32_t i = 0; comm->warm && i < MUSTER_KEPT_SLOTS; i++) {
-		if (comm->warm->kept[i])
-			comm->job->kept_descs -= comm->warm->kept[i]->nr_descs;
-		free(comm->warm->kept[i]);
-	}
+	for (uint32_t i = 0; comm->warm && i < MUSTER_KEPT_ALL; i++)
+		slot_free(comm, comm->warm->kept[i]);
 }

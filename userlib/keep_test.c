@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Small operations that are called again are kept by the device: from the third call on a
- * START is all that is posted. What does not fit, or runs already, is posted as always.
+ * Operations that are called again are kept by the device, if they are small, or allreduces of up to a
+ * packet: from the third call on a START is all that is posted. What does not fit, or runs already, is
+ * posted as always.
  */
 #include "testing.h"
+
+enum { COUNT_MAX = MUSTER_MTU / sizeof(int32_t) + 1, LONG = 300 };
 
 static struct test_world *world;
 
@@ -24,7 +27,7 @@ static int teardown(void **state)
 /* A sum of `count` numbers, `depth` of them at once. */
 static void sum(uint64_t count, uint32_t depth, int32_t value)
 {
-	static int32_t in[2][8][16], out[2][8][16];
+	static int32_t in[2][8][COUNT_MAX], out[2][8][COUNT_MAX];
 	struct muster_request *requests[8][2];
 	int results[2];
 
@@ -56,6 +59,132 @@ static void test_the_third_call_is_a_start(void **state)
 		assert_int_equal(world->nodes[r].keeps, 1);
 		assert_int_equal(world->nodes[r].starts, 18);
 	}
+}
+
+static void test_so_it_is_of_one_that_fills_a_packet(void **state)
+{
+	(void)state;
+	for (int32_t i = 0; i < 20; i++)
+		sum(COUNT_MAX - 1, 1, i);
+	for (uint32_t r = 0; r < 2; r++) {
+		assert_int_equal(world->nodes[r].keeps, 1);
+		assert_int_equal(world->nodes[r].starts, 18);
+	}
+	for (int32_t i = 0; i < 5; i++)
+		sum(COUNT_MAX, 1, i);
+	assert_int_equal(world->nodes[0].keeps, 1);
+	assert_int_equal(world->nodes[0].starts, 18);
+}
+
+static void sum_in_place(int32_t value)
+{
+	static int32_t data[2][LONG];
+	struct muster_request *requests[2];
+	int results[2];
+
+	for (uint32_t r = 0; r < 2; r++) {
+		for (int32_t i = 0; i < LONG; i++)
+			data[r][i] = value * (r ? 100 : 1) + i;
+		assert_int_equal(muster_allreduce_start(world->comms[r], data[r], data[r], LONG, MUSTER_I32,
+							MUSTER_SUM, &requests[r]), 0);
+	}
+	test_finish(world, requests, results);
+	for (uint32_t r = 0; r < 2; r++)
+		for (int32_t i = 0; i < LONG; i++)
+			assert_int_equal(data[r][i], value * 101 + 2 * i);
+}
+
+static void test_in_place_and_apart_are_kept_apart(void **state)
+{
+	(void)state;
+	for (int32_t i = 0; i < 10; i++) {
+		sum_in_place(i);
+		sum(LONG, 1, i);
+	}
+	assert_int_equal(world->nodes[0].keeps, 2);
+	assert_int_equal(world->nodes[0].starts, 16);
+}
+
+/* More kinds than there are places for; those that find none are posted. */
+static void test_few_longer_ones_are_kept(void **state)
+{
+	(void)state;
+	for (int32_t i = 0; i < 6; i++)
+		for (uint64_t kind = 0; kind < MUSTER_KEPT_LONG + 3; kind++)
+			sum(LONG + kind, 1 + i % 2 * 3, i);
+	assert_int_equal(world->nodes[0].keeps, MUSTER_KEPT_LONG);
+}
+
+/* One that its caller keeps runs by the kept program or, beside another that does, by itself. */
+static void test_a_persistent_one_has_its_own_result(void **state)
+{
+	static int32_t in[2][LONG], out[2][LONG];
+	struct muster_request *requests[2];
+	int results[2];
+
+	(void)state;
+	for (uint32_t r = 0; r < 2; r++)
+		assert_int_equal(muster_allreduce_init(world->comms[r], in[r], out[r], LONG, MUSTER_I32,
+						       MUSTER_SUM, &requests[r]), 0);
+	for (int32_t i = 0; i < 12; i++) {
+		static int32_t others[2][LONG], sums[2][LONG];
+		struct muster_request *beside[2], *started[2] = { requests[0], requests[1] };
+		bool alone = i % 2;
+
+		for (uint32_t r = 0; r < 2; r++) {
+			in[r][0] = i + (int32_t)r;
+			others[r][0] = 1000 + i;
+			if (!alone)
+				assert_int_equal(muster_allreduce_start(world->comms[r], others[r], sums[r],
+									LONG, MUSTER_I32, MUSTER_SUM,
+									&beside[r]), 0);
+			assert_int_equal(muster_start(requests[r]), 0);
+		}
+		if (!alone)
+			test_finish(world, beside, results);
+		test_finish(world, started, results);
+		for (uint32_t r = 0; r < 2; r++)
+			assert_int_equal(out[r][0], 2 * i + 1);
+		sum(LONG, 1, i);
+	}
+	for (uint32_t r = 0; r < 2; r++)
+		assert_int_equal(muster_request_free(requests[r]), 0);
+}
+
+static int refuse(struct muster_dev *dev, const struct muster_desc *descs, uint32_t nr)
+{
+	(void)dev;
+	(void)descs;
+	(void)nr;
+	return -EAGAIN;
+}
+
+/* What would have been a START is posted from its caller's memory, when there is room. */
+static void test_a_device_without_room_gets_it_later(void **state)
+{
+	static int32_t in[2][LONG], out[2][LONG];
+	struct muster_dev *dev = world->jobs[0]->dev;
+	const struct muster_dev_ops *own = dev->ops;
+	struct muster_dev_ops ops = *own;
+	struct muster_request *requests[2];
+	int results[2];
+
+	(void)state;
+	for (int32_t i = 0; i < 5; i++)
+		sum(LONG, 1, i);
+	ops.start = NULL;
+	ops.post = refuse;
+	for (uint32_t r = 0; r < 2; r++) {
+		in[r][LONG - 1] = 5 + (int32_t)r;
+		dev->ops = r ? own : &ops;
+		assert_int_equal(muster_allreduce_start(world->comms[r], in[r], out[r], LONG, MUSTER_I32,
+							MUSTER_SUM, &requests[r]), 0);
+	}
+	test_finish(world, requests, results);
+	assert_int_equal(results[0] | results[1], 0);
+	assert_int_equal(out[0][LONG - 1], 11);
+	assert_int_equal(out[1][LONG - 1], 11);
+	sum(LONG, 1, 7);
 }
 
 static void test_a_barrier_is_kept_too(void **state)
@@ -189,6 +318,11 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(the_third_call_is_a_start),
+		TEST(so_it_is_of_one_that_fills_a_packet),
+		TEST(in_place_and_apart_are_kept_apart),
+		TEST(few_longer_ones_are_kept),
+		TEST(a_persistent_one_has_its_own_result),
+		TEST(a_device_without_room_gets_it_later),
 		TEST(a_barrier_is_kept_too),
 		TEST(those_that_run_at_once_do_not_share_a_place),
 		TEST(places_are_used_again_when_entries_go),

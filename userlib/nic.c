@@ -128,11 +128,15 @@ static int begin(struct muster_request *request)
 		if (comm->first != request)
 			return -EAGAIN;
 		err = muster_comm_scratch(comm, bytes);
-		return err ? muster_comm_give_up(comm, err) : 0;
+		if (err)
+			return muster_comm_give_up(comm, err);
 	}
 	request->cookie = request->number;
-	if (!request->entry->program->is_inline)
+	if (!request->entry->program->is_inline) {
+		request->entry->posted = true;
+		request->copy_out = NULL;	/* a kept one was started by this request before */
 		return 0;
+	}
 	if (comm->warm->posted - comm->warm->completed == MUSTER_BOUNCE_SLOTS)
 		return -EAGAIN;
 	err = muster_comm_bounce(comm);

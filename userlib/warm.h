@@ -14,17 +14,22 @@ struct muster;
 enum muster_warm_limits {
 	MUSTER_CACHE_MAX = 64,		/* programs kept per communicator */
 	MUSTER_BOUNCE_SLOTS = MUSTER_SEQ_QUEUE_MAX, /* small operations at once, per communicator */
-	MUSTER_KEPT_SLOTS = 48,		/* programs that the device keeps, per communicator */
+	MUSTER_KEPT_SLOTS = 48,		/* small programs that the device keeps, per communicator, */
+	MUSTER_KEPT_LONG = 4,		/* and those with memory of their own */
+	MUSTER_KEPT_ALL = MUSTER_KEPT_SLOTS + MUSTER_KEPT_LONG,
 	MUSTER_LOCK_SLOT = MUSTER_BOUNCE_SLOTS + MUSTER_KEPT_SLOTS,	/* of a tree's lock, behind these */
 	MUSTER_WARM_MAX = 128,		/* communicators with what belongs to running */
 	MUSTER_HISTORY = 64,		/* operations whose signature is remembered */
 };
 
-/* A small program that the device keeps, and the place of its operand and result. */
+/* A program that the device keeps, and the places of its operand and result. */
 struct muster_kept {
 	struct muster_desc start;	/* runs it; its cookie is the number of the slot */
-	uint8_t *data;
+	uint8_t *operand;
+	uint8_t *result;
 	uint32_t operand_bytes;
+	uint32_t memory_key;
+	uint8_t *memory;		/* of one that is not small, once there was one; else NULL */
 	bool owned;			/* an entry of the cache has it */
 	bool busy;			/* it runs; others are posted meanwhile */
 	uint32_t nr_descs;		/* that the device keeps under its cookie; 0: none yet */
@@ -43,8 +48,8 @@ struct muster_warm {
 	uint64_t clock;			/* of what is used */
 	struct muster_entry *last_of;	/* the entry that comm->last is of, if it has been so */
 	uint64_t last_era;		/* since this one */
-	struct muster_kept *kept[MUSTER_KEPT_SLOTS];
-	uint8_t *bounce;		/* results of small operations, by order; then the slots of kept ones; or NULL */
+	struct muster_kept *kept[MUSTER_KEPT_ALL];
+	uint8_t *bounce;		/* results of small operations, by order; then those of kept ones; or NULL */
 	uint32_t bounce_key;
 	uint32_t posted;		/* small operations given to the device */
 	uint32_t completed;
