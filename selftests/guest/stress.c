@@ -299,12 +299,22 @@ static void aftermath(struct life *life, struct seat *seat)
 		wrong(seat, "a call on a dead device: %s", strerror(-err));
 }
 
+/*
+ * While there is no device, all of them look for it: at most for half of the processor's time, so that the
+ * kernel gets to what it has to end first (RCU's grace periods, and all that is freed behind them).
+ */
+static void rest(clock_t looked)
+{
+	usleep((useconds_t)(2 * WORKERS * looked * (1000000 / CLOCKS_PER_SEC)) + 10 * PAUSE_US);
+}
+
 static void worker(struct seat *seat)
 {
 	static struct life life;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	for (;;) {
+		clock_t began = clock();
 		bool open = !life_open(&life);
 
 		if (open) {
@@ -316,7 +326,7 @@ static void worker(struct seat *seat)
 		if (open)
 			seat->deaths++;
 		else
-			usleep(10 * PAUSE_US);
+			rest(clock() - began);
 	}
 }
 
