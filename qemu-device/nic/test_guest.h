@@ -59,6 +59,7 @@ struct guest {
 	uint32_t admin_tail;
 	uint64_t writes;	/* by the device */
 	uint64_t later_us;	/* its clock is ahead by that */
+	uint64_t stands_us;	/* not 0: of that, which then does not go on by itself */
 	bool once;		/* what it reads is something else afterwards, */
 	bool (*keeps)(uint64_t addr);	/* but for this, if not NULL */
 };
@@ -106,7 +107,9 @@ static inline void interrupt(void *world, uint32_t vector)
 
 static inline uint64_t now_us(void *world)
 {
-	return muster_clock_us() + ((struct guest *)world)->later_us;
+	const struct guest *guest = world;
+
+	return (guest->stands_us ? guest->stands_us : muster_clock_us()) + guest->later_us;
 }
 
 static inline void kick(void *world)

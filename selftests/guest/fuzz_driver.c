@@ -53,7 +53,7 @@ static int cover_fd = -1;
 
 /* ---- what the kernel says ---------------------------------------------------------------- */
 
-/* A process's own fault is told with blanks around "general protection fault". */
+/* "general protection fault ip:" is a process's own, whose memory the calls may have written to. */
 static const char *const complaints[] = {
 	"BUG:", "WARNING:", "UBSAN", "Oops", "general protection fault,", "general protection fault:",
 	"refcount_t", "DMA-API",
