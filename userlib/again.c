@@ -87,7 +87,6 @@ static __attribute__((noinline)) int start_slowly(struct muster_request *request
 						  void *out)
 {
 	struct muster_comm *comm = request->comm;
-
 	int err;
 
 	request->state = MUSTER_REQUEST_QUEUED;
