@@ -11,14 +11,17 @@
 
 enum {
 	MUSTER_COPIES_MAX = 32,		/* at once */
+	MUSTER_COPIES_WARM = 12,	/* of these, which are used as long as they will do */
 };
 
 struct muster_copies {
 	uint32_t key;			/* 0: the region is not made yet */
 	uint8_t *memory;
 	uint32_t nr_free;
-	uint32_t first;			/* of a ring of free places: the longest unused comes first */
-	uint8_t free[MUSTER_COPIES_MAX];
+	uint32_t nr_warm;		/* of these; the others are spare */
+	uint32_t first;			/* of a ring of warm places: the longest unused comes first */
+	uint8_t warm[MUSTER_COPIES_WARM];
+	uint8_t spare[MUSTER_COPIES_MAX - MUSTER_COPIES_WARM];
 	uint32_t contexts[MUSTER_COPIES_MAX];	/* plus one; 0: free */
 };
 

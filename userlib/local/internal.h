@@ -13,6 +13,7 @@
 #include "copies.h"
 #include "dev.h"
 #include "engine.h"
+#include "fill.h"
 #include "local.h"
 #include "mesh.h"
 #include "regions.h"
@@ -54,6 +55,7 @@ struct local {
 	struct muster_rings rings;
 	struct muster_regions_own memory;
 	struct muster_copies copies;
+	struct muster_fill fill;	/* how these are written */
 	bool withdrawing;	/* not all peers that knew of a region know that it is gone */
 	bool sweeping;		/* some peer has withdrawn one */
 	bool busy;		/* the engine could go on */

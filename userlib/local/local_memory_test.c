@@ -314,6 +314,12 @@ static void copies_end_with_their_context(struct muster_oob *oob, const void *ar
 		EXPECT(!copies->nr_free);
 		muster_copies_drop(copies, 9);
 		EXPECT(copies->nr_free == MUSTER_COPIES_MAX);
+		for (nr = 0; nr < 3 * MUSTER_COPIES_MAX; nr++) {
+			uint8_t *place = muster_copy_take(copies, &((struct local *)dev)->memory, 9);
+
+			EXPECT(place == copies->memory + nr % MUSTER_COPIES_WARM * (size_t)MUSTER_PULSE_MAX);
+			muster_copy_give(copies, place);
+		}
 	}
 	test_barrier(oob);
 	dev->ops->settle(dev);
