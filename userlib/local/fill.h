@@ -19,7 +19,7 @@ enum {
 	MUSTER_FILL_AGAIN = 64,		/* copies after which the other way is tried */
 };
 
-/* All zero at first. One for each device: a rank's peers are taken as one. */
+/* Of one peer. All zero at first. */
 struct muster_fill {
 	uint64_t took[2];	/* when it was gone last: by the cache, past it; ns for MUSTER_FILL_TIMED; 0: never */
 	uint32_t copies;	/* since the other way was tried */

@@ -33,6 +33,7 @@ struct received {
 
 struct peer {
 	struct muster_regions_peer memory;
+	struct muster_fill fill;	/* how copies are written for it */
 	bool ended;		/* its connection has; all that came before is yet to be handled */
 	bool left;		/* in good order */
 	bool lost;		/* and now the engine knows, too */
@@ -55,7 +56,6 @@ struct local {
 	struct muster_rings rings;
 	struct muster_regions_own memory;
 	struct muster_copies copies;
-	struct muster_fill fill;	/* how these are written */
 	bool withdrawing;	/* not all peers that knew of a region know that it is gone */
 	bool sweeping;		/* some peer has withdrawn one */
 	bool busy;		/* the engine could go on */

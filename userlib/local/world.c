@@ -102,7 +102,7 @@ static bool lend_copy(struct local *local, uint32_t context, uint32_t node,
 		muster_copy_give(&local->copies, copy);
 		return false;
 	}
-	muster_fill(&local->fill, copy, from, lent->length);
+	muster_fill(&local->peers[node].fill, copy, from, lent->length);
 	lent->key = local->copies.key;
 	lent->addr = (uintptr_t)copy;
 	return true;
