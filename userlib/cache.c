@@ -2,7 +2,9 @@
 /*
  * What was made of a schedule, kept by call, so that an operation that was
  * called before costs a look-up. Programs for MUSTER_CACHE_MAX different calls
- * are kept per communicator; the one that was not used for longest goes first.
+ * are kept per communicator; the one that was not used for longest goes first. Of
+ * calls that hide lengths from some ranks, whose lengths may be others each time,
+ * only the last one is, and one request at a time uses it.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -32,13 +34,33 @@ static struct muster_cut *cut_copy(const struct muster_cut *cut)
 	return copy;
 }
 
-static void entry_free(struct muster_entry *entry)
+static void made_free(struct muster_entry *entry)
 {
 	muster_plan_free(entry->plan);
-	muster_kept_release(entry);
 	if (entry->program)
 		muster_program_free(entry->program);
 	free(entry->bound);
+}
+
+void muster_entry_longest(struct muster_entry *entry, uint64_t longest)
+{
+	struct muster_cut *cut = (struct muster_cut *)(uintptr_t)entry->call.cut;
+
+	if (cut->longest == longest)
+		return;
+	cut->longest = longest;
+	made_free(entry);
+	entry->plan = NULL;
+	entry->program = NULL;
+	entry->bound = NULL;
+	entry->no_program = 0;
+	entry->path = NULL;
+}
+
+static void entry_free(struct muster_entry *entry)
+{
+	muster_kept_release(entry);
+	made_free(entry);
 	free((void *)(uintptr_t)entry->call.cut);
 	if (entry->schedule_owned)
 		muster_schedule_free(entry->schedule);
@@ -143,6 +165,37 @@ static struct muster_entry *entry_find(struct muster_comm *comm, const struct mu
 	return NULL;
 }
 
+/* The longest block becomes known later. */
+static bool is_same_hidden(const struct muster_call *a, const struct muster_call *b)
+{
+	size_t bytes = b->cut->nr * sizeof(*b->cut->out);
+
+	return muster_call_alike(a, b) && a->cut->nr == b->cut->nr &&
+	       !memcmp(a->cut->out, b->cut->out, bytes) && !memcmp(a->cut->in, b->cut->in, bytes);
+}
+
+static int hidden_get(struct muster_comm *comm, const struct muster_call *call,
+		      struct muster_entry **result)
+{
+	struct muster_entry **hidden = &comm->warm->hidden;
+
+	if (!*hidden || (*hidden)->refs || !is_same_hidden(&(*hidden)->call, call)) {
+		struct muster_entry *entry;
+		int err = entry_make(comm, call, &entry);
+
+		if (err)
+			return err;
+		entry->keep_tried = true;	/* what it is for may change */
+		if (*hidden)
+			entry_drop(*hidden);
+		*hidden = entry;
+		entry->cached = true;
+	}
+	(*hidden)->refs++;
+	*result = *hidden;
+	return 0;
+}
+
 int muster_entry_get(struct muster_comm *comm, const struct muster_call *call,
 		     struct muster_entry **result)
 {
@@ -152,15 +205,9 @@ int muster_entry_get(struct muster_comm *comm, const struct muster_call *call,
 
 	if (err)
 		return err;
-	entry = muster_call_hides(call) ? NULL : entry_find(comm, call);
-	if (!entry && muster_call_hides(call)) {
-		err = entry_make(comm, call, &entry);
-		if (err)
-			return err;
-		entry->refs++;		/* this one's alone */
-		*result = entry;
-		return 0;
-	}
+	if (muster_call_hides(call))
+		return hidden_get(comm, call, result);
+	entry = entry_find(comm, call);
 	if (!entry) {
 		err = entry_make(comm, call, &entry);
 		if (err)
@@ -284,5 +331,8 @@ void muster_cache_clear(struct muster_comm *comm)
 			entry_drop(warm->cache[i]);
 		warm->cache[i] = NULL;
 	}
+	if (warm->hidden)
+		entry_drop(warm->hidden);
+	warm->hidden = NULL;
 	warm->recent = NULL;
 }

@@ -107,6 +107,8 @@ struct muster_entry {
 int muster_entry_get(struct muster_comm *comm, const struct muster_call *call,
 		     struct muster_entry **entry);
 void muster_entry_put(struct muster_entry *entry);
+/** muster_entry_longest() - of a call that hides: the longest block, as agreed; nobody else uses it. */
+void muster_entry_longest(struct muster_entry *entry, uint64_t longest);
 /** muster_entry_lower() - see that entry->program or entry->no_program is set; else an error. */
 int muster_entry_lower(struct muster_comm *comm, struct muster_entry *entry);
 /** muster_entry_bind() - a program was made: sign it, and make room to bind it. 0; -ENOMEM. */

@@ -35,9 +35,9 @@ static int finish_early(struct muster_request *request, int result, const char *
 static int lengths_take(struct muster_request *request)
 {
 	struct muster_comm *comm = request->comm;
-	struct muster_cut *cut = (struct muster_cut *)(uintptr_t)request->entry->call.cut;
+	const struct muster_cut *cut = request->entry->call.cut;
 
-	cut->longest = request->aside->longest;
+	muster_entry_longest(request->entry, request->aside->longest);
 	if (muster_cut_longest(cut) <= cut->longest)
 		return cut->longest > 0;
 	muster_comm_abort(comm, MUSTER_STATUS_MISMATCH, comm->rank, NULL, NULL);

@@ -411,6 +411,91 @@ static void mismatch(const struct scene *scene, enum muster_offload offload, int
 	test_world_free(world);
 }
 
+/* Each member gives rank 0 so many elements. Return: the program that member 1 had for it. */
+static const struct muster_program *gather(struct test_world *world, const uint64_t counts[3])
+{
+	enum { MOST = 40, EACH = 3 * MOST };
+	static int64_t in[3][MOST], out[EACH];
+	uint64_t displs[3] = { 0, MOST, 2 * MOST };
+	struct muster_request *requests[TEST_RANKS_MAX];
+	int errs[TEST_RANKS_MAX];
+
+	memset(out, RUBBISH, sizeof(out));
+	for (uint32_t i = 0; i < 3; i++) {
+		for (uint64_t k = 0; k < MOST; k++)
+			in[i][k] = value(i, 0, k);
+		assert_int_equal(muster_gatherv_start(world->comms[i], in[i], counts[i], out, counts, displs,
+						      MUSTER_I64, 0, &requests[i]), 0);
+	}
+	test_finish(world, requests, errs);
+	for (uint32_t i = 0; i < 3; i++) {
+		assert_int_equal(errs[i], 0);
+		for (uint64_t k = 0; k < counts[i]; k++)
+			assert_int_equal(out[displs[i] + k], value(i, 0, k));
+	}
+	return world->comms[1]->warm->hidden->program;
+}
+
+/* What is called again is not made again, unless others' lengths ask for it: member 1 does not know them. */
+static void test_the_last_one_is_kept(void **state)
+{
+	static const uint64_t counts[3] = { 5, 7, 11 }, others[3] = { 5, 7, 40 };
+	struct test_world *world = test_joined(3, TEST_RING_MAX);
+	const struct muster_program *program = gather(world, counts);
+	const struct muster_entry *entry = world->comms[1]->warm->hidden;
+
+	(void)state;
+	assert_non_null(program);
+	assert_ptr_equal(gather(world, counts), program);
+	assert_int_equal(entry->call.cut->longest, 11);
+	gather(world, others);
+	assert_ptr_equal(world->comms[1]->warm->hidden, entry);
+	assert_int_equal(entry->call.cut->longest, 40);
+	program = gather(world, others);
+	assert_ptr_equal(gather(world, others), program);
+	gather(world, counts);
+	assert_int_equal(entry->call.cut->longest, 11);
+	test_world_free(world);
+}
+
+/* Each with a longest block of its own. */
+static void test_two_at_once_do_not_share_it(void **state)
+{
+	static int64_t in[2][50], out[2][2][50];
+	struct test_world *world = test_joined(2, TEST_RING_MAX);
+
+	(void)state;
+	for (uint64_t turn = 0; turn < 6; turn++) {
+		struct muster_request *requests[2][2];
+		int errs[2];
+
+		offload_all(world, turn % 2 ? MUSTER_OFFLOAD_OFF : MUSTER_OFFLOAD_FORCE);
+		memset(out, RUBBISH, sizeof(out));
+		for (uint32_t i = 0; i < 2; i++)
+			for (uint64_t k = 0; k < 2; k++) {	/* the root gives the second more */
+				uint64_t counts[2] = { k ? 10 + turn : 3, 4 };
+
+				for (uint64_t e = 0; e < 50; e++)
+					in[i][e] = value(i, 0, e);
+				assert_int_equal(muster_gatherv_start(world->comms[i], in[i], counts[i], out[k][0], counts,
+								      (uint64_t[]){ 0, 50 }, MUSTER_I64, 0,
+								      &requests[k][i]), 0);
+				assert_int_equal(world->comms[i]->warm->hidden->refs, 1);
+			}
+		test_finish(world, requests[0], errs);
+		assert_int_equal(errs[0] | errs[1], 0);
+		test_finish(world, requests[1], errs);
+		assert_int_equal(errs[0] | errs[1], 0);
+		for (uint64_t k = 0; k < 2; k++) {
+			for (uint64_t e = 0; e < (k ? 10 + turn : 3); e++)
+				assert_int_equal(out[k][0][e], value(0, 0, e));
+			for (uint64_t e = 0; e < 4; e++)
+				assert_int_equal(out[k][1][e], value(1, 0, e));
+		}
+	}
+	test_world_free(world);
+}
+
 static void test_lengths_that_do_not_agree_name_the_rank(void **state)
 {
 	static const int64_t offs[] = { -1, -512, -511 };	/* a whole packet less, too */
@@ -531,6 +616,8 @@ int main(void)
 		cmocka_unit_test(test_any_rank_can_be_the_root),
 		cmocka_unit_test(test_blocks_of_many_pulses_come_out_right),
 		cmocka_unit_test(test_they_take_their_turns_with_others),
+		cmocka_unit_test(test_the_last_one_is_kept),
+		cmocka_unit_test(test_two_at_once_do_not_share_it),
 		cmocka_unit_test(test_lengths_that_do_not_agree_name_the_rank),
 		cmocka_unit_test(test_more_than_the_longest_is_found_by_who_has_it),
 		cmocka_unit_test(test_other_calls_are_told),

@@ -45,6 +45,7 @@ struct muster_warm {
 	struct muster_past history[MUSTER_HISTORY];	/* its last operations, by number */
 	struct muster_entry *cache[MUSTER_CACHE_MAX];
 	struct muster_entry *recent;	/* found last time */
+	struct muster_entry *hidden;	/* the last whose lengths not all knew */
 	uint64_t clock;			/* of what is used */
 	struct muster_entry *last_of;	/* the entry that comm->last is of, if it has been so */
 	uint64_t last_era;		/* since this one */
