@@ -358,6 +358,7 @@ static void open_job(struct perf *perf, const struct perf_options *options)
 			 perf->size);
 	if (options->algorithm)
 		perf_check(perf, muster_comm_schedule(perf->world, options->algorithm), "-a");
+	perf_clocks_compare(perf);
 	perf_collectives_open(perf);
 	perf->in = allocate(perf, buffer_bytes(perf));
 	for (enum perf_path path = 0; path < PERF_PATHS; path++) {

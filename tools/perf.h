@@ -87,6 +87,7 @@ struct perf {
 	struct muster_comm *world;
 	uint32_t rank;
 	uint32_t size;
+	bool one_clock;			/* all ranks read the same (perf_clocks_compare()) */
 	void *in;
 	uint32_t nr_counts;		/* entries of these, which are of blocks */
 	uint64_t *counts;
@@ -165,6 +166,8 @@ uint32_t perf_neighbour(const struct perf *perf, uint32_t which);
 /* ---- perf_measure.c --------------------------------------------------------- */
 
 double perf_now_us(void);
+/** perf_clocks_compare() - find out whether all ranks read one clock: then they enter operations at one time. */
+void perf_clocks_compare(struct perf *perf);
 
 /** perf_path_choose() - all operations from here on take this path or fail. */
 void perf_path_choose(const struct perf *perf, enum perf_path path);

@@ -8,6 +8,7 @@
 #include "perf.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,6 +19,7 @@ enum {
 	AGREE_US = 50000,	/* from one agreement on how to go on to the next */
 	WARM_UP_US = 200000,	/* at most, by path */
 	SAMPLES_MIN = 3,
+	ENTER_US = 3,		/* in which all that agreed on a time have learned of it */
 };
 
 double perf_now_us(void)
@@ -73,9 +75,52 @@ static void be_late(double us)
 		;
 }
 
+/* What differs on another machine, or in a guest; 0: not known. */
+static uint64_t boot_id(void)
+{
+	FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
+	uint64_t id = 0;
+
+	if (!file)
+		return 0;
+	if (fscanf(file, "%8" SCNx64, &id) != 1)
+		id = 0;
+	fclose(file);
+	return id;
+}
+
+void perf_clocks_compare(struct perf *perf)
+{
+	uint64_t own = boot_id(), least, most;
+
+	perf_check(perf, muster_allreduce(perf->world, &own, &least, 1, MUSTER_U64, MUSTER_MIN),
+		   "comparing clocks");
+	perf_check(perf, muster_allreduce(perf->world, &own, &most, 1, MUSTER_U64, MUSTER_MAX),
+		   "comparing clocks");
+	perf->one_clock = least && least == most;
+}
+
 /*
- * Microseconds an operation. Ranks enter together, as one may have left the last early. With
- * one that is late, they count from when it comes: those who are done before have less than 0.
+ * Return: the time at which all enter, be it that one left the last operation early. They leave a barrier
+ * one after the other, too; so ranks of one clock agree on a time that is still to come.
+ */
+static double enter_together(const struct perf *perf)
+{
+	double when;
+
+	if (!perf->one_clock) {
+		perf_check(perf, muster_barrier(perf->world), "barrier");
+		return perf_now_us();
+	}
+	when = perf_max(perf, perf_now_us()) + ENTER_US;
+	while (perf_now_us() < when)
+		;
+	return when;
+}
+
+/*
+ * Microseconds an operation. With a rank that is late, they count from when it comes: those who are
+ * done before have less than 0.
  */
 static double sample(const struct perf *perf, const struct perf_result *result,
 		     enum perf_path path)
@@ -83,8 +128,7 @@ static double sample(const struct perf *perf, const struct perf_result *result,
 	double began, took;
 
 	perf_path_choose(perf, path);
-	perf_check(perf, muster_barrier(perf->world), "barrier");
-	began = perf_now_us();
+	began = enter_together(perf);
 	if (perf->options->skew_us && perf->rank == perf->options->late)
 		be_late(perf->options->skew_us);
 	for (uint32_t i = 0; i < result->batch; i++)

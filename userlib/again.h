@@ -60,7 +60,7 @@ static inline bool muster_again_end(struct muster *job, const struct muster_cqe 
 	comm->look->ended = request->number + 1;
 	muster_look_done(request);
 	if (request->copy_out)
-		muster_copy(request->copy_out, request->result_at, request->entry->call.bytes);
+		muster_copy(request->copy_out, request->result_at, request->entry->needs.bytes);
 	request->kept->busy = false;
 	request->state = MUSTER_REQUEST_DONE;
 	if (__builtin_expect(request->awaited, 0)) {

@@ -13,10 +13,14 @@
 
 #include "calls.h"
 
+static bool is_out_same(const struct muster_cut *a, const struct muster_cut *b)
+{
+	return a->nr == b->nr && !memcmp(a->out, b->out, a->nr * sizeof(*a->out));
+}
+
 bool muster_cuts_same(const struct muster_cut *a, const struct muster_cut *b)
 {
-	return a && b && a->nr == b->nr && a->longest == b->longest &&
-	       !memcmp(a->out, b->out, a->nr * sizeof(*a->out));
+	return a && b && a->longest == b->longest && is_out_same(a, b);
 }
 
 /* The caller's goes with the call. */
@@ -168,10 +172,8 @@ static struct muster_entry *entry_find(struct muster_comm *comm, const struct mu
 /* The longest block becomes known later. */
 static bool is_same_hidden(const struct muster_call *a, const struct muster_call *b)
 {
-	size_t bytes = b->cut->nr * sizeof(*b->cut->out);
-
-	return muster_call_alike(a, b) && a->cut->nr == b->cut->nr &&
-	       !memcmp(a->cut->out, b->cut->out, bytes) && !memcmp(a->cut->in, b->cut->in, bytes);
+	return muster_call_alike(a, b) && is_out_same(a->cut, b->cut) &&
+	       !memcmp(a->cut->in, b->cut->in, b->cut->nr * sizeof(*b->cut->in));
 }
 
 static int hidden_get(struct muster_comm *comm, const struct muster_call *call,

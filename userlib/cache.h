@@ -103,6 +103,14 @@ struct muster_entry {
 	struct muster_op_info info;	/* what is said of it when it is done, but for why */
 };
 
+/** muster_entry_stand_in() - bytes of scratch that stand for OUT, before the program's own. */
+static inline uint64_t muster_entry_stand_in(const struct muster_entry *entry)
+{
+	const struct muster_program *program = entry->program;
+
+	return entry->passes && !program->is_inline ? (program->out_bytes + 63) / 64 * 64 : 0;
+}
+
 /** muster_entry_get() - find or make; holds a reference. */
 int muster_entry_get(struct muster_comm *comm, const struct muster_call *call,
 		     struct muster_entry **entry);

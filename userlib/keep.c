@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * Operations that are called again: the device keeps their program from the second call on and
- * runs it by a START. Operand and result have places of their own: small ones in the
- * communicator's memory; those of an allreduce of up to a packet in some that is theirs alone, as
- * copying that much costs less than to say anew where it lies. One of a kind runs so at a time;
- * further ones are posted as always meanwhile, which the other ranks do not see.
+ * runs it by a START. Operand and result have places of their own: those that travel inside of
+ * descriptors in the communicator's memory; others whose message is no more than a packet in some that is
+ * theirs alone, as copying that much costs less than to say anew where it lies. One of a kind runs so at
+ * a time; further ones are posted as always meanwhile, which the other ranks do not see.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -22,6 +22,7 @@ enum {
 	NR_PLACES,
 	PAGE = 4096,
 	MEMORY_BYTES = (NR_PLACES * PLACE_BYTES + PAGE - 1) / PAGE * PAGE,
+	REST = MUSTER_CACHE_MAX,	/* calls in which one that was not called leaves its slot to others */
 };
 
 /* Without it there is nothing to keep one that is not small. */
@@ -43,7 +44,13 @@ static bool memory_make(struct muster_comm *comm, struct muster_kept *kept)
 	return false;
 }
 
-/* A slot that no entry has, with what the device may keep there still; NULL: none. */
+static bool has_rested(const struct muster_comm *comm, const struct muster_kept *kept)
+{
+	return !kept->busy && comm->warm->clock - kept->owner->used > REST &&
+	       !(comm->ready && comm->ready->entry == kept->owner);
+}
+
+/* A slot that no entry has, or needs, with what the device may keep there still; NULL: none. */
 static struct muster_kept *slot_find(struct muster_comm *comm, bool is_small)
 {
 	uint32_t end = is_small ? MUSTER_KEPT_SLOTS : MUSTER_KEPT_ALL;
@@ -57,8 +64,10 @@ static struct muster_kept *slot_find(struct muster_comm *comm, bool is_small)
 				return NULL;
 			kept->start.cookie = i;
 		}
-		if (!kept->owned)
-			return is_small || memory_make(comm, kept) ? kept : NULL;
+		if (kept->owner && has_rested(comm, kept))
+			muster_kept_release(kept->owner);
+		if (!kept->owner)
+			return kept;
 	}
 	return NULL;
 }
@@ -88,29 +97,44 @@ static void bind_small(const struct muster_comm *comm, const struct muster_progr
 	}
 }
 
-static uint64_t place_of(const struct muster_kept *kept, uint32_t space)
+/* Of each space; all have room for the whole message. */
+static uint64_t place_of(const struct muster_entry *entry, const struct muster_kept *kept, uint32_t space)
 {
-	uint32_t place = space == MUSTER_SPACE_IN ? OPERAND :
-			 space == MUSTER_SPACE_SCRATCH ? PASSING : RESULT;
+	uint64_t memory = (uintptr_t)kept->memory;
 
-	return (uintptr_t)kept->memory + place * PLACE_BYTES;
+	if (space == MUSTER_SPACE_IN)
+		return memory + OPERAND * PLACE_BYTES;
+	if (space == MUSTER_SPACE_SCRATCH)
+		return memory + PASSING * PLACE_BYTES + muster_entry_stand_in(entry);
+	if (space == MUSTER_SPACE_OUT && entry->passes)
+		return memory + PASSING * PLACE_BYTES;
+	return memory + RESULT * PLACE_BYTES;
+}
+
+/* Of a message that the root has, the others' buffers say nothing. */
+static bool has_operand(const struct muster_comm *comm, const struct muster_call *call)
+{
+	return muster_coll_row(call->coll)->has != MUSTER_WHO_ROOT || comm->rank == call->root;
 }
 
 /* The same of one that is not small. What is done in place begins where the result will be. */
-static void bind_long(const struct muster_entry *entry, struct muster_kept *kept, struct muster_desc *descs)
+static void bind_long(const struct muster_comm *comm, const struct muster_entry *entry, struct muster_kept *kept,
+		      struct muster_desc *descs)
 {
-	kept->result = kept->memory + RESULT * PLACE_BYTES;
-	kept->operand = entry->call.in_place ? kept->result : kept->memory + OPERAND * PLACE_BYTES;
-	kept->operand_bytes = (uint32_t)entry->call.bytes;
+	uint32_t from = entry->call.in_place ? MUSTER_SPACE_PART : MUSTER_SPACE_IN;
+
+	kept->result = (uint8_t *)(uintptr_t)place_of(entry, kept, MUSTER_SPACE_PART) + entry->needs.first;
+	kept->operand = (uint8_t *)(uintptr_t)place_of(entry, kept, from) + entry->has.first;
+	kept->operand_bytes = has_operand(comm, &entry->call) ? (uint32_t)entry->has.bytes : 0;
 	for (uint32_t i = 0; i < entry->program->nr_descs; i++) {
 		struct muster_desc *desc = &descs[i];
 
 		if (desc->range.load_key) {
-			desc->range.load_addr += place_of(kept, desc->range.load_key);
+			desc->range.load_addr += place_of(entry, kept, desc->range.load_key);
 			desc->range.load_key = kept->memory_key;
 		}
 		if (desc->store_key) {
-			desc->store_addr += place_of(kept, desc->store_key);
+			desc->store_addr += place_of(entry, kept, desc->store_key);
 			desc->store_key = kept->memory_key;
 		}
 	}
@@ -127,7 +151,7 @@ static void bind(const struct muster_comm *comm, const struct muster_entry *entr
 	if (program->is_inline)
 		bind_small(comm, program, kept, descs);
 	else
-		bind_long(entry, kept, descs);
+		bind_long(comm, entry, kept, descs);
 	descs[0].flags |= MUSTER_DESC_KEEP;
 }
 
@@ -154,7 +178,10 @@ static bool has_room(const struct muster_comm *comm, const struct muster_kept *k
 
 static void operand_put(struct muster_kept *kept, const struct muster_request *request)
 {
-	muster_copy(kept->operand, request->in, kept->operand_bytes);
+	const struct muster_entry *entry = request->entry;
+	const uint8_t *message = entry->call.in_place ? request->out : request->in;
+
+	muster_copy(kept->operand, message + entry->has.first, kept->operand_bytes);
 }
 
 /* The program is posted once more, and kept: 0; 1: there is no room for it; -errno. */
@@ -170,7 +197,10 @@ static int keep(struct muster_request *request)
 
 	if (err)
 		return muster_comm_give_up(comm, err);
-	entry->keep_tried = !kept || !has_room(comm, kept, program->nr_descs);
+	if (!kept)
+		return 1;
+	entry->keep_tried = !(program->is_inline || memory_make(comm, kept)) ||
+			    !has_room(comm, kept, program->nr_descs);
 	if (entry->keep_tried)
 		return 1;
 	bind(comm, entry, kept, descs);
@@ -181,7 +211,7 @@ static int keep(struct muster_request *request)
 	start_fill(kept, descs);
 	comm->job->kept_descs += program->nr_descs - kept->nr_descs;
 	kept->nr_descs = program->nr_descs;
-	kept->owned = true;
+	kept->owner = entry;
 	entry->kept = kept;
 	return 0;
 }
@@ -194,7 +224,7 @@ static int start(struct muster_request *request, struct muster_kept *kept)
 	return muster_kept_run(dev, kept);
 }
 
-/* One that was posted before, and is small, or not much longer. */
+/* One that was posted before, and has places of its own to be copied to and from. */
 static bool is_worth_it(const struct muster_entry *entry)
 {
 	const struct muster_program *program = entry->program;
@@ -202,8 +232,8 @@ static bool is_worth_it(const struct muster_entry *entry)
 	if (!entry->posted || entry->keep_tried || program->nr_stages != 1)
 		return false;
 	return program->is_inline ||
-	       (entry->chosen == MUSTER_PATH_NIC && entry->call.coll == MUSTER_COLL_ALLREDUCE && !entry->call.cut &&
-		entry->call.bytes <= MUSTER_MTU && program->scratch_bytes <= MUSTER_MTU);
+	       (entry->chosen == MUSTER_PATH_NIC && !entry->call.cut && entry->call.bytes <= MUSTER_MTU &&
+		muster_entry_stand_in(entry) + program->scratch_bytes <= PLACE_BYTES);
 }
 
 int muster_kept_post(struct muster_request *request)
@@ -222,7 +252,7 @@ int muster_kept_post(struct muster_request *request)
 	if (err)
 		return err;
 	if (entry->kept->memory)
-		request->copy_out = entry->gets_result ? request->out : NULL;
+		request->copy_out = entry->gets_result ? request->out + entry->needs.first : NULL;
 	muster_kept_started(request, entry->kept);
 	return 0;
 }
@@ -230,7 +260,8 @@ int muster_kept_post(struct muster_request *request)
 void muster_kept_release(struct muster_entry *entry)
 {
 	if (entry->kept)
-		entry->kept->owned = false;
+		entry->kept->owner = NULL;
+	entry->kept = NULL;
 }
 
 int muster_kept_give_back(struct muster_comm *comm)
@@ -242,7 +273,7 @@ int muster_kept_give_back(struct muster_comm *comm)
 		struct muster_kept *kept = comm->warm->kept[i];
 		struct muster_desc forget;
 
-		if (!kept || kept->owned || !kept->nr_descs)
+		if (!kept || kept->owner || !kept->nr_descs)
 			continue;
 		forget = kept->start;
 		forget.kind = MUSTER_DESC_FORGET;

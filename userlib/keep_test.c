@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Operations that are called again are kept by the device, if they are small, or allreduces of up to a
- * packet: from the third call on a START is all that is posted. What does not fit, or runs already, is
- * posted as always.
+ * Operations that are called again are kept by the device, if their message is no more than a packet: from
+ * the third call on a START is all that is posted. What does not fit, or runs already, is posted as always.
  */
 #include "testing.h"
 
@@ -104,6 +103,154 @@ static void test_in_place_and_apart_are_kept_apart(void **state)
 	assert_int_equal(world->nodes[0].keeps, 2);
 	assert_int_equal(world->nodes[0].starts, 16);
 }
+
+/* ---- every collective ------------------------------------------------------------- */
+
+enum { BLOCK = 40, ROOT = 1 };
+
+static int32_t sent[2][2 * BLOCK], got[2][2 * BLOCK];
+
+static int32_t element(uint32_t rank, uint32_t at, int32_t value)
+{
+	return value * (rank ? 100 : 1) + (int32_t)at;
+}
+
+static int32_t total(uint32_t at, int32_t value)
+{
+	return element(0, at, value) + element(1, at, value);
+}
+
+static int start_one(enum muster_coll coll, uint32_t r, bool in_place, struct muster_request **request)
+{
+	struct muster_comm *comm = world->comms[r];
+	int32_t *from = in_place ? got[r] : sent[r];
+
+	switch (coll) {
+	case MUSTER_COLL_BROADCAST:
+		return muster_broadcast_start(comm, got[r], BLOCK, MUSTER_I32, ROOT, request);
+	case MUSTER_COLL_REDUCE:
+		return muster_reduce_start(comm, r == ROOT ? from : sent[r], r == ROOT ? got[r] : NULL, BLOCK,
+					   MUSTER_I32, MUSTER_SUM, ROOT, request);
+	case MUSTER_COLL_ALLGATHER:
+		return muster_allgather_start(comm, in_place ? got[r] + r * BLOCK : sent[r], got[r], BLOCK, MUSTER_I32,
+					      request);
+	case MUSTER_COLL_GATHER:
+		return muster_gather_start(comm, in_place && r == ROOT ? got[r] + r * BLOCK : sent[r],
+					   r == ROOT ? got[r] : NULL, BLOCK, MUSTER_I32, ROOT, request);
+	case MUSTER_COLL_SCATTER:
+		return muster_scatter_start(comm, r == ROOT ? sent[r] : NULL, got[r], BLOCK, MUSTER_I32, ROOT, request);
+	case MUSTER_COLL_ALLTOALL:
+		return muster_alltoall_start(comm, from, got[r], BLOCK, MUSTER_I32, request);
+	case MUSTER_COLL_REDUCE_SCATTER:
+		return muster_reduce_scatter_block_start(comm, from, got[r], BLOCK, MUSTER_I32, MUSTER_SUM, request);
+	case MUSTER_COLL_SCAN:
+		return muster_scan_start(comm, from, got[r], BLOCK, MUSTER_I32, MUSTER_SUM, request);
+	default:
+		return muster_exscan_start(comm, from, got[r], BLOCK, MUSTER_I32, MUSTER_SUM, request);
+	}
+}
+
+/* What is at a place of got, where nothing is written what was there before. */
+static int32_t expected(enum muster_coll coll, uint32_t r, uint32_t at, int32_t value, int32_t before)
+{
+	const uint32_t block = at / BLOCK, i = at % BLOCK;
+	const bool is_first = at < BLOCK;
+
+	switch (coll) {
+	case MUSTER_COLL_BROADCAST:
+		return is_first ? element(ROOT, at, value) : before;
+	case MUSTER_COLL_REDUCE:
+		return r == ROOT && is_first ? total(at, value) : before;
+	case MUSTER_COLL_ALLGATHER:
+		return element(block, i, value);
+	case MUSTER_COLL_GATHER:
+		return r == ROOT ? element(block, i, value) : before;
+	case MUSTER_COLL_SCATTER:
+		return is_first ? element(ROOT, r * BLOCK + i, value) : before;
+	case MUSTER_COLL_ALLTOALL:
+		return element(block, r * BLOCK + i, value);
+	case MUSTER_COLL_REDUCE_SCATTER:
+		return is_first ? total(r * BLOCK + i, value) : before;
+	case MUSTER_COLL_SCAN:
+		return !is_first ? before : r ? total(at, value) : element(0, at, value);
+	default:
+		return r && is_first ? element(0, at, value) : before;
+	}
+}
+
+/* Where a rank's contribution lies in got, when it is there. */
+static uint32_t own_place(enum muster_coll coll, uint32_t r)
+{
+	return coll == MUSTER_COLL_ALLGATHER || coll == MUSTER_COLL_GATHER ? r * BLOCK : 0;
+}
+
+static void run_one(enum muster_coll coll, bool in_place, int32_t value)
+{
+	static int32_t before[2][2 * BLOCK];
+	struct muster_request *requests[2];
+	int results[2];
+
+	for (uint32_t r = 0; r < 2; r++) {
+		bool has = in_place || (coll == MUSTER_COLL_BROADCAST && r == ROOT);
+
+		memset(got[r], 0xa5, sizeof(got[r]));
+		for (uint32_t i = 0; i < 2 * BLOCK; i++)
+			sent[r][i] = element(r, i, value);
+		for (uint32_t i = own_place(coll, r); has && i < 2 * BLOCK; i++)
+			got[r][i] = element(r, i - own_place(coll, r), value);
+		memcpy(before[r], got[r], sizeof(got[r]));
+		assert_int_equal(start_one(coll, r, in_place, &requests[r]), 0);
+	}
+	test_finish(world, requests, results);
+	assert_int_equal(results[0] | results[1], 0);
+	for (uint32_t r = 0; r < 2; r++)
+		for (uint32_t i = 0; i < 2 * BLOCK; i++) {
+			assert_int_equal(got[r][i], expected(coll, r, i, value, before[r][i]));
+			assert_int_equal(sent[r][i], element(r, i, value));
+		}
+}
+
+static void test_every_collective_is_kept(void **state)
+{
+	static const struct {
+		enum muster_coll coll;
+		bool in_place;		/* also */
+	} rows[] = {
+		{ MUSTER_COLL_BROADCAST, false }, { MUSTER_COLL_REDUCE, true }, { MUSTER_COLL_ALLGATHER, true },
+		{ MUSTER_COLL_GATHER, true }, { MUSTER_COLL_SCATTER, false }, { MUSTER_COLL_ALLTOALL, true },
+		{ MUSTER_COLL_REDUCE_SCATTER, true }, { MUSTER_COLL_SCAN, true }, { MUSTER_COLL_EXSCAN, true },
+	};
+	uint32_t kinds = 0;
+
+	(void)state;
+	for (uint32_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		for (int in_place = 0; in_place <= rows[i].in_place; in_place++) {
+			uint32_t starts[2] = { world->nodes[0].starts, world->nodes[1].starts };
+
+			for (uint32_t r = 0; r < 2; r++)	/* all entries go, and with them their slots */
+				assert_int_equal(muster_comm_schedule(world->comms[r], NULL), 0);
+			for (int32_t value = 1; value <= 6; value++)
+				run_one(rows[i].coll, in_place, value);
+			kinds++;
+			for (uint32_t r = 0; r < 2; r++) {
+				assert_int_equal(world->nodes[r].keeps, kinds);
+				assert_int_equal(world->nodes[r].starts - starts[r], 4);
+			}
+		}
+}
+
+/* Who is not called any more leaves its slot to those who are. */
+static void test_slots_follow_what_is_called(void **state)
+{
+	(void)state;
+	for (uint64_t kind = 0; kind < 2 * MUSTER_KEPT_LONG; kind++)
+		for (int32_t i = 0; i < MUSTER_CACHE_MAX; i++)
+			sum(LONG + kind, 1, i);
+	assert_int_equal(world->nodes[0].keeps, 2 * MUSTER_KEPT_LONG);
+	assert_true(world->nodes[0].starts > MUSTER_KEPT_LONG * MUSTER_CACHE_MAX);
+}
+
+/* ---- places ------------------------------------------------------------------------- */
 
 /* More kinds than there are places for; those that find none are posted. */
 static void test_few_longer_ones_are_kept(void **state)
@@ -320,6 +467,8 @@ int main(void)
 		TEST(the_third_call_is_a_start),
 		TEST(so_it_is_of_one_that_fills_a_packet),
 		TEST(in_place_and_apart_are_kept_apart),
+		TEST(every_collective_is_kept),
+		TEST(slots_follow_what_is_called),
 		TEST(few_longer_ones_are_kept),
 		TEST(a_persistent_one_has_its_own_result),
 		TEST(a_device_without_room_gets_it_later),

@@ -10,13 +10,7 @@
 #include "message.h"
 #include "nic.h"
 
-/* The communicator's scratch: first what stands for OUT, then the program's own. */
-static uint64_t scratch_of_out(const struct muster_request *request)
-{
-	return request->scratch ? (request->entry->program->out_bytes + 63) / 64 * 64 : 0;
-}
-
-/* Where a template's range lies for this operation. */
+/* Where a template's range lies for this operation. Scratch is first what stands for OUT, then the program's own. */
 static void space_find(const struct muster_request *request, uint32_t space, uint32_t *key,
 		       uintptr_t *base)
 {
@@ -30,7 +24,7 @@ static void space_find(const struct muster_request *request, uint32_t space, uin
 		*base = (uintptr_t)comm->warm->bounce + request->bounce * MUSTER_INLINE_MAX;
 	} else if (space == MUSTER_SPACE_SCRATCH) {
 		*key = comm->warm->scratch_key;
-		*base = (uintptr_t)comm->warm->scratch + scratch_of_out(request);
+		*base = (uintptr_t)comm->warm->scratch + muster_entry_stand_in(request->entry);
 	} else if (request->scratch && space != MUSTER_SPACE_PART) {
 		*key = comm->warm->scratch_key;
 		*base = (uintptr_t)comm->warm->scratch;
@@ -117,7 +111,7 @@ static int stage_post(struct muster_request *request)
 static int begin(struct muster_request *request)
 {
 	struct muster_comm *comm = request->comm;
-	uint64_t bytes = scratch_of_out(request) + request->entry->program->scratch_bytes;
+	uint64_t bytes = muster_entry_stand_in(request->entry) + request->entry->program->scratch_bytes;
 	int err;
 
 	if (muster_channel_clashes(comm, request->number))

@@ -265,7 +265,7 @@ void muster_request_persist(struct muster_request *request)
 	request->state = MUSTER_REQUEST_IDLE;
 	request->next_persistent = comm->persistent;
 	comm->persistent = request;
-	if (request->path == MUSTER_PATH_NIC && request->entry->program->is_inline)
+	if (request->path == MUSTER_PATH_NIC)
 		request->entry->posted = true;
 }
 
@@ -325,8 +325,7 @@ void muster_request_finish(struct muster_request *request, int result)
 		comm->unposted = request->next;
 	if (!result) {
 		if (request->copy_out)
-			muster_copy(request->copy_out, request->result_at,
-				    request->entry->call.bytes);
+			muster_copy(request->copy_out, request->result_at, request->entry->needs.bytes);
 		if (!request->own && (comm->warm->last_of != request->entry ||
 				      comm->warm->last_era != comm->job->era ||
 				      comm->last.path != request->path))

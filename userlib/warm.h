@@ -15,7 +15,7 @@ enum muster_warm_limits {
 	MUSTER_CACHE_MAX = 64,		/* programs kept per communicator */
 	MUSTER_BOUNCE_SLOTS = MUSTER_SEQ_QUEUE_MAX, /* small operations at once, per communicator */
 	MUSTER_KEPT_SLOTS = 48,		/* small programs that the device keeps, per communicator, */
-	MUSTER_KEPT_LONG = 4,		/* and those with memory of their own */
+	MUSTER_KEPT_LONG = 8,		/* and those with memory of their own */
 	MUSTER_KEPT_ALL = MUSTER_KEPT_SLOTS + MUSTER_KEPT_LONG,
 	MUSTER_LOCK_SLOT = MUSTER_BOUNCE_SLOTS + MUSTER_KEPT_SLOTS,	/* of a tree's lock, behind these */
 	MUSTER_WARM_MAX = 128,		/* communicators with what belongs to running */
@@ -30,7 +30,7 @@ struct muster_kept {
 	uint32_t operand_bytes;
 	uint32_t memory_key;
 	uint8_t *memory;		/* of one that is not small, once there was one; else NULL */
-	bool owned;			/* an entry of the cache has it */
+	struct muster_entry *owner;	/* of the cache, that has it; or NULL */
 	bool busy;			/* it runs; others are posted meanwhile */
 	uint32_t nr_descs;		/* that the device keeps under its cookie; 0: none yet */
 };

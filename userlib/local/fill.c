@@ -12,8 +12,6 @@
 #include "clock.h"
 
 #ifdef __SSE2__
-enum { HAS_PAST = true };
-
 static void move_past(uint8_t *to, const uint8_t *from, size_t bytes)
 {
 	enum { LINE = 64, PART = sizeof(__m128i) };
@@ -25,9 +23,7 @@ static void move_past(uint8_t *to, const uint8_t *from, size_t bytes)
 	_mm_sfence();	/* before the peer hears of it */
 	memcpy(to + at, from + at, bytes - at);
 }
-#else
-enum { HAS_PAST = false };
-
+#else	/* both ways are one */
 static void move_past(uint8_t *to, const uint8_t *from, size_t bytes)
 {
 	memcpy(to, from, bytes);
@@ -55,7 +51,7 @@ void muster_fill(struct muster_fill *fill, void *to, const void *from, size_t by
 	uint64_t begun;
 	bool past;
 
-	if (!HAS_PAST || bytes < MUSTER_FILL_TIMED) {
+	if (bytes < MUSTER_FILL_TIMED) {
 		muster_arith_move(to, from, bytes);
 		return;
 	}

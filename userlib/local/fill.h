@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 enum {
-	MUSTER_FILL_TIMED = 16 << 10,	/* bytes from which on it is worth a look at the clock */
+	MUSTER_FILL_TIMED = 8 << 10,	/* bytes from which on it is worth a look at the clock */
 	MUSTER_FILL_FAR = 3,		/* halves of what it takes past the cache: who takes longer is far */
 	MUSTER_FILL_AGAIN = 64,		/* copies after which the other way is tried */
 };
