@@ -6,11 +6,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #define MONITOR "/dev/virtio-ports/org.muster.monitor"
+
+enum { QUIET_MS = 600 * 1000 };	/* after which QEMU says nothing more, as of a slot that nobody empties */
 
 static int qmp = -1;
 
@@ -20,8 +23,14 @@ static int line_wait(const char *word, char *line, size_t size)
 	size_t len = 0;
 
 	for (;;) {
-		ssize_t n = read(qmp, line + len, 1);
+		struct pollfd ready = { .fd = qmp, .events = POLLIN };
+		ssize_t n = poll(&ready, 1, QUIET_MS);
 
+		if (!n)
+			fprintf(stderr, "QEMU: nothing like %s\n", word);
+		if (n != 1)
+			return n < 0 ? -errno : -ETIMEDOUT;
+		n = read(qmp, line + len, 1);
 		if (n != 1)
 			return n < 0 ? -errno : -EPIPE;
 		if (line[len] != '\n' && len + 2 < size) {
