@@ -42,26 +42,39 @@ static void chunk_bytes(const struct trial *trial, uint32_t chunk, size_t *first
 	*nr = bytes;
 }
 
+/* All messages of a step leave before one is taken; they lie one behind the other. */
 static void interpret_step(struct trial *trial, const struct muster_transfer *t, uint32_t nr,
 			   uint8_t *messages)
 {
+	uint8_t *message = messages;
 	size_t first, len;
 
-	for (uint32_t i = 0; i < nr; i++) {
+	for (uint32_t i = 0; i < nr; i++, message += len) {
 		chunk_bytes(trial, t[i].chunk, &first, &len);
-		memcpy(messages + i * trial->bytes, trial->ranks[t[i].from].expected + first, len);
+		memcpy(message, trial->ranks[t[i].from].expected + first, len);
 	}
-	for (uint32_t i = 0; i < nr; i++) {
+	message = messages;
+	for (uint32_t i = 0; i < nr; i++, message += len) {
 		uint8_t *into;
 
 		chunk_bytes(trial, t[i].chunk, &first, &len);
 		into = trial->ranks[t[i].to].expected + first;
 		if (!t[i].reduce)
-			memcpy(into, messages + i * trial->bytes, len);
+			memcpy(into, message, len);
 		else
-			assert_int_equal(muster_arith(trial->type, trial->op, into, into,
-						      messages + i * trial->bytes, len), 0);
+			assert_int_equal(muster_arith(trial->type, trial->op, into, into, message, len), 0);
 	}
+}
+
+static size_t step_bytes(const struct trial *trial, const struct muster_transfer *t, uint32_t nr)
+{
+	size_t first, len, bytes = 0;
+
+	for (uint32_t i = 0; i < nr; i++) {
+		chunk_bytes(trial, t[i].chunk, &first, &len);
+		bytes += len;
+	}
+	return bytes;
 }
 
 static void interpret(struct trial *trial)
@@ -77,7 +90,7 @@ static void interpret(struct trial *trial)
 		for (end = begin; end < schedule->nr_transfers &&
 		     schedule->transfers[end].step == schedule->transfers[begin].step; end++)
 			;
-		messages = malloc((end - begin) * trial->bytes);
+		messages = malloc(step_bytes(trial, &schedule->transfers[begin], end - begin));
 		interpret_step(trial, &schedule->transfers[begin], end - begin, messages);
 		free(messages);
 	}
