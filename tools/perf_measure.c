@@ -20,6 +20,7 @@ enum {
 	WARM_UP_US = 200000,	/* at most, by path */
 	SAMPLES_MIN = 3,
 	ENTER_US = 3,		/* in which all that agreed on a time have learned of it */
+	SHIFTED_US = 10000000,	/* between two that read one clock at about the same time: never */
 };
 
 double perf_now_us(void)
@@ -66,12 +67,10 @@ double perf_max(const struct perf *perf, double value)
 	return value;
 }
 
-/* What a program does that is not yet there. */
-static void be_late(double us)
+/* At something else than progress. */
+static void work_until(double when)
 {
-	double end = perf_now_us() + us;
-
-	while (perf_now_us() < end)
+	while (perf_now_us() < when)
 		;
 }
 
@@ -89,6 +88,15 @@ static uint64_t boot_id(void)
 	return id;
 }
 
+/* Containers of one machine may have shifted it. */
+static bool is_shifted(const struct perf *perf)
+{
+	double now = perf_now_us();
+	double latest = perf_max(perf, now), earliest = -perf_max(perf, -now);
+
+	return latest - earliest > SHIFTED_US;
+}
+
 void perf_clocks_compare(struct perf *perf)
 {
 	uint64_t own = boot_id(), least, most;
@@ -97,7 +105,7 @@ void perf_clocks_compare(struct perf *perf)
 		   "comparing clocks");
 	perf_check(perf, muster_allreduce(perf->world, &own, &most, 1, MUSTER_U64, MUSTER_MAX),
 		   "comparing clocks");
-	perf->one_clock = least && least == most;
+	perf->one_clock = least && least == most && !is_shifted(perf);
 }
 
 /*
@@ -113,8 +121,7 @@ static double enter_together(const struct perf *perf)
 		return perf_now_us();
 	}
 	when = perf_max(perf, perf_now_us()) + ENTER_US;
-	while (perf_now_us() < when)
-		;
+	work_until(when);
 	return when;
 }
 
@@ -130,7 +137,7 @@ static double sample(const struct perf *perf, const struct perf_result *result,
 	perf_path_choose(perf, path);
 	began = enter_together(perf);
 	if (perf->options->skew_us && perf->rank == perf->options->late)
-		be_late(perf->options->skew_us);
+		work_until(perf_now_us() + perf->options->skew_us);
 	for (uint32_t i = 0; i < result->batch; i++)
 		perf_operate(perf, result->collective, result->bytes, path);
 	took = perf_now_us() - began - perf->options->skew_us;
