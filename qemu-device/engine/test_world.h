@@ -20,6 +20,7 @@
 #include <cmocka.h>
 
 #include "engine.h"
+#include "zeroed.h"
 
 #ifndef WORLD_NODES
 #define WORLD_NODES 16			/* a test of more says so before */
@@ -310,9 +311,9 @@ static inline void *world_alloc(void *opaque, size_t bytes)
 
 	if (node->world->allocs_limited && !node->world->allocs_left--)
 		return NULL;
-	p = aligned_alloc(64, (bytes + 63) / 64 * 64);
+	p = muster_zeroed(bytes);
 	node->world->allocated += bytes;
-	return memset(p, 0, bytes);
+	return p;
 }
 
 static inline void world_free(void *opaque, void *p, size_t bytes)
