@@ -74,38 +74,35 @@ static void work_until(double when)
 		;
 }
 
-/* What differs on another machine, or in a guest; 0: not known. */
-static uint64_t boot_id(void)
+/* 32 bits of what differs on another machine, or in a guest; 0: not known. */
+static uint32_t boot_id(void)
 {
 	FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
-	uint64_t id = 0;
+	uint32_t id = 0;
 
 	if (!file)
 		return 0;
-	if (fscanf(file, "%8" SCNx64, &id) != 1)
+	if (fscanf(file, "%8" SCNx32, &id) != 1)
 		id = 0;
 	fclose(file);
 	return id;
 }
 
-/* Containers of one machine may have shifted it. */
-static bool is_shifted(const struct perf *perf)
+/* Of all ranks' values, from the least to the most. */
+static double spread(const struct perf *perf, double value)
 {
-	double now = perf_now_us();
-	double latest = perf_max(perf, now), earliest = -perf_max(perf, -now);
+	double most = perf_max(perf, value);
 
-	return latest - earliest > SHIFTED_US;
+	return most + perf_max(perf, -value);
 }
 
+/* Containers of one machine may have shifted it. */
 void perf_clocks_compare(struct perf *perf)
 {
-	uint64_t own = boot_id(), least, most;
+	uint32_t id = boot_id();
+	bool one_machine = !spread(perf, id) && id;
 
-	perf_check(perf, muster_allreduce(perf->world, &own, &least, 1, MUSTER_U64, MUSTER_MIN),
-		   "comparing clocks");
-	perf_check(perf, muster_allreduce(perf->world, &own, &most, 1, MUSTER_U64, MUSTER_MAX),
-		   "comparing clocks");
-	perf->one_clock = least && least == most && !is_shifted(perf);
+	perf->one_clock = spread(perf, perf_now_us()) <= SHIFTED_US && one_machine;
 }
 
 /*
