@@ -16,7 +16,7 @@
 #include "arith.h"
 #include "dev.h"
 #include "engine.h"
-#include "meaning.h"
+#include "test_meaning.h"
 #include "timeline.h"
 #include "zeroed.h"
 

@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "arith.h"
-#include "../meaning.h"
+#include "test_meaning.h"
 
 enum { GUARD_BYTES = 64, GUARD = 0xa7, SEAL = 0xdd, KEPT_MAX = 4096 };
 

@@ -7,6 +7,7 @@
  * bits, and the machine must end, even where there is almost no room for messages.
  */
 #include "test_machine.h"
+#include "test_meaning.h"
 
 static const char *const names[] = {
 	"binomial", "recursive-doubling", "rabenseifner", "ring", "bruck", "linear", "pairwise",
@@ -42,58 +43,14 @@ static void chunk_bytes(const struct trial *trial, uint32_t chunk, size_t *first
 	*nr = bytes;
 }
 
-/* All messages of a step leave before one is taken; they lie one behind the other. */
-static void interpret_step(struct trial *trial, const struct muster_transfer *t, uint32_t nr,
-			   uint8_t *messages)
-{
-	uint8_t *message = messages;
-	size_t first, len;
-
-	for (uint32_t i = 0; i < nr; i++, message += len) {
-		chunk_bytes(trial, t[i].chunk, &first, &len);
-		memcpy(message, trial->ranks[t[i].from].expected + first, len);
-	}
-	message = messages;
-	for (uint32_t i = 0; i < nr; i++, message += len) {
-		uint8_t *into;
-
-		chunk_bytes(trial, t[i].chunk, &first, &len);
-		into = trial->ranks[t[i].to].expected + first;
-		if (!t[i].reduce)
-			memcpy(into, message, len);
-		else
-			assert_int_equal(muster_arith(trial->type, trial->op, into, into, message, len), 0);
-	}
-}
-
-static size_t step_bytes(const struct trial *trial, const struct muster_transfer *t, uint32_t nr)
-{
-	size_t first, len, bytes = 0;
-
-	for (uint32_t i = 0; i < nr; i++) {
-		chunk_bytes(trial, t[i].chunk, &first, &len);
-		bytes += len;
-	}
-	return bytes;
-}
-
 static void interpret(struct trial *trial)
 {
-	const struct muster_schedule *schedule = trial->schedule;
-	uint32_t begin = 0, end;
+	uint8_t *vectors[RANKS_MAX];
 
-	for (uint32_t r = 0; r < schedule->ranks; r++)
-		memcpy(trial->ranks[r].expected, trial->ranks[r].in, trial->bytes);
-	for (; begin < schedule->nr_transfers && trial->bytes; begin = end) {
-		uint8_t *messages;
-
-		for (end = begin; end < schedule->nr_transfers &&
-		     schedule->transfers[end].step == schedule->transfers[begin].step; end++)
-			;
-		messages = malloc(step_bytes(trial, &schedule->transfers[begin], end - begin));
-		interpret_step(trial, &schedule->transfers[begin], end - begin, messages);
-		free(messages);
-	}
+	for (uint32_t r = 0; r < trial->schedule->ranks; r++)
+		vectors[r] = memcpy(trial->ranks[r].expected, trial->ranks[r].in, trial->bytes);
+	if (trial->bytes)
+		assert_int_equal(meaning_execute(trial->schedule, trial->type, trial->op, trial->count, vectors), 0);
 }
 
 /* ---- what the engine demands of a program ---------------------------------------- */
