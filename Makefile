@@ -46,11 +46,12 @@ OTHER_ROOMS := userlib/verbs userlib/examples provider tools tools/synth selftes
 	selftests/fuzz
 
 # Two builds of the same sources: the product, and one under sanitizers for tests. That one says lines
-# where it fails, but not values of variables, of which the compiler has to tell much more.
+# where it fails, but not values of variables, of which the compiler has to tell much more. Each of the two
+# sanitizers' libraries has memory that the search for leaks goes through: so one is enough.
 SAN := $(BUILD)/san
 # With COVERAGE they count lines instead.
 $(SAN)/%: CFLAGS := $(if $(COVERAGE),-O0 -g --coverage -DCLONES=,-O2 -g1 -fsanitize=address,undefined \
-	-fno-sanitize-recover=all -fno-omit-frame-pointer)
+	-fno-sanitize-recover=all -fno-omit-frame-pointer -static-libubsan)
 
 # And a third, for what several threads do at once; few tests use it.
 TSAN := $(BUILD)/tsan

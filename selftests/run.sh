@@ -21,8 +21,9 @@ logs=$(mktemp -d) || exit 1
 trap 'rm -rf "$logs"' EXIT
 trap 'kill $(jobs -p); wait; exit 143' HUP INT TERM
 export CMOCKA_MESSAGE_OUTPUT=TAP
-# Freed memory is kept from use for a while: not so much that each page must be had anew.
-export ASAN_OPTIONS="quarantine_size_mb=16${ASAN_OPTIONS:+:$ASAN_OPTIONS}"
+# Freed memory is kept from use for a while: not so much that each page must be had anew. And what says
+# of memory that it may be used is written, not mapped anew, page by page.
+export ASAN_OPTIONS="quarantine_size_mb=16:clear_shadow_mmap_threshold=16777216${ASAN_OPTIONS:+:$ASAN_OPTIONS}"
 jobs=${MUSTER_JOBS:-3}
 
 # A program's verdict is its TAP lines; an exit status that they do not explain is a failure too.
