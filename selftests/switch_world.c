@@ -151,8 +151,7 @@ static void *memory_get(void *opaque, size_t bytes)
 static void memory_put(void *opaque, void *p, size_t bytes)
 {
 	(void)opaque;
-	(void)bytes;
-	free(p);
+	muster_zeroed_free(p, bytes);
 }
 
 const struct muster_engine_world net_host_table = {

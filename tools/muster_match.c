@@ -117,8 +117,7 @@ static void *world_alloc(void *opaque, size_t bytes)
 static void world_free(void *opaque, void *p, size_t bytes)
 {
 	(void)opaque;
-	(void)bytes;
-	free(p);
+	muster_zeroed_free(p, bytes);
 }
 
 static const struct muster_signature signature = {

@@ -321,7 +321,7 @@ static inline void world_free(void *opaque, void *p, size_t bytes)
 	struct world_node *node = opaque;
 
 	node->world->allocated -= bytes;
-	free(p);
+	muster_zeroed_free(p, bytes);
 }
 
 static const struct muster_engine_world world_table = {
@@ -379,7 +379,7 @@ static inline struct world *world_create(uint32_t nr, uint64_t seed)
 		w->nodes[i].node = i;
 		w->nodes[i].ring_slots = 16;
 		w->nodes[i].key_life = 1;
-		w->nodes[i].memory = calloc(1, WORLD_MEMORY);
+		w->nodes[i].memory = muster_zeroed(WORLD_MEMORY);
 	}
 	return w;
 }
@@ -412,7 +412,7 @@ static inline void world_destroy(struct world *w)
 	for (i = 0; i < w->nr; i++) {
 		if (w->nodes[i].engine)
 			muster_engine_destroy(w->nodes[i].engine);
-		free(w->nodes[i].memory);
+		muster_zeroed_free(w->nodes[i].memory, WORLD_MEMORY);
 	}
 	assert_int_equal(w->allocated, 0);
 	while (w->nr_flight)

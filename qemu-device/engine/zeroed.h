@@ -1,34 +1,35 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Memory as muster_engine_world.alloc must give it, for worlds that have no better: of malloc(). */
+/*
+ * Memory as muster_engine_world.alloc must give it. What is large comes from the system: it becomes zero as
+ * it is used, and what is never used is never touched.
+ */
 #ifndef MUSTER_ENGINE_ZEROED_H
 #define MUSTER_ENGINE_ZEROED_H
 
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
-/* What ASan maps begins at a line and is zero; to touch pages that nobody uses takes half of some tests' time. */
-static inline void *muster_zeroed_mapped(size_t bytes)
-{
-#ifdef __SANITIZE_ADDRESS__
-	void *p = bytes >= 128 << 10 ? calloc(1, bytes) : NULL;
+enum { MUSTER_ZEROED_MAPPED = 128 << 10 };	/* bytes from which on it is */
 
-	if (!((uintptr_t)p % 64))
-		return p;
-	free(p);
-#endif
-	(void)bytes;
-	return NULL;
-}
-
-/** muster_zeroed() - zeroed, 64-byte aligned; the caller's, to free(). NULL: there is none. */
+/** muster_zeroed() - zeroed, 64-byte aligned; to be given back by muster_zeroed_free(). NULL: there is none. */
 static inline void *muster_zeroed(size_t bytes)
 {
-	void *p = muster_zeroed_mapped(bytes);
+	void *p;
 
-	if (p)
-		return p;
-	return posix_memalign(&p, 64, bytes) ? NULL : memset(p, 0, bytes);
+	if (bytes < MUSTER_ZEROED_MAPPED)
+		return posix_memalign(&p, 64, bytes) ? NULL : memset(p, 0, bytes);
+	p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	return p == MAP_FAILED ? NULL : p;
+}
+
+/** muster_zeroed_free() - with as many bytes as it was asked for; p may be NULL. */
+static inline void muster_zeroed_free(void *p, size_t bytes)
+{
+	if (bytes < MUSTER_ZEROED_MAPPED)
+		free(p);
+	else if (p)
+		munmap(p, bytes);
 }
 
 #endif /* MUSTER_ENGINE_ZEROED_H */

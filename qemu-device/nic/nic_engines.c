@@ -11,14 +11,11 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <sys/mman.h>
 
 #include "zeroed.h"
 
 enum {
 	STEP_BUDGET = 256,	/* of each engine */
-	ALLOC_MAP = 256 << 10,	/* bytes; contexts with many members */
 };
 
 /* ---- the world of an engine -------------------------------------------------- */
@@ -95,23 +92,14 @@ static int world_deliver(void *world, uint16_t vp, const struct muster_packet *p
 
 static void *world_alloc(void *world, size_t bytes)
 {
-	void *p;
-
 	(void)world;
-	if (bytes >= ALLOC_MAP) {	/* becomes zero as it is used, not in this step */
-		p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-		return p == MAP_FAILED ? NULL : p;
-	}
 	return muster_zeroed(bytes);
 }
 
 static void world_free(void *world, void *p, size_t bytes)
 {
 	(void)world;
-	if (bytes >= ALLOC_MAP)
-		munmap(p, bytes);
-	else
-		free(p);
+	muster_zeroed_free(p, bytes);
 }
 
 static const struct muster_engine_world engine_world = {

@@ -22,7 +22,7 @@
 enum {
 	LEAVES = 4, JOBS = 10, COMMS = 8, LAYOUTS = 2, HOSTS = LEAVES * JOBS, SWITCHES = LEAVES + 1,
 	GROUPS = JOBS * COMMS, FLIGHT_MAX = 1 << 16, TURNS_MAX = 1 << 15, LIFE = 9,
-	ROUNDS = 12000, ROUNDS_MAX = 100 * ROUNDS, HURRY_ROUNDS = 500, REPLACE_ROUNDS = 37, PULSES_LIVE = MUSTER_PULSES_LIVE,
+	ROUNDS = 12000, ROUNDS_MAX = 100 * ROUNDS, HURRY_ROUNDS = 500, REPLACE_ROUNDS = 151, PULSES_LIVE = MUSTER_PULSES_LIVE,
 };
 
 struct flying {
@@ -583,7 +583,7 @@ static void switches_are_replaced_meanwhile(void **state)
 {
 	(void)state;
 	replaces = true;
-	contend("the same, and each 37 rounds a switch is replaced", false, 1);
+	contend("the same, and each 151 rounds a switch is replaced", false, 1);
 	replaces = false;
 }
 

@@ -201,30 +201,31 @@ static void packets_come_once_over_udp(void **state)
 	assert_true(exchange() > 5);
 }
 
-static void poll_both(void)
+static void poll_both(uint64_t ahead_us)
 {
 	for (uint32_t i = 0; i < 2; i++)
 		if (t.owners[i].wire)
-			t.owners[i].wire->ops->poll(t.owners[i].wire, muster_clock_us(), 64);
+			t.owners[i].wire->ops->poll(t.owners[i].wire, muster_clock_us() + ahead_us, 64);
 }
 
 /* A life that was lost stays so, though there is no link to it any more. */
 static void who_was_lost_stays_lost(void **state)
 {
 	struct muster_packet packet = { .src_node = 0, .dst_node = 1 };
+	uint64_t ahead_us = 0;	/* a millisecond goes by with each look */
 
 	(void)state;
 	snprintf(t.spec, sizeof(t.spec), "unix:@muster-handover-%d", getpid());
 	open_both();
 	while (!t.owners[1].nr_came) {
 		send_next(&t.owners[0]);
-		poll_both();
+		poll_both(0);
 	}
 	t.owners[1].wire->ops->close(t.owners[1].wire);
 	t.owners[1].wire = NULL;
 	while (!t.owners[0].nr_lost) {
 		send_next(&t.owners[0]);
-		poll_both();
+		poll_both(ahead_us += 1000);
 	}
 	replace(&t.owners[0]);
 	assert_int_equal(t.owners[0].wire->ops->send(t.owners[0].wire, 6, &packet, NULL), -EHOSTUNREACH);

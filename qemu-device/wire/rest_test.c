@@ -193,6 +193,7 @@ static void fall_silent(void)
 	uint64_t end_us = muster_clock_us() + PATIENCE_US;
 
 	do {
+		usleep(1000);
 		poll_both(0);
 		assert_true(muster_clock_us() < end_us);
 	} while (counters_of(0).slots || counters_of(1).slots);

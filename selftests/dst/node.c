@@ -248,7 +248,7 @@ static void world_free(void *opaque, void *p, size_t bytes)
 	struct dst_node *node = opaque;
 
 	node->allocated -= bytes;
-	free(p);
+	muster_zeroed_free(p, bytes);
 }
 
 /* ---- life ------------------------------------------------------------------------------ */

@@ -10,14 +10,9 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "clock.h"
 #include "zeroed.h"
-
-enum {
-	MAPPED_FROM = 128 << 10,	/* bytes from which on memory comes from the system, zeroed */
-};
 
 /* ---- memory ------------------------------------------------------------------- */
 
@@ -145,24 +140,14 @@ static const void *peer_map(void *world, uint32_t node, uint16_t vp, uint32_t ke
 
 static void *world_alloc(void *world, size_t bytes)
 {
-	void *memory;
-
 	(void)world;
-	if (bytes >= MAPPED_FROM) {
-		memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-			      -1, 0);
-		return memory == MAP_FAILED ? NULL : memory;
-	}
 	return muster_zeroed(bytes);
 }
 
 static void world_free(void *world, void *memory, size_t bytes)
 {
 	(void)world;
-	if (bytes >= MAPPED_FROM)
-		munmap(memory, bytes);
-	else
-		free(memory);
+	muster_zeroed_free(memory, bytes);
 }
 
 /* Its job is ours: there is no other in these rings. */

@@ -25,6 +25,21 @@ struct answer {
 	uint32_t nr_sends;
 };
 
+/* Every child begins with a copy of this one, in which nothing is: to make one takes longer than many an answer. */
+static Z3_context z3_new(void)
+{
+	static Z3_context z3;
+	Z3_config config;
+
+	if (z3)
+		return z3;
+	Z3_global_param_set("memory_max_size", MEMORY_MAX_MB);
+	config = Z3_mk_config();
+	z3 = Z3_mk_context(config);
+	Z3_del_config(config);
+	return z3;
+}
+
 static Z3_solver make_solver(Z3_context z3, const struct muster_attempt *attempt)
 {
 	Z3_params params = Z3_mk_params(z3);
@@ -78,7 +93,7 @@ static void answer(int fd, const struct muster_encoding *encoding, bool plain, Z
 }
 
 /* The child never returns. */
-static void __attribute__((noreturn)) run(const struct muster_attempt *attempt, int fd)
+static void __attribute__((noreturn)) run(const struct muster_attempt *attempt, Z3_context z3, int fd)
 {
 	long microseconds = attempt->cpu_seconds * 1e6 + 1;
 	struct itimerval limit = { .it_value = {
@@ -86,16 +101,12 @@ static void __attribute__((noreturn)) run(const struct muster_attempt *attempt, 
 	} };
 	struct muster_encoding encoding = {
 		.instance = attempt->instance, .quotient = attempt->quotient,
-		.window = attempt->window,
+		.window = attempt->window, .z3 = z3,
 	};
-	Z3_config config;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	setitimer(ITIMER_PROF, &limit, NULL);
-	Z3_global_param_set("memory_max_size", MEMORY_MAX_MB);
-	config = Z3_mk_config();
-	encoding.z3 = Z3_mk_context(config);
-	encoding.solver = make_solver(encoding.z3, attempt);
+	encoding.solver = make_solver(z3, attempt);
 	if (attempt->instance->shape ? muster_encode_direct(&encoding) :
 	    attempt->plain ? muster_encode_plain(&encoding) : muster_encode_quick(&encoding))
 		_exit(1);
@@ -105,6 +116,7 @@ static void __attribute__((noreturn)) run(const struct muster_attempt *attempt, 
 
 int muster_attempt_start(struct muster_attempt *attempt)
 {
+	Z3_context z3 = z3_new();
 	int ends[2];
 
 	if (pipe2(ends, 0))
@@ -120,7 +132,7 @@ int muster_attempt_start(struct muster_attempt *attempt)
 	}
 	if (!attempt->pid) {
 		close(ends[0]);
-		run(attempt, ends[1]);
+		run(attempt, z3, ends[1]);
 	}
 	close(ends[1]);
 	attempt->pipe = ends[0];
