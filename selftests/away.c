@@ -101,7 +101,7 @@ static void makes(void)
 
 	EXPECT_OK(muster_barrier(world));
 	sockets_shrink();
-	for (int i = 0; i < 20; i++) {
+	for (int i = 0; i < 8; i++) {
 		EXPECT_OK(muster_comm_dup(world, &comm));
 		muster_comm_free(comm);
 	}

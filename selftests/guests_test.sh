@@ -110,13 +110,13 @@ synthesized() {
 	"$MUSTER_BUILD/tools/muster-synth" solve -t dgx1 -c allreduce 16 4 6 -o allreduce
 	long 8 1 >small
 	long 8 100 >long
-	in_guests 8 "$MUSTER_BUILD/selftests/scheduled" "$PWD/allgather" "$PWD/allreduce" "$PWD/small" \
+	in_guests 8 --per-host 2 "$MUSTER_BUILD/selftests/scheduled" "$PWD/allgather" "$PWD/allreduce" "$PWD/small" \
 		"$PWD/long" >out
 	cat out
 	same 8 "$(grep -c '/small: kept$' out)"
 	same 8 "$(grep -c '/long: fetched$' out)"
 }
-check "8 guests: 2-step allgather and 4-step allreduce of DGX-1, to the bit; NICs keep and fetch programs" synthesized
+check "8 ranks in 4 guests: 2-step allgather and 4-step allreduce of DGX-1, to the bit; NICs keep and fetch programs" synthesized
 
 # ---- errors and ends -------------------------------------------------------------------
 

@@ -10,7 +10,8 @@ guests=$MUSTER_BUILD/vm/kernel/lib/modules/$(cat "$MUSTER_BUILD/vm/release" 2>/d
 command -v sparse >/dev/null || skip_all "sparse is not installed (make setup-guest)"
 [ -d "$guests" ] || skip_all "there are no headers of the guests' kernel; make setup-guest fetches them"
 
-# Always at one place, in turn with others: what is compiled again as it was ccache has.
+# Always at one place, in turn with others: what is compiled again as it was ccache has, and what sparse
+# was quiet about, whole, it need not look at again.
 cache=${MUSTER_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/muster}
 export CCACHE_DIR="$cache/ccache"
 cc=$(command -v ccache || :)
@@ -18,15 +19,28 @@ mkdir -p "$cache/kbuild"
 exec 9>"$cache/kbuild.lock"
 flock 9
 
+# usage: quiet_name HEADERS: of the file that is there if sparse has been quiet about all of this before
+quiet_name() {
+	{
+		sparse --version
+		cat "$1/include/config/kernel.release" "$1/.config" "$tap_home/../Kbuild"
+		find "$tap_home/../kernel" "$tap_home/../uapi" -type f -name '*.[ch]' | sort | xargs cat
+	} | sha256sum | sed 's/ .*//; s/^/quiet./'
+}
+
 # usage: module_is_built HEADERS
 module_is_built() {
 	cd "$cache/kbuild"
+	quiet=$cache/kbuild/$(quiet_name "$1")
+	looks=1
+	[ ! -f "$quiet" ] || looks=0
 	rm -rf top && mkdir top && cd top
 	cp -r "$tap_home/../Kbuild" "$tap_home/../kernel" "$tap_home/../uapi" .
-	make -s -j2 -C "$1" M="$PWD" CC="${cc:+$cc }gcc-12" CONFIG_DEBUG_INFO_BTF_MODULES= W=1 C=1 \
+	make -s -j2 -C "$1" M="$PWD" CC="${cc:+$cc }gcc-12" CONFIG_DEBUG_INFO_BTF_MODULES= W=1 C=$looks \
 		CF=-D__CHECK_ENDIAN__ >../said 2>&1
 	cat ../said
 	test ! -s ../said
+	touch "$quiet"
 	modinfo -F name kernel/muster.ko | grep -qx muster
 }
 

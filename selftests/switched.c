@@ -24,7 +24,7 @@
 static struct muster *job;
 static uint32_t rank, size, each;
 
-enum { ROOM = 1 << 20, MEMBERS_MAX = 64 };
+enum { ROOM = 1 << 20, MEMBERS_MAX = 64, PAUSE_US = 20000 };
 
 struct group {
 	struct muster_comm *comm;
@@ -371,16 +371,18 @@ static void late(const char *file)
 
 /* ---- until something is killed -------------------------------------------------------------- */
 
-enum { CHAOS_COUNT = 2 << 20 };
+enum { CHAOS_COUNT = 2 << 20, CHAOS_FEW = 1 << 18 };
 
+static uint64_t chaos_count;
 static double *chaos_own, *chaos_sum;
 
-static void chaos_begin(void)
+static void chaos_begin(uint64_t count)
 {
-	chaos_own = malloc(CHAOS_COUNT * sizeof(*chaos_own));
-	chaos_sum = malloc(CHAOS_COUNT * sizeof(*chaos_sum));
+	chaos_count = count;
+	chaos_own = malloc(chaos_count * sizeof(*chaos_own));
+	chaos_sum = malloc(chaos_count * sizeof(*chaos_sum));
 	EXPECT(chaos_own && chaos_sum, "no memory");
-	for (uint64_t i = 0; i < CHAOS_COUNT; i++)
+	for (uint64_t i = 0; i < chaos_count; i++)
 		chaos_own[i] = (double)(i % 1000 + rank);
 	EXPECT_OK(muster_barrier(muster_world(job)));
 	printf("pid %d\n", getpid());
@@ -390,9 +392,9 @@ static void chaos_begin(void)
 /* Whole numbers, so the sum is exact in any order; every result is looked at to its end. */
 static int chaos_reduce(void)
 {
-	int ret = muster_allreduce(muster_world(job), chaos_own, chaos_sum, CHAOS_COUNT, MUSTER_F64, MUSTER_SUM);
+	int ret = muster_allreduce(muster_world(job), chaos_own, chaos_sum, chaos_count, MUSTER_F64, MUSTER_SUM);
 
-	for (uint64_t i = 0; i < CHAOS_COUNT && !ret; i++)
+	for (uint64_t i = 0; i < chaos_count && !ret; i++)
 		EXPECT(chaos_sum[i] == (double)(size * (i % 1000) + size * (size - 1) / 2),
 		       "element %" PRIu64 " is %g", i, chaos_sum[i]);
 	return ret;
@@ -408,7 +410,7 @@ static void chaos(void)
 {
 	int ret;
 
-	chaos_begin();
+	chaos_begin(CHAOS_COUNT);
 	do
 		ret = chaos_reduce();
 	while (!ret);
@@ -452,7 +454,7 @@ static void say_path(const char *when)
 /* The manager is gone when one file is there, and another one has come when the second is. */
 static void outlives(const char *gone, const char *back)
 {
-	chaos_begin();
+	chaos_begin(CHAOS_FEW);
 	reduce_until(gone);
 	say_path("gone");
 	reduce_until(back);
@@ -505,10 +507,12 @@ static void replaced(const char *file)
 	uint8_t there;
 
 	EXPECT_OK(muster_comm_dup(muster_world(job), &idle));
-	chaos_begin();
+	chaos_begin(CHAOS_FEW);
 	do {
 		EXPECT_OK(chaos_reduce());
 		short_ones(++round);
+		if (!rank)
+			usleep(PAUSE_US);	/* the others wait for it: who orders all this has processors, too */
 		there = !rank && !access(file, F_OK);
 		EXPECT_OK(muster_broadcast(muster_world(job), &there, 1, MUSTER_U8, 0));
 	} while (!there);
