@@ -20,6 +20,10 @@ case $MUSTER_BUILD in
 esac
 export MUSTER_BUILD
 
+# The system's own programs: somebody's python3 may be a script that looks for one first, for a second.
+PATH=/usr/bin:/bin:$PATH
+export PATH
+
 # What somebody has tuned here for himself chooses nothing in tests.
 export MUSTER_TUNING=off
 
