@@ -158,18 +158,6 @@ static int world_deliver(void *opaque, uint16_t vp, const struct muster_packet *
 	return -ENOSPC;
 }
 
-static void *world_alloc(void *opaque, size_t bytes)
-{
-	(void)opaque;
-	return muster_zeroed(bytes);
-}
-
-static void world_free(void *opaque, void *p, size_t bytes)
-{
-	(void)opaque;
-	muster_zeroed_free(p, bytes);
-}
-
 /* ---- building it -------------------------------------------------------------------- */
 
 /* Who has a fixed part of the buffers is an engine's unit of his own; in time he is not. */
@@ -189,7 +177,7 @@ static int node_begin(struct world *w, uint32_t index)
 	static const struct muster_engine_world table = {
 		.dma_read = world_read, .dma_write = world_write,
 		.key_life = world_key_life, .send = world_send, .complete = world_complete,
-		.deliver = world_deliver, .alloc = world_alloc, .free = world_free,
+		.deliver = world_deliver, .alloc = muster_zeroed, .free = muster_zeroed_free,
 	};
 	const struct muster_engine_config config = { .node = index, .model = model_of(w->what) };
 	struct muster_member members[WORLD_NODES];

@@ -31,13 +31,6 @@ guests_of() {
 
 # ---- the same bits -------------------------------------------------------------------
 
-same_bits() {
-	"$run" -n "$1" "$ranks" bits >local
-	in_guests "$1" "$ranks" bits "$2" >guests
-	cat local guests
-	test -n "$(digest local)"
-	same "$(digest local)" "$(digest guests)"
-}
 # In one job, as guests take long to boot; the last of them is its end.
 several() {
 	"$run" -n 4 "$ranks" bits=registered,bits=plain >local
@@ -80,7 +73,11 @@ check "three ranks a guest: a schedule inside of guests and across them" nested
 # With a window of one, ranks ask each other where they had not to.
 least() {
 	export MUSTER_ENGINE=units=1,buffer=0,window=1,pulses=1
-	same_bits 3 plain
+	"$run" -n 3 "$ranks" bits plain >local
+	in_guests 3 "$ranks" bits plain >guests
+	cat local guests
+	test -n "$(digest local)"
+	same "$(digest local)" "$(digest guests)"
 	# shellcheck disable=SC2016 # the guests'
 	"$run" --vm -n 2 sh -c '"$@" >figures && exec cat /sys/class/infiniband/muster0/ports/1/hw_counters/credits' \
 		sh "$MUSTER_BUILD/tools/muster_perf" -c -i 20 -x 0 -D 0.05 -m 1K:64K broadcast >credits

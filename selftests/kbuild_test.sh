@@ -23,7 +23,8 @@ flock 9
 quiet_name() {
 	{
 		sparse --version
-		cat "$1/include/config/kernel.release" "$1/.config" "$tap_home/../Kbuild"
+		cat "$1/include/config/kernel.release" "$1/.config" "$tap_home/../Kbuild" \
+			"$tap_home/kbuild_test.sh"
 		find "$tap_home/../kernel" "$tap_home/../uapi" -type f -name '*.[ch]' | sort | xargs cat
 	} | sha256sum | sed 's/ .*//; s/^/quiet./'
 }

@@ -142,22 +142,10 @@ static int host_deliver(void *opaque, uint16_t vp, const struct muster_packet *p
 	return -ENOSPC;
 }
 
-static void *memory_get(void *opaque, size_t bytes)
-{
-	(void)opaque;
-	return muster_zeroed(bytes);
-}
-
-static void memory_put(void *opaque, void *p, size_t bytes)
-{
-	(void)opaque;
-	muster_zeroed_free(p, bytes);
-}
-
 const struct muster_engine_world net_host_table = {
 	.dma_read = host_read, .dma_write = host_write, .key_life = key_life,
 	.send = host_send, .complete = host_complete, .deliver = host_deliver,
-	.alloc = memory_get, .free = memory_put,
+	.alloc = muster_zeroed, .free = muster_zeroed_free,
 };
 
 /* ---- and a switch ------------------------------------------------------------------------- */
@@ -180,7 +168,7 @@ static void box_send_once(void *opaque, uint32_t port, const struct muster_packe
 }
 
 const struct muster_switch_world net_box_table = {
-	.send = box_send, .send_once = box_send_once, .alloc = memory_get, .free = memory_put,
+	.send = box_send, .send_once = box_send_once, .alloc = muster_zeroed, .free = muster_zeroed_free,
 };
 
 /*

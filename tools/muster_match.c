@@ -108,18 +108,6 @@ static int world_complete(void *opaque, uint16_t vp, const struct muster_cqe *cq
 	return 0;
 }
 
-static void *world_alloc(void *opaque, size_t bytes)
-{
-	(void)opaque;
-	return muster_zeroed(bytes);
-}
-
-static void world_free(void *opaque, void *p, size_t bytes)
-{
-	(void)opaque;
-	muster_zeroed_free(p, bytes);
-}
-
 static const struct muster_signature signature = {
 	.coll = 3, .type = MUSTER_DTYPE_F64, .op = MUSTER_REDOP_SUM,
 };
@@ -129,7 +117,7 @@ static bool begin(void)
 	static const struct muster_engine_world world = {
 		.dma_read = world_read, .dma_write = world_write,
 		.key_life = world_key_life, .send = world_send, .complete = world_complete,
-		.deliver = world_deliver, .alloc = world_alloc, .free = world_free,
+		.deliver = world_deliver, .alloc = muster_zeroed, .free = muster_zeroed_free,
 	};
 	static const struct muster_member members[] = {
 		{ .node = NODE, .vp = VP, .incarnation = 1 },

@@ -30,7 +30,8 @@ enum {
 	ARG_LEN = 3 * PATH_MAX,
 	CONSOLE_LINES = 15,		/* shown of a guest that died */
 	CLOCK_READS = 16,		/* of which that counts which nothing has come between */
-	PAGES = 64, PAGE = 4096, PAGE_DEAR_US = 4,
+	PAGES = 64, PAGE = 4096,	/* so many are tried, of so many bytes */
+	PAGE_DEAR_US = 4,
 	CLOCK_US = 10000,
 };
 

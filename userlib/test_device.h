@@ -206,18 +206,6 @@ static inline int test_deliver(void *opaque, uint16_t vp, const struct muster_pa
 	return 0;
 }
 
-static inline void *test_engine_alloc(void *opaque, size_t bytes)
-{
-	(void)opaque;
-	return muster_zeroed(bytes);
-}
-
-static inline void test_engine_free(void *opaque, void *p, size_t bytes)
-{
-	(void)opaque;
-	muster_zeroed_free(p, bytes);
-}
-
 static const struct muster_engine_world test_engine_world = {
 	.dma_read = test_dma_read,
 	.dma_write = test_dma_write,
@@ -226,8 +214,8 @@ static const struct muster_engine_world test_engine_world = {
 	.send = test_send,
 	.complete = test_complete,
 	.deliver = test_deliver,
-	.alloc = test_engine_alloc,
-	.free = test_engine_free,
+	.alloc = muster_zeroed,
+	.free = muster_zeroed_free,
 };
 
 /* The first sequence of the queue, or message, to the engine; false: none, or it waits. */

@@ -311,7 +311,7 @@ static inline void *world_alloc(void *opaque, size_t bytes)
 
 	if (node->world->allocs_limited && !node->world->allocs_left--)
 		return NULL;
-	p = muster_zeroed(bytes);
+	p = muster_zeroed(NULL, bytes);
 	node->world->allocated += bytes;
 	return p;
 }
@@ -321,7 +321,7 @@ static inline void world_free(void *opaque, void *p, size_t bytes)
 	struct world_node *node = opaque;
 
 	node->world->allocated -= bytes;
-	muster_zeroed_free(p, bytes);
+	muster_zeroed_free(NULL, p, bytes);
 }
 
 static const struct muster_engine_world world_table = {
@@ -379,7 +379,7 @@ static inline struct world *world_create(uint32_t nr, uint64_t seed)
 		w->nodes[i].node = i;
 		w->nodes[i].ring_slots = 16;
 		w->nodes[i].key_life = 1;
-		w->nodes[i].memory = muster_zeroed(WORLD_MEMORY);
+		w->nodes[i].memory = muster_zeroed(NULL, WORLD_MEMORY);
 	}
 	return w;
 }
@@ -412,7 +412,7 @@ static inline void world_destroy(struct world *w)
 	for (i = 0; i < w->nr; i++) {
 		if (w->nodes[i].engine)
 			muster_engine_destroy(w->nodes[i].engine);
-		muster_zeroed_free(w->nodes[i].memory, WORLD_MEMORY);
+		muster_zeroed_free(NULL, w->nodes[i].memory, WORLD_MEMORY);
 	}
 	assert_int_equal(w->allocated, 0);
 	while (w->nr_flight)

@@ -90,18 +90,6 @@ static int world_deliver(void *world, uint16_t vp, const struct muster_packet *p
 	return err;
 }
 
-static void *world_alloc(void *world, size_t bytes)
-{
-	(void)world;
-	return muster_zeroed(bytes);
-}
-
-static void world_free(void *world, void *p, size_t bytes)
-{
-	(void)world;
-	muster_zeroed_free(p, bytes);
-}
-
 static const struct muster_engine_world engine_world = {
 	.dma_read = world_dma_read,
 	.dma_write = world_dma_write,
@@ -110,8 +98,8 @@ static const struct muster_engine_world engine_world = {
 	.send = world_send,
 	.complete = world_complete,
 	.deliver = world_deliver,
-	.alloc = world_alloc,
-	.free = world_free,
+	.alloc = muster_zeroed,
+	.free = muster_zeroed_free,
 };
 
 /* ---- life -------------------------------------------------------------------- */

@@ -236,7 +236,7 @@ static int world_deliver(void *opaque, uint16_t vp, const struct muster_packet *
 static void *world_alloc(void *opaque, size_t bytes)
 {
 	struct dst_node *node = opaque;
-	void *p = muster_zeroed(bytes);
+	void *p = muster_zeroed(NULL, bytes);
 
 	if (p)
 		node->allocated += bytes;
@@ -248,7 +248,7 @@ static void world_free(void *opaque, void *p, size_t bytes)
 	struct dst_node *node = opaque;
 
 	node->allocated -= bytes;
-	muster_zeroed_free(p, bytes);
+	muster_zeroed_free(NULL, p, bytes);
 }
 
 /* ---- life ------------------------------------------------------------------------------ */

@@ -138,18 +138,6 @@ static const void *peer_map(void *world, uint32_t node, uint16_t vp, uint32_t ke
 	return muster_region_peer_range(&local->peers[node].memory, key, addr, len);
 }
 
-static void *world_alloc(void *world, size_t bytes)
-{
-	(void)world;
-	return muster_zeroed(bytes);
-}
-
-static void world_free(void *world, void *memory, size_t bytes)
-{
-	(void)world;
-	muster_zeroed_free(memory, bytes);
-}
-
 /* Its job is ours: there is no other in these rings. */
 static bool peer_ended(void *world, uint32_t node, uint8_t job, uint32_t context)
 {
@@ -281,8 +269,8 @@ const struct muster_engine_world *muster_local_world(const char *wire)
 		.send = send_ring,
 		.complete = complete,
 		.deliver = deliver,
-		.alloc = world_alloc,
-		.free = world_free,
+		.alloc = muster_zeroed,
+		.free = muster_zeroed_free,
 	};
 	/* Over sockets everything is copied, as between machines. */
 	static const struct muster_engine_world wire_world = {
@@ -294,8 +282,8 @@ const struct muster_engine_world *muster_local_world(const char *wire)
 		.send = send_wire,
 		.complete = complete,
 		.deliver = deliver,
-		.alloc = world_alloc,
-		.free = world_free,
+		.alloc = muster_zeroed,
+		.free = muster_zeroed_free,
 	};
 
 	static const struct muster_engine_world switch_world = {
@@ -307,8 +295,8 @@ const struct muster_engine_world *muster_local_world(const char *wire)
 		.send = send_switch,
 		.complete = complete,
 		.deliver = deliver,
-		.alloc = world_alloc,
-		.free = world_free,
+		.alloc = muster_zeroed,
+		.free = muster_zeroed_free,
 	};
 
 	if (!strcmp(wire, "ring"))

@@ -26,7 +26,7 @@ struct answer {
 };
 
 /* Every child begins with a copy of this one, in which nothing is: to make one takes longer than many an answer. */
-static Z3_context z3_new(void)
+static Z3_context z3_blank(void)
 {
 	static Z3_context z3;
 	Z3_config config;
@@ -116,7 +116,7 @@ static void __attribute__((noreturn)) run(const struct muster_attempt *attempt, 
 
 int muster_attempt_start(struct muster_attempt *attempt)
 {
-	Z3_context z3 = z3_new();
+	Z3_context z3 = z3_blank();
 	int ends[2];
 
 	if (pipe2(ends, 0))
