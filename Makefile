@@ -390,9 +390,9 @@ GUEST_CHECKS := $(DRIVER_CHECKS) selftests/guests_test.sh selftests/guests_diagn
 	selftests/boot_test.sh
 
 # Other kernels than the usual one have folders of their own. The one that watches is slow and
-# takes its time; what is repeated is repeated less often.
+# takes its time.
 KERNEL_6.12 := MUSTER_VM_DIR=$(abspath build/vm-6.12) MUSTER_MODULE=$(abspath build/kernel-6.12/muster.ko)
-KERNEL_debug := MUSTER_VM_DIR=$(abspath build/vm-debug) MUSTER_PATIENCE=100 TIMES=$(or $(TIMES),2) \
+KERNEL_debug := MUSTER_VM_DIR=$(abspath build/vm-debug) MUSTER_PATIENCE=100 \
 	MUSTER_TEST_TIMEOUT=200000 MUSTER_MODULE=$(abspath build/kernel-debug/muster.ko)
 
 # The newer kernel itself, after its driver; the debug kernel comes with its driver.

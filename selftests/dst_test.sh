@@ -6,11 +6,11 @@
 
 dst=$MUSTER_BUILD/san/selftests/dst/dst
 
-check "${MUSTER_SEEDS:-2000} seeds of the simulated world" "$dst" --seeds 1 "${MUSTER_SEEDS:-2000}"
-check "$((${MUSTER_SEEDS:-2000} / 2)) seeds with ranks that run the library" \
-	"$dst" --library --seeds 1 $((${MUSTER_SEEDS:-2000} / 2))
-check "$((${MUSTER_SEEDS:-2000} / 20)) seeds with hosts at switches, and reduction trees" \
-	"$dst" --trees --seeds 1 $((${MUSTER_SEEDS:-2000} / 20))
+check "${MUSTER_SEEDS:-1000} seeds of the simulated world" "$dst" --seeds 1 "${MUSTER_SEEDS:-1000}"
+check "$((${MUSTER_SEEDS:-1000} / 2)) seeds with ranks that run the library" \
+	"$dst" --library --seeds 1 $((${MUSTER_SEEDS:-1000} / 2))
+check "$((${MUSTER_SEEDS:-1000} / 20)) seeds with hosts at switches, and reduction trees" \
+	"$dst" --trees --seeds 1 $((${MUSTER_SEEDS:-1000} / 20))
 
 once() {
 	sed 's/#.*//; s/^library/--library/; s/^trees/--trees/' "$tap_home/dst/seeds.txt" | while read -r seed; do

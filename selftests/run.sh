@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
 # Runs test programs that print TAP, three at a time, and adds up what they said.
-# One line a program; the log of a program that fails is shown whole, and of one that runs
+# One line a program, with its seconds by the clock and of the processor; the log of a program that fails is shown whole, and of one that runs
 # alone its figures ("# ..."). Closes with "N passed, N failed, N skipped" and exits 1 if anything failed.
 #
 # usage: run.sh PROGRAM...     (in that order: the longest are best first)
@@ -21,9 +21,10 @@ logs=$(mktemp -d) || exit 1
 trap 'rm -rf "$logs"' EXIT
 trap 'kill $(jobs -p); wait; exit 143' HUP INT TERM
 export CMOCKA_MESSAGE_OUTPUT=TAP
-# Freed memory is kept from use for a while: not so much that each page must be had anew. And what says
-# of memory that it may be used is written, not mapped anew, page by page.
-export ASAN_OPTIONS="quarantine_size_mb=16:clear_shadow_mmap_threshold=16777216${ASAN_OPTIONS:+:$ASAN_OPTIONS}"
+# Freed memory is kept from use for a while: not so much that each page must be had anew. What says
+# of memory that it may be used is written, not mapped anew, page by page; nor is memory given back to be had
+# anew.
+export ASAN_OPTIONS="quarantine_size_mb=16:clear_shadow_mmap_threshold=16777216:allocator_release_to_os_interval_ms=-1${ASAN_OPTIONS:+:$ASAN_OPTIONS}"
 jobs=${MUSTER_JOBS:-3}
 
 # A program's verdict is its TAP lines; an exit status that they do not explain is a failure too.
@@ -31,6 +32,8 @@ run_one() {
 	local program=$1 log=$2 start=$EPOCHREALTIME status passed failed skipped
 	"$keep" -t "${MUSTER_TEST_TIMEOUT:-900}" "$program" >"$log" 2>&1 </dev/null
 	status=$?
+	# Those of whom this shell waited for: keep waits for all that a program started.
+	times >"$log.times"
 	skipped=$(grep -cE '^(not )?ok\b.*# SKIP' "$log")
 	passed=$(grep -E '^ok\b' "$log" | grep -cv '# SKIP')
 	failed=$(grep -E '^not ok\b' "$log" | grep -cv '# SKIP')
@@ -45,10 +48,12 @@ run_one() {
 	fi
 	echo "$passed $failed $skipped" >"$log.sum"
 	awk -v p="$program" -v n="$passed" -v f="$failed" -v s="$skipped" -v a="$start" \
-		-v b="$EPOCHREALTIME" 'BEGIN {
+		-v b="$EPOCHREALTIME" 'function seconds(t) { split(t, part, /[ms]/); return part[1] * 60 + part[2] }
+		{ cpu = seconds($1) + seconds($2) }
+		END {
 		sub(/.*\/san\//, "", p)
-		printf "%-7s %6.1f s  %4d ok%s%s  %s\n", f ? "FAILED" : "passed", b - a, n,
-			f ? ", " f " failed" : "", s ? ", " s " skipped" : "", p }'
+		printf "%-7s %6.1f s %6.1f cpu  %4d ok%s%s  %s\n", f ? "FAILED" : "passed", b - a, cpu, n,
+			f ? ", " f " failed" : "", s ? ", " s " skipped" : "", p }' "$log.times"
 	if [ "$failed" -ne 0 ]; then
 		sed 's/^/    /' "$log"
 	elif [ "$alone" = yes ]; then

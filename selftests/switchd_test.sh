@@ -18,7 +18,7 @@ checked=$MUSTER_BUILD/san/selftests	# the same programs under sanitizers
 perf=$MUSTER_BUILD/tools/muster_perf
 
 digest() {
-	"$run" --no-prefix "$@" "$ranks" bits | sed -n 's/^digest //p'
+	"$run" --no-prefix "$@" "$ranks" some | sed -n 's/^digest //p'
 }
 
 # count NAME: that counter of all switches, summed
@@ -64,7 +64,7 @@ check "16 ranks, both trees over four leaves: types, operations, lengths, roots 
 check "6 ranks over two leaves, the program under sanitizers" sweep 6 2 3 "$checked/switched"
 
 program() {
-	"$run" --topology switch:5 -n 4 --no-prefix "$ranks" bits >out
+	"$run" --topology switch:5 -n 4 --no-prefix "$ranks" some >out
 	test "$(sed -n 's/^bump \([0-9]*\) .*/\1/p' out)" -gt 100
 }
 check "an unchanged program takes trees, and they differ from other paths only where they say so" program

@@ -5,10 +5,10 @@
 # kills it with -9, or resets its NIC, in mid-operation if this is rank $VICTIM, and sees
 # that the driver has nothing left a second later and nothing to complain of. Or, before it is
 # killed, lets a user without rights name lives of the next rank's node that there are not.
-# usage: victim.sh RANKS MIB [MILLISECONDS [kill|reset|slander]]
+# usage: victim.sh RANKS MIB [MILLISECONDS slander|reset]
 # Exit status: that of the rank; 99: left behind.
 
-ranks=$1 mib=$2 after=${3:-} how=${4:-kill}
+ranks=$1 mib=$2 after=${3:-} how=${4:-}
 
 held() {
 	rdma res show | grep -v ' pd 0 cq 0 .* mr 0 ctx 0'
@@ -35,7 +35,6 @@ if [ "$MUSTER_RANK" = "$VICTIM" ]; then
 		sleep "$(printf '%d.%03d' $((after / 1000)) $((after % 1000)))"
 		case $how in
 		slander) slander && kill -9 $rank ;;
-		kill) kill -9 $rank ;;
 		reset) echo 1 >/sys/class/infiniband/muster0/device/reset ;;
 		esac
 	fi
