@@ -399,6 +399,7 @@ KERNEL_debug := MUSTER_VM_DIR=$(abspath build/vm-debug) MUSTER_PATIENCE=100 \
 guest-kernel: guests
 	@$(if $(filter 6.12,$(KERNEL)),tools/setup/newer-kernel.sh $(KERNEL))
 
+check-kernel: export MUSTER_REST := yes
 check-kernel: guest-kernel ## the driver in guests; KERNEL=6.12, or debug: under KASAN, lockdep, kmemleak
 	$(if $(filter 6.1 6.12 debug,$(KERNEL)),,$(error guests run under KERNEL=6.1, 6.12 or debug))
 	@MUSTER_BUILD=$(abspath $(BUILD)) $(KERNEL_$(KERNEL)) exec \
@@ -459,6 +460,7 @@ built: setup-core
 check: built guests headers looks mpi ## every test; ends with "N passed, N failed, N skipped"
 	@MUSTER_BUILD=$(abspath $(BUILD)) exec selftests/run.sh $(GUEST_CHECKS) $(VM_UNITS) $(LOCAL_TESTS)
 
+check-all: export MUSTER_REST := yes
 check-all: check check-compilers check-aarch64 check-threads check-sweep check-faults-coll ## every test, and those that take long
 
 check-faults-coll: all $(SELFTESTS) | $(KEEP) ## every collective on both paths: a rank that calls something else, dies, leaves or stops is named
@@ -492,6 +494,7 @@ check-local: built looks mpi ## the tests that need no virtual machine
 # The units of the synthesizer, and what runs its schedules.
 SYNTH_UNITS := $(filter $(SAN)/$(SYNTH)/%,$(UNITS))
 
+check-synth: export MUSTER_REST := yes
 check-synth: all $(SYNTH_UNITS) $(BUILD)/selftests/scheduled | $(KEEP) ## the synthesizer: unit tests, command, its schedules run
 	@MUSTER_BUILD=$(abspath $(BUILD)) exec selftests/run.sh $(SYNTH_UNITS) selftests/synth_test.sh
 
@@ -515,6 +518,7 @@ check-scale: all $(SELFTESTS) | $(KEEP) ## 1,024 local ranks start, add up and e
 		$(KEEP) -t 5400 selftests/comms_test.sh
 	@MUSTER_PORTS=2048 MUSTER_BUILD=$(abspath $(BUILD)) $(KEEP) -t 900 selftests/ports_test.sh
 
+check-diagnosis: export MUSTER_REST := yes
 check-diagnosis: guests $(SELFTESTS) | $(KEEP) ## 200 hangs made on purpose, and 90 in guests, each explained; ends with the figures; HANGS=n
 	@export MUSTER_BUILD=$(abspath $(BUILD)) MUSTER_FIGURES=$(abspath $(BUILD))/diagnosis.txt; \
 	rm -f "$$MUSTER_FIGURES"; failed=0; \

@@ -551,7 +551,7 @@ many() {
 	trap - EXIT
 }
 if (ulimit -n 3000) 2>/dev/null; then
-	check "of 2,048 ranks that wait for each other in a row the last one is named" many
+	rest "of 2,048 ranks that wait for each other in a row the last one is named" many
 else
 	skip "of 2,048 ranks that wait for each other in a row the last one is named" "fewer than 3,000 open files (ulimit -n)"
 fi

@@ -34,7 +34,7 @@ check "several ranks on one NIC that four threads step have the bits of others" 
 	in_guest 120 --engine=units=8,engine-threads=4 -- "$GUEST/engines_test.sh"
 check "ordinary verbs work between two guests" in_guest 300 -n 2 --lines=14 -- "$GUEST/verbs_test.sh"
 if [ -x "$MUSTER_BUILD/userlib/examples/keysort.openmpi" ]; then
-	check "so does an MPI on UCX on them" in_guest 300 -n 2 --net -- "$GUEST/mpi_test.sh"
+	rest "so does an MPI on UCX on them" in_guest 300 -n 2 --net -- "$GUEST/mpi_test.sh"
 else
 	skip "so does an MPI on UCX on them" "there is no Open MPI; make mpi installs it"
 fi

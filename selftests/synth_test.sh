@@ -232,7 +232,7 @@ others() {
 		4 star:4 reduce 1 1 2 2
 	END
 }
-check "20 on five other topologies run through the engines, to the bit" others
+rest "20 on five other topologies run through the engines, to the bit" others
 
 # Direct ones, with a switch that combines, and of a file's conditions; each rank is a node.
 direct() {

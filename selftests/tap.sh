@@ -5,6 +5,7 @@
 #
 #   check NAME COMMAND [ARGUMENT]...  ok when the command (mostly a function, under
 #                                     set -e) succeeds; else its output is shown
+#   rest NAME COMMAND [ARGUMENT]...   the same, where MUSTER_REST says that what takes long is wanted, too
 #   skip NAME REASON                  say why a case was not tried
 #   skip_all REASON                   the same for the whole file, and end
 #   finish                            print the plan and exit: 0 pass, 1 fail, 4 skipped
@@ -54,6 +55,10 @@ check() {
 		echo "# $* ended with $tap_status, after:"
 		tail -n 40 "$tap_dir/.log" | sed 's/^/# /'
 	fi
+}
+
+rest() {
+	[ -z "${MUSTER_REST:-}" ] || check "$@"
 }
 
 skip() {
