@@ -91,16 +91,16 @@ void muster_arith_floats(uint8_t type, uint8_t op, uint8_t *dst, const uint8_t *
 #define FLOAT_ADD(x, y, I, NAN_BITS)	((x) + (y))
 #define FLOAT_TIMES(x, y, I, NAN_BITS)	((x) * (y))
 
-#define FLOAT_ROWS(type, name, bits, OP, STEP, END)                                              \
+#define FLOAT_ROWS(type, name, bits, OP, LOOP, STEP, END)                                        \
 	case KEY(MUSTER_DTYPE_##type, MUSTER_REDOP_##OP):                                        \
-		ROWS(v##name, STEP, END, v##bits, NAN_##name)                                    \
+		LOOP(v##name, STEP, END, v##bits, NAN_##name)                                    \
 		break;
 
 #define FLOATS_ROWS(name, bits)                                                                  \
-	FLOAT_ROWS(name, name, bits, SUM, FLOAT_ADD, NUMBER)                                     \
-	FLOAT_ROWS(name, name, bits, PROD, FLOAT_TIMES, NUMBER)                                  \
-	FLOAT_ROWS(name, name, bits, MIN, FLOAT_MIN, ALL_DONE)                                   \
-	FLOAT_ROWS(name, name, bits, MAX, FLOAT_MAX, ALL_DONE)
+	FLOAT_ROWS(name, name, bits, SUM, ROWS_QUICK, FLOAT_ADD, NUMBER)                         \
+	FLOAT_ROWS(name, name, bits, PROD, ROWS, FLOAT_TIMES, NUMBER)                            \
+	FLOAT_ROWS(name, name, bits, MIN, ROWS, FLOAT_MIN, ALL_DONE)                             \
+	FLOAT_ROWS(name, name, bits, MAX, ROWS, FLOAT_MAX, ALL_DONE)
 
 CLONES
 static size_t apply_rows(unsigned int pair, const struct rows *rows, uint8_t *dst, size_t bytes)
@@ -110,8 +110,8 @@ static size_t apply_rows(unsigned int pair, const struct rows *rows, uint8_t *ds
 	switch (pair) {
 	FLOATS_ROWS(F32, I32)
 	FLOATS_ROWS(F64, I64)
-	FLOAT_ROWS(C32, F32, I32, SUM, FLOAT_ADD, NUMBER)	/* part by part */
-	FLOAT_ROWS(C64, F64, I64, SUM, FLOAT_ADD, NUMBER)
+	FLOAT_ROWS(C32, F32, I32, SUM, ROWS_QUICK, FLOAT_ADD, NUMBER)	/* part by part */
+	FLOAT_ROWS(C64, F64, I64, SUM, ROWS_QUICK, FLOAT_ADD, NUMBER)
 	}
 	return at;
 }

@@ -77,17 +77,17 @@ void muster_arith_integers(uint8_t type, uint8_t op, uint8_t *dst, const uint8_t
 		apply_by_size(KEY(muster_dtype_size(type), op), dst, a, b, bytes);
 }
 
-#define INT_ROWS(key, name, OP)                                                                  \
+#define INT_ROWS(key, name, OP, LOOP)                                                            \
 	case KEY(key, MUSTER_REDOP_##OP):                                                        \
-		ROWS(v##name, INT_##OP, ALL_DONE)                                                \
+		LOOP(v##name, INT_##OP, ALL_DONE)                                                \
 		break;
 
 #define INT_ROWS_OF_SIZE(name)                                                                   \
-	INT_ROWS(sizeof(e##name), name, SUM)                                                     \
-	INT_ROWS(sizeof(e##name), name, PROD)                                                    \
-	INT_ROWS(sizeof(e##name), name, BAND)                                                    \
-	INT_ROWS(sizeof(e##name), name, BOR)                                                     \
-	INT_ROWS(sizeof(e##name), name, BXOR)
+	INT_ROWS(sizeof(e##name), name, SUM, ROWS_QUICK)                                         \
+	INT_ROWS(sizeof(e##name), name, PROD, ROWS)                                              \
+	INT_ROWS(sizeof(e##name), name, BAND, ROWS)                                              \
+	INT_ROWS(sizeof(e##name), name, BOR, ROWS)                                               \
+	INT_ROWS(sizeof(e##name), name, BXOR, ROWS)
 
 CLONES
 static size_t rows_by_size(unsigned int pair, const struct rows *rows, uint8_t *dst, size_t bytes)
@@ -104,8 +104,8 @@ static size_t rows_by_size(unsigned int pair, const struct rows *rows, uint8_t *
 }
 
 #define INT_ROWS_OF_TYPE(name)                                                                   \
-	INT_ROWS(MUSTER_DTYPE_##name, name, MIN)                                                 \
-	INT_ROWS(MUSTER_DTYPE_##name, name, MAX)
+	INT_ROWS(MUSTER_DTYPE_##name, name, MIN, ROWS)                                           \
+	INT_ROWS(MUSTER_DTYPE_##name, name, MAX, ROWS)
 
 CLONES
 static size_t rows_by_order(unsigned int pair, const struct rows *rows, uint8_t *dst, size_t bytes)

@@ -300,13 +300,11 @@ static void rows_one_by_one(uint8_t type, uint8_t op, uint8_t *dst, const uint8_
 
 enum { ROWS_MAX = 41 };
 
-/* Those of a random pair, as many as there may be; half of the numbers are special ones. */
-static void check_rows(uint8_t type, uint8_t op, size_t nr)
+/* Half of the numbers are special ones. */
+static void check_rows_of(uint8_t type, uint8_t op, size_t nr, uint32_t left, uint32_t count)
 {
 	static uint8_t sources[ROWS_MAX][BYTES];
 	size_t bytes = nr * muster_dtype_size(type);
-	uint32_t count = 1 + (uint32_t)(next_random() % ROWS_MAX);
-	uint32_t left = 1 + (uint32_t)(next_random() % count);
 	const uint8_t *from[ROWS_MAX];
 	uint8_t dst[BYTES], expected[BYTES];
 
@@ -321,6 +319,17 @@ static void check_rows(uint8_t type, uint8_t op, size_t nr)
 	assert_memory_equal(dst, expected, sizeof(dst));
 	muster_arith_rows(type, op, sources[0], from, left, count, bytes);
 	assert_memory_equal(sources[0], expected + 5, bytes);
+}
+
+/* Of a random pair, as many as there may be; and those that have a loop of their own. */
+static void check_rows(uint8_t type, uint8_t op, size_t nr)
+{
+	uint32_t count = 1 + (uint32_t)(next_random() % ROWS_MAX);
+
+	check_rows_of(type, op, nr, 1 + (uint32_t)(next_random() % count), count);
+	check_rows_of(type, op, nr, 4, 8);
+	check_rows_of(type, op, nr, 8, 8);
+	check_rows_of(type, op, nr, 9, 9);
 }
 
 static void several_at_once_have_the_bits_of_one_after_the_other(void **state)

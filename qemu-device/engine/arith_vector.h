@@ -9,6 +9,8 @@
 #ifndef MUSTER_ARITH_VECTOR_H
 #define MUSTER_ARITH_VECTOR_H
 
+#include <string.h>
+
 #include "arith.h"
 
 /* One build for every machine; the wide one is chosen when the program is loaded. */
@@ -87,7 +89,7 @@ struct rows {
 
 /* Two vectors of a source, each read once. */
 #define ROWS_READ(T, x, k)                                                                       \
-	const uint8_t *x##_at = rows->from[k];                                                   \
+	const uint8_t *x##_at = from[k];                                                         \
 	T x##0 = ((const T *)(x##_at + at))[0], x##1 = ((const T *)(x##_at + at))[1];
 
 #define ROWS_STEP(T, x, y, STEP, ...)                                                            \
@@ -98,7 +100,7 @@ struct rows {
 
 /* Three at a time behind the first one: where halves of four are added, there is no loop at all. */
 #define ROWS_ROW(T, x, first, end, STEP, ...)                                                    \
-	uint32_t x##_k = (first) + 1;                                                            \
+	size_t x##_k = (first) + 1;                                                              \
 	ROWS_READ(T, x, first)                                                                   \
 	for (; (end) - x##_k >= 3; x##_k += 3) {                                                 \
 		ROWS_READ(T, a, x##_k)                                                           \
@@ -113,20 +115,73 @@ struct rows {
 		ROWS_STEP(T, x, a, STEP, ##__VA_ARGS__);                                         \
 	}
 
+#define ROWS_END(T, END, ...)                                                                    \
+	((T *)(dst + at))[0] = (T)END(x0, ##__VA_ARGS__);                                        \
+	((T *)(dst + at))[1] = (T)END(x1, ##__VA_ARGS__);
+
 /*
  * In whole turns; `at` stands behind the last one then. STEP(x, y) may leave for END(x) what the next
  * step does not care about, such as which NaN it is.
  */
 #define ROWS(T, STEP, END, ...)                                                                  \
-	for (; bytes - at >= LINE; at += LINE) {                                                 \
-		ROWS_ROW(T, x, 0, rows->left, STEP, ##__VA_ARGS__)                               \
-		if (rows->left < rows->nr) {                                                     \
-			ROWS_ROW(T, z, rows->left, rows->nr, STEP, ##__VA_ARGS__)                \
-			ROWS_STEP(T, x, z, STEP, ##__VA_ARGS__);                                 \
+	do {                                                                                     \
+		const uint8_t *const *const from = rows->from;                                   \
+		const size_t left = rows->left, nr = rows->nr;                                   \
+                                                                                                 \
+		for (; bytes - at >= LINE; at += LINE) {                                         \
+			ROWS_ROW(T, x, 0, left, STEP, ##__VA_ARGS__)                             \
+			if (left < nr) {                                                         \
+				ROWS_ROW(T, z, left, nr, STEP, ##__VA_ARGS__)                    \
+				ROWS_STEP(T, x, z, STEP, ##__VA_ARGS__);                         \
+			}                                                                        \
+			ROWS_END(T, END, ##__VA_ARGS__)                                          \
 		}                                                                                \
-		((T *)(dst + at))[0] = (T)END(x0, ##__VA_ARGS__);                                \
-		((T *)(dst + at))[1] = (T)END(x1, ##__VA_ARGS__);                                \
-	}
+	} while (0);
+
+#define ROWS_ADD(T, x, k, STEP, ...)                                                             \
+	do {                                                                                     \
+		ROWS_READ(T, a, k)                                                               \
+		ROWS_STEP(T, x, a, STEP, ##__VA_ARGS__);                                         \
+	} while (0);
+#define ROWS_FOUR(T, x, k, STEP, ...)                                                            \
+	ROWS_READ(T, x, k)                                                                       \
+	ROWS_ADD(T, x, (k) + 1, STEP, ##__VA_ARGS__)                                             \
+	ROWS_ADD(T, x, (k) + 2, STEP, ##__VA_ARGS__)                                             \
+	ROWS_ADD(T, x, (k) + 3, STEP, ##__VA_ARGS__)
+#define ROWS_EIGHT(T, x, k, STEP, ...)                                                           \
+	ROWS_FOUR(T, x, k, STEP, ##__VA_ARGS__)                                                  \
+	ROWS_ADD(T, x, (k) + 4, STEP, ##__VA_ARGS__)                                             \
+	ROWS_ADD(T, x, (k) + 5, STEP, ##__VA_ARGS__)                                             \
+	ROWS_ADD(T, x, (k) + 6, STEP, ##__VA_ARGS__)                                             \
+	ROWS_ADD(T, x, (k) + 7, STEP, ##__VA_ARGS__)
+
+/* So many sources: where each of them lies is in registers, and no turn counts them. */
+#define ROWS_OF(T, count, READ, END, ...)                                                        \
+	do {                                                                                     \
+		const uint8_t *from[count];                                                      \
+                                                                                                 \
+		memcpy(from, rows->from, sizeof(from));                                          \
+		for (; bytes - at >= LINE; at += LINE) {                                         \
+			READ                                                                     \
+			ROWS_END(T, END, ##__VA_ARGS__)                                          \
+		}                                                                                \
+	} while (0);
+
+/* Of what is as quick as memory: those that are read most often, two rows of four, and eight behind a sum. */
+#define ROWS_QUICK(T, STEP, END, ...)                                                            \
+	if (rows->left == 4 && rows->nr == 8)                                                    \
+		ROWS_OF(T, 8,                                                                    \
+			ROWS_FOUR(T, x, 0, STEP, ##__VA_ARGS__)                                  \
+			ROWS_FOUR(T, z, 4, STEP, ##__VA_ARGS__)                                  \
+			ROWS_STEP(T, x, z, STEP, ##__VA_ARGS__);, END, ##__VA_ARGS__)            \
+	else if (rows->left == 8 && rows->nr == 8)                                               \
+		ROWS_OF(T, 8, ROWS_EIGHT(T, x, 0, STEP, ##__VA_ARGS__), END, ##__VA_ARGS__)      \
+	else if (rows->left == 9 && rows->nr == 9)                                               \
+		ROWS_OF(T, 9,                                                                    \
+			ROWS_EIGHT(T, x, 0, STEP, ##__VA_ARGS__)                                 \
+			ROWS_ADD(T, x, 8, STEP, ##__VA_ARGS__), END, ##__VA_ARGS__)              \
+	else                                                                                     \
+		ROWS(T, STEP, END, ##__VA_ARGS__)
 
 /* Nothing is left for the end. */
 #define ALL_DONE(x, ...) (x)
