@@ -71,22 +71,6 @@ static bool valid(const struct muster_packet *packet)
 	       packet->number <= MUSTER_STATUS_STARVED;
 }
 
-/* Which child it is from; nr_children: none. */
-static uint32_t child_of(const struct group *group, uint32_t port,
-			 const struct muster_packet *packet)
-{
-	uint32_t nobody = group->config.nr_children, i = group->child_at[port];
-	const struct muster_switch_child *child = &group->children[i];
-
-	if (i == nobody || packet->src_node != child->node ||
-	    packet->incarnation != child->incarnation)
-		return nobody;
-	if (child->node >= MUSTER_NODE_AGGREGATION)
-		return i;
-	return packet->src_vp == child->vp && packet->context == child->context &&
-	       packet->life == child->life && packet->src_member == child->member ? i : nobody;
-}
-
 static bool from_parent(const struct group *group, uint32_t port,
 			const struct muster_packet *packet)
 {
@@ -111,34 +95,18 @@ static void receive_abort(struct muster_switch *sw, struct group *group, uint32_
 	group_fail(sw, group, packet->number, packet->arg, &packet->signature, by);
 }
 
-/* Most are like one that has passed the gates. Return: whether it was. */
-static bool receive_expected(struct muster_switch *sw, struct group *group, uint32_t port,
-			     const struct muster_packet *packet, const struct payload *payload)
+static __attribute__((noinline)) void pass_gates(struct muster_switch *sw, struct group *group, uint32_t port,
+						 const struct muster_packet *packet, const struct payload *payload)
 {
-	struct segment *segment = segment_expects(group, packet);
-	uint32_t by = segment ? child_of(group, port, packet) : group->config.nr_children;
-
-	if (by == group->config.nr_children)
-		return false;
-	segment_take(sw, group, segment, by, packet, payload);
-	return true;
-}
-
-void aggregation_receive(struct muster_switch *sw, uint32_t port,
-			 const struct muster_packet *packet, const struct payload *payload)
-{
-	struct group *group = group_find(sw, packet->tree, packet->group);
 	uint32_t by;
 	bool above;
 
-	if (group && receive_expected(sw, group, port, packet, payload))
-		return;
 	if (!valid(packet)) {
 		sw->counters.drop_malformed++;
 		return;
 	}
 	above = group && from_parent(group, port, packet);
-	by = group && !above ? child_of(group, port, packet) : 0;
+	by = group && !above ? group_child(group, port, packet) : 0;
 	if (!group || packet->job != group->config.job || packet->job_key != group->config.key ||
 	    (!above && (by == group->config.nr_children ||
 			packet->type == MUSTER_PACKET_TREE_DOWN)) ||
@@ -156,4 +124,51 @@ void aggregation_receive(struct muster_switch *sw, uint32_t port,
 		sw->counters.drop_malformed++;
 	else
 		segment_contribute(sw, group, by, packet, payload);
+}
+
+static inline uint64_t differ(const void *a, const void *b, uint32_t bytes)
+{
+	uint64_t left, right, all = 0;
+
+#pragma GCC unroll 4
+	for (uint32_t at = 0; at < bytes; at += 8) {
+		memcpy(&left, (const uint8_t *)a + at, 8);
+		memcpy(&right, (const uint8_t *)b + at, 8);
+		all |= left ^ right;
+	}
+	return all;
+}
+
+#define DIFFER(a, b, from, to)                                                                   \
+	differ(&(a)->from, &(b)->from,                                                           \
+	       offsetof(struct muster_packet, to) - offsetof(struct muster_packet, from))
+
+/* In all but who has sent it, and what a switch does not look at. */
+static bool are_alike(const struct muster_packet *a, const struct muster_packet *b)
+{
+	return !(DIFFER(a, b, version, src_node) | DIFFER(a, b, number, incarnation) |
+		 DIFFER(a, b, arg, job_key) | (a->job_key ^ b->job_key));
+}
+
+/* NULL: none that is being collected has begun with such a packet. */
+static struct segment *expected(struct group *group, const struct muster_packet *packet)
+{
+	struct segment *segment = &group->segments[group->places[packet->pulse % SEGMENTS]];
+
+	return segment->phase == SEGMENT_COLLECTING && !group->failed && lock_admits(group) &&
+	       are_alike(&segment->first, packet) ? segment : NULL;
+}
+
+/* Most say the same as one that has passed the gates. */
+void aggregation_receive(struct muster_switch *sw, uint32_t port,
+			 const struct muster_packet *packet, const struct payload *payload)
+{
+	struct group *group = group_find(sw, packet->tree, packet->group);
+	struct segment *segment = group ? expected(group, packet) : NULL;
+	uint32_t by = segment ? group_child(group, port, packet) : 0;
+
+	if (segment && by < group->config.nr_children)
+		segment_take(sw, group, segment, by, packet, payload);
+	else
+		pass_gates(sw, group, port, packet, payload);
 }

@@ -98,15 +98,12 @@ void credit_rest(struct muster_switch *sw, struct flow *flow)
 
 /* ---- as who is told ---- */
 
-int credit_send(struct muster_switch *sw, uint32_t port, const struct muster_packet *packet,
-		const void *payload)
+int credit_send_on(struct muster_switch *sw, uint32_t port, const struct muster_packet *packet,
+		   const void *payload)
 {
-	struct flow *flow;
+	struct flow *flow = credit_flow(sw, port, packet);
 	int ret;
 
-	if (!credit_is_trunk(sw, port))
-		return sw->world.send(sw->opaque, port, packet, payload);
-	flow = credit_flow(sw, port, packet);
 	if (!flow || flow->out == MUSTER_SWITCH_CREDITS)
 		return -EAGAIN;
 	ret = sw->world.send(sw->opaque, port, packet, payload);

@@ -204,29 +204,30 @@ static bool speaks_for_itself(const struct muster_switch *sw, uint32_t port,
 	return route && route->ports[sw->way] == port;
 }
 
-int forward(struct muster_switch *sw, uint32_t port, struct muster_packet *packet, const void *payload)
+int forward(struct muster_switch *sw, uint32_t port, const struct muster_packet *from, const void *payload)
 {
 	bool trunk = credit_is_trunk(sw, port);
+	struct muster_packet packet = *from;
 	struct flow *flow = NULL;
 
 	if (!trunk)		/* it stays on the way that it is given here */
-		packet->flags = (packet->flags & ~MUSTER_PACKET_WAY) | (sw->way ? MUSTER_PACKET_WAY : 0);
-	if (!trunk && !speaks_for_itself(sw, port, packet)) {
+		packet.flags = (packet.flags & ~MUSTER_PACKET_WAY) | (sw->way ? MUSTER_PACKET_WAY : 0);
+	if (!trunk && !speaks_for_itself(sw, port, &packet)) {
 		sw->counters.packets_in++;
 		sw->counters.drop_stranger++;
 		return 0;
 	}
-	if (trunk && !packet_is_once(packet)) {
-		flow = credit_flow(sw, port, packet);
+	if (trunk && !packet_is_once(&packet)) {
+		flow = credit_flow(sw, port, &packet);
 		if (!flow)
 			return -EAGAIN;
 	}
-	if (!depart(sw, port, packet, payload)) {
+	if (!depart(sw, port, &packet, payload)) {
 		if (flow)
 			credit_passed(sw, flow);
 		return 0;
 	}
 	if (!flow)
-		flow = credit_flow(sw, port, packet);
-	return flow ? hold(sw, flow, packet, payload) : -EAGAIN;
+		flow = credit_flow(sw, port, &packet);
+	return flow ? hold(sw, flow, &packet, payload) : -EAGAIN;
 }

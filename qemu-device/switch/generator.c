@@ -8,19 +8,10 @@
 
 #include <errno.h>
 
-static void prepare(const struct muster_switch *sw, const struct group *group, uint8_t type,
-		    struct muster_packet *packet)
+static void prepare(const struct group *group, uint8_t type, struct muster_packet *packet)
 {
-	*packet = (struct muster_packet){
-		.version = MUSTER_PACKET_VERSION,
-		.type = type,
-		.job = group->config.job,
-		.src_node = sw->node,
-		.incarnation = sw->incarnation,
-		.tree = group->config.tree,
-		.group = group->config.group,
-		.job_key = group->config.key,
-	};
+	*packet = group->own;
+	packet->type = type;
 }
 
 static void carry(const struct segment *segment, struct muster_packet *packet)
@@ -64,7 +55,7 @@ int generator_up(struct muster_switch *sw, struct group *group, const struct seg
 {
 	struct muster_packet packet;
 
-	prepare(sw, group, MUSTER_PACKET_TREE_UP, &packet);
+	prepare(group, MUSTER_PACKET_TREE_UP, &packet);
 	carry(segment, &packet);
 	packet.dst_node = group->config.parent_node;
 	packet.src_member = segment->speaker;
@@ -77,7 +68,7 @@ void generator_once(struct muster_switch *sw, struct group *group, const struct 
 {
 	struct muster_packet packet;
 
-	prepare(sw, group, MUSTER_PACKET_TREE_DOWN, &packet);
+	prepare(group, MUSTER_PACKET_TREE_DOWN, &packet);
 	carry(segment, &packet);
 	packet.flags = MUSTER_PACKET_ONCE;
 	for (uint32_t i = 0; i < group->config.nr_children; i++) {
@@ -106,7 +97,7 @@ bool generator_down(struct muster_switch *sw, struct group *group, struct segmen
 {
 	struct muster_packet packet;
 
-	prepare(sw, group, MUSTER_PACKET_TREE_DOWN, &packet);
+	prepare(group, MUSTER_PACKET_TREE_DOWN, &packet);
 	carry(segment, &packet);
 	for (uint32_t word = 0; word < PORT_WORDS; word++)
 		for (uint64_t bits = segment->owed.bits[word]; bits && !group->failed; bits &= bits - 1)
@@ -118,7 +109,7 @@ bool generator_abort(struct muster_switch *sw, struct group *group)
 {
 	struct muster_packet packet;
 
-	prepare(sw, group, MUSTER_PACKET_ABORT, &packet);
+	prepare(group, MUSTER_PACKET_ABORT, &packet);
 	packet.number = group->why.number;
 	packet.arg = group->why.arg;
 	packet.signature = group->why.signature;

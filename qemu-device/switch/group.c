@@ -9,22 +9,6 @@
 #include <errno.h>
 #include <string.h>
 
-static struct group **bucket(const struct muster_switch *sw, uint16_t tree, uint32_t handle)
-{
-	uint64_t hash = ((uint64_t)tree << 32 | handle) * 0x9e3779b97f4a7c15ull;
-
-	return (struct group **)&sw->groups[(hash >> 32) % GROUP_BUCKETS];
-}
-
-struct group *group_find(const struct muster_switch *sw, uint16_t tree, uint32_t handle)
-{
-	struct group *group = *bucket(sw, tree, handle);
-
-	while (group && (group->config.tree != tree || group->config.group != handle))
-		group = group->next_hashed;
-	return group;
-}
-
 /* ---- add and remove ---- */
 
 static bool child_valid(const struct muster_switch *sw, const struct muster_switch_group *config,
@@ -103,6 +87,15 @@ struct group *group_new(struct muster_switch *sw, const struct muster_switch_gro
 	group->children = (struct muster_switch_child *)(at - progress - children);
 	group->config.children = group->children;
 	memcpy(group->children, config->children, children);
+	group->own = (struct muster_packet){
+		.version = MUSTER_PACKET_VERSION,
+		.job = config->job,
+		.src_node = sw->node,
+		.incarnation = sw->incarnation,
+		.tree = config->tree,
+		.group = config->group,
+		.job_key = config->key,
+	};
 	group->split = ring_split(config, sw->radix);
 	memset(group->child_at, (int)config->nr_children, sizeof(group->child_at));
 	for (uint32_t i = 0; i < config->nr_children; i++)
@@ -117,7 +110,7 @@ struct group *group_new(struct muster_switch *sw, const struct muster_switch_gro
 
 void group_insert(struct muster_switch *sw, struct group *group)
 {
-	struct group **first = bucket(sw, group->config.tree, group->config.group);
+	struct group **first = group_bucket(sw, group->config.tree, group->config.group);
 
 	group->next_hashed = *first;
 	*first = group;
@@ -193,7 +186,7 @@ void group_borrows(struct muster_switch *sw, struct group *group, const struct s
 		group->next_borrowing = sw->borrowing;
 		sw->borrowing = group;
 	}
-	group->borrowing |= 1u << (segment - group->segments);
+	group->borrowing |= segment_bit(group, segment);
 }
 
 /* Nobody answers it any more. */
@@ -202,14 +195,14 @@ static void forget_waiting(struct muster_switch *sw, struct group *group)
 	for (uint32_t i = 0; i < SEGMENTS; i++) {
 		if (group->segments[i].phase != SEGMENT_WAITING)
 			continue;
-		group->segments[i].phase = SEGMENT_FREE;
+		segment_free(group, &group->segments[i]);
 		sw->nr_waiting--;
 	}
 }
 
 void group_free(struct muster_switch *sw, struct group *group)
 {
-	struct group **link = bucket(sw, group->config.tree, group->config.group);
+	struct group **link = group_bucket(sw, group->config.tree, group->config.group);
 
 	while (*link != group)
 		link = &(*link)->next_hashed;

@@ -25,7 +25,7 @@ enum {
 	CACHE_LINE = 64,
 };
 
-_Static_assert(SEGMENTS <= 32, "bits of progress.seen and group.borrowing");
+_Static_assert(SEGMENTS == 32, "bits of progress.seen, group.borrowing and group.used");
 
 /* A set of children, by their place. */
 struct child_set {
@@ -110,6 +110,7 @@ struct group {
 	bool failed;
 	size_t bytes;
 	struct muster_switch_group config;
+	struct muster_packet own;	/* what all that it sends say */
 	struct muster_packet why;	/* what its ABORTs say, once it has failed */
 	struct child_set left;		/* who needs it no more */
 	struct child_set untold;
@@ -120,6 +121,7 @@ struct group {
 	struct progress *progress;	/* by child */
 	struct muster_switch_child *children;
 	uint8_t places[SEGMENTS];	/* by pulse: which segment was begun for it last */
+	uint32_t used;			/* segments that are not free */
 	struct segment segments[SEGMENTS];
 };
 
@@ -219,6 +221,17 @@ struct payload {
 	bool lent;
 };
 
+static inline uint32_t segment_bit(const struct group *group, const struct segment *segment)
+{
+	return 1u << (segment - group->segments);
+}
+
+static inline void segment_free(struct group *group, struct segment *segment)
+{
+	segment->phase = SEGMENT_FREE;
+	group->used &= ~segment_bit(group, segment);
+}
+
 static inline bool group_is_root(const struct group *group)
 {
 	return group->config.parent_port == MUSTER_SWITCH_NO_PORT;
@@ -228,6 +241,22 @@ static inline bool group_is_root(const struct group *group)
 static inline bool packet_is_once(const struct muster_packet *packet)
 {
 	return packet->type == MUSTER_PACKET_TREE_DOWN && packet->flags & MUSTER_PACKET_ONCE;
+}
+
+/* Which child a packet is from; nr_children: none. */
+static inline uint32_t group_child(const struct group *group, uint32_t port,
+				   const struct muster_packet *packet)
+{
+	uint32_t nobody = group->config.nr_children, i = group->child_at[port];
+	const struct muster_switch_child *child = &group->children[i];
+
+	if (i == nobody || packet->src_node != child->node ||
+	    packet->incarnation != child->incarnation)
+		return nobody;
+	if (child->node >= MUSTER_NODE_AGGREGATION)
+		return i;
+	return packet->src_vp == child->vp && packet->context == child->context &&
+	       packet->life == child->life && packet->src_member == child->member ? i : nobody;
 }
 
 /* Which member a child's loss is laid upon; nr_children: the parent. */
@@ -245,7 +274,7 @@ void forward_destroy(struct muster_switch *sw);
 /* The way to a node; NULL: it is not known. */
 struct route *forward_route(const struct muster_switch *sw, uint32_t node);
 /* 0: gone, dropped, or kept with its flow; -EAGAIN: that has as many as it may. */
-int forward(struct muster_switch *sw, uint32_t port, struct muster_packet *packet, const void *payload);
+int forward(struct muster_switch *sw, uint32_t port, const struct muster_packet *from, const void *payload);
 /* Which of the two ways a packet goes by, between switches. */
 uint32_t way_of(const struct muster_packet *packet);
 /* What waits goes on as far as links take it. */
@@ -262,9 +291,16 @@ static inline bool credit_is_trunk(const struct muster_switch *sw, uint32_t port
 struct flow *credit_flow(struct muster_switch *sw, uint32_t port,
 			 const struct muster_packet *packet);
 void credit_rest(struct muster_switch *sw, struct flow *flow);
+/* To a switch. */
+int credit_send_on(struct muster_switch *sw, uint32_t port, const struct muster_packet *packet,
+		   const void *payload);
 /* As the world's send(); -EAGAIN also where the neighbour has no room for the flow. */
-int credit_send(struct muster_switch *sw, uint32_t port, const struct muster_packet *packet,
-		const void *payload);
+static inline int credit_send(struct muster_switch *sw, uint32_t port, const struct muster_packet *packet,
+			      const void *payload)
+{
+	return credit_is_trunk(sw, port) ? credit_send_on(sw, port, packet, payload) :
+					   sw->world.send(sw->opaque, port, packet, payload);
+}
 /* A packet of the flow has gone on: who sent it is told in time. */
 void credit_passed(struct muster_switch *sw, struct flow *flow);
 /* ROOM has come. */
@@ -290,7 +326,22 @@ void aggregation_receive(struct muster_switch *sw, uint32_t port,
 
 /* ---- group.c ---- */
 
-struct group *group_find(const struct muster_switch *sw, uint16_t tree, uint32_t handle);
+static inline struct group **group_bucket(const struct muster_switch *sw, uint16_t tree, uint32_t handle)
+{
+	uint64_t hash = ((uint64_t)tree << 32 | handle) * 0x9e3779b97f4a7c15ull;
+
+	return (struct group **)&sw->groups[(hash >> 32) % GROUP_BUCKETS];
+}
+
+static inline struct group *group_find(const struct muster_switch *sw, uint16_t tree, uint32_t handle)
+{
+	struct group *group = *group_bucket(sw, tree, handle);
+
+	while (group && (group->config.tree != tree || group->config.group != handle))
+		group = group->next_hashed;
+	return group;
+}
+
 /* One that is found by nobody yet; NULL: no memory. */
 struct group *group_new(struct muster_switch *sw, const struct muster_switch_group *config);
 void group_insert(struct muster_switch *sw, struct group *group);
@@ -326,12 +377,7 @@ void ring_give_back(const struct group *group, struct segment *segment);
 
 /* ---- segment.c ---- */
 
-/*
- * Whether a packet says what the first of a segment that is being collected has said, which was looked at
- * thoroughly: it is well formed and of this group. From whom it is is not said. NULL: it is to be looked at.
- */
-struct segment *segment_expects(struct group *group, const struct muster_packet *packet);
-/* Such a one, of that child. */
+/* Of that child, for a segment that is being collected, and like the first that came for it. */
 void segment_take(struct muster_switch *sw, struct group *group, struct segment *segment, uint32_t child,
 		  const struct muster_packet *packet, const struct payload *payload);
 void segment_contribute(struct muster_switch *sw, struct group *group, uint32_t child,

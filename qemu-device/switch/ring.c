@@ -18,9 +18,8 @@
 #include "arith.h"
 
 enum {
-	FEW = 8,		/* of what was lent: combined, though others are missing */
-	FIRST = 8 * CACHE_LINE,	/* bytes of it that are asked for when it comes, */
-	IN_SECOND = 2,		/* into the second cache: the first has too few places for the same lines of many pages */
+	FEW = 8,			/* of what was lent: combined, though others are missing */
+	FIRST = 16 * CACHE_LINE,	/* bytes of it that are asked for when it comes */
 };
 
 /* Units 0 to n / 2 - 1, rounded up, are the left half ring. */
@@ -137,11 +136,17 @@ static void expect(const uint8_t *payload, uint32_t bytes)
 		__builtin_prefetch(payload + at);
 }
 
-/* Of what is read later, side by side with others: the machine sees the rest coming when that begins. */
+/*
+ * Of what is read later, side by side with others: what memory brings until the next one has been looked at. With less
+ * it waits then, with more that one waits; the machine sees the rest coming when reading begins.
+ */
 static void expect_first(const uint8_t *payload, uint32_t bytes)
 {
-	for (uint32_t at = 0; at < FIRST && at < bytes; at += CACHE_LINE)
-		__builtin_prefetch(payload + at, 0, IN_SECOND);
+	if (bytes < FIRST)
+		return;
+#pragma GCC unroll 16
+	for (uint32_t at = 0; at < FIRST; at += CACHE_LINE)
+		__builtin_prefetch(payload + at);
 }
 
 static void lie(struct segment *segment, uint32_t child, const uint8_t *payload)
@@ -175,33 +180,54 @@ static void half_combine(const struct group *group, struct segment *segment, boo
 		combine_ready(group, segment, right);
 }
 
-bool ring_take(const struct group *group, struct segment *segment, uint32_t child,
-	       const struct payload *payload, uint32_t bytes)
+static void arrive(struct segment *segment, uint32_t child)
 {
-	bool right = child >= group->split, brought = segment->signature.op == MUSTER_REDOP_NONE;
-	bool at_once = false;
-
-	if (brought) {
-		copy(segment->sum, payload->at, bytes);	/* whoever brings it has brought the result */
-	} else if (payload->lent) {
-		expect_first(payload->at, bytes);
-		lie(segment, child, payload->at);
-	} else {
-		at_once = put(group, segment, child, right, payload->at, bytes);
-	}
 	child_set_add(&segment->came, child);
 	segment->missing--;
-	if (!brought && segment->missing)
+}
+
+/* Return: whether all are in. */
+static __attribute__((noinline)) bool combine_some(const struct group *group, struct segment *segment,
+						   bool right, bool at_once)
+{
+	if (segment->missing)
 		half_combine(group, segment, right, at_once);
-	else if (!brought)
+	else
 		combine_all(group, segment);
 	return !segment->missing;
 }
 
-void ring_give_back(const struct group *group, struct segment *segment)
+static __attribute__((noinline)) bool take_at_once(const struct group *group, struct segment *segment,
+						   uint32_t child, const uint8_t *payload, uint32_t bytes)
 {
-	if (segment->signature.op == MUSTER_REDOP_NONE)
-		return;
+	bool right = child >= group->split;
+	bool at_once = put(group, segment, child, right, payload, bytes);
+
+	arrive(segment, child);
+	return combine_some(group, segment, right, at_once);
+}
+
+bool ring_take(const struct group *group, struct segment *segment, uint32_t child,
+	       const struct payload *payload, uint32_t bytes)
+{
+	if (segment->signature.op == MUSTER_REDOP_NONE) {
+		copy(segment->sum, payload->at, bytes);	/* whoever brings it has brought the result */
+		arrive(segment, child);
+		return !segment->missing;
+	}
+	if (!payload->lent)
+		return take_at_once(group, segment, child, payload->at, bytes);
+	expect_first(payload->at, bytes);
+	lie(segment, child, payload->at);
+	arrive(segment, child);
+	if (segment->missing && segment->waiting < FEW)
+		return false;
+	return combine_some(group, segment, child >= group->split, false);
+}
+
+/* What waits is combined, or goes to a place of its own. */
+static void take_over(const struct group *group, struct segment *segment)
+{
 	for (int right = 0; right < NR_HALVES; right++) {
 		half_look(group, segment, right);
 		if (segment->ready[right])
@@ -211,6 +237,12 @@ void ring_give_back(const struct group *group, struct segment *segment)
 		if (child_set_has(&segment->lent, child) &&
 		    child >= segment->next[child >= group->split])
 			copy(place_of(group, segment, child), segment->from[child], segment->total);
-	memset(&segment->lent, 0, sizeof(segment->lent));
 	segment->waiting = 0;
+}
+
+void ring_give_back(const struct group *group, struct segment *segment)
+{
+	if (segment->waiting)
+		take_over(group, segment);
+	memset(&segment->lent, 0, sizeof(segment->lent));
 }

@@ -17,9 +17,16 @@ static bool is_older(uint32_t number, uint32_t than)
 
 /* ---- what has its place ---- */
 
+/* Most come in order. */
+static bool is_next(const struct progress *progress, const struct muster_packet *packet)
+{
+	return progress->begun && packet->number == progress->number &&
+	       packet->pulse == progress->first && !progress->seen;
+}
+
 /* A child is at most MUSTER_TREE_PULSES_LIVE pulses ahead of its oldest one, and of no other number. */
-static bool in_window(struct muster_switch *sw, const struct progress *progress,
-		      const struct muster_packet *packet)
+static __attribute__((noinline)) bool in_window(struct muster_switch *sw, const struct progress *progress,
+						const struct muster_packet *packet)
 {
 	bool same = progress->begun && packet->number == progress->number;
 	uint32_t first = same ? progress->first : 0, ahead = packet->pulse - first;
@@ -38,7 +45,7 @@ static bool in_window(struct muster_switch *sw, const struct progress *progress,
 	return false;
 }
 
-static void advance(struct progress *progress, const struct muster_packet *packet)
+static __attribute__((noinline)) void advance(struct progress *progress, const struct muster_packet *packet)
 {
 	if (!progress->begun || packet->number != progress->number)
 		*progress = (struct progress){ .begun = true, .number = packet->number };
@@ -60,10 +67,12 @@ static struct segment *find(struct group *group, const struct muster_packet *pac
 
 	if (is_of(segment, packet))
 		return segment;
-	segment = group->segments;
-	while (segment < group->segments + SEGMENTS && !is_of(segment, packet))
-		segment++;
-	return segment < group->segments + SEGMENTS ? segment : NULL;
+	for (uint32_t left = group->used; left; left &= left - 1) {
+		segment = &group->segments[__builtin_ctz(left)];
+		if (is_of(segment, packet))
+			return segment;
+	}
+	return NULL;
 }
 
 /* Whether the others say the same as it: no message that one alone brings, and no request for a lock. */
@@ -75,13 +84,15 @@ static bool is_plain(const struct muster_packet *packet)
 /* The first that is free, and not all in turn: what was used a moment ago is in the cache. */
 static struct segment *begin(struct group *group, const struct muster_packet *packet)
 {
-	struct segment *segment = group->segments;
+	struct segment *segment;
+	uint32_t place;
 
-	while (segment < group->segments + SEGMENTS && segment->phase != SEGMENT_FREE)
-		segment++;
-	if (segment == group->segments + SEGMENTS)
+	if (group->used == UINT32_MAX)
 		return NULL;
-	group->places[packet->pulse % SEGMENTS] = (uint8_t)(segment - group->segments);
+	place = __builtin_ctz(~group->used);
+	segment = &group->segments[place];
+	group->used |= 1u << place;
+	group->places[packet->pulse % SEGMENTS] = (uint8_t)place;
 	segment->phase = SEGMENT_COLLECTING;
 	segment->slot = packet->seq_id;
 	segment->last = packet->flags & MUSTER_PACKET_LAST;
@@ -121,10 +132,10 @@ static bool agrees(const struct segment *segment, const struct muster_packet *pa
  * Who contributes to a later use of a segment's place has the result of that one, whichever
  * copy it was: the copy that is still owed is spared.
  */
-static void spare(struct muster_switch *sw, struct group *group, uint32_t child,
-		  const struct muster_packet *packet)
+static __attribute__((noinline)) void spare(struct muster_switch *sw, struct group *group, uint32_t child,
+					    const struct muster_packet *packet)
 {
-	for (uint32_t i = 0; i < SEGMENTS && group->owing; i++) {
+	for (uint32_t i = 0; i < SEGMENTS; i++) {
 		struct segment *segment = &group->segments[i];
 
 		if (segment->phase != SEGMENT_DOWN || !child_set_has(&segment->owed, child) ||
@@ -135,7 +146,7 @@ static void spare(struct muster_switch *sw, struct group *group, uint32_t child,
 		child_set_remove(&segment->owed, child);
 		sw->counters.copies_spared++;
 		if (child_set_empty(&segment->owed))
-			segment->phase = SEGMENT_FREE;
+			segment_free(group, segment);
 	}
 }
 
@@ -161,7 +172,7 @@ bool segment_settle(struct muster_switch *sw, struct group *group, struct segmen
 	if (segment->phase == SEGMENT_UP && !generator_up(sw, group, segment))
 		segment->phase = SEGMENT_AWAITING;
 	if (segment->phase == SEGMENT_DOWN && !generator_down(sw, group, segment))
-		segment->phase = SEGMENT_FREE;
+		segment_free(group, segment);
 	if (segment->phase == SEGMENT_TAKING)
 		return generator_down(sw, group, segment);
 	return segment->phase == SEGMENT_UP || segment->phase == SEGMENT_DOWN;
@@ -218,31 +229,6 @@ static void take_answer(struct muster_switch *sw, struct group *group, uint32_t 
 
 /* ---- what comes ---- */
 
-static inline uint64_t differ(const void *a, const void *b, uint32_t bytes)
-{
-	uint64_t left, right, all = 0;
-
-#pragma GCC unroll 4
-	for (uint32_t at = 0; at < bytes; at += 8) {
-		memcpy(&left, (const uint8_t *)a + at, 8);
-		memcpy(&right, (const uint8_t *)b + at, 8);
-		all |= left ^ right;
-	}
-	return all;
-}
-
-#define DIFFER(a, b, from, to)                                                                   \
-	differ(&(a)->from, &(b)->from,                                                           \
-	       offsetof(struct muster_packet, to) - offsetof(struct muster_packet, from))
-
-/* In all but who has sent it, and what a switch does not look at. */
-static bool are_alike(const struct muster_packet *a, const struct muster_packet *b)
-{
-	return !(DIFFER(a, b, version, src_node) | DIFFER(a, b, number, incarnation) |
-		 DIFFER(a, b, arg, job_key) | (a->job_key ^ b->job_key));
-}
-
-/* All are in. */
 static void go_on(struct muster_switch *sw, struct group *group, struct segment *segment)
 {
 	if (!group_is_root(group))
@@ -254,25 +240,10 @@ static void go_on(struct muster_switch *sw, struct group *group, struct segment 
 	settle(sw, group, segment);
 }
 
-/* It has its place. */
-static void add(struct muster_switch *sw, struct group *group, struct segment *segment, uint32_t child,
-		const struct muster_packet *packet, const struct payload *payload)
+/* All are in. */
+static __attribute__((noinline)) void all_came(struct muster_switch *sw, struct group *group,
+					       struct segment *segment)
 {
-	advance(&group->progress[child], packet);
-	sw->counters.contributions++;
-	if (!child)
-		segment->speaker = packet->src_member;
-	if (packet->total)
-		segment->total = packet->total;
-	if (packet->flags & MUSTER_PACKET_BARE)
-		child_set_add(&segment->bare, child);
-	else
-		segment->wanting++;
-	if (!ring_take(group, segment, child, payload, packet->total)) {
-		if (payload->lent)
-			group_borrows(sw, group, segment);
-		return;
-	}
 	sw->counters.combined++;
 	if (!lock_is_asked(group, segment) || lock_ask(sw, group, segment)) {
 		go_on(sw, group, segment);
@@ -282,20 +253,38 @@ static void add(struct muster_switch *sw, struct group *group, struct segment *s
 	sw->nr_waiting++;
 }
 
-struct segment *segment_expects(struct group *group, const struct muster_packet *packet)
+/* It has its place. */
+static inline __attribute__((always_inline)) void add(struct muster_switch *sw, struct group *group,
+						      struct segment *segment, uint32_t child,
+						      const struct muster_packet *packet,
+						      const struct payload *payload)
 {
-	struct segment *segment = &group->segments[group->places[packet->pulse % SEGMENTS]];
-	bool takes = segment->phase == SEGMENT_COLLECTING && !group->failed && lock_admits(group);
-
-	return takes && are_alike(&segment->first, packet) ? segment : NULL;
+	sw->counters.contributions++;
+	if (!child)
+		segment->speaker = packet->src_member;
+	if (packet->flags & MUSTER_PACKET_BARE)
+		child_set_add(&segment->bare, child);
+	else
+		segment->wanting++;
+	if (ring_take(group, segment, child, payload, packet->total))
+		all_came(sw, group, segment);
+	else if (payload->lent && segment->waiting == 1)
+		group_borrows(sw, group, segment);
 }
 
 void segment_take(struct muster_switch *sw, struct group *group, struct segment *segment, uint32_t child,
 		  const struct muster_packet *packet, const struct payload *payload)
 {
-	if (!in_window(sw, &group->progress[child], packet))
+	struct progress *progress = &group->progress[child];
+
+	if (is_next(progress, packet))
+		progress->first++;
+	else if (in_window(sw, progress, packet))
+		advance(progress, packet);
+	else
 		return;
-	spare(sw, group, child, packet);
+	if (group->owing)
+		spare(sw, group, child, packet);
 	add(sw, group, segment, child, packet, payload);
 }
 
@@ -318,7 +307,8 @@ void segment_contribute(struct muster_switch *sw, struct group *group, uint32_t 
 	}
 	if (!in_window(sw, &group->progress[child], packet))
 		return;
-	spare(sw, group, child, packet);
+	if (group->owing)
+		spare(sw, group, child, packet);
 	segment = find(group, packet);
 	if (!segment)
 		segment = begin(group, packet);
@@ -333,6 +323,9 @@ void segment_contribute(struct muster_switch *sw, struct group *group, uint32_t 
 			   &packet->signature, BY_NOBODY);
 		return;
 	}
+	advance(&group->progress[child], packet);
+	if (packet->total)
+		segment->total = packet->total;
 	add(sw, group, segment, child, packet, payload);
 }
 

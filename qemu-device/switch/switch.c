@@ -65,43 +65,51 @@ void muster_switch_destroy(struct muster_switch *sw)
 	sw->world.free(sw->opaque, sw, sizeof(*sw));
 }
 
-static int aggregate(struct muster_switch *sw, uint32_t port, const struct muster_packet *packet,
-		     const struct payload *payload)
+/* From a switch, which is told that it has room again. */
+static __attribute__((noinline)) int aggregate_credited(struct muster_switch *sw, uint32_t port,
+							const struct muster_packet *packet,
+							const struct payload *payload)
 {
-	bool credited = credit_is_trunk(sw, port) && !packet_is_once(packet);
-	struct flow *flow = credited ? credit_flow(sw, port, packet) : NULL;
+	struct flow *flow = credit_flow(sw, port, packet);
 
-	if (credited && !flow)
+	if (!flow)
 		return -EAGAIN;
 	sw->counters.packets_in++;
 	aggregation_receive(sw, port, packet, payload);
-	if (flow)
-		credit_passed(sw, flow);
+	credit_passed(sw, flow);
 	return 0;
 }
 
-static int receive(struct muster_switch *sw, uint32_t port, const struct muster_packet *from,
+static int aggregate(struct muster_switch *sw, uint32_t port, const struct muster_packet *packet,
+		     const struct payload *payload)
+{
+	if (credit_is_trunk(sw, port) && !packet_is_once(packet))
+		return aggregate_credited(sw, port, packet, payload);
+	sw->counters.packets_in++;
+	aggregation_receive(sw, port, packet, payload);
+	return 0;
+}
+
+static int receive(struct muster_switch *sw, uint32_t port, const struct muster_packet *packet,
 		   const struct payload *payload, uint32_t len)
 {
-	struct muster_packet packet = *from;
-
-	if (port >= sw->radix || packet.version != MUSTER_PACKET_VERSION ||
-	    packet.length != len || len > MUSTER_MTU) {
+	if (port >= sw->radix || packet->version != MUSTER_PACKET_VERSION ||
+	    packet->length != len || len > MUSTER_MTU) {
 		sw->counters.packets_in++;
 		sw->counters.drop_malformed++;
 		return 0;
 	}
-	if (packet.type == MUSTER_PACKET_ROOM) {
-		credit_room(sw, port, &packet);
+	if (packet->type == MUSTER_PACKET_ROOM) {
+		credit_room(sw, port, packet);
 		return 0;
 	}
-	if (packet.type == MUSTER_PACKET_GONE) {
-		reach_receive(sw, port, &packet);
+	if (packet->type == MUSTER_PACKET_GONE) {
+		reach_receive(sw, port, packet);
 		return 0;
 	}
-	if (!sw->node || packet.dst_node != sw->node)
-		return forward(sw, port, &packet, payload->at);
-	return aggregate(sw, port, &packet, payload);
+	if (!sw->node || packet->dst_node != sw->node)
+		return forward(sw, port, packet, payload->at);
+	return aggregate(sw, port, packet, payload);
 }
 
 int muster_switch_receive(struct muster_switch *sw, uint32_t port,
