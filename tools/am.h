@@ -83,6 +83,8 @@ struct am_group {
 	const struct am_peer *asker;	/* NULL: it has gone, or another manager made it */
 	uint64_t tag;			/* of its request */
 	bool made;			/* all switches have it, and the asker knows */
+	bool ordered;			/* who asked wants to know how it combines: */
+	struct muster_manager_give *gives;	/* one less than members, until it is told; or NULL */
 	bool unwanted;			/* it has failed, by order */
 	int err;			/* what the first of them has said that refused it, */
 	char why[AM_WHY_MAX];

@@ -22,6 +22,11 @@ struct branch_message {
 	struct muster_manager_child children[MUSTER_SWITCH_RADIX_MAX];
 };
 
+struct created_message {
+	struct muster_manager_message head;
+	struct muster_manager_give gives[MUSTER_MANAGER_MEMBERS_MAX];
+};
+
 struct am_group *am_group_of(const struct am *am, uint32_t tree, uint32_t handle)
 {
 	struct am_group *group = am->groups;
@@ -57,6 +62,7 @@ uint32_t am_handle_new(struct am *am, uint16_t tree)
 
 void am_group_free(struct am_group *group)
 {
+	free(group->gives);
 	free(group->switches);
 	free(group->members);
 	free(group);
@@ -284,29 +290,61 @@ static int lay(const struct am *am, const struct am_group *group, struct muster_
 	return err;
 }
 
+static int order_note(const struct am *am, struct am_group *group, const struct muster_fabric_group *laid,
+		      char *why)
+{
+	struct muster_fabric_give *gives = calloc(group->nr_members, sizeof(*gives));
+	int err;
+
+	group->gives = calloc(group->nr_members, sizeof(*group->gives));
+	err = gives && group->gives ? muster_fabric_order(am_fabric(am), laid, group->tree % 2, gives) : -ENOMEM;
+	for (uint32_t i = 0; i + 1 < group->nr_members && !err; i++)
+		group->gives[i] = (struct muster_manager_give){
+			.from = (uint16_t)gives[i].from, .to = (uint16_t)gives[i].to,
+		};
+	free(gives);
+	return err ? am_refuse(why, err, "the manager has no memory") : 0;
+}
+
 static uint32_t payload_of(const struct am *am, const struct am_group *group)
 {
 	return group->tree % 2 ? MUSTER_MTU : am->config.payload_max ? am->config.payload_max :
 								       MUSTER_SWITCH_LLT_BYTES;
 }
 
-/* All have answered. If who asked has gone meanwhile, the other members will not hear of it either. */
-static void conclude(struct am *am, struct am_group *group)
+static void asker_tell(struct am *am, const struct am_group *group)
 {
-	struct muster_manager_message head = {
-		.kind = MUSTER_MANAGER_CREATED, .tag = group->tag,
+	struct created_message message = { .head = {
+		.kind = MUSTER_MANAGER_CREATED, .version = MUSTER_MANAGER_VERSION, .tag = group->tag,
 		.tree = group->tree, .group = group->handle, .key = group->key,
 		.payload_max = payload_of(am, group),
 		.flags = group->tree % 2 && am->config.shared ? MUSTER_MANAGER_LOCKS : 0,
-	};
+		.nr_members = group->gives && !group->err ? group->nr_members - 1 : 0,
+	} };
+	size_t bytes = message.head.nr_members * sizeof(message.gives[0]);
+	struct am_peer *asker = (struct am_peer *)group->asker;
 
+	if (group->err) {
+		am_answer(am, asker, &message.head, group->err, group->why);
+		return;
+	}
+	if (bytes)
+		memcpy(message.gives, group->gives, bytes);
+	am_say(am, asker, &message, sizeof(message.head) + bytes);
+}
+
+/* All have answered. If who asked has gone meanwhile, the other members will not hear of it either. */
+static void conclude(struct am *am, struct am_group *group)
+{
 	group->made = true;
 	if (group->heir_of) {
 		am_move_made(am, group);
 		return;
 	}
 	if (group->asker)
-		am_answer(am, (struct am_peer *)group->asker, &head, group->err, group->why);
+		asker_tell(am, group);
+	free(group->gives);
+	group->gives = NULL;
 	if (group->err || !group->asker)
 		am_group_end(am, group);
 }
@@ -336,6 +374,8 @@ int am_group_make(struct am *am, struct am_group *group, char *why)
 	err = members_place(am, group, &laid, why);
 	if (!err)
 		err = switches_note(am, group, &laid, why);
+	if (!err && group->ordered)
+		err = order_note(am, group, &laid, why);
 	if (!err) {
 		group->key = key_new();
 		group->next = am->groups;

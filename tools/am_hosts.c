@@ -304,6 +304,7 @@ static struct am_group *group_new(struct am *am, const struct am_peer *asker)
 	group->context = am->in.head.context;
 	group->life = am->in.head.life;
 	group->job = am->in.head.job;
+	group->ordered = am->in.head.flags & MUSTER_MANAGER_ORDER;
 	group->handle = handle_for(am, group->tree);
 	return group;
 }

@@ -12,7 +12,7 @@
 
 #include "muster_desc.h"
 
-#define MUSTER_MANAGER_VERSION		4
+#define MUSTER_MANAGER_VERSION		5
 
 enum muster_manager_kind {
 	/*
@@ -22,11 +22,12 @@ enum muster_manager_kind {
 	MUSTER_MANAGER_HELLO = 1,
 	MUSTER_MANAGER_WELCOME = 2,	/* the answer: status */
 	/*
-	 * A group of these members: tag, job, context, life, type; of a streaming one tree and group
-	 * of the low-latency one that locks it, if there is one.
+	 * A group of these members: tag, job, context, life, type, flags; of a streaming one tree and
+	 * group of the low-latency one that locks it, if there is one.
 	 */
 	MUSTER_MANAGER_CREATE = 3,
-	MUSTER_MANAGER_CREATED = 4,	/* its answer: tag, status; tree, group, key, payload_max, flags */
+	/* Its answer: tag, status; tree, group, key, payload_max, flags; and how it combines, if that was asked for. */
+	MUSTER_MANAGER_CREATED = 4,
 	/*
 	 * This host needs it no more: tree, group, flags. With the tag of a CREATE of this host, instead:
 	 * nobody will hear of what that makes or has made, and all members have left it; no answer.
@@ -92,13 +93,15 @@ struct muster_manager_message {
 	__u8 job;
 	__u8 type;		/* of the tree: 0: low latency; 1: streaming */
 	__le32 payload_max;	/* bytes of one packet of it */
-	__le32 nr_members;	/* that follow: CREATE, CUT, DRAIN: members; HELLO, MOVE: claims; ADD, HOLD, WAYS: children */
+	/* That follow: CREATE, CUT, DRAIN: members; HELLO, MOVE: claims; ADD, HOLD, WAYS: children; CREATED: gives. */
+	__le32 nr_members;
 	__le32 flags;		/* MUSTER_MANAGER_* */
 };
 
 /* struct muster_manager_message.flags */
 #define MUSTER_MANAGER_LOCKS	0x1	/* nothing goes by this group but under a lock */
 #define MUSTER_MANAGER_MOVED	0x2	/* LEAVE: the host is in the group that stands for it; else it leaves that, too */
+#define MUSTER_MANAGER_ORDER	0x4	/* CREATE: how it combines is to be told, too */
 
 MUSTER_STATIC_ASSERT(sizeof(struct muster_manager_message) == 64, "size");
 MUSTER_STATIC_ASSERT(__builtin_offsetof(struct muster_manager_message, host) == 32, "offset");
@@ -122,6 +125,17 @@ struct muster_manager_claim {
 };
 
 MUSTER_STATIC_ASSERT(sizeof(struct muster_manager_claim) == 16, "size");
+
+/*
+ * What a member has come to is combined into what another one has. One less than members of them, done one
+ * after the other, are how a group's tree combines; each but one gives once, behind all that it takes.
+ */
+struct muster_manager_give {
+	__le16 from;		/* places among the members */
+	__le16 to;
+};
+
+MUSTER_STATIC_ASSERT(sizeof(struct muster_manager_give) == 4, "size");
 
 /* Who contributes to a group at a switch, in the order in which they are combined. */
 struct muster_manager_child {

@@ -115,4 +115,19 @@ int muster_fabric_group(const struct muster_fabric *fabric, uint32_t tree,
 			struct muster_fabric_group *group, char *why, size_t why_len);
 void muster_fabric_group_free(struct muster_fabric_group *group);
 
+/* What a member has come to is combined into what another one has. */
+struct muster_fabric_give {
+	uint32_t from, to;
+};
+
+/**
+ * muster_fabric_order() - how a group's tree combines, as if its members did it among themselves.
+ * @type: of the tree (MUSTER_SWITCH_*).
+ * @gives: room for one less than members; done one after the other they have the tree's order.
+ *
+ * Who has what an aggregation node has come to is the first member that it combines. Return: 0; -ENOMEM.
+ */
+int muster_fabric_order(const struct muster_fabric *fabric, const struct muster_fabric_group *group,
+			uint8_t type, struct muster_fabric_give *gives);
+
 #endif /* MUSTER_FABRIC_H */
