@@ -224,6 +224,23 @@ struct muster_nest {
 int muster_schedule_nest(const struct muster_nest *nest, struct muster_schedule **schedule, char *why,
 			 size_t why_len);
 
+/* What a rank has come to is combined into what another one has. */
+struct muster_give {
+	uint16_t from, to;
+};
+
+/**
+ * muster_schedule_order() - a reduce or allreduce whose order of combination is given.
+ * @gives: ranks - 1, which one after the other come to the result; each rank but one gives once, and then
+ *	takes no more. Those that do not depend on each other are done at once.
+ *
+ * In an allreduce the result goes back the same ways. All are listed.
+ * Return: 0; -EINVAL with why; -ENOMEM.
+ */
+int muster_schedule_order(const char *name, enum muster_coll coll, uint32_t ranks, uint32_t root,
+			  const struct muster_give *gives, struct muster_schedule **schedule, char *why,
+			  size_t why_len);
+
 /**
  * muster_schedule_check() - prove by symbolic execution that it computes its collective.
  *
