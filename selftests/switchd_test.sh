@@ -63,6 +63,25 @@ check "16 ranks, both trees over four leaves: types, operations, lengths, roots 
 	sweep 16 4 4 "$switched"
 check "6 ranks over two leaves, the program under sanitizers" sweep 6 2 3 "$checked/switched"
 
+# Two leaves of six hosts, whose switches have two half rings of four ports each.
+ordered() {
+	# shellcheck disable=SC2016 # by that shell
+	MUSTER_SWITCHD_OPTIONS="-r 8" MUSTER_AM_OPTIONS="-r 8" "$run" --no-prefix -n 12 --topology fat-tree:6x2x1 \
+		sh -c '[ "$MUSTER_RANK" != 0 ] || export MUSTER_SWITCH_ORDER=try; exec "$@"' rank "$1" order >out
+	same "15 operations" "$(cat out)"
+}
+check "by both trees, NIC and host path sums have the same bits, if these are to have the trees' order" \
+	ordered "$switched"
+
+orderless() {
+	same "sum 3" "$(MUSTER_SWITCH_ORDER=try "$run" --no-prefix -n 3 "$switched" order_without | sort -u)"
+	same "the trees' order is forced, but this allreduce would not have it: there is no tree" \
+		"$(MUSTER_SWITCH_ORDER=force "$run" --no-prefix -n 3 "$switched" order_without | sort -u)"
+	fails env MUSTER_SWITCH_ORDER=yes "$run" -n 2 "$switched" order_without 2>err
+	grep -q 'MUSTER_SWITCH_ORDER=yes: allowed is off, try or force' err
+}
+check "without a tree an operation says that it has not its order, or fails if it must" orderless
+
 program() {
 	"$run" --topology switch:5 -n 4 --no-prefix "$ranks" some >out
 	test "$(sed -n 's/^bump \([0-9]*\) .*/\1/p' out)" -gt 100
@@ -325,14 +344,17 @@ drained() {
 	drain_order --drain=2
 	drain_report
 	fails grep '^group .* switches [^h]* 2 ' report
-	same 4 "$(grep -c '^group .* switches [^h]* 3 ' report)"
+	same 6 "$(grep -c '^group .* switches [^h]* 3 ' report)"
 	grep -q '^switch 2 .* drained' report
 	drain_stop 2
 	sleep 0.5
 	drain_end
 	same 4 "$(sed -n 's/ rounds//p' out | awk '$1 > 1' | wc -l)"
+	[ -z "${MUSTER_SWITCH_ORDER:-}" ] ||
+		same 4 "$(grep -c '^past the trees: NIC: offloaded; in the order .* as it was before it moved' out)"
 }
-check "a spine is drained while ranks go on, idle communicators as well, and stopped: no operation fails" drained
+MUSTER_SWITCH_ORDER=try \
+	check "a spine is drained while ranks go on, idle communicators as well, and stopped: no operation fails" drained
 check "the same where streaming trees are locked" drained --shared
 
 # Each spine in turn; what is made anew goes over those that have come back.
@@ -345,7 +367,7 @@ drained_by_turns() {
 	done
 	drain_order --drain=2
 	drain_report
-	same 4 "$(grep -c '^group .* switches [^h]* 3 ' report)"
+	same 6 "$(grep -c '^group .* switches [^h]* 3 ' report)"
 	drain_end
 	kill -USR1 "$switch_3"
 	within 300 grep -q '"contributions": [1-9].*"groups": 0, "bytes": 0, "held": 0' counters.3

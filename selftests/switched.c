@@ -5,11 +5,12 @@
  * a leaf by number, then leaves by number. Groups are of all ranks, of some at one leaf, and
  * of some at several, in whatever order the communicator has them.
  *
- * usage: switched sweep HOSTS-OF-A-LEAF [MAX-BYTES] | leases [KEEP] | late FILE | chaos |
+ * usage: switched sweep HOSTS-OF-A-LEAF [MAX-BYTES] | order | leases [KEEP] | late FILE | chaos |
  *	outlives GONE BACK | replaced FILE | contend TURNS | hold FILE | tardy FILE
  */
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -268,6 +269,139 @@ static void sweep(uint64_t most)
 		printf("%" PRIu64 " operations by the switches\n", operations);
 }
 
+/* ---- other paths in a tree's order ------------------------------------------------------------- */
+
+enum { ORDER_FEW = 16, ORDER_MANY = 3000 };	/* elements: by the low-latency tree, by the streaming one */
+
+static float order_own[ORDER_MANY], order_out[ORDER_MANY], order_wanted[ORDER_MANY], order_short[ORDER_FEW];
+
+/* Both signs and many sizes. */
+static void order_fill(void)
+{
+	for (uint32_t i = 0; i < ORDER_MANY; i++) {
+		uint64_t z = mix(i + mix(rank + 1));
+
+		order_own[i] = (float)ldexp((double)(int16_t)z / 3, (int)(z >> 16 & 31) - 16);
+	}
+}
+
+static void take_path(struct muster_comm *comm, enum muster_path path)
+{
+	bool is_tree = path == MUSTER_PATH_SWITCH, is_nic = path == MUSTER_PATH_NIC;
+
+	EXPECT_OK(muster_comm_switch(comm, is_tree ? MUSTER_OFFLOAD_FORCE : MUSTER_OFFLOAD_OFF));
+	EXPECT_OK(muster_comm_offload(comm, is_tree ? MUSTER_OFFLOAD_TRY :
+					    is_nic ? MUSTER_OFFLOAD_FORCE : MUSTER_OFFLOAD_OFF));
+}
+
+static void expect_said(struct muster_comm *comm, enum muster_path path, const char *words)
+{
+	struct muster_op_info info;
+
+	muster_comm_last(comm, &info);
+	EXPECT(info.path == path && strstr(info.why, words), "path %d: %s", info.path, info.why);
+}
+
+/* Rank 0, by which all goes, has more to send than to a tree. */
+static void expect_nic(struct muster_comm *comm)
+{
+	struct muster_op_info info;
+
+	muster_comm_last(comm, &info);
+	EXPECT(rank || info.descriptors > 2, "the NIC has run a tree's program");
+}
+
+/* The bits of the tree are those of all. */
+static void by_all_paths(const struct group *group, uint64_t count, bool to_all, uint32_t root)
+{
+	static const enum muster_path paths[] = { MUSTER_PATH_SWITCH, MUSTER_PATH_NIC, MUSTER_PATH_HOST };
+	bool has = to_all || group->ranks[root] == rank;
+
+	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
+		float *result = paths[i] == MUSTER_PATH_SWITCH ? order_wanted : order_out;
+
+		take_path(group->comm, paths[i]);
+		if (to_all)
+			EXPECT_OK(muster_allreduce(group->comm, order_own, result, count, MUSTER_F32, MUSTER_SUM));
+		else
+			EXPECT_OK(muster_reduce(group->comm, order_own, has ? result : NULL, count, MUSTER_F32,
+						MUSTER_SUM, root));
+		expect_said(group->comm, paths[i], paths[i] == MUSTER_PATH_SWITCH ? "own order, as on the other paths" :
+			    count == ORDER_FEW ? "in the order of the low-latency tree" : "in the order of the streaming tree");
+		EXPECT(!has || !memcmp(result, order_wanted, count * sizeof(*result)),
+		       "%u members, %" PRIu64 " elements, path %d: not the tree's bits", group->nr, count, paths[i]);
+		if (to_all && paths[i] == MUSTER_PATH_NIC)
+			expect_nic(group->comm);
+		operations++;
+	}
+}
+
+/* And they are not those of any order: each tree has others, and so has a schedule. */
+static void by_all_orders(const struct group *group)
+{
+	by_all_paths(group, ORDER_FEW, true, 0);
+	memcpy(order_short, order_wanted, sizeof(order_short));
+	by_all_paths(group, ORDER_MANY, true, 0);
+	EXPECT(memcmp(order_short, order_wanted, sizeof(order_short)), "both trees have the same bits");
+	EXPECT_OK(muster_comm_schedule(group->comm, "binomial"));
+	take_path(group->comm, MUSTER_PATH_NIC);
+	EXPECT_OK(muster_allreduce(group->comm, order_own, order_out, ORDER_MANY, MUSTER_F32, MUSTER_SUM));
+	expect_said(group->comm, MUSTER_PATH_NIC, "not in a tree's order: a schedule was chosen");
+	EXPECT(memcmp(order_out, order_wanted, sizeof(order_out)), "any schedule has the tree's bits");
+	EXPECT_OK(muster_comm_schedule(group->comm, NULL));
+	by_all_paths(group, ORDER_MANY, false, group->nr - 1);
+}
+
+static void order(void)
+{
+	struct group world = { .comm = muster_world(job), .nr = size }, some = { .nr = 0 };
+
+	order_fill();
+	for (uint32_t i = 0; i < size; i++)
+		world.ranks[i] = i;
+	by_all_orders(&world);
+	for (uint32_t i = size; i--;)
+		if (i % 3 != 1)
+			some.ranks[some.nr++] = i;
+	EXPECT_OK(muster_comm_split(world.comm, rank % 3 != 1, -(int32_t)rank, &some.comm));
+	if (is_member(&some, rank)) {
+		by_all_paths(&some, ORDER_FEW, false, 1);
+		by_all_paths(&some, ORDER_MANY, true, 0);
+	}
+	muster_comm_free(some.comm);
+	EXPECT_OK(muster_barrier(world.comm));
+	if (!rank)
+		printf("%" PRIu64 " operations\n", operations);
+}
+
+static void forced_without(void)
+{
+	struct muster_comm *forced;
+
+	EXPECT_OK(muster_comm_dup(muster_world(job), &forced));
+	EXPECT_OK(muster_comm_switch(forced, MUSTER_OFFLOAD_FORCE));
+	EXPECT(muster_barrier(forced) == -EOPNOTSUPP &&
+	       strstr(muster_error(job), "the switches are forced, but cannot do this barrier: there is no tree"),
+	       "%s", muster_error(job));
+	muster_comm_free(forced);
+}
+
+/* What is said where no tree is. */
+static void order_without(void)
+{
+	float one = 1, sum;
+	uint32_t own = 1, all;
+
+	forced_without();
+	EXPECT_OK(muster_allreduce(muster_world(job), &own, &all, 1, MUSTER_U32, MUSTER_SUM));
+	if (muster_allreduce(muster_world(job), &one, &sum, 1, MUSTER_F32, MUSTER_SUM)) {
+		printf("%s\n", muster_error(job));
+		return;
+	}
+	expect_said(muster_world(job), MUSTER_PATH_NIC, "not in a tree's order: there is no tree");
+	printf("sum %g\n", sum);
+}
+
 /* Communicators come and go; with `keep` the last ones stay until somebody kills this. */
 static void leases(const char *keep)
 {
@@ -499,24 +633,47 @@ static void once_more(struct muster_comm *comm)
 	muster_comm_free(comm);
 }
 
+/* A sum that a tree could do, by the NIC: at all members in the same order, as the trees move. */
+static void past_trees(struct muster_comm *comm, uint64_t round)
+{
+	double own = (double)(round + rank), sum;
+
+	EXPECT_OK(muster_allreduce(comm, &own, &sum, 1, MUSTER_F64, MUSTER_SUM));
+	EXPECT(sum == (double)(size * round + size * (size - 1) / 2), "round %" PRIu64 ": sum %g", round, sum);
+}
+
+static void say_order(struct muster_comm *comm)
+{
+	struct muster_op_info info;
+
+	past_trees(comm, 0);
+	muster_comm_last(comm, &info);
+	printf("past the trees: %s\n", info.why);
+	muster_comm_free(comm);
+}
+
 /* On both trees and past them, until rank 0 finds that file. */
 static void replaced(const char *file)
 {
 	uint64_t round = 0;
-	struct muster_comm *idle;
+	struct muster_comm *idle, *past;
 	uint8_t there;
 
 	EXPECT_OK(muster_comm_dup(muster_world(job), &idle));
+	EXPECT_OK(muster_comm_dup(muster_world(job), &past));
+	EXPECT_OK(muster_comm_switch(past, MUSTER_OFFLOAD_OFF));
 	chaos_begin(CHAOS_FEW);
 	do {
 		EXPECT_OK(chaos_reduce());
 		short_ones(++round);
+		past_trees(past, round);
 		if (!rank)
 			usleep(PAUSE_US);	/* the others wait for it: who orders all this has processors, too */
-		there = !rank && !access(file, F_OK);
+		there = !rank && round > 1 && !access(file, F_OK);	/* however slow the machine is */
 		EXPECT_OK(muster_broadcast(muster_world(job), &there, 1, MUSTER_U8, 0));
 	} while (!there);
 	once_more(idle);
+	say_order(past);
 	printf("%" PRIu64 " rounds\n", round);
 	chaos_end();
 }
@@ -634,6 +791,10 @@ int main(int argc, char **argv)
 	if (argc > 2 && !strcmp(argv[1], "sweep")) {
 		each = (uint32_t)atoi(argv[2]);
 		sweep(argc > 3 ? strtoull(argv[3], NULL, 10) : ROOM);
+	} else if (argc > 1 && !strcmp(argv[1], "order")) {
+		order();
+	} else if (argc > 1 && !strcmp(argv[1], "order_without")) {
+		order_without();
 	} else if (argc > 2 && !strcmp(argv[1], "late")) {
 		late(argv[2]);
 	} else if (argc > 1 && !strcmp(argv[1], "chaos")) {

@@ -120,6 +120,8 @@ const char *muster_bump_cannot(const struct muster_comm *comm, const struct must
 		return "it has no such collective";
 	if (call->coll != MUSTER_COLL_BARRIER && !combines(call->type, call->op))
 		return "it has no such type or operation";
+	if (entry->in_order)
+		return "it does not have a tree's order";
 	if (call->bytes > MUSTER_BUMP_WINDOW * MUSTER_BUMP_DATA_MAX)
 		return "it takes at most 22528 bytes";
 	if (!has_all_ranks(comm))

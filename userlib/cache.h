@@ -86,6 +86,8 @@ struct muster_entry {
 	uint64_t used;			/* the communicator's clock at the last use */
 	struct muster_schedule *schedule;
 	bool schedule_owned;		/* else the user's file */
+	bool in_order;			/* it combines as the tree would that the call is for (order.c); or, */
+	const char *no_order;		/* if that was asked for, why not; else NULL */
 	struct muster_program *program;	/* NULL: not lowered, or not possible */
 	struct muster_desc *bound;	/* the program with keys and addresses filled in */
 	struct muster_kept *kept;	/* the program as the device keeps it; NULL: it does not */

@@ -27,16 +27,17 @@ struct muster_path_row {
 
 static int tree_available(struct muster_comm *comm, struct muster_entry *entry, const char **why)
 {
-	uint32_t wanted = comm->job->settings.tree;
+	enum muster_offload wanted = comm->tree;
 	int err;
 
 	entry->no_tree = NULL;
 	if (wanted == MUSTER_OFFLOAD_OFF || comm->offload == MUSTER_OFFLOAD_OFF)
 		return 0;
 	entry->no_tree = muster_trees_cannot(comm, entry);
-	if (entry->no_tree && wanted == MUSTER_OFFLOAD_FORCE && muster_trees_serves(&entry->call))
+	if (entry->no_tree && wanted == MUSTER_OFFLOAD_FORCE && !entry->call.own && muster_trees_serves(&entry->call))
 		return muster_fail(comm->job, -EOPNOTSUPP, "the switches are forced, but cannot do this %s: %s",
-				   muster_coll_name(entry->call.coll), entry->no_tree);
+				   muster_coll_name(entry->call.coll),
+				   *entry->no_tree ? entry->no_tree : "there is no tree");
 	if (entry->no_tree)
 		return 0;
 	err = muster_trees_lower(comm, entry);
@@ -129,6 +130,14 @@ static const struct muster_path_row paths[] = {
 	{ MUSTER_PATH_HOST, host_available, host_run },
 };
 
+static int order_forced(struct muster_comm *comm, const struct muster_entry *entry)
+{
+	if (comm->job->settings.order != MUSTER_OFFLOAD_FORCE || !entry->no_order)
+		return 0;
+	return muster_fail(comm->job, -EOPNOTSUPP, "the trees' order is forced, but this %s would not have it: %s",
+			   muster_coll_name(entry->call.coll), entry->no_order);
+}
+
 /* The last row can do everything, or says why it must not. */
 static int choose(struct muster_comm *comm, struct muster_entry *entry)
 {
@@ -140,6 +149,8 @@ static int choose(struct muster_comm *comm, struct muster_entry *entry)
 	entry->path = NULL;
 	while (!(ret = path->available(comm, entry, &entry->path_why)))
 		path++;
+	if (ret > 0 && path->path != MUSTER_PATH_SWITCH)
+		ret = order_forced(comm, entry);
 	if (ret < 0)
 		return ret;
 	entry->path = path;

@@ -447,6 +447,24 @@ int muster_exscan(struct muster_comm *comm, const void *in, void *out, uint64_t 
 	return err ? err : muster_wait(request);
 }
 
+/* A program is a tree's or that of a schedule: those that were made are forgotten. */
+static void switch_set(struct muster_comm *comm, enum muster_offload tree)
+{
+	comm->tree = tree;
+	muster_cache_clear(comm);
+}
+
+int muster_comm_switch(struct muster_comm *comm, enum muster_offload tree)
+{
+	MUSTER_TURN_OF(comm);
+	if (tree > MUSTER_OFFLOAD_FORCE)
+		return muster_fail(comm->job, -EINVAL, "muster_comm_switch: %d; allowed are off (0), try (1) and force (2)",
+				   (int)tree);
+	switch_set(comm, tree);
+	switch_set(muster_restart_now(comm), tree);
+	return 0;
+}
+
 int muster_comm_offload(struct muster_comm *comm, enum muster_offload offload)
 {
 	MUSTER_TURN_OF(comm);

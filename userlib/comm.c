@@ -94,6 +94,7 @@ int muster_comm_build(struct muster *job, uint32_t context, uint32_t life, uint3
 	comm->context = context;
 	comm->life = life;
 	comm->offload = job->settings.offload;
+	comm->tree = job->settings.tree;
 	comm->last.why = "no operation has finished yet";
 	err = members_set(comm, nr, ranks);
 	if (!err)

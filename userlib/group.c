@@ -143,8 +143,10 @@ static int build(struct muster_comm *parent, uint32_t id, uint32_t life, const s
 	err = muster_comm_build(parent->job, id, life, wish->nr, wish->ranks, comm);
 	if (!err)
 		err = muster_comm_inherit(*comm);
-	if (!err)
+	if (!err) {
 		(*comm)->offload = parent->offload;
+		(*comm)->tree = parent->tree;
+	}
 	return err;
 }
 

@@ -18,7 +18,7 @@
 #include <string.h>
 
 enum muster_library_limit {
-	MUSTER_ABI = 12,		/* raised when older ranks cannot join any more */
+	MUSTER_ABI = 13,		/* raised when older ranks cannot join any more */
 	MUSTER_SENTENCE_MAX = 512,	/* bytes of an error's sentence */
 	MUSTER_COMM_BUCKETS = 1024,	/* of the tables that find communicators, */
 	MUSTER_MEMBER_BUCKETS = 256,	/* and of that which finds their members */
@@ -55,6 +55,7 @@ struct muster_settings {
 	char manager[64];	/* address of who makes groups on reduction trees; empty: nobody */
 	uint32_t tree;		/* enum muster_offload: whether operations use them, */
 	uint64_t tree_bytes;	/* the low-latency one up to so many bytes; */
+	uint32_t order;		/* enum muster_offload: whether other paths combine in their order; */
 	bool lock_fails;	/* another path is taken where the streaming one is locked; else it is */
 	uint64_t lock_us;	/* waited for, so long at the most, */
 	uint64_t slice_us;	/* and locked for about so long */
@@ -246,6 +247,7 @@ struct muster_comm {
 	uint32_t refs;			/* while it is not closed, and of requests that failed with it */
 	const uint32_t *ranks;		/* of its members in the job (members.c) */
 	enum muster_offload offload;
+	enum muster_offload tree;	/* whether it uses its groups on trees */
 	int failed;			/* the error that every later operation gets */
 	char *why;			/* its sentence; NULL: there was no memory for that */
 	uint32_t culprit;		/* of an error: who is to blame; not known from size on */

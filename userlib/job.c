@@ -99,6 +99,7 @@ static uint64_t settings_digest(const struct muster_settings *settings)
 	digest = digest_add(digest, &settings->first_host, sizeof(settings->first_host));
 	digest = digest_add(digest, &settings->tree, sizeof(settings->tree));
 	digest = digest_add(digest, &settings->tree_bytes, sizeof(settings->tree_bytes));
+	digest = digest_add(digest, &settings->order, sizeof(settings->order));
 	digest = digest_add(digest, &settings->restart, sizeof(settings->restart));
 	digest = digest_add(digest, &settings->stats, sizeof(settings->stats));
 	return digest_add(digest, &settings->offload, sizeof(settings->offload));
@@ -166,6 +167,7 @@ static void settings_take(struct muster_settings *settings, const struct muster_
 	settings->offload = first->offload <= MUSTER_OFFLOAD_FORCE ? first->offload : MUSTER_OFFLOAD_TRY;
 	settings->tree = first->tree <= MUSTER_OFFLOAD_FORCE ? first->tree : MUSTER_OFFLOAD_TRY;
 	settings->tree_bytes = first->tree_bytes;
+	settings->order = first->order <= MUSTER_OFFLOAD_FORCE ? first->order : MUSTER_OFFLOAD_OFF;
 	settings->restart = first->restart <= MUSTER_RESTART_AGREED ? first->restart : MUSTER_RESTART_OFF;
 	settings->stats = first->stats;
 }

@@ -23,16 +23,19 @@ static void why_set(struct muster_comm *comm, const struct muster_request *reque
 	const struct muster_entry *entry = request->entry;
 	bool no_bump = !is_network(request->path) && entry->no_bump && *entry->no_bump;
 	bool no_tree = !is_network(request->path) && entry->no_tree && *entry->no_tree;
+	char order[MUSTER_WHY_MAX] = "";
 
+	if (request->path != MUSTER_PATH_SWITCH)
+		muster_order_words(comm, entry, order, sizeof(order));
 	comm->last.why = request->why;
-	if (!no_bump && !no_tree && request->why != entry->why)
+	if (!no_bump && !no_tree && !*order && request->why != entry->why)
 		return;
 	if (!comm->last_why)
 		comm->last_why = malloc(MUSTER_WHY_MAX);
 	comm->last.why = "no memory for why";
 	if (!comm->last_why)
 		return;
-	snprintf(comm->last_why, MUSTER_WHY_MAX, "%s%s%s%s%s", request->why,
+	snprintf(comm->last_why, MUSTER_WHY_MAX, "%s%s%s%s%s%s", request->why, order,
 		 no_tree ? "; not the switches: " : "", no_tree ? entry->no_tree : "",
 		 no_bump ? "; not the bump: " : "", no_bump ? entry->no_bump : "");
 	comm->last.why = comm->last_why;	/* the entry may go */

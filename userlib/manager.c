@@ -53,6 +53,7 @@ struct answer {
 	union {
 		char why[MUSTER_MANAGER_WHY_MAX];
 		struct muster_manager_claim claims[2 * MUSTER_TREE_TYPES];
+		struct muster_manager_give gives[MUSTER_MANAGER_MEMBERS_MAX];
 	};
 };
 
@@ -407,6 +408,7 @@ static int ask(struct muster_comm *comm, enum muster_tree_type type,
 		.tree = htole16(pair->tree),
 		.group = htole32(pair->group),
 		.nr_members = htole32(comm->size),
+		.flags = htole32(job->settings.order == MUSTER_OFFLOAD_OFF ? 0 : MUSTER_MANAGER_ORDER),
 	};
 	for (uint32_t i = 0; i < comm->size; i++) {
 		const struct muster_address *member = muster_comm_address(comm, i);
@@ -492,6 +494,21 @@ static void held_forget(struct muster_manager *manager, const struct muster_tree
 		}
 }
 
+/* As it was asked for. */
+static int order_take(const struct muster_comm *comm, const struct answer *answer, struct muster_give **order)
+{
+	if (comm->job->settings.order == MUSTER_OFFLOAD_OFF)
+		return 0;
+	if (le32toh(answer->head.nr_members) != comm->size - 1)
+		return -EPROTO;
+	*order = calloc(comm->size, sizeof(**order));
+	for (uint32_t i = 0; *order && i + 1 < comm->size; i++)
+		(*order)[i] = (struct muster_give){
+			.from = le16toh(answer->gives[i].from), .to = le16toh(answer->gives[i].to),
+		};
+	return *order ? 0 : -ENOMEM;
+}
+
 int muster_manager_create(struct muster_comm *comm, enum muster_tree_type type,
 			  const struct muster_tree *pair, struct muster_tree *tree, char *why,
 			  size_t why_len)
@@ -512,11 +529,17 @@ int muster_manager_create(struct muster_comm *comm, enum muster_tree_type type,
 		.payload_max = le32toh(answer.head.payload_max),
 		.locks = le32toh(answer.head.flags) & MUSTER_MANAGER_LOCKS,
 	};
-	if (!err && muster_manager_hold(comm->job, tree)) {
-		give_back(comm->job);
-		return failed(-ENOMEM, why, why_len);
-	}
-	return err;
+	if (err)
+		return err;
+	err = order_take(comm, &answer, &tree->order);
+	if (!err)
+		err = muster_manager_hold(comm->job, tree);
+	if (!err)
+		return 0;
+	free(tree->order);
+	tree->order = NULL;
+	give_back(comm->job);
+	return failed(err, why, why_len);
 }
 
 void muster_manager_leave(struct muster *job, const struct muster_tree *tree, bool moved)

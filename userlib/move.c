@@ -91,6 +91,8 @@ static int go_over(struct muster_comm *comm)
 		err = job->dev->ops->tree_move(job->dev, job->id, comm->context, &config);
 		muster_manager_leave(job, &old, true);
 	}
+	if (job->settings.order != MUSTER_OFFLOAD_OFF)
+		muster_cache_clear(comm);	/* what it says of the order is so no more */
 	trees->lock = (struct muster_tree_lock){ .most = trees->lock.most };
 	trees->move = (struct muster_moving){ .begun = false };
 	return err;
@@ -152,6 +154,7 @@ static void begin(struct muster_comm *comm, const struct muster_moved *moved)
 		move->next[type] = comm->trees->by_type[type];
 		move->next[type].key = moved->keys[type];
 		move->next[type].group = moved->groups[type];
+		move->next[type].moved = true;
 		err = muster_manager_hold(comm->job, &move->next[type]);
 	}
 	if (err)

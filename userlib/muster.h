@@ -218,6 +218,12 @@ uint32_t muster_comm_size(const struct muster_comm *comm);
 int muster_comm_offload(struct muster_comm *comm, enum muster_offload offload);
 
 /**
+ * muster_comm_switch() - whether later operations that a reduction tree can do run on it: off, try, or force; as
+ * MUSTER_SWITCH for all communicators. The same on every rank.
+ */
+int muster_comm_switch(struct muster_comm *comm, enum muster_offload tree);
+
+/**
  * muster_comm_restart() - have muster_barrier(), muster_broadcast(), muster_reduce() and muster_allreduce()
  * outlive a loss; the same on every rank, and before the first of them. MUSTER_RESTART does so for all communicators.
  *

@@ -12,6 +12,7 @@
 
 #include "calls.h"
 #include "graph.h"
+#include "tree.h"
 #include "tuning.h"
 #include "turn.h"
 
@@ -152,6 +153,9 @@ int muster_entry_schedule(struct muster_comm *comm, struct muster_entry *entry)
 		return schedule_neighbours(comm, entry);
 	if (muster_call_hides(&entry->call))
 		return schedule_direct(comm, entry);
+	err = muster_order_schedule(comm, entry);
+	if (err)
+		return err < 0 ? err : 0;
 	err = schedule_told(comm, entry, why, sizeof(why));
 	if (has_none(err) && comm->job->tuning) {
 		err = tuned(comm, comm->job->tuning, entry);

@@ -179,11 +179,11 @@ static int tuning_read(struct muster_settings *settings, char *why, size_t why_l
 	return 0;
 }
 
-static int offload_read(const char *name, uint32_t *offload, char *why, size_t why_len)
+static int offload_read(const char *name, const char *unset, uint32_t *offload, char *why, size_t why_len)
 {
 	static const char *const words[] = { "off", "try", "force", NULL };
 	const char *value = getenv(name);
-	int index = word_read(name, value ? value : "try", words, "off, try or force", why, why_len);
+	int index = word_read(name, value ? value : unset, words, "off, try or force", why, why_len);
 
 	if (index < 0)
 		return index;
@@ -207,13 +207,15 @@ static int lock_read(struct muster_settings *settings, char *why, size_t why_len
 	return ret ? ret : seconds_read("MUSTER_LOCK_SLICE", &settings->slice_us, why, why_len);
 }
 
-/* The reduction switches: whether to use them, who makes groups, and up to which length. */
+/* The reduction switches: whether to use them, or at least their order, who makes groups, and up to which length. */
 static int tree_read(struct muster_settings *settings, char *why, size_t why_len)
 {
 	const char *manager = getenv("MUSTER_MANAGER");
 	bool wrong = false;
-	int err = offload_read("MUSTER_SWITCH", &settings->tree, why, why_len);
+	int err = offload_read("MUSTER_SWITCH", "try", &settings->tree, why, why_len);
 
+	if (!err)
+		err = offload_read("MUSTER_SWITCH_ORDER", "off", &settings->order, why, why_len);
 	if (err)
 		return err;
 	settings->tree_bytes = number_read("MUSTER_SWITCH_BYTES", TREE_BYTES, 10, INT64_MAX, &wrong);
@@ -327,7 +329,7 @@ int muster_settings_read(struct muster_settings *settings, char *why, size_t why
 	if (!err)
 		err = tuning_read(settings, why, why_len);
 	if (!err)
-		err = offload_read("MUSTER_OFFLOAD", &settings->offload, why, why_len);
+		err = offload_read("MUSTER_OFFLOAD", "try", &settings->offload, why, why_len);
 	if (!err)
 		err = tree_read(settings, why, why_len);
 	if (!err)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * For tests only: a manager of aggregation groups as a thread. It makes whatever group it is
- * asked for, and can be told to be silent; what it heard meanwhile it answers afterwards.
+ * asked for, each of whose members gives to the one before, and can be told to be silent; what it heard meanwhile it
+ * answers afterwards.
  */
 #ifndef MUSTER_TEST_MANAGER_H
 #define MUSTER_TEST_MANAGER_H
@@ -16,18 +17,24 @@
 #include "muster_manager.h"
 #include "testing.h"
 
+struct test_manager_answer {
+	struct muster_manager_message head;
+	struct muster_manager_give gives[TEST_RANKS_MAX];
+};
+
 struct test_manager {
 	char address[40];
 	pthread_t thread;
 	pthread_mutex_t lock;		/* what follows */
 	bool silent, ends;
+	bool orderless;			/* it does not say how groups combine */
 	uint32_t created;		/* groups that it was asked for, */
 	uint32_t given_back;		/* and those whose answers nobody awaits */
 	struct pollfd fds[1 + TEST_RANKS_MAX];	/* the first listens */
 	nfds_t nr;
 	struct {
 		int fd;
-		struct muster_manager_message answer;
+		struct test_manager_answer answer;
 	} late[TEST_RANKS_MAX];
 	uint32_t nr_late;
 	void (*hello)(void *opaque);	/* before it welcomes anybody; NULL: nothing */
@@ -35,10 +42,11 @@ struct test_manager {
 };
 
 static inline void test_manager_answer(struct test_manager *manager, int fd,
-				       const struct muster_manager_message *answer)
+				       const struct test_manager_answer *answer)
 {
 	if (!manager->silent) {
-		send(fd, answer, sizeof(*answer), MSG_NOSIGNAL);
+		send(fd, answer, sizeof(answer->head) + answer->head.nr_members * sizeof(answer->gives[0]),
+		     MSG_NOSIGNAL);
 		return;
 	}
 	assert_true(manager->nr_late < TEST_RANKS_MAX);
@@ -49,9 +57,9 @@ static inline void test_manager_answer(struct test_manager *manager, int fd,
 static inline void test_manager_take(struct test_manager *manager, int fd,
 				     const struct muster_manager_message *said)
 {
-	struct muster_manager_message answer = {
+	struct test_manager_answer answer = { .head = {
 		.version = MUSTER_MANAGER_VERSION, .tag = said->tag, .payload_max = 256,
-	};
+	} };
 
 	if (said->kind == MUSTER_MANAGER_HELLO && manager->hello)
 		manager->hello(manager->opaque);
@@ -59,13 +67,32 @@ static inline void test_manager_take(struct test_manager *manager, int fd,
 		manager->given_back++;
 		return;
 	}
-	answer.kind = (uint16_t)(said->kind + 1);
+	answer.head.kind = (uint16_t)(said->kind + 1);
 	if (said->kind == MUSTER_MANAGER_CREATE) {
-		answer.tree = said->type;
-		answer.group = ++manager->created;
-		answer.key = 1000 + answer.group;
+		answer.head.tree = said->type;
+		answer.head.group = ++manager->created;
+		answer.head.key = 1000 + answer.head.group;
+		if (said->flags & MUSTER_MANAGER_ORDER && !manager->orderless)
+			answer.head.nr_members = said->nr_members - 1;
+		for (uint32_t i = 0; i < answer.head.nr_members; i++)
+			answer.gives[i] = (struct muster_manager_give){
+				.from = (uint16_t)(said->nr_members - 1 - i), .to = (uint16_t)(said->nr_members - 2 - i),
+			};
 	}
 	test_manager_answer(manager, fd, &answer);
+}
+
+/* In the place of one that has gone, if there is one. */
+static inline void test_manager_let_in(struct test_manager *manager)
+{
+	nfds_t at = 1;
+
+	while (at < manager->nr && manager->fds[at].fd >= 0)
+		at++;
+	assert_true(at <= TEST_RANKS_MAX);
+	manager->fds[at] = (struct pollfd){ .fd = accept(manager->fds[0].fd, NULL, NULL), .events = POLLIN };
+	if (at == manager->nr)
+		manager->nr++;
 }
 
 static inline void test_manager_hear(struct test_manager *manager, nfds_t i)
@@ -75,9 +102,7 @@ static inline void test_manager_hear(struct test_manager *manager, nfds_t i)
 	ssize_t bytes;
 
 	if (!i) {
-		assert_true(manager->nr <= TEST_RANKS_MAX);
-		manager->fds[manager->nr].fd = accept(manager->fds[0].fd, NULL, NULL);
-		manager->fds[manager->nr++].events = POLLIN;
+		test_manager_let_in(manager);
 		return;
 	}
 	bytes = recv(manager->fds[i].fd, said, sizeof(said), MSG_DONTWAIT);

@@ -83,11 +83,14 @@ static int group_agree(struct muster_comm *comm, enum muster_tree_type type,
 		.locks = words.most[0] && words.most[1] >> 63,
 		.tree = (uint16_t)(words.most[1] >> 32),
 		.group = (uint32_t)words.most[1],
+		.order = tree->order,
 	};
 	if (tree->key && comm->rank && muster_manager_hold(comm->job, tree))
-		return muster_fail(comm->job, -ENOMEM, "no memory for a communicator's trees");
-	if (!tree->key)
-		comm_without(comm, *why ? why : muster_manager_words(muster_rank_errno(-(int32_t)tree->group)));
+		return muster_comm_give_up(comm, muster_fail(comm->job, -ENOMEM,
+							     "no memory for a communicator's trees"));
+	if (tree->key)
+		return muster_order_share(comm, tree);
+	comm_without(comm, *why ? why : muster_manager_words(muster_rank_errno(-(int32_t)tree->group)));
 	return 0;
 }
 
@@ -128,9 +131,11 @@ static int trees_take(struct muster_comm *comm, const struct muster_trees *trees
 
 static void trees_leave(struct muster *job, const struct muster_trees *trees)
 {
-	for (int type = 0; type < MUSTER_TREE_TYPES; type++)
+	for (int type = 0; type < MUSTER_TREE_TYPES; type++) {
 		if (trees->by_type[type].key)
 			muster_manager_leave(job, &trees->by_type[type], false);
+		free(trees->by_type[type].order);
+	}
 	for (int type = 0; type < MUSTER_TREE_TYPES; type++)
 		if (trees->move.begun && trees->move.next[type].key)
 			muster_manager_leave(job, &trees->move.next[type], false);
@@ -200,13 +205,15 @@ bool muster_trees_serves(const struct muster_call *call)
 }
 
 /* What is short goes by the low-latency tree, all else by the streaming one, if they are there. */
-static const struct muster_tree *tree_of(const struct muster_comm *comm,
-					 const struct muster_call *call)
+const struct muster_tree *muster_trees_of(const struct muster_comm *comm, const struct muster_call *call)
 {
-	const struct muster_tree *llt = &comm->trees->by_type[MUSTER_TREE_LLT];
-	const struct muster_tree *sat = &comm->trees->by_type[MUSTER_TREE_SAT];
 	bool is_long = call->bytes > comm->job->settings.tree_bytes;
+	const struct muster_tree *llt, *sat;
 
+	if (!comm->trees)
+		return NULL;
+	llt = &comm->trees->by_type[MUSTER_TREE_LLT];
+	sat = &comm->trees->by_type[MUSTER_TREE_SAT];
 	if (sat->key && (is_long || !llt->key))
 		return sat;
 	return llt->key ? llt : NULL;
@@ -219,14 +226,14 @@ static bool is_streaming(const struct muster_comm *comm, const struct muster_tre
 
 bool muster_trees_locks(const struct muster_comm *comm, const struct muster_entry *entry)
 {
-	return tree_of(comm, &entry->call)->locks;
+	return muster_trees_of(comm, &entry->call)->locks;
 }
 
 const char *muster_trees_cannot(const struct muster_comm *comm, const struct muster_entry *entry)
 {
 	const struct muster_call *call = &entry->call;
-	bool forced = comm->job->settings.tree == MUSTER_OFFLOAD_FORCE;
-	const struct muster_tree *tree = comm->trees ? tree_of(comm, call) : NULL;
+	bool forced = comm->tree == MUSTER_OFFLOAD_FORCE;
+	const struct muster_tree *tree = muster_trees_of(comm, call);
 
 	if (!tree)
 		return comm->no_tree ? comm->no_tree : comm->job->no_tree;
@@ -245,41 +252,25 @@ const char *muster_trees_cannot(const struct muster_comm *comm, const struct mus
 	return !forced && muster_comm_is_told(comm) ? "a schedule was chosen" : NULL;
 }
 
-/* Whether another order of the operands gives other bits. */
-static bool order_counts(const struct muster_call *call)
-{
-	bool rounds = call->op == MUSTER_SUM || call->op == MUSTER_PROD;
-
-	switch (call->type) {
-	case MUSTER_F16:
-	case MUSTER_BF16:
-	case MUSTER_F32:
-	case MUSTER_F64:
-	case MUSTER_C32:
-	case MUSTER_C64:
-		return rounds;
-	default:
-		return false;
-	}
-}
-
 const char *muster_trees_why(const struct muster_comm *comm, const struct muster_entry *entry)
 {
-	static const char *const words[2][2] = {
+	static const char *const words[2][3] = {
 		{ "switch: low-latency tree",
-		  "switch: low-latency tree; rounded in its own order, not that of the other paths" },
+		  "switch: low-latency tree; rounded in its own order, not that of the other paths",
+		  "switch: low-latency tree; rounded in its own order, as on the other paths" },
 		{ "switch: streaming tree",
-		  "switch: streaming tree; rounded in its own order, not that of the other paths" },
+		  "switch: streaming tree; rounded in its own order, not that of the other paths",
+		  "switch: streaming tree; rounded in its own order, as on the other paths" },
 	};
-	bool combines = muster_coll_row(entry->call.coll)->combines;
-	bool own_order = combines && order_counts(&entry->call);
+	const struct muster_tree *tree = muster_trees_of(comm, &entry->call);
+	int order = !muster_order_counts(&entry->call) ? 0 : entry->in_order && !tree->moved ? 2 : 1;
 
-	return words[is_streaming(comm, tree_of(comm, &entry->call))][own_order];
+	return words[is_streaming(comm, tree)][order];
 }
 
 const char *muster_trees_schedule(const struct muster_comm *comm, const struct muster_entry *entry)
 {
-	const struct muster_tree *tree = comm->trees ? tree_of(comm, &entry->call) : NULL;
+	const struct muster_tree *tree = muster_trees_of(comm, &entry->call);
 
 	return tree && is_streaming(comm, tree) ? "streaming-tree" : "low-latency-tree";
 }
@@ -329,7 +320,7 @@ static void contribution_fill(const struct muster_comm *comm, const struct muste
 
 	up->flags |= MUSTER_DESC_CH | MUSTER_DESC_CP;
 	up->dest = MUSTER_FIELD_PREP(MUSTER_DEST_NODE, comm->job->settings.uplink);
-	up->dst_vp = tree_of(comm, call)->tree;
+	up->dst_vp = muster_trees_of(comm, call)->tree;
 	if (!brings(comm, call, round))
 		return;
 	up->length = bytes;
@@ -373,7 +364,7 @@ static void result_fill(const struct muster_comm *comm, const struct muster_entr
 static void desc_fill(const struct muster_comm *comm, const struct muster_entry *entry,
 		      const struct muster_program *program, struct muster_desc *desc)
 {
-	uint32_t pulse = tree_of(comm, &entry->call)->payload_max;
+	uint32_t pulse = muster_trees_of(comm, &entry->call)->payload_max;
 
 	*desc = (struct muster_desc){
 		.kind = program->is_inline ? MUSTER_DESC_MP : MUSTER_DESC_RDMA,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * Reduction trees of communicators: who makes their groups (manager.c), operations
- * that run on them (tree.c), and whose turn it is (lock.c).
+ * that run on them (tree.c) or combine as they do (order.c), and whose turn it is (lock.c).
  */
 #ifndef MUSTER_TREE_H
 #define MUSTER_TREE_H
@@ -22,6 +22,8 @@ struct muster_tree {
 	uint64_t key;		/* 0: there is none */
 	uint32_t payload_max;	/* bytes of one packet */
 	bool locks;		/* others use it as well */
+	bool moved;		/* since `order` was told */
+	struct muster_give *order;	/* how it combines the members' contributions; NULL: nobody asks */
 };
 
 /* Of a communicator's streaming tree. */
@@ -128,6 +130,8 @@ void muster_comm_tree_leave(struct muster_comm *comm);
 const char *muster_trees_cannot(const struct muster_comm *comm, const struct muster_entry *entry);
 /** muster_trees_serves() - whether trees have such a collective at all. */
 bool muster_trees_serves(const struct muster_call *call);
+/** muster_trees_of() - the one that an operation is for, if its communicator has one; else NULL. */
+const struct muster_tree *muster_trees_of(const struct muster_comm *comm, const struct muster_call *call);
 /** muster_trees_why() - what is to be said of an operation that took it. */
 const char *muster_trees_why(const struct muster_comm *comm, const struct muster_entry *entry);
 /** muster_trees_schedule() - and which kind of tree that was. */
@@ -136,6 +140,17 @@ const char *muster_trees_schedule(const struct muster_comm *comm, const struct m
 int muster_trees_lower(struct muster_comm *comm, struct muster_entry *entry);
 /** muster_trees_locks() - whether an operation for it needs a lock. */
 bool muster_trees_locks(const struct muster_comm *comm, const struct muster_entry *entry);
+
+/* ---- order.c: other paths in their order ------------------------------------------------- */
+
+/** muster_order_counts() - whether an operation's bits depend on the order in which it combines. */
+bool muster_order_counts(const struct muster_call *call);
+/** muster_order_share() - collective: what the first member has been told of a tree, all know. 0; -errno. */
+int muster_order_share(struct muster_comm *comm, struct muster_tree *tree);
+/** muster_order_schedule() - 1: entry->schedule has the tree's order; 0: another one is needed; -errno. */
+int muster_order_schedule(struct muster_comm *comm, struct muster_entry *entry);
+/** muster_order_words() - what is to be said of that on another path than the tree's. */
+void muster_order_words(const struct muster_comm *comm, const struct muster_entry *entry, char *words, size_t len);
 
 /* ---- lock.c: locks of the streaming one ---------------------------------------------------- */
 

@@ -290,6 +290,76 @@ static void test_a_job_is_not_left_before_the_manager_has_said_so_of_its_groups(
 	test_manager_end(&manager);
 }
 
+/* ---- in a tree's order ----------------------------------------------------------------------- */
+
+/* (1 + 2^-24) + 2^-24 is 1; but the small ones come first. */
+static void *sum_run(void *opaque)
+{
+	struct test_thread *thread = opaque;
+	struct test_world *world = thread->world;
+	struct muster_comm *comm = muster_world(world->jobs[thread->rank]);
+	float own = thread->rank ? 0x1p-24f : 1, sum = 0;
+
+	muster_comm_switch(comm, MUSTER_OFFLOAD_OFF);
+	world->results[thread->rank] = muster_allreduce(comm, &own, &sum, 1, MUSTER_F32, MUSTER_SUM);
+	strcpy(world->said[thread->rank], muster_error(comm->job));
+	if (!world->results[thread->rank])
+		assert_true(sum == 1 + 0x1p-23f);
+	return NULL;
+}
+
+static void assert_said(const struct test_world *world, const char *words)
+{
+	for (uint32_t i = 0; i < world->size; i++) {
+		struct muster_op_info info;
+
+		muster_comm_last(muster_world(world->jobs[i]), &info);
+		if (!strstr(info.why, words))
+			fail_msg("rank %u: %s", i, info.why);
+	}
+}
+
+static void test_other_paths_combine_in_the_order_that_the_manager_tells(void **state)
+{
+	struct test_manager manager = { .silent = false };
+	struct test_world *world;
+
+	(void)state;
+	setenv("MUSTER_SWITCH_ORDER", "force", 1);
+	test_manager_begin(&manager);
+	world = test_joined(RANKS, TEST_RING_MAX);
+	assert_trees(world);
+	test_all(world, sum_run, NULL);
+	assert_all(world, 0);
+	assert_said(world, "NIC: offloaded; in the order of the low-latency tree");
+	test_world_free(world);
+	test_manager_end(&manager);
+	unsetenv("MUSTER_SWITCH_ORDER");
+}
+
+/* It gets its groups back, and an operation that must have their order fails. */
+static void test_a_manager_that_tells_no_order_makes_no_groups(void **state)
+{
+	struct test_manager manager = { .orderless = true };
+	struct test_world *world;
+
+	(void)state;
+	setenv("MUSTER_SWITCH_ORDER", "force", 1);
+	test_manager_begin(&manager);
+	world = test_joined(RANKS, TEST_RING_MAX);
+	test_all(world, sum_run, NULL);
+	for (uint32_t i = 0; i < RANKS; i++) {
+		assert_int_equal(world->results[i], -EOPNOTSUPP);
+		assert_non_null(strstr(world->said[i], "the trees' order is forced, but this allreduce would not have it: "
+				       "no group was made: Protocol error"));
+	}
+	while (test_manager_given_back(&manager) < MUSTER_TREE_TYPES)
+		sched_yield();
+	test_world_free(world);
+	test_manager_end(&manager);
+	unsetenv("MUSTER_SWITCH_ORDER");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -299,6 +369,8 @@ int main(void)
 		cmocka_unit_test(test_a_manager_that_says_nothing_is_waited_for_once),
 		cmocka_unit_test(test_other_threads_go_on_while_the_manager_is_awaited),
 		cmocka_unit_test(test_a_job_is_not_left_before_the_manager_has_said_so_of_its_groups),
+		cmocka_unit_test(test_other_paths_combine_in_the_order_that_the_manager_tells),
+		cmocka_unit_test(test_a_manager_that_tells_no_order_makes_no_groups),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
