@@ -390,9 +390,9 @@ GUEST_CHECKS := $(DRIVER_CHECKS) selftests/guests_test.sh selftests/guests_diagn
 	selftests/boot_test.sh
 
 # Other kernels than the usual one have folders of their own. The one that watches is slow and
-# takes its time.
+# takes its time; what is repeated is repeated less often.
 KERNEL_6.12 := MUSTER_VM_DIR=$(abspath build/vm-6.12) MUSTER_MODULE=$(abspath build/kernel-6.12/muster.ko)
-KERNEL_debug := MUSTER_VM_DIR=$(abspath build/vm-debug) MUSTER_PATIENCE=100 \
+KERNEL_debug := MUSTER_VM_DIR=$(abspath build/vm-debug) MUSTER_PATIENCE=100 TIMES=$(or $(TIMES),2) \
 	MUSTER_TEST_TIMEOUT=200000 MUSTER_MODULE=$(abspath build/kernel-debug/muster.ko)
 
 # The newer kernel itself, after its driver; the debug kernel comes with its driver.
@@ -433,8 +433,9 @@ LOCAL_CHECKS := $(filter-out $(GUEST_CHECKS) $(SLOW_CHECKS),$(wildcard selftests
 
 # Without guests; the longest first, so that none is left over at the end.
 LONG_LOCAL := $(addprefix selftests/,dst_test.sh bump_library_test.sh kbuild_test.sh switchd_test.sh faults_test.sh) \
-	$(addprefix $(SAN)/userlib/schedule/,lower_machine_test generate_test) \
-	$(addprefix selftests/,perf_test.sh diagnosis_test.sh bits_test.sh bump_hosts_test.sh)
+	$(addprefix $(SAN)/userlib/,synth/synth_test synth/mutant_test schedule/lower_machine_test schedule/generate_test) \
+	$(addprefix selftests/,mpi_behave_test.sh perf_test.sh synth_test.sh diagnosis_test.sh bits_test.sh \
+		bump_hosts_test.sh)
 LOCAL_TESTS := $(LONG_LOCAL) $(filter-out $(LONG_LOCAL),$(LOCAL_CHECKS) $(UNITS))
 
 # What tests look at results with; what cannot be had is skipped and says so.

@@ -10,7 +10,9 @@ run() {
 	"$MUSTER_BUILD/tools/muster-run" -n "$@"
 }
 
-# digest N PROGRAM MEMORY [some]: what the ranks found, as a number
+some=$(little_or some bits)	# lengths
+
+# digest N PROGRAM MEMORY [LENGTHS]: what the ranks found, as a number
 digest() {
 	run "$1" "$2" "${4:-bits}" "$3" >"out.$1.$3" || return
 	sed -n 's/.*digest //p' "out.$1.$3"
@@ -26,7 +28,7 @@ for n in 1 2 3 4 5 6 7 8 16 17 32; do
 	check "$n ranks: NIC path and host path have the same bits" digest $n "$ranks" registered
 done
 for n in 9 10 11 12 13 14 15; do
-	check "$n ranks: the same, of some lengths" digest $n "$ranks" registered some
+	check "$n ranks: the same, of some lengths" digest $n "$ranks" registered "$some"
 done
 check "the same bits when it is run again" repeatable 4
 
@@ -45,15 +47,15 @@ check "the same bits over UDP as over memory rings" wire_alike udp
 
 # An engine of the least there is: what an architect may ask for.
 small_alike() {
-	large=$(digest 4 "$ranks" plain)
+	large=$(digest 4 "$ranks" plain "$some")
 	test -n "$large"
-	same "$large" "$(MUSTER_ENGINE=units=1,buffer=0,window=1,pulses=1 MUSTER_WIRE=$1 digest 4 "$ranks" plain)"
+	same "$large" "$(MUSTER_ENGINE=units=1,buffer=0,window=1,pulses=1 MUSTER_WIRE=$1 digest 4 "$ranks" plain "$some")"
 }
 check "the same bits by one unit without buffer, a window and pulses of one" small_alike ring
 check "the same over UNIX sockets" small_alike unix
 
-check "clean under sanitizers, registered memory" digest 3 "$checked" registered
-check "clean under sanitizers, plain memory" digest 5 "$checked" plain
+check "clean under sanitizers, registered memory" digest 3 "$checked" registered "$some"
+check "clean under sanitizers, plain memory" digest 5 "$checked" plain "$some"
 
 check "several operations in flight, and groups" run 5 "$checked" started
 

@@ -40,7 +40,7 @@ starved_guests_boot() {
 	rm vm/qemu-system-x86_64 vm/cmdline	# what they point to is of all guests
 	install -m 755 starved vm/qemu-system-x86_64
 	echo "loglevel=7" >vm/cmdline
-	MUSTER_VM_DIR=$PWD/vm "$VM" -n 2 --nics=0 true
+	MUSTER_VM_DIR=$PWD/vm "$VM" -n "$(little_or 2 4)" --nics=0 true
 }
 check "guests that hardly get a tick boot" starved_guests_boot
 finish

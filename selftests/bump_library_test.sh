@@ -7,6 +7,7 @@
 run=$MUSTER_BUILD/tools/muster-run
 ranks=$MUSTER_BUILD/selftests/ranks
 checked=$MUSTER_BUILD/san/selftests/ranks	# the same program under sanitizers
+some=$(little_or some bits)	# lengths
 
 "$run" --bump -n 1 true >/dev/null 2>why || skip_all "no network namespaces here: $(head -n 1 why)"
 
@@ -14,13 +15,13 @@ checked=$MUSTER_BUILD/san/selftests/ranks	# the same program under sanitizers
 bits() {
 	n=$1
 	shift
-	"$run" --bump "$@" --no-prefix -n "$n" "$ranks" some >out
+	"$run" --bump "$@" --no-prefix -n "$n" "$ranks" "$some" >out
 	test "$(sed -n 's/^bump \([0-9]*\) .*/\1/p' out)" -gt 50
 	sed -n 's/^digest //p' out
 }
 
 same_bits() {
-	first=$("$run" --no-prefix -n "$1" "$ranks" some | sed -n 's/^digest //p')
+	first=$("$run" --no-prefix -n "$1" "$ranks" "$some" | sed -n 's/^digest //p')
 	test -n "$first"
 	same "$first" "$(bits "$1")"
 	export MUSTER_BUMPD_OPTIONS="--faults=10,10,10"
@@ -58,7 +59,7 @@ cat >with.sh <<'END'
 END
 
 wire() {
-	MUSTER_WIRE=$1 "$run" --bump --no-prefix -n 3 sh with.sh none "$ranks" some >out
+	MUSTER_WIRE=$1 "$run" --bump --no-prefix -n 3 sh with.sh none "$ranks" "$some" >out
 	grep -q '^digest' out
 	fails grep '^bump' out
 }

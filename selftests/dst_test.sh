@@ -1,16 +1,18 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# The simulated world: 2,000 seeds with ranks that post descriptors, 1,000 with ranks that run
-# the library, 100 with hosts at switches, and those that once found a bug. MUSTER_SEEDS: how many of the first kind.
+# The simulated world: 1,000 seeds with ranks that post descriptors, half as many with ranks that run
+# the library, a twentieth with hosts at switches, and those that once found a bug. MUSTER_SEEDS: how many
+# of the first kind.
 . "$(dirname "$0")/tap.sh"
 
 dst=$MUSTER_BUILD/san/selftests/dst/dst
+seeds=${MUSTER_SEEDS:-$(little_or 1000 2000)}
 
-check "${MUSTER_SEEDS:-1000} seeds of the simulated world" "$dst" --seeds 1 "${MUSTER_SEEDS:-1000}"
-check "$((${MUSTER_SEEDS:-1000} / 2)) seeds with ranks that run the library" \
-	"$dst" --library --seeds 1 $((${MUSTER_SEEDS:-1000} / 2))
-check "$((${MUSTER_SEEDS:-1000} / 20)) seeds with hosts at switches, and reduction trees" \
-	"$dst" --trees --seeds 1 $((${MUSTER_SEEDS:-1000} / 20))
+check "$seeds seeds of the simulated world" "$dst" --seeds 1 "$seeds"
+check "$((seeds / 2)) seeds with ranks that run the library" \
+	"$dst" --library --seeds 1 $((seeds / 2))
+check "$((seeds / 20)) seeds with hosts at switches, and reduction trees" \
+	"$dst" --trees --seeds 1 $((seeds / 20))
 
 once() {
 	sed 's/#.*//; s/^library/--library/; s/^trees/--trees/' "$tap_home/dst/seeds.txt" | while read -r seed; do

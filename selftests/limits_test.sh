@@ -9,8 +9,8 @@
 run=$MUSTER_BUILD/tools/muster-run
 perf=$MUSTER_BUILD/tools/muster_perf
 [ -x "$run" ] || skip_all "there is no $run (make all)"
-FILES=512
-RANKS=110
+FILES=$(little_or 512 1024)
+RANKS=$(little_or 110 220)
 
 barriers() {
 	ulimit -n $FILES

@@ -16,9 +16,10 @@ ranks=$MUSTER_BUILD/selftests/ranks
 switched=$MUSTER_BUILD/selftests/switched
 checked=$MUSTER_BUILD/san/selftests	# the same programs under sanitizers
 perf=$MUSTER_BUILD/tools/muster_perf
+some=$(little_or some bits)	# lengths
 
 digest() {
-	"$run" --no-prefix "$@" "$ranks" some | sed -n 's/^digest //p'
+	"$run" --no-prefix "$@" "$ranks" "$some" | sed -n 's/^digest //p'
 }
 
 # count NAME: that counter of all switches, summed
@@ -83,7 +84,7 @@ orderless() {
 check "without a tree an operation says that it has not its order, or fails if it must" orderless
 
 program() {
-	"$run" --topology switch:5 -n 4 --no-prefix "$ranks" some >out
+	"$run" --topology switch:5 -n 4 --no-prefix "$ranks" "$some" >out
 	test "$(sed -n 's/^bump \([0-9]*\) .*/\1/p' out)" -gt 100
 }
 check "an unchanged program takes trees, and they differ from other paths only where they say so" program

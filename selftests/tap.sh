@@ -6,6 +6,7 @@
 #   check NAME COMMAND [ARGUMENT]...  ok when the command (mostly a function, under
 #                                     set -e) succeeds; else its output is shown
 #   rest NAME COMMAND [ARGUMENT]...   the same, where MUSTER_REST says that what takes long is wanted, too
+#   little_or LITTLE MUCH             prints how much to do of what has no end: much there, else little
 #   skip NAME REASON                  say why a case was not tried
 #   skip_all REASON                   the same for the whole file, and end
 #   finish                            print the plan and exit: 0 pass, 1 fail, 4 skipped
@@ -59,6 +60,10 @@ check() {
 
 rest() {
 	[ -z "${MUSTER_REST:-}" ] || check "$@"
+}
+
+little_or() {
+	[ -z "${MUSTER_REST:-}" ] && echo "$1" || echo "$2"
 }
 
 skip() {

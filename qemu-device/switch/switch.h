@@ -185,6 +185,7 @@ int muster_switch_group_fail(struct muster_switch *sw, uint16_t tree, uint32_t g
 
 /**
  * muster_switch_receive() - a packet has come to a port.
+ * @packet: looked at where it lies, so nobody may write there meanwhile.
  * @len: bytes at payload; must equal the packet's length or it is dropped.
  *
  * Return: 0: taken, or dropped and counted; -EAGAIN: MUSTER_SWITCH_CREDITS of its job and source
