@@ -16,7 +16,7 @@ bits() {
 	n=$1
 	shift
 	"$run" --bump "$@" --no-prefix -n "$n" "$ranks" "$some" >out
-	test "$(sed -n 's/^bump \([0-9]*\) .*/\1/p' out)" -gt 50
+	test "$(sed -n 's/^bump \([0-9]*\) .*/\1/p' out)" -gt "$(little_or 50 100)"
 	sed -n 's/^digest //p' out
 }
 

@@ -72,11 +72,15 @@ long() {
 	echo end
 }
 
-# What they compute is compared with the schedule, interpreted step by step, in each guest. The first are
-# made of what is done inside of each guest, between two ranks of them, and inside again.
+# usage: nested NODES RANKS: inside of each guest, between two ranks of them, and inside again
+nested() {
+	"$MUSTER_BUILD/tools/muster-synth" nodes "$1" "$2" -c allreduce -o nested
+	"$MUSTER_BUILD/tools/muster-synth" nodes "$1" "$2" rabenseifner -c allreduce -o halved
+}
+
+# What they compute is compared with the schedule, interpreted step by step, in each guest.
 scheduled() {
-	"$MUSTER_BUILD/tools/muster-synth" nodes 4 2 -c allreduce -o nested
-	"$MUSTER_BUILD/tools/muster-synth" nodes 4 2 rabenseifner -c allreduce -o halved
+	nested 4 2
 	"$MUSTER_BUILD/tools/muster-synth" solve -t dgx1 -c allgather 2 2 3 -o allgather
 	"$MUSTER_BUILD/tools/muster-synth" solve -t dgx1 -c allreduce 16 4 6 -o allreduce
 	long 8 1 >small
@@ -90,6 +94,15 @@ scheduled() {
 	same 8 "$(grep -c '/long: fetched$' out)"
 }
 check "8 ranks in 4 guests, to the bit: a schedule inside of guests and across them, 2-step allgather and 4-step allreduce of DGX-1; NICs keep and fetch programs" scheduled
+
+three_a_guest() {
+	nested 2 3
+	in_guests 6 --per-host 3 "$MUSTER_BUILD/selftests/scheduled" "$PWD/nested" "$PWD/halved" >out
+	cat out
+	same 6 "$(grep -c '/nested: kept$' out)"
+	same 6 "$(grep -c '/halved:' out)"
+}
+rest "three ranks a guest: a schedule inside of guests and across them" three_a_guest
 
 # With a window of one, ranks ask each other where they had not to.
 least() {

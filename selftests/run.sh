@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
 # Runs test programs that print TAP, three at a time, and adds up what they said.
-# One line a program, with its seconds by the clock and of the processor; the log of a program that fails is shown whole, and of one that runs
-# alone its figures ("# ..."). Closes with "N passed, N failed, N skipped" and exits 1 if anything failed.
+# One line a program, with its seconds by the clock and of the processor; the log of a program that fails is
+# shown whole, and of one that runs alone its figures ("# ..."). Closes with "N passed, N failed, N skipped" and exits 1 if anything failed.
 #
 # usage: run.sh PROGRAM...     (in that order: the longest are best first)
 # MUSTER_JOBS: how many at a time instead.

@@ -37,7 +37,7 @@ static int tree_available(struct muster_comm *comm, struct muster_entry *entry, 
 	if (entry->no_tree && wanted == MUSTER_OFFLOAD_FORCE && !entry->call.own && muster_trees_serves(&entry->call))
 		return muster_fail(comm->job, -EOPNOTSUPP, "the switches are forced, but cannot do this %s: %s",
 				   muster_coll_name(entry->call.coll),
-				   *entry->no_tree ? entry->no_tree : "there is no tree");
+				   muster_no_tree_words(entry->no_tree));
 	if (entry->no_tree)
 		return 0;
 	err = muster_trees_lower(comm, entry);

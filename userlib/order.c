@@ -50,19 +50,11 @@ int muster_order_share(struct muster_comm *comm, struct muster_tree *tree)
 	return err ? muster_comm_give_up(comm, err) : muster_wait(request);
 }
 
-/* What else it is that a communicator has no tree. */
-static const char *no_tree(const struct muster_comm *comm)
-{
-	if (comm->no_tree)
-		return comm->no_tree;
-	return *comm->job->no_tree ? comm->job->no_tree : "there is no tree";
-}
-
 /* Why not, the same on every rank. */
 static const char *cannot(const struct muster_comm *comm, const struct muster_call *call)
 {
 	if (!muster_trees_of(comm, call))
-		return no_tree(comm);
+		return muster_no_tree_words(muster_trees_missing(comm));
 	if (call->coll == MUSTER_COLL_REDUCE_SCATTER)
 		return "schedules have it of whole messages alone";
 	return comm->job->settings.order == MUSTER_OFFLOAD_TRY && muster_comm_is_told(comm) ?

@@ -229,6 +229,11 @@ bool muster_trees_locks(const struct muster_comm *comm, const struct muster_entr
 	return muster_trees_of(comm, &entry->call)->locks;
 }
 
+const char *muster_trees_missing(const struct muster_comm *comm)
+{
+	return comm->no_tree ? comm->no_tree : comm->job->no_tree;
+}
+
 const char *muster_trees_cannot(const struct muster_comm *comm, const struct muster_entry *entry)
 {
 	const struct muster_call *call = &entry->call;
@@ -236,7 +241,7 @@ const char *muster_trees_cannot(const struct muster_comm *comm, const struct mus
 	const struct muster_tree *tree = muster_trees_of(comm, call);
 
 	if (!tree)
-		return comm->no_tree ? comm->no_tree : comm->job->no_tree;
+		return muster_trees_missing(comm);
 	if (!muster_trees_serves(call))
 		return "a tree has no such collective";
 	if (is_of_blocks(call) && tree->locks)

@@ -128,6 +128,15 @@ void muster_comm_tree_joined(struct muster_comm *comm);
 void muster_comm_tree_leave(struct muster_comm *comm);
 /** muster_trees_cannot() - why an operation is not for it, the same on every rank; NULL: it is. */
 const char *muster_trees_cannot(const struct muster_comm *comm, const struct muster_entry *entry);
+/** muster_trees_missing() - why a communicator has none; empty: nobody makes any. */
+const char *muster_trees_missing(const struct muster_comm *comm);
+
+/* What an error says of that. */
+static inline const char *muster_no_tree_words(const char *why)
+{
+	return *why ? why : "there is no tree";
+}
+
 /** muster_trees_serves() - whether trees have such a collective at all. */
 bool muster_trees_serves(const struct muster_call *call);
 /** muster_trees_of() - the one that an operation is for, if its communicator has one; else NULL. */

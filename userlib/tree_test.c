@@ -319,35 +319,44 @@ static void assert_said(const struct test_world *world, const char *words)
 	}
 }
 
+/* The order is forced. */
+static struct test_world *sums_begin(struct test_manager *manager)
+{
+	struct test_world *world;
+
+	setenv("MUSTER_SWITCH_ORDER", "force", 1);
+	test_manager_begin(manager);
+	world = test_joined(RANKS, TEST_RING_MAX);
+	test_all(world, sum_run, NULL);
+	return world;
+}
+
+static void sums_end(struct test_world *world, struct test_manager *manager)
+{
+	test_world_free(world);
+	test_manager_end(manager);
+	unsetenv("MUSTER_SWITCH_ORDER");
+}
+
 static void test_other_paths_combine_in_the_order_that_the_manager_tells(void **state)
 {
 	struct test_manager manager = { .silent = false };
-	struct test_world *world;
+	struct test_world *world = sums_begin(&manager);
 
 	(void)state;
-	setenv("MUSTER_SWITCH_ORDER", "force", 1);
-	test_manager_begin(&manager);
-	world = test_joined(RANKS, TEST_RING_MAX);
 	assert_trees(world);
-	test_all(world, sum_run, NULL);
 	assert_all(world, 0);
 	assert_said(world, "NIC: offloaded; in the order of the low-latency tree");
-	test_world_free(world);
-	test_manager_end(&manager);
-	unsetenv("MUSTER_SWITCH_ORDER");
+	sums_end(world, &manager);
 }
 
 /* It gets its groups back, and an operation that must have their order fails. */
 static void test_a_manager_that_tells_no_order_makes_no_groups(void **state)
 {
 	struct test_manager manager = { .orderless = true };
-	struct test_world *world;
+	struct test_world *world = sums_begin(&manager);
 
 	(void)state;
-	setenv("MUSTER_SWITCH_ORDER", "force", 1);
-	test_manager_begin(&manager);
-	world = test_joined(RANKS, TEST_RING_MAX);
-	test_all(world, sum_run, NULL);
 	for (uint32_t i = 0; i < RANKS; i++) {
 		assert_int_equal(world->results[i], -EOPNOTSUPP);
 		assert_non_null(strstr(world->said[i], "the trees' order is forced, but this allreduce would not have it: "
@@ -355,9 +364,7 @@ static void test_a_manager_that_tells_no_order_makes_no_groups(void **state)
 	}
 	while (test_manager_given_back(&manager) < MUSTER_TREE_TYPES)
 		sched_yield();
-	test_world_free(world);
-	test_manager_end(&manager);
-	unsetenv("MUSTER_SWITCH_ORDER");
+	sums_end(world, &manager);
 }
 
 int main(void)

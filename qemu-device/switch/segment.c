@@ -91,7 +91,7 @@ static struct segment *begin(struct group *group, const struct muster_packet *pa
 		return NULL;
 	place = __builtin_ctz(~group->used);
 	segment = &group->segments[place];
-	group->used |= 1u << place;
+	group->used |= segment_bit(group, segment);
 	group->places[packet->pulse % SEGMENTS] = (uint8_t)place;
 	segment->phase = SEGMENT_COLLECTING;
 	segment->slot = packet->seq_id;
