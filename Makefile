@@ -102,7 +102,7 @@ $(BUILD)/%.o: %.c | setup-core
 # Linked whole, so that a program sees the library as a user of the .so would.
 LINK = echo "  LD    $@"; $(CC) $(CFLAGS) $(LINKER) -o $@ $^
 # The quickest that is there: programs are many.
-LINKER := $(firstword $(foreach l,lld gold,$(if $(shell command -v ld.$(l)),-fuse-ld=$(l))))
+LINKER := $(firstword $(foreach l,mold lld gold,$(if $(shell command -v ld.$(l)),-fuse-ld=$(l))))
 
 $(BUILD)/libmuster.so.0: userlib/libmuster.map $(call libs,$(BUILD))
 	@echo "  LD    $@"

@@ -16,7 +16,7 @@ rows() {
 }
 
 all_collectives() {
-	"$run" -n 3 --no-prefix "$perf" -c -D 0.01 -m 8:4K all >out
+	"$run" -n 3 --no-prefix "$perf" -c -i 10 -m 8:4K all >out
 	same 211 "$(rows)"
 	for collective in allreduce reduce broadcast barrier allgather reduce_scatter_block \
 		alltoall gather scatter scan exscan allgatherv reduce_scatter gatherv scatterv \
@@ -32,7 +32,7 @@ check "all collectives, both paths, with the same bits and right results" all_co
 
 neighbours_of_few() {
 	for ranks in 1 2; do
-		"$run" -n $ranks --no-prefix "$perf" -c -D 0.01 -m 1K:1K neighbour_allgather \
+		"$run" -n $ranks --no-prefix "$perf" -c -i 10 -m 1K:1K neighbour_allgather \
 			neighbour_alltoall neighbour_alltoallw >out
 		same 3 "$(grep -c 'equal  *pass' out)"
 	done
@@ -76,7 +76,7 @@ else
 fi
 
 by_algorithm() {
-	"$run" -n 5 --no-prefix "$perf" -c -D 0.01 -m 8K:8K \
+	"$run" -n 5 --no-prefix "$perf" -c -i 10 -m 8K:8K \
 		-a barrier=dissemination,allreduce=double-ring,broadcast=4-nomial,scan=blelloch \
 		barrier allreduce broadcast scan reduce >out
 	for schedule in dissemination double-ring 4-nomial blelloch binomial; do
@@ -106,7 +106,7 @@ fi
 types_and_ops() {
 	for pair in f32:sum f64:min i32:max i64:band u64:bor i8:sum u32:lxor i64:bxor i32:land u16:prod f16:sum \
 		bf16:prod c32:prod c64:sum f64_i32:minloc i16_i32:maxloc; do
-		"$run" -n 3 --no-prefix "$perf" -c -D 0.01 -m 64:1K -t ${pair%:*} -o ${pair#*:} \
+		"$run" -n 3 --no-prefix "$perf" -c -i 10 -m 64:1K -t ${pair%:*} -o ${pair#*:} \
 			allreduce reduce -r 2 >out
 		same 10 "$(grep -c 'equal  *pass' out)"
 	done

@@ -16,7 +16,7 @@
 
 enum {
 	BATCH_US = 20,		/* shorter operations are timed together */
-	AGREE_US = 50000,	/* from one agreement on how to go on to the next */
+	AGREE_US = 50000,	/* at most, from one agreement on how to go on to the next */
 	WARM_UP_US = 200000,	/* at most, by path */
 	SAMPLES_MIN = 3,
 	ENTER_US = 3,		/* in which all that agreed on a time have learned of it */
@@ -196,7 +196,8 @@ static double warm_up(struct perf *perf, struct perf_result *result)
 static uint32_t take_samples(struct perf *perf, const struct perf_result *result, uint32_t done,
 			     double round_us)
 {
-	double nr = AGREE_US / round_us;
+	double most_us = perf->options->seconds * 1e6;
+	double nr = (most_us < AGREE_US ? most_us : AGREE_US) / round_us;
 	uint32_t end = perf->options->samples_max;
 
 	if (nr < 1)

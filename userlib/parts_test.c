@@ -5,6 +5,7 @@
  * was written; in place and apart.
  */
 #include "testing.h"
+#include "test_vectors.h"
 
 enum { RUBBISH = 0xee, GUARD_BYTES = 64 };
 
@@ -185,7 +186,7 @@ static void *memory_new(struct muster *job, const struct scene *scene)
 	void *memory;
 
 	if (!scene->device_memory)
-		return malloc(room_of(scene) + GUARD_BYTES);
+		return vector_new(room_of(scene) + GUARD_BYTES);
 	assert_int_equal(muster_alloc(job, room_of(scene) + GUARD_BYTES, &memory), 0);
 	return memory;
 }
@@ -194,8 +195,6 @@ static void memory_free(struct muster *job, const struct scene *scene, void *mem
 {
 	if (scene->device_memory)
 		muster_free(job, memory);
-	else
-		free(memory);
 }
 
 /* ---- playing ------------------------------------------------------------------------ */
@@ -242,8 +241,8 @@ static void assert_near(const struct scene *scene, const uint8_t *out, const uin
 static void check(const struct scene *scene, uint32_t rank, const struct buffers *b)
 {
 	size_t room = room_of(scene);
-	struct buffers expected = { .in = malloc(room + GUARD_BYTES),
-				    .out = malloc(room + GUARD_BYTES) };
+	struct buffers expected = { .in = vector_new(room + GUARD_BYTES),
+				    .out = vector_new(room + GUARD_BYTES) };
 
 	fill(scene, rank, &expected);
 	assert_memory_equal(b->in, expected.in, room + GUARD_BYTES);
@@ -257,8 +256,6 @@ static void check(const struct scene *scene, uint32_t rank, const struct buffers
 			 scene->root, scene->in_place ? ", in place" : "",
 			 scene->at_place ? " at its place" : "", rank);
 	assert_memory_equal(b->out + room, expected.out + room, GUARD_BYTES);
-	free(expected.in);
-	free(expected.out);
 }
 
 static void play(struct test_world *world, const struct scene *scene, enum muster_path path,
@@ -300,15 +297,14 @@ static void compare(struct test_world *world, struct scene scene)
 
 	scene.ranks = world->size;
 	scene.root = has_root(&scene) ? scene.root % world->size : 0;
-	nic = malloc(world->size * room_of(&scene) + 1);
-	host = malloc(world->size * room_of(&scene) + 1);
+	nic = vector_new(world->size * room_of(&scene) + 1);
+	host = vector_new(world->size * room_of(&scene) + 1);
 	offload_all(world, MUSTER_OFFLOAD_FORCE);
 	play(world, &scene, nothing ? MUSTER_PATH_NONE : MUSTER_PATH_NIC, nic);
 	offload_all(world, MUSTER_OFFLOAD_OFF);
 	play(world, &scene, nothing ? MUSTER_PATH_NONE : MUSTER_PATH_HOST, host);
 	assert_memory_equal(nic, host, world->size * room_of(&scene));
-	free(nic);
-	free(host);
+	vectors_free();
 }
 
 static void compare_places(struct test_world *world, struct scene scene)
@@ -425,9 +421,8 @@ static void mismatch(enum muster_coll others, enum muster_coll odd, enum muster_
 		named |= strstr(muster_error(world->jobs[i]), "this rank called ") &&
 			 strstr(muster_error(world->jobs[i]), muster_coll_name(odd)) &&
 			 strstr(muster_error(world->jobs[i]), muster_coll_name(others));
-		free(buffers[i].in);
-		free(buffers[i].out);
 	}
+	vectors_free();
 	assert_true(named);
 	test_world_free(world);
 }

@@ -6,6 +6,7 @@
 #include "testing.h"
 
 #include "arith.h"
+#include "test_vectors.h"
 
 static const char *const schedules[] = { NULL, "binomial", "recursive-doubling", "rabenseifner",
 					 "ring" };
@@ -79,8 +80,8 @@ static void buffers_new(struct test_world *world, uint32_t rank, const struct sc
 		assert_int_equal(muster_alloc(world->jobs[rank], bytes, (void **)&b->in), 0);
 		assert_int_equal(muster_alloc(world->jobs[rank], bytes, (void **)&b->out), 0);
 	} else {
-		b->in = malloc(bytes);
-		b->out = malloc(bytes);
+		b->in = vector_new(bytes);
+		b->out = vector_new(bytes);
 	}
 	memset(b->out, 0xee, bytes);
 	fill(b->in, scene, rank);
@@ -93,13 +94,10 @@ static void buffers_new(struct test_world *world, uint32_t rank, const struct sc
 static void buffers_free(struct test_world *world, uint32_t rank, const struct scene *scene,
 			 struct buffers *b)
 {
-	if (scene->device_memory) {
-		muster_free(world->jobs[rank], b->in);
-		muster_free(world->jobs[rank], b->out);
-	} else {
-		free(b->in);
-		free(b->out);
-	}
+	if (!scene->device_memory)
+		return;
+	muster_free(world->jobs[rank], b->in);
+	muster_free(world->jobs[rank], b->out);
 }
 
 /* Run it; results[rank * bytes] gets each rank's out. Checks that in stays as it was. */
@@ -108,6 +106,7 @@ static void play(struct test_world *world, const struct scene *scene, enum muste
 {
 	size_t bytes = scene->count * muster_dtype_size(scene->type);
 	struct muster_request *requests[TEST_RANKS_MAX];
+	uint8_t *expected = vector_new(bytes + 1);
 	struct buffers buffers[TEST_RANKS_MAX];
 	int errs[TEST_RANKS_MAX];
 
@@ -120,7 +119,6 @@ static void play(struct test_world *world, const struct scene *scene, enum muste
 	}
 	test_finish(world, requests, errs);
 	for (uint32_t i = 0; i < world->size; i++) {
-		uint8_t *expected = malloc(bytes + 1);
 		struct muster_op_info info;
 
 		if (errs[i])
@@ -131,7 +129,6 @@ static void play(struct test_world *world, const struct scene *scene, enum muste
 		assert_memory_equal(expected, buffers[i].in, bytes);
 		memcpy(results + i * bytes, buffers[i].out, bytes);
 		buffers_free(world, i, scene, &buffers[i]);
-		free(expected);
 	}
 }
 
@@ -139,7 +136,7 @@ static void play(struct test_world *world, const struct scene *scene, enum muste
 static void reference(struct test_world *world, const struct scene *scene, uint8_t *expected)
 {
 	size_t bytes = scene->count * muster_dtype_size(scene->type);
-	uint8_t *other = malloc(bytes + 1);
+	uint8_t *other = vector_new(bytes + 1);
 
 	fill(expected, scene, scene->coll == MUSTER_COLL_BROADCAST ? scene->root : 0);
 	for (uint32_t i = 1; i < world->size && scene->coll != MUSTER_COLL_BROADCAST; i++) {
@@ -147,7 +144,6 @@ static void reference(struct test_world *world, const struct scene *scene, uint8
 		assert_int_equal(muster_arith(scene->type, scene->op, expected, expected, other,
 					      bytes), 0);
 	}
-	free(other);
 }
 
 static bool has_result(const struct scene *scene, uint32_t rank)
@@ -166,7 +162,7 @@ static void check(struct test_world *world, const struct scene *scene, const uin
 		  const uint8_t *host)
 {
 	size_t bytes = scene->count * muster_dtype_size(scene->type);
-	uint8_t *expected = malloc(bytes + 1);
+	uint8_t *expected = vector_new(bytes + 1);
 	const uint8_t *first = NULL;
 
 	reference(world, scene, expected);
@@ -182,7 +178,6 @@ static void check(struct test_world *world, const struct scene *scene, const uin
 		if (is_exact(scene))
 			assert_memory_equal(expected, mine, bytes);
 	}
-	free(expected);
 }
 
 /* The same on both paths. */
@@ -190,7 +185,7 @@ static void compare(struct test_world *world, const struct scene *scene)
 {
 	size_t bytes = world->size * scene->count * muster_dtype_size(scene->type) + 1;
 	bool alone = world->size == 1;
-	uint8_t *nic = malloc(bytes), *host = malloc(bytes);
+	uint8_t *nic = vector_new(bytes), *host = vector_new(bytes);
 
 	offload_all(world, MUSTER_OFFLOAD_FORCE);
 	play(world, scene, alone ? MUSTER_PATH_NONE : MUSTER_PATH_NIC, nic);
@@ -198,8 +193,7 @@ static void compare(struct test_world *world, const struct scene *scene)
 	play(world, scene, alone ? MUSTER_PATH_NONE : MUSTER_PATH_HOST, host);
 	if (scene->coll != MUSTER_COLL_BARRIER)
 		check(world, scene, nic, host);
-	free(nic);
-	free(host);
+	vectors_free();
 }
 
 static void compare_colls(struct test_world *world, struct scene scene)

@@ -8,6 +8,7 @@
  */
 #include "test_machine.h"
 #include "test_meaning.h"
+#include "test_vectors.h"
 
 static const char *const names[] = {
 	"binomial", "recursive-doubling", "rabenseifner", "ring", "bruck", "linear", "pairwise",
@@ -18,16 +19,18 @@ static const char *const names[] = {
 /* Floats whose sum depends on the order; other types: any bits. */
 static void fill(uint8_t type, uint8_t *to, size_t bytes)
 {
-	size_t size = muster_dtype_size(type);
+	size_t size = type == MUSTER_DTYPE_F32 || type == MUSTER_DTYPE_F64 ? muster_dtype_size(type) : 1;
 
-	for (size_t i = 0; i < bytes; i++)
-		to[i] = random_below(256);
-	for (size_t i = 0;
-	     i + size <= bytes && (type == MUSTER_DTYPE_F32 || type == MUSTER_DTYPE_F64);
-	     i += size) {
-		double d = (double)random_below(1u << 30) / (1 + random_below(1u << 20));
-		float f = d;
+	for (size_t i = 0; i < bytes; i += size) {
+		double d;
+		float f;
 
+		if (size == 1) {
+			to[i] = random_below(256);
+			continue;
+		}
+		d = (double)random_below(1u << 30) / (1 + random_below(1u << 20));
+		f = d;
 		memcpy(to + i, size == 8 ? (void *)&d : (void *)&f, size);
 	}
 }
@@ -135,7 +138,7 @@ static void lower_all(struct trial *trial)
 				 trial->schedule->ranks, why);
 		assert_true(rank->program->bytes == trial->bytes);
 		assert_true(rank->program->scratch_bytes <= trial->bytes);
-		rank->scratch = malloc(rank->program->scratch_bytes + 1);
+		rank->scratch = vector_new(rank->program->scratch_bytes + 1);
 		assert_int_equal(rank->program->nr_stages, trial->ranks[0].program->nr_stages);
 		for (uint32_t stage = 0; stage < rank->program->nr_stages; stage++)
 			assert_sequence_valid(trial, r, stage);
@@ -150,13 +153,13 @@ static void trial_begin(struct trial *trial)
 	for (uint32_t r = 0; r < trial->schedule->ranks; r++) {
 		struct rank *rank = &trial->ranks[r];
 
-		rank->in = malloc(trial->bytes);
+		rank->in = vector_new(trial->bytes);
 		fill(trial->type, rank->in, trial->bytes);
-		rank->out = random_below(3) ? malloc(trial->bytes) : rank->in;
+		rank->out = random_below(3) ? vector_new(trial->bytes) : rank->in;
 		if (rank->out != rank->in)
 			memset(rank->out, 0xa5, trial->bytes);
-		rank->part = rank->out != rank->in && is_owned ? malloc(trial->bytes + 1) : NULL;
-		rank->expected = malloc(trial->bytes);
+		rank->part = rank->out != rank->in && is_owned ? vector_new(trial->bytes + 1) : NULL;
+		rank->expected = vector_new(trial->bytes);
 	}
 }
 
@@ -196,17 +199,10 @@ static void assert_results(const struct trial *trial, uint32_t r)
 static void trial_end(struct trial *trial)
 {
 	for (uint32_t r = 0; r < trial->schedule->ranks; r++) {
-		struct rank *rank = &trial->ranks[r];
-
 		assert_results(trial, r);
-		if (rank->out != rank->in)
-			free(rank->out);
-		free(rank->in);
-		free(rank->part);
-		free(rank->scratch);
-		free(rank->expected);
-		muster_program_free(rank->program);
+		muster_program_free(trial->ranks[r].program);
 	}
+	vectors_free();
 }
 
 static void try_schedule(const struct muster_schedule *schedule,

@@ -36,14 +36,39 @@ static inline uint64_t meaning_step_bytes(const struct meaning_of *what, const s
 	return bytes;
 }
 
-/* One step: everything that is sent is what was there before it. 0; the first error of what is combined. */
-static inline int meaning_step(const struct meaning_of *what, const struct muster_transfer *t, uint32_t nr)
+static inline uint32_t meaning_step_end(const struct muster_schedule *s, uint32_t begin)
 {
-	uint8_t *messages = malloc(meaning_step_bytes(what, t, nr) + 1);
-	uint64_t first, len, at = 0;
-	int err = messages ? 0 : -ENOMEM;
+	uint32_t end = begin;
 
-	for (uint32_t i = 0; !err && i < nr; i++, at += len) {
+	while (end < s->nr_transfers && s->transfers[end].step == s->transfers[begin].step)
+		end++;
+	return end;
+}
+
+/* What is sent in any one step. */
+static inline uint64_t meaning_messages_bytes(const struct meaning_of *what)
+{
+	const struct muster_schedule *s = what->schedule;
+	uint64_t most = 0;
+
+	for (uint32_t begin = 0, end; begin < s->nr_transfers; begin = end) {
+		uint64_t bytes;
+
+		end = meaning_step_end(s, begin);
+		bytes = meaning_step_bytes(what, &s->transfers[begin], end - begin);
+		most = bytes > most ? bytes : most;
+	}
+	return most;
+}
+
+/* One step: everything that is sent is what was there before it. 0; the first error of what is combined. */
+static inline int meaning_step(const struct meaning_of *what, const struct muster_transfer *t, uint32_t nr,
+			       uint8_t *messages)
+{
+	uint64_t first, len, at = 0;
+	int err = 0;
+
+	for (uint32_t i = 0; i < nr; i++, at += len) {
 		meaning_chunk(what, t[i].chunk, &first, &len);
 		memcpy(messages + at, what->vectors[t[i].from] + first, len);
 	}
@@ -58,7 +83,6 @@ static inline int meaning_step(const struct meaning_of *what, const struct muste
 		else
 			memcpy(into, messages + at, len);
 	}
-	free(messages);
 	return err;
 }
 
@@ -67,15 +91,14 @@ static inline int meaning_execute(const struct muster_schedule *s, uint8_t type,
 				  uint8_t *const *vectors)
 {
 	const struct meaning_of what = { s, type, op, count, vectors };
-	uint32_t begin, end;
-	int err = 0;
+	uint8_t *messages = malloc(meaning_messages_bytes(&what) + 1);
+	int err = messages ? 0 : -ENOMEM;
 
-	for (begin = 0; begin < s->nr_transfers && !err; begin = end) {
-		for (end = begin; end < s->nr_transfers &&
-		     s->transfers[end].step == s->transfers[begin].step; end++)
-			;
-		err = meaning_step(&what, &s->transfers[begin], end - begin);
+	for (uint32_t begin = 0, end; begin < s->nr_transfers && !err; begin = end) {
+		end = meaning_step_end(s, begin);
+		err = meaning_step(&what, &s->transfers[begin], end - begin, messages);
 	}
+	free(messages);
 	return err;
 }
 

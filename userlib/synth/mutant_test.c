@@ -182,7 +182,7 @@ static struct muster_schedule *make_original(const struct original *original,
 {
 	const struct muster_synth_request request = {
 		.topology = topology, .coll = original->coll, .chunks = original->chunks,
-		.steps = original->steps, .rounds = original->rounds, .solve.jobs = 2,
+		.steps = original->steps, .rounds = original->rounds, .solve.jobs = 1,
 	};
 	struct muster_synth_result result;
 	char why[300];
