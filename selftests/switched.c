@@ -311,26 +311,43 @@ static void expect_nic(struct muster_comm *comm)
 	EXPECT(rank || info.descriptors > 2, "the NIC has run a tree's program");
 }
 
+/* count: of a reduce-scatter what all its blocks have. Return: how many are this rank's. */
+static uint64_t combine(const struct group *group, enum muster_coll coll, uint64_t count, uint32_t root, float *result)
+{
+	bool is_root = group->ranks[root] == rank;
+
+	switch (coll) {
+	case MUSTER_COLL_REDUCE:
+		EXPECT_OK(muster_reduce(group->comm, order_own, is_root ? result : NULL, count, MUSTER_F32,
+					MUSTER_SUM, root));
+		return is_root ? count : 0;
+	case MUSTER_COLL_REDUCE_SCATTER:
+		count /= group->nr;
+		EXPECT_OK(muster_reduce_scatter_block(group->comm, order_own, result, count, MUSTER_F32, MUSTER_SUM));
+		return count;
+	default:
+		EXPECT_OK(muster_allreduce(group->comm, order_own, result, count, MUSTER_F32, MUSTER_SUM));
+		return count;
+	}
+}
+
 /* The bits of the tree are those of all. */
-static void by_all_paths(const struct group *group, uint64_t count, bool to_all, uint32_t root)
+static void by_all_paths(const struct group *group, enum muster_coll coll, uint64_t count, uint32_t root)
 {
 	static const enum muster_path paths[] = { MUSTER_PATH_SWITCH, MUSTER_PATH_NIC, MUSTER_PATH_HOST };
-	bool has = to_all || group->ranks[root] == rank;
 
 	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
 		float *result = paths[i] == MUSTER_PATH_SWITCH ? order_wanted : order_out;
+		uint64_t mine;
 
 		take_path(group->comm, paths[i]);
-		if (to_all)
-			EXPECT_OK(muster_allreduce(group->comm, order_own, result, count, MUSTER_F32, MUSTER_SUM));
-		else
-			EXPECT_OK(muster_reduce(group->comm, order_own, has ? result : NULL, count, MUSTER_F32,
-						MUSTER_SUM, root));
+		mine = combine(group, coll, count, root, result);
 		expect_said(group->comm, paths[i], paths[i] == MUSTER_PATH_SWITCH ? "own order, as on the other paths" :
 			    count == ORDER_FEW ? "in the order of the low-latency tree" : "in the order of the streaming tree");
-		EXPECT(!has || !memcmp(result, order_wanted, count * sizeof(*result)),
-		       "%u members, %" PRIu64 " elements, path %d: not the tree's bits", group->nr, count, paths[i]);
-		if (to_all && paths[i] == MUSTER_PATH_NIC)
+		EXPECT(!memcmp(result, order_wanted, mine * sizeof(*result)),
+		       "%s, %u members, %" PRIu64 " elements, path %d: not the tree's bits", muster_coll_name(coll),
+		       group->nr, count, paths[i]);
+		if (coll == MUSTER_COLL_ALLREDUCE && paths[i] == MUSTER_PATH_NIC)
 			expect_nic(group->comm);
 		operations++;
 	}
@@ -339,9 +356,9 @@ static void by_all_paths(const struct group *group, uint64_t count, bool to_all,
 /* And they are not those of any order: each tree has others, and so has a schedule. */
 static void by_all_orders(const struct group *group)
 {
-	by_all_paths(group, ORDER_FEW, true, 0);
+	by_all_paths(group, MUSTER_COLL_ALLREDUCE, ORDER_FEW, 0);
 	memcpy(order_short, order_wanted, sizeof(order_short));
-	by_all_paths(group, ORDER_MANY, true, 0);
+	by_all_paths(group, MUSTER_COLL_ALLREDUCE, ORDER_MANY, 0);
 	EXPECT(memcmp(order_short, order_wanted, sizeof(order_short)), "both trees have the same bits");
 	EXPECT_OK(muster_comm_schedule(group->comm, "binomial"));
 	take_path(group->comm, MUSTER_PATH_NIC);
@@ -349,7 +366,8 @@ static void by_all_orders(const struct group *group)
 	expect_said(group->comm, MUSTER_PATH_NIC, "not in a tree's order: a schedule was chosen");
 	EXPECT(memcmp(order_out, order_wanted, sizeof(order_out)), "any schedule has the tree's bits");
 	EXPECT_OK(muster_comm_schedule(group->comm, NULL));
-	by_all_paths(group, ORDER_MANY, false, group->nr - 1);
+	by_all_paths(group, MUSTER_COLL_REDUCE, ORDER_MANY, group->nr - 1);
+	by_all_paths(group, MUSTER_COLL_REDUCE_SCATTER, ORDER_MANY, 0);
 }
 
 static void order(void)
@@ -365,8 +383,9 @@ static void order(void)
 			some.ranks[some.nr++] = i;
 	EXPECT_OK(muster_comm_split(world.comm, rank % 3 != 1, -(int32_t)rank, &some.comm));
 	if (is_member(&some, rank)) {
-		by_all_paths(&some, ORDER_FEW, false, 1);
-		by_all_paths(&some, ORDER_MANY, true, 0);
+		by_all_paths(&some, MUSTER_COLL_REDUCE, ORDER_FEW, 1);
+		by_all_paths(&some, MUSTER_COLL_ALLREDUCE, ORDER_MANY, 0);
+		by_all_paths(&some, MUSTER_COLL_REDUCE_SCATTER, ORDER_MANY, 0);
 	}
 	muster_comm_free(some.comm);
 	EXPECT_OK(muster_barrier(world.comm));

@@ -10,6 +10,8 @@
 
 #include "tree.h"
 
+enum { BLOCKS_MAX = 256 };	/* each rank lists what all do with each */
+
 bool muster_order_counts(const struct muster_call *call)
 {
 	bool rounds = call->op == MUSTER_SUM || call->op == MUSTER_PROD;
@@ -55,8 +57,8 @@ static const char *cannot(const struct muster_comm *comm, const struct muster_ca
 {
 	if (!muster_trees_of(comm, call))
 		return muster_no_tree_words(muster_trees_missing(comm));
-	if (call->coll == MUSTER_COLL_REDUCE_SCATTER)
-		return "schedules have it of whole messages alone";
+	if (call->coll == MUSTER_COLL_REDUCE_SCATTER && comm->size > BLOCKS_MAX)
+		return "its blocks are too many";
 	return comm->job->settings.order == MUSTER_OFFLOAD_TRY && muster_comm_is_told(comm) ?
 	       "a schedule was chosen" : NULL;
 }

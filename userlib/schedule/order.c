@@ -2,7 +2,7 @@
 /*
  * A schedule that combines in a given order, as that of a reduction tree in a network's switches. What
  * a rank takes it takes in that order, as much of it in one step as there are slots; else a step begins
- * as soon as what is given in it is there.
+ * as soon as what is given in it is there. In a reduce-scatter each block goes that way, one after the other.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -63,31 +63,56 @@ static bool steps_find(struct ordering *ordering)
 	return true;
 }
 
-static void add_step(struct muster_builder *builder, const struct ordering *ordering, uint32_t step, bool up)
+static void add_step(struct muster_builder *builder, const struct ordering *ordering, uint32_t chunk,
+		     uint32_t step, bool up)
 {
 	for (uint32_t i = 0; i + 1 < ordering->ranks; i++) {
 		const struct muster_give *give = &ordering->gives[i];
 
 		if (ordering->steps[i] == step)
-			muster_builder_add(builder, 0, up ? give->from : give->to, up ? give->to : give->from, up);
+			muster_builder_add(builder, chunk, up ? give->from : give->to,
+					   up ? give->to : give->from, up);
 	}
 	muster_builder_step(builder);
+}
+
+/* Who is to have what the last one has come to. */
+static uint32_t owner_of(enum muster_coll coll, uint32_t chunk, uint32_t root, uint32_t last)
+{
+	switch (coll) {
+	case MUSTER_COLL_REDUCE:
+		return root;
+	case MUSTER_COLL_REDUCE_SCATTER:
+		return chunk;
+	default:
+		return last;
+	}
 }
 
 static int build(const struct ordering *ordering, const char *name, enum muster_coll coll, uint32_t root,
 		 struct muster_schedule **schedule)
 {
 	uint32_t last = ordering->ranks > 1 ? ordering->gives[ordering->ranks - 2].to : 0;
+	uint32_t chunks = coll == MUSTER_COLL_REDUCE_SCATTER ? ordering->ranks : 1;
 	struct muster_builder builder;
 
-	muster_builder_init(&builder, name, coll, ordering->ranks, 1, root);
-	for (uint32_t step = 0; step < ordering->nr_steps; step++)
-		add_step(&builder, ordering, step, true);
-	if (coll == MUSTER_COLL_REDUCE && last != root)
-		muster_builder_add(&builder, 0, last, root, false);
+	muster_builder_init(&builder, name, coll, ordering->ranks, chunks, root);
+	for (uint32_t chunk = 0; chunk < chunks; chunk++) {
+		uint32_t owner = owner_of(coll, chunk, root, last);
+
+		for (uint32_t step = 0; step < ordering->nr_steps; step++)
+			add_step(&builder, ordering, chunk, step, true);
+		if (owner != last)	/* in the next block's first step */
+			muster_builder_add(&builder, chunk, last, owner, false);
+	}
 	for (uint32_t step = ordering->nr_steps; coll == MUSTER_COLL_ALLREDUCE && step--;)
-		add_step(&builder, ordering, step, false);
+		add_step(&builder, ordering, 0, step, false);
 	return muster_builder_end(&builder, schedule);
+}
+
+static bool combines(enum muster_coll coll)
+{
+	return coll == MUSTER_COLL_REDUCE || coll == MUSTER_COLL_ALLREDUCE || coll == MUSTER_COLL_REDUCE_SCATTER;
 }
 
 int muster_schedule_order(const char *name, enum muster_coll coll, uint32_t ranks, uint32_t root,
@@ -101,7 +126,7 @@ int muster_schedule_order(const char *name, enum muster_coll coll, uint32_t rank
 	};
 	int err = ordering.givers && ordering.steps ? 0 : -ENOMEM;
 
-	if (!err && ((coll != MUSTER_COLL_REDUCE && coll != MUSTER_COLL_ALLREDUCE) || !steps_find(&ordering)))
+	if (!err && (!combines(coll) || !steps_find(&ordering)))
 		err = -EINVAL;
 	if (!err)
 		err = build(&ordering, name, coll, root, schedule);

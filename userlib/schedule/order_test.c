@@ -75,7 +75,7 @@ static void expect_lowered(const struct muster_schedule *schedule, uint64_t coun
 	for (uint32_t rank = 0; rank < schedule->ranks; rank++) {
 		struct muster_lower_params params = {
 			.rank = rank, .count = count, .type = MUSTER_DTYPE_F32, .op = MUSTER_REDOP_SUM, .addresses = addresses,
-			.parts = schedule->coll == MUSTER_COLL_REDUCE,
+			.parts = schedule->coll != MUSTER_COLL_ALLREDUCE,
 		};
 		struct muster_program *program;
 
@@ -83,6 +83,17 @@ static void expect_lowered(const struct muster_schedule *schedule, uint64_t coun
 			fail_msg("%u ranks: %s", schedule->ranks, why);
 		muster_program_free(program);
 	}
+}
+
+static void expect_result(const struct muster_schedule *schedule, uint32_t rank, const float *result)
+{
+	uint64_t first = 0, bytes = sizeof(values[rank]);
+
+	if (schedule->coll == MUSTER_COLL_REDUCE && rank != schedule->root)
+		return;
+	if (schedule->coll == MUSTER_COLL_REDUCE_SCATTER)
+		muster_range_bytes(schedule, COUNT, MUSTER_DTYPE_F32, NULL, rank, 1, &first, &bytes);
+	assert_memory_equal((uint8_t *)values[rank] + first, (const uint8_t *)result + first, bytes);
 }
 
 static void expect_order(enum muster_coll coll, uint32_t ranks, uint32_t root, bool lowers)
@@ -98,8 +109,7 @@ static void expect_order(enum muster_coll coll, uint32_t ranks, uint32_t root, b
 	memcpy(values, inputs, sizeof(values));
 	assert_int_equal(meaning_execute(schedule, MUSTER_DTYPE_F32, MUSTER_REDOP_SUM, COUNT, vectors), 0);
 	for (uint32_t rank = 0; rank < ranks; rank++)
-		if (coll == MUSTER_COLL_ALLREDUCE || rank == root)
-			assert_memory_equal(values[rank], result, sizeof(values[rank]));
+		expect_result(schedule, rank, result);
 	if (lowers) {
 		expect_lowered(schedule, 1);
 		expect_lowered(schedule, 100000);
@@ -111,6 +121,7 @@ static void expect_all(uint32_t ranks, bool lowers)
 {
 	fill(ranks);
 	expect_order(MUSTER_COLL_ALLREDUCE, ranks, 0, lowers);
+	expect_order(MUSTER_COLL_REDUCE_SCATTER, ranks, 0, lowers);
 	for (uint32_t root = 0; root < ranks; root += 1 + ranks / 5)
 		expect_order(MUSTER_COLL_REDUCE, ranks, root, lowers);
 }
@@ -171,7 +182,7 @@ static void what_is_no_order_is_refused(void **state)
 		expect_refused(MUSTER_COLL_ALLREDUCE, 3);
 	}
 	flat_order(3);
-	expect_refused(MUSTER_COLL_REDUCE_SCATTER, 3);
+	expect_refused(MUSTER_COLL_BROADCAST, 3);
 }
 
 int main(void)

@@ -230,11 +230,12 @@ struct muster_give {
 };
 
 /**
- * muster_schedule_order() - a reduce or allreduce whose order of combination is given.
+ * muster_schedule_order() - a reduce, allreduce or reduce-scatter whose order of combination is given.
  * @gives: ranks - 1, which one after the other come to the result; each rank but one gives once, and then
  *	takes no more. Those that do not depend on each other are done at once.
  *
- * In an allreduce the result goes back the same ways. All are listed.
+ * In an allreduce the result goes back the same ways; of a reduce-scatter each block goes them and then to its
+ * rank. All are listed.
  * Return: 0; -EINVAL with why; -ENOMEM.
  */
 int muster_schedule_order(const char *name, enum muster_coll coll, uint32_t ranks, uint32_t root,
