@@ -5,6 +5,7 @@
  * they end with what the collective demands, and they cost no more.
  */
 #include <errno.h>
+#include <ftw.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -18,6 +19,7 @@
 enum { MUTANTS = 10000 };
 
 static uint64_t seed = 12;
+static char solved[] = "/tmp/muster-mutants.XXXXXX";	/* an allreduce is made of an allgather that is, too */
 
 static uint32_t random_below(uint32_t bound)
 {
@@ -182,7 +184,7 @@ static struct muster_schedule *make_original(const struct original *original,
 {
 	const struct muster_synth_request request = {
 		.topology = topology, .coll = original->coll, .chunks = original->chunks,
-		.steps = original->steps, .rounds = original->rounds, .solve.jobs = 1,
+		.steps = original->steps, .rounds = original->rounds, .folder = solved, .solve.jobs = 1,
 	};
 	struct muster_synth_result result;
 	char why[300];
@@ -241,11 +243,31 @@ static void mutants_are_refused(void **state)
 	}
 }
 
+static int begin(void **state)
+{
+	(void)state;
+	return mkdtemp(solved) ? 0 : -1;
+}
+
+static int forget(const char *path, const struct stat *stat, int kind, struct FTW *at)
+{
+	(void)stat;
+	(void)kind;
+	(void)at;
+	return remove(path);
+}
+
+static int end(void **state)
+{
+	(void)state;
+	return nftw(solved, forget, 4, FTW_DEPTH | FTW_PHYS);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(mutants_are_refused),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests(tests, begin, end);
 }
