@@ -133,21 +133,21 @@ static int connected(const struct check *check)
 	return 0;
 }
 
-static struct muster_fabric *fabric_new(const struct muster_fabric_config *config)
+struct muster_fabric *fabric_new(uint32_t nodes, uint32_t radix)
 {
 	struct muster_fabric *fabric = calloc(1, sizeof(*fabric));
 
 	if (!fabric)
 		return NULL;
-	fabric->nodes = config->nodes;
-	fabric->radix = config->radix ? config->radix : MUSTER_SWITCH_RADIX;
-	fabric->is_switch = calloc(config->nodes, sizeof(*fabric->is_switch));
-	fabric->is_plain = calloc(config->nodes, sizeof(*fabric->is_plain));
-	fabric->number = calloc(config->nodes, sizeof(*fabric->number));
-	fabric->hosts = calloc(config->nodes, sizeof(*fabric->hosts));
-	fabric->switches = calloc(config->nodes, sizeof(*fabric->switches));
-	fabric->nr_ports = calloc(config->nodes, sizeof(*fabric->nr_ports));
-	fabric->ends = calloc((size_t)config->nodes * fabric->radix, sizeof(*fabric->ends));
+	fabric->nodes = nodes;
+	fabric->radix = radix ? radix : MUSTER_SWITCH_RADIX;
+	fabric->is_switch = calloc(nodes, sizeof(*fabric->is_switch));
+	fabric->is_plain = calloc(nodes, sizeof(*fabric->is_plain));
+	fabric->number = calloc(nodes, sizeof(*fabric->number));
+	fabric->hosts = calloc(nodes, sizeof(*fabric->hosts));
+	fabric->switches = calloc(nodes, sizeof(*fabric->switches));
+	fabric->nr_ports = calloc(nodes, sizeof(*fabric->nr_ports));
+	fabric->ends = calloc((size_t)nodes * fabric->radix, sizeof(*fabric->ends));
 	if (fabric->is_switch && fabric->is_plain && fabric->number && fabric->hosts &&
 	    fabric->switches && fabric->nr_ports && fabric->ends)
 		return fabric;
@@ -170,7 +170,7 @@ int muster_fabric_create(const struct muster_fabric_config *config, struct muste
 		return fabric_refuse(why, why_len, -EINVAL, "radix %" PRIu32 ", but it can be %d to %d",
 				     config->radix, MUSTER_SWITCH_RADIX_MIN,
 				     MUSTER_SWITCH_RADIX_MAX);
-	check.fabric = fabric_new(config);
+	check.fabric = fabric_new(config->nodes, config->radix);
 	if (!check.fabric)
 		return fabric_refuse(why, why_len, -ENOMEM, "out of memory");
 	err = count(&check);
@@ -250,8 +250,7 @@ static int hosts_reach_all(const struct muster_fabric *fabric, char *why, size_t
 int muster_fabric_without(const struct muster_fabric *fabric, const bool *without,
 			  struct muster_fabric **created, char *why, size_t why_len)
 {
-	const struct muster_fabric_config config = { .nodes = fabric->nodes, .radix = fabric->radix };
-	struct muster_fabric *left = fabric_new(&config);
+	struct muster_fabric *left = fabric_new(fabric->nodes, fabric->radix);
 	int err;
 
 	if (!left)

@@ -2,8 +2,8 @@
 /*
  * How hosts and switches are joined: ports, routes, and reduction trees laid over them.
  * Host h has NodeID h; the aggregation node of switch s has MUSTER_NODE_AGGREGATION + s.
- * Everything follows from the links and their order. It allocates by malloc and knows no
- * running switch.
+ * Everything follows from the links and their order, or from what switches say of their ports. It
+ * allocates by malloc and knows no running switch.
  */
 #ifndef MUSTER_FABRIC_H
 #define MUSTER_FABRIC_H
@@ -15,6 +15,7 @@ enum muster_fabric_limit {
 };
 
 #define MUSTER_FABRIC_NO_LINK	0xffffffffu
+#define MUSTER_FABRIC_NOTHING	0xffffffffu	/* at a port */
 
 struct muster_fabric_link {
 	uint32_t a, b;		/* both ways */
@@ -36,6 +37,14 @@ struct muster_fabric_end {
 	bool is_host;
 	uint32_t number;	/* of the host, or of the switch */
 	uint32_t port;		/* there; 0 at a host */
+};
+
+/* What a switch says of itself. */
+struct muster_fabric_said {
+	uint32_t number;
+	bool is_plain;
+	uint32_t radix;
+	const uint32_t *nodes;	/* by port: who is there, also a switch that is plain; MUSTER_FABRIC_NOTHING */
 };
 
 /* A group's part at one switch: all but the keys, lives and contexts of who is concerned. */
@@ -66,6 +75,24 @@ int muster_fabric_create(const struct muster_fabric_config *config, struct muste
 void muster_fabric_free(struct muster_fabric *fabric);
 
 /**
+ * muster_fabric_discover() - a network from what its switches say, in any order.
+ *
+ * It is there when all switches that are named have said something, and both ends of each link have said the same.
+ * Numbers and ports are those that are said.
+ *
+ * Return: 0; -EAGAIN: so far all agrees, but a switch has not come; -EINVAL: two of them contradict each other, or
+ * it is no network; -ENOMEM. why: the sentence.
+ */
+int muster_fabric_discover(const struct muster_fabric_said *said, uint32_t nr, struct muster_fabric **created,
+			   char *why, size_t why_len);
+/** muster_fabric_agrees() - what a switch says is so in this network. Return: 0; -EINVAL, and why. */
+int muster_fabric_agrees(const struct muster_fabric *fabric, const struct muster_fabric_said *said, char *why,
+			 size_t why_len);
+/** muster_fabric_say() - what a switch of this network says. @nodes: room for radix; it points there. */
+void muster_fabric_say(const struct muster_fabric *fabric, uint32_t number, uint32_t *nodes,
+		       struct muster_fabric_said *said);
+
+/**
  * muster_fabric_without() - the same network, in which no way leads over some switches; numbers and
  * ports stay as they are.
  * @without: by switch.
@@ -81,7 +108,7 @@ uint32_t muster_fabric_radix(const struct muster_fabric *fabric);
 /** muster_fabric_node() - NodeID of a switch's aggregation node; 0: it has none. */
 uint32_t muster_fabric_node(const struct muster_fabric *fabric, uint32_t number);
 
-/** muster_fabric_end() - of a switch's port. False: nothing is there. */
+/** muster_fabric_end() - of a switch's port. False: nothing is there; at a later one there may be. */
 bool muster_fabric_end(const struct muster_fabric *fabric, uint32_t number, uint32_t port,
 		       struct muster_fabric_end *end);
 

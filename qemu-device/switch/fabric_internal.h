@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What the files of the fabric share: fabric.c is the network, fabric_tree.c the trees on it. */
+/*
+ * What the files of the fabric share: fabric.c is the network, fabric_discover.c how it is made of what switches
+ * say, fabric_tree.c the trees on it.
+ */
 #ifndef MUSTER_FABRIC_INTERNAL_H
 #define MUSTER_FABRIC_INTERNAL_H
 
@@ -9,7 +12,7 @@
 #define NOBODY		UINT32_MAX
 
 struct end {
-	uint32_t node;		/* NOBODY: the switch there is not to be used (muster_fabric_without()) */
+	uint32_t node;		/* NOBODY: nothing, or a switch that is not to be used (muster_fabric_without()) */
 	uint32_t port;		/* there */
 };
 
@@ -20,9 +23,12 @@ struct muster_fabric {
 	bool *is_switch, *is_plain;	/* by node */
 	uint32_t *number;		/* by node: which host or switch it is */
 	uint32_t *hosts, *switches;	/* by that: the node */
-	uint32_t *nr_ports;		/* by node: in use, from 0 on */
+	uint32_t *nr_ports;		/* by node: from 0 to the last that is in use */
 	struct end *ends;		/* by node * radix + port */
 };
+
+/* One of so many nodes, without links. NULL: no memory. */
+struct muster_fabric *fabric_new(uint32_t nodes, uint32_t radix);
 
 /* Shortest ways from all nodes to one; of several the one by the lowest ports from there. */
 struct ways {
