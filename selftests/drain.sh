@@ -26,7 +26,7 @@ drain_open() {
 	drain_wire=unix:@muster-drain-$$-$tap_nr
 	drain_manager=@muster-drain-$$-$tap_nr-m
 	rm -f report counters.* out err errors through
-	"$MUSTER_BUILD/tools/muster-am" -t fat-tree:2x2x2 -m "$drain_manager" "$@" >>report 2>>errors &
+	"$MUSTER_BUILD/tools/muster-am" -m "$drain_manager" "$@" >>report 2>>errors &
 	manager=$!
 	switch_0='' switch_1='' switch_2='' switch_3='' runner=''
 	trap 'kill $runner $switch_0 $switch_1 $switch_2 $switch_3 $manager 2>/dev/null || :' EXIT

@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # The manager of groups and its switches, where hosts ask for what no library asks for, and where one
-# side is late or gone as the other is heard. Hosts are played; manager and switches are real.
+# side is late or gone as the other is heard; and the network, as the manager hears it from its switches. Hosts are
+# played, where they lie switches as well; the manager is real.
 . "$(dirname "$0")/tap.sh"
 
 switchd=$MUSTER_BUILD/tools/muster-switchd
@@ -11,27 +12,35 @@ am=$MUSTER_BUILD/tools/muster-am
 MANAGER_VERSION=$(sed -n 's/^#define MUSTER_MANAGER_VERSION[[:space:]]*//p' "$tap_home/../uapi/muster_manager.h")
 export MANAGER_VERSION
 
-# A host: what it says, and what it hears.
+# A host, or a switch: what it says, and what it hears.
 cat >hosts.py <<'END'
 import os, signal, socket, struct, sys, time
 HELLO, WELCOME, CREATE, CREATED, LEAVE, LEFT = 1, 2, 3, 4, 5, 6
+DONE, SWITCH, HOLD, ADD, REMOVE = 8, 9, 10, 12, 13
 LAYOUT, VERSION = "<HHIQQQIIIIHBBIII", int(os.environ["MANAGER_VERSION"])
+AGGREGATION, NOTHING, RADIX = 0xff0000, 0xffffffff, 8
 
-class Host:
-    def __init__(self, number, claims=()):
+class Peer:
+    def __init__(self, number):
         self.number, self.lease = number, socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.lease.connect("\0" + sys.argv[1])
+
+    def say(self, kind, tag=0, key=0, proof=0, context=0, life=0, group=0, tree=0, type=0, more=(), host=None):
+        self.lease.send(struct.pack(LAYOUT, VERSION, kind, 0, tag, key, proof, self.number if host is None else host,
+                                    context, life, group, tree, 0, type, 0, len(more), 0) + b"".join(more))
+
+    # The sentence behind an answer, or what follows the head
+    def hear(self):
+        said = self.lease.recv(4096)
+        fields = struct.unpack_from(LAYOUT, said)
+        return dict(zip(("version", "kind", "status", "tag", "key", "proof", "host", "context", "life",
+                         "group", "tree", "job", "type", "payload", "nr", "flags", "more"), fields + (said[64:],)))
+
+class Host(Peer):
+    def __init__(self, number, claims=()):
+        Peer.__init__(self, number)
         self.say(HELLO, proof=7, life=1, more=[struct.pack("<QIHH", *claim, 0) for claim in claims])
         assert self.hear()["status"] == 0
-
-    def say(self, kind, tag=0, proof=0, context=0, life=0, group=0, tree=0, type=0, more=()):
-        self.lease.send(struct.pack(LAYOUT, VERSION, kind, 0, tag, 0, proof, self.number, context, life, group,
-                                    tree, 0, type, 0, len(more), 0) + b"".join(more))
-
-    def hear(self):
-        fields = struct.unpack_from(LAYOUT, self.lease.recv(4096))
-        return dict(zip(("version", "kind", "status", "tag", "key", "proof", "host", "context", "life",
-                         "group", "tree", "job", "type", "payload", "nr", "flags"), fields))
 
     def create(self, hosts, tag=1, type=0, group=0):
         self.say(CREATE, tag=tag, type=type, group=group, context=1, life=1,
@@ -39,6 +48,36 @@ class Host:
 
     def leave(self, tree=0, group=0, tag=0):
         self.say(LEAVE, tree=tree, group=group, tag=tag)
+
+# what a switch that is s has at its ports; lies: other nodes
+class Switch(Peer):
+    def __init__(self, network, number, lies=None, radix=RADIX):
+        Peer.__init__(self, AGGREGATION + number)
+        nodes = network[number] if lies is None else lies
+        nodes = nodes + [NOTHING] * (radix - len(nodes))
+        self.say(SWITCH, life=1, key=digest(network), more=[struct.pack("<I", node) for node in nodes])
+        said = self.hear()
+        self.refused = said["more"].decode().rstrip("\0") if said["status"] else None
+
+def s(number):
+    return AGGREGATION + number
+
+def mix(digest, word):
+    return (digest ^ word) * 0x100000001b3 & 0xffffffffffffffff
+
+# as muster_fabric_digest()
+def digest(network):
+    hosts = sum(node < AGGREGATION for nodes in network for node in nodes)
+    value = mix(mix(0xcbf29ce484222325, hosts), RADIX)
+    for number, nodes in enumerate(network):
+        value = mix(value, s(number))
+        for port, node in enumerate(nodes):
+            if node != NOTHING:
+                value = mix(mix(mix(value, port), node % AGGREGATION), node < AGGREGATION)
+    return value
+
+def same(expected, found):
+    assert expected == found, f"expected {expected}, found {found}"
 
 def await_file(name):
     while not os.path.exists(name):
@@ -55,7 +94,7 @@ play() {
 # manage [OPTION]...: a manager that is ready
 manage() {
 	: >report
-	"$am" -t "$topology" -m "@$name-m" "$@" >>report &
+	"$am" -m "@$name-m" "$@" >>report &
 	manager=$!
 	within 300 grep -q ready report
 }
@@ -319,4 +358,135 @@ known_by() {
 	same "$1" "$(grep -c ^switch report)"
 }
 check "an order to clean ends, though a switch comes behind it that has a group" late_to_clean
+
+# ---- the network ------------------------------------------------------------------------------------
+
+# alone [OPTION]...: a manager without switches
+alone() {
+	name=muster-manager-$$-$tap_nr
+	trap 'kill $manager' EXIT
+	manage "$@"
+}
+
+# ports: as the manager has heard them
+ports() {
+	: >report
+	kill -USR1 $manager
+	within 300 grep -q 'groups$' report
+	sed -n 's/^switch \([0-9]*\) life 1 ports/switch \1:/p' report | sort
+}
+
+# has TOPOLOGY: they are those of the file, and so are hosts, switches and radix
+has() {
+	"$MUSTER_BUILD/tools/muster_fabric" "$1" >network
+	same "$(sed -n 's/^\(switch [0-9]*\), node 0x[0-9a-f]*:/\1:/p' network | sort)" "$(ports)"
+	same "$(sed -n 's/^hosts: \(.*\), switches: \(.*\), radix: \(.*\)/network \1 hosts \2 switches radix \3/p' network)" \
+		"$(grep ^network report)"
+}
+
+discovers() {
+	for shape in fat-tree:4x3x2 switch-torus:1x3x3 fat-tree:2x2x2x2x2 switch:5; do
+		begin $shape
+		has $shape
+		kill $switches $manager
+		trap - EXIT
+	done
+}
+check "the manager hears from its switches the network that their file has" discovers
+
+says_what_is_missing() {
+	alone
+	same 1 "$(status_of "$am" -m "@$name-m" -x 0-2)"
+	grep -q 'no switch has come' err
+	same 1 "$(status_of "$am" -m "@$name-m" --drain=2)"
+	grep -q 'no switch has come' err
+	play missing <<-'END'
+		network = [[0, 1, s(2)], [2, 3, NOTHING, s(2)], [NOTHING, s(1), s(0)]]
+		host, other = Host(0), Host(3)
+
+		def missing():
+		    host.create([0, 3])
+		    said = host.hear()
+		    assert said["status"] == 113, said
+		    return said["more"].decode().rstrip("\0")
+
+		same("no switch has come", missing())
+		spine = Switch(network, 2)
+		same("switch 1 is at port 1 of switch 2 and has not come", missing())
+		first = Switch(network, 0)
+		same("switch 1 is at port 1 of switch 2 and has not come", missing())
+		spine.lease.close()
+		while "switch 1" in missing():
+		    pass
+		second = Switch(network, 1)
+		same("switch 2 is at port 2 of switch 0 and has not come", missing())
+		spine = Switch(network, 2)
+		same([None] * 3, [one.refused for one in (first, second, spine)])
+		host.create([0, 3])
+		for one, parent, children in (
+		    (first, 2, [(0, 0)]), (second, 3, [(3, 1)]), (spine, 255, [(s(1), 1), (s(0), 2)])):
+		    asked = one.hear()
+		    same((ADD, parent, len(children)), (asked["kind"], asked["context"], asked["nr"]))
+		    same(children, [(node, port) for node, _, _, _, _, _, port, _ in
+		                    struct.iter_unpack("<IIIIIHBB", asked["more"])])
+		    one.say(DONE, tag=asked["tag"])
+		same(0, host.hear()["status"])
+		# it does not change any more
+		second.lease.close()
+		same("at port 0 of switch 1 is host 3, but in the network host 2",
+		     Switch(network, 1, [3, 2, NOTHING, s(2)]).refused)
+		same(None, Switch(network, 1).refused)
+		same("the network has no switch 3", Switch(network + [[4, s(2)]], 3).refused)
+	END
+}
+check "until all switches have come it is said which has not, then they take groups at the ports that they said" \
+	says_what_is_missing
+
+contradicts() {
+	alone
+	play contradicts <<-'END'
+		network = [[0, 1, s(2)], [2, 3, s(2)], [s(0), s(1)]]
+		spine = Switch(network, 2)
+		for lies, why in (
+		    ([2, 3], "switch 1 is at port 1 of switch 2, but switch 2 is at no port of switch 1"),
+		    ([2, s(2), s(2)], "switch 2 is at ports 1 and 2 of switch 1"),
+		    ([2, s(1), s(2)], "switch 1 is at port 1 of itself"),
+		    ([1 << 16, 3, s(2)], "what is at port 0 of switch 1 is neither a host nor a switch"),
+		    ([NOTHING - 1, 3, s(2)], "what is at port 0 of switch 1 is neither a host nor a switch")):
+		    same(why, Switch(network, 1, lies).refused)
+		for radix, why in (
+		    (0, "switch 1 has 0 ports, but it can have 2 to 128"),
+		    (129, "switch 1 has 129 ports, but it can have 2 to 128"),
+		    (4096, "switch 1 has 4096 ports, but it can have 2 to 128"),
+		    (40, "switch 1 has 40 ports and switch 2 8, but all have as many")):
+		    same(why, Switch(network, 1, network[1][:radix], radix).refused)
+		same("switch 65536, but there can be 65536 nodes", Switch(network + [[9]] * (1 << 16), 1 << 16).refused)
+		second = Switch(network, 1)
+		same("host 2 is at port 1 of switch 0 and at port 0 of switch 1",
+		     Switch(network, 0, [0, 2, s(2)]).refused)
+		same("the switch is connected already", Switch(network, 1).refused)
+		# its ways are those of a network that differs where it is not
+		other = network[:2] + [[s(0), s(1), NOTHING]]
+		other[1] = [3, 2, s(2)]
+		same("the ways of switch 0 are laid by another network", Switch(other, 0).refused)
+		# who says a length that is not there is not heard
+		stranger = Peer(s(0))
+		stranger.say(SWITCH, life=1, more=[bytes(4)] * 7 + [b""])
+		same(b"", stranger.lease.recv(4096))
+		first = Switch(network, 0)
+		same(None, first.refused)
+		# a group with members or neighbours that can be in no network
+		for parent, child in (0, 1 << 16), (0, s(1 << 16)), (5, 0), (s(1 << 16), 0):
+		    first.say(HOLD, host=parent, group=1, key=1,
+		              more=[struct.pack("<IIIIIHBB", child, 1, 1, 1, 0, 0, 0, 0)])
+		    same(REMOVE, first.hear()["kind"])
+		host = Host(0)
+		host.create([0])
+		same(ADD, first.hear()["kind"])
+	END
+	ports
+	grep -q '^network 4 hosts 3 switches radix 8' report
+}
+check "who contradicts others or makes no sense is refused, with both ends, and the network is found without" \
+	contradicts
 finish

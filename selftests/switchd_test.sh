@@ -491,6 +491,8 @@ cut_refused() {
 	wait $manager
 	same 1 "$(status_of "$am" -m @$name-m -x 0-2)"
 	same 2 "$(status_of "$am" -x 0-2)"
+	same 2 "$(status_of "$am" -m @$name-m -r 8)"
+	grep -q -- '-r is for the network of -t' err
 	same 2 "$(status_of "$am" -m @$name-m -x 0)"
 	same 2 "$(status_of "$am" -m @$name-m -x 4294967296-2)"
 }
@@ -549,9 +551,13 @@ manager_refuses() {
 	same 1 "$(status_of "$switchd" -t fat-tree:2x2x1 -w unix:@$name-2 -m @$name-m -s 1)"
 	grep -q 'refuses switch 1: the switch is connected already' err
 	same 1 "$(status_of "$switchd" -t fat-tree:2x3x1 -w unix:@$name-2 -m @$name-m -s 3)"
-	grep -q 'refuses switch 3: the manager has another network' err
+	grep -q 'refuses switch 3: the network has no switch 3' err
 	kill $daemon
 	wait $daemon
+	same 1 "$(status_of "$switchd" -t fat-tree:1x2x1 -w unix:@$name-2 -m @$name-m -s 0)"
+	grep -q 'refuses switch 0: at port 1 of switch 0 is switch 2, but in the network host 1' err
+	same 1 "$(status_of "$switchd" -t fat-tree:2x2x1 -w unix:@$name-2 -m @$name-m -s 0 -r 8)"
+	grep -q 'refuses switch 0: switch 0 has 8 ports, but in the network 40' err
 	apart_open unmanaged	# these have no manager
 	trap 'apart_close; kill $manager 2>/dev/null || true' EXIT
 	MUSTER_SWITCH=force MUSTER_MANAGER=@$name-m

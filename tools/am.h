@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * The manager of aggregation groups (Documentation/switch.md, section 11), for muster-am: who is
- * connected (am_peers.c), what hosts say (am_hosts.c), the groups (am_groups.c), what switches
- * are asked (am_switches.c), how a switch is drained (am_drain.c, am_move.c), and what of all this is told
- * (am_report.c).
+ * connected (am_peers.c), what hosts say (am_hosts.c), the groups (am_groups.c), the network that switches
+ * say (am_discover.c), what they are asked (am_switches.c), how one is drained (am_drain.c, am_move.c), and what
+ * of all this is told (am_report.c).
  */
 #ifndef MUSTER_AM_H
 #define MUSTER_AM_H
@@ -22,7 +22,7 @@ enum {
 };
 
 struct am_config {
-	const struct muster_fabric *fabric;
+	const struct muster_fabric *fabric;	/* NULL: as the switches say it */
 	const char *address;		/* of its socket: @NAME, abstract, or a path */
 	uint32_t groups_max;		/* of one job */
 	uint32_t payload_max;		/* bytes of one packet of low-latency trees; 0: as usual */
@@ -49,6 +49,9 @@ struct am_peer {
 	uint32_t layout;		/* whose trees have it, */
 	uint32_t nr_claims;		/* and the groups that it had as it came */
 	struct muster_manager_claim *claims;
+	struct muster_fabric_said said;	/* of a switch, */
+	uint32_t *ports;		/* where that points, */
+	uint64_t network;		/* and what follows from the network that its ways are laid by */
 	struct outbox outbox;
 };
 
@@ -113,6 +116,7 @@ struct am_received {
 		struct muster_manager_member members[MUSTER_MANAGER_MEMBERS_MAX];
 		struct muster_manager_claim claims[MUSTER_MANAGER_MEMBERS_MAX];
 		struct muster_manager_child children[MUSTER_MANAGER_MEMBERS_MAX];
+		struct muster_manager_port ports[MUSTER_MANAGER_MEMBERS_MAX];
 	};
 };
 
@@ -138,6 +142,8 @@ struct am_drain {
 
 struct am {
 	struct am_config config;
+	const struct muster_fabric *fabric;	/* the network, which does not change any more; NULL: not known yet */
+	struct muster_fabric *found;		/* it, if the switches have said it */
 	struct am_drain drain;
 	int listen_fd, epoll_fd;
 	bool is_full;			/* no descriptor was left: until one ends nobody is let in */
@@ -207,6 +213,17 @@ void am_group_free(struct am_group *group);
 /** am_clean() - somebody asks for it: in. */
 void am_clean(struct am *am, struct am_peer *asker);
 
+/* ---- am_discover.c ---- */
+
+/**
+ * am_discover_hear() - a switch says what is at its ports: in. It is in the network, or is known to be as soon as all
+ * have come.
+ * Return: 0; -EINVAL: others say otherwise, or the network is another; -ENOMEM. why: the sentence.
+ */
+int am_discover_hear(struct am *am, struct am_peer *peer, char *why);
+/** am_discovered() - is the network known? Return: 0; -errno, and why: what is missing. */
+int am_discovered(struct am *am, char *why);
+
 /* ---- am_switches.c ---- */
 
 /** am_switch_hello(), am_switch_gone(), am_switch_done() - it has said so: in. */
@@ -245,7 +262,7 @@ void am_drain_failed(struct am *am, int err, const char *why);
 bool am_drain_is_wanted(const struct am *am);
 /** am_drain_step() - what is due; and tell who waits. Return: when to call again, in ms; -1: it says nothing. */
 int am_drain_step(struct am *am);
-/** am_fabric() - the network as far as it is to be used now. */
+/** am_fabric() - the network, which is known, as far as it is to be used now. */
 const struct muster_fabric *am_fabric(const struct am *am);
 
 /* ---- am_move.c ---- */
@@ -259,7 +276,7 @@ void am_move_forget(struct am_group *group);
 
 /* ---- am_report.c ---- */
 
-/** am_report() - jobs, their hosts and groups, and switches. */
-void am_report(const struct am *am, FILE *to);
+/** am_report() - the network, jobs, their hosts and groups, and switches. */
+void am_report(struct am *am, FILE *to);
 
 #endif /* MUSTER_AM_H */

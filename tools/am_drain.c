@@ -22,7 +22,7 @@ struct ways_message {
 
 int am_drain_open(struct am *am)
 {
-	am->drain.switches = calloc(muster_fabric_switches(am->config.fabric), sizeof(*am->drain.switches));
+	am->drain.switches = calloc(MUSTER_FABRIC_NODES_MAX, sizeof(*am->drain.switches));
 	return am->drain.switches ? 0 : -ENOMEM;
 }
 
@@ -34,7 +34,7 @@ void am_drain_close(struct am *am)
 
 const struct muster_fabric *am_fabric(const struct am *am)
 {
-	return am->drain.around ? am->drain.around : am->config.fabric;
+	return am->drain.around ? am->drain.around : am->fabric;
 }
 
 /* ---- those who wait ------------------------------------------------------------------------- */
@@ -66,7 +66,7 @@ static void switches_ask(struct am *am, const bool *which, struct muster_manager
 {
 	const struct am_ask ask = { .drains = true };
 
-	for (uint32_t i = 0; i < muster_fabric_switches(am->config.fabric); i++)
+	for (uint32_t i = 0; i < muster_fabric_switches(am->fabric); i++)
 		if (!which || which[i])
 			am->drain.awaited += !am_ask(am, i, &ask, head, bytes);
 }
@@ -78,7 +78,7 @@ static void lay(struct am *am)
 	} };
 	uint32_t *nr = &message.head.nr_members;
 
-	for (uint32_t i = 0; i < muster_fabric_switches(am->config.fabric); i++)
+	for (uint32_t i = 0; i < muster_fabric_switches(am->fabric); i++)
 		if (am->drain.switches[i])
 			message.without[(*nr)++].node = MUSTER_NODE_AGGREGATION + i;
 	am->drain.phase = AM_DRAIN_LAYS;
@@ -146,7 +146,7 @@ static int network_set(struct am *am, uint32_t number, bool drained, char *why)
 	int err;
 
 	am->drain.switches[number] = drained;
-	err = muster_fabric_without(am->config.fabric, am->drain.switches, &around, why, AM_WHY_MAX);
+	err = muster_fabric_without(am->fabric, am->drain.switches, &around, why, AM_WHY_MAX);
 	if (err) {
 		am->drain.switches[number] = !drained;
 		return err;
@@ -184,12 +184,10 @@ void am_drain_answered(struct am *am, int err, const char *why, const struct mus
 		go_on(am);
 }
 
-static bool is_neighbour(const struct am *am, uint32_t number, uint32_t other)
+static bool is_neighbour(const struct am_peer *peer, uint32_t number)
 {
-	struct muster_fabric_end end;
-
-	for (uint32_t port = 0; muster_fabric_end(am->config.fabric, number, port, &end); port++)
-		if (!end.is_host && end.number == other)
+	for (uint32_t port = 0; port < peer->said.radix; port++)
+		if (peer->said.nodes[port] == MUSTER_NODE_AGGREGATION + number)
 			return true;
 	return false;
 }
@@ -206,7 +204,7 @@ static void neighbours_tell(struct am *am, const struct am_peer *peer)
 		};
 
 		if (other->kind == AM_SWITCH && other->life != peer->life &&
-		    is_neighbour(am, peer->number, other->number))
+		    is_neighbour(peer, other->number))
 			am_ask(am, peer->number, &ask, &head, sizeof(head));
 	}
 }
@@ -231,7 +229,7 @@ void am_drain_met(struct am *am, const struct am_peer *peer, uint32_t way)
 
 static int all_there(const struct am *am, uint32_t but, char *why)
 {
-	uint32_t nr = muster_fabric_switches(am->config.fabric), i = 0;
+	uint32_t nr = muster_fabric_switches(am->fabric), i = 0;
 
 	while (i < nr && (i == but || am_find(am, AM_SWITCH, i)))
 		i++;
@@ -245,7 +243,7 @@ static uint32_t nr_drained(const struct am *am)
 {
 	uint32_t nr = 0;
 
-	for (uint32_t i = 0; i < muster_fabric_switches(am->config.fabric); i++)
+	for (uint32_t i = 0; i < muster_fabric_switches(am->fabric); i++)
 		nr += am->drain.switches[i];
 	return nr;
 }
@@ -253,11 +251,13 @@ static uint32_t nr_drained(const struct am *am)
 static int begin(struct am *am, bool drained, char *why)
 {
 	uint32_t number = am->in.members[0].host - MUSTER_NODE_AGGREGATION;
-	int err;
+	int err = am_discovered(am, why);
 
 	if (am->in.head.version != MUSTER_MANAGER_VERSION || am->in.head.nr_members != 1)
 		return am_refuse(why, -EPROTO, "the manager is of another version");
-	if (number >= muster_fabric_switches(am->config.fabric))
+	if (err)
+		return err;
+	if (number >= muster_fabric_switches(am->fabric))
 		return am_refuse(why, -EINVAL, "the network has no such switch");
 	if (am->drain.phase != AM_DRAIN_RESTS || am->drain.awaited)
 		return am_refuse(why, -EBUSY, "ways are changing for another order");

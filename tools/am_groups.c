@@ -469,11 +469,27 @@ static struct am_group *found(struct am *am)
 	return group;
 }
 
+static bool can_be_switch(uint32_t node)
+{
+	return node - MUSTER_NODE_AGGREGATION < MUSTER_FABRIC_NODES_MAX;
+}
+
+/* Its parent, if it has one, and its children could be in some network. */
+static bool can_be_group(const struct am_received *in)
+{
+	uint32_t i = 0;
+
+	while (i < in->head.nr_members &&
+	       (in->children[i].node < MUSTER_FABRIC_NODES_MAX || can_be_switch(in->children[i].node)))
+		i++;
+	return i == in->head.nr_members && (!in->head.host || can_be_switch(in->head.host));
+}
+
 /* Whoever says GONE of its hosts does so behind this: until then they may claim it. */
 void am_group_hold(struct am *am, const struct am_peer *from)
 {
 	const struct muster_manager_message *said = &am->in.head;
-	struct am_group *group = found(am);
+	struct am_group *group = can_be_group(&am->in) ? found(am) : NULL;
 	bool noted = group && branch_add(group, from->number);
 
 	if (noted && branch_of(group, from->number)->held)

@@ -111,7 +111,7 @@ static int hello(struct am *am, struct am_peer *peer, char *why)
 
 	if (said->version != MUSTER_MANAGER_VERSION)
 		return am_refuse(why, -EPROTO, "the manager is of another version");
-	if (said->host >= muster_fabric_hosts(am->config.fabric))
+	if (said->host >= (am->fabric ? muster_fabric_hosts(am->fabric) : MUSTER_FABRIC_NODES_MAX))
 		return am_refuse(why, -EINVAL, "the network has no such host");
 	if (peer->kind == AM_HOST || am_find(am, AM_HOST, said->host))
 		return am_refuse(why, -EEXIST, "the host is connected already");
@@ -312,8 +312,10 @@ static struct am_group *group_new(struct am *am, const struct am_peer *asker)
 static int create(struct am *am, const struct am_peer *asker, char *why)
 {
 	struct am_group *group;
-	int err;
+	int err = am_discovered(am, why);
 
+	if (err)
+		return err;
 	if (!am->in.head.nr_members || am->in.head.type > MUSTER_SWITCH_SAT)
 		return am_refuse(why, -EINVAL, "the request makes no sense");
 	if (groups_of(am, asker->proof) >= am->config.groups_max)

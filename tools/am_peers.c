@@ -88,6 +88,7 @@ void am_answer(struct am *am, struct am_peer *peer, const struct muster_manager_
 static size_t bytes_of_each(uint16_t kind)
 {
 	return kind == MUSTER_MANAGER_HOLD ? sizeof(struct muster_manager_child) :
+	       kind == MUSTER_MANAGER_SWITCH ? sizeof(struct muster_manager_port) :
 	       kind == MUSTER_MANAGER_HELLO ? sizeof(struct muster_manager_claim) :
 					      sizeof(struct muster_manager_member);
 }
@@ -220,6 +221,7 @@ static void peer_end(struct am *am, struct am_peer *peer)
 	outbox_drop(&peer->outbox);
 	close(peer->fd);
 	free(peer->claims);
+	free(peer->ports);
 	free(peer);
 	if (am->is_full)
 		listen_on(am, true);
@@ -280,8 +282,9 @@ int am_open(const struct am_config *config, struct am **result)
 	if (!am)
 		return -ENOMEM;
 	am->config = *config;
+	am->fabric = config->fabric;
 	err = am_drain_open(am);
-	am->greeted = calloc(muster_fabric_hosts(config->fabric), sizeof(*am->greeted));
+	am->greeted = calloc(MUSTER_FABRIC_NODES_MAX, sizeof(*am->greeted));
 	am->listen_fd = daemon_listen(config->address);
 	am->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	/* Handles that a manager before us gave are at the switches yet. */
@@ -323,6 +326,7 @@ void am_close(struct am *am)
 	if (am->epoll_fd >= 0)
 		close(am->epoll_fd);
 	am_drain_close(am);
+	muster_fabric_free(am->found);
 	free(am->greeted);
 	free(am);
 }

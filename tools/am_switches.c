@@ -9,8 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fabric_file.h"
-
 /* ---- asking -------------------------------------------------------------------------------- */
 
 int am_ask(struct am *am, uint32_t number, const struct am_ask *what, struct muster_manager_message *head,
@@ -89,19 +87,19 @@ void am_switch_done(struct am *am, const struct am_peer *from)
 
 /* ---- coming and going ------------------------------------------------------------------------ */
 
-static int hello(const struct am *am, struct am_peer *peer, char *why)
+static int hello(struct am *am, struct am_peer *peer, char *why)
 {
 	const struct muster_manager_message *said = &am->in.head;
 	uint32_t number = said->host - MUSTER_NODE_AGGREGATION;
+	int err;
 
 	if (said->version != MUSTER_MANAGER_VERSION)
 		return am_refuse(why, -EPROTO, "the manager is of another version");
-	if (said->key != muster_fabric_digest(am->config.fabric))
-		return am_refuse(why, -EINVAL, "the manager has another network");
-	if (number >= muster_fabric_switches(am->config.fabric))
-		return am_refuse(why, -EINVAL, "the network has no such switch");
 	if (am_find(am, AM_SWITCH, number))
 		return am_refuse(why, -EEXIST, "the switch is connected already");
+	err = am_discover_hear(am, peer, why);
+	if (err)
+		return err;
 	peer->kind = AM_SWITCH;
 	peer->number = number;
 	peer->life = said->life;
@@ -149,8 +147,8 @@ static bool are_linked(const struct muster_fabric *fabric, uint32_t first, uint3
 {
 	struct muster_fabric_end end;
 
-	for (uint32_t port = 0; muster_fabric_end(fabric, first, port, &end); port++)
-		if (!end.is_host && end.number == second)
+	for (uint32_t port = 0; port < muster_fabric_radix(fabric); port++)
+		if (muster_fabric_end(fabric, first, port, &end) && !end.is_host && end.number == second)
 			return true;
 	return false;
 }
@@ -158,16 +156,21 @@ static bool are_linked(const struct muster_fabric *fabric, uint32_t first, uint3
 static int cut(struct am *am, struct am_peer *asker, char *why)
 {
 	const struct am_ask ask = { .asker = asker };
-	uint32_t ends[2], nr = muster_fabric_switches(am->config.fabric);
+	uint32_t ends[2], nr;
 	struct muster_manager_message head = { .kind = MUSTER_MANAGER_UNLINK };
+	int err;
 
 	if (am->in.head.version != MUSTER_MANAGER_VERSION || am->in.head.nr_members != 2)
 		return am_refuse(why, -EPROTO, "the manager is of another version");
+	err = am_discovered(am, why);
+	if (err)
+		return err;
+	nr = muster_fabric_switches(am->fabric);
 	for (int i = 0; i < 2; i++)
 		ends[i] = am->in.members[i].host - MUSTER_NODE_AGGREGATION;
 	if (ends[0] >= nr || ends[1] >= nr)
 		return am_refuse(why, -EINVAL, "the network has no such switch");
-	if (!are_linked(am->config.fabric, ends[0], ends[1]))
+	if (!are_linked(am->fabric, ends[0], ends[1]))
 		return am_refuse(why, -ENOENT, "these switches have no link");
 	for (int i = 0; i < 2; i++) {
 		head.host = MUSTER_NODE_AGGREGATION + ends[!i];

@@ -106,8 +106,9 @@ uint64_t muster_fabric_digest(const struct muster_fabric *fabric)
 
 	for (uint32_t i = 0; i < muster_fabric_switches(fabric); i++) {
 		digest = mix(digest, muster_fabric_node(fabric, i));
-		for (uint32_t port = 0; muster_fabric_end(fabric, i, port, &end); port++)
-			digest = mix(mix(digest, end.number), end.is_host);
+		for (uint32_t port = 0; port < muster_fabric_radix(fabric); port++)
+			if (muster_fabric_end(fabric, i, port, &end))
+				digest = mix(mix(mix(digest, port), end.number), end.is_host);
 	}
 	return digest;
 }

@@ -13,7 +13,7 @@
 int muster_fabric_read(const char *spec, uint32_t radix, struct muster_fabric **fabric, char *why,
 		       size_t why_len);
 
-/** muster_fabric_digest() - the same for networks with the same links in the same order. */
+/** muster_fabric_digest() - the same for networks with the same links at the same ports. */
 uint64_t muster_fabric_digest(const struct muster_fabric *fabric);
 
 #endif /* MUSTER_FABRIC_FILE_H */

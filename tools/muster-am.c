@@ -19,16 +19,17 @@
 #include "limit.h"
 
 static const char help[] =
-	"Usage: muster-am -t TOPOLOGY -m ADDRESS [OPTION]...\n"
+	"Usage: muster-am -m ADDRESS [OPTION]...\n"
 	"       muster-am -m ADDRESS -x A-B\n"
 	"       muster-am -m ADDRESS --clean\n"
 	"       muster-am -m ADDRESS --drain=SWITCH | --undrain=SWITCH\n"
-	"Make aggregation groups for the hosts of a network of switches, and take them back.\n"
-	"TOPOLOGY is switch:N, fat-tree:HxLxS, fat-tree:HxLxAxPxC, switch-torus:HxAxB, or a file.\n"
+	"Make aggregation groups for the hosts of a network of switches, and take them back. The network is\n"
+	"as its switches say it, each of its own ports; it is known when all have come.\n"
 	"\n"
-	"  -t, --topology=TOPOLOGY  the network, the same as of its switches\n"
-	"  -r, --radix=N         ports of each switch, 2 to 128 (40)\n"
 	"  -m, --manager=ADDRESS  where hosts and switches (muster-switchd -m) connect: @NAME, or a path\n"
+	"  -t, --topology=TOPOLOGY  refuse switches that say otherwise: switch:N, fat-tree:HxLxS,\n"
+	"                        fat-tree:HxLxAxPxC, switch-torus:HxAxB, or a file\n"
+	"  -r, --radix=N         with -t: ports of each switch, 2 to 128 (40)\n"
 	"  -S, --shared          jobs lock the streaming trees, of which there are two layouts; else each\n"
 	"                        is one job's own\n"
 	"  -g, --groups=N        so many of one job at once (256)\n"
@@ -42,8 +43,9 @@ static const char help[] =
 	"      --undrain=SWITCH  it may be used again\n"
 	"  -h, --help  -V, --version\n"
 	"\n"
-	"It says \"ready\" when it listens. SIGUSR1 prints switches, hosts and groups; SIGTERM and SIGINT end\n"
-	"it, and groups of those that are there stay. Exit status: 0; 1 it cannot listen; 2 wrong usage.\n";
+	"It says \"ready\" when it listens. SIGUSR1 prints the network, switches, hosts and groups; SIGTERM and\n"
+	"SIGINT end it, and groups of those that are there stay. Exit status: 0; 1 it cannot listen; 2 wrong\n"
+	"usage.\n";
 
 enum {
 	PATIENCE_US = 1000000,	/* of a switch that has not answered yet, as we end */
@@ -138,8 +140,8 @@ static int parse_options(int argc, char **argv, struct options *options)
 
 	if (!ret && !options->manager)
 		ret = daemon_misused("say with -m where the manager is", NULL);
-	if (!ret && !options->topology && !is_order(options))
-		ret = daemon_misused("say with -t which network", NULL);
+	if (!ret && options->radix && !options->topology)
+		ret = daemon_misused("-r is for the network of -t: switches say how many ports they have", NULL);
 	return ret;
 }
 
@@ -196,11 +198,12 @@ static int serve(const struct options *options, const struct muster_fabric *fabr
 
 static int manage(const struct options *options, int signals)
 {
-	struct muster_fabric *fabric;
+	struct muster_fabric *fabric = NULL;
 	char why[400] = "";
 	int ret;
 
-	if (muster_fabric_read(options->topology, options->radix, &fabric, why, sizeof(why))) {
+	if (options->topology &&
+	    muster_fabric_read(options->topology, options->radix, &fabric, why, sizeof(why))) {
 		daemon_failed(options->topology, why);
 		return DAEMON_EXIT_USAGE;
 	}

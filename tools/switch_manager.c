@@ -28,6 +28,11 @@ struct branch_message {
 	struct muster_manager_child children[MUSTER_SWITCH_RADIX_MAX];
 };
 
+struct switch_message {
+	struct muster_manager_message head;
+	struct muster_manager_port ports[MUSTER_SWITCH_RADIX_MAX];
+};
+
 /* A group that the switch has. */
 struct held {
 	struct held *next;
@@ -120,12 +125,19 @@ static void gone_say(const struct switch_manager *manager, struct managed *one)
 
 static void introduce(const struct switch_manager *manager, struct managed *one)
 {
-	struct muster_manager_message hello = {
+	uint32_t nodes[MUSTER_SWITCH_RADIX_MAX];
+	struct muster_fabric_said itself;
+	struct switch_message hello = { .head = {
 		.kind = MUSTER_MANAGER_SWITCH, .host = one->box->node, .life = one->box->life,
 		.key = manager->digest, .context = muster_switch_ways(one->box->sw),
-	};
+	} };
 
-	say(manager, one, &hello, sizeof(hello));
+	muster_fabric_say(manager->fabric, one->box->number, nodes, &itself);
+	hello.head.flags = itself.is_plain ? MUSTER_MANAGER_PLAIN : 0;
+	hello.head.nr_members = itself.radix;
+	for (uint32_t port = 0; port < itself.radix; port++)
+		hello.ports[port].node = nodes[port];
+	say(manager, one, &hello, sizeof(hello.head) + itself.radix * sizeof(hello.ports[0]));
 	for (struct held *held = one->held; held; held = held->next)
 		say(manager, one, &held->message, held->bytes);
 	gone_say(manager, one);

@@ -12,7 +12,7 @@
 
 #include "muster_desc.h"
 
-#define MUSTER_MANAGER_VERSION		5
+#define MUSTER_MANAGER_VERSION		6
 
 enum muster_manager_kind {
 	/*
@@ -39,7 +39,10 @@ enum muster_manager_kind {
 	MUSTER_MANAGER_CUT = 7,
 	MUSTER_MANAGER_DONE = 8,	/* an answer: tag, status */
 
-	/* First of all from a switch, and answered by WELCOME: host, life, key (of the network), context (its ways). */
+	/*
+	 * First of all from a switch, and answered by WELCOME: host, life, key (of the network), context (its ways),
+	 * flags; and what is at each of its ports.
+	 */
 	MUSTER_MANAGER_SWITCH = 9,
 	MUSTER_MANAGER_HOLD = 10,	/* and then for each group that it has, as ADD; no answer */
 	MUSTER_MANAGER_GONE = 11,	/* from it: nobody is at its link to that host; no answer */
@@ -83,7 +86,7 @@ struct muster_manager_message {
 	__le16 kind;		/* enum muster_manager_kind */
 	__le32 status;		/* answers: 0, or an errno */
 	__le64 tag;		/* of a request, not 0, and of its answer */
-	__le64 key;		/* the group's; SWITCH: the same for all that have the same network */
+	__le64 key;		/* the group's; SWITCH: the same for all that lay their ways by the same network */
 	__le64 proof;		/* HELLO: follows from the job's key, which is not told */
 	__le32 host;		/* NodeID */
 	__le32 context;
@@ -93,7 +96,10 @@ struct muster_manager_message {
 	__u8 job;
 	__u8 type;		/* of the tree: 0: low latency; 1: streaming */
 	__le32 payload_max;	/* bytes of one packet of it */
-	/* That follow: CREATE, CUT, DRAIN: members; HELLO, MOVE: claims; ADD, HOLD, WAYS: children; CREATED: gives. */
+	/*
+	 * That follow: CREATE, CUT, DRAIN: members; HELLO, MOVE: claims; ADD, HOLD, WAYS: children; CREATED: gives;
+	 * SWITCH: ports, all that it has.
+	 */
 	__le32 nr_members;
 	__le32 flags;		/* MUSTER_MANAGER_* */
 };
@@ -102,6 +108,7 @@ struct muster_manager_message {
 #define MUSTER_MANAGER_LOCKS	0x1	/* nothing goes by this group but under a lock */
 #define MUSTER_MANAGER_MOVED	0x2	/* LEAVE: the host is in the group that stands for it; else it leaves that, too */
 #define MUSTER_MANAGER_ORDER	0x4	/* CREATE: how it combines is to be told, too */
+#define MUSTER_MANAGER_PLAIN	0x8	/* SWITCH: it has no aggregation node, and only forwards */
 
 MUSTER_STATIC_ASSERT(sizeof(struct muster_manager_message) == 64, "size");
 MUSTER_STATIC_ASSERT(__builtin_offsetof(struct muster_manager_message, host) == 32, "offset");
@@ -151,5 +158,14 @@ struct muster_manager_child {
 
 MUSTER_STATIC_ASSERT(sizeof(struct muster_manager_child) == 24, "size");
 MUSTER_STATIC_ASSERT(__builtin_offsetof(struct muster_manager_child, vp) == 20, "offset");
+
+/* What is at a switch's port; they stand in the order of their numbers. */
+struct muster_manager_port {
+	__le32 node;		/* the host; MUSTER_NODE_AGGREGATION + the switch, also if it only forwards; */
+};
+
+#define MUSTER_MANAGER_NOTHING	0xffffffffu	/* or nothing */
+
+MUSTER_STATIC_ASSERT(sizeof(struct muster_manager_port) == 4, "size");
 
 #endif /* MUSTER_MANAGER_H */
