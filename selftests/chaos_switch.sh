@@ -22,7 +22,7 @@ started() {
 }
 
 daemons() {
-	pgrep -f -- "muster-(switchd|am) -t $tap_dir/network "
+	{ here muster-switchd; here muster-am; } | grep .
 }
 
 switches() {

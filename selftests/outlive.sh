@@ -32,14 +32,14 @@ outlive() {
 	trap 'kill $runner $second 2>/dev/null || :' EXIT
 	second=
 	within 300 outlive_pids
-	first=$(pgrep -f -- "muster-am -t $tap_dir/network ")
+	first=$(here muster-am)
 	address=$(tr '\0' '\n' <"/proc/$first/cmdline" | sed -n '/^-m$/{n;p;}')
 	sleep "0.$(printf %03d "$delay")"
 	kill -9 "$first"
 	touch gone
 	within 300 outlive_said gone '.*no group was made: the manager of groups has gone'
 	# Appended to, so that it can be made empty.
-	"$MUSTER_BUILD/tools/muster-am" -t "$tap_dir/network" -m "$address" >>report 2>>err &
+	"$MUSTER_BUILD/tools/muster-am" -m "$address" >>report 2>>err &
 	second=$!
 	within 300 grep -q ready report
 	within 300 outlive_known ^switch 3

@@ -67,7 +67,7 @@ check "6 ranks over two leaves, the program under sanitizers" sweep 6 2 3 "$chec
 # Two leaves of six hosts, whose switches have two half rings of four ports each.
 ordered() {
 	# shellcheck disable=SC2016 # by that shell
-	MUSTER_SWITCHD_OPTIONS="-r 8" MUSTER_AM_OPTIONS="-r 8" "$run" --no-prefix -n 12 --topology fat-tree:6x2x1 \
+	MUSTER_SWITCHD_OPTIONS="-r 8" "$run" --no-prefix -n 12 --topology fat-tree:6x2x1 \
 		sh -c '[ "$MUSTER_RANK" != 0 ] || export MUSTER_SWITCH_ORDER=try; exec "$@"' rank "$1" order >out
 	same "21 operations" "$(cat out)"
 }
@@ -240,9 +240,9 @@ no_socket() {
 }
 check "a file that is no socket is not taken away for it" no_socket
 
-# everything that --topology started, by the topology's name
+# everything that --topology started
 daemons() {
-	pgrep -f -- "muster-(switchd|am) -t $tap_dir/network "
+	{ here muster-switchd; here muster-am; } | grep .
 }
 
 switches() {
@@ -536,6 +536,8 @@ refused() {
 	same 2 "$(MUSTER_WIRE=ring status_of "$run" --topology switch:3 -n 2 true)"
 	same 2 "$(status_of "$run" --topology switch:3 --bump -n 2 true)"
 	same 2 "$(status_of "$run" --apart -n 2 true)"
+	same 125 "$(MUSTER_AM_OPTIONS="-t fat-tree:2x2x2" status_of "$run" --topology fat-tree:3x2x2 -n 3 true)"
+	grep -q 'refuses switch 0: at port 2 of switch 0 is host 2, but in the network switch 2' err
 	same 2 "$(status_of "$switchd" -t switch:3)"
 	same 2 "$(status_of "$switchd" -t switch:3 -w unix:@muster-x-$$ -s 1)"
 	same 1 "$(status_of "$switchd" -t switch:3 -w nothing:)"

@@ -138,6 +138,13 @@ others_run() {
 	[ "$(id -u)" -eq 0 ] && setpriv --reuid 65534 --clear-groups --inh-caps=-all test -x "$1"
 }
 
+# here PROGRAM: its processes that were started in the folder of this test; none is no success.
+here() {
+	for tap_pid in $(pgrep -x "$1"); do
+		[ "$(readlink "/proc/$tap_pid/cwd")" != "$(pwd -P)" ] || echo "$tap_pid"
+	done | grep .
+}
+
 # gone PID: is there no such process (or only its shell, a zombie)?
 gone() {
 	! grep -qs '^State:[[:space:]]*[^ZX[:space:]]' "/proc/$1/status"

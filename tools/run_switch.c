@@ -44,11 +44,9 @@ static int network_read(const struct run_options *options, struct run_switch *ne
 }
 
 /* In the new processes. */
-static void manager_become(const struct run *run, const struct run_switch *net)
+static void manager_become(const struct run_switch *net)
 {
-	char *argv[RUN_ARGUMENTS_MAX + 1] = {
-		NULL, "-t", (char *)run->options->topology, "-m", (char *)net->manager,
-	};
+	char *argv[RUN_ARGUMENTS_MAX + 1] = { NULL, "-m", (char *)net->manager };
 
 	run_daemon_become("muster-am", argv, "MUSTER_AM_OPTIONS");
 }
@@ -66,13 +64,13 @@ static void switches_become(const struct run *run, const struct run_switch *net,
 	run_daemon_become("muster-switchd", argv, "MUSTER_SWITCHD_OPTIONS");
 }
 
-static int manager_start(const struct run *run, struct run_switch *net)
+static int manager_start(struct run_switch *net)
 {
 	pid_t pid = run_daemon_fork(&net->am);
 	int err;
 
 	if (pid == 0)
-		manager_become(run, net);
+		manager_become(net);
 	err = pid < 0 ? pid : run_daemon_ready(&net->am);
 	if (err)
 		fprintf(stderr, "muster-run: the switches' manager did not start\n");
@@ -122,7 +120,7 @@ int run_switch_open(struct run *run)
 	if (!net->switches)
 		return -ENOMEM;
 	net->nr = nr;
-	err = manager_start(run, net);
+	err = manager_start(net);
 	return err ? err : switches_start(run, net);
 }
 
