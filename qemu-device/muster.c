@@ -68,6 +68,7 @@ struct MusterState {
     /* properties */
     uint32_t node;
     char *wire;
+    uint32_t uplink, uplink_life;           /* of a network of switches; 0: none */
     char *dump;
     uint32_t deadline_ms;
     uint32_t units, buffer, window, pulses; /* of the engine; a buffer of 0: none */
@@ -417,6 +418,8 @@ static bool nic_create(MusterState *m, Error **errp)
     struct muster_nic_config config = {
         .node = m->node,
         .wire = m->wire,
+        .uplink = m->uplink,
+        .uplink_life = m->uplink_life,
         .deadline_us = (uint64_t)m->deadline_ms * 1000,
         .dump = m->dump,
         .model = {
@@ -578,6 +581,8 @@ static void muster_instance_init(Object *obj)
 static Property muster_properties[] = {
     DEFINE_PROP_UINT32("node", MusterState, node, 0),
     DEFINE_PROP_STRING("wire", MusterState, wire),
+    DEFINE_PROP_UINT32("uplink", MusterState, uplink, 0),
+    DEFINE_PROP_UINT32("uplink-life", MusterState, uplink_life, 0),
     DEFINE_PROP_STRING("dump", MusterState, dump),
     DEFINE_PROP_UINT32("deadline-ms", MusterState, deadline_ms, DEADLINE_MS_DEFAULT),
     DEFINE_PROP_UINT32("units", MusterState, units, MUSTER_UNITS),

@@ -55,7 +55,7 @@
 #define MUSTER_CAP_NUMBERS		0x004	/* idle numbers */
 #define MUSTER_CAP_FORWARD		0x008	/* FORWARD */
 #define MUSTER_CAP_KEEP			0x010	/* KEEP and START */
-#define MUSTER_CAP_TREE			0x020
+#define MUSTER_CAP_TREE			0x020	/* reduction trees; TREE_JOIN and TREE_MOVE */
 #define MUSTER_CAP_RAILS		0x040
 #define MUSTER_CAP_WHY			0x080
 #define MUSTER_CAP_TRACE		0x100
@@ -127,6 +127,8 @@ enum muster_admin_opcode {
 	MUSTER_ADMIN_CQ_MODERATE = 19,	/* of a CQ for queue pairs: when an interrupt is worth it */
 	MUSTER_ADMIN_CQ_RESIZE = 20,	/* of one, too: another ring; the first's count in the reply's detail */
 	MUSTER_ADMIN_QP_COUNT = 21,	/* from now on what a QP counts is counted there */
+	MUSTER_ADMIN_TREE_JOIN = 22,	/* a context's sequences may use that tree */
+	MUSTER_ADMIN_TREE_MOVE = 23,	/* it is now in that other group of its tree */
 };
 
 enum muster_admin_status {
@@ -221,6 +223,20 @@ struct muster_admin_context {
 	__le32 culprit;		/* ABORT: member index */
 };
 
+/* A group on a reduction tree (Documentation/switch.md), for an open context. */
+struct muster_admin_tree {
+	__le64 key;		/* the group's */
+	__le32 context;
+	__le32 node;		/* of the aggregation node that it sends to, */
+	__le32 incarnation;	/* and which life of it */
+	__le32 group;
+	__le16 tree;
+	__le16 payload_max;	/* bytes of one packet */
+	__le16 vp;
+	__u8 job;
+	__u8 reserved;
+};
+
 struct muster_admin_qp {
 	__le64 record;		/* struct muster_qp_record */
 	__le64 sq_base;		/* struct muster_work rings */
@@ -305,6 +321,7 @@ struct muster_admin_command {
 		struct muster_admin_vp vp;
 		struct muster_admin_mr mr;
 		struct muster_admin_context context;
+		struct muster_admin_tree tree;
 		struct muster_admin_qp qp;
 		struct muster_admin_qp_modify qp_modify;
 		struct muster_admin_srq srq;
@@ -409,6 +426,7 @@ MUSTER_STATIC_ASSERT(sizeof(struct muster_admin_vp) == 48, "size");
 MUSTER_STATIC_ASSERT(sizeof(struct muster_admin_mr) == 48, "size");
 MUSTER_STATIC_ASSERT(sizeof(struct muster_admin_member) == 16, "size");
 MUSTER_STATIC_ASSERT(sizeof(struct muster_admin_context) == 40, "size");
+MUSTER_STATIC_ASSERT(sizeof(struct muster_admin_tree) == 32, "size");
 MUSTER_STATIC_ASSERT(sizeof(struct muster_admin_qp) == 48, "size");
 MUSTER_STATIC_ASSERT(sizeof(struct muster_admin_qp_modify) == 40, "size");
 MUSTER_STATIC_ASSERT(sizeof(struct muster_admin_srq) == 32, "size");

@@ -26,7 +26,7 @@ struct muster_engine;
 /* What this engine can of what Documentation/sequence.md lays down: MUSTER_CAP_* of muster_regs.h. */
 #define MUSTER_ENGINE_CAPABILITIES	\
 	(MUSTER_CAP_WRITE | MUSTER_CAP_PULSES | MUSTER_CAP_NUMBERS | MUSTER_CAP_FORWARD | \
-	 MUSTER_CAP_KEEP | MUSTER_CAP_PROGRAM)
+	 MUSTER_CAP_KEEP | MUSTER_CAP_PROGRAM | MUSTER_CAP_TREE)
 
 /*
  * What the engine may do to the world. `world` is the pointer given to

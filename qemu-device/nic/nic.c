@@ -65,8 +65,8 @@ static bool trace_time(struct muster_nic *nic)
 
 /* ---- packets --------------------------------------------------------------- */
 
-static void packet_take(struct muster_nic *nic, const struct muster_packet *packet,
-			const void *payload, uint32_t len)
+void nic_packet_take(struct muster_nic *nic, const struct muster_packet *packet, const void *payload,
+		     uint32_t len)
 {
 	struct muster_engine *engine;
 
@@ -88,7 +88,7 @@ static bool loopback_run(struct muster_nic *nic)
 	for (uint32_t left = nic->nr_loopback; left; left--) {
 		struct nic_loopback_packet *p = nic_loopback_take(nic);
 
-		packet_take(nic, &p->packet, p->payload, le16toh(p->packet.length));
+		nic_packet_take(nic, &p->packet, p->payload, le16toh(p->packet.length));
 		free(p);
 	}
 	return moved;
@@ -97,7 +97,7 @@ static bool loopback_run(struct muster_nic *nic)
 static void wire_receive(void *owner, const struct muster_packet *packet, const void *payload,
 			 uint32_t len)
 {
-	packet_take(owner, packet, payload, len);
+	nic_packet_take(owner, packet, payload, len);
 }
 
 static void wire_met(void *owner, uint32_t node, uint32_t present)
@@ -114,6 +114,8 @@ static void wire_lost(void *owner, uint32_t node, uint32_t present)
 	nic_engines_present(nic, node, present);
 	nic_qps_lost(nic, node, present);
 	nic_event_lost(nic, node);
+	if (nic->config.uplink && node == nic->config.uplink)
+		nic_uplink_lost(nic);
 }
 
 /* Those for the same engine at once. */
@@ -138,6 +140,14 @@ static const struct muster_wire_events wire_events = {
 	.needs = nic_needs,
 };
 
+static const struct muster_wire_events uplink_events = {
+	.take = nic_uplink_take,
+	.expect = wire_expect,
+	.lost = wire_lost,
+	.met = wire_met,
+	.needs = nic_needs,
+};
+
 /* ---- sending --------------------------------------------------------------- */
 
 static int to_others(struct muster_nic *nic, uint32_t incarnation,
@@ -151,7 +161,11 @@ static int to_others(struct muster_nic *nic, uint32_t incarnation,
 		nic->unplugged = true;
 		return -EAGAIN;
 	}
-	err = nic->wire->ops->send(nic->wire, incarnation, packet, payload);
+	if (nic->config.uplink)		/* which life is meant the packet's receiver sees */
+		err = nic->wire->ops->send_by(nic->wire, nic->config.uplink, nic->config.uplink_life, packet,
+					      payload);
+	else
+		err = nic->wire->ops->send(nic->wire, incarnation, packet, payload);
 	nic->refused |= err == -EAGAIN;
 	return err;
 }
@@ -186,10 +200,13 @@ static int inside_open(struct muster_nic *nic, char *why, size_t why_len)
 {
 	int err = nic_engines_open(nic, why, why_len);
 
+	if (!err)
+		err = nic_uplink_open(nic, why, why_len);
 	if (err)
 		return err;
 	err = muster_wire_socket_open(nic->config.wire, nic->config.node, nic->incarnation,
-				      nic->config.deadline_us, &wire_events, nic, &nic->wire,
+				      nic->config.deadline_us,
+				      nic->config.uplink ? &uplink_events : &wire_events, nic, &nic->wire,
 				      why, why_len);
 	if (err)
 		nic->wire = NULL;
@@ -202,6 +219,7 @@ static void inside_close(struct muster_nic *nic)
 {
 	if (nic->wire)
 		nic->wire->ops->close(nic->wire);
+	nic_uplink_close(nic);
 	nic_engines_close(nic);
 	nic->wire = NULL;
 }

@@ -52,6 +52,8 @@ struct muster_nic_config {
 	uint32_t node;
 	uint32_t incarnation;	/* of this life; counts up with every reset */
 	const char *wire;	/* as muster_wire_socket_open() reads it; must outlive the NIC */
+	uint32_t uplink;	/* the node of the switch that all goes by; 0: there is none */
+	uint32_t uplink_life;	/* and which life of it */
 	uint64_t deadline_us;	/* after which a silent node is lost */
 	const char *dump;	/* folder for a file of the packets that it sends; NULL: none */
 	struct muster_engine_model model;
@@ -61,7 +63,7 @@ struct muster_nic_config {
 /**
  * muster_nic_create() - a NIC after power-on.
  * @world: must outlive the NIC.
- * @why: gets what was wrong with the engine's model, the wire, or the dump.
+ * @why: gets what was wrong with the engine's model, the uplink, the wire, or the dump.
  *
  * Return: 0; -EINVAL, -ENOMEM, or what the wire's socket said.
  */

@@ -215,21 +215,6 @@ static int members_read(struct muster_nic *nic, uint64_t addr, uint32_t nr,
 	return 0;
 }
 
-/* Who waits for a member must learn that it is gone; one that is gone already fails it now. */
-static bool watch(struct muster_nic *nic, const struct muster_member *member)
-{
-	return member->node == nic->config.node ||
-	       (nic->wire &&
-		!nic->wire->ops->watch(nic->wire, member->node, member->incarnation));
-}
-
-bool nic_needs(void *owner, uint32_t node)
-{
-	const struct muster_nic *nic = owner;
-
-	return nic_engines_need(nic, node) || nic_qps_need(nic, node);
-}
-
 static int opening_read(struct muster_nic *nic, struct nic_opening *opening, uint32_t nr)
 {
 	struct muster_member *members = &opening->members[opening->read];
@@ -255,8 +240,9 @@ static int opening_add(struct muster_nic *nic, struct nic_opening *opening, uint
 		return err;
 	opening->begun = true;
 	err = muster_engine_context_add(engine, config->vp, config->job, config->context, members, nr);
-	for (uint32_t i = 0; i < nr && !err; i++)
-		if (!watch(nic, &members[i]) && opening->lost == MUSTER_CULPRIT_NONE)
+	for (uint32_t i = 0; i < nr && !err; i++)	/* one that is gone already fails it now */
+		if (!nic_watch(nic, members[i].node, members[i].incarnation) &&
+		    opening->lost == MUSTER_CULPRIT_NONE)
 			opening->lost = opening->added + i;
 	opening->added += nr;
 	return err;
@@ -325,21 +311,24 @@ static struct verdict context_open(struct muster_nic *nic, const struct muster_a
 	return context_open_on(nic);
 }
 
+static bool context_exists(const struct muster_nic *nic, uint32_t vp, uint8_t job, uint32_t context)
+{
+	struct muster_context_state state;
+
+	return vp < MUSTER_VPS_MAX && nic->vps[vp] &&
+	       !muster_engine_context_query(nic_engine_of(nic, vp), vp, job, context, &state);
+}
+
 /* CLOSE and ABORT name a context by VP, job and id, and nothing else. */
 static struct verdict context_find(struct muster_nic *nic, const struct muster_admin_command *cmd)
 {
 	const struct muster_admin_context *c = &cmd->context;
-	struct muster_context_state state;
-	uint32_t vp = le16toh(c->vp);
 
 	if (c->job_key || c->members || c->nr_members || c->self || c->life)
 		return BAD(context);
 	if (!nic_command_ends(cmd, sizeof(*c)))
 		return BAD(raw[sizeof(*c)]);
-	if (vp >= MUSTER_VPS_MAX || !nic->vps[vp] ||
-	    muster_engine_context_query(nic_engine_of(nic, vp), vp, c->job, le32toh(c->context), &state))
-		return REFUSE(NO_OBJECT);
-	return OK;
+	return context_exists(nic, le16toh(c->vp), c->job, le32toh(c->context)) ? OK : REFUSE(NO_OBJECT);
 }
 
 static struct verdict context_close(struct muster_nic *nic, const struct muster_admin_command *cmd)
@@ -368,6 +357,59 @@ static struct verdict context_abort(struct muster_nic *nic, const struct muster_
 		return BAD(context.status);
 	return verdict_of(muster_engine_abort(nic_engine_of(nic, vp), vp, c->job, le32toh(c->context),
 					      c->status, le32toh(c->culprit)));
+}
+
+/* ---- reduction trees ------------------------------------------------------- */
+
+static struct verdict tree_check(const struct muster_nic *nic, const struct muster_admin_command *cmd)
+{
+	const struct muster_admin_tree *t = &cmd->tree;
+	uint32_t node = le32toh(t->node), payload_max = le16toh(t->payload_max);
+
+	if (node < MUSTER_NODE_AGGREGATION || node >= MUSTER_NODES_MAX)
+		return BAD(tree.node);
+	if (!t->incarnation)
+		return BAD(tree.incarnation);
+	if (!t->group)
+		return BAD(tree.group);
+	if (!payload_max || payload_max > MUSTER_MTU)
+		return BAD(tree.payload_max);
+	if (t->reserved || !nic_command_ends(cmd, sizeof(*t)))
+		return BAD(tree.reserved);
+	return context_exists(nic, le16toh(t->vp), t->job, le32toh(t->context)) ? OK : REFUSE(NO_OBJECT);
+}
+
+/* As with members: an aggregation node that is gone already fails the context now. */
+static struct verdict tree_watch(struct muster_nic *nic, const struct muster_admin_tree *t)
+{
+	uint16_t vp = le16toh(t->vp);
+
+	if (!nic_watch(nic, le32toh(t->node), le32toh(t->incarnation)))
+		muster_engine_abort(nic_engine_of(nic, vp), vp, t->job, le32toh(t->context),
+				    MUSTER_STATUS_PEER_LOST, MUSTER_CULPRIT_NONE);
+	return OK;
+}
+
+static struct verdict tree_command(struct muster_nic *nic, const struct muster_admin_command *cmd,
+				   int (*command)(struct muster_engine *engine, uint16_t vp, uint8_t job,
+						  uint32_t context, const struct muster_tree_config *config))
+{
+	const struct muster_admin_tree *t = &cmd->tree;
+	const struct muster_tree_config config = {
+		.node = le32toh(t->node),
+		.incarnation = le32toh(t->incarnation),
+		.tree = le16toh(t->tree),
+		.group = le32toh(t->group),
+		.key = le64toh(t->key),
+		.payload_max = le16toh(t->payload_max),
+	};
+	struct verdict verdict = tree_check(nic, cmd);
+	uint16_t vp = le16toh(t->vp);
+
+	if (!verdict.status)
+		verdict = verdict_of(command(nic_engine_of(nic, vp), vp, t->job, le32toh(t->context),
+					     &config));
+	return verdict.status ? verdict : tree_watch(nic, t);
 }
 
 /* ---- the queue ------------------------------------------------------------- */
@@ -410,6 +452,10 @@ static struct verdict command_run(struct muster_nic *nic, const struct muster_ad
 		return context_close(nic, cmd);
 	case MUSTER_ADMIN_CONTEXT_ABORT:
 		return context_abort(nic, cmd);
+	case MUSTER_ADMIN_TREE_JOIN:
+		return tree_command(nic, cmd, muster_engine_tree_join);
+	case MUSTER_ADMIN_TREE_MOVE:
+		return tree_command(nic, cmd, muster_engine_tree_move);
 	case MUSTER_ADMIN_COUNTERS:
 		return elsewhere_run(nic, cmd, nic_counters_command);
 	case MUSTER_ADMIN_QP_CREATE ... MUSTER_ADMIN_QP_DESTROY:

@@ -199,6 +199,12 @@ void nic_engines_present(struct muster_nic *nic, uint32_t node, uint32_t present
 		muster_engine_peer_present(nic->engines[i], node, present);
 }
 
+void nic_engines_network_lost(struct muster_nic *nic)
+{
+	for (uint32_t i = 0; i < nic->nr_engines; i++)
+		muster_engine_network_lost(nic->engines[i]);
+}
+
 bool nic_engines_need(const struct muster_nic *nic, uint32_t node)
 {
 	for (uint32_t i = 0; i < nic->nr_engines; i++)

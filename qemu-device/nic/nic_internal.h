@@ -2,8 +2,9 @@
 /*
  * What the files of the NIC share: nic.c (life, step), nic_engines.c, nic_regs.c (registers, doorbells), nic_admin.c
  * (commands), nic_counters.c, nic_ring.c (a VP's rings, events), nic_cq.c (completion queues), nic_mr.c (memory
- * regions), nic_qp*.c and nic_srq.c (queue pairs), nic_loopback.c, nic_look.c (what the host sees of processes in the
- * guest), nic_dump.c (packets in a file). Fields marked "any thread" are atomic; all else belongs to the stepping caller.
+ * regions), nic_qp*.c and nic_srq.c (queue pairs), nic_uplink.c (at a network of switches), nic_loopback.c, nic_look.c
+ * (what the host sees of processes in the guest), nic_dump.c (packets in a file). Fields marked "any thread" are atomic;
+ * all else belongs to the stepping caller.
  */
 #ifndef MUSTER_NIC_INTERNAL_H
 #define MUSTER_NIC_INTERNAL_H
@@ -137,6 +138,8 @@ struct muster_nic {
 	bool side_by_side;			/* several of them step just now */
 	bool tracing;				/* they write records, one at a time */
 	struct muster_wire *wire;	/* NULL: the node cannot be reached until the next reset */
+	uint64_t *gone;			/* by the uplink: nodes that cannot be reached, as bits; */
+	bool cut;			/* nobody can */
 
 	uint32_t regs[MUSTER_REG_EVENT_HEAD / 4 + 1];	/* any thread; as the guest wrote them */
 	uint32_t state;			/* any thread: MUSTER_STATE_* */
@@ -234,8 +237,13 @@ void nic_engines_close(struct muster_nic *nic);
 bool nic_engines_step(struct muster_nic *nic);
 void nic_engines_trace(struct muster_nic *nic, struct muster_trace *trace);
 void nic_engines_present(struct muster_nic *nic, uint32_t node, uint32_t present);
+void nic_engines_network_lost(struct muster_nic *nic);
 bool nic_engines_need(const struct muster_nic *nic, uint32_t node);
 void nic_engines_count(const struct muster_nic *nic, struct muster_engine_counters *all);
+
+/* nic.c: one that has come, to whom it is for. */
+void nic_packet_take(struct muster_nic *nic, const struct muster_packet *packet, const void *payload,
+		     uint32_t len);
 
 /* nic.c: guest memory, counted, by any thread that steps an engine. 0 or -EIO. */
 int nic_dma_read(struct muster_nic *nic, uint64_t addr, void *buf, uint32_t len);
@@ -252,7 +260,19 @@ void nic_quiesce(struct muster_nic *nic);
  */
 bool nic_admin_run(struct muster_nic *nic);
 void nic_admin_drop(struct muster_nic *nic);
-/* Whether anything here would want to hear that a node is lost. */
+
+/* nic_uplink.c: at a network of switches, if the configuration says so. 0, or -errno and why. */
+int nic_uplink_open(struct muster_nic *nic, char *why, size_t why_len);
+void nic_uplink_close(struct muster_nic *nic);
+/* The driver is there: from now on the switch may know of this life. */
+void nic_uplink_greet(struct muster_nic *nic);
+void nic_uplink_lost(struct muster_nic *nic);
+/* As struct muster_wire_events has it. */
+bool nic_uplink_take(void *nic, uint32_t neighbour, const struct muster_packet *packet,
+		     const void *payload, uint32_t len);
+/* Who waits for a node is to learn that it is gone. False: it is already. */
+bool nic_watch(struct muster_nic *nic, uint32_t node, uint32_t incarnation);
+/* Whether anything here would want to hear that. */
 bool nic_needs(void *nic, uint32_t node);
 
 /* nic_ring.c */

@@ -42,6 +42,7 @@ static void enable(struct muster_nic *nic)
 	__atomic_store_n(&REG(nic, MUSTER_REG_ADMIN_TAIL), 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&REG(nic, MUSTER_REG_EVENT_HEAD), 0, __ATOMIC_RELAXED);
 	__atomic_fetch_or(&nic->state, MUSTER_STATE_ENABLED, __ATOMIC_RELEASE);
+	nic_uplink_greet(nic);
 }
 
 static void control_write(struct muster_nic *nic, uint32_t value)

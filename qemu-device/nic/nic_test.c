@@ -19,8 +19,8 @@ static void registers_say_what_the_device_is(void **state)
 	assert_int_equal(reg_read(guest, MUSTER_REG_INCARNATION), 100);
 	assert_int_equal(reg_read(guest, MUSTER_REG_CAPABILITIES),
 			 MUSTER_CAP_WRITE | MUSTER_CAP_PULSES | MUSTER_CAP_NUMBERS |
-			 MUSTER_CAP_FORWARD | MUSTER_CAP_KEEP | MUSTER_CAP_PROGRAM | MUSTER_CAP_QP |
-			 MUSTER_CAP_VECTOR_NAMES);
+			 MUSTER_CAP_FORWARD | MUSTER_CAP_KEEP | MUSTER_CAP_PROGRAM | MUSTER_CAP_TREE |
+			 MUSTER_CAP_QP | MUSTER_CAP_VECTOR_NAMES);
 	assert_int_equal(reg_read(guest, MUSTER_REG_STATUS), MUSTER_STATE_ENABLED);
 	assert_int_equal(reg_read(guest, MUSTER_REG_CONTROL), MUSTER_CONTROL_ENABLE);
 }

@@ -100,6 +100,7 @@ static struct muster_admin_command whole(struct muster_admin_command cmd)
 		[MUSTER_ADMIN_SRQ_LIMIT] = sizeof(cmd.srq_limit),
 		[MUSTER_ADMIN_CQ_MODERATE] = sizeof(cmd.cq_moderate),
 		[MUSTER_ADMIN_CQ_RESIZE] = sizeof(cmd.cq_resize),
+		[MUSTER_ADMIN_TREE_JOIN] = sizeof(cmd.tree), [MUSTER_ADMIN_TREE_MOVE] = sizeof(cmd.tree),
 	};
 	size_t used = cmd.opcode < sizeof(bytes) / sizeof(bytes[0]) ? bytes[cmd.opcode] : 0;
 
@@ -176,7 +177,7 @@ static void begin(struct guest *guest, bool pairs)
 
 /* ---- and goes on almost so ---------------------------------------------------------- */
 
-/* Of shared receives and completion queues that are there, whole; of all others the opcode and a name. */
+/* Of shared receives, completion queues and contexts, whole; of all others the opcode and a name. */
 static struct muster_admin_command named(uint8_t opcode, uint8_t id, uint8_t more)
 {
 	struct muster_admin_command cmd = id_command(opcode, more & 0x80 ? qp_number(id) : id);
@@ -195,6 +196,11 @@ static struct muster_admin_command named(uint8_t opcode, uint8_t id, uint8_t mor
 		cmd.cq_resize = (struct muster_admin_cq_resize){
 			htole64(QPS + id * QP_BYTES + QP_CQ_RING + QP_CQ_ENTRIES * sizeof(struct muster_wc)),
 			htole32(QP_CQ + id), htole32(4u << more / 64) };
+	else if (opcode == MUSTER_ADMIN_TREE_JOIN || opcode == MUSTER_ADMIN_TREE_MOVE)
+		cmd.tree = (struct muster_admin_tree){
+			.context = htole32(CONTEXT), .node = htole32(MUSTER_NODE_AGGREGATION),
+			.incarnation = htole32(55), .group = htole32(1 + more / 64),
+			.payload_max = htole16(256), .vp = htole16(id), .job = JOB };
 	return cmd;
 }
 
