@@ -120,6 +120,9 @@ static u32 command_object(const struct muster_admin_command *cmd)
 	case MUSTER_ADMIN_CONTEXT_CLOSE:
 	case MUSTER_ADMIN_CONTEXT_ABORT:
 		return le32_to_cpu(cmd->context.context);
+	case MUSTER_ADMIN_TREE_JOIN:
+	case MUSTER_ADMIN_TREE_MOVE:
+		return le32_to_cpu(cmd->tree.context);
 	case MUSTER_ADMIN_CQ_DESTROY:
 	case MUSTER_ADMIN_VP_DESTROY:
 	case MUSTER_ADMIN_MR_DEREGISTER:

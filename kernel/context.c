@@ -257,6 +257,45 @@ static int UVERBS_HANDLER(MUSTER_METHOD_CONTEXT_ABORT)(struct uverbs_attr_bundle
 	return muster_admin_run(context->dev, &cmd);
 }
 
+/* What else is wrong with it the device says. */
+static int tree_decode(struct uverbs_attr_bundle *attrs, struct muster_abi_tree *tree)
+{
+	int err = uverbs_copy_from(tree, attrs, MUSTER_ATTR_CONTEXT_TREE_GROUP);
+
+	if (err)
+		return err;
+	return tree->reserved || tree->flags & ~MUSTER_TREE_MOVE ? -EINVAL : 0;
+}
+
+static int UVERBS_HANDLER(MUSTER_METHOD_CONTEXT_TREE)(struct uverbs_attr_bundle *attrs)
+{
+	struct muster_context *context =
+		uverbs_attr_get_obj(attrs, MUSTER_ATTR_CONTEXT_TREE_HANDLE);
+	struct muster_admin_command cmd = { .opcode = MUSTER_ADMIN_TREE_JOIN };
+	struct muster_abi_tree tree;
+	int err;
+
+	if (IS_ERR(context))
+		return PTR_ERR(context);
+	if (!(context->dev->capabilities & MUSTER_CAP_TREE))
+		return -EOPNOTSUPP;
+	err = tree_decode(attrs, &tree);
+	if (err)
+		return err;
+	if (tree.flags & MUSTER_TREE_MOVE)
+		cmd.opcode = MUSTER_ADMIN_TREE_MOVE;
+	cmd.tree.key = cpu_to_le64(tree.key);
+	cmd.tree.context = cpu_to_le32(context->id);
+	cmd.tree.node = cpu_to_le32(tree.node);
+	cmd.tree.incarnation = cpu_to_le32(tree.incarnation);
+	cmd.tree.group = cpu_to_le32(tree.group);
+	cmd.tree.tree = cpu_to_le16(tree.tree);
+	cmd.tree.payload_max = cpu_to_le16(tree.payload_max);
+	cmd.tree.vp = cpu_to_le16(context->vp->qp_num);
+	cmd.tree.job = context->job->id;
+	return muster_admin_run(context->dev, &cmd);
+}
+
 DECLARE_UVERBS_NAMED_METHOD(MUSTER_METHOD_CONTEXT_OPEN,
 	UVERBS_ATTR_IDR(MUSTER_ATTR_CONTEXT_OPEN_HANDLE, MUSTER_OBJECT_CONTEXT,
 			UVERBS_ACCESS_NEW, UA_MANDATORY),
@@ -282,10 +321,17 @@ DECLARE_UVERBS_NAMED_METHOD(MUSTER_METHOD_CONTEXT_ABORT,
 	UVERBS_ATTR_PTR_IN(MUSTER_ATTR_CONTEXT_ABORT_CULPRIT, UVERBS_ATTR_TYPE(u32),
 			   UA_MANDATORY));
 
+DECLARE_UVERBS_NAMED_METHOD(MUSTER_METHOD_CONTEXT_TREE,
+	UVERBS_ATTR_IDR(MUSTER_ATTR_CONTEXT_TREE_HANDLE, MUSTER_OBJECT_CONTEXT,
+			UVERBS_ACCESS_READ, UA_MANDATORY),
+	UVERBS_ATTR_PTR_IN(MUSTER_ATTR_CONTEXT_TREE_GROUP,
+			   UVERBS_ATTR_TYPE(struct muster_abi_tree), UA_MANDATORY));
+
 DECLARE_UVERBS_NAMED_OBJECT(MUSTER_OBJECT_CONTEXT, UVERBS_TYPE_ALLOC_IDR(context_cleanup),
 	&UVERBS_METHOD(MUSTER_METHOD_CONTEXT_OPEN),
 	&UVERBS_METHOD(MUSTER_METHOD_CONTEXT_CLOSE),
-	&UVERBS_METHOD(MUSTER_METHOD_CONTEXT_ABORT));
+	&UVERBS_METHOD(MUSTER_METHOD_CONTEXT_ABORT),
+	&UVERBS_METHOD(MUSTER_METHOD_CONTEXT_TREE));
 
 const struct uapi_definition muster_context_defs[] = {
 	UAPI_DEF_CHAIN_OBJ_TREE_NAMED(MUSTER_OBJECT_CONTEXT),

@@ -158,3 +158,35 @@ int musterdv_context_abort(struct musterdv_context *context, uint8_t status, uin
 	fill_attr_in_uint32(cmd, MUSTER_ATTR_CONTEXT_ABORT_CULPRIT, culprit);
 	return -execute_ioctl(context->ibvctx, cmd);
 }
+
+/* A driver that has no such method says so in words of its own. */
+static int tree_ioctl(const struct musterdv_context *context, const struct musterdv_tree *tree,
+		      uint32_t flags)
+{
+	DECLARE_COMMAND_BUFFER(cmd, MUSTER_OBJECT_CONTEXT, MUSTER_METHOD_CONTEXT_TREE, 2);
+	const struct muster_abi_tree abi = {
+		.key = tree->key,
+		.node = tree->node,
+		.incarnation = tree->incarnation,
+		.group = tree->group,
+		.tree = tree->tree,
+		.payload_max = tree->payload_max,
+		.flags = flags,
+	};
+	int err;
+
+	fill_attr_in_obj(cmd, MUSTER_ATTR_CONTEXT_TREE_HANDLE, context->handle);
+	fill_attr_in_ptr(cmd, MUSTER_ATTR_CONTEXT_TREE_GROUP, &abi);
+	err = execute_ioctl(context->ibvctx, cmd);
+	return err == EPROTONOSUPPORT ? -EOPNOTSUPP : -err;
+}
+
+int musterdv_context_tree_join(struct musterdv_context *context, const struct musterdv_tree *tree)
+{
+	return tree_ioctl(context, tree, 0);
+}
+
+int musterdv_context_tree_move(struct musterdv_context *context, const struct musterdv_tree *tree)
+{
+	return tree_ioctl(context, tree, MUSTER_TREE_MOVE);
+}

@@ -226,6 +226,36 @@ int musterdv_context_close(struct musterdv_context *context);
  */
 int musterdv_context_abort(struct musterdv_context *context, uint8_t status, uint32_t culprit);
 
+/** struct musterdv_tree - a group on a reduction tree, as a member sees it. */
+struct musterdv_tree {
+	uint64_t key;			/* the group's */
+	uint32_t node;			/* of the aggregation node that it sends to, */
+	uint32_t incarnation;		/* and which life of it */
+	uint32_t group;
+	uint16_t tree;
+	uint16_t payload_max;		/* bytes of one packet */
+};
+
+/**
+ * musterdv_context_tree_join() - let the sequences of a context use a reduction tree.
+ *
+ * Descriptors then name it: the aggregation node as destination, the tree as its VP. An
+ * aggregation node that is gone fails the context, at once or later.
+ * Return: 0; -EOPNOTSUPP if the device has no MUSTER_CAP_TREE, or the driver is older; -EINVAL
+ * for a tree that makes no sense; -EBUSY if it has joined this one, or as many as it may (2);
+ * -ENOSPC; -EIO for a dead device.
+ */
+int musterdv_context_tree_join(struct musterdv_context *context, const struct musterdv_tree *tree);
+
+/**
+ * musterdv_context_tree_move() - have it in another group of a tree that it has joined.
+ *
+ * No sequence of it that uses the tree may be under way: that would end nowhere.
+ * Return: as above; -ENOENT if it has not joined; -EINVAL also for another payload_max or
+ * incarnation.
+ */
+int musterdv_context_tree_move(struct musterdv_context *context, const struct musterdv_tree *tree);
+
 #ifdef __cplusplus
 }
 #endif

@@ -481,6 +481,41 @@ static void an_abort_reaches_all_members(void **state)
 	}
 }
 
+/* The device says which; behind this wire there is no such node, and what joins it fails of that. */
+static void a_context_joins_trees_of_its_own_and_odd_ones_are_refused(void **state)
+{
+	const struct musterdv_tree good = {
+		.key = 1, .node = MUSTER_NODE_AGGREGATION + 1, .incarnation = 1, .group = 1, .tree = 2,
+		.payload_max = 256,
+	};
+	struct pair *pair = *state;
+	struct musterdv_info info;
+	struct musterdv_tree tree;
+
+	musterdv_query(pair->ctx, &info);
+	assert_true(info.capabilities & MUSTER_CAP_TREE);
+#define REFUSED(err, call, ...) \
+	do { \
+		tree = good; \
+		__VA_ARGS__; \
+		assert_int_equal(musterdv_context_tree_##call(pair->contexts[0], &tree), err); \
+	} while (0)
+	REFUSED(-EINVAL, join, tree.node = 1);
+	REFUSED(-EINVAL, join, tree.incarnation = 0);
+	REFUSED(-EINVAL, join, tree.group = 0);
+	REFUSED(-EINVAL, join, tree.payload_max = MUSTER_MTU + 1);
+	REFUSED(-ENOENT, move, tree.group = 2);
+	REFUSED(0, join, tree.tree = 2);
+	REFUSED(-EBUSY, join, tree.group = 2);
+	REFUSED(-ENOENT, move, tree.tree = 3);
+	REFUSED(0, move, tree.group = 2);
+#undef REFUSED
+	while (!port_completion(pair->vps[0], 0))
+		usleep(100);
+	assert_int_equal(port_completion(pair->vps[0], 0)->kind, MUSTER_CQE_CONTEXT);
+	assert_int_equal(port_completion(pair->vps[0], 0)->status, MUSTER_STATUS_PEER_LOST);
+}
+
 /* ---- programs -------------------------------------------------------------------- */
 
 /* One region for both: operands, results, and a program in memory. */
@@ -683,6 +718,7 @@ int main(void)
 		WITH_PAIR(what_a_context_uses_stays),
 		WITH_PAIR(odd_contexts_are_refused),
 		WITH_PAIR(an_abort_reaches_all_members),
+		WITH_PAIR(a_context_joins_trees_of_its_own_and_odd_ones_are_refused),
 		WITH_PAIR(a_kept_program_is_started_until_its_memory_goes),
 		WITH_PAIR(a_program_in_memory_runs_by_one_descriptor),
 		WITH_PAIR(what_is_not_ours_cannot_be_mapped),

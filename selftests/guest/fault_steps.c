@@ -347,6 +347,16 @@ static int context_close(struct world *world)
 	return musterdv_context_close(world->context);
 }
 
+/* Of a context that has failed: nobody is at that node. */
+static int tree_join(struct world *world)
+{
+	const struct musterdv_tree tree = {
+		.key = 1, .node = MUSTER_NODE_AGGREGATION, .incarnation = 1, .group = 1, .payload_max = 256,
+	};
+
+	return musterdv_context_tree_join(world->context, &tree);
+}
+
 static int context_abort(struct world *world)
 {
 	return musterdv_context_abort(world->context, MUSTER_STATUS_ABORTED, 0);
@@ -550,6 +560,7 @@ const struct fault_step fault_steps[] = {
 	{ .name = "open_context", .run = context_open,
 	  .undo_name = "close_context", .undo = context_close },
 	{ .name = "abort_context", .run = context_abort, .once = true },
+	{ .name = "join_tree", .run = tree_join, .once = true },
 	/* Netlink says ENOBUFS of what it has no memory for; what it has no word of may be done. */
 	{ .name = "bind_counter", .run = counter_bind, .before = netlink_prepare, .also_says = { -ENOBUFS },
 	  .undo_name = "unbind_counter", .undo = counter_unbind, .unheard = true },

@@ -21,7 +21,7 @@ static const char *const names[FUZZ_KINDS] = {
 	"job_create", "job_destroy", "context_open", "context_close", "context_abort", "map",
 	"unmap", "remap", "protect", "ring", "bell", "query", "command", "ioctl", "fork", "event",
 	"srq_create", "srq_destroy", "srq_modify", "srq_query", "cq_create_ex", "cq_moderate", "cq_resize",
-	"qp_create_ex", "query_ex", "memory",
+	"qp_create_ex", "query_ex", "memory", "context_tree",
 };
 
 struct map {

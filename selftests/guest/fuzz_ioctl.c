@@ -94,6 +94,20 @@ static void abort_context(const uint32_t *args)
 	request_run(&request, MUSTER_OBJECT_CONTEXT, MUSTER_METHOD_CONTEXT_ABORT, NULL);
 }
 
+static void tree_of_context(const uint32_t *args)
+{
+	struct muster_abi_tree tree = {
+		.key = args[2], .node = args[1] % 4 ? 0xff0000 + args[1] % 4 : args[1], .incarnation = args[2],
+		.group = args[1], .tree = args[2] % 4, .payload_max = args[1] % 8192, .flags = args[2] % 2,
+	};
+	struct request request = { };
+
+	fuzz_bend_bytes(&tree, sizeof(tree));
+	attr_put(&request, MUSTER_ATTR_CONTEXT_TREE_HANDLE, 0, fuzz_chosen(CONTEXT, args[0]));
+	attr_put(&request, MUSTER_ATTR_CONTEXT_TREE_GROUP, sizeof(tree), (uintptr_t)&tree);
+	request_run(&request, MUSTER_OBJECT_CONTEXT, MUSTER_METHOD_CONTEXT_TREE, NULL);
+}
+
 static void end(uint16_t object, uint16_t method, uint16_t attr, uint32_t handle)
 {
 	struct request request = { };
@@ -134,6 +148,9 @@ void fuzz_ioctl_run(const struct fuzz_call *call)
 		break;
 	case CONTEXT_ABORT:
 		abort_context(call->args);
+		break;
+	case CONTEXT_TREE:
+		tree_of_context(call->args);
 		break;
 	case IOCTL:
 		any_ioctl(call->args);

@@ -146,6 +146,7 @@ enum muster_uverbs_method_context {
 	MUSTER_METHOD_CONTEXT_OPEN = 1U << MUSTER_UVERBS_ID_SHIFT,
 	MUSTER_METHOD_CONTEXT_CLOSE,
 	MUSTER_METHOD_CONTEXT_ABORT,
+	MUSTER_METHOD_CONTEXT_TREE,	/* a device with MUSTER_CAP_TREE */
 };
 
 struct muster_abi_member {
@@ -160,6 +161,19 @@ struct muster_abi_member {
 struct muster_abi_members {
 	__aligned_u64 addr;	/* struct muster_abi_member[nr] */
 	__u32 nr;
+	__u32 reserved;
+};
+
+#define MUSTER_TREE_MOVE	0x1	/* to that other group of a tree that it has joined */
+
+struct muster_abi_tree {
+	__aligned_u64 key;	/* the group's */
+	__u32 node;		/* of the aggregation node that it sends to, */
+	__u32 incarnation;	/* and which life of it */
+	__u32 group;
+	__u16 tree;
+	__u16 payload_max;	/* bytes of one packet */
+	__u32 flags;		/* MUSTER_TREE_* */
 	__u32 reserved;
 };
 
@@ -183,6 +197,11 @@ enum muster_uverbs_attr_context_abort {
 	MUSTER_ATTR_CONTEXT_ABORT_CULPRIT,	/* in, __u32: member index */
 };
 
+enum muster_uverbs_attr_context_tree {
+	MUSTER_ATTR_CONTEXT_TREE_HANDLE = 1U << MUSTER_UVERBS_ID_SHIFT,
+	MUSTER_ATTR_CONTEXT_TREE_GROUP,	/* in, struct muster_abi_tree */
+};
+
 _Static_assert(sizeof(struct muster_alloc_ucontext_resp) == 40, "size");
 _Static_assert(sizeof(struct muster_alloc_pd_resp) == 8, "size");
 _Static_assert(sizeof(struct muster_reg_mr_cmd) == 8, "size");
@@ -197,5 +216,6 @@ _Static_assert(sizeof(struct muster_create_vp_cmd) == 16, "size");
 _Static_assert(sizeof(struct muster_create_vp_resp) == 192, "size");
 _Static_assert(sizeof(struct muster_abi_member) == 16, "size");
 _Static_assert(sizeof(struct muster_abi_members) == 16, "size");
+_Static_assert(sizeof(struct muster_abi_tree) == 32, "size");
 
 #endif /* MUSTER_ABI_H */
