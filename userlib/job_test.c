@@ -46,6 +46,10 @@ static void test_a_bad_setting_is_refused_with_name_value_and_what_is_allowed(vo
 	refused_setting("MUSTER_DEADLINE", "-1", "MUSTER_DEADLINE");
 	refused_setting("MUSTER_SCHEDULE", "", "MUSTER_SCHEDULE=: allowed is");
 	refused_setting("MUSTER_SCHEDULE", "magic", "no schedule named \"magic\"");
+	setenv("MUSTER_DEVICE", "verbs", 1);
+	refused_setting("MUSTER_UPLINK", "16711680", "MUSTER_UPLINK=16711680: expected are node and life");
+	refused_setting("MUSTER_UPLINK", "7,1", "MUSTER_UPLINK=7,1: expected are node and life");
+	unsetenv("MUSTER_DEVICE");
 }
 
 static void test_a_missing_schedule_file_is_refused_with_its_name(void **state)

@@ -79,17 +79,37 @@ static int host_read(struct muster_settings *settings, char *why, size_t why_len
 	return -EINVAL;
 }
 
-/* The network of switches that this rank is at: its wire, and the switch's node and life. */
+/* The switch that this rank is at: its node and life. */
+static bool uplink_read(struct muster_settings *settings)
+{
+	const char *uplink = getenv("MUSTER_UPLINK");
+	char rest;
+
+	return uplink &&
+	       sscanf(uplink, "%" SCNu32 ",%" SCNu32 "%c", &settings->uplink, &settings->uplink_life,
+		      &rest) == 2 &&
+	       settings->uplink >= MUSTER_NODE_AGGREGATION && settings->uplink < MUSTER_NODES_MAX &&
+	       settings->uplink_life;
+}
+
+/* A NIC's wire is its own; but its host is to know which switch that leads to, if any. */
+static int nic_uplink_read(struct muster_settings *settings, char *why, size_t why_len)
+{
+	const char *uplink = getenv("MUSTER_UPLINK");
+
+	if (!uplink || uplink_read(settings))
+		return 0;
+	snprintf(why, why_len, "MUSTER_UPLINK=%.32s: expected are node and life of the switch that the NIC is at (muster-run --vm --topology sets them)",
+		 uplink);
+	return -EINVAL;
+}
+
+/* The network of switches: its wire, and the one that this rank is at. */
 static int fabric_read(struct muster_settings *settings, char *why, size_t why_len)
 {
 	const char *fabric = getenv("MUSTER_FABRIC"), *uplink = getenv("MUSTER_UPLINK");
-	char rest;
 
-	if (fabric && *fabric && strlen(fabric) < sizeof(settings->fabric) && uplink &&
-	    sscanf(uplink, "%" SCNu32 ",%" SCNu32 "%c", &settings->uplink, &settings->uplink_life,
-		   &rest) == 2 &&
-	    settings->uplink >= MUSTER_NODE_AGGREGATION && settings->uplink < MUSTER_NODES_MAX &&
-	    settings->uplink_life) {
+	if (fabric && *fabric && strlen(fabric) < sizeof(settings->fabric) && uplink_read(settings)) {
 		strcpy(settings->fabric, fabric);
 		return host_read(settings, why, why_len);
 	}
@@ -127,7 +147,7 @@ static int device_read(struct muster_settings *settings, char *why, size_t why_l
 		return -EINVAL;
 	}
 	if (index == 1)
-		return 0;
+		return nic_uplink_read(settings, why, why_len);
 	index = word_read("MUSTER_WIRE", wire ? wire : "ring", wires, "ring, unix, udp or switch",
 			  why, why_len);
 	if (index < 0)

@@ -39,6 +39,7 @@ struct job {
 
 struct verbs {
 	struct muster_dev dev;
+	struct muster_dev_ops ops;	/* those that this NIC has */
 	struct ibv_context *ctx;
 	struct ibv_comp_channel *channel;
 	struct ibv_pd *pd;
@@ -254,6 +255,36 @@ static void context_abort(struct muster_dev *dev, uint8_t job, uint32_t context,
 	v->regions.keeps = false;
 	if (*place)
 		musterdv_context_abort((*place)->context, status, culprit);
+}
+
+static struct musterdv_tree tree_of(const struct muster_dev_tree *tree)
+{
+	return (struct musterdv_tree){
+		.key = tree->key,
+		.node = tree->node,
+		.incarnation = tree->incarnation,
+		.group = tree->group,
+		.tree = tree->tree,
+		.payload_max = (uint16_t)tree->payload_max,
+	};
+}
+
+static int tree_join(struct muster_dev *dev, uint8_t job, uint32_t context,
+		     const struct muster_dev_tree *tree)
+{
+	struct handle *handle = *handle_find(&to_verbs(dev)->contexts, context_id(job, context));
+	const struct musterdv_tree config = tree_of(tree);
+
+	return handle ? musterdv_context_tree_join(handle->context, &config) : -ENOENT;
+}
+
+static int tree_move(struct muster_dev *dev, uint8_t job, uint32_t context,
+		     const struct muster_dev_tree *tree)
+{
+	struct handle *handle = *handle_find(&to_verbs(dev)->contexts, context_id(job, context));
+	const struct musterdv_tree config = tree_of(tree);
+
+	return handle ? musterdv_context_tree_move(handle->context, &config) : -ENOENT;
 }
 
 /* Records have the time of what came last; the NIC learns how far that clock is behind its own. */
@@ -479,6 +510,8 @@ static const struct muster_dev_ops verbs_ops = {
 	.mem_deregister = mem_deregister,
 	.context_open = context_open,
 	.context_close = context_close,
+	.tree_join = tree_join,
+	.tree_move = tree_move,
 	.post = post,
 	.poll = poll_cq,
 	.recv = recv_p2p,
@@ -523,6 +556,10 @@ static int open_port(struct verbs *v, char *why, size_t why_len)
 		.vp = v->vp->vp,
 		.incarnation = info.incarnation,
 	};
+	v->ops = verbs_ops;
+	if (!(info.capabilities & MUSTER_CAP_TREE))
+		v->ops.tree_join = v->ops.tree_move = NULL;
+	v->dev.ops = &v->ops;
 	v->dev.limits.contexts = info.contexts_max;
 	v->dev.limits.kept_descs = info.capabilities & MUSTER_CAP_KEEP ? MUSTER_KEPT_DESCS_MAX : 0;
 	v->dev.limits.program_descs =
@@ -553,7 +590,6 @@ int muster_verbs_open(struct muster_dev **dev, char *why, size_t why_len)
 	err = open_port(v, why, why_len);
 	if (err)
 		goto err_close;
-	v->dev.ops = &verbs_ops;
 	*dev = &v->dev;
 	return 0;
 
