@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * First process of a guest once the host's root is mounted: starts programs
- * for the host, passes their input and output over the control port, reports
+ * for the host, passes their input and output over the control port, and what
+ * they say to a server of the host; reports
  * how they end, powers the guest off when told. Also names the virtio ports
  * under /dev/virtio-ports, as udev would. It owns the guest: what it cannot
  * do it says on the console, and without the control port it powers off.
@@ -24,9 +25,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "vm_frame.h"
+#include "vm_connections.h"
 
-enum { BACK_S = 60 };		/* in which the host is back, if at all */
+enum {
+	BACK_S = 60,			/* in which the host is back, if at all */
+	FDS = 3 + 2 * VM_PROGRAMS_MAX,	/* control, signals, door, and what programs write to */
+};
 
 struct program {
 	pid_t pid;		/* 0: free */
@@ -35,7 +39,9 @@ struct program {
 };
 
 static struct program programs[VM_PROGRAMS_MAX];
+static struct vm_connections connections;
 static int control = -1;
+static int door = -1;		/* where programs connect to the host's server */
 static char frame_data[VM_FRAME_MAX + 1];
 
 static void say(const char *fmt, ...)
@@ -326,6 +332,66 @@ static void handle_input(const struct vm_frame *frame)
 		fd_close(&program->in);
 }
 
+/* ---- connections to the host's server ---------------------------------------- */
+
+static void handle_listen(const struct vm_frame *frame)
+{
+	struct sockaddr_un un;
+	socklen_t len = vm_connection_address(&un, frame_data, frame->length);
+
+	door = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (door < 0 || bind(door, (struct sockaddr *)&un, len) || listen(door, VM_CONNECTIONS_MAX))
+		say("nobody can connect to the host: %s", strerror(errno));
+}
+
+static void hang_up(uint16_t id)
+{
+	vm_connections_close(&connections, id);
+	frame_send(VM_FRAME_HANGUP, id, 0, NULL, 0);
+}
+
+static void connection_accept(void)
+{
+	static uint16_t id;
+	int fd = accept4(door, NULL, NULL, SOCK_CLOEXEC);
+
+	if (fd >= 0 && !vm_connections_add(&connections, ++id, fd))
+		frame_send(VM_FRAME_DIAL, id, 0, NULL, 0);
+}
+
+static void connection_read(uint16_t id)
+{
+	static char message[VM_FRAME_MAX];
+	int n = vm_connection_read(vm_connections_fd(&connections, id), message);
+
+	if (n > 0)
+		frame_send(VM_FRAME_MESSAGE, id, 0, message, n);
+	else if (n < 0)
+		hang_up(id);
+}
+
+static void handle_message(const struct vm_frame *frame)
+{
+	int fd = vm_connections_fd(&connections, frame->id);
+
+	if (fd >= 0 && vm_connection_write(fd, frame_data, frame->length))
+		hang_up(frame->id);
+}
+
+/* The numbers first: who hangs up is not in the table any more. */
+static void connections_step(const struct pollfd *fds)
+{
+	uint16_t ids[VM_CONNECTIONS_MAX], nr = 0;
+
+	for (unsigned int i = 0; i < connections.nr; i++)
+		if (fds[i].revents)
+			ids[nr++] = connections.list[i].id;
+	while (nr)
+		connection_read(ids[--nr]);
+}
+
+/* ---- everything ---------------------------------------------------------------- */
+
 static void handle_frame(void)
 {
 	struct vm_frame frame;
@@ -348,6 +414,15 @@ static void handle_frame(void)
 	case VM_FRAME_SIGNAL:
 		if (program)
 			kill(-program->pid, frame.status);
+		break;
+	case VM_FRAME_LISTEN:
+		handle_listen(&frame);
+		break;
+	case VM_FRAME_MESSAGE:
+		handle_message(&frame);
+		break;
+	case VM_FRAME_HANGUP:
+		vm_connections_close(&connections, frame.id);
 		break;
 	case VM_FRAME_POWEROFF:
 		power_off();
@@ -402,24 +477,30 @@ static void reap(int signals)
 /* A poll entry with a negative descriptor is skipped by poll(). */
 static void step(int signals)
 {
-	struct pollfd fds[2 + 2 * VM_PROGRAMS_MAX];
+	struct pollfd fds[FDS + VM_CONNECTIONS_MAX];
 
 	fds[0] = (struct pollfd){ .fd = control, .events = POLLIN };
 	fds[1] = (struct pollfd){ .fd = signals, .events = POLLIN };
+	fds[2] = (struct pollfd){ .fd = door, .events = POLLIN };
 	for (int i = 0; i < VM_PROGRAMS_MAX; i++) {
 		bool live = programs[i].pid;
 
-		fds[2 + 2 * i] = (struct pollfd){ live ? programs[i].out : -1, POLLIN, 0 };
-		fds[3 + 2 * i] = (struct pollfd){ live ? programs[i].err : -1, POLLIN, 0 };
+		fds[3 + 2 * i] = (struct pollfd){ live ? programs[i].out : -1, POLLIN, 0 };
+		fds[4 + 2 * i] = (struct pollfd){ live ? programs[i].err : -1, POLLIN, 0 };
 	}
-	if (poll(fds, sizeof(fds) / sizeof(fds[0]), -1) < 0)
+	for (unsigned int i = 0; i < connections.nr; i++)
+		fds[FDS + i] = (struct pollfd){ connections.list[i].fd, POLLIN, 0 };
+	if (poll(fds, FDS + connections.nr, -1) < 0)
 		return;
 	for (int i = 0; i < VM_PROGRAMS_MAX; i++) {
-		if (fds[2 + 2 * i].revents)
-			pass_output(&programs[i], &programs[i].out, 1);
 		if (fds[3 + 2 * i].revents)
+			pass_output(&programs[i], &programs[i].out, 1);
+		if (fds[4 + 2 * i].revents)
 			pass_output(&programs[i], &programs[i].err, 2);
 	}
+	connections_step(fds + FDS);
+	if (fds[2].revents)
+		connection_accept();
 	if (fds[1].revents)
 		reap(signals);
 	/* Who is away leaves nothing to read, and a read would wait for what the host says next. */

@@ -9,6 +9,7 @@
 #include "vm.h"
 
 #include "folder.h"
+#include "vm_connections.h"
 #include "vm_qemu.h"
 
 #include <dirent.h>
@@ -33,7 +34,9 @@ enum {
 	CLOCK_STEP_MS = 500,		/* how often a guest's clock is looked at */
 };
 
-#define CANCEL UINT32_MAX	/* among the guests' indexes in epoll */
+/* In epoll: a guest's index, and above it the number of a connection, from 1. */
+#define CANCEL UINT64_MAX
+#define CONNECTION(index, id) ((uint64_t)((id) + 1) << 32 | (index))
 
 struct guest {
 	pid_t pid;			/* 0: none or dead */
@@ -46,6 +49,7 @@ struct guest {
 	char buffer[sizeof(struct vm_frame) + VM_FRAME_MAX];
 	uint16_t running[VM_PROGRAMS_MAX];
 	unsigned int nr_running;
+	struct vm_connections connections;
 };
 
 struct muster_vm {
@@ -69,7 +73,7 @@ struct muster_vm {
 
 static int watch(struct muster_vm *vm, unsigned int index)
 {
-	struct epoll_event event = { .events = EPOLLIN, .data.u32 = index };
+	struct epoll_event event = { .events = EPOLLIN, .data.u64 = index };
 	struct timeval timeout = { .tv_usec = CLOCK_STEP_MS * 1000 };
 	int fd = vm->guests[index].control;
 
@@ -146,6 +150,7 @@ static void guest_lost(struct muster_vm *vm, unsigned int index, const char *why
 		return;
 	close(guest->control);
 	guest->control = -1;
+	vm_connections_close_all(&guest->connections);
 	guest_reap(guest);
 	fprintf(stderr, "guest %u: %s\n", index, why);
 	vm_qemu_console_show(guest->console, index);
@@ -197,12 +202,82 @@ static int frame_send(struct muster_vm *vm, unsigned int index, const struct vm_
 	return 0;
 }
 
+/* ---- connections to the server ------------------------------------------------ */
+
+static void server_tell(struct muster_vm *vm, unsigned int index)
+{
+	struct vm_frame frame = { .type = VM_FRAME_LISTEN };
+
+	if (!vm->config.server)
+		return;
+	frame.length = strlen(vm->config.server);
+	frame_send(vm, index, &frame, vm->config.server);
+}
+
+static void hang_up(struct muster_vm *vm, unsigned int index, uint16_t id)
+{
+	struct vm_frame frame = { .type = VM_FRAME_HANGUP, .id = id };
+
+	vm_connections_close(&vm->guests[index].connections, id);
+	frame_send(vm, index, &frame, NULL);
+}
+
+static int dial(const char *server)
+{
+	struct sockaddr_un un;
+	socklen_t len = server ? vm_connection_address(&un, server, strlen(server)) : 0;
+	int fd = len ? socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0) : -1;
+
+	if (fd < 0 || !connect(fd, (struct sockaddr *)&un, len))
+		return fd;
+	close(fd);
+	return -1;
+}
+
+static void connection_begin(struct muster_vm *vm, unsigned int index, uint16_t id)
+{
+	struct epoll_event event = { .events = EPOLLIN, .data.u64 = CONNECTION(index, id) };
+	int fd = dial(vm->config.server);
+
+	if (fd < 0 || vm_connections_add(&vm->guests[index].connections, id, fd) ||
+	    epoll_ctl(vm->epoll, EPOLL_CTL_ADD, fd, &event))
+		hang_up(vm, index, id);
+}
+
+static void connection_write(struct muster_vm *vm, unsigned int index, uint16_t id, const char *data,
+			     size_t len)
+{
+	int fd = vm_connections_fd(&vm->guests[index].connections, id);
+
+	if (fd >= 0 && vm_connection_write(fd, data, len))
+		hang_up(vm, index, id);
+}
+
+static void connection_read(struct muster_vm *vm, unsigned int index, uint16_t id)
+{
+	struct vm_frame frame = { .type = VM_FRAME_MESSAGE, .id = id };
+	int fd = vm_connections_fd(&vm->guests[index].connections, id), n;
+	static char message[VM_FRAME_MAX];
+
+	if (fd < 0)
+		return;
+	n = vm_connection_read(fd, message);
+	frame.length = n > 0 ? n : 0;
+	if (n > 0)
+		frame_send(vm, index, &frame, message);
+	else if (n < 0)
+		hang_up(vm, index, id);
+}
+
+/* ---- what a guest says ---------------------------------------------------------- */
+
 static void frame_handle(struct muster_vm *vm, unsigned int index, const struct vm_frame *frame,
 			 const char *data)
 {
 	switch (frame->type) {
 	case VM_FRAME_HELLO:
 		vm->guests[index].up = true;
+		server_tell(vm, index);
 		break;
 	case VM_FRAME_OUTPUT:
 		if (vm->events.output)
@@ -214,6 +289,15 @@ static void frame_handle(struct muster_vm *vm, unsigned int index, const struct 
 		break;
 	case VM_FRAME_REFUSED:
 		program_gone(vm, index, frame->id, 0, frame->status > 0 ? frame->status : EIO);
+		break;
+	case VM_FRAME_DIAL:
+		connection_begin(vm, index, frame->id);
+		break;
+	case VM_FRAME_MESSAGE:
+		connection_write(vm, index, frame->id, data, frame->length);
+		break;
+	case VM_FRAME_HANGUP:
+		vm_connections_close(&vm->guests[index].connections, frame->id);
 		break;
 	}
 }
@@ -340,7 +424,7 @@ static void cluster_dir_remove(struct muster_vm *vm)
 
 static int watch_cancel(struct muster_vm *vm, int operation)
 {
-	struct epoll_event event = { .events = EPOLLIN, .data.u32 = CANCEL };
+	struct epoll_event event = { .events = EPOLLIN, .data.u64 = CANCEL };
 
 	if (!vm->config.cancel_fd)
 		return 0;
@@ -448,6 +532,7 @@ void muster_vm_stop(struct muster_vm *vm)
 		guest_reap(guest);
 		if (guest->control >= 0)
 			close(guest->control);
+		vm_connections_close_all(&guest->connections);
 		for (unsigned int j = 0; j < vm->config.nr_ports; j++)
 			if (guest->ports[j] >= 0)
 				close(guest->ports[j]);
@@ -469,10 +554,14 @@ void muster_vm_step(struct muster_vm *vm, int timeout_ms)
 	int nr = epoll_wait(vm->epoll, events, 16, timeout_ms);
 
 	for (int i = 0; i < nr; i++) {
-		if (events[i].data.u32 == CANCEL)
+		uint64_t what = events[i].data.u64;
+
+		if (what == CANCEL)
 			vm->cancelled = true;
+		else if (what >> 32)
+			connection_read(vm, (uint32_t)what, (uint16_t)((what >> 32) - 1));
 		else
-			guest_read(vm, events[i].data.u32);
+			guest_read(vm, (uint32_t)what);
 	}
 }
 

@@ -41,6 +41,9 @@ struct muster_vm_config {
 	const char *agent;		/* path of the guest_agent program */
 	const char *driver;		/* path of a module, loaded before a guest answers; NULL: none */
 	const char *wire;		/* of all NICs; NULL: UNIX sockets of this cluster's own */
+	const uint32_t *uplinks;	/* of each NIC, by node: the switch that it is at; NULL: there are none */
+	uint32_t uplink_life;		/* of these */
+	const char *server;		/* its address on this host (SOCK_SEQPACKET), and in guests; NULL: none */
 	bool network;			/* an Ethernet between guests 0 and 1, by virtio */
 	bool count_instructions;	/* a little slower; for muster_vm_instructions() */
 	int cancel_fd;			/* readable while guests boot: give up; 0: none */

@@ -17,6 +17,7 @@
 enum {
 	VM_FRAME_MAX = 64 << 10,	/* bytes after the header */
 	VM_PROGRAMS_MAX = 64,		/* that run at once in one guest */
+	VM_CONNECTIONS_MAX = 32,	/* that these have to the host's server at once */
 };
 
 enum vm_frame_type {
@@ -28,6 +29,10 @@ enum vm_frame_type {
 	VM_FRAME_EXIT = 6,	/* guest: it ended; status as from waitpid() */
 	VM_FRAME_REFUSED = 7,	/* guest: it could not be started; status is the errno */
 	VM_FRAME_POWEROFF = 8,	/* host */
+	VM_FRAME_LISTEN = 9,	/* host: programs may connect to its server at that address */
+	VM_FRAME_DIAL = 10,	/* guest: one does; id is the guest's number for that, in these: */
+	VM_FRAME_MESSAGE = 11,	/* either */
+	VM_FRAME_HANGUP = 12,	/* either: it has ended, or could not begin */
 };
 
 /*
@@ -42,7 +47,7 @@ enum vm_run_flag {
 struct vm_frame {
 	uint32_t length;
 	uint16_t type;
-	uint16_t id;		/* the host's number for a program */
+	uint16_t id;		/* the host's number for a program, the guest's for a connection */
 	int32_t status;
 };
 

@@ -227,19 +227,23 @@ static void add_nics(struct args *args, const struct vm_qemu *qemu)
 {
 	const struct muster_vm_config *config = qemu->config;
 	const char *options = config->nic_options;
-	char wire[PATH_MAX], slot[64] = "";
+	char wire[PATH_MAX], slot[64] = "", uplink[64] = "";
 
 	snprintf(wire, sizeof(wire), "unix:%s", qemu->dir);
 	for (unsigned int i = 0; i < config->nr_nics; i++) {
+		unsigned int node = qemu->index * config->nr_nics + i;
+
+		if (config->uplinks)
+			snprintf(uplink, sizeof(uplink), ",uplink=%u,uplink-life=%u", config->uplinks[node],
+				 config->uplink_life);
 		if (config->hotplug) {
 			args_add(args, "-device");
 			args_add(args, "pcie-root-port,id=slot%u,chassis=%u", i, i + 1);
 			snprintf(slot, sizeof(slot), ",id=nic%u,bus=slot%u", i, i);
 		}
 		args_add(args, "-device");
-		args_add(args, "muster,node=%u,wire=%s%s%s%s", qemu->index * config->nr_nics + i,
-			 config->wire ? config->wire : wire, slot, options ? "," : "",
-			 options ? options : "");
+		args_add(args, "muster,node=%u,wire=%s%s%s%s%s", node, config->wire ? config->wire : wire,
+			 uplink, slot, options ? "," : "", options ? options : "");
 	}
 }
 

@@ -13,10 +13,13 @@
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -97,6 +100,19 @@ static struct muster_vm_program shell(char *const argv[], uint16_t id)
 /* The cluster that these cases share, which counts; and what it has said in this one. */
 static struct muster_vm *vm;
 static struct heard heard;
+static int server = -1;			/* to which its programs may connect, */
+static char server_name[64];		/* with an @ in front */
+
+static int server_open(void)
+{
+	struct sockaddr_un un = { .sun_family = AF_UNIX };
+	int len = snprintf(server_name, sizeof(server_name), "@muster-vm-test-%d", getpid());
+
+	memcpy(un.sun_path + 1, server_name + 1, len - 1);
+	server = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	return bind(server, (struct sockaddr *)&un, offsetof(struct sockaddr_un, sun_path) + len) ||
+	       listen(server, 8);
+}
 
 static int cluster_start(void **state)
 {
@@ -105,6 +121,8 @@ static int cluster_start(void **state)
 	int err;
 
 	(void)state;
+	assert_int_equal(server_open(), 0);
+	config.server = server_name;
 	config.count_instructions = true;
 	err = muster_vm_start(&config, &events, &heard, &vm);
 	print_message("four guests are up: %.1f s\n", now_s() - start);
@@ -193,6 +211,64 @@ static void a_rendezvous_port_is_a_stream_both_ways(void **state)
 	while (!heard.ended[0])
 		muster_vm_step(vm, 100);
 	assert_string_equal(heard.out[0], "from host");
+}
+
+static int server_accept(void)
+{
+	int fd;
+
+	while ((fd = accept4(server, NULL, NULL, SOCK_CLOEXEC)) < 0)
+		muster_vm_step(vm, 100);
+	return fd;
+}
+
+/* The next message; 0: the connection has ended. */
+static ssize_t message_from(int fd, char *message, size_t size)
+{
+	ssize_t n;
+
+	while ((n = recv(fd, message, size, MSG_DONTWAIT)) < 0)
+		muster_vm_step(vm, 100);
+	return n;
+}
+
+/* It ends with either end: by itself, with its program, and at once if there is no server. */
+static void a_program_connects_to_the_server_of_the_host(void **state)
+{
+	static char script[] =
+		"import os, socket, time\n"
+		"def dial():\n"
+		"  s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)\n"
+		"  s.connect(chr(0) + os.environ['SERVER'][1:])\n"
+		"  return s\n"
+		"a = dial(); a.send(b'from guest'); print(a.recv(100).decode(), len(a.recv(100)), flush=True)\n"
+		"b = dial(); b.recv(1)\n"
+		"print(len(dial().recv(100)), flush=True)\n"
+		"time.sleep(1000)\n";
+	char *argv[] = { "python3", "-c", script, NULL }, setting[80], message[100];
+	char *env[] = { "PATH=/usr/bin:/bin", setting, NULL };
+	struct muster_vm_program program = { .id = 1, .argv = argv, .envp = env };
+	int a, b;
+
+	(void)state;
+	snprintf(setting, sizeof(setting), "SERVER=%s", server_name);
+	assert_int_equal(muster_vm_run(vm, 0, &program), 0);
+	a = server_accept();
+	assert_int_equal(message_from(a, message, sizeof(message)), 10);
+	assert_memory_equal(message, "from guest", 10);
+	assert_int_equal(send(a, "from host", 9, 0), 9);
+	close(a);
+	b = server_accept();
+	close(server);
+	assert_int_equal(send(b, "x", 1, 0), 1);
+	while (!strstr(heard.out[0], "from host 0\n0\n"))
+		muster_vm_step(vm, 100);
+	assert_false(heard.ended[0]);
+	assert_int_equal(muster_vm_signal(vm, 0, 1, SIGKILL), 0);
+	assert_int_equal(message_from(b, message, sizeof(message)), 0);
+	close(b);
+	while (!heard.ended[0])
+		muster_vm_step(vm, 100);
 }
 
 /* A loop of a known length: what it costs more than a short one is what it executes. */
@@ -401,6 +477,7 @@ int main(void)
 		cmocka_unit_test_setup(a_program_gives_its_output_and_status, hear),
 		cmocka_unit_test_setup(a_program_gets_signals_and_a_missing_one_is_refused, hear),
 		cmocka_unit_test_setup(a_rendezvous_port_is_a_stream_both_ways, hear),
+		cmocka_unit_test_setup(a_program_connects_to_the_server_of_the_host, hear),
 		cmocka_unit_test_setup(the_host_cannot_be_changed_from_a_guest, hear),
 		cmocka_unit_test_setup(instructions_are_counted, hear),
 		cmocka_unit_test_setup(a_guest_that_dies_ends_its_programs_and_is_named, hear),
