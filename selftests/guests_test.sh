@@ -60,6 +60,31 @@ two_a_guest() {
 }
 check "two ranks a guest, which share its NIC: the same bits" two_a_guest
 
+# Two switches of radix 4, at one of which are hosts 0, 2 and 1: both trees have orders of their own, that no schedule has.
+two_switches() {
+	printf 'muster-topology 1\nname two\nnodes 6\nlink 0 -- 4 1\nlink 2 -- 4 1\nlink 1 -- 4 1\nlink 4 -- 5 1\nlink 3 -- 5 1\nswitch 4 5\nend\n' >network
+}
+
+# What switches count, summed.
+count() {
+	python3 -c 'import json, sys; print(sum(json.loads(line)[sys.argv[1]] for line in open("counters")))' "$1"
+}
+
+at_switches() {
+	two_switches
+	rm -f counters
+	MUSTER_SWITCH_ORDER=try MUSTER_AM_OPTIONS="-r 4" MUSTER_SWITCHD_OPTIONS="-r 4 -j -c $PWD/counters" \
+		in_guests 4 --topology "$PWD/network" --apart --no-prefix "$MUSTER_BUILD/selftests/switched" order >out
+	cat out counters
+	same "15 operations" "$(cat out)"
+	test "$(count contributions)" -gt 20
+	test "$(count forwarded)" -gt 100
+	same "0 0" "$(($(count drop_malformed) + $(count drop_stranger) + $(count drop_window))) $(count failed)"
+	same "0 0" "$(count groups) $(count bytes)"	# all was given back
+}
+check "4 guests at a network of switches: sums by both trees, by NIC and host path have the same bits, and what was taken is given back" \
+	at_switches
+
 # usage: long RANKS CHUNKS: to rank 0 and back, chunk by chunk: more stages than a NIC queues
 long() {
 	printf 'muster-schedule 1\nname long\ncollective allreduce\nranks %d\nchunks %d\n' "$1" "$2"
@@ -194,6 +219,11 @@ misuse() {
 	same 2 "$(status_of "$run" -n 4 --vm --per-host 2 --count true)"
 	same 2 "$(status_of "$run" -n 30 --vm --per-host 15 true)"
 	grep -q "at most 14 ranks" err
+	same 2 "$(status_of "$run" -n 4 --vm --topology switch:5 --per-host 2 true)"
+	same 2 "$(status_of "$run" -n 4 --vm --topology switch:5 --nics 2 true)"
+	grep -q "one rank and one NIC" err
+	same 125 "$(status_of "$run" -n 4 --vm --topology switch:4 true)"
+	grep -q "fewer than the 4 ranks" err
 	same 2 "$(MUSTER_DEVICE=local status_of "$run" -n 2 --vm true)"
 	grep -q MUSTER_DEVICE err
 }
@@ -263,6 +293,18 @@ kill_neighbour() {
 	ended 1 "$status" 3
 }
 check "kill -9 of a rank that shares its guest: the others name it" kill_neighbour
+
+# The manager hears of it as well: what the dead rank had is given back.
+kill_at_switches() {
+	export VICTIM=1
+	two_switches
+	rm -f counters
+	status=$(MUSTER_SWITCH=force MUSTER_SWITCHD_OPTIONS="-j -c $PWD/counters" \
+		status_of in_guests 4 --topology "$PWD/network" --grace=800 "$victim" "$ranks" 1 300)
+	ended 1 "$status" 3
+	same "0 0" "$(count groups) $(count bytes)"
+}
+rest "kill -9 of a rank in its guest at a network of switches: the others name it, nothing is left" kill_at_switches
 
 i=0
 while [ $i -lt "$kills" ]; do

@@ -302,13 +302,13 @@ static void expect_said(struct muster_comm *comm, enum muster_path path, const c
 	EXPECT(info.path == path && strstr(info.why, words), "path %d: %s", info.path, info.why);
 }
 
-/* Rank 0, by which all goes, has more to send than to a tree. */
+/* Rank 0, by which all goes, has more to send than to a tree, unless they are few. */
 static void expect_nic(struct muster_comm *comm)
 {
 	struct muster_op_info info;
 
 	muster_comm_last(comm, &info);
-	EXPECT(rank || info.descriptors > 2, "the NIC has run a tree's program");
+	EXPECT(rank || size < 5 || info.descriptors > 2, "the NIC has run a tree's program");
 }
 
 /* count: of a reduce-scatter what all its blocks have. Return: how many are this rank's. */

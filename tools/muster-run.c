@@ -47,6 +47,7 @@ static const char help[] =
 	"      --per-host=N      with --bump or --vm: so many ranks at each host, or in each guest (1)\n"
 	"      --topology=NET    each rank at a host of a network of switches: switch:N,\n"
 	"                        fat-tree:HxLxS, fat-tree:HxLxAxPxC, switch-torus:HxAxB or a file\n"
+	"                        (with --vm: in guests, each with one rank and one NIC)\n"
 	"      --apart           with --topology: each switch is a process of its own\n"
 	"  -h, --help            show this\n"
 	"  -V, --version         show the version\n"
@@ -243,8 +244,10 @@ static int check_switches(const struct run_options *options)
 		return usage_error("--apart goes with --topology only", NULL);
 	if (!options->topology)
 		return 0;
-	if (options->vm || options->bump)
-		return usage_error("--topology goes neither with --vm nor with --bump", NULL);
+	if (options->bump)
+		return usage_error("--topology does not go with --bump", NULL);
+	if (options->vm && (options->per_host > 1 || options->nics > 1))
+		return usage_error("a host of --topology is a guest with one rank and one NIC", NULL);
 	if (wire && strcmp(wire, "switch"))
 		return usage_error("with --topology the wire is that of its switches; unset MUSTER_WIRE, which is",
 				   wire);

@@ -2,7 +2,7 @@
 /*
  * The parts of muster-run: options and the front process (muster-run.c), the
  * keeper that watches the ranks and decides when they end (run_keeper.c), the two
- * places where they can run (run_local.c, run_guests.c), the networks that local ranks
+ * places where they can run (run_local.c, run_guests.c), the networks that they
  * can have, of hosts with bumps (run_bump.c) or of switches (run_switch.c), by daemons
  * (run_daemon.c), and the lines that they print (run_output.c).
  */
@@ -188,13 +188,25 @@ void run_bump_stop(struct run *run);
 /** run_bump_close() - forget it; what ran in it has been killed. */
 void run_bump_close(struct run *run);
 
-/* A network of switches, for ranks of run_place_local. */
+/* What a host of a network of switches is to know of it. */
+struct run_port {
+	const char *wire;		/* of the network */
+	const char *manager;		/* who makes groups: its address */
+	uint32_t uplink;		/* the node of the host's switch, */
+	uint32_t life;			/* and which life of it */
+};
+
+/* A network of switches, of which rank i is at host i. */
 /** run_switch_open() - start its switches. Return: 0 or -errno; it has been said why. */
 int run_switch_open(struct run *run);
+/** run_switch_port() - what that host is to know. */
+void run_switch_port(const struct run *run, uint32_t host, struct run_port *port);
 /** run_switch_enter() - a rank's process gets its port. Return: 0 or -errno. */
 int run_switch_enter(const struct run *run, uint32_t rank);
 /** run_switch_ended() - a process ended that is no rank: if it was switches, say so. */
 void run_switch_ended(struct run *run, pid_t pid, int wait_status);
+/** run_switch_reap() - the same of those that have ended since, where nobody else waits for them. */
+void run_switch_reap(struct run *run);
 /** run_switch_stop() - no rank lives: end the switches. */
 void run_switch_stop(struct run *run);
 /** run_switch_close() - forget it; what ran in it has been killed. */

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * Ranks in guests: one of each guest, or several that share its NIC, all with this machine's
- * files, joined by the wire of the NICs. The ranks meet at a hub in this process, to which each
- * rank has a port of its guest. Guests load the driver as they boot. Everything is driven
- * by one descriptor of the cluster (vm.h) and those of the hub.
+ * files, joined by the wire of the NICs, or by a network of switches. The ranks meet at a hub in
+ * this process, to which each rank has a port of its guest. Guests load the driver as they boot.
+ * Everything is driven by one descriptor of the cluster (vm.h) and those of the hub.
  */
 #include "run.h"
 
@@ -28,6 +28,7 @@ enum {
 	HUB_POLLS = 2 * (RUN_RANKS_MAX + MUSTER_HUB_STRANGERS_MAX) + 1,
 	POLLS = 1 + MUSTER_VM_GUESTS_MAX + HUB_POLLS,	/* cluster, counts, hub */
 	OWN_SETTINGS = 7,
+	NET_SETTINGS = 3,		/* of those at a network of switches */
 	COUNT_PORT = 1,			/* of a guest with one rank, whose rendezvous is port 0 */
 };
 
@@ -98,11 +99,30 @@ static bool is_nics(const char *setting)
 	return !strncmp(setting, "MUSTER_DUMP=", 12) || !strncmp(setting, "MUSTER_ENGINE=", 14);
 }
 
-static void environment_free(char **env)
+/* Those come first, and are to be freed. */
+static size_t nr_own(const struct run *run)
 {
-	for (int i = 0; env && i < OWN_SETTINGS && env[i]; i++)
+	return OWN_SETTINGS + (run->net ? NET_SETTINGS : 0);
+}
+
+static void environment_free(const struct run *run, char **env)
+{
+	for (size_t i = 0; env && i < nr_own(run) && env[i]; i++)
 		free(env[i]);
 	free(env);
+}
+
+/* Of the network, if there is one: 0, or -1. */
+static int network_settings(const struct run *run, uint32_t rank, char **env)
+{
+	struct run_port port;
+
+	if (!run->net)
+		return 0;
+	run_switch_port(run, rank, &port);
+	return asprintf(&env[0], "MUSTER_FABRIC=%s", port.wire) < 0 ||
+	       asprintf(&env[1], "MUSTER_UPLINK=%u,%u", port.uplink, port.life) < 0 ||
+	       asprintf(&env[2], "MUSTER_MANAGER=%s", port.manager) < 0 ? -1 : 0;
 }
 
 /* This environment, and what that rank needs. */
@@ -110,12 +130,12 @@ static char **environment(const struct run *run, uint32_t rank)
 {
 	const struct guests *guests = run->state;
 	const char *libraries = getenv("LD_LIBRARY_PATH");
-	size_t nr = 0, at = OWN_SETTINGS;
+	size_t nr = 0, at = nr_own(run);
 	char **env;
 
 	while (environ[nr])
 		nr++;
-	env = calloc(nr + OWN_SETTINGS + 1, sizeof(*env));
+	env = calloc(nr + at + 1, sizeof(*env));
 	if (!env)
 		return NULL;
 	if (asprintf(&env[0], "MUSTER_RANK=%u", rank) < 0 ||
@@ -126,8 +146,9 @@ static char **environment(const struct run *run, uint32_t rank)
 	    asprintf(&env[5], "LD_LIBRARY_PATH=%s:%s/provider%s%s", guests->build, guests->build,
 		     libraries ? ":" : "", libraries ? libraries : "") < 0 ||
 	    asprintf(&env[6], "MUSTER_INSTRUCTIONS=%s",
-		     run->options->count ? PORT ".1" : "") < 0) {
-		environment_free(env);
+		     run->options->count ? PORT ".1" : "") < 0 ||
+	    network_settings(run, rank, &env[OWN_SETTINGS])) {
+		environment_free(run, env);
 		return NULL;
 	}
 	for (size_t i = 0; i < nr; i++)
@@ -150,7 +171,7 @@ static int program_start(struct run *run, uint32_t rank, uint16_t id, char *cons
 
 	if (!err && id != SHELL)
 		err = muster_vm_input(guests->vm, guest, id, NULL, 0);
-	environment_free(env);
+	environment_free(run, env);
 	free(cwd);
 	return err;
 }
@@ -248,9 +269,27 @@ static void nic_options(struct guests *guests)
 	}
 }
 
+/* Each NIC is the host with its number, and ranks find the manager of groups where it is here. */
+static void network_options(const struct run *run, struct muster_vm_config *config, uint32_t *uplinks)
+{
+	struct run_port port;
+
+	if (!run->net)
+		return;
+	for (uint32_t i = 0; i < nr_guests(run); i++) {
+		run_switch_port(run, i, &port);
+		uplinks[i] = port.uplink;
+	}
+	config->wire = port.wire;
+	config->uplinks = uplinks;
+	config->uplink_life = port.life;
+	config->server = port.manager;
+}
+
 static int boot(struct run *run)
 {
 	struct guests *guests = run->state;
+	uint32_t uplinks[MUSTER_VM_GUESTS_MAX];
 	struct muster_vm_config config = {
 		.nr_guests = nr_guests(run), .nr_nics = run->options->nics,
 		.nr_ports = run->options->per_host + run->options->count,
@@ -260,6 +299,7 @@ static int boot(struct run *run)
 	int err = muster_vm_find(&config);
 
 	nic_options(guests);
+	network_options(run, &config, uplinks);
 	if (guests->nic_options[0])
 		config.nic_options = guests->nic_options;
 	if (!err)
@@ -395,7 +435,7 @@ static void guests_step(struct run *run, const struct pollfd *fds)
 
 static void guests_reap(struct run *run)
 {
-	(void)run;	/* a QEMU; the cluster sees it by its ports */
+	run_switch_reap(run);	/* that of a QEMU the cluster sees by its ports */
 }
 
 static void guests_drain(struct run *run, uint32_t rank)
@@ -441,6 +481,7 @@ static void guests_finish(struct run *run)
 	guests->hub = NULL;
 	muster_vm_stop(guests->vm);
 	guests->vm = NULL;
+	run_switch_stop(run);
 }
 
 /* As run->signals, but for SIGCHLD: a guest that dies is the cluster's matter; and what ranks get. */
@@ -502,6 +543,8 @@ static int guests_open(struct run *run)
 		err = check_built(guests, "provider/libmuster-rdmav34.so", "provider");
 	if (!err)
 		err = check_built(guests, "libmuster-verbs.so.0", "provider");
+	if (!err && run->options->topology)
+		err = run_switch_open(run);
 	return err ? err : POLLS;
 }
 
@@ -515,6 +558,7 @@ static void guests_close(struct run *run)
 		if (guests->stop >= 0)
 			close(guests->stop);
 	}
+	run_switch_close(run);
 	free(guests);
 	run->state = NULL;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * A network of switches for the ranks of run_place_local: muster-am and muster-switchd, one for all
+ * A network of switches for the ranks: muster-am and muster-switchd, one for all
  * switches or (--apart) one for each, and for each rank the port of the network's host with its number.
  * All of it listens on abstract sockets, and dies with the keeper: nothing is left, whoever is killed.
  */
@@ -124,17 +124,27 @@ int run_switch_open(struct run *run)
 	return err ? err : switches_start(run, net);
 }
 
-int run_switch_enter(const struct run *run, uint32_t rank)
+void run_switch_port(const struct run *run, uint32_t host, struct run_port *port)
 {
 	const struct run_switch *net = run->net;
 	struct muster_fabric_end end;
+
+	muster_fabric_uplink(net->fabric, host, &end);
+	*port = (struct run_port){
+		.wire = net->wire, .manager = net->manager, .uplink = MUSTER_NODE_AGGREGATION + end.number,
+		.life = net->life,
+	};
+}
+
+int run_switch_enter(const struct run *run, uint32_t rank)
+{
+	struct run_port port;
 	char uplink[TEXT_MAX];
 
-	muster_fabric_uplink(net->fabric, rank, &end);
-	snprintf(uplink, sizeof(uplink), "%" PRIu32 ",%" PRIu32,
-		 MUSTER_NODE_AGGREGATION + end.number, net->life);
-	if (setenv("MUSTER_WIRE", "switch", 1) || setenv("MUSTER_FABRIC", net->wire, 1) ||
-	    setenv("MUSTER_UPLINK", uplink, 1) || setenv("MUSTER_MANAGER", net->manager, 1))
+	run_switch_port(run, rank, &port);
+	snprintf(uplink, sizeof(uplink), "%" PRIu32 ",%" PRIu32, port.uplink, port.life);
+	if (setenv("MUSTER_WIRE", "switch", 1) || setenv("MUSTER_FABRIC", port.wire, 1) ||
+	    setenv("MUSTER_UPLINK", uplink, 1) || setenv("MUSTER_MANAGER", port.manager, 1))
 		return -errno;
 	return 0;
 }
@@ -164,6 +174,24 @@ void run_switch_ended(struct run *run, pid_t pid, int wait_status)
 		snprintf(who, sizeof(who), "switch %" PRIu32, i);
 		say_ended(run, net->nr > 1 ? who : "the switches", net->nr == 1, wait_status);
 	}
+}
+
+static void daemon_reap(struct run *run, const struct run_daemon *daemon)
+{
+	int wait_status;
+	pid_t pid = daemon->pid ? waitpid(daemon->pid, &wait_status, WNOHANG) : 0;
+
+	if (pid > 0)
+		run_switch_ended(run, pid, wait_status);
+}
+
+void run_switch_reap(struct run *run)
+{
+	if (!run->net)
+		return;
+	daemon_reap(run, &run->net->am);
+	for (uint32_t i = 0; i < run->net->nr; i++)
+		daemon_reap(run, &run->net->switches[i]);
 }
 
 /* The manager first: what it takes back the switches have when they say what they have. */
