@@ -274,11 +274,11 @@ kill_guest() {
 	grep -q "^guest $1: it died" err
 }
 
-# Two a guest: who shares it with the dead and who does not.
-kill_neighbour() {
+# kill_one OPTION...: rank 1 of 4, in its guest
+kill_one() {
 	export VICTIM=1
 	# shellcheck disable=SC2016 # the guests'
-	status=$(status_of in_guests 4 --per-host 2 --grace=800 sh -c '
+	status=$(status_of in_guests 4 "$@" --grace=800 sh -c '
 		"$1" victim 4 >"/run/out.$MUSTER_RANK" &
 		rank=$!
 		if [ "$MUSTER_RANK" = 1 ]; then
@@ -292,19 +292,54 @@ kill_neighbour() {
 		exit $status' sh "$ranks")
 	ended 1 "$status" 3
 }
-check "kill -9 of a rank that shares its guest: the others name it" kill_neighbour
+
+# Two a guest: who shares it with the dead and who does not.
+check "kill -9 of a rank that shares its guest: the others name it" kill_one --per-host 2
 
 # The manager hears of it as well: what the dead rank had is given back.
 kill_at_switches() {
-	export VICTIM=1
 	two_switches
 	rm -f counters
-	status=$(MUSTER_SWITCH=force MUSTER_SWITCHD_OPTIONS="-j -c $PWD/counters" \
-		status_of in_guests 4 --topology "$PWD/network" --grace=800 "$victim" "$ranks" 1 300)
-	ended 1 "$status" 3
+	MUSTER_SWITCH=force MUSTER_SWITCHD_OPTIONS="-j -c $PWD/counters" kill_one --topology "$PWD/network"
+	test "$(count contributions)" -gt 0
 	same "0 0" "$(count groups) $(count bytes)"
 }
 rest "kill -9 of a rank in its guest at a network of switches: the others name it, nothing is left" kill_at_switches
+
+all_began() {
+	same 4 "$(grep -c '^pid [0-9]' out)"
+}
+
+# drained SWITCH: groups and ways move away from it
+drained() {
+	"$MUSTER_BUILD/tools/muster-am" -m "$manager" --drain="$1" && "$MUSTER_BUILD/tools/muster-am" -m "$manager" --undrain="$1"
+}
+
+# Its programs go on until they are told that it is over.
+drain_at_switches() {
+	rm -f counters
+	: >out
+	# shellcheck disable=SC2016 # the guests'
+	MUSTER_SWITCHD_OPTIONS="-j -c $PWD/counters" "$run" --vm -n 4 --no-prefix --topology fat-tree:2x2x2 sh -c '
+		trap "touch /run/through" USR1
+		(trap "" USR1; exec "$@") &
+		until wait $!; do kill -0 $! || exit 1; done' \
+		sh "$MUSTER_BUILD/selftests/switched" replaced /run/through >out 2>err &
+	launcher=$!
+	trap 'kill $launcher 2>/dev/null' EXIT
+	within 300 all_began
+	manager=$(tr '\0' '\n' <"/proc/$(pgrep -P "$(pgrep -P $launcher)" muster-am)/cmdline" | sed -n '/^-m$/{n;p;}')
+	drained 2
+	drained 3
+	kill -USR1 $launcher
+	wait $launcher || { cat out err; return 1; }
+	trap - EXIT
+	cat out err
+	same 4 "$(grep -c ' rounds$' out)"
+	same "0 0 0" "$(count failed) $(count groups) $(count bytes)"
+	same 4 "$(grep -c '"contributions": [1-9]' counters)"
+}
+rest "4 guests go over from groups to others as switches are drained" drain_at_switches
 
 i=0
 while [ $i -lt "$kills" ]; do
