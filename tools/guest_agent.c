@@ -350,11 +350,22 @@ static void hang_up(uint16_t id)
 	frame_send(VM_FRAME_HANGUP, id, 0, NULL, 0);
 }
 
+/* An abstract address has no permissions, and the server takes us all for the runner. */
+static bool is_root(int fd)
+{
+	struct ucred cred;
+	socklen_t len = sizeof(cred);
+
+	return !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) && !cred.uid;
+}
+
 static void connection_accept(void)
 {
 	static uint16_t id;
 	int fd = accept4(door, NULL, NULL, SOCK_CLOEXEC);
 
+	if (fd >= 0 && !is_root(fd))
+		fd_close(&fd);
 	if (fd >= 0 && !vm_connections_add(&connections, ++id, fd))
 		frame_send(VM_FRAME_DIAL, id, 0, NULL, 0);
 }

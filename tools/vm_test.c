@@ -232,7 +232,7 @@ static ssize_t message_from(int fd, char *message, size_t size)
 	return n;
 }
 
-/* It ends with either end: by itself, with its program, and at once if there is no server. */
+/* If it is root's. It ends with either end: by itself, with its program, and at once if there is no server. */
 static void a_program_connects_to_the_server_of_the_host(void **state)
 {
 	static char script[] =
@@ -241,6 +241,11 @@ static void a_program_connects_to_the_server_of_the_host(void **state)
 		"  s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)\n"
 		"  s.connect(chr(0) + os.environ['SERVER'][1:])\n"
 		"  return s\n"
+		"if not os.fork():\n"
+		"  os.setuid(65534)\n"
+		"  try: dial().send(b'stranger'); time.sleep(1)\n"
+		"  finally: os._exit(0)\n"
+		"os.wait()\n"
 		"a = dial(); a.send(b'from guest'); print(a.recv(100).decode(), len(a.recv(100)), flush=True)\n"
 		"b = dial(); b.recv(1)\n"
 		"print(len(dial().recv(100)), flush=True)\n"

@@ -325,6 +325,7 @@ static void who_is_gone_fails_contexts_that_are_open_and_those_to_come(void **st
 	struct guest *guest = *state;
 
 	say_gone(OTHER + 1);		/* nobody's */
+	say_gone(MUSTER_NODES_MAX);	/* no node */
 	say_gone(OTHER);
 	assert_lost(guest, 0, CONTEXT, 1);
 	other_context_open(guest, CONTEXT + 1);
@@ -374,6 +375,22 @@ static void whose_switch_is_gone_has_lost_everybody(void **state)
 	}
 	assert_int_equal(cqe(guest, 0, 0)->status, MUSTER_STATUS_PEER_LOST);
 	assert_int_equal(le32toh(cqe(guest, 0, 0)->culprit), MUSTER_CULPRIT_NONE);
+}
+
+/* Of a wire whose table knows hosts alone. */
+static void whose_switch_is_nowhere_has_lost_everybody(void **state)
+{
+	struct muster_nic_config config = config_at(SWITCH, SWITCH_LIFE);
+	struct guest *guest;
+
+	(void)state;
+	config.wire = wire_spec;
+	guest = guest_make(&config, &world);
+	port_open(guest, 0);
+	other_context_open(guest, CONTEXT);
+	settle(guest);
+	assert_int_equal(cqe(guest, 0, 0)->status, MUSTER_STATUS_PEER_LOST);
+	guest_free(guest);
 }
 
 /* A machine resets it before there is a driver: to the network these lives were none. */
@@ -429,9 +446,10 @@ int main(void)
 		TEST(an_aggregation_node_that_is_gone_fails_who_joins_it),
 		TEST(who_is_gone_itself_has_lost_everybody),
 		TEST(whose_switch_is_gone_has_lost_everybody),
+		cmocka_unit_test(whose_switch_is_nowhere_has_lost_everybody),
 		cmocka_unit_test(a_switch_hears_of_a_life_when_it_is_enabled),
 		cmocka_unit_test(an_uplink_is_a_switch_and_has_a_life),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests(tests, group_setup, group_teardown);
 }
