@@ -73,10 +73,10 @@ count() {
 at_switches() {
 	two_switches
 	rm -f counters
-	MUSTER_SWITCH_ORDER=try MUSTER_AM_OPTIONS="-r 4" MUSTER_SWITCHD_OPTIONS="-r 4 -j -c $PWD/counters" \
+	MUSTER_SWITCH_ORDER=try MUSTER_SWITCHD_OPTIONS="-r 4 -j -c $PWD/counters" \
 		in_guests 4 --topology "$PWD/network" --apart --no-prefix "$MUSTER_BUILD/selftests/switched" order >out
 	cat out counters
-	same "15 operations" "$(cat out)"
+	same "21 operations" "$(cat out)"
 	test "$(count contributions)" -gt 20
 	test "$(count forwarded)" -gt 100
 	same "0 0" "$(($(count drop_malformed) + $(count drop_stranger) + $(count drop_window))) $(count failed)"
