@@ -34,7 +34,7 @@ enum muster_limit {
 	MUSTER_PROGRAM_DESCS_MAX = 16384, /* descriptors of a program that lies in memory */
 	MUSTER_INLINE_MAX = 64,		/* bytes of payload in an MP descriptor */
 	MUSTER_WINDOW = 8,		/* sequences a sender may be ahead of a receiver (W) */
-	MUSTER_PULSE_MAX = 128 << 10,	/* bytes of one pulse of one transfer */
+	MUSTER_PULSE_MAX = 256 << 10,	/* bytes of one pulse of one transfer */
 	MUSTER_WRITE_MAX = 1 << 30,	/* bytes of one one-sided write */
 	MUSTER_WRITES_OPEN = 32,	/* packets of writes to one member that it has not answered */
 	MUSTER_PULSES_LIVE = 4,		/* pulses of one sequence in flight at once (k) */

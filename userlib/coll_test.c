@@ -328,7 +328,7 @@ static void test_bad_tuning_files_are_refused_with_the_reason(void **state)
 		{ "muster-tuning 1\nreduce -1 ring\nend\n", "line 2: \"-1\" is no size" },
 		{ "muster-tuning 1\nreduce 4G ring\nend\n", "line 2: \"4G\" is no size" },
 		{ "muster-tuning 1\nreduce any ring pulse=100\nend\n",
-		  "line 2: pulse=100: it can be 64 to 131072, a multiple of 64" },
+		  "line 2: pulse=100: it can be 64 to 262144, a multiple of 64" },
 		{ "muster-tuning 1\nreduce any ring slowly\nend\n", "line 2: \"slowly\", but there" },
 		{ "muster-tuning 1\nreduce any ./nowhere\nend\n",
 		  "line 2: ./nowhere: it cannot be opened" },

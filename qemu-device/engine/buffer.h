@@ -53,7 +53,7 @@ struct entry {
 	struct muster_signature signature;
 	struct entry_chunk *chunk;	/* that it lies in */
 	uint8_t *held;		/* a tree's result that is longer than data[]; or NULL */
-	uint32_t fragments;	/* bit i: the one at offset i * MUSTER_MTU is here */
+	uint64_t fragments;	/* bit i: the one at offset i * MUSTER_MTU is here */
 	uint8_t nr_blocks;
 	bool asked;		/* of a copy: the member is to say that it has ended its number */
 	bool disputed;		/* another member has written it otherwise, before it could be judged */

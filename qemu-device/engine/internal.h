@@ -57,7 +57,7 @@ struct send {
 	uint16_t flags;		/* MUSTER_PACKET_* */
 	uint32_t member;
 	uint32_t total;
-	uint32_t gone;		/* fragments, a bit each, that have left */
+	uint64_t gone;		/* fragments, a bit each, that have left */
 	uint32_t key;
 	uint64_t addr;
 	union {
@@ -78,7 +78,7 @@ struct instance {
 	uint64_t open;		/* bit per step: its send is not closed */
 	uint64_t todo;		/* of these, those that wait for window or wire only */
 	uint64_t early;		/* bit per step: its send was opened before its message was here, */
-	uint32_t here;		/* of which these fragments are combined */
+	uint64_t here;		/* of which these fragments are combined */
 	uint8_t data[MUSTER_INLINE_MAX] __attribute__((aligned(32)));
 	struct send sends[];		/* one for each step of the sequence */
 };
@@ -552,7 +552,7 @@ void muster_sends_run(struct context *ctx, struct instance *inst);
 /* FORWARD: the next step, and those behind it that send the same, whose message comes now. */
 void muster_sends_forward(struct context *ctx, struct instance *inst);
 /* More of that message is where it is sent from. */
-void muster_sends_forward_more(struct context *ctx, struct instance *inst, uint32_t fragments);
+void muster_sends_forward_more(struct context *ctx, struct instance *inst, uint64_t fragments);
 bool muster_sends_overlap(const struct instance *inst, uint64_t addr, uint64_t len);
 void muster_send_granted(struct context *ctx, uint32_t member,
 			 const struct muster_packet *packet);

@@ -172,7 +172,7 @@ static inline struct entry *land(struct context *ctx, uint32_t member,
 
 static bool is_whole(const struct entry *entry)
 {
-	return entry->fragments == (1ull << (entry->total + MUSTER_MTU - 1) / MUSTER_MTU) - 1;
+	return entry->fragments == ~0ull >> (PULSE_BLOCKS - (entry->total + MUSTER_MTU - 1) / MUSTER_MTU);
 }
 
 /* And send it on. */
@@ -184,7 +184,7 @@ static bool combine(struct context *ctx, const struct entry *entry,
 	if (!muster_combine_fragment(ctx, entry, packet->offset, payload, packet->length))
 		return false;
 	if (inst->early >> inst->next & 1)
-		muster_sends_forward_more(ctx, inst, 1u << packet->offset / MUSTER_MTU);
+		muster_sends_forward_more(ctx, inst, 1ull << packet->offset / MUSTER_MTU);
 	return true;
 }
 
@@ -203,7 +203,7 @@ static __attribute__((noinline)) void land_fragment(struct context *ctx, uint32_
 						    const struct muster_packet *packet,
 						    const void *payload)
 {
-	uint32_t bit = 1u << packet->offset / MUSTER_MTU;
+	uint64_t bit = 1ull << packet->offset / MUSTER_MTU;
 
 	if ((entry->state != ENTRY_GRANTED && entry->state != ENTRY_STREAMED) || entry->member != member || entry->fragments & bit) {
 		repeated(ctx, member, packet, entry);

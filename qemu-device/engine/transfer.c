@@ -89,11 +89,11 @@ static void lend(struct context *ctx, struct send *send, struct muster_reference
 }
 
 /* Of what it sends: all, unless the message comes still. */
-static uint32_t fragments_here(const struct instance *inst, const struct send *send)
+static uint64_t fragments_here(const struct instance *inst, const struct send *send)
 {
 	uint32_t index = send - inst->sends;
 
-	return index < inst->next || !(inst->early >> index & 1) ? UINT32_MAX : inst->here;
+	return index < inst->next || !(inst->early >> index & 1) ? UINT64_MAX : inst->here;
 }
 
 static bool send_rts(struct context *ctx, const struct instance *inst, struct send *send)
@@ -102,7 +102,7 @@ static bool send_rts(struct context *ctx, const struct instance *inst, struct se
 	struct muster_packet packet;
 
 	prepare(ctx, MUSTER_PACKET_RTS, inst, send, &packet);
-	if (!send->is_copy && fragments_here(inst, send) == UINT32_MAX)
+	if (!send->is_copy && fragments_here(inst, send) == UINT64_MAX)
 		lend(ctx, send, &reference);
 	if (send->by_reference) {
 		packet.flags |= MUSTER_PACKET_REFERENCE;
@@ -122,7 +122,7 @@ static bool send_fragment(struct context *ctx, struct send *send, struct muster_
 	data = muster_memory_source(ctx, send->key, send->addr + at, packet->length);
 	if (!data || !muster_packet_send(ctx, send->member, packet, data))
 		return false;
-	send->gone |= 1u << at / MUSTER_MTU;
+	send->gone |= 1ull << at / MUSTER_MTU;
 	return true;
 }
 
@@ -130,14 +130,14 @@ static bool send_fragment(struct context *ctx, struct send *send, struct muster_
 static bool send_fragments(struct context *ctx, struct instance *inst, struct send *send,
 			   uint64_t bit)
 {
-	const uint32_t here = fragments_here(inst, send);
+	const uint64_t here = fragments_here(inst, send);
 	struct muster_packet packet;
 	bool all = true;
 	uint32_t at;
 
 	prepare(ctx, MUSTER_PACKET_DATA, inst, send, &packet);
 	for (at = 0; at < send->total; at += MUSTER_MTU) {
-		uint32_t fragment = 1u << at / MUSTER_MTU;
+		uint64_t fragment = 1ull << at / MUSTER_MTU;
 
 		all &= !!((here | send->gone) & fragment);
 		if (here & ~send->gone & fragment && !send_fragment(ctx, send, &packet, at))
@@ -308,7 +308,7 @@ void muster_sends_forward(struct context *ctx, struct instance *inst)
 		 !seq->steps[index].cp_count && !ctx->failure.status);
 }
 
-void muster_sends_forward_more(struct context *ctx, struct instance *inst, uint32_t fragments)
+void muster_sends_forward_more(struct context *ctx, struct instance *inst, uint64_t fragments)
 {
 	uint64_t open = inst->open & inst->early & ~0ull << inst->next;
 

@@ -3,7 +3,7 @@
  * Copies for peers (copies.h). Places are taken in turn: what a peer has just read is still
  * in its cache, and to write there at once would cost more than it saves (64 KiB to 512 KiB,
  * 2 ranks: a quarter of the time of all). But few take turns, so that they stay in the cache
- * that is shared (allgather and alltoall of 1 MiB, 2 ranks: with 32 a sixth more time than with 12).
+ * that is shared (allgather and alltoall of 1 MiB, 2 ranks: with 4 MiB of them a sixth more time than with 1.5).
  */
 #include "copies.h"
 

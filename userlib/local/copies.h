@@ -11,7 +11,7 @@
 
 enum {
 	MUSTER_COPIES_MAX = 32,		/* at once */
-	MUSTER_COPIES_WARM = 12,	/* of these, which are used as long as they will do */
+	MUSTER_COPIES_WARM = 6,		/* of these, which are used as long as they will do */
 };
 
 struct muster_copies {
