@@ -156,7 +156,7 @@ static struct op *sending_op(struct lowering *l, const struct muster_message *m)
 	op = &l->ops[after];
 	if (written && !(op->desc.flags & MUSTER_DESC_CP) && is_of(op, m))
 		return op;
-	if (muster_lower_is_copied_in(state) && l->home == MUSTER_SPACE_OUT) {
+	if (muster_lower_is_copied_in(state) && l->home == MUSTER_SPACE_OUT && m->first != l->own) {
 		op = copy(l, after, m->first, m->nr, state->first);
 	} else {
 		op = insert_op(l, after, m->first, m->nr);
@@ -274,6 +274,16 @@ static void copy_rest(struct lowering *l)
 	}
 }
 
+/* What is sent from where it is, is copied behind that, while others are waited for. */
+static void copy_own(struct lowering *l)
+{
+	if (l->own == MUSTER_NOBODY || l->nr_ops == MUSTER_SEQ_DESCS_MAX)
+		return;
+	if (l->chunks[l->own].space == MUSTER_SPACE_IN)
+		copy(l, l->last_send_of_old, l->own, 1, l->home);
+	l->own = MUSTER_NOBODY;
+}
+
 static void lower_stage(struct lowering *l)
 {
 	uint32_t nr_slots = 0;
@@ -292,11 +302,7 @@ static void lower_stage(struct lowering *l)
 		add_receive(l, &l->message);
 		l->program->sources[l->stage][nr_slots++ % MUSTER_SLOTS_MAX] = l->message.peer;
 	}
-	if (l->schedule->generator && l->untouched != MUSTER_NOBODY &&
-	    l->nr_ops < MUSTER_SEQ_DESCS_MAX) {
-		copy(l, l->last, l->untouched, 1, l->home);
-		l->untouched = MUSTER_NOBODY;
-	}
+	copy_own(l);
 	if (!l->program->is_inline && l->stage >= l->stages.first_copy)
 		copy_rest(l);
 }
@@ -584,7 +590,7 @@ int muster_schedule_lower(const struct muster_schedule *schedule,
 {
 	struct lowering l = {
 		.schedule = schedule, .params = params, .home = MUSTER_SPACE_OUT,
-		.untouched = MUSTER_NOBODY, .why = why, .why_len = why_len,
+		.own = MUSTER_NOBODY, .why = why, .why_len = why_len,
 	};
 	int err = -ENOMEM;
 

@@ -43,7 +43,8 @@ struct lowering {
 	struct muster_desc head;		/* what all descriptors have alike */
 	uint32_t pulse_count;
 	uint8_t home;				/* OUT or PART: where results must be */
-	uint32_t untouched;			/* a chunk that is copied home and no more, or NOBODY */
+	uint32_t nr_kept;			/* chunks that are the result from the beginning, but in IN */
+	uint32_t own;				/* the only one, while it is there; or NOBODY, and of lists */
 	uint32_t next_copy;			/* the first chunk not looked at behind the last step */
 	bool was_idle;				/* in the stage before there was nothing to do */
 

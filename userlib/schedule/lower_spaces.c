@@ -83,8 +83,8 @@ static void set_space(struct lowering *l, uint32_t index, uint8_t space)
 		     muster_lower_is_needed(l, index) &&
 		     muster_coll_has(l->schedule, index, l->params->rank);
 
-	if (keeps && !chunk->left)
-		l->untouched = index;
+	if (keeps && l->schedule->generator)
+		l->own = l->nr_kept++ ? MUSTER_NOBODY : index;
 	*chunk = (struct chunk){
 		.space = space, .keeps = keeps, .left = chunk->left,
 		.first = other ? MUSTER_SPACE_SCRATCH : MUSTER_SPACE_OUT,

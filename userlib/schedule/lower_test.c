@@ -211,6 +211,24 @@ static void what_is_generated_sends_ranges_of_chunks(void **state)
 	assert_by_rank("recursive-doubling", MUSTER_COLL_ALLREDUCE, 4, 0, 1000, doubles, 3);
 }
 
+/* Nobody waits for a copy of what lies in IN already; a list may have no room for one. */
+static void an_own_block_is_sent_from_where_it_is(void **state)
+{
+	static const struct expected passed_on[] = {
+		{ CH | CP | REMOTE, 0, 1, 0, IN, 0, 0, 100 },
+		{ 0, 0, 0, 0, IN, OUT, 0, 100 },
+		{ CP | REMOTE, 1, 1, 1, 0, OUT, 200, 100 },
+		{ CT | END, 1, 0, 0, 0, OUT, 100, 100 },
+	};
+
+	(void)state;
+	assert_by_rank("ring", MUSTER_COLL_ALLGATHER, 3, 0, 300, passed_on, 4);
+	ASSERT_LOWERS_TO("ring", ALLGATHER, 3, 0, 300, false,
+			 { CH | CP | REMOTE, 0, 1, 0, IN, OUT, 0, 100 },
+			 { CP | REMOTE, 1, 1, 1, 0, OUT, 200, 100 },
+			 { CT | END, 1, 0, 0, 0, OUT, 100, 100 });
+}
+
 static uint32_t count_sends(const struct muster_program *program)
 {
 	uint32_t nr = 0;
@@ -615,6 +633,7 @@ int main(void)
 		cmocka_unit_test(halving_and_doubling_send_from_where_they_wrote),
 		cmocka_unit_test(a_chunk_that_is_sent_twice_is_sent_from_a_descriptor_of_its_own),
 		cmocka_unit_test(what_is_generated_sends_ranges_of_chunks),
+		cmocka_unit_test(an_own_block_is_sent_from_where_it_is),
 		cmocka_unit_test(as_few_messages_as_pulses_allow),
 		cmocka_unit_test(a_part_of_65536_ranks_is_lowered_by_itself),
 		cmocka_unit_test(a_rank_in_the_middle_forwards),
