@@ -205,6 +205,23 @@ static const struct uapi_definition defs[] = {
 	{ }
 };
 
+static int is_uverbs(struct device *dev, void *unused)
+{
+	return dev->class && !strcmp(dev->class->name, "infiniband_verbs");
+}
+
+/*
+ * A client that has found no memory verbs' core leaves out, and says nothing of it. Without that of
+ * processes, which this module needs anyway, nobody could open the device.
+ */
+static bool can_be_opened(struct muster_dev *dev)
+{
+	struct device *uverbs = device_find_child(&dev->fn->pdev->dev, NULL, is_uverbs);
+
+	put_device(uverbs);
+	return uverbs;
+}
+
 int muster_ibdev_register(struct muster_dev *dev)
 {
 	struct ib_device *ibdev = &dev->ibdev;
@@ -222,6 +239,10 @@ int muster_ibdev_register(struct muster_dev *dev)
 	err = ib_register_device(ibdev, "muster%d", &dev->fn->pdev->dev);
 	if (err)
 		return err;
+	if (!can_be_opened(dev)) {
+		ib_unregister_device(ibdev);
+		return -ENOMEM;
+	}
 	mutex_lock(&dev->link_lock);
 	dev->registered = true;
 	mutex_unlock(&dev->link_lock);

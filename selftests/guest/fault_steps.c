@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "fault_netlink.h"
@@ -26,7 +27,7 @@ enum {
 	ENTRIES_IN_PARTS = 512,		/* of a receive ring: 2.1 MiB, in three parts */
 	QKEY = 0x22222222,
 	PSN = 7,
-	BACK_MS = 60000,		/* in which a device is back that is tried again and again */
+	BACK_S = 60,			/* in which a device is back that is tried again and again */
 };
 
 static char memory[BYTES] __attribute__((aligned(4096)));
@@ -513,12 +514,16 @@ static int reset(struct world *world)
 /* What could not begin is tried again and again. */
 static int life_wait(struct world *world)
 {
-	struct ibv_context *ctx = NULL;
+	struct ibv_context *ctx;
+	struct timespec now;
+	time_t end;
 
 	(void)world;
-	for (int tries = 0; tries < BACK_MS / 10 && !ctx; tries++) {
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	end = now.tv_sec + BACK_S;
+	while (!(ctx = device_open()) && now.tv_sec < end) {
 		usleep(10000);
-		ctx = device_open();
+		clock_gettime(CLOCK_MONOTONIC, &now);
 	}
 	return ctx ? -ibv_close_device(ctx) : -ETIMEDOUT;
 }
@@ -575,7 +580,7 @@ const struct fault_step fault_steps[] = {
 	{ .name = "close_file", .run = file_close, .before = file_unmap, .ends = true },
 	/* A region that cannot be written down is taken; interrupts that cannot be had are too few. */
 	{ .name = "unbind", .run = unbind, .also_says = { -EBUSY, -ENOSPC },
-	  .undo_name = "bind", .undo = bind, .before = strike_prepare, .alone = true },
+	  .undo_name = "bind", .undo = bind, .undone = life_wait, .before = strike_prepare, .alone = true },
 	{ .name = "reset", .run = reset, .undo = life_wait, .before = strike_prepare, .alone = true },
 	{ .name = NULL },
 };

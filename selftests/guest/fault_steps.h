@@ -34,6 +34,7 @@ struct fault_step {
 	int (*run)(struct world *world);
 	const char *undo_name;		/* NULL: it is none of the driver's */
 	int (*undo)(struct world *world);	/* NULL: nothing to take back */
+	int (*undone)(struct world *world);	/* 0 if what undo leaves can be used; may be NULL */
 	int (*before)(struct world *world);	/* what is no part of it; may be NULL */
 	int also_says[2];		/* -errno that others make of ENOMEM */
 	bool maps;			/* the core says EAGAIN when page tables have no memory */

@@ -179,6 +179,8 @@ static enum left try_undo(struct world *world, int nr)
 			return UNKNOWN;
 		errx(WRONG, "%s cannot be done again", fault_steps[nr].undo_name);
 	}
+	if (fault_steps[nr].undone)
+		must(fault_steps[nr].undone(world), "after", fault_steps[nr].undo_name);
 	return AS_BEFORE;
 }
 
