@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -21,6 +23,9 @@
 #include "rdma/muster-netlink.h"
 #include "strike.h"
 
+#define NODE_FOLDER "/dev/infiniband"
+#define NODE_NAME "uverbs0"		/* of a guest's only device */
+
 enum {
 	BYTES = 64 << 10,
 	ENTRIES = 8,
@@ -28,6 +33,7 @@ enum {
 	QKEY = 0x22222222,
 	PSN = 7,
 	BACK_S = 60,			/* in which a device is back that is tried again and again */
+	NODE_S = 1,			/* in which the kernel has made its file, if it does */
 };
 
 static char memory[BYTES] __attribute__((aligned(4096)));
@@ -511,20 +517,50 @@ static int reset(struct world *world)
 	return strike_down(STRIKE_RESET);
 }
 
+/*
+ * Where devtmpfs has no memory for a device's file, the driver core tells nobody. An administrator makes the
+ * file then, and it goes with whoever made it.
+ * Return: whether it was made here.
+ */
+static bool node_make(void)
+{
+	FILE *file = fopen("/sys/class/infiniband_verbs/" NODE_NAME "/dev", "re");
+	unsigned int number[2];
+	bool known = file && fscanf(file, "%u:%u", &number[0], &number[1]) == 2;
+
+	if (file)
+		fclose(file);
+	if (!known)
+		return false;
+	mkdir(NODE_FOLDER, 0755);
+	return !mknod(NODE_FOLDER "/" NODE_NAME, S_IFCHR | 0600, makedev(number[0], number[1]));
+}
+
+static void node_remove(void)
+{
+	unlink(NODE_FOLDER "/" NODE_NAME);
+	rmdir(NODE_FOLDER);	/* unless it has other files */
+}
+
 /* What could not begin is tried again and again. */
 static int life_wait(struct world *world)
 {
 	struct ibv_context *ctx;
 	struct timespec now;
-	time_t end;
+	bool made = false;
+	time_t begin;
 
 	(void)world;
 	clock_gettime(CLOCK_MONOTONIC, &now);
-	end = now.tv_sec + BACK_S;
-	while (!(ctx = device_open()) && now.tv_sec < end) {
+	begin = now.tv_sec;
+	while (!(ctx = device_open()) && now.tv_sec < begin + BACK_S) {
+		if (now.tv_sec > begin + NODE_S)	/* the kernel makes it a moment after the device's number */
+			made = node_make() || made;
 		usleep(10000);
 		clock_gettime(CLOCK_MONOTONIC, &now);
 	}
+	if (made)
+		node_remove();
 	return ctx ? -ibv_close_device(ctx) : -ETIMEDOUT;
 }
 
