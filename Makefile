@@ -324,7 +324,7 @@ VM_UNITS := $(BUILD)/qemu-device/muster_test $(BUILD)/tools/vm_test
 $(BUILD)/qemu-device/muster_test: %: %.o
 	@$(LINK) -lcmocka
 
-$(BUILD)/tools/vm_test: %: %.o $(TOOL_LIB)
+$(BUILD)/tools/vm_test: %: %.o $(TOOL_LIB) $(call libs,$(BUILD))
 	@$(LINK) -lcmocka
 
 # A provider as of the next ABI version, to see it refused.

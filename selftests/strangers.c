@@ -6,7 +6,6 @@
  * whose result is sent once to each who has not left. The network has two hosts more than ranks.
  */
 #include <errno.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +17,7 @@
 
 #include "expect.h"
 #include "muster_manager.h"
+#include "namespace.h"
 
 enum {
 	ENDED = -1,
@@ -38,17 +38,12 @@ static uint32_t last_group;	/* that was made: handles are given in their order *
 static int dial(void)
 {
 	const char *address = getenv("MUSTER_MANAGER");
-	struct sockaddr_un un = { .sun_family = AF_UNIX };
-	size_t len = strlen(address);
+	struct sockaddr_un un;
+	int len = muster_namespace_address(address, strlen(address), &un);
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 
-	EXPECT(fd >= 0 && len < sizeof(un.sun_path), "no socket");
-	memcpy(un.sun_path, address, len);
-	if (*address == '@')
-		un.sun_path[0] = '\0';
-	EXPECT(!connect(fd, (struct sockaddr *)&un,
-			(socklen_t)(offsetof(struct sockaddr_un, sun_path) + len)),
-	       "%s: %s", address, strerror(errno));
+	EXPECT(fd >= 0 && len > 0, "no socket");
+	EXPECT(!connect(fd, (struct sockaddr *)&un, (socklen_t)len), "%s: %s", address, strerror(errno));
 	return fd;
 }
 

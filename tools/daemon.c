@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "namespace.h"
 #include "version.h"
 
 enum { SLEEP_MAX_US = 1000000, BACKLOG = 1024 };
@@ -211,24 +212,10 @@ static int bind_at(int fd, const struct sockaddr_un *un, socklen_t len)
 	return bind(fd, (const struct sockaddr *)un, len) ? -errno : 0;
 }
 
-/* Return: how long it is. */
-static int address_of(const char *text, struct sockaddr_un *un)
-{
-	size_t len = strlen(text);
-
-	if (!len || len >= sizeof(un->sun_path))
-		return -ENAMETOOLONG;
-	*un = (struct sockaddr_un){ .sun_family = AF_UNIX };
-	memcpy(un->sun_path, text, len);
-	if (*text == '@')
-		un->sun_path[0] = '\0';
-	return (int)(offsetof(struct sockaddr_un, sun_path) + len);
-}
-
 int daemon_listen(const char *address)
 {
 	struct sockaddr_un un;
-	int len = address_of(address, &un), fd, err;
+	int len = muster_namespace_address(address, strlen(address), &un), fd, err;
 
 	if (len < 0)
 		return len;
@@ -246,7 +233,7 @@ int daemon_listen(const char *address)
 int daemon_connect(const char *address, int flags)
 {
 	struct sockaddr_un un;
-	int len = address_of(address, &un), fd, err;
+	int len = muster_namespace_address(address, strlen(address), &un), fd, err;
 
 	if (len < 0)
 		return len;

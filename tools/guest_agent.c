@@ -22,9 +22,11 @@
 #include <sys/reboot.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "namespace.h"
 #include "vm_connections.h"
 
 enum {
@@ -337,10 +339,11 @@ static void handle_input(const struct vm_frame *frame)
 static void handle_listen(const struct vm_frame *frame)
 {
 	struct sockaddr_un un;
-	socklen_t len = vm_connection_address(&un, frame_data, frame->length);
+	int len = muster_namespace_address(frame_data, frame->length, &un);
 
 	door = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (door < 0 || bind(door, (struct sockaddr *)&un, len) || listen(door, VM_CONNECTIONS_MAX))
+	if (len < 0 || door < 0 || bind(door, (struct sockaddr *)&un, (socklen_t)len) ||
+	    listen(door, VM_CONNECTIONS_MAX))
 		say("nobody can connect to the host: %s", strerror(errno));
 }
 

@@ -8,6 +8,7 @@
  */
 #include "vm.h"
 
+#include "daemon.h"
 #include "folder.h"
 #include "vm_connections.h"
 #include "vm_qemu.h"
@@ -222,22 +223,11 @@ static void hang_up(struct muster_vm *vm, unsigned int index, uint16_t id)
 	frame_send(vm, index, &frame, NULL);
 }
 
-static int dial(const char *server)
-{
-	struct sockaddr_un un;
-	socklen_t len = server ? vm_connection_address(&un, server, strlen(server)) : 0;
-	int fd = len ? socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0) : -1;
-
-	if (fd < 0 || !connect(fd, (struct sockaddr *)&un, len))
-		return fd;
-	close(fd);
-	return -1;
-}
-
 static void connection_begin(struct muster_vm *vm, unsigned int index, uint16_t id)
 {
 	struct epoll_event event = { .events = EPOLLIN, .data.u64 = CONNECTION(index, id) };
-	int fd = dial(vm->config.server);
+	const char *server = vm->config.server;
+	int fd = server ? daemon_connect(server, SOCK_NONBLOCK) : -1;
 
 	if (fd < 0 || vm_connections_add(&vm->guests[index].connections, id, fd) ||
 	    epoll_ctl(vm->epoll, EPOLL_CTL_ADD, fd, &event))

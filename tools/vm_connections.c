@@ -64,14 +64,3 @@ int vm_connection_write(int fd, const void *message, size_t bytes)
 {
 	return send(fd, message, bytes, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -1 : 0;
 }
-
-socklen_t vm_connection_address(struct sockaddr_un *un, const char *text, size_t len)
-{
-	*un = (struct sockaddr_un){ .sun_family = AF_UNIX };
-	if (!len || len >= sizeof(un->sun_path))
-		return 0;
-	memcpy(un->sun_path, text, len);
-	if (*text == '@')
-		un->sun_path[0] = '\0';
-	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len);
-}

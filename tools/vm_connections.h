@@ -10,7 +10,6 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 
 #include "vm_frame.h"
 
@@ -33,8 +32,5 @@ void vm_connections_close_all(struct vm_connections *all);
 int vm_connection_read(int fd, void *message);
 /* 0; -1: the connection is at its end, as it is if the other end does not read. */
 int vm_connection_write(int fd, const void *message, size_t bytes);
-
-/* An address as it is written, @ for an abstract one. Return: its length; 0: it is too long. */
-socklen_t vm_connection_address(struct sockaddr_un *un, const char *text, size_t len);
 
 #endif /* MUSTER_VM_CONNECTIONS_H */

@@ -87,20 +87,16 @@ static int blocked_errno(void)
 static int dial(const struct muster *job)
 {
 	const char *address = job->settings.manager;
-	struct sockaddr_un un = { .sun_family = AF_UNIX };
-	size_t len = strlen(address);
+	struct sockaddr_un un;
+	int len = muster_namespace_address(address, strlen(address), &un);	/* which was checked */
 	uint64_t until_us = end_us(job);
 	int fd = muster_namespace_socket(SOCK_SEQPACKET), err;
 
 	if (fd < 0)
 		return fd;
-	memcpy(un.sun_path, address, len);	/* its length was checked */
-	if (*address == '@')
-		un.sun_path[0] = '\0';
 	patience_set(job, fd);
 	do {
-		if (!connect(fd, (struct sockaddr *)&un,
-			     (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len)))
+		if (!connect(fd, (struct sockaddr *)&un, (socklen_t)len))
 			return fd;
 	} while (was_interrupted(job, until_us));
 	err = blocked_errno();

@@ -5,8 +5,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
+#include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 int muster_namespace_enter(int *home)
@@ -48,4 +51,15 @@ int muster_namespace_socket(int type)
 		fd = -errno;
 	muster_namespace_leave(home);
 	return fd;
+}
+
+int muster_namespace_address(const char *text, size_t len, struct sockaddr_un *un)
+{
+	if (!len || len >= sizeof(un->sun_path))
+		return -ENAMETOOLONG;
+	*un = (struct sockaddr_un){ .sun_family = AF_UNIX };
+	memcpy(un->sun_path, text, len);
+	if (*text == '@')
+		un->sun_path[0] = '\0';
+	return (int)(offsetof(struct sockaddr_un, sun_path) + len);
 }
