@@ -38,8 +38,12 @@ never_complained() {
 	quiet_in <kernel.log
 }
 
+# Of a process whose context no driver could make, verbs' core keeps the task for ever (UVERBS_METHOD_GET_CONTEXT lets go
+# of the context alone); its parent is who has allocated that.
 swept() {
-	"$FAULTS" "$1" >out
+	"$FAULTS" "$1" >out &
+	[ "$1" != open ] || echo $! >"$tap_dir/opened"
+	wait $!
 	cat out >>"$tap_dir/figures"
 	within 10 nothing_held
 }
@@ -58,5 +62,6 @@ done
 check "everything works as before" "$FAULTS" --once
 check "the driver unloads" unload
 check "the kernel has never complained" never_complained
+[ ! -f opened ] || excused_leaks="$excused_leaks|comm \"faults\", pid $(cat opened),.*copy_process"
 check "nothing is leaked" no_leaks
 finish
