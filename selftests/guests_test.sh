@@ -70,11 +70,12 @@ count() {
 	python3 -c 'import json, sys; print(sum(json.loads(line)[sys.argv[1]] for line in open("counters")))' "$1"
 }
 
+# at_switches [OPTION...]
 at_switches() {
 	two_switches
 	rm -f counters
 	MUSTER_SWITCH_ORDER=try MUSTER_SWITCHD_OPTIONS="-r 4 -j -c $PWD/counters" \
-		in_guests 4 --topology "$PWD/network" --apart --no-prefix "$MUSTER_BUILD/selftests/switched" order >out
+		in_guests 4 "$@" --topology "$PWD/network" --apart --no-prefix "$MUSTER_BUILD/selftests/switched" order >out
 	cat out counters
 	same "21 operations" "$(cat out)"
 	test "$(count contributions)" -gt 20
@@ -82,8 +83,9 @@ at_switches() {
 	same "0 0" "$(($(count drop_malformed) + $(count drop_stranger) + $(count drop_window))) $(count failed)"
 	same "0 0" "$(count groups) $(count bytes)"	# all was given back
 }
-check "4 guests at a network of switches: sums by both trees, by NIC and host path have the same bits, and what was taken is given back" \
-	at_switches
+check "2 guests and 2 local ranks at a network of switches: sums by both trees, by NIC and host path have the same bits, and what was taken is given back" \
+	at_switches --local=2
+rest "4 guests at a network of switches: the same" at_switches
 
 # usage: long RANKS CHUNKS: to rank 0 and back, chunk by chunk: more stages than a NIC queues
 long() {
@@ -222,6 +224,11 @@ misuse() {
 	same 2 "$(status_of "$run" -n 4 --vm --topology switch:5 --per-host 2 true)"
 	same 2 "$(status_of "$run" -n 4 --vm --topology switch:5 --nics 2 true)"
 	grep -q "one rank and one NIC" err
+	same 2 "$(status_of "$run" -n 4 --vm --local=2 true)"
+	same 2 "$(status_of "$run" -n 4 --local=2 --topology switch:5 true)"
+	grep -q "goes with --vm and --topology" err
+	same 2 "$(status_of "$run" -n 4 --vm --local=4 --topology switch:5 true)"
+	grep -q "leaves no rank for a guest" err
 	same 125 "$(status_of "$run" -n 4 --vm --topology switch:4 true)"
 	grep -q "fewer than the 4 ranks" err
 	same 2 "$(MUSTER_DEVICE=local status_of "$run" -n 2 --vm true)"
@@ -305,6 +312,26 @@ kill_at_switches() {
 	same "0 0" "$(count groups) $(count bytes)"
 }
 rest "kill -9 of a rank in its guest at a network of switches: the others name it, nothing is left" kill_at_switches
+
+# Nobody but the switches tells those in guests.
+kill_beside_guests() {
+	two_switches
+	rm -f counters
+	: >out
+	VICTIM=3 MUSTER_SWITCH=force MUSTER_SWITCHD_OPTIONS="-j -c $PWD/counters" \
+		"$run" --vm -n 4 --local=2 --grace=800 --topology "$PWD/network" "$ranks" victim 4 >out 2>err &
+	launcher=$!
+	trap 'kill $launcher 2>/dev/null' EXIT
+	within 60 grep -q pid out
+	sleep 0.3
+	kill -9 "$(sed -n 's/^\[3\] pid //p' out)"
+	status=0
+	wait $launcher || status=$?
+	trap - EXIT
+	ended 3 "$status" 3
+	same "0 0" "$(count groups) $(count bytes)"
+}
+check "kill -9 of a local rank beside guests: the others name it, nothing is left" kill_beside_guests
 
 all_began() {
 	same 4 "$(grep -c '^pid [0-9]' out)"

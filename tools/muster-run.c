@@ -48,6 +48,8 @@ static const char help[] =
 	"      --topology=NET    each rank at a host of a network of switches: switch:N,\n"
 	"                        fat-tree:HxLxS, fat-tree:HxLxAxPxC, switch-torus:HxAxB or a file\n"
 	"                        (with --vm: in guests, each with one rank and one NIC)\n"
+	"      --local=N         with --vm and --topology: the last N ranks are processes of this\n"
+	"                        machine, beside the guests\n"
 	"      --apart           with --topology: each switch is a process of its own\n"
 	"  -h, --help            show this\n"
 	"  -V, --version         show the version\n"
@@ -64,7 +66,7 @@ static int usage_error(const char *what, const char *value)
 	return RUN_EXIT_USAGE;
 }
 
-static int parse_ranks(const char *text, uint32_t *nr)
+static int parse_ranks(const char *wanted, const char *text, uint32_t *nr)
 {
 	char *end;
 	long value;
@@ -72,7 +74,7 @@ static int parse_ranks(const char *text, uint32_t *nr)
 	errno = 0;
 	value = strtol(text, &end, 10);
 	if (errno || end == text || *end || value < 1 || value > RUN_RANKS_MAX)
-		return usage_error("-n wants a number of ranks from 1 to 1024, not", text);
+		return usage_error(wanted, text);
 	*nr = (uint32_t)value;
 	return 0;
 }
@@ -110,6 +112,7 @@ static int parse_per_host(const char *text, uint32_t *nr)
 enum option_key {
 	KEY_NO_PREFIX = 256, KEY_BIND, KEY_NO_BIND, KEY_GRACE, KEY_VM, KEY_NICS, KEY_KEEP,
 	KEY_SHELL, KEY_COUNT, KEY_BUMP, KEY_PER_HOST, KEY_TOPOLOGY, KEY_APART,
+	KEY_LOCAL,
 };
 
 static const struct option long_options[] = {
@@ -127,6 +130,7 @@ static const struct option long_options[] = {
 	{ "per-host", required_argument, NULL, KEY_PER_HOST },
 	{ "topology", required_argument, NULL, KEY_TOPOLOGY },
 	{ "apart", no_argument, NULL, KEY_APART },
+	{ "local", required_argument, NULL, KEY_LOCAL },
 	{ "help", no_argument, NULL, 'h' },
 	{ "version", no_argument, NULL, 'V' },
 	{ NULL, 0, NULL, 0 },
@@ -137,7 +141,7 @@ static int parse_option(int key, struct run_options *options)
 {
 	switch (key) {
 	case 'n':
-		return parse_ranks(optarg, &options->nr);
+		return parse_ranks("-n wants a number of ranks from 1 to 1024, not", optarg, &options->nr);
 	case KEY_NO_PREFIX:
 		options->prefix = false;
 		return 0;
@@ -174,6 +178,9 @@ static int parse_option(int key, struct run_options *options)
 	case KEY_APART:
 		options->apart = true;
 		return 0;
+	case KEY_LOCAL:
+		return parse_ranks("--local wants a number of ranks from 1 to 1024, not", optarg,
+				   &options->local);
 	case 'h':
 		fputs(help, stdout);
 		return -1;
@@ -191,7 +198,7 @@ static int check_per_guest(const struct run_options *options)
 {
 	if (options->nr % options->per_host)
 		return usage_error("each guest has as many ranks: -n is no multiple of --per-host", NULL);
-	if (options->nr / options->per_host > MUSTER_VM_GUESTS_MAX)
+	if (run_in_guests(options) / options->per_host > MUSTER_VM_GUESTS_MAX)
 		return usage_error("--vm starts at most 64 guests", NULL);
 	if (options->per_host > MUSTER_VM_PORTS_MAX)
 		return usage_error("a guest has at most 14 ranks", NULL);
@@ -213,6 +220,8 @@ static int check_guests(struct run_options *options)
 		return 0;
 	if (options->bind == RUN_BIND_ON)
 		return usage_error("--bind does not go with --vm", NULL);
+	if (options->local >= options->nr)
+		return usage_error("--local leaves no rank for a guest", NULL);
 	if (device && strcmp(device, "verbs"))
 		return usage_error("in guests the device is verbs; unset MUSTER_DEVICE, which is",
 				   device);
@@ -240,6 +249,8 @@ static int check_switches(const struct run_options *options)
 {
 	const char *wire = getenv("MUSTER_WIRE");
 
+	if (options->local && (!options->vm || !options->topology || options->shell))
+		return usage_error("--local goes with --vm and --topology, and not with --shell", NULL);
 	if (options->apart && !options->topology)
 		return usage_error("--apart goes with --topology only", NULL);
 	if (!options->topology)

@@ -2,7 +2,7 @@
 /*
  * The parts of muster-run: options and the front process (muster-run.c), the
  * keeper that watches the ranks and decides when they end (run_keeper.c), the two
- * places where they can run (run_local.c, run_guests.c), the networks that they
+ * places where they can run, at once at a network of switches (run_local.c, run_guests.c), the networks that they
  * can have, of hosts with bumps (run_bump.c) or of switches (run_switch.c), by daemons
  * (run_daemon.c), and the lines that they print (run_output.c).
  */
@@ -23,6 +23,7 @@ enum run_limit {
 	RUN_LINE_MAX = 64 << 10,	/* a longer line is printed in pieces */
 	RUN_SINK_MAX = 1 << 20,		/* waiting for our reader; then ranks wait too */
 	RUN_STOP_MS = 2000,		/* from SIGTERM to SIGKILL */
+	RUN_PLACES_MAX = 2,
 };
 
 /* Exit statuses of muster-run's own, as of sh and env. */
@@ -45,7 +46,8 @@ struct run_options {
 	bool prefix;
 	enum run_bind bind;
 	uint64_t grace_ms;
-	bool vm;			/* ranks are in guests */
+	bool vm;			/* ranks are in guests, */
+	uint32_t local;			/* but so many, the last ones */
 	uint32_t nics;			/* of each guest */
 	bool keep;			/* a shell in guest 0 when the ranks have ended */
 	bool shell;			/* only that */
@@ -56,6 +58,12 @@ struct run_options {
 	bool apart;			/* each of them is a process of its own */
 	char *const *argv;		/* the program and its arguments; NULL: only the shell */
 };
+
+/* Those come first. */
+static inline uint32_t run_in_guests(const struct run_options *options)
+{
+	return options->vm ? options->nr - options->local : 0;
+}
 
 /**
  * run_keeper() - start the ranks, watch them to their end, leave nothing behind.
@@ -119,8 +127,12 @@ struct run_rank {
 
 struct run {
 	const struct run_options *options;
-	const struct run_place *place;
-	void *state;			/* the place's own */
+	const struct run_place *places[RUN_PLACES_MAX];
+	uint32_t polls_of[RUN_PLACES_MAX];	/* how many entries each has */
+	uint32_t nr_places;
+	struct run_guests *guests;	/* the places' own */
+	struct run_local *local;
+	struct muster_hub *hub;		/* where ranks meet if some are in guests; NULL: by themselves */
 	struct run_bump *bump;		/* the network of hosts with bumps, if there is one */
 	struct run_switch *net;		/* that of switches, likewise */
 	pid_t front;
@@ -131,15 +143,15 @@ struct run {
 	uint64_t deadline_ms;		/* when the phase ends by itself; 0: never */
 	int status;
 	uint32_t live;
-	struct pollfd *polls;		/* signals, stdout, stderr, then the place's */
+	struct pollfd *polls;		/* signals, stdout, stderr, then each place's */
 	struct run_rank *ranks;
 };
 
-/* Where ranks run. The keeper decides, the place does. */
+/* Where ranks run. The keeper decides, the place does, for those that are there. */
 struct run_place {
 	/* Before anything else. Return: how many poll entries it needs, or -errno. */
 	int (*open)(struct run *run);
-	/* Start all ranks and set live; or say why not with run_launch_failed(). */
+	/* Start them and set live; or say why not with run_launch_failed(). */
 	void (*launch)(struct run *run);
 	void (*signal)(struct run *run, uint32_t rank, int signal);
 	/* What to wait for, and what to do then; fds are those that open() asked for. */
@@ -149,7 +161,7 @@ struct run_place {
 	void (*reap)(struct run *run);
 	/* The last of what an ended rank, or what it left behind, said. */
 	void (*drain)(struct run *run, uint32_t rank);
-	/* No rank lives. */
+	/* No rank lives. NULL: nothing is to do. */
 	void (*finish)(struct run *run);
 	/* Whatever open() and launch() did; at any time. */
 	void (*close)(struct run *run);

@@ -39,9 +39,8 @@ enum program_id {
 
 #define PORT "/dev/virtio-ports/" VM_PORT_RENDEZVOUS
 
-struct guests {
+struct run_guests {
 	struct muster_vm *vm;
-	struct muster_hub *hub;
 	char build[PATH_MAX - 64];	/* where everything was built */
 	char module[PATH_MAX];		/* the driver of the guests' kernel */
 	char nic_options[2 * PATH_MAX];
@@ -66,7 +65,7 @@ static uint32_t local_of(const struct run *run, uint32_t rank)
 
 static uint32_t nr_guests(const struct run *run)
 {
-	return run->options->nr / run->options->per_host;
+	return run_in_guests(run->options) / run->options->per_host;
 }
 
 static uint32_t rank_of(const struct run *run, uint32_t guest, uint16_t id)
@@ -76,7 +75,7 @@ static uint32_t rank_of(const struct run *run, uint32_t guest, uint16_t id)
 
 static int port_of(const struct run *run, uint32_t rank)
 {
-	const struct guests *guests = run->state;
+	const struct run_guests *guests = run->guests;
 
 	return muster_vm_port_fd(guests->vm, guest_of(run, rank), local_of(run, rank));
 }
@@ -128,7 +127,7 @@ static int network_settings(const struct run *run, uint32_t rank, char **env)
 /* This environment, and what that rank needs. */
 static char **environment(const struct run *run, uint32_t rank)
 {
-	const struct guests *guests = run->state;
+	const struct run_guests *guests = run->guests;
 	const char *libraries = getenv("LD_LIBRARY_PATH");
 	size_t nr = 0, at = nr_own(run);
 	char **env;
@@ -160,7 +159,7 @@ static char **environment(const struct run *run, uint32_t rank)
 /* With the place in the job of that rank, in whose guest it runs. */
 static int program_start(struct run *run, uint32_t rank, uint16_t id, char *const *argv)
 {
-	struct guests *guests = run->state;
+	struct run_guests *guests = run->guests;
 	uint32_t guest = guest_of(run, rank);
 	char **env = environment(run, rank), *cwd = getcwd(NULL, 0);
 	struct muster_vm_program program = {
@@ -205,7 +204,7 @@ static void rank_gone(struct run *run, uint32_t rank, int status)
 static void on_exited(void *arg, unsigned int guest, uint16_t id, int status)
 {
 	struct run *run = arg;
-	struct guests *guests = run->state;
+	struct run_guests *guests = run->guests;
 
 	if (id >= RANK)
 		rank_gone(run, rank_of(run, guest, id), status);
@@ -229,7 +228,7 @@ static const struct muster_vm_events events = {
 
 /* ---- starting --------------------------------------------------------------------- */
 
-static void nic_option(struct guests *guests, const char *name, const char *value)
+static void nic_option(struct run_guests *guests, const char *name, const char *value)
 {
 	size_t len = strlen(guests->nic_options);
 
@@ -248,7 +247,7 @@ static void nic_option(struct guests *guests, const char *name, const char *valu
  * A guest's NIC waits for its peers as long as the library waits for other ranks, writes
  * down its packets in the place of the ranks, and has the engine that is asked for.
  */
-static void nic_options(struct guests *guests)
+static void nic_options(struct run_guests *guests)
 {
 	const char *deadline = getenv("MUSTER_DEADLINE"), *dump = getenv("MUSTER_DUMP");
 	const char *engine = getenv("MUSTER_ENGINE");
@@ -288,7 +287,7 @@ static void network_options(const struct run *run, struct muster_vm_config *conf
 
 static int boot(struct run *run)
 {
-	struct guests *guests = run->state;
+	struct run_guests *guests = run->guests;
 	uint32_t uplinks[MUSTER_VM_GUESTS_MAX];
 	struct muster_vm_config config = {
 		.nr_guests = nr_guests(run), .nr_nics = run->options->nics,
@@ -313,7 +312,7 @@ static int boot(struct run *run)
 /* Wait until something happens in the cluster, or is typed. Return: 0; -EINTR if somebody wants us to end. */
 static int wait_cluster(struct run *run)
 {
-	struct guests *guests = run->state;
+	struct run_guests *guests = run->guests;
 	struct pollfd fds[] = {
 		{ muster_vm_fd(guests->vm), POLLIN, 0 },
 		{ guests->stop, POLLIN, 0 },
@@ -335,13 +334,12 @@ static int wait_cluster(struct run *run)
 
 static int hub_open(struct run *run)
 {
-	struct guests *guests = run->state;
-	int err = muster_hub_create(run->options->nr, &guests->hub);
+	int err = muster_hub_create(run->options->nr, &run->hub);
 
-	for (uint32_t i = 0; i < run->options->nr && !err; i++) {
+	for (uint32_t i = 0; i < run_in_guests(run->options) && !err; i++) {
 		int fd = fcntl(port_of(run, i), F_DUPFD_CLOEXEC, 0);
 
-		err = fd < 0 ? -errno : muster_hub_add(guests->hub, fd, 0);
+		err = fd < 0 ? -errno : muster_hub_add(run->hub, fd, 0);
 	}
 	return err;
 }
@@ -349,7 +347,7 @@ static int hub_open(struct run *run)
 /* What ended the start: a signal, or a failure of ours that was explained. */
 static int start_status(struct run *run, int err)
 {
-	struct guests *guests = run->state;
+	struct run_guests *guests = run->guests;
 	struct signalfd_siginfo info;
 
 	if (err == -EINTR && read(guests->stop, &info, sizeof(info)) == sizeof(info))
@@ -360,9 +358,10 @@ static int start_status(struct run *run, int err)
 
 static void guests_launch(struct run *run)
 {
+	uint32_t nr = run_in_guests(run->options);
 	int err;
 
-	for (uint32_t i = 0; i < run->options->nr; i++) {
+	for (uint32_t i = 0; i < nr; i++) {
 		run_stream_open(run, &run->ranks[i].out, &run->out, i, -1);
 		run_stream_open(run, &run->ranks[i].err, &run->err, i, -1);
 	}
@@ -373,7 +372,7 @@ static void guests_launch(struct run *run)
 		run->status = start_status(run, err);
 		return;
 	}
-	for (uint32_t i = 0; i < run->options->nr && run->options->argv; i++) {
+	for (uint32_t i = 0; i < nr && run->options->argv; i++) {
 		err = program_start(run, i, (uint16_t)(RANK + local_of(run, i)), run->options->argv);
 		if (err) {
 			run_launch_failed(run, i, err);
@@ -389,7 +388,7 @@ static void guests_launch(struct run *run)
 /* One that has to be killed ends with its guest, whatever state that is in. */
 static void guests_signal(struct run *run, uint32_t rank, int signal)
 {
-	struct guests *guests = run->state;
+	struct run_guests *guests = run->guests;
 
 	muster_vm_signal(guests->vm, guest_of(run, rank), (uint16_t)(RANK + local_of(run, rank)), signal);
 	if (signal == SIGKILL)
@@ -398,20 +397,20 @@ static void guests_signal(struct run *run, uint32_t rank, int signal)
 
 static void guests_fill(struct run *run, struct pollfd *fds)
 {
-	struct guests *guests = run->state;
+	struct run_guests *guests = run->guests;
 	bool full = run->out.len >= RUN_SINK_MAX || run->err.len >= RUN_SINK_MAX;
 	uint32_t nr = 1;
 
 	fds[0] = (struct pollfd){ .fd = full ? -1 : muster_vm_fd(guests->vm), .events = POLLIN };
 	for (uint32_t i = 0; i < MUSTER_VM_GUESTS_MAX; i++)
 		fds[nr++] = (struct pollfd){ .fd = guests->counts[i], .events = POLLIN };
-	nr += muster_hub_fds(guests->hub, fds + nr);
+	nr += muster_hub_fds(run->hub, fds + nr);
 	for (; nr < POLLS; nr++)
 		fds[nr] = (struct pollfd){ .fd = -1 };
 }
 
 /* Each byte asks how many instructions that guest has executed. */
-static void tell_instructions(struct guests *guests, uint32_t guest)
+static void tell_instructions(struct run_guests *guests, uint32_t guest)
 {
 	uint64_t count = muster_vm_instructions(guests->vm, guest);
 	char asked;
@@ -423,12 +422,12 @@ static void tell_instructions(struct guests *guests, uint32_t guest)
 
 static void guests_step(struct run *run, const struct pollfd *fds)
 {
-	struct guests *guests = run->state;
+	struct run_guests *guests = run->guests;
 
 	for (uint32_t i = 0; i < MUSTER_VM_GUESTS_MAX; i++)
 		if (fds[1 + i].revents)
 			tell_instructions(guests, i);
-	muster_hub_step(guests->hub, 0);
+	muster_hub_step(run->hub, 0);
 	if (fds[0].revents)
 		muster_vm_step(guests->vm, 0);
 }
@@ -449,7 +448,7 @@ static void guests_drain(struct run *run, uint32_t rank)
 /* The terminal of the shell in guest 0 does what ours otherwise would. */
 static void shell_run(struct run *run)
 {
-	struct guests *guests = run->state;
+	struct run_guests *guests = run->guests;
 	char *const argv[] = { "bash", "-i", NULL };
 	struct termios before, raw;
 	bool terminal = tcgetattr(STDIN_FILENO, &before) == 0;
@@ -472,16 +471,15 @@ static void shell_run(struct run *run)
 
 static void guests_finish(struct run *run)
 {
-	struct guests *guests = run->state;
+	struct run_guests *guests = run->guests;
 
-	if (run->options->keep && guests->hub && muster_vm_alive(guests->vm, 0) &&
+	if (run->options->keep && run->hub && muster_vm_alive(guests->vm, 0) &&
 	    run->phase <= RUN_GRACE)
 		shell_run(run);
-	muster_hub_destroy(guests->hub);
-	guests->hub = NULL;
+	muster_hub_destroy(run->hub);
+	run->hub = NULL;
 	muster_vm_stop(guests->vm);
 	guests->vm = NULL;
-	run_switch_stop(run);
 }
 
 /* As run->signals, but for SIGCHLD: a guest that dies is the cluster's matter; and what ranks get. */
@@ -504,7 +502,7 @@ static int check_file(const char *path, const char *target)
 	return -ENOENT;
 }
 
-static int check_built(const struct guests *guests, const char *file, const char *target)
+static int check_built(const struct run_guests *guests, const char *file, const char *target)
 {
 	char path[PATH_MAX];
 
@@ -513,7 +511,7 @@ static int check_built(const struct guests *guests, const char *file, const char
 }
 
 /* Guests look for it from their own root. */
-static int find_module(struct guests *guests)
+static int find_module(struct run_guests *guests)
 {
 	const char *named = getenv("MUSTER_MODULE");
 	char path[PATH_MAX];
@@ -527,12 +525,12 @@ static int find_module(struct guests *guests)
 
 static int guests_open(struct run *run)
 {
-	struct guests *guests = calloc(1, sizeof(*guests));
+	struct run_guests *guests = calloc(1, sizeof(*guests));
 	int err;
 
 	if (!guests)
 		return -ENOMEM;
-	run->state = guests;
+	run->guests = guests;
 	guests->stop = open_stop();
 	err = guests->stop < 0 ? -errno : muster_folder(guests->build, sizeof(guests->build));
 	if (!err) {
@@ -543,24 +541,22 @@ static int guests_open(struct run *run)
 		err = check_built(guests, "provider/libmuster-rdmav34.so", "provider");
 	if (!err)
 		err = check_built(guests, "libmuster-verbs.so.0", "provider");
-	if (!err && run->options->topology)
-		err = run_switch_open(run);
 	return err ? err : POLLS;
 }
 
 static void guests_close(struct run *run)
 {
-	struct guests *guests = run->state;
+	struct run_guests *guests = run->guests;
 
-	if (guests) {
-		muster_hub_destroy(guests->hub);
-		muster_vm_stop(guests->vm);
-		if (guests->stop >= 0)
-			close(guests->stop);
-	}
-	run_switch_close(run);
+	if (!guests)
+		return;
+	muster_hub_destroy(run->hub);
+	muster_vm_stop(guests->vm);
+	if (guests->stop >= 0)
+		close(guests->stop);
 	free(guests);
-	run->state = NULL;
+	run->hub = NULL;
+	run->guests = NULL;
 }
 
 const struct run_place run_place_guests = {

@@ -76,11 +76,16 @@ void run_launch_failed(struct run *run, uint32_t index, int why)
 		run->ranks[i].live = false;
 }
 
+static const struct run_place *place_of(const struct run *run, uint32_t rank)
+{
+	return rank < run_in_guests(run->options) ? &run_place_guests : &run_place_local;
+}
+
 static void signal_ranks(struct run *run, int signal)
 {
 	for (uint32_t i = 0; i < run->options->nr; i++)
 		if (run->ranks[i].live)
-			run->place->signal(run, i, signal);
+			place_of(run, i)->signal(run, i, signal);
 }
 
 static void stop(struct run *run, int signal)
@@ -150,7 +155,7 @@ void run_rank_ended(struct run *run, uint32_t index, int wait_status, bool batch
 
 	run->ranks[index].live = false;
 	run->live--;
-	run->place->drain(run, index);	/* what it said comes before how it ended */
+	place_of(run, index)->drain(run, index);	/* what it said comes before how it ended */
 	if (!status || run->phase >= RUN_STOPPING)
 		return;
 	report_end(run, index, wait_status);
@@ -191,6 +196,16 @@ void run_kill_descendants(void)
 	} while (pid >= 0 && now_ms() < deadline_ms);
 }
 
+/* And all that they have between them. */
+static void places_close(struct run *run)
+{
+	for (uint32_t i = 0; i < run->nr_places; i++)
+		run->places[i]->close(run);
+	run_kill_descendants();
+	run_bump_close(run);
+	run_switch_close(run);
+}
+
 /* ---- the loop ---------------------------------------------------------------- */
 
 static void take_signals(struct run *run)
@@ -201,9 +216,10 @@ static void take_signals(struct run *run)
 		int signal = (int)info.ssi_signo;
 
 		if (signal == SIGCHLD) {
-			run->place->reap(run);
+			for (uint32_t i = 0; i < run->nr_places; i++)
+				run->places[i]->reap(run);
 		} else if (getppid() != run->front) {
-			run->place->close(run);
+			places_close(run);
 			_exit(RUN_EXIT_FAILED);
 		} else if (signal == SIGUSR1 || signal == SIGUSR2) {
 			signal_ranks(run, signal);	/* the ranks know what they mean */
@@ -247,8 +263,24 @@ static int poll_timeout(const struct run *run)
 	return run->deadline_ms > now ? (int)(run->deadline_ms - now) : 0;
 }
 
+static void places_fill(struct run *run, struct pollfd *fds)
+{
+	for (uint32_t i = 0; i < run->nr_places; i++) {
+		run->places[i]->fill(run, fds);
+		fds += run->polls_of[i];
+	}
+}
+
+static void places_step(struct run *run, const struct pollfd *fds)
+{
+	for (uint32_t i = 0; i < run->nr_places; i++) {
+		run->places[i]->step(run, fds);
+		fds += run->polls_of[i];
+	}
+}
+
 /*
- * nr: how many of the place's entries count. Where the system does not let us wait (more
+ * nr: how many of the places' entries count. Where the system does not let us wait (more
  * entries than RLIMIT_NOFILE, which some other process may lower; no memory), nobody would
  * hear of anything again: then all is looked at, and everything ends.
  */
@@ -260,7 +292,7 @@ static void wait_for_events(struct run *run, uint32_t nr)
 	slots[1] = (struct pollfd){ .fd = run->out.len ? run->out.fd : -1, .events = POLLOUT };
 	slots[2] = (struct pollfd){ .fd = run->err.len ? run->err.fd : -1, .events = POLLOUT };
 	if (nr)
-		run->place->fill(run, slots + OWN_POLLS);
+		places_fill(run, slots + OWN_POLLS);
 	if (poll(slots, OWN_POLLS + nr, poll_timeout(run)) >= 0)
 		return;
 	if (errno != EINTR)
@@ -273,7 +305,7 @@ static void watch(struct run *run, uint32_t nr)
 {
 	while (run->live) {
 		wait_for_events(run, nr);
-		run->place->step(run, run->polls + OWN_POLLS);
+		places_step(run, run->polls + OWN_POLLS);
 		take_signals(run);
 		flush(run, &run->out);
 		flush(run, &run->err);
@@ -284,9 +316,14 @@ static void watch(struct run *run, uint32_t nr)
 /* No rank lives: end what they left behind, then say what is still to be said. */
 static void finish(struct run *run)
 {
-	run->place->finish(run);
+	for (uint32_t i = 0; i < run->nr_places; i++)
+		if (run->places[i]->finish)
+			run->places[i]->finish(run);
+	run_bump_stop(run);
+	run_switch_stop(run);
+	run_kill_descendants();
 	for (uint32_t i = 0; i < run->options->nr; i++) {
-		run->place->drain(run, i);
+		place_of(run, i)->drain(run, i);
 		run_stream_end(&run->ranks[i].out);
 		run_stream_end(&run->ranks[i].err);
 	}
@@ -310,11 +347,48 @@ static int open_signals(void)
 	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-/* Return: how many poll entries the place has, or -errno. */
+/* Guests first, which take the longest. Return: how many poll entries they have, or -errno. */
+static int places_open(struct run *run)
+{
+	const struct run_place *places[] = { &run_place_guests, &run_place_local };
+	uint32_t in_guests = run_in_guests(run->options);
+	const bool used[] = { in_guests, in_guests < run->options->nr };
+	int all = 0;
+
+	for (uint32_t i = 0; i < RUN_PLACES_MAX; i++) {
+		int polls;
+
+		if (!used[i])
+			continue;
+		run->places[run->nr_places] = places[i];
+		polls = places[i]->open(run);
+		run->polls_of[run->nr_places++] = (uint32_t)polls;	/* it is closed, too, if that failed */
+		if (polls < 0)
+			return polls;
+		all += polls;
+	}
+	return all;
+}
+
+static int network_open(struct run *run)
+{
+	if (run->options->bump)
+		return run_bump_open(run);
+	return run->options->topology ? run_switch_open(run) : 0;
+}
+
+/* A place that does not start its ranks says why. */
+static void places_launch(struct run *run)
+{
+	for (uint32_t i = 0; i < run->nr_places && !run->status; i++)
+		run->places[i]->launch(run);
+}
+
+/* Return: as places_open(). */
 static int run_open(struct run *run)
 {
 	uint32_t nr = run->options->nr;
-	int polls;
+	int polls, err;
 
 	run->signals = open_signals();
 	if (run->signals < 0)
@@ -324,16 +398,17 @@ static int run_open(struct run *run)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < nr; i++)
 		run->ranks[i].out.fd = run->ranks[i].err.fd = -1;
-	polls = run->place->open(run);
-	if (polls < 0)
-		return polls;
+	polls = places_open(run);
+	err = polls < 0 ? polls : network_open(run);
+	if (err)
+		return err;
 	run->polls = calloc(OWN_POLLS + (size_t)polls, sizeof(*run->polls));
 	return run->polls ? polls : -ENOMEM;
 }
 
 static void run_close(struct run *run)
 {
-	run->place->close(run);
+	places_close(run);
 	close(run->signals);
 	free(run->out.data);
 	free(run->err.data);
@@ -345,7 +420,6 @@ int run_keeper(const struct run_options *options, pid_t front)
 {
 	struct run run = {
 		.options = options,
-		.place = options->vm ? &run_place_guests : &run_place_local,
 		.front = front,
 		.signals = -1,
 		.out.fd = STDOUT_FILENO,
@@ -365,7 +439,7 @@ int run_keeper(const struct run_options *options, pid_t front)
 		fprintf(stderr, "muster-run: cannot set up: %s\n", strerror(-ret));
 		run.status = RUN_EXIT_FAILED;
 	} else {
-		run.place->launch(&run);
+		places_launch(&run);
 		watch(&run, (uint32_t)ret);
 		finish(&run);
 	}

@@ -17,14 +17,23 @@
 #include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-struct local {
+#include "hub.h"
+
+struct run_local {
 	char rendezvous[64];
 	cpu_set_t cpus;		/* those to bind to; none: do not bind */
 	struct rlimit files;	/* the ranks'; ours is raised as far as it goes */
+	int hub;		/* of the rank that is started: its socket to run->hub */
 };
+
+static uint32_t first(const struct run *run)
+{
+	return run_in_guests(run->options);
+}
 
 /* ---- starting a rank ------------------------------------------------------ */
 
@@ -44,9 +53,21 @@ void run_bind(const cpu_set_t *cpus, uint32_t index)
 	sched_setaffinity(0, sizeof(one), &one);
 }
 
+/* Beside guests they meet where those do, by that socket. */
+static int rank_set_hub(int hub)
+{
+	char rendezvous[16];
+
+	snprintf(rendezvous, sizeof(rendezvous), "fd:%d", hub);
+	if (fcntl(hub, F_SETFD, 0) || setenv("MUSTER_RENDEZVOUS", rendezvous, 1) ||
+	    setenv("MUSTER_DEVICE", "local", 1))
+		return -errno;
+	return 0;
+}
+
 static int rank_set_environment(const struct run *run, uint32_t index)
 {
-	const struct local *local = run->state;
+	const struct run_local *local = run->local;
 	char rank[16], size[16];
 
 	snprintf(rank, sizeof(rank), "%u", index);
@@ -54,7 +75,7 @@ static int rank_set_environment(const struct run *run, uint32_t index)
 	if (setenv("MUSTER_RANK", rank, 1) || setenv("MUSTER_SIZE", size, 1) ||
 	    setenv("MUSTER_RENDEZVOUS", local->rendezvous, 1))
 		return -errno;
-	return 0;
+	return run->hub ? rank_set_hub(local->hub) : 0;
 }
 
 static int rank_set_files(uint32_t index, int out, int err)
@@ -73,7 +94,7 @@ static int rank_set_files(uint32_t index, int out, int err)
 /* In the new process. Returns only when the program could not be run. */
 static int rank_become(const struct run *run, uint32_t index, pid_t keeper, int out, int err)
 {
-	const struct local *local = run->state;
+	const struct run_local *local = run->local;
 	sigset_t none;
 	int ret;
 
@@ -165,10 +186,26 @@ err_close_out:
 	return ret;
 }
 
+/* It meets others at the hub, as those in guests do. */
+static int rank_launch_met(struct run *run, uint32_t index)
+{
+	int ends[2], ret;
+
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends))
+		return -errno;
+	run->local->hub = ends[1];
+	ret = rank_launch(run, index);
+	close(ends[1]);
+	if (!ret)
+		return muster_hub_add(run->hub, ends[0], run->ranks[index].pid);
+	close(ends[0]);
+	return ret;
+}
+
 static void local_launch(struct run *run)
 {
-	for (uint32_t i = 0; i < run->options->nr; i++) {
-		int ret = rank_launch(run, i);
+	for (uint32_t i = first(run); i < run->options->nr; i++) {
+		int ret = run->hub ? rank_launch_met(run, i) : rank_launch(run, i);
 
 		if (ret) {
 			run_launch_failed(run, i, ret);
@@ -186,23 +223,33 @@ static void local_signal(struct run *run, uint32_t rank, int signal)
 
 static void local_fill(struct run *run, struct pollfd *fds)
 {
-	for (uint32_t i = 0; i < run->options->nr; i++) {
+	for (uint32_t i = first(run); i < run->options->nr; i++) {
 		struct run_rank *rank = &run->ranks[i];
 
-		fds[2 * i] = (struct pollfd){ .fd = run_stream_fd(&rank->out), .events = POLLIN };
-		fds[2 * i + 1] = (struct pollfd){ .fd = run_stream_fd(&rank->err),
-						  .events = POLLIN };
+		*fds++ = (struct pollfd){ .fd = run_stream_fd(&rank->out), .events = POLLIN };
+		*fds++ = (struct pollfd){ .fd = run_stream_fd(&rank->err), .events = POLLIN };
 	}
 }
 
 static void local_step(struct run *run, const struct pollfd *fds)
 {
-	for (uint32_t i = 0; i < run->options->nr; i++) {
-		if (fds[2 * i].revents)
+	for (uint32_t i = first(run); i < run->options->nr; i++) {
+		if (fds++->revents)
 			run_stream_read(&run->ranks[i].out);
-		if (fds[2 * i + 1].revents)
+		if (fds++->revents)
 			run_stream_read(&run->ranks[i].err);
 	}
+}
+
+/* A QEMU's end is not for us. */
+static void ranks_reap(struct run *run)
+{
+	bool batch_first = !run->status;
+	int wait_status;
+
+	for (uint32_t i = first(run); i < run->options->nr; i++)
+		if (run->ranks[i].live && waitpid(run->ranks[i].pid, &wait_status, WNOHANG) > 0)
+			run_rank_ended(run, i, wait_status, batch_first);
 }
 
 static void local_reap(struct run *run)
@@ -211,6 +258,10 @@ static void local_reap(struct run *run)
 	int wait_status;
 	pid_t pid;
 
+	if (run->guests) {
+		ranks_reap(run);
+		return;
+	}
 	while ((pid = waitpid(-1, &wait_status, WNOHANG)) > 0) {
 		run_bump_ended(run, pid, wait_status);
 		run_switch_ended(run, pid, wait_status);
@@ -232,13 +283,6 @@ static void local_drain(struct run *run, uint32_t rank)
 	stream_drain(&run->ranks[rank].err);
 }
 
-static void local_finish(struct run *run)
-{
-	run_bump_stop(run);
-	run_switch_stop(run);
-	run_kill_descendants();
-}
-
 /* ---- setting up ------------------------------------------------------------- */
 
 /* Where some CPUs would have more ranks than others, it is better that ranks change places. */
@@ -247,17 +291,17 @@ static bool are_even(uint32_t ranks, uint32_t cpus)
 	return ranks <= cpus || ranks % cpus == 0;
 }
 
-static void choose_cpus(const struct run_options *options, struct local *local)
+static void choose_cpus(const struct run_options *options, struct run_local *local)
 {
 	if (sched_getaffinity(0, sizeof(local->cpus), &local->cpus))
 		CPU_ZERO(&local->cpus);
-	if (options->bind == RUN_BIND_OFF ||
+	if (options->vm || options->bind == RUN_BIND_OFF ||
 	    (options->bind == RUN_BIND_AUTO && !are_even(options->nr, (uint32_t)CPU_COUNT(&local->cpus))))
 		CPU_ZERO(&local->cpus);
 }
 
 /* Two pipes a rank: what a rank itself needs is its own affair. */
-static void raise_files(struct local *local)
+static void raise_files(struct run_local *local)
 {
 	struct rlimit raised;
 
@@ -269,33 +313,25 @@ static void raise_files(struct local *local)
 
 static int local_open(struct run *run)
 {
-	struct local *local = calloc(1, sizeof(*local));
+	struct run_local *local = calloc(1, sizeof(*local));
 	uint64_t nonce;
-	int ret = 0;
 
 	if (!local)
 		return -ENOMEM;
-	run->state = local;
+	run->local = local;
 	if (getrandom(&nonce, sizeof(nonce), 0) != sizeof(nonce))
 		return -errno;
 	snprintf(local->rendezvous, sizeof(local->rendezvous), "unix:muster-%d-%016llx", getpid(),
 		 (unsigned long long)nonce);
 	choose_cpus(run->options, local);
 	raise_files(local);
-	if (run->options->bump)
-		ret = run_bump_open(run);
-	else if (run->options->topology)
-		ret = run_switch_open(run);
-	return ret ? ret : (int)(2 * run->options->nr);
+	return (int)(2 * (run->options->nr - first(run)));
 }
 
 static void local_close(struct run *run)
 {
-	run_kill_descendants();
-	run_bump_close(run);
-	run_switch_close(run);
-	free(run->state);
-	run->state = NULL;
+	free(run->local);
+	run->local = NULL;
 }
 
 const struct run_place run_place_local = {
@@ -306,6 +342,5 @@ const struct run_place run_place_local = {
 	.step = local_step,
 	.reap = local_reap,
 	.drain = local_drain,
-	.finish = local_finish,
 	.close = local_close,
 };

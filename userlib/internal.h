@@ -52,6 +52,7 @@ struct muster_settings {
 	uint32_t uplink;	/* and the one that this rank is at */
 	uint32_t uplink_life;
 	uint32_t first_host;	/* which of the network's rank 0 is; the others follow */
+	bool mixed;		/* some ranks have another device than others, at the same network */
 	char manager[64];	/* address of who makes groups on reduction trees; empty: nobody */
 	uint32_t tree;		/* enum muster_offload: whether operations use them, */
 	uint64_t tree_bytes;	/* the low-latency one up to so many bytes; */

@@ -136,16 +136,29 @@ static int differ(struct muster *job, const char *name, const char *first, uint3
 			   name, *first ? first : "none", rank, *other ? other : "none");
 }
 
+/* Local ranks say how they are reached; of a NIC its machine knows that. */
+static int wire_compare(struct muster *job, const struct muster_settings *first, uint32_t r,
+			const struct muster_settings *other)
+{
+	if (strncmp(other->device, first->device, sizeof(first->device))) {
+		job->settings.mixed = true;
+		return first->uplink && other->uplink ? 0 :
+			differ(job, "MUSTER_DEVICE", first->device, r, other->device);
+	}
+	if (strncmp(other->wire, first->wire, sizeof(first->wire)))
+		return differ(job, "MUSTER_WIRE", first->wire, r, other->wire);
+	return strncmp(other->fabric, first->fabric, sizeof(first->fabric)) ?
+		differ(job, "MUSTER_FABRIC", first->fabric, r, other->fabric) : 0;
+}
+
 /* Where a rank is, and by what it is reached: these nobody can know for another one. */
 static int settings_compare(struct muster *job, const struct muster_settings *all)
 {
 	for (uint32_t r = 1; r < job->oob.size; r++) {
-		if (strncmp(all[r].device, all[0].device, sizeof(all[0].device)))
-			return differ(job, "MUSTER_DEVICE", all[0].device, r, all[r].device);
-		if (strncmp(all[r].wire, all[0].wire, sizeof(all[0].wire)))
-			return differ(job, "MUSTER_WIRE", all[0].wire, r, all[r].wire);
-		if (strncmp(all[r].fabric, all[0].fabric, sizeof(all[0].fabric)))
-			return differ(job, "MUSTER_FABRIC", all[0].fabric, r, all[r].fabric);
+		int err = wire_compare(job, &all[0], r, &all[r]);
+
+		if (err)
+			return err;
 		if (strncmp(all[r].manager, all[0].manager, sizeof(all[0].manager)))
 			return differ(job, "MUSTER_MANAGER", all[0].manager, r, all[r].manager);
 		if (strncmp(all[r].bump, all[0].bump, sizeof(all[0].bump)))

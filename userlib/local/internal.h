@@ -50,6 +50,7 @@ struct local {
 	struct muster_mesh *mesh;
 	struct muster_wire *wire;	/* NULL: rings */
 	uint32_t first;		/* the node of rank 0; the others follow */
+	bool alone;		/* in its mesh */
 	uint32_t uplink;	/* the switch that all packets go by; 0: there is none */
 	uint32_t uplink_life;
 	bool cut;		/* that switch is gone, and the engine does not know */

@@ -220,7 +220,9 @@ static bool in_the_way(struct muster_dev *dev)
 
 static void wake_waiting(struct muster_dev *dev)
 {
-	muster_mesh_wake(to_local(dev)->mesh, to_local(dev)->rank);
+	struct local *local = to_local(dev);
+
+	muster_mesh_wake(local->mesh, local->alone ? 0 : local->rank);
 }
 
 /* Over rings all that is sent has left, or the engine has it still. */
@@ -500,6 +502,16 @@ static int config_check(const struct muster_oob *oob, const struct muster_local_
 	return 0;
 }
 
+static int gather_own(void *opaque, const void *in, void *out, size_t bytes)
+{
+	(void)opaque;
+	memcpy(out, in, bytes);
+	return 0;
+}
+
+/* For the mesh of who is alone in it. */
+static const struct muster_oob nobody_else = { .size = 1, .allgather = gather_own };
+
 int muster_local_open(const struct muster_oob *oob, const struct muster_local_config *config,
 		      struct muster_dev **dev, char *why, size_t why_len)
 {
@@ -519,16 +531,17 @@ int muster_local_open(const struct muster_oob *oob, const struct muster_local_co
 	mesh.error = local ? parts_open(local, config, &mesh.memory_fd, why, why_len) : -ENOMEM;
 	if (!local) {
 		snprintf(why, why_len, "no memory for a device of %u ranks", oob->size);
-		return muster_mesh_open(oob, &mesh, NULL, why, why_len);
+		return muster_mesh_open(config->alone ? &nobody_else : oob, &mesh, NULL, why, why_len);
 	}
 	local->deadline_us = config->deadline_us;
+	local->alone = config->alone;
 	if (!strcmp(config->wire, "switch")) {
 		local->uplink = config->uplink;
 		local->uplink_life = config->uplink_life;
 		local->events.take = muster_local_uplink_take;
 	}
 	mesh.owner = local;
-	err = muster_mesh_open(oob, &mesh, &local->mesh, why, why_len);
+	err = muster_mesh_open(local->alone ? &nobody_else : oob, &mesh, &local->mesh, why, why_len);
 	if (!err)
 		err = rings ? rings_attach(local, mesh.memory_fd, why, why_len) :
 			      socket_open(local, config, why, why_len);
@@ -538,7 +551,7 @@ int muster_local_open(const struct muster_oob *oob, const struct muster_local_co
 		local_free(local);
 		return err;
 	}
-	local->dev.crowded = muster_mesh_crowded(local->mesh);
+	local->dev.crowded = local->alone || muster_mesh_crowded(local->mesh);	/* guests have processors, too */
 	local->dev.limits.forwards = !rings;	/* over rings nothing is sent that peers can read */
 	*dev = &local->dev;
 	return 0;

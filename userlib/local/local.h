@@ -6,6 +6,7 @@
 #ifndef MUSTER_LOCAL_H
 #define MUSTER_LOCAL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -19,6 +20,7 @@ struct muster_local_config {
 	uint32_t uplink;	/* the node of this rank's own, */
 	uint32_t uplink_life;	/* and which life of it; */
 	uint32_t first_host;	/* the network's host that rank 0 is */
+	bool alone;		/* other ranks have other devices: it meets nobody, and switches say who is lost */
 	/* how long the others may take to open theirs; to take what was sent to them last */
 	uint64_t deadline_us;
 	const char *engine;	/* as muster_model_read() has it; NULL: as it is */
@@ -26,7 +28,7 @@ struct muster_local_config {
 };
 
 /**
- * muster_local_open() - meet the other ranks of the host; collective.
+ * muster_local_open() - meet the other ranks of the host; collective, unless it is alone.
  *
  * Calls oob->allgather as often as all others, unless no rank does because of the arguments
  * or one lacks memory. @why gets the sentence of a failure. Return: 0; -EINVAL; -ETIMEDOUT;
