@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "muster_regs.h"
 #include "sysfs.h"
@@ -21,6 +22,8 @@ int muster_verbs_say_none(const char *name, char *why, size_t why_len)
 	else if (!muster_sysfs_nics(MUSTER_SYSFS, &nic, 1))
 		snprintf(why, why_len, "this machine has no Muster NIC (PCI %04x:%04x); run the program under muster-run --vm, or with MUSTER_DEVICE=local",
 			 MUSTER_PCI_VENDOR, MUSTER_PCI_DEVICE);
+	else if (!nic.driver[0] && !access(MUSTER_SYSFS "/module/muster", F_OK))
+		snprintf(why, why_len, "there is a Muster NIC, but its driver, which is loaded, has not taken it or has been told to let it go: dmesg says why");
 	else if (!nic.driver[0])
 		snprintf(why, why_len, "there is a Muster NIC, but no driver has it: load muster.ko (insmod build/kernel/muster.ko)");
 	else
