@@ -56,6 +56,7 @@ struct MusterState {
     QemuThread thread;
     EventNotifier wake;
     bool sleeping;          /* atomic: the thread sleeps or is about to */
+    bool polling;           /* atomic: the same, by its wire's socket; begins with `lock` held */
     bool stop;              /* atomic */
 
     struct helper *helpers; /* one less than engine_threads */
@@ -177,7 +178,11 @@ static const struct muster_nic_world world = {
 
 /* ---- the thread ---- */
 
-/* Keep the NIC's thread out. Drops the big lock meanwhile: see the top. */
+/*
+ * Keep the NIC's thread out. Drops the big lock meanwhile: see the top. The thread does not sleep
+ * then either: while it waits for the wire's socket, that is kept though a reset closes it, and its
+ * name with it, which the next life is to have.
+ */
 static bool nic_lock(MusterState *m)
 {
     bool big = qemu_mutex_iothread_locked();
@@ -188,6 +193,10 @@ static bool nic_lock(MusterState *m)
     qatomic_inc(&m->waiting);
     qemu_mutex_lock(&m->lock);
     qatomic_dec(&m->waiting);
+    event_notifier_set(&m->wake);
+    while (qatomic_read(&m->polling)) {
+        g_usleep(10);
+    }
     return big;
 }
 
@@ -199,7 +208,8 @@ static void nic_unlock(MusterState *m, bool big)
     }
 }
 
-static uint64_t thread_step(MusterState *m, int *fd)
+/* sleeps: afterwards, if there is nothing to do */
+static uint64_t thread_step(MusterState *m, int *fd, bool sleeps)
 {
     uint64_t wait_us;
 
@@ -209,6 +219,7 @@ static uint64_t thread_step(MusterState *m, int *fd)
     qemu_mutex_lock(&m->lock);
     wait_us = muster_nic_step(m->nic);
     *fd = muster_nic_fd(m->nic);
+    qatomic_set(&m->polling, sleeps && wait_us);
     qemu_mutex_unlock(&m->lock);
     return wait_us;
 }
@@ -223,6 +234,7 @@ static void thread_sleep(MusterState *m, int wire_fd, uint64_t wait_us)
     qemu_poll_ns(fds, wire_fd < 0 ? 1 : 2,
                  wait_us >= INT64_MAX / 1000 ? -1 : (int64_t)wait_us * 1000);
     event_notifier_test_and_clear(&m->wake);
+    qatomic_set(&m->polling, false);
 }
 
 static void *thread_main(void *opaque)
@@ -233,13 +245,13 @@ static void *thread_main(void *opaque)
 
     rcu_register_thread();
     while (!qatomic_read(&m->stop)) {
-        if (thread_step(m, &fd) == 0) {
+        if (thread_step(m, &fd, false) == 0) {
             continue;
         }
         /* Whoever rings from here on wakes us; what was rung before, this step sees. */
         qatomic_set(&m->sleeping, true);
         smp_mb();
-        wait_us = qatomic_read(&m->stop) ? 0 : thread_step(m, &fd);
+        wait_us = qatomic_read(&m->stop) ? 0 : thread_step(m, &fd, true);
         if (wait_us) {
             thread_sleep(m, fd, wait_us);
         }

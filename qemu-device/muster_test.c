@@ -234,6 +234,21 @@ static int machine_stop(void **state)
 	return rmdir(dir) ? -1 : err;
 }
 
+/* At a wire whose names are in no folder: one is free when all who hold its socket have let go of it. */
+static int machine_start_unnamed(void **state)
+{
+	char name[32];
+
+	snprintf(name, sizeof(name), "@muster-device-%d", getpid());
+	*state = machine_new(7, name);
+	return 0;
+}
+
+static int machine_stop_unnamed(void **state)
+{
+	return machine_free(*state);
+}
+
 static void enable(struct machine *m)
 {
 	writel(m, REGS + MUSTER_REG_ADMIN_BASE_LO, ADMIN);
@@ -555,6 +570,7 @@ static void qemu_survives_garbage_and_a_reset_brings_the_device_back(void **stat
 }
 
 #define ON_A_MACHINE(test) cmocka_unit_test_setup_teardown(test, machine_start, machine_stop)
+#define UNNAMED(test) { #test " at a wire without a folder", test, machine_start_unnamed, machine_stop_unnamed, NULL }
 
 int main(void)
 {
@@ -564,6 +580,7 @@ int main(void)
 		ON_A_MACHINE(without_bus_mastering_memory_stays_untouched),
 		ON_A_MACHINE(dma_never_reaches_a_device),
 		ON_A_MACHINE(a_function_reset_brings_a_new_life),
+		UNNAMED(a_function_reset_brings_a_new_life),
 		ON_A_MACHINE(a_message_passes_between_two_ports_and_interrupts),
 		ON_A_MACHINE(messages_pass_between_two_machines),
 		ON_A_MACHINE(a_node_number_is_used_once),
