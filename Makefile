@@ -45,6 +45,10 @@ LIBRARY_ROOMS := userlib $(LOCAL) $(BOOTSTRAP) $(SCHEDULE) $(ENGINE) $(WIRE)
 OTHER_ROOMS := userlib/verbs userlib/examples provider tools tools/synth selftests selftests/sweep selftests/guest \
 	selftests/fuzz
 
+# What is made is said, in a folder that is there: by make itself, as to start two programs for it takes as long as
+# to find that it was compiled before.
+begin = $(info $()  $(1)    $(2))$(if $(wildcard $(@D)/.),,$(shell mkdir -p $(@D)))
+
 # Two builds of the same sources: the product, and one under sanitizers for tests. That one says lines
 # where it fails, but not values of variables, of which the compiler has to tell much more. Each of the two
 # sanitizers' libraries has memory that the search for leaks goes through: so one is enough.
@@ -80,32 +84,28 @@ $(foreach r,$(FUZZ_ROOMS),$(eval $(call room_lib,$(FUZZ),$(r))))
 	@rm -f $@ && $(AR) rcs $@ $^
 
 $(SAN)/%.o: %.c | setup-core
-	@mkdir -p $(@D)
-	@echo "  CC    $< ($(if $(COVERAGE),counted,sanitized))"
+	$(call begin,CC,$< ($(if $(COVERAGE),counted,sanitized)))
 	@$(CC) $(ALL_CFLAGS) -c -o $@ $<
 
 $(TSAN)/%.o: %.c | setup-core
-	@mkdir -p $(@D)
-	@echo "  CC    $< (threads watched)"
+	$(call begin,CC,$< (threads watched))
 	@$(CC) $(ALL_CFLAGS) -c -o $@ $<
 
 $(FUZZ)/%.o: %.c | setup-core
-	@mkdir -p $(@D)
-	@echo "  CC    $< (fuzzed)"
+	$(call begin,CC,$< (fuzzed))
 	@clang $(ALL_CFLAGS) -fsanitize=fuzzer-no-link -c -o $@ $<
 
 $(BUILD)/%.o: %.c | setup-core
-	@mkdir -p $(@D)
-	@echo "  CC    $<"
+	$(call begin,CC,$<)
 	@$(CC) $(ALL_CFLAGS) -c -o $@ $<
 
 # Linked whole, so that a program sees the library as a user of the .so would.
-LINK = echo "  LD    $@"; $(CC) $(CFLAGS) $(LINKER) -o $@ $^
+LINK = $(call begin,LD,$@)$(CC) $(CFLAGS) $(LINKER) -o $@ $^
 # The quickest that is there: programs are many.
 LINKER := $(firstword $(foreach l,mold lld gold,$(if $(shell command -v ld.$(l)),-fuse-ld=$(l))))
 
 $(BUILD)/libmuster.so.0: userlib/libmuster.map $(call libs,$(BUILD))
-	@echo "  LD    $@"
+	$(call begin,LD,$@)
 	@$(CC) -shared -Wl,-soname,libmuster.so.0 -Wl,--version-script=$< -o $@ \
 		-Wl,--whole-archive $(filter %.a,$^) -Wl,--no-whole-archive
 	@ln -sf libmuster.so.0 $(BUILD)/libmuster.so
@@ -182,7 +182,7 @@ $(filter $(SAN)/selftests/%,$(SELFTESTS)): %: %.o $(call selftest_parts,$(SAN)) 
 %/selftests/nic_bench: LINK += -lcmocka
 
 $(FUZZERS): $(BUILD)/fuzz/%: $(FUZZ)/selftests/fuzz/%.o $(FUZZ_ROOMS:%=$(FUZZ)/%/lib.a)
-	@echo "  LD    $@"
+	$(call begin,LD,$@)
 	@clang $(FUZZ_SAN) -fsanitize=fuzzer -o $@ $^ -lcmocka -lm
 
 # The same without an engine: what they have found is tried again, and changed by chance.
@@ -219,7 +219,7 @@ $(BUILD)/provider/%.o: ALL_CFLAGS += -Iprovider -isystem $(RDMA_CORE) \
 $(call objects,$(BUILD),provider): | $(RDMA_CORE)
 
 $(DV): provider/libmusterdv.map $(call objects,$(BUILD),provider)
-	@echo "  LD    $@"
+	$(call begin,LD,$@)
 	@$(CC) -shared -Wl,-soname,$(@F) -Wl,--version-script=$< -Wl,-z,defs -o $@ \
 		$(filter %.o,$^) -libverbs
 	@ln -sf $(@F) $(@D)/libmusterdv.so
@@ -249,7 +249,7 @@ VERBS := $(BUILD)/libmuster-verbs.so.0
 $(BUILD)/userlib/verbs/%.o: ALL_CFLAGS += -Iprovider
 
 $(VERBS): userlib/verbs/libmuster-verbs.map $(call objects,$(BUILD),userlib/verbs) $(BUILD)/userlib/sysfs.o $(DV)
-	@echo "  LD    $@"
+	$(call begin,LD,$@)
 	@$(CC) -shared -Wl,-soname,$(@F) -Wl,--version-script=$< -Wl,-z,defs -o $@ \
 		$(filter-out $<,$^) -libverbs -Wl,-rpath,'$$ORIGIN/provider:$$ORIGIN'
 
@@ -276,20 +276,18 @@ mpi_flags = $(call mpi_headers,$(1)) $(shell pkg-config --libs-only-L $(MPI_PC_$
 
 define mpi_rules
 $(BUILD)/mpi/$(1)/%.o: userlib/mpi/%.c
-	@mkdir -p $$(@D)
-	@echo "  CC    $$< ($(1))"
+	$$(call begin,CC,$$< ($(1)))
 	@$$(CC) $$(ALL_CFLAGS) $$(call mpi_headers,$(1)) -c -o $$@ $$<
 
 $(BUILD)/libmuster-mpi-$(1).so.0: userlib/mpi/libmuster-mpi.map \
 		$(call mpi_objects,$(1)) $(BUILD)/libmuster.so.0
-	@echo "  LD    $$@"
+	$$(call begin,LD,$$@)
 	@$$(CC) -shared -Wl,-soname,$$(@F) -Wl,--version-script=$$< -Wl,-z,defs -o $$@ \
 		$$(filter %.o,$$^) $(BUILD)/libmuster.so.0 $$(call mpi_flags,$(1)) \
 		-Wl,-rpath,'$$$$ORIGIN'
 
 $(BUILD)/selftests/mpi/%.$(1).o: selftests/mpi/%.c selftests/mpi/must.h
-	@mkdir -p $$(@D)
-	@echo "  CC    $$< ($(1))"
+	$$(call begin,CC,$$< ($(1)))
 	@$$(CC) -std=gnu11 -Wall -Wextra $$(if $$(WERROR),-Werror) -D_GNU_SOURCE $$(CFLAGS) \
 		$$(call mpi_headers,$(1)) -c -o $$@ $$<
 
@@ -297,8 +295,7 @@ $(BUILD)/selftests/mpi/%.$(1): $(BUILD)/selftests/mpi/%.$(1).o
 	@$$(LINK) $$(call mpi_flags,$(1)) -ldl -lpthread
 
 $(BUILD)/mpi/$(1)/examples/%.o: userlib/examples/%.c
-	@mkdir -p $$(@D)
-	@echo "  CC    $$< ($(1))"
+	$$(call begin,CC,$$< ($(1)))
 	@$$(CC) $$(ALL_CFLAGS) -Iuserlib/examples $$(call mpi_headers,$(1)) -c -o $$@ $$<
 
 $(BUILD)/userlib/examples/%.$(1): $(patsubst %,$(BUILD)/mpi/$(1)/examples/%.o,% report dpkg_graph mpi/ranks)
@@ -313,8 +310,7 @@ COLL_OBJECTS := $(filter-out $(patsubst %,$(BUILD)/mpi/openmpi/%.o,again beneath
 	$(call mpi_objects,openmpi)) $(BUILD)/mpi/openmpi/coll/coll_muster.o
 
 $(BUILD)/openmpi/mca_coll_muster.so: userlib/mpi/coll/coll_muster.map $(COLL_OBJECTS) $(BUILD)/libmuster.so.0
-	@mkdir -p $(@D)
-	@echo "  LD    $@"
+	$(call begin,LD,$@)
 	@$(CC) -shared -Wl,--version-script=$< -Wl,-z,defs -o $@ $(filter %.o,$^) $(BUILD)/libmuster.so.0 \
 		$(call mpi_flags,openmpi) -lopen-pal -Wl,-rpath,'$$ORIGIN/..'
 

@@ -27,50 +27,58 @@ export CMOCKA_MESSAGE_OUTPUT=TAP
 export ASAN_OPTIONS="quarantine_size_mb=16:clear_shadow_mmap_threshold=16777216:allocator_release_to_os_interval_ms=-1${ASAN_OPTIONS:+:$ASAN_OPTIONS}"
 jobs=${MUSTER_JOBS:-3}
 
-# A program's verdict is its TAP lines; an exit status that they do not explain is a failure too.
+# A program's verdict is its TAP lines; an exit status that they do not explain is a failure too. One awk does it all:
+# to start a program takes longer than to read a log.
+# shellcheck disable=SC2016 # awk's
+verdict='
+function seconds(t) { split(t, part, /[ms]/); return part[1] * 60 + part[2] }
+FILENAME ~ /[.]times$/ { cpu += seconds($1) + seconds($2); next }
+{ line[++lines] = $0 }
+/^(not )?ok[ \t].*# SKIP/ { skipped++; next }
+/^ok([ \t]|$)/ { passed++ }
+/^not ok([ \t]|$)/ { failed++ }
+END {
+	if (status == 4 && !(passed + failed + skipped)) {
+		skipped = 1
+	} else if (status != 0 && status != 4 && !failed) {
+		failed = 1
+		line[++lines] = "# exit status " status
+	} else if (!(passed + failed + skipped)) {
+		failed = 1
+		line[++lines] = "# it ran no test"
+	}
+	print passed + 0, failed + 0, skipped + 0 >sum
+	sub(/.*\/san\//, "", program)
+	printf "%-7s %6.1f s %6.1f cpu  %4d ok%s%s  %s\n", failed ? "FAILED" : "passed", end - start, cpu, passed,
+		failed ? ", " failed " failed" : "", skipped ? ", " skipped " skipped" : "", program
+	for (i = 1; i <= lines; i++)
+		if (failed || (alone == "yes" && line[i] ~ /^# /))
+			print "    " line[i]
+	for (i = 1; i <= lines; i++)
+		if (!failed && line[i] ~ /# SKIP/)
+			print "        " line[i]
+}'
+
 run_one() {
-	local program=$1 log=$2 start=$EPOCHREALTIME status passed failed skipped
+	local program=$1 log=$2 start=$EPOCHREALTIME status
 	"$keep" -t "${MUSTER_TEST_TIMEOUT:-900}" "$program" >"$log" 2>&1 </dev/null
 	status=$?
 	# Those of whom this shell waited for: keep waits for all that a program started.
 	times >"$log.times"
-	skipped=$(grep -cE '^(not )?ok\b.*# SKIP' "$log")
-	passed=$(grep -E '^ok\b' "$log" | grep -cv '# SKIP')
-	failed=$(grep -E '^not ok\b' "$log" | grep -cv '# SKIP')
-	if [ "$status" -eq 4 ] && [ $((passed + failed + skipped)) -eq 0 ]; then
-		skipped=1
-	elif [ "$status" -ne 0 ] && [ "$status" -ne 4 ] && [ "$failed" -eq 0 ]; then
-		failed=1
-		echo "# exit status $status" >>"$log"
-	elif [ $((passed + failed + skipped)) -eq 0 ]; then
-		failed=1
-		echo "# it ran no test" >>"$log"
-	fi
-	echo "$passed $failed $skipped" >"$log.sum"
-	awk -v p="$program" -v n="$passed" -v f="$failed" -v s="$skipped" -v a="$start" \
-		-v b="$EPOCHREALTIME" 'function seconds(t) { split(t, part, /[ms]/); return part[1] * 60 + part[2] }
-		{ cpu = seconds($1) + seconds($2) }
-		END {
-		sub(/.*\/san\//, "", p)
-		printf "%-7s %6.1f s %6.1f cpu  %4d ok%s%s  %s\n", f ? "FAILED" : "passed", b - a, cpu, n,
-			f ? ", " f " failed" : "", s ? ", " s " skipped" : "", p }' "$log.times"
-	if [ "$failed" -ne 0 ]; then
-		sed 's/^/    /' "$log"
-	elif [ "$alone" = yes ]; then
-		sed -n 's/^# /    &/p' "$log"
-	fi
-	grep -E '# SKIP' "$log" | sed 's/^/        /'
-	return 0
+	awk -v program="$program" -v status="$status" -v start="$start" -v end="$EPOCHREALTIME" -v alone="$alone" \
+		-v sum="$log.sum" "$verdict" "$log.times" "$log"
 }
 
 alone=$([ $# -ne 1 ] || echo yes)
 programs=0
 for program in "$@"; do
 	programs=$((programs + 1))
-	while [ "$(jobs -rp | wc -l)" -ge "$jobs" ]; do
-		wait -n
-	done
-	run_one "$(realpath "$program")" "$logs/$programs" &
+	[ "$programs" -le "$jobs" ] || wait -n
+	case $program in
+	/*) ;;
+	*) program=$PWD/$program ;;
+	esac
+	run_one "$program" "$logs/$programs" &
 done
 wait
 
