@@ -149,7 +149,7 @@ nic_is_reset() {
 	trap 'touch over; kill $looker' EXIT
 	within 60 test -s looks/stat.2
 	kill -USR2 "$job"
-	within 120 gone "$job"
+	within 120 gone "$job" || { cat out err; return 1; }
 	touch over
 	wait $looker
 	trap - EXIT

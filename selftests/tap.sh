@@ -118,7 +118,7 @@ within() {
 	is_slow && tap_pause=500
 	shift
 	until "$@"; do
-		[ $tap_left -gt 0 ] || return 1
+		[ $tap_left -gt 0 ] || { echo "waited in vain for: $*"; return 1; }
 		# What takes longer may be asked for less often.
 		[ $((tap_tries += 1)) -ne 20 ] || is_slow || tap_pause=200
 		sleep 0.$tap_pause
