@@ -341,8 +341,12 @@ static void handle_listen(const struct vm_frame *frame)
 	struct sockaddr_un un;
 	int len = muster_namespace_address(frame_data, frame->length, &un);
 
+	if (len < 0) {
+		say("nobody can connect to the host: %s", strerror(-len));
+		return;
+	}
 	door = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (len < 0 || door < 0 || bind(door, (struct sockaddr *)&un, (socklen_t)len) ||
+	if (door < 0 || bind(door, (struct sockaddr *)&un, (socklen_t)len) ||
 	    listen(door, VM_CONNECTIONS_MAX))
 		say("nobody can connect to the host: %s", strerror(errno));
 }

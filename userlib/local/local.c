@@ -520,6 +520,7 @@ int muster_local_open(const struct muster_oob *oob, const struct muster_local_co
 		.deadline_us = config->deadline_us,
 		.memory_fd = -1,
 	};
+	const struct muster_oob *met = config->alone ? &nobody_else : oob;
 	bool rings = !strcmp(config->wire, "ring");
 	struct local *local;
 	int err;
@@ -531,7 +532,7 @@ int muster_local_open(const struct muster_oob *oob, const struct muster_local_co
 	mesh.error = local ? parts_open(local, config, &mesh.memory_fd, why, why_len) : -ENOMEM;
 	if (!local) {
 		snprintf(why, why_len, "no memory for a device of %u ranks", oob->size);
-		return muster_mesh_open(config->alone ? &nobody_else : oob, &mesh, NULL, why, why_len);
+		return muster_mesh_open(met, &mesh, NULL, why, why_len);
 	}
 	local->deadline_us = config->deadline_us;
 	local->alone = config->alone;
@@ -541,7 +542,7 @@ int muster_local_open(const struct muster_oob *oob, const struct muster_local_co
 		local->events.take = muster_local_uplink_take;
 	}
 	mesh.owner = local;
-	err = muster_mesh_open(local->alone ? &nobody_else : oob, &mesh, &local->mesh, why, why_len);
+	err = muster_mesh_open(met, &mesh, &local->mesh, why, why_len);
 	if (!err)
 		err = rings ? rings_attach(local, mesh.memory_fd, why, why_len) :
 			      socket_open(local, config, why, why_len);
