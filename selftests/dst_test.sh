@@ -1,16 +1,17 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# The simulated world: 1,000 seeds with ranks that post descriptors, half as many with ranks that run
+# The simulated world: 1,000 seeds with ranks that post descriptors, a quarter as many with ranks that run
 # the library, a twentieth with hosts at switches, and those that once found a bug. MUSTER_SEEDS: how many
-# of the first kind.
+# of the first kind. With MUSTER_REST half as many run the library.
 . "$(dirname "$0")/tap.sh"
 
 dst=$MUSTER_BUILD/san/selftests/dst/dst
 seeds=${MUSTER_SEEDS:-$(little_or 1000 2000)}
+library=$(little_or 4 2)
 
 check "$seeds seeds of the simulated world" "$dst" --seeds 1 "$seeds"
-check "$((seeds / 2)) seeds with ranks that run the library" \
-	"$dst" --library --seeds 1 $((seeds / 2))
+check "$((seeds / library)) seeds with ranks that run the library" \
+	"$dst" --library --seeds 1 $((seeds / library))
 check "$((seeds / 20)) seeds with hosts at switches, and reduction trees" \
 	"$dst" --trees --seeds 1 $((seeds / 20))
 
