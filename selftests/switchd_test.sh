@@ -90,7 +90,7 @@ program() {
 check "an unchanged program takes trees, and they differ from other paths only where they say so" program
 
 behaviours() {
-	for behaviour in bad started creates overtakes "late 2" "mismatch operation" \
+	for behaviour in bad,started,creates,overtakes,mismatch=operation "late 2" \
 		"mismatch length" "mismatch type" "mismatch op" leaves; do
 		echo "$behaviour"
 		# shellcheck disable=SC2086 # words
