@@ -7,6 +7,7 @@
 
 enum { SEEDS = 60, BYTES = 90000, PULSE = 7 * MUSTER_MTU, IN = 0, OUT = 0x20000, OTHER = 0x40000 };
 
+static uint32_t pulse_len = PULSE;
 static const uint32_t BUFFERS[] = { MUSTER_ENGINE_NO_BUFFER, MUSTER_MTU, 0 };
 
 static struct world *vary(uint32_t nr, uint64_t seed)
@@ -22,7 +23,7 @@ static struct world *vary(uint32_t nr, uint64_t seed)
 
 static struct muster_desc step(uint32_t flags, uint8_t cp_count, uint32_t bytes)
 {
-	struct muster_desc desc = desc_rdma(flags, cp_count, bytes, PULSE);
+	struct muster_desc desc = desc_rdma(flags, cp_count, bytes, pulse_len);
 
 	if (cp_count)
 		desc_store(&desc, OUT);
@@ -97,6 +98,27 @@ static void a_broadcast_down_a_tree_is_the_same(void **state)
 			assert_came(w, r, bytes);
 		world_destroy(w);
 	}
+}
+
+/* Of more fragments than a word of 32 bits has; in whatever way it comes. */
+static void a_long_pulse_goes_on_whole(void **state)
+{
+	(void)state;
+	pulse_len = 33 * MUSTER_MTU;
+	for (uint64_t seed = 0; seed < SEEDS; seed++) {
+		struct world *w = vary(4, seed);
+
+		world_start(w);
+		post_root(w, 0, 1, 0, pulse_len);
+		post_inner(w, 1, 2, 3, pulse_len);
+		post_leaf(w, 2, pulse_len);
+		post_leaf(w, 3, pulse_len);
+		world_run(w);
+		for (uint32_t r = 1; r < 4; r++)
+			assert_came(w, r, pulse_len);
+		world_destroy(w);
+	}
+	pulse_len = PULSE;
 }
 
 /* Which of the packets under way is the first of this type to a node; nr_flight: none is. */
@@ -273,6 +295,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_broadcast_down_a_tree_is_the_same),
+		cmocka_unit_test(a_long_pulse_goes_on_whole),
 		cmocka_unit_test(a_fragment_leaves_before_the_next_one_has_come),
 		cmocka_unit_test(a_sum_goes_on_as_it_is_made),
 		cmocka_unit_test(two_messages_of_a_sequence_go_on_each_by_itself),

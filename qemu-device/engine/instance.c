@@ -363,7 +363,7 @@ static void send(struct context *ctx, struct instance *inst)
 		muster_send_open(ctx, inst, inst->next);
 		return;
 	}
-	muster_sends_forward_more(ctx, inst, UINT32_MAX);
+	muster_sends_forward_more(ctx, inst, UINT64_MAX);
 	muster_sends_run(ctx, inst);
 }
 
