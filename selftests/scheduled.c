@@ -17,11 +17,7 @@
 #include "arith.h"
 #include "expect.h"
 
-enum {
-	REFERENCE_BYTES = 6 << 20,	/* of all ranks' vectors together, at most, */
-	EACH_MOST = 5000,		/* and elements of a chunk: several pulses of one are */
-	EACH_LEAST = 1100,		/* more than so many */
-};
+enum { REFERENCE_BYTES = 32 << 20 };	/* of all ranks' vectors together */
 
 static struct muster *job;
 static struct muster_comm *world;
@@ -178,7 +174,6 @@ static void run_file(const char *path)
 {
 	FILE *in = fopen(path, "re");
 	char why[300] = "it cannot be opened";
-	uint64_t each;
 
 	EXPECT(in && !muster_schedule_read(in, &schedule, why, sizeof(why)), "%s: %s", path, why);
 	fclose(in);
@@ -186,9 +181,8 @@ static void run_file(const char *path)
 	EXPECT(!muster_comm_schedule(world, path), "%s", muster_error(job));
 	run_both(MUSTER_I32, schedule->chunks);
 	run_both(MUSTER_F64, 100 * schedule->chunks + 7);
-	each = REFERENCE_BYTES / (schedule->ranks * schedule->chunks * sizeof(double));
-	if (each >= EACH_LEAST)
-		run_both(MUSTER_F64, schedule->chunks * (each < EACH_MOST ? each : EACH_MOST));
+	if (REFERENCE_BYTES / schedule->ranks / 5000 / 8 >= schedule->chunks)
+		run_both(MUSTER_F64, 5000 * schedule->chunks);	/* several pulses */
 	muster_schedule_free(schedule);
 	printf("%s:%s%s\n", path, kept ? " kept" : "", fetched ? " fetched" : "");
 }

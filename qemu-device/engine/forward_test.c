@@ -69,6 +69,15 @@ static void post_inner(struct world *w, uint32_t at, uint32_t one, uint32_t othe
 	world_post(w, at, descs, 2);
 }
 
+/* From node 0 to 1, and from there to 2 and 3. */
+static void post_fork(struct world *w, uint32_t bytes)
+{
+	post_root(w, 0, 1, 0, bytes);
+	post_inner(w, 1, 2, 3, bytes);
+	post_leaf(w, 2, bytes);
+	post_leaf(w, 3, bytes);
+}
+
 static void assert_came(struct world *w, uint32_t at, uint32_t bytes)
 {
 	assert_int_equal(w->nodes[at].nr_cqes, 1);
@@ -109,10 +118,7 @@ static void a_long_pulse_goes_on_whole(void **state)
 		struct world *w = vary(4, seed);
 
 		world_start(w);
-		post_root(w, 0, 1, 0, pulse_len);
-		post_inner(w, 1, 2, 3, pulse_len);
-		post_leaf(w, 2, pulse_len);
-		post_leaf(w, 3, pulse_len);
+		post_fork(w, pulse_len);
 		world_run(w);
 		for (uint32_t r = 1; r < 4; r++)
 			assert_came(w, r, pulse_len);
@@ -156,10 +162,7 @@ static void a_fragment_leaves_before_the_next_one_has_come(void **state)
 	(void)state;
 	w->map = true;
 	world_start(w);
-	post_root(w, 0, 1, 0, PULSE);
-	post_inner(w, 1, 2, 3, PULSE);
-	post_leaf(w, 2, PULSE);
-	post_leaf(w, 3, PULSE);
+	post_fork(w, PULSE);
 	step_all(w);
 	deliver(w, MUSTER_PACKET_RTS, 1);
 	deliver(w, MUSTER_PACKET_RTS, 2);	/* it has asked before anything has come */
