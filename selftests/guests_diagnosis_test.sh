@@ -132,6 +132,15 @@ calls_another() {
 	same $victim "$(field rank)"
 }
 
+# named: how many ranks name the one whose NIC was reset
+named() {
+	grep -c '^\[[0-3]\] hangs: .*rank 0 .*has died or left' err
+}
+
+all_name_it() {
+	gone "$job" || same 4 "$(named)" >same
+}
+
 # All the time somebody looks; when it is over, the ranks have ended, each by its own error.
 nic_is_reset() {
 	mkdir looks
@@ -149,14 +158,14 @@ nic_is_reset() {
 	trap 'touch over; kill $looker' EXIT
 	within 60 test -s looks/stat.2
 	kill -USR2 "$job"
+	within 120 all_name_it || { cat out err; return 1; }
+	kill -USR1 "$job"
 	within 120 gone "$job" || { cat out err; return 1; }
 	touch over
 	wait $looker
 	trap - EXIT
 	cat out err
-	# Whoever hears of it first leaves with that error: the others may hear of him before they hear of rank 0.
-	same 4 "$(grep -c '^\[[0-3]\] hangs: .* has died or left' err)"
-	test "$(grep -c '^\[[0-3]\] hangs: .*rank 0 .*has died or left' err)" -ge 2
+	same 4 "$(named)"
 	fails grep -v '^[01]$' looks/codes
 	cat looks/err.*
 	# The ranks may end before the looks do; others' jobs may be of another version.

@@ -74,20 +74,25 @@ static void waker_start(void)
 		pause();
 }
 
+static bool is_over(void)
+{
+	return (uint32_t)signals > step;
+}
+
+/* Of several steps one that fails is over when all are told so: nobody hears of a rank that left for that. */
 static void need(int error)
 {
-	if (error)
-		errx(1, "rank %u: %s", rank, muster_error(job));
+	if (!error)
+		return;
+	warnx("rank %u: %s", rank, muster_error(job));
+	while (several && !is_over())
+		usleep(10000);
+	exit(1);
 }
 
 static void allreduce(struct muster_comm *comm)
 {
 	need(muster_allreduce(comm, in, out, count, MUSTER_F64, MUSTER_SUM));
-}
-
-static bool is_over(void)
-{
-	return (uint32_t)signals > step;
 }
 
 static void compute(void)

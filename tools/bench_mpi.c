@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * The same loops over Muster and, built with -DBENCH_MPI, over an MPI: barriers and collectives, from
- * the library's own memory and, those with -malloc, from the program's. The bytes are those that a rank
+ * the library's own memory and, those with -malloc, from the program's. With -DBENCH_BARE, of two processes
+ * with nothing between them (bench_bare.h). The bytes are those that a rank
  * gives, to each of the others for alltoall. One line each: name, then microseconds an operation, of
  * the slowest rank: the best tenth, median and mean of many batches. tools/bench_mpi.sh runs them in
  * turn. usage: bench_mpi SECONDS NAME...
@@ -68,6 +69,8 @@ static void most(double *values, size_t count)
 {
 	MPI_Allreduce(MPI_IN_PLACE, values, (int)count, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
 }
+#elif defined(BENCH_BARE)
+#include "bench_bare.h"
 #else
 #include <muster.h>
 

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
 # make bench-mpi: Muster beside Debian's Open MPI and MPICH, and their programs on Muster
-# (muster-mpi): the same loops (bench_mpi.c) in turn, TURNS times over: medians, and how they compare
-# turn by turn. A table, and a picture of it, in build/bench/. Takes about ten minutes.
+# (muster-mpi), and the bare machine (bench_bare.h): the same loops (bench_mpi.c) in turn, TURNS times over:
+# medians, and how they compare turn by turn. A table, and a picture of it, in build/bench/. Takes about ten minutes.
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -12,6 +12,7 @@ build=${MUSTER_BUILD:-$here/../build}
 out=$build/bench table=$out/bench-mpi.txt
 turns=${TURNS:-21}
 seconds=${SECONDS_EACH:-0.2}
+moves="broadcast-1M-malloc allgather-1M-malloc alltoall-1M-malloc"
 samples=$(mktemp "${TMPDIR:-/tmp}/muster-bench.XXXXXX")
 trap 'rm -f "$samples"' EXIT
 mkdir -p "$out"
@@ -19,6 +20,9 @@ export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 
 for mpi in openmpi mpich; do
 	"mpicc.$mpi" -DBENCH_MPI -D_GNU_SOURCE -O2 -o "$build/tools/bench_mpi.$mpi" "$here/bench_mpi.c"
+done
+for bare in BARE_RING BARE_CMA; do
+	gcc -DBENCH_BARE -D$bare -D_GNU_SOURCE -O2 -o "$build/tools/bench_mpi.$bare" "$here/bench_mpi.c" "$here/limits.c"
 done
 
 # usage: muster RANKS MEASURE..., and so on
@@ -43,13 +47,25 @@ mpich() {
 	mpirun.mpich -n "$ranks" $launch "$build/tools/bench_mpi.mpich" "$seconds" "$@"
 }
 
+# Two processes, which it starts itself.
+ring() {
+	"$build/tools/bench_mpi.BARE_RING" "$seconds" barrier allreduce-8 allreduce-1M allreduce-8M $moves
+}
+
+cma() {
+	"$build/tools/bench_mpi.BARE_CMA" "$seconds" $moves
+}
+
 # usage: take RANKS MEASURE...
 take() {
-	for library in muster openmpi openmpi+ mpich mpich+; do
+	for library in muster openmpi openmpi+ mpich mpich+ ring cma; do
 		# It spins without yielding, for tens of milliseconds an operation.
 		if [ $library = mpich ] && [ "$1" -gt "$(nproc)" ]; then
 			continue
 		fi
+		case $library in
+		ring | cma) [ "$1" -eq 2 ] || continue ;;
+		esac
 		launch=
 		[ "${library%+}" = $library ] || launch=$build/tools/muster-mpi
 		"${library%+}" "$@" | sed "s/^/$turn $1 $library /" >>"$samples"
@@ -62,8 +78,7 @@ while [ $turn -lt "$turns" ]; do
 	printf '\r# turn %d of %d' $turn "$turns" >&2
 	for ranks in 2 4; do
 		take $ranks barrier allreduce-8 allreduce-1M allreduce-8M allreduce-128-malloc allreduce-1K-malloc \
-			allreduce-4K-malloc allreduce-64K-malloc allreduce-1M-malloc allreduce-8M-malloc \
-			broadcast-1M-malloc allgather-1M-malloc alltoall-1M-malloc
+			allreduce-4K-malloc allreduce-64K-malloc allreduce-1M-malloc allreduce-8M-malloc $moves
 	done
 done
 printf '\r' >&2
@@ -74,6 +89,7 @@ printf '\r' >&2
 	# of $turns runs in turn the median of their best tenths, medians and means
 	# ratio of two medians of the same turn, the median of all turns and their quartiles:
 	# muster: to the better MPI; openmpi+, mpich+: the MPI's program on Muster, to the same without
+	# ring, cma: two processes and the machine alone, by shared memory and by process_vm_readv; to the better MPI
 	# openmpi: mpi_yield_when_idle; mpich: only where each rank has a processor
 	END
 	awk "$median"'
@@ -102,18 +118,18 @@ printf '\r' >&2
 	END {
 		printf "# %3s  %-20s  %-8s %10s %10s %10s %8s %8s %8s\n", "n", "operation", "library", "p10", "p50", "mean",
 			"ratio", "from", "to"
-		nr = split("muster openmpi openmpi+ mpich mpich+", libraries, " ")
+		nr = split("muster openmpi openmpi+ mpich mpich+ ring cma", libraries, " ")
 		for (row = 1; row <= rows; row++) {
 			what = order[row]
 			split(what, is, " ")
 			for (i = 1; i <= nr; i++) {
 				of = libraries[i]
-				plain = of == "muster" ? better(what) : substr(of, 1, length(of) - 1)
+				plain = of ~ /[+]$/ ? substr(of, 1, length(of) - 1) : better(what)
 				if (!((what, of) in medians))
 					continue
 				printf "%5d  %-20s  %-8s %10.2f %10.2f %10.2f%s\n", is[1], is[2], of, median(tenths[what, of]),
 					median(medians[what, of]), median(means[what, of]),
-					(what, plain) in medians ? " " ratio(what, of, plain) : ""
+					(what, plain) in medians && plain != of ? " " ratio(what, of, plain) : ""
 			}
 		}
 	}' "$samples"
