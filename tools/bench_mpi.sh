@@ -48,10 +48,12 @@ mpich() {
 }
 
 # Two processes, which it starts itself.
+# shellcheck disable=SC2086 # $moves are several
 ring() {
 	"$build/tools/bench_mpi.BARE_RING" "$seconds" barrier allreduce-8 allreduce-1M allreduce-8M $moves
 }
 
+# shellcheck disable=SC2086
 cma() {
 	"$build/tools/bench_mpi.BARE_CMA" "$seconds" $moves
 }
@@ -77,6 +79,7 @@ while [ $turn -lt "$turns" ]; do
 	turn=$((turn + 1))
 	printf '\r# turn %d of %d' $turn "$turns" >&2
 	for ranks in 2 4; do
+		# shellcheck disable=SC2086
 		take $ranks barrier allreduce-8 allreduce-1M allreduce-8M allreduce-128-malloc allreduce-1K-malloc \
 			allreduce-4K-malloc allreduce-64K-malloc allreduce-1M-malloc allreduce-8M-malloc $moves
 	done
