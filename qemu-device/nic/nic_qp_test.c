@@ -319,6 +319,45 @@ static void a_record_that_makes_no_sense_stops_its_queue_pair_only(void **state)
 	assert_completes(guest, 0, 0x5e4d0000, MUSTER_WC_SUCCESS);
 }
 
+/* Of datagrams, with one of its queues at that place. */
+static void ud_open_at(struct guest *guest, uint32_t i, uint64_t sq_base, uint64_t rq_base)
+{
+	struct muster_admin_command cmd = qp_command(i, MUSTER_QP_UD);
+
+	assert_int_equal(command(guest, qp_cq_command(i)).status, MUSTER_ADMIN_OK);
+	if (sq_base)
+		cmd.qp.sq_base = htole64(sq_base);
+	if (rq_base)
+		cmd.qp.rq_base = htole64(rq_base);
+	assert_int_equal(command(guest, cmd).status, MUSTER_ADMIN_OK);
+	qp_step(guest, i, MUSTER_QP_INIT);
+	qp_step(guest, i, MUSTER_QP_RTR);
+	qp_step(guest, i, MUSTER_QP_RTS);
+}
+
+static void a_queue_in_memory_that_the_host_refuses_stops_its_queue_pair_only(void **state)
+{
+	struct guest *guest = *state;
+
+	ud_open_at(guest, 2, MEMORY, 0);
+	ud_open_at(guest, 3, 0, MEMORY);
+	qp_send(guest, 2, datagram_to(0, 1, 0, 1));
+	assert_int_equal(qp_state(guest, 2), MUSTER_QP_ERR);
+	assert_int_equal(event(guest, 0)->kind, MUSTER_EVENT_QP_ERROR);
+	assert_int_equal(le32toh(event(guest, 0)->id), qp_number(2));
+	assert_null(qp_poll(guest, 2));
+	((struct muster_qp_record *)qp_part(guest, 3, 0))->rq_tail = htole32(1);
+	qp_send(guest, 0, datagram_to(0, 3, 0, 1));
+	assert_completes(guest, 0, 0x5e4d0000, MUSTER_WC_SUCCESS);
+	assert_int_equal(qp_state(guest, 3), MUSTER_QP_ERR);
+	assert_int_equal(le32toh(event(guest, 1)->id), qp_number(3));
+	assert_null(qp_poll(guest, 3));
+	qp_receive(guest, 1, receive_of(0, 100));
+	qp_send(guest, 0, datagram_to(0, 1, 0, 1));
+	assert_completes(guest, 0, 0x5e4d0000, MUSTER_WC_SUCCESS);
+	assert_completes(guest, 1, 0x4ecf0000, MUSTER_WC_SUCCESS);
+}
+
 static void memory_of_another_domain_or_not_for_writing_is_refused(void **state)
 {
 	struct guest *guest = *state;
@@ -431,6 +470,7 @@ int main(void)
 		WITH_TWO_UD(what_was_posted_is_flushed_once_and_in_order),
 		WITH_TWO_UD(a_ring_during_a_reset_brings_nothing_back),
 		WITH_TWO_UD(a_record_that_makes_no_sense_stops_its_queue_pair_only),
+		WITH_TWO_UD(a_queue_in_memory_that_the_host_refuses_stops_its_queue_pair_only),
 		WITH_TWO_UD(memory_of_another_domain_or_not_for_writing_is_refused),
 		cmocka_unit_test(two_nics_exchange_datagrams),
 		cmocka_unit_test(a_node_that_was_lost_is_reached_in_its_next_life),
