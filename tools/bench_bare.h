@@ -17,7 +17,6 @@
 enum {
 	CHUNK_BYTES = 128 << 10,	/* of 8 to 512 KiB, 2 to 8 of them, none took clearly less */
 	CHUNKS = 4,
-	VALUES_MAX = 20000,
 };
 
 /* What one side gives the other. */
@@ -36,7 +35,7 @@ struct bare_shared {
 	struct bare_way ways[2];	/* by who gives */
 	pid_t pids[2];
 	struct bare_block gives[2], takes[2];
-	double values[2][VALUES_MAX];
+	double values[2][BATCHES_MAX];
 };
 
 static int rank;

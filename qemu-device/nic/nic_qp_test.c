@@ -212,9 +212,7 @@ static void fails_with(struct guest *guest, struct muster_work work, uint8_t sta
 {
 	qp_step(guest, 0, MUSTER_QP_RESET);
 	memset(qp_part(guest, 0, 0), 0, sizeof(struct muster_qp_record));
-	qp_step(guest, 0, MUSTER_QP_INIT);
-	qp_step(guest, 0, MUSTER_QP_RTR);
-	qp_step(guest, 0, MUSTER_QP_RTS);
+	ud_begin(guest, 0);
 	qp_receive(guest, 0, receive_of(16, 16));
 	qp_send(guest, 0, work);
 	assert_completes(guest, 0, 0x5e4d0000, status);
@@ -312,9 +310,7 @@ static void a_record_that_makes_no_sense_stops_its_queue_pair_only(void **state)
 	assert_int_equal(qp_state(guest, 1), MUSTER_QP_ERR);
 	/* A reset mends it. */
 	qp_step(guest, 0, MUSTER_QP_RESET);
-	qp_step(guest, 0, MUSTER_QP_INIT);
-	qp_step(guest, 0, MUSTER_QP_RTR);
-	qp_step(guest, 0, MUSTER_QP_RTS);
+	ud_begin(guest, 0);
 	qp_send(guest, 0, datagram_to(0, 1, 0, 1));
 	assert_completes(guest, 0, 0x5e4d0000, MUSTER_WC_SUCCESS);
 }
@@ -330,9 +326,7 @@ static void ud_open_at(struct guest *guest, uint32_t i, uint64_t sq_base, uint64
 	if (rq_base)
 		cmd.qp.rq_base = htole64(rq_base);
 	assert_int_equal(command(guest, cmd).status, MUSTER_ADMIN_OK);
-	qp_step(guest, i, MUSTER_QP_INIT);
-	qp_step(guest, i, MUSTER_QP_RTR);
-	qp_step(guest, i, MUSTER_QP_RTS);
+	ud_begin(guest, i);
 }
 
 static void a_queue_in_memory_that_the_host_refuses_stops_its_queue_pair_only(void **state)

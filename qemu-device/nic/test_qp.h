@@ -110,12 +110,17 @@ static inline void qp_create(struct guest *guest, uint32_t i, uint8_t type)
 	assert_int_equal(command(guest, qp_command(i, type)).status, MUSTER_ADMIN_OK);
 }
 
-static inline void ud_open(struct guest *guest, uint32_t i)
+static inline void ud_begin(struct guest *guest, uint32_t i)
 {
-	qp_create(guest, i, MUSTER_QP_UD);
 	qp_step(guest, i, MUSTER_QP_INIT);
 	qp_step(guest, i, MUSTER_QP_RTR);
 	qp_step(guest, i, MUSTER_QP_RTS);
+}
+
+static inline void ud_open(struct guest *guest, uint32_t i)
+{
+	qp_create(guest, i, MUSTER_QP_UD);
+	ud_begin(guest, i);
 }
 
 static inline void rc_connect(struct guest *guest, uint32_t i, uint32_t node, uint32_t other)
