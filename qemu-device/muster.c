@@ -181,7 +181,8 @@ static const struct muster_nic_world world = {
 /*
  * Keep the NIC's thread out. Drops the big lock meanwhile: see the top. The thread does not sleep
  * then either: while it waits for the wire's socket, that is kept though a reset closes it, and its
- * name with it, which the next life is to have.
+ * name with it, which the next life is to have. Before it sleeps again it steps, and so sees what was
+ * done here.
  */
 static bool nic_lock(MusterState *m)
 {
@@ -358,8 +359,6 @@ static void regs_write(void *opaque, hwaddr addr, uint64_t value, unsigned size)
     big = nic_lock(m);
     muster_nic_reg_write(m->nic, addr, value, size);
     nic_unlock(m, big);
-    /* Its wire may have another descriptor now. */
-    event_notifier_set(&m->wake);
 }
 
 static uint64_t doorbell_read(void *opaque, hwaddr addr, unsigned size)
@@ -415,7 +414,6 @@ static void muster_reset(DeviceState *dev)
 
     muster_nic_reset(m->nic);
     nic_unlock(m, big);
-    event_notifier_set(&m->wake);
 }
 
 static void config_write(PCIDevice *pci, uint32_t addr, uint32_t value, int len)
