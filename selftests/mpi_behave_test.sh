@@ -113,6 +113,13 @@ for mpi in openmpi mpich; do
 	check "$mpi: what other ranks force is not heard" forced_as_rank_0 $mpi try force
 	check "$mpi: wrong arguments have MPI's own errors" behaves $mpi 2 wrong-arguments
 	check "$mpi: ranks that call different things are told, and who" behaves $mpi 3 ranks-differ
+	check "$mpi: an exclusive scan's rank 0 has no place for what it does not get" \
+		forced $mpi 3 exscan-of-rank-0
+	check "$mpi: types that Fortran's kinds name" forced $mpi 2 types-of-fortran
+	check "$mpi: a communicator's attributes may call collectives as it ends" \
+		forced $mpi 3 collective-at-end
+	check "$mpi: so may those of MPI_COMM_SELF, and tell others, as MPI_Finalize begins" \
+		forced $mpi 3 attributes-of-self
 	for how in blocking first second nonblocking status waitall persistent; do
 		check "$mpi: a rank that is killed is named to the others' error handler: $how" \
 			hears $mpi killed-$how "$launch" "$tests/behave.$mpi"

@@ -372,6 +372,103 @@ static void ranks_differ(void)
 	MUST(strstr(words, "rank"));
 }
 
+/* Rank 0 gets nothing, and need have no place for it. */
+static void exscan_of_rank_0(void)
+{
+	int own = rank + 1, before = 0;
+
+	MPI_Exscan(&own, rank ? &before : NULL, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+	MUST(before == sum_to(rank + 1));
+}
+
+/* They are MPI's own though they have no name: nobody frees them. */
+static void types_of_fortran(void)
+{
+	for (int root = 0; root < 2; root++) {
+		double numbers[] = { rank, rank + 0.5 };
+		MPI_Datatype real, two;
+
+		MPI_Type_create_f90_real(15, MPI_UNDEFINED, &real);
+		MPI_Type_contiguous(2, real, &two);
+		MPI_Type_commit(&two);
+		MPI_Bcast(numbers, 1, two, root, MPI_COMM_WORLD);
+		MPI_Type_free(&two);
+		MUST(numbers[0] == root && numbers[1] == root + 0.5);
+	}
+}
+
+/* ---- the end of a communicator -------------------------------------------------------------------- */
+
+static void must_sum(MPI_Comm comm)
+{
+	int one = 1, sum = 0, nr;
+
+	MPI_Comm_size(comm, &nr);
+	MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, comm);
+	MUST(sum == nr);
+}
+
+static int sum_once_more(MPI_Comm comm, int keyval, void *value, void *extra)
+{
+	(void)keyval;
+	(void)value;
+	(void)extra;
+	must_sum(comm);
+	return MPI_SUCCESS;
+}
+
+/*
+ * Attributes that are deleted before what we keep with the communicator, behind it, and the one at some ranks, the other
+ * at others. The next one has its handle.
+ */
+static void collective_at_end(void)
+{
+	int keyval;
+	MPI_Comm comm;
+
+	MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, sum_once_more, &keyval, NULL);
+	for (int i = 0; i < 24; i++) {
+		if (i % 2)
+			MPI_Comm_split(MPI_COMM_WORLD, rank == 0, 0, &comm);
+		else
+			MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+		if (i % 3 == 0 || (i % 3 == 1 && rank))
+			MPI_Comm_set_attr(comm, keyval, NULL);
+		must_sum(comm);
+		if (i % 3 == 2 || (i % 3 == 1 && !rank))
+			MPI_Comm_set_attr(comm, keyval, NULL);
+		if (i % 4)
+			MPI_Comm_free(&comm);
+		else
+			MPI_Comm_disconnect(&comm);
+	}
+	MPI_Comm_free_keyval(&keyval);
+}
+
+static int tell_rank_1(MPI_Comm comm, int keyval, void *value, void *extra)
+{
+	(void)comm;
+	(void)keyval;
+	(void)value;
+	(void)extra;
+	if (rank == 0)
+		MPI_Send(NULL, 0, MPI_INT, 1, TAG, MPI_COMM_WORLD);
+	must_sum(MPI_COMM_WORLD);
+	return MPI_SUCCESS;
+}
+
+/* What MPI_Finalize calls first; rank 1 begins it when it has heard of rank 0's. */
+static void attributes_of_self(void)
+{
+	int keyval;
+
+	MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, tell_rank_1, &keyval, NULL);
+	MPI_Comm_set_attr(MPI_COMM_SELF, keyval, NULL);
+	must_sum(MPI_COMM_WORLD);
+	if (rank == 1)
+		MPI_Recv(NULL, 0, MPI_INT, 0, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+
 /* ---- a rank that is killed ------------------------------------------------------------------------ */
 
 static FILE *said;	/* launchers lose what is printed now */
@@ -603,6 +700,10 @@ static const struct {
 	{ "between-groups", between_groups },
 	{ "wrong-arguments", wrong_arguments },
 	{ "ranks-differ", ranks_differ },
+	{ "exscan-of-rank-0", exscan_of_rank_0 },
+	{ "types-of-fortran", types_of_fortran },
+	{ "collective-at-end", collective_at_end },
+	{ "attributes-of-self", attributes_of_self },
 	{ "killed-blocking", killed_blocking },
 	{ "killed-first", killed_first },
 	{ "killed-nonblocking", killed_nonblocking },

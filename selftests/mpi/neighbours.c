@@ -287,6 +287,30 @@ static void one_sided(void)
 	MPI_Comm_free(&comm);
 }
 
+/* One rank's addresses count from MPI_BOTTOM, the others' from their buffers. */
+static void from_bottom(void)
+{
+	const int ring[] = { 1 }, ones[] = { 1, 1 };
+	const MPI_Datatype types[] = { MPI_INT, MPI_INT };
+	const MPI_Aint apart[] = { 0, sizeof(int) };
+	MPI_Aint at[2], to[2];
+	MPI_Comm comm;
+
+	MPI_Cart_create(MPI_COMM_WORLD, 1, &size, ring, 0, &comm);
+	for (int i = 0; i < 2; i++) {
+		in[i] = 10 * rank + i;
+		out[i] = -1;
+		MPI_Get_address(&in[i], &at[i]);
+		MPI_Get_address(&out[i], &to[i]);
+	}
+	if (rank)
+		MPI_Neighbor_alltoallw(in, ones, apart, types, out, ones, apart, types, comm);
+	else
+		MPI_Neighbor_alltoallw(MPI_BOTTOM, ones, at, types, MPI_BOTTOM, ones, to, types, comm);
+	MUST(out[0] == 10 * ((rank + size - 1) % size) + 1 && out[1] == 10 * ((rank + 1) % size));
+	MPI_Comm_free(&comm);
+}
+
 static void no_topology(void)
 {
 	int err;
@@ -338,6 +362,7 @@ int main(int argc, char **argv)
 		MPI_Comm_free(&graph.comm);
 	}
 	one_sided();
+	from_bottom();
 	if (!rank)
 		puts("right");
 	MPI_Finalize();

@@ -229,6 +229,23 @@ struct muster_mpi_comm *muster_mpi_comm_twin(struct muster_mpi_comm *comm, enum 
 	return *why ? NULL : twin;
 }
 
+/* ---- ending ------------------------------------------------------------------------------- */
+
+/* Whose attributes are deleted in this thread; NULL: nobody's. */
+static _Thread_local const MPI_Comm *ending;
+
+int muster_mpi_comm_end(MPI_Comm *handle, int (*end)(MPI_Comm *handle))
+{
+	const MPI_Comm *outer = ending;
+	int err;
+
+	ending = handle;
+	atomic_fetch_add(&muster_mpi_comms_freed, 1);
+	err = end(handle);
+	ending = outer;
+	return err;
+}
+
 /* ---- finding ------------------------------------------------------------------------------ */
 
 /* Nobody to wait for. */
@@ -260,6 +277,10 @@ struct muster_mpi_comm *muster_mpi_comm_find(MPI_Comm handle, bool may_join,
 	*why = comm ? REASON_NONE : muster_mpi.job ? REASON_INVALID : REASON_NO_JOB;
 	if (comm || !muster_mpi.job)
 		return comm;
+	if (ending && *ending == handle) {
+		*why = REASON_ENDING;
+		return NULL;
+	}
 	if (handle == MPI_COMM_NULL || PMPI_Comm_get_attr(handle, keyval, &comm, &found))
 		return NULL;
 	*why = REASON_NOT_JOINED;

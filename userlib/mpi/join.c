@@ -115,11 +115,44 @@ static void settings_agree(void)
 	muster_mpi.threads = all[THREADS];
 }
 
+/* ---- leaving --------------------------------------------------------------------------------- */
+
+/* All are here before any leaves: what others need of one while they wait is done. */
+static int leave(MPI_Comm comm, int key, void *value, void *extra)
+{
+	(void)comm;
+	(void)key;
+	(void)value;
+	(void)extra;
+	if (muster_mpi.job)
+		muster_mpi_beneath.Barrier(MPI_COMM_WORLD);
+	if (muster_mpi.stats)
+		muster_mpi_stats_print();
+	if (muster_mpi.job)
+		close_all();
+	muster_mpi.left = true;
+	return MPI_SUCCESS;
+}
+
+/*
+ * MPI_Finalize frees MPI_COMM_SELF first, while all else can still be called. Its attributes are deleted from the
+ * youngest on: a program may count on others that are not in MPI_Finalize yet, as long as its own are.
+ */
+static void leave_in_finalize(void)
+{
+	int keyval;
+
+	if (PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, leave, &keyval, NULL) ||
+	    PMPI_Comm_set_attr(MPI_COMM_SELF, keyval, NULL))
+		abort();	/* the others count on it */
+}
+
 int muster_mpi_join(MPI_Comm comm)
 {
 	int size, err;
 
 	meeting = comm;
+	leave_in_finalize();
 	PMPI_Comm_rank(MPI_COMM_WORLD, &muster_mpi.rank);
 	PMPI_Comm_size(MPI_COMM_WORLD, &size);
 	settings_read();
@@ -131,15 +164,4 @@ int muster_mpi_join(MPI_Comm comm)
 	err = join_job(size);
 	return err && muster_mpi.force ? muster_mpi_error(MPI_COMM_WORLD, "MPI_Init", -EOPNOTSUPP,
 							  muster_mpi.no_job) : MPI_SUCCESS;
-}
-
-/* All are here before any leaves: what others need of one while they wait is done. */
-void muster_mpi_leave(void)
-{
-	if (muster_mpi.job)
-		muster_mpi_beneath.Barrier(MPI_COMM_WORLD);
-	if (muster_mpi.stats)
-		muster_mpi_stats_print();
-	if (muster_mpi.job)
-		close_all();
 }

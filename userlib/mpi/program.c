@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * What else programs call than collectives and waits: the job is joined behind MPI_Init and left before
- * MPI_Finalize, and what something under way still needs is freed later (hold.c).
+ * What else programs call than collectives and waits: the job is joined behind MPI_Init, and what something
+ * under way still needs is freed later (hold.c).
  */
 #include "shim.h"
 
@@ -28,12 +28,17 @@ int PMPI_Init_thread(int *argc, char ***argv, int required, int *provided)
 }
 SAME(Init_thread)
 
-int PMPI_Finalize(void)
+int PMPI_Comm_free(MPI_Comm *comm)
 {
-	muster_mpi_leave();
-	return muster_mpi_beneath.Finalize();
+	return muster_mpi_comm_end(comm, muster_mpi_beneath.Comm_free);
 }
-SAME(Finalize)
+SAME(Comm_free)
+
+int PMPI_Comm_disconnect(MPI_Comm *comm)
+{
+	return muster_mpi_comm_end(comm, muster_mpi_beneath.Comm_disconnect);
+}
+SAME(Comm_disconnect)
 
 int PMPI_Type_free(MPI_Datatype *type)
 {

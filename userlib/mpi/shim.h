@@ -50,8 +50,8 @@
 	X(Waitany) X(Waitsome) X(Test) X(Testall) X(Testany) X(Testsome)
 
 #define MUSTER_MPI_WRAPPED(X)						\
-	X(Init) X(Init_thread) X(Finalize) X(Type_free) X(Op_free) X(Type_get_envelope) MUSTER_MPI_REQUESTS(X) \
-	MUSTER_MPI_COLLECTIVES(X) MUSTER_MPI_NONBLOCKING(X)
+	X(Init) X(Init_thread) X(Comm_free) X(Comm_disconnect) X(Type_free) X(Op_free) \
+	X(Type_get_envelope) MUSTER_MPI_REQUESTS(X) MUSTER_MPI_COLLECTIVES(X) MUSTER_MPI_NONBLOCKING(X)
 
 /* The MPI library's own functions, which ours stand before, or which a plug-in asks otherwise. */
 struct muster_mpi_beneath {
@@ -125,6 +125,7 @@ enum muster_mpi_reason {
 	REASON_NONE,		/* it is offloaded */
 	REASON_NOTHING,		/* no elements */
 	REASON_ONE_RANK,
+	REASON_ENDING,		/* its MPI_Comm_free calls it */
 	REASON_INVALID,		/* arguments that the MPI library is to refuse */
 	REASON_NO_JOB,
 	REASON_INTER,
@@ -155,6 +156,7 @@ struct muster_mpi {
 	bool force;			/* rank 0's MUSTER_OFFLOAD is force */
 	bool threads;			/* some rank has MPI_THREAD_MULTIPLE */
 	bool within;			/* the MPI library calls us, and its error handlers itself */
+	bool left;
 	char no_job[512];		/* why there is none, if so */
 };
 
@@ -162,10 +164,10 @@ extern struct muster_mpi muster_mpi;
 
 /**
  * muster_mpi_join() - when MPI has begun; comm: MPI_COMM_WORLD, or another of its ranks in its order, over
- * which they meet. An MPI error, if offload is forced.
+ * which they meet. An MPI error, if offload is forced. MPI_Finalize leaves it again, behind the callbacks of younger
+ * attributes of MPI_COMM_SELF.
  */
 int muster_mpi_join(MPI_Comm comm);
-void muster_mpi_leave(void);
 
 /* ---- communicators (comm.c) ----------------------------------------------------------------- */
 
@@ -244,6 +246,14 @@ int muster_mpi_greatest(MPI_Comm handle, const struct muster_mpi_members *member
  */
 int muster_mpi_take_turn(MPI_Comm handle, int rank, const struct muster_mpi_members *members);
 void muster_mpi_end_turn(void);
+/**
+ * muster_mpi_comm_end() - by MPI_Comm_free or MPI_Comm_disconnect beneath.
+ *
+ * Which deletes the program's attributes behind ours, or before, as each member has set them. A collective that
+ * their callbacks call is the MPI library's, whichever it is: at all members alike.
+ */
+int muster_mpi_comm_end(MPI_Comm *handle, int (*end)(MPI_Comm *handle));
+
 /** muster_mpi_comm_find() - NULL: not joined, and it may not be now, or could not: *why. */
 struct muster_mpi_comm *muster_mpi_comm_find(MPI_Comm comm, bool may_join,
 					     enum muster_mpi_reason *why);

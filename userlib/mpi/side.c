@@ -299,7 +299,7 @@ int muster_mpi_side_uneven(struct muster_mpi_side *side, const void *buffer,
 	if (!plain)
 		return muster_mpi_side_copy(side);
 	stay(side, buffer);
-	return buffer || !side->bytes ? 0 : -EINVAL;
+	return buffer || !side->bytes || blocks->ats ? 0 : -EINVAL;	/* which may count from MPI_BOTTOM */
 }
 
 /* ---- both sides --------------------------------------------------------------------------------- */

@@ -186,11 +186,13 @@ static int allreduce(struct start *start)
 						  start->reduction.op, &start->op->request));
 }
 
+/* Nobody is before rank 0. */
 static int scan(struct start *start)
 {
 	const struct muster_mpi_call *call = start->call;
+	bool gets = call->coll == COLL_Scan || start->rank || start->in_place;
 	const void *in;
-	int err = reduction(start, call->out_count, call->out_count, true, &in);
+	int err = reduction(start, call->out_count, call->out_count, gets, &in);
 
 	if (err)
 		return err;

@@ -84,6 +84,7 @@ const char *muster_mpi_reason(enum muster_mpi_reason reason)
 		[REASON_NONE] = "offloaded",
 		[REASON_NOTHING] = "no elements: nothing to do",
 		[REASON_ONE_RANK] = "one rank: nothing to do",
+		[REASON_ENDING] = "its communicator is being freed",
 		[REASON_INVALID] = "arguments that MPI is to refuse",
 		[REASON_NO_JOB] = "no Muster job",
 		[REASON_INTER] = "an inter-communicator",

@@ -175,12 +175,19 @@ enum muster_mpi_reason muster_mpi_reduction_get(MPI_Datatype type, MPI_Op op,
 
 /* ---- data that is moved ------------------------------------------------------------------------ */
 
+/* Of MPI's own types some have no name, and nobody frees them either. */
+static bool is_mpis_own(int combiner)
+{
+	return combiner == MPI_COMBINER_NAMED || combiner == MPI_COMBINER_F90_REAL ||
+	       combiner == MPI_COMBINER_F90_COMPLEX || combiner == MPI_COMBINER_F90_INTEGER;
+}
+
 static void type_free(MPI_Datatype type)
 {
 	int integers, addresses, types, combiner = MPI_COMBINER_NAMED;
 
 	PMPI_Type_get_envelope(type, &integers, &addresses, &types, &combiner);
-	if (combiner != MPI_COMBINER_NAMED)
+	if (!is_mpis_own(combiner))
 		muster_mpi_beneath.Type_free(&type);
 }
 
@@ -203,7 +210,7 @@ static bool is_plain(MPI_Datatype type)
 
 	if (muster_mpi_beneath.Type_get_envelope(type, &nr_integers, &nr_addresses, &nr_types, &combiner))
 		return false;
-	if (combiner == MPI_COMBINER_NAMED)
+	if (is_mpis_own(combiner))
 		return has_no_gaps(type);
 	if (combiner != MPI_COMBINER_DUP && combiner != MPI_COMBINER_CONTIGUOUS &&
 	    combiner != MPI_COMBINER_RESIZED)

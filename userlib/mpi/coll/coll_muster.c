@@ -80,30 +80,6 @@ static void construct(module_t *module)
 static OBJ_CLASS_INSTANCE(module_t, mca_coll_base_module_t, construct, NULL);
 
 static atomic_int joined;	/* or tried to */
-static bool left;
-
-static int leave_job(MPI_Comm comm, int key, void *value, void *extra)
-{
-	(void)comm;
-	(void)key;
-	(void)value;
-	(void)extra;
-	left = true;
-	muster_mpi_leave();
-	return MPI_SUCCESS;
-}
-
-/* MPI_Finalize frees MPI_COMM_SELF first, while all else can still be called. */
-static void join_job(MPI_Comm comm)
-{
-	int keyval;
-
-	muster_mpi_join(comm);
-	if (PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, leave_job, &keyval, NULL) ||
-	    PMPI_Comm_set_attr(MPI_COMM_SELF, keyval, NULL))
-		abort();	/* the others count on it */
-	atomic_store(&joined, 1);
-}
 
 /* While it is this one's turn, all have joined or none. */
 static bool join_by(MPI_Comm comm)
@@ -113,8 +89,10 @@ static bool join_by(MPI_Comm comm)
 
 	if (err)
 		return err == -ECONNRESET;	/* all had joined: to hear of the dead, not wait for them */
-	if (!atomic_load(&joined))
-		join_job(comm);
+	if (!atomic_load(&joined)) {
+		muster_mpi_join(comm);
+		atomic_store(&joined, 1);
+	}
 	muster_mpi_end_turn();
 	return true;
 }
@@ -147,10 +125,10 @@ static bool offloads(mca_coll_base_module_t *base, MPI_Comm comm)
 	struct module *module = (struct module *)base;
 
 	if (module->entered || !is_running())
-		return module->offloads && !left;
+		return module->offloads && !muster_mpi.left;
 	module->entered = true;
 	module->offloads = is_of_all(comm) ? join_by(comm) : all_have_joined(comm);
-	return module->offloads && !left;
+	return module->offloads && !muster_mpi.left;
 }
 
 /* ---- collectives: as Open MPI calls them, and those before us as the core does ------------------ */
@@ -243,6 +221,15 @@ static int enable(mca_coll_base_module_t *base, MPI_Comm comm)
 	return OMPI_SUCCESS;
 }
 
+/* A callback that was called behind ours may have found it again: what was found by its handle is nobody's now. */
+static int disable(mca_coll_base_module_t *base, MPI_Comm comm)
+{
+	(void)base;
+	(void)comm;
+	atomic_fetch_add(&muster_mpi_comms_freed, 1);
+	return OMPI_SUCCESS;
+}
+
 static mca_coll_base_module_t *comm_query(MPI_Comm comm, int *chosen_priority)
 {
 	module_t *module;
@@ -254,6 +241,7 @@ static mca_coll_base_module_t *comm_query(MPI_Comm comm, int *chosen_priority)
 		return NULL;
 	*chosen_priority = priority;
 	module->base.coll_module_enable = enable;
+	module->base.coll_module_disable = disable;
 #define SET(lower, name, parameters, arguments)	module->base.coll_##lower = on_##lower;
 	WITH_DATA(SET)
 #undef SET
