@@ -118,6 +118,8 @@ for mpi in openmpi mpich; do
 	check "$mpi: types that Fortran's kinds name" forced $mpi 2 types-of-fortran
 	check "$mpi: a communicator's attributes may call collectives as it ends" \
 		forced $mpi 3 collective-at-end
+	check "$mpi: the same where ranks set them before and behind ours" \
+		forced $mpi 3 collective-at-end-differs
 	check "$mpi: so may those of MPI_COMM_SELF, and tell others, as MPI_Finalize begins" \
 		forced $mpi 3 attributes-of-self
 	for how in blocking first second nonblocking status waitall persistent; do

@@ -55,6 +55,8 @@ check "it is chosen, and has data of every shape right" is_chosen
 check "operations and types of the user's" offloads 3 "$tests/behave.openmpi" users-operation
 check "a message that its receiver waits for, while its sender is in a barrier" \
 	offloads 2 "$tests/behave.openmpi" message-in-barrier
+check "a communicator's attributes may call collectives as it ends" \
+	offloads 3 "$tests/behave.openmpi" collective-at-end
 check "wrong arguments have MPI's own errors" runs 2 "$tests/behave.openmpi" wrong-arguments
 check "ranks that call different things are told, and who" runs 3 "$tests/behave.openmpi" ranks-differ
 check "a rank that is killed is named to the others' error handler" \

@@ -418,31 +418,43 @@ static int sum_once_more(MPI_Comm comm, int keyval, void *value, void *extra)
 }
 
 /*
- * Attributes that are deleted before what we keep with the communicator, behind it, and the one at some ranks, the other
- * at others. The next one has its handle.
+ * Attributes that are deleted before what we keep with the communicator, or behind it, and where ranks differ the one
+ * at rank 0 and the other elsewhere. The next one has its handle.
  */
-static void collective_at_end(void)
+static void sum_at_ends(int differ)
 {
 	int keyval;
 	MPI_Comm comm;
 
 	MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, sum_once_more, &keyval, NULL);
 	for (int i = 0; i < 24; i++) {
+		int behind = differ ? !rank : i / 2 % 2;
+
 		if (i % 2)
 			MPI_Comm_split(MPI_COMM_WORLD, rank == 0, 0, &comm);
 		else
 			MPI_Comm_dup(MPI_COMM_WORLD, &comm);
-		if (i % 3 == 0 || (i % 3 == 1 && rank))
+		if (!behind)
 			MPI_Comm_set_attr(comm, keyval, NULL);
 		must_sum(comm);
-		if (i % 3 == 2 || (i % 3 == 1 && !rank))
+		if (behind)
 			MPI_Comm_set_attr(comm, keyval, NULL);
-		if (i % 4)
+		if (i % 8 < 4)
 			MPI_Comm_free(&comm);
 		else
 			MPI_Comm_disconnect(&comm);
 	}
 	MPI_Comm_free_keyval(&keyval);
+}
+
+static void collective_at_end(void)
+{
+	sum_at_ends(0);
+}
+
+static void collective_at_end_differs(void)
+{
+	sum_at_ends(1);
 }
 
 static int tell_rank_1(MPI_Comm comm, int keyval, void *value, void *extra)
@@ -703,6 +715,7 @@ static const struct {
 	{ "exscan-of-rank-0", exscan_of_rank_0 },
 	{ "types-of-fortran", types_of_fortran },
 	{ "collective-at-end", collective_at_end },
+	{ "collective-at-end-differs", collective_at_end_differs },
 	{ "attributes-of-self", attributes_of_self },
 	{ "killed-blocking", killed_blocking },
 	{ "killed-first", killed_first },

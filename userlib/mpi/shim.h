@@ -156,7 +156,7 @@ struct muster_mpi {
 	bool force;			/* rank 0's MUSTER_OFFLOAD is force */
 	bool threads;			/* some rank has MPI_THREAD_MULTIPLE */
 	bool within;			/* the MPI library calls us, and its error handlers itself */
-	bool left;
+	bool left;			/* MPI_Finalize has begun */
 	char no_job[512];		/* why there is none, if so */
 };
 
@@ -246,6 +246,7 @@ int muster_mpi_greatest(MPI_Comm handle, const struct muster_mpi_members *member
  */
 int muster_mpi_take_turn(MPI_Comm handle, int rank, const struct muster_mpi_members *members);
 void muster_mpi_end_turn(void);
+
 /**
  * muster_mpi_comm_end() - by MPI_Comm_free or MPI_Comm_disconnect beneath.
  *
