@@ -64,6 +64,16 @@ refused() {
 	all_right "$1" 3 refused "$2"
 }
 
+# usage: alike MPI: what it says is what it says without Muster
+alike() {
+	start "$1" 3 "$tests/alike.$1" >plain 2>&1 || {
+		cat plain
+		return 1
+	}
+	start "$1" 3 "$launch" "$tests/alike.$1" >out 2>&1
+	diff plain out
+}
+
 # Open MPI's mpirun loses what ranks that abort tell it, often, without Muster too; it says so.
 lost_by_launcher() {
 	grep -q "ORTE_ERROR_LOG: .*show_help.c" "$1"
@@ -113,6 +123,7 @@ for mpi in openmpi mpich; do
 	check "$mpi: what other ranks force is not heard" forced_as_rank_0 $mpi try force
 	check "$mpi: wrong arguments have MPI's own errors" behaves $mpi 2 wrong-arguments
 	check "$mpi: ranks that call different things are told, and who" behaves $mpi 3 ranks-differ
+	check "$mpi: what MPI refuses, and what it leaves as it is, is as without Muster" alike $mpi
 	check "$mpi: an exclusive scan's rank 0 has no place for what it does not get" \
 		forced $mpi 3 exscan-of-rank-0
 	check "$mpi: types that Fortran's kinds name" forced $mpi 2 types-of-fortran

@@ -36,19 +36,22 @@ MPI_Comm muster_mpi_comm_handle(const struct muster_mpi_comm *comm)
 	return comm->twin_of ? comm->twin_of->handle : comm->handle;
 }
 
-/* The communicator's end: what is under way, or persistent, keeps what it needs. */
-static int forget(MPI_Comm handle, int key, void *state, void *extra)
+static void let_go(struct muster_mpi_comm *comm)
 {
-	struct muster_mpi_comm *comm = state;
-
-	(void)handle;
-	(void)key;
-	(void)extra;
-	atomic_fetch_add(&muster_mpi_comms_freed, 1);
 	pthread_mutex_lock(&muster_mpi.lock);
 	comm->handle = MPI_COMM_NULL;
 	muster_mpi_comm_put(comm);
 	pthread_mutex_unlock(&muster_mpi.lock);
+}
+
+/* The communicator's end: what is under way, or persistent, keeps what it needs. */
+static int forget(MPI_Comm handle, int key, void *state, void *extra)
+{
+	(void)handle;
+	(void)key;
+	(void)extra;
+	atomic_fetch_add(&muster_mpi_comms_freed, 1);
+	let_go(state);
 	return MPI_SUCCESS;
 }
 
@@ -234,15 +237,42 @@ struct muster_mpi_comm *muster_mpi_comm_twin(struct muster_mpi_comm *comm, enum 
 /* Whose attributes are deleted in this thread; NULL: nobody's. */
 static _Thread_local const MPI_Comm *ending;
 
+/* NULL: it has none. */
+static struct muster_mpi_comm *take_off(const MPI_Comm *handle)
+{
+	struct muster_mpi_comm *comm;
+	int found = 0;
+
+	if (!muster_mpi.job || !handle || *handle == MPI_COMM_NULL ||
+	    PMPI_Comm_get_attr(*handle, keyval, &comm, &found) || !found)
+		return NULL;
+	pthread_mutex_lock(&muster_mpi.lock);
+	comm->refs++;
+	pthread_mutex_unlock(&muster_mpi.lock);
+	PMPI_Comm_delete_attr(*handle, keyval);
+	return comm;
+}
+
+/* The MPI library has not freed it: a callback has failed. */
+static void put_back(MPI_Comm handle, struct muster_mpi_comm *comm)
+{
+	comm->handle = handle;
+	PMPI_Comm_set_attr(handle, keyval, comm);
+}
+
 int muster_mpi_comm_end(MPI_Comm *handle, int (*end)(MPI_Comm *handle))
 {
 	const MPI_Comm *outer = ending;
+	struct muster_mpi_comm *comm = take_off(handle);
 	int err;
 
 	ending = handle;
-	atomic_fetch_add(&muster_mpi_comms_freed, 1);
 	err = end(handle);
 	ending = outer;
+	if (comm && err)
+		put_back(*handle, comm);
+	else if (comm)
+		let_go(comm);
 	return err;
 }
 

@@ -24,20 +24,20 @@ static struct {
 
 enum { CODES = sizeof(codes) / sizeof(*codes) };
 
-/* MPICH has no strings for codes of the classes that it defines itself: they get one of ours. */
-int muster_mpi_errors_open(void)
+/*
+ * With the first error: until then MPI_LASTUSEDCODE is what it is without us. MPICH has no strings for codes of the
+ * classes that it defines itself: they get one of ours. Where MPI has no room for more, classes do.
+ */
+static void codes_open(void)
 {
-	int err = 0;
-
-	for (size_t i = 0; i < CODES && !err; i++) {
+	for (size_t i = 0; i < CODES; i++) {
 #ifdef MPICH_VERSION
-		err = PMPI_Add_error_class(&codes[i].class);
-		if (err)
-			break;
+		if (PMPI_Add_error_class(&codes[i].class))
+			return;
 #endif
-		err = PMPI_Add_error_code(codes[i].class, &codes[i].code);
+		if (PMPI_Add_error_code(codes[i].class, &codes[i].code))
+			return;
 	}
-	return err;
 }
 
 _Thread_local char muster_mpi_said[MUSTER_MPI_SENTENCE];
@@ -60,12 +60,14 @@ int muster_mpi_fail(int err, const char *format, ...)
 
 int muster_mpi_error_code(const char *function, int err, const char *sentence)
 {
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	char text[MPI_MAX_ERROR_STRING];
 	size_t i = 0;
 
+	pthread_once(&once, codes_open);
 	while (i < CODES - 1 && codes[i].err != err)
 		i++;
-	if (!codes[i].code)	/* MPI had no room for it */
+	if (!codes[i].code)
 		return codes[i].class;
 	snprintf(text, sizeof(text), "%s: %s", function, sentence);
 	PMPI_Add_error_string(codes[i].code, text);

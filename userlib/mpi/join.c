@@ -11,7 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct muster_mpi muster_mpi = { .lock = PTHREAD_MUTEX_INITIALIZER, .threads = true };
+struct muster_mpi muster_mpi = {
+	.lock = PTHREAD_MUTEX_INITIALIZER, .own = MPI_COMM_NULL, .threads = true,
+};
 
 static MPI_Comm meeting;	/* MPI_COMM_WORLD, or another of the same ranks */
 
@@ -41,12 +43,25 @@ static int meet(int size)
 	return err;
 }
 
+/* No copy of MPI_COMM_SELF, which would have the program's attributes. */
+static int own_open(void)
+{
+	return PMPI_Comm_split(MPI_COMM_SELF, 0, 0, &muster_mpi.own) ||
+	       PMPI_Comm_set_errhandler(muster_mpi.own, MPI_ERRORS_RETURN);
+}
+
+static void own_close(void)
+{
+	if (muster_mpi.own != MPI_COMM_NULL)
+		muster_mpi_beneath.Comm_free(&muster_mpi.own);
+}
+
 /* All that can fail at one rank, but for meeting the others. */
 static int open_all(void)
 {
 	enum muster_mpi_reason why;
 
-	if (muster_mpi_errors_open() || muster_mpi_types_open() || muster_mpi_comms_open() ||
+	if (own_open() || muster_mpi_types_open() || muster_mpi_comms_open() ||
 	    !muster_mpi_comm_find(MPI_COMM_WORLD, true, &why))
 		return muster_mpi_fail(-ENOMEM, "MPI has no room for what libmuster-mpi keeps in it; free memory, or start the program without muster-mpi");
 	return muster_mpi_requests_open();
@@ -61,6 +76,7 @@ static void close_all(void)
 	muster_mpi.job = NULL;
 	muster_finalize(job);
 	pthread_mutex_unlock(&muster_mpi.lock);
+	own_close();
 }
 
 /* Who cannot join, the first of them; size: nobody. It is asked when nothing can fail any more. */

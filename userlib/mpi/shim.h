@@ -151,6 +151,7 @@ const char *muster_mpi_coll_name(enum muster_mpi_coll coll);
 struct muster_mpi {
 	struct muster *job;		/* NULL: not joined, or not any more */
 	pthread_mutex_t lock;
+	MPI_Comm own;			/* this rank's alone, which returns errors */
 	int rank;
 	bool stats;
 	bool force;			/* rank 0's MUSTER_OFFLOAD is force */
@@ -250,8 +251,8 @@ void muster_mpi_end_turn(void);
 /**
  * muster_mpi_comm_end() - by MPI_Comm_free or MPI_Comm_disconnect beneath.
  *
- * Which deletes the program's attributes behind ours, or before, as each member has set them. A collective that
- * their callbacks call is the MPI library's, whichever it is: at all members alike.
+ * Our attribute goes before the program's, and comes back if the callback of one of those fails. A collective that
+ * they call is the MPI library's, whichever it is: at all members alike.
  */
 int muster_mpi_comm_end(MPI_Comm *handle, int (*end)(MPI_Comm *handle));
 
@@ -382,6 +383,8 @@ int muster_mpi_side_even(struct muster_mpi_side *side, const void *buffer, int64
 			 MPI_Datatype type, uint32_t nr);
 int muster_mpi_side_uneven(struct muster_mpi_side *side, const void *buffer,
 			   const struct muster_mpi_blocks *blocks, uint32_t nr);
+/** muster_mpi_side_unread() - memory for a result that nobody reads. Return: 0; -ENOMEM. */
+int muster_mpi_side_unread(struct muster_mpi_side *side, uint64_t bytes);
 /** muster_mpi_side_order() - of even blocks: which of the caller's each is. By a copy. */
 int muster_mpi_side_order(struct muster_mpi_side *side, const uint32_t *order);
 /**
@@ -513,7 +516,6 @@ int muster_mpi_failed_look(int err, MPI_Status *status);
 
 /* ---- errors and figures (error.c, stats.c) -------------------------------------------------------- */
 
-int muster_mpi_errors_open(void);
 /** muster_mpi_error_code() - MPI's number for -errno and what it was about. */
 int muster_mpi_error_code(const char *function, int err, const char *sentence);
 /** muster_mpi_error() - the same, given to the communicator's error handler first. */

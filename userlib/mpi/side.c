@@ -34,8 +34,8 @@ static int pack_at(char *at, int nr, MPI_Datatype type, char *packed, int bytes,
 {
 	int position = 0;
 
-	return unpack ? PMPI_Unpack(packed, bytes, &position, at, nr, type, MPI_COMM_SELF) :
-			PMPI_Pack(at, nr, type, packed, bytes, &position, MPI_COMM_SELF);
+	return unpack ? PMPI_Unpack(packed, bytes, &position, at, nr, type, muster_mpi.own) :
+			PMPI_Pack(at, nr, type, packed, bytes, &position, muster_mpi.own);
 }
 
 /* MPICH's MPI_Pack takes MPI_BOTTOM for no buffer: begin elsewhere, with data as far below. */
@@ -188,6 +188,13 @@ int muster_mpi_side_even(struct muster_mpi_side *side, const void *buffer, int64
 	if (!info.plain && side->bytes)
 		return even_copy(side, (char *)buffer, count, type, info.extent);
 	return buffer || !side->bytes ? 0 : -EINVAL;
+}
+
+int muster_mpi_side_unread(struct muster_mpi_side *side, uint64_t bytes)
+{
+	*side = (struct muster_mpi_side){ .packed = malloc(bytes ? bytes : 1) };
+	side->at = side->packed;
+	return side->at ? 0 : no_memory(bytes);
 }
 
 int muster_mpi_side_order(struct muster_mpi_side *side, const uint32_t *order)

@@ -250,14 +250,15 @@ static int gather(struct start *start)
 					       MUSTER_U8, (uint32_t)start->call->root, &op->request));
 }
 
-/* In place the root's own block stays where it is: out is in. */
+/* In place the root's own block stays where it is, which may be memory that cannot be written. */
 static int scatter(struct start *start)
 {
 	struct muster_mpi_op *op = start->op;
 	int err = scattered(start, false);
 
-	return err ? err : MUSTER_MPI_LOCKED(muster_scatter_start(start->comm, op->in.at,
-						start->in_place ? op->in.at : op->out.at,
+	if (!err && start->in_place)
+		err = muster_mpi_side_unread(&op->out, op->in.bytes);
+	return err ? err : MUSTER_MPI_LOCKED(muster_scatter_start(start->comm, op->in.at, op->out.at,
 						start->is_root ? op->in.bytes : op->out.bytes,
 						MUSTER_U8, (uint32_t)start->call->root, &op->request));
 }
@@ -307,16 +308,16 @@ static int gatherv(struct start *start)
 						MUSTER_U8, (uint32_t)start->call->root, &op->request));
 }
 
+/* In place the root has nothing for itself. */
 static int scatterv(struct start *start)
 {
 	struct muster_mpi_op *op = start->op;
 	int err = scattered(start, true);
 
+	if (!err && start->in_place)
+		op->in.counts[start->rank] = 0;
 	return err ? err : MUSTER_MPI_LOCKED(muster_scatterv_start(start->comm, op->in.at, op->in.counts,
-						 op->in.displs,
-						 start->in_place ? op->in.at : op->out.at,
-						 start->in_place ? op->in.counts[start->rank] :
-								   op->out.bytes,
+						 op->in.displs, op->out.at, op->out.bytes,
 						 MUSTER_U8, (uint32_t)start->call->root, &op->request));
 }
 

@@ -226,12 +226,21 @@ static bool is_plain(MPI_Datatype type)
 	return plain;
 }
 
+/* MPI says so of what it is to pack: nothing. */
+static bool is_committed(MPI_Datatype type)
+{
+	char nothing;
+	int position = 0;
+
+	return !PMPI_Pack(&nothing, 0, type, &nothing, sizeof(nothing), &position, muster_mpi.own);
+}
+
 static bool look_into(MPI_Datatype type, struct muster_mpi_type *info)
 {
 	MPI_Aint low, extent;
 	MPI_Count bytes;
 
-	if (PMPI_Type_size_x(type, &bytes) || bytes < 0 || PMPI_Type_get_extent(type, &low, &extent))
+	if (!is_committed(type) || PMPI_Type_size_x(type, &bytes) || bytes < 0 || PMPI_Type_get_extent(type, &low, &extent))
 		return false;
 	info->bytes = (uint64_t)bytes;
 	info->extent = extent;
@@ -259,16 +268,11 @@ static void remember(MPI_Datatype type, const struct muster_mpi_type *info)
 		free(kept);
 }
 
-bool muster_mpi_type_get(MPI_Datatype type, struct muster_mpi_type *info)
+static bool find(MPI_Datatype type, struct muster_mpi_type *info)
 {
-	const struct named *named = &table[slot_of(type)];
 	struct muster_mpi_type *kept;
 	int found = 0;
 
-	if (named->muster && named->ops != PAIR) {
-		*info = (struct muster_mpi_type){ named->bytes, (int64_t)named->bytes, true };
-		return true;
-	}
 	if (type == MPI_DATATYPE_NULL || PMPI_Type_get_attr(type, keyval, &kept, &found))
 		return false;
 	if (found) {
@@ -279,6 +283,22 @@ bool muster_mpi_type_get(MPI_Datatype type, struct muster_mpi_type *info)
 		return false;
 	remember(type, info);
 	return true;
+}
+
+bool muster_mpi_type_get(MPI_Datatype type, struct muster_mpi_type *info)
+{
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;	/* of what is kept with types */
+	const struct named *named = &table[slot_of(type)];
+	bool is_one;
+
+	if (named->muster && named->ops != PAIR) {
+		*info = (struct muster_mpi_type){ named->bytes, (int64_t)named->bytes, true };
+		return true;
+	}
+	pthread_mutex_lock(&lock);
+	is_one = find(type, info);
+	pthread_mutex_unlock(&lock);
+	return is_one;
 }
 
 int muster_mpi_types_open(void)
