@@ -13,7 +13,9 @@
 #else
 #define ALLREDUCE_INIT	MPI_Allreduce_init
 #endif
+#include <complex.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -382,6 +384,22 @@ static void exscan_of_rank_0(void)
 }
 
 /* They are MPI's own though they have no name: nobody frees them. */
+static void sums_of_fortran(void)
+{
+	double complex z = 1 + 2 * I, z_sum = 0;
+	double x = 0.5, x_sum = 0;
+	int32_t i = 7, i_sum = 0;
+	MPI_Datatype type;
+
+	MPI_Type_create_f90_integer(9, &type);
+	MPI_Allreduce(&i, &i_sum, 1, type, MPI_SUM, MPI_COMM_WORLD);
+	MPI_Type_create_f90_real(15, MPI_UNDEFINED, &type);
+	MPI_Allreduce(&x, &x_sum, 1, type, MPI_SUM, MPI_COMM_WORLD);
+	MPI_Type_create_f90_complex(15, MPI_UNDEFINED, &type);
+	MPI_Allreduce(&z, &z_sum, 1, type, MPI_SUM, MPI_COMM_WORLD);
+	MUST(i_sum == 7 * size && x_sum == 0.5 * size && z_sum == size * z);
+}
+
 static void types_of_fortran(void)
 {
 	for (int root = 0; root < 2; root++) {
@@ -395,6 +413,7 @@ static void types_of_fortran(void)
 		MPI_Type_free(&two);
 		MUST(numbers[0] == root && numbers[1] == root + 0.5);
 	}
+	sums_of_fortran();
 }
 
 /* ---- the end of a communicator -------------------------------------------------------------------- */

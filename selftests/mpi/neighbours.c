@@ -311,6 +311,36 @@ static void from_bottom(void)
 	MPI_Comm_free(&comm);
 }
 
+/* The last rank has no neighbours and gives nothing, and all go on together. */
+static void alone(void)
+{
+	int others = size - 1, degree = rank < others ? 1 : 0;
+	int left = (rank + others - 1) % others, right = (rank + 1) % others, count = degree ? 3 : 0;
+	MPI_Request request;
+	MPI_Comm comm;
+
+	MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, degree, &left, unweighted, degree, &right,
+				       unweighted, MPI_INFO_NULL, 0, &comm);
+	for (int i = 0; i < 3; i++)
+		in[i] = 10 * rank + i;
+	for (int turn = 0; turn < 3; turn++) {
+		memset(out, -1, sizeof(out));
+		if (turn == 0)
+			MPI_Neighbor_allgather(in, count, MPI_INT, out, count, MPI_INT, comm);
+		else if (turn == 1)
+			MPI_Neighbor_alltoall(in, count, MPI_INT, out, count, MPI_INT, comm);
+		else
+			MPI_Ineighbor_alltoall(in, count, MPI_INT, out, count, MPI_INT, comm, &request);
+		if (turn == 2)
+			MPI_Wait(&request, MPI_STATUS_IGNORE);
+		MPI_Barrier(comm);
+		for (int i = 0; i < 3; i++)
+			MUST(out[i] == (degree ? 10 * left + i : -1));
+		MUST(out[3] == -1);
+	}
+	MPI_Comm_free(&comm);
+}
+
 static void no_topology(void)
 {
 	int err;
@@ -363,6 +393,7 @@ int main(int argc, char **argv)
 	}
 	one_sided();
 	from_bottom();
+	alone();
 	if (!rank)
 		puts("right");
 	MPI_Finalize();

@@ -85,9 +85,9 @@ static void again_free(struct again *again)
 }
 
 /* Fortran's are gone when the call returns. */
-static int types_copy(const MPI_Datatype **types, MPI_Datatype **copy, uint32_t nr_types)
+static int types_copy(const MPI_Datatype **types, MPI_Datatype **copy, uint32_t nr_types, bool in_place)
 {
-	if (!*types)
+	if (!*types || in_place)
 		return 0;
 	*copy = malloc((nr_types + 1) * sizeof(**copy));
 	if (!*copy)
@@ -104,9 +104,10 @@ static struct again *again_new(const struct muster_mpi_call *call, struct muster
 	if (!again)
 		return NULL;
 	*again = (struct again){ .active = MPI_REQUEST_NULL, .comm = comm, .call = *call };
-	if (!types_copy(&again->call.in_types, &again->in_types, muster_mpi_blocks_nr(call, comm, true)) &&
-	    !types_copy(&again->call.out_types, &again->out_types,
-			muster_mpi_blocks_nr(call, comm, false)) &&
+	if (!types_copy(&again->call.in_types, &again->in_types, muster_mpi_blocks_nr(call, comm, true),
+			call->in == MPI_IN_PLACE) &&
+	    !types_copy(&again->call.out_types, &again->out_types, muster_mpi_blocks_nr(call, comm, false),
+			false) &&
 	    !muster_mpi_types_hold(&again->held, call, comm))
 		return again;
 	again_free(again);
@@ -123,7 +124,8 @@ int muster_mpi_persist(int err, const struct muster_mpi_call *call, MPI_Request 
 		return err;
 	comm = muster_mpi_comm_find(call->comm, true, &why);
 	if (comm)
-		comm = muster_mpi_comm_twin(comm, &why);
+		why = muster_mpi_cannot(call, comm);
+	comm = comm && !why ? muster_mpi_comm_twin(comm, &why) : NULL;
 	if (!comm && muster_mpi_may_pass(why))
 		return MPI_SUCCESS;
 	if (!comm) {

@@ -112,6 +112,8 @@ int muster_mpi_fold_start(struct muster_mpi_op *op, const struct muster_mpi_call
 				   call->out_type, 1);
 	if (!err && nr)
 		err = muster_mpi_side_even(&op->out, call->out, (int64_t)shares.mine, call->out_type, 1);
+	if (!err && nr && !in_place)
+		err = muster_mpi_sides_part(&op->in, op->in.low, &op->out, op->out.low);
 	if (!err)
 		err = muster_mpi_side_pack(&op->in);
 	*fold = (struct muster_mpi_fold){

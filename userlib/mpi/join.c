@@ -53,7 +53,7 @@ static int own_open(void)
 static void own_close(void)
 {
 	if (muster_mpi.own != MPI_COMM_NULL)
-		muster_mpi_beneath.Comm_free(&muster_mpi.own);
+		PMPI_Comm_free(&muster_mpi.own);
 }
 
 /* All that can fail at one rank, but for meeting the others. */

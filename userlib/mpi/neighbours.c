@@ -129,15 +129,19 @@ bool muster_mpi_has_topology(MPI_Comm handle)
 
 int muster_mpi_graph_get(MPI_Comm handle, int rank, struct muster_mpi_graph **graph)
 {
-	int mine, all = 0;
+	enum { KNOWN, NEIGHBOURS, WORDS };
+	int mine[WORDS] = { 0 }, least[WORDS] = { 0 };
 
 	*graph = NULL;
 	if (!muster_mpi_has_topology(handle))
 		return 0;
 	*graph = calloc(1, sizeof(**graph));
-	mine = !look(handle, rank, *graph);
-	if (!muster_mpi_beneath.Allreduce(&mine, &all, 1, MPI_INT, MPI_MIN, handle) && all)
+	mine[KNOWN] = !look(handle, rank, *graph);
+	mine[NEIGHBOURS] = mine[KNOWN] && (*graph)->to.nr + (*graph)->from.nr > 0;
+	if (!muster_mpi_beneath.Allreduce(mine, least, WORDS, MPI_INT, MPI_MIN, handle) && least[KNOWN]) {
+		(*graph)->some_alone = !least[NEIGHBOURS];
 		return 0;
+	}
 	muster_mpi_graph_free(*graph);
 	*graph = NULL;
 	return -ENOMEM;
@@ -210,7 +214,7 @@ static int give(struct muster_mpi_op *op, enum muster_mpi_coll coll)
 	}
 }
 
-int muster_mpi_neighbours_start(struct muster_mpi_op *op, const struct muster_mpi_call *call)
+static int start(struct muster_mpi_op *op, const struct muster_mpi_call *call)
 {
 	int err = sides(op, call);
 
@@ -220,4 +224,45 @@ int muster_mpi_neighbours_start(struct muster_mpi_op *op, const struct muster_mp
 		err = muster_mpi_side_pack(&op->in);
 	op->unpack = true;
 	return err ? err : give(op, call->coll);
+}
+
+/* So many of that length, one behind the other. */
+static int blocks_fill(uint32_t nr, int count, MPI_Datatype type, int *counts, MPI_Aint *ats)
+{
+	struct muster_mpi_type info;
+
+	if (nr && !muster_mpi_type_get(type, &info))
+		return -EINVAL;
+	for (uint32_t i = 0; i < nr; i++) {
+		counts[i] = count;
+		ats[i] = (MPI_Aint)i * count * info.extent;
+	}
+	return 0;
+}
+
+/* An even one as if lengths were the ranks' own. */
+static int start_as_uneven(struct muster_mpi_op *op, const struct muster_mpi_call *call)
+{
+	uint32_t nr_in = muster_mpi_blocks_nr(call, op->comm, true);
+	uint32_t nr_out = muster_mpi_blocks_nr(call, op->comm, false);
+	int counts[nr_in + nr_out + 1], err;
+	MPI_Aint ats[nr_in + nr_out + 1];
+	struct muster_mpi_call uneven = *call;
+
+	uneven.coll = call->coll == COLL_Neighbor_allgather ? COLL_Neighbor_allgatherv : COLL_Neighbor_alltoallv;
+	uneven.in_counts = counts;
+	uneven.in_ats = ats;
+	uneven.out_counts = counts + nr_in;
+	uneven.out_ats = ats + nr_in;
+	err = blocks_fill(nr_in, call->in_count, call->in_type, counts, ats) ?:
+	      blocks_fill(nr_out, call->out_count, call->out_type, counts + nr_in, ats + nr_in);
+	return err ? err : start(op, &uneven);
+}
+
+/* Who has no neighbours need not know how long the others' blocks are. */
+int muster_mpi_neighbours_start(struct muster_mpi_op *op, const struct muster_mpi_call *call)
+{
+	bool is_even = call->coll == COLL_Neighbor_allgather || call->coll == COLL_Neighbor_alltoall;
+
+	return (is_even && op->comm->graph->some_alone ? start_as_uneven : start)(op, call);
 }

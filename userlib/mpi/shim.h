@@ -434,6 +434,7 @@ struct muster_mpi_edges {
 struct muster_mpi_graph {
 	struct muster_mpi_edges to;
 	struct muster_mpi_edges from;
+	bool some_alone;	/* a rank has no neighbours */
 };
 
 /**
@@ -479,6 +480,8 @@ struct muster_mpi_op {
 int muster_mpi_start(struct muster_mpi_op *op, const struct muster_mpi_call *call,
 		     enum muster_mpi_reason *why);
 void muster_mpi_op_free(struct muster_mpi_op *op);
+/** muster_mpi_cannot() - why calls like this one are the MPI library's, whatever counts and buffers are. */
+enum muster_mpi_reason muster_mpi_cannot(const struct muster_mpi_call *call, const struct muster_mpi_comm *comm);
 
 /** muster_mpi_begin_on() - a nonblocking call on a communicator that is known. */
 int muster_mpi_begin_on(struct muster_mpi_comm *comm, const struct muster_mpi_call *call,

@@ -413,20 +413,29 @@ static enum muster_mpi_reason find_reduction(struct start *start)
 	return why;
 }
 
+enum muster_mpi_reason muster_mpi_cannot(const struct muster_mpi_call *call, const struct muster_mpi_comm *comm)
+{
+	int kind = rows[call->coll].kind;
+	struct muster_mpi_reduction reduction;
+
+	if (kind & REDUCES)
+		return call->op == MPI_OP_NULL ? REASON_INVALID :
+						 muster_mpi_reduction_get(call->out_type, call->op, &reduction);
+	if (kind & OF_GRAPH && !comm->graph)
+		return muster_mpi_has_topology(call->comm) ? REASON_GRAPH : REASON_INVALID;
+	return REASON_NONE;
+}
+
 static int check(struct start *start, const struct row *row, enum muster_mpi_reason *why)
 {
 	const struct muster_mpi_call *call = start->call;
 
-	if (row->kind & REDUCES) {
-		*why = call->out_count < 0 || call->op == MPI_OP_NULL ? REASON_INVALID :
-									find_reduction(start);
-		if (*why)
-			return INVALID;
-	}
-	if (row->kind & OF_GRAPH && !start->op->comm->graph) {
-		*why = muster_mpi_has_topology(call->comm) ? REASON_GRAPH : REASON_INVALID;
+	if (row->kind & REDUCES)
+		*why = call->out_count < 0 || call->op == MPI_OP_NULL ? REASON_INVALID : find_reduction(start);
+	else
+		*why = muster_mpi_cannot(call, start->op->comm);
+	if (*why)
 		return INVALID;
-	}
 	*why = REASON_INVALID;
 	if (row->kind & HAS_ROOT && (call->root < 0 || (uint32_t)call->root >= start->size))
 		return INVALID;

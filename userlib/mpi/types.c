@@ -6,6 +6,7 @@
  */
 #include "shim.h"
 
+#include <limits.h>
 #include <stdlib.h>
 
 enum {
@@ -78,8 +79,10 @@ static void name_integers(void)
 		name_integer(unsgned[i], false);
 }
 
+/* MPI has no arithmetic of characters, but both MPIs have. */
 static void name_others(void)
 {
+	name(MPI_CHAR, CHAR_MIN ? MUSTER_I8 : MUSTER_U8, INTEGER, 1);
 	name(MPI_FLOAT, MUSTER_F32, REAL, 4);
 	name(MPI_DOUBLE, MUSTER_F64, REAL, 8);
 	name(MPI_REAL, MUSTER_F32, REAL, 4);
@@ -97,6 +100,12 @@ static void name_others(void)
 	name(MPI_C_BOOL, MUSTER_U8, LOGICAL, 1);
 	name(MPI_CXX_BOOL, MUSTER_U8, LOGICAL, 1);
 	name(MPI_LOGICAL, MUSTER_I32, LOGICAL, 4);
+#ifdef MPI_LOGICAL1
+	name(MPI_LOGICAL1, MUSTER_I8, LOGICAL, 1);
+	name(MPI_LOGICAL2, MUSTER_I16, LOGICAL, 2);
+	name(MPI_LOGICAL4, MUSTER_I32, LOGICAL, 4);
+	name(MPI_LOGICAL8, MUSTER_I64, LOGICAL, 8);
+#endif
 	name(MPI_BYTE, MUSTER_U8, BITS, 1);
 	name(MPI_FLOAT_INT, MUSTER_F32_I32, PAIR, 8);
 	name(MPI_DOUBLE_INT, MUSTER_F64_I32, PAIR, 16);
@@ -118,6 +127,9 @@ static void name_all_folded(void)
 {
 	name_folded(MPI_LONG_DOUBLE, REAL);
 	name_folded(MPI_C_LONG_DOUBLE_COMPLEX, COMPLEX);
+	name_folded(MPI_CXX_LONG_DOUBLE_COMPLEX, COMPLEX);
+	name_folded(MPI_REAL16, REAL);
+	name_folded(MPI_COMPLEX32, COMPLEX);
 	name_folded(MPI_LONG_DOUBLE_INT, PAIR);
 	name_folded(MPI_2REAL, PAIR);
 	name_folded(MPI_2DOUBLE_PRECISION, PAIR);
@@ -157,24 +169,6 @@ bool muster_mpi_op_is_named(MPI_Op op)
 	return operation_of(op) || op == MPI_REPLACE || op == MPI_NO_OP;
 }
 
-enum muster_mpi_reason muster_mpi_reduction_get(MPI_Datatype type, MPI_Op op,
-						struct muster_mpi_reduction *reduction)
-{
-	const struct named *named = &table[slot_of(type)];
-	const struct operation *operation = operation_of(op);
-
-	*reduction = (struct muster_mpi_reduction){ 0 };
-	if (!operation)
-		return muster_mpi_op_is_named(op) ? REASON_INVALID : REASON_NONE;
-	if (!named->muster || !(named->ops & operation->types))
-		return REASON_TYPE;
-	if (named->muster != FOLDED)
-		*reduction = (struct muster_mpi_reduction){ named->muster, operation->muster, named->bytes };
-	return REASON_NONE;
-}
-
-/* ---- data that is moved ------------------------------------------------------------------------ */
-
 /* Of MPI's own types some have no name, and nobody frees them either. */
 static bool is_mpis_own(int combiner)
 {
@@ -182,21 +176,84 @@ static bool is_mpis_own(int combiner)
 	       combiner == MPI_COMBINER_F90_COMPLEX || combiner == MPI_COMBINER_F90_INTEGER;
 }
 
-static void type_free(MPI_Datatype type)
+static int combiner_of(MPI_Datatype type)
 {
 	int integers, addresses, types, combiner = MPI_COMBINER_NAMED;
 
-	PMPI_Type_get_envelope(type, &integers, &addresses, &types, &combiner);
-	if (!is_mpis_own(combiner))
+	muster_mpi_beneath.Type_get_envelope(type, &integers, &addresses, &types, &combiner);
+	return combiner;
+}
+
+/* The type that a kind of Fortran's is, by its size. MPI_DATATYPE_NULL: C has none. */
+static MPI_Datatype type_of_kind(int combiner, int bytes)
+{
+	static const MPI_Datatype integers[] = { [1] = MPI_INT8_T, [2] = MPI_INT16_T, [4] = MPI_INT32_T, [8] = MPI_INT64_T };
+	bool is_integer = combiner == MPI_COMBINER_F90_INTEGER, is_complex = combiner == MPI_COMBINER_F90_COMPLEX;
+
+	if (is_integer)
+		return bytes <= 8 && integers[bytes] ? integers[bytes] : MPI_DATATYPE_NULL;
+	if (is_complex)
+		return bytes == 8 ? MPI_C_FLOAT_COMPLEX : bytes == 16 ? MPI_C_DOUBLE_COMPLEX : MPI_DATATYPE_NULL;
+	return bytes == 4 ? MPI_FLOAT : bytes == 8 ? MPI_DOUBLE : MPI_DATATYPE_NULL;
+}
+
+static struct named named_of(MPI_Datatype type)
+{
+	struct named named = table[slot_of(type)];
+	int combiner, bytes = 0;
+	MPI_Datatype same;
+
+	if (named.muster || type == MPI_DATATYPE_NULL)
+		return named;
+	combiner = combiner_of(type);
+	if (combiner == MPI_COMBINER_NAMED || !is_mpis_own(combiner) || PMPI_Type_size(type, &bytes))
+		return named;
+	same = type_of_kind(combiner, bytes);
+	if (same != MPI_DATATYPE_NULL)
+		return table[slot_of(same)];
+	return (struct named){ type, FOLDED, combiner == MPI_COMBINER_F90_INTEGER ? INTEGER :
+			       combiner == MPI_COMBINER_F90_REAL ? REAL : COMPLEX, (uint64_t)bytes };
+}
+
+/* No operation of MPI's own combines it. */
+static bool is_derived(MPI_Datatype type)
+{
+	return type == MPI_DATATYPE_NULL || !is_mpis_own(combiner_of(type));
+}
+
+enum muster_mpi_reason muster_mpi_reduction_get(MPI_Datatype type, MPI_Op op,
+						struct muster_mpi_reduction *reduction)
+{
+	const struct operation *operation = operation_of(op);
+	struct named named;
+
+	*reduction = (struct muster_mpi_reduction){ 0 };
+	if (!operation)
+		return muster_mpi_op_is_named(op) ? REASON_INVALID : REASON_NONE;
+	named = named_of(type);
+	if (!named.muster)
+		return is_derived(type) ? REASON_INVALID : REASON_TYPE;
+	if (!(named.ops & operation->types))
+		return REASON_INVALID;
+	if (named.muster != FOLDED)
+		*reduction = (struct muster_mpi_reduction){ named.muster, operation->muster, named.bytes };
+	return REASON_NONE;
+}
+
+/* ---- data that is moved ------------------------------------------------------------------------ */
+
+static void type_free(MPI_Datatype type)
+{
+	if (!is_mpis_own(combiner_of(type)))
 		muster_mpi_beneath.Type_free(&type);
 }
 
 static bool has_no_gaps(MPI_Datatype type)
 {
 	MPI_Aint low, extent;
-	int bytes;
+	MPI_Count bytes;
 
-	return !PMPI_Type_size(type, &bytes) && !PMPI_Type_get_extent(type, &low, &extent) && !low &&
+	return !PMPI_Type_size_x(type, &bytes) && !PMPI_Type_get_extent(type, &low, &extent) && !low &&
 	       bytes >= 0 && bytes == extent;
 }
 
