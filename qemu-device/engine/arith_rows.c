@@ -46,7 +46,8 @@ static void combine_few(uint8_t type, uint8_t op, uint8_t *dst, const struct row
 {
 	size_t done = rows->nr > 1 ? muster_arith_turns(type, op, rows, dst, bytes) : 0;
 
-	one_by_one(type, op, dst, rows, done, bytes);
+	if (done < bytes)
+		one_by_one(type, op, dst, rows, done, bytes);
 }
 
 /* What is left of a row, and what it has come to. */
@@ -93,6 +94,14 @@ static void combine_many(uint8_t type, uint8_t op, uint8_t *dst, const struct ro
 	combine_few(type, op, dst, &part, bytes);
 }
 
+/* What was summed before is in a cache, of both rows if there are two. */
+static uint32_t sums(const void *dst, const uint8_t *const *from, uint32_t left, uint32_t nr)
+{
+	if (dst != from[0])
+		return 0;
+	return left < nr ? 2 : 1;
+}
+
 void muster_arith_rows(uint8_t type, uint8_t op, void *dst, const uint8_t *const *from,
 		       uint32_t left, uint32_t nr, size_t bytes)
 {
@@ -102,7 +111,7 @@ void muster_arith_rows(uint8_t type, uint8_t op, void *dst, const uint8_t *const
 		muster_arith_move(dst, from[nr - 1], bytes);
 		return;
 	}
-	if (nr <= FEW || (nr == FEW + 1 && dst == from[0])) {	/* what was summed before is in a cache */
+	if (nr <= FEW + sums(dst, from, left, nr)) {
 		combine_few(type, op, dst, &rows, bytes);
 		return;
 	}

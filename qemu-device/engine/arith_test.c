@@ -328,6 +328,7 @@ static void check_rows(uint8_t type, uint8_t op, size_t nr)
 
 	check_rows_of(type, op, nr, 1 + (uint32_t)(next_random() % count), count);
 	check_rows_of(type, op, nr, 4, 8);
+	check_rows_of(type, op, nr, 5, 10);
 	check_rows_of(type, op, nr, 8, 8);
 	check_rows_of(type, op, nr, 9, 9);
 }
