@@ -2,8 +2,7 @@
 /*
  * What comes to the aggregation node is checked in two gates, each with a counter of its
  * own: is it well formed, and is it from a neighbour in a group that is here. The third,
- * whether it has its place in an operation, is segment.c's. Only then it changes anything. What
- * says the same as one that has passed them need not, but for who has sent it.
+ * whether it has its place in an operation, is segment.c's. Only then it changes anything.
  */
 #include "internal.h"
 
@@ -95,9 +94,17 @@ static void receive_abort(struct muster_switch *sw, struct group *group, uint32_
 	group_fail(sw, group, packet->number, packet->arg, &packet->signature, by);
 }
 
-static __attribute__((noinline)) void pass_gates(struct muster_switch *sw, struct group *group, uint32_t port,
-						 const struct muster_packet *packet, const struct payload *payload)
+static void contribute(struct muster_switch *sw, struct group *group, uint32_t by,
+		       const struct muster_packet *packet, struct payload payload)
 {
+	group->progress[by].last = *packet;	/* what it says need not be looked at again */
+	segment_contribute(sw, group, by, packet, payload);
+}
+
+void aggregation_receive(struct muster_switch *sw, uint32_t port,
+			 const struct muster_packet *packet, struct payload payload)
+{
+	struct group *group = group_find(sw, packet->tree, packet->group);
 	uint32_t by;
 	bool above;
 
@@ -119,56 +126,9 @@ static __attribute__((noinline)) void pass_gates(struct muster_switch *sw, struc
 	else if (packet->type == MUSTER_PACKET_ABORT)
 		receive_abort(sw, group, above ? group->config.nr_children : by, packet);
 	else if (above)
-		segment_result(sw, group, packet, payload->at);
-	else if (!words_are_own(group, by, packet, payload->at))
+		segment_result(sw, group, packet, payload.at);
+	else if (!words_are_own(group, by, packet, payload.at))
 		sw->counters.drop_malformed++;
 	else
-		segment_contribute(sw, group, by, packet, payload);
-}
-
-static inline uint64_t differ(const void *a, const void *b, uint32_t bytes)
-{
-	uint64_t left, right, all = 0;
-
-#pragma GCC unroll 4
-	for (uint32_t at = 0; at < bytes; at += 8) {
-		memcpy(&left, (const uint8_t *)a + at, 8);
-		memcpy(&right, (const uint8_t *)b + at, 8);
-		all |= left ^ right;
-	}
-	return all;
-}
-
-#define DIFFER(a, b, from, to)                                                                   \
-	differ(&(a)->from, &(b)->from,                                                           \
-	       offsetof(struct muster_packet, to) - offsetof(struct muster_packet, from))
-
-/* In all but who has sent it, and what a switch does not look at. */
-static bool are_alike(const struct muster_packet *a, const struct muster_packet *b)
-{
-	return !(DIFFER(a, b, version, src_node) | DIFFER(a, b, number, incarnation) |
-		 DIFFER(a, b, arg, job_key) | (a->job_key ^ b->job_key));
-}
-
-/* NULL: none that is being collected has begun with such a packet. */
-static struct segment *expected(struct group *group, const struct muster_packet *packet)
-{
-	struct segment *segment = &group->segments[group->places[packet->pulse % SEGMENTS]];
-
-	return segment->phase == SEGMENT_COLLECTING && !group->failed && lock_admits(group) &&
-	       are_alike(&segment->first, packet) ? segment : NULL;
-}
-
-/* Most say the same as one that has passed the gates. */
-void aggregation_receive(struct muster_switch *sw, uint32_t port,
-			 const struct muster_packet *packet, const struct payload *payload)
-{
-	struct group *group = group_find(sw, packet->tree, packet->group);
-	struct segment *segment = group ? expected(group, packet) : NULL;
-	uint32_t by = segment ? group_child(group, port, packet) : 0;
-
-	if (segment && by < group->config.nr_children)
-		segment_take(sw, group, segment, by, packet, payload);
-	else
-		pass_gates(sw, group, port, packet, payload);
+		contribute(sw, group, by, packet, payload);
 }

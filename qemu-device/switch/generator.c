@@ -14,6 +14,12 @@ static void prepare(const struct group *group, uint8_t type, struct muster_packe
 	packet->type = type;
 }
 
+static void set_total(struct muster_packet *packet, uint32_t total)
+{
+	packet->total = total;
+	packet->length = (uint16_t)total;
+}
+
 static void carry(const struct segment *segment, struct muster_packet *packet)
 {
 	packet->seq_id = segment->slot;
@@ -21,15 +27,7 @@ static void carry(const struct segment *segment, struct muster_packet *packet)
 	packet->signature = segment->signature;
 	packet->number = segment->number;
 	packet->pulse = segment->pulse;
-	packet->total = segment->total;
-	packet->length = segment->total;
-}
-
-/* Of the result a child has all, or that it is there. */
-static void result_for(const struct segment *segment, uint32_t i, struct muster_packet *packet)
-{
-	packet->total = child_set_has(&segment->bare, i) ? 0 : segment->total;
-	packet->length = packet->total;
+	set_total(packet, segment->total);
 }
 
 static void address(const struct muster_switch_child *child, struct muster_packet *packet)
@@ -41,7 +39,7 @@ static void address(const struct muster_switch_child *child, struct muster_packe
 }
 
 /* What a link says that leads nowhere ends the group. */
-static int send(struct muster_switch *sw, struct group *group, uint32_t by, uint32_t port,
+static inline int send(struct muster_switch *sw, struct group *group, uint32_t by, uint32_t port,
 		const struct muster_packet *packet, const void *payload)
 {
 	int ret = credit_send(sw, port, packet, payload);
@@ -73,24 +71,30 @@ void generator_once(struct muster_switch *sw, struct group *group, const struct 
 	packet.flags = MUSTER_PACKET_ONCE;
 	for (uint32_t i = 0; i < group->config.nr_children; i++) {
 		address(&group->children[i], &packet);
-		result_for(segment, i, &packet);
+		set_total(&packet, child_set_has(&segment->bare, i) ? 0 : segment->total);
 		sw->world.send_once(sw->opaque, group->children[i].port, &packet, segment->sum);
 		sw->counters.copies_once++;
 	}
 }
 
-/* That it is owed to. */
-static void copy_to(struct muster_switch *sw, struct group *group, struct segment *segment, uint32_t i,
+/* To those of 64 that it is owed to; who has left needs none. */
+static void copy_to(struct muster_switch *sw, struct group *group, struct segment *segment, uint32_t word,
 		    struct muster_packet *packet)
 {
-	const struct muster_switch_child *child = &group->children[i];
+	const struct muster_switch_child *child = &group->children[64 * word];
+	uint64_t *owed = &segment->owed.bits[word], bare = segment->bare.bits[word], left, bit = 1;
 
-	address(child, packet);
-	result_for(segment, i, packet);
-	if (!child_set_has(&group->left, i) && send(sw, group, i, child->port, packet, segment->sum))
-		return;
-	child_set_remove(&segment->owed, i);
-	sw->counters.copies++;
+	*owed &= ~group->left.bits[word];
+	for (left = *owed; left && !group->failed; left >>= 1, bare >>= 1, bit <<= 1, child++) {
+		if (!(left & 1))
+			continue;
+		address(child, packet);
+		set_total(packet, bare & 1 ? 0 : segment->total);
+		if (send(sw, group, (uint32_t)(child - group->children), child->port, packet, segment->sum))
+			continue;
+		*owed ^= bit;
+		sw->counters.copies++;
+	}
 }
 
 bool generator_down(struct muster_switch *sw, struct group *group, struct segment *segment)
@@ -99,9 +103,8 @@ bool generator_down(struct muster_switch *sw, struct group *group, struct segmen
 
 	prepare(group, MUSTER_PACKET_TREE_DOWN, &packet);
 	carry(segment, &packet);
-	for (uint32_t word = 0; word < PORT_WORDS; word++)
-		for (uint64_t bits = segment->owed.bits[word]; bits && !group->failed; bits &= bits - 1)
-			copy_to(sw, group, segment, 64 * word + (uint32_t)__builtin_ctzll(bits), &packet);
+	for (uint32_t word = 0; word < (group->config.nr_children + 63) / 64; word++)
+		copy_to(sw, group, segment, word, &packet);
 	return !child_set_empty(&segment->owed);
 }
 

@@ -104,6 +104,7 @@ struct group *group_new(struct muster_switch *sw, const struct muster_switch_gro
 	for (uint32_t i = 0; i < SEGMENTS; i++) {
 		group->segments[i].sum = at + i * data;
 		group->segments[i].from = (const uint8_t **)(group + 1) + i * config->nr_children;
+		group->places[i] = &group->segments[i];
 	}
 	return group;
 }
@@ -180,8 +181,9 @@ static void borrows_nothing(struct muster_switch *sw, struct group *group)
 		*link = group->next_borrowing;
 }
 
-void group_borrows(struct muster_switch *sw, struct group *group, const struct segment *segment)
+void group_borrows(struct muster_switch *sw, struct group *group, struct segment *segment)
 {
+	segment->lent = true;
 	if (!group->borrowing) {
 		group->next_borrowing = sw->borrowing;
 		sw->borrowing = group;

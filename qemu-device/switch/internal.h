@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What the files of the switch share. A packet goes switch.c → forward.c, or, if it is
+ * What the files of the switch share. A packet goes receive.c → forward.c, or, if it is
  * for the aggregation node, aggregation.c, which admits it to a group (group.c) and one of
  * its segments (segment.c, ring.c); what goes out to the ports of a group is made by generator.c.
  * Who may use a streaming tree is lock.c's. All that is sent for others goes through credit.c; reach.c
@@ -22,6 +22,7 @@ enum {
 	GROUP_BUCKETS = 256,
 	FLOW_BUCKETS = 1024,
 	NR_HALVES = 2,		/* of the ring of reduction units; a low-latency tree uses one */
+	RING_FEW = 8,		/* of what was lent: combined, though others are missing */
 	CACHE_LINE = 64,
 };
 
@@ -47,6 +48,8 @@ struct segment {
 	uint8_t phase;
 	uint8_t slot;
 	bool last;			/* of its number */
+	bool plain;			/* all say the same */
+	bool lent;			/* something was, and has not been given back */
 	uint16_t stage;
 	uint32_t number;
 	uint32_t pulse;
@@ -54,18 +57,17 @@ struct segment {
 	uint32_t speaker;		/* member who stands for all of it towards the parent */
 	uint32_t missing;		/* children that have not contributed */
 	uint32_t wanting;		/* those that have, and want the result's data */
-	uint32_t waiting;		/* contributions that lie where they have come */
+	uint32_t waiting;		/* of the others, those that are not combined */
 	uint32_t next[NR_HALVES];	/* child that each combines next, */
 	uint32_t ready[NR_HALVES];	/* and how many from there on have come */
 	struct muster_signature signature;
-	struct muster_packet first;	/* that came for it: the others say the same */
+	struct muster_packet first;	/* that came for it */
 	struct child_set came;
-	struct child_set lent;		/* whose contribution lies where it has come, at `from` */
 	struct child_set bare;		/* who only hears that the result is there */
 	struct child_set owed;
 	struct child_set asked;		/* nodes below that have not said whether they have locked */
 	uint8_t *sum;			/* of the halves, payload_max bytes each; behind them one for each child */
-	const uint8_t **from;		/* by child */
+	const uint8_t **from;		/* where each waits; at the last one that is combined lies its half */
 };
 
 /* How far a child has come: what it sends twice is not taken twice. */
@@ -74,6 +76,7 @@ struct progress {
 	uint32_t seen;			/* bit i: pulse first + i */
 	uint32_t number;
 	uint32_t first;			/* oldest pulse of it that has not come */
+	struct muster_packet last;	/* that has passed the gates of aggregation.c, once begun */
 };
 
 enum lock_state {
@@ -120,7 +123,7 @@ struct group {
 	struct lock lock;
 	struct progress *progress;	/* by child */
 	struct muster_switch_child *children;
-	uint8_t places[SEGMENTS];	/* by pulse: which segment was begun for it last */
+	struct segment *places[SEGMENTS];	/* by pulse: which was begun for it last */
 	uint32_t used;			/* segments that are not free */
 	struct segment segments[SEGMENTS];
 };
@@ -211,8 +214,10 @@ static inline bool child_set_empty(const struct child_set *set)
 
 static inline void child_set_fill(struct child_set *set, uint32_t nr)
 {
-	for (uint32_t i = 0; i < nr; i++)
-		child_set_add(set, i);
+	for (uint32_t i = 0; i < nr / 64; i++)
+		set->bits[i] = UINT64_MAX;
+	if (nr % 64)
+		set->bits[nr / 64] |= (1ull << nr % 64) - 1;
 }
 
 /* A packet's data, and whether it stays there until muster_switch_give_back(). */
@@ -241,6 +246,12 @@ static inline bool group_is_root(const struct group *group)
 static inline bool packet_is_once(const struct muster_packet *packet)
 {
 	return packet->type == MUSTER_PACKET_TREE_DOWN && packet->flags & MUSTER_PACKET_ONCE;
+}
+
+/* Whether the others say the same as it: no message that one alone brings, and no request for a lock. */
+static inline bool packet_is_plain(const struct muster_packet *packet)
+{
+	return packet->signature.op != MUSTER_REDOP_NONE && packet->signature.coll != MUSTER_COLL_LOCK;
 }
 
 /* Which child a packet is from; nr_children: none. */
@@ -322,15 +333,14 @@ bool reach_settle(struct muster_switch *sw);
 
 /* A packet for the aggregation node: admitted, or dropped and counted. */
 void aggregation_receive(struct muster_switch *sw, uint32_t port,
-			 const struct muster_packet *packet, const struct payload *payload);
+			 const struct muster_packet *packet, struct payload payload);
 
 /* ---- group.c ---- */
 
+/* Handles are counted, and one names groups on two trees side by side. */
 static inline struct group **group_bucket(const struct muster_switch *sw, uint16_t tree, uint32_t handle)
 {
-	uint64_t hash = ((uint64_t)tree << 32 | handle) * 0x9e3779b97f4a7c15ull;
-
-	return (struct group **)&sw->groups[(hash >> 32) % GROUP_BUCKETS];
+	return (struct group **)&sw->groups[(handle ^ tree) % GROUP_BUCKETS];
 }
 
 static inline struct group *group_find(const struct muster_switch *sw, uint16_t tree, uint32_t handle)
@@ -347,7 +357,7 @@ struct group *group_new(struct muster_switch *sw, const struct muster_switch_gro
 void group_insert(struct muster_switch *sw, struct group *group);
 void group_free(struct muster_switch *sw, struct group *group);
 /* Something was lent to it: muster_switch_give_back() looks at it. */
-void group_borrows(struct muster_switch *sw, struct group *group, const struct segment *segment);
+void group_borrows(struct muster_switch *sw, struct group *group, struct segment *segment);
 /* Something is left to be sent: step() looks at it. */
 void group_owes(struct muster_switch *sw, struct group *group);
 /* The first cause stays. All but who said it (a child, or nr_children: the parent) are told. */
@@ -366,22 +376,54 @@ enum { BY_NOBODY = 0xffff };
 /* Of a group whose children stand in the order of their ports. */
 uint32_t ring_split(const struct muster_switch_group *config, uint32_t radix);
 void ring_begin(const struct group *group, struct segment *segment);
-/*
- * A child's contribution, which came before its turn or in it. Return: whether all are in; then the
- * result is at segment->sum.
- */
+static inline void ring_arrive(struct segment *segment, uint32_t child)
+{
+	child_set_add(&segment->came, child);
+	segment->missing--;
+}
+
+/* A child's contribution, which came before its turn or in it. Return: whether all are in, as below. */
 bool ring_take(const struct group *group, struct segment *segment, uint32_t child,
-	       const struct payload *payload, uint32_t bytes);
+	       const void *payload, uint32_t bytes);
+/* The same, of what was lent. Return: whether it is time for ring_combine(). */
+static inline bool ring_wait(struct segment *segment, uint32_t child, const void *payload)
+{
+	segment->from[child] = payload;
+	segment->waiting++;
+	ring_arrive(segment, child);
+	return !segment->missing || segment->waiting >= RING_FEW;
+}
+/* A child has come: as many as are worth it. Return: whether all are in; then the result is at segment->sum. */
+bool ring_combine(const struct group *group, struct segment *segment, uint32_t child);
 /* What was lent is given back: what waits there is combined, or goes to a place of its own. */
 void ring_give_back(const struct group *group, struct segment *segment);
+/* Nothing is lent, and it is not known where things lie. */
+void ring_at_home(const struct group *group, struct segment *segment);
 
 /* ---- segment.c ---- */
 
-/* Of that child, for a segment that is being collected, and like the first that came for it. */
-void segment_take(struct muster_switch *sw, struct group *group, struct segment *segment, uint32_t child,
-		  const struct muster_packet *packet, const struct payload *payload);
 void segment_contribute(struct muster_switch *sw, struct group *group, uint32_t child,
-			const struct muster_packet *packet, const struct payload *payload);
+			const struct muster_packet *packet, struct payload payload);
+/* All are in. */
+void segment_complete(struct muster_switch *sw, struct group *group, struct segment *segment);
+/* It has its place. */
+static inline void segment_add(struct muster_switch *sw, struct group *group, struct segment *segment, uint32_t child,
+			       const struct muster_packet *packet, struct payload payload)
+{
+	sw->counters.contributions++;
+	if (!child)
+		segment->speaker = packet->src_member;
+	if (packet->flags & MUSTER_PACKET_BARE)
+		child_set_add(&segment->bare, child);
+	else
+		segment->wanting++;
+	if (payload.lent && !segment->lent)
+		group_borrows(sw, group, segment);
+	if (payload.lent ? ring_wait(segment, child, payload.at) && ring_combine(group, segment, child) :
+			   ring_take(group, segment, child, payload.at, packet->total))
+		segment_complete(sw, group, segment);
+}
+
 void segment_result(struct muster_switch *sw, struct group *group,
 		    const struct muster_packet *packet, const void *payload);
 /* Those of the group that something was lent to give it back. */
@@ -398,7 +440,10 @@ int lock_begin(struct muster_switch *sw, struct group *group);
 /* What it has, or its streaming fellow, is given back. */
 void lock_end(struct muster_switch *sw, struct group *group);
 /* Whether a segment is a request for a lock. */
-bool lock_is_asked(const struct group *group, const struct segment *segment);
+static inline bool lock_is_asked(const struct group *group, const struct segment *segment)
+{
+	return group->config.type == MUSTER_SWITCH_LLT && segment->signature.coll == MUSTER_COLL_LOCK;
+}
 /* All below have asked: this node has its say. False: not yet. */
 bool lock_ask(struct muster_switch *sw, const struct group *group, struct segment *segment);
 /* At the root: whether nodes are to lock it now. */

@@ -162,12 +162,6 @@ void lock_end(struct muster_switch *sw, struct group *group)
 
 /* ---- requests ---- */
 
-bool lock_is_asked(const struct group *group, const struct segment *segment)
-{
-	return group->config.type == MUSTER_SWITCH_LLT &&
-	       segment->signature.coll == MUSTER_COLL_LOCK;
-}
-
 /* The streaming one of the same members. NULL: there is none that can be locked. */
 static struct group *paired(const struct muster_switch *sw, const struct group *group)
 {

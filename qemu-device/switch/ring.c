@@ -17,11 +17,6 @@
 
 #include "arith.h"
 
-enum {
-	FEW = 8,			/* of what was lent: combined, though others are missing */
-	FIRST = 16 * CACHE_LINE,	/* bytes of it that are asked for when it comes */
-};
-
 /* Units 0 to n / 2 - 1, rounded up, are the left half ring. */
 uint32_t ring_split(const struct muster_switch_group *config, uint32_t radix)
 {
@@ -41,6 +36,7 @@ void ring_begin(const struct group *group, struct segment *segment)
 	segment->ready[0] = segment->ready[1] = 0;
 	segment->missing = group->config.nr_children;
 	segment->waiting = 0;
+	memset(&segment->came, 0, sizeof(segment->came));
 }
 
 static uint8_t *place_of(const struct group *group, const struct segment *segment, uint32_t child)
@@ -71,23 +67,12 @@ static void copy(void *to, const void *from, uint32_t bytes)
 		memcpy(to, from, bytes);
 }
 
-/* What a half has come to, and all that is ready: they are combined now. Return: how many that is. */
-static uint32_t list(const struct group *group, struct segment *segment, bool right,
-		     const uint8_t **from)
+/* What a half has come to lies where the last that it has combined did, and all others are behind it. */
+static const uint8_t **begin_of(const struct group *group, struct segment *segment, bool right)
 {
-	uint32_t nr = 0, child = segment->next[right], end = child + segment->ready[right];
+	uint32_t next = segment->next[right];
 
-	if (child > first_of(group, right))
-		from[nr++] = sum_of(group, segment, right);
-	for (; child < end; child++) {
-		bool lent = child_set_has(&segment->lent, child);
-
-		from[nr++] = lent ? segment->from[child] : place_of(group, segment, child);
-		segment->waiting -= lent;
-	}
-	segment->next[right] = end;
-	segment->ready[right] = 0;
-	return nr;
+	return &segment->from[next > first_of(group, right) ? next - 1 : next];
 }
 
 static void combine(const struct segment *segment, uint8_t *sum, const uint8_t *const *from,
@@ -98,26 +83,32 @@ static void combine(const struct segment *segment, uint8_t *sum, const uint8_t *
 				  nr, segment->total);
 }
 
+/* What a half has come to, and all that is ready. */
 static void combine_ready(const struct group *group, struct segment *segment, bool right)
 {
-	const uint8_t *from[1 + MUSTER_SWITCH_RADIX_MAX];
-	uint32_t nr = list(group, segment, right, from);
+	const uint8_t **from = begin_of(group, segment, right);
+	uint8_t *sum = sum_of(group, segment, right);
+	uint32_t nr;
 
-	combine(segment, sum_of(group, segment, right), from, nr, nr);
+	segment->next[right] += segment->ready[right];
+	segment->waiting -= segment->ready[right];
+	segment->ready[right] = 0;
+	nr = (uint32_t)(&segment->from[segment->next[right]] - from);
+	combine(segment, sum, from, nr, nr);
+	from[nr - 1] = sum;
 }
 
 /* Both halves and the top unit. */
 static void combine_all(const struct group *group, struct segment *segment)
 {
-	const uint8_t *from[NR_HALVES + MUSTER_SWITCH_RADIX_MAX];
-	uint32_t left, nr;
+	const uint8_t **middle = &segment->from[group->split], **end = &segment->from[group->config.nr_children];
+	const uint8_t **from = begin_of(group, segment, false), **right = begin_of(group, segment, true);
+	uint32_t nr_left = (uint32_t)(middle - from), nr_right = (uint32_t)(end - right);
 
-	for (int right = 0; right < NR_HALVES; right++)
-		segment->ready[right] = end_of(group, right) - segment->next[right];
-	left = list(group, segment, false, from);
-	nr = left + list(group, segment, true, from + left);
-	combine(segment, segment->sum, from, left ? left : nr, nr);
-	memset(&segment->lent, 0, sizeof(segment->lent));
+	if (right != middle)
+		memmove(middle, right, nr_right * sizeof(*right));
+	combine(segment, segment->sum, from, nr_left ? nr_left : nr_right, nr_left + nr_right);
+	segment->waiting = 0;
 }
 
 /* Those of a half whose turn it is when somebody has come. */
@@ -136,113 +127,89 @@ static void expect(const uint8_t *payload, uint32_t bytes)
 		__builtin_prefetch(payload + at);
 }
 
-/*
- * Of what is read later, side by side with others: what memory brings until the next one has been looked at. With less
- * it waits then, with more that one waits; the machine sees the rest coming when reading begins.
- */
-static void expect_first(const uint8_t *payload, uint32_t bytes)
-{
-	if (bytes < FIRST)
-		return;
-#pragma GCC unroll 16
-	for (uint32_t at = 0; at < FIRST; at += CACHE_LINE)
-		__builtin_prefetch(payload + at);
-}
-
-static void lie(struct segment *segment, uint32_t child, const uint8_t *payload)
-{
-	segment->from[child] = payload;
-	child_set_add(&segment->lent, child);
-	segment->waiting++;
-}
-
 /* What is at hand for this call alone. Return: whether it is its turn. */
 static bool put(const struct group *group, struct segment *segment, uint32_t child, bool right,
 		const uint8_t *payload, uint32_t bytes)
 {
 	expect(payload, bytes);
 	half_look(group, segment, right);
-	if (child != segment->next[right] + segment->ready[right]) {
-		copy(place_of(group, segment, child), payload, bytes);
-		return false;
+	if (child == segment->next[right] + segment->ready[right]) {
+		segment->from[child] = payload;
+		return true;
 	}
-	lie(segment, child, payload);
-	return true;
+	copy(place_of(group, segment, child), payload, bytes);
+	segment->from[child] = place_of(group, segment, child);
+	return false;
 }
 
-/* When one has come: as many as are worth it, or it alone, if that goes. */
-static void half_combine(const struct group *group, struct segment *segment, bool right, bool at_once)
+static bool take_at_once(const struct group *group, struct segment *segment, uint32_t child,
+			 const uint8_t *payload, uint32_t bytes)
 {
-	if (!at_once && segment->waiting < FEW)
-		return;
-	half_look(group, segment, right);
-	if (at_once || segment->ready[right] >= FEW)
-		combine_ready(group, segment, right);
-}
+	bool right = child >= group->split;
+	bool its_turn = put(group, segment, child, right, payload, bytes);
 
-static void arrive(struct segment *segment, uint32_t child)
-{
-	child_set_add(&segment->came, child);
-	segment->missing--;
-}
-
-/* Return: whether all are in. */
-static __attribute__((noinline)) bool combine_some(const struct group *group, struct segment *segment,
-						   bool right, bool at_once)
-{
-	if (segment->missing)
-		half_combine(group, segment, right, at_once);
-	else
+	ring_arrive(segment, child);
+	segment->waiting++;
+	if (!segment->missing) {
 		combine_all(group, segment);
+	} else if (its_turn) {
+		half_look(group, segment, right);
+		combine_ready(group, segment, right);
+	}
 	return !segment->missing;
 }
 
-static __attribute__((noinline)) bool take_at_once(const struct group *group, struct segment *segment,
-						   uint32_t child, const uint8_t *payload, uint32_t bytes)
+bool ring_take(const struct group *group, struct segment *segment, uint32_t child,
+	       const void *payload, uint32_t bytes)
 {
-	bool right = child >= group->split;
-	bool at_once = put(group, segment, child, right, payload, bytes);
-
-	arrive(segment, child);
-	return combine_some(group, segment, right, at_once);
+	if (segment->signature.op != MUSTER_REDOP_NONE)
+		return take_at_once(group, segment, child, payload, bytes);
+	copy(segment->sum, payload, bytes);	/* whoever brings it has brought the result */
+	ring_arrive(segment, child);
+	return !segment->missing;
 }
 
-bool ring_take(const struct group *group, struct segment *segment, uint32_t child,
-	       const struct payload *payload, uint32_t bytes)
+bool ring_combine(const struct group *group, struct segment *segment, uint32_t child)
 {
-	if (segment->signature.op == MUSTER_REDOP_NONE) {
-		copy(segment->sum, payload->at, bytes);	/* whoever brings it has brought the result */
-		arrive(segment, child);
-		return !segment->missing;
+	bool right = child >= group->split;
+
+	if (!segment->missing) {
+		combine_all(group, segment);
+		return true;
 	}
-	if (!payload->lent)
-		return take_at_once(group, segment, child, payload->at, bytes);
-	expect_first(payload->at, bytes);
-	lie(segment, child, payload->at);
-	arrive(segment, child);
-	if (segment->missing && segment->waiting < FEW)
-		return false;
-	return combine_some(group, segment, child >= group->split, false);
+	half_look(group, segment, right);
+	if (segment->ready[right] >= RING_FEW)
+		combine_ready(group, segment, right);
+	return false;
 }
 
 /* What waits is combined, or goes to a place of its own. */
-static void take_over(const struct group *group, struct segment *segment)
+void ring_give_back(const struct group *group, struct segment *segment)
 {
+	if (!segment->waiting)
+		return;
 	for (int right = 0; right < NR_HALVES; right++) {
 		half_look(group, segment, right);
 		if (segment->ready[right])
 			combine_ready(group, segment, right);
 	}
-	for (uint32_t child = 0; child < group->config.nr_children; child++)
-		if (child_set_has(&segment->lent, child) &&
-		    child >= segment->next[child >= group->split])
-			copy(place_of(group, segment, child), segment->from[child], segment->total);
-	segment->waiting = 0;
+	for (uint32_t child = 0; child < group->config.nr_children; child++) {
+		uint8_t *place = place_of(group, segment, child);
+
+		if (child < segment->next[child >= group->split] || !child_set_has(&segment->came, child) ||
+		    segment->from[child] == place)
+			continue;
+		copy(place, segment->from[child], segment->total);
+		segment->from[child] = place;
+	}
 }
 
-void ring_give_back(const struct group *group, struct segment *segment)
+/* Where all lies when nothing is lent. */
+void ring_at_home(const struct group *group, struct segment *segment)
 {
-	if (segment->waiting)
-		take_over(group, segment);
-	memset(&segment->lent, 0, sizeof(segment->lent));
+	for (uint32_t child = 0; child < group->config.nr_children; child++)
+		segment->from[child] = place_of(group, segment, child);
+	for (int right = 0; right < NR_HALVES; right++)
+		if (segment->next[right] > first_of(group, right))
+			segment->from[segment->next[right] - 1] = sum_of(group, segment, right);
 }

@@ -17,16 +17,9 @@ static bool is_older(uint32_t number, uint32_t than)
 
 /* ---- what has its place ---- */
 
-/* Most come in order. */
-static bool is_next(const struct progress *progress, const struct muster_packet *packet)
-{
-	return progress->begun && packet->number == progress->number &&
-	       packet->pulse == progress->first && !progress->seen;
-}
-
 /* A child is at most MUSTER_TREE_PULSES_LIVE pulses ahead of its oldest one, and of no other number. */
-static __attribute__((noinline)) bool in_window(struct muster_switch *sw, const struct progress *progress,
-						const struct muster_packet *packet)
+static bool in_window(struct muster_switch *sw, const struct progress *progress,
+		      const struct muster_packet *packet)
 {
 	bool same = progress->begun && packet->number == progress->number;
 	uint32_t first = same ? progress->first : 0, ahead = packet->pulse - first;
@@ -45,13 +38,18 @@ static __attribute__((noinline)) bool in_window(struct muster_switch *sw, const 
 	return false;
 }
 
-static __attribute__((noinline)) void advance(struct progress *progress, const struct muster_packet *packet)
+static void advance(struct progress *progress, const struct muster_packet *packet)
 {
-	if (!progress->begun || packet->number != progress->number)
-		*progress = (struct progress){ .begun = true, .number = packet->number };
-	progress->seen |= 1u << (packet->pulse - progress->first);
-	for (; progress->seen & 1; progress->seen >>= 1)
-		progress->first++;
+	bool same = progress->begun && packet->number == progress->number;
+	uint32_t first = same ? progress->first : 0;
+	uint32_t seen = (same ? progress->seen : 0) | 1u << (packet->pulse - first);
+
+	for (; seen & 1; seen >>= 1)
+		first++;
+	progress->begun = true;
+	progress->number = packet->number;
+	progress->first = first;
+	progress->seen = seen;
 }
 
 static bool is_of(const struct segment *segment, const struct muster_packet *packet)
@@ -63,7 +61,7 @@ static bool is_of(const struct segment *segment, const struct muster_packet *pac
 /* Where its pulse was begun last, or elsewhere if a child is ahead that may not be. */
 static struct segment *find(struct group *group, const struct muster_packet *packet)
 {
-	struct segment *segment = &group->segments[group->places[packet->pulse % SEGMENTS]];
+	struct segment *segment = group->places[packet->pulse % SEGMENTS];
 
 	if (is_of(segment, packet))
 		return segment;
@@ -75,24 +73,16 @@ static struct segment *find(struct group *group, const struct muster_packet *pac
 	return NULL;
 }
 
-/* Whether the others say the same as it: no message that one alone brings, and no request for a lock. */
-static bool is_plain(const struct muster_packet *packet)
-{
-	return packet->signature.op != MUSTER_REDOP_NONE && packet->signature.coll != MUSTER_COLL_LOCK;
-}
-
 /* The first that is free, and not all in turn: what was used a moment ago is in the cache. */
 static struct segment *begin(struct group *group, const struct muster_packet *packet)
 {
 	struct segment *segment;
-	uint32_t place;
 
 	if (group->used == UINT32_MAX)
 		return NULL;
-	place = __builtin_ctz(~group->used);
-	segment = &group->segments[place];
-	group->used |= segment_bit(group, segment);
-	group->places[packet->pulse % SEGMENTS] = (uint8_t)place;
+	segment = &group->segments[__builtin_ctz(~group->used)];
+	group->used |= group->used + 1;
+	group->places[packet->pulse % SEGMENTS] = segment;
 	segment->phase = SEGMENT_COLLECTING;
 	segment->slot = packet->seq_id;
 	segment->last = packet->flags & MUSTER_PACKET_LAST;
@@ -102,11 +92,8 @@ static struct segment *begin(struct group *group, const struct muster_packet *pa
 	segment->total = packet->total;
 	segment->signature = packet->signature;
 	segment->first = *packet;
-	if (!is_plain(packet))
-		segment->first.version = 0;	/* no other is like it */
+	segment->plain = packet_is_plain(packet);
 	ring_begin(group, segment);
-	memset(&segment->came, 0, sizeof(segment->came));
-	memset(&segment->lent, 0, sizeof(segment->lent));
 	memset(&segment->owed, 0, sizeof(segment->owed));
 	memset(&segment->bare, 0, sizeof(segment->bare));
 	segment->wanting = 0;
@@ -128,12 +115,19 @@ static bool agrees(const struct segment *segment, const struct muster_packet *pa
 	       !memcmp(&segment->signature, &packet->signature, sizeof(packet->signature));
 }
 
+/* With the others that have come. */
+static bool fits(const struct segment *segment, const struct muster_packet *packet)
+{
+	return agrees(segment, packet) && segment->last == !!(packet->flags & MUSTER_PACKET_LAST) &&
+	       totals_agree(segment, packet);
+}
+
 /*
  * Who contributes to a later use of a segment's place has the result of that one, whichever
  * copy it was: the copy that is still owed is spared.
  */
-static __attribute__((noinline)) void spare(struct muster_switch *sw, struct group *group, uint32_t child,
-					    const struct muster_packet *packet)
+static void spare(struct muster_switch *sw, struct group *group, uint32_t child,
+		  const struct muster_packet *packet)
 {
 	for (uint32_t i = 0; i < SEGMENTS; i++) {
 		struct segment *segment = &group->segments[i];
@@ -240,9 +234,7 @@ static void go_on(struct muster_switch *sw, struct group *group, struct segment 
 	settle(sw, group, segment);
 }
 
-/* All are in. */
-static __attribute__((noinline)) void all_came(struct muster_switch *sw, struct group *group,
-					       struct segment *segment)
+void segment_complete(struct muster_switch *sw, struct group *group, struct segment *segment)
 {
 	sw->counters.combined++;
 	if (!lock_is_asked(group, segment) || lock_ask(sw, group, segment)) {
@@ -253,43 +245,8 @@ static __attribute__((noinline)) void all_came(struct muster_switch *sw, struct 
 	sw->nr_waiting++;
 }
 
-/* It has its place. */
-static inline __attribute__((always_inline)) void add(struct muster_switch *sw, struct group *group,
-						      struct segment *segment, uint32_t child,
-						      const struct muster_packet *packet,
-						      const struct payload *payload)
-{
-	sw->counters.contributions++;
-	if (!child)
-		segment->speaker = packet->src_member;
-	if (packet->flags & MUSTER_PACKET_BARE)
-		child_set_add(&segment->bare, child);
-	else
-		segment->wanting++;
-	if (ring_take(group, segment, child, payload, packet->total))
-		all_came(sw, group, segment);
-	else if (payload->lent && segment->waiting == 1)
-		group_borrows(sw, group, segment);
-}
-
-void segment_take(struct muster_switch *sw, struct group *group, struct segment *segment, uint32_t child,
-		  const struct muster_packet *packet, const struct payload *payload)
-{
-	struct progress *progress = &group->progress[child];
-
-	if (is_next(progress, packet))
-		progress->first++;
-	else if (in_window(sw, progress, packet))
-		advance(progress, packet);
-	else
-		return;
-	if (group->owing)
-		spare(sw, group, child, packet);
-	add(sw, group, segment, child, packet, payload);
-}
-
 void segment_contribute(struct muster_switch *sw, struct group *group, uint32_t child,
-			const struct muster_packet *packet, const struct payload *payload)
+			const struct muster_packet *packet, struct payload payload)
 {
 	struct segment *segment;
 
@@ -301,8 +258,8 @@ void segment_contribute(struct muster_switch *sw, struct group *group, uint32_t 
 		sw->counters.drop_unlocked++;
 		return;
 	}
-	if (lock_is_taking(group, packet, payload->at)) {
-		take_answer(sw, group, child, packet, payload->at);
+	if (lock_is_taking(group, packet, payload.at)) {
+		take_answer(sw, group, child, packet, payload.at);
 		return;
 	}
 	if (!in_window(sw, &group->progress[child], packet))
@@ -310,29 +267,32 @@ void segment_contribute(struct muster_switch *sw, struct group *group, uint32_t 
 	if (group->owing)
 		spare(sw, group, child, packet);
 	segment = find(group, packet);
+	if (segment && segment->phase == SEGMENT_COLLECTING && !fits(segment, packet)) {
+		group_fail(sw, group, MUSTER_STATUS_MISMATCH, packet->src_member,
+			   &packet->signature, BY_NOBODY);
+		return;
+	}
 	if (!segment)
 		segment = begin(group, packet);
 	if (!segment || segment->phase != SEGMENT_COLLECTING) {
 		sw->counters.drop_window++;
 		return;
 	}
-	if (!agrees(segment, packet) ||
-	    segment->last != !!(packet->flags & MUSTER_PACKET_LAST) ||
-	    (!child_set_empty(&segment->came) && !totals_agree(segment, packet))) {
-		group_fail(sw, group, MUSTER_STATUS_MISMATCH, packet->src_member,
-			   &packet->signature, BY_NOBODY);
-		return;
-	}
 	advance(&group->progress[child], packet);
 	if (packet->total)
 		segment->total = packet->total;
-	add(sw, group, segment, child, packet, payload);
+	payload.lent &= packet->signature.op != MUSTER_REDOP_NONE;
+	segment_add(sw, group, segment, child, packet, payload);
 }
 
 void segment_give_back(struct group *group)
 {
-	for (; group->borrowing; group->borrowing &= group->borrowing - 1)
-		ring_give_back(group, &group->segments[__builtin_ctz(group->borrowing)]);
+	for (; group->borrowing; group->borrowing &= group->borrowing - 1) {
+		struct segment *segment = &group->segments[__builtin_ctz(group->borrowing)];
+
+		segment->lent = false;
+		ring_give_back(group, segment);
+	}
 }
 
 void segment_waiting(struct muster_switch *sw, struct group *group, bool hurry)

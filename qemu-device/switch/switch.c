@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The switch as a whole: made, given packets, stepped. What is for its aggregation node
- * stays here, all else is forwarded.
+ * The switch as a whole: made, stepped, and told of what is no packet.
  */
 #include "internal.h"
 
@@ -63,75 +62,6 @@ void muster_switch_destroy(struct muster_switch *sw)
 	forward_destroy(sw);
 	credit_destroy(sw);
 	sw->world.free(sw->opaque, sw, sizeof(*sw));
-}
-
-/* From a switch, which is told that it has room again. */
-static __attribute__((noinline)) int aggregate_credited(struct muster_switch *sw, uint32_t port,
-							const struct muster_packet *packet,
-							const struct payload *payload)
-{
-	struct flow *flow = credit_flow(sw, port, packet);
-
-	if (!flow)
-		return -EAGAIN;
-	sw->counters.packets_in++;
-	aggregation_receive(sw, port, packet, payload);
-	credit_passed(sw, flow);
-	return 0;
-}
-
-static int aggregate(struct muster_switch *sw, uint32_t port, const struct muster_packet *packet,
-		     const struct payload *payload)
-{
-	if (credit_is_trunk(sw, port) && !packet_is_once(packet))
-		return aggregate_credited(sw, port, packet, payload);
-	sw->counters.packets_in++;
-	aggregation_receive(sw, port, packet, payload);
-	return 0;
-}
-
-static int receive(struct muster_switch *sw, uint32_t port, const struct muster_packet *packet,
-		   const struct payload *payload, uint32_t len)
-{
-	if (port >= sw->radix || packet->version != MUSTER_PACKET_VERSION ||
-	    packet->length != len || len > MUSTER_MTU) {
-		sw->counters.packets_in++;
-		sw->counters.drop_malformed++;
-		return 0;
-	}
-	if (packet->type == MUSTER_PACKET_ROOM) {
-		credit_room(sw, port, packet);
-		return 0;
-	}
-	if (packet->type == MUSTER_PACKET_GONE) {
-		reach_receive(sw, port, packet);
-		return 0;
-	}
-	if (!sw->node || packet->dst_node != sw->node)
-		return forward(sw, port, packet, payload->at);
-	return aggregate(sw, port, packet, payload);
-}
-
-int muster_switch_receive(struct muster_switch *sw, uint32_t port,
-			  const struct muster_packet *packet, const void *payload, uint32_t len)
-{
-	return receive(sw, port, packet, &(struct payload){ payload, false }, len);
-}
-
-int muster_switch_lend(struct muster_switch *sw, uint32_t port, const struct muster_packet *packet,
-		       const void *payload, uint32_t len)
-{
-	return receive(sw, port, packet, &(struct payload){ payload, true }, len);
-}
-
-void muster_switch_give_back(struct muster_switch *sw)
-{
-	while (sw->borrowing) {
-		struct group *group = sw->borrowing;
-
-		sw->borrowing = group->next_borrowing;
-		segment_give_back(group);
-	}
 }
 
 /*

@@ -32,7 +32,7 @@ enum muster_switch_limit {
 };
 
 /* Of what muster_switch_save() writes. */
-#define MUSTER_SWITCH_STATE_VERSION	4
+#define MUSTER_SWITCH_STATE_VERSION	5
 
 /* What a tree is for; the same at all its switches. */
 enum muster_switch_tree_type {
