@@ -97,6 +97,7 @@ static int branch_add(struct net *net, const struct muster_fabric_branch *branch
 	group.tree = type == MUSTER_SWITCH_SAT ? TREE + 1 : TREE;
 	group.type = type;
 	group.locks = type == MUSTER_SWITCH_SAT && net->what->how == NET_LOCK;
+	group.segments = type == MUSTER_SWITCH_SAT ? net->what->segments : 0;
 	group.group = GROUP;
 	group.owner = 1;
 	group.job = JOB;

@@ -252,7 +252,7 @@ static void nonsense(struct muster_packet *packet)
 		packet->total ^= 1u << draw(32);
 		break;
 	case 6:
-		packet->arg = (uint32_t)draw(1u << 30) + 1;
+		packet->arg = MUSTER_TREE_PULSES_LIVE + 1 + (uint32_t)draw(1u << 30);
 		break;
 	case 7:
 		packet->signature.coll = MUSTER_COLL_LOCK;	/* of another length */

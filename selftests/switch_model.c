@@ -3,8 +3,8 @@
  * The SHARP paper's measurements (its section 4) in modelled time: allreduces of doubles by
  * low-latency and streaming trees, from NIC to NIC and on hosts. Bytes of a host by way; time and
  * bandwidth by size of 64 hosts below four leaf switches, beside a ping-pong; what a lock takes
- * beside a barrier; how many hosts there are, at how many ports, how far apart they start. Every
- * result is compared. --quick: a size of each.
+ * beside a barrier; how many hosts there are, at how many ports, how far apart they start; how many credits
+ * they have. Every result is compared. --quick: a size of each.
  */
 #include <stdio.h>
 #include <string.h>
@@ -192,6 +192,20 @@ static void shapes(void)
 		bandwidth("radix", what.radix, &what);
 }
 
+/* Segments of a group at each switch; one is the limited packet's. */
+static void credits(void)
+{
+	static const uint32_t numbers[] = { 1, 2, 4, 8, 16, MUSTER_SWITCH_SEGMENTS - 1 };
+	struct net_case what = allreduce(LEAVES, EACH, NET_SAT, quick ? 256 * KIB : 4 * MIB);
+
+	printf("# 64 hosts, streaming, %llu bytes, with so many credits: us, bytes/ns\n",
+	       (unsigned long long)what.bytes);
+	for (uint32_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++) {
+		what.segments = numbers[i] + 1;
+		bandwidth("credits", numbers[i], &what);
+	}
+}
+
 static void skews(void)
 {
 	printf("# 64 hosts, so many us from the first start to the last one: us from then on; 8 bytes by LLT, 64 KiB by SAT\n");
@@ -216,6 +230,7 @@ int main(int argc, char **argv)
 	times();
 	locks();
 	shapes();
+	credits();
 	skews();
 	return !good;
 }

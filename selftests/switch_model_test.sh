@@ -17,4 +17,7 @@ check "a lock at one switch takes as long as a barrier" \
 check "neither the number of hosts nor their ports make streaming slower" \
 	awk '/^(hosts|halves|radix)/ { nr++; if (!took) took = $3; if ($3 > 1.07 * took) slow = 1 }
 	     END { exit slow || nr != 9 }' table
+check "with 16 credits streaming is as fast as with 31, and with a single one not half as fast" \
+	awk '$1 == "credits" { nr++; took[$2] = $3 }
+	     END { exit nr != 6 || took[16] > 1.01 * took[31] || took[1] < 2 * took[16] }' table
 finish

@@ -61,6 +61,7 @@ struct net {
 	struct timeline line;
 	double begun_ns, ended_ns;
 	uint32_t done;
+	bool warms;		/* an operation of 0 bytes comes first: it brings credits */
 	bool failed;
 };
 

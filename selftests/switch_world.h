@@ -30,6 +30,7 @@ enum net_how {
 struct net_case {
 	uint32_t leaves, each;	/* switches below one spine, and hosts at each; one: no spine */
 	uint32_t radix;		/* 0: MUSTER_SWITCH_RADIX */
+	uint32_t segments;	/* of the streaming tree's group; 0: MUSTER_SWITCH_SEGMENTS */
 	bool halves;		/* at one switch: half of them at the ports of each half ring */
 	enum net_how how;
 	enum muster_coll coll;	/* of NET_NIC, by the schedule that suits it */

@@ -161,12 +161,12 @@ static int group_open(struct theatre *theatre, uint8_t type, char *why, size_t w
 
 /* ---- the play ---- */
 
-static void contribute(struct theatre *theatre, uint32_t host, uint32_t pulse)
+static void contribute(struct theatre *theatre, uint32_t host, uint32_t number, uint32_t pulse)
 {
 	const struct muster_packet packet = {
 		.version = MUSTER_PACKET_VERSION, .type = MUSTER_PACKET_TREE_UP, .job = JOB,
 		.src_node = host, .dst_node = theatre->group.nodes[host], .src_member = host,
-		.pulse = pulse, .total = BYTES, .length = BYTES, .incarnation = LIFE,
+		.number = number, .pulse = pulse, .total = BYTES, .length = BYTES, .incarnation = LIFE,
 		.signature = { .type = MUSTER_DTYPE_F64, .op = MUSTER_REDOP_SUM },
 		.group = GROUP, .job_key = KEY,
 	};
@@ -187,11 +187,12 @@ static void arrive(struct theatre *theatre, uint32_t which)
 }
 
 /* What a switch sends comes later than all that it was sent for. */
-static void perform(struct theatre *theatre, uint32_t pulses)
+static void perform(struct theatre *theatre, uint32_t number, uint32_t pulses)
 {
+	theatre->play->nr = theatre->play->end = 0;
 	for (uint32_t pulse = 0; pulse < pulses; pulse++)
 		for (uint32_t host = 0; host < muster_fabric_hosts(theatre->fabric); host++)
-			contribute(theatre, host, pulse);
+			contribute(theatre, host, number, pulse);
 	for (theatre->now = 1; theatre->now <= theatre->play->end; theatre->now++)
 		for (uint32_t i = 0; i < theatre->play->nr; i++)
 			if (theatre->play->packets[i].at == theatre->now)
@@ -224,8 +225,10 @@ int switch_play(const struct muster_fabric *fabric, uint8_t type, uint32_t pulse
 		err = player_open(&theatre, i);
 	if (!err)
 		err = group_open(&theatre, type, why, why_len);
-	if (!err)
-		perform(&theatre, pulses);
+	if (!err) {
+		perform(&theatre, 0, 1);	/* it brings credits */
+		perform(&theatre, 1, pulses);
+	}
 	if (theatre.no_memory)
 		err = -ENOMEM;
 	if (err && !*why)

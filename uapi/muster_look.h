@@ -75,7 +75,8 @@ enum muster_look_limit {
 	counter(buffer_entries_used, "entries used, of all units")		\
 	counter(contexts_closing, "contexts closed of which not all members have been told") \
 	counter(writes, "packets of one-sided writes that were stored")		\
-	counter(writes_refused, "and those that were refused: key, bounds, access")
+	counter(writes_refused, "and those that were refused: key, bounds, access")	\
+	counter(tree_limited, "contributions without a credit: the limited packets")
 
 #define MUSTER_ENGINE_COUNTER(name, words) __u64 name;
 

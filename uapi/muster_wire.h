@@ -11,7 +11,7 @@
 
 #include "muster_desc.h"
 
-#define MUSTER_PACKET_VERSION		5
+#define MUSTER_PACKET_VERSION		6
 
 enum muster_packet_type {
 	MUSTER_PACKET_DATA = 1,		/* fills a slot, whole or a fragment of it */
@@ -47,7 +47,8 @@ enum muster_packet_type {
  * The key of a slot is (job, dst_node, dst_vp, context, life, number, pulse,
  * seq_id). Exactly one member writes a slot; src_member says which it was, and its
  * node, VP and incarnation must be those of that member. To and from aggregation nodes
- * (Documentation/switch.md) job_key is the group's, and ABORT names tree and group as well.
+ * (Documentation/switch.md) job_key is the group's, and ABORT names tree and group as well. The credits of
+ * a TREE_DOWN are for so many contributions beyond the one that it answers, at most MUSTER_TREE_PULSES_LIVE.
  * A WRITE has the address where its message begins in signature.digest, and the key in arg. It is
  * of no sequence: number counts the writes of its sender to its receiver, and seq_id is that % 32.
  * WRITTEN has a bit for each, by seq_id.
@@ -73,7 +74,7 @@ struct muster_packet {
 	struct muster_signature signature;
 	__le32 incarnation;	/* of the sending member; a restarted one differs */
 	__le32 base;		/* oldest number that the sender has not ended */
-	__le32 arg;		/* ABORT: culprit's member index; WRITE, WRITTEN: above */
+	__le32 arg;		/* ABORT: culprit's member index; TREE_DOWN: credits; WRITE, WRITTEN: above */
 	__le16 length;		/* bytes of payload that follow */
 	__le16 tree;		/* TREE: which of the network's; else 0 */
 	__le32 group;		/* TREE: which aggregation group on it, from 1; else 0 */

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# Search the instances of the grant and window model, of the tree's and of the queues', one line
+# Search the instances of the grant and window model, of the trees', their credits' and of the queues', one line
 # each: name, what was expected, states searched, seconds, and what spin found. Instances named
 # no-* lack a rule: there spin must find the error. `run.sh NAME` runs one of them and,
 # where it ends in an error, prints the steps that lead there.
@@ -41,6 +41,7 @@ model_of()	# NAME or NAME=VALUE...
 {
 	case " $* " in
 	*" TREE "*) echo tree.pml ;;
+	*" CREDIT "*) echo credit.pml ;;
 	*" QUEUE "*) echo queue.pml ;;
 	*) echo grant.pml ;;
 	esac
@@ -142,6 +143,11 @@ instance no-comparing         deadlock  TREE PULSES=3 NUMBERS=2 NO_COMPARING
 instance no-sparing           assertion TREE PULSES=3 NUMBERS=2 LIVE=1 NO_SPARING
 instance no-room              assertion TREE PULSES=3 NUMBERS=2 SEGMENTS=2
 instance no-absorbing         assertion TREE PULSES=2 NO_ABSORBING
+instance credit               none      CREDIT PULSES=6 SEGMENTS=3
+instance credit-least         none      CREDIT PULSES=6 SEGMENTS=2
+instance no-limited           deadlock  CREDIT PULSES=6 SEGMENTS=3 NO_LIMITED
+instance no-keeping           assertion CREDIT PULSES=6 SEGMENTS=3 NO_KEEPING
+instance no-second-segment    assertion CREDIT PULSES=6 SEGMENTS=1
 instance queue-fetched        none      QUEUE FETCHES=3
 instance queue-fetched-here   none      QUEUE FETCHES=1
 instance queue-posted         none      QUEUE FETCHES=0

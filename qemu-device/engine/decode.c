@@ -428,7 +428,8 @@ static bool type_says(const struct muster_packet *packet)
 		return says(packet, MUSTER_PACKET_CREDIT_WANTED | MUSTER_PACKET_COLL_END, MUSTER_PULSE_MAX) &&
 		       !packet->arg && is_plain(packet) && is_empty;
 	case MUSTER_PACKET_TREE_DOWN:
-		return says(packet, MUSTER_PACKET_ONCE, MUSTER_PULSE_MAX) && !packet->arg &&
+		return says(packet, MUSTER_PACKET_ONCE, MUSTER_PULSE_MAX) &&
+		       packet->arg <= MUSTER_TREE_PULSES_LIVE &&
 		       packet->group && packet_is_whole(packet);
 	case MUSTER_PACKET_P2P:
 		return says(packet, 0, MUSTER_PULSE_MAX) && !packet->arg && is_plain(packet) &&

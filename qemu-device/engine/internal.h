@@ -111,6 +111,13 @@ struct fetching {
 	uint32_t left;			/* descriptors */
 };
 
+/* A reduction tree, and for how many pulses its aggregation node has given credits (tree.c). */
+struct joined {
+	struct muster_tree_config config;
+	uint32_t credits;		/* pulses below may be sent, of the running sequence; before one of the last, */
+	uint32_t pulses;		/* which had so many */
+};
+
 /*
  * At rest it is this and two bytes a member, in one allocation, what it knows of those with whom it
  * exchanged something, and its part in the table of its members. Everything else it has from the
@@ -173,7 +180,7 @@ struct context {
 	struct message *messages;
 	struct sequence **queue;	/* the others, from queue_first + 1 on; NULL: there was one at most */
 	struct sequence *kept;		/* the last that was asked for first */
-	struct muster_tree_config *trees; /* MUSTER_ENGINE_TREES_MAX; NULL: it has joined none */
+	struct joined *trees;		/* MUSTER_ENGINE_TREES_MAX; NULL: it has joined none */
 	struct fetching *fetching;	/* NULL: nothing */
 	struct entry *copies;		/* of what was sent unasked */
 	struct muster_signature *signatures; /* of those that have ended, by number; NULL: all have the last */
@@ -467,11 +474,15 @@ bool muster_tree_says(const struct context *ctx, const struct muster_packet *pac
 bool muster_tree_was_at(const struct context *ctx, uint32_t node, uint32_t present);
 /* Index of what is wrong with the sequence's use of the tree; nr_steps: nothing. */
 uint32_t muster_tree_check(const struct context *ctx, const struct sequence *seq);
-/* Whether the contribution has gone; if not, the context is stalled, or has failed. */
+/* The sequence that uses it begins. */
+void muster_tree_begin(const struct context *ctx, const struct sequence *seq);
+/* Whether the contribution has gone; if not, it has no credit, or the context is stalled, or has failed. */
 bool muster_tree_send(struct context *ctx, const struct instance *inst, const struct send *send,
 		      const void *data);
 /* Whether a result is for a live pulse that has contributed; else it was counted. */
 bool muster_tree_awaits(struct context *ctx, const struct muster_packet *packet);
+/* What it says of credits. */
+void muster_tree_hear(const struct context *ctx, const struct muster_packet *packet);
 
 /* What has come for a number of the window, and was not combined. */
 static inline struct entry *muster_arrivals_first(const struct context *ctx, uint32_t number)

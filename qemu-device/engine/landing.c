@@ -345,6 +345,7 @@ void muster_landing_result(struct context *ctx, const struct muster_packet *pack
 	if (!muster_tree_awaits(ctx, packet))
 		return;
 	ctx->engine->counters->tree_down++;
+	muster_tree_hear(ctx, packet);
 	if (muster_instance_awaits(ctx, packet->pulse, packet->seq_id)) {
 		pass_through(ctx, MUSTER_CULPRIT_NONE, packet, payload);
 		return;

@@ -228,6 +228,8 @@ static bool start(struct context *ctx)
 	ctx->coll_end = seq->coll_end;
 	ctx->pulse_first = 0;
 	ctx->pulse_next = 0;
+	if (seq->tree_step != NO_TREE)
+		muster_tree_begin(ctx, seq);
 	return true;
 }
 

@@ -2,8 +2,8 @@
 /*
  * A context's reduction trees (Documentation/switch.md): joining them, what programs may do
  * with them, contributions on their way up, and which results are let in. A contribution is
- * one packet, which its aggregation node always has room for: it takes no part in window,
- * credit and grants. A result is for a pulse that has contributed, so it never runs ahead.
+ * one packet, and takes no part in window and grants: results say for how many more the aggregation
+ * node has room. A result is for a pulse that has contributed, so it never runs ahead.
  */
 #include "internal.h"
 
@@ -11,7 +11,7 @@
 
 #include "arith.h"
 
-enum { TREES_BYTES = MUSTER_ENGINE_TREES_MAX * sizeof(struct muster_tree_config) };
+enum { TREES_BYTES = MUSTER_ENGINE_TREES_MAX * sizeof(struct joined) };
 
 static bool config_valid(const struct muster_tree_config *config)
 {
@@ -36,7 +36,7 @@ int muster_engine_tree_join(struct muster_engine *engine, uint16_t vp, uint8_t j
 		ctx->trees = muster_pool_take(engine, TREES_BYTES);
 	if (!ctx->trees)
 		return -ENOMEM;
-	ctx->trees[ctx->nr_trees++] = *config;
+	ctx->trees[ctx->nr_trees++] = (struct joined){ .config = *config };
 	return 0;
 }
 
@@ -48,10 +48,10 @@ int muster_engine_tree_move(struct muster_engine *engine, uint16_t vp, uint8_t j
 
 	if (!ctx || !muster_tree_find(ctx, config->node, config->tree, &tree))
 		return -ENOENT;
-	if (!config_valid(config) || config->payload_max != ctx->trees[tree].payload_max ||
-	    config->incarnation != ctx->trees[tree].incarnation)
+	if (!config_valid(config) || config->payload_max != ctx->trees[tree].config.payload_max ||
+	    config->incarnation != ctx->trees[tree].config.incarnation)
 		return -EINVAL;
-	ctx->trees[tree] = *config;
+	ctx->trees[tree] = (struct joined){ .config = *config };
 	return 0;
 }
 
@@ -65,14 +65,13 @@ void muster_tree_leave(struct context *ctx)
 bool muster_tree_find(const struct context *ctx, uint32_t node, uint16_t number, uint8_t *tree)
 {
 	for (*tree = 0; *tree < ctx->nr_trees; ++*tree)
-		if (ctx->trees[*tree].node == node && ctx->trees[*tree].tree == number)
+		if (ctx->trees[*tree].config.node == node && ctx->trees[*tree].config.tree == number)
 			return true;
 	return false;
 }
 
 /* The one that a sequence sends to. */
-static const struct muster_tree_config *tree_of(const struct context *ctx,
-						const struct sequence *seq)
+static struct joined *tree_of(const struct context *ctx, const struct sequence *seq)
 {
 	return &ctx->trees[seq->steps[seq->tree_step].tree];
 }
@@ -84,7 +83,7 @@ bool muster_tree_says(const struct context *ctx, const struct muster_packet *pac
 
 	if (!muster_tree_find(ctx, packet->src_node, packet->tree, &which))
 		return false;
-	tree = &ctx->trees[which];
+	tree = &ctx->trees[which].config;
 	return packet->group == tree->group && packet->job_key == tree->key &&
 	       packet->incarnation == tree->incarnation;
 }
@@ -92,8 +91,8 @@ bool muster_tree_says(const struct context *ctx, const struct muster_packet *pac
 bool muster_tree_was_at(const struct context *ctx, uint32_t node, uint32_t present)
 {
 	for (uint32_t i = 0; i < ctx->nr_trees; i++)
-		if (ctx->trees[i].node == node &&
-		    (!present || ctx->trees[i].incarnation != present))
+		if (ctx->trees[i].config.node == node &&
+		    (!present || ctx->trees[i].config.incarnation != present))
 			return true;
 	return false;
 }
@@ -105,7 +104,7 @@ static bool contribution_valid(const struct context *ctx, const struct sequence 
 			       const struct step *step)
 {
 	uint64_t most = step->kind == MUSTER_DESC_MP ? step->length : seq->pulse_len;
-	uint32_t taken = ctx->trees[step->tree].payload_max;
+	uint32_t taken = ctx->trees[step->tree].config.payload_max;
 	uint32_t size = muster_dtype_size(step->type);
 
 	if (step->flags & (MUSTER_DESC_SWAP_REMOTE_DATA | MUSTER_DESC_COLL_END))
@@ -130,7 +129,7 @@ static bool result_valid(const struct context *ctx, const struct sequence *seq,
 	if (down->kind != up->kind)
 		return false;
 	if (up->op == MUSTER_REDOP_NONE && !up->length)
-		return !down->length || most <= ctx->trees[up->tree].payload_max;
+		return !down->length || most <= ctx->trees[up->tree].config.payload_max;
 	return down->length == up->length || (!down->length && up->op != MUSTER_REDOP_NONE);
 }
 
@@ -177,7 +176,7 @@ static void prepare(const struct context *ctx, const struct instance *inst,
 		    const struct send *send, struct muster_packet *packet)
 {
 	const struct sequence *seq = muster_sequence_current(ctx);
-	const struct muster_tree_config *tree = tree_of(ctx, seq);
+	const struct muster_tree_config *tree = &tree_of(ctx, seq)->config;
 
 	muster_packet_prepare(ctx, MUSTER_PACKET_TREE_UP, ctx->self, packet);
 	packet->flags = (inst->pulse + 1 == seq->pulse_count ? MUSTER_PACKET_LAST : 0) |
@@ -196,21 +195,45 @@ static void prepare(const struct context *ctx, const struct instance *inst,
 	packet->length = send->total;
 }
 
+/* What is left of the credits. */
+void muster_tree_begin(const struct context *ctx, const struct sequence *seq)
+{
+	struct joined *tree = tree_of(ctx, seq);
+
+	tree->credits -= tree->credits < tree->pulses ? tree->credits : tree->pulses;
+	tree->pulses = seq->pulse_count;
+}
+
+void muster_tree_hear(const struct context *ctx, const struct muster_packet *packet)
+{
+	struct joined *tree = tree_of(ctx, muster_sequence_current(ctx));
+	uint32_t credits = packet->pulse + 1 + packet->arg;
+
+	if (tree->credits < credits)
+		tree->credits = credits;
+}
+
+/* Without a credit one packet may go: when all before it have been answered. */
 bool muster_tree_send(struct context *ctx, const struct instance *inst, const struct send *send,
 		      const void *data)
 {
+	const struct joined *tree = tree_of(ctx, muster_sequence_current(ctx));
+	bool limited = inst->pulse >= tree->credits;
 	struct muster_packet packet;
 	int ret;
 
+	if (limited && inst->pulse != ctx->pulse_first)
+		return false;
 	prepare(ctx, inst, send, &packet);
 	if (!send->is_inline)
 		data = muster_memory_source(ctx, send->key, send->addr, send->total);
 	if (!data)
 		return false;
-	ret = muster_packet_emit(ctx, tree_of(ctx, muster_sequence_current(ctx))->incarnation, &packet, data);
+	ret = muster_packet_emit(ctx, tree->config.incarnation, &packet, data);
 	if (ret && ret != -EAGAIN)
 		muster_context_fail(ctx, MUSTER_STATUS_PEER_LOST, MUSTER_CULPRIT_NONE, NULL);
 	ctx->engine->counters->tree_up += !ret;
+	ctx->engine->counters->tree_limited += !ret && limited;
 	return !ret;
 }
 
@@ -242,7 +265,7 @@ bool muster_tree_awaits(struct context *ctx, const struct muster_packet *packet)
 	       muster_instance(ctx, packet->pulse) : NULL;
 	if (!inst || seq->tree_step == NO_TREE || !has_contributed(inst, seq->tree_step) ||
 	    packet->seq_id != seq->steps[seq->tree_step].slot_dest ||
-	    packet->tree != tree_of(ctx, seq)->tree) {
+	    packet->tree != tree_of(ctx, seq)->config.tree) {
 		counters->drop_window++;
 		return false;
 	}

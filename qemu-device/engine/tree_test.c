@@ -3,106 +3,7 @@
  * A context and its reduction tree, with the test as the switch: what a program may do with
  * the tree, which results are let in, and what the loss of the tree ends.
  */
-#include "test_world.h"
-
-enum { NODE = MUSTER_NODE_AGGREGATION + 7, TREE = 3, GROUP = 0x51, LIFE = 900, MOST = 256 };
-
-#define GROUP_KEY 0xfeedfacecafebeefull
-
-static struct world *w;
-static struct muster_packet up;		/* the last contribution of node 0 */
-static double up_value;
-static uint32_t nr_up;
-static int refusal;			/* of what is sent up; 0: none */
-
-static int take_up(struct world_node *from, uint32_t incarnation,
-		   const struct muster_packet *packet, const void *payload)
-{
-	assert_int_equal(incarnation, LIFE);
-	if (refusal || from->node)
-		return refusal;
-	up = *packet;
-	if (packet->length >= sizeof(up_value))
-		memcpy(&up_value, payload, sizeof(up_value));
-	nr_up++;
-	return 0;
-}
-
-static const struct muster_tree_config TREE_CONFIG = {
-	.node = NODE, .incarnation = LIFE, .tree = TREE, .group = GROUP, .key = GROUP_KEY,
-	.payload_max = MOST,
-};
-
-static int join(uint32_t i, struct muster_tree_config config)
-{
-	return muster_engine_tree_join(w->nodes[i].engine, WORLD_VP, WORLD_JOB, WORLD_CONTEXT,
-				       &config);
-}
-
-static int open_world(void **state)
-{
-	(void)state;
-	w = world_create(2, 1);
-	w->elsewhere = take_up;
-	world_start(w);
-	assert_int_equal(join(0, TREE_CONFIG), 0);
-	assert_int_equal(join(1, TREE_CONFIG), 0);
-	nr_up = 0;
-	refusal = 0;
-	return 0;
-}
-
-static int close_world(void **state)
-{
-	(void)state;
-	world_destroy(w);
-	return 0;
-}
-
-/* Two descriptors: to the tree; and what stores its result. */
-static void program(struct muster_desc d[2], double value)
-{
-	d[0] = desc_mp(MUSTER_DESC_CH, 0, &value);
-	d[1] = desc_mp(MUSTER_DESC_CT | MUSTER_DESC_COLL_END, 1, NULL);
-	desc_to(&d[0], NODE, 0);
-	d[0].dst_vp = TREE;
-	desc_store(&d[1], 0);
-}
-
-static void program_on_memory(struct muster_desc d[2], uint32_t bytes, uint32_t pulse)
-{
-	d[0] = desc_rdma(MUSTER_DESC_CH, 0, bytes, pulse);
-	d[1] = desc_rdma(MUSTER_DESC_CT | MUSTER_DESC_COLL_END, 1, bytes, pulse);
-	desc_load(&d[0], 0);
-	desc_to(&d[0], NODE, 0);
-	d[0].dst_vp = TREE;
-	desc_store(&d[1], 65536);
-}
-
-static struct muster_packet result_of(uint32_t bytes)
-{
-	struct muster_packet down = up;
-
-	down.type = MUSTER_PACKET_TREE_DOWN;
-	down.flags = 0;
-	down.src_node = NODE;
-	down.dst_node = 0;
-	down.src_vp = 0;
-	down.dst_vp = WORLD_VP;
-	down.incarnation = LIFE;
-	down.src_member = 0;
-	down.base = 0;
-	down.length = bytes;
-	down.total = bytes;
-	return down;
-}
-
-static void bring(const struct muster_packet *packet, const void *payload)
-{
-	muster_engine_receive(w->nodes[0].engine, packet, payload, packet->length);
-	w->nodes[0].idle = false;
-	world_run(w);
-}
+#include "test_tree.h"
 
 /* ---- programs ---- */
 
@@ -164,12 +65,14 @@ static void more_pulses_are_live_where_a_tree_alone_hears_of_them(void **state)
 	double sum[MOST / 8] = { 0 };
 
 	(void)state;
+	credit(live);
 	program_on_memory(d, all * MOST, MOST);
 	d[0].range.pulses_live = live;
 	world_post(w, 0, d, 2);
 	world_run(w);
 	assert_int_equal(nr_up, live);
 	down = result_of(MOST);
+	down.arg = live;
 	for (uint32_t first = 0; first < all; first += live)
 		for (uint32_t i = first + live; i-- > first;) {
 			down.pulse = i;
@@ -319,6 +222,7 @@ static void what_another_brings_comes_for_nothing(void **state)
 
 	(void)state;
 	memset(data, 0x5a, sizeof(data));
+	credit(2);
 	program_on_memory(d, MOST + 3, MOST);
 	d[0].length = 0;
 	d[0].signature.op = d[1].signature.op = 0;
@@ -490,7 +394,7 @@ static void malformed_ones_are_dropped(void **state)
 	MALFORMED(down.flags = 0x80);
 	MALFORMED(down.offset = 8);
 	MALFORMED(down.total = 16);
-	MALFORMED(down.arg = 1);
+	MALFORMED(down.arg = MUSTER_TREE_PULSES_LIVE + 1);
 	MALFORMED(down.reserved = 1);
 	assert_int_equal(w->nodes[0].nr_cqes, 0);
 	bring(&good, sum);
@@ -506,6 +410,7 @@ static void results_that_nobody_has_contributed_to_are_dropped(void **state)
 	uint64_t dropped = 0;
 
 	(void)state;
+	credit(8);
 	program_on_memory(d, 8 * MOST, MOST);
 	world_post(w, 0, d, 2);
 	world_run(w);
@@ -620,27 +525,26 @@ static void an_unreachable_tree_ends_the_context(void **state)
 
 int main(void)
 {
-#define TEST(f) cmocka_unit_test_setup_teardown(f, open_world, close_world)
 	const struct CMUnitTest tests[] = {
-		TEST(programs_are_checked),
-		TEST(a_sequence_uses_the_tree_once),
-		TEST(a_result_is_awaited_after_its_contribution),
-		TEST(a_context_may_be_in_two_trees),
-		TEST(a_tree_is_joined_once_and_within_limits),
-		TEST(a_context_goes_over_to_another_group_of_its_tree),
-		TEST(what_another_brings_comes_for_nothing),
-		TEST(a_contribution_says_whose_it_is),
-		TEST(a_result_ends_the_sequence_and_its_second_copy_does_nothing),
-		TEST(who_stores_nothing_asks_for_no_data),
-		TEST(more_pulses_are_live_where_a_tree_alone_hears_of_them),
-		TEST(a_refused_contribution_goes_later),
-		TEST(strangers_are_dropped),
-		TEST(malformed_ones_are_dropped),
-		TEST(results_that_nobody_has_contributed_to_are_dropped),
-		TEST(an_abort_of_the_tree_names_the_culprit_and_is_not_repeated),
-		TEST(the_loss_of_the_tree_ends_the_context),
-		TEST(a_switch_that_leaves_ends_the_context),
-		TEST(an_unreachable_tree_ends_the_context),
+		TREE_TEST(programs_are_checked),
+		TREE_TEST(a_sequence_uses_the_tree_once),
+		TREE_TEST(a_result_is_awaited_after_its_contribution),
+		TREE_TEST(a_context_may_be_in_two_trees),
+		TREE_TEST(a_tree_is_joined_once_and_within_limits),
+		TREE_TEST(a_context_goes_over_to_another_group_of_its_tree),
+		TREE_TEST(what_another_brings_comes_for_nothing),
+		TREE_TEST(a_contribution_says_whose_it_is),
+		TREE_TEST(a_result_ends_the_sequence_and_its_second_copy_does_nothing),
+		TREE_TEST(who_stores_nothing_asks_for_no_data),
+		TREE_TEST(more_pulses_are_live_where_a_tree_alone_hears_of_them),
+		TREE_TEST(a_refused_contribution_goes_later),
+		TREE_TEST(strangers_are_dropped),
+		TREE_TEST(malformed_ones_are_dropped),
+		TREE_TEST(results_that_nobody_has_contributed_to_are_dropped),
+		TREE_TEST(an_abort_of_the_tree_names_the_culprit_and_is_not_repeated),
+		TREE_TEST(the_loss_of_the_tree_ends_the_context),
+		TREE_TEST(a_switch_that_leaves_ends_the_context),
+		TREE_TEST(an_unreachable_tree_ends_the_context),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

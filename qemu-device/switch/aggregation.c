@@ -56,6 +56,12 @@ static uint16_t flags_allowed(uint8_t type)
 	       type == MUSTER_PACKET_TREE_DOWN ? MUSTER_PACKET_ONCE : 0;
 }
 
+/* A result has credits. */
+static bool credits_valid(const struct muster_packet *packet)
+{
+	return packet->arg <= (packet->type == MUSTER_PACKET_TREE_DOWN ? MUSTER_TREE_PULSES_LIVE : 0);
+}
+
 static bool valid(const struct muster_packet *packet)
 {
 	bool data = packet->type == MUSTER_PACKET_TREE_UP || packet->type == MUSTER_PACKET_TREE_DOWN;
@@ -64,7 +70,7 @@ static bool valid(const struct muster_packet *packet)
 	    packet->seq_id >= MUSTER_SLOTS_MAX || packet->offset)
 		return false;
 	if (data)
-		return packet->length == packet->total && !packet->arg && operation_valid(packet) &&
+		return packet->length == packet->total && credits_valid(packet) && operation_valid(packet) &&
 		       lock_valid(packet) && bare_valid(packet);
 	return packet->type == MUSTER_PACKET_ABORT && !packet->length && packet->number &&
 	       packet->number <= MUSTER_STATUS_STARVED;

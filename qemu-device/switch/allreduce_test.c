@@ -260,6 +260,74 @@ static void numbers_may_pass_the_tree_by(void **state)
 	net_destroy(net);
 }
 
+/* ---- few segments ---- */
+
+static const struct run stream_runs[] = {
+	{ 8, MUSTER_DTYPE_F64, MUSTER_REDOP_SUM, false },
+	{ 4096, MUSTER_DTYPE_F32, MUSTER_REDOP_SUM, false },
+	{ 0, MUSTER_DTYPE_F64, MUSTER_REDOP_SUM, false },
+	{ 40000, MUSTER_DTYPE_F32, MUSTER_REDOP_SUM, true },
+	{ 4099, MUSTER_DTYPE_U8, MUSTER_REDOP_MAX, false },
+};
+
+/* Return: contributions without a credit, of hosts. */
+static uint64_t run_streaming(struct net *net, uint32_t times)
+{
+	uint64_t limited = 0;
+	uint32_t ended = 0;
+
+	net_start(net);
+	for (uint32_t i = 0; i < times; i++)
+		for (uint32_t r = 0; r < sizeof(stream_runs) / sizeof(*stream_runs); r++)
+			allreduce(net, &stream_runs[r], ++ended);
+	for (uint32_t i = 0; i < muster_fabric_switches(net->fabric); i++) {
+		assert_int_equal(net_counters(net, i).drop_window, 0);
+		assert_int_equal(net_counters(net, i).held_back, 0);
+	}
+	for (uint32_t host = 0; host < net->w->nr; host++)
+		limited += world_counters(net->w, host).tree_limited;
+	return limited;
+}
+
+static struct net *streaming(uint32_t segments, uint64_t seed)
+{
+	struct net *net = seed % 4 ? net_two_levels(2 + seed % 3, 1 + seed % 4, seed) :
+				     net_three_levels(seed % 8, seed);
+
+	net->type = MUSTER_SWITCH_SAT;
+	net->payload_max = 512;
+	net->segments = segments;
+	net->pulses = MUSTER_TREE_PULSES_LIVE;
+	return net;
+}
+
+static void few_segments_give_the_trees_bits(void **state)
+{
+	static const uint32_t segments[] = { 2, 3, 4, 9, 17, 0 };
+
+	(void)state;
+	for (uint64_t seed = 1; seed <= 24; seed++) {
+		struct net *net = streaming(segments[seed % 6], seed);
+
+		net->refuse_percent = seed % 2 * 40;
+		net->w->refuse_percent = seed % 3 * 20;
+		run_streaming(net, 2);
+		net_destroy(net);
+	}
+}
+
+/* The first packet of all is limited; with room for all that live at once no other one ever is. */
+static void where_there_is_room_only_the_first_packet_is_limited(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed <= 4; seed++) {
+		struct net *net = streaming(0, seed);
+
+		assert_int_equal(run_streaming(net, 3), net->w->nr);
+		net_destroy(net);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -273,6 +341,8 @@ int main(void)
 		cmocka_unit_test(streaming_trees_give_their_own_bits),
 		cmocka_unit_test(memory_depends_on_ports_and_window),
 		cmocka_unit_test(numbers_may_pass_the_tree_by),
+		cmocka_unit_test(few_segments_give_the_trees_bits),
+		cmocka_unit_test(where_there_is_room_only_the_first_packet_is_limited),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -30,6 +30,27 @@ static void carry(const struct segment *segment, struct muster_packet *packet)
 	set_total(packet, segment->total);
 }
 
+/*
+ * For so many contributions beyond it: for all segments that neither it nor older ones have. While older
+ * ones wait for links one is kept: children that have all results have their limited packet there.
+ */
+static uint32_t credits(const struct group *group, const struct segment *segment)
+{
+	uint32_t older = segment->index - group->oldest;
+	uint32_t used = 1 + older + !!older, all = group->config.segments;
+
+	if (used >= all)
+		return 0;
+	return all - used < MUSTER_TREE_PULSES_LIVE ? all - used : MUSTER_TREE_PULSES_LIVE;
+}
+
+static void carry_down(const struct group *group, const struct segment *segment, struct muster_packet *packet)
+{
+	prepare(group, MUSTER_PACKET_TREE_DOWN, packet);
+	carry(segment, packet);
+	packet->arg = credits(group, segment);
+}
+
 static void address(const struct muster_switch_child *child, struct muster_packet *packet)
 {
 	packet->dst_node = child->node;
@@ -66,8 +87,7 @@ void generator_once(struct muster_switch *sw, struct group *group, const struct 
 {
 	struct muster_packet packet;
 
-	prepare(group, MUSTER_PACKET_TREE_DOWN, &packet);
-	carry(segment, &packet);
+	carry_down(group, segment, &packet);
 	packet.flags = MUSTER_PACKET_ONCE;
 	for (uint32_t i = 0; i < group->config.nr_children; i++) {
 		address(&group->children[i], &packet);
@@ -101,8 +121,7 @@ bool generator_down(struct muster_switch *sw, struct group *group, struct segmen
 {
 	struct muster_packet packet;
 
-	prepare(group, MUSTER_PACKET_TREE_DOWN, &packet);
-	carry(segment, &packet);
+	carry_down(group, segment, &packet);
 	for (uint32_t word = 0; word < (group->config.nr_children + 63) / 64; word++)
 		copy_to(sw, group, segment, word, &packet);
 	return !child_set_empty(&segment->owed);

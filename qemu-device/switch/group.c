@@ -19,13 +19,21 @@ static bool child_valid(const struct muster_switch *sw, const struct muster_swit
 	       child->vp < MUSTER_VPS_MAX;
 }
 
+/* Of a low-latency tree a child may have a result that it is still owed: only the window bounds these. */
+static bool segments_valid(const struct muster_switch_group *config)
+{
+	return !config->segments || config->segments == SEGMENTS ||
+	       (config->type == MUSTER_SWITCH_SAT && config->segments >= MUSTER_SWITCH_SEGMENTS_MIN &&
+		config->segments < SEGMENTS);
+}
+
 static bool config_valid(const struct muster_switch *sw, const struct muster_switch_group *config)
 {
 	bool root = config->parent_port == MUSTER_SWITCH_NO_PORT;
 
 	if (!sw->node || !config->group || config->payload_max > MUSTER_MTU ||
 	    config->type > MUSTER_SWITCH_SAT ||
-	    (config->locks && (config->type != MUSTER_SWITCH_SAT || !config->tree)) ||
+	    (config->locks && (config->type != MUSTER_SWITCH_SAT || !config->tree)) || !segments_valid(config) ||
 	    !config->nr_children || config->nr_children > sw->radix)
 		return false;
 	if (!root && (config->parent_port >= sw->radix || config->parent_node == sw->node ||
@@ -74,7 +82,8 @@ struct group *group_new(struct muster_switch *sw, const struct muster_switch_gro
 	size_t progress = config->nr_children * sizeof(struct progress);
 	size_t from = config->nr_children * sizeof(uint8_t *);
 	size_t before = sizeof(struct group) + SEGMENTS * from + children + progress;
-	size_t bytes = before + CACHE_LINE + SEGMENTS * data;
+	uint32_t segments = config->segments ? config->segments : SEGMENTS;
+	size_t bytes = before + CACHE_LINE + segments * data;
 	struct group *group = sw->world.alloc(sw->opaque, bytes);
 	uint8_t *at = (uint8_t *)group + before;
 
@@ -83,6 +92,7 @@ struct group *group_new(struct muster_switch *sw, const struct muster_switch_gro
 	group->bytes = bytes;
 	group->config = *config;
 	group->config.payload_max = most;
+	group->config.segments = segments;
 	group->progress = (struct progress *)(at - progress);
 	group->children = (struct muster_switch_child *)(at - progress - children);
 	group->config.children = group->children;
@@ -102,7 +112,7 @@ struct group *group_new(struct muster_switch *sw, const struct muster_switch_gro
 		group->child_at[config->children[i].port] = (uint8_t)i;
 	at += CACHE_LINE - (uintptr_t)at % CACHE_LINE;
 	for (uint32_t i = 0; i < SEGMENTS; i++) {
-		group->segments[i].sum = at + i * data;
+		group->segments[i].sum = i < segments ? at + i * data : NULL;
 		group->segments[i].from = (const uint8_t **)(group + 1) + i * config->nr_children;
 		group->places[i] = &group->segments[i];
 	}

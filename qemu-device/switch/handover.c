@@ -160,7 +160,8 @@ static struct group *group_begin(struct muster_switch *sw, struct group *was,
 	struct group *group;
 
 	*ret = move(store, was, sizeof(*was));
-	if (!*ret && (was->config.nr_children > sw->radix || was->config.payload_max > MUSTER_MTU))
+	if (!*ret && (was->config.nr_children > sw->radix || was->config.payload_max > MUSTER_MTU ||
+		      was->config.segments > SEGMENTS))
 		*ret = -EINVAL;
 	if (!*ret)
 		*ret = move(store, children, was->config.nr_children * sizeof(children[0]));

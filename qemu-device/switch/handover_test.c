@@ -90,6 +90,8 @@ static void operations_go_on_at_a_switch_that_is_replaced(void **state)
 
 		net->type = seed % 3 == 1 ? MUSTER_SWITCH_SAT : MUSTER_SWITCH_LLT;
 		net->payload_max = net->type == MUSTER_SWITCH_SAT ? MUSTER_MTU : 256;
+		net->segments = seed % 6 == 1 ? 3 : 0;
+		net->pulses = net->segments ? MUSTER_TREE_PULSES_LIVE : 0;
 		net->lose_percent = seed % 3 * 40;
 		net->refuse_percent = seed % 2 * 40;
 		net_start(net);

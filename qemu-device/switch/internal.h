@@ -18,7 +18,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "little-endian hosts o
 enum {
 	PORT_WORDS = MUSTER_SWITCH_RADIX_MAX / 64,
 	/* Those that collect, and as many whose results are on their way to slow ports. */
-	SEGMENTS = 2 * MUSTER_TREE_PULSES_LIVE,
+	SEGMENTS = MUSTER_SWITCH_SEGMENTS,
 	GROUP_BUCKETS = 256,
 	FLOW_BUCKETS = 1024,
 	NR_HALVES = 2,		/* of the ring of reduction units; a low-latency tree uses one */
@@ -26,7 +26,7 @@ enum {
 	CACHE_LINE = 64,
 };
 
-_Static_assert(SEGMENTS == 32, "bits of progress.seen, group.borrowing and group.used");
+_Static_assert(SEGMENTS == 32, "bits of progress.seen, group.borrowing, group.used and group.freed");
 
 /* A set of children, by their place. */
 struct child_set {
@@ -53,6 +53,7 @@ struct segment {
 	uint16_t stage;
 	uint32_t number;
 	uint32_t pulse;
+	uint32_t index;			/* of all that the group has ever had */
 	uint32_t total;			/* bytes; without an operation 0 until one child has brought some */
 	uint32_t speaker;		/* member who stands for all of it towards the parent */
 	uint32_t missing;		/* children that have not contributed */
@@ -125,6 +126,14 @@ struct group {
 	struct muster_switch_child *children;
 	struct segment *places[SEGMENTS];	/* by pulse: which was begun for it last */
 	uint32_t used;			/* segments that are not free */
+	uint32_t number;		/* of the operation begun last, */
+	uint32_t number_first;		/* and the index of its pulse 0 */
+	uint32_t end;			/* above all indices so far */
+	uint32_t oldest;		/* index that is not free again, */
+	uint32_t freed;			/* bit i: oldest + i is */
+	uint32_t answered;		/* so many, by the parent, */
+	uint32_t credits;		/* which has given them for all indices below */
+	bool waits_for_credit;
 	struct segment segments[SEGMENTS];
 };
 
@@ -235,6 +244,9 @@ static inline void segment_free(struct group *group, struct segment *segment)
 {
 	segment->phase = SEGMENT_FREE;
 	group->used &= ~segment_bit(group, segment);
+	group->freed |= 1u << (segment->index - group->oldest);
+	for (; group->freed & 1; group->freed >>= 1)
+		group->oldest++;
 }
 
 static inline bool group_is_root(const struct group *group)

@@ -73,12 +73,28 @@ static struct segment *find(struct group *group, const struct muster_packet *pac
 	return NULL;
 }
 
+/* Its index, if there is room: members begin the next operation when they have all of one. */
+static bool count(struct group *group, const struct muster_packet *packet, uint32_t *index)
+{
+	if (packet->number != group->number) {
+		group->number = packet->number;
+		group->number_first = group->end;
+	}
+	*index = group->number_first + packet->pulse;
+	if (*index - group->oldest >= group->config.segments)
+		return false;
+	if ((int32_t)(*index - group->end) >= 0)
+		group->end = *index + 1;
+	return true;
+}
+
 /* The first that is free, and not all in turn: what was used a moment ago is in the cache. */
 static struct segment *begin(struct group *group, const struct muster_packet *packet)
 {
 	struct segment *segment;
+	uint32_t index;
 
-	if (group->used == UINT32_MAX)
+	if (!count(group, packet, &index))
 		return NULL;
 	segment = &group->segments[__builtin_ctz(~group->used)];
 	group->used |= group->used + 1;
@@ -89,6 +105,7 @@ static struct segment *begin(struct group *group, const struct muster_packet *pa
 	segment->stage = packet->stage;
 	segment->number = packet->number;
 	segment->pulse = packet->pulse;
+	segment->index = index;
 	segment->total = packet->total;
 	segment->signature = packet->signature;
 	segment->first = *packet;
@@ -160,16 +177,40 @@ static void distribute(struct muster_switch *sw, struct group *group, struct seg
 	child_set_fill(&segment->owed, group->config.nr_children);
 }
 
+/* Without a credit one packet may go: when all before it have been answered. */
+static bool has_credit(struct group *group, const struct segment *segment, bool *limited)
+{
+	*limited = (int32_t)(segment->index - group->credits) >= 0;
+	if (!*limited || segment->index == group->answered)
+		return true;
+	group->waits_for_credit = true;
+	return false;
+}
+
+/* Return: whether the link is to be tried again. */
+static bool go_up(struct muster_switch *sw, struct group *group, struct segment *segment)
+{
+	bool limited;
+
+	if (!has_credit(group, segment, &limited))
+		return false;
+	if (generator_up(sw, group, segment))
+		return true;
+	segment->phase = SEGMENT_AWAITING;
+	sw->counters.limited += limited;
+	return false;
+}
+
 /* In one go as far as links take it. */
 bool segment_settle(struct muster_switch *sw, struct group *group, struct segment *segment)
 {
-	if (segment->phase == SEGMENT_UP && !generator_up(sw, group, segment))
-		segment->phase = SEGMENT_AWAITING;
+	if (segment->phase == SEGMENT_UP)
+		return go_up(sw, group, segment);
 	if (segment->phase == SEGMENT_DOWN && !generator_down(sw, group, segment))
 		segment_free(group, segment);
 	if (segment->phase == SEGMENT_TAKING)
 		return generator_down(sw, group, segment);
-	return segment->phase == SEGMENT_UP || segment->phase == SEGMENT_DOWN;
+	return segment->phase == SEGMENT_DOWN;
 }
 
 static void settle(struct muster_switch *sw, struct group *group, struct segment *segment)
@@ -320,6 +361,23 @@ static bool result_fits(const struct group *group, const struct segment *segment
 	return segment->total == packet->total;
 }
 
+static void hear(struct group *group, const struct segment *segment, uint32_t credits)
+{
+	uint32_t end = segment->index + 1 + credits;
+
+	group->answered++;
+	if ((int32_t)(end - group->credits) > 0)
+		group->credits = end;
+}
+
+/* What has waited for the answer. */
+static void others_go_up(struct muster_switch *sw, struct group *group)
+{
+	group->waits_for_credit = false;
+	if (group_settle(sw, group))
+		group_owes(sw, group);
+}
+
 /* The first of the two copies that gets here is the result. */
 void segment_result(struct muster_switch *sw, struct group *group,
 		    const struct muster_packet *packet, const void *payload)
@@ -337,9 +395,13 @@ void segment_result(struct muster_switch *sw, struct group *group,
 	segment->total = packet->total;
 	if (segment->total)
 		memcpy(segment->sum, payload, segment->total);
-	if (lock_is_taking(group, packet, payload))
+	if (lock_is_taking(group, packet, payload)) {
 		take(sw, group, segment);
-	else
+	} else {
+		hear(group, segment, packet->arg);
 		distribute(sw, group, segment, packet->flags & MUSTER_PACKET_ONCE);
+	}
 	settle(sw, group, segment);
+	if (group->waits_for_credit)
+		others_go_up(sw, group);
 }

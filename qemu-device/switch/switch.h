@@ -28,6 +28,8 @@ enum muster_switch_limit {
 	MUSTER_SWITCH_LLT_BYTES = 256,		/* of one packet of a low-latency tree, where nothing is said */
 	MUSTER_SWITCH_STREAMS_MAX = 2,		/* streaming trees that are active at one switch */
 	MUSTER_SWITCH_LOCK_MAX = 1024,		/* operations of one lock */
+	MUSTER_SWITCH_SEGMENTS_MIN = 2,		/* of a streaming group: one credit, and the limited packet */
+	MUSTER_SWITCH_SEGMENTS = 2 * MUSTER_TREE_PULSES_LIVE,	/* of any, where nothing is said; and at most */
 	MUSTER_SWITCH_CREDITS = 16,		/* packets of one job and source at one port */
 };
 
@@ -100,6 +102,7 @@ struct muster_switch_group {
 	uint64_t owner;		/* whose turn it is when it has the lock: the same for all groups of a job */
 	uint64_t key;		/* the group's */
 	uint32_t payload_max;	/* bytes of one packet, at most MUSTER_MTU; 0: as its type says */
+	uint32_t segments;	/* of a streaming tree: that it has room for at once; 0: MUSTER_SWITCH_SEGMENTS */
 	uint8_t parent_port;	/* MUSTER_SWITCH_NO_PORT: this is the root */
 	uint32_t parent_node;
 	uint32_t parent_incarnation;
@@ -115,6 +118,7 @@ struct muster_switch_counters {
 	uint64_t contributions;
 	uint64_t combined;	/* segments whose contributions are all in */
 	uint64_t results;	/* that came from a parent, or were made at the root */
+	uint64_t limited;	/* sent to a parent without a credit */
 	uint64_t copies_once;	/* sent without a promise */
 	uint64_t copies;	/* made for the ports of a group, by its handle */
 	uint64_t copies_spared;	/* as the child had gone on with the other one */

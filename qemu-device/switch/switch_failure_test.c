@@ -44,6 +44,7 @@ static void malformed_ones_are_dropped(void **state)
 	MALFORMED(packet.total = 16);
 	MALFORMED(packet.total = packet.length = 7);
 	MALFORMED(packet.arg = 1);
+	MALFORMED(packet.type = MUSTER_PACKET_TREE_DOWN; packet.arg = MUSTER_TREE_PULSES_LIVE + 1);
 	MALFORMED(packet.type = MUSTER_PACKET_ABORT);		/* with data */
 	MALFORMED(packet.type = MUSTER_PACKET_ABORT; packet.length = 0; packet.number = 0);
 	MALFORMED(packet.type = MUSTER_PACKET_ABORT; packet.length = 0;

@@ -469,6 +469,9 @@ static void groups_are_checked(void **state)
 	GROUP_IS(-EINVAL, children[1].node = SELF);
 	GROUP_IS(-EINVAL, children[1].vp = MUSTER_VPS_MAX);
 	GROUP_IS(-EINVAL, group.type = MUSTER_SWITCH_SAT + 1);
+	GROUP_IS(-EINVAL, group.segments = 16);			/* of a low-latency tree */
+	GROUP_IS(-EINVAL, group.type = MUSTER_SWITCH_SAT; group.tree = 9; group.segments = 1);
+	GROUP_IS(-EINVAL, group.type = MUSTER_SWITCH_SAT; group.tree = 9; group.segments = 33);
 	GROUP_IS(-EINVAL, group.type = MUSTER_SWITCH_SAT; group.tree = 9; children[0].port = 3);
 	GROUP_IS(-EOPNOTSUPP, children[1].port = children[0].port);
 	GROUP_IS(0, (void)0);

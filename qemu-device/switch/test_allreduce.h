@@ -56,6 +56,7 @@ static inline void post_memory(struct net *net, const struct run *run, uint32_t 
 	};
 
 	d[0].signature = d[1].signature = signature_of(run);
+	d[0].range.pulses_live = net->pulses;
 	desc_load(&d[0], 0);
 	desc_to(&d[0], net->group.nodes[host], 0);
 	d[0].dst_vp = NET_TREE;

@@ -53,6 +53,8 @@ struct net {
 	uint32_t lose_percent;		/* of what is sent once */
 	uint32_t refuse_percent;	/* by links */
 	uint32_t payload_max;
+	uint32_t segments;		/* of a streaming group; 0: as usual */
+	uint8_t pulses;			/* that live at once; 0: as usual */
 	uint8_t type;			/* enum muster_switch_tree_type */
 	uint64_t nr_up, nr_down, nr_once;	/* given to hosts' links; brought to hosts */
 	size_t allocated;
@@ -174,6 +176,7 @@ static inline void net_open_branch(struct net *net, struct muster_fabric_branch 
 	group->job = WORLD_JOB;
 	group->key = NET_KEY;
 	group->payload_max = net->payload_max;
+	group->segments = net->segments;
 	group->parent_incarnation = net_life_of(group->parent_node);
 	for (uint32_t i = 0; i < group->nr_children; i++) {
 		children[i].incarnation = net_life_of(children[i].node);

@@ -20,7 +20,7 @@ local statuses = {
 	[1] = "MISMATCH", [2] = "PEER_LOST", [3] = "ABORTED", [4] = "MEMORY", [5] = "DESCRIPTOR",
 	[6] = "PROTOCOL", [7] = "FLUSHED", [8] = "STARVED",
 }
-local VERSION, HEADER, NOBODY = 5, 96, 0xffffffff
+local VERSION, HEADER, NOBODY = 6, 96, 0xffffffff
 
 f.version = ProtoField.uint8("muster.version", "Version")
 f.type = ProtoField.uint8("muster.type", "Type", base.DEC, types)
@@ -62,12 +62,13 @@ f.tree = ProtoField.uint16("muster.tree", "Tree")
 f.group = ProtoField.uint32("muster.group", "Group")
 f.status = ProtoField.uint32("muster.status", "Status", base.DEC, statuses)
 f.culprit = ProtoField.uint32("muster.culprit", "Culprit, a member")
+f.credits = ProtoField.uint32("muster.credits", "Credits")
 f.ref_addr = ProtoField.uint64("muster.reference.addr", "Address", base.HEX)
 f.ref_length = ProtoField.uint64("muster.reference.length", "Length")
 f.ref_key = ProtoField.uint32("muster.reference.key", "Key")
 f.payload = ProtoField.bytes("muster.payload", "Payload")
 
-local malformed = ProtoExpert.new("muster.malformed", "This is no packet of version 5",
+local malformed = ProtoExpert.new("muster.malformed", "This is no packet of version 6",
 	expert.group.MALFORMED, expert.severity.ERROR)
 muster.experts = { malformed }
 
@@ -131,6 +132,8 @@ function muster.dissector(buffer, pinfo, root)
 	add_flags(buffer, tree)
 	if kind == "ABORT" then
 		add_failure(buffer, tree)
+	elseif kind == "TREE_DOWN" then
+		tree:add_le(f.credits, buffer(72, 4))
 	end
 	if buffer:len() > HEADER then
 		add_payload(buffer, tree, kind)
