@@ -49,10 +49,10 @@ written() {
 }
 check "a network from a file, and every collective is right on both paths" written
 
-# sweep RANKS LEAVES EACH PROGRAM: every operation has the bits of the tree's own order
+# sweep RANKS LEAVES EACH PROGRAM [OPTIONS]: every operation has the bits of the tree's own order
 sweep() {
 	rm -f counters
-	MUSTER_SWITCH=force MUSTER_SWITCHD_OPTIONS="-j -c counters" "$run" --no-prefix -n "$1" \
+	MUSTER_SWITCH=force MUSTER_SWITCHD_OPTIONS="-j -c counters ${5-}" "$run" --no-prefix -n "$1" \
 		--topology "fat-tree:$3x$2x1" "$4" sweep "$3" "${MUSTER_SWEEP:-4104}" >out
 	cat out
 	test "$(sed -n 's/ operations by the switches//p' out)" -gt 1000
@@ -63,6 +63,7 @@ sweep() {
 check "16 ranks, both trees over four leaves: types, operations, lengths, roots and groups" \
 	sweep 16 4 4 "$switched"
 check "6 ranks over two leaves, the program under sanitizers" sweep 6 2 3 "$checked/switched"
+check "4 ranks at two leaves that have 2 segments of a streaming group each" sweep 4 2 2 "$switched" "-S 2"
 
 # Two leaves of six hosts, whose switches have two half rings of four ports each.
 ordered() {

@@ -33,6 +33,7 @@ static const char help[] =
 	"                        is 16711680 + S\n"
 	"  -s, --switches=A[-B]  which of its switches (all)\n"
 	"  -r, --radix=N         ports of each switch, 2 to 128 (40)\n"
+	"  -S, --segments=N      of a streaming group at each switch, 2 to 32 (32): one more than it gives credits\n"
 	"  -l, --life=N          number of this start of the network, the same at all its switches (1)\n"
 	"  -m, --manager=ADDRESS  take part in the groups of the manager (muster-am) there: @NAME, or a path\n"
 	"  -j, --json            counters as JSON, a line for each switch\n"
@@ -54,7 +55,7 @@ enum {
 struct options {
 	const char *topology, *wire, *counters, *manager, *draw;
 	uint32_t first, last;		/* switches; last UINT32_MAX: all that there are */
-	uint32_t radix, life;
+	uint32_t radix, life, segments;
 	int resume;			/* where another program's state is; -1: there is none */
 	bool trial;			/* only see whether that can be gone on with */
 	bool json;
@@ -107,6 +108,7 @@ static int parse_switches(struct options *options, const char *text)
 static const struct option long_options[] = {
 	{ "topology", required_argument, NULL, 't' }, { "wire", required_argument, NULL, 'w' },
 	{ "switches", required_argument, NULL, 's' }, { "radix", required_argument, NULL, 'r' },
+	{ "segments", required_argument, NULL, 'S' },
 	{ "life", required_argument, NULL, 'l' }, { "json", no_argument, NULL, 'j' },
 	{ "counters", required_argument, NULL, 'c' }, { "manager", required_argument, NULL, 'm' },
 	{ "draw", required_argument, NULL, 'd' }, { "resume", required_argument, NULL, KEY_RESUME },
@@ -130,6 +132,8 @@ static int parse_option(int key, void *of)
 	case 'r':
 		return daemon_number(optarg, MUSTER_SWITCH_RADIX_MIN, MUSTER_SWITCH_RADIX_MAX,
 				     &options->radix);
+	case 'S':
+		return daemon_number(optarg, MUSTER_SWITCH_SEGMENTS_MIN, MUSTER_SWITCH_SEGMENTS, &options->segments);
 	case 'l':
 		return daemon_number(optarg, 1, UINT32_MAX, &options->life);
 	case 'j':
@@ -158,7 +162,7 @@ static int parse_option(int key, void *of)
 static int parse_options(int argc, char **argv, struct options *options)
 {
 	static const struct daemon_usage usage = {
-		.help = help, .shorts = "t:w:s:r:l:m:d:jc:hV", .longs = long_options,
+		.help = help, .shorts = "t:w:s:r:S:l:m:d:jc:hV", .longs = long_options,
 		.take = parse_option,
 	};
 	int ret = daemon_options(&usage, argc, argv, options);
@@ -175,7 +179,7 @@ static int parse_options(int argc, char **argv, struct options *options)
 
 static const struct daemon_counter counter_names[] = {
 	COUNTER(packets_in), COUNTER(forwarded), COUNTER(held_back), COUNTER(contributions),
-	COUNTER(combined), COUNTER(results), COUNTER(copies_once), COUNTER(copies),
+	COUNTER(combined), COUNTER(results), COUNTER(limited), COUNTER(copies_once), COUNTER(copies),
 	COUNTER(copies_spared), COUNTER(failed), COUNTER(drop_malformed), COUNTER(drop_route),
 	COUNTER(drop_stranger), COUNTER(drop_duplicate), COUNTER(drop_window), COUNTER(drop_failed),
 	COUNTER(drop_unlocked), COUNTER(locks), COUNTER(locks_refused), COUNTER(locked), COUNTER(lock_waits),
@@ -263,6 +267,7 @@ static int boxes_open(struct daemon *daemon, int signals)
 				daemon->options.first + i, why);
 			return 1;
 		}
+		box->segments = daemon->options.segments;
 		daemon->fds[FDS_OWN + i] = (struct pollfd){ .fd = box->wire->ops->fd(box->wire),
 							    .events = POLLIN };
 	}

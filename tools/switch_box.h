@@ -17,6 +17,7 @@ struct switch_box {
 	uint32_t number;
 	uint32_t node;			/* on the wire, and of its aggregation node */
 	uint32_t life;
+	uint32_t segments;		/* of each streaming group; 0: MUSTER_SWITCH_SEGMENTS */
 	struct muster_switch *sw;
 	struct muster_wire *wire;
 	uint32_t nr_ports;

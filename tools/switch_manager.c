@@ -176,6 +176,7 @@ static int group_add(const struct managed *one, const struct branch_message *sai
 		.tree = head->tree, .type = head->type, .locks = head->flags & MUSTER_MANAGER_LOCKS,
 		.group = head->group, .job = head->job, .owner = head->proof, .key = head->key,
 		.payload_max = head->payload_max,
+		.segments = head->type == MUSTER_SWITCH_SAT ? one->box->segments : 0,
 		.parent_port = (uint8_t)head->context, .parent_node = head->host,
 		.parent_incarnation = head->life,
 		.nr_children = head->nr_members, .children = children,
