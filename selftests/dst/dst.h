@@ -135,6 +135,7 @@ struct dst_plan {
 	/* With switches: nodes behind those of the ranks, in levels of so many from the hosts on. */
 	uint32_t switches, levels[3];
 	uint32_t tree_bytes[DST_TREES], tree_pulses;	/* of a packet of each type; that live at once */
+	uint32_t segments;		/* of a streaming group at each switch; 0: as usual */
 	bool plain;			/* some switches only forward */
 	bool locks;			/* streaming trees are locked */
 	uint32_t replaced;		/* how often another program goes on with what a switch has */

@@ -10,6 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "switch.h"
+
 static const char *const cause_names[DST_CAUSES] = {
 	"none", "death", "mismatch", "abort", "memory", "close", "switch", "cut",
 };
@@ -122,6 +124,7 @@ void dst_plan_trees(struct dst_plan *plan)
 	plan->replaced = half(&rng, 20);
 	if (plan->cause == DST_SWITCH || plan->cause == DST_CUT)
 		plan->replay = 0;	/* as for a death */
+	plan->segments = dst_below(&rng, 3) ? 0 : MUSTER_SWITCH_SEGMENTS_MIN + dst_below(&rng, 18);
 }
 
 /* ---- less of it --------------------------------------------------------------------- */
@@ -138,7 +141,7 @@ static const struct {
 	FAULT("late", late_us), FAULT("map", map), FAULT("by-reference", by_reference),
 	FAULT("at-once", at_once), FAULT("forwards", forwards),
 	FAULT("idles", idles), FAULT("pulses-live", pulses_live), FAULT("plain", plain),
-	FAULT("locks", locks), FAULT("replaced", replaced),
+	FAULT("locks", locks), FAULT("replaced", replaced), FAULT("segments", segments),
 #undef FAULT
 };
 
@@ -194,10 +197,11 @@ void dst_plan_print(const struct dst_plan *plan)
 	printf("  %u cuts, %u clogs; healed after %" PRIu64 " us\n", plan->cuts, plan->clogs,
 	       plan->heal_us);
 	if (plan->switches)
-		printf("  switches: %u, %u, %u%s%s; packets of %u and %u bytes, %u pulses live; %u replaced\n", plan->levels[0],
+		printf("  switches: %u, %u, %u%s%s; packets of %u and %u bytes, %u pulses live, %u segments; %u replaced\n", plan->levels[0],
 		       plan->levels[1], plan->levels[2], plan->plain ? ", some only forward" : "",
 		       plan->locks ? ", with locks" : "",
-		       plan->tree_bytes[0], plan->tree_bytes[1], plan->tree_pulses, plan->replaced);
+		       plan->tree_bytes[0], plan->tree_bytes[1], plan->tree_pulses,
+		       plan->segments ? plan->segments : MUSTER_SWITCH_SEGMENTS, plan->replaced);
 	printf("  cause: %s", cause_names[plan->cause]);
 	if (plan->cause == DST_SWITCH || plan->cause == DST_CUT)
 		printf(" %u at %" PRIu64 " us%s",

@@ -57,6 +57,7 @@ static int type_make(struct dst_world *w, struct dst_comm *comm, uint8_t type)
 		branch->group.locks = w->plan.locks && type == MUSTER_SWITCH_SAT;
 		branch->group.key = groups->keys[type];
 		branch->group.payload_max = w->plan.tree_bytes[type];
+		branch->group.segments = type == MUSTER_SWITCH_SAT ? w->plan.segments : 0;
 		branch_fill(w, comm, &branch->group);
 		err = muster_switch_group_add(dst_switch_of(&w->nodes[w->plan.ranks + branch->number]),
 					      &branch->group);
