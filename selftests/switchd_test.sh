@@ -542,6 +542,7 @@ refused() {
 	grep -q 'refuses switch 0: at port 2 of switch 0 is host 2, but in the network switch 2' err
 	same 2 "$(status_of "$switchd" -t switch:3)"
 	same 2 "$(status_of "$switchd" -t switch:3 -w unix:@muster-x-$$ -s 1)"
+	same 2 "$(status_of "$switchd" -t switch:3 -w unix:@muster-x-$$ -S 1)"
 	same 1 "$(status_of "$switchd" -t switch:3 -w nothing:)"
 	fails env MUSTER_WIRE=switch "$run" -n 1 "$ranks" started >out 2>err
 	grep -q 'MUSTER_WIRE=switch needs MUSTER_FABRIC' out err
