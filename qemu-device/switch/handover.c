@@ -187,8 +187,9 @@ static void group_become(struct group *group, const struct group *was)
 	for (uint32_t i = 0; i < SEGMENTS; i++) {
 		group->segments[i].sum = own.segments[i].sum;
 		group->segments[i].from = own.segments[i].from;
-		ring_at_home(group, &group->segments[i]);
 		group->places[i] = own.places[i];
+		if (i < group->config.segments)
+			ring_at_home(group, &group->segments[i]);
 	}
 }
 
