@@ -50,6 +50,8 @@ static const char help[] =
 	"                        (with --vm: in guests, each with one rank and one NIC)\n"
 	"      --local=N         with --vm and --topology: the last N ranks are processes of this\n"
 	"                        machine, beside the guests\n"
+	"      --rails=N         with --topology: each rank is at N such networks, 1 to 8, and what\n"
+	"                        is long goes over all; several --topology: the first ones' networks\n"
 	"      --apart           with --topology: each switch is a process of its own\n"
 	"  -h, --help            show this\n"
 	"  -V, --version         show the version\n"
@@ -90,10 +92,10 @@ static int parse_grace(const char *text, uint64_t *grace_ms)
 	return 0;
 }
 
-static int parse_nics(const char *text, uint32_t *nr)
+static int parse_few(const char *wanted, const char *text, uint32_t *nr)
 {
-	if (text[0] < '1' || text[0] > '0' + MUSTER_VM_NICS_MAX || text[1])
-		return usage_error("--nics wants a number from 1 to 8, not", text);
+	if (text[0] < '1' || text[0] > '8' || text[1])
+		return usage_error(wanted, text);
 	*nr = (uint32_t)(text[0] - '0');
 	return 0;
 }
@@ -112,7 +114,7 @@ static int parse_per_host(const char *text, uint32_t *nr)
 enum option_key {
 	KEY_NO_PREFIX = 256, KEY_BIND, KEY_NO_BIND, KEY_GRACE, KEY_VM, KEY_NICS, KEY_KEEP,
 	KEY_SHELL, KEY_COUNT, KEY_BUMP, KEY_PER_HOST, KEY_TOPOLOGY, KEY_APART,
-	KEY_LOCAL,
+	KEY_LOCAL, KEY_RAILS,
 };
 
 static const struct option long_options[] = {
@@ -129,6 +131,7 @@ static const struct option long_options[] = {
 	{ "bump", optional_argument, NULL, KEY_BUMP },
 	{ "per-host", required_argument, NULL, KEY_PER_HOST },
 	{ "topology", required_argument, NULL, KEY_TOPOLOGY },
+	{ "rails", required_argument, NULL, KEY_RAILS },
 	{ "apart", no_argument, NULL, KEY_APART },
 	{ "local", required_argument, NULL, KEY_LOCAL },
 	{ "help", no_argument, NULL, 'h' },
@@ -157,7 +160,7 @@ static int parse_option(int key, struct run_options *options)
 		options->vm = true;
 		return 0;
 	case KEY_NICS:
-		return parse_nics(optarg, &options->nics);
+		return parse_few("--nics wants a number from 1 to 8, not", optarg, &options->nics);
 	case KEY_COUNT:
 		options->count = true;
 		return 0;
@@ -173,8 +176,12 @@ static int parse_option(int key, struct run_options *options)
 	case KEY_PER_HOST:
 		return parse_per_host(optarg, &options->per_host);
 	case KEY_TOPOLOGY:
-		options->topology = optarg;
+		if (options->topologies == RUN_RAILS_MAX)
+			return usage_error("there are at most 8 rails, but one more --topology", optarg);
+		options->topology[options->topologies++] = optarg;
 		return 0;
+	case KEY_RAILS:
+		return parse_few("--rails wants a number from 1 to 8, not", optarg, &options->rails);
 	case KEY_APART:
 		options->apart = true;
 		return 0;
@@ -245,16 +252,22 @@ static int check_bump(const struct run_options *options)
 }
 
 /* The same for switches. */
-static int check_switches(const struct run_options *options)
+static int check_switches(struct run_options *options)
 {
 	const char *wire = getenv("MUSTER_WIRE");
 
-	if (options->local && (!options->vm || !options->topology || options->shell))
+	if (options->local && (!options->vm || !options->topologies || options->shell))
 		return usage_error("--local goes with --vm and --topology, and not with --shell", NULL);
-	if (options->apart && !options->topology)
-		return usage_error("--apart goes with --topology only", NULL);
-	if (!options->topology)
+	if ((options->apart || options->rails) && !options->topologies)
+		return usage_error("--apart and --rails go with --topology only", NULL);
+	if (!options->topologies)
 		return 0;
+	if (!options->rails)
+		options->rails = options->topologies;
+	if (options->topologies > options->rails)
+		return usage_error("there are fewer --rails than networks", NULL);
+	if (options->vm && options->rails > 1)
+		return usage_error("a host of --topology is a guest with one NIC: --rails does not go with --vm", NULL);
 	if (options->bump)
 		return usage_error("--topology does not go with --bump", NULL);
 	if (options->vm && (options->per_host > 1 || options->nics > 1))

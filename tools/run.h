@@ -24,6 +24,7 @@ enum run_limit {
 	RUN_SINK_MAX = 1 << 20,		/* waiting for our reader; then ranks wait too */
 	RUN_STOP_MS = 2000,		/* from SIGTERM to SIGKILL */
 	RUN_PLACES_MAX = 2,
+	RUN_RAILS_MAX = 8,
 };
 
 /* Exit statuses of muster-run's own, as of sh and env. */
@@ -54,7 +55,9 @@ struct run_options {
 	bool count;			/* the guests' instructions, for MUSTER_INSTRUCTIONS */
 	const char *bump;		/* hosts with bumps, joined so; NULL: none */
 	uint32_t per_host;		/* ranks of each of them, or of each guest */
-	const char *topology;		/* a network of switches; NULL: none */
+	const char *topology[RUN_RAILS_MAX];	/* networks of switches, of the first rails; NULL: none */
+	uint32_t topologies;
+	uint32_t rails;			/* the last is for all others */
 	bool apart;			/* each of them is a process of its own */
 	char *const *argv;		/* the program and its arguments; NULL: only the shell */
 };
@@ -208,12 +211,12 @@ struct run_port {
 	uint32_t life;			/* and which life of it */
 };
 
-/* A network of switches, of which rank i is at host i. */
+/* Networks of switches, one for each rail: rank i is at host i of each. */
 /** run_switch_open() - start its switches. Return: 0 or -errno; it has been said why. */
 int run_switch_open(struct run *run);
-/** run_switch_port() - what that host is to know. */
+/** run_switch_port() - what that host of the first one is to know. */
 void run_switch_port(const struct run *run, uint32_t host, struct run_port *port);
-/** run_switch_enter() - a rank's process gets its port. Return: 0 or -errno. */
+/** run_switch_enter() - a rank's process gets its ports. Return: 0 or -errno. */
 int run_switch_enter(const struct run *run, uint32_t rank);
 /** run_switch_ended() - a process ended that is no rank: if it was switches, say so. */
 void run_switch_ended(struct run *run, pid_t pid, int wait_status);

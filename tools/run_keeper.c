@@ -374,7 +374,7 @@ static int network_open(struct run *run)
 {
 	if (run->options->bump)
 		return run_bump_open(run);
-	return run->options->topology ? run_switch_open(run) : 0;
+	return run->options->topologies ? run_switch_open(run) : 0;
 }
 
 /* A place that does not start its ranks says why. */

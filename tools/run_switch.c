@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * A network of switches for the ranks: muster-am and muster-switchd, one for all
+ * A network of switches for each rail of the ranks: muster-am and muster-switchd, one for all
  * switches or (--apart) one for each, and for each rank the port of the network's host with its number.
  * All of it listens on abstract sockets, and dies with the keeper: nothing is left, whoever is killed.
  */
@@ -19,7 +19,8 @@
 
 enum { TEXT_MAX = 64 };
 
-struct run_switch {
+struct network {
+	const char *topology;
 	struct muster_fabric *fabric;
 	char wire[TEXT_MAX], manager[TEXT_MAX];
 	uint32_t life;
@@ -27,35 +28,40 @@ struct run_switch {
 	struct run_daemon am, *switches;
 };
 
-static int network_read(const struct run_options *options, struct run_switch *net)
+struct run_switch {
+	uint32_t rails;
+	struct network networks[RUN_RAILS_MAX];
+};
+
+static int network_read(const struct run_options *options, struct network *net)
 {
 	char why[400] = "";
-	int err = muster_fabric_read(options->topology, 0, &net->fabric, why, sizeof(why));
+	int err = muster_fabric_read(net->topology, 0, &net->fabric, why, sizeof(why));
 
 	if (err) {
-		fprintf(stderr, "muster-run: --topology %s: %s\n", options->topology, why);
+		fprintf(stderr, "muster-run: --topology %s: %s\n", net->topology, why);
 		return err;
 	}
 	if (muster_fabric_hosts(net->fabric) >= options->nr)
 		return 0;
 	fprintf(stderr, "muster-run: --topology %s: it has %" PRIu32 " hosts, fewer than the %" PRIu32
-		" ranks\n", options->topology, muster_fabric_hosts(net->fabric), options->nr);
+		" ranks\n", net->topology, muster_fabric_hosts(net->fabric), options->nr);
 	return -EINVAL;
 }
 
 /* In the new processes. */
-static void manager_become(const struct run_switch *net)
+static void manager_become(const struct network *net)
 {
 	char *argv[RUN_ARGUMENTS_MAX + 1] = { NULL, "-m", (char *)net->manager };
 
 	run_daemon_become("muster-am", argv, "MUSTER_AM_OPTIONS");
 }
 
-static void switches_become(const struct run *run, const struct run_switch *net, uint32_t number)
+static void switches_become(const struct network *net, uint32_t number)
 {
 	char life[TEXT_MAX], which[TEXT_MAX];
 	char *argv[RUN_ARGUMENTS_MAX + 1] = {
-		NULL, "-t", (char *)run->options->topology, "-w", (char *)net->wire, life,
+		NULL, "-t", (char *)net->topology, "-w", (char *)net->wire, life,
 		"-m", (char *)net->manager, net->nr > 1 ? which : NULL,
 	};
 
@@ -64,7 +70,7 @@ static void switches_become(const struct run *run, const struct run_switch *net,
 	run_daemon_become("muster-switchd", argv, "MUSTER_SWITCHD_OPTIONS");
 }
 
-static int manager_start(struct run_switch *net)
+static int manager_start(struct network *net)
 {
 	pid_t pid = run_daemon_fork(&net->am);
 	int err;
@@ -78,7 +84,7 @@ static int manager_start(struct run_switch *net)
 }
 
 /* All at once: one that is there speaks to its neighbours. */
-static int switches_start(const struct run *run, struct run_switch *net)
+static int switches_start(struct network *net)
 {
 	int err = 0;
 
@@ -86,7 +92,7 @@ static int switches_start(const struct run *run, struct run_switch *net)
 		pid_t pid = run_daemon_fork(&net->switches[i]);
 
 		if (pid == 0)
-			switches_become(run, net, i);
+			switches_become(net, i);
 		err = pid < 0 ? pid : 0;
 	}
 	for (uint32_t i = 0; i < net->nr && !err; i++)
@@ -96,37 +102,50 @@ static int switches_start(const struct run *run, struct run_switch *net)
 	return err;
 }
 
-int run_switch_open(struct run *run)
+static int network_open(const struct run_options *options, struct network *net)
 {
-	struct run_switch *net = calloc(1, sizeof(*net));
 	uint64_t nonce;
 	uint32_t nr;
 	int err;
 
-	if (!net)
-		return -ENOMEM;
-	run->net = net;
 	if (getrandom(&nonce, sizeof(nonce), 0) != sizeof(nonce))
 		return -errno;
 	net->life = (uint32_t)nonce | 1;
 	snprintf(net->wire, sizeof(net->wire), "unix:@muster-net-%d-%08" PRIx64, getpid(), nonce >> 32);
 	snprintf(net->manager, sizeof(net->manager), "%.*s/manager", TEXT_MAX - 16,
 		 strchr(net->wire, '@'));
-	err = network_read(run->options, net);
+	err = network_read(options, net);
 	if (err)
 		return err;
-	nr = run->options->apart ? muster_fabric_switches(net->fabric) : 1;
+	nr = options->apart ? muster_fabric_switches(net->fabric) : 1;
 	net->switches = calloc(nr, sizeof(*net->switches));
 	if (!net->switches)
 		return -ENOMEM;
 	net->nr = nr;
 	err = manager_start(net);
-	return err ? err : switches_start(run, net);
+	return err ? err : switches_start(net);
 }
 
-void run_switch_port(const struct run *run, uint32_t host, struct run_port *port)
+int run_switch_open(struct run *run)
 {
-	const struct run_switch *net = run->net;
+	const struct run_options *options = run->options;
+	struct run_switch *all = calloc(1, sizeof(*all));
+	int err = 0;
+
+	if (!all)
+		return -ENOMEM;
+	run->net = all;
+	while (all->rails < options->rails && !err) {
+		uint32_t rail = all->rails++, last = options->topologies - 1;
+
+		all->networks[rail].topology = options->topology[rail < last ? rail : last];
+		err = network_open(options, &all->networks[rail]);
+	}
+	return err;
+}
+
+static void port_of(const struct network *net, uint32_t host, struct run_port *port)
+{
 	struct muster_fabric_end end;
 
 	muster_fabric_uplink(net->fabric, host, &end);
@@ -136,44 +155,80 @@ void run_switch_port(const struct run *run, uint32_t host, struct run_port *port
 	};
 }
 
-int run_switch_enter(const struct run *run, uint32_t rank)
+void run_switch_port(const struct run *run, uint32_t host, struct run_port *port)
+{
+	port_of(&run->net->networks[0], host, port);
+}
+
+/* Of another rail than the first the variables have its number behind. */
+static int rail_setenv(const char *name, uint32_t rail, const char *value)
+{
+	char numbered[TEXT_MAX];
+
+	snprintf(numbered, sizeof(numbered), "%s_%" PRIu32, name, rail);
+	return setenv(rail ? numbered : name, value, 1);
+}
+
+static int rail_enter(const struct network *net, uint32_t rail, uint32_t rank)
 {
 	struct run_port port;
 	char uplink[TEXT_MAX];
 
-	run_switch_port(run, rank, &port);
+	port_of(net, rank, &port);
 	snprintf(uplink, sizeof(uplink), "%" PRIu32 ",%" PRIu32, port.uplink, port.life);
-	if (setenv("MUSTER_WIRE", "switch", 1) || setenv("MUSTER_FABRIC", port.wire, 1) ||
-	    setenv("MUSTER_UPLINK", uplink, 1) || setenv("MUSTER_MANAGER", port.manager, 1))
+	if (rail_setenv("MUSTER_FABRIC", rail, port.wire) || rail_setenv("MUSTER_UPLINK", rail, uplink) ||
+	    rail_setenv("MUSTER_MANAGER", rail, port.manager))
 		return -errno;
 	return 0;
 }
 
-static void say_ended(struct run *run, const char *who, bool several, int wait_status)
+int run_switch_enter(const struct run *run, uint32_t rank)
 {
+	const struct run_switch *all = run->net;
+	char rails[TEXT_MAX];
+	int err = 0;
+
+	snprintf(rails, sizeof(rails), "%" PRIu32, all->rails);
+	if (setenv("MUSTER_WIRE", "switch", 1) || setenv("MUSTER_RAILS", rails, 1))
+		return -errno;
+	for (uint32_t rail = 0; rail < all->rails && !err; rail++)
+		err = rail_enter(&all->networks[rail], rail, rank);
+	return err;
+}
+
+static void say_ended(struct run *run, const char *who, uint32_t rail, bool several, int wait_status)
+{
+	char where[TEXT_MAX] = "";
+
+	if (run->net->rails > 1)
+		snprintf(where, sizeof(where), " of rail %" PRIu32, rail);
 	if (WIFSIGNALED(wait_status))
-		run_sink_print(&run->err, "muster-run: %s %s killed by signal %d\n", who,
+		run_sink_print(&run->err, "muster-run: %s%s %s killed by signal %d\n", who, where,
 			       several ? "were" : "was", WTERMSIG(wait_status));
 	else
-		run_sink_print(&run->err, "muster-run: %s exited with status %d\n", who,
+		run_sink_print(&run->err, "muster-run: %s%s exited with status %d\n", who, where,
 			       WEXITSTATUS(wait_status));
 }
 
-void run_switch_ended(struct run *run, pid_t pid, int wait_status)
+static void network_ended(struct run *run, uint32_t rail, pid_t pid, int wait_status)
 {
-	struct run_switch *net = run->net;
+	struct network *net = &run->net->networks[rail];
 	char who[TEXT_MAX];
 
-	if (!net)
-		return;
 	if (run_daemon_ended(&net->am, pid))
-		say_ended(run, "the manager of groups", false, wait_status);
+		say_ended(run, "the manager of groups", rail, false, wait_status);
 	for (uint32_t i = 0; i < net->nr; i++) {
 		if (!run_daemon_ended(&net->switches[i], pid))
 			continue;
 		snprintf(who, sizeof(who), "switch %" PRIu32, i);
-		say_ended(run, net->nr > 1 ? who : "the switches", net->nr == 1, wait_status);
+		say_ended(run, net->nr > 1 ? who : "the switches", rail, net->nr == 1, wait_status);
 	}
+}
+
+void run_switch_ended(struct run *run, pid_t pid, int wait_status)
+{
+	for (uint32_t rail = 0; run->net && rail < run->net->rails; rail++)
+		network_ended(run, rail, pid, wait_status);
 }
 
 static void daemon_reap(struct run *run, const struct run_daemon *daemon)
@@ -187,29 +242,35 @@ static void daemon_reap(struct run *run, const struct run_daemon *daemon)
 
 void run_switch_reap(struct run *run)
 {
-	if (!run->net)
-		return;
-	daemon_reap(run, &run->net->am);
-	for (uint32_t i = 0; i < run->net->nr; i++)
-		daemon_reap(run, &run->net->switches[i]);
+	for (uint32_t rail = 0; run->net && rail < run->net->rails; rail++) {
+		const struct network *net = &run->net->networks[rail];
+
+		daemon_reap(run, &net->am);
+		for (uint32_t i = 0; i < net->nr; i++)
+			daemon_reap(run, &net->switches[i]);
+	}
 }
 
 /* The manager first: what it takes back the switches have when they say what they have. */
 void run_switch_stop(struct run *run)
 {
-	if (!run->net)
-		return;
-	run_daemons_stop(&run->net->am, 1);
-	run_daemons_stop(run->net->switches, run->net->nr);
+	for (uint32_t rail = 0; run->net && rail < run->net->rails; rail++) {
+		struct network *net = &run->net->networks[rail];
+
+		run_daemons_stop(&net->am, 1);
+		run_daemons_stop(net->switches, net->nr);
+	}
 }
 
 void run_switch_close(struct run *run)
 {
-	if (!run->net)
-		return;
-	if (run->net->fabric)
-		muster_fabric_free(run->net->fabric);
-	free(run->net->switches);
+	for (uint32_t rail = 0; run->net && rail < run->net->rails; rail++) {
+		struct network *net = &run->net->networks[rail];
+
+		if (net->fabric)
+			muster_fabric_free(net->fabric);
+		free(net->switches);
+	}
 	free(run->net);
 	run->net = NULL;
 }

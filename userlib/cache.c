@@ -104,7 +104,7 @@ static void sign(struct muster_entry *entry)
 {
 	const struct muster_call *call = &entry->call;
 	uint64_t hash = muster_schedule_hash(entry->schedule);
-	uint64_t count = call->count / MUSTER_CALL_LIMBS(call->exact);
+	uint64_t count = call->whole ? call->whole : call->count / MUSTER_CALL_LIMBS(call->exact);
 
 	if (muster_call_hides(call))
 		count = 0;
@@ -114,6 +114,8 @@ static void sign(struct muster_entry *entry)
 		hash = muster_blocks_hash(call->cut->out, call->cut->nr, hash);
 	if (call->exact)	/* its own coll and type are others */
 		hash += call->coll << 8 | (call->exact & UINT8_MAX);
+	if (call->whole)	/* who has it in one part has called the same, and takes another path */
+		hash++;
 	entry->signature = muster_signature(muster_call_coll(call), (uint8_t)call->type,
 					    (uint8_t)call->op, call->root, count, hash);
 }
@@ -128,7 +130,7 @@ static int entry_make(struct muster_comm *comm, const struct muster_call *call,
 		return muster_fail(comm->job, -ENOMEM, "no memory for a schedule");
 	entry->call = *call;
 	entry->plain = !call->root && !call->as && !call->own && !call->exact && !call->off_tree &&
-		       !call->cut;
+		       !call->cut && !call->whole;
 	entry->call.cut = call->cut ? cut_copy(call->cut) : NULL;
 	if (call->cut && !entry->call.cut) {
 		entry_free(entry);

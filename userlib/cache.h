@@ -21,6 +21,7 @@ struct muster_call {
 	uint32_t op;
 	uint32_t root;
 	uint64_t count;		/* of the whole message */
+	uint64_t whole;		/* elements of that of which it is a rail's part; 0: of none */
 	enum muster_coll as;	/* what was called; 0: coll */
 	bool in_place;
 	bool parts;		/* buffers hold no more of the message than the rank has and needs */
@@ -65,7 +66,7 @@ static inline bool muster_call_alike(const struct muster_call *a, const struct m
 	return a->count == b->count && a->coll == b->coll && a->type == b->type &&
 	       a->op == b->op && a->root == b->root && a->as == b->as &&
 	       a->in_place == b->in_place && a->own == b->own && a->exact == b->exact &&
-	       a->off_tree == b->off_tree;
+	       a->off_tree == b->off_tree && a->whole == b->whole;
 }
 
 static inline bool muster_call_same(const struct muster_call *a, const struct muster_call *b)

@@ -450,8 +450,18 @@ int muster_exscan(struct muster_comm *comm, const void *in, void *out, uint64_t 
 /* A program is a tree's or that of a schedule: those that were made are forgotten. */
 static void switch_set(struct muster_comm *comm, enum muster_offload tree)
 {
-	comm->tree = tree;
-	muster_cache_clear(comm);
+	for (; comm; comm = comm->next_rail) {
+		comm->tree = tree;
+		muster_cache_clear(comm);
+	}
+}
+
+static void offload_set(struct muster_comm *comm, enum muster_offload offload)
+{
+	for (; comm; comm = comm->next_rail) {
+		comm->offload = offload;
+		muster_again_drop(comm);
+	}
 }
 
 int muster_comm_switch(struct muster_comm *comm, enum muster_offload tree)
@@ -471,9 +481,7 @@ int muster_comm_offload(struct muster_comm *comm, enum muster_offload offload)
 	if (offload > MUSTER_OFFLOAD_FORCE)
 		return muster_fail(comm->job, -EINVAL, "muster_comm_offload: %d; allowed are off (0), try (1) and force (2)",
 				   (int)offload);
-	comm->offload = offload;
-	comm = muster_restart_now(comm);
-	comm->offload = offload;
-	muster_again_drop(comm);
+	offload_set(comm, offload);
+	offload_set(muster_restart_now(comm), offload);
 	return 0;
 }

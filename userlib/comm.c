@@ -16,6 +16,7 @@
 #include "host.h"
 #include "look.h"
 #include "message.h"
+#include "rails.h"
 #include "restart.h"
 #include "tree.h"
 #include "turn.h"
@@ -219,6 +220,7 @@ void muster_comm_close(struct muster_comm *comm)
 		muster_comm_abort(comm, MUSTER_STATUS_ABORTED, comm->rank, NULL, NULL);
 	while (comm->persistent)
 		muster_request_release(comm->persistent);
+	muster_comm_rails_leave(comm);
 	muster_comm_tree_leave(comm);
 	if (comm->size > 1)
 		job->dev->ops->context_close(job->dev, job->id, comm->context);

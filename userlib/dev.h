@@ -121,6 +121,9 @@ struct muster_dev_ops {
 	/* Sleep until poll or recv may have something, at most timeout_us. */
 	void (*wait)(struct muster_dev *dev, uint64_t timeout_us);
 
+	/* wait() ends, too, when that other device of this rank has something; NULL: when none has. NULL: it need not. */
+	void (*beside)(struct muster_dev *dev, struct muster_dev *other);
+
 	/* Whether what is awaited cannot come as long as the caller keeps its processor. NULL: it can. */
 	bool (*in_the_way)(struct muster_dev *dev);
 

@@ -29,6 +29,7 @@ static int local_open(const struct muster_oob *oob, const struct muster_settings
 		.uplink = settings->uplink,
 		.uplink_life = settings->uplink_life,
 		.first_host = settings->first_host,
+		.rail = settings->rail,
 		.alone = settings->mixed,
 		.deadline_us = settings->deadline_us,
 		/* A rank's own: the others need not have them. */

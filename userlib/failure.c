@@ -12,6 +12,7 @@
 #include "bump_path.h"
 #include "host.h"
 #include "message.h"
+#include "rails.h"
 #include "turn.h"
 
 enum { WORDS_MAX = 64 };
@@ -40,11 +41,12 @@ comm_fail(struct muster_comm *comm, int err, const char *format, ...)
 	va_end(args);
 	muster_fail(comm->job, err, "%s", muster_comm_why(comm));
 	muster_again_drop(comm);
+	muster_rails_abort(comm);
 	muster_host_cancel(comm);
 	muster_bump_cancel(comm);
 	comm->unposted = NULL;
 	while (comm->first)
-		muster_request_finish(comm->first, comm->first->ended ? 0 : err);
+		muster_request_finish(comm->first, comm->first->ended && muster_rails_ended(comm->first) ? 0 : err);
 	muster_channel_leave(comm);
 	muster_turn_news(comm->job);
 }
@@ -164,8 +166,10 @@ void muster_comm_fail_status(struct muster_comm *comm, uint8_t status, uint32_t 
 	char who[WORDS_MAX];
 
 	culprit_words(comm, culprit, who, sizeof(who));
-	if (!comm->failed)
+	if (!comm->failed) {
 		comm->culprit = culprit;
+		comm->status = status;
+	}
 	switch (status) {
 	case MUSTER_STATUS_MISMATCH:
 		fail_mismatch(comm, culprit, by, theirs, ours);
@@ -199,6 +203,7 @@ void muster_comm_fail_status(struct muster_comm *comm, uint8_t status, uint32_t 
 		comm_fail(comm, err, "the device of %s refused a descriptor (status %u)", who,
 				 status);
 	}
+	muster_rail_failed(comm, status, culprit);
 }
 
 void muster_comm_abort(struct muster_comm *comm, uint8_t status, uint32_t culprit,
@@ -220,6 +225,7 @@ int muster_comm_give_up_for(struct muster_comm *comm, int err, uint32_t culprit)
 		return err;
 	job->dev->ops->abort(job->dev, job->id, comm->context, MUSTER_STATUS_ABORTED, culprit);
 	comm_fail(comm, err, "%s", muster_error(job));
+	muster_rail_gave_up(comm, err, culprit);
 	return err;
 }
 

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "pair.h"
+#include "rails.h"
 #include "restart.h"
 #include "tree.h"
 #include "turn.h"
@@ -183,11 +184,30 @@ static int make(struct muster_group *group, int status, const struct wish *wish,
 	} while (err == -EEXIST);
 	if (!err && parent->job->manager)	/* at all, or at none */
 		err = confirm(group, *comm ? muster_comm_tree_join(*comm) : 0);
+	if (!err && parent->job->next_rail)
+		err = confirm(group, *comm ? muster_comm_rails_join(*comm) : 0);
 	if (err)
 		unmake(comm);
 	else if (*comm)
 		muster_comm_tree_joined(*comm);
 	return err;
+}
+
+/* No other communicator has its context and life. */
+int muster_comm_make_on(struct muster *rail, const struct muster_comm *comm, struct muster_comm **made)
+{
+	const struct wish wish = { comm->size, comm->ranks };
+	struct muster_group group = {
+		.parent = rail->world,
+		.nr = comm->size,
+		.self = comm->rank,
+		.members = comm->ranks,
+		.key = key_of(rail->world, true, (uint64_t)comm->context << 32 | comm->life, comm->size,
+			      comm->ranks),
+	};
+	int err = muster_group_error(&group);
+
+	return err ? err : make(&group, 0, &wish, made);
 }
 
 /* ---- of all members -------------------------------------------------------------------- */

@@ -18,7 +18,7 @@
 #include <string.h>
 
 enum muster_library_limit {
-	MUSTER_ABI = 13,		/* raised when older ranks cannot join any more */
+	MUSTER_ABI = 14,		/* raised when older ranks cannot join any more */
 	MUSTER_SENTENCE_MAX = 512,	/* bytes of an error's sentence */
 	MUSTER_COMM_BUCKETS = 1024,	/* of the tables that find communicators, */
 	MUSTER_MEMBER_BUCKETS = 256,	/* and of that which finds their members */
@@ -53,6 +53,9 @@ struct muster_settings {
 	uint32_t uplink_life;
 	uint32_t first_host;	/* which of the network's rank 0 is; the others follow */
 	bool mixed;		/* some ranks have another device than others, at the same network */
+	uint32_t rails;		/* networks of switches that each rank is at (rails.h); */
+	uint32_t rail;		/* these are the settings of this one; */
+	uint64_t rail_bytes;	/* what is longer goes by all */
 	char manager[64];	/* address of who makes groups on reduction trees; empty: nobody */
 	uint32_t tree;		/* enum muster_offload: whether operations use them, */
 	uint64_t tree_bytes;	/* the low-latency one up to so many bytes; */
@@ -79,6 +82,9 @@ struct muster_settings {
 
 /** muster_settings_read() - 0, or -EINVAL with why naming variable, value and what is allowed. */
 int muster_settings_read(struct muster_settings *settings, char *why, size_t why_len);
+/** muster_settings_rail() - those of another rail of a job that has the first one's. */
+int muster_settings_rail(struct muster_settings *settings, const struct muster_settings *first,
+			 uint32_t rail, char *why, size_t why_len);
 
 /* ---- job.c ----------------------------------------------------------------- */
 
@@ -112,6 +118,8 @@ struct muster_user_op {
 struct muster {
 	struct muster_oob oob;
 	bool oob_owned;			/* made by muster_init() */
+	struct muster *whole;		/* of a rail: the job that the caller has (rails.h), */
+	struct muster *next_rail;	/* and of each its next one, or NULL */
 	struct muster_settings settings;
 	struct muster_dev *dev;
 	uint8_t id;			/* JobID */
@@ -179,6 +187,12 @@ struct muster {
 	char sentence[MUSTER_SENTENCE_MAX];
 };
 
+/** muster_job_whole() - that which the caller has. */
+static inline struct muster *muster_job_whole(struct muster *job)
+{
+	return job->whole ? job->whole : job;
+}
+
 /** muster_job_join() - muster_init_oob() with a choice of device; owned: close oob at the end. */
 int muster_job_join(const struct muster_oob *oob, bool oob_owned, muster_dev_open *open,
 		    struct muster **job);
@@ -186,7 +200,7 @@ int muster_job_join(const struct muster_oob *oob, bool oob_owned, muster_dev_ope
 /* ---- exchange.c: what each rank tells all others ------------------------------ */
 
 enum muster_exchange_bytes {	/* of one rank at once; room for all is held */
-	MUSTER_EXCHANGE_JOIN = 688,
+	MUSTER_EXCHANGE_JOIN = 704,
 };
 
 /** muster_exchange_open() - room for pieces of that size, so that later nothing is missing. */
@@ -236,6 +250,8 @@ struct muster_comm {
 	struct muster *job;
 	struct muster_comm *next;	/* of its bucket */
 	struct muster_comm *next_active;
+	struct muster_comm *whole;	/* on a rail: that of the same members which the caller has, */
+	struct muster_comm *next_rail;	/* and of each that on the next rail; or NULL */
 	uint32_t context;
 	uint32_t life;
 	uint32_t rank;
@@ -251,7 +267,8 @@ struct muster_comm {
 	enum muster_offload tree;	/* whether it uses its groups on trees */
 	int failed;			/* the error that every later operation gets */
 	char *why;			/* its sentence; NULL: there was no memory for that */
-	uint32_t culprit;		/* of an error: who is to blame; not known from size on */
+	uint32_t culprit;		/* of an error: who is to blame; not known from size on; */
+	uint8_t status;			/* and what the device said, if it was that */
 	struct muster_told *told;	/* which schedules to use (schedules.c); NULL: the library chooses */
 	struct muster_op_info last;
 	char *last_why;			/* MUSTER_WHY_MAX bytes, where last.why is not static; or NULL */
@@ -289,6 +306,10 @@ static inline void muster_copy(void *to, const void *from, size_t bytes)
 	else if (bytes)
 		memcpy(to, from, bytes);
 }
+
+/* group.c */
+/** muster_comm_make_on() - collective over the members of one: another one of them on another rail. */
+int muster_comm_make_on(struct muster *rail, const struct muster_comm *comm, struct muster_comm **made);
 
 /* members.c */
 /** muster_members_get() - a table of these ranks, and a reference to it. NULL: there is no memory. */
@@ -400,6 +421,7 @@ enum muster_request_state {
 
 struct muster_request {
 	struct muster_request *next;
+	struct muster_request *next_rail;	/* has the next part of the operation; or NULL */
 	struct muster *job;
 	struct muster_comm *comm;	/* until it is done */
 	uint32_t context;		/* of comm */
@@ -457,6 +479,11 @@ void muster_request_persist(struct muster_request *request);
 /** muster_request_start() - queue an operation whose arguments were checked. */
 int muster_request_start(struct muster_comm *comm, const struct muster_call *call, const void *in,
 			 void *out, struct muster_request **request);
+/** muster_request_make() - the same, short of starting it. 0; -errno. */
+int muster_request_make(struct muster_comm *comm, const struct muster_call *call, const void *in,
+			void *out, struct muster_request **request);
+/** muster_request_unmake() - it is not to be started. */
+void muster_request_unmake(struct muster_request *request);
 /**
  * muster_request_start_lengths() - the same of one of whose blocks not all ranks know all
  * lengths: the longest is agreed upon first, in an operation of its own. So is what an exact sum

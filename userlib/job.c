@@ -15,6 +15,7 @@
 #include "bump_path.h"
 #include "look.h"
 #include "pair.h"
+#include "rails.h"
 #include "stats.h"
 #include "ticks.h"
 #include "tree.h"
@@ -97,6 +98,8 @@ static uint64_t settings_digest(const struct muster_settings *settings)
 	digest = digest_add(digest, settings->tuning, strnlen(settings->tuning,
 							      sizeof(settings->tuning)) + 1);
 	digest = digest_add(digest, &settings->first_host, sizeof(settings->first_host));
+	digest = digest_add(digest, &settings->rails, sizeof(settings->rails));
+	digest = digest_add(digest, &settings->rail_bytes, sizeof(settings->rail_bytes));
 	digest = digest_add(digest, &settings->tree, sizeof(settings->tree));
 	digest = digest_add(digest, &settings->tree_bytes, sizeof(settings->tree_bytes));
 	digest = digest_add(digest, &settings->order, sizeof(settings->order));
@@ -166,6 +169,9 @@ static int settings_compare(struct muster *job, const struct muster_settings *al
 		if (all[r].first_host != all[0].first_host)
 			return muster_fail(job, -EINVAL, "MUSTER_FIRST_HOST differs at rank %u; set it to the same on every rank",
 					   r);
+		if (all[r].rails != all[0].rails)
+			return muster_fail(job, -EINVAL, "MUSTER_RAILS differs at rank %u; set it to the same on every rank",
+					   r);
 	}
 	return 0;
 }
@@ -180,6 +186,7 @@ static void settings_take(struct muster_settings *settings, const struct muster_
 	settings->offload = first->offload <= MUSTER_OFFLOAD_FORCE ? first->offload : MUSTER_OFFLOAD_TRY;
 	settings->tree = first->tree <= MUSTER_OFFLOAD_FORCE ? first->tree : MUSTER_OFFLOAD_TRY;
 	settings->tree_bytes = first->tree_bytes;
+	settings->rail_bytes = first->rail_bytes;
 	settings->order = first->order <= MUSTER_OFFLOAD_FORCE ? first->order : MUSTER_OFFLOAD_OFF;
 	settings->restart = first->restart <= MUSTER_RESTART_AGREED ? first->restart : MUSTER_RESTART_OFF;
 	settings->stats = first->stats;
@@ -365,13 +372,19 @@ static int world_open(struct muster *job)
 	return err;
 }
 
+static int settings_read(struct muster *job, char *why, size_t why_len)
+{
+	return job->whole ? muster_settings_rail(&job->settings, &job->whole->settings, job->settings.rail, why, why_len) :
+			    muster_settings_read(&job->settings, why, why_len);
+}
+
 static int agree(struct muster *job)
 {
 	char why[MUSTER_WHY_MAX];
 	bool alike;
 	int err;
 
-	err = muster_settings_read(&job->settings, why, sizeof(why));
+	err = settings_read(job, why, sizeof(why));
 	if (err)
 		muster_fail(job, err, "%s", why);
 	err = hello_exchange(job, err, &alike);
@@ -459,25 +472,75 @@ static int join_with_room(struct muster *job, muster_dev_open *open)
 	return err;
 }
 
-int muster_job_join(const struct muster_oob *oob, bool oob_owned, muster_dev_open *open,
-		    struct muster **result)
+static struct muster *job_new(const struct muster_oob *oob)
 {
 	struct muster *job = calloc(1, sizeof(*job));
-	int err;
 
 	if (!job)
-		return muster_fail_init(-ENOMEM, "no memory for a job");
+		return NULL;
 	job->oob = *oob;
-	job->oob_owned = oob_owned;
 	job->era = 1;
 	job->spin_polls = spin_polls(oob->size);
 	job->warm_max = MUSTER_WARM_MAX;
 	job->counts_ticks = muster_ticks_clock() == MUSTER_TRACE_TSC;
 	strcpy(job->sentence, "no error");
+	return job;
+}
+
+/* Progress of the whole is its own as soon as it has a device. */
+static int rail_join(struct muster *job, uint32_t number, muster_dev_open *open, struct muster **place)
+{
+	struct muster *rail = job_new(&job->oob);
+	int err;
+
+	if (!rail)
+		return muster_fail(job, -ENOMEM, "no memory for rail %u", number);
+	rail->whole = job;
+	rail->settings.rail = number;
+	*place = rail;
+	err = join_with_room(rail, open);
+	if (err) {
+		muster_fail(job, err, "rail %u: %s", number, rail->sentence);
+		*place = NULL;
+		job_free(rail);
+	}
+	return err;
+}
+
+/* One after the other, of a job that is joined. */
+static int rails_join(struct muster *job, muster_dev_open *open)
+{
+	struct muster **place = &job->next_rail;
+	int err = 0;
+
+	for (uint32_t i = 1; i < job->settings.rails && job->oob.size > 1 && !err; i++) {
+		err = rail_join(job, i, open, place);
+		place = err ? NULL : &(*place)->next_rail;
+	}
+	if (!err)
+		muster_rails_begin(job);
+	return err;
+}
+
+int muster_job_join(const struct muster_oob *oob, bool oob_owned, muster_dev_open *open,
+		    struct muster **result)
+{
+	struct muster *job = job_new(oob);
+	int err;
+
+	if (!job)
+		return muster_fail_init(-ENOMEM, "no memory for a job");
+	job->oob_owned = oob_owned;
 	err = join_with_room(job, open);
 	if (err) {
 		muster_fail_init(err, "%s", job->sentence);
 		job_free(job);
+		return err;
+	}
+	err = rails_join(job, open);
+	if (err) {
+		muster_fail_init(err, "%s", job->sentence);
+		muster_finalize(job);
 		return err;
 	}
 	*result = job;
@@ -562,6 +625,7 @@ void muster_finalize(struct muster *job)
 	if (job->dev->ops->leave)
 		job->dev->ops->leave(job->dev);
 	muster_comms_close(job);
+	muster_rails_close(job);
 	muster_stats_close(job);
 	muster_bounces_free(job);
 	muster_request_blocks_free(job);

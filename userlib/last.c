@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "bump_path.h"
+#include "rails.h"
 #include "restart.h"
 #include "tree.h"
 #include "turn.h"
@@ -23,21 +24,22 @@ static void why_set(struct muster_comm *comm, const struct muster_request *reque
 	const struct muster_entry *entry = request->entry;
 	bool no_bump = !is_network(request->path) && entry->no_bump && *entry->no_bump;
 	bool no_tree = !is_network(request->path) && entry->no_tree && *entry->no_tree;
-	char order[MUSTER_WHY_MAX] = "";
+	char order[MUSTER_WHY_MAX] = "", rails[16], others[64];
 
+	muster_rails_words(request, rails, sizeof(rails), others, sizeof(others));
 	if (request->path != MUSTER_PATH_SWITCH)
 		muster_order_words(comm, entry, order, sizeof(order));
 	comm->last.why = request->why;
-	if (!no_bump && !no_tree && !*order && request->why != entry->why)
+	if (!no_bump && !no_tree && !*order && !*rails && request->why != entry->why)
 		return;
 	if (!comm->last_why)
 		comm->last_why = malloc(MUSTER_WHY_MAX);
 	comm->last.why = "no memory for why";
 	if (!comm->last_why)
 		return;
-	snprintf(comm->last_why, MUSTER_WHY_MAX, "%s%s%s%s%s%s", request->why, order,
+	snprintf(comm->last_why, MUSTER_WHY_MAX, "%s%s%s%s%s%s%s%s", rails, request->why, order,
 		 no_tree ? "; not the switches: " : "", no_tree ? entry->no_tree : "",
-		 no_bump ? "; not the bump: " : "", no_bump ? entry->no_bump : "");
+		 no_bump ? "; not the bump: " : "", no_bump ? entry->no_bump : "", others);
 	comm->last.why = comm->last_why;	/* the entry may go */
 }
 
@@ -53,13 +55,18 @@ static const char *schedule_of(const struct muster_request *request)
 	}
 }
 
+static uint64_t bytes_of(const struct muster_call *call)
+{
+	return call->whole ? call->bytes / call->count * call->whole : call->bytes;
+}
+
 void muster_last_fill(const struct muster_request *request, struct muster_op_info *info)
 {
 	const struct muster_entry *entry = request->entry;
 
 	*info = (struct muster_op_info){
 		.path = request->path,
-		.bytes = entry->call.bytes,
+		.bytes = bytes_of(&entry->call),
 		.why = request->why,
 		.steps = request->path == MUSTER_PATH_SWITCH ? 1 : entry->schedule->steps,
 	};

@@ -14,6 +14,7 @@
 
 #include "host.h"
 #include "look.h"
+#include "rails.h"
 #include "ticks.h"
 
 enum { TELL_US = 5000 };	/* between two tellings of what is waited for */
@@ -53,8 +54,8 @@ void muster_look_open(struct muster *job)
 	struct muster_look_file *file;
 
 	job->traced = &job->untraced;
-	if (job->dev->ops->now_us)
-		return;		/* a world of its own: nobody is there to look */
+	if (job->dev->ops->now_us || job->whole)
+		return;		/* a world of its own: nobody is there to look; or a rail: the whole is looked at */
 	job->look_fd = memfd_create(MUSTER_LOOK_NAME, MFD_CLOEXEC);
 	if (job->look_fd < 0)
 		return;
@@ -199,12 +200,12 @@ static void waits_find(const struct muster_comm *comm, struct muster_look_waits 
 	struct muster_dev *dev = comm->job->dev;
 
 	*waits = (struct muster_look_waits){ 0 };
-	if (request->path == MUSTER_PATH_HOST) {
+	if (request->ended) {
+		muster_look_held(comm, waits);
+	} else if (request->path == MUSTER_PATH_HOST) {
 		muster_host_waits(comm, waits);
 	} else if (request->path == MUSTER_PATH_BUMP) {
 		muster_look_add(waits, MUSTER_LOOK_BUMP, MUSTER_LOOK_NOBODY);
-	} else if (request->ended) {
-		muster_look_held(comm, waits);
 	} else if (!request->entry->program) {
 		;	/* it has just become the oldest, and is not begun */
 	} else if (!dev->ops->waits) {
@@ -236,7 +237,7 @@ static void comm_tell(struct muster_comm *comm, uint64_t now_us)
 	struct muster_look_comm *look = comm->look;
 	struct muster_look_waits waits;
 
-	waits_find(comm, &waits);
+	waits_find(muster_rails_awaited(comm), &waits);
 	write_begin(&look->seq);
 	if (look->told != look->ended || !look->since_us)
 		look->since_us = now_us;

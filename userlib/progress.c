@@ -110,6 +110,8 @@ void muster_device_empty(struct muster *job)
 	messages_take(job);
 }
 
+static bool rails_progress(struct muster *job);
+
 static inline bool progress(struct muster *job)
 {
 	struct muster_dev *dev = job->dev;
@@ -121,6 +123,8 @@ static inline bool progress(struct muster *job)
 	/* The end of a sequence is what somebody waits for; messages can wait, but not for ever. */
 	if (!some || cqe.kind != MUSTER_CQE_SEQUENCE || muster_again_lets_others(cqe.number))
 		some |= messages_take(job);
+	if (job->next_rail)
+		some |= rails_progress(job->next_rail);
 	if (job->bump)
 		some |= muster_bump_progress(job);
 	muster_pairs_flush(job);
@@ -131,10 +135,16 @@ static inline bool progress(struct muster *job)
 	return some;
 }
 
+/* Which goes on to the next one. */
+static __attribute__((noinline)) bool rails_progress(struct muster *rail)
+{
+	return progress(rail);
+}
+
 bool muster_progress(struct muster *job)
 {
 	MUSTER_TURN(job);
-	return progress(job);
+	return progress(muster_job_whole(job));
 }
 
 bool muster_in_the_way(struct muster *job)
@@ -243,6 +253,7 @@ int muster_test(struct muster_request *request, bool *done)
 
 void muster_sleep(struct muster *job, uint64_t us)
 {
+	job = muster_job_whole(job);
 	if (job->manager)
 		muster_manager_look(job);
 	if (muster_turn_follow(job, us))

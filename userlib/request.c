@@ -14,6 +14,7 @@
 
 #include "again.h"
 #include "calls.h"
+#include "rails.h"
 #include "stats.h"
 #include "tree.h"
 #include "turn.h"
@@ -269,6 +270,25 @@ void muster_request_persist(struct muster_request *request)
 		request->entry->posted = true;
 }
 
+int muster_request_make(struct muster_comm *comm, const struct muster_call *call, const void *in,
+			void *out, struct muster_request **result)
+{
+	struct muster_request *request;
+	int err = muster_request_new(comm, call, &request);
+
+	if (err)
+		return err;
+	if (is_nothing(comm, call))
+		nothing_set(request, call, in, out);
+	else
+		err = prepare(request, call, in, out);
+	if (err)
+		muster_request_put(request);
+	else
+		*result = request;
+	return err;
+}
+
 /* What muster.h calls an argument error: the others wait for this rank to call again. */
 static bool is_argument_error(int err)
 {
@@ -278,24 +298,16 @@ static bool is_argument_error(int err)
 int muster_request_start(struct muster_comm *comm, const struct muster_call *call, const void *in,
 			 void *out, struct muster_request **result)
 {
-	struct muster_request *request;
-	int err = muster_request_new(comm, call, &request);
+	int err = muster_rails_take(comm, call) ? muster_rails_make(comm, call, in, out, result) :
+						  muster_request_make(comm, call, in, out, result);
 
 	if (err)
-		return muster_comm_give_up(comm, err);
-	if (is_nothing(comm, call))
-		nothing_set(request, call, in, out);
-	else
-		err = prepare(request, call, in, out);
-	if (err) {
-		muster_request_put(request);
 		return is_argument_error(err) ? err : muster_comm_give_up(comm, err);
-	}
-	if (__builtin_expect(comm->persists, 0))
-		muster_request_persist(request);
-	else
-		muster_request_go(request);
-	*result = request;
+	for (struct muster_request *part = *result; part; part = part->next_rail)
+		if (__builtin_expect(comm->persists, 0))
+			muster_request_persist(part);
+		else
+			muster_request_go(part);
 	return 0;
 }
 
@@ -306,6 +318,15 @@ static void give_back(struct muster_request *request)
 	muster_request_unpin(request);
 	if (request->entry)
 		muster_entry_put(request->entry);
+}
+
+void muster_request_unmake(struct muster_request *request)
+{
+	if (!request)
+		return;
+	muster_request_unmake(request->next_rail);
+	give_back(request);
+	muster_request_put(request);
 }
 
 void muster_request_finish(struct muster_request *request, int result)
@@ -358,7 +379,8 @@ void muster_request_finish(struct muster_request *request, int result)
 
 void muster_ended_finish(struct muster_comm *comm)
 {
-	while (comm->first && comm->first->ended && !muster_comm_holds(comm))
+	while (comm->first && comm->first->ended && muster_rails_ended(comm->first) &&
+	       !muster_comm_holds(comm))
 		muster_request_finish(comm->first, 0);
 	comm->again |= comm->first && comm->first->ended;
 	if (comm->again)
@@ -380,6 +402,8 @@ int muster_request_end(struct muster_request *request)
 	struct muster *job = request->job;
 	int result = request->result;
 
+	if (request->next_rail)
+		muster_request_end(request->next_rail);
 	if (request->failed)
 		failure_say(request);
 	if (!request->persistent) {
@@ -418,7 +442,7 @@ int muster_request_restart(struct muster_request *request)
 	if (err)
 		return err;
 	muster_request_go(request);
-	return 0;
+	return request->next_rail ? muster_request_restart(request->next_rail) : 0;
 }
 
 void muster_request_release(struct muster_request *request)
@@ -426,6 +450,8 @@ void muster_request_release(struct muster_request *request)
 	struct muster_comm *comm = request->comm;
 	struct muster_request **place = &comm->persistent;
 
+	if (request->next_rail)
+		muster_request_release(request->next_rail);
 	while (*place != request)
 		place = &(*place)->next_persistent;
 	*place = request->next_persistent;
@@ -438,6 +464,20 @@ void muster_request_release(struct muster_request *request)
 
 /* ---- running ------------------------------------------------------------------------- */
 
+/* Without the device; the rest of it may run on other rails. */
+static void ran(struct muster_request *request)
+{
+	struct muster_comm *comm = request->comm;
+
+	if (muster_rails_ended(request)) {
+		muster_request_finish(request, 0);
+		return;
+	}
+	request->ended = true;
+	comm->unposted = request->next;
+	comm->again = true;
+}
+
 void muster_advance(struct muster_comm *comm)
 {
 	struct muster_request *request;
@@ -448,7 +488,7 @@ void muster_advance(struct muster_comm *comm)
 		if (ret == MUSTER_RUN_POSTED)
 			comm->unposted = request->next;
 		else if (ret == MUSTER_RUN_DONE)
-			muster_request_finish(request, 0);
+			ran(request);
 		else if (ret < 0)	/* unless it has failed already */
 			muster_comm_abort(comm, MUSTER_STATUS_DESCRIPTOR, comm->rank, NULL, NULL);
 		/* Who runs on the CPU is woken by what comes; who waits for room asks again. */

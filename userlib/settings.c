@@ -14,10 +14,11 @@
 #include <unistd.h>
 
 #include "bootstrap.h"
-#include "internal.h"
+#include "rails.h"
 
 enum {
 	SECONDS_MAX = 86400,
+	RAIL_BYTES = 65536,
 	LOCK_US = 10000000, SLICE_US = 20000,
 	TREE_BYTES = 1024,	/* as many packets of a low-latency tree as go at once; above it is slower */
 };
@@ -66,6 +67,17 @@ static uint64_t number_read(const char *name, uint64_t unset, int radix, uint64_
 	return number;
 }
 
+/* Of another rail than the first, the variable that has its number behind. */
+static const char *rail_variable(const struct muster_settings *settings, const char *name)
+{
+	char full[32];
+
+	if (!settings->rail)
+		return getenv(name);
+	snprintf(full, sizeof(full), "%s_%" PRIu32, name, settings->rail);
+	return getenv(full);
+}
+
 static int host_read(struct muster_settings *settings, char *why, size_t why_len)
 {
 	bool wrong = false;
@@ -82,7 +94,7 @@ static int host_read(struct muster_settings *settings, char *why, size_t why_len
 /* The switch that this rank is at: its node and life. */
 static bool uplink_read(struct muster_settings *settings)
 {
-	const char *uplink = getenv("MUSTER_UPLINK");
+	const char *uplink = rail_variable(settings, "MUSTER_UPLINK");
 	char rest;
 
 	return uplink &&
@@ -107,7 +119,8 @@ static int nic_uplink_read(struct muster_settings *settings, char *why, size_t w
 /* The network of switches: its wire, and the one that this rank is at. */
 static int fabric_read(struct muster_settings *settings, char *why, size_t why_len)
 {
-	const char *fabric = getenv("MUSTER_FABRIC"), *uplink = getenv("MUSTER_UPLINK");
+	const char *fabric = rail_variable(settings, "MUSTER_FABRIC");
+	const char *uplink = rail_variable(settings, "MUSTER_UPLINK");
 
 	if (fabric && *fabric && strlen(fabric) < sizeof(settings->fabric) && uplink_read(settings)) {
 		strcpy(settings->fabric, fabric);
@@ -227,10 +240,24 @@ static int lock_read(struct muster_settings *settings, char *why, size_t why_len
 	return ret ? ret : seconds_read("MUSTER_LOCK_SLICE", &settings->slice_us, why, why_len);
 }
 
+static int manager_read(struct muster_settings *settings, char *why, size_t why_len)
+{
+	const char *manager = rail_variable(settings, "MUSTER_MANAGER");
+
+	memset(settings->manager, 0, sizeof(settings->manager));
+	if (manager && (!*manager || strlen(manager) >= sizeof(settings->manager))) {
+		snprintf(why, why_len, "MUSTER_MANAGER=%.32s: allowed is an address of 1 to %zu bytes",
+			 manager, sizeof(settings->manager) - 1);
+		return -EINVAL;
+	}
+	if (manager)
+		strcpy(settings->manager, manager);
+	return 0;
+}
+
 /* The reduction switches: whether to use them, or at least their order, who makes groups, and up to which length. */
 static int tree_read(struct muster_settings *settings, char *why, size_t why_len)
 {
-	const char *manager = getenv("MUSTER_MANAGER");
 	bool wrong = false;
 	int err = offload_read("MUSTER_SWITCH", "try", &settings->tree, why, why_len);
 
@@ -244,14 +271,45 @@ static int tree_read(struct muster_settings *settings, char *why, size_t why_len
 			 getenv("MUSTER_SWITCH_BYTES"));
 		return -EINVAL;
 	}
-	if (manager && (!*manager || strlen(manager) >= sizeof(settings->manager))) {
-		snprintf(why, why_len, "MUSTER_MANAGER=%.32s: allowed is an address of 1 to %zu bytes",
-			 manager, sizeof(settings->manager) - 1);
+	err = manager_read(settings, why, why_len);
+	return err ? err : lock_read(settings, why, why_len);
+}
+
+/* How many NICs a rank has, each at a network of switches. */
+static int rails_read(struct muster_settings *settings, char *why, size_t why_len)
+{
+	bool wrong = false;
+
+	settings->rails = (uint32_t)number_read("MUSTER_RAILS", 1, 10, MUSTER_RAILS_MAX, &wrong);
+	if (wrong || !settings->rails || (settings->rails > 1 && strcmp(settings->wire, "switch"))) {
+		snprintf(why, why_len, "MUSTER_RAILS=%.32s: allowed is 1, and up to %d with MUSTER_WIRE=switch (muster-run --rails sets them)",
+			 getenv("MUSTER_RAILS"), MUSTER_RAILS_MAX);
 		return -EINVAL;
 	}
-	if (manager)
-		strcpy(settings->manager, manager);
-	return lock_read(settings, why, why_len);
+	settings->rail_bytes = number_read("MUSTER_RAIL_BYTES", RAIL_BYTES, 10, INT64_MAX, &wrong);
+	if (!wrong)
+		return 0;
+	snprintf(why, why_len, "MUSTER_RAIL_BYTES=%.32s: allowed is a number of bytes", getenv("MUSTER_RAIL_BYTES"));
+	return -EINVAL;
+}
+
+/* All that the caller sees is the first one's: what is chosen, counted, recorded and begun anew. */
+int muster_settings_rail(struct muster_settings *settings, const struct muster_settings *first,
+			 uint32_t rail, char *why, size_t why_len)
+{
+	int err;
+
+	*settings = *first;
+	settings->rail = rail;
+	settings->mixed = true;		/* who is lost the first one says, or the network */
+	settings->restart = MUSTER_RESTART_OFF;
+	settings->trace = settings->stats = settings->log = settings->helper = false;
+	memset(settings->schedule, 0, sizeof(settings->schedule));
+	memset(settings->tuning, 0, sizeof(settings->tuning));
+	memset(settings->bump, 0, sizeof(settings->bump));
+	memset(settings->fabric, 0, sizeof(settings->fabric));
+	err = fabric_read(settings, why, why_len);
+	return err ? err : manager_read(settings, why, why_len);
 }
 
 /* An IPv4 address and a port. */
@@ -352,6 +410,8 @@ int muster_settings_read(struct muster_settings *settings, char *why, size_t why
 		err = offload_read("MUSTER_OFFLOAD", "try", &settings->offload, why, why_len);
 	if (!err)
 		err = tree_read(settings, why, why_len);
+	if (!err)
+		err = rails_read(settings, why, why_len);
 	if (!err)
 		err = bump_read(settings, why, why_len);
 	if (!err)

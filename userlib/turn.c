@@ -90,7 +90,8 @@ void muster_turn_take(struct muster_turn *turn)
 /* Something is under way that calls would carry on. */
 static bool has_work(const struct muster *job)
 {
-	return job->under_way || job->active || job->nr_waiting || job->dev->holding;
+	return job->under_way || job->active || job->nr_waiting || job->dev->holding ||
+	       (job->next_rail && has_work(job->next_rail));
 }
 
 void muster_turn_give(struct muster *job)
@@ -148,6 +149,7 @@ void muster_turn_tell(struct muster *job)
 {
 	struct muster_turn *turn = job->turn;
 
+	job = muster_job_whole(job);
 	if (turn->followers) {
 		pthread_mutex_lock(&turn->mutex);
 		followers_wake(turn);
@@ -300,7 +302,8 @@ int muster_turn_open(struct muster *job, bool helper)
 	job->dev->sleep_begin = sleep_begin;
 	job->dev->sleep_end = sleep_end;
 	job->dev->sleeper = job;
-	job->turn = turn;
+	for (struct muster *rail = job; rail; rail = rail->next_rail)
+		rail->turn = turn;
 	if (helper)
 		err = helper_begin(job);
 	if (!err)
@@ -321,7 +324,8 @@ void muster_turn_close(struct muster *job)
 	pthread_mutex_unlock(&turn->mutex);
 	if (turn->has_helper)
 		pthread_join(turn->helper, NULL);
-	job->turn = NULL;
+	for (struct muster *rail = job; rail; rail = rail->next_rail)
+		rail->turn = NULL;
 	job->dev->sleep_begin = job->dev->sleep_end = NULL;
 	pthread_cond_destroy(&turn->news);
 	pthread_cond_destroy(&turn->all_outside);

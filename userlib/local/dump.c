@@ -28,10 +28,12 @@ static int send_dumped(void *world, uint32_t incarnation, const struct muster_pa
 int muster_local_dump_open(struct local *local, const char *folder,
 			   const struct muster_engine_world *world)
 {
-	char path[4096], name[32];
+	char path[4096], name[32], rail[16] = "";
 
-	snprintf(path, sizeof(path), "%s/rank-%u.pcapng", folder, local->rank);
-	snprintf(name, sizeof(name), "rank %u", local->rank);
+	if (local->rail)
+		snprintf(rail, sizeof(rail), ".%u", local->rail);
+	snprintf(path, sizeof(path), "%s/rank-%u%s.pcapng", folder, local->rank, rail);
+	snprintf(name, sizeof(name), "rank %u%s", local->rank, rail);
 	local->dumped.fd = muster_pcapng_create(path, name);
 	local->dumped.world = world;
 	local->dumped.own = *world;

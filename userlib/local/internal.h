@@ -53,6 +53,8 @@ struct local {
 	bool alone;		/* in its mesh */
 	uint32_t uplink;	/* the switch that all packets go by; 0: there is none */
 	uint32_t uplink_life;
+	uint32_t rail;
+	struct local *beside;	/* the devices of the rank's other rails, one behind the other */
 	bool cut;		/* that switch is gone, and the engine does not know */
 	struct muster_rings rings;
 	struct muster_regions_own memory;

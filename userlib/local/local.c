@@ -213,6 +213,21 @@ static void wait_event(struct muster_dev *dev, uint64_t timeout_us)
 	muster_local_wait(to_local(dev), timeout_us);
 }
 
+/* Without it a sleep ends when its time is over. */
+static void beside(struct muster_dev *dev, struct muster_dev *other)
+{
+	struct local *local = to_local(dev), *added;
+
+	if (!other) {
+		local->beside = NULL;
+		return;
+	}
+	added = to_local(other);
+	added->beside = local->beside;
+	local->beside = added;
+	muster_mesh_watch(local->mesh, added->wire->ops->fd(added->wire));
+}
+
 static bool in_the_way(struct muster_dev *dev)
 {
 	return dev->crowded && muster_local_in_the_way(to_local(dev));
@@ -392,6 +407,7 @@ static const struct muster_dev_ops local_ops = {
 	.poll = poll_completion,
 	.recv = receive,
 	.wait = wait_event,
+	.beside = beside,
 	.in_the_way = in_the_way,
 	.wake = wake_waiting,
 	.settle = settle,
@@ -529,6 +545,8 @@ int muster_local_open(const struct muster_oob *oob, const struct muster_local_co
 	if (err)
 		return err;
 	local = local_new(oob, strcmp(config->wire, "switch") ? 0 : config->first_host);
+	if (local)
+		local->rail = config->rail;
 	mesh.error = local ? parts_open(local, config, &mesh.memory_fd, why, why_len) : -ENOMEM;
 	if (!local) {
 		snprintf(why, why_len, "no memory for a device of %u ranks", oob->size);

@@ -20,6 +20,7 @@ struct muster_local_config {
 	uint32_t uplink;	/* the node of this rank's own, */
 	uint32_t uplink_life;	/* and which life of it; */
 	uint32_t first_host;	/* the network's host that rank 0 is */
+	uint32_t rail;		/* which of the rank's devices it is, */
 	bool alone;		/* other ranks have other devices: it meets nobody, and switches say who is lost */
 	/* how long the others may take to open theirs; to take what was sent to them last */
 	uint64_t deadline_us;

@@ -530,10 +530,22 @@ static void sleep_rings(struct local *local, uint64_t timeout_us)
 
 static void sleep_wire(struct local *local, uint64_t timeout_us)
 {
-	uint64_t due = local->wire->ops->deadline_us(local->wire), now = muster_clock_us();
+	uint64_t due = UINT64_MAX, now = muster_clock_us();
 
+	for (const struct local *rail = local; rail; rail = rail->beside) {
+		uint64_t its = rail->wire->ops->deadline_us(rail->wire);
+
+		due = its < due ? its : due;
+	}
 	if (due > now)
 		muster_mesh_wait(local->mesh, due - now < timeout_us ? due - now : timeout_us);
+}
+
+static bool is_busy(const struct local *local)
+{
+	while (local && !local->busy)
+		local = local->beside;
+	return local;
 }
 
 void muster_local_wait(struct local *local, uint64_t timeout_us)
@@ -547,7 +559,7 @@ void muster_local_wait(struct local *local, uint64_t timeout_us)
 		return;
 	now = muster_clock_us();
 	timeout_us = end_us > now ? end_us - now : 0;
-	if (local->busy && timeout_us > SLEEP_BUSY_US)
+	if (is_busy(local) && timeout_us > SLEEP_BUSY_US)
 		timeout_us = SLEEP_BUSY_US;
 	if (local->wire)
 		sleep_wire(local, timeout_us);
