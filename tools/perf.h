@@ -111,6 +111,7 @@ struct perf_times {
 	double rank_min_us;
 	double rank_max_us;
 	struct muster_op_info info;
+	char why[224];			/* its why is that of the next operation by now */
 };
 
 struct perf_result {

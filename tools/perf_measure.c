@@ -301,6 +301,12 @@ static bool holds(struct perf *perf, struct perf_result *result, bool simple)
 	return perf_max(perf, !ok) == 0;
 }
 
+static void last_take(const struct perf *perf, struct perf_times *times)
+{
+	muster_comm_last(perf->world, &times->info);
+	snprintf(times->why, sizeof(times->why), "%s", times->info.why);
+}
+
 void perf_measure(struct perf *perf, enum perf_collective collective, uint64_t bytes,
 		  struct perf_result *result)
 {
@@ -325,7 +331,7 @@ void perf_measure(struct perf *perf, enum perf_collective collective, uint64_t b
 			continue;
 		perf_path_choose(perf, path);
 		perf_operate(perf, collective, bytes, path);
-		muster_comm_last(perf->world, &result->times[path].info);
+		last_take(perf, &result->times[path]);
 		sum_up(perf, perf->samples[path], done, &result->times[path]);
 	}
 }

@@ -175,12 +175,12 @@ static void print_reasons(const struct perf *perf, const struct perf_result *res
 	static char last[PERF_PATHS][256];
 
 	for (enum perf_path path = 0; path < PERF_PATHS; path++) {
-		const struct muster_op_info *info = &result->times[path].info;
+		const struct perf_times *times = &result->times[path];
 		char now[256];
 
 		if (!perf->options->paths[path])
 			continue;
-		snprintf(now, sizeof(now), "%s path taken: %s", names[info->path], info->why);
+		snprintf(now, sizeof(now), "%s path taken: %s", names[times->info.path], times->why);
 		if (strcmp(now, last[path]))
 			printf("# %s\n", now);
 		strcpy(last[path], now);
@@ -239,7 +239,7 @@ static json_t *times_json(const struct perf_result *result, enum perf_path path)
 			 "rank_min_us", times->rank_min_us, "rank_max_us", times->rank_max_us,
 			 "mb_per_s", megabytes_a_second(result, path),
 			 "samples", (int)times->samples, "schedule", times->info.schedule,
-			 "why", times->info.why, "sequences", (int)times->info.sequences,
+			 "why", times->why, "sequences", (int)times->info.sequences,
 			 "descriptors", (int)times->info.descriptors,
 			 "steps", (int)times->info.steps);
 }
