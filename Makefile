@@ -557,7 +557,7 @@ check-bump: all $(filter $(SAN)/$(BUMP)/%,$(UNITS)) $(SELFTESTS) | $(KEEP) ## th
 check-switch: all $(filter $(SAN)/$(SWITCH)/%,$(UNITS)) $(SELFTESTS) | $(KEEP) ## the reduction switch: unit tests, networks, ranks at real switches
 	@MUSTER_SWEEP=1048576 MUSTER_BUILD=$(abspath $(BUILD)) exec \
 		selftests/run.sh $(filter $(SAN)/$(SWITCH)/%,$^) selftests/fabric_test.sh selftests/switchd_test.sh \
-		selftests/locks_test.sh selftests/switch_model_test.sh
+		selftests/locks_test.sh selftests/rails_test.sh selftests/switch_model_test.sh
 
 chaos-switch: all $(SELFTESTS) | $(KEEP) ## a member, all switches, a link, the manager, a leaf and a spine lost in the middle of 16 MiB allreduces, each switch replaced, and spines drained; N=20 times each
 	@MUSTER_CHAOS=$(or $(N),20) MUSTER_BUILD=$(abspath $(BUILD)) $(KEEP) -t 3600 selftests/chaos_switch.sh

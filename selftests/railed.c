@@ -144,8 +144,8 @@ static void broadcast(const struct group *group, uint8_t type, uint64_t count, u
 	out[bytes] = 0xa5;
 	EXPECT_OK(muster_broadcast(group->comm, out, count, type, root));
 	expect_said(group, bytes);
-	EXPECT(!memcmp(out, wanted, bytes) && out[bytes] == 0xa5, "broadcast: type %d count %" PRIu64 " root %u: other bits",
-	       type, count, root);
+	EXPECT(!memcmp(out, wanted, bytes) && out[bytes] == 0xa5,
+	       "broadcast: type %d count %" PRIu64 " root %u: other bits", type, count, root);
 }
 
 /* Short and long ones under way at once, the last awaited first. */
@@ -157,7 +157,8 @@ static void started(const struct group *group)
 
 	for (int i = 0; i < STARTED; i++, from += 8 * 4099, to += 8 * 4099) {
 		fill(from, rank, 8 * counts[i], (uint64_t)i);
-		EXPECT_OK(muster_allreduce_start(group->comm, from, to, counts[i], MUSTER_F64, MUSTER_SUM, &requests[i]));
+		EXPECT_OK(muster_allreduce_start(group->comm, from, to, counts[i], MUSTER_F64, MUSTER_SUM,
+						 &requests[i]));
 	}
 	for (int i = STARTED; i--;) {
 		to -= 8 * 4099;

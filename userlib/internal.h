@@ -197,6 +197,12 @@ static inline struct muster *muster_job_whole(struct muster *job)
 int muster_job_join(const struct muster_oob *oob, bool oob_owned, muster_dev_open *open,
 		    struct muster **job);
 
+/** muster_job_new() - one that is not joined; NULL: no memory. */
+struct muster *muster_job_new(const struct muster_oob *oob);
+/** muster_job_enter() - join it. 0; -errno with its sentence. */
+int muster_job_enter(struct muster *job, muster_dev_open *open);
+void muster_job_free(struct muster *job);
+
 /* ---- exchange.c: what each rank tells all others ------------------------------ */
 
 enum muster_exchange_bytes {	/* of one rank at once; room for all is held */

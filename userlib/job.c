@@ -440,7 +440,7 @@ err_close:
 	return err;
 }
 
-static void job_free(struct muster *job)
+void muster_job_free(struct muster *job)
 {
 	if (job->oob_owned)
 		muster_bootstrap_close(&job->oob);
@@ -457,7 +457,7 @@ static void job_free(struct muster *job)
 }
 
 /* Room for all that is said until the job is joined; nobody knows of us before there is. */
-static int join_with_room(struct muster *job, muster_dev_open *open)
+int muster_job_enter(struct muster *job, muster_dev_open *open)
 {
 	int err;
 
@@ -472,7 +472,7 @@ static int join_with_room(struct muster *job, muster_dev_open *open)
 	return err;
 }
 
-static struct muster *job_new(const struct muster_oob *oob)
+struct muster *muster_job_new(const struct muster_oob *oob)
 {
 	struct muster *job = calloc(1, sizeof(*job));
 
@@ -487,57 +487,22 @@ static struct muster *job_new(const struct muster_oob *oob)
 	return job;
 }
 
-/* Progress of the whole is its own as soon as it has a device. */
-static int rail_join(struct muster *job, uint32_t number, muster_dev_open *open, struct muster **place)
-{
-	struct muster *rail = job_new(&job->oob);
-	int err;
-
-	if (!rail)
-		return muster_fail(job, -ENOMEM, "no memory for rail %u", number);
-	rail->whole = job;
-	rail->settings.rail = number;
-	*place = rail;
-	err = join_with_room(rail, open);
-	if (err) {
-		muster_fail(job, err, "rail %u: %s", number, rail->sentence);
-		*place = NULL;
-		job_free(rail);
-	}
-	return err;
-}
-
-/* One after the other, of a job that is joined. */
-static int rails_join(struct muster *job, muster_dev_open *open)
-{
-	struct muster **place = &job->next_rail;
-	int err = 0;
-
-	for (uint32_t i = 1; i < job->settings.rails && job->oob.size > 1 && !err; i++) {
-		err = rail_join(job, i, open, place);
-		place = err ? NULL : &(*place)->next_rail;
-	}
-	if (!err)
-		muster_rails_begin(job);
-	return err;
-}
-
 int muster_job_join(const struct muster_oob *oob, bool oob_owned, muster_dev_open *open,
 		    struct muster **result)
 {
-	struct muster *job = job_new(oob);
+	struct muster *job = muster_job_new(oob);
 	int err;
 
 	if (!job)
 		return muster_fail_init(-ENOMEM, "no memory for a job");
 	job->oob_owned = oob_owned;
-	err = join_with_room(job, open);
+	err = muster_job_enter(job, open);
 	if (err) {
 		muster_fail_init(err, "%s", job->sentence);
-		job_free(job);
+		muster_job_free(job);
 		return err;
 	}
-	err = rails_join(job, open);
+	err = muster_rails_join(job, open);
 	if (err) {
 		muster_fail_init(err, "%s", job->sentence);
 		muster_finalize(job);
@@ -634,7 +599,7 @@ void muster_finalize(struct muster *job)
 	muster_trees_close(job, NULL);	/* while we are there yet */
 	job->dev->ops->close(job->dev);
 	muster_look_close(job);
-	job_free(job);
+	muster_job_free(job);
 }
 
 struct muster_comm *muster_world(struct muster *job)

@@ -38,8 +38,28 @@ static void tie(struct muster_comm *comm, struct muster_comm *rail)
 		muster_rail_failed(rail, MUSTER_STATUS_PEER_LOST, MUSTER_CULPRIT_NONE);
 }
 
+/* Progress of the whole is its own as soon as it has a device. */
+static int join(struct muster *job, uint32_t number, muster_dev_open *open, struct muster **place)
+{
+	struct muster *rail = muster_job_new(&job->oob);
+	int err;
+
+	if (!rail)
+		return muster_fail(job, -ENOMEM, "no memory for rail %u", number);
+	rail->whole = job;
+	rail->settings.rail = number;
+	*place = rail;
+	err = muster_job_enter(rail, open);
+	if (err) {
+		muster_fail(job, err, "rail %u: %s", number, rail->sentence);
+		*place = NULL;
+		muster_job_free(rail);
+	}
+	return err;
+}
+
 /* Their worlds were made as they were joined. */
-void muster_rails_begin(struct muster *job)
+static void begin(struct muster *job)
 {
 	struct muster_comm *world = job->world;
 
@@ -52,6 +72,20 @@ void muster_rails_begin(struct muster *job)
 	}
 	if (!all_stream(job->world))
 		muster_comm_rails_leave(job->world);
+}
+
+int muster_rails_join(struct muster *job, muster_dev_open *open)
+{
+	struct muster **place = &job->next_rail;
+	int err = 0;
+
+	for (uint32_t i = 1; i < job->settings.rails && job->oob.size > 1 && !err; i++) {
+		err = join(job, i, open, place);
+		place = err ? NULL : &(*place)->next_rail;
+	}
+	if (!err)
+		begin(job);
+	return err;
 }
 
 void muster_rails_close(struct muster *job)
@@ -224,10 +258,12 @@ struct muster_comm *muster_rails_awaited(struct muster_comm *comm)
 void muster_rails_abort(struct muster_comm *comm)
 {
 	uint8_t status = comm->status ? comm->status : MUSTER_STATUS_ABORTED;
-	uint32_t culprit = !comm->status ? comm->rank : comm->culprit < comm->size ? comm->culprit : MUSTER_CULPRIT_NONE;
+	uint32_t culprit = comm->status ? comm->culprit : comm->rank;
 
 	if (comm->whole)
 		return;
+	if (culprit >= comm->size)
+		culprit = MUSTER_CULPRIT_NONE;
 	for (struct muster_comm *rail = comm->next_rail; rail; rail = rail->next_rail)
 		muster_comm_abort(rail, status, culprit, NULL, NULL);
 }

@@ -11,8 +11,8 @@
 
 enum { MUSTER_RAILS_MAX = 8 };
 
-/** muster_rails_begin() - all rails of a job are joined: what is long may use them. */
-void muster_rails_begin(struct muster *job);
+/** muster_rails_join() - collective: the other rails of a job that is joined. 0; -errno with a sentence. */
+int muster_rails_join(struct muster *job, muster_dev_open *open);
 /** muster_rails_close() - all that are beneath a job; its communicators are closed. */
 void muster_rails_close(struct muster *job);
 
@@ -40,7 +40,7 @@ static inline bool muster_rails_ended(const struct muster_request *request)
 	return true;
 }
 
-/** muster_rails_words() - what is to be said of an operation that went over several: before, and behind the first's why. */
+/** muster_rails_words() - what is to be said of an operation over several: before the first's why, and behind it. */
 void muster_rails_words(const struct muster_request *request, char *before, size_t before_len,
 			char *behind, size_t behind_len);
 /** muster_rails_awaited() - of the oldest operation: the rail's communicator that it waits on. */
