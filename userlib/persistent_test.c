@@ -3,84 +3,9 @@
  * Persistent operations: the results of every start are those of a call, on both paths, and
  * nothing is made, registered or agreed upon after the first.
  */
-#include "testing.h"
+#include "test_calls.h"
 
-enum { RANKS = 3, STARTS = 5, COUNT = 40, LONG = 3000, ROOM = 4 * RANKS * LONG };
-
-enum what {
-	BARRIER, BROADCAST, REDUCE, ALLREDUCE, ALLGATHER, REDUCE_SCATTER_BLOCK, ALLTOALL, GATHER, SCATTER,
-	SCAN, EXSCAN, ALLGATHERV, REDUCE_SCATTER, GATHERV, SCATTERV, ALLTOALLV, ALLTOALL_IN_PLACE,
-	ALLGATHERV_IN_PLACE, ALLTOALLW, ALLTOALLV_IN_PLACE, WHATS,
-};
-
-/* Blocks not in the order of ranks, with room between them, so that results are copied. */
-static void blocks(uint64_t count, uint64_t *counts, uint64_t *displs)
-{
-	for (uint32_t i = 0; i < RANKS; i++) {
-		counts[i] = count + i;
-		displs[i] = (RANKS - 1 - i) * (count + RANKS + 1);
-	}
-}
-
-/* persistent: made, not started. */
-static int make(struct muster_comm *comm, enum what what, uint64_t n, int64_t *in, int64_t *out,
-		bool persistent, struct muster_request **request)
-{
-	uint64_t counts[RANKS], displs[RANKS], same[RANKS], mine = n + muster_comm_rank(comm);
-	static const enum muster_type types[RANKS] = { MUSTER_I64, MUSTER_C32, MUSTER_U64 };
-	uint64_t bytes[RANKS];
-	uint32_t root = 1;
-
-	blocks(n, counts, displs);
-	for (uint32_t i = 0; i < RANKS; i++) {
-		same[i] = n;
-		bytes[i] = displs[i] * sizeof(*in);
-	}
-#define CALL(name, ...)	(persistent ? muster_##name##_init : muster_##name##_start)(comm, __VA_ARGS__, request)
-	switch (what) {
-	case BARRIER:
-		return (persistent ? muster_barrier_init : muster_barrier_start)(comm, request);
-	case BROADCAST:
-		return CALL(broadcast, muster_comm_rank(comm) == root ? in : out, n, MUSTER_I64, root);
-	case REDUCE:
-		return CALL(reduce, in, out, n, MUSTER_I64, MUSTER_SUM, root);
-	case ALLREDUCE:
-		return CALL(allreduce, in, out, n, MUSTER_I64, MUSTER_SUM);
-	case ALLGATHER:
-		return CALL(allgather, in, out, n, MUSTER_I64);
-	case REDUCE_SCATTER_BLOCK:
-		return CALL(reduce_scatter_block, in, out, n, MUSTER_I64, MUSTER_SUM);
-	case ALLTOALL:
-		return CALL(alltoall, in, out, n, MUSTER_I64);
-	case GATHER:
-		return CALL(gather, in, out, n, MUSTER_I64, root);
-	case SCATTER:
-		return CALL(scatter, in, out, n, MUSTER_I64, root);
-	case SCAN:
-		return CALL(scan, in, out, n, MUSTER_I64, MUSTER_SUM);
-	case EXSCAN:
-		return CALL(exscan, in, out, n, MUSTER_I64, MUSTER_SUM);
-	case ALLGATHERV:
-		return CALL(allgatherv, in, out, counts, displs, MUSTER_I64);
-	case REDUCE_SCATTER:
-		return CALL(reduce_scatter, in, out, counts, MUSTER_I64, MUSTER_SUM);
-	case GATHERV:
-		return CALL(gatherv, in, mine, out, counts, displs, MUSTER_I64, root);
-	case SCATTERV:
-		return CALL(scatterv, in, counts, displs, out, mine, MUSTER_I64, root);
-	case ALLTOALLV:
-		return CALL(alltoallv, in, same, displs, out, same, displs, MUSTER_I64);
-	case ALLTOALLW:
-		return CALL(alltoallw, in, same, bytes, types, out, same, bytes, types);
-	case ALLTOALL_IN_PLACE:
-		return CALL(alltoall, out, out, n, MUSTER_I64);
-	case ALLGATHERV_IN_PLACE:
-		return CALL(allgatherv, out, out, counts, displs, MUSTER_I64);
-	default:
-		return CALL(alltoallv, out, NULL, NULL, out, same, displs, MUSTER_I64);
-	}
-#undef CALL
-}
+enum { RANKS = TEST_CALL_RANKS, STARTS = 5, COUNT = 40, LONG = TEST_CALL_LONG, ROOM = TEST_CALL_ROOM };
 
 static void fill(int64_t *data, uint32_t rank, uint32_t seed)
 {
@@ -117,7 +42,7 @@ static uint64_t registrations(const struct test_world *world)
 	return lives;
 }
 
-static void try(struct test_world *world, enum what what, uint64_t count)
+static void try(struct test_world *world, enum test_call what, uint64_t count)
 {
 	static int64_t buffers[3][RANKS][ROOM];
 	int64_t *in[RANKS], *out[RANKS], *expected[RANKS];
@@ -128,12 +53,12 @@ static void try(struct test_world *world, enum what what, uint64_t count)
 		in[i] = buffers[0][i];
 		out[i] = buffers[1][i];
 		expected[i] = buffers[2][i];
-		assert_int_equal(make(world->comms[i], what, count, in[i], out[i], true, &all[i]), 0);
+		assert_int_equal(test_call(world->comms[i], what, count, in[i], out[i], true, &all[i]), 0);
 	}
 	for (uint32_t k = 0; k < STARTS; k++) {
 		fill_all(in, expected, k);
 		for (uint32_t i = 0; i < RANKS; i++)
-			assert_int_equal(make(world->comms[i], what, count, in[i], expected[i], false,
+			assert_int_equal(test_call(world->comms[i], what, count, in[i], expected[i], false,
 					      &once[i]), 0);
 		finish(world, once);
 		registered[k] = registrations(world);
@@ -157,9 +82,12 @@ static void try(struct test_world *world, enum what what, uint64_t count)
 static void every_start_is_a_call(enum muster_offload offload)
 {
 	struct test_world *world = test_joined(RANKS, TEST_RING_MAX);
+	enum muster_op op;
 
 	offload_all(world, offload);
-	for (enum what what = 0; what < WHATS; what++) {
+	for (uint32_t i = 0; i < RANKS; i++)
+		assert_int_equal(muster_op_create(world->jobs[i], test_call_add, NULL, &op), 0);
+	for (enum test_call what = 0; what < TEST_CALLS; what++) {
 		try(world, what, 0);
 		try(world, what, 1);
 		try(world, what, COUNT);
