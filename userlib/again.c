@@ -14,6 +14,7 @@
  */
 #include "again.h"
 #include "channel.h"
+#include "restart.h"
 
 /* ---- what can run so --------------------------------------------------------------- */
 
@@ -25,6 +26,7 @@ static bool may_run_again(const struct muster_request *request)
 	return request->kept && !request->persistent && !request->aside && !request->locked &&
 	       entry->plain && entry->cached && entry->chosen == request->path &&
 	       entry->offload == comm->offload && comm->warm->last_of == entry && !comm->trees &&
+	       !request->agreement &&
 	       !comm->failed && !comm->freed && !comm->job->stats && muster_channel_is_calm(comm);
 }
 
@@ -110,6 +112,8 @@ int muster_again_start(struct muster_request *request, const void *in, void *out
 
 	*result = request;
 	request->copy_out = request->entry->gets_result ? out : NULL;
+	if (__builtin_expect(request->anew, 0))
+		muster_restart_note(request, in, out);
 	enter(comm, request);
 	muster_copy(kept->operand, in, kept->operand_bytes);
 	if (__builtin_expect(muster_kept_run(job->dev, kept), 0))

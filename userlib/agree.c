@@ -12,6 +12,7 @@
 
 #include "look.h"
 #include "pair.h"
+#include "restart.h"
 #include "turn.h"
 
 static uint32_t member_of(const struct muster_group *group, uint32_t index)
@@ -58,6 +59,8 @@ static int wait_a_little(struct muster_group *group, uint32_t rank, uint32_t *id
 	struct muster *job = group->parent->job;
 
 	muster_turn_pass(job);
+	if (job->has_lost)
+		muster_restarts_join(job);
 	if (muster_progress(job)) {
 		*idle = 0;
 	} else if (++*idle > job->spin_polls) {

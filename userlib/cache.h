@@ -27,6 +27,7 @@ struct muster_call {
 	bool parts;		/* buffers hold no more of the message than the rank has and needs */
 	bool off_tree;		/* another job has it locked */
 	bool own;		/* the library's: the NIC need not be able to, and nobody asks for it last */
+	bool anew;		/* the caller's, and begun anew after a loss (restart.c) */
 	uint64_t bytes;
 	const struct muster_cut *cut;	/* NULL: evenly */
 	uint32_t exact;		/* limbs of a number and its type (calls.h); 0: no exact sum */

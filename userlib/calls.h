@@ -12,6 +12,8 @@
 /* coll.c: what can be wrong with arguments; 0, or -errno with a sentence */
 /** muster_comm_check() - what every start has in common; an ended one's sentence comes again. */
 int muster_comm_check(struct muster_comm *comm, struct muster_request **request);
+/** muster_call_check() - the same of the caller's: *comm becomes that on which it runs since a loss. */
+int muster_call_check(struct muster_comm **comm, struct muster_call *call, struct muster_request **request);
 /** muster_type_check() - there is the type, and memory can hold the message; sets call->bytes. */
 int muster_type_check(struct muster_comm *comm, struct muster_call *call);
 int muster_op_check(struct muster_comm *comm, const struct muster_call *call);
@@ -65,6 +67,9 @@ struct muster_fold {
 
 /** muster_fold() - fold them there, in order, and copy the result to where it belongs. */
 void muster_fold(const struct muster_fold *fold, uint8_t *memory);
+/** muster_user_refit() - such a call was made on one communicator, and begins anew on another. */
+void muster_user_refit(const struct muster_comm *from, const struct muster_comm *to, struct muster_call *call,
+		       struct muster_fold *fold);
 /**
  * muster_user_start() - a reduction by an operation of the caller's own. called: as for others,
  * with nothing of it checked. counts: of blocks, where call->as is MUSTER_COLL_REDUCE_SCATTERV.
@@ -102,6 +107,8 @@ int muster_exact_look(struct muster_comm *comm, struct muster_exact_sum *sum,
 		      struct muster_request **request);
 /** muster_exact_prepare() - now that is known: make the limbs and the request's entry of it. */
 int muster_exact_prepare(struct muster_request *request);
+/** muster_exact_forget() - its limbs, as it will be prepared again. */
+void muster_exact_forget(struct muster_exact_sum *sum);
 /** muster_exact_end() - round the result, if there is one, and give the limbs back. */
 void muster_exact_end(struct muster_exact_sum *sum, int result);
 

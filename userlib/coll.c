@@ -103,6 +103,13 @@ int muster_comm_check(struct muster_comm *comm, struct muster_request **request)
 	return 0;
 }
 
+int muster_call_check(struct muster_comm **comm, struct muster_call *call, struct muster_request **request)
+{
+	if (*comm && request && (*comm)->restarts)
+		return muster_restart_call(comm, call);
+	return muster_comm_check(*comm, request);
+}
+
 /* ---- once more ---------------------------------------------------------------- */
 
 /* Memory there for bytes at both, which are the same or apart. */
@@ -146,7 +153,7 @@ SLOW int barrier_start(struct muster_comm *comm, struct muster_request **request
 {
 	MUSTER_TURN_OF(comm);
 	struct muster_call call = { .coll = MUSTER_COLL_BARRIER, .in_place = true };
-	int err = muster_comm_check(comm, request);
+	int err = muster_call_check(&comm, &call, request);
 	struct muster_request *ready;
 
 	if (err)
@@ -179,7 +186,7 @@ int muster_broadcast_start(struct muster_comm *comm, void *buf, uint64_t count,
 		.count = count,
 		.in_place = true,
 	};
-	int err = muster_comm_check(comm, request);
+	int err = muster_call_check(&comm, &call, request);
 
 	if (!err)
 		err = muster_type_check(comm, &call);
@@ -204,7 +211,7 @@ int muster_reduce_start(struct muster_comm *comm, const void *in, void *out, uin
 		.root = root,
 		.count = count,
 	};
-	int err = muster_comm_check(comm, request);
+	int err = muster_call_check(&comm, &call, request);
 	bool is_root;
 
 	if (!err && op >= MUSTER_SUM_EXACT)
@@ -219,7 +226,7 @@ int muster_reduce_start(struct muster_comm *comm, const void *in, void *out, uin
 		err = muster_buffer_check(comm, &call, "in", in, call.bytes);
 	if (err)
 		return err;
-	is_root = comm->rank == root;
+	is_root = comm->rank == call.root;
 	if (is_root)
 		err = muster_buffer_check(comm, &call, "out", out, call.bytes);
 	if (is_root && !err)
@@ -255,7 +262,7 @@ SLOW int allreduce_start(struct muster_comm *comm, const void *in, void *out, ui
 		.count = count,
 		.in_place = in == out,
 	};
-	int err = muster_comm_check(comm, request);
+	int err = muster_call_check(&comm, &call, request);
 	struct muster_request *ready;
 
 	if (err)
@@ -285,47 +292,12 @@ int muster_allreduce_start(struct muster_comm *comm, const void *in, void *out, 
 
 /* ---- blocking -------------------------------------------------------------------- */
 
-static int attempt_start(struct muster_comm *comm, const struct muster_attempt *attempt,
-			 struct muster_request **request)
-{
-	switch (attempt->coll) {
-	case MUSTER_COLL_BROADCAST:
-		return muster_broadcast_start(comm, attempt->out, attempt->count, attempt->type, attempt->root, request);
-	case MUSTER_COLL_REDUCE:
-		return muster_reduce_start(comm, attempt->in, attempt->out, attempt->count, attempt->type,
-					   attempt->op, attempt->root, request);
-	case MUSTER_COLL_ALLREDUCE:
-		return muster_allreduce_start(comm, attempt->in, attempt->out, attempt->count, attempt->type,
-					      attempt->op, request);
-	default:
-		return muster_barrier_start(comm, request);
-	}
-}
-
-int muster_attempt_run(struct muster_comm *comm, const struct muster_attempt *attempt)
-{
-	struct muster_request *request;
-	int err = attempt_start(comm, attempt, &request);
-
-	return err ? err : muster_wait(request);
-}
-
-static inline bool restarts(const struct muster_comm *comm)
-{
-	return __builtin_expect(comm && comm->restarts, 0);
-}
-
 int muster_barrier(struct muster_comm *comm)
 {
 	MUSTER_TURN_OF(comm);
 	struct muster_request *request;
-	int err;
+	int err = muster_barrier_start(comm, &request);
 
-	if (restarts(comm))
-		return muster_restart_run(comm, &(struct muster_attempt){
-			.coll = MUSTER_COLL_BARRIER,
-		});
-	err = muster_barrier_start(comm, &request);
 	return err ? err : muster_wait(request);
 }
 
@@ -334,14 +306,8 @@ int muster_broadcast(struct muster_comm *comm, void *buf, uint64_t count, enum m
 {
 	MUSTER_TURN_OF(comm);
 	struct muster_request *request;
-	int err;
+	int err = muster_broadcast_start(comm, buf, count, type, root, &request);
 
-	if (restarts(comm))
-		return muster_restart_run(comm, &(struct muster_attempt){
-			.coll = MUSTER_COLL_BROADCAST, .in = buf, .out = buf, .count = count, .type = type,
-			.root = root,
-		});
-	err = muster_broadcast_start(comm, buf, count, type, root, &request);
 	return err ? err : muster_wait(request);
 }
 
@@ -350,14 +316,8 @@ int muster_reduce(struct muster_comm *comm, const void *in, void *out, uint64_t 
 {
 	MUSTER_TURN_OF(comm);
 	struct muster_request *request;
-	int err;
+	int err = muster_reduce_start(comm, in, out, count, type, op, root, &request);
 
-	if (restarts(comm))
-		return muster_restart_run(comm, &(struct muster_attempt){
-			.coll = MUSTER_COLL_REDUCE, .in = in, .out = out, .count = count, .type = type,
-			.op = op, .root = root,
-		});
-	err = muster_reduce_start(comm, in, out, count, type, op, root, &request);
 	return err ? err : muster_wait(request);
 }
 
@@ -366,14 +326,8 @@ int muster_allreduce(struct muster_comm *comm, const void *in, void *out, uint64
 {
 	MUSTER_TURN_OF(comm);
 	struct muster_request *request;
-	int err;
+	int err = muster_allreduce_start(comm, in, out, count, type, op, &request);
 
-	if (restarts(comm))
-		return muster_restart_run(comm, &(struct muster_attempt){
-			.coll = MUSTER_COLL_ALLREDUCE, .in = in, .out = out, .count = count, .type = type,
-			.op = op,
-		});
-	err = muster_allreduce_start(comm, in, out, count, type, op, &request);
 	return err ? err : muster_wait(request);
 }
 

@@ -216,6 +216,7 @@ void muster_comm_close(struct muster_comm *comm)
 {
 	struct muster *job = comm->job;
 
+	muster_restart_forget(comm);
 	if (comm->first)
 		muster_comm_abort(comm, MUSTER_STATUS_ABORTED, comm->rank, NULL, NULL);
 	while (comm->persistent)
@@ -237,7 +238,6 @@ void muster_comm_close(struct muster_comm *comm)
 	muster_comm_forget(comm);
 	muster_members_put(job, comm->ranks);
 	free(comm->no_tree);
-	muster_restart_forget(comm);
 	muster_comm_put(comm);
 }
 
@@ -250,9 +250,8 @@ void muster_comm_free(struct muster_comm *comm)
 		muster_fail(comm->job, -EINVAL, "muster_comm_free: the world goes with muster_finalize()");
 		return;
 	}
-	if (comm->restarts)
-		muster_comm_free(comm->restarts->heir);
-	muster_restart_forget(comm);
+	if (comm->restarts && comm->restarts->comm == comm)
+		muster_comm_free(muster_restart_forget(comm));
 	comm->freed = true;
 	muster_again_drop(comm);
 	if (is_over(comm))
@@ -284,6 +283,7 @@ static void leave_all(struct muster *job)
 	for (int i = 0; i < MUSTER_COMM_BUCKETS; i++)
 		for (struct muster_comm *comm = job->comms[i]; comm; comm = comm->next) {
 			comm->freed = comm != job->world;
+			muster_restart_forget(comm);
 			muster_again_drop(comm);
 			if (comm->first)
 				muster_comm_abort(comm, MUSTER_STATUS_ABORTED, comm->rank, NULL, NULL);

@@ -184,7 +184,7 @@ int muster_allgatherv_start(struct muster_comm *comm, const void *in, void *out,
 		.parts = true,
 	};
 	struct places places;
-	int err = muster_comm_check(comm, request);
+	int err = muster_call_check(&comm, &call, request);
 
 	if (!err)
 		err = counts_check(comm, &call, counts);
@@ -232,7 +232,7 @@ int muster_reduce_scatter_start(struct muster_comm *comm, const void *in, void *
 		.coll = MUSTER_COLL_REDUCE_SCATTER, .as = MUSTER_COLL_REDUCE_SCATTERV,
 		.type = type, .op = op, .parts = true,
 	};
-	int err = muster_comm_check(comm, request);
+	int err = muster_call_check(&comm, &call, request);
 
 	if (!err && op >= MUSTER_SUM_EXACT)
 		return muster_user_start(comm, &call, in, out, counts, request);

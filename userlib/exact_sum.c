@@ -153,6 +153,13 @@ int muster_exact_prepare(struct muster_request *request)
 	return 1;
 }
 
+void muster_exact_forget(struct muster_exact_sum *sum)
+{
+	if (sum->limbs)
+		limbs_put(sum);
+	sum->limbs = NULL;
+}
+
 /* After a failure the job may be about to end: its limbs go with all that muster_alloc() gave. */
 void muster_exact_end(struct muster_exact_sum *sum, int result)
 {

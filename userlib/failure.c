@@ -13,6 +13,7 @@
 #include "host.h"
 #include "message.h"
 #include "rails.h"
+#include "restart.h"
 #include "turn.h"
 
 enum { WORDS_MAX = 64 };
@@ -34,6 +35,7 @@ comm_fail(struct muster_comm *comm, int err, const char *format, ...)
 	if (comm->failed)
 		return;
 	comm->failed = err;
+	comm->job->has_lost |= comm->restarts && err == -ECONNRESET;
 	comm->look->failed = (uint32_t)-err;
 	va_start(args, format);
 	if (vasprintf(&comm->why, format, args) < 0)

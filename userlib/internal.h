@@ -170,6 +170,7 @@ struct muster {
 	struct muster_locks locks;	/* of streaming trees, so far (lock.c) */
 	struct muster_turn *turn;	/* of several threads (turn.h); NULL: there is one */
 	uint32_t under_way;		/* operations started and not done */
+	bool has_lost;			/* communicators have lost somebody, and may begin anew (restart.c) */
 	uint64_t era;			/* another one whenever entries go, or paths are chosen anew */
 	struct muster_request *free_requests;
 	struct muster_request *again;	/* the last that was started once more, and runs; or NULL */
@@ -423,6 +424,7 @@ enum muster_request_state {
 	MUSTER_REQUEST_RUNNING,
 	MUSTER_REQUEST_DONE,
 	MUSTER_REQUEST_IDLE,		/* persistent: it can be started */
+	MUSTER_REQUEST_LOST,		/* to be begun anew (restart.c) */
 };
 
 struct muster_request {
@@ -466,6 +468,12 @@ struct muster_request {
 	bool ended;		/* for the device; it is not done before what it has sent has left */
 	int result;
 	struct muster_comm *failed; /* has the sentence of an error, of which it holds a reference */
+	bool anew;		/* it is begun anew after a loss (restart.c), */
+	bool agrees;		/* or waits for all to have the result of one that is: */
+	struct muster_request *agreement; /* the one of the other; NULL: there is none */
+	uint64_t place;		/* among all that are; the same at all members */
+	struct muster_input *input; /* what it began with, where its result comes; or NULL */
+	char *sentence;		/* of an error of its own; or NULL */
 	const char *why;
 };
 
@@ -501,12 +509,29 @@ int muster_request_start_lengths(struct muster_comm *comm, const struct muster_c
 				 struct muster_request **request);
 /** muster_request_lengths_again() - a persistent one with something beside it is started again. */
 int muster_request_lengths_again(struct muster_request *request);
+/** muster_request_is_late() - whether ranks agree upon something first. */
+bool muster_request_is_late(const struct muster_request *request);
+/** muster_request_lengths_anew() - of such a one: what was agreed upon is forgotten. */
+int muster_request_lengths_anew(struct muster_request *request);
 /** muster_request_elsewhere() - it cannot have its tree: as its run() on another path. */
 int muster_request_elsewhere(struct muster_request *request);
 /** muster_request_restart() - start one that is persistent and idle. */
 int muster_request_restart(struct muster_request *request);
+/** muster_request_reset() - as if it had not run. */
+void muster_request_reset(struct muster_request *request);
+/** muster_request_unlist() - it is not one of its communicator's persistent ones any more. */
+void muster_request_unlist(struct muster_request *request);
 /** muster_request_release() - of one that is persistent and not under way: all that it holds. */
 void muster_request_release(struct muster_request *request);
+/**
+ * muster_request_enqueue() - it runs in its turn, or waits to be begun anew, where its
+ * communicator has lost somebody.
+ */
+void muster_request_enqueue(struct muster_request *request);
+/** muster_request_move() - to another communicator, as if it had been called there; not started. 0 or -errno. */
+int muster_request_move(struct muster_request *request, struct muster_comm *comm);
+/** muster_request_done() - with this result: its caller may have it. */
+void muster_request_done(struct muster_request *request, int result);
 /** muster_request_finish() - the first of its communicator is done. */
 void muster_request_finish(struct muster_request *request, int result);
 /** muster_ended_finish() - those that the device has ended, as far as what they sent has left. */

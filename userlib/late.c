@@ -7,6 +7,7 @@
 #include <errno.h>
 
 #include "calls.h"
+#include "restart.h"
 
 /* How long may a block be? From the root, who knows, or the longest of all. */
 static int lengths_start(struct muster_comm *comm, const struct muster_call *call,
@@ -115,7 +116,7 @@ static int lengths_begin(struct muster_request *request, struct muster_aside *as
 		return err;
 	err = muster_request_end(aside->lengths);
 	aside->lengths = NULL;
-	return err;
+	return muster_restart_awaits(request) ? 0 : err;
 }
 
 static int lengths_run(struct muster_request *request)
@@ -150,7 +151,7 @@ int muster_request_start_lengths(struct muster_comm *comm, const struct muster_c
 	if (comm->persists) {
 		muster_request_persist(request);
 	} else {
-		err = lengths_begin(request, aside);
+		err = muster_restart_stops(comm) ? 0 : lengths_begin(request, aside);
 		if (!err)
 			muster_request_go(request);
 	}
@@ -163,18 +164,113 @@ int muster_request_start_lengths(struct muster_comm *comm, const struct muster_c
 	return 0;
 }
 
-int muster_request_lengths_again(struct muster_request *request)
+bool muster_request_is_late(const struct muster_request *request)
+{
+	return request->entry && request->aside &&
+	       (request->aside->exact.type || muster_call_hides(&request->entry->call));
+}
+
+int muster_request_lengths_anew(struct muster_request *request)
 {
 	struct muster_aside *aside = request->aside;
 
-	muster_aside_fill(aside);
-	if (aside->exact.type) {	/* other numbers, which may span something else */
+	if (aside->exact.type)	/* other numbers, which may span something else */
 		request->path = MUSTER_PATH_NONE;
-		request->run = lengths_run;
-	} else if (request->run == lengths_run) {	/* they stay what they are, once they are known */
+	else
 		aside->longest = muster_cut_longest(request->entry->call.cut);
-	} else {
+	request->run = lengths_run;
+	return muster_restart_stops(request->comm) ? 0 : lengths_begin(request, aside);
+}
+
+/* Lengths stay what they are, once they are known. */
+int muster_request_lengths_again(struct muster_request *request)
+{
+	muster_aside_fill(request->aside);
+	return request->aside->exact.type || request->run == lengths_run ? muster_request_lengths_anew(request) : 0;
+}
+
+/* ---- on another communicator --------------------------------------------------------- */
+
+/* Its buffers, as they were given. */
+static void buffers_of(const struct muster_request *request, const uint8_t **in, uint8_t **out)
+{
+	const struct muster_entry *entry = request->entry;
+
+	*in = request->in;
+	*out = request->out;
+	if (request->run == lengths_run)
+		return;
+	*in += entry->has.first;
+	*out += entry->needs.first;
+}
+
+/* As it would be there: its root, and what of it depends on how many they are. */
+static void call_refit(struct muster_request *request, const struct muster_comm *to, struct muster_call *call)
+{
+	const struct muster_comm *from = request->comm;
+
+	if (muster_coll_rooted(call->coll))
+		call->root = muster_comm_member(to, from->ranks[call->root]);
+	if (request->aside && request->aside->fold.each && to->size != from->size)
+		muster_user_refit(from, to, call, &request->aside->fold);
+	if (call->bytes && !muster_call_needs(to, call).bytes)	/* the first, of an exscan */
+		call->in_place = false;
+}
+
+static void comm_set(struct muster_request *request, struct muster_comm *comm)
+{
+	if (request->persistent) {
+		muster_request_unlist(request);
+		request->next_persistent = comm->persistent;
+		comm->persistent = request;
+	}
+	request->comm = comm;
+	request->context = comm->context;
+}
+
+/* Ranks agree there again. */
+static int late_move(struct muster_request *request, const uint8_t *in, uint8_t *out)
+{
+	struct muster_aside *aside = request->aside;
+
+	if (aside->lengths)
+		muster_request_end(aside->lengths);
+	aside->lengths = NULL;
+	muster_exact_forget(&aside->exact);
+	request->in = in;
+	request->out = out;
+	request->run = lengths_run;
+	return 0;
+}
+
+int muster_request_move(struct muster_request *request, struct muster_comm *comm)
+{
+	bool is_late = muster_request_is_late(request);
+	struct muster_entry *old = request->entry, *entry;
+	struct muster_call call;
+	const uint8_t *in;
+	uint8_t *out;
+	int err;
+
+	if (!old) {
+		comm_set(request, comm);
 		return 0;
 	}
-	return lengths_begin(request, aside);
+	call = old->call;
+	buffers_of(request, &in, &out);
+	call_refit(request, comm, &call);
+	muster_request_unpin(request);
+	err = muster_entry_get(comm, &call, &entry);
+	if (err)
+		return err;
+	comm_set(request, comm);
+	request->entry = entry;
+	muster_entry_put(old);
+	if (is_late)
+		return late_move(request, in, out);
+	err = muster_path_choose(request);
+	if (!err)
+		err = muster_request_pin(request, in, out);
+	entry->posted |= request->persistent && request->path == MUSTER_PATH_NIC;
+	return err;
 }

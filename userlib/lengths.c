@@ -48,10 +48,11 @@ int muster_blocks_lie(struct muster_comm *comm, const struct muster_call *call, 
 }
 
 /* Its room, with no elements anywhere, and all that does not concern blocks. */
-static int hidden_check(struct muster_comm *comm, struct muster_call *call,
+static int hidden_check(struct muster_comm **on, struct muster_call *call,
 			struct muster_request **request)
 {
-	int err = muster_comm_check(comm, request);
+	int err = muster_call_check(on, call, request);
+	struct muster_comm *comm = *on;
 
 	if (!err)
 		err = muster_type_check(comm, call);
@@ -226,7 +227,7 @@ int muster_gatherv_start(struct muster_comm *comm, const void *in, uint64_t coun
 		.coll = MUSTER_COLL_GATHER, .as = MUSTER_COLL_GATHERV, .type = type, .root = root,
 		.parts = true,
 	};
-	int err = hidden_check(comm, &call, request);
+	int err = hidden_check(&comm, &call, request);
 
 	if (!err)
 		err = rooted_blocks(comm, &call, count, counts, displs);
@@ -242,7 +243,7 @@ int muster_scatterv_start(struct muster_comm *comm, const void *in, const uint64
 		.coll = MUSTER_COLL_SCATTER, .as = MUSTER_COLL_SCATTERV, .type = type,
 		.root = root, .parts = true,
 	};
-	int err = hidden_check(comm, &call, request);
+	int err = hidden_check(&comm, &call, request);
 
 	if (!err)
 		err = rooted_blocks(comm, &call, count, counts, displs);
@@ -285,7 +286,7 @@ static int alltoall_start(struct muster_comm *comm, struct muster_call call, con
 			  const struct muster_lengths *ins, void *out,
 			  const struct muster_lengths *outs, struct muster_request **request)
 {
-	int err = hidden_check(comm, &call, request);
+	int err = hidden_check(&comm, &call, request);
 
 	if (!err)
 		err = muster_blocks_lie(comm, &call, "out_counts", comm->size, outs,
@@ -330,19 +331,16 @@ int muster_alltoallw_start(struct muster_comm *comm, const void *in, const uint6
 	MUSTER_TURN_OF(comm);
 	const struct muster_lengths ins = { in_counts, in_displs, in_types };
 	const struct muster_lengths outs = { out_counts, out_displs, out_types };
-	int err = muster_comm_check(comm, request);
+	struct muster_call call = {
+		.coll = MUSTER_COLL_ALLTOALL, .as = MUSTER_COLL_ALLTOALLW, .type = MUSTER_U8, .parts = true,
+	};
+	int err = muster_call_check(&comm, &call, request);
 
 	if (!err)
-		err = muster_types_check(comm, MUSTER_COLL_ALLTOALLW, comm->size, out_types,
-					 "out_types");
+		err = muster_types_check(comm, call.as, comm->size, out_types, "out_types");
 	if (!err && in != out)
-		err = muster_types_check(comm, MUSTER_COLL_ALLTOALLW, comm->size, in_types,
-					 "in_types");
-	return err ? err :
-		     alltoall_start(comm, (struct muster_call){ .coll = MUSTER_COLL_ALLTOALL,
-								.as = MUSTER_COLL_ALLTOALLW,
-								.type = MUSTER_U8, .parts = true },
-				    in, &ins, out, &outs, request);
+		err = muster_types_check(comm, call.as, comm->size, in_types, "in_types");
+	return err ? err : alltoall_start(comm, call, in, &ins, out, &outs, request);
 }
 
 int muster_gatherv(struct muster_comm *comm, const void *in, uint64_t count, void *out,

@@ -75,7 +75,7 @@ enum muster_offload {
 	MUSTER_OFFLOAD_FORCE = 2,	/* NIC, or the operation fails with -EOPNOTSUPP */
 };
 
-/* What becomes of a blocking operation when a member or a part of the network is lost while it runs. */
+/* What becomes of an operation when a member or a part of the network is lost while it runs. */
 enum muster_restart {
 	MUSTER_RESTART_OFF = 0,		/* it fails with -ECONNRESET */
 	MUSTER_RESTART_TRY = 1,		/* it is begun anew among who is left, unless it has ended at some of them */
@@ -224,17 +224,21 @@ int muster_comm_offload(struct muster_comm *comm, enum muster_offload offload);
 int muster_comm_switch(struct muster_comm *comm, enum muster_offload tree);
 
 /**
- * muster_comm_restart() - have muster_barrier(), muster_broadcast(), muster_reduce() and muster_allreduce()
- * outlive a loss; the same on every rank, and before the first of them. MUSTER_RESTART does so for all communicators.
+ * muster_comm_restart() - have operations outlive a loss, called, started and persistent; the same on every rank, and
+ * before the first of them. MUSTER_RESTART does so for all communicators.
  *
- * All that are left meet, each in the operation that it is in or calls next: who calls no more is waited
- * for until it leaves the job. The operation is begun anew once, with the input that it was called with,
- * also in place; its result is of who is left. -ECONNRESET, after which the next operation goes on: a second loss
- * meanwhile, a root that is lost, and with MUSTER_RESTART_TRY what some have ended, at those that have not.
- * -ENOTCONN: no more than half of the ranks can be reached. Later ones go on as well, on muster_comm_heir(), with roots
- * numbered as before; other operations on this communicator fail as without. MUSTER_RESTART_AGREED costs a
- * barrier after each operation, both a copy of what is in place. On the local device: a NIC does not know whom it
- * has lost. Return: 0; -EINVAL; -ENOMEM.
+ * All that are left meet, each in its next wait, blocking operation or test, of whatever communicator, which takes as long as
+ * that: who does not come is waited for until it leaves the job. What had not ended is begun anew once, in the order in
+ * which it was started, with the input that it was called with, also in place; its result is of who is left. Where all
+ * are left, as when a tree or a link was lost, that is every operation; else barriers, broadcasts, reductions and scans: of
+ * others, with a block for each rank, the shape would be another, and they end with -ECONNRESET and name a rank that is
+ * lost. -ECONNRESET, after which the next operation goes on, also for: a second loss meanwhile, a root that is lost, and
+ * with MUSTER_RESTART_TRY what some have ended, at those that have not. What is in place has its input again then.
+ * -ENOTCONN: no more than half of the ranks can be reached. Later operations go on as well, on muster_comm_heir(), with
+ * roots numbered as before; what makes communicators or names neighbours fails as without. MUSTER_RESTART_AGREED costs a
+ * barrier after each operation, before which the next does not begin; both cost a copy of what is combined in place. Do not
+ * free the communicator while others may have something to begin anew. On the local device: a NIC does not know whom it has lost. Return: 0;
+ * -EINVAL; -ENOMEM.
  */
 int muster_comm_restart(struct muster_comm *comm, enum muster_restart how);
 

@@ -236,26 +236,21 @@ static int start(struct muster_comm *comm, struct muster_call call, const void *
 }
 
 /* What does not concern blocks: call->count is that of one, if they are equal. */
-static int call_check(struct muster_comm *comm, struct muster_call *call, uint32_t blocks,
-		      struct muster_request **request)
+static int call_check(struct muster_comm **on, struct muster_call *call, struct muster_request **request)
 {
+	int err = muster_call_check(on, call, request);
+	struct muster_comm *comm = *on;
 	uint64_t count = call->count;
-	int err = muster_comm_check(comm, request);
 
 	if (!err && !comm->graph)
 		err = muster_fail(comm->job, -EINVAL, "%s: the communicator has no neighbours; muster_comm_neighbours() names them",
 				  muster_coll_name(call->as));
-	if (!err && __builtin_mul_overflow(count, blocks ? blocks : 1, &call->count))
+	if (!err && __builtin_mul_overflow(count, comm->graph->chunks, &call->count))
 		call->count = UINT64_MAX;	/* which is refused */
 	if (!err)
 		err = muster_type_check(comm, call);
 	call->count = count;
 	return err;
-}
-
-static uint32_t most_blocks(const struct muster_comm *comm)
-{
-	return comm && comm->graph ? comm->graph->chunks : 1;
 }
 
 int muster_neighbour_allgather_start(struct muster_comm *comm, const void *in, void *out,
@@ -267,7 +262,7 @@ int muster_neighbour_allgather_start(struct muster_comm *comm, const void *in, v
 		.as = MUSTER_COLL_NEIGHBOUR_ALLGATHER, .type = type, .count = count,
 	};
 	const struct side same = { .count = count }, each = { .count = count, .apart = count };
-	int err = call_check(comm, &call, most_blocks(comm), request);
+	int err = call_check(&comm, &call, request);
 
 	return err ? err : start(comm, call, in, &same, out, &each, request);
 }
@@ -281,7 +276,7 @@ int muster_neighbour_alltoall_start(struct muster_comm *comm, const void *in, vo
 		.as = MUSTER_COLL_NEIGHBOUR_ALLTOALL, .type = type, .count = count,
 	};
 	const struct side each = { .count = count, .apart = count };
-	int err = call_check(comm, &call, most_blocks(comm), request);
+	int err = call_check(&comm, &call, request);
 
 	return err ? err : start(comm, call, in, &each, out, &each, request);
 }
@@ -296,7 +291,7 @@ int muster_neighbour_allgatherv_start(struct muster_comm *comm, const void *in, 
 	};
 	const struct side same = { .count = count };
 	const struct side outs = { .name = "counts", .lengths = { counts, displs, NULL } };
-	int err = call_check(comm, &call, 1, request);
+	int err = call_check(&comm, &call, request);
 
 	return err ? err : start(comm, call, in, &same, out, &outs, request);
 }
@@ -311,7 +306,7 @@ int muster_neighbour_alltoallv_start(struct muster_comm *comm, const void *in,
 	const struct side ins = { .name = "in_counts", .lengths = { in_counts, in_displs, NULL } };
 	const struct side outs = { .name = "out_counts",
 				   .lengths = { out_counts, out_displs, NULL } };
-	int err = call_check(comm, &call, 1, request);
+	int err = call_check(&comm, &call, request);
 
 	return err ? err : start(comm, call, in, &ins, out, &outs, request);
 }
@@ -329,7 +324,7 @@ int muster_neighbour_alltoallw_start(struct muster_comm *comm, const void *in,
 				  .lengths = { in_counts, in_displs, in_types } };
 	const struct side outs = { .name = "out_counts",
 				   .lengths = { out_counts, out_displs, out_types } };
-	int err = call_check(comm, &call, 1, request);
+	int err = call_check(&comm, &call, request);
 
 	if (!err)
 		err = muster_types_check(comm, call.as, comm->graph->nr_destinations, in_types,

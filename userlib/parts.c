@@ -217,7 +217,7 @@ static int parts_start(struct muster_comm *comm, struct muster_call call, const 
 		       struct muster_request **request)
 {
 	MUSTER_TURN_OF(comm);
-	int err = muster_comm_check(comm, request);
+	int err = muster_call_check(&comm, &call, request);
 
 	if (!err && call.op >= MUSTER_SUM_EXACT)
 		return muster_user_start(comm, &call, in, out, NULL, request);

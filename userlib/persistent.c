@@ -7,7 +7,7 @@
  */
 #include <errno.h>
 
-#include "internal.h"
+#include "restart.h"
 #include "turn.h"
 
 /* What the call makes is to be persistent. */
@@ -15,13 +15,15 @@
 	int err;									\
 											\
 	MUSTER_TURN_OF(comm);								\
-	if (comm) {									\
-		muster_again_drop(comm);						\
-		(comm)->persists = true;						\
+	struct muster_comm *on = comm ? muster_restart_now(comm) : NULL;		\
+											\
+	if (on) {									\
+		muster_again_drop(on);							\
+		on->persists = true;							\
 	}										\
 	err = call;									\
-	if (comm)									\
-		(comm)->persists = false;						\
+	if (on)										\
+		on->persists = false;							\
 	return err
 
 int muster_barrier_init(struct muster_comm *comm, struct muster_request **request)

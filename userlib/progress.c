@@ -11,6 +11,7 @@
 #include "bump_path.h"
 #include "message.h"
 #include "pair.h"
+#include "restart.h"
 #include "stats.h"
 #include "ticks.h"
 #include "tree.h"
@@ -184,8 +185,11 @@ static uint64_t doubt_us(const struct muster_comm *comm)
 static void doubt(struct muster_comm *comm, uint64_t now_us)
 {
 	struct muster_warm *warm = comm->warm;
-	bool is_new = !warm->doubt_us || warm->doubted != comm->first->number;
+	bool is_new;
 
+	if (!comm->first)	/* another thread has it begun anew */
+		return;
+	is_new = !warm->doubt_us || warm->doubted != comm->first->number;
 	if (!is_new && now_us < warm->doubt_us)
 		return;
 	warm->doubted = comm->first->number;
@@ -243,6 +247,8 @@ int muster_test(struct muster_request *request, bool *done)
 		*done = true;
 		return 0;
 	}
+	if (request->job->has_lost)
+		muster_restarts_join(request->job);
 	if (request->state != MUSTER_REQUEST_DONE)
 		muster_progress(request->job);
 	*done = request->state == MUSTER_REQUEST_DONE;
@@ -349,6 +355,8 @@ static __attribute__((noinline)) int wait_for(struct muster_request *request)
 	began_us = request->job->stats ? muster_now_us(request->job) : 0;
 	while (request->state != MUSTER_REQUEST_DONE) {
 		muster_turn_pass(request->job);
+		if (__builtin_expect(request->job->has_lost, 0))
+			muster_restarts_join(request->job);
 		if (progress(request->job))
 			idle = 0;
 		else if (request->state != MUSTER_REQUEST_DONE && ++idle > request->job->spin_polls)

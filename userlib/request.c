@@ -15,6 +15,7 @@
 #include "again.h"
 #include "calls.h"
 #include "rails.h"
+#include "restart.h"
 #include "stats.h"
 #include "tree.h"
 #include "turn.h"
@@ -53,7 +54,7 @@ int muster_request_new(struct muster_comm *comm, const struct muster_call *call,
 	job->free_requests = (*request)->next;
 	**request = (struct muster_request){
 		.job = job, .comm = comm, .context = comm->context,
-		.coll = muster_call_coll(call), .own = call->own,
+		.coll = muster_call_coll(call), .own = call->own, .anew = call->anew,
 	};
 	return 0;
 }
@@ -69,6 +70,8 @@ void muster_request_put(struct muster_request *request)
 static void result_drop(struct muster_request *request)
 {
 	muster_aside_end(request->aside, -ECANCELED);
+	free(request->input);
+	free(request->sentence);
 	if (request->failed)
 		muster_comm_put(request->failed);
 }
@@ -244,17 +247,95 @@ err_put_entry:
 	return err;
 }
 
+static void give_back(struct muster_request *request)
+{
+	muster_request_unpin(request);
+	if (request->entry)
+		muster_entry_put(request->entry);
+}
+
+static void done(struct muster_request *request, int result, bool holds_entry)
+{
+	struct muster_comm *comm = request->comm;
+
+	if (!request->persistent && !holds_entry)
+		give_back(request);
+	if (request->input)
+		muster_restart_input_put(request);
+	request->result = result;
+	if (result && comm->failed && !request->sentence) {
+		request->failed = comm;
+		comm->refs++;
+	}
+	request->state = MUSTER_REQUEST_DONE;
+	if (__builtin_expect(request->awaited, 0)) {
+		request->awaited = false;
+		muster_turn_news(request->job);
+	}
+}
+
+void muster_request_done(struct muster_request *request, int result)
+{
+	done(request, result, false);
+}
+
+/* Behind it, before the next: all have its result. */
+static void agreement_start(struct muster_request *of)
+{
+	static const struct muster_call call = { .coll = MUSTER_COLL_BARRIER, .in_place = true, .own = true };
+	struct muster_comm *comm = of->comm;
+	struct muster_request *request;
+	int err = muster_request_new(comm, &call, &request);
+
+	if (!err)
+		err = prepare(request, &call, NULL, NULL);
+	if (err) {
+		muster_comm_give_up(comm, err);
+		return;
+	}
+	request->agrees = true;
+	request->agreement = of;
+	of->agreement = request;
+	enqueue(comm, request);
+}
+
+/* It has ended, or is to be begun anew. */
+static void settle(struct muster_request *request, int result, bool holds_entry)
+{
+	request->result = result;
+	if (result == -ECONNRESET && muster_restart_awaits(request))
+		muster_restart_add(request);
+	else
+		done(request, result, holds_entry);
+}
+
+void muster_request_enqueue(struct muster_request *request)
+{
+	struct muster_comm *comm = request->comm;
+
+	if (__builtin_expect(muster_restart_stops(comm), 0)) {
+		settle(request, comm->failed ? comm->failed : -ECONNRESET, false);
+		return;
+	}
+	enqueue(comm, request);
+	if (request->anew && comm->restarts->how == MUSTER_RESTART_AGREED)
+		agreement_start(request);
+	muster_advance(comm);
+}
+
 /* Now it runs, in its turn. */
 void muster_request_go(struct muster_request *request)
 {
+	int err = request->anew ? muster_restart_enter(request) : 0;
+
 	if (request->job->stats)
 		request->began_us = muster_now_us(request->job);
-	if (!request->entry) {
+	if (err)
+		muster_comm_give_up(request->comm, err);
+	if (request->entry)
+		muster_request_enqueue(request);
+	else
 		finish_nothing(request);
-		return;
-	}
-	enqueue(request->comm, request);
-	muster_advance(request->comm);
 }
 
 /* It waits to be started, as often as its caller likes; so its program is worth keeping. */
@@ -313,11 +394,17 @@ int muster_request_start(struct muster_comm *comm, const struct muster_call *cal
 
 /* ---- finishing ----------------------------------------------------------------------- */
 
-static void give_back(struct muster_request *request)
+static void agreement_end(struct muster_request *request, int result)
 {
-	muster_request_unpin(request);
-	if (request->entry)
-		muster_entry_put(request->entry);
+	struct muster_request *of = request->agreement;
+
+	of->agreement = NULL;
+	give_back(request);
+	muster_request_put(request);
+	if (result == -ECONNRESET && muster_restart_awaits(of))
+		muster_restart_add(of);
+	else
+		done(of, of->result ? of->result : result, false);
 }
 
 void muster_request_unmake(struct muster_request *request)
@@ -361,18 +448,12 @@ void muster_request_finish(struct muster_request *request, int result)
 		muster_lock_used(request);
 	if (request->persistent && request->aside && request->aside->exact.type)
 		muster_request_unpin(request);	/* the next has limbs of its own */
-	if (!request->persistent && !was_ready)
-		give_back(request);
-	request->result = result;
-	if (result && comm->failed) {
-		request->failed = comm;
-		comm->refs++;
-	}
-	request->state = MUSTER_REQUEST_DONE;
-	if (__builtin_expect(request->awaited, 0)) {
-		request->awaited = false;
-		muster_turn_news(request->job);
-	}
+	if (__builtin_expect(request->agrees, 0))
+		agreement_end(request, result);
+	else if (request->agreement)
+		request->result = result;	/* it ends with that */
+	else
+		settle(request, result, was_ready);
 	if (comm->unposted || comm->freed || (comm->trees && comm->trees->move.begun))
 		muster_comm_activate(comm);
 }
@@ -397,6 +478,13 @@ static void failure_say(struct muster_request *request)
 	request->failed = NULL;
 }
 
+static void sentence_say(struct muster_request *request)
+{
+	muster_fail(request->job, request->result, "%s", request->sentence);
+	free(request->sentence);
+	request->sentence = NULL;
+}
+
 int muster_request_end(struct muster_request *request)
 {
 	struct muster *job = request->job;
@@ -406,6 +494,8 @@ int muster_request_end(struct muster_request *request)
 		muster_request_end(request->next_rail);
 	if (request->failed)
 		failure_say(request);
+	if (__builtin_expect(request->sentence != NULL, 0))
+		sentence_say(request);
 	if (!request->persistent) {
 		if (request->aside)
 			muster_aside_end(request->aside, result);
@@ -424,19 +514,29 @@ int muster_request_end(struct muster_request *request)
 
 /* ---- persistent ------------------------------------------------------------------------ */
 
-int muster_request_restart(struct muster_request *request)
+/* As if it had not run. */
+void muster_request_reset(struct muster_request *request)
 {
-	struct muster_comm *comm = request->comm;
-	int err = 0;
-
-	if (comm->failed)
-		return muster_fail(comm->job, comm->failed, "%s", muster_comm_why(comm));
 	request->next = NULL;
 	request->kept = NULL;
 	request->stage = 0;
 	request->ended = false;
 	request->awaited = request->locked = false;
 	request->result = 0;
+}
+
+int muster_request_restart(struct muster_request *request)
+{
+	struct muster_comm *comm = request->comm;
+	int err = 0;
+
+	if (request->anew && comm->restarts)
+		err = muster_restart_call_again(request);
+	else if (comm->failed)
+		err = muster_fail(comm->job, comm->failed, "%s", muster_comm_why(comm));
+	if (err)
+		return err;
+	muster_request_reset(request);
 	if (request->aside)
 		err = muster_request_lengths_again(request);
 	if (err)
@@ -445,7 +545,7 @@ int muster_request_restart(struct muster_request *request)
 	return request->next_rail ? muster_request_restart(request->next_rail) : 0;
 }
 
-void muster_request_release(struct muster_request *request)
+void muster_request_unlist(struct muster_request *request)
 {
 	struct muster_comm *comm = request->comm;
 	struct muster_request **place = &comm->persistent;
@@ -455,11 +555,16 @@ void muster_request_release(struct muster_request *request)
 	while (*place != request)
 		place = &(*place)->next_persistent;
 	*place = request->next_persistent;
+	if (comm->freed)
+		muster_comm_activate(comm);
+}
+
+void muster_request_release(struct muster_request *request)
+{
+	muster_request_unlist(request);
 	give_back(request);
 	result_drop(request);		/* who wanted it has had it */
 	muster_request_put(request);
-	if (comm->freed)
-		muster_comm_activate(comm);
 }
 
 /* ---- running ------------------------------------------------------------------------- */
@@ -484,6 +589,8 @@ void muster_advance(struct muster_comm *comm)
 	int ret;
 
 	while ((request = comm->unposted)) {
+		if (__builtin_expect(request->agrees, 0) && comm->first != request)
+			break;
 		ret = request->run(request);
 		if (ret == MUSTER_RUN_POSTED)
 			comm->unposted = request->next;

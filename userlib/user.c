@@ -117,6 +117,17 @@ static uint32_t folded(const struct muster_comm *comm, const struct muster_call 
 	}
 }
 
+/* What is carried is a contribution of each rank. */
+void muster_user_refit(const struct muster_comm *from, const struct muster_comm *to, struct muster_call *call,
+		       struct muster_fold *fold)
+{
+	const struct muster_call called = { .coll = call->as, .root = call->root };
+
+	call->count = call->count / from->size * to->size;
+	call->bytes = call->bytes / from->size * to->size;
+	fold->nr = folded(to, &called);
+}
+
 static enum muster_coll carrier(const struct muster_call *call)
 {
 	if (call->coll == MUSTER_COLL_REDUCE)
@@ -144,7 +155,7 @@ static int begin(struct muster_comm *comm, struct muster_call *call, const struc
 {
 	struct muster_call carried = {
 		.coll = carrier(call), .as = muster_call_coll(call), .type = call->type,
-		.root = call->root,
+		.root = call->root, .anew = call->anew,
 	};
 	bool by_block = carried.coll == MUSTER_COLL_ALLTOALL;
 	struct muster_aside *aside;
@@ -170,12 +181,10 @@ int muster_user_start(struct muster_comm *comm, const struct muster_call *called
 	struct muster_call call = *called;
 	struct muster_fold fold = { 0 };
 	uint64_t mine = call.count, first = 0;
-	int err = muster_comm_check(comm, request);
+	int err;
 
-	if (!err && call.as && !counts)
-		err = muster_fail(comm->job, -EFAULT, "%s: counts is NULL", muster_coll_name(call.as));
-	if (err)
-		return err;
+	if (call.as && !counts)
+		return muster_fail(comm->job, -EFAULT, "%s: counts is NULL", muster_coll_name(call.as));
 	if (call.as) {
 		call.count = 0;
 		for (uint32_t i = 0; i < comm->size; i++) {
