@@ -2,7 +2,7 @@
 /*
  * One rank with several rails, each a network of leaf switches below one spine. What goes over all has, part by part,
  * the bits of the order of that rail's tree, which a plain loop computes: hosts of a leaf by number, then leaves by
- * number. Or it goes on until a rail is lost, and beyond that if it can.
+ * number. Or it goes on until a rail is lost, or does not go over several.
  *
  * usage: railed sweep HOSTS-OF-A-LEAF... (of each rail) | order HOSTS-OF-A-LEAF... | lose
  */
@@ -272,7 +272,7 @@ static int round_run(struct muster_comm *world, uint64_t number)
 	return err;
 }
 
-/* Until they go over all no more. */
+/* Until they go over all no more, or an error. */
 static void lose(void)
 {
 	struct muster_comm *world = muster_world(job);

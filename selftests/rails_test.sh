@@ -59,13 +59,23 @@ runs() {
 }
 
 # lose RAIL HOW: its switch is killed in the middle
-lose() {
-	rm -f out err
+networks() {
 	for rail in 0 1; do
 		printf 'muster-topology 1\nname one\nnodes 5\nlink 0 -- 4 1\nlink 1 -- 4 1\nlink 2 -- 4 1\nlink 3 -- 4 1\nswitch 4\nend\n' >network-$rail
 	done
-	MUSTER_RESTART=$2 MUSTER_DEADLINE=800 "$run" --grace 800 -n 4 --topology "$tap_dir/network-0" \
-		--topology "$tap_dir/network-1" "$checked/railed" lose >out 2>err &
+}
+
+# usage: over_two COMMAND...: of four ranks
+over_two() {
+	MUSTER_DEADLINE=800 "$run" --grace 800 -n 4 --topology "$tap_dir/network-0" --topology "$tap_dir/network-1" \
+		"$@" >out 2>err
+}
+
+# usage: lose RAIL: its switch is killed in the middle
+lose() {
+	rm -f out err
+	networks
+	over_two "$checked/railed" lose &
 	runner=$!
 	within 300 runs
 	kill -9 "$(pgrep -f -- "muster-switchd -t $tap_dir/network-$1 ")"
@@ -75,17 +85,18 @@ lose() {
 }
 
 error() {
-	lose "$1" off
+	lose "$1"
 	same 4 "$(grep -c 'error .*the network has lost a switch or a link' out)"
 }
 check "the second rail is lost: all have an error" error 1
 check "the first is: so they do" error 0
 
-goes_on() {
-	lose 1 agreed
+not_cut() {
+	networks
+	MUSTER_RESTART=agreed over_two "$checked/railed" lose
 	same 4 "$(grep -c 'went on: switch: streaming tree' out)"
 }
-check "an operation that is begun anew goes on by what is left" goes_on
+check "where operations are begun anew after a loss, none is cut" not_cut
 
 # A rank is: the others have no wrong result, or go on without it
 dies() {

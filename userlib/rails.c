@@ -176,8 +176,9 @@ bool muster_rails_take(const struct muster_comm *comm, const struct muster_call 
 	case MUSTER_COLL_ALLREDUCE:
 	case MUSTER_COLL_REDUCE:
 	case MUSTER_COLL_BROADCAST:
-		return comm->next_rail && !comm->whole && call->bytes > comm->job->settings.rail_bytes &&
-		       !call->as && !call->own && !muster_comm_is_told(comm);
+		return comm->next_rail && !comm->whole && !comm->restarts &&
+		       call->bytes > comm->job->settings.rail_bytes && !call->as && !call->own &&
+		       !muster_comm_is_told(comm);
 	default:
 		return false;
 	}
