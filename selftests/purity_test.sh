@@ -30,7 +30,8 @@ check "the bump calls none either, and knows of the engine only its arithmetic" 
 switch=$MUSTER_BUILD/qemu-device/switch
 check "nor does the switch" \
 	pure "$switch"/aggregation.o "$switch"/credit.o "$switch"/forward.o "$switch"/generator.o "$switch"/group.o \
-	"$switch"/handover.o "$switch"/lock.o "$switch"/reach.o "$switch"/ring.o "$switch"/segment.o "$switch"/switch.o \
+	"$switch"/handover.o "$switch"/lock.o "$switch"/reach.o "$switch"/receive.o "$switch"/ring.o "$switch"/segment.o \
+	"$switch"/switch.o \
 	"$MUSTER_BUILD"/qemu-device/engine/arith*s.o "$MUSTER_BUILD"/qemu-device/engine/arith.o
 
 layouts() {

@@ -44,7 +44,7 @@ check "with the trees' order NIC and host path have it part by part" order
 halves() {
 	rm -f counters
 	MUSTER_SWITCHD_OPTIONS="-j -c counters" "$run" --no-prefix -n 4 --rails 2 --topology switch:5 \
-		"$MUSTER_BUILD/tools/muster_perf" -m 1M:1M -i 20 -x 1 -p nic allreduce >out
+		"$MUSTER_BUILD/tools/muster_perf" -m 1M:1M -i 20 -x 1 -D 600 -p nic allreduce >out
 	cat out counters
 	python3 -c '
 import json
