@@ -13,6 +13,7 @@
 #include "../userlib/rails.h"
 #include "arith.h"
 #include "expect.h"
+#include "filled.h"
 
 enum { ROOM = 1 << 20, STARTED = 6, LONG = 1 << 19 };
 
@@ -27,30 +28,7 @@ struct group {
 	uint32_t from;
 };
 
-static uint64_t mix(uint64_t z)
-{
-	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-	z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-	return z ^ (z >> 31);
-}
-
-/* Any bytes: numbers of all sizes, infinities, and what is no number. */
-static void fill(uint8_t *at, uint32_t of_rank, uint64_t bytes, uint64_t salt)
-{
-	for (uint64_t i = 0; i < bytes; i++)
-		at[i] = (uint8_t)mix(salt + mix(i / 8 + mix(of_rank + 1)) + i);
-}
-
 /* ---- what must come of it ------------------------------------------------------------ */
-
-static void fold(uint8_t *sum, const uint8_t *value, bool *first, uint8_t type, uint8_t op, uint64_t bytes)
-{
-	if (*first)
-		memcpy(sum, value, bytes);
-	else
-		EXPECT(!muster_arith(type, op, sum, sum, value, bytes), "no such operation");
-	*first = false;
-}
 
 static void part_expect(const struct group *group, uint8_t type, uint8_t op, uint64_t at, uint64_t bytes,
 			uint64_t salt, uint32_t hosts)
@@ -64,10 +42,10 @@ static void part_expect(const struct group *group, uint8_t type, uint8_t op, uin
 			if (host % group->step != group->from)
 				continue;
 			fill(other, host, at + bytes, salt);
-			fold(leaf, other + at, &first, type, op, bytes);
+			EXPECT(!fold(leaf, other + at, &first, type, op, bytes), "no such operation");
 		}
 		if (!first)
-			fold(wanted + at, leaf, &first_leaf, type, op, bytes);
+			EXPECT(!fold(wanted + at, leaf, &first_leaf, type, op, bytes), "no such operation");
 	}
 }
 

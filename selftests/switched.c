@@ -21,6 +21,7 @@
 #include "../userlib/internal.h"
 #include "arith.h"
 #include "expect.h"
+#include "filled.h"
 
 static struct muster *job;
 static uint32_t rank, size, each;
@@ -37,29 +38,6 @@ static uint8_t *in, *out, *wanted, *leaf, *other;
 static uint64_t operations;
 
 /* ---- what must come of it ------------------------------------------------------------ */
-
-static uint64_t mix(uint64_t z)
-{
-	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-	z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-	return z ^ (z >> 31);
-}
-
-/* Any bytes: numbers of all sizes, infinities, and what is no number. */
-static void fill(uint8_t *at, uint32_t of_rank, uint64_t bytes, uint64_t salt)
-{
-	for (uint64_t i = 0; i < bytes; i++)
-		at[i] = (uint8_t)mix(salt + mix(i / 8 + mix(of_rank + 1)) + i);
-}
-
-static void fold(uint8_t *sum, const uint8_t *value, bool first, uint8_t type, uint8_t op,
-		 uint64_t bytes)
-{
-	if (first)
-		memcpy(sum, value, bytes);
-	else
-		EXPECT(!muster_arith(type, op, sum, sum, value, bytes), "no such operation");
-}
 
 static bool is_member(const struct group *group, uint32_t of_rank)
 {
@@ -81,13 +59,10 @@ static void expect_of(const struct group *group, uint8_t type, uint8_t op, uint6
 			if (!is_member(group, host))
 				continue;
 			fill(other, host, bytes, salt);
-			fold(leaf, other, first, type, op, bytes);
-			first = false;
+			EXPECT(!fold(leaf, other, &first, type, op, bytes), "no such operation");
 		}
-		if (first)
-			continue;
-		fold(wanted, leaf, first_leaf, type, op, bytes);
-		first_leaf = false;
+		if (!first)
+			EXPECT(!fold(wanted, leaf, &first_leaf, type, op, bytes), "no such operation");
 	}
 }
 

@@ -61,7 +61,7 @@ static void address(const struct muster_switch_child *child, struct muster_packe
 
 /* What a link says that leads nowhere ends the group. */
 static inline int send(struct muster_switch *sw, struct group *group, uint32_t by, uint32_t port,
-		const struct muster_packet *packet, const void *payload)
+		       const struct muster_packet *packet, const void *payload)
 {
 	int ret = credit_send(sw, port, packet, payload);
 
@@ -101,18 +101,17 @@ void generator_once(struct muster_switch *sw, struct group *group, const struct 
 static void copy_to(struct muster_switch *sw, struct group *group, struct segment *segment, uint32_t word,
 		    struct muster_packet *packet)
 {
-	const struct muster_switch_child *child = &group->children[64 * word];
-	uint64_t *owed = &segment->owed.bits[word], bare = segment->bare.bits[word], left, bit = 1;
+	uint64_t *owed = &segment->owed.bits[word], bare = segment->bare.bits[word], left;
 
 	*owed &= ~group->left.bits[word];
-	for (left = *owed; left && !group->failed; left >>= 1, bare >>= 1, bit <<= 1, child++) {
-		if (!(left & 1))
+	for (left = *owed; left && !group->failed; left &= left - 1) {
+		uint32_t bit = (uint32_t)__builtin_ctzll(left), i = 64 * word + bit;
+
+		address(&group->children[i], packet);
+		set_total(packet, bare >> bit & 1 ? 0 : segment->total);
+		if (send(sw, group, i, group->children[i].port, packet, segment->sum))
 			continue;
-		address(child, packet);
-		set_total(packet, bare & 1 ? 0 : segment->total);
-		if (send(sw, group, (uint32_t)(child - group->children), child->port, packet, segment->sum))
-			continue;
-		*owed ^= bit;
+		*owed ^= left & -left;
 		sw->counters.copies++;
 	}
 }

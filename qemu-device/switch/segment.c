@@ -73,8 +73,8 @@ static struct segment *find(struct group *group, const struct muster_packet *pac
 	return NULL;
 }
 
-/* Its index, if there is room: members begin the next operation when they have all of one. */
-static bool count(struct group *group, const struct muster_packet *packet, uint32_t *index)
+/* Of its pulse, if there is room for it: members begin the next operation when they have all of one. */
+static bool index_of(struct group *group, const struct muster_packet *packet, uint32_t *index)
 {
 	if (packet->number != group->number) {
 		group->number = packet->number;
@@ -94,7 +94,7 @@ static struct segment *begin(struct group *group, const struct muster_packet *pa
 	struct segment *segment;
 	uint32_t index;
 
-	if (!count(group, packet, &index))
+	if (!index_of(group, packet, &index))
 		return NULL;
 	segment = &group->segments[__builtin_ctz(~group->used)];
 	group->used |= group->used + 1;

@@ -245,10 +245,12 @@ static int start_as_uneven(struct muster_mpi_op *op, const struct muster_mpi_cal
 {
 	uint32_t nr_in = muster_mpi_blocks_nr(call, op->comm, true);
 	uint32_t nr_out = muster_mpi_blocks_nr(call, op->comm, false);
-	int counts[nr_in + nr_out + 1], err;
-	MPI_Aint ats[nr_in + nr_out + 1];
+	int *counts = calloc((size_t)nr_in + nr_out + 1, sizeof(*counts)), err = -ENOMEM;
+	MPI_Aint *ats = calloc((size_t)nr_in + nr_out + 1, sizeof(*ats));
 	struct muster_mpi_call uneven = *call;
 
+	if (!counts || !ats)
+		goto out;
 	uneven.coll = call->coll == COLL_Neighbor_allgather ? COLL_Neighbor_allgatherv : COLL_Neighbor_alltoallv;
 	uneven.in_counts = counts;
 	uneven.in_ats = ats;
@@ -256,7 +258,12 @@ static int start_as_uneven(struct muster_mpi_op *op, const struct muster_mpi_cal
 	uneven.out_ats = ats + nr_in;
 	err = blocks_fill(nr_in, call->in_count, call->in_type, counts, ats) ?:
 	      blocks_fill(nr_out, call->out_count, call->out_type, counts + nr_in, ats + nr_in);
-	return err ? err : start(op, &uneven);
+	if (!err)
+		err = start(op, &uneven);
+out:
+	free(counts);
+	free(ats);
+	return err;
 }
 
 /* Who has no neighbours need not know how long the others' blocks are. */
