@@ -155,9 +155,10 @@ static int program_make(struct net *net, const struct muster_schedule *schedule,
 {
 	struct host *host = &net->hosts[net->members[member]];
 	struct muster_address addresses[NET_HOSTS_MAX];
+	const bool in_place = schedule->coll == MUSTER_COLL_BROADCAST;
 	const struct muster_lower_params params = {
 		.rank = member, .count = net->what->bytes / 8, .type = MUSTER_DTYPE_F64,
-		.op = schedule->coll == MUSTER_COLL_BROADCAST ? MUSTER_REDOP_NONE : MUSTER_REDOP_SUM,
+		.op = in_place ? MUSTER_REDOP_NONE : MUSTER_REDOP_SUM, .in_place = in_place,
 		.job = JOB, .context = CONTEXT, .addresses = addresses, .forwards = true,
 	};
 	char why[256] = "";
@@ -174,6 +175,9 @@ static int program_make(struct net *net, const struct muster_schedule *schedule,
 	}
 	host->space[KEY_OUT - 1] = calloc(1, net->what->bytes);
 	host->space[SPACES - 1] = calloc(1, host->program->scratch_bytes + 1);
+	host->brings_out = in_place && !member;
+	for (uint64_t k = 0; k < params.count && host->brings_out; k++)
+		((double *)host->space[KEY_OUT - 1])[k] = net_number(0, k);
 	for (uint32_t i = 0; i < host->program->nr_descs; i++) {
 		struct muster_desc *desc = &host->program->descs[i];
 		const uint64_t first = desc->range.load_addr / 8;	/* where data[] will be */

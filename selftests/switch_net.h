@@ -23,6 +23,7 @@ struct host {
 	uint32_t number, member;
 	struct muster_engine *engine;	/* NULL: it takes no part */
 	uint8_t *space[SPACES];		/* of schedules: none is the input's */
+	bool brings_out;		/* what it brings is where results are: a broadcast is in place */
 	struct muster_program *program;
 	uint32_t stage;
 	double up_ns, bus_ns, unit_ns;	/* until then link, bus and NIC are busy */

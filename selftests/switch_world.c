@@ -60,12 +60,12 @@ static int host_read(void *opaque, uint16_t vp, uint32_t key, uint64_t addr, voi
 	double *numbers = to;
 
 	(void)vp;
-	if (key != KEY_IN) {
+	if (host->space[key - 1])
 		memcpy(to, host->space[key - 1] + addr, len);
-		return 0;
-	}
-	for (uint32_t i = 0; i < len / 8; i++)
+	for (uint32_t i = 0; i < len / 8 && !host->space[key - 1]; i++)
 		numbers[i] = net_number(host->member, addr / 8 + i);
+	if (key != KEY_IN && !(key == KEY_OUT && host->brings_out))
+		return 0;
 	host->bus_ns = later(host->bus_ns, host->now_ns) + len / world_costs.bus_bytes_ns;
 	host->data_ns = later(host->data_ns, host->bus_ns + 2 * world_costs.bus_ns);
 	return 0;
