@@ -15,7 +15,7 @@
 #include <time.h>
 
 enum {
-	BATCHES_MAX = 20000,
+	BATCHES_MAX = 20000, MANY = 50,
 	BYTES_MAX = 8 << 20,	/* of a rank's buffers, what it gives and what it gets */
 };
 
@@ -184,21 +184,30 @@ static int by_value(const void *a_in, const void *b_in)
 	return (*a > *b) - (*a < *b);
 }
 
+/* So many batches from one look at the time to the next: where ranks spin that have no processor, they take too long. */
+static int batches_of(const struct measure *measure, double seconds, const double *in, double *out)
+{
+	double took = batch(measure, in, out) * measure->batch;
+
+	most(&took, 1);
+	return took * MANY > seconds * 1e6 ? 1 : MANY;
+}
+
 /* Every rank goes on as long as any one has time left, asked once every few batches. */
 static void run(const struct measure *measure, double seconds, const double *in, double *out)
 {
 	static double times[BATCHES_MAX];
+	int many = batches_of(measure, seconds, in, out), nr = 0;
 	double began = now_us(), left, mean = 0;
-	int nr = 0;
 
-	for (int i = 0; i < 10; i++)
+	for (int i = 1; i < many; i += MANY / 10)
 		batch(measure, in, out);
 	do {
-		for (int i = 0; i < 50; i++)
+		for (int i = 0; i < many; i++)
 			times[nr++] = batch(measure, in, out);
 		left = began + seconds * 1e6 - now_us();
 		most(&left, 1);
-	} while (left > 0 && nr + 50 <= BATCHES_MAX);
+	} while (left > 0 && nr + many <= BATCHES_MAX);
 	most(times, (size_t)nr);
 	qsort(times, (size_t)nr, sizeof(*times), by_value);
 	for (int i = 0; i < nr; i++)
