@@ -353,6 +353,8 @@ static void wrong_arguments(void)
 #else	/* it looks, at each rank where that one's own block is */
 	MUST(class_of(MPI_Allgather(&in[rank], 1, MPI_INT, in, 1, MPI_INT, MPI_COMM_WORLD)) == MPI_ERR_BUFFER);
 	MUST(class_of(MPI_Allreduce(in, in, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD)) == MPI_ERR_BUFFER);
+	MUST(class_of(MPI_Exscan(in, in, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD)) == MPI_ERR_BUFFER);
+	MUST(class_of(MPI_Iexscan(in, in, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &request)) == MPI_ERR_BUFFER);
 #endif
 	MUST(class_of(MPI_Allreduce(in, out, 1, MPI_DOUBLE, MPI_BAND, MPI_COMM_WORLD)) == MPI_ERR_OP);
 	MUST(class_of(MPI_Ibcast(in, 1, MPI_INT, size, MPI_COMM_WORLD, &request)) == MPI_ERR_ROOT);

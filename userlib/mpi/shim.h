@@ -387,6 +387,12 @@ int muster_mpi_side_uneven(struct muster_mpi_side *side, const void *buffer,
 int muster_mpi_side_unread(struct muster_mpi_side *side, uint64_t bytes);
 /** muster_mpi_side_order() - of even blocks: which of the caller's each is. By a copy. */
 int muster_mpi_side_order(struct muster_mpi_side *side, const uint32_t *order);
+/* Does MPI look whether buffers are the same? */
+#ifdef MPICH_VERSION
+#define MUSTER_MPI_LOOKS 1
+#else
+#define MUSTER_MPI_LOOKS 0
+#endif
 /**
  * muster_mpi_sides_part() - MPI forbids that they overlap. MPICH looks whether what a rank gives itself is
  * where it goes (-EINVAL); all else that overlaps works by a copy. Return: 0; -ENOMEM.

@@ -11,14 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-	ELSEWHERE = 4096,	/* an address, of nothing */
-#ifdef MPICH_VERSION
-	LOOKS = true,		/* does MPI look whether buffers are the same? */
-#else
-	LOOKS = false,
-#endif
-};
+enum { ELSEWHERE = 4096 };	/* an address, of nothing */
 
 /* ---- packing ---------------------------------------------------------------------------- */
 
@@ -321,7 +314,7 @@ int muster_mpi_sides_part(struct muster_mpi_side *in, const char *from, const st
 {
 	if (!overlap(in, out))
 		return 0;
-	if (LOOKS && from == to)
+	if (MUSTER_MPI_LOOKS && from == to)
 		return -EINVAL;
 	return muster_mpi_side_copy(in);
 }

@@ -375,6 +375,12 @@ static const struct row {
 	[COLL_Neighbor_alltoallw] = { neighbours, OF_GRAPH },
 };
 
+/* MPICH looks even of an exclusive scan's rank 0, which gets nothing, and so has not two buffers here. */
+static bool is_same_for_nothing(const struct muster_mpi_call *call)
+{
+	return MUSTER_MPI_LOOKS && call->coll == COLL_Exscan && call->in && call->in == call->out && call->out_count;
+}
+
 /* Where MPI_IN_PLACE stands for a buffer that this rank needs, and where it must not stand. */
 static int place(struct start *start, const struct row *row)
 {
@@ -388,6 +394,8 @@ static int place(struct start *start, const struct row *row)
 	start->in_place = row->kind & OUT_IN_PLACE ? allowed && out : allowed && in;
 	if (start->in_place)
 		return (row->kind & OUT_IN_PLACE ? in : out) ? INVALID : 0;
+	if (is_same_for_nothing(call))
+		return INVALID;
 	if (row->kind & OUT_IN_PLACE)
 		return out || (start->is_root && in) ? INVALID : 0;
 	return (call->coll != COLL_Bcast && in) || ((!rooted || start->is_root) && out) ? INVALID : 0;
