@@ -102,6 +102,26 @@ static void bytes_all(void)
 			bytes_line(sizes[i]);
 }
 
+static uint64_t held(uint32_t hosts, enum net_how how, uint64_t bytes)
+{
+	struct net_case what = allreduce(1, hosts, how, bytes);
+
+	return run(&what).held;
+}
+
+/* Both trees' groups are there whichever is used. */
+static void memory(void)
+{
+	const uint64_t most = quick ? 32 * KIB : 4 * MIB;
+
+	printf("# bytes of memory that a switch has at a time, by hosts: LLT of 8 and of %llu bytes, SAT of 8 and of %llu\n",
+	       (unsigned long long)most, (unsigned long long)most);
+	for (uint32_t hosts = 2; hosts <= 32; hosts *= 2)
+		printf("held %4u %11llu %11llu %11llu %11llu\n", hosts,
+		       (unsigned long long)held(hosts, NET_LLT, 8), (unsigned long long)held(hosts, NET_LLT, most),
+		       (unsigned long long)held(hosts, NET_SAT, 8), (unsigned long long)held(hosts, NET_SAT, most));
+}
+
 /* ---- time by size -------------------------------------------------------------------------- */
 
 static double ping(uint64_t bytes)
@@ -227,6 +247,7 @@ int main(int argc, char **argv)
 	printf("# aggregation nodes: %.0f ns for each packet of a low-latency tree, %.0f ns until one of a streaming tree is through\n",
 	       net_costs.llt_ns, net_costs.sat_ns);
 	bytes_all();
+	memory();
 	times();
 	locks();
 	shapes();

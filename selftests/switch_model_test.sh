@@ -10,6 +10,9 @@ check "a host sends once up a tree" \
 	awk '$1 == "bytes" { nr++; if ($6 != $2 || $8 != $2) wrong = 1 } END { exit wrong || !nr }' table
 check "it receives the result of a low-latency tree twice, that of a streaming one once" \
 	awk '$1 == "bytes" { nr++; if ($7 != 2 * $2 || $9 != $2) wrong = 1 } END { exit wrong || !nr }' table
+check "what a switch holds grows with its hosts, never with the message" \
+	awk '$1 == "held" { nr++; if ($3 <= last || $4 != $3 || $5 != $3 || $6 != $3) wrong = 1; last = $3 }
+	     END { exit wrong || nr != 5 }' table
 check "streaming of 64 hosts has at least 80 % of a ping-pong's bandwidth" \
 	awk '$1 == "time" { nr++; if ($9 < 80) slow = 1 } END { exit slow || !nr }' table
 check "a lock at one switch takes as long as a barrier" \

@@ -40,6 +40,7 @@ struct box {
 	bool looks;			/* it will be woken */
 	struct event *kept[MUSTER_SWITCH_RADIX_MAX];	/* by the port's link, as it was refused, */
 	struct event *kept_last[MUSTER_SWITCH_RADIX_MAX];	/* and what came behind it */
+	size_t held, most;		/* bytes of memory, now and ever */
 };
 
 struct event {

@@ -167,8 +167,25 @@ static void box_send_once(void *opaque, uint32_t port, const struct muster_packe
 	box_send(opaque, port, packet, payload);
 }
 
+static void *box_alloc(void *opaque, size_t bytes)
+{
+	struct box *box = opaque;
+
+	box->held += bytes;
+	box->most = box->held > box->most ? box->held : box->most;
+	return muster_zeroed(opaque, bytes);
+}
+
+static void box_free(void *opaque, void *p, size_t bytes)
+{
+	struct box *box = opaque;
+
+	box->held -= p ? bytes : 0;
+	muster_zeroed_free(opaque, p, bytes);
+}
+
 const struct muster_switch_world net_box_table = {
-	.send = box_send, .send_once = box_send_once, .alloc = muster_zeroed, .free = muster_zeroed_free,
+	.send = box_send, .send_once = box_send_once, .alloc = box_alloc, .free = box_free,
 };
 
 /*
@@ -439,6 +456,8 @@ static void judge(const struct net *net, struct net_result *result)
 		.us = (net->ended_ns - net->begun_ns) / 1000,
 		.right = !net->failed && net->done == net->nr_members,
 	};
+	for (uint32_t i = 0; i < net->nr_boxes; i++)
+		result->held = net->boxes[i].most > result->held ? net->boxes[i].most : result->held;
 	for (uint32_t i = 0; i < net->nr_members; i++) {
 		const struct host *host = &net->hosts[net->members[i]];
 		const void *out = host->space[KEY_OUT - 1];

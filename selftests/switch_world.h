@@ -42,6 +42,7 @@ struct net_case {
 struct net_result {
 	double us;		/* from the last one's start to the last one's finish */
 	uint64_t out, in;	/* bytes of data of a host, the most of any */
+	uint64_t held;		/* bytes of memory that a switch had at a time, the most of any */
 	bool right;		/* all results are, and all came */
 };
 
