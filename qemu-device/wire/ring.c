@@ -6,7 +6,7 @@
  * that starts near the end, and the next one then starts at line 0. So there is
  * no filler, and a payload can be used in place.
  */
-#include "ring.h"
+#include "ring_packet.h"
 
 #include <errno.h>
 
@@ -89,6 +89,7 @@ int muster_ring_producer_init(struct muster_ring_producer *producer,
 		.control = control_of(region, source),
 		.lines = muster_ring_lines(region, source, &bytes),
 		.nr_lines = region->ring_bytes / MUSTER_RING_LINE,
+		.cleared = MUSTER_RING_CLEAR,
 	};
 	return 0;
 }
@@ -101,7 +102,7 @@ int muster_ring_make_room(struct muster_ring_producer *producer, uint64_t next)
 	if (consumed < producer->consumed || consumed > producer->pos)
 		return -EPROTO;
 	producer->consumed = consumed;
-	return next + 1 - consumed <= producer->nr_lines ? 0 : -EAGAIN;
+	return muster_ring_has_room(producer, next) ? 0 : -EAGAIN;
 }
 
 /* ---- consumer ------------------------------------------------------------ */

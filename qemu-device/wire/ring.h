@@ -22,6 +22,7 @@
 
 enum muster_ring_limit {
 	MUSTER_RING_LINE = 64,			/* records start on lines */
+	MUSTER_RING_CLEAR = 4,			/* lines behind the newest record that have been zeroed */
 	MUSTER_RING_BYTES_MIN = 16 << 10,	/* of one ring; a power of two */
 	MUSTER_RING_BYTES_MAX = 1 << 30,
 	MUSTER_RING_SOURCES_MAX = 4096,
@@ -52,7 +53,7 @@ MUSTER_STATIC_ASSERT(sizeof(struct muster_ring_control) == 128, "size");
 
 /*
  * What starts a record. Stored last, with release: the record is there. The
- * record after it is not, because its word was zeroed first.
+ * record after it is not, because its word was zeroed before.
  */
 #define MUSTER_RING_WORD_VALID		0x0000000080000000ull
 #define MUSTER_RING_WORD_LENGTH		0x000000007fffffffull	/* of the payload, bytes */
@@ -80,6 +81,7 @@ struct muster_ring_producer {
 	uint8_t *lines;
 	uint64_t nr_lines;
 	uint64_t pos;		/* of the next record, in lines since the beginning */
+	uint64_t cleared;	/* up to here no line looks as if a record were there */
 	uint64_t consumed;	/* newest position of the consumer that we know */
 	uint32_t count;		/* records so far */
 };

@@ -27,31 +27,45 @@ static inline uint64_t muster_ring_next(uint64_t pos, uint64_t nr_lines, uint32_
 	return next < lap_end ? next : lap_end;
 }
 
-/* Whether what reaches up to `next` fits, and the word at `next`, as far as we know. */
+/* Whether what reaches up to `next` fits, and the cleared lines behind it, as far as we know. */
 static inline bool muster_ring_has_room(const struct muster_ring_producer *producer, uint64_t next)
 {
-	return __builtin_expect(next + 1 - producer->consumed <= producer->nr_lines, 1);
+	return __builtin_expect(next + MUSTER_RING_CLEAR - producer->consumed <= producer->nr_lines, 1);
 }
 
-/* There is room. */
+/* No record is there. */
+static inline void muster_ring_clear(struct muster_ring_producer *producer, uint64_t pos)
+{
+	__atomic_store_n(&muster_ring_record(producer->lines, producer->nr_lines, pos)->word, 0,
+			 __ATOMIC_RELAXED);
+}
+
+/*
+ * There is room. The line with the word is written last, and all at once: who polls takes it away,
+ * and if another line had to be waited for when half of it is written, it would have to come back.
+ */
 static inline void muster_ring_put(struct muster_ring_producer *producer, uint64_t next,
 				   const struct muster_packet *packet, const void *payload,
 				   uint32_t length)
 {
-	const uint64_t pos = producer->pos, nr_lines = producer->nr_lines;
-	struct muster_ring_record *record = muster_ring_record(producer->lines, nr_lines, pos);
-	struct muster_ring_record *after = muster_ring_record(producer->lines, nr_lines, next);
+	enum { FIRST = MUSTER_RING_LINE - sizeof(uint64_t) };	/* of the header, in that line */
+	struct muster_ring_record *record = muster_ring_record(producer->lines, producer->nr_lines,
+							       producer->pos);
 	uint64_t word;
 
-	__atomic_store_n(&after->word, 0, __ATOMIC_RELAXED);
-	memcpy(&record->packet, packet, sizeof(*packet));
+	if (next >= producer->cleared)
+		muster_ring_clear(producer, next);
 	if (length == sizeof(uint64_t))		/* the most frequent one */
 		memcpy(record->payload, payload, sizeof(uint64_t));
 	else if (length)
 		memcpy(record->payload, payload, length);
+	memcpy((uint8_t *)&record->packet + FIRST, (const uint8_t *)packet + FIRST,
+	       sizeof(*packet) - FIRST);
+	__atomic_signal_fence(__ATOMIC_ACQ_REL);
+	memcpy(&record->packet, packet, FIRST);
 	word = (uint64_t)producer->count++ << 32 | MUSTER_RING_WORD_VALID | length;
 	__atomic_store_n(&record->word, word, __ATOMIC_RELEASE);
-	if (__builtin_expect(!pos, 0))
+	if (__builtin_expect(!producer->pos, 0))
 		__atomic_fetch_or(producer->used, producer->used_bit, __ATOMIC_RELEASE);
 	producer->pos = next;
 }
@@ -146,6 +160,18 @@ static inline void muster_ring_release(struct muster_ring_consumer *consumer)
 	consumer->pos = consumer->next;
 	consumer->count++;
 	__atomic_store_n(&consumer->control->consumed, consumer->pos, __ATOMIC_RELEASE);
+}
+
+/**
+ * muster_ring_clear_ahead() - after sending, when nobody waits for it any more: the lines that are written to
+ * next come from the other processor's cache now, and not between a packet and its receiver.
+ */
+static inline void muster_ring_clear_ahead(struct muster_ring_producer *producer)
+{
+	if (producer->cleared < producer->pos)
+		producer->cleared = producer->pos;
+	while (producer->cleared < producer->pos + MUSTER_RING_CLEAR)
+		muster_ring_clear(producer, producer->cleared++);
 }
 
 /** muster_ring_waits() - a look without taking: false: poll() would most likely give nothing. */

@@ -66,6 +66,8 @@ struct local {
 	struct muster_wire_events events;	/* another receive() while it is recorded */
 	bool ended;		/* some peer is, and not lost */
 	uint32_t polls;
+	bool has_sent;		/* and not looked for an answer since */
+	uint32_t patience;	/* before that look, in parts of a pause */
 	uint32_t spoke_last;	/* the rank from which something came last; our own: none */
 	bool counts_ticks;	/* there is a counter that costs less than a clock (ticks.h) */
 	uint64_t looked;	/* ticks: when all rings were, though it was known who is awaited */
@@ -134,8 +136,10 @@ static inline void muster_local_went(struct local *local)
 {
 	if (local->busy)
 		muster_local_step(local);
-	else if (local->rings.nr_ringing)
+	else if (local->rings.nr_ringing) {
 		muster_rings_flush(&local->rings, muster_local_wake, local);
+		local->has_sent = true;
+	}
 }
 /** muster_local_awaited() - the rank from whose ring something is awaited next; UINT32_MAX: not known. */
 static inline uint32_t muster_local_awaited(const struct local *local)

@@ -18,6 +18,9 @@ enum {
 	DRAIN_AT_ONCE = 64,	/* packets of one ring before the engine steps */
 	DRAIN_TURNS = 1024,	/* of what came before a death, at most */
 	POLLS_PER_LOOK = 64,	/* at the clock */
+	PATIENCE_PAUSE = 64,	/* parts of a pause, which takes 20 ns or 40 */
+	PATIENCE_MAX = 6 * PATIENCE_PAUSE,
+	PATIENCE_MORE = 16,	/* after a look in vain; after another one there is one less */
 	POLLS_PER_ROUND = 8,	/* among all rings, while something comes from one */
 	POLLS_AWAITING = 64,	/* the same, while it is known who is awaited */
 	TICKS_AWAITING = 1 << 18, /* the same, while nothing comes from it; about 100 us */
@@ -420,6 +423,26 @@ static inline bool look_at_clock(struct local *local)
 	return true;
 }
 
+/*
+ * Ranks that call the same at the same time have their answers some 100 ns after they sent. Who looks
+ * before takes the line out of the cache of whoever is about to write to it, so that it comes
+ * later still. How long to wait for the first look is found by how often it was in vain.
+ */
+static inline void let_answer(const struct local *local)
+{
+	for (uint32_t left = local->patience; left >= PATIENCE_PAUSE; left -= PATIENCE_PAUSE)
+		muster_local_relax();
+}
+
+static inline void let_answer_review(struct local *local, bool came)
+{
+	local->has_sent = false;
+	if (came)
+		local->patience -= local->patience > 0;
+	else if (local->patience < PATIENCE_MAX)
+		local->patience += PATIENCE_MORE;
+}
+
 /* One packet alone: if there are more, they may be of what is started next. */
 bool muster_local_take(struct local *local)
 {
@@ -432,7 +455,11 @@ bool muster_local_take(struct local *local)
 	if (rank >= local->size || local->polls % POLLS_AWAITING == 0 || local->busy)
 		return false;
 	from = &local->rings.peers[rank].from;
+	if (local->has_sent)
+		let_answer(local);
 	record = muster_ring_peek(from, &length);
+	if (local->has_sent)
+		let_answer_review(local, record);
 	if (!record || (__builtin_expect(local->dev.recording, 0) && !look_at_clock(local)) ||
 	    !muster_engine_take_run(local->engine, rank, &record->packet, record->payload, length,
 				    &left))

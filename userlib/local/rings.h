@@ -152,6 +152,7 @@ static inline void muster_rings_flush(struct muster_rings *rings,
 		peer->ringing = false;
 		if (muster_ring_wants_wake(&peer->region))
 			wake(owner, rank);
+		muster_ring_clear_ahead(&peer->to);
 	}
 }
 
